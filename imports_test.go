@@ -25,14 +25,14 @@ var mayImport = map[string][]string{
 		"internal/service", "internal/signing", "internal/subprocess", "internal/terminal", "ledger",
 		"ledger/attestation", "ledger/identity", "ledger/policy", "ledger/radar",
 	},
-	"client": {"ledger", "ledger/eventstream", "ledger/identity", "ledger/policy", "ledger/radar"},
+	"client": {"ledger", "ledger/eventstream", "ledger/identity", "ledger/policy", "ledger/policy/lint", "ledger/radar"},
 	"server": {
-		"ledger", "ledger/attestation", "ledger/eventstream", "ledger/identity", "ledger/policy",
+		"ledger", "ledger/attestation", "ledger/eventstream", "ledger/identity", "ledger/policy", "ledger/policy/lint",
 		"ledger/radar", "server/internal/budget", "server/internal/wire", "store",
 	},
 	// The pages are a client of the API.
 	"server/web": {
-		"client", "ledger", "ledger/attestation", "ledger/identity", "ledger/policy", "ledger/radar",
+		"client", "ledger", "ledger/attestation", "ledger/identity", "ledger/policy", "ledger/policy/lint", "ledger/radar",
 		"server/internal/budget", "server/internal/wire", "server/web/arcdiagram", "server/web/form", "server/web/format",
 		"server/web/linediff", "server/web/overlap", "server/web/policytext", "server/web/session",
 		"server/web/coalesce", "server/web/limiter",
@@ -51,7 +51,8 @@ var mayImport = map[string][]string{
 	"server/internal/wire":   {"ledger", "server/internal/budget"},
 	"server/internal/budget": {},
 	"store": {
-		"ledger", "ledger/attestation", "ledger/gitobject", "ledger/identity", "ledger/policy", "ledger/radar",
+		"ledger", "ledger/attestation", "ledger/gitobject", "ledger/identity", "ledger/policy",
+		"ledger/policy/lint", "ledger/radar",
 		"ledger/where", "store/radarindex", "store/sqldb", "store/sqlite",
 	},
 	"store/metrics":    {"store"},
@@ -79,7 +80,8 @@ var mayImport = map[string][]string{
 	},
 	"internal/receiver": {"client", "internal/eventbody", "ledger", "webhook"},
 	"internal/display": {
-		"internal/contractfile", "internal/terminal", "ledger", "ledger/identity", "ledger/policy", "ledger/radar",
+		"internal/contractfile", "internal/terminal", "ledger", "ledger/identity", "ledger/policy", "ledger/policy/lint",
+		"ledger/radar",
 	},
 	"internal/eventbody": {"client", "ledger", "ledger/eventstream"},
 	"internal/eventline": {
@@ -112,7 +114,12 @@ var mayImport = map[string][]string{
 	"ledger/attestation": {"ledger", "ledger/gitobject", "ledger/identity", "ledger/internal/base64text",
 		"ledger/internal/text"},
 	"ledger/policy": {"ledger", "ledger/identity", "ledger/internal/glob", "ledger/internal/text",
-		"ledger/radar", "ledger/where"},
+		"ledger/policy/internal/patterns", "ledger/radar", "ledger/where"},
+	"ledger/policy/lint": {"ledger", "ledger/identity", "ledger/internal/text", "ledger/policy",
+		"ledger/policy/internal/patterns"},
+	"ledger/policy/internal/patterns": {
+		"ledger/identity",
+	},
 	"ledger/gitobject":           {"ledger", "ledger/internal/text"},
 	"ledger/where":               {"ledger/internal/text"},
 	"ledger/policy/policytest":   {"ledger/policy"}, // for tests
@@ -143,6 +150,7 @@ var mayNotImport = map[string][]string{
 	"ledger/attestation":    impure,
 	"ledger/policy":         impure,
 	"ledger/gitobject":      impure,
+	"ledger/policy/lint":    impure,
 	"ledger/where":          impure,
 	"ledger/radar":          impure,
 	"ledger/eventstream":    impure,

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/policy/lint"
 )
 
 // Policy returns the active policy of a repo, and its ETag for SetPolicy.
@@ -69,8 +70,8 @@ func (c *Client) Simulate(ctx context.Context, org, repo string, contract []byte
 
 // LintPolicy reviews a contract, which is a JSON document, or the active one of the repo if
 // it is nil.
-func (c *Client) LintPolicy(ctx context.Context, org, repo string, contract []byte) (policy.Review, error) {
-	r, _, err := call[policy.Review](ctx, c, request{
+func (c *Client) LintPolicy(ctx context.Context, org, repo string, contract []byte) (lint.Review, error) {
+	r, _, err := call[lint.Review](ctx, c, request{
 		method: http.MethodPost,
 		path:   pathOf("orgs", org, "policies", repo, "lint"),
 		body:   contract,

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/policy/lint"
 	"github.com/ledgerd/ledgerd/server/internal/wire"
 )
 
@@ -139,7 +140,7 @@ func (s *Server) lintPolicy(c *call) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &reply{status: http.StatusOK, record: policy.Lint(contract, facts)}, nil
+	return &reply{status: http.StatusOK, record: lint.Check(contract, facts)}, nil
 }
 
 func (s *Server) contractToLint(c *call) (policy.Contract, error) {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/policy/lint"
 )
 
 const lintPath = policyPath + "/lint"
@@ -17,7 +17,7 @@ const lintPath = policyPath + "/lint"
 func (b *backend) lint(contract string) string {
 	b.t.Helper()
 	resp := b.send(request{method: "POST", path: lintPath, token: b.reader, body: contract}).want(200)
-	review := decode[policy.Review](resp)
+	review := decode[lint.Review](resp)
 	if review.Unchecked != "" {
 		b.t.Errorf("unchecked: %s", review.Unchecked)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/policy/lint"
 )
 
 const (
@@ -18,20 +19,20 @@ const (
 	maxLintNames = 20
 )
 
-// LintFacts returns what policy.Lint needs to know of an org to review a contract of the
+// LintFacts returns what lint.Check needs to know of an org to review a contract of the
 // repo. How much it reads does not depend on how many attestations or predicates the org
 // has.
-func (s *Store) LintFacts(ctx context.Context, org, repo string, c policy.Contract) (policy.LintFacts, error) {
-	return read(ctx, s, byOrg(org), func(rd reader) (f policy.LintFacts, err error) {
+func (s *Store) LintFacts(ctx context.Context, org, repo string, c policy.Contract) (lint.Facts, error) {
+	return read(ctx, s, byOrg(org), func(rd reader) (f lint.Facts, err error) {
 		r, err := rd.findRepo(org, repo)
 		if err != nil {
 			return f, err
 		}
 
-		f = policy.LintFacts{Signed: make(map[string][]string), RecordedPredicates: attestation.RecordedPredicates(),
-			Type: func(uri string) policy.TypeFacts {
+		f = lint.Facts{Signed: make(map[string][]string), RecordedPredicates: attestation.RecordedPredicates(),
+			Type: func(uri string) lint.TypeFacts {
 				predicates, outcome := attestation.Known(uri)
-				return policy.TypeFacts{Predicates: predicates, Outcome: outcome}
+				return lint.TypeFacts{Predicates: predicates, Outcome: outcome}
 			}}
 		if f.Signers, err = rd.lintSigners(r.orgID); err != nil {
 			return f, fmt.Errorf("read the identities of %s: %w", org, err)
@@ -52,7 +53,7 @@ func (s *Store) LintFacts(ctx context.Context, org, repo string, c policy.Contra
 
 // lintSigners returns the identities of an org that are neither revoked nor expired, at
 // most one more than maxLintSigners.
-func (rd reader) lintSigners(orgID int64) ([]policy.LintSigner, error) {
+func (rd reader) lintSigners(orgID int64) ([]lint.Signer, error) {
 	// With the kinds, this uses the index identities_active, which has no revoked identities.
 	return all(rd, scanLintSigner, `
 SELECT i.id, i.kind, i.dn, i.may, i.dn_pattern, coalesce(s.person, 0)
@@ -61,7 +62,7 @@ WHERE i.org_id = ? AND i.kind IN (?, ?) AND i.revoked_at = 0 AND (i.not_after = 
 		identity.KeyIdentity, orgID, identity.KeyIdentity, identity.RootIdentity, rd.now, maxLintSigners+1)
 }
 
-func scanLintSigner(row scanner) (s policy.LintSigner, err error) {
+func scanLintSigner(row scanner) (s lint.Signer, err error) {
 	var id int64
 	var kind identity.Kind
 	var dn, may, pattern string

@@ -10,6 +10,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/policy/lint"
 )
 
 // Simulation prints the result of a dry run of a contract.
@@ -32,7 +33,7 @@ func Simulation(w io.Writer, s ledger.Simulation) {
 }
 
 // Review prints the findings about a contract.
-func Review(w io.Writer, r policy.Review) {
+func Review(w io.Writer, r lint.Review) {
 	for _, f := range r.Findings {
 		fmt.Fprintf(w, "%s: %s (%s)\n  fix: %s\n", f.Field, terminal.Printable(f.Message), f.Code, terminal.Printable(f.Fix))
 	}

@@ -47,7 +47,7 @@ func TestContractBounds(t *testing.T) {
 
 	// An earlier release has accepted it.
 	c, err := ParseStored(largeContract(200, 4200))
-	if err != nil || len(c.index.patterns) != 4200 {
+	if err != nil || len(c.index.Patterns) != 4200 {
 		t.Fatalf("a stored contract: %v", err)
 	}
 	d := c.Derive(attested(signed("cn=x-0-4200,o=acme", "test:go", ledger.Pass)), policyNow)

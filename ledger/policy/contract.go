@@ -137,6 +137,16 @@ func (c Contract) NeedsChanges() bool {
 	return false
 }
 
+// Subjects returns the distinct patterns for predicates and types in the contract.
+func (c Contract) Subjects() []string {
+	var subjects []string
+	for i := range c.Requirements {
+		subjects = append(subjects, c.Requirements[i].Subject())
+	}
+	slices.Sort(subjects)
+	return slices.Compact(subjects)
+}
+
 // A Policy is one version of a repo's contract, with its metadata.
 type Policy struct {
 	Org     string `json:"org"`

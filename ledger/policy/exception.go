@@ -6,6 +6,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
 
 // Allows reports whether an exception counts until it ends: its signer and its duration
@@ -108,7 +109,7 @@ func (r *ExceptionRule) signers() string {
 	for _, p := range r.Signers {
 		names = append(names, p.String())
 	}
-	return joinFirst(names, " or ")
+	return text.JoinFirst(names, " or ")
 }
 
 // whyOver returns why an exception that is allowed is not in force now, given the latest

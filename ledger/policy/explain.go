@@ -72,7 +72,7 @@ func (v *evaluation) signersCounted(d *decision) []string {
 func (v *evaluation) reason(i int, s *ledger.RequirementStatus) string {
 	r, d := &v.c.Requirements[i], &v.decisions[i]
 	if s.Met {
-		return "met by " + joinFirst(counting(d, s.SignersCounted), " and ") + carriedFrom(s.Carried)
+		return "met by " + text.JoinFirst(counting(d, s.SignersCounted), " and ") + carriedFrom(s.Carried)
 	}
 	if d.blocked && d.exception == nil {
 		return v.reports(d, blocks)
@@ -85,10 +85,10 @@ func (v *evaluation) reason(i int, s *ledger.RequirementStatus) string {
 		for _, p := range r.Signers {
 			patterns = append(patterns, p.String())
 		}
-		b.WriteString(" matching " + joinFirst(patterns, " or "))
+		b.WriteString(" matching " + text.JoinFirst(patterns, " or "))
 	}
 	if s.Have > 0 {
-		b.WriteString(" (" + joinFirst(counting(d, s.SignersCounted), " and ") + carriedFrom(s.Carried) + ")")
+		b.WriteString(" (" + text.JoinFirst(counting(d, s.SignersCounted), " and ") + carriedFrom(s.Carried) + ")")
 	}
 	if v.isIncomplete(r) {
 		b.WriteString("; " + v.f.Incomplete)
@@ -213,7 +213,7 @@ func (v *evaluation) reports(d *decision, which verdict) string {
 		}
 	}
 	slices.Sort(list)
-	return joinFirst(list, " and ")
+	return text.JoinFirst(list, " and ")
 }
 
 // name returns the name of the signer of the evidence at a position.
@@ -266,7 +266,7 @@ func (v *evaluation) whereErrors(r *Requirement, d *decision) string {
 		}
 	}
 	slices.Sort(list)
-	return joinFirst(slices.Compact(list), " and ")
+	return text.JoinFirst(slices.Compact(list), " and ")
 }
 
 // carried lists the evidence of other commits that counts for a requirement, or blocks it.
@@ -308,5 +308,5 @@ func carriedFrom(list []ledger.CarriedEvidence) string {
 	if names == nil {
 		return ""
 	}
-	return ", carried from " + joinFirst(names, " and ")
+	return ", carried from " + text.JoinFirst(names, " and ")
 }

@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -193,13 +192,4 @@ func (o OpenOverlap) String() string {
 func shortSHA(id string) string {
 	const digits = 12
 	return id[:min(len(id), digits)]
-}
-
-// joinFirst joins the first three items and counts the others.
-func joinFirst(items []string, joint string) string {
-	const few = 3
-	if len(items) <= few {
-		return strings.Join(items, joint)
-	}
-	return fmt.Sprintf("%s%s%d more", strings.Join(items[:few], joint), joint, len(items)-few)
 }

@@ -56,7 +56,7 @@ func (r RadarSettings) evaluate(f *Facts, now ledger.Time) (s ledger.Requirement
 	if n := len(blocking); n > 1 {
 		earlier, after = strconv.Itoa(n)+" earlier commits", "they have"
 	}
-	s.Reason = "overlaps with " + earlier + ": " + joinFirst(overlaps, " and ") +
+	s.Reason = "overlaps with " + earlier + ": " + text.JoinFirst(overlaps, " and ") +
 		"; rebase once " + after + " landed, then push again"
 	return s, expires
 }

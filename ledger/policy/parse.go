@@ -88,7 +88,7 @@ func parse(data []byte, k contractCheck) (Contract, error) {
 	if len(k.faults) > 0 {
 		return Contract{}, ledger.FieldsError(ledger.CodeInvalidContract, k.faults...)
 	}
-	if x := newSignerIndex(c.Exceptions.Signers, c.Requirements); x != nil && len(x.patterns) > fewPatterns {
+	if x := newSignerIndex(c.Exceptions.Signers, c.Requirements); x != nil && len(x.Patterns) > fewPatterns {
 		c.index = x
 	}
 	return c, nil

@@ -30,7 +30,7 @@ func (c *Contract) signerMatcher(f *Facts) signerMatcher {
 
 	m.known = make(map[identity.DN]*SignerMatch)
 	m.at = make([]*SignerMatch, len(f.Evidence))
-	m.limit = len(m.index.patterns)
+	m.limit = len(m.index.Patterns)
 	if m.limit*len(f.Evidence) > maxComparisons {
 		names := make(map[identity.DN]struct{}, len(f.Evidence))
 		for i := range f.Evidence {
@@ -139,7 +139,7 @@ func (c *Contract) IsPrepared(f *Facts) bool {
 		return false
 	}
 	m := c.signerMatcher(f.withCarried())
-	return m.index == nil || m.unknown()*len(m.index.patterns) <= maxUnpreparedNames
+	return m.index == nil || m.unknown()*len(m.index.Patterns) <= maxUnpreparedNames
 }
 
 // Prepare finds out all that takes long, and keeps it in Facts.Memo. The changes must have

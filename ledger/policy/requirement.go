@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -56,6 +57,9 @@ func (r *Requirement) end(e *Evidence) ledger.Time {
 	}
 	return e.RecordedAt.Add(age.Std())
 }
+
+// Subject returns the predicate or the type that the requirement is about.
+func (r *Requirement) Subject() string { return cmp.Or(r.Predicate, r.Type) }
 
 // isAbout reports whether the requirement is about the predicate of e, or about its
 // type: a predicate with :// is the URI of a type.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger/internal/glob"
+	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
 
 // scopes returns the scope of each requirement. It is nil if all apply to every commit.
@@ -124,7 +125,7 @@ func (r *Requirement) scope(f *Facts, steps int) (s scope) {
 		case len(f.Targets) == 0:
 			return scope{excluded: "the commit has no target branch"}
 		default:
-			return scope{excluded: "the target branch is " + joinFirst(f.Targets, " and ")}
+			return scope{excluded: "the target branch is " + text.JoinFirst(f.Targets, " and ")}
 		}
 	}
 	if len(r.Paths) == 0 || !f.HasChanges {
@@ -141,7 +142,7 @@ func (r *Requirement) scope(f *Facts, steps int) (s scope) {
 	case !sure:
 		return scope{unsure: "matching the changed paths takes too long"}
 	case !matches:
-		return scope{excluded: "no changed path matches " + joinFirst(r.Paths, " or ")}
+		return scope{excluded: "no changed path matches " + text.JoinFirst(r.Paths, " or ")}
 	}
 	return s
 }

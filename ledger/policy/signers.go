@@ -1,6 +1,9 @@
 package policy
 
-import "github.com/ledgerd/ledgerd/ledger/identity"
+import (
+	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/policy/internal/patterns"
+)
 
 // maxComparisons limits how many signers are compared with how many patterns to derive one
 // state. A requirement whose patterns would pass the limit is unmet.
@@ -13,36 +16,12 @@ const fewPatterns = 16
 // exceptionBit is the number that stands in a requirementSet for the rule of exceptions.
 const exceptionBit = maxRequirements
 
-// A patternList is a list of distinct patterns.
-type patternList struct {
-	patterns  []identity.Pattern
-	positions map[string]int // by text
-}
-
-// add adds patterns that the list does not have, and returns the positions of all of them.
-func (l *patternList) add(patterns []identity.Pattern) (of []int) {
-	if l.positions == nil {
-		l.positions = make(map[string]int)
-	}
-	for _, p := range patterns {
-		text := p.String()
-		at, ok := l.positions[text]
-		if !ok {
-			at = len(l.patterns)
-			l.positions[text] = at
-			l.patterns = append(l.patterns, p)
-		}
-		of = append(of, at)
-	}
-	return of
-}
-
 // A signerIndex finds for which requirements of a contract a signer may sign. It compares
 // each signer once with each distinct pattern.
 type signerIndex struct {
-	patternList // those of exceptions, then in the order of requirements
+	patterns.List // those of exceptions, then in the order of requirements
 	// of has the patterns of each requirement, and at last those of exceptions: positions in
-	// patterns.
+	// Patterns.
 	of [][]int
 	// end is, by requirement, the number of patterns that this requirement and those
 	// before it have.
@@ -63,21 +42,21 @@ func newSignerIndex(exceptions []identity.Pattern, requirements []Requirement) *
 	}
 
 	x := &signerIndex{of: make([][]int, len(requirements)+1), end: make([]int, len(requirements))}
-	x.of[len(requirements)] = x.add(exceptions)
-	x.exceptionsEnd = len(x.patterns)
+	x.of[len(requirements)] = x.Add(exceptions)
+	x.exceptionsEnd = len(x.Patterns)
 	for i := range requirements {
-		x.of[i] = x.add(requirements[i].Signers)
-		x.end[i] = len(x.patterns)
+		x.of[i] = x.Add(requirements[i].Signers)
+		x.end[i] = len(x.Patterns)
 	}
 	return x
 }
 
 // match compares a signer with the first patterns, up to the limit.
 func (x *signerIndex) match(d identity.DN, limit int) SignerMatch {
-	m := SignerMatch{compared: min(limit, len(x.patterns))}
+	m := SignerMatch{compared: min(limit, len(x.Patterns))}
 	matches := make([]bool, m.compared)
 	for i := range matches {
-		matches[i] = x.patterns[i].Match(d)
+		matches[i] = x.Patterns[i].Match(d)
 	}
 	for i, of := range x.of {
 		if i == len(x.of)-1 {

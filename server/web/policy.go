@@ -7,6 +7,7 @@ import (
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/policy/lint"
 	"github.com/ledgerd/ledgerd/server/web/linediff"
 	"github.com/ledgerd/ledgerd/server/web/policytext"
 )
@@ -44,7 +45,7 @@ type policyPage struct {
 	policyView
 	// Saved reports whether the visitor has just saved this version.
 	Saved  bool
-	Review policy.Review
+	Review lint.Review
 }
 
 func showPolicy(v *visit) (*response, error) {
@@ -62,10 +63,10 @@ func showPolicy(v *visit) (*response, error) {
 
 // review reviews a contract, or the active one if it is nil. If the server is too busy, it
 // returns a review that says so: the rest of the page is worth more.
-func (v *visit) review(contract []byte) (policy.Review, error) {
+func (v *visit) review(contract []byte) (lint.Review, error) {
 	review, err := v.api.LintPolicy(v.ctx(), v.org, v.repo, contract)
 	if code := codeOf(err); code == ledger.CodeServerBusy || code == ledger.CodeTooManyRequests {
-		return policy.Review{Unchecked: "the server is busy: load this page again later"}, nil
+		return lint.Review{Unchecked: "the server is busy: load this page again later"}, nil
 	}
 	return review, err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/policy/lint"
 	"github.com/ledgerd/ledgerd/server/web/form"
 	"github.com/ledgerd/ledgerd/server/web/format"
 	"github.com/ledgerd/ledgerd/server/web/linediff"
@@ -42,7 +43,7 @@ type preview struct {
 	Moves []move
 	// Diff is from the active contract to this one; empty if they are equal.
 	Diff   []linediff.Line
-	Review policy.Review
+	Review lint.Review
 }
 
 // Shown returns the number of moves that the page shows.

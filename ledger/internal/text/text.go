@@ -5,6 +5,7 @@ package text
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
@@ -52,4 +53,13 @@ func JSON(v any) []byte {
 		panic(fmt.Sprintf("ledger: marshal %T: %v", v, err))
 	}
 	return data
+}
+
+// JoinFirst joins the first three items and counts the others.
+func JoinFirst(items []string, joint string) string {
+	const few = 3
+	if len(items) <= few {
+		return strings.Join(items, joint)
+	}
+	return strings.Join(items[:few], joint) + joint + strconv.Itoa(len(items)-few) + " more"
 }

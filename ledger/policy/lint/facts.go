@@ -1,20 +1,21 @@
-package policy
+package lint
 
 import (
-	"cmp"
 	"fmt"
 	"math/bits"
 	"slices"
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/policy/internal/patterns"
 )
 
-// LintFacts is what Lint needs to know of an org.
-type LintFacts struct {
+// Facts is what Check needs to know of an org.
+type Facts struct {
 	// Signers holds the keys and the roots that are neither revoked nor expired. Missing
 	// reports whether there are more.
-	Signers []LintSigner
+	Signers []Signer
 	Missing bool
 	// Signed holds, for each of Contract.Subjects, predicates or types that match it and were
 	// signed in the org: the first ones, if there are many. AnySigned reports whether
@@ -27,8 +28,8 @@ type LintFacts struct {
 	RecordedPredicates []string
 }
 
-// A LintSigner is a key or a root that the org trusts.
-type LintSigner struct {
+// A Signer is a key or a root that the org trusts.
+type Signer struct {
 	// Person is the person of a key: keys of one person have the same number.
 	Person int64
 	DN     identity.DN
@@ -49,32 +50,22 @@ type TypeFacts struct {
 }
 
 // typeOf returns what is known of a type, or of a pattern of types.
-func (f *LintFacts) typeOf(uri string) TypeFacts {
+func (f *Facts) typeOf(uri string) TypeFacts {
 	if f.Type == nil || strings.HasSuffix(uri, "*") {
 		return TypeFacts{Predicates: "*", Outcome: true}
 	}
 	return f.Type(uri)
 }
 
-// Subjects returns the distinct patterns for predicates and types in the contract.
-func (c Contract) Subjects() []string {
-	var subjects []string
-	for i := range c.Requirements {
-		subjects = append(subjects, c.Requirements[i].subject())
-	}
-	slices.Sort(subjects)
-	return slices.Compact(subjects)
-}
-
-// maxLintSteps limits how many identities are compared with how many patterns for one
-// review. A comparison takes less than 50 ns.
-const maxLintSteps = 2_000_000
+// maxSteps limits how many identities are compared with how many patterns for one review.
+// A comparison takes less than 50 ns.
+const maxSteps = 2_000_000
 
 // exceptionPredicates is a pattern for the predicates of exceptions.
 const exceptionPredicates = "exception:*"
 
-// lintSigners knows who can sign what a contract asks for.
-type lintSigners struct {
+// signers knows who can sign what a contract asks for.
+type signers struct {
 	needs []signerNeed // by requirement
 	// exceptions is what exceptions ask for.
 	exceptions signerNeed
@@ -94,16 +85,16 @@ type signerNeed struct {
 // isNobodys reports whether it is known that nobody can sign.
 func (n *signerNeed) isNobodys() bool { return !n.unknown && n.people.count() == 0 }
 
-// newLintSigners compares the identities with the contract. If that takes too many steps,
-// or if identities are missing, it returns nil, and why.
-func newLintSigners(c Contract, f *LintFacts) (s *lintSigners, unchecked string) {
+// newSigners compares the identities with the contract. If that takes too many steps, or
+// if identities are missing, it returns nil, and why.
+func newSigners(c policy.Contract, f *Facts) (s *signers, unchecked string) {
 	if f.Missing {
 		return nil, fmt.Sprintf("who can sign what: the org has more than %d identities", len(f.Signers))
 	}
-	x := newLintIndex(c, f)
-	if steps := x.steps(f.Signers); steps > maxLintSteps {
+	x := newIndex(c, f)
+	if steps := x.steps(f.Signers); steps > maxSteps {
 		return nil, fmt.Sprintf("who can sign what: comparing %d identities with the contract takes %d steps, more than %d",
-			len(f.Signers), steps, maxLintSteps)
+			len(f.Signers), steps, maxSteps)
 	}
 
 	people := make(map[int64]int) // positions by number
@@ -130,29 +121,29 @@ func newLintSigners(c Contract, f *LintFacts) (s *lintSigners, unchecked string)
 		}
 	}
 	last := len(needs) - 1
-	return &lintSigners{needs[:last], needs[last]}, ""
+	return &signers{needs[:last], needs[last]}, ""
 }
 
-// A lintIndex has the patterns of a contract for comparing them with identities. The
+// An index has the patterns of a contract for comparing them with identities. The
 // requirements are followed by the exceptions.
-type lintIndex struct {
-	subjects    []string // patterns of predicates, by requirement
-	patternList          // of signers
-	of          [][]int  // the positions of the patterns of each requirement
+type index struct {
+	subjects      []string // patterns of predicates, by requirement
+	patterns.List          // of signers
+	of            [][]int  // the positions of the patterns of each requirement
 	// known remembers what lists of predicates may attest.
 	known map[string][]bool
 }
 
-func newLintIndex(c Contract, f *LintFacts) *lintIndex {
-	x := &lintIndex{known: make(map[string][]bool)}
+func newIndex(c policy.Contract, f *Facts) *index {
+	x := &index{known: make(map[string][]bool)}
 	add := func(subject string, signers []identity.Pattern) {
-		x.subjects, x.of = append(x.subjects, subject), append(x.of, x.patternList.add(signers))
+		x.subjects, x.of = append(x.subjects, subject), append(x.of, x.Add(signers))
 	}
 
 	for i := range c.Requirements {
 		r := &c.Requirements[i]
-		subject := r.subject()
-		if IsTypePattern(subject) {
+		subject := r.Subject()
+		if policy.IsTypePattern(subject) {
 			subject = f.typeOf(subject).Predicates
 		}
 		add(subject, r.Signers)
@@ -162,8 +153,8 @@ func newLintIndex(c Contract, f *LintFacts) *lintIndex {
 }
 
 // steps returns the number of comparisons that the identities need.
-func (x *lintIndex) steps(signers []LintSigner) int {
-	steps := len(x.patterns) * len(signers)
+func (x *index) steps(signers []Signer) int {
+	steps := len(x.Patterns) * len(signers)
 	seen := make(map[string]bool)
 	for i := range signers {
 		if key := strings.Join(signers[i].May, "\n"); key != "" && !seen[key] {
@@ -176,9 +167,9 @@ func (x *lintIndex) steps(signers []LintSigner) int {
 
 // matches reports for each pattern whether it matches the identity, or may match a
 // certificate of the root.
-func (x *lintIndex) matches(id *LintSigner) []bool {
-	matches := make([]bool, len(x.patterns))
-	for i, p := range x.patterns {
+func (x *index) matches(id *Signer) []bool {
+	matches := make([]bool, len(x.Patterns))
+	for i, p := range x.Patterns {
 		if id.IsRoot {
 			matches[i] = p.Overlaps(id.Certifies)
 		} else {
@@ -189,12 +180,12 @@ func (x *lintIndex) matches(id *LintSigner) []bool {
 }
 
 // isSigner reports whether a requirement has no patterns, or one that matches.
-func (x *lintIndex) isSigner(at int, matches []bool) bool {
+func (x *index) isSigner(at int, matches []bool) bool {
 	return len(x.of[at]) == 0 || slices.ContainsFunc(x.of[at], func(p int) bool { return matches[p] })
 }
 
 // may reports for each requirement whether any of the patterns allows its predicate.
-func (x *lintIndex) may(patterns []string) []bool {
+func (x *index) may(patterns []string) []bool {
 	key := strings.Join(patterns, "\n")
 	if may, ok := x.known[key]; ok {
 		return may
@@ -225,11 +216,8 @@ func (s peopleSet) common(other peopleSet) (n int) {
 	return n
 }
 
-// subject returns the predicate or the type that the requirement is about.
-func (r *Requirement) subject() string { return cmp.Or(r.Predicate, r.Type) }
-
-// subjectField returns the name of the member that subject returns.
-func (r *Requirement) subjectField() string {
+// subjectField returns the name of the member that Subject returns.
+func subjectField(r *policy.Requirement) string {
 	if r.Type != "" {
 		return "type"
 	}
@@ -279,7 +267,7 @@ const (
 	FindingClaimedTargets    FindingCode = "claimed_targets"     // anyone who registers a commit decides what applies
 )
 
-// A Review is the result of Lint.
+// A Review is the result of Check.
 type Review struct {
 	Findings []Finding `json:"findings"`
 	// Truncated counts the findings beyond MaxFindings.
@@ -293,9 +281,9 @@ const MaxFindings = 200
 
 // A linter collects the findings about a contract.
 type linter struct {
-	Contract
-	facts   LintFacts
-	signers *lintSigners // nil if it is not known who can sign what
+	policy.Contract
+	facts   Facts
+	signers *signers // nil if it is not known who can sign what
 	review  Review
 }
 

@@ -1,4 +1,4 @@
-package policy_test
+package lint_test
 
 import (
 	"bytes"
@@ -12,15 +12,16 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/policy/lint"
 )
 
 // facts returns the facts of an org in which the given predicates and types were signed.
-func facts(c policy.Contract, signed []string, signers ...policy.LintSigner) policy.LintFacts {
-	f := policy.LintFacts{Signers: signers, Signed: make(map[string][]string), AnySigned: len(signed) > 0,
+func facts(c policy.Contract, signed []string, signers ...lint.Signer) lint.Facts {
+	f := lint.Facts{Signers: signers, Signed: make(map[string][]string), AnySigned: len(signed) > 0,
 		RecordedPredicates: attestation.RecordedPredicates(),
-		Type: func(uri string) policy.TypeFacts {
+		Type: func(uri string) lint.TypeFacts {
 			predicates, outcome := attestation.Known(uri)
-			return policy.TypeFacts{Predicates: predicates, Outcome: outcome}
+			return lint.TypeFacts{Predicates: predicates, Outcome: outcome}
 		}}
 	for _, subject := range c.Subjects() {
 		for _, name := range signed {
@@ -43,17 +44,17 @@ func parseContract(t *testing.T, document string) policy.Contract {
 }
 
 // key returns a key of a person, who may attest what the patterns match.
-func key(person int64, dn string, may ...string) policy.LintSigner {
+func key(person int64, dn string, may ...string) lint.Signer {
 	parsed, err := identity.ParseDN(dn)
 	if err != nil {
 		panic(err)
 	}
-	return policy.LintSigner{Person: person, DN: parsed, May: may}
+	return lint.Signer{Person: person, DN: parsed, May: may}
 }
 
 // root returns a root for DNs that match a pattern.
-func root(certifies string, may ...string) policy.LintSigner {
-	r := policy.LintSigner{IsRoot: true, May: may}
+func root(certifies string, may ...string) lint.Signer {
+	r := lint.Signer{IsRoot: true, May: may}
 	if certifies != "" {
 		var err error
 		if r.Certifies, err = identity.ParsePattern(certifies); err != nil {
@@ -64,7 +65,7 @@ func root(certifies string, may ...string) policy.LintSigner {
 }
 
 // findings formats findings as "code field".
-func findings(r policy.Review) []string {
+func findings(r lint.Review) []string {
 	list := []string{}
 	for _, f := range r.Findings {
 		list = append(list, string(f.Code)+" "+f.Field)
@@ -87,13 +88,13 @@ const (
 )
 
 func TestLint(t *testing.T) {
-	everybody := []policy.LintSigner{ci, reviewer, platform}
+	everybody := []lint.Signer{ci, reviewer, platform}
 	for _, test := range []struct {
 		name         string
 		requirements string
 		rest         string // other members of the contract
 		signed       []string
-		signers      []policy.LintSigner
+		signers      []lint.Signer
 		want         []string
 	}{
 		{name: "nothing to find", requirements: testByCI + "," + reviewByAda + "," + deployByOps},
@@ -115,9 +116,9 @@ func TestLint(t *testing.T) {
 		{name: "a test is enough", want: []string{"any_signer requirements[0].signers"},
 			requirements: `{"state":"ATTESTED","predicate":"test:*"},` + deployByOps},
 		{name: "may instead of signers", requirements: testByCI + `,{"state":"PROMOTABLE","predicate":"review:*"},` +
-			deployByOps, signers: []policy.LintSigner{key(1, "cn=ci,ou=build,o=acme", "test:*", "build:*"), reviewer, platform}},
+			deployByOps, signers: []lint.Signer{key(1, "cn=ci,ou=build,o=acme", "test:*", "build:*"), reviewer, platform}},
 		{name: "may has the review", requirements: testByCI + `,{"state":"PROMOTABLE","predicate":"review:*"},` + deployByOps,
-			signers: []policy.LintSigner{key(1, "cn=ci,ou=build,o=acme", "test:*", "review:code"), reviewer, platform},
+			signers: []lint.Signer{key(1, "cn=ci,ou=build,o=acme", "test:*", "review:code"), reviewer, platform},
 			want:    []string{"any_signer requirements[1].signers"}},
 
 		{name: "tools without signers", requirements: testByCI + "," + reviewByAda + "," + deployByOps + `,
@@ -137,47 +138,47 @@ func TestLint(t *testing.T) {
 			`,{"state":"PROMOTABLE","predicate":"review:*","signers":["ou=none"]},` + deployByOps},
 		{name: "nobody may", want: []string{"nobody_matches requirements[0].predicate"},
 			requirements: testByCI + "," + reviewByAda + "," + deployByOps,
-			signers: []policy.LintSigner{key(1, "cn=ci,ou=build", "lint:*"), key(2, "cn=a,ou=review", "review:*"),
+			signers: []lint.Signer{key(1, "cn=ci,ou=build", "lint:*"), key(2, "cn=a,ou=review", "review:*"),
 				key(3, "cn=b,ou=platform", "deploy:*")}},
 		{name: "nobody may attest the type", want: []string{"nobody_matches requirements[0].type"},
 			requirements: `{"state":"ATTESTED","type":"https://slsa.dev/provenance/v1","signers":["ou=build"]},` + reviewByAda +
 				"," + deployByOps,
-			signers: []policy.LintSigner{key(1, "cn=ci,ou=build", "test:*"), key(2, "cn=a,ou=review", "review:*"),
+			signers: []lint.Signer{key(1, "cn=ci,ou=build", "test:*"), key(2, "cn=a,ou=review", "review:*"),
 				key(3, "cn=b,ou=platform", "deploy:*")}},
 		{name: "the match may not, others may", want: []string{"nobody_matches requirements[0].signers"},
 			requirements: testByCI + "," + reviewByAda + "," + deployByOps,
-			signers:      []policy.LintSigner{key(1, "cn=ci,ou=build,o=acme", "lint:*"), reviewer, platform}},
+			signers:      []lint.Signer{key(1, "cn=ci,ou=build,o=acme", "lint:*"), reviewer, platform}},
 		{name: "a root may certify one", requirements: testByCI + "," + reviewByAda + "," + deployByOps,
-			signers: []policy.LintSigner{root("ou=*,o=acme")}},
+			signers: []lint.Signer{root("ou=*,o=acme")}},
 		{name: "a root may not attest it", want: []string{"nobody_matches requirements[0].predicate"},
 			requirements: testByCI + "," + reviewByAda + "," + deployByOps,
-			signers:      []policy.LintSigner{root("", "review:*", "deploy:*")}},
+			signers:      []lint.Signer{root("", "review:*", "deploy:*")}},
 		{name: "a root certifies others", want: []string{"nobody_matches requirements[0].signers"},
 			requirements: testByCI + "," + reviewByAda + "," + deployByOps,
-			signers:      []policy.LintSigner{root("ou=tests"), reviewer, platform}},
+			signers:      []lint.Signer{root("ou=tests"), reviewer, platform}},
 
 		{name: "two keys of one person", want: []string{"threshold_too_high requirements[1].threshold"},
 			requirements: testByCI + `,{"state":"PROMOTABLE","predicate":"review:*","threshold":2,"signers":["ou=review"]},` +
 				deployByOps,
-			signers: []policy.LintSigner{ci, reviewer, key(2, "cn=ada2,ou=review"), platform}},
+			signers: []lint.Signer{ci, reviewer, key(2, "cn=ada2,ou=review"), platform}},
 		{name: "two people", requirements: testByCI + `,{"state":"PROMOTABLE","predicate":"review:*","threshold":2,` +
 			`"signers":["ou=review"]},` + deployByOps,
-			signers: []policy.LintSigner{ci, reviewer, key(4, "cn=bob,ou=review"), platform}},
+			signers: []lint.Signer{ci, reviewer, key(4, "cn=bob,ou=review"), platform}},
 		{name: "one person and a root", requirements: testByCI + `,{"state":"PROMOTABLE","predicate":"review:*",` +
 			`"threshold":2,"signers":["ou=review"]},` + deployByOps,
-			signers: []policy.LintSigner{ci, reviewer, root("ou=review"), platform}},
+			signers: []lint.Signer{ci, reviewer, root("ou=review"), platform}},
 
 		{name: "one key for test and review", want: []string{"too_few_people requirements[1].distinct_from",
-			"too_few_people requirements[2].distinct_from"}, signers: []policy.LintSigner{ci},
+			"too_few_people requirements[2].distinct_from"}, signers: []lint.Signer{ci},
 			requirements: `{"state":"ATTESTED","predicate":"test:*"},{"state":"PROMOTABLE","predicate":"review:*",` +
 				`"distinct_from":["ATTESTED"]},{"state":"DEPLOYED","predicate":"deploy:prod","distinct_from":["PROMOTABLE"]}`},
-		{name: "two keys for test, review and deployment", signers: []policy.LintSigner{ci, reviewer},
+		{name: "two keys for test, review and deployment", signers: []lint.Signer{ci, reviewer},
 			requirements: `{"state":"ATTESTED","predicate":"test:*"},{"state":"PROMOTABLE","predicate":"review:*",` +
 				`"distinct_from":["ATTESTED"]},{"state":"DEPLOYED","predicate":"deploy:prod","distinct_from":["PROMOTABLE"]}`},
-		{name: "distinct, but the lower one is for some paths", signers: []policy.LintSigner{ci},
+		{name: "distinct, but the lower one is for some paths", signers: []lint.Signer{ci},
 			requirements: `{"state":"ATTESTED","predicate":"test:*","paths":["a"]},{"state":"PROMOTABLE","predicate":` +
 				`"review:*","distinct_from":["ATTESTED"]},{"state":"DEPLOYED","predicate":"deploy:prod","signers":["o=acme"]}`},
-		{name: "distinct with a root", signers: []policy.LintSigner{ci, root("")},
+		{name: "distinct with a root", signers: []lint.Signer{ci, root("")},
 			requirements: `{"state":"ATTESTED","predicate":"test:*"},{"state":"PROMOTABLE","predicate":"review:*",` +
 				`"distinct_from":["ATTESTED"]},` + deployByOps},
 		{name: "two of three for each", want: []string{"too_few_people requirements[1].distinct_from"},
@@ -237,7 +238,7 @@ func TestLint(t *testing.T) {
 		{name: "exceptions", requirements: testByCI + "," + reviewByAda + "," + deployByOps,
 			rest: `,"exceptions":{"signers":["ou=none","ou=platform"]}`},
 		{name: "exceptions by one who may not", requirements: reviewByAda + "," + deployByOps,
-			signers: []policy.LintSigner{reviewer, key(3, "cn=ops,ou=platform", "deploy:*")},
+			signers: []lint.Signer{reviewer, key(3, "cn=ops,ou=platform", "deploy:*")},
 			rest:    `,"exceptions":{"signers":["ou=platform"]}`, want: []string{"nobody_matches exceptions.signers"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -245,7 +246,7 @@ func TestLint(t *testing.T) {
 			if test.signers == nil {
 				test.signers = everybody
 			}
-			review := policy.Lint(c, facts(c, test.signed, test.signers...))
+			review := lint.Check(c, facts(c, test.signed, test.signers...))
 			if got := findings(review); !slices.Equal(got, test.want) || review.Unchecked != "" {
 				t.Errorf("got %+v %s\nwant %q", review.Findings, review.Unchecked, test.want)
 			}
@@ -260,11 +261,11 @@ func TestLint(t *testing.T) {
 
 // The documentation explains each kind of finding.
 func TestFindingsAreDocumented(t *testing.T) {
-	docs, err := os.ReadFile("../../docs/policy.md")
+	docs, err := os.ReadFile("../../../docs/policy.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	source, err := os.ReadFile("lint_facts.go")
+	source, err := os.ReadFile("facts.go")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -282,7 +283,7 @@ func TestFindingsAreDocumented(t *testing.T) {
 // An org without identities has one finding about them, not one for each requirement.
 func TestLintWithoutIdentities(t *testing.T) {
 	c := parseContract(t, `{"requirements":[`+testByCI+","+reviewByAda+","+deployByOps+`]}`)
-	if got := findings(policy.Lint(c, facts(c, nil))); !slices.Equal(got, []string{"no_identities requirements"}) {
+	if got := findings(lint.Check(c, facts(c, nil))); !slices.Equal(got, []string{"no_identities requirements"}) {
 		t.Errorf("%q", got)
 	}
 }
@@ -303,28 +304,28 @@ func TestLintBounds(t *testing.T) {
 	}
 	c := parseContract(t, `{"requirements":[`+strings.Join(requirements, ",")+`]}`)
 
-	var many []policy.LintSigner
+	var many []lint.Signer
 	for i := range 1000 {
 		many = append(many, key(int64(i+1), fmt.Sprintf("cn=k%d,ou=u,o=acme", i)))
 	}
 	few := many[:100]
-	review := policy.Lint(c, facts(c, nil, few...))
-	if len(review.Findings) != policy.MaxFindings || review.Truncated != 1 || review.Unchecked != "" {
+	review := lint.Check(c, facts(c, nil, few...))
+	if len(review.Findings) != lint.MaxFindings || review.Truncated != 1 || review.Unchecked != "" {
 		t.Errorf("%d findings, %d more, unchecked: %s", len(review.Findings), review.Truncated, review.Unchecked)
 	}
 
-	review = policy.Lint(c, facts(c, nil, many...))
+	review = lint.Check(c, facts(c, nil, many...))
 	if !strings.Contains(review.Unchecked, "3862000 steps") {
 		t.Errorf("unchecked: %q", review.Unchecked)
 	}
-	if i := slices.IndexFunc(review.Findings, func(f policy.Finding) bool { return f.Code == "nobody_matches" }); i >= 0 {
+	if i := slices.IndexFunc(review.Findings, func(f lint.Finding) bool { return f.Code == "nobody_matches" }); i >= 0 {
 		t.Errorf("found without a check: %+v", review.Findings[i])
 	}
 
 	c = parseContract(t, `{"requirements":[{"state":"PROMOTABLE","predicate":"vsa:*"},`+deployByOps+`]}`)
 	incomplete := facts(c, nil, few...)
 	incomplete.Missing = true
-	review = policy.Lint(c, incomplete)
+	review = lint.Check(c, incomplete)
 	if !strings.Contains(review.Unchecked, "more than 100 identities") || len(review.Findings) > 0 {
 		t.Errorf("%+v, unchecked: %q", review.Findings, review.Unchecked)
 	}
@@ -343,7 +344,7 @@ func BenchmarkLint(b *testing.B) {
 		b.Fatal(err)
 	}
 
-	var signers []policy.LintSigner
+	var signers []lint.Signer
 	for i := range 10_000 {
 		signers = append(signers, key(int64(i+1), fmt.Sprintf("cn=k%d,ou=u,o=acme", i)))
 		if i%8 == 0 {
@@ -352,9 +353,9 @@ func BenchmarkLint(b *testing.B) {
 	}
 
 	f := facts(c, []string{"test:1"}, signers...)
-	var review policy.Review
+	var review lint.Review
 	for b.Loop() {
-		review = policy.Lint(c, f)
+		review = lint.Check(c, f)
 	}
 	b.ReportMetric(float64(len(review.Findings)), "findings")
 	if review.Unchecked != "" {

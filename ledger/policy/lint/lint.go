@@ -1,4 +1,5 @@
-package policy
+// Package lint reviews contracts: it finds parts that are probably mistakes.
+package lint
 
 import (
 	"fmt"
@@ -7,24 +8,26 @@ import (
 	"unicode"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/internal/text"
+	"github.com/ledgerd/ledgerd/ledger/policy"
 )
 
-// Lint looks for parts of a contract that are probably mistakes: those that let anybody
+// Check looks for parts of a contract that are probably mistakes: those that let anybody
 // through, and those that nobody can meet. It says nothing about what it does not know,
 // such as the people whose certificates a root signs.
-func Lint(c Contract, f LintFacts) Review {
+func Check(c policy.Contract, f Facts) Review {
 	l := &linter{Contract: c, facts: f, review: Review{Findings: []Finding{}}}
 	if len(f.Signers) > 0 {
-		l.signers, l.review.Unchecked = newLintSigners(c, &f)
+		l.signers, l.review.Unchecked = newSigners(c, &f)
 	} else {
 		l.add(FindingNoIdentities, "requirements", "add the keys of CI and of reviewers: ledgerd identity add",
 			"the org trusts no identity, so nothing can be signed")
 	}
-	if !c.requires(ledger.Attested) && !c.requires(ledger.Promotable) {
+	if !l.requires(ledger.Attested) && !l.requires(ledger.Promotable) {
 		l.add(FindingNoRequirements, "requirements", "require evidence for ATTESTED or PROMOTABLE, such as test:*",
 			"any attestation makes a commit PROMOTABLE: there is no requirement for ATTESTED or PROMOTABLE")
 	}
-	if !c.requires(ledger.Deployed) {
+	if !l.requires(ledger.Deployed) {
 		l.add(FindingNoDeployment, "requirements", "add a requirement for DEPLOYED, such as deploy:prod",
 			"no commit becomes DEPLOYED: there is no requirement for it")
 	}
@@ -41,8 +44,8 @@ func Lint(c Contract, f LintFacts) Review {
 	return l.review
 }
 
-func (c Contract) requires(s ledger.State) bool {
-	return slices.ContainsFunc(c.Requirements, func(r Requirement) bool { return r.State == s })
+func (l *linter) requires(s ledger.State) bool {
+	return slices.ContainsFunc(l.Requirements, func(r policy.Requirement) bool { return r.State == s })
 }
 
 func (l *linter) requirement(i int, at string) {
@@ -61,7 +64,7 @@ func (l *linter) openness(i int, at string) {
 	}
 	if tool := l.tool(r); tool != "" {
 		l.add(FindingToolWithoutSigner, at+".signers", "name the signers that run it, such as ou=build,o=acme",
-			"%s: any trusted identity can claim to be this %s", r.subject(), tool)
+			"%s: any trusted identity can claim to be this %s", r.Subject(), tool)
 		return
 	}
 
@@ -71,21 +74,23 @@ func (l *linter) openness(i int, at string) {
 	const fix = "name the signers, add distinct_from, or limit what identities may attest"
 	switch {
 	case r.State >= ledger.Promotable:
-		l.add(FindingAnySigner, at+".signers", fix, "%s: any trusted identity satisfies it, CI's key too", r.subject())
+		l.add(FindingAnySigner, at+".signers", fix, "%s: any trusted identity satisfies it, CI's key too", r.Subject())
 	case !l.requires(ledger.Promotable):
 		l.add(FindingAnySigner, at+".signers", fix, "%s: any trusted identity satisfies it, and nothing else is required "+
-			"for PROMOTABLE", r.subject())
+			"for PROMOTABLE", r.Subject())
 	}
 }
 
 // isApart reports whether distinct_from asks for another person than those of a lower
 // state.
-func (l *linter) isApart(r *Requirement) bool { return slices.ContainsFunc(r.DistinctFrom, l.requires) }
+func (l *linter) isApart(r *policy.Requirement) bool {
+	return slices.ContainsFunc(r.DistinctFrom, l.requires)
+}
 
 // tool returns the kind of tool whose result the requirement asks for, or "" for none.
-func (l *linter) tool(r *Requirement) string {
-	subject := r.subject()
-	if IsTypePattern(subject) {
+func (l *linter) tool(r *policy.Requirement) string {
+	subject := r.Subject()
+	if policy.IsTypePattern(subject) {
 		subject = l.facts.typeOf(subject).Predicates
 	}
 	for _, tool := range []struct{ prefix, name string }{
@@ -108,22 +113,22 @@ func (l *linter) unmeetable(i int, at string) bool {
 	switch people := n.people.count(); {
 	case people == 0 && n.anyMay:
 		l.add(FindingNobodyMatches, at+".signers", "name signers that the org trusts: ledgerd identity list",
-			"%s: nobody can meet it: no trusted identity that may attest it matches %s", r.subject(), r.signerTexts())
+			"%s: nobody can meet it: no trusted identity that may attest it matches %s", r.Subject(), signerTexts(r))
 		return true
 	case people == 0:
-		l.add(FindingNobodyMatches, at+"."+r.subjectField(), "let an identity attest it: ledgerd identity update --may",
-			"%s: nobody can meet it: no trusted identity may attest it", r.subject())
+		l.add(FindingNobodyMatches, at+"."+subjectField(r), "let an identity attest it: ledgerd identity update --may",
+			"%s: nobody can meet it: no trusted identity may attest it", r.Subject())
 		return true
 	case people < r.Threshold:
 		l.add(FindingThresholdTooHigh, at+".threshold", "lower the threshold, or trust more people",
-			"%s: needs %s, but only %s can sign it", r.subject(), peopleText(r.Threshold), peopleText(people))
+			"%s: needs %s, but only %s can sign it", r.Subject(), peopleText(r.Threshold), peopleText(people))
 		return false
 	}
 
 	if j := l.tooFewApart(i); j >= 0 {
 		l.add(FindingTooFewPeople, at+".distinct_from", "trust more people, or let them attest it",
-			"%s: needs %s besides %d for requirements[%d] (%s), but not enough people can sign them", r.subject(),
-			peopleText(r.Threshold), l.Requirements[j].Threshold, j, l.Requirements[j].subject())
+			"%s: needs %s besides %d for requirements[%d] (%s), but not enough people can sign them", r.Subject(),
+			peopleText(r.Threshold), l.Requirements[j].Threshold, j, l.Requirements[j].Subject())
 	}
 	return false
 }
@@ -152,8 +157,8 @@ func (l *linter) tooFewApart(i int) int {
 func (l *linter) neverCounts(i int, at string) bool {
 	r := &l.Requirements[i]
 	acceptsRecorded := slices.Contains(r.Accept, ledger.Recorded)
-	subject := r.subject()
-	if !IsTypePattern(subject) {
+	subject := r.Subject()
+	if !policy.IsTypePattern(subject) {
 		onlyRecorded := acceptsRecorded && len(r.Accept) == 1
 		matches := func(p string) bool { return patternsOverlap(p, subject) }
 		if onlyRecorded && !slices.ContainsFunc(l.facts.RecordedPredicates, matches) {
@@ -181,17 +186,17 @@ func (l *linter) neverCounts(i int, at string) bool {
 // others were signed.
 func (l *linter) neverSigned(i int, at string) {
 	r := &l.Requirements[i]
-	if !l.facts.AnySigned || len(l.facts.Signed[r.subject()]) > 0 {
+	if !l.facts.AnySigned || len(l.facts.Signed[r.Subject()]) > 0 {
 		return
 	}
-	l.add(FindingNeverSigned, at+"."+r.subjectField(), "check the name: ledgerd predicate list",
-		"%s: nobody has ever signed it in this org", r.subject())
+	l.add(FindingNeverSigned, at+"."+subjectField(r), "check the name: ledgerd predicate list",
+		"%s: nobody has ever signed it in this org", r.Subject())
 }
 
 // targets adds a finding if anyone who registers a commit decides which requirements apply.
 func (l *linter) targets() {
-	byBranch := func(r Requirement) bool { return len(r.Branches) > 0 }
-	if i := slices.IndexFunc(l.Requirements, byBranch); l.Targets == ClaimedTargets && i >= 0 {
+	byBranch := func(r policy.Requirement) bool { return len(r.Branches) > 0 }
+	if i := slices.IndexFunc(l.Requirements, byBranch); l.Targets == policy.ClaimedTargets && i >= 0 {
 		l.add(FindingClaimedTargets, "targets", "use targets: all, unless releases come from branches alone",
 			"anybody with a write token can keep requirements[%d] from applying: by registering the commit for another "+
 				"branch", i)
@@ -199,12 +204,12 @@ func (l *linter) targets() {
 }
 
 // signerTexts lists the first patterns of signers.
-func (r *Requirement) signerTexts() string {
+func signerTexts(r *policy.Requirement) string {
 	var texts []string
 	for _, p := range r.Signers {
 		texts = append(texts, p.String())
 	}
-	return joinFirst(texts, " or ")
+	return text.JoinFirst(texts, " or ")
 }
 
 func peopleText(n int) string {
@@ -226,16 +231,16 @@ func statusesText(statuses []ledger.Status) string {
 // other environments: those that a lower state asks for, or several that were signed.
 func (l *linter) environments(i int, at string) {
 	r := &l.Requirements[i]
-	subject := r.subject()
-	if r.State != ledger.Deployed || IsTypePattern(subject) {
+	subject := r.Subject()
+	if r.State != ledger.Deployed || policy.IsTypePattern(subject) {
 		return
 	}
 	const fix = "name the predicate of production, such as deploy:prod"
 	for j := range l.Requirements {
 		lower := &l.Requirements[j]
-		if lower.State < r.State && !IsTypePattern(lower.subject()) && patternsOverlap(subject, lower.subject()) {
-			l.add(FindingMixedEnvironments, at+"."+r.subjectField(), fix,
-				"%s: also matches %s, which requirements[%d] asks for before the deployment", subject, lower.subject(), j)
+		if lower.State < r.State && !policy.IsTypePattern(lower.Subject()) && patternsOverlap(subject, lower.Subject()) {
+			l.add(FindingMixedEnvironments, at+"."+subjectField(r), fix,
+				"%s: also matches %s, which requirements[%d] asks for before the deployment", subject, lower.Subject(), j)
 			return
 		}
 	}
@@ -244,8 +249,8 @@ func (l *linter) environments(i int, at string) {
 	if len(names) < 2 || !slices.ContainsFunc(names, func(name string) bool { return !isProduction(name) }) {
 		return
 	}
-	l.add(FindingMixedEnvironments, at+"."+r.subjectField(), fix,
-		"%s: each of %s makes a commit DEPLOYED", subject, joinFirst(names, " and "))
+	l.add(FindingMixedEnvironments, at+"."+subjectField(r), fix,
+		"%s: each of %s makes a commit DEPLOYED", subject, text.JoinFirst(names, " and "))
 }
 
 // isProduction reports whether the name of a predicate is that of a production
