@@ -199,3 +199,39 @@ func (c *call) exceptionFilter() (f store.ExceptionFilter, err error) {
 	f.Active, err = parse(c, "active", onlyTrue)
 	return f, err
 }
+
+// getArtifact returns the commits with which statements link an artifact.
+func (s *Server) getArtifact(c *call) (*reply, error) {
+	digest, err := ledger.ParseDigest(c.path.ByName("digest"))
+	if err != nil {
+		return nil, ledger.FieldErrorf(ledger.CodeInvalidField, "digest", "%v", err)
+	}
+	list, err := s.store.Artifacts(c.ctx(), c.org(), c.query.Get("repo"), []string{digest})
+	if err != nil {
+		return nil, err
+	}
+	if artifact := list[0]; !artifact.IsNamed() {
+		return nil, ledger.Errorf(ledger.CodeNotFound, "no statement about a commit names %s", digest)
+	}
+	return single(list[0], nil)
+}
+
+// getArtifacts returns several artifacts. It writes nothing; it is a POST only because the
+// digests are too long for a query.
+func (s *Server) getArtifacts(c *call) (*reply, error) {
+	var q ledger.ArtifactQuery
+	if err := c.decode(&q, smallBody); err != nil {
+		return nil, err
+	}
+	if err := q.Check(); err != nil {
+		return nil, err
+	}
+	if err := c.beginRead(); err != nil {
+		return nil, err
+	}
+	list, err := s.store.Artifacts(c.ctx(), c.org(), q.Repo, q.Digests)
+	if err != nil {
+		return nil, err
+	}
+	return &reply{status: http.StatusOK, record: ledger.ArtifactList{Data: list}}, nil
+}

@@ -82,6 +82,8 @@ func (s *Server) routes() []route {
 
 		{get, org + "/violations", read, list("status", "repo", "commit", "predicate"), s.listViolations},
 		{get, repo + "/violations", read, list("status", "commit", "predicate"), s.listViolations},
+		{get, org + "/artifacts/:digest", read, []string{"repo"}, s.getArtifact},
+		{post, org + "/artifacts", read, nil, s.getArtifacts},
 		{get, exceptions, read, list("commit", "active"), s.listExceptions},
 
 		// Only for admins: a webhook's URL is often a secret itself.

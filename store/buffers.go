@@ -17,6 +17,7 @@ type buffers struct {
 	treeVersions *sqldb.Rows
 	mergeSources *sqldb.Rows // their versions
 	inheritances *sqldb.Rows
+	artifacts    *sqldb.Rows
 	events       *sqldb.Rows
 	transitions  *sqldb.Rows
 	outbox       *sqldb.Rows
@@ -65,6 +66,9 @@ ON CONFLICT (commit_id) DO UPDATE SET version = merge_sources.version + excluded
 INSERT INTO inheritances (tree_id, source_id, cause_type, cause_id, done, again) VALUES `, `
 ON CONFLICT (tree_id, source_id) DO UPDATE SET cause_type = excluded.cause_type, cause_id = excluded.cause_id,
   again = 1`, 6),
+		artifacts: sqldb.NewRows(`
+INSERT INTO artifacts (org_id, digest, commit_id, identity_id, signer_id, attestation_id) VALUES `, `
+ON CONFLICT (org_id, digest, commit_id, identity_id, signer_id) DO NOTHING`, 6),
 
 		events: sqldb.NewRows("INSERT INTO events (id, org_id, seq, event_id, type, repo_id, at, body) VALUES ", "", 8),
 		transitions: sqldb.NewRows(`
@@ -80,12 +84,11 @@ INSERT INTO violations (id, repo_id, org_id, commit_id, predicate_id, attestatio
 
 // all returns the buffers in insertion order: rows only refer to rows in earlier
 // buffers.
-func (b *buffers) all() [17]*sqldb.Rows {
+func (b *buffers) all() [18]*sqldb.Rows {
 	return [...]*sqldb.Rows{
 		b.commits, b.updated, b.moved, b.attestations, b.envelopes, b.verdicts, b.latest, b.exceptions,
-		b.treeLatest, b.treeVersions, b.mergeSources, b.inheritances, b.events,
-		b.transitions,
-		b.outbox, b.violations, b.violationEvents,
+		b.treeLatest, b.treeVersions, b.mergeSources, b.inheritances, b.artifacts, b.events, b.transitions, b.outbox,
+		b.violations, b.violationEvents,
 	}
 }
 

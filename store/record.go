@@ -365,6 +365,9 @@ func (t *tx) bufferAttestation(v *view, s *subject, r *recording, e *policy.Evid
 			return st, err
 		}
 	}
+	for _, digest := range a.Artifacts.Digests {
+		rows.artifacts.Add(org, digestKey(digest), s.id, a.Signer.Identity, st.signerID, id)
+	}
 	if s.isLatest(e) {
 		key := latestKey{s.id, st.predicateID, a.Slot, st.signerID}
 		t.setLatest(key, id)

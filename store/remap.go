@@ -18,6 +18,8 @@ const (
 	// remapRows and remapBytes limit the statements that one write maps.
 	remapRows  = 200
 	remapBytes = 4 << 20
+	// linkedBytes is what linking an artifact counts as.
+	linkedBytes = 4 << 10
 	// remapReport is how often the progress of mapping is logged.
 	remapReport = 10 * time.Second
 )
@@ -138,20 +140,20 @@ ON CONFLICT (id) DO UPDATE SET version = excluded.version, below = excluded.belo
 type mappedRow struct {
 	id, commitID, orgID           int64
 	predicateID, typeID, signerID int64
-	slot, public, sha             string
+	slot, public, sha, identity   string
 	recordedAt                    ledger.Time
 	result                        ledger.Result
 }
 
 const selectMapped = `
-SELECT a.id, a.commit_id, r.org_id, a.predicate_id, a.type_id, a.signer_id, a.slot, a.attestation_id, c.sha, a.status,
-  a.duration_ms, a.recorded_at
+SELECT a.id, a.commit_id, r.org_id, a.predicate_id, a.type_id, a.signer_id, a.slot, a.attestation_id, c.sha, a.identity_id,
+  a.status, a.duration_ms, a.recorded_at
 FROM attestations a /*+ordered*/ JOIN commits c ON c.id = a.commit_id /*+ordered*/ JOIN repos r ON r.id = a.repo_id
 WHERE a.id < ? AND a.mapping_version < ? ORDER BY a.id DESC LIMIT ?`
 
 func scanMapped(row scanner) (a mappedRow, err error) {
 	return a, row.Scan(&a.id, &a.commitID, &a.orgID, &a.predicateID, &a.typeID, &a.signerID, &a.slot, &a.public, &a.sha,
-		&a.result.Status, &a.result.DurationMS, &a.recordedAt)
+		&a.identity, &a.result.Status, &a.result.DurationMS, &a.recordedAt)
 }
 
 // remapOne maps a statement. It returns the size of its envelope, and whether its outcome
@@ -170,7 +172,7 @@ func (t *tx) remapOne(a *mappedRow) (size int, changed bool, err error) {
 		return 0, false, err
 	}
 
-	o := attestation.Remap(attestation.Recorded{
+	o, artifacts := attestation.Remap(attestation.Recorded{
 		Envelope: envelope, PredicateType: uri, Commit: a.sha, RecordedAt: a.recordedAt,
 		Outcome: attestation.Outcome{Predicate: name, Slot: a.slot, Result: a.result},
 	})
@@ -186,6 +188,9 @@ WHERE id = ?`, predicateID, o.Slot, string(o.Result.Status), o.Result.DurationMS
 		return 0, false, err
 	}
 
+	if err := t.linkRecorded(a, artifacts.Digests); err != nil {
+		return 0, false, fmt.Errorf("link artifacts: %w", err)
+	}
 	before := latestKey{a.commitID, a.predicateID, a.slot, a.signerID}
 	after := latestKey{a.commitID, predicateID, o.Slot, a.signerID}
 	if err := t.moveLatest(before, after, a.id, o.Result.Status); err != nil {
@@ -200,7 +205,7 @@ WHERE id = ?`, predicateID, o.Slot, string(o.Result.Status), o.Result.DurationMS
 	if err := t.recount(a, predicateID); err != nil {
 		return 0, false, fmt.Errorf("count: %w", err)
 	}
-	return len(envelope), before != after || o.Result != a.result, nil
+	return len(envelope) + len(artifacts.Digests)*linkedBytes, before != after || o.Result != a.result, nil
 }
 
 // recount counts an attestation for another predicate than before.

@@ -21,6 +21,8 @@ type Attestation struct {
 	Signer identity.Signer
 	// Exception is what an exception says. It is nil for statements of other types.
 	Exception *Exception
+	// Artifacts are the digests that the statement links with the commit.
+	Artifacts Artifacts
 	// Payload is the signed bytes of the statement.
 	Payload []byte
 	// PayloadDigest is the SHA-256 of the payload bytes.
@@ -61,6 +63,7 @@ func Verify(body []byte, keys *identity.Keyring, now ledger.Time) (*Attestation,
 		PredicateType: st.predicateType,
 		Repo:          st.repo,
 		Signer:        signer,
+		Artifacts:     st.artifacts,
 		Payload:       env.Payload,
 		PayloadDigest: sha256.Sum256(env.Payload),
 		Envelope:      body,

@@ -17,6 +17,7 @@ type body struct {
 	sources    resources // of provenance: the dependencies
 	source     string    // of provenance: the URI of the repo that was built
 	exception  Exception // of an exception: what it says
+	resource   string    // of a verification summary: the URI of what was verified
 }
 
 // An actorJSON is a builder or a verifier.

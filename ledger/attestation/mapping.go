@@ -8,10 +8,11 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
 
-// MappingVersion is the version of the rules that map statements to outcomes. It is
+// MappingVersion is the version of the rules that map statements to outcomes and to the
+// artifacts that they link. It is
 // stored with each attestation: if the rules change, the ledger maps the statements of
 // earlier versions again.
-const MappingVersion = 2
+const MappingVersion = 3
 
 // An Outcome is the meaning of a statement for the ledger.
 type Outcome struct {

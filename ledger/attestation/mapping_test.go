@@ -416,7 +416,7 @@ func TestRemapOfARefusedStatement(t *testing.T) {
 		{"no envelope", nil, outcome(vsaV1, ledger.Pass), outcome(vsaV1, ledger.Recorded)},
 	} {
 		r := Recorded{Envelope: test.envelope, PredicateType: vsaV1, Commit: ledgertest.Commit, Outcome: test.before}
-		if got := Remap(r); got != test.want {
+		if got, _ := Remap(r); got != test.want {
 			t.Errorf("%s: got %+v, want %+v", test.name, got, test.want)
 		}
 	}
@@ -429,7 +429,7 @@ func TestRemapOfAFutureTime(t *testing.T) {
 		5*60*1000 + 1: 0} {
 		payload := ledgertest.Must(NewStatement("", ledgertest.Commit, ResultPredicate{Predicate: "test:go",
 			Result: ledger.Result{Status: ledger.Fail}, FinishedOn: ledgertest.Now + ahead}))
-		got := Remap(Recorded{Envelope: ledgertest.Must(SignDSSE(key, payload)), PredicateType: ResultPredicateType,
+		got, _ := Remap(Recorded{Envelope: ledgertest.Must(SignDSSE(key, payload)), PredicateType: ResultPredicateType,
 			Commit: ledgertest.Commit, RecordedAt: ledgertest.Now})
 		if got.FinishedAt != want || got.Predicate != "test:go" {
 			t.Errorf("%d ms ahead: got %+v", ahead, got)

@@ -1,6 +1,7 @@
 package attestation
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -16,6 +17,8 @@ func parseVerificationSummary(predicate []byte) (body, error) {
 		Levels      []string     `json:"verifiedLevels"`
 		Verified    moment       `json:"timeVerified"`
 		OldVerified moment       `json:"time_verified"`
+		Resource    sourceJSON   `json:"resourceUri"`
+		OldResource sourceJSON   `json:"resource_uri"`
 		Other       otherMembers `json:",embed"`
 	}
 	if err := decodePredicate(predicate, &p); err != nil {
@@ -38,7 +41,7 @@ func parseVerificationSummary(predicate []byte) (body, error) {
 		return body{}, ledger.FieldErrorf(ledger.CodeInvalidStatement, field, "PASSED contradicts the verified level FAILED")
 	}
 	return body{predicate: outcomeName("vsa", uriLabel(p.Verifier.ID)), result: ledger.Result{Status: status},
-		finishedAt: verified.time()}, nil
+		finishedAt: verified.time(), resource: string(cmp.Or(p.Resource, p.OldResource))}, nil
 }
 
 // parseVerificationResult parses a simple verification result. It lists the properties

@@ -14,6 +14,7 @@ type statement struct {
 	repo          string // the repo that it is for, if it says so
 	outcome       Outcome
 	exception     Exception
+	artifacts     Artifacts
 }
 
 // parseStatement parses an in-toto statement about a commit.
@@ -30,7 +31,9 @@ func parseStatement(payload []byte) (statement, error) {
 	if err != nil {
 		return statement{}, err
 	}
-	return statement{commit, doc.PredicateType, b.repo, doc.outcome(&m, &b, commit), b.exception}, nil
+	return statement{
+		commit, doc.PredicateType, b.repo, doc.outcome(&m, &b, commit), b.exception, doc.artifacts(&b, commit),
+	}, nil
 }
 
 func decodeDocument(payload []byte) (*statementJSON, error) {
@@ -72,38 +75,38 @@ type Recorded struct {
 	Outcome       Outcome // by the earlier rules
 }
 
-// Remap returns the outcome of a recorded statement by the present rules. What these
-// refuse stays recorded: a failure as it was, so that it goes on blocking, and all else
-// without an outcome, under its predicate type.
-func Remap(r Recorded) Outcome {
+// Remap returns the outcome of a recorded statement by the present rules, and the
+// artifacts that it links. What these refuse stays recorded: a failure as it was, so that
+// it goes on blocking, and all else without an outcome, under its predicate type.
+func Remap(r Recorded) (Outcome, Artifacts) {
 	if r.PredicateType == SignedCommitType {
-		return r.Outcome
+		return r.Outcome, Artifacts{}
 	}
-	o, err := r.outcome()
+	o, artifacts, err := r.outcome()
 	switch {
 	case err == nil && o.FinishedAt > r.RecordedAt.Add(maxAhead):
 		o.FinishedAt = 0
 	case err == nil:
 	case r.Outcome.Result.Status == ledger.Fail || r.Outcome.Result.Status == ledger.Errored:
-		return r.Outcome
+		return r.Outcome, Artifacts{}
 	default:
-		return Outcome{Predicate: r.PredicateType, Result: ledger.Result{Status: ledger.Recorded}}
+		return Outcome{Predicate: r.PredicateType, Result: ledger.Result{Status: ledger.Recorded}}, Artifacts{}
 	}
-	return o
+	return o, artifacts
 }
 
-func (r *Recorded) outcome() (Outcome, error) {
+func (r *Recorded) outcome() (o Outcome, artifacts Artifacts, err error) {
 	payload, err := Payload(r.Envelope)
 	if err != nil {
-		return Outcome{}, err
+		return o, artifacts, err
 	}
 	doc, err := decodeDocument(payload)
 	if err != nil {
-		return Outcome{}, err
+		return o, artifacts, err
 	}
 	m, b, err := doc.read(payload)
 	if err != nil {
-		return Outcome{}, err
+		return o, artifacts, err
 	}
-	return doc.outcome(&m, &b, r.Commit), nil
+	return doc.outcome(&m, &b, r.Commit), doc.artifacts(&b, r.Commit), nil
 }

@@ -26,6 +26,17 @@ func (p Predicates) Match(predicate string) bool {
 	return len(p) == 0
 }
 
+// MatchSome reports whether one of the patterns matches any predicate with the given prefix.
+func (p Predicates) MatchSome(prefix string) bool {
+	for _, pattern := range p {
+		start, isPrefix := strings.CutSuffix(pattern, "*")
+		if strings.HasPrefix(start, prefix) || isPrefix && strings.HasPrefix(prefix, start) {
+			return true
+		}
+	}
+	return len(p) == 0
+}
+
 // checked validates the patterns, and returns them as they are stored: nil if one matches
 // every predicate. Errors are about the field may.
 func (p Predicates) checked() (Predicates, error) {

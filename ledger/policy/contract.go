@@ -42,6 +42,23 @@ type ArtifactRule struct {
 	Signers []identity.Pattern `json:"signers"`
 }
 
+// Refuses says why a signer does not link artifacts, given what the signer's identity may
+// attest. It is empty if the signer does.
+func (r ArtifactRule) Refuses(signer identity.DN, may identity.Predicates) string {
+	if len(r.Signers) == 0 {
+		if may.MatchSome("build:") {
+			return ""
+		}
+		return "the signer may not attest build:*, and the policy has no artifacts.signers"
+	}
+	for _, p := range r.Signers {
+		if p.Match(signer) {
+			return ""
+		}
+	}
+	return "the signer is not in the policy's artifacts.signers"
+}
+
 // A TargetRule says for which branches the requirements of a commit are evaluated.
 type TargetRule string
 

@@ -188,3 +188,15 @@ CREATE TABLE inheritances (
 ALTER TABLE identities ADD COLUMN distrusted_since INTEGER NOT NULL DEFAULT 0;
 -- How often evidence of the org was distrusted.
 ALTER TABLE orgs ADD COLUMN distrusts INTEGER NOT NULL DEFAULT 0;
+
+-- Which artifacts statements link with which commits: for each signer under an identity,
+-- the first attestation that does.
+CREATE TABLE artifacts (
+  org_id         INTEGER NOT NULL REFERENCES orgs,
+  digest         BLOB    NOT NULL, -- its length says which: 32 bytes SHA-256, 48 SHA-384, 64 SHA-512
+  commit_id      INTEGER NOT NULL REFERENCES commits,
+  identity_id    TEXT    NOT NULL,
+  signer_id      INTEGER NOT NULL REFERENCES signers,
+  attestation_id INTEGER NOT NULL REFERENCES attestations,
+  PRIMARY KEY (org_id, digest, commit_id, identity_id, signer_id)
+) STRICT, WITHOUT ROWID;

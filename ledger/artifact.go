@@ -1,0 +1,161 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ledgerd/ledgerd/ledger/internal/text"
+)
+
+// An Artifact is what the ledger knows of something that was built, such as an image: the
+// commits with which statements link its digest.
+type Artifact struct {
+	// Digest is an algorithm and the digest in hex, as ParseDigest returns it.
+	Digest string `json:"digest"`
+	// State is the least state of the commits whose link counts. It is nil if there are
+	// none, or if not all are known; Reason then says why.
+	State  *State `json:"state"`
+	Reason string `json:"reason,omitzero"`
+	// Links has one link for each commit, those registered last first: at most MaxLinks.
+	Links []ArtifactLink `json:"links"`
+	// Truncated reports whether there are more links. The State considers them.
+	Truncated bool `json:"truncated,omitzero"`
+}
+
+// An ArtifactLink is a commit that an artifact was built from, as an attestation says.
+type ArtifactLink struct {
+	Repo   string `json:"repo"`
+	Commit string `json:"commit"`
+	// State is the state of the commit.
+	State State `json:"state"`
+	// Attestation is the id of the first one that makes the link: the first that counts, if
+	// any does.
+	Attestation   string `json:"attestation"`
+	Predicate     string `json:"predicate"`
+	PredicateType string `json:"predicate_type"`
+	Identity      string `json:"identity"` // the signer's DN
+	RecordedAt    Time   `json:"recorded_at"`
+	// Counts reports whether the repo's contract lets the signer link artifacts. If not,
+	// Reason says why.
+	Counts bool   `json:"counts"`
+	Reason string `json:"reason,omitzero"`
+}
+
+const (
+	// MaxLinks is the maximum number of links of an Artifact.
+	MaxLinks = 100
+	// MaxDigests is the maximum number of digests that one request asks for.
+	MaxDigests = 100
+)
+
+// IsNamed reports whether any statement names the artifact, or may do so.
+func (a *Artifact) IsNamed() bool { return len(a.Links) > 0 || a.Reason != unnamed }
+
+// unnamed is the reason why an artifact without links has no state.
+const unnamed = "no statement about a commit names it"
+
+// An ArtifactQuery asks for several artifacts.
+type ArtifactQuery struct {
+	// Digests are at most MaxDigests.
+	Digests []string `json:"digests"`
+	// Repo limits the links to commits of a repo; empty for all.
+	Repo string `json:"repo,omitzero"`
+}
+
+// Check validates the query, and makes its digests as ParseDigest returns them.
+func (q *ArtifactQuery) Check() error {
+	switch {
+	case len(q.Digests) == 0:
+		return FieldErrorf(CodeInvalidField, "digests", "required (use e.g. sha256: and 64 hex digits)")
+	case len(q.Digests) > MaxDigests:
+		return FieldErrorf(CodeInvalidField, "digests", "%d digests: at most %d at once", len(q.Digests), MaxDigests)
+	}
+	for i, digest := range q.Digests {
+		var err error
+		if q.Digests[i], err = ParseDigest(digest); err != nil {
+			return FieldErrorf(CodeInvalidField, text.Entry("digests", i), "%v", err)
+		}
+	}
+	return nil
+}
+
+// An ArtifactList has the artifacts that a query asked for, in its order. Those that no
+// statement names have no links.
+type ArtifactList struct {
+	Data []Artifact `json:"data"`
+}
+
+// NewArtifact returns the artifact with a digest and links, one for each commit. If others
+// are unknown, unknown says why.
+func NewArtifact(digest string, links []ArtifactLink, unknown string) Artifact {
+	a := Artifact{Digest: digest, Links: links, Reason: unknown}
+	if links == nil {
+		a.Links = []ArtifactLink{}
+	}
+	least := -1
+	for i := range links {
+		if links[i].Counts && (least < 0 || links[i].State < links[least].State) {
+			least = i
+		}
+	}
+	switch {
+	case unknown != "":
+	case least >= 0:
+		state := links[least].State
+		a.State = &state
+	case len(links) > 0:
+		a.Reason = "no link counts: " + links[0].Reason
+	default:
+		a.Reason = unnamed
+	}
+
+	if len(links) > MaxLinks {
+		a.Truncated = true
+		a.Links = slices.Clone(links[:MaxLinks])
+		if least >= MaxLinks { // the commit that decides is always listed
+			a.Links[MaxLinks-1] = links[least]
+		}
+	}
+	return a
+}
+
+// digestSizes are the lengths in hex of the digests by which artifacts are known.
+var digestSizes = []struct {
+	algorithm string
+	digits    int
+}{{"sha256", 64}, {"sha384", 96}, {"sha512", 128}}
+
+// ParseDigest parses the digest of an artifact, such as sha256:… with 64 hex digits, and
+// returns it in lower case.
+func ParseDigest(s string) (string, error) {
+	name, digits, ok := strings.Cut(s, ":")
+	if !ok {
+		return "", fmt.Errorf("%q is not a digest (use e.g. sha256: and 64 hex digits)", text.Clip(s))
+	}
+	for _, size := range digestSizes {
+		if name != size.algorithm {
+			continue
+		}
+		if digits = strings.ToLower(digits); len(digits) != size.digits || !text.IsHex(digits) {
+			return "", fmt.Errorf("%q is not a digest: %s has %d hex digits", text.Clip(s), name, size.digits)
+		}
+		return name + ":" + digits, nil
+	}
+	return "", fmt.Errorf("%q is not a digest by which artifacts are known (use sha256, sha384 or sha512)", text.Clip(s))
+}
+
+// ParseArtifact parses the digest of an artifact, or a reference with a digest, such as
+// ghcr.io/acme/api@sha256:…, and returns the digest.
+func ParseArtifact(s string) (string, error) {
+	s = strings.TrimSpace(s)
+	if at := strings.LastIndexByte(s, '@'); at >= 0 {
+		return ParseDigest(s[at+1:])
+	}
+	digest, err := ParseDigest(s)
+	if err != nil && strings.Contains(s, "/") {
+		return "", errors.New("a reference needs a digest, because tags move (use e.g. ghcr.io/acme/api@sha256:…)")
+	}
+	return digest, err
+}

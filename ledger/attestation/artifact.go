@@ -1,0 +1,52 @@
+package attestation
+
+import (
+	"strings"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// maxArtifacts is the number of artifacts of a statement that are linked with its commit.
+// Builds on GitHub name at most as many.
+const maxArtifacts = 1024
+
+// Artifacts are the digests that a statement links with its commit.
+type Artifacts struct {
+	Digests []string // as of ledger.ParseDigest, each once: at most maxArtifacts
+	Left    int      // how many more the statement names
+}
+
+// digestNames are the digests by which artifacts are linked. Others are of git objects, or
+// somebody can make two artifacts with the same digest.
+var digestNames = []string{"sha256", "sha384", "sha512"}
+
+// artifacts returns what the statement names beside its commit: the digests of its
+// subjects and, of a verification summary, that in the URI of what was verified.
+func (d *statementJSON) artifacts(b *body, commit string) Artifacts {
+	var list Artifacts
+	seen := make(map[string]bool)
+	add := func(digest string) {
+		digest, err := ledger.ParseDigest(digest)
+		switch {
+		case err != nil || seen[digest] || strings.HasSuffix(digest, ":"+commit):
+		case len(list.Digests) == maxArtifacts:
+			list.Left++
+		default:
+			seen[digest] = true
+			list.Digests = append(list.Digests, digest)
+		}
+	}
+
+	for i := range d.Subject {
+		for _, name := range digestNames {
+			if value, ok := d.Subject[i].Digest[name]; ok {
+				add(name + ":" + value)
+			}
+		}
+	}
+	if _, digest, ok := strings.Cut(b.resource, "@"); ok {
+		digest, _, _ = strings.Cut(digest, "?") // of a package URL
+		add(strings.Replace(strings.ToLower(digest), "%3a", ":", 1))
+	}
+	return list
+}

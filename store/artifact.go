@@ -1,0 +1,250 @@
+package store
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
+)
+
+const (
+	// maxLinkRows is the number of links up to which they decide about an artifact.
+	maxLinkRows = 1000
+	// maxLinkReads limits the links that one request reads, for all its artifacts.
+	maxLinkReads = 5000
+	// maxLinksListed limits the links that one response lists.
+	maxLinksListed = 2000
+	// maxDueLinks is the number of due commits whose states one request derives.
+	maxDueLinks = 100
+)
+
+// Artifacts returns what is known of the artifacts with the given digests, which are as
+// ledger.ParseDigest returns them, in their order. If repo is not empty, only commits of this
+// repo are linked.
+func (s *Store) Artifacts(ctx context.Context, org, repo string, digests []string) ([]ledger.Artifact, error) {
+	return read(ctx, s, byOrg(org), func(rd reader) ([]ledger.Artifact, error) {
+		orgID, err := rd.orgID(org)
+		if err != nil {
+			return nil, err
+		}
+		l := linker{reader: rd, orgID: orgID, repos: make(map[int64]*deriver), rows: maxLinkReads, due: maxDueLinks}
+		if repo != "" {
+			only, err := rd.findRepo(org, repo)
+			if err != nil {
+				return nil, err
+			}
+			l.only = only.id
+		}
+
+		list := make([]ledger.Artifact, len(digests))
+		listed := 0
+		for i, digest := range digests {
+			if list[i], err = l.artifact(digest); err != nil {
+				return nil, fmt.Errorf("read the links of %s: %w", digest, err)
+			}
+			if over := listed + len(list[i].Links) - maxLinksListed; over > 0 {
+				list[i].Links, list[i].Truncated = list[i].Links[:len(list[i].Links)-over], true
+			}
+			listed += len(list[i].Links)
+		}
+		return list, nil
+	})
+}
+
+// A linker reads the links of artifacts with commits.
+type linker struct {
+	reader
+	orgID int64
+	only  int64              // the repo whose commits are linked; 0 for all
+	repos map[int64]*deriver // by repo
+	// rows and due are how many links may still be read, and how many due commits derived.
+	rows, due int
+}
+
+// A linkRow is a link of an artifact with a commit, by one signer under one identity.
+type linkRow struct {
+	commitID, repoID              int64
+	signerID, predicateID, typeID int64
+	attestationID                 int64
+	policyVersion                 int
+	expires, distrustedSince      ledger.Time
+	may                           string
+	link                          ledger.ArtifactLink
+}
+
+// selectLinks reads the links of an artifact, those of the commits registered last first.
+const selectLinks = `
+SELECT l.commit_id, c.repo_id, c.sha, c.state, c.policy_version, c.expires, l.signer_id, l.attestation_id,
+  a.attestation_id, a.predicate_id, a.type_id, CASE a.aged_from WHEN 0 THEN a.recorded_at ELSE a.aged_from END,
+  i.may, i.distrusted_since
+FROM artifacts l /*+ordered*/ JOIN commits c ON c.id = l.commit_id
+  /*+ordered*/ JOIN attestations a ON a.id = l.attestation_id
+  /*+ordered*/ JOIN identities i ON i.identity_id = l.identity_id
+WHERE l.org_id = ? AND l.digest = ? ORDER BY l.commit_id DESC LIMIT ?`
+
+func scanLink(row scanner) (r linkRow, err error) {
+	return r, row.Scan(&r.commitID, &r.repoID, &r.link.Commit, &r.link.State, &r.policyVersion, &r.expires, &r.signerID,
+		&r.attestationID, &r.link.Attestation, &r.predicateID, &r.typeID, &r.link.RecordedAt, &r.may, &r.distrustedSince)
+}
+
+// artifact returns the artifact with a digest.
+func (l *linker) artifact(digest string) (ledger.Artifact, error) {
+	limit := min(maxLinkRows, l.rows)
+	rows, err := all(l.reader, scanLink, selectLinks, l.orgID, digestKey(digest), limit+1)
+	if err != nil {
+		return ledger.Artifact{}, err
+	}
+	unknown := ""
+	switch {
+	case !l.caches.mapped.Load():
+		unknown = "the statements that an earlier release recorded are still being read (try again later)"
+	case len(rows) > limit && limit < maxLinkRows:
+		unknown = "this request asks for too many links (ask for fewer digests)"
+	case len(rows) > limit:
+		unknown = fmt.Sprintf("it has more than %d links", maxLinkRows)
+	}
+	rows = rows[:min(len(rows), limit)]
+	l.rows -= len(rows)
+
+	best, err := l.best(rows)
+	if err != nil {
+		return ledger.Artifact{}, err
+	}
+	known, err := l.setStates(best)
+	if err != nil {
+		return ledger.Artifact{}, err
+	}
+	if !known && unknown == "" {
+		unknown = "the states of its commits are still being derived (try again later)"
+	}
+	links := make([]ledger.ArtifactLink, len(best))
+	for i := range best {
+		links[i] = best[i].link
+	}
+	return ledger.NewArtifact(digest, links, unknown), nil
+}
+
+// best returns one link for each commit: the first that counts or, if none does, the first.
+func (l *linker) best(rows []linkRow) ([]linkRow, error) {
+	best := rows[:0]
+	for i := range rows {
+		r := rows[i]
+		if l.only != 0 && r.repoID != l.only {
+			continue
+		}
+		if err := l.judge(&r); err != nil {
+			return nil, err
+		}
+		last := len(best) - 1
+		if last < 0 || best[last].commitID != r.commitID {
+			best = append(best, r)
+			continue
+		}
+		if b := &best[last]; r.link.Counts && !b.link.Counts ||
+			r.link.Counts == b.link.Counts && r.attestationID < b.attestationID {
+			*b = r
+		}
+	}
+	return best, nil
+}
+
+// judge completes a link, and decides whether it counts. It asks for what the signer may do
+// now, as the contract does.
+func (l *linker) judge(r *linkRow) (err error) {
+	d := l.repos[r.repoID]
+	if d == nil {
+		repo, err := l.repoByID(r.repoID)
+		if err != nil {
+			return err
+		}
+		if d, err = l.deriver(repo); err != nil {
+			return err
+		}
+		l.repos[r.repoID] = d
+	}
+	signer, err := l.signer(r.signerID)
+	if err != nil {
+		return err
+	}
+	if r.link.Predicate, err = l.predicate(r.predicateID); err != nil {
+		return err
+	}
+	if r.link.PredicateType, err = l.predicateType(r.typeID); err != nil {
+		return err
+	}
+
+	var may identity.Predicates
+	if r.may != "" {
+		may = strings.Split(r.may, "\n")
+	}
+	r.link.Repo, r.link.Identity = d.repo.name, signer.text
+	r.link.Reason = d.contract.Artifacts.Refuses(signer.dn, may)
+	if r.distrustedSince != 0 && r.link.RecordedAt >= r.distrustedSince {
+		r.link.Reason = "the identity that signed it is distrusted since " + r.distrustedSince.String()
+	}
+	r.link.Counts = r.link.Reason == ""
+	return nil
+}
+
+// setStates sets the present states of commits that Evaluate has not reached yet. It reports
+// whether it did so for all of them.
+func (l *linker) setStates(rows []linkRow) (known bool, err error) {
+	due := make(map[*deriver][]int64)
+	for i := range rows {
+		r := &rows[i]
+		if d := l.repos[r.repoID]; r.link.State != ledger.Deployed &&
+			(r.policyVersion != d.repo.policyVersion || r.expires != 0 && r.expires <= l.now) {
+			due[d] = append(due[d], r.commitID)
+			l.due--
+		}
+	}
+	if l.due < 0 {
+		return false, nil
+	}
+
+	states := make(map[int64]ledger.State)
+	for d, ids := range due {
+		list, err := l.readSubjects(d, ids)
+		if err != nil {
+			return false, err
+		}
+		for _, s := range list {
+			if s.isUnevaluated() {
+				return false, nil
+			}
+			states[s.id], _ = d.contract.State(s.facts, l.now)
+		}
+	}
+	for i := range rows {
+		if state, ok := states[rows[i].commitID]; ok {
+			rows[i].link.State = state
+		}
+	}
+	return true, nil
+}
+
+// digestKey returns a digest as stored: its length says which one it is.
+func digestKey(digest string) []byte {
+	_, digits, _ := strings.Cut(digest, ":")
+	key, _ := hex.DecodeString(digits) // it has been parsed
+	return key
+}
+
+// linkRecorded links the artifacts of a statement that an earlier release recorded. Newer
+// statements may have linked them before.
+func (t *tx) linkRecorded(a *mappedRow, digests []string) error {
+	for _, digest := range digests {
+		_, err := t.Exec(`
+INSERT INTO artifacts (org_id, digest, commit_id, identity_id, signer_id, attestation_id) VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT (org_id, digest, commit_id, identity_id, signer_id) DO UPDATE SET attestation_id = excluded.attestation_id
+WHERE excluded.attestation_id < artifacts.attestation_id`,
+			a.orgID, digestKey(digest), a.commitID, a.identity, a.signerID, a.id)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
