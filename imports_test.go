@@ -19,9 +19,9 @@ var mayImport = map[string][]string{
 	".": {"cmd"},
 	// Commands access the ledger as clients of a server or of internal/service.
 	"cmd": {
-		"client", "internal/atomicfile", "internal/bench", "internal/buildinfo", "internal/config",
+		"client", "internal/atomicfile", "internal/await", "internal/bench", "internal/buildinfo", "internal/config",
 		"internal/connect", "internal/contractfile", "internal/demo", "internal/display", "internal/eventbody",
-		"internal/eventline", "internal/flagvalue", "internal/gitrepo", "internal/receiver", "internal/registration",
+		"internal/eventline", "internal/flagvalue", "internal/gate", "internal/gitrepo", "internal/receiver", "internal/registration",
 		"internal/service", "internal/signing", "internal/subprocess", "internal/terminal", "ledger",
 		"ledger/attestation", "ledger/identity", "ledger/policy", "ledger/radar",
 	},
@@ -89,6 +89,8 @@ var mayImport = map[string][]string{
 		"ledger/eventstream",
 	},
 	"internal/registration": {"client", "internal/gitrepo", "internal/parallel", "ledger"},
+	"internal/await":        {"client"},
+	"internal/gate":         {"internal/await", "internal/connect", "internal/display", "ledger"},
 	"internal/connect":      {"client", "internal/buildinfo", "internal/config", "internal/service", "ledger"},
 	"internal/contractfile": {"internal/terminal", "ledger", "ledger/identity", "ledger/policy"},
 	"internal/subprocess":   {"internal/config", "ledger"},

@@ -49,7 +49,7 @@ with this many attestations is replaced by a new one, as in an active repo.`,
 	flags.DurationVar(&b.ReadingTime, "seconds", 5*time.Second, "duration of each read load")
 	flags.StringVar(&b.Dir, "dir", "", "folder for the temporary database (default: the system's temporary folder)")
 	command.AddCommand(newBenchStream(p, ledgerd), newBenchWebhook(p, ledgerd),
-		newBenchRadar(p, ledgerd), newBenchCrowd(p, ledgerd),
+		newBenchRadar(p, ledgerd), p.benchCommand(ledgerd, new(bench.Crowd)), p.benchCommand(ledgerd, new(bench.Gate)),
 		newHidden("empty-handler", func(context.Context) error { return bench.ServeNothing(p.stdout) }))
 	return command
 }
@@ -151,54 +151,13 @@ alternates with the 'git diff-tree' that 'commit push' reads. This requires git.
 	return command
 }
 
-func newBenchCrowd(p *program, ledgerd runFunc) *cobra.Command {
-	b := new(bench.Crowd)
-	command := &cobra.Command{
-		Use:   "crowd",
-		Short: "Benchmark recording while hostile clients are connected",
-		Long: `Starts its own server on a temporary database with --attestations attestations.
-Then it records --rate attestations a second and requests /readyz, first with no
-other clients, then with each crowd of clients alone, and with all together:
-
-  readers   read lists with filters that match nothing
-  bodies    announce large bodies, send 250 bytes of them and wait
-  loris     send one header line after the other, and never a whole request
-  streams   follow the live stream; --unread of them never read
-  viewers   view live pages: like the script of the pages, a viewer follows the
-            stream and fetches its page again after events
-  large     attest and read a commit with the most evidence and requirements
-  together  all of these
-
-Latencies count from the moment at which a request was due. Each crowd meets a
-new server and runs in a process of its own; all share the machine's cores. RATIO
-compares a p99 with the same without a crowd, and CPU is the use of one core.
-The lines below a crowd are the responses to its clients. The benchmark fails if
-a stream that is read loses a message.
-At last it records as fast as possible, in rounds with and without viewers.`,
-		Example: `  ledgerd bench crowd
-  ledgerd bench crowd --only streams --rate 60 --slowdown 0
-  ledgerd bench crowd --streams 500 --unread 100 --viewers 20 -o json`,
-		Args: cobra.NoArgs,
-		RunE: p.benchmark(b, ledgerd),
-	}
-	flags := command.Flags()
-	flags.IntVar(&b.Attestations, "attestations", 100_000, "attestations in the database")
-	flags.StringSliceVar(&b.Only, "only", nil, "measure only these crowds")
-	flags.IntVar(&b.HostileReaders, "readers", 12, "number of hostile readers")
-	flags.IntVar(&b.Bodies, "bodies", 1000, "number of half-sent bodies")
-	flags.IntVar(&b.Loris, "loris", 2000, "number of slow-loris connections")
-	flags.IntVar(&b.Streams, "streams", 5000, "number of streams")
-	flags.IntVar(&b.Unread, "unread", 1000, "how many of the streams are never read")
-	flags.IntVar(&b.Viewers, "viewers", 200, "number of viewers")
-	flags.IntVar(&b.Large, "large", 8, "number of clients of the large commit")
-	flags.IntVar(&b.Rate, "rate", 40, "attestations to record a second")
-	flags.DurationVar(&b.ReadingTime, "seconds", 20*time.Second, "how long to measure with each crowd")
-	flags.IntVar(&b.Connections, "connections", 8, "connections of the write load as fast as possible")
-	flags.IntVar(&b.Slow, "slowdown", 10_000, "attestations to record with and without viewers (0: leave this part out)")
-	flags.StringVar(&b.Dir, "dir", "", "folder for the temporary database (default: the system's temporary folder)")
-	command.AddCommand(newHidden("clients", func(ctx context.Context) error {
-		return bench.RunCrowd(ctx, p.stdin, p.stdout)
-	}))
+// benchCommand returns the command of a benchmark that defines its flags itself.
+func (p *program) benchCommand(ledgerd runFunc, b interface {
+	benchmark
+	Command() *cobra.Command
+}) *cobra.Command {
+	command := b.Command()
+	command.Args, command.RunE = cobra.NoArgs, p.benchmark(b, ledgerd)
 	return command
 }
 

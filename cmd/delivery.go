@@ -2,7 +2,6 @@ package cmd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -12,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/await"
 	"github.com/ledgerd/ledgerd/internal/display"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/terminal"
@@ -126,19 +126,12 @@ func (p *program) attemptResult(record ledger.DeliveryRecord) error {
 func awaitAttempt(
 	ctx context.Context, c *connection, name repoName, d ledger.Delivery, wait time.Duration,
 ) (ledger.DeliveryRecord, error) {
-	deadline := time.Now().Add(wait)
-	for interval := 10 * time.Millisecond; ; interval = min(interval*3/2, time.Second) {
+	look := func(ctx context.Context) (ledger.DeliveryRecord, bool, error) {
 		record, err := c.Delivery(ctx, name.org, name.repo, d.Webhook, d.ID)
-		remaining := time.Until(deadline)
-		if remaining <= 0 || err == nil && record.Attempts > d.Attempts || err != nil && !temporary(err) {
-			return record, err
-		}
-		select {
-		case <-time.After(min(interval, remaining)):
-		case <-ctx.Done():
-			return record, errors.New("interrupted while waiting")
-		}
+		return record, record.Attempts > d.Attempts, err
 	}
+	return await.Poll[ledger.DeliveryRecord]{
+		First: 10 * time.Millisecond, Last: time.Second, For: wait, Look: look}.Run(ctx)
 }
 
 // noOutcome prints that a delivery is still pending, and returns an error with the

@@ -2,9 +2,7 @@ package cmd
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"os/signal"
 	"strings"
@@ -16,6 +14,7 @@ import (
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/display"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
+	waiting "github.com/ledgerd/ledgerd/internal/gate"
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
 	"github.com/ledgerd/ledgerd/ledger"
 )
@@ -23,17 +22,19 @@ import (
 // A gate checks whether a commit has reached a state, once or repeatedly for some
 // time.
 type gate struct {
-	repo   repoName
-	rev    string
-	target string
-	state  ledger.State
-	wait   time.Duration
+	repo     repoName // without a repo for an artifact of any repo of the org
+	rev      string
+	artifact string // a digest; empty for a commit
+	target   string
+	state    ledger.State
+	wait     time.Duration
 }
 
 func newGate(p *program) *cobra.Command {
 	var g gate
+	var artifact string
 	command := &cobra.Command{
-		Use:   "gate ORG/REPO",
+		Use:   "gate ORG[/REPO]",
 		Short: "Check whether a commit has reached a state (sets the exit status)",
 		Long: `Prints the requirements of the policy for a commit and which of them are met. The
 exit status says whether the commit has reached the state; run this before a
@@ -46,6 +47,11 @@ A commit is meant for the repo's default branch and for every target that was
 ever registered. With --target, only the requirements for that branch count; with
 -o json, target_state is its state. A DEPLOYED commit is DEPLOYED for all.
 
+With --artifact, the commits are those that the artifact was built from, as
+recorded statements say, in any repo of ORG or in ORG/REPO. All of them must have
+reached the state. If none is known, or none of the statements counts, it is not
+reached.
+
 EXIT STATUS
   0  reached
   1  error (server unreachable or request refused)
@@ -54,24 +60,36 @@ EXIT STATUS
   5  not reached within --wait`,
 		Example: `  ledgerd gate acme/api --commit HEAD --state PROMOTABLE
   ledgerd gate acme/api --commit HEAD --state PROMOTABLE --wait 10m
-  ledgerd gate acme/api --commit HEAD --state PROMOTABLE --target release/2.x`,
+  ledgerd gate acme/api --commit HEAD --state PROMOTABLE --target release/2.x
+  ledgerd gate acme --artifact ghcr.io/acme/api@sha256:2892… --state PROMOTABLE`,
 		Args: takes("ORG/REPO"),
 		RunE: func(command *cobra.Command, args []string) (err error) {
-			if g.repo, err = parseRepoName(args[0]); err != nil {
-				return err
-			}
 			if g.wait < 0 {
 				return usagef("invalid --wait %v: use 0s or more", g.wait)
 			}
-			return p.gate(command, g)
+			if g.repo.org = args[0]; artifact == "" || ledger.CheckOrg(args[0]) != nil {
+				if g.repo, err = parseRepoName(args[0]); err != nil {
+					return err
+				}
+			}
+			if artifact == "" {
+				return p.gate(command, g)
+			}
+			if g.artifact, err = ledger.ParseArtifact(artifact); err != nil {
+				return usagef("invalid --artifact: %w", err)
+			}
+			return p.gateArtifact(command, g)
 		},
 	}
 	flags := command.Flags()
 	flags.StringVar(&g.rev, "commit", "HEAD", "commit to check, a sha or a git `rev`")
+	flags.StringVar(&artifact, "artifact", "", "check the commits of an artifact: a `digest`, or a reference with one")
 	flagvalue.StateVar(command, &g.state, "state", "required state")
 	flags.StringVar(&g.target, "target", "", "evaluate the requirements for this target `branch` alone")
 	flags.DurationVar(&g.wait, "wait", 0, "how long to wait for the state")
 	flagvalue.Require(command, "state")
+	command.MarkFlagsMutuallyExclusive("artifact", "commit")
+	command.MarkFlagsMutuallyExclusive("artifact", "target")
 	return command
 }
 
@@ -95,14 +113,17 @@ func (p *program) gate(command *cobra.Command, g gate) error {
 	})
 }
 
+// missed returns the exit status if the state is not reached.
+func (g gate) missed() int {
+	if g.wait > 0 {
+		return exitGaveUp
+	}
+	return exitNotReached
+}
+
 // gateResult prints whether the commit has reached the state, and returns an error
 // with the exit status if not. commit is nil if it is not in the ledger.
 func (p *program) gateResult(g gate, sha string, commit *ledger.Commit) error {
-	status := exitNotReached
-	if g.wait > 0 {
-		status = exitGaveUp
-	}
-
 	if commit == nil {
 		unknown := struct {
 			Org   string        `json:"org"`
@@ -113,7 +134,7 @@ func (p *program) gateResult(g gate, sha string, commit *ledger.Commit) error {
 		if err := p.print(unknown, func() {}); err != nil {
 			return err
 		}
-		return &exitError{status, fmt.Errorf("commit %s not found, so it has not reached %s", g.repo.at(sha), g.state)}
+		return &exitError{g.missed(), fmt.Errorf("commit %s not found, so it has not reached %s", g.repo.at(sha), g.state)}
 	}
 
 	err := p.print(commit, func() {
@@ -125,45 +146,26 @@ func (p *program) gateResult(g gate, sha string, commit *ledger.Commit) error {
 		display.Requirements(p.stdout, commit.Requirements, time.Now())
 	})
 	if err == nil && commit.AnsweredState() < g.state {
-		return &exitError{status: status}
+		return &exitError{status: g.missed()}
 	}
 	return err
 }
-
-// The polling interval grows from firstInterval to lastInterval.
-const (
-	firstInterval = time.Second
-	lastInterval  = 5 * time.Second
-)
 
 // await polls the commit until it has reached the state or the wait is over, and
 // returns the last result. Temporary errors, such as an unreachable server, are
 // retried.
 func (p *program) await(ctx context.Context, c *connection, g gate, sha string) (*ledger.Commit, error) {
-	deadline := time.Now().Add(g.wait)
-	reported := "" // the last state
-	for interval := firstInterval; ; interval = min(interval*3/2, lastInterval) {
+	look := func(ctx context.Context) (*ledger.Commit, bool, error) {
 		commit, err := lookUp(ctx, c, g, sha)
-		reached := commit != nil && commit.AnsweredState() >= g.state
-		remaining := time.Until(deadline)
-		if reached || remaining <= 0 || (err != nil && !temporary(err)) {
-			return commit, err
-		}
-
-		switch {
-		case err != nil:
-			fmt.Fprintf(p.stderr, "retrying: %s\n", p.describe(err))
-		case g.describeState(commit) != reported:
-			reported = g.describeState(commit)
-			fmt.Fprintf(p.stderr, "%s is %s, waiting for %s\n", g.repo.at(sha), reported, g.state)
-		}
-
-		select {
-		case <-time.After(min(interval, remaining)):
-		case <-ctx.Done():
-			return nil, errors.New("interrupted while waiting")
-		}
+		return commit, commit != nil && commit.AnsweredState() >= g.state, err
 	}
+	return waiting.Until(ctx, p.waitFor(g), look, func(commit *ledger.Commit) string {
+		return g.repo.at(sha) + " is " + g.describeState(commit)
+	})
+}
+
+func (p *program) waitFor(g gate) waiting.Wait {
+	return waiting.Wait{State: g.state, For: g.wait, Log: p.stderr, Describe: p.describe}
 }
 
 func (g gate) describeState(commit *ledger.Commit) string {
@@ -188,11 +190,21 @@ func lookUp(ctx context.Context, c *connection, g gate, sha string) (*ledger.Com
 	return nil, g.repo.mustExist(ctx, c) // a missing repo is an error
 }
 
-// temporary reports whether a retry may succeed: the server is unreachable,
-// overloaded or failing.
-func temporary(err error) bool {
-	e, ok := errors.AsType[*client.Error](err)
-	return !ok || e.Status >= 500 || e.Status == http.StatusTooManyRequests
+// gateArtifact is like gate, for the commits that an artifact was built from.
+func (p *program) gateArtifact(command *cobra.Command, g gate) error {
+	return p.with(command, func(ctx context.Context, c *connection) error {
+		ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		a, err := waiting.Artifact(ctx, c, p.waitFor(g), g.repo.org, g.repo.repo, g.artifact)
+		if err != nil {
+			return err
+		}
+		err = p.print(a, func() { display.Artifact(p.stdout, g.repo.org, a, g.state) })
+		if err == nil && !a.Reached(g.state) {
+			return &exitError{status: g.missed()}
+		}
+		return err
+	})
 }
 
 // requireState returns an error with an exit status, before a command is run, if the

@@ -50,6 +50,10 @@ const (
 	MaxDigests = 100
 )
 
+// Reached reports whether the artifact has reached a state: all commits whose link counts
+// have, and there are some.
+func (a *Artifact) Reached(s State) bool { return a.State != nil && *a.State >= s }
+
 // IsNamed reports whether any statement names the artifact, or may do so.
 func (a *Artifact) IsNamed() bool { return len(a.Links) > 0 || a.Reason != unnamed }
 

@@ -41,6 +41,7 @@ func (b *backend) wantArtifact(digest, state string, links ...string) {
 	b.t.Helper()
 	a := b.artifact(digest)
 	var got []string
+
 	for _, l := range a.Links {
 		line := l.Repo + " " + strings.TrimLeft(strings.TrimPrefix(l.Commit, commitID(0)[:36]), "0") + " " + l.State.String()
 		if l.Counts != (l.Reason == "") {
@@ -51,6 +52,7 @@ func (b *backend) wantArtifact(digest, state string, links ...string) {
 		}
 		got = append(got, line)
 	}
+
 	gotState := a.Reason
 	if a.State != nil {
 		gotState += a.State.String()

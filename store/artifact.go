@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"encoding/hex"
 	"fmt"
 	"strings"
 
@@ -224,27 +223,4 @@ func (l *linker) setStates(rows []linkRow) (known bool, err error) {
 		}
 	}
 	return true, nil
-}
-
-// digestKey returns a digest as stored: its length says which one it is.
-func digestKey(digest string) []byte {
-	_, digits, _ := strings.Cut(digest, ":")
-	key, _ := hex.DecodeString(digits) // it has been parsed
-	return key
-}
-
-// linkRecorded links the artifacts of a statement that an earlier release recorded. Newer
-// statements may have linked them before.
-func (t *tx) linkRecorded(a *mappedRow, digests []string) error {
-	for _, digest := range digests {
-		_, err := t.Exec(`
-INSERT INTO artifacts (org_id, digest, commit_id, identity_id, signer_id, attestation_id) VALUES (?, ?, ?, ?, ?, ?)
-ON CONFLICT (org_id, digest, commit_id, identity_id, signer_id) DO UPDATE SET attestation_id = excluded.attestation_id
-WHERE excluded.attestation_id < artifacts.attestation_id`,
-			a.orgID, digestKey(digest), a.commitID, a.identity, a.signerID, a.id)
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

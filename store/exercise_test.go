@@ -242,11 +242,24 @@ func (e *exerciser) record() {
 	e.now = e.now.Add(2 * time.Second)
 	check(e.t, e.Settle(ctx))
 
+	e.artifacts()
+
 	// So many of a commit that its evidence is counted.
 	for range 202 {
 		e.now = e.now.Add(time.Millisecond)
 		e.attests("web", sha(2), "test:go", ledger.Pass)
 	}
+}
+
+// artifacts records statements that name images, and reads these.
+func (e *exerciser) artifacts() {
+	digests := []string{"sha256:" + strings.Repeat("ab", 32), "sha512:" + strings.Repeat("cd", 64)}
+	a := e.attestation(sha(1), "build:docker", ledger.Pass, buildDN)
+	a.Artifacts.Digests = digests
+	_, err := e.post("api", a)
+	check(e.t, err)
+	e.ok(e.Artifacts(e.t.Context(), "acme", "", digests))
+	e.ok(e.Artifacts(e.t.Context(), "acme", "web", digests[:1]))
 }
 
 // violations opens more violations than a deployment closes at once, and closes them.

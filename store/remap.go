@@ -208,6 +208,22 @@ WHERE id = ?`, predicateID, o.Slot, string(o.Result.Status), o.Result.DurationMS
 	return len(envelope) + len(artifacts.Digests)*linkedBytes, before != after || o.Result != a.result, nil
 }
 
+// linkRecorded links the artifacts of a statement that an earlier release recorded. Newer
+// statements may have linked them before.
+func (t *tx) linkRecorded(a *mappedRow, digests []string) error {
+	for _, digest := range digests {
+		_, err := t.Exec(`
+INSERT INTO artifacts (org_id, digest, commit_id, identity_id, signer_id, attestation_id) VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT (org_id, digest, commit_id, identity_id, signer_id) DO UPDATE SET attestation_id = excluded.attestation_id
+WHERE excluded.attestation_id < artifacts.attestation_id`,
+			a.orgID, digestKey(digest), a.commitID, a.identity, a.signerID, a.id)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // recount counts an attestation for another predicate than before.
 func (t *tx) recount(a *mappedRow, predicateID int64) error {
 	if predicateID == a.predicateID {

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"bytes"
 	"context"
 	"crypto/ed25519"
 	"crypto/x509"
@@ -102,7 +103,19 @@ func (b *Core) envelope(number int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if b.images && number/b.Commits%b.PerCommit == 0 {
+		payload = withImage(payload, b.commitOf(number))
+	}
 	return attestation.SignDSSE(signer.key, payload)
+}
+
+// imageOf returns the digest of the image that was built from the i-th commit.
+func imageOf(i int) string { return fmt.Sprintf("%08x%056x", uint32(i)*2654435761, i) }
+
+// withImage adds to a statement an image that was built from the commit.
+func withImage(statement []byte, commit int) []byte {
+	subject := fmt.Sprintf(`"subject":[{"name":"bench/image","digest":{"sha256":"%s"}},`, imageOf(commit))
+	return bytes.Replace(statement, []byte(`"subject":[`), []byte(subject), 1)
 }
 
 // record records n attestations as fast as possible.

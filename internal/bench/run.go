@@ -33,6 +33,7 @@ type Core struct {
 	Attestations, Connections, Readers int
 	Commits, PerCommit                 int // see commitOf
 	ReadingTime                        time.Duration
+	images                             bool // whether the first attestation of a commit names an image
 
 	// Dir is the folder for temporary files. If empty, it is the system's.
 	Dir        string

@@ -20,7 +20,7 @@ type Artifacts struct {
 // somebody can make two artifacts with the same digest.
 var digestNames = []string{"sha256", "sha384", "sha512"}
 
-// artifacts returns what the statement names beside its commit: the digests of its
+// artifacts returns what the statement names in addition to its commit: the digests of its
 // subjects and, of a verification summary, that in the URI of what was verified.
 func (d *statementJSON) artifacts(b *body, commit string) Artifacts {
 	var list Artifacts

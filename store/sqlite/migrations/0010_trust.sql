@@ -194,9 +194,9 @@ ALTER TABLE orgs ADD COLUMN distrusts INTEGER NOT NULL DEFAULT 0;
 CREATE TABLE artifacts (
   org_id         INTEGER NOT NULL REFERENCES orgs,
   digest         BLOB    NOT NULL, -- its length says which: 32 bytes SHA-256, 48 SHA-384, 64 SHA-512
-  commit_id      INTEGER NOT NULL REFERENCES commits,
+  commit_id      INTEGER NOT NULL, -- these have no REFERENCES, which would take an index for each
   identity_id    TEXT    NOT NULL,
-  signer_id      INTEGER NOT NULL REFERENCES signers,
-  attestation_id INTEGER NOT NULL REFERENCES attestations,
+  signer_id      INTEGER NOT NULL,
+  attestation_id INTEGER NOT NULL,
   PRIMARY KEY (org_id, digest, commit_id, identity_id, signer_id)
 ) STRICT, WITHOUT ROWID;
