@@ -48,6 +48,7 @@ const (
 	// The request conflicts with what is recorded.
 	CodeStaleStatement       Code = "stale_statement"
 	CodeTooMuchEvidence      Code = "too_much_evidence"
+	CodeTooManyMerges        Code = "too_many_merges"
 	CodeAmbiguousCommit      Code = "ambiguous_commit"
 	CodeAlreadyExists        Code = "already_exists"
 	CodePreconditionRequired Code = "precondition_required"

@@ -115,6 +115,8 @@ type Commit struct {
 	// Signature says what became of the SSH signature in the commit object. It is set only
 	// in the response to a registration with an object that has one.
 	Signature *CommitSignature `json:"signature,omitzero"`
+	// Merges holds the claims that the commit is a merge, oldest first.
+	Merges []MergeClaim `json:"merges,omitempty"`
 	// Changes is the newest change record. It is nil if the commit has none, and in the
 	// response to a registration.
 	Changes []radar.Change `json:"changes,omitzero"`

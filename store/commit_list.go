@@ -146,6 +146,11 @@ func (rd reader) addVerdict(d *deriver, c *keyed[ledger.Commit], target string) 
 	if v.Corrections, err = rd.newestCorrections(c.id); err != nil {
 		return err
 	}
+	if row.merged&isMerge != 0 {
+		if err := rd.addMerges(c.id, v); err != nil {
+			return err
+		}
+	}
 
 	if target != "" {
 		s.facts.Targets, s.facts.Target = []string{target}, target

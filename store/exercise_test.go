@@ -4,6 +4,7 @@ import (
 	"crypto/ed25519"
 	"crypto/sha256"
 	"crypto/x509"
+	"database/sql"
 	"encoding/base64"
 	"encoding/pem"
 	"fmt"
@@ -31,7 +32,7 @@ func exercise(t *testing.T) (plans, opening map[string][]string) {
 	check(t, err)
 	check(t, migrated.Close())
 
-	e := &exerciser{t: t, now: now}
+	e := &exerciser{t: t, path: path, now: now}
 	e.Store, err = store.Open(t.Context(), path, store.Options{
 		Now: func() time.Time { return e.now }, Monotonic: func() time.Duration { return e.now.Sub(now) - e.jumped },
 	})
@@ -61,8 +62,9 @@ func exercise(t *testing.T) (plans, opening map[string][]string) {
 // An exerciser runs every statement of a store.
 type exerciser struct {
 	*store.Store
-	t   *testing.T
-	now time.Time
+	t    *testing.T
+	path string
+	now  time.Time
 	// jumped is the part of now that did not pass.
 	jumped time.Duration
 	n      int // number of generated statements
@@ -409,6 +411,7 @@ func (e *exerciser) policies() {
 	e.ok(e.SetPolicy(ctx, "acme", "api", p.Contract, 0, "host"))
 	for range 3 {
 		e.excepts("api", sha(1))
+		e.claimsMerge("api", sha(1))
 	}
 	check(e.t, e.Settle(ctx))
 	e.expressions(p.Contract)
@@ -421,6 +424,28 @@ func (e *exerciser) excepts(repo, commit string) {
 	a.PredicateType = attestation.ExceptionPredicateType
 	a.Exception = &attestation.Exception{Requirement: "x", Reason: "y", Until: ledger.TimeOf(e.now.Add(time.Minute))}
 	e.post(repo, a)
+}
+
+// claimsMerge records a claim that a commit is a merge.
+func (e *exerciser) claimsMerge(repo, commit string) {
+	e.t.Helper()
+	a := e.attestation(commit, "merge:squash", ledger.Pass, buildDN)
+	a.PredicateType = attestation.MergePredicateType
+	a.Merge = &attestation.Merge{Kind: attestation.Squashed, Source: attestation.MergedCommit{SHA: sha(41)},
+		Parent: attestation.MergedCommit{SHA: sha(42)}, Tree: sha(43)}
+	_, _, err := e.Register(e.t.Context(), "acme", repo, commit, ledger.Registration{Parents: []string{sha(42)}})
+	check(e.t, err)
+	_, _, err = e.Register(e.t.Context(), "acme", repo, sha(42), ledger.Registration{})
+	check(e.t, err)
+	db, err := sql.Open("sqlite", "file:"+e.path)
+	check(e.t, err)
+	defer db.Close()
+	_, err = db.Exec("UPDATE commits SET tree = ? WHERE sha IN (?, ?)", sha(43), commit, sha(42)) // as if proven
+	check(e.t, err)
+
+	_, err = e.post(repo, a)
+	check(e.t, err)
+	e.ok(e.Commit(e.t.Context(), "acme", repo, commit))
 }
 
 // expressions evaluates an expression after a policy change, and after its verdicts were

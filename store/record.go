@@ -168,7 +168,7 @@ func (t *tx) recordAll(v *view, list []*recording) (rest []*recording, err error
 // A refused attestation adds no rows.
 func (t *tx) record(v *view, r *recording) error {
 	r.rec, r.created, r.err = ledger.AttestationRecord{}, false, nil
-	r.contract, r.missing, r.unevaluated = nil, nil, nil
+	r.contract, r.missing, r.unevaluated, r.merge = nil, nil, nil, nil
 	d, err := v.deriver(r)
 	if err != nil {
 		r.err = err
@@ -204,6 +204,9 @@ func (t *tx) record(v *view, r *recording) error {
 
 	if r.contract = d.contract; r.lacksVerdicts(s) {
 		return nil
+	}
+	if ok, err := t.checkMerge(v, d, s, r); err != nil || !ok {
+		return err
 	}
 	r.created = true
 	if s == nil {
@@ -247,22 +250,6 @@ func (t *tx) findDuplicate(v *view, s *subject, r *recording) (*duplicate, error
 	return dup, nil
 }
 
-// addCommit adds a new commit to the deriver's repo.
-func (t *tx) addCommit(d *deriver, sha string) (*subject, error) {
-	id, err := t.takeRow("commits")
-	if err != nil {
-		return nil, err
-	}
-	c := &commitRow{
-		id: id, repoID: d.repo.id, sha: sha, state: ledger.Draft, stateSince: t.now, registeredAt: t.now,
-		policyVersion: d.repo.policyVersion, basis: d.repo.distrusts, isNew: true,
-	}
-	t.markDirty(c)
-	t.countState(d.repo.id, c.state, 1)
-	facts := policy.Facts{Targets: d.targets(c), Target: d.repo.defaultBranch}
-	return &subject{commitRow: c, d: d, facts: facts, versions: d.repo.distrusts}, nil
-}
-
 // addAttestation records an attestation on a commit, and its effects.
 func (t *tx) addAttestation(v *view, s *subject, r *recording) error {
 	a, rec := r.attestation, &r.rec
@@ -300,6 +287,9 @@ func (t *tx) addAttestation(v *view, s *subject, r *recording) error {
 	}
 	s.add(e)
 	t.addException(s, r, &e)
+	if err := t.addMerge(v, s, r); err != nil {
+		return err
+	}
 	j := s.judge(st.predicateID, e, wasDeployed)
 	if err := t.settle(s, r.cause()); err != nil {
 		return err

@@ -102,8 +102,25 @@ func newTwinFile(t testing.TB) string {
 		_, _, err := s.Register(t.Context(), "acme", "api", numbered(i), changesF(branch))
 		check(t, err)
 	}
+	check(t, s.write(t.Context(), "", proveTwin))
 	check(t, s.Close()) // moves everything into the file
 	return path
+}
+
+// proveTwin makes one commit the first parent of two and two that of three, as if their
+// objects were known.
+func proveTwin(t *tx) error {
+	for i := range 3 {
+		_, err := t.Exec("UPDATE commits SET tree = ? WHERE sha = ?", numbered(100+i), numbered(i))
+		if err == nil && i > 0 {
+			_, err = t.Exec("UPDATE commit_details SET parents = ? WHERE commit_id = (SELECT id FROM commits WHERE sha = ?)",
+				[]byte(`["`+numbered(i-1)+`"]`), numbered(i))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // A drawn is a recording for both ledgers, with the wanted result.
@@ -147,7 +164,7 @@ func drawSet(r *rapid.T, earlier *[]*recording) []*drawn {
 func drawStatement(r *rapid.T, number int) *attestation.Attestation {
 	payload := fmt.Append(nil, "statement ", number)
 	signer := rapid.SampledFrom([]string{"ci", "ann"}).Draw(r, "signer")
-	return &attestation.Attestation{
+	a := &attestation.Attestation{
 		Commit: numbered(rapid.IntRange(0, 6).Draw(r, "commit")),
 		Outcome: attestation.Outcome{
 			Predicate: rapid.SampledFrom([]string{
@@ -165,6 +182,28 @@ func drawStatement(r *rapid.T, number int) *attestation.Attestation {
 		},
 		Payload: payload, PayloadDigest: sha256.Sum256(payload), Envelope: payload,
 	}
+	if rapid.IntRange(0, 4).Draw(r, "claims") == 0 {
+		setClaim(r, a)
+	}
+	return a
+}
+
+// setClaim makes an attestation a claim of a squash. It agrees with what is proven of commits
+// one and two, except for the tree of some.
+func setClaim(r *rapid.T, a *attestation.Attestation) {
+	n := rapid.IntRange(1, 3).Draw(r, "merge")
+	setMerge(a, n, rapid.IntRange(4, 8).Draw(r, "source"), rapid.SampledFrom([]int{100 + n, 100 + n, 100}).Draw(r, "tree"))
+}
+
+// setMerge makes an attestation a claim that commit n is a squash.
+func setMerge(a *attestation.Attestation, n, source, tree int) {
+	m := attestation.Merge{
+		Kind: attestation.Squashed, Parent: attestation.MergedCommit{SHA: numbered(n - 1)},
+		Source: attestation.MergedCommit{SHA: numbered(source)}, Tree: numbered(tree),
+	}
+	a.Commit, a.PredicateType, a.Merge = numbered(n), attestation.MergePredicateType, &m
+	a.Outcome = attestation.Outcome{Predicate: attestation.MergePredicate(m.Kind), Slot: m.Source.SHA,
+		Result: ledger.Result{Status: ledger.Pass}}
 }
 
 // recordEach records the attestations one by one, and returns the results.
@@ -226,7 +265,8 @@ func (w twin) dump(t *testing.T) string {
 	for _, c := range commits.Data {
 		full, err := w.Commit(t.Context(), "acme", "api", c.SHA)
 		check(t, err)
-		fmt.Fprintf(&text, "%+v\n%+v\n%+v\n%+v\n", c, full.Requirements, full.Transitions, full.Attestations)
+		fmt.Fprintf(&text, "%+v\n%+v\n%+v\n%+v\n%+v\n", c, full.Requirements, full.Transitions, full.Attestations,
+			full.Merges)
 	}
 	repo, err := w.Repo(t.Context(), "acme", "api")
 	check(t, err)

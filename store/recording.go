@@ -27,6 +27,8 @@ type recording struct {
 	// prepared is what is known about its commit, after a try that was unprepared.
 	prepared *preparation
 	deferred int // how often it was deferred
+	// merge is what a claim of a merge is recorded with; nil for other statements.
+	merge *mergeFact
 	// work is the estimated work of recording it, from the last attempt.
 	work int64
 
@@ -98,4 +100,15 @@ func (r *recording) setDuplicate(dup *duplicate) {
 		"this statement is already recorded as %s, which %s has replaced: "+
 			"sign a new statement, for example with another startedOn and finishedOn",
 		dup.rec.ID, dup.replacedBy)
+}
+
+// A mergeFact is what a claim of a merge is recorded with.
+type mergeFact struct {
+	// parentState is the state of the commit's first parent. It is DRAFT if the claim does
+	// not agree with what is proven; reason then says why.
+	parentState ledger.State
+	reason      string
+	// replaced holds the row ids of the attestations with earlier claims of the same person
+	// about the same source.
+	replaced []int64
 }

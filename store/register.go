@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -222,19 +220,6 @@ func (t *tx) registerTip(
 	}
 	t.addWork(cause, c.id)
 	return result, t.drain(d)
-}
-
-// findOrAddCommit returns a commit of the deriver's repo, and whether it is new.
-func (t *tx) findOrAddCommit(d *deriver, sha string) (c *commitRow, created bool, err error) {
-	c, err = scanCommitRow(t.Row(selectCommitRow+"WHERE repo_id = ? AND sha = ?", d.repo.id, sha))
-	if !errors.Is(err, sql.ErrNoRows) {
-		return c, false, err
-	}
-	s, err := t.addCommit(d, sha)
-	if err != nil {
-		return nil, false, err
-	}
-	return s.commitRow, true, nil
 }
 
 // claimCommit stores what a registration claims of a commit.

@@ -8,12 +8,6 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/policy"
 )
 
-// A mergedSource is a commit that another one merges, as somebody claims.
-type mergedSource struct {
-	commit int64 // its row id
-	claims []policy.MergeClaim
-}
-
 // A treeEvidence is the latest evidence of all commits with a tree.
 type treeEvidence struct {
 	version int64
@@ -283,6 +277,3 @@ func (s *subject) inheritMerged(m mergedSource, from *sources) {
 		s.inherit(e, row, n)
 	}
 }
-
-// gatherClaims reads what commits merge, as somebody claims. (Stub: delete it when store/merge.go has its own.)
-func (rd reader) gatherClaims(list []*subject) (map[int64][]mergedSource, error) { return nil, nil }

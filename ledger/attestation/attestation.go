@@ -23,6 +23,8 @@ type Attestation struct {
 	Exception *Exception
 	// Artifacts are the digests that the statement links with the commit.
 	Artifacts Artifacts
+	// Merge is what a claim of a merge says. It is nil for statements of other types.
+	Merge *Merge
 	// Payload is the signed bytes of the statement.
 	Payload []byte
 	// PayloadDigest is the SHA-256 of the payload bytes.
@@ -68,11 +70,16 @@ func Verify(body []byte, keys *identity.Keyring, now ledger.Time) (*Attestation,
 		PayloadDigest: sha256.Sum256(env.Payload),
 		Envelope:      body,
 	}
-	if a.PredicateType == ExceptionPredicateType {
+	switch a.PredicateType {
+	case ExceptionPredicateType:
 		a.Exception = &st.exception
-		if err := a.Exception.checkEnd(now); err != nil {
-			return nil, err
-		}
+		err = a.Exception.checkEnd(now)
+	case MergePredicateType:
+		a.Merge = st.merge
+		err = a.Merge.checkCommit(a.Commit)
+	}
+	if err != nil {
+		return nil, err
 	}
 	return a, nil
 }

@@ -11,6 +11,7 @@ import (
 // A body is the content of a predicate.
 type body struct {
 	predicate  string // without one, the predicate type is the name
+	slot       string // of a merge: its source
 	result     ledger.Result
 	finishedAt ledger.Time
 	repo       string    // the repo that it is for, if it says so
@@ -18,6 +19,7 @@ type body struct {
 	source     string    // of provenance: the URI of the repo that was built
 	exception  Exception // of an exception: what it says
 	resource   string    // of a verification summary: the URI of what was verified
+	merge      *Merge    // of a merge: what it claims
 }
 
 // An actorJSON is a builder or a verifier.

@@ -67,9 +67,10 @@ func (d *statementJSON) check() error {
 		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicateType", "%q is not a URI (use e.g. %s)",
 			text.Clip(d.PredicateType), ResultPredicateType)
 	case strings.HasPrefix(d.PredicateType, ownPredicateTypes) && d.PredicateType != ResultPredicateType &&
-		d.PredicateType != ExceptionPredicateType:
-		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicateType", "unknown predicate type %q (use %s or %s)",
-			text.Clip(d.PredicateType), ResultPredicateType, ExceptionPredicateType)
+		d.PredicateType != ExceptionPredicateType && d.PredicateType != MergePredicateType:
+		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicateType",
+			"unknown predicate type %q (use %s, %s or %s)", text.Clip(d.PredicateType), ResultPredicateType,
+			ExceptionPredicateType, MergePredicateType)
 	}
 	return resources{"subject", d.Subject}.checkDigests()
 }
@@ -89,6 +90,10 @@ const ResultPredicateType = ownPredicateTypes + "result/v1"
 // ExceptionPredicateType is the ledger's own predicate type for exceptions: somebody
 // vouches for a commit in place of one requirement, until an end.
 const ExceptionPredicateType = ownPredicateTypes + "exception/v1"
+
+// MergePredicateType is the ledger's own predicate type for claims that a commit is a clean
+// merge of its first parent and another commit.
+const MergePredicateType = ownPredicateTypes + "merge/v1"
 
 // ownPredicateTypes is the prefix of all present and future predicate types of the
 // ledger.

@@ -1,6 +1,7 @@
 package attestation
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"os"
@@ -68,7 +69,7 @@ func documentedMappings(t *testing.T) string {
 }
 
 func writeRow(b *strings.Builder, types string, m Mapping) {
-	slot := "none"
+	slot := cmp.Or(m.Source, "none")
 	if m.Slots {
 		slot = "the other subjects"
 	}

@@ -20,7 +20,7 @@ type Outcome struct {
 	// independent results have different predicates or slots.
 	Predicate string
 	// Slot is what the statement is about in addition to the commit, such as an image,
-	// if its predicate type is about artifacts.
+	// if its predicate type is about artifacts, and the source of a merge.
 	Slot   string
 	Result ledger.Result
 	// FinishedAt is when the signer says that the check finished; zero if not stated.
@@ -40,6 +40,9 @@ type Mapping struct {
 	// Slots reports whether the types are about artifacts, so that other subjects than
 	// the commit form the slot.
 	Slots bool
+	// Source is what forms the slot of other types, for the documentation. It is empty if they
+	// have none.
+	Source string
 
 	parse func(predicate []byte) (body, error)
 }
@@ -55,6 +58,8 @@ var mappings = []Mapping{
 		Predicate: "`exception:` and `predicate.requirement`", Result: "`recorded`", parse: parseException},
 	{Types: []string{SignedCommitType},
 		Predicate: "`signed:commit`", Result: "`pass`", parse: refuseSignedCommit},
+	{Types: []string{MergePredicateType},
+		Predicate: "`merge:` and `predicate.kind`", Result: "`pass`", Source: "`predicate.source.sha`", parse: parseMerge},
 	{Types: []string{"https://in-toto.io/attestation/test-result/v0.1"},
 		Predicate: "`test:` and the names of `configuration`, sorted, joined by `+`",
 		Result:    "PASSED `pass`, WARNED `warn`, FAILED `fail`", parse: parseTestResult},

@@ -29,6 +29,17 @@ func NewExceptionStatement(commit string, x Exception) ([]byte, error) {
 	return newStatement(x.Repo, commit, ExceptionPredicateType, x)
 }
 
+// NewMergeStatement returns an in-toto statement with the claim that a commit is a merge.
+func NewMergeStatement(commit string, m Merge) ([]byte, error) {
+	if err := m.check(); err != nil {
+		return nil, err
+	}
+	if err := m.checkCommit(commit); err != nil {
+		return nil, err
+	}
+	return newStatement(m.Repo, commit, MergePredicateType, m)
+}
+
 // newStatement returns an in-toto statement about a commit, of one of the ledger's own
 // predicate types.
 func newStatement(subjectName, commit, predicateType string, predicate any) ([]byte, error) {

@@ -15,6 +15,7 @@ type statement struct {
 	outcome       Outcome
 	exception     Exception
 	artifacts     Artifacts
+	merge         *Merge // nil for other types
 }
 
 // parseStatement parses an in-toto statement about a commit.
@@ -32,7 +33,7 @@ func parseStatement(payload []byte) (statement, error) {
 		return statement{}, err
 	}
 	return statement{
-		commit, doc.PredicateType, b.repo, doc.outcome(&m, &b, commit), b.exception, doc.artifacts(&b, commit),
+		commit, doc.PredicateType, b.repo, doc.outcome(&m, &b, commit), b.exception, doc.artifacts(&b, commit), b.merge,
 	}, nil
 }
 
@@ -56,7 +57,7 @@ func (d *statementJSON) read(payload []byte) (Mapping, body, error) {
 
 // outcome returns the outcome of a statement about the given commit.
 func (d *statementJSON) outcome(m *Mapping, b *body, commit string) Outcome {
-	o := Outcome{Predicate: cmp.Or(b.predicate, d.PredicateType), Result: b.result, FinishedAt: b.finishedAt}
+	o := Outcome{Predicate: cmp.Or(b.predicate, d.PredicateType), Slot: b.slot, Result: b.result, FinishedAt: b.finishedAt}
 	if m.Slots {
 		o.Slot = d.slot(commit)
 	}

@@ -299,6 +299,7 @@ func FuzzStatement(f *testing.F) {
 	f.Add([]byte(statementOf(aboutCommit, vsaV1, `{"verificationResult":"PASSED"}`)))
 	f.Add([]byte(statementOf(aboutCommit, ExceptionPredicateType,
 		`{"repo":"acme/api","requirement":"review","reason":"x","until":"2026-11-21T09:00:00Z"}`)))
+	f.Add([]byte(statementOf(aboutCommit, MergePredicateType, mergeBody)))
 	f.Add([]byte(statementOf(`[]`, slsaV02, `{"materials":[{"digest":{"sha1":"`+ledgertest.Commit+
 		`"}}],"metadata":{"buildStartedOn":"2026-11-20T09:00:00Z"}}`)))
 
@@ -322,6 +323,10 @@ func FuzzStatement(f *testing.F) {
 		if x := got.exception; (got.predicateType == ExceptionPredicateType) != (x != Exception{}) ||
 			x != (Exception{}) && (x.check() != nil || got.repo != x.Repo || o.Predicate != "exception:"+x.Requirement) {
 			t.Fatalf("accepted with exception %+v", x)
+		}
+		if m := got.merge; (got.predicateType == MergePredicateType) != (m != nil) || m != nil && (m.check() != nil ||
+			got.repo != m.Repo || o.Predicate != "merge:"+string(m.Kind) || o.Slot != m.Source.SHA) {
+			t.Fatalf("accepted with merge %+v", m)
 		}
 		envelope := ledgertest.DSSE(payload, []byte("x"))
 		again, _ := Remap(Recorded{Envelope: envelope, PredicateType: got.predicateType, Commit: got.commit,

@@ -49,6 +49,7 @@ var kinds = map[ledger.Code]Kind{
 
 	ledger.CodeStaleStatement:       {http.StatusConflict, "Stale statement"},
 	ledger.CodeTooMuchEvidence:      {http.StatusUnprocessableEntity, "Too much evidence"},
+	ledger.CodeTooManyMerges:        {http.StatusUnprocessableEntity, "Too many claims of merges"},
 	ledger.CodeAmbiguousCommit:      {http.StatusConflict, "Ambiguous commit"},
 	ledger.CodeAlreadyExists:        {http.StatusConflict, "Already exists"},
 	ledger.CodePreconditionRequired: {http.StatusPreconditionRequired, "If-Match header required"},

@@ -157,13 +157,15 @@ CREATE TABLE tree_latest (
   PRIMARY KEY (tree_id, predicate_id, slot, signer_id, stated)
 ) STRICT, WITHOUT ROWID;
 
--- Claims that a commit is a clean merge of its first parent with a source.
+-- Claims that a commit is a clean merge of its first parent with a source: the latest of each
+-- person and source.
 CREATE TABLE merges (
   attestation_id INTEGER PRIMARY KEY REFERENCES attestations,
   commit_id      INTEGER NOT NULL,
   source_id      INTEGER NOT NULL,
   kind           TEXT    NOT NULL, -- merge or squash
-  parent_state   INTEGER NOT NULL  -- of the first parent when the claim was recorded; 0 if it was not proven
+  parent_state   INTEGER NOT NULL, -- of the first parent when the claim was recorded; 0 if it was not proven
+  reason         TEXT    NOT NULL  -- why nothing carries; empty if parent_state decides
 ) STRICT;
 CREATE INDEX merges_by_commit ON merges (commit_id, attestation_id);
 CREATE INDEX merges_by_source ON merges (source_id, commit_id);

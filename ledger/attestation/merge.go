@@ -1,0 +1,89 @@
+package attestation
+
+import (
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/internal/text"
+)
+
+// mergePrefix is the prefix of the predicates of merges, which the ledger reserves.
+const mergePrefix = "merge:"
+
+// A MergeKind says how a commit was merged.
+type MergeKind string
+
+// The kinds of merges. A squash has one parent; a merge has two, of which the merged commit
+// is the second.
+const (
+	Merged   MergeKind = "merge"
+	Squashed MergeKind = "squash"
+)
+
+// A Merge is the body of the predicate type for merges: a claim that the tree of a commit
+// is exactly what git makes of its first parent and another commit, the source.
+type Merge struct {
+	// Repo is the repo that the claim is for, as org/name.
+	Repo   string       `json:"repo"`
+	Kind   MergeKind    `json:"kind"`
+	Source MergedCommit `json:"source"`
+	// Parent is the first parent of the commit.
+	Parent MergedCommit `json:"parent"`
+	// Tree is the tree of the commit.
+	Tree string `json:"tree"`
+	// Tools has the versions of the programs that checked it, by name.
+	Tools map[string]string `json:"tools,omitempty"`
+	// StartedOn and FinishedOn make the statements of two checks differ.
+	StartedOn  ledger.Time `json:"startedOn,omitzero"`
+	FinishedOn ledger.Time `json:"finishedOn,omitzero"`
+}
+
+// A MergedCommit is one of the two commits that were merged.
+type MergedCommit struct {
+	SHA string `json:"sha"`
+}
+
+// MergePredicate returns the predicate of claims of a kind.
+func MergePredicate(kind MergeKind) string { return mergePrefix + string(kind) }
+
+// check returns an error for the first invalid field.
+func (m *Merge) check() error {
+	switch {
+	case m.Repo == "":
+		return mergeFault("repo", "required (use e.g. acme/api): a claim is for one repo")
+	case !isRepo(m.Repo):
+		return mergeFault("repo", "%q is not a repo (use e.g. acme/api)", text.Clip(m.Repo))
+	case m.Kind != Merged && m.Kind != Squashed:
+		return mergeFault("kind", "%q is not a kind of merge (use %s or %s)", text.Clip(string(m.Kind)), Merged, Squashed)
+	}
+
+	for _, id := range []struct{ field, value string }{
+		{"source.sha", m.Source.SHA}, {"parent.sha", m.Parent.SHA}, {"tree", m.Tree},
+	} {
+		if !ledger.IsCommit(id.value) {
+			return mergeFault(id.field, "%q is not a full object ID (use 40 or 64 lower-case hex digits)", text.Clip(id.value))
+		}
+		if len(id.value) != len(m.Source.SHA) {
+			return mergeFault(id.field, "%s is of another hash function than source.sha", text.Clip(id.value))
+		}
+	}
+	if m.Parent == m.Source {
+		return mergeFault("parent.sha", "must be another commit than source.sha")
+	}
+	return nil
+}
+
+// checkCommit refuses a claim that cannot be about a commit.
+func (m *Merge) checkCommit(commit string) error {
+	switch {
+	case len(m.Source.SHA) != len(commit):
+		return mergeFault("source.sha", "is of another hash function than the commit")
+	case m.Source.SHA == commit:
+		return mergeFault("source.sha", "is the commit itself")
+	case m.Parent.SHA == commit:
+		return mergeFault("parent.sha", "is the commit itself")
+	}
+	return nil
+}
+
+func mergeFault(field, format string, args ...any) error {
+	return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicate."+field, format, args...)
+}

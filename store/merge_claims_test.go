@@ -1,0 +1,71 @@
+package store
+
+import (
+	"testing"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// The claims of several commits are gathered by commit and source.
+func TestGatherClaims(t *testing.T) {
+	w := newTwin(t)
+	defer w.Close()
+	w.recordEach(t, []*drawn{stated("ci", 0, "test:go", ledger.Pass)})
+	for _, c := range []struct {
+		signer         string
+		commit, source int
+	}{{"ci", 1, 7}, {"ann", 1, 7}, {"ci", 1, 8}, {"ci", 2, 7}} {
+		w.recordEach(t, []*drawn{squashed(c.signer, c.commit, c.source)})
+	}
+
+	list, err := read(t.Context(), w.Store, byOrg("acme"), func(rd reader) (map[string][]ledger.State, error) {
+		ids := make(map[int64]string)
+		var commits []*subject
+		for i := range 3 {
+			found, err := rd.findCommit(repoRow{id: 1}, numbered(i))
+			if err != nil {
+				return nil, err
+			}
+			c, err := rd.findCommitRow(found.id)
+			if err != nil {
+				return nil, err
+			}
+			ids[c.id], commits = numbered(i)[39:], append(commits, &subject{commitRow: c})
+		}
+		found, err := rd.gatherClaims(commits)
+		states := make(map[string][]ledger.State)
+		for id, sources := range found {
+			for _, s := range sources {
+				source, err := rd.findCommitRow(s.commit)
+				if err != nil {
+					return nil, err
+				}
+				for _, claim := range s.claims {
+					key := ids[id] + " " + source.sha[39:] + " " + claim.Signer.CN
+					states[key] = append(states[key], claim.ParentState)
+				}
+			}
+		}
+		return states, err
+	})
+	check(t, err)
+	// The last digits of a commit and a source, which are one more than their numbers.
+	want := map[string]ledger.State{"2 8 ci": ledger.Promotable, "2 8 ann": ledger.Promotable, "2 9 ci": ledger.Promotable,
+		"3 8 ci": ledger.Validating}
+	for key, state := range want {
+		if got := list[key]; len(got) != 1 || got[0] != state {
+			t.Errorf("claim %s: parent's state %v, want %s", key, got, state)
+		}
+	}
+	if len(list) != len(want) {
+		t.Errorf("claims: %v, want %v", list, want)
+	}
+}
+
+// squashed returns a recording of a claim that a commit of proveTwin is a squash.
+func squashed(signer string, commit, source int) *drawn {
+	d := stated(signer, commit, "merge:squash", ledger.Pass)
+	setMerge(d.attestation, commit, source, 100+commit)
+	d.attestation.PayloadDigest[0] += byte(source)
+	return d
+}

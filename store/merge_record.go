@@ -1,0 +1,214 @@
+package store
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+)
+
+// checkMerge sets what a claim of a merge is recorded with, if r is one. It reports false if
+// the claim cannot be recorded now. s is nil if the commit is new.
+func (t *tx) checkMerge(v *view, d *deriver, s *subject, r *recording) (ok bool, err error) {
+	m := r.attestation.Merge
+	if m == nil {
+		return true, nil
+	}
+	var f mergeFact
+	if s == nil {
+		f.reason = errUnprovenMerge.Error()
+		r.merge = &f
+		return true, nil
+	}
+	if f.replaced, r.err, err = t.replacedClaims(s, r); err != nil || r.err != nil {
+		return false, err
+	}
+
+	reason, err := t.whyUnproven(s, m)
+	if err != nil {
+		return false, err
+	}
+	if f.reason = reason; reason == "" {
+		ok, err := t.setParentState(v, d, r, &f)
+		if err != nil || !ok {
+			return false, err
+		}
+	}
+	r.merge = &f
+	return true, nil
+}
+
+// replacedClaims returns the claims that a new one replaces. It refuses a claim that is one too
+// many.
+func (t *tx) replacedClaims(s *subject, r *recording) (replaced []int64, refused, err error) {
+	claims, err := t.claimsOf([]any{s.id})
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, c := range claims {
+		if c.Source == r.attestation.Merge.Source.SHA && slices.Contains(r.people, c.person) {
+			replaced = append(replaced, c.row)
+		}
+	}
+	if len(claims)-len(replaced) < ledger.MaxMergeClaims {
+		return replaced, nil, nil
+	}
+	return nil, ledger.Errorf(ledger.CodeTooManyMerges,
+		"the commit has %d claims of merges, the maximum: replace one of them, by the same person about the same source",
+		len(claims)), nil
+}
+
+var errUnprovenMerge = errors.New("the commit's object was unknown (register it, and claim again)")
+
+// whyUnproven returns why a claim does not agree with the objects that the ledger has seen.
+// It is empty if it does.
+func (t *tx) whyUnproven(s *subject, m *attestation.Merge) (string, error) {
+	if !s.isProven() {
+		return errUnprovenMerge.Error(), nil
+	}
+	lineage, err := t.findLineage(s.id)
+	if err != nil {
+		return "", err
+	}
+
+	parents := lineage.parents
+	switch {
+	case s.tree != m.Tree:
+		return fmt.Sprintf("the claim is about the tree %s, but the commit has %s", short(m.Tree), short(s.tree)), nil
+	case len(parents) == 0 || parents[0] != m.Parent.SHA:
+		return fmt.Sprintf("%s is not the first parent of the commit", short(m.Parent.SHA)), nil
+	case m.Kind == attestation.Squashed && len(parents) != 1:
+		return fmt.Sprintf("a squash has one parent, but the commit has %d", len(parents)), nil
+	case m.Kind == attestation.Merged && (len(parents) != 2 || parents[1] != m.Source.SHA):
+		return fmt.Sprintf("%s is not the second of two parents of the commit", short(m.Source.SHA)), nil
+	}
+	return "", nil
+}
+
+// setParentState sets the present state of the first parent that a claim names, if it is
+// proven. It reports false if its state cannot be derived now.
+func (t *tx) setParentState(v *view, d *deriver, r *recording, f *mergeFact) (ok bool, err error) {
+	sha := r.attestation.Merge.Parent.SHA
+	row, err := t.findParent(v, d, sha)
+	if err != nil {
+		return false, err
+	}
+	if row == nil || !row.isProven() {
+		f.reason = fmt.Sprintf("the object of the first parent, %s, was unknown (register it, and claim again)",
+			short(sha))
+		return true, nil
+	}
+
+	p := &subject{commitRow: row, d: d}
+	if err := t.gather([]*subject{p}); err != nil {
+		return false, err
+	}
+	if r.err = t.checkPrepared([]*subject{p}); r.err != nil {
+		return false, nil
+	}
+	if p.isUnevaluated() {
+		r.unevaluated = p.unevaluated
+		return false, nil
+	}
+	if err := t.settleDue(p); err != nil {
+		return false, err
+	}
+	if other := v.commits[commitKey{d.repo.id, sha}]; other != nil {
+		other.facts.Deployed = p.facts.Deployed
+	}
+	state, _ := d.contract.State(p.facts, t.now) // in case that it must be derived again for another reason
+	f.parentState = min(p.state, state)
+	return true, nil
+}
+
+// findParent finds a commit of the deriver's repo. It returns nil if it is unknown.
+func (t *tx) findParent(v *view, d *deriver, sha string) (*commitRow, error) {
+	if s := v.commits[commitKey{d.repo.id, sha}]; s != nil {
+		return s.commitRow, t.flush() // gather reads what this write has recorded
+	}
+	if err := t.flush(); err != nil {
+		return nil, err
+	}
+	c, err := scanCommitRow(t.Row(selectCommitRow+"WHERE repo_id = ? AND sha = ?", d.repo.id, sha))
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the first parent: %w", err)
+	}
+	return c, nil
+}
+
+// addMerge records what a statement claims of a merge, if r is one. The commit's state is
+// derived again, with the evidence that carries.
+func (t *tx) addMerge(v *view, s *subject, r *recording) error {
+	f := r.merge
+	if f == nil {
+		return nil
+	}
+	m := r.attestation.Merge
+	sourceID, err := t.sourceOf(v, s.d, m.Source.SHA)
+	if err != nil {
+		return err
+	}
+	if err := t.flush(); err != nil {
+		return err
+	}
+
+	for _, id := range f.replaced {
+		if _, err := t.Exec("DELETE FROM merges WHERE attestation_id = ?", id); err != nil {
+			return fmt.Errorf("replace a claim of a merge: %w", err)
+		}
+	}
+	_, err = t.Exec(`
+INSERT INTO merges (attestation_id, commit_id, source_id, kind, parent_state, reason) VALUES (?, ?, ?, ?, ?, ?)`,
+		s.newest, s.id, sourceID, string(m.Kind), int64(f.parentState), f.reason)
+	if err != nil {
+		return fmt.Errorf("insert claim of a merge: %w", err)
+	}
+	if err := errors.Join(t.markMerged(s.id, isMerge), t.markMerged(sourceID, isMerged)); err != nil {
+		return err
+	}
+	_, err = t.Exec("INSERT INTO merge_sources (commit_id, version) VALUES (?, 0) ON CONFLICT (commit_id) DO NOTHING",
+		sourceID)
+	if err != nil {
+		return fmt.Errorf("insert source of a merge: %w", err)
+	}
+	t.addWork(r.cause(), s.id)
+	return nil
+}
+
+// sourceOf returns the row id of the source of a merge. It registers the commit if it is
+// unknown.
+func (t *tx) sourceOf(v *view, d *deriver, sha string) (int64, error) {
+	key := commitKey{d.repo.id, sha}
+	if s := v.commits[key]; s != nil {
+		return s.id, nil
+	}
+	if err := t.flush(); err != nil {
+		return 0, err
+	}
+	c, isNew, err := t.findOrAddCommit(d, sha)
+	if err != nil {
+		return 0, fmt.Errorf("register the source of a merge: %w", err)
+	}
+	if isNew {
+		v.commits[key] = &subject{commitRow: c, d: d}
+	}
+	return c.id, nil
+}
+
+// markMerged sets a bit of commits.merged.
+func (t *tx) markMerged(commitID int64, role mergeRole) error {
+	_, err := t.Exec("UPDATE commits SET merged = merged | ?1 WHERE id = ?2 AND merged & ?1 = 0", int64(role), commitID)
+	if err != nil {
+		return fmt.Errorf("mark a merge: %w", err)
+	}
+	return nil
+}
+
+// short returns the first digits of an object id.
+func short(id string) string { return id[:min(len(id), 12)] }

@@ -1,0 +1,300 @@
+package store_test
+
+import (
+	"crypto/sha256"
+	"database/sql"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/policy"
+)
+
+// The commits of the tests: a merge of parent and source.
+const (
+	parentCommit = iota + 1
+	sourceCommit
+	mergeCommit
+)
+
+// prove registers a commit as if its object was known. All trees are the sha of a number.
+func (l *timeline) prove(commit, tree int, parents ...int) {
+	l.t.Helper()
+	list := make([]string, len(parents))
+	for i, p := range parents {
+		list[i] = sha(p)
+	}
+	_, _, err := l.Register(l.t.Context(), "acme", "api", sha(commit), ledger.Registration{Parents: list})
+	check(l.t, err)
+	l.change("UPDATE commits SET tree = ? WHERE sha = ?", sha(tree), sha(commit))
+}
+
+// change changes the database.
+func (l *timeline) change(statement string, args ...any) {
+	l.t.Helper()
+	db, err := sql.Open("sqlite", "file:"+l.path)
+	check(l.t, err)
+	defer db.Close()
+	_, err = db.ExecContext(l.t.Context(), statement, args...)
+	check(l.t, err)
+}
+
+// mergeOf returns a claim that mergeCommit, whose tree is 100, merges sourceCommit.
+func mergeOf(kind attestation.MergeKind) attestation.Merge {
+	return attestation.Merge{Repo: "acme/api", Kind: kind, Source: attestation.MergedCommit{SHA: sha(sourceCommit)},
+		Parent: attestation.MergedCommit{SHA: sha(parentCommit)}, Tree: sha(100)}
+}
+
+// claim records a claim about a commit.
+func (l *timeline) claim(signer string, commit int, m attestation.Merge) (ledger.AttestationRecord, error) {
+	l.t.Helper()
+	l.n++
+	dn, err := identity.ParseDN("cn=" + signer + ",ou=queue,o=acme")
+	check(l.t, err)
+	payload := fmt.Appendf(nil, "statement %d", l.n)
+	_, version, err := l.Keyring(l.t.Context(), "acme")
+	check(l.t, err)
+	rec, _, err := l.Record(l.t.Context(), "acme", "api", &attestation.Attestation{
+		Outcome: attestation.Outcome{Predicate: attestation.MergePredicate(m.Kind), Slot: m.Source.SHA,
+			Result: ledger.Result{Status: ledger.Pass}},
+		Commit: sha(commit), PredicateType: attestation.MergePredicateType, Merge: &m,
+		Signer:  identity.Signer{DN: dn, Identity: "idn_" + signer, Key: sha256.Sum256([]byte(signer))},
+		Payload: payload, PayloadDigest: sha256.Sum256(payload),
+		Envelope: []byte(`{"payload":"` + base64.StdEncoding.EncodeToString(payload) + `"}`),
+	}, version)
+	return rec, err
+}
+
+// squash records a claim that mergeCommit is a squash, which is valid.
+func (l *timeline) squash(signer string) ledger.AttestationRecord {
+	l.t.Helper()
+	rec, err := l.claim(signer, mergeCommit, mergeOf(attestation.Squashed))
+	check(l.t, err)
+	return rec
+}
+
+// wantClaims checks the claims in the record of mergeCommit: source, parent's state and
+// reason of each.
+func (l *timeline) wantClaims(want ...string) {
+	l.t.Helper()
+	var got []string
+	for _, c := range l.commit(mergeCommit).Merges {
+		got = append(got, strings.TrimSpace(fmt.Sprint(strings.TrimLeft(c.Source, "0"), " ", c.ParentState, " ", c.Reason)))
+	}
+	if !slices.Equal(got, want) {
+		l.t.Errorf("claims: %q, want %q", got, want)
+	}
+}
+
+// A claim is recorded with the state that the first parent has, if all is proven and agrees
+// with it. Otherwise nothing carries, and the record says why.
+func TestClaimHasStateOfParent(t *testing.T) {
+	const squash, merge = attestation.Squashed, attestation.Merged
+	twoParents := []int{parentCommit, sourceCommit}
+	for name, test := range map[string]struct {
+		kind    attestation.MergeKind
+		tree    int // of the commit; 0: not proven
+		parents []int
+		parent  int // tree of the parent; 0: not proven
+		want    string
+	}{
+		"a squash":       {squash, 100, []int{parentCommit}, 90, "2 PROMOTABLE"},
+		"a merge":        {merge, 100, twoParents, 90, "2 PROMOTABLE"},
+		"another tree":   {squash, 101, []int{parentCommit}, 90, "2 DRAFT the claim is about the tree 000000000000"},
+		"another parent": {squash, 100, []int{sourceCommit}, 90, "2 DRAFT 000000000000 is not the first parent"},
+		"no parent":      {squash, 100, nil, 90, "2 DRAFT 000000000000 is not the first parent"},
+		"second parent":  {merge, 100, []int{sourceCommit, parentCommit}, 90, "2 DRAFT 000000000000 is not the first parent"},
+		"squash of two":  {squash, 100, twoParents, 90, "2 DRAFT a squash has one parent, but the commit has 2"},
+		"merge of one":   {merge, 100, []int{parentCommit}, 90, "2 DRAFT 000000000000 is not the second of two parents"},
+		"merge of three": {merge, 100, []int{1, 2, 9}, 90, "2 DRAFT 000000000000 is not the second of two parents"},
+		"merge of another": {merge, 100, []int{parentCommit, 9}, 90,
+			"2 DRAFT 000000000000 is not the second of two parents"},
+		"commit not proven": {squash, 0, []int{parentCommit}, 90, "2 DRAFT the commit's object was unknown"},
+		"parent not proven": {squash, 100, []int{parentCommit}, 0, "2 DRAFT the object of the first parent, 000000000000,"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newTimeline(t)
+			l.promote(parentCommit)
+			if l.prove(parentCommit, test.parent); test.parent == 0 {
+				l.change("UPDATE commits SET tree = '' WHERE sha = ?", sha(parentCommit))
+			}
+			if l.prove(mergeCommit, test.tree, test.parents...); test.tree == 0 {
+				l.change("UPDATE commits SET tree = '' WHERE sha = ?", sha(mergeCommit))
+			}
+
+			_, err := l.claim("bot", mergeCommit, mergeOf(test.kind))
+			check(t, err)
+			claims := l.commit(mergeCommit).Merges
+			if len(claims) != 1 {
+				t.Fatalf("claims: %+v", claims)
+			}
+			c := claims[0]
+			got := strings.TrimSpace(fmt.Sprint(strings.TrimLeft(c.Source, "0"), " ", c.ParentState, " ", c.Reason))
+			if !strings.HasPrefix(got, test.want) || (c.Reason == "") != (c.ParentState != ledger.Draft) {
+				t.Errorf("claim %q, want %q", got, test.want)
+			}
+			l.wantState(mergeCommit, ledger.Validating)
+			l.wantState(sourceCommit, ledger.Draft) // it is registered
+		})
+	}
+}
+
+// A parent of another repo is none, whatever its state there.
+func TestClaimNeedsParentInRepo(t *testing.T) {
+	l := newTimeline(t)
+	l.prove(mergeCommit, 100, parentCommit)
+	l.squash("bot")
+	if c := l.commit(mergeCommit).Merges[0]; c.ParentState != ledger.Draft ||
+		!strings.Contains(c.Reason, "the object of the first parent") {
+		t.Errorf("claim: %+v", c)
+	}
+}
+
+// The parent's state is settled before it is read: evidence that has expired, or that a new
+// policy does not accept, does not count although the commit was not reached yet. What the
+// parent becomes later changes nothing.
+func TestClaimSettlesParent(t *testing.T) {
+	t.Run("expiry", func(t *testing.T) {
+		l := newTimeline(t)
+		l.promote(parentCommit)
+		l.prove(parentCommit, 90)
+		l.prove(mergeCommit, 100, parentCommit)
+		l.wall, l.monotonic = l.wall.Add(31*day), l.monotonic+31*day
+		l.squash("bot")
+		l.wantClaims("2 VALIDATING")
+		l.wantState(parentCommit, ledger.Validating)
+
+		l.promote(parentCommit)
+		l.wantClaims("2 VALIDATING")
+		l.squash("bot")
+		l.wantClaims("2 PROMOTABLE")
+		l.pass(31 * day)
+		l.wantState(parentCommit, ledger.Validating)
+		l.wantClaims("2 PROMOTABLE")
+	})
+
+	t.Run("policy", func(t *testing.T) {
+		l := newTimeline(t)
+		l.promote(parentCommit)
+		l.prove(parentCommit, 90)
+		l.prove(mergeCommit, 100, parentCommit)
+		contract, err := policy.Parse([]byte(`{"requirements":[{"state":"ATTESTED","predicate":"test:*"},
+			{"state":"PROMOTABLE","predicate":"test:*","where":"type == 'other'"}]}`))
+		check(t, err)
+
+		_, err = l.SetPolicy(t.Context(), "acme", "api", contract, 2, "host")
+		check(t, err)
+		l.squash("bot")
+		l.wantClaims("2 ATTESTED")
+	})
+}
+
+// Of each person the latest claim about a source counts, of either kind.
+func TestLatestClaimCounts(t *testing.T) {
+	l := newTimeline(t)
+	l.prove(mergeCommit, 100, parentCommit)
+	l.squash("bot")
+	other := mergeOf(attestation.Squashed)
+	other.Source.SHA = sha(9)
+	_, err := l.claim("bot", mergeCommit, other)
+	check(t, err)
+	l.promote(parentCommit)
+	l.prove(parentCommit, 90)
+	l.squash("eve")
+	const unknown = "DRAFT the object of the first parent, 000000000000, was unknown (register it, and claim again)"
+	l.wantClaims("2 "+unknown, "9 "+unknown, "2 PROMOTABLE")
+
+	l.squash("bot")
+	l.wantClaims("9 "+unknown, "2 PROMOTABLE", "2 PROMOTABLE")
+	_, err = l.claim("eve", mergeCommit, mergeOf(attestation.Merged)) // a false claim
+	check(t, err)
+	l.wantClaims("9 "+unknown, "2 PROMOTABLE", "2 DRAFT 000000000000 is not the second of two parents of the commit")
+}
+
+// A commit has room for 16 claims, of which each can be replaced.
+func TestClaimsAreBounded(t *testing.T) {
+	l := newTimeline(t)
+	l.prove(mergeCommit, 100, parentCommit)
+	claim := func(signer string, source int) error {
+		m := mergeOf(attestation.Squashed)
+		m.Source.SHA = sha(source)
+		_, err := l.claim(signer, mergeCommit, m)
+		return err
+	}
+	for i := range ledger.MaxMergeClaims - 1 {
+		check(t, claim("bot", 10+i))
+	}
+	check(t, claim("eve", 10))
+	for name, err := range map[string]error{"another source": claim("bot", 50), "another person": claim("ann", 10)} {
+		if e, ok := errors.AsType[*ledger.Error](err); !ok || e.Code != ledger.CodeTooManyMerges {
+			t.Errorf("%s: %v, want %s", name, err, ledger.CodeTooManyMerges)
+		}
+	}
+	if _, err := l.Commit(t.Context(), "acme", "api", sha(50)); err == nil {
+		t.Error("a refused claim has registered its source")
+	}
+
+	for range 20 {
+		check(t, claim("bot", 10))
+		check(t, claim("eve", 10))
+	}
+	c := l.commit(mergeCommit)
+	if len(c.Merges) != ledger.MaxMergeClaims {
+		t.Errorf("%d claims, want %d", len(c.Merges), ledger.MaxMergeClaims)
+	}
+	if last := c.Merges[ledger.MaxMergeClaims-1]; last.Source != sha(10) || last.Identity != "cn=eve,ou=queue,o=acme" {
+		t.Errorf("the newest claim is %+v", last)
+	}
+}
+
+// What somebody signed with a compromised key does not count from then on.
+func TestDistrustedClaimDoesNotCount(t *testing.T) {
+	l := newTimeline(t)
+	l.prove(mergeCommit, 100, parentCommit)
+	l.squash("bot")
+	l.change("INSERT INTO identities (identity_id, org_id, kind, dn, email, pem, fingerprint, not_after, created_at, "+
+		"revoked_at, distrusted_since) VALUES ('idn_bot', 1, 'key', 'cn=bot', '', '', 'x', 0, 1, 2, ?)",
+		l.wall.Add(time.Second).UnixMilli())
+	if n := len(l.commit(mergeCommit).Merges); n != 1 {
+		t.Errorf("%d claims from before, want 1", n)
+	}
+	l.pass(time.Second)
+	l.squash("bot")
+	if n := len(l.commit(mergeCommit).Merges); n != 0 {
+		t.Errorf("%d claims from then on, want 0", n)
+	}
+}
+
+// Commits know that they are merges, or sources, by claims.
+func TestClaimsMarkCommits(t *testing.T) {
+	l := newTimeline(t)
+	l.prove(mergeCommit, 100, parentCommit)
+	l.squash("bot")
+	l.squash("eve")
+	m := mergeOf(attestation.Squashed)
+	m.Source.SHA, m.Parent.SHA = sha(mergeCommit), sha(9)
+	_, err := l.claim("bot", 8, m) // the merge is merged, too
+	check(t, err)
+
+	db, err := sql.Open("sqlite", "file:"+l.path)
+	check(t, err)
+	defer db.Close()
+	for commit, want := range map[int]string{parentCommit: "0 0", sourceCommit: "2 1", mergeCommit: "3 1", 8: "1 0"} {
+		var got string
+		err := db.QueryRow(`SELECT merged || ' ' || (SELECT count(*) FROM merge_sources WHERE commit_id = c.id)
+			FROM commits c WHERE sha = ?`, sha(commit)).Scan(&got)
+		if commit == parentCommit && errors.Is(err, sql.ErrNoRows) {
+			continue
+		}
+		if err != nil || got != want {
+			t.Errorf("commit %d: %s (%v), want %s", commit, got, err, want)
+		}
+	}
+}

@@ -1,0 +1,38 @@
+package store
+
+import (
+	"database/sql"
+	"errors"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
+)
+
+// findOrAddCommit returns a commit of the deriver's repo, and whether it is new.
+func (t *tx) findOrAddCommit(d *deriver, sha string) (c *commitRow, created bool, err error) {
+	c, err = scanCommitRow(t.Row(selectCommitRow+"WHERE repo_id = ? AND sha = ?", d.repo.id, sha))
+	if !errors.Is(err, sql.ErrNoRows) {
+		return c, false, err
+	}
+	s, err := t.addCommit(d, sha)
+	if err != nil {
+		return nil, false, err
+	}
+	return s.commitRow, true, nil
+}
+
+// addCommit adds a new commit to the deriver's repo.
+func (t *tx) addCommit(d *deriver, sha string) (*subject, error) {
+	id, err := t.takeRow("commits")
+	if err != nil {
+		return nil, err
+	}
+	c := &commitRow{
+		id: id, repoID: d.repo.id, sha: sha, state: ledger.Draft, stateSince: t.now, registeredAt: t.now,
+		policyVersion: d.repo.policyVersion, basis: d.repo.distrusts, isNew: true,
+	}
+	t.markDirty(c)
+	t.countState(d.repo.id, c.state, 1)
+	facts := policy.Facts{Targets: d.targets(c), Target: d.repo.defaultBranch}
+	return &subject{commitRow: c, d: d, facts: facts, versions: d.repo.distrusts}, nil
+}
