@@ -100,9 +100,19 @@ func (c *Client) ChangeIdentity(
 }
 
 // RevokeIdentity revokes a key or root, effective immediately. Attestations that it
-// signed before stay recorded.
+// signed before stay recorded, and count.
 func (c *Client) RevokeIdentity(ctx context.Context, org, id string) error {
 	_, err := c.do(ctx, request{method: http.MethodDelete, path: pathOf("orgs", org, "identities", id)})
+	return err
+}
+
+// DistrustIdentity revokes a key or root, if it is not revoked, and makes what was recorded
+// by it since a time not count. The time can be made earlier, but not later. If it is zero,
+// this is RevokeIdentity.
+func (c *Client) DistrustIdentity(ctx context.Context, org, id string, since ledger.Time) error {
+	_, err := c.do(ctx, request{
+		method: http.MethodDelete, path: pathOf("orgs", org, "identities", id), query: parameters("since", since.String()),
+	})
 	return err
 }
 

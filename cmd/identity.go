@@ -9,6 +9,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/display"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/terminal"
+	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
@@ -68,20 +69,12 @@ code; --dn-pattern limits it to some subjects.
 	flags.StringVar(&key, "key", "", "public key of one signer, a PEM `file`")
 	flags.StringVar(&n.DN, "dn", "", "distinguished `name` of the key's signer")
 	flags.StringVar(&n.Email, "email", "", "e-mail `address` of the signer, if the certificate has none")
-	identityLimits(command, &n.May, &n.DNPattern)
+	flagvalue.IdentityLimits(command, &n.May, &n.DNPattern)
 	flagvalue.RequireOne(command, "cert", "root", "key")
 	flagvalue.Exclude(command, "cert", "root", "key")
 	flagvalue.NameField(command, "pem", "cert", "root", "key")
 
 	return command
-}
-
-// identityLimits defines --may and --dn-pattern.
-func identityLimits(command *cobra.Command, may *identity.Predicates, dnPattern *string) {
-	command.Flags().Var(flagvalue.Predicates(may), "may",
-		"predicates that the signer may attest, comma-separated, such as 'test:*,build:docker'; '*': every predicate")
-	command.Flags().StringVar(dnPattern, "dn-pattern", "",
-		"`pattern` of the subjects that a root certifies, such as 'ou=build,o=acme'; empty: every subject")
 }
 
 func newIdentityList(p *program) *cobra.Command {
@@ -156,23 +149,28 @@ still count, with the e-mail address that the signer had then.`,
 
 	orgFlag(command, &org)
 	command.Flags().StringVar(&email, "email", "", "e-mail `address` of the signer; empty: that of the certificate")
-	identityLimits(command, &may, &dnPattern)
+	flagvalue.IdentityLimits(command, &may, &dnPattern)
 	flagvalue.RequireOne(command, "may", "dn-pattern", "email")
 	return command
 }
 
 func newIdentityRevoke(p *program) *cobra.Command {
 	var org string
+	var since ledger.Time
 	command := &cobra.Command{
 		Use:   "revoke ID",
 		Short: "Revoke a trusted key or root",
-		Long: `Revokes a key or root: from now on its signatures are refused. Attestations that
-were recorded before stay and still count.`,
-		Example: "  ledgerd identity revoke idn_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme",
-		Args:    takes("ID"),
+		Long: `Revokes a key or root: from now on its signatures are refused. What was recorded
+before stays and still counts. With --since, for a compromised key, what was
+recorded since then does not count, and what it replaced counts again. Commits
+may fall to a lower state, with an event, but not deployed ones. Distrust only
+grows: a later call can give an earlier time.`,
+		Example: `  ledgerd identity revoke idn_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme
+  ledgerd identity revoke idn_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme --since 2026-11-20T09:00:00Z`,
+		Args: takes("ID"),
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.withOrg(command, org, func(ctx context.Context, c *connection, org string) error {
-				if err := c.RevokeIdentity(ctx, org, args[0]); err != nil {
+				if err := c.DistrustIdentity(ctx, org, args[0], since); err != nil {
 					return err
 				}
 				return p.print(revoked{args[0], org}, func() { fmt.Fprintf(p.stdout, "Revoked %s\n", args[0]) })
@@ -180,5 +178,7 @@ were recorded before stay and still count.`,
 		},
 	}
 	orgFlag(command, &org)
+	command.Flags().Var(flagvalue.Past(&since), "since",
+		"what was recorded with it since this date, date-time or duration ago, such as 5d, does not count any more")
 	return command
 }

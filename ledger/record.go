@@ -62,6 +62,9 @@ type AttestationRecord struct {
 	PayloadDigest string `json:"payload_digest"`
 	// Event is the id of the attestation's event.
 	Event string `json:"event"`
+	// Distrusted reports that it does not count, because the identity that it is by was
+	// revoked as compromised since before it was recorded.
+	Distrusted bool `json:"distrusted,omitzero"`
 	// Violation says that the attestation is a violation. It is set only in the response to
 	// its recording.
 	Violation *ViolationNote `json:"violation,omitzero"`

@@ -3,6 +3,7 @@ package server
 import (
 	"net/http"
 
+	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 )
@@ -57,5 +58,12 @@ func (s *Server) changeIdentity(c *call) (*reply, error) {
 }
 
 func (s *Server) revokeIdentity(c *call) (*reply, error) {
-	return deleted(s.store.RevokeIdentity(c.ctx(), c.org(), c.id()))
+	since, err := parse(c, "since", ledger.ParseSince)
+	if err != nil {
+		return nil, err
+	}
+	if since == 0 {
+		return deleted(s.store.RevokeIdentity(c.ctx(), c.org(), c.id()))
+	}
+	return deleted(s.store.DistrustIdentity(c.ctx(), c.org(), c.id(), since))
 }

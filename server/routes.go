@@ -109,7 +109,7 @@ func (s *Server) routes() []route {
 		{post, identities, admin, nil, s.addIdentity},
 		{get, identities + "/:id", read, nil, s.getIdentity},
 		{patch, identities + "/:id", admin, nil, s.changeIdentity},
-		{del, identities + "/:id", admin, nil, s.revokeIdentity},
+		{del, identities + "/:id", admin, []string{"since"}, s.revokeIdentity},
 
 		{get, tokens, admin, list(), s.listTokens},
 		{post, tokens, admin, nil, s.createToken},

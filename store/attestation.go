@@ -109,7 +109,12 @@ func (rd reader) findAttestation(org, repo, id string) (a keyed[ledger.Attestati
 	}
 	a, err = rd.attestationScanner(r)(rd.Row(selectAttestation+`
 WHERE a.repo_id = ? AND a.recorded_at = ? AND a.attestation_id = ?`, r.id, at, id))
-	return a, missing(err, "attestation %s not found", id)
+	if err != nil {
+		return a, missing(err, "attestation %s not found", id)
+	}
+	list := []keyed[ledger.AttestationRecord]{a}
+	err = rd.markDistrusted(r, list)
+	return list[0], err
 }
 
 func digestText(digest []byte) string { return "sha256:" + hex.EncodeToString(digest) }

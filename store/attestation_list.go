@@ -40,6 +40,10 @@ func (s *Store) Attestations(
 			return list, err
 		}
 		p, err := f.run(rd, r, position)
+		if err != nil {
+			return list, err
+		}
+		err = rd.markDistrusted(r, p.rows)
 		return p.page(), err
 	})
 }

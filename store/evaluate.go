@@ -53,6 +53,9 @@ func (s *Store) Settle(ctx context.Context) error {
 	if err := s.remap(ctx); err != nil {
 		errs = append(errs, fmt.Errorf("map statements by new rules: %w", err))
 	}
+	if err := s.repairLatest(ctx); err != nil {
+		errs = append(errs, fmt.Errorf("replace distrusted evidence: %w", err))
+	}
 	if err := s.rederive(ctx); err != nil {
 		errs = append(errs, fmt.Errorf("derive states after people were joined: %w", err))
 	}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -10,7 +11,7 @@ import (
 )
 
 // maxExceptions is the number of exceptions of one commit that are read to derive its
-// state: the newest. Older ones do not count. More exceptions can thus take effect away
+// state: the newest that are not distrusted. Older ones do not count. More exceptions can thus take effect away
 // from others, but an exception that was ended never counts again.
 const maxExceptions = 200
 
@@ -35,22 +36,34 @@ func hasException(evidence []policy.Evidence) bool {
 	})
 }
 
-// exceptionsOf reads the newest exceptions of a commit, the oldest of them first.
-func (rd reader) exceptionsOf(commitID int64) ([]policy.Exception, error) {
-	list, err := all(rd, func(row scanner) (x policy.Exception, err error) {
+// exceptionsOf reads the newest exceptions of a commit that are not distrusted, the oldest
+// of them first.
+func (rd reader) exceptionsOf(commitID int64) (list []policy.Exception, err error) {
+	err = rd.Each(func(row scanner) error {
+		var x policy.Exception
 		var signerID int64
-		if err := row.Scan(&x.Attestation, &x.Requirement, &x.Reason, &x.Until, &signerID, &x.RecordedAt); err != nil {
-			return x, err
+		var trusted bool
+		err := row.Scan(&x.Attestation, &x.Requirement, &x.Reason, &x.Until, &signerID, &x.RecordedAt, &trusted)
+		if err != nil || !trusted {
+			return err
 		}
+
 		signer, err := rd.signer(signerID)
+		if err != nil {
+			return err
+		}
 		x.Signer = signer.dn
-		return x, err
+		if list = append(list, x); len(list) == maxExceptions {
+			return errFull
+		}
+		return nil
 	}, `
 SELECT a.attestation_id, x.requirement, x.reason, x.ends_at, a.signer_id,
-  CASE a.aged_from WHEN 0 THEN a.recorded_at ELSE a.aged_from END
+  CASE a.aged_from WHEN 0 THEN a.recorded_at ELSE a.aged_from END, `+isTrusted+`
 FROM exceptions x /*+index exceptions_by_commit*/ /*+ordered*/ JOIN attestations a ON a.id = x.attestation_id
-WHERE x.commit_id = ? ORDER BY x.attestation_id DESC LIMIT ?`, commitID, maxExceptions)
-	if err != nil {
+WHERE x.commit_id = ? ORDER BY x.attestation_id DESC LIMIT ?`, commitID, maxExamined)
+
+	if err != nil && !errors.Is(err, errFull) {
 		return nil, fmt.Errorf("read exceptions: %w", err)
 	}
 	slices.Reverse(list)

@@ -62,8 +62,9 @@ func (f ExceptionFilter) start(rd reader, position []int64) (start []any) {
 
 // An exceptionRow is a row of the list of exceptions.
 type exceptionRow struct {
-	rec      ledger.ExceptionRecord
-	commitID int64
+	rec          ledger.ExceptionRecord
+	commitID     int64
+	isDistrusted bool
 }
 
 // walk returns the walk that reads the list: by the commit's index or one of the repo's.
@@ -101,14 +102,14 @@ func (f ExceptionFilter) walk(rd reader, r repoRow) (w walk[exceptionRow], err e
 }
 
 const exceptionColumns = `x.attestation_id, x.commit_id, c.sha, a.attestation_id, x.requirement, x.reason, x.ends_at,
-  a.signer_id, CASE a.aged_from WHEN 0 THEN a.recorded_at ELSE a.aged_from END`
+  a.signer_id, CASE a.aged_from WHEN 0 THEN a.recorded_at ELSE a.aged_from END, NOT (` + isTrusted + ")"
 
 func (rd reader) exceptionScanner(r repoRow) func(scanner) (keyed[exceptionRow], error) {
 	return func(row scanner) (x keyed[exceptionRow], err error) {
 		v := &x.row.rec
 		var signerID int64
 		err = row.Scan(&x.id, &x.row.commitID, &v.Commit, &v.Attestation, &v.Requirement, &v.Reason, &v.Until, &signerID,
-			&v.RecordedAt)
+			&v.RecordedAt, &x.row.isDistrusted)
 		if err != nil {
 			return x, err
 		}
@@ -142,7 +143,10 @@ func (rd reader) judge(
 
 		rec := x.row.rec
 		reason, newest := inactive[rec.Attestation]
-		if !newest {
+		switch {
+		case x.row.isDistrusted:
+			reason = "its signer's identity is distrusted since before it was recorded"
+		case !newest:
 			reason = fmt.Sprintf("only the newest %d exceptions of a commit count", maxExceptions)
 		}
 		rec.Active, rec.Inactive = reason == "", reason

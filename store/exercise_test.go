@@ -51,6 +51,7 @@ func exercise(t *testing.T) (plans, opening map[string][]string) {
 	e.policies()
 	e.webhooks()
 	e.lists()
+	e.distrust()
 	e.now = e.now.Add(60 * 24 * time.Hour)
 	check(t, e.Prune(t.Context()))
 	e.putClockRight()

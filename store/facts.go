@@ -119,13 +119,14 @@ WHERE l.commit_id IN `, 1, ids)
 			missing[l.attestation] = place{f, len(f.Evidence) - 1}
 		}
 	}
-	return rd.readEvidence(missing, uncached)
-}
-
-// A place is an element of the evidence in facts.
-type place struct {
-	facts *policy.Facts
-	index int
+	if err := rd.readEvidence(missing, uncached); err != nil {
+		return err
+	}
+	places, rows, err := rd.removeDistrusted(byID)
+	if err != nil {
+		return err
+	}
+	return rd.readEvidence(places, rows)
 }
 
 // readEvidence reads attestations by row id, and sets the evidence at their places, except

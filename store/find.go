@@ -33,15 +33,18 @@ type repoRow struct {
 	keyringVersion int64
 	// webhookEvents are the event types that the repo's active webhooks receive.
 	webhookEvents typeSet
-	// distrusts is how often evidence of the org was distrusted.
-	distrusts int64
 	// violated reports whether the repo has open violations.
 	violated bool
+	// distrusts is how often evidence of the org was distrusted, and distrusting reports
+	// whether the table latest may still have some of it.
+	distrusts   int64
+	distrusting bool
 }
 
 const selectRepoRow = `
 SELECT r.id, o.id, o.name, r.name, r.default_branch, r.policy_version, r.policy_digest,
-  o.keyring_version, o.distrusts, r.webhook_events, EXISTS (SELECT 1 FROM violations WHERE repo_id = r.id AND closed_at = 0)
+  o.keyring_version, r.webhook_events, EXISTS (SELECT 1 FROM violations WHERE repo_id = r.id AND closed_at = 0),
+  o.distrusts, o.distrusting
 FROM repos r JOIN orgs o ON o.id = r.org_id `
 
 func (rd reader) findRepo(org, repo string) (repoRow, error) {
@@ -57,6 +60,6 @@ func (rd reader) repoByID(id int64) (repoRow, error) {
 func scanRepoRow(row scanner) (repoRow, error) {
 	var r repoRow
 	err := row.Scan(&r.id, &r.orgID, &r.org, &r.name, &r.defaultBranch, &r.policyVersion, &r.policyDigest,
-		&r.keyringVersion, &r.distrusts, &r.webhookEvents, &r.violated)
+		&r.keyringVersion, &r.webhookEvents, &r.violated, &r.distrusts, &r.distrusting)
 	return r, err
 }

@@ -12,14 +12,15 @@ import (
 
 const selectIdentity = `
 SELECT i.id, i.identity_id, o.name, i.kind, i.dn, i.email, i.may, i.dn_pattern, i.pem, i.fingerprint, i.not_after,
-  i.created_at, i.revoked_at
+  i.created_at, i.revoked_at, i.distrusted_since
 FROM identities i JOIN orgs o ON o.id = i.org_id `
 
 func scanIdentity(row scanner) (keyed[identity.Identity], error) {
 	var i keyed[identity.Identity]
 	var may string
 	err := row.Scan(&i.id, &i.row.ID, &i.row.Org, &i.row.Kind, &i.row.DN, &i.row.Email, &may, &i.row.DNPattern,
-		&i.row.PEM, &i.row.Fingerprint, &i.row.NotAfter, &i.row.CreatedAt, &i.row.RevokedAt)
+		&i.row.PEM, &i.row.Fingerprint, &i.row.NotAfter, &i.row.CreatedAt, &i.row.RevokedAt,
+		&i.row.DistrustedSince)
 	if may != "" {
 		i.row.May = strings.Split(may, "\n")
 	}
@@ -171,23 +172,28 @@ func (t *tx) changeEmail(orgID int64, i identity.Identity, email string) error {
 	return err
 }
 
-// RevokeIdentity revokes an identity; what it has signed stays recorded. It is a
-// no-op if the identity is already revoked.
+// RevokeIdentity revokes an identity; what it has signed stays recorded and counts. It is
+// a no-op if the identity is already revoked.
 func (s *Store) RevokeIdentity(ctx context.Context, org, id string) error {
 	return s.write(ctx, org, func(t *tx) error {
 		i, err := t.findIdentity(org, id)
 		if err != nil || i.row.RevokedAt != 0 {
 			return err
 		}
-		if _, err := t.Exec("UPDATE identities SET revoked_at = ? WHERE id = ?", t.now, i.id); err != nil {
-			return fmt.Errorf("revoke identity: %w", err)
-		}
 		orgID, err := t.orgID(org)
 		if err != nil {
 			return err
 		}
-		return t.keyringChanged(orgID)
+		return t.revoke(orgID, i.id)
 	})
+}
+
+// revoke revokes an identity from now on.
+func (t *tx) revoke(orgID, identity int64) error {
+	if _, err := t.Exec("UPDATE identities SET revoked_at = ? WHERE id = ?", t.now, identity); err != nil {
+		return fmt.Errorf("revoke identity: %w", err)
+	}
+	return t.keyringChanged(orgID)
 }
 
 // LastKeyring returns the keyring that Keyring last returned for an org; ok is false

@@ -225,19 +225,18 @@ func (t *tx) record(v *view, r *recording) error {
 // findDuplicate finds the record of the same statement by the same person. It returns nil
 // if the statement is new.
 func (t *tx) findDuplicate(v *view, s *subject, r *recording) (*duplicate, error) {
-	recorded := v.statements[statementKey{s.id, r.attestation.PayloadDigest}]
-	if len(recorded) == 0 {
-		return nil, nil
+	recorded, bar, err := t.trustedStatements(s, r, v.statements[statementKey{s.id, r.attestation.PayloadDigest}])
+	if len(recorded) == 0 || err != nil {
+		return bar, err
 	}
 
-	var err error
 	i := slices.IndexFunc(recorded, func(st statement) bool {
 		person, e := personOfName(t.Conn, s.d.repo.orgID, st.signerID)
 		err = errors.Join(err, e)
 		return slices.Contains(r.people, person)
 	})
 	if i < 0 || err != nil {
-		return nil, err
+		return bar, err
 	}
 
 	dup := &duplicate{rec: recorded[i].rec}
@@ -248,6 +247,33 @@ func (t *tx) findDuplicate(v *view, s *subject, r *recording) (*duplicate, error
 		}
 	}
 	return dup, nil
+}
+
+// trustedStatements returns the records of an attestation's statement that are not
+// distrusted: others do not keep it from being recorded again, but with another key. bar is
+// the one that has the same.
+func (t *tx) trustedStatements(
+	s *subject, r *recording, recorded []statement,
+) (trusted []statement, bar *duplicate, err error) {
+	for _, st := range recorded {
+		if !st.isDistrusted {
+			trusted = append(trusted, st)
+			continue
+		}
+		org := s.d.repo.orgID
+		signer, err := t.rowOf(nameKey{signersTable, org, r.identity})
+		if err != nil {
+			return nil, nil, err
+		}
+		key, err := t.rowOf(nameKey{keysTable, org, string(r.attestation.Signer.Key[:])})
+		if err != nil {
+			return nil, nil, err
+		}
+		if st.signerID == signer && st.keyID == key {
+			bar = &duplicate{rec: st.rec, isDistrusted: true}
+		}
+	}
+	return trusted, bar, nil
 }
 
 // addAttestation records an attestation on a commit, and its effects.

@@ -33,6 +33,7 @@ type statement struct {
 	rec             ledger.AttestationRecord
 	signerID, keyID int64
 	predicateID     int64 // only of new ones
+	isDistrusted    bool
 }
 
 // deriver returns the deriver for the repo of an attestation, or the reason why the
@@ -232,7 +233,7 @@ func (v *view) commitOf(r *recording) *subject {
 
 // selectStatements reads records by commit and payload digest. It names the index, because
 // a commit may have many attestations.
-const selectStatements = "SELECT a.commit_id, a.signer_id, a.key_id, " + attestationColumns +
+const selectStatements = "SELECT a.commit_id, a.signer_id, a.key_id, NOT (" + isTrusted + "), " + attestationColumns +
 	" FROM attestations a /*+index attestations_by_commit*/ /*+ordered*/ JOIN commits c ON c.id = a.commit_id" +
 	" WHERE (a.commit_id, a.payload_digest) IN "
 
@@ -254,7 +255,8 @@ func (t *tx) viewStatements(v *view, list []*recording) error {
 	return t.EachIn(func(row scanner) error {
 		var st statement
 		var commitID int64
-		a, err := t.scanAttestation(row, func() repoRow { return repos[commitID] }, &commitID, &st.signerID, &st.keyID)
+		a, err := t.scanAttestation(row, func() repoRow { return repos[commitID] }, &commitID, &st.signerID, &st.keyID,
+			&st.isDistrusted)
 		if err != nil {
 			return err
 		}

@@ -88,10 +88,18 @@ func (r *recording) setStale(recorded []policy.Evidence) bool {
 type duplicate struct {
 	rec        ledger.AttestationRecord
 	replacedBy string // the same person's latest attestation; empty if it is rec
+	// isDistrusted reports that the record is distrusted, and has the same signer and key.
+	isDistrusted bool
 }
 
 // setDuplicate sets the result for a statement that is already recorded.
 func (r *recording) setDuplicate(dup *duplicate) {
+	if dup.isDistrusted {
+		r.err = ledger.Errorf(ledger.CodeStaleStatement,
+			"this statement is already recorded as %s, which is distrusted: "+
+				"sign a new statement, for example with another startedOn and finishedOn", dup.rec.ID)
+		return
+	}
 	if dup.replacedBy == "" {
 		r.rec = dup.rec
 		return

@@ -64,6 +64,9 @@ func Identity(w io.Writer, i identity.Identity) {
 	t.Row("expires", terminal.OrDash(i.NotAfter.String()))
 	t.Row("created", i.CreatedAt)
 	t.Row("revoked", terminal.OrDash(i.RevokedAt.String()))
+	if i.DistrustedSince != 0 {
+		t.Row("distrusted", "what was recorded since "+i.DistrustedSince.String()+" does not count")
+	}
 	t.Flush()
 }
 

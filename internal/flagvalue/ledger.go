@@ -60,6 +60,14 @@ func Predicates(value *identity.Predicates) pflag.Value {
 	return &Parsed[identity.Predicates]{Value: value, Kind: "PATTERNS", Parse: parsePredicates}
 }
 
+// IdentityLimits defines --may and --dn-pattern.
+func IdentityLimits(command *cobra.Command, may *identity.Predicates, dnPattern *string) {
+	command.Flags().Var(Predicates(may), "may",
+		"predicates that the signer may attest, comma-separated, such as 'test:*,build:docker'; '*': every predicate")
+	command.Flags().StringVar(dnPattern, "dn-pattern", "",
+		"`pattern` of the subjects that a root certifies, such as 'ou=build,o=acme'; empty: every subject")
+}
+
 // parsePredicates refuses empty patterns: the ledger takes an empty list for all predicates.
 func parsePredicates(s string) (identity.Predicates, error) {
 	patterns := strings.Split(s, ",")

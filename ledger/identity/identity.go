@@ -57,6 +57,9 @@ type Identity struct {
 	NotAfter  ledger.Time `json:"not_after,omitzero"`
 	CreatedAt ledger.Time `json:"created_at"`
 	RevokedAt ledger.Time `json:"revoked_at,omitzero"`
+	// DistrustedSince is the time from which on evidence by the identity does not count; zero
+	// if all of it counts.
+	DistrustedSince ledger.Time `json:"distrusted_since,omitzero"`
 }
 
 // A NewIdentity is the body of a request to trust a key or a root. PEM holds a public

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/server/web/form"
 )
@@ -93,7 +94,7 @@ func explainMay(f *form.Form, err error) bool {
 	return true
 }
 
-// An identityFormPage shows the form to change an identity.
+// An identityFormPage shows a form about an identity.
 type identityFormPage struct {
 	Form     *form.Form
 	Identity identity.Identity
@@ -153,6 +154,36 @@ func containsKey(text string) bool { return strings.Contains(strings.ToUpper(tex
 func revokeIdentity(v *visit) (*response, error) {
 	if err := v.api.RevokeIdentity(v.ctx(), v.org, v.value("id")); err != nil {
 		return nil, err
+	}
+	return seeOther(v.pathOf(identitiesPattern)), nil
+}
+
+func showDistrustForm(v *visit) (*response, error) {
+	i, err := v.api.Identity(v.ctx(), v.org, v.value("id"))
+	if err != nil {
+		return nil, err
+	}
+	return v.page("identity-distrust", "Compromised identity", identityFormPage{form.New(), i}), nil
+}
+
+func distrustIdentity(v *visit) (*response, error) {
+	f, err := v.form()
+	if err != nil {
+		return nil, err
+	}
+	i, err := v.api.Identity(v.ctx(), v.org, v.value("id"))
+	if err != nil {
+		return nil, err
+	}
+
+	since, err := ledger.ParseSince(strings.TrimSpace(f.Get("since")))
+	if err != nil {
+		f.Fail("since", err.Error())
+	} else if err = v.api.DistrustIdentity(v.ctx(), v.org, i.ID, since); err != nil && !f.Explain(err) {
+		return nil, err
+	}
+	if f.Failed() {
+		return again(f, v.page("identity-distrust", "Compromised identity", identityFormPage{f, i})), nil
 	}
 	return seeOther(v.pathOf(identitiesPattern)), nil
 }

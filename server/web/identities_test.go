@@ -113,6 +113,29 @@ func TestRevokeIdentities(t *testing.T) {
 	w.post(identitiesPath+"/idn_01KAJ8Q0M6R4YB0J3X5T9ZC2DE/revoke", nil).want(404)
 }
 
+func TestDistrustIdentities(t *testing.T) {
+	e := newEnv(t)
+	w := e.signIn(e.admin)
+	e.signer("cn=ci,ou=build,o=acme")
+	path := identitiesPath + "/" + e.identities()[0].ID + "/distrust"
+	if len(w.get(identitiesPath).elements("a", "href", path)) != 1 {
+		t.Fatal("no link to the form")
+	}
+	checkHTML(t, "an admin", w.get(path).want(200).has("Compromised since", "new signatures are rejected"))
+	e.signIn(e.writer).post(path, url.Values{"since": {"2030-11-29"}}).want(403)
+
+	w.post(path, url.Values{"since": {"yesterday"}}).want(422).has("is not a time or date")
+	w.post(path, nil).want(422)
+	w.post(path, url.Values{"since": {"2030-12-01"}}).want(400).has("is still to come")
+	if i := e.identities()[0]; i.RevokedAt != 0 {
+		t.Fatal("a refused form revoked the identity")
+	}
+	w.post(path, url.Values{"since": {"2030-11-29"}}).redirectsTo(identitiesPath)
+	w.get(identitiesPath).has("revoked 30 Nov 2030 09:00 UTC", "distrusted since 29 Nov 2030 00:00 UTC")
+	w.post(path, url.Values{"since": {"2030-11-30"}}).want(422).has("distrust cannot be taken back")
+	w.post(identitiesPath+"/idn_01KAJ8Q0M6R4YB0J3X5T9ZC2DE/distrust", url.Values{"since": {"2030-11-29"}}).want(404)
+}
+
 // What an identity may attest is shown, and edited by admins.
 func TestEditIdentities(t *testing.T) {
 	const pattern = `ou=\<b\>build\</b\>,o=acme`

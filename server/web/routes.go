@@ -52,6 +52,8 @@ func routes() []route {
 		{get, identitiesPattern + "/{id}/edit", admin, editIdentityForm},
 		{post, identitiesPattern + "/{id}/edit", admin, editIdentity},
 		{post, identitiesPattern + "/{id}/revoke", admin, revokeIdentity},
+		{get, identitiesPattern + "/{id}/distrust", admin, showDistrustForm},
+		{post, identitiesPattern + "/{id}/distrust", admin, distrustIdentity},
 
 		{get, webhooksPattern, admin, showWebhooks},
 		{get, webhooksPattern + "/new", admin, showWebhookForm},

@@ -190,6 +190,18 @@ CREATE TABLE inheritances (
 ALTER TABLE identities ADD COLUMN distrusted_since INTEGER NOT NULL DEFAULT 0;
 -- How often evidence of the org was distrusted.
 ALTER TABLE orgs ADD COLUMN distrusts INTEGER NOT NULL DEFAULT 0;
+-- 1: the table latest may still have distrusted evidence, because the org has a row in distrusts.
+ALTER TABLE orgs ADD COLUMN distrusting INTEGER NOT NULL DEFAULT 0;
+-- Identities whose distrusted evidence is being replaced in latest. Attestations up to the
+-- position (repo_id, at, attestation_id) are done.
+CREATE TABLE distrusts (
+  identity_id    TEXT    PRIMARY KEY,
+  org_id         INTEGER NOT NULL,
+  since          INTEGER NOT NULL,
+  repo_id        INTEGER NOT NULL,
+  at             INTEGER NOT NULL, -- the recorded_at of an attestation
+  attestation_id INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 
 -- Which artifacts statements link with which commits: for each signer under an identity,
 -- the first attestation that does.

@@ -1,0 +1,67 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
+)
+
+// DistrustIdentity revokes an identity, if it is not revoked, and makes evidence by it that
+// was recorded since a time not count. The time may be made earlier, but not later.
+func (s *Store) DistrustIdentity(ctx context.Context, org, id string, since ledger.Time) error {
+	return s.write(ctx, org, func(t *tx) error {
+		i, err := t.findIdentity(org, id)
+		if err != nil {
+			return err
+		}
+		if err := checkSince(i.row, since, t.now); err != nil || since == i.row.DistrustedSince {
+			return err
+		}
+
+		orgID, err := t.orgID(org)
+		if err != nil {
+			return err
+		}
+		if i.row.RevokedAt == 0 {
+			if err := t.revoke(orgID, i.id); err != nil {
+				return err
+			}
+		}
+		return t.distrust(orgID, i, since)
+	})
+}
+
+// checkSince returns an error if an identity cannot be distrusted since a time.
+func checkSince(i identity.Identity, since, now ledger.Time) error {
+	if since > now {
+		return ledger.FieldErrorf(ledger.CodeInvalidParameter, "since",
+			"%s is still to come: give the time from which on the key may have been used by somebody else", since)
+	}
+	if before := i.DistrustedSince; before != 0 && since > before {
+		return ledger.FieldErrorf(ledger.CodeInvalidField, "since",
+			"evidence by %s does not count since %s, and distrust cannot be taken back: give an earlier time", i.ID, before)
+	}
+	return nil
+}
+
+// distrust notes that evidence by a revoked identity does not count since a time, and plans
+// the background work: the table latest is put right, and all states are derived again.
+func (t *tx) distrust(orgID int64, i keyed[identity.Identity], since ledger.Time) error {
+	if _, err := t.Exec("UPDATE identities SET distrusted_since = ? WHERE id = ?", since, i.id); err != nil {
+		return fmt.Errorf("distrust identity: %w", err)
+	}
+	_, err := t.Exec("UPDATE orgs SET distrusts = distrusts + 1, distrusting = 1 WHERE id = ?", orgID)
+	if err != nil {
+		return fmt.Errorf("distrust identity: %w", err)
+	}
+	_, err = t.Exec(`
+INSERT INTO distrusts (identity_id, org_id, since, repo_id, at, attestation_id) VALUES (?, ?, ?, 0, 0, 0)
+ON CONFLICT (identity_id) DO UPDATE SET since = excluded.since, repo_id = 0, at = 0, attestation_id = 0`,
+		i.row.ID, orgID, since)
+	if err != nil {
+		return fmt.Errorf("plan to replace distrusted evidence: %w", err)
+	}
+	return t.rederiveOrg(orgID, ledger.Cause{Type: ledger.CauseIdentity, ID: i.row.ID})
+}

@@ -1,0 +1,174 @@
+package storetest
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/store"
+)
+
+// identityOf returns the newest identity of a signer.
+func (fx *fixture) identityOf(dn string) (last identity.Identity) {
+	fx.t.Helper()
+	list, err := fx.Identities(fx.t.Context(), "acme", store.Query{Limit: 100})
+	check(fx.t, err)
+	for _, i := range list.Data {
+		if i.DN == dn {
+			last = i
+		}
+	}
+	return last
+}
+
+// distrust makes the evidence of a signer not count since a time.
+func (fx *fixture) distrust(s *signer, since ledger.Time) identity.Identity {
+	fx.t.Helper()
+	id := fx.identityOf(s.dn).ID
+	check(fx.t, fx.DistrustIdentity(fx.t.Context(), "acme", id, since))
+	return fx.identityOf(s.dn)
+}
+
+// wantMissing checks the requirements that a commit does not meet, as reads say.
+func (fx *fixture) wantMissing(sha string, want ...string) {
+	fx.t.Helper()
+	var got []string
+	for _, r := range fx.commit(sha).Requirements {
+		if !r.Met {
+			got = append(got, fmt.Sprintf("%s have %d, failed by %d", r.Predicate, r.Have, len(r.FailedBy)))
+		}
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		fx.t.Errorf("missing: %q, want %q", got, want)
+	}
+}
+
+// A thief with the key of ci hides a failure behind a success. When the key is distrusted
+// since then, the failure counts again: in the next read, and when the background is done.
+func (s suite) TestAThiefCannotHideAFailure(t *testing.T) {
+	fx := s.newFixture(t)
+	fx.setContract(`{"requirements":[{"state":"ATTESTED","predicate":"test:*"},
+		{"state":"PROMOTABLE","predicate":"review:*"}]}`)
+	ci := fx.signer("cn=ci,ou=build,o=acme")
+	fx.review(sha(1))
+	fx.review(sha(2))
+	failed := ci.attest(sha(1), "test:go", ledger.Fail)
+	fx.clock.advance(time.Hour)
+	since := ledger.TimeOf(fx.clock.now())
+	passed := ci.attest(sha(1), "test:go", ledger.Pass)
+	ci.attest(sha(2), "test:go", ledger.Pass)
+	fx.wantState(sha(1), ledger.Promotable)
+	fx.wantState(sha(2), ledger.Promotable)
+
+	i := fx.distrust(ci, since)
+	if i.RevokedAt == 0 || i.DistrustedSince != since {
+		t.Errorf("the identity was revoked at %s and is distrusted since %s", i.RevokedAt, i.DistrustedSince)
+	}
+	for range 2 { // before and after the background work
+		fx.wantMissing(sha(1), "test:* have 0, failed by 1")
+		fx.wantMissing(sha(2), "test:* have 0, failed by 0")
+		check(t, fx.Settle(t.Context()))
+	}
+	fx.wantState(sha(1), ledger.Validating)
+	fx.wantState(sha(2), ledger.Validating)
+	c := fx.commit(sha(1))
+	want := ledger.Cause{Type: ledger.CauseIdentity, ID: i.ID}
+	if got := c.Transitions[len(c.Transitions)-1].Cause; got != want {
+		t.Errorf("the cause is %+v, want %+v", got, want)
+	}
+
+	// Both stay in the lists, and the record says which one counts.
+	list, err := fx.Attestations(t.Context(), "acme", "api", store.AttestationFilter{Query: store.Query{Limit: 100}})
+	check(t, err)
+	for _, a := range list.Data {
+		rec, err := fx.Attestation(t.Context(), "acme", "api", a.ID)
+		check(t, err)
+		if want := a.Identity == ci.dn && a.ID != failed.ID; a.Distrusted != want || rec.Distrusted != want {
+			t.Errorf("%s of %s: distrusted %t in the list, %t in the record, want %t", a.Predicate, a.Commit, a.Distrusted,
+				rec.Distrusted, want)
+		}
+	}
+	if passed.Distrusted {
+		t.Error("the attestation was distrusted when it was recorded")
+	}
+}
+
+// A time that is still to come is refused, and distrust only grows.
+func (s suite) TestDistrustOnlyGrows(t *testing.T) {
+	fx := s.newFixture(t)
+	ctx := t.Context()
+	ci := fx.signer("cn=ci,ou=build,o=acme")
+	id := fx.identityOf(ci.dn).ID
+	now := ledger.TimeOf(fx.clock.now())
+
+	wantCode(t, fx.DistrustIdentity(ctx, "acme", id, now.Add(time.Minute)), ledger.CodeInvalidParameter)
+	wantCode(t, fx.DistrustIdentity(ctx, "acme", "idn_none", now), ledger.CodeNotFound)
+	if i := fx.identityOf(ci.dn); i.RevokedAt != 0 || i.DistrustedSince != 0 {
+		t.Fatalf("after refusals: %+v", i)
+	}
+
+	check(t, fx.RevokeIdentity(ctx, "acme", id))
+	revoked := fx.identityOf(ci.dn).RevokedAt
+	fx.clock.advance(time.Minute)
+	for _, since := range []ledger.Time{now, now, now.Add(-time.Hour)} {
+		check(t, fx.DistrustIdentity(ctx, "acme", id, since))
+		if i := fx.identityOf(ci.dn); i.RevokedAt != revoked || i.DistrustedSince != since {
+			t.Errorf("revoked at %s, distrusted since %s; want %s and %s", i.RevokedAt, i.DistrustedSince, revoked, since)
+		}
+	}
+	wantCode(t, fx.DistrustIdentity(ctx, "acme", id, now), ledger.CodeInvalidField)
+	check(t, fx.RevokeIdentity(ctx, "acme", id))
+	if i := fx.identityOf(ci.dn); i.DistrustedSince != now.Add(-time.Hour) {
+		t.Errorf("distrusted since %s after it was revoked again", i.DistrustedSince)
+	}
+}
+
+// What a thief has signed does not keep the owner of the key from recording the same
+// statement with a new key, or a newer one.
+func (s suite) TestADistrustedStatementIsRecordedAgain(t *testing.T) {
+	fx := s.newFixture(t)
+	ci := fx.signer("cn=ci,ou=build,o=acme")
+	since := ledger.TimeOf(fx.clock.now())
+	sign := func(by *signer, status ledger.Status, finished ledger.Time) (*attestation.Attestation, int64) {
+		a, version := by.sign(sha(1), "test:go", status, fmt.Sprint(status, finished))
+		a.FinishedAt = finished
+		return a, version
+	}
+	record := func(a *attestation.Attestation, version int64) (ledger.AttestationRecord, bool, error) {
+		return fx.Record(t.Context(), "acme", "api", a, version)
+	}
+	_, _, err := record(sign(ci, ledger.Pass, since))
+	check(t, err)
+	_, _, err = record(sign(ci, ledger.Fail, since.Add(time.Hour))) // it makes earlier ones stale
+	check(t, err)
+
+	old := fx.distrust(ci, since)
+	renewed := fx.signer(ci.dn)
+	rec, isNew, err := record(sign(renewed, ledger.Pass, since))
+	if err != nil || !isNew || rec.Distrusted {
+		t.Fatalf("the same statement with a new key: %+v, %t, %v", rec, isNew, err)
+	}
+	if _, again, err := record(sign(renewed, ledger.Pass, since)); err != nil || again {
+		t.Errorf("sent twice: new %t, %v", again, err)
+	}
+	for range 2 {
+		if c := fx.commit(sha(1)); c.Requirements[0].Have != 1 || len(c.Requirements[0].FailedBy) != 0 {
+			t.Errorf("the requirement is %+v", c.Requirements[0])
+		}
+		check(t, fx.Settle(t.Context()))
+	}
+
+	// The old key is trusted again, as another identity: only new statements by it count.
+	old.ID, old.RevokedAt, old.DistrustedSince = "", 0, 0
+	_, err = fx.AddIdentity(t.Context(), "acme", old)
+	check(t, err)
+	_, _, err = record(sign(ci, ledger.Fail, since.Add(time.Hour)))
+	wantCode(t, err, ledger.CodeStaleStatement)
+	_, isNew, err = record(sign(ci, ledger.Fail, since.Add(2*time.Hour)))
+	if err != nil || !isNew {
+		t.Errorf("a new statement with the old key: new %t, %v", isNew, err)
+	}
+}
