@@ -15,6 +15,8 @@ const (
 	repairWindow = 500
 	// repairBatch is the number of rows that one write puts right.
 	repairBatch = 100
+	// repairTree is the number of commits of a tree that cost as much as one row.
+	repairTree = 20
 )
 
 // A distrust is the progress of replacing the distrusted evidence of an identity in the
@@ -41,6 +43,8 @@ type repairPosition struct {
 type repair struct {
 	distrustedRow
 	by int64
+	// treeCommits is the number of commits with the same tree; 0 if there are no others.
+	treeCommits int64
 }
 
 // repairLatest replaces all distrusted evidence in the table latest. Its progress is in the
@@ -84,7 +88,9 @@ func (s *Store) repairNext(ctx context.Context, d *distrust) (more bool, err err
 		if err != nil {
 			return false, err
 		}
-		for batch := range slices.Chunk(list, repairBatch) {
+		for len(list) > 0 {
+			batch := list[:firstRepairs(list)]
+			list = list[len(batch):]
 			if more, err := s.applyRepairs(ctx, d, d.position, batch); err != nil || !more {
 				return false, err
 			}
@@ -169,11 +175,27 @@ func (s *Store) findRepairs(ctx context.Context, commit int64) ([]repair, error)
 		}
 	}
 
+	treeCommits, err := read(ctx, s, forWrite(""), func(rd reader) (commits int64, err error) {
+		return commits, rd.Each(func(row scanner) error { return row.Scan(&commits) },
+			"SELECT t.commits FROM commits c JOIN trees t ON t.id = c.tree_id WHERE c.id = ?", commit)
+	})
 	repairs := make([]repair, len(list))
 	for i, l := range list {
-		repairs[i] = repair{l, r.found[l.latestKey].id}
+		repairs[i] = repair{l, r.found[l.latestKey].id, treeCommits}
 	}
-	return repairs, nil
+	return repairs, err
+}
+
+// firstRepairs returns how many of the rows one write puts right. Each costs as much as its
+// tree has commits.
+func firstRepairs(list []repair) int {
+	cost := int64(0)
+	for i, r := range list {
+		if cost += 1 + r.treeCommits/repairTree; i > 0 && cost > repairBatch {
+			return i
+		}
+	}
+	return len(list)
 }
 
 // applyRepairs puts rows of the table latest right, and saves the progress. It reports
@@ -205,16 +227,26 @@ SELECT EXISTS (SELECT 1 FROM distrusts x JOIN orgs o ON o.id = x.org_id
 	})
 }
 
-// applyRepair puts a row of the table latest right, unless it has changed.
+// applyRepair puts a row of the table latest right, unless it has changed, and what the tree
+// of its commit has.
 func (t *tx) applyRepair(r repair) error {
 	const isRow = " WHERE commit_id = ? AND predicate_id = ? AND slot = ? AND signer_id = ? AND attestation_id = ?"
 	key := []any{r.commit, r.predicate, r.slot, r.signer, r.id}
+	var err error
 	if r.by == 0 {
-		_, err := t.Exec("DELETE FROM latest"+isRow, key...)
+		_, err = t.Exec("DELETE FROM latest"+isRow, key...)
+	} else {
+		_, err = t.Exec("UPDATE latest SET attestation_id = ?"+isRow, append([]any{r.by}, key...)...)
+	}
+	if err != nil {
 		return err
 	}
-	_, err := t.Exec("UPDATE latest SET attestation_id = ?"+isRow, append([]any{r.by}, key...)...)
-	return err
+
+	var tree int64
+	if err := t.Row("SELECT tree_id FROM commits WHERE id = ?", r.commit).Scan(&tree); err != nil || tree == 0 {
+		return err
+	}
+	return t.recountTree(tree, r.latestKey)
 }
 
 // endDistrust notes that the table latest has no evidence any more that is distrusted

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"slices"
+	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -15,22 +16,22 @@ func (e *exerciser) distrust() {
 	list, err := e.Identities(ctx, "acme", store.Query{Limit: 100})
 	check(e.t, err)
 	id := list.Data[slices.IndexFunc(list.Data, func(i identity.Identity) bool { return i.DN == buildDN })].ID
-	var last ledger.AttestationRecord
-	for _, predicate := range []string{"stolen:1", "stolen:1", "stolen:2"} {
-		e.now = e.now.Add(1)
-		a := e.attestation(loginCommit, predicate, ledger.Pass, buildDN)
-		a.Signer.Identity = id
-		if predicate == "stolen:1" && last.ID == "" {
-			a.Signer.Identity = "idn_made"
-		}
-		last, err = e.post("api", a)
+	var recorded []ledger.AttestationRecord
+	for _, signed := range [][2]string{{"stolen:1", "idn_made"}, {"stolen:1", id}, {"stolen:2", id}} {
+		e.now = e.now.Add(time.Millisecond)
+		a := e.attestation(loginCommit, signed[0], ledger.Pass, buildDN)
+		a.Signer.Identity = signed[1]
+		rec, err := e.post("api", a)
 		check(e.t, err)
+		recorded = append(recorded, rec)
 	}
+	first := recorded[1] // that does not count
 
-	check(e.t, e.DistrustIdentity(ctx, "acme", id, last.RecordedAt))
+	check(e.t, e.DistrustIdentity(ctx, "acme", id, first.RecordedAt))
 	e.ok(e.Commit(ctx, "acme", "api", loginCommit))
-	e.ok(e.Attestation(ctx, "acme", "api", last.ID))
+	e.ok(e.Attestation(ctx, "acme", "api", first.ID))
 	check(e.t, e.Settle(ctx))
 	e.ok(e.Commit(ctx, "acme", "api", loginCommit))
-	e.refused(ledger.CodeInvalidField, e.DistrustIdentity(ctx, "acme", id, last.RecordedAt+1))
+	e.now = e.now.Add(time.Millisecond)
+	e.refused(ledger.CodeInvalidField, e.DistrustIdentity(ctx, "acme", id, first.RecordedAt+1))
 }

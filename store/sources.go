@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 )
 
@@ -137,7 +138,32 @@ func (rd reader) treesOf(heirs []*subject) (map[int64]*treeEvidence, error) {
 	for id, tree := range trees {
 		tree.list = facts[id].Evidence
 	}
-	return trees, nil
+	return trees, rd.failDistrusted(heirs, trees)
+}
+
+// failDistrusted counts distrusted evidence of trees as failed, until the background has
+// found what it had replaced: it may hide a failure.
+func (rd reader) failDistrusted(heirs []*subject, trees map[int64]*treeEvidence) error {
+	var ids []any
+	for _, s := range heirs {
+		if s.treeID != 0 && s.d.repo.distrusting {
+			ids = append(ids, s.treeID)
+		}
+	}
+	if ids == nil {
+		return nil
+	}
+	return rd.EachIn(func(row scanner) error {
+		var id, attestation int64
+		err := row.Scan(&id, &attestation)
+		tree := trees[id]
+		if i := slices.Index(tree.rows, attestation); i >= 0 {
+			tree.list[i].Status = ledger.Fail
+		}
+		return err
+	}, `
+SELECT t.tree_id, a.id FROM tree_latest t /*+ordered*/ JOIN attestations a ON a.id = t.attestation_id
+WHERE NOT (`+isTrusted+`) AND t.tree_id IN `, 1, ids)
 }
 
 // readTree reads which evidence a tree has, and one more than carries. It returns the
