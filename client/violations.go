@@ -32,3 +32,29 @@ func (c *Client) ViolationsPage(
 ) (ledger.Page[ledger.Violation], error) {
 	return page[ledger.Violation](ctx, c, pathOf("orgs", org, "violations"), f.query(), q)
 }
+
+// An EnvironmentFilter filters a list of environments. The zero value matches all of an
+// org, but at most ledger.MaxEnvironments of a repo.
+type EnvironmentFilter struct {
+	Repo string
+	Name string // the part of the predicate after "deploy:"
+}
+
+func (f EnvironmentFilter) query() url.Values {
+	return parameters("repo", f.Repo, "environment", f.Name)
+}
+
+// Environments lists what runs in the environments of an org: the oldest repo first, and
+// within a repo the last changed environment first.
+func (c *Client) Environments(
+	ctx context.Context, org string, f EnvironmentFilter,
+) iter.Seq2[ledger.Environment, error] {
+	return list[ledger.Environment](ctx, c, pathOf("orgs", org, "environments"), f.query())
+}
+
+// EnvironmentsPage returns one page of the list of Environments.
+func (c *Client) EnvironmentsPage(
+	ctx context.Context, org string, f EnvironmentFilter, q Query,
+) (ledger.Page[ledger.Environment], error) {
+	return page[ledger.Environment](ctx, c, pathOf("orgs", org, "environments"), f.query(), q)
+}

@@ -3,6 +3,7 @@ package cmd
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -108,10 +109,7 @@ func newViolationList(p *program) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "list ORG[/REPO]",
 		Short: "List the violations of an org or a repo, the latest first",
-		Long: `Lists violations: deployments that did not count when they were recorded,
-because the commit was not PROMOTABLE or the signer is not accepted. A violation
-is closed by a later deployment with the same predicate that counts, by a
-rollback, or by an exception for the commit.`,
+		Long:  display.ViolationHelp(),
 		Example: `  ledgerd violation list acme --status open
   ledgerd violation list acme/api --commit HEAD -o json`,
 		Args: takes("ORG[/REPO]"),
@@ -142,6 +140,25 @@ rollback, or by an exception for the commit.`,
 	flags.StringVar(&filter.Predicate, "predicate", "", "only deployments with this `predicate`")
 	flags.StringVar(&rev, "commit", "", "only those of this commit, a sha or a git `rev`")
 	limitFlag(command, &limit)
-
 	return command
+}
+
+func newEnvironment(p *program) *cobra.Command {
+	var filter client.EnvironmentFilter
+	var limit int
+	command := &cobra.Command{
+		Use: "list ORG", Short: "List what runs in the environments of an org", Long: display.EnvironmentHelp(),
+		Example: "  ledgerd environment list acme\n  ledgerd environment list acme --repo api --environment prod -o json",
+		Args:    takes("ORG"),
+		RunE: func(command *cobra.Command, args []string) error {
+			return p.with(command, func(ctx context.Context, c *connection) error {
+				return printList(p, c.Environments(ctx, args[0], filter), limit, display.EnvironmentColumns(),
+					display.EnvironmentRows(time.Now()))
+			})
+		},
+	}
+	command.Flags().StringVar(&filter.Repo, "repo", "", "only environments of this `repo`")
+	command.Flags().StringVar(&filter.Name, "environment", "", "only environments with this `name`, such as prod")
+	limitFlag(command, &limit)
+	return group("environment", "List what runs where", command)
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"net"
 	"net/url"
 	"os"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/connect"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
@@ -83,7 +83,7 @@ func (p *program) describe(err error) string {
 	} else if e, ok := errors.AsType[*ledger.Error](err); ok {
 		text, fields = strings.Replace(text, e.Error(), e.Detail, 1), e.Fields
 	} else if e, ok := errors.AsType[*url.Error](err); ok {
-		text = strings.Replace(text, e.Error(), describeRequest(e), 1)
+		text = strings.Replace(text, e.Error(), connect.Describe(e), 1)
 	}
 
 	if len(fields) == 1 { // text already has its message
@@ -104,24 +104,6 @@ func (p *program) flagOf(field string) string {
 		return field
 	}
 	return flagvalue.OfField(p.command.Flags(), field)
-}
-
-// describeRequest returns why a request failed. If the server is unreachable, it
-// also suggests what to check.
-func describeRequest(err *url.Error) string {
-	dial, ok := errors.AsType[*net.OpError](err)
-	if !ok || dial.Op != "dial" {
-		return err.Error()
-	}
-	server := err.URL
-	if u, err := url.Parse(server); err == nil {
-		server = u.Scheme + "://" + u.Host
-	}
-	reason := dial.Err.Error()
-	if e, ok := errors.AsType[*net.DNSError](dial); ok {
-		reason = e.Err
-	}
-	return fmt.Sprintf("cannot reach the server at %s: is 'ledgerd serve' running? (%s)", server, reason)
 }
 
 // globalFlags are the flags that every command has.

@@ -34,3 +34,14 @@ func (c *call) violationFilter() (f store.ViolationFilter, err error) {
 	}
 	return f, nil
 }
+
+// listEnvironments returns what runs in the environments of an org.
+func (s *Server) listEnvironments(c *call) (*reply, error) {
+	query, err := c.page()
+	if err != nil {
+		return nil, err
+	}
+	f := store.EnvironmentFilter{Query: query, Repo: c.query.Get("repo"), Name: c.query.Get("environment")}
+	page, err := s.store.Environments(c.ctx(), c.org(), f)
+	return listed(c, page, err)
+}

@@ -84,6 +84,7 @@ func (s *Server) routes() []route {
 		{get, repo + "/violations", read, list("status", "commit", "predicate"), s.listViolations},
 		{get, org + "/artifacts/:digest", read, []string{"repo"}, s.getArtifact},
 		{post, org + "/artifacts", read, nil, s.getArtifacts},
+		{get, org + "/environments", read, list("repo", "environment"), s.listEnvironments},
 		{get, exceptions, read, list("commit", "active"), s.listExceptions},
 
 		// Only for admins: a webhook's URL is often a secret itself.

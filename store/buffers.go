@@ -22,6 +22,8 @@ type buffers struct {
 	transitions  *sqldb.Rows
 	outbox       *sqldb.Rows
 	violations   *sqldb.Rows
+	deployments  *sqldb.Rows
+	environments *sqldb.Rows
 	// violationEvents are the events of violations.
 	violationEvents *sqldb.Rows
 }
@@ -78,17 +80,23 @@ INSERT INTO outbox (webhook_id, delivery_id, event, status, due_at, created_at) 
 		violations: sqldb.NewRows(`
 INSERT INTO violations (id, repo_id, org_id, commit_id, predicate_id, attestation_id, state, opened_at,
   missing) VALUES `, "", 9),
+		deployments: sqldb.NewRows(`
+INSERT INTO deployments (repo_id, predicate_id, commit_id, attestation_id, required) VALUES `, `
+ON CONFLICT (repo_id, predicate_id, commit_id) DO UPDATE SET attestation_id = excluded.attestation_id,
+  required = excluded.required, ended_id = 0`, 5),
+		environments: sqldb.NewRows("INSERT INTO environments (predicate_id, repo_id, org_id, latest_id) VALUES ", `
+ON CONFLICT (predicate_id, repo_id) DO UPDATE SET latest_id = excluded.latest_id`, 4),
 		violationEvents: sqldb.NewRows("INSERT INTO violation_events (org_id, seq, repo_id, event) VALUES ", "", 4),
 	}
 }
 
 // all returns the buffers in insertion order: rows only refer to rows in earlier
 // buffers.
-func (b *buffers) all() [18]*sqldb.Rows {
+func (b *buffers) all() [20]*sqldb.Rows {
 	return [...]*sqldb.Rows{
 		b.commits, b.updated, b.moved, b.attestations, b.envelopes, b.verdicts, b.latest, b.exceptions,
 		b.treeLatest, b.treeVersions, b.mergeSources, b.inheritances, b.artifacts, b.events, b.transitions, b.outbox,
-		b.violations, b.violationEvents,
+		b.violations, b.deployments, b.environments, b.violationEvents,
 	}
 }
 

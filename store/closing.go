@@ -154,12 +154,34 @@ func (t *tx) closeAll(r repoRow, c closing, list []keyed[ledger.Violation]) erro
 		if err != nil {
 			return fmt.Errorf("close violation: %w", err)
 		}
+		if c.how == ledger.ClosedByException {
+			if err := t.makeGood(v); err != nil {
+				return err
+			}
+		}
 		v.row.Status, v.row.ClosedBy = ledger.ViolationClosed, &ledger.Closing{Type: c.how, ID: c.by}
 		if err := t.violationEvent(r, v.row); err != nil {
 			return err
 		}
 	}
 	t.countOpen(r, -int64(len(list)))
+	return nil
+}
+
+// makeGood makes the deployment of a violation count, because an exception stands in for
+// what it lacked.
+func (t *tx) makeGood(v keyed[ledger.Violation]) error {
+	if _, ok := ledger.EnvironmentOf(v.row.Predicate); !ok {
+		return nil
+	}
+	_, err := t.Exec(`
+INSERT INTO deployments (repo_id, predicate_id, commit_id, attestation_id, required)
+SELECT repo_id, predicate_id, commit_id, attestation_id, 1 FROM violations WHERE id = ?
+ON CONFLICT (repo_id, predicate_id, commit_id) DO UPDATE SET attestation_id = excluded.attestation_id,
+  required = excluded.required, ended_id = 0 WHERE excluded.attestation_id > deployments.attestation_id`, v.id)
+	if err != nil {
+		return fmt.Errorf("make the deployment count: %w", err)
+	}
 	return nil
 }
 

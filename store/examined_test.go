@@ -190,6 +190,7 @@ func wantFewRows(t *testing.T, s *Store) {
 	listRadar(s, list)
 	listViolations(s, list)
 	listExceptions(s, list)
+	listEnvironments(t, s, list)
 	t.Logf("the most expensive page takes %d steps: %s", most, worst)
 }
 
@@ -363,6 +364,40 @@ func listViolations(s *Store, list listFunc) {
 			}
 		}
 	}
+}
+
+// listEnvironments lists environments of many repos and of one repo, with many deployments,
+// commits and violations. Afterwards, the commits are as before.
+func listEnvironments(t *testing.T, s *Store, list listFunc) {
+	t.Helper()
+	run := func(script string) {
+		t.Helper()
+		check(t, s.write(t.Context(), "", func(t *tx) error { return t.Run(script) }))
+	}
+	run(`
+UPDATE predicates SET name = 'deploy:x' WHERE id = 7;
+INSERT INTO environments (predicate_id, repo_id, org_id, latest_id) SELECT id, 1, 1, id FROM predicates;
+INSERT INTO environments (predicate_id, repo_id, org_id, latest_id) SELECT 7, id, 2, id FROM repos WHERE id > 2;
+INSERT INTO environments (predicate_id, repo_id, org_id, latest_id) VALUES (7, 2, 1, 1);
+INSERT INTO deployments (repo_id, predicate_id, commit_id, attestation_id, required, ended_id)
+  SELECT 1, 7, id, id, 1, id % 2 FROM commits;
+UPDATE environments SET latest_id = 1000000 WHERE repo_id = 1 AND predicate_id < 70;
+UPDATE commits SET state = 3`)
+	for _, org := range []string{"acme", "crowd"} {
+		for _, repo := range []string{"", "api", "web", "r1"} {
+			if repo != "" && (repo == "r1") != (org == "crowd") {
+				continue
+			}
+			for _, name := range []string{"", "x", "none"} {
+				list(fmt.Sprintf("environments of %s/%s %s", org, repo, name), func(ctx context.Context, q Query) (string, error) {
+					return next(s.Environments(ctx, org, EnvironmentFilter{Query: q, Repo: repo, Name: name}))
+				})
+			}
+		}
+	}
+
+	run("UPDATE commits SET state = 0; UPDATE predicates SET name = 'test:7' WHERE id = 7")
+	s.caches.evictRows()
 }
 
 func listExceptions(s *Store, list listFunc) {

@@ -29,6 +29,7 @@ func (e *exerciser) lists() {
 	e.listCommits()
 	e.listEvents()
 	e.listExceptions()
+	e.listEnvironments()
 	check(t, e.InsertTips(ctx, "acme", "api", "busy", 2, 60)) // more than are read one by one
 	e.listOverlaps()
 	check(t, e.InsertTips(ctx, "acme", "api", "flying", 1, 5000)) // more than a page examines
@@ -110,6 +111,18 @@ func (e *exerciser) listExceptions() {
 			pages(e.t, func(q store.Query) (ledger.Page[ledger.ExceptionRecord], error) {
 				f.Query = q
 				return e.Exceptions(e.t.Context(), "acme", "api", f)
+			})
+		}
+	}
+}
+
+func (e *exerciser) listEnvironments() {
+	f := store.EnvironmentFilter{}
+	for _, f.Repo = range []string{"", "deployed"} {
+		for _, f.Name = range []string{"", "eu", "none"} {
+			pages(e.t, func(q store.Query) (ledger.Page[ledger.Environment], error) {
+				f.Query = q
+				return e.Environments(e.t.Context(), "acme", f)
 			})
 		}
 	}

@@ -269,8 +269,8 @@ func (e *exerciser) artifacts() {
 func (e *exerciser) violations() {
 	ctx := e.t.Context()
 	e.ok(e.CreateRepo(ctx, "acme", ledger.NewRepo{Name: "deployed"}, "host"))
-	contract, err := policy.Parse([]byte(`{"requirements":[{"state":"DEPLOYED","predicate":"deploy:*",` +
-		`"signers":["cn=build"]}]}`))
+	contract, err := policy.Parse([]byte(`{"requirements":[{"state":"DEPLOYED","predicate":"deploy:*","name":"x",` +
+		`"signers":["cn=build"]}],"exceptions":{"signers":["cn=build"],"max_duration":"1h"}}`))
 	check(e.t, err)
 	e.ok(e.SetPolicy(ctx, "acme", "deployed", contract, 0, "host"))
 	const mallory = "cn=mallory,ou=x,o=acme"
@@ -280,6 +280,8 @@ func (e *exerciser) violations() {
 	e.attestsAs("deployed", sha(1), "deploy:prod", ledger.Pass, mallory)
 	e.attestsAs("deployed", sha(1), "deploy:eu", ledger.Pass, mallory)
 	e.attests("deployed", sha(1), "exception:eu", ledger.Recorded)
+	e.attestsAs("deployed", sha(3), "deploy:eu", ledger.Pass, mallory)
+	e.excepts("deployed", sha(3))
 	e.listViolations()
 
 	e.attests("deployed", sha(1), "test:go", ledger.Pass)

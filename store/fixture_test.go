@@ -3,6 +3,7 @@ package store_test
 import (
 	"bytes"
 	"cmp"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -163,6 +164,29 @@ func TestFixtureV5(t *testing.T) {
 		for _, repo := range repos.Data {
 			t.Run(o+"/"+repo.Name, func(t *testing.T) { wantRepoV5(t, s, o, repo.Name) })
 		}
+	}
+}
+
+// TestFixtureV5Environments checks that the migration finds what runs where.
+func TestFixtureV5Environments(t *testing.T) {
+	s := openV5(t)
+	list, err := s.Environments(t.Context(), "acme", store.EnvironmentFilter{Query: store.Query{Limit: 500}})
+	check(t, err)
+	var got []string
+	for _, e := range list.Data {
+		d := e.Deployment
+		if d == nil {
+			t.Fatalf("%s of %s has no deployment", e.Predicate, e.Repo)
+		}
+		got = append(got, fmt.Sprintf("%s %s: %s %s by %s, %d behind, required: %t", e.Repo, e.Predicate, d.Subject, d.State,
+			d.Identity, d.Behind, d.Required))
+	}
+	want := []string{
+		"api deploy:prod: Release 2 DEPLOYED by cn=build,ou=ci,o=acme, 2 behind, required: true",
+		"web deploy:prod: Release 3 DEPLOYED by cn=Mia,ou=web,o=acme, 0 behind, required: true",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("environments %q, want %q", got, want)
 	}
 }
 

@@ -46,6 +46,7 @@ var mayScan = []exception{
 	{"UPDATE webhooks SET failing_since = failing_since + ?", "runs once after a jump of the clock"},
 
 	{"WHERE a.commit_id = ?", "sorts the attestations of one commit"},
+	{"AND closed_at = 0 LIMIT ?) counted", "counts a limited number of violations"},
 	{"AND flight = 1 LIMIT ?) counted", "counts a limited number of tips"},
 	{"ORDER BY place LIMIT ?) l\nLEFT JOIN overlaps", "reads a limited number of tips"},
 	{"WITH RECURSIVE chain", "scans its own result, at most a page"},

@@ -321,6 +321,9 @@ func (t *tx) addAttestation(v *view, s *subject, r *recording) error {
 		return err
 	}
 	rec.Violation = j.note
+	if err := t.recordDeployment(s, j); err != nil {
+		return err
+	}
 	return t.recordViolations(s, j)
 }
 

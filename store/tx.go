@@ -31,6 +31,10 @@ type tx struct {
 	latest map[latestKey]int64
 	// inherited is the evidence of this write that other commits inherit.
 	inherited inherited
+	// deployed and environments hold the rows to be written to the tables deployments and
+	// environments, like latest.
+	deployed     map[deploymentKey]deployed
+	environments map[environmentKey]environmentChange
 	// prepared is how often this write was prepared, see unprepared.
 	prepared int
 	// evaluating reports whether this is a write of Evaluate.
@@ -138,6 +142,7 @@ func (t *tx) flush() error {
 	}
 	clear(t.latest)
 	t.bufferInherited()
+	t.bufferDeployments()
 	for _, rows := range t.batch.rows.all() {
 		if err := rows.Flush(t.Conn); err != nil {
 			return fmt.Errorf("write rows: %w", err)
@@ -160,6 +165,34 @@ func (t *tx) setLatest(key latestKey, attestation int64) {
 		t.latest = make(map[latestKey]int64)
 	}
 	t.latest[key] = attestation
+}
+
+// A deploymentKey is the key of the table deployments, and deployed the rest of its row.
+type (
+	deploymentKey struct{ repo, predicate, commit int64 }
+	deployed      struct {
+		attestation int64
+		required    bool
+	}
+)
+
+// An environmentKey is the key of the table environments, and an environmentChange the rest
+// of its row.
+type (
+	environmentKey    struct{ predicate, repo int64 }
+	environmentChange struct{ org, latest int64 }
+)
+
+// bufferDeployments adds the changed deployments and environments to the buffers.
+func (t *tx) bufferDeployments() {
+	for key, d := range t.deployed {
+		t.batch.rows.deployments.Add(key.repo, key.predicate, key.commit, d.attestation, d.required)
+	}
+	for key, c := range t.environments {
+		t.batch.rows.environments.Add(key.predicate, key.repo, c.org, c.latest)
+	}
+	clear(t.deployed)
+	clear(t.environments)
 }
 
 // markDirty schedules a changed commit to be written by flush.

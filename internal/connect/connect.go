@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/buildinfo"
@@ -112,4 +114,22 @@ func (l Location) UseNew(ctx context.Context, do func(ctx context.Context, c *Co
 // Use runs do and closes the connection.
 func (c *Connection) Use(ctx context.Context, do func(ctx context.Context, c *Connection) error) error {
 	return errors.Join(do(ctx, c), c.Close(ctx))
+}
+
+// Describe returns why a request failed. If the server is unreachable, it
+// also suggests what to check.
+func Describe(err *url.Error) string {
+	dial, ok := errors.AsType[*net.OpError](err)
+	if !ok || dial.Op != "dial" {
+		return err.Error()
+	}
+	server := err.URL
+	if u, err := url.Parse(server); err == nil {
+		server = u.Scheme + "://" + u.Host
+	}
+	reason := dial.Err.Error()
+	if e, ok := errors.AsType[*net.DNSError](dial); ok {
+		reason = e.Err
+	}
+	return fmt.Sprintf("cannot reach the server at %s: is 'ledgerd serve' running? (%s)", server, reason)
 }

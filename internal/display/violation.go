@@ -9,6 +9,14 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
+// ViolationHelp returns the help of the command that lists violations.
+func ViolationHelp() string {
+	return `Lists violations: deployments that did not count when they were recorded,
+because the commit was not PROMOTABLE or the signer is not accepted. A violation
+is closed by a later deployment with the same predicate that counts, by a
+rollback, or by an exception for the commit.`
+}
+
 // ViolationColumns are the columns of ViolationRow.
 func ViolationColumns() []string {
 	return []string{"OPENED", "REPO", "COMMIT", "PREDICATE", "IDENTITY", "STATUS", "REASON"}

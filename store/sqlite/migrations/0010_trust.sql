@@ -214,3 +214,27 @@ CREATE TABLE artifacts (
   attestation_id INTEGER NOT NULL,
   PRIMARY KEY (org_id, digest, commit_id, identity_id, signer_id)
 ) STRICT, WITHOUT ROWID;
+-- Deployments that count, to environments: the latest of each commit for a predicate
+-- deploy:NAME.
+CREATE TABLE deployments (
+  repo_id        INTEGER NOT NULL REFERENCES repos,
+  predicate_id   INTEGER NOT NULL REFERENCES predicates,
+  commit_id      INTEGER NOT NULL,
+  attestation_id INTEGER NOT NULL,
+  required       INTEGER NOT NULL, -- 1: a DEPLOYED requirement named the predicate
+  ended_id       INTEGER NOT NULL DEFAULT 0, -- the attestation that rolled it back; 0: none
+  PRIMARY KEY (repo_id, predicate_id, commit_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX deployments_present ON deployments (repo_id, predicate_id, attestation_id) WHERE ended_id = 0;
+CREATE INDEX deployments_ended ON deployments (repo_id, predicate_id, ended_id) WHERE ended_id > 0;
+
+-- The environments of repos: those with deployments, even if none of them counted.
+CREATE TABLE environments (
+  predicate_id INTEGER NOT NULL REFERENCES predicates,
+  repo_id      INTEGER NOT NULL REFERENCES repos,
+  org_id       INTEGER NOT NULL REFERENCES orgs,
+  latest_id    INTEGER NOT NULL, -- the latest deployment or rollback
+  PRIMARY KEY (predicate_id, repo_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX environments_by_repo ON environments (repo_id, latest_id);
+CREATE INDEX environments_by_org ON environments (org_id, repo_id);

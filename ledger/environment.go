@@ -1,0 +1,80 @@
+package ledger
+
+import "strings"
+
+// environmentPrefix begins the predicates that say where a commit was deployed.
+const environmentPrefix = "deploy:"
+
+// EnvironmentOf returns the name of the environment that a predicate is about. ok is false
+// if it is not a predicate deploy:NAME.
+func EnvironmentOf(predicate string) (name string, ok bool) {
+	name, ok = strings.CutPrefix(predicate, environmentPrefix)
+	return name, ok && name != ""
+}
+
+// EnvironmentPredicate returns the predicate of the deployments to an environment.
+func EnvironmentPredicate(name string) string { return environmentPrefix + name }
+
+// Limits of an Environment.
+const (
+	// MaxBehind limits Deployment.Behind.
+	MaxBehind = 100
+	// MaxEnvironmentViolations limits Environment.OpenViolations.
+	MaxEnvironmentViolations = 100
+	// MaxEnvironments is the number of environments of a repo in the list of an org.
+	MaxEnvironments = 50
+)
+
+// An Environment says what runs in one environment of a repo.
+type Environment struct {
+	Org  string `json:"org"`
+	Repo string `json:"repo"`
+	// Name is the part of the predicate after "deploy:".
+	Name      string `json:"environment"`
+	Predicate string `json:"predicate"`
+	// Deployment is the latest one that counts and was not rolled back; nil if there is none.
+	Deployment *Deployment `json:"deployment,omitzero"`
+	// Rollback is the latest rollback after Deployment; nil if there is none.
+	Rollback *Rollback `json:"rollback,omitzero"`
+	// OpenViolations is the number of open violations of the predicate. If it is
+	// MaxEnvironmentViolations, there may be more.
+	OpenViolations int `json:"open_violations"`
+	// Violation is the newest of them; nil if there is none.
+	Violation *EnvironmentViolation `json:"violation,omitzero"`
+}
+
+// A Deployment is the deployment of a commit to an environment, with what has become of the
+// commit.
+type Deployment struct {
+	Commit      string `json:"commit"`
+	State       State  `json:"state"` // of the commit, now
+	Branch      string `json:"branch"`
+	Subject     string `json:"subject"`  // first line of the commit's message
+	Identity    string `json:"identity"` // the signer's DN
+	Attestation string `json:"attestation"`
+	DeployedAt  Time   `json:"deployed_at"`
+	// Required reports whether a DEPLOYED requirement named the predicate when the deployment
+	// was recorded. If not, any trusted signer's pass counts.
+	Required bool `json:"required"`
+	// Behind is the number of commits for the same target branch that were registered later
+	// and have reached PROMOTABLE. Commits with the same tree count once.
+	Behind int `json:"behind"`
+	// BehindMore reports whether there may be more of them.
+	BehindMore bool `json:"behind_more"`
+}
+
+// A Rollback is an attestation that ended the deployment of a commit.
+type Rollback struct {
+	Commit      string `json:"commit"`
+	Attestation string `json:"attestation"`
+	At          Time   `json:"at"`
+}
+
+// An EnvironmentViolation is an open violation: a deployment that did not count, but may be
+// what runs.
+type EnvironmentViolation struct {
+	Commit      string `json:"commit"`
+	Identity    string `json:"identity"` // the signer's DN
+	Attestation string `json:"attestation"`
+	OpenedAt    Time   `json:"opened_at"`
+}

@@ -1,0 +1,373 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// An EnvironmentFilter selects the environments of a list. Empty fields do not filter.
+type EnvironmentFilter struct {
+	Query
+	Repo string
+	Name string
+}
+
+// Environments lists what runs in the environments of an org: by repo, the oldest repo
+// first, and within a repo the last changed environment first. Of a repo with more than
+// ledger.MaxEnvironments it lists those changed last, unless the filter names the repo. A
+// page ends with the last environment of a repo, unless it has only one repo.
+func (s *Store) Environments(
+	ctx context.Context, org string, f EnvironmentFilter,
+) (list ledger.Page[ledger.Environment], err error) {
+	position, err := f.keys(3)
+	if err != nil {
+		return list, err
+	}
+	return read(ctx, s, byOrg(org), func(rd reader) (list ledger.Page[ledger.Environment], err error) {
+		l, err := rd.environmentList(org, f)
+		if err != nil {
+			return list, err
+		}
+		if position != nil {
+			l.after = environmentRow{repoID: position[0], latest: position[1], nth: position[2]}
+		}
+		p, err := l.page(f.Limit)
+		if err != nil {
+			return list, fmt.Errorf("list environments: %w", err)
+		}
+		return p.page(), nil
+	})
+}
+
+// An environmentRow is a row of the table environments, and its place among those of its
+// repo in a list, from 1.
+type environmentRow struct {
+	repoID, predicateID, latest, nth int64
+}
+
+func scanEnvironmentRow(row scanner) (e environmentRow, err error) {
+	return e, row.Scan(&e.repoID, &e.predicateID, &e.latest)
+}
+
+// An environmentList reads a page of environments.
+type environmentList struct {
+	reader
+	orgID, repoID, predicateID int64 // a repo or predicate of 0 does not filter
+	after                      environmentRow
+	examined                   int
+}
+
+func (rd reader) environmentList(org string, f EnvironmentFilter) (l *environmentList, err error) {
+	l = &environmentList{reader: rd}
+	if l.orgID, err = rd.orgID(org); err != nil {
+		return nil, err
+	}
+	if f.Repo != "" {
+		r, err := rd.findRepo(org, f.Repo)
+		if err != nil {
+			return nil, err
+		}
+		l.repoID = r.id
+	}
+	if f.Name == "" {
+		return l, nil
+	}
+
+	set, err := rd.predicateNamed(l.orgID, ledger.EnvironmentPredicate(f.Name))
+	if err != nil {
+		return nil, err
+	}
+	if l.predicateID = -1; len(set.ids) > 0 { // no predicate has this id
+		l.predicateID = set.ids[0]
+	}
+	return l, nil
+}
+
+// page reads up to limit environments, with what they show. It ends the page early if that
+// examines many rows.
+func (l *environmentList) page(limit int) (p part[ledger.Environment], err error) {
+	rows, err := l.rows(limit + 1)
+	if err != nil {
+		return p, err
+	}
+	more := len(rows) > limit
+	if more {
+		rows = wholeRepos(rows, limit)
+	}
+
+	for len(rows) > 0 {
+		n := 1
+		for n < len(rows) && rows[n].repoID == rows[0].repoID {
+			n++
+		}
+		environments, err := l.ofRepo(rows[:n])
+		if err != nil {
+			return p, err
+		}
+		p.rows = append(p.rows, environments...)
+		last := rows[n-1]
+		if rows = rows[n:]; len(rows) > 0 && l.examined >= maxExamined || len(rows) == 0 && more {
+			p.end = []any{last.repoID, last.latest, last.nth}
+			break
+		}
+	}
+	return p, nil
+}
+
+// wholeRepos cuts rows to at most limit, which is less than there are. It does not separate
+// rows of one repo, unless all are of that repo.
+func wholeRepos(rows []environmentRow, limit int) []environmentRow {
+	n := limit
+	for n > 0 && rows[n-1].repoID == rows[limit].repoID {
+		n--
+	}
+	return rows[:cmp.Or(n, limit)]
+}
+
+// rows reads up to limit rows of the list.
+func (l *environmentList) rows(limit int) (rows []environmentRow, err error) {
+	const columns = "SELECT repo_id, predicate_id, latest_id FROM environments "
+	switch {
+	case l.repoID != 0 && l.predicateID != 0:
+		return all(l.reader, scanEnvironmentRow, columns+"WHERE predicate_id = ? AND repo_id = ? AND repo_id > ?",
+			l.predicateID, l.repoID, l.after.repoID)
+	case l.predicateID != 0:
+		return all(l.reader, scanEnvironmentRow, columns+`
+WHERE predicate_id = ? AND repo_id > ? ORDER BY repo_id LIMIT ?`, l.predicateID, l.after.repoID, limit)
+	case l.repoID != 0:
+		l.after.repoID = l.repoID
+		return l.rowsOfRepo(limit)
+	}
+
+	for len(rows) < limit {
+		if l.after.repoID != 0 {
+			more, err := l.rowsOfRepo(min(limit-len(rows), ledger.MaxEnvironments-int(l.after.nth)))
+			if err != nil {
+				return nil, err
+			}
+			rows = append(rows, more...)
+		}
+		next := environmentRow{}
+		err := l.Row("SELECT coalesce(min(repo_id), 0) FROM environments /*+index environments_by_org*/"+
+			" WHERE org_id = ? AND repo_id > ?", l.orgID, l.after.repoID).Scan(&next.repoID)
+		if err != nil {
+			return nil, fmt.Errorf("find the next repo: %w", err)
+		}
+		if l.after = next; next.repoID == 0 {
+			break
+		}
+	}
+	return rows, nil
+}
+
+// rowsOfRepo reads up to limit rows of the repo of l.after, after it.
+func (l *environmentList) rowsOfRepo(limit int) ([]environmentRow, error) {
+	if limit <= 0 {
+		return nil, nil
+	}
+	const query = `
+SELECT repo_id, predicate_id, latest_id FROM environments /*+index environments_by_repo*/ WHERE repo_id = ?`
+	var rows []environmentRow
+	var err error
+	if l.after.latest == 0 {
+		rows, err = all(l.reader, scanEnvironmentRow, query+" ORDER BY latest_id DESC LIMIT ?", l.after.repoID, limit)
+	} else {
+		rows, err = all(l.reader, scanEnvironmentRow, query+" AND latest_id < ? ORDER BY latest_id DESC LIMIT ?",
+			l.after.repoID, l.after.latest, limit)
+	}
+	for i := range rows {
+		rows[i].nth = l.after.nth + int64(i) + 1
+	}
+	return rows, err
+}
+
+// ofRepo returns what environments of one repo show.
+func (l *environmentList) ofRepo(rows []environmentRow) ([]keyed[ledger.Environment], error) {
+	r, err := l.repoByID(rows[0].repoID)
+	if err != nil {
+		return nil, err
+	}
+
+	list := make([]keyed[ledger.Environment], len(rows))
+	runs := make([]running, len(rows))
+	oldest := int64(-1)
+	for i, e := range rows {
+		l.examined++
+		v := &list[i].row
+		v.Org, v.Repo = r.org, r.name
+		if v.Predicate, err = l.predicate(e.predicateID); err != nil {
+			return nil, err
+		}
+		v.Name, _ = ledger.EnvironmentOf(v.Predicate)
+		if runs[i], err = l.deployment(e, v); err != nil {
+			return nil, err
+		}
+		if err := l.addRollback(e, runs[i].attestationID, v); err != nil {
+			return nil, err
+		}
+		if r.violated {
+			if err := l.addViolation(e, v); err != nil {
+				return nil, err
+			}
+		}
+		if id := runs[i].commitID; id != 0 && (oldest < 0 || id < oldest) {
+			oldest = id
+		}
+	}
+	if oldest < 0 {
+		return list, nil
+	}
+
+	ready, err := l.readyCommits(r.id, oldest)
+	if err != nil {
+		return nil, err
+	}
+	for i, run := range runs {
+		if d := list[i].row.Deployment; d != nil {
+			d.Behind, d.BehindMore = ready.behind(r, run)
+		}
+	}
+	return list, nil
+}
+
+// running is the commit that runs in an environment; its ids are 0 if it is not known.
+type running struct {
+	commitID, attestationID int64
+	target                  string
+	treeID                  int64
+}
+
+// maxDistrusted limits the deployments of an environment that are skipped because their
+// signers are distrusted. If there are more, what runs is not known.
+const maxDistrusted = 100
+
+// deployment adds to an environment its latest deployment that counts.
+func (l *environmentList) deployment(e environmentRow, v *ledger.Environment) (r running, err error) {
+	err = l.Each(func(row scanner) error {
+		l.examined++
+		var d ledger.Deployment
+		var signerID int64
+		var distrusted bool
+		found := running{}
+		err := row.Scan(&found.commitID, &found.attestationID, &d.Required, &d.Attestation, &signerID, &d.DeployedAt,
+			&distrusted, &d.Commit, &d.State, &d.Branch, &d.Subject, &found.target, &found.treeID)
+		if err != nil || distrusted {
+			return err
+		}
+
+		signer, err := l.signer(signerID)
+		if err != nil {
+			return err
+		}
+		d.Identity, d.Subject = signer.text, ledger.Subject(d.Subject)
+		r, v.Deployment = found, &d
+		return errFull
+	}, `
+SELECT d.commit_id, d.attestation_id, d.required, a.attestation_id, a.signer_id, a.recorded_at,
+  coalesce(i.distrusted_since > 0 AND a.recorded_at >= i.distrusted_since, 0), c.sha, c.state, c.branch,
+  substr(c.message, 1, 1000), c.target, c.tree_id
+FROM deployments d /*+index deployments_present*/ /*+ordered*/ JOIN attestations a ON a.id = d.attestation_id
+LEFT JOIN identities i ON i.identity_id = a.identity_id /*+ordered*/ JOIN commits c ON c.id = d.commit_id
+WHERE d.repo_id = ? AND d.predicate_id = ? AND d.ended_id = 0 ORDER BY d.attestation_id DESC LIMIT ?`,
+		e.repoID, e.predicateID, maxDistrusted)
+	if err != nil && !errors.Is(err, errFull) {
+		return r, fmt.Errorf("read deployment: %w", err)
+	}
+	return r, nil
+}
+
+// addRollback adds to an environment the latest rollback after an attestation.
+func (l *environmentList) addRollback(e environmentRow, attestationID int64, v *ledger.Environment) error {
+	err := l.Each(func(row scanner) error {
+		v.Rollback = &ledger.Rollback{}
+		return row.Scan(&v.Rollback.Commit, &v.Rollback.Attestation, &v.Rollback.At)
+	}, `
+SELECT c.sha, a.attestation_id, a.recorded_at
+FROM deployments d /*+index deployments_ended*/ /*+ordered*/ JOIN attestations a ON a.id = d.ended_id
+/*+ordered*/ JOIN commits c ON c.id = d.commit_id
+WHERE d.repo_id = ? AND d.predicate_id = ? AND d.ended_id > 0 AND d.ended_id > ? ORDER BY d.ended_id DESC LIMIT 1`,
+		e.repoID, e.predicateID, attestationID)
+	if err != nil {
+		return fmt.Errorf("read rollback: %w", err)
+	}
+	return nil
+}
+
+// addViolation adds to an environment its open violations.
+func (l *environmentList) addViolation(e environmentRow, v *ledger.Environment) error {
+	err := l.Row(`
+SELECT count(*) FROM (SELECT 1 FROM violations /*+index violations_open*/
+WHERE repo_id = ? AND predicate_id = ? AND closed_at = 0 LIMIT ?) counted`,
+		e.repoID, e.predicateID, ledger.MaxEnvironmentViolations).Scan(&v.OpenViolations)
+	l.examined += v.OpenViolations
+	if err != nil || v.OpenViolations == 0 {
+		return err
+	}
+	newest, err := all(l.reader, func(row scanner) (keyed[ledger.Violation], error) { return l.scanViolation(row) },
+		selectViolation+" FROM violations v /*+index violations_open*/"+joinViolation+`
+WHERE v.repo_id = ? AND v.predicate_id = ? AND v.closed_at = 0 ORDER BY v.id DESC LIMIT 1`, e.repoID, e.predicateID)
+	if err != nil {
+		return fmt.Errorf("read violation: %w", err)
+	}
+	for _, n := range newest {
+		v.Violation = &ledger.EnvironmentViolation{Commit: n.row.Commit, Identity: n.row.Identity,
+			Attestation: n.row.Attestation, OpenedAt: n.row.OpenedAt}
+	}
+	return nil
+}
+
+// A readyCommit is a commit that has reached PROMOTABLE.
+type readyCommit struct {
+	id     int64
+	target string
+	treeID int64
+}
+
+// readyCommits are the newest commits of a repo that have reached PROMOTABLE. since is the
+// id after which they are complete.
+type readyCommits struct {
+	list  []readyCommit
+	since int64
+}
+
+// readyCommits reads the commits that were registered after a commit and have reached
+// PROMOTABLE: of each state, the newest ledger.MaxBehind.
+func (l *environmentList) readyCommits(repoID, commitID int64) (ready readyCommits, err error) {
+	for _, state := range []ledger.State{ledger.Promotable, ledger.Deployed} {
+		list, err := all(l.reader, func(row scanner) (c readyCommit, err error) {
+			return c, row.Scan(&c.id, &c.target, &c.treeID)
+		}, `
+SELECT id, target, tree_id FROM commits /*+index commits_by_state*/
+WHERE repo_id = ? AND state = ? AND id > ? ORDER BY id DESC LIMIT ?`, repoID, state, commitID, ledger.MaxBehind+1)
+		if err != nil {
+			return ready, fmt.Errorf("read commits in state %s: %w", state, err)
+		}
+		l.examined += len(list)
+		if len(list) > ledger.MaxBehind {
+			ready.since = max(ready.since, list[ledger.MaxBehind].id)
+		}
+		ready.list = append(ready.list, list...)
+	}
+	return ready, nil
+}
+
+// behind counts the commits that were registered after the one that runs, and are for the
+// same target. more reports whether there may be others.
+func (c readyCommits) behind(r repoRow, run running) (n int, more bool) {
+	more = run.commitID < c.since
+	trees := map[int64]bool{run.treeID: true}
+	for _, commit := range c.list {
+		if commit.id <= run.commitID ||
+			cmp.Or(commit.target, r.defaultBranch) != cmp.Or(run.target, r.defaultBranch) ||
+			commit.treeID != 0 && trees[commit.treeID] {
+			continue
+		}
+		trees[commit.treeID] = true
+		n++
+	}
+	return min(n, ledger.MaxBehind), more || n > ledger.MaxBehind
+}
