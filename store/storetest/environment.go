@@ -66,6 +66,7 @@ func environmentText(e ledger.Environment) string {
 			text += " not required"
 		}
 	}
+
 	if e.Rollback != nil {
 		text += " after " + number(e.Rollback.Commit)
 	}
