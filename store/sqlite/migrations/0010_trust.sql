@@ -214,6 +214,7 @@ CREATE TABLE artifacts (
   attestation_id INTEGER NOT NULL,
   PRIMARY KEY (org_id, digest, commit_id, identity_id, signer_id)
 ) STRICT, WITHOUT ROWID;
+
 -- Deployments that count, to environments: the latest of each commit for a predicate
 -- deploy:NAME.
 CREATE TABLE deployments (
