@@ -29,7 +29,10 @@ func (f sqliteFile) Open(t testing.TB, o store.Options) *store.Store {
 
 func TestOnSQLite(t *testing.T) { storetest.Run(t, newSQLite) }
 
-func BenchmarkRecord(b *testing.B)             { storetest.BenchmarkRecord(b, newSQLite) }
+func BenchmarkRecord(b *testing.B) { storetest.BenchmarkRecord(b, newSQLite) }
+func BenchmarkRecordOneOfManyWithATree(b *testing.B) {
+	storetest.BenchmarkRecordOneOfManyWithATree(b, newSQLite)
+}
 func BenchmarkRecordWithWebhooks(b *testing.B) { storetest.BenchmarkRecordWithWebhooks(b, newSQLite) }
 func BenchmarkCommit(b *testing.B)             { storetest.BenchmarkCommit(b, newSQLite) }
 func BenchmarkAttestations(b *testing.B)       { storetest.BenchmarkAttestations(b, newSQLite) }
