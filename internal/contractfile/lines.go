@@ -21,6 +21,9 @@ func Lines(c policy.Contract) []string {
 	if e := c.Exceptions; len(e.Signers) > 0 {
 		lines = append(lines, "exceptions by "+alternatives(e.Signers)+" max_duration="+e.MaxDuration.String())
 	}
+	if a := c.Artifacts; len(a.Signers) > 0 {
+		lines = append(lines, "artifacts linked by "+alternatives(a.Signers))
+	}
 	r := c.Radar
 	line := fmt.Sprintf("radar enabled=%t notify=%s block=%s max_age=%s", r.Enabled, r.Notify, r.Block, r.MaxAge)
 	if len(r.Ignore) > 0 {
@@ -61,6 +64,7 @@ func requirementLine(r policy.Requirement) string {
 	if len(r.DistinctFrom) > 0 {
 		line += fmt.Sprintf(" distinct_from=%v", r.DistinctFrom)
 	}
+	line += carryText(r)
 	if r.Where != "" {
 		line += " where=" + strconv.Quote(r.Where)
 	}
@@ -72,6 +76,24 @@ func requirementLine(r policy.Requirement) string {
 		line += " branches=" + strings.Join(r.Branches, ",")
 	}
 	return line
+}
+
+// carryText says how evidence carries to a requirement. It is empty if it does not.
+func carryText(r policy.Requirement) (text string) {
+	var ways []string
+	if r.Carry&policy.CarryTree != 0 {
+		ways = append(ways, "tree")
+	}
+	if r.Carry&policy.CarryMerge != 0 {
+		ways = append(ways, "merge")
+	}
+	if ways != nil {
+		text = " carry=" + strings.Join(ways, ",")
+	}
+	if len(r.CarrySigners) > 0 {
+		text += " claimed by " + alternatives(r.CarrySigners)
+	}
+	return text
 }
 
 // alternatives joins patterns of signers.

@@ -102,7 +102,8 @@ func RecordFields() []string {
 
 // Default returns the contract of a new repo: tests, a review by another person than the
 // tests and the authors, and a deployment by another person than the review. With one key
-// a commit becomes ATTESTED and no more.
+// a commit becomes ATTESTED and no more. Tests and reviews carry to commits with the same
+// tree.
 func Default() Contract {
 	one := func(s ledger.State, name, predicate string) Requirement {
 		return Requirement{State: s, Name: name, Predicate: predicate, Threshold: 1,
@@ -112,6 +113,7 @@ func Default() Contract {
 	review := one(ledger.Promotable, "review", "review:*")
 	deploy := one(ledger.Deployed, "deploy", "deploy:prod")
 
+	tests.Carry, review.Carry = CarryTree, CarryTree
 	review.ExcludeAuthor = AuthorExcluded
 	review.DistinctFrom = []ledger.State{ledger.Attested}
 	deploy.DistinctFrom = []ledger.State{ledger.Promotable}

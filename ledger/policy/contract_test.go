@@ -310,8 +310,9 @@ func TestParseContractLimitsFaults(t *testing.T) {
 
 func TestDefaultContract(t *testing.T) {
 	want, err := Parse([]byte(`{"requirements":[
-		{"name":"tests","state":"ATTESTED","predicate":"test:*"},
-		{"name":"review","state":"PROMOTABLE","predicate":"review:*","exclude_author":true,"distinct_from":["ATTESTED"]},
+		{"name":"tests","state":"ATTESTED","predicate":"test:*","carry":["tree"]},
+		{"name":"review","state":"PROMOTABLE","predicate":"review:*","exclude_author":true,"distinct_from":["ATTESTED"],
+			"carry":["tree"]},
 		{"name":"deploy","state":"DEPLOYED","predicate":"deploy:prod","distinct_from":["PROMOTABLE"]}]}`))
 	if err != nil {
 		t.Fatal(err)
@@ -359,7 +360,7 @@ func TestTargets(t *testing.T) {
 func TestDigest(t *testing.T) {
 	// The digest of a contract is part of events and ETags: it must not change unless the
 	// default contract does.
-	const want = "sha256:30071da98d13c38ffcadb9dd6e1c5d611cea65c60b4b907d9bd936f02d523b06"
+	const want = "sha256:8689973369e203195a4a3463ccdbe7b3479dd2e8a9fdd597452e13815542b785"
 	if got := Default().Digest(); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

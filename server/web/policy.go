@@ -17,8 +17,8 @@ type policyView struct {
 	Policy policy.Policy
 	Stages []policytext.Stage
 	Radar  []policytext.Sentence
-	// Targets and Exceptions are the other rules of the contract.
-	Targets, Exceptions policytext.Sentence
+	// Targets, Exceptions and Artifacts are the other rules of the contract.
+	Targets, Exceptions, Artifacts policytext.Sentence
 	// Document is empty if it is longer than maxDocument. Command prints it.
 	Document string
 	Command  string
@@ -31,8 +31,9 @@ func (v *visit) viewPolicy(p policy.Policy) policyView {
 	view := policyView{
 		Policy: p, Stages: policytext.Stages(p.Contract), Radar: policytext.Radar(p.Contract.Radar),
 		Targets: policytext.Targets(p.Targets), Exceptions: policytext.Exceptions(p.Exceptions),
-		Document: policytext.Document(p.Contract),
-		Command:  fmt.Sprintf("ledgerd policy show %s/%s --version %d -o json", v.org, v.repo, p.Version),
+		Artifacts: policytext.Artifacts(p.Artifacts),
+		Document:  policytext.Document(p.Contract),
+		Command:   fmt.Sprintf("ledgerd policy show %s/%s --version %d -o json", v.org, v.repo, p.Version),
 	}
 	if len(view.Document) > maxDocument {
 		view.Document = ""

@@ -61,9 +61,9 @@ func TestPolicyPage(t *testing.T) {
 	e := newEnv(t)
 	w := e.signIn(e.reader)
 	p := w.get(policyPath).want(200).has(
-		"Version 1, by host", "Attested tests : Any test:* passes, signed by any trusted identity.",
+		"Version 1, by host", "Attested tests : Any test:* passes, signed by any trusted identity, on this commit or one with the same tree.",
 		"Promotable review : Any review:* passes, signed by any trusted identity, excluding the author, "+
-			"other people than those needed for Attested.",
+			"other people than those needed for Attested, on this commit or one with the same tree.",
 		"Deployed deploy : deploy:prod passes, signed by any trusted identity, "+
 			"other people than those needed for Promotable.",
 		"Overlaps do not keep commits from becoming Promotable.", `"predicate": "test:*",`,
@@ -344,17 +344,17 @@ func TestPolicyVersions(t *testing.T) {
 	r := e.signIn(e.reader)
 	p := r.get(policyPath+"/versions").want(200).has(
 		"Version 4 by admin of acme", "Version 1 by host", "Initial version.",
-		"Removed − Attested: tests : Any test:* passes, signed by any trusted identity.",
+		"Removed − Attested: tests : Any test:* passes, signed by any trusted identity, on this commit or one with the same tree.",
 		"Added + Promotable: Any review:* passes, signed by 2 distinct signers, excluding the author.",
 		"Removed − Promotable: review : Any review:* passes, signed by any trusted identity, excluding the author, "+
-			"other people than those needed for Attested.", "1 more change",
+			"other people than those needed for Attested, on this commit or one with the same tree.", "1 more change",
 		"Added + Radar: Conflict Radar is off",
 	)
 	if text := p.text(); strings.Index(text, "Version 4") > strings.Index(text, "Version 3") {
 		t.Error("the newest version is not first")
 	}
 	r.get(policyPath+"/versions/3").want(200).has("Changes since version 2", `- "signers": ["cn=*,ou=build,o=acme"],`,
-		`+ "signers": [],`, "Any test:* passes, signed by any trusted identity.")
+		`+ "signers": [],`, "Any test:* passes, signed by any trusted identity, on this commit or one with the same tree.")
 	r.get(policyPath+"/versions/3?against=4").want(200).has("Changes since version 4", `- "enabled": false,`)
 	r.get(policyPath + "/versions/3?against=3").want(200).has("None: both are identical.")
 	r.get(policyPath + "/versions/1").want(200).has("First version.")

@@ -29,12 +29,19 @@ var variants = map[string]string{
 	"requirement distinct_from": `{"requirements":[{"state":"PROMOTABLE","predicate":"test:go",` +
 		`"distinct_from":["ATTESTED"]}]}`,
 
+	"requirement carry": `{"requirements":[{"state":"ATTESTED","predicate":"test:go","carry":["tree"]}]}`,
+	"requirement carry_signers": `{"requirements":[{"state":"ATTESTED","predicate":"test:go","carry":["merge"],` +
+		`"carry_signers":["cn=queue"]}]}`,
+
 	"contract targets": `{"requirements":[{"state":"ATTESTED","predicate":"test:go"}],"targets":"claimed"}`,
 
 	"exceptions signers": `{"requirements":[{"state":"ATTESTED","predicate":"test:go"}],` +
 		`"exceptions":{"signers":["cn=boss"],"max_duration":"1h"}}`,
 	"exceptions max_duration": `{"requirements":[{"state":"ATTESTED","predicate":"test:go"}],` +
 		`"exceptions":{"signers":["ou=security"],"max_duration":"2h"}}`,
+
+	"artifacts signers": `{"requirements":[{"state":"ATTESTED","predicate":"test:go"}],` +
+		`"artifacts":{"signers":["ou=build"]}}`,
 
 	"radar enabled": `{"requirements":[{"state":"ATTESTED","predicate":"test:go"}],"radar":{"enabled":false}}`,
 	"radar notify":  `{"requirements":[{"state":"ATTESTED","predicate":"test:go"}],"radar":{"notify":"HIGH"}}`,
@@ -47,6 +54,7 @@ var variants = map[string]string{
 const (
 	usual      = `{"requirements":[{"state":"ATTESTED","predicate":"test:go"}]}`
 	promotable = `{"requirements":[{"state":"PROMOTABLE","predicate":"test:go"}]}`
+	merges     = `{"requirements":[{"state":"ATTESTED","predicate":"test:go","carry":["merge"],"carry_signers":["cn=ci"]}]}`
 	exceptions = `{"requirements":[{"state":"ATTESTED","predicate":"test:go"}],` +
 		`"exceptions":{"signers":["ou=security"],"max_duration":"1h"}}`
 )
@@ -72,6 +80,8 @@ func baseOf(name string) string {
 	switch {
 	case name == "requirement distinct_from": // there are no states below ATTESTED
 		return promotable
+	case name == "requirement carry_signers":
+		return merges
 	case strings.HasPrefix(name, "exceptions "):
 		return exceptions
 	}
@@ -85,6 +95,7 @@ func members() []string {
 		"requirement": reflect.TypeFor[policy.Requirement](),
 		"radar":       reflect.TypeFor[policy.RadarSettings](),
 		"exceptions":  reflect.TypeFor[policy.ExceptionRule](),
+		"artifacts":   reflect.TypeFor[policy.ArtifactRule](),
 		"contract":    reflect.TypeFor[policy.Contract](),
 	} {
 		for field := range fields.Fields() {

@@ -19,7 +19,7 @@ type Change struct {
 
 // topics holds the topics of rules in their order.
 var topics = []string{format.State(ledger.Attested), format.State(ledger.Promotable), format.State(ledger.Deployed),
-	"Targets", "Exceptions", "Radar"}
+	"Targets", "Exceptions", "Artifacts", "Radar"}
 
 // Changes returns the rules that two contracts do not share: by topic, and of each the
 // removed ones before the added ones.
@@ -50,7 +50,8 @@ func rulesOf(c policy.Contract) []rule {
 	for _, r := range c.Requirements {
 		rules = append(rules, rule{format.State(r.State), describe(r)})
 	}
-	rules = append(rules, rule{"Targets", Targets(c.Targets)}, rule{"Exceptions", Exceptions(c.Exceptions)})
+	rules = append(rules, rule{"Targets", Targets(c.Targets)}, rule{"Exceptions", Exceptions(c.Exceptions)},
+		rule{"Artifacts", Artifacts(c.Artifacts)})
 	for _, says := range Radar(c.Radar) {
 		rules = append(rules, rule{"Radar", says})
 	}

@@ -142,6 +142,22 @@ func (s Sentence) signers(r policy.Requirement) Sentence {
 	if len(r.DistinctFrom) > 0 {
 		s = s.text(", other people than those needed for %s", statesInWords(r.DistinctFrom))
 	}
+	return s.carry(r)
+}
+
+// carry appends from where evidence carries.
+func (s Sentence) carry(r policy.Requirement) Sentence {
+	switch r.Carry {
+	case policy.CarryTree:
+		s = s.text(", on this commit or one with the same tree")
+	case policy.CarryMerge:
+		s = s.text(", on this commit or one that it merges")
+	case policy.CarryTree | policy.CarryMerge:
+		s = s.text(", on this commit, one with the same tree or one that it merges")
+	}
+	if len(r.CarrySigners) > 0 {
+		s = s.text(" (merges claimed by ").list("or", patterns(r.CarrySigners)).text(")")
+	}
 	return s
 }
 
@@ -241,6 +257,14 @@ func Exceptions(r policy.ExceptionRule) Sentence {
 	}
 	return Sentence{}.text("Exceptions count if signed by ").list("or", patterns(r.Signers)).
 		text(", for at most %s.", durationInWords(r.MaxDuration))
+}
+
+// Artifacts returns whose statements link artifacts with commits, as a sentence.
+func Artifacts(r policy.ArtifactRule) Sentence {
+	if len(r.Signers) == 0 {
+		return Sentence{}.text("Whoever may attest ").code("build:*").text(" links artifacts with commits.")
+	}
+	return Sentence{}.text("Statements link artifacts with commits if signed by ").list("or", patterns(r.Signers)).text(".")
 }
 
 // overlapsFrom names the overlaps of a level or a higher one.
