@@ -85,8 +85,8 @@ func (s suite) TestEvidenceCarriesToCommitsThatWereThereBefore(t *testing.T) {
 
 func (s suite) TestAFailureOnTheBranchTakesTheMainlineDownAtTheNextRead(t *testing.T) {
 	for name, change := range map[string]func(fx *fixture, ci *signer, branch string){
-		"fail":   func(_ *fixture, ci *signer, branch string) { ci.attest(branch, "test:go", ledger.Fail) },
-		"expiry": func(fx *fixture, _ *signer, _ string) { fx.clock.advance(30*24*time.Hour + time.Second) },
+		"fail":       func(_ *fixture, ci *signer, branch string) { ci.attest(branch, "test:go", ledger.Fail) },
+		"expiry":     func(fx *fixture, _ *signer, _ string) { fx.clock.advance(30*24*time.Hour + time.Second) },
 		"revocation": func(fx *fixture, ci *signer, _ string) { ci.attest(fx.prove(1, "Dora", 7), "test:go", ledger.Errored) },
 	} {
 		t.Run(name, func(t *testing.T) {
