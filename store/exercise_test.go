@@ -48,6 +48,7 @@ func exercise(t *testing.T) (plans, opening map[string][]string) {
 	e.record()
 	e.violations()
 	e.register()
+	e.carry()
 	e.policies()
 	e.webhooks()
 	e.lists()

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
@@ -77,5 +78,32 @@ SELECT n, %[3]d, printf('%%040x', (1 << 40) + n), 4, 1, 1, 1, '%[4]s' FROM numbe
 INSERT INTO tips (commit_id, repo_id, sha, branch, flight, place, seq, opened_at, policy_version, lineage)
 SELECT id, repo_id, sha, branch, %[5]d, (1 << 40) + id, (1 << 40) + id, %[6]d, 1, '  ' FROM commits
 WHERE id >= %[1]d`, first, n, r.id, branch, flight, t.now))
+	})
+}
+
+// RemapInherited finds what commits inherit from a commit again, as after its statements
+// were mapped by other rules.
+func (s *Store) RemapInherited(ctx context.Context, org, repo, sha string) error {
+	return s.write(ctx, org, func(t *tx) error {
+		r, err := t.findRepo(org, repo)
+		if err != nil {
+			return err
+		}
+		c, err := t.findCommit(r, sha)
+		if err != nil {
+			return err
+		}
+		keys, err := all(t.reader, func(row scanner) (key latestKey, err error) {
+			return key, row.Scan(&key.commit, &key.predicate, &key.slot, &key.signer)
+		}, "SELECT commit_id, predicate_id, slot, signer_id FROM latest WHERE commit_id = ?", c.id)
+		if err != nil {
+			return err
+		}
+		for _, key := range keys {
+			if err := t.remapInherited(ledger.Cause{Type: ledger.CauseUpgrade}, key, key); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }

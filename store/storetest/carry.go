@@ -25,8 +25,8 @@ func carryContract(t testing.TB) policy.Contract {
 	return c
 }
 
-// object returns a commit object and its id.
-func object(tree int, author string, n int) (id string, raw []byte) {
+// Object returns a commit object with a tree, the nth of its author, and its id.
+func Object(tree int, author string, n int) (id string, raw []byte) {
 	who := fmt.Sprintf("%s <%s@example.org> %d +0000", author, strings.ToLower(author), 1_780_000_000+n)
 	raw = fmt.Appendf(nil, "tree %040x\nparent %040x\nauthor %s\ncommitter %s\n\ncommit %d\n", tree, n, who, who, n)
 	sum := sha1.Sum(fmt.Appendf(nil, "commit %d\x00%s", len(raw), raw)) //nolint:gosec // git's object ids
@@ -36,7 +36,7 @@ func object(tree int, author string, n int) (id string, raw []byte) {
 // prove registers the nth commit with a tree, with its object, and returns its id.
 func (fx *fixture) prove(tree int, author string, n int) string {
 	fx.t.Helper()
-	id, raw := object(tree, author, n)
+	id, raw := Object(tree, author, n)
 	fx.clock.ms.Add(1)
 	_, _, err := fx.Register(fx.t.Context(), "acme", "api", id, ledger.Registration{Object: raw})
 	check(fx.t, err)
@@ -46,7 +46,7 @@ func (fx *fixture) prove(tree int, author string, n int) string {
 func (s suite) TestEvidenceCarriesBetweenCommitsWithOneTree(t *testing.T) {
 	fx := s.newFixture(t)
 	fx.setPolicy(carryContract(t))
-	ci, rita := fx.signer("cn=ci,o=acme"), fx.signer("cn=rita,o=acme")
+	ci, rita := fx.signer("cn=ci,ou=build,o=acme"), fx.signer("cn=rita,ou=review,o=acme")
 
 	branch := fx.prove(1, "Dora", 1)
 	ci.attest(branch, "test:go", ledger.Pass)
@@ -60,7 +60,7 @@ func (s suite) TestEvidenceCarriesBetweenCommitsWithOneTree(t *testing.T) {
 		carried[0].Until != review.RecordedAt.Add(30*24*time.Hour) {
 		t.Errorf("the review carries as %+v", carried)
 	}
-	if got, want := path(fx.commit(squash)), "DRAFT→VALIDATING→ATTESTED→PROMOTABLE"; got != want {
+	if got, want := path(fx.commit(squash)), "DRAFT>VALIDATING VALIDATING>ATTESTED ATTESTED>PROMOTABLE"; got != want {
 		t.Errorf("the squashed commit went %s, want %s", got, want)
 	}
 	fx.wantState(fx.prove(2, "Dora", 3), ledger.Draft)
@@ -69,7 +69,7 @@ func (s suite) TestEvidenceCarriesBetweenCommitsWithOneTree(t *testing.T) {
 func (s suite) TestEvidenceCarriesToCommitsThatWereThereBefore(t *testing.T) {
 	fx := s.newFixture(t)
 	fx.setPolicy(carryContract(t))
-	ci, rita := fx.signer("cn=ci,o=acme"), fx.signer("cn=rita,o=acme")
+	ci, rita := fx.signer("cn=ci,ou=build,o=acme"), fx.signer("cn=rita,ou=review,o=acme")
 	one, two := fx.prove(1, "Dora", 1), fx.prove(1, "Dora", 2)
 
 	ci.attest(one, "test:go", ledger.Pass)
@@ -85,14 +85,14 @@ func (s suite) TestEvidenceCarriesToCommitsThatWereThereBefore(t *testing.T) {
 
 func (s suite) TestAFailureOnTheBranchTakesTheMainlineDownAtTheNextRead(t *testing.T) {
 	for name, change := range map[string]func(fx *fixture, ci *signer, branch string){
-		"fail":       func(_ *fixture, ci *signer, branch string) { ci.attest(branch, "test:go", ledger.Fail) },
-		"expiry":     func(fx *fixture, _ *signer, _ string) { fx.clock.advance(30*24*time.Hour + time.Second) },
-		"revocation": func(fx *fixture, ci *signer, _ string) { ci.attest(fx.prove(1, "Dora", 7), "test:go", ledger.Errored) },
+		"fail":    func(_ *fixture, ci *signer, branch string) { ci.attest(branch, "test:go", ledger.Fail) },
+		"expiry":  func(fx *fixture, _ *signer, _ string) { fx.clock.advance(30*24*time.Hour + time.Second) },
+		"another": func(fx *fixture, ci *signer, _ string) { ci.attest(fx.prove(1, "Dora", 7), "test:go", ledger.Errored) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			fx := s.newFixture(t)
 			fx.setPolicy(carryContract(t))
-			ci, rita := fx.signer("cn=ci,o=acme"), fx.signer("cn=rita,o=acme")
+			ci, rita := fx.signer("cn=ci,ou=build,o=acme"), fx.signer("cn=rita,ou=review,o=acme")
 			branch := fx.prove(1, "Dora", 1)
 			ci.attest(branch, "test:go", ledger.Pass)
 			rita.attest(branch, "review:code", ledger.Pass)
@@ -112,7 +112,7 @@ func (s suite) TestAFailureOnTheBranchTakesTheMainlineDownAtTheNextRead(t *testi
 func (s suite) TestWhoWroteTheSourceDoesNotCountByCarrying(t *testing.T) {
 	fx := s.newFixture(t)
 	fx.setPolicy(carryContract(t))
-	ci, rita := fx.signer("cn=ci,o=acme"), fx.signer("cn=rita,o=acme")
+	ci, rita := fx.signer("cn=ci,ou=build,o=acme"), fx.signer("cn=rita,ou=review,o=acme")
 	ci.attest(fx.prove(1, "Dora", 1), "test:go", ledger.Pass)
 
 	own := fx.prove(1, "Rita", 2) // Rita wrote it, and reviews it
@@ -124,8 +124,8 @@ func (s suite) TestWhoWroteTheSourceDoesNotCountByCarrying(t *testing.T) {
 func (s suite) TestNothingCarriesFromCommitsWithoutAnObject(t *testing.T) {
 	fx := s.newFixture(t)
 	fx.setPolicy(carryContract(t))
-	ci := fx.signer("cn=ci,o=acme")
-	id, raw := object(1, "Dora", 1)
+	ci := fx.signer("cn=ci,ou=build,o=acme")
+	id, raw := Object(1, "Dora", 1)
 	ci.attest(id, "test:go", ledger.Pass)
 	other := fx.prove(1, "Dora", 2)
 	fx.wantState(other, ledger.Draft)
@@ -139,7 +139,7 @@ func (s suite) TestCarriedEvidenceIsSettledInPortionsAfterARestart(t *testing.T)
 	const commits = 250
 	fx := s.newFixture(t)
 	fx.setPolicy(carryContract(t))
-	ci := fx.signer("cn=ci,o=acme")
+	ci := fx.signer("cn=ci,ou=build,o=acme")
 	branch := fx.prove(1, "Dora", 0)
 	ids := make([]string, commits)
 	for i := range ids {
@@ -162,7 +162,7 @@ func (s suite) TestCarriedEvidenceIsSettledInPortionsAfterARestart(t *testing.T)
 func (s suite) TestTooMuchEvidenceOfATreeDoesNotCarry(t *testing.T) {
 	fx := s.newFixture(t)
 	fx.setPolicy(carryContract(t))
-	ci := fx.signer("cn=ci,o=acme")
+	ci := fx.signer("cn=ci,ou=build,o=acme")
 	one, two, three := fx.prove(1, "Dora", 1), fx.prove(1, "Dora", 2), fx.prove(1, "Dora", 3)
 	for i := range policy.MaxTopics/2 + 1 {
 		for _, id := range []string{one, two} {
@@ -184,7 +184,7 @@ func BenchmarkRecordOneOfManyWithATree(b *testing.B, newDatabase New) {
 		b.Run(fmt.Sprintf("others=%d", others), func(b *testing.B) {
 			fx := suite{newDatabase}.newFixture(b)
 			fx.setPolicy(carryContract(b))
-			ci := fx.signer("cn=ci,o=acme")
+			ci := fx.signer("cn=ci,ou=build,o=acme")
 			branch := fx.prove(1, "Dora", 0)
 			for i := range others {
 				fx.prove(1, "Dora", i+1)
