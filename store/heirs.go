@@ -83,7 +83,7 @@ func (t *tx) endInheritance(i inheritance, again bool) error {
 
 // nextHeirs returns the next commits that inherit, for one write.
 func (t *tx) nextHeirs(i inheritance, after int64) ([]*commitRow, error) {
-	where, id := "tree_id = ? AND id > ?", i.tree
+	where, id := "tree_id = ? AND tree_id > 0 AND id > ?", i.tree
 	if i.source != 0 {
 		where, id = "id IN (SELECT commit_id FROM merges WHERE source_id = ?) AND id > ?", i.source
 	}
