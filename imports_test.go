@@ -69,7 +69,7 @@ var mayImport = map[string][]string{
 	"webhook/dispatch":         {"ledger", "webhook"},
 	"webhook/dispatch/metrics": {"webhook/dispatch"},
 	// Only gitrepo runs git. It does not depend on a server.
-	"internal/gitrepo":             {"internal/parallel", "ledger", "ledger/radar"},
+	"internal/gitrepo":             {"internal/parallel", "ledger", "ledger/gitobject", "ledger/radar"},
 	"internal/gitrepo/gitrepotest": {}, // repositories for tests
 	"internal/parallel":            {},
 	"internal/config":              {"internal/flagvalue", "ledger", "server", "store", "webhook/dispatch"},

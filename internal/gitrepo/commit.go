@@ -52,8 +52,8 @@ func (g Repo) ReadCommit(ctx context.Context, q Query) (Commit, error) {
 	return c, err
 }
 
-// Describe returns what the commit object of a revision says: its author, committer,
-// message and signing key, but neither its place in the history nor its changes. The sha
+// Describe returns the commit object of a revision, and what it says: its author, committer
+// and message, but neither its place in the history nor its changes. The sha
 // is empty if the repository does not have the commit.
 func (g Repo) Describe(ctx context.Context, rev string) (c Commit, err error) {
 	if c.SHA, err = g.commit(ctx, rev); err != nil || c.SHA == "" {

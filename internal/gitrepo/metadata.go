@@ -6,16 +6,14 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/gitobject"
 )
 
-// maxMessage is the ledger's limit for a commit message, in bytes.
-const maxMessage = 64 << 10
-
-// metadata reads the parents, author, committer, committer date, message and signing key
-// of a commit.
+// metadata reads what the object of a commit says, and the object itself. Without the
+// object, which the ledger refuses if it is malformed or large, the registration has only
+// what git shows. The parents are those that the repository has: a shallow one lacks some.
 func (g Repo) metadata(ctx context.Context, sha string) (ledger.Registration, error) {
 	const format = "%P%x00%an%x00%ae%x00%ct%x00%cn%x00%ce%x00%B"
 	out, err := g.Read(ctx, "log", "-1", "--no-show-signature", "--no-color", "--encoding=UTF-8", "--format="+format, sha)
@@ -28,15 +26,24 @@ func (g Repo) metadata(ctx context.Context, sha string) (ledger.Registration, er
 		return ledger.Registration{}, fmt.Errorf("git log printed %d fields of commit %.12s, want %d", len(fields), sha,
 			count)
 	}
-	key, err := g.signingKey(ctx, sha)
+	parents := strings.Fields(fields[0])
+
+	object, err := g.Read(ctx, "cat-file", "commit", sha)
+	if err != nil {
+		return ledger.Registration{}, err
+	}
+	if o, err := gitobject.Parse(sha, []byte(object)); err == nil {
+		n, err := o.Complete(ledger.Registration{Object: o.Object})
+		n.Parents = parents
+		return n, err
+	}
 	return ledger.Registration{
-		Parents:     strings.Fields(fields[0]),
-		Author:      ledger.Author{Name: plainText(fields[1]), Email: plainText(fields[2])},
+		Parents:     parents,
+		Author:      ledger.Author{Name: gitobject.PlainText(fields[1]), Email: gitobject.PlainText(fields[2])},
 		CommittedAt: commitTime(fields[3]),
-		Committer:   ledger.Author{Name: plainText(fields[4]), Email: plainText(fields[5])},
-		Message:     messageText(fields[6]),
-		SigningKey:  key,
-	}, err
+		Committer:   ledger.Author{Name: gitobject.PlainText(fields[4]), Email: gitobject.PlainText(fields[5])},
+		Message:     gitobject.MessageText(fields[6]),
+	}, nil
 }
 
 // commitTime parses the Unix seconds of a commit. Git allows any number; it returns
@@ -51,29 +58,4 @@ func commitTime(seconds string) ledger.Time {
 		return 0
 	}
 	return t
-}
-
-// plainText returns s as valid UTF-8 and without control characters. Git accepts any
-// bytes in names; the ledger does not.
-func plainText(s string) string {
-	return strings.TrimSpace(strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(s, "\uFFFD")))
-}
-
-// messageText returns a commit message as valid UTF-8, cut to maxMessage bytes. It retains
-// the co-authors, who are usually at the end.
-func messageText(s string) string {
-	s = strings.TrimSpace(strings.ToValidUTF8(s, "\uFFFD"))
-	if len(s) <= maxMessage {
-		return s
-	}
-	trailers := "\n\n" + strings.Join(ledger.CoAuthorTrailers(s), "\n")
-	if len(trailers) > maxMessage {
-		trailers = "" // too many to register
-	}
-	return strings.ToValidUTF8(s[:maxMessage-len(trailers)], "") + trailers
 }

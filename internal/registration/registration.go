@@ -42,8 +42,8 @@ func tipsInFlight(ctx context.Context, c *client.Client, org, repo string) ([]le
 	return client.Collect(c.Commits(ctx, org, repo, client.CommitFilter{InFlight: true}), maxTips)
 }
 
-// Describe registers a commit with what its object in the git work tree in the current
-// folder says: author, committer, message and signing key. It adds no branch and no
+// Describe registers a commit with its object in the git work tree in the current folder,
+// which says who wrote it. It adds no branch and no
 // changes, so the radar ignores it. It is a no-op if there is no such commit here.
 func Describe(ctx context.Context, c *client.Client, org, repo, sha string) error {
 	commit, err := gitrepo.Repo{Dir: "."}.Describe(ctx, sha)
