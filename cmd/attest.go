@@ -59,10 +59,10 @@ is recorded: the command has neither passed nor failed.
 Without a command, attest records --status, or the --statement in a file, or an
 --envelope that is already signed.
 
-In a git work tree that has the commit, attest first registers it with its
-author, committer, co-authors and signing key, for requirements that exclude
-them. Unlike 'ledgerd commit push', it reports no branch and no changes. If that
-is refused, it prints a warning and goes on.
+In a git work tree that has the commit, attest first registers it with the commit
+object, which proves its author, committer and co-authors, for requirements that
+exclude them. Unlike 'ledgerd commit push', it reports no branch and no changes.
+If that is refused, it prints a warning and goes on.
 
 With --cert the statement is sent as a Sigstore bundle with the certificate,
 otherwise as a DSSE envelope. The private key must not be encrypted.

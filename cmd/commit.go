@@ -94,14 +94,15 @@ func newCommitPush(p *program) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "push ORG/REPO [REV]",
 		Short: "Register a commit",
-		Long: `Registers a commit of this git work tree, by default HEAD: its author,
-committer, co-authors, SSH signing key, message, parents and branch, the paths
-and lines that it changes since its merge base with the mainline, and the
-commits in flight that the merge base contains. The server gets names, numbers,
-hashes and hunk headings, but no other content of files.
+		Long: `Registers a commit of this git work tree, by default HEAD: the commit object,
+which proves its author, committer, co-authors, message, parents and tree, its
+branch, the paths and lines that it changes since its merge base with the
+mainline, and the commits in flight that the merge base contains. The server gets
+names, numbers, hashes and hunk headings, but no content of files. An SSH
+signature in the object by a trusted key is recorded as signed:commit.
 
-What is registered again is added for the policy: all targets, changed paths and
-co-authors count. An admin can correct them with 'ledgerd commit correct'.
+Targets and changed paths that are registered again add to those before. An admin
+can correct them with 'ledgerd commit correct'.
 
 Prints the overlaps with other commits in flight, strongest first.`,
 		Example: `  ledgerd commit push acme/api

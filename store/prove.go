@@ -19,13 +19,13 @@ import (
 
 // prove stores the object of a commit, and takes from it who wrote the commit and what it
 // is. It corrects what registrations have claimed before. moved reports whether it has
-// corrected the parents.
+// changed the parents of a commit that may be a tip.
 func (t *tx) prove(d *deriver, c *commitRow, o *gitobject.Commit) (moved bool, err error) {
 	key, err := t.objectKey(d, o)
 	if err != nil {
 		return false, err
 	}
-	list, err := t.disproved(c, o, key)
+	list, parents, err := t.disproved(c, o, key)
 	if err != nil {
 		return false, err
 	}
@@ -38,11 +38,11 @@ func (t *tx) prove(d *deriver, c *commitRow, o *gitobject.Commit) (moved bool, e
 		if err := t.addCorrection(c, list[i]); err != nil {
 			return false, err
 		}
-		moved = moved || list[i].Field == "parents"
 	}
 	if err := t.commitEvent(d.repo, c.sha, o.Tree, list); err != nil {
 		return false, err
 	}
+	moved = c.branch != "" && !slices.Equal(parents, o.Parents)
 	return moved, t.joinTree(d, c)
 }
 
@@ -82,21 +82,23 @@ func (t *tx) claimKey(orgID int64, fingerprint string) error {
 }
 
 // disproved returns what registrations have claimed of a commit and its object says
-// otherwise.
-func (t *tx) disproved(c *commitRow, o *gitobject.Commit, key string) (list []ledger.Correction, err error) {
+// otherwise, and the parents that they have claimed.
+func (t *tx) disproved(
+	c *commitRow, o *gitobject.Commit, key string,
+) (list []ledger.Correction, parents []string, err error) {
 	var message string
 	var committedAt ledger.Time
 	err = t.Row("SELECT message, committed_at FROM commits WHERE id = ?", c.id).Scan(&message, &committedAt)
 	if err != nil {
-		return nil, fmt.Errorf("read commit: %w", err)
+		return nil, nil, fmt.Errorf("read commit: %w", err)
 	}
 	writers, err := c.claims.decodeWriters()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	details, err := t.findLineage(c.id)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 
 	differ := func(field string, isClaimed bool, before, after []string) {
@@ -109,10 +111,10 @@ func (t *tx) disproved(c *commitRow, o *gitobject.Commit, key string) (list []le
 	differ("author", checkAuthor(c, o.Author.Author) != nil, people(c.author), people(o.Author.Author))
 	differ("writers", !isSubset(writers, o.Writers()), people(writers...), people(o.Writers()...))
 	differ("signing_keys", !isSubset(c.claims.keys(), given(key)), c.claims.keys(), given(key))
-	differ("parents", details.parents != nil, details.parents, o.Parents)
+	differ("parents", len(details.parents) > 0, details.parents, o.Parents)
 	differ("message", message != "", given(message), given(o.Message))
 	differ("committed_at", committedAt != 0, given(committedAt.String()), given(o.Committer.At.String()))
-	return list, nil
+	return list, details.parents, nil
 }
 
 // people returns authors as git writes them.

@@ -163,7 +163,7 @@ func (t *tx) checkClaims(c *commitRow, n submission) error {
 }
 
 // describeCommit stores what a registration says of a commit. moved reports whether the
-// commit object has corrected the parents.
+// radar must look at the commit again.
 func (t *tx) describeCommit(d *deriver, c *commitRow, n submission) (moved bool, err error) {
 	if n.object == nil && !c.isProven() {
 		return false, t.claimCommit(d, c, n.Registration)

@@ -25,6 +25,9 @@ func Commit(w io.Writer, c ledger.Commit, now time.Time) {
 	for _, w := range c.Writers {
 		t.Row("with", terminal.Author(w))
 	}
+	if c.Proven {
+		t.Row("proven", "by its commit object, tree "+c.Tree)
+	}
 	for _, key := range c.SigningKeys {
 		t.Row("signed by", "key "+key)
 	}
@@ -65,7 +68,8 @@ func corrections(w io.Writer, list []ledger.Correction) {
 	t := terminal.NewTable(w)
 	t.Indent = "  "
 	for _, c := range list {
-		t.Row(c.At, c.Field, fmt.Sprintf("%s → %s", terminal.OrDash(c.Before), terminal.OrDash(c.After)), "by "+c.By)
+		t.Row(c.At, c.Field, fmt.Sprintf("%s → %s", terminal.OrDash(terminal.OneLine(c.Before)),
+			terminal.OrDash(terminal.OneLine(c.After))), "by "+c.By)
 	}
 	t.Flush()
 }

@@ -19,6 +19,8 @@ type attestationPage struct {
 	Statement string
 	// Cut reports whether Statement is only the beginning.
 	Cut bool
+	// IsCommit reports whether the payload is a commit object.
+	IsCommit bool
 	// Size is the size of the envelope in bytes.
 	Size int
 }
@@ -33,13 +35,13 @@ func showAttestation(v *visit) (*response, error) {
 		return nil, err
 	}
 
-	envelope, err := attestation.ParseEnvelope(body)
+	payload, err := attestation.Payload(body)
 	if err != nil {
 		return nil, fmt.Errorf("parse the envelope of %s: %w", record.ID, err)
 	}
 
-	p := attestationPage{AttestationRecord: record, Size: len(body)}
-	p.Statement, p.Cut = readable(envelope.Payload)
+	p := attestationPage{AttestationRecord: record, Size: len(body), IsCommit: attestation.IsCommitObject(body)}
+	p.Statement, p.Cut = readable(payload)
 	return v.page("attestation", format.Clip(record.Predicate, 80)+" by "+format.Clip(record.Signer, 80), p), nil
 }
 
@@ -47,6 +49,9 @@ func downloadEnvelope(v *visit) (*response, error) {
 	body, err := v.api.Envelope(v.ctx(), v.org, v.repo, v.value("id"))
 	if err != nil {
 		return nil, err
+	}
+	if attestation.IsCommitObject(body) {
+		return file(v.value("id")+".commit", "application/octet-stream", body), nil
 	}
 	return file(v.value("id")+".json", "application/json", body), nil
 }
