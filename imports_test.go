@@ -35,7 +35,7 @@ var mayImport = map[string][]string{
 		"client", "ledger", "ledger/attestation", "ledger/identity", "ledger/policy", "ledger/policy/lint", "ledger/radar",
 		"server/internal/budget", "server/internal/wire", "server/web/arcdiagram", "server/web/form", "server/web/format",
 		"server/web/linediff", "server/web/overlap", "server/web/policytext", "server/web/session",
-		"server/web/coalesce", "server/web/limiter",
+		"server/web/coalesce", "server/web/grid", "server/web/limiter",
 	},
 	"server/web/session":  {"ledger"}, // cookies
 	"server/web/coalesce": {"ledger"}, // shared renderings
@@ -44,6 +44,7 @@ var mayImport = map[string][]string{
 	// Pure parts of the pages.
 	"server/web/arcdiagram": {"ledger", "ledger/radar", "server/web/format"},
 	"server/web/format":     {"ledger", "ledger/identity"},
+	"server/web/grid":       {"ledger"},
 	"server/web/linediff":   {"server/web/format"},
 	"server/web/overlap":    {"ledger", "ledger/radar", "server/web/format"},
 	"server/web/policytext": {"ledger", "ledger/identity", "ledger/policy", "ledger/radar", "server/web/format"},

@@ -63,6 +63,7 @@ func (s *stage) pages() []webPage {
 		{name: "activity-none", path: "/orgs/acme/activity?repo=handbook"},
 
 		{name: "violations", route: org + "/violations", path: "/orgs/acme/violations"},
+		{name: "environments", route: org + "/environments", path: "/orgs/acme/environments"},
 		{name: "repo-violations", route: repo + "/violations", path: api + "/violations"},
 
 		{name: "repo", route: repo, path: api},

@@ -5,6 +5,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server/web/grid"
 )
 
 const (
@@ -66,6 +67,27 @@ func showOrg(v *visit) (*response, error) {
 		page.AllNeeds = v.pathWith("needs", "all")
 	}
 	return v.livePage("org", v.org, page, ledger.EventTypes()...), nil
+}
+
+// environmentsShown is the number of environments of a page. Those of a repo are not
+// separated, since there are at most ledger.MaxEnvironments of each.
+const environmentsShown = 100
+
+// An environmentsPage shows what runs where.
+type environmentsPage struct {
+	Grid grid.Grid
+	Next string
+}
+
+func showEnvironments(v *visit) (*response, error) {
+	list, err := v.api.EnvironmentsPage(v.ctx(), v.org, client.EnvironmentFilter{},
+		client.Query{Limit: environmentsShown, Cursor: v.query("cursor")})
+	if err != nil {
+		return nil, err
+	}
+	page := environmentsPage{Grid: grid.Of(list.Data), Next: nextPage(v, list.NextCursor)}
+	return v.livePage("environments", "Environments", page, ledger.EventAttestation, ledger.EventState,
+		ledger.EventViolation), nil
 }
 
 // A repoCounts is a repo with the bar that shows its commits by state.

@@ -27,6 +27,7 @@ func routes() []route {
 		{get, activityPattern, read, live(showActivity)},
 
 		{get, orgViolationsPattern, read, live(showViolations)},
+		{get, environmentsPattern, read, live(showEnvironments)},
 
 		{get, repoPattern, read, live(showRepo)},
 		{get, commitPattern, read, live(showCommit)},

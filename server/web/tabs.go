@@ -25,6 +25,7 @@ func (v *visit) orgTabs() []tab {
 	}
 	return v.tabs(
 		target{"Repos", orgPattern, ledger.Read},
+		target{"Environments", environmentsPattern, ledger.Read},
 		target{"Activity", activityPattern, ledger.Read},
 		target{"Settings", settingsPattern, ledger.Read},
 	)

@@ -85,3 +85,44 @@ func TestManyViolations(t *testing.T) {
 		t.Errorf("the second page has %d rows, want 50", n)
 	}
 }
+
+// The page of environments has a row for each repo with deployments.
+func TestEnvironmentsPage(t *testing.T) {
+	e := newEnv(t)
+	e.policy(`{"requirements":[{"state":"PROMOTABLE","predicate":"review:*"},` +
+		`{"state":"DEPLOYED","predicate":"deploy:prod","signers":["cn=cd"]}]}`)
+	cd, mallory := e.signer("cn=cd,ou=x,o=acme"), e.signer("cn=mallory,ou=x,o=acme")
+	w := e.signIn(e.reader)
+	const page = "/orgs/acme/environments"
+	w.get("/orgs/acme").want(200).has("Environments")
+	w.get(page).want(200).has("No deployments yet", "--require-state PROMOTABLE").hasNot("Others")
+
+	for n := 1; n <= 2; n++ {
+		e.push(commitID(n), ledger.Registration{Branch: "one", Message: fmt.Sprint("Commit ", n)})
+		e.attest(cd, commitID(n), "review:code", ledger.Pass)
+	}
+	e.attest(cd, commitID(1), "deploy:prod", ledger.Pass)
+	e.attest(mallory, commitID(2), "deploy:staging", ledger.Pass)
+	e.attest(mallory, commitID(2), "deploy:prod", ledger.Pass)
+	short := func(n int) string { return commitID(n)[:12] }
+	p := w.get(page).want(200).has("Repo prod staging api prod "+short(1)+" Deployed", "1 behind",
+		"1 open violation : "+short(2), "staging "+short(2)+" Promotable", "not required").hasNot("Others")
+	live := attribute(p.elements("main")[0], "data-live")
+	for _, name := range []string{"attestation", "state", "violation"} {
+		if !strings.Contains(live, name) {
+			t.Errorf("the page is refreshed by %s, which has no %s", live, name)
+		}
+	}
+
+	e.attest(cd, commitID(2), "deploy:prod", ledger.Pass)
+	w.get(page).want(200).has("prod "+short(2)+" Deployed").hasNot(" behind", "open violation")
+	e.attest(cd, commitID(2), "deploy:prod", ledger.Fail)
+	w.get(page).want(200).has("prod "+short(1)+" Deployed", "after a rollback of "+short(2))
+	e.attest(cd, commitID(1), "deploy:prod", ledger.Fail)
+	w.get(page).want(200).has("prod Unknown after a rollback of " + short(1))
+
+	for n := range 110 {
+		e.attest(mallory, commitID(2), fmt.Sprint("deploy:preview-", n), ledger.Pass)
+	}
+	w.get(page).want(200).has("Others", "preview-109", "preview-60").hasNot("preview-59")
+}

@@ -28,6 +28,7 @@ const (
 	activityPattern       = orgPattern + "/activity"
 	settingsPattern       = orgPattern + "/settings"
 	orgViolationsPattern  = orgPattern + "/violations"
+	environmentsPattern   = orgPattern + "/environments"
 	tokensPattern         = settingsPattern + "/tokens"
 	identitiesPattern     = settingsPattern + "/identities"
 	repoPattern           = orgPattern + "/repos/{repo}"
@@ -77,7 +78,7 @@ const refreshHeader = "X-Ledger-Refresh"
 // isLive reports whether the page of the route can be live.
 func (rt route) isLive() bool {
 	return rt.method == http.MethodGet && slices.Contains([]string{orgPattern, activityPattern, repoPattern, commitPattern,
-		policyPattern, versionsPattern, radarPattern, orgViolationsPattern, repoViolationsPattern}, rt.pattern)
+		policyPattern, versionsPattern, radarPattern, orgViolationsPattern, repoViolationsPattern, environmentsPattern}, rt.pattern)
 }
 
 // A visit is a request with its visitor.
