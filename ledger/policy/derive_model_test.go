@@ -26,8 +26,8 @@ var (
 		"**/*.go": "cmd/main.go cmd/sub/x.go a.go", "*.{go,mod}": "go.mod a.go",
 	}
 	modelPredicates = map[string]string{
-		"test:go": "test:go", "test:*": "test:go test:js", "deploy:prod": "deploy:prod", "*": "test:go test:js deploy:prod",
-		"t*": "test:go test:js",
+		"test:go": "test:go", "test:*": "test:go test:js", "deploy:prod": "deploy:prod", "test:js": "test:js",
+		"*": "test:go test:js deploy:prod signed:commit", "t*": "test:go test:js",
 	}
 	modelSigners = map[string]string{
 		"cn=ci,ou=build,o=acme": "ci", "ou=build": "ci bot", "cn=*,o=acme": "ci bot ann", "cn=a*": "ann",
@@ -45,10 +45,10 @@ var (
 
 func contains(word, words string) bool { return slices.Contains(strings.Fields(words), word) }
 
-// modelLatest reports whether e is the latest evidence of its person for its predicate
-// and slot. Evidence without an outcome replaces none with one.
-func modelLatest(f Facts, e Evidence) bool {
-	for _, o := range f.Evidence {
+// modelLatest reports whether e is the latest evidence of a list by its person for its
+// predicate and slot. Evidence without an outcome replaces none with one.
+func modelLatest(list []Evidence, e Evidence) bool {
+	for _, o := range list {
 		same := o.Person != 0 && o.Person == e.Person || o.Person == 0 && o.Signer == e.Signer
 		if !same || o.Predicate != e.Predicate || o.Slot != e.Slot {
 			continue
@@ -97,29 +97,21 @@ func modelIsSigner(patterns []identity.Pattern, signer identity.DN) bool {
 	return len(patterns) == 0
 }
 
-// modelWrote reports whether a signer has the name or the e-mail address of an author.
-func modelWrote(f Facts, e Evidence) bool {
-	lower, names := strings.ToLower, map[string]bool{}
-	for _, a := range f.Authors {
-		names[lower(a.Name)], names[lower(a.Email)] = true, true
+// modelWho identifies the person of evidence.
+func modelWho(e Evidence) any {
+	if e.Person != 0 {
+		return e.Person
 	}
-	delete(names, "")
-	own := names[lower(e.Signer.CN)]
-	for _, email := range e.Emails {
-		own = own || names[lower(email)]
-	}
-	return own
-}
-
-// modelHasAuthor reports whether any author has a name or an e-mail address.
-func modelHasAuthor(f Facts) bool {
-	return slices.ContainsFunc(f.Authors, func(a ledger.Author) bool { return a != (ledger.Author{}) })
+	return e.Signer
 }
 
 // A modelTally is what a requirement makes of the evidence.
 type modelTally struct {
-	people    map[any]string // who counts, with their names
-	blocked   bool           // by a failure
+	people    map[any]string  // who counts, with their names
+	counts    map[string]bool // the evidence that does, by attestation
+	blocks    map[string]bool // the evidence that blocks
+	signed    bool            // whether any evidence carries
+	blocked   bool            // by a failure
 	exception bool
 	needed    int         // people, after the exception
 	first     ledger.Time // when the first evidence or the exception ends
@@ -129,33 +121,34 @@ type modelTally struct {
 // blocks, even if their pass would not count. Evidence counts if its status is accepted, its signer matches
 // and did not write the commit, its expression is true, and it is not too old. For
 // DEPLOYED, it must be recorded while the commit was PROMOTABLE. A person counts for a
-// predicate only if all slots do, and only once.
+// predicate only if all slots do, and only once. Carried evidence is weighed alike.
 func modelWeigh(c Contract, r Requirement, f Facts, now ledger.Time) modelTally {
 	type about struct {
 		who       any
 		predicate string
 	}
-	tally := modelTally{people: map[any]string{}, needed: r.Threshold}
+	tally := modelTally{people: map[any]string{}, counts: map[string]bool{}, blocks: map[string]bool{}}
+	tally.needed = r.Threshold
 	good, bad, accepted := map[about][]Evidence{}, map[about]bool{}, false
-	for _, e := range f.Evidence {
-		if !modelLatest(f, e) || !modelIsAbout(r, e) {
+	list := modelEvidence(c, r, f)
+	for _, e := range list {
+		if !modelLatest(list, e) || !modelIsAbout(r, e) {
 			continue
 		}
-		a := about{e.Signer, e.Predicate}
-		if e.Person != 0 {
-			a.who = e.Person
-		}
+		tally.signed = tally.signed || e.Source != 0
+		a := about{modelWho(e), e.Predicate}
 		ok := slices.Contains(r.Accept, e.Status)
 		accepted = accepted || ok
 		verdict := f.Verdicts[VerdictKey{e.Attestation, r.Where}]
-		until := e.RecordedAt + ledger.Time(r.MaxAge/1e6)
+		until := modelEnd(r, e)
 		switch {
 		case !ok && (e.Status == "fail" || e.Status == "error"):
 			tally.blocked, bad[a] = true, true
+			tally.blocks[e.Attestation] = true
 		case !modelIsSigner(r.Signers, e.Signer):
 			// Neither good nor bad.
-		case !ok, r.ExcludeAuthor != AuthorCounts && (modelWrote(f, e) || !modelHasAuthor(f)), r.Where != "" && !verdict.True,
-			r.State == ledger.Deployed && !e.WhilePromotable, r.MaxAge > 0 && now >= until:
+		case !ok, modelMayBeAuthor(r, f, e), r.Where != "" && !verdict.True,
+			r.State == ledger.Deployed && !e.WhilePromotable, until > 0 && now >= until:
 			bad[a] = true
 		default:
 			good[a] = append(good[a], e)
@@ -168,7 +161,8 @@ func modelWeigh(c Contract, r Requirement, f Facts, now ledger.Time) modelTally 
 			if known := tally.people[a.who]; !bad[a] && (known == "" || name < known) {
 				tally.people[a.who] = name
 			}
-			if until := e.RecordedAt + ledger.Time(r.MaxAge/1e6); r.MaxAge > 0 && (tally.first == 0 || until < tally.first) {
+			tally.counts[e.Attestation] = !bad[a]
+			if until := modelEnd(r, e); until > 0 && (tally.first == 0 || until < tally.first) {
 				tally.first = until
 			}
 		}
@@ -201,7 +195,7 @@ func modelException(c Contract, r Requirement, f Facts, now ledger.Time) (last E
 // modelMet reports which requirements are met: those with enough people and no failure,
 // or an exception in place of one signer and of all failures. With distinct_from, it must
 // be possible to give each requirement its people, so that nobody is given to two that
-// must be distinct.
+// must be distinct. If evidence that may carry is missing, none of it is met that carries.
 func modelMet(c Contract, f Facts, now ledger.Time) (met []bool, tallies []modelTally) {
 	met, tallies = make([]bool, len(c.Requirements)), make([]modelTally, len(c.Requirements))
 	for i, r := range c.Requirements {
@@ -212,6 +206,7 @@ func modelMet(c Contract, f Facts, now ledger.Time) (met []bool, tallies []model
 	for i, r := range c.Requirements {
 		tally := tallies[i]
 		met[i] = modelApplies(r, f) && len(tally.people) >= tally.needed && (!tally.blocked || tally.exception) &&
+			(r.Carry == 0 || f.Incomplete == "") &&
 			(len(r.DistinctFrom) == 0 || modelAssign(c, f, tallies, modelInvolved(c, f, i), map[int][]any{}))
 	}
 	return met, tallies
@@ -290,19 +285,19 @@ func modelBlocks(c Contract, f Facts) bool {
 
 // modelState returns the state of a commit with facts f under the contract.
 func modelState(c Contract, f Facts, now ledger.Time) ledger.State {
-	open, any := map[ledger.State]bool{}, map[ledger.State]bool{}
-	met, _ := modelMet(c, f, now)
+	open, any, signed := map[ledger.State]bool{}, map[ledger.State]bool{}, len(f.Evidence) > 0
+	met, tallies := modelMet(c, f, now)
 	for i, r := range c.Requirements {
 		if modelApplies(r, f) {
 			open[r.State] = open[r.State] || !met[i]
-			any[r.State] = true
+			any[r.State], signed = true, signed || tallies[i].signed
 		}
 	}
 
 	switch {
 	case f.Deployed:
 		return ledger.Deployed
-	case len(f.Evidence) == 0:
+	case !signed:
 		return ledger.Draft
 	case open[ledger.Attested]:
 		return ledger.Validating
@@ -319,6 +314,8 @@ func TestDeriveAgainstModel(t *testing.T) {
 		c := drawContract(t)
 		for range 20 {
 			compareToModel(t, c, drawFacts(t), drawNow(t))
+			plain, f := drawPlain(t)
+			compareToModel(t, plain, f, drawNow(t))
 		}
 	})
 }
@@ -349,6 +346,7 @@ func compareToModel(t *rapid.T, c Contract, f Facts, now ledger.Time) {
 			(len(s.FailedBy) > 0) != tally.blocked || (s.Exception != nil) != tally.exception {
 			t.Errorf("requirement %d: %+v, want met %t: %+v", i, s, met[i], tally)
 		}
+		compareCarried(t, r, f, s, tally)
 		if first := tally.first; first != 0 && (expires == 0 || first < expires) && !f.Deployed {
 			expires = first
 		}

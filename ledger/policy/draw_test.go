@@ -15,6 +15,9 @@ func keys[V any](m map[string]V) *rapid.Generator[string] {
 	return rapid.SampledFrom(slices.Sorted(maps.Keys(m)))
 }
 
+// drawnFrom is the first of the drawn times. Some evidence is a month older.
+const drawnFrom = 2 * modelMonth
+
 // drawContract returns a contract in the form that Parse returns.
 func drawContract(t *rapid.T) Contract {
 	c := Contract{Requirements: make([]Requirement, rapid.IntRange(0, 4).Draw(t, "requirements")), Radar: defaultRadar()}
@@ -42,7 +45,7 @@ func drawRequirement(t *rapid.T) Requirement {
 		Threshold:     rapid.SampledFrom([]int{1, 1, 1, 2, 3}).Draw(t, "threshold"),
 		Accept:        rapid.SliceOfNDistinct(drawStatus(), 1, 3, rapid.ID).Draw(t, "accept"),
 		MaxAge:        ledger.Duration(rapid.SampledFrom([]int64{0, 0, 1, 10, 30}).Draw(t, "max age") * 1e6),
-		ExcludeAuthor: AuthorRule(rapid.IntRange(0, 1).Draw(t, "exclude author")),
+		ExcludeAuthor: AuthorRule(rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(t, "exclude author")),
 		Where:         rapid.SampledFrom([]string{"", "", "", "type == 'x'", "type == 'y'"}).Draw(t, "where"),
 		Paths:         drawSome(t, "paths", modelPaths),
 		Branches:      drawSome(t, "branches", modelBranches),
@@ -56,6 +59,7 @@ func drawRequirement(t *rapid.T) Requirement {
 		r.Predicate = keys(modelPredicates).Draw(t, "predicate")
 	}
 	r.Signers = drawPatterns(t, drawSome(t, "signers", modelSigners))
+	drawCarry(t, &r)
 	for s := ledger.Attested; s < r.State; s++ {
 		if rapid.Bool().Draw(t, "distinct from "+s.String()) {
 			r.DistinctFrom = append(r.DistinctFrom, s)
@@ -99,16 +103,13 @@ func drawFacts(t *rapid.T) Facts {
 		Deployed:   rapid.SampledFrom([]bool{false, false, false, true}).Draw(t, "deployed"),
 		Evidence:   rapid.SliceOfN(rapid.Custom(drawEvidence), 0, 8).Draw(t, "evidence"),
 	}
-	known := rapid.Bool().Draw(t, "people are known")
-	for i := range f.Evidence {
-		f.Evidence[i].Attestation = fmt.Sprintf("att_%d", i)
-		if !known {
-			f.Evidence[i].Person = 0
-		}
-	}
+	f.AuthorPeople = drawPeople().Draw(t, "people who wrote the commit")
+	f.Proven = rapid.IntRange(0, 3).Draw(t, "proven") > 0
+	drawSources(t, &f)
+	drawIDs(t, &f)
 
 	f.Verdicts = make(map[VerdictKey]Verdict)
-	for _, e := range f.Evidence {
+	for _, e := range slices.Concat(f.Evidence, f.Carried) {
 		for _, expression := range []string{"type == 'x'", "type == 'y'"} {
 			switch rapid.IntRange(0, 4).Draw(t, "verdict") {
 			case 0: // not evaluated
@@ -122,7 +123,7 @@ func drawFacts(t *rapid.T) Facts {
 		}
 	}
 	for i := range rapid.IntRange(0, 3).Draw(t, "exceptions") {
-		recorded := rapid.Int64Range(1000, 1040).Draw(t, "granted")
+		recorded := rapid.Int64Range(drawnFrom, drawnFrom+40).Draw(t, "granted")
 		f.Exceptions = append(f.Exceptions, Exception{
 			Attestation: fmt.Sprintf("att_x%d", i),
 			Requirement: rapid.SampledFrom([]string{"r0", "r0", "r1", "r2"}).Draw(t, "for"),
@@ -159,7 +160,8 @@ func drawAuthor(t *rapid.T) ledger.Author {
 func drawEvidence(t *rapid.T) Evidence {
 	signer := keys(modelDNs).Draw(t, "signer")
 	return Evidence{
-		Predicate:     rapid.SampledFrom([]string{"test:go", "test:js", "deploy:prod"}).Draw(t, "about"),
+		Predicate: rapid.SampledFrom([]string{"test:go", "test:go", "test:js", "deploy:prod", "signed:commit"}).Draw(t,
+			"about"),
 		PredicateType: rapid.SampledFrom([]string{"https://a.example/v1", "https://b.example/v1"}).Draw(t, "type"),
 		Slot:          rapid.SampledFrom([]string{"", "", "sha256:a", "sha256:b"}).Draw(t, "slot"),
 		Signer:        modelDNs[signer],
@@ -167,9 +169,11 @@ func drawEvidence(t *rapid.T) Evidence {
 		Emails: rapid.SliceOfN(rapid.SampledFrom([]string{"", "ANN@acme.org", "ci@acme.org"}), 0, 2).Draw(t,
 			"mails"),
 		Status:          drawStatus().Draw(t, "status"),
-		RecordedAt:      ledger.Time(rapid.Int64Range(1000, 1040).Draw(t, "recorded")),
+		RecordedAt:      ledger.Time(rapid.Int64Range(drawnFrom, drawnFrom+40).Draw(t, "recorded")),
 		WhilePromotable: rapid.IntRange(0, 3).Draw(t, "while promotable") > 0,
 	}
 }
 
-func drawNow(t *rapid.T) ledger.Time { return ledger.Time(rapid.Int64Range(1040, 1060).Draw(t, "now")) }
+func drawNow(t *rapid.T) ledger.Time {
+	return ledger.Time(rapid.Int64Range(drawnFrom+40, drawnFrom+60).Draw(t, "now"))
+}

@@ -1,0 +1,213 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"pgregory.net/rapid"
+)
+
+// This is the part of the model about evidence of other commits.
+
+// modelMonth is how long evidence carries without max_age, in milliseconds.
+const modelMonth = 30 * 24 * 3600 * 1000
+
+// modelWays returns the ways in which a source carries to a requirement, "tree" or the
+// attestations of claims. A claim counts if its signer may make it, and if the first parent
+// had reached the state of the requirement.
+func modelWays(r Requirement, s Source) (ways []string) {
+	if s.SameTree && (r.Carry == CarryTree || r.Carry == CarryTree|CarryMerge) {
+		ways = append(ways, "tree")
+	}
+	for _, claim := range s.Claims {
+		if (r.Carry == CarryMerge || r.Carry == CarryTree|CarryMerge) && modelIsSigner(r.CarrySigners, claim.Signer) &&
+			claim.ParentState >= r.State {
+			ways = append(ways, claim.Attestation)
+		}
+	}
+	return ways
+}
+
+// modelEvidence returns the evidence that a requirement looks at: that of the commit, and
+// that of the sources which carry to it. Nothing that the ledger alone may say carries, and
+// nothing that is about any requirement for DEPLOYED.
+func modelEvidence(c Contract, r Requirement, f Facts) []Evidence {
+	list := slices.Clone(f.Evidence)
+	for _, e := range f.Carried {
+		prefix, _, _ := strings.Cut(e.Predicate, ":")
+		stays := contains(prefix, "signed merge exception")
+		for _, other := range c.Requirements {
+			stays = stays || other.State == ledger.Deployed && modelIsAbout(other, e)
+		}
+		if !stays && len(modelWays(r, f.Sources[e.Source-1])) > 0 {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+// modelEnd returns when evidence no longer counts for a requirement; 0 for never.
+func modelEnd(r Requirement, e Evidence) ledger.Time {
+	switch {
+	case r.MaxAge > 0:
+		return e.RecordedAt + ledger.Time(r.MaxAge/1e6)
+	case e.Source != 0:
+		return e.RecordedAt + modelMonth
+	}
+	return 0
+}
+
+// modelMayBeAuthor reports whether a requirement leaves out evidence because its person
+// wrote the commit or the one that it is about, or because it is not known well enough who
+// did.
+func modelMayBeAuthor(r Requirement, f Facts, e Evidence) bool {
+	if r.ExcludeAuthor == AuthorCounts {
+		return false
+	}
+	mayBe := modelWrote(f.Authors, f.AuthorPeople, e) || !modelHasAuthor(f.Authors) ||
+		r.ExcludeAuthor == ProvenAuthorExcluded && !f.Proven
+	if e.Source != 0 {
+		s := f.Sources[e.Source-1]
+		mayBe = mayBe || modelWrote(s.Authors, s.AuthorPeople, e) || !modelHasAuthor(s.Authors) ||
+			r.ExcludeAuthor == ProvenAuthorExcluded && !s.Proven
+	}
+	return mayBe
+}
+
+// modelWrote reports whether a signer is one of the people, or has the name or the e-mail
+// address of an author.
+func modelWrote(authors []ledger.Author, people []int64, e Evidence) bool {
+	lower, names := strings.ToLower, map[string]bool{}
+	for _, a := range authors {
+		names[lower(a.Name)], names[lower(a.Email)] = true, true
+	}
+	delete(names, "")
+	own := names[lower(e.Signer.CN)] || e.Person != 0 && slices.Contains(people, e.Person)
+	for _, email := range e.Emails {
+		own = own || names[lower(email)]
+	}
+	return own
+}
+
+// modelHasAuthor reports whether any author has a name or an e-mail address.
+func modelHasAuthor(authors []ledger.Author) bool {
+	return slices.ContainsFunc(authors, func(a ledger.Author) bool { return a != (ledger.Author{}) })
+}
+
+// compareCarried checks what the status of a requirement says about other commits.
+func compareCarried(t *rapid.T, r Requirement, f Facts, s ledger.RequirementStatus, tally modelTally) {
+	want := 0
+	for _, e := range f.Carried {
+		if tally.counts[e.Attestation] || tally.blocks[e.Attestation] {
+			want++
+		}
+	}
+	if len(s.Carried) != min(want, ledger.MaxCarried) {
+		t.Errorf("%+v is carried, want %v and %v", s.Carried, tally.counts, tally.blocks)
+	}
+	for _, got := range s.Carried {
+		i := slices.IndexFunc(f.Carried, func(e Evidence) bool { return e.Attestation == got.Attestation })
+		if i < 0 || !tally.counts[got.Attestation] && !tally.blocks[got.Attestation] {
+			t.Errorf("%+v is carried, want %v and %v", got, tally.counts, tally.blocks)
+			continue
+		}
+
+		e := f.Carried[i]
+		way, source := got.By, f.Sources[e.Source-1]
+		if way == "merge" {
+			way = got.Claim
+		}
+		until := modelEnd(r, e)
+		if tally.blocks[e.Attestation] {
+			until = 0 // a failure never expires
+		}
+		if got.Commit != source.Commit || got.Predicate != e.Predicate || got.Status != e.Status || got.Until != until ||
+			got.Identity != dnText(e.Signer) || !slices.Contains(modelWays(r, source), way) {
+			t.Errorf("%+v is carried, want %+v of %+v until %d", got, e, source, until)
+		}
+	}
+
+	if r.Carry != 0 && f.Incomplete != "" && len(s.FailedBy) == 0 && !strings.Contains(s.Reason, f.Incomplete) {
+		t.Errorf("the reason %q does not say %q", s.Reason, f.Incomplete)
+	}
+}
+
+// TestOtherCommitsDoNotCountWithoutCarry checks that facts about other commits change
+// nothing for a contract without carry, nor what is about the commit alone.
+func TestOtherCommitsDoNotCountWithoutCarry(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c, f, e := drawContract(t), drawFacts(t), drawEvidence(t)
+		alone := f
+		alone.Sources, alone.Carried, alone.Incomplete = nil, nil, ""
+		if got, want := c.RollsBack(f, e), c.RollsBack(alone, e); got != want {
+			t.Errorf("rolls back: %t, want %t", got, want)
+		}
+
+		for i := range c.Requirements {
+			c.Requirements[i].Carry, c.Requirements[i].CarrySigners = 0, nil
+		}
+		now := drawNow(t)
+		got, want := c.Derive(f, now), c.Derive(alone, now)
+		if got.State != want.State || got.Expires != want.Expires {
+			t.Errorf("%s until %d, want %s until %d", got.State, got.Expires, want.State, want.Expires)
+		}
+	})
+}
+
+// TestViolationAgainstModel checks which deployments break a policy: those that count for
+// no requirement by themselves.
+func TestViolationAgainstModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c, f, now := drawContract(t), drawFacts(t), drawNow(t)
+		e := drawEvidence(t)
+		e.Attestation = "att_z" // the latest
+		f.Evidence = append(f.Evidence, e)
+		f.Attested = true
+
+		is, counts := false, false
+		_, tallies := modelMet(c, f, now)
+		for i, r := range c.Requirements {
+			if r.State != ledger.Deployed || !modelIsAbout(r, e) || e.Status != "pass" {
+				continue
+			}
+			is = true
+			counts = counts || modelApplies(r, f) && modelCountsAlone(c, f, i, tallies, e)
+		}
+		missing, got := c.Violation(f, e, now)
+		if got != (is && !counts) || got != (len(missing) > 0) {
+			t.Errorf("%+v is a violation: %t (%q), a deployment: %t, counts: %t", e, got, missing, is, counts)
+		}
+	})
+}
+
+// modelCountsAlone reports whether evidence counts for a requirement, and its person can be
+// given to the requirement if nobody else can.
+func modelCountsAlone(c Contract, f Facts, i int, tallies []modelTally, e Evidence) bool {
+	if !tallies[i].counts[e.Attestation] || tallies[i].blocked {
+		return false
+	}
+	tallies = slices.Clone(tallies)
+	tallies[i].people, tallies[i].needed = map[any]string{modelWho(e): ""}, 1
+	return len(c.Requirements[i].DistinctFrom) == 0 ||
+		modelAssign(c, f, tallies, modelInvolved(c, f, i), map[int][]any{})
+}
+
+// TestCarriedIsBounded checks that a status lists some of the carried evidence, though all
+// counts.
+func TestCarriedIsBounded(t *testing.T) {
+	c := mustParse(t, `{"state":"ATTESTED","predicate":"test:*","threshold":30,"carry":["tree"]}`)
+	f := Facts{Sources: []Source{{Commit: strings.Repeat("c", 40), Proven: true, SameTree: true}}}
+	for i := range 30 {
+		e := signed(fmt.Sprintf("cn=a%02d", 29-i), "test:go", ledger.Pass)
+		e.Attestation, e.Source = fmt.Sprintf("att_%02d", 29-i), 1
+		f.Carried = append(f.Carried, e)
+	}
+
+	got := c.Derive(f, policyNow)
+	if r := got.Requirements[0]; got.State != ledger.Promotable || r.Have != 30 || len(r.Carried) != ledger.MaxCarried {
+		t.Errorf("%s: %+v", got.State, r)
+	}
+}
