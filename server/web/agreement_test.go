@@ -13,7 +13,10 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/policy"
 )
 
-var histories = flag.Int("agreement.histories", 60, "the `number` of histories in TestAllAgreeOnStates")
+var (
+	histories    = flag.Int("agreement.histories", 60, "the `number` of histories in TestAllAgreeOnStates")
+	firstHistory = flag.Int("agreement.first", 0, "the `number` of the first history")
+)
 
 // TestAllAgreeOnStates runs random histories under random contracts. The stored record,
 // what gate reads, a simulation of the same contract, the page, and the evaluation in the
@@ -21,7 +24,7 @@ var histories = flag.Int("agreement.histories", 60, "the `number` of histories i
 // itself knows of the history.
 func TestAllAgreeOnStates(t *testing.T) {
 	a := newAgreement(t)
-	for n := range *histories {
+	for n := *firstHistory; n < *firstHistory+*histories; n++ {
 		h := a.newHistory(uint64(n))
 		for range 4 + h.rnd.IntN(12) {
 			h.step()
@@ -31,7 +34,7 @@ func TestAllAgreeOnStates(t *testing.T) {
 			t.Fatalf("history %d, contract %s:\n%s", n, h.document, strings.Join(h.log, "\n"))
 		}
 	}
-	t.Logf("%d states compared: %v", a.compared, a.reached)
+	t.Logf("%d states compared: %v; evidence carries %v", a.compared, a.reached, a.carried)
 }
 
 // An agreement is a server on which histories take place, each in a repo of its own.
@@ -43,10 +46,12 @@ type agreement struct {
 	people   map[string]int64
 	compared int
 	reached  map[ledger.State]int
+	carried  map[string]int // evidence of other commits, by how it carries
 }
 
 func newAgreement(t *testing.T) *agreement {
-	a := &agreement{env: newEnv(t), people: make(map[string]int64), reached: make(map[ledger.State]int)}
+	a := &agreement{env: newEnv(t), people: make(map[string]int64), reached: make(map[ledger.State]int),
+		carried: make(map[string]int)}
 	for i, dn := range []string{"cn=ci,ou=build,o=acme", "cn=ann,ou=dev,o=acme", "cn=bob,ou=dev,o=acme",
 		"cn=ops,ou=platform,o=acme", "cn=sec,ou=platform,o=acme"} {
 		a.signers = append(a.signers, a.signer(dn))
@@ -60,6 +65,7 @@ func newAgreement(t *testing.T) *agreement {
 
 // compare compares what all parts say about each commit.
 func (h *history) compare() {
+	h.look()
 	h.settle()
 	for _, commit := range slices.Sorted(maps.Keys(h.facts)) {
 		h.compareCommit(commit, h.facts[commit])
@@ -77,17 +83,29 @@ func (h *history) record(commit string) ledger.Commit {
 // compareCommit compares the record, which gate reads, and the page with what follows from
 // the history.
 func (h *history) compareCommit(commit string, k *known) {
+	want := h.compareRecord(commit, k)
+	h.comparePage(commit, want)
+	h.compareTarget(commit, k)
+}
+
+// compareRecord compares the record with what follows from the history.
+func (h *history) compareRecord(commit string, k *known) policy.Derivation {
 	want := h.contract.Derive(k.Facts, h.clock.time())
 	h.compared++
 	h.reached[want.State]++
+	for _, r := range want.Requirements {
+		for _, c := range r.Carried {
+			h.carried[c.By]++
+		}
+	}
 
 	got := h.record(commit)
 	if got.State != want.State {
-		h.t.Errorf("commit %s is %s, want %s", commit[38:], got.State, want.State)
+		h.t.Errorf("commit %s is %s, want %s", commit[36:], got.State, want.State)
 	}
 	for i, r := range want.Requirements {
 		if !reflect.DeepEqual(normal(got.Requirements[i]), normal(r)) {
-			h.t.Errorf("requirement %d of %s is %+v\nwant %+v", i, commit[38:], got.Requirements[i], r)
+			h.t.Errorf("requirement %d of %s is %+v\nwant %+v", i, commit[36:], got.Requirements[i], r)
 		}
 	}
 
@@ -98,10 +116,9 @@ func (h *history) compareCommit(commit string, k *known) {
 		}
 	}
 	if got.OpenViolations != open || len(got.Violations) != open {
-		h.t.Errorf("%s has %d open violations, %+v, want %d", commit[38:], got.OpenViolations, got.Violations, open)
+		h.t.Errorf("%s has %d open violations, %+v, want %d", commit[36:], got.OpenViolations, got.Violations, open)
 	}
-	h.comparePage(commit, want)
-	h.compareTarget(commit, k)
+	return want
 }
 
 // compareTarget compares the answer for one branch, which gate --target reads.
@@ -114,17 +131,27 @@ func (h *history) compareTarget(commit string, k *known) {
 	got, err := h.host.CommitFor(h.t.Context(), "acme", h.repo, commit, target)
 	check(h.t, err)
 	if got.TargetState == nil || *got.TargetState != want.State {
-		h.t.Errorf("commit %s for %s is %v, want %s", commit[38:], target, got.TargetState, want.State)
+		h.t.Errorf("commit %s for %s is %v, want %s", commit[36:], target, got.TargetState, want.State)
 	}
 	for i, r := range want.Requirements {
 		if !reflect.DeepEqual(normal(got.Requirements[i]), normal(r)) {
-			h.t.Errorf("requirement %d of %s for %s is %+v\nwant %+v", i, commit[38:], target, got.Requirements[i], r)
+			h.t.Errorf("requirement %d of %s for %s is %+v\nwant %+v", i, commit[36:], target, got.Requirements[i], r)
 		}
 	}
 }
 
-// normal returns a status without empty lists, which JSON does not distinguish from none.
+// normal returns a status without empty lists, which JSON does not distinguish from none,
+// and with carried evidence in the order of its recording.
 func normal(s ledger.RequirementStatus) ledger.RequirementStatus {
+	s.Carried = append([]ledger.CarriedEvidence(nil), s.Carried...)
+	slices.SortFunc(s.Carried, func(a, b ledger.CarriedEvidence) int {
+		return strings.Compare(a.Attestation, b.Attestation)
+	})
+	if reason, commits, ok := strings.Cut(s.Reason, ", carried from "); ok {
+		words := strings.Fields(commits)
+		slices.Sort(words)
+		s.Reason = reason + strings.Join(words, " ")
+	}
 	s.SignersCounted, s.FailedBy = append([]string(nil), s.SignersCounted...), append([]string(nil), s.FailedBy...)
 	return s
 }
@@ -134,7 +161,7 @@ func (h *history) comparePage(commit string, want policy.Derivation) {
 	p := h.page.get("/orgs/acme/repos/" + h.repo + "/commits/" + commit).want(200)
 	now := strings.ToUpper(want.State.String()[:1]) + strings.ToLower(want.State.String()[1:]) + " (now)"
 	if !strings.Contains(p.text(), now) {
-		h.t.Errorf("the page of %s does not show %q", commit[38:], now)
+		h.t.Errorf("the page of %s does not show %q", commit[36:], now)
 	}
 
 	var items []string
@@ -153,11 +180,12 @@ func (h *history) comparePage(commit string, want policy.Derivation) {
 		case len(r.FailedBy) > 0:
 			mark = "failed"
 		}
+		reason, _, _ = strings.Cut(reason, ", carried from ")
 		isShown := func(item string) bool {
 			return strings.HasPrefix(item, mark+" "+r.Predicate+" ") && strings.Contains(item, reason)
 		}
 		if !slices.ContainsFunc(items, isShown) {
-			h.t.Errorf("the page of %s does not show %s %s %q, but %q", commit[38:], mark, r.Predicate, reason, items)
+			h.t.Errorf("the page of %s does not show %s %s %q, but %q", commit[36:], mark, r.Predicate, reason, items)
 		}
 	}
 }
@@ -184,7 +212,7 @@ func (h *history) compareBackground() {
 	h.settle()
 	for commit, old := range before {
 		if now := h.record(commit); now.State != old.State || len(now.Transitions) != len(old.Transitions) {
-			h.t.Errorf("the same contract moves %s from %s to %s", commit[38:], old.State, now.State)
+			h.t.Errorf("the same contract moves %s from %s to %s", commit[36:], old.State, now.State)
 		}
 	}
 }

@@ -22,7 +22,10 @@ type history struct {
 	rnd      *rand.Rand
 	contract policy.Contract
 	document string
+	graph    []gitCommit
+	merging  bool              // it is mostly about a merge, under plain contracts
 	facts    map[string]*known // by commit
+	verdicts map[policy.VerdictKey]policy.Verdict
 	open     map[violated]bool
 	log      []string
 }
@@ -36,15 +39,30 @@ type known struct {
 	claimed []string // targets, oldest first
 	author  ledger.Author
 	others  []ledger.Author // committers and co-authors
+	object  *gitCommit      // nil until it is registered
+	claims  []mergeClaim    // oldest first
 }
 
 func (a *agreement) newHistory(seed uint64) *history {
 	h := &history{agreement: a, repo: fmt.Sprintf("r%d", seed), rnd: rand.New(rand.NewPCG(seed, 1)),
-		facts: make(map[string]*known), open: make(map[violated]bool)}
+		facts: make(map[string]*known), verdicts: make(map[policy.VerdictKey]policy.Verdict), open: make(map[violated]bool)}
 	_, err := a.host.CreateRepo(a.t.Context(), "acme", ledger.NewRepo{Name: h.repo})
 	check(a.t, err)
 	a.page = a.signIn(a.admin) // a session ends after 12 hours
+	h.merging = one(h.rnd, 3)
+	h.drawGraph()
 	h.changePolicy()
+	if h.merging || one(h.rnd, 2) {
+		for _, c := range h.graph {
+			h.register(c.id, ledger.Registration{Object: c.object})
+		}
+	}
+	if h.merging {
+		for range 2 {
+			h.attest(h.graph[0].id, "test:go", ledger.Pass)
+			h.attest(h.graph[0].id, "review:code", ledger.Pass)
+		}
+	}
 	return h
 }
 
@@ -57,7 +75,11 @@ func one(r *rand.Rand, n int) bool { return r.IntN(n) == 0 }
 func (h *history) draft() string {
 	r := h.rnd
 	var requirements []string
-	for i, n := 0, 1+r.IntN(5); i < n; i++ {
+	most := 5
+	if h.merging {
+		most = 2
+	}
+	for i, n := 0, 1+r.IntN(most); i < n; i++ {
 		requirements = append(requirements, h.requirement(i))
 	}
 	members := []string{`"requirements":[` + strings.Join(requirements, ",") + `]`}
@@ -74,9 +96,15 @@ func (h *history) draft() string {
 func (h *history) requirement(i int) string {
 	r := h.rnd
 	state := pick(r, ledger.Attested, ledger.Promotable, ledger.Deployed)
+	carries, ways := 2, pick(r, `"tree"`, `"tree","merge"],"carry_signers":["ou=dev","ou=platform"`,
+		`"merge"],"carry_signers":["ou=build"`)
+	if h.merging {
+		state = pick(r, ledger.Attested, ledger.Promotable)
+		carries, ways = 1, `"tree","merge"],"carry_signers":["cn=*"`
+	}
 	members := []string{fmt.Sprintf(`"name":"r%d","state":%q`, i, state)}
 	add := func(chance int, format string, args ...any) {
-		if one(r, chance) {
+		if chance == 1 || one(r, chance) && !(h.merging && one(r, 2)) {
 			members = append(members, fmt.Sprintf(format, args...))
 		}
 	}
@@ -84,9 +112,11 @@ func (h *history) requirement(i int) string {
 	switch state {
 	case ledger.Attested:
 		add(1, `"predicate":%q`, pick(r, "test:*", "test:go", "*"))
+		add(carries, `"carry":[%s]`, ways)
 	case ledger.Promotable:
 		add(1, `"predicate":%q`, pick(r, "review:*", "review:code", "test:*"))
 		add(2, `"distinct_from":["ATTESTED"]`)
+		add(carries, `"carry":[%s]`, ways)
 	default:
 		add(1, `"predicate":%q`, pick(r, "deploy:*", "deploy:prod"))
 		add(2, `"distinct_from":[%s]`, pick(r, `"PROMOTABLE"`, `"ATTESTED","PROMOTABLE"`))
@@ -96,7 +126,7 @@ func (h *history) requirement(i int) string {
 	add(4, `"threshold":2`)
 	add(4, `"accept":[%s]`, pick(r, `"pass","warn"`, `"pass","fail"`, `"warn"`))
 	add(4, `"max_age":%q`, pick(r, "1h", "3h"))
-	add(3, `"exclude_author":true`)
+	add(3, `"exclude_author":%s`, pick(r, "true", "true", `"proven"`))
 	add(4, `"where":%q`, pick(r, whereShort, whereOfHand, `type.startsWith("https://")`))
 	add(5, `"paths":[%s]`, pick(r, `"a/**"`, `"b/*"`, `"**/*.go"`))
 	add(5, `"branches":[%s]`, pick(r, `"main"`, `"release/*"`, `"topic"`))
@@ -135,20 +165,26 @@ func (h *history) step() {
 	case one(r, 6):
 		h.wait()
 	case one(r, 4):
-		h.register()
+		h.registerAny()
+	case one(r, 6):
+		h.claim()
+	case one(r, 6):
+		h.look()
 	case one(r, 6):
 		h.except()
+	case h.merging && one(r, 3):
+		h.claim()
 	default:
-		h.attest()
+		h.attestAny()
 	}
 }
 
-func (h *history) commit() string { return fmt.Sprintf("%040x", 1+h.rnd.IntN(2)) }
+func (h *history) commit() string { return pick(h.rnd, h.graph...).id }
 
 func (h *history) know(commit string) *known {
 	k := h.facts[commit]
 	if k == nil {
-		k = &known{Facts: policy.Facts{Target: "main", Verdicts: make(map[policy.VerdictKey]policy.Verdict)}}
+		k = &known{Facts: policy.Facts{Target: "main", Verdicts: h.verdicts}}
 		h.facts[commit] = k
 	}
 	return k
@@ -156,13 +192,14 @@ func (h *history) know(commit string) *known {
 
 func (h *history) settle() {
 	check(h.t, h.db.Settle(h.t.Context()))
-	for _, k := range h.facts {
-		h.derive(k)
+	for commit, k := range h.facts {
+		h.derive(commit, k)
 	}
 }
 
 // derive updates what the test knows after something has happened.
-func (h *history) derive(k *known) ledger.State {
+func (h *history) derive(commit string, k *known) ledger.State {
+	h.inherit(commit, k)
 	k.Targets = h.contract.Targets.Targets("main", k.claimed)
 	state, _ := h.contract.State(k.Facts, h.clock.time())
 	k.Deployed = state == ledger.Deployed
@@ -191,10 +228,38 @@ func (h *history) wait() {
 	}
 }
 
-func (h *history) register() {
+// registerAny registers a commit with anything that a client may know.
+func (h *history) registerAny() {
 	r, commit := h.rnd, h.commit()
 	k := h.know(commit)
 	var n ledger.Registration
+	if one(r, 2) {
+		n.Object = h.git(commit).object
+	}
+
+	if n.Object == nil && !k.Proven {
+		h.claimAuthors(k, &n)
+	}
+	if one(r, 3) {
+		n.Target = pick(r, "topic", "release/1")
+		k.Target = n.Target
+		if !slices.Contains(k.claimed, n.Target) {
+			k.claimed = append(k.claimed, n.Target)
+		}
+	}
+	if one(r, 3) {
+		n.Changes = []radar.Change{{Path: pick(r, "a/x.go", "b/y", "c"), Status: "M"}}
+		k.HasChanges = true
+		if !slices.Contains(k.Changes, n.Changes[0].Path) {
+			k.Changes = append(k.Changes, n.Changes[0].Path)
+		}
+	}
+	h.register(commit, n)
+}
+
+// claimAuthors lets a registration claim who wrote a commit.
+func (h *history) claimAuthors(k *known, n *ledger.Registration) {
+	r := h.rnd
 	if one(r, 2) {
 		n.Author = pick(r, ledger.Author{Name: "Ann", Email: "ann@acme.example"},
 			ledger.Author{Name: "BOB", Email: "b@acme.example"})
@@ -211,30 +276,23 @@ func (h *history) register() {
 		n.Message = "Change it\n\nCo-authored-by: " + pick(r, "Ann <a@acme.example>", "SEC <s@acme.example>")
 		k.others = append(k.others, ledger.CoAuthors(n.Message)...)
 	}
-	if one(r, 3) {
-		n.Target = pick(r, "topic", "release/1")
-		k.Target = n.Target
-		if !slices.Contains(k.claimed, n.Target) {
-			k.claimed = append(k.claimed, n.Target)
-		}
-	}
-	if one(r, 3) {
-		n.Changes = []radar.Change{{Path: pick(r, "a/x.go", "b/y", "c"), Status: "M"}}
-		k.HasChanges = true
-		if !slices.Contains(k.Changes, n.Changes[0].Path) {
-			k.Changes = append(k.Changes, n.Changes[0].Path)
-		}
-	}
+}
 
+func (h *history) register(commit string, n ledger.Registration) {
+	k := h.know(commit)
 	_, _, err := h.host.Register(h.t.Context(), "acme", h.repo, commit, n)
 	check(h.t, err)
-	h.note("register %s %+v", commit[38:], n)
+	h.note("register %s of the tree %s, object %t, %+v %+v %s %s %+v", commit[36:], h.git(commit).tree[:4],
+		n.Object != nil, n.Author, n.Committer, n.Message, n.Target, n.Changes)
+	if n.Object != nil {
+		h.prove(commit, k)
+	}
 	k.Authors = nil
 	if k.author != (ledger.Author{}) {
 		k.Authors = append([]ledger.Author{k.author}, k.others...)
 	}
 	k.AuthorPeople = h.peopleNamed(k.Authors)
-	h.derive(k)
+	h.derive(commit, k)
 }
 
 // peopleNamed returns the people with an identity that has the name of an author.
@@ -250,16 +308,20 @@ func (h *history) peopleNamed(authors []ledger.Author) (people []int64) {
 	return people
 }
 
-func (h *history) attest() {
+// attestAny records an attestation of any commit.
+func (h *history) attestAny() {
 	r, commit := h.rnd, h.commit()
-	k := h.know(commit)
-	before := h.worth(k)
-
 	predicate := pick(r, "test:go", "test:go", "review:code", "deploy:prod", "deploy:staging")
-	if before >= ledger.Promotable && one(r, 2) {
+	if h.worth(commit, h.know(commit)) >= ledger.Promotable && one(r, 2) {
 		predicate = "deploy:prod"
 	}
-	status := pick(r, ledger.Pass, ledger.Pass, ledger.Pass, ledger.Pass, ledger.Warn, ledger.Fail, ledger.Skip)
+	h.attest(commit, predicate,
+		pick(r, ledger.Pass, ledger.Pass, ledger.Pass, ledger.Pass, ledger.Warn, ledger.Fail, ledger.Skip))
+}
+
+func (h *history) attest(commit, predicate string, status ledger.Status) {
+	r, k := h.rnd, h.know(commit)
+	before := h.worth(commit, k)
 	h.clock.advance(time.Millisecond)
 	p := attestation.ResultPredicate{Predicate: predicate, FinishedOn: h.clock.time(),
 		Result: ledger.Result{Status: status, DurationMS: pick(r, int64(5), 50)}}
@@ -269,19 +331,19 @@ func (h *history) attest() {
 	payload, err := attestation.NewStatement("git+https://git.example/acme/"+h.repo, commit, p)
 	check(h.t, err)
 	rec := h.send(payload)
-	h.note("%s of %s: %s by %s, %d ms, %v", predicate, commit[38:], status, rec.Identity, p.Result.DurationMS,
+	h.note("%s of %s: %s by %s, %d ms, %v", predicate, commit[36:], status, rec.Identity, p.Result.DurationMS,
 		p.Annotations)
 
 	e := h.evidence(rec, before)
 	k.Evidence, k.Attested = append(k.Evidence, e), true
-	maps.Copy(k.Verdicts, verdicts(rec.ID, p.Result.DurationMS == 5, p.Annotations != nil))
+	maps.Copy(h.verdicts, verdicts(rec.ID, p.Result.DurationMS == 5, p.Annotations != nil))
 	wasDeployed := k.Deployed
 	isRollback := h.contract.RollsBack(k.Facts, e)
 	k.Deployed = k.Deployed && !isRollback
 
 	missing, isViolation := h.contract.Violation(k.Facts, e, h.clock.time())
 	if (rec.Violation != nil) != isViolation {
-		h.t.Errorf("%s of %s: violation %v, want %q", predicate, commit[38:], rec.Violation, missing)
+		h.t.Errorf("%s of %s: violation %v, want %q", predicate, commit[36:], rec.Violation, missing)
 	}
 	at := violated{commit, predicate}
 	switch {
@@ -290,12 +352,12 @@ func (h *history) attest() {
 	case h.contract.IsDeployment(e), isRollback && (wasDeployed || h.open[at]):
 		maps.DeleteFunc(h.open, func(v violated, _ bool) bool { return v.predicate == predicate })
 	}
-	h.derive(k)
+	h.derive(commit, k)
 }
 
 // worth returns the state that a commit has, or would have if it were not deployed.
-func (h *history) worth(k *known) ledger.State {
-	h.derive(k)
+func (h *history) worth(commit string, k *known) ledger.State {
+	h.derive(commit, k)
 	f := k.Facts
 	f.Deployed = false
 	state, _ := h.contract.State(f, h.clock.time())
@@ -323,7 +385,7 @@ func (h *history) evidence(rec ledger.AttestationRecord, before ledger.State) po
 func (h *history) except() {
 	r, commit := h.rnd, h.commit()
 	k := h.know(commit)
-	before := h.worth(k)
+	before := h.worth(commit, k)
 	h.clock.advance(time.Millisecond)
 	x := attestation.Exception{
 		Repo: "acme/" + h.repo, Requirement: pick(r, "r0", "r0", "r1", "r2"), Reason: "it is urgent",
@@ -332,13 +394,13 @@ func (h *history) except() {
 	payload, err := attestation.NewExceptionStatement(commit, x)
 	check(h.t, err)
 	rec := h.send(payload)
-	h.note("exception of %s from %s by %s until %s", commit[38:], x.Requirement, rec.Identity, x.Until)
+	h.note("exception of %s from %s by %s until %s", commit[36:], x.Requirement, rec.Identity, x.Until)
 
 	e := h.evidence(rec, before)
 	k.Evidence, k.Attested = append(k.Evidence, e), true
 	k.Exceptions = append(k.Exceptions, policy.Exception{Attestation: rec.ID, Requirement: x.Requirement, Signer: e.Signer,
 		Reason: x.Reason, RecordedAt: rec.RecordedAt, Until: x.Until})
-	h.derive(k)
+	h.derive(commit, k)
 	for _, excused := range h.contract.Excused(k.Facts, h.clock.time(), rec.ID) {
 		maps.DeleteFunc(h.open, func(v violated, _ bool) bool {
 			return v.commit == commit && excused.Names(v.predicate, attestation.ResultPredicateType)

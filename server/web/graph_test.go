@@ -1,0 +1,200 @@
+package web_test
+
+import (
+	"cmp"
+	"crypto/sha1"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/policy"
+)
+
+// A gitCommit is a commit of a history's graph, as its commit object describes it.
+type gitCommit struct {
+	id      string
+	object  []byte
+	tree    string
+	parents []string
+	author  ledger.Author
+	others  []ledger.Author // the committer and co-authors
+}
+
+// A mergeClaim is a claim that a commit is a merge of its first parent with a source.
+type mergeClaim struct {
+	policy.MergeClaim
+	source string
+	person int64
+}
+
+// drawGraph makes the commits of the history: few, with fewer trees. A commit has some of
+// those before it as parents. If it is about a merge, they are a base, a branch and the two
+// merged or squashed.
+func (h *history) drawGraph() {
+	r := h.rnd
+	for i := range pick(r, 2, 2, 3, 4) {
+		var parents []string
+		for _, parent := range h.graph {
+			if one(r, 2) {
+				parents = append(parents, parent.id)
+			}
+		}
+		h.addCommit(strings.Repeat(pick(r, "a1", "a1", "b2"), 20), parents, i)
+	}
+
+	if h.merging {
+		h.graph = nil
+		h.addCommit(strings.Repeat("a1", 20), nil, 0)
+		base := h.graph[0].id
+		h.addCommit(strings.Repeat("b2", 20), []string{base}, 1)
+		h.addCommit(strings.Repeat(pick(r, "b2", "c3", "c3"), 20), []string{base, h.graph[1].id}[:pick(r, 1, 2)], 2)
+	}
+}
+
+// addCommit adds a commit with a number to the graph.
+func (h *history) addCommit(tree string, parents []string, number int) {
+	r := h.rnd
+	c := gitCommit{
+		tree: tree, parents: parents,
+		author: pick(r, ledger.Author{Name: "Ann", Email: "ann@acme.example"},
+			ledger.Author{Name: "BOB", Email: "b@acme.example"}, ledger.Author{Name: "Zoe", Email: "z@acme.example"}),
+		others: []ledger.Author{{Name: pick(r, "ci", "Somebody", "Zoe"), Email: "x@acme.example"}},
+	}
+	message := fmt.Sprintf("Commit %d of %s", number, h.repo)
+	if one(r, 4) {
+		message += "\n\nCo-authored-by: " + pick(r, "Ann <a@acme.example>", "SEC <s@acme.example>")
+		c.others = append(c.others, ledger.CoAuthors(message)...)
+	}
+	c.write(message, h.clock.now())
+	h.graph = append(h.graph, c)
+}
+
+// write writes the commit object.
+func (c *gitCommit) write(message string, at time.Time) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "tree %s\n", c.tree)
+	for _, parent := range c.parents {
+		fmt.Fprintf(&b, "parent %s\n", parent)
+	}
+	fmt.Fprintf(&b, "author %s <%s> %d +0000\n", c.author.Name, c.author.Email, at.Unix())
+	fmt.Fprintf(&b, "committer %s <%s> %d +0000\n\n%s\n", c.others[0].Name, c.others[0].Email, at.Unix(), message)
+	c.object = []byte(b.String())
+	sum := sha1.Sum(fmt.Appendf(nil, "commit %d\x00%s", len(c.object), c.object))
+	c.id = hex.EncodeToString(sum[:])
+}
+
+func (h *history) git(commit string) *gitCommit {
+	return &h.graph[slices.IndexFunc(h.graph, func(c gitCommit) bool { return c.id == commit })]
+}
+
+// prove notes what the object of a commit says. Earlier claims no longer count.
+func (h *history) prove(commit string, k *known) {
+	c := h.git(commit)
+	k.object, k.Proven = c, true
+	k.author, k.others = c.author, c.others
+}
+
+// claim claims that a commit is a merge. Some claims are false.
+func (h *history) claim() {
+	r, commit := h.rnd, h.commit()
+	if h.merging && !one(r, 4) {
+		commit = h.graph[2].id
+	}
+	c := h.git(commit)
+	m := attestation.Merge{Repo: "acme/" + h.repo, Kind: pick(r, attestation.Merged, attestation.Squashed), Tree: c.tree,
+		Parent: attestation.MergedCommit{SHA: h.commit()}, Source: attestation.MergedCommit{SHA: h.commit()}}
+	if len(c.parents) > 0 && !one(r, 8) {
+		m.Parent.SHA = c.parents[0]
+	}
+	if len(c.parents) == 2 && !one(r, 8) {
+		m.Kind, m.Source.SHA = attestation.Merged, c.parents[1]
+	}
+	if len(c.parents) == 1 && !one(r, 8) {
+		m.Kind, m.Source.SHA = attestation.Squashed, h.graph[1].id
+	}
+	if one(r, 10) {
+		m.Tree = strings.Repeat("c3", 20)
+	}
+	if m.Parent == m.Source || m.Parent.SHA == commit || m.Source.SHA == commit {
+		return // refused
+	}
+
+	k := h.know(commit)
+	before, parentState := h.worth(commit, k), h.parentState(m, k)
+	h.clock.advance(time.Millisecond)
+	m.FinishedOn = h.clock.time()
+	payload, err := attestation.NewMergeStatement(commit, m)
+	check(h.t, err)
+	rec := h.send(payload)
+	h.note("%s is a %s of %s and %s, says %s; the parent is %s", commit[36:], m.Kind, m.Parent.SHA[36:], m.Source.SHA[36:],
+		rec.Identity, parentState)
+
+	e := h.evidence(rec, before)
+	e.Slot = m.Source.SHA
+	k.Evidence, k.Attested = append(k.Evidence, e), true
+	maps.Copy(h.verdicts, verdicts(rec.ID, false, false))
+	noResult := policy.Verdict{Error: "no such key: result"}
+	h.verdicts[policy.VerdictKey{Attestation: rec.ID, Expression: whereShort}] = noResult
+	k.claims = append(k.claims, mergeClaim{
+		policy.MergeClaim{Attestation: rec.ID, Signer: e.Signer, ParentState: parentState}, m.Source.SHA, e.Person})
+	h.know(m.Source.SHA)
+	h.derive(commit, k)
+}
+
+// parentState returns what is stored with a claim about a commit: the state of the first
+// parent, or DRAFT if the claim does not agree with the objects that are known.
+func (h *history) parentState(m attestation.Merge, k *known) ledger.State {
+	parent := h.facts[m.Parent.SHA]
+	switch o := k.object; {
+	case o == nil, parent == nil, m.Tree != o.tree, len(o.parents) == 0 || o.parents[0] != m.Parent.SHA,
+		m.Kind == attestation.Squashed && len(o.parents) != 1,
+		m.Kind == attestation.Merged && (len(o.parents) != 2 || o.parents[1] != m.Source.SHA), !parent.Proven:
+		return ledger.Draft
+	}
+	return h.derive(m.Parent.SHA, parent)
+}
+
+// inherit sets which evidence may carry to a commit: all of the commits with the same tree,
+// and all of those that it merges. Of a person's claims about a source, the latest counts.
+func (h *history) inherit(commit string, k *known) {
+	k.Sources, k.Carried = nil, nil
+	for _, id := range slices.Sorted(maps.Keys(h.facts)) {
+		o := h.facts[id]
+		s := policy.Source{Commit: id, Authors: o.Authors, AuthorPeople: o.AuthorPeople, Proven: o.Proven,
+			SameTree: k.Proven && o.Proven && k.object.tree == o.object.tree}
+		latest := make(map[int64]policy.MergeClaim)
+		for _, c := range k.claims {
+			if c.source == id {
+				latest[c.person] = c.MergeClaim
+			}
+		}
+		s.Claims = slices.SortedFunc(maps.Values(latest), func(a, b policy.MergeClaim) int {
+			return cmp.Compare(a.Attestation, b.Attestation)
+		})
+		if id == commit || !s.SameTree && len(s.Claims) == 0 {
+			continue
+		}
+
+		k.Sources = append(k.Sources, s)
+		for _, e := range o.Evidence {
+			e.Source = len(k.Sources)
+			k.Carried = append(k.Carried, e)
+		}
+	}
+}
+
+// look reads a commit at once. Whatever has happened to the commits from which evidence
+// carries, the record and its state are those of now.
+func (h *history) look() {
+	commit := h.commit()
+	if k := h.facts[commit]; k != nil {
+		h.note("look at %s", commit[36:])
+		h.derive(commit, k)
+		h.compareRecord(commit, k)
+	}
+}
