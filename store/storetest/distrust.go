@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -170,5 +171,44 @@ func (s suite) TestADistrustedStatementIsRecordedAgain(t *testing.T) {
 	_, isNew, err = record(sign(ci, ledger.Fail, since.Add(2*time.Hour)))
 	if err != nil || !isNew {
 		t.Errorf("a new statement with the old key: new %t, %v", isNew, err)
+	}
+}
+
+// An exception by a distrusted identity does not count, and the one that it had ended counts
+// again.
+func (s suite) TestADistrustedExceptionDoesNotCount(t *testing.T) {
+	fx := s.newFixture(t)
+	fx.setContract(`{"requirements":[{"state":"ATTESTED","predicate":"test:*","name":"tests"}],
+		"exceptions":{"signers":["ou=lead"],"max_duration":"24h"}}`)
+	eve, boss := fx.signer("cn=eve,ou=lead,o=acme"), fx.signer("cn=boss,ou=lead,o=acme")
+	grant := func(by *signer, commit string, until ledger.Time) {
+		t.Helper()
+		a, version := by.sign(commit, "test:x", ledger.Pass, fmt.Sprint(fx.clock.ms.Add(1)))
+		a.Predicate, a.PredicateType = "exception:tests", attestation.ExceptionPredicateType
+		a.Exception = &attestation.Exception{Requirement: "tests", Reason: "an outage", Until: until}
+		_, _, err := fx.Record(t.Context(), "acme", "api", a, version)
+		check(t, err)
+	}
+	since := ledger.TimeOf(fx.clock.now()).Add(time.Second)
+	grant(boss, sha(2), since.Add(time.Hour))
+	fx.clock.advance(time.Minute)
+	grant(eve, sha(1), since.Add(time.Hour))
+	grant(eve, sha(2), since) // ends the one of boss
+	fx.wantState(sha(1), ledger.Promotable)
+	fx.wantState(sha(2), ledger.Validating)
+
+	fx.distrust(eve, since)
+	for range 2 {
+		fx.wantState(sha(1), ledger.Validating)
+		fx.wantState(sha(2), ledger.Promotable)
+		list, err := fx.Exceptions(t.Context(), "acme", "api", store.ExceptionFilter{Query: store.Query{Limit: 10}})
+		check(t, err)
+		for _, x := range list.Data {
+			if wantActive := x.Identity == boss.dn; x.Active != wantActive ||
+				!wantActive && !strings.Contains(x.Inactive, "distrusted") {
+				t.Errorf("exception %+v, want active %t", x, wantActive)
+			}
+		}
+		check(t, fx.Settle(t.Context()))
 	}
 }

@@ -1,0 +1,215 @@
+package store
+
+import (
+	"cmp"
+	"crypto/ed25519"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// A theft is an upgrade on which an identity is distrusted.
+type theft struct {
+	*upgrade
+	thief string // the identity
+	since ledger.Time
+}
+
+// newTheft returns a database in which, on n commits, a failure by one key of ci is hidden
+// by a thief with another.
+func newTheft(t *testing.T, n int) *theft {
+	t.Helper()
+	u := newUpgrade(t, 0)
+	p := u.open(t)
+	check(t, p.Settle(t.Context()))
+	_, stolen, err := ed25519.GenerateKey(nil)
+	check(t, err)
+	id := p.trust("cn=ci,ou=build,o=acme", stolen).ID
+	for i := range n {
+		p.attest(i+1, "unit", "FAILED")
+	}
+	since := u.at + 1
+	for i := range n {
+		p.attestBy(stolen, i+1, "unit", "PASSED")
+	}
+	for i := range n {
+		p.wantState(i+1, ledger.Promotable)
+	}
+	check(t, p.DistrustIdentity(t.Context(), "acme", id, since))
+	check(t, p.Close())
+	return &theft{u, id, since}
+}
+
+// repairOne does the next step of the background work, and reports whether there may be more.
+func (p *process) repairOne() (more bool) {
+	p.t.Helper()
+	d, err := read(p.t.Context(), p.Store, forWrite(""), reader.nextDistrust)
+	check(p.t, err)
+	if d == nil {
+		return false
+	}
+	_, err = p.repairNext(p.t.Context(), d)
+	check(p.t, err)
+	return true
+}
+
+// wantLatest checks that the table latest holds no distrusted evidence.
+func (u *upgrade) wantLatest(t *testing.T) {
+	t.Helper()
+	db := readRaw(t, u.path)
+	defer db.Close()
+	for _, c := range []struct{ query, want string }{
+		{"SELECT count(*) FROM latest l JOIN attestations a ON a.id = l.attestation_id WHERE NOT (" + isTrusted + ")", "0"},
+		{"SELECT count(*) FROM distrusts", "0"},
+		{"SELECT max(distrusting) FROM orgs", "0"},
+		{"SELECT count(*) FROM rederivations", "0"},
+	} {
+		if got := texts(t, db, c.query); !slices.Equal(got, []string{c.want}) {
+			t.Errorf("%s: got %s, want %s", c.query, got, c.want)
+		}
+	}
+}
+
+// A crash after any step of the background work changes nothing about its result.
+func TestFaultDistrustIsInterrupted(t *testing.T) {
+	const n = 12
+	u := newTheft(t, n)
+	steps := 0
+	for more := true; more; steps++ {
+		p := u.open(t)
+		more = p.repairOne()
+		for i := range n { // reads are right at any time
+			if r := p.commit(i + 1).Requirements[0]; r.Met || len(r.FailedBy) != 1 {
+				t.Errorf("step %d, commit %d: %+v", steps, i+1, r)
+			}
+		}
+		check(t, p.Close())
+	}
+	if steps < 2 {
+		t.Errorf("%d steps, want several", steps)
+	}
+
+	p := u.open(t)
+	check(t, p.Settle(t.Context()))
+	for i := range n {
+		p.wantState(i+1, ledger.Validating)
+	}
+	check(t, p.Close())
+	u.wantLatest(t)
+}
+
+// If evidence is distrusted again between the search and the write, what was found is
+// not written.
+func TestFaultDistrustMeanwhile(t *testing.T) {
+	u := newTheft(t, 3)
+	p := u.open(t)
+	d, err := read(t.Context(), p.Store, forWrite(""), reader.nextDistrust)
+	check(t, err)
+	list, err := p.findRepairs(t.Context(), 2)
+	check(t, err)
+	if len(list) != 1 || list[0].by == 0 {
+		t.Fatalf("found %+v, want what the thief has replaced", list)
+	}
+
+	check(t, p.DistrustIdentity(t.Context(), "acme", u.thief, u.since-1))
+	more, err := p.applyRepairs(t.Context(), d, d.position, list)
+	if more || err != nil {
+		t.Errorf("wrote what was found before: more %t, %v", more, err)
+	}
+	check(t, p.Settle(t.Context()))
+	check(t, p.Close())
+	u.wantLatest(t)
+}
+
+// The background reads and writes in bounded portions, however much an identity has
+// recorded on one commit or on many.
+func TestDistrustIsBounded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	const many = 10_000
+	for _, commits := range []int{1, many} {
+		t.Run(fmt.Sprint(commits), func(t *testing.T) {
+			u := newTheft(t, 1)
+			u.copyThief(t, many, commits)
+			p := u.open(t)
+
+			if r := p.commit(1).Requirements[0]; r.Met || len(r.FailedBy) != 1 {
+				t.Errorf("before the background work: %+v", r)
+			}
+			d, err := read(t.Context(), p.Store, forWrite(""), reader.nextDistrust)
+			check(t, err)
+			windows := 0
+			for more := true; more; windows++ {
+				found, _, err := p.findDistrusted(t.Context(), d)
+				check(t, err)
+				if len(found) > repairWindow {
+					t.Fatalf("a window has %d commits, want at most %d", len(found), repairWindow)
+				}
+				more, err = p.repairNext(t.Context(), d)
+				check(t, err)
+			}
+			if least := many / repairWindow; windows < least {
+				t.Errorf("%d windows, want at least %d", windows, least)
+			}
+			check(t, p.Settle(t.Context()))
+			p.wantState(1, ledger.Validating)
+			check(t, p.Close())
+			u.wantLatest(t)
+		})
+	}
+
+	list := make([]repair, 3*repairBatch)
+	if n := firstRepairs(list); n != repairBatch {
+		t.Errorf("a write puts %d rows right, want %d", n, repairBatch)
+	}
+	for i := range list {
+		list[i].treeCommits = maxTreeCommits
+	}
+	if n := firstRepairs(list); n != 1 {
+		t.Errorf("a write puts %d rows of a large tree right, want 1", n)
+	}
+}
+
+// copyThief copies what the thief has recorded n times, to the same commit or to as many.
+func (u *theft) copyThief(t *testing.T, n, commits int) {
+	t.Helper()
+	db := readRaw(t, u.path)
+	defer db.Close()
+	const stolen = " WHERE a.identity_id = ?1"
+	u.copyRows(t, db, "attestations", n, stolen, map[string]string{
+		"id": "a.id + n", "previous": "0", "attestation_id": "substr(a.attestation_id, 1, 20) || printf('%010d', n)", "payload_digest": "randomblob(32)",
+		"recorded_at": "a.recorded_at + n", "commit_id": fmt.Sprintf("a.commit_id + n * %d", min(commits-1, 1)),
+	})
+	if commits == 1 {
+		return
+	}
+
+	one := " WHERE a.id = (SELECT commit_id FROM attestations a" + stolen + " LIMIT 1)"
+	u.copyRows(t, db, "commits", n, one, map[string]string{"id": "a.id + n", "sha": "printf('%040x', 1000 + n)"})
+	one = " WHERE a.attestation_id = (SELECT min(id) FROM attestations a" + stolen + ")"
+	u.copyRows(t, db, "latest", n, one, map[string]string{
+		"commit_id": "a.commit_id + n", "attestation_id": "a.attestation_id + n",
+	})
+	_, err := db.Exec("UPDATE repo_states SET commits = commits + ? WHERE state = ?", n, ledger.Promotable)
+	check(t, err)
+}
+
+// copyRows copies the rows of a table n times, with other values in some columns.
+func (u *theft) copyRows(t *testing.T, db *sql.DB, table string, n int, where string, values map[string]string) {
+	t.Helper()
+	columns := texts(t, db, "SELECT name FROM pragma_table_info(?) ORDER BY cid", table)
+	copied := make([]string, len(columns))
+	for i, c := range columns {
+		copied[i] = cmp.Or(values[c], "a."+c)
+	}
+	_, err := db.Exec(fmt.Sprintf(`
+WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?2)
+INSERT INTO %s (%s) SELECT %s FROM %s a, numbers %s`,
+		table, strings.Join(columns, ", "), strings.Join(copied, ", "), table, where), u.thief, n)
+	check(t, err)
+}
