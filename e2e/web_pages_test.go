@@ -66,6 +66,10 @@ func (s *stage) pages() []webPage {
 		{name: "environments", route: org + "/environments", path: "/orgs/acme/environments"},
 		{name: "repo-violations", route: repo + "/violations", path: api + "/violations"},
 
+		{name: "artifacts", route: org + "/artifacts", path: "/orgs/acme/artifacts?digest=latest"},
+		{name: "artifact", route: org + "/artifacts/{digest}",
+			path: "/orgs/acme/artifacts/sha256:" + strings.Repeat("2b", 32)},
+
 		{name: "repo", route: repo, path: api},
 		{name: "repo-list", path: api + "?view=list"},
 		{name: "repo-none", path: "/orgs/acme/repos/handbook"},

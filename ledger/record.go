@@ -68,6 +68,9 @@ type AttestationRecord struct {
 	// Violation says that the attestation is a violation. It is set only in the response to
 	// its recording.
 	Violation *ViolationNote `json:"violation,omitzero"`
+	// Unlinked is how many artifacts the statement names that are not linked with its commit,
+	// because it names too many. It is set only in the response to its recording.
+	Unlinked int `json:"unlinked,omitzero"`
 }
 
 // A CommitSummary is a commit in a list.

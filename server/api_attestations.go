@@ -107,6 +107,7 @@ func (s *Server) recordAttestation(c *call) (*reply, error) {
 			return nil, err
 		}
 		record, isNew, err := s.store.Record(c.ctx(), c.org(), c.repo(), attestation, version)
+		record.Unlinked = attestation.Artifacts.Left
 		switch {
 		case errors.Is(err, store.ErrKeyringChanged):
 			continue

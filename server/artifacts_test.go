@@ -125,6 +125,21 @@ func TestArtifactQueries(t *testing.T) {
 		wantProblem(404, ledger.CodeNotFound)
 }
 
+// A statement that names too many artifacts is recorded, and the response says how many are
+// not linked.
+func TestManyArtifacts(t *testing.T) {
+	b := newBackend(t)
+	images := make([]string, 1030)
+	for i := range images {
+		images[i] = image(i)
+	}
+	if rec := b.builds(b.signer("cn=ci,ou=build,o=acme"), 1, images...); rec.Unlinked != 6 {
+		t.Errorf("%d artifacts are not linked, want 6", rec.Unlinked)
+	}
+	b.get(artifactsPath + "/" + image(1023)).want(200)
+	b.get(artifactsPath+"/"+image(1024)).wantProblem(404, ledger.CodeNotFound)
+}
+
 // The contract says whose links count, now: by default, those of identities that may attest
 // build:*.
 func TestWhoLinksArtifacts(t *testing.T) {
@@ -175,6 +190,34 @@ func TestArtifactsOfDueCommits(t *testing.T) {
 	b.send(request{method: "PUT", path: "/v1/orgs/acme/policies/api", token: b.admin, body: buildAndReview + `}`,
 		header: map[string]string{"If-Match": "*"}}).want(200)
 	b.wantArtifact(image(1), "ATTESTED", "api 1 ATTESTED")
+}
+
+// An artifact of a commit that inherits evidence has the state that the commit has by now: the
+// first question after a failure on the commit with the same tree already says so.
+func TestArtifactsOfCommitsThatInherit(t *testing.T) {
+	b := newBackend(t)
+	b.setContract(`{"requirements":[{"state":"ATTESTED","predicate":"test:*","carry":["tree"]}]}`)
+	ci := b.signer("cn=ci,ou=build,o=acme")
+	branch := rawCommitOf("Ada <ada@acme.example>", "Ada <ada@acme.example>", "On the branch")
+	squashed := rawCommitOf("Ada <ada@acme.example>", "Bob <bob@acme.example>", "Squashed")
+	for _, c := range []rawCommit{branch, squashed} {
+		b.register(c.sha, c.body("")).want(201)
+	}
+	b.passes(ci, branch.sha, "test:go")
+	named := fmt.Sprintf(`{"digest":{"gitCommit":%q}},{"digest":{"sha256":%q}}`, squashed.sha, image(1)[7:])
+	b.attest(ci.sign(t, statement(named, "https://spdx.dev/Document", "{}"))).want(201)
+	state := func() ledger.State { return *b.artifact(image(1)).State }
+	if state() != ledger.Promotable {
+		t.Fatalf("the artifact is %s, want PROMOTABLE by the evidence of the branch", state())
+	}
+
+	b.attest(ci.statement(t, branch.sha, "test:go", ledger.Fail, 2)).want(201)
+	if state() != ledger.Validating {
+		t.Errorf("the artifact is %s after the failure on the branch, want VALIDATING", state())
+	}
+	if got := b.state(squashed.sha); got != state() {
+		t.Errorf("the commit is %s, the artifact %s", got, state())
+	}
 }
 
 // The digests in provenance by cosign and by GitHub's builders are those that deployers ask

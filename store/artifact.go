@@ -69,6 +69,8 @@ type linkRow struct {
 	signerID, predicateID, typeID int64
 	attestationID                 int64
 	policyVersion                 int
+	treeID, treeVersion, basis    int64
+	merged                        mergeRole
 	expires, distrustedSince      ledger.Time
 	may                           string
 	link                          ledger.ArtifactLink
@@ -76,17 +78,20 @@ type linkRow struct {
 
 // selectLinks reads the links of an artifact, those of the commits registered last first.
 const selectLinks = `
-SELECT l.commit_id, c.repo_id, c.sha, c.state, c.policy_version, c.expires, l.signer_id, l.attestation_id,
+SELECT l.commit_id, c.repo_id, c.sha, c.state, c.policy_version, c.expires, c.tree_id, c.merged, c.basis,
+  coalesce(tr.version, 0), l.signer_id, l.attestation_id,
   a.attestation_id, a.predicate_id, a.type_id, CASE a.aged_from WHEN 0 THEN a.recorded_at ELSE a.aged_from END,
   i.may, i.distrusted_since
 FROM artifacts l /*+ordered*/ JOIN commits c ON c.id = l.commit_id
   /*+ordered*/ JOIN attestations a ON a.id = l.attestation_id
   /*+ordered*/ JOIN identities i ON i.identity_id = l.identity_id
+  LEFT JOIN trees tr ON tr.id = c.tree_id
 WHERE l.org_id = ? AND l.digest = ? ORDER BY l.commit_id DESC LIMIT ?`
 
 func scanLink(row scanner) (r linkRow, err error) {
-	return r, row.Scan(&r.commitID, &r.repoID, &r.link.Commit, &r.link.State, &r.policyVersion, &r.expires, &r.signerID,
-		&r.attestationID, &r.link.Attestation, &r.predicateID, &r.typeID, &r.link.RecordedAt, &r.may, &r.distrustedSince)
+	return r, row.Scan(&r.commitID, &r.repoID, &r.link.Commit, &r.link.State, &r.policyVersion, &r.expires,
+		&r.treeID, &r.merged, &r.basis, &r.treeVersion, &r.signerID, &r.attestationID,
+		&r.link.Attestation, &r.predicateID, &r.typeID, &r.link.RecordedAt, &r.may, &r.distrustedSince)
 }
 
 // artifact returns the artifact with a digest.
@@ -188,14 +193,29 @@ func (l *linker) judge(r *linkRow) (err error) {
 	return nil
 }
 
-// setStates sets the present states of commits that Evaluate has not reached yet. It reports
-// whether it did so for all of them.
+// isDue reports whether the state of the commit must be derived again, see subject.isDue. What
+// a merge inherits is not read, so a merge always is.
+func (r *linkRow) isDue(d *deriver, now ledger.Time) bool {
+	versions, inherits := d.repo.distrusts, d.contract.Carries()
+	if inherits {
+		versions += r.treeVersion
+	}
+	switch {
+	case r.link.State == ledger.Deployed:
+		return false
+	case r.policyVersion != d.repo.policyVersion, r.expires != 0 && r.expires <= now:
+		return true
+	}
+	return r.basis != versions || inherits && r.merged&isMerge != 0
+}
+
+// setStates sets the present states of commits that are due. It reports whether it did so
+// for all of them.
 func (l *linker) setStates(rows []linkRow) (known bool, err error) {
 	due := make(map[*deriver][]int64)
 	for i := range rows {
 		r := &rows[i]
-		if d := l.repos[r.repoID]; r.link.State != ledger.Deployed &&
-			(r.policyVersion != d.repo.policyVersion || r.expires != 0 && r.expires <= l.now) {
+		if d := l.repos[r.repoID]; r.isDue(d, l.now) {
 			due[d] = append(due[d], r.commitID)
 			l.due--
 		}

@@ -55,6 +55,11 @@ func TestStatementsOfAnEarlierReleaseAreMapped(t *testing.T) {
 		}
 	}
 
+	db := readRaw(t, path)
+	defer db.Close()
+	if linked := texts(t, db, "SELECT hex(digest) FROM artifacts"); len(linked) == 0 {
+		t.Error("no artifacts of the earlier release are linked")
+	}
 	after := events()
 	if !slices.Equal(after[:len(before)], before) {
 		t.Error("events have changed")

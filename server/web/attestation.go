@@ -86,3 +86,32 @@ func depth(text []byte) int {
 		deepest = max(deepest, d.StackDepth())
 	}
 }
+
+// An artifactsPage finds artifacts by their digests, and shows one.
+type artifactsPage struct {
+	Asked    string // what the visitor typed
+	Problem  string // why it is not a digest
+	Artifact *ledger.Artifact
+}
+
+func showArtifacts(v *visit) (*response, error) {
+	p := artifactsPage{Asked: v.query("digest")}
+	if p.Asked != "" {
+		digest, err := ledger.ParseArtifact(p.Asked)
+		if err == nil {
+			return seeOther(v.pathOf(artifactsPattern, digest)), nil
+		}
+		p.Problem = err.Error()
+	}
+	return v.page("artifacts", "Artifacts", p), nil
+}
+
+func showArtifact(v *visit) (*response, error) {
+	list, err := v.api.Artifacts(v.ctx(), v.org, ledger.ArtifactQuery{Digests: []string{v.value("digest")}})
+	if err != nil {
+		return nil, err
+	}
+	p := artifactsPage{Asked: list[0].Digest, Artifact: &list[0]}
+	return v.livePage("artifacts", "Artifact "+format.Clip(p.Asked, 24), p, ledger.EventAttestation, ledger.EventState,
+		ledger.EventPolicy), nil
+}

@@ -39,7 +39,8 @@ func (e *env) examples() func(pattern string) string {
 	e.signer("cn=brief,ou=build,o=acme")
 	identities, err := client.Collect(e.host.Identities(e.t.Context(), "acme"), 0)
 	check(e.t, err)
-	return strings.NewReplacer("{$}", "", "{org}", "acme", "{repo}", "api", "{sha}", sha, "{version}", "1", "{file}",
+	return strings.NewReplacer("{$}", "", "{org}", "acme", "{repo}", "api",
+		"{digest}", "sha256:"+strings.Repeat("2b", 32), "{sha}", sha, "{version}", "1", "{file}",
 		style,
 		"attestations/{id}", "attestations/"+attestation,
 		"webhooks/{id}/remove", "webhooks/"+e.webhook("https://ci.example.com").ID+"/remove", // one of its own

@@ -29,6 +29,9 @@ func routes() []route {
 		{get, orgViolationsPattern, read, live(showViolations)},
 		{get, environmentsPattern, read, live(showEnvironments)},
 
+		{get, artifactsPattern, read, showArtifacts},
+		{get, artifactsPattern + "/{digest}", read, live(showArtifact)},
+
 		{get, repoPattern, read, live(showRepo)},
 		{get, commitPattern, read, live(showCommit)},
 		{get, commitPattern + "/transitions", read, showTransitions},

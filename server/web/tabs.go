@@ -27,6 +27,7 @@ func (v *visit) orgTabs() []tab {
 		target{"Repos", orgPattern, ledger.Read},
 		target{"Environments", environmentsPattern, ledger.Read},
 		target{"Activity", activityPattern, ledger.Read},
+		target{"Artifacts", artifactsPattern, ledger.Read},
 		target{"Settings", settingsPattern, ledger.Read},
 	)
 }

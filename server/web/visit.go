@@ -29,6 +29,7 @@ const (
 	settingsPattern       = orgPattern + "/settings"
 	orgViolationsPattern  = orgPattern + "/violations"
 	environmentsPattern   = orgPattern + "/environments"
+	artifactsPattern      = orgPattern + "/artifacts"
 	tokensPattern         = settingsPattern + "/tokens"
 	identitiesPattern     = settingsPattern + "/identities"
 	repoPattern           = orgPattern + "/repos/{repo}"

@@ -67,8 +67,8 @@ const exceptionPredicates = "exception:*"
 // signers knows who can sign what a contract asks for.
 type signers struct {
 	needs []signerNeed // by requirement
-	// exceptions is what exceptions ask for.
-	exceptions signerNeed
+	// exceptions is what exceptions ask for, and artifacts what links of artifacts do.
+	exceptions, artifacts signerNeed
 }
 
 // A signerNeed says who can sign for a requirement.
@@ -120,12 +120,12 @@ func newSigners(c policy.Contract, f *Facts) (s *signers, unchecked string) {
 			}
 		}
 	}
-	last := len(needs) - 1
-	return &signers{needs[:last], needs[last]}, ""
+	rest := needs[len(c.Requirements):]
+	return &signers{needs[:len(c.Requirements)], rest[0], rest[1]}, ""
 }
 
 // An index has the patterns of a contract for comparing them with identities. The
-// requirements are followed by the exceptions.
+// requirements are followed by the exceptions and the links of artifacts.
 type index struct {
 	subjects      []string // patterns of predicates, by requirement
 	patterns.List          // of signers
@@ -149,6 +149,7 @@ func newIndex(c policy.Contract, f *Facts) *index {
 		add(subject, r.Signers)
 	}
 	add(exceptionPredicates, c.Exceptions.Signers)
+	add("*", c.Artifacts.Signers)
 	return x
 }
 

@@ -41,6 +41,10 @@ func Check(c policy.Contract, f Facts) Review {
 		l.add(FindingNobodyMatches, "exceptions.signers", "name signers that the org trusts, and let them attest exception:*",
 			"nobody can grant an exception: no trusted identity matches")
 	}
+	if l.signers != nil && len(c.Artifacts.Signers) > 0 && l.signers.artifacts.isNobodys() {
+		l.add(FindingNobodyMatches, "artifacts.signers", "name signers that the org trusts",
+			"nobody links artifacts: no trusted identity matches")
+	}
 	return l.review
 }
 
