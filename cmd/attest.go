@@ -14,6 +14,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/display"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
+	"github.com/ledgerd/ledgerd/internal/mergeclaim"
 	"github.com/ledgerd/ledgerd/internal/registration"
 	"github.com/ledgerd/ledgerd/internal/signing"
 	"github.com/ledgerd/ledgerd/internal/subprocess"
@@ -31,6 +32,8 @@ type attestRequest struct {
 	envelope  string // file name
 	key, cert string // file names
 	out       string // file name
+	claim     mergeclaim.Request
+	claimed   []byte // the statement of the claim
 	// required is the state that the commit must have reached, if needsState is set.
 	required    ledger.State
 	needsState  bool
@@ -64,6 +67,14 @@ object, which proves its author, committer and co-authors, for requirements that
 exclude them. Unlike 'ledgerd commit push', it reports no branch and no changes.
 If that is refused, it prints a warning and goes on.
 
+With --squash-of or --merge-of, attest claims that the commit is a clean merge: that
+its tree is exactly what git (2.38 or later) makes of its first parent and the given
+commit, without conflicts. If it is not, the paths that differ are named and nothing
+is signed. Configuration, attributes and merge drivers are ignored. Evidence about
+the given commit then carries to requirements with carry: ["merge"], if the first
+parent had reached their state; see docs/policy.md. All three commits must be in the
+work tree, which registers their objects.
+
 With --cert the statement is sent as a Sigstore bundle with the certificate,
 otherwise as a DSSE envelope. The private key must not be encrypted.
 
@@ -81,6 +92,7 @@ EXIT STATUS
 		Example: `  ledgerd attest acme/api --commit HEAD --predicate test:go --key ci.key -- go test ./...
   ledgerd attest acme/api --commit HEAD --predicate deploy:prod --require-state PROMOTABLE --key cd.key -- ./deploy.sh
   ledgerd attest acme/api --commit HEAD --predicate review:code --status pass --key alice.key --cert alice.crt
+  ledgerd attest acme/api --commit HEAD --squash-of feature/login --key queue.key
   ledgerd attest acme/api --statement provenance.json --key ci.key
   ledgerd attest acme/api --envelope bundle.json
   ledgerd attest acme/api --commit HEAD --predicate test:go --key ci.key --out envelope.json -- go test ./...`,
@@ -108,8 +120,8 @@ EXIT STATUS
 	flags.StringArrayVar(&a.annotations, "annotation", nil, "`key=value` to add to the statement; repeatable")
 	flagvalue.StateVar(command, &a.required, "require-state", "run and sign nothing unless the commit has reached this "+
 		"state")
-	flagvalue.Exclude(command, "status", "statement", "envelope")
 	flagvalue.Exclude(command, "out", "envelope")
+	a.claim.Flags(command)
 
 	return command
 }
@@ -133,12 +145,19 @@ func (a *attestRequest) takeArgs(command *cobra.Command, args []string) error {
 
 // check reports flags that are missing or mutually exclusive.
 func (a *attestRequest) check() error {
+	if a.claim.IsSet() {
+		if err := a.claim.Check(a.commit, a.key, a.command); err != nil {
+			return usagef("%v", err)
+		}
+		return nil
+	}
 	fromFile := a.statement != "" || a.envelope != ""
 	switch {
 	case len(a.command) > 0 && (fromFile || a.status != ""):
 		return usagef("a command and --status, --statement or --envelope are mutually exclusive")
 	case len(a.command) == 0 && !fromFile && a.status == "":
-		return usagef("nothing to attest: put a command after --, or use --status, --statement or --envelope")
+		return usagef("nothing to attest: put a command after --, or use --status, --statement, --envelope, " +
+			"--merge-of or --squash-of")
 	case fromFile && (a.predicate != "" || len(a.annotations) > 0):
 		return usagef("--predicate and --annotation cannot be used with --statement or --envelope: " +
 			"the statement has its own")
@@ -187,6 +206,12 @@ func (p *program) attest(command *cobra.Command, a *attestRequest) (err error) {
 	}
 	if a.needsState {
 		if err := p.requireState(command, gate{repo: a.repo, rev: a.commit, state: a.required}); err != nil {
+			return err
+		}
+	}
+	if a.claim.IsSet() {
+		a.status = ledger.Pass // or else nothing is signed
+		if a.claimed, a.predicate, err = a.claim.Statement(ctx, a.repo.String(), a.commit); err != nil {
 			return err
 		}
 	}
@@ -297,6 +322,9 @@ func (p *program) envelope(a *attestRequest, s *signing.Signer, o subprocess.Out
 		return p.readFile(a.envelope)
 	}
 
+	if a.claimed != nil {
+		return s.Sign(a.claimed)
+	}
 	if a.statement != "" {
 		statement, err := p.readFile(a.statement)
 		if err != nil {
@@ -332,8 +360,8 @@ func (p *program) writeEnvelope(file *atomicfile.File, a *attestRequest, o subpr
 // recordEnvelope records the envelope and prints the commit's state.
 func (p *program) recordEnvelope(ctx context.Context, l location, a *attestRequest, envelope []byte) error {
 	return l.Use(ctx, func(ctx context.Context, c *connection) error {
-		if a.commit != "" {
-			p.describeCommit(ctx, c, a.repo, a.commit)
+		for _, sha := range mergeclaim.Commits(envelope, a.commit) {
+			p.describeCommit(ctx, c, a.repo, sha)
 		}
 		record, created, err := c.Record(ctx, a.repo.org, a.repo.repo, envelope)
 		if a.envelope != "" && client.CodeOf(err) == ledger.CodeInvalidJSON {
@@ -352,6 +380,7 @@ func (p *program) recordEnvelope(ctx context.Context, l location, a *attestReque
 		state := "unknown"
 		if commit, err := c.Commit(ctx, record.Org, record.Repo, record.Commit); err == nil {
 			state = commit.State.String()
+			defer display.UselessClaim(p.stderr, commit, record.ID)
 		}
 		fmt.Fprintf(p.stderr, "%s %s %s (%v) on %s. State: %s\n", verb, terminal.Printable(record.Predicate),
 			record.Result.Status, display.Milliseconds(record.Result.DurationMS), a.repo.at(record.Commit), state)

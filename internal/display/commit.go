@@ -31,6 +31,9 @@ func Commit(w io.Writer, c ledger.Commit, now time.Time) {
 	for _, key := range c.SigningKeys {
 		t.Row("signed by", "key "+key)
 	}
+	for _, m := range c.Merges {
+		t.Row(m.Kind, mergeLine(m))
+	}
 	t.Row("message", terminal.OrDash(c.Message))
 	t.Row("changes", changes(c))
 	t.Row("radar", radarLine(c))

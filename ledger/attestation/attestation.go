@@ -105,3 +105,18 @@ func CertifiedKey(envelope []byte) (digest [sha256.Size]byte, ok bool, err error
 	digest, _, err = identity.DigestKey(env.Certificates[0].PublicKey)
 	return digest, err == nil, err
 }
+
+// MergedCommits returns the commits that a claim of a merge is about: the commit, its first
+// parent and the source. It does not verify the envelope. It returns nil if the envelope has
+// no such claim.
+func MergedCommits(envelope []byte) []string {
+	payload, err := Payload(envelope)
+	if err != nil {
+		return nil
+	}
+	st, err := parseStatement(payload)
+	if err != nil || st.merge == nil {
+		return nil
+	}
+	return []string{st.commit, st.merge.Parent.SHA, st.merge.Source.SHA}
+}
