@@ -1,0 +1,48 @@
+package server
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+)
+
+// squash returns the envelope of a claim that commit n is a squash of another one.
+func (b *backend) squash(s *signer, n, source int) []byte {
+	b.t.Helper()
+	payload, err := attestation.NewMergeStatement(commitID(n), attestation.Merge{
+		Repo: "acme/api", Kind: attestation.Squashed, Tree: strings.Repeat("e", 40),
+		Source: attestation.MergedCommit{SHA: commitID(source)}, Parent: attestation.MergedCommit{SHA: commitID(900)},
+	})
+	check(b.t, err)
+	return s.sign(b.t, payload)
+}
+
+// The record of a commit has the claims that it is a merge, and says why nothing carries.
+func TestClaimsOfMerges(t *testing.T) {
+	b := newBackend(t)
+	queue := b.signer("cn=queue,ou=merge,o=acme")
+	rec := decode[ledger.AttestationRecord](b.attest(b.squash(queue, 1, 2)).want(201))
+	if rec.Predicate != "merge:squash" || rec.Slot != commitID(2) || rec.Result.Status != ledger.Pass {
+		t.Errorf("recorded %+v", rec)
+	}
+	c := b.commit(commitID(1))
+	if len(c.Merges) != 1 {
+		t.Fatalf("claims: %+v", c.Merges)
+	}
+	want := ledger.MergeClaim{Source: commitID(2), Kind: "squash", Attestation: rec.ID,
+		Identity: "cn=queue,ou=merge,o=acme", RecordedAt: rec.RecordedAt, ParentState: ledger.Draft,
+		Reason: "the commit's object was unknown (register it, and claim again)"}
+	if c.Merges[0] != want {
+		t.Errorf("claim %+v, want %+v", c.Merges[0], want)
+	}
+
+	for i := range ledger.MaxMergeClaims - 1 {
+		b.attest(b.squash(queue, 1, 3+i)).want(201)
+	}
+	b.attest(b.squash(queue, 1, 800)).wantProblem(422, ledger.CodeTooManyMerges)
+	if n := len(b.commit(commitID(1)).Merges); n != ledger.MaxMergeClaims {
+		t.Errorf("%d claims, want %d", n, ledger.MaxMergeClaims)
+	}
+}
