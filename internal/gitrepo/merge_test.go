@@ -282,6 +282,7 @@ func TestCloneDoesNotChangeVerdict(t *testing.T) {
 	f.on("topic", func() { f.Git("mv", "a", "renamed") })
 	f.on("main", f.end)
 	f.squash()
+
 	ran := filepath.Join(f.Dir(), "ran")
 	for _, option := range []string{"merge.renames false", "diff.renames false", "merge.renameLimit 1",
 		"merge.directoryRenames true", "merge.renormalize true", "core.autocrlf true", "merge.conflictStyle diff3",
@@ -290,6 +291,7 @@ func TestCloneDoesNotChangeVerdict(t *testing.T) {
 		name, value, _ := strings.Cut(option, " ")
 		f.Git("config", name, value)
 	}
+
 	f.write(".git/info/attributes", "* filter=x diff=x merge=x\n")
 	for _, hook := range []string{"reference-transaction", "post-index-change", "pre-merge-commit"} {
 		path := filepath.Join(f.Dir(), ".git/hooks", hook)
@@ -298,6 +300,7 @@ func TestCloneDoesNotChangeVerdict(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	t.Setenv("GIT_CONFIG_COUNT", "1")
 	t.Setenv("GIT_CONFIG_KEY_0", "merge.renames")
 	t.Setenv("GIT_CONFIG_VALUE_0", "false")
