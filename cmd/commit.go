@@ -98,11 +98,10 @@ func newCommitPush(p *program) *cobra.Command {
 which proves its author, committer, co-authors, message, parents and tree, its
 branch, the paths and lines that it changes since its merge base with the
 mainline, and the commits in flight that the merge base contains. The server gets
-names, numbers, hashes and hunk headings, but no content of files. An SSH
+names, numbers, hashes and hunk headings, but no other content of files. An SSH
 signature in the object by a trusted key is recorded as signed:commit.
 
-Targets and changed paths that are registered again add to those before. An admin
-can correct them with 'ledgerd commit correct'.
+Targets and changed paths only add up. An admin can correct them with 'commit correct'.
 
 Prints the overlaps with other commits in flight, strongest first.`,
 		Example: `  ledgerd commit push acme/api

@@ -35,6 +35,32 @@ func (b *backend) wantLint(contract, want string) {
 	}
 }
 
+// If all CI jobs send commit objects, nobody needs to trust a registration.
+func TestLintRecommendsProvenAuthors(t *testing.T) {
+	b := newBackend(t)
+	b.signer("cn=ci,ou=build,o=acme")
+	b.signer("cn=ada,ou=review,o=acme")
+	contract := func(rule string) string {
+		return `{"requirements":[{"state":"ATTESTED","predicate":"test:*","signers":["ou=build"]},` +
+			`{"state":"PROMOTABLE","predicate":"review:*","signers":["ou=review"],"exclude_author":` + rule + `},` +
+			`{"state":"DEPLOYED","predicate":"deploy:*","signers":["ou=build"]}]}`
+	}
+	b.register(commitID(1), `{}`).want(201)
+	for i := range 19 {
+		raw := rawCommitOf("Ada <ada@x>", "Ada <ada@x>", strings.Repeat("x", i+1))
+		b.register(raw.sha, raw.body("")).want(201)
+	}
+	b.wantLint(contract("true"), "")
+
+	raw := rawCommitOf("Ada <ada@x>", "Ada <ada@x>", "the 20th")
+	b.register(raw.sha, raw.body("")).want(201)
+	b.wantLint(contract("true"), "author_claimed requirements[1].exclude_author")
+	b.wantLint(contract(`"proven"`), "")
+	b.wantLint(contract("false"), "")
+	b.register(commitID(2), `{}`).want(201)
+	b.wantLint(contract("true"), "")
+}
+
 // What lint says of a contract follows the identities of the org and what was signed.
 func TestLintPolicy(t *testing.T) {
 	const contract = `{"requirements":[{"state":"ATTESTED","predicate":"test:*","signers":["ou=build"]},` +

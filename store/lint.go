@@ -15,6 +15,9 @@ const (
 	// maxLintSigners is the number of identities up to which a review compares them with a
 	// contract.
 	maxLintSigners = 10_000
+	// minLintProven is the number of newest commits that must all be proven for a review to
+	// expect the same of the next.
+	minLintProven = 20
 	// maxLintNames is how many predicates or types a review reads for each pattern.
 	maxLintNames = 20
 )
@@ -47,8 +50,20 @@ func (s *Store) LintFacts(ctx context.Context, org, repo string, c policy.Contra
 			}
 		}
 		f.AnySigned = len(f.Signed["*"]) > 0
+		if f.AllProven, err = rd.allProven(r.id); err != nil {
+			return f, fmt.Errorf("read whether commits are proven: %w", err)
+		}
 		return f, nil
 	})
+}
+
+// allProven reports whether the newest commits of a repo are all proven.
+func (rd reader) allProven(repoID int64) (bool, error) {
+	proven := 0
+	err := rd.Row(`
+SELECT coalesce(sum(tree <> ''), 0) FROM (SELECT tree FROM commits WHERE repo_id = ? ORDER BY id DESC LIMIT ?)`,
+		repoID, minLintProven).Scan(&proven)
+	return proven == minLintProven, err
 }
 
 // lintSigners returns the identities of an org that are neither revoked nor expired, at

@@ -22,6 +22,9 @@ type Facts struct {
 	// anything was.
 	Signed    map[string][]string
 	AnySigned bool
+	// AllProven reports whether the newest commits of the repo are all proven, and there are
+	// enough of them to expect the same of the next.
+	AllProven bool
 	// Type returns what is known of the statements of a type. If it is nil, nothing is.
 	Type func(uri string) TypeFacts
 	// RecordedPredicates are patterns of the predicates of statements without an outcome.
@@ -257,6 +260,7 @@ const (
 	FindingAnySigner         FindingCode = "any_signer"          // every trusted identity satisfies it alone
 	FindingToolWithoutSigner FindingCode = "tool_without_signer" // any signer can claim to be the tool
 	FindingNoRequirements    FindingCode = "no_requirements"     // a state is reached without any evidence
+	FindingAuthorClaimed     FindingCode = "author_claimed"      // exclude_author takes a registration's word
 	FindingNoDeployment      FindingCode = "no_deployment"       // no commit becomes DEPLOYED
 	FindingNoIdentities      FindingCode = "no_identities"       // the org trusts nobody
 	FindingNobodyMatches     FindingCode = "nobody_matches"      // no trusted identity can sign it

@@ -58,6 +58,10 @@ func (l *linter) requirement(i int, at string) {
 		l.neverSigned(i, at)
 	}
 	l.environments(i, at)
+	if r := &l.Requirements[i]; r.ExcludeAuthor == policy.AuthorExcluded && l.facts.AllProven {
+		l.add(FindingAuthorClaimed, at+".exclude_author", "set it to \"proven\"", "%s: until the commit object is known, "+
+			"registrations say who the author is; the newest commits of the repo all came with their objects", r.Subject())
+	}
 }
 
 // openness adds a finding if every trusted identity satisfies the requirement.
