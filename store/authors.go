@@ -52,21 +52,6 @@ func (rd reader) gatherAuthors(list []*subject) error {
 	return nil
 }
 
-// gatherPeople reads again who is known to have written commits, and those from which they
-// inherit, after people have become one.
-func (t *tx) gatherPeople(list []*subject) error {
-	if err := t.gatherAuthors(list); err != nil {
-		return err
-	}
-	if !slices.ContainsFunc(list, func(s *subject) bool { return s.inherits() }) {
-		return nil
-	}
-	if err := t.flush(); err != nil {
-		return err
-	}
-	return t.gatherCarried(list)
-}
-
 // Queries for people by their names and by their keys.
 const (
 	selectNamed = `

@@ -57,9 +57,9 @@ ON CONFLICT (commit_id, predicate_id, slot, signer_id) DO UPDATE SET attestation
 		exceptions: sqldb.NewRows(`
 INSERT INTO exceptions (attestation_id, repo_id, commit_id, requirement, reason, ends_at) VALUES `, "", 6),
 		treeLatest: sqldb.NewRows(`
-INSERT INTO tree_latest (tree_id, predicate_id, slot, signer_id, stated, attestation_id, commit_id) VALUES `, `
+INSERT INTO tree_latest (tree_id, predicate_id, slot, signer_id, stated, attestation_id, commit_id, failed) VALUES `, `
 ON CONFLICT (tree_id, predicate_id, slot, signer_id, stated) DO UPDATE SET attestation_id = excluded.attestation_id,
-  commit_id = excluded.commit_id`, 7),
+  commit_id = excluded.commit_id, failed = excluded.failed`, 8),
 		treeVersions: sqldb.NewRows("INSERT INTO trees (id, version, commits) VALUES ", `
 ON CONFLICT (id) DO UPDATE SET version = trees.version + excluded.version`, 3),
 		mergeSources: sqldb.NewRows("INSERT INTO merge_sources (commit_id, version) VALUES ", `

@@ -14,13 +14,6 @@ const (
 	evaluateInterval = time.Second
 )
 
-func (s *Store) wakeEvaluate() {
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
-}
-
 // Evaluate re-evaluates commits in the background until ctx is done: the commits of a
 // repo whose policy has changed, and commits with evidence or blocking overlaps that
 // have expired. The pending work is in the database, so it survives a crash. The first

@@ -29,8 +29,8 @@ func (e *exerciser) carry() {
 	claim, err := e.post("carried", e.attestation(commits[0], "test:go", ledger.Pass, buildDN))
 	check(e.t, err)
 	check(e.t, e.Run(ctx, fmt.Sprintf(`
-INSERT INTO merges (attestation_id, commit_id, source_id, kind, parent_state)
-SELECT a.id, c.id, s.id, 'squash', 4 FROM attestations a, commits c, commits s
+INSERT INTO merges (attestation_id, commit_id, source_id, kind, parent_state, reason)
+SELECT a.id, c.id, s.id, 'squash', 4, '' FROM attestations a, commits c, commits s
 WHERE a.attestation_id = '%s' AND c.sha = '%s' AND s.sha = '%s';
 UPDATE commits SET merged = 1 WHERE sha = '%[2]s'; UPDATE commits SET merged = 2 WHERE sha = '%[3]s';
 INSERT INTO merge_sources (commit_id, version) SELECT id, 0 FROM commits WHERE sha = '%[3]s'`,
@@ -43,4 +43,9 @@ INSERT INTO merge_sources (commit_id, version) SELECT id, 0 FROM commits WHERE s
 	e.attests("carried", commits[0], "test:go", ledger.Pass)
 	check(e.t, e.Settle(ctx))
 	check(e.t, e.RemapInherited(ctx, "acme", "carried", commits[0]))
+
+	for n := range policy.MaxTopics + 1 { // more than carries
+		e.attests("carried", commits[n%2], fmt.Sprintf("test:%d", n), ledger.Pass)
+	}
+	e.ok(e.Commit(ctx, "acme", "carried", commits[2]))
 }

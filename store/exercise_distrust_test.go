@@ -7,6 +7,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/store"
+	"github.com/ledgerd/ledgerd/store/storetest"
 )
 
 // distrust distrusts an identity, and reads a commit before and after the background work.
@@ -30,6 +31,12 @@ func (e *exerciser) distrust() {
 	check(e.t, e.DistrustIdentity(ctx, "acme", id, first.RecordedAt))
 	e.ok(e.Commit(ctx, "acme", "api", loginCommit))
 	e.ok(e.Attestation(ctx, "acme", "api", first.ID))
+	shared, object := storetest.Object(1, "Dora", 0) // see carry
+	e.ok(e.Commit(ctx, "acme", "carried", shared))
+	_, _, err = e.Register(ctx, "acme", "carried", shared, ledger.Registration{Author: ledger.Author{Name: "Dora"}})
+	check(e.t, err)
+	_, _, err = e.Register(ctx, "acme", "carried", shared, ledger.Registration{Object: object})
+	check(e.t, err)
 	check(e.t, e.Settle(ctx))
 	e.ok(e.Commit(ctx, "acme", "api", loginCommit))
 	e.now = e.now.Add(time.Millisecond)

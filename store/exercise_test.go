@@ -4,7 +4,6 @@ import (
 	"crypto/ed25519"
 	"crypto/sha256"
 	"crypto/x509"
-	"database/sql"
 	"encoding/base64"
 	"encoding/pem"
 	"fmt"
@@ -19,6 +18,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store"
+	"github.com/ledgerd/ledgerd/store/storetest"
 )
 
 // exercise opens the fixture and calls all methods of the store, the lists with all
@@ -415,7 +415,7 @@ func (e *exerciser) policies() {
 	e.ok(e.SetPolicy(ctx, "acme", "api", p.Contract, 0, "host"))
 	for range 3 {
 		e.excepts("api", sha(1))
-		e.claimsMerge("api", sha(1))
+		e.claimsMerge("api")
 	}
 	check(e.t, e.Settle(ctx))
 	e.expressions(p.Contract)
@@ -431,25 +431,23 @@ func (e *exerciser) excepts(repo, commit string) {
 }
 
 // claimsMerge records a claim that a commit is a merge.
-func (e *exerciser) claimsMerge(repo, commit string) {
+func (e *exerciser) claimsMerge(repo string) {
 	e.t.Helper()
+	ctx := e.t.Context()
+	parent, object := storetest.Object(42, "Dora", 1000)
+	_, _, err := e.Register(ctx, "acme", repo, parent, ledger.Registration{Object: object})
+	check(e.t, err)
+	commit, object := storetest.ObjectOn(parent, 43, "Dora", 1001)
+	_, _, err = e.Register(ctx, "acme", repo, commit, ledger.Registration{Object: object})
+	check(e.t, err)
+
 	a := e.attestation(commit, "merge:squash", ledger.Pass, buildDN)
 	a.PredicateType = attestation.MergePredicateType
 	a.Merge = &attestation.Merge{Kind: attestation.Squashed, Source: attestation.MergedCommit{SHA: sha(41)},
-		Parent: attestation.MergedCommit{SHA: sha(42)}, Tree: sha(43)}
-	_, _, err := e.Register(e.t.Context(), "acme", repo, commit, ledger.Registration{Parents: []string{sha(42)}})
-	check(e.t, err)
-	_, _, err = e.Register(e.t.Context(), "acme", repo, sha(42), ledger.Registration{})
-	check(e.t, err)
-	db, err := sql.Open("sqlite", "file:"+e.path)
-	check(e.t, err)
-	defer db.Close()
-	_, err = db.Exec("UPDATE commits SET tree = ? WHERE sha IN (?, ?)", sha(43), commit, sha(42)) // as if proven
-	check(e.t, err)
-
+		Parent: attestation.MergedCommit{SHA: parent}, Tree: fmt.Sprintf("%040x", 43)}
 	_, err = e.post(repo, a)
 	check(e.t, err)
-	e.ok(e.Commit(e.t.Context(), "acme", repo, commit))
+	e.ok(e.Commit(ctx, "acme", repo, commit))
 }
 
 // expressions evaluates an expression after a policy change, and after its verdicts were

@@ -41,6 +41,10 @@ type repoRow struct {
 	distrusting bool
 }
 
+// distrusted is the part of subject.versions that stands for distrusts. No other change makes
+// up for it.
+func (r *repoRow) distrusted() int64 { return r.distrusts << 32 }
+
 const selectRepoRow = `
 SELECT r.id, o.id, o.name, r.name, r.default_branch, r.policy_version, r.policy_digest,
   o.keyring_version, r.webhook_events, EXISTS (SELECT 1 FROM violations WHERE repo_id = r.id AND closed_at = 0),

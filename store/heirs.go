@@ -7,14 +7,13 @@ import (
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/ledger/policy"
 )
 
 // An inheritance is a tree or a merged commit whose evidence has changed.
 type inheritance struct{ tree, source int64 }
 
 // settleHeirs derives the states of commits that inherit evidence which has changed. What
-// changes meanwhile is left to the next call.
+// changes during the call is left to the next one.
 func (s *Store) settleHeirs(ctx context.Context) error {
 	list, err := read(ctx, s, forWrite(""), func(rd reader) ([]inheritance, error) {
 		return all(rd, func(row scanner) (i inheritance, err error) {
@@ -116,17 +115,4 @@ func (t *tx) settleOutdated(commits []*commitRow, cause ledger.Cause) error {
 		}
 	}
 	return nil
-}
-
-// carriedCount returns how much evidence may carry to a commit, up to what does.
-func (t *tx) carriedCount(c *commitRow) (n int, err error) {
-	if !c.inherits() {
-		return 0, nil
-	}
-	err = t.Row("SELECT count(*) FROM (SELECT 1 FROM tree_latest WHERE tree_id = ? LIMIT ?) AS t", c.treeID, policy.MaxTopics).
-		Scan(&n)
-	if c.merged&isMerge != 0 {
-		n = policy.MaxTopics // at most
-	}
-	return n, err
 }

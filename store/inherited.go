@@ -12,31 +12,6 @@ import (
 // commit is due if the versions of what it inherits are others than when its state was
 // derived. So a write does not need to know who inherits.
 
-// inherited is the evidence recorded in a write that other commits inherit. It is written
-// by flush.
-type inherited struct {
-	latest map[treeKey]treeRow
-	// trees and sources are those whose evidence has changed, with how often and why.
-	trees, sources map[int64]change
-}
-
-// A treeKey is the key of the table tree_latest.
-type treeKey struct {
-	tree, predicate int64
-	slot            string
-	signer          int64
-	stated          bool
-}
-
-// A treeRow is the rest of a row of tree_latest: an attestation, and its commit.
-type treeRow struct{ attestation, commit int64 }
-
-// A change of what commits inherit.
-type change struct {
-	times int64
-	cause ledger.Cause
-}
-
 // inherit notes that new evidence of a commit, which is its latest, may carry to others.
 func (t *tx) inherit(s *subject, key latestKey, row int64, e *policy.Evidence) {
 	if !s.isInherited() {
@@ -47,7 +22,8 @@ func (t *tx) inherit(s *subject, key latestKey, row int64, e *policy.Evidence) {
 			t.inherited.latest = make(map[treeKey]treeRow)
 		}
 		stated := e.Status != ledger.Recorded
-		t.inherited.latest[treeKey{s.treeID, key.predicate, key.slot, key.signer, stated}] = treeRow{row, s.id}
+		t.inherited.latest[treeKey{s.treeID, key.predicate, key.slot, key.signer, stated}] =
+			treeRow{row, s.id, e.Status == ledger.Fail || e.Status == ledger.Errored}
 		s.versions++ // the commit takes this change into account now
 	}
 	t.inheritChanged(s.commitRow, ledger.Cause{Type: ledger.CauseCarry, ID: e.Attestation})
@@ -55,41 +31,12 @@ func (t *tx) inherit(s *subject, key latestKey, row int64, e *policy.Evidence) {
 
 // inheritChanged makes the commits that inherit from a commit due.
 func (t *tx) inheritChanged(c *commitRow, cause ledger.Cause) {
-	note := func(changes *map[int64]change, id int64) {
-		if *changes == nil {
-			*changes = make(map[int64]change)
-		}
-		(*changes)[id] = change{(*changes)[id].times + 1, cause}
-	}
 	if c.treeID != 0 {
-		note(&t.inherited.trees, c.treeID)
+		note(&t.inherited.trees, c.treeID, cause)
 	}
 	if c.merged&isMerged != 0 {
-		note(&t.inherited.sources, c.id)
+		note(&t.inherited.sources, c.id, cause)
 	}
-}
-
-// bufferInherited adds what commits inherit to the buffers.
-func (t *tx) bufferInherited() {
-	in, rows := &t.inherited, t.batch.rows
-	if len(in.trees)+len(in.sources) == 0 {
-		return
-	}
-	for key, row := range in.latest {
-		rows.treeLatest.Add(key.tree, key.predicate, key.slot, key.signer, key.stated, row.attestation, row.commit)
-	}
-	for id, change := range in.trees {
-		rows.treeVersions.Add(id, change.times, int64(0))
-		rows.inheritances.Add(id, int64(0), string(change.cause.Type), change.cause.ID, int64(0), int64(0))
-	}
-	for id, change := range in.sources {
-		rows.mergeSources.Add(id, change.times)
-		rows.inheritances.Add(int64(0), id, string(change.cause.Type), change.cause.ID, int64(0), int64(0))
-	}
-	clear(in.latest)
-	clear(in.trees)
-	clear(in.sources)
-	t.gathered.wakeEvaluate = true
 }
 
 // maxTreeCommits limits the commits of a tree between which evidence carries. Others stand
@@ -141,11 +88,12 @@ func (t *tx) joinOne(tree, commit int64) error {
 		return fmt.Errorf("join a tree: %w", err)
 	}
 	_, err := t.Exec(`
-INSERT INTO tree_latest (tree_id, predicate_id, slot, signer_id, stated, attestation_id, commit_id)
-SELECT ?, l.predicate_id, l.slot, l.signer_id, CASE a.status WHEN 'recorded' THEN 0 ELSE 1 END, l.attestation_id, l.commit_id
+INSERT INTO tree_latest (tree_id, predicate_id, slot, signer_id, stated, attestation_id, commit_id, failed)
+SELECT ?, l.predicate_id, l.slot, l.signer_id, CASE a.status WHEN 'recorded' THEN 0 ELSE 1 END, l.attestation_id, l.commit_id,
+  CASE WHEN a.status IN ('fail', 'error') THEN 1 ELSE 0 END
 FROM latest l JOIN attestations a ON a.id = l.attestation_id WHERE l.commit_id = ?
 ON CONFLICT (tree_id, predicate_id, slot, signer_id, stated) DO UPDATE SET attestation_id = excluded.attestation_id,
-  commit_id = excluded.commit_id
+  commit_id = excluded.commit_id, failed = excluded.failed
 WHERE excluded.attestation_id > tree_latest.attestation_id`, tree, commit)
 	if err != nil {
 		return fmt.Errorf("add evidence to a tree: %w", err)
@@ -162,12 +110,13 @@ func (t *tx) recountTree(tree int64, key latestKey) error {
 		return fmt.Errorf("delete the latest of a tree: %w", err)
 	}
 	_, err = t.Exec(`
-INSERT INTO tree_latest (tree_id, predicate_id, slot, signer_id, stated, attestation_id, commit_id)
-SELECT c.tree_id, l.predicate_id, l.slot, l.signer_id, CASE a.status WHEN 'recorded' THEN 0 ELSE 1 END, l.attestation_id, l.commit_id
+INSERT INTO tree_latest (tree_id, predicate_id, slot, signer_id, stated, attestation_id, commit_id, failed)
+SELECT c.tree_id, l.predicate_id, l.slot, l.signer_id, CASE a.status WHEN 'recorded' THEN 0 ELSE 1 END, l.attestation_id, l.commit_id,
+  CASE WHEN a.status IN ('fail', 'error') THEN 1 ELSE 0 END
 FROM commits c /*+ordered*/ JOIN latest l ON l.commit_id = c.id /*+ordered*/ JOIN attestations a ON a.id = l.attestation_id
 WHERE c.tree_id = ? AND c.tree_id > 0 AND l.predicate_id = ? AND l.slot = ? AND l.signer_id = ?
 ON CONFLICT (tree_id, predicate_id, slot, signer_id, stated) DO UPDATE SET attestation_id = excluded.attestation_id,
-  commit_id = excluded.commit_id
+  commit_id = excluded.commit_id, failed = excluded.failed
 WHERE excluded.attestation_id > tree_latest.attestation_id`, tree, key.predicate, key.slot, key.signer)
 	if err != nil {
 		return fmt.Errorf("find the latest of a tree: %w", err)

@@ -29,10 +29,10 @@ func (t *tx) addCommit(d *deriver, sha string) (*subject, error) {
 	}
 	c := &commitRow{
 		id: id, repoID: d.repo.id, sha: sha, state: ledger.Draft, stateSince: t.now, registeredAt: t.now,
-		policyVersion: d.repo.policyVersion, basis: d.repo.distrusts, isNew: true,
+		policyVersion: d.repo.policyVersion, basis: d.repo.distrusted(), isNew: true,
 	}
 	t.markDirty(c)
 	t.countState(d.repo.id, c.state, 1)
 	facts := policy.Facts{Targets: d.targets(c), Target: d.repo.defaultBranch}
-	return &subject{commitRow: c, d: d, facts: facts, versions: d.repo.distrusts}, nil
+	return &subject{commitRow: c, d: d, facts: facts, versions: d.repo.distrusted()}, nil
 }

@@ -3,6 +3,8 @@ package store
 import (
 	"errors"
 	"fmt"
+
+	"github.com/ledgerd/ledgerd/ledger/policy"
 )
 
 // errDeferred means that a set of attestations was too much work for one write, so that this
@@ -134,4 +136,17 @@ func firstOf[T any](t *tx, list []T, row func(T) *commitRow) ([]T, error) {
 		}
 	}
 	return list, nil
+}
+
+// carriedCount returns how much evidence may carry to a commit, up to what does.
+func (t *tx) carriedCount(c *commitRow) (n int, err error) {
+	if !c.inherits() {
+		return 0, nil
+	}
+	err = t.Row("SELECT count(*) FROM (SELECT 1 FROM tree_latest WHERE tree_id = ? LIMIT ?) AS t", c.treeID, policy.MaxTopics).
+		Scan(&n)
+	if c.merged&isMerge != 0 {
+		n = policy.MaxTopics // at most
+	}
+	return n, err
 }

@@ -9,17 +9,16 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/policy"
 )
 
-// A treeEvidence is the latest evidence of all commits with a tree.
+// A treeEvidence is the latest evidence of all commits with a tree. If that is too much,
+// only the failures are in the list: they go on blocking.
 type treeEvidence struct {
 	version int64
+	tooMuch bool
 	list    []policy.Evidence
 	// rows and commits are the row ids of the attestations, and of the commits that they are
 	// about, by the position of the evidence.
 	rows, commits []int64
 }
-
-// isTooMuch reports whether there is more evidence than carries.
-func (e *treeEvidence) isTooMuch() bool { return len(e.list) > policy.MaxTopics }
 
 // Sources holds what commits inherit from: trees by row id, merged commits by the commits
 // that merge them, and all commits that evidence is about, with their versions.
@@ -34,8 +33,9 @@ type sources struct {
 func (rd reader) gatherCarried(list []*subject) error {
 	var heirs []*subject
 	for _, s := range list {
-		s.versions = s.d.repo.distrusts
-		s.facts.Sources, s.facts.Carried, s.facts.NotCarried, s.carriedRows = nil, nil, "", nil
+		s.versions = s.d.repo.distrusted()
+		s.facts.Sources, s.facts.Carried, s.carriedRows = nil, nil, nil
+		s.facts.Incomplete, s.facts.NotCarried = "", ""
 		if s.inherits() && s.d.contract.Carries() {
 			heirs = append(heirs, s)
 		}
@@ -73,7 +73,7 @@ func (rd reader) readSources(heirs []*subject) (from *sources, err error) {
 
 	merged := make(map[int64]*subject)
 	for _, s := range heirs {
-		if tree := from.trees[s.treeID]; tree != nil && !tree.isTooMuch() {
+		if tree := from.trees[s.treeID]; tree != nil {
 			for _, id := range tree.commits {
 				from.commits[id] = &subject{d: s.d}
 			}
@@ -126,11 +126,11 @@ func (rd reader) treesOf(heirs []*subject) (map[int64]*treeEvidence, error) {
 	missing := make(map[int64]place)
 	for id, tree := range trees {
 		facts[id] = new(policy.Facts)
-		rows, err := rd.readTree(id, tree, facts[id], missing)
+		list, err := rd.treeRows(id, tree)
 		if err != nil {
 			return nil, err
 		}
-		uncached = append(uncached, rows...)
+		uncached = append(uncached, rd.addTreeRows(list, tree, facts[id], missing)...)
 	}
 	if err := rd.readEvidence(missing, uncached); err != nil {
 		return nil, err
@@ -166,31 +166,40 @@ SELECT t.tree_id, a.id FROM tree_latest t /*+ordered*/ JOIN attestations a ON a.
 WHERE NOT (`+isTrusted+`) AND t.tree_id IN `, 1, ids)
 }
 
-// readTree reads which evidence a tree has, and one more than carries. It returns the
-// attestations that are not cached, and notes their places.
-func (rd reader) readTree(
-	id int64, tree *treeEvidence, facts *policy.Facts, missing map[int64]place,
-) (uncached []any, err error) {
-	mapped := rd.caches.mapped.Load()
-	err = rd.Each(func(row scanner) error {
-		var attestation, commit, person int64
-		if err := row.Scan(&attestation, &commit, &person); err != nil {
-			return err
-		}
-		tree.rows, tree.commits = append(tree.rows, attestation), append(tree.commits, commit)
+// A treeLatest is a row of tree_latest, with the person of its signer.
+type treeLatest struct{ attestation, commit, person int64 }
 
-		e, ok := rd.caches.evidence.get(attestation)
-		e.Person = person
+// treeRows reads which evidence a tree has. If it is too much, it reads the failures, and
+// one more than carries.
+func (rd reader) treeRows(id int64, tree *treeEvidence) ([]treeLatest, error) {
+	const query = `
+SELECT t.attestation_id, t.commit_id, s.person FROM tree_latest t /*+ordered*/ JOIN signers s ON s.id = t.signer_id
+WHERE t.tree_id = ? `
+	scan := func(row scanner) (l treeLatest, err error) { return l, row.Scan(&l.attestation, &l.commit, &l.person) }
+	list, err := all(rd, scan, query+"LIMIT ?", id, policy.MaxTopics+1)
+	if tree.tooMuch = len(list) > policy.MaxTopics; !tree.tooMuch {
+		return list, err
+	}
+	return all(rd, scan, query+"AND t.failed = 1 LIMIT ?", id, policy.MaxTopics+1)
+}
+
+// addTreeRows adds the evidence of a tree to facts. It returns the attestations that are not
+// cached, and notes their places.
+func (rd reader) addTreeRows(
+	list []treeLatest, tree *treeEvidence, facts *policy.Facts, missing map[int64]place,
+) (uncached []any) {
+	mapped := rd.caches.mapped.Load()
+	for _, l := range list {
+		tree.rows, tree.commits = append(tree.rows, l.attestation), append(tree.commits, l.commit)
+		e, ok := rd.caches.evidence.get(l.attestation)
+		e.Person = l.person
 		facts.Evidence = append(facts.Evidence, e)
 		if !ok || !mapped {
-			uncached = append(uncached, attestation)
-			missing[attestation] = place{facts, len(facts.Evidence) - 1}
+			uncached = append(uncached, l.attestation)
+			missing[l.attestation] = place{facts, len(facts.Evidence) - 1}
 		}
-		return nil
-	}, `
-SELECT t.attestation_id, t.commit_id, s.person FROM tree_latest t /*+ordered*/ JOIN signers s ON s.id = t.signer_id
-WHERE t.tree_id = ? LIMIT ?`, id, policy.MaxTopics+1)
-	return uncached, err
+	}
+	return uncached
 }
 
 // maxSourceNames limits the names of those who wrote the commits from which evidence
@@ -239,9 +248,12 @@ func keysOf[V any](m map[int64]V) []any {
 
 // inheritTree adds the evidence of other commits with the same tree to the facts.
 func (s *subject) inheritTree(tree *treeEvidence, from *sources) {
-	if tree.isTooMuch() {
-		s.facts.NotCarried = fmt.Sprintf("nothing carries from the commits with the same tree: they have evidence for more "+
-			"than %d combinations of predicate, signer and slot", policy.MaxTopics)
+	if tree.tooMuch {
+		s.facts.NotCarried = fmt.Sprintf("only failures carry from the commits with the same tree: they have evidence for "+
+			"more than %d combinations of predicate, signer and slot", policy.MaxTopics)
+	}
+	if len(tree.list) > policy.MaxTopics {
+		s.facts.Incomplete = "the commits with the same tree have too many failures"
 		return
 	}
 	numbers := make(map[int64]int)
@@ -276,10 +288,10 @@ func (s *subject) inherit(e policy.Evidence, row int64, source int) {
 // inheritMerged adds the evidence of a merged commit to the facts.
 func (s *subject) inheritMerged(m mergedSource, from *sources) {
 	c := from.commits[m.commit]
-	if len(s.facts.Carried)+len(c.facts.Evidence) > policy.MaxTopics {
-		s.facts.NotCarried = fmt.Sprintf("the evidence of %s does not carry: at most %d pieces of evidence do",
+	tooMuch := len(s.facts.Carried)+len(c.facts.Evidence) > policy.MaxTopics
+	if tooMuch {
+		s.facts.NotCarried = fmt.Sprintf("only failures carry from %s: at most %d pieces of evidence carry",
 			c.sha, policy.MaxTopics)
-		return
 	}
 
 	numbers := make(map[int64]int)
@@ -293,8 +305,12 @@ func (s *subject) inheritMerged(m mergedSource, from *sources) {
 		known[s.facts.Carried[i].Attestation] = true
 	}
 	for i, e := range c.facts.Evidence {
-		if known[e.Attestation] {
+		if known[e.Attestation] || tooMuch && e.Status != ledger.Fail && e.Status != ledger.Errored {
 			continue
+		}
+		if len(s.facts.Carried) >= 2*policy.MaxTopics {
+			s.facts.Incomplete = "the commits that this one merges have too many failures"
+			return
 		}
 		var row int64
 		if c.rows != nil {
@@ -302,4 +318,19 @@ func (s *subject) inheritMerged(m mergedSource, from *sources) {
 		}
 		s.inherit(e, row, n)
 	}
+}
+
+// gatherPeople reads again who is known to have written commits, and those from which they
+// inherit, after people have become one.
+func (t *tx) gatherPeople(list []*subject) error {
+	if err := t.gatherAuthors(list); err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(list, func(s *subject) bool { return s.inherits() }) {
+		return nil
+	}
+	if err := t.flush(); err != nil {
+		return err
+	}
+	return t.gatherCarried(list)
 }

@@ -65,3 +65,11 @@ func (s *Store) WallTime() ledger.Time { return s.clock.wallTime() }
 
 // ClockStatus returns how the ledger's clock and the system clock differ.
 func (s *Store) ClockStatus() ClockStatus { return s.clock.status() }
+
+// wakeEvaluate makes Evaluate run immediately.
+func (s *Store) wakeEvaluate() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}

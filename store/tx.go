@@ -141,7 +141,9 @@ func (t *tx) flush() error {
 		t.batch.rows.latest.Add(key.commit, key.predicate, key.slot, key.signer, attestation)
 	}
 	clear(t.latest)
-	t.bufferInherited()
+	if t.inherited.bufferTo(t.batch.rows) {
+		t.gathered.wakeEvaluate = true
+	}
 	t.bufferDeployments()
 	for _, rows := range t.batch.rows.all() {
 		if err := rows.Flush(t.Conn); err != nil {

@@ -1,10 +1,6 @@
 package policy
 
-import (
-	"slices"
-
-	"github.com/ledgerd/ledgerd/ledger"
-)
+import "github.com/ledgerd/ledgerd/ledger"
 
 // Carries reports whether any requirement takes evidence of other commits into account. If
 // so, Derive needs Facts.Sources and Facts.Carried.
@@ -49,6 +45,9 @@ type carrying struct {
 	own int
 	// people numbers the people of the evidence, by its position.
 	people []int
+	// next links the evidence of a person for a predicate and slot: it has the position of
+	// the next one, and of the first one for the last. It is nil until it is needed.
+	next []int
 	// about is reused.
 	about []int
 	// ways and claims have, by source, how it carries to the requirement, and by which
@@ -59,25 +58,59 @@ type carrying struct {
 	any bool
 }
 
-// take returns those of the positions whose evidence a requirement takes into
-// account: the latest of each person for each predicate and slot, of the commit itself and
-// of all others from which evidence carries. The result is valid until the next call.
+// take returns those of the positions whose evidence a requirement takes into account: the
+// latest of each person for each predicate and slot, of the commit itself and of all others
+// from which evidence carries. The result is valid until the next call.
 func (k *carrying) take(r *Requirement, about []int) []int {
 	k.findWays(r)
 	k.about = k.about[:0]
-	carries := false
 	for _, at := range about {
-		source := k.f.Evidence[at].Source
-		if source == 0 || k.ways[source-1] != 0 {
+		if k.isTaken(at) && !k.isReplaced(at) {
 			k.about = append(k.about, at)
-			carries = carries || source != 0
+			k.any = k.any || k.f.Evidence[at].Source != 0
 		}
 	}
-	if carries {
-		k.any = true
-		k.about = k.latest(k.about)
-	}
 	return k.about
+}
+
+// isTaken reports whether the evidence at a position is that of the commit itself, or
+// carries to the requirement.
+func (k *carrying) isTaken(at int) bool {
+	source := k.f.Evidence[at].Source
+	return source == 0 || k.ways[source-1] != 0
+}
+
+// isReplaced reports whether other evidence that is taken into account takes the place of
+// that at a position.
+func (k *carrying) isReplaced(at int) bool {
+	if k.next == nil {
+		k.link()
+	}
+	for other := k.next[at]; other != at; other = k.next[other] {
+		if k.isTaken(other) && k.f.Evidence[other].isLater(&k.f.Evidence[at]) {
+			return true
+		}
+	}
+	return false
+}
+
+// link sets next.
+func (k *carrying) link() {
+	type key struct {
+		person          int
+		predicate, slot string
+	}
+	last := make(map[key]int, len(k.f.Evidence))
+	k.next = make([]int, len(k.f.Evidence))
+	for at := range k.f.Evidence {
+		e := &k.f.Evidence[at]
+		key := key{k.people[at], e.Predicate, e.Slot}
+		k.next[at] = at
+		if before, ok := last[key]; ok {
+			k.next[at], k.next[before] = k.next[before], at
+		}
+		last[key] = at
+	}
 }
 
 // findWays finds out how each source carries to a requirement.
@@ -109,36 +142,4 @@ func (r *Requirement) claim(s *Source) *MergeClaim {
 		}
 	}
 	return nil
-}
-
-// latest is like Latest, for evidence at some positions. It changes the list.
-func (k *carrying) latest(list []int) []int {
-	if len(list) <= maxCompared {
-		return slices.DeleteFunc(list, func(at int) bool {
-			return slices.ContainsFunc(list, func(other int) bool { return k.isReplaced(at, other) })
-		})
-	}
-
-	type key struct {
-		person          int
-		predicate, slot string
-	}
-	latest := make(map[key]int, len(list))
-	keyOf := func(at int) key {
-		return key{k.people[at], k.f.Evidence[at].Predicate, k.f.Evidence[at].Slot}
-	}
-	for _, at := range list {
-		if other, ok := latest[keyOf(at)]; !ok || k.isReplaced(other, at) {
-			latest[keyOf(at)] = at
-		}
-	}
-	return slices.DeleteFunc(list, func(at int) bool { return latest[keyOf(at)] != at })
-}
-
-// isReplaced reports whether the evidence at the second position takes the place of that at
-// the first.
-func (k *carrying) isReplaced(at, by int) bool {
-	e, other := &k.f.Evidence[at], &k.f.Evidence[by]
-	return at != by && k.people[at] == k.people[by] && e.Predicate == other.Predicate && e.Slot == other.Slot &&
-		other.isLater(e)
 }

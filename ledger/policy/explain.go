@@ -129,10 +129,19 @@ func (v *evaluation) authorReason(r *Requirement, d *decision) string {
 	case rule == ProvenAuthorExcluded && !f.Proven:
 		return "; the commit's author is not proven: its object is unknown" + how
 	}
-	if at := slices.Index(d.verdicts, byAnyone); at >= 0 {
-		return "; it is unknown who wrote " + shortSHA(f.Sources[f.Evidence[at].Source-1].Commit) + how
+	unknown := ""
+	for at, verdict := range d.verdicts {
+		if verdict != byAnyone {
+			continue
+		}
+		if name := shortSHA(f.Sources[f.Evidence[at].Source-1].Commit); unknown == "" || name < unknown {
+			unknown = name
+		}
 	}
-	return ""
+	if unknown == "" {
+		return ""
+	}
+	return "; it is unknown who wrote " + unknown + how
 }
 
 // tooManyReason says why a requirement is not weighed.
@@ -272,7 +281,7 @@ func (v *evaluation) whereErrors(r *Requirement, d *decision) string {
 // carried lists the evidence of other commits that counts for a requirement, or blocks it.
 func (v *evaluation) carried(i int) (list []ledger.CarriedEvidence) {
 	r, d := &v.c.Requirements[i], &v.decisions[i]
-	for at := v.carrying.own; at < len(d.verdicts) && len(list) < ledger.MaxCarried; at++ {
+	for at := v.carrying.own; at < len(d.verdicts); at++ {
 		if d.verdicts[at] != counts && d.verdicts[at] != blocks {
 			continue
 		}
@@ -290,7 +299,8 @@ func (v *evaluation) carried(i int) (list []ledger.CarriedEvidence) {
 		}
 		list = append(list, c)
 	}
-	return list
+	slices.SortFunc(list, func(a, b ledger.CarriedEvidence) int { return strings.Compare(a.Attestation, b.Attestation) })
+	return list[:min(len(list), ledger.MaxCarried)]
 }
 
 // carriedFrom names the commits from which evidence carries. It is empty if there are none.

@@ -262,7 +262,7 @@ func Exceptions(r policy.ExceptionRule) Sentence {
 // Artifacts returns whose statements link artifacts with commits, as a sentence.
 func Artifacts(r policy.ArtifactRule) Sentence {
 	if len(r.Signers) == 0 {
-		return Sentence{}.text("Whoever may attest ").code("build:*").text(" links artifacts with commits.")
+		return Sentence{}.text("Everybody who may attest ").code("build:*").text(" can link artifacts with commits.")
 	}
 	return Sentence{}.text("Statements link artifacts with commits if signed by ").list("or", patterns(r.Signers)).text(".")
 }

@@ -154,8 +154,10 @@ CREATE TABLE tree_latest (
   stated         INTEGER NOT NULL,
   attestation_id INTEGER NOT NULL REFERENCES attestations,
   commit_id      INTEGER NOT NULL,
+  failed         INTEGER NOT NULL, -- 1: a fail or error
   PRIMARY KEY (tree_id, predicate_id, slot, signer_id, stated)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX tree_latest_failed ON tree_latest (tree_id) WHERE failed = 1;
 
 -- Claims that a commit is a clean merge of its first parent with a source: the latest of each
 -- person and source.

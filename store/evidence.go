@@ -1,0 +1,100 @@
+package store
+
+import (
+	"strings"
+
+	"github.com/ledgerd/ledgerd/ledger/policy"
+)
+
+// gatherEvidence reads the evidence of commits: the latest attestation of each
+// signer for each predicate.
+func (rd reader) gatherEvidence(byID map[int64]*subject, ids []any) error {
+	type latest struct{ commit, attestation, person int64 }
+	var list []latest
+	err := rd.EachIn(func(row scanner) error {
+		var l latest
+		err := row.Scan(&l.commit, &l.attestation, &l.person)
+		list = append(list, l)
+		return err
+	}, `
+SELECT l.commit_id, l.attestation_id, s.person FROM latest l /*+ordered*/ JOIN signers s ON s.id = l.signer_id
+WHERE l.commit_id IN `, 1, ids)
+	if err != nil {
+		return err
+	}
+
+	var uncached []any
+	missing := make(map[int64]place)
+	mapped := rd.caches.mapped.Load()
+	for i, l := range list {
+		s := byID[l.commit]
+		f := &s.facts
+		if s.rows != nil {
+			s.rows = append(s.rows, l.attestation)
+		}
+		if f.Evidence == nil {
+			n := 1 // for evidence that is just recorded
+			for n <= len(list)-i && list[i+n-1].commit == l.commit {
+				n++
+			}
+			f.Evidence = make([]policy.Evidence, 0, n)
+		}
+
+		e, ok := rd.caches.evidence.get(l.attestation)
+		e.Person = l.person
+		f.Evidence = append(f.Evidence, e)
+		if !ok || !mapped {
+			uncached = append(uncached, l.attestation)
+			missing[l.attestation] = place{f, len(f.Evidence) - 1}
+		}
+	}
+	if err := rd.readEvidence(missing, uncached); err != nil {
+		return err
+	}
+	places, rows, err := rd.removeDistrusted(byID)
+	if err != nil {
+		return err
+	}
+	return rd.readEvidence(places, rows)
+}
+
+// readEvidence reads attestations by row id, and sets the evidence at their places, except
+// for the person.
+func (rd reader) readEvidence(places map[int64]place, rows []any) error {
+	return rd.EachIn(func(row scanner) error {
+		var id, predicateID, typeID, signerID int64
+		var emails string
+		var e policy.Evidence
+		err := row.Scan(&id, &predicateID, &typeID, &e.Slot, &signerID, &e.Attestation, &emails, &e.Status, &e.RecordedAt,
+			&e.FinishedAt, &e.WhilePromotable)
+		if err != nil {
+			return err
+		}
+
+		if emails != "" {
+			e.Emails = strings.Split(emails, "\n")
+		}
+		if e.Predicate, err = rd.predicate(predicateID); err != nil {
+			return err
+		}
+		if e.PredicateType, err = rd.predicateType(typeID); err != nil {
+			return err
+		}
+		signer, err := rd.signer(signerID)
+		if err != nil {
+			return err
+		}
+		e.Signer = signer.dn
+
+		at := &places[id].facts.Evidence[places[id].index]
+		e.Person = at.Person
+		*at = e
+		if rd.writes {
+			rd.caches.evidence.put(id, e)
+		}
+		return nil
+	}, `
+SELECT id, predicate_id, type_id, slot, signer_id, attestation_id, emails, status,
+  CASE aged_from WHEN 0 THEN recorded_at ELSE aged_from END, finished_at, while_promotable
+FROM attestations WHERE id IN `, 1, rows)
+}
