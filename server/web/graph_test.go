@@ -120,17 +120,19 @@ func (h *history) claim() {
 	if one(r, 10) {
 		m.Tree = strings.Repeat("c3", 20)
 	}
-	if m.Parent == m.Source || m.Parent.SHA == commit || m.Source.SHA == commit {
-		return // refused
+	if m.Parent != m.Source && m.Parent.SHA != commit && m.Source.SHA != commit { // others are refused
+		h.claimMerge(commit, m, h.anySigner(true))
 	}
+}
 
+func (h *history) claimMerge(commit string, m attestation.Merge, by *signer) {
 	k := h.know(commit)
 	before, parentState := h.worth(commit, k), h.parentState(m, k)
 	h.clock.advance(time.Millisecond)
 	m.FinishedOn = h.clock.time()
 	payload, err := attestation.NewMergeStatement(commit, m)
 	check(h.t, err)
-	rec := h.send(payload)
+	rec := h.send(payload, by)
 	h.note("%s is a %s of %s and %s, says %s; the parent is %s", commit[36:], m.Kind, m.Parent.SHA[36:], m.Source.SHA[36:],
 		rec.Identity, parentState)
 
@@ -196,5 +198,38 @@ func (h *history) look() {
 		h.note("look at %s", commit[36:])
 		h.derive(commit, k)
 		h.compareRecord(commit, k)
+	}
+}
+
+// admitThief adds an identity of the history. Its signers are another person than all
+// others.
+func (h *history) admitThief(seed uint64) {
+	dn := fmt.Sprintf("cn=thief-%d,ou=dev,o=acme", seed)
+	h.thief = h.signer(dn)
+	h.people[dn], h.admitted = int64(1000+seed), h.clock.time()
+}
+
+// distrust makes evidence by the thief not count since some time. It is as if it had not
+// been recorded, but its commits were signed.
+func (h *history) distrust(since ledger.Time) {
+	for i, err := range h.host.Identities(h.t.Context(), "acme") {
+		check(h.t, err)
+		if i.DN == h.thief.dn {
+			check(h.t, h.host.DistrustIdentity(h.t.Context(), "acme", i.ID, since))
+		}
+	}
+	h.note("%s is distrusted since %s", h.thief.dn, since)
+
+	person := h.people[h.thief.dn]
+	h.thief = nil
+	for _, k := range h.facts {
+		distrusted := make(map[string]bool)
+		k.Evidence = slices.DeleteFunc(slices.Clone(k.Evidence), func(e policy.Evidence) bool {
+			distrusted[e.Attestation] = e.Person == person && e.RecordedAt >= since
+			return distrusted[e.Attestation]
+		})
+		k.claims = slices.DeleteFunc(slices.Clone(k.claims), func(c mergeClaim) bool {
+			return distrusted[c.Attestation]
+		})
 	}
 }

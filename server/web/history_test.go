@@ -23,6 +23,9 @@ type history struct {
 	contract policy.Contract
 	document string
 	graph    []gitCommit
+	// thief has a key, admitted at some time, that is distrusted later; nil if there is none.
+	thief    *signer
+	admitted ledger.Time
 	merging  bool              // it is mostly about a merge, under plain contracts
 	facts    map[string]*known // by commit
 	verdicts map[policy.VerdictKey]policy.Verdict
@@ -50,8 +53,11 @@ func (a *agreement) newHistory(seed uint64) *history {
 	check(a.t, err)
 	a.page = a.signIn(a.admin) // a session ends after 12 hours
 	h.merging = one(h.rnd, 3)
+	if one(h.rnd, 8) {
+		h.admitThief(seed)
+	}
 	h.drawGraph()
-	h.changePolicy()
+	h.changePolicy(h.draft())
 	if h.merging || one(h.rnd, 2) {
 		for _, c := range h.graph {
 			h.register(c.id, ledger.Registration{Object: c.object})
@@ -161,7 +167,7 @@ func (h *history) note(format string, args ...any) {
 func (h *history) step() {
 	switch r := h.rnd; {
 	case one(r, 12):
-		h.changePolicy()
+		h.changePolicy(h.draft())
 	case one(r, 6):
 		h.wait()
 	case one(r, 4):
@@ -172,6 +178,9 @@ func (h *history) step() {
 		h.look()
 	case one(r, 6):
 		h.except()
+	case h.thief != nil && one(r, 8):
+		now := h.clock.time()
+		h.distrust(pick(r, h.admitted, now, h.admitted+(now-h.admitted)/2))
 	case h.merging && one(r, 3):
 		h.claim()
 	default:
@@ -206,8 +215,8 @@ func (h *history) derive(commit string, k *known) ledger.State {
 	return state
 }
 
-func (h *history) changePolicy() {
-	h.document = h.draft()
+func (h *history) changePolicy(document string) {
+	h.document = document
 	contract, err := policy.Parse([]byte(h.document))
 	check(h.t, err)
 	_, etag, err := h.host.Policy(h.t.Context(), "acme", h.repo)
@@ -330,7 +339,7 @@ func (h *history) attest(commit, predicate string, status ledger.Status) {
 	}
 	payload, err := attestation.NewStatement("git+https://git.example/acme/"+h.repo, commit, p)
 	check(h.t, err)
-	rec := h.send(payload)
+	rec := h.send(payload, h.anySigner(predicate != "deploy:prod"))
 	h.note("%s of %s: %s by %s, %d ms, %v", predicate, commit[36:], status, rec.Identity, p.Result.DurationMS,
 		p.Annotations)
 
@@ -364,9 +373,17 @@ func (h *history) worth(commit string, k *known) ledger.State {
 	return state
 }
 
-// send signs a statement with any key and records it.
-func (h *history) send(payload []byte) ledger.AttestationRecord {
-	envelope, err := attestation.SignDSSE(pick(h.rnd, h.signers...).key, payload)
+// anySigner returns a signer.
+func (h *history) anySigner(mayBeThief bool) *signer {
+	if h.thief != nil && mayBeThief && one(h.rnd, 2) {
+		return h.thief
+	}
+	return pick(h.rnd, h.signers...)
+}
+
+// send signs a statement, and records it.
+func (h *history) send(payload []byte, by *signer) ledger.AttestationRecord {
+	envelope, err := attestation.SignDSSE(by.key, payload)
 	check(h.t, err)
 	rec, _, err := h.host.Record(h.t.Context(), "acme", h.repo, envelope)
 	check(h.t, err)
@@ -393,7 +410,7 @@ func (h *history) except() {
 	}
 	payload, err := attestation.NewExceptionStatement(commit, x)
 	check(h.t, err)
-	rec := h.send(payload)
+	rec := h.send(payload, h.anySigner(false))
 	h.note("exception of %s from %s by %s until %s", commit[36:], x.Requirement, rec.Identity, x.Until)
 
 	e := h.evidence(rec, before)
