@@ -63,21 +63,30 @@ func TestParseAccepts(t *testing.T) {
 		"no empty line":       {tree + people, "Ada <ada@x>", ""},
 		"message without \\n": {tree + people + "\nx", "Ada <ada@x>", "x"},
 		"no name":             {tree + strings.Replace(people, "Ada <ada@x>", "<ada@x>", 1) + "\nx", " <ada@x>", "x"},
-		"empty name":          {tree + strings.Replace(people, "Ada <ada@x>", " <ada@x>", 1) + "\nx", " <ada@x>", "x"},
-		"no email":            {tree + strings.Replace(people, "ada@x", "", 1) + "\nx", "Ada <>", "x"},
-		"a long zone":         {tree + strings.Replace(people, "+0200", "+051800", 1) + "\nx", "Ada <ada@x>", "x"},
-		"control characters":  {tree + strings.Replace(people, "Ada", "A\x01d\ta\r", 1) + "\nx", "Ada <ada@x>", "x"},
-		"Latin-1":             {tree + strings.Replace(people, "Ada", "Jos\xe9", 1) + "encoding ISO-8859-1\n\n\xfc\n", "José <ada@x>", "ü"},
-		"latin-1":             {tree + strings.Replace(people, "Ada", "Jos\xe9", 1) + "encoding latin-1\n\n\xfc\n", "José <ada@x>", "ü"},
-		"CP1251":              {tree + strings.Replace(people, "Ada", "\xc0\xe4\xe0", 1) + "encoding cp1251\n\nx\n", "Ада <ada@x>", "x"},
-		"Shift_JIS":           {tree + strings.Replace(people, "Ada", "\x83A\x83_", 1) + "encoding Shift_JIS\n\nx\n", "アダ <ada@x>", "x"},
-		"no encoding":         {tree + strings.Replace(people, "Ada", "Jos\xe9 é", 1) + "\nx\n", "José é <ada@x>", "x"},
-		"UTF-8, but is not":   {tree + strings.Replace(people, "Ada", "Jos\xe9", 1) + "encoding UTF-8\n\nx\n", "José <ada@x>", "x"},
-		"unknown encoding":    {tree + strings.Replace(people, "Ada", "Jos\xe9", 1) + "encoding x-none\n\nx\n", "José <ada@x>", "x"},
+		"empty name": {tree + strings.Replace(people, "Ada <ada@x>", " <ada@x>", 1) + "\nx",
+			" <ada@x>", "x"},
+		"no email":           {tree + strings.Replace(people, "ada@x", "", 1) + "\nx", "Ada <>", "x"},
+		"a long zone":        {tree + strings.Replace(people, "+0200", "+051800", 1) + "\nx", "Ada <ada@x>", "x"},
+		"control characters": {tree + strings.Replace(people, "Ada", "A\x01d\ta\r", 1) + "\nx", "Ada <ada@x>", "x"},
+		"Latin-1": {tree + strings.Replace(people, "Ada", "Jos\xe9", 1) + "encoding ISO-8859-1\n\n\xfc\n",
+			"José <ada@x>", "ü"},
+		"latin-1": {tree + strings.Replace(people, "Ada", "Jos\xe9", 1) + "encoding latin-1\n\n\xfc\n",
+			"José <ada@x>", "ü"},
+		"CP1251": {tree + strings.Replace(people, "Ada", "\xc0\xe4\xe0", 1) + "encoding cp1251\n\nx\n",
+			"Ада <ada@x>", "x"},
+		"Shift_JIS": {tree + strings.Replace(people, "Ada", "\x83A\x83_", 1) + "encoding Shift_JIS\n\nx\n",
+			"アダ <ada@x>", "x"},
+		"no encoding": {tree + strings.Replace(people, "Ada", "Jos\xe9 é", 1) + "\nx\n",
+			"José é <ada@x>", "x"},
+		"UTF-8, but is not": {tree + strings.Replace(people, "Ada", "Jos\xe9", 1) + "encoding UTF-8\n\nx\n",
+			"José <ada@x>", "x"},
+		"unknown encoding": {tree + strings.Replace(people, "Ada", "Jos\xe9", 1) + "encoding x-none\n\nx\n",
+			"José <ada@x>", "x"},
 		// Its letters would be others.
 		"an encoding without ASCII": {tree + people + "encoding UTF-16\n\nx\n", "Ada <ada@x>", "x"},
 		"several tags":              {tree + people + "mergetag a\n b\nmergetag c\n\nx\n", "Ada <ada@x>", "x"},
-		"PGP":                       {tree + people + "gpgsig -----BEGIN PGP SIGNATURE-----\n \n x\n\nx\n", "Ada <ada@x>", "x"},
+		"PGP": {tree + people + "gpgsig -----BEGIN PGP SIGNATURE-----\n \n x\n\nx\n",
+			"Ada <ada@x>", "x"},
 	} {
 		c, err := Parse(idOf(test.object), []byte(test.object))
 		if err != nil {
@@ -93,11 +102,12 @@ func TestParseAccepts(t *testing.T) {
 func TestParseRefuses(t *testing.T) {
 	wide := strings.Repeat(parent, 65)
 	for name, test := range map[string]struct{ object, why string }{
-		"nothing":               {"", "tree is missing"},
-		"text":                  {"hello", "tree is missing"},
-		"a truncated tree":      {tree[:20], "tree is missing"},
-		"a short tree":          {"tree 4b825d\n" + people + "\n", "tree"},
-		"a tree in upper case":  {strings.ToUpper(tree)[:5] + strings.ToUpper(tree)[5:] + people + "\n", "tree is missing"},
+		"nothing":          {"", "tree is missing"},
+		"text":             {"hello", "tree is missing"},
+		"a truncated tree": {tree[:20], "tree is missing"},
+		"a short tree":     {"tree 4b825d\n" + people + "\n", "tree"},
+		"a tree in upper case": {strings.ToUpper(tree)[:5] + strings.ToUpper(tree)[5:] + people + "\n",
+			"tree is missing"},
 		"upper-case hex":        {"tree " + strings.ToUpper(tree[5:]) + people + "\n", "not an object ID"},
 		"a SHA-256 tree":        {"tree " + strings.Repeat("a", 64) + "\n" + people + "\n", "not an object ID"},
 		"two trees":             {tree + tree + people + "\n", "author is missing"},
@@ -132,10 +142,12 @@ func TestParseRefuses(t *testing.T) {
 		"a zone in words":       {tree + strings.Replace(people, "+0200", "+CEST", 1) + "\n", "for a time"},
 		"a zone without sign":   {tree + strings.Replace(people, "+0200", "00200", 1) + "\n", "for a time"},
 		"a negative time":       {tree + strings.Replace(people, "1700000000", "-1", 1) + "\n", "for a time"},
-		"an endless time":       {tree + strings.Replace(people, "1700000000", strings.Repeat("9", 21), 1) + "\n", "for a time"},
-		"text after the zone":   {tree + strings.Replace(people, "+0200", "+0200 x", 1) + "\n", "for a time"},
-		"a long name":           {tree + strings.Replace(people, "Ada", strings.Repeat("x", 321), 1) + "\n", "321 bytes"},
-		"101 co-authors":        {tree + people + "\n" + manyAuthors(101), "101 co-authors"},
+		"an endless time": {tree + strings.Replace(people, "1700000000", strings.Repeat("9", 21), 1) + "\n",
+			"for a time"},
+		"text after the zone": {tree + strings.Replace(people, "+0200", "+0200 x", 1) + "\n", "for a time"},
+		"a long name": {tree + strings.Replace(people, "Ada", strings.Repeat("x", 321), 1) + "\n",
+			"321 bytes"},
+		"101 co-authors": {tree + people + "\n" + manyAuthors(101), "101 co-authors"},
 	} {
 		_, err := Parse(idOf(test.object), []byte(test.object))
 		wantFault(t, name, err, test.why)
@@ -159,7 +171,8 @@ func manyAuthors(n int) string {
 func wantFault(t *testing.T, name string, err error, why string) {
 	t.Helper()
 	fault, ok := err.(*ledger.Error) //nolint:errorlint // it is not wrapped
-	if !ok || len(fault.Fields) != 1 || fault.Fields[0].Field != "object" || !strings.Contains(fault.Fields[0].Message, why) {
+	if !ok || len(fault.Fields) != 1 || fault.Fields[0].Field != "object" ||
+		!strings.Contains(fault.Fields[0].Message, why) {
 		t.Errorf("%s: %v, want %q about object", name, err, why)
 	}
 }

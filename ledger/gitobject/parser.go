@@ -57,7 +57,6 @@ type parser struct {
 	commit        *Commit
 	rawAuthor     ident
 	rawCommitter  ident
-	tags          int // mergetag headers
 	hasSignatures [2]bool
 }
 
