@@ -251,11 +251,11 @@ func (l *environmentList) deployment(e environmentRow, v *ledger.Environment) (r
 		l.examined++
 		var d ledger.Deployment
 		var signerID int64
-		var distrusted bool
+		var trusted bool
 		found := running{}
 		err := row.Scan(&found.commitID, &found.attestationID, &d.Required, &d.Attestation, &signerID, &d.DeployedAt,
-			&distrusted, &d.Commit, &d.State, &d.Branch, &d.Subject, &found.target, &found.treeID)
-		if err != nil || distrusted {
+			&d.Commit, &d.State, &d.Branch, &d.Subject, &found.target, &found.treeID, &trusted)
+		if err != nil || !trusted {
 			return err
 		}
 
@@ -268,10 +268,9 @@ func (l *environmentList) deployment(e environmentRow, v *ledger.Environment) (r
 		return errFull
 	}, `
 SELECT d.commit_id, d.attestation_id, d.required, a.attestation_id, a.signer_id, a.recorded_at,
-  coalesce(i.distrusted_since > 0 AND a.recorded_at >= i.distrusted_since, 0), c.sha, c.state, c.branch,
-  substr(c.message, 1, 1000), c.target, c.tree_id
+  c.sha, c.state, c.branch, substr(c.message, 1, 1000), c.target, c.tree_id,`+isTrusted+`
 FROM deployments d /*+index deployments_present*/ /*+ordered*/ JOIN attestations a ON a.id = d.attestation_id
-LEFT JOIN identities i ON i.identity_id = a.identity_id /*+ordered*/ JOIN commits c ON c.id = d.commit_id
+/*+ordered*/ JOIN commits c ON c.id = d.commit_id
 WHERE d.repo_id = ? AND d.predicate_id = ? AND d.ended_id = 0 ORDER BY d.attestation_id DESC LIMIT ?`,
 		e.repoID, e.predicateID, maxDistrusted)
 	if err != nil && !errors.Is(err, errFull) {

@@ -156,6 +156,23 @@ func (s suite) TestRollbackOfEnvironments(t *testing.T) {
 	fx.wantEnvironments("eu unknown", "prod 0 DEPLOYED behind 2")
 }
 
+// A deployment does not count if its identity is distrusted since before it.
+func (s suite) TestDistrustedDeployments(t *testing.T) {
+	fx, cd, _ := s.deployable(t)
+	other := fx.signer("cn=cd,ou=other,o=acme")
+	for n := range 3 {
+		cd.attest(sha(n), "test:go", ledger.Pass)
+	}
+	cd.attest(sha(0), "deploy:prod", ledger.Pass)
+	other.attest(sha(1), "deploy:prod", ledger.Pass)
+	stolen := other.attest(sha(2), "deploy:prod", ledger.Pass)
+	fx.wantEnvironments("prod 2 DEPLOYED")
+
+	fx.distrust(other, stolen.RecordedAt)
+	check(t, fx.Settle(t.Context()))
+	fx.wantEnvironments("prod 1 DEPLOYED behind 1")
+}
+
 // An exception that closes a violation makes its deployment count.
 func (s suite) TestExceptionMakesDeploymentCount(t *testing.T) {
 	fx := s.newFixture(t)
