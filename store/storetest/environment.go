@@ -103,6 +103,11 @@ func (s suite) TestEnvironments(t *testing.T) {
 	mallory.attest(sha(1), "deploy:test", ledger.Fail)
 	fx.wantEnvironments("staging 1 PROMOTABLE behind 1 not required")
 
+	cd.attest(sha(1), "deploy:staging", ledger.Recorded) // says nothing
+	cd.attest(sha(1), "deploy:staging", ledger.Fail)
+	fx.wantEnvironments("staging unknown after 1")
+	mallory.attest(sha(1), "deploy:staging", ledger.Pass)
+
 	first := cd.attest(sha(0), "deploy:prod", ledger.Pass)
 	fx.wantEnvironments("prod 0 DEPLOYED behind 2", "staging 1 PROMOTABLE behind 1 not required")
 	mallory.attest(sha(2), "deploy:prod", ledger.Pass)
