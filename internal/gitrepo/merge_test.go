@@ -397,19 +397,18 @@ func TestMergeInShallowCloneWithOldBase(t *testing.T) {
 	f := newMergeForest(t)
 	first := f.Git("rev-parse", "main")
 	f.on("topic", f.top)
-	f.merge("--no-ff", "topic") // main has topic's change: the best base is topic
+	merge := f.merge("--no-ff", "topic") // main has topic's change: the best base is topic
+	f.Branch("side", first, "side", "x")
+	f.merge("--no-ff", "side") // the way from main to the first commit that the clone has
 	f.on("topic", func() { f.write("a", lines) })
-	f.on("main", func() { f.write("c", "c") })
 	f.squash()
 	f.wantClean(true)
 
-	merge := f.Git("rev-parse", "main~2")
 	dir := t.TempDir()
 	f.Git("clone", "--quiet", "--bare", "file://"+f.Dir(), dir)
-	// The clone ends below main~2 on the side of main, and knows topic down to the first commit.
 	gitrepotest.WriteFile(t, filepath.Join(dir, "shallow"), merge+"\n"+first+"\n")
 	clone := mergeForest{forest{gitrepotest.Forest{Dir: dir}, Repo{Dir: dir}, t}}
-	clone.wantRefused("main", "topic", true, "--unshallow")
+	clone.wantRefused("main", "topic", true, "so that the merge base is uncertain")
 }
 
 func TestCanMerge(t *testing.T) {
