@@ -213,3 +213,13 @@ INSERT INTO %s (%s) SELECT %s FROM %s a, numbers %s`,
 		table, strings.Join(columns, ", "), strings.Join(copied, ", "), table, where), u.thief, n)
 	check(t, err)
 }
+
+// What states no outcome does not take the place of an outcome, whatever was first.
+func TestRetracedIsLater(t *testing.T) {
+	none, scan, pass, fail := retraced{}, retraced{2, ledger.Recorded}, retraced{1, ledger.Pass}, retraced{3, ledger.Fail}
+	for _, pair := range [][2]retraced{{none, scan}, {none, pass}, {scan, pass}, {scan, fail}, {pass, fail}} {
+		if !pair[1].isLater(pair[0]) || pair[0].id != 0 && pair[0].isLater(pair[1]) {
+			t.Errorf("%+v is not later than %+v", pair[1], pair[0])
+		}
+	}
+}
