@@ -21,8 +21,8 @@ var mayImport = map[string][]string{
 	"cmd": {
 		"client", "internal/atomicfile", "internal/await", "internal/bench", "internal/buildinfo", "internal/config",
 		"internal/connect", "internal/contractfile", "internal/demo", "internal/display", "internal/eventbody",
-		"internal/eventline", "internal/flagvalue", "internal/gate", "internal/gitrepo", "internal/mergeclaim", "internal/receiver",
-		"internal/registration",
+		"internal/eventline", "internal/flagvalue", "internal/gate", "internal/gitrepo",
+		"internal/mergeclaim", "internal/receiver", "internal/registration",
 		"internal/service", "internal/signing", "internal/subprocess", "internal/terminal", "ledger",
 		"ledger/attestation", "ledger/identity", "ledger/policy", "ledger/radar",
 	},
@@ -92,7 +92,9 @@ var mayImport = map[string][]string{
 	},
 	"internal/registration": {"client", "internal/gitrepo", "internal/parallel", "ledger"},
 	"internal/await":        {"client"},
-	"internal/mergeclaim":   {"internal/buildinfo", "internal/flagvalue", "internal/gitrepo", "ledger", "ledger/attestation"},
+	"internal/mergeclaim": {
+		"internal/buildinfo", "internal/flagvalue", "internal/gitrepo", "ledger", "ledger/attestation",
+	},
 	"internal/gate":         {"internal/await", "internal/connect", "internal/display", "ledger"},
 	"internal/connect":      {"client", "internal/buildinfo", "internal/config", "internal/service", "ledger"},
 	"internal/contractfile": {"internal/terminal", "ledger", "ledger/identity", "ledger/policy"},

@@ -182,8 +182,9 @@ func (u *theft) copyThief(t *testing.T, n, commits int) {
 	defer db.Close()
 	const stolen = " WHERE a.identity_id = ?1"
 	u.copyRows(t, db, "attestations", n, stolen, map[string]string{
-		"id": "a.id + n", "previous": "0", "attestation_id": "substr(a.attestation_id, 1, 20) || printf('%010d', n)", "payload_digest": "randomblob(32)",
-		"recorded_at": "a.recorded_at + n", "commit_id": fmt.Sprintf("a.commit_id + n * %d", min(commits-1, 1)),
+		"id": "a.id + n", "previous": "0", "payload_digest": "randomblob(32)",
+		"attestation_id": "substr(a.attestation_id, 1, 20) || printf('%010d', n)",
+		"recorded_at":    "a.recorded_at + n", "commit_id": fmt.Sprintf("a.commit_id + n * %d", min(commits-1, 1)),
 	})
 	if commits == 1 {
 		return

@@ -86,7 +86,8 @@ func (t *tx) nextHeirs(i inheritance, after int64) ([]*commitRow, error) {
 	if i.source != 0 {
 		where, id = "id IN (SELECT commit_id FROM merges WHERE source_id = ?) AND id > ?", i.source
 	}
-	list, err := all(t.reader, scanCommitRow, selectCommitRow+"WHERE "+where+" ORDER BY id LIMIT ?", id, after, evaluateBatch)
+	list, err := all(t.reader, scanCommitRow, selectCommitRow+"WHERE "+where+" ORDER BY id LIMIT ?",
+		id, after, evaluateBatch)
 	if err != nil {
 		return nil, err
 	}

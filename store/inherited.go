@@ -89,8 +89,8 @@ func (t *tx) joinOne(tree, commit int64) error {
 	}
 	_, err := t.Exec(`
 INSERT INTO tree_latest (tree_id, predicate_id, slot, signer_id, stated, attestation_id, commit_id, failed)
-SELECT ?, l.predicate_id, l.slot, l.signer_id, CASE a.status WHEN 'recorded' THEN 0 ELSE 1 END, l.attestation_id, l.commit_id,
-  CASE WHEN a.status IN ('fail', 'error') THEN 1 ELSE 0 END
+SELECT ?, l.predicate_id, l.slot, l.signer_id, CASE a.status WHEN 'recorded' THEN 0 ELSE 1 END, l.attestation_id,
+  l.commit_id, CASE WHEN a.status IN ('fail', 'error') THEN 1 ELSE 0 END
 FROM latest l JOIN attestations a ON a.id = l.attestation_id WHERE l.commit_id = ?
 ON CONFLICT (tree_id, predicate_id, slot, signer_id, stated) DO UPDATE SET attestation_id = excluded.attestation_id,
   commit_id = excluded.commit_id, failed = excluded.failed
@@ -111,9 +111,10 @@ func (t *tx) recountTree(tree int64, key latestKey) error {
 	}
 	_, err = t.Exec(`
 INSERT INTO tree_latest (tree_id, predicate_id, slot, signer_id, stated, attestation_id, commit_id, failed)
-SELECT c.tree_id, l.predicate_id, l.slot, l.signer_id, CASE a.status WHEN 'recorded' THEN 0 ELSE 1 END, l.attestation_id, l.commit_id,
-  CASE WHEN a.status IN ('fail', 'error') THEN 1 ELSE 0 END
-FROM commits c /*+ordered*/ JOIN latest l ON l.commit_id = c.id /*+ordered*/ JOIN attestations a ON a.id = l.attestation_id
+SELECT c.tree_id, l.predicate_id, l.slot, l.signer_id, CASE a.status WHEN 'recorded' THEN 0 ELSE 1 END,
+  l.attestation_id, l.commit_id, CASE WHEN a.status IN ('fail', 'error') THEN 1 ELSE 0 END
+FROM commits c /*+ordered*/ JOIN latest l ON l.commit_id = c.id
+  /*+ordered*/ JOIN attestations a ON a.id = l.attestation_id
 WHERE c.tree_id = ? AND c.tree_id > 0 AND l.predicate_id = ? AND l.slot = ? AND l.signer_id = ?
 ON CONFLICT (tree_id, predicate_id, slot, signer_id, stated) DO UPDATE SET attestation_id = excluded.attestation_id,
   commit_id = excluded.commit_id, failed = excluded.failed

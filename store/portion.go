@@ -143,8 +143,8 @@ func (t *tx) carriedCount(c *commitRow) (n int, err error) {
 	if !c.inherits() {
 		return 0, nil
 	}
-	err = t.Row("SELECT count(*) FROM (SELECT 1 FROM tree_latest WHERE tree_id = ? LIMIT ?) AS t", c.treeID, policy.MaxTopics).
-		Scan(&n)
+	const query = "SELECT count(*) FROM (SELECT 1 FROM tree_latest WHERE tree_id = ? LIMIT ?) AS t"
+	err = t.Row(query, c.treeID, policy.MaxTopics).Scan(&n)
 	if c.merged&isMerge != 0 {
 		n = policy.MaxTopics // at most
 	}

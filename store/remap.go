@@ -146,8 +146,8 @@ type mappedRow struct {
 }
 
 const selectMapped = `
-SELECT a.id, a.commit_id, r.org_id, a.predicate_id, a.type_id, a.signer_id, a.slot, a.attestation_id, c.sha, a.identity_id,
-  a.status, a.duration_ms, a.recorded_at
+SELECT a.id, a.commit_id, r.org_id, a.predicate_id, a.type_id, a.signer_id, a.slot, a.attestation_id, c.sha,
+  a.identity_id, a.status, a.duration_ms, a.recorded_at
 FROM attestations a /*+ordered*/ JOIN commits c ON c.id = a.commit_id /*+ordered*/ JOIN repos r ON r.id = a.repo_id
 WHERE a.id < ? AND a.mapping_version < ? ORDER BY a.id DESC LIMIT ?`
 

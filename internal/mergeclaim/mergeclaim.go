@@ -26,8 +26,8 @@ func (q *Request) Flags(command *cobra.Command) {
 	flags := command.Flags()
 	flags.StringVar(&q.mergeOf, "merge-of", "", "claim that the commit is a clean merge of its first parent and this git "+
 		"`rev`, its second parent")
-	flags.StringVar(&q.squashOf, "squash-of", "", "claim that the commit is a clean merge of its only parent and this git "+
-		"`rev`")
+	flags.StringVar(&q.squashOf, "squash-of", "", "claim that the commit is a clean merge of its only parent and "+
+		"this git `rev`")
 	flagvalue.Exclude(command, "merge-of", "squash-of", "status", "statement", "envelope")
 	flagvalue.Exclude(command, "merge-of", "squash-of", "predicate")
 	flagvalue.Exclude(command, "merge-of", "squash-of", "annotation")

@@ -32,8 +32,8 @@ func TestArtifacts(t *testing.T) {
 		{"two digests of one", subjects(`"sha512":"` + hex128 + `","sha256":"` + hex64 + `"`), slsaV02, `{}`,
 			[]string{"sha256:" + hex64, "sha512:" + hex128}},
 		{"sha384", subjects(`"sha384":"` + hex96 + `"`), vsaV1, summary(`"x"`), []string{"sha384:" + hex96}},
-		{"next to the commit", `[{"digest":{"gitCommit":"` + ledgertest.Commit + `","sha256":"` + hex64 + `"}}]`, anyType, `{}`,
-			[]string{"sha256:" + hex64}},
+		{"next to the commit", `[{"digest":{"gitCommit":"` + ledgertest.Commit + `","sha256":"` + hex64 + `"}}]`,
+			anyType, `{}`, []string{"sha256:" + hex64}},
 		{"the commit itself", `[{"digest":{"gitCommit":"` + hex64 + `","sha256":"` + hex64 + `"}}]`, anyType, `{}`, nil},
 		{"git objects and weak digests", subjects(`"gitTree":"`+hex64+`"`, `"sha1":"`+hex64[:40]+`"`, `"md5":"`+hex64[:32]+
 			`"`), anyType, `{}`, nil},
@@ -69,6 +69,7 @@ func TestArtifactsAreLimited(t *testing.T) {
 	got, err := parseStatement([]byte(statementOf(aboutCommit[:len(aboutCommit)-1]+","+strings.Join(subjects, ",")+"]",
 		anyType, `{}`)))
 	if err != nil || len(got.artifacts.Digests) != maxArtifacts || got.artifacts.Left != 2 {
-		t.Errorf("%d digests and %d left, %v; want %d and 2", len(got.artifacts.Digests), got.artifacts.Left, err, maxArtifacts)
+		t.Errorf("%d digests and %d left, %v; want %d and 2", len(got.artifacts.Digests), got.artifacts.Left, err,
+			maxArtifacts)
 	}
 }

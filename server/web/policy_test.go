@@ -61,7 +61,8 @@ func TestPolicyPage(t *testing.T) {
 	e := newEnv(t)
 	w := e.signIn(e.reader)
 	p := w.get(policyPath).want(200).has(
-		"Version 1, by host", "Attested tests : Any test:* passes, signed by any trusted identity, on this commit or one with the same tree.",
+		"Version 1, by host",
+		"Attested tests : Any test:* passes, signed by any trusted identity, on this commit or one with the same tree.",
 		"Promotable review : Any review:* passes, signed by any trusted identity, excluding the author, "+
 			"other people than those needed for Attested, on this commit or one with the same tree.",
 		"Deployed deploy : deploy:prod passes, signed by any trusted identity, "+
@@ -344,7 +345,8 @@ func TestPolicyVersions(t *testing.T) {
 	r := e.signIn(e.reader)
 	p := r.get(policyPath+"/versions").want(200).has(
 		"Version 4 by admin of acme", "Version 1 by host", "Initial version.",
-		"Removed − Attested: tests : Any test:* passes, signed by any trusted identity, on this commit or one with the same tree.",
+		"Removed − Attested: tests : Any test:* passes, signed by any trusted identity, "+
+			"on this commit or one with the same tree.",
 		"Added + Promotable: Any review:* passes, signed by 2 distinct signers, excluding the author.",
 		"Removed − Promotable: review : Any review:* passes, signed by any trusted identity, excluding the author, "+
 			"other people than those needed for Attested, on this commit or one with the same tree.", "1 more change",

@@ -79,7 +79,8 @@ const refreshHeader = "X-Ledger-Refresh"
 // isLive reports whether the page of the route can be live.
 func (rt route) isLive() bool {
 	return rt.method == http.MethodGet && slices.Contains([]string{orgPattern, activityPattern, repoPattern, commitPattern,
-		policyPattern, versionsPattern, radarPattern, orgViolationsPattern, repoViolationsPattern, environmentsPattern}, rt.pattern)
+		policyPattern, versionsPattern, radarPattern, orgViolationsPattern, repoViolationsPattern, environmentsPattern},
+		rt.pattern)
 }
 
 // A visit is a request with its visitor.

@@ -61,8 +61,8 @@ func (s suite) TestEvidenceCarriesBetweenCommitsWithOneTree(t *testing.T) {
 	squash := fx.prove(1, "Dora", 2)
 	fx.wantState(squash, ledger.Promotable)
 	carried := fx.commit(squash).Requirements[1].Carried
-	if len(carried) != 1 || carried[0].Commit != branch || carried[0].Attestation != review.ID || carried[0].By != "tree" ||
-		carried[0].Until != review.RecordedAt.Add(30*24*time.Hour) {
+	if len(carried) != 1 || carried[0].Commit != branch || carried[0].Attestation != review.ID ||
+		carried[0].By != "tree" || carried[0].Until != review.RecordedAt.Add(30*24*time.Hour) {
 		t.Errorf("the review carries as %+v", carried)
 	}
 	if got, want := path(fx.commit(squash)), "DRAFT>VALIDATING VALIDATING>ATTESTED ATTESTED>PROMOTABLE"; got != want {

@@ -184,7 +184,8 @@ func (s suite) TestExceptionMakesDeploymentCount(t *testing.T) {
 	fx.setPolicyText(`{"requirements":[{"state":"PROMOTABLE","predicate":"test:*"},
 {"state":"DEPLOYED","predicate":"deploy:prod","signers":["cn=cd"],"name":"live"}],
 "exceptions":{"signers":["cn=boss"],"max_duration":"1d"}}`)
-	cd, mallory, boss := fx.signer("cn=cd,ou=x,o=acme"), fx.signer("cn=mallory,ou=x,o=acme"), fx.signer("cn=boss,ou=x,o=acme")
+	cd, boss := fx.signer("cn=cd,ou=x,o=acme"), fx.signer("cn=boss,ou=x,o=acme")
+	mallory := fx.signer("cn=mallory,ou=x,o=acme")
 	for n := range 2 {
 		cd.attest(sha(n), "test:go", ledger.Pass)
 	}
@@ -216,7 +217,8 @@ func (s *signer) except(sha, requirement string) {
 // How far an environment is behind is counted up to a limit, by target branch and by tree.
 func (s suite) TestEnvironmentsBehind(t *testing.T) {
 	fx := s.newFixture(t)
-	fx.setPolicyText(`{"requirements":[{"state":"PROMOTABLE","predicate":"test:*"},{"state":"DEPLOYED","predicate":"deploy:*"}]}`)
+	fx.setPolicyText(`{"requirements":[{"state":"PROMOTABLE","predicate":"test:*"},
+		{"state":"DEPLOYED","predicate":"deploy:*"}]}`)
 	ci, cd := fx.signer("cn=ci,ou=x,o=acme"), fx.signer("cn=cd,ou=x,o=acme")
 	ci.attest(sha(0), "test:go", ledger.Pass)
 	cd.attest(sha(0), "deploy:prod", ledger.Pass)
@@ -280,7 +282,8 @@ func (s suite) TestPagesOfEnvironments(t *testing.T) {
 				break
 			}
 		}
-		if len(got) != repos*3/2 || !slices.IsSorted(byRepo(got)) || len(slices.Compact(slices.Sorted(slices.Values(got)))) != len(got) {
+		distinct := slices.Compact(slices.Sorted(slices.Values(got)))
+		if len(got) != repos*3/2 || !slices.IsSorted(byRepo(got)) || len(distinct) != len(got) {
 			t.Errorf("with pages of %d, got %d environments, want %d sorted by repo", limit, len(got), repos*3/2)
 		}
 		prod := fx.environments(store.EnvironmentFilter{Query: store.Query{Limit: limit}, Name: "prod"})
@@ -293,7 +296,8 @@ func (s suite) TestPagesOfEnvironments(t *testing.T) {
 		want   int
 	}{
 		{store.EnvironmentFilter{Repo: "r0002"}, 2}, {store.EnvironmentFilter{Repo: "r0003"}, 1},
-		{store.EnvironmentFilter{Repo: "r0003", Name: "prod"}, 1}, {store.EnvironmentFilter{Repo: "r0003", Name: "staging"}, 0},
+		{store.EnvironmentFilter{Repo: "r0003", Name: "prod"}, 1},
+		{store.EnvironmentFilter{Repo: "r0003", Name: "staging"}, 0},
 		{store.EnvironmentFilter{Name: "none"}, 0}, {store.EnvironmentFilter{Repo: "api"}, 0},
 	} {
 		test.filter.Limit = 1

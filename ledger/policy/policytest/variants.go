@@ -54,7 +54,8 @@ var variants = map[string]string{
 const (
 	usual      = `{"requirements":[{"state":"ATTESTED","predicate":"test:go"}]}`
 	promotable = `{"requirements":[{"state":"PROMOTABLE","predicate":"test:go"}]}`
-	merges     = `{"requirements":[{"state":"ATTESTED","predicate":"test:go","carry":["merge"],"carry_signers":["cn=ci"]}]}`
+	merges     = `{"requirements":[{"state":"ATTESTED","predicate":"test:go","carry":["merge"],` +
+		`"carry_signers":["cn=ci"]}]}`
 	exceptions = `{"requirements":[{"state":"ATTESTED","predicate":"test:go"}],` +
 		`"exceptions":{"signers":["ou=security"],"max_duration":"1h"}}`
 )

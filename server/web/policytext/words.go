@@ -264,7 +264,8 @@ func Artifacts(r policy.ArtifactRule) Sentence {
 	if len(r.Signers) == 0 {
 		return Sentence{}.text("Everybody who may attest ").code("build:*").text(" can link artifacts with commits.")
 	}
-	return Sentence{}.text("Statements link artifacts with commits if signed by ").list("or", patterns(r.Signers)).text(".")
+	return Sentence{}.text("Statements link artifacts with commits if signed by ").
+		list("or", patterns(r.Signers)).text(".")
 }
 
 // overlapsFrom names the overlaps of a level or a higher one.
