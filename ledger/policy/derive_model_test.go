@@ -421,6 +421,7 @@ func TestOrderOfEvidenceDoesNotMatter(t *testing.T) {
 		c, f, now := drawContract(t), drawFacts(t), drawNow(t)
 		want := c.Derive(f, now)
 		f.Evidence = rapid.Permutation(f.Evidence).Draw(t, "order")
+		f.Carried = rapid.Permutation(f.Carried).Draw(t, "order of carried evidence")
 		f.Overlaps = rapid.Permutation(f.Overlaps).Draw(t, "order of overlaps")
 		f.Exceptions = rapid.Permutation(f.Exceptions).Draw(t, "order of exceptions")
 		if got := c.Derive(f, now); !reflect.DeepEqual(got, want) {

@@ -37,7 +37,6 @@ func drawSources(t *rapid.T, f *Facts) {
 
 	for _, list := range [][]Evidence{f.Evidence, f.Carried} {
 		for i := range list {
-			list[i].PredicateType = "https://a.example/v1" // of one topic, all are about the same requirements
 			if rapid.IntRange(0, 3).Draw(t, "a month ago") == 0 {
 				list[i].RecordedAt -= modelMonth
 			}

@@ -140,18 +140,9 @@ func (h *history) compareTarget(commit string, k *known) {
 	}
 }
 
-// normal returns a status without empty lists, which JSON does not distinguish from none,
-// and with carried evidence in the order of its recording.
+// normal returns a status without empty lists, which JSON does not distinguish from none.
 func normal(s ledger.RequirementStatus) ledger.RequirementStatus {
 	s.Carried = append([]ledger.CarriedEvidence(nil), s.Carried...)
-	slices.SortFunc(s.Carried, func(a, b ledger.CarriedEvidence) int {
-		return strings.Compare(a.Attestation, b.Attestation)
-	})
-	if reason, commits, ok := strings.Cut(s.Reason, ", carried from "); ok {
-		words := strings.Fields(commits)
-		slices.Sort(words)
-		s.Reason = reason + strings.Join(words, " ")
-	}
 	s.SignersCounted, s.FailedBy = append([]string(nil), s.SignersCounted...), append([]string(nil), s.FailedBy...)
 	return s
 }
@@ -180,7 +171,6 @@ func (h *history) comparePage(commit string, want policy.Derivation) {
 		case len(r.FailedBy) > 0:
 			mark = "failed"
 		}
-		reason, _, _ = strings.Cut(reason, ", carried from ")
 		isShown := func(item string) bool {
 			return strings.HasPrefix(item, mark+" "+r.Predicate+" ") && strings.Contains(item, reason)
 		}

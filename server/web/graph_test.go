@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -231,5 +232,39 @@ func (h *history) distrust(since ledger.Time) {
 		k.claims = slices.DeleteFunc(slices.Clone(k.claims), func(c mergeClaim) bool {
 			return distrusted[c.Attestation]
 		})
+	}
+}
+
+// TestNextReadKnowsOfDistrust distrusts a claim of a merge, by which evidence carries. It
+// does so after different numbers of changes to that evidence.
+func TestNextReadKnowsOfDistrust(t *testing.T) {
+	for changes := range 4 {
+		h := newAgreement(t).newHistory(uint64(changes))
+		h.graph = nil
+		h.addCommit(strings.Repeat("a1", 20), nil, 0)
+		h.addCommit(strings.Repeat("b2", 20), nil, 1)
+		h.addCommit(strings.Repeat("c3", 20), []string{h.graph[0].id}, 2)
+		for _, c := range h.graph {
+			h.register(c.id, ledger.Registration{Object: c.object})
+		}
+		h.changePolicy(`{"requirements":[{"state":"ATTESTED","predicate":"test:*",
+			"carry":["tree","merge"],"carry_signers":["cn=thief*"]}]}`)
+		base, branch, merged := h.graph[0], h.graph[1], h.graph[2]
+		h.attest(base.id, "test:go", ledger.Pass)
+		h.admitThief(1)
+		thief := h.thief
+		h.claimMerge(merged.id, attestation.Merge{Repo: "acme/" + h.repo, Kind: attestation.Squashed, Tree: merged.tree,
+			Parent: attestation.MergedCommit{SHA: base.id}, Source: attestation.MergedCommit{SHA: branch.id}}, thief)
+		h.thief = nil // who signs nothing else
+		for range changes {
+			h.attest(branch.id, "test:go", ledger.Pass)
+		}
+
+		h.settle()
+		h.compareRecord(merged.id, h.facts[merged.id])
+		h.thief = thief
+		h.distrust(h.admitted)
+		h.derive(merged.id, h.facts[merged.id])
+		h.compareRecord(merged.id, h.facts[merged.id])
 	}
 }
