@@ -118,6 +118,7 @@ func (h *history) claim() {
 	if len(c.parents) == 1 && !one(r, 8) {
 		m.Kind, m.Source.SHA = attestation.Squashed, h.graph[1].id
 	}
+
 	if one(r, 10) {
 		m.Tree = strings.Repeat("c3", 20)
 	}

@@ -58,6 +58,7 @@ func (a *agreement) newHistory(seed uint64) *history {
 	}
 	h.drawGraph()
 	h.changePolicy(h.draft())
+
 	if h.merging || one(h.rnd, 2) {
 		for _, c := range h.graph {
 			h.register(c.id, ledger.Registration{Object: c.object})
@@ -183,6 +184,7 @@ func (h *history) step() {
 		h.distrust(pick(r, h.admitted, now, h.admitted+(now-h.admitted)/2))
 	case h.merging && one(r, 3):
 		h.claim()
+
 	default:
 		h.attestAny()
 	}
