@@ -5,7 +5,8 @@ import "testing"
 // Commits with the same tree count once, and not at all if their tree runs.
 func TestBehindCountsTrees(t *testing.T) {
 	ready := readyCommits{since: 5, list: []readyCommit{
-		{id: 9, treeID: 1}, {id: 8, treeID: 1, target: "main"}, {id: 7, treeID: 2}, {id: 6, target: "release"}, {id: 5}, {id: 4},
+		{id: 9, treeID: 1}, {id: 8, treeID: 1, target: "main"}, {id: 7, treeID: 2},
+		{id: 6, target: "release"}, {id: 5}, {id: 4},
 	}}
 	r := repoRow{defaultBranch: "main"}
 	for _, test := range []struct {

@@ -103,7 +103,7 @@ func (s suite) TestEnvironments(t *testing.T) {
 	mallory.attest(sha(1), "deploy:test", ledger.Fail)
 	fx.wantEnvironments("staging 1 PROMOTABLE behind 1 not required")
 
-	cd.attest(sha(1), "deploy:staging", ledger.Fail)
+	mallory.attest(sha(1), "deploy:staging", ledger.Fail)
 	fx.wantEnvironments("staging unknown after 1")
 	mallory.attest(sha(1), "deploy:staging", ledger.Pass)
 
