@@ -196,7 +196,7 @@ func (l *linker) judge(r *linkRow) (err error) {
 // isDue reports whether the state of the commit must be derived again, see subject.isDue. What
 // a merge inherits is not read, so a merge always is.
 func (r *linkRow) isDue(d *deriver, now ledger.Time) bool {
-	versions, inherits := d.repo.distrusts, d.contract.Carries()
+	versions, inherits := d.repo.distrusted(), d.contract.Carries()
 	if inherits {
 		versions += r.treeVersion
 	}

@@ -93,6 +93,7 @@ func (s *Store) RemapInherited(ctx context.Context, org, repo, sha string) error
 		if err != nil {
 			return err
 		}
+
 		keys, err := all(t.reader, func(row scanner) (key latestKey, err error) {
 			return key, row.Scan(&key.commit, &key.predicate, &key.slot, &key.signer)
 		}, "SELECT commit_id, predicate_id, slot, signer_id FROM latest WHERE commit_id = ?", c.id)

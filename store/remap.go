@@ -239,7 +239,7 @@ WHERE id = ?2`, a.recordedAt, predicateID)
 }
 
 // moveLatest makes an attestation the latest for its present key, unless there is a newer
-// one, and no longer for the key that it had before.
+// one or it is distrusted, and no longer for the key that it had before.
 func (t *tx) moveLatest(before, after latestKey, id int64, status ledger.Status) error {
 	_, err := t.Exec(`
 DELETE FROM latest WHERE commit_id = ? AND predicate_id = ? AND slot = ? AND signer_id = ? AND attestation_id = ?`,
@@ -265,7 +265,8 @@ WHERE l.commit_id = ? AND l.predicate_id = ? AND l.slot = ? AND l.signer_id = ?`
 		return nil
 	}
 	_, err = t.Exec(`
-INSERT INTO latest (commit_id, predicate_id, slot, signer_id, attestation_id) VALUES (?, ?, ?, ?, ?)
+INSERT INTO latest (commit_id, predicate_id, slot, signer_id, attestation_id)
+SELECT ?, ?, ?, ?, a.id FROM attestations a WHERE a.id = ? AND `+isTrusted+`
 ON CONFLICT (commit_id, predicate_id, slot, signer_id) DO UPDATE SET attestation_id = excluded.attestation_id`,
 		after.commit, after.predicate, after.slot, after.signer, id)
 	return err

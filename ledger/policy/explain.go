@@ -129,6 +129,7 @@ func (v *evaluation) authorReason(r *Requirement, d *decision) string {
 	case rule == ProvenAuthorExcluded && !f.Proven:
 		return "; the commit's author is not proven: its object is unknown" + how
 	}
+
 	unknown := ""
 	for at, verdict := range d.verdicts {
 		if verdict != byAnyone {

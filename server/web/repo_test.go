@@ -74,7 +74,7 @@ func TestBoard(t *testing.T) {
 		t.Errorf("a card has %d links to its commit, want one with the subject", len(links))
 	}
 	if live := attribute(p.elements("main")[0], "data-live"); !strings.HasSuffix(
-		live, "&types=attestation%2Cstate%2Cpolicy%2Cradar%2Cviolation") || !strings.Contains(live, "repo=api") {
+		live, "&types=attestation%2Cstate%2Cpolicy%2Cradar%2Cviolation%2Ccommit") || !strings.Contains(live, "repo=api") {
 		t.Errorf("data-live: %q", live)
 	}
 	e.signIn(e.reader).get("/orgs/acme/repos/nope").want(404)

@@ -30,7 +30,7 @@ func routes() []route {
 		{get, environmentsPattern, read, live(showEnvironments)},
 
 		{get, artifactsPattern, read, showArtifacts},
-		{get, artifactsPattern + "/{digest}", read, live(showArtifact)},
+		{get, artifactPattern, read, live(showArtifact)},
 
 		{get, repoPattern, read, live(showRepo)},
 		{get, commitPattern, read, live(showCommit)},

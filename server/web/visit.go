@@ -30,6 +30,7 @@ const (
 	orgViolationsPattern  = orgPattern + "/violations"
 	environmentsPattern   = orgPattern + "/environments"
 	artifactsPattern      = orgPattern + "/artifacts"
+	artifactPattern       = artifactsPattern + "/{digest}"
 	tokensPattern         = settingsPattern + "/tokens"
 	identitiesPattern     = settingsPattern + "/identities"
 	repoPattern           = orgPattern + "/repos/{repo}"
@@ -79,7 +80,8 @@ const refreshHeader = "X-Ledger-Refresh"
 // isLive reports whether the page of the route can be live.
 func (rt route) isLive() bool {
 	return rt.method == http.MethodGet && slices.Contains([]string{orgPattern, activityPattern, repoPattern, commitPattern,
-		policyPattern, versionsPattern, radarPattern, orgViolationsPattern, repoViolationsPattern, environmentsPattern},
+		policyPattern, versionsPattern, radarPattern, orgViolationsPattern, repoViolationsPattern, environmentsPattern,
+		artifactPattern},
 		rt.pattern)
 }
 

@@ -194,6 +194,7 @@ func BenchmarkRecordOneOfManyWithATree(b *testing.B, newDatabase New) {
 			for i := range others {
 				fx.prove(1, "Dora", i+1)
 			}
+
 			var list []*attestation.Attestation
 			version := int64(0)
 			for i := range b.N {
