@@ -234,6 +234,24 @@ func (h *history) distrust(since ledger.Time) {
 			return distrusted[c.Attestation]
 		})
 	}
+	if h.sharesTree() {
+		// Until the background has replaced it, distrusted evidence of a tree counts as failed.
+		h.settle()
+	}
+}
+
+// sharesTree reports whether any two commits are known to have the same tree.
+func (h *history) sharesTree() bool {
+	trees := make(map[string]bool)
+	for _, k := range h.facts {
+		if k.Proven && trees[k.object.tree] {
+			return true
+		}
+		if k.Proven {
+			trees[k.object.tree] = true
+		}
+	}
+	return false
 }
 
 // TestNextReadKnowsOfDistrust distrusts a claim of a merge, by which evidence carries. It
