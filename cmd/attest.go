@@ -67,13 +67,13 @@ object, which proves its author, committer and co-authors, for requirements that
 exclude them. Unlike 'ledgerd commit push', it reports no branch and no changes.
 If that is refused, it prints a warning and goes on.
 
-With --squash-of or --merge-of, attest claims that the commit is a clean merge: that
-its tree is exactly what git (2.38 or later) makes of its first parent and the given
-commit, without conflicts. If it is not, the paths that differ are named and nothing
-is signed. Configuration, attributes and merge drivers are ignored. Evidence about
-the given commit then carries to requirements with carry: ["merge"], if the first
-parent had reached their state; see docs/policy.md. All three commits must be in the
-work tree, which registers their objects.
+With --squash-of or --merge-of, attest claims that the commit is a clean merge:
+that its tree is exactly what git (2.38 or later) makes of its first parent and
+the given commit, without conflicts. If it is not, the paths that differ are
+named and nothing is signed. Configuration, attributes and merge drivers are
+ignored. Evidence about the given commit then carries to requirements with
+carry: ["merge"], if the first parent had reached their state; see
+docs/policy.md. All three commits must be in the work tree, which registers them.
 
 With --cert the statement is sent as a Sigstore bundle with the certificate,
 otherwise as a DSSE envelope. The private key must not be encrypted.

@@ -101,7 +101,8 @@ mainline, and the commits in flight that the merge base contains. The server get
 names, numbers, hashes and hunk headings, but no other content of files. An SSH
 signature in the object by a trusted key is recorded as signed:commit.
 
-Targets and changed paths only add up. An admin can correct them with 'commit correct'.
+Targets and changed paths only add up. An admin can correct them with
+'commit correct'.
 
 Prints the overlaps with other commits in flight, strongest first.`,
 		Example: `  ledgerd commit push acme/api

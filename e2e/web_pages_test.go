@@ -101,6 +101,8 @@ func (s *stage) pages() []webPage {
 		{name: "identities", route: org + "/settings/identities", path: "/orgs/acme/settings/identities"},
 		{name: "identity-edit", route: org + "/settings/identities/{id}/edit",
 			path: "/orgs/acme/settings/identities/" + s.identity + "/edit"},
+		{name: "identity-distrust", route: org + "/settings/identities/{id}/distrust",
+			path: "/orgs/acme/settings/identities/" + s.identity + "/distrust"},
 		{name: "identity-new", route: org + "/settings/identities/new", path: "/orgs/acme/settings/identities/new"},
 
 		{name: "webhooks", route: hooks, path: api + "/webhooks"},

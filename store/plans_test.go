@@ -26,6 +26,7 @@ var mayScan = []exception{
 	{"SELECT name, violations, open_violations FROM orgs", "reads all orgs, when metrics are collected"},
 	{"SELECT tree_id, source_id FROM inheritances", "is limited"},
 	{"SELECT count(*) FROM (SELECT 1 FROM tree_latest", "is limited"},
+	{"FROM (SELECT tree FROM commits WHERE repo_id = ? ORDER BY id DESC LIMIT ?)", "is limited"},
 	{"SELECT repo_id FROM rederivations", "has a row for each repo with a pending derivation"},
 	{"FROM distrusts x JOIN orgs o ON o.id = x.org_id ORDER BY", "finds the first row"},
 	{"SELECT 1 FROM distrusts WHERE org_id = orgs.id", "has a row for each identity that was just distrusted"},
