@@ -20,8 +20,8 @@ import (
 var (
 	replayMerges = flag.Int("replay.merges", 10, "the largest `number` of merges of a kind that TestReplayOfMerges makes "+
 		"of each history")
-	replayRepos = flag.String("replay.repos", "", "`paths` of git repositories with merge commits, separated by commas, "+
-		"for TestReplayOfMerges (default: a generated one)")
+	replayRepos = flag.String("replay.repos", "", "absolute `paths` of git repositories with merge commits, separated by "+
+		"commas, for TestReplayOfMerges (default: a generated one)")
 )
 
 // TestReplayOfMerges merges the branches of histories again: as merge commits, by squash, by
