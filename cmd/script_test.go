@@ -176,3 +176,24 @@ func scriptUnpack(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), data, 0o600))
 }
+
+// TestQueueDocsAreRun checks that the contract and the commands for merge queues in the docs
+// are those that a script runs.
+func TestQueueDocsAreRun(t *testing.T) {
+	docs, err := os.ReadFile(filepath.Join("..", "docs", "evidence.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	script, err := os.ReadFile(filepath.Join("testdata", "script", "carry_queue.txtar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, name := range []string{"queue.yaml", "queue.sh"} {
+		_, text, _ := strings.Cut(string(docs), "\n# "+name+"\n")
+		text, _, found := strings.Cut(text, "```\n")
+		if !found || !strings.Contains(string(script), text) {
+			t.Errorf("docs/evidence.md has another %s than the script", name)
+		}
+	}
+}
