@@ -3,7 +3,9 @@ package web_test
 import (
 	"cmp"
 	"crypto/sha1"
+	"crypto/x509"
 	"encoding/hex"
+	"encoding/pem"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 )
 
@@ -286,4 +289,45 @@ func TestNextReadKnowsOfDistrust(t *testing.T) {
 		h.derive(merged.id, h.facts[merged.id])
 		h.compareRecord(merged.id, h.facts[merged.id])
 	}
+}
+
+// TestAuthorOfSourceUnderAnotherName has somebody review their own commit, which names them
+// as a later identity with the same key does. The review does not carry.
+func TestAuthorOfSourceUnderAnotherName(t *testing.T) {
+	h := newAgreement(t).newHistory(1)
+	h.graph = nil
+	h.addCommit(strings.Repeat("d4", 20), nil, 0)
+	h.addCommit(strings.Repeat("d4", 20), nil, 1)
+	for i, name := range []string{"Robert", "Zoe"} {
+		c := &h.graph[i]
+		c.author, c.others = ledger.Author{Name: name, Email: "x@acme.example"}, []ledger.Author{{Name: "Zoe"}}
+		c.write("By "+name, h.clock.now())
+		h.register(c.id, ledger.Registration{Object: c.object})
+	}
+	h.changePolicy(`{"requirements":[
+		{"state":"ATTESTED","predicate":"review:*","exclude_author":true,"carry":["tree"]}]}`)
+
+	bob := h.signers[2]
+	h.signers = []*signer{bob}
+	h.attest(h.graph[0].id, "review:code", ledger.Pass)
+	h.rename(bob, "cn=robert,ou=dev,o=acme")
+	h.settle()
+	if got := h.record(h.graph[1].id); got.State != ledger.Validating {
+		t.Errorf("%s, want VALIDATING: %s", got.State, got.Requirements[0].Reason)
+	}
+}
+
+// rename revokes the identity of a signer, and adds one with the same key and another name.
+func (h *history) rename(s *signer, dn string) {
+	for i, err := range h.host.Identities(h.t.Context(), "acme") {
+		check(h.t, err)
+		if i.DN == s.dn {
+			check(h.t, h.host.RevokeIdentity(h.t.Context(), "acme", i.ID))
+		}
+	}
+	der, err := x509.MarshalPKIXPublicKey(s.key.Public())
+	check(h.t, err)
+	text := string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
+	_, err = h.host.AddIdentity(h.t.Context(), "acme", identity.NewIdentity{Kind: identity.KeyIdentity, PEM: text, DN: dn})
+	check(h.t, err)
 }
