@@ -81,7 +81,7 @@ func TestHeavyRegistrationsTakeTurns(t *testing.T) {
 	w.recordSet(t, set)
 	w.setLarge(t, 0)
 	register := func(ctx context.Context) error {
-		_, _, err := w.Register(ctx, "acme", "api", numbered(0), ledger.Registration{Message: "m"})
+		_, _, err := w.Register(ctx, "acme", "api", numbered(0), ledger.Registration{Target: "main"})
 		return err
 	}
 

@@ -133,7 +133,7 @@ QUERIES = [
     ("repo {} has the event types {}, want {}", """
         SELECT name, webhook_events, want FROM (SELECT name, webhook_events,
           (SELECT coalesce(max(events & 1) + max(events & 2) + max(events & 4) + max(events & 8)
-            + max(events & 16), 0)
+            + max(events & 16) + max(events & 32), 0)
            FROM webhooks WHERE repo_id = r.id AND active = 1 AND deleted_at = 0) AS want FROM repos r)
         WHERE webhook_events <> want"""),
 

@@ -142,7 +142,7 @@ var damages = []struct{ name, statements, problem string }{
 		UPDATE webhooks SET events = 8`, "to which it does not subscribe"},
 	{"a delivery that is neither pending nor ended", `UPDATE outbox SET due_at = 0, ended_at = 0`, "is succeeded, with"},
 	{"an attempt is lost", `DELETE FROM attempts`, "attempts"},
-	{"the event types of a repo", `UPDATE repos SET webhook_events = 15`, "has the event types 15"},
+	{"the event types of a repo", `UPDATE repos SET webhook_events = 63 - webhook_events`, "has the event types"},
 	{"two tips of a branch", `UPDATE tips SET flight = 1`, "tips in flight"},
 }
 
