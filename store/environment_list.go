@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger"
 )
@@ -222,6 +223,9 @@ func (l *environmentList) ofRepo(rows []environmentRow) ([]keyed[ledger.Environm
 		return list, nil
 	}
 
+	if err := l.setStates(r, runs, list); err != nil {
+		return nil, fmt.Errorf("derive states: %w", err)
+	}
 	ready, err := l.readyCommits(r.id, oldest)
 	if err != nil {
 		return nil, err
@@ -232,6 +236,38 @@ func (l *environmentList) ofRepo(rows []environmentRow) ([]keyed[ledger.Environm
 		}
 	}
 	return list, nil
+}
+
+// derivedRows is the number of rows as which deriving the state of a commit is counted.
+const derivedRows = 20
+
+// setStates sets the present states of the commits that run. A DEPLOYED commit stays so.
+func (l *environmentList) setStates(r repoRow, runs []running, list []keyed[ledger.Environment]) error {
+	var ids []int64
+	for i, run := range runs {
+		if d := list[i].row.Deployment; d != nil && d.State != ledger.Deployed && !slices.Contains(ids, run.commitID) {
+			ids = append(ids, run.commitID)
+			l.examined += derivedRows
+		}
+	}
+	if ids == nil {
+		return nil
+	}
+
+	d, err := l.deriver(r)
+	if err != nil {
+		return err
+	}
+	states, err := l.presentStates(d, ids)
+	if err != nil {
+		return err
+	}
+	for i, run := range runs {
+		if state, ok := states[run.commitID]; ok {
+			list[i].row.Deployment.State = state
+		}
+	}
+	return nil
 }
 
 // running is the commit that runs in an environment; its ids are 0 if it is not known.

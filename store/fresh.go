@@ -50,3 +50,19 @@ func (t *tx) settleCommit(id int64) error {
 	}
 	return t.settleDue(list[0])
 }
+
+// presentStates returns the states of those commits of a repo that are due. The states of the
+// others are stored. It writes nothing.
+func (rd reader) presentStates(d *deriver, ids []int64) (map[int64]ledger.State, error) {
+	list, err := rd.readSubjects(d, ids)
+	if err != nil {
+		return nil, err
+	}
+	states := make(map[int64]ledger.State)
+	for _, s := range list {
+		if s.isDue(rd.now) && !s.isUnevaluated() {
+			states[s.id], _ = d.contract.State(s.facts, rd.now)
+		}
+	}
+	return states, nil
+}

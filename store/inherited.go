@@ -46,6 +46,8 @@ const maxTreeCommits = 10_000
 // joinTree has evidence carry between a commit, whose tree was just proven, and others with
 // the same tree.
 func (t *tx) joinTree(d *deriver, c *commitRow) error {
+	cause := ledger.Cause{Type: ledger.CauseCommit, ID: c.sha}
+	t.inheritChanged(c, cause) // its merges know its authors now
 	var other, tree int64
 	found := false
 	err := t.Each(func(row scanner) error {
@@ -78,7 +80,7 @@ func (t *tx) joinTree(d *deriver, c *commitRow) error {
 	}
 	c.treeID = tree
 	_, err = t.Exec("UPDATE trees SET commits = commits + 1 WHERE id = ?", tree)
-	t.inheritChanged(c, ledger.Cause{Type: ledger.CauseCommit, ID: c.sha})
+	t.inheritChanged(c, cause)
 	return err
 }
 

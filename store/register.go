@@ -141,6 +141,9 @@ func (t *tx) register(org, repo, sha string, n submission, ahead *prospectScan) 
 	if err != nil {
 		return done, err
 	}
+	if !c.isProven() && c.merged&isMerged != 0 { // its merges may know its authors now
+		t.inheritChanged(c, ledger.Cause{Type: ledger.CauseCommit, ID: c.sha})
+	}
 	if !n.concernsRadar && !moved {
 		done.radar.commit = c.id
 		t.addWork(ledger.Cause{Type: ledger.CauseCommit, ID: c.sha}, c.id)

@@ -351,3 +351,17 @@ func (s *signer) attestIn(repo, sha, predicate string) {
 	_, _, err = s.fx.Record(s.fx.t.Context(), "acme", repo, a, version)
 	check(s.fx.t, err)
 }
+
+// Nobody has read the commit or settled it since its evidence has expired.
+func (s suite) TestEnvironmentsShowThePresentState(t *testing.T) {
+	fx := s.newFixture(t)
+	fx.setPolicyText(`{"requirements":[{"state":"ATTESTED","predicate":"test:*","max_age":"1h"},
+		{"state":"DEPLOYED","predicate":"deploy:prod"}]}`)
+	ci := fx.signer("cn=ci,ou=x,o=acme")
+	ci.attest(sha(1), "test:go", ledger.Pass)
+	ci.attest(sha(1), "deploy:staging", ledger.Pass)
+	fx.wantEnvironments("staging 1 PROMOTABLE not required")
+
+	fx.clock.advance(time.Hour)
+	fx.wantEnvironments("staging 1 VALIDATING not required")
+}
