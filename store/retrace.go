@@ -69,7 +69,7 @@ func (s *subject) removeDistrusted(
 		before := found[key].id
 		switch {
 		case isDistrusted && !complete:
-			e.Status = ledger.Fail
+			e.Distrusted = true
 		case isDistrusted && before == 0:
 			continue
 		case isDistrusted:

@@ -138,12 +138,12 @@ func (rd reader) treesOf(heirs []*subject) (map[int64]*treeEvidence, error) {
 	for id, tree := range trees {
 		tree.list = facts[id].Evidence
 	}
-	return trees, rd.failDistrusted(heirs, trees)
+	return trees, rd.blockDistrusted(heirs, trees)
 }
 
-// failDistrusted counts distrusted evidence of trees as failed, until the background has
-// found what it had replaced: it may hide a failure.
-func (rd reader) failDistrusted(heirs []*subject, trees map[int64]*treeEvidence) error {
+// blockDistrusted has distrusted evidence of trees block, until the background has found what
+// it had replaced: it may hide a failure.
+func (rd reader) blockDistrusted(heirs []*subject, trees map[int64]*treeEvidence) error {
 	var ids []any
 	for _, s := range heirs {
 		if s.treeID != 0 && s.d.repo.distrusting {
@@ -158,7 +158,7 @@ func (rd reader) failDistrusted(heirs []*subject, trees map[int64]*treeEvidence)
 		err := row.Scan(&id, &attestation)
 		tree := trees[id]
 		if i := slices.Index(tree.rows, attestation); i >= 0 {
-			tree.list[i].Status = ledger.Fail
+			tree.list[i].Distrusted = true
 		}
 		return err
 	}, `

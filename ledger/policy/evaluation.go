@@ -231,7 +231,7 @@ func (v *evaluation) allAbout(r *Requirement) []int {
 func (v *evaluation) verdict(i, at int) verdict {
 	r, d, status := &v.c.Requirements[i], &v.decisions[i], v.statuses[at]
 	switch {
-	case status&failures&^d.accept != 0:
+	case status&failures&^d.accept != 0, v.f.Evidence[at].Distrusted:
 		return blocks
 	case len(r.Signers) > 0 && (d.tooMany || !v.matcher.isSigner(i, at)):
 		return notSigner

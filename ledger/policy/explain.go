@@ -244,7 +244,11 @@ func (v *evaluation) report(at int) string {
 	}
 	if v.reported[at] == "" {
 		e := &v.f.Evidence[at]
-		v.reported[at] = e.Predicate + " " + statusVerbs[e.Status] + e.inSlot() + " (" + v.name(at) + ")"
+		verb := statusVerbs[e.Status]
+		if e.Distrusted {
+			verb = "is distrusted, and what it replaced is still to be found"
+		}
+		v.reported[at] = e.Predicate + " " + verb + e.inSlot() + " (" + v.name(at) + ")"
 		if e.Source != 0 {
 			v.reported[at] += " on " + shortSHA(v.f.Sources[e.Source-1].Commit)
 		}

@@ -24,6 +24,9 @@ type Evidence struct {
 	RecordedAt ledger.Time
 	// FinishedAt is when the signer says that the check finished; 0 if not stated.
 	FinishedAt ledger.Time
+	// Distrusted reports whether the evidence does not count, but may have replaced a failure
+	// that is not found again yet. It blocks, whatever its status.
+	Distrusted bool
 	// Source is the commit that it is about: 0 for the commit itself, else the number of
 	// the source, counted from 1.
 	Source int

@@ -331,3 +331,31 @@ func (h *history) rename(s *signer, dn string) {
 	_, err = h.host.AddIdentity(h.t.Context(), "acme", identity.NewIdentity{Kind: identity.KeyIdentity, PEM: text, DN: dn})
 	check(h.t, err)
 }
+
+// Until the background has found what distrusted evidence of a tree had replaced, it blocks,
+// also if a failure is accepted.
+func TestDistrustedEvidenceOfATreeMeetsNothing(t *testing.T) {
+	h := newAgreement(t).newHistory(1)
+	h.graph = nil
+	h.addCommit(strings.Repeat("d4", 20), nil, 0)
+	h.addCommit(strings.Repeat("d4", 20), nil, 1)
+	for _, c := range h.graph {
+		h.register(c.id, ledger.Registration{Object: c.object})
+	}
+	h.changePolicy(`{"requirements":[
+		{"state":"ATTESTED","predicate":"test:*","accept":["pass","fail"],"carry":["tree"]}]}`)
+	h.admitThief(1)
+	h.signers = []*signer{h.thief}
+	h.attest(h.graph[0].id, "test:go", ledger.Pass)
+	h.settle()
+
+	for i, err := range h.host.Identities(t.Context(), "acme") {
+		check(t, err)
+		if i.DN == h.thief.dn {
+			check(t, h.host.DistrustIdentity(t.Context(), "acme", i.ID, h.admitted))
+		}
+	}
+	if got := h.record(h.graph[1].id); got.State >= ledger.Attested {
+		t.Errorf("%s %+v", got.State, got.Requirements[0])
+	}
+}
