@@ -75,7 +75,7 @@ const (
 	CauseExpiry      CauseType = "expiry"      // evidence reached its max_age
 	CauseRadar       CauseType = "radar"       // an overlap opened or closed
 	CauseCommit      CauseType = "commit"      // a registration changed which requirements apply
-	CauseIdentity    CauseType = "identity"    // two people turned out to be one
+	CauseIdentity    CauseType = "identity"    // two people turned out to be one, or an identity is distrusted
 	CauseUpgrade     CauseType = "upgrade"     // a new release reads statements differently
 	CauseException   CauseType = "exception"   // an exception was granted, or ended
 	CauseCarry       CauseType = "carry"       // evidence of another commit, which carries, changed

@@ -91,6 +91,9 @@ func (rd reader) completeCommit(r repoRow, c *keyed[ledger.Commit], target strin
 	if err != nil {
 		return err
 	}
+	if err := rd.markDistrusted(r, attestations.rows); err != nil {
+		return err
+	}
 	v.Attestations = attestations.page().Data
 
 	tip, isTip, err := rd.findTip(c.id)

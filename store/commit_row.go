@@ -47,6 +47,11 @@ func (c *commitRow) isProven() bool { return c.tree != "" }
 // inherits reports whether evidence of other commits may carry to the commit.
 func (c *commitRow) inherits() bool { return c.treeID != 0 || c.merged&isMerge != 0 }
 
+// inheritsFrom reports whether evidence of another commit may carry to the commit.
+func (c *commitRow) inheritsFrom(other *subject) bool {
+	return c.treeID != 0 && c.treeID == other.treeID || c.merged&isMerge != 0 && other.merged&isMerged != 0
+}
+
 // isInherited reports whether evidence of the commit may carry to others.
 func (c *commitRow) isInherited() bool { return c.treeID != 0 || c.merged&isMerged != 0 }
 

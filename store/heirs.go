@@ -23,17 +23,26 @@ func (s *Store) settleHeirs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	more := len(list) == maxInheritances
 	for _, i := range list {
-		err := s.repeat(ctx, func(t *tx) (last bool, err error) { return t.settleNextHeirs(i) })
-		if err != nil {
-			return fmt.Errorf("tree %d, commit %d: %w", i.tree, i.source, err)
+		last := false
+		for n := 0; n < heirBatches && !last; n++ {
+			last, err = write(ctx, s, "", func(t *tx) (last bool, err error) { return t.settleNextHeirs(i) })
+			if err != nil {
+				return fmt.Errorf("tree %d, commit %d: %w", i.tree, i.source, err)
+			}
 		}
+		more = more || !last
 	}
-	if len(list) == maxInheritances {
+	if more {
 		s.wakeEvaluate()
 	}
 	return nil
 }
+
+// heirBatches is the number of batches of an inheritance that are settled before other tasks
+// have their turn.
+const heirBatches = 10
 
 // maxInheritances is the number of inheritances that are settled before other tasks have
 // their turn.
@@ -108,10 +117,11 @@ func (t *tx) settleOutdated(commits []*commitRow, cause ledger.Cause) error {
 		if !s.isOutdated() || s.policyVersion != s.d.repo.policyVersion {
 			continue
 		}
+		why := cause
 		if s.hasExpired(t.now) {
-			cause = s.expiry(s.expires)
+			why = s.expiry(s.expires)
 		}
-		if err := t.settle(s, cause); err != nil {
+		if err := t.settle(s, why); err != nil {
 			return err
 		}
 	}

@@ -119,7 +119,9 @@ func (t *tx) setParentState(v *view, d *deriver, r *recording, f *mergeFact) (ok
 	if other := v.commits[commitKey{d.repo.id, sha}]; other != nil {
 		other.facts.Deployed = p.facts.Deployed
 	}
-	state, _ := d.contract.State(p.facts, t.now) // in case that it must be derived again for another reason
+	facts := p.facts
+	facts.Exceptions = nil // they stand for this commit only
+	state, _ := d.contract.State(facts, t.now)
 	f.parentState = min(p.state, state)
 	return true, nil
 }

@@ -192,7 +192,7 @@ func (t *tx) record(v *view, r *recording) error {
 			r.setDuplicate(dup)
 			return nil
 		}
-		if r.setStale(s.facts.Evidence) {
+		if r.setStale(s.facts.Evidence) || r.setStale(s.facts.Carried) {
 			return nil
 		}
 

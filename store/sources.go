@@ -14,7 +14,10 @@ import (
 type treeEvidence struct {
 	version int64
 	tooMuch bool
-	list    []policy.Evidence
+	// hidden reports whether distrusted evidence that is not in the list may have replaced
+	// failures.
+	hidden bool
+	list   []policy.Evidence
 	// rows and commits are the row ids of the attestations, and of the commits that they are
 	// about, by the position of the evidence.
 	rows, commits []int64
@@ -159,6 +162,8 @@ func (rd reader) blockDistrusted(heirs []*subject, trees map[int64]*treeEvidence
 		tree := trees[id]
 		if i := slices.Index(tree.rows, attestation); i >= 0 {
 			tree.list[i].Distrusted = true
+		} else {
+			tree.hidden = true
 		}
 		return err
 	}, `
@@ -202,8 +207,8 @@ func (rd reader) addTreeRows(
 	return uncached
 }
 
-// maxSourceNames limits the names of those who wrote the commits from which evidence
-// carries. Of further commits, it is unknown who wrote them.
+// maxSourceNames limits the names of those who wrote the commits of a repo from which
+// evidence carries. Of further commits, it is unknown who wrote them.
 const maxSourceNames = 1000
 
 // readSourceCommits reads commits, and who wrote them.
@@ -217,7 +222,7 @@ func (rd reader) readSourceCommits(commits map[int64]*subject) error {
 		return err
 	}
 
-	names := make(map[string]bool)
+	names := make(map[*deriver]map[string]bool)
 	list := make([]*subject, 0, len(commits))
 	for _, s := range commits {
 		list = append(list, s)
@@ -227,10 +232,13 @@ func (rd reader) readSourceCommits(commits map[int64]*subject) error {
 		if s.facts.Authors, err = s.authors(); err != nil {
 			return err
 		}
-		for _, name := range policy.AuthorNames(s.facts.Authors) {
-			names[name] = true
+		if names[s.d] == nil {
+			names[s.d] = make(map[string]bool)
 		}
-		if len(names) > maxSourceNames {
+		for _, name := range policy.AuthorNames(s.facts.Authors) {
+			names[s.d][name] = true
+		}
+		if len(names[s.d]) > maxSourceNames {
 			s.facts.Authors = nil
 		}
 	}
@@ -257,12 +265,21 @@ func (s *subject) inheritTree(tree *treeEvidence, from *sources) {
 		return
 	}
 	numbers := make(map[int64]int)
+	isHidden := tree.hidden
 	for i, commit := range tree.commits {
-		if commit != s.id {
+		if commit == s.id { // it is among the commit's own evidence, unless it is distrusted
+			isHidden = isHidden || tree.list[i].Distrusted
+		} else {
 			s.inherit(tree.list[i], tree.rows[i], s.source(from.commits[commit], numbers))
 		}
 	}
+	if isHidden {
+		s.facts.Incomplete = replacing
+	}
 }
+
+// replacing is why evidence is incomplete after a revocation.
+const replacing = "what distrusted evidence about the commits with the same tree had replaced is still to be found"
 
 // source returns the number of a commit among the sources, and adds it if it is new.
 func (s *subject) source(c *subject, numbers map[int64]int) int {

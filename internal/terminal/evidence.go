@@ -20,7 +20,7 @@ func Cause(c ledger.Cause) string {
 	case ledger.CauseExpiry:
 		return "expiry of " + c.ID
 	case ledger.CauseIdentity:
-		return fmt.Sprintf("identity %s (two signers are one person)", c.ID)
+		return fmt.Sprintf("identity %s (one person with another signer, or distrusted)", c.ID)
 	case ledger.CauseUpgrade:
 		return fmt.Sprintf("upgrade (statements are read by rules %s)", c.ID)
 	}

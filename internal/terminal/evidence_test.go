@@ -24,7 +24,7 @@ func TestCause(t *testing.T) {
 	for cause, want := range map[ledger.Cause]string{
 		{Type: ledger.CausePolicy, ID: "2"}:       "policy 2",
 		{Type: ledger.CauseExpiry, ID: "att_1"}:   "expiry of att_1",
-		{Type: ledger.CauseIdentity, ID: "idn_1"}: "identity idn_1 (two signers are one person)",
+		{Type: ledger.CauseIdentity, ID: "idn_1"}: "identity idn_1 (one person with another signer, or distrusted)",
 		{Type: ledger.CauseUpgrade, ID: "2"}:      "upgrade (statements are read by rules 2)",
 		{Type: "new", ID: "x"}:                    "new x",
 	} {

@@ -87,7 +87,8 @@ func (k *carrying) isReplaced(at int) bool {
 		k.link()
 	}
 	for other := k.next[at]; other != at; other = k.next[other] {
-		if k.isTaken(other) && k.f.Evidence[other].isLater(&k.f.Evidence[at]) {
+		e, by := &k.f.Evidence[at], &k.f.Evidence[other]
+		if k.isTaken(other) && by.isLater(e) && !by.isOvertakenBy(e) {
 			return true
 		}
 	}

@@ -147,6 +147,8 @@ func modelWeigh(c Contract, r Requirement, f Facts, now ledger.Time) modelTally 
 			tally.blocks[e.Attestation] = true
 		case !modelIsSigner(r.Signers, e.Signer):
 			// Neither good nor bad.
+		case e.Source != 0 && (modelMayBeAuthor(r, f, e) || until > 0 && now >= until):
+			// The same: it carries no further than it counts.
 		case !ok, modelMayBeAuthor(r, f, e), r.Where != "" && !verdict.True,
 			r.State == ledger.Deployed && !e.WhilePromotable, until > 0 && now >= until:
 			bad[a] = true

@@ -293,7 +293,7 @@ func (v *evaluation) knowsAuthors(rule AuthorRule, at int) bool {
 func (v *evaluation) withoutOthers(i int, about []int) {
 	d, found := &v.decisions[i], false
 	for _, at := range about {
-		if verdict := d.verdicts[at]; verdict != counts && verdict != notSigner {
+		if verdict := d.verdicts[at]; verdict != counts && verdict != notSigner && (verdict == blocks || !v.isSilent(i, at)) {
 			if v.incomplete == nil {
 				v.incomplete = make([]int, len(v.topics))
 			}
@@ -309,6 +309,20 @@ func (v *evaluation) withoutOthers(i int, about []int) {
 			d.verdicts[at] = otherSlot
 		}
 	}
+}
+
+// isSilent reports whether the evidence at a position carries, but says nothing about other
+// slots of its predicate: it is too old, or its person wrote a commit, or may have.
+func (v *evaluation) isSilent(i, at int) bool {
+	r, e := &v.c.Requirements[i], &v.f.Evidence[at]
+	if e.Source == 0 {
+		return false
+	}
+	if r.ExcludeAuthor != AuthorCounts && (v.wroteCommit(at) || !v.knowsAuthors(r.ExcludeAuthor, at)) {
+		return true
+	}
+	end := r.end(e)
+	return end != 0 && end <= v.now
 }
 
 // count counts the people whose evidence counts for a requirement, and finds out when the

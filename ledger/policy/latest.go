@@ -127,11 +127,16 @@ func (e *Evidence) isLater(other *Evidence) bool {
 // same topic, if it finished later and has a worse result. A person could otherwise
 // replay an early success to hide a later failure. It is empty if e is not stale.
 func Overtaken(list []Evidence, e *Evidence) string {
-	if old := latestLike(list, e); old != nil && e.FinishedAt != 0 && e.FinishedAt < old.FinishedAt &&
-		rank(e.Status) < rank(old.Status) {
+	if old := latestLike(list, e); old != nil && e.isOvertakenBy(old) {
 		return old.Attestation
 	}
 	return ""
+}
+
+// isOvertakenBy reports whether other evidence for the topic finished later, and has a worse
+// result.
+func (e *Evidence) isOvertakenBy(other *Evidence) bool {
+	return e.FinishedAt != 0 && e.FinishedAt < other.FinishedAt && rank(e.Status) < rank(other.Status)
 }
 
 // latestLike returns the latest evidence of the list for the topic of e, or nil.

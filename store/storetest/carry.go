@@ -167,12 +167,15 @@ func (s suite) TestCarriedEvidenceIsSettledInPortionsAfterARestart(t *testing.T)
 func (s suite) TestTooMuchEvidenceOfATreeDoesNotCarry(t *testing.T) {
 	fx := s.newFixture(t)
 	fx.setPolicy(carryContract(t))
-	ci := fx.signer("cn=ci,ou=build,o=acme")
 	one, two, three := fx.prove(1, "Dora", 1), fx.prove(1, "Dora", 2), fx.prove(1, "Dora", 3)
-	for i := range policy.MaxTopics/2 + 1 {
+	n := 0
+	_, version, err := fx.Keyring(t.Context(), "acme")
+	check(t, err)
+	for range policy.MaxTopics/2 + 1 {
 		for _, id := range []string{one, two} {
-			a, version := ci.sign(id, fmt.Sprintf("test:%s-%d", id[:4], i), ledger.Pass, fmt.Sprint(i))
-			_, _, err := fx.Record(t.Context(), "acme", "api", a, version)
+			n++
+			_, _, err := fx.Record(t.Context(), "acme", "api",
+				statement(n, "cn=ci,ou=build,o=acme", id, fmt.Sprintf("test:%d", n), ledger.Pass), version)
 			check(t, err)
 		}
 	}
@@ -209,4 +212,26 @@ func BenchmarkRecordOneOfManyWithATree(b *testing.B, newDatabase New) {
 			}
 		})
 	}
+}
+
+// A pass that finished before a failure does not replace it, whichever of the commits with
+// one tree it is about.
+func (s suite) TestAnOldPassOnAnotherCommitDoesNotReplaceAFailure(t *testing.T) {
+	fx := s.newFixture(t)
+	fx.setPolicy(carryContract(t))
+	one, two := fx.prove(1, "Dora", 1), fx.prove(1, "Dora", 2)
+	_, version, err := fx.Keyring(t.Context(), "acme")
+	check(t, err)
+	record := func(n int, sha string, status ledger.Status, finished ledger.Time) error {
+		a := statement(n, "cn=ci,ou=build,o=acme", sha, "test:go", status)
+		a.FinishedAt = finished
+		_, _, err := fx.Record(t.Context(), "acme", "api", a, version)
+		return err
+	}
+
+	check(t, record(1, two, ledger.Fail, 2000))
+	wantCode(t, record(2, one, ledger.Pass, 1000), ledger.CodeStaleStatement)
+	fx.wantState(one, ledger.Validating)
+	check(t, record(3, one, ledger.Pass, 3000))
+	fx.wantState(two, ledger.Attested)
 }

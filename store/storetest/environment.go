@@ -247,7 +247,7 @@ func (s suite) TestEnvironmentsBehind(t *testing.T) {
 // Pages do not separate the environments of a repo, if that is possible, and have all
 // environments of all repos. Of a repo with many, only the newest are listed.
 func (s suite) TestPagesOfEnvironments(t *testing.T) {
-	repos := 1000
+	repos := 300
 	if testing.Short() {
 		repos = 60
 	}
