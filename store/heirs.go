@@ -23,6 +23,7 @@ func (s *Store) settleHeirs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	more := len(list) == maxInheritances
 	for _, i := range list {
 		last := false

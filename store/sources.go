@@ -156,6 +156,7 @@ func (rd reader) blockDistrusted(heirs []*subject, trees map[int64]*treeEvidence
 	if ids == nil {
 		return nil
 	}
+
 	return rd.EachIn(func(row scanner) error {
 		var id, attestation int64
 		err := row.Scan(&id, &attestation)
