@@ -48,7 +48,7 @@ func (c *commitRow) isProven() bool { return c.tree != "" }
 func (c *commitRow) inherits() bool { return c.treeID != 0 || c.merged&isMerge != 0 }
 
 // inheritsFrom reports whether evidence of another commit may carry to the commit.
-func (c *commitRow) inheritsFrom(other *subject) bool {
+func (c *commitRow) inheritsFrom(other *commitRow) bool {
 	return c.treeID != 0 && c.treeID == other.treeID || c.merged&isMerge != 0 && other.merged&isMerged != 0
 }
 

@@ -127,7 +127,7 @@ func (v *view) isInherited(r *recording, others []*recording) bool {
 	s := v.commitOf(r)
 	return s != nil && r.created && s.isInherited() && slices.ContainsFunc(others, func(other *recording) bool {
 		heir := v.commitOf(other)
-		return heir != nil && heir != s && heir.inheritsFrom(s)
+		return heir != nil && heir != s && heir.inheritsFrom(s.commitRow)
 	})
 }
 
