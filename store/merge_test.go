@@ -196,6 +196,36 @@ func TestClaimSettlesParent(t *testing.T) {
 	})
 }
 
+// An exception stands for one commit. What a parent has reached by it does not carry.
+func TestClaimIgnoresExceptionsOfParent(t *testing.T) {
+	l := newTimeline(t)
+	contract, err := policy.Parse([]byte(`{"requirements":[{"name":"tests","state":"ATTESTED","predicate":"test:*"}],
+		"exceptions":{"signers":["cn=boss"],"max_duration":"1d"}}`))
+	check(t, err)
+	_, err = l.SetPolicy(t.Context(), "acme", "api", contract, 2, "host")
+	check(t, err)
+	l.prove(parentCommit, 90)
+	l.prove(mergeCommit, 100, parentCommit)
+
+	dn, err := identity.ParseDN("cn=boss,ou=x,o=acme")
+	check(t, err)
+	_, version, err := l.Keyring(t.Context(), "acme")
+	check(t, err)
+	until := ledger.TimeOf(l.wall.Add(time.Hour))
+	_, _, err = l.Record(t.Context(), "acme", "api", &attestation.Attestation{
+		Outcome: attestation.Outcome{Predicate: "exception:tests", Result: ledger.Result{Status: ledger.Recorded}},
+		Commit:  sha(parentCommit), PredicateType: attestation.ExceptionPredicateType,
+		Exception: &attestation.Exception{Requirement: "tests", Reason: "INC-1", Until: until},
+		Signer:    identity.Signer{DN: dn, Identity: "idn_boss", Key: sha256.Sum256([]byte("boss"))},
+		Payload:   []byte("{}"), Envelope: []byte(`{"payload":"e30="}`),
+	}, version)
+	check(t, err)
+
+	l.wantState(parentCommit, ledger.Promotable)
+	l.squash("bot")
+	l.wantClaims("2 VALIDATING")
+}
+
 // Of each person the latest claim about a source counts, of either kind.
 func TestLatestClaimCounts(t *testing.T) {
 	l := newTimeline(t)
