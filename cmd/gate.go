@@ -67,12 +67,13 @@ EXIT STATUS
 			if g.wait < 0 {
 				return usagef("invalid --wait %v: use 0s or more", g.wait)
 			}
-			if g.repo.org = args[0]; artifact == "" || ledger.CheckOrg(args[0]) != nil {
+			isArtifact := command.Flags().Changed("artifact") // an empty one is a mistake
+			if g.repo.org = args[0]; !isArtifact || ledger.CheckOrg(args[0]) != nil {
 				if g.repo, err = parseRepoName(args[0]); err != nil {
 					return err
 				}
 			}
-			if artifact == "" {
+			if !isArtifact {
 				return p.gate(command, g)
 			}
 			if g.artifact, err = ledger.ParseArtifact(artifact); err != nil {
