@@ -62,13 +62,13 @@ var mergeKinds = [...]mergeKind{
 	{"queue", (*gitHistory).queue},
 }
 
-// A mergeTally counts merges of one kind by what becomes of them.
+// A mergeTally counts merges of one kind by their outcome.
 type mergeTally struct {
 	byTree, byClaim int
-	// Those to which not all evidence carries, by the first reason that applies: the branch
-	// has failed; it was rebased as several commits, of which the last has a parent without
-	// evidence; git makes another tree of the parent and the branch, or none; the parent was
-	// not PROMOTABLE.
+	// Merges to which not all evidence carries, by the first reason that applies: the tests
+	// of the branch failed; it was rebased as several commits, and the parent of the last one
+	// has no evidence; git merges the parent and the branch into another tree, or not at all;
+	// the parent was not PROMOTABLE.
 	failed, several, edited, parent int
 	// wrong counts those that became PROMOTABLE although they must not.
 	wrong int

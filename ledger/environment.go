@@ -32,14 +32,15 @@ type Environment struct {
 	// Name is the part of the predicate after "deploy:".
 	Name      string `json:"environment"`
 	Predicate string `json:"predicate"`
-	// Deployment is the latest one that counts and was not rolled back; nil if there is none.
+	// Deployment is the latest deployment that counts and was not rolled back. It is nil if
+	// what runs is unknown.
 	Deployment *Deployment `json:"deployment,omitzero"`
-	// Rollback is the latest rollback after Deployment; nil if there is none.
+	// Rollback is the latest rollback after Deployment, or nil.
 	Rollback *Rollback `json:"rollback,omitzero"`
 	// OpenViolations is the number of open violations of the predicate. If it is
 	// MaxEnvironmentViolations, there may be more.
 	OpenViolations int `json:"open_violations"`
-	// Violation is the newest of them; nil if there is none.
+	// Violation is the newest open violation, or nil.
 	Violation *EnvironmentViolation `json:"violation,omitzero"`
 }
 

@@ -22,7 +22,7 @@ type Merge struct {
 
 // CheckMerge checks that a commit is a clean merge of its first parent with the source, a
 // revision: that git merges the two without conflicts, into the tree of the commit. A squash
-// must have one parent. A merge must have two, of which the source is the second.
+// must have one parent. A merge must have two, and the second one must be the source.
 //
 // The verdict depends on the commits and the version of git alone. Configuration, attributes
 // and with them merge drivers are ignored; renames are detected as git does by default.

@@ -370,7 +370,7 @@ func TestMergeOfAnotherShape(t *testing.T) {
 	nowhere.wantRefused("HEAD", "topic", true, "not a git repository")
 }
 
-// In a shallow clone the verdict is that of the full one, or there is none.
+// A shallow clone gives the same verdict as a full one, or none.
 func TestMergeInShallowClone(t *testing.T) {
 	f := newMergeForest(t)
 	f.on("topic", f.top)

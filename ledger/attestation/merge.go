@@ -11,8 +11,8 @@ const mergePrefix = "merge:"
 // A MergeKind says how a commit was merged.
 type MergeKind string
 
-// The kinds of merges. A squash has one parent; a merge has two, of which the merged commit
-// is the second.
+// The kinds of merges. A squash has one parent. A merge has two, and the second one is the
+// merged commit.
 const (
 	Merged   MergeKind = "merge"
 	Squashed MergeKind = "squash"
