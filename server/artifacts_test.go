@@ -220,6 +220,28 @@ func TestArtifactsOfCommitsThatInherit(t *testing.T) {
 	}
 }
 
+// An artifact of more claimed merges than a request derives has a state, as none of them is due.
+func TestArtifactOfManyMerges(t *testing.T) {
+	b := newBackend(t)
+	b.setContract(`{"requirements":[{"state":"ATTESTED","predicate":"build:*","carry":["merge"],"max_age":"1h",
+		"carry_signers":["cn=queue,ou=merge,o=acme"]}]}`)
+	ci, queue := b.signer("cn=ci,ou=build,o=acme"), b.signer("cn=queue,ou=merge,o=acme")
+	const merges = 101
+	for n := range merges {
+		b.builds(ci, n+1, image(1))
+		b.attest(b.squash(queue, n+1, 500+n)).want(201)
+	}
+	a := b.artifact(image(1))
+	if a.State == nil || *a.State != ledger.Promotable {
+		t.Fatalf("state %v: %q; want PROMOTABLE", a.State, a.Reason)
+	}
+
+	b.clock.advance(time.Hour)
+	if a = b.artifact(image(1)); a.State != nil && *a.State != ledger.Validating {
+		t.Errorf("state %s after the evidence has expired, want VALIDATING, or that it is being derived", *a.State)
+	}
+}
+
 // The digests in provenance by cosign and by GitHub's builders are those that deployers ask
 // for.
 func TestArtifactsOfOtherTools(t *testing.T) {

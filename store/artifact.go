@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -65,13 +66,11 @@ type linker struct {
 
 // A linkRow is a link of an artifact with a commit, by one signer under one identity.
 type linkRow struct {
-	commitID, repoID              int64
+	commit                        commitRow // those fields that say whether it is due
+	repoID                        int64
 	signerID, predicateID, typeID int64
 	attestationID                 int64
-	policyVersion                 int
-	treeID, treeVersion, basis    int64
-	merged                        mergeRole
-	expires, distrustedSince      ledger.Time
+	distrustedSince               ledger.Time
 	may                           string
 	link                          ledger.ArtifactLink
 }
@@ -79,18 +78,18 @@ type linkRow struct {
 // selectLinks reads the links of an artifact, those of the commits registered last first.
 const selectLinks = `
 SELECT l.commit_id, c.repo_id, c.sha, c.state, c.policy_version, c.expires, c.tree_id, c.merged, c.basis,
-  coalesce(tr.version, 0), l.signer_id, l.attestation_id,
+  l.signer_id, l.attestation_id,
   a.attestation_id, a.predicate_id, a.type_id, CASE a.aged_from WHEN 0 THEN a.recorded_at ELSE a.aged_from END,
   i.may, i.distrusted_since
 FROM artifacts l /*+ordered*/ JOIN commits c ON c.id = l.commit_id
   /*+ordered*/ JOIN attestations a ON a.id = l.attestation_id
   /*+ordered*/ JOIN identities i ON i.identity_id = l.identity_id
-  LEFT JOIN trees tr ON tr.id = c.tree_id
 WHERE l.org_id = ? AND l.digest = ? ORDER BY l.commit_id DESC LIMIT ?`
 
 func scanLink(row scanner) (r linkRow, err error) {
-	return r, row.Scan(&r.commitID, &r.repoID, &r.link.Commit, &r.link.State, &r.policyVersion, &r.expires,
-		&r.treeID, &r.merged, &r.basis, &r.treeVersion, &r.signerID, &r.attestationID,
+	c := &r.commit
+	return r, row.Scan(&c.id, &r.repoID, &r.link.Commit, &c.state, &c.policyVersion, &c.expires,
+		&c.treeID, &c.merged, &c.basis, &r.signerID, &r.attestationID,
 		&r.link.Attestation, &r.predicateID, &r.typeID, &r.link.RecordedAt, &r.may, &r.distrustedSince)
 }
 
@@ -143,7 +142,7 @@ func (l *linker) best(rows []linkRow) ([]linkRow, error) {
 			return nil, err
 		}
 		last := len(best) - 1
-		if last < 0 || best[last].commitID != r.commitID {
+		if last < 0 || best[last].commit.id != r.commit.id {
 			best = append(best, r)
 			continue
 		}
@@ -193,30 +192,21 @@ func (l *linker) judge(r *linkRow) (err error) {
 	return nil
 }
 
-// isDue reports whether the state of the commit must be derived again, see subject.isDue. What
-// a merge inherits is not read, so a merge always is.
-func (r *linkRow) isDue(d *deriver, now ledger.Time) bool {
-	versions, inherits := d.repo.distrusted(), d.contract.Carries()
-	if inherits {
-		versions += r.treeVersion
-	}
-	switch {
-	case r.link.State == ledger.Deployed:
-		return false
-	case r.policyVersion != d.repo.policyVersion, r.expires != 0 && r.expires <= now:
-		return true
-	}
-	return r.basis != versions || inherits && r.merged&isMerge != 0
-}
-
-// setStates sets the present states of commits that are due. It reports whether it did so
-// for all of them.
+// setStates sets the present states of the commits. It reports whether it did so for all of
+// them.
 func (l *linker) setStates(rows []linkRow) (known bool, err error) {
-	due := make(map[*deriver][]int64)
+	list := make([]*subject, len(rows))
 	for i := range rows {
-		r := &rows[i]
-		if d := l.repos[r.repoID]; r.isDue(d, l.now) {
-			due[d] = append(due[d], r.commitID)
+		list[i] = &subject{commitRow: &rows[i].commit, d: l.repos[rows[i].repoID]}
+		rows[i].link.State = list[i].state
+	}
+	if err := l.gatherVersions(list); err != nil {
+		return false, err
+	}
+	due := make(map[*deriver][]int64)
+	for _, s := range list {
+		if s.isDue(l.now) {
+			due[s.d] = append(due[s.d], s.id)
 			l.due--
 		}
 	}
@@ -226,19 +216,17 @@ func (l *linker) setStates(rows []linkRow) (known bool, err error) {
 
 	states := make(map[int64]ledger.State)
 	for d, ids := range due {
-		list, err := l.readSubjects(d, ids)
+		present, err := l.presentStates(d, ids)
 		if err != nil {
 			return false, err
 		}
-		for _, s := range list {
-			if s.isUnevaluated() {
-				return false, nil
-			}
-			states[s.id], _ = d.contract.State(s.facts, l.now)
+		if len(present) < len(ids) {
+			return false, nil // an expression has not been evaluated
 		}
+		maps.Copy(states, present)
 	}
 	for i := range rows {
-		if state, ok := states[rows[i].commitID]; ok {
+		if state, ok := states[rows[i].commit.id]; ok {
 			rows[i].link.State = state
 		}
 	}

@@ -23,7 +23,7 @@ func (t *tx) checkMerge(v *view, d *deriver, s *subject, r *recording) (ok bool,
 		r.merge = &f
 		return true, nil
 	}
-	if f.replaced, r.err, err = t.replacedClaims(s, r); err != nil || r.err != nil {
+	if f.replaced, r.err, err = t.replacedClaims(d, s, r); err != nil || r.err != nil {
 		return false, err
 	}
 
@@ -41,9 +41,10 @@ func (t *tx) checkMerge(v *view, d *deriver, s *subject, r *recording) (ok bool,
 	return true, nil
 }
 
-// replacedClaims returns the claims that a new one replaces. It refuses a claim that is one too
-// many.
-func (t *tx) replacedClaims(s *subject, r *recording) (replaced []int64, refused, err error) {
+// replacedClaims returns the claims that a new one replaces. If the commit has the maximum of
+// claims, one by somebody whose claims may carry evidence replaces the oldest by somebody whose
+// claims do not, so that nobody else can use up the claims of a commit. Otherwise it is refused.
+func (t *tx) replacedClaims(d *deriver, s *subject, r *recording) (replaced []int64, refused, err error) {
 	claims, err := t.claimsOf([]any{s.id})
 	if err != nil {
 		return nil, nil, err
@@ -55,6 +56,13 @@ func (t *tx) replacedClaims(s *subject, r *recording) (replaced []int64, refused
 	}
 	if len(claims)-len(replaced) < ledger.MaxMergeClaims {
 		return replaced, nil, nil
+	}
+
+	if d.contract.MayCarry(r.attestation.Signer.DN) {
+		idle := slices.IndexFunc(claims, func(c claimRow) bool { return !d.contract.MayCarry(c.signer.dn) })
+		if idle >= 0 {
+			return append(replaced, claims[idle].row), nil, nil
+		}
 	}
 	return nil, ledger.Errorf(ledger.CodeTooManyMerges,
 		"the commit has %d claims of merges, the maximum: replace one of them, by the same person about the same source",

@@ -284,6 +284,49 @@ func TestClaimsAreBounded(t *testing.T) {
 	}
 }
 
+// Nobody can use up the claims of a commit for those whose claims carry.
+func TestClaimsHaveRoomForCarriers(t *testing.T) {
+	l := newTimeline(t)
+	contract, err := policy.Parse([]byte(`{"requirements":[{"state":"ATTESTED","predicate":"test:*","max_age":"24h",
+		"carry":["merge"],"carry_signers":["cn=bot,ou=queue,o=acme"]}]}`))
+	check(t, err)
+	before, err := l.Policy(t.Context(), "acme", "api", 0)
+	check(t, err)
+	_, err = l.SetPolicy(t.Context(), "acme", "api", contract, before.Version, "host")
+	check(t, err)
+	l.prove(mergeCommit, 100, parentCommit)
+	claim := func(signer string, source int) error {
+		m := mergeOf(attestation.Squashed)
+		m.Source.SHA = sha(source)
+		_, err := l.claim(signer, mergeCommit, m)
+		return err
+	}
+	wantFull := func(who string, err error) {
+		t.Helper()
+		if e, ok := errors.AsType[*ledger.Error](err); !ok || e.Code != ledger.CodeTooManyMerges {
+			t.Errorf("%s: %v, want %s", who, err, ledger.CodeTooManyMerges)
+		}
+	}
+
+	check(t, claim("eve", 10))
+	check(t, claim("bot", 11))
+	for i := range ledger.MaxMergeClaims - 2 {
+		check(t, claim("eve", 20+i))
+	}
+	wantFull("somebody whose claims do not carry", claim("ann", 10))
+	check(t, claim("bot", 12))
+	c := l.commit(mergeCommit)
+	if first := c.Merges[0]; len(c.Merges) != ledger.MaxMergeClaims || first.Source != sha(11) {
+		t.Errorf("%d claims, the first of %s; want %d without the oldest that does not carry", len(c.Merges), first.Source,
+			ledger.MaxMergeClaims)
+	}
+
+	for i := range ledger.MaxMergeClaims - 2 {
+		check(t, claim("bot", 40+i))
+	}
+	wantFull("somebody whose claims carry, as do all others", claim("bot", 90))
+}
+
 // What somebody signed with a compromised key does not count from then on.
 func TestDistrustedClaimDoesNotCount(t *testing.T) {
 	l := newTimeline(t)

@@ -2,6 +2,7 @@ package store
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -64,6 +65,56 @@ func (rd reader) gatherCarried(list []*subject) error {
 	return nil
 }
 
+// gatherVersions sets the versions of what commits inherit, and does not read the evidence.
+func (rd reader) gatherVersions(list []*subject) error {
+	trees := make(map[int64]int64)
+	var heirs []*subject
+	for _, s := range list {
+		s.versions = s.d.repo.distrusted()
+		if s.inherits() && s.d.contract.Carries() {
+			heirs = append(heirs, s)
+			trees[s.treeID] = 0
+		}
+	}
+	merged, err := rd.gatherClaims(heirs)
+	if err != nil {
+		return fmt.Errorf("read merges: %w", err)
+	}
+	sources := make(map[int64]int64)
+	for _, claimed := range merged {
+		for _, m := range claimed {
+			sources[m.commit] = 0
+		}
+	}
+
+	err = errors.Join(rd.readVersions(trees, versionsOfTrees), rd.readVersions(sources, versionsOfSources))
+	if err != nil {
+		return fmt.Errorf("read versions: %w", err)
+	}
+	for _, s := range heirs {
+		s.versions += trees[s.treeID]
+		for _, m := range merged[s.id] {
+			s.versions += sources[m.commit]
+		}
+	}
+	return nil
+}
+
+const (
+	versionsOfTrees   = "SELECT id, version FROM trees WHERE id IN "
+	versionsOfSources = "SELECT commit_id, version FROM merge_sources WHERE commit_id IN "
+)
+
+// readVersions reads the versions whose keys are in the map.
+func (rd reader) readVersions(versions map[int64]int64, query string) error {
+	return rd.EachIn(func(row scanner) error {
+		var id, version int64
+		err := row.Scan(&id, &version)
+		versions[id] = version
+		return err
+	}, query, 1, keysOf(versions))
+}
+
 // readSources reads what commits inherit from.
 func (rd reader) readSources(heirs []*subject) (from *sources, err error) {
 	from = &sources{commits: make(map[int64]*subject), versions: make(map[int64]int64)}
@@ -93,34 +144,24 @@ func (rd reader) readSources(heirs []*subject) (from *sources, err error) {
 		return nil, fmt.Errorf("commits: %w", err)
 	}
 
-	ids := keysOf(merged)
-	if err := rd.gatherEvidence(merged, ids); err != nil {
+	if err := rd.gatherEvidence(merged, keysOf(merged)); err != nil {
 		return nil, fmt.Errorf("evidence: %w", err)
 	}
-	err = rd.EachIn(func(row scanner) error {
-		var id, version int64
-		err := row.Scan(&id, &version)
-		from.versions[id] = version
-		return err
-	}, "SELECT commit_id, version FROM merge_sources WHERE commit_id IN ", 1, ids)
-	return from, err
+	for id := range merged {
+		from.versions[id] = 0
+	}
+	return from, rd.readVersions(from.versions, versionsOfSources)
 }
 
 // treesOf reads the evidence of the trees of commits.
 func (rd reader) treesOf(heirs []*subject) (map[int64]*treeEvidence, error) {
-	trees := make(map[int64]*treeEvidence)
+	trees, versions := make(map[int64]*treeEvidence), make(map[int64]int64)
 	for _, s := range heirs {
 		if s.treeID != 0 {
-			trees[s.treeID] = new(treeEvidence)
+			trees[s.treeID], versions[s.treeID] = new(treeEvidence), 0
 		}
 	}
-	err := rd.EachIn(func(row scanner) error {
-		var id, version int64
-		err := row.Scan(&id, &version)
-		trees[id].version = version
-		return err
-	}, "SELECT id, version FROM trees WHERE id IN ", 1, keysOf(trees))
-	if err != nil {
+	if err := rd.readVersions(versions, versionsOfTrees); err != nil {
 		return nil, err
 	}
 
@@ -128,6 +169,7 @@ func (rd reader) treesOf(heirs []*subject) (map[int64]*treeEvidence, error) {
 	var uncached []any
 	missing := make(map[int64]place)
 	for id, tree := range trees {
+		tree.version = versions[id]
 		facts[id] = new(policy.Facts)
 		list, err := rd.treeRows(id, tree)
 		if err != nil {

@@ -1,6 +1,11 @@
 package policy
 
-import "github.com/ledgerd/ledgerd/ledger"
+import (
+	"slices"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
+)
 
 // Carries reports whether any requirement takes evidence of other commits into account. If
 // so, Derive needs Facts.Sources and Facts.Carried.
@@ -11,6 +16,13 @@ func (c *Contract) Carries() bool {
 		}
 	}
 	return false
+}
+
+// MayCarry reports whether a claim of a merge by d may carry evidence to a requirement.
+func (c *Contract) MayCarry(d identity.DN) bool {
+	return slices.ContainsFunc(c.Requirements, func(r Requirement) bool {
+		return r.Carry&CarryMerge != 0 && matchesAny(r.CarrySigners, d)
+	})
 }
 
 // carriable returns the evidence of other commits that may carry. Deployments do not, nor
