@@ -18,13 +18,29 @@ const module = "github.com/ledgerd/ledgerd"
 var mayImport = map[string][]string{
 	".": {"cmd"},
 	// Commands access the ledger as clients of a server or of internal/service.
-	"cmd": {
-		"client", "internal/atomicfile", "internal/await", "internal/bench", "internal/buildinfo", "internal/config",
-		"internal/connect", "internal/contractfile", "internal/demo", "internal/display", "internal/eventbody",
-		"internal/eventline", "internal/flagvalue", "internal/gate", "internal/gitrepo",
-		"internal/mergeclaim", "internal/receiver", "internal/registration",
-		"internal/service", "internal/signing", "internal/subprocess", "internal/terminal", "ledger",
-		"ledger/attestation", "ledger/identity", "ledger/policy", "ledger/radar",
+	"cmd": {"cmd/browse", "cmd/manage", "cmd/record", "cmd/run", "internal/cli", "internal/flagvalue"},
+	"cmd/browse": {
+		"client", "internal/cli", "internal/display", "internal/eventbody", "internal/eventline", "internal/flagvalue",
+		"internal/gitrepo", "internal/terminal", "ledger",
+	},
+	"cmd/manage": {
+		"client", "internal/await", "internal/cli", "internal/config", "internal/contractfile", "internal/display",
+		"internal/eventline", "internal/flagvalue", "internal/receiver", "internal/signing", "internal/terminal", "ledger",
+		"ledger/identity", "ledger/policy",
+	},
+	"cmd/record": {
+		"client", "internal/atomicfile", "internal/cli", "internal/display", "internal/flagvalue", "internal/gate",
+		"internal/gitrepo", "internal/mergeclaim", "internal/registration", "internal/signing", "internal/subprocess",
+		"internal/terminal", "ledger", "ledger/attestation", "ledger/radar",
+	},
+	"cmd/run": {
+		"client", "internal/bench", "internal/buildinfo", "internal/cli", "internal/config", "internal/demo",
+		"internal/service", "internal/terminal", "ledger",
+	},
+	// What all commands share.
+	"internal/cli": {
+		"client", "internal/config", "internal/connect", "internal/display", "internal/flagvalue", "internal/terminal",
+		"ledger",
 	},
 	"client": {"ledger", "ledger/eventstream", "ledger/identity", "ledger/policy", "ledger/policy/lint", "ledger/radar"},
 	"server": {

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/cli"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server"
 	"github.com/ledgerd/ledgerd/store"
@@ -49,9 +50,9 @@ func TestGateRetries(t *testing.T) {
 		status   int
 	}{
 		"available":                    {"0s", 0, 0},
-		"unavailable, no wait":         {"0s", 1, exitFailure},
+		"unavailable, no wait":         {"0s", 1, cli.ExitFailure},
 		"unavailable for one request":  {"30s", 1, 0},
-		"unavailable longer than wait": {"300ms", 100, exitFailure},
+		"unavailable longer than wait": {"300ms", 100, cli.ExitFailure},
 	} {
 		failures.Store(test.failures)
 		var stdout, stderr bytes.Buffer

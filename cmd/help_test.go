@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/ledgerd/ledgerd/internal/cli"
 )
 
 // TestHelp checks that every visible command has a short help, an example and help text
@@ -32,7 +34,7 @@ func TestHelp(t *testing.T) {
 		}
 	}
 
-	root := newRoot(&program{})
+	root := newRoot(&cli.Program{})
 	check(root)
 	for _, name := range []string{"attest", "gate", "radar", "webhook ping", "webhook redeliver"} {
 		command, _, err := root.Find(strings.Fields(name))

@@ -1,4 +1,4 @@
-package cmd
+package manage
 
 import (
 	"context"
@@ -12,13 +12,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ledgerd/ledgerd/internal/cli"
 	"github.com/ledgerd/ledgerd/internal/config"
 	"github.com/ledgerd/ledgerd/internal/eventline"
 	"github.com/ledgerd/ledgerd/internal/receiver"
 	"github.com/ledgerd/ledgerd/internal/terminal"
 )
 
-func newWebhookListen(p *program) *cobra.Command {
+func newWebhookListen(p *cli.Program) *cobra.Command {
 	var v receiver.Handler
 	var listen string
 	command := &cobra.Command{
@@ -33,18 +34,18 @@ With -o json it prints one JSON object per line, with the body of the delivery
 and whether it was verified.`,
 		Example: `  LEDGERD_WEBHOOK_SECRET_FILE=secret ledgerd webhook listen
   ledgerd webhook listen --listen 127.0.0.1:9000 --status 500   # watch the retries`,
-		Args: takes(),
+		Args: cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) (err error) {
 			if v.Status != 0 && (v.Status < 200 || v.Status > 599) {
-				return usagef("invalid --status %d: use 200 to 599", v.Status)
+				return cli.Usagef("invalid --status %d: use 200 to 599", v.Status)
 			}
 			if v.Path != "" && !strings.HasPrefix(v.Path, "/") {
-				return usagef("invalid --path %q: start it with /", v.Path)
+				return cli.Usagef("invalid --path %q: start it with /", v.Path)
 			}
 			if v.Secret, err = webhookSecret(v.Secret); err != nil {
 				return err
 			}
-			return p.receive(command.Context(), listen, &v)
+			return receive(command.Context(), p, listen, &v)
 		},
 	}
 	flags := command.Flags()
@@ -62,7 +63,7 @@ func webhookSecret(flag string) (string, error) {
 	const invalid = "invalid webhook secret: it must start with whsec_"
 	secret := strings.TrimSpace(flag)
 	if secret != "" && !isWebhookSecret(secret) {
-		return "", usagef(invalid)
+		return "", cli.Usagef(invalid)
 	}
 
 	if secret == "" {
@@ -88,7 +89,7 @@ func webhookSecret(flag string) (string, error) {
 func isWebhookSecret(text string) bool { return strings.HasPrefix(text, "whsec_") }
 
 // receive prints deliveries as they arrive, until interrupted.
-func (p *program) receive(ctx context.Context, listen string, v *receiver.Handler) error {
+func receive(ctx context.Context, p *cli.Program, listen string, v *receiver.Handler) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	listener, err := net.Listen("tcp", listen)
@@ -97,7 +98,7 @@ func (p *program) receive(ctx context.Context, listen string, v *receiver.Handle
 	}
 
 	failed := make(chan error, 1)
-	print := eventline.ReceiptPrinter(p.stdout, p.global.output == "json")
+	print := eventline.ReceiptPrinter(p.Stdout, p.Global.Output == "json")
 	v.Received = func(t receiver.Receipt) {
 		if err := print(t); err != nil {
 			select {
@@ -107,9 +108,9 @@ func (p *program) receive(ctx context.Context, listen string, v *receiver.Handle
 		}
 	}
 
-	p.receiveHint(listener.Addr(), v)
+	receiveHint(p, listener.Addr(), v)
 	log := config.Default().Log
-	r := receiver.Serve(listener, v, log.Logger(p.stderr, log.MinLevel()))
+	r := receiver.Serve(listener, v, log.Logger(p.Stderr, log.MinLevel()))
 	select {
 	case <-ctx.Done():
 		return r.Stop() // interrupted: the usual end
@@ -121,10 +122,10 @@ func (p *program) receive(ctx context.Context, listen string, v *receiver.Handle
 }
 
 // receiveHint prints how to have a server deliver to this receiver.
-func (p *program) receiveHint(address net.Addr, v *receiver.Handler) {
+func receiveHint(p *cli.Program, address net.Addr, v *receiver.Handler) {
 	hostPort, network := receiver.LocalAddress(address)
 	url := "http://" + hostPort + v.Path
-	fmt.Fprintf(p.stderr, `receiving on %[1]s (Ctrl-C to stop)
+	fmt.Fprintf(p.Stderr, `receiving on %[1]s (Ctrl-C to stop)
 
 To have a server on this machine deliver here, allow it to post to private
 addresses. 'webhook add' needs the same setting if it works on the database file:
@@ -135,7 +136,7 @@ addresses. 'webhook add' needs the same setting if it works on the database file
 
 `, terminal.QuoteShell(url), config.Variable("webhooks.allowed_networks"), network)
 	if v.Secret == "" {
-		fmt.Fprintf(p.stderr, "Signatures are not verified: set --secret, %s or %[1]s_FILE.\n\n",
+		fmt.Fprintf(p.Stderr, "Signatures are not verified: set --secret, %s or %[1]s_FILE.\n\n",
 			config.WebhookSecretVariable)
 	}
 }

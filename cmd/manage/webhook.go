@@ -1,4 +1,4 @@
-package cmd
+package manage
 
 import (
 	"context"
@@ -8,14 +8,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ledgerd/ledgerd/internal/cli"
 	"github.com/ledgerd/ledgerd/internal/display"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-func newWebhook(p *program) *cobra.Command {
-	return group("webhook", "Manage webhooks",
+func newWebhook(p *cli.Program) *cobra.Command {
+	return cli.Group("webhook", "Manage webhooks",
 		newWebhookAdd(p), newWebhookList(p), newWebhookShow(p), newWebhookUpdate(p), newWebhookRemove(p),
 		newWebhookPing(p), newWebhookRotate(p), newWebhookReplay(p),
 		newWebhookDeliveries(p), newWebhookRedeliver(p), newWebhookListen(p))
@@ -23,10 +24,10 @@ func newWebhook(p *program) *cobra.Command {
 
 // urlFlags defines --url as the URL of the receiver. It defines --server for the URL
 // of the ledgerd server.
-func (p *program) urlFlags(command *cobra.Command, value *string) {
+func urlFlags(p *cli.Program, command *cobra.Command, value *string) {
 	flags := command.Flags()
 	flags.StringVar(value, "url", "", "`URL` of the receiver, to which events are posted")
-	flags.StringVar(&p.global.url, serverFlag, "", "`URL` of the ledgerd server, like --url of other commands "+
+	flags.StringVar(&p.Global.URL, cli.ServerFlag, "", "`URL` of the ledgerd server, like --url of other commands "+
 		"(LEDGERD_URL)")
 }
 
@@ -53,7 +54,7 @@ func parseBool(s string) (bool, error) {
 	return false, errors.New("use true or false")
 }
 
-func newWebhookAdd(p *program) *cobra.Command {
+func newWebhookAdd(p *cli.Program) *cobra.Command {
 	var n ledger.NewWebhook
 	var active bool
 	command := &cobra.Command{
@@ -72,21 +73,21 @@ Here --url is the receiver. To name the ledgerd server, use --server or
 LEDGERD_URL.`,
 		Example: `  ledgerd webhook add acme/api --url https://ci.example.com/ledger
   ledgerd webhook add acme/api --url https://ci.example.com/ledger --events attestation,state -o json`,
-		Args: takes("ORG/REPO"),
+		Args: cli.Takes("ORG/REPO"),
 		RunE: func(command *cobra.Command, args []string) error {
 			n.Active = &active
-			return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) error {
-				w, err := c.CreateWebhook(ctx, name.org, name.repo, n)
+			return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) error {
+				w, err := c.CreateWebhook(ctx, name.Org, name.Repo, n)
 				if err != nil {
 					return err
 				}
-				fmt.Fprintf(p.stderr, "Created webhook %s for %s events of %s. Copy its secret now: it won't be shown again.\n",
+				fmt.Fprintf(p.Stderr, "Created webhook %s for %s events of %s. Copy its secret now: it won't be shown again.\n",
 					w.ID, display.EventTypes(w.Events, " and "), name)
-				return p.print(w, func() { fmt.Fprintln(p.stdout, w.Secret) })
+				return p.Print(w, func() { fmt.Fprintln(p.Stdout, w.Secret) })
 			})
 		},
 	}
-	p.urlFlags(command, &n.URL)
+	urlFlags(p, command, &n.URL)
 	eventsFlag(command, &n.Events, "event `types` to send, comma-separated (default attestation,state,policy)")
 	command.Flags().StringVar(&n.Description, "description", "", "descriptive `text`")
 	activeFlag(command, &active, true, "send events; --active=false creates the webhook inactive")
@@ -94,16 +95,16 @@ LEDGERD_URL.`,
 	return command
 }
 
-func newWebhookList(p *program) *cobra.Command {
+func newWebhookList(p *cli.Program) *cobra.Command {
 	return &cobra.Command{
 		Use:     "list ORG/REPO",
 		Short:   "List the webhooks of a repo, without their secrets",
 		Example: "  ledgerd webhook list acme/api",
-		Args:    takes("ORG/REPO"),
+		Args:    cli.Takes("ORG/REPO"),
 		RunE: func(command *cobra.Command, args []string) error {
-			return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) error {
+			return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) error {
 				columns := []string{"ID", "URL", "EVENTS", "STATUS", "DESCRIPTION"}
-				return printList(p, c.Webhooks(ctx, name.org, name.repo), 0, columns, func(w ledger.Webhook) []any {
+				return cli.PrintList(p, c.Webhooks(ctx, name.Org, name.Repo), 0, columns, func(w ledger.Webhook) []any {
 					return []any{w.ID, w.URL, display.EventTypes(w.Events, ", "), display.WebhookStatus(w),
 						terminal.OrDash(w.Description)}
 				})
@@ -112,25 +113,25 @@ func newWebhookList(p *program) *cobra.Command {
 	}
 }
 
-func newWebhookShow(p *program) *cobra.Command {
+func newWebhookShow(p *cli.Program) *cobra.Command {
 	return &cobra.Command{
 		Use:     "show ORG/REPO WEBHOOK",
 		Short:   "Show a webhook and its status",
 		Example: "  ledgerd webhook show acme/api whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y",
-		Args:    takes("ORG/REPO", "WEBHOOK"),
+		Args:    cli.Takes("ORG/REPO", "WEBHOOK"),
 		RunE: func(command *cobra.Command, args []string) error {
-			return p.withWebhook(command, args, func(ctx context.Context, c *connection, name repoName, id string) error {
-				w, err := c.Webhook(ctx, name.org, name.repo, id)
+			return p.OnWebhook(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName, id string) error {
+				w, err := c.Webhook(ctx, name.Org, name.Repo, id)
 				if err != nil {
 					return err
 				}
-				return p.print(w, func() { display.Webhook(p.stdout, w) })
+				return p.Print(w, func() { display.Webhook(p.Stdout, w) })
 			})
 		},
 	}
 }
 
-func newWebhookUpdate(p *program) *cobra.Command {
+func newWebhookUpdate(p *cli.Program) *cobra.Command {
 	var url, description string
 	var events []ledger.EventType
 	var active bool
@@ -147,64 +148,56 @@ Here --url is the receiver. To name the ledgerd server, use --server or
 LEDGERD_URL.`,
 		Example: `  ledgerd webhook update acme/api whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --events attestation,state,policy,radar
   ledgerd webhook update acme/api whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --active=false`,
-		Args: takes("ORG/REPO", "WEBHOOK"),
+		Args: cli.Takes("ORG/REPO", "WEBHOOK"),
 		RunE: func(command *cobra.Command, args []string) error {
-			c := ledger.WebhookChange{
-				URL:         changed(command, "url", &url),
-				Events:      changed(command, "events", &events),
-				Description: changed(command, "description", &description),
-				Active:      changed(command, "active", &active),
+			change := ledger.WebhookChange{
+				URL:         cli.Changed(command, "url", &url),
+				Events:      cli.Changed(command, "events", &events),
+				Description: cli.Changed(command, "description", &description),
+				Active:      cli.Changed(command, "active", &active),
 			}
-			if c == (ledger.WebhookChange{}) {
-				return usagef("one of --url, --events, --description and --active is required")
+			if change == (ledger.WebhookChange{}) {
+				return cli.Usagef("one of --url, --events, --description and --active is required")
 			}
-			return p.withWebhook(command, args, func(ctx context.Context, conn *connection, name repoName, id string) error {
-				w, err := conn.ChangeWebhook(ctx, name.org, name.repo, id, c)
+			return p.OnWebhook(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName, id string) error {
+				w, err := c.ChangeWebhook(ctx, name.Org, name.Repo, id, change)
 				if err != nil {
 					return err
 				}
-				return p.print(w, func() { display.Webhook(p.stdout, w) })
+				return p.Print(w, func() { display.Webhook(p.Stdout, w) })
 			})
 		},
 	}
-	p.urlFlags(command, &url)
+	urlFlags(p, command, &url)
 	eventsFlag(command, &events, "event `types` to send, comma-separated")
 	command.Flags().StringVar(&description, "description", "", "descriptive `text`")
 	activeFlag(command, &active, false, "activate the webhook; --active=false deactivates it")
 	return command
 }
 
-// changed returns the value of a flag, or nil if the flag is not set.
-func changed[T any](command *cobra.Command, flag string, value *T) *T {
-	if !command.Flags().Changed(flag) {
-		return nil
-	}
-	return value
-}
-
-func newWebhookRemove(p *program) *cobra.Command {
+func newWebhookRemove(p *cli.Program) *cobra.Command {
 	return &cobra.Command{
 		Use:     "remove ORG/REPO WEBHOOK",
 		Short:   "Delete a webhook and cancel its pending deliveries",
 		Example: "  ledgerd webhook remove acme/api whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y",
-		Args:    takes("ORG/REPO", "WEBHOOK"),
+		Args:    cli.Takes("ORG/REPO", "WEBHOOK"),
 		RunE: func(command *cobra.Command, args []string) error {
-			return p.withWebhook(command, args, func(ctx context.Context, c *connection, name repoName, id string) error {
-				if err := c.DeleteWebhook(ctx, name.org, name.repo, id); err != nil {
+			return p.OnWebhook(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName, id string) error {
+				if err := c.DeleteWebhook(ctx, name.Org, name.Repo, id); err != nil {
 					return err
 				}
 				deleted := struct {
 					ID   string `json:"id"`
 					Org  string `json:"org"`
 					Repo string `json:"repo"`
-				}{id, name.org, name.repo}
-				return p.print(deleted, func() { fmt.Fprintf(p.stdout, "Deleted webhook %s\n", terminal.Printable(id)) })
+				}{id, name.Org, name.Repo}
+				return p.Print(deleted, func() { fmt.Fprintf(p.Stdout, "Deleted webhook %s\n", terminal.Printable(id)) })
 			})
 		},
 	}
 }
 
-func newWebhookRotate(p *program) *cobra.Command {
+func newWebhookRotate(p *cli.Program) *cobra.Command {
 	overlap := ledger.DefaultOverlap
 	command := &cobra.Command{
 		Use:   "rotate ORG/REPO WEBHOOK",
@@ -216,10 +209,10 @@ with the new secret, X-ledger-Signature-Previous with the old one, and
 webhook-signature with both.`,
 		Example: `  ledgerd webhook rotate acme/api whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y >secret
   ledgerd webhook rotate acme/api whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --overlap 0s   # the old secret has leaked`,
-		Args: takes("ORG/REPO", "WEBHOOK"),
+		Args: cli.Takes("ORG/REPO", "WEBHOOK"),
 		RunE: func(command *cobra.Command, args []string) error {
-			return p.withWebhook(command, args, func(ctx context.Context, c *connection, name repoName, id string) error {
-				w, err := c.RotateWebhook(ctx, name.org, name.repo, id, overlap)
+			return p.OnWebhook(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName, id string) error {
+				w, err := c.RotateWebhook(ctx, name.Org, name.Repo, id, overlap)
 				if err != nil {
 					return err
 				}
@@ -228,8 +221,8 @@ webhook-signature with both.`,
 				if w.PreviousSecretUntil != 0 {
 					old = "The old secret is valid until " + w.PreviousSecretUntil.String() + "."
 				}
-				fmt.Fprintf(p.stderr, "Created a new secret for %s. Copy it now: it won't be shown again. %s\n", w.ID, old)
-				return p.print(w, func() { fmt.Fprintln(p.stdout, w.Secret) })
+				fmt.Fprintf(p.Stderr, "Created a new secret for %s. Copy it now: it won't be shown again. %s\n", w.ID, old)
+				return p.Print(w, func() { fmt.Fprintln(p.Stdout, w.Secret) })
 			})
 		},
 	}

@@ -1,4 +1,4 @@
-package cmd
+package run
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/cli"
 	"github.com/ledgerd/ledgerd/internal/config"
 	"github.com/ledgerd/ledgerd/internal/service"
 )
@@ -25,9 +26,9 @@ func TestHintIgnoresASignal(t *testing.T) {
 	stopped, stop := context.WithCancel(t.Context())
 	stop()
 	var stderr bytes.Buffer
-	p := &program{stdout: &bytes.Buffer{}, stderr: &stderr}
-	if err := p.hint(stopped, running, s); err != nil {
-		t.Errorf("hint: %v", err)
+	p := &cli.Program{Stdout: &bytes.Buffer{}, Stderr: &stderr}
+	if err := printHint(stopped, p, running, s); err != nil {
+		t.Errorf("printHint: %v", err)
 	}
 	if !strings.Contains(stderr.String(), "The ledger is empty") {
 		t.Errorf("printed %q, want the hint for an empty ledger", stderr.String())

@@ -1,4 +1,4 @@
-package cmd
+package record
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/cli"
 	"github.com/ledgerd/ledgerd/internal/display"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
@@ -26,7 +27,7 @@ type radarQuery struct {
 	limit  int
 }
 
-func newRadar(p *program) *cobra.Command {
+func newRadar(p *cli.Program) *cobra.Command {
 	var q radarQuery
 	command := &cobra.Command{
 		Use:   "radar ORG/REPO",
@@ -51,16 +52,16 @@ EXIT STATUS
 		Example: `  ledgerd radar acme/api --level HIGH
   ledgerd radar acme/api --commit HEAD
   ledgerd radar acme/api --dry-run --fail-on HIGH`,
-		Args: takes("ORG/REPO"),
+		Args: cli.Takes("ORG/REPO"),
 		RunE: func(command *cobra.Command, args []string) error {
 			if q.base != "" && !q.dryRun {
-				return usagef("--base requires --dry-run")
+				return cli.Usagef("--base requires --dry-run")
 			}
-			return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) error {
+			return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) error {
 				if q.dryRun {
-					return p.dryRun(ctx, c, name, q)
+					return dryRun(ctx, p, c, name, q)
 				}
-				return p.showOverlaps(ctx, c, name, q)
+				return showOverlaps(ctx, p, c, name, q)
 			})
 		},
 	}
@@ -72,7 +73,7 @@ EXIT STATUS
 	flagvalue.LevelVar(command, &q.failOn, "fail-on", "exit with status 4 if an overlap is at or above this level")
 	flags.BoolVar(&q.dryRun, "dry-run", false, "check a commit of this work tree without pushing it")
 	flags.StringVar(&q.base, "base", "", "with --dry-run, "+baseUsage)
-	limitFlag(command, &q.limit)
+	cli.LimitFlag(command, &q.limit)
 	return command
 }
 
@@ -81,58 +82,58 @@ const baseUsage = "`rev` of the mainline, for the merge base (default the branch
 	"repo's default branch)"
 
 // showOverlaps prints the open overlaps.
-func (p *program) showOverlaps(ctx context.Context, c *connection, name repoName, q radarQuery) error {
+func showOverlaps(ctx context.Context, p *cli.Program, c *cli.Connection, name cli.RepoName, q radarQuery) error {
 	if q.filter.Commit != "" {
 		var err error
 		if q.filter.Commit, err = gitrepo.Find(ctx, q.filter.Commit); err != nil {
 			return err
 		}
 	}
-	pairs, err := client.Collect(c.Overlaps(ctx, name.org, name.repo, q.filter), q.limit)
+	pairs, err := client.Collect(c.Overlaps(ctx, name.Org, name.Repo, q.filter), q.limit)
 	if err != nil {
 		return err
 	}
 	if len(pairs) == 0 {
-		return p.showNoOverlaps(ctx, c, name, q)
+		return showNoOverlaps(ctx, p, c, name, q)
 	}
-	err = p.print(pairs, func() {
-		display.Overlaps(p.stdout, pairs)
-		display.Truncated(p.stdout, q.filter.Truncated(pairs))
+	err = p.Print(pairs, func() {
+		display.Overlaps(p.Stdout, pairs)
+		display.Truncated(p.Stdout, q.filter.Truncated(pairs))
 	})
 	return q.verdict(pairs, err)
 }
 
 // showNoOverlaps prints an empty list. For a single commit or branch it also prints
 // whether there are overlaps that are not stored.
-func (p *program) showNoOverlaps(ctx context.Context, c *connection, name repoName, q radarQuery) error {
+func showNoOverlaps(ctx context.Context, p *cli.Program, c *cli.Connection, name cli.RepoName, q radarQuery) error {
 	if q.filter.Commit != "" && q.failOn != radar.NoLevel {
 		if err := checkCompared(ctx, c, name, q.filter.Commit); err != nil {
 			return err
 		}
 	}
-	truncated, err := c.OverlapsTruncated(ctx, name.org, name.repo, q.filter)
+	truncated, err := c.OverlapsTruncated(ctx, name.Org, name.Repo, q.filter)
 	if err != nil {
 		return err
 	}
-	return p.print([]ledger.RadarPair{}, func() {
-		fmt.Fprintf(p.stdout, "No open overlaps in %s\n", name)
+	return p.Print([]ledger.RadarPair{}, func() {
+		fmt.Fprintf(p.Stdout, "No open overlaps in %s\n", name)
 		if truncated {
-			fmt.Fprintf(p.stdout, "There may be more: %s\n", display.StoredOverlaps())
+			fmt.Fprintf(p.Stdout, "There may be more: %s\n", display.StoredOverlaps())
 		}
 	})
 }
 
 // checkCompared returns an error if the radar skips the commit, because it was
 // registered without a change record or without a branch.
-func checkCompared(ctx context.Context, c *connection, name repoName, sha string) error {
-	commit, err := c.Commit(ctx, name.org, name.repo, sha)
+func checkCompared(ctx context.Context, c *cli.Connection, name cli.RepoName, sha string) error {
+	commit, err := c.Commit(ctx, name.Org, name.Repo, sha)
 	switch {
 	case err != nil:
 		return err
 	case commit.Changes == nil:
-		return fmt.Errorf("cannot check overlaps of %s: it was registered without a change record", name.at(commit.SHA))
+		return fmt.Errorf("cannot check overlaps of %s: it was registered without a change record", name.At(commit.SHA))
 	case commit.Branch == "":
-		return fmt.Errorf("cannot check overlaps of %s: it was registered without a branch", name.at(commit.SHA))
+		return fmt.Errorf("cannot check overlaps of %s: it was registered without a branch", name.At(commit.SHA))
 	}
 	return nil
 }
@@ -144,29 +145,29 @@ func (q radarQuery) verdict(pairs []ledger.RadarPair, err error) error {
 		return err
 	}
 	if slices.ContainsFunc(pairs, func(pair ledger.RadarPair) bool { return pair.Level >= q.failOn }) {
-		return &exitError{status: exitNotReached}
+		return &cli.ExitError{Status: cli.ExitNotReached}
 	}
 	return nil
 }
 
 // dryRun prints what a commit of the work tree would overlap with.
-func (p *program) dryRun(ctx context.Context, c *connection, name repoName, q radarQuery) error {
+func dryRun(ctx context.Context, p *cli.Program, c *cli.Connection, name cli.RepoName, q radarQuery) error {
 	rev := cmp.Or(q.filter.Commit, "HEAD")
-	local, err := registration.Read(ctx, c.Client, name.org, name.repo,
+	local, err := registration.Read(ctx, c.Client, name.Org, name.Repo,
 		gitrepo.Query{Rev: rev, Branch: q.filter.Branch, Base: q.base})
 	if err != nil {
 		return err
 	}
 	if local.ChangesErr != nil {
-		return fmt.Errorf("cannot check overlaps of %s: %w", name.at(local.SHA), local.ChangesErr)
+		return fmt.Errorf("cannot check overlaps of %s: %w", name.At(local.SHA), local.ChangesErr)
 	}
 	result, err := c.PreviewOverlaps(
-		ctx, name.org, name.repo, ledger.RadarQuery{Commit: local.SHA, Registration: local.Registration})
+		ctx, name.Org, name.Repo, ledger.RadarQuery{Commit: local.SHA, Registration: local.Registration})
 	if err != nil {
 		return err
 	}
 	q.narrow(&result)
-	err = p.print(result, func() { display.DryRun(p.stdout, name.String(), local.SHA, result, q.filter.Level) })
+	err = p.Print(result, func() { display.DryRun(p.Stdout, name.String(), local.SHA, result, q.filter.Level) })
 	return q.verdict(result.Overlaps, err)
 }
 

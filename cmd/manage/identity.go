@@ -1,4 +1,4 @@
-package cmd
+package manage
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ledgerd/ledgerd/internal/cli"
 	"github.com/ledgerd/ledgerd/internal/display"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/terminal"
@@ -13,12 +14,12 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
-func newIdentity(p *program) *cobra.Command {
-	return group("identity", "Manage the signers that an org trusts",
+func newIdentity(p *cli.Program) *cobra.Command {
+	return cli.Group("identity", "Manage the signers that an org trusts",
 		newIdentityAdd(p), newIdentityList(p), newIdentityShow(p), newIdentityUpdate(p), newIdentityRevoke(p))
 }
 
-func newIdentityAdd(p *program) *cobra.Command {
+func newIdentityAdd(p *cli.Program) *cobra.Command {
 	var org, cert, root, key string
 	var n identity.NewIdentity
 	command := &cobra.Command{
@@ -33,10 +34,10 @@ code; --dn-pattern limits it to some subjects.
 		Example: `  ledgerd identity add --org acme --cert ci.crt --may 'test:*,build:*'
   ledgerd identity add --org acme --root ca.crt --dn-pattern 'ou=build,o=acme'
   ledgerd identity add --org acme --key ci.pub --dn 'cn=ci,ou=build,o=acme' --email ci@acme.example`,
-		Args: takes(),
+		Args: cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
 			if key != "" && n.DN == "" {
-				return usagef("--key needs --dn: a public key does not name its signer")
+				return cli.Usagef("--key needs --dn: a public key does not name its signer")
 			}
 
 			n.Kind = identity.KeyIdentity
@@ -44,26 +45,26 @@ code; --dn-pattern limits it to some subjects.
 				n.Kind = identity.RootIdentity
 			}
 
-			text, err := p.readFile(cert + root + key) // exactly one of them is set
+			text, err := p.ReadFile(cert + root + key) // exactly one of them is set
 			if err != nil {
 				return err
 			}
 			n.PEM = string(text)
 
-			return p.withOrg(command, org, func(ctx context.Context, c *connection, org string) error {
+			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
 				added, err := c.AddIdentity(ctx, org, n)
 				if err != nil {
 					return err
 				}
-				return p.print(added, func() {
-					fmt.Fprintf(p.stdout, "Trusted %s %s in %s (%s)\n", added.Kind, terminal.Printable(added.DN), added.Org, added.ID)
+				return p.Print(added, func() {
+					fmt.Fprintf(p.Stdout, "Trusted %s %s in %s (%s)\n", added.Kind, terminal.Printable(added.DN), added.Org, added.ID)
 				})
 			})
 		},
 	}
 
 	flags := command.Flags()
-	orgFlag(command, &org)
+	cli.OrgFlag(command, &org)
 	flags.StringVar(&cert, "cert", "", "certificate of one signer, a PEM `file`")
 	flags.StringVar(&root, "root", "", "certificate of a CA, a PEM `file`")
 	flags.StringVar(&key, "key", "", "public key of one signer, a PEM `file`")
@@ -77,49 +78,49 @@ code; --dn-pattern limits it to some subjects.
 	return command
 }
 
-func newIdentityList(p *program) *cobra.Command {
+func newIdentityList(p *cli.Program) *cobra.Command {
 	var org string
 	command := &cobra.Command{
 		Use:     "list",
 		Short:   "List the trusted keys and roots of an org",
 		Example: "  ledgerd identity list --org acme",
-		Args:    takes(),
+		Args:    cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
-			return p.withOrg(command, org, func(ctx context.Context, c *connection, org string) error {
+			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
 				columns := []string{"ID", "KIND", "DN", "EMAIL", "MAY", "FINGERPRINT", "EXPIRES", "CREATED", "REVOKED"}
-				return printList(p, c.Identities(ctx, org), 0, columns, func(i identity.Identity) []any {
+				return cli.PrintList(p, c.Identities(ctx, org), 0, columns, func(i identity.Identity) []any {
 					return []any{i.ID, i.Kind, i.DN, terminal.OrDash(i.Email), i.May, terminal.Short(i.Fingerprint),
 						terminal.OrDash(i.NotAfter.String()), i.CreatedAt, terminal.OrDash(i.RevokedAt.String())}
 				})
 			})
 		},
 	}
-	orgFlag(command, &org)
+	cli.OrgFlag(command, &org)
 	return command
 }
 
-func newIdentityShow(p *program) *cobra.Command {
+func newIdentityShow(p *cli.Program) *cobra.Command {
 	var org string
 	command := &cobra.Command{
 		Use:     "show ID",
 		Short:   "Show a trusted key or root, and what it may attest",
 		Example: "  ledgerd identity show idn_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme",
-		Args:    takes("ID"),
+		Args:    cli.Takes("ID"),
 		RunE: func(command *cobra.Command, args []string) error {
-			return p.withOrg(command, org, func(ctx context.Context, c *connection, org string) error {
+			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
 				i, err := c.Identity(ctx, org, args[0])
 				if err != nil {
 					return err
 				}
-				return p.print(i, func() { display.Identity(p.stdout, i) })
+				return p.Print(i, func() { display.Identity(p.Stdout, i) })
 			})
 		},
 	}
-	orgFlag(command, &org)
+	cli.OrgFlag(command, &org)
 	return command
 }
 
-func newIdentityUpdate(p *program) *cobra.Command {
+func newIdentityUpdate(p *cli.Program) *cobra.Command {
 	var org, email, dnPattern string
 	var may identity.Predicates
 	command := &cobra.Command{
@@ -130,31 +131,31 @@ func newIdentityUpdate(p *program) *cobra.Command {
 still count, with the e-mail address that the signer had then.`,
 		Example: `  ledgerd identity update idn_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme --may 'test:*,build:*'
   ledgerd identity update idn_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme --may '*'`,
-		Args: takes("ID"),
+		Args: cli.Takes("ID"),
 		RunE: func(command *cobra.Command, args []string) error {
 			change := identity.Change{
-				May:       changed(command, "may", &may),
-				DNPattern: changed(command, "dn-pattern", &dnPattern),
-				Email:     changed(command, "email", &email),
+				May:       cli.Changed(command, "may", &may),
+				DNPattern: cli.Changed(command, "dn-pattern", &dnPattern),
+				Email:     cli.Changed(command, "email", &email),
 			}
-			return p.withOrg(command, org, func(ctx context.Context, c *connection, org string) error {
+			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
 				i, err := c.ChangeIdentity(ctx, org, args[0], change)
 				if err != nil {
 					return err
 				}
-				return p.print(i, func() { display.Identity(p.stdout, i) })
+				return p.Print(i, func() { display.Identity(p.Stdout, i) })
 			})
 		},
 	}
 
-	orgFlag(command, &org)
+	cli.OrgFlag(command, &org)
 	command.Flags().StringVar(&email, "email", "", "e-mail `address` of the signer; empty: that of the certificate")
 	flagvalue.IdentityLimits(command, &may, &dnPattern)
 	flagvalue.RequireOne(command, "may", "dn-pattern", "email")
 	return command
 }
 
-func newIdentityRevoke(p *program) *cobra.Command {
+func newIdentityRevoke(p *cli.Program) *cobra.Command {
 	var org string
 	var since ledger.Time
 	command := &cobra.Command{
@@ -167,17 +168,17 @@ may fall to a lower state, with an event, but not deployed ones. Distrust only
 grows: a later call can give an earlier time.`,
 		Example: `  ledgerd identity revoke idn_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme
   ledgerd identity revoke idn_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme --since 2026-11-20T09:00:00Z`,
-		Args: takes("ID"),
+		Args: cli.Takes("ID"),
 		RunE: func(command *cobra.Command, args []string) error {
-			return p.withOrg(command, org, func(ctx context.Context, c *connection, org string) error {
+			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
 				if err := c.DistrustIdentity(ctx, org, args[0], since); err != nil {
 					return err
 				}
-				return p.print(revoked{args[0], org}, func() { fmt.Fprintf(p.stdout, "Revoked %s\n", args[0]) })
+				return p.Print(revoked{args[0], org}, func() { fmt.Fprintf(p.Stdout, "Revoked %s\n", args[0]) })
 			})
 		},
 	}
-	orgFlag(command, &org)
+	cli.OrgFlag(command, &org)
 	command.Flags().Var(flagvalue.Past(&since), "since",
 		"what was recorded with it since this date, date-time or duration ago, such as 5d, does not count any more")
 	return command

@@ -1,4 +1,4 @@
-package cmd
+package browse
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/cli"
 	"github.com/ledgerd/ledgerd/internal/display"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
@@ -15,12 +16,12 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-func newAttestation(p *program) *cobra.Command {
-	return group("attestation", "List and show attestations",
+func newAttestation(p *cli.Program) *cobra.Command {
+	return cli.Group("attestation", "List and show attestations",
 		newAttestationList(p), newAttestationShow(p), newAttestationEnvelope(p))
 }
 
-func newAttestationList(p *program) *cobra.Command {
+func newAttestationList(p *cli.Program) *cobra.Command {
 	var filter client.AttestationFilter
 	var limit int
 	var rev string
@@ -29,9 +30,9 @@ func newAttestationList(p *program) *cobra.Command {
 		Short: "List the attestations of a repo, newest first",
 		Example: `  ledgerd attestation list acme/api --predicate 'test:*' --since 2026-11-20
   ledgerd attestation list acme/api --commit HEAD --status fail -o json`,
-		Args: takes("ORG/REPO"),
+		Args: cli.Takes("ORG/REPO"),
 		RunE: func(command *cobra.Command, args []string) error {
-			return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) (err error) {
+			return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) (err error) {
 				if rev != "" {
 					if filter.Commit, err = gitrepo.Find(ctx, rev); err != nil {
 						return err
@@ -39,7 +40,7 @@ func newAttestationList(p *program) *cobra.Command {
 				}
 
 				columns := []string{"RECORDED", "COMMIT", "PREDICATE", "STATUS", "IDENTITY", "ID"}
-				return printList(p, c.Attestations(ctx, name.org, name.repo, filter), limit, columns,
+				return cli.PrintList(p, c.Attestations(ctx, name.Org, name.Repo, filter), limit, columns,
 					func(a ledger.AttestationRecord) []any {
 						return []any{a.RecordedAt, terminal.Short(a.Commit), a.Predicate, a.Result.Status, a.Identity, a.ID}
 					})
@@ -56,53 +57,53 @@ func newAttestationList(p *program) *cobra.Command {
 		"only those recorded since this date or date-time")
 	flagvalue.StatusVar(command, &filter.Status, "only those with this status")
 	flags.BoolVar(&filter.OldestFirst, "oldest", false, "oldest first")
-	limitFlag(command, &limit)
+	cli.LimitFlag(command, &limit)
 
 	return command
 }
 
-func newAttestationShow(p *program) *cobra.Command {
+func newAttestationShow(p *cli.Program) *cobra.Command {
 	return &cobra.Command{
 		Use:     "show ORG/REPO ID",
 		Short:   "Show an attestation",
 		Example: "  ledgerd attestation show acme/api att_01JD3X0V6Q8Z2M4N5P7R9T1W3Y",
-		Args:    takes("ORG/REPO", "ID"),
+		Args:    cli.Takes("ORG/REPO", "ID"),
 		RunE: func(command *cobra.Command, args []string) error {
-			return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) error {
-				a, err := c.Attestation(ctx, name.org, name.repo, args[1])
+			return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) error {
+				a, err := c.Attestation(ctx, name.Org, name.Repo, args[1])
 				if err != nil {
 					return err
 				}
-				return p.print(a, func() { display.Attestation(p.stdout, a) })
+				return p.Print(a, func() { display.Attestation(p.Stdout, a) })
 			})
 		},
 	}
 }
 
-func newAttestationEnvelope(p *program) *cobra.Command {
+func newAttestationEnvelope(p *cli.Program) *cobra.Command {
 	return &cobra.Command{
 		Use:     "envelope ORG/REPO ID",
 		Short:   "Print the signed envelope of an attestation, byte for byte",
 		Example: "  ledgerd attestation envelope acme/api att_01JD3X0V6Q8Z2M4N5P7R9T1W3Y >envelope.json",
-		Args:    takes("ORG/REPO", "ID"),
+		Args:    cli.Takes("ORG/REPO", "ID"),
 		RunE: func(command *cobra.Command, args []string) error {
-			return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) error {
-				envelope, err := c.Envelope(ctx, name.org, name.repo, args[1])
+			return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) error {
+				envelope, err := c.Envelope(ctx, name.Org, name.Repo, args[1])
 				if err != nil {
 					return err
 				}
-				_, err = p.stdout.Write(envelope)
+				_, err = p.Stdout.Write(envelope)
 				return err
 			})
 		},
 	}
 }
 
-func newViolation(p *program) *cobra.Command {
-	return group("violation", "List deployments that did not count", newViolationList(p))
+func newViolation(p *cli.Program) *cobra.Command {
+	return cli.Group("violation", "List deployments that did not count", newViolationList(p))
 }
 
-func newViolationList(p *program) *cobra.Command {
+func newViolationList(p *cli.Program) *cobra.Command {
 	var filter client.ViolationFilter
 	var limit int
 	var rev string
@@ -112,23 +113,23 @@ func newViolationList(p *program) *cobra.Command {
 		Long:  display.ViolationHelp(),
 		Example: `  ledgerd violation list acme --status open
   ledgerd violation list acme/api --commit HEAD -o json`,
-		Args: takes("ORG[/REPO]"),
+		Args: cli.Takes("ORG[/REPO]"),
 		RunE: func(command *cobra.Command, args []string) error {
 			org, repo, inRepo := strings.Cut(args[0], "/")
 			if ledger.CheckOrg(org) != nil || inRepo && ledger.CheckRepo(repo) != nil {
-				return usagef("invalid name %q: use ORG or ORG/REPO, such as acme/api", args[0])
+				return cli.Usagef("invalid name %q: use ORG or ORG/REPO, such as acme/api", args[0])
 			}
 			if rev != "" && !inRepo {
-				return usagef("--commit needs ORG/REPO")
+				return cli.Usagef("--commit needs ORG/REPO")
 			}
 
-			return p.with(command, func(ctx context.Context, c *connection) (err error) {
+			return p.With(command, func(ctx context.Context, c *cli.Connection) (err error) {
 				if filter.Repo = repo; rev != "" {
 					if filter.Commit, err = gitrepo.Find(ctx, rev); err != nil {
 						return err
 					}
 				}
-				return printList(p, c.Violations(ctx, org, filter), limit, display.ViolationColumns(), display.ViolationRow)
+				return cli.PrintList(p, c.Violations(ctx, org, filter), limit, display.ViolationColumns(), display.ViolationRow)
 			})
 		},
 	}
@@ -139,26 +140,26 @@ func newViolationList(p *program) *cobra.Command {
 	flagvalue.Complete(command, "status", string(ledger.ViolationOpen), string(ledger.ViolationClosed))
 	flags.StringVar(&filter.Predicate, "predicate", "", "only deployments with this `predicate`")
 	flags.StringVar(&rev, "commit", "", "only those of this commit, a sha or a git `rev`")
-	limitFlag(command, &limit)
+	cli.LimitFlag(command, &limit)
 	return command
 }
 
-func newEnvironment(p *program) *cobra.Command {
+func newEnvironment(p *cli.Program) *cobra.Command {
 	var filter client.EnvironmentFilter
 	var limit int
 	command := &cobra.Command{
 		Use: "list ORG", Short: "List what runs in the environments of an org", Long: display.EnvironmentHelp(),
 		Example: "  ledgerd environment list acme\n  ledgerd environment list acme --repo api --environment prod -o json",
-		Args:    takes("ORG"),
+		Args:    cli.Takes("ORG"),
 		RunE: func(command *cobra.Command, args []string) error {
-			return p.with(command, func(ctx context.Context, c *connection) error {
-				return printList(p, c.Environments(ctx, args[0], filter), limit, display.EnvironmentColumns(),
+			return p.With(command, func(ctx context.Context, c *cli.Connection) error {
+				return cli.PrintList(p, c.Environments(ctx, args[0], filter), limit, display.EnvironmentColumns(),
 					display.EnvironmentRows(time.Now()))
 			})
 		},
 	}
 	command.Flags().StringVar(&filter.Repo, "repo", "", "only environments of this `repo`")
 	command.Flags().StringVar(&filter.Name, "environment", "", "only environments with this `name`, such as prod")
-	limitFlag(command, &limit)
-	return group("environment", "List what runs where", command)
+	cli.LimitFlag(command, &limit)
+	return cli.Group("environment", "List what runs where", command)
 }

@@ -1,4 +1,4 @@
-package cmd
+package manage
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/cli"
 	"github.com/ledgerd/ledgerd/internal/contractfile"
 	"github.com/ledgerd/ledgerd/internal/display"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
@@ -17,12 +18,12 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/policy"
 )
 
-func newPolicy(p *program) *cobra.Command {
-	return group("policy", "Manage the policy of a repo",
+func newPolicy(p *cli.Program) *cobra.Command {
+	return cli.Group("policy", "Manage the policy of a repo",
 		newPolicyShow(p), newPolicyApply(p), newPolicyHistory(p), newPolicySimulate(p), newPolicyLint(p))
 }
 
-func newPolicyShow(p *program) *cobra.Command {
+func newPolicyShow(p *cli.Program) *cobra.Command {
 	var version int
 	var format string
 	command := &cobra.Command{
@@ -30,19 +31,19 @@ func newPolicyShow(p *program) *cobra.Command {
 		Short: "Print the policy contract of a repo, as YAML for 'policy apply'",
 		Example: `  ledgerd policy show acme/api >policy.yaml
   ledgerd policy show acme/api --version 3 -o json`,
-		Args: takes("ORG/REPO"),
+		Args: cli.Takes("ORG/REPO"),
 		RunE: func(command *cobra.Command, args []string) error {
 			if version < 0 || (version == 0 && command.Flags().Changed("version")) {
-				return usagef("invalid --version %d: use 1 or more", version)
+				return cli.Usagef("invalid --version %d: use 1 or more", version)
 			}
 
-			p.global.output = format
-			return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) (err error) {
+			p.Global.Output = format
+			return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) (err error) {
 				var shown policy.Policy
 				if version == 0 {
-					shown, _, err = c.Policy(ctx, name.org, name.repo)
+					shown, _, err = c.Policy(ctx, name.Org, name.Repo)
 				} else {
-					shown, err = c.PolicyVersion(ctx, name.org, name.repo, version)
+					shown, err = c.PolicyVersion(ctx, name.Org, name.Repo, version)
 				}
 				if err != nil {
 					return err
@@ -52,7 +53,7 @@ func newPolicyShow(p *program) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return p.print(shown, func() { _, _ = p.stdout.Write(text) })
+				return p.Print(shown, func() { _, _ = p.Stdout.Write(text) })
 			})
 		},
 	}
@@ -64,27 +65,27 @@ func newPolicyShow(p *program) *cobra.Command {
 	return command
 }
 
-func newPolicyHistory(p *program) *cobra.Command {
+func newPolicyHistory(p *cli.Program) *cobra.Command {
 	var limit int
 	command := &cobra.Command{
 		Use:     "history ORG/REPO",
 		Short:   "List the policy versions of a repo, newest first",
 		Example: "  ledgerd policy history acme/api",
-		Args:    takes("ORG/REPO"),
+		Args:    cli.Takes("ORG/REPO"),
 		RunE: func(command *cobra.Command, args []string) error {
-			return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) error {
+			return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) error {
 				columns := []string{"VERSION", "CREATED", "BY", "DIGEST"}
-				return printList(p, c.PolicyVersions(ctx, name.org, name.repo), limit, columns, func(v policy.Summary) []any {
+				return cli.PrintList(p, c.PolicyVersions(ctx, name.Org, name.Repo), limit, columns, func(v policy.Summary) []any {
 					return []any{v.Version, v.CreatedAt, v.CreatedBy, v.Digest}
 				})
 			})
 		},
 	}
-	limitFlag(command, &limit)
+	cli.LimitFlag(command, &limit)
 	return command
 }
 
-func newPolicySimulate(p *program) *cobra.Command {
+func newPolicySimulate(p *cli.Program) *cobra.Command {
 	var source contractSource
 	command := &cobra.Command{
 		Use:   "simulate ORG/REPO",
@@ -97,18 +98,18 @@ overlaps. Commits are not compared again: the effects of 'ignore', 'enabled' and
 'max_age' on the overlaps show only after the contract is applied.`,
 		Example: `  ledgerd policy simulate acme/api -f policy.yaml
   ledgerd policy simulate acme/api --default`,
-		Args: takes("ORG/REPO"),
+		Args: cli.Takes("ORG/REPO"),
 		RunE: func(command *cobra.Command, args []string) error {
-			contract, err := p.readContract(source)
+			contract, err := readContract(p, source)
 			if err != nil {
 				return err
 			}
-			return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) error {
-				s, err := c.Simulate(ctx, name.org, name.repo, contract)
+			return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) error {
+				s, err := c.Simulate(ctx, name.Org, name.Repo, contract)
 				if err != nil {
 					return err
 				}
-				return p.print(s, func() { display.Simulation(p.stdout, s) })
+				return p.Print(s, func() { display.Simulation(p.Stdout, s) })
 			})
 		},
 	}
@@ -116,7 +117,7 @@ overlaps. Commits are not compared again: the effects of 'ignore', 'enabled' and
 	return command
 }
 
-func newPolicyLint(p *program) *cobra.Command {
+func newPolicyLint(p *cli.Program) *cobra.Command {
 	var file string
 	command := &cobra.Command{
 		Use:   "lint ORG/REPO",
@@ -133,16 +134,16 @@ EXIT STATUS
   4  findings`,
 		Example: `  ledgerd policy lint acme/api
   ledgerd policy lint acme/api -f policy.yaml`,
-		Args: takes("ORG/REPO"),
+		Args: cli.Takes("ORG/REPO"),
 		RunE: func(command *cobra.Command, args []string) (err error) {
 			var contract jsontext.Value
 			if command.Flags().Changed("file") {
-				if contract, err = p.readContract(contractSource{file: file}); err != nil {
+				if contract, err = readContract(p, contractSource{file: file}); err != nil {
 					return err
 				}
 			}
-			return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) error {
-				return p.lintPolicy(ctx, c, name, contract)
+			return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) error {
+				return lintPolicy(ctx, p, c, name, contract)
 			})
 		},
 	}
@@ -151,23 +152,25 @@ EXIT STATUS
 	return command
 }
 
-func (p *program) lintPolicy(ctx context.Context, c *connection, name repoName, contract jsontext.Value) error {
-	review, err := c.LintPolicy(ctx, name.org, name.repo, contract)
+func lintPolicy(
+	ctx context.Context, p *cli.Program, c *cli.Connection, name cli.RepoName, contract jsontext.Value,
+) error {
+	review, err := c.LintPolicy(ctx, name.Org, name.Repo, contract)
 	if err == nil {
-		err = p.print(review, func() { display.Review(p.stdout, review) })
+		err = p.Print(review, func() { display.Review(p.Stdout, review) })
 	}
 	switch {
 	case err != nil:
 		return err
 	case len(review.Findings) > 0:
-		return &exitError{status: exitNotReached}
+		return &cli.ExitError{Status: cli.ExitNotReached}
 	case review.Unchecked != "":
 		return errors.New("not everything was checked: " + review.Unchecked)
 	}
 	return nil
 }
 
-func newPolicyApply(p *program) *cobra.Command {
+func newPolicyApply(p *cli.Program) *cobra.Command {
 	var source contractSource
 	command := &cobra.Command{
 		Use:   "apply ORG/REPO",
@@ -178,14 +181,14 @@ the active one, this is a no-op. If the policy changes at the same time, the
 command fails and writes nothing.`,
 		Example: `  ledgerd policy apply acme/api -f policy.yaml
   ledgerd policy show acme/api | sed 's/threshold: 1/threshold: 2/' | ledgerd policy apply acme/api -f -`,
-		Args: takes("ORG/REPO"),
+		Args: cli.Takes("ORG/REPO"),
 		RunE: func(command *cobra.Command, args []string) error {
-			contract, err := p.readContract(source)
+			contract, err := readContract(p, source)
 			if err != nil {
 				return err
 			}
-			return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) error {
-				return p.applyPolicy(ctx, c, name, contract)
+			return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) error {
+				return applyPolicy(ctx, p, c, name, contract)
 			})
 		},
 	}
@@ -207,18 +210,20 @@ func (s *contractSource) addFlags(command *cobra.Command) {
 	flagvalue.Exclude(command, "file", "default")
 }
 
-func (p *program) applyPolicy(ctx context.Context, c *connection, name repoName, contract jsontext.Value) error {
-	active, etag, err := c.Policy(ctx, name.org, name.repo)
+func applyPolicy(
+	ctx context.Context, p *cli.Program, c *cli.Connection, name cli.RepoName, contract jsontext.Value,
+) error {
+	active, etag, err := c.Policy(ctx, name.Org, name.Repo)
 	if err != nil {
 		return err
 	}
 	if contractfile.Same(contract, active) {
-		return p.print(active, func() {
-			fmt.Fprintf(p.stdout, "No change: %s already has this policy (v%d, %s)\n", name, active.Version, active.Digest)
+		return p.Print(active, func() {
+			fmt.Fprintf(p.Stdout, "No change: %s already has this policy (v%d, %s)\n", name, active.Version, active.Digest)
 		})
 	}
 
-	applied, err := c.SetPolicy(ctx, name.org, name.repo, contract, etag)
+	applied, err := c.SetPolicy(ctx, name.Org, name.Repo, contract, etag)
 	if client.CodeOf(err) == ledger.CodePreconditionFailed {
 		return fmt.Errorf("nothing was written: the policy of %s has just changed (review it and apply again): %w", name, err)
 	}
@@ -226,18 +231,18 @@ func (p *program) applyPolicy(ctx context.Context, c *connection, name repoName,
 		return err
 	}
 
-	return p.print(applied, func() {
-		fmt.Fprintf(p.stdout, "Applied policy v%d to %s (%s)\n", applied.Version, name, applied.Digest)
-		display.Difference(p.stdout, active.Contract, applied.Contract)
+	return p.Print(applied, func() {
+		fmt.Fprintf(p.Stdout, "Applied policy v%d to %s (%s)\n", applied.Version, name, applied.Digest)
+		display.Difference(p.Stdout, active.Contract, applied.Contract)
 	})
 }
 
 // readContract returns a contract as JSON.
-func (p *program) readContract(source contractSource) (jsontext.Value, error) {
+func readContract(p *cli.Program, source contractSource) (jsontext.Value, error) {
 	if source.isDefault {
 		return policy.Default().Canonical(), nil
 	}
-	text, err := p.readFile(source.file)
+	text, err := p.ReadFile(source.file)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package cmd
+package run
 
 import (
 	"errors"
@@ -8,15 +8,16 @@ import (
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/ledgerd/ledgerd/internal/cli"
 	"github.com/ledgerd/ledgerd/internal/config"
 	"github.com/ledgerd/ledgerd/internal/terminal"
 )
 
-func newConfig(p *program) *cobra.Command {
-	return group("config", "Show and check the configuration", newConfigShow(p), newConfigCheck(p))
+func newConfig(p *cli.Program) *cobra.Command {
+	return cli.Group("config", "Show and check the configuration", newConfigShow(p), newConfigCheck(p))
 }
 
-func newConfigShow(p *program) *cobra.Command {
+func newConfigShow(p *cli.Program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show",
 		Short: "Print the configuration in effect, without secrets",
@@ -25,9 +26,9 @@ the environment over the configuration file, and the file over the defaults. The
 file is named by --config or LEDGERD_CONFIG. The environment variable of a key
 such as log.level is LEDGERD_LOG_LEVEL.`,
 		Example: "  ledgerd config show --config /etc/ledgerd/config.yaml",
-		Args:    takes(),
+		Args:    cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
-			s, err := p.settings(command)
+			s, err := p.Settings(command)
 			if err != nil {
 				return err
 			}
@@ -39,12 +40,12 @@ such as log.level is LEDGERD_LOG_LEVEL.`,
 			if err := yaml.Unmarshal(text, &record); err != nil {
 				return fmt.Errorf("read YAML: %w", err)
 			}
-			return p.print(record, func() { _, _ = p.stdout.Write(text) })
+			return p.Print(record, func() { _, _ = p.Stdout.Write(text) })
 		},
 	}
 }
 
-func newConfigCheck(p *program) *cobra.Command {
+func newConfigCheck(p *cli.Program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "check",
 		Short: "Check the configuration, for instance before a restart",
@@ -52,15 +53,15 @@ func newConfigCheck(p *program) *cobra.Command {
 environment variables that begin with LEDGERD_, such as misspelt ones; all other
 commands ignore them.`,
 		Example: "  ledgerd config check --config /etc/ledgerd/config.yaml",
-		Args:    takes(),
+		Args:    cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
-			_, err := p.settings(command)
+			_, err := p.Settings(command)
 			if err = errors.Join(err, config.CheckEnvironment(os.Environ())); err != nil {
 				return err
 			}
-			return p.print(struct {
+			return p.Print(struct {
 				OK bool `json:"ok"`
-			}{true}, func() { fmt.Fprintln(p.stdout, "configuration OK") })
+			}{true}, func() { fmt.Fprintln(p.Stdout, "configuration OK") })
 		},
 	}
 }

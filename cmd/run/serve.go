@@ -1,4 +1,4 @@
-package cmd
+package run
 
 import (
 	"context"
@@ -12,12 +12,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/cli"
 	"github.com/ledgerd/ledgerd/internal/config"
 	"github.com/ledgerd/ledgerd/internal/service"
 	"github.com/ledgerd/ledgerd/internal/terminal"
 )
 
-func newServe(p *program) *cobra.Command {
+func newServe(p *cli.Program) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the HTTP API and the web interface",
@@ -32,17 +33,17 @@ flag can also be set in the environment or in the configuration file; see
 'ledgerd config show'.`,
 		Example: `  ledgerd serve --listen 127.0.0.1:8080 --database ledger.db
   ledgerd serve --config /etc/ledgerd/config.yaml`,
-		Args: takes(),
+		Args: cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
-			if p.global.url != "" {
-				return usagef("serve does not take --url: it is the server")
+			if p.Global.URL != "" {
+				return cli.Usagef("serve does not take --url: it is the server")
 			}
 
-			s, err := p.settings(command)
+			s, err := p.Settings(command)
 			if err != nil {
 				return err
 			}
-			return p.serve(command, s)
+			return serve(p, command, s)
 		},
 	}
 
@@ -51,7 +52,7 @@ flag can also be set in the environment or in the configuration file; see
 }
 
 // serve runs a server until a signal or the context stops it.
-func (p *program) serve(command *cobra.Command, s config.Settings) error {
+func serve(p *cli.Program, command *cobra.Command, s config.Settings) error {
 	// The heap is small compared to SQLite's caches. Collecting half as often costs
 	// a few megabytes and saves a tenth of the CPU time.
 	if os.Getenv("GOGC") == "" {
@@ -63,17 +64,17 @@ func (p *program) serve(command *cobra.Command, s config.Settings) error {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
-	log := service.OpenLog(p.stderr, s.Log)
+	log := service.OpenLog(p.Stderr, s.Log)
 	defer log.Close()
 
-	reload := func() { log.Reload(s, func() (config.Settings, error) { return p.settings(command) }) }
+	reload := func() { log.Reload(s, func() (config.Settings, error) { return p.Settings(command) }) }
 
 	running, err := service.Start(ctx, s, log.Logger)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(p.stdout, "listening on %s\n", running.URL)
-	if err = p.hint(ctx, running, s); err == nil {
+	fmt.Fprintf(p.Stdout, "listening on %s\n", running.URL)
+	if err = printHint(ctx, p, running, s); err == nil {
 		err = running.WaitReloading(ctx, hangups, reload)
 	}
 	release() // a second signal ends the program at once
@@ -81,9 +82,9 @@ func (p *program) serve(command *cobra.Command, s config.Settings) error {
 	return errors.Join(err, running.Stop(s.ShutdownDelay, s.ShutdownTimeout))
 }
 
-// hint prints what to do next if the database is empty. It ignores the end of ctx: a
+// printHint prints what to do next if the database is empty. It ignores the end of ctx: a
 // signal during the start stops the server without an error.
-func (p *program) hint(ctx context.Context, running *service.Instance, s config.Settings) error {
+func printHint(ctx context.Context, p *cli.Program, running *service.Instance, s config.Settings) error {
 	host, err := running.Host()
 	if err != nil {
 		return err
@@ -92,7 +93,7 @@ func (p *program) hint(ctx context.Context, running *service.Instance, s config.
 	if err != nil || len(orgs) > 0 {
 		return err
 	}
-	fmt.Fprintf(p.stderr, `
+	fmt.Fprintf(p.Stderr, `
 The ledger is empty. To create the first org in a browser, open this one-time link:
 
   %[3]s

@@ -1,4 +1,4 @@
-package cmd
+package record
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/cli"
 	"github.com/ledgerd/ledgerd/internal/display"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
@@ -17,8 +18,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 )
 
-func newException(p *program) *cobra.Command {
-	return group("exception", "Grant, list and end exceptions from the policy",
+func newException(p *cli.Program) *cobra.Command {
+	return cli.Group("exception", "Grant, list and end exceptions from the policy",
 		newExceptionGrant(p), newExceptionList(p), newExceptionEnd(p))
 }
 
@@ -43,7 +44,7 @@ func (q *exceptionRequest) flags(command *cobra.Command) {
 	flagvalue.Require(command, "commit", "requirement", "reason", "key")
 }
 
-func newExceptionGrant(p *program) *cobra.Command {
+func newExceptionGrant(p *cli.Program) *cobra.Command {
 	var q exceptionRequest
 	command := &cobra.Command{
 		Use:   "grant ORG/REPO",
@@ -64,16 +65,16 @@ EXIT STATUS
     --for 24h --key alice.key
   ledgerd exception grant acme/api --commit adbc8813901b --requirement review --reason 'INC-42' \
     --until 2026-11-21T09:00:00Z --key alice.key --cert alice.crt`,
-		Args: takes("ORG/REPO"),
+		Args: cli.Takes("ORG/REPO"),
 		RunE: func(command *cobra.Command, args []string) error {
 			now := ledger.TimeOf(time.Now())
 			if q.lasts > 0 {
 				q.until = now.Add(q.lasts.Std())
 			}
 			if q.until <= now {
-				return usagef("invalid --until %s: use a time in the future", q.until)
+				return cli.Usagef("invalid --until %s: use a time in the future", q.until)
 			}
-			return p.except(command, args, q)
+			return recordException(p, command, args, q)
 		},
 	}
 
@@ -87,7 +88,7 @@ EXIT STATUS
 	return command
 }
 
-func newExceptionEnd(p *program) *cobra.Command {
+func newExceptionEnd(p *cli.Program) *cobra.Command {
 	var q exceptionRequest
 	command := &cobra.Command{
 		Use:   "end ORG/REPO",
@@ -102,8 +103,8 @@ EXIT STATUS
   2  usage error
   4  recorded, but it does not count: an exception is still active`,
 		Example: `  ledgerd exception end acme/api --commit HEAD --requirement review --reason 'reviewed' --key alice.key`,
-		Args:    takes("ORG/REPO"),
-		RunE:    func(command *cobra.Command, args []string) error { return p.except(command, args, q) },
+		Args:    cli.Takes("ORG/REPO"),
+		RunE:    func(command *cobra.Command, args []string) error { return recordException(p, command, args, q) },
 	}
 	q.flags(command)
 	return command
@@ -116,9 +117,9 @@ const anEarlierDay = 24 * time.Hour
 // maxCounting is how many exceptions of a commit count at most: the newest.
 const maxCounting = 200
 
-// except records an exception. Without an end, it ends those before it.
-func (p *program) except(command *cobra.Command, args []string, q exceptionRequest) error {
-	return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) error {
+// recordException records an exception. Without an end, it ends those before it.
+func recordException(p *cli.Program, command *cobra.Command, args []string, q exceptionRequest) error {
+	return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) error {
 		signer, err := signing.Load(q.key, q.cert)
 		if err != nil {
 			return err
@@ -142,25 +143,25 @@ func (p *program) except(command *cobra.Command, args []string, q exceptionReque
 		if err != nil {
 			return err
 		}
-		record, _, err := c.Record(ctx, name.org, name.repo, envelope)
+		record, _, err := c.Record(ctx, name.Org, name.Repo, envelope)
 		if err != nil {
 			return err
 		}
-		return p.exceptionResult(ctx, c, name, record)
+		return exceptionResult(ctx, p, c, name, record)
 	})
 }
 
 // exceptionResult prints an exception that was recorded, and returns an error with the exit
 // status if it does not count.
-func (p *program) exceptionResult(
-	ctx context.Context, c *connection, name repoName, record ledger.AttestationRecord,
+func exceptionResult(
+	ctx context.Context, p *cli.Program, c *cli.Connection, name cli.RepoName, record ledger.AttestationRecord,
 ) error {
-	list, err := client.Collect(c.Exceptions(ctx, name.org, name.repo, client.ExceptionFilter{Commit: record.Commit}),
+	list, err := client.Collect(c.Exceptions(ctx, name.Org, name.Repo, client.ExceptionFilter{Commit: record.Commit}),
 		maxCounting)
 	if err != nil {
 		return fmt.Errorf("recorded as %s, but its effect is unknown: %w", record.ID, err)
 	}
-	commit, err := c.Commit(ctx, name.org, name.repo, record.Commit)
+	commit, err := c.Commit(ctx, name.Org, name.Repo, record.Commit)
 	if err != nil {
 		return fmt.Errorf("recorded as %s, but its effect is unknown: %w", record.ID, err)
 	}
@@ -173,20 +174,19 @@ func (p *program) exceptionResult(
 	if own.Ends() {
 		verb, counts = "Ended the exceptions for", !active
 	}
-	err = p.print(own, func() {
+	err = p.Print(own, func() {
 		if counts {
-			fmt.Fprintf(p.stdout, "%s %s of %s (%s). State: %s\n", verb, terminal.Printable(own.Requirement),
-				name.at(own.Commit), own.Attestation, commit.State)
+			fmt.Fprintf(p.Stdout, "%s %s of %s (%s). State: %s\n", verb, terminal.Printable(own.Requirement),
+				name.At(own.Commit), own.Attestation, commit.State)
 		}
 	})
 	if err == nil && !counts {
-		return &exitError{exitNotReached, fmt.Errorf("recorded as %s, but it does not count: %s", own.Attestation,
-			own.Inactive)}
+		return cli.Exitf(cli.ExitNotReached, "recorded as %s, but it does not count: %s", own.Attestation, own.Inactive)
 	}
 	return err
 }
 
-func newExceptionList(p *program) *cobra.Command {
+func newExceptionList(p *cli.Program) *cobra.Command {
 	var filter client.ExceptionFilter
 	var limit int
 	command := &cobra.Command{
@@ -196,9 +196,9 @@ func newExceptionList(p *program) *cobra.Command {
 With --active, lists only those that count, and those that end first come first.`,
 		Example: `  ledgerd exception list acme/api --active
   ledgerd exception list acme/api --commit HEAD -o json`,
-		Args: takes("ORG/REPO"),
+		Args: cli.Takes("ORG/REPO"),
 		RunE: func(command *cobra.Command, args []string) error {
-			return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) (err error) {
+			return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) (err error) {
 				if filter.Commit != "" {
 					if filter.Commit, err = gitrepo.Find(ctx, filter.Commit); err != nil {
 						return err
@@ -206,7 +206,7 @@ With --active, lists only those that count, and those that end first come first.
 				}
 				columns := []string{"COMMIT", "REQUIREMENT", "UNTIL", "IDENTITY", "REASON", "STATUS"}
 				now := time.Now()
-				return printList(p, c.Exceptions(ctx, name.org, name.repo, filter), limit, columns,
+				return cli.PrintList(p, c.Exceptions(ctx, name.Org, name.Repo, filter), limit, columns,
 					func(x ledger.ExceptionRecord) []any { return display.ExceptionRow(x, now) })
 			})
 		},
@@ -215,6 +215,6 @@ With --active, lists only those that count, and those that end first come first.
 	flags := command.Flags()
 	flags.StringVar(&filter.Commit, "commit", "", "only those of this commit, a sha or a git `rev`")
 	flags.BoolVar(&filter.Active, "active", false, "only those that count now")
-	limitFlag(command, &limit)
+	cli.LimitFlag(command, &limit)
 	return command
 }

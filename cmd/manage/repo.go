@@ -1,4 +1,4 @@
-package cmd
+package manage
 
 import (
 	"context"
@@ -6,15 +6,16 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ledgerd/ledgerd/internal/cli"
 	"github.com/ledgerd/ledgerd/internal/display"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-func newRepo(p *program) *cobra.Command {
-	return group("repo", "Manage the repos of an org", newRepoCreate(p), newRepoList(p), newRepoShow(p))
+func newRepo(p *cli.Program) *cobra.Command {
+	return cli.Group("repo", "Manage the repos of an org", newRepoCreate(p), newRepoList(p), newRepoShow(p))
 }
 
-func newRepoCreate(p *program) *cobra.Command {
+func newRepoCreate(p *cli.Program) *cobra.Command {
 	var branch string
 	command := &cobra.Command{
 		Use:   "create ORG/REPO",
@@ -25,15 +26,15 @@ PROMOTABLE, and a passing deploy:prod by somebody else than the reviewer for
 DEPLOYED. So it takes two keys to get a commit past ATTESTED. Change the policy
 with 'ledgerd policy apply'.`,
 		Example: "  ledgerd repo create acme/api\n  ledgerd repo create acme/api --default-branch trunk",
-		Args:    takes("ORG/REPO"),
+		Args:    cli.Takes("ORG/REPO"),
 		RunE: func(command *cobra.Command, args []string) error {
-			return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) error {
-				repo, err := c.CreateRepo(ctx, name.org, ledger.NewRepo{Name: name.repo, DefaultBranch: branch})
+			return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) error {
+				repo, err := c.CreateRepo(ctx, name.Org, ledger.NewRepo{Name: name.Repo, DefaultBranch: branch})
 				if err != nil {
 					return err
 				}
 
-				return p.print(repo, func() { fmt.Fprintf(p.stdout, "Created repo %s/%s\n", repo.Org, repo.Name) })
+				return p.Print(repo, func() { fmt.Fprintf(p.Stdout, "Created repo %s/%s\n", repo.Org, repo.Name) })
 			})
 		},
 	}
@@ -43,17 +44,17 @@ with 'ledgerd policy apply'.`,
 	return command
 }
 
-func newRepoList(p *program) *cobra.Command {
+func newRepoList(p *cli.Program) *cobra.Command {
 	var org string
 	command := &cobra.Command{
 		Use:     "list",
 		Short:   "List the repos of an org",
 		Example: "  ledgerd repo list --org acme",
-		Args:    takes(),
+		Args:    cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
-			return p.withOrg(command, org, func(ctx context.Context, c *connection, org string) error {
+			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
 				columns := []string{"REPO", "BRANCH", "POLICY", "COMMITS", "ATTESTATIONS", "CREATED"}
-				return printList(p, c.Repos(ctx, org), 0, columns, func(r ledger.Repo) []any {
+				return cli.PrintList(p, c.Repos(ctx, org), 0, columns, func(r ledger.Repo) []any {
 					commits := int64(0)
 					for _, n := range r.Commits {
 						commits += n
@@ -66,23 +67,23 @@ func newRepoList(p *program) *cobra.Command {
 		},
 	}
 
-	orgFlag(command, &org)
+	cli.OrgFlag(command, &org)
 	return command
 }
 
-func newRepoShow(p *program) *cobra.Command {
+func newRepoShow(p *cli.Program) *cobra.Command {
 	return &cobra.Command{
 		Use:     "show ORG/REPO",
 		Short:   "Show a repo, with the number of commits in each state",
 		Example: "  ledgerd repo show acme/api",
-		Args:    takes("ORG/REPO"),
+		Args:    cli.Takes("ORG/REPO"),
 		RunE: func(command *cobra.Command, args []string) error {
-			return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) error {
-				repo, err := c.Repo(ctx, name.org, name.repo)
+			return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) error {
+				repo, err := c.Repo(ctx, name.Org, name.Repo)
 				if err != nil {
 					return err
 				}
-				return p.print(repo, func() { display.Repo(p.stdout, repo) })
+				return p.Print(repo, func() { display.Repo(p.Stdout, repo) })
 			})
 		},
 	}

@@ -1,4 +1,4 @@
-package cmd
+package manage
 
 import (
 	"context"
@@ -6,14 +6,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ledgerd/ledgerd/internal/cli"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-func newOrg(p *program) *cobra.Command {
-	return group("org", "Manage the orgs of a ledger", newOrgCreate(p), newOrgList(p))
+func newOrg(p *cli.Program) *cobra.Command {
+	return cli.Group("org", "Manage the orgs of a ledger", newOrgCreate(p), newOrgList(p))
 }
 
-func newOrgCreate(p *program) *cobra.Command {
+func newOrgCreate(p *cli.Program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "create NAME",
 		Short: "Create an org, and the database if it does not exist",
@@ -21,22 +22,22 @@ func newOrgCreate(p *program) *cobra.Command {
 of the host may do this, so the command works on the database file. If the file
 does not exist, it is created.`,
 		Example: "  ledgerd org create acme --database ledger.db",
-		Args:    takes("NAME"),
+		Args:    cli.Takes("NAME"),
 		RunE: func(command *cobra.Command, args []string) error {
 			if err := ledger.CheckOrg(args[0]); err != nil {
 				return err
 			}
-			l, err := p.locate(command)
+			l, err := p.Locate(command)
 			if err != nil {
 				return err
 			}
 
-			create := func(ctx context.Context, c *connection) error {
+			create := func(ctx context.Context, c *cli.Connection) error {
 				org, err := c.CreateOrg(ctx, ledger.NewOrg{Name: args[0]})
 				if err != nil {
 					return err
 				}
-				return p.print(org, func() { fmt.Fprintf(p.stdout, "Created org %s\n", org.Name) })
+				return p.Print(org, func() { fmt.Fprintf(p.Stdout, "Created org %s\n", org.Name) })
 			}
 			if l.URL == "" {
 				return l.UseNew(command.Context(), create)
@@ -46,19 +47,19 @@ does not exist, it is created.`,
 	}
 }
 
-func newOrgList(p *program) *cobra.Command {
+func newOrgList(p *cli.Program) *cobra.Command {
 	return &cobra.Command{
 		Use:     "list",
 		Short:   "List the orgs",
 		Example: "  ledgerd org list --database ledger.db",
-		Args:    takes(),
+		Args:    cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
-			l, err := p.locate(command)
+			l, err := p.Locate(command)
 			if err != nil {
 				return err
 			}
-			return l.Explain(l.Use(command.Context(), func(ctx context.Context, c *connection) error {
-				return printList(p, c.Orgs(ctx), 0, []string{"ORG", "CREATED"}, func(org ledger.Org) []any {
+			return l.Explain(l.Use(command.Context(), func(ctx context.Context, c *cli.Connection) error {
+				return cli.PrintList(p, c.Orgs(ctx), 0, []string{"ORG", "CREATED"}, func(org ledger.Org) []any {
 					return []any{org.Name, org.CreatedAt}
 				})
 			}))

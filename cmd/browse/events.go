@@ -1,4 +1,4 @@
-package cmd
+package browse
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/cli"
 	"github.com/ledgerd/ledgerd/internal/eventbody"
 	"github.com/ledgerd/ledgerd/internal/eventline"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
@@ -30,7 +31,7 @@ type eventQuery struct {
 	limit  int
 }
 
-func newEvents(p *program) *cobra.Command {
+func newEvents(p *cli.Program) *cobra.Command {
 	var q eventQuery
 	command := &cobra.Command{
 		Use:   "events ORG",
@@ -49,25 +50,25 @@ and its data as in the live stream.`,
 		Example: `  ledgerd events acme --repo api --types policy
   ledgerd events acme --follow --types attestation,state -o json
   ledgerd events acme --follow --since-id earliest`,
-		Args: takes("ORG"),
+		Args: cli.Takes("ORG"),
 		RunE: func(command *cobra.Command, args []string) error {
 			if q.org = args[0]; ledger.CheckOrg(q.org) != nil {
-				return usagef("invalid org name %q", q.org)
+				return cli.Usagef("invalid org name %q", q.org)
 			}
 
-			l, err := p.locate(command)
+			l, err := p.Locate(command)
 			if err != nil {
 				return err
 			}
 			if q.follow {
-				return p.followEvents(command.Context(), l, q)
+				return followEvents(command.Context(), p, l, q)
 			}
 
-			return l.Use(command.Context(), func(ctx context.Context, c *connection) error {
+			return l.Use(command.Context(), func(ctx context.Context, c *cli.Connection) error {
 				if err := c.Settle(ctx); err != nil {
 					return err
 				}
-				return p.showEvents(pastEvents(ctx, c, q), q.limit)
+				return showEvents(p, pastEvents(ctx, c, q), q.limit)
 			})
 		},
 	}
@@ -80,13 +81,13 @@ and its data as in the live stream.`,
 	flags.StringVar(&q.since, "since-id", "", "only events after the event with this `ID`; earliest for all")
 	flagvalue.NameField(command, "after", "since-id")
 	flagvalue.NameField(command, "last_event_id", "since-id")
-	limitFlag(command, &q.limit)
+	cli.LimitFlag(command, &q.limit)
 
 	return command
 }
 
 // pastEvents yields the existing events, in the form of the live stream.
-func pastEvents(ctx context.Context, c *connection, q eventQuery) iter.Seq2[client.Event, error] {
+func pastEvents(ctx context.Context, c *cli.Connection, q eventQuery) iter.Seq2[client.Event, error] {
 	f := client.EventFilter{Types: q.types, Repo: q.repo}
 	if q.since != client.Earliest {
 		f.After = q.since
@@ -105,11 +106,11 @@ func pastEvents(ctx context.Context, c *connection, q eventQuery) iter.Seq2[clie
 }
 
 // followEvents shows events as they happen, until interrupted.
-func (p *program) followEvents(ctx context.Context, l location, q eventQuery) error {
+func followEvents(ctx context.Context, p *cli.Program, l cli.Location, q eventQuery) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 
-	err := l.Use(ctx, func(ctx context.Context, c *connection) error {
+	err := l.Use(ctx, func(ctx context.Context, c *cli.Connection) error {
 		ctx, cancel := context.WithCancel(ctx)
 		var watch sync.WaitGroup
 		defer watch.Wait()
@@ -124,13 +125,13 @@ func (p *program) followEvents(ctx context.Context, l location, q eventQuery) er
 		reported := "" // the last error, to report each only once
 		events := c.Follow(ctx, q.org,
 			client.FollowOptions{Types: q.types, Repo: q.repo, After: q.since, OnRetry: func(err error, wait time.Duration) {
-				if text := p.describe(err); text != reported {
+				if text := p.Describe(err); text != reported {
 					reported = text
-					fmt.Fprintf(p.stderr, "reconnecting in %.1f s: %s\n", wait.Seconds(), text)
+					fmt.Fprintf(p.Stderr, "reconnecting in %.1f s: %s\n", wait.Seconds(), text)
 				}
 			}})
 
-		return p.showEvents(func(yield func(client.Event, error) bool) {
+		return showEvents(p, func(yield func(client.Event, error) bool) {
 			for e, err := range events {
 				reported = ""
 				if !yield(e, err) {
@@ -146,10 +147,10 @@ func (p *program) followEvents(ctx context.Context, l location, q eventQuery) er
 }
 
 // showEvents prints each event as it arrives, at most limit; 0 means no limit.
-func (p *program) showEvents(events iter.Seq2[client.Event, error], limit int) error {
+func showEvents(p *cli.Program, events iter.Seq2[client.Event, error], limit int) error {
 	line := eventline.JSON
-	if p.global.output != "json" {
-		line = (&eventline.Printer{Painter: terminal.NewPainter(p.stdout)}).Line
+	if p.Global.Output != "json" {
+		line = (&eventline.Printer{Painter: terminal.NewPainter(p.Stdout)}).Line
 	}
 
 	n := 0
@@ -161,7 +162,7 @@ func (p *program) showEvents(events iter.Seq2[client.Event, error], limit int) e
 		if err != nil {
 			return err
 		}
-		if _, err := p.stdout.Write(text); err != nil {
+		if _, err := p.Stdout.Write(text); err != nil {
 			return err
 		}
 		if n++; n == limit {

@@ -1,4 +1,4 @@
-package cmd
+package record
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/cli"
 	"github.com/ledgerd/ledgerd/internal/display"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	waiting "github.com/ledgerd/ledgerd/internal/gate"
@@ -22,7 +23,7 @@ import (
 // A gate checks whether a commit has reached a state, once or repeatedly for some
 // time.
 type gate struct {
-	repo     repoName // without a repo for an artifact of any repo of the org
+	repo     cli.RepoName // without a repo for an artifact of any repo of the org
 	rev      string
 	artifact string // a digest; empty for a commit
 	target   string
@@ -30,7 +31,7 @@ type gate struct {
 	wait     time.Duration
 }
 
-func newGate(p *program) *cobra.Command {
+func newGate(p *cli.Program) *cobra.Command {
 	var g gate
 	var artifact string
 	command := &cobra.Command{
@@ -62,24 +63,24 @@ EXIT STATUS
   ledgerd gate acme/api --commit HEAD --state PROMOTABLE --wait 10m
   ledgerd gate acme/api --commit HEAD --state PROMOTABLE --target release/2.x
   ledgerd gate acme --artifact ghcr.io/acme/api@sha256:2892… --state PROMOTABLE`,
-		Args: takes("ORG/REPO"),
+		Args: cli.Takes("ORG/REPO"),
 		RunE: func(command *cobra.Command, args []string) (err error) {
 			if g.wait < 0 {
-				return usagef("invalid --wait %v: use 0s or more", g.wait)
+				return cli.Usagef("invalid --wait %v: use 0s or more", g.wait)
 			}
 			isArtifact := command.Flags().Changed("artifact") // an empty one is a mistake
-			if g.repo.org = args[0]; !isArtifact || ledger.CheckOrg(args[0]) != nil {
-				if g.repo, err = parseRepoName(args[0]); err != nil {
+			if g.repo.Org = args[0]; !isArtifact || ledger.CheckOrg(args[0]) != nil {
+				if g.repo, err = cli.ParseRepoName(args[0]); err != nil {
 					return err
 				}
 			}
 			if !isArtifact {
-				return p.gate(command, g)
+				return checkCommit(p, command, g)
 			}
 			if g.artifact, err = ledger.ParseArtifact(artifact); err != nil {
-				return usagef("invalid --artifact: %w", err)
+				return cli.Usagef("invalid --artifact: %w", err)
 			}
-			return p.gateArtifact(command, g)
+			return gateArtifact(p, command, g)
 		},
 	}
 	flags := command.Flags()
@@ -94,10 +95,10 @@ EXIT STATUS
 	return command
 }
 
-func (p *program) gate(command *cobra.Command, g gate) error {
+func checkCommit(p *cli.Program, command *cobra.Command, g gate) error {
 	ctx, stop := signal.NotifyContext(command.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	l, err := p.locate(command)
+	l, err := p.Locate(command)
 	if err != nil {
 		return err
 	}
@@ -105,68 +106,68 @@ func (p *program) gate(command *cobra.Command, g gate) error {
 	if err != nil {
 		return err
 	}
-	return l.Use(ctx, func(ctx context.Context, c *connection) error {
-		commit, err := p.await(ctx, c, g, sha)
+	return l.Use(ctx, func(ctx context.Context, c *cli.Connection) error {
+		commit, err := awaitState(ctx, p, c, g, sha)
 		if err != nil {
 			return err
 		}
-		return p.gateResult(g, sha, commit)
+		return gateResult(p, g, sha, commit)
 	})
 }
 
 // missed returns the exit status if the state is not reached.
 func (g gate) missed() int {
 	if g.wait > 0 {
-		return exitGaveUp
+		return cli.ExitGaveUp
 	}
-	return exitNotReached
+	return cli.ExitNotReached
 }
 
 // gateResult prints whether the commit has reached the state, and returns an error
 // with the exit status if not. commit is nil if it is not in the ledger.
-func (p *program) gateResult(g gate, sha string, commit *ledger.Commit) error {
+func gateResult(p *cli.Program, g gate, sha string, commit *ledger.Commit) error {
 	if commit == nil {
 		unknown := struct {
 			Org   string        `json:"org"`
 			Repo  string        `json:"repo"`
 			SHA   string        `json:"sha"`
 			State *ledger.State `json:"state"`
-		}{g.repo.org, g.repo.repo, sha, nil}
-		if err := p.print(unknown, func() {}); err != nil {
+		}{g.repo.Org, g.repo.Repo, sha, nil}
+		if err := p.Print(unknown, func() {}); err != nil {
 			return err
 		}
-		return &exitError{g.missed(), fmt.Errorf("commit %s not found, so it has not reached %s", g.repo.at(sha), g.state)}
+		return cli.Exitf(g.missed(), "commit %s not found, so it has not reached %s", g.repo.At(sha), g.state)
 	}
 
-	err := p.print(commit, func() {
+	err := p.Print(commit, func() {
 		verdict := fmt.Sprintf("✗ (%s required)", g.state)
 		if commit.AnsweredState() >= g.state {
 			verdict = "✓"
 		}
-		fmt.Fprintf(p.stdout, "%s is %s %s\n", g.repo.at(commit.SHA), g.describeState(commit), verdict)
-		display.Requirements(p.stdout, commit.Requirements, time.Now())
+		fmt.Fprintf(p.Stdout, "%s is %s %s\n", g.repo.At(commit.SHA), g.describeState(commit), verdict)
+		display.Requirements(p.Stdout, commit.Requirements, time.Now())
 	})
 	if err == nil && commit.AnsweredState() < g.state {
-		return &exitError{status: g.missed()}
+		return &cli.ExitError{Status: g.missed()}
 	}
 	return err
 }
 
-// await polls the commit until it has reached the state or the wait is over, and
+// awaitState polls the commit until it has reached the state or the wait is over, and
 // returns the last result. Temporary errors, such as an unreachable server, are
 // retried.
-func (p *program) await(ctx context.Context, c *connection, g gate, sha string) (*ledger.Commit, error) {
+func awaitState(ctx context.Context, p *cli.Program, c *cli.Connection, g gate, sha string) (*ledger.Commit, error) {
 	look := func(ctx context.Context) (*ledger.Commit, bool, error) {
 		commit, err := lookUp(ctx, c, g, sha)
 		return commit, commit != nil && commit.AnsweredState() >= g.state, err
 	}
-	return waiting.Until(ctx, p.waitFor(g), look, func(commit *ledger.Commit) string {
-		return g.repo.at(sha) + " is " + g.describeState(commit)
+	return waiting.Until(ctx, waitFor(p, g), look, func(commit *ledger.Commit) string {
+		return g.repo.At(sha) + " is " + g.describeState(commit)
 	})
 }
 
-func (p *program) waitFor(g gate) waiting.Wait {
-	return waiting.Wait{State: g.state, For: g.wait, Log: p.stderr, Describe: p.describe}
+func waitFor(p *cli.Program, g gate) waiting.Wait {
+	return waiting.Wait{State: g.state, For: g.wait, Log: p.Stderr, Describe: p.Describe}
 }
 
 func (g gate) describeState(commit *ledger.Commit) string {
@@ -177,32 +178,32 @@ func (g gate) describeState(commit *ledger.Commit) string {
 }
 
 // lookUp returns the commit, or nil if it is not in the ledger.
-func lookUp(ctx context.Context, c *connection, g gate, sha string) (*ledger.Commit, error) {
+func lookUp(ctx context.Context, c *cli.Connection, g gate, sha string) (*ledger.Commit, error) {
 	if err := c.Settle(ctx); err != nil {
 		return nil, err
 	}
-	commit, err := c.CommitFor(ctx, g.repo.org, g.repo.repo, sha, g.target)
+	commit, err := c.CommitFor(ctx, g.repo.Org, g.repo.Repo, sha, g.target)
 	if err == nil {
 		return &commit, nil
 	}
 	if client.CodeOf(err) != ledger.CodeNotFound {
 		return nil, err
 	}
-	return nil, g.repo.mustExist(ctx, c) // a missing repo is an error
+	return nil, g.repo.MustExist(ctx, c) // a missing repo is an error
 }
 
 // gateArtifact is like gate, for the commits that an artifact was built from.
-func (p *program) gateArtifact(command *cobra.Command, g gate) error {
-	return p.with(command, func(ctx context.Context, c *connection) error {
+func gateArtifact(p *cli.Program, command *cobra.Command, g gate) error {
+	return p.With(command, func(ctx context.Context, c *cli.Connection) error {
 		ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 		defer stop()
-		a, err := waiting.Artifact(ctx, c, p.waitFor(g), g.repo.org, g.repo.repo, g.artifact)
+		a, err := waiting.Artifact(ctx, c, waitFor(p, g), g.repo.Org, g.repo.Repo, g.artifact)
 		if err != nil {
 			return err
 		}
-		err = p.print(a, func() { display.Artifact(p.stdout, g.repo.org, a, g.state) })
+		err = p.Print(a, func() { display.Artifact(p.Stdout, g.repo.Org, a, g.state) })
 		if err == nil && !a.Reached(g.state) {
-			return &exitError{status: g.missed()}
+			return &cli.ExitError{Status: g.missed()}
 		}
 		return err
 	})
@@ -210,26 +211,26 @@ func (p *program) gateArtifact(command *cobra.Command, g gate) error {
 
 // requireState returns an error with an exit status, before a command is run, if the
 // commit has not reached the state. It prints what is missing.
-func (p *program) requireState(command *cobra.Command, g gate) error {
-	l, err := p.locate(command)
+func requireState(p *cli.Program, command *cobra.Command, g gate) error {
+	l, err := p.Locate(command)
 	if err != nil {
 		return err
 	}
-	return l.Use(command.Context(), func(ctx context.Context, c *connection) error {
+	return l.Use(command.Context(), func(ctx context.Context, c *cli.Connection) error {
 		commit, err := lookUp(ctx, c, g, g.rev)
 		if err != nil {
 			return err
 		}
 		if commit == nil {
-			return &exitError{exitNotReached, fmt.Errorf(
-				"commit %s not found, so it has not reached %s: nothing was run or signed", g.repo.at(g.rev), g.state)}
+			return cli.Exitf(cli.ExitNotReached,
+				"commit %s not found, so it has not reached %s: nothing was run or signed", g.repo.At(g.rev), g.state)
 		}
 
 		if commit.State >= g.state {
 			return nil
 		}
-		fmt.Fprintf(p.stderr, "%s is %s ✗ (%s required)\n", g.repo.at(commit.SHA), commit.State, g.state)
-		display.Requirements(p.stderr, commit.Requirements, time.Now())
-		return &exitError{exitNotReached, fmt.Errorf("the commit has not reached %s: nothing was run or signed", g.state)}
+		fmt.Fprintf(p.Stderr, "%s is %s ✗ (%s required)\n", g.repo.At(commit.SHA), commit.State, g.state)
+		display.Requirements(p.Stderr, commit.Requirements, time.Now())
+		return cli.Exitf(cli.ExitNotReached, "the commit has not reached %s: nothing was run or signed", g.state)
 	})
 }

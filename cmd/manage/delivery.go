@@ -1,4 +1,4 @@
-package cmd
+package manage
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/await"
+	"github.com/ledgerd/ledgerd/internal/cli"
 	"github.com/ledgerd/ledgerd/internal/display"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/terminal"
@@ -34,7 +35,7 @@ func waitFlag(command *cobra.Command, wait *time.Duration) {
 	command.Flags().DurationVar(wait, "wait", attemptWait, "how long to wait for the outcome; 0s: do not wait")
 }
 
-func newWebhookPing(p *program) *cobra.Command {
+func newWebhookPing(p *cli.Program) *cobra.Command {
 	var wait time.Duration
 	command := &cobra.Command{
 		Use:   "ping ORG/REPO WEBHOOK",
@@ -44,11 +45,11 @@ for the outcome of the next attempt. A ping does not appear in the history or th
 live stream.
 ` + attemptStatuses,
 		Example: "  ledgerd webhook ping acme/api whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y",
-		Args:    takes("ORG/REPO", "WEBHOOK"),
+		Args:    cli.Takes("ORG/REPO", "WEBHOOK"),
 		RunE: func(command *cobra.Command, args []string) error {
-			return p.deliver(command, args, wait,
-				func(ctx context.Context, c *connection, name repoName, id string) (ledger.Delivery, error) {
-					return c.PingWebhook(ctx, name.org, name.repo, id)
+			return deliver(p, command, args, wait,
+				func(ctx context.Context, c *cli.Connection, name cli.RepoName, id string) (ledger.Delivery, error) {
+					return c.PingWebhook(ctx, name.Org, name.Repo, id)
 				})
 		},
 	}
@@ -56,7 +57,7 @@ live stream.
 	return command
 }
 
-func newWebhookRedeliver(p *program) *cobra.Command {
+func newWebhookRedeliver(p *cli.Program) *cobra.Command {
 	var wait time.Duration
 	command := &cobra.Command{
 		Use:   "redeliver ORG/REPO WEBHOOK DELIVERY",
@@ -66,11 +67,11 @@ outcome of the next attempt. The body and the IDs are the same; the timestamp an
 the signature are new.
 ` + attemptStatuses,
 		Example: "  ledgerd webhook redeliver acme/api whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y dlv_01JD3X1B7N5C8K2M4P6R9T0V3W",
-		Args:    takes("ORG/REPO", "WEBHOOK", "DELIVERY"),
+		Args:    cli.Takes("ORG/REPO", "WEBHOOK", "DELIVERY"),
 		RunE: func(command *cobra.Command, args []string) error {
-			return p.deliver(command, args, wait,
-				func(ctx context.Context, c *connection, name repoName, id string) (ledger.Delivery, error) {
-					return c.Redeliver(ctx, name.org, name.repo, id, args[2])
+			return deliver(p, command, args, wait,
+				func(ctx context.Context, c *cli.Connection, name cli.RepoName, id string) (ledger.Delivery, error) {
+					return c.Redeliver(ctx, name.Org, name.Repo, id, args[2])
 				})
 		},
 	}
@@ -79,25 +80,25 @@ the signature are new.
 }
 
 // deliver queues a delivery and waits for the outcome of its next attempt.
-func (p *program) deliver(
-	command *cobra.Command, args []string, wait time.Duration,
-	queue func(context.Context, *connection, repoName, string) (ledger.Delivery, error),
+func deliver(
+	p *cli.Program, command *cobra.Command, args []string, wait time.Duration,
+	queue func(context.Context, *cli.Connection, cli.RepoName, string) (ledger.Delivery, error),
 ) error {
 	if wait < 0 {
-		return usagef("invalid --wait %v: use 0s or more", wait)
+		return cli.Usagef("invalid --wait %v: use 0s or more", wait)
 	}
 
 	ctx, stop := signal.NotifyContext(command.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	command.SetContext(ctx)
 
-	return p.withWebhook(command, args, func(ctx context.Context, c *connection, name repoName, id string) error {
+	return p.OnWebhook(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName, id string) error {
 		d, err := queue(ctx, c, name, id)
 		if err != nil {
 			return err
 		}
 		if wait == 0 {
-			return p.print(d, func() { fmt.Fprintf(p.stdout, "Queued %s\n", d.ID) })
+			return p.Print(d, func() { fmt.Fprintf(p.Stdout, "Queued %s\n", d.ID) })
 		}
 
 		record, err := awaitAttempt(ctx, c, name, d, wait)
@@ -105,18 +106,18 @@ func (p *program) deliver(
 			return err
 		}
 		if record.Attempts <= d.Attempts {
-			return p.noOutcome(c, record, wait)
+			return noOutcome(p, c, record, wait)
 		}
-		return p.attemptResult(record)
+		return attemptResult(p, record)
 	})
 }
 
 // attemptResult prints the outcome of a delivery's last attempt. If it failed, it
 // returns an error with the matching exit status.
-func (p *program) attemptResult(record ledger.DeliveryRecord) error {
-	err := p.print(record, func() { display.LastAttempt(p.stdout, record, time.Now()) })
+func attemptResult(p *cli.Program, record ledger.DeliveryRecord) error {
+	err := p.Print(record, func() { display.LastAttempt(p.Stdout, record, time.Now()) })
 	if err == nil && record.History[len(record.History)-1].Error != "" {
-		return &exitError{status: exitNotReached}
+		return &cli.ExitError{Status: cli.ExitNotReached}
 	}
 	return err
 }
@@ -124,10 +125,10 @@ func (p *program) attemptResult(record ledger.DeliveryRecord) error {
 // awaitAttempt polls a delivery until it has had another attempt or the wait is
 // over, and returns the last result. Temporary errors are retried.
 func awaitAttempt(
-	ctx context.Context, c *connection, name repoName, d ledger.Delivery, wait time.Duration,
+	ctx context.Context, c *cli.Connection, name cli.RepoName, d ledger.Delivery, wait time.Duration,
 ) (ledger.DeliveryRecord, error) {
 	look := func(ctx context.Context) (ledger.DeliveryRecord, bool, error) {
-		record, err := c.Delivery(ctx, name.org, name.repo, d.Webhook, d.ID)
+		record, err := c.Delivery(ctx, name.Org, name.Repo, d.Webhook, d.ID)
 		return record, record.Attempts > d.Attempts, err
 	}
 	return await.Poll[ledger.DeliveryRecord]{
@@ -136,8 +137,8 @@ func awaitAttempt(
 
 // noOutcome prints that a delivery is still pending, and returns an error with the
 // matching exit status.
-func (p *program) noOutcome(c *connection, record ledger.DeliveryRecord, wait time.Duration) error {
-	err := p.print(record, func() { fmt.Fprintf(p.stdout, "%s is still pending\n", record.ID) })
+func noOutcome(p *cli.Program, c *cli.Connection, record ledger.DeliveryRecord, wait time.Duration) error {
+	err := p.Print(record, func() { fmt.Fprintf(p.Stdout, "%s is still pending\n", record.ID) })
 	if err != nil {
 		return err
 	}
@@ -146,10 +147,10 @@ func (p *program) noOutcome(c *connection, record ledger.DeliveryRecord, wait ti
 	if c.Local != nil {
 		err = fmt.Errorf("%w; only 'ledgerd serve' sends webhooks: is it running on this database?", err)
 	}
-	return &exitError{exitGaveUp, err}
+	return &cli.ExitError{Status: cli.ExitGaveUp, Err: err}
 }
 
-func newWebhookReplay(p *program) *cobra.Command {
+func newWebhookReplay(p *cli.Program) *cobra.Command {
 	var since ledger.Time
 	command := &cobra.Command{
 		Use:   "replay ORG/REPO WEBHOOK",
@@ -159,20 +160,20 @@ inactive. Events that it has acknowledged, or that are already pending, are not
 queued again.`,
 		Example: `  ledgerd webhook replay acme/api whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --since 5d
   ledgerd webhook replay acme/api whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --since 2026-11-20`,
-		Args: takes("ORG/REPO", "WEBHOOK"),
+		Args: cli.Takes("ORG/REPO", "WEBHOOK"),
 		RunE: func(command *cobra.Command, args []string) error {
-			return p.withWebhook(command, args, func(ctx context.Context, c *connection, name repoName, id string) error {
-				replayed, err := c.ReplayWebhook(ctx, name.org, name.repo, id, since)
+			return p.OnWebhook(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName, id string) error {
+				replayed, err := c.ReplayWebhook(ctx, name.Org, name.Repo, id, since)
 				if err != nil {
 					return err
 				}
 
-				return p.print(replayed, func() {
+				return p.Print(replayed, func() {
 					count := terminal.Plural(replayed.Queued, "missed event")
 					if replayed.Queued == 0 {
 						count = "no events"
 					}
-					fmt.Fprintf(p.stdout, "Queued %s since %s for %s\n", count, since, terminal.Printable(id))
+					fmt.Fprintf(p.Stdout, "Queued %s since %s for %s\n", count, since, terminal.Printable(id))
 				})
 			})
 		},
@@ -185,7 +186,7 @@ queued again.`,
 	return command
 }
 
-func newWebhookDeliveries(p *program) *cobra.Command {
+func newWebhookDeliveries(p *cli.Program) *cobra.Command {
 	var filter client.DeliveryFilter
 	var limit int
 	command := &cobra.Command{
@@ -195,19 +196,19 @@ func newWebhookDeliveries(p *program) *cobra.Command {
 this delivery, and the request and response of each attempt.`,
 		Example: `  ledgerd webhook deliveries acme/api whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --status failed --limit 20
   ledgerd webhook deliveries acme/api whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y dlv_01JD3X1B7N5C8K2M4P6R9T0V3W`,
-		Args: takes("ORG/REPO", "WEBHOOK", "[DELIVERY]"),
+		Args: cli.Takes("ORG/REPO", "WEBHOOK", "[DELIVERY]"),
 		RunE: func(command *cobra.Command, args []string) error {
-			return p.withWebhook(command, args, func(ctx context.Context, c *connection, name repoName, id string) error {
+			return p.OnWebhook(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName, id string) error {
 				if len(args) > 2 {
-					record, err := c.Delivery(ctx, name.org, name.repo, id, args[2])
+					record, err := c.Delivery(ctx, name.Org, name.Repo, id, args[2])
 					if err != nil {
 						return err
 					}
-					return p.print(record, func() { display.Delivery(p.stdout, record) })
+					return p.Print(record, func() { display.Delivery(p.Stdout, record) })
 				}
 
 				columns := []string{"ID", "CREATED", "EVENT", "TYPE", "STATUS", "ATTEMPTS", "LAST"}
-				return printList(p, c.Deliveries(ctx, name.org, name.repo, id, filter), limit, columns,
+				return cli.PrintList(p, c.Deliveries(ctx, name.Org, name.Repo, id, filter), limit, columns,
 					func(d ledger.Delivery) []any {
 						return []any{d.ID, d.CreatedAt, d.Event, d.Type, d.Status, d.Attempts, terminal.Clip(display.LastOutcome(d), 60)}
 					})
@@ -221,7 +222,7 @@ this delivery, and the request and response of each attempt.`,
 	flagvalue.Complete(command, "status", string(ledger.DeliveryPending), string(ledger.DeliverySucceeded),
 		string(ledger.DeliveryFailed))
 	flags.StringVar(&filter.Event, "event", "", "only deliveries of the event with this `ID`")
-	limitFlag(command, &limit)
+	cli.LimitFlag(command, &limit)
 
 	return command
 }

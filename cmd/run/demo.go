@@ -1,13 +1,14 @@
-package cmd
+package run
 
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/ledgerd/ledgerd/internal/cli"
 	"github.com/ledgerd/ledgerd/internal/demo"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-func newDemo(p *program) *cobra.Command {
+func newDemo(p *cli.Program) *cobra.Command {
 	var o demo.Options
 	command := &cobra.Command{
 		Use:   "demo",
@@ -22,15 +23,15 @@ that it signs are invented.
 The server then keeps running so you can explore it in a browser; Ctrl-C stops
 it and deletes all data.`,
 		Example: "  ledgerd demo\n  ledgerd demo --once",
-		Args:    takes(),
+		Args:    cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
-			if p.global.url != "" || command.Flags().Changed("database") {
-				return usagef("demo does not take --url or --database: it starts its own server")
+			if p.Global.URL != "" || command.Flags().Changed("database") {
+				return cli.Usagef("demo does not take --url or --database: it starts its own server")
 			}
 			if err := ledger.CheckOrg(o.Org); err != nil {
 				return err
 			}
-			o.Out, o.Log = p.stdout, p.stderr
+			o.Out, o.Log = p.Stdout, p.Stderr
 			return demo.Play(command.Context(), o)
 		},
 	}

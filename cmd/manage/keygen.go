@@ -1,4 +1,4 @@
-package cmd
+package manage
 
 import (
 	"fmt"
@@ -8,13 +8,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ledgerd/ledgerd/internal/cli"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/signing"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
-func newKeygen(p *program) *cobra.Command {
+func newKeygen(p *cli.Program) *cobra.Command {
 	var dn identity.DN
 	var out, email string
 	var days int
@@ -27,14 +28,14 @@ to NAME.key, unencrypted and readable only by you; the certificate, which names
 the signer, to NAME.crt. Keep the key secret. To have an org trust it, run
 'ledgerd identity add --cert NAME.crt'.`,
 		Example: "  ledgerd keygen --dn 'cn=ci,ou=build,o=acme' --out ci",
-		Args:    takes(),
+		Args:    cli.Takes(),
 		RunE: func(*cobra.Command, []string) error {
 			if days < 1 || days > 36500 {
-				return usagef("invalid --days %d: use 1 to 36500", days)
+				return cli.Usagef("invalid --days %d: use 1 to 36500", days)
 			}
 
 			if base := filepath.Base(out); out == "" || os.IsPathSeparator(out[len(out)-1]) || base == "." || base == ".." {
-				return usagef("invalid --out %q: use a file name without extension, such as ci for ci.key and ci.crt", out)
+				return cli.Usagef("invalid --out %q: use a file name without extension, such as ci for ci.key and ci.crt", out)
 			}
 
 			pair, err := signing.NewKeyPair(dn, email, time.Now(), days)
@@ -52,8 +53,8 @@ the signer, to NAME.crt. Keep the key secret. To have an org trust it, run
 				Fingerprint string      `json:"fingerprint"`
 				NotAfter    ledger.Time `json:"not_after"`
 			}{dn.String(), out + ".key", out + ".crt", pair.Fingerprint, ledger.TimeOf(pair.Cert.NotAfter)}
-			return p.print(record, func() {
-				fmt.Fprintf(p.stdout, "Created %s and %s for %s, valid until %s\n", record.Key, record.Certificate, record.DN,
+			return p.Print(record, func() {
+				fmt.Fprintf(p.Stdout, "Created %s and %s for %s, valid until %s\n", record.Key, record.Certificate, record.DN,
 					record.NotAfter)
 			})
 		},

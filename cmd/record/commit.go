@@ -1,4 +1,4 @@
-package cmd
+package record
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/cli"
 	"github.com/ledgerd/ledgerd/internal/display"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
@@ -17,12 +18,12 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
-func newCommit(p *program) *cobra.Command {
-	return group("commit", "Register commits and show their states",
+func newCommit(p *cli.Program) *cobra.Command {
+	return cli.Group("commit", "Register commits and show their states",
 		newCommitPush(p), newCommitShow(p), newCommitList(p), newCommitCorrect(p), newCommitWithdraw(p))
 }
 
-func newCommitShow(p *program) *cobra.Command {
+func newCommitShow(p *cli.Program) *cobra.Command {
 	var transitions bool
 	command := &cobra.Command{
 		Use:   "show ORG/REPO [REV]",
@@ -32,21 +33,21 @@ revision; a full or abbreviated sha works everywhere. The record has the newest
 100 attestations and transitions; 'ledgerd attestation list --commit REV' and
 --transitions list all.`,
 		Example: "  ledgerd commit show acme/api\n  ledgerd commit show acme/api adbc8813901b",
-		Args:    takes("ORG/REPO", "[REV]"),
+		Args:    cli.Takes("ORG/REPO", "[REV]"),
 		RunE: func(command *cobra.Command, args []string) error {
-			return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) error {
+			return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) error {
 				sha, err := gitrepo.Find(ctx, revOf(args))
 				if err != nil {
 					return err
 				}
 				if transitions {
-					return printList(p, c.Transitions(ctx, name.org, name.repo, sha), 0, nil, display.TransitionRow)
+					return cli.PrintList(p, c.Transitions(ctx, name.Org, name.Repo, sha), 0, nil, display.TransitionRow)
 				}
-				commit, err := c.Commit(ctx, name.org, name.repo, sha)
+				commit, err := c.Commit(ctx, name.Org, name.Repo, sha)
 				if err != nil {
 					return err
 				}
-				return p.print(commit, func() { display.Commit(p.stdout, commit, time.Now()) })
+				return p.Print(commit, func() { display.Commit(p.Stdout, commit, time.Now()) })
 			})
 		},
 	}
@@ -54,7 +55,7 @@ revision; a full or abbreviated sha works everywhere. The record has the newest
 	return command
 }
 
-func newCommitList(p *program) *cobra.Command {
+func newCommitList(p *cli.Program) *cobra.Command {
 	var filter client.CommitFilter
 	var state ledger.State
 	var limit int
@@ -62,15 +63,15 @@ func newCommitList(p *program) *cobra.Command {
 		Use:     "list ORG/REPO",
 		Short:   "List the commits of a repo, newest first",
 		Example: "  ledgerd commit list acme/api\n  ledgerd commit list acme/api --state PROMOTABLE --branch main -o json",
-		Args:    takes("ORG/REPO"),
+		Args:    cli.Takes("ORG/REPO"),
 		RunE: func(command *cobra.Command, args []string) error {
 			if command.Flags().Changed("state") {
 				filter.State = &state
 			}
 
-			return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) error {
+			return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) error {
 				columns := []string{"COMMIT", "STATE", "SINCE", "ATTESTED", "BRANCH", "AUTHOR", "MESSAGE"}
-				return printList(p, c.Commits(ctx, name.org, name.repo, filter), limit, columns,
+				return cli.PrintList(p, c.Commits(ctx, name.Org, name.Repo, filter), limit, columns,
 					func(s ledger.CommitSummary) []any {
 						return []any{terminal.Short(s.SHA), s.State, s.StateSince, s.Attested, terminal.OrDash(s.Branch),
 							terminal.OrDash(s.Author.Name), terminal.Clip(terminal.OneLine(s.Message), 50)}
@@ -84,12 +85,12 @@ func newCommitList(p *program) *cobra.Command {
 	flags.StringVar(&filter.Branch, "branch", "", "only commits of this `branch`")
 	flags.StringVar(&filter.Author, "author", "", "only commits of this author, by `name` or e-mail address")
 	flags.BoolVar(&filter.InFlight, "in-flight", false, "only commits in flight")
-	limitFlag(command, &limit)
+	cli.LimitFlag(command, &limit)
 
 	return command
 }
 
-func newCommitPush(p *program) *cobra.Command {
+func newCommitPush(p *cli.Program) *cobra.Command {
 	var q gitrepo.Query
 	command := &cobra.Command{
 		Use:   "push ORG/REPO [REV]",
@@ -107,26 +108,26 @@ Targets and changed paths only add up. An admin can correct them with
 Prints the overlaps with other commits in flight, strongest first.`,
 		Example: `  ledgerd commit push acme/api
   ledgerd commit push acme/api feature/login --target release/2.x --base origin/release/2.x`,
-		Args: takes("ORG/REPO", "[REV]"),
+		Args: cli.Takes("ORG/REPO", "[REV]"),
 		RunE: func(command *cobra.Command, args []string) error {
 			q.Rev = revOf(args)
-			return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) error {
-				local, err := registration.Read(ctx, c.Client, name.org, name.repo, q)
+			return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) error {
+				local, err := registration.Read(ctx, c.Client, name.Org, name.Repo, q)
 				if err != nil {
 					return err
 				}
-				commit, created, err := c.Register(ctx, name.org, name.repo, local.SHA, local.Registration)
+				commit, created, err := c.Register(ctx, name.Org, name.Repo, local.SHA, local.Registration)
 				if err != nil {
 					return err
 				}
-				p.warnOfGaps(local, commit)
-				return p.print(commit, func() {
+				warnOfGaps(p, local, commit)
+				return p.Print(commit, func() {
 					verb := "Updated"
 					if created {
 						verb = "Registered"
 					}
-					fmt.Fprintf(p.stdout, "%s %s: %s, %s\n", verb, name.at(local.SHA), local.Extent(), commit.State)
-					display.Pushed(p.stdout, name.String(), commit)
+					fmt.Fprintf(p.Stdout, "%s %s: %s, %s\n", verb, name.At(local.SHA), local.Extent(), commit.State)
+					display.Pushed(p.Stdout, name.String(), commit)
 				})
 			})
 		},
@@ -140,12 +141,12 @@ Prints the overlaps with other commits in flight, strongest first.`,
 }
 
 // warnOfGaps explains why the radar skips a commit that was just pushed.
-func (p *program) warnOfGaps(local gitrepo.Commit, pushed ledger.Commit) {
+func warnOfGaps(p *cli.Program, local gitrepo.Commit, pushed ledger.Commit) {
 	if local.ChangesErr != nil {
-		fmt.Fprintf(p.stderr, "No change record: Conflict Radar skips this commit. Cause: %s\n", p.describe(local.ChangesErr))
+		fmt.Fprintf(p.Stderr, "No change record: Conflict Radar skips this commit. Cause: %s\n", p.Describe(local.ChangesErr))
 	}
 	if pushed.Branch == "" {
-		fmt.Fprintln(p.stderr, "No branch: Conflict Radar skips this commit. Pass --branch.")
+		fmt.Fprintln(p.Stderr, "No branch: Conflict Radar skips this commit. Pass --branch.")
 	}
 }
 
@@ -157,7 +158,7 @@ func revOf(args []string) string {
 	return "HEAD"
 }
 
-func newCommitWithdraw(p *program) *cobra.Command {
+func newCommitWithdraw(p *cli.Program) *cobra.Command {
 	var branch string
 	command := &cobra.Command{
 		Use:   "withdraw ORG/REPO [REV]",
@@ -168,21 +169,21 @@ branch that is in flight; otherwise this is a no-op. To bring a commit
 back into flight, push it again.`,
 		Example: `  ledgerd commit withdraw acme/api adbc8813901b
   ledgerd commit withdraw acme/api --branch feature/login`,
-		Args: takes("ORG/REPO", "[REV]"),
+		Args: cli.Takes("ORG/REPO", "[REV]"),
 		RunE: func(command *cobra.Command, args []string) error {
 			if branch != "" && len(args) > 1 {
-				return usagef("REV and --branch are mutually exclusive")
+				return cli.Usagef("REV and --branch are mutually exclusive")
 			}
 
-			return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) error {
+			return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) error {
 				if branch != "" {
-					return p.withdrawBranch(ctx, c, name, branch)
+					return withdrawBranch(ctx, p, c, name, branch)
 				}
 				sha, err := gitrepo.Find(ctx, revOf(args))
 				if err != nil {
 					return err
 				}
-				return p.withdraw(ctx, c, name, sha)
+				return withdraw(ctx, p, c, name, sha)
 			})
 		},
 	}
@@ -191,29 +192,29 @@ back into flight, push it again.`,
 	return command
 }
 
-func (p *program) withdraw(ctx context.Context, c *connection, name repoName, sha string) error {
-	commit, err := c.Withdraw(ctx, name.org, name.repo, sha)
+func withdraw(ctx context.Context, p *cli.Program, c *cli.Connection, name cli.RepoName, sha string) error {
+	commit, err := c.Withdraw(ctx, name.Org, name.Repo, sha)
 	if err != nil {
 		return err
 	}
-	return p.print(commit, func() { fmt.Fprintf(p.stdout, "Withdrew %s\n", name.at(commit.SHA)) })
+	return p.Print(commit, func() { fmt.Fprintf(p.Stdout, "Withdrew %s\n", name.At(commit.SHA)) })
 }
 
 // withdrawBranch withdraws the commit of a branch that is in flight, if any.
-func (p *program) withdrawBranch(ctx context.Context, c *connection, name repoName, branch string) error {
+func withdrawBranch(ctx context.Context, p *cli.Program, c *cli.Connection, name cli.RepoName, branch string) error {
 	filter := client.CommitFilter{Branch: branch, InFlight: true}
-	tips, err := client.Collect(c.Commits(ctx, name.org, name.repo, filter), 1)
+	tips, err := client.Collect(c.Commits(ctx, name.Org, name.Repo, filter), 1)
 	if err != nil {
 		return err
 	}
 	if len(tips) == 0 {
-		return p.print((*ledger.Commit)(nil),
-			func() { fmt.Fprintf(p.stdout, "Branch %s has no commit in flight\n", terminal.Clean(branch)) })
+		return p.Print((*ledger.Commit)(nil),
+			func() { fmt.Fprintf(p.Stdout, "Branch %s has no commit in flight\n", terminal.Clean(branch)) })
 	}
-	return p.withdraw(ctx, c, name, tips[0].SHA)
+	return withdraw(ctx, p, c, name, tips[0].SHA)
 }
 
-func newCommitCorrect(p *program) *cobra.Command {
+func newCommitCorrect(p *cli.Program) *cobra.Command {
 	var targets []string
 	var allPaths bool
 	command := &cobra.Command{
@@ -224,7 +225,7 @@ again. Registrations only add targets and changed paths. A correction needs a
 token with the scope admin, and is listed in the commit's record.`,
 		Example: `  ledgerd commit correct acme/api adbc8813901b --target main
   ledgerd commit correct acme/api HEAD --target main,release/2.x --all-paths`,
-		Args: takes("ORG/REPO", "REV"),
+		Args: cli.Takes("ORG/REPO", "REV"),
 		RunE: func(command *cobra.Command, args []string) error {
 			var change ledger.CommitCorrection
 			if command.Flags().Changed("target") {
@@ -234,19 +235,19 @@ token with the scope admin, and is listed in the commit's record.`,
 				change.Changes = new([]radar.Change)
 			}
 			if change.Targets == nil && change.Changes == nil {
-				return usagef("nothing to correct: use --target or --all-paths")
+				return cli.Usagef("nothing to correct: use --target or --all-paths")
 			}
-			return p.withRepo(command, args, func(ctx context.Context, c *connection, name repoName) error {
+			return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) error {
 				sha, err := gitrepo.Find(ctx, args[1])
 				if err != nil {
 					return err
 				}
-				commit, err := c.Correct(ctx, name.org, name.repo, sha, change)
+				commit, err := c.Correct(ctx, name.Org, name.Repo, sha, change)
 				if err != nil {
 					return err
 				}
-				return p.print(commit, func() {
-					fmt.Fprintf(p.stdout, "Corrected %s: %s\n", name.at(commit.SHA), commit.State)
+				return p.Print(commit, func() {
+					fmt.Fprintf(p.Stdout, "Corrected %s: %s\n", name.At(commit.SHA), commit.State)
 				})
 			})
 		},

@@ -1,4 +1,4 @@
-package cmd
+package cli
 
 import (
 	"errors"
@@ -33,7 +33,7 @@ func TestDescribe(t *testing.T) {
 		},
 		"control characters": {errors.New("no \x1b[2Jluck"), "no \uFFFD[2Jluck"},
 	} {
-		if got := (&program{}).describe(test.err); got != test.want {
+		if got := (&Program{}).Describe(test.err); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
 	}

@@ -1,4 +1,4 @@
-package cmd
+package manage
 
 import (
 	"context"
@@ -6,18 +6,19 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ledgerd/ledgerd/internal/cli"
 	"github.com/ledgerd/ledgerd/internal/display"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-func newToken(p *program) *cobra.Command {
-	return group("token", "Manage the API tokens of an org",
+func newToken(p *cli.Program) *cobra.Command {
+	return cli.Group("token", "Manage the API tokens of an org",
 		newTokenCreate(p), newTokenList(p), newTokenRevoke(p), newTokenShow(p))
 }
 
-func newTokenCreate(p *program) *cobra.Command {
+func newTokenCreate(p *cli.Program) *cobra.Command {
 	var org string
 	var n ledger.NewToken
 	command := &cobra.Command{
@@ -32,21 +33,21 @@ Scopes:
   admin  also manage repos, identities, policies, webhooks and tokens`,
 		Example: `  ledgerd token create --org acme --name ci --scope write
   ledgerd token create --org acme --name dashboard --scope read --expires 90d -o json`,
-		Args: takes(),
+		Args: cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
-			return p.withOrg(command, org, func(ctx context.Context, c *connection, org string) error {
+			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
 				token, err := c.CreateToken(ctx, org, n)
 				if err != nil {
 					return err
 				}
-				fmt.Fprintf(p.stderr, "Created %s token %q (%s). Copy it now: it won't be shown again.\n", token.Scope, token.Name,
+				fmt.Fprintf(p.Stderr, "Created %s token %q (%s). Copy it now: it won't be shown again.\n", token.Scope, token.Name,
 					token.ID)
-				return p.print(token, func() { fmt.Fprintln(p.stdout, token.Secret) })
+				return p.Print(token, func() { fmt.Fprintln(p.Stdout, token.Secret) })
 			})
 		},
 	}
 	flags := command.Flags()
-	orgFlag(command, &org)
+	cli.OrgFlag(command, &org)
 	flags.StringVar(&n.Name, "name", "", "display `name`")
 	flags.Var(&flagvalue.Parsed[ledger.Scope]{Value: &n.Scope, Kind: "read|write|admin", Parse: ledger.ParseScope},
 		"scope", "permissions")
@@ -57,44 +58,44 @@ Scopes:
 	return command
 }
 
-func newTokenList(p *program) *cobra.Command {
+func newTokenList(p *cli.Program) *cobra.Command {
 	var org string
 	command := &cobra.Command{
 		Use:     "list",
 		Short:   "List the API tokens of an org, without their secrets",
 		Example: "  ledgerd token list --org acme",
-		Args:    takes(),
+		Args:    cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
-			return p.withOrg(command, org, func(ctx context.Context, c *connection, org string) error {
+			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
 				columns := []string{"ID", "NAME", "SCOPE", "CREATED", "LAST USED", "EXPIRES", "REVOKED"}
-				return printList(p, c.Tokens(ctx, org), 0, columns, func(t ledger.Token) []any {
+				return cli.PrintList(p, c.Tokens(ctx, org), 0, columns, func(t ledger.Token) []any {
 					return []any{t.ID, t.Name, t.Scope, t.CreatedAt, terminal.OrDash(t.LastUsedAt.String()),
 						terminal.OrDash(t.ExpiresAt.String()), terminal.OrDash(t.RevokedAt.String())}
 				})
 			})
 		},
 	}
-	orgFlag(command, &org)
+	cli.OrgFlag(command, &org)
 	return command
 }
 
-func newTokenRevoke(p *program) *cobra.Command {
+func newTokenRevoke(p *cli.Program) *cobra.Command {
 	var org string
 	command := &cobra.Command{
 		Use:     "revoke ID",
 		Short:   "Revoke an API token",
 		Example: "  ledgerd token revoke tok_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme",
-		Args:    takes("ID"),
+		Args:    cli.Takes("ID"),
 		RunE: func(command *cobra.Command, args []string) error {
-			return p.withOrg(command, org, func(ctx context.Context, c *connection, org string) error {
+			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
 				if err := c.RevokeToken(ctx, org, args[0]); err != nil {
 					return err
 				}
-				return p.print(revoked{args[0], org}, func() { fmt.Fprintf(p.stdout, "Revoked %s\n", args[0]) })
+				return p.Print(revoked{args[0], org}, func() { fmt.Fprintf(p.Stdout, "Revoked %s\n", args[0]) })
 			})
 		},
 	}
-	orgFlag(command, &org)
+	cli.OrgFlag(command, &org)
 	return command
 }
 
@@ -104,14 +105,14 @@ type revoked struct {
 	Org string `json:"org"`
 }
 
-func newTokenShow(p *program) *cobra.Command {
+func newTokenShow(p *cli.Program) *cobra.Command {
 	return &cobra.Command{
 		Use:     "show",
 		Short:   "Show the token in use and its scope",
 		Example: "  ledgerd token show --url https://ledger.example",
-		Args:    takes(),
+		Args:    cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
-			return p.with(command, func(ctx context.Context, c *connection) (err error) {
+			return p.With(command, func(ctx context.Context, c *cli.Connection) (err error) {
 				token := ledger.Token{Name: "host", Scope: ledger.Host}
 				if c.Local == nil {
 					token, err = c.OwnToken(ctx)
@@ -119,7 +120,7 @@ func newTokenShow(p *program) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return p.print(token, func() { display.Token(p.stdout, token) })
+				return p.Print(token, func() { display.Token(p.Stdout, token) })
 			})
 		},
 	}

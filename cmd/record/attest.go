@@ -1,4 +1,4 @@
-package cmd
+package record
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/atomicfile"
+	"github.com/ledgerd/ledgerd/internal/cli"
 	"github.com/ledgerd/ledgerd/internal/display"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
@@ -24,7 +25,7 @@ import (
 
 // An attestRequest holds the arguments of attest.
 type attestRequest struct {
-	repo      repoName
+	repo      cli.RepoName
 	commit    string // a git revision, replaced by the sha that it resolves to
 	predicate string
 	status    ledger.Status
@@ -41,7 +42,7 @@ type attestRequest struct {
 	command     []string
 }
 
-func newAttest(p *program) *cobra.Command {
+func newAttest(p *cli.Program) *cobra.Command {
 	var a attestRequest
 	command := &cobra.Command{
 		Use:   "attest ORG/REPO [flags] -- COMMAND [ARG]...",
@@ -102,7 +103,7 @@ EXIT STATUS
 			if err := a.check(); err != nil {
 				return err
 			}
-			return p.attest(command, &a)
+			return attest(p, command, &a)
 		},
 	}
 
@@ -139,7 +140,7 @@ func (a *attestRequest) takeArgs(command *cobra.Command, args []string) error {
 		return fmt.Errorf("unexpected argument %q: put the command to run after --", names[1])
 	}
 	var err error
-	a.repo, err = parseRepoName(names[0])
+	a.repo, err = cli.ParseRepoName(names[0])
 	return err
 }
 
@@ -147,39 +148,39 @@ func (a *attestRequest) takeArgs(command *cobra.Command, args []string) error {
 func (a *attestRequest) check() error {
 	if a.claim.IsSet() {
 		if err := a.claim.Check(a.commit, a.key, a.command); err != nil {
-			return usagef("%v", err)
+			return cli.Usagef("%v", err)
 		}
 		return nil
 	}
 	fromFile := a.statement != "" || a.envelope != ""
 	switch {
 	case len(a.command) > 0 && (fromFile || a.status != ""):
-		return usagef("a command and --status, --statement or --envelope are mutually exclusive")
+		return cli.Usagef("a command and --status, --statement or --envelope are mutually exclusive")
 	case len(a.command) == 0 && !fromFile && a.status == "":
-		return usagef("nothing to attest: put a command after --, or use --status, --statement, --envelope, " +
+		return cli.Usagef("nothing to attest: put a command after --, or use --status, --statement, --envelope, " +
 			"--merge-of or --squash-of")
 	case fromFile && (a.predicate != "" || len(a.annotations) > 0):
-		return usagef("--predicate and --annotation cannot be used with --statement or --envelope: " +
+		return cli.Usagef("--predicate and --annotation cannot be used with --statement or --envelope: " +
 			"the statement has its own")
 	case !fromFile && a.commit == "" && a.predicate == "":
-		return usagef("--commit and --predicate are required")
+		return cli.Usagef("--commit and --predicate are required")
 	case !fromFile && a.commit == "":
-		return usagef("--commit is required")
+		return cli.Usagef("--commit is required")
 	case !fromFile && a.predicate == "":
-		return usagef("--predicate is required")
+		return cli.Usagef("--predicate is required")
 	case !fromFile && !ledger.IsPredicateName(a.predicate):
-		return usagef("invalid --predicate %q: use e.g. test:go", a.predicate)
+		return cli.Usagef("invalid --predicate %q: use e.g. test:go", a.predicate)
 	case a.needsState && a.commit == "":
-		return usagef("--require-state needs --commit")
+		return cli.Usagef("--require-state needs --commit")
 	case a.envelope != "" && (a.key != "" || a.cert != ""):
-		return usagef("--key and --cert cannot be used with --envelope: it is already signed")
+		return cli.Usagef("--key and --cert cannot be used with --envelope: it is already signed")
 	case a.envelope == "" && a.key == "":
-		return usagef("--key is required")
+		return cli.Usagef("--key is required")
 	}
 
 	for _, annotation := range a.annotations {
 		if name, _, ok := strings.Cut(annotation, "="); !ok || name == "" {
-			return usagef("invalid --annotation %q: use key=value", annotation)
+			return cli.Usagef("invalid --annotation %q: use key=value", annotation)
 		}
 	}
 	return nil
@@ -187,7 +188,7 @@ func (a *attestRequest) check() error {
 
 // attest creates the attestation and records it, or writes it to --out. It checks
 // as much as it can before it runs the command, which may take long.
-func (p *program) attest(command *cobra.Command, a *attestRequest) (err error) {
+func attest(p *cli.Program, command *cobra.Command, a *attestRequest) (err error) {
 	ctx := command.Context()
 
 	var s *signing.Signer
@@ -196,8 +197,8 @@ func (p *program) attest(command *cobra.Command, a *attestRequest) (err error) {
 			return err
 		}
 	}
-	if len(a.command) > 0 && p.global.token != "" {
-		fmt.Fprintln(p.stderr, "ledgerd: the command can read --token: use LEDGERD_TOKEN or LEDGERD_TOKEN_FILE instead")
+	if len(a.command) > 0 && p.Global.Token != "" {
+		fmt.Fprintln(p.Stderr, "ledgerd: the command can read --token: use LEDGERD_TOKEN or LEDGERD_TOKEN_FILE instead")
 	}
 	if a.commit != "" {
 		if a.commit, err = gitrepo.Resolve(ctx, a.commit); err != nil {
@@ -205,7 +206,7 @@ func (p *program) attest(command *cobra.Command, a *attestRequest) (err error) {
 		}
 	}
 	if a.needsState {
-		if err := p.requireState(command, gate{repo: a.repo, rev: a.commit, state: a.required}); err != nil {
+		if err := requireState(p, command, gate{repo: a.repo, rev: a.commit, state: a.required}); err != nil {
 			return err
 		}
 	}
@@ -215,31 +216,31 @@ func (p *program) attest(command *cobra.Command, a *attestRequest) (err error) {
 			return err
 		}
 	}
-	save, discard, err := p.saver(command, a, s)
+	save, discard, err := newSaver(p, command, a, s)
 	if err != nil {
 		return err
 	}
 	defer discard()
 
-	o := p.outcome(a)
+	o := runCommand(p, a)
 	if o.Stopped != 0 {
 		return a.exit(o, nil)
 	}
-	envelope, err := p.envelope(a, s, o)
+	envelope, err := newEnvelope(p, a, s, o)
 	if err == nil {
 		err = save(ctx, o, envelope)
 	}
 	return a.exit(o, err)
 }
 
-// outcome runs the command, if there is one. Otherwise it returns an outcome with
+// runCommand runs the command, if there is one. Otherwise it returns an outcome with
 // --status.
-func (p *program) outcome(a *attestRequest) subprocess.Outcome {
+func runCommand(p *cli.Program, a *attestRequest) subprocess.Outcome {
 	if len(a.command) == 0 {
 		now := time.Now()
 		return subprocess.Outcome{Status: a.status, Started: now, Finished: now}
 	}
-	return subprocess.Run(a.command, p.stdin, p.stdout, p.stderr)
+	return subprocess.Run(a.command, p.Stdin, p.Stdout, p.Stderr)
 }
 
 // exit returns the error, with its exit status, that attest ends with. err is the
@@ -250,9 +251,9 @@ func (a *attestRequest) exit(o subprocess.Outcome, err error) error {
 	}
 	switch {
 	case o.Stopped != 0:
-		return &exitError{128 + int(o.Stopped), fmt.Errorf("stopped by a signal (%v): nothing was recorded", o.Stopped)}
+		return cli.Exitf(128+int(o.Stopped), "stopped by a signal (%v): nothing was recorded", o.Stopped)
 	case o.Code != 0:
-		return &exitError{o.Code, err}
+		return &cli.ExitError{Status: o.Code, Err: err}
 	case err != nil && len(a.command) > 0:
 		return fmt.Errorf("the command passed, but the result was not recorded: %w", err)
 	}
@@ -262,13 +263,13 @@ func (a *attestRequest) exit(o subprocess.Outcome, err error) error {
 // A saveFunc records an envelope or writes it to a file.
 type saveFunc func(ctx context.Context, o subprocess.Outcome, envelope []byte) error
 
-// saver returns a function that writes the envelope to --out or records it. It first
+// newSaver returns a function that writes the envelope to --out or records it. It first
 // checks, as far as possible, that this will succeed. The caller must always call the
 // second function: it removes temporary files.
-func (p *program) saver(command *cobra.Command, a *attestRequest, s *signing.Signer) (saveFunc, func(), error) {
+func newSaver(p *cli.Program, command *cobra.Command, a *attestRequest, s *signing.Signer) (saveFunc, func(), error) {
 	if a.out == "-" {
 		return func(_ context.Context, _ subprocess.Outcome, envelope []byte) error {
-			_, err := p.stdout.Write(append(envelope, '\n'))
+			_, err := p.Stdout.Write(append(envelope, '\n'))
 			return err
 		}, func() {}, nil
 	}
@@ -279,25 +280,27 @@ func (p *program) saver(command *cobra.Command, a *attestRequest, s *signing.Sig
 			return nil, nil, err
 		}
 		return func(_ context.Context, o subprocess.Outcome, envelope []byte) error {
-			return p.writeEnvelope(file, a, o, envelope)
+			return writeEnvelope(p, file, a, o, envelope)
 		}, file.Discard, nil
 	}
 
-	l, err := p.locate(command)
+	l, err := p.Locate(command)
 	if err != nil {
 		return nil, nil, err
 	}
-	err = l.Use(command.Context(), func(ctx context.Context, c *connection) error { return a.checkMayRecord(ctx, c, s) })
+	err = l.Use(command.Context(), func(ctx context.Context, c *cli.Connection) error {
+		return a.checkMayRecord(ctx, c, s)
+	})
 	return func(ctx context.Context, _ subprocess.Outcome, envelope []byte) error {
-		return p.recordEnvelope(ctx, l, a, envelope)
+		return recordEnvelope(ctx, p, l, a, envelope)
 	}, func() {}, err
 }
 
 // checkMayRecord reports why the ledger would refuse the attestation: no such repo,
 // a token without the scope write, or an untrusted signer. If there is no command
 // to run, it only checks the repo, since the ledger reports the rest at once.
-func (a *attestRequest) checkMayRecord(ctx context.Context, c *connection, s *signing.Signer) error {
-	if err := a.repo.mustExist(ctx, c); err != nil || len(a.command) == 0 {
+func (a *attestRequest) checkMayRecord(ctx context.Context, c *cli.Connection, s *signing.Signer) error {
+	if err := a.repo.MustExist(ctx, c); err != nil || len(a.command) == 0 {
 		return err
 	}
 	if c.Local == nil {
@@ -309,24 +312,24 @@ func (a *attestRequest) checkMayRecord(ctx context.Context, c *connection, s *si
 			return fmt.Errorf("token %q has the scope %s: recording requires write", own.Name, own.Scope)
 		}
 	}
-	identities, err := client.Collect(c.Identities(ctx, a.repo.org), 0)
+	identities, err := client.Collect(c.Identities(ctx, a.repo.Org), 0)
 	if err != nil {
 		return err
 	}
 	return s.CheckTrusted(identities, a.commit)
 }
 
-// envelope returns the signed envelope to record.
-func (p *program) envelope(a *attestRequest, s *signing.Signer, o subprocess.Outcome) ([]byte, error) {
+// newEnvelope returns the signed envelope to record.
+func newEnvelope(p *cli.Program, a *attestRequest, s *signing.Signer, o subprocess.Outcome) ([]byte, error) {
 	if a.envelope != "" {
-		return p.readFile(a.envelope)
+		return p.ReadFile(a.envelope)
 	}
 
 	if a.claimed != nil {
 		return s.Sign(a.claimed)
 	}
 	if a.statement != "" {
-		statement, err := p.readFile(a.statement)
+		statement, err := p.ReadFile(a.statement)
 		if err != nil {
 			return nil, err
 		}
@@ -344,7 +347,9 @@ func (p *program) envelope(a *attestRequest, s *signing.Signer, o subprocess.Out
 	return s.Sign(statement)
 }
 
-func (p *program) writeEnvelope(file *atomicfile.File, a *attestRequest, o subprocess.Outcome, envelope []byte) error {
+func writeEnvelope(
+	p *cli.Program, file *atomicfile.File, a *attestRequest, o subprocess.Outcome, envelope []byte,
+) error {
 	if err := file.Write(envelope); err != nil {
 		return err
 	}
@@ -352,18 +357,18 @@ func (p *program) writeEnvelope(file *atomicfile.File, a *attestRequest, o subpr
 	if subject == "" {
 		subject = fmt.Sprintf("%s %s", a.predicate, o.Status)
 	}
-	fmt.Fprintf(p.stderr, "Signed %s and wrote it to %s. To record it, run 'ledgerd attest %s --envelope %s'.\n", subject,
+	fmt.Fprintf(p.Stderr, "Signed %s and wrote it to %s. To record it, run 'ledgerd attest %s --envelope %s'.\n", subject,
 		a.out, a.repo, a.out)
 	return nil
 }
 
 // recordEnvelope records the envelope and prints the commit's state.
-func (p *program) recordEnvelope(ctx context.Context, l location, a *attestRequest, envelope []byte) error {
-	return l.Use(ctx, func(ctx context.Context, c *connection) error {
+func recordEnvelope(ctx context.Context, p *cli.Program, l cli.Location, a *attestRequest, envelope []byte) error {
+	return l.Use(ctx, func(ctx context.Context, c *cli.Connection) error {
 		for _, sha := range mergeclaim.Commits(envelope, a.commit) {
-			p.describeCommit(ctx, c, a.repo, sha)
+			describeCommit(ctx, p, c, a.repo, sha)
 		}
-		record, created, err := c.Record(ctx, a.repo.org, a.repo.repo, envelope)
+		record, created, err := c.Record(ctx, a.repo.Org, a.repo.Repo, envelope)
 		if a.envelope != "" && client.CodeOf(err) == ledger.CodeInvalidJSON {
 			return fmt.Errorf("%s: %w", a.envelope, err)
 		}
@@ -371,7 +376,7 @@ func (p *program) recordEnvelope(ctx context.Context, l location, a *attestReque
 			return err
 		}
 		if a.commit == "" { // only the statement names it
-			p.describeCommit(ctx, c, a.repo, record.Commit)
+			describeCommit(ctx, p, c, a.repo, record.Commit)
 		}
 		verb := "Recorded"
 		if !created {
@@ -380,25 +385,25 @@ func (p *program) recordEnvelope(ctx context.Context, l location, a *attestReque
 		state := "unknown"
 		if commit, err := c.Commit(ctx, record.Org, record.Repo, record.Commit); err == nil {
 			state = commit.State.String()
-			defer display.UselessClaim(p.stderr, commit, record.ID)
+			defer display.UselessClaim(p.Stderr, commit, record.ID)
 		}
-		fmt.Fprintf(p.stderr, "%s %s %s (%v) on %s. State: %s\n", verb, terminal.Printable(record.Predicate),
-			record.Result.Status, display.Milliseconds(record.Result.DurationMS), a.repo.at(record.Commit), state)
-		display.Violation(p.stderr, a.repo.at(record.Commit), record)
+		fmt.Fprintf(p.Stderr, "%s %s %s (%v) on %s. State: %s\n", verb, terminal.Printable(record.Predicate),
+			record.Result.Status, display.Milliseconds(record.Result.DurationMS), a.repo.At(record.Commit), state)
+		display.Violation(p.Stderr, a.repo.At(record.Commit), record)
 
 		if a.commit != "" && a.commit != record.Commit {
 			return fmt.Errorf("the attestation is about commit %s, not about --commit %s", terminal.Short(record.Commit),
 				terminal.Short(a.commit))
 		}
-		return p.print(record, func() {})
+		return p.Print(record, func() {})
 	})
 }
 
 // describeCommit registers a commit with its author, if the work tree has it. The
 // attestation is recorded in any case.
-func (p *program) describeCommit(ctx context.Context, c *connection, name repoName, sha string) {
-	if err := registration.Describe(ctx, c.Client, name.org, name.repo, sha); err != nil {
-		fmt.Fprintf(p.stderr, "Commit not registered: requirements that exclude its author may count nobody. Cause: %s\n",
-			p.describe(err))
+func describeCommit(ctx context.Context, p *cli.Program, c *cli.Connection, name cli.RepoName, sha string) {
+	if err := registration.Describe(ctx, c.Client, name.Org, name.Repo, sha); err != nil {
+		fmt.Fprintf(p.Stderr, "Commit not registered: requirements that exclude its author may count nobody. Cause: %s\n",
+			p.Describe(err))
 	}
 }

@@ -1,4 +1,4 @@
-package cmd
+package run
 
 import (
 	"context"
@@ -12,11 +12,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/internal/bench"
+	"github.com/ledgerd/ledgerd/internal/cli"
 )
 
 // newBench returns the command bench. Its benchmarks call the function ledgerd to
 // run other commands of the program.
-func newBench(p *program, ledgerd runFunc) *cobra.Command {
+func newBench(p *cli.Program, ledgerd Main) *cobra.Command {
 	b := new(bench.Core)
 	command := &cobra.Command{
 		Use:   "bench",
@@ -37,7 +38,7 @@ with this many attestations is replaced by a new one, as in an active repo.`,
   ledgerd bench --attestations 1000000 --seconds 10s
   ledgerd bench --attestations 1000000 --commits 50 --per-commit 20`,
 		Args: cobra.NoArgs,
-		RunE: p.benchmark(b, ledgerd),
+		RunE: runBenchmark(p, b, ledgerd),
 	}
 	flags := command.Flags()
 	flags.IntVar(&b.Attestations, "attestations", 50_000, "attestations to record")
@@ -49,8 +50,8 @@ with this many attestations is replaced by a new one, as in an active repo.`,
 	flags.DurationVar(&b.ReadingTime, "seconds", 5*time.Second, "duration of each read load")
 	flags.StringVar(&b.Dir, "dir", "", "folder for the temporary database (default: the system's temporary folder)")
 	command.AddCommand(newBenchStream(p, ledgerd), newBenchWebhook(p, ledgerd),
-		newBenchRadar(p, ledgerd), p.benchCommand(ledgerd, new(bench.Crowd)), p.benchCommand(ledgerd, new(bench.Gate)),
-		newHidden("empty-handler", func(context.Context) error { return bench.ServeNothing(p.stdout) }))
+		newBenchRadar(p, ledgerd), benchCommand(p, ledgerd, new(bench.Crowd)), benchCommand(p, ledgerd, new(bench.Gate)),
+		newHidden("empty-handler", func(context.Context) error { return bench.ServeNothing(p.Stdout) }))
 	return command
 }
 
@@ -60,7 +61,7 @@ func newHidden(use string, run func(ctx context.Context) error) *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error { return run(c.Context()) }}
 }
 
-func newBenchStream(p *program, ledgerd runFunc) *cobra.Command {
+func newBenchStream(p *cli.Program, ledgerd Main) *cobra.Command {
 	b := new(bench.Stream)
 	command := &cobra.Command{
 		Use:   "stream",
@@ -75,7 +76,7 @@ The benchmark fails if a message is lost.`,
 		Example: `  ledgerd bench stream
   ledgerd bench stream --subscribers 200 --events 5000`,
 		Args: cobra.NoArgs,
-		RunE: p.benchmark(b, ledgerd),
+		RunE: runBenchmark(p, b, ledgerd),
 	}
 	flags := command.Flags()
 	flags.IntVar(&b.Subscribers, "subscribers", 1000, "number of subscribers")
@@ -84,11 +85,11 @@ The benchmark fails if a message is lost.`,
 	flags.DurationVar(&b.ReadingTime, "seconds", 10*time.Second, "duration of the load at a steady rate")
 	flags.IntVar(&b.Connections, "connections", 64, "connections of the write load")
 	flags.StringVar(&b.Dir, "dir", "", "folder for the temporary database (default: the system's temporary folder)")
-	command.AddCommand(newHidden("bare-server", func(context.Context) error { return bench.ServeBareStream(p.stdout) }))
+	command.AddCommand(newHidden("bare-server", func(context.Context) error { return bench.ServeBareStream(p.Stdout) }))
 	return command
 }
 
-func newBenchWebhook(p *program, ledgerd runFunc) *cobra.Command {
+func newBenchWebhook(p *cli.Program, ledgerd Main) *cobra.Command {
 	b := new(bench.Webhook)
 	command := &cobra.Command{
 		Use:   "webhook",
@@ -103,7 +104,7 @@ benchmark fails if a delivery is lost.`,
 		Example: `  ledgerd bench webhook
   ledgerd bench webhook --events 2000 -o json`,
 		Args: cobra.NoArgs,
-		RunE: p.benchmark(b, ledgerd),
+		RunE: runBenchmark(p, b, ledgerd),
 	}
 	flags := command.Flags()
 	flags.IntVar(&b.Events, "events", 10_000, "events to queue for each webhook")
@@ -117,7 +118,7 @@ benchmark fails if a delivery is lost.`,
 	return command
 }
 
-func newBenchRadar(p *program, ledgerd runFunc) *cobra.Command {
+func newBenchRadar(p *cli.Program, ledgerd Main) *cobra.Command {
 	b := new(bench.Radar)
 	command := &cobra.Command{
 		Use:   "radar",
@@ -137,7 +138,7 @@ alternates with the 'git diff-tree' that 'commit push' reads. This requires git.
 		Example: `  ledgerd bench radar
   ledgerd bench radar --in-flight 1000 --paths 2000 --registrations 500 -o json`,
 		Args: cobra.NoArgs,
-		RunE: p.benchmark(b, ledgerd),
+		RunE: runBenchmark(p, b, ledgerd),
 	}
 	flags := command.Flags()
 	flags.IntVar(&b.Tips, "in-flight", 10_000, "commits in flight")
@@ -152,17 +153,17 @@ alternates with the 'git diff-tree' that 'commit push' reads. This requires git.
 }
 
 // benchCommand returns the command of a benchmark that defines its flags itself.
-func (p *program) benchCommand(ledgerd runFunc, b interface {
+func benchCommand(p *cli.Program, ledgerd Main, b interface {
 	benchmark
 	Command() *cobra.Command
 }) *cobra.Command {
 	command := b.Command()
-	command.Args, command.RunE = cobra.NoArgs, p.benchmark(b, ledgerd)
+	command.Args, command.RunE = cobra.NoArgs, runBenchmark(p, b, ledgerd)
 	return command
 }
 
-// A runFunc runs the program and returns its exit status, like Main.
-type runFunc = func(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int
+// A Main runs the program and returns its exit status, like cmd.Main.
+type Main = func(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int
 
 // A benchmark checks its options and then measures.
 type benchmark interface {
@@ -170,16 +171,16 @@ type benchmark interface {
 	Measure(context.Context, bench.Env) error
 }
 
-// benchmark returns the RunE function of a benchmark's command.
-func (p *program) benchmark(b benchmark, ledgerd runFunc) func(*cobra.Command, []string) error {
+// runBenchmark returns the RunE function of a benchmark's command.
+func runBenchmark(p *cli.Program, b benchmark, ledgerd Main) func(*cobra.Command, []string) error {
 	return func(command *cobra.Command, _ []string) error {
 		if err := b.Check(); err != nil {
-			return usagef("%w", err)
+			return cli.Usagef("%w", err)
 		}
 		ctx, release := signal.NotifyContext(command.Context(), os.Interrupt, syscall.SIGTERM)
 		defer release()
 		err := b.Measure(ctx,
-			bench.Env{Stdout: p.stdout, Stderr: p.stderr, JSON: p.global.output == "json", Command: ledgerd})
+			bench.Env{Stdout: p.Stdout, Stderr: p.Stderr, JSON: p.Global.Output == "json", Command: ledgerd})
 		if err != nil && ctx.Err() != nil {
 			return errors.New("interrupted")
 		}

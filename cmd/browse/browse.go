@@ -1,0 +1,19 @@
+// Package browse has the commands that list and show what is recorded.
+package browse
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/ledgerd/ledgerd/internal/cli"
+)
+
+// Commands returns the commands of this package.
+func Commands(p *cli.Program) []*cobra.Command {
+	return []*cobra.Command{
+		newAttestation(p),
+		newViolation(p),
+		newEnvironment(p),
+		newPredicate(p),
+		newEvents(p),
+	}
+}

@@ -1,0 +1,34 @@
+package browse
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ledgerd/ledgerd/internal/cli"
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+func newPredicate(p *cli.Program) *cobra.Command {
+	return cli.Group("predicate", "List the predicates in use", newPredicateList(p))
+}
+
+func newPredicateList(p *cli.Program) *cobra.Command {
+	var org string
+	command := &cobra.Command{
+		Use:     "list",
+		Short:   "List the predicates of an org, with attestation counts",
+		Example: "  ledgerd predicate list --org acme",
+		Args:    cli.Takes(),
+		RunE: func(command *cobra.Command, _ []string) error {
+			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
+				columns := []string{"PREDICATE", "ATTESTATIONS", "LAST RECORDED"}
+				return cli.PrintList(p, c.Predicates(ctx, org), 0, columns, func(n ledger.PredicateCount) []any {
+					return []any{n.Predicate, n.Count, n.LastRecordedAt}
+				})
+			})
+		},
+	}
+	cli.OrgFlag(command, &org)
+	return command
+}

@@ -1,0 +1,22 @@
+// Package manage has the commands that set up a ledger: orgs, repos, signers, policies,
+// tokens and webhooks.
+package manage
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/ledgerd/ledgerd/internal/cli"
+)
+
+// Commands returns the commands of this package.
+func Commands(p *cli.Program) []*cobra.Command {
+	return []*cobra.Command{
+		newOrg(p),
+		newRepo(p),
+		newToken(p),
+		newIdentity(p),
+		newPolicy(p),
+		newWebhook(p),
+		newKeygen(p),
+	}
+}

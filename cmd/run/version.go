@@ -1,0 +1,31 @@
+package run
+
+import (
+	"fmt"
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ledgerd/ledgerd/internal/buildinfo"
+	"github.com/ledgerd/ledgerd/internal/cli"
+)
+
+func newVersion(p *cli.Program) *cobra.Command {
+	return &cobra.Command{
+		Use:     "version",
+		Short:   "Print the version",
+		Example: "  ledgerd version\n  ledgerd version -o json",
+		Args:    cli.Takes(),
+		RunE: func(*cobra.Command, []string) error {
+			record := struct {
+				Version string `json:"version"`
+				Go      string `json:"go"`
+				OS      string `json:"os"`
+				Arch    string `json:"arch"`
+			}{buildinfo.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH}
+			return p.Print(record, func() {
+				fmt.Fprintf(p.Stdout, "ledgerd %s (%s, %s/%s)\n", record.Version, record.Go, record.OS, record.Arch)
+			})
+		},
+	}
+}

@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/connect"
+	"github.com/ledgerd/ledgerd/internal/flagvalue"
+	"github.com/ledgerd/ledgerd/internal/terminal"
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// The exit statuses. attest also passes on the status of the command that it runs.
+const (
+	ExitFailure = 1 // any other error
+	ExitUsage   = 2 // wrong flags or arguments
+
+	// gate: the commit has not reached the state. radar: an overlap is at or above
+	// --fail-on. webhook ping and redeliver: the attempt failed.
+	ExitNotReached = 4
+
+	// gate: the commit has not reached the state within --wait. webhook ping and
+	// redeliver: there is no outcome within --wait.
+	ExitGaveUp = 5
+)
+
+// An ExitError ends the program with the given exit status. If Err is nil, no error
+// message is printed.
+type ExitError struct {
+	Status int
+	Err    error
+}
+
+func (e *ExitError) Error() string {
+	if e.Err == nil {
+		return fmt.Sprintf("exit status %d", e.Status)
+	}
+	return e.Err.Error()
+}
+
+func (e *ExitError) Unwrap() error { return e.Err }
+
+// Exitf returns an error that ends the program with the given exit status.
+func Exitf(status int, format string, args ...any) error {
+	return &ExitError{status, fmt.Errorf(format, args...)}
+}
+
+// Usagef returns a usage error.
+func Usagef(format string, args ...any) error {
+	return Exitf(ExitUsage, format, args...)
+}
+
+// Status returns the exit status for an error.
+func (p *Program) Status(err error) int {
+	if err == nil {
+		return 0
+	}
+	if e, ok := errors.AsType[*ExitError](err); ok {
+		return e.Status
+	}
+	if p.Command == nil {
+		return ExitUsage
+	}
+	return ExitFailure
+}
+
+// Silent reports whether an error only sets the exit status and has no message.
+func Silent(err error) bool {
+	e, ok := errors.AsType[*ExitError](err)
+	return ok && e.Err == nil
+}
+
+// Describe returns an error as text for people. Several invalid fields get a line
+// each. A field that the user set with a flag is called by the name of the flag.
+func (p *Program) Describe(err error) string {
+	text, fields := err.Error(), []ledger.FieldError(nil)
+	if e, ok := errors.AsType[*client.Error](err); ok {
+		text, fields = strings.Replace(text, e.Error(), e.Problem.Detail, 1), e.Problem.Errors
+	} else if e, ok := errors.AsType[*ledger.Error](err); ok {
+		text, fields = strings.Replace(text, e.Error(), e.Detail, 1), e.Fields
+	} else if e, ok := errors.AsType[*url.Error](err); ok {
+		text = strings.Replace(text, e.Error(), connect.Describe(e), 1)
+	}
+
+	if len(fields) == 1 { // text already has its message
+		field := fields[0].Field
+		text = strings.Replace(text, "invalid "+field+": ", "invalid "+p.flagOf(field)+": ", 1)
+	} else {
+		for _, f := range fields {
+			text += fmt.Sprintf("\n  %s: %s", p.flagOf(f.Field), f.Message)
+		}
+	}
+	return terminal.Printable(strings.TrimSpace(text))
+}
+
+// flagOf returns the flag with which the user set an API field, or the name of the
+// field.
+func (p *Program) flagOf(field string) string {
+	if p.Command == nil {
+		return field
+	}
+	return flagvalue.OfField(p.Command.Flags(), field)
+}

@@ -1,0 +1,68 @@
+// Package cli has what the commands of ledgerd share: their streams and global flags, the
+// connection to the ledger, arguments, output and exit statuses.
+package cli
+
+import (
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ledgerd/ledgerd/internal/config"
+	"github.com/ledgerd/ledgerd/internal/flagvalue"
+)
+
+// A Program is one run of ledgerd.
+type Program struct {
+	Stdin  io.Reader
+	Stdout io.Writer
+	Stderr io.Writer
+	// Command is the running command. It is nil until the command line has been
+	// checked: an error before that is a usage error.
+	Command *cobra.Command
+	Global  GlobalFlags
+}
+
+// ReadFile reads a file, or standard input if the name is "-".
+func (p *Program) ReadFile(name string) ([]byte, error) {
+	if name == "-" {
+		return io.ReadAll(p.Stdin)
+	}
+	return os.ReadFile(name)
+}
+
+// GlobalFlags are the values of the flags that every command has.
+type GlobalFlags struct {
+	Config string
+	URL    string
+	Token  string
+	Output string
+}
+
+// AddGlobalFlags defines the flags that every command has.
+func (p *Program) AddGlobalFlags(root *cobra.Command) {
+	flags := root.PersistentFlags()
+	flags.StringVar(&p.Global.Config, "config", "", "configuration `file` (LEDGERD_CONFIG)")
+	flags.String("database", config.Default().Database, "database `file` (LEDGERD_DATABASE)")
+	flags.Bool("no-copy", config.Default().NoCopy,
+		"migrate the schema without copying the database first (LEDGERD_NO_COPY)")
+	flags.StringVar(&p.Global.URL, "url", "", "`URL` of the server (LEDGERD_URL)")
+	flags.StringVar(&p.Global.Token, "token", "", "API `token`; visible to other users of this machine: prefer "+
+		"LEDGERD_TOKEN or LEDGERD_TOKEN_FILE")
+	flagvalue.ChoiceVar(root, flags, &p.Global.Output, "output", "o", "output format", "table", "json")
+	root.MarkFlagsMutuallyExclusive("database", "url")
+	root.MarkFlagsMutuallyExclusive("no-copy", "url")
+}
+
+// MarkStart makes the command and its subcommands set p.Command when they start.
+func (p *Program) MarkStart(command *cobra.Command) {
+	if run := command.RunE; run != nil {
+		command.RunE = func(command *cobra.Command, args []string) error {
+			p.Command = command
+			return run(command, args)
+		}
+	}
+	for _, child := range command.Commands() {
+		p.MarkStart(child)
+	}
+}
