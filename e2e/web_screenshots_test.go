@@ -11,8 +11,11 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-var screenshots = flag.String(
-	"screenshots", "", "`folder` for screenshots of every page, relative to the root of the module")
+var (
+	screenshots = flag.String(
+		"screenshots", "", "`folder` for screenshots of every page, relative to the root of the module")
+	crowded = flag.Bool("screenshots.crowd", false, "show 20 repos of 200 commits")
+)
 
 // TestWebScreenshots takes a screenshot of every page if -screenshots is set.
 func TestWebScreenshots(t *testing.T) {
@@ -25,7 +28,12 @@ func TestWebScreenshots(t *testing.T) {
 		dir = filepath.Join("..", dir) // tests run in the package's folder
 	}
 	check(t, os.MkdirAll(dir, 0o755))
-	newTour(t, newBusyStage(t)).each(t, func(v *visitor, p webPage) {
+	var more []func(*stage)
+	if *crowded {
+		more = append(more, (*stage).pushCrowd)
+	}
+	s := newBusyStage(t, more...)
+	newTour(t, s).each(t, func(v *visitor, p webPage) {
 		for _, scheme := range []string{"light", "dark"} {
 			for _, width := range []int64{wide, narrow} {
 				v.window(width, scheme)

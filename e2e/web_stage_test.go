@@ -85,9 +85,9 @@ func newStage(t *testing.T, more ...func(*stage)) *stage {
 }
 
 // newBusyStage returns a stage that has webhooks, too.
-func newBusyStage(t *testing.T) *stage {
+func newBusyStage(t *testing.T, more ...func(*stage)) *stage {
 	t.Helper()
-	s := newStage(t)
+	s := newStage(t, more...)
 	s.addWebhooks("Tickets", "upstream unavailable: try again\n")
 	return s
 }
