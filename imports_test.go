@@ -130,8 +130,9 @@ var mayImport = map[string][]string{
 		"internal/service", "internal/signing", "internal/terminal", "ledger", "ledger/attestation",
 		"ledger/identity", "ledger/policy",
 	},
-	// The domain. The types that all share are in ledger, which imports only the radar.
-	"ledger":          {"ledger/internal/text", "ledger/radar"},
+	// The domain. The types that all share are in ledger, which imports only radar and forge.
+	"ledger":          {"ledger/forge", "ledger/internal/text", "ledger/radar"},
+	"ledger/forge":    {},
 	"ledger/radar":    {"ledger/internal/glob", "ledger/internal/text"},
 	"ledger/identity": {"ledger", "ledger/internal/base64text", "ledger/internal/text"},
 	"ledger/attestation": {"ledger", "ledger/gitobject", "ledger/identity", "ledger/internal/base64text",
@@ -177,6 +178,7 @@ var mayNotImport = map[string][]string{
 	"ledger/where":          impure,
 	"ledger/radar":          impure,
 	"ledger/eventstream":    impure,
+	"ledger/forge":          impure,
 	"ledger/internal/glob":  impure,
 	"ledger/internal/text":  impure,
 	"webhook":               {"github.com/prometheus/client_golang/prometheus"},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/forge"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
@@ -33,6 +34,11 @@ func TestOrgsAndTokens(t *testing.T) {
 	}
 	if repos := must(client.Collect(b.admin.Repos(ctx, "acme"), 0))(t); len(repos) != 1 || repos[0].Name != "api" {
 		t.Errorf("repos %v", repos)
+	}
+	linked := must(b.admin.ChangeRepo(ctx, "acme", "api",
+		ledger.RepoChange{WebURL: new("https://codeberg.org/acme/api")}))(t)
+	if linked.WebURL != "https://codeberg.org/acme/api" || linked.Forge != forge.Forgejo {
+		t.Errorf("the changed repo %+v", linked)
 	}
 	own := must(b.admin.OwnToken(ctx))(t)
 	if own.Name != "admin" || own.Scope != ledger.Admin || own.Org != "acme" || own.Secret != "" {

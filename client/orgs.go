@@ -44,6 +44,11 @@ func (c *Client) CreateRepo(ctx context.Context, org string, n ledger.NewRepo) (
 	return post[ledger.Repo](ctx, c, pathOf("orgs", org, "repos"), n)
 }
 
+// ChangeRepo changes where people see a repo in a browser.
+func (c *Client) ChangeRepo(ctx context.Context, org, repo string, change ledger.RepoChange) (ledger.Repo, error) {
+	return patch[ledger.Repo](ctx, c, pathOf("orgs", org, "repos", repo), change)
+}
+
 // Tokens lists the tokens of an org, revoked and expired ones included.
 func (c *Client) Tokens(ctx context.Context, org string) iter.Seq2[ledger.Token, error] {
 	return list[ledger.Token](ctx, c, pathOf("orgs", org, "tokens"), parameters())

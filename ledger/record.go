@@ -16,27 +16,6 @@ type Org struct {
 	CreatedAt Time   `json:"created_at"`
 }
 
-// A Repo is one git repository whose commits are attested.
-type Repo struct {
-	Org           string `json:"org"`
-	Name          string `json:"name"`
-	DefaultBranch string `json:"default_branch"`
-	PolicyVersion int    `json:"policy_version"`
-	CreatedAt     Time   `json:"created_at"`
-	// Commits counts the repo's commits by state; every state is present.
-	Commits map[State]int64 `json:"commits"`
-	// Attestations counts the repo's attestations.
-	Attestations int64 `json:"attestations"`
-	// OpenViolations counts the repo's open violations.
-	OpenViolations int64 `json:"open_violations"`
-}
-
-// A NewRepo is the body of a request to create a repo.
-type NewRepo struct {
-	Name          string `json:"name"`
-	DefaultBranch string `json:"default_branch,omitzero"`
-}
-
 // A NewOrg is the body of a request to create an org.
 type NewOrg struct {
 	Name string `json:"name"`
@@ -319,12 +298,4 @@ type ExceptionStatus struct {
 	Identity string `json:"identity"`
 	Reason   string `json:"reason"`
 	Until    Time   `json:"until"`
-}
-
-// Check returns a field error for the first invalid field.
-func (n NewRepo) Check() error {
-	if err := CheckRepo(n.Name); err != nil {
-		return err
-	}
-	return checkRef("default_branch", n.DefaultBranch)
 }

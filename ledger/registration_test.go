@@ -185,22 +185,6 @@ func TestBranchNames(t *testing.T) {
 	}
 }
 
-func TestNewRepoCheck(t *testing.T) {
-	for name, test := range map[string]struct {
-		repo  NewRepo
-		field string
-	}{
-		"a name":            {NewRepo{Name: "api"}, ""},
-		"a name and branch": {NewRepo{Name: "api", DefaultBranch: "trunk"}, ""},
-		"no name":           {NewRepo{}, "name"},
-		"a parent folder":   {NewRepo{Name: ".."}, "name"},
-		"an invalid branch": {NewRepo{Name: "api", DefaultBranch: "-main"}, "default_branch"},
-		"a slash in a name": {NewRepo{Name: "a/b"}, "name"},
-	} {
-		t.Run(name, func(t *testing.T) { wantFieldFault(t, test.repo.Check(), test.field) })
-	}
-}
-
 // Each fault of a path has its own message.
 func TestPathFaults(t *testing.T) {
 	for want, c := range map[string]radar.Change{

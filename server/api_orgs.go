@@ -1,6 +1,8 @@
 package server
 
 import (
+	"net/http"
+
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -47,9 +49,6 @@ func (s *Server) createRepo(c *call) (*reply, error) {
 	if err := c.decode(&n, smallBody); err != nil {
 		return nil, err
 	}
-	if err := n.Check(); err != nil {
-		return nil, err
-	}
 	repo, err := s.store.CreateRepo(c.ctx(), c.org(), n, c.caller.name())
 	if err != nil {
 		return nil, err
@@ -60,6 +59,18 @@ func (s *Server) createRepo(c *call) (*reply, error) {
 func (s *Server) getRepo(c *call) (*reply, error) {
 	repo, err := s.store.Repo(c.ctx(), c.org(), c.repo())
 	return single(repo, err)
+}
+
+func (s *Server) changeRepo(c *call) (*reply, error) {
+	var change ledger.RepoChange
+	if err := c.decode(&change, smallBody); err != nil {
+		return nil, err
+	}
+	repo, err := s.store.ChangeRepo(c.ctx(), c.org(), c.repo(), change)
+	if err != nil {
+		return nil, err
+	}
+	return &reply{status: http.StatusOK, record: repo}, nil
 }
 
 func (s *Server) listPredicates(c *call) (*reply, error) {

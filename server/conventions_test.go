@@ -30,7 +30,8 @@ func TestMethods(t *testing.T) {
 	b := newBackend(t)
 	for _, test := range []struct{ method, path, allow string }{
 		{"DELETE", "/v1/orgs/acme", "GET, HEAD"},
-		{"PATCH", "/v1/orgs/acme/repos", "GET, HEAD, POST"},
+		{"PUT", "/v1/orgs/acme/repos", "GET, HEAD, POST"},
+		{"DELETE", "/v1/orgs/acme/repos/api", "GET, HEAD, PATCH"},
 		{"POST", commitPath(commitID(1)), "GET, HEAD, PATCH, PUT"},
 		{"GET", "/v1/orgs/acme/policies/api/simulate", "POST"},
 		{"GET", "/v1/orgs/acme/tokens/tok_x", "DELETE"},

@@ -63,6 +63,7 @@ func (s *Server) routes() []route {
 		{get, repos, read, list(), s.listRepos},
 		{post, repos, admin, nil, s.createRepo},
 		{get, repo, read, nil, s.getRepo},
+		{patch, repo, admin, nil, s.changeRepo},
 
 		{get, commits, read, list("state", "branch", "author", "in_flight", "standing"), s.listCommits},
 		{get, commits + "/:sha", read, []string{"target"}, s.getCommit},

@@ -12,7 +12,7 @@ import (
 // CreateRepo creates a repo with the default contract as version 1 of its policy. by
 // is the name of the caller, for the policy's history.
 func (s *Store) CreateRepo(ctx context.Context, org string, n ledger.NewRepo, by string) (ledger.Repo, error) {
-	if err := ledger.CheckRepo(n.Name); err != nil {
+	if err := n.Check(); err != nil {
 		return ledger.Repo{}, err
 	}
 	if n.DefaultBranch == "" {
@@ -27,9 +27,9 @@ func (s *Store) CreateRepo(ctx context.Context, org string, n ledger.NewRepo, by
 
 		contract := policy.Default()
 		id, err := t.Insert(`
-INSERT INTO repos (org_id, name, default_branch, created_at, policy_version, policy_digest)
-VALUES (?, ?, ?, ?, 1, ?)`,
-			orgID, n.Name, n.DefaultBranch, t.now, contract.Digest())
+INSERT INTO repos (org_id, name, default_branch, web_url, forge, created_at, policy_version, policy_digest)
+VALUES (?, ?, ?, ?, ?, ?, 1, ?)`,
+			orgID, n.Name, n.DefaultBranch, n.WebURL, n.Forge, t.now, contract.Digest())
 		if sqldb.ClassOf(err) == sqldb.Duplicate {
 			return ledger.Repo{}, ledger.Errorf(ledger.CodeAlreadyExists,
 				"repo %s/%s already exists (names are not case-sensitive)", org, n.Name)
@@ -48,7 +48,8 @@ VALUES (?, ?, ?, ?, 1, ?)`,
 
 // selectRepo reads repos, with the number of commits in each state.
 const selectRepo = `
-SELECT r.id, o.name, r.name, r.default_branch, r.policy_version, r.created_at, r.attestations, r.open_violations,
+SELECT r.id, o.name, r.name, r.default_branch, r.web_url, r.forge, r.policy_version, r.created_at, r.attestations,
+  r.open_violations,
   coalesce((SELECT commits FROM repo_states WHERE repo_id = r.id AND state = 0), 0),
   coalesce((SELECT commits FROM repo_states WHERE repo_id = r.id AND state = 1), 0),
   coalesce((SELECT commits FROM repo_states WHERE repo_id = r.id AND state = 2), 0),
@@ -59,8 +60,9 @@ FROM repos r JOIN orgs o ON o.id = r.org_id `
 func scanRepo(row scanner) (keyed[ledger.Repo], error) {
 	var r keyed[ledger.Repo]
 	var counts [5]int64
-	err := row.Scan(&r.id, &r.row.Org, &r.row.Name, &r.row.DefaultBranch, &r.row.PolicyVersion, &r.row.CreatedAt,
-		&r.row.Attestations, &r.row.OpenViolations, &counts[0], &counts[1], &counts[2], &counts[3], &counts[4])
+	err := row.Scan(&r.id, &r.row.Org, &r.row.Name, &r.row.DefaultBranch, &r.row.WebURL, &r.row.Forge,
+		&r.row.PolicyVersion, &r.row.CreatedAt, &r.row.Attestations, &r.row.OpenViolations,
+		&counts[0], &counts[1], &counts[2], &counts[3], &counts[4])
 	r.row.Commits = make(map[ledger.State]int64, len(counts))
 	for _, state := range ledger.States() {
 		r.row.Commits[state] = counts[state]
@@ -73,6 +75,26 @@ func (s *Store) Repo(ctx context.Context, org, repo string) (ledger.Repo, error)
 	return read(ctx, s, byOrg(org), func(rd reader) (ledger.Repo, error) {
 		r, err := scanRepo(rd.Row(selectRepo+"WHERE o.name = ? AND r.name = ?", org, repo))
 		return r.row, missing(err, "repo %s/%s not found", org, repo)
+	})
+}
+
+// ChangeRepo sets the fields of a repo that are not nil in c.
+func (s *Store) ChangeRepo(ctx context.Context, org, repo string, c ledger.RepoChange) (ledger.Repo, error) {
+	return write(ctx, s, org, func(t *tx) (ledger.Repo, error) {
+		r, err := scanRepo(t.Row(selectRepo+"WHERE o.name = ? AND r.name = ?", org, repo))
+		if err != nil {
+			return ledger.Repo{}, missing(err, "repo %s/%s not found", org, repo)
+		}
+		changed, err := c.Apply(r.row)
+		if err != nil {
+			return ledger.Repo{}, err
+		}
+
+		_, err = t.Exec("UPDATE repos SET web_url = ?, forge = ? WHERE id = ?", changed.WebURL, changed.Forge, r.id)
+		if err != nil {
+			return ledger.Repo{}, fmt.Errorf("update repo: %w", err)
+		}
+		return changed, nil
 	})
 }
 

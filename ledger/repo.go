@@ -1,0 +1,95 @@
+package ledger
+
+import "github.com/ledgerd/ledgerd/ledger/forge"
+
+// A Repo is one git repository whose commits are attested.
+type Repo struct {
+	Org           string `json:"org"`
+	Name          string `json:"name"`
+	DefaultBranch string `json:"default_branch"`
+	// WebURL is where people see the repo in a browser, and Forge the kind of forge there,
+	// by which its links are formed. Both are empty if that is not known.
+	WebURL        string     `json:"web_url,omitzero"`
+	Forge         forge.Kind `json:"forge,omitzero"`
+	PolicyVersion int        `json:"policy_version"`
+	CreatedAt     Time       `json:"created_at"`
+	// Commits counts the repo's commits by state; every state is present.
+	Commits map[State]int64 `json:"commits"`
+	// Attestations counts the repo's attestations.
+	Attestations int64 `json:"attestations"`
+	// OpenViolations counts the repo's open violations.
+	OpenViolations int64 `json:"open_violations"`
+}
+
+// Site returns the forge of the repo, which forms links to its pages. If the repo has no
+// web URL, it is the zero Site.
+func (r Repo) Site() forge.Site { return forge.New(r.WebURL, r.Forge) }
+
+// A NewRepo is the body of a request to create a repo.
+type NewRepo struct {
+	Name          string `json:"name"`
+	DefaultBranch string `json:"default_branch,omitzero"`
+	WebURL        string `json:"web_url,omitzero"`
+	// Forge is by default the kind that the host of WebURL names.
+	Forge forge.Kind `json:"forge,omitzero"`
+}
+
+// Check returns a field error for the first invalid field. It puts WebURL into its
+// canonical form and sets Forge to its default.
+func (n *NewRepo) Check() error {
+	if err := CheckRepo(n.Name); err != nil {
+		return err
+	}
+	if err := checkRef("default_branch", n.DefaultBranch); err != nil {
+		return err
+	}
+	return checkSite(&n.WebURL, &n.Forge)
+}
+
+// A RepoChange is the body of a request to update a repo. Nil fields are not changed.
+type RepoChange struct {
+	// WebURL is removed, with Forge, if it is empty.
+	WebURL *string `json:"web_url,omitzero"`
+	// Forge is set to its default if it is nil and WebURL is not, or if it is empty.
+	Forge *forge.Kind `json:"forge,omitzero"`
+}
+
+// Apply returns the changed repo, or a field error for the first invalid field.
+func (c RepoChange) Apply(r Repo) (Repo, error) {
+	if c.WebURL != nil {
+		r.WebURL, r.Forge = *c.WebURL, ""
+	}
+	if c.Forge != nil {
+		r.Forge = *c.Forge
+	}
+	if c.WebURL == nil && c.Forge == nil {
+		return r, nil
+	}
+	return r, checkSite(&r.WebURL, &r.Forge)
+}
+
+// checkSite returns a field error if a web URL or its kind of forge is invalid. It puts
+// the URL into its canonical form and sets the kind to its default if it is empty.
+func checkSite(webURL *string, kind *forge.Kind) error {
+	if *kind != "" {
+		if _, err := forge.ParseKind(string(*kind)); err != nil {
+			return FieldErrorf(CodeInvalidField, "forge", "%v", err)
+		}
+	}
+	if *webURL == "" && *kind != "" {
+		return FieldErrorf(CodeInvalidField, "forge", "it says how links to web_url are formed: give web_url too")
+	}
+	if *webURL == "" {
+		return nil
+	}
+
+	canonical, err := forge.CheckURL(*webURL)
+	if err != nil {
+		return FieldErrorf(CodeInvalidField, "web_url", "%v", err)
+	}
+	*webURL = canonical
+	if *kind == "" {
+		*kind = forge.Detect(canonical)
+	}
+	return nil
+}
