@@ -60,7 +60,7 @@ func (s *stage) pushOneOfCrowd(repo string, r, n int) {
 		acts = append(acts, act{95 * m, "pilot", "deploy:prod", ledger.Fail, 3 * m})
 	}
 
-	ago := time.Duration(crowdCommits-n)*21*m + time.Duration(r)*m
+	ago := 2*time.Hour + time.Duration(crowdCommits-n)*21*m + time.Duration(r)*m
 	s.push(repo, ago, ledger.Registration{
 		Branch: fmt.Sprintf("%s-%d-%d", []string{"fix", "feature/checkout", "spike"}[n%3], r, n),
 		Author: authors[(n+r)%len(authors)], Message: subjects[(n+r)%len(subjects)],
