@@ -26,7 +26,7 @@ var mayImport = map[string][]string{
 	"cmd/manage": {
 		"client", "internal/await", "internal/cli", "internal/config", "internal/contractfile", "internal/display",
 		"internal/eventline", "internal/flagvalue", "internal/receiver", "internal/signing", "internal/terminal", "ledger",
-		"ledger/identity", "ledger/policy",
+		"ledger/forge", "ledger/identity", "ledger/policy",
 	},
 	"cmd/record": {
 		"client", "internal/atomicfile", "internal/cli", "internal/display", "internal/flagvalue", "internal/gate",

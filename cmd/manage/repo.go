@@ -8,15 +8,18 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/cli"
 	"github.com/ledgerd/ledgerd/internal/display"
+	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/forge"
 )
 
 func newRepo(p *cli.Program) *cobra.Command {
-	return cli.Group("repo", "Manage the repos of an org", newRepoCreate(p), newRepoList(p), newRepoShow(p))
+	return cli.Group("repo", "Manage the repos of an org", newRepoCreate(p), newRepoList(p), newRepoShow(p),
+		newRepoUpdate(p))
 }
 
 func newRepoCreate(p *cli.Program) *cobra.Command {
-	var branch string
+	var branch, webURL, kind string
 	command := &cobra.Command{
 		Use:   "create ORG/REPO",
 		Short: "Create a repo",
@@ -24,12 +27,17 @@ func newRepoCreate(p *cli.Program) *cobra.Command {
 passing review:* by somebody else, who is no author of the commit, for
 PROMOTABLE, and a passing deploy:prod by somebody else than the reviewer for
 DEPLOYED. So it takes two keys to get a commit past ATTESTED. Change the policy
-with 'ledgerd policy apply'.`,
-		Example: "  ledgerd repo create acme/api\n  ledgerd repo create acme/api --default-branch trunk",
-		Args:    cli.Takes("ORG/REPO"),
+with 'ledgerd policy apply'.
+
+With --web-url, the pages link to the repo's commits, branches and files there.`,
+		Example: `  ledgerd repo create acme/api
+  ledgerd repo create acme/api --default-branch trunk --web-url https://github.com/acme/api`,
+		Args: cli.Takes("ORG/REPO"),
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) error {
-				repo, err := c.CreateRepo(ctx, name.Org, ledger.NewRepo{Name: name.Repo, DefaultBranch: branch})
+				repo, err := c.CreateRepo(ctx, name.Org, ledger.NewRepo{
+					Name: name.Repo, DefaultBranch: branch, WebURL: webURL, Forge: forge.Kind(kind),
+				})
 				if err != nil {
 					return err
 				}
@@ -41,7 +49,20 @@ with 'ledgerd policy apply'.`,
 
 	command.Flags().StringVar(
 		&branch, "default-branch", "", "target `branch` of commits that name none (default main)")
+	siteFlags(command, &webURL, &kind)
 	return command
+}
+
+// siteFlags defines the flags for where people see a repo in a browser.
+func siteFlags(command *cobra.Command, webURL, kind *string) {
+	command.Flags().StringVar(webURL, "web-url", "", "`URL` of the repo in a browser, such as https://github.com/acme/api")
+	var kinds []string
+	for _, k := range forge.Kinds() {
+		kinds = append(kinds, string(k))
+	}
+	command.Flags().Var(flagvalue.Choice(kind, kinds...), "forge",
+		"how links are formed (default: detected from the host, else other)")
+	flagvalue.Complete(command, "forge", kinds...)
 }
 
 func newRepoList(p *cli.Program) *cobra.Command {
@@ -87,4 +108,37 @@ func newRepoShow(p *cli.Program) *cobra.Command {
 			})
 		},
 	}
+}
+
+func newRepoUpdate(p *cli.Program) *cobra.Command {
+	var webURL, kind string
+	command := &cobra.Command{
+		Use:   "update ORG/REPO",
+		Short: "Change where people see a repo in a browser",
+		Long: `Changes where people see a repo in a browser. The pages link to commits,
+branches, files and pull requests there. The kind of forge says how these links
+are formed. It is detected from the host of --web-url: give --forge where the
+host does not name it. An empty --web-url removes the links.`,
+		Example: `  ledgerd repo update acme/api --web-url https://github.com/acme/api
+  ledgerd repo update acme/api --web-url https://git.acme.example/acme/api --forge gitea
+  ledgerd repo update acme/api --web-url ""`,
+		Args: cli.Takes("ORG/REPO"),
+		RunE: func(command *cobra.Command, args []string) error {
+			change := ledger.RepoChange{
+				WebURL: cli.Changed(command, "web-url", &webURL),
+				Forge:  cli.Changed(command, "forge", new(forge.Kind(kind))),
+			}
+			return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) error {
+				repo, err := c.ChangeRepo(ctx, name.Org, name.Repo, change)
+				if err != nil {
+					return err
+				}
+				return p.Print(repo, func() { display.Repo(p.Stdout, repo) })
+			})
+		},
+	}
+
+	siteFlags(command, &webURL, &kind)
+	flagvalue.RequireOne(command, "web-url", "forge")
+	return command
 }

@@ -39,6 +39,10 @@ func Repo(w io.Writer, r ledger.Repo) {
 	t := terminal.NewTable(w)
 	t.Row("repo", r.Org+"/"+r.Name)
 	t.Row("default branch", r.DefaultBranch)
+	if r.WebURL != "" {
+		t.Row("web url", r.WebURL)
+		t.Row("forge", r.Forge)
+	}
 	t.Row("policy version", r.PolicyVersion)
 	t.Row("created", r.CreatedAt)
 	t.Row("attestations", r.Attestations)
