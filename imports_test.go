@@ -49,10 +49,26 @@ var mayImport = map[string][]string{
 	},
 	// The pages are a client of the API.
 	"server/web": {
-		"client", "ledger", "ledger/attestation", "ledger/identity", "ledger/policy", "ledger/policy/lint", "ledger/radar",
-		"server/internal/budget", "server/internal/wire", "server/web/arcdiagram", "server/web/form", "server/web/format",
-		"server/web/linediff", "server/web/overlap", "server/web/policytext", "server/web/session",
-		"server/web/coalesce", "server/web/grid", "server/web/limiter",
+		"client", "ledger", "ledger/identity", "ledger/radar", "server/internal/budget", "server/internal/wire",
+		"server/web/arcdiagram", "server/web/checks", "server/web/coalesce", "server/web/commits", "server/web/form",
+		"server/web/format", "server/web/grid", "server/web/limiter", "server/web/overlap", "server/web/page",
+		"server/web/policies", "server/web/policytext", "server/web/session", "server/web/settings",
+	},
+	// Packages of pages. They do not import each other.
+	"server/web/commits": {
+		"client", "ledger", "ledger/attestation", "ledger/policy", "ledger/radar", "server/web/checks",
+		"server/web/format", "server/web/overlap", "server/web/page",
+	},
+	"server/web/policies": {
+		"client", "ledger", "ledger/policy", "ledger/policy/lint", "server/web/form", "server/web/format",
+		"server/web/linediff", "server/web/page", "server/web/policytext",
+	},
+	"server/web/settings": {
+		"client", "ledger", "ledger/identity", "server/web/form", "server/web/format", "server/web/page",
+	},
+	// What their handlers share.
+	"server/web/page": {
+		"client", "ledger", "ledger/radar", "server/internal/budget", "server/internal/wire", "server/web/form",
 	},
 	"server/web/session":  {"ledger"}, // cookies
 	"server/web/coalesce": {"ledger"}, // shared renderings
@@ -60,6 +76,7 @@ var mayImport = map[string][]string{
 	"server/web/form":     {"client", "server/web/format"},
 	// Pure parts of the pages.
 	"server/web/arcdiagram": {"ledger", "ledger/radar", "server/web/format"},
+	"server/web/checks":     {"ledger", "server/web/format"},
 	"server/web/format":     {"ledger", "ledger/identity"},
 	"server/web/grid":       {"ledger"},
 	"server/web/linediff":   {"server/web/format"},
@@ -185,6 +202,7 @@ var mayNotImport = map[string][]string{
 	"webhook/dispatch":      {"github.com/prometheus/client_golang/prometheus"},
 	"store/radarindex":      {"database/sql"},
 	"server/web/arcdiagram": {"net/http", "context"},
+	"server/web/checks":     {"net/http", "context"},
 	"server/web/format":     {"net/http", "context"},
 	"server/web/linediff":   {"net/http", "context"},
 	"server/web/overlap":    {"net/http", "context"},

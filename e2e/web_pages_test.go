@@ -1,16 +1,15 @@
 package e2e_test
 
 import (
-	"go/ast"
-	"go/parser"
-	"go/token"
+	"net/http"
 	"os"
 	"regexp"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/ledgerd/ledgerd/server/web"
 )
 
 // A webPage is a page of the web interface and the way to reach it.
@@ -138,7 +137,7 @@ func TestWebPagesAreComplete(t *testing.T) {
 			want[p.route] = true
 		}
 	}
-	for _, route := range getRoutes(t) {
+	for _, route := range getRoutes() {
 		if !want[route] && notPages[route] == "" {
 			t.Errorf("no test visits %s: add it to pages or notPages", route)
 		}
@@ -149,49 +148,13 @@ func TestWebPagesAreComplete(t *testing.T) {
 	}
 }
 
-// getRoutes returns the patterns of the GET routes, from the table in the source
-// of server/web.
-func getRoutes(t *testing.T) []string {
-	t.Helper()
-	values := map[string]string{} // constant name -> value
-	var valueOf func(ast.Expr) string
-	valueOf = func(e ast.Expr) string {
-		switch e := e.(type) {
-		case *ast.BasicLit:
-			text, err := strconv.Unquote(e.Value)
-			check(t, err)
-			return text
-		case *ast.Ident:
-			return values[e.Name]
-		case *ast.BinaryExpr:
-			return valueOf(e.X) + valueOf(e.Y)
-		}
-		return ""
-	}
-
+// getRoutes returns the patterns of the GET routes.
+func getRoutes() []string {
 	var routes []string
-	for _, name := range []string{"visit.go", "routes.go"} {
-		file, err := parser.ParseFile(token.NewFileSet(), "../server/web/"+name, nil, 0)
-		check(t, err)
-		ast.Inspect(file, func(n ast.Node) bool {
-			switch n := n.(type) {
-			case *ast.ValueSpec:
-				if len(n.Values) == len(n.Names) && strings.HasSuffix(n.Names[0].Name, "Pattern") {
-					values[n.Names[0].Name] = valueOf(n.Values[0])
-				}
-			case *ast.CompositeLit:
-				if len(n.Elts) == 4 {
-					if method, ok := n.Elts[0].(*ast.Ident); ok && method.Name == "get" {
-						routes = append(routes, valueOf(n.Elts[1]))
-					}
-				}
-			}
-			return true
-		})
-	}
-
-	if len(routes) < 10 {
-		t.Fatalf("found only the routes %q: adapt getRoutes to server/web/routes.go", routes)
+	for _, route := range web.Routes() {
+		if route.Method == http.MethodGet {
+			routes = append(routes, route.Pattern)
+		}
 	}
 	return routes
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server/internal/wire"
 	"github.com/ledgerd/ledgerd/server/web/form"
+	"github.com/ledgerd/ledgerd/server/web/page"
 )
 
 const (
@@ -38,52 +39,52 @@ type activityPage struct {
 // An activityEvent is an event with its raw bytes. If they exceed the limit of
 // the page, Raw is empty and Command prints them.
 type activityEvent struct {
-	event
+	page.Event
 	Raw     string
 	Size    int
 	Command string
 }
 
-func showActivity(v *visit) (*response, error) {
-	f, types, err := v.activityFilter()
+func showActivity(v *page.Visit) (*page.Response, error) {
+	f, types, err := activityFilter(v)
 	if err != nil {
 		return nil, err
 	}
 
-	page := activityPage{Form: form.New("repo", f.Repo), Older: v.query("cursor") != "",
+	p := activityPage{Form: form.New("repo", f.Repo), Older: v.Query("cursor") != "",
 		Filtered: f.Repo != "" || len(types) > 0}
 	for _, t := range ledger.EventTypes() {
-		page.Types = append(page.Types, form.Choice{Value: string(t), Label: string(t)})
+		p.Types = append(p.Types, form.Choice{Value: string(t), Label: string(t)})
 	}
 	for _, t := range types {
-		page.Form.Values.Add("type", string(t))
+		p.Form.Values.Add("type", string(t))
 	}
-	if page.Repos, err = v.repoChoices(f.Repo); err != nil {
+	if p.Repos, err = repoChoices(v, f.Repo); err != nil {
 		return nil, err
 	}
 
-	list, err := filled(client.Query{Limit: activityShown, Cursor: v.query("cursor")},
+	list, err := page.Filled(client.Query{Limit: activityShown, Cursor: v.Query("cursor")},
 		func(q client.Query) (ledger.Page[json.RawMessage], error) {
-			return v.api.EventsPage(v.ctx(), v.org, f, q)
+			return v.API.EventsPage(v.Ctx(), v.Org, f, q)
 		})
 	if err != nil {
 		return nil, err
 	}
-	events, err := readEvents(list.Data)
+	events, err := page.ReadEvents(list.Data)
 	if err != nil {
 		return nil, err
 	}
-	page.Events, page.Next = withRaw(v.org, events), nextPage(v, list.NextCursor)
-	if page.Older {
-		return v.page("activity", "Activity", page), nil
+	p.Events, p.Next = withRaw(v.Org, events), v.NextPage(list.NextCursor)
+	if p.Older {
+		return v.Page("activity", "Activity", p), nil
 	}
-	return v.livePage("activity", "Activity", page, f.Types...), nil
+	return v.LivePage("activity", "Activity", p, f.Types...), nil
 }
 
 // activityFilter returns the filter of the request. types are the chosen event
 // types, empty for all.
-func (v *visit) activityFilter() (f client.EventFilter, types []ledger.EventType, err error) {
-	for _, name := range v.r.URL.Query()["type"] {
+func activityFilter(v *page.Visit) (f client.EventFilter, types []ledger.EventType, err error) {
+	for _, name := range v.Request.URL.Query()["type"] {
 		t, err := ledger.ParseEventType(name)
 		if err != nil {
 			return f, nil, ledger.FieldErrorf(ledger.CodeInvalidField, "type", "%v", err)
@@ -92,7 +93,7 @@ func (v *visit) activityFilter() (f client.EventFilter, types []ledger.EventType
 			types = append(types, t)
 		}
 	}
-	f = client.EventFilter{Types: types, Repo: v.query("repo"), NewestFirst: true}
+	f = client.EventFilter{Types: types, Repo: v.Query("repo"), NewestFirst: true}
 	if len(types) == 0 {
 		f.Types = ledger.EventTypes()
 	}
@@ -101,8 +102,8 @@ func (v *visit) activityFilter() (f client.EventFilter, types []ledger.EventType
 
 // repoChoices returns the repos of the org, and the chosen one if it is not
 // among them.
-func (v *visit) repoChoices(chosen string) ([]form.Choice, error) {
-	list, err := v.api.ReposPage(v.ctx(), v.org, client.Query{Limit: activityRepos})
+func repoChoices(v *page.Visit, chosen string) ([]form.Choice, error) {
+	list, err := v.API.ReposPage(v.Ctx(), v.Org, client.Query{Limit: activityRepos})
 	if err != nil {
 		return nil, err
 	}
@@ -120,11 +121,11 @@ func (v *visit) repoChoices(chosen string) ([]form.Choice, error) {
 // that as many events as possible have them. The events are in the order of the
 // page, newest first. Command starts after the next older one: no other event of
 // the same type and repo is between them.
-func withRaw(org string, events []event) []activityEvent {
+func withRaw(org string, events []page.Event) []activityEvent {
 	shown := make([]activityEvent, len(events))
 	bySize := make([]int, len(events))
 	for i, e := range events {
-		shown[i] = activityEvent{event: e, Size: len(e.Body)}
+		shown[i] = activityEvent{Event: e, Size: len(e.Body)}
 		bySize[i] = i
 	}
 	slices.SortStableFunc(bySize, func(a, b int) int { return cmp.Compare(shown[a].Size, shown[b].Size) })
@@ -148,15 +149,15 @@ func withRaw(org string, events []event) []activityEvent {
 // followEvents responds with a digest of the API's live stream of the org: the script
 // only needs to know that something has changed. The parameter commit limits it to events
 // about a commit.
-func followEvents(v *visit) (*response, error) {
-	return &response{stream: func(w http.ResponseWriter, r *http.Request) {
+func (s *Site) followEvents(v *page.Visit) (*page.Response, error) {
+	return &page.Response{Stream: func(w http.ResponseWriter, r *http.Request) {
 		query := r.URL.Query()
-		in := r.Clone(v.site.api.WithDigest(r.Context(), query.Get("commit")))
+		in := r.Clone(s.api.WithDigest(r.Context(), query.Get("commit")))
 		query.Del("commit")
 		in.URL.RawQuery = query.Encode()
-		in.URL.Path = pathTo("v1", "orgs", v.org, "events")
+		in.URL.Path = page.PathTo("v1", "orgs", v.Org, "events")
 		in.URL.RawPath = ""
 		in.Header.Set("Accept", wire.EventStream)
-		v.site.stream.ServeHTTP(w, in)
+		s.stream.ServeHTTP(w, in)
 	}}, nil
 }

@@ -7,24 +7,12 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server/web/limiter"
+	"github.com/ledgerd/ledgerd/server/web/page"
 )
 
 // A Route is a route, for tests.
-type Route struct {
-	Method, Pattern string
-	Scope           ledger.Scope // 0: open
-}
-
-// Routes returns all routes.
-func Routes() []Route {
-	var all []Route
-	for _, rt := range routes() {
-		all = append(all, Route{rt.method, rt.pattern, rt.scope})
-	}
-	return all
-}
+type Route = page.Route
 
 // OccupyLimiter occupies the limiter, as if as many pages as possible were being rendered. If
 // full, it fills the queue too. end frees both.

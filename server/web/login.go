@@ -7,15 +7,16 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server/web/form"
+	"github.com/ledgerd/ledgerd/server/web/page"
 	"github.com/ledgerd/ledgerd/server/web/session"
 )
 
 // showHome redirects to the visitor's org.
-func showHome(v *visit) (*response, error) {
-	if v.session == nil {
-		return seeOther("/login"), nil
+func showHome(v *page.Visit) (*page.Response, error) {
+	if v.Session == nil {
+		return page.SeeOther("/login"), nil
 	}
-	return seeOther(pathTo("orgs", v.session.Org)), nil
+	return page.SeeOther(page.PathTo("orgs", v.Session.Org)), nil
 }
 
 type loginPage struct {
@@ -27,52 +28,52 @@ type loginPage struct {
 	Draft string
 }
 
-func showLogin(v *visit) (*response, error) {
-	if v.session != nil {
-		return seeOther(localPath(v.query("next"))), nil
+func showLogin(v *page.Visit) (*page.Response, error) {
+	if v.Session != nil {
+		return page.SeeOther(localPath(v.Query("next"))), nil
 	}
-	return v.page("login", "Sign in",
-		loginPage{Form: form.New("next", localPath(v.query("next"))), Ended: v.query("ended") != ""}), nil
+	return v.Page("login", "Sign in",
+		loginPage{Form: form.New("next", localPath(v.Query("next"))), Ended: v.Query("ended") != ""}), nil
 }
 
 // signIn starts a session with the token of the form.
-func signIn(v *visit) (*response, error) {
-	f, err := v.form()
+func (s *Site) signIn(v *page.Visit) (*page.Response, error) {
+	f, err := v.Form()
 	if err != nil {
 		return nil, err
 	}
-	secret, expires, err := v.site.api.SignIn(v.ctx(), strings.TrimSpace(f.Get("token")))
-	if codeOf(err) == ledger.CodeUnauthenticated {
+	secret, expires, err := s.api.SignIn(v.Ctx(), strings.TrimSpace(f.Get("token")))
+	if page.CodeOf(err) == ledger.CodeUnauthenticated {
 		f.Fail("token", err.Error())
 		f.Values.Del("token")
 		f.Status = http.StatusUnauthorized
-		return again(f, v.page("login", "Sign in", loginPage{Form: f})), nil
+		return page.Again(f, v.Page("login", "Sign in", loginPage{Form: f})), nil
 	}
 	if err != nil {
 		return nil, err
 	}
 
-	if err := v.endSessions(); err != nil {
+	if err := s.endSessions(v); err != nil {
 		return nil, err
 	}
-	resp := seeOther(localPath(f.Get("next")))
-	resp.cookies = append(resp.cookies, session.Cookie(v.r, secret, expires))
+	resp := page.SeeOther(localPath(f.Get("next")))
+	resp.Cookies = append(resp.Cookies, session.Cookie(v.Request, secret, expires))
 	return resp, nil
 }
 
-func signOut(v *visit) (*response, error) {
-	if err := v.endSessions(); err != nil {
+func (s *Site) signOut(v *page.Visit) (*page.Response, error) {
+	if err := s.endSessions(v); err != nil {
 		return nil, err
 	}
-	resp := seeOther("/login")
-	resp.cookies = session.ExpiredCookies()
+	resp := page.SeeOther("/login")
+	resp.Cookies = session.ExpiredCookies()
 	return resp, nil
 }
 
 // endSessions ends the sessions of all cookies of the request.
-func (v *visit) endSessions() error {
-	for _, secret := range session.Secrets(v.r) {
-		if err := v.site.api.SignOut(v.ctx(), secret); err != nil {
+func (s *Site) endSessions(v *page.Visit) error {
+	for _, secret := range session.Secrets(v.Request) {
+		if err := s.api.SignOut(v.Ctx(), secret); err != nil {
 			return err
 		}
 	}

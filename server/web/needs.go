@@ -10,6 +10,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/server/web/format"
+	"github.com/ledgerd/ledgerd/server/web/page"
 )
 
 // A need is something that needs attention.
@@ -36,34 +37,33 @@ const (
 	keyExpiresSoon   = 14 * 24 * time.Hour
 	tokenExpiresSoon = 7 * 24 * time.Hour
 
-	exceptionEndsSoon = 24 * time.Hour
-	endingExceptions  = 20 // exceptions that end soon, per repo
+	endingExceptions = 20 // exceptions that end soon, per repo
 )
 
 // needs returns the needs of the repos and the org that the visitor may see,
 // blocking ones first.
-func (v *visit) needs(repos []ledger.Repo) ([]need, error) {
+func needs(v *page.Visit, repos []ledger.Repo) ([]need, error) {
 	var needs []need
 	budget := needAll // commits that may still be examined
 	for _, r := range repos[:min(len(repos), needRepos)] {
-		more, examined, err := v.commitNeeds(r, min(budget, needCommits))
+		more, examined, err := commitNeeds(v, r, min(budget, needCommits))
 		if err != nil {
 			return nil, err
 		}
 		budget -= examined
 		needs = append(needs, more...)
-		if more, err = v.exceptionNeeds(r.Name); err != nil {
+		if more, err = exceptionNeeds(v, r.Name); err != nil {
 			return nil, err
 		}
 		needs = append(needs, more...)
-		if more, err = v.webhookNeeds(r); err != nil {
+		if more, err = webhookNeeds(v, r); err != nil {
 			return nil, err
 		}
 		needs = append(needs, more...)
 	}
 
-	for _, list := range []func() ([]need, error){v.identityNeeds, v.tokenNeeds} {
-		more, err := list()
+	for _, list := range []func(*page.Visit) ([]need, error){identityNeeds, tokenNeeds} {
+		more, err := list(v)
 		if err != nil {
 			return nil, err
 		}
@@ -83,12 +83,12 @@ func (v *visit) needs(repos []ledger.Repo) ([]need, error) {
 }
 
 // violationNeeds returns a need for each open violation. They come before all others.
-func (v *visit) violationNeeds(violations []ledger.Violation) []need {
+func violationNeeds(v *page.Visit, violations []ledger.Violation) []need {
 	needs := make([]need, len(violations))
 	for i, n := range violations {
 		needs[i] = need{Kind: "Violation", Bad: true, Repo: n.Repo, Name: format.Short(n.Commit), Why: n.Predicate,
 			By: format.PlainName(n.Identity), At: n.OpenedAt,
-			Path: pathTo("orgs", v.org, "repos", n.Repo, "commits", n.Commit)}
+			Path: page.PathTo("orgs", v.Org, "repos", n.Repo, "commits", n.Commit)}
 	}
 	return needs
 }
@@ -96,7 +96,7 @@ func (v *visit) violationNeeds(violations []ledger.Violation) []need {
 // commitNeeds returns the commits in flight that are blocked by a failed
 // requirement or a conflict. It examines up to limit commits, and returns how
 // many it examined.
-func (v *visit) commitNeeds(r ledger.Repo, limit int) (needs []need, examined int, err error) {
+func commitNeeds(v *page.Visit, r ledger.Repo, limit int) (needs []need, examined int, err error) {
 	var undeployed int64
 	for state, n := range r.Commits {
 		if state != ledger.Deployed {
@@ -107,8 +107,8 @@ func (v *visit) commitNeeds(r ledger.Repo, limit int) (needs []need, examined in
 		return nil, 0, nil
 	}
 	filter := client.CommitFilter{InFlight: true, Standing: true}
-	list, err := filled(client.Query{Limit: limit}, func(q client.Query) (ledger.Page[ledger.CommitSummary], error) {
-		return v.api.CommitsPage(v.ctx(), v.org, r.Name, filter, q)
+	list, err := page.Filled(client.Query{Limit: limit}, func(q client.Query) (ledger.Page[ledger.CommitSummary], error) {
+		return v.API.CommitsPage(v.Ctx(), v.Org, r.Name, filter, q)
 	})
 	if err != nil {
 		return nil, 0, err
@@ -117,7 +117,7 @@ func (v *visit) commitNeeds(r ledger.Repo, limit int) (needs []need, examined in
 	for _, c := range list.Data {
 		n := need{
 			Bad: true, Repo: r.Name, Name: cmp.Or(format.FirstLine(c.Message), format.Short(c.SHA)),
-			Path: pathTo("orgs", v.org, "repos", r.Name, "commits", c.SHA), At: c.StateSince,
+			Path: page.PathTo("orgs", v.Org, "repos", r.Name, "commits", c.SHA), At: c.StateSince,
 		}
 		for _, m := range c.Missing {
 			if len(m.FailedBy) > 0 {
@@ -140,18 +140,18 @@ func (v *visit) commitNeeds(r ledger.Repo, limit int) (needs []need, examined in
 
 // webhookNeeds returns the webhooks that ledgerd disabled, and those that are
 // failing.
-func (v *visit) webhookNeeds(r ledger.Repo) ([]need, error) {
-	if !v.may(ledger.Admin) {
+func webhookNeeds(v *page.Visit, r ledger.Repo) ([]need, error) {
+	if !v.May(ledger.Admin) {
 		return nil, nil
 	}
-	hooks, err := v.api.WebhooksPage(v.ctx(), v.org, r.Name, client.Query{})
+	hooks, err := v.API.WebhooksPage(v.Ctx(), v.Org, r.Name, client.Query{})
 	if err != nil {
 		return nil, err
 	}
 
 	var needs []need
 	for _, w := range hooks.Data {
-		n := need{Repo: r.Name, Name: w.URL, Path: pathTo("orgs", v.org, "repos", r.Name, "webhooks", w.ID)}
+		n := need{Repo: r.Name, Name: w.URL, Path: page.PathTo("orgs", v.Org, "repos", r.Name, "webhooks", w.ID)}
 		switch {
 		case !w.Active && w.DisabledReason != "":
 			n.Kind, n.Bad, n.At, n.Why = "Webhook disabled", true, w.DisabledAt, w.DisabledReason
@@ -166,20 +166,20 @@ func (v *visit) webhookNeeds(r ledger.Repo) ([]need, error) {
 }
 
 // identityNeeds returns the keys and roots that expire soon or expired recently.
-func (v *visit) identityNeeds() ([]need, error) {
-	identities, err := v.api.IdentitiesPage(v.ctx(), v.org, client.Query{Limit: needRows})
+func identityNeeds(v *page.Visit) ([]need, error) {
+	identities, err := v.API.IdentitiesPage(v.Ctx(), v.Org, client.Query{Limit: needRows})
 	if err != nil {
 		return nil, err
 	}
 
 	var needs []need
-	now := v.site.now()
+	now := v.Now()
 	for _, i := range identities.Data {
 		if i.RevokedAt != 0 || i.NotAfter == 0 || i.NotAfter > now.Add(keyExpiresSoon) ||
 			i.NotAfter < now.Add(-keyExpiresSoon) {
 			continue
 		}
-		n := need{Kind: "Key", Name: i.DN, At: i.NotAfter, Path: v.pathOf(identitiesPattern)}
+		n := need{Kind: "Key", Name: i.DN, At: i.NotAfter, Path: v.PathOf(page.IdentitiesPattern)}
 		if i.Kind == identity.RootIdentity {
 			n.Kind = "Root"
 		}
@@ -194,20 +194,20 @@ func (v *visit) identityNeeds() ([]need, error) {
 }
 
 // tokenNeeds returns the tokens that expire soon.
-func (v *visit) tokenNeeds() ([]need, error) {
-	if !v.may(ledger.Admin) {
+func tokenNeeds(v *page.Visit) ([]need, error) {
+	if !v.May(ledger.Admin) {
 		return nil, nil
 	}
-	tokens, err := v.api.TokensPage(v.ctx(), v.org, client.Query{Limit: needRows})
+	tokens, err := v.API.TokensPage(v.Ctx(), v.Org, client.Query{Limit: needRows})
 	if err != nil {
 		return nil, err
 	}
 
 	var needs []need
-	now := v.site.now()
+	now := v.Now()
 	for _, t := range tokens.Data {
 		if t.RevokedAt == 0 && t.ExpiresAt > now && t.ExpiresAt < now.Add(tokenExpiresSoon) {
-			needs = append(needs, need{Kind: "Token expires", Name: t.Name, At: t.ExpiresAt, Path: v.pathOf(tokensPattern)})
+			needs = append(needs, need{Kind: "Token expires", Name: t.Name, At: t.ExpiresAt, Path: v.PathOf(page.TokensPattern)})
 		}
 	}
 	return needs, nil
@@ -224,48 +224,35 @@ type violationsPage struct {
 	Older      string
 }
 
-func showViolations(v *visit) (*response, error) {
-	page := violationsPage{At: v.r.URL.EscapedPath(), All: v.query("status") == "all"}
-	f := client.ViolationFilter{Repo: v.repo, Status: ledger.ViolationOpen}
-	if page.All {
+func showViolations(v *page.Visit) (*page.Response, error) {
+	p := violationsPage{At: v.Request.URL.EscapedPath(), All: v.Query("status") == "all"}
+	f := client.ViolationFilter{Repo: v.Repo, Status: ledger.ViolationOpen}
+	if p.All {
 		f.Status = ""
 	}
-	list, err := v.api.ViolationsPage(v.ctx(), v.org, f, client.Query{Limit: violationsShown, Cursor: v.query("cursor")})
+	list, err := v.API.ViolationsPage(v.Ctx(), v.Org, f, client.Query{Limit: violationsShown, Cursor: v.Query("cursor")})
 	if err != nil {
 		return nil, err
 	}
-	page.Violations, page.Older = list.Data, nextPage(v, list.NextCursor)
-	return v.livePage("violations", "Violations", page, ledger.EventViolation), nil
-}
-
-// endsSoon returns how soon an exception ends, such as "ends in 5 hours". It is empty if
-// the exception has ended, or does not end within a day.
-func (s *Site) endsSoon(until ledger.Time) string {
-	switch left := until.Sub(s.now()); {
-	case left <= 0 || left > exceptionEndsSoon:
-		return ""
-	case left < time.Hour:
-		return "ends in " + format.Plural(int64(left/time.Minute), "minute")
-	default:
-		return "ends in " + format.Plural(int64(left/time.Hour), "hour")
-	}
+	p.Violations, p.Older = list.Data, v.NextPage(list.NextCursor)
+	return v.LivePage("violations", "Violations", p, ledger.EventViolation), nil
 }
 
 // exceptionNeeds returns the exceptions of a repo that end soon, those that end first
 // first.
-func (v *visit) exceptionNeeds(repo string) ([]need, error) {
+func exceptionNeeds(v *page.Visit, repo string) ([]need, error) {
 	filter := client.ExceptionFilter{Active: true}
-	list, err := v.api.ExceptionsPage(v.ctx(), v.org, repo, filter, client.Query{Limit: endingExceptions})
+	list, err := v.API.ExceptionsPage(v.Ctx(), v.Org, repo, filter, client.Query{Limit: endingExceptions})
 	if err != nil {
 		return nil, err
 	}
 
 	var needs []need
 	for _, x := range list.Data {
-		if ends := v.site.endsSoon(x.Until); ends != "" {
+		if ends := format.EndsSoon(x.Until, v.Now()); ends != "" {
 			needs = append(needs, need{Kind: "Exception ends", Repo: repo, Name: x.Requirement + " of " + format.Short(x.Commit),
 				Why: ends + ", " + x.Reason, By: format.PlainName(x.Identity),
-				Path: pathTo("orgs", v.org, "repos", repo, "commits", x.Commit), At: x.Until})
+				Path: page.PathTo("orgs", v.Org, "repos", repo, "commits", x.Commit), At: x.Until})
 		}
 	}
 	return needs, nil

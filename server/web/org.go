@@ -6,6 +6,7 @@ import (
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server/web/grid"
+	"github.com/ledgerd/ledgerd/server/web/page"
 )
 
 const (
@@ -28,45 +29,45 @@ type orgPage struct {
 	// others.
 	Violations     []ledger.Violation
 	MoreViolations bool
-	Latest         []event
+	Latest         []page.Event
 }
 
-func showOrg(v *visit) (*response, error) {
-	latest, err := v.latest(eventsShown)
+func showOrg(v *page.Visit) (*page.Response, error) {
+	latest, err := v.Latest(eventsShown)
 	if err != nil {
 		return nil, err
 	}
 
-	list, err := v.api.ReposPage(v.ctx(), v.org, client.Query{Limit: reposShown, Cursor: v.query("cursor")})
+	list, err := v.API.ReposPage(v.Ctx(), v.Org, client.Query{Limit: reposShown, Cursor: v.Query("cursor")})
 	if err != nil {
 		return nil, err
 	}
-	page := orgPage{Next: nextPage(v, list.NextCursor), Latest: latest}
+	p := orgPage{Next: v.NextPage(list.NextCursor), Latest: latest}
 	for _, r := range list.Data {
-		page.Repos = append(page.Repos, countsOf(r))
+		p.Repos = append(p.Repos, countsOf(r))
 	}
 
-	violations, err := v.api.ViolationsPage(v.ctx(), v.org, client.ViolationFilter{Status: ledger.ViolationOpen},
+	violations, err := v.API.ViolationsPage(v.Ctx(), v.Org, client.ViolationFilter{Status: ledger.ViolationOpen},
 		client.Query{Limit: needViolations})
 	if err != nil {
 		return nil, err
 	}
-	page.Violations, page.MoreViolations = violations.Data, violations.NextCursor != ""
-	needs, err := v.needs(list.Data)
+	p.Violations, p.MoreViolations = violations.Data, violations.NextCursor != ""
+	needs, err := needs(v, list.Data)
 	if err != nil {
 		return nil, err
 	}
-	needs = append(v.violationNeeds(violations.Data), needs...)
+	needs = append(violationNeeds(v, violations.Data), needs...)
 	limit := needsShown
-	if v.query("needs") == "all" {
+	if v.Query("needs") == "all" {
 		limit = allNeedsShown
 	}
-	page.Needs = needs[:min(len(needs), limit)]
-	page.MoreNeeds = len(needs) - len(page.Needs)
+	p.Needs = needs[:min(len(needs), limit)]
+	p.MoreNeeds = len(needs) - len(p.Needs)
 	if limit < allNeedsShown {
-		page.AllNeeds = v.pathWith("needs", "all")
+		p.AllNeeds = v.PathWith("needs", "all")
 	}
-	return v.livePage("org", v.org, page, ledger.EventTypes()...), nil
+	return v.LivePage("org", v.Org, p, ledger.EventTypes()...), nil
 }
 
 // environmentsShown is the number of environments of a page. Those of a repo are not
@@ -79,14 +80,14 @@ type environmentsPage struct {
 	Next string
 }
 
-func showEnvironments(v *visit) (*response, error) {
-	list, err := v.api.EnvironmentsPage(v.ctx(), v.org, client.EnvironmentFilter{},
-		client.Query{Limit: environmentsShown, Cursor: v.query("cursor")})
+func showEnvironments(v *page.Visit) (*page.Response, error) {
+	list, err := v.API.EnvironmentsPage(v.Ctx(), v.Org, client.EnvironmentFilter{},
+		client.Query{Limit: environmentsShown, Cursor: v.Query("cursor")})
 	if err != nil {
 		return nil, err
 	}
-	page := environmentsPage{Grid: grid.Of(list.Data), Next: nextPage(v, list.NextCursor)}
-	return v.livePage("environments", "Environments", page, ledger.EventAttestation, ledger.EventState,
+	p := environmentsPage{Grid: grid.Of(list.Data), Next: v.NextPage(list.NextCursor)}
+	return v.LivePage("environments", "Environments", p, ledger.EventAttestation, ledger.EventState,
 		ledger.EventViolation), nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/ledgerd/ledgerd/server/internal/wire"
 	"github.com/ledgerd/ledgerd/server/web/form"
 	"github.com/ledgerd/ledgerd/server/web/limiter"
+	"github.com/ledgerd/ledgerd/server/web/page"
 	"github.com/ledgerd/ledgerd/server/web/session"
 )
 
@@ -26,63 +27,63 @@ type problemPage struct {
 
 // problem returns the page of an error. Visitors who are not signed in are
 // redirected to the sign-in, and back afterwards.
-func (v *visit) problem(err error) *response {
-	p := v.site.explain(v.r, err)
+func (s *Site) problem(v *page.Visit, err error) *page.Response {
+	p := s.explain(v.Request, err)
 	if p.Status == http.StatusUnauthorized {
-		return v.toLogin()
+		return s.toLogin(v)
 	}
-	if p.Status == http.StatusNotFound && v.repo != "" {
-		if _, err := v.api.Repo(v.ctx(), v.org, v.repo); codeOf(err) == ledger.CodeNotFound {
-			v.repo = "" // no tabs for a repo that does not exist
+	if p.Status == http.StatusNotFound && v.Repo != "" {
+		if _, err := v.API.Repo(v.Ctx(), v.Org, v.Repo); page.CodeOf(err) == ledger.CodeNotFound {
+			v.Repo = "" // no tabs for a repo that does not exist
 		}
 	}
-	resp := v.page("problem", p.Title, p)
-	resp.status = p.Status
+	resp := v.Page("problem", p.Title, p)
+	resp.Status = p.Status
 	return resp
 }
 
-func (v *visit) toLogin() *response {
-	query, next := url.Values{}, v.pathBack()
-	if draft := v.unsaved(); draft != "" {
-		resp := v.page("login", "Sign in", loginPage{Form: form.New("next", next), Ended: true, Draft: draft})
-		resp.status, resp.cookies = http.StatusUnauthorized, session.ExpiredCookies()
+func (s *Site) toLogin(v *page.Visit) *page.Response {
+	query, next := url.Values{}, s.pathBack(v)
+	if draft := unsaved(v); draft != "" {
+		resp := v.Page("login", "Sign in", loginPage{Form: form.New("next", next), Ended: true, Draft: draft})
+		resp.Status, resp.Cookies = http.StatusUnauthorized, session.ExpiredCookies()
 		return resp
 	}
 	if next != "" {
 		query.Set("next", next)
 	}
-	resp := seeOther("/login")
-	if session.Secret(v.r) != "" {
+	resp := page.SeeOther("/login")
+	if session.Secret(v.Request) != "" {
 		query.Set("ended", "1")
-		resp.cookies = session.ExpiredCookies()
+		resp.Cookies = session.ExpiredCookies()
 	}
 	if len(query) > 0 {
-		resp.location += "?" + query.Encode()
+		resp.Location += "?" + query.Encode()
 	}
 	return resp
 }
 
 // unsaved returns the contract of a request of the policy editor. It is empty
-// for other requests, and if the form is longer than maxOpenForm.
-func (v *visit) unsaved() string {
-	if v.r.Method != http.MethodPost || v.route.pattern != policyPattern+"/edit" {
+// for other requests, and if the form is longer than page.MaxOpenForm.
+func unsaved(v *page.Visit) string {
+	if v.Request.Method != http.MethodPost || v.Route.Pattern != page.EditPolicyPattern {
 		return ""
 	}
-	if v.parseForm(maxOpenForm) != nil {
+	if v.ParseForm(page.MaxOpenForm) != nil {
 		return ""
 	}
-	return strings.ReplaceAll(v.r.PostForm.Get("document"), "\r\n", "\n")
+	return strings.ReplaceAll(v.Request.PostForm.Get("document"), "\r\n", "\n")
 }
 
 // pathBack returns the path to return to after signing in. For a form, it is the
 // nearest page at or above its path, or "" without such a page.
-func (v *visit) pathBack() string {
-	if wire.IsRead(v.r) {
-		return v.r.URL.RequestURI()
+func (s *Site) pathBack(v *page.Visit) string {
+	if wire.IsRead(v.Request) {
+		return v.Request.URL.RequestURI()
 	}
-	pattern, path := v.route.pattern, v.r.URL.EscapedPath()
-	for pattern != "" &&
-		!slices.ContainsFunc(routes(), func(rt route) bool { return rt.pattern == pattern && rt.method == http.MethodGet }) {
+	pattern, path := v.Route.Pattern, v.Request.URL.EscapedPath()
+	isPage := func(rt page.Route) bool { return rt.Pattern == pattern && rt.Method == http.MethodGet }
+	for pattern != "" && !slices.ContainsFunc(s.routes(), isPage) {
 		pattern, path = pattern[:strings.LastIndexByte(pattern, '/')], path[:strings.LastIndexByte(path, '/')]
 	}
 	return path
@@ -90,14 +91,14 @@ func (v *visit) pathBack() string {
 
 // fail writes the error page of a request that has no visit.
 func (s *Site) fail(w http.ResponseWriter, r *http.Request, err error) {
-	v := &visit{site: s, w: w, r: r, memory: s.api.Memory("", r), api: s.client}
-	if v.loadSession() == nil && v.session != nil {
-		v.org = v.session.Org
+	v := s.visit(page.Route{}, w, r)
+	if s.loadSession(v) == nil && v.Session != nil {
+		v.Org = v.Session.Org
 	}
 	p := s.explain(r, err)
-	resp := v.page("problem", p.Title, p)
-	resp.status = p.Status
-	if err := v.write(w, resp); err != nil {
+	resp := v.Page("problem", p.Title, p)
+	resp.Status = p.Status
+	if err := s.write(v, w, resp); err != nil {
 		s.log.ErrorContext(r.Context(), "write error page", "error", err)
 		wire.WriteBody(w, r, p.Status, "text/plain; charset=utf-8", []byte(p.Detail+"\n"))
 	}

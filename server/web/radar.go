@@ -12,6 +12,7 @@ import (
 	"github.com/ledgerd/ledgerd/server/web/arcdiagram"
 	"github.com/ledgerd/ledgerd/server/web/form"
 	"github.com/ledgerd/ledgerd/server/web/overlap"
+	"github.com/ledgerd/ledgerd/server/web/page"
 	"github.com/ledgerd/ledgerd/server/web/policytext"
 )
 
@@ -43,9 +44,9 @@ type radarPage struct {
 	Command string
 }
 
-func showRadar(v *visit) (*response, error) {
-	f := client.OverlapFilter{Branch: v.query("branch"), Commit: strings.TrimSpace(v.query("commit"))}
-	if name := v.query("level"); name != "" {
+func showRadar(v *page.Visit) (*page.Response, error) {
+	f := client.OverlapFilter{Branch: v.Query("branch"), Commit: strings.TrimSpace(v.Query("commit"))}
+	if name := v.Query("level"); name != "" {
 		level, err := radar.ParseLevel(name)
 		if err != nil || level == radar.NoLevel {
 			return nil, ledger.FieldErrorf(ledger.CodeInvalidField, "level", "%q is not a level (use LOW, MEDIUM or HIGH)", name)
@@ -53,27 +54,27 @@ func showRadar(v *visit) (*response, error) {
 		f.Level = level
 	}
 
-	policy, _, err := v.api.Policy(v.ctx(), v.org, v.repo)
+	policy, _, err := v.API.Policy(v.Ctx(), v.Org, v.Repo)
 	if err != nil {
 		return nil, err
 	}
-	page := radarPage{
-		Form:     form.New("level", v.query("level"), "branch", f.Branch, "commit", f.Commit),
+	p := radarPage{
+		Form:     form.New("level", v.Query("level"), "branch", f.Branch, "commit", f.Commit),
 		Levels:   form.Choices("", "All levels", "HIGH", "HIGH", "MEDIUM", "MEDIUM", "LOW", "LOW"),
 		Settings: policytext.Radar(policy.Radar), Enabled: policy.Radar.Enabled,
-		Filtered: f != client.OverlapFilter{}, Command: v.radarCommand(f),
+		Filtered: f != client.OverlapFilter{}, Command: radarCommand(v, f),
 	}
 
-	err = v.readOverlaps(&page, f)
-	if f.Commit != "" && explainCommit(page.Form, err) {
-		resp := v.page("radar", "Conflict Radar", page)
-		resp.status = page.Form.Status
+	err = readOverlaps(v, &p, f)
+	if f.Commit != "" && explainCommit(p.Form, err) {
+		resp := v.Page("radar", "Conflict Radar", p)
+		resp.Status = p.Form.Status
 		return resp, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	return v.livePage("radar", "Conflict Radar", page, ledger.EventTypes()...), nil
+	return v.LivePage("radar", "Conflict Radar", p, ledger.EventTypes()...), nil
 }
 
 // explainCommit reports whether an error is about the commit of the filter. If
@@ -101,8 +102,8 @@ var plainWord = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_./@+-]*$`)
 
 // radarCommand returns the command that lists the overlaps of a filter. It omits
 // values that would need quoting.
-func (v *visit) radarCommand(f client.OverlapFilter) string {
-	command := "ledgerd radar " + v.org + "/" + v.repo
+func radarCommand(v *page.Visit, f client.OverlapFilter) string {
+	command := "ledgerd radar " + v.Org + "/" + v.Repo
 	if f.Level != radar.NoLevel {
 		command += " --level " + f.Level.String()
 	}
@@ -116,39 +117,39 @@ func (v *visit) radarCommand(f client.OverlapFilter) string {
 
 // readOverlaps fetches a page of overlaps and fills in the page. If there are
 // none, it determines why.
-func (v *visit) readOverlaps(page *radarPage, f client.OverlapFilter) error {
-	list, err := filled(client.Query{Limit: radarOverlaps, Cursor: v.query("cursor")},
+func readOverlaps(v *page.Visit, p *radarPage, f client.OverlapFilter) error {
+	list, err := page.Filled(client.Query{Limit: radarOverlaps, Cursor: v.Query("cursor")},
 		func(q client.Query) (ledger.Page[ledger.RadarPair], error) {
-			return v.api.OverlapsPage(v.ctx(), v.org, v.repo, f, q)
+			return v.API.OverlapsPage(v.Ctx(), v.Org, v.Repo, f, q)
 		})
 	if err != nil {
 		return err
 	}
 	for _, pair := range list.Data {
-		page.Overlaps = append(page.Overlaps, overlap.Of(pair.Commit.SHA, pair))
+		p.Overlaps = append(p.Overlaps, overlap.Of(pair.Commit.SHA, pair))
 		for _, side := range []ledger.RadarCommit{pair.Commit, pair.Other} {
 			if side.Branch != "" {
-				page.Branches = append(page.Branches, side.Branch)
+				p.Branches = append(p.Branches, side.Branch)
 			}
 		}
 	}
 
-	slices.Sort(page.Branches)
-	page.Branches = slices.Compact(page.Branches)
-	page.Next, page.Picture = nextPage(v, list.NextCursor), arcdiagram.Draw(list.Data)
+	slices.Sort(p.Branches)
+	p.Branches = slices.Compact(p.Branches)
+	p.Next, p.Picture = v.NextPage(list.NextCursor), arcdiagram.Draw(list.Data)
 	truncated := f.Truncated(list.Data)
-	page.Truncated = truncated[:min(len(truncated), radarTruncated)]
-	page.MoreTruncated = len(truncated) - len(page.Truncated)
+	p.Truncated = truncated[:min(len(truncated), radarTruncated)]
+	p.MoreTruncated = len(truncated) - len(p.Truncated)
 	if len(list.Data) > 0 {
 		return nil
 	}
 
-	if page.Dropped, err = v.api.OverlapsTruncated(v.ctx(), v.org, v.repo, f); err != nil {
+	if p.Dropped, err = v.API.OverlapsTruncated(v.Ctx(), v.Org, v.Repo, f); err != nil {
 		return err
 	}
-	inFlight, err := filled(client.Query{Limit: 1}, func(q client.Query) (ledger.Page[ledger.CommitSummary], error) {
-		return v.api.CommitsPage(v.ctx(), v.org, v.repo, client.CommitFilter{InFlight: true}, q)
+	inFlight, err := page.Filled(client.Query{Limit: 1}, func(q client.Query) (ledger.Page[ledger.CommitSummary], error) {
+		return v.API.CommitsPage(v.Ctx(), v.Org, v.Repo, client.CommitFilter{InFlight: true}, q)
 	})
-	page.InFlight = len(inFlight.Data) > 0
+	p.InFlight = len(inFlight.Data) > 0
 	return err
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/ledgerd/ledgerd/server/internal/wire"
 	"github.com/ledgerd/ledgerd/server/web/form"
 	"github.com/ledgerd/ledgerd/server/web/format"
+	"github.com/ledgerd/ledgerd/server/web/page"
 )
 
 //go:embed templates/*.html
@@ -37,14 +38,14 @@ func (s *Site) loadPages() (map[string]*template.Template, error) {
 
 	pages := make(map[string]*template.Template)
 	for _, file := range files {
-		page, err := shared.Clone()
+		p, err := shared.Clone()
 		if err == nil {
-			page, err = page.ParseFS(templates, file)
+			p, err = p.ParseFS(templates, file)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("parse %s: %w", file, err)
 		}
-		pages[strings.TrimSuffix(path.Base(file), ".html")] = page
+		pages[strings.TrimSuffix(path.Base(file), ".html")] = p
 	}
 	return pages, nil
 }
@@ -65,60 +66,60 @@ type view struct {
 }
 
 // view returns the data of a response's page, with its frame.
-func (v *visit) view(resp *response) view {
-	session := v.session
-	if v.isAnonymous {
+func (s *Site) view(v *page.Visit, resp *page.Response) view {
+	session := v.Session
+	if v.Anonymous {
 		session = nil
 	}
 	return view{
-		Title: resp.title, Session: session, CanAdmin: v.may(ledger.Admin), Org: v.org, Repo: v.repo, Live: resp.live,
-		LiveCommit: resp.liveCommit, LiveSince: resp.liveSince, Wide: resp.wide, Data: resp.data,
-		OrgTabs: v.orgTabs(), RepoTabs: v.repoTabs(), SettingsTabs: v.settingsTabs(),
+		Title: resp.Title, Session: session, CanAdmin: v.May(ledger.Admin), Org: v.Org, Repo: v.Repo, Live: resp.Live,
+		LiveCommit: resp.LiveCommit, LiveSince: resp.LiveSince, Wide: resp.Wide, Data: resp.Data,
+		OrgTabs: orgTabs(v), RepoTabs: repoTabs(v), SettingsTabs: settingsTabs(v),
 	}
 }
 
 // render executes the template of a response that is a page.
-func (v *visit) render(resp *response) error {
-	if resp.page == "" {
+func (s *Site) render(v *page.Visit, resp *page.Response) error {
+	if resp.Page == "" {
 		return nil
 	}
-	var page bytes.Buffer
-	if err := v.site.pages[resp.page].Execute(&page, v.view(resp)); err != nil {
-		return fmt.Errorf("render page %s: %w", resp.page, err)
+	var p bytes.Buffer
+	if err := s.pages[resp.Page].Execute(&p, s.view(v, resp)); err != nil {
+		return fmt.Errorf("render page %s: %w", resp.Page, err)
 	}
-	resp.page, resp.body, resp.mediaType = "", page.Bytes(), "text/html; charset=utf-8"
+	resp.Page, resp.Body, resp.MediaType = "", p.Bytes(), "text/html; charset=utf-8"
 	return nil
 }
 
 // write renders and writes a response. If it returns an error, it has written
 // nothing.
-func (v *visit) write(w http.ResponseWriter, resp *response) error {
-	if err := v.render(resp); err != nil {
+func (s *Site) write(v *page.Visit, w http.ResponseWriter, resp *page.Response) error {
+	if err := s.render(v, resp); err != nil {
 		return err
 	}
-	for _, c := range resp.cookies {
+	for _, c := range resp.Cookies {
 		http.SetCookie(w, c)
 	}
 
 	switch {
-	case resp.stream != nil:
-		resp.stream(w, v.r)
+	case resp.Stream != nil:
+		resp.Stream(w, v.Request)
 		return nil
-	case resp.location != "":
-		linger := wire.AbandonBody(w, v.r)
-		http.Redirect(w, v.r, resp.location, http.StatusSeeOther)
+	case resp.Location != "":
+		linger := wire.AbandonBody(w, v.Request)
+		http.Redirect(w, v.Request, resp.Location, http.StatusSeeOther)
 		linger()
 		return nil
 	}
 
 	h := w.Header()
-	if resp.filename != "" {
-		h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": resp.filename}))
+	if resp.Filename != "" {
+		h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": resp.Filename}))
 	}
-	if resp.immutable {
+	if resp.Immutable {
 		h.Set("Cache-Control", "public, max-age=31536000, immutable")
 	}
-	wire.WriteBody(w, v.r, cmp.Or(resp.status, http.StatusOK), resp.mediaType, resp.body)
+	wire.WriteBody(w, v.Request, cmp.Or(resp.Status, http.StatusOK), resp.MediaType, resp.Body)
 	return nil
 }
 
@@ -126,8 +127,8 @@ func (v *visit) write(w http.ResponseWriter, resp *response) error {
 func (s *Site) functions() template.FuncMap {
 	return template.FuncMap{
 		"asset":    s.assets.path,
-		"path":     pathTo,
-		"ends":     s.endsSoon,
+		"path":     page.PathTo,
+		"ends":     func(until ledger.Time) string { return format.EndsSoon(until, s.now()) },
 		"short":    format.Short,
 		"slot":     ledger.ShortSlot,
 		"time":     timeTag,
@@ -168,11 +169,11 @@ func nextTag(t ledger.Time) template.HTML {
 }
 
 // serveAsset responds with a static file.
-func serveAsset(v *visit) (*response, error) {
-	a, ok := v.site.assets.files[v.value("file")]
+func (s *Site) serveAsset(v *page.Visit) (*page.Response, error) {
+	a, ok := s.assets.files[v.Value("file")]
 	if !ok {
-		return nil, ledger.Errorf(ledger.CodeNotFound, "file %s not found: reload the page, the server may have "+
-			"been upgraded", v.value("file"))
+		return nil, ledger.Errorf(ledger.CodeNotFound, "file %s not found: reload the p, the server may have "+
+			"been upgraded", v.Value("file"))
 	}
-	return &response{body: a.body, mediaType: a.mediaType, immutable: true}, nil
+	return &page.Response{Body: a.body, MediaType: a.mediaType, Immutable: true}, nil
 }

@@ -2,12 +2,12 @@ package web
 
 import (
 	"net/url"
-	"strconv"
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/radar"
-	"github.com/ledgerd/ledgerd/server/web/format"
+	"github.com/ledgerd/ledgerd/server/web/checks"
+	"github.com/ledgerd/ledgerd/server/web/page"
 )
 
 const (
@@ -49,17 +49,9 @@ func (l commitList) Filtered() bool { return l.State != "" || l.Branch != "" || 
 // A commitCard is a commit on the board or in the list.
 type commitCard struct {
 	ledger.CommitSummary
-	Needs     []blocker
+	Needs     []checks.Blocker
 	MoreNeeds int
 	Counts    []levelCount
-}
-
-// A blocker is an unmet requirement of a commit.
-type blocker struct {
-	Predicate string
-	Failed    bool
-	// Text is the number of signers so far, or who signed the failure.
-	Text string
 }
 
 // A levelCount is the number of a commit's overlaps of a level.
@@ -68,8 +60,8 @@ type levelCount struct {
 	Count int
 }
 
-func showRepo(v *visit) (*response, error) {
-	repo, err := v.api.Repo(v.ctx(), v.org, v.repo)
+func showRepo(v *page.Visit) (*page.Response, error) {
+	repo, err := v.API.Repo(v.Ctx(), v.Org, v.Repo)
 	if err != nil {
 		return nil, err
 	}
@@ -78,8 +70,8 @@ func showRepo(v *visit) (*response, error) {
 		p.Commits += n
 	}
 
-	p.List.State, p.List.Branch, p.List.Author = v.query("state"), v.query("branch"), v.query("author")
-	if v.query("view") == "list" || p.List.Filtered() {
+	p.List.State, p.List.Branch, p.List.Author = v.Query("state"), v.Query("branch"), v.Query("author")
+	if v.Query("view") == "list" || p.List.Filtered() {
 		err = p.List.read(v)
 	} else {
 		p.Board, err = board(v, repo)
@@ -87,18 +79,18 @@ func showRepo(v *visit) (*response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.Ending, err = v.exceptionNeeds(v.repo); err != nil {
+	if p.Ending, err = exceptionNeeds(v, v.Repo); err != nil {
 		return nil, err
 	}
 
-	resp := v.livePage("repo", v.repo, p, ledger.EventTypes()...)
-	resp.wide = p.Board != nil
+	resp := v.LivePage("repo", v.Repo, p, ledger.EventTypes()...)
+	resp.Wide = p.Board != nil
 	return resp, nil
 }
 
 // board reads the columns one after the other, because each keeps a processor
 // busy.
-func board(v *visit, repo ledger.Repo) ([]column, error) {
+func board(v *page.Visit, repo ledger.Repo) ([]column, error) {
 	var columns []column
 	for _, state := range ledger.States() {
 		c, err := readColumn(v, state, repo.Commits[state])
@@ -110,22 +102,24 @@ func board(v *visit, repo ledger.Repo) ([]column, error) {
 	return columns, nil
 }
 
-func readColumn(v *visit, state ledger.State, total int64) (column, error) {
-	c := column{State: state, Path: v.pathOf(repoPattern) + "?" + url.Values{"state": {state.String()}}.Encode()}
-	page, err := filled(client.Query{Limit: columnCards}, func(q client.Query) (ledger.Page[ledger.CommitSummary], error) {
-		return v.api.CommitsPage(v.ctx(), v.org, v.repo, client.CommitFilter{State: &state, Standing: true}, q)
-	})
+func readColumn(v *page.Visit, state ledger.State, total int64) (column, error) {
+	c := column{State: state, Path: v.PathOf(page.RepoPattern) + "?" + url.Values{"state": {state.String()}}.Encode()}
+	filter := client.CommitFilter{State: &state, Standing: true}
+	p, err := page.Filled(client.Query{Limit: columnCards},
+		func(q client.Query) (ledger.Page[ledger.CommitSummary], error) {
+			return v.API.CommitsPage(v.Ctx(), v.Org, v.Repo, filter, q)
+		})
 	if err != nil {
 		return c, err
 	}
-	c.Cards = cardsOf(page.Data)
+	c.Cards = cardsOf(p.Data)
 	c.Total = max(total, int64(len(c.Cards))) // total was counted a moment earlier
 	c.More = c.Total - int64(len(c.Cards))
 	return c, nil
 }
 
 // read fetches the requested page of the list.
-func (l *commitList) read(v *visit) error {
+func (l *commitList) read(v *page.Visit) error {
 	f := client.CommitFilter{Branch: l.Branch, Author: l.Author, Standing: true}
 	if l.State != "" {
 		state, err := ledger.ParseState(l.State)
@@ -134,14 +128,14 @@ func (l *commitList) read(v *visit) error {
 		}
 		f.State = &state
 	}
-	page, err := filled(client.Query{Limit: listedCommits, Cursor: v.query("cursor")},
+	p, err := page.Filled(client.Query{Limit: listedCommits, Cursor: v.Query("cursor")},
 		func(q client.Query) (ledger.Page[ledger.CommitSummary], error) {
-			return v.api.CommitsPage(v.ctx(), v.org, v.repo, f, q)
+			return v.API.CommitsPage(v.Ctx(), v.Org, v.Repo, f, q)
 		})
 	if err != nil {
 		return err
 	}
-	l.Commits, l.Next = cardsOf(page.Data), nextPage(v, page.NextCursor)
+	l.Commits, l.Next = cardsOf(p.Data), v.NextPage(p.NextCursor)
 	return nil
 }
 
@@ -149,29 +143,9 @@ func cardsOf(commits []ledger.CommitSummary) []commitCard {
 	cards := make([]commitCard, len(commits))
 	for i, c := range commits {
 		shown := c.Missing[:min(len(c.Missing), cardNeeds)]
-		cards[i] = commitCard{c, blockersOf(shown), len(c.Missing) - len(shown), levelsOf(c.Overlaps)}
+		cards[i] = commitCard{c, checks.Blockers(shown), len(c.Missing) - len(shown), levelsOf(c.Overlaps)}
 	}
 	return cards
-}
-
-func blockersOf(missing []ledger.RequirementStatus) []blocker {
-	needs := make([]blocker, len(missing))
-	for i, r := range missing {
-		n := blocker{Predicate: r.Predicate, Failed: len(r.FailedBy) > 0}
-		switch {
-		case n.Failed:
-			n.Text = "failed by " + format.Clip(format.PlainName(r.FailedBy[0]), 60)
-			if more := len(r.FailedBy) - 1; more > 0 {
-				n.Text += " and " + strconv.Itoa(more) + " more"
-			}
-		case r.Need > 0:
-			n.Text = strconv.Itoa(r.Have) + " of " + strconv.Itoa(r.Need)
-		default:
-			n.Text = "overlaps"
-		}
-		needs[i] = n
-	}
-	return needs
 }
 
 // levelsOf returns the levels that occur with their counts, strongest first.

@@ -2,77 +2,44 @@ package web
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server/web/commits"
+	"github.com/ledgerd/ledgerd/server/web/page"
+	"github.com/ledgerd/ledgerd/server/web/policies"
+	"github.com/ledgerd/ledgerd/server/web/settings"
 )
 
+// Routes returns the routes of all pages and forms, for tests. They cannot be served
+// without a Site.
+func Routes() []page.Route { return new(Site).routes() }
+
+// logoutPattern is the path of the form that ends a session.
+const logoutPattern = "/logout"
+
 // routes returns all pages and forms. The paths below /v1 belong to the API.
-func routes() []route {
-	const (
-		get, post = http.MethodGet, http.MethodPost
-		read      = ledger.Read
-		admin     = ledger.Admin
-	)
-	return []route{
-		{get, "/{$}", open, showHome},
-		{get, "/login", open, showLogin},
-		{post, "/login", open, signIn},
-		{post, logoutPattern, open, signOut},
-		{get, "/setup", open, showSetup},
-		{post, "/setup", open, setUp},
-		{get, assetPattern, open, serveAsset},
+func (s *Site) routes() []page.Route {
+	const read = ledger.Read
+	own := []page.Route{
+		page.Get("/{$}", page.Open, showHome),
+		page.Get("/login", page.Open, showLogin),
+		page.Post("/login", page.Open, s.signIn),
+		{Method: http.MethodPost, Pattern: logoutPattern, Scope: page.Open, Handle: s.signOut, IgnoresSession: true},
+		page.Get("/setup", page.Open, s.showSetup),
+		page.Post("/setup", page.Open, s.setUp),
+		{Method: http.MethodGet, Pattern: "/static/{file}", Scope: page.Open, Handle: s.serveAsset, IgnoresSession: true,
+			SkipsLimiter: true},
 
-		{get, orgPattern, read, showOrg},
-		{get, eventsPattern, read, followEvents},
-		{get, activityPattern, read, live(showActivity)},
+		{Method: http.MethodGet, Pattern: page.OrgPattern, Scope: read, Handle: showOrg, Live: true},
+		{Method: http.MethodGet, Pattern: page.EventsPattern, Scope: read, Handle: s.followEvents, SkipsLimiter: true},
+		page.Live(page.ActivityPattern, read, showActivity),
+		page.Live(page.OrgViolationsPattern, read, showViolations),
+		page.Live(page.EnvironmentsPattern, read, showEnvironments),
 
-		{get, orgViolationsPattern, read, live(showViolations)},
-		{get, environmentsPattern, read, live(showEnvironments)},
-
-		{get, artifactsPattern, read, showArtifacts},
-		{get, artifactPattern, read, live(showArtifact)},
-
-		{get, repoPattern, read, live(showRepo)},
-		{get, commitPattern, read, live(showCommit)},
-		{get, commitPattern + "/transitions", read, showTransitions},
-		{get, repoPattern + "/attestations/{id}", read, showAttestation},
-		{get, repoPattern + "/attestations/{id}/envelope", read, downloadEnvelope},
-		{get, policyPattern, read, live(showPolicy)},
-		{get, versionsPattern, read, live(showPolicyVersions)},
-		{get, versionsPattern + "/{version}", read, showPolicyVersion},
-		{get, policyPattern + "/edit", admin, editPolicy},
-		{post, policyPattern + "/edit", admin, changePolicy},
-		{get, repoViolationsPattern, read, live(showViolations)},
-		{get, radarPattern, read, live(showRadar)},
-
-		{get, settingsPattern, read, showSettings},
-		{get, tokensPattern, admin, showTokens},
-		{get, tokensPattern + "/new", admin, showTokenForm},
-		{post, tokensPattern + "/new", admin, createToken},
-		{post, tokensPattern + "/{id}/revoke", admin, revokeToken},
-		{get, identitiesPattern, read, showIdentities},
-		{get, identitiesPattern + "/new", admin, showIdentityForm},
-		{post, identitiesPattern + "/new", admin, addIdentity},
-		{get, identitiesPattern + "/{id}/edit", admin, editIdentityForm},
-		{post, identitiesPattern + "/{id}/edit", admin, editIdentity},
-		{post, identitiesPattern + "/{id}/revoke", admin, revokeIdentity},
-		{get, identitiesPattern + "/{id}/distrust", admin, showDistrustForm},
-		{post, identitiesPattern + "/{id}/distrust", admin, distrustIdentity},
-
-		{get, webhooksPattern, admin, showWebhooks},
-		{get, webhooksPattern + "/new", admin, showWebhookForm},
-		{post, webhooksPattern + "/new", admin, createWebhook},
-		{get, webhookPattern, admin, showWebhook},
-		{get, webhookPattern + "/edit", admin, editWebhookForm},
-		{post, webhookPattern + "/edit", admin, editWebhook},
-		{get, webhookPattern + "/rotate", admin, rotateWebhookForm},
-		{post, webhookPattern + "/rotate", admin, rotateWebhook},
-		{get, webhookPattern + "/replay", admin, replayWebhookForm},
-		{post, webhookPattern + "/replay", admin, replayWebhook},
-		{post, webhookPattern + "/active", admin, activateWebhook},
-		{post, pingPattern, admin, pingWebhook},
-		{post, webhookPattern + "/remove", admin, removeWebhook},
-		{get, webhookPattern + "/deliveries/{delivery}", admin, showDelivery},
-		{post, redeliverPattern, admin, redeliver},
+		page.Live(page.RepoPattern, read, showRepo),
+		page.Live(page.RepoViolationsPattern, read, showViolations),
+		page.Live(page.RadarPattern, read, showRadar),
 	}
+	return slices.Concat(own, commits.Routes(), policies.Routes(), settings.Routes())
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server/web/form"
+	"github.com/ledgerd/ledgerd/server/web/page"
 	"github.com/ledgerd/ledgerd/server/web/session"
 )
 
@@ -16,49 +17,48 @@ func (s *Site) SetupPath() string {
 	return "/setup?" + url.Values{"key": {s.setup.key}}.Encode()
 }
 
-func showSetup(v *visit) (*response, error) {
-	key := v.query("key")
-	if err := v.site.setup.check(v.ctx(), key); err != nil {
+func (s *Site) showSetup(v *page.Visit) (*page.Response, error) {
+	key := v.Query("key")
+	if err := s.setup.check(v.Ctx(), key); err != nil {
 		return nil, err
 	}
-	return v.page("setup", "Set up", formPage{form.New("key", key)}), nil
+	return v.Page("setup", "Set up", page.FormPage{Form: form.New("key", key)}), nil
 }
 
 // A createdPage shows the admin token, once.
 type createdPage struct{ Token ledger.Token }
 
 // setUp creates the org and its admin token, and signs in with it.
-func setUp(v *visit) (*response, error) {
-	f, err := v.form()
+func (s *Site) setUp(v *page.Visit) (*page.Response, error) {
+	f, err := v.Form()
 	if err != nil {
 		return nil, err
 	}
 
-	s := v.site.setup
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.check(v.ctx(), f.Get("key")); err != nil {
+	s.setup.mu.Lock()
+	defer s.setup.mu.Unlock()
+	if err := s.setup.check(v.Ctx(), f.Get("key")); err != nil {
 		return nil, err
 	}
-	org, err := s.host.CreateOrg(v.ctx(), ledger.NewOrg{Name: f.Get("name")})
+	org, err := s.setup.host.CreateOrg(v.Ctx(), ledger.NewOrg{Name: f.Get("name")})
 	if f.Explain(err) {
-		return again(f, v.page("setup", "Set up", formPage{f})), nil
+		return page.Again(f, v.Page("setup", "Set up", page.FormPage{Form: f})), nil
 	}
 	if err != nil {
 		return nil, err
 	}
 
-	token, err := s.host.CreateToken(v.ctx(), org.Name, ledger.NewToken{Name: "first admin", Scope: ledger.Admin})
+	token, err := s.setup.host.CreateToken(v.Ctx(), org.Name, ledger.NewToken{Name: "first admin", Scope: ledger.Admin})
 	if err != nil {
 		return nil, fmt.Errorf("created org %s, but not its token (run ledgerd token create): %w", org.Name,
 			err)
 	}
-	secret, expires, err := v.site.api.SignIn(v.ctx(), token.Secret)
+	secret, expires, err := s.api.SignIn(v.Ctx(), token.Secret)
 	if err != nil {
 		return nil, err
 	}
-	v.session, v.org = &token, org.Name
-	resp := v.page("created", "Created org "+org.Name, createdPage{token})
-	resp.cookies = append(resp.cookies, session.Cookie(v.r, secret, expires))
+	v.Session, v.Org = &token, org.Name
+	resp := v.Page("created", "Created org "+org.Name, createdPage{token})
+	resp.Cookies = append(resp.Cookies, session.Cookie(v.Request, secret, expires))
 	return resp, nil
 }

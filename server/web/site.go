@@ -15,6 +15,7 @@ import (
 	"github.com/ledgerd/ledgerd/server/internal/budget"
 	"github.com/ledgerd/ledgerd/server/web/coalesce"
 	"github.com/ledgerd/ledgerd/server/web/limiter"
+	"github.com/ledgerd/ledgerd/server/web/page"
 )
 
 // An API is the HTTP API that the pages use.
@@ -67,7 +68,7 @@ type Site struct {
 	assets  *assets
 	limiter limiter.Limiter
 	// refreshes are the live pages that are rendered for several visitors at once.
-	refreshes coalesce.Group[refreshKey, *response]
+	refreshes coalesce.Group[refreshKey, *page.Response]
 }
 
 func (s *Site) now() ledger.Time { return ledger.TimeOf(s.clock()) }

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server/web/page"
 )
 
 // A tab is an entry of a navigation bar.
@@ -19,52 +20,52 @@ type target struct {
 	scope   ledger.Scope // required to see the tab
 }
 
-func (v *visit) orgTabs() []tab {
-	if v.org == "" {
+func orgTabs(v *page.Visit) []tab {
+	if v.Org == "" {
 		return nil
 	}
-	return v.tabs(
-		target{"Repos", orgPattern, ledger.Read},
-		target{"Environments", environmentsPattern, ledger.Read},
-		target{"Activity", activityPattern, ledger.Read},
-		target{"Artifacts", artifactsPattern, ledger.Read},
-		target{"Settings", settingsPattern, ledger.Read},
+	return tabs(v,
+		target{"Repos", page.OrgPattern, ledger.Read},
+		target{"Environments", page.EnvironmentsPattern, ledger.Read},
+		target{"Activity", page.ActivityPattern, ledger.Read},
+		target{"Artifacts", page.ArtifactsPattern, ledger.Read},
+		target{"Settings", page.SettingsPattern, ledger.Read},
 	)
 }
 
-func (v *visit) repoTabs() []tab {
-	if v.repo == "" {
+func repoTabs(v *page.Visit) []tab {
+	if v.Repo == "" {
 		return nil
 	}
-	return v.tabs(
-		target{"Commits", repoPattern, ledger.Read},
-		target{"Policy", policyPattern, ledger.Read},
-		target{"Radar", radarPattern, ledger.Read},
-		target{"Webhooks", webhooksPattern, ledger.Admin},
+	return tabs(v,
+		target{"Commits", page.RepoPattern, ledger.Read},
+		target{"Policy", page.PolicyPattern, ledger.Read},
+		target{"Radar", page.RadarPattern, ledger.Read},
+		target{"Webhooks", page.WebhooksPattern, ledger.Admin},
 	)
 }
 
-func (v *visit) settingsTabs() []tab {
-	if v.org == "" || !strings.HasPrefix(v.r.URL.Path+"/", v.pathOf(settingsPattern)+"/") {
+func settingsTabs(v *page.Visit) []tab {
+	if v.Org == "" || !strings.HasPrefix(v.Request.URL.Path+"/", v.PathOf(page.SettingsPattern)+"/") {
 		return nil
 	}
-	return v.tabs(
-		target{"Tokens", tokensPattern, ledger.Admin},
-		target{"Identities", identitiesPattern, ledger.Read},
+	return tabs(v,
+		target{"Tokens", page.TokensPattern, ledger.Admin},
+		target{"Identities", page.IdentitiesPattern, ledger.Read},
 	)
 }
 
 // tabs returns the tabs that the visitor may see. The current tab is the one
 // whose path is the longest prefix of the page's.
-func (v *visit) tabs(targets ...target) []tab {
+func tabs(v *page.Visit, targets ...target) []tab {
 	var tabs []tab
 	current := -1
 	for _, target := range targets {
-		if !v.may(target.scope) {
+		if !v.May(target.scope) {
 			continue
 		}
-		t := tab{Label: target.label, Path: v.pathOf(target.pattern)}
-		if strings.HasPrefix(v.r.URL.Path+"/", t.Path+"/") && (current < 0 || len(t.Path) > len(tabs[current].Path)) {
+		t := tab{Label: target.label, Path: v.PathOf(target.pattern)}
+		if strings.HasPrefix(v.Request.URL.Path+"/", t.Path+"/") && (current < 0 || len(t.Path) > len(tabs[current].Path)) {
 			current = len(tabs)
 		}
 		tabs = append(tabs, t)

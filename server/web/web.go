@@ -15,6 +15,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server/internal/wire"
 	"github.com/ledgerd/ledgerd/server/web/limiter"
+	"github.com/ledgerd/ledgerd/server/web/page"
 )
 
 // New returns a Site.
@@ -86,8 +87,8 @@ const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; 
 // mux returns the handler of the routes. A GET route also serves HEAD.
 func (s *Site) mux() http.Handler {
 	mux := http.NewServeMux()
-	for _, rt := range routes() {
-		mux.Handle(rt.method+" "+rt.pattern, s.serve(rt))
+	for _, rt := range s.routes() {
+		mux.Handle(rt.Method+" "+rt.Pattern, s.serve(rt))
 	}
 	// All other requests, including those with a wrong method. A pattern for the
 	// path without a method would conflict with more specific patterns.
@@ -118,18 +119,18 @@ func methodsOf(mux *http.ServeMux, r *http.Request) []string {
 
 // serve returns the handler of a route. It checks the visitor's permissions, and
 // writes the response or the error page.
-func (s *Site) serve(rt route) http.Handler {
+func (s *Site) serve(rt page.Route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		v := &visit{site: s, route: rt, w: w, r: r, memory: s.api.Memory("", r), api: s.client}
-		defer func() { v.memory.Release() }()
-		resp, err := v.respond()
-		if err == nil && !resp.immutable { // files are in memory once
-			err = wire.Charge(v.ctx(), v.memory, r.Header, len(resp.body))
+		v := s.visit(rt, w, r)
+		defer func() { v.Memory.Release() }()
+		resp, err := s.respond(v)
+		if err == nil && !resp.Immutable { // files are in memory once
+			err = wire.Charge(v.Ctx(), v.Memory, r.Header, len(resp.Body))
 		}
 		if err != nil {
-			resp = v.problem(err)
+			resp = s.problem(v, err)
 		}
-		if err := v.write(w, resp); err != nil {
+		if err := s.write(v, w, resp); err != nil {
 			s.fail(w, r, err)
 		}
 	})
@@ -138,47 +139,47 @@ func (s *Site) serve(rt route) http.Handler {
 // respond checks the request, calls the handler and renders the page. Only the
 // handler and the rendering occupy the limiter: the form is read before and the
 // response written after, so that slow browsers do not block others.
-func (v *visit) respond() (*response, error) {
-	if err := v.begin(); err != nil {
+func (s *Site) respond(v *page.Visit) (*page.Response, error) {
+	if err := s.begin(v); err != nil {
 		return nil, err
 	}
-	if v.r.Method == http.MethodPost {
-		if _, err := v.form(); err != nil {
+	if v.Request.Method == http.MethodPost {
+		if _, err := v.Form(); err != nil {
 			return nil, err
 		}
 	}
-	if v.isRefresh() {
-		return v.refresh()
+	if isRefresh(v) {
+		return s.refresh(v)
 	}
-	return v.handle()
+	return s.handle(v)
 }
 
 // handle calls the handler and renders the page.
-func (v *visit) handle() (*response, error) {
-	if !v.route.skipsLimiter() {
-		if err := v.site.limiter.Acquire(v.ctx()); err != nil {
+func (s *Site) handle(v *page.Visit) (*page.Response, error) {
+	if !v.Route.SkipsLimiter {
+		if err := s.limiter.Acquire(v.Ctx()); err != nil {
 			return nil, err
 		}
-		defer v.site.limiter.Release()
+		defer s.limiter.Release()
 	}
 
-	resp, err := v.route.handle(v)
+	resp, err := v.Route.Handle(v)
 	if err != nil {
 		return nil, err
 	}
-	return resp, v.render(resp)
+	return resp, s.render(v, resp)
 }
 
 // refresh returns a page without the visitor's name. It is rendered once for all
 // visitors who refresh it at the same time. The visitor's own permissions were checked
 // before.
-func (v *visit) refresh() (*response, error) {
-	key := refreshKey{v.org, v.session.Scope, v.r.URL.RequestURI()}
-	resp, own, err := v.site.refreshes.Do(v.ctx(), key, func(ctx context.Context) (*response, error) {
-		return v.anonymous(ctx).handle()
+func (s *Site) refresh(v *page.Visit) (*page.Response, error) {
+	key := refreshKey{v.Org, v.Session.Scope, v.Request.URL.RequestURI()}
+	resp, own, err := s.refreshes.Do(v.Ctx(), key, func(ctx context.Context) (*page.Response, error) {
+		return s.handle(anonymous(ctx, v))
 	})
 	if err != nil && !own && isPersonal(err) {
-		return v.handle() // the error is that of another visitor
+		return s.handle(v) // the error is that of another visitor
 	}
 	return resp, err
 }
@@ -186,52 +187,9 @@ func (v *visit) refresh() (*response, error) {
 // isPersonal reports whether an error may depend on the visitor's token, and not only
 // on the page.
 func isPersonal(err error) bool {
-	switch codeOf(err) {
+	switch page.CodeOf(err) {
 	case ledger.CodeUnauthenticated, ledger.CodeForbidden, ledger.CodeTooManyRequests:
 		return true
 	}
 	return false
-}
-
-// begin checks the path, loads the session and checks the permissions.
-func (v *visit) begin() error {
-	rt, r := v.route, v.r
-	// In a path of the API, such a name would select another resource.
-	for segment := range strings.SplitSeq(rt.pattern, "/") {
-		name, isValue := strings.CutPrefix(strings.TrimSuffix(segment, "}"), "{")
-		if value := r.PathValue(name); isValue && name != "$" &&
-			(value == "" || value == "." || value == ".." || strings.Contains(value, "/")) {
-			return ledger.Errorf(ledger.CodeNotFound, "no page at %s", r.URL.Path)
-		}
-	}
-
-	if rt.ignoresSession() {
-		return nil
-	}
-	if err := v.loadSession(); err != nil && (rt.scope != open || client.CodeOf(err) != ledger.CodeUnauthenticated) {
-		return err
-	}
-	if rt.scope == open {
-		return nil
-	}
-	return v.authorize(rt)
-}
-
-// authorize returns an error if the visitor may not see the page. The API checks
-// this too, but not every page calls the API.
-func (v *visit) authorize(rt route) error {
-	if v.session == nil {
-		return ledger.Errorf(ledger.CodeUnauthenticated, "sign in with an API token")
-	}
-	v.org = v.session.Org
-	switch {
-	case v.value("org") != v.session.Org:
-		return ledger.Errorf(ledger.CodeForbidden, "your API token is for org %s, not %s", v.session.Org,
-			v.value("org"))
-	case !v.may(rt.scope):
-		return ledger.Errorf(ledger.CodeForbidden, "scope %s required: your API token has scope %s", rt.scope,
-			v.session.Scope)
-	}
-	v.repo = v.value("repo")
-	return nil
 }

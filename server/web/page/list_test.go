@@ -1,4 +1,4 @@
-package web
+package page
 
 import (
 	"fmt"
@@ -23,7 +23,7 @@ func TestFilledReadsOn(t *testing.T) {
 		{[]int{0, 1}, 3, 1, ""},
 		{[]int{0, 0, 0, 0, 0, 0, 0}, 3, 0, strconv.Itoa(maxListPages)},
 	} {
-		list, err := filled(client.Query{Limit: test.limit}, func(q client.Query) (ledger.Page[int], error) {
+		list, err := Filled(client.Query{Limit: test.limit}, func(q client.Query) (ledger.Page[int], error) {
 			n, _ := strconv.Atoi(q.Cursor)
 			p := ledger.Page[int]{Data: slices.Repeat([]int{n}, min(test.sizes[n], q.Limit))}
 			if n+1 < len(test.sizes) || test.sizes[n] > q.Limit {

@@ -1,4 +1,4 @@
-package web
+package settings
 
 import (
 	"net/http"
@@ -9,6 +9,7 @@ import (
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server/web/form"
+	"github.com/ledgerd/ledgerd/server/web/page"
 )
 
 // settingsRows is the number of rows on a page of tokens, identities or
@@ -16,11 +17,11 @@ import (
 const settingsRows = 50
 
 // showSettings redirects to the first settings page that the visitor may see.
-func showSettings(v *visit) (*response, error) {
-	if v.may(ledger.Admin) {
-		return seeOther(v.pathOf(tokensPattern)), nil
+func showSettings(v *page.Visit) (*page.Response, error) {
+	if v.May(ledger.Admin) {
+		return page.SeeOther(v.PathOf(page.TokensPattern)), nil
 	}
-	return seeOther(v.pathOf(identitiesPattern)), nil
+	return page.SeeOther(v.PathOf(page.IdentitiesPattern)), nil
 }
 
 // A tokensPage lists the tokens of an org.
@@ -37,17 +38,17 @@ type tokenRow struct {
 	Own bool
 }
 
-func showTokens(v *visit) (*response, error) {
-	page, err := v.api.TokensPage(v.ctx(), v.org, client.Query{Limit: settingsRows, Cursor: v.query("cursor")})
+func showTokens(v *page.Visit) (*page.Response, error) {
+	p, err := v.API.TokensPage(v.Ctx(), v.Org, client.Query{Limit: settingsRows, Cursor: v.Query("cursor")})
 	if err != nil {
 		return nil, err
 	}
-	now := v.site.now()
-	shown := tokensPage{Next: nextPage(v, page.NextCursor)}
-	for _, t := range page.Data {
-		shown.Tokens = append(shown.Tokens, tokenRow{t, lifeOf(t.RevokedAt, t.ExpiresAt, now), t.ID == v.session.ID})
+	now := v.Now()
+	shown := tokensPage{Next: v.NextPage(p.NextCursor)}
+	for _, t := range p.Data {
+		shown.Tokens = append(shown.Tokens, tokenRow{t, lifeOf(t.RevokedAt, t.ExpiresAt, now), t.ID == v.Session.ID})
 	}
-	return v.page("tokens", "Tokens", shown), nil
+	return v.Page("tokens", "Tokens", shown), nil
 }
 
 // lifeOf returns the state of a token or identity: active, expired or revoked.
@@ -67,8 +68,9 @@ const (
 	neverExpires  = "never"
 )
 
-func showTokenForm(v *visit) (*response, error) {
-	return v.page("token-new", "New token", formPage{form.New("scope", ledger.Read.String(), lifetimeField, "90d")}), nil
+func showTokenForm(v *page.Visit) (*page.Response, error) {
+	f := form.New("scope", ledger.Read.String(), lifetimeField, "90d")
+	return v.Page("token-new", "New token", page.FormPage{Form: f}), nil
 }
 
 // A tokenSecretPage shows a new token with its secret, once.
@@ -78,8 +80,8 @@ type tokenSecretPage struct {
 	Curl string
 }
 
-func createToken(v *visit) (*response, error) {
-	f, err := v.form()
+func createToken(v *page.Visit) (*page.Response, error) {
+	f, err := v.Form()
 	if err != nil {
 		return nil, err
 	}
@@ -88,21 +90,21 @@ func createToken(v *visit) (*response, error) {
 	if n.Scope, err = ledger.ParseScope(f.Get("scope")); err != nil {
 		f.Fail("scope", "choose read, write or admin")
 	}
-	n.ExpiresAt = tokenExpiry(f, v.site.clock())
+	n.ExpiresAt = tokenExpiry(f, v.Clock())
 
 	var token ledger.Token
 	if !f.Failed() {
-		token, err = v.api.CreateToken(v.ctx(), v.org, n)
+		token, err = v.API.CreateToken(v.Ctx(), v.Org, n)
 		if err != nil && !f.Explain(err) {
 			return nil, err
 		}
 	}
 	if f.Failed() {
-		return again(f, v.page("token-new", "New token", formPage{f})), nil
+		return page.Again(f, v.Page("token-new", "New token", page.FormPage{Form: f})), nil
 	}
 
-	resp := v.page("token-created", "Token created", tokenSecretPage{token, curlCommand(v.r, token)})
-	resp.status = http.StatusCreated
+	resp := v.Page("token-created", "Token created", tokenSecretPage{token, curlCommand(v.Request, token)})
+	resp.Status = http.StatusCreated
 	return resp, nil
 }
 
@@ -147,12 +149,13 @@ func curlCommand(r *http.Request, token ledger.Token) string {
 	if !plainOrigin.MatchString(base) {
 		base = "http://localhost"
 	}
-	return "curl -H 'Authorization: Bearer " + token.Secret + "' '" + base + pathTo("v1", "orgs", token.Org, "repos") + "'"
+	url := base + page.PathTo("v1", "orgs", token.Org, "repos")
+	return "curl -H 'Authorization: Bearer " + token.Secret + "' '" + url + "'"
 }
 
-func revokeToken(v *visit) (*response, error) {
-	if err := v.api.RevokeToken(v.ctx(), v.org, v.value("id")); err != nil {
+func revokeToken(v *page.Visit) (*page.Response, error) {
+	if err := v.API.RevokeToken(v.Ctx(), v.Org, v.Value("id")); err != nil {
 		return nil, err
 	}
-	return seeOther(v.pathOf(tokensPattern)), nil
+	return page.SeeOther(v.PathOf(page.TokensPattern)), nil
 }

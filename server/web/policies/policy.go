@@ -1,4 +1,4 @@
-package web
+package policies
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/policy/lint"
 	"github.com/ledgerd/ledgerd/server/web/linediff"
+	"github.com/ledgerd/ledgerd/server/web/page"
 	"github.com/ledgerd/ledgerd/server/web/policytext"
 )
 
@@ -27,13 +28,13 @@ type policyView struct {
 // maxDocument is the maximum size in bytes of a document on a read-only page.
 const maxDocument = 96 << 10
 
-func (v *visit) viewPolicy(p policy.Policy) policyView {
+func viewPolicy(v *page.Visit, p policy.Policy) policyView {
 	view := policyView{
 		Policy: p, Stages: policytext.Stages(p.Contract), Radar: policytext.Radar(p.Contract.Radar),
 		Targets: policytext.Targets(p.Targets), Exceptions: policytext.Exceptions(p.Exceptions),
 		Artifacts: policytext.Artifacts(p.Artifacts),
 		Document:  policytext.Document(p.Contract),
-		Command:   fmt.Sprintf("ledgerd policy show %s/%s --version %d -o json", v.org, v.repo, p.Version),
+		Command:   fmt.Sprintf("ledgerd policy show %s/%s --version %d -o json", v.Org, v.Repo, p.Version),
 	}
 	if len(view.Document) > maxDocument {
 		view.Document = ""
@@ -49,24 +50,24 @@ type policyPage struct {
 	Review lint.Review
 }
 
-func showPolicy(v *visit) (*response, error) {
-	policy, _, err := v.api.Policy(v.ctx(), v.org, v.repo)
+func showPolicy(v *page.Visit) (*page.Response, error) {
+	policy, _, err := v.API.Policy(v.Ctx(), v.Org, v.Repo)
 	if err != nil {
 		return nil, err
 	}
-	review, err := v.review(nil)
+	review, err := review(v, nil)
 	if err != nil {
 		return nil, err
 	}
-	page := policyPage{v.viewPolicy(policy), v.query("saved") == strconv.Itoa(policy.Version), review}
-	return v.livePage("policy", "Policy", page, ledger.EventPolicy), nil
+	p := policyPage{viewPolicy(v, policy), v.Query("saved") == strconv.Itoa(policy.Version), review}
+	return v.LivePage("policy", "Policy", p, ledger.EventPolicy), nil
 }
 
 // review reviews a contract, or the active one if it is nil. If the server is too busy, it
 // returns a review that says so: the rest of the page is worth more.
-func (v *visit) review(contract []byte) (lint.Review, error) {
-	review, err := v.api.LintPolicy(v.ctx(), v.org, v.repo, contract)
-	if code := codeOf(err); code == ledger.CodeServerBusy || code == ledger.CodeTooManyRequests {
+func review(v *page.Visit, contract []byte) (lint.Review, error) {
+	review, err := v.API.LintPolicy(v.Ctx(), v.Org, v.Repo, contract)
+	if code := page.CodeOf(err); code == ledger.CodeServerBusy || code == ledger.CodeTooManyRequests {
 		return lint.Review{Unchecked: "the server is busy: load this page again later"}, nil
 	}
 	return review, err
@@ -91,24 +92,24 @@ const (
 	rulesShown    = 6  // changed rules per version
 )
 
-func showPolicyVersions(v *visit) (*response, error) {
-	list, err := v.api.PolicyVersionsPage(
-		v.ctx(), v.org, v.repo, client.Query{Limit: versionsShown, Cursor: v.query("cursor")})
+func showPolicyVersions(v *page.Visit) (*page.Response, error) {
+	list, err := v.API.PolicyVersionsPage(
+		v.Ctx(), v.Org, v.Repo, client.Query{Limit: versionsShown, Cursor: v.Query("cursor")})
 	if err != nil {
 		return nil, err
 	}
 
-	page := policyVersionsPage{Next: nextPage(v, list.NextCursor)}
+	p := policyVersionsPage{Next: v.NextPage(list.NextCursor)}
 	var newer policy.Policy // the version before it in the list
 	for i, summary := range list.Data {
 		if i == 0 {
-			if newer, err = v.api.PolicyVersion(v.ctx(), v.org, v.repo, summary.Version); err != nil {
+			if newer, err = v.API.PolicyVersion(v.Ctx(), v.Org, v.Repo, summary.Version); err != nil {
 				return nil, err
 			}
 		}
 		version := policyVersion{Summary: summary}
 		if summary.Version > 1 {
-			older, err := v.api.PolicyVersion(v.ctx(), v.org, v.repo, summary.Version-1)
+			older, err := v.API.PolicyVersion(v.Ctx(), v.Org, v.Repo, summary.Version-1)
 			if err != nil {
 				return nil, err
 			}
@@ -118,9 +119,9 @@ func showPolicyVersions(v *visit) (*response, error) {
 		if version.More = max(len(version.Changes)-rulesShown, 0); version.More > 0 {
 			version.Changes = version.Changes[:rulesShown]
 		}
-		page.Versions = append(page.Versions, version)
+		p.Versions = append(p.Versions, version)
 	}
-	return v.livePage("policy-versions", "Policy history", page, ledger.EventPolicy), nil
+	return v.LivePage("policy-versions", "Policy history", p, ledger.EventPolicy), nil
 }
 
 // A policyVersionPage shows a version and its difference from another.
@@ -131,30 +132,30 @@ type policyVersionPage struct {
 	Diff    []linediff.Line
 }
 
-func showPolicyVersion(v *visit) (*response, error) {
-	number, err := versionNumber(v.value("version"))
+func showPolicyVersion(v *page.Visit) (*page.Response, error) {
+	number, err := versionNumber(v.Value("version"))
 	if err != nil {
 		return nil, err
 	}
-	policy, err := v.api.PolicyVersion(v.ctx(), v.org, v.repo, number)
+	policy, err := v.API.PolicyVersion(v.Ctx(), v.Org, v.Repo, number)
 	if err != nil {
 		return nil, err
 	}
 
-	page := policyVersionPage{policyView: v.viewPolicy(policy), Against: number - 1}
-	if given := v.query("against"); given != "" {
-		if page.Against, err = versionNumber(given); err != nil {
+	p := policyVersionPage{policyView: viewPolicy(v, policy), Against: number - 1}
+	if given := v.Query("against"); given != "" {
+		if p.Against, err = versionNumber(given); err != nil {
 			return nil, err
 		}
 	}
-	if page.Against > 0 {
-		other, err := v.api.PolicyVersion(v.ctx(), v.org, v.repo, page.Against)
+	if p.Against > 0 {
+		other, err := v.API.PolicyVersion(v.Ctx(), v.Org, v.Repo, p.Against)
 		if err != nil {
 			return nil, err
 		}
-		page.Diff = linediff.Diff(policytext.Document(other.Contract), policytext.Document(policy.Contract))
+		p.Diff = linediff.Diff(policytext.Document(other.Contract), policytext.Document(policy.Contract))
 	}
-	return v.page("policy-version", "Policy version "+strconv.Itoa(number), page), nil
+	return v.Page("policy-version", "Policy version "+strconv.Itoa(number), p), nil
 }
 
 func versionNumber(text string) (int, error) {

@@ -1,4 +1,4 @@
-package web
+package settings
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server/web/format"
+	"github.com/ledgerd/ledgerd/server/web/page"
 )
 
 // A webhookPage shows a webhook and a page of its deliveries.
@@ -23,23 +24,23 @@ type webhookPage struct {
 	Next       string
 }
 
-func showWebhook(v *visit) (*response, error) {
-	webhook, err := v.api.Webhook(v.ctx(), v.org, v.repo, v.value("id"))
+func showWebhook(v *page.Visit) (*page.Response, error) {
+	webhook, err := v.API.Webhook(v.Ctx(), v.Org, v.Repo, v.Value("id"))
 	if err != nil {
 		return nil, err
 	}
-	status := v.query("status")
-	page, err := filled(client.Query{Limit: settingsRows, Cursor: v.query("cursor")},
+	status := v.Query("status")
+	p, err := page.Filled(client.Query{Limit: settingsRows, Cursor: v.Query("cursor")},
 		func(q client.Query) (ledger.Page[ledger.Delivery], error) {
-			return v.api.DeliveriesPage(v.ctx(), v.org, v.repo, webhook.ID,
+			return v.API.DeliveriesPage(v.Ctx(), v.Org, v.Repo, webhook.ID,
 				client.DeliveryFilter{Status: ledger.DeliveryStatus(status)}, q)
 		})
 	if err != nil {
 		return nil, err
 	}
-	return v.page("webhook", "Webhook", webhookPage{
-		Webhook: webhook, State: stateOfWebhook(webhook), Status: status, Deliveries: page.Data,
-		Next:     nextPage(v, page.NextCursor),
+	return v.Page("webhook", "Webhook", webhookPage{
+		Webhook: webhook, State: stateOfWebhook(webhook), Status: status, Deliveries: p.Data,
+		Next:     v.NextPage(p.NextCursor),
 		Statuses: []string{string(ledger.DeliveryPending), string(ledger.DeliverySucceeded), string(ledger.DeliveryFailed)},
 	}), nil
 }
@@ -48,37 +49,37 @@ func showWebhook(v *visit) (*response, error) {
 // attempt, so that the page usually shows its outcome.
 const deliveryWait = 2 * time.Second
 
-func pingWebhook(v *visit) (*response, error) {
-	d, err := v.api.PingWebhook(v.ctx(), v.org, v.repo, v.value("id"))
+func pingWebhook(v *page.Visit) (*page.Response, error) {
+	d, err := v.API.PingWebhook(v.Ctx(), v.Org, v.Repo, v.Value("id"))
 	if err != nil {
 		return nil, err
 	}
-	return v.afterAttempt(d), nil
+	return afterAttempt(v, d), nil
 }
 
-func redeliver(v *visit) (*response, error) {
-	d, err := v.api.Redeliver(v.ctx(), v.org, v.repo, v.value("id"), v.value("delivery"))
+func redeliver(v *page.Visit) (*page.Response, error) {
+	d, err := v.API.Redeliver(v.Ctx(), v.Org, v.Repo, v.Value("id"), v.Value("delivery"))
 	if err != nil {
 		return nil, err
 	}
-	return v.afterAttempt(d), nil
+	return afterAttempt(v, d), nil
 }
 
 // afterAttempt redirects to the page of a pending delivery, after its next
 // attempt or deliveryWait.
-func (v *visit) afterAttempt(d ledger.Delivery) *response {
-	ctx, cancel := context.WithTimeout(v.ctx(), deliveryWait)
+func afterAttempt(v *page.Visit, d ledger.Delivery) *page.Response {
+	ctx, cancel := context.WithTimeout(v.Ctx(), deliveryWait)
 	defer cancel()
 	for done := false; !done; {
 		select {
 		case <-ctx.Done():
 			done = true
 		case <-time.After(deliveryWait / 40):
-			now, err := v.api.Delivery(ctx, v.org, v.repo, d.Webhook, d.ID)
+			now, err := v.API.Delivery(ctx, v.Org, v.Repo, d.Webhook, d.ID)
 			done = err != nil || now.Attempts > d.Attempts
 		}
 	}
-	return seeOther(v.pathOf(webhooksPattern, d.Webhook, "deliveries", d.ID))
+	return page.SeeOther(v.PathOf(page.WebhooksPattern, d.Webhook, "deliveries", d.ID))
 }
 
 // A deliveryPage shows a delivery with its body and attempts.
@@ -123,28 +124,28 @@ const (
 	maxAttempts     = 30
 )
 
-func showDelivery(v *visit) (*response, error) {
-	webhook, err := v.api.Webhook(v.ctx(), v.org, v.repo, v.value("id"))
+func showDelivery(v *page.Visit) (*page.Response, error) {
+	webhook, err := v.API.Webhook(v.Ctx(), v.Org, v.Repo, v.Value("id"))
 	if err != nil {
 		return nil, err
 	}
-	d, err := v.api.Delivery(v.ctx(), v.org, v.repo, webhook.ID, v.value("delivery"))
+	d, err := v.API.Delivery(v.Ctx(), v.Org, v.Repo, webhook.ID, v.Value("delivery"))
 	if err != nil {
 		return nil, err
 	}
-	page := deliveryPage{Delivery: d.Delivery, Webhook: webhook, Body: excerptOf(format.Indented(d.Body), maxBodyText)}
+	p := deliveryPage{Delivery: d.Delivery, Webhook: webhook, Body: excerptOf(format.Indented(d.Body), maxBodyText)}
 	if len(d.Body) <= maxSentText {
-		page.Sent = string(d.Body)
+		p.Sent = string(d.Body)
 	}
 
 	for _, a := range slices.Backward(d.History) {
-		if len(page.Attempts) == maxAttempts {
-			page.Earlier = len(d.History) - maxAttempts
+		if len(p.Attempts) == maxAttempts {
+			p.Earlier = len(d.History) - maxAttempts
 			break
 		}
-		page.Attempts = append(page.Attempts, viewOf(a))
+		p.Attempts = append(p.Attempts, viewOf(a))
 	}
-	return v.page("delivery", "Delivery", page), nil
+	return v.Page("delivery", "Delivery", p), nil
 }
 
 func viewOf(a ledger.Attempt) attemptView {

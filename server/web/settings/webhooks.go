@@ -1,4 +1,4 @@
-package web
+package settings
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server/web/form"
+	"github.com/ledgerd/ledgerd/server/web/page"
 )
 
 // A webhooksPage lists the webhooks of a repo. There are at most 50.
@@ -33,16 +34,16 @@ func stateOfWebhook(w ledger.Webhook) string {
 	return "inactive"
 }
 
-func showWebhooks(v *visit) (*response, error) {
-	webhooks, err := client.Collect(v.api.Webhooks(v.ctx(), v.org, v.repo), 0)
+func showWebhooks(v *page.Visit) (*page.Response, error) {
+	webhooks, err := client.Collect(v.API.Webhooks(v.Ctx(), v.Org, v.Repo), 0)
 	if err != nil {
 		return nil, err
 	}
-	var page webhooksPage
+	var p webhooksPage
 	for _, w := range webhooks {
-		page.Webhooks = append(page.Webhooks, webhookRow{w, stateOfWebhook(w)})
+		p.Webhooks = append(p.Webhooks, webhookRow{w, stateOfWebhook(w)})
 	}
-	return v.page("webhooks", "Webhooks", page), nil
+	return v.Page("webhooks", "Webhooks", p), nil
 }
 
 // A webhookFormPage shows a form about a webhook.
@@ -55,19 +56,19 @@ type webhookFormPage struct {
 }
 
 // hookForm returns a page with a form about a webhook.
-func (v *visit) hookForm(page, title string, f *form.Form, webhook *ledger.Webhook) *response {
-	return v.page(page, title, webhookFormPage{f, webhook, v.site.clock().UTC().Format("15:04 on 2 Jan 2006")})
+func hookForm(v *page.Visit, p, title string, f *form.Form, webhook *ledger.Webhook) *page.Response {
+	return v.Page(p, title, webhookFormPage{f, webhook, v.Clock().UTC().Format("15:04 on 2 Jan 2006")})
 }
 
-func showWebhookForm(v *visit) (*response, error) {
-	if _, err := v.api.Repo(v.ctx(), v.org, v.repo); err != nil {
+func showWebhookForm(v *page.Visit) (*page.Response, error) {
+	if _, err := v.API.Repo(v.Ctx(), v.Org, v.Repo); err != nil {
 		return nil, err
 	}
 	f := form.New()
 	for _, t := range ledger.DefaultEventTypes() {
 		f.Values.Add("events", string(t))
 	}
-	return v.hookForm("webhook-edit", "New webhook", f, nil), nil
+	return hookForm(v, "webhook-edit", "New webhook", f, nil), nil
 }
 
 // A webhookSecretPage shows a webhook with its secret, once.
@@ -77,24 +78,24 @@ type webhookSecretPage struct {
 	Rotated bool
 }
 
-func createWebhook(v *visit) (*response, error) {
-	f, err := v.form()
+func createWebhook(v *page.Visit) (*page.Response, error) {
+	f, err := v.Form()
 	if err != nil {
 		return nil, err
 	}
 
-	webhook, err := v.api.CreateWebhook(v.ctx(), v.org, v.repo, ledger.NewWebhook{
+	webhook, err := v.API.CreateWebhook(v.Ctx(), v.Org, v.Repo, ledger.NewWebhook{
 		URL: strings.TrimSpace(f.Get("url")), Events: eventsOf(f), Description: strings.TrimSpace(f.Get("description")),
 		Active: new(f.Get("paused") == ""),
 	})
 	if err != nil && f.Explain(err) {
-		return again(f, v.hookForm("webhook-edit", "New webhook", f, nil)), nil
+		return page.Again(f, hookForm(v, "webhook-edit", "New webhook", f, nil)), nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	resp := v.page("webhook-secret", "Webhook created", webhookSecretPage{Webhook: webhook})
-	resp.status = http.StatusCreated
+	resp := v.Page("webhook-secret", "Webhook created", webhookSecretPage{Webhook: webhook})
+	resp.Status = http.StatusCreated
 	return resp, nil
 }
 
@@ -108,8 +109,8 @@ func eventsOf(f *form.Form) []ledger.EventType {
 	return types
 }
 
-func editWebhookForm(v *visit) (*response, error) {
-	webhook, err := v.api.Webhook(v.ctx(), v.org, v.repo, v.value("id"))
+func editWebhookForm(v *page.Visit) (*page.Response, error) {
+	webhook, err := v.API.Webhook(v.Ctx(), v.Org, v.Repo, v.Value("id"))
 	if err != nil {
 		return nil, err
 	}
@@ -117,68 +118,68 @@ func editWebhookForm(v *visit) (*response, error) {
 	for _, t := range webhook.Events {
 		f.Values.Add("events", string(t))
 	}
-	return v.hookForm("webhook-edit", "Edit webhook", f, &webhook), nil
+	return hookForm(v, "webhook-edit", "Edit webhook", f, &webhook), nil
 }
 
-func editWebhook(v *visit) (*response, error) {
-	f, err := v.form()
+func editWebhook(v *page.Visit) (*page.Response, error) {
+	f, err := v.Form()
 	if err != nil {
 		return nil, err
 	}
 	events := eventsOf(f)
-	_, err = v.api.ChangeWebhook(v.ctx(), v.org, v.repo, v.value("id"), ledger.WebhookChange{
+	_, err = v.API.ChangeWebhook(v.Ctx(), v.Org, v.Repo, v.Value("id"), ledger.WebhookChange{
 		URL: new(strings.TrimSpace(f.Get("url"))), Events: &events, Description: new(strings.TrimSpace(f.Get("description"))),
 	})
-	return v.afterForm(f, "webhook-edit", "Edit webhook", err)
+	return afterForm(v, f, "webhook-edit", "Edit webhook", err)
 }
 
 // afterForm returns the response to a form about an existing webhook: a redirect
 // to the webhook, or the form with its errors.
-func (v *visit) afterForm(f *form.Form, page, title string, err error) (*response, error) {
+func afterForm(v *page.Visit, f *form.Form, p, title string, err error) (*page.Response, error) {
 	if err != nil && !f.Explain(err) {
 		return nil, err
 	}
 	if !f.Failed() {
-		return seeOther(v.pathOf(webhooksPattern, v.value("id"))), nil
+		return page.SeeOther(v.PathOf(page.WebhooksPattern, v.Value("id"))), nil
 	}
-	webhook, err := v.api.Webhook(v.ctx(), v.org, v.repo, v.value("id"))
+	webhook, err := v.API.Webhook(v.Ctx(), v.Org, v.Repo, v.Value("id"))
 	if err != nil {
 		return nil, err
 	}
-	return again(f, v.hookForm(page, title, f, &webhook)), nil
+	return page.Again(f, hookForm(v, p, title, f, &webhook)), nil
 }
 
 // activateWebhook activates or deactivates a webhook.
-func activateWebhook(v *visit) (*response, error) {
-	f, err := v.form()
+func activateWebhook(v *page.Visit) (*page.Response, error) {
+	f, err := v.Form()
 	if err != nil {
 		return nil, err
 	}
 	change := ledger.WebhookChange{Active: new(f.Get("active") == "true")}
-	if _, err := v.api.ChangeWebhook(v.ctx(), v.org, v.repo, v.value("id"), change); err != nil {
+	if _, err := v.API.ChangeWebhook(v.Ctx(), v.Org, v.Repo, v.Value("id"), change); err != nil {
 		return nil, err
 	}
-	return seeOther(v.pathOf(webhooksPattern, v.value("id"))), nil
+	return page.SeeOther(v.PathOf(page.WebhooksPattern, v.Value("id"))), nil
 }
 
-func removeWebhook(v *visit) (*response, error) {
-	if err := v.api.DeleteWebhook(v.ctx(), v.org, v.repo, v.value("id")); err != nil {
+func removeWebhook(v *page.Visit) (*page.Response, error) {
+	if err := v.API.DeleteWebhook(v.Ctx(), v.Org, v.Repo, v.Value("id")); err != nil {
 		return nil, err
 	}
-	return seeOther(v.pathOf(webhooksPattern)), nil
+	return page.SeeOther(v.PathOf(page.WebhooksPattern)), nil
 }
 
-func rotateWebhookForm(v *visit) (*response, error) {
-	webhook, err := v.api.Webhook(v.ctx(), v.org, v.repo, v.value("id"))
+func rotateWebhookForm(v *page.Visit) (*page.Response, error) {
+	webhook, err := v.API.Webhook(v.Ctx(), v.Org, v.Repo, v.Value("id"))
 	if err != nil {
 		return nil, err
 	}
-	return v.hookForm("webhook-rotate", "Rotate secret", form.New("overlap", ledger.DefaultOverlap.String()),
+	return hookForm(v, "webhook-rotate", "Rotate secret", form.New("overlap", ledger.DefaultOverlap.String()),
 		&webhook), nil
 }
 
-func rotateWebhook(v *visit) (*response, error) {
-	f, err := v.form()
+func rotateWebhook(v *page.Visit) (*page.Response, error) {
+	f, err := v.Form()
 	if err != nil {
 		return nil, err
 	}
@@ -186,17 +187,17 @@ func rotateWebhook(v *visit) (*response, error) {
 	var overlap ledger.Duration
 	if err := overlap.UnmarshalText([]byte(f.Get("overlap"))); err != nil {
 		f.Fail("overlap", err.Error())
-		return v.afterForm(f, "webhook-rotate", "Rotate secret", nil)
+		return afterForm(v, f, "webhook-rotate", "Rotate secret", nil)
 	}
-	webhook, err := v.api.RotateWebhook(v.ctx(), v.org, v.repo, v.value("id"), overlap)
+	webhook, err := v.API.RotateWebhook(v.Ctx(), v.Org, v.Repo, v.Value("id"), overlap)
 	if err != nil {
-		return v.afterForm(f, "webhook-rotate", "Rotate secret", err)
+		return afterForm(v, f, "webhook-rotate", "Rotate secret", err)
 	}
-	return v.page("webhook-secret", "New secret", webhookSecretPage{webhook, true}), nil
+	return v.Page("webhook-secret", "New secret", webhookSecretPage{webhook, true}), nil
 }
 
-func replayWebhookForm(v *visit) (*response, error) {
-	webhook, err := v.api.Webhook(v.ctx(), v.org, v.repo, v.value("id"))
+func replayWebhookForm(v *page.Visit) (*page.Response, error) {
+	webhook, err := v.API.Webhook(v.Ctx(), v.Org, v.Repo, v.Value("id"))
 	if err != nil {
 		return nil, err
 	}
@@ -204,7 +205,7 @@ func replayWebhookForm(v *visit) (*response, error) {
 	if lost := cmp.Or(webhook.FailingSince, webhook.DisabledAt); lost != 0 {
 		f.Values.Set("since", lost.Std().UTC().Format(minuteLayout))
 	}
-	return v.hookForm("webhook-replay", "Replay events", f, &webhook), nil
+	return hookForm(v, "webhook-replay", "Replay events", f, &webhook), nil
 }
 
 // minuteLayout is the format of a datetime-local field. It has no time zone: the
@@ -228,20 +229,20 @@ type replayedPage struct {
 	Queued  int64
 }
 
-func replayWebhook(v *visit) (*response, error) {
-	f, err := v.form()
+func replayWebhook(v *page.Visit) (*page.Response, error) {
+	f, err := v.Form()
 	if err != nil {
 		return nil, err
 	}
 	since, err := sinceOf(strings.TrimSpace(f.Get("since")))
 	if err != nil {
 		f.Fail("since", err.Error())
-		return v.afterForm(f, "webhook-replay", "Replay events", nil)
+		return afterForm(v, f, "webhook-replay", "Replay events", nil)
 	}
 
-	replayed, err := v.api.ReplayWebhook(v.ctx(), v.org, v.repo, v.value("id"), since)
+	replayed, err := v.API.ReplayWebhook(v.Ctx(), v.Org, v.Repo, v.Value("id"), since)
 	if err != nil {
-		return v.afterForm(f, "webhook-replay", "Replay events", err)
+		return afterForm(v, f, "webhook-replay", "Replay events", err)
 	}
-	return v.page("webhook-replayed", "Events replayed", replayedPage{v.value("id"), since, replayed.Queued}), nil
+	return v.Page("webhook-replayed", "Events replayed", replayedPage{v.Value("id"), since, replayed.Queued}), nil
 }

@@ -1,4 +1,4 @@
-package web
+package commits
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/server/web/format"
+	"github.com/ledgerd/ledgerd/server/web/page"
 )
 
 // An attestationPage shows an attestation and its statement.
@@ -25,12 +26,12 @@ type attestationPage struct {
 	Size int
 }
 
-func showAttestation(v *visit) (*response, error) {
-	record, err := v.api.Attestation(v.ctx(), v.org, v.repo, v.value("id"))
+func showAttestation(v *page.Visit) (*page.Response, error) {
+	record, err := v.API.Attestation(v.Ctx(), v.Org, v.Repo, v.Value("id"))
 	if err != nil {
 		return nil, err
 	}
-	body, err := v.api.Envelope(v.ctx(), v.org, v.repo, record.ID)
+	body, err := v.API.Envelope(v.Ctx(), v.Org, v.Repo, record.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -42,18 +43,18 @@ func showAttestation(v *visit) (*response, error) {
 
 	p := attestationPage{AttestationRecord: record, Size: len(body), IsCommit: attestation.IsCommitObject(body)}
 	p.Statement, p.Cut = readable(payload)
-	return v.page("attestation", format.Clip(record.Predicate, 80)+" by "+format.Clip(record.Signer, 80), p), nil
+	return v.Page("attestation", format.Clip(record.Predicate, 80)+" by "+format.Clip(record.Signer, 80), p), nil
 }
 
-func downloadEnvelope(v *visit) (*response, error) {
-	body, err := v.api.Envelope(v.ctx(), v.org, v.repo, v.value("id"))
+func downloadEnvelope(v *page.Visit) (*page.Response, error) {
+	body, err := v.API.Envelope(v.Ctx(), v.Org, v.Repo, v.Value("id"))
 	if err != nil {
 		return nil, err
 	}
 	if attestation.IsCommitObject(body) {
-		return file(v.value("id")+".commit", "application/octet-stream", body), nil
+		return page.File(v.Value("id")+".commit", "application/octet-stream", body), nil
 	}
-	return file(v.value("id")+".json", "application/json", body), nil
+	return page.File(v.Value("id")+".json", "application/json", body), nil
 }
 
 const (
@@ -94,24 +95,24 @@ type artifactsPage struct {
 	Artifact *ledger.Artifact
 }
 
-func showArtifacts(v *visit) (*response, error) {
-	p := artifactsPage{Asked: v.query("digest")}
+func showArtifacts(v *page.Visit) (*page.Response, error) {
+	p := artifactsPage{Asked: v.Query("digest")}
 	if p.Asked != "" {
 		digest, err := ledger.ParseArtifact(p.Asked)
 		if err == nil {
-			return seeOther(v.pathOf(artifactsPattern, digest)), nil
+			return page.SeeOther(v.PathOf(page.ArtifactsPattern, digest)), nil
 		}
 		p.Problem = err.Error()
 	}
-	return v.page("artifacts", "Artifacts", p), nil
+	return v.Page("artifacts", "Artifacts", p), nil
 }
 
-func showArtifact(v *visit) (*response, error) {
-	list, err := v.api.Artifacts(v.ctx(), v.org, ledger.ArtifactQuery{Digests: []string{v.value("digest")}})
+func showArtifact(v *page.Visit) (*page.Response, error) {
+	list, err := v.API.Artifacts(v.Ctx(), v.Org, ledger.ArtifactQuery{Digests: []string{v.Value("digest")}})
 	if err != nil {
 		return nil, err
 	}
 	p := artifactsPage{Asked: list[0].Digest, Artifact: &list[0]}
-	return v.livePage("artifacts", "Artifact "+format.Clip(p.Asked, 24), p, ledger.EventAttestation, ledger.EventState,
+	return v.LivePage("artifacts", "Artifact "+format.Clip(p.Asked, 24), p, ledger.EventAttestation, ledger.EventState,
 		ledger.EventPolicy), nil
 }

@@ -1,4 +1,4 @@
-package web
+package page
 
 import (
 	"encoding/json"
@@ -8,9 +8,9 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
-// An event holds the members of all event types that pages show. Type decides
+// An Event holds the members of all event types that pages show. Type decides
 // which of them are set.
-type event struct {
+type Event struct {
 	ID        string           `json:"id"`
 	Type      ledger.EventType `json:"type"`
 	Repo      string           `json:"repo"`
@@ -37,9 +37,9 @@ type event struct {
 	Body       json.RawMessage   `json:"-"` // the event as received
 }
 
-// readEvents decodes events.
-func readEvents(bodies []json.RawMessage) ([]event, error) {
-	events := make([]event, len(bodies))
+// ReadEvents decodes events.
+func ReadEvents(bodies []json.RawMessage) ([]Event, error) {
+	events := make([]Event, len(bodies))
 	for i, body := range bodies {
 		if err := ledger.DecodeOpen(body, &events[i]); err != nil {
 			return nil, fmt.Errorf("decode event: %w", err)

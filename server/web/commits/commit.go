@@ -1,4 +1,4 @@
-package web
+package commits
 
 import (
 	"cmp"
@@ -10,8 +10,10 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/radar"
+	"github.com/ledgerd/ledgerd/server/web/checks"
 	"github.com/ledgerd/ledgerd/server/web/format"
 	"github.com/ledgerd/ledgerd/server/web/overlap"
+	"github.com/ledgerd/ledgerd/server/web/page"
 )
 
 const (
@@ -33,7 +35,7 @@ type commitPage struct {
 	// MoreViolations counts the open violations that the record leaves out.
 	MoreViolations int
 	Steps          []step
-	Missing        []blocker
+	Missing        []checks.Blocker
 	// Groups are the requirements, grouped by state.
 	Groups   []requirementGroup
 	Overlaps []overlap.Overlap
@@ -85,16 +87,16 @@ type moment struct {
 	After time.Duration
 }
 
-func showCommit(v *visit) (*response, error) {
-	commit, err := v.api.Commit(v.ctx(), v.org, v.repo, v.value("sha"))
+func showCommit(v *page.Visit) (*page.Response, error) {
+	commit, err := v.API.Commit(v.Ctx(), v.Org, v.Repo, v.Value("sha"))
 	if err != nil {
 		return nil, err
 	}
-	if commit.SHA != v.value("sha") {
-		return seeOther(v.pathOf(repoPattern, "commits", commit.SHA)), nil
+	if commit.SHA != v.Value("sha") {
+		return page.SeeOther(v.PathOf(page.RepoPattern, "commits", commit.SHA)), nil
 	}
 	p := commitPage{Commit: commit, Subject: cmp.Or(format.FirstLine(commit.Message), "No message"),
-		Missing: blockersOf(policy.Missing(commit.State, commit.Requirements))}
+		Missing: checks.Blockers(policy.Missing(commit.State, commit.Requirements))}
 	p.Registered = commit.Message != "" || commit.Branch != "" || commit.Author != (ledger.Author{}) ||
 		commit.Changes != nil
 	p.MoreViolations = commit.OpenViolations - len(commit.Violations)
@@ -112,39 +114,39 @@ func showCommit(v *visit) (*response, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Older, p.Cut = nextPage(v, next), len(commit.Transitions) == timelineTransitions
-	p.Timeline = timeline(commit, shown, v.query("cursor") == "", since)
+	p.Older, p.Cut = v.NextPage(next), len(commit.Transitions) == timelineTransitions
+	p.Timeline = timeline(commit, shown, v.Query("cursor") == "", since)
 	p.Groups = groupsOf(commit, slices.Concat(commit.Attestations, shown))
 	p.ChangedPaths, p.MoreChanges = changedPaths(commit.Changes)
 	if p.Overlaps, p.MoreOverlaps, err = overlapsOf(v, commit); err != nil {
 		return nil, err
 	}
 
-	resp := v.livePage("commit", p.Subject, p, ledger.EventTypes()...)
-	resp.liveCommit = commit.SHA
-	resp.live += "&commit=" + commit.SHA
+	resp := v.LivePage("commit", p.Subject, p, ledger.EventTypes()...)
+	resp.LiveCommit = commit.SHA
+	resp.Live += "&commit=" + commit.SHA
 	return resp, nil
 }
 
 // attestationsOf returns the attestations that the page shows, newest first,
 // and the cursor of the next page.
-func attestationsOf(v *visit, c ledger.Commit) (shown []ledger.AttestationRecord, next string, err error) {
-	if v.query("cursor") == "" && c.Attested <= int64(len(c.Attestations)) {
+func attestationsOf(v *page.Visit, c ledger.Commit) (shown []ledger.AttestationRecord, next string, err error) {
+	if v.Query("cursor") == "" && c.Attested <= int64(len(c.Attestations)) {
 		return c.Attestations, "", nil
 	}
-	page, err := v.api.AttestationsPage(v.ctx(), v.org, v.repo, client.AttestationFilter{Commit: c.SHA},
-		client.Query{Limit: timelineAttestations, Cursor: v.query("cursor")})
-	return page.Data, page.NextCursor, err
+	p, err := v.API.AttestationsPage(v.Ctx(), v.Org, v.Repo, client.AttestationFilter{Commit: c.SHA},
+		client.Query{Limit: timelineAttestations, Cursor: v.Query("cursor")})
+	return p.Data, p.NextCursor, err
 }
 
 // timelineStart returns the time after which this page of the timeline starts:
 // the time of the newest attestation on the next page, or 0 if this is the last
 // page.
-func timelineStart(v *visit, c ledger.Commit, next string) (ledger.Time, error) {
+func timelineStart(v *page.Visit, c ledger.Commit, next string) (ledger.Time, error) {
 	if next == "" {
 		return 0, nil
 	}
-	older, err := v.api.AttestationsPage(v.ctx(), v.org, v.repo, client.AttestationFilter{Commit: c.SHA},
+	older, err := v.API.AttestationsPage(v.Ctx(), v.Org, v.Repo, client.AttestationFilter{Commit: c.SHA},
 		client.Query{Limit: 1, Cursor: next})
 	if err != nil || len(older.Data) == 0 {
 		return 0, err
@@ -194,16 +196,16 @@ type transitionsPage struct {
 	Older       string
 }
 
-func showTransitions(v *visit) (*response, error) {
-	sha := v.value("sha")
-	list, err := v.api.TransitionsPage(v.ctx(), v.org, v.repo, sha, client.Query{
-		Limit: transitionsShown, Cursor: v.query("cursor"),
+func showTransitions(v *page.Visit) (*page.Response, error) {
+	sha := v.Value("sha")
+	list, err := v.API.TransitionsPage(v.Ctx(), v.Org, v.Repo, sha, client.Query{
+		Limit: transitionsShown, Cursor: v.Query("cursor"),
 	})
 	if err != nil {
 		return nil, err
 	}
-	page := transitionsPage{sha, list.Data, nextPage(v, list.NextCursor)}
-	return &response{page: "transitions", title: "Transitions", data: page}, nil
+	p := transitionsPage{sha, list.Data, v.NextPage(list.NextCursor)}
+	return v.Page("transitions", "Transitions", p), nil
 }
 
 // groupsOf groups the requirements of a commit by state.
@@ -223,7 +225,7 @@ func groupsOf(c ledger.Commit, shown []ledger.AttestationRecord) []requirementGr
 
 func requirementOf(s ledger.RequirementStatus, shown []ledger.AttestationRecord) requirement {
 	r := requirement{RequirementStatus: s, Mark: "missing", Word: "Not met"}
-	r.Reason = strings.TrimPrefix(s.Reason, s.Predicate+": ") // the page shows the predicate above
+	r.Reason = strings.TrimPrefix(s.Reason, s.Predicate+": ") // the p shows the predicate above
 	switch {
 	case !s.Applies:
 		r.Mark, r.Word = "left-out", "Not applicable"
@@ -293,7 +295,7 @@ func changedPaths(changes []radar.Change) (paths []string, more int) {
 
 // overlapsOf returns the strongest overlaps of a commit, and the number of
 // others.
-func overlapsOf(v *visit, c ledger.Commit) ([]overlap.Overlap, int, error) {
+func overlapsOf(v *page.Visit, c ledger.Commit) ([]overlap.Overlap, int, error) {
 	total := 0
 	for _, n := range c.Overlaps {
 		total += n
@@ -301,14 +303,14 @@ func overlapsOf(v *visit, c ledger.Commit) ([]overlap.Overlap, int, error) {
 	if total == 0 {
 		return nil, 0, nil
 	}
-	page, err := filled(client.Query{Limit: overlapsShown}, func(q client.Query) (ledger.Page[ledger.RadarPair], error) {
-		return v.api.OverlapsPage(v.ctx(), v.org, v.repo, client.OverlapFilter{Commit: c.SHA}, q)
+	p, err := page.Filled(client.Query{Limit: overlapsShown}, func(q client.Query) (ledger.Page[ledger.RadarPair], error) {
+		return v.API.OverlapsPage(v.Ctx(), v.Org, v.Repo, client.OverlapFilter{Commit: c.SHA}, q)
 	})
 	if err != nil {
 		return nil, 0, err
 	}
 	var overlaps []overlap.Overlap
-	for _, pair := range page.Data {
+	for _, pair := range p.Data {
 		overlaps = append(overlaps, overlap.Of(c.SHA, pair))
 	}
 	return overlaps, max(total-len(overlaps), 0), nil

@@ -1,4 +1,4 @@
-package web
+package settings
 
 import (
 	"strings"
@@ -7,6 +7,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/server/web/form"
+	"github.com/ledgerd/ledgerd/server/web/page"
 )
 
 // An identitiesPage lists the keys and roots that an org trusts or has trusted.
@@ -21,32 +22,32 @@ type identityRow struct {
 	State string // active, expired or revoked
 }
 
-func showIdentities(v *visit) (*response, error) {
-	page, err := v.api.IdentitiesPage(v.ctx(), v.org, client.Query{Limit: settingsRows, Cursor: v.query("cursor")})
+func showIdentities(v *page.Visit) (*page.Response, error) {
+	p, err := v.API.IdentitiesPage(v.Ctx(), v.Org, client.Query{Limit: settingsRows, Cursor: v.Query("cursor")})
 	if err != nil {
 		return nil, err
 	}
-	now := v.site.now()
-	shown := identitiesPage{Next: nextPage(v, page.NextCursor)}
-	for _, i := range page.Data {
+	now := v.Now()
+	shown := identitiesPage{Next: v.NextPage(p.NextCursor)}
+	for _, i := range p.Data {
 		shown.Identities = append(shown.Identities, identityRow{i, lifeOf(i.RevokedAt, i.NotAfter, now)})
 	}
-	return v.page("identities", "Identities", shown), nil
+	return v.Page("identities", "Identities", shown), nil
 }
 
-func showIdentityForm(v *visit) (*response, error) {
-	return v.page("identity-new", "Add identity", formPage{form.New("kind", string(identity.KeyIdentity))}), nil
+func showIdentityForm(v *page.Visit) (*page.Response, error) {
+	return v.Page("identity-new", "Add identity", page.FormPage{Form: form.New("kind", string(identity.KeyIdentity))}), nil
 }
 
-func addIdentity(v *visit) (*response, error) {
-	f, err := v.form()
+func addIdentity(v *page.Visit) (*page.Response, error) {
+	f, err := v.Form()
 	if err != nil {
 		return nil, err
 	}
 
 	refuseKeys(f, "dn", "email", "may", "dn_pattern")
 	if !f.Failed() {
-		_, err = v.api.AddIdentity(v.ctx(), v.org, identity.NewIdentity{
+		_, err = v.API.AddIdentity(v.Ctx(), v.Org, identity.NewIdentity{
 			Kind:  identity.Kind(f.Get("kind")),
 			PEM:   strings.ReplaceAll(f.Get("pem"), "\r\n", "\n"), // forms are sent with CRLF
 			DN:    strings.TrimSpace(f.Get("dn")),
@@ -62,11 +63,11 @@ func addIdentity(v *visit) (*response, error) {
 
 	if f.Failed() {
 		if f.Errors["pem"] != "" || containsKey(f.Get("pem")) {
-			f.Values.Del("pem") // it may be a secret, which no page must show
+			f.Values.Del("pem") // it may be a secret, which no p must show
 		}
-		return again(f, v.page("identity-new", "Add identity", formPage{f})), nil
+		return page.Again(f, v.Page("identity-new", "Add identity", page.FormPage{Form: f})), nil
 	}
-	return seeOther(v.pathOf(identitiesPattern)), nil
+	return page.SeeOther(v.PathOf(page.IdentitiesPattern)), nil
 }
 
 // patternsIn returns the patterns in a field, which are on lines of their own or separated
@@ -100,21 +101,21 @@ type identityFormPage struct {
 	Identity identity.Identity
 }
 
-func editIdentityForm(v *visit) (*response, error) {
-	i, err := v.api.Identity(v.ctx(), v.org, v.value("id"))
+func editIdentityForm(v *page.Visit) (*page.Response, error) {
+	i, err := v.API.Identity(v.Ctx(), v.Org, v.Value("id"))
 	if err != nil {
 		return nil, err
 	}
 	f := form.New("may", strings.Join(i.May, "\n"), "dn_pattern", i.DNPattern, "email", i.Email)
-	return v.page("identity-edit", "Edit identity", identityFormPage{f, i}), nil
+	return v.Page("identity-edit", "Edit identity", identityFormPage{f, i}), nil
 }
 
-func editIdentity(v *visit) (*response, error) {
-	f, err := v.form()
+func editIdentity(v *page.Visit) (*page.Response, error) {
+	f, err := v.Form()
 	if err != nil {
 		return nil, err
 	}
-	i, err := v.api.Identity(v.ctx(), v.org, v.value("id"))
+	i, err := v.API.Identity(v.Ctx(), v.Org, v.Value("id"))
 	if err != nil {
 		return nil, err
 	}
@@ -127,15 +128,15 @@ func editIdentity(v *visit) (*response, error) {
 		} else {
 			change.Email = new(strings.TrimSpace(f.Get("email")))
 		}
-		_, err = v.api.ChangeIdentity(v.ctx(), v.org, i.ID, change)
+		_, err = v.API.ChangeIdentity(v.Ctx(), v.Org, i.ID, change)
 		if err != nil && !explainMay(f, err) {
 			return nil, err
 		}
 	}
 	if f.Failed() {
-		return again(f, v.page("identity-edit", "Edit identity", identityFormPage{f, i})), nil
+		return page.Again(f, v.Page("identity-edit", "Edit identity", identityFormPage{f, i})), nil
 	}
-	return seeOther(v.pathOf(identitiesPattern)), nil
+	return page.SeeOther(v.PathOf(page.IdentitiesPattern)), nil
 }
 
 // refuseKeys rejects fields that contain a private key, pasted by mistake, and
@@ -151,27 +152,27 @@ func refuseKeys(f *form.Form, fields ...string) {
 
 func containsKey(text string) bool { return strings.Contains(strings.ToUpper(text), "PRIVATE") }
 
-func revokeIdentity(v *visit) (*response, error) {
-	if err := v.api.RevokeIdentity(v.ctx(), v.org, v.value("id")); err != nil {
+func revokeIdentity(v *page.Visit) (*page.Response, error) {
+	if err := v.API.RevokeIdentity(v.Ctx(), v.Org, v.Value("id")); err != nil {
 		return nil, err
 	}
-	return seeOther(v.pathOf(identitiesPattern)), nil
+	return page.SeeOther(v.PathOf(page.IdentitiesPattern)), nil
 }
 
-func showDistrustForm(v *visit) (*response, error) {
-	i, err := v.api.Identity(v.ctx(), v.org, v.value("id"))
+func showDistrustForm(v *page.Visit) (*page.Response, error) {
+	i, err := v.API.Identity(v.Ctx(), v.Org, v.Value("id"))
 	if err != nil {
 		return nil, err
 	}
-	return v.page("identity-distrust", "Compromised identity", identityFormPage{form.New(), i}), nil
+	return v.Page("identity-distrust", "Compromised identity", identityFormPage{form.New(), i}), nil
 }
 
-func distrustIdentity(v *visit) (*response, error) {
-	f, err := v.form()
+func distrustIdentity(v *page.Visit) (*page.Response, error) {
+	f, err := v.Form()
 	if err != nil {
 		return nil, err
 	}
-	i, err := v.api.Identity(v.ctx(), v.org, v.value("id"))
+	i, err := v.API.Identity(v.Ctx(), v.Org, v.Value("id"))
 	if err != nil {
 		return nil, err
 	}
@@ -179,11 +180,11 @@ func distrustIdentity(v *visit) (*response, error) {
 	since, err := ledger.ParseSince(strings.TrimSpace(f.Get("since")))
 	if err != nil {
 		f.Fail("since", err.Error())
-	} else if err = v.api.DistrustIdentity(v.ctx(), v.org, i.ID, since); err != nil && !f.Explain(err) {
+	} else if err = v.API.DistrustIdentity(v.Ctx(), v.Org, i.ID, since); err != nil && !f.Explain(err) {
 		return nil, err
 	}
 	if f.Failed() {
-		return again(f, v.page("identity-distrust", "Compromised identity", identityFormPage{f, i})), nil
+		return page.Again(f, v.Page("identity-distrust", "Compromised identity", identityFormPage{f, i})), nil
 	}
-	return seeOther(v.pathOf(identitiesPattern)), nil
+	return page.SeeOther(v.PathOf(page.IdentitiesPattern)), nil
 }

@@ -1,4 +1,4 @@
-package web
+package policies
 
 import (
 	"cmp"
@@ -16,6 +16,7 @@ import (
 	"github.com/ledgerd/ledgerd/server/web/form"
 	"github.com/ledgerd/ledgerd/server/web/format"
 	"github.com/ledgerd/ledgerd/server/web/linediff"
+	"github.com/ledgerd/ledgerd/server/web/page"
 	"github.com/ledgerd/ledgerd/server/web/policytext"
 )
 
@@ -65,60 +66,60 @@ const (
 // NextVersion returns the version that saving the contract creates.
 func (p policyEditPage) NextVersion() int { return p.Active.Version + 1 }
 
-func editPolicy(v *visit) (*response, error) {
-	policy, etag, err := v.api.Policy(v.ctx(), v.org, v.repo)
+func editPolicy(v *page.Visit) (*page.Response, error) {
+	policy, etag, err := v.API.Policy(v.Ctx(), v.Org, v.Repo)
 	if err != nil {
 		return nil, err
 	}
 	f := form.New("etag", etag, "version", strconv.Itoa(policy.Version), "document", policytext.Document(policy.Contract))
-	return v.editor(policyEditPage{Form: f, Active: policy, ETag: etag}), nil
+	return editor(v, policyEditPage{Form: f, Active: policy, ETag: etag}), nil
 }
 
-func (v *visit) editor(page policyEditPage) *response {
-	return v.page("policy-edit", "Edit policy", page)
+func editor(v *page.Visit, p policyEditPage) *page.Response {
+	return v.Page("policy-edit", "Edit policy", p)
 }
 
 // changePolicy previews or saves the contract of the form.
-func changePolicy(v *visit) (*response, error) {
-	f, err := v.form()
+func changePolicy(v *page.Visit) (*page.Response, error) {
+	f, err := v.Form()
 	if err != nil {
 		return nil, err
 	}
 	f.Values.Set("document", strings.ReplaceAll(f.Get("document"), "\r\n", "\n"))
-	page := policyEditPage{Form: f}
-	if page.Active, page.ETag, err = v.api.Policy(v.ctx(), v.org, v.repo); err != nil {
+	p := policyEditPage{Form: f}
+	if p.Active, p.ETag, err = v.API.Policy(v.Ctx(), v.Org, v.Repo); err != nil {
 		return nil, err
 	}
 	switch f.Get("do") {
 	case "save":
-		return v.savePolicy(page, f.Get("etag"))
+		return savePolicy(v, p, f.Get("etag"))
 	case "replace": // a version saved in the meantime, after the visitor has seen it
-		return v.savePolicy(page, f.Get("seen"))
+		return savePolicy(v, p, f.Get("seen"))
 	}
-	return v.previewPolicy(page)
+	return previewPolicy(v, p)
 }
 
-func (v *visit) previewPolicy(page policyEditPage) (*response, error) {
-	document := page.Form.Get("document")
-	simulation, err := v.api.Simulate(v.ctx(), v.org, v.repo, jsontext.Value(document))
-	if page.explain(err) {
-		return again(page.Form, v.editor(page)), nil
+func previewPolicy(v *page.Visit, p policyEditPage) (*page.Response, error) {
+	document := p.Form.Get("document")
+	simulation, err := v.API.Simulate(v.Ctx(), v.Org, v.Repo, jsontext.Value(document))
+	if p.explain(err) {
+		return page.Again(p.Form, editor(v, p)), nil
 	}
 	if err != nil {
 		return nil, err
 	}
 
-	page.Preview = previewOf(simulation)
-	if page.Preview.Review, err = v.review([]byte(document)); err != nil {
+	p.Preview = previewOf(simulation)
+	if p.Preview.Review, err = review(v, []byte(document)); err != nil {
 		return nil, err
 	}
 	if draft, err := policytext.ParseDocument(document); err == nil {
-		page.Preview.Diff = linediff.Diff(policytext.Document(page.Active.Contract), policytext.Document(draft))
+		p.Preview.Diff = linediff.Diff(policytext.Document(p.Active.Contract), policytext.Document(draft))
 	}
-	if page.Form.Get("etag") != page.ETag {
-		return v.stale(page)
+	if p.Form.Get("etag") != p.ETag {
+		return stale(v, p)
 	}
-	return v.editor(page), nil
+	return editor(v, p), nil
 }
 
 func previewOf(s ledger.Simulation) *preview {
@@ -136,48 +137,48 @@ func previewOf(s ledger.Simulation) *preview {
 
 // savePolicy makes the contract the active policy if the active one still has
 // the ETag.
-func (v *visit) savePolicy(page policyEditPage, etag string) (*response, error) {
-	f := page.Form
-	if draft, err := policytext.ParseDocument(f.Get("document")); err == nil && draft.Digest() == page.Active.Digest {
-		f.Problem = "No changes: this is the active version " + strconv.Itoa(page.Active.Version) + "."
-		return again(f, v.editor(page)), nil
+func savePolicy(v *page.Visit, p policyEditPage, etag string) (*page.Response, error) {
+	f := p.Form
+	if draft, err := policytext.ParseDocument(f.Get("document")); err == nil && draft.Digest() == p.Active.Digest {
+		f.Problem = "No changes: this is the active version " + strconv.Itoa(p.Active.Version) + "."
+		return page.Again(f, editor(v, p)), nil
 	}
 	if strings.ContainsFunc(etag, func(r rune) bool { return r < ' ' || r > '~' }) {
-		etag = "" // never sent by a page
+		etag = "" // never sent by a p
 	}
 
-	saved, err := v.api.SetPolicy(v.ctx(), v.org, v.repo, jsontext.Value(f.Get("document")), etag)
+	saved, err := v.API.SetPolicy(v.Ctx(), v.Org, v.Repo, jsontext.Value(f.Get("document")), etag)
 	switch {
 	case err == nil:
-		return seeOther(v.pathOf(policyPattern) + "?saved=" + strconv.Itoa(saved.Version)), nil
-	case codeOf(err) == ledger.CodePreconditionFailed:
-		page.explain(err)
+		return page.SeeOther(v.PathOf(page.PolicyPattern) + "?saved=" + strconv.Itoa(saved.Version)), nil
+	case page.CodeOf(err) == ledger.CodePreconditionFailed:
+		p.explain(err)
 		f.Problem = ""
-		if page.Active, page.ETag, err = v.api.Policy(v.ctx(), v.org, v.repo); err != nil {
+		if p.Active, p.ETag, err = v.API.Policy(v.Ctx(), v.Org, v.Repo); err != nil {
 			return nil, err
 		}
-		return v.stale(page)
-	case page.explain(err):
-		return again(f, v.editor(page)), nil
+		return stale(v, p)
+	case p.explain(err):
+		return page.Again(f, editor(v, p)), nil
 	}
 	return nil, err
 }
 
 // stale shows the form again, with the changes saved by others since the visitor
 // started editing.
-func (v *visit) stale(page policyEditPage) (*response, error) {
-	page.Stale = true
-	if number, err := strconv.Atoi(page.Form.Get("version")); err == nil && number > 0 {
-		base, err := v.api.PolicyVersion(v.ctx(), v.org, v.repo, number)
-		if err != nil && codeOf(err) != ledger.CodeNotFound {
+func stale(v *page.Visit, p policyEditPage) (*page.Response, error) {
+	p.Stale = true
+	if number, err := strconv.Atoi(p.Form.Get("version")); err == nil && number > 0 {
+		base, err := v.API.PolicyVersion(v.Ctx(), v.Org, v.Repo, number)
+		if err != nil && page.CodeOf(err) != ledger.CodeNotFound {
 			return nil, err
 		}
 		if err == nil {
-			page.Upstream = linediff.Diff(policytext.Document(base.Contract), policytext.Document(page.Active.Contract))
+			p.Upstream = linediff.Diff(policytext.Document(base.Contract), policytext.Document(p.Active.Contract))
 		}
 	}
-	resp := v.editor(page)
-	resp.status = page.Form.Status
+	resp := editor(v, p)
+	resp.Status = p.Form.Status
 	return resp, nil
 }
 

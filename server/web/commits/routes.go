@@ -1,0 +1,20 @@
+// Package commits has the pages of a commit and of its evidence.
+package commits
+
+import (
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server/web/page"
+)
+
+// Routes returns the routes of the package.
+func Routes() []page.Route {
+	return []page.Route{
+		page.Get(page.ArtifactsPattern, ledger.Read, showArtifacts),
+		page.Live(page.ArtifactsPattern+"/{digest}", ledger.Read, showArtifact),
+
+		page.Live(page.CommitPattern, ledger.Read, showCommit),
+		page.Get(page.CommitPattern+"/transitions", ledger.Read, showTransitions),
+		page.Get(page.AttestationPattern, ledger.Read, showAttestation),
+		page.Get(page.AttestationPattern+"/envelope", ledger.Read, downloadEnvelope),
+	}
+}

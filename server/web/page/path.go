@@ -1,0 +1,37 @@
+package page
+
+import (
+	"net/url"
+	"strings"
+)
+
+// Patterns of paths that several packages use.
+const (
+	OrgPattern            = "/orgs/{org}"
+	EventsPattern         = OrgPattern + "/events"
+	ActivityPattern       = OrgPattern + "/activity"
+	SettingsPattern       = OrgPattern + "/settings"
+	OrgViolationsPattern  = OrgPattern + "/violations"
+	EnvironmentsPattern   = OrgPattern + "/environments"
+	ArtifactsPattern      = OrgPattern + "/artifacts"
+	TokensPattern         = SettingsPattern + "/tokens"
+	IdentitiesPattern     = SettingsPattern + "/identities"
+	RepoPattern           = OrgPattern + "/repos/{repo}"
+	CommitPattern         = RepoPattern + "/commits/{sha}"
+	AttestationPattern    = RepoPattern + "/attestations/{id}"
+	PolicyPattern         = RepoPattern + "/policy"
+	EditPolicyPattern     = PolicyPattern + "/edit"
+	RepoViolationsPattern = RepoPattern + "/violations"
+	RadarPattern          = RepoPattern + "/radar"
+	WebhooksPattern       = RepoPattern + "/webhooks"
+)
+
+// PathTo returns the path with these segments, escaped.
+func PathTo(segments ...string) string {
+	var b strings.Builder
+	for _, s := range segments {
+		b.WriteByte('/')
+		b.WriteString(url.PathEscape(s))
+	}
+	return b.String()
+}

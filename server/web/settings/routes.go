@@ -1,0 +1,64 @@
+// Package settings has the pages of tokens and identities, and those of webhooks with
+// their deliveries.
+package settings
+
+import (
+	"slices"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server/web/page"
+)
+
+// Routes returns the routes of the package.
+func Routes() []page.Route { return slices.Concat(orgRoutes(), webhookRoutes()) }
+
+func orgRoutes() []page.Route {
+	const (
+		admin      = ledger.Admin
+		tokens     = page.TokensPattern
+		identities = page.IdentitiesPattern
+	)
+	return []page.Route{
+		page.Get(page.SettingsPattern, ledger.Read, showSettings),
+		page.Get(tokens, admin, showTokens),
+		page.Get(tokens+"/new", admin, showTokenForm),
+		page.Post(tokens+"/new", admin, createToken),
+		page.Post(tokens+"/{id}/revoke", admin, revokeToken),
+
+		page.Get(identities, ledger.Read, showIdentities),
+		page.Get(identities+"/new", admin, showIdentityForm),
+		page.Post(identities+"/new", admin, addIdentity),
+		page.Get(identities+"/{id}/edit", admin, editIdentityForm),
+		page.Post(identities+"/{id}/edit", admin, editIdentity),
+		page.Post(identities+"/{id}/revoke", admin, revokeIdentity),
+		page.Get(identities+"/{id}/distrust", admin, showDistrustForm),
+		page.Post(identities+"/{id}/distrust", admin, distrustIdentity),
+	}
+}
+
+func webhookRoutes() []page.Route {
+	const (
+		admin   = ledger.Admin
+		webhook = page.WebhooksPattern + "/{id}"
+	)
+	ping := page.Post(webhook+"/ping", admin, pingWebhook)
+	again := page.Post(webhook+"/deliveries/{delivery}/redeliver", admin, redeliver)
+	ping.SkipsLimiter, again.SkipsLimiter = true, true // they wait for the receiver
+	return []page.Route{
+		page.Get(page.WebhooksPattern, admin, showWebhooks),
+		page.Get(page.WebhooksPattern+"/new", admin, showWebhookForm),
+		page.Post(page.WebhooksPattern+"/new", admin, createWebhook),
+		page.Get(webhook, admin, showWebhook),
+		page.Get(webhook+"/edit", admin, editWebhookForm),
+		page.Post(webhook+"/edit", admin, editWebhook),
+		page.Get(webhook+"/rotate", admin, rotateWebhookForm),
+		page.Post(webhook+"/rotate", admin, rotateWebhook),
+		page.Get(webhook+"/replay", admin, replayWebhookForm),
+		page.Post(webhook+"/replay", admin, replayWebhook),
+		page.Post(webhook+"/active", admin, activateWebhook),
+		ping,
+		page.Post(webhook+"/remove", admin, removeWebhook),
+		page.Get(webhook+"/deliveries/{delivery}", admin, showDelivery),
+		again,
+	}
+}
