@@ -18,7 +18,9 @@ const (
 	maxSetWork = 250_000
 	// muchWork is the work of an attestation that lets those of other orgs go first, at most
 	// maxDeferred times.
-	muchWork    = maxSetWork / 20
+	muchWork = maxSetWork / 20
+	// linkWork is the work of linking an artifact.
+	linkWork    = 100
 	maxDeferred = 3
 	// manyAttestations is the number of attestations from which the evidence of a commit is
 	// counted.
@@ -35,6 +37,7 @@ func (t *tx) portion(list []*recording, commits []*subject) (now []*recording, e
 		if work[i], err = t.workOf(commits[i], counted); err != nil {
 			return nil, err
 		}
+		work[i] += linkWork * len(r.attestation.Artifacts.Digests)
 		total, r.work = total+work[i], int64(work[i])
 		several = several || r.org != list[0].org
 	}

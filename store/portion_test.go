@@ -52,6 +52,23 @@ func (w twin) write(t *testing.T, list ...*recording) (deferred []bool) {
 	return deferred
 }
 
+// One write links few artifacts.
+func TestManyLinksAreDeferred(t *testing.T) {
+	w := newTwin(t)
+	defer w.Close()
+	var set []*recording
+	for i := range 4 {
+		d := stated("ci", i, "build:image", ledger.Pass)
+		for n := range 1024 {
+			d.attestation.Artifacts.Digests = append(d.attestation.Artifacts.Digests, fmt.Sprintf("sha256:%064x", 10_000*i+n))
+		}
+		set = append(set, &d.recording)
+	}
+	if got := w.write(t, set...); fmt.Sprint(got) != "[false false true true]" {
+		t.Errorf("of four attestations with 1,024 artifacts, %v are deferred", got)
+	}
+}
+
 // One write records few attestations of commits with much evidence under large contracts,
 // and lets other orgs go first, but not without end.
 func TestMuchWorkIsDeferred(t *testing.T) {
