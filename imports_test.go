@@ -135,6 +135,7 @@ var mayImport = map[string][]string{
 	"internal/signing":      {"internal/atomicfile", "ledger", "ledger/attestation", "ledger/identity"},
 	"internal/atomicfile":   {},
 	"internal/logqueue":     {},
+	"internal/jq":           {"internal/flagvalue", "internal/terminal"},
 	"internal/terminal":     {"ledger"},
 	"internal/buildinfo":    {},
 	// A benchmark starts its server as a process, so it does not import it.

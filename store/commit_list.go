@@ -95,6 +95,7 @@ func (rd reader) completeCommit(r repoRow, c *keyed[ledger.Commit], target strin
 		return err
 	}
 	v.Attestations = attestations.page().Data
+	d.contract.NoteDistrusted(v.Requirements, v.Attestations)
 
 	tip, isTip, err := rd.findTip(c.id)
 	if err != nil {

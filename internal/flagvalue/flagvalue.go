@@ -22,14 +22,15 @@ func (c choice) String() string { return *c.value }
 func (c choice) Type() string { return strings.Join(c.allowed, "|") }
 
 func (c choice) Set(s string) error {
-	if !slices.Contains(c.allowed, s) {
+	i := slices.IndexFunc(c.allowed, func(word string) bool { return strings.EqualFold(word, s) })
+	if i < 0 {
 		return fmt.Errorf("use %s", OneOf(c.allowed))
 	}
-	*c.value = s
+	*c.value = c.allowed[i]
 	return nil
 }
 
-// Choice returns a flag value that accepts one of the allowed words.
+// Choice returns a flag value that accepts one of the allowed words, in upper or lower case.
 func Choice(value *string, allowed ...string) pflag.Value { return choice{value, allowed} }
 
 // ChoiceVar defines a flag that accepts one of the allowed words and completes them.

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -24,35 +23,6 @@ func Limit(value *int) pflag.Value {
 		}
 		return n, nil
 	}}
-}
-
-// Expiry returns a flag value that accepts a time in the future: a duration from now
-// such as 90d, a date or a date-time.
-func Expiry(value *ledger.Time) pflag.Value {
-	return &Parsed[ledger.Time]{Value: value, Kind: "WHEN", Parse: func(s string) (ledger.Time, error) {
-		return parseTime(s, 1, "use a duration such as 90d or 12h, a date or an RFC 3339 date-time")
-	}}
-}
-
-// Past returns a flag value that accepts a time in the past: a duration before now such
-// as 5d, a date or a date-time.
-func Past(value *ledger.Time) pflag.Value {
-	return &Parsed[ledger.Time]{Value: value, Kind: "WHEN", Parse: func(s string) (ledger.Time, error) {
-		return parseTime(s, -1, "use a duration such as 5d or 12h, a date or an RFC 3339 date-time")
-	}}
-}
-
-// parseTime parses a duration from now, in the direction of sign, a date or a date-time.
-// usage is the error message.
-func parseTime(s string, sign time.Duration, usage string) (ledger.Time, error) {
-	if d, err := ledger.ParseDuration(s); err == nil {
-		return ledger.TimeOf(time.Now().Add(sign * d.Std())), nil
-	}
-	t, err := ledger.ParseSince(s)
-	if err != nil {
-		return 0, errors.New(usage)
-	}
-	return t, nil
 }
 
 // Predicates returns a flag value that accepts a list of patterns of predicates.
@@ -79,9 +49,10 @@ func parsePredicates(s string) (identity.Predicates, error) {
 	return patterns, nil
 }
 
-// StateVar defines --state, which accepts a state.
+// StateVar defines --state, which accepts a state in upper or lower case.
 func StateVar(command *cobra.Command, value *ledger.State, name, usage string) {
-	command.Flags().Var(&Parsed[ledger.State]{Value: value, Kind: "STATE", Parse: ledger.ParseState}, name, usage)
+	parse := func(s string) (ledger.State, error) { return ledger.ParseState(strings.ToUpper(s)) }
+	command.Flags().Var(&Parsed[ledger.State]{Value: value, Kind: "STATE", Parse: parse}, name, usage)
 	var names []string
 	for _, s := range ledger.States() {
 		names = append(names, s.String())
@@ -113,7 +84,7 @@ func statusVar(command *cobra.Command, value *ledger.Status, usage string, allow
 // LevelVar defines a flag that accepts a level of overlaps.
 func LevelVar(command *cobra.Command, value *radar.Level, name, usage string) {
 	parse := func(s string) (radar.Level, error) {
-		level, err := radar.ParseLevel(s)
+		level, err := radar.ParseLevel(strings.ToUpper(s))
 		if err != nil || level == radar.NoLevel {
 			return level, errors.New("use LOW, MEDIUM or HIGH")
 		}

@@ -1,26 +1,18 @@
-// Package terminal formats output for people: tables, colours, and text without
-// control characters.
+// Package terminal formats output for people: tables, colours, times, questions, and text
+// without control characters.
 package terminal
 
-import (
-	"io"
-	"os"
-	"runtime"
-
-	"golang.org/x/term"
-
-	"github.com/ledgerd/ledgerd/ledger"
-)
+import "github.com/ledgerd/ledgerd/ledger"
 
 // The styles for Paint: ANSI colour codes.
 const (
+	Bold    = "1"
 	Red     = "31"
 	Green   = "32"
 	Yellow  = "33"
 	Blue    = "34"
 	Magenta = "35"
 	Cyan    = "36"
-	white   = "37"
 	Grey    = "90"
 )
 
@@ -28,20 +20,9 @@ const (
 // unchanged. The zero Painter does so.
 type Painter struct{ colours bool }
 
-// NewPainter returns a Painter for w. It colours text only if w is a terminal with
-// colours and NO_COLOR is not set.
-func NewPainter(w io.Writer) Painter {
-	f, ok := w.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
-		return Painter{}
-	}
-	// The old Windows console prints the escape codes instead of obeying them.
-	return Painter{runtime.GOOS != "windows" || os.Getenv("WT_SESSION") != ""}
-}
-
-// Paint returns the text in a style, such as Red.
+// Paint returns the text in a style, such as Red. An empty style changes nothing.
 func (p Painter) Paint(style, text string) string {
-	if !p.colours {
+	if !p.colours || style == "" || text == "" {
 		return text
 	}
 	return "\x1b[" + style + "m" + text + "\x1b[0m"
@@ -49,5 +30,40 @@ func (p Painter) Paint(style, text string) string {
 
 // StateColour returns the style of a state.
 func StateColour(s ledger.State) string {
-	return [...]string{white, Yellow, Cyan, Blue, Green}[s]
+	return [...]string{Grey, Yellow, Cyan, Blue, Green}[s]
+}
+
+// styleOf returns the style of a cell: that of a state or status, or of a mark.
+func styleOf(cell any) string {
+	switch c := cell.(type) {
+	case ledger.State:
+		return StateColour(c)
+	case ledger.Status:
+		return statusColour(c)
+	case string:
+		return markColour(c)
+	}
+	return ""
+}
+
+func statusColour(s ledger.Status) string {
+	switch s {
+	case ledger.Pass:
+		return Green
+	case ledger.Warn:
+		return Yellow
+	case ledger.Fail, ledger.Errored:
+		return Red
+	}
+	return ""
+}
+
+func markColour(mark string) string {
+	switch mark {
+	case "✓":
+		return Green
+	case "✗":
+		return Red
+	}
+	return ""
 }

@@ -4,41 +4,122 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
+
+	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// A Table aligns cells in columns.
+// A Table aligns cells in columns. On a terminal it has colours and times such as "3 minutes
+// ago", and a table with column names is cut to the terminal's width: see fit.
 type Table struct {
-	w      *tabwriter.Writer
-	Indent string // prefix of every line
+	screen  *Screen
+	columns []string
+	rows    [][]cell
+	Indent  string // prefix of every line
+	// Wrap breaks the last column into lines where it does not fit, instead of cutting it.
+	Wrap bool
 }
+
+// A cell is the text of a cell, safe to print, and its style.
+type cell struct{ text, style string }
+
+// Parts is a cell of several values, such as a text and a time, without spaces in between.
+type Parts []any
 
 // NewTable returns a table that starts with a line of column names, if any are given.
 // The caller must call Flush.
 func NewTable(w io.Writer, columns ...string) *Table {
-	t := &Table{w: tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)}
+	t := &Table{screen: NewScreen(w), columns: columns}
 	if len(columns) > 0 {
-		t.line(columns)
+		header := make([]cell, len(columns))
+		for i, name := range columns {
+			header[i] = cell{name, Bold}
+		}
+		t.rows = append(t.rows, header)
 	}
 	return t
 }
 
-// line adds a line of cells. It changes cells.
-func (t *Table) line(cells []string) {
-	for i, cell := range cells {
-		cells[i] = Printable(OneLine(cell))
+// Row adds a row. Cells are formatted with [fmt.Sprint], but a [ledger.Time] as the Screen
+// has it, and made safe to print.
+func (t *Table) Row(cells ...any) {
+	row := make([]cell, len(cells))
+	for i, c := range cells {
+		row[i] = cell{Printable(OneLine(t.text(c))), styleOf(c)}
 	}
-	fmt.Fprintln(t.w, t.Indent+strings.TrimRight(strings.Join(cells, "\t"), "\t"))
+	t.rows = append(t.rows, row)
 }
 
-// Row adds a row. Cells are formatted with [fmt.Sprint] and made safe to print.
-func (t *Table) Row(cells ...any) {
-	texts := make([]string, len(cells))
-	for i, cell := range cells {
-		texts[i] = fmt.Sprint(cell)
+// text returns a cell as text.
+func (t *Table) text(c any) string {
+	switch c := c.(type) {
+	case ledger.Time:
+		if t.isRecord() {
+			return t.screen.exactTime(c)
+		}
+		return t.screen.Time(c)
+	case Parts:
+		var b strings.Builder
+		for _, part := range c {
+			b.WriteString(t.text(part))
+		}
+		return b.String()
 	}
-	t.line(texts)
+	return fmt.Sprint(c)
 }
+
+// isRecord reports whether the table shows one record, a line for each member. It has room
+// for exact times.
+func (t *Table) isRecord() bool { return len(t.columns) == 0 && t.Indent == "" }
 
 // Flush aligns the columns and writes the table.
-func (t *Table) Flush() { _ = t.w.Flush() }
+func (t *Table) Flush() {
+	widths, dropped := t.fit()
+	for _, row := range t.rows {
+		t.write(row, widths)
+	}
+	if len(dropped) > 0 {
+		note := "Not shown: " + strings.Join(dropped, ", ") + " (use --wide)"
+		fmt.Fprintln(t.screen, t.Indent+t.screen.Paint(Grey, note))
+	}
+	t.rows = nil
+}
+
+// gap is between two columns.
+const gap = "  "
+
+// write writes a row in columns of the given widths; those of 0 are left out.
+func (t *Table) write(row []cell, widths []int) {
+	shown := make([]int, 0, len(row))
+	for i := range row {
+		if widths[i] > 0 {
+			shown = append(shown, i)
+		}
+	}
+
+	var b strings.Builder
+	column, blanks := 0, t.Indent // blanks are due before the next text
+	for n, i := range shown {
+		lines := []string{CutTo(row[i].text, widths[i])}
+		if t.wraps(i) {
+			lines = wrap(row[i].text, widths[i])
+		}
+		for l, line := range lines {
+			if l > 0 {
+				b.WriteString("\n")
+				blanks = t.Indent + strings.Repeat(" ", column)
+			}
+			if line != "" {
+				b.WriteString(blanks + t.screen.Paint(row[i].style, line))
+				blanks = ""
+			}
+		}
+		if n < len(shown)-1 {
+			blanks += pad(lines[0], widths[i]) + gap
+			column += widths[i] + len(gap)
+		}
+	}
+	fmt.Fprintln(t.screen, b.String())
+}
+
+// wraps reports whether a column is broken into lines.
+func (t *Table) wraps(i int) bool { return t.Wrap && t.isLimited() && i == len(t.columns)-1 }

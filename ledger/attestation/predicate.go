@@ -42,6 +42,17 @@ func parseResult(predicate []byte) (body, error) {
 	return body{predicate: p.Predicate, result: result, repo: p.Repo, finishedAt: p.FinishedOn.time()}, nil
 }
 
+// insteadOf says what to do instead of using a reserved prefix.
+func insteadOf(prefix string) string {
+	switch prefix {
+	case mergePrefix:
+		return "use another name; to claim a merge, use ledgerd attest --squash-of or --merge-of"
+	case exceptionPrefix:
+		return "use another name; to grant an exception, use ledgerd exception grant"
+	}
+	return "use another name"
+}
+
 // checkResult validates a predicate of the ledger's own type.
 func checkResult(predicate, repo string, r ledger.Result) error {
 	if !ledger.IsPredicateName(predicate) {
@@ -50,7 +61,7 @@ func checkResult(predicate, repo string, r ledger.Result) error {
 	}
 	if prefix := ledger.ReservedPrefix(predicate); prefix != "" {
 		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicate.predicate",
-			"%q begins with %s, which is reserved (use another name)", text.Clip(predicate), prefix)
+			"%q begins with %s, which is reserved (%s)", text.Clip(predicate), prefix, insteadOf(prefix))
 	}
 	if repo != "" && !isRepo(repo) {
 		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicate.repo",

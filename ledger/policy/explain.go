@@ -109,6 +109,7 @@ func (v *evaluation) reason(i int, s *ledger.RequirementStatus) string {
 		b.WriteString("; where cannot be evaluated: " + list)
 	}
 	b.WriteString(v.authorReason(r, d))
+	b.WriteString(claimReason(r, v.f.Sources))
 	if d.exception != nil && d.filled == 0 {
 		b.WriteString("; the exception needs somebody to have deployed the commit")
 	}
@@ -143,6 +144,68 @@ func (v *evaluation) authorReason(r *Requirement, d *decision) string {
 		return ""
 	}
 	return "; it is unknown who wrote " + unknown + how
+}
+
+// claimReason says why evidence of merged commits does not carry to a requirement, although
+// somebody claims the merges. It is empty if that is not so.
+func claimReason(r *Requirement, sources []Source) string {
+	if r.Carry&CarryMerge == 0 {
+		return ""
+	}
+	var list []string
+	for i := range sources {
+		s := &sources[i]
+		if len(s.Claims) > 0 && r.claim(s) == nil && (!s.SameTree || r.Carry&CarryTree == 0) {
+			list = append(list, shortSHA(s.Commit)+", because "+r.refuses(s.Claims))
+		}
+	}
+	if list == nil {
+		return ""
+	}
+	slices.Sort(list)
+	return "; nothing carries from " + text.JoinFirst(list, " or from ")
+}
+
+// refuses says why none of the claims of a merge counts for a requirement.
+func (r *Requirement) refuses(claims []MergeClaim) string {
+	var others []string
+	for i := range claims {
+		c := &claims[i]
+		if matchesAny(r.CarrySigners, c.Signer) {
+			return fmt.Sprintf("the first parent was %s when %s claimed the merge: once it is %s, claim the merge again",
+				c.ParentState, c.Signer, r.State)
+		}
+		others = append(others, c.Signer.String())
+	}
+	slices.Sort(others)
+	return "carry_signers has no pattern for " + text.JoinFirst(others, " or ") + ", who claims the merge"
+}
+
+// NoteDistrusted adds the attestations that do not count, because their key was compromised,
+// to the reasons of the requirements that they would be evidence for. The statuses are those
+// that Derive returns.
+func (c *Contract) NoteDistrusted(statuses []ledger.RequirementStatus, attestations []ledger.AttestationRecord) {
+	for i := range statuses[:min(len(statuses), len(c.Requirements))] {
+		if s := &statuses[i]; s.Applies && !s.Met {
+			s.Reason += distrustReason(&c.Requirements[i], attestations)
+		}
+	}
+}
+
+// distrustReason lists the distrusted attestations that a requirement is about.
+func distrustReason(r *Requirement, attestations []ledger.AttestationRecord) string {
+	var list []string
+	for i := range attestations {
+		a := &attestations[i]
+		if a.Distrusted && r.isAbout(&Evidence{Predicate: a.Predicate, PredicateType: a.PredicateType}) {
+			list = append(list, fmt.Sprintf("%s %s (%s)", a.Predicate, statusVerbs[a.Result.Status], a.Identity))
+		}
+	}
+	if list == nil {
+		return ""
+	}
+	slices.Sort(list)
+	return "; distrusted, because the key was compromised: " + text.JoinFirst(slices.Compact(list), " and ")
 }
 
 // tooManyReason says why a requirement is not weighed.

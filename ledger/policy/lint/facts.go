@@ -67,11 +67,16 @@ const maxSteps = 2_000_000
 // exceptionPredicates is a pattern for the predicates of exceptions.
 const exceptionPredicates = "exception:*"
 
+// mergePredicates is a pattern for the predicates of claims of merges.
+const mergePredicates = "merge:*"
+
 // signers knows who can sign what a contract asks for.
 type signers struct {
 	needs []signerNeed // by requirement
 	// exceptions is what exceptions ask for, and artifacts what links of artifacts do.
 	exceptions, artifacts signerNeed
+	// claims is what carry_signers ask for, by requirement. It is nil without any.
+	claims map[int]*signerNeed
 }
 
 // A signerNeed says who can sign for a requirement.
@@ -123,12 +128,28 @@ func newSigners(c policy.Contract, f *Facts) (s *signers, unchecked string) {
 			}
 		}
 	}
+	s = &signers{needs: needs[:len(c.Requirements)], claims: make(map[int]*signerNeed)}
 	rest := needs[len(c.Requirements):]
-	return &signers{needs[:len(c.Requirements)], rest[0], rest[1]}, ""
+	s.exceptions, s.artifacts = rest[0], rest[1]
+	for n, i := range carryMerges(c) {
+		s.claims[i] = &rest[2+n]
+	}
+	return s, ""
+}
+
+// carryMerges returns the positions of the requirements with merge in carry.
+func carryMerges(c policy.Contract) (list []int) {
+	for i := range c.Requirements {
+		if c.Requirements[i].Carry&policy.CarryMerge != 0 {
+			list = append(list, i)
+		}
+	}
+	return list
 }
 
 // An index has the patterns of a contract for comparing them with identities. The
-// requirements are followed by the exceptions and the links of artifacts.
+// requirements are followed by the exceptions, the links of artifacts and the claims of
+// merges.
 type index struct {
 	subjects      []string // patterns of predicates, by requirement
 	patterns.List          // of signers
@@ -153,6 +174,9 @@ func newIndex(c policy.Contract, f *Facts) *index {
 	}
 	add(exceptionPredicates, c.Exceptions.Signers)
 	add("*", c.Artifacts.Signers)
+	for _, i := range carryMerges(c) {
+		add(mergePredicates, c.Requirements[i].CarrySigners)
+	}
 	return x
 }
 
@@ -268,6 +292,7 @@ const (
 	FindingTooFewPeople      FindingCode = "too_few_people"      // distinct_from asks for more people than match
 	FindingNeverSigned       FindingCode = "never_signed"        // no such evidence was ever recorded
 	FindingNeverCounts       FindingCode = "never_counts"        // such evidence never has an accepted status
+	FindingNeverCarries      FindingCode = "never_carries"       // carry is set, but such evidence does not carry
 	FindingMixedEnvironments FindingCode = "mixed_environments"  // counts deployments to other environments
 	FindingClaimedTargets    FindingCode = "claimed_targets"     // anyone who registers a commit decides what applies
 )

@@ -58,6 +58,7 @@ func (l *linter) requirement(i int, at string) {
 		l.neverSigned(i, at)
 	}
 	l.environments(i, at)
+	l.carry(i, at)
 	if r := &l.Requirements[i]; r.ExcludeAuthor == policy.AuthorExcluded && l.facts.AllProven {
 		l.add(FindingAuthorClaimed, at+".exclude_author", "set it to \"proven\"", "%s: until the commit object is known, "+
 			"registrations say who the author is; the newest commits of the repo all came with their objects", r.Subject())
@@ -199,6 +200,51 @@ func (l *linter) neverSigned(i int, at string) {
 	}
 	l.add(FindingNeverSigned, at+"."+subjectField(r), "check the name: ledgerd predicate list",
 		"%s: nobody has ever signed it in this org", r.Subject())
+}
+
+// carry adds a finding if nobody can claim the merges by which evidence carries, or if no
+// evidence for the requirement carries at all.
+func (l *linter) carry(i int, at string) {
+	r := &l.Requirements[i]
+	if r.Carry == 0 {
+		return
+	}
+	if why := l.neverCarries(r); why != "" {
+		l.add(FindingNeverCarries, at+".carry", "remove carry from the requirement", "%s: carry has no effect: %s",
+			r.Subject(), why)
+		return
+	}
+	if l.signers == nil || l.signers.claims[i] == nil || !l.signers.claims[i].isNobodys() {
+		return
+	}
+	l.add(FindingNobodyMatches, at+".carry_signers",
+		"name signers that the org trusts, such as that of the merge queue, and let them attest merge:*",
+		"%s: no merge is claimed by anybody who counts: no trusted identity that may attest merge:* matches carry_signers",
+		r.Subject())
+}
+
+// neverCarries returns why no evidence for a requirement carries, or "".
+func (l *linter) neverCarries(r *policy.Requirement) string {
+	if policy.IsTypePattern(r.Subject()) {
+		return ""
+	}
+	if prefix := ledger.ReservedPrefix(r.Subject()); prefix != "" {
+		return prefix + "* is about one commit only"
+	}
+	for i := range l.Requirements {
+		other := &l.Requirements[i]
+		if other.State == ledger.Deployed && !policy.IsTypePattern(other.Subject()) &&
+			patternCovers(other.Subject(), r.Subject()) {
+			return fmt.Sprintf("requirements[%d] makes it a deployment, and deployments do not carry", i)
+		}
+	}
+	return ""
+}
+
+// patternCovers reports whether a pattern matches every name that another one does.
+func patternCovers(pattern, other string) bool {
+	prefix, wild := strings.CutSuffix(pattern, "*")
+	return pattern == other || wild && strings.HasPrefix(other, prefix)
 }
 
 // targets adds a finding if anyone who registers a commit decides which requirements apply.

@@ -244,6 +244,23 @@ func TestLint(t *testing.T) {
 		{name: "exceptions by one who may not", requirements: reviewByAda + "," + deployByOps,
 			signers: []lint.Signer{reviewer, key(3, "cn=ops,ou=platform", "deploy:*")},
 			rest:    `,"exceptions":{"signers":["ou=platform"]}`, want: []string{"nobody_matches exceptions.signers"}},
+
+		{name: "merges that CI claims", requirements: testByCI + "," + reviewByAda + "," + deployByOps +
+			`,{"state":"ATTESTED","predicate":"build:x","carry":["tree","merge"],"carry_signers":["cn=ci"],` + byAcme},
+		{name: "merges that nobody claims", want: []string{"nobody_matches requirements[3].carry_signers"},
+			requirements: testByCI + "," + reviewByAda + "," + deployByOps +
+				`,{"state":"ATTESTED","predicate":"build:x","carry":["merge"],"carry_signers":["cn=queue"],` + byAcme},
+		{name: "merges that CI may not claim", want: []string{"nobody_matches requirements[1].carry_signers"},
+			signers: []lint.Signer{key(1, "cn=ci,ou=build,o=acme", "test:*"), reviewer, platform},
+			requirements: testByCI + `,{"state":"PROMOTABLE","predicate":"review:*","signers":["ou=review"],` +
+				`"carry":["merge"],"carry_signers":["cn=ci"]},` + deployByOps},
+		{name: "carry of a signature", want: []string{"never_carries requirements[3].carry"},
+			requirements: testByCI + "," + reviewByAda + "," + deployByOps +
+				`,{"state":"ATTESTED","predicate":"signed:commit","carry":["tree"],` + byAcme},
+		{name: "carry of a deployment",
+			want: []string{"mixed_environments requirements[2].predicate", "never_carries requirements[3].carry"},
+			requirements: testByCI + "," + reviewByAda + `,{"state":"DEPLOYED","predicate":"deploy:prod*",` + byAcme +
+				`,{"state":"ATTESTED","predicate":"deploy:prod-canary","carry":["tree"],` + byAcme},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := parseContract(t, `{"requirements":[`+test.requirements+`]`+test.rest+`}`)
