@@ -12,52 +12,42 @@ const (
 	leastWrapped = 30
 )
 
-// isLimited reports whether the table must fit a terminal.
-func (t *Table) isLimited() bool { return len(t.columns) > 0 && t.screen.width > 0 && !t.screen.Wide }
+// gap is between two columns.
+const gap = "  "
+
+// A layout fits the columns of a table into a terminal.
+type layout struct {
+	columns []string
+	indent  int // width before the first column
+	limit   int // width of the terminal
+	wrap    bool
+}
 
 // fit returns the width of each column, and the names of those that are left out; their
 // width is 0. If the table is too wide for the terminal, it cuts the widest columns, but none
 // that identifies something, to no less than 12 characters. If that is not enough, it leaves
 // out columns, the least important ones first.
-func (t *Table) fit() (widths []int, dropped []string) {
-	natural := t.natural()
-	if !t.isLimited() {
-		return natural, nil
-	}
+func (l layout) fit(natural []int) (widths []int, dropped []string) {
 	for {
 		widths = slices.Clone(natural)
-		if t.shrink(widths) {
+		if l.shrink(widths) {
 			break
 		}
-		i := t.leastImportant(natural)
+		i := l.leastImportant(natural)
 		if i < 0 {
 			break // the terminal breaks the lines
 		}
-		natural[i], dropped = 0, append(dropped, t.columns[i])
+		natural[i], dropped = 0, append(dropped, l.columns[i])
 	}
-	if last := len(widths) - 1; t.wraps(last) {
-		widths[last] = max(widths[last], leastWrapped, t.screen.width-t.total(widths[:last])-len(gap))
+	if last := len(widths) - 1; l.wrap {
+		widths[last] = max(widths[last], leastWrapped, l.limit-l.total(widths[:last])-len(gap))
 	}
 	return widths, dropped
 }
 
-// natural returns the width of the widest cell of each column, at least 1.
-func (t *Table) natural() []int {
-	widths := make([]int, len(t.columns))
-	for _, row := range t.rows {
-		for i, c := range row {
-			if i == len(widths) {
-				widths = append(widths, 1)
-			}
-			widths[i] = max(widths[i], 1, Width(c.text))
-		}
-	}
-	return widths
-}
-
 // total returns the width of a line.
-func (t *Table) total(widths []int) int {
-	sum, shown := Width(t.Indent), 0
+func (l layout) total(widths []int) int {
+	sum, shown := l.indent, 0
 	for _, w := range widths {
 		if w > 0 {
 			sum, shown = sum+w, shown+1
@@ -67,11 +57,11 @@ func (t *Table) total(widths []int) int {
 }
 
 // shrink makes the widest columns narrower until the table fits, and reports whether it does.
-func (t *Table) shrink(widths []int) bool {
-	for t.total(widths) > t.screen.width {
+func (l layout) shrink(widths []int) bool {
+	for l.total(widths) > l.limit {
 		widest := -1
 		for i, w := range widths {
-			if w > t.least(i) && (widest < 0 || w >= widths[widest]) {
+			if w > l.least(i) && (widest < 0 || w >= widths[widest]) {
 				widest = i
 			}
 		}
@@ -84,11 +74,11 @@ func (t *Table) shrink(widths []int) bool {
 }
 
 // least returns the width below which a column is not cut.
-func (t *Table) least(i int) int {
+func (l layout) least(i int) int {
 	switch {
-	case i >= len(t.columns) || isWhole(t.columns[i]):
+	case i >= len(l.columns) || isWhole(l.columns[i]):
 		return maxWidth
-	case t.wraps(i):
+	case l.wrap && i == len(l.columns)-1:
 		return leastWrapped
 	}
 	return least
@@ -106,9 +96,9 @@ const details = "FINGERPRINT EVENT POLICY ATTESTATIONS EVENTS MAY EMAIL DESCRIPT
 	"LINKED_BY ATTESTED AUTHOR BRANCH LAST_USED"
 
 // leastImportant returns the column to leave out first of those that are shown, or -1.
-func (t *Table) leastImportant(widths []int) int {
+func (l layout) leastImportant(widths []int) int {
 	for name := range strings.FieldsSeq(details) {
-		i := slices.Index(t.columns, strings.ReplaceAll(name, "_", " "))
+		i := slices.Index(l.columns, strings.ReplaceAll(name, "_", " "))
 		if i >= 0 && widths[i] > 0 {
 			return i
 		}

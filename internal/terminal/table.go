@@ -9,7 +9,7 @@ import (
 )
 
 // A Table aligns cells in columns. On a terminal it has colours and times such as "3 minutes
-// ago", and a table with column names is cut to the terminal's width: see fit.
+// ago", and a table with column names is cut to the terminal's width: see layout.fit.
 type Table struct {
 	screen  *Screen
 	columns []string
@@ -73,7 +73,7 @@ func (t *Table) isRecord() bool { return len(t.columns) == 0 && t.Indent == "" }
 
 // Flush aligns the columns and writes the table.
 func (t *Table) Flush() {
-	widths, dropped := t.fit()
+	widths, dropped := t.widths()
 	for _, row := range t.rows {
 		t.write(row, widths)
 	}
@@ -83,9 +83,6 @@ func (t *Table) Flush() {
 	}
 	t.rows = nil
 }
-
-// gap is between two columns.
-const gap = "  "
 
 // write writes a row in columns of the given widths; those of 0 are left out.
 func (t *Table) write(row []cell, widths []int) {
@@ -121,5 +118,31 @@ func (t *Table) write(row []cell, widths []int) {
 	fmt.Fprintln(t.screen, b.String())
 }
 
+// widths returns the width of each column, and the names of those that are left out.
+func (t *Table) widths() (widths []int, dropped []string) {
+	natural := t.natural()
+	if !t.isLimited() {
+		return natural, nil
+	}
+	return layout{t.columns, Width(t.Indent), t.screen.width, t.Wrap}.fit(natural)
+}
+
+// isLimited reports whether the table must fit a terminal.
+func (t *Table) isLimited() bool { return len(t.columns) > 0 && t.screen.width > 0 && !t.screen.Wide }
+
 // wraps reports whether a column is broken into lines.
 func (t *Table) wraps(i int) bool { return t.Wrap && t.isLimited() && i == len(t.columns)-1 }
+
+// natural returns the width of the widest cell of each column, at least 1.
+func (t *Table) natural() []int {
+	widths := make([]int, len(t.columns))
+	for _, row := range t.rows {
+		for i, c := range row {
+			if i == len(widths) {
+				widths = append(widths, 1)
+			}
+			widths[i] = max(widths[i], 1, Width(c.text))
+		}
+	}
+	return widths
+}
