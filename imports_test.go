@@ -107,6 +107,7 @@ var mayImport = map[string][]string{
 	"internal/gitrepo":             {"internal/parallel", "ledger", "ledger/gitobject", "ledger/radar"},
 	"internal/gitrepo/gitrepotest": {}, // repositories for tests
 	"internal/parallel":            {},
+	"internal/ci":                  {"ledger"}, // detects the CI job
 	"internal/config":              {"internal/flagvalue", "ledger", "server", "store", "webhook/dispatch"},
 	"internal/flagvalue":           {"ledger", "ledger/identity", "ledger/radar"},
 	"internal/service": {

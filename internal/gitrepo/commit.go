@@ -30,8 +30,8 @@ func (c Commit) Extent() string {
 	return fmt.Sprintf("%d changed paths", len(c.Changes))
 }
 
-// ReadCommit reads a commit from the repository.
-func (g Repo) ReadCommit(ctx context.Context, q Query) (Commit, error) {
+// readCommit reads a commit from what the clone has.
+func (g Repo) readCommit(ctx context.Context, q Query) (Commit, error) {
 	sha, err := g.existingCommit(ctx, q.Rev)
 	if err != nil {
 		return Commit{}, err

@@ -18,7 +18,13 @@ type mainline struct {
 // mainline returns the mainline of a commit.
 func (g Repo) mainline(ctx context.Context, sha string, q Query) (mainline, error) {
 	m, err := g.detectMainline(ctx, sha, q)
-	if err != nil || q.Base == "" {
+	if err != nil || q.Base == "" && q.BaseBranch == "" {
+		return m, err
+	}
+	if q.Base == "" {
+		ref := remoteBranch + q.BaseBranch
+		tips, err := g.tips(ctx, ref)
+		m.forkRef = cmp.Or(tips[ref], m.forkRef)
 		return m, err
 	}
 	m.forkRef, err = g.existingCommit(ctx, q.Base)

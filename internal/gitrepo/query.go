@@ -11,6 +11,12 @@ type Query struct {
 	// Base is a revision of the mainline that the commit branched from. If empty,
 	// ReadCommit finds the mainline.
 	Base string
+	// BaseBranch is a branch of the remote that the commit branched from. If the clone has
+	// it, it takes precedence over the mainline that ReadCommit finds.
+	BaseBranch string
+	// Fetch lets ReadCommit fetch what the clone lacks from its remote, which changes the
+	// clone's refs of the remote and needs credentials.
+	Fetch bool
 	// DefaultBranch returns the repo's default branch in the ledger. If nil, it is
 	// main.
 	DefaultBranch func() (string, error)

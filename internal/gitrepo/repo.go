@@ -130,9 +130,16 @@ func (g Repo) commit(ctx context.Context, rev string) (string, error) {
 func (g Repo) existingCommit(ctx context.Context, rev string) (string, error) {
 	sha, err := g.commit(ctx, rev)
 	if err == nil && sha == "" {
-		err = fmt.Errorf("commit %q not found in this git repository", rev)
+		err = missingCommit(rev)
 	}
 	return sha, err
+}
+
+// A missingCommit is the error for a revision that the repository does not have.
+type missingCommit string
+
+func (e missingCommit) Error() string {
+	return fmt.Sprintf("commit %q not found in this git repository", string(e))
 }
 
 // The ref prefixes of local branches and of the remote's.

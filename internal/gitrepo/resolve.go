@@ -20,7 +20,7 @@ func Resolve(ctx context.Context, rev string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("cannot resolve commit %q: %w (a full sha works without git)", rev, err)
 	}
-	return "", fmt.Errorf("commit %q not found in this git repository", rev)
+	return "", missingCommit(rev)
 }
 
 // Find is like Resolve, but also accepts the prefix of a sha, for a commit that only

@@ -1,0 +1,51 @@
+package ci
+
+// readGitLab reads the predefined variables of GitLab CI.
+func readGitLab(r *reader) {
+	r.setRepo(r.get("CI_PROJECT_URL"))
+	r.setRun(r.get("CI_JOB_URL"))
+	switch {
+	case r.get("CI_MERGE_REQUEST_IID") != "":
+		r.readMergeRequest()
+	case r.get("CI_EXTERNAL_PULL_REQUEST_IID") != "":
+		r.readExternalPullRequest()
+	case r.get("CI_COMMIT_TAG") != "":
+		r.setTag("CI_COMMIT_TAG")
+		r.commit("CI_COMMIT_SHA")
+	default:
+		r.setBranch("CI_COMMIT_BRANCH")
+		r.commit("CI_COMMIT_SHA")
+	}
+}
+
+// readMergeRequest takes the head of a merge request. CI_COMMIT_SHA is the head too, but
+// an internal merge commit in merged results pipelines and merge trains; only these set the
+// sha of the source branch.
+func (r *reader) readMergeRequest() {
+	r.setPullRequest(r.get("CI_MERGE_REQUEST_IID"))
+	r.setBranch("CI_MERGE_REQUEST_SOURCE_BRANCH_NAME")
+	r.setTarget("CI_MERGE_REQUEST_TARGET_BRANCH_NAME")
+	r.job.Base = object(r.get("CI_MERGE_REQUEST_DIFF_BASE_SHA"))
+	switch r.get("CI_MERGE_REQUEST_EVENT_TYPE") {
+	case "merged_result", "merge_train":
+		r.commit("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA")
+		r.job.NeedsCommit = r.job.Commit == ""
+	default:
+		r.commit("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA", "CI_COMMIT_SHA")
+	}
+	if source := r.get("CI_MERGE_REQUEST_SOURCE_PROJECT_PATH"); source != r.get("CI_MERGE_REQUEST_PROJECT_PATH") {
+		r.setFork(source)
+	}
+}
+
+// readExternalPullRequest takes the head of a pull request on GitHub.
+func (r *reader) readExternalPullRequest() {
+	r.setPullRequest(r.get("CI_EXTERNAL_PULL_REQUEST_IID"))
+	r.setBranch("CI_EXTERNAL_PULL_REQUEST_SOURCE_BRANCH_NAME")
+	r.setTarget("CI_EXTERNAL_PULL_REQUEST_TARGET_BRANCH_NAME")
+	r.commit("CI_EXTERNAL_PULL_REQUEST_SOURCE_BRANCH_SHA", "CI_COMMIT_SHA")
+	source := r.get("CI_EXTERNAL_PULL_REQUEST_SOURCE_REPOSITORY")
+	if source != r.get("CI_EXTERNAL_PULL_REQUEST_TARGET_REPOSITORY") {
+		r.setFork(source)
+	}
+}

@@ -1,0 +1,78 @@
+package ci
+
+// A Provider is a CI system.
+type Provider string
+
+// The providers.
+const (
+	GitHub    Provider = "github"
+	GitLab    Provider = "gitlab"
+	Gitea     Provider = "gitea"
+	Forgejo   Provider = "forgejo"
+	Jenkins   Provider = "jenkins"
+	Buildkite Provider = "buildkite"
+	CircleCI  Provider = "circleci"
+	Azure     Provider = "azure"
+	Bitbucket Provider = "bitbucket"
+)
+
+// Name returns the name for people.
+func (p Provider) Name() string {
+	switch p {
+	case GitHub:
+		return "GitHub Actions"
+	case GitLab:
+		return "GitLab CI"
+	case Gitea:
+		return "Gitea Actions"
+	case Forgejo:
+		return "Forgejo Actions"
+	case Jenkins:
+		return "Jenkins"
+	case Buildkite:
+		return "Buildkite"
+	case CircleCI:
+		return "CircleCI"
+	case Azure:
+		return "Azure Pipelines"
+	case Bitbucket:
+		return "Bitbucket Pipelines"
+	}
+	return string(p)
+}
+
+// WholeHistory says how to get a clone that is not shallow.
+func (p Provider) WholeHistory() string {
+	switch p {
+	case GitHub, Gitea, Forgejo:
+		return "set fetch-depth: 0 for actions/checkout"
+	case GitLab:
+		return `set the variable GIT_DEPTH: "0"`
+	case Jenkins:
+		return "turn off 'Shallow clone' (CloneOption with shallow: false)"
+	case Buildkite:
+		return "remove --depth from BUILDKITE_GIT_CLONE_FLAGS and BUILDKITE_GIT_FETCH_FLAGS"
+	case CircleCI:
+		return "set method: full for checkout"
+	case Azure:
+		return "set fetchDepth: 0 for checkout"
+	case Bitbucket:
+		return "set depth: full for clone"
+	}
+	return "run git fetch --unshallow"
+}
+
+// CheckoutHead says how to check out the head of a pull request.
+func (p Provider) CheckoutHead() string {
+	switch p {
+	case GitHub, Gitea, Forgejo:
+		return "set ref: ${{ github.event.pull_request.head.sha }} for actions/checkout"
+	case GitLab:
+		return "use merge request pipelines instead of merged results pipelines"
+	case Jenkins:
+		return "discover pull requests with the strategy 'The current pull request revision'"
+	case Azure:
+		return "run git checkout $(System.PullRequest.SourceCommitId)"
+	}
+	return "check out the head of the pull request"
+}

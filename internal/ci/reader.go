@@ -1,0 +1,167 @@
+package ci
+
+import (
+	"net/url"
+	"strings"
+	"unicode"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// The longest values that are read from the environment, in bytes.
+const (
+	maxURL    = 2000
+	maxSlug   = 300
+	maxNumber = 18
+)
+
+// A reader reads variables into a job and checks them.
+type reader struct {
+	get func(string) string
+	job Job
+}
+
+func (r *reader) problem(problem, fix string) {
+	r.job.Problems = append(r.job.Problems, Problem{problem, fix})
+}
+
+// invalid reports a value that was dropped. It does not repeat it, since it may contain
+// anything.
+func (r *reader) invalid(name, what, flag string) {
+	r.problem(name+" is not "+what, "pass "+flag)
+}
+
+// commit sets the commit of the job from the first variable with a value.
+func (r *reader) commit(names ...string) {
+	for _, name := range names {
+		if value := r.get(name); value != "" {
+			r.setCommit(name, value)
+			return
+		}
+	}
+}
+
+// setCommit sets the commit of the job. Some providers report an abbreviated sha, or HEAD
+// before they have resolved it.
+func (r *reader) setCommit(name, value string) {
+	switch {
+	case ledger.IsCommit(value):
+		r.job.Commit = value
+	case value == "HEAD":
+	case ledger.IsCommitPrefix(value):
+		r.job.CommitRef = value
+	default:
+		r.invalid(name, "a commit", "--commit")
+	}
+}
+
+// object returns the value if it is a full sha.
+func object(value string) string {
+	if !ledger.IsCommit(value) || strings.Trim(value, "0") == "" {
+		return ""
+	}
+	return value
+}
+
+// branch returns the name of a branch, without its ref prefix.
+func (r *reader) branch(name, value, flag string) string {
+	value = strings.TrimPrefix(value, "refs/heads/")
+	if (ledger.Registration{Branch: value}).Check() != nil || hidden(value) {
+		r.invalid(name, "the name of a branch", flag)
+		return ""
+	}
+	return value
+}
+
+func (r *reader) setBranch(name string) { r.job.Branch = r.branch(name, r.get(name), "--branch") }
+func (r *reader) setTarget(name string) { r.job.Target = r.branch(name, r.get(name), "--target") }
+
+// setTag sets the tag, which has the form of a branch.
+func (r *reader) setTag(name string) {
+	value := strings.TrimPrefix(r.get(name), "refs/tags/")
+	if (ledger.Registration{Branch: value}).Check() == nil && !hidden(value) {
+		r.job.Tag = value
+	}
+}
+
+// setPullRequest sets the number of the pull request.
+func (r *reader) setPullRequest(value string) {
+	isDigit := func(c rune) bool { return c >= '0' && c <= '9' }
+	if len(value) <= maxNumber && strings.TrimFunc(value, isDigit) == "" {
+		r.job.PullRequest = value
+	}
+}
+
+// setFork marks the pull request as one from a fork with the given slug or URL, which may
+// be unknown, and renames its branch.
+func (r *reader) setFork(slug string) {
+	r.job.Fork = true
+	owner, _, ok := strings.Cut(slug, "/")
+	if !ok {
+		owner = "unknown"
+	}
+	if r.job.Branch != "" {
+		r.job.Branch = r.branch("the branch of the fork", "fork/"+owner+"/"+r.job.Branch, "--branch")
+	}
+}
+
+// setRepo sets the repository from the address of its pages or of its clones.
+func (r *reader) setRepo(address string) {
+	if r.job.RepoURL = repoURL(address); r.job.RepoURL == "" {
+		return
+	}
+	if u, err := url.Parse(r.job.RepoURL); err == nil {
+		r.setSlug(strings.Trim(u.Path, "/"))
+	}
+}
+
+func (r *reader) setSlug(slug string) {
+	if len(slug) <= maxSlug && !hidden(slug) && !strings.ContainsAny(slug, " \\") {
+		r.job.Slug = slug
+	}
+}
+
+func (r *reader) setRun(address string) { r.job.RunURL = pageURL(address) }
+
+// hidden reports whether a terminal or a page would not show all of the text as it is.
+func hidden(text string) bool {
+	return strings.ContainsFunc(text, func(c rune) bool { return !unicode.IsGraphic(c) || c == unicode.ReplacementChar })
+}
+
+// pageURL returns the address of a page, or nothing if it is none. It removes a password.
+func pageURL(address string) string {
+	if len(address) > maxURL || hidden(address) || strings.Contains(address, " ") {
+		return ""
+	}
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
+		return ""
+	}
+	u.User = nil
+	return u.String()
+}
+
+// repoURL returns the address of a repository's pages from that of its clones, such as
+// git@host:acme/api.git. It removes a password.
+func repoURL(address string) string {
+	address = strings.TrimSuffix(strings.TrimSuffix(address, "/"), ".git")
+	if rest, ok := strings.CutPrefix(address, "ssh://"); ok {
+		host, path, _ := strings.Cut(rest, "/")
+		_, host, _ = cutLast(host, "@")
+		host, _, _ = strings.Cut(host, ":") // the port of SSH
+		return pageURL("https://" + host + "/" + path)
+	}
+	if host, path, ok := strings.Cut(address, ":"); ok && !strings.Contains(host, "/") && !strings.HasPrefix(path, "//") {
+		_, host, _ = cutLast(host, "@")
+		return pageURL("https://" + host + "/" + path)
+	}
+	return pageURL(address)
+}
+
+// cutLast is like strings.Cut with the last separator. Without one, all text is after it.
+func cutLast(s, separator string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, separator); i >= 0 {
+		return s[:i], s[i+len(separator):], true
+	}
+	return "", s, false
+}

@@ -1,0 +1,214 @@
+package gitrepo
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// The limits of fetching what a clone lacks.
+const (
+	maxFetchTime  = 2 * time.Minute
+	maxBoundaries = 1000 // of a shallow clone; their ids are on one command line
+)
+
+// fetchDepths are the depths to which a shallow clone is deepened, one after the other,
+// until it has the base of a commit. The last one is git's for the whole history.
+var fetchDepths = [...]int{64, 512, 4096, 1<<31 - 1}
+
+// ReadCommit reads a commit from the repository. If the clone lacks the commit or its base,
+// and q.Fetch is set, it fetches what is missing.
+func (g Repo) ReadCommit(ctx context.Context, q Query) (Commit, error) {
+	c, err := g.readCommit(ctx, q)
+	if q.Fetch && lacksHistory(c, err) {
+		return g.readFetched(ctx, q)
+	}
+	return c, err
+}
+
+// readFetched reads a commit like readCommit, and fetches what the clone lacks for that.
+// It changes no branch and no file of the work tree, only refs of the remote.
+func (g Repo) readFetched(ctx context.Context, q Query) (c Commit, err error) {
+	limited, cancel := context.WithTimeout(ctx, maxFetchTime)
+	defer cancel()
+	for _, depth := range fetchDepths {
+		shallow, fetchErr := g.fetchHistory(limited, q, depth)
+		c, err = g.readCommit(ctx, q)
+		if !lacksHistory(c, err) {
+			break
+		}
+
+		if fetchErr != nil && limited.Err() != nil && ctx.Err() == nil {
+			fetchErr = fmt.Errorf("git fetch took longer than %v", maxFetchTime)
+		}
+		if fetchErr != nil && err != nil {
+			return c, fmt.Errorf("%w, and fetching it failed: %w", err, fetchErr)
+		}
+		if fetchErr != nil {
+			c.ChangesErr = fmt.Errorf("%w, and fetching it failed: %w", c.ChangesErr, fetchErr)
+		}
+		if fetchErr != nil || !shallow {
+			break
+		}
+	}
+	return c, err
+}
+
+// lacksHistory reports whether a commit could be read better if the clone had more.
+func lacksHistory(c Commit, err error) bool {
+	if err != nil {
+		_, missing := errors.AsType[missingCommit](err)
+		return missing
+	}
+	return errors.Is(c.ChangesErr, errShallow) || errors.Is(c.ChangesErr, errMainline)
+}
+
+// fetchHistory fetches the mainline and the target, the commit if the clone lacks it, and
+// the history of a shallow clone up to a depth. It reports whether the clone was shallow.
+func (g Repo) fetchHistory(ctx context.Context, q Query, depth int) (shallow bool, err error) {
+	branches, err := g.remoteBranches(ctx, q)
+	if err != nil {
+		return false, err
+	}
+	boundaries, err := g.boundaries(ctx)
+	if err != nil {
+		return false, err
+	}
+	shallow = len(boundaries) > 0
+
+	var wants []string
+	for _, branch := range branches {
+		wants = append(wants, "+"+localBranch+branch+":"+remoteBranch+branch)
+	}
+	if ledger.IsCommit(q.Rev) {
+		if sha, err := g.commit(ctx, q.Rev); err != nil || sha == "" {
+			wants = append(wants, q.Rev)
+		}
+	}
+	// The boundaries are tips to deepen from: the commit may be on no branch.
+	if len(boundaries) <= maxBoundaries {
+		wants = append(wants, boundaries...)
+	}
+	if len(wants) == 0 {
+		return shallow, errors.New("origin has no such branch")
+	}
+	if shallow {
+		return true, g.fetch(ctx, append([]string{"--depth=" + strconv.Itoa(depth), "origin"}, wants...)...)
+	}
+	return false, g.fetch(ctx, append([]string{"origin"}, wants...)...)
+}
+
+// remoteBranches returns the branches of origin that mainline and base use: its HEAD, the
+// default branch in the ledger, the target and the base.
+func (g Repo) remoteBranches(ctx context.Context, q Query) ([]string, error) {
+	head, err := g.line(ctx, "symbolic-ref", "--quiet", remoteBranch+"HEAD")
+	if err != nil {
+		return nil, err
+	}
+	fallback := "main"
+	if q.DefaultBranch != nil {
+		if fallback, err = q.DefaultBranch(); err != nil {
+			return nil, err
+		}
+	}
+	base, ok := strings.CutPrefix(strings.TrimPrefix(q.Base, "refs/remotes/"), "origin/")
+	if !ok {
+		base = ""
+	}
+	var refs []string
+	for _, name := range []string{cmp.Or(strings.TrimPrefix(head, remoteBranch), fallback), q.Target, q.BaseBranch, base} {
+		isBranch := name != "" && (ledger.Registration{Branch: name}).Check() == nil
+		if ref := localBranch + name; isBranch && !slices.Contains(refs, ref) {
+			refs = append(refs, ref)
+		}
+	}
+
+	out, err := g.network(ctx, append([]string{"ls-remote", "origin"}, refs...)...)
+	if err != nil {
+		return nil, err
+	}
+	var branches []string
+	for line := range strings.Lines(out) {
+		_, ref, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		if slices.Contains(refs, ref) { // a pattern also matches the ends of other refs
+			branches = append(branches, strings.TrimPrefix(ref, localBranch))
+		}
+	}
+	return branches, nil
+}
+
+// boundaries returns the commits of a shallow clone whose parents it lacks.
+func (g Repo) boundaries(ctx context.Context) ([]string, error) {
+	name, err := g.line(ctx, "rev-parse", "--git-path", "shallow")
+	if err != nil {
+		return nil, err
+	}
+	if name, err = g.absolute(name); err != nil {
+		return nil, err
+	}
+	text, err := os.ReadFile(name)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	return strings.Fields(string(text)), err
+}
+
+// FetchCommit fetches a commit that the clone lacks, without its history. It is a no-op if
+// the clone has the commit.
+func (g Repo) FetchCommit(ctx context.Context, sha string) error {
+	if found, err := g.commit(ctx, sha); err != nil || found != "" {
+		return err
+	}
+	boundaries, err := g.boundaries(ctx)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, maxFetchTime)
+	defer cancel()
+	if len(boundaries) > 0 {
+		return g.fetch(ctx, "--depth=1", "origin", sha)
+	}
+	return g.fetch(ctx, "origin", sha)
+}
+
+func (g Repo) fetch(ctx context.Context, args ...string) error {
+	_, err := g.network(ctx, append([]string{"fetch", "--quiet", "--no-tags", "--no-recurse-submodules"}, args...)...)
+	return err
+}
+
+// network runs a git command that connects to the remote, and returns its standard output.
+// Unlike others, it obeys the configuration of the clone, which has the credentials of the
+// job and may name commands for them. It runs no hooks, never asks for a password, and
+// does not use transports that run any command.
+func (g Repo) network(ctx context.Context, args ...string) (string, error) {
+	command := g.command(ctx)
+	command.Args = []string{"git", "-C", g.Dir, "-c", "core.fsmonitor=false", "-c", "core.hooksPath=" + os.DevNull,
+		"-c", "gc.auto=0", "-c", "maintenance.auto=false"}
+	command.Args = append(command.Args, args...)
+	command.Env = append(command.Env, "GIT_ALLOW_PROTOCOL=file:git:http:https:ssh", "GCM_INTERACTIVE=never")
+	if os.Getenv("GIT_SSH_COMMAND") == "" && os.Getenv("GIT_SSH") == "" {
+		if configured, _ := g.line(ctx, "config", "core.sshCommand"); configured == "" {
+			command.Env = append(command.Env, "GIT_SSH_COMMAND=ssh -o BatchMode=yes")
+		}
+	}
+	command.WaitDelay = time.Second // git's own children may keep the output open
+	var stdout bytes.Buffer
+	command.Stdout = &stdout
+	if err := command.Run(); err != nil {
+		if errors.Is(err, exec.ErrWaitDelay) {
+			err = context.DeadlineExceeded
+		}
+		return "", failure(command, args[0], err)
+	}
+	return stdout.String(), nil
+}
