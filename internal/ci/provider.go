@@ -18,27 +18,12 @@ const (
 
 // Name returns the name for people.
 func (p Provider) Name() string {
-	switch p {
-	case GitHub:
-		return "GitHub Actions"
-	case GitLab:
-		return "GitLab CI"
-	case Gitea:
-		return "Gitea Actions"
-	case Forgejo:
-		return "Forgejo Actions"
-	case Jenkins:
-		return "Jenkins"
-	case Buildkite:
-		return "Buildkite"
-	case CircleCI:
-		return "CircleCI"
-	case Azure:
-		return "Azure Pipelines"
-	case Bitbucket:
-		return "Bitbucket Pipelines"
+	names := map[Provider]string{
+		GitHub: "GitHub Actions", GitLab: "GitLab CI", Gitea: "Gitea Actions", Forgejo: "Forgejo Actions",
+		Jenkins: "Jenkins", Buildkite: "Buildkite", CircleCI: "CircleCI", Azure: "Azure Pipelines",
+		Bitbucket: "Bitbucket Pipelines",
 	}
-	return string(p)
+	return names[p]
 }
 
 // WholeHistory says how to get a clone that is not shallow.

@@ -1,0 +1,72 @@
+package ci
+
+import "strings"
+
+// Off is the value of LEDGERD_CI that turns detection off, for jobs about commits of
+// another repository than their own.
+const Off = "off"
+
+// Detect returns the job from its environment. It reports false outside a job of a known
+// provider, and if the variable LEDGERD_CI is off. The variable CI alone means nothing.
+func Detect(getenv func(string) string) (Job, bool) {
+	if strings.EqualFold(getenv("LEDGERD_CI"), Off) {
+		return Job{}, false
+	}
+	for _, d := range detectors {
+		if !d.isSet(getenv) {
+			continue
+		}
+		r := reader{get: getenv}
+		r.job = Job{Provider: d.provider, Event: Push, Problems: []Problem{}}
+		d.read(&r)
+		r.complete()
+		return r.job, true
+	}
+	return Job{}, false
+}
+
+// A detector recognizes and reads the environment of a provider.
+type detector struct {
+	provider Provider
+	isSet    func(get func(string) string) bool
+	read     func(*reader)
+}
+
+// detectors has the providers in the order in which they are tried: Gitea and Forgejo
+// also set the variables of GitHub.
+var detectors = [...]detector{
+	{Forgejo, hasVariable("FORGEJO_ACTIONS"), readForgejo},
+	{Gitea, hasVariable("GITEA_ACTIONS"), readGitea},
+	{GitHub, hasVariable("GITHUB_ACTIONS"), readGitHub},
+	{GitLab, hasVariable("GITLAB_CI"), readGitLab},
+	{Buildkite, hasVariable("BUILDKITE"), readBuildkite},
+	{CircleCI, hasVariable("CIRCLECI"), readCircleCI},
+	{Azure, hasVariable("TF_BUILD"), readAzure},
+	{Bitbucket, hasVariable("BITBUCKET_BUILD_NUMBER"), readBitbucket},
+	{Jenkins, isJenkins, readJenkins},
+}
+
+func hasVariable(name string) func(func(string) string) bool {
+	return func(get func(string) string) bool {
+		value := get(name)
+		return value != "" && !strings.EqualFold(value, "false")
+	}
+}
+
+// complete adds what follows from the other fields.
+func (r *reader) complete() {
+	j := &r.job
+	switch {
+	case j.PullRequest != "" && j.Event == Push:
+		j.Event = PullRequest
+	case j.Tag != "":
+		j.Event = Tag
+	}
+	if j.Fork {
+		r.problem("the pull request comes from a fork, whose jobs get no secrets from most providers",
+			"record from a job that runs after this one in the repository itself; see docs/ci")
+	}
+	if j.NeedsCommit {
+		r.problem("the head commit of the pull request is unknown", "pass --commit")
+	}
+}
