@@ -24,8 +24,8 @@ func TestFaultAttestedCommandCannotReadTheToken(t *testing.T) {
 		dd if=/proc/$PPID/mem bs=1 count=0 && echo opened mem
 		readlink /proc/$PPID/fd/0 && echo read link of fd
 		echo ended`
-	args := []string{"ledgerd", "attest", "acme/api", "--url", v.url, "--commit", strings.Repeat("1", 40), "--predicate",
-		"test:go", "--key", key + ".key", "--", "sh", "-c", script}
+	args := []string{"ledgerd", "attest", "acme/api", "--server", v.url, "--commit", strings.Repeat("1", 40),
+		"--predicate", "test:go", "--key", key + ".key", "--", "sh", "-c", script}
 	args = append(unprivileged(t), args...)
 	command := exec.Command(args[0], args[1:]...)
 	command.Env = append(os.Environ(), "LEDGERD_TOKEN="+token)

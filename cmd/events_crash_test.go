@@ -26,7 +26,7 @@ type follower struct {
 }
 
 func (v *victim) follow(token string) *follower {
-	command := exec.Command("ledgerd", "events", "acme", "--follow", "-o", "json", "--url", v.url)
+	command := exec.Command("ledgerd", "events", "acme", "--follow", "-o", "json", "--server", v.url)
 	command.Env = append(os.Environ(), "LEDGERD_TOKEN="+token)
 	stdout, err := command.StdoutPipe()
 	check(v.t, err)

@@ -56,7 +56,7 @@ func TestGateRetries(t *testing.T) {
 	} {
 		failures.Store(test.failures)
 		var stdout, stderr bytes.Buffer
-		args := []string{"gate", "acme/api", "--commit", sha, "--state", "DRAFT", "--wait", test.wait, "--url", s.URL,
+		args := []string{"gate", "acme/api", "--commit", sha, "--state", "DRAFT", "--wait", test.wait, "--server", s.URL,
 			"--token", "ldg_secret"}
 		if status := Main(t.Context(), args, strings.NewReader(""), &stdout, &stderr); status != test.status {
 			t.Errorf("%s: exit status %d, want %d\n%s%s", name, status, test.status, &stdout, &stderr)

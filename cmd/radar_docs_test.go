@@ -16,7 +16,7 @@ import (
 func TestRadarDocs(t *testing.T) {
 	gitrepotest.IgnoreConfig(t)
 	examples := map[string]string{
-		"ci.sh":      shellExample(t, "ledgerd commit push acme/api HEAD --branch"),
+		"ci.sh":      shellExample(t, "ledgerd commit register acme/api HEAD --branch"),
 		"deleted.sh": shellExample(t, "ledgerd commit withdraw acme/api --branch \"$BRANCH\""),
 		"pre-push":   shellExample(t, "#!/bin/sh\n"),
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/ledgerd/ledgerd/store/storetest"
 )
 
-// A radarEnv is a server and a git repository. It pushes histories with 'commit push',
+// A radarEnv is a server and a git repository. It pushes histories with 'commit register',
 // and compares the overlaps with the conflicts that git finds.
 type radarEnv struct {
 	t     *testing.T
@@ -105,10 +105,10 @@ func (r *radarEnv) history(h *randomHistory) {
 	}
 	for _, branch := range h.branches {
 		var stderr bytes.Buffer
-		args := []string{"commit", "push", "acme/" + h.name, branch, "--base", h.mainline(), "--url", r.url, "--token",
+		args := []string{"commit", "register", "acme/" + h.name, branch, "--base", h.mainline(), "--server", r.url, "--token",
 			r.token}
 		if status := Main(r.t.Context(), args, strings.NewReader(""), &bytes.Buffer{}, &stderr); status != 0 {
-			r.t.Errorf("seed %s: commit push of %s: exit status %d: %s", h.name, branch, status, &stderr)
+			r.t.Errorf("seed %s: commit register of %s: exit status %d: %s", h.name, branch, status, &stderr)
 			return
 		}
 	}

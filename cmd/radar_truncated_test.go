@@ -47,7 +47,7 @@ func (r *radarEnv) fill(repo string, change func(n int) radar.Change) {
 func (r *radarEnv) output(args ...string) string {
 	r.t.Helper()
 	var stdout, stderr bytes.Buffer
-	if status := Main(r.t.Context(), append(args, "--url", r.url, "--token", r.token), strings.NewReader(""), &stdout,
+	if status := Main(r.t.Context(), append(args, "--server", r.url, "--token", r.token), strings.NewReader(""), &stdout,
 		&stderr); status != 0 {
 		r.t.Fatalf("%s: exit status %d: %s", strings.Join(args, " "), status, &stderr)
 	}
@@ -84,7 +84,7 @@ func TestRadarTruncated(t *testing.T) {
 	r.prints("radar acme/low --dry-run --limit 7", "There are more: these are the 7 strongest.")
 	r.prints("radar acme/low --dry-run --level LOW", "There are more: these are the 200 strongest.")
 	r.prints("radar acme/low --dry-run --level HIGH", "acme/low@"+last+" has no HIGH overlap")
-	r.prints("commit push acme/low",
+	r.prints("commit register acme/low",
 		"Overlaps with commits in flight: 0 HIGH, 0 MEDIUM, 200 LOW, and more \\("+stored+"\\)",
 		"To list all stored overlaps, run 'ledgerd radar acme/low --commit "+last+"'.")
 	r.prints("commit show acme/low", "radar +in flight, overlaps: 0 HIGH, 0 MEDIUM, 200 LOW, and more \\("+stored+"\\)",
@@ -107,7 +107,7 @@ func TestRadarTruncated(t *testing.T) {
 	r.prints("radar acme/high --dry-run --level HIGH", "There are more: these are the 200 strongest.")
 	r.prints("radar acme/high --dry-run --level LOW", "acme/high@"+all+
 		" has no LOW overlap among its 200 strongest, but it has more")
-	r.prints("commit push acme/high",
+	r.prints("commit register acme/high",
 		"Overlaps with commits in flight: 200 HIGH, 0 MEDIUM, 0 LOW, and more \\("+stored+"\\)",
 		"To list all stored overlaps, run .*")
 	r.prints("radar acme/high --branch all --level LOW", "No open overlaps in acme/high", "There may be more: "+stored)

@@ -5,7 +5,6 @@ package cmd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -27,30 +26,38 @@ func newRoot(p *cli.Program) *cobra.Command {
 		Long: `ledgerd records signed attestations about git commits and evaluates them against
 a policy. A commit is DRAFT, VALIDATING, ATTESTED, PROMOTABLE or DEPLOYED.
 
-Commands that manage a ledger talk to the server given by --url or LEDGERD_URL.
-Without it they open the database file directly, with full administrator rights,
-even while a server is running on it.`,
+Commands talk to the server given by --server or LEDGERD_URL. Without one they
+open the database file directly, with full administrator rights, even while a
+server is running on it.`,
 		Example: `  ledgerd demo
   ledgerd serve --listen 127.0.0.1:8080 --database ledger.db
   ledgerd gate acme/api --commit HEAD --state PROMOTABLE`,
+		Version:       run.Version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	root.SetVersionTemplate("ledgerd {{.Version}}\n")
 	p.AddGlobalFlags(root)
-	for _, commands := range [][]*cobra.Command{
-		run.Commands(p, Main), manage.Commands(p), record.Commands(p), browse.Commands(p),
-	} {
-		root.AddCommand(commands...)
-	}
-	root.PersistentPreRunE = func(command *cobra.Command, _ []string) error {
-		inherited := command.InheritedFlags() // without those that the command redefines
-		return errors.Join(
-			flagvalue.CheckExclusive(inherited, "database", "url"),
-			flagvalue.CheckExclusive(inherited, "no-copy", "url"))
-	}
+	addGroup(root, "start", "Start", run.Commands(p))
+	addGroup(root, "commits", "Record and check commits", record.Commands(p))
+	addGroup(root, "browse", "See what is recorded", browse.Commands(p))
+	addGroup(root, "manage", "Set up orgs, repos and signers", manage.Commands(p))
+	addGroup(root, "tools", "Tools", run.Tools(p, Main))
+	root.SetHelpCommandGroupID("tools")
+	root.SetCompletionCommandGroupID("tools")
+	root.PersistentPreRunE = func(command *cobra.Command, _ []string) error { return cli.CheckGlobalFlags(command) }
 	root.SetFlagErrorFunc(flagvalue.Error)
 	p.MarkStart(root)
 	return root
+}
+
+// addGroup adds commands to the root, which the help lists under a title.
+func addGroup(root *cobra.Command, id, title string, commands []*cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: id, Title: title + ":"})
+	for _, command := range commands {
+		command.GroupID = id
+		root.AddCommand(command)
+	}
 }
 
 // Execute runs ledgerd with the arguments and standard streams of the process, and

@@ -109,7 +109,7 @@ func newTokenShow(p *cli.Program) *cobra.Command {
 	return &cobra.Command{
 		Use:     "show",
 		Short:   "Show the token in use and its scope",
-		Example: "  ledgerd token show --url https://ledger.example",
+		Example: "  ledgerd token show --server https://ledger.example",
 		Args:    cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
 			return p.With(command, func(ctx context.Context, c *cli.Connection) (err error) {

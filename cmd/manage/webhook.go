@@ -22,13 +22,9 @@ func newWebhook(p *cli.Program) *cobra.Command {
 		newWebhookDeliveries(p), newWebhookRedeliver(p), newWebhookListen(p))
 }
 
-// urlFlags defines --url as the URL of the receiver. It defines --server for the URL
-// of the ledgerd server.
-func urlFlags(p *cli.Program, command *cobra.Command, value *string) {
-	flags := command.Flags()
-	flags.StringVar(value, "url", "", "`URL` of the receiver, to which events are posted")
-	flags.StringVar(&p.Global.URL, cli.ServerFlag, "", "`URL` of the ledgerd server, like --url of other commands "+
-		"(LEDGERD_URL)")
+// urlFlag defines --url, the URL of the receiver.
+func urlFlag(command *cobra.Command, value *string) {
+	command.Flags().StringVar(value, "url", "", "`URL` of the receiver, to which events are posted")
 }
 
 func eventsFlag(command *cobra.Command, value *[]ledger.EventType, usage string) {
@@ -87,7 +83,7 @@ LEDGERD_URL.`,
 			})
 		},
 	}
-	urlFlags(p, command, &n.URL)
+	urlFlag(command, &n.URL)
 	eventsFlag(command, &n.Events, "event `types` to send, comma-separated (default attestation,state,policy)")
 	command.Flags().StringVar(&n.Description, "description", "", "descriptive `text`")
 	activeFlag(command, &active, true, "send events; --active=false creates the webhook inactive")
@@ -168,7 +164,7 @@ LEDGERD_URL.`,
 			})
 		},
 	}
-	urlFlags(p, command, &url)
+	urlFlag(command, &url)
 	eventsFlag(command, &events, "event `types` to send, comma-separated")
 	command.Flags().StringVar(&description, "description", "", "descriptive `text`")
 	activeFlag(command, &active, false, "activate the webhook; --active=false deactivates it")

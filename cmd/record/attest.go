@@ -57,15 +57,16 @@ ledgerd is closed to it. But it can read --token, and every file that you can. I
 you do not trust it, run it in a step without secrets and sign in another one,
 with --status. See SECURITY.md.
 
-If a signal stops ledgerd, or SIGINT, SIGTERM or SIGHUP ends the command, nothing
-is recorded: the command has neither passed nor failed.
+If a signal stops ledgerd, or SIGINT, SIGTERM or SIGHUP ends the command, or if
+it cannot be started, nothing is recorded: it has neither passed nor failed.
 
 Without a command, attest records --status, or the --statement in a file, or an
 --envelope that is already signed.
 
 In a git work tree that has the commit, attest first registers it with the commit
 object, which proves its author, committer and co-authors, for requirements that
-exclude them. Unlike 'ledgerd commit push', it reports no branch and no changes.
+exclude them. Unlike 'ledgerd commit
+register', it reports no branch and no changes.
 If that is refused, it prints a warning and goes on.
 
 With --squash-of or --merge-of, attest claims that the commit is a clean merge:
@@ -108,8 +109,8 @@ EXIT STATUS
 	}
 
 	flags := command.Flags()
-	flags.StringVar(&a.commit, "commit", "", "commit to attest, a sha or a git `rev`; with --statement or --envelope, "+
-		"the commit it must be about")
+	flags.StringVar(&a.commit, "commit", "", "commit to attest, a sha or a git `rev` (default HEAD); with --statement or "+
+		"--envelope, the commit it must be about")
 	flags.StringVar(&a.predicate, "predicate", "", "`name` of the predicate, such as test:go")
 	flagvalue.ResultVar(command, &a.status, "record this status instead of running a command")
 	flags.StringVar(&a.statement, "statement", "", "sign and record the in-toto statement in this `file`")
@@ -123,6 +124,7 @@ EXIT STATUS
 		"state")
 	flagvalue.Exclude(command, "out", "envelope")
 	a.claim.Flags(command)
+	flagvalue.RequireRev(command, "commit", "merge-of", "squash-of")
 
 	return command
 }
@@ -144,15 +146,18 @@ func (a *attestRequest) takeArgs(command *cobra.Command, args []string) error {
 	return err
 }
 
-// check reports flags that are missing or mutually exclusive.
+// check reports flags that are missing or mutually exclusive, and completes --commit.
 func (a *attestRequest) check() error {
+	fromFile := a.statement != "" || a.envelope != ""
+	if a.commit == "" && !fromFile {
+		a.commit = "HEAD"
+	}
 	if a.claim.IsSet() {
-		if err := a.claim.Check(a.commit, a.key, a.command); err != nil {
+		if err := a.claim.Check(a.key, a.command); err != nil {
 			return cli.Usagef("%v", err)
 		}
 		return nil
 	}
-	fromFile := a.statement != "" || a.envelope != ""
 	switch {
 	case len(a.command) > 0 && (fromFile || a.status != ""):
 		return cli.Usagef("a command and --status, --statement or --envelope are mutually exclusive")
@@ -162,10 +167,6 @@ func (a *attestRequest) check() error {
 	case fromFile && (a.predicate != "" || len(a.annotations) > 0):
 		return cli.Usagef("--predicate and --annotation cannot be used with --statement or --envelope: " +
 			"the statement has its own")
-	case !fromFile && a.commit == "" && a.predicate == "":
-		return cli.Usagef("--commit and --predicate are required")
-	case !fromFile && a.commit == "":
-		return cli.Usagef("--commit is required")
 	case !fromFile && a.predicate == "":
 		return cli.Usagef("--predicate is required")
 	case !fromFile && !ledger.IsPredicateName(a.predicate):
@@ -223,7 +224,7 @@ func attest(p *cli.Program, command *cobra.Command, a *attestRequest) (err error
 	defer discard()
 
 	o := runCommand(p, a)
-	if o.Stopped != 0 {
+	if o.Stopped != 0 || o.NotStarted {
 		return a.exit(o, nil)
 	}
 	envelope, err := newEnvelope(p, a, s, o)
@@ -246,6 +247,9 @@ func runCommand(p *cli.Program, a *attestRequest) subprocess.Outcome {
 // exit returns the error, with its exit status, that attest ends with. err is the
 // error of signing or recording the outcome.
 func (a *attestRequest) exit(o subprocess.Outcome, err error) error {
+	if o.NotStarted {
+		return cli.Exitf(o.Code, "cannot start the command: %w: nothing was recorded", o.Err)
+	}
 	if o.Err != nil {
 		err = errors.Join(o.Err, err)
 	}

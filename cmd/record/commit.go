@@ -20,7 +20,7 @@ import (
 
 func newCommit(p *cli.Program) *cobra.Command {
 	return cli.Group("commit", "Register commits and show their states",
-		newCommitPush(p), newCommitShow(p), newCommitList(p), newCommitCorrect(p), newCommitWithdraw(p))
+		newCommitRegister(p), newCommitShow(p), newCommitList(p), newCommitCorrect(p), newCommitWithdraw(p))
 }
 
 func newCommitShow(p *cli.Program) *cobra.Command {
@@ -90,11 +90,12 @@ func newCommitList(p *cli.Program) *cobra.Command {
 	return command
 }
 
-func newCommitPush(p *cli.Program) *cobra.Command {
+func newCommitRegister(p *cli.Program) *cobra.Command {
 	var q gitrepo.Query
 	command := &cobra.Command{
-		Use:   "push ORG/REPO [REV]",
-		Short: "Register a commit",
+		Use:     "register ORG/REPO [REV]",
+		Aliases: []string{"push"}, // its name in the first release
+		Short:   "Register a commit",
 		Long: `Registers a commit of this git work tree, by default HEAD: the commit object,
 which proves its author, committer, co-authors, message, parents and tree, its
 branch, the paths and lines that it changes since its merge base with the
@@ -106,8 +107,8 @@ Targets and changed paths only add up. An admin can correct them with
 'commit correct'.
 
 Prints the overlaps with other commits in flight, strongest first.`,
-		Example: `  ledgerd commit push acme/api
-  ledgerd commit push acme/api feature/login --target release/2.x --base origin/release/2.x`,
+		Example: `  ledgerd commit register acme/api
+  ledgerd commit register acme/api feature/login --target release/2.x --base origin/release/2.x`,
 		Args: cli.Takes("ORG/REPO", "[REV]"),
 		RunE: func(command *cobra.Command, args []string) error {
 			q.Rev = revOf(args)
@@ -140,7 +141,7 @@ Prints the overlaps with other commits in flight, strongest first.`,
 	return command
 }
 
-// warnOfGaps explains why the radar skips a commit that was just pushed.
+// warnOfGaps explains why the radar skips a commit that was just registered.
 func warnOfGaps(p *cli.Program, local gitrepo.Commit, pushed ledger.Commit) {
 	if local.ChangesErr != nil {
 		fmt.Fprintf(p.Stderr, "No change record: Conflict Radar skips this commit. Cause: %s\n", p.Describe(local.ChangesErr))
@@ -166,7 +167,7 @@ func newCommitWithdraw(p *cli.Program) *cobra.Command {
 		Long: `Withdraws a commit, by default HEAD: the radar stops comparing other commits
 with it, and its overlaps are closed. With --branch, withdraws the commit of the
 branch that is in flight; otherwise this is a no-op. To bring a commit
-back into flight, push it again.`,
+back into flight, register it again.`,
 		Example: `  ledgerd commit withdraw acme/api adbc8813901b
   ledgerd commit withdraw acme/api --branch feature/login`,
 		Args: cli.Takes("ORG/REPO", "[REV]"),
@@ -218,14 +219,15 @@ func newCommitCorrect(p *cli.Program) *cobra.Command {
 	var targets []string
 	var allPaths bool
 	command := &cobra.Command{
-		Use:   "correct ORG/REPO REV",
+		Use:   "correct ORG/REPO [REV]",
 		Short: "Correct the targets or the changes that were registered for a commit",
-		Long: `Replaces what registrations have claimed of a commit, and derives its state
-again. Registrations only add targets and changed paths. A correction needs a
-token with the scope admin, and is listed in the commit's record.`,
+		Long: `Replaces what registrations have claimed of a commit, by default HEAD, and
+derives its state again. Registrations only add targets and changed paths. A
+correction needs a token with the scope admin, and is listed in the commit's
+record.`,
 		Example: `  ledgerd commit correct acme/api adbc8813901b --target main
   ledgerd commit correct acme/api HEAD --target main,release/2.x --all-paths`,
-		Args: cli.Takes("ORG/REPO", "REV"),
+		Args: cli.Takes("ORG/REPO", "[REV]"),
 		RunE: func(command *cobra.Command, args []string) error {
 			var change ledger.CommitCorrection
 			if command.Flags().Changed("target") {
@@ -238,7 +240,7 @@ token with the scope admin, and is listed in the commit's record.`,
 				return cli.Usagef("nothing to correct: use --target or --all-paths")
 			}
 			return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) error {
-				sha, err := gitrepo.Find(ctx, args[1])
+				sha, err := gitrepo.Find(ctx, revOf(args))
 				if err != nil {
 					return err
 				}

@@ -36,12 +36,13 @@ type exceptionRequest struct {
 // flags defines the flags that grant and end share.
 func (q *exceptionRequest) flags(command *cobra.Command) {
 	flags := command.Flags()
-	flags.StringVar(&q.rev, "commit", "", "commit of the exception, a sha or a git `rev`")
+	flags.StringVar(&q.rev, "commit", "HEAD", "commit of the exception, a sha or a git `rev`")
 	flags.StringVar(&q.requirement, "requirement", "", "`name` of the requirement in the policy")
 	flags.StringVar(&q.reason, "reason", "", "`text` that says why, at most 1000 characters")
 	flags.StringVar(&q.key, "key", "", "private key to sign with, a PEM `file`")
 	flags.StringVar(&q.cert, "cert", "", "certificate of the key, with its chain, a PEM `file`")
-	flagvalue.Require(command, "commit", "requirement", "reason", "key")
+	flagvalue.Require(command, "requirement", "reason", "key")
+	flagvalue.RequireRev(command, "commit")
 }
 
 func newExceptionGrant(p *cli.Program) *cobra.Command {

@@ -90,8 +90,9 @@ EXIT STATUS
 	flags.StringVar(&g.target, "target", "", "evaluate the requirements for this target `branch` alone")
 	flags.DurationVar(&g.wait, "wait", 0, "how long to wait for the state")
 	flagvalue.Require(command, "state")
-	command.MarkFlagsMutuallyExclusive("artifact", "commit")
-	command.MarkFlagsMutuallyExclusive("artifact", "target")
+	flagvalue.Exclude(command, "artifact", "commit")
+	flagvalue.Exclude(command, "artifact", "target")
+	flagvalue.RequireRev(command, "commit")
 	return command
 }
 

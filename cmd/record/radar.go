@@ -74,6 +74,7 @@ EXIT STATUS
 	flags.BoolVar(&q.dryRun, "dry-run", false, "check a commit of this work tree without pushing it")
 	flags.StringVar(&q.base, "base", "", "with --dry-run, "+baseUsage)
 	cli.LimitFlag(command, &q.limit)
+	flagvalue.RequireRev(command, "commit")
 	return command
 }
 

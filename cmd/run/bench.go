@@ -133,8 +133,8 @@ second repo, which has only one branch in flight per connection. The ratio shows
 how much commits in flight slow down registration.
 
 Last it creates a git repository with a commit that changes many files. It runs
-'ledgerd commit push' on this commit, for repos with nothing in flight, and
-alternates with the 'git diff-tree' that 'commit push' reads. This requires git.`,
+'ledgerd commit register' on this commit, for repos with nothing in flight, and
+alternates with the 'git diff-tree' that it runs. This requires git.`,
 		Example: `  ledgerd bench radar
   ledgerd bench radar --in-flight 1000 --paths 2000 --registrations 500 -o json`,
 		Args: cobra.NoArgs,

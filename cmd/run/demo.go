@@ -25,8 +25,8 @@ it and deletes all data.`,
 		Example: "  ledgerd demo\n  ledgerd demo --once",
 		Args:    cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
-			if p.Global.URL != "" || command.Flags().Changed("database") {
-				return cli.Usagef("demo does not take --url or --database: it starts its own server")
+			if flag, url := p.Global.ServerFlag(); url != "" || command.Flags().Changed("database") {
+				return cli.Usagef("demo does not take %s or --database: it starts its own server", flag)
 			}
 			if err := ledger.CheckOrg(o.Org); err != nil {
 				return err

@@ -7,11 +7,18 @@ import (
 	"github.com/ledgerd/ledgerd/internal/cli"
 )
 
-// Commands returns the commands of this package.
-func Commands(p *cli.Program, ledgerd Main) []*cobra.Command {
+// Commands returns the commands that run a server.
+func Commands(p *cli.Program) []*cobra.Command {
 	return []*cobra.Command{
 		newServe(p),
 		newDemo(p),
+	}
+}
+
+// Tools returns the commands about the program itself. They call ledgerd to run other
+// commands.
+func Tools(p *cli.Program, ledgerd Main) []*cobra.Command {
+	return []*cobra.Command{
 		newConfig(p),
 		newBench(p, ledgerd),
 		newVersion(p),

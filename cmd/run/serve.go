@@ -35,8 +35,8 @@ flag can also be set in the environment or in the configuration file; see
   ledgerd serve --config /etc/ledgerd/config.yaml`,
 		Args: cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
-			if p.Global.URL != "" {
-				return cli.Usagef("serve does not take --url: it is the server")
+			if flag, url := p.Global.ServerFlag(); url != "" {
+				return cli.Usagef("serve does not take %s: it is the server", flag)
 			}
 
 			s, err := p.Settings(command)

@@ -10,6 +10,11 @@ import (
 	"github.com/ledgerd/ledgerd/internal/cli"
 )
 
+// Version returns the version of ledgerd, and what it was built with and for.
+func Version() string {
+	return fmt.Sprintf("%s (%s, %s/%s)", buildinfo.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
 func newVersion(p *cli.Program) *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
@@ -24,7 +29,7 @@ func newVersion(p *cli.Program) *cobra.Command {
 				Arch    string `json:"arch"`
 			}{buildinfo.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH}
 			return p.Print(record, func() {
-				fmt.Fprintf(p.Stdout, "ledgerd %s (%s, %s/%s)\n", record.Version, record.Go, record.OS, record.Arch)
+				fmt.Fprintf(p.Stdout, "ledgerd %s\n", Version())
 			})
 		},
 	}

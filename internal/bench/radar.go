@@ -107,7 +107,7 @@ func rateFigure(workload string, result loadResult) figure {
 	return f
 }
 
-// push measures commit push, compared with the git diff-tree that it runs.
+// push measures commit register, compared with the git diff-tree that it runs.
 func (b *Radar) push(ctx context.Context) error {
 	busy, err := gitrepo.NewSynthetic(ctx, b.Dir, b.Files)
 	if err != nil {
@@ -131,13 +131,13 @@ func (b *Radar) push(ctx context.Context) error {
 			return err
 		}
 		if result, err = timed(command.Run); err != nil {
-			return fmt.Errorf("commit push: %w", err)
+			return fmt.Errorf("commit register: %w", err)
 		}
 		pushed.add(result)
 	}
 
 	b.figure(latencyFigure(fmt.Sprintf("git diff-tree of %d changed files", b.Files), diffed))
-	f := latencyFigure("commit push of the same files", pushed)
+	f := latencyFigure("commit register of the same files", pushed)
 	f.Ratio = f.P50 / ms(diffed.percentile(0.50))
 	b.figure(f)
 	return nil
@@ -149,7 +149,8 @@ func (b *Radar) pushCommand(ctx context.Context, busy gitrepo.Synthetic, repo st
 	if err != nil {
 		return nil, err
 	}
-	command := exec.CommandContext(ctx, self, "commit", "push", orgName+"/"+repo, "--url", "http://"+b.server.address)
+	command := exec.CommandContext(ctx, self, "commit", "register", orgName+"/"+repo,
+		"--server", "http://"+b.server.address)
 	command.Dir, command.Stderr = busy.Dir, b.Stderr
 	command.Env = append(busy.Environ(), "LEDGERD_TOKEN="+b.token)
 	return command, nil

@@ -14,14 +14,12 @@ import (
 	"github.com/ledgerd/ledgerd/internal/terminal"
 )
 
-// Where a command finds the ledger, and its client.
 type (
-	Location   = connect.Location
+	// Location is where a command finds the ledger.
+	Location = connect.Location
+	// Connection is a client of the ledger.
 	Connection = connect.Connection
 )
-
-// ServerFlag replaces --url in commands whose --url has another meaning.
-const ServerFlag = "server"
 
 // Settings returns the settings in effect for a command.
 func (p *Program) Settings(command *cobra.Command) (config.Settings, error) {
@@ -36,11 +34,7 @@ func (p *Program) Locate(command *cobra.Command) (Location, error) {
 	if err != nil {
 		return Location{}, err
 	}
-	flag := "--url"
-	if command.Flags().Lookup(ServerFlag) != nil {
-		flag = "--" + ServerFlag
-	}
-	where, err := s.Locate(flag, p.Global.URL)
+	where, err := s.Locate(p.Global.ServerFlag())
 	if err != nil {
 		return Location{}, Usagef("%w", err)
 	}

@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"errors"
 	"io"
 	"os"
 
@@ -34,9 +35,20 @@ func (p *Program) ReadFile(name string) ([]byte, error) {
 // GlobalFlags are the values of the flags that every command has.
 type GlobalFlags struct {
 	Config string
-	URL    string
+	Server string
 	Token  string
 	Output string
+
+	oldServer string // --url, the earlier name of --server
+}
+
+// ServerFlag returns the name and the value of the flag that names the server. The name
+// is the one that the user typed, if any.
+func (g GlobalFlags) ServerFlag() (name, value string) {
+	if g.oldServer != "" {
+		return "--url", g.oldServer
+	}
+	return "--server", g.Server
 }
 
 // AddGlobalFlags defines the flags that every command has.
@@ -46,12 +58,24 @@ func (p *Program) AddGlobalFlags(root *cobra.Command) {
 	flags.String("database", config.Default().Database, "database `file` (LEDGERD_DATABASE)")
 	flags.Bool("no-copy", config.Default().NoCopy,
 		"migrate the schema without copying the database first (LEDGERD_NO_COPY)")
-	flags.StringVar(&p.Global.URL, "url", "", "`URL` of the server (LEDGERD_URL)")
+	flags.StringVar(&p.Global.Server, "server", "", "`URL` of the server (LEDGERD_URL)")
+	flags.StringVar(&p.Global.oldServer, "url", "", "earlier name of --server")
+	_ = flags.MarkHidden("url")
 	flags.StringVar(&p.Global.Token, "token", "", "API `token`; visible to other users of this machine: prefer "+
 		"LEDGERD_TOKEN or LEDGERD_TOKEN_FILE")
 	flagvalue.ChoiceVar(root, flags, &p.Global.Output, "output", "o", "output format", "table", "json")
-	root.MarkFlagsMutuallyExclusive("database", "url")
-	root.MarkFlagsMutuallyExclusive("no-copy", "url")
+}
+
+// CheckGlobalFlags returns an error if global flags of a command exclude each other.
+func CheckGlobalFlags(command *cobra.Command) error {
+	inherited := command.InheritedFlags() // without those that the command redefines
+	var errs []error
+	for _, pair := range [][]string{
+		{"server", "url"}, {"database", "server"}, {"database", "url"}, {"no-copy", "server"}, {"no-copy", "url"},
+	} {
+		errs = append(errs, flagvalue.CheckExclusive(inherited, pair...))
+	}
+	return errors.Join(errs...)
 }
 
 // MarkStart makes the command and its subcommands set p.Command when they start.

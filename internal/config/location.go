@@ -20,7 +20,7 @@ type Location struct {
 }
 
 // Locate returns the location that is set by a flag of the given name and value, by
-// LEDGERD_URL or by the settings. The flags --url and --database take precedence over
+// LEDGERD_URL or by the settings. The flags --server and --database take precedence over
 // LEDGERD_URL, and LEDGERD_URL over LEDGERD_DATABASE and the configuration file.
 func (s Settings) Locate(urlFlag, value string) (Location, error) {
 	variable := os.Getenv(urlVariable)

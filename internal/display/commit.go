@@ -92,7 +92,7 @@ func changes(c ledger.Commit) string {
 	case c.Changes != nil:
 		return terminal.Plural(int64(len(c.Changes)), "path")
 	case c.Author == (ledger.Author{}):
-		return "unknown (run 'ledgerd commit push')"
+		return "unknown (run 'ledgerd commit register')"
 	}
 	return "no change record"
 }

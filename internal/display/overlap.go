@@ -53,7 +53,7 @@ func withCells(pair ledger.RadarPair, other ledger.RadarCommit) []any {
 		reason}
 }
 
-// maxPushed is how many overlaps 'commit push' prints.
+// maxPushed is how many overlaps 'commit register' prints.
 const maxPushed = 5
 
 // Pushed prints the strongest overlaps of a commit of repo, ORG/REPO, that was just

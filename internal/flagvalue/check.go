@@ -54,6 +54,19 @@ func CheckExclusive(set *pflag.FlagSet, flags ...string) error {
 	return nil
 }
 
+// RequireRev requires that the flags, if they are set, name a git revision. An empty one
+// is usually a variable that a CI job did not set. The flags must be defined.
+func RequireRev(command *cobra.Command, flags ...string) {
+	addCheck(command, func() error {
+		for _, name := range flags {
+			if flag := command.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" {
+				return fmt.Errorf("--%s is empty: name a git revision", name)
+			}
+		}
+		return nil
+	})
+}
+
 // addCheck adds a check of the flags, which runs before cobra's own: cobra's messages
 // are in another style.
 func addCheck(command *cobra.Command, check func() error) {

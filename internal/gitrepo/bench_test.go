@@ -21,7 +21,7 @@ func joinLines(lines []string) string {
 	return string(content)
 }
 
-// BenchmarkGitRecord measures how commit push reads a commit that changes 500
+// BenchmarkGitRecord measures how commit register reads a commit that changes 500
 // files, compared with plain git diff-tree.
 func BenchmarkGitRecord(b *testing.B) {
 	gitrepotest.IgnoreConfig(b)

@@ -37,12 +37,10 @@ func (q *Request) Flags(command *cobra.Command) {
 func (q *Request) IsSet() bool { return q.mergeOf != "" || q.squashOf != "" }
 
 // Check returns an error if other arguments of the command do not go with a claim.
-func (q *Request) Check(commit, key string, command []string) error {
+func (q *Request) Check(key string, command []string) error {
 	switch {
 	case len(command) > 0:
 		return errors.New("a command and --merge-of or --squash-of are mutually exclusive")
-	case commit == "":
-		return errors.New("--commit is required")
 	case key == "":
 		return errors.New("--key is required")
 	}

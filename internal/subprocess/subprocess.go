@@ -29,6 +29,8 @@ type Outcome struct {
 	Finished time.Time
 	Code     int   // the command's exit status
 	Err      error // set if the command could not be started or waited for
+	// NotStarted reports that the command could not be started: there is no result.
+	NotStarted bool
 
 	// Stopped is the signal that stopped ledgerd or the command, or 0. If it is set,
 	// the command has neither passed nor failed.
@@ -57,7 +59,7 @@ func Run(args []string, stdin io.Reader, stdout, stderr io.Writer) Outcome {
 		err = command.Start()
 	}
 	if err != nil {
-		o.Finished, o.Status, o.Code, o.Err = time.Now(), ledger.Errored, exitNotStarted, err
+		o.Finished, o.Code, o.Err, o.NotStarted = time.Now(), exitNotStarted, err, true
 		return o
 	}
 	done := make(chan error, 1)

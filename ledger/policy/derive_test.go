@@ -76,7 +76,7 @@ func TestRequirement(t *testing.T) {
 	}
 
 	const (
-		unknown = "the commit's author is unknown (to register it, run ledgerd commit push, " +
+		unknown = "the commit's author is unknown (to register it, run ledgerd commit register, " +
 			"or ledgerd attest in a work tree)"
 		tests    = `{"state":"ATTESTED","predicate":"test:*"`
 		reviews  = `{"state":"PROMOTABLE","predicate":"review:*","exclude_author":true`

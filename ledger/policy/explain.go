@@ -120,7 +120,7 @@ func (v *evaluation) reason(i int, s *ledger.RequirementStatus) string {
 // authorReason says why evidence does not count because it is not known who wrote a commit.
 // It is empty if that is not so.
 func (v *evaluation) authorReason(r *Requirement, d *decision) string {
-	const how = " (to register it, run ledgerd commit push, or ledgerd attest in a work tree)"
+	const how = " (to register it, run ledgerd commit register, or ledgerd attest in a work tree)"
 	rule, f := r.ExcludeAuthor, v.f
 	switch {
 	case rule == AuthorCounts:

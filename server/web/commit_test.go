@@ -215,7 +215,7 @@ func TestUnregisteredCommit(t *testing.T) {
 	e.attest(e.signer("cn=ci,ou=build,o=acme"), commitID(1), "test:go", ledger.Pass)
 	w := e.signIn(e.reader)
 	w.get(commitPath(commitID(1))).want(200).has("No message", "Not registered",
-		"ledgerd commit push acme/api "+commitID(1)[:12], "Not in flight. The radar compares")
+		"ledgerd commit register acme/api "+commitID(1)[:12], "Not in flight. The radar compares")
 	e.push(commitID(1), ledger.Registration{Message: "Registered"})
 	w.get(commitPath(commitID(1))).want(200).has("Registered", "No change record.").hasNot(
 		"Not registered")

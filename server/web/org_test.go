@@ -22,7 +22,7 @@ func commitID(n int) string { return fmt.Sprintf("%040x", 0xc0ffee0000+n) }
 func TestOrgPage(t *testing.T) {
 	e := newEnv(t)
 	w := e.signIn(e.reader)
-	w.get("/orgs/acme").want(200).has("api", "No commits yet", "ledgerd commit push acme/api HEAD", "No activity yet")
+	w.get("/orgs/acme").want(200).has("api", "No commits yet", "ledgerd commit register acme/api HEAD", "No activity yet")
 
 	ci := e.signer("cn=ci,ou=build,o=acme")
 	for n := range 3 {

@@ -103,7 +103,7 @@ func TestRadarPage(t *testing.T) {
 func TestRadarWithoutOverlaps(t *testing.T) {
 	e := newEnv(t)
 	w := e.signIn(e.admin)
-	w.get(radarPath).want(200).has("No commits in flight", "ledgerd commit push acme/api HEAD")
+	w.get(radarPath).want(200).has("No commits in flight", "ledgerd commit register acme/api HEAD")
 	e.branch(1, "one", "ada", lineEdit("cmd/root.go", 100))
 	w.get(radarPath).want(200).has("No overlaps", "ledgerd radar acme/api --dry-run")
 	w.get(radarPath+"?level=HIGH&branch=x/y&commit="+commitID(1)).want(200).

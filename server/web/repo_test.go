@@ -196,10 +196,10 @@ func TestEmptyRepo(t *testing.T) {
 	e := newEnv(t)
 	w := e.signIn(e.reader)
 	for _, query := range []string{"", "?view=list"} {
-		w.get(apiPath+query).want(200).has("No commits yet", "ledgerd commit push acme/api HEAD")
+		w.get(apiPath+query).want(200).has("No commits yet", "ledgerd commit register acme/api HEAD")
 	}
 	// An empty repo is not blamed on the filter.
-	w.get(apiPath + "?state=DRAFT").want(200).has("ledgerd commit push acme/api HEAD").hasNot("No matching commits")
+	w.get(apiPath + "?state=DRAFT").want(200).has("ledgerd commit register acme/api HEAD").hasNot("No matching commits")
 }
 
 func TestRepoHostileTexts(t *testing.T) {

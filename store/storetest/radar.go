@@ -208,7 +208,7 @@ func (s suite) TestWhichCommitsAreCompared(t *testing.T) {
 			fx.push(sha(0), "one", root)
 			fx.push(sha(1), "two", edit("cmd/root.go", 11))
 		}, nil},
-		{"a withdrawn commit pushed again, as the later one", func(fx *fixture) {
+		{"a withdrawn commit registered again, as the later one", func(fx *fixture) {
 			fx.push(sha(0), "one", root)
 			check(fx.t, fx.Withdraw(fx.t.Context(), "acme", "api", sha(0)))
 			fx.push(sha(1), "two", edit("cmd/root.go", 11))
