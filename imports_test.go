@@ -108,6 +108,7 @@ var mayImport = map[string][]string{
 	"internal/gitrepo/gitrepotest": {}, // repositories for tests
 	"internal/parallel":            {},
 	"internal/ci":                  {"ledger"}, // detects the CI job
+	"internal/ci/report":           {"internal/ci", "internal/terminal", "ledger", "ledger/radar"},
 	"internal/config":              {"internal/flagvalue", "ledger", "server", "store", "webhook/dispatch"},
 	"internal/flagvalue":           {"ledger", "ledger/identity", "ledger/radar"},
 	"internal/service": {
