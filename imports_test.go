@@ -146,7 +146,7 @@ var mayImport = map[string][]string{
 		"ledger/attestation", "ledger/eventstream", "ledger/identity", "ledger/radar",
 	},
 	"internal/demo": {
-		"client", "internal/buildinfo", "internal/config", "internal/gitrepo", "internal/receiver",
+		"client", "internal/buildinfo", "internal/config", "internal/gitrepo", "internal/parallel", "internal/receiver",
 		"internal/service", "internal/signing", "internal/terminal", "ledger", "ledger/attestation",
 		"ledger/identity", "ledger/policy",
 	},

@@ -1,4 +1,4 @@
-// Package demo demonstrates the ledger on the latest commits of a git repository.
+// Package demo plays three weeks of a team's work on a ledger, and shows what to look at.
 package demo
 
 import (
@@ -10,8 +10,10 @@ import (
 	"os/signal"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"github.com/ledgerd/ledgerd/internal/config"
+	"github.com/ledgerd/ledgerd/internal/parallel"
 	"github.com/ledgerd/ledgerd/internal/service"
 	"github.com/ledgerd/ledgerd/internal/terminal"
 )
@@ -36,31 +38,127 @@ func Play(ctx context.Context, o Options) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 
-	git, err := findHistory(ctx, filepath.Join(dir, "sample"))
-	if err != nil {
+	d := &demo{Options: o, printer: printer{terminal.NewPainter(o.Out), o.Out}, dir: dir, began: time.Now()}
+	if err := d.prepare(ctx); err != nil {
 		return err
 	}
-
-	s := config.Default()
-	s.Listen, s.Database = o.Listen, filepath.Join(dir, "ledger.db")
-	s.Log.Level = "warn"
-	s.Webhooks.AllowedNetworks = config.Networks{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
-	running, err := service.Start(ctx, s, s.Log.Logger(o.Log, s.Log.MinLevel()))
-	if err != nil {
-		return err
-	}
-
-	r := &runner{out: o.Out, Painter: terminal.NewPainter(o.Out), url: running.URL, org: o.Org, git: git,
-		observers: newObservers()}
-	if err = r.run(ctx, running); err == nil && !o.Once {
-		r.showAccess()
-		r.print("\nServing until Ctrl-C. Then the database is deleted.")
-		err = running.Wait(ctx)
-	}
-	if err != nil && ctx.Err() != nil {
+	err = d.play(ctx)
+	if ctx.Err() != nil {
 		err = nil // interrupted
 	}
 	release() // a second Ctrl-C ends the program at once
-	r.observers.unfollow()
-	return errors.Join(err, running.Stop(0, s.ShutdownTimeout), r.observers.close())
+	return errors.Join(err, d.stop())
+}
+
+// A demo is one run.
+type demo struct {
+	Options
+	printer
+	dir      string
+	began    time.Time
+	settings config.Settings
+	story    *story
+	stage    *stage
+}
+
+// prepare creates the repositories and starts the server, three weeks ago.
+func (d *demo) prepare(ctx context.Context) error {
+	c, err := findCast(ctx)
+	if err != nil {
+		return err
+	}
+	d.story = newStory(c, d.began)
+	tasks := []func() error{func() error { return d.start(ctx) }}
+	for _, r := range d.story.repos {
+		r.Dir, r.Isolated = filepath.Join(d.dir, r.name), true
+		tasks = append(tasks, func() error { return r.create(ctx, d.story.end) })
+	}
+	if err := parallel.Do(tasks...); err != nil {
+		if d.stage != nil {
+			err = errors.Join(err, d.stop())
+		}
+		return err
+	}
+	return nil
+}
+
+func (d *demo) start(ctx context.Context) error {
+	d.settings = config.Default()
+	d.settings.Listen, d.settings.Database = d.Listen, filepath.Join(d.dir, "ledger.db")
+	d.settings.Log.Level = "error"
+	d.settings.Webhooks.AllowedNetworks = config.Networks{
+		netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128"),
+	}
+	past := newClock(length + time.Since(d.story.end))
+	log := d.settings.Log.Logger(d.Log, d.settings.Log.MinLevel())
+	running, err := service.StartAt(ctx, d.settings, log, past.now)
+	if err != nil {
+		return err
+	}
+	d.stage = &stage{clock: past, running: running, org: d.Org, observers: newObservers()}
+	return d.stage.setUp(ctx, d.story.signers())
+}
+
+// play plays the story and then the show, and serves until ctx is done.
+func (d *demo) play(ctx context.Context) error {
+	if err := d.story.play(ctx, d.stage); err != nil {
+		return err
+	}
+	d.introduce()
+	w := &show{printer: d.printer, stage: d.stage, story: d.story}
+	if !d.Once {
+		w.pause = livePause
+	}
+	if err := w.follow(ctx); err != nil {
+		return err
+	}
+
+	d.heading("Live: a commit on its way to production")
+	if err := w.deliver(ctx, d.story.sights.live[0]); err != nil {
+		return err
+	}
+	if d.Once {
+		return nil
+	}
+	d.print("\nServing until Ctrl-C. Then everything is deleted.")
+	return d.stage.running.Wait(ctx)
+}
+
+// livePause is the time between two steps of the show, for people to see them.
+const livePause = 1500 * time.Millisecond
+
+// stop stops the server and everything that listens to it.
+func (d *demo) stop() error {
+	d.stage.observers.unfollow()
+	return errors.Join(d.stage.running.Stop(0, d.settings.ShutdownTimeout), d.stage.stopReceivers())
+}
+
+// introduce prints what there is, and what to look at.
+func (d *demo) introduce() {
+	s := d.story
+	d.print("%s", d.Paint("1", "Three weeks of a team's work"))
+	d.print("  %d repos, %d commits, %d signed attestations, recorded in %.1f s.", len(s.repos), s.commits(),
+		d.stage.attestations, time.Since(d.began).Seconds())
+	if s.folder == "" {
+		d.print("  A sample team that ships parcels.")
+	} else {
+		d.print("  Names come from this git work tree, %s. What happens is made up.", terminal.Printable(s.folder))
+	}
+
+	d.heading("Open it in a browser")
+	d.print("  %s", d.stage.running.URL)
+	d.print("  sign in with the token %s", d.stage.secret)
+
+	d.heading("Five things to look at")
+	page := d.stage.running.URL + "/orgs/" + d.Org
+	commit := func(c *commit) string { return page + "/repos/" + c.in.name + "/commits/" + terminal.Short(c.sha) }
+	for i, look := range []struct{ what, url string }{
+		{"A deployment at night without a review, and the exception that excused it", commit(s.sights.violation)},
+		{"A squash in production: tests and review carry from its branch", commit(s.sights.squash)},
+		{"Branches that will conflict, before anyone merges them", page + "/repos/" + s.product + "/radar"},
+		{"A commit that has waited for its review for three days", commit(s.sights.waiting)},
+		{"A webhook whose receiver is down, next to one that works", page + "/repos/" + s.product + "/webhooks"},
+	} {
+		d.print("  %d. %s\n     %s", i+1, look.what, d.faint(look.url))
+	}
 }

@@ -3,8 +3,6 @@ package demo
 import (
 	"context"
 	"fmt"
-	"log/slog"
-	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -13,18 +11,15 @@ import (
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/receiver"
 	"github.com/ledgerd/ledgerd/internal/terminal"
-	"github.com/ledgerd/ledgerd/ledger"
 )
 
 // observerTimeout limits how long the demo waits for events to reach the observers.
 const observerTimeout = 30 * time.Second
 
-// observers receive the demo's events: a reader of the live stream, and the receiver
-// of the repo's webhook.
+// observers receive events: a reader of the live stream, and the receiver of a webhook.
 type observers struct {
-	receiver *receiver.Server
-	cancel   context.CancelFunc // stops the reader
-	reading  sync.WaitGroup
+	cancel  context.CancelFunc // stops the reader
+	reading sync.WaitGroup
 
 	mu      sync.Mutex
 	changed chan struct{} // signals a change of the fields below
@@ -50,28 +45,11 @@ func newObservers() *observers {
 	}
 }
 
-// subscribe creates a webhook of the repo that posts to a receiver in this process.
-func (o *observers) subscribe(ctx context.Context, admin *client.Client, org, repo string) (ledger.Webhook, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return ledger.Webhook{}, err
-	}
-	hook, err := admin.CreateWebhook(
-		ctx, org, repo, ledger.NewWebhook{URL: "http://" + listener.Addr().String() + "/ledger", Description: "demo"})
-	if err != nil {
-		listener.Close()
-		return hook, err
-	}
-	o.receiver = receiver.Serve(listener, &receiver.Handler{Secret: hook.Secret, Received: o.delivered},
-		slog.New(slog.DiscardHandler))
-	return hook, nil
-}
-
-// follow reads the org's live stream from the first event.
-func (o *observers) follow(ctx context.Context, reader *client.Client, org string) {
+// follow reads the live stream of a repo after the event with this id.
+func (o *observers) follow(ctx context.Context, reader *client.Client, org, repo, after string) {
 	ctx, o.cancel = context.WithCancel(ctx)
 	o.reading.Go(func() {
-		for e, err := range reader.Follow(ctx, org, client.FollowOptions{After: client.Earliest}) {
+		for e, err := range reader.Follow(ctx, org, client.FollowOptions{Repo: repo, After: after}) {
 			o.receive(&o.stream, e, err)
 		}
 	})
@@ -108,7 +86,7 @@ func label(e client.Event) string {
 	return string(e.Type)
 }
 
-// await waits until each observer has received n events.
+// await waits until each observer has received n events that take has not returned.
 func (o *observers) await(ctx context.Context, n int) error {
 	timeout := time.After(observerTimeout)
 	for {
@@ -127,11 +105,11 @@ func (o *observers) await(ctx context.Context, n int) error {
 	}
 }
 
-// counts returns how many events each observer has received, and the latest error.
+// counts returns how many events of each observer are unread, and the latest error.
 func (o *observers) counts() (stream, webhook int, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return len(o.stream.events), len(o.webhook.events), o.err
+	return len(o.stream.unread), len(o.webhook.unread), o.err
 }
 
 // take returns the labels of the events received since the last call, in the order
@@ -156,12 +134,4 @@ func (in *inbox) take() []string {
 func (o *observers) unfollow() {
 	o.cancel()
 	o.reading.Wait()
-}
-
-// close stops the webhook's receiver.
-func (o *observers) close() error {
-	if o.receiver == nil {
-		return nil
-	}
-	return o.receiver.Stop()
 }

@@ -23,13 +23,7 @@ type Synthetic struct {
 // files of about 300 lines.
 func NewSynthetic(ctx context.Context, dir string, files int) (Synthetic, error) {
 	h := Synthetic{Repo: Repo{Dir: filepath.Join(dir, "busy"), Isolated: true}}
-	if err := os.Mkdir(h.Dir, 0o755); err != nil {
-		return h, err
-	}
-	if _, err := h.Read(ctx, "init", "--quiet", "--template="); err != nil {
-		return h, err
-	}
-	if _, err := h.Read(ctx, "symbolic-ref", "HEAD", "refs/heads/busy"); err != nil {
+	if err := h.Create(ctx, "busy"); err != nil {
 		return h, err
 	}
 	if err := h.fill(ctx, files); err != nil {
@@ -46,9 +40,27 @@ func NewSynthetic(ctx context.Context, dir string, files int) (Synthetic, error)
 	return h, err
 }
 
-// fill creates the commits with git fast-import.
+// fill creates the commits.
 func (h Synthetic) fill(ctx context.Context, files int) error {
-	command := h.command(ctx, "fast-import", "--quiet")
+	return h.FastImport(ctx, func(w io.Writer) { writeBusyHistory(w, files) })
+}
+
+// Create creates the repository in a new folder, with the branch that HEAD names. It has no
+// commits.
+func (g Repo) Create(ctx context.Context, branch string) error {
+	if err := os.Mkdir(g.Dir, 0o755); err != nil {
+		return err
+	}
+	if _, err := g.Read(ctx, "init", "--quiet", "--template="); err != nil {
+		return err
+	}
+	_, err := g.Read(ctx, "symbolic-ref", "HEAD", localBranch+branch)
+	return err
+}
+
+// FastImport runs git fast-import on what write writes, with additional options.
+func (g Repo) FastImport(ctx context.Context, write func(io.Writer), options ...string) error {
+	command := g.command(ctx, append([]string{"fast-import", "--quiet"}, options...)...)
 	in, err := command.StdinPipe()
 	if err != nil {
 		return err
@@ -57,7 +69,7 @@ func (h Synthetic) fill(ctx context.Context, files int) error {
 		return failure(command, "fast-import", err)
 	}
 	w := bufio.NewWriter(in)
-	writeBusyHistory(w, files)
+	write(w)
 	_ = w.Flush() // if it fails, so does git
 	in.Close()
 	if err := command.Wait(); err != nil {

@@ -35,6 +35,8 @@ type Handler struct {
 	Status int
 	// Received is called with each delivery before the response. Calls do not overlap.
 	Received func(Receipt)
+	// Now returns the current time, by which signatures expire; nil for time.Now.
+	Now func() time.Time
 
 	mu   sync.Mutex      // held during Received; guards seen
 	seen map[string]bool // by event id
@@ -99,7 +101,7 @@ func (v *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // receive verifies a delivery.
 func (v *Handler) receive(header http.Header, body []byte) Receipt {
-	now := time.Now()
+	now := v.now()
 	t := Receipt{
 		ReceivedAt: ledger.TimeOf(now),
 		Delivery:   header.Get("X-ledger-Delivery"),
@@ -122,6 +124,13 @@ func (v *Handler) receive(header http.Header, body []byte) Receipt {
 		t.Verified = true
 	}
 	return t
+}
+
+func (v *Handler) now() time.Time {
+	if v.Now == nil {
+		return time.Now()
+	}
+	return v.Now()
 }
 
 // markSeen records that an event has arrived, and reports whether it had arrived

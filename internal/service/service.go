@@ -50,6 +50,13 @@ const maxHead = 12 << 10
 // Start opens the database and serves HTTP. The context only applies to starting; use
 // [Instance.Stop] to stop the service.
 func Start(ctx context.Context, s config.Settings, log *slog.Logger) (*Instance, error) {
+	return StartAt(ctx, s, log, time.Now)
+}
+
+// StartAt is Start with another clock than the system's: all that the server records has its
+// time. The times that now returns need a monotonic reading, and must not jump against it
+// (see [store.Options]).
+func StartAt(ctx context.Context, s config.Settings, log *slog.Logger, now func() time.Time) (*Instance, error) {
 	if err := checkDatabase(s.Database); err != nil {
 		return nil, err
 	}
@@ -59,6 +66,7 @@ func Start(ctx context.Context, s config.Settings, log *slog.Logger) (*Instance,
 		return nil, err
 	}
 	db, err := store.Open(ctx, s.Database, store.Options{
+		Now:            now,
 		Logger:         log,
 		KeepDeliveries: time.Duration(s.Webhooks.Keep),
 		RadarMemory:    int64(s.RadarMemory),
@@ -185,6 +193,10 @@ func browserURL(listening string) string {
 	}
 	return u.String()
 }
+
+// Settle re-evaluates the commits whose state may have changed, for instance because
+// evidence has expired. The service does this by itself, at least once a second.
+func (v *Instance) Settle(ctx context.Context) error { return v.db.Settle(ctx) }
 
 // Host returns an in-process client with the rights of the administrator of the host.
 func (v *Instance) Host() (*client.Client, error) {

@@ -1,0 +1,27 @@
+package demo
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/ledgerd/ledgerd/internal/terminal"
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// A printer prints the demo's text.
+type printer struct {
+	terminal.Painter
+	out io.Writer
+}
+
+func (p printer) print(format string, args ...any) { fmt.Fprintf(p.out, format+"\n", args...) }
+
+func (p printer) heading(format string, args ...any) {
+	p.print("\n%s", p.Paint("1", fmt.Sprintf(format, args...)))
+}
+
+func (p printer) faint(text string) string { return p.Paint("2", text) }
+
+func (p printer) state(state ledger.State) string {
+	return p.Paint(terminal.StateColour(state), state.String())
+}
