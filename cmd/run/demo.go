@@ -12,16 +12,16 @@ func newDemo(p *cli.Program) *cobra.Command {
 	var o demo.Options
 	command := &cobra.Command{
 		Use:   "demo",
-		Short: "Take the latest commits of this git repository through all states",
-		Long: `Starts a server on a temporary database and creates an org, a repo, keys and
-tokens. Then it takes the latest commits of the current git repository from
-DRAFT to DEPLOYED, with signed attestations sent to the HTTP API. Each step is
-echoed by the live stream and by a webhook receiver that checks the signatures.
-Outside a git repository, the demo creates a small sample history. The results
-that it signs are invented.
+		Short: "Play three weeks of a team's work",
+		Long: `Starts a server on a temporary database, and plays three weeks of a team's work
+in three repos through the HTTP API: signed tests, reviews and deployments, but
+also branches that conflict, a failing test, a deployment that the policy does
+not allow, a rollback, and a webhook whose receiver is down. Names come from the
+current git repository, if there is one; what happens is made up.
 
-The server then keeps running so you can explore it in a browser; Ctrl-C stops
-it and deletes all data.`,
+It then takes one more commit from DRAFT to DEPLOYED, and prints what the live
+stream and a webhook receiver that checks signatures report. The server keeps
+running so you can explore it in a browser; Ctrl-C stops it and deletes all data.`,
 		Example: "  ledgerd demo\n  ledgerd demo --once",
 		Args:    cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) error {

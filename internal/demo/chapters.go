@@ -2,7 +2,9 @@ package demo
 
 import (
 	"context"
+	"math/rand/v2"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -46,6 +48,18 @@ const (
  "exceptions": {"signers": ["ou=security,o=ORG"], "max_duration": "72h"}}`
 )
 
+// length is how long before its end the story begins.
+const length = 21 * day
+
+func newStory(c cast, end time.Time) *story {
+	s := &story{cast: c, end: end, random: rand.New(rand.NewPCG(1, 1)), run: 1840}
+	s.addService()
+	s.addWeb()
+	s.addDeploy()
+	slices.SortStableFunc(s.steps, func(a, b step) int { return int(b.ago - a.ago) })
+	return s
+}
+
 // apply changes the contract of a repo.
 func (s *story) apply(ago time.Duration, repo, contract string) {
 	s.at(ago, func(ctx context.Context, st *stage) error { return st.apply(ctx, repo, contract) })
@@ -80,8 +94,8 @@ func (s *story) audited(tests ledger.Status) []check {
 	return append(s.checks(tests), check{"audit:dependencies", ledger.Pass, 8 * time.Second, 15 * time.Second})
 }
 
-// tellService tells the story of the first repo.
-func (s *story) tellService() {
+// addService adds the story of the first repo.
+func (s *story) addService() {
 	p := s.repo(s.product, s.tasks, s.files)
 	at, _ := s.files.spots()
 
@@ -91,20 +105,20 @@ func (s *story) tellService() {
 	s.deploy(20*day+17*hour, first, deployer(), ledger.Pass, "")
 	s.apply(20*day, p.name, strict)
 
-	s.tellMerges(p, at)
-	s.tellNight(p, at)
+	s.addMerges(p, at)
+	s.addNight(p, at)
 	s.apply(7*day+12*hour, p.name, stricter)
-	s.tellRollback(p, at)
+	s.addRollback(p, at)
 
 	s.subscribe(2*day, p.name, "/chat", "Posts to the team's chat", http.StatusNoContent)
-	s.subscribe(26*hour, p.name, "/pager", "Pages whoever is on call", http.StatusServiceUnavailable)
-	s.tellFlight(p, at)
+	s.subscribe(26*hour, p.name, "/pager", "Pages the person on call", http.StatusServiceUnavailable)
+	s.addFlight(p, at)
 	s.sights.live = []*commit{p.next(1, line(at.others[0], 0.5)), p.next(3, line(at.others[1], 0.2))}
 }
 
-// tellMerges tells of branches that are merged as they should be: the evidence of each one
+// addMerges adds branches that are merged as they should be: the evidence of each one
 // carries to its squash, which has the same files.
-func (s *story) tellMerges(p *project, at spots) {
+func (s *story) addMerges(p *project, at spots) {
 	a := p.branch(1)
 	c := a.push(19*day+3*hour, "", line(at.others[0], 0.2), line(at.others[1], 0.7))
 	s.check(c, s.checks(ledger.Pass)...)
@@ -135,9 +149,9 @@ func (s *story) tellMerges(p *project, at spots) {
 	s.deploy(9*day+18*hour, b.squash(9*day+20*hour), deployer(), ledger.Pass, "")
 }
 
-// tellNight tells of a fix that was deployed at night without a review, which the security
+// addNight adds a fix that was deployed at night without a review, which the security
 // team excused the next morning.
-func (s *story) tellNight(p *project, at spots) {
+func (s *story) addNight(p *project, at spots) {
 	b := p.branch(0)
 	c := b.push(9*day+2*hour, "", line(at.sibling, 0.5))
 	s.check(c, s.checks(ledger.Pass)...)
@@ -151,9 +165,9 @@ func (s *story) tellNight(p *project, at spots) {
 	s.deploy(8*day+14*hour, b.squash(8*day+15*hour), deployer(), ledger.Pass, "")
 }
 
-// tellRollback tells of a deployment that was rolled back, and of its fix, which is in
+// addRollback adds a deployment that was rolled back, and of its fix, which is in
 // production now.
-func (s *story) tellRollback(p *project, at spots) {
+func (s *story) addRollback(p *project, at spots) {
 	b := p.branch(3)
 	c := b.push(6*day+4*hour, "", line(at.others[2], 0.5))
 	s.check(c, s.audited(ledger.Pass)...)
@@ -172,8 +186,8 @@ func (s *story) tellRollback(p *project, at spots) {
 	s.sights.squash = c
 }
 
-// tellFlight tells of the branches that are in flight now, and of their overlaps.
-func (s *story) tellFlight(p *project, at spots) {
+// addFlight adds the branches that are in flight now, with their overlaps.
+func (s *story) addFlight(p *project, at spots) {
 	waiting := p.branch(1).push(3*day+4*hour, "", line(at.busy, 0.3))
 	s.check(waiting, s.audited(ledger.Pass)...)
 	s.sights.waiting = waiting
@@ -204,8 +218,8 @@ func (s *story) tellFlight(p *project, at spots) {
 	p.branch(4).push(25*minute, "", line(at.others[1], 0.9))
 }
 
-// tellWeb tells the story of the second repo, whose end-to-end tests run in shards.
-func (s *story) tellWeb() {
+// addWeb adds the story of the second repo, whose end-to-end tests run in shards.
+func (s *story) addWeb() {
 	p := s.repo(s.product+"-web", webTasks(), webFiles())
 	shards := func(failing ...int) []check {
 		list := []check{{"lint:eslint", ledger.Pass, 20 * time.Second, 40 * time.Second}}
@@ -249,8 +263,8 @@ func (s *story) tellWeb() {
 	p.branch(5).push(55*minute, "", line("src/lib/format.ts", 0.5))
 }
 
-// tellDeploy tells the story of the third repo, where somebody deploys what they may not.
-func (s *story) tellDeploy() {
+// addDeploy adds the story of the third repo, where somebody deploys what they may not.
+func (s *story) addDeploy() {
 	p := s.repo(s.product+"-deploy", deployTasks(), deployFiles())
 	plan := func() []check { return []check{{"test:plan", ledger.Pass, 30 * time.Second, 50 * time.Second}} }
 

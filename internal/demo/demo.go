@@ -105,6 +105,9 @@ func (d *demo) play(ctx context.Context) error {
 		return err
 	}
 	d.introduce()
+	if !d.Once {
+		d.print("\nThe server runs until Ctrl-C, which deletes everything.")
+	}
 	w := &show{printer: d.printer, stage: d.stage, story: d.story}
 	if !d.Once {
 		w.pause = livePause
@@ -120,7 +123,6 @@ func (d *demo) play(ctx context.Context) error {
 	if d.Once {
 		return nil
 	}
-	d.print("\nServing until Ctrl-C. Then everything is deleted.")
 	return d.stage.running.Wait(ctx)
 }
 

@@ -14,13 +14,6 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// A hook is a webhook with its receiver in this process.
-type hook struct {
-	ledger.Webhook
-	status int // of the receiver's responses
-	server *receiver.Server
-}
-
 // deliveryTimeout limits how long the story waits for deliveries, which receivers on this
 // machine answer at once.
 const deliveryTimeout = 30 * time.Second

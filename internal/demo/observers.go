@@ -11,6 +11,7 @@ import (
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/receiver"
 	"github.com/ledgerd/ledgerd/internal/terminal"
+	"github.com/ledgerd/ledgerd/ledger"
 )
 
 // observerTimeout limits how long the demo waits for events to reach the observers.
@@ -43,6 +44,13 @@ func newObservers() *observers {
 		stream:  inbox{events: make(map[string]bool)},
 		webhook: inbox{events: make(map[string]bool)},
 	}
+}
+
+// A hook is a webhook with its receiver in this process.
+type hook struct {
+	ledger.Webhook
+	status int // of the receiver's responses
+	server *receiver.Server
 }
 
 // follow reads the live stream of a repo after the event with this id.

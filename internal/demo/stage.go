@@ -92,8 +92,9 @@ func (st *stage) trust(ctx context.Context, g signer) error {
 	if err != nil {
 		return err
 	}
-	_, err = st.admin.AddIdentity(ctx, st.org, identity.NewIdentity{Kind: identity.KeyIdentity, PEM: string(pair.CertPEM())})
 	st.signers[g] = pair.Signer()
+	n := identity.NewIdentity{Kind: identity.KeyIdentity, PEM: string(pair.CertPEM())}
+	_, err = st.admin.AddIdentity(ctx, st.org, n)
 	return err
 }
 

@@ -41,18 +41,6 @@ const (
 	day    = 24 * time.Hour
 )
 
-// length is how long before its end the story begins.
-const length = 21 * day
-
-func newStory(c cast, end time.Time) *story {
-	s := &story{cast: c, end: end, random: rand.New(rand.NewPCG(1, 1)), run: 1840}
-	s.tellService()
-	s.tellWeb()
-	s.tellDeploy()
-	slices.SortStableFunc(s.steps, func(a, b step) int { return int(b.ago - a.ago) })
-	return s
-}
-
 // signers returns everyone who signs something.
 func (s *story) signers() []signer {
 	list := []signer{ci(), deployer(), security()}
@@ -99,7 +87,7 @@ func (s *story) play(ctx context.Context, st *stage) error {
 	if err := st.awaitDeliveries(ctx); err != nil {
 		return err
 	}
-	st.advanceTo(time.Now())
+	st.advanceTo(time.Now().Add(hour)) // as far as it goes
 	return st.running.Settle(ctx)
 }
 
@@ -259,7 +247,9 @@ func (s *story) check(c *commit, checks ...check) {
 		duration := s.between(k.from, k.to)
 		ago -= duration + time.Second
 		s.attest(ago, c, evidence{by: ci(), predicate: k.predicate, status: k.status, duration: duration,
-			annotations: map[string]string{"run_url": fmt.Sprintf("https://ci.example/%s/runs/%d/jobs/%d", c.in.name, s.run, i+1)}})
+			annotations: map[string]string{
+				"run_url": fmt.Sprintf("https://ci.example/%s/runs/%d/jobs/%d", c.in.name, s.run, i+1),
+			}})
 	}
 }
 
