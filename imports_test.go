@@ -39,8 +39,8 @@ var mayImport = map[string][]string{
 	},
 	// What all commands share.
 	"internal/cli": {
-		"client", "internal/config", "internal/connect", "internal/display", "internal/flagvalue", "internal/terminal",
-		"ledger",
+		"client", "internal/config", "internal/connect", "internal/display", "internal/flagvalue", "internal/jq",
+		"internal/terminal", "ledger",
 	},
 	"client": {"ledger", "ledger/eventstream", "ledger/identity", "ledger/policy", "ledger/policy/lint", "ledger/radar"},
 	"server": {
@@ -137,9 +137,10 @@ var mayImport = map[string][]string{
 	"internal/signing":      {"internal/atomicfile", "ledger", "ledger/attestation", "ledger/identity"},
 	"internal/atomicfile":   {},
 	"internal/logqueue":     {},
-	"internal/jq":           {"internal/flagvalue", "internal/terminal"},
-	"internal/terminal":     {"ledger"},
-	"internal/buildinfo":    {},
+
+	"internal/terminal":  {"ledger"},
+	"internal/jq":        {"internal/flagvalue", "internal/terminal"},
+	"internal/buildinfo": {},
 	// A benchmark starts its server as a process, so it does not import it.
 	"internal/bench": {
 		"client", "internal/buildinfo", "internal/gitrepo", "internal/terminal", "ledger",

@@ -5,6 +5,7 @@ package cmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -45,7 +46,9 @@ server is running on it.`,
 	addGroup(root, "tools", "Tools", run.Tools(p, Main))
 	root.SetHelpCommandGroupID("tools")
 	root.SetCompletionCommandGroupID("tools")
-	root.PersistentPreRunE = func(command *cobra.Command, _ []string) error { return cli.CheckGlobalFlags(command) }
+	root.PersistentPreRunE = func(command *cobra.Command, _ []string) error {
+		return errors.Join(cli.CheckGlobalFlags(command), p.SetOutput(command))
+	}
 	root.SetFlagErrorFunc(flagvalue.Error)
 	p.MarkStart(root)
 	return root
@@ -69,7 +72,7 @@ func Execute() int {
 // Main runs ledgerd with the given arguments, without the name of the program, and
 // returns its exit status.
 func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	p := &cli.Program{Stdin: stdin, Stdout: stdout, Stderr: stderr}
+	p := cli.New(stdin, stdout, stderr)
 	root := newRoot(p)
 	root.SetArgs(append([]string{}, args...))
 	root.SetIn(stdin)

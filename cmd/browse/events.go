@@ -127,7 +127,7 @@ func followEvents(ctx context.Context, p *cli.Program, l cli.Location, q eventQu
 			client.FollowOptions{Types: q.types, Repo: q.repo, After: q.since, OnRetry: func(err error, wait time.Duration) {
 				if text := p.Describe(err); text != reported {
 					reported = text
-					fmt.Fprintf(p.Stderr, "reconnecting in %.1f s: %s\n", wait.Seconds(), text)
+					fmt.Fprintf(p.Hints(), "reconnecting in %.1f s: %s\n", wait.Seconds(), text)
 				}
 			}})
 
@@ -162,7 +162,7 @@ func showEvents(p *cli.Program, events iter.Seq2[client.Event, error], limit int
 		if err != nil {
 			return err
 		}
-		if _, err := p.Stdout.Write(text); err != nil {
+		if _, err := p.Lines().Write(text); err != nil {
 			return err
 		}
 		if n++; n == limit {

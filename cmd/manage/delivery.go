@@ -98,7 +98,7 @@ func deliver(
 			return err
 		}
 		if wait == 0 {
-			return p.Print(d, func() { fmt.Fprintf(p.Stdout, "Queued %s\n", d.ID) })
+			return p.Confirm(d, func() { fmt.Fprintf(p.Stdout, "Queued %s\n", d.ID) })
 		}
 
 		record, err := awaitAttempt(ctx, c, name, d, wait)
@@ -168,7 +168,7 @@ queued again.`,
 					return err
 				}
 
-				return p.Print(replayed, func() {
+				return p.Confirm(replayed, func() {
 					count := terminal.Plural(replayed.Queued, "missed event")
 					if replayed.Queued == 0 {
 						count = "no events"

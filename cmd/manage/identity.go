@@ -56,7 +56,7 @@ code; --dn-pattern limits it to some subjects.
 				if err != nil {
 					return err
 				}
-				return p.Print(added, func() {
+				return p.Confirm(added, func() {
 					fmt.Fprintf(p.Stdout, "Trusted %s %s in %s (%s)\n", added.Kind, terminal.Printable(added.DN), added.Org, added.ID)
 				})
 			})
@@ -174,7 +174,7 @@ grows: a later call can give an earlier time.`,
 				if err := c.DistrustIdentity(ctx, org, args[0], since); err != nil {
 					return err
 				}
-				return p.Print(revoked{args[0], org}, func() { fmt.Fprintf(p.Stdout, "Revoked %s\n", args[0]) })
+				return p.Confirm(revoked{args[0], org}, func() { fmt.Fprintf(p.Stdout, "Revoked %s\n", args[0]) })
 			})
 		},
 	}

@@ -53,7 +53,7 @@ the signer, to NAME.crt. Keep the key secret. To have an org trust it, run
 				Fingerprint string      `json:"fingerprint"`
 				NotAfter    ledger.Time `json:"not_after"`
 			}{dn.String(), out + ".key", out + ".crt", pair.Fingerprint, ledger.TimeOf(pair.Cert.NotAfter)}
-			return p.Print(record, func() {
+			return p.Confirm(record, func() {
 				fmt.Fprintf(p.Stdout, "Created %s and %s for %s, valid until %s\n", record.Key, record.Certificate, record.DN,
 					record.NotAfter)
 			})

@@ -37,7 +37,7 @@ does not exist, it is created.`,
 				if err != nil {
 					return err
 				}
-				return p.Print(org, func() { fmt.Fprintf(p.Stdout, "Created org %s\n", org.Name) })
+				return p.Confirm(org, func() { fmt.Fprintf(p.Stdout, "Created org %s\n", org.Name) })
 			}
 			if l.URL == "" {
 				return l.UseNew(command.Context(), create)

@@ -218,7 +218,7 @@ func applyPolicy(
 		return err
 	}
 	if contractfile.Same(contract, active) {
-		return p.Print(active, func() {
+		return p.Confirm(active, func() {
 			fmt.Fprintf(p.Stdout, "No change: %s already has this policy (v%d, %s)\n", name, active.Version, active.Digest)
 		})
 	}
@@ -231,7 +231,7 @@ func applyPolicy(
 		return err
 	}
 
-	return p.Print(applied, func() {
+	return p.Confirm(applied, func() {
 		fmt.Fprintf(p.Stdout, "Applied policy v%d to %s (%s)\n", applied.Version, name, applied.Digest)
 		display.Difference(p.Stdout, active.Contract, applied.Contract)
 	})

@@ -42,7 +42,7 @@ With --web-url, the pages link to the repo's commits, branches and files there.`
 					return err
 				}
 
-				return p.Print(repo, func() { fmt.Fprintf(p.Stdout, "Created repo %s/%s\n", repo.Org, repo.Name) })
+				return p.Confirm(repo, func() { fmt.Fprintf(p.Stdout, "Created repo %s/%s\n", repo.Org, repo.Name) })
 			})
 		},
 	}

@@ -40,7 +40,7 @@ Scopes:
 				if err != nil {
 					return err
 				}
-				fmt.Fprintf(p.Stderr, "Created %s token %q (%s). Copy it now: it won't be shown again.\n", token.Scope, token.Name,
+				fmt.Fprintf(p.Hints(), "Created %s token %q (%s). Copy it now: it won't be shown again.\n", token.Scope, token.Name,
 					token.ID)
 				return p.Print(token, func() { fmt.Fprintln(p.Stdout, token.Secret) })
 			})
@@ -91,7 +91,7 @@ func newTokenRevoke(p *cli.Program) *cobra.Command {
 				if err := c.RevokeToken(ctx, org, args[0]); err != nil {
 					return err
 				}
-				return p.Print(revoked{args[0], org}, func() { fmt.Fprintf(p.Stdout, "Revoked %s\n", args[0]) })
+				return p.Confirm(revoked{args[0], org}, func() { fmt.Fprintf(p.Stdout, "Revoked %s\n", args[0]) })
 			})
 		},
 	}

@@ -77,7 +77,7 @@ LEDGERD_URL.`,
 				if err != nil {
 					return err
 				}
-				fmt.Fprintf(p.Stderr, "Created webhook %s for %s events of %s. Copy its secret now: it won't be shown again.\n",
+				fmt.Fprintf(p.Hints(), "Created webhook %s for %s events of %s. Copy its secret now: it won't be shown again.\n",
 					w.ID, display.EventTypes(w.Events, " and "), name)
 				return p.Print(w, func() { fmt.Fprintln(p.Stdout, w.Secret) })
 			})
@@ -187,7 +187,7 @@ func newWebhookRemove(p *cli.Program) *cobra.Command {
 					Org  string `json:"org"`
 					Repo string `json:"repo"`
 				}{id, name.Org, name.Repo}
-				return p.Print(deleted, func() { fmt.Fprintf(p.Stdout, "Deleted webhook %s\n", terminal.Printable(id)) })
+				return p.Confirm(deleted, func() { fmt.Fprintf(p.Stdout, "Deleted webhook %s\n", terminal.Printable(id)) })
 			})
 		},
 	}
@@ -217,7 +217,7 @@ webhook-signature with both.`,
 				if w.PreviousSecretUntil != 0 {
 					old = "The old secret is valid until " + w.PreviousSecretUntil.String() + "."
 				}
-				fmt.Fprintf(p.Stderr, "Created a new secret for %s. Copy it now: it won't be shown again. %s\n", w.ID, old)
+				fmt.Fprintf(p.Hints(), "Created a new secret for %s. Copy it now: it won't be shown again. %s\n", w.ID, old)
 				return p.Print(w, func() { fmt.Fprintln(p.Stdout, w.Secret) })
 			})
 		},

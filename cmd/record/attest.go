@@ -241,7 +241,7 @@ func runCommand(p *cli.Program, a *attestRequest) subprocess.Outcome {
 		now := time.Now()
 		return subprocess.Outcome{Status: a.status, Started: now, Finished: now}
 	}
-	return subprocess.Run(a.command, p.Stdin, p.Stdout, p.Stderr)
+	return subprocess.Run(a.command, p.Stdin, p.Stdout.Writer, p.Stderr.Writer)
 }
 
 // exit returns the error, with its exit status, that attest ends with. err is the
@@ -361,7 +361,7 @@ func writeEnvelope(
 	if subject == "" {
 		subject = fmt.Sprintf("%s %s", a.predicate, o.Status)
 	}
-	fmt.Fprintf(p.Stderr, "Signed %s and wrote it to %s. To record it, run 'ledgerd attest %s --envelope %s'.\n", subject,
+	fmt.Fprintf(p.Hints(), "Signed %s and wrote it to %s. To record it, run 'ledgerd attest %s --envelope %s'.\n", subject,
 		a.out, a.repo, a.out)
 	return nil
 }
@@ -391,7 +391,7 @@ func recordEnvelope(ctx context.Context, p *cli.Program, l cli.Location, a *atte
 			state = commit.State.String()
 			defer display.UselessClaim(p.Stderr, commit, record.ID)
 		}
-		fmt.Fprintf(p.Stderr, "%s %s %s (%v) on %s. State: %s\n", verb, terminal.Printable(record.Predicate),
+		fmt.Fprintf(p.Hints(), "%s %s %s (%v) on %s. State: %s\n", verb, terminal.Printable(record.Predicate),
 			record.Result.Status, display.Milliseconds(record.Result.DurationMS), a.repo.At(record.Commit), state)
 		display.Violation(p.Stderr, a.repo.At(record.Commit), record)
 

@@ -122,7 +122,7 @@ Prints the overlaps with other commits in flight, strongest first.`,
 					return err
 				}
 				warnOfGaps(p, local, commit)
-				return p.Print(commit, func() {
+				return p.Confirm(commit, func() {
 					verb := "Updated"
 					if created {
 						verb = "Registered"
@@ -198,7 +198,7 @@ func withdraw(ctx context.Context, p *cli.Program, c *cli.Connection, name cli.R
 	if err != nil {
 		return err
 	}
-	return p.Print(commit, func() { fmt.Fprintf(p.Stdout, "Withdrew %s\n", name.At(commit.SHA)) })
+	return p.Confirm(commit, func() { fmt.Fprintf(p.Stdout, "Withdrew %s\n", name.At(commit.SHA)) })
 }
 
 // withdrawBranch withdraws the commit of a branch that is in flight, if any.
@@ -209,7 +209,7 @@ func withdrawBranch(ctx context.Context, p *cli.Program, c *cli.Connection, name
 		return err
 	}
 	if len(tips) == 0 {
-		return p.Print((*ledger.Commit)(nil),
+		return p.Confirm((*ledger.Commit)(nil),
 			func() { fmt.Fprintf(p.Stdout, "Branch %s has no commit in flight\n", terminal.Clean(branch)) })
 	}
 	return withdraw(ctx, p, c, name, tips[0].SHA)
@@ -248,7 +248,7 @@ record.`,
 				if err != nil {
 					return err
 				}
-				return p.Print(commit, func() {
+				return p.Confirm(commit, func() {
 					fmt.Fprintf(p.Stdout, "Corrected %s: %s\n", name.At(commit.SHA), commit.State)
 				})
 			})

@@ -175,7 +175,7 @@ func exceptionResult(
 	if own.Ends() {
 		verb, counts = "Ended the exceptions for", !active
 	}
-	err = p.Print(own, func() {
+	err = p.Confirm(own, func() {
 		if counts {
 			fmt.Fprintf(p.Stdout, "%s %s of %s (%s). State: %s\n", verb, terminal.Printable(own.Requirement),
 				name.At(own.Commit), own.Attestation, commit.State)

@@ -168,7 +168,7 @@ func awaitState(ctx context.Context, p *cli.Program, c *cli.Connection, g gate, 
 }
 
 func waitFor(p *cli.Program, g gate) waiting.Wait {
-	return waiting.Wait{State: g.state, For: g.wait, Log: p.Stderr, Describe: p.Describe}
+	return waiting.Wait{State: g.state, For: g.wait, Log: p.Hints(), Describe: p.Describe}
 }
 
 func (g gate) describeState(commit *ledger.Commit) string {

@@ -59,7 +59,7 @@ commands ignore them.`,
 			if err = errors.Join(err, config.CheckEnvironment(os.Environ())); err != nil {
 				return err
 			}
-			return p.Print(struct {
+			return p.Confirm(struct {
 				OK bool `json:"ok"`
 			}{true}, func() { fmt.Fprintln(p.Stdout, "configuration OK") })
 		},

@@ -93,7 +93,7 @@ func printHint(ctx context.Context, p *cli.Program, running *service.Instance, s
 	if err != nil || len(orgs) > 0 {
 		return err
 	}
-	fmt.Fprintf(p.Stderr, `
+	fmt.Fprintf(p.Hints(), `
 The ledger is empty. To create the first org in a browser, open this one-time link:
 
   %[3]s

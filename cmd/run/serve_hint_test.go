@@ -26,7 +26,7 @@ func TestHintIgnoresASignal(t *testing.T) {
 	stopped, stop := context.WithCancel(t.Context())
 	stop()
 	var stderr bytes.Buffer
-	p := &cli.Program{Stdout: &bytes.Buffer{}, Stderr: &stderr}
+	p := cli.New(nil, new(bytes.Buffer), &stderr)
 	if err := printHint(stopped, p, running, s); err != nil {
 		t.Errorf("printHint: %v", err)
 	}

@@ -44,7 +44,7 @@ func (p *Program) Locate(command *cobra.Command) (Location, error) {
 		return l, Usagef("--token requires %s: a database file needs no token", l.URLName)
 	}
 	if l.Note != "" {
-		fmt.Fprintf(p.Stderr, "ledgerd: %s\n", terminal.Printable(l.Note))
+		fmt.Fprintf(p.Hints(), "ledgerd: %s\n", terminal.Printable(l.Note))
 	}
 	if l.URL != "" {
 		l.Token, err = p.token()

@@ -1,6 +1,10 @@
 package cli
 
 import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
 	"iter"
 
 	"github.com/spf13/cobra"
@@ -10,14 +14,83 @@ import (
 	"github.com/ledgerd/ledgerd/internal/terminal"
 )
 
-// Print prints a record or a list of records: as JSON with -o json, otherwise by
-// calling human.
+// SetOutput applies the flags for the output of a command.
+func (p *Program) SetOutput(command *cobra.Command) error {
+	p.Stdout.Wide, p.Stderr.Wide = p.Global.Wide, p.Global.Wide
+	if p.Global.JQ == nil {
+		return nil
+	}
+	format := command.Flags().Lookup("output")
+	if format.Changed && format.Value.String() != "json" {
+		return fmt.Errorf("--jq and --output %s are mutually exclusive", format.Value)
+	}
+	return format.Value.Set("json")
+}
+
+// Print prints a record or a list of records: as JSON with -o json, what the expression
+// selects from it with --jq, otherwise by calling human.
 func (p *Program) Print(v any, human func()) error {
 	if p.Global.Output != "json" {
 		human()
 		return nil
 	}
-	return terminal.WriteJSON(p.Stdout, v)
+	if p.Global.JQ == nil {
+		return terminal.WriteJSON(p.Stdout, v)
+	}
+	var text bytes.Buffer
+	if err := terminal.WriteJSON(&text, v); err != nil {
+		return err
+	}
+	return p.Global.JQ.Write(p.Command.Context(), p.Stdout, text.Bytes())
+}
+
+// Lines returns where to write a stream of lines, each with one call: standard output. With
+// --jq, what the expression selects from each of them is written.
+func (p *Program) Lines() io.Writer {
+	if p.Global.JQ == nil {
+		return p.Stdout
+	}
+	return p.Global.JQ.Lines(p.Command.Context(), p.Stdout)
+}
+
+// Confirm is like Print for what was done, which people who ask for --quiet do not need.
+func (p *Program) Confirm(v any, human func()) error {
+	if p.Global.Quiet {
+		human = func() {}
+	}
+	return p.Print(v, human)
+}
+
+// Hints returns where to print progress, hints and confirmations that are no result: standard
+// error, or nowhere with --quiet.
+func (p *Program) Hints() io.Writer {
+	if p.Global.Quiet {
+		return io.Discard
+	}
+	return p.Stderr
+}
+
+// Ask returns an error unless somebody agrees to what cannot be undone. It asks only on a
+// terminal and without --yes: scripts have decided. describe returns the question, such as
+// "Revoke cn=ci of acme?".
+func (p *Program) Ask(describe func() (string, error)) error {
+	if p.Global.Yes || !terminal.CanAsk(p.Stdin) || !terminal.IsTerminal(p.Stderr) {
+		return nil
+	}
+	question, err := describe()
+	if err != nil {
+		return err
+	}
+	yes, err := terminal.Ask(p.Stdin, p.Stderr, question)
+	if err == nil && !yes {
+		err = errors.New("nothing was changed (to answer yes in advance, use --yes)")
+	}
+	return err
+}
+
+// YesFlag defines --yes, for commands that Ask.
+func (p *Program) YesFlag(command *cobra.Command) {
+	command.Flags().BoolVarP(&p.Global.Yes, "yes", "y", false, "do not ask; without a terminal, nothing is asked")
 }
 
 // PrintList prints at most limit records of a list, or all if limit is 0. For people

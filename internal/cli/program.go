@@ -11,13 +11,20 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/config"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
+	"github.com/ledgerd/ledgerd/internal/jq"
+	"github.com/ledgerd/ledgerd/internal/terminal"
 )
+
+// New returns a Program with the given streams.
+func New(stdin io.Reader, stdout, stderr io.Writer) *Program {
+	return &Program{Stdin: stdin, Stdout: terminal.NewScreen(stdout), Stderr: terminal.NewScreen(stderr)}
+}
 
 // A Program is one run of ledgerd.
 type Program struct {
 	Stdin  io.Reader
-	Stdout io.Writer
-	Stderr io.Writer
+	Stdout *terminal.Screen
+	Stderr *terminal.Screen
 	// Command is the running command. It is nil until the command line has been
 	// checked: an error before that is a usage error.
 	Command *cobra.Command
@@ -38,6 +45,10 @@ type GlobalFlags struct {
 	Server string
 	Token  string
 	Output string
+	JQ     *jq.Query // nil without --jq
+	Quiet  bool
+	Wide   bool
+	Yes    bool // of commands with YesFlag
 
 	oldServer string // --url, the earlier name of --server
 }
@@ -64,6 +75,9 @@ func (p *Program) AddGlobalFlags(root *cobra.Command) {
 	flags.StringVar(&p.Global.Token, "token", "", "API `token`; visible to other users of this machine: prefer "+
 		"LEDGERD_TOKEN or LEDGERD_TOKEN_FILE")
 	flagvalue.ChoiceVar(root, flags, &p.Global.Output, "output", "o", "output format", "table", "json")
+	flags.Var(jq.Flag(&p.Global.JQ), "jq", "print what this jq expression selects from the JSON output; implies -o json")
+	flags.BoolVarP(&p.Global.Quiet, "quiet", "q", false, "print results and errors, but no progress, hints or confirmations")
+	flags.BoolVar(&p.Global.Wide, "wide", false, "do not cut tables to the width of the terminal")
 }
 
 // CheckGlobalFlags returns an error if global flags of a command exclude each other.

@@ -86,6 +86,23 @@ func (q *Query) Write(ctx context.Context, w io.Writer, text []byte) error {
 	}
 }
 
+// Lines returns a writer that applies the query to the JSON text of each Write, and writes
+// the results to w.
+func (q *Query) Lines(ctx context.Context, w io.Writer) io.Writer { return lines{ctx, q, w} }
+
+type lines struct {
+	ctx   context.Context //nolint:containedctx // that of the command which writes
+	query *Query
+	w     io.Writer
+}
+
+func (l lines) Write(text []byte) (int, error) {
+	if err := l.query.Write(l.ctx, l.w, text); err != nil {
+		return 0, err
+	}
+	return len(text), nil
+}
+
 // describe returns why an expression failed. It returns nil if it ended itself without an
 // error.
 func describe(err error) error {
