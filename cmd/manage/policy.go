@@ -1,12 +1,10 @@
 package manage
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/client"
@@ -105,9 +103,9 @@ overlaps. Commits are not compared again: the effects of 'ignore', 'enabled' and
 				return err
 			}
 			return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) error {
-				s, err := c.Simulate(ctx, name.Org, name.Repo, contract)
+				s, err := c.Simulate(ctx, name.Org, name.Repo, contract.JSON())
 				if err != nil {
-					return err
+					return withLines(err, contract)
 				}
 				return p.Print(s, func() { display.Simulation(p.Stdout, s) })
 			})
@@ -136,7 +134,7 @@ EXIT STATUS
   ledgerd policy lint acme/api -f policy.yaml`,
 		Args: cli.Takes("ORG/REPO"),
 		RunE: func(command *cobra.Command, args []string) (err error) {
-			var contract jsontext.Value
+			var contract contractfile.File
 			if command.Flags().Changed("file") {
 				if contract, err = readContract(p, contractSource{file: file}); err != nil {
 					return err
@@ -153,10 +151,12 @@ EXIT STATUS
 }
 
 func lintPolicy(
-	ctx context.Context, p *cli.Program, c *cli.Connection, name cli.RepoName, contract jsontext.Value,
+	ctx context.Context, p *cli.Program, c *cli.Connection, name cli.RepoName, contract contractfile.File,
 ) error {
-	review, err := c.LintPolicy(ctx, name.Org, name.Repo, contract)
-	if err == nil {
+	review, err := c.LintPolicy(ctx, name.Org, name.Repo, contract.JSON())
+	if err != nil {
+		err = withLines(err, contract)
+	} else {
 		err = p.Print(review, func() { display.Review(p.Stdout, review) })
 	}
 	switch {
@@ -211,24 +211,24 @@ func (s *contractSource) addFlags(command *cobra.Command) {
 }
 
 func applyPolicy(
-	ctx context.Context, p *cli.Program, c *cli.Connection, name cli.RepoName, contract jsontext.Value,
+	ctx context.Context, p *cli.Program, c *cli.Connection, name cli.RepoName, contract contractfile.File,
 ) error {
 	active, etag, err := c.Policy(ctx, name.Org, name.Repo)
 	if err != nil {
 		return err
 	}
-	if contractfile.Same(contract, active) {
+	if contract.Is(active.Digest) {
 		return p.Confirm(active, func() {
 			fmt.Fprintf(p.Stdout, "No change: %s already has this policy (v%d, %s)\n", name, active.Version, active.Digest)
 		})
 	}
 
-	applied, err := c.SetPolicy(ctx, name.Org, name.Repo, contract, etag)
+	applied, err := c.SetPolicy(ctx, name.Org, name.Repo, contract.JSON(), etag)
 	if client.CodeOf(err) == ledger.CodePreconditionFailed {
 		return fmt.Errorf("nothing was written: the policy of %s has just changed (review it and apply again): %w", name, err)
 	}
 	if err != nil {
-		return err
+		return withLines(err, contract)
 	}
 
 	return p.Confirm(applied, func() {
@@ -237,18 +237,39 @@ func applyPolicy(
 	})
 }
 
-// readContract returns a contract as JSON.
-func readContract(p *cli.Program, source contractSource) (jsontext.Value, error) {
+// readContract reads a contract.
+func readContract(p *cli.Program, source contractSource) (contractfile.File, error) {
 	if source.isDefault {
-		return policy.Default().Canonical(), nil
+		return contractfile.Read("the default contract", policy.Default().Canonical())
 	}
 	text, err := p.ReadFile(source.file)
 	if err != nil {
-		return nil, err
+		return contractfile.File{}, err
 	}
-	contract, err := contractfile.FromYAML(source.file, text)
-	if bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) && (err != nil || jsontext.Value(text).IsValid()) {
-		return text, nil // JSON: the server reports the errors in it
+	return contractfile.Read(source.file, text)
+}
+
+// withLines adds to an error of the server where in the file the invalid fields are.
+func withLines(err error, file contractfile.File) error {
+	e, ok := errors.AsType[*client.Error](err)
+	if !ok {
+		return err
 	}
-	return contract, err
+	located := *e
+	located.Problem.Errors = nil
+	for _, field := range e.Problem.Errors {
+		if where := file.Where(field.Field); where != "" {
+			field.Message += " (" + where + ")"
+		}
+		located.Problem.Errors = append(located.Problem.Errors, field)
+	}
+
+	first := ""
+	if len(e.Problem.Errors) > 0 {
+		first = e.Problem.Errors[0].Field
+	}
+	if where := file.Where(first); where != "" && len(e.Problem.Errors) < 2 {
+		located.Problem.Detail += " (" + where + ")"
+	}
+	return &located
 }

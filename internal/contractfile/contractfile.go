@@ -1,95 +1,45 @@
-// Package contractfile converts policy contracts to and from YAML, and to lines of
-// text for people.
+// Package contractfile reads and writes policy contracts in files, and as lines of text for
+// people.
 package contractfile
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
-	"go.yaml.in/yaml/v3"
-
-	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/policy/document"
 )
 
 // YAML returns the contract of a policy as YAML. A comment above it names the repo and
 // version.
 func YAML(p policy.Policy) ([]byte, error) {
-	text, err := json.Marshal(p.Contract)
+	text, err := document.YAML(p.Contract)
 	if err != nil {
-		return nil, fmt.Errorf("write the contract: %w", err)
+		return nil, err
 	}
-	var document yaml.Node // JSON is YAML, and nodes preserve its order
-	if err := yaml.Unmarshal(text, &document); err != nil {
-		return nil, fmt.Errorf("read the contract: %w", err)
-	}
-	blockStyle(&document)
 	origin := fmt.Sprintf("# %s/%s, policy v%d, created %s\n", p.Org, p.Repo, p.Version, p.CreatedAt)
-	text, err = terminal.YAML(&document)
-	return append([]byte(origin), text...), err
+	return []byte(origin + text), nil
 }
 
-// blockStyle puts each entry of mappings and of lists of mappings on its own line, and
-// removes quotes that YAML does not need.
-func blockStyle(n *yaml.Node) {
-	flat := n.Kind == yaml.SequenceNode
-	for _, child := range n.Content {
-		blockStyle(child)
-		flat = flat && child.Kind == yaml.ScalarNode
-	}
-	n.Style = 0
-	if flat {
-		n.Style = yaml.FlowStyle
-	}
+// A File is a contract in a file.
+type File struct {
+	document.Document
+	name string
 }
 
-// Same reports whether a contract is equal to the active one, whatever its formatting.
-// For an invalid contract it returns false; the server reports the error.
-func Same(contract jsontext.Value, active policy.Policy) bool {
-	var members map[string]jsontext.Value
-	if json.Unmarshal(contract, &members) != nil {
-		return false
-	}
-	for _, name := range policy.RecordFields() {
-		delete(members, name)
-	}
-	text, err := json.Marshal(members)
+// Read reads a contract in YAML or JSON. Its errors name the file and the line.
+func Read(name string, text []byte) (File, error) {
+	d, err := document.Parse(string(text))
 	if err != nil {
-		return false
+		return File{}, fmt.Errorf("%s: %w", name, err)
 	}
-	draft, err := policy.Parse(text)
-	return err == nil && draft.Digest() == active.Digest
+	return File{d, name}, nil
 }
 
-// FromYAML converts a contract from YAML to JSON. Its errors name the file.
-func FromYAML(file string, text []byte) (jsontext.Value, error) {
-	decoder := yaml.NewDecoder(bytes.NewReader(text))
-	var root yaml.Node
-	if err := decoder.Decode(&root); err != nil && !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%s: %w", file, err)
+// Where returns where a field of the contract is, such as "policy.yaml, line 3". It is empty
+// if the field is not in the file.
+func (f File) Where(field string) string {
+	if line := f.Line(field); line > 0 {
+		return fmt.Sprintf("%s, line %d", f.name, line)
 	}
-	if len(root.Content) == 0 || root.Content[0].Tag == "!!null" {
-		return nil, fmt.Errorf("%s: no contract found", file)
-	}
-	if root.Content[0].Kind != yaml.MappingNode {
-		return nil, fmt.Errorf("%s: a contract must be a mapping with the key requirements", file)
-	}
-
-	var document map[string]any
-	if err := root.Decode(&document); err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	if err := decoder.Decode(new(any)); !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%s: several YAML documents (use only one)", file)
-	}
-
-	contract, err := json.Marshal(document, json.Deterministic(true))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	return contract, nil
+	return ""
 }

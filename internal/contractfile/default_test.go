@@ -20,11 +20,11 @@ func TestDefaultContractIsDocumented(t *testing.T) {
 		t.Fatal("docs/policy.md has no default.yaml")
 	}
 
-	contract, err := FromYAML("default.yaml", []byte(block))
+	file, err := Read("default.yaml", []byte(block))
 	if err != nil {
 		t.Fatal(err)
 	}
-	documented, err := policy.Parse(contract)
+	documented, err := file.Contract()
 	if err != nil {
 		t.Fatal(err)
 	}
