@@ -268,6 +268,8 @@ func (e *exerciser) artifacts() {
 func (e *exerciser) violations() {
 	ctx := e.t.Context()
 	e.ok(e.CreateRepo(ctx, "acme", ledger.NewRepo{Name: "deployed"}, "host"))
+	page := "https://github.com/acme/deployed"
+	e.ok(e.ChangeRepo(ctx, "acme", "deployed", ledger.RepoChange{WebURL: &page}))
 	contract, err := policy.Parse([]byte(`{"requirements":[{"state":"DEPLOYED","predicate":"deploy:*","name":"x",` +
 		`"signers":["cn=build"]}],"exceptions":{"signers":["cn=build"],"max_duration":"1h"}}`))
 	check(e.t, err)
