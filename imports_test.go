@@ -156,7 +156,7 @@ var mayImport = map[string][]string{
 	"ledger/forge":    {},
 	"ledger/radar":    {"ledger/internal/glob", "ledger/internal/text"},
 	"ledger/identity": {"ledger", "ledger/internal/base64text", "ledger/internal/text"},
-	"ledger/attestation": {"ledger", "ledger/gitobject", "ledger/identity", "ledger/internal/base64text",
+	"ledger/attestation": {"ledger", "ledger/forge", "ledger/gitobject", "ledger/identity", "ledger/internal/base64text",
 		"ledger/internal/text"},
 	"ledger/policy": {"ledger", "ledger/identity", "ledger/internal/glob", "ledger/internal/text",
 		"ledger/policy/internal/patterns", "ledger/radar", "ledger/where"},

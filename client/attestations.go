@@ -25,6 +25,8 @@ type AttestationFilter struct {
 	Since ledger.Time
 	// OldestFirst reverses the order.
 	OldestFirst bool
+	// Verification adds to each attestation how its signature was verified.
+	Verification bool
 }
 
 func (f AttestationFilter) query() url.Values {
@@ -38,6 +40,9 @@ func (f AttestationFilter) query() url.Values {
 	)
 	if f.OldestFirst {
 		query.Set("order", "asc")
+	}
+	if f.Verification {
+		query.Set("verification", "true")
 	}
 	return query
 }

@@ -86,7 +86,12 @@ func TestAttest(t *testing.T) {
 	if err != nil || created || again != record {
 		t.Errorf("recorded again as %+v, created %t: %v", again, created, err)
 	}
-	if got := must(b.admin.Attestation(ctx, "acme", "api", record.ID))(t); got != record {
+	got := must(b.admin.Attestation(ctx, "acme", "api", record.ID))(t)
+	if want := (ledger.Verification{Key: identity.Fingerprint, IdentityID: identity.ID}); got.Verification == nil ||
+		*got.Verification != want {
+		t.Errorf("verification %+v, want %+v", got.Verification, want)
+	}
+	if got.Verification = nil; got != record {
 		t.Errorf("attestation %+v, recorded as %+v", got, record)
 	}
 	if got := must(b.admin.Envelope(ctx, "acme", "api", record.ID))(t); string(got) != string(signed) {

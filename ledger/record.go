@@ -50,6 +50,22 @@ type AttestationRecord struct {
 	// Unlinked is how many artifacts the statement names that are not linked with its commit,
 	// because it names too many. It is set only in the response to its recording.
 	Unlinked int `json:"unlinked,omitzero"`
+	// Verification says how the signature was verified. It is set only in the response to a
+	// request for one attestation, and in lists that were requested with it.
+	Verification *Verification `json:"verification,omitzero"`
+}
+
+// A Verification says what made an attestation trusted when it was recorded, and where it
+// comes from.
+type Verification struct {
+	// Key is the fingerprint of the key that signed: the hex SHA-256 of its DER
+	// SubjectPublicKeyInfo.
+	Key string `json:"key"`
+	// IdentityID is the ID of the key, or of the root, that the org trusted.
+	IdentityID string `json:"identity_id"`
+	// RunURL is the http or https address of the run that made the attestation, as its
+	// signer says in the annotation run_url.
+	RunURL string `json:"run_url,omitzero"`
 }
 
 // A CommitSummary is a commit in a list.

@@ -45,7 +45,10 @@ func (c *call) attestationFilter() (f store.AttestationFilter, err error) {
 	if f.Commit, err = parse(c, "commit", commitPrefix); err != nil {
 		return f, err
 	}
-	f.Ascending, err = parse(c, "order", ascending)
+	if f.Ascending, err = parse(c, "order", ascending); err != nil {
+		return f, err
+	}
+	f.Verification, err = parse(c, "verification", onlyTrue)
 	return f, err
 }
 

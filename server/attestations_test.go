@@ -67,7 +67,7 @@ func TestCosign(t *testing.T) {
 	} {
 		t.Run(test.file, func(t *testing.T) {
 			b := newBackend(t)
-			b.trustCosign()
+			key, root := b.trustCosign()
 			b.setContract(cosignContract)
 			envelope := cosignFile(t, test.file)
 			resp := b.attest(envelope).want(201)
@@ -82,7 +82,11 @@ func TestCosign(t *testing.T) {
 			if location := resp.header.Get("Location"); location != attestationsPath+"/"+got.ID {
 				t.Errorf("Location: %s", location)
 			}
-			if read := decode[ledger.AttestationRecord](b.get(resp.header.Get("Location")).want(200)); read != got {
+			read := decode[ledger.AttestationRecord](b.get(resp.header.Get("Location")).want(200))
+			if v := read.Verification; v == nil || v.IdentityID != key.ID && v.IdentityID != root.ID || v.RunURL != "" {
+				t.Errorf("verification %+v", v)
+			}
+			if read.Verification = nil; read != got {
 				t.Errorf("read\n%+v, want\n%+v", read, got)
 			}
 			posted := b.get(attestationsPath + "/" + got.ID + "/envelope").want(200)

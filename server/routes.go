@@ -76,7 +76,7 @@ func (s *Server) routes() []route {
 		{post, radar, read, nil, s.previewOverlaps},
 
 		{get, attestations, read, list("predicate", "predicate_type", "identity", "since", "status", "commit",
-			"order"), s.listAttestations},
+			"order", "verification"), s.listAttestations},
 		{post, attestations, write, nil, s.recordAttestation},
 		{get, attestations + "/:id", read, nil, s.getAttestation},
 		{get, attestations + "/:id/envelope", read, nil, s.getEnvelope},

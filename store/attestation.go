@@ -66,7 +66,12 @@ func (rd reader) attestationScanner(r repoRow) func(scanner) (keyed[ledger.Attes
 func (s *Store) Attestation(ctx context.Context, org, repo, id string) (ledger.AttestationRecord, error) {
 	return read(ctx, s, byOrg(org), func(rd reader) (ledger.AttestationRecord, error) {
 		a, err := rd.findAttestation(org, repo, id)
-		return a.row, err
+		if err != nil {
+			return a.row, err
+		}
+		list := []keyed[ledger.AttestationRecord]{a}
+		err = rd.addVerification(list)
+		return list[0].row, err
 	})
 }
 

@@ -23,6 +23,7 @@ type AttestationFilter struct {
 	Status        ledger.Status
 	Since         ledger.Time
 	Ascending     bool // oldest first
+	Verification  bool // with how the signatures were verified
 }
 
 // Attestations lists a repo's attestations by the time of recording, newest first by
@@ -43,7 +44,12 @@ func (s *Store) Attestations(
 		if err != nil {
 			return list, err
 		}
-		err = rd.markDistrusted(r, p.rows)
+		if err := rd.markDistrusted(r, p.rows); err != nil {
+			return list, err
+		}
+		if f.Verification {
+			err = rd.addVerification(p.rows)
+		}
 		return p.page(), err
 	})
 }

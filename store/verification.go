@@ -1,0 +1,42 @@
+package store
+
+import (
+	"encoding/hex"
+	"fmt"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+)
+
+// maxRunPayload is the maximum size in bytes of a payload that is searched for the address
+// of its run. Longer ones are not read.
+const maxRunPayload = 16 << 10
+
+// addVerification adds to attestations how their signatures were verified. Each may be in
+// the list once.
+func (rd reader) addVerification(list []keyed[ledger.AttestationRecord]) error {
+	rows := make([]any, len(list))
+	places := make(map[int64]int, len(list))
+	for i, a := range list {
+		rows[i], places[a.id] = a.id, i
+	}
+
+	err := rd.EachIn(func(row scanner) error {
+		var id int64
+		var digest, payload []byte
+		v := &ledger.Verification{}
+		if err := row.Scan(&id, &digest, &v.IdentityID, &payload); err != nil {
+			return err
+		}
+		v.Key, v.RunURL = hex.EncodeToString(digest), attestation.RunOf(payload)
+		list[places[id]].row.Verification = v
+		return nil
+	}, fmt.Sprintf(`
+SELECT a.id, k.digest, a.identity_id, CASE WHEN length(e.payload) <= %d THEN e.payload END
+FROM attestations a /*+ordered*/ JOIN keys k ON k.id = a.key_id /*+ordered*/ JOIN envelopes e ON e.attestation_id = a.id
+WHERE a.id IN `, maxRunPayload), 1, rows)
+	if err != nil {
+		return fmt.Errorf("find the keys of attestations: %w", err)
+	}
+	return nil
+}
