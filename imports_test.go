@@ -60,8 +60,8 @@ var mayImport = map[string][]string{
 		"server/web/format", "server/web/overlap", "server/web/page",
 	},
 	"server/web/policies": {
-		"client", "ledger", "ledger/policy", "ledger/policy/lint", "server/web/form", "server/web/format",
-		"server/web/linediff", "server/web/page", "server/web/policytext",
+		"client", "ledger", "ledger/policy", "ledger/policy/document", "ledger/policy/lint", "server/web/form",
+		"server/web/format", "server/web/linediff", "server/web/page", "server/web/policytext",
 	},
 	"server/web/settings": {
 		"client", "ledger", "ledger/identity", "server/web/form", "server/web/format", "server/web/page",

@@ -189,25 +189,25 @@ func (s *story) editPolicy() {
 	v := s.admin
 	v.press("Policy")
 	v.press("Edit")
-	document := v.value("Policy (JSON)")
-	invalid := strings.Replace(document, `"threshold": 1`, `"threshold": 1000`, 1)
+	document := v.value("Policy (YAML)")
+	invalid := strings.Replace(document, `threshold: 1`, `threshold: 1000`, 1)
 	if invalid == document {
 		s.t.Fatalf("no threshold in %s", document)
 	}
-	line := 1 + strings.Count(document[:strings.Index(document, `"threshold": 1`)], "\n")
+	line := 1 + strings.Count(document[:strings.Index(document, `threshold: 1`)], "\n")
 
-	v.fill("Policy (JSON)", invalid)
+	v.fill("Policy (YAML)", invalid)
 	v.press("Save")
 	v.sees("1 error. Nothing was saved.", "requirements[0].threshold")
 	if match := regexp.MustCompile(`Line (\d+) requirements`).FindStringSubmatch(v.read()); match == nil ||
 		match[1] != strconv.Itoa(line) {
 		s.t.Errorf("the page shows the error at %v, want line %d", match, line)
 	}
-	if got := v.value("Policy (JSON)"); got != invalid {
+	if got := v.value("Policy (YAML)"); got != invalid {
 		s.t.Errorf("the form lost the input: it shows %s", got)
 	}
 
-	v.fill("Policy (JSON)", strings.Replace(document, `"threshold": 1`, `"threshold": 2`, 1))
+	v.fill("Policy (YAML)", strings.Replace(document, `threshold: 1`, `threshold: 2`, 1))
 	v.press("Preview")
 	v.sees("1 commit checked, 1 would change state", "Changed lines")
 	v.press("Save")

@@ -42,7 +42,7 @@ func (s *stage) pages() []webPage {
 	}
 	editPolicy := func(button, old, replacement string) func(*visitor) {
 		return func(v *visitor) {
-			v.fill("Policy (JSON)", strings.Replace(v.value("Policy (JSON)"), old, replacement, 1))
+			v.fill("Policy (YAML)", strings.Replace(v.value("Policy (YAML)"), old, replacement, 1))
 			v.press(button)
 		}
 	}
@@ -83,8 +83,8 @@ func (s *stage) pages() []webPage {
 		{name: "policy-versions", route: repo + "/policy/versions", path: api + "/policy/versions"},
 		{name: "policy-version", route: repo + "/policy/versions/{version}", path: api + "/policy/versions/3"},
 		{name: "policy-edit", route: repo + "/policy/edit", path: api + "/policy/edit"},
-		{name: "policy-invalid", path: api + "/policy/edit", then: editPolicy("Save", `"threshold": 1`, `"threshold": 0`)},
-		{name: "policy-preview", path: api + "/policy/edit", then: editPolicy("Preview", `"threshold": 2`, `"threshold": 1`)},
+		{name: "policy-invalid", path: api + "/policy/edit", then: editPolicy("Save", "threshold: 1", "threshold: 0")},
+		{name: "policy-preview", path: api + "/policy/edit", then: editPolicy("Preview", `threshold: 2`, `threshold: 1`)},
 
 		{name: "radar", route: repo + "/radar", path: api + "/radar"},
 		{name: "radar-none", path: "/orgs/acme/repos/handbook/radar"},

@@ -67,7 +67,7 @@ func TestPolicyPage(t *testing.T) {
 			"other people than those needed for Attested, on this commit or one with the same tree.",
 		"Deployed deploy : deploy:prod passes, signed by any trusted identity, "+
 			"other people than those needed for Promotable.",
-		"Overlaps do not keep commits from becoming Promotable.", `"predicate": "test:*",`,
+		"Overlaps do not keep commits from becoming Promotable.", "predicate: test:*",
 		"ledgerd policy simulate acme/api -f policy.yaml",
 	).hasNot("Saved version")
 	if len(p.elements("a", "href", policyPath+"/edit")) > 0 {
@@ -129,15 +129,15 @@ func TestEditPolicy(t *testing.T) {
 	e := newEnv(t)
 	w := e.signIn(e.admin)
 	editor := w.get(policyPath + "/edit").want(200).has("Creates version 2 when you save.")
-	if text := document(editor); !strings.HasPrefix(text, "{\n  \"requirements\": [\n    {\n      \"name\": "+
-		"\"tests\",\n      \"state\": \"ATTESTED\",\n      \"predicate\": \"test:*\",\n      \"signers\": [],\n") {
+	if text := document(editor); !strings.HasPrefix(text, "requirements:\n  - name: tests\n    state: ATTESTED\n"+
+		"    predicate: test:*\n    threshold: 1\n") {
 		t.Errorf("the document is %s", text)
 	}
 	w.edit(editor, "save").want(422).has("No changes: this is the active version 1.")
 
 	p := w.edit(editor, "preview", "document", strict).want(200).has(
 		"0 commits checked, 0 would change state .", "Changed lines",
-		`- "signers": [],`, `+ "signers": ["cn=*,ou=build,o=acme"],`)
+		"+ signers: ['cn=*,ou=build,o=acme']", "- carry: [tree]")
 	if document(p) != strict {
 		t.Errorf("the preview has the document %s", document(p))
 	}
@@ -150,10 +150,21 @@ func TestEditPolicy(t *testing.T) {
 	w.edit(w.get(policyPath+"/edit"), "save", "document", lines).want(422).has(
 		"No changes: this is the active version 2.").hasNot("\r")
 
+	// YAML as in the docs, with comments.
+	const yaml = "# Two reviewers.\nrequirements:\n  - {state: ATTESTED, predicate: \"test:*\"} # CI\n" +
+		"  - state: PROMOTABLE\n    predicate: review:*\n    threshold: 2\n"
+	p = w.edit(w.get(policyPath+"/edit"), "preview", "document", yaml).want(200).has("Changed lines")
+	if document(p) != yaml {
+		t.Errorf("the preview has the document %s", document(p))
+	}
+	w.edit(p, "save", "document", yaml).redirectsTo(policyPath + "?saved=3")
+	w.get(policyPath).want(200).has("signed by 2 distinct signers").hasNot("Two reviewers.")
+	w.edit(w.get(policyPath+"/edit"), "save", "document", yaml).want(422).has("No changes: this is the active version 3.")
+
 	// The API's policy resource can be pasted whole.
 	w.edit(w.get(policyPath+"/edit"), "save", "document",
 		`{"org":"acme","repo":"api","version":7,"requirements":[]}`).redirectsTo(
-		policyPath + "?saved=3")
+		policyPath + "?saved=4")
 }
 
 // Errors are shown with their lines, and the document stays in the editor.
@@ -181,8 +192,17 @@ func TestPolicyErrors(t *testing.T) {
 			"unknown field": {"{\"requirements\": [\n{\"state\": \"ATTESTED\", \"predicate\": \"a\",\n\"treshold\": 2}]}",
 				400, []string{"Line 3", "treshold"}},
 			"wrong type": {"{\"requirements\":\n7}", 422, []string{"Line 1 requirements : must be a list of objects"}},
-			"empty":      {"", 400, []string{"the body is empty: send a JSON document"}},
-			"list":       {"[]", 422, []string{"must be a JSON object"}},
+			"empty":      {"", 422, []string{"no contract found"}},
+			"list":       {"[]", 422, []string{"Line 1 : a contract must be a mapping"}},
+			"YAML": {"requirements:\n  - state: ATESTED\n    predicate: a\n  - state: DEPLOYED\n", 422, []string{
+				"Line 2 requirements[0].state : ", `"ATESTED" is not a state`, "Line 4 requirements[1].predicate : "}},
+			"not YAML": {"requirements:\n  - state: [ATTESTED\n    predicate: a\n", 422, []string{"invalid YAML: did not find"}},
+			"duplicate in YAML": {"radar:\n  block: HIGH\n  block: LOW\n", 422, []string{
+				"Line 3 radar.block : already defined in this mapping"}},
+			"bomb": {"a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\n" +
+				"d: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: [*e,*e,*e,*e,*e,*e,*e,*e,*e]",
+				422, []string{"too large with its aliases resolved"}},
+			"large YAML": {"# " + strings.Repeat("x", 1<<20), 422, []string{"too large: at most 1048576 bytes"}},
 			"hostile": {"{\"requirements\":[\n" +
 				`{"state":"<script>alert(1)</script>","predicate":"</textarea><img src=x>"}]}`,
 				422, []string{"Line 2", `"<script>alert(1)</script>"`}},
@@ -195,8 +215,7 @@ func TestPolicyErrors(t *testing.T) {
 			if len(p.elements("img")) > 0 || len(p.elements("script")) != 1 {
 				t.Errorf("%s: text became an element", name)
 			}
-			if area := p.elements("textarea"); name != "empty" && name != "list" &&
-				attribute(area[0], "aria-invalid") != "true" {
+			if area := p.elements("textarea"); attribute(area[0], "aria-invalid") != "true" {
 				t.Errorf("%s: the field is not marked as invalid", name)
 			}
 		}
@@ -219,7 +238,7 @@ func TestPolicyPreview(t *testing.T) {
 		`{"requirements":[{"state":"ATTESTED","predicate":"lint:*"}]}`).want(200).has(
 		"130 commits checked, 130 would change state .", "129 Attested → to Validating", "1 Promotable → to Validating",
 		"lint:*: 0 of 1 signatures", "First 100 shown. To list more:",
-		"ledgerd policy simulate acme/api -f policy.json",
+		"ledgerd policy simulate acme/api -f policy.yaml",
 	)
 
 	rows := 0
@@ -248,7 +267,7 @@ func TestConcurrentPolicyEdits(t *testing.T) {
 		"Version 2 was saved while you were editing version 1", "Preview", "Replace version 2")
 	stale := w.edit(editor, "save", "document", mine).want(412).has(
 		"Version 2 was saved while you were editing version 1", "by admin of acme", "Changes in version 2",
-		`- "state": "PROMOTABLE",`, "Replace version 2",
+		"state: PROMOTABLE", "Replace version 2",
 	)
 	for _, p := range []page{preview, stale} {
 		if document(p) != mine || hidden(p, "version") != "1" || len(p.elements("button", "value", "save")) > 0 {
@@ -260,7 +279,7 @@ func TestConcurrentPolicyEdits(t *testing.T) {
 
 	other.edit(other.get(policyPath+"/edit"), "save", "document", strict).redirectsTo(policyPath + "?saved=3")
 	again := w.edit(stale, "replace").want(412).has("Version 3 was saved while you were editing version 1",
-		"Changes in version 3", `+ "block": "HIGH",`)
+		"Changes in version 3", "+ block: HIGH")
 	w.get(policyPath).want(200).has("Version 3")
 	w.edit(again, "replace").redirectsTo(policyPath + "?saved=4")
 	w.get(policyPath).want(200).has("deploy:production")
@@ -325,9 +344,9 @@ func TestLargePolicyPages(t *testing.T) {
 	}
 
 	for path, want := range map[string]string{
-		"":            "ledgerd policy show acme/api --version 4 -o json",
+		"":            "ledgerd policy show acme/api --version 4",
 		"/versions":   "more changes",
-		"/versions/4": "ledgerd policy show acme/api --version 4 -o json",
+		"/versions/4": "ledgerd policy show acme/api --version 4",
 	} {
 		if p := w.get(policyPath + path).want(200).has(want); len(p.body) > 300<<10 {
 			t.Errorf("%s: %d bytes", path, len(p.body))
@@ -355,9 +374,8 @@ func TestPolicyVersions(t *testing.T) {
 	if text := p.text(); strings.Index(text, "Version 4") > strings.Index(text, "Version 3") {
 		t.Error("the newest version is not first")
 	}
-	r.get(policyPath+"/versions/3").want(200).has("Changes since version 2", `- "signers": ["cn=*,ou=build,o=acme"],`,
-		`+ "signers": [],`, "Any test:* passes, signed by any trusted identity.")
-	r.get(policyPath+"/versions/3?against=4").want(200).has("Changes since version 4", `- "enabled": false,`)
+	r.get(policyPath+"/versions/3").want(200).has("Changes since version 2", "- signers: ['cn=*,ou=build,o=acme']", "Any test:* passes, signed by any trusted identity.")
+	r.get(policyPath+"/versions/3?against=4").want(200).has("Changes since version 4", "- enabled: false")
 	r.get(policyPath + "/versions/3?against=3").want(200).has("None: both are identical.")
 	r.get(policyPath + "/versions/1").want(200).has("First version.")
 	for _, path := range []string{"/versions/9", "/versions/0", "/versions/x", "/versions/3?against=9",

@@ -7,17 +7,15 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/policy/document"
 	"github.com/ledgerd/ledgerd/ledger/policy/lint"
 	"github.com/ledgerd/ledgerd/server/web/form"
 	"github.com/ledgerd/ledgerd/server/web/format"
 	"github.com/ledgerd/ledgerd/server/web/linediff"
 	"github.com/ledgerd/ledgerd/server/web/page"
-	"github.com/ledgerd/ledgerd/server/web/policytext"
 )
 
 // A policyEditPage is the policy editor.
@@ -26,7 +24,7 @@ type policyEditPage struct {
 	// Active is the policy that saving replaces. ETag is its ETag.
 	Active policy.Policy
 	ETag   string
-	Faults []policytext.Fault
+	Faults []*document.Error
 	// Preview is the result of a simulation; nil if none was requested.
 	Preview *preview
 	// Stale reports whether Active was saved after the visitor started editing.
@@ -71,7 +69,7 @@ func editPolicy(v *page.Visit) (*page.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := form.New("etag", etag, "version", strconv.Itoa(policy.Version), "document", policytext.Document(policy.Contract))
+	f := form.New("etag", etag, "version", strconv.Itoa(policy.Version), "document", documentOf(policy.Contract))
 	return editor(v, policyEditPage{Form: f, Active: policy, ETag: etag}), nil
 }
 
@@ -100,9 +98,12 @@ func changePolicy(v *page.Visit) (*page.Response, error) {
 }
 
 func previewPolicy(v *page.Visit, p policyEditPage) (*page.Response, error) {
-	document := p.Form.Get("document")
-	simulation, err := v.API.Simulate(v.Ctx(), v.Org, v.Repo, jsontext.Value(document))
-	if p.explain(err) {
+	draft, ok := p.parse()
+	if !ok {
+		return page.Again(p.Form, editor(v, p)), nil
+	}
+	simulation, err := v.API.Simulate(v.Ctx(), v.Org, v.Repo, draft.JSON())
+	if p.explain(draft, err) {
 		return page.Again(p.Form, editor(v, p)), nil
 	}
 	if err != nil {
@@ -110,11 +111,11 @@ func previewPolicy(v *page.Visit, p policyEditPage) (*page.Response, error) {
 	}
 
 	p.Preview = previewOf(simulation)
-	if p.Preview.Review, err = review(v, []byte(document)); err != nil {
+	if p.Preview.Review, err = review(v, draft.JSON()); err != nil {
 		return nil, err
 	}
-	if draft, err := policytext.ParseDocument(document); err == nil {
-		p.Preview.Diff = linediff.Diff(policytext.Document(p.Active.Contract), policytext.Document(draft))
+	if contract, err := draft.Contract(); err == nil {
+		p.Preview.Diff = linediff.Diff(documentOf(p.Active.Contract), documentOf(contract))
 	}
 	if p.Form.Get("etag") != p.ETag {
 		return stale(v, p)
@@ -139,7 +140,11 @@ func previewOf(s ledger.Simulation) *preview {
 // the ETag.
 func savePolicy(v *page.Visit, p policyEditPage, etag string) (*page.Response, error) {
 	f := p.Form
-	if draft, err := policytext.ParseDocument(f.Get("document")); err == nil && draft.Digest() == p.Active.Digest {
+	draft, ok := p.parse()
+	if !ok {
+		return page.Again(f, editor(v, p)), nil
+	}
+	if draft.Is(p.Active.Digest) {
 		f.Problem = "No changes: this is the active version " + strconv.Itoa(p.Active.Version) + "."
 		return page.Again(f, editor(v, p)), nil
 	}
@@ -147,18 +152,18 @@ func savePolicy(v *page.Visit, p policyEditPage, etag string) (*page.Response, e
 		etag = "" // never sent by a p
 	}
 
-	saved, err := v.API.SetPolicy(v.Ctx(), v.Org, v.Repo, jsontext.Value(f.Get("document")), etag)
+	saved, err := v.API.SetPolicy(v.Ctx(), v.Org, v.Repo, draft.JSON(), etag)
 	switch {
 	case err == nil:
 		return page.SeeOther(v.PathOf(page.PolicyPattern) + "?saved=" + strconv.Itoa(saved.Version)), nil
 	case page.CodeOf(err) == ledger.CodePreconditionFailed:
-		p.explain(err)
+		p.explain(draft, err)
 		f.Problem = ""
 		if p.Active, p.ETag, err = v.API.Policy(v.Ctx(), v.Org, v.Repo); err != nil {
 			return nil, err
 		}
 		return stale(v, p)
-	case p.explain(err):
+	case p.explain(draft, err):
 		return page.Again(f, editor(v, p)), nil
 	}
 	return nil, err
@@ -174,7 +179,7 @@ func stale(v *page.Visit, p policyEditPage) (*page.Response, error) {
 			return nil, err
 		}
 		if err == nil {
-			p.Upstream = linediff.Diff(policytext.Document(base.Contract), policytext.Document(p.Active.Contract))
+			p.Upstream = linediff.Diff(documentOf(base.Contract), documentOf(p.Active.Contract))
 		}
 	}
 	resp := editor(v, p)
@@ -182,30 +187,45 @@ func stale(v *page.Visit, p policyEditPage) (*page.Response, error) {
 	return resp, nil
 }
 
-// explain adds the API's errors about the document, with their lines. It reports
-// whether the visitor can correct the error.
-func (p *policyEditPage) explain(err error) bool {
+// parse reads the document of the form. If it cannot be read, parse adds the error and
+// returns false.
+func (p *policyEditPage) parse() (document.Document, bool) {
+	draft, err := document.Parse(p.Form.Get("document"))
+	if e, ok := errors.AsType[*document.Error](err); ok {
+		p.fail(e)
+	}
+	return draft, err == nil
+}
+
+// fail adds errors about the document, by their lines.
+func (p *policyEditPage) fail(faults ...*document.Error) {
+	slices.SortStableFunc(faults, func(a, b *document.Error) int { return cmp.Compare(a.Line, b.Line) })
+	p.Faults = faults
+	p.Form.Fail("document", format.Plural(len(faults), "error")+": see the list above")
+}
+
+// explain adds the API's errors about a document, with their lines. It reports whether the
+// visitor can correct the error.
+func (p *policyEditPage) explain(draft document.Document, err error) bool {
 	e, ok := errors.AsType[*client.Error](err)
 	if !ok || !p.Form.Explain(err) {
 		return false
 	}
 
-	lines := policytext.Locate(p.Form.Get("document"))
 	p.Form.Errors, p.Form.Problem = nil, ""
+	var faults []*document.Error
 	switch {
-	case e.Problem.Code == ledger.CodeInvalidJSON && lines.Broken():
-		p.Faults = []policytext.Fault{lines.Fault("", e.Problem.Detail)}
+	case e.Problem.Code == ledger.CodeInvalidJSON && draft.Broken():
+		faults = append(faults, draft.Explain("", e.Problem.Detail))
 	case len(e.Problem.Errors) == 0:
 		p.Form.Problem = e.Problem.Detail
 		return true
 	}
-
 	for _, field := range e.Problem.Errors {
 		if e.Problem.Code != ledger.CodeInvalidJSON {
-			p.Faults = append(p.Faults, lines.Fault(field.Field, field.Message))
+			faults = append(faults, draft.Explain(field.Field, field.Message))
 		}
 	}
-	slices.SortStableFunc(p.Faults, func(a, b policytext.Fault) int { return cmp.Compare(a.Line, b.Line) })
-	p.Form.Fail("document", format.Plural(len(p.Faults), "error")+": see the list above")
+	p.fail(faults...)
 	return true
 }

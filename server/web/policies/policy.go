@@ -7,6 +7,7 @@ import (
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/policy/document"
 	"github.com/ledgerd/ledgerd/ledger/policy/lint"
 	"github.com/ledgerd/ledgerd/server/web/linediff"
 	"github.com/ledgerd/ledgerd/server/web/page"
@@ -33,13 +34,22 @@ func viewPolicy(v *page.Visit, p policy.Policy) policyView {
 		Policy: p, Stages: policytext.Stages(p.Contract), Radar: policytext.Radar(p.Contract.Radar),
 		Targets: policytext.Targets(p.Targets), Exceptions: policytext.Exceptions(p.Exceptions),
 		Artifacts: policytext.Artifacts(p.Artifacts),
-		Document:  policytext.Document(p.Contract),
-		Command:   fmt.Sprintf("ledgerd policy show %s/%s --version %d -o json", v.Org, v.Repo, p.Version),
+		Document:  documentOf(p.Contract),
+		Command:   fmt.Sprintf("ledgerd policy show %s/%s --version %d", v.Org, v.Repo, p.Version),
 	}
 	if len(view.Document) > maxDocument {
 		view.Document = ""
 	}
 	return view
+}
+
+// documentOf returns a contract as YAML to read and edit.
+func documentOf(c policy.Contract) string {
+	text, err := document.YAML(c)
+	if err != nil { // not expected: JSON is YAML too
+		return string(c.Canonical())
+	}
+	return text
 }
 
 // A policyPage shows the active policy of a repo.
@@ -153,7 +163,7 @@ func showPolicyVersion(v *page.Visit) (*page.Response, error) {
 		if err != nil {
 			return nil, err
 		}
-		p.Diff = linediff.Diff(policytext.Document(other.Contract), policytext.Document(policy.Contract))
+		p.Diff = linediff.Diff(documentOf(other.Contract), documentOf(policy.Contract))
 	}
 	return v.Page("policy-version", "Policy version "+strconv.Itoa(number), p), nil
 }

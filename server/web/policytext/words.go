@@ -1,5 +1,5 @@
-// Package policytext presents a policy contract to people: in sentences, as the
-// changes between two versions, and as a JSON document to edit.
+// Package policytext presents a policy contract to people: in sentences, and as the
+// changes between two versions.
 package policytext
 
 import (
