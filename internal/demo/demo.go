@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -104,30 +105,66 @@ func (d *demo) play(ctx context.Context) error {
 	if err := d.story.play(ctx, d.stage); err != nil {
 		return err
 	}
-	d.introduce()
-	if !d.Once {
-		d.print("\nThe server runs until Ctrl-C, which deletes everything.")
-	}
+	opened := d.introduce()
 	w := &show{printer: d.printer, stage: d.stage, story: d.story}
-	if !d.Once {
-		w.pause = livePause
-	}
 	if err := w.follow(ctx); err != nil {
 		return err
 	}
-
-	d.heading("Live: a commit on its way to production")
-	if err := w.deliver(ctx, d.story.sights.live[0]); err != nil {
-		return err
-	}
 	if d.Once {
-		return nil
+		d.heading("Live: a commit on its way to production")
+		return w.deliver(ctx, d.story.sights.live[0])
+	}
+
+	w.pause = livePause
+	if err := d.perform(ctx, w, opened); err != nil {
+		return err
 	}
 	return d.stage.running.Wait(ctx)
 }
 
-// livePause is the time between two steps of the show, for people to see them.
-const livePause = 1500 * time.Millisecond
+const (
+	// signInTime is how long the link works that signs in.
+	signInTime = 15 * time.Minute
+	// patience is how long the live part waits for somebody to open this link.
+	patience = 30 * time.Second
+	// lookTime is how long a visitor looks at the first page before it moves.
+	lookTime = 3 * time.Second
+	// livePause is the time between two steps of the live part, for people to see them.
+	livePause = 1500 * time.Millisecond
+)
+
+// perform plays the live part once somebody has opened the link, but at the latest when the
+// patience is over. If nobody had by then, it plays again for the first who does.
+func (d *demo) perform(ctx context.Context, w *show, opened <-chan struct{}) error {
+	d.heading("Live: a commit on its way to production")
+	d.print("  %s", d.faint("begins when you open the link, or in half a minute"))
+	commits := d.story.sights.live
+	select {
+	case <-opened:
+		commits = commits[:1]
+	case <-time.After(patience):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+
+	for i, c := range commits {
+		if i > 0 {
+			select {
+			case <-opened:
+				d.heading("Live: another one, since you are here now")
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		if err := sleep(ctx, lookTime); err != nil {
+			return err
+		}
+		if err := w.deliver(ctx, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // stop stops the server and everything that listens to it.
 func (d *demo) stop() error {
@@ -135,8 +172,9 @@ func (d *demo) stop() error {
 	return errors.Join(d.stage.running.Stop(0, d.settings.ShutdownTimeout), d.stage.stopReceivers())
 }
 
-// introduce prints what there is, and what to look at.
-func (d *demo) introduce() {
+// introduce prints what there is, and what to look at. The channel is closed when somebody has
+// signed in with the link that it prints.
+func (d *demo) introduce() (opened <-chan struct{}) {
 	s := d.story
 	d.print("%s", d.Paint("1", "Three weeks of a team's work"))
 	d.print("  %d repos, %d commits, %d signed attestations, recorded in %.1f s.", len(s.repos), s.commits(),
@@ -146,13 +184,19 @@ func (d *demo) introduce() {
 	} else {
 		d.print("  Names come from this git work tree, %s. What happens is made up.", terminal.Printable(s.folder))
 	}
+	if !d.Once {
+		d.print("  The server runs until Ctrl-C, which deletes everything.")
+	}
 
-	d.heading("Open it in a browser")
-	d.print("  %s", d.stage.running.URL)
-	d.print("  sign in with the token %s", d.stage.secret)
+	link, opened := d.stage.running.SignInURL(d.stage.visitor, signInTime)
+	d.heading("Open this link to sign in")
+	d.print("  %s", d.Paint("4", link))
+	d.print("  %s", d.faint("It works once, on this machine, for 15 minutes. After that, sign in with this token:"))
+	d.print("  %s", d.faint(d.stage.visitor.Secret))
 
 	d.heading("Five things to look at")
-	page := d.stage.running.URL + "/orgs/" + d.Org
+	page, _, _ := strings.Cut(link, "/login")
+	page += "/orgs/" + d.Org
 	commit := func(c *commit) string { return page + "/repos/" + c.in.name + "/commits/" + terminal.Short(c.sha) }
 	for i, look := range []struct{ what, url string }{
 		{"A deployment at night without a review, and the exception that excused it", commit(s.sights.violation)},
@@ -161,6 +205,7 @@ func (d *demo) introduce() {
 		{"A commit that has waited for its review for three days", commit(s.sights.waiting)},
 		{"A webhook whose receiver is down, next to one that works", page + "/repos/" + s.product + "/webhooks"},
 	} {
-		d.print("  %d. %s\n     %s", i+1, look.what, d.faint(look.url))
+		d.print("  %d  %s\n     %s", i+1, look.what, d.faint(look.url))
 	}
+	return opened
 }

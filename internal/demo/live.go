@@ -44,7 +44,7 @@ func (w *show) deliver(ctx context.Context, c *commit) error {
 	if err != nil {
 		return err
 	}
-	w.print("  %-10s %-22s %s", terminal.Short(c.sha)[:10], "pushed", w.state(registered.State))
+	w.printStep(c.author.Name, "pushes "+terminal.Short(c.sha), w.state(registered.State))
 
 	tests, reviewer := w.story.test, w.story.reviewer(c)
 	for _, e := range []evidence{
@@ -84,9 +84,23 @@ func (w *show) step(ctx context.Context, c *commit, before ledger.Commit, e evid
 	for _, t := range transitions {
 		states += " → " + w.state(t.To)
 	}
-	w.print("  %-10s %-22s %s", terminal.Clip(terminal.Printable(e.by.name), 10), e.predicate+" "+string(e.status), states)
-	w.print("             %s", w.faint("stream   "+strings.Join(streamed, ", ")))
-	w.print("             %s %s", w.faint("webhook  "+strings.Join(posted, ", ")),
-		w.Paint(terminal.Green, fmt.Sprintf("✓ %s", terminal.Plural(int64(len(posted)), "valid signature"))))
+	w.printStep(e.by.name, e.predicate+" "+string(e.status), states)
+	w.printReceived(strings.Join(streamed, ", "), strings.Join(posted, ", "), len(posted))
 	return after, nil
+}
+
+func (w *show) printStep(who, what, states string) {
+	w.print("  %-16s %-24s %s", terminal.Clip(terminal.Printable(who), 16), what, states)
+}
+
+// printReceived prints the events that reached the observers, in one line if they are the
+// same.
+func (w *show) printReceived(streamed, posted string, signatures int) {
+	valid := w.Paint(terminal.Green, "✓ "+terminal.Plural(int64(signatures), "valid signature"))
+	if streamed == posted {
+		w.print("  %16s %s  %s", "", w.faint("stream and webhook: "+streamed), valid)
+		return
+	}
+	w.print("  %16s %s", "", w.faint("stream: "+streamed))
+	w.print("  %16s %s  %s", "", w.faint("webhook: "+posted), valid)
 }

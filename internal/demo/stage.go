@@ -24,7 +24,7 @@ type stage struct {
 
 	admin   *client.Client
 	writer  *client.Client
-	secret  string // the admin token
+	visitor ledger.Token // for the person who watches, with its secret
 	signers map[signer]*signing.Signer
 
 	hooks     []*hook
@@ -68,7 +68,7 @@ func (st *stage) setUp(ctx context.Context, signers []signer) error {
 			return err
 		}
 		if token.scope == ledger.Admin {
-			st.secret = created.Secret
+			st.visitor = created
 		}
 	}
 

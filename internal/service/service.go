@@ -19,6 +19,7 @@ import (
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/buildinfo"
 	"github.com/ledgerd/ledgerd/internal/config"
+	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server"
 	"github.com/ledgerd/ledgerd/server/web"
 	"github.com/ledgerd/ledgerd/store"
@@ -180,6 +181,14 @@ func newDispatcher(s config.Settings, db *store.Store, guard *dispatch.Guard, lo
 // SetupURL returns the URL of the page that creates the first org, for a browser on this
 // machine. It works once.
 func (v *Instance) SetupURL() string { return browserURL(v.URL) + v.site.SetupPath() }
+
+// SignInURL returns the URL of a page that signs a person in with a token, for a browser on
+// this machine. The token's secret must be set. The URL works once, for a time; used is
+// closed when it was used.
+func (v *Instance) SignInURL(token ledger.Token, lifetime time.Duration) (link string, used <-chan struct{}) {
+	path, used := v.site.SignInPath(token, lifetime)
+	return browserURL(v.URL) + path, used
+}
 
 // browserURL returns the URL at which a browser on this machine reaches the server. If
 // the server listens on all addresses, such as [::]:8080, the host is localhost.

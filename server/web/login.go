@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server/web/form"
@@ -19,8 +20,18 @@ func showHome(v *page.Visit) (*page.Response, error) {
 	return page.SeeOther(page.PathTo("orgs", v.Session.Org)), nil
 }
 
+// SignInPath returns the path of a page that signs a person in with a token, once, on this
+// machine. It contains a key, so it is a secret. The channel is closed when it was used.
+func (s *Site) SignInPath(token ledger.Token, lifetime time.Duration) (path string, used <-chan struct{}) {
+	key, used := s.links.Add(token, lifetime)
+	return "/login?" + url.Values{"link": {key}}.Encode(), used
+}
+
 type loginPage struct {
 	Form *form.Form
+	// Link is the token that a sign-in link signs in with, without its secret; nil without
+	// a link.
+	Link *ledger.Token
 	// Ended reports whether the visitor's session has ended.
 	Ended bool
 	// Draft is a contract that was sent after the session ended. The page shows it,
@@ -28,21 +39,43 @@ type loginPage struct {
 	Draft string
 }
 
-func showLogin(v *page.Visit) (*page.Response, error) {
+func (s *Site) showLogin(v *page.Visit) (*page.Response, error) {
 	if v.Session != nil {
 		return page.SeeOther(localPath(v.Query("next"))), nil
+	}
+	if key := v.Query("link"); key != "" {
+		return s.showLink(v, key)
 	}
 	return v.Page("login", "Sign in",
 		loginPage{Form: form.New("next", localPath(v.Query("next"))), Ended: v.Query("ended") != ""}), nil
 }
 
-// signIn starts a session with the token of the form.
+// showLink shows whom a sign-in link signs in. Only the form of the page uses the link up, so
+// that nothing does that looks at links in advance.
+func (s *Site) showLink(v *page.Visit, key string) (*page.Response, error) {
+	token, err := s.links.Check(v.Request, key)
+	if err != nil {
+		return nil, err
+	}
+	f := form.New("link", key, "next", localPath(v.Query("next")))
+	return v.Page("login", "Sign in", loginPage{Form: f, Link: &token}), nil
+}
+
+// signIn starts a session with the token of the form, or of its sign-in link.
 func (s *Site) signIn(v *page.Visit) (*page.Response, error) {
 	f, err := v.Form()
 	if err != nil {
 		return nil, err
 	}
-	secret, expires, err := s.api.SignIn(v.Ctx(), strings.TrimSpace(f.Get("token")))
+	token := strings.TrimSpace(f.Get("token"))
+	if key := f.Get("link"); key != "" {
+		linked, err := s.links.Take(v.Request, key)
+		if err != nil {
+			return nil, err
+		}
+		token = linked.Secret
+	}
+	secret, expires, err := s.api.SignIn(v.Ctx(), token)
 	if page.CodeOf(err) == ledger.CodeUnauthenticated {
 		f.Fail("token", err.Error())
 		f.Values.Del("token")

@@ -23,7 +23,7 @@ func (s *Site) routes() []page.Route {
 	const read = ledger.Read
 	own := []page.Route{
 		page.Get("/{$}", page.Open, showHome),
-		page.Get("/login", page.Open, showLogin),
+		page.Get("/login", page.Open, s.showLogin),
 		page.Post("/login", page.Open, s.signIn),
 		{Method: http.MethodPost, Pattern: logoutPattern, Scope: page.Open, Handle: s.signOut, IgnoresSession: true},
 		page.Get("/setup", page.Open, s.showSetup),

@@ -16,6 +16,7 @@ import (
 	"github.com/ledgerd/ledgerd/server/web/coalesce"
 	"github.com/ledgerd/ledgerd/server/web/limiter"
 	"github.com/ledgerd/ledgerd/server/web/page"
+	"github.com/ledgerd/ledgerd/server/web/signin"
 )
 
 // An API is the HTTP API that the pages use.
@@ -64,6 +65,7 @@ type Site struct {
 	client  *client.Client // for signed-in visitors
 	stream  http.Handler   // the API, for the live stream
 	setup   setup
+	links   *signin.Links
 	pages   map[string]*template.Template
 	assets  *assets
 	limiter limiter.Limiter

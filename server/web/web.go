@@ -16,6 +16,7 @@ import (
 	"github.com/ledgerd/ledgerd/server/internal/wire"
 	"github.com/ledgerd/ledgerd/server/web/limiter"
 	"github.com/ledgerd/ledgerd/server/web/page"
+	"github.com/ledgerd/ledgerd/server/web/signin"
 )
 
 // New returns a Site.
@@ -28,6 +29,7 @@ func New(c Config) (*Site, error) {
 		s.clock = time.Now
 	}
 
+	s.links = signin.New(s.clock)
 	var err error
 	if s.client, err = inProcess(s.stream); err != nil {
 		return nil, err

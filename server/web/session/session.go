@@ -57,11 +57,11 @@ func overHTTPS(r *http.Request) bool {
 	case scheme == "http":
 		return false
 	}
-	return r.Header.Get("Sec-Fetch-Site") != "" && !isLoopback(r.Host)
+	return r.Header.Get("Sec-Fetch-Site") != "" && !IsLoopback(r.Host)
 }
 
-// isLoopback reports whether a Host header names the local machine.
-func isLoopback(host string) bool {
+// IsLoopback reports whether a Host header names the local machine.
+func IsLoopback(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
