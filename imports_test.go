@@ -42,10 +42,13 @@ var mayImport = map[string][]string{
 		"client", "internal/config", "internal/connect", "internal/display", "internal/flagvalue", "internal/jq",
 		"internal/terminal", "ledger",
 	},
-	"client": {"ledger", "ledger/eventstream", "ledger/identity", "ledger/policy", "ledger/policy/lint", "ledger/radar"},
+	"client": {
+		"ledger", "ledger/eventstream", "ledger/identity", "ledger/insights", "ledger/policy", "ledger/policy/lint",
+		"ledger/radar", "ledger/search",
+	},
 	"server": {
-		"ledger", "ledger/attestation", "ledger/eventstream", "ledger/identity", "ledger/policy", "ledger/policy/lint",
-		"ledger/radar", "server/internal/budget", "server/internal/wire", "store",
+		"ledger", "ledger/attestation", "ledger/eventstream", "ledger/identity", "ledger/insights", "ledger/policy",
+		"ledger/policy/lint", "ledger/radar", "ledger/search", "server/internal/budget", "server/internal/wire", "store",
 	},
 	// The pages are a client of the API.
 	"server/web": {
@@ -88,8 +91,8 @@ var mayImport = map[string][]string{
 	"server/internal/wire":   {"ledger", "server/internal/budget"},
 	"server/internal/budget": {},
 	"store": {
-		"ledger", "ledger/attestation", "ledger/gitobject", "ledger/identity", "ledger/policy",
-		"ledger/policy/lint", "ledger/radar",
+		"ledger", "ledger/attestation", "ledger/gitobject", "ledger/identity", "ledger/insights", "ledger/policy",
+		"ledger/policy/lint", "ledger/radar", "ledger/search",
 		"ledger/where", "store/radarindex", "store/sqldb", "store/sqlite",
 	},
 	"store/metrics":    {"store"},
@@ -169,6 +172,8 @@ var mayImport = map[string][]string{
 		"ledger/identity",
 	},
 	"ledger/gitobject":           {"ledger", "ledger/internal/text"},
+	"ledger/insights":            {"ledger"},
+	"ledger/search":              {"ledger", "ledger/identity", "ledger/internal/text"},
 	"ledger/where":               {"ledger/internal/text"},
 	"ledger/policy/policytest":   {"ledger/policy"}, // for tests
 	"ledger/eventstream":         {"ledger", "ledger/identity", "ledger/internal/text", "ledger/radar"},
@@ -204,6 +209,8 @@ var mayNotImport = map[string][]string{
 	"ledger/radar":           impure,
 	"ledger/eventstream":     impure,
 	"ledger/forge":           impure,
+	"ledger/insights":        impure,
+	"ledger/search":          impure,
 	"ledger/internal/glob":   impure,
 	"ledger/internal/text":   impure,
 	"webhook":                {"github.com/prometheus/client_golang/prometheus"},

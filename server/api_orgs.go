@@ -1,9 +1,14 @@
 package server
 
 import (
+	"fmt"
 	"net/http"
+	"strconv"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/insights"
+	"github.com/ledgerd/ledgerd/ledger/search"
+	"github.com/ledgerd/ledgerd/store"
 )
 
 func (s *Server) listOrgs(c *call) (*reply, error) {
@@ -80,4 +85,60 @@ func (s *Server) listPredicates(c *call) (*reply, error) {
 	}
 	page, err := s.store.Predicates(c.ctx(), c.org(), q)
 	return listed(c, page, err)
+}
+
+// Limits of the hits of each type that one response has.
+const (
+	defaultHits = 20
+	maxHits     = 100
+)
+
+// search returns what a query finds in an org.
+func (s *Server) search(c *call) (*reply, error) {
+	parsed, err := search.Parse(c.query.Get("q"))
+	if err != nil {
+		return nil, err
+	}
+	q := store.SearchQuery{Query: parsed, Limit: defaultHits, Cursor: c.query.Get("cursor"),
+		IsAdmin: c.caller.token.Scope >= ledger.Admin}
+	if text := c.query.Get("limit"); text != "" {
+		q.Limit, err = strconv.Atoi(text)
+		if err != nil || q.Limit < 1 || q.Limit > maxHits {
+			return nil, invalidParameter("limit", "%q is out of range (use 1 to %d)", text, maxHits)
+		}
+	}
+
+	result, err := s.store.Search(c.ctx(), c.org(), q)
+	if err != nil {
+		return nil, err
+	}
+	response := &reply{status: 200, record: result}
+	if result.NextCursor != "" {
+		response.next = c.pageAt(result.NextCursor)
+	}
+	return response, nil
+}
+
+// getInsights returns the figures of an org or a repo.
+func (s *Server) getInsights(c *call) (*reply, error) {
+	days, err := parse(c, "days", parseDays)
+	if err != nil {
+		return nil, err
+	}
+	if days == 0 {
+		days = insights.DefaultDays
+	}
+	report, err := s.store.Insights(c.ctx(), c.org(), c.query.Get("repo"), days)
+	if err != nil {
+		return nil, err
+	}
+	return &reply{status: 200, record: report}, nil
+}
+
+func parseDays(text string) (int, error) {
+	days, err := strconv.Atoi(text)
+	if err != nil || days < 1 || days > insights.MaxDays {
+		return 0, fmt.Errorf("%q is out of range (use 1 to %d)", text, insights.MaxDays)
+	}
+	return days, nil
 }

@@ -86,6 +86,8 @@ func (s *Server) routes() []route {
 		{get, org + "/artifacts/:digest", read, []string{"repo"}, s.getArtifact},
 		{post, org + "/artifacts", read, nil, s.getArtifacts},
 		{get, org + "/environments", read, list("repo", "environment"), s.listEnvironments},
+		{get, org + "/search", read, list("q"), s.search},
+		{get, org + "/insights", read, []string{"repo", "days"}, s.getInsights},
 		{get, exceptions, read, list("commit", "active"), s.listExceptions},
 
 		// Only for admins: a webhook's URL is often a secret itself.

@@ -16,6 +16,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/radar"
+	"github.com/ledgerd/ledgerd/ledger/search"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
@@ -191,6 +192,8 @@ func wantFewRows(t *testing.T, s *Store) {
 	listViolations(s, list)
 	listExceptions(s, list)
 	listEnvironments(t, s, list)
+	listSearch(t, s, list)
+	listInsights(s, list)
 	t.Logf("the most expensive page takes %d steps: %s", most, worst)
 }
 
@@ -398,6 +401,35 @@ UPDATE commits SET state = 3`)
 
 	run("UPDATE commits SET state = 0; UPDATE predicates SET name = 'test:7' WHERE id = 7")
 	s.caches.evictRows()
+}
+
+// listSearch searches for what is found in many rows, or in none.
+func listSearch(t *testing.T, s *Store, list listFunc) {
+	t.Helper()
+	for _, org := range []string{"acme", "crowd"} {
+		for _, text := range []string{
+			"nothing like it", "busy", "Ann", "x", "test:1", "r1", "0000000", fmt.Sprintf("%040x", 500), "sha256:0000000",
+			"sha256:" + strings.Repeat("0", 64), "att_00000000000000000000000000", "evt_00000000000000000000000000",
+		} {
+			q, err := search.Parse(text)
+			check(t, err)
+			list(fmt.Sprintf("search in %s for %q", org, text), func(ctx context.Context, page Query) (string, error) {
+				found, err := s.Search(ctx, org, SearchQuery{Query: q, Limit: page.Limit, Cursor: page.Cursor, IsAdmin: true})
+				return found.NextCursor, err
+			})
+		}
+	}
+}
+
+func listInsights(s *Store, list listFunc) {
+	for org, repos := range map[string][]string{"acme": {"", "api", "web"}, "crowd": {"", "r1"}} {
+		for _, repo := range repos {
+			list(fmt.Sprintf("insights of %s/%s", org, repo), func(ctx context.Context, _ Query) (string, error) {
+				_, err := s.Insights(ctx, org, repo, 365*60) // since the first row
+				return "", err
+			})
+		}
+	}
 }
 
 func listExceptions(s *Store, list listFunc) {

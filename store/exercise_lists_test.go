@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -11,6 +12,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/radar"
+	"github.com/ledgerd/ledgerd/ledger/search"
 	"github.com/ledgerd/ledgerd/store"
 )
 
@@ -30,6 +32,7 @@ func (e *exerciser) lists() {
 	e.listEvents()
 	e.listExceptions()
 	e.listEnvironments()
+	e.search()
 	check(t, e.InsertTips(ctx, "acme", "api", "busy", 2, 60)) // more than are read one by one
 	e.listOverlaps()
 	check(t, e.InsertTips(ctx, "acme", "api", "flying", 1, 5000)) // more than a page examines
@@ -125,6 +128,41 @@ func (e *exerciser) listEnvironments() {
 				return e.Environments(e.t.Context(), "acme", f)
 			})
 		}
+	}
+}
+
+// search searches for everything that a query can name, and computes reports.
+func (e *exerciser) search() {
+	ctx := e.t.Context()
+	attestations, err := e.Attestations(ctx, "acme", "api", store.AttestationFilter{Query: store.Query{Limit: 1}})
+	check(e.t, err)
+	identities, err := e.Identities(ctx, "acme", store.Query{Limit: 1})
+	check(e.t, err)
+	a := attestations.Data[0]
+	for _, text := range []string{
+		"login", loginCommit, loginCommit[:8], a.ID, a.Event, everythingHook, identities.Data[0].ID, a.PayloadDigest,
+		"sha512:0123456",
+	} {
+		q, err := search.Parse(text)
+		check(e.t, err)
+		for _, limit := range []int{1, 100} {
+			found, err := e.Search(ctx, "acme", store.SearchQuery{Query: q, Limit: limit, IsAdmin: true})
+			check(e.t, err)
+			if len(found.Data) == 0 && !strings.HasPrefix(text, "sha512") {
+				e.t.Errorf("nothing found for %q", text)
+			}
+			if found.NextCursor != "" {
+				e.ok(e.Search(ctx, "acme", store.SearchQuery{Query: q, Limit: limit, Cursor: found.NextCursor}))
+			}
+		}
+	}
+	check(e.t, e.InsertRepos(ctx, "umbrella", 1001)) // more than are read
+	q, err := search.Parse("many-1")
+	check(e.t, err)
+	e.ok(e.Search(ctx, "umbrella", store.SearchQuery{Query: q, Limit: 10}))
+
+	for _, repo := range []string{"", "api"} {
+		e.ok(e.Insights(ctx, "acme", repo, 90))
 	}
 }
 

@@ -81,6 +81,22 @@ WHERE id >= %[1]d`, first, n, r.id, branch, flight, t.now))
 	})
 }
 
+// InsertRepos inserts n repos many-1 to many-n.
+func (s *Store) InsertRepos(ctx context.Context, org string, n int) error {
+	return s.write(ctx, org, func(t *tx) error {
+		id, err := t.orgID(org)
+		if err != nil {
+			return err
+		}
+		return t.Run(fmt.Sprintf(`
+WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < %[1]d)
+INSERT INTO repos (org_id, name, default_branch, created_at, policy_version, policy_digest)
+SELECT %[2]d, 'many-' || n, 'main', 1, 1, '' FROM numbers;
+INSERT INTO policies (repo_id, version, digest, contract, created_at, created_by)
+SELECT id, 1, '', CAST('{"requirements":[]}' AS BLOB), 1, '' FROM repos WHERE name LIKE 'many-%%'`, n, id))
+	})
+}
+
 // RemapInherited finds what commits inherit from a commit again, as after its statements
 // were mapped by other rules.
 func (s *Store) RemapInherited(ctx context.Context, org, repo, sha string) error {

@@ -1,0 +1,165 @@
+package store
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/search"
+)
+
+// maxCompared is the number of commits, or of attestations, that one search compares with
+// the query.
+const maxCompared = 4000
+
+// compare compares the query with what no index finds: the digits of a digest with payloads,
+// an ID with nothing, and everything else with commits.
+func (f *finder) compare() error {
+	prefix, _ := f.q.ID()
+	sha, isPayload := f.q.Commit(), f.q.Digest().Algorithm == "sha256"
+	switch {
+	case isPayload:
+		return f.comparePayloads()
+	case prefix != "", f.q.Digest().Algorithm != "", ledger.IsCommit(sha):
+		if f.q.Cursor != "" {
+			return errCursor
+		}
+		return nil
+	}
+	return f.compareCommits()
+}
+
+// compareCommits compares the texts of commits, until there are enough.
+func (f *finder) compareCommits() error {
+	below, err := Query{Cursor: f.q.Cursor}.after(math.MaxInt64)
+	if err != nil {
+		return err
+	}
+	tracks, err := f.commitTracks(f.searched, below)
+	if err != nil {
+		return err
+	}
+
+	type found struct {
+		commit       keyed[newestCommit]
+		branch, text search.Rank
+	}
+	var list []found
+	visit := func(c keyed[newestCommit]) error {
+		if branch, text := f.q.MatchCommit(c.row.CommitSummary); branch != search.No || text != search.No {
+			list = append(list, found{c, branch, text})
+		}
+		return nil
+	}
+	full := func(end []any) bool {
+		return countFrom(list, end, func(m found) int64 { return m.commit.id }) >= f.q.Limit
+	}
+	examined, end, err := readNewest(f.reader, tracks, maxCompared, visit, full)
+	if err != nil {
+		return fmt.Errorf("compare commits: %w", err)
+	}
+
+	slices.SortFunc(list, func(a, b found) int { return compareKeys(idOf(b.commit), idOf(a.commit)) })
+	for n, m := range list {
+		if end != nil && m.commit.id < end[0].(int64) {
+			break // other commits that are newer have not been compared yet
+		}
+		if n == f.q.Limit {
+			end = []any{list[n-1].commit.id}
+			break
+		}
+		f.addBranch(m.commit, m.branch)
+		f.addCommit(m.commit, m.text)
+	}
+	f.end(examined, end, "commits")
+	return nil
+}
+
+// countFrom returns the number of records down to a key.
+func countFrom[T any](list []T, end []any, key func(T) int64) (n int) {
+	for _, r := range list {
+		if key(r) >= end[0].(int64) {
+			n++
+		}
+	}
+	return n
+}
+
+// end notes where the comparison ended: at a key, or at the last record if it is nil.
+func (f *finder) end(examined int, end []any, what string) {
+	f.result.Examined = examined
+	if end == nil {
+		return
+	}
+	keys := make([]int64, len(end))
+	for i, key := range end {
+		keys[i] = key.(int64)
+	}
+	f.result.NextCursor = cursor(keys...)
+	f.stop("%d %s were compared, newest first: older ones follow at next_cursor", examined, what)
+}
+
+// A payload is the digest of an attestation's payload.
+type payload struct {
+	at     ledger.Time
+	digest []byte
+}
+
+func scanPayload(row scanner) (p keyed[payload], err error) {
+	return p, row.Scan(&p.id, &p.row.at, &p.row.digest)
+}
+
+// comparePayloads compares the digests of payloads.
+func (f *finder) comparePayloads() error {
+	position, err := Query{Cursor: f.q.Cursor}.keys(2)
+	if err != nil {
+		return err
+	}
+	var tracks []track[payload]
+	for _, r := range f.searched.list {
+		t, err := attestationTrack(f.reader, "attestations_by_time", "a.repo_id = ?", []any{r.id}, 0,
+			"a.id, a.recorded_at, a.payload_digest", scanPayload, func(p payload) ledger.Time { return p.at })
+		if err != nil {
+			return err
+		}
+		if t == nil {
+			continue
+		}
+		if position != nil {
+			t.position = slices.MinFunc([][]any{t.position, {position[0], position[1]}}, compareKeys)
+		}
+		tracks = append(tracks, *t)
+	}
+
+	d := f.q.Digest()
+	first, last := d.Range()
+	var list []int64
+	visit := func(p keyed[payload]) error {
+		if bytes.Compare(p.row.digest, first) >= 0 && bytes.Compare(p.row.digest, last) <= 0 {
+			list = append(list, p.id)
+		}
+		return nil
+	}
+	full := func([]any) bool { return len(list) > f.q.Limit }
+	examined, end, err := readNewest(f.reader, tracks, maxCompared, visit, full)
+	if err != nil {
+		return fmt.Errorf("compare payloads: %w", err)
+	}
+	f.end(examined, end, "attestations")
+
+	rank := search.Prefix
+	if d.IsFull() {
+		rank = search.Equal
+	}
+	for _, id := range list {
+		err := f.addAttestation(f.Row(selectFound+`
+FROM attestations a /*+ordered*/ JOIN commits c ON c.id = a.commit_id /*+ordered*/ JOIN repos r ON r.id = a.repo_id
+WHERE a.id = ?`, id), rank)
+		if err != nil {
+			return fmt.Errorf("read attestation: %w", err)
+		}
+	}
+	return nil
+}
