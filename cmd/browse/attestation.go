@@ -42,7 +42,7 @@ func newAttestationList(p *cli.Program) *cobra.Command {
 				columns := []string{"RECORDED", "COMMIT", "PREDICATE", "STATUS", "IDENTITY", "ID"}
 				return cli.PrintList(p, c.Attestations(ctx, name.Org, name.Repo, filter), limit, columns,
 					func(a ledger.AttestationRecord) []any {
-						return []any{a.RecordedAt, terminal.Short(a.Commit), a.Predicate, a.Result.Status, a.Identity, a.ID}
+						return []any{a.RecordedAt, terminal.Short(a.Commit), a.Predicate, display.StatusOf(a), a.Identity, a.ID}
 					})
 			})
 		},
@@ -53,8 +53,8 @@ func newAttestationList(p *cli.Program) *cobra.Command {
 		"the end matches any suffix")
 	flags.StringVar(&filter.Identity, "identity", "", "only those signed by this `DN` or plain name")
 	flags.StringVar(&rev, "commit", "", "only those of this commit, a sha or a git `rev`")
-	flags.Var(&flagvalue.Parsed[ledger.Time]{Value: &filter.Since, Kind: "WHEN", Parse: ledger.ParseSince}, "since",
-		"only those recorded since this date or date-time")
+	flags.Var(flagvalue.Past(&filter.Since), "since",
+		"only those recorded since then: a date, date-time, yesterday, or how long ago, such as 5d")
 	flagvalue.StatusVar(command, &filter.Status, "only those with this status")
 	flags.BoolVar(&filter.OldestFirst, "oldest", false, "oldest first")
 	cli.LimitFlag(command, &limit)
@@ -144,6 +144,18 @@ func newViolationList(p *cli.Program) *cobra.Command {
 	return command
 }
 
+// repoOf returns the name of a repo of the org, which --repo may also give as ORG/REPO.
+func repoOf(org, repo string) (string, error) {
+	before, name, ok := strings.Cut(repo, "/")
+	switch {
+	case !ok:
+		return repo, nil
+	case before != org:
+		return "", cli.Usagef("invalid --repo %q: use a repo of %s, such as api", repo, org)
+	}
+	return name, nil
+}
+
 func newEnvironment(p *cli.Program) *cobra.Command {
 	var filter client.EnvironmentFilter
 	var limit int
@@ -152,14 +164,22 @@ func newEnvironment(p *cli.Program) *cobra.Command {
 		Example: "  ledgerd environment list acme\n  ledgerd environment list acme --repo api --environment prod -o json",
 		Args:    cli.Takes("ORG"),
 		RunE: func(command *cobra.Command, args []string) error {
+			repo, err := repoOf(args[0], filter.Repo)
+			if err != nil {
+				return err
+			}
+			filter.Repo = repo
+			if name, ok := ledger.EnvironmentOf(filter.Name); ok { // the predicate
+				filter.Name = name
+			}
 			return p.With(command, func(ctx context.Context, c *cli.Connection) error {
 				return cli.PrintList(p, c.Environments(ctx, args[0], filter), limit, display.EnvironmentColumns(),
 					display.EnvironmentRows(time.Now()))
 			})
 		},
 	}
-	command.Flags().StringVar(&filter.Repo, "repo", "", "only environments of this `repo`")
-	command.Flags().StringVar(&filter.Name, "environment", "", "only environments with this `name`, such as prod")
+	command.Flags().StringVar(&filter.Repo, "repo", "", "only environments of this `repo`, such as api or acme/api")
+	command.Flags().StringVar(&filter.Name, "environment", "", "only environments with this `name`, such as prod or deploy:prod")
 	cli.LimitFlag(command, &limit)
 	return cli.Group("environment", "List what runs where", command)
 }

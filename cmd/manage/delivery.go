@@ -32,7 +32,8 @@ EXIT STATUS
   5  no outcome within --wait; the delivery stays queued`
 
 func waitFlag(command *cobra.Command, wait *time.Duration) {
-	command.Flags().DurationVar(wait, "wait", attemptWait, "how long to wait for the outcome; 0s: do not wait")
+	*wait = attemptWait
+	command.Flags().Var(flagvalue.Duration(wait), "wait", "how long to wait for the outcome; 0s: do not wait")
 }
 
 func newWebhookPing(p *cli.Program) *cobra.Command {
@@ -84,9 +85,6 @@ func deliver(
 	p *cli.Program, command *cobra.Command, args []string, wait time.Duration,
 	queue func(context.Context, *cli.Connection, cli.RepoName, string) (ledger.Delivery, error),
 ) error {
-	if wait < 0 {
-		return cli.Usagef("invalid --wait %v: use 0s or more", wait)
-	}
 
 	ctx, stop := signal.NotifyContext(command.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -210,7 +208,7 @@ this delivery, and the request and response of each attempt.`,
 				columns := []string{"ID", "CREATED", "EVENT", "TYPE", "STATUS", "ATTEMPTS", "LAST"}
 				return cli.PrintList(p, c.Deliveries(ctx, name.Org, name.Repo, id, filter), limit, columns,
 					func(d ledger.Delivery) []any {
-						return []any{d.ID, d.CreatedAt, d.Event, d.Type, d.Status, d.Attempts, terminal.Clip(display.LastOutcome(d), 60)}
+						return []any{d.ID, d.CreatedAt, d.Event, d.Type, d.Status, d.Attempts, display.LastOutcome(d)}
 					})
 			})
 		},

@@ -90,7 +90,7 @@ func newIdentityList(p *cli.Program) *cobra.Command {
 				columns := []string{"ID", "KIND", "DN", "EMAIL", "MAY", "FINGERPRINT", "EXPIRES", "CREATED", "REVOKED"}
 				return cli.PrintList(p, c.Identities(ctx, org), 0, columns, func(i identity.Identity) []any {
 					return []any{i.ID, i.Kind, i.DN, terminal.OrDash(i.Email), i.May, terminal.Short(i.Fingerprint),
-						terminal.OrDash(i.NotAfter.String()), i.CreatedAt, terminal.OrDash(i.RevokedAt.String())}
+						i.NotAfter, i.CreatedAt, display.Revoked(i)}
 				})
 			})
 		},
@@ -165,21 +165,38 @@ func newIdentityRevoke(p *cli.Program) *cobra.Command {
 before stays and still counts. With --since, for a compromised key, what was
 recorded since then does not count, and what it replaced counts again. Commits
 may fall to a lower state, with an event, but not deployed ones. Distrust only
-grows: a later call can give an earlier time.`,
+grows: a later call can give an earlier time.
+
+On a terminal it asks first, and says how many attestations are affected.`,
 		Example: `  ledgerd identity revoke idn_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme
   ledgerd identity revoke idn_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme --since 2026-11-20T09:00:00Z`,
 		Args: cli.Takes("ID"),
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
+				ask := func() (string, error) { return revokeQuestion(ctx, c, org, args[0], since) }
+				if err := p.Ask(ask); err != nil {
+					return err
+				}
 				if err := c.DistrustIdentity(ctx, org, args[0], since); err != nil {
 					return err
 				}
-				return p.Confirm(revoked{args[0], org}, func() { fmt.Fprintf(p.Stdout, "Revoked %s\n", args[0]) })
+				i, err := c.Identity(ctx, org, args[0])
+				if err != nil {
+					return fmt.Errorf("revoked %s, but it cannot be shown: %w", args[0], err)
+				}
+				return p.Confirm(revoked{i.ID, org, i.RevokedAt, i.DistrustedSince}, func() {
+					fmt.Fprintf(p.Stdout, "Revoked %s (%s)\n", i.ID, terminal.Printable(i.DN))
+					if since != 0 {
+						printDistrust(ctx, p, c, i)
+					}
+				})
 			})
 		},
 	}
 	cli.OrgFlag(command, &org)
 	command.Flags().Var(flagvalue.Past(&since), "since",
-		"what was recorded with it since this date, date-time or duration ago, such as 5d, does not count any more")
+		"what was recorded with it since then does not count any more: a date, date-time, yesterday, or how long ago, such "+
+			"as 5d")
+	p.YesFlag(command)
 	return command
 }

@@ -6,10 +6,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/cli"
 	"github.com/ledgerd/ledgerd/internal/display"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
-	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -69,8 +69,7 @@ func newTokenList(p *cli.Program) *cobra.Command {
 			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
 				columns := []string{"ID", "NAME", "SCOPE", "CREATED", "LAST USED", "EXPIRES", "REVOKED"}
 				return cli.PrintList(p, c.Tokens(ctx, org), 0, columns, func(t ledger.Token) []any {
-					return []any{t.ID, t.Name, t.Scope, t.CreatedAt, terminal.OrDash(t.LastUsedAt.String()),
-						terminal.OrDash(t.ExpiresAt.String()), terminal.OrDash(t.RevokedAt.String())}
+					return []any{t.ID, t.Name, t.Scope, t.CreatedAt, t.LastUsedAt, t.ExpiresAt, t.RevokedAt}
 				})
 			})
 		},
@@ -88,21 +87,44 @@ func newTokenRevoke(p *cli.Program) *cobra.Command {
 		Args:    cli.Takes("ID"),
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
+				ask := func() (string, error) {
+					return fmt.Sprintf("Revoke %s of %s?", describeToken(ctx, c, org, args[0]), org), nil
+				}
+				if err := p.Ask(ask); err != nil {
+					return err
+				}
 				if err := c.RevokeToken(ctx, org, args[0]); err != nil {
 					return err
 				}
-				return p.Confirm(revoked{args[0], org}, func() { fmt.Fprintf(p.Stdout, "Revoked %s\n", args[0]) })
+				return p.Confirm(revoked{ID: args[0], Org: org}, func() { fmt.Fprintf(p.Stdout, "Revoked %s\n", args[0]) })
 			})
 		},
 	}
 	cli.OrgFlag(command, &org)
+	p.YesFlag(command)
 	return command
+}
+
+// maxTokens limits how many tokens are searched for one to describe.
+const maxTokens = 1000
+
+// describeToken returns the name and scope of a token if they are found, or else its ID.
+func describeToken(ctx context.Context, c *cli.Connection, org, id string) string {
+	tokens, _ := client.Collect(c.Tokens(ctx, org), maxTokens)
+	for _, t := range tokens {
+		if t.ID == id {
+			return fmt.Sprintf("the %s token %q", t.Scope, t.Name)
+		}
+	}
+	return "the token " + id
 }
 
 // revoked is the JSON output of 'token revoke' and 'identity revoke'.
 type revoked struct {
-	ID  string `json:"id"`
-	Org string `json:"org"`
+	ID              string      `json:"id"`
+	Org             string      `json:"org"`
+	RevokedAt       ledger.Time `json:"revoked_at,omitzero"`
+	DistrustedSince ledger.Time `json:"distrusted_since,omitzero"`
 }
 
 func newTokenShow(p *cli.Program) *cobra.Command {

@@ -172,13 +172,16 @@ LEDGERD_URL.`,
 }
 
 func newWebhookRemove(p *cli.Program) *cobra.Command {
-	return &cobra.Command{
+	command := &cobra.Command{
 		Use:     "remove ORG/REPO WEBHOOK",
 		Short:   "Delete a webhook and cancel its pending deliveries",
 		Example: "  ledgerd webhook remove acme/api whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y",
 		Args:    cli.Takes("ORG/REPO", "WEBHOOK"),
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.OnWebhook(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName, id string) error {
+				if err := p.Ask(aboutWebhook(ctx, c, name, id, "Delete", "and cancel its pending deliveries")); err != nil {
+					return err
+				}
 				if err := c.DeleteWebhook(ctx, name.Org, name.Repo, id); err != nil {
 					return err
 				}
@@ -190,6 +193,18 @@ func newWebhookRemove(p *cli.Program) *cobra.Command {
 				return p.Confirm(deleted, func() { fmt.Fprintf(p.Stdout, "Deleted webhook %s\n", terminal.Printable(id)) })
 			})
 		},
+	}
+	p.YesFlag(command)
+	return command
+}
+
+// aboutWebhook returns a function that asks whether to do something to a webhook.
+func aboutWebhook(
+	ctx context.Context, c *cli.Connection, name cli.RepoName, id, what, consequence string,
+) func() (string, error) {
+	return func() (string, error) {
+		w, err := c.Webhook(ctx, name.Org, name.Repo, id)
+		return fmt.Sprintf("%s the webhook of %s to %s, %s?", what, name, w.URL, consequence), err
 	}
 }
 
@@ -208,6 +223,13 @@ webhook-signature with both.`,
 		Args: cli.Takes("ORG/REPO", "WEBHOOK"),
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.OnWebhook(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName, id string) error {
+				after := "and stop signing with the old one at once"
+				if overlap > 0 {
+					after = fmt.Sprintf("and stop signing with the old one in %s", overlap)
+				}
+				if err := p.Ask(aboutWebhook(ctx, c, name, id, "Replace the secret of", after)); err != nil {
+					return err
+				}
 				w, err := c.RotateWebhook(ctx, name.Org, name.Repo, id, overlap)
 				if err != nil {
 					return err
@@ -227,6 +249,7 @@ webhook-signature with both.`,
 		&flagvalue.Parsed[ledger.Duration]{Value: &overlap, Text: overlap.String(), Kind: "DURATION", Parse: parseOverlap},
 		"overlap", "how long the old secret stays valid, such as 12h or 7d; 0s: not at all")
 
+	p.YesFlag(command)
 	return command
 }
 

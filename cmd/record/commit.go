@@ -74,7 +74,7 @@ func newCommitList(p *cli.Program) *cobra.Command {
 				return cli.PrintList(p, c.Commits(ctx, name.Org, name.Repo, filter), limit, columns,
 					func(s ledger.CommitSummary) []any {
 						return []any{terminal.Short(s.SHA), s.State, s.StateSince, s.Attested, terminal.OrDash(s.Branch),
-							terminal.OrDash(s.Author.Name), terminal.Clip(terminal.OneLine(s.Message), 50)}
+							terminal.OrDash(s.Author.Name), s.Message}
 					})
 			})
 		},
@@ -190,10 +190,15 @@ back into flight, register it again.`,
 	}
 
 	command.Flags().StringVar(&branch, "branch", "", "withdraw the commit of this `branch`")
+	p.YesFlag(command)
 	return command
 }
 
 func withdraw(ctx context.Context, p *cli.Program, c *cli.Connection, name cli.RepoName, sha string) error {
+	ask := func() (string, error) { return fmt.Sprintf("Take %s out of flight?", name.At(sha)), nil }
+	if err := p.Ask(ask); err != nil {
+		return err
+	}
 	commit, err := c.Withdraw(ctx, name.Org, name.Repo, sha)
 	if err != nil {
 		return err

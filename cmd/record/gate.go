@@ -65,9 +65,6 @@ EXIT STATUS
   ledgerd gate acme --artifact ghcr.io/acme/api@sha256:2892… --state PROMOTABLE`,
 		Args: cli.Takes("ORG/REPO"),
 		RunE: func(command *cobra.Command, args []string) (err error) {
-			if g.wait < 0 {
-				return cli.Usagef("invalid --wait %v: use 0s or more", g.wait)
-			}
 			isArtifact := command.Flags().Changed("artifact") // an empty one is a mistake
 			if g.repo.Org = args[0]; !isArtifact || ledger.CheckOrg(args[0]) != nil {
 				if g.repo, err = cli.ParseRepoName(args[0]); err != nil {
@@ -88,7 +85,7 @@ EXIT STATUS
 	flags.StringVar(&artifact, "artifact", "", "check the commits of an artifact: a `digest`, or a reference with one")
 	flagvalue.StateVar(command, &g.state, "state", "required state")
 	flags.StringVar(&g.target, "target", "", "evaluate the requirements for this target `branch` alone")
-	flags.DurationVar(&g.wait, "wait", 0, "how long to wait for the state")
+	flags.Var(flagvalue.Duration(&g.wait), "wait", "how long to wait for the state")
 	flagvalue.Require(command, "state")
 	flagvalue.Exclude(command, "artifact", "commit")
 	flagvalue.Exclude(command, "artifact", "target")

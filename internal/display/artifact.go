@@ -1,7 +1,6 @@
 package display
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 
@@ -19,20 +18,25 @@ func Artifact(w io.Writer, org string, a ledger.Artifact, required ledger.State)
 	if a.Reason != "" {
 		fmt.Fprintf(w, "%s\n", terminal.Printable(a.Reason))
 	}
+	if !a.IsNamed() {
+		fmt.Fprintln(w, "To link it with its commit, record a statement that names both, such as SLSA provenance: "+
+			"'ledgerd attest ORG/REPO --statement provenance.json --key ci.key'. Check the digest too.")
+	}
 	if len(a.Links) == 0 {
 		return
 	}
 
 	t := terminal.NewTable(w, "", "COMMIT", "STATE", "LINKED BY", "SIGNED BY", "REASON")
+	t.Wrap = true
 	for _, l := range a.Links {
-		mark := "✗"
+		mark, reason := "✗", fmt.Sprintf("has not reached %s", required)
 		switch {
 		case !l.Counts:
-			mark = "-"
+			mark, reason = "-", "does not count: "+l.Reason
 		case l.State >= required:
-			mark = "✓"
+			mark, reason = "✓", "counts"
 		}
-		t.Row(mark, At(org+"/"+l.Repo, l.Commit), l.State, l.Predicate, l.Identity, cmp.Or(l.Reason, "counts"))
+		t.Row(mark, At(org+"/"+l.Repo, l.Commit), l.State, l.Predicate, l.Identity, reason)
 	}
 	t.Flush()
 	if a.Truncated {

@@ -16,7 +16,7 @@ import (
 func Commit(w io.Writer, c ledger.Commit, now time.Time) {
 	t := terminal.NewTable(w)
 	t.Row("commit", c.SHA)
-	t.Row("state", fmt.Sprintf("%s since %s", c.State, c.StateSince))
+	t.Row("state", terminal.Parts{c.State, terminal.Since(c.StateSince)})
 	t.Row("branch", fmt.Sprintf("%s → %s", terminal.OrDash(c.Branch), terminal.OrDash(c.Target)))
 	if len(c.Targets) > 1 {
 		t.Row("targets", strings.Join(c.Targets, ", "))
@@ -47,7 +47,7 @@ func Commit(w io.Writer, c ledger.Commit, now time.Time) {
 	t = terminal.NewTable(w)
 	t.Indent = "  "
 	for _, a := range c.Attestations {
-		t.Row(a.RecordedAt, terminal.Evidence(a), a.Result.Status, a.Identity, a.ID)
+		t.Row(a.RecordedAt, terminal.Evidence(a), StatusOf(a), a.Identity, a.ID)
 	}
 	t.Flush()
 
@@ -100,6 +100,7 @@ func changes(c ledger.Commit) string {
 // Requirements prints a line for each requirement of a policy.
 func Requirements(w io.Writer, requirements []ledger.RequirementStatus, now time.Time) {
 	t := terminal.NewTable(w, "", "STATE", "PREDICATE", "HAVE", "REASON")
+	t.Wrap = true
 	for _, r := range requirements {
 		mark := "✗"
 		switch {

@@ -14,10 +14,11 @@ func EnvironmentHelp() string {
 	return `Lists what runs where: for each repo and predicate deploy:NAME, the latest
 deployment that counts. It counts if it met a DEPLOYED requirement when it was
 recorded, or if no DEPLOYED requirement names its predicate; then REQUIRED is no.
-After a rollback, the deployment before it is shown.
+After a rollback, the deployment before it is shown; without one, STATE is "rolled
+back".
 
 STATE is the present state of the commit, and AGE the time since the deployment
-was recorded. BEHIND is the number of commits with the same target branch that
+or the rollback was recorded. BEHIND is the number of commits with the same target branch that
 were registered later and are PROMOTABLE or DEPLOYED. VIOLATIONS is the number of
 open violations: deployments that did not count, but may be what runs.
 
@@ -40,7 +41,11 @@ func EnvironmentRows(now time.Time) func(ledger.Environment) []any {
 		}
 		d := e.Deployment
 		if d == nil {
-			return []any{e.Repo, e.Name, "-", "-", "-", "-", "-", violations}
+			state, since := "-", "-"
+			if e.Rollback != nil {
+				state, since = "rolled back", age(now, e.Rollback.At)
+			}
+			return []any{e.Repo, e.Name, "-", state, since, "-", "-", violations}
 		}
 		required := "yes"
 		if !d.Required {

@@ -11,17 +11,16 @@ import (
 // ExceptionRow returns the cells of an exception: its commit, requirement, end, signer,
 // reason and status.
 func ExceptionRow(x ledger.ExceptionRecord, now time.Time) []any {
-	end, status := x.Until.String(), "active"
+	end, status := terminal.Parts{x.Until}, "active"
 	if x.Ends() {
-		end = "-"
+		end = terminal.Parts{"-"}
 	}
 	if x.Active {
-		end += EndsSoon(x.Until, now)
+		end = append(end, terminal.InPipes(EndsSoon(x.Until, now)))
 	} else {
 		status = x.Inactive
 	}
-	return []any{terminal.Short(x.Commit), x.Requirement, end, x.Identity, terminal.Clip(x.Reason, 60),
-		terminal.Clip(status, 120)}
+	return []any{terminal.Short(x.Commit), x.Requirement, end, x.Identity, x.Reason, status}
 }
 
 // exceptionOf returns a note on the exception that stands in for a requirement.

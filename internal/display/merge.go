@@ -3,6 +3,8 @@ package display
 import (
 	"fmt"
 	"io"
+	"slices"
+	"time"
 
 	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
@@ -18,11 +20,19 @@ func mergeLine(m ledger.MergeClaim) string {
 }
 
 // UselessClaim prints why nothing carries by an attestation, if it claims that the commit is
-// a merge.
-func UselessClaim(w io.Writer, c ledger.Commit, attestation string) {
-	for _, m := range c.Merges {
-		if m.Attestation == attestation && m.Reason != "" {
-			fmt.Fprintf(w, "Nothing carries from %s: %s\n", terminal.Short(m.Source), m.Reason)
-		}
+// a merge: what is wrong with the claim, or else what requirements say of it that are not met.
+func UselessClaim(w io.Writer, c ledger.Commit, attestation string, now time.Time) {
+	i := slices.IndexFunc(c.Merges, func(m ledger.MergeClaim) bool { return m.Attestation == attestation })
+	if i < 0 {
+		return
+	}
+	if m := c.Merges[i]; m.Reason != "" {
+		fmt.Fprintf(w, "Nothing carries from %s: %s\n", terminal.Short(m.Source), m.Reason)
+		return
+	}
+	unmet := slices.DeleteFunc(slices.Clone(c.Requirements),
+		func(r ledger.RequirementStatus) bool { return r.Met || !r.Applies })
+	if len(unmet) > 0 && c.State < ledger.Promotable {
+		Requirements(w, unmet, now)
 	}
 }

@@ -49,7 +49,7 @@ func withCells(pair ledger.RadarPair, other ledger.RadarCommit) []any {
 	if pair.PathsTotal > 1 {
 		reason += fmt.Sprintf(", +%d more", pair.PathsTotal-1)
 	}
-	return []any{terminal.Short(other.SHA), terminal.OrDash(other.Branch), author, terminal.Clip(strongest.Path, 60),
+	return []any{terminal.Short(other.SHA), terminal.OrDash(other.Branch), author, strongest.Path,
 		reason}
 }
 

@@ -68,13 +68,30 @@ func Identity(w io.Writer, i identity.Identity) {
 		t.Row("certifies", cmp.Or(i.DNPattern, "every DN"))
 	}
 	t.Row("fingerprint", i.Fingerprint)
-	t.Row("expires", terminal.OrDash(i.NotAfter.String()))
+	t.Row("expires", i.NotAfter)
 	t.Row("created", i.CreatedAt)
-	t.Row("revoked", terminal.OrDash(i.RevokedAt.String()))
+	t.Row("revoked", i.RevokedAt)
 	if i.DistrustedSince != 0 {
-		t.Row("distrusted", "what was recorded since "+i.DistrustedSince.String()+" does not count")
+		t.Row("distrusted", terminal.Parts{"what was recorded since ", i.DistrustedSince, " does not count"})
 	}
 	t.Flush()
+}
+
+// Revoked returns a cell that says when an identity was revoked, and since when it is
+// distrusted.
+func Revoked(i identity.Identity) any {
+	if i.DistrustedSince == 0 {
+		return i.RevokedAt
+	}
+	return terminal.Parts{i.RevokedAt, " (distrusted since ", i.DistrustedSince, ")"}
+}
+
+// StatusOf returns a cell with the status of an attestation, marked if it is distrusted.
+func StatusOf(a ledger.AttestationRecord) any {
+	if a.Distrusted {
+		return string(a.Result.Status) + " (distrusted)"
+	}
+	return a.Result.Status
 }
 
 // Token prints a token, without its secret.
@@ -89,8 +106,8 @@ func Token(w io.Writer, token ledger.Token) {
 	t.Row("name", token.Name)
 	t.Row("scope", token.Scope)
 	t.Row("created", token.CreatedAt)
-	t.Row("last used", terminal.OrDash(token.LastUsedAt.String()))
-	t.Row("expires", terminal.OrDash(token.ExpiresAt.String()))
+	t.Row("last used", token.LastUsedAt)
+	t.Row("expires", token.ExpiresAt)
 	t.Flush()
 }
 

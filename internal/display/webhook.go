@@ -25,21 +25,21 @@ func Webhook(w io.Writer, hook ledger.Webhook) {
 		t.Row("failing since", hook.FailingSince)
 	}
 	if hook.PreviousSecretUntil != 0 {
-		t.Row("old secret", "valid until "+hook.PreviousSecretUntil.String())
+		t.Row("old secret", terminal.Parts{"valid until ", hook.PreviousSecretUntil})
 	}
 	t.Flush()
 }
 
 // WebhookStatus returns whether a webhook is active, inactive, failing or disabled,
 // and since when.
-func WebhookStatus(w ledger.Webhook) string {
+func WebhookStatus(w ledger.Webhook) any {
 	switch {
 	case w.DisabledReason != "":
-		return "disabled since " + w.DisabledAt.String()
+		return terminal.Parts{"disabled", terminal.Since(w.DisabledAt)}
 	case !w.Active:
 		return "inactive"
 	case w.FailingSince != 0:
-		return "failing since " + w.FailingSince.String()
+		return terminal.Parts{"failing", terminal.Since(w.FailingSince)}
 	}
 	return "active"
 }

@@ -76,6 +76,9 @@ func timeError(s string, sign time.Duration) error {
 // The value of the variable is the default.
 func Duration(value *time.Duration) pflag.Value {
 	parse := func(s string) (time.Duration, error) {
+		if strings.HasPrefix(s, "-") {
+			return 0, errors.New("use 0s or more")
+		}
 		var d ledger.Duration
 		if err := d.UnmarshalText([]byte(strings.ToLower(strings.TrimSpace(s)))); err != nil {
 			return 0, errors.New("use a duration such as 90s, 10m or 7d")

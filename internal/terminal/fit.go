@@ -6,8 +6,9 @@ import (
 )
 
 const (
-	// least is the width below which a column is not cut.
-	least = 12
+	// least is the width below which a column is not cut. A time such as "59 minutes ago"
+	// fits.
+	least = 14
 	// leastWrapped is the same for one that is broken into lines.
 	leastWrapped = 30
 )
@@ -25,7 +26,7 @@ type layout struct {
 
 // fit returns the width of each column, and the names of those that are left out; their
 // width is 0. If the table is too wide for the terminal, it cuts the widest columns, but none
-// that identifies something, to no less than 12 characters. If that is not enough, it leaves
+// that identifies something, to no less than 14 characters. If that is not enough, it leaves
 // out columns, the least important ones first.
 func (l layout) fit(natural []int) (widths []int, dropped []string) {
 	for {
@@ -92,7 +93,7 @@ const maxWidth = 1 << 30
 func isWhole(column string) bool { return column == "ID" || column == "COMMIT" || column == "WITH" }
 
 // details are the columns that can be left out, the least important ones first.
-const details = "FINGERPRINT EVENT POLICY ATTESTATIONS EVENTS MAY EMAIL DESCRIPTION REQUIRED LAST CREATED EXPIRES " +
+const details = "FINGERPRINT EVENT POLICY ATTESTATIONS EMAIL CREATED EXPIRES EVENTS DESCRIPTION MAY REQUIRED LAST " +
 	"LINKED_BY ATTESTED AUTHOR BRANCH LAST_USED"
 
 // leastImportant returns the column to leave out first of those that are shown, or -1.

@@ -25,6 +25,12 @@ type cell struct{ text, style string }
 // Parts is a cell of several values, such as a text and a time, without spaces in between.
 type Parts []any
 
+// Since is a cell for the time since which something is so, to follow a text in Parts.
+type Since ledger.Time
+
+// InPipes is a text that is left out on a terminal, such as what a time for people says.
+type InPipes string
+
 // NewTable returns a table that starts with a line of column names, if any are given.
 // The caller must call Flush.
 func NewTable(w io.Writer, columns ...string) *Table {
@@ -57,6 +63,15 @@ func (t *Table) text(c any) string {
 			return t.screen.exactTime(c)
 		}
 		return t.screen.Time(c)
+	case Since:
+		if t.screen.isTerminal {
+			return ", " + t.text(ledger.Time(c))
+		}
+		return " since " + t.text(ledger.Time(c))
+	case InPipes:
+		if t.screen.isTerminal {
+			return ""
+		}
 	case Parts:
 		var b strings.Builder
 		for _, part := range c {
