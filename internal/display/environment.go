@@ -14,13 +14,14 @@ func EnvironmentHelp() string {
 	return `Lists what runs where: for each repo and predicate deploy:NAME, the latest
 deployment that counts. It counts if it met a DEPLOYED requirement when it was
 recorded, or if no DEPLOYED requirement names its predicate; then REQUIRED is no.
-After a rollback, the deployment before it is shown; without one, STATE is "rolled
-back".
+After a rollback, the deployment before it is shown; if there is none, STATE is
+"rolled back".
 
 STATE is the present state of the commit, and AGE the time since the deployment
-or the rollback was recorded. BEHIND is the number of commits with the same target branch that
-were registered later and are PROMOTABLE or DEPLOYED. VIOLATIONS is the number of
-open violations: deployments that did not count, but may be what runs.
+or the rollback was recorded. BEHIND is the number of commits with the same
+target branch that were registered later and are PROMOTABLE or DEPLOYED.
+VIOLATIONS is the number of open violations: deployments that did not count, but
+may be what runs.
 
 Of each repo, the 50 environments that were changed last are listed; with --repo,
 all.`
