@@ -29,8 +29,8 @@ var mayImport = map[string][]string{
 		"ledger/forge", "ledger/identity", "ledger/policy",
 	},
 	"cmd/record": {
-		"client", "internal/atomicfile", "internal/cli", "internal/display", "internal/flagvalue", "internal/gate",
-		"internal/gitrepo", "internal/mergeclaim", "internal/registration", "internal/signing", "internal/subprocess",
+		"client", "internal/atomicfile", "internal/ci", "internal/ci/checkout", "internal/ci/report", "internal/cli",
+		"internal/display", "internal/flagvalue", "internal/gate", "internal/gitrepo", "internal/mergeclaim", "internal/registration", "internal/signing", "internal/subprocess",
 		"internal/terminal", "ledger", "ledger/attestation", "ledger/radar",
 	},
 	"cmd/run": {
@@ -39,8 +39,8 @@ var mayImport = map[string][]string{
 	},
 	// What all commands share.
 	"internal/cli": {
-		"client", "internal/config", "internal/connect", "internal/display", "internal/flagvalue", "internal/jq",
-		"internal/terminal", "ledger",
+		"client", "internal/ci", "internal/ci/report", "internal/config", "internal/connect", "internal/display",
+		"internal/flagvalue", "internal/jq", "internal/terminal", "ledger",
 	},
 	"client": {
 		"ledger", "ledger/eventstream", "ledger/identity", "ledger/insights", "ledger/policy", "ledger/policy/lint",
@@ -113,6 +113,7 @@ var mayImport = map[string][]string{
 	"internal/gitrepo/gitrepotest": {}, // repositories for tests
 	"internal/parallel":            {},
 	"internal/ci":                  {"ledger"}, // detects the CI job
+	"internal/ci/checkout":         {"internal/ci", "internal/gitrepo"},
 	"internal/ci/report":           {"internal/ci", "internal/terminal", "ledger", "ledger/radar"},
 	"internal/config":              {"internal/flagvalue", "ledger", "server", "store", "webhook/dispatch"},
 	"internal/flagvalue":           {"ledger", "ledger/identity", "ledger/radar"},

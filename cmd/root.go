@@ -76,14 +76,14 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	root := newRoot(p)
 	root.SetArgs(append([]string{}, args...))
 	root.SetIn(stdin)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
+	root.SetOut(p.Stdout)
+	root.SetErr(p.Stderr)
 	command, err := root.ExecuteContextC(ctx)
 	status := p.Status(err)
 	if err != nil && !cli.Silent(err) {
-		fmt.Fprintf(stderr, "ledgerd: %s\n", p.Describe(err))
+		fmt.Fprintf(p.Stderr, "ledgerd: %s\n", p.Describe(err))
 		if status == cli.ExitUsage {
-			fmt.Fprintf(stderr, "See '%s --help'.\n", command.CommandPath())
+			fmt.Fprintf(p.Stderr, "See '%s --help'.\n", command.CommandPath())
 		}
 	}
 	return status

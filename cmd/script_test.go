@@ -37,6 +37,7 @@ func TestMain(m *testing.M) {
 //   - get URL prints the response to a GET request with the token in the file $TOKEN.
 //   - grab NAME FILE REGEXP sets a variable to the match of the first group.
 //   - unpack FILE DEST decompresses a gzip file.
+//   - job NAME sets the variables of a recorded CI job, job alone removes them.
 func TestScript(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("the scripts need git")
@@ -51,6 +52,7 @@ func TestScript(t *testing.T) {
 			"get":    scriptGet,
 			"grab":   scriptGrab,
 			"unpack": scriptUnpack,
+			"job":    scriptJob,
 		},
 	})
 }

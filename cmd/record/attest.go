@@ -11,6 +11,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/atomicfile"
+	"github.com/ledgerd/ledgerd/internal/ci/checkout"
 	"github.com/ledgerd/ledgerd/internal/cli"
 	"github.com/ledgerd/ledgerd/internal/display"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
@@ -69,6 +70,10 @@ exclude them. Unlike 'ledgerd commit
 register', it reports no branch and no changes.
 If that is refused, it prints a warning and goes on.
 
+In a CI job, the commit is by default the head of the pull request or the commit
+of the job, and the page of the run is added as --annotation run_url; see
+'ledgerd ci'. A command must run on this commit or on a merge of it.
+
 With --squash-of or --merge-of, attest claims that the commit is a clean merge:
 that its tree is exactly what git (2.38 or later) makes of its first parent and
 the given commit, without conflicts. If it is not, the paths that differ are
@@ -101,9 +106,14 @@ EXIT STATUS
 		Args: a.takeArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			a.needsState = command.Flags().Changed("require-state")
+			job := detectJob()
+			if err := a.complete(command.Context(), p, job); err != nil {
+				return err
+			}
 			if err := a.check(); err != nil {
 				return err
 			}
+			job.log(p)
 			return attest(p, command, &a)
 		},
 	}
@@ -144,6 +154,33 @@ func (a *attestRequest) takeArgs(command *cobra.Command, args []string) error {
 	var err error
 	a.repo, err = cli.ParseRepoName(names[0])
 	return err
+}
+
+// complete takes the commit and the page of the run from a CI job, for a statement of
+// attest's own. A command must have been run on the commit.
+func (a *attestRequest) complete(ctx context.Context, p *cli.Program, job *job) (err error) {
+	if !job.isCI || a.statement != "" || a.envelope != "" {
+		return nil
+	}
+	if !a.claim.IsSet() {
+		a.annotations = job.annotations(a.annotations)
+	}
+	if a.commit != "" {
+		return nil
+	}
+	if a.commit, err = job.commit(ctx); err != nil {
+		return err
+	}
+	if len(a.command) > 0 && ledger.IsCommit(a.commit) {
+		if err := checkout.CheckTested(ctx, job.Job, a.commit); err != nil {
+			return err
+		}
+	}
+	if err := checkout.Fetch(ctx, a.commit); err != nil {
+		fmt.Fprintf(p.Stderr, "Commit not fetched: the ledger does not get its author from this job. Cause: %s\n",
+			p.Describe(err))
+	}
+	return nil
 }
 
 // check reports flags that are missing or mutually exclusive, and completes --commit.
@@ -241,7 +278,7 @@ func runCommand(p *cli.Program, a *attestRequest) subprocess.Outcome {
 		now := time.Now()
 		return subprocess.Outcome{Status: a.status, Started: now, Finished: now}
 	}
-	return subprocess.Run(a.command, p.Stdin, p.Stdout.Writer, p.Stderr.Writer)
+	return subprocess.Run(a.command, p.Stdin, p.RawStdout, p.RawStderr)
 }
 
 // exit returns the error, with its exit status, that attest ends with. err is the

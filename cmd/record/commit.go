@@ -92,6 +92,7 @@ func newCommitList(p *cli.Program) *cobra.Command {
 
 func newCommitRegister(p *cli.Program) *cobra.Command {
 	var q gitrepo.Query
+	var allowIncomplete bool
 	command := &cobra.Command{
 		Use:     "register ORG/REPO [REV]",
 		Aliases: []string{"push"}, // its name in the first release
@@ -106,22 +107,38 @@ signature in the object by a trusted key is recorded as signed:commit.
 Targets and changed paths only add up. An admin can correct them with
 'commit correct'.
 
-Prints the overlaps with other commits in flight, strongest first.`,
+Prints the overlaps with other commits in flight, strongest first.
+
+In a CI job, the commit is the head of the pull request, and branch, target and
+base are those of the job, unless flags say otherwise; see 'ledgerd ci'. History
+that the clone lacks is fetched. If that does not give a change record, nothing
+is registered, except with --allow-incomplete.`,
 		Example: `  ledgerd commit register acme/api
   ledgerd commit register acme/api feature/login --target release/2.x --base origin/release/2.x`,
 		Args: cli.Takes("ORG/REPO", "[REV]"),
 		RunE: func(command *cobra.Command, args []string) error {
 			q.Rev = revOf(args)
+			job := detectJob()
+			if err := job.complete(command.Context(), command, len(args) > 1, &q); err != nil {
+				return err
+			}
+			job.log(p)
 			return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) error {
 				local, err := registration.Read(ctx, c.Client, name.Org, name.Repo, q)
 				if err != nil {
-					return err
+					return job.explain(err)
+				}
+				if err := job.checkComplete(local, allowIncomplete); err != nil {
+					return fmt.Errorf("%s was not registered: %w", name.At(local.SHA), err)
+				}
+				if job.hasNoBranch() {
+					local.Branch = q.Branch
 				}
 				commit, created, err := c.Register(ctx, name.Org, name.Repo, local.SHA, local.Registration)
 				if err != nil {
 					return err
 				}
-				warnOfGaps(p, local, commit)
+				warnOfGaps(p, local, commit, job)
 				return p.Confirm(commit, func() {
 					verb := "Updated"
 					if created {
@@ -138,15 +155,18 @@ Prints the overlaps with other commits in flight, strongest first.`,
 		"branch if it contains the commit)")
 	flags.StringVar(&q.Target, "target", "", "target `branch` of the commit (default the repo's default branch)")
 	flags.StringVar(&q.Base, "base", "", baseUsage)
+	flags.BoolVar(&allowIncomplete, "allow-incomplete", false, "in a CI job, register the commit also without a change "+
+		"record")
+	fetchFlag(command, &q.Fetch)
 	return command
 }
 
 // warnOfGaps explains why the radar skips a commit that was just registered.
-func warnOfGaps(p *cli.Program, local gitrepo.Commit, pushed ledger.Commit) {
+func warnOfGaps(p *cli.Program, local gitrepo.Commit, pushed ledger.Commit, job *job) {
 	if local.ChangesErr != nil {
 		fmt.Fprintf(p.Stderr, "No change record: Conflict Radar skips this commit. Cause: %s\n", p.Describe(local.ChangesErr))
 	}
-	if pushed.Branch == "" {
+	if pushed.Branch == "" && !job.hasNoBranch() {
 		fmt.Fprintln(p.Stderr, "No branch: Conflict Radar skips this commit. Pass --branch.")
 	}
 }

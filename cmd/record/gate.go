@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/ci/report"
 	"github.com/ledgerd/ledgerd/internal/cli"
 	"github.com/ledgerd/ledgerd/internal/display"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
@@ -29,6 +30,8 @@ type gate struct {
 	target   string
 	state    ledger.State
 	wait     time.Duration
+	summary  string // file name
+	job      *job
 }
 
 func newGate(p *cli.Program) *cobra.Command {
@@ -48,6 +51,10 @@ A commit is meant for the repo's default branch and for every target that was
 ever registered. With --target, only the requirements for that branch count; with
 -o json, target_state is its state. A DEPLOYED commit is DEPLOYED for all.
 
+In a CI job, the commit is by default the head of the pull request or the commit
+of the job, and the result is also in the summary of the step and in annotations,
+if the CI system has them; see 'ledgerd ci'.
+
 With --artifact, the commits are those that the artifact was built from, as
 recorded statements say, in any repo of ORG or in ORG/REPO. All of them must have
 reached the state. If none is known, or none of the statements counts, it is not
@@ -65,6 +72,7 @@ EXIT STATUS
   ledgerd gate acme --artifact ghcr.io/acme/api@sha256:2892… --state PROMOTABLE`,
 		Args: cli.Takes("ORG/REPO"),
 		RunE: func(command *cobra.Command, args []string) (err error) {
+			g.job = detectJob()
 			isArtifact := command.Flags().Changed("artifact") // an empty one is a mistake
 			if g.repo.Org = args[0]; !isArtifact || ledger.CheckOrg(args[0]) != nil {
 				if g.repo, err = cli.ParseRepoName(args[0]); err != nil {
@@ -86,6 +94,7 @@ EXIT STATUS
 	flagvalue.StateVar(command, &g.state, "state", "required state")
 	flags.StringVar(&g.target, "target", "", "evaluate the requirements for this target `branch` alone")
 	flags.Var(flagvalue.Duration(&g.wait), "wait", "how long to wait for the state")
+	summaryFlag(command, &g.summary)
 	flagvalue.Require(command, "state")
 	flagvalue.Exclude(command, "artifact", "commit")
 	flagvalue.Exclude(command, "artifact", "target")
@@ -99,6 +108,12 @@ func checkCommit(p *cli.Program, command *cobra.Command, g gate) error {
 	l, err := p.Locate(command)
 	if err != nil {
 		return err
+	}
+	if !command.Flags().Changed("commit") {
+		if g.rev, err = g.job.commit(ctx); err != nil {
+			return err
+		}
+		g.job.log(p)
 	}
 	sha, err := gitrepo.Find(ctx, g.rev)
 	if err != nil {
@@ -134,17 +149,21 @@ func gateResult(p *cli.Program, g gate, sha string, commit *ledger.Commit) error
 		if err := p.Print(unknown, func() {}); err != nil {
 			return err
 		}
-		return cli.Exitf(g.missed(), "commit %s not found, so it has not reached %s", g.repo.At(sha), g.state)
+		title := fmt.Sprintf("commit %s not found, so it has not reached %s", g.repo.At(sha), g.state)
+		g.job.report(p, g.summary, report.Gate(title, nil, g.state))
+		return cli.Exitf(g.missed(), "%s", title)
 	}
 
+	verdict := fmt.Sprintf("✗ (%s required)", g.state)
+	if commit.AnsweredState() >= g.state {
+		verdict = "✓"
+	}
+	title := fmt.Sprintf("%s is %s %s", g.repo.At(commit.SHA), g.describeState(commit), verdict)
 	err := p.Print(commit, func() {
-		verdict := fmt.Sprintf("✗ (%s required)", g.state)
-		if commit.AnsweredState() >= g.state {
-			verdict = "✓"
-		}
-		fmt.Fprintf(p.Stdout, "%s is %s %s\n", g.repo.At(commit.SHA), g.describeState(commit), verdict)
+		fmt.Fprintln(p.Stdout, title)
 		display.Requirements(p.Stdout, commit.Requirements, time.Now())
 	})
+	g.job.report(p, g.summary, report.Gate(title, commit, g.state))
 	if err == nil && commit.AnsweredState() < g.state {
 		return &cli.ExitError{Status: g.missed()}
 	}
@@ -200,6 +219,8 @@ func gateArtifact(p *cli.Program, command *cobra.Command, g gate) error {
 			return err
 		}
 		err = p.Print(a, func() { display.Artifact(p.Stdout, g.repo.Org, a, g.state) })
+		title := fmt.Sprintf("%s is %s (%s required)", a.Digest, display.ArtifactState(a), g.state)
+		g.job.report(p, g.summary, report.Artifact(title, a, g.state))
 		if err == nil && !a.Reached(g.state) {
 			return &cli.ExitError{Status: g.missed()}
 		}

@@ -9,11 +9,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/ci"
+	"github.com/ledgerd/ledgerd/internal/ci/report"
 	"github.com/ledgerd/ledgerd/internal/cli"
 	"github.com/ledgerd/ledgerd/internal/display"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
 	"github.com/ledgerd/ledgerd/internal/registration"
+	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
@@ -25,6 +28,10 @@ type radarQuery struct {
 	dryRun bool
 	failOn radar.Level
 	limit  int
+	// fetch and summary are flags; job is the CI job.
+	fetch   bool
+	summary string
+	job     *job
 }
 
 func newRadar(p *cli.Program) *cobra.Command {
@@ -43,6 +50,11 @@ With --dry-run, shows what HEAD of this git work tree, or the commit given by
 --commit, would overlap with if it were pushed now. Nothing is written, and a
 token with the scope read is enough.
 
+In a CI job of a pull request, or with --fail-on, the commit is by default that of
+the job, and the overlaps are also in the summary of the step and in annotations,
+if the CI system has them. With --dry-run, branch and base are those of the job,
+and history that the clone lacks is fetched; see 'ledgerd ci'.
+
 EXIT STATUS
   0  OK
   1  error: server unreachable, request refused, or the clone lacks the merge
@@ -57,9 +69,17 @@ EXIT STATUS
 			if q.base != "" && !q.dryRun {
 				return cli.Usagef("--base requires --dry-run")
 			}
+			if q.fetch && !q.dryRun {
+				return cli.Usagef("--fetch requires --dry-run")
+			}
+			git, err := q.complete(command)
+			if err != nil {
+				return err
+			}
+			q.job.log(p)
 			return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) error {
 				if q.dryRun {
-					return dryRun(ctx, p, c, name, q)
+					return dryRun(ctx, p, c, name, q, git)
 				}
 				return showOverlaps(ctx, p, c, name, q)
 			})
@@ -74,6 +94,8 @@ EXIT STATUS
 	flags.BoolVar(&q.dryRun, "dry-run", false, "check a commit of this work tree without pushing it")
 	flags.StringVar(&q.base, "base", "", "with --dry-run, "+baseUsage)
 	cli.LimitFlag(command, &q.limit)
+	summaryFlag(command, &q.summary)
+	fetchFlag(command, &q.fetch)
 	flagvalue.RequireRev(command, "commit")
 	return command
 }
@@ -81,6 +103,41 @@ EXIT STATUS
 // baseUsage is the help of --base.
 const baseUsage = "`rev` of the mainline, for the merge base (default the branch of origin's HEAD, else the " +
 	"repo's default branch)"
+
+// complete takes the commit from a CI job. It returns the query for a dry run. Without a dry
+// run, the overlaps of the whole repo are listed, unless the job is about a pull request or
+// may fail because of them.
+func (q *radarQuery) complete(command *cobra.Command) (git gitrepo.Query, err error) {
+	git = gitrepo.Query{Rev: cmp.Or(q.filter.Commit, "HEAD"), Branch: q.filter.Branch, Base: q.base, Fetch: q.fetch}
+	flags := command.Flags()
+	named := flags.Changed("commit")
+	if q.job = detectJob(); q.dryRun {
+		return git, q.job.complete(command.Context(), command, named, &git)
+	}
+
+	isOwn := q.job.isCI && (q.job.Event == ci.PullRequest || q.failOn != radar.NoLevel)
+	if isOwn && !named && !flags.Changed("branch") {
+		q.filter.Commit, err = q.job.commit(command.Context())
+	}
+	return git, err
+}
+
+// subject names the repo, or the commit whose overlaps are listed.
+func (q radarQuery) subject(name cli.RepoName) string {
+	if q.filter.Commit != "" {
+		return name.At(q.filter.Commit)
+	}
+	return name.String()
+}
+
+// report shows the overlaps where the CI system shows results.
+func (q radarQuery) report(p *cli.Program, subject string, pairs []ledger.RadarPair) {
+	title := "No overlaps of " + subject
+	if len(pairs) > 0 {
+		title = terminal.Plural(int64(len(pairs)), "overlap") + " of " + subject
+	}
+	q.job.report(p, q.summary, report.Radar(title, q.filter.Commit, pairs, q.failOn))
+}
 
 // showOverlaps prints the open overlaps.
 func showOverlaps(ctx context.Context, p *cli.Program, c *cli.Connection, name cli.RepoName, q radarQuery) error {
@@ -101,6 +158,7 @@ func showOverlaps(ctx context.Context, p *cli.Program, c *cli.Connection, name c
 		display.Overlaps(p.Stdout, pairs)
 		display.Truncated(p.Stdout, q.filter.Truncated(pairs))
 	})
+	q.report(p, q.subject(name), pairs)
 	return q.verdict(pairs, err)
 }
 
@@ -116,6 +174,7 @@ func showNoOverlaps(ctx context.Context, p *cli.Program, c *cli.Connection, name
 	if err != nil {
 		return err
 	}
+	q.report(p, q.subject(name), nil)
 	return p.Print([]ledger.RadarPair{}, func() {
 		fmt.Fprintf(p.Stdout, "No open overlaps in %s\n", name)
 		if truncated {
@@ -152,15 +211,15 @@ func (q radarQuery) verdict(pairs []ledger.RadarPair, err error) error {
 }
 
 // dryRun prints what a commit of the work tree would overlap with.
-func dryRun(ctx context.Context, p *cli.Program, c *cli.Connection, name cli.RepoName, q radarQuery) error {
-	rev := cmp.Or(q.filter.Commit, "HEAD")
-	local, err := registration.Read(ctx, c.Client, name.Org, name.Repo,
-		gitrepo.Query{Rev: rev, Branch: q.filter.Branch, Base: q.base})
+func dryRun(
+	ctx context.Context, p *cli.Program, c *cli.Connection, name cli.RepoName, q radarQuery, git gitrepo.Query,
+) error {
+	local, err := registration.Read(ctx, c.Client, name.Org, name.Repo, git)
 	if err != nil {
-		return err
+		return q.job.explain(err)
 	}
 	if local.ChangesErr != nil {
-		return fmt.Errorf("cannot check overlaps of %s: %w", name.At(local.SHA), local.ChangesErr)
+		return fmt.Errorf("cannot check overlaps of %s: %w", name.At(local.SHA), q.job.explain(local.ChangesErr))
 	}
 	result, err := c.PreviewOverlaps(
 		ctx, name.Org, name.Repo, ledger.RadarQuery{Commit: local.SHA, Registration: local.Registration})
@@ -169,6 +228,7 @@ func dryRun(ctx context.Context, p *cli.Program, c *cli.Connection, name cli.Rep
 	}
 	q.narrow(&result)
 	err = p.Print(result, func() { display.DryRun(p.Stdout, name.String(), local.SHA, result, q.filter.Level) })
+	q.report(p, name.At(local.SHA), result.Overlaps)
 	return q.verdict(result.Overlaps, err)
 }
 

@@ -16,5 +16,6 @@ func Commands(p *cli.Program) []*cobra.Command {
 		newException(p),
 		newGate(p),
 		newRadar(p),
+		newCI(p),
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ledgerd/ledgerd/internal/ci"
 	"github.com/ledgerd/ledgerd/internal/config"
 	"github.com/ledgerd/ledgerd/internal/connect"
 	"github.com/ledgerd/ledgerd/internal/terminal"
@@ -62,13 +63,24 @@ func (p *Program) token() (string, error) {
 	}
 	file := os.Getenv("LEDGERD_TOKEN_FILE")
 	if file == "" {
-		return "", errors.New("an API token is required: set LEDGERD_TOKEN, LEDGERD_TOKEN_FILE or --token")
+		return "", errNoToken()
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return "", fmt.Errorf("LEDGERD_TOKEN_FILE: %w", err)
 	}
 	return strings.TrimSpace(string(text)), nil
+}
+
+// errNoToken returns the error for a missing token. Jobs for pull requests of forks get no
+// secrets.
+func errNoToken() error {
+	const missing = "an API token is required: set LEDGERD_TOKEN, LEDGERD_TOKEN_FILE or --token"
+	if job, ok := ci.Detect(os.Getenv); ok && job.Fork {
+		return fmt.Errorf("%s (%s gives no secrets to pull requests of forks: record from a job of the repository itself; "+
+			"see docs/ci)", missing, job.Provider.Name())
+	}
+	return errors.New(missing)
 }
 
 // With runs do on a connection to the ledger of the command.

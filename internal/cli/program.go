@@ -9,26 +9,49 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ledgerd/ledgerd/internal/ci"
+	"github.com/ledgerd/ledgerd/internal/ci/report"
 	"github.com/ledgerd/ledgerd/internal/config"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/jq"
 	"github.com/ledgerd/ledgerd/internal/terminal"
 )
 
-// New returns a Program with the given streams.
-func New(stdin io.Reader, stdout, stderr io.Writer) *Program {
-	return &Program{Stdin: stdin, Stdout: terminal.NewScreen(stdout), Stderr: terminal.NewScreen(stderr)}
-}
-
 // A Program is one run of ledgerd.
 type Program struct {
 	Stdin  io.Reader
 	Stdout *terminal.Screen
 	Stderr *terminal.Screen
+	// RawStdout and RawStderr are the streams without the guard for CI systems, for the
+	// output of other programs and for commands to these systems.
+	RawStdout, RawStderr io.Writer
 	// Command is the running command. It is nil until the command line has been
 	// checked: an error before that is a usage error.
 	Command *cobra.Command
 	Global  GlobalFlags
+}
+
+// New returns a Program with the given streams. In a CI job, texts of commits in its output
+// cannot act as commands of the CI system.
+func New(stdin io.Reader, stdout, stderr io.Writer) *Program {
+	p := &Program{Stdin: stdin, RawStdout: stdout, RawStderr: stderr}
+	if job, ok := ci.Detect(os.Getenv); ok {
+		stdout = report.Guard(stdout, job.Provider, p.style)
+		stderr = report.Guard(stderr, job.Provider, func() report.Style { return report.Text })
+	}
+	p.Stdout, p.Stderr = terminal.NewScreen(stdout), terminal.NewScreen(stderr)
+	return p
+}
+
+// style returns what the command prints to standard output.
+func (p *Program) style() report.Style {
+	switch {
+	case p.Global.JQ != nil:
+		return report.Exact
+	case p.Global.Output == "json":
+		return report.JSON
+	}
+	return report.Text
 }
 
 // ReadFile reads a file, or standard input if the name is "-".

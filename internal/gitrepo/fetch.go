@@ -67,10 +67,16 @@ func (g Repo) readFetched(ctx context.Context, q Query) (c Commit, err error) {
 // lacksHistory reports whether a commit could be read better if the clone had more.
 func lacksHistory(c Commit, err error) bool {
 	if err != nil {
-		_, missing := errors.AsType[missingCommit](err)
-		return missing
+		return IsIncomplete(err)
 	}
-	return errors.Is(c.ChangesErr, errShallow) || errors.Is(c.ChangesErr, errMainline)
+	return IsIncomplete(c.ChangesErr)
+}
+
+// IsIncomplete reports whether the cause of an error is that the clone lacks history: the
+// base or the mainline of a commit, or the commit itself.
+func IsIncomplete(err error) bool {
+	_, missing := errors.AsType[missingCommit](err)
+	return missing || errors.Is(err, errShallow) || errors.Is(err, errMainline)
 }
 
 // fetchHistory fetches the mainline and the target, the commit if the clone lacks it, and
@@ -208,7 +214,19 @@ func (g Repo) network(ctx context.Context, args ...string) (string, error) {
 		if errors.Is(err, exec.ErrWaitDelay) {
 			err = context.DeadlineExceeded
 		}
-		return "", failure(command, args[0], err)
+		err = failure(command, args[0], err)
+		if e, ok := errors.AsType[*commandError](err); ok {
+			e.stderr = firstLines(e.stderr)
+		}
+		return "", err
 	}
 	return stdout.String(), nil
+}
+
+// firstLines returns the first paragraph of git's messages as one line: after it come hints.
+func firstLines(stderr string) string {
+	const most = 400 // bytes
+	paragraph, _, _ := strings.Cut(stderr, "\n\n")
+	line := strings.Join(strings.Split(strings.TrimSpace(paragraph), "\n"), "; ")
+	return strings.ToValidUTF8(line[:min(len(line), most)], "")
 }

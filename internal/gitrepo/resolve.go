@@ -3,6 +3,7 @@ package gitrepo
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
 )
@@ -31,4 +32,29 @@ func Find(ctx context.Context, rev string) (string, error) {
 		return rev, nil
 	}
 	return sha, err
+}
+
+// Head returns the commit that is checked out and its parents, also those that a shallow
+// clone lacks. The sha is empty if there is none.
+func (g Repo) Head(ctx context.Context) (sha string, parents []string, err error) {
+	if sha, err = g.commit(ctx, "HEAD"); err != nil || sha == "" {
+		return "", nil, err
+	}
+	object, err := g.Read(ctx, "cat-file", "commit", sha)
+	if err != nil {
+		return "", nil, err
+	}
+	header, _, _ := strings.Cut(object, "\n\n")
+	for line := range strings.Lines(header) {
+		if parent, ok := strings.CutPrefix(line, "parent "); ok {
+			parents = append(parents, strings.TrimSpace(parent))
+		}
+	}
+	return sha, parents, nil
+}
+
+// IsShallow reports whether the clone lacks parents of commits.
+func (g Repo) IsShallow(ctx context.Context) (bool, error) {
+	answer, err := g.line(ctx, "rev-parse", "--is-shallow-repository")
+	return answer == "true", err
 }

@@ -47,8 +47,9 @@ func TestHostileAnnotations(t *testing.T) {
 				t.Errorf("%s with %q prints several lines: %q", p, text, line)
 			}
 			if p == ci.Azure {
-				properties, _, _ := strings.Cut(strings.TrimPrefix(line, "##vso[task.logissue type=warning;sourcepath="), "]")
-				if !strings.HasPrefix(line, "##vso[task.logissue type=warning;sourcepath=") || strings.ContainsAny(properties, ";") {
+				const start = "##vso[task.logissue type=warning;sourcepath="
+				properties, _, _ := strings.Cut(strings.TrimPrefix(line, start), "]")
+				if !strings.HasPrefix(line, start) || strings.ContainsAny(properties, ";") {
 					t.Errorf("%s with %q prints %q", p, text, line)
 				}
 				continue
@@ -88,7 +89,7 @@ func TestHostileSummary(t *testing.T) {
 
 // A guard makes the output of ledgerd inert, whatever its boundaries of writes.
 func TestGuard(t *testing.T) {
-	no := func() bool { return false }
+	no := func() Style { return Text }
 	for _, text := range append(hostile, "plain\n", ": :\n", "a::b\n", "#v\n", "##x", "\n \t::x", ":\n:") {
 		for size := 1; size <= len(text); size++ {
 			var out bytes.Buffer
@@ -105,6 +106,11 @@ func TestGuard(t *testing.T) {
 				t.Errorf("%q in writes of %d becomes %q", text, size, got)
 			}
 		}
+	}
+	var exact bytes.Buffer
+	if _, err := io.WriteString(Guard(&exact, ci.GitHub, func() Style { return Exact }), "::x##[y"); err != nil ||
+		exact.String() != "::x##[y" {
+		t.Errorf("exact text becomes %q: %v", exact.String(), err)
 	}
 	for _, p := range []ci.Provider{ci.GitLab, ci.Jenkins, ""} {
 		if w := Guard(io.Discard, p, no); w != io.Discard {
@@ -133,7 +139,7 @@ func TestGuardOfJSON(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out bytes.Buffer
-		w := Guard(&out, ci.Azure, func() bool { return true })
+		w := Guard(&out, ci.Azure, func() Style { return JSON })
 		if _, err := w.Write(encoded); err != nil {
 			t.Fatal(err)
 		}
@@ -230,7 +236,7 @@ func TestGateReport(t *testing.T) {
 		t.Errorf("%+v", reached)
 	}
 	if len(missed.Annotations) != 2 || missed.Annotations[0].Message != "not ok" ||
-		missed.Annotations[1].Message != "PROMOTABLE requires review:*: 1 of 2" {
+		missed.Annotations[1].Message != "PROMOTABLE: 1 of 2" {
 		t.Errorf("%+v", missed.Annotations)
 	}
 	if unknown := Gate("not found", nil, ledger.Draft); len(unknown.Annotations) != 1 || len(unknown.Rows) != 0 {

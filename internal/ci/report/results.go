@@ -20,7 +20,7 @@ func Gate(title string, commit *ledger.Commit, required ledger.State) Report {
 			r.Rows = append(r.Rows, requirementRow(s))
 			if s.Applies && !s.Met && s.State <= required && !reached {
 				r.Annotations = append(r.Annotations, Annotation{Level: Error, Title: "ledgerd gate",
-					Message: fmt.Sprintf("%s requires %s: %s", s.State, s.Predicate, s.Reason)})
+					Message: fmt.Sprintf("%s: %s", s.State, s.Reason)})
 			}
 		}
 	}

@@ -1,0 +1,82 @@
+package record
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ledgerd/ledgerd/internal/ci"
+	"github.com/ledgerd/ledgerd/internal/ci/checkout"
+	"github.com/ledgerd/ledgerd/internal/cli"
+	"github.com/ledgerd/ledgerd/internal/terminal"
+)
+
+func newCI(p *cli.Program) *cobra.Command {
+	return &cobra.Command{
+		Use:   "ci",
+		Short: "Show what ledgerd knows about this CI job",
+		Long: `Shows what ledgerd has detected of the CI job that it runs in, what is missing and
+how to fix that. It needs no server. Detected are GitHub, GitLab, Gitea, Forgejo,
+Jenkins, Buildkite, CircleCI, Azure and Bitbucket.
+
+Other commands take from the job what no flag or argument sets:
+  attest           the commit, and the page of the run as annotation run_url
+  commit register  the commit, its branch and target, and the base
+  gate             the commit
+  radar            the commit, and with --dry-run its branch and base
+The commit of a pull request is the head of its branch, never the merge commit that
+the CI system tests. The branch of a fork is fork/OWNER/BRANCH.
+
+LEDGERD_CI=off turns this off, for jobs about commits of another repository. With
+-o json, the output is null outside a CI job.`,
+		Example: "  ledgerd ci\n  ledgerd ci -o json",
+		Args:    cli.Takes(),
+		RunE: func(command *cobra.Command, _ []string) error {
+			job, ok := ci.Detect(os.Getenv)
+			if !ok {
+				return p.Print((*ci.Job)(nil), func() { fmt.Fprintln(p.Stdout, "Not in a CI job that ledgerd knows") })
+			}
+			checkout.Inspect(command.Context(), &job)
+			if os.Getenv("LEDGERD_URL") == "" {
+				job.Problems = append(job.Problems, ci.Problem{Problem: "no server is set", Fix: "set LEDGERD_URL"})
+			}
+			if os.Getenv("LEDGERD_TOKEN") == "" && os.Getenv("LEDGERD_TOKEN_FILE") == "" {
+				job.Problems = append(job.Problems, ci.Problem{Problem: "no API token is set",
+					Fix: "set LEDGERD_TOKEN from a secret of the CI system"})
+			}
+			return p.Print(job, func() { showJob(p, job) })
+		},
+	}
+}
+
+func showJob(p *cli.Program, job ci.Job) {
+	fork := "no"
+	if job.Fork {
+		fork = "yes"
+	}
+	t := terminal.NewTable(p.Stdout)
+	t.Row("provider", job.Provider.Name())
+	t.Row("event", strings.ReplaceAll(string(job.Event), "_", " "))
+	t.Row("commit", terminal.OrDash(job.Commit))
+	t.Row("branch", terminal.OrDash(job.Branch))
+	t.Row("target", terminal.OrDash(job.Target))
+	t.Row("base", terminal.OrDash(job.Base))
+	t.Row("tag", terminal.OrDash(job.Tag))
+	t.Row("pull request", terminal.OrDash(job.PullRequest))
+	t.Row("fork", fork)
+	t.Row("run", terminal.OrDash(job.RunURL))
+	t.Row("repository", terminal.OrDash(job.RepoURL))
+	t.Flush()
+
+	if len(job.Problems) == 0 {
+		return
+	}
+	fmt.Fprintln(p.Stdout)
+	t = terminal.NewTable(p.Stdout, "PROBLEM", "FIX")
+	for _, problem := range job.Problems {
+		t.Row(problem.Problem, problem.Fix)
+	}
+	t.Flush()
+}

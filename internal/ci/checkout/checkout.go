@@ -1,0 +1,84 @@
+// Package checkout relates a CI job to the clone that it runs in: which commit the job is
+// about, whether that is what was checked out, and what the clone lacks.
+package checkout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ledgerd/ledgerd/internal/ci"
+	"github.com/ledgerd/ledgerd/internal/gitrepo"
+)
+
+// Commit returns the commit that a job is about, as a sha or a revision of the clone.
+func Commit(ctx context.Context, job ci.Job) (string, error) {
+	switch {
+	case job.Commit != "":
+		return job.Commit, nil
+	case job.CommitRef != "":
+		sha, err := gitrepo.Resolve(ctx, job.CommitRef)
+		if err != nil {
+			return "", fmt.Errorf("%s reports no commit: %w (pass --commit)", job.Provider.Name(), err)
+		}
+		return sha, nil
+	case job.NeedsCommit:
+		return "", errors.New("the head commit of the pull request is unknown: pass --commit; see 'ledgerd ci'")
+	}
+	return "HEAD", nil
+}
+
+// CheckTested returns an error if a command in the work tree would say nothing about a
+// commit: HEAD is neither the commit nor a merge of it.
+func CheckTested(ctx context.Context, job ci.Job, sha string) error {
+	head, parents, err := gitrepo.Repo{Dir: "."}.Head(ctx)
+	if err != nil || head == "" || head == sha {
+		return nil // no work tree: the command is about something else
+	}
+	// A provider merges two commits. A branch's own merge may have any parents.
+	for _, parent := range parents {
+		if parent == sha && job.Event == ci.PullRequest {
+			return nil
+		}
+	}
+	return fmt.Errorf("the work tree has %.12s, which is neither the commit %.12s of the job nor a merge of it (%s, "+
+		"or pass --commit)", head, sha, job.Provider.CheckoutHead())
+}
+
+// Fetch fetches a commit that the clone lacks, for its object. It is a no-op outside a
+// clone.
+func Fetch(ctx context.Context, sha string) error {
+	g := gitrepo.Repo{Dir: "."}
+	if head, _, err := g.Head(ctx); err != nil || head == "" {
+		return nil // no clone
+	}
+	return g.FetchCommit(ctx, sha)
+}
+
+// Inspect adds to the job's problems what is wrong with the clone.
+func Inspect(ctx context.Context, job *ci.Job) {
+	g := gitrepo.Repo{Dir: "."}
+	add := func(problem, fix string) { job.Problems = append(job.Problems, ci.Problem{Problem: problem, Fix: fix}) }
+	if head, _, err := g.Head(ctx); err != nil || head == "" {
+		add("there is no git clone in this folder", "check out the repository before, and run ledgerd in it")
+		return
+	}
+	if shallow, err := g.IsShallow(ctx); err == nil && shallow {
+		add("the clone is shallow: ledgerd fetches the history that it needs",
+			job.Provider.WholeHistory()+" to fetch it at once")
+	}
+
+	rev, err := Commit(ctx, *job)
+	if err != nil {
+		return // reported by Detect, or by the command
+	}
+	sha, err := gitrepo.Resolve(ctx, rev)
+	if err != nil {
+		add(err.Error(), "pass --commit")
+		return
+	}
+	job.Commit = sha
+	if err := CheckTested(ctx, *job, sha); err != nil {
+		add("the work tree has neither the commit nor a merge of it", job.Provider.CheckoutHead())
+	}
+}
