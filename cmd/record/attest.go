@@ -168,6 +168,7 @@ func (a *attestRequest) complete(ctx context.Context, p *cli.Program, job *job) 
 	if a.commit != "" {
 		return nil
 	}
+
 	if a.commit, err = job.commit(ctx); err != nil {
 		return err
 	}

@@ -17,17 +17,17 @@ func newCI(p *cli.Program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "ci",
 		Short: "Show what ledgerd knows about this CI job",
-		Long: `Shows what ledgerd has detected of the CI job that it runs in, what is missing and
-how to fix that. It needs no server. Detected are GitHub, GitLab, Gitea, Forgejo,
-Jenkins, Buildkite, CircleCI, Azure and Bitbucket.
+		Long: `Shows what ledgerd has detected of the CI job that it runs in, what is missing,
+and how to fix that. It needs no server. Detected are GitHub, GitLab, Gitea,
+Forgejo, Jenkins, Buildkite, CircleCI, Azure and Bitbucket.
 
 Other commands take from the job what no flag or argument sets:
   attest           the commit, and the page of the run as annotation run_url
   commit register  the commit, its branch and target, and the base
   gate             the commit
   radar            the commit, and with --dry-run its branch and base
-The commit of a pull request is the head of its branch, never the merge commit that
-the CI system tests. The branch of a fork is fork/OWNER/BRANCH.
+The commit of a pull request is the head of its branch, never the merge commit
+that the CI system tests. The branch of a fork is fork/OWNER/BRANCH.
 
 LEDGERD_CI=off turns this off, for jobs about commits of another repository. With
 -o json, the output is null outside a CI job.`,

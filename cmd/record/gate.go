@@ -115,6 +115,7 @@ func checkCommit(p *cli.Program, command *cobra.Command, g gate) error {
 		}
 		g.job.log(p)
 	}
+
 	sha, err := gitrepo.Find(ctx, g.rev)
 	if err != nil {
 		return err

@@ -50,8 +50,8 @@ With --dry-run, shows what HEAD of this git work tree, or the commit given by
 --commit, would overlap with if it were pushed now. Nothing is written, and a
 token with the scope read is enough.
 
-In a CI job of a pull request, or with --fail-on, the commit is by default that of
-the job, and the overlaps are also in the summary of the step and in annotations,
+In a CI job of a pull request, or with --fail-on, the commit is by default that
+of the job. The overlaps are also in the summary of the step and in annotations,
 if the CI system has them. With --dry-run, branch and base are those of the job,
 and history that the clone lacks is fetched; see 'ledgerd ci'.
 

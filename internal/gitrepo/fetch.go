@@ -207,6 +207,7 @@ func (g Repo) network(ctx context.Context, args ...string) (string, error) {
 			command.Env = append(command.Env, "GIT_SSH_COMMAND=ssh -o BatchMode=yes")
 		}
 	}
+
 	command.WaitDelay = time.Second // git's own children may keep the output open
 	var stdout bytes.Buffer
 	command.Stdout = &stdout

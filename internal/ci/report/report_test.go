@@ -107,6 +107,7 @@ func TestGuard(t *testing.T) {
 			}
 		}
 	}
+
 	var exact bytes.Buffer
 	if _, err := io.WriteString(Guard(&exact, ci.GitHub, func() Style { return Exact }), "::x##[y"); err != nil ||
 		exact.String() != "::x##[y" {
@@ -249,6 +250,7 @@ func TestRadarReport(t *testing.T) {
 		return ledger.RadarPair{Level: level, Commit: ledger.RadarCommit{SHA: "1", Branch: "later"},
 			Other: ledger.RadarCommit{SHA: "2", Branch: "first"}, Paths: []radar.Path{{Path: "a.go", Reason: radar.SameLines}}}
 	}
+
 	pairs := []ledger.RadarPair{pair(radar.High), pair(radar.Medium), pair(radar.Low)}
 	for _, test := range []struct {
 		failOn radar.Level
