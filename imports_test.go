@@ -18,7 +18,7 @@ const module = "github.com/ledgerd/ledgerd"
 var mayImport = map[string][]string{
 	".": {"cmd"},
 	// Commands access the ledger as clients of a server or of internal/service.
-	"cmd": {"cmd/browse", "cmd/manage", "cmd/record", "cmd/run", "internal/cli", "internal/flagvalue"},
+	"cmd": {"cmd/browse", "cmd/manage", "cmd/record", "cmd/run", "cmd/start", "internal/cli", "internal/flagvalue"},
 	"cmd/browse": {
 		"client", "internal/cli", "internal/display", "internal/eventbody", "internal/eventline", "internal/flagvalue",
 		"internal/gitrepo", "internal/terminal", "ledger",
@@ -37,10 +37,14 @@ var mayImport = map[string][]string{
 		"client", "internal/bench", "internal/buildinfo", "internal/cli", "internal/config", "internal/demo",
 		"internal/service", "internal/terminal", "ledger",
 	},
+	"cmd/start":         {"client", "internal/buildinfo", "internal/cli", "internal/contexts", "internal/terminal", "ledger"},
+	"internal/contexts": {"internal/atomicfile"},
+	"internal/workfile": {"internal/gitrepo"},
 	// What all commands share.
 	"internal/cli": {
-		"client", "internal/ci", "internal/ci/report", "internal/config", "internal/connect", "internal/display",
-		"internal/flagvalue", "internal/jq", "internal/terminal", "ledger",
+		"client", "internal/ci", "internal/ci/report", "internal/config", "internal/connect", "internal/contexts",
+		"internal/display", "internal/flagvalue", "internal/gitrepo", "internal/jq", "internal/terminal",
+		"internal/workfile", "ledger",
 	},
 	"client": {
 		"ledger", "ledger/eventstream", "ledger/identity", "ledger/insights", "ledger/policy", "ledger/policy/lint",

@@ -16,6 +16,7 @@ import (
 	"github.com/ledgerd/ledgerd/cmd/manage"
 	"github.com/ledgerd/ledgerd/cmd/record"
 	"github.com/ledgerd/ledgerd/cmd/run"
+	"github.com/ledgerd/ledgerd/cmd/start"
 	"github.com/ledgerd/ledgerd/internal/cli"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 )
@@ -39,7 +40,7 @@ server is running on it.`,
 	}
 	root.SetVersionTemplate("ledgerd {{.Version}}\n")
 	p.AddGlobalFlags(root)
-	addGroup(root, "start", "Start", run.Commands(p))
+	addGroup(root, "start", "Start", append(run.Commands(p), start.Commands(p)...))
 	addGroup(root, "commits", "Record and check commits", record.Commands(p))
 	addGroup(root, "browse", "See what is recorded", browse.Commands(p))
 	addGroup(root, "manage", "Set up orgs, repos and signers", manage.Commands(p))
@@ -50,6 +51,7 @@ server is running on it.`,
 		return errors.Join(cli.CheckGlobalFlags(command), p.SetOutput(command))
 	}
 	root.SetFlagErrorFunc(flagvalue.Error)
+	p.AddRepoFlags(root)
 	p.MarkStart(root)
 	return root
 }

@@ -2,7 +2,6 @@ package browse
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,11 +25,11 @@ func newAttestationList(p *cli.Program) *cobra.Command {
 	var limit int
 	var rev string
 	command := &cobra.Command{
-		Use:   "list ORG/REPO",
+		Use:   "list [ORG/REPO]",
 		Short: "List the attestations of a repo, newest first",
 		Example: `  ledgerd attestation list acme/api --predicate 'test:*' --since 2026-11-20
   ledgerd attestation list acme/api --commit HEAD --status fail -o json`,
-		Args: cli.Takes("ORG/REPO"),
+		Args: cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) (err error) {
 				if rev != "" {
@@ -64,13 +63,14 @@ func newAttestationList(p *cli.Program) *cobra.Command {
 
 func newAttestationShow(p *cli.Program) *cobra.Command {
 	return &cobra.Command{
-		Use:     "show ORG/REPO ID",
+		Use:     "show [ORG/REPO] ID",
 		Short:   "Show an attestation",
 		Example: "  ledgerd attestation show acme/api att_01JD3X0V6Q8Z2M4N5P7R9T1W3Y",
-		Args:    cli.Takes("ORG/REPO", "ID"),
+		Args:    cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) error {
+			id := cli.RestArgs(command, args)[0]
 			return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) error {
-				a, err := c.Attestation(ctx, name.Org, name.Repo, args[1])
+				a, err := c.Attestation(ctx, name.Org, name.Repo, id)
 				if err != nil {
 					return err
 				}
@@ -82,13 +82,14 @@ func newAttestationShow(p *cli.Program) *cobra.Command {
 
 func newAttestationEnvelope(p *cli.Program) *cobra.Command {
 	return &cobra.Command{
-		Use:     "envelope ORG/REPO ID",
+		Use:     "envelope [ORG/REPO] ID",
 		Short:   "Print the signed envelope of an attestation, byte for byte",
 		Example: "  ledgerd attestation envelope acme/api att_01JD3X0V6Q8Z2M4N5P7R9T1W3Y >envelope.json",
-		Args:    cli.Takes("ORG/REPO", "ID"),
+		Args:    cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) error {
+			id := cli.RestArgs(command, args)[0]
 			return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) error {
-				envelope, err := c.Envelope(ctx, name.Org, name.Repo, args[1])
+				envelope, err := c.Envelope(ctx, name.Org, name.Repo, id)
 				if err != nil {
 					return err
 				}
@@ -108,22 +109,17 @@ func newViolationList(p *cli.Program) *cobra.Command {
 	var limit int
 	var rev string
 	command := &cobra.Command{
-		Use:   "list ORG[/REPO]",
+		Use:   "list [ORG[/REPO]]",
 		Short: "List the violations of an org or a repo, the latest first",
 		Long:  display.ViolationHelp(),
 		Example: `  ledgerd violation list acme --status open
   ledgerd violation list acme/api --commit HEAD -o json`,
-		Args: cli.Takes("ORG[/REPO]"),
+		Args: cli.Takes("[ORG[/REPO]]"),
 		RunE: func(command *cobra.Command, args []string) error {
-			org, repo, inRepo := strings.Cut(args[0], "/")
-			if ledger.CheckOrg(org) != nil || inRepo && ledger.CheckRepo(repo) != nil {
-				return cli.Usagef("invalid name %q: use ORG or ORG/REPO, such as acme/api", args[0])
-			}
-			if rev != "" && !inRepo {
-				return cli.Usagef("--commit needs ORG/REPO")
-			}
-
-			return p.With(command, func(ctx context.Context, c *cli.Connection) (err error) {
+			return p.WithOrgOrRepo(command, args, func(ctx context.Context, c *cli.Connection, org, repo string) (err error) {
+				if rev != "" && repo == "" {
+					return cli.Usagef("--commit needs ORG/REPO")
+				}
 				if filter.Repo = repo; rev != "" {
 					if filter.Commit, err = gitrepo.Find(ctx, rev); err != nil {
 						return err
@@ -144,36 +140,19 @@ func newViolationList(p *cli.Program) *cobra.Command {
 	return command
 }
 
-// repoOf returns the name of a repo of the org, which --repo may also give as ORG/REPO.
-func repoOf(org, repo string) (string, error) {
-	before, name, ok := strings.Cut(repo, "/")
-	switch {
-	case !ok:
-		return repo, nil
-	case before != org:
-		return "", cli.Usagef("invalid --repo %q: use a repo of %s, such as api", repo, org)
-	}
-	return name, nil
-}
-
 func newEnvironment(p *cli.Program) *cobra.Command {
 	var filter client.EnvironmentFilter
 	var limit int
 	command := &cobra.Command{
-		Use: "list ORG", Short: "List what runs in the environments of an org", Long: display.EnvironmentHelp(),
+		Use: "list [ORG]", Short: "List what runs in the environments of an org", Long: display.EnvironmentHelp(),
 		Example: "  ledgerd environment list acme\n  ledgerd environment list acme --repo api --environment prod -o json",
-		Args:    cli.Takes("ORG"),
+		Args:    cli.Takes("[ORG]"),
 		RunE: func(command *cobra.Command, args []string) error {
-			repo, err := repoOf(args[0], filter.Repo)
-			if err != nil {
-				return err
-			}
-			filter.Repo = repo
 			if name, ok := ledger.EnvironmentOf(filter.Name); ok { // the predicate
 				filter.Name = name
 			}
-			return p.With(command, func(ctx context.Context, c *cli.Connection) error {
-				return cli.PrintList(p, c.Environments(ctx, args[0], filter), limit, display.EnvironmentColumns(),
+			return p.WithOrgArg(command, args, &filter.Repo, func(ctx context.Context, c *cli.Connection, org string) error {
+				return cli.PrintList(p, c.Environments(ctx, org, filter), limit, display.EnvironmentColumns(),
 					display.EnvironmentRows(time.Now()))
 			})
 		},

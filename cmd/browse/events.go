@@ -34,7 +34,7 @@ type eventQuery struct {
 func newEvents(p *cli.Program) *cobra.Command {
 	var q eventQuery
 	command := &cobra.Command{
-		Use:   "events ORG",
+		Use:   "events [ORG]",
 		Short: "List or follow the events of an org",
 		Long: `Prints the events of an org, oldest first, one per line: recorded attestations,
 state changes of commits, policy changes and, only if --types includes radar,
@@ -50,12 +50,12 @@ and its data as in the live stream.`,
 		Example: `  ledgerd events acme --repo api --types policy
   ledgerd events acme --follow --types attestation,state -o json
   ledgerd events acme --follow --since-id earliest`,
-		Args: cli.Takes("ORG"),
+		Args: cli.Takes("[ORG]"),
 		RunE: func(command *cobra.Command, args []string) error {
-			if q.org = args[0]; ledger.CheckOrg(q.org) != nil {
-				return cli.Usagef("invalid org name %q", q.org)
+			var err error
+			if q.org, err = p.OrgArg(command, args, &q.repo); err != nil {
+				return err
 			}
-
 			l, err := p.Locate(command)
 			if err != nil {
 				return err

@@ -25,11 +25,11 @@ func newPolicyShow(p *cli.Program) *cobra.Command {
 	var version int
 	var format string
 	command := &cobra.Command{
-		Use:   "show ORG/REPO",
+		Use:   "show [ORG/REPO]",
 		Short: "Print the policy contract of a repo, as YAML for 'policy apply'",
 		Example: `  ledgerd policy show acme/api >policy.yaml
   ledgerd policy show acme/api --version 3 -o json`,
-		Args: cli.Takes("ORG/REPO"),
+		Args: cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) error {
 			if version < 0 || (version == 0 && command.Flags().Changed("version")) {
 				return cli.Usagef("invalid --version %d: use 1 or more", version)
@@ -66,10 +66,10 @@ func newPolicyShow(p *cli.Program) *cobra.Command {
 func newPolicyHistory(p *cli.Program) *cobra.Command {
 	var limit int
 	command := &cobra.Command{
-		Use:     "history ORG/REPO",
+		Use:     "history [ORG/REPO]",
 		Short:   "List the policy versions of a repo, newest first",
 		Example: "  ledgerd policy history acme/api",
-		Args:    cli.Takes("ORG/REPO"),
+		Args:    cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) error {
 				columns := []string{"VERSION", "CREATED", "BY", "DIGEST"}
@@ -86,7 +86,7 @@ func newPolicyHistory(p *cli.Program) *cobra.Command {
 func newPolicySimulate(p *cli.Program) *cobra.Command {
 	var source contractSource
 	command := &cobra.Command{
-		Use:   "simulate ORG/REPO",
+		Use:   "simulate [ORG/REPO]",
 		Short: "Dry run: show which commits would change state under a contract",
 		Long: `Shows which commits of the repo would change state if the contract were applied
 now, and why. Nothing is written.
@@ -96,7 +96,7 @@ overlaps. Commits are not compared again: the effects of 'ignore', 'enabled' and
 'max_age' on the overlaps show only after the contract is applied.`,
 		Example: `  ledgerd policy simulate acme/api -f policy.yaml
   ledgerd policy simulate acme/api --default`,
-		Args: cli.Takes("ORG/REPO"),
+		Args: cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) error {
 			contract, err := readContract(p, source)
 			if err != nil {
@@ -118,7 +118,7 @@ overlaps. Commits are not compared again: the effects of 'ignore', 'enabled' and
 func newPolicyLint(p *cli.Program) *cobra.Command {
 	var file string
 	command := &cobra.Command{
-		Use:   "lint ORG/REPO",
+		Use:   "lint [ORG/REPO]",
 		Short: "Review a contract for probable mistakes (sets the exit status)",
 		Long: `Reviews the active contract of the repo, or the one in a YAML or JSON file: which
 requirements any trusted identity satisfies alone, which nobody can meet, and
@@ -132,7 +132,7 @@ EXIT STATUS
   4  findings`,
 		Example: `  ledgerd policy lint acme/api
   ledgerd policy lint acme/api -f policy.yaml`,
-		Args: cli.Takes("ORG/REPO"),
+		Args: cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) (err error) {
 			var contract contractfile.File
 			if command.Flags().Changed("file") {
@@ -173,7 +173,7 @@ func lintPolicy(
 func newPolicyApply(p *cli.Program) *cobra.Command {
 	var source contractSource
 	command := &cobra.Command{
-		Use:   "apply ORG/REPO",
+		Use:   "apply [ORG/REPO]",
 		Short: "Apply a policy contract to a repo",
 		Long: `Makes the contract in a YAML or JSON file the active one of the repo, as a new
 version, and re-evaluates the commits of the repo. If the contract is equal to
@@ -181,7 +181,7 @@ the active one, this is a no-op. If the policy changes at the same time, the
 command fails and writes nothing.`,
 		Example: `  ledgerd policy apply acme/api -f policy.yaml
   ledgerd policy show acme/api | sed 's/threshold: 1/threshold: 2/' | ledgerd policy apply acme/api -f -`,
-		Args: cli.Takes("ORG/REPO"),
+		Args: cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) error {
 			contract, err := readContract(p, source)
 			if err != nil {

@@ -21,7 +21,7 @@ func newRepo(p *cli.Program) *cobra.Command {
 func newRepoCreate(p *cli.Program) *cobra.Command {
 	var branch, webURL, kind string
 	command := &cobra.Command{
-		Use:   "create ORG/REPO",
+		Use:   "create [ORG/]REPO",
 		Short: "Create a repo",
 		Long: `Creates a repo. Its default policy requires a passing test:* for ATTESTED, a
 passing review:* by somebody else, who is no author of the commit, for
@@ -32,9 +32,9 @@ with 'ledgerd policy apply'.
 With --web-url, the pages link to the repo's commits, branches and files there.`,
 		Example: `  ledgerd repo create acme/api
   ledgerd repo create acme/api --default-branch trunk --web-url https://github.com/acme/api`,
-		Args: cli.Takes("ORG/REPO"),
+		Args: cli.Takes("[ORG/]REPO"),
 		RunE: func(command *cobra.Command, args []string) error {
-			return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) error {
+			return p.WithNewRepo(command, args[0], func(ctx context.Context, c *cli.Connection, name cli.RepoName) error {
 				repo, err := c.CreateRepo(ctx, name.Org, ledger.NewRepo{
 					Name: name.Repo, DefaultBranch: branch, WebURL: webURL, Forge: forge.Kind(kind),
 				})
@@ -94,10 +94,10 @@ func newRepoList(p *cli.Program) *cobra.Command {
 
 func newRepoShow(p *cli.Program) *cobra.Command {
 	return &cobra.Command{
-		Use:     "show ORG/REPO",
+		Use:     "show [ORG/REPO]",
 		Short:   "Show a repo, with the number of commits in each state",
 		Example: "  ledgerd repo show acme/api",
-		Args:    cli.Takes("ORG/REPO"),
+		Args:    cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) error {
 				repo, err := c.Repo(ctx, name.Org, name.Repo)
@@ -113,7 +113,7 @@ func newRepoShow(p *cli.Program) *cobra.Command {
 func newRepoUpdate(p *cli.Program) *cobra.Command {
 	var webURL, kind string
 	command := &cobra.Command{
-		Use:   "update ORG/REPO",
+		Use:   "update [ORG/REPO]",
 		Short: "Change where people see a repo in a browser",
 		Long: `Changes where people see a repo in a browser. The pages link to commits,
 branches, files and pull requests there. The kind of forge says how these links
@@ -122,7 +122,7 @@ host does not name it. An empty --web-url removes the links.`,
 		Example: `  ledgerd repo update acme/api --web-url https://github.com/acme/api
   ledgerd repo update acme/api --web-url https://git.acme.example/acme/api --forge gitea
   ledgerd repo update acme/api --web-url ""`,
-		Args: cli.Takes("ORG/REPO"),
+		Args: cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) error {
 			change := ledger.RepoChange{
 				WebURL: cli.Changed(command, "web-url", &webURL),

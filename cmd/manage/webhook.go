@@ -54,7 +54,7 @@ func newWebhookAdd(p *cli.Program) *cobra.Command {
 	var n ledger.NewWebhook
 	var active bool
 	command := &cobra.Command{
-		Use:   "add ORG/REPO",
+		Use:   "add [ORG/REPO]",
 		Short: "Create a webhook and print its signing secret (shown only once)",
 		Long: `Creates a webhook: from now on, events of the repo with one of the given types
 are posted to the URL. They are signed with a secret, and only this secret is
@@ -69,7 +69,7 @@ Here --url is the receiver. To name the ledgerd server, use --server or
 LEDGERD_URL.`,
 		Example: `  ledgerd webhook add acme/api --url https://ci.example.com/ledger
   ledgerd webhook add acme/api --url https://ci.example.com/ledger --events attestation,state -o json`,
-		Args: cli.Takes("ORG/REPO"),
+		Args: cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) error {
 			n.Active = &active
 			return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) error {
@@ -93,10 +93,10 @@ LEDGERD_URL.`,
 
 func newWebhookList(p *cli.Program) *cobra.Command {
 	return &cobra.Command{
-		Use:     "list ORG/REPO",
+		Use:     "list [ORG/REPO]",
 		Short:   "List the webhooks of a repo, without their secrets",
 		Example: "  ledgerd webhook list acme/api",
-		Args:    cli.Takes("ORG/REPO"),
+		Args:    cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) error {
 				columns := []string{"ID", "URL", "EVENTS", "STATUS", "DESCRIPTION"}
@@ -111,10 +111,10 @@ func newWebhookList(p *cli.Program) *cobra.Command {
 
 func newWebhookShow(p *cli.Program) *cobra.Command {
 	return &cobra.Command{
-		Use:     "show ORG/REPO WEBHOOK",
+		Use:     "show [ORG/REPO] WEBHOOK",
 		Short:   "Show a webhook and its status",
 		Example: "  ledgerd webhook show acme/api whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y",
-		Args:    cli.Takes("ORG/REPO", "WEBHOOK"),
+		Args:    cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.OnWebhook(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName, id string) error {
 				w, err := c.Webhook(ctx, name.Org, name.Repo, id)
@@ -132,7 +132,7 @@ func newWebhookUpdate(p *cli.Program) *cobra.Command {
 	var events []ledger.EventType
 	var active bool
 	command := &cobra.Command{
-		Use:   "update ORG/REPO WEBHOOK",
+		Use:   "update [ORG/REPO] WEBHOOK",
 		Short: "Change, activate or deactivate a webhook",
 		Long: `Changes the properties of a webhook that the flags name.
 
@@ -144,7 +144,7 @@ Here --url is the receiver. To name the ledgerd server, use --server or
 LEDGERD_URL.`,
 		Example: `  ledgerd webhook update acme/api whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --events attestation,state,policy,radar
   ledgerd webhook update acme/api whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --active=false`,
-		Args: cli.Takes("ORG/REPO", "WEBHOOK"),
+		Args: cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) error {
 			change := ledger.WebhookChange{
 				URL:         cli.Changed(command, "url", &url),
@@ -173,10 +173,10 @@ LEDGERD_URL.`,
 
 func newWebhookRemove(p *cli.Program) *cobra.Command {
 	command := &cobra.Command{
-		Use:     "remove ORG/REPO WEBHOOK",
+		Use:     "remove [ORG/REPO] WEBHOOK",
 		Short:   "Delete a webhook and cancel its pending deliveries",
 		Example: "  ledgerd webhook remove acme/api whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y",
-		Args:    cli.Takes("ORG/REPO", "WEBHOOK"),
+		Args:    cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.OnWebhook(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName, id string) error {
 				if err := p.Ask(aboutWebhook(ctx, c, name, id, "Delete", "and cancel its pending deliveries")); err != nil {
@@ -211,7 +211,7 @@ func aboutWebhook(
 func newWebhookRotate(p *cli.Program) *cobra.Command {
 	overlap := ledger.DefaultOverlap
 	command := &cobra.Command{
-		Use:   "rotate ORG/REPO WEBHOOK",
+		Use:   "rotate [ORG/REPO] WEBHOOK",
 		Short: "Replace the signing secret of a webhook (shown only once)",
 		Long: `Creates a new signing secret and prints only the secret to standard output. It is
 in effect immediately. During the overlap period the old secret signs as well, so
@@ -220,7 +220,7 @@ with the new secret, X-ledger-Signature-Previous with the old one, and
 webhook-signature with both.`,
 		Example: `  ledgerd webhook rotate acme/api whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y >secret
   ledgerd webhook rotate acme/api whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --overlap 0s   # the old secret has leaked`,
-		Args: cli.Takes("ORG/REPO", "WEBHOOK"),
+		Args: cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.OnWebhook(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName, id string) error {
 				after := "and stop signing with the old one at once"

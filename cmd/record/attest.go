@@ -26,6 +26,7 @@ import (
 
 // An attestRequest holds the arguments of attest.
 type attestRequest struct {
+	names     []string // the arguments before the command: ORG/REPO or none
 	repo      cli.RepoName
 	commit    string // a git revision, replaced by the sha that it resolves to
 	predicate string
@@ -46,7 +47,7 @@ type attestRequest struct {
 func newAttest(p *cli.Program) *cobra.Command {
 	var a attestRequest
 	command := &cobra.Command{
-		Use:   "attest ORG/REPO [flags] -- COMMAND [ARG]...",
+		Use:   "attest [ORG/REPO] [flags] -- COMMAND [ARG]...",
 		Short: "Run a command and record a signed result",
 		Long: `Runs a command and records a signed attestation about a commit: whether the
 command passed, and how long it took. Input, output, signals and the exit status
@@ -107,10 +108,14 @@ EXIT STATUS
 		RunE: func(command *cobra.Command, _ []string) error {
 			a.needsState = command.Flags().Changed("require-state")
 			job := detectJob()
-			if err := a.complete(command.Context(), p, job); err != nil {
-				return err
+			err := a.complete(command.Context(), p, job)
+			if err == nil {
+				err = a.check()
 			}
-			if err := a.check(); err != nil {
+			if err == nil {
+				a.repo, _, err = p.Repo(command, a.names)
+			}
+			if err != nil {
 				return err
 			}
 			job.log(p)
@@ -145,14 +150,13 @@ func (a *attestRequest) takeArgs(command *cobra.Command, args []string) error {
 	if dash := command.ArgsLenAtDash(); dash >= 0 {
 		names, a.command = args[:dash], args[dash:]
 	}
-	if len(names) == 0 {
-		return errors.New("ORG/REPO is required")
-	}
 	if len(names) > 1 {
 		return fmt.Errorf("unexpected argument %q: put the command to run after --", names[1])
 	}
-	var err error
-	a.repo, err = cli.ParseRepoName(names[0])
+	if a.names = names; len(names) == 0 {
+		return nil
+	}
+	_, err := cli.ParseRepoName(names[0])
 	return err
 }
 

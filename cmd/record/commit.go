@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -26,17 +27,17 @@ func newCommit(p *cli.Program) *cobra.Command {
 func newCommitShow(p *cli.Program) *cobra.Command {
 	var transitions bool
 	command := &cobra.Command{
-		Use:   "show ORG/REPO [REV]",
+		Use:   "show [ORG/REPO] [REV]",
 		Short: "Show a commit: its state, requirements and attestations",
 		Long: `Shows the record of a commit, by default of HEAD. In a git work tree REV is any
 revision; a full or abbreviated sha works everywhere. The record has the newest
 100 attestations and transitions; 'ledgerd attestation list --commit REV' and
 --transitions list all.`,
 		Example: "  ledgerd commit show acme/api\n  ledgerd commit show acme/api adbc8813901b",
-		Args:    cli.Takes("ORG/REPO", "[REV]"),
+		Args:    cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) error {
-			return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) error {
-				sha, err := gitrepo.Find(ctx, revOf(args))
+			return p.WithRev(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName, rev string) error {
+				sha, err := gitrepo.Find(ctx, cmp.Or(rev, "HEAD"))
 				if err != nil {
 					return err
 				}
@@ -60,10 +61,10 @@ func newCommitList(p *cli.Program) *cobra.Command {
 	var state ledger.State
 	var limit int
 	command := &cobra.Command{
-		Use:     "list ORG/REPO",
+		Use:     "list [ORG/REPO]",
 		Short:   "List the commits of a repo, newest first",
 		Example: "  ledgerd commit list acme/api\n  ledgerd commit list acme/api --state PROMOTABLE --branch main -o json",
-		Args:    cli.Takes("ORG/REPO"),
+		Args:    cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) error {
 			if command.Flags().Changed("state") {
 				filter.State = &state
@@ -94,7 +95,7 @@ func newCommitRegister(p *cli.Program) *cobra.Command {
 	var q gitrepo.Query
 	var allowIncomplete bool
 	command := &cobra.Command{
-		Use:     "register ORG/REPO [REV]",
+		Use:     "register [ORG/REPO] [REV]",
 		Aliases: []string{"push"}, // its name in the first release
 		Short:   "Register a commit",
 		Long: `Registers a commit of this git work tree, by default HEAD: the commit object,
@@ -115,15 +116,15 @@ that the clone lacks is fetched. If that does not give a change record, nothing
 is registered, except with --allow-incomplete.`,
 		Example: `  ledgerd commit register acme/api
   ledgerd commit register acme/api feature/login --target release/2.x --base origin/release/2.x`,
-		Args: cli.Takes("ORG/REPO", "[REV]"),
+		Args: cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) error {
-			q.Rev = revOf(args)
-			job := detectJob()
-			if err := job.complete(command.Context(), command, len(args) > 1, &q); err != nil {
-				return err
-			}
-			job.log(p)
-			return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) error {
+			return p.WithRev(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName, rev string) error {
+				q.Rev = cmp.Or(rev, "HEAD")
+				job := detectJob()
+				if err := job.complete(ctx, command, rev != "", &q); err != nil {
+					return err
+				}
+				job.log(p)
 				local, err := registration.Read(ctx, c.Client, name.Org, name.Repo, q)
 				if err != nil {
 					return job.explain(err)
@@ -171,18 +172,10 @@ func warnOfGaps(p *cli.Program, local gitrepo.Commit, pushed ledger.Commit, job 
 	}
 }
 
-// revOf returns the second argument, the revision, or HEAD if it is missing.
-func revOf(args []string) string {
-	if len(args) > 1 {
-		return args[1]
-	}
-	return "HEAD"
-}
-
 func newCommitWithdraw(p *cli.Program) *cobra.Command {
 	var branch string
 	command := &cobra.Command{
-		Use:   "withdraw ORG/REPO [REV]",
+		Use:   "withdraw [ORG/REPO] [REV]",
 		Short: "Take the commit of an abandoned branch out of flight",
 		Long: `Withdraws a commit, by default HEAD: the radar stops comparing other commits
 with it, and its overlaps are closed. With --branch, withdraws the commit of the
@@ -190,17 +183,16 @@ branch that is in flight; otherwise this is a no-op. To bring a commit
 back into flight, register it again.`,
 		Example: `  ledgerd commit withdraw acme/api adbc8813901b
   ledgerd commit withdraw acme/api --branch feature/login`,
-		Args: cli.Takes("ORG/REPO", "[REV]"),
+		Args: cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) error {
-			if branch != "" && len(args) > 1 {
-				return cli.Usagef("REV and --branch are mutually exclusive")
-			}
-
-			return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) error {
+			return p.WithRev(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName, rev string) error {
+				if branch != "" && rev != "" {
+					return cli.Usagef("REV and --branch are mutually exclusive")
+				}
 				if branch != "" {
 					return withdrawBranch(ctx, p, c, name, branch)
 				}
-				sha, err := gitrepo.Find(ctx, revOf(args))
+				sha, err := gitrepo.Find(ctx, cmp.Or(rev, "HEAD"))
 				if err != nil {
 					return err
 				}
@@ -244,7 +236,7 @@ func newCommitCorrect(p *cli.Program) *cobra.Command {
 	var targets []string
 	var allPaths bool
 	command := &cobra.Command{
-		Use:   "correct ORG/REPO [REV]",
+		Use:   "correct [ORG/REPO] [REV]",
 		Short: "Correct the targets or the changes that were registered for a commit",
 		Long: `Replaces what registrations have claimed of a commit, by default HEAD, and
 derives its state again. Registrations only add targets and changed paths. A
@@ -252,7 +244,7 @@ correction needs a token with the scope admin, and is listed in the commit's
 record.`,
 		Example: `  ledgerd commit correct acme/api adbc8813901b --target main
   ledgerd commit correct acme/api HEAD --target main,release/2.x --all-paths`,
-		Args: cli.Takes("ORG/REPO", "[REV]"),
+		Args: cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) error {
 			var change ledger.CommitCorrection
 			if command.Flags().Changed("target") {
@@ -264,8 +256,8 @@ record.`,
 			if change.Targets == nil && change.Changes == nil {
 				return cli.Usagef("nothing to correct: use --target or --all-paths")
 			}
-			return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) error {
-				sha, err := gitrepo.Find(ctx, revOf(args))
+			return p.WithRev(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName, rev string) error {
+				sha, err := gitrepo.Find(ctx, cmp.Or(rev, "HEAD"))
 				if err != nil {
 					return err
 				}

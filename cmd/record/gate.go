@@ -38,7 +38,7 @@ func newGate(p *cli.Program) *cobra.Command {
 	var g gate
 	var artifact string
 	command := &cobra.Command{
-		Use:   "gate ORG[/REPO]",
+		Use:   "gate [ORG/REPO]",
 		Short: "Check whether a commit has reached a state (sets the exit status)",
 		Long: `Prints the requirements of the policy for a commit and which of them are met. The
 exit status says whether the commit has reached the state; run this before a
@@ -70,22 +70,20 @@ EXIT STATUS
   ledgerd gate acme/api --commit HEAD --state PROMOTABLE --wait 10m
   ledgerd gate acme/api --commit HEAD --state PROMOTABLE --target release/2.x
   ledgerd gate acme --artifact ghcr.io/acme/api@sha256:2892… --state PROMOTABLE`,
-		Args: cli.Takes("ORG/REPO"),
+		Args: cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) (err error) {
 			g.job = detectJob()
 			isArtifact := command.Flags().Changed("artifact") // an empty one is a mistake
-			if g.repo.Org = args[0]; !isArtifact || ledger.CheckOrg(args[0]) != nil {
-				if g.repo, err = cli.ParseRepoName(args[0]); err != nil {
+			if !isArtifact {
+				if g.repo, _, err = p.Repo(command, args); err != nil {
 					return err
 				}
-			}
-			if !isArtifact {
 				return checkCommit(p, command, g)
 			}
 			if g.artifact, err = ledger.ParseArtifact(artifact); err != nil {
 				return cli.Usagef("invalid --artifact: %w", err)
 			}
-			return gateArtifact(p, command, g)
+			return gateArtifact(p, command, args, g)
 		},
 	}
 	flags := command.Flags()
@@ -211,8 +209,9 @@ func lookUp(ctx context.Context, c *cli.Connection, g gate, sha string) (*ledger
 }
 
 // gateArtifact is like gate, for the commits that an artifact was built from.
-func gateArtifact(p *cli.Program, command *cobra.Command, g gate) error {
-	return p.With(command, func(ctx context.Context, c *cli.Connection) error {
+func gateArtifact(p *cli.Program, command *cobra.Command, args []string, g gate) error {
+	return p.WithOrgOrRepo(command, args, func(ctx context.Context, c *cli.Connection, org, repo string) error {
+		g.repo = cli.RepoName{Org: org, Repo: repo}
 		ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 		defer stop()
 		a, err := waiting.Artifact(ctx, c, waitFor(p, g), g.repo.Org, g.repo.Repo, g.artifact)

@@ -37,7 +37,7 @@ type radarQuery struct {
 func newRadar(p *cli.Program) *cobra.Command {
 	var q radarQuery
 	command := &cobra.Command{
-		Use:   "radar ORG/REPO",
+		Use:   "radar [ORG/REPO]",
 		Short: "List overlaps between commits in flight",
 		Long: `Lists the overlaps between the commits of a repo that are in flight,
 strongest first:
@@ -64,7 +64,7 @@ EXIT STATUS
 		Example: `  ledgerd radar acme/api --level HIGH
   ledgerd radar acme/api --commit HEAD
   ledgerd radar acme/api --dry-run --fail-on HIGH`,
-		Args: cli.Takes("ORG/REPO"),
+		Args: cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) error {
 			if q.base != "" && !q.dryRun {
 				return cli.Usagef("--base requires --dry-run")

@@ -38,11 +38,15 @@ func Takes(names ...string) cobra.PositionalArgs {
 		if len(args) > len(names) {
 			return fmt.Errorf("unexpected argument %q", args[len(names)])
 		}
-		if len(args) < len(names) && !strings.HasPrefix(names[len(args)], "[") {
+		if len(args) < len(names) && !isOptional(names[len(args)]) {
 			return fmt.Errorf("%s is required", names[len(args)])
 		}
 		return nil
 	}
+}
+
+func isOptional(name string) bool {
+	return strings.HasPrefix(name, "[") && strings.HasSuffix(name, "]")
 }
 
 // Changed returns the value of a flag, or nil if the flag is not set.

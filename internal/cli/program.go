@@ -12,9 +12,11 @@ import (
 	"github.com/ledgerd/ledgerd/internal/ci"
 	"github.com/ledgerd/ledgerd/internal/ci/report"
 	"github.com/ledgerd/ledgerd/internal/config"
+	"github.com/ledgerd/ledgerd/internal/connect"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/jq"
 	"github.com/ledgerd/ledgerd/internal/terminal"
+	"github.com/ledgerd/ledgerd/internal/workfile"
 )
 
 // A Program is one run of ledgerd.
@@ -29,6 +31,10 @@ type Program struct {
 	// checked: an error before that is a usage error.
 	Command *cobra.Command
 	Global  GlobalFlags
+
+	located *connect.Location // result of Locate
+	context string            // name of the context in use, if any
+	file    *workfile.File
 }
 
 // New returns a Program with the given streams. In a CI job, texts of commits in its output
@@ -67,6 +73,7 @@ type GlobalFlags struct {
 	Config string
 	Server string
 	Token  string
+	Repo   string // of commands about a repo
 	Output string
 	JQ     *jq.Query // nil without --jq
 	Quiet  bool
@@ -99,7 +106,8 @@ func (p *Program) AddGlobalFlags(root *cobra.Command) {
 		"LEDGERD_TOKEN or LEDGERD_TOKEN_FILE")
 	flagvalue.ChoiceVar(root, flags, &p.Global.Output, "output", "o", "output format", "table", "json")
 	flags.Var(jq.Flag(&p.Global.JQ), "jq", "print what this jq expression selects from the JSON output; implies -o json")
-	flags.BoolVarP(&p.Global.Quiet, "quiet", "q", false, "print results and errors, but no progress, hints or confirmations")
+	flags.BoolVarP(&p.Global.Quiet, "quiet", "q", false,
+		"print results and errors, but no progress, hints or confirmations")
 	flags.BoolVar(&p.Global.Wide, "wide", false, "do not cut tables to the width of the terminal")
 }
 

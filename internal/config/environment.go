@@ -18,8 +18,8 @@ func CheckEnvironment(environment []string) error {
 	if err != nil {
 		return err
 	}
-	known := []string{"LEDGERD_CONFIG", "LEDGERD_URL", "LEDGERD_TOKEN", "LEDGERD_TOKEN_FILE", "LEDGERD_CI",
-		WebhookSecretVariable, WebhookSecretVariable + "_FILE"}
+	known := []string{"LEDGERD_CONFIG", "LEDGERD_URL", "LEDGERD_TOKEN", "LEDGERD_TOKEN_FILE", "LEDGERD_REPO",
+		"LEDGERD_CI", WebhookSecretVariable, WebhookSecretVariable + "_FILE"}
 	for _, key := range v.AllKeys() {
 		known = append(known, Variable(key))
 	}

@@ -1,0 +1,243 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/gitrepo"
+	"github.com/ledgerd/ledgerd/internal/terminal"
+	"github.com/ledgerd/ledgerd/internal/workfile"
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// RepoVariable names the repo, as --repo does.
+const RepoVariable = "LEDGERD_REPO"
+
+// orgRepo stands for the repo in the usage line of a command.
+const orgRepo = "[ORG/REPO]"
+
+// AddRepoFlags defines --repo for every command with [ORG/REPO] in its usage line.
+func (p *Program) AddRepoFlags(command *cobra.Command) {
+	if strings.Contains(command.Use, orgRepo) || strings.Contains(command.Use, "[ORG[/REPO]]") {
+		command.Flags().StringVar(&p.Global.Repo, "repo", "", "`repo`, as ORG/REPO or REPO (LEDGERD_REPO)")
+	}
+	for _, child := range command.Commands() {
+		p.AddRepoFlags(child)
+	}
+}
+
+// TakesRepo checks the arguments of a command whose usage line has [ORG/REPO] before the
+// names of other arguments. A name in brackets is optional.
+func TakesRepo(command *cobra.Command, args []string) error {
+	_, _, err := splitArgs(command, args)
+	return err
+}
+
+// RestArgs returns the arguments after ORG/REPO, of a command that takes no REV.
+func RestArgs(command *cobra.Command, args []string) []string {
+	_, rest, _ := splitArgs(command, args) // TakesRepo has checked them
+	return rest
+}
+
+// splitArgs splits the arguments of a command into the repo, if there is one, and the
+// rest. The first argument is the repo if all arguments are there, or if it has the form
+// ORG/REPO. With --repo, none is.
+func splitArgs(command *cobra.Command, args []string) (repo string, rest []string, err error) {
+	usage, _, _ := strings.Cut(command.Use, " [flags]")
+	names := strings.Fields(usage)[2:]
+	flagged := isSet(command.Flags(), "repo")
+	if flagged && len(args) > len(names) && isRepoName(args[0]) {
+		return "", nil, Usagef("ORG/REPO and --repo are mutually exclusive")
+	}
+
+	rest = args
+	if !flagged && len(args) > 0 && (len(args) > len(names) || isRepoName(args[0])) {
+		repo, rest = args[0], args[1:]
+	}
+	return repo, rest, Takes(names...)(command, rest)
+}
+
+func isSet(flags *pflag.FlagSet, name string) bool {
+	flag := flags.Lookup(name)
+	return flag != nil && flag.Value.String() != ""
+}
+
+func isRepoName(s string) bool {
+	_, _, ok := cutRepo(s)
+	return ok
+}
+
+// A named is what names the repo of a command.
+type named struct {
+	repo   string // ORG/REPO or REPO; empty if nothing names it
+	source string // a flag, a variable or a file; empty for an argument
+	rest   []string
+	isRev  bool // repo is an argument that is a git revision too
+}
+
+// whole returns the name if it has an org and cannot be a revision.
+func (n named) whole() (RepoName, bool) {
+	org, repo, ok := cutRepo(n.repo)
+	return RepoName{org, repo}, ok && !n.isRev
+}
+
+// named returns what names the repo: the argument, else --repo, else LEDGERD_REPO, else
+// .ledgerd.yaml.
+func (p *Program) named(command *cobra.Command, args []string) (named, error) {
+	repo, rest, err := splitArgs(command, args)
+	if err != nil {
+		return named{}, Usagef("%w", err)
+	}
+	if repo != "" {
+		_, err := ParseRepoName(repo)
+		isRev := len(rest) == 0 && strings.HasSuffix(command.Use, " [REV]") &&
+			gitrepo.Repo{Dir: "."}.Knows(command.Context(), repo)
+		return named{repo: repo, rest: rest, isRev: isRev}, err
+	}
+	return p.namedByDefault(command.Context(), rest)
+}
+
+// namedByDefault returns what names the repo if no argument does.
+func (p *Program) namedByDefault(ctx context.Context, rest []string) (named, error) {
+	n := named{rest: rest}
+	if n.repo, n.source = p.Global.Repo, "--repo"; n.repo == "" {
+		n.repo, n.source = os.Getenv(RepoVariable), RepoVariable
+	}
+	if n.repo == "" {
+		file, err := p.workFile(ctx)
+		if err != nil {
+			return n, err
+		}
+		n.repo, n.source = file.Repo, workfile.Name
+	}
+	if n.repo == "" || isRepoName(n.repo) || ledger.CheckRepo(n.repo) == nil {
+		return n, nil
+	}
+	return n, Usagef("invalid repo %q in %s: use ORG/REPO or REPO, such as acme/api", n.repo, n.source)
+}
+
+// resolve returns the repo that n names, or else the one that the git remote names, and
+// the arguments after ORG/REPO.
+//
+// An argument such as feature/login can be a repo and a branch. It is the repo if the
+// ledger has it, as if there were no default; otherwise it is REV.
+func (p *Program) resolve(ctx context.Context, c *Connection, n named) (RepoName, []string, error) {
+	if n.isRev {
+		name, err := ParseRepoName(n.repo)
+		if err != nil {
+			return name, nil, err
+		}
+		if has, err := has(ctx, c, name); has || err != nil {
+			return name, n.rest, err
+		}
+		if n, err = p.namedByDefault(ctx, []string{n.repo}); err != nil {
+			return name, nil, err
+		}
+	}
+
+	switch name, ok := n.whole(); {
+	case ok:
+		return name, n.rest, nil
+	case n.repo == "":
+		name, err := p.remoteRepo(ctx, c)
+		return name, n.rest, err
+	}
+	name, err := p.complete(ctx, c, n.repo)
+	return name, n.rest, err
+}
+
+// has reports whether the ledger has a repo that the caller may read.
+func has(ctx context.Context, c *Connection, name RepoName) (bool, error) {
+	err := name.MustExist(ctx, c)
+	if code := client.CodeOf(err); code == ledger.CodeNotFound || code == ledger.CodeForbidden {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// remoteRepo returns the repo that the git remote names, if the ledger has it: by owner
+// and name, or by the name in the default org.
+func (p *Program) remoteRepo(ctx context.Context, c *Connection) (RepoName, error) {
+	const how = "ORG/REPO is required: name it, set --repo or LEDGERD_REPO, or run 'ledgerd init' in the clone"
+	remote := gitrepo.ParseRemote(gitrepo.Repo{Dir: "."}.RemoteURL(ctx))
+	if ledger.CheckRepo(remote.Name) != nil {
+		return RepoName{}, Usagef(how)
+	}
+
+	var candidates []RepoName
+	if owner := strings.ToLower(remote.Owner); ledger.CheckOrg(owner) == nil {
+		candidates = append(candidates, RepoName{owner, remote.Name})
+	}
+	if org, err := p.defaultOrg(ctx, c); err == nil {
+		candidates = append(candidates, RepoName{org, remote.Name})
+	}
+	for _, name := range candidates {
+		found, err := has(ctx, c, name)
+		if err != nil {
+			return RepoName{}, err
+		}
+		if found {
+			p.notef("using the repo %s, by the git remote origin", name)
+			return name, nil
+		}
+	}
+	return RepoName{}, Usagef("%s (the git remote origin is %s, which the ledger does not have)", how,
+		terminal.Clean(strings.TrimPrefix(remote.Owner+"/"+remote.Name, "/")))
+}
+
+// defaultOrg returns the org of the token. On a database it is the org that LEDGERD_REPO
+// or .ledgerd.yaml names, or else the only one.
+func (p *Program) defaultOrg(ctx context.Context, c *Connection) (string, error) {
+	if c.Local == nil {
+		own, err := c.OwnToken(ctx)
+		return own.Org, err
+	}
+	n, err := p.namedByDefault(ctx, nil)
+	if err != nil {
+		return "", err
+	}
+	if name, ok := n.whole(); ok {
+		return name.Org, nil
+	}
+
+	orgs, err := client.Collect(c.Orgs(ctx), 2)
+	if err != nil {
+		return "", err
+	}
+	if len(orgs) == 1 {
+		return orgs[0].Name, nil
+	}
+	if len(orgs) == 0 {
+		return "", errors.New("the database has no org: run 'ledgerd org create' or 'ledgerd init'")
+	}
+	return "", Usagef("the database has several orgs: pass --org, ORG or ORG/REPO")
+}
+
+// complete returns the repo ORG/REPO, or REPO of the default org.
+func (p *Program) complete(ctx context.Context, c *Connection, text string) (RepoName, error) {
+	if isRepoName(text) || ledger.CheckRepo(text) != nil {
+		return ParseRepoName(text)
+	}
+	org, err := p.defaultOrg(ctx, c)
+	return RepoName{org, text}, err
+}
+
+// DescribeRepo returns the repo that a command without ORG/REPO uses, as text: the name
+// and what names it.
+func (p *Program) DescribeRepo(ctx context.Context, c *Connection) (name RepoName, source string, err error) {
+	n, err := p.namedByDefault(ctx, nil)
+	if err != nil {
+		return RepoName{}, "", err
+	}
+	if n.repo == "" {
+		n.source = "git remote"
+	}
+	name, _, err = p.resolve(ctx, c, n)
+	return name, n.source, err
+}
