@@ -106,9 +106,9 @@ func (s *story) addService() {
 	s.apply(20*day, p.name, strict)
 
 	s.addMerges(p, at)
-	s.addNight(p, at)
 	s.apply(7*day+12*hour, p.name, stricter)
 	s.addRollback(p, at)
+	s.addNight(p, at)
 
 	s.subscribe(2*day, p.name, "/chat", "Posts to the team's chat", http.StatusNoContent)
 	s.subscribe(26*hour, p.name, "/pager", "Pages the person on call", http.StatusServiceUnavailable)
@@ -149,20 +149,17 @@ func (s *story) addMerges(p *project, at spots) {
 	s.deploy(9*day+18*hour, b.squash(9*day+20*hour), deployer(), ledger.Pass, "")
 }
 
-// addNight adds a fix that was deployed at night without a review, which the security
-// team excused the next morning.
+// addNight adds a fix that was deployed at night without a review, which the security team
+// excused the next morning, for a time that ends soon.
 func (s *story) addNight(p *project, at spots) {
-	b := p.branch(0)
-	c := b.push(9*day+2*hour, "", line(at.sibling, 0.5))
-	s.check(c, s.checks(ledger.Pass)...)
-	s.deploy(9*day+90*minute, c, deployer(), ledger.Pass, "INC-42: customers cannot pay")
+	c := p.branch(0).push(56*hour, "", line(at.others[0], 0.8))
+	s.check(c, s.audited(ledger.Pass)...)
+	s.deploy(55*hour, c, deployer(), ledger.Pass, "INC-42: customers cannot pay")
 	s.sights.violation = c
 
 	const reason = "INC-42: customers could not pay, and nobody was awake to review"
-	s.grant(8*day+17*hour, c, "review", reason, 7*day)
-	s.grant(8*day+17*hour-minute, c, "deploy", reason, 7*day)
-	s.review(8*day+16*hour, c, 2, ledger.Pass)
-	s.deploy(8*day+14*hour, b.squash(8*day+15*hour), deployer(), ledger.Pass, "")
+	s.grant(47*hour, c, "review", reason, -8*hour)
+	s.grant(47*hour-minute, c, "deploy", reason, -8*hour)
 }
 
 // addRollback adds a deployment that was rolled back, and of its fix, which is in

@@ -199,7 +199,7 @@ func (d *demo) introduce() (opened <-chan struct{}) {
 	page += "/orgs/" + d.Org
 	commit := func(c *commit) string { return page + "/repos/" + c.in.name + "/commits/" + terminal.Short(c.sha) }
 	for i, look := range []struct{ what, url string }{
-		{"A deployment at night without a review, and the exception that excused it", commit(s.sights.violation)},
+		{"Two deployments that the policy did not allow: one was excused, one is open", page + "/violations?status=all"},
 		{"A squash in production: tests and review carry from its branch", commit(s.sights.squash)},
 		{"Branches that will conflict, before anyone merges them", page + "/repos/" + s.product + "/radar"},
 		{"A commit that has waited for its review for three days", commit(s.sights.waiting)},

@@ -41,9 +41,9 @@ func serviceTasks() []task {
 		"Round rates half up, as the carriers do",
 		"Label printer: retry when the paper is out",
 		"Track parcels by the carrier's own number",
-		"Stop charging twice when a payment is retried",
 		"Keep zone lookups in memory",
 		"Forget a zone when its prices change",
+		"Stop charging twice when a payment is retried",
 
 		"Rates: surcharge for islands",
 		"Rates: surcharge for bulky parcels",

@@ -19,7 +19,7 @@ func TestSignInLink(t *testing.T) {
 		t.Fatalf("the link contains the token: %s", path)
 	}
 	for range 2 {
-		e.browser().get(path).want(200).has("Sign in", "acme", "once").hasNot(token.Secret, "API token")
+		e.browser().get(path).want(200).has("Sign in", "acme", "works once").hasNot(token.Secret, "API token")
 	}
 
 	w := e.browser()
