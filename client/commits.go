@@ -18,6 +18,9 @@ type CommitFilter struct {
 	Branch string
 	// Author is an author's name or e-mail address.
 	Author string
+	// Text is in the subject, the branch, or the author's name or e-mail address, or begins
+	// the ID. ASCII letters match in any case.
+	Text string
 	// InFlight matches only commits in flight.
 	InFlight bool
 	// Standing adds to each commit its missing requirements and the number of its
@@ -30,7 +33,7 @@ func (f CommitFilter) query() url.Values {
 	if f.State != nil {
 		state = f.State.String()
 	}
-	query := parameters("state", state, "branch", f.Branch, "author", f.Author)
+	query := parameters("state", state, "branch", f.Branch, "author", f.Author, "text", f.Text)
 	if f.InFlight {
 		query.Set("in_flight", "true")
 	}

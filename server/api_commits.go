@@ -33,11 +33,25 @@ func (c *call) commitFilter() (f store.CommitFilter, err error) {
 		f.State = &state
 	}
 	f.Branch, f.Author = c.query.Get("branch"), c.query.Get("author")
+	if f.Text, err = parse(c, "text", searchText); err != nil {
+		return f, err
+	}
 	if f.InFlight, err = parse(c, "in_flight", onlyTrue); err != nil {
 		return f, err
 	}
 	f.Standing, err = parse(c, "standing", onlyTrue)
 	return f, err
+}
+
+// maxSearch is the maximum length of a text to search for, in bytes.
+const maxSearch = 200
+
+// searchText parses a text to search for.
+func searchText(s string) (string, error) {
+	if len(s) > maxSearch {
+		return "", fmt.Errorf("too long: at most %d bytes", maxSearch)
+	}
+	return s, nil
 }
 
 // onlyTrue parses a parameter that is either true or omitted.

@@ -173,6 +173,8 @@ func TestCommitFilters(t *testing.T) {
 		"?state=DEPLOYED":              "[]",
 		"?branch=x":                    "[2 0]",
 		"?author=Bob":                  "[2 1]",
+		"?text=oB":                     "[2 1]",
+		"?text=nowhere":                "[]",
 		"?author=bob@acme.example":     "[1]",
 		"?branch=x&author=Bob&limit=1": "[2]",
 		"?branch=x&state=DRAFT":        "[0]",

@@ -65,7 +65,7 @@ func (s *Server) routes() []route {
 		{get, repo, read, nil, s.getRepo},
 		{patch, repo, admin, nil, s.changeRepo},
 
-		{get, commits, read, list("state", "branch", "author", "in_flight", "standing"), s.listCommits},
+		{get, commits, read, list("state", "branch", "author", "text", "in_flight", "standing"), s.listCommits},
 		{get, commits + "/:sha", read, []string{"target"}, s.getCommit},
 		{get, commits + "/:sha/transitions", read, list(), s.listTransitions},
 		{put, commits + "/:sha", write, nil, s.putCommit},

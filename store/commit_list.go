@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
@@ -213,6 +214,10 @@ type CommitFilter struct {
 	State  *ledger.State
 	Branch string
 	Author string // a name or an email address
+	// Text selects commits that have it in the beginning of their message, their branch or
+	// their author's name or email address, or at the beginning of their id. ASCII letters
+	// match in any case.
+	Text string
 	// InFlight selects only the commits in flight.
 	InFlight bool
 	// Standing adds to each commit its missing requirements and its overlaps.
@@ -254,6 +259,33 @@ func (s *Store) Commits(
 
 // walks returns the walks by which the list is read.
 func (f CommitFilter) walks(d *deriver, now ledger.Time) []walk[ledger.CommitSummary] {
+	walks := f.indexed(d, now)
+	if f.Text == "" {
+		return walks
+	}
+	for i := range walks {
+		w := &walks[i]
+		w.filter += ` AND (instr(lower(substr(c.message, 1, ` + subjectBytes + `)), ?) > 0 OR
+  instr(lower(c.branch || char(10) || c.author_name || char(10) || c.author_email), ?) > 0 OR
+  substr(c.sha, 1, ?) = ?)`
+		text := lowerASCII(f.Text)
+		w.filterArgs = append(slices.Clip(w.filterArgs), text, text, len(text), text)
+	}
+	return walks
+}
+
+// lowerASCII returns a text with its ASCII letters in lower case, as SQLite's lower does.
+func lowerASCII(text string) string {
+	return strings.Map(func(r rune) rune {
+		if 'A' <= r && r <= 'Z' {
+			return r + 'a' - 'A'
+		}
+		return r
+	}, text)
+}
+
+// indexed returns the walks for all of the filter but Text.
+func (f CommitFilter) indexed(d *deriver, now ledger.Time) []walk[ledger.CommitSummary] {
 	where, args := "", []any(nil)
 	if f.State != nil {
 		where, args = where+" AND c.state = ?", append(args, *f.State)
@@ -307,10 +339,13 @@ func commitWalk(d *deriver, from, where string, args ...any) walk[ledger.CommitS
 	}
 }
 
+// subjectBytes is how much of a message is read for its subject.
+const subjectBytes = "1000"
+
 // summaryColumns are the columns of a commit c in a list. Of the message, they have what
 // contains the subject.
 const summaryColumns = `c.sha, c.state, c.state_since, c.registered_at, c.branch, c.target, c.author_name,
-  c.author_email, substr(c.message, 1, 1000), c.committed_at, c.attestations, c.id`
+  c.author_email, substr(c.message, 1, ` + subjectBytes + `), c.committed_at, c.attestations, c.id`
 
 func scanSummary(row scanner) (keyed[ledger.CommitSummary], error) {
 	var c keyed[ledger.CommitSummary]

@@ -314,6 +314,13 @@ func listCommits(s *Store, list listFunc) {
 		}
 	}
 
+	for _, f = range []CommitFilter{{Text: "nowhere"}, {Text: "busy"}, {Text: "nowhere", Author: "Ann"},
+		{Text: "nowhere", Branch: "busy", State: new(ledger.Draft)}, {Text: "nowhere", InFlight: true}} {
+		list(fmt.Sprintf("commits %+v", f), func(ctx context.Context, q Query) (string, error) {
+			f.Query = q
+			return next(s.Commits(ctx, "acme", "api", f))
+		})
+	}
 	list("commits from the middle", func(ctx context.Context, q Query) (string, error) {
 		q.Cursor = cmp.Or(q.Cursor, cursor(manyRows/2))
 		return next(s.Commits(ctx, "acme", "api", CommitFilter{Query: q, Standing: true}))

@@ -85,6 +85,7 @@ func newCommitList(p *cli.Program) *cobra.Command {
 	flagvalue.StateVar(command, &state, "state", "only commits in this state")
 	flags.StringVar(&filter.Branch, "branch", "", "only commits of this `branch`")
 	flags.StringVar(&filter.Author, "author", "", "only commits of this author, by `name` or e-mail address")
+	flags.StringVar(&filter.Text, "text", "", "only commits with this `text` in subject, branch or author, or SHA prefix")
 	flags.BoolVar(&filter.InFlight, "in-flight", false, "only commits in flight")
 	cli.LimitFlag(command, &limit)
 

@@ -224,6 +224,16 @@ func (s suite) TestCommitPrefixesAndFilters(t *testing.T) {
 		{"author by name", store.CommitFilter{Author: "Ann"}, "[bbbbbbbb aaaaaaa1]"},
 		{"author by e-mail", store.CommitFilter{Author: "bob@acme.example"}, "[aaaaaaa2]"},
 		{"state", store.CommitFilter{State: &attested}, "[bbbbbbbb]"},
+		{"text in a branch", store.CommitFilter{Text: "FI"}, "[bbbbbbbb aaaaaaa2]"},
+		{"text in a name", store.CommitFilter{Text: "ann"}, "[bbbbbbbb aaaaaaa1]"},
+		{"text in an e-mail", store.CommitFilter{Text: "BOB@acme"}, "[aaaaaaa2]"},
+		{"text of an id", store.CommitFilter{Text: "AAAAAAA"}, "[aaaaaaa2 aaaaaaa1]"},
+		{"text within an id", store.CommitFilter{Text: "aaaa2"}, "[]"},
+		{"text across fields", store.CommitFilter{Text: "fixAnn"}, "[]"},
+		{"text and state", store.CommitFilter{Text: "fix", State: &attested}, "[bbbbbbbb]"},
+		{"text and branch", store.CommitFilter{Text: "bob", Branch: "fix"}, "[aaaaaaa2]"},
+		{"text and author", store.CommitFilter{Text: "fix", Author: "Ann"}, "[bbbbbbbb]"},
+		{"a pattern is text", store.CommitFilter{Text: "%"}, "[]"},
 		{"all filters", store.CommitFilter{State: &attested, Branch: "main", Author: "Ann"}, "[]"},
 	}
 	for _, test := range tests {
