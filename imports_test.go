@@ -57,12 +57,15 @@ var mayImport = map[string][]string{
 	// The pages are a client of the API.
 	"server/web": {
 		"client", "ledger", "ledger/identity", "ledger/radar", "server/internal/budget", "server/internal/wire",
-		"server/web/arcdiagram", "server/web/checks", "server/web/coalesce", "server/web/commits", "server/web/form",
+		"server/web/arcdiagram", "server/web/board", "server/web/checks", "server/web/coalesce", "server/web/commits", "server/web/form",
 		"server/web/format", "server/web/grid", "server/web/limiter", "server/web/overlap", "server/web/page",
 		"server/web/policies", "server/web/policytext", "server/web/session", "server/web/settings",
 		"server/web/signin",
 	},
 	// Packages of pages. They do not import each other.
+	"server/web/board": {
+		"client", "ledger", "ledger/radar", "server/web/checks", "server/web/format", "server/web/page",
+	},
 	"server/web/commits": {
 		"client", "ledger", "ledger/attestation", "ledger/policy", "ledger/radar", "server/web/checks",
 		"server/web/format", "server/web/overlap", "server/web/page",

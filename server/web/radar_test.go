@@ -119,7 +119,7 @@ func TestRadarWithoutOverlaps(t *testing.T) {
 
 	w.post("/orgs/acme/repos/api/policy/edit", url.Values{"do": {"save"}, "etag": {etagOf(w)},
 		"document": {`{"requirements":[],"radar":{"enabled":false}}`}}).want(303)
-	if p := w.get(radarPath).want(200).has("Conflict Radar is off", `"radar": {"enabled": false}`,
+	if p := w.get(radarPath).want(200).has("Conflict Radar is off", "sets radar.enabled to false",
 		"ledgerd policy apply acme/api -f policy.yaml"); len(p.elements("form", "class", "filters")) > 0 {
 		t.Error("the page has a filter")
 	}

@@ -62,13 +62,13 @@ func TestBoard(t *testing.T) {
 	e.deploy(ci, alice, commitID(4))
 
 	p := e.signIn(e.reader).get(apiPath).want(200).has("5 commits, 5 attestations")
-	wantEqual(t, "columns", p.texts("section", "class", "column"), []string{
-		"Draft 2 Two " + commitID(3)[:12] + " two 30 Nov 2030 09:01 UTC test:* 0 of 1 HIGH 1 overlap" +
-			" Nothing yet " + commitID(0)[:12] + " Ada draft 30 Nov 2030 09:00 UTC test:* 0 of 1",
-		"Validating 1 Fails " + commitID(1)[:12] + " bob@acme.example red 30 Nov 2030 09:01 UTC test:* failed by ci",
-		"Attested 1 One " + commitID(2)[:12] + " one 30 Nov 2030 09:01 UTC review:* 0 of 1 HIGH 1 overlap",
+	wantEqual(t, "columns", p.columns(), []string{
+		"Draft 2 Two " + commitID(3)[:8] + " 30 Nov 2030 09:01 UTC two test:* 0 of 1 HIGH 1 overlap" +
+			" Nothing yet " + commitID(0)[:8] + " Ada 30 Nov 2030 09:00 UTC draft test:* 0 of 1",
+		"Validating 1 Fails " + commitID(1)[:8] + " bob 30 Nov 2030 09:01 UTC red test:* failed by ci",
+		"Attested 1 One " + commitID(2)[:8] + " 30 Nov 2030 09:01 UTC one review:* 0 of 1 HIGH 1 overlap",
 		"Promotable 0 None",
-		"Deployed 1 No message " + commitID(4)[:12] + " Dora 30 Nov 2030 09:01 UTC",
+		"Deployed 1 No message " + commitID(4)[:8] + " Dora 30 Nov 2030 09:01 UTC",
 	})
 	if links := p.elements("a", "href", apiPath+"/commits/"+commitID(1)); len(links) != 1 || textOf(links[0]) != "Fails" {
 		t.Errorf("a card has %d links to its commit, want one with the subject", len(links))
@@ -79,6 +79,104 @@ func TestBoard(t *testing.T) {
 	}
 	e.signIn(e.reader).get("/orgs/acme/repos/nope").want(404)
 	e.signIn(e.token(e.otherOrg(), ledger.Admin).Secret).get(apiPath).want(403)
+}
+
+// columns returns the texts of the columns of the board.
+func (p page) columns() []string {
+	p.t.Helper()
+	var list []string
+	for _, n := range p.elements("section") {
+		if strings.HasPrefix(attribute(n, "class"), "column") {
+			list = append(list, textOf(n))
+		}
+	}
+	return list
+}
+
+// An overlap that blocks a commit is shown once on its card.
+func TestCardShowsAnOverlapOnce(t *testing.T) {
+	e := newEnv(t)
+	e.policy(`{"requirements":[{"state":"ATTESTED","predicate":"test:*"}],"radar":{"block":"HIGH"}}`)
+	e.push(commitID(1), ledger.Registration{Branch: "one", Message: "x", Changes: []radar.Change{lineEdit("a.go", 10)}})
+	e.push(commitID(2), ledger.Registration{Branch: "two", Message: "x", Changes: []radar.Change{lineEdit("a.go", 11)}})
+	e.attest(e.signer("cn=ci,ou=build,o=acme"), commitID(2), "test:go", ledger.Pass)
+
+	p := e.signIn(e.reader).get(apiPath).want(200).has("HIGH 1 overlap, blocking")
+	for _, column := range p.columns() {
+		if strings.HasPrefix(column, "Attested") && strings.Count(column, "overlap") != 1 {
+			t.Errorf("the card shows its overlap more than once: %s", column)
+		}
+	}
+}
+
+// The board has the filters of the list, folded columns, and one column for a phone, all
+// without a script.
+func TestBoardFilters(t *testing.T) {
+	e := newEnv(t)
+	ada, bob := ledger.Author{Name: "Ada", Email: "ada@acme.example"}, ledger.Author{Name: "Bob"}
+	e.push(commitID(0), ledger.Registration{Branch: "main", Message: "Round amounts", Author: ada})
+	e.push(commitID(1), ledger.Registration{Branch: "fix/round", Message: "Other", Author: bob})
+	e.push(commitID(2), ledger.Registration{Branch: "main", Message: "Third", Author: bob})
+	e.attest(e.signer("cn=ci,ou=build,o=acme"), commitID(2), "test:go", ledger.Pass)
+
+	w := e.signIn(e.reader)
+	for query, want := range map[string][]string{
+		"":                       {"Other", "Round amounts", "Third"},
+		"?text=ROUND":            {"Other", "Round amounts"},
+		"?text=ada":              {"Round amounts"},
+		"?branch=main":           {"Round amounts", "Third"},
+		"?author=Bob":            {"Other", "Third"},
+		"?author=Bob&text=third": {"Third"},
+		"?text=nothing":          nil,
+		"?folded=DRAFT":          {"Other", "Round amounts", "Third"},
+		"?folded=GONE&column=X":  {"Other", "Round amounts", "Third"},
+	} {
+		p := w.get(apiPath + query).want(200)
+		wantEqual(t, query, p.texts("a", "class", "subject"), want)
+		if n := len(p.columns()); n != len(ledger.States()) {
+			t.Errorf("%s: %d columns", query, n)
+		}
+	}
+
+	// The default branch is not on the cards, and a filter stays in the links of the page.
+	p := w.get(apiPath + "?author=Bob&folded=DRAFT&column=ATTESTED").want(200)
+	if branches := p.texts("bdi", "class", "branch"); !slices.Equal(branches, []string{"fix/round"}) {
+		t.Errorf("branches on cards: %v", branches)
+	}
+	if folded := p.texts("section", "class", "column folded"); len(folded) != 1 || !strings.HasPrefix(folded[0], "Draft 1") {
+		t.Errorf("folded: %v", folded)
+	}
+	if chosen := p.texts("section", "class", "column chosen"); len(chosen) != 1 || !strings.HasPrefix(chosen[0], "Attested 1") {
+		t.Errorf("chosen: %v", chosen)
+	}
+	for _, want := range []string{
+		"?author=Bob&column=ATTESTED", "?author=Bob&column=ATTESTED&folded=DRAFT%2CATTESTED",
+		"?author=Bob&column=DRAFT&folded=DRAFT", "?author=Bob&view=list",
+	} {
+		if len(p.elements("a", "href", apiPath+want)) != 1 {
+			t.Errorf("no link to %s", want)
+		}
+	}
+}
+
+// Where people see the repo in a browser, its commits have links to it.
+func TestBoardLinksOut(t *testing.T) {
+	e := newEnv(t)
+	e.push(commitID(1), ledger.Registration{Branch: "x", Message: "x"})
+	w := e.signIn(e.reader)
+	w.get(apiPath).want(200).hasNot("Open on")
+
+	_, err := e.host.ChangeRepo(t.Context(), "acme", "api", ledger.RepoChange{WebURL: new("https://github.com/acme/api")})
+	check(t, err)
+	for _, query := range []string{"", "?view=list"} {
+		p := w.get(apiPath + query).want(200).has("Open on GitHub")
+		for _, at := range []string{"https://github.com/acme/api", "https://github.com/acme/api/commit/" + commitID(1)} {
+			links := p.elements("a", "href", at)
+			if len(links) != 1 || attribute(links[0], "rel") != "noopener noreferrer" {
+				t.Errorf("%q: %d links to %s", query, len(links), at)
+			}
+		}
+	}
 }
 
 // otherOrg creates another org.
@@ -116,7 +214,7 @@ func TestCardNeedsLimit(t *testing.T) {
 		`{"state":"ATTESTED","predicate":"test:c"},` +
 		`{"state":"ATTESTED","predicate":"test:d"},{"state":"ATTESTED","predicate":"test:e"}]}`)
 	e.push(commitID(1), ledger.Registration{Message: "x"})
-	e.signIn(e.reader).get(apiPath).want(200).has("test:a 0 of 1 test:b 0 of 1 test:c 0 of 1 2 more").hasNot("test:d")
+	e.signIn(e.reader).get(apiPath).want(200).has("test:a 0 of 1 test:b 0 of 1 3 more").hasNot("test:c")
 }
 
 func TestList(t *testing.T) {
@@ -131,17 +229,18 @@ func TestList(t *testing.T) {
 
 	w := e.signIn(e.reader)
 	for query, want := range map[string][]string{
-		"view=list":                             {"Two", "One", "Zero"},
-		"state=ATTESTED":                        {"Two"},
-		"state=PROMOTABLE":                      nil,
-		"branch=main":                           {"Two", "Zero"},
-		"branch=" + url.QueryEscape("a&b"):      {"One"},
-		"author=Ada":                            {"Zero"},
-		"author=bob%40acme.example":             {"Two", "One"},
-		"author=Bob&branch=main&state=ATTESTED": {"Two"},
-		"view=list&state=&branch=&author=":      {"Two", "One", "Zero"}, // as submitted by the form
-		"view=board&state=DRAFT":                {"One", "Zero"},
-		"branch=mai":                            nil, // names are exact
+		"view=list":             {"Two", "One", "Zero"},
+		"state=ATTESTED":        {"Two"},
+		"state=PROMOTABLE":      nil,
+		"view=list&branch=main": {"Two", "Zero"},
+		"view=list&branch=" + url.QueryEscape("a&b"): {"One"},
+		"view=list&author=Ada":                       {"Zero"},
+		"view=list&author=bob%40acme.example":        {"Two", "One"},
+		"view=list&text=tWo":                         {"Two"},
+		"author=Bob&branch=main&state=ATTESTED":      {"Two"},
+		"view=list&state=&branch=&author=":           {"Two", "One", "Zero"}, // as submitted by the form
+		"view=board&state=DRAFT":                     {"One", "Zero"},
+		"view=list&branch=mai":                       nil, // names are exact
 	} {
 		p := w.get(apiPath + "?" + query).want(200)
 		wantEqual(t, query, p.texts("a", "class", "subject"), want)
@@ -177,7 +276,7 @@ func TestListPagination(t *testing.T) {
 			Message: fmt.Sprintf("Change %d.", n)})
 	}
 	w := e.signIn(e.reader)
-	path, pages, seen := apiPath+"?branch="+url.QueryEscape("even&more"), 0, 0
+	path, pages, seen := apiPath+"?view=list&branch="+url.QueryEscape("even&more"), 0, 0
 	for path != "" {
 		p := w.get(path).want(200).hasNot("odd")
 		seen += len(p.elements("a", "class", "subject"))

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server/web/board"
 	"github.com/ledgerd/ledgerd/server/web/commits"
 	"github.com/ledgerd/ledgerd/server/web/page"
 	"github.com/ledgerd/ledgerd/server/web/policies"
@@ -37,9 +38,8 @@ func (s *Site) routes() []page.Route {
 		page.Live(page.OrgViolationsPattern, read, showViolations),
 		page.Live(page.EnvironmentsPattern, read, showEnvironments),
 
-		page.Live(page.RepoPattern, read, showRepo),
 		page.Live(page.RepoViolationsPattern, read, showViolations),
 		page.Live(page.RadarPattern, read, showRadar),
 	}
-	return slices.Concat(own, commits.Routes(), policies.Routes(), settings.Routes())
+	return slices.Concat(own, board.Routes(), commits.Routes(), policies.Routes(), settings.Routes())
 }
