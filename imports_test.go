@@ -67,8 +67,8 @@ var mayImport = map[string][]string{
 		"client", "ledger", "ledger/radar", "server/web/checks", "server/web/format", "server/web/page",
 	},
 	"server/web/commits": {
-		"client", "ledger", "ledger/attestation", "ledger/policy", "ledger/radar", "server/web/checks",
-		"server/web/format", "server/web/overlap", "server/web/page",
+		"client", "ledger", "ledger/attestation", "ledger/identity", "ledger/policy", "ledger/radar", "server/web/checks",
+		"server/web/form", "server/web/format", "server/web/overlap", "server/web/page", "server/web/timeaxis",
 	},
 	"server/web/policies": {
 		"client", "ledger", "ledger/policy", "ledger/policy/document", "ledger/policy/lint", "server/web/form",
@@ -89,6 +89,7 @@ var mayImport = map[string][]string{
 	// Pure parts of the pages.
 	"server/web/arcdiagram": {"ledger", "ledger/radar", "server/web/format"},
 	"server/web/checks":     {"ledger", "server/web/format"},
+	"server/web/timeaxis":   {"ledger", "server/web/format"},
 	"server/web/format":     {"ledger", "ledger/identity"},
 	"server/web/grid":       {"ledger"},
 	"server/web/linediff":   {"server/web/format"},
@@ -226,6 +227,7 @@ var mayNotImport = map[string][]string{
 	"store/radarindex":       {"database/sql"},
 	"server/web/arcdiagram":  {"net/http", "context"},
 	"server/web/checks":      {"net/http", "context"},
+	"server/web/timeaxis":    {"net/http", "context"},
 	"server/web/format":      {"net/http", "context"},
 	"server/web/linediff":    {"net/http", "context"},
 	"server/web/overlap":     {"net/http", "context"},

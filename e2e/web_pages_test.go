@@ -77,6 +77,8 @@ func (s *stage) pages() []webPage {
 			path: api + "/commits/" + commitOf("price-cache") + "/transitions"},
 		{name: "commit-deployed", path: api + "/commits/" + commitOf("price-cache")},
 		{name: "commit-draft", path: api + "/commits/" + commitOf("login-limit")},
+		{name: "attestations", route: repo + "/attestations", path: api + "/attestations"},
+		{name: "attestations-filtered", path: api + "/attestations?status=fail&since=2020-01-01"},
 		{name: "attestation", route: repo + "/attestations/{id}", path: api + "/attestations/" + s.attestation},
 
 		{name: "policy", route: repo + "/policy", path: api + "/policy"},

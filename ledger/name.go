@@ -66,10 +66,13 @@ func ReservedPrefix(name string) string {
 }
 
 // ShortSlot shortens the slot of an attestation, for display: the algorithm and the first
-// 12 digits of its digest, or the begin of a name.
+// 12 digits of its digest, those of the ID of a commit, or the begin of a name.
 func ShortSlot(slot string) string {
 	algorithm, digest, ok := strings.Cut(slot, ":")
-	if !ok {
+	switch {
+	case !ok && IsCommit(slot):
+		return slot[:12]
+	case !ok:
 		return slot[:min(len(slot), 40)] // it is ASCII
 	}
 	return algorithm + ":" + digest[:min(len(digest), 12)]

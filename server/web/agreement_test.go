@@ -100,6 +100,7 @@ func (h *history) compareRecord(commit string, k *known) policy.Derivation {
 	}
 
 	got := h.record(commit)
+	h.contract.NoteDistrusted(want.Requirements, got.Attestations)
 	if got.State != want.State {
 		h.t.Errorf("commit %s is %s, want %s", commit[36:], got.State, want.State)
 	}
@@ -130,6 +131,7 @@ func (h *history) compareTarget(commit string, k *known) {
 
 	got, err := h.host.CommitFor(h.t.Context(), "acme", h.repo, commit, target)
 	check(h.t, err)
+	h.contract.NoteDistrusted(want.Requirements, got.Attestations)
 	if got.TargetState == nil || *got.TargetState != want.State {
 		h.t.Errorf("commit %s for %s is %v, want %s", commit[36:], target, got.TargetState, want.State)
 	}

@@ -128,8 +128,8 @@ func TestRecordedAttestation(t *testing.T) {
 	if got := p.moments(); !slices.Contains(got, moment) {
 		t.Errorf("timeline: %q, want %q in it", got, moment)
 	}
-	if got := p.elements("code", "title", "sha256:"+sbomDigest); len(got) != 1 {
-		t.Errorf("%d elements have the whole slot as their title, want 1", len(got))
+	if got := p.elements("code", "title", "sha256:"+sbomDigest); len(got) != 2 {
+		t.Errorf("%d elements have the whole slot as their title, want 2", len(got))
 	}
 	linked := false
 	for n := range p.elements("li", "class", "check met")[0].Descendants() {

@@ -272,7 +272,7 @@ func TestLongTimeline(t *testing.T) {
 	}
 	want := map[string]int{
 		"pass test:go by ci in 1.2 s": 450, "Draft → to Validating": 1, "Validating → to Attested": 1,
-		"Attested → to Validating": 1, "Registered": 1,
+		"Moved back Attested → to Validating": 1, "Registered": 1,
 	}
 	if fmt.Sprint(seen) != fmt.Sprint(want) || pages != 3 {
 		t.Errorf("%d pages show %v, want %v on 3", pages, seen, want)
@@ -304,7 +304,7 @@ func TestManyTransitions(t *testing.T) {
 	path, rows := commitPath(commitID(1))+"/transitions", 0
 	for path != "" {
 		p := w.get(path).want(200).has("Validating → to Attested due to an attestation")
-		rows += strings.Count(p.body, `class="grow move"`)
+		rows += strings.Count(p.body, `class="grow move`)
 		path = ""
 		for _, next := range p.elements("a", "rel", "next") {
 			path = attribute(next, "href")
@@ -354,7 +354,7 @@ func TestTransitionByIdentity(t *testing.T) {
 	check(t, err)
 
 	check(t, e.db.Settle(t.Context()))
-	const want = "Attested → to Validating after 0 ms, due to a change of identities 30 Nov 2030 09:00 UTC"
+	const want = "Moved back Attested → to Validating after 0 ms, due to a change of identities 30 Nov 2030 09:00 UTC"
 	if got := w.get(commitPath(commitID(1))).want(200).moments(); !slices.Contains(got, want) {
 		t.Errorf("timeline: %q, want %q in it", got, want)
 	}

@@ -62,11 +62,11 @@ func TestPolicyPage(t *testing.T) {
 	w := e.signIn(e.reader)
 	p := w.get(policyPath).want(200).has(
 		"Version 1, by host",
-		"Attested tests : Any test:* passes, signed by any trusted identity, on this commit or one with the same tree.",
-		"Promotable review : Any review:* passes, signed by any trusted identity, excluding the author, "+
-			"other people than those needed for Attested, on this commit or one with the same tree.",
-		"Deployed deploy : deploy:prod passes, signed by any trusted identity, "+
-			"other people than those needed for Promotable.",
+		"Attested tests : Any test:* passes, signed by any trusted identity. Carries from commits with the same tree.",
+		"Promotable review : Any review:* passes, signed by any trusted identity. Not by the author "+
+			"or people needed for Attested. Carries from commits with the same tree.",
+		"Deployed deploy : deploy:prod passes, signed by any trusted identity. "+
+			"Not by people needed for Promotable.",
 		"Overlaps do not keep commits from becoming Promotable.", "predicate: test:*",
 		"ledgerd policy simulate acme/api -f policy.yaml",
 	).hasNot("Saved version")
@@ -145,7 +145,7 @@ func TestEditPolicy(t *testing.T) {
 	lines := strings.ReplaceAll(strict, `,"`, ",\r\n\"")
 	w.edit(p, "save", "document", lines).redirectsTo(policyPath + "?saved=2")
 	w.get(policyPath+"?saved=2").want(200).has("Saved version 2. It is now active.",
-		"signed by 2 distinct signers, excluding the author",
+		"signed by 2 distinct signers. Not by the author",
 		"HIGH overlaps keep the later commit from becoming Promotable.")
 	w.edit(w.get(policyPath+"/edit"), "save", "document", lines).want(422).has(
 		"No changes: this is the active version 2.").hasNot("\r")
@@ -364,11 +364,11 @@ func TestPolicyVersions(t *testing.T) {
 	r := e.signIn(e.reader)
 	p := r.get(policyPath+"/versions").want(200).has(
 		"Version 4 by admin of acme", "Version 1 by host", "Initial version.",
-		"Removed − Attested: tests : Any test:* passes, signed by any trusted identity, "+
-			"on this commit or one with the same tree.",
-		"Added + Promotable: Any review:* passes, signed by 2 distinct signers, excluding the author.",
-		"Removed − Promotable: review : Any review:* passes, signed by any trusted identity, excluding the author, "+
-			"other people than those needed for Attested, on this commit or one with the same tree.", "1 more change",
+		"Removed − Attested: tests : Any test:* passes, signed by any trusted identity. "+
+			"Carries from commits with the same tree.",
+		"Added + Promotable: Any review:* passes, signed by 2 distinct signers. Not by the author.",
+		"Removed − Promotable: review : Any review:* passes, signed by any trusted identity. Not by the author "+
+			"or people needed for Attested. Carries from commits with the same tree.", "1 more change",
 		"Added + Radar: Conflict Radar is off",
 	)
 	if text := p.text(); strings.Index(text, "Version 4") > strings.Index(text, "Version 3") {

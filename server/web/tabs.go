@@ -39,6 +39,7 @@ func repoTabs(v *page.Visit) []tab {
 	}
 	return tabs(v,
 		target{"Commits", page.RepoPattern, ledger.Read},
+		target{"Attestations", page.AttestationsPattern, ledger.Read},
 		target{"Policy", page.PolicyPattern, ledger.Read},
 		target{"Radar", page.RadarPattern, ledger.Read},
 		target{"Webhooks", page.WebhooksPattern, ledger.Admin},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/server/web/format"
 	"github.com/ledgerd/ledgerd/server/web/page"
 )
@@ -24,6 +25,8 @@ type attestationPage struct {
 	IsCommit bool
 	// Size is the size of the envelope in bytes.
 	Size int
+	// TrustedBy is the key or the root that made it trusted; nil if it is unknown.
+	TrustedBy *identity.Identity
 }
 
 func showAttestation(v *page.Visit) (*page.Response, error) {
@@ -42,8 +45,26 @@ func showAttestation(v *page.Visit) (*page.Response, error) {
 	}
 
 	p := attestationPage{AttestationRecord: record, Size: len(body), IsCommit: attestation.IsCommitObject(body)}
+	if p.TrustedBy, err = trustedBy(v, record.Verification); err != nil {
+		return nil, err
+	}
 	p.Statement, p.Cut = readable(payload)
 	return v.Page("attestation", format.Clip(record.Predicate, 80)+" by "+format.Clip(record.Signer, 80), p), nil
+}
+
+// trustedBy returns the identity that made an attestation trusted, or nil if it is unknown.
+func trustedBy(v *page.Visit, verified *ledger.Verification) (*identity.Identity, error) {
+	if verified == nil {
+		return nil, nil
+	}
+	i, err := v.API.Identity(v.Ctx(), v.Org, verified.IdentityID)
+	switch {
+	case page.CodeOf(err) == ledger.CodeNotFound:
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return &i, nil
 }
 
 func downloadEnvelope(v *page.Visit) (*page.Response, error) {

@@ -14,6 +14,7 @@ import (
 	"github.com/ledgerd/ledgerd/server/web/format"
 	"github.com/ledgerd/ledgerd/server/web/overlap"
 	"github.com/ledgerd/ledgerd/server/web/page"
+	"github.com/ledgerd/ledgerd/server/web/timeaxis"
 )
 
 const (
@@ -23,6 +24,8 @@ const (
 	overlapsShown        = 5
 	messageShown         = 5000 // characters
 	changesShown         = 50   // paths
+	checksShown          = 40
+	shardsShown          = 10 // of a check
 )
 
 // A commitPage shows the state of a commit, and why.
@@ -36,6 +39,14 @@ type commitPage struct {
 	MoreViolations int
 	Steps          []step
 	Missing        []checks.Blocker
+	// Links leads to the repo's pages elsewhere.
+	Links commitLinks
+	// Checks are those of the newest attestations. MoreChecks counts those that are not shown,
+	// and Older says that older attestations may have others.
+	Checks      []check
+	MoreChecks  int
+	OlderChecks bool
+	Axis        *timeaxis.Axis // nil on later pages of the timeline
 	// Groups are the requirements, grouped by state.
 	Groups   []requirementGroup
 	Overlaps []overlap.Overlap
@@ -53,6 +64,18 @@ type commitPage struct {
 type step struct {
 	State            ledger.State
 	Reached, Current bool
+	// Failing reports whether a failure keeps the commit from the state.
+	Failing bool
+}
+
+// A commitLinks has the addresses of a commit at the forge of its repo; empty if there are
+// none.
+type commitLinks struct{ Commit, Branch, Pulls string }
+
+// A check is a check whose first shards are shown.
+type check struct {
+	checks.Check
+	MoreShards int
 }
 
 // A requirementGroup holds the requirements for one state.
@@ -102,8 +125,9 @@ func showCommit(v *page.Visit) (*page.Response, error) {
 	p.MoreViolations = commit.OpenViolations - len(commit.Violations)
 	p.Body = bodyOf(commit.Message, p.Subject)
 
-	for _, state := range ledger.States() {
-		p.Steps = append(p.Steps, step{state, state <= commit.State, state == commit.State})
+	p.Steps = stepsOf(commit)
+	if p.Links, err = linksOf(v, commit); err != nil {
+		return nil, err
 	}
 
 	shown, next, err := attestationsOf(v, commit)
@@ -117,6 +141,10 @@ func showCommit(v *page.Visit) (*page.Response, error) {
 	p.Older, p.Cut = v.NextPage(next), len(commit.Transitions) == timelineTransitions
 	p.Timeline = timeline(commit, shown, v.Query("cursor") == "", since)
 	p.Groups = groupsOf(commit, slices.Concat(commit.Attestations, shown))
+	if v.Query("cursor") == "" {
+		p.addChecks(shown, next != "")
+		p.Axis = timeaxis.Draw(commit.RegisteredAt, commit.Transitions, shown, v.Now())
+	}
 	p.ChangedPaths, p.MoreChanges = changedPaths(commit.Changes)
 	if p.Overlaps, p.MoreOverlaps, err = overlapsOf(v, commit); err != nil {
 		return nil, err
@@ -128,13 +156,67 @@ func showCommit(v *page.Visit) (*page.Response, error) {
 	return resp, nil
 }
 
+// stepsOf returns the states, and which of them a failure keeps from the commit.
+func stepsOf(c ledger.Commit) []step {
+	failing := make(map[ledger.State]bool)
+	for _, r := range c.Requirements {
+		if r.Applies && !r.Met && len(r.FailedBy) > 0 && r.Exception == nil {
+			failing[r.State] = true
+		}
+	}
+	var steps []step
+	for _, s := range ledger.States() {
+		steps = append(steps, step{s, s <= c.State, s == c.State, s > c.State && failing[s]})
+	}
+	return steps
+}
+
+// linksOf returns the addresses of a commit at the forge of its repo.
+func linksOf(v *page.Visit, c ledger.Commit) (l commitLinks, err error) {
+	repo, err := v.API.Repo(v.Ctx(), v.Org, v.Repo)
+	if err != nil {
+		return l, err
+	}
+	site := repo.Site()
+	l.Commit = site.Commit(c.SHA)
+	if c.Branch != "" {
+		l.Branch = site.Branch(c.Branch)
+		l.Pulls = site.Pulls(c.Branch, c.Target)
+	}
+	return l, nil
+}
+
+// addChecks adds the checks of the newest attestations. older reports whether there are
+// older attestations.
+func (p *commitPage) addChecks(newest []ledger.AttestationRecord, older bool) {
+	var carried []ledger.CarriedEvidence
+	seen := make(map[string]bool)
+	for _, r := range p.Requirements {
+		for _, e := range r.Carried {
+			if !seen[e.Attestation] {
+				seen[e.Attestation] = true
+				carried = append(carried, e)
+			}
+		}
+	}
+
+	all := checks.Fold(newest, carried)
+	for _, c := range all[:min(len(all), checksShown)] {
+		shown := check{Check: c, MoreShards: max(len(c.Shards)-shardsShown, 0)}
+		shown.Shards = c.Shards[:len(c.Shards)-shown.MoreShards]
+		p.Checks = append(p.Checks, shown)
+	}
+	p.MoreChecks, p.OlderChecks = len(all)-len(p.Checks), older
+}
+
 // attestationsOf returns the attestations that the page shows, newest first,
 // and the cursor of the next page.
 func attestationsOf(v *page.Visit, c ledger.Commit) (shown []ledger.AttestationRecord, next string, err error) {
-	if v.Query("cursor") == "" && c.Attested <= int64(len(c.Attestations)) {
-		return c.Attestations, "", nil
+	if c.Attested == 0 {
+		return nil, "", nil
 	}
-	p, err := v.API.AttestationsPage(v.Ctx(), v.Org, v.Repo, client.AttestationFilter{Commit: c.SHA},
+	f := client.AttestationFilter{Commit: c.SHA, Verification: true}
+	p, err := v.API.AttestationsPage(v.Ctx(), v.Org, v.Repo, f,
 		client.Query{Limit: timelineAttestations, Cursor: v.Query("cursor")})
 	return p.Data, p.NextCursor, err
 }

@@ -14,6 +14,7 @@ func Routes() []page.Route {
 
 		page.Live(page.CommitPattern, ledger.Read, showCommit),
 		page.Get(page.CommitPattern+"/transitions", ledger.Read, showTransitions),
+		page.Get(page.AttestationsPattern, ledger.Read, listAttestations),
 		page.Get(page.AttestationPattern, ledger.Read, showAttestation),
 		page.Get(page.AttestationPattern+"/envelope", ledger.Read, downloadEnvelope),
 	}

@@ -85,7 +85,7 @@ func describe(r policy.Requirement) Sentence {
 		s = s.code(r.Predicate)
 	}
 
-	return s.text(" %s", verbs(r.Accept)).where(r.Where).signers(r).age(r.MaxAge).scope(r)
+	return s.text(" %s", verbs(r.Accept)).where(r.Where).signers(r).age(r.MaxAge).text(".").others(r).carry(r).scope(r)
 }
 
 var statusVerbs = map[ledger.Status]string{
@@ -133,32 +133,43 @@ func (s Sentence) signers(r policy.Requirement) Sentence {
 		s = s.text("any trusted identity")
 	}
 
-	switch r.ExcludeAuthor {
-	case policy.AuthorExcluded:
-		s = s.text(", excluding the author")
-	case policy.ProvenAuthorExcluded:
-		s = s.text(", excluding the author, who must be proven")
-	}
-	if len(r.DistinctFrom) > 0 {
-		s = s.text(", other people than those needed for %s", statesInWords(r.DistinctFrom))
-	}
-	return s.carry(r)
+	return s
 }
 
-// carry appends from where evidence carries.
+// others appends a sentence about people whose signatures do not count.
+func (s Sentence) others(r policy.Requirement) Sentence {
+	var people []string
+	switch r.ExcludeAuthor {
+	case policy.AuthorExcluded:
+		people = append(people, "the author")
+	case policy.ProvenAuthorExcluded:
+		people = append(people, "the author (who must be proven)")
+	}
+	if len(r.DistinctFrom) > 0 {
+		people = append(people, "people needed for "+statesInWords(r.DistinctFrom))
+	}
+	if len(people) == 0 {
+		return s
+	}
+	return s.text(" Not by %s.", strings.Join(people, " or "))
+}
+
+// carry appends a sentence about the other commits whose evidence counts.
 func (s Sentence) carry(r policy.Requirement) Sentence {
 	switch r.Carry {
 	case policy.CarryTree:
-		s = s.text(", on this commit or one with the same tree")
+		s = s.text(" Carries from commits with the same tree")
 	case policy.CarryMerge:
-		s = s.text(", on this commit or one that it merges")
+		s = s.text(" Carries from commits that it merges")
 	case policy.CarryTree | policy.CarryMerge:
-		s = s.text(", on this commit, one with the same tree or one that it merges")
+		s = s.text(" Carries from commits with the same tree, or that it merges")
+	default:
+		return s
 	}
 	if len(r.CarrySigners) > 0 {
 		s = s.text(" (merges claimed by ").list("or", patterns(r.CarrySigners)).text(")")
 	}
-	return s
+	return s.text(".")
 }
 
 // statesInWords joins the labels of states: Attested and Promotable.
@@ -187,10 +198,9 @@ func (s Sentence) age(d ledger.Duration) Sentence {
 	return s.text(", recorded within the last %s", durationInWords(d))
 }
 
-// scope ends the sentence, and appends one about the commits to which the
-// requirement applies if that is not all of them.
+// scope appends a sentence about the commits to which the requirement applies, if that is
+// not all of them.
 func (s Sentence) scope(r policy.Requirement) Sentence {
-	s = s.text(".")
 	if len(r.Paths) > 0 {
 		s = s.text(" Only for commits that change ").list("or", r.Paths)
 	}

@@ -36,7 +36,7 @@ func TestRequirementsInWords(t *testing.T) {
 		`"predicate":"test:go","signers":["cn=*,ou=build,o=acme"],"max_age":"168h"`: "`test:go` passes, signed by " +
 			"`cn=*,ou=build,o=acme`, recorded within the last 7 days.",
 		`"predicate":"review:*","threshold":2,"exclude_author":true`: "Any `review:*` passes, signed by 2 distinct " +
-			"signers, excluding the author.",
+			"signers. Not by the author.",
 		`"predicate":"scan","threshold":3,"signers":["ou=a","ou=b","ou=c"]`: "`scan` passes, signed by 3 distinct " +
 			"signers matching `ou=a`, `ou=b` or `ou=c`.",
 		`"predicate":"*","accept":["error","skip"],"max_age":"36h"`: "Any predicate errors or is skipped, signed by " +
@@ -64,10 +64,10 @@ func TestTrustInWords(t *testing.T) {
 	for members, want := range map[string]string{
 		`"name":"second","predicate":"review:*"`: "`second`: Any `review:*` passes, signed by any trusted identity.",
 		`"predicate":"review:*","exclude_author":true,"distinct_from":["ATTESTED"]`: "Any `review:*` passes, signed by " +
-			"any trusted identity, excluding the author, other people than those needed for Attested.",
+			"any trusted identity. Not by the author or people needed for Attested.",
 		`"predicate":"deploy:prod","distinct_from":["PROMOTABLE","ATTESTED"],"max_age":"1h"`: "`deploy:prod` passes, " +
-			"signed by any trusted identity, other people than those needed for Attested and Promotable, recorded within " +
-			"the last 1 hour.",
+			"signed by any trusted identity, recorded within the last 1 hour. Not by people needed for Attested and " +
+			"Promotable.",
 		`"predicate":"a","where":"predicate.level\n  == 'high'"`: "`a` passes where `predicate.level == 'high'`, signed " +
 			"by any trusted identity.",
 	} {
@@ -88,6 +88,28 @@ func TestTrustInWords(t *testing.T) {
 		if got := markdown(Targets(c.Targets)) + " " + markdown(Exceptions(c.Exceptions)); got != want {
 			t.Errorf("%s\n got %s\nwant %s", settings, got, want)
 		}
+	}
+}
+
+// The sentences of the default contract are short.
+func TestDefaultContractInWords(t *testing.T) {
+	var got []string
+	for _, stage := range Stages(policy.Default()) {
+		for _, s := range stage.Needs {
+			got = append(got, markdown(s))
+			for sentence := range strings.SplitSeq(markdown(s), ". ") {
+				if n := len(strings.Fields(sentence)); n > 12 {
+					t.Errorf("%d words: %s", n, sentence)
+				}
+			}
+		}
+	}
+	const want = "`tests`: Any `test:*` passes, signed by any trusted identity. Carries from commits with the same tree.\n" +
+		"`review`: Any `review:*` passes, signed by any trusted identity. Not by the author or people needed for " +
+		"Attested. Carries from commits with the same tree.\n" +
+		"`deploy`: `deploy:prod` passes, signed by any trusted identity. Not by people needed for Promotable."
+	if strings.Join(got, "\n") != want {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), want)
 	}
 }
 

@@ -1,0 +1,180 @@
+package web_test
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+)
+
+// run records a result with an annotation run_url.
+func (e *env) run(s *signer, commit, predicate string, status ledger.Status, runURL string) ledger.AttestationRecord {
+	e.t.Helper()
+	payload, err := attestation.NewStatement("git+https://git.example/acme/api", commit, attestation.ResultPredicate{
+		Predicate: predicate, Result: ledger.Result{Status: status},
+		Annotations: map[string]string{attestation.RunURL: runURL},
+	})
+	check(e.t, err)
+	envelope, err := attestation.SignDSSE(s.key, payload)
+	check(e.t, err)
+	record, _, err := e.host.Record(e.t.Context(), "acme", "api", envelope)
+	check(e.t, err)
+	return record
+}
+
+// The checks of a commit are one row each, failed first, with the key that signed.
+func TestChecksOfCommit(t *testing.T) {
+	e := newEnv(t)
+	ci, mac := e.signer("cn=ci,ou=build,o=acme"), e.signer("cn=mac,ou=build,o=acme")
+	e.attest(ci, commitID(1), "lint:go", ledger.Pass)
+	e.attest(ci, commitID(1), "test:go", ledger.Fail)
+	last := e.attest(ci, commitID(1), "test:go", ledger.Pass)
+	e.attest(mac, commitID(1), "test:go", ledger.Fail)
+
+	p := e.signIn(e.reader).get(commitPath(commitID(1))).want(200)
+	var rows []string
+	for _, n := range p.elements("ul", "class", "rows results") {
+		for row := range n.ChildNodes() {
+			if row.Data == "li" {
+				rows = append(rows, textOf(row))
+			}
+		}
+	}
+	if len(rows) != 2 || !strings.HasPrefix(rows[0], "fail test:go 1 fail, 1 pass by mac , ci") ||
+		!strings.Contains(rows[0], "1 earlier attestation") || !strings.HasPrefix(rows[1], "pass lint:go by ci") {
+		t.Errorf("rows %q", rows)
+	}
+	record, err := e.host.Attestation(t.Context(), "acme", "api", last.ID)
+	check(t, err)
+	p.has("signature verified with key " + record.Verification.Key[:16])
+	if len(p.elements("a", "href", apiPath+"/attestations/"+last.ID+"#verify")) != 1 {
+		t.Error("no link to how to verify")
+	}
+	e.signIn(e.reader).get(apiPath+"/attestations/"+last.ID).want(200).has("verified with key "+
+		record.Verification.Key[:16], "A key that acme trusts", "Verify it yourself")
+}
+
+// A run is a link only if its address is one of the web, and the link tells nobody where
+// it was.
+func TestRunLinks(t *testing.T) {
+	e := newEnv(t)
+	ci := e.signer("cn=ci,ou=build,o=acme")
+	w := e.signIn(e.reader)
+	const run = "https://ci.acme.example/runs/7?a=1&b=2"
+	good := e.run(ci, commitID(1), "test:go", ledger.Fail, run)
+	for _, path := range []string{commitPath(commitID(1)), apiPath + "/attestations", apiPath + "/attestations/" + good.ID} {
+		links := w.get(path).want(200).elements("a", "href", run)
+		if len(links) == 0 {
+			t.Errorf("%s has no link to the run", path)
+		}
+		for _, n := range links {
+			if rel := attribute(n, "rel"); rel != "noopener noreferrer" {
+				t.Errorf("%s: rel %q", path, rel)
+			}
+		}
+	}
+
+	for n, hostile := range []string{"javascript:alert(1)", "JaVaScRiPt:alert(1)", "data:text/html,x", "//evil.example",
+		"https://u:p@evil.example", "vbscript:x", "\tjavascript:alert(1)", "http:evil"} {
+		bad := e.run(ci, commitID(10+n), "test:go", ledger.Pass, hostile)
+		for _, path := range []string{commitPath(commitID(10 + n)), apiPath + "/attestations/" + bad.ID} {
+			p := w.get(path).want(200).hasNot("Logs")
+			for _, n := range p.elements("a") {
+				href := attribute(n, "href")
+				if u, err := url.Parse(href); err != nil || u.Scheme != "" || u.Host != "" {
+					t.Errorf("%s links to %q", path, href)
+				}
+			}
+		}
+	}
+}
+
+// A state that a failure keeps the commit from is marked, and a move to a lower state is told
+// apart from one to a higher.
+func TestFailingStep(t *testing.T) {
+	e := newEnv(t)
+	e.policy(`{"requirements":[{"state":"ATTESTED","predicate":"test:*"},{"state":"PROMOTABLE","predicate":"review:*"}]}`)
+	ci := e.signer("cn=ci,ou=build,o=acme")
+	w := e.signIn(e.reader)
+	failing := func(want ...string) page {
+		t.Helper()
+		p := w.get(commitPath(commitID(1))).want(200)
+		var got []string
+		for _, class := range []string{"s-attested failing", "s-promotable failing", "s-attested reached failing"} {
+			got = append(got, p.texts("li", "class", class)...)
+		}
+		wantEqual(t, "failing steps", got, want)
+		return p
+	}
+
+	e.attest(ci, commitID(1), "test:go", ledger.Pass)
+	if p := failing(); len(p.elements("div", "class", "grow move down")) != 0 {
+		t.Error("a promotion is drawn like a demotion")
+	}
+	e.attest(ci, commitID(1), "review:code", ledger.Fail)
+	failing("Promotable failing")
+	e.clock.advance(time.Minute)
+	e.attest(ci, commitID(1), "test:go", ledger.Fail)
+	p := failing("Attested failing", "Promotable failing").has("Moved back Attested → to Validating")
+	if len(p.elements("div", "class", "grow move down")) != 1 {
+		t.Error("a demotion is drawn like a promotion")
+	}
+	svg := p.elements("svg", "role", "img")
+	if len(svg) != 1 || attribute(svg[0], "aria-label") !=
+		"States over time: Attested for 1 min 0 s, back to Validating for 0 ms." {
+		t.Errorf("axis: %d pictures, %q", len(svg), attribute(svg[0], "aria-label"))
+	}
+}
+
+// The list of attestations has filters, and pages.
+func TestAttestationsPage(t *testing.T) {
+	e := newEnv(t)
+	ci, ann := e.signer("cn=ci,ou=build,o=acme"), e.signer("cn=ann,ou=people,o=acme")
+	list := apiPath + "/attestations"
+	w := e.signIn(e.reader)
+	w.get(list).want(200).has("No attestations yet")
+	w.get(list + "?status=fail").want(200).has("No matches")
+
+	e.attest(ann, commitID(1), "review:code", ledger.Pass)
+	e.clock.advance(48 * time.Hour)
+	w = e.signIn(e.reader)
+	e.attest(ci, commitID(2), "test:go", ledger.Fail)
+	for n := range 105 {
+		e.attest(ci, commitID(3), fmt.Sprintf("test:shard-%03d", n), ledger.Pass)
+	}
+	rows := func(query string) int {
+		t.Helper()
+		p := w.get(list + query).want(200)
+		return strings.Count(p.body, `class="of"`)
+	}
+	for query, want := range map[string]int{
+		"": 100, "?predicate=review:*": 1, "?predicate=test:go": 1, "?signer=ann": 1, "?signer=cn%3Dann,ou%3Dpeople,o%3Dacme": 1,
+		"?status=fail": 1, "?since=2030-12-01&signer=ann": 0, "?since=2030-11-30&signer=ann": 1,
+		"?commit=" + commitID(2)[:30]: 0, "?commit=" + commitID(2): 1, "?commit=" + commitID(2) + "&status=pass": 0,
+	} {
+		if query == "?commit="+commitID(2)[:30] {
+			w.get(list+query).want(409).hasError("commit", "matches several commits")
+			continue
+		}
+		if got := rows(query); got != want {
+			t.Errorf("%s: %d rows, want %d", query, got, want)
+		}
+	}
+	next := w.get(list).want(200).elements("a", "rel", "next")
+	if len(next) != 1 || strings.Count(w.get(attribute(next[0], "href")).want(200).body, `class="of"`) != 7 {
+		t.Errorf("%d links to the next page, with 7 rows", len(next))
+	}
+
+	w.get(list+"?since=soon").want(422).hasError("since", "soon")
+	w.get(list+"?predicate=a*b").want(400).hasError("predicate", "a*b")
+	w.get(list+"?signer=cn%3D").want(400).hasError("signer", "cn=")
+	w.get(list+"?commit=ffffffffff").want(404).hasError("commit", "not found")
+	w.get(list+"?commit=xyz").want(400).hasError("commit", "xyz")
+	w.get("/orgs/acme/repos/nope/attestations").want(404)
+	w.get(list + "?predicate=" + url.QueryEscape(nasty)).want(200).noMarkup()
+	w.get(list + "?signer=" + url.QueryEscape(nasty)).want(400).noMarkup()
+}

@@ -1,0 +1,91 @@
+package commits
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server/web/checks"
+	"github.com/ledgerd/ledgerd/server/web/form"
+	"github.com/ledgerd/ledgerd/server/web/page"
+)
+
+const listedAttestations = 100 // on a page of the list
+
+// A listPage lists the attestations of a repo, newest first.
+type listPage struct {
+	Form     *form.Form
+	Statuses []form.Choice
+	Rows     []checks.Row
+	Next     string
+	Filtered bool
+	// Unread reports whether the filter could not be applied.
+	Unread bool
+}
+
+func listAttestations(v *page.Visit) (*page.Response, error) {
+	p := listPage{Form: form.New(), Statuses: form.Choices("", "All results")}
+	for _, s := range ledger.Statuses() {
+		p.Statuses = append(p.Statuses, form.Choice{Value: string(s), Label: string(s)})
+	}
+	for _, name := range []string{"predicate", "signer", "status", "since", "commit"} {
+		value := strings.TrimSpace(v.Query(name))
+		p.Form.Values.Set(name, value)
+		p.Filtered = p.Filtered || value != ""
+	}
+
+	err := p.read(v)
+	if err != nil && !explainFilter(p.Form, err) {
+		return nil, err
+	}
+	resp := v.Page("attestations", "Attestations", p)
+	if p.Form.Failed() {
+		p.Unread = true
+		resp = page.Again(p.Form, v.Page("attestations", "Attestations", p))
+	}
+	return resp, nil
+}
+
+// read fetches the requested page of the list.
+func (p *listPage) read(v *page.Visit) error {
+	f := client.AttestationFilter{Predicate: p.Form.Get("predicate"), Identity: p.Form.Get("signer"),
+		Status: ledger.Status(p.Form.Get("status")), Commit: p.Form.Get("commit"), Verification: true}
+	if text := p.Form.Get("since"); text != "" {
+		since, err := ledger.ParseSince(text)
+		if err != nil {
+			p.Form.Fail("since", err.Error())
+			return nil
+		}
+		f.Since = since
+	}
+
+	list, err := page.Filled(client.Query{Limit: listedAttestations, Cursor: v.Query("cursor")},
+		func(q client.Query) (ledger.Page[ledger.AttestationRecord], error) {
+			return v.API.AttestationsPage(v.Ctx(), v.Org, v.Repo, f, q)
+		})
+	if err != nil {
+		return err
+	}
+	p.Rows, p.Next = checks.Rows(list.Data), v.NextPage(list.NextCursor)
+	return nil
+}
+
+// explainFilter puts an error about the filter on the field. It reports whether it is one.
+func explainFilter(f *form.Form, err error) bool {
+	e, ok := errors.AsType[*client.Error](err)
+	if ok && f.Get("commit") != "" &&
+		(e.Problem.Code == ledger.CodeNotFound || e.Problem.Code == ledger.CodeAmbiguousCommit) {
+		f.Status = e.Status
+		f.Fail("commit", e.Problem.Detail)
+		return true
+	}
+	if !f.Explain(err) {
+		return false
+	}
+	if message, ok := f.Errors["identity"]; ok { // the name that the API has for it
+		f.Fail("signer", message)
+		delete(f.Errors, "identity")
+	}
+	return true
+}
