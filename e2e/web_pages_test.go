@@ -73,6 +73,7 @@ func (s *stage) pages() []webPage {
 		{name: "repo-list", path: api + "?view=list"},
 		{name: "repo-none", path: "/orgs/acme/repos/handbook"},
 		{name: "commit", route: repo + "/commits/{sha}", path: api + "/commits/" + commitOf(s.shown)},
+		{name: "commit-open", path: api + "/commits/" + commitOf(s.shown), then: func(v *visitor) { v.click("summary", "") }},
 		{name: "transitions", route: repo + "/commits/{sha}/transitions",
 			path: api + "/commits/" + commitOf("price-cache") + "/transitions"},
 		{name: "commit-deployed", path: api + "/commits/" + commitOf("price-cache")},

@@ -44,6 +44,7 @@ func (s *Store) Attestations(
 		if err != nil {
 			return list, err
 		}
+
 		if err := rd.markDistrusted(r, p.rows); err != nil {
 			return list, err
 		}

@@ -58,8 +58,7 @@ func TestChecksOfCommit(t *testing.T) {
 		record.Verification.Key[:16], "A key that acme trusts", "Verify it yourself")
 }
 
-// A run is a link only if its address is one of the web, and the link tells nobody where
-// it was.
+// A run is a link only if its address is http or https.
 func TestRunLinks(t *testing.T) {
 	e := newEnv(t)
 	ci := e.signer("cn=ci,ou=build,o=acme")
@@ -93,8 +92,8 @@ func TestRunLinks(t *testing.T) {
 	}
 }
 
-// A state that a failure keeps the commit from is marked, and a move to a lower state is told
-// apart from one to a higher.
+// A state that a failure keeps the commit from is marked. A move to a lower state looks
+// different from one to a higher.
 func TestFailingStep(t *testing.T) {
 	e := newEnv(t)
 	e.policy(`{"requirements":[{"state":"ATTESTED","predicate":"test:*"},{"state":"PROMOTABLE","predicate":"review:*"}]}`)
@@ -116,10 +115,10 @@ func TestFailingStep(t *testing.T) {
 		t.Error("a promotion is drawn like a demotion")
 	}
 	e.attest(ci, commitID(1), "review:code", ledger.Fail)
-	failing("Promotable failing")
+	failing("Promotable · failing")
 	e.clock.advance(time.Minute)
 	e.attest(ci, commitID(1), "test:go", ledger.Fail)
-	p := failing("Attested failing", "Promotable failing").has("Moved back Attested → to Validating")
+	p := failing("Attested · failing", "Promotable · failing").has("Moved back Attested → to Validating")
 	if len(p.elements("div", "class", "grow move down")) != 1 {
 		t.Error("a demotion is drawn like a promotion")
 	}

@@ -50,7 +50,7 @@ func (s Shard) RunURL() string {
 	return s.Verification.RunURL
 }
 
-// A shardKey tells the shards of a check apart.
+// A shardKey identifies a shard.
 type shardKey struct {
 	predicate, slot, identity string
 	distrusted                bool

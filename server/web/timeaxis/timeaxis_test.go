@@ -14,6 +14,7 @@ const minute = ledger.Time(60_000)
 // moves returns transitions from words such as "DRAFT>ATTESTED@3", with times in minutes.
 func moves(t *testing.T, words string) []ledger.Transition {
 	t.Helper()
+
 	var list []ledger.Transition
 	for word := range strings.FieldsSeq(words) {
 		states, at, _ := strings.Cut(word, "@")
@@ -24,6 +25,7 @@ func moves(t *testing.T, words string) []ledger.Transition {
 			t.Fatal(err)
 		}
 		tr.At = ledger.Time(minutes) * minute
+
 		for _, s := range []struct {
 			name string
 			to   *ledger.State
