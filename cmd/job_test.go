@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,9 +14,10 @@ import (
 const recordedJobs = "../internal/ci/testdata"
 
 // readJob returns the variables of a recorded job, and its event if it has one. The commits
-// are those of HEAD_SHA, MERGE_SHA and BASE_SHA.
+// are those of HEAD_SHA, MERGE_SHA and BASE_SHA, and the branch is JOB_BRANCH, if that is set.
 func readJob(name string, getenv func(string) string) (variables []string, event string, err error) {
-	shas := strings.NewReplacer(
+	branch := cmp.Or(getenv("JOB_BRANCH"), "feature/login")
+	shas := strings.NewReplacer("feature/login", branch,
 		"8f1d6a9c4b7e2305d1c8a6f4e9b27035c6d8e1fa", getenv("HEAD_SHA"),
 		"c02be7f1935a84d6e07b5c19f3a2d8e46b9071fd", getenv("MERGE_SHA"),
 		"3a7c5e9102f4b6d8837a1c0e5f92b4d6a8c3e1f7", getenv("BASE_SHA"))

@@ -23,6 +23,10 @@ import (
 func TestMain(m *testing.M) {
 	// Parallel tests mostly wait for processes. The flag -parallel takes precedence.
 	_ = flag.Set("test.parallel", "4")
+	// Tests in this process are in no CI job. Scripts have their own environment.
+	if filepath.Base(os.Args[0]) != "ledgerd" {
+		_ = os.Setenv("LEDGERD_CI", "off")
+	}
 	testscript.Main(m, map[string]func(){
 		"ledgerd": func() { os.Exit(Execute()) },
 	})
