@@ -44,7 +44,7 @@ var mayImport = map[string][]string{
 	"internal/cli": {
 		"client", "internal/ci", "internal/ci/report", "internal/config", "internal/connect", "internal/contexts",
 		"internal/display", "internal/flagvalue", "internal/gitrepo", "internal/jq", "internal/terminal",
-		"internal/workfile", "ledger",
+		"internal/workfile", "ledger", "ledger/identity",
 	},
 	"client": {
 		"ledger", "ledger/eventstream", "ledger/identity", "ledger/insights", "ledger/policy", "ledger/policy/lint",

@@ -53,6 +53,7 @@ server is running on it.`,
 	root.SetFlagErrorFunc(flagvalue.Error)
 	p.AddRepoFlags(root)
 	p.MarkStart(root)
+	p.AddCompletion(root)
 	return root
 }
 

@@ -164,9 +164,11 @@ func TestTerminalQuestions(t *testing.T) {
 			"and distrust 1 attestation of 1 commit since 20"},
 		{[]string{"token", "revoke", token, "--org", "acme"}, `Revoke the write token "ci" of acme? [y/N]`},
 		{[]string{"webhook", "rotate", "acme/api", webhook},
-			"Replace the secret of the webhook of acme/api to https://ci.example.com/ledger, and stop signing with the old one in"},
-		{[]string{"webhook", "remove", "acme/api", webhook}, "Delete the webhook of acme/api to https://ci.example.com/ledger"},
-		{[]string{"commit", "withdraw", "acme/api", strings.Repeat("1", 40)}, "Take acme/api@111111111111 out of flight? [y/N]"},
+			"of acme/api to https://ci.example.com/ledger, and stop signing with the old one in 24h? [y/N]"},
+		{[]string{"webhook", "remove", "acme/api", webhook},
+			"Delete the webhook of acme/api to https://ci.example.com/ledger, and cancel its pending deliveries? [y/N]"},
+		{[]string{"commit", "withdraw", "acme/api", strings.Repeat("1", 40)},
+			"Take acme/api@111111111111 out of flight? [y/N]"},
 	} {
 		p.contains(p.types("n\n", 1, test.args...), test.question, refused)
 	}
@@ -177,7 +179,5 @@ func TestTerminalQuestions(t *testing.T) {
 	if text := p.types("", 0, "token", "revoke", token, "--org", "acme", "--yes"); strings.Contains(text, "[y/N]") {
 		t.Errorf("asked despite --yes:\n%s", text)
 	}
-	if text := p.script(0, "identity", "revoke", identity, "--org", "acme"); !strings.HasPrefix(text, "Revoked "+identity) {
-		t.Errorf("a script got %q", text)
-	}
+	p.contains(p.script(0, "identity", "revoke", identity, "--org", "acme"), "Revoked "+identity)
 }

@@ -158,7 +158,8 @@ func newEnvironment(p *cli.Program) *cobra.Command {
 		},
 	}
 	command.Flags().StringVar(&filter.Repo, "repo", "", "only environments of this `repo`, such as api or acme/api")
-	command.Flags().StringVar(&filter.Name, "environment", "", "only environments with this `name`, such as prod or deploy:prod")
+	command.Flags().StringVar(&filter.Name, "environment", "",
+		"only environments with this `name`, such as prod or deploy:prod")
 	cli.LimitFlag(command, &limit)
 	return cli.Group("environment", "List what runs where", command)
 }

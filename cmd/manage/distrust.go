@@ -20,7 +20,8 @@ type evidence struct {
 
 // String returns the counts, such as "3 attestations of 2 commits".
 func (e evidence) String() string {
-	text := terminal.Plural(int64(e.attestations), "attestation") + " of " + terminal.Plural(int64(len(e.commits)), "commit")
+	text := fmt.Sprintf("%s of %s", terminal.Plural(int64(e.attestations), "attestation"),
+		terminal.Plural(int64(len(e.commits)), "commit"))
 	if e.more {
 		return "at least " + text
 	}
@@ -96,6 +97,7 @@ func printDistrust(ctx context.Context, p *cli.Program, c *cli.Connection, i ide
 	if err != nil || e.attestations == 0 {
 		return
 	}
-	fmt.Fprintf(p.Stdout, "That are %s. To list them, run 'ledgerd attestation list %s/REPO --identity %s --since %s'.\n", e,
-		i.Org, terminal.QuoteShell(terminal.Printable(i.DN)), i.DistrustedSince)
+	fmt.Fprintf(p.Stdout, "It concerns %s. To list them, run "+
+		"'ledgerd attestation list %s/REPO --identity %s --since %s'.\n", e, i.Org,
+		terminal.QuoteShell(terminal.Printable(i.DN)), i.DistrustedSince)
 }

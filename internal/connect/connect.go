@@ -133,3 +133,7 @@ func Describe(err *url.Error) string {
 	}
 	return fmt.Sprintf("cannot reach the server at %s: is 'ledgerd serve' running? (%s)", server, reason)
 }
+
+// IsReady reports whether connecting changes nothing: it neither creates nor migrates a
+// database file.
+func (l Location) IsReady() bool { return l.URL != "" || service.IsCurrent(l.Settings) }

@@ -48,7 +48,9 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%s: %.100q, %v, want %q", expression, got, err, want)
 		}
 	}
-	for _, expression := range []string{".[", "nothing", "import \"x\" as x; .", strings.Repeat(" ", maxExpression+1), "input"} {
+	for _, expression := range []string{
+		".[", "nothing", "import \"x\" as x; .", strings.Repeat(" ", maxExpression+1), "input",
+	} {
 		if _, err := Parse(expression); err == nil {
 			t.Errorf("%.20q compiles", expression)
 		}
@@ -63,7 +65,8 @@ func TestEndlessExpression(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if err := q.Write(ctx, new(bytes.Buffer), []byte("1")); err == nil || !strings.Contains(err.Error(), "takes more than 10s") {
+	err = q.Write(ctx, new(bytes.Buffer), []byte("1"))
+	if err == nil || !strings.Contains(err.Error(), "takes more than 10s") {
 		t.Errorf("%v", err)
 	}
 }

@@ -83,3 +83,7 @@ func (l *Local) Close(ctx context.Context) error {
 	}
 	return errors.Join(err, l.db.Close())
 }
+
+// IsCurrent reports whether OpenLocal would neither create nor migrate the database of the
+// settings.
+func IsCurrent(s config.Settings) bool { return store.IsCurrent(s.Database) }

@@ -183,7 +183,8 @@ func TestPipesAreNeverCut(t *testing.T) {
 	table := NewTable(&b, "COMMIT", "MESSAGE", "CREATED")
 	table.Row("1234", strings.Repeat("long ", 100), atNoon)
 	table.Flush()
-	if want := "1234    " + strings.Repeat("long ", 99) + "long  2026-11-22T12:00:00.000Z\n"; !strings.HasSuffix(b.String(), want) {
+	want := "1234    " + strings.Repeat("long ", 99) + "long  2026-11-22T12:00:00.000Z\n"
+	if !strings.HasSuffix(b.String(), want) {
 		t.Errorf("%s", &b)
 	}
 }

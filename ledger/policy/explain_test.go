@@ -33,7 +33,8 @@ func TestReasonNamesUselessClaims(t *testing.T) {
 	const (
 		tooEarly = "nothing carries from aaaaaaaaaaaa, because the first parent was VALIDATING when cn=queue claimed the " +
 			"merge: once it is ATTESTED, claim the merge again"
-		byOthers = "nothing carries from aaaaaaaaaaaa, because carry_signers has no pattern for cn=mallory, who claims the merge"
+		byOthers = "nothing carries from aaaaaaaaaaaa, because carry_signers has no pattern for cn=mallory, who claims the " +
+			"merge"
 	)
 	for name, test := range map[string]struct {
 		claims   []MergeClaim
@@ -77,7 +78,8 @@ func TestReasonNamesDistrustedEvidence(t *testing.T) {
 	statuses := c.Derive(Facts{HasChanges: true, Changes: []string{"b"}}, 1).Requirements
 	before := []string{statuses[0].Reason, statuses[1].Reason, statuses[2].Reason}
 	c.NoteDistrusted(statuses, attestations)
-	if want := before[0] + "; distrusted, because the key was compromised: test:go passed (cn=ci)"; statuses[0].Reason != want {
+	want := before[0] + "; distrusted, because the key was compromised: test:go passed (cn=ci)"
+	if statuses[0].Reason != want {
 		t.Errorf("reason %q, want %q", statuses[0].Reason, want)
 	}
 	if statuses[1].Reason != before[1] || statuses[2].Reason != before[2] {
