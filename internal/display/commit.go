@@ -96,28 +96,3 @@ func changes(c ledger.Commit) string {
 	}
 	return "no change record"
 }
-
-// Requirements prints a line for each requirement of a policy.
-func Requirements(w io.Writer, requirements []ledger.RequirementStatus, now time.Time) {
-	t := terminal.NewTable(w, "", "STATE", "PREDICATE", "HAVE", "REASON")
-	t.Wrap = true
-	for _, r := range requirements {
-		mark := "✗"
-		switch {
-		case !r.Applies:
-			mark = "-"
-		case r.Met:
-			mark = "✓"
-		}
-		have := "-" // the radar's requirement counts no signers
-		if r.Need > 0 {
-			have = fmt.Sprintf("%d of %d", r.Have, r.Need)
-		}
-		reason := r.Reason
-		if r.Exception != nil {
-			reason += exceptionOf(r.Exception, now)
-		}
-		t.Row(mark, r.State, r.Predicate, have, reason)
-	}
-	t.Flush()
-}
