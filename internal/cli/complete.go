@@ -16,73 +16,87 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
-// The limits of a completion: a shell that waits longer annoys.
+// The limits of a completion. Nobody waits longer for a shell.
 const (
-	maxCompletion   = time.Second
-	maxCompletions  = 100
-	completionUsage = cobra.ShellCompDirectiveNoFileComp
+	maxCompletion  = time.Second
+	maxCompletions = 100
 )
 
 // AddCompletion has the shell complete the arguments and flags of a command and its
 // subcommands: orgs, repos, predicates and IDs. The names of the arguments are those in its
 // usage. If the ledger cannot be asked, or not in time, nothing is completed.
 func (p *Program) AddCompletion(command *cobra.Command) {
-	names := argumentsOf(command.Use)
-	if command.ValidArgsFunction == nil && command.Runnable() && len(names) > 0 {
+	if command.ValidArgsFunction == nil && command.Runnable() && len(argumentsOf(command.Use)) > 0 {
 		command.ValidArgsFunction = func(
 			command *cobra.Command, args []string, _ string,
 		) ([]cobra.Completion, cobra.ShellCompDirective) {
-			if len(args) >= len(names) {
-				return nil, completionUsage
-			}
-			return p.complete(command, names[len(args)], args), completionUsage
+			return p.candidates(command, args, nextArguments(command.Use, args)), cobra.ShellCompDirectiveNoFileComp
 		}
 	}
-
 	command.LocalFlags().VisitAll(func(flag *pflag.Flag) { p.completeFlag(command, flag.Name) })
 	for _, child := range command.Commands() {
 		p.AddCompletion(child)
 	}
 }
 
-// argumentsOf returns the names of the arguments in the usage of a command, without brackets.
+// argumentsOf returns the arguments in the usage of a command, such as [ORG/REPO] and ID.
 func argumentsOf(usage string) (names []string) {
 	for _, word := range strings.Fields(usage)[1:] {
 		if word == "--" {
 			break
 		}
-		switch name := strings.Trim(word, "[]"); {
-		case word == "ORG[/REPO]":
-			names = append(names, "ORG/REPO")
-		case name != "" && name == strings.ToUpper(name):
-			names = append(names, name)
+		if word == strings.ToUpper(word) {
+			names = append(names, word)
 		}
 	}
 	return names
 }
 
+// optionalRepo is the argument that can be left out before others.
+const optionalRepo = "[ORG/REPO]"
+
+// nextArguments returns the names of what the next argument may be, without brackets.
+func nextArguments(usage string, args []string) []string {
+	names := argumentsOf(usage)
+	given, many := len(args), 1
+	if len(names) > 0 && names[0] == optionalRepo {
+		switch {
+		case given == 0:
+			many = 2
+		case !isRepoName(args[0]):
+			given++
+		}
+	}
+
+	var next []string
+	for _, name := range names[min(given, len(names)):min(given+many, len(names))] {
+		next = append(next, strings.NewReplacer("[", "", "]", "").Replace(name))
+	}
+	return next
+}
+
 // completeFlag has the shell complete a flag whose values the ledger knows.
 func (p *Program) completeFlag(command *cobra.Command, name string) {
 	what, ok := map[string]string{
-		"org": "ORG", "predicate": "PREDICATE", "commit": "REV", "identity": "DN", "target": "REV", "branch": "REV",
-		"repo": "REPO", "environment": "ENVIRONMENT",
+		"org": "ORG", "repo": "REPO", "predicate": "PREDICATE", "environment": "ENVIRONMENT", "identity": "DN",
+		"commit": "REV", "branch": "REV", "target": "REV",
 	}[name]
 	if _, has := command.GetFlagCompletionFunc(name); has || !ok {
 		return
 	}
 	complete := func(command *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		return p.complete(command, what, args), completionUsage
+		return p.candidates(command, args, []string{what}), cobra.ShellCompDirectiveNoFileComp
 	}
 	_ = command.RegisterFlagCompletionFunc(name, complete)
 }
 
-// complete returns the values of an argument or flag.
-func (p *Program) complete(command *cobra.Command, what string, args []string) (list []cobra.Completion) {
-	parent := command.Context()
-	if parent == nil {
-		parent = context.Background()
+// candidates returns the values of arguments or flags of the given names.
+func (p *Program) candidates(command *cobra.Command, args, names []string) (list []cobra.Completion) {
+	ctx := command.Context()
+	if ctx == nil {
+		ctx = context.Background()
 	}
-	ctx, cancel := context.WithTimeout(parent, maxCompletion)
+	ctx, cancel := context.WithTimeout(ctx, maxCompletion)
 	defer cancel()
 	command.SetContext(ctx)
 	p.Global.Quiet = true // no notes
@@ -92,53 +106,61 @@ func (p *Program) complete(command *cobra.Command, what string, args []string) (
 		return nil
 	}
 	_ = l.Use(ctx, func(ctx context.Context, c *Connection) error {
-		list = candidates(ctx, c, command, what, args)
+		q := question{p, c, command, args}
+		for _, name := range names {
+			list = append(list, q.values(ctx, name)...)
+		}
 		return nil
 	})
 	return list
 }
 
-// candidates returns the values of an argument or flag that the ledger knows.
-func candidates(
-	ctx context.Context, c *Connection, command *cobra.Command, what string, args []string,
-) []cobra.Completion {
-	switch what {
+// A question asks the ledger for the values of an argument or flag.
+type question struct {
+	p       *Program
+	c       *Connection
+	command *cobra.Command
+	args    []string // before the one to complete
+}
+
+// values returns the values that the ledger knows.
+func (q question) values(ctx context.Context, name string) []cobra.Completion {
+	switch name {
 	case "ORG":
-		return orgs(ctx, c)
+		return q.orgs(ctx)
 	case "ORG/REPO":
-		return reposOf(ctx, c, orgs(ctx, c))
+		return q.repos(ctx)
 	case "REPO":
-		return reposFor(ctx, c, command, args)
+		return q.reposForFlag(ctx)
 	case "ENVIRONMENT":
-		return named(c.Environments(ctx, orgOf(ctx, c, command, args), client.EnvironmentFilter{}),
+		return distinct(q.c.Environments(ctx, q.org(ctx), client.EnvironmentFilter{}),
 			func(e ledger.Environment) string { return e.Name })
 	case "PREDICATE":
-		return named(c.Predicates(ctx, orgOf(ctx, c, command, args)),
-			func(n ledger.PredicateCount) string { return n.Predicate })
+		return distinct(q.c.Predicates(ctx, q.org(ctx)), func(n ledger.PredicateCount) string { return n.Predicate })
 	case "DN":
-		return named(c.Identities(ctx, orgOf(ctx, c, command, args)), func(i identity.Identity) string { return i.DN })
-	case "WEBHOOK", "DELIVERY":
-		return ofRepo(ctx, c, what, args)
+		return distinct(q.c.Identities(ctx, q.org(ctx)), func(i identity.Identity) string { return i.DN })
 	case "ID":
-		return ids(ctx, c, command, args)
+		return q.ids(ctx)
+	case "WEBHOOK", "DELIVERY":
+		return q.ofRepo(ctx, name)
 	}
 	return nil
 }
 
 // orgs returns the orgs, as far as the caller may see them.
-func orgs(ctx context.Context, c *Connection) []cobra.Completion {
-	if c.Local == nil {
-		if own, err := c.OwnToken(ctx); err == nil && own.Org != "" {
+func (q question) orgs(ctx context.Context) []cobra.Completion {
+	if q.c.Local == nil {
+		if own, err := q.c.OwnToken(ctx); err == nil && own.Org != "" {
 			return []cobra.Completion{own.Org}
 		}
 	}
-	return named(c.Orgs(ctx), func(o ledger.Org) string { return o.Name })
+	return distinct(q.c.Orgs(ctx), func(o ledger.Org) string { return o.Name })
 }
 
-// reposOf returns the repos of orgs, as ORG/REPO.
-func reposOf(ctx context.Context, c *Connection, orgs []cobra.Completion) (list []cobra.Completion) {
-	for _, org := range orgs {
-		list = append(list, named(c.Repos(ctx, org), func(r ledger.Repo) string { return r.Org + "/" + r.Name })...)
+// repos returns the repos of the orgs, as ORG/REPO.
+func (q question) repos(ctx context.Context) (list []cobra.Completion) {
+	for _, org := range q.orgs(ctx) {
+		list = append(list, distinct(q.c.Repos(ctx, org), func(r ledger.Repo) string { return r.Org + "/" + r.Name })...)
 		if len(list) >= maxCompletions {
 			break
 		}
@@ -146,80 +168,91 @@ func reposOf(ctx context.Context, c *Connection, orgs []cobra.Completion) (list 
 	return list
 }
 
-// reposFor returns the values of --repo: names of repos if the command is about an org, else
-// ORG/REPO.
-func reposFor(ctx context.Context, c *Connection, command *cobra.Command, args []string) []cobra.Completion {
-	if names := argumentsOf(command.Use); len(names) == 0 || names[0] != "ORG" {
-		return reposOf(ctx, c, orgs(ctx, c))
+// reposForFlag returns the values of --repo: names of repos if the command is about an org, or
+// else ORG/REPO.
+func (q question) reposForFlag(ctx context.Context) []cobra.Completion {
+	if names := argumentsOf(q.command.Use); len(names) == 0 || strings.Trim(names[0], "[]") != "ORG" {
+		return q.repos(ctx)
 	}
-	return named(c.Repos(ctx, orgOf(ctx, c, command, args)), func(r ledger.Repo) string { return r.Name })
+	return distinct(q.c.Repos(ctx, q.org(ctx)), func(r ledger.Repo) string { return r.Name })
 }
 
-// orgOf returns the org that a command is about: that of --org, of the first argument, or the
-// only one.
-func orgOf(ctx context.Context, c *Connection, command *cobra.Command, args []string) string {
-	if flag := command.Flags().Lookup("org"); flag != nil && flag.Value.String() != "" {
+// org returns the org that the command is about: that of --org, of the first argument, or the
+// default.
+func (q question) org(ctx context.Context) string {
+	if flag := q.command.Flags().Lookup("org"); flag != nil && flag.Value.String() != "" {
 		return flag.Value.String()
 	}
-	if len(args) > 0 {
-		org, _, _ := strings.Cut(args[0], "/")
-		if ledger.CheckOrg(org) == nil && strings.HasPrefix(argumentsOf(command.Use)[0], "ORG") {
+	if len(q.args) > 0 && strings.Contains(q.command.Use, "ORG") {
+		if org, _, _ := strings.Cut(q.args[0], "/"); ledger.CheckOrg(org) == nil {
 			return org
 		}
 	}
-	if all := orgs(ctx, c); len(all) == 1 {
-		return all[0]
+	org, err := q.p.defaultOrg(ctx, q.c)
+	if err != nil {
+		return ""
 	}
-	return ""
+	return org
 }
 
-// ids returns the IDs of what the group of a command manages.
-func ids(ctx context.Context, c *Connection, command *cobra.Command, args []string) []cobra.Completion {
-	org := orgOf(ctx, c, command, args)
-	switch command.Parent().Name() {
+// ids returns the IDs of what the group of the command manages.
+func (q question) ids(ctx context.Context) []cobra.Completion {
+	switch q.command.Parent().Name() {
 	case "identity":
-		return named(c.Identities(ctx, org), func(i identity.Identity) string { return describe(i.ID, i.DN) })
+		return distinct(q.c.Identities(ctx, q.org(ctx)), func(i identity.Identity) string { return withNote(i.ID, i.DN) })
 	case "token":
 		active := func(t ledger.Token) string {
 			if t.RevokedAt != 0 {
 				return ""
 			}
-			return describe(t.ID, t.Name)
+			return withNote(t.ID, t.Name)
 		}
-		return named(c.Tokens(ctx, org), active)
+		return distinct(q.c.Tokens(ctx, q.org(ctx)), active)
 	}
-	return ofRepo(ctx, c, "ATTESTATION", args)
+	return q.ofRepo(ctx, "ATTESTATION")
 }
 
-// ofRepo returns the IDs of what belongs to the repo that is the first argument.
-func ofRepo(ctx context.Context, c *Connection, what string, args []string) []cobra.Completion {
-	if len(args) == 0 {
+// ofRepo returns the IDs of what belongs to the repo of the command.
+func (q question) ofRepo(ctx context.Context, what string) []cobra.Completion {
+	name, rest, err := q.repo(ctx)
+	if err != nil {
 		return nil
 	}
-	name, err := ParseRepoName(args[0])
 	switch {
-	case err != nil:
-		return nil
 	case what == "WEBHOOK":
-		return named(c.Webhooks(ctx, name.Org, name.Repo), func(w ledger.Webhook) string { return describe(w.ID, w.URL) })
-	case what == "DELIVERY" && len(args) > 1:
-		return named(c.Deliveries(ctx, name.Org, name.Repo, args[1], client.DeliveryFilter{}),
-			func(d ledger.Delivery) string { return describe(d.ID, string(d.Status)+" "+string(d.Type)) })
+		return distinct(q.c.Webhooks(ctx, name.Org, name.Repo), func(w ledger.Webhook) string { return withNote(w.ID, w.URL) })
+	case what == "DELIVERY" && len(rest) > 0:
+		return distinct(q.c.Deliveries(ctx, name.Org, name.Repo, rest[0], client.DeliveryFilter{}),
+			func(d ledger.Delivery) string { return withNote(d.ID, string(d.Status)+" "+string(d.Type)) })
 	case what == "ATTESTATION":
-		return named(c.Attestations(ctx, name.Org, name.Repo, client.AttestationFilter{}),
+		return distinct(q.c.Attestations(ctx, name.Org, name.Repo, client.AttestationFilter{}),
 			func(a ledger.AttestationRecord) string {
-				return describe(a.ID, a.Predicate+" "+string(a.Result.Status)+" on "+terminal.Short(a.Commit))
+				return withNote(a.ID, a.Predicate+" "+string(a.Result.Status)+" on "+terminal.Short(a.Commit))
 			})
 	}
 	return nil
 }
 
-// describe returns an ID with a description, in the form that the shell understands.
-func describe(id, description string) string { return id + "\t" + terminal.Clean(description) }
+// repo returns the repo of the command, by the arguments so far or by default, and the other
+// arguments.
+func (q question) repo(ctx context.Context) (name RepoName, rest []string, err error) {
+	if len(q.args) > 0 && isRepoName(q.args[0]) {
+		name, err = ParseRepoName(q.args[0])
+		return name, q.args[1:], err
+	}
+	n, err := q.p.namedByDefault(ctx, q.args)
+	if err != nil {
+		return name, nil, err
+	}
+	return q.p.resolve(ctx, q.c, n)
+}
 
-// named returns the values of the first records, without empty ones and repetitions. Errors end
-// the list.
-func named[T any](records iter.Seq2[T, error], value func(T) string) (list []cobra.Completion) {
+// withNote returns an ID with a description, in the form that shells understand.
+func withNote(id, description string) string { return id + "\t" + terminal.Clean(description) }
+
+// distinct returns the values of the first records, without empty ones and repetitions. An
+// error ends the list.
+func distinct[T any](records iter.Seq2[T, error], value func(T) string) (list []cobra.Completion) {
 	n := 0
 	for record, err := range records {
 		if n++; err != nil || n > maxCompletions {

@@ -14,17 +14,24 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func TestArgumentsOf(t *testing.T) {
-	for usage, want := range map[string]string{
-		"list":                                   "",
-		"show ORG/REPO [REV]":                    "ORG/REPO REV",
-		"gate ORG[/REPO]":                        "ORG/REPO",
-		"commit [ORG/REPO] [REV]":                "ORG/REPO REV",
-		"attest ORG/REPO [flags] -- COMMAND ARG": "ORG/REPO",
-		"deliveries ORG/REPO WEBHOOK [DELIVERY]": "ORG/REPO WEBHOOK DELIVERY",
+// The next argument may be the repo or, if that can be left out, the one after it.
+func TestNextArguments(t *testing.T) {
+	for _, test := range []struct{ usage, args, want string }{
+		{"list", "", ""},
+		{"show [ORG/REPO] [REV]", "", "ORG/REPO REV"},
+		{"show [ORG/REPO] [REV]", "acme/api", "REV"},
+		{"show [ORG/REPO] [REV]", "HEAD", ""},
+		{"show [ORG/REPO] [REV]", "acme/api HEAD", ""},
+		{"list [ORG[/REPO]]", "", "ORG/REPO"},
+		{"attest [ORG/REPO] [flags] -- COMMAND [ARG]...", "", "ORG/REPO"},
+		{"deliveries [ORG/REPO] WEBHOOK [DELIVERY]", "acme/api", "WEBHOOK"},
+		{"deliveries [ORG/REPO] WEBHOOK [DELIVERY]", "whk_1", "DELIVERY"},
+		{"deliveries [ORG/REPO] WEBHOOK [DELIVERY]", "acme/api whk_1", "DELIVERY"},
+		{"revoke ID", "", "ID"},
+		{"revoke ID", "idn_1", ""},
 	} {
-		if got := argumentsOf(usage); strings.Join(got, " ") != want {
-			t.Errorf("%q: %q, want %q", usage, got, want)
+		if got := strings.Join(nextArguments(test.usage, strings.Fields(test.args)), " "); got != test.want {
+			t.Errorf("%q after %q: %q, want %q", test.usage, test.args, got, test.want)
 		}
 	}
 }
@@ -35,7 +42,7 @@ func TestCandidatesAreBounded(t *testing.T) {
 		for i := 0; yield(i, nil); i++ {
 		}
 	})
-	if list := named(endless, func(i int) string { return fmt.Sprint(i) }); len(list) != maxCompletions {
+	if list := distinct(endless, func(i int) string { return fmt.Sprint(i) }); len(list) != maxCompletions {
 		t.Errorf("%d candidates, want %d", len(list), maxCompletions)
 	}
 	broken := iter.Seq2[int, error](func(yield func(int, error) bool) {
@@ -46,7 +53,7 @@ func TestCandidatesAreBounded(t *testing.T) {
 		}
 		yield(2, errors.New("broken"))
 	})
-	if list := named(broken, func(i int) string { return fmt.Sprint(i) }); !slices.Equal(list, []string{"1"}) {
+	if list := distinct(broken, func(i int) string { return fmt.Sprint(i) }); !slices.Equal(list, []string{"1"}) {
 		t.Errorf("candidates %q", list)
 	}
 }
