@@ -37,7 +37,11 @@ var mayImport = map[string][]string{
 		"client", "internal/bench", "internal/buildinfo", "internal/cli", "internal/config", "internal/demo",
 		"internal/service", "internal/terminal", "ledger",
 	},
-	"cmd/start":         {"client", "internal/buildinfo", "internal/cli", "internal/contexts", "internal/terminal", "ledger"},
+	"cmd/start": {
+		"client", "internal/atomicfile", "internal/buildinfo", "internal/cli", "internal/contexts", "internal/flagvalue",
+		"internal/gitrepo", "internal/signing", "internal/terminal", "internal/workfile", "ledger", "ledger/forge",
+		"ledger/identity",
+	},
 	"internal/contexts": {"internal/atomicfile"},
 	"internal/workfile": {"internal/gitrepo"},
 	// What all commands share.

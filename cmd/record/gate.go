@@ -78,6 +78,7 @@ EXIT STATUS
 				if g.repo, _, err = p.Repo(command, args); err != nil {
 					return err
 				}
+				p.NoteRepo(g.repo)
 				return checkCommit(p, command, g)
 			}
 			if g.artifact, err = ledger.ParseArtifact(artifact); err != nil {

@@ -11,6 +11,7 @@ import (
 // Commands returns the commands of this package.
 func Commands(p *cli.Program) []*cobra.Command {
 	return []*cobra.Command{
+		newInit(p),
 		newLogin(p),
 		newLogout(p),
 		newContext(p),

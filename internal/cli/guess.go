@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 
@@ -18,6 +19,9 @@ import (
 
 // RepoVariable names the repo, as --repo does.
 const RepoVariable = "LEDGERD_REPO"
+
+// remoteSource is the source of a repo that the git remote names.
+const remoteSource = "the git remote"
 
 // orgRepo stands for the repo in the usage line of a command.
 const orgRepo = "[ORG/REPO]"
@@ -141,10 +145,12 @@ func (p *Program) resolve(ctx context.Context, c *Connection, n named) (RepoName
 		}
 	}
 
+	p.repoSource = n.source
 	switch name, ok := n.whole(); {
 	case ok:
 		return name, n.rest, nil
 	case n.repo == "":
+		p.repoSource = remoteSource
 		name, err := p.remoteRepo(ctx, c)
 		return name, n.rest, err
 	}
@@ -228,6 +234,28 @@ func (p *Program) complete(ctx context.Context, c *Connection, text string) (Rep
 	return RepoName{org, text}, err
 }
 
+// NameOfRepo returns what LEDGERD_REPO or .ledgerd.yaml says about the repo. Without
+// either it is empty, and without an org only the repo is set.
+func (p *Program) NameOfRepo(ctx context.Context) (RepoName, error) {
+	n, err := p.namedByDefault(ctx, nil)
+	if err != nil {
+		return RepoName{}, err
+	}
+	if name, ok := n.whole(); ok {
+		return name, nil
+	}
+	return RepoName{Repo: n.repo}, nil
+}
+
+// NoteRepo prints who names the repo, if the work tree does. A gate that guards a
+// deployment should not get it from the commit that it checks.
+func (p *Program) NoteRepo(name RepoName) {
+	if p.repoSource == workfile.Name || p.repoSource == remoteSource {
+		fmt.Fprintf(p.Hints(), "ledgerd: %s is named by %s; a deployment should name it itself, for example with %s\n", name,
+			p.repoSource, RepoVariable)
+	}
+}
+
 // DescribeRepo returns the repo that a command without ORG/REPO uses, as text: the name
 // and what names it.
 func (p *Program) DescribeRepo(ctx context.Context, c *Connection) (name RepoName, source string, err error) {
@@ -235,9 +263,6 @@ func (p *Program) DescribeRepo(ctx context.Context, c *Connection) (name RepoNam
 	if err != nil {
 		return RepoName{}, "", err
 	}
-	if n.repo == "" {
-		n.source = "git remote"
-	}
 	name, _, err = p.resolve(ctx, c, n)
-	return name, n.source, err
+	return name, p.repoSource, err
 }

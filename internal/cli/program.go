@@ -35,6 +35,8 @@ type Program struct {
 	located *connect.Location // result of Locate
 	context string            // name of the context in use, if any
 	file    *workfile.File
+	// repoSource is what names the repo; it is empty for an argument.
+	repoSource string
 }
 
 // New returns a Program with the given streams. In a CI job, texts of commits in its output

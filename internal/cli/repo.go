@@ -56,6 +56,7 @@ func (p *Program) Repo(command *cobra.Command, args []string) (name RepoName, re
 		return RepoName{}, nil, err
 	}
 	if name, ok := n.whole(); ok {
+		p.repoSource = n.source
 		return name, n.rest, nil
 	}
 	err = p.With(command, func(ctx context.Context, c *Connection) (err error) {

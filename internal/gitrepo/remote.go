@@ -3,6 +3,7 @@ package gitrepo
 import (
 	"context"
 	"net/url"
+	"path/filepath"
 	"strings"
 )
 
@@ -22,13 +23,44 @@ func (g Repo) Knows(ctx context.Context, rev string) bool {
 	return err == nil && sha != ""
 }
 
-// RemoteURL returns the URL of the remote origin, or "" if there is none.
-func (g Repo) RemoteURL(ctx context.Context) string {
-	text, err := g.line(ctx, "config", "--get", "remote.origin.url")
+// Config returns a value of git's configuration, or "" if it is not set.
+func (g Repo) Config(ctx context.Context, key string) string {
+	text, err := g.line(ctx, "config", "--get", key)
 	if err != nil {
 		return ""
 	}
 	return text
+}
+
+// RemoteURL returns the URL of the remote origin, or "" if there is none.
+func (g Repo) RemoteURL(ctx context.Context) string { return g.Config(ctx, "remote.origin.url") }
+
+// DefaultBranch returns the branch of origin's HEAD, or else the current branch. On a
+// detached HEAD without a remote it is "".
+func (g Repo) DefaultBranch(ctx context.Context) string {
+	if branch, err := g.line(ctx, "symbolic-ref", "--quiet", remoteBranch+"HEAD"); err == nil && branch != "" {
+		return strings.TrimPrefix(branch, remoteBranch)
+	}
+	branch, err := g.line(ctx, "symbolic-ref", "--quiet", "HEAD")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimPrefix(branch, localBranch)
+}
+
+// IsTracked reports whether the index has a file or a file below a folder.
+func (g Repo) IsTracked(ctx context.Context, path string) (bool, error) {
+	list, err := g.Read(ctx, "ls-files", "-z", "--", ":(literal)"+path)
+	return list != "", err
+}
+
+// ExcludeFile returns the path of the file that lists what this clone ignores.
+func (g Repo) ExcludeFile(ctx context.Context) (string, error) {
+	path, err := g.line(ctx, "rev-parse", "--git-path", "info/exclude")
+	if err != nil || filepath.IsAbs(path) {
+		return path, err
+	}
+	return filepath.Join(g.Dir, path), nil
 }
 
 // A Remote is what the URL of a remote says about the repo.

@@ -1,0 +1,87 @@
+package start
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/ledgerd/ledgerd/internal/atomicfile"
+	"github.com/ledgerd/ledgerd/internal/cli"
+	"github.com/ledgerd/ledgerd/internal/gitrepo"
+)
+
+// folder has the keys and the token. git ignores it.
+const folder = ".ledgerd"
+
+// A setup is what init creates.
+type setup struct {
+	p    *cli.Program
+	git  gitrepo.Repo // at the root of the work tree
+	org  string
+	repo string
+	ci   string
+
+	server string // URL, or empty for a database file
+	remote gitrepo.Remote
+	steps  []step
+}
+
+// A step is a thing that init created or found.
+type step struct {
+	Kind    string `json:"kind"`
+	Name    string `json:"name"`
+	Created bool   `json:"created"`
+	Note    string `json:"note,omitzero"`
+}
+
+func (s *setup) add(kind, name string, created bool, note string) {
+	s.steps = append(s.steps, step{kind, name, created, note})
+}
+
+// path returns the path of a file of the work tree.
+func (s *setup) path(name string) string { return filepath.Join(s.git.Dir, filepath.FromSlash(name)) }
+
+// create writes a file of the work tree, unless it exists.
+func (s *setup) create(kind, name string, text []byte) error {
+	path := s.path(name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		return err
+	}
+	inside, err := filepath.EvalSymlinks(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	if root, err := filepath.EvalSymlinks(s.git.Dir); err != nil || inside != filepath.Join(root, filepath.Dir(name)) {
+		return errors.Join(fmt.Errorf("%s is in a folder that is a link", name), err)
+	}
+
+	err = writeNew(path, text, 0o644)
+	switch {
+	case err == nil:
+		s.add(kind, name, true, "")
+	case errors.Is(err, fs.ErrExist):
+		note := "unchanged"
+		if existing, err := os.ReadFile(path); err != nil || string(existing) != string(text) {
+			note = "unchanged, and differs from what init writes"
+		}
+		s.add(kind, name, false, note)
+	default:
+		return err
+	}
+	return nil
+}
+
+// writeNew creates a file, which must not exist, and syncs its content to disk.
+func writeNew(path string, text []byte, mode fs.FileMode) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return errors.Join(err, os.Remove(path))
+	}
+	return atomicfile.SyncFolder(path)
+}
