@@ -40,10 +40,9 @@ func Play(ctx context.Context, o Options) (err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 
 	d := &demo{Options: o, printer: printer{terminal.NewPainter(o.Out), o.Out}, dir: dir, began: time.Now()}
-	if err := d.prepare(ctx); err != nil {
-		return err
+	if err = d.prepare(ctx); err == nil {
+		err = d.play(ctx)
 	}
-	err = d.play(ctx)
 	if ctx.Err() != nil {
 		err = nil // interrupted
 	}
@@ -69,18 +68,16 @@ func (d *demo) prepare(ctx context.Context) error {
 		return err
 	}
 	d.story = newStory(c, d.began)
-	tasks := []func() error{func() error { return d.start(ctx) }}
-	for _, r := range d.story.repos {
-		r.Dir, r.Isolated = filepath.Join(d.dir, r.name), true
-		tasks = append(tasks, func() error { return r.create(ctx, d.story.end) })
-	}
-	if err := parallel.Do(tasks...); err != nil {
-		if d.stage != nil {
-			err = errors.Join(err, d.stop())
-		}
+	git := filepath.Join(d.dir, "git") // no name of a repo is that of another file
+	if err := os.Mkdir(git, 0o755); err != nil {
 		return err
 	}
-	return nil
+	tasks := []func() error{func() error { return d.start(ctx) }}
+	for _, r := range d.story.repos {
+		r.Dir, r.Isolated = filepath.Join(git, r.name), true
+		tasks = append(tasks, func() error { return r.create(ctx, d.story.end) })
+	}
+	return parallel.Do(tasks...)
 }
 
 func (d *demo) start(ctx context.Context) error {
@@ -168,6 +165,9 @@ func (d *demo) perform(ctx context.Context, w *show, opened <-chan struct{}) err
 
 // stop stops the server and everything that listens to it.
 func (d *demo) stop() error {
+	if d.stage == nil {
+		return nil // it has not started
+	}
 	d.stage.observers.unfollow()
 	return errors.Join(d.stage.running.Stop(0, d.settings.ShutdownTimeout), d.stage.stopReceivers())
 }

@@ -144,6 +144,9 @@ func (v *visitor) checkStates(t *testing.T) {
 				if m.To < m.From {
 					causes = append(causes, m.Cause.Type)
 				}
+				if m.Cause.Type == ledger.CauseExpiry && time.Since(m.At.Std()) < 20*hour {
+					t.Errorf("evidence for %s, which is valid for a week, expired at %v", c.subject, m.At)
+				}
 			}
 		}
 	}
@@ -245,8 +248,29 @@ func (v *visitor) checkOverlaps(t *testing.T) {
 		}
 	}
 	enough := levels[radar.High] >= 3 && levels[radar.Medium] > 0 && levels[radar.Low] > 0 && sameAuthor > 0
+	v.checkLanded(t)
 	if !enough || len(pairs) > 15 {
 		t.Errorf("overlaps: %v, %d of them of one author", levels, sameAuthor)
+	}
+}
+
+// Branches that were merged are not in flight.
+func (v *visitor) checkLanded(t *testing.T) {
+	for _, r := range v.story.repos {
+		merged := make(map[string]bool)
+		for _, c := range r.commits {
+			if c.topic != nil {
+				merged[c.topic.sha] = true
+			}
+		}
+		filter := client.CommitFilter{InFlight: true}
+		flying, err := client.Collect(v.api.Commits(t.Context(), v.Org, r.name, filter), 0)
+		must(t, err)
+		for _, c := range flying {
+			if merged[c.SHA] {
+				t.Errorf("%s is merged and in flight", c.Branch)
+			}
+		}
 	}
 }
 

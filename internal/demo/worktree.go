@@ -25,6 +25,8 @@ const (
 	maxFiles    = 40
 	maxOpened   = 200
 	maxFileSize = 64 << 10
+	// maxSubject is the maximum length of a commit's message, in characters.
+	maxSubject = 100
 	// readTimeout limits reading the work tree. The sample is used if it takes longer.
 	readTimeout = 3 * time.Second
 )
@@ -85,7 +87,7 @@ func (t workTree) people(ctx context.Context) ([]ledger.Author, []task, error) {
 		if count[a]++; count[a] == 1 {
 			authors = append(authors, a)
 		}
-		if subject := terminal.Clean(fields[2]); isSubject(subject) && !seen[subject] && len(tasks) < minTasks {
+		if subject := terminal.Clip(terminal.Clean(fields[2]), maxSubject); isSubject(subject) && !seen[subject] && len(tasks) < minTasks {
 			seen[subject] = true
 			tasks = append(tasks, task{subject: subject, author: a.Name})
 		}
