@@ -94,6 +94,9 @@ func (d *demo) start(ctx context.Context) error {
 		return err
 	}
 	d.stage = &stage{clock: past, running: running, org: d.Org, observers: newObservers()}
+	if d.stage.logs, err = serveLogs(); err != nil {
+		return err
+	}
 	return d.stage.setUp(ctx, d.story.signers())
 }
 
@@ -169,7 +172,11 @@ func (d *demo) stop() error {
 		return nil // it has not started
 	}
 	d.stage.observers.unfollow()
-	return errors.Join(d.stage.running.Stop(0, d.settings.ShutdownTimeout), d.stage.stopReceivers())
+	err := errors.Join(d.stage.running.Stop(0, d.settings.ShutdownTimeout), d.stage.stopReceivers())
+	if d.stage.logs != nil {
+		err = errors.Join(err, d.stage.logs.stop())
+	}
+	return err
 }
 
 // introduce prints what there is, and what to look at. The channel is closed when somebody has

@@ -1,10 +1,13 @@
 package demo
 
 import (
+	"context"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -35,6 +38,21 @@ func TestDemo(t *testing.T) {
 		}
 		checkPromises(t, d)
 	})
+}
+
+// A demo that is interrupted while it starts ends without an error, and leaves no files.
+func TestDemoInterrupted(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	t.Chdir(dir)
+	for _, after := range []time.Duration{0, 100 * time.Millisecond, 600 * time.Millisecond} {
+		ctx, cancel := context.WithTimeout(t.Context(), after)
+		must(t, Play(ctx, Options{Org: "demo", Listen: "127.0.0.1:0", Once: true, Out: io.Discard, Log: t.Output()}))
+		cancel()
+		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+			t.Errorf("after %v: %v is left, %v", after, left, err)
+		}
+	}
 }
 
 // play plays the story, but not the live part.
@@ -80,6 +98,7 @@ func checkPromises(t *testing.T, d *demo) {
 	t.Run("failing test and waiting review", v.checkBlocked)
 	t.Run("overlaps", v.checkOverlaps)
 	t.Run("webhooks", v.checkWebhooks)
+	t.Run("logs", v.checkLogs)
 }
 
 // A visitor looks at the demo with the API.
@@ -271,6 +290,23 @@ func (v *visitor) checkLanded(t *testing.T) {
 				t.Errorf("%s is merged and in flight", c.Branch)
 			}
 		}
+	}
+}
+
+// The link to a job's log works.
+func (v *visitor) checkLogs(t *testing.T) {
+	filter := client.AttestationFilter{Predicate: v.story.test}
+	list, err := client.Collect(v.api.Attestations(t.Context(), v.Org, v.story.product, filter), 1)
+	must(t, err)
+	record, err := v.api.Attestation(t.Context(), v.Org, v.story.product, list[0].ID)
+	must(t, err)
+	response, err := http.Get(record.Verification.RunURL)
+	must(t, err)
+	defer response.Body.Close()
+	log, err := io.ReadAll(response.Body)
+	must(t, err)
+	if response.StatusCode != http.StatusOK || !strings.Contains(string(log), v.story.test) {
+		t.Errorf("%s: %s\n%s", record.Verification.RunURL, response.Status, log)
 	}
 }
 

@@ -47,10 +47,11 @@ func (w *show) deliver(ctx context.Context, c *commit) error {
 	w.printStep(c.author.Name, "pushes "+terminal.Short(c.sha), w.state(registered.State))
 
 	tests, reviewer := w.story.test, w.story.reviewer(c)
+	job := c.in.name + "/runs/live/jobs/"
 	for _, e := range []evidence{
-		{by: ci(), predicate: w.story.lint, status: ledger.Pass, duration: 31 * time.Second},
-		{by: ci(), predicate: tests, status: ledger.Pass, duration: 2*time.Minute + 4*time.Second},
-		{by: ci(), predicate: "audit:dependencies", status: ledger.Pass, duration: 9 * time.Second},
+		{by: ci(), predicate: w.story.lint, status: ledger.Pass, duration: 31 * time.Second, job: job + "1"},
+		{by: ci(), predicate: tests, status: ledger.Pass, duration: 124 * time.Second, job: job + "2"},
+		{by: ci(), predicate: "audit:dependencies", status: ledger.Pass, duration: 9 * time.Second, job: job + "3"},
 		{by: reviewer, predicate: "review:code", status: ledger.Pass},
 		{by: deployer(), predicate: "deploy:prod", status: ledger.Pass, duration: 48 * time.Second},
 	} {

@@ -3,6 +3,7 @@ package demo
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -29,12 +30,10 @@ type stage struct {
 
 	hooks     []*hook
 	observers *observers
+	logs      *logServer
 
 	attestations int // recorded so far
 }
-
-// A signer is a person or a system that signs attestations.
-type signer struct{ name, unit, email string }
 
 func (g signer) dn(org string) identity.DN { return identity.DN{CN: g.name, OU: g.unit, O: org} }
 
@@ -103,21 +102,13 @@ func (st *stage) register(ctx context.Context, c *commit) (ledger.Commit, error)
 	return registered, err
 }
 
-// Evidence is what a signer says of a commit.
-type evidence struct {
-	by          signer
-	predicate   string
-	status      ledger.Status
-	duration    time.Duration
-	annotations map[string]string
-}
-
 // attest signs and records evidence.
 func (st *stage) attest(ctx context.Context, c *commit, e evidence) error {
 	now := st.now()
 	annotations := map[string]string{"made-up-by": "ledgerd demo"}
-	for key, value := range e.annotations {
-		annotations[key] = value
+	maps.Copy(annotations, e.annotations)
+	if e.job != "" {
+		annotations[attestation.RunURL] = st.logs.add(e.job, c.subject, e)
 	}
 	predicate := attestation.ResultPredicate{
 		Predicate:   e.predicate,

@@ -247,9 +247,7 @@ func (s *story) check(c *commit, checks ...check) {
 		duration := s.between(k.from, k.to)
 		ago -= duration + time.Second
 		s.attest(ago, c, evidence{by: ci(), predicate: k.predicate, status: k.status, duration: duration,
-			annotations: map[string]string{
-				"run_url": fmt.Sprintf("https://ci.example/%s/runs/%d/jobs/%d", c.in.name, s.run, i+1),
-			}})
+			job: fmt.Sprintf("%s/runs/%d/jobs/%d", c.in.name, s.run, i+1)})
 	}
 }
 
