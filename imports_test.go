@@ -21,7 +21,7 @@ var mayImport = map[string][]string{
 	"cmd": {"cmd/browse", "cmd/manage", "cmd/record", "cmd/run", "cmd/start", "internal/cli", "internal/flagvalue"},
 	"cmd/browse": {
 		"client", "internal/cli", "internal/display", "internal/eventbody", "internal/eventline", "internal/flagvalue",
-		"internal/gitrepo", "internal/terminal", "ledger",
+		"internal/gitrepo", "internal/terminal", "ledger", "ledger/insights", "ledger/search",
 	},
 	"cmd/manage": {
 		"client", "internal/await", "internal/cli", "internal/config", "internal/contractfile", "internal/display",
@@ -61,8 +61,9 @@ var mayImport = map[string][]string{
 	// The pages are a client of the API.
 	"server/web": {
 		"client", "ledger", "ledger/identity", "ledger/radar", "server/internal/budget", "server/internal/wire",
-		"server/web/arcdiagram", "server/web/board", "server/web/checks", "server/web/coalesce", "server/web/commits", "server/web/form",
-		"server/web/format", "server/web/grid", "server/web/limiter", "server/web/overlap", "server/web/page",
+		"server/web/arcdiagram", "server/web/board", "server/web/checks", "server/web/coalesce", "server/web/commits",
+		"server/web/explore", "server/web/form", "server/web/format", "server/web/grid", "server/web/limiter",
+		"server/web/overlap", "server/web/page",
 		"server/web/policies", "server/web/policytext", "server/web/session", "server/web/settings",
 		"server/web/signin",
 	},
@@ -73,6 +74,10 @@ var mayImport = map[string][]string{
 	"server/web/commits": {
 		"client", "ledger", "ledger/attestation", "ledger/identity", "ledger/policy", "ledger/radar", "server/web/checks",
 		"server/web/form", "server/web/format", "server/web/overlap", "server/web/page", "server/web/timeaxis",
+	},
+	"server/web/explore": {
+		"client", "ledger", "ledger/insights", "ledger/search", "server/web/chart", "server/web/form", "server/web/format",
+		"server/web/page",
 	},
 	"server/web/policies": {
 		"client", "ledger", "ledger/policy", "ledger/policy/document", "ledger/policy/lint", "server/web/form",
@@ -92,6 +97,7 @@ var mayImport = map[string][]string{
 	"server/web/form":     {"client", "server/web/format"},
 	// Pure parts of the pages.
 	"server/web/arcdiagram": {"ledger", "ledger/radar", "server/web/format"},
+	"server/web/chart":      {},
 	"server/web/checks":     {"ledger", "server/web/format"},
 	"server/web/timeaxis":   {"ledger", "server/web/format"},
 	"server/web/format":     {"ledger", "ledger/identity"},
@@ -230,6 +236,7 @@ var mayNotImport = map[string][]string{
 	"webhook/dispatch":       {"github.com/prometheus/client_golang/prometheus"},
 	"store/radarindex":       {"database/sql"},
 	"server/web/arcdiagram":  {"net/http", "context"},
+	"server/web/chart":       {"net/http", "context"},
 	"server/web/checks":      {"net/http", "context"},
 	"server/web/timeaxis":    {"net/http", "context"},
 	"server/web/format":      {"net/http", "context"},

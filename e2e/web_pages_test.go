@@ -61,6 +61,13 @@ func (s *stage) pages() []webPage {
 		}},
 		{name: "activity-none", path: "/orgs/acme/activity?repo=handbook"},
 
+		{name: "search", route: org + "/search", path: "/orgs/acme/search?q=price"},
+		{name: "search-none", path: "/orgs/acme/search?q=nothing+like+it"},
+		{name: "search-empty", path: "/orgs/acme/search"},
+		{name: "search-invalid", path: "/orgs/acme/search?q=1+2+3+4+5+6+7+8+9+10+11"},
+		{name: "insights", route: org + "/insights", path: "/orgs/acme/insights"},
+		{name: "insights-none", path: "/orgs/acme/insights?repo=handbook&days=30"},
+
 		{name: "violations", route: org + "/violations", path: "/orgs/acme/violations"},
 		{name: "environments", route: org + "/environments", path: "/orgs/acme/environments"},
 		{name: "repo-violations", route: repo + "/violations", path: api + "/violations"},

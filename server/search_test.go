@@ -108,6 +108,11 @@ func TestSearch(t *testing.T) {
 		*hit.State != ledger.Draft {
 		t.Errorf("%+v, want the newest commit of the branch", hit)
 	}
+	for _, name := range []string{"test:login", "cn=ci"} {
+		if hit := s.find(s.reader, name, "").Data[0]; hit.Repo != "api" || hit.At != s.record.RecordedAt {
+			t.Errorf("%+v, want the repo in which it was attested last", hit)
+		}
+	}
 	if hit := s.find(s.reader, s.record.Event, "").Data[0]; id(hit) != s.record.Event+commitID(1)+"api" {
 		t.Errorf("%+v", hit)
 	}

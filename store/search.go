@@ -17,7 +17,7 @@ func (s *Store) Search(ctx context.Context, org string, q SearchQuery) (search.R
 		if err != nil {
 			return result, err
 		}
-		f := &finder{reader: rd, q: q, searched: p, seen: make(map[string]bool)}
+		f := &finder{reader: rd, q: q, searched: p, seen: make(map[string]bool), nameIDs: make(map[string]int64)}
 		if q.Cursor == "" {
 			if err := f.lookUp(); err != nil {
 				return result, fmt.Errorf("search by index: %w", err)
@@ -29,6 +29,9 @@ func (s *Store) Search(ctx context.Context, org string, q SearchQuery) (search.R
 
 		result = f.result
 		result.Data, result.More = search.Ranked(f.hits, q.Limit)
+		if err := f.addRepos(result.Data); err != nil {
+			return result, fmt.Errorf("find the repos of names: %w", err)
+		}
 		result.Stopped = strings.Join(f.stopped, "; ")
 		return result, nil
 	})

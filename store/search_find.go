@@ -37,20 +37,24 @@ type finder struct {
 	hits     []search.Hit
 	// seen are the records that are among the hits.
 	seen    map[string]bool
-	result  search.Result // Examined and NextCursor
-	stopped []string      // why not everything was compared
+	nameIDs map[string]int64 // row ids of predicates and signers, by type and name
+	result  search.Result    // Examined and NextCursor
+	stopped []string         // why not everything was compared
 }
 
 // add adds a hit, unless its record is among the hits. key identifies it among the records of
 // its type.
 func (f *finder) add(key string, h search.Hit) {
-	key = string(h.Type) + " " + key
+	key = nameOfHit(h.Type, key)
 	if h.Rank == search.No || f.seen[key] {
 		return
 	}
 	f.seen[key] = true
 	f.hits = append(f.hits, h)
 }
+
+// nameOfHit returns a name that is unique among all types.
+func nameOfHit(kind search.Kind, name string) string { return string(kind) + " " + name }
 
 func (f *finder) stop(format string, args ...any) {
 	f.stopped = append(f.stopped, fmt.Sprintf(format, args...))
@@ -107,6 +111,7 @@ func (f *finder) findPredicates() error {
 			return err
 		}
 		compared++
+		f.nameIDs[nameOfHit(search.Predicate, h.Title)] = id
 		h.Detail, h.Order, h.Rank = plural(count, "attestation"), int64(h.At), f.q.Match(h.Title)
 		f.add(h.Title, h)
 		return nil
@@ -140,6 +145,7 @@ func (f *finder) findSigners() error {
 			return err
 		}
 		compared++
+		f.nameIDs[nameOfHit(search.Signer, h.Detail)] = id
 		h.Order, h.Rank = id, rank(h.Title, h.Detail)
 		f.add(h.Detail, h)
 		return nil
@@ -410,4 +416,41 @@ func plural(n int64, noun string) string {
 		noun += "s"
 	}
 	return fmt.Sprintf("%d %s", n, noun)
+}
+
+// maxRepoLookups limits the repos in which the predicates and signers of one result are looked
+// up.
+const maxRepoLookups = 2 * maxTracks
+
+// addRepos adds to predicates and signers the repo in which they were last attested.
+func (f *finder) addRepos(hits []search.Hit) error {
+	left := maxRepoLookups
+	for i := range hits {
+		h := &hits[i]
+		index, column, name := "attestations_by_predicate", "predicate_id", h.Title
+		switch h.Type {
+		case search.Predicate:
+		case search.Signer:
+			index, column, name = "attestations_by_signer", "signer_id", h.Detail
+		default:
+			continue
+		}
+		if left -= len(f.searched.list); left < 0 {
+			return nil
+		}
+
+		var latest ledger.Time
+		for _, r := range f.searched.list {
+			var at ledger.Time
+			err := f.Row("SELECT coalesce(max(a.recorded_at), 0) FROM attestations a /*+index "+index+
+				"*/ WHERE a.repo_id = ? AND a."+column+" = ?", r.id, f.nameIDs[nameOfHit(h.Type, name)]).Scan(&at)
+			if err != nil {
+				return err
+			}
+			if at > latest {
+				latest, h.At, h.Repo = at, at, r.name
+			}
+		}
+	}
+	return nil
 }

@@ -10,6 +10,8 @@ import (
 // Commands returns the commands of this package.
 func Commands(p *cli.Program) []*cobra.Command {
 	return []*cobra.Command{
+		newSearch(p),
+		newInsights(p),
 		newAttestation(p),
 		newViolation(p),
 		newEnvironment(p),

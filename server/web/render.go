@@ -62,7 +62,9 @@ type view struct {
 	OrgTabs, RepoTabs, SettingsTabs []tab
 	Live, LiveCommit, LiveSince     string
 	Wide                            bool
-	Data                            any
+	// Query is the text in the search box.
+	Query string
+	Data  any
 }
 
 // view returns the data of a response's page, with its frame.
@@ -71,7 +73,12 @@ func (s *Site) view(v *page.Visit, resp *page.Response) view {
 	if v.Anonymous {
 		session = nil
 	}
+	query := ""
+	if v.Route.Pattern == page.SearchPattern {
+		query = v.Query("q")
+	}
 	return view{
+		Query: query,
 		Title: resp.Title, Session: session, CanAdmin: v.May(ledger.Admin), Org: v.Org, Repo: v.Repo, Live: resp.Live,
 		LiveCommit: resp.LiveCommit, LiveSince: resp.LiveSince, Wide: resp.Wide, Data: resp.Data,
 		OrgTabs: orgTabs(v), RepoTabs: repoTabs(v), SettingsTabs: settingsTabs(v),

@@ -7,6 +7,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server/web/board"
 	"github.com/ledgerd/ledgerd/server/web/commits"
+	"github.com/ledgerd/ledgerd/server/web/explore"
 	"github.com/ledgerd/ledgerd/server/web/page"
 	"github.com/ledgerd/ledgerd/server/web/policies"
 	"github.com/ledgerd/ledgerd/server/web/settings"
@@ -41,5 +42,5 @@ func (s *Site) routes() []page.Route {
 		page.Live(page.RepoViolationsPattern, read, showViolations),
 		page.Live(page.RadarPattern, read, showRadar),
 	}
-	return slices.Concat(own, board.Routes(), commits.Routes(), policies.Routes(), settings.Routes())
+	return slices.Concat(own, board.Routes(), commits.Routes(), explore.Routes(), policies.Routes(), settings.Routes())
 }

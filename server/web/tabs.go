@@ -28,6 +28,7 @@ func orgTabs(v *page.Visit) []tab {
 		target{"Repos", page.OrgPattern, ledger.Read},
 		target{"Environments", page.EnvironmentsPattern, ledger.Read},
 		target{"Activity", page.ActivityPattern, ledger.Read},
+		target{"Insights", page.InsightsPattern, ledger.Read},
 		target{"Artifacts", page.ArtifactsPattern, ledger.Read},
 		target{"Settings", page.SettingsPattern, ledger.Read},
 	)
@@ -71,7 +72,7 @@ func tabs(v *page.Visit, targets ...target) []tab {
 		}
 		tabs = append(tabs, t)
 	}
-	if current >= 0 {
+	if current >= 0 && v.Route.Pattern != page.SearchPattern { // which no tab leads to
 		tabs[current].Current = true
 	}
 	return tabs

@@ -14,6 +14,8 @@ const (
 	OrgViolationsPattern  = OrgPattern + "/violations"
 	EnvironmentsPattern   = OrgPattern + "/environments"
 	ArtifactsPattern      = OrgPattern + "/artifacts"
+	SearchPattern         = OrgPattern + "/search"
+	InsightsPattern       = OrgPattern + "/insights"
 	TokensPattern         = SettingsPattern + "/tokens"
 	IdentitiesPattern     = SettingsPattern + "/identities"
 	RepoPattern           = OrgPattern + "/repos/{repo}"

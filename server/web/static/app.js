@@ -81,6 +81,18 @@
     }, 1600);
   }
 
+  // "/" and Ctrl-K go to the search box, unless somebody types.
+  const find = document.getElementById('find');
+  addEventListener('keydown', (event) => {
+    const slash = event.key === '/' && !event.ctrlKey && !event.metaKey && !event.altKey;
+    const letter = event.key.toLowerCase() === 'k' && (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey;
+    if (!find || !slash && !letter) return;
+    if (event.target.closest('input, textarea, select, [contenteditable]')) return;
+    event.preventDefault();
+    find.focus();
+    find.select();
+  });
+
   // Live parts: after an event, the page is fetched again and the parts that
   // changed are replaced.
   const source = new Map(); // the HTML of each part as last sent by the server
