@@ -51,12 +51,13 @@ var mayImport = map[string][]string{
 		"internal/workfile", "ledger", "ledger/identity",
 	},
 	"client": {
-		"ledger", "ledger/eventstream", "ledger/identity", "ledger/insights", "ledger/policy", "ledger/policy/lint",
-		"ledger/radar", "ledger/search",
+		"ledger", "ledger/attention", "ledger/eventstream", "ledger/identity", "ledger/insights",
+		"ledger/policy", "ledger/policy/lint", "ledger/radar", "ledger/search",
 	},
 	"server": {
-		"ledger", "ledger/attestation", "ledger/eventstream", "ledger/identity", "ledger/insights", "ledger/policy",
-		"ledger/policy/lint", "ledger/radar", "ledger/search", "server/internal/budget", "server/internal/wire", "store",
+		"ledger", "ledger/attention", "ledger/attestation", "ledger/eventstream", "ledger/identity", "ledger/insights",
+		"ledger/policy", "ledger/policy/lint", "ledger/radar", "ledger/search", "server/internal/budget",
+		"server/internal/wire", "store",
 	},
 	// The pages are a client of the API.
 	"server/web": {
@@ -64,6 +65,7 @@ var mayImport = map[string][]string{
 		"server/web/arcdiagram", "server/web/board", "server/web/checks", "server/web/coalesce", "server/web/commits",
 		"server/web/explore", "server/web/form", "server/web/format", "server/web/grid", "server/web/limiter",
 		"server/web/overlap", "server/web/page",
+		"server/web/home",
 		"server/web/policies", "server/web/policytext", "server/web/session", "server/web/settings",
 		"server/web/signin",
 	},
@@ -94,6 +96,7 @@ var mayImport = map[string][]string{
 	"server/web/signin":   {"ledger", "server/web/session"},
 	"server/web/coalesce": {"ledger"}, // shared renderings
 	"server/web/limiter":  {"ledger"},
+	"server/web/home":     {"client", "ledger", "ledger/attention", "server/web/format", "server/web/page"},
 	"server/web/form":     {"client", "server/web/format"},
 	// Pure parts of the pages.
 	"server/web/arcdiagram": {"ledger", "ledger/radar", "server/web/format"},
@@ -109,8 +112,8 @@ var mayImport = map[string][]string{
 	"server/internal/wire":   {"ledger", "server/internal/budget"},
 	"server/internal/budget": {},
 	"store": {
-		"ledger", "ledger/attestation", "ledger/gitobject", "ledger/identity", "ledger/insights", "ledger/policy",
-		"ledger/policy/lint", "ledger/radar", "ledger/search",
+		"ledger", "ledger/attention", "ledger/attestation", "ledger/gitobject", "ledger/identity", "ledger/insights",
+		"ledger/policy", "ledger/policy/lint", "ledger/radar", "ledger/search",
 		"ledger/where", "store/radarindex", "store/sqldb", "store/sqlite",
 	},
 	"store/metrics":    {"store"},
@@ -184,6 +187,7 @@ var mayImport = map[string][]string{
 		"ledger/internal/text"},
 	"ledger/policy": {"ledger", "ledger/identity", "ledger/internal/glob", "ledger/internal/text",
 		"ledger/policy/internal/patterns", "ledger/radar", "ledger/where"},
+	"ledger/attention": {"ledger", "ledger/identity", "ledger/policy"},
 	"ledger/policy/lint": {"ledger", "ledger/identity", "ledger/internal/text", "ledger/policy",
 		"ledger/policy/internal/patterns"},
 	"ledger/policy/document": {"ledger", "ledger/policy"},
@@ -220,6 +224,7 @@ var mayNotImport = map[string][]string{
 	"ledger":                 impure,
 	"ledger/identity":        impure,
 	"ledger/attestation":     impure,
+	"ledger/attention":       impure,
 	"ledger/policy":          impure,
 	"ledger/gitobject":       impure,
 	"ledger/policy/document": impure,

@@ -44,15 +44,20 @@ type Query struct {
 	Cursor string
 }
 
-// page returns one page of a list. It can have fewer records than the limit, or none,
-// although there is a next page.
-func page[T any](ctx context.Context, c *Client, path string, query url.Values, q Query) (ledger.Page[T], error) {
+// addTo adds the page to the parameters of a request.
+func (q Query) addTo(query url.Values) {
 	if q.Limit != 0 {
 		query.Set("limit", strconv.Itoa(q.Limit))
 	}
 	if q.Cursor != "" {
 		query.Set("cursor", q.Cursor)
 	}
+}
+
+// page returns one page of a list. It can have fewer records than the limit, or none,
+// although there is a next page.
+func page[T any](ctx context.Context, c *Client, path string, query url.Values, q Query) (ledger.Page[T], error) {
+	q.addTo(query)
 	p, _, err := call[ledger.Page[T]](ctx, c, request{method: http.MethodGet, path: path, query: query})
 	return p, err
 }

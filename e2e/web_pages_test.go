@@ -69,6 +69,7 @@ func (s *stage) pages() []webPage {
 		{name: "insights-none", path: "/orgs/acme/insights?repo=handbook&days=30"},
 
 		{name: "violations", route: org + "/violations", path: "/orgs/acme/violations"},
+		{name: "attention", route: org + "/attention", path: "/orgs/acme/attention"},
 		{name: "environments", route: org + "/environments", path: "/orgs/acme/environments"},
 		{name: "repo-violations", route: repo + "/violations", path: api + "/violations"},
 

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attention"
 	"github.com/ledgerd/ledgerd/ledger/insights"
 	"github.com/ledgerd/ledgerd/ledger/search"
 	"github.com/ledgerd/ledgerd/store"
@@ -141,4 +142,35 @@ func parseDays(text string) (int, error) {
 		return 0, fmt.Errorf("%q is out of range (use 1 to %d)", text, insights.MaxDays)
 	}
 	return days, nil
+}
+
+// listAttention returns what needs attention in an org.
+func (s *Server) listAttention(c *call) (*reply, error) {
+	f := store.AttentionFilter{Repo: c.query.Get("repo"), Admin: c.caller.token.Scope >= ledger.Admin}
+	var err error
+	if f.Query, err = c.page(); err != nil {
+		return nil, err
+	}
+	if f.Kind, err = parse(c, "kind", attention.ParseKind); err != nil {
+		return nil, err
+	}
+	list, err := s.store.Attention(c.ctx(), c.org(), f)
+	return c.listedAs(list, list.NextCursor, err)
+}
+
+// listOverview returns the repos of an org with what people want to know of each first.
+func (s *Server) listOverview(c *call) (*reply, error) {
+	f := store.OverviewFilter{Name: c.query.Get("name")}
+	var err error
+	if f.Query, err = c.page(); err != nil {
+		return nil, err
+	}
+	if f.Sort, err = parse(c, "sort", ledger.ParseOverviewSort); err != nil {
+		return nil, err
+	}
+	if f.Reverse, err = parse(c, "reverse", onlyTrue); err != nil {
+		return nil, err
+	}
+	v, err := s.store.Overview(c.ctx(), c.org(), f)
+	return c.listedAs(v, v.NextCursor, err)
 }

@@ -66,12 +66,17 @@ func created(record any, location string) *reply {
 
 // listed returns the response for one page of a list.
 func listed[T any](c *call, page ledger.Page[T], err error) (*reply, error) {
+	return c.listedAs(page, page.NextCursor, err)
+}
+
+// listedAs returns the response for one page of a list, with the cursor of the next one.
+func (c *call) listedAs(page any, next string, err error) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
 	response := &reply{status: http.StatusOK, record: page}
-	if page.NextCursor != "" {
-		response.next = c.pageAt(page.NextCursor)
+	if next != "" {
+		response.next = c.pageAt(next)
 	}
 	return response, nil
 }

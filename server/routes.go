@@ -85,6 +85,8 @@ func (s *Server) routes() []route {
 		{get, repo + "/violations", read, list("status", "commit", "predicate"), s.listViolations},
 		{get, org + "/artifacts/:digest", read, []string{"repo"}, s.getArtifact},
 		{post, org + "/artifacts", read, nil, s.getArtifacts},
+		{get, org + "/attention", read, list("kind", "repo"), s.listAttention},
+		{get, org + "/overview", read, list("name", "sort", "reverse"), s.listOverview},
 		{get, org + "/environments", read, list("repo", "environment"), s.listEnvironments},
 		{get, org + "/search", read, list("q"), s.search},
 		{get, org + "/insights", read, []string{"repo", "days"}, s.getInsights},

@@ -31,19 +31,20 @@ type buffers struct {
 func newBuffers() *buffers {
 	const commits = `
 INSERT INTO commits (id, repo_id, sha, state, state_since, registered_at, policy_version, expires,
-  attestations, newest, basis) VALUES `
+  attestations, newest, basis, failing_since) VALUES `
 	return &buffers{
-		commits: sqldb.NewRows(commits, "", 11),
+		commits: sqldb.NewRows(commits, "", 12),
 
 		// An upsert updates many rows with one statement. If the state is the same,
 		// the index on it is not written.
 		updated: sqldb.NewRows(commits, `
 ON CONFLICT (id) DO UPDATE SET policy_version = excluded.policy_version, expires = excluded.expires,
-  attestations = excluded.attestations, newest = excluded.newest, basis = excluded.basis`, 11),
+  attestations = excluded.attestations, newest = excluded.newest, basis = excluded.basis`, 12),
 		moved: sqldb.NewRows(commits, `
 ON CONFLICT (id) DO UPDATE SET state = excluded.state, state_since = excluded.state_since,
   policy_version = excluded.policy_version, expires = excluded.expires,
-  attestations = excluded.attestations, newest = excluded.newest, basis = excluded.basis`, 11),
+  attestations = excluded.attestations, newest = excluded.newest, basis = excluded.basis,
+  failing_since = excluded.failing_since`, 12),
 
 		attestations: sqldb.NewRows(`
 INSERT INTO attestations (id, previous, attestation_id, repo_id, commit_id, predicate_id, type_id,

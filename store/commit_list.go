@@ -213,7 +213,9 @@ type CommitFilter struct {
 	Query
 	State  *ledger.State
 	Branch string
-	Author string // a name or an email address
+	// Author is a name or an e-mail address, or, if no author has exactly that, a part of
+	// one, in any case.
+	Author string
 	// Text selects commits that have it in the beginning of their message, their branch or
 	// their author's name or email address, or at the beginning of their id. ASCII letters
 	// match in any case.
@@ -239,7 +241,11 @@ func (s *Store) Commits(
 		if err != nil {
 			return list, err
 		}
-		p, err := runAll(rd, f.walks(d, rd.now), []any{before}, f.Limit)
+		isPart, err := rd.isPartOfAuthors(d.repo, f.Author)
+		if err != nil {
+			return list, err
+		}
+		p, err := runAll(rd, f.walks(d, rd.now, isPart), []any{before}, f.Limit)
 		if err != nil {
 			return list, fmt.Errorf("list commits: %w", err)
 		}
@@ -257,9 +263,27 @@ func (s *Store) Commits(
 	})
 }
 
-// walks returns the walks by which the list is read.
-func (f CommitFilter) walks(d *deriver, now ledger.Time) []walk[ledger.CommitSummary] {
-	walks := f.indexed(d, now)
+// isPartOfAuthors reports whether no author of a repo's commits has exactly this name or
+// address.
+func (rd reader) isPartOfAuthors(r repoRow, author string) (isPart bool, err error) {
+	if author == "" {
+		return false, nil
+	}
+	err = rd.Row(`
+SELECT NOT EXISTS (SELECT 1 FROM commits /*+index commits_by_author_name*/
+    WHERE repo_id = ? AND author_name <> '' AND author_name = ?)
+  AND NOT EXISTS (SELECT 1 FROM commits /*+index commits_by_author_email*/
+    WHERE repo_id = ? AND author_email <> '' AND author_email = ?)`, r.id, author, r.id, author).Scan(&isPart)
+	if err != nil {
+		return false, fmt.Errorf("look up author: %w", err)
+	}
+	return isPart, nil
+}
+
+// walks returns the walks by which the list is read. isPart reports whether the author is
+// only a part of a name or an address.
+func (f CommitFilter) walks(d *deriver, now ledger.Time, isPart bool) []walk[ledger.CommitSummary] {
+	walks := f.indexed(d, now, isPart)
 	if f.Text == "" {
 		return walks
 	}
@@ -285,7 +309,7 @@ func lowerASCII(text string) string {
 }
 
 // indexed returns the walks for all of the filter but Text.
-func (f CommitFilter) indexed(d *deriver, now ledger.Time) []walk[ledger.CommitSummary] {
+func (f CommitFilter) indexed(d *deriver, now ledger.Time, isPart bool) []walk[ledger.CommitSummary] {
 	where, args := "", []any(nil)
 	if f.State != nil {
 		where, args = where+" AND c.state = ?", append(args, *f.State)
@@ -293,7 +317,11 @@ func (f CommitFilter) indexed(d *deriver, now ledger.Time) []walk[ledger.CommitS
 	if f.Branch != "" {
 		where, args = where+" AND c.branch = ?", append(args, f.Branch)
 	}
-	byAuthor := "c.author_name = ? OR c.author_email = ?"
+	byAuthor, author := "c.author_name = ? OR c.author_email = ?", f.Author
+	if isPart {
+		byAuthor = "lower(c.author_name) LIKE ? ESCAPE '!' OR lower(c.author_email) LIKE ? ESCAPE '!'"
+		author = containing(f.Author)
+	}
 
 	switch {
 	case f.InFlight:
@@ -301,8 +329,13 @@ func (f CommitFilter) indexed(d *deriver, now ledger.Time) []walk[ledger.CommitS
 		w.joins, w.keys = " /*+ordered*/ JOIN commits c ON c.id = t.commit_id", []string{"t.commit_id"}
 		w.filter, w.filterArgs = " AND t.opened_at >= ?"+where, append([]any{d.contract.Radar.Oldest(now)}, args...)
 		if f.Author != "" {
-			w.filter, w.filterArgs = w.filter+" AND ("+byAuthor+")", append(w.filterArgs, f.Author, f.Author)
+			w.filter, w.filterArgs = w.filter+" AND ("+byAuthor+")", append(w.filterArgs, author, author)
 		}
+		return []walk[ledger.CommitSummary]{w}
+
+	case isPart:
+		w := commitWalk(d, "commits c /*+index commits_by_repo*/", "c.repo_id = ?")
+		w.filter, w.filterArgs = where+" AND ("+byAuthor+")", append(args, author, author)
 		return []walk[ledger.CommitSummary]{w}
 
 	case f.Author != "":

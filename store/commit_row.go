@@ -27,7 +27,8 @@ type commitRow struct {
 	tree          string // of its object; empty if it is not known
 	treeID        int64  // 0: no other commit has the tree
 	merged        mergeRole
-	basis         int64 // see subject.versions; when the state was derived
+	basis         int64       // see subject.versions; when the state was derived
+	failingSince  ledger.Time // since when a fail or error blocks a requirement; 0 if none does
 
 	// How this write has changed the commit since it was last buffered.
 	isNew, isDirty, isMoved bool
@@ -78,14 +79,15 @@ func (c *commitRow) authors() ([]ledger.Author, error) {
 
 const selectCommitRow = `
 SELECT id, repo_id, sha, state, state_since, registered_at, policy_version, expires, attestations,
-  newest, branch, target, author_name, author_email, targets, writers, signing_keys, tree, tree_id, merged, basis
+  newest, branch, target, author_name, author_email, targets, writers, signing_keys, tree, tree_id, merged, basis,
+  failing_since
 FROM commits `
 
 func scanCommitRow(row scanner) (*commitRow, error) {
 	c := new(commitRow)
 	err := row.Scan(&c.id, &c.repoID, &c.sha, &c.state, &c.stateSince, &c.registeredAt, &c.policyVersion,
 		&c.expires, &c.attestations, &c.newest, &c.branch, &c.target, &c.author.Name, &c.author.Email,
-		&c.claims.targets, &c.claims.writers, &c.claims.signingKeys, &c.tree, &c.treeID, &c.merged, &c.basis)
+		&c.claims.targets, &c.claims.writers, &c.claims.signingKeys, &c.tree, &c.treeID, &c.merged, &c.basis, &c.failingSince)
 	return c, err
 }
 

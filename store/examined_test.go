@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"modernc.org/libc"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -194,6 +195,7 @@ func wantFewRows(t *testing.T, s *Store) {
 	listEnvironments(t, s, list)
 	listSearch(t, s, list)
 	listInsights(s, list)
+	listAttention(t, s, list)
 	t.Logf("the most expensive page takes %d steps: %s", most, worst)
 }
 
@@ -437,6 +439,60 @@ func listInsights(s *Store, list listFunc) {
 			})
 		}
 	}
+}
+
+// listAttention lists what needs attention if everything does, and overviews of many repos.
+// Afterwards, the commits are as before.
+func listAttention(t *testing.T, s *Store, list listFunc) {
+	t.Helper()
+	run := func(script string) {
+		t.Helper()
+		check(t, s.write(t.Context(), "", func(t *tx) error { return t.Run(script) }))
+	}
+	soon := s.Now().Add(time.Hour)
+	run(fmt.Sprintf(`
+INSERT INTO policies (repo_id, version, digest, contract, created_at, created_by)
+  SELECT id, 1, '', CAST('{"requirements":[]}' AS BLOB), 1, '' FROM repos WHERE org_id = 2;
+UPDATE commits SET state = 2, state_since = %[1]d, failing_since = (id %% 2) * %[1]d, expires = %[2]d,
+  branch = 'b' || id %% 7;
+INSERT INTO repo_states (repo_id, state, commits) VALUES (1, 2, 100000)
+  ON CONFLICT (repo_id, state) DO UPDATE SET commits = 100000;
+UPDATE tips SET level = 3;
+UPDATE overlaps SET level = 3;
+UPDATE webhooks SET active = 0;
+UPDATE tokens SET expires_at = %[2]d;
+UPDATE identities SET not_after = %[2]d;
+UPDATE exceptions SET ends_at = %[2]d + attestation_id`, s.Now(), soon))
+	s.caches.evictRows()
+	for _, org := range []string{"acme", "crowd"} {
+		for _, repo := range []string{"", "api"} {
+			if repo != "" && org == "crowd" {
+				continue
+			}
+			list(fmt.Sprintf("attention of %s/%s", org, repo), func(ctx context.Context, q Query) (string, error) {
+				l, err := s.Attention(ctx, org, AttentionFilter{Query: q, Repo: repo, Admin: true})
+				return l.NextCursor, err
+			})
+		}
+		for _, sort := range ledger.OverviewSorts() {
+			for _, name := range []string{"", "r9999", "none"} {
+				list(fmt.Sprintf("overview of %s by %s %s", org, sort, name), func(ctx context.Context, q Query) (string, error) {
+					v, err := s.Overview(ctx, org, OverviewFilter{Query: q, Sort: sort, Name: name})
+					return v.NextCursor, err
+				})
+			}
+		}
+	}
+
+	run(`
+DELETE FROM policies WHERE repo_id > 2;
+UPDATE commits SET state = 0, failing_since = 0, expires = 0, branch = 'busy';
+DELETE FROM repo_states WHERE state = 2;
+UPDATE tips SET level = 0;
+UPDATE overlaps SET level = 1;
+UPDATE webhooks SET active = 1;
+UPDATE exceptions SET ends_at = 4102444800000 + attestation_id`)
+	s.caches.evictRows()
 }
 
 func listExceptions(s *Store, list listFunc) {

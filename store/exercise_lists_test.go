@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attention"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
@@ -33,6 +34,7 @@ func (e *exerciser) lists() {
 	e.listExceptions()
 	e.listEnvironments()
 	e.search()
+	e.listAttention()
 	check(t, e.InsertTips(ctx, "acme", "api", "busy", 2, 60)) // more than are read one by one
 	e.listOverlaps()
 	check(t, e.InsertTips(ctx, "acme", "api", "flying", 1, 5000)) // more than a page examines
@@ -93,7 +95,7 @@ func (e *exerciser) listCommits() {
 	f := store.CommitFilter{}
 	for _, f.State = range []*ledger.State{nil, new(ledger.Attested)} {
 		for _, f.Branch = range []string{"", "feature/login"} {
-			for _, f.Author = range []string{"", "Ann"} {
+			for _, f.Author = range []string{"", "Ann", "an"} {
 				for _, f.InFlight = range []bool{false, true} {
 					for _, f.Standing = range []bool{false, true} {
 						pages(e.t, func(q store.Query) (ledger.Page[ledger.CommitSummary], error) {
@@ -163,6 +165,29 @@ func (e *exerciser) search() {
 
 	for _, repo := range []string{"", "api"} {
 		e.ok(e.Insights(ctx, "acme", repo, 90))
+	}
+}
+
+// listAttention lists what needs attention, and overviews of repos.
+func (e *exerciser) listAttention() {
+	ctx := e.t.Context()
+	for _, repo := range []string{"", "api", "deployed"} {
+		for _, admin := range []bool{false, true} {
+			pages(e.t, func(q store.Query) (ledger.Page[attention.Item], error) {
+				list, err := e.Attention(ctx, "acme", store.AttentionFilter{Query: q, Repo: repo, Admin: admin})
+				return ledger.Page[attention.Item]{Data: list.Data, NextCursor: list.NextCursor}, err
+			})
+		}
+	}
+	for _, sort := range ledger.OverviewSorts() {
+		for _, name := range []string{"", "e"} {
+			for _, reverse := range []bool{false, true} {
+				pages(e.t, func(q store.Query) (ledger.Page[ledger.RepoOverview], error) {
+					v, err := e.Overview(ctx, "acme", store.OverviewFilter{Query: q, Sort: sort, Name: name, Reverse: reverse})
+					return ledger.Page[ledger.RepoOverview]{Data: v.Data, NextCursor: v.NextCursor}, err
+				})
+			}
+		}
 	}
 }
 

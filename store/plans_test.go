@@ -51,6 +51,8 @@ var mayScan = []exception{
 	{"AND closed_at = 0 LIMIT ?) counted", "counts a limited number of violations"},
 	{"AND flight = 1 LIMIT ?) counted", "counts a limited number of tips"},
 	{"ORDER BY place LIMIT ?) l\nLEFT JOIN overlaps", "reads a limited number of tips"},
+	{"ORDER BY n.id DESC LIMIT 20)\n    later", "reads a limited number of commits of a branch"},
+	{"ORDER BY commit_id DESC LIMIT ?) newest", "reads a limited number of tips"},
 	{"WITH RECURSIVE chain", "scans its own result, at most a page"},
 
 	{"INSERT INTO events (", ifMissing},

@@ -50,25 +50,27 @@ func (t *tx) settle(s *subject, cause ledger.Cause) error {
 		return t.postpone(s, cause)
 	}
 
-	state, expires := s.d.contract.State(s.facts, t.now)
-	if s.state == ledger.Deployed && state != ledger.Deployed {
+	o := s.d.contract.Outcome(s.facts, t.now)
+	if s.state == ledger.Deployed && o.State != ledger.Deployed {
 		if err := t.returnTip(s); err != nil {
 			return err
 		}
-		state, expires = s.d.contract.State(s.facts, t.now)
+		o = s.d.contract.Outcome(s.facts, t.now)
 	}
 
+	state := o.State
 	for from, path := s.state, policy.Path(s.state, state); len(path) > 0; from, path = path[0], path[1:] {
 		if err := t.transition(s, from, path[0], cause); err != nil {
 			return err
 		}
 	}
 
-	s.expires, s.policyVersion, s.basis = expires, s.d.repo.policyVersion, s.versions
+	s.expires, s.policyVersion, s.basis = o.Expires, s.d.repo.policyVersion, s.versions
 	if state == ledger.Deployed {
 		s.expires = 0 // a deployed commit does not expire
 	}
 	t.markDirty(s.commitRow)
+	s.noteFailed(o.Failed, t.now)
 	s.facts.Deployed = state == ledger.Deployed // still true if other signers' deployments count
 
 	if state == s.state {
@@ -81,6 +83,16 @@ func (t *tx) settle(s *subject, cause ledger.Cause) error {
 		return t.deployTip(s.id)
 	}
 	return nil
+}
+
+// noteFailed notes whether a requirement fails, and since when.
+func (c *commitRow) noteFailed(failed bool, now ledger.Time) {
+	switch {
+	case failed && c.failingSince == 0:
+		c.failingSince, c.isMoved = now, true
+	case !failed && c.failingSince != 0:
+		c.failingSince, c.isMoved = 0, true
+	}
 }
 
 // postpone leaves a commit to Evaluate, because expressions must be evaluated first: what

@@ -37,11 +37,32 @@ func (c Contract) Derive(f Facts, now ledger.Time) Derivation {
 	return d
 }
 
-// State is like Derive, without the reasons. It is faster: the writer uses it.
+// State is like Derive, without the reasons, which is faster.
 func (c Contract) State(f Facts, now ledger.Time) (state ledger.State, expires ledger.Time) {
 	v := c.evaluate(&f, now)
 	return v.state(v.radarStatus())
 }
+
+// An Outcome is what the writer stores of a Derivation.
+type Outcome struct {
+	State   ledger.State
+	Expires ledger.Time
+	// Failed reports whether a fail or error blocks a requirement that applies. A deployed
+	// commit has none.
+	Failed bool
+}
+
+// Outcome is like Derive, without the reasons, which is faster.
+func (c Contract) Outcome(f Facts, now ledger.Time) (o Outcome) {
+	v := c.evaluate(&f, now)
+	o.State, o.Expires = v.state(v.radarStatus())
+	o.Failed = o.State != ledger.Deployed && slices.ContainsFunc(v.decisions, isFailed)
+	return o
+}
+
+// isFailed reports whether a fail or error, for which there is no exception, blocks a
+// requirement.
+func isFailed(d decision) bool { return d.applies && !d.met && d.blocked && d.exception == nil }
 
 // radarStatus returns the status of the radar's requirement, or nil if it has none.
 func (v *evaluation) radarStatus() *ledger.RequirementStatus {

@@ -28,7 +28,7 @@ type activityPage struct {
 	Form   *form.Form
 	Types  []form.Choice
 	Repos  []form.Choice
-	Events []activityEvent
+	Events []activityRow
 	Next   string
 	// Older reports whether this is not the first page. Only the first is live.
 	Older bool
@@ -39,10 +39,33 @@ type activityPage struct {
 // An activityEvent is an event with its raw bytes. If they exceed the limit of
 // the page, Raw is empty and Command prints them.
 type activityEvent struct {
-	page.Event
-	Raw     string
-	Size    int
-	Command string
+	page.EventRow // of one event
+	Raw           string
+	Size          int
+	Command       string
+}
+
+// An activityRow is a row of the list: a single event, or the overlaps that share it.
+type activityRow struct {
+	page.EventRow
+	Single []activityEvent // one, or none
+	Raws   []activityEvent
+}
+
+// rowsOf returns the rows of a list of events.
+func rowsOf(org string, events []page.Event) []activityRow {
+	shown := withRaw(org, events)
+	var rows []activityRow
+	for _, r := range page.Fold(events) {
+		row := activityRow{EventRow: r}
+		if n := len(r.Overlaps); n > 0 {
+			row.Raws, shown = shown[:n], shown[n:]
+		} else {
+			row.Single, shown = shown[:1], shown[1:]
+		}
+		rows = append(rows, row)
+	}
+	return rows
 }
 
 func showActivity(v *page.Visit) (*page.Response, error) {
@@ -74,7 +97,7 @@ func showActivity(v *page.Visit) (*page.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Events, p.Next = withRaw(v.Org, events), v.NextPage(list.NextCursor)
+	p.Events, p.Next = rowsOf(v.Org, events), v.NextPage(list.NextCursor)
 	if p.Older {
 		return v.Page("activity", "Activity", p), nil
 	}
@@ -125,7 +148,7 @@ func withRaw(org string, events []page.Event) []activityEvent {
 	shown := make([]activityEvent, len(events))
 	bySize := make([]int, len(events))
 	for i, e := range events {
-		shown[i] = activityEvent{Event: e, Size: len(e.Body)}
+		shown[i] = activityEvent{EventRow: page.EventRow{Event: e}, Size: len(e.Body)}
 		bySize[i] = i
 	}
 	slices.SortStableFunc(bySize, func(a, b int) int { return cmp.Compare(shown[a].Size, shown[b].Size) })

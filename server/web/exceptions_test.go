@@ -35,7 +35,7 @@ func TestExceptionIsShown(t *testing.T) {
 	w.get(commit + commitID(1)).want(200).has("(ends in 24 hours)")
 	w.get(repo).want(200).has("Exceptions that end soon", "tests of "+commitID(1)[:12],
 		"ends in 24 hours, <b>INC-42</b> by sue")
-	w.get(org).want(200).has("Exception ends api tests of", "ends in 24 hours, <b>INC-42</b> by sue")
+	w.get(org).want(200).has("Expiring api", "exception for tests ends: <b>INC-42</b>, by sue")
 	e.clock.advance(23*time.Hour + 30*time.Minute)
 	w = e.signIn(e.reader)
 	w.get(repo + "?view=list").want(200).has("ends in 30 minutes")

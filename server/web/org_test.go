@@ -32,8 +32,8 @@ func TestOrgPage(t *testing.T) {
 	e.attest(ci, commitID(0), "test:go", ledger.Pass)
 	e.attest(ci, commitID(1), "test:go", ledger.Fail)
 	p := w.get("/orgs/acme").want(200).has(
-		"1 Attested", "1 Validating", "1 Draft", "2 attestations",
-		"Needs attention", "Failed", "api Change 1 : test:* by ci",
+		"1 Attested 1 Validating 1 Draft", "Failing 1", "Blocked 2",
+		"Needs attention Failed 1 Waiting for review 1 Failed api Change 1 topic-1 test:go failed (ci)",
 		"fail test:go by ci on api@ "+commitID(1)[:12], "Attested api@ "+commitID(0)[:12]+" Validating → to Attested",
 	)
 	if rects := p.elements("rect"); len(rects) != 3 {
@@ -65,24 +65,66 @@ func TestNeedsForAdmins(t *testing.T) {
 	_, err := e.host.CreateToken(t.Context(), "acme",
 		ledger.NewToken{Name: "brief", Scope: ledger.Read, ExpiresAt: e.clock.time().Add(24 * time.Hour)})
 	check(t, err)
-	e.signIn(e.admin).get("/orgs/acme").want(200).has("Token expires", "brief")
-	e.signIn(e.writer).get("/orgs/acme").want(200).hasNot("Token expires", "Needs attention")
+	e.signIn(e.admin).get("/orgs/acme").want(200).has("Expiring brief token expires")
+	e.signIn(e.writer).get("/orgs/acme").want(200).hasNot("token expires", "Needs attention")
 }
 
 // Further pages of repos are linked.
 func TestRepoPagination(t *testing.T) {
 	e := newEnv(t)
 	for n := range 60 {
-		_, err := e.host.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: fmt.Sprintf("repo-%02d", n)})
+		_, err := e.host.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: fmt.Sprintf("repo-%02d", 59-n)})
 		check(t, err)
 	}
 	w := e.signIn(e.reader)
-	p := w.get("/orgs/acme").want(200).has("repo-48").hasNot("repo-49")
+	p := w.get("/orgs/acme").want(200).has("api", "repo-48").hasNot("repo-49")
 	next := p.elements("a", "rel", "next")
 	if len(next) != 1 {
 		t.Fatal("no link to the next page")
 	}
 	w.get(attribute(next[0], "href")).want(200).has("repo-49", "repo-59").hasNot("repo-48")
+}
+
+// The table of repos is sorted and filtered by the API, over all repos.
+func TestReposAreSorted(t *testing.T) {
+	e := newEnv(t)
+	for n := range 60 {
+		_, err := e.host.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: fmt.Sprintf("repo-%02d", n)})
+		check(t, err)
+	}
+	e.attest(e.signer("cn=ci,ou=build,o=acme"), commitID(1), "test:go", ledger.Fail)
+	w := e.signIn(e.reader)
+	names := func(path string) []string {
+		t.Helper()
+		return w.get(path).want(200).texts("th", "scope", "row")
+	}
+
+	for path, want := range map[string][2]string{ // the first and the last
+		"/orgs/acme":                           {"api", "repo-48"},
+		"/orgs/acme?reverse=true":              {"repo-59", "repo-10"},
+		"/orgs/acme?sort=failing":              {"api", "repo-48"},
+		"/orgs/acme?sort=failing&reverse=true": {"repo-59", "repo-10"},
+		"/orgs/acme?sort=none":                 {"api", "repo-48"},
+		"/orgs/acme?name=PO-5":                 {"repo-50", "repo-59"},
+		"/orgs/acme?name=A&sort=activity":      {"api", "api"},
+	} {
+		if got := names(path); len(got) == 0 || got[0] != want[0] || got[len(got)-1] != want[1] {
+			t.Errorf("%s: %q, want from %s to %s", path, got, want[0], want[1])
+		}
+	}
+
+	p := w.get("/orgs/acme?sort=failing&name=o").want(200)
+	wantEqual(t, "sorted columns", p.texts("th", "aria-sort", "descending"), []string{"Failing ↓"})
+	for label, want := range map[string]string{
+		"Repo":       "/orgs/acme?name=o",
+		"Failing ↓":  "/orgs/acme?name=o&reverse=true&sort=failing",
+		"Production": "/orgs/acme?name=o&sort=production",
+	} {
+		if got := p.elements("a", "href", want); len(got) != 1 || textOf(got[0]) != label {
+			t.Errorf("%d links %s", len(got), want)
+		}
+	}
+	w.get("/orgs/acme?name=%25").want(200).has("No matching repos")
 }
 
 // Markup in texts is escaped.
@@ -190,15 +232,16 @@ func TestManyNeeds(t *testing.T) {
 		e.attest(ci, commitID(n), "test:go", ledger.Fail)
 	}
 	w := e.signIn(e.admin)
-	p := w.get("/orgs/acme?cursor=").want(200)
-	if n := len(p.elements("span", "class", "need-kind bad")); n != 12 {
-		t.Errorf("%d needs are shown, want 12", n)
+	p := w.get("/orgs/acme").want(200)
+	if n := len(p.elements("span", "class", "need-kind bad")); n != 6 {
+		t.Errorf("%d needs are shown, want 6", n)
 	}
-	rest := p.elements("a", "href", "/orgs/acme?cursor=&needs=all")
-	if len(rest) != 1 || textOf(rest[0]) != "2 more" {
+	rest := p.elements("a", "href", "/orgs/acme/attention")
+	rest = slices.DeleteFunc(rest, func(n *html.Node) bool { return textOf(n) == "Attention" }) // the tab
+	if len(rest) != 1 || textOf(rest[0]) != "8 more" {
 		t.Fatalf("%d links to all needs, want one", len(rest))
 	}
-	p = w.get(attribute(rest[0], "href")).want(200).hasNot("more")
+	p = w.get(attribute(rest[0], "href")).want(200).has("All 14", "Failed 14").hasNot("more")
 	if n := len(p.elements("span", "class", "need-kind bad")); n != 14 {
 		t.Errorf("%d needs are shown, want all 14", n)
 	}
@@ -214,6 +257,6 @@ func TestBlockingNeedsFirst(t *testing.T) {
 		check(t, err)
 	}
 	e.clock.advance(360 * 24 * time.Hour) // the first root expired five days ago, the other expires in five days
-	p := e.signIn(e.admin).get("/orgs/acme").want(200).has("Needs attention Root expired")
-	wantEqual(t, "other needs", p.texts("span", "class", "need-kind"), []string{"Root expires"})
+	p := e.signIn(e.admin).get("/orgs/acme").want(200).has("Expiring 2 Expiring cn=acme root,o=acme root expired")
+	wantEqual(t, "other needs", p.texts("span", "class", "need-kind"), []string{"Expiring"})
 }

@@ -63,8 +63,8 @@ func TestRefresh(t *testing.T) {
 			}
 			refresh.hasNot("Sign out", scope.String()+" of acme", "tok_")
 		}
-		if live != 11 {
-			t.Errorf("%d live pages, want 11", live)
+		if live != 12 {
+			t.Errorf("%d live pages, want 12", live)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/ledgerd/ledgerd/server/web/board"
 	"github.com/ledgerd/ledgerd/server/web/commits"
 	"github.com/ledgerd/ledgerd/server/web/explore"
+	"github.com/ledgerd/ledgerd/server/web/home"
 	"github.com/ledgerd/ledgerd/server/web/page"
 	"github.com/ledgerd/ledgerd/server/web/policies"
 	"github.com/ledgerd/ledgerd/server/web/settings"
@@ -33,7 +34,6 @@ func (s *Site) routes() []page.Route {
 		{Method: http.MethodGet, Pattern: "/static/{file}", Scope: page.Open, Handle: s.serveAsset, IgnoresSession: true,
 			SkipsLimiter: true},
 
-		{Method: http.MethodGet, Pattern: page.OrgPattern, Scope: read, Handle: showOrg, Live: true},
 		{Method: http.MethodGet, Pattern: page.EventsPattern, Scope: read, Handle: s.followEvents, SkipsLimiter: true},
 		page.Live(page.ActivityPattern, read, showActivity),
 		page.Live(page.OrgViolationsPattern, read, showViolations),
@@ -42,5 +42,5 @@ func (s *Site) routes() []page.Route {
 		page.Live(page.RepoViolationsPattern, read, showViolations),
 		page.Live(page.RadarPattern, read, showRadar),
 	}
-	return slices.Concat(own, board.Routes(), commits.Routes(), explore.Routes(), policies.Routes(), settings.Routes())
+	return slices.Concat(own, home.Routes(), board.Routes(), commits.Routes(), explore.Routes(), policies.Routes(), settings.Routes())
 }

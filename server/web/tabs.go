@@ -26,6 +26,7 @@ func orgTabs(v *page.Visit) []tab {
 	}
 	return tabs(v,
 		target{"Repos", page.OrgPattern, ledger.Read},
+		target{"Attention", page.AttentionPattern, ledger.Read},
 		target{"Environments", page.EnvironmentsPattern, ledger.Read},
 		target{"Activity", page.ActivityPattern, ledger.Read},
 		target{"Insights", page.InsightsPattern, ledger.Read},

@@ -29,7 +29,7 @@ func TestViolationPages(t *testing.T) {
 	}
 
 	e.attest(mallory, commitID(1), "deploy:prod", ledger.Pass)
-	p := w.get(org).want(200).has("1 open violation.", "Violation api "+commitID(1)[:12]+" : deploy:prod by mallory",
+	p := w.get(org).want(200).has("Violations 1", "Violation api One one deploy:prod recorded in DRAFT, by mallory",
 		"Violation opened: deploy:prod by mallory on api@ "+commitID(1)[:12])
 	if text := p.text(); strings.Index(text, "Violation api") > strings.Index(text, "Failed api") {
 		t.Errorf("the violation is not first under what needs attention: %s", text)
@@ -73,7 +73,8 @@ func TestManyViolations(t *testing.T) {
 	}
 
 	w := e.signIn(e.reader)
-	w.get("/orgs/acme").want(200).has("100 open violations or more.")
+	w.get("/orgs/acme").want(200).has("Violations 105", "99 more")
+	w.get("/orgs/acme/attention?kind=violation").want(200).has("All 105", "Violations 105", "Open and closed violations")
 	w.get("/orgs/acme/repos/api").want(200).has("105 open violations.")
 	w.get("/orgs/acme/repos/api/commits/"+commitID(1)).want(200).has("deploy:24", "deploy:5", "5 more open violations")
 	p := w.get("/orgs/acme/violations").want(200)
@@ -117,9 +118,9 @@ func TestEnvironmentsPage(t *testing.T) {
 	e.attest(cd, commitID(2), "deploy:prod", ledger.Pass)
 	w.get(page).want(200).has("prod "+short(2)+" Deployed").hasNot(" behind", "open violation")
 	e.attest(cd, commitID(2), "deploy:prod", ledger.Fail)
-	w.get(page).want(200).has("prod "+short(1)+" Deployed", "after a rollback of "+short(2))
+	w.get(page).want(200).has("prod "+short(1)+" Deployed", "rolled back from "+short(2))
 	e.attest(cd, commitID(1), "deploy:prod", ledger.Fail)
-	w.get(page).want(200).has("prod Unknown after a rollback of " + short(1))
+	w.get(page).want(200).has("prod Unknown rolled back from " + short(1))
 
 	for n := range 110 {
 		e.attest(mallory, commitID(2), fmt.Sprint("deploy:preview-", n), ledger.Pass)

@@ -277,7 +277,7 @@ func TestFailingWebhook(t *testing.T) {
 	eventually(t, "the failure", func() bool { return e.webhooks()[0].FailingSince != 0 })
 	w.get(at).has("first failure 30 Nov 2030 09:00 UTC")
 	w.get(webhooksPath).has("first failure 30 Nov 2030 09:00 UTC")
-	w.get("/orgs/acme").has("Webhook failing")
+	w.get("/orgs/acme").has("Webhooks 1 Webhook api "+r.url, "failing: 1 failed attempt")
 	if got := w.get(at + "/replay").want(200).value("since"); got != "2030-11-30T09:00" {
 		t.Errorf("default start of a replay: %q", got)
 	}
@@ -288,8 +288,8 @@ func TestFailingWebhook(t *testing.T) {
 	reason := e.webhooks()[0].DisabledReason
 	w.get(at).has("Disabled by ledgerd 30 Nov 2030 09:00 UTC", reason, "Fix the receiver", "Activate")
 	w.get(webhooksPath).has("disabled", reason)
-	w.get("/orgs/acme").has("Webhook disabled", reason)
-	e.signIn(e.reader).get("/orgs/acme").hasNot("Webhook disabled", reason)
+	w.get("/orgs/acme").has("Webhook api "+r.url, "disabled: "+reason)
+	e.signIn(e.reader).get("/orgs/acme").hasNot(r.url, reason)
 	w.post(at+"/active", url.Values{"active": {"true"}}).redirectsTo(at)
 	w.get(at).hasNot("Disabled by ledgerd")
 }

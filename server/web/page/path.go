@@ -10,6 +10,7 @@ const (
 	OrgPattern            = "/orgs/{org}"
 	EventsPattern         = OrgPattern + "/events"
 	ActivityPattern       = OrgPattern + "/activity"
+	AttentionPattern      = OrgPattern + "/attention"
 	SettingsPattern       = OrgPattern + "/settings"
 	OrgViolationsPattern  = OrgPattern + "/violations"
 	EnvironmentsPattern   = OrgPattern + "/environments"

@@ -1,0 +1,219 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attention"
+	"github.com/ledgerd/ledgerd/ledger/radar"
+	"github.com/ledgerd/ledgerd/store/radarindex"
+)
+
+// Limits of what a list of items that need attention examines.
+const (
+	maxAttentionRepos = 1000 // the oldest repos of an org
+	maxCandidates     = 500  // rows for each kind of item
+	minShare          = 10   // rows for each repo
+)
+
+// A candidate is an item that needs attention. Those of commits have no reason yet.
+type candidate struct {
+	attention.Item
+	repoID, commitID int64
+	key              attention.Key
+}
+
+// The sources of candidates. The numbers of their keys differ.
+const (
+	fromCommit = iota
+	fromViolation
+	fromWebhook
+	fromIdentity
+	fromToken
+	fromException
+	fromEvidence
+	numberOfSources
+)
+
+// A troubledRepo says which kinds of candidates a repo may have.
+type troubledRepo struct {
+	id                                               int64
+	failing, attested, conflicting, webhooks, ending bool
+}
+
+// troubledRepos reads which repos of an org have candidates. more reports whether there are
+// more repos. A repoID of 0 selects all repos.
+func (rd reader) troubledRepos(orgID, repoID int64, soon ledger.Time) (list []troubledRepo, more bool, err error) {
+	from, by := "FROM (SELECT id FROM repos /*+index repos_by_org*/ WHERE org_id = ? ORDER BY id LIMIT ?) r", orgID
+	args := []any{rd.now, soon, by, maxAttentionRepos + 1}
+	if repoID != 0 {
+		from, args = "FROM repos r WHERE r.id = ?", []any{rd.now, soon, repoID}
+	}
+
+	list, err = all(rd, func(row scanner) (r troubledRepo, err error) {
+		return r, row.Scan(&r.id, &r.failing, &r.attested, &r.conflicting, &r.webhooks, &r.ending)
+	}, `
+SELECT r.id,
+  EXISTS (SELECT 1 FROM commits c /*+index commits_failing*/ WHERE c.repo_id = r.id AND c.failing_since > 0),
+  EXISTS (SELECT 1 FROM repo_states s WHERE s.repo_id = r.id AND s.state = 2 AND s.commits > 0),
+  EXISTS (SELECT 1 FROM tips t /*+index tips_conflicting*/ WHERE t.repo_id = r.id AND t.`+isConflicting+`),
+  EXISTS (SELECT 1 FROM webhooks w /*+index webhooks_troubled*/ WHERE w.repo_id = r.id AND `+isTroubled+`),
+  EXISTS (SELECT 1 FROM exceptions x /*+index exceptions_by_end*/
+    WHERE x.repo_id = r.id AND x.ends_at > ? AND x.ends_at <= ?)
+`+from, args...)
+	if err != nil {
+		return nil, false, fmt.Errorf("read repos: %w", err)
+	}
+	if more = len(list) > maxAttentionRepos; more {
+		list = list[:maxAttentionRepos]
+	}
+	return list, more, nil
+}
+
+// Conditions of partial indexes.
+const (
+	isConflicting = isInFlight + " AND level = 3" // radar.High
+	isTroubled    = "w.deleted_at = 0 AND (w.active = 0 OR w.failing_since > 0)"
+)
+
+// presentCommit are the columns from which attention.Commit is read, of a commit c and its
+// tip t. Whether a commit is replaced is looked up among the newest commits of its branch.
+const (
+	presentCommit = `
+SELECT c.id, c.state, c.state_since, c.failing_since, c.registered_at, c.branch, c.target, coalesce(t.flight, 0),
+  c.branch <> '' AND EXISTS (SELECT 1 FROM (SELECT n.state AS state FROM commits n /*+index commits_by_branch*/
+    WHERE n.repo_id = c.repo_id AND n.branch <> '' AND n.branch = c.branch AND n.id > c.id ORDER BY n.id DESC LIMIT 20)
+    later WHERE later.state > 0) `
+	withTip = " LEFT JOIN tips t ON t.commit_id = c.id "
+)
+
+// A presentRow is a commit that may need attention.
+type presentRow struct {
+	id           int64
+	registeredAt ledger.Time
+	attention.Commit
+}
+
+func presentScanner(r repoRow) func(scanner) (presentRow, error) {
+	return func(row scanner) (p presentRow, err error) {
+		var branch, target string
+		var flight radarindex.Flight
+		err = row.Scan(&p.id, &p.State, &p.StateSince, &p.FailingSince, &p.registeredAt, &branch, &target, &flight,
+			&p.Replaced)
+		p.OnTarget = branch != "" && (branch == r.defaultBranch || branch == target)
+		p.Flight = flightOf(flight)
+		return p, err
+	}
+}
+
+// flightOf returns what has become of a tip. That it is superseded does not matter until a
+// later commit has evidence.
+func flightOf(f radarindex.Flight) attention.Flight {
+	switch f {
+	case radarindex.Landed:
+		return attention.Landed
+	case radarindex.Withdrawn:
+		return attention.Withdrawn
+	case radarindex.InFlight, radarindex.Superseded, radarindex.Deployed:
+		return attention.InFlight
+	default:
+		return attention.NoTip
+	}
+}
+
+// failing reads the newest commits of a repo with a failed requirement, and examines up to
+// limit commits.
+func (rd reader) failing(r repoRow, limit int) (list []presentRow, full bool, err error) {
+	return rd.present(r, limit, attention.Failed, presentCommit+"FROM commits c /*+index commits_failing*/"+withTip+`
+WHERE c.repo_id = ? AND c.failing_since > 0 ORDER BY c.id DESC LIMIT ?`, r.id, limit)
+}
+
+// waiting reads the newest commits of a repo that wait for PROMOTABLE, and examines up to
+// limit commits.
+func (rd reader) waiting(r repoRow, limit int) (list []presentRow, full bool, err error) {
+	return rd.present(r, limit, attention.Review, presentCommit+"FROM commits c /*+index commits_by_state*/"+withTip+`
+WHERE c.repo_id = ? AND c.state = ? ORDER BY c.id DESC LIMIT ?`, r.id, ledger.Attested, limit)
+}
+
+// present reads commits that need attention of a kind, the newest first, until they are too
+// old. full reports whether there may be others.
+func (rd reader) present(
+	r repoRow, limit int, kind attention.Kind, query string, args ...any,
+) (list []presentRow, full bool, err error) {
+	scan, rows := presentScanner(r), 0
+	oldest := rd.now.Add(-attention.Window)
+	err = rd.EachLong(func(row scanner) error {
+		p, err := scan(row)
+		if err != nil {
+			return err
+		}
+
+		rows++
+		if kind == attention.Review && p.registeredAt < oldest && p.StateSince < oldest {
+			return errFull
+		}
+		if i, ok := p.Needs(rd.now); ok && i.Kind == kind {
+			list = append(list, p)
+		}
+		full = rows == limit
+		return nil
+	}, query, args...)
+
+	if errors.Is(err, errFull) {
+		return list, false, nil
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("read commits: %w", err)
+	}
+	return list, full, nil
+}
+
+// A conflictRow is a tip with open overlaps at HIGH with earlier ones.
+type conflictRow struct {
+	commitID int64
+	since    ledger.Time
+	onto     string // the branch of an earlier tip, or its SHA
+	count    int
+	// truncated reports whether there were more overlaps than are stored.
+	truncated bool
+}
+
+// conflicting reads the newest tips of a repo that must rebase, and examines up to limit
+// tips. The contract must be the repo's.
+func (rd reader) conflicting(d *deriver, limit int) (list []conflictRow, full bool, err error) {
+	if !d.contract.Radar.Enabled {
+		return nil, false, nil
+	}
+	oldest := d.contract.Radar.Oldest(rd.now)
+	tips, err := all(rd, func(row scanner) (c conflictRow, err error) {
+		return c, row.Scan(&c.commitID, &c.truncated)
+	}, `
+SELECT t.commit_id, t.truncated FROM tips t /*+index tips_conflicting*/
+WHERE t.repo_id = ? AND t.`+isConflicting+` AND t.opened_at >= ? ORDER BY t.commit_id DESC LIMIT ?`,
+		d.repo.id, oldest, limit)
+	if err != nil {
+		return nil, false, fmt.Errorf("read tips: %w", err)
+	}
+
+	for _, c := range tips {
+		err := rd.EachLong(func(row scanner) error {
+			var since ledger.Time
+			var onto string
+			err := row.Scan(&since, &onto)
+			if c.count++; c.count == 1 {
+				c.onto, c.since = onto, since
+			}
+			c.since = min(c.since, since)
+			return err
+		}, "SELECT o.since, CASE e.branch WHEN '' THEN e.sha ELSE e.branch END "+withEarlier+"WHERE "+earlierThan+
+			" AND o.level = ? AND"+isOpen+"ORDER BY o.earlier", c.commitID, radar.High, oldest, oldest)
+		if err != nil {
+			return nil, false, fmt.Errorf("read overlaps: %w", err)
+		}
+		if c.count > 0 {
+			list = append(list, c)
+		}
+	}
+	return list, len(tips) == limit, nil
+}

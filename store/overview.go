@@ -1,0 +1,334 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// An OverviewFilter selects and sorts the repos of an overview.
+type OverviewFilter struct {
+	Query
+	// Name is a part of the name, in any case.
+	Name string
+	// Sort defaults to the name.
+	Sort ledger.OverviewSort
+	// Reverse turns the order round.
+	Reverse bool
+}
+
+// Overview lists the repos of an org with what people want to know of each first. Unless by
+// name, it sorts the first ledger.MaxOverviewSorted repos.
+func (s *Store) Overview(ctx context.Context, org string, f OverviewFilter) (ledger.Overview, error) {
+	f.Sort = cmp.Or(f.Sort, ledger.SortByName)
+	position, err := f.keys(2) // the measure, and the repo
+	if err != nil {
+		return ledger.Overview{}, err
+	}
+	return read(ctx, s, byOrg(org), func(rd reader) (v ledger.Overview, err error) {
+		o := &overview{reader: rd, filter: f}
+		if o.orgID, err = rd.orgID(org); err != nil {
+			return v, err
+		}
+		if err := o.find(position); err != nil {
+			return v, fmt.Errorf("find repos: %w", err)
+		}
+		if err := o.sort(); err != nil {
+			return v, fmt.Errorf("sort repos: %w", err)
+		}
+		v.Sorted, v.SortedMore = len(o.repos), o.more
+
+		page, more := o.page(position)
+		if v.Data, err = o.complete(page); err != nil {
+			return v, fmt.Errorf("complete repos: %w", err)
+		}
+		if more {
+			last := page[len(page)-1]
+			v.NextCursor = cursor(last.measure, last.id)
+		}
+		return v, nil
+	})
+}
+
+// An overview reads the repos of an overview.
+type overview struct {
+	reader
+	filter OverviewFilter
+	orgID  int64
+	repos  []measuredRepo
+	more   bool // whether there are more repos that match
+}
+
+// A measuredRepo is a repo with the number by which it is sorted. rank is its place in the
+// order of names.
+type measuredRepo struct {
+	id, measure int64
+	rank        int
+	repoFlags
+}
+
+// repoFlags say what a repo may have.
+type repoFlags struct {
+	failing, conflicting bool
+	violations, active   int64 // the number of open violations; when the latest event was
+}
+
+// find reads the repos that match the filter, in the order of names. If the sort is by name,
+// it starts after the position.
+func (o *overview) find(position []int64) error {
+	w := walk[string]{
+		from: "repos r", where: "r.org_id = ?", args: []any{o.orgID},
+		keys: []string{"r.name"}, key: func(r keyed[string]) []any { return []any{r.row} },
+		down:    o.filter.Sort == ledger.SortByName && o.filter.Reverse,
+		columns: "r.id, r.name",
+		scan: func(row scanner) (r keyed[string], err error) {
+			return r, row.Scan(&r.id, &r.row)
+		},
+	}
+	if o.filter.Name != "" {
+		w.filter, w.filterArgs = " AND lower(r.name) LIKE ? ESCAPE '!'", []any{containing(o.filter.Name)}
+	}
+	var start []any
+	if position != nil && o.filter.Sort == ledger.SortByName {
+		r, err := o.repoByID(position[1])
+		if err != nil || r.orgID != o.orgID {
+			return errCursor
+		}
+		start = []any{r.name}
+	}
+
+	p, err := w.run(o.reader, start, ledger.MaxOverviewSorted, maxExamined)
+	if err != nil {
+		return err
+	}
+	o.more = p.end != nil
+	for i, r := range p.rows {
+		o.repos = append(o.repos, measuredRepo{id: r.id, rank: i})
+	}
+	return nil
+}
+
+// containing returns the pattern of LIKE, with the escape character !, for texts in lower
+// case that contain a part.
+func containing(part string) string {
+	return "%" + strings.NewReplacer("!", "!!", "%", "!%", "_", "!_").Replace(strings.ToLower(part)) + "%"
+}
+
+// sort sorts the repos.
+func (o *overview) sort() error {
+	if o.filter.Sort == ledger.SortByName {
+		return nil
+	}
+	if len(o.repos) > 0 {
+		if err := o.Long(); err != nil {
+			return err
+		}
+	}
+	if err := o.addFlags(o.repos); err != nil {
+		return err
+	}
+	for i := range o.repos {
+		if err := o.measure(&o.repos[i]); err != nil {
+			return err
+		}
+	}
+	slices.SortFunc(o.repos, o.compare)
+	return nil
+}
+
+// compare compares repos in the order of the list.
+func (o *overview) compare(a, b measuredRepo) int {
+	if o.filter.Reverse {
+		a, b = b, a
+	}
+	return cmp.Or(cmp.Compare(b.measure, a.measure), cmp.Compare(a.rank, b.rank))
+}
+
+// page returns the repos of the page after a position, and whether others follow.
+func (o *overview) page(position []int64) (page []measuredRepo, more bool) {
+	page = o.repos
+	if position != nil && o.filter.Sort != ledger.SortByName {
+		at := measuredRepo{id: position[1], measure: position[0]}
+		for _, r := range o.repos {
+			if r.id == at.id {
+				at.rank = r.rank
+			}
+		}
+		page = slices.DeleteFunc(slices.Clone(page), func(r measuredRepo) bool { return o.compare(r, at) <= 0 })
+	}
+	if len(page) <= o.filter.Limit {
+		return page, o.more && o.filter.Sort == ledger.SortByName && len(page) > 0
+	}
+	return page[:o.filter.Limit], true
+}
+
+// addFlags reads the flags of repos.
+func (o *overview) addFlags(repos []measuredRepo) error {
+	at := make(map[int64]int, len(repos))
+	ids := make([]any, len(repos))
+	for i, r := range repos {
+		at[r.id], ids[i] = i, r.id
+	}
+	return o.EachIn(func(row scanner) error {
+		var id int64
+		var f repoFlags
+		err := row.Scan(&id, &f.failing, &f.conflicting, &f.violations, &f.active)
+		repos[at[id]].repoFlags = f
+		return err
+	}, `
+SELECT r.id,
+  EXISTS (SELECT 1 FROM commits c /*+index commits_failing*/ WHERE c.repo_id = r.id AND c.failing_since > 0),
+  EXISTS (SELECT 1 FROM tips t /*+index tips_conflicting*/ WHERE t.repo_id = r.id AND t.`+isConflicting+`),
+  r.open_violations,
+  coalesce((SELECT e.at FROM events e /*+index events_by_repo*/ WHERE e.repo_id = r.id AND e.type <> 'radar'
+    ORDER BY e.seq DESC LIMIT 1), 0)
+FROM repos r WHERE r.id IN `, 1, ids)
+}
+
+// measure reads the number by which a repo is sorted.
+func (o *overview) measure(r *measuredRepo) error {
+	var v ledger.RepoOverview
+	var err error
+	switch o.filter.Sort {
+	case ledger.SortByViolations:
+		r.measure = r.violations
+	case ledger.SortByActivity:
+		r.measure = r.active
+
+	case ledger.SortByProduction:
+		err = o.addProduction(r.id, &v)
+		if v.Production != nil {
+			r.measure = int64(v.Production.DeployedAt)
+		}
+	case ledger.SortByFailing:
+		err = o.addFailing(r, &v)
+		r.measure = int64(v.Failing)
+	case ledger.SortByConflicts:
+		err = o.addConflicts(r, &v)
+		r.measure = int64(v.Conflicts)
+	case ledger.SortByBlocked:
+		err = o.addBlocked(r, &v)
+		r.measure = int64(v.Blocked)
+	case ledger.SortByName:
+	}
+	return err
+}
+
+// complete returns what people see of the repos of a page.
+func (o *overview) complete(page []measuredRepo) ([]ledger.RepoOverview, error) {
+	if o.filter.Sort == ledger.SortByName {
+		if err := o.addFlags(page); err != nil {
+			return nil, err
+		}
+	}
+	list := make([]ledger.RepoOverview, len(page))
+	for i := range page {
+		r, v := &page[i], &list[i]
+		repo, err := scanRepo(o.Row(selectRepo+"WHERE r.id = ?", r.id))
+		if err != nil {
+			return nil, fmt.Errorf("read repo: %w", err)
+		}
+
+		v.Repo, v.LastActivityAt = repo.row, ledger.Time(r.active)
+		for _, add := range []func(*measuredRepo, *ledger.RepoOverview) error{o.addFailing, o.addConflicts, o.addBlocked} {
+			if err := add(r, v); err != nil {
+				return nil, err
+			}
+		}
+		if err := o.addProduction(r.id, v); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+func (o *overview) addFailing(r *measuredRepo, v *ledger.RepoOverview) error {
+	if !r.failing {
+		return nil
+	}
+	row, err := o.repoByID(r.id)
+	if err != nil {
+		return err
+	}
+	list, _, err := o.reader.failing(row, ledger.MaxOverviewCount)
+	v.Failing = len(list)
+	return err
+}
+
+// conflictsOfRepo is the number of tips of a repo of which an overview reads the overlaps.
+const conflictsOfRepo = 20
+
+func (o *overview) addConflicts(r *measuredRepo, v *ledger.RepoOverview) error {
+	if !r.conflicting {
+		return nil
+	}
+	row, err := o.repoByID(r.id)
+	if err != nil {
+		return err
+	}
+	d, err := o.deriver(row)
+	if err != nil {
+		return err
+	}
+	list, _, err := o.reader.conflicting(d, conflictsOfRepo)
+	v.Conflicts = len(list)
+	return err
+}
+
+// addBlocked counts the blocked commits among the newest ones in flight.
+func (o *overview) addBlocked(r *measuredRepo, v *ledger.RepoOverview) error {
+	row, err := o.repoByID(r.id)
+	if err != nil {
+		return err
+	}
+	d, err := o.deriver(row)
+	if err != nil {
+		return err
+	}
+	err = o.Row(`
+SELECT count(*) FROM (SELECT commit_id, opened_at FROM tips /*+index tips_in_flight*/
+  WHERE repo_id = ? AND `+isInFlight+` ORDER BY commit_id DESC LIMIT ?) newest
+/*+ordered*/ JOIN commits c ON c.id = newest.commit_id WHERE newest.opened_at >= ? AND c.state IN (?, ?)`,
+		r.id, ledger.MaxOverviewCount, d.contract.Radar.Oldest(o.now), ledger.Validating, ledger.Attested).Scan(&v.Blocked)
+	if err != nil {
+		return fmt.Errorf("count commits in flight: %w", err)
+	}
+	return nil
+}
+
+// addProduction adds what runs in production.
+func (o *overview) addProduction(repoID int64, v *ledger.RepoOverview) error {
+	environments, err := all(o.reader, scanEnvironmentRow, `
+SELECT repo_id, predicate_id, latest_id FROM environments /*+index environments_by_repo*/
+WHERE repo_id = ? ORDER BY latest_id DESC LIMIT ?`, repoID, ledger.MaxEnvironments)
+	if err != nil {
+		return fmt.Errorf("read environments: %w", err)
+	}
+	if len(environments) == 0 {
+		return nil
+	}
+
+	at, name := environments[0], ""
+	for i, e := range environments {
+		predicate, err := o.predicate(e.predicateID)
+		if err != nil {
+			return err
+		}
+		n, _ := ledger.EnvironmentOf(predicate)
+		if i == 0 || n == "prod" || n == "production" && name != "prod" {
+			at, name = e, n
+		}
+	}
+	l := &environmentList{reader: o.reader}
+	var e ledger.Environment
+	if _, err := l.deployment(at, &e); err != nil || e.Deployment == nil {
+		return err
+	}
+	v.Production = &ledger.RepoDeployment{Environment: name, Commit: e.Deployment.Commit,
+		Branch: e.Deployment.Branch, Subject: e.Deployment.Subject, DeployedAt: e.Deployment.DeployedAt}
+	return nil
+}
