@@ -47,6 +47,10 @@ func TestWebDemo(t *testing.T) {
 			}
 		}
 	}
+	d.visit(v, "attestations", "/orgs/demo/repos/parcels/attestations")
+	d.visit(v, "failed", "/orgs/demo/repos/parcels/attestations?status=fail")
+	v.click("a.of", "")
+	d.shoot(v, "failed-commit")
 	v.checkConsole(t)
 
 	other := newBrowser(t).visitor(t, d.url)

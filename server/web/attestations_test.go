@@ -177,3 +177,43 @@ func TestAttestationsPage(t *testing.T) {
 	w.get(list + "?predicate=" + url.QueryEscape(nasty)).want(200).noMarkup()
 	w.get(list + "?signer=" + url.QueryEscape(nasty)).want(400).noMarkup()
 }
+
+// The page of a commit leads to the forge of its repo, if that is known.
+func TestForgeLinksOfCommit(t *testing.T) {
+	e := newEnv(t)
+	e.push(commitID(1), ledger.Registration{Branch: "fix/a#b", Message: "One"})
+	w := e.signIn(e.reader)
+	w.get(commitPath(commitID(1))).want(200).hasNot("Source", "Pull request")
+
+	_, err := e.host.ChangeRepo(t.Context(), "acme", "api", ledger.RepoChange{WebURL: new("https://github.com/acme/api")})
+	check(t, err)
+	p := w.get(commitPath(commitID(1))).want(200).has("Source", "Pull request")
+	for _, href := range []string{"/commit/" + commitID(1), "/tree/fix/a%23b", "/pulls?q=is%3Apr+head%3Afix%2Fa%23b"} {
+		if links := p.elements("a", "href", "https://github.com/acme/api"+href); len(links) != 1 ||
+			attribute(links[0], "rel") != "noopener noreferrer" {
+			t.Errorf("%d links to %s", len(links), href)
+		}
+	}
+}
+
+// A commit with many checks and shards shows the first ones, and leads to the others.
+func TestManyChecks(t *testing.T) {
+	e := newEnv(t)
+	for n := range 12 {
+		e.attest(e.signer(fmt.Sprintf("cn=ci-%02d,ou=build,o=acme", n)), commitID(1), "test:go", ledger.Pass)
+	}
+	ci := e.signer("cn=ci,ou=build,o=acme")
+	for n := range 41 {
+		e.attest(ci, commitID(1), fmt.Sprintf("lint:%02d", n), ledger.Pass)
+	}
+	p := e.signIn(e.reader).get(commitPath(commitID(1))).want(200).has("2 more checks")
+	if n := strings.Count(p.body, `<details id="check-`); n != 40 {
+		t.Errorf("%d checks are shown, want 40", n)
+	}
+	e.attest(e.signer("cn=last,ou=build,o=acme"), commitID(1), "test:go", ledger.Fail)
+	p = e.signIn(e.reader).get(commitPath(commitID(1))).want(200).has("test:go 1 fail, 12 pass by last", "and others",
+		"3 more")
+	if n := len(p.elements("a", "href", apiPath+"/attestations?commit="+commitID(1))); n != 2 {
+		t.Errorf("%d links to all attestations, want 2", n)
+	}
+}

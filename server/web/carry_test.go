@@ -19,7 +19,7 @@ func TestCommitPageShowsWhatCarries(t *testing.T) {
 	e.push(squash, ledger.Registration{Object: object})
 
 	p := e.signIn(e.reader).get("/orgs/acme/repos/api/commits/" + squash).want(200)
-	p.has("Carried: test:go of " + branch[:12] + " (the same tree, until ")
+	p.has("Carried: test:go of " + branch[:12] + " (the same tree, expires ")
 	for _, href := range []string{"/commits/" + branch, "/attestations/" + rec.ID} {
 		if !strings.Contains(p.body, `"/orgs/acme/repos/api`+href+`"`) {
 			t.Errorf("no link to %s", href)
