@@ -259,6 +259,9 @@ func TestLongTimeline(t *testing.T) {
 	pages := 0
 	for path != "" {
 		p := w.get(path).want(200)
+		if first := pages == 0; first != (len(p.elements("h2", "id", "checks")) == 1) {
+			t.Errorf("page %d: only the first one has the checks", pages+1)
+		}
 		pages++
 		for _, moment := range p.moments() {
 			what, _, _ := strings.Cut(moment, " after ")
@@ -303,7 +306,8 @@ func TestManyTransitions(t *testing.T) {
 	}
 	path, rows := commitPath(commitID(1))+"/transitions", 0
 	for path != "" {
-		p := w.get(path).want(200).has("Validating → to Attested due to an attestation")
+		p := w.get(path).want(200).has("Validating → to Attested due to an attestation",
+			"Moved back Attested → to Validating").hasNot("Moved back Validating")
 		rows += strings.Count(p.body, `class="grow move`)
 		path = ""
 		for _, next := range p.elements("a", "rel", "next") {

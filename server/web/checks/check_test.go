@@ -86,7 +86,7 @@ func TestFold(t *testing.T) {
 // Only slots are folded: two runs of the same check are two rows.
 func TestRows(t *testing.T) {
 	list := records("sbom a ci pass", "test - ci pass", "sbom b ci pass", "test - ci pass", "sbom c ci fail",
-		"sbom d mac pass", "sbom e ci pass", "sbom f ci pass distrusted")
+		"sbom d mac pass", "sbom e ci pass", "sbom f ci pass distrusted", "sbom - ci pass")
 	list[6].Commit = "other"
 	var got string
 	for _, r := range checks.Rows(list) {
@@ -96,7 +96,7 @@ func TestRows(t *testing.T) {
 		}
 		got += " "
 	}
-	if want := "att_0+att_2 att_1 att_3 att_4 att_5 att_6 att_7 "; got != want {
+	if want := "att_0+att_2 att_1 att_3 att_4 att_5 att_6 att_7 att_8 "; got != want {
 		t.Errorf("rows %s, want %s", got, want)
 	}
 }

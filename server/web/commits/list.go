@@ -11,7 +11,7 @@ import (
 	"github.com/ledgerd/ledgerd/server/web/page"
 )
 
-const listedAttestations = 100 // on a page of the list
+const listedAttestations = 50 // on a page of the list
 
 // A listPage lists the attestations of a repo, newest first.
 type listPage struct {

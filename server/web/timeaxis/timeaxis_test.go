@@ -102,6 +102,10 @@ func TestMarks(t *testing.T) {
 	if want := "[{750 fail} {250 error} {1000 fail}]"; got != want {
 		t.Errorf("marks %s, want %s", got, want)
 	}
+	late := moves(t, "ATTESTED>PROMOTABLE@60") // older transitions are missing
+	if a := timeaxis.Draw(0, late, list, 100*minute); len(a.Marks) != 2 || a.Marks[0].X != 375 {
+		t.Errorf("marks after the beginning: %v", a.Marks)
+	}
 	if a := timeaxis.Draw(0, nil, list, 0); len(a.Bands) != 1 || a.Bands[0].Width != timeaxis.Width {
 		t.Errorf("no time has passed: %+v", a)
 	}
