@@ -358,7 +358,7 @@ func TestTransitionByIdentity(t *testing.T) {
 	check(t, err)
 
 	check(t, e.db.Settle(t.Context()))
-	const want = "Moved back Attested → to Validating after 0 ms, due to a change of identities 30 Nov 2030 09:00 UTC"
+	const want = "Moved back Attested → to Validating due to a change of identities 30 Nov 2030 09:00 UTC"
 	if got := w.get(commitPath(commitID(1))).want(200).moments(); !slices.Contains(got, want) {
 		t.Errorf("timeline: %q, want %q in it", got, want)
 	}
