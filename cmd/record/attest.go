@@ -162,17 +162,23 @@ func (a *attestRequest) takeArgs(command *cobra.Command, args []string) error {
 
 // complete takes the commit and the page of the run from a CI job, for a statement of
 // attest's own. A command must have been run on the commit.
-func (a *attestRequest) complete(ctx context.Context, p *cli.Program, job *job) (err error) {
+func (a *attestRequest) complete(ctx context.Context, p *cli.Program, job *job) error {
 	if !job.isCI || a.statement != "" || a.envelope != "" {
 		return nil
+	}
+	if a.commit == "" {
+		if err := a.takeCommit(ctx, p, job); err != nil {
+			return err
+		}
 	}
 	if !a.claim.IsSet() {
 		a.annotations = job.annotations(a.annotations)
 	}
-	if a.commit != "" {
-		return nil
-	}
+	return nil
+}
 
+// takeCommit takes the commit from a CI job, and fetches it for its object.
+func (a *attestRequest) takeCommit(ctx context.Context, p *cli.Program, job *job) (err error) {
 	if a.commit, err = job.commit(ctx); err != nil {
 		return err
 	}

@@ -39,16 +39,24 @@ LEDGERD_CI=off turns this off, for jobs about commits of another repository. Wit
 				return p.Print((*ci.Job)(nil), func() { fmt.Fprintln(p.Stdout, "Not in a CI job that ledgerd knows") })
 			}
 			checkout.Inspect(command.Context(), &job)
-			if os.Getenv("LEDGERD_URL") == "" {
-				job.Problems = append(job.Problems, ci.Problem{Problem: "no server is set", Fix: "set LEDGERD_URL"})
-			}
-			if os.Getenv("LEDGERD_TOKEN") == "" && os.Getenv("LEDGERD_TOKEN_FILE") == "" {
-				job.Problems = append(job.Problems, ci.Problem{Problem: "no API token is set",
-					Fix: "set LEDGERD_TOKEN from a secret of the CI system"})
+			if os.Getenv("LEDGERD_DATABASE") == "" {
+				job.Problems = append(job.Problems, missingSettings(os.Getenv)...)
 			}
 			return p.Print(job, func() { showJob(p, job) })
 		},
 	}
+}
+
+// missingSettings returns what a job needs to use a server, and does not have.
+func missingSettings(getenv func(string) string) (problems []ci.Problem) {
+	if getenv("LEDGERD_URL") == "" {
+		problems = append(problems, ci.Problem{Problem: "no server is set", Fix: "set LEDGERD_URL"})
+	}
+	if getenv("LEDGERD_TOKEN") == "" && getenv("LEDGERD_TOKEN_FILE") == "" {
+		problems = append(problems, ci.Problem{Problem: "no API token is set",
+			Fix: "set LEDGERD_TOKEN from a secret of the CI system"})
+	}
+	return problems
 }
 
 func showJob(p *cli.Program, job ci.Job) {

@@ -22,7 +22,8 @@ const (
 var (
 	errMainline = errors.New("this clone has neither its remote's HEAD branch nor the repo's default branch, " +
 		"so the commit's base is unknown; fetch the default branch or pass --base")
-	errShallow      = errors.New("this clone is shallow and lacks the commit's base (run git fetch --unshallow)")
+	errShallow = errors.New("this clone is shallow and lacks the commit's base (pass --fetch, or run " +
+		"git fetch --unshallow)")
 	errPartial      = errors.New("this clone is partial and lacks folders of the commit")
 	errTooManyPaths = errors.New("the commit changes more than 10,000 paths")
 	errTooLarge     = errors.New("the change record is too large for a server")

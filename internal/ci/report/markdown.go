@@ -48,7 +48,7 @@ func clean(text string, n int) string {
 func escape(text string) string {
 	var b strings.Builder
 	for _, c := range clean(text, maxCell) {
-		if strings.ContainsRune("\\`*_{}[]<>()#+!|~&:@$^=\"'", c) {
+		if strings.ContainsRune("\\`*_{}[]<>#+!|~&:$", c) {
 			b.WriteByte('\\')
 		}
 		b.WriteRune(c)
