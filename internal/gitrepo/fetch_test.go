@@ -113,9 +113,42 @@ func TestFetchedHistory(t *testing.T) {
 	}
 }
 
+// The changes of a pull request to another branch are relative to that branch, which is
+// fetched.
+func TestFetchedTarget(t *testing.T) {
+	h := newHostedRepo(t, 3)
+	stacked := h.Forest.Branch("stacked", "feature", "three.txt", "3\n")
+	clone := h.clone("--depth=1", "+refs/heads/stacked:refs/remotes/origin/stacked")
+	for target, want := range map[string]string{"feature": h.head, "main": h.base, "gone": h.base} {
+		c, err := clone.ReadCommit(t.Context(), Query{Rev: stacked, Target: target, BaseBranch: target, Fetch: true})
+		if err != nil || c.ChangesErr != nil || c.Base != want {
+			t.Errorf("for %s: base %.12s, want %.12s: %v, %v", target, c.Base, want, err, c.ChangesErr)
+		}
+	}
+
+	fresh := h.clone("--depth=1", "+refs/heads/stacked:refs/remotes/origin/stacked")
+	c, err := fresh.ReadCommit(t.Context(), Query{Rev: stacked, BaseBranch: "feature", Fetch: true})
+	if err != nil || !slices.Equal(outline(c.Changes), []string{"A three.txt"}) {
+		t.Errorf("changes %q: %v", outline(c.Changes), err)
+	}
+}
+
 // A long history is fetched in steps, and only as far as necessary.
 func TestFetchedHistoryIsBounded(t *testing.T) {
 	h := newHostedRepo(t, 700)
+	h.Forest.Branch("late", "main~3", "late.txt", "1\n")
+	h.Git("checkout", "--quiet", "late")
+	late := h.Commit("later.txt", "2\n")
+	h.Git("checkout", "--quiet", "main")
+	branch := h.clone("--depth=1", "+refs/heads/late:refs/remotes/origin/late")
+	onBranch, err := branch.ReadCommit(t.Context(), Query{Rev: late, Branch: "late", Fetch: true})
+	if err != nil || onBranch.ChangesErr != nil || len(onBranch.Changes) != 2 {
+		t.Error(err, onBranch.ChangesErr, onBranch.Changes)
+	}
+	if n, _ := strconv.Atoi(mustGit(t, branch, "", "rev-list", "--count", "--all")); n < 4 || n > 128 {
+		t.Errorf("the clone of a branch has %d commits", n)
+	}
+
 	clone := h.clone("--depth=1", "+refs/heads/main:refs/remotes/origin/main")
 	got, err := clone.ReadCommit(t.Context(), Query{Rev: h.tip, Branch: "main", Fetch: true})
 	if err != nil || got.ChangesErr != nil || len(got.Changes) != 1 {
