@@ -235,7 +235,7 @@ func shortDuration(ms float64) string {
 	case d < time.Hour:
 		return strconv.Itoa(int(d/time.Minute)) + " min"
 	case d%day != 0:
-		return strconv.Itoa(int(d/time.Hour)) + " h"
+		return text(rounded(d.Hours())) + " h"
 	}
 	return strconv.Itoa(int(d/day)) + " d"
 }

@@ -93,6 +93,10 @@ func TestLinesAreInterrupted(t *testing.T) {
 	if got := strings.Join(axis, " "); got != "0 1 h 2 h 3 h" {
 		t.Errorf("axis %s", got)
 	}
+	c = chart.Durations(labels(1), chart.Series{Values: values(1.6 * hour)})
+	if last := c.Grid[len(c.Grid)-1].Text; last != "2 h" || c.Grid[3].Text != "1.5 h" {
+		t.Errorf("axis %+v", c.Grid)
+	}
 	if c := chart.Durations(labels(1), chart.Series{Values: values(-1)}); !c.Empty || len(c.Dots) != 0 {
 		t.Errorf("%+v", c)
 	}
