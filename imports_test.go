@@ -63,6 +63,7 @@ var mayImport = map[string][]string{
 	"server/web": {
 		"client", "ledger", "ledger/identity", "ledger/radar", "server/internal/budget", "server/internal/wire",
 		"server/web/arcdiagram", "server/web/board", "server/web/checks", "server/web/coalesce", "server/web/commits",
+		"server/web/conflicts",
 		"server/web/explore", "server/web/form", "server/web/format", "server/web/grid", "server/web/limiter",
 		"server/web/overlap", "server/web/page",
 		"server/web/home",
@@ -80,6 +81,10 @@ var mayImport = map[string][]string{
 	"server/web/explore": {
 		"client", "ledger", "ledger/insights", "ledger/search", "server/web/chart", "server/web/form", "server/web/format",
 		"server/web/page",
+	},
+	"server/web/conflicts": {
+		"client", "ledger", "ledger/forge", "ledger/radar", "server/web/arcdiagram", "server/web/form",
+		"server/web/format", "server/web/overlap", "server/web/page", "server/web/policytext",
 	},
 	"server/web/policies": {
 		"client", "ledger", "ledger/policy", "ledger/policy/document", "ledger/policy/lint", "server/web/form",

@@ -78,6 +78,7 @@ func (s *stage) pages() []webPage {
 			path: "/orgs/acme/artifacts/sha256:" + strings.Repeat("2b", 32)},
 
 		{name: "repo", route: repo, path: api},
+		{name: "repo-folded", path: api + "?folded=DRAFT,DEPLOYED&text=a"},
 		{name: "repo-list", path: api + "?view=list"},
 		{name: "repo-none", path: "/orgs/acme/repos/handbook"},
 		{name: "commit", route: repo + "/commits/{sha}", path: api + "/commits/" + commitOf(s.shown)},
@@ -98,6 +99,7 @@ func (s *stage) pages() []webPage {
 		{name: "policy-preview", path: api + "/policy/edit", then: editPolicy("Preview", `threshold: 2`, `threshold: 1`)},
 
 		{name: "radar", route: repo + "/radar", path: api + "/radar"},
+		{name: "radar-files", path: api + "/radar?view=files"},
 		{name: "radar-none", path: "/orgs/acme/repos/handbook/radar"},
 
 		{name: "tokens", route: org + "/settings/tokens", path: "/orgs/acme/settings/tokens"},

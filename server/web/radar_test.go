@@ -21,18 +21,25 @@ func (e *env) branch(n int, name, author string, changes ...radar.Change) {
 	})
 }
 
-// pairsOf returns the list of overlaps, each as "LEVEL later overlaps with earlier".
+// pairsOf returns the overlaps of the page in their order, each as "LEVEL later/earlier".
+// Those with commits of the same author, which are folded, end with an asterisk.
 func pairsOf(p page) string {
 	var pairs []string
-	for _, article := range p.elements("h3") {
-		var words []string
-		for n := range article.Descendants() {
-			if n.FirstChild == nil && strings.TrimSpace(n.Data) != "" {
-				words = append(words, strings.Join(strings.Fields(n.Data), " "))
+	for _, item := range p.elements("li", "class", "card") {
+		later := ""
+		for n := range item.Descendants() {
+			if n.Data == "h3" && later == "" {
+				later = textOf(n.FirstChild)
 			}
-		}
-		if len(words) > 4 {
-			pairs = append(pairs, strings.Join(words[:4], " "))
+			if n.Data != "details" || attribute(n, "class") != "pair" {
+				continue
+			}
+			words := strings.Fields(textOf(n)) // LEVEL onto NAME …
+			pair := words[0] + " " + later + "/" + words[2]
+			if attribute(n.Parent, "class") == "own" {
+				pair += "*"
+			}
+			pairs = append(pairs, pair)
 		}
 	}
 	return strings.Join(pairs, ", ")
@@ -49,15 +56,15 @@ func TestRadarPage(t *testing.T) {
 	e.branch(5, "five", "ken", lineEdit("docs/b.md", 1))
 	w := e.signIn(e.reader)
 
-	const all = "HIGH three overlaps with one, MEDIUM three overlaps with two, MEDIUM two overlaps with one, LOW " +
-		"five overlaps with four"
+	const all = "MEDIUM three/two, HIGH three/one*, MEDIUM two/one, LOW five/four*"
 	p := w.get(radarPath).want(200).has(
 		"Overlaps at LOW or above create an event.",
-		"Must rebase api@ "+commitID(3)[:12]+" by ada · Work on three",
-		"Has priority api@ "+commitID(1)[:12]+" by ada · Work on one same author",
+		"HIGH 1 overlap MEDIUM 2 overlaps LOW 1 overlap", "Merge first: one (1 waits)",
+		"three ada · Work on three", "1 overlap with commits of the same author",
+		"HIGH onto one cmd/root.go Has priority api@ "+commitID(1)[:12]+" by ada · Work on one",
 		"cmd/root.go both change the same lines: 101 (must rebase) · 100 (has priority)",
-		"docs/ both change files in this directory",
-	).hasNot("at length", "more in the table", "next page")
+		"docs/ both change files in this directory", "Close, no conflict yet two grace · Work on two MEDIUM near one",
+	).hasNot("at length", "more in the list", "next page", "Open on the forge")
 	if got := pairsOf(p); got != all {
 		t.Errorf("overlaps: %s, want %s", got, all)
 	}
@@ -76,12 +83,12 @@ func TestRadarPage(t *testing.T) {
 	}
 
 	for query, want := range map[string]string{
-		"?level=HIGH":                                "HIGH three overlaps with one",
-		"?level=MEDIUM&branch=one":                   "MEDIUM two overlaps with one",
-		"?branch=two":                                "MEDIUM three overlaps with two, MEDIUM two overlaps with one",
-		"?commit=" + commitID(5):                     "LOW five overlaps with four",
+		"?level=HIGH":                                "HIGH three/one*",
+		"?level=MEDIUM&branch=one":                   "MEDIUM two/one",
+		"?branch=two":                                "MEDIUM two/one, MEDIUM three/two",
+		"?commit=" + commitID(5):                     "LOW five/four*",
 		"?level=&branch=&commit=" + commitID(1)[:39]: "",
-		"?commit=+" + commitID(1) + "+":              "HIGH three overlaps with one, MEDIUM two overlaps with one",
+		"?commit=+" + commitID(1) + "+":              "HIGH three/one*, MEDIUM two/one",
 		"?commit=" + commitID(1) + "&branch=two":     "",
 	} {
 		p := w.get(radarPath + query)
@@ -135,7 +142,7 @@ func TestRadarManyOverlaps(t *testing.T) {
 	}
 
 	w := e.signIn(e.reader)
-	p := w.get(radarPath).want(200).has(" more in the table; next page for the rest")
+	p := w.get(radarPath).want(200).has(" more in the list; next page for the rest")
 	if texts := p.elements("text"); len(texts) > 18+30 {
 		t.Errorf("the diagram has %d texts", len(texts))
 	}
@@ -146,15 +153,17 @@ func TestRadarManyOverlaps(t *testing.T) {
 	seen := make(map[string]int)
 	strongest := radar.High
 	for pages := 0; ; pages++ {
+		weakest := strongest
 		for _, pair := range strings.Split(pairsOf(p), ", ") {
 			level, err := radar.ParseLevel(strings.Fields(pair)[0])
 			check(t, err)
 			if level > strongest {
-				t.Fatalf("%s comes after one of level %s", pair, strongest)
+				t.Fatalf("%s is on the page after one with level %s", pair, strongest)
 			}
-			strongest = level
+			weakest = min(weakest, level)
 			seen[pair]++
 		}
+		strongest = weakest
 		next := p.elements("a", "rel", "next")
 		if len(next) == 0 {
 			break
@@ -188,8 +197,8 @@ func TestTruncatedOverlaps(t *testing.T) {
 	w := e.signIn(e.reader)
 
 	w.get(apiPath).want(200).has("HIGH 1 overlap MEDIUM 1 overlap LOW 198 overlaps " + limit)
-	w.get(apiPath + "?branch=last").want(200).has("HIGH 1 overlap MEDIUM 1 overlap LOW 198 overlaps " + limit)
-	w.get(apiPath + "?branch=topic-0").want(200).has("LOW 200 overlaps").hasNot(limit)
+	w.get(apiPath + "?view=list&branch=last").want(200).has("HIGH 1 overlap MEDIUM 1 overlap LOW 198 overlaps " + limit)
+	w.get(apiPath + "?view=list&branch=topic-0").want(200).has("LOW 200 overlaps").hasNot(limit)
 	w.get(commitPath(commitID(crowd))).want(200).has("195 more overlaps Weaker overlaps are not stored: " + limit)
 	w.get(commitPath(commitID(0))).want(200).has("195 more overlaps").hasNot("Weaker overlaps")
 	w.get("/orgs/acme").want(200).has("conflicts with topic-3, and perhaps others")
@@ -233,6 +242,88 @@ func TestRadarHostileNames(t *testing.T) {
 	for _, name := range p.elements("text") {
 		if text := name.FirstChild.Data; len([]rune(text)) > 24 || strings.Count(text, "界") > 12 {
 			t.Errorf("the diagram has the name %q", text)
+		}
+	}
+}
+
+// The files view has a row for each path, with everybody who changes it. Filters stay in the
+// links of both views.
+func TestRadarByFile(t *testing.T) {
+	e := newEnv(t)
+	e.branch(1, "one", "ada", lineEdit("cmd/root.go", 100))
+	e.branch(2, "two", "grace", lineEdit("cmd/serve.go", 1), lineEdit("cmd/root.go", 110))
+	e.branch(3, "three", "ken", lineEdit("cmd/root.go", 101), lineEdit("cmd/serve.go", 2))
+	w := e.signIn(e.reader)
+
+	p := w.get(radarPath + "?view=files").want(200)
+	wantEqual(t, "files", p.texts("tr"), []string{
+		"File Level Why Who changes it",
+		"cmd/root.go HIGH both change the same lines two grace three ken one ada",
+		"cmd/serve.go HIGH both change the same lines two grace three ken",
+	})
+	p = w.get(radarPath + "?view=files&level=HIGH&branch=one&cursor=").want(200).hasNot("cmd/serve.go")
+	for _, at := range []string{"?branch=one&level=HIGH", "?branch=one&level=HIGH&view=files", "?view=files"} {
+		if len(p.elements("a", "href", radarPath+at)) != 1 {
+			t.Errorf("no link to %s", at)
+		}
+	}
+	w.get(radarPath + "?view=files&level=LOW&branch=one").want(200).has("No matching overlaps")
+
+	// Many files: the strongest are shown, and the page says that there are more.
+	var changes []radar.Change
+	for n := range 80 {
+		changes = append(changes, lineEdit(fmt.Sprintf("many/%02d.go", n), 1))
+	}
+	for n, name := range []string{"four", "five"} {
+		e.branch(10+n, name, name, changes[40*n:40*n+40]...)
+		e.branch(20+n, name+"-too", name+"-too", lineEditsAt(changes[40*n:40*n+40], 2)...)
+	}
+	p = w.get(radarPath + "?view=files").want(200)
+	if rows := len(p.elements("tr")); rows > 51 {
+		t.Errorf("%d rows, want at most 51", rows)
+	}
+}
+
+// lineEditsAt returns changes of the same files at another line.
+func lineEditsAt(changes []radar.Change, line int) []radar.Change {
+	var moved []radar.Change
+	for _, c := range changes {
+		moved = append(moved, lineEdit(c.Path, line))
+	}
+	return moved
+}
+
+// The order: first who waits for nobody; of those that can go at the same time, the one with
+// the fewest conflicts, then the oldest.
+func TestRebaseOrder(t *testing.T) {
+	e := newEnv(t)
+	e.branch(1, "base-a", "ada", lineEdit("a/x.go", 100))
+	e.branch(2, "base-b", "bob", lineEdit("b/x.go", 100))
+	e.branch(3, "last", "cid", lineEdit("a/x.go", 101), lineEdit("c/x.go", 100)) // onto base-a
+	e.branch(4, "both", "dan", lineEdit("a/y.go", 1), lineEdit("b/x.go", 101))   // onto base-b
+	e.branch(5, "chain", "eve", lineEdit("c/x.go", 101))                         // onto last
+	e.branch(6, "twice", "fay", lineEdit("a/x.go", 99), lineEdit("b/x.go", 99))  // onto base-a and base-b
+
+	p := e.signIn(e.reader).get(radarPath + "?level=HIGH").want(200).has("Merge first: base-b (2 wait) base-a (2 wait)")
+	order := []string{}
+	for _, n := range p.elements("h3") {
+		order = append(order, strings.Fields(textOf(n))[0])
+	}
+	wantEqual(t, "order", order, []string{"last", "both", "twice", "chain"})
+}
+
+// Where the repo has a forge, commits and files have links to it.
+func TestRadarLinksOut(t *testing.T) {
+	e := newEnv(t)
+	e.branch(1, "one", "ada", lineEdit("cmd/a b.go", 100))
+	e.branch(2, "two", "bob", lineEdit("cmd/a b.go", 101))
+	_, err := e.host.ChangeRepo(t.Context(), "acme", "api", ledger.RepoChange{WebURL: new("https://codeberg.org/acme/api")})
+	check(t, err)
+	p := e.signIn(e.reader).get(radarPath).want(200)
+	for _, at := range []string{"/commit/" + commitID(2), "/src/commit/" + commitID(2) + "/cmd/a%20b.go"} {
+		links := p.elements("a", "href", "https://codeberg.org/acme/api"+at)
+		if len(links) != 1 || attribute(links[0], "rel") != "noopener noreferrer" {
+			t.Errorf("%d links to %s", len(links), at)
 		}
 	}
 }

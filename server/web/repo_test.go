@@ -63,12 +63,12 @@ func TestBoard(t *testing.T) {
 
 	p := e.signIn(e.reader).get(apiPath).want(200).has("5 commits, 5 attestations")
 	wantEqual(t, "columns", p.columns(), []string{
-		"Draft 2 Two " + commitID(3)[:8] + " 30 Nov 2030 09:01 UTC two test:* 0 of 1 HIGH 1 overlap" +
-			" Nothing yet " + commitID(0)[:8] + " Ada 30 Nov 2030 09:00 UTC draft test:* 0 of 1",
-		"Validating 1 Fails " + commitID(1)[:8] + " bob 30 Nov 2030 09:01 UTC red test:* failed by ci",
-		"Attested 1 One " + commitID(2)[:8] + " 30 Nov 2030 09:01 UTC one review:* 0 of 1 HIGH 1 overlap",
+		"Draft 2 Two 30 Nov 2030 09:01 UTC " + commitID(3)[:8] + " two test:* 0 of 1 HIGH 1 overlap" +
+			" Nothing yet Ada 30 Nov 2030 09:00 UTC " + commitID(0)[:8] + " draft test:* 0 of 1",
+		"Validating 1 Fails bob 30 Nov 2030 09:01 UTC " + commitID(1)[:8] + " red test:* failed by ci",
+		"Attested 1 One 30 Nov 2030 09:01 UTC " + commitID(2)[:8] + " one review:* 0 of 1 HIGH 1 overlap",
 		"Promotable 0 None",
-		"Deployed 1 No message " + commitID(4)[:8] + " Dora 30 Nov 2030 09:01 UTC",
+		"Deployed 1 No message Dora 30 Nov 2030 09:01 UTC " + commitID(4)[:8],
 	})
 	if links := p.elements("a", "href", apiPath+"/commits/"+commitID(1)); len(links) != 1 || textOf(links[0]) != "Fails" {
 		t.Errorf("a card has %d links to its commit, want one with the subject", len(links))
@@ -101,7 +101,7 @@ func TestCardShowsAnOverlapOnce(t *testing.T) {
 	e.push(commitID(2), ledger.Registration{Branch: "two", Message: "x", Changes: []radar.Change{lineEdit("a.go", 11)}})
 	e.attest(e.signer("cn=ci,ou=build,o=acme"), commitID(2), "test:go", ledger.Pass)
 
-	p := e.signIn(e.reader).get(apiPath).want(200).has("HIGH 1 overlap, blocking")
+	p := e.signIn(e.reader).get(apiPath).want(200).has("HIGH 1 overlap blocked")
 	for _, column := range p.columns() {
 		if strings.HasPrefix(column, "Attested") && strings.Count(column, "overlap") != 1 {
 			t.Errorf("the card shows its overlap more than once: %s", column)

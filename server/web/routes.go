@@ -7,6 +7,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server/web/board"
 	"github.com/ledgerd/ledgerd/server/web/commits"
+	"github.com/ledgerd/ledgerd/server/web/conflicts"
 	"github.com/ledgerd/ledgerd/server/web/explore"
 	"github.com/ledgerd/ledgerd/server/web/home"
 	"github.com/ledgerd/ledgerd/server/web/page"
@@ -40,7 +41,7 @@ func (s *Site) routes() []page.Route {
 		page.Live(page.EnvironmentsPattern, read, showEnvironments),
 
 		page.Live(page.RepoViolationsPattern, read, showViolations),
-		page.Live(page.RadarPattern, read, showRadar),
 	}
-	return slices.Concat(own, home.Routes(), board.Routes(), commits.Routes(), explore.Routes(), policies.Routes(), settings.Routes())
+	return slices.Concat(own, home.Routes(), board.Routes(), commits.Routes(), conflicts.Routes(), explore.Routes(),
+		policies.Routes(), settings.Routes())
 }

@@ -56,7 +56,7 @@ func Of(sha string, pair ledger.RadarPair) Overlap {
 		if !o.First {
 			ours, theirs = theirs, ours
 		}
-		o.Paths = append(o.Paths, Path{format.Clip(p.Path, 300), p.Level, reasonInWords(p.Reason), linesInWords(ours),
+		o.Paths = append(o.Paths, Path{format.Clip(p.Path, 300), p.Level, Reason(p.Reason), linesInWords(ours),
 			linesInWords(theirs)})
 	}
 	o.MorePaths = max(pair.PathsTotal, len(pair.Paths)) - len(o.Paths)
@@ -99,8 +99,8 @@ var reasonWords = map[radar.Reason]string{
 	radar.SiblingFiles:  "both change files in this directory",
 }
 
-// reasonInWords describes a reason. It returns an unknown one unchanged.
-func reasonInWords(r radar.Reason) string {
+// Reason describes a reason. It returns an unknown one unchanged.
+func Reason(r radar.Reason) string {
 	if words, ok := reasonWords[r]; ok {
 		return words
 	}
