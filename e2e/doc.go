@@ -18,6 +18,8 @@
 //
 //	go test ./e2e -run Screenshots -screenshots DIR
 //
+// or of what 'ledgerd demo' recommends to look at, with -run WebDemo.
+//
 // LEDGERD_E2E_PAGES limits this to the pages whose names have that prefix. The
 // images in docs/images are repo-1280-light.png and commit-1280-light.png,
 // cropped at the bottom and reduced to 256 colours.

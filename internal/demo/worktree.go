@@ -87,7 +87,8 @@ func (t workTree) people(ctx context.Context) ([]ledger.Author, []task, error) {
 		if count[a]++; count[a] == 1 {
 			authors = append(authors, a)
 		}
-		if subject := terminal.Clip(terminal.Clean(fields[2]), maxSubject); isSubject(subject) && !seen[subject] && len(tasks) < minTasks {
+		subject := terminal.Clip(terminal.Clean(fields[2]), maxSubject)
+		if isSubject(subject) && !seen[subject] && len(tasks) < minTasks {
 			seen[subject] = true
 			tasks = append(tasks, task{subject: subject, author: a.Name})
 		}
