@@ -28,11 +28,14 @@ func TestCIDocs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds")
 	}
-	actions := []string{"TEST=test", "RECORD=record", "FAILED=record", "DEPLOY=deploy"}
+	actions := func(example, pull, push string) []string {
+		return []string{"TEST=test", "RECORD=record", "FAILED=record", "DEPLOY=deploy", "EXAMPLE=" + example,
+			"PULL_REQUEST=" + pull, "PUSH=" + push}
+	}
 	for name, variables := range map[string][]string{
-		"GitHub":  slices.Concat(actions, []string{"EXAMPLE=github.yml", "PULL_REQUEST=github_pull_request", "PUSH=github_push"}),
-		"Gitea":   slices.Concat(actions, []string{"EXAMPLE=gitea.yml", "PULL_REQUEST=gitea_pull_request", "PUSH=gitea_push"}),
-		"Forgejo": slices.Concat(actions, []string{"EXAMPLE=gitea.yml", "PULL_REQUEST=forgejo_pull_request", "PUSH=gitea_push"}),
+		"GitHub":  actions("github.yml", "github_pull_request", "github_push"),
+		"Gitea":   actions("gitea.yml", "gitea_pull_request", "gitea_push"),
+		"Forgejo": actions("gitea.yml", "forgejo_pull_request", "gitea_push"),
 		"GitLab": {"TEST=test", "RECORD=record passed tests", "FAILED=record failed tests", "DEPLOY=deploy",
 			"EXAMPLE=gitlab-ci.yml", "PULL_REQUEST=gitlab_merged_result", "PUSH=gitlab_push"},
 		"Jenkins": {"TEST=Test", "RECORD=Record", "FAILED=Record", "DEPLOY=Deploy",

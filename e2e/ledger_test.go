@@ -29,6 +29,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	_ = os.Setenv("LEDGERD_CI", "off") // no test is about the CI job that runs it
 	testscript.Main(m, map[string]func(){
 		"ledgerd":      func() { os.Exit(cmd.Execute()) },
 		"ledgerd-fast": runFast,
