@@ -80,8 +80,8 @@ EXIT STATUS
 	}
 
 	q.flags(command)
-	command.Flags().Var(&flagvalue.Parsed[ledger.Time]{Value: &q.until, Kind: "TIME", Parse: ledger.ParseSince}, "until",
-		"when the exception ends, a date or date-time")
+	command.Flags().Var(flagvalue.Expiry(&q.until), "until",
+		"when the exception ends: a date, a date-time, or how long from now, such as 3d")
 	command.Flags().Var(&flagvalue.Parsed[ledger.Duration]{Value: &q.lasts, Kind: "DURATION", Parse: ledger.ParseDuration},
 		"for", "how long the exception lasts, such as 24h or 3d")
 	flagvalue.RequireOne(command, "until", "for")

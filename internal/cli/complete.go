@@ -220,7 +220,8 @@ func (q question) ofRepo(ctx context.Context, what string) []cobra.Completion {
 	}
 	switch {
 	case what == "WEBHOOK":
-		return distinct(q.c.Webhooks(ctx, name.Org, name.Repo), func(w ledger.Webhook) string { return withNote(w.ID, w.URL) })
+		return distinct(q.c.Webhooks(ctx, name.Org, name.Repo),
+			func(w ledger.Webhook) string { return withNote(w.ID, w.URL) })
 	case what == "DELIVERY" && len(rest) > 0:
 		return distinct(q.c.Deliveries(ctx, name.Org, name.Repo, rest[0], client.DeliveryFilter{}),
 			func(d ledger.Delivery) string { return withNote(d.ID, string(d.Status)+" "+string(d.Type)) })
