@@ -55,7 +55,6 @@ func TestYAMLToRead(t *testing.T) {
     signers: ['ou=build,o=acme']
     threshold: 1
     accept: [pass]
-    exclude_author: false
     where: |-
       predicate.a
         && predicate.b

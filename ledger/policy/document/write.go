@@ -49,7 +49,8 @@ func tidy(n *yaml.Node, isRoot bool) {
 			key, value := n.Content[i], n.Content[i+1]
 			key.Style = 0
 			tidy(value, false)
-			if isRoot && key.Value == "requirements" || !isEmpty(value) {
+			isDefault := key.Value == "exclude_author" && value.Value == "false"
+			if isRoot && key.Value == "requirements" || !isEmpty(value) && !isDefault {
 				kept = append(kept, key, value)
 			}
 		}
