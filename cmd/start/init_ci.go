@@ -2,21 +2,19 @@ package start
 
 import (
 	"context"
-	_ "embed"
+	"embed"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/ledgerd/ledgerd/internal/cli"
 	"github.com/ledgerd/ledgerd/ledger/forge"
 )
 
-// The configurations of CI that init writes. @REPO@ and @SERVER@ are replaced.
-var (
-	//go:embed ci/actions.yaml
-	actionsYAML string
-	//go:embed ci/gitlab.yaml
-	gitlabYAML string
-)
+// examples has the files of docs/ci.
+//
+//go:embed ci
+var examples embed.FS
 
 // createCI writes or prints a CI configuration that records the result of tests.
 func (s *setup) createCI(context.Context, *cli.Connection) error {
@@ -24,24 +22,36 @@ func (s *setup) createCI(context.Context, *cli.Connection) error {
 	if kind == "print" {
 		kind = string(forge.Detect(s.remote.WebURL))
 	}
-	file, text := ".github/workflows/ledgerd.yaml", actionsYAML
+	example, file := "github.yml", ".github/workflows/ledgerd.yml"
 	switch kind {
 	case "gitlab":
-		file, text = ".gitlab-ci.yml", gitlabYAML
+		example, file = "gitlab-ci.yml", ".gitlab-ci.yml"
 	case "gitea":
-		file = ".gitea/workflows/ledgerd.yaml"
+		example, file = "gitea.yml", ".gitea/workflows/ledgerd.yml"
 	case "forgejo":
-		file = ".forgejo/workflows/ledgerd.yaml"
+		example, file = "gitea.yml", ".forgejo/workflows/ledgerd.yml"
 	}
 
-	server := s.server
-	if server == "" {
-		server = "https://ledger.example"
+	text, err := examples.ReadFile("ci/" + example)
+	if err != nil {
+		return err
 	}
-	text = strings.NewReplacer("@REPO@", s.org+"/"+s.repo, "@SERVER@", server).Replace(text)
+	configuration := adapt(string(text), s.org+"/"+s.repo)
 	if s.ci != "print" {
-		return s.create("file", file, []byte(text))
+		return s.create("file", file, []byte(configuration))
 	}
-	fmt.Fprintf(s.p.Hints(), "For CI, write this to %s, or run init with --ci:\n\n%s\n", file, text)
+	fmt.Fprintf(s.p.Hints(), "For CI, write this to %s, or run init with --ci:\n\n%s\n", file, configuration)
 	return nil
+}
+
+// adapt returns an example for a repo, without its deployment: who deploys how is another
+// decision.
+func adapt(example, repo string) string {
+	if i := regexp.MustCompile(`(?m)^ *deploy:$`).FindStringIndex(example); i != nil {
+		example = strings.TrimRight(example[:i[0]], "\n") + "\n"
+	}
+	_, jobs, _ := strings.Cut(example, "\n") // the name of the file
+	const head = "# Variable: LEDGERD_URL. Secrets: LEDGERD_TOKEN, from .ledgerd/ci.token, and LEDGERD_KEY, from\n" +
+		"# .ledgerd/ci.key. Replace ./test.sh. More, with a gate before a deployment: docs/ci of ledgerd\n"
+	return head + strings.ReplaceAll(jobs, "acme/api", repo)
 }
