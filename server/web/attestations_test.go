@@ -65,7 +65,8 @@ func TestRunLinks(t *testing.T) {
 	w := e.signIn(e.reader)
 	const run = "https://ci.acme.example/runs/7?a=1&b=2"
 	good := e.run(ci, commitID(1), "test:go", ledger.Fail, run)
-	for _, path := range []string{commitPath(commitID(1)), apiPath + "/attestations", apiPath + "/attestations/" + good.ID} {
+	const list = apiPath + "/attestations"
+	for _, path := range []string{commitPath(commitID(1)), list, list + "/" + good.ID} {
 		links := w.get(path).want(200).elements("a", "href", run)
 		if len(links) == 0 {
 			t.Errorf("%s has no link to the run", path)
@@ -151,8 +152,9 @@ func TestAttestationsPage(t *testing.T) {
 		return strings.Count(p.body, `class="of"`)
 	}
 	for query, want := range map[string]int{
-		"": 50, "?predicate=review:*": 1, "?predicate=test:go": 1, "?signer=ann": 1, "?signer=cn%3Dann,ou%3Dpeople,o%3Dacme": 1,
-		"?status=fail": 1, "?since=2030-12-01&signer=ann": 0, "?since=2030-11-30&signer=ann": 1,
+		"": 50, "?predicate=review:*": 1, "?predicate=test:go": 1, "?signer=ann": 1,
+		"?signer=cn%3Dann,ou%3Dpeople,o%3Dacme": 1,
+		"?status=fail":                          1, "?since=2030-12-01&signer=ann": 0, "?since=2030-11-30&signer=ann": 1,
 		"?commit=" + commitID(2)[:30]: 0, "?commit=" + commitID(2): 1, "?commit=" + commitID(2) + "&status=pass": 0,
 	} {
 		if query == "?commit="+commitID(2)[:30] {

@@ -265,6 +265,7 @@ func TestLongTimeline(t *testing.T) {
 		pages++
 		for _, moment := range p.moments() {
 			what, _, _ := strings.Cut(moment, " after ")
+			what, _, _ = strings.Cut(what, " due to ")
 			what, _, _ = strings.Cut(what, " 30 Nov")
 			seen[what]++
 		}

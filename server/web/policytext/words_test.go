@@ -104,7 +104,8 @@ func TestDefaultContractInWords(t *testing.T) {
 			}
 		}
 	}
-	const want = "`tests`: Any `test:*` passes, signed by any trusted identity. Carries from commits with the same tree.\n" +
+	const want = "`tests`: Any `test:*` passes, signed by any trusted identity. Carries from commits with the same " +
+		"tree.\n" +
 		"`review`: Any `review:*` passes, signed by any trusted identity. Not by the author or people needed for " +
 		"Attested. Carries from commits with the same tree.\n" +
 		"`deploy`: `deploy:prod` passes, signed by any trusted identity. Not by people needed for Promotable."
