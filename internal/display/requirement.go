@@ -21,6 +21,7 @@ func Requirements(w io.Writer, requirements []ledger.RequirementStatus, now time
 		case r.Met:
 			mark = "✓"
 		}
+
 		have := "-" // the radar's requirement counts no signers
 		if r.Need > 0 {
 			have = fmt.Sprintf("%d of %d", r.Have, r.Need)

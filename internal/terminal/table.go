@@ -63,6 +63,7 @@ func (t *Table) text(c any) string {
 			return t.screen.exactTime(c)
 		}
 		return t.screen.Time(c)
+
 	case Since:
 		if t.screen.isTerminal {
 			return ", " + t.text(ledger.Time(c))
