@@ -279,8 +279,8 @@ func TestRadarByFile(t *testing.T) {
 		e.branch(20+n, name+"-too", name+"-too", lineEditsAt(changes[40*n:40*n+40], 2)...)
 	}
 	p = w.get(radarPath + "?view=files").want(200)
-	if rows := len(p.elements("tr")); rows > 51 {
-		t.Errorf("%d rows, want at most 51", rows)
+	if rows := len(p.elements("tr")); rows > 21 {
+		t.Errorf("%d rows, want at most 21", rows)
 	}
 }
 

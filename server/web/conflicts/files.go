@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	filesShown   = 50 // on a page
-	touchesShown = 6  // commits of a file
+	filesShown   = 20 // on a page
+	touchesShown = 4  // commits of a file
 )
 
 // A file is a path at which commits overlap.
