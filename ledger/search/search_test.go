@@ -138,6 +138,14 @@ func TestMatchCommit(t *testing.T) {
 	}
 }
 
+// A commit matches as well as the best of its texts.
+func TestMatchCommitByItsBestText(t *testing.T) {
+	c := ledger.CommitSummary{Message: "fix: by ann", Author: ledger.Author{Name: "Ann", Email: "ann@example.com"}}
+	if _, got := parse(t, "ann").MatchCommit(c); got != search.Equal {
+		t.Errorf("rank %d, want %d", got, search.Equal)
+	}
+}
+
 func TestRanked(t *testing.T) {
 	hit := func(kind search.Kind, title string, rank search.Rank, order int64) search.Hit {
 		return search.Hit{Type: kind, Title: title, Rank: rank, Order: order}
