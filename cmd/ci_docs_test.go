@@ -42,7 +42,6 @@ func TestCIDocs(t *testing.T) {
 			"EXAMPLE=Jenkinsfile", "PULL_REQUEST=jenkins_pull_request", "PUSH=jenkins_push"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			testscript.Run(t, testscript.Params{
 				Files:               []string{"testdata/ci_docs.txtar"},
 				RequireExplicitExec: true,
