@@ -10,7 +10,7 @@ import (
 
 // Sizes of the crowd.
 const (
-	crowdRepos   = 16 // beside those of the stage
+	crowdRepos   = 16 // in addition to those of the stage
 	crowdCommits = 200
 )
 

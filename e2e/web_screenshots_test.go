@@ -28,6 +28,7 @@ func TestWebScreenshots(t *testing.T) {
 		dir = filepath.Join("..", dir) // tests run in the package's folder
 	}
 	check(t, os.MkdirAll(dir, 0o755))
+
 	var more []func(*stage)
 	if *crowded {
 		more = append(more, (*stage).pushCrowd)

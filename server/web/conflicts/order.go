@@ -49,7 +49,7 @@ func (p pair) First() string {
 	return p.Paths[0].Path
 }
 
-// Others returns the number of paths beside the first.
+// Others returns the number of paths after the first.
 func (p pair) Others() int { return max(len(p.Paths)-1, 0) + p.MorePaths }
 
 // A leader is a commit that others must rebase onto, and which waits for none.
