@@ -12,7 +12,8 @@ import (
 // Adjacent overlaps of one commit share a row, with the highest level.
 func TestFold(t *testing.T) {
 	overlap := func(repo, commit, other string, level radar.Level) Event {
-		return Event{Type: ledger.EventRadar, Repo: repo, Commit: commit, Level: level, Other: ledger.RadarOther{Branch: other}}
+		return Event{Type: ledger.EventRadar, Repo: repo, Commit: commit, Level: level,
+			Other: ledger.RadarOther{Branch: other}}
 	}
 
 	state := Event{Type: ledger.EventState, Repo: "api", Commit: "a"}
@@ -20,7 +21,8 @@ func TestFold(t *testing.T) {
 	var got []string
 	for _, r := range Fold([]Event{
 		state,
-		overlap("api", "a", "one", radar.Low), overlap("api", "a", "two", radar.High), overlap("api", "a", "three", radar.Low),
+		overlap("api", "a", "one", radar.Low), overlap("api", "a", "two", radar.High),
+		overlap("api", "a", "three", radar.Low),
 		overlap("api", "b", "one", radar.Low),
 		overlap("web", "b", "one", radar.Medium), overlap("web", "b", "two", radar.Low),
 		state, state,
