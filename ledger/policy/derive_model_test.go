@@ -147,11 +147,13 @@ func modelWeigh(c Contract, r Requirement, f Facts, now ledger.Time) modelTally 
 			tally.blocks[e.Attestation] = true
 		case !modelIsSigner(r.Signers, e.Signer):
 			// Neither good nor bad.
-		case e.Source != 0 && (modelMayBeAuthor(r, f, e) || until > 0 && now >= until):
+		case e.Source != 0 && modelMayBeAuthor(r, f, e):
 			// The same: it carries no further than it counts.
 		case !ok, modelMayBeAuthor(r, f, e), r.Where != "" && !verdict.True,
-			r.State == ledger.Deployed && !e.WhilePromotable, until > 0 && now >= until:
+			r.State == ledger.Deployed && !e.WhilePromotable:
 			bad[a] = true
+		case until > 0 && now >= until:
+			bad[a] = bad[a] || e.Source == 0 // carried evidence that was good is as if it had never been
 		default:
 			good[a] = append(good[a], e)
 		}

@@ -312,7 +312,8 @@ func (v *evaluation) withoutOthers(i int, about []int) {
 }
 
 // isSilent reports whether the evidence at a position carries, but says nothing about other
-// slots of its predicate: it is too old, or its person wrote a commit, or may have.
+// slots of its predicate: it would count if it was newer, or its person wrote a commit, or may
+// have. What does not count for another reason never becomes silent by waiting.
 func (v *evaluation) isSilent(i, at int) bool {
 	r, e := &v.c.Requirements[i], &v.f.Evidence[at]
 	if e.Source == 0 {
@@ -321,8 +322,7 @@ func (v *evaluation) isSilent(i, at int) bool {
 	if r.ExcludeAuthor != AuthorCounts && (v.wroteCommit(at) || !v.knowsAuthors(r.ExcludeAuthor, at)) {
 		return true
 	}
-	end := r.end(e)
-	return end != 0 && end <= v.now
+	return v.decisions[i].verdicts[at] == expired
 }
 
 // count counts the people whose evidence counts for a requirement, and finds out when the

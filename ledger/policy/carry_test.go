@@ -1,0 +1,51 @@
+package policy
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// Carried evidence that counted is, once it is too old, as if it had never been: the same
+// person's evidence for another artifact counts alone. Carried evidence that did not count for
+// another reason goes on hiding it: no state rises by waiting.
+func TestOldCarriedEvidenceOfAnotherSlot(t *testing.T) {
+	c, err := Parse([]byte(`{"requirements":[{"state":"ATTESTED","predicate":"scan:image","accept":["pass"],"carry":["tree"],
+		"where":"predicate.deep"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const day, month = ledger.Time(24 * 3600 * 1000), 30
+	ci := mustDN(t, "cn=ci")
+
+	for name, test := range map[string]struct {
+		status ledger.Status
+		deep   bool
+		want   string // the state by day 1, 29 and 31
+	}{
+		"good":         {ledger.Pass, true, "PROMOTABLE PROMOTABLE PROMOTABLE"},
+		"not accepted": {ledger.Warn, true, "VALIDATING VALIDATING VALIDATING"},
+		"not so deep":  {ledger.Pass, false, "VALIDATING VALIDATING VALIDATING"},
+		"failed":       {ledger.Fail, true, "VALIDATING VALIDATING VALIDATING"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			own := Evidence{Attestation: "att_2", Predicate: "scan:image", Slot: "b", Signer: ci, Status: ledger.Pass, RecordedAt: 2}
+			carried := Evidence{Attestation: "att_1", Predicate: "scan:image", Slot: "a", Signer: ci, Status: test.status,
+				RecordedAt: 1, Source: 1}
+			f := Facts{Proven: true, Attested: true, Evidence: []Evidence{own}, Carried: []Evidence{carried},
+				Sources: []Source{{Commit: strings.Repeat("a", 40), Proven: true, SameTree: true}},
+				Verdicts: map[VerdictKey]Verdict{
+					{"att_1", "predicate.deep"}: {True: test.deep}, {"att_2", "predicate.deep"}: {True: true},
+				}}
+			var states []string
+			for _, days := range []ledger.Time{1, month - 1, month + 1} {
+				f.Evidence[0].RecordedAt = days * day // of its own, it is never too old
+				states = append(states, c.Derive(f, days*day+1).State.String())
+			}
+			if got := strings.Join(states, " "); got != test.want {
+				t.Errorf("states %s, want %s", got, test.want)
+			}
+		})
+	}
+}
