@@ -30,7 +30,8 @@ var mayImport = map[string][]string{
 	},
 	"cmd/record": {
 		"client", "internal/atomicfile", "internal/ci", "internal/ci/checkout", "internal/ci/report", "internal/cli",
-		"internal/display", "internal/flagvalue", "internal/gate", "internal/gitrepo", "internal/mergeclaim", "internal/registration", "internal/signing", "internal/subprocess",
+		"internal/display", "internal/flagvalue", "internal/gate", "internal/gitrepo",
+		"internal/mergeclaim", "internal/registration", "internal/signing", "internal/subprocess",
 		"internal/terminal", "ledger", "ledger/attestation", "ledger/radar",
 	},
 	"cmd/run": {

@@ -43,7 +43,8 @@ func (s *stage) pushOneOfCrowd(repo string, r, n int) {
 		"Drop the old importer and everything that only it has used, such as its tables, its worker and its settings",
 		"Bump dependencies", "Cache the price list", "Fix a race when two orders are paid at once"}
 	authors := []ledger.Author{by("Ada Moreno", "ada"), by("Jonas Weber", "jonas"), by("Mei Tanaka", "mei"),
-		by("Bartholomew Featherstonehaugh-Cholmondeley", "bartholomew.featherstonehaugh-cholmondeley"), by("Priya Nair", "priya")}
+		by("Bartholomew Featherstonehaugh-Cholmondeley", "bartholomew.featherstonehaugh-cholmondeley"),
+		by("Priya Nair", "priya")}
 	tested := act{4 * m, "ci", "test:go", ledger.Pass, time.Duration(60+n%90) * time.Second}
 	if n%9 == 4 {
 		tested.status = ledger.Fail

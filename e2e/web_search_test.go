@@ -34,7 +34,8 @@ func TestWebSearchByKeyboard(t *testing.T) {
 		}
 	}
 
-	evaluate[bool](v, "document.getElementById('find').value = 'api', document.querySelector('.find').requestSubmit(), true")
+	evaluate[bool](v, "document.getElementById('find').value = 'api', "+
+		"document.querySelector('.find').requestSubmit(), true")
 	waitFor(t, "the result", 10*time.Second, func() bool { return strings.HasPrefix(v.path(), "/orgs/acme/search?q=api") })
 	v.sees("Search: api", "Repos 1")
 }

@@ -11,8 +11,8 @@ import (
 // person's evidence for another artifact counts alone. Carried evidence that did not count for
 // another reason goes on hiding it: no state rises by waiting.
 func TestOldCarriedEvidenceOfAnotherSlot(t *testing.T) {
-	c, err := Parse([]byte(`{"requirements":[{"state":"ATTESTED","predicate":"scan:image","accept":["pass"],"carry":["tree"],
-		"where":"predicate.deep"}]}`))
+	c, err := Parse([]byte(`{"requirements":[{"state":"ATTESTED","predicate":"scan:image","accept":["pass"],
+		"carry":["tree"],"where":"predicate.deep"}]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func TestOldCarriedEvidenceOfAnotherSlot(t *testing.T) {
 		"failed":       {ledger.Fail, true, "VALIDATING VALIDATING VALIDATING"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			own := Evidence{Attestation: "att_2", Predicate: "scan:image", Slot: "b", Signer: ci, Status: ledger.Pass, RecordedAt: 2}
+			own := Evidence{Attestation: "att_2", Predicate: "scan:image", Slot: "b", Signer: ci, Status: ledger.Pass}
 			carried := Evidence{Attestation: "att_1", Predicate: "scan:image", Slot: "a", Signer: ci, Status: test.status,
 				RecordedAt: 1, Source: 1}
 			f := Facts{Proven: true, Attested: true, Evidence: []Evidence{own}, Carried: []Evidence{carried},

@@ -374,7 +374,8 @@ func TestPolicyVersions(t *testing.T) {
 	if text := p.text(); strings.Index(text, "Version 4") > strings.Index(text, "Version 3") {
 		t.Error("the newest version is not first")
 	}
-	r.get(policyPath+"/versions/3").want(200).has("Changes since version 2", "- signers: ['cn=*,ou=build,o=acme']", "Any test:* passes, signed by any trusted identity.")
+	r.get(policyPath+"/versions/3").want(200).has("Changes since version 2",
+		"- signers: ['cn=*,ou=build,o=acme']", "Any test:* passes, signed by any trusted identity.")
 	r.get(policyPath+"/versions/3?against=4").want(200).has("Changes since version 4", "- enabled: false")
 	r.get(policyPath + "/versions/3?against=3").want(200).has("None: both are identical.")
 	r.get(policyPath + "/versions/1").want(200).has("First version.")

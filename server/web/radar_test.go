@@ -317,7 +317,8 @@ func TestRadarLinksOut(t *testing.T) {
 	e := newEnv(t)
 	e.branch(1, "one", "ada", lineEdit("cmd/a b.go", 100))
 	e.branch(2, "two", "bob", lineEdit("cmd/a b.go", 101))
-	_, err := e.host.ChangeRepo(t.Context(), "acme", "api", ledger.RepoChange{WebURL: new("https://codeberg.org/acme/api")})
+	_, err := e.host.ChangeRepo(t.Context(), "acme", "api",
+		ledger.RepoChange{WebURL: new("https://codeberg.org/acme/api")})
 	check(t, err)
 	p := e.signIn(e.reader).get(radarPath).want(200)
 	for _, at := range []string{"/commit/" + commitID(2), "/src/commit/" + commitID(2) + "/cmd/a%20b.go"} {

@@ -143,10 +143,12 @@ func TestBoardFilters(t *testing.T) {
 	if branches := p.texts("bdi", "class", "branch"); !slices.Equal(branches, []string{"fix/round"}) {
 		t.Errorf("branches on cards: %v", branches)
 	}
-	if folded := p.texts("section", "class", "column folded"); len(folded) != 1 || !strings.HasPrefix(folded[0], "Draft 1") {
+	folded := p.texts("section", "class", "column folded")
+	if len(folded) != 1 || !strings.HasPrefix(folded[0], "Draft 1") {
 		t.Errorf("folded: %v", folded)
 	}
-	if chosen := p.texts("section", "class", "column chosen"); len(chosen) != 1 || !strings.HasPrefix(chosen[0], "Attested 1") {
+	chosen := p.texts("section", "class", "column chosen")
+	if len(chosen) != 1 || !strings.HasPrefix(chosen[0], "Attested 1") {
 		t.Errorf("chosen: %v", chosen)
 	}
 	for _, want := range []string{
