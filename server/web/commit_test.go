@@ -140,6 +140,15 @@ func TestDeployedCommit(t *testing.T) {
 		"Moved to Deployed 30 Nov 2030 09:00 UTC . All requirements are met.").hasNot("not reached")
 }
 
+// A commit that was deployed under an earlier policy shows what the current one misses.
+func TestDeployedBeforePolicy(t *testing.T) {
+	e := newEnv(t)
+	e.deploy(e.signer("cn=ci,ou=build,o=acme"), e.signer("cn=rita,ou=review,o=acme"), commitID(1))
+	e.policy(`{"requirements":[{"state":"ATTESTED","predicate":"audit:*"},{"state":"DEPLOYED","predicate":"deploy:prod"}]}`)
+	p := e.signIn(e.reader).get(commitPath(commitID(1))).want(200)
+	p.has("Requirements that are not met now: audit:* 0 of 1").hasNot("All requirements are met", "Blocked by")
+}
+
 // With one key, the page says that somebody else is needed.
 func TestCommitOfOneKey(t *testing.T) {
 	e := newEnv(t)

@@ -25,20 +25,20 @@ func TestExceptionIsShown(t *testing.T) {
 	w := e.signIn(e.reader)
 	const commit, repo, org = "/orgs/acme/repos/api/commits/", "/orgs/acme/repos/api", "/orgs/acme"
 	w.get(commit+commitID(1)).want(200).has("Exception by sue until", ": <b>INC-42</b>", "due to an exception").
-		hasNot("ends in")
+		hasNot("ends soon")
 	for _, path := range []string{repo, repo + "?view=list", org} {
 		w.get(path).want(200).hasNot("INC-42")
 	}
 
 	e.clock.advance(24 * time.Hour)
 	w = e.signIn(e.reader)
-	w.get(commit + commitID(1)).want(200).has("(ends in 24 hours)")
+	w.get(commit + commitID(1)).want(200).has("(ends soon)")
 	w.get(repo).want(200).has("Exceptions that end soon", "tests of "+commitID(1)[:12],
-		"ends in 24 hours, <b>INC-42</b> by sue")
+		"by sue : <b>INC-42</b> ends 2 Dec 2030")
 	w.get(org).want(200).has("Expiring api", "exception for tests ends: <b>INC-42</b>, by sue")
 	e.clock.advance(23*time.Hour + 30*time.Minute)
 	w = e.signIn(e.reader)
-	w.get(repo + "?view=list").want(200).has("ends in 30 minutes")
+	w.get(repo + "?view=list").want(200).has("by sue : <b>INC-42</b>")
 
 	e.clock.advance(30 * time.Minute)
 	w = e.signIn(e.reader)

@@ -135,7 +135,7 @@ func (s *Site) functions() template.FuncMap {
 	return template.FuncMap{
 		"asset":    s.assets.path,
 		"path":     page.PathTo,
-		"ends":     func(until ledger.Time) string { return format.EndsSoon(until, s.now()) },
+		"ends":     func(until ledger.Time) bool { return format.EndsSoon(until, s.now()) },
 		"short":    format.Short,
 		"slot":     ledger.ShortSlot,
 		"time":     timeTag,

@@ -58,6 +58,9 @@ func TestViolationPages(t *testing.T) {
 		w.get(path + "/violations").want(200).has("No open violations")
 		w.get(path+"/violations?status=all").want(200).has("Closed deploy:prod by mallory", "Closed by a deployment")
 	}
+	w.get(one).want(200).has("Violation closed by a deployment", "deploy:prod by mallory did not count").
+		hasNot("More closed")
+	w.get(repo + "/commits/" + commitID(2)).want(200).hasNot("Violation closed")
 }
 
 // The pages show a limited number of violations, and link to the others.

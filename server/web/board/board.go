@@ -208,10 +208,10 @@ func endingSoon(v *page.Visit) ([]ending, error) {
 	}
 	var soon []ending
 	for _, x := range list.Data {
-		if ends := format.EndsSoon(x.Until, v.Now()); ends != "" {
+		if format.EndsSoon(x.Until, v.Now()) {
 			soon = append(soon, ending{
 				Path: v.PathOf(page.RepoPattern, "commits", x.Commit), Name: x.Requirement + " of " + format.Short(x.Commit),
-				Why: ends + ", " + x.Reason, By: format.PlainName(x.Identity), At: x.Until,
+				Why: x.Reason, By: format.PlainName(x.Identity), At: x.Until,
 			})
 		}
 	}

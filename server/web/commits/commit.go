@@ -22,6 +22,7 @@ const (
 	timelineTransitions  = 100 // in the record of a commit
 	transitionsShown     = 50  // on a page of transitions
 	overlapsShown        = 5
+	closedShown          = 5    // closed violations
 	messageShown         = 5000 // characters
 	changesShown         = 50   // paths
 	checksShown          = 40
@@ -37,8 +38,15 @@ type commitPage struct {
 	Registered bool
 	// MoreViolations counts the open violations that the record leaves out.
 	MoreViolations int
-	Steps          []step
-	Missing        []checks.Blocker
+	// ClosedViolations are the newest that are closed. MoreClosed reports whether there
+	// are others.
+	ClosedViolations []ledger.Violation
+	MoreClosed       bool
+	Steps            []step
+	Missing          []checks.Blocker
+	// Unmet are the requirements that are not met although the commit has reached their
+	// state, as when it was deployed under an earlier policy. It is empty if Missing is not.
+	Unmet []checks.Blocker
 	// Links leads to the repo's pages elsewhere.
 	Links commitLinks
 	// Checks are those of the newest attestations. MoreChecks counts those that are not shown,
@@ -122,7 +130,14 @@ func showCommit(v *page.Visit) (*page.Response, error) {
 		Missing: checks.Blockers(policy.Missing(commit.State, commit.Requirements))}
 	p.Registered = commit.Message != "" || commit.Branch != "" || commit.Author != (ledger.Author{}) ||
 		commit.Changes != nil
+	if len(p.Missing) == 0 {
+		p.Unmet = checks.Blockers(unmet(commit.Requirements))
+	}
+
 	p.MoreViolations = commit.OpenViolations - len(commit.Violations)
+	if err := p.addClosedViolations(v); err != nil {
+		return nil, err
+	}
 	p.Body = bodyOf(commit.Message, p.Subject)
 
 	p.Steps = stepsOf(commit)
@@ -154,6 +169,28 @@ func showCommit(v *page.Visit) (*page.Response, error) {
 	resp.LiveCommit = commit.SHA
 	resp.Live += "&commit=" + commit.SHA
 	return resp, nil
+}
+
+// unmet returns the requirements that apply and are not met.
+func unmet(requirements []ledger.RequirementStatus) []ledger.RequirementStatus {
+	var unmet []ledger.RequirementStatus
+	for _, r := range requirements {
+		if r.Applies && !r.Met {
+			unmet = append(unmet, r)
+		}
+	}
+	return unmet
+}
+
+// addClosedViolations adds the closed violations of the commit, if it has any.
+func (p *commitPage) addClosedViolations(v *page.Visit) error {
+	if p.Attested == 0 {
+		return nil
+	}
+	f := client.ViolationFilter{Repo: v.Repo, Commit: p.SHA, Status: ledger.ViolationClosed}
+	list, err := v.API.ViolationsPage(v.Ctx(), v.Org, f, client.Query{Limit: closedShown})
+	p.ClosedViolations, p.MoreClosed = list.Data, list.NextCursor != ""
+	return err
 }
 
 // stepsOf returns the states, and which of them a failure keeps from the commit.

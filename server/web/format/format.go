@@ -142,15 +142,8 @@ func Dict(pairs ...any) (map[string]any, error) {
 // exceptionEndsSoon is how long before its end an exception ends soon.
 const exceptionEndsSoon = 24 * time.Hour
 
-// EndsSoon returns how soon an exception ends, such as "ends in 5 hours". It is empty if
-// the exception has ended, or does not end within a day.
-func EndsSoon(until, now ledger.Time) string {
-	switch left := until.Sub(now); {
-	case left <= 0 || left > exceptionEndsSoon:
-		return ""
-	case left < time.Hour:
-		return "ends in " + Plural(int64(left/time.Minute), "minute")
-	default:
-		return "ends in " + Plural(int64(left/time.Hour), "hour")
-	}
+// EndsSoon reports whether an exception ends within a day.
+func EndsSoon(until, now ledger.Time) bool {
+	left := until.Sub(now)
+	return left > 0 && left <= exceptionEndsSoon
 }

@@ -93,6 +93,16 @@
     find.select();
   });
 
+  // The current tab is in view, even if the tabs are wider than the window.
+  for (const tab of document.querySelectorAll('.tabs [aria-current], .column-tabs [aria-current]')) {
+    const list = tab.closest('nav, ul');
+    for (const box of [list, list.parentElement]) {
+      const within = box.getBoundingClientRect();
+      const at = tab.getBoundingClientRect();
+      if (at.right > within.right || at.left < within.left) box.scrollLeft += at.left - within.left - (within.width - at.width) / 2;
+    }
+  }
+
   // Live parts: after an event, the page is fetched again and the parts that
   // changed are replaced.
   const source = new Map(); // the HTML of each part as last sent by the server
