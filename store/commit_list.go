@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
@@ -289,23 +288,14 @@ func (f CommitFilter) walks(d *deriver, now ledger.Time, isPart bool) []walk[led
 	}
 	for i := range walks {
 		w := &walks[i]
-		w.filter += ` AND (instr(lower(substr(c.message, 1, ` + subjectBytes + `)), ?) > 0 OR
-  instr(lower(c.branch || char(10) || c.author_name || char(10) || c.author_email), ?) > 0 OR
+		w.filter += ` AND (lower(substr(c.message, 1, ` + subjectBytes + `)) LIKE ? ESCAPE '!' OR
+  lower(c.branch) LIKE ? ESCAPE '!' OR
+  lower(c.author_name) LIKE ? ESCAPE '!' OR lower(c.author_email) LIKE ? ESCAPE '!' OR
   substr(c.sha, 1, ?) = ?)`
-		text := lowerASCII(f.Text)
-		w.filterArgs = append(slices.Clip(w.filterArgs), text, text, len(text), text)
+		text, part := lowerASCII(f.Text), containing(f.Text)
+		w.filterArgs = append(slices.Clip(w.filterArgs), part, part, part, part, len(text), text)
 	}
 	return walks
-}
-
-// lowerASCII returns a text with its ASCII letters in lower case, as SQLite's lower does.
-func lowerASCII(text string) string {
-	return strings.Map(func(r rune) rune {
-		if 'A' <= r && r <= 'Z' {
-			return r + 'a' - 'A'
-		}
-		return r
-	}, text)
 }
 
 // indexed returns the walks for all of the filter but Text.
@@ -317,7 +307,7 @@ func (f CommitFilter) indexed(d *deriver, now ledger.Time, isPart bool) []walk[l
 	if f.Branch != "" {
 		where, args = where+" AND c.branch = ?", append(args, f.Branch)
 	}
-	byAuthor, author := "c.author_name = ? OR c.author_email = ?", f.Author
+	byAuthor, author := "c.author_name = ? OR c.author_email = ?", any(f.Author)
 	if isPart {
 		byAuthor = "lower(c.author_name) LIKE ? ESCAPE '!' OR lower(c.author_email) LIKE ? ESCAPE '!'"
 		author = containing(f.Author)

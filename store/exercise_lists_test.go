@@ -77,6 +77,8 @@ func (e *exerciser) listAttestations() {
 			}
 		}
 	}
+	verified := store.AttestationFilter{Query: store.Query{Limit: 10}, Verification: true}
+	e.ok(e.Attestations(e.t.Context(), "acme", "api", verified))
 }
 
 func (e *exerciser) listAttestationTypes() {
@@ -106,6 +108,12 @@ func (e *exerciser) listCommits() {
 				}
 			}
 		}
+	}
+	for _, f = range []store.CommitFilter{{Text: "in"}, {Text: "in", Author: "an"}, {Text: "in", InFlight: true}} {
+		pages(e.t, func(q store.Query) (ledger.Page[ledger.CommitSummary], error) {
+			f.Query = q
+			return e.Commits(e.t.Context(), "acme", "api", f)
+		})
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 
 // maxRunPayload is the maximum size in bytes of a payload that is searched for the address
 // of its run. Longer ones are not read.
-const maxRunPayload = 16 << 10
+const maxRunPayload = "16384"
 
 // addVerification adds to attestations how their signatures were verified. Each may be in
 // the list once.
@@ -31,10 +31,10 @@ func (rd reader) addVerification(list []keyed[ledger.AttestationRecord]) error {
 		v.Key, v.RunURL = hex.EncodeToString(digest), attestation.RunOf(payload)
 		list[places[id]].row.Verification = v
 		return nil
-	}, fmt.Sprintf(`
-SELECT a.id, k.digest, a.identity_id, CASE WHEN length(e.payload) <= %d THEN e.payload END
+	}, `
+SELECT a.id, k.digest, a.identity_id, CASE WHEN length(e.payload) <= `+maxRunPayload+` THEN e.payload END
 FROM attestations a /*+ordered*/ JOIN keys k ON k.id = a.key_id /*+ordered*/ JOIN envelopes e ON e.attestation_id = a.id
-WHERE a.id IN `, maxRunPayload), 1, rows)
+WHERE a.id IN `, 1, rows)
 	if err != nil {
 		return fmt.Errorf("find the keys of attestations: %w", err)
 	}

@@ -203,6 +203,8 @@ func (s suite) TestCommitPrefixesAndFilters(t *testing.T) {
 	register("aaaaaaa1"+sha(0)[8:], ledger.Registration{Branch: "main", Author: ann})
 	register("aaaaaaa2"+sha(0)[8:], ledger.Registration{Branch: "fix", Author: bob})
 	register("bbbbbbbb"+sha(0)[8:], ledger.Registration{Branch: "fix", Author: ann})
+	register("ccccccc1"+sha(0)[8:], ledger.Registration{
+		Branch: "discount", Author: ledger.Author{Name: "JÖRG 50%_Off!"}})
 	fx.signer("cn=ci,ou=build,o=acme").attest("bbbbbbbb"+sha(0)[8:], "test:go", ledger.Pass)
 
 	if got := fx.commit("aaaaaaa2"); got.Branch != "fix" || got.Target != "main" {
@@ -210,7 +212,7 @@ func (s suite) TestCommitPrefixesAndFilters(t *testing.T) {
 	}
 	_, err := fx.Commit(t.Context(), "acme", "api", "aaaaaaa")
 	wantCode(t, err, ledger.CodeAmbiguousCommit)
-	_, err = fx.Commit(t.Context(), "acme", "api", "ccccccc")
+	_, err = fx.Commit(t.Context(), "acme", "api", "ddddddd")
 	wantCode(t, err, ledger.CodeNotFound)
 
 	attested := ledger.Attested
@@ -219,7 +221,7 @@ func (s suite) TestCommitPrefixesAndFilters(t *testing.T) {
 		filter store.CommitFilter
 		want   string
 	}{
-		{"no filter", store.CommitFilter{}, "[bbbbbbbb aaaaaaa2 aaaaaaa1]"},
+		{"no filter", store.CommitFilter{}, "[ccccccc1 bbbbbbbb aaaaaaa2 aaaaaaa1]"},
 		{"branch", store.CommitFilter{Branch: "fix"}, "[bbbbbbbb aaaaaaa2]"},
 		{"author by name", store.CommitFilter{Author: "Ann"}, "[bbbbbbbb aaaaaaa1]"},
 		{"author by e-mail", store.CommitFilter{Author: "bob@acme.example"}, "[aaaaaaa2]"},
@@ -233,7 +235,19 @@ func (s suite) TestCommitPrefixesAndFilters(t *testing.T) {
 		{"text and state", store.CommitFilter{Text: "fix", State: &attested}, "[bbbbbbbb]"},
 		{"text and branch", store.CommitFilter{Text: "bob", Branch: "fix"}, "[aaaaaaa2]"},
 		{"text and author", store.CommitFilter{Text: "fix", Author: "Ann"}, "[bbbbbbbb]"},
-		{"a pattern is text", store.CommitFilter{Text: "%"}, "[]"},
+		{"text with a percent sign", store.CommitFilter{Text: "50%_o"}, "[ccccccc1]"},
+		{"percent sign", store.CommitFilter{Text: "%"}, "[ccccccc1]"},
+		{"underscore", store.CommitFilter{Text: "_"}, "[ccccccc1]"},
+		{"escape character", store.CommitFilter{Text: "!"}, "[ccccccc1]"},
+		{"escape character and percent sign", store.CommitFilter{Text: "!%"}, "[]"},
+		{"any text between", store.CommitFilter{Text: "a%n"}, "[]"},
+		{"any letter", store.CommitFilter{Text: "a_n"}, "[]"},
+		{"letters beyond ASCII", store.CommitFilter{Text: "ÖRG"}, "[ccccccc1]"},
+		{"letters beyond ASCII in another case", store.CommitFilter{Text: "örg"}, "[]"},
+		{"a zero byte", store.CommitFilter{Text: "\x00"}, "[]"},
+		{"text before a zero byte", store.CommitFilter{Text: "fix\x00"}, "[]"},
+		{"author with a zero byte", store.CommitFilter{Author: "ann\x00"}, "[]"},
+		{"part of an author beyond ASCII", store.CommitFilter{Author: "ÖRG"}, "[ccccccc1]"},
 		{"all filters", store.CommitFilter{State: &attested, Branch: "main", Author: "Ann"}, "[]"},
 	}
 	for _, test := range tests {
