@@ -33,6 +33,10 @@ type Options struct {
 func Play(ctx context.Context, o Options) (err error) {
 	ctx, release := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer release()
+	// The end of the reader of its output, such as head, stops the demo like Ctrl-C, so that
+	// its files are removed.
+	ctx, unpipe := signal.NotifyContext(ctx, syscall.SIGPIPE)
+	defer unpipe()
 	dir, err := os.MkdirTemp("", "ledgerd-demo-")
 	if err != nil {
 		return err
