@@ -91,7 +91,11 @@ the pass rate and duration of checks. docs/insights.md defines the figures.`,
 		Example: "  ledgerd insights --org acme --days 30",
 		Args:    cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
-			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
+			var orgs []string
+			if org != "" {
+				orgs = []string{org}
+			}
+			return p.WithOrgArg(command, orgs, &repo, func(ctx context.Context, c *cli.Connection, org string) error {
 				report, err := c.Insights(ctx, org, repo, days)
 				if err != nil {
 					return err
@@ -101,7 +105,7 @@ the pass rate and duration of checks. docs/insights.md defines the figures.`,
 		},
 	}
 	cli.OrgFlag(command, &org)
-	command.Flags().StringVar(&repo, "repo", "", "only this `repo`")
+	command.Flags().StringVar(&repo, "repo", "", "only this `repo`, as REPO or ORG/REPO")
 	command.Flags().IntVar(&days, "days", insights.DefaultDays, "number of `days`, up to 365")
 	return command
 }
