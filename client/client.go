@@ -49,7 +49,7 @@ type Options struct {
 // or https://host.example/ledger.
 func New(base string, o Options) (*Client, error) {
 	if !strings.Contains(base, "://") { // it may hold a password
-		return nil, errors.New("invalid server URL: use e.g. https://ledger.example")
+		return nil, errors.New("invalid server URL: it begins with https:// or http://, such as https://ledger.example")
 	}
 	u, err := url.Parse(base)
 	if e, ok := errors.AsType[*url.Error](err); ok {

@@ -45,6 +45,11 @@ revision; a full or abbreviated sha works everywhere. The record has the newest
 					return cli.PrintList(p, c.Transitions(ctx, name.Org, name.Repo, sha), 0, nil, display.TransitionRow)
 				}
 				commit, err := c.Commit(ctx, name.Org, name.Repo, sha)
+				if client.CodeOf(err) == ledger.CodeNotFound && len(sha) >= 40 {
+					if _, repoErr := c.Repo(ctx, name.Org, name.Repo); repoErr == nil {
+						return fmt.Errorf("%w (to register it, use 'ledgerd commit register')", err)
+					}
+				}
 				if err != nil {
 					return err
 				}

@@ -151,7 +151,7 @@ func gateResult(p *cli.Program, g gate, sha string, commit *ledger.Commit) error
 		}
 		title := fmt.Sprintf("commit %s not found, so it has not reached %s", g.repo.At(sha), g.state)
 		g.job.report(p, g.summary, report.Gate(title, nil, g.state))
-		return cli.Exitf(g.missed(), "%s", title)
+		return cli.Exitf(g.missed(), "%s (to register it, use 'ledgerd commit register')", title)
 	}
 
 	verdict := fmt.Sprintf("✗ (%s required)", g.state)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/ci"
 	"github.com/ledgerd/ledgerd/internal/contexts"
 	"github.com/ledgerd/ledgerd/internal/terminal"
@@ -70,6 +71,9 @@ func (p *Program) storedToken(server string) (string, error) {
 		return "", err
 	}
 	if !ok {
+		if _, err := client.New(server, client.Options{}); err != nil {
+			return "", err // it is not a URL, and that is the first thing to mend
+		}
 		return "", errNoToken()
 	}
 	p.context = c.Name

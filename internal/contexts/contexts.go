@@ -219,7 +219,7 @@ func (l List) ForServer(server, org string) (Context, bool, error) {
 func Canonical(server string) (string, error) {
 	u, err := url.Parse(server)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Opaque != "" {
-		return "", errors.New("invalid server URL: use e.g. https://ledger.example")
+		return "", errors.New("invalid server URL: it begins with https:// or http://, such as https://ledger.example")
 	}
 	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return "", errors.New("invalid server URL: remove user name, password, query and fragment")
