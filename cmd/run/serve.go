@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime/debug"
 	"syscall"
 
@@ -93,19 +94,20 @@ func printHint(ctx context.Context, p *cli.Program, running *service.Instance, s
 	if err != nil || len(orgs) > 0 {
 		return err
 	}
+	database, err := filepath.Abs(s.Database)
+	if err != nil {
+		return err
+	}
 	fmt.Fprintf(p.Hints(), `
 The ledger is empty. To create the first org in a browser, open this one-time link:
 
   %[3]s
 
-Or run in another terminal, while the server is running:
+Or set up a git repository, with its org, keys and a token for CI. In another
+terminal, in a clone of it, while the server is running:
 
-  %[1]s org create acme --database %[2]s
-  %[1]s repo create acme/api --database %[2]s
-  %[1]s keygen --dn 'cn=ci,ou=build,o=acme' --out ci
-  %[1]s identity add --org acme --cert ci.crt --database %[2]s
-  %[1]s token create --org acme --name ci --scope write --database %[2]s
+  %[1]s init --org acme --database %[2]s
 
-`, terminal.QuoteShell(os.Args[0]), terminal.QuoteShell(s.Database), running.SetupURL())
+`, terminal.QuoteShell(os.Args[0]), terminal.QuoteShell(database), running.SetupURL())
 	return nil
 }

@@ -63,6 +63,9 @@ func initialize(p *cli.Program, command *cobra.Command, s *setup) error {
 	if err != nil {
 		return err
 	}
+	if l.URL == "" && command.Flags().Changed("database") {
+		s.databaseFlag = " --database " + terminal.QuoteShell(l.Settings.Database)
+	}
 	if s.server = l.URL; l.URL == "" {
 		return l.UseNew(command.Context(), s.run)
 	}
@@ -156,7 +159,7 @@ func (s *setup) chooseOrg(ctx context.Context, c *cli.Connection, named string) 
 	case ledger.CheckOrg(owner) == nil:
 		return owner, nil
 	}
-	return "", cli.Usagef("--org is required: neither the database nor the git remote names one")
+	return "", cli.Usagef("--org is required: neither the database nor the git remote names one, so choose one, such as --org acme")
 }
 
 // report prints what was created, and what to do next.
@@ -181,9 +184,9 @@ func (s *setup) report() error {
 %[1]s is secret: do not commit or share it. Store %[1]s/ci.key and
 %[1]s/ci.token as secrets of your CI. Commit .ledgerd.yaml. Then try:
 
-  ledgerd commit register
-  ledgerd attest --predicate test:unit --key %[1]s/ci.key -- COMMAND
-  ledgerd gate --state ATTESTED
-`, folder)
+  ledgerd commit register%[2]s
+  ledgerd attest%[2]s --predicate test:unit --key %[1]s/ci.key -- COMMAND
+  ledgerd gate%[2]s --state ATTESTED
+`, folder, s.databaseFlag)
 	})
 }

@@ -25,7 +25,9 @@ type setup struct {
 
 	server string // URL, or empty for a database file
 	remote gitrepo.Remote
-	steps  []step
+	// databaseFlag is the flag for the next commands, if the user has named a database with it.
+	databaseFlag string
+	steps        []step
 }
 
 // A step is a thing that init created or found.
