@@ -15,8 +15,8 @@ import (
 // TestReadmeFirstTenMinutes runs the commands of the README's section of that name.
 func TestReadmeFirstTenMinutes(t *testing.T) {
 	out := runReadme(t, readmeSection(t))
-	for _, want := range []string{"ATTESTED", "review:*", "PROMOTABLE ✓", `"predicate":"test:go"`, `"type":"attestation"`,
-		`"requirements"`} {
+	for _, want := range []string{"ATTESTED", "review:*", "PROMOTABLE ✓", `"predicate":"test:go"`, "acme/api (.ledgerd.yaml)",
+		`"type":"attestation"`, `"requirements"`} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the output does not contain %q:\n%s", want, out)
 		}
@@ -26,8 +26,9 @@ func TestReadmeFirstTenMinutes(t *testing.T) {
 // TestReadmeWithOneKey runs the same commands, but the CI key signs the review as well.
 // The commit stays ATTESTED, and the gate says why.
 func TestReadmeWithOneKey(t *testing.T) {
-	section := strings.ReplaceAll(readmeSection(t), "~/rita.key", "~/ci.key")
+	section := strings.ReplaceAll(readmeSection(t), "--key ~/rita.key", "--key .ledgerd/ci.key")
 	section = strings.Replace(section, "# exit 0: ready to deploy", "# exit 4", 1)
+	section = strings.Replace(section, "# exit 0\n", "# exit 4\n", 1) // the same over HTTP
 	out := runReadme(t, section)
 	for _, want := range []string{"is ATTESTED ✗ (PROMOTABLE required)",
 		"1 more person is needed, who is not needed for ATTESTED"} {
@@ -70,7 +71,8 @@ func runReadme(t *testing.T, section string) string {
 	run(t, dir, "git", "-c", "user.name=Ann", "-c", "user.email=ann@example.org", "commit", "-q", "-m", "Begin")
 
 	// Hide the configuration of the machine.
-	for _, name := range []string{"LEDGERD_URL", "LEDGERD_TOKEN", "LEDGERD_DATABASE", "LEDGERD_CONFIG"} {
+	for _, name := range []string{"LEDGERD_URL", "LEDGERD_TOKEN", "LEDGERD_DATABASE", "LEDGERD_CONFIG",
+		"LEDGERD_REPO", "LEDGERD_TOKEN_FILE", "XDG_CONFIG_HOME"} {
 		t.Setenv(name, "")
 		os.Unsetenv(name)
 	}
