@@ -253,6 +253,7 @@ func (s *story) revokeToken() {
 	bot.open("/orgs/acme/repos/api/policy")
 
 	v := s.admin
+	v.press("acme")
 	v.press("Settings")
 	v.unfold("Revoke deploy bot")
 	v.press("Revoke token")

@@ -94,14 +94,16 @@
   });
 
   // The current tab is in view, even if the tabs are wider than the window.
-  for (const tab of document.querySelectorAll('.tabs [aria-current], .column-tabs [aria-current]')) {
-    const list = tab.closest('nav, ul');
-    for (const box of [list, list.parentElement]) {
-      const within = box.getBoundingClientRect();
-      const at = tab.getBoundingClientRect();
-      if (at.right > within.right || at.left < within.left) box.scrollLeft += at.left - within.left - (within.width - at.width) / 2;
+  function showTab() {
+    for (const tab of document.querySelectorAll('.tabs [aria-current], .column-tabs [aria-current]')) {
+      for (const box of [tab.closest('ul'), tab.closest('nav')]) {
+        const within = box.getBoundingClientRect(), at = tab.getBoundingClientRect();
+        if (at.right > within.right || at.left < within.left) box.scrollLeft += at.left - within.left - (within.width - at.width) / 2;
+      }
     }
   }
+  showTab();
+  addEventListener('resize', showTab);
 
   // Live parts: after an event, the page is fetched again and the parts that
   // changed are replaced.
