@@ -15,8 +15,8 @@ import (
 // TestReadmeFirstTenMinutes runs the commands of the README's section of that name.
 func TestReadmeFirstTenMinutes(t *testing.T) {
 	out := runReadme(t, readmeSection(t))
-	for _, want := range []string{"ATTESTED", "review:*", "PROMOTABLE ✓", `"predicate":"test:go"`, "acme/api (.ledgerd.yaml)",
-		`"type":"attestation"`, `"requirements"`} {
+	for _, want := range []string{"ATTESTED", "review:*", "PROMOTABLE ✓", `"predicate":"test:go"`,
+		"acme/api (.ledgerd.yaml)", `"type":"attestation"`, `"requirements"`} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the output does not contain %q:\n%s", want, out)
 		}

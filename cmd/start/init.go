@@ -159,7 +159,8 @@ func (s *setup) chooseOrg(ctx context.Context, c *cli.Connection, named string) 
 	case ledger.CheckOrg(owner) == nil:
 		return owner, nil
 	}
-	return "", cli.Usagef("--org is required: neither the database nor the git remote names one, so choose one, such as --org acme")
+	return "", cli.Usagef("--org is required: neither the database nor the git remote names one, so choose one, " +
+		"such as --org acme")
 }
 
 // report prints what was created, and what to do next.
