@@ -1,0 +1,72 @@
+package store
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// undoPages makes a database one of schema version 10: it undoes 0011_pages.sql.
+const undoPages = `
+DROP INDEX commits_failing; DROP INDEX tips_conflicting; DROP INDEX webhooks_troubled;
+DROP INDEX identities_expiring; DROP INDEX tokens_expiring;
+ALTER TABLE commits DROP COLUMN failing_since;
+ALTER TABLE repos DROP COLUMN web_url; ALTER TABLE repos DROP COLUMN forge;
+PRAGMA user_version = 10`
+
+// A database of the release before has its failures of the last 30 days marked in the
+// background, while commits are registered.
+func TestMigrationMarksFailures(t *testing.T) {
+	for name, undo := range map[string]bool{"from version 5": false, "from version 10": true} {
+		t.Run(name, func(t *testing.T) {
+			path := UnpackV5(t)
+			db := readRaw(t, path)
+			shift := time.Since(WhenV5(t)).Milliseconds() // the migration reads the machine's clock
+			_, err := db.Exec("UPDATE attestations SET recorded_at = recorded_at + ?", shift)
+			check(t, err)
+			if undo {
+				s, err := Open(t.Context(), path, Options{NoCopy: true})
+				check(t, err)
+				check(t, s.Settle(t.Context()))
+				check(t, s.Close())
+				_, err = db.Exec(undoPages)
+				check(t, err)
+			}
+			check(t, db.Close())
+
+			s, err := Open(t.Context(), path, Options{NoCopy: true})
+			check(t, err)
+			defer s.Close()
+			registered := make(chan error)
+			go func() { registered <- registerMany(t, s, 100) }()
+			check(t, s.Settle(t.Context()))
+			check(t, <-registered)
+
+			db = readRaw(t, path)
+			got := texts(t, db, "SELECT id FROM commits WHERE failing_since > 0 ORDER BY id")
+			if want := []string{"4", "12"}; !slices.Equal(got, want) {
+				t.Errorf("failing commits are %q, want %q", got, want)
+			}
+			if left := texts(t, db, "SELECT repo_id FROM rederivations"); len(left) > 0 {
+				t.Errorf("repos %q are still derived again", left)
+			}
+			if pages := texts(t, db, "SELECT web_url || forge FROM repos"); !slices.Equal(pages, []string{"", "", ""}) {
+				t.Errorf("web pages of repos are %q, want none", pages)
+			}
+		})
+	}
+}
+
+// registerMany registers n new commits, one after the other.
+func registerMany(t *testing.T, s *Store, n int) error {
+	for i := range n {
+		sha := fmt.Sprintf("%040x", i+1)
+		if _, _, err := s.Register(t.Context(), "acme", "api", sha, ledger.Registration{Branch: "new"}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
