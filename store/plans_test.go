@@ -71,11 +71,18 @@ const afterClock = "runs once after the clock was put back by hours"
 // in a transaction with a row that refers to a missing row.
 const ifMissing = "checks foreign keys if one is violated"
 
-// TestStatementsUseIndexes runs all statements of the store and checks their plans. A plan
+// TestStatements runs all statements of the store once, and checks them.
+func TestStatements(t *testing.T) {
+	plans, opening := exercise(t)
+	t.Run("UseIndexes", func(t *testing.T) { testStatementsUseIndexes(t, plans, opening) })
+	t.Run("ArePortable", func(t *testing.T) { testStatementsArePortable(t, plans, opening) })
+}
+
+// testStatementsUseIndexes checks the plans of all statements of the store. A plan
 // does not show how many rows of an index a filter drops: TestListsOfManyRows counts
 // what lists examine.
-func TestStatementsUseIndexes(t *testing.T) {
-	plans, opening := exercise(t)
+func testStatementsUseIndexes(t *testing.T, plans, opening map[string][]string) {
+	t.Helper()
 	checkAllRan(t, plans)
 	used := make(map[exception]bool)
 	for _, statement := range store.Statements(plans) {
@@ -156,10 +163,10 @@ var onlySQLite = []*regexp.Regexp{
 	regexp.MustCompile(`coalesce\(e\.body, o\.ping\)`),
 }
 
-// TestStatementsArePortable checks that all engines accept the SQL of the store, except
+// testStatementsArePortable checks that all engines accept the SQL of the store, except
 // the parts that sqldb.OnlySQLite lists. Migrations only run on SQLite.
-func TestStatementsArePortable(t *testing.T) {
-	plans, opening := exercise(t)
+func testStatementsArePortable(t *testing.T, plans, opening map[string][]string) {
+	t.Helper()
 	statements := sqlTexts(t, "migration.go")
 	for _, statement := range store.Statements(plans) {
 		if _, ok := opening[statement]; !ok {
