@@ -144,7 +144,8 @@ func TestDeployedCommit(t *testing.T) {
 func TestDeployedBeforePolicy(t *testing.T) {
 	e := newEnv(t)
 	e.deploy(e.signer("cn=ci,ou=build,o=acme"), e.signer("cn=rita,ou=review,o=acme"), commitID(1))
-	e.policy(`{"requirements":[{"state":"ATTESTED","predicate":"audit:*"},{"state":"DEPLOYED","predicate":"deploy:prod"}]}`)
+	e.policy(`{"requirements":[{"state":"ATTESTED","predicate":"audit:*"},
+		{"state":"DEPLOYED","predicate":"deploy:prod"}]}`)
 	p := e.signIn(e.reader).get(commitPath(commitID(1))).want(200)
 	p.has("Requirements that are not met now: audit:* 0 of 1").hasNot("All requirements are met", "Blocked by")
 }
