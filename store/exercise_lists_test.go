@@ -109,6 +109,7 @@ func (e *exerciser) listCommits() {
 			}
 		}
 	}
+
 	for _, f = range []store.CommitFilter{{Text: "in"}, {Text: "in", Author: "an"}, {Text: "in", InFlight: true}} {
 		pages(e.t, func(q store.Query) (ledger.Page[ledger.CommitSummary], error) {
 			f.Query = q
