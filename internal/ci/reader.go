@@ -128,7 +128,7 @@ func hidden(text string) bool {
 	return strings.ContainsFunc(text, func(c rune) bool { return !unicode.IsGraphic(c) || c == unicode.ReplacementChar })
 }
 
-// pageURL returns the address of a page, or nothing if it is none. It removes a password.
+// pageURL returns an http or https URL without its password. It is empty for other text.
 func pageURL(address string) string {
 	if len(address) > maxURL || hidden(address) || strings.Contains(address, " ") {
 		return ""

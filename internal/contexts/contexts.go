@@ -52,7 +52,7 @@ func Path() (string, error) {
 	return filepath.Join(folder, "ledgerd", "contexts.yaml"), nil
 }
 
-// Load reads the file. If there is none, the list is empty. It refuses a file that
+// Load reads the file. A missing file is an empty list. Load refuses a file that
 // others can read.
 func Load() (List, error) {
 	path, err := Path()

@@ -14,7 +14,7 @@ func EnvironmentHelp() string {
 	return `Lists what runs where: for each repo and predicate deploy:NAME, the latest
 deployment that counts. It counts if it met a DEPLOYED requirement when it was
 recorded, or if no DEPLOYED requirement names its predicate; then REQUIRED is no.
-After a rollback, the deployment before it is shown; if there is none, STATE is
+After a rollback, the previous deployment is shown; without one, STATE is
 "rolled back".
 
 STATE is the present state of the commit, and AGE the time since the deployment

@@ -32,7 +32,7 @@ func (g Repo) Config(ctx context.Context, key string) string {
 	return text
 }
 
-// RemoteURL returns the URL of the remote origin, or "" if there is none.
+// RemoteURL returns the URL of the remote origin. It is empty without a remote.
 func (g Repo) RemoteURL(ctx context.Context) string { return g.Config(ctx, "remote.origin.url") }
 
 // DefaultBranch returns the branch of origin's HEAD, or else the current branch. On a
@@ -70,7 +70,7 @@ type Remote struct {
 }
 
 // ParseRemote reads the URL of a remote: a URL, host:path as ssh takes it, or a folder.
-// Name is empty if there is none.
+// Name can be empty.
 func ParseRemote(text string) Remote {
 	host, path := "", text
 	if u, err := url.Parse(text); err == nil && strings.Contains(text, "://") {

@@ -35,7 +35,7 @@ func Find(ctx context.Context, rev string) (string, error) {
 }
 
 // Head returns the commit that is checked out and its parents, also those that a shallow
-// clone lacks. The sha is empty if there is none.
+// clone lacks. The sha is empty before the first commit.
 func (g Repo) Head(ctx context.Context) (sha string, parents []string, err error) {
 	if sha, err = g.commit(ctx, "HEAD"); err != nil || sha == "" {
 		return "", nil, err

@@ -77,7 +77,8 @@ func TestAgo(t *testing.T) {
 
 func TestWidth(t *testing.T) {
 	for text, want := range map[string]int{
-		"": 0, "abc": 3, "…": 1, "→": 1, "✓": 1, "日本語": 6, "e\u0301": 1, "👩‍👩‍👧": 2, "🇩🇪": 2, "ﬁ": 1,
+		"": 0, "abc": 3, "…": 1, "→": 1, "✓": 1, "日本語": 6, "e\u0301": 1,
+		"👩‍👩‍👧": 2, "🇩🇪": 2, "ﬁ": 1,
 	} {
 		if got := Width(text); got != want {
 			t.Errorf("%q has width %d, want %d", text, got, want)
@@ -88,7 +89,8 @@ func TestWidth(t *testing.T) {
 		width int
 		want  string
 	}{
-		{"abc", 3, "abc"}, {"abcd", 3, "ab…"}, {"日本語", 4, "日…"}, {"日本語", 5, "日本…"}, {"ee\u0301ee", 3, "ee\u0301…"},
+		{"abc", 3, "abc"}, {"abcd", 3, "ab…"}, {"日本語", 4, "日…"}, {"日本語", 5, "日本…"},
+		{"ee\u0301ee", 3, "ee\u0301…"},
 		{"👩‍👩‍👧👩‍👩‍👧", 3, "👩‍👩‍👧…"},
 	} {
 		if got := CutTo(test.text, test.width); got != test.want {
@@ -129,7 +131,8 @@ var atNoon = ledger.TimeOf(time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC))
 func TestTableFitsTheTerminal(t *testing.T) {
 	show := func(s *Screen) {
 		table := NewTable(s, "ID", "DN", "EMAIL", "CREATED")
-		table.Row("idn_01JD3X0V6Q8Z2M4N5P7R9T1W3Y", "cn=日本語の名前,ou=build,o=acme", "a@acme.example", atNoon.Add(-3*time.Minute))
+		table.Row("idn_01JD3X0V6Q8Z2M4N5P7R9T1W3Y", "cn=日本語の名前,ou=build,o=acme", "a@acme.example",
+			atNoon.Add(-3*time.Minute))
 		table.Row("idn_2", "cn=b", "-", ledger.Time(0))
 		table.Flush()
 	}

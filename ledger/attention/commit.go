@@ -87,7 +87,8 @@ func (i Item) Explain(state ledger.State, requirements []ledger.RequirementStatu
 // maxReasons limits the requirements that the reason of an item names.
 const maxReasons = 2
 
-// because returns the item with unmet requirements as its reason, or false if there are none.
+// because returns the item with unmet requirements as its reason. It returns false if all are
+// met.
 func (i Item) because(unmet []ledger.RequirementStatus) (_ Item, ok bool) {
 	if len(unmet) == 0 {
 		return i, false

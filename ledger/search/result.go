@@ -65,7 +65,7 @@ type Result struct {
 	Examined int `json:"examined"`
 	// Stopped says why not everything was compared. It is empty if everything was.
 	Stopped string `json:"stopped,omitzero"`
-	// NextCursor continues with older commits or attestations; empty if there are none.
+	// NextCursor continues with older commits or attestations. It is empty on the last page.
 	NextCursor string `json:"next_cursor,omitzero"`
 }
 

@@ -19,7 +19,7 @@ type card struct {
 	Counts    []levelCount
 	// Blocked reports whether overlaps block the commit.
 	Blocked bool
-	// Site is the address of the commit on the forge; empty if there is none.
+	// Site is the address of the commit on the forge. It can be empty.
 	Site string
 }
 

@@ -14,7 +14,7 @@ import (
 // A group is a commit with the overlaps in which it comes later.
 type group struct {
 	Commit ledger.RadarCommit
-	// Site is the address of the commit on the forge; empty if there is none.
+	// Site is the address of the commit on the forge. It can be empty.
 	Site string
 	// Level is that of its strongest overlap.
 	Level radar.Level
