@@ -91,6 +91,10 @@ the pass rate and duration of checks. docs/insights.md defines the figures.`,
 		Example: "  ledgerd insights --org acme --days 30",
 		Args:    cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
+			if days < 1 || days > insights.MaxDays {
+				return cli.Usagef("invalid --days %d: use 1 to %d", days, insights.MaxDays)
+			}
+
 			var orgs []string
 			if org != "" {
 				orgs = []string{org}
