@@ -28,6 +28,7 @@ func TestCIDocs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds")
 	}
+	t.Parallel() // but one example after the other: they all have the key in /tmp/ci.key
 	actions := func(example, pull, push string) []string {
 		return []string{"TEST=test", "RECORD=record", "FAILED=record", "DEPLOY=deploy", "EXAMPLE=" + example,
 			"PULL_REQUEST=" + pull, "PUSH=" + push}
