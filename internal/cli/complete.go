@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/terminal"
@@ -33,7 +32,7 @@ func (p *Program) AddCompletion(command *cobra.Command) {
 			return p.candidates(command, args, nextArguments(command.Use, args)), cobra.ShellCompDirectiveNoFileComp
 		}
 	}
-	command.LocalFlags().VisitAll(func(flag *pflag.Flag) { p.completeFlag(command, flag.Name) })
+	p.completeFlags(command)
 	for _, child := range command.Commands() {
 		p.AddCompletion(child)
 	}
@@ -52,14 +51,11 @@ func argumentsOf(usage string) (names []string) {
 	return names
 }
 
-// optionalRepo is the argument that can be left out before others.
-const optionalRepo = "[ORG/REPO]"
-
 // nextArguments returns the names of what the next argument may be, without brackets.
 func nextArguments(usage string, args []string) []string {
 	names := argumentsOf(usage)
 	given, many := len(args), 1
-	if len(names) > 0 && names[0] == optionalRepo {
+	if len(names) > 0 && names[0] == orgRepo {
 		switch {
 		case given == 0:
 			many = 2
@@ -75,19 +71,24 @@ func nextArguments(usage string, args []string) []string {
 	return next
 }
 
-// completeFlag has the shell complete a flag whose values the ledger knows.
-func (p *Program) completeFlag(command *cobra.Command, name string) {
-	what, ok := map[string]string{
-		"org": "ORG", "repo": "REPO", "predicate": "PREDICATE", "environment": "ENVIRONMENT", "identity": "DN",
-		"commit": "REV", "branch": "REV", "target": "REV",
-	}[name]
-	if _, has := command.GetFlagCompletionFunc(name); has || !ok {
-		return
+// completeFlags has the shell complete the flags whose values the ledger knows. It looks only
+// at the command's own flags: every start of the program does this for every command.
+func (p *Program) completeFlags(command *cobra.Command) {
+	for _, flag := range [...]struct{ name, value string }{
+		{"org", "ORG"}, {"repo", "REPO"}, {"predicate", "PREDICATE"}, {"environment", "ENVIRONMENT"}, {"identity", "DN"},
+		{"commit", "REV"}, {"branch", "REV"}, {"target", "REV"},
+	} {
+		if command.Flags().Lookup(flag.name) == nil {
+			continue
+		}
+		if _, has := command.GetFlagCompletionFunc(flag.name); has {
+			continue
+		}
+		complete := func(command *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			return p.candidates(command, args, []string{flag.value}), cobra.ShellCompDirectiveNoFileComp
+		}
+		_ = command.RegisterFlagCompletionFunc(flag.name, complete)
 	}
-	complete := func(command *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		return p.candidates(command, args, []string{what}), cobra.ShellCompDirectiveNoFileComp
-	}
-	_ = command.RegisterFlagCompletionFunc(name, complete)
 }
 
 // candidates returns the values of arguments or flags of the given names.

@@ -23,7 +23,8 @@ const RepoVariable = "LEDGERD_REPO"
 // remoteSource is the source of a repo that the git remote names.
 const remoteSource = "the git remote"
 
-// orgRepo stands for the repo in the usage line of a command.
+// orgRepo is the repo in the usage line of a command. It can be left out before other
+// arguments.
 const orgRepo = "[ORG/REPO]"
 
 // AddRepoFlags defines --repo for every command with [ORG/REPO] in its usage line.
