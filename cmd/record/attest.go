@@ -272,8 +272,11 @@ func attest(p *cli.Program, command *cobra.Command, a *attestRequest) (err error
 	defer discard()
 
 	o := runCommand(p, a)
-	if o.Stopped != 0 || o.NotStarted {
-		return a.exit(o, nil)
+	switch {
+	case o.NotStarted:
+		return cli.Exitf(o.Code, "cannot start the command: %w: nothing was recorded", o.Err)
+	case o.Stopped != 0:
+		return cli.Exitf(128+int(o.Stopped), "stopped by a signal (%v): nothing was recorded", o.Stopped)
 	}
 	envelope, err := newEnvelope(p, a, s, o)
 	if err == nil {
@@ -292,18 +295,13 @@ func runCommand(p *cli.Program, a *attestRequest) subprocess.Outcome {
 	return subprocess.Run(a.command, p.Stdin, p.RawStdout, p.RawStderr)
 }
 
-// exit returns the error, with its exit status, that attest ends with. err is the
-// error of signing or recording the outcome.
+// exit returns the error, with its exit status, that attest ends with after a command that
+// has passed or failed. err is the error of signing or recording the outcome.
 func (a *attestRequest) exit(o subprocess.Outcome, err error) error {
-	if o.NotStarted {
-		return cli.Exitf(o.Code, "cannot start the command: %w: nothing was recorded", o.Err)
-	}
 	if o.Err != nil {
 		err = errors.Join(o.Err, err)
 	}
 	switch {
-	case o.Stopped != 0:
-		return cli.Exitf(128+int(o.Stopped), "stopped by a signal (%v): nothing was recorded", o.Stopped)
 	case o.Code != 0:
 		return &cli.ExitError{Status: o.Code, Err: err}
 	case err != nil && len(a.command) > 0:
