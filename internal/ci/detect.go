@@ -9,20 +9,34 @@ const Off = "off"
 // Detect returns the job from its environment. It reports false outside a job of a known
 // provider, and if the variable LEDGERD_CI is off. The variable CI alone means nothing.
 func Detect(getenv func(string) string) (Job, bool) {
-	if strings.EqualFold(getenv("LEDGERD_CI"), Off) {
+	d, ok := detect(getenv)
+	if !ok {
 		return Job{}, false
 	}
-	for _, d := range detectors {
-		if !d.isSet(getenv) {
-			continue
-		}
-		r := reader{get: getenv}
-		r.job = Job{Provider: d.provider, Event: Push, Problems: []Problem{}}
-		d.read(&r)
-		r.complete()
-		return r.job, true
+	r := reader{get: getenv}
+	r.job = Job{Provider: d.provider, Event: Push, Problems: []Problem{}}
+	d.read(&r)
+	r.complete()
+	return r.job, true
+}
+
+// DetectProvider returns the provider of the job that Detect returns, or "". It reads no
+// files.
+func DetectProvider(getenv func(string) string) Provider {
+	d, _ := detect(getenv)
+	return d.provider
+}
+
+func detect(getenv func(string) string) (detector, bool) {
+	if strings.EqualFold(getenv("LEDGERD_CI"), Off) {
+		return detector{}, false
 	}
-	return Job{}, false
+	for _, d := range detectors {
+		if d.isSet(getenv) {
+			return d, true
+		}
+	}
+	return detector{}, false
 }
 
 // A detector recognizes and reads the environment of a provider.

@@ -205,6 +205,24 @@ func TestNoJob(t *testing.T) {
 	}
 }
 
+// Every command asks for the provider when it starts, so that reads no event, which can have
+// megabytes.
+func TestDetectProvider(t *testing.T) {
+	recorded := environment(t, "github_pull_request")
+	p := DetectProvider(func(name string) string {
+		if name == "GITHUB_EVENT_PATH" {
+			t.Error("the event is read")
+		}
+		return recorded(name)
+	})
+	if p != GitHub {
+		t.Errorf("provider %q", p)
+	}
+	if p := DetectProvider(func(string) string { return "off" }); p != "" {
+		t.Errorf("turned off, provider %q", p)
+	}
+}
+
 // Values that the ledger would refuse are dropped and reported, whatever they contain.
 func TestHostileValues(t *testing.T) {
 	hostile := []string{

@@ -43,10 +43,9 @@ type Program struct {
 // cannot act as commands of the CI system.
 func New(stdin io.Reader, stdout, stderr io.Writer) *Program {
 	p := &Program{Stdin: stdin, RawStdout: stdout, RawStderr: stderr}
-	if job, ok := ci.Detect(os.Getenv); ok {
-		stdout = report.Guard(stdout, job.Provider, p.style)
-		stderr = report.Guard(stderr, job.Provider, func() report.Style { return report.Text })
-	}
+	provider := ci.DetectProvider(os.Getenv)
+	stdout = report.Guard(stdout, provider, p.style)
+	stderr = report.Guard(stderr, provider, func() report.Style { return report.Text })
 	p.Stdout, p.Stderr = terminal.NewScreen(stdout), terminal.NewScreen(stderr)
 	return p
 }
