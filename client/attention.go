@@ -31,7 +31,7 @@ func (c *Client) AttentionPage(
 type OverviewFilter struct {
 	Name string // a part of the name, in any case
 	Sort ledger.OverviewSort
-	// Reverse turns the order round.
+	// Reverse reverses the order.
 	Reverse bool
 }
 

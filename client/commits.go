@@ -16,7 +16,7 @@ import (
 type CommitFilter struct {
 	State  *ledger.State
 	Branch string
-	// Author is an author's name or e-mail address.
+	// Author is an author's name or e-mail address or, if no author has it, a part of one.
 	Author string
 	// Text is in the subject, the branch, or the author's name or e-mail address, or begins
 	// the ID. ASCII letters match in any case.

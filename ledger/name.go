@@ -66,7 +66,7 @@ func ReservedPrefix(name string) string {
 }
 
 // ShortSlot shortens the slot of an attestation, for display: the algorithm and the first
-// 12 digits of its digest, those of the ID of a commit, or the begin of a name.
+// 12 digits of its digest, those of the ID of a commit, or the beginning of a name.
 func ShortSlot(slot string) string {
 	algorithm, digest, ok := strings.Cut(slot, ":")
 	switch {

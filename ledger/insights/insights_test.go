@@ -69,7 +69,7 @@ func TestDeployments(t *testing.T) {
 		count, failed, violations int
 	}{
 		{"one", []insights.Outcome{at(1, 1, hour, ledger.Pass)}, 1, 0, 0},
-		{"at the begin of the window", []insights.Outcome{at(1, 1, 0, ledger.Pass)}, 1, 0, 0},
+		{"at the beginning of the window", []insights.Outcome{at(1, 1, 0, ledger.Pass)}, 1, 0, 0},
 		{"before the window", []insights.Outcome{at(1, 1, -hour, ledger.Pass)}, 0, 0, 0},
 		{"a second signer", []insights.Outcome{at(1, 1, hour, ledger.Pass), at(1, 1, 2*hour, ledger.Pass)}, 1, 0, 0},
 		{"two environments", []insights.Outcome{at(1, 1, hour, ledger.Pass), at(2, 1, hour, ledger.Pass)}, 2, 0, 0},

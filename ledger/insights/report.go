@@ -26,7 +26,7 @@ type Report struct {
 	Org  string `json:"org"`
 	Repo string `json:"repo,omitzero"`
 	Days int    `json:"days"`
-	// From is the begin of the first week, a Monday in UTC. To is the time of the report.
+	// From is the beginning of the first week, a Monday in UTC. To is the time of the report.
 	From ledger.Time `json:"from"`
 	To   ledger.Time `json:"to"`
 

@@ -278,7 +278,7 @@ func TestStaticFiles(t *testing.T) {
 			t.Errorf("%s is empty", path)
 		}
 	}
-	w.get("/static/app.css").want(404)
+	w.get("/static/app.css").want(404).has("reload the page")
 	w.get("/static/..%2froutes.go").want(404)
 }
 

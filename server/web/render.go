@@ -179,7 +179,7 @@ func nextTag(t ledger.Time) template.HTML {
 func (s *Site) serveAsset(v *page.Visit) (*page.Response, error) {
 	a, ok := s.assets.files[v.Value("file")]
 	if !ok {
-		return nil, ledger.Errorf(ledger.CodeNotFound, "file %s not found: reload the p, the server may have "+
+		return nil, ledger.Errorf(ledger.CodeNotFound, "file %s not found: reload the page, the server may have "+
 			"been upgraded", v.Value("file"))
 	}
 	return &page.Response{Body: a.body, MediaType: a.mediaType, Immutable: true}, nil

@@ -344,7 +344,7 @@ func groupsOf(c ledger.Commit, shown []ledger.AttestationRecord) []requirementGr
 
 func requirementOf(s ledger.RequirementStatus, shown []ledger.AttestationRecord) requirement {
 	r := requirement{RequirementStatus: s, Mark: "missing", Word: "Not met"}
-	r.Reason = strings.TrimPrefix(s.Reason, s.Predicate+": ") // the p shows the predicate above
+	r.Reason = strings.TrimPrefix(s.Reason, s.Predicate+": ") // the page shows the predicate above
 	switch {
 	case !s.Applies:
 		r.Mark, r.Word = "left-out", "Not applicable"

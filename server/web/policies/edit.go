@@ -149,7 +149,7 @@ func savePolicy(v *page.Visit, p policyEditPage, etag string) (*page.Response, e
 		return page.Again(f, editor(v, p)), nil
 	}
 	if strings.ContainsFunc(etag, func(r rune) bool { return r < ' ' || r > '~' }) {
-		etag = "" // never sent by a p
+		etag = "" // never sent by a page
 	}
 
 	saved, err := v.API.SetPolicy(v.Ctx(), v.Org, v.Repo, draft.JSON(), etag)
