@@ -52,14 +52,13 @@ func (s *Site) toLogin(v *page.Visit) *page.Response {
 	if next != "" {
 		query.Set("next", next)
 	}
-	resp := page.SeeOther("/login")
+	var cookies []*http.Cookie
 	if session.Secret(v.Request) != "" {
 		query.Set("ended", "1")
-		resp.Cookies = session.ExpiredCookies()
+		cookies = session.ExpiredCookies()
 	}
-	if len(query) > 0 {
-		resp.Location += "?" + query.Encode()
-	}
+	resp := page.SeeOther(page.WithQuery("/login", query))
+	resp.Cookies = cookies
 	return resp
 }
 

@@ -82,11 +82,10 @@ func (f filter) listOf(state string) string {
 	query := f.query()
 	if state != "" {
 		query.Set("state", state)
-	}
-	if state == "" {
+	} else {
 		query.Set("view", "list")
 	}
-	return f.path + "?" + query.Encode()
+	return page.WithQuery(f.path, query)
 }
 
 // Board returns the path of the board with the same filter.
@@ -106,10 +105,7 @@ func (f filter) boardWith(folded []ledger.State, column *ledger.State) string {
 	if column != nil {
 		query.Set("column", column.String())
 	}
-	if len(query) == 0 {
-		return f.path
-	}
-	return f.path + "?" + query.Encode()
+	return page.WithQuery(f.path, query)
 }
 
 // isFolded reports whether a column is folded.

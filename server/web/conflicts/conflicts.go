@@ -158,10 +158,7 @@ func viewPath(v *page.Visit, view string) string {
 	if view != "" {
 		query.Set("view", view)
 	}
-	if len(query) == 0 {
-		return v.PathOf(page.RadarPattern)
-	}
-	return v.PathOf(page.RadarPattern) + "?" + query.Encode()
+	return page.WithQuery(v.PathOf(page.RadarPattern), query)
 }
 
 // read fetches a page of overlaps and arranges them. If there are none, it determines why.

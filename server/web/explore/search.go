@@ -3,6 +3,7 @@ package explore
 import (
 	"net/http"
 	"net/url"
+	"slices"
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
@@ -85,9 +86,7 @@ func groups(v *page.Visit, result search.Result) (list []group) {
 		g.Hits = append(g.Hits, hit{h, pathOf(v, h)})
 	}
 	for i := range list {
-		for _, kind := range result.More {
-			list[i].More = list[i].More || kind == list[i].Type
-		}
+		list[i].More = slices.Contains(result.More, list[i].Type)
 	}
 	return list
 }
@@ -102,9 +101,7 @@ func theOnly(groups []group) string {
 
 // pathOf returns the path of the page that shows a hit.
 func pathOf(v *page.Visit, h search.Hit) string {
-	repo := func(more ...string) string {
-		return page.PathTo(append([]string{"orgs", v.Org, "repos", h.Repo}, more...)...)
-	}
+	repo := func(more ...string) string { return v.RepoPath(h.Repo, more...) }
 	attestations := func(filter string) string {
 		if h.Repo == "" {
 			return ""

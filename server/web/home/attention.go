@@ -88,21 +88,15 @@ func pathOfKind(v *page.Visit, kind attention.Kind, repo string) string {
 	if repo != "" {
 		query.Set("repo", repo)
 	}
-	if len(query) == 0 {
-		return v.PathOf(page.AttentionPattern)
-	}
-	return v.PathOf(page.AttentionPattern) + "?" + query.Encode()
+	return page.WithQuery(v.PathOf(page.AttentionPattern), query)
 }
 
 func pathOfItem(v *page.Visit, i attention.Item) string {
-	repo := func(segments ...string) string {
-		return page.PathTo(append([]string{"orgs", v.Org, "repos", i.Repo}, segments...)...)
-	}
 	switch i.Object.Type {
 	case attention.CommitObject:
-		return repo("commits", i.Object.ID)
+		return v.RepoPath(i.Repo, "commits", i.Object.ID)
 	case attention.WebhookObject:
-		return repo("webhooks", i.Object.ID)
+		return v.RepoPath(i.Repo, "webhooks", i.Object.ID)
 	case attention.IdentityObject:
 		return v.PathOf(page.IdentitiesPattern)
 	case attention.TokenObject:

@@ -130,10 +130,7 @@ func columns(v *page.Visit, f client.OverviewFilter) []column {
 				query.Set("reverse", "true")
 			}
 		}
-		c.Path = v.PathOf(page.OrgPattern)
-		if len(query) > 0 {
-			c.Path += "?" + query.Encode()
-		}
+		c.Path = page.WithQuery(v.PathOf(page.OrgPattern), query)
 	}
 	return list
 }

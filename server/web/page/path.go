@@ -39,3 +39,11 @@ func PathTo(segments ...string) string {
 	}
 	return b.String()
 }
+
+// WithQuery returns a path with query parameters, if there are any.
+func WithQuery(path string, query url.Values) string {
+	if len(query) == 0 {
+		return path
+	}
+	return path + "?" + query.Encode()
+}

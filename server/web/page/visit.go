@@ -120,7 +120,7 @@ func (v *Visit) LivePage(name, title string, data any, types ...ledger.EventType
 		query.Set("repo", v.Repo)
 	}
 	resp := v.Page(name, title, data)
-	resp.Live = v.PathOf(EventsPattern) + "?" + query.Encode()
+	resp.Live = WithQuery(v.PathOf(EventsPattern), query)
 	resp.LiveSince = v.since
 	return resp
 }
@@ -188,11 +188,16 @@ func (v *Visit) PathOf(pattern string, more ...string) string {
 		url.PathEscape(v.Repo)).Replace(pattern) + PathTo(more...)
 }
 
+// RepoPath returns the path of a repo of the visit's org, with more segments appended.
+func (v *Visit) RepoPath(repo string, more ...string) string {
+	return PathTo("orgs", v.Org, "repos", repo) + PathTo(more...)
+}
+
 // PathWith returns the path of this page with one more query parameter.
 func (v *Visit) PathWith(name, value string) string {
 	query := v.Request.URL.Query()
 	query.Set(name, value)
-	return v.Request.URL.EscapedPath() + "?" + query.Encode()
+	return WithQuery(v.Request.URL.EscapedPath(), query)
 }
 
 // NextPage returns the path of the next page of a list; empty on the last page.

@@ -1,0 +1,22 @@
+package page
+
+import (
+	"net/url"
+	"testing"
+)
+
+// Names in paths and queries are escaped; a path without parameters has no question mark.
+func TestPaths(t *testing.T) {
+	v := &Visit{Org: "a b", Repo: "api"}
+	for got, want := range map[string]string{
+		v.RepoPath("x/y", "commits", "?"):           "/orgs/a%20b/repos/x%2Fy/commits/%3F",
+		v.RepoPath("web"):                           "/orgs/a%20b/repos/web",
+		v.PathOf(RadarPattern):                      "/orgs/a%20b/repos/api/radar",
+		WithQuery("/p", nil):                        "/p",
+		WithQuery("/p", url.Values{"q": {"a&b=c"}}): "/p?q=a%26b%3Dc",
+	} {
+		if got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
