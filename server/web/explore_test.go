@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -30,6 +31,13 @@ func TestSearchPage(t *testing.T) {
 	if box := found.elements("input", "id", "find"); len(box) != 1 || attribute(box[0], "value") != "LOGIN" {
 		t.Error("the search box does not have the query")
 	}
+
+	signer := w.get("/orgs/acme/search?q=" + url.QueryEscape("cn=ci")).want(200).elements("a", "href",
+		"/orgs/acme/repos/api/attestations?signer="+url.QueryEscape("cn=ci,ou=build,o=acme"))
+	if len(signer) != 1 {
+		t.Fatal("no link to the attestations of the signer")
+	}
+	w.get(attribute(signer[0], "href")).want(200).has("test:login", "Clear")
 
 	w.get("/orgs/acme/search?q=" + commitID(1)).redirectsTo("/orgs/acme/repos/api/commits/" + commitID(1))
 	w.get("/orgs/acme/search?q=" + strings.ToLower(a.ID)).redirectsTo("/orgs/acme/repos/api/attestations/" + a.ID)

@@ -117,7 +117,7 @@ func pathOf(v *page.Visit, h search.Hit) string {
 	case search.Predicate:
 		return attestations("predicate=" + url.QueryEscape(h.Title))
 	case search.Signer:
-		return attestations("identity=" + url.QueryEscape(h.Detail))
+		return attestations("signer=" + url.QueryEscape(h.Detail))
 	case search.Artifact:
 		return v.PathOf(page.ArtifactsPattern, h.Title)
 	case search.Attestation:
