@@ -3,9 +3,12 @@ package web_test
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/net/html"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/radar"
@@ -36,13 +39,20 @@ func pairsOf(p page) string {
 			}
 			words := strings.Fields(textOf(n)) // LEVEL onto NAME …
 			pair := words[0] + " " + later + "/" + words[2]
-			if attribute(n.Parent, "class") == "own" {
-				pair += "*"
+			for at := n.Parent; at != nil; at = at.Parent {
+				if attribute(at, "class") == "own" {
+					pair += "*"
+				}
 			}
 			pairs = append(pairs, pair)
 		}
 	}
 	return strings.Join(pairs, ", ")
+}
+
+// isOpen reports whether a details element is open.
+func isOpen(n *html.Node) bool {
+	return slices.ContainsFunc(n.Attr, func(a html.Attribute) bool { return a.Key == "open" })
 }
 
 const radarPath = "/orgs/acme/repos/api/radar"
@@ -64,6 +74,7 @@ func TestRadarPage(t *testing.T) {
 		"HIGH onto one cmd/root.go Has priority api@ "+commitID(1)[:12]+" by ada · Work on one",
 		"cmd/root.go both change the same lines: 101 (must rebase) · 100 (has priority)",
 		"docs/ both change files in this directory", "Close, no conflict yet two grace · Work on two MEDIUM near one",
+		"Same author 1 commit that overlaps only with commits of the same author five ken",
 	).hasNot("at length", "more in the list", "next page", "Open on the forge")
 	if got := pairsOf(p); got != all {
 		t.Errorf("overlaps: %s, want %s", got, all)
@@ -82,13 +93,21 @@ func TestRadarPage(t *testing.T) {
 		t.Errorf("label of the diagram: %q", label)
 	}
 
+	if fold := p.elements("details", "id", "own"); len(fold) != 1 || isOpen(fold[0]) {
+		t.Error("the commits that overlap only with their author's are not folded")
+	}
+	p = w.get(radarPath+"?level=HIGH").want(200).hasNot("Who must rebase", "Merge first")
+	if fold := p.elements("details", "id", "own"); len(fold) != 1 || !isOpen(fold[0]) {
+		t.Error("the only section of the page is folded")
+	}
+
 	for query, want := range map[string]string{
 		"?level=HIGH":                                "HIGH three/one*",
 		"?level=MEDIUM&branch=one":                   "MEDIUM two/one",
 		"?branch=two":                                "MEDIUM two/one, MEDIUM three/two",
 		"?commit=" + commitID(5):                     "LOW five/four*",
 		"?level=&branch=&commit=" + commitID(1)[:39]: "",
-		"?commit=+" + commitID(1) + "+":              "HIGH three/one*, MEDIUM two/one",
+		"?commit=+" + commitID(1) + "+":              "MEDIUM two/one, HIGH three/one*",
 		"?commit=" + commitID(1) + "&branch=two":     "",
 	} {
 		p := w.get(radarPath + query)

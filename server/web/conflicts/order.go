@@ -28,9 +28,6 @@ type group struct {
 	since ledger.Time // the first of its overlaps
 }
 
-// Conflicts returns the number of commits that must be merged first.
-func (g group) Conflicts() int { return g.conflicts }
-
 // A pair is an overlap, from the side of the later commit.
 type pair struct {
 	overlap.Overlap
@@ -62,8 +59,9 @@ type leader struct {
 type order struct {
 	Leaders []leader
 	// Rebase are the commits that must rebase, in the order in which that causes the least
-	// work. Near are those whose overlaps are below HIGH.
-	Rebase, Near []group
+	// work. Near are those whose overlaps are below HIGH. Own are those that overlap only with
+	// commits of the same author.
+	Rebase, Near, Own []group
 }
 
 // orderOf groups pairs by their later commits. A commit comes after those that it must
@@ -90,9 +88,12 @@ func orderOf(pairs []ledger.RadarPair, site forge.Site) order {
 
 	var o order
 	for _, g := range groups {
-		if g.conflicts > 0 {
+		switch {
+		case len(g.Pairs) == 0:
+			o.Own = append(o.Own, g)
+		case g.conflicts > 0:
 			o.Rebase = append(o.Rebase, g)
-		} else {
+		default:
 			o.Near = append(o.Near, g)
 		}
 	}
@@ -141,16 +142,17 @@ func setWaves(groups []group, index map[string]int, pairs []ledger.RadarPair) {
 }
 
 // leadersOf returns the commits that others must rebase onto and that must not themselves,
-// those for which most are waiting first.
+// those for which most are waiting first. It leaves out commits that wait only for others of
+// the same author.
 func leadersOf(groups []group, pairs []ledger.RadarPair) []leader {
-	rebasing := make(map[string]bool)
+	rebasing, own := make(map[string]bool), make(map[string]bool)
 	for _, g := range groups {
-		rebasing[g.Commit.SHA] = g.conflicts > 0
+		rebasing[g.Commit.SHA], own[g.Commit.SHA] = g.conflicts > 0, len(g.Pairs) == 0
 	}
 	var leaders []leader
 	at := make(map[string]int)
 	for _, p := range pairs {
-		if p.Level != radar.High || rebasing[p.Other.SHA] {
+		if p.Level != radar.High || rebasing[p.Other.SHA] || own[p.Commit.SHA] {
 			continue
 		}
 		if _, ok := at[p.Other.SHA]; !ok {
