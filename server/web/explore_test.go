@@ -32,7 +32,7 @@ func TestSearchPage(t *testing.T) {
 		t.Error("the search box does not have the query")
 	}
 
-	signer := w.get("/orgs/acme/search?q=" + url.QueryEscape("cn=ci")).want(200).elements("a", "href",
+	signer := w.get("/orgs/acme/search?q="+url.QueryEscape("cn=ci")).want(200).elements("a", "href",
 		"/orgs/acme/repos/api/attestations?signer="+url.QueryEscape("cn=ci,ou=build,o=acme"))
 	if len(signer) != 1 {
 		t.Fatal("no link to the attestations of the signer")

@@ -70,8 +70,8 @@ func BenchmarkRepoPage(b *testing.B) {
 	for name, path := range map[string]string{
 		"board":             "/orgs/acme/repos/api",
 		"list":              "/orgs/acme/repos/api?view=list",
-		"list of an author": "/orgs/acme/repos/api?author=author-7@acme.example",
-		"list of a branch":  "/orgs/acme/repos/api?branch=topic-9950",
+		"list of an author": "/orgs/acme/repos/api?view=list&author=author-7@acme.example",
+		"list of a branch":  "/orgs/acme/repos/api?view=list&branch=topic-9950",
 	} {
 		b.Run(name, func(b *testing.B) { v.measure(b, path) })
 	}
