@@ -25,7 +25,7 @@ func TestCommitPageShowsWhatCarries(t *testing.T) {
 	check(t, e.db.Settle(t.Context()))
 	e.signIn(e.reader).get("/orgs/acme/repos/api/commits/"+squash).want(200).has(
 		"Attested → to Promotable due to evidence of another commit, which carries",
-		"pass review:code carried by ann").hasNot("due to carry", "No attestations yet")
+		"pass review:code carried by ann", "by ann Carried from").hasNot("due to carry", "No attestations yet")
 	for _, href := range []string{"/commits/" + branch, "/attestations/" + rec.ID} {
 		if !strings.Contains(p.body, `"/orgs/acme/repos/api`+href+`"`) {
 			t.Errorf("no link to %s", href)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server/web/format"
 )
 
 // A Check is a predicate of a commit, with the newest result of each shard.
@@ -88,7 +89,7 @@ func Fold(attestations []ledger.AttestationRecord, carried []ledger.CarriedEvide
 		c := add(e.Predicate)
 		c.Shards = append(c.Shards, Shard{Carried: e, AttestationRecord: ledger.AttestationRecord{
 			ID: e.Attestation, Commit: e.Commit, Predicate: e.Predicate, Identity: e.Identity,
-			Result: ledger.Result{Status: e.Status}}})
+			Signer: format.PlainName(e.Identity), Result: ledger.Result{Status: e.Status}}})
 	}
 
 	for i := range checks {

@@ -252,7 +252,8 @@ func attestationsOf(v *page.Visit, c ledger.Commit) (shown []ledger.AttestationR
 	if c.Attested == 0 {
 		return nil, "", nil
 	}
-	f := client.AttestationFilter{Commit: c.SHA, Verification: true}
+	first := v.Query("cursor") == "" // the page with the checks
+	f := client.AttestationFilter{Commit: c.SHA, Verification: first}
 	p, err := v.API.AttestationsPage(v.Ctx(), v.Org, v.Repo, f,
 		client.Query{Limit: timelineAttestations, Cursor: v.Query("cursor")})
 	return p.Data, p.NextCursor, err
