@@ -79,8 +79,7 @@ type linkRow struct {
 const selectLinks = `
 SELECT l.commit_id, c.repo_id, c.sha, c.state, c.policy_version, c.expires, c.tree_id, c.merged, c.basis,
   l.signer_id, l.attestation_id,
-  a.attestation_id, a.predicate_id, a.type_id, CASE a.aged_from WHEN 0 THEN a.recorded_at ELSE a.aged_from END,
-  i.may, i.distrusted_since
+  a.attestation_id, a.predicate_id, a.type_id, ` + ageOf + `, i.may, i.distrusted_since
 FROM artifacts l /*+ordered*/ JOIN commits c ON c.id = l.commit_id
   /*+ordered*/ JOIN attestations a ON a.id = l.attestation_id
   /*+ordered*/ JOIN identities i ON i.identity_id = l.identity_id

@@ -463,7 +463,7 @@ func (l *attentionList) summaries(rows []candidate) (map[int64]attention.Summary
 		commits[id] = c
 		return err
 	}, `
-SELECT c.id, r.name, c.sha, c.branch, substr(c.message, 1, 1000)
+SELECT c.id, r.name, c.sha, c.branch, substr(c.message, 1, `+subjectBytes+`)
 FROM commits c JOIN repos r ON r.id = c.repo_id WHERE c.id IN `, 1, ids)
 	if err != nil {
 		return nil, fmt.Errorf("read commits: %w", err)

@@ -13,7 +13,7 @@ import (
 // scanAttestation. The row id, the last one, is for the cursor. The time of recording is
 // that of the clock as it was put right; the column recorded_at has the time in the id.
 const attestationColumns = `a.attestation_id, c.sha, a.predicate_id, a.type_id, a.signer_id, a.status,
-  a.duration_ms, CASE a.aged_from WHEN 0 THEN a.recorded_at ELSE a.aged_from END, a.payload_digest,
+  a.duration_ms, ` + ageOf + `, a.payload_digest,
   a.event_id, a.slot, a.id`
 
 const selectAttestation = "SELECT " + attestationColumns + `

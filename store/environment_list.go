@@ -304,7 +304,7 @@ func (l *environmentList) deployment(e environmentRow, v *ledger.Environment) (r
 		return errFull
 	}, `
 SELECT d.commit_id, d.attestation_id, d.required, a.attestation_id, a.signer_id, a.recorded_at,
-  c.sha, c.state, c.branch, substr(c.message, 1, 1000), c.target, c.tree_id,`+isTrusted+`
+  c.sha, c.state, c.branch, substr(c.message, 1, `+subjectBytes+`), c.target, c.tree_id,`+isTrusted+`
 FROM deployments d /*+index deployments_present*/ /*+ordered*/ JOIN attestations a ON a.id = d.attestation_id
 /*+ordered*/ JOIN commits c ON c.id = d.commit_id
 WHERE d.repo_id = ? AND d.predicate_id = ? AND d.ended_id = 0 ORDER BY d.attestation_id DESC LIMIT ?`,

@@ -58,8 +58,7 @@ func (rd reader) exceptionsOf(commitID int64) (list []policy.Exception, err erro
 		}
 		return nil
 	}, `
-SELECT a.attestation_id, x.requirement, x.reason, x.ends_at, a.signer_id,
-  CASE a.aged_from WHEN 0 THEN a.recorded_at ELSE a.aged_from END, `+isTrusted+`
+SELECT a.attestation_id, x.requirement, x.reason, x.ends_at, a.signer_id, `+ageOf+`, `+isTrusted+`
 FROM exceptions x /*+index exceptions_by_commit*/ /*+ordered*/ JOIN attestations a ON a.id = x.attestation_id
 WHERE x.commit_id = ? ORDER BY x.attestation_id DESC LIMIT ?`, commitID, maxExamined)
 

@@ -102,7 +102,7 @@ func (f ExceptionFilter) walk(rd reader, r repoRow) (w walk[exceptionRow], err e
 }
 
 const exceptionColumns = `x.attestation_id, x.commit_id, c.sha, a.attestation_id, x.requirement, x.reason, x.ends_at,
-  a.signer_id, CASE a.aged_from WHEN 0 THEN a.recorded_at ELSE a.aged_from END, NOT (` + isTrusted + ")"
+  a.signer_id, ` + ageOf + `, NOT (` + isTrusted + ")"
 
 func (rd reader) exceptionScanner(r repoRow) func(scanner) (keyed[exceptionRow], error) {
 	return func(row scanner) (x keyed[exceptionRow], err error) {

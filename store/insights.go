@@ -184,9 +184,6 @@ func (m *sampler) outcomeTracks(ofRepo bool) (tracks []track[outcome], err error
 	return tracks, nil
 }
 
-// ageOf is when an attestation a was recorded, by the clock as it was put right.
-const ageOf = "CASE a.aged_from WHEN 0 THEN a.recorded_at ELSE a.aged_from END"
-
 // violations reads which attestations were violations in the time of the report. since is
 // the time of the oldest one that was read, if there may be others.
 func (m *sampler) violations(ofRepo bool) (list map[int64]bool, since ledger.Time, err error) {

@@ -70,14 +70,12 @@ func (rd reader) claimsOf(commits []any) (list []claimRow, err error) {
 		return err
 	}, `
 SELECT m.attestation_id, m.commit_id, m.source_id, c.sha, m.kind, m.parent_state, m.reason, a.attestation_id,
-  CASE a.aged_from WHEN 0 THEN a.recorded_at ELSE a.aged_from END, a.signer_id, s.person
+  `+ageOf+`, a.signer_id, s.person
 FROM merges m /*+index merges_by_commit*/
   /*+ordered*/ JOIN attestations a ON a.id = m.attestation_id
   /*+ordered*/ JOIN signers s ON s.id = a.signer_id
   /*+ordered*/ JOIN commits c ON c.id = m.source_id
-WHERE a.status = 'pass' AND NOT EXISTS (SELECT 1 FROM identities i WHERE i.identity_id = a.identity_id
-    AND i.distrusted_since > 0
-    AND i.distrusted_since <= CASE a.aged_from WHEN 0 THEN a.recorded_at ELSE a.aged_from END)
+WHERE a.status = 'pass' AND `+isTrusted+`
   AND m.commit_id IN `, 1, commits)
 	if err != nil {
 		return nil, fmt.Errorf("read claims of merges: %w", err)

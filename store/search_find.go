@@ -366,8 +366,7 @@ FROM repos r /*+index repos_by_org*/ /*+ordered*/ JOIN attestations a ON a.repo_
 
 // selectFound has the columns of an attestation a for addAttestation.
 const selectFound = `
-SELECT a.attestation_id, a.id, a.predicate_id, a.signer_id, a.status,
-  CASE a.aged_from WHEN 0 THEN a.recorded_at ELSE a.aged_from END, c.sha, r.name`
+SELECT a.attestation_id, a.id, a.predicate_id, a.signer_id, a.status, ` + ageOf + `, c.sha, r.name`
 
 // addAttestation adds the attestation in a row of selectFound.
 func (f *finder) addAttestation(row scanner, rank search.Rank) error {

@@ -10,10 +10,13 @@ import (
 // trusted since then counts as if it had not been recorded. It stays recorded, and nothing
 // is added to it, because the identity is revoked.
 
+// ageOf is when an attestation a was recorded, by the clock as it was put right.
+const ageOf = "CASE a.aged_from WHEN 0 THEN a.recorded_at ELSE a.aged_from END"
+
 // isTrusted is the condition that an attestation a is not distrusted.
 const isTrusted = `
 NOT EXISTS (SELECT 1 FROM identities d WHERE d.identity_id = a.identity_id AND d.distrusted_since > 0
-  AND d.distrusted_since <= CASE a.aged_from WHEN 0 THEN a.recorded_at ELSE a.aged_from END)`
+  AND d.distrusted_since <= ` + ageOf + ")"
 
 // markDistrusted sets which of a repo's attestations are distrusted.
 func (rd reader) markDistrusted(r repoRow, list []keyed[ledger.AttestationRecord]) error {
