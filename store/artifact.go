@@ -30,7 +30,7 @@ func (s *Store) Artifacts(ctx context.Context, org, repo string, digests []strin
 		if err != nil {
 			return nil, err
 		}
-		l := linker{reader: rd, orgID: orgID, repos: make(map[int64]*deriver), rows: maxLinkReads, due: maxDueLinks}
+		l := linker{reader: rd, orgID: orgID, repos: make(derivers), rows: maxLinkReads, due: maxDueLinks}
 		if repo != "" {
 			only, err := rd.findRepo(org, repo)
 			if err != nil {
@@ -58,8 +58,8 @@ func (s *Store) Artifacts(ctx context.Context, org, repo string, digests []strin
 type linker struct {
 	reader
 	orgID int64
-	only  int64              // the repo whose commits are linked; 0 for all
-	repos map[int64]*deriver // by repo
+	only  int64 // the repo whose commits are linked; 0 for all
+	repos derivers
 	// rows and due are how many links may still be read, and how many due commits derived.
 	rows, due int
 }
@@ -155,17 +155,10 @@ func (l *linker) best(rows []linkRow) ([]linkRow, error) {
 
 // judge completes a link, and decides whether it counts. It asks for what the signer may do
 // now, as the contract does.
-func (l *linker) judge(r *linkRow) (err error) {
-	d := l.repos[r.repoID]
-	if d == nil {
-		repo, err := l.repoByID(r.repoID)
-		if err != nil {
-			return err
-		}
-		if d, err = l.deriver(repo); err != nil {
-			return err
-		}
-		l.repos[r.repoID] = d
+func (l *linker) judge(r *linkRow) error {
+	d, err := l.repos.of(l.reader, r.repoID)
+	if err != nil {
+		return err
 	}
 	signer, err := l.signer(r.signerID)
 	if err != nil {

@@ -32,7 +32,7 @@ func (s *Store) Attention(ctx context.Context, org string, f AttentionFilter) (a
 		return attention.List{}, err
 	}
 	return read(ctx, s, byOrg(org), func(rd reader) (list attention.List, err error) {
-		l := &attentionList{reader: rd, filter: f, derivers: make(map[int64]*deriver)}
+		l := &attentionList{reader: rd, filter: f, derivers: make(derivers)}
 		if l.orgID, err = rd.orgID(org); err != nil {
 			return list, err
 		}
@@ -65,7 +65,7 @@ type attentionList struct {
 	filter   AttentionFilter
 	orgID    int64
 	repoID   int64 // 0: of all repos
-	derivers map[int64]*deriver
+	derivers derivers
 
 	rows     []candidate
 	number   map[attention.Kind]int // exact numbers, where they are known; nil otherwise
@@ -168,7 +168,7 @@ func (l *attentionList) eachRepo(
 			l.more[kind] = true
 			break
 		}
-		d, err := l.deriverOf(r.id)
+		d, err := l.derivers.of(l.reader, r.id)
 		if err != nil {
 			return err
 		}
@@ -187,20 +187,6 @@ func (l *attentionList) eachRepo(
 		l.examined += examined - share
 	}
 	return nil
-}
-
-// deriverOf returns the deriver of a repo.
-func (l *attentionList) deriverOf(repoID int64) (*deriver, error) {
-	if d := l.derivers[repoID]; d != nil {
-		return d, nil
-	}
-	r, err := l.repoByID(repoID)
-	if err != nil {
-		return nil, err
-	}
-	d, err := l.deriver(r)
-	l.derivers[repoID] = d
-	return d, err
 }
 
 // add adds a candidate with the row id of its source.
@@ -416,7 +402,7 @@ func (l *attentionList) explain(rows []candidate) ([]attention.Item, error) {
 		}
 	}
 	for repoID, ids := range byRepo {
-		d, err := l.deriverOf(repoID)
+		d, err := l.derivers.of(l.reader, repoID)
 		if err != nil {
 			return nil, err
 		}

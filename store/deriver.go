@@ -33,6 +33,30 @@ func (rd reader) deriverOf(org, repo string) (*deriver, error) {
 	return rd.deriver(r)
 }
 
+// deriverByID is like deriver, for a repo given by its row id.
+func (rd reader) deriverByID(repoID int64) (*deriver, error) {
+	r, err := rd.repoByID(repoID)
+	if err != nil {
+		return nil, err
+	}
+	return rd.deriver(r)
+}
+
+// derivers are the derivers of repos, by row id.
+type derivers map[int64]*deriver
+
+// of returns the deriver of a repo. It reads each repo once.
+func (known derivers) of(rd reader, repoID int64) (*deriver, error) {
+	if d := known[repoID]; d != nil {
+		return d, nil
+	}
+	d, err := rd.deriverByID(repoID)
+	if err == nil {
+		known[repoID] = d
+	}
+	return d, err
+}
+
 func (d *deriver) policyCause() ledger.Cause {
 	return ledger.Cause{Type: ledger.CausePolicy, ID: strconv.Itoa(d.repo.policyVersion)}
 }

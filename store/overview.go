@@ -30,7 +30,7 @@ func (s *Store) Overview(ctx context.Context, org string, f OverviewFilter) (led
 		return ledger.Overview{}, err
 	}
 	return read(ctx, s, byOrg(org), func(rd reader) (v ledger.Overview, err error) {
-		o := &overview{reader: rd, filter: f}
+		o := &overview{reader: rd, filter: f, derivers: make(derivers)}
 		if o.orgID, err = rd.orgID(org); err != nil {
 			return v, err
 		}
@@ -57,10 +57,11 @@ func (s *Store) Overview(ctx context.Context, org string, f OverviewFilter) (led
 // An overview reads the repos of an overview.
 type overview struct {
 	reader
-	filter OverviewFilter
-	orgID  int64
-	repos  []measuredRepo
-	more   bool // whether there are more repos that match
+	filter   OverviewFilter
+	orgID    int64
+	derivers derivers
+	repos    []measuredRepo
+	more     bool // whether there are more repos that match
 }
 
 // A measuredRepo is a repo with the number by which it is sorted. rank is its place in the
@@ -264,11 +265,11 @@ func (o *overview) addFailing(r *measuredRepo, v *ledger.RepoOverview) error {
 	if !r.failing {
 		return nil
 	}
-	row, err := o.repoByID(r.id)
+	d, err := o.derivers.of(o.reader, r.id)
 	if err != nil {
 		return err
 	}
-	list, _, err := o.reader.failing(row, ledger.MaxOverviewCount)
+	list, _, err := o.reader.failing(d.repo, ledger.MaxOverviewCount)
 	v.Failing = len(list)
 	return err
 }
@@ -280,11 +281,7 @@ func (o *overview) addConflicts(r *measuredRepo, v *ledger.RepoOverview) error {
 	if !r.conflicting {
 		return nil
 	}
-	row, err := o.repoByID(r.id)
-	if err != nil {
-		return err
-	}
-	d, err := o.deriver(row)
+	d, err := o.derivers.of(o.reader, r.id)
 	if err != nil {
 		return err
 	}
@@ -295,11 +292,7 @@ func (o *overview) addConflicts(r *measuredRepo, v *ledger.RepoOverview) error {
 
 // addBlocked counts the blocked commits among the newest ones in flight.
 func (o *overview) addBlocked(r *measuredRepo, v *ledger.RepoOverview) error {
-	row, err := o.repoByID(r.id)
-	if err != nil {
-		return err
-	}
-	d, err := o.deriver(row)
+	d, err := o.derivers.of(o.reader, r.id)
 	if err != nil {
 		return err
 	}

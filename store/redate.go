@@ -184,11 +184,7 @@ func (s *Store) deriveAllAgain(ctx context.Context) error {
 // deriveNextAgain derives the states of a repo's next commits again, with its contract as
 // the cause. It leaves those to Evaluate that it has still to reach after a policy change.
 func (t *tx) deriveNextAgain(repoID, after int64) (lastID int64, last bool, err error) {
-	r, err := t.repoByID(repoID)
-	if err != nil {
-		return 0, false, err
-	}
-	d, err := t.deriver(r)
+	d, err := t.deriverByID(repoID)
 	if err != nil {
 		return 0, false, err
 	}
@@ -202,7 +198,7 @@ func (t *tx) deriveNextAgain(repoID, after int64) (lastID int64, last bool, err 
 		return 0, false, err
 	}
 	for _, s := range list {
-		if s.state == ledger.Deployed || s.policyVersion != r.policyVersion {
+		if s.state == ledger.Deployed || s.policyVersion != d.repo.policyVersion {
 			continue
 		}
 		if err := t.settle(s, d.policyCause()); err != nil {

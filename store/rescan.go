@@ -74,11 +74,7 @@ const (
 
 // markedTips returns the next batch of a repo's tips to re-scan, and the repo's deriver.
 func (rd reader) markedTips(repoID int64) ([]int64, *deriver, error) {
-	r, err := rd.repoByID(repoID)
-	if err != nil {
-		return nil, nil, err
-	}
-	d, err := rd.deriver(r)
+	d, err := rd.deriverByID(repoID)
 	if err != nil || !d.contract.Radar.Enabled {
 		return nil, d, err
 	}

@@ -214,19 +214,12 @@ func (rd reader) readSubjects(d *deriver, ids []int64) ([]*subject, error) {
 
 // subjectsOf returns commits of any repos, without their facts.
 func (t *tx) subjectsOf(commits []*commitRow) ([]*subject, error) {
-	derivers := make(map[int64]*deriver)
+	repos := make(derivers)
 	list := make([]*subject, len(commits))
 	for i, c := range commits {
-		d := derivers[c.repoID]
-		if d == nil {
-			r, err := t.repoByID(c.repoID)
-			if err != nil {
-				return nil, err
-			}
-			if d, err = t.deriver(r); err != nil {
-				return nil, err
-			}
-			derivers[c.repoID] = d
+		d, err := repos.of(t.reader, c.repoID)
+		if err != nil {
+			return nil, err
 		}
 		list[i] = &subject{commitRow: c, d: d}
 	}

@@ -155,11 +155,7 @@ func (s *Store) evaluateNext(ctx context.Context, repoID int64, progress string,
 		return errIdle
 	}
 	list, err := read(ctx, s, forWrite(""), func(rd reader) ([]unevaluated, error) {
-		r, err := rd.repoByID(repoID)
-		if err != nil {
-			return nil, err
-		}
-		d, err := rd.deriver(r)
+		d, err := rd.deriverByID(repoID)
 		if err != nil || !d.contract.NeedsVerdicts() {
 			return nil, err
 		}
@@ -210,11 +206,7 @@ func (t *tx) nextEvaluated(repoID, after int64) (d *deriver, commits []int64, st
 	if err != nil || len(commits) == 0 {
 		return nil, nil, false, err
 	}
-	r, err := t.repoByID(repoID)
-	if err != nil {
-		return nil, nil, false, err
-	}
-	if d, err = t.deriver(r); err != nil {
+	if d, err = t.deriverByID(repoID); err != nil {
 		return nil, nil, false, err
 	}
 	commits, err = t.evaluatedFirst(d, commits)
