@@ -125,11 +125,19 @@ func NewArtifact(digest string, links []ArtifactLink, unknown string) Artifact {
 	return a
 }
 
-// digestSizes are the lengths in hex of the digests by which artifacts are known.
-var digestSizes = []struct {
-	algorithm string
-	digits    int
-}{{"sha256", 64}, {"sha384", 96}, {"sha512", 128}}
+// DigestDigits returns the number of hex digits of the digests by which artifacts are known;
+// 0 if they are not known by those of the algorithm.
+func DigestDigits(algorithm string) int {
+	switch algorithm {
+	case "sha256":
+		return 64
+	case "sha384":
+		return 96
+	case "sha512":
+		return 128
+	}
+	return 0
+}
 
 // ParseDigest parses the digest of an artifact, such as sha256:… with 64 hex digits, and
 // returns it in lower case.
@@ -138,16 +146,14 @@ func ParseDigest(s string) (string, error) {
 	if !ok {
 		return "", fmt.Errorf("%q is not a digest (use e.g. sha256: and 64 hex digits)", text.Clip(s))
 	}
-	for _, size := range digestSizes {
-		if name != size.algorithm {
-			continue
-		}
-		if digits = strings.ToLower(digits); len(digits) != size.digits || !text.IsHex(digits) {
-			return "", fmt.Errorf("%q is not a digest: %s has %d hex digits", text.Clip(s), name, size.digits)
-		}
-		return name + ":" + digits, nil
+	size := DigestDigits(name)
+	if size == 0 {
+		return "", fmt.Errorf("%q is not a digest by which artifacts are known (use sha256, sha384 or sha512)", text.Clip(s))
 	}
-	return "", fmt.Errorf("%q is not a digest by which artifacts are known (use sha256, sha384 or sha512)", text.Clip(s))
+	if digits = strings.ToLower(digits); len(digits) != size || !text.IsHex(digits) {
+		return "", fmt.Errorf("%q is not a digest: %s has %d hex digits", text.Clip(s), name, size)
+	}
+	return name + ":" + digits, nil
 }
 
 // ParseArtifact parses the digest of an artifact, or a reference with a digest, such as

@@ -102,34 +102,31 @@ type Digest struct {
 
 // Digest returns the digest in the query. 64 hex digits without an algorithm are one, too.
 func (q Query) Digest() Digest {
-	text := strings.ToLower(q.Text)
-	if at := strings.LastIndexByte(text, '@'); at >= 0 {
-		text = text[at+1:] // a reference to an image
+	name := strings.ToLower(q.Text)
+	if at := strings.LastIndexByte(name, '@'); at >= 0 {
+		name = name[at+1:] // a reference to an image
 	}
-	if len(text) == sizes["sha256"] && isHex(text) {
-		return Digest{"sha256", text}
+	if len(name) == ledger.DigestDigits("sha256") && text.IsHex(name) {
+		return Digest{"sha256", name}
 	}
-	algorithm, digits, ok := strings.Cut(text, ":")
-	if size := sizes[algorithm]; !ok || len(digits) < minDigits || len(digits) > size || !isHex(digits) {
+	algorithm, digits, ok := strings.Cut(name, ":")
+	if !ok || len(digits) < minDigits || len(digits) > ledger.DigestDigits(algorithm) || !text.IsHex(digits) {
 		return Digest{}
 	}
 	return Digest{algorithm, digits}
 }
 
-// sizes are the numbers of hex digits of digests.
-var sizes = map[string]int{"sha256": 64, "sha384": 96, "sha512": 128}
-
-func isHex(s string) bool { return text.IsHex(s) }
-
 // String returns the digest as artifacts have it.
 func (d Digest) String() string { return d.Algorithm + ":" + d.Digits }
 
 // IsFull reports whether all digits are given.
-func (d Digest) IsFull() bool { return d.Algorithm != "" && len(d.Digits) == sizes[d.Algorithm] }
+func (d Digest) IsFull() bool {
+	return d.Algorithm != "" && len(d.Digits) == ledger.DigestDigits(d.Algorithm)
+}
 
 // Range returns the first and the last digest that the digits may begin.
 func (d Digest) Range() (first, last []byte) {
-	missing := sizes[d.Algorithm] - len(d.Digits)
+	missing := ledger.DigestDigits(d.Algorithm) - len(d.Digits)
 	first, _ = hex.DecodeString(d.Digits + strings.Repeat("0", missing))
 	last, _ = hex.DecodeString(d.Digits + strings.Repeat("f", missing))
 	return first, last
