@@ -370,11 +370,14 @@ const subjectBytes = "1000"
 const summaryColumns = `c.sha, c.state, c.state_since, c.registered_at, c.branch, c.target, c.author_name,
   c.author_email, substr(c.message, 1, ` + subjectBytes + `), c.committed_at, c.attestations, c.id`
 
-func scanSummary(row scanner) (keyed[ledger.CommitSummary], error) {
+func scanSummary(row scanner) (keyed[ledger.CommitSummary], error) { return scanSummaryAnd(row) }
+
+// scanSummaryAnd scans the summaryColumns and further columns.
+func scanSummaryAnd(row scanner, more ...any) (keyed[ledger.CommitSummary], error) {
 	var c keyed[ledger.CommitSummary]
 	v := &c.row
-	err := row.Scan(&v.SHA, &v.State, &v.StateSince, &v.RegisteredAt, &v.Branch, &v.Target, &v.Author.Name,
-		&v.Author.Email, &v.Message, &v.CommittedAt, &v.Attested, &c.id)
+	err := row.Scan(append([]any{&v.SHA, &v.State, &v.StateSince, &v.RegisteredAt, &v.Branch, &v.Target,
+		&v.Author.Name, &v.Author.Email, &v.Message, &v.CommittedAt, &v.Attested, &c.id}, more...)...)
 	v.Message = ledger.Subject(v.Message)
 	return c, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/insights"
@@ -139,10 +140,7 @@ func (m *sampler) outcomes(ofRepo bool) (list []insights.Outcome, sampled insigh
 		sampled.Reason = fmt.Sprintf("only %d environments were read", maxTracks)
 	}
 
-	// Those of the same time are in the order in which they were recorded.
-	for i := range len(list) / 2 {
-		list[i], list[len(list)-1-i] = list[len(list)-1-i], list[i]
-	}
+	slices.Reverse(list) // those of the same time are in the order in which they were recorded
 	return list, sampled, nil
 }
 

@@ -69,6 +69,15 @@ func cursor(keys ...int64) string {
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 
+// cursorOf returns the cursor with a key, whose values are numbers.
+func cursorOf(key []any) string {
+	numbers := make([]int64, len(key))
+	for i, value := range key {
+		numbers[i] = value.(int64)
+	}
+	return cursor(numbers...)
+}
+
 // A keyed is a row of a list with its row id, which the cursor contains.
 type keyed[T any] struct {
 	id  int64
@@ -94,11 +103,7 @@ func (p part[T]) page() ledger.Page[T] {
 		list.Data[i] = r.row
 	}
 	if p.end != nil {
-		keys := make([]int64, len(p.end))
-		for i, key := range p.end {
-			keys[i] = key.(int64)
-		}
-		list.NextCursor = cursor(keys...)
+		list.NextCursor = cursorOf(p.end)
 	}
 	return list
 }

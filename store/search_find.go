@@ -1,6 +1,7 @@
 package store
 
 import (
+	"database/sql"
 	"errors"
 	"fmt"
 
@@ -100,7 +101,7 @@ func (f *finder) findRepos() error {
 }
 
 // findPredicates looks up the predicates that begin with the query, and compares the names
-// of those used last.
+// of the newest.
 func (f *finder) findPredicates() error {
 	const columns = "SELECT id, name, attestations, last_at FROM predicates "
 	compared := 0
@@ -196,32 +197,20 @@ const inOrg = " WHERE r.org_id = ? AND r.id >= ?"
 // eachCommit visits the commits of a query that begins with fromCommits.
 func (f *finder) eachCommit(visit func(keyed[newestCommit]), query string, args ...any) error {
 	err := f.Each(func(row scanner) error {
-		var c keyed[newestCommit]
-		summary, err := scanSummary(withMore{row, []any{&c.row.repoID, &c.row.Repo}})
-		c.id, c.row.CommitSummary = summary.id, withRepo(summary.row, c.row.Repo)
-		if err == nil {
-			visit(c)
+		var repoID int64
+		var repo string
+		c, err := scanSummaryAnd(row, &repoID, &repo)
+		if err != nil {
+			return err
 		}
-		return err
+		c.row.Repo = repo
+		visit(keyed[newestCommit]{c.id, newestCommit{c.row, repoID}})
+		return nil
 	}, query, args...)
 	if err != nil {
 		return fmt.Errorf("look up commits: %w", err)
 	}
 	return nil
-}
-
-// A withMore scans more columns of a row.
-type withMore struct {
-	row  scanner
-	more []any
-}
-
-// Scan implements scanner.
-func (w withMore) Scan(dest ...any) error { return w.row.Scan(append(dest, w.more...)...) }
-
-func withRepo(c ledger.CommitSummary, repo string) ledger.CommitSummary {
-	c.Repo = repo
-	return c
 }
 
 // commitsBySHA finds commits by their IDs.
@@ -337,16 +326,11 @@ SELECT w.url, w.description, w.created_at, r.name FROM webhooks w JOIN repos r O
 WHERE w.webhook_id = ? AND w.deleted_at = 0 AND r.org_id = ?`, id, f.searched.orgID).
 			Scan(&h.Title, &h.Detail, &h.At, &h.Repo)
 	}
-	if err = missing(err, "%s not found", id); isNotFound(err) {
+	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	}
 	f.add(id, h)
 	return err
-}
-
-func isNotFound(err error) bool {
-	e, ok := errors.AsType[*ledger.Error](err)
-	return ok && e.Code == ledger.CodeNotFound
 }
 
 // findAttestationID finds an attestation by the time in its ID.

@@ -53,8 +53,14 @@ func (f *finder) compareCommits() error {
 		}
 		return nil
 	}
-	full := func(end []any) bool {
-		return countFrom(list, end, func(m found) int64 { return m.commit.id }) >= f.q.Limit
+	full := func(end []any) bool { // down to end, no commit that matches is missing
+		n := 0
+		for _, m := range list {
+			if m.commit.id >= end[0].(int64) {
+				n++
+			}
+		}
+		return n >= f.q.Limit
 	}
 	examined, end, err := readNewest(f.reader, tracks, maxCompared, visit, full)
 	if err != nil {
@@ -77,27 +83,13 @@ func (f *finder) compareCommits() error {
 	return nil
 }
 
-// countFrom returns the number of records down to a key.
-func countFrom[T any](list []T, end []any, key func(T) int64) (n int) {
-	for _, r := range list {
-		if key(r) >= end[0].(int64) {
-			n++
-		}
-	}
-	return n
-}
-
 // end notes where the comparison ended: at a key, or at the last record if it is nil.
 func (f *finder) end(examined int, end []any, what string) {
 	f.result.Examined = examined
 	if end == nil {
 		return
 	}
-	keys := make([]int64, len(end))
-	for i, key := range end {
-		keys[i] = key.(int64)
-	}
-	f.result.NextCursor = cursor(keys...)
+	f.result.NextCursor = cursorOf(end)
 	f.stop("%d %s were compared, newest first: older ones follow at next_cursor", examined, what)
 }
 
