@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
 )
@@ -111,26 +110,6 @@ func (o *overview) find(position []int64) error {
 		o.repos = append(o.repos, measuredRepo{id: r.id, rank: i})
 	}
 	return nil
-}
-
-// containing returns the pattern of LIKE, with the escape character !, for texts in lower
-// case that contain a part. SQLite reads patterns only up to a zero byte, which no stored
-// text has: a part with one has the pattern NULL, which nothing matches.
-func containing(part string) any {
-	if strings.Contains(part, "\x00") {
-		return nil
-	}
-	return "%" + strings.NewReplacer("!", "!!", "%", "!%", "_", "!_").Replace(lowerASCII(part)) + "%"
-}
-
-// lowerASCII returns a text with its ASCII letters in lower case, as SQLite's lower does.
-func lowerASCII(text string) string {
-	return strings.Map(func(r rune) rune {
-		if 'A' <= r && r <= 'Z' {
-			return r + 'a' - 'A'
-		}
-		return r
-	}, text)
 }
 
 // sort sorts the repos.
