@@ -20,7 +20,6 @@ const (
 	// activityBytes is the limit for all raw events of a page, escaped for HTML. A
 	// single radar event can have 256 KiB.
 	activityBytes = 128 << 10
-	activityRepos = 500 // in the filter's list
 )
 
 // An activityPage shows the events of an org, newest first.
@@ -82,7 +81,7 @@ func showActivity(v *page.Visit) (*page.Response, error) {
 	for _, t := range types {
 		p.Form.Values.Add("type", string(t))
 	}
-	if p.Repos, err = repoChoices(v, f.Repo); err != nil {
+	if p.Repos, err = v.RepoChoices(f.Repo); err != nil {
 		return nil, err
 	}
 
@@ -121,23 +120,6 @@ func activityFilter(v *page.Visit) (f client.EventFilter, types []ledger.EventTy
 		f.Types = ledger.EventTypes()
 	}
 	return f, types, nil
-}
-
-// repoChoices returns the repos of the org, and the chosen one if it is not
-// among them.
-func repoChoices(v *page.Visit, chosen string) ([]form.Choice, error) {
-	list, err := v.API.ReposPage(v.Ctx(), v.Org, client.Query{Limit: activityRepos})
-	if err != nil {
-		return nil, err
-	}
-	choices := form.Choices("", "All repos")
-	for _, r := range list.Data {
-		choices = append(choices, form.Choice{Value: r.Name, Label: r.Name})
-	}
-	if !slices.ContainsFunc(choices, func(c form.Choice) bool { return c.Value == chosen }) {
-		choices = append(choices, form.Choice{Value: chosen, Label: chosen})
-	}
-	return choices, nil
 }
 
 // withRaw adds raw bytes to the events of a page, to the small ones first, so

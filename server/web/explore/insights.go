@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/insights"
 	"github.com/ledgerd/ledgerd/server/web/chart"
@@ -14,9 +13,6 @@ import (
 	"github.com/ledgerd/ledgerd/server/web/format"
 	"github.com/ledgerd/ledgerd/server/web/page"
 )
-
-// maxRepos is the maximum number of repos to choose from.
-const maxRepos = 200
 
 // An insightsPage shows the figures of an org or a repo.
 type insightsPage struct {
@@ -57,7 +53,7 @@ func showInsights(v *page.Visit) (*page.Response, error) {
 	}
 	repo := v.Query("repo")
 	p := insightsPage{Form: form.New("repo", repo, "days", strconv.Itoa(days)), Filtered: repo != ""}
-	if p.Repos, err = repoChoices(v, repo); err != nil {
+	if p.Repos, err = v.RepoChoices(repo); err != nil {
 		return nil, err
 	}
 	p.Days = dayChoices(days)
@@ -68,22 +64,6 @@ func showInsights(v *page.Visit) (*page.Response, error) {
 	p.setFigures()
 	p.draw()
 	return v.Page("insights", "Insights", p), nil
-}
-
-// repoChoices returns the repos of the org, and the chosen one if it is not among them.
-func repoChoices(v *page.Visit, chosen string) ([]form.Choice, error) {
-	list, err := v.API.ReposPage(v.Ctx(), v.Org, client.Query{Limit: maxRepos})
-	if err != nil {
-		return nil, err
-	}
-	choices := form.Choices("", "All repos")
-	for _, r := range list.Data {
-		choices = append(choices, form.Choice{Value: r.Name, Label: r.Name})
-	}
-	if !slices.ContainsFunc(choices, func(c form.Choice) bool { return c.Value == chosen }) {
-		choices = append(choices, form.Choice{Value: chosen, Label: chosen})
-	}
-	return choices, nil
 }
 
 func dayChoices(chosen int) (choices []form.Choice) {
