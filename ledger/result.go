@@ -21,5 +21,8 @@ const (
 	Recorded Status = "recorded"
 )
 
+// IsFailure reports whether a check failed or ended with an error.
+func (s Status) IsFailure() bool { return s == Fail || s == Errored }
+
 // Statuses returns all statuses.
 func Statuses() []Status { return []Status{Pass, Warn, Fail, Errored, Skip, Recorded} }

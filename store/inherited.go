@@ -23,7 +23,7 @@ func (t *tx) inherit(s *subject, key latestKey, row int64, e *policy.Evidence) {
 		}
 		stated := e.Status != ledger.Recorded
 		t.inherited.latest[treeKey{s.treeID, key.predicate, key.slot, key.signer, stated}] =
-			treeRow{row, s.id, e.Status == ledger.Fail || e.Status == ledger.Errored}
+			treeRow{row, s.id, e.Status.IsFailure()}
 		s.versions++ // the commit takes this change into account now
 	}
 	t.inheritChanged(s.commitRow, ledger.Cause{Type: ledger.CauseCarry, ID: e.Attestation})

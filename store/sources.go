@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 )
 
@@ -365,7 +364,7 @@ func (s *subject) inheritMerged(m mergedSource, from *sources) {
 		known[s.facts.Carried[i].Attestation] = true
 	}
 	for i, e := range c.facts.Evidence {
-		if known[e.Attestation] || tooMuch && e.Status != ledger.Fail && e.Status != ledger.Errored {
+		if known[e.Attestation] || tooMuch && !e.Status.IsFailure() {
 			continue
 		}
 		if len(s.facts.Carried) >= 2*policy.MaxTopics {

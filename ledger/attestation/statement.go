@@ -88,7 +88,7 @@ func Remap(r Recorded) (Outcome, Artifacts) {
 	case err == nil && o.FinishedAt > r.RecordedAt.Add(maxAhead):
 		o.FinishedAt = 0
 	case err == nil:
-	case r.Outcome.Result.Status == ledger.Fail || r.Outcome.Result.Status == ledger.Errored:
+	case r.Outcome.Result.Status.IsFailure():
 		return r.Outcome, Artifacts{}
 	default:
 		return Outcome{Predicate: r.PredicateType, Result: ledger.Result{Status: ledger.Recorded}}, Artifacts{}

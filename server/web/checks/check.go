@@ -41,7 +41,7 @@ type Count struct {
 }
 
 // Failed reports whether a shard failed.
-func (c Check) Failed() bool { return isFailure(c.Status) }
+func (c Check) Failed() bool { return c.Status.IsFailure() }
 
 // RunURL returns the address of the shard's run; empty if it is not known.
 func (s Shard) RunURL() string {
@@ -136,5 +136,3 @@ func (c *Check) finish() {
 var severities = []ledger.Status{ledger.Fail, ledger.Errored, ledger.Warn, ledger.Skip, ledger.Recorded, ledger.Pass}
 
 func severity(s ledger.Status) int { return slices.Index(severities, s) }
-
-func isFailure(s ledger.Status) bool { return s == ledger.Fail || s == ledger.Errored }

@@ -357,20 +357,17 @@ func requirementOf(s ledger.RequirementStatus, shown []ledger.AttestationRecord)
 	}
 
 	for _, dn := range s.SignersCounted {
-		r.Signed = append(r.Signed, evidenceOf(
-			s.Predicate, dn, shown, func(st ledger.Status) bool { return st != ledger.Fail && st != ledger.Errored }))
+		r.Signed = append(r.Signed, evidenceOf(s.Predicate, dn, shown, false))
 	}
 	for _, dn := range s.FailedBy {
-		r.Failed = append(r.Failed, evidenceOf(
-			s.Predicate, dn, shown, func(st ledger.Status) bool { return st == ledger.Fail || st == ledger.Errored }))
+		r.Failed = append(r.Failed, evidenceOf(s.Predicate, dn, shown, true))
 	}
 	return r
 }
 
-// evidenceOf finds a signer's newest attestation for a requirement whose status
-// matches, or else the newest of any status: a contract may accept a fail, for
-// example.
-func evidenceOf(predicate, dn string, shown []ledger.AttestationRecord, matches func(ledger.Status) bool) evidence {
+// evidenceOf finds a signer's newest attestation for a requirement that is a failure, or that
+// is none; or else the newest of any status: a contract may accept a fail, for example.
+func evidenceOf(predicate, dn string, shown []ledger.AttestationRecord, isFailure bool) evidence {
 	e := evidence{DN: dn}
 	prefix, isPrefix := strings.CutSuffix(predicate, "*")
 	for _, a := range shown {
@@ -381,7 +378,7 @@ func evidenceOf(predicate, dn string, shown []ledger.AttestationRecord, matches 
 		if a.Identity != dn || name != predicate && !(isPrefix && strings.HasPrefix(name, prefix)) {
 			continue
 		}
-		if matches(a.Result.Status) {
+		if a.Result.Status.IsFailure() == isFailure {
 			e.Attestation = a.ID
 			break
 		}

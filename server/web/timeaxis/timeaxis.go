@@ -15,9 +15,8 @@ import (
 // Sizes of the picture, in its own units.
 const (
 	Width    = 1000
-	Height   = 34
 	minBand  = 12.0
-	maxTold  = 12 // bands in the text
+	maxBands = 12 // bands in the text
 	maxMarks = 200
 )
 
@@ -69,8 +68,7 @@ func Draw(
 	a := &Axis{Bands: bands, From: bands[0].From, To: bands[len(bands)-1].To}
 	a.place()
 	for _, rec := range attestations {
-		failed := rec.Result.Status == ledger.Fail || rec.Result.Status == ledger.Errored
-		if failed && rec.RecordedAt >= a.From && len(a.Marks) < maxMarks {
+		if rec.Result.Status.IsFailure() && rec.RecordedAt >= a.From && len(a.Marks) < maxMarks {
 			a.Marks = append(a.Marks, Mark{a.at(rec.RecordedAt), rec.Result.Status})
 		}
 	}
@@ -142,8 +140,8 @@ func (a *Axis) sum() {
 func (a *Axis) words() string {
 	var parts []string
 	for _, b := range slices.Backward(a.Bands) {
-		if len(parts) == maxTold {
-			parts = append(parts, format.Plural(len(a.Bands)-maxTold, "earlier change"))
+		if len(parts) == maxBands {
+			parts = append(parts, format.Plural(len(a.Bands)-maxBands, "earlier change"))
 			break
 		}
 		how := ""
