@@ -141,6 +141,7 @@ func TestRadarWithoutOverlaps(t *testing.T) {
 		"Commit not found", `"HEAD" is not a commit ID (use 7 to 64 lower-case hex digits)`)
 	w.get(radarPath + "?level=NONE").want(422).has(`"NONE" is not a level (use LOW, MEDIUM or HIGH)`)
 	w.get(radarPath + "?cursor=x").want(400)
+	w.get(radarPath + "?cursor=x&commit=" + commitID(1)).want(400).hasNot("Commit not found")
 	w.get("/orgs/acme/repos/none/radar").want(404)
 
 	w.post("/orgs/acme/repos/api/policy/edit", url.Values{"do": {"save"}, "etag": {etagOf(w)},

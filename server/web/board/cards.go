@@ -4,8 +4,8 @@ import (
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/server/web/checks"
+	"github.com/ledgerd/ledgerd/server/web/overlap"
 )
 
 // A card is a commit on the board or in the list.
@@ -16,7 +16,7 @@ type card struct {
 	// Needs are the first unmet requirements, without that of the radar: Counts says more.
 	Needs     []checks.Blocker
 	MoreNeeds int
-	Counts    []levelCount
+	Counts    []overlap.Count
 	// Blocked reports whether overlaps block the commit.
 	Blocked bool
 	// Site is the address of the commit on the forge. It can be empty.
@@ -35,18 +35,12 @@ func (c card) By() string {
 	return name
 }
 
-// A levelCount is the number of a commit's overlaps of a level.
-type levelCount struct {
-	Level radar.Level
-	Count int
-}
-
 // cardsOf returns the cards of commits, each with at most limit unmet requirements.
 func cardsOf(repo ledger.Repo, commits []ledger.CommitSummary, limit int) []card {
 	site := repo.Site()
 	cards := make([]card, len(commits))
 	for i, c := range commits {
-		one := card{CommitSummary: c, Branch: c.Branch, Counts: levelsOf(c.Overlaps), Site: site.Commit(c.SHA)}
+		one := card{CommitSummary: c, Branch: c.Branch, Counts: overlap.Counts(c.Overlaps), Site: site.Commit(c.SHA)}
 		var missing []ledger.RequirementStatus
 		for _, r := range c.Missing {
 			if isRadar := r.Need == 0 && len(r.FailedBy) == 0; isRadar && one.Counts != nil {
@@ -61,15 +55,4 @@ func cardsOf(repo ledger.Repo, commits []ledger.CommitSummary, limit int) []card
 		cards[i] = one
 	}
 	return cards
-}
-
-// levelsOf returns the levels that occur with their counts, strongest first.
-func levelsOf(overlaps map[string]int) []levelCount {
-	var counts []levelCount
-	for level := radar.High; level > radar.NoLevel; level-- {
-		if n := overlaps[level.String()]; n > 0 {
-			counts = append(counts, levelCount{level, n})
-		}
-	}
-	return counts
 }

@@ -1,7 +1,6 @@
 package commits
 
 import (
-	"errors"
 	"strings"
 
 	"github.com/ledgerd/ledgerd/client"
@@ -73,11 +72,7 @@ func (p *listPage) read(v *page.Visit) error {
 
 // explainFilter puts an error about the filter on the field. It reports whether it is one.
 func explainFilter(f *form.Form, err error) bool {
-	e, ok := errors.AsType[*client.Error](err)
-	if ok && f.Get("commit") != "" &&
-		(e.Problem.Code == ledger.CodeNotFound || e.Problem.Code == ledger.CodeAmbiguousCommit) {
-		f.Status = e.Status
-		f.Fail("commit", e.Problem.Detail)
+	if f.ExplainCommit(err) {
 		return true
 	}
 	if !f.Explain(err) {

@@ -3,7 +3,6 @@
 package conflicts
 
 import (
-	"errors"
 	"net/url"
 	"regexp"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/server/web/arcdiagram"
 	"github.com/ledgerd/ledgerd/server/web/form"
+	"github.com/ledgerd/ledgerd/server/web/overlap"
 	"github.com/ledgerd/ledgerd/server/web/page"
 	"github.com/ledgerd/ledgerd/server/web/policytext"
 )
@@ -46,7 +46,7 @@ type radarPage struct {
 	// are in flight.
 	Found, InFlight bool
 	// Counts are the overlaps of the page by level.
-	Counts  []count
+	Counts  []overlap.Count
 	Picture *arcdiagram.Diagram
 	Order   order
 	// MoreLeaders counts the leaders that are not shown.
@@ -63,12 +63,6 @@ type radarPage struct {
 	Filtered bool
 	// Command prints the same list in a terminal.
 	Command string
-}
-
-// A count is the number of overlaps of a level.
-type count struct {
-	Level radar.Level
-	Pairs int
 }
 
 func showRadar(v *page.Visit) (*page.Response, error) {
@@ -98,7 +92,7 @@ func showRadar(v *page.Visit) (*page.Response, error) {
 	}
 
 	err = p.read(v, f, repo.Site())
-	if f.Commit != "" && explainCommit(p.Form, err) {
+	if p.Form.ExplainCommit(err) {
 		resp := v.Page("radar", "Conflict Radar", p)
 		resp.Status = p.Form.Status
 		return resp, nil
@@ -107,26 +101,6 @@ func showRadar(v *page.Visit) (*page.Response, error) {
 		return nil, err
 	}
 	return v.LivePage("radar", "Conflict Radar", p, ledger.EventTypes()...), nil
-}
-
-// explainCommit reports whether an error is about the commit of the filter. If
-// so, it adds the error to the field.
-func explainCommit(f *form.Form, err error) bool {
-	e, ok := errors.AsType[*client.Error](err)
-	if !ok {
-		return false
-	}
-	switch e.Problem.Code {
-	case ledger.CodeNotFound, ledger.CodeAmbiguousCommit, ledger.CodeInvalidParameter:
-		f.Status = e.Status
-		message := e.Problem.Detail
-		for _, field := range e.Problem.Errors {
-			message = field.Message
-		}
-		f.Fail("commit", message)
-		return true
-	}
-	return false
 }
 
 // plainWord matches words that need no quoting in a shell.
@@ -198,9 +172,9 @@ func (p *radarPage) read(v *page.Visit, f client.OverlapFilter, site forge.Site)
 
 // summarize counts the pairs by level, and collects their branches.
 func (p *radarPage) summarize(pairs []ledger.RadarPair) {
-	counts := make(map[radar.Level]int)
+	counts := make(map[string]int)
 	for _, pair := range pairs {
-		counts[pair.Level]++
+		counts[pair.Level.String()]++
 		for _, side := range []ledger.RadarCommit{pair.Commit, pair.Other} {
 			if side.Branch != "" {
 				p.Branches = append(p.Branches, side.Branch)
@@ -209,11 +183,7 @@ func (p *radarPage) summarize(pairs []ledger.RadarPair) {
 	}
 	slices.Sort(p.Branches)
 	p.Branches = slices.Compact(p.Branches)
-	for level := radar.High; level > radar.NoLevel; level-- {
-		if n := counts[level]; n > 0 {
-			p.Counts = append(p.Counts, count{level, n})
-		}
-	}
+	p.Counts = overlap.Counts(counts)
 }
 
 // explainNone determines why there are no overlaps.

@@ -16,6 +16,23 @@ const (
 	rangesShown = 3 // line ranges of one side of a path
 )
 
+// A Count is the number of overlaps of a level.
+type Count struct {
+	Level radar.Level
+	Pairs int
+}
+
+// Counts returns the levels that occur, strongest first, from counts by their names.
+func Counts(byName map[string]int) []Count {
+	var counts []Count
+	for level := radar.High; level > radar.NoLevel; level-- {
+		if n := byName[level.String()]; n > 0 {
+			counts = append(counts, Count{level, n})
+		}
+	}
+	return counts
+}
+
 // An Overlap is an overlap of two commits from the side of one of them.
 type Overlap struct {
 	Level radar.Level
