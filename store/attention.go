@@ -48,11 +48,11 @@ func (s *Store) Attention(ctx context.Context, org string, f AttentionFilter) (a
 			return list, fmt.Errorf("find what needs attention: %w", err)
 		}
 		list.Counts = l.counts()
-		rows, end := l.page(position)
+		rows, more := l.page(position)
 		if list.Data, err = l.explain(rows); err != nil {
 			return list, fmt.Errorf("explain what needs attention: %w", err)
 		}
-		if end {
+		if more {
 			list.NextCursor = cursor(rows[len(rows)-1].key[:]...)
 		}
 		return list, nil
@@ -67,10 +67,10 @@ type attentionList struct {
 	repoID   int64 // 0: of all repos
 	derivers derivers
 
-	rows     []candidate
-	number   map[attention.Kind]int // exact numbers, where they are known; nil otherwise
-	more     map[attention.Kind]bool
-	examined int
+	rows       []candidate
+	violations int // the exact number of open ones
+	more       map[attention.Kind]bool
+	examined   int
 }
 
 // counts returns the number of candidates of each kind.
@@ -85,8 +85,8 @@ func (l *attentionList) counts() (counts []attention.Count) {
 				c.Count++
 			}
 		}
-		if exact, ok := l.number[kind]; ok {
-			c.Count, c.More = exact, false
+		if kind == attention.Violation {
+			c.Count, c.More = l.violations, false
 		}
 		counts = append(counts, c)
 	}
@@ -113,7 +113,7 @@ func (l *attentionList) page(position []int64) (rows []candidate, more bool) {
 
 // collect reads the candidates.
 func (l *attentionList) collect() error {
-	l.more, l.number = make(map[attention.Kind]bool), make(map[attention.Kind]int)
+	l.more = make(map[attention.Kind]bool)
 	repos, more, err := l.troubledRepos(l.orgID, l.repoID, l.now.Add(attention.ExceptionSoon))
 	if err != nil {
 		return err
@@ -205,11 +205,10 @@ func (l *attentionList) addViolations() error {
 /*+ordered*/ JOIN repos r ON r.id = v.repo_id WHERE v.repo_id = ? AND v.closed_at = 0 ORDER BY v.id DESC LIMIT ?`
 		by, count = l.repoID, "SELECT open_violations FROM repos WHERE id = ?"
 	}
-	var open int
-	if err := l.Row(count, by).Scan(&open); err != nil {
+	if err := l.Row(count, by).Scan(&l.violations); err != nil {
 		return fmt.Errorf("count violations: %w", err)
 	}
-	if open == 0 {
+	if l.violations == 0 {
 		return nil
 	}
 
@@ -224,7 +223,6 @@ func (l *attentionList) addViolations() error {
 	if err != nil {
 		return fmt.Errorf("read violations: %w", err)
 	}
-	l.number[attention.Violation] = open
 	return nil
 }
 

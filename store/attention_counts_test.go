@@ -1,0 +1,36 @@
+package store
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/ledgerd/ledgerd/ledger/attention"
+)
+
+// Of an org with more repos than are examined, there may be more items of each kind, except
+// violations, whose number is known.
+func TestAttentionCountsOfManyRepos(t *testing.T) {
+	s := openWithRepo(t)
+	check(t, s.write(t.Context(), "", func(t *tx) error {
+		for i := range maxAttentionRepos {
+			_, err := t.Insert(`
+INSERT INTO repos (org_id, name, default_branch, created_at, policy_version, policy_digest)
+VALUES (1, ?, 'main', 1, 1, '')`, fmt.Sprint("r", i))
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+
+	list, err := s.Attention(t.Context(), "acme", AttentionFilter{Query: Query{Limit: 1}, Admin: true})
+	check(t, err)
+	if len(list.Counts) != len(attention.Kinds()) {
+		t.Errorf("counts of %d kinds, want %d", len(list.Counts), len(attention.Kinds()))
+	}
+	for _, c := range list.Counts {
+		if c.Count != 0 || c.More != (c.Kind != attention.Violation) {
+			t.Errorf("%s: %d, more: %t", c.Kind, c.Count, c.More)
+		}
+	}
+}
