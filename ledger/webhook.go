@@ -15,6 +15,10 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
 
+// FailuresBeforePause is the number of failures in a row after which a webhook pauses
+// between attempts.
+const FailuresBeforePause = 5
+
 // A Webhook is a URL to which the events of one repo are posted.
 type Webhook struct {
 	ID          string      `json:"id"`

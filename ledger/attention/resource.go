@@ -19,10 +19,6 @@ const (
 	IdentityEnded = 14 * 24 * time.Hour
 )
 
-// PausedAfter is the number of failures in a row after which the dispatcher pauses a webhook
-// between attempts.
-const PausedAfter = 5
-
 // ends is the severity of what ends: that it ends within a day is more urgent.
 func ends(until, now ledger.Time) Severity {
 	if until.Sub(now) <= 24*time.Hour {
@@ -40,7 +36,7 @@ func WebhookItem(w ledger.Webhook, failures int64) (i Item, ok bool) {
 		i.Severity, i.At, i.Reason = High, w.DisabledAt, "disabled: "+w.DisabledReason
 	case !w.Active:
 		i.Severity, i.At, i.Reason = Low, cmp.Or(w.DisabledAt, w.CreatedAt), "inactive: an admin turned it off"
-	case w.FailingSince != 0 && failures >= PausedAfter:
+	case w.FailingSince != 0 && failures >= ledger.FailuresBeforePause:
 		i.Severity, i.At, i.Reason = Medium, w.FailingSince, "paused after "+attempts(failures)
 	case w.FailingSince != 0:
 		i.Severity, i.At, i.Reason = Medium, w.FailingSince, "failing: "+attempts(failures)

@@ -7,9 +7,6 @@ import (
 )
 
 const (
-	// failuresBeforePause is the number of failures in a row after which a webhook
-	// pauses. It then gets one probe between two pauses.
-	failuresBeforePause = 5
 	// failuresBeforeUnhealthy is the number of failures in a row after which a webhook
 	// counts as failing. A single failure between successes only halves its limit.
 	failuresBeforeUnhealthy = 2
@@ -57,9 +54,10 @@ func (h *health) ready(now ledger.Time) bool {
 	return !h.paused(now) || h.probeWanted && now.Sub(h.lastAttempt).Abs() >= gap
 }
 
-// backoff returns how long to pause after the failures so far.
+// backoff returns how long to pause after the failures so far. The webhook then gets one probe
+// between two pauses.
 func (h *health) backoff() time.Duration {
-	n := h.failures - failuresBeforePause
+	n := h.failures - ledger.FailuresBeforePause
 	if n < 0 {
 		return 0
 	}

@@ -235,7 +235,7 @@ func TestDescriptorLimit(t *testing.T) {
 func TestFaultPauseEndsIfTheClockGoesBack(t *testing.T) {
 	now := ledger.Time(100 * 24 * time.Hour.Milliseconds())
 	h := health{limit: 8}
-	for range failuresBeforePause {
+	for range ledger.FailuresBeforePause {
 		h.failed(now.Add(40*24*time.Hour), h.start(), 0)
 	}
 	h.probeWanted = true
