@@ -287,6 +287,11 @@ type RequirementStatus struct {
 	Reason    string           `json:"reason"`
 }
 
+// IsFailed reports whether a fail or error blocks the requirement, which applies.
+func (s *RequirementStatus) IsFailed() bool {
+	return s.Applies && !s.Met && len(s.FailedBy) > 0 && s.Exception == nil
+}
+
 // MaxCarried is the maximum number of pieces of carried evidence in a RequirementStatus.
 const MaxCarried = 20
 

@@ -76,7 +76,7 @@ func (i Item) Explain(state ledger.State, requirements []ledger.RequirementStatu
 	switch i.Kind {
 	case Failed:
 		return i.because(slices.DeleteFunc(slices.Clone(requirements), func(r ledger.RequirementStatus) bool {
-			return !r.Applies || r.Met || len(r.FailedBy) == 0 || r.Exception != nil
+			return !r.IsFailed()
 		}))
 	case Review:
 		return i.because(policy.Missing(state, requirements))

@@ -197,7 +197,7 @@ func (p *commitPage) addClosedViolations(v *page.Visit) error {
 func stepsOf(c ledger.Commit) []step {
 	failing := make(map[ledger.State]bool)
 	for _, r := range c.Requirements {
-		if r.Applies && !r.Met && len(r.FailedBy) > 0 && r.Exception == nil {
+		if r.IsFailed() {
 			failing[r.State] = true
 		}
 	}
