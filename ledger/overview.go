@@ -6,8 +6,10 @@ import (
 
 // Limits of an overview.
 const (
-	// MaxOverviewCount limits the counts of a RepoOverview.
-	MaxOverviewCount = 100
+	// MaxOverviewCount is the number of commits of a repo that are examined for each count of
+	// a RepoOverview. For Conflicts, it is MaxOverviewConflicts, because their overlaps are read.
+	MaxOverviewCount     = 100
+	MaxOverviewConflicts = 20
 	// MaxOverviewSorted is the number of repos, by name, that an overview sorts.
 	MaxOverviewSorted = 500
 )
@@ -20,8 +22,9 @@ type RepoOverview struct {
 	Production *RepoDeployment `json:"production,omitzero"`
 	// Blocked counts the commits in flight that have evidence and wait for more before
 	// PROMOTABLE, Failing the commits that need attention because a fail or error blocks a
-	// requirement, and Conflicts the commits that must rebase because of overlaps at HIGH. If
-	// a count is MaxOverviewCount, there may be more.
+	// requirement, and Conflicts the commits that must rebase because of overlaps at HIGH. Only
+	// the newest are counted: MaxOverviewCount of each kind, and MaxOverviewConflicts that
+	// overlap.
 	Blocked   int `json:"blocked"`
 	Failing   int `json:"failing"`
 	Conflicts int `json:"conflicts"`

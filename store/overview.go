@@ -253,9 +253,6 @@ func (o *overview) addFailing(r *measuredRepo, v *ledger.RepoOverview) error {
 	return err
 }
 
-// conflictsOfRepo is the number of tips of a repo of which an overview reads the overlaps.
-const conflictsOfRepo = 20
-
 func (o *overview) addConflicts(r *measuredRepo, v *ledger.RepoOverview) error {
 	if !r.conflicting {
 		return nil
@@ -264,7 +261,7 @@ func (o *overview) addConflicts(r *measuredRepo, v *ledger.RepoOverview) error {
 	if err != nil {
 		return err
 	}
-	list, _, err := o.reader.conflicting(d, conflictsOfRepo)
+	list, _, err := o.reader.conflicting(d, ledger.MaxOverviewConflicts)
 	v.Conflicts = len(list)
 	return err
 }
