@@ -139,7 +139,7 @@ var mayImport = map[string][]string{
 	"internal/gitrepo":             {"internal/parallel", "ledger", "ledger/gitobject", "ledger/radar"},
 	"internal/gitrepo/gitrepotest": {}, // repositories for tests
 	"internal/parallel":            {},
-	"internal/ci":                  {"ledger"}, // detects the CI job
+	"internal/ci":                  {"ledger", "ledger/forge"}, // detects the CI job
 	"internal/ci/checkout":         {"internal/ci", "internal/gitrepo"},
 	"internal/ci/report":           {"internal/ci", "internal/terminal", "ledger", "ledger/radar"},
 	"internal/config":              {"internal/flagvalue", "ledger", "server", "store", "webhook/dispatch"},

@@ -15,6 +15,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
 	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/forge"
 )
 
 func newInit(p *cli.Program) *cobra.Command {
@@ -57,7 +58,8 @@ func initialize(p *cli.Program, command *cobra.Command, s *setup) error {
 		return errors.New("this is no git work tree: change to a clone, or run 'git init'")
 	}
 	s.p, s.git = p, gitrepo.Repo{Dir: filepath.FromSlash(root)}
-	s.remote = gitrepo.ParseRemote(s.git.RemoteURL(command.Context()))
+	remote := s.git.RemoteURL(command.Context())
+	s.remote, s.webURL = gitrepo.ParseRemote(remote), forge.OfRemote(remote)
 
 	l, err := p.Locate(command)
 	if err != nil {

@@ -20,7 +20,7 @@ var examples embed.FS
 func (s *setup) createCI(context.Context, *cli.Connection) error {
 	kind := s.ci
 	if kind == "print" {
-		kind = string(forge.Detect(s.remote.WebURL))
+		kind = string(forge.Detect(s.webURL))
 	}
 	example, file := "github.yml", ".github/workflows/ledgerd.yml"
 	switch kind {

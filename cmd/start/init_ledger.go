@@ -8,7 +8,6 @@ import (
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/cli"
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/ledger/forge"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
@@ -27,10 +26,7 @@ func (s *setup) createOrg(ctx context.Context, c *cli.Connection) error {
 }
 
 func (s *setup) createRepo(ctx context.Context, c *cli.Connection) error {
-	n := ledger.NewRepo{Name: s.repo, DefaultBranch: s.git.DefaultBranch(ctx)}
-	if url, err := forge.CheckURL(s.remote.WebURL); err == nil {
-		n.WebURL = url
-	}
+	n := ledger.NewRepo{Name: s.repo, DefaultBranch: s.git.DefaultBranch(ctx), WebURL: s.webURL}
 	_, err := c.CreateRepo(ctx, s.org, n)
 	exists := client.CodeOf(err) == ledger.CodeAlreadyExists
 	if err != nil && !exists {

@@ -25,6 +25,7 @@ type setup struct {
 
 	server string // URL, or empty for a database file
 	remote gitrepo.Remote
+	webURL string // of the repo, as far as the remote says it
 	// databaseFlag is the flag for the next commands, if the user has named a database with it.
 	databaseFlag string
 	steps        []step

@@ -310,8 +310,9 @@ func TestRepoURL(t *testing.T) {
 		"https://x y/":                                      "",
 		"":                                                  "",
 	} {
-		if got := repoURL(address); got != want {
-			t.Errorf("repoURL(%q) = %q, want %q", address, got, want)
+		var r reader
+		if r.setRepo(address); r.job.RepoURL != want {
+			t.Errorf("the repository at %q: %q, want %q", address, r.job.RepoURL, want)
 		}
 	}
 	if got := pageURL("javascript:alert(1)"); got != "" {

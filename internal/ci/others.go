@@ -3,6 +3,8 @@ package ci
 import (
 	"net/url"
 	"strings"
+
+	"github.com/ledgerd/ledgerd/ledger/forge"
 )
 
 // readBuildkite reads the variables of Buildkite. BUILDKITE_COMMIT is the head of a pull
@@ -29,8 +31,8 @@ func readBuildkite(r *reader) {
 	r.setTarget("BUILDKITE_PULL_REQUEST_BASE_BRANCH")
 	_, branch, _ := cutLast(r.get("BUILDKITE_BRANCH"), ":") // OWNER:BRANCH of a fork
 	r.job.Branch = r.branch("BUILDKITE_BRANCH", branch, "--branch")
-	if source := repoURL(r.get("BUILDKITE_PULL_REQUEST_REPO")); source != "" && source != r.job.RepoURL {
-		u, _ := url.Parse(source) // repoURL has parsed it
+	if source := forge.OfRemote(r.get("BUILDKITE_PULL_REQUEST_REPO")); source != "" && source != r.job.RepoURL {
+		u, _ := url.Parse(source) // OfRemote has parsed it
 		r.setFork(strings.Trim(u.Path, "/"))
 	}
 }
@@ -74,8 +76,8 @@ func readAzure(r *reader) {
 		r.setBranch("SYSTEM_PULLREQUEST_SOURCEBRANCH")
 		r.setTarget("SYSTEM_PULLREQUEST_TARGETBRANCH")
 		if strings.EqualFold(r.get("SYSTEM_PULLREQUEST_ISFORK"), "true") {
-			source := repoURL(r.get("SYSTEM_PULLREQUEST_SOURCEREPOSITORYURI"))
-			u, _ := url.Parse(source) // repoURL has parsed it
+			source := forge.OfRemote(r.get("SYSTEM_PULLREQUEST_SOURCEREPOSITORYURI"))
+			u, _ := url.Parse(source) // OfRemote has parsed it
 			r.setFork(strings.Trim(u.Path, "/"))
 		}
 	case strings.HasPrefix(ref, "refs/tags/"):

@@ -6,6 +6,7 @@ import (
 	"unicode"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/forge"
 )
 
 // The longest values that are read from the environment, in bytes.
@@ -107,7 +108,7 @@ func (r *reader) setFork(slug string) {
 
 // setRepo sets the repository from the address of its pages or of its clones.
 func (r *reader) setRepo(address string) {
-	if r.job.RepoURL = repoURL(address); r.job.RepoURL == "" {
+	if r.job.RepoURL = forge.OfRemote(address); r.job.RepoURL == "" {
 		return
 	}
 	if u, err := url.Parse(r.job.RepoURL); err == nil {
@@ -134,28 +135,11 @@ func pageURL(address string) string {
 		return ""
 	}
 	u, err := url.Parse(address)
-	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
+	if err != nil {
 		return ""
 	}
 	u.User = nil
-	return u.String()
-}
-
-// repoURL returns the address of a repository's pages from that of its clones, such as
-// git@host:acme/api.git. It removes a password.
-func repoURL(address string) string {
-	address = strings.TrimSuffix(strings.TrimSuffix(address, "/"), ".git")
-	if rest, ok := strings.CutPrefix(address, "ssh://"); ok {
-		host, path, _ := strings.Cut(rest, "/")
-		_, host, _ = cutLast(host, "@")
-		host, _, _ = strings.Cut(host, ":") // the port of SSH
-		return pageURL("https://" + host + "/" + path)
-	}
-	if host, path, ok := strings.Cut(address, ":"); ok && !strings.Contains(host, "/") && !strings.HasPrefix(path, "//") {
-		_, host, _ = cutLast(host, "@")
-		return pageURL("https://" + host + "/" + path)
-	}
-	return pageURL(address)
+	return forge.Web(u.String())
 }
 
 // cutLast is like strings.Cut with the last separator. Without one, all text is after it.

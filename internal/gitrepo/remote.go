@@ -66,34 +66,22 @@ func (g Repo) ExcludeFile(ctx context.Context) (string, error) {
 // A Remote is what the URL of a remote says about the repo.
 type Remote struct {
 	Owner, Name string // the last two elements of the path; Owner may be empty
-	WebURL      string // where people see it in a browser, if the URL says so, or ""
 }
 
 // ParseRemote reads the URL of a remote: a URL, host:path as ssh takes it, or a folder.
 // Name can be empty.
 func ParseRemote(text string) Remote {
-	host, path := "", text
+	path := text
 	if u, err := url.Parse(text); err == nil && strings.Contains(text, "://") {
-		host, path = u.Hostname(), u.Path
-		if port := u.Port(); port != "" && strings.HasPrefix(u.Scheme, "http") {
-			host += ":" + port
-		}
+		path = u.Path
 	} else if before, after, ok := strings.Cut(text, ":"); ok && !strings.Contains(before, "/") {
-		host, path = before[strings.LastIndex(before, "@")+1:], after
+		path = after
 	}
 
-	path = strings.TrimSuffix(strings.Trim(path, "/"), ".git")
-	elements := strings.Split(path, "/")
+	elements := strings.Split(strings.TrimSuffix(strings.Trim(path, "/"), ".git"), "/")
 	r := Remote{Name: elements[len(elements)-1]}
 	if len(elements) > 1 {
 		r.Owner = elements[len(elements)-2]
-	}
-	if host != "" && r.Owner != "" {
-		scheme := "https"
-		if strings.HasPrefix(text, "http://") {
-			scheme = "http"
-		}
-		r.WebURL = scheme + "://" + host + "/" + path
 	}
 	return r
 }
