@@ -320,6 +320,29 @@ func TestRepoURL(t *testing.T) {
 	}
 }
 
+// A pull request whose repository cannot be compared with that of the job is from a fork.
+func TestForkOfBuildkite(t *testing.T) {
+	for _, test := range []struct {
+		own, source string
+		fork        bool
+	}{
+		{"git@github.com:acme/api.git", "", false},
+		{"git@github.com:acme/api.git", "git://github.com/acme/api.git", false},
+		{"git@github.com:acme/api.git", "git://github.com/grace/api.git", true},
+		{"git@github.com:acme/api.git", "git://github.com/../api.git", true},
+		{"/srv/git/api.git", "/srv/git/api.git", false},
+		{"/srv/git/api.git", "/srv/git/grace.git", true},
+	} {
+		j, _ := Detect(func(name string) string {
+			return map[string]string{"BUILDKITE": "true", "BUILDKITE_PULL_REQUEST": "42", "BUILDKITE_BRANCH": "main",
+				"BUILDKITE_REPO": test.own, "BUILDKITE_PULL_REQUEST_REPO": test.source}[name]
+		})
+		if j.Fork != test.fork || strings.HasPrefix(j.Branch, "fork/") != test.fork {
+			t.Errorf("%q in a job of %q: fork %v, branch %q", test.source, test.own, j.Fork, j.Branch)
+		}
+	}
+}
+
 // Every provider has a name and its own advice.
 func TestAdvice(t *testing.T) {
 	var all []string

@@ -31,7 +31,17 @@ func readBuildkite(r *reader) {
 	r.setTarget("BUILDKITE_PULL_REQUEST_BASE_BRANCH")
 	_, branch, _ := cutLast(r.get("BUILDKITE_BRANCH"), ":") // OWNER:BRANCH of a fork
 	r.job.Branch = r.branch("BUILDKITE_BRANCH", branch, "--branch")
-	if source := forge.OfRemote(r.get("BUILDKITE_PULL_REQUEST_REPO")); source != "" && source != r.job.RepoURL {
+	r.readForkOfBuildkite()
+}
+
+// readForkOfBuildkite compares the repository of a pull request with that of the job. Its
+// address may have another form. One that cannot be read is that of a fork.
+func (r *reader) readForkOfBuildkite() {
+	address := r.get("BUILDKITE_PULL_REQUEST_REPO")
+	if address == "" || address == r.get("BUILDKITE_REPO") {
+		return
+	}
+	if source := forge.OfRemote(address); source == "" || source != r.job.RepoURL {
 		u, _ := url.Parse(source) // OfRemote has parsed it
 		r.setFork(strings.Trim(u.Path, "/"))
 	}
