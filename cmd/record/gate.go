@@ -220,8 +220,7 @@ func gateArtifact(p *cli.Program, command *cobra.Command, args []string, g gate)
 			return err
 		}
 		err = p.Print(a, func() { display.Artifact(p.Stdout, g.repo.Org, a, g.state) })
-		title := fmt.Sprintf("%s is %s (%s required)", a.Digest, display.ArtifactState(a), g.state)
-		g.job.report(p, g.summary, report.Artifact(title, a, g.state))
+		g.job.report(p, g.summary, report.Artifact(display.ArtifactTitle(a, g.state), a, g.state))
 		if err == nil && !a.Reached(g.state) {
 			return &cli.ExitError{Status: g.missed()}
 		}

@@ -10,11 +10,7 @@ import (
 
 // Artifact prints an artifact with its links, and whether it has reached a state.
 func Artifact(w io.Writer, org string, a ledger.Artifact, required ledger.State) {
-	verdict := fmt.Sprintf("✗ (%s required)", required)
-	if a.Reached(required) {
-		verdict = "✓"
-	}
-	fmt.Fprintf(w, "%s is %s %s\n", a.Digest, ArtifactState(a), verdict)
+	fmt.Fprintln(w, ArtifactTitle(a, required))
 	if a.Reason != "" {
 		fmt.Fprintf(w, "%s\n", terminal.Printable(a.Reason))
 	}
@@ -29,19 +25,22 @@ func Artifact(w io.Writer, org string, a ledger.Artifact, required ledger.State)
 	t := terminal.NewTable(w, "", "COMMIT", "STATE", "LINKED BY", "SIGNED BY", "REASON")
 	t.Wrap = true
 	for _, l := range a.Links {
-		mark, reason := "✗", fmt.Sprintf("has not reached %s", required)
-		switch {
-		case !l.Counts:
-			mark, reason = "-", "does not count: "+l.Reason
-		case l.State >= required:
-			mark, reason = "✓", "counts"
-		}
+		mark, reason := terminal.Link(l, required)
 		t.Row(mark, At(org+"/"+l.Repo, l.Commit), l.State, l.Predicate, l.Identity, reason)
 	}
 	t.Flush()
 	if a.Truncated {
 		fmt.Fprintln(w, "There are more links.")
 	}
+}
+
+// ArtifactTitle says which state an artifact has, and whether that is the required one.
+func ArtifactTitle(a ledger.Artifact, required ledger.State) string {
+	verdict := fmt.Sprintf("✗ (%s required)", required)
+	if a.Reached(required) {
+		verdict = "✓"
+	}
+	return fmt.Sprintf("%s is %s %s", a.Digest, ArtifactState(a), verdict)
 }
 
 // ArtifactState returns the state of an artifact as text.

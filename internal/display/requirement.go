@@ -1,7 +1,6 @@
 package display
 
 import (
-	"fmt"
 	"io"
 	"time"
 
@@ -14,18 +13,7 @@ func Requirements(w io.Writer, requirements []ledger.RequirementStatus, now time
 	t := terminal.NewTable(w, "", "STATE", "PREDICATE", "HAVE", "REASON")
 	t.Wrap = true
 	for _, r := range requirements {
-		mark := "✗"
-		switch {
-		case !r.Applies:
-			mark = "-"
-		case r.Met:
-			mark = "✓"
-		}
-
-		have := "-" // the radar's requirement counts no signers
-		if r.Need > 0 {
-			have = fmt.Sprintf("%d of %d", r.Have, r.Need)
-		}
+		mark, have := terminal.Requirement(r)
 		reason := r.Reason
 		if r.Exception != nil {
 			reason += exceptionOf(r.Exception, now)

@@ -26,3 +26,31 @@ func Cause(c ledger.Cause) string {
 	}
 	return fmt.Sprintf("%s %s", c.Type, c.ID)
 }
+
+// Requirement returns the mark of a requirement, and how many signers it has of how many it
+// needs.
+func Requirement(r ledger.RequirementStatus) (mark, have string) {
+	mark = "✗"
+	switch {
+	case !r.Applies:
+		mark = "-"
+	case r.Met:
+		mark = "✓"
+	}
+	if r.Need == 0 {
+		return mark, "-" // the radar's requirement counts no signers
+	}
+	return mark, fmt.Sprintf("%d of %d", r.Have, r.Need)
+}
+
+// Link returns the mark of a link of an artifact, and whether it counts and its commit has
+// reached a state.
+func Link(l ledger.ArtifactLink, required ledger.State) (mark, reason string) {
+	switch {
+	case !l.Counts:
+		return "-", "does not count: " + l.Reason
+	case l.State >= required:
+		return "✓", "counts"
+	}
+	return "✗", fmt.Sprintf("has not reached %s", required)
+}

@@ -33,3 +33,28 @@ func TestCause(t *testing.T) {
 		}
 	}
 }
+
+func TestRequirement(t *testing.T) {
+	for want, r := range map[string]ledger.RequirementStatus{
+		"✓ 2 of 2": {Applies: true, Met: true, Have: 2, Need: 2},
+		"✗ 1 of 2": {Applies: true, Have: 1, Need: 2},
+		"- 0 of 1": {Need: 1},
+		"✓ -":      {Applies: true, Met: true},
+	} {
+		if mark, have := Requirement(r); mark+" "+have != want {
+			t.Errorf("%+v: %s %s, want %s", r, mark, have, want)
+		}
+	}
+}
+
+func TestLink(t *testing.T) {
+	for want, l := range map[string]ledger.ArtifactLink{
+		"✓ counts":                     {Counts: true, State: ledger.Attested},
+		"✗ has not reached ATTESTED":   {Counts: true, State: ledger.Validating},
+		"- does not count: not linked": {State: ledger.Deployed, Reason: "not linked"},
+	} {
+		if mark, reason := Link(l, ledger.Attested); mark+" "+reason != want {
+			t.Errorf("%+v: %s %s, want %s", l, mark, reason, want)
+		}
+	}
+}

@@ -31,17 +31,7 @@ func Gate(title string, commit *ledger.Commit, required ledger.State) Report {
 }
 
 func requirementRow(s ledger.RequirementStatus) []string {
-	mark := "✗"
-	switch {
-	case !s.Applies:
-		mark = "-"
-	case s.Met:
-		mark = "✓"
-	}
-	have := "-" // the radar's requirement counts no signers
-	if s.Need > 0 {
-		have = fmt.Sprintf("%d of %d", s.Have, s.Need)
-	}
+	mark, have := terminal.Requirement(s)
 	return []string{mark, s.State.String(), s.Predicate, have, s.Reason}
 }
 
@@ -52,13 +42,7 @@ func Artifact(title string, a ledger.Artifact, required ledger.State) Report {
 		r.Notes = []string{a.Reason}
 	}
 	for _, l := range a.Links {
-		mark, reason := "✗", l.Reason
-		switch {
-		case !l.Counts:
-			mark = "-"
-		case l.State >= required:
-			mark = "✓"
-		}
+		mark, reason := terminal.Link(l, required)
 		r.Rows = append(r.Rows, []string{mark, l.Repo, terminal.Short(l.Commit), l.State.String(), l.Predicate, reason})
 	}
 	if !a.Reached(required) {
