@@ -95,7 +95,7 @@ func readToken(p *cli.Program, server string) (string, error) {
 
 	var text []byte
 	var err error
-	if f, ok := p.Stdin.(*os.File); ok && terminal.CanAsk(f) {
+	if f, ok := p.Stdin.(*os.File); ok && terminal.IsTerminal(f) {
 		fmt.Fprintf(p.Stderr, "API token of %s: ", server)
 		text, err = term.ReadPassword(int(f.Fd()))
 		fmt.Fprintln(p.Stderr)

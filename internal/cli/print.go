@@ -74,7 +74,7 @@ func (p *Program) Hints() io.Writer {
 // terminal and without --yes: scripts have decided. describe returns the question, such as
 // "Revoke cn=ci of acme?".
 func (p *Program) Ask(describe func() (string, error)) error {
-	if p.Global.Yes || !terminal.CanAsk(p.Stdin) || !terminal.IsTerminal(p.Stderr) {
+	if p.Global.Yes || !terminal.IsTerminal(p.Stdin) || !terminal.IsTerminal(p.Stderr) {
 		return nil
 	}
 	question, err := describe()

@@ -187,7 +187,7 @@ func (d *demo) stop() error {
 // signed in with the link that it prints.
 func (d *demo) introduce() (opened <-chan struct{}) {
 	s := d.story
-	d.print("%s", d.Paint("1", "Three weeks of a team's work"))
+	d.print("%s", d.Paint(terminal.Bold, "Three weeks of a team's work"))
 	d.print("  %d repos, %d commits, %d signed attestations, recorded in %.1f s.", len(s.repos), s.commits(),
 		d.stage.attestations, time.Since(d.began).Seconds())
 	if s.folder == "" {
@@ -201,7 +201,7 @@ func (d *demo) introduce() (opened <-chan struct{}) {
 
 	link, opened := d.stage.running.SignInURL(d.stage.visitor, signInTime)
 	d.heading("Open this link to sign in")
-	d.print("  %s", d.Paint("4", link))
+	d.print("  %s", d.Paint(terminal.Underlined, link))
 	d.print("  %s", d.faint("It works once, on this machine, for 15 minutes. After that, sign in with this token:"))
 	d.print("  %s", d.faint(d.stage.visitor.Secret))
 

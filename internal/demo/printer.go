@@ -17,10 +17,10 @@ type printer struct {
 func (p printer) print(format string, args ...any) { fmt.Fprintf(p.out, format+"\n", args...) }
 
 func (p printer) heading(format string, args ...any) {
-	p.print("\n%s", p.Paint("1", fmt.Sprintf(format, args...)))
+	p.print("\n%s", p.Paint(terminal.Bold, fmt.Sprintf(format, args...)))
 }
 
-func (p printer) faint(text string) string { return p.Paint("2", text) }
+func (p printer) faint(text string) string { return p.Paint(terminal.Faint, text) }
 
 func (p printer) state(state ledger.State) string {
 	return p.Paint(terminal.StateColour(state), state.String())

@@ -40,14 +40,15 @@ func findCast(ctx context.Context) (cast, error) {
 	sample := sampleCast()
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	top, err := gitrepo.Repo{Dir: "."}.Read(ctx, "rev-parse", "--show-toplevel")
-	if err != nil {
-		return sample, nil //nolint:nilerror // not in a work tree
+	top := gitrepo.Repo{Dir: "."}.Root(ctx)
+	if top == "" {
+		return sample, nil // not in a work tree
 	}
 
-	tree := workTree{gitrepo.Repo{Dir: strings.TrimSuffix(top, "\n")}}
+	tree := workTree{gitrepo.Repo{Dir: top}}
 	c := cast{folder: filepath.Base(tree.Dir)}
 	c.product = repoName(c.folder)
+	var err error
 	if c.people, c.tasks, err = tree.people(ctx); err != nil || len(c.tasks) == 0 {
 		return sample, nil //nolint:nilerror // it has no commits
 	}

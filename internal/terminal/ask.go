@@ -6,9 +6,6 @@ import (
 	"strings"
 )
 
-// CanAsk reports whether somebody can answer a question: in is a terminal.
-func CanAsk(in io.Reader) bool { return IsTerminal(in) }
-
 // maxAnswer is the number of characters that are read for an answer.
 const maxAnswer = 1000
 

@@ -4,9 +4,12 @@ package terminal
 
 import "github.com/ledgerd/ledgerd/ledger"
 
-// The styles for Paint: ANSI colour codes.
+// The styles for Paint: ANSI codes.
 const (
-	Bold    = "1"
+	Bold       = "1"
+	Faint      = "2"
+	Underlined = "4"
+
 	Red     = "31"
 	Green   = "32"
 	Yellow  = "33"

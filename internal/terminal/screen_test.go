@@ -267,7 +267,7 @@ func TestScreenOfATerminal(t *testing.T) {
 	if s := NewScreen(slave); s.width != 44 {
 		t.Errorf("width %d, want that of COLUMNS", s.width)
 	}
-	if !CanAsk(slave) || CanAsk((*os.File)(nil)) || CanAsk(strings.NewReader("")) {
+	if !IsTerminal(slave) || IsTerminal((*os.File)(nil)) || IsTerminal(strings.NewReader("")) {
 		t.Error("only a terminal can be asked")
 	}
 }
