@@ -73,7 +73,7 @@ var mayImport = map[string][]string{
 	},
 	// Packages of pages. They do not import each other.
 	"server/web/board": {
-		"client", "ledger", "ledger/radar", "server/web/checks", "server/web/format", "server/web/page",
+		"client", "ledger", "server/web/checks", "server/web/format", "server/web/overlap", "server/web/page",
 	},
 	"server/web/commits": {
 		"client", "ledger", "ledger/attestation", "ledger/identity", "ledger/policy", "ledger/radar", "server/web/checks",

@@ -37,6 +37,7 @@ func pairsOf(p page) string {
 			if n.Data != "details" || attribute(n, "class") != "pair" {
 				continue
 			}
+
 			words := strings.Fields(textOf(n)) // LEVEL onto NAME …
 			pair := words[0] + " " + later + "/" + words[2]
 			for at := n.Parent; at != nil; at = at.Parent {

@@ -72,7 +72,7 @@ func (p *listPage) read(v *page.Visit) error {
 
 // explainFilter puts an error about the filter on the field. It reports whether it is one.
 func explainFilter(f *form.Form, err error) bool {
-	if f.ExplainCommit(err) {
+	if page.ExplainCommit(f, err) {
 		return true
 	}
 	if !f.Explain(err) {

@@ -92,7 +92,7 @@ func showRadar(v *page.Visit) (*page.Response, error) {
 	}
 
 	err = p.read(v, f, repo.Site())
-	if p.Form.ExplainCommit(err) {
+	if page.ExplainCommit(p.Form, err) {
 		resp := v.Page("radar", "Conflict Radar", p)
 		resp.Status = p.Form.Status
 		return resp, nil

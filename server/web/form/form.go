@@ -8,7 +8,6 @@ import (
 	"net/url"
 
 	"github.com/ledgerd/ledgerd/client"
-	"github.com/ledgerd/ledgerd/ledger"
 )
 
 // A Form holds the values and errors of a submitted form.
@@ -46,33 +45,6 @@ func (f *Form) Fail(field, message string) {
 
 // Failed reports whether the form has errors.
 func (f *Form) Failed() bool { return f.Problem != "" || len(f.Errors) > 0 }
-
-// ExplainCommit records an error about the field commit, which selects a commit by the
-// beginning of its ID: it is not one, no commit has it, or several have. It returns false, and
-// records nothing, for other errors.
-func (f *Form) ExplainCommit(err error) bool {
-	e, ok := errors.AsType[*client.Error](err)
-	if !ok || f.Get("commit") == "" {
-		return false
-	}
-	message := ""
-	switch e.Problem.Code {
-	case ledger.CodeNotFound, ledger.CodeAmbiguousCommit:
-		message = e.Problem.Detail
-	}
-	for _, field := range e.Problem.Errors {
-		if field.Field == "commit" {
-			message = field.Message
-		}
-	}
-	if message == "" {
-		return false
-	}
-
-	f.Status = e.Status
-	f.Fail("commit", message)
-	return true
-}
 
 // Explain records an error of the API: field errors on their fields, any other as the
 // problem of the form. It returns false, and records nothing, if the user cannot

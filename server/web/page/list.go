@@ -1,11 +1,8 @@
 package page
 
 import (
-	"slices"
-
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/server/web/form"
 )
 
 // maxListPages is the maximum number of pages of the API that a web page reads of one list.
@@ -24,24 +21,4 @@ func Filled[T any](q client.Query, read func(client.Query) (ledger.Page[T], erro
 		list.Data, list.NextCursor = append(list.Data, more.Data...), more.NextCursor
 	}
 	return list, err
-}
-
-// maxRepoChoices is the maximum number of repos to choose from.
-const maxRepoChoices = 500
-
-// RepoChoices returns the repos of the org for a filter, and the chosen one if it is not among
-// them.
-func (v *Visit) RepoChoices(chosen string) ([]form.Choice, error) {
-	list, err := v.API.ReposPage(v.Ctx(), v.Org, client.Query{Limit: maxRepoChoices})
-	if err != nil {
-		return nil, err
-	}
-	choices := form.Choices("", "All repos")
-	for _, r := range list.Data {
-		choices = append(choices, form.Choice{Value: r.Name, Label: r.Name})
-	}
-	if !slices.ContainsFunc(choices, func(c form.Choice) bool { return c.Value == chosen }) {
-		choices = append(choices, form.Choice{Value: chosen, Label: chosen})
-	}
-	return choices, nil
 }
