@@ -1,7 +1,6 @@
 package store
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/ledgerd/ledgerd/ledger/attention"
@@ -11,17 +10,7 @@ import (
 // violations, whose number is known.
 func TestAttentionCountsOfManyRepos(t *testing.T) {
 	s := openWithRepo(t)
-	check(t, s.write(t.Context(), "", func(t *tx) error {
-		for i := range maxAttentionRepos {
-			_, err := t.Insert(`
-INSERT INTO repos (org_id, name, default_branch, created_at, policy_version, policy_digest)
-VALUES (1, ?, 'main', 1, 1, '')`, fmt.Sprint("r", i))
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	}))
+	insertRepos(t, s, maxAttentionRepos)
 
 	list, err := s.Attention(t.Context(), "acme", AttentionFilter{Query: Query{Limit: 1}, Admin: true})
 	check(t, err)

@@ -11,6 +11,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/search"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
@@ -78,6 +79,38 @@ func TestFaultLongListsDelayNoShortOnes(t *testing.T) {
 	}
 }
 
+// While long reads are busy, a search and a report in an org with few repos are answered. Those
+// in an org with many wait, because they look something up in each repo.
+func TestFaultLongSearchesDelayNoShortOnes(t *testing.T) {
+	s := openWithRepo(t)
+	q, err := search.Parse("word")
+	check(t, err)
+	reads := map[string]func(context.Context) error{
+		"a search": func(ctx context.Context) error {
+			_, err := s.Search(ctx, "acme", SearchQuery{Query: q, Limit: 10})
+			return err
+		},
+		"a report": func(ctx context.Context) error {
+			_, err := s.Insights(ctx, "acme", "", 90)
+			return err
+		},
+	}
+
+	release := occupy(t, s, sqldb.Reader{Lane: sqldb.Long, Org: "acme"})
+	defer release()
+	for _, read := range reads {
+		check(t, read(t.Context()))
+	}
+	insertRepos(t, s, windowRows)
+	for name, read := range reads {
+		gone, leave := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		if err := read(gone); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s in many repos returns %v, want it to wait", name, err)
+		}
+		leave()
+	}
+}
+
 // While other reads examine rows, a list with a filter that no index covers waits, and
 // other lists and the recording do not.
 func TestFaultSearchesDelayNothingElse(t *testing.T) {
@@ -102,8 +135,8 @@ func TestFaultSearchesDelayNothingElse(t *testing.T) {
 		return err
 	}
 	state := ledger.Promotable
-	search := CommitFilter{Branch: "main", State: &state}
-	for deadline := time.Now().Add(10 * time.Second); !errors.Is(list(search), context.DeadlineExceeded); {
+	rare := CommitFilter{Branch: "main", State: &state}
+	for deadline := time.Now().Add(10 * time.Second); !errors.Is(list(rare), context.DeadlineExceeded); {
 		if time.Now().After(deadline) {
 			t.Fatal("a list that examines rows does not wait")
 		}

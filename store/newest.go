@@ -111,6 +111,9 @@ func (rd reader) findSearched(org, repo string) (p searched, err error) {
 	if len(p.list) > 0 {
 		p.oldest = p.list[len(p.list)-1].id
 	}
+	if len(p.list) > windowRows { // something is looked up in each
+		return p, rd.Long()
+	}
 	return p, nil
 }
 

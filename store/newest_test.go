@@ -16,15 +16,8 @@ func TestReadNewest(t *testing.T) {
 	s := openWithRepo(t)
 	random := rand.New(rand.NewPCG(1, 1))
 	const repos, commits = 7, 900
+	insertRepos(t, s, repos)
 	check(t, s.write(t.Context(), "", func(t *tx) error {
-		for i := range repos {
-			_, err := t.Insert(`
-INSERT INTO repos (org_id, name, default_branch, created_at, policy_version, policy_digest)
-VALUES (1, ?, 'main', 1, 1, '')`, fmt.Sprint("r", i))
-			if err != nil {
-				return err
-			}
-		}
 		for i := range commits {
 			_, err := t.Insert(`
 INSERT INTO commits (repo_id, sha, state, state_since, registered_at, policy_version)
@@ -55,6 +48,22 @@ SELECT id, ?, 0, 1, 1, 1 FROM repos WHERE name = ?`,
 			t.Errorf("budget %d: %d commits, or in another order than newest first", budget, len(got))
 		}
 	}
+}
+
+// insertRepos adds the repos r0, r1 and so on to the first org.
+func insertRepos(t *testing.T, s *Store, n int) {
+	t.Helper()
+	check(t, s.write(t.Context(), "", func(t *tx) error {
+		for i := range n {
+			_, err := t.Insert(`
+INSERT INTO repos (org_id, name, default_branch, created_at, policy_version, policy_digest)
+VALUES (1, ?, 'main', 1, 1, '')`, fmt.Sprint("r", i))
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
 }
 
 // newestBelow returns the commits from below a row id down to the end of a part, and this end;
