@@ -155,11 +155,8 @@ func (g Repo) remoteBranches(ctx context.Context, q Query) ([]string, error) {
 
 // boundaries returns the commits of a shallow clone whose parents it lacks.
 func (g Repo) boundaries(ctx context.Context) ([]string, error) {
-	name, err := g.line(ctx, "rev-parse", "--git-path", "shallow")
+	name, err := g.gitPath(ctx, "shallow")
 	if err != nil {
-		return nil, err
-	}
-	if name, err = g.absolute(name); err != nil {
 		return nil, err
 	}
 	text, err := os.ReadFile(name)

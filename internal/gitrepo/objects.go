@@ -52,6 +52,15 @@ func (g Repo) objects(ctx context.Context) (*objectStore, error) {
 
 const alternatesVariable = "GIT_ALTERNATE_OBJECT_DIRECTORIES"
 
+// gitPath returns the absolute path of a file of the repository.
+func (g Repo) gitPath(ctx context.Context, name string) (string, error) {
+	path, err := g.line(ctx, "rev-parse", "--git-path", name)
+	if err != nil {
+		return "", err
+	}
+	return g.absolute(path)
+}
+
 func (g Repo) absolute(path string) (string, error) {
 	if filepath.IsAbs(path) {
 		return path, nil

@@ -3,7 +3,6 @@ package gitrepo
 import (
 	"context"
 	"net/url"
-	"path/filepath"
 	"strings"
 )
 
@@ -56,11 +55,7 @@ func (g Repo) IsTracked(ctx context.Context, path string) (bool, error) {
 
 // ExcludeFile returns the path of the file that lists what this clone ignores.
 func (g Repo) ExcludeFile(ctx context.Context) (string, error) {
-	path, err := g.line(ctx, "rev-parse", "--git-path", "info/exclude")
-	if err != nil || filepath.IsAbs(path) {
-		return path, err
-	}
-	return filepath.Join(g.Dir, path), nil
+	return g.gitPath(ctx, "info/exclude")
 }
 
 // A Remote is what the URL of a remote says about the repo.
