@@ -56,7 +56,7 @@ Words are compared with the newest commits. --cursor goes on with older ones.`,
 func printFound(p *cli.Program, found search.Result) {
 	t := terminal.NewTable(p.Stdout, "TYPE", "REPO", "COMMIT", "STATE", "TITLE", "DETAIL")
 	for _, h := range found.Data {
-		id, state := h.Commit[:min(len(h.Commit), 12)], any("")
+		id, state := terminal.Short(h.Commit), any("")
 		if h.ID != "" {
 			id = h.ID
 		}
@@ -118,7 +118,7 @@ the pass rate and duration of checks. docs/insights.md defines the figures.`,
 func printInsights(p *cli.Program, r insights.Report) {
 	t := terminal.NewTable(p.Stdout, "WEEK OF", "DEPLOYMENTS", "FAILED", "VIOLATIONS", "LEAD TIME", "90%")
 	for _, w := range r.Weeks {
-		t.Row(w.Start.Std().Format("2006-01-02"), w.Count, w.Failed, w.Violations, took(w.LeadTime, w.LeadTime.MedianMS),
+		t.Row(w.Start.Std().Format(time.DateOnly), w.Count, w.Failed, w.Violations, took(w.LeadTime, w.LeadTime.MedianMS),
 			took(w.LeadTime, w.LeadTime.P90MS))
 	}
 	t.Row("all", r.Deployments.Count, r.Deployments.Failed, r.Deployments.Violations,
