@@ -79,7 +79,7 @@ func TestRadarTruncated(t *testing.T) {
 	r.fill("low", func(n int) radar.Change { return adding(fmt.Sprintf("crowd/file-%d", n), n) })
 	f.Git("checkout", "--quiet", "-b", "last")
 	last := f.Commit("crowd/last", "last\n")[:12]
-	r.prints("radar acme/low --dry-run", "If pushed now, acme/low@"+last+" would overlap with:",
+	r.prints("radar acme/low --dry-run", "If registered now, acme/low@"+last+" would overlap with:",
 		"There are more: these are the 200 strongest.")
 	r.prints("radar acme/low --dry-run --limit 7", "There are more: these are the 7 strongest.")
 	r.prints("radar acme/low --dry-run --level LOW", "There are more: these are the 200 strongest.")

@@ -152,7 +152,7 @@ is registered, except with --allow-incomplete.`,
 						verb = "Registered"
 					}
 					fmt.Fprintf(p.Stdout, "%s %s: %s, %s\n", verb, name.At(local.SHA), local.Extent(), commit.State)
-					display.Pushed(p.Stdout, name.String(), commit)
+					display.Registered(p.Stdout, name.String(), commit)
 				})
 			})
 		},
@@ -169,11 +169,11 @@ is registered, except with --allow-incomplete.`,
 }
 
 // warnOfGaps explains why the radar skips a commit that was just registered.
-func warnOfGaps(p *cli.Program, local gitrepo.Commit, pushed ledger.Commit, job *job) {
+func warnOfGaps(p *cli.Program, local gitrepo.Commit, registered ledger.Commit, job *job) {
 	if local.ChangesErr != nil {
 		fmt.Fprintf(p.Stderr, "No change record: Conflict Radar skips this commit. Cause: %s\n", p.Describe(local.ChangesErr))
 	}
-	if pushed.Branch == "" && !job.hasNoBranch() {
+	if registered.Branch == "" && !job.hasNoBranch() {
 		fmt.Fprintln(p.Stderr, "No branch: Conflict Radar skips this commit. Pass --branch.")
 	}
 }

@@ -47,7 +47,7 @@ strongest first:
 The commit that was registered later must rebase.
 
 With --dry-run, shows what HEAD of this git work tree, or the commit given by
---commit, would overlap with if it were pushed now. Nothing is written, and a
+--commit, would overlap with if it were registered now. Nothing is written, and a
 token with the scope read is enough.
 
 In a CI job of a pull request, or with --fail-on, the commit is by default that
@@ -91,7 +91,7 @@ EXIT STATUS
 		"the commit")
 	flagvalue.LevelVar(command, &q.filter.Level, "level", "only overlaps of exactly this level")
 	flagvalue.LevelVar(command, &q.failOn, "fail-on", "exit with status 4 if an overlap is at or above this level")
-	flags.BoolVar(&q.dryRun, "dry-run", false, "check a commit of this work tree without pushing it")
+	flags.BoolVar(&q.dryRun, "dry-run", false, "check a commit of this work tree without registering it")
 	flags.StringVar(&q.base, "base", "", "with --dry-run, "+baseUsage)
 	cli.LimitFlag(command, &q.limit)
 	summaryFlag(command, &q.summary)

@@ -144,8 +144,8 @@ alternates with the 'git diff-tree' that it runs. This requires git.`,
 	flags.IntVar(&b.Tips, "in-flight", 10_000, "commits in flight")
 	flags.IntVar(&b.Paths, "paths", 20_000, "distinct paths that these commits change")
 	flags.IntVar(&b.Registrations, "registrations", 5000, "commits to register in each of the two repos")
-	flags.IntVar(&b.Files, "files", 500, "files that the pushed commit changes")
-	flags.IntVar(&b.Pushes, "pushes", 20, "number of pushes")
+	flags.IntVar(&b.Files, "files", 500, "files that the registered commit changes")
+	flags.IntVar(&b.Pushes, "pushes", 20, "how often to register it")
 	flags.IntVar(&b.Connections, "connections", 16, "connections of the load")
 	flags.StringVar(&b.Dir, "dir", "",
 		"folder for the temporary database and git repository (default: the system's temporary folder)")

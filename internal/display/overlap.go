@@ -56,9 +56,9 @@ func withCells(pair ledger.RadarPair, other ledger.RadarCommit) []any {
 // maxPushed is how many overlaps 'commit register' prints.
 const maxPushed = 5
 
-// Pushed prints the strongest overlaps of a commit of repo, ORG/REPO, that was just
-// pushed.
-func Pushed(w io.Writer, repo string, commit ledger.Commit) {
+// Registered prints the strongest overlaps of a commit of repo, ORG/REPO, that was just
+// registered.
+func Registered(w io.Writer, repo string, commit ledger.Commit) {
 	if commit.Radar == nil || len(commit.Radar.Overlaps) == 0 {
 		return
 	}
@@ -81,7 +81,7 @@ func DryRun(w io.Writer, repo, sha string, result ledger.RadarResult, level rada
 	name := At(repo, sha)
 	switch {
 	case len(result.Overlaps) > 0:
-		fmt.Fprintf(w, "If pushed now, %s would overlap with:\n", name)
+		fmt.Fprintf(w, "If registered now, %s would overlap with:\n", name)
 		Others(w, sha, result.Overlaps)
 		if result.Truncated {
 			fmt.Fprintf(w, "There are more: these are the %d strongest.\n", len(result.Overlaps))
