@@ -26,14 +26,25 @@ const (
 // until it has the base of a commit. The last one is git's for the whole history.
 var fetchDepths = [...]int{64, 512, 4096, 1<<31 - 1}
 
-// ReadCommit reads a commit from the repository. If the clone lacks the commit or its base,
-// and q.Fetch is set, it fetches what is missing.
+// ReadCommit reads a commit from the repository. If the clone lacks the commit, its base or
+// the branch of its base, and q.Fetch is set, it fetches what is missing.
 func (g Repo) ReadCommit(ctx context.Context, q Query) (Commit, error) {
 	c, err := g.readCommit(ctx, q)
-	if q.Fetch && lacksHistory(c, err) {
+	if q.Fetch && (lacksHistory(c, err) || err == nil && g.lacksBaseBranch(ctx, q)) {
 		return g.readFetched(ctx, q)
 	}
 	return c, err
+}
+
+// lacksBaseBranch reports whether a commit was compared with the mainline because the clone
+// lacks the branch of the remote that it should be compared with.
+func (g Repo) lacksBaseBranch(ctx context.Context, q Query) bool {
+	if q.Base != "" || q.BaseBranch == "" {
+		return false
+	}
+	ref := remoteBranch + q.BaseBranch
+	tips, err := g.tips(ctx, ref)
+	return err == nil && tips[ref] == ""
 }
 
 // readFetched reads a commit like readCommit, and fetches what the clone lacks for that.

@@ -119,7 +119,10 @@ func TestFetchedTarget(t *testing.T) {
 	h := newHostedRepo(t, 3)
 	stacked := h.Forest.Branch("stacked", "feature", "three.txt", "3\n")
 	clone := h.clone("--depth=1", "+refs/heads/stacked:refs/remotes/origin/stacked")
-	for target, want := range map[string]string{"feature": h.head, "main": h.base, "gone": h.base} {
+	for _, test := range []struct{ target, base string }{ // the last one when nothing else is missing
+		{"main", h.base}, {"gone", h.base}, {"feature", h.head},
+	} {
+		target, want := test.target, test.base
 		c, err := clone.ReadCommit(t.Context(), Query{Rev: stacked, Target: target, BaseBranch: target, Fetch: true})
 		if err != nil || c.ChangesErr != nil || c.Base != want {
 			t.Errorf("for %s: base %.12s, want %.12s: %v, %v", target, c.Base, want, err, c.ChangesErr)
