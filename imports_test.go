@@ -20,8 +20,10 @@ var mayImport = map[string][]string{
 	// Commands access the ledger as clients of a server or of internal/service.
 	"cmd": {"cmd/browse", "cmd/manage", "cmd/record", "cmd/run", "cmd/start", "internal/cli", "internal/flagvalue"},
 	"cmd/browse": {
-		"client", "internal/cli", "internal/display", "internal/eventbody", "internal/eventline", "internal/flagvalue",
-		"internal/gitrepo", "internal/terminal", "ledger", "ledger/insights", "ledger/search",
+		"client", "internal/buildinfo", "internal/cli", "internal/display", "internal/eventbody", "internal/eventline",
+		"internal/flagvalue",
+		"internal/gitrepo", "internal/seen", "internal/terminal", "internal/verify", "ledger", "ledger/insights",
+		"ledger/proof/trustpolicy", "ledger/proof/verify", "ledger/search",
 	},
 	"cmd/manage": {
 		"client", "internal/await", "internal/cli", "internal/config", "internal/contractfile", "internal/display",
@@ -29,14 +31,15 @@ var mayImport = map[string][]string{
 		"ledger/forge", "ledger/identity", "ledger/policy",
 	},
 	"cmd/record": {
-		"client", "internal/atomicfile", "internal/ci", "internal/ci/checkout", "internal/ci/report", "internal/cli",
-		"internal/display", "internal/flagvalue", "internal/gate", "internal/gitrepo",
+		"client", "internal/atomicfile", "internal/await", "internal/ci", "internal/ci/checkout", "internal/ci/report",
+		"internal/cli", "internal/display", "internal/flagvalue", "internal/gate", "internal/gitrepo",
 		"internal/mergeclaim", "internal/registration", "internal/signing", "internal/subprocess",
-		"internal/terminal", "ledger", "ledger/attestation", "ledger/radar",
+		"internal/terminal", "ledger", "ledger/attestation", "ledger/proof/receipt", "ledger/radar",
 	},
 	"cmd/run": {
 		"client", "internal/bench", "internal/buildinfo", "internal/cli", "internal/config", "internal/demo",
-		"internal/service", "internal/terminal", "ledger",
+		"internal/service", "internal/terminal", "ledger", "ledger/proof", "store/check", "transparency",
+		"transparency/witness",
 	},
 	"cmd/start": {
 		"client", "internal/atomicfile", "internal/buildinfo", "internal/cli", "internal/contexts", "internal/flagvalue",
@@ -57,8 +60,8 @@ var mayImport = map[string][]string{
 	},
 	"server": {
 		"ledger", "ledger/attention", "ledger/attestation", "ledger/eventstream", "ledger/identity", "ledger/insights",
-		"ledger/policy", "ledger/policy/lint", "ledger/radar", "ledger/search", "server/internal/budget",
-		"server/internal/wire", "store",
+		"ledger/policy", "ledger/policy/lint", "ledger/proof", "ledger/radar", "ledger/search",
+		"server/internal/budget", "server/internal/wire", "store", "transparency", "transparency/witness",
 	},
 	// The pages are a client of the API.
 	"server/web": {
@@ -67,7 +70,7 @@ var mayImport = map[string][]string{
 		"server/web/conflicts",
 		"server/web/explore", "server/web/form", "server/web/format", "server/web/grid", "server/web/limiter",
 		"server/web/overlap", "server/web/page",
-		"server/web/home",
+		"server/web/home", "server/web/logpage",
 		"server/web/policies", "server/web/policytext", "server/web/session", "server/web/settings",
 		"server/web/signin",
 	},
@@ -83,6 +86,7 @@ var mayImport = map[string][]string{
 		"client", "ledger", "ledger/insights", "ledger/search", "server/web/chart", "server/web/form", "server/web/format",
 		"server/web/page",
 	},
+	"server/web/logpage": {"ledger", "server/web/page"},
 	"server/web/conflicts": {
 		"client", "ledger", "ledger/forge", "ledger/radar", "server/web/arcdiagram", "server/web/form",
 		"server/web/format", "server/web/overlap", "server/web/page", "server/web/policytext",
@@ -119,8 +123,14 @@ var mayImport = map[string][]string{
 	"server/internal/budget": {},
 	"store": {
 		"ledger", "ledger/attention", "ledger/attestation", "ledger/gitobject", "ledger/identity", "ledger/insights",
-		"ledger/policy", "ledger/policy/lint", "ledger/radar", "ledger/search",
-		"ledger/where", "store/radarindex", "store/sqldb", "store/sqlite",
+		"ledger/policy", "ledger/policy/lint", "ledger/proof", "ledger/proof/receipt", "ledger/radar", "ledger/search",
+		"ledger/where", "store/internal/envelope", "store/radarindex", "store/sqldb", "store/sqlite",
+	},
+	"store/internal/envelope": {},
+	// Checks a database file on its host.
+	"store/check": {
+		"internal/parallel", "ledger", "ledger/attestation", "ledger/identity", "ledger/policy", "ledger/proof", "store",
+		"store/internal/envelope", "store/sqldb", "store/sqlite",
 	},
 	"store/metrics":    {"store"},
 	"store/sqldb":      {},
@@ -130,6 +140,14 @@ var mayImport = map[string][]string{
 	"store/storetest": {
 		"ledger", "ledger/attestation", "ledger/identity", "ledger/policy", "ledger/radar", "store",
 	},
+	// Signs what the store has, with keys that the store never sees.
+	"transparency": {
+		"internal/atomicfile", "internal/parallel", "ledger", "ledger/identity", "ledger/proof", "store",
+	},
+	"transparency/witness": {
+		"internal/atomicfile", "ledger", "ledger/proof", "ledger/proof/trustpolicy", "store", "transparency",
+	},
+	"transparency/witness/metrics": {"transparency/witness"},
 	// Receivers import webhook to verify deliveries, so it does not import the
 	// dispatcher.
 	"webhook":                  {"ledger"},
@@ -142,11 +160,14 @@ var mayImport = map[string][]string{
 	"internal/ci":                  {"ledger", "ledger/forge"}, // detects the CI job
 	"internal/ci/checkout":         {"internal/ci", "internal/gitrepo"},
 	"internal/ci/report":           {"internal/ci", "internal/terminal", "ledger", "ledger/radar"},
-	"internal/config":              {"internal/flagvalue", "ledger", "server", "store", "webhook/dispatch"},
-	"internal/flagvalue":           {"ledger", "ledger/identity", "ledger/radar"},
+	"internal/config": {
+		"internal/flagvalue", "ledger", "ledger/proof/receipt", "ledger/proof/trustpolicy", "server", "store",
+		"webhook/dispatch",
+	},
+	"internal/flagvalue": {"ledger", "ledger/identity", "ledger/radar"},
 	"internal/service": {
 		"client", "internal/buildinfo", "internal/config", "internal/logqueue", "internal/terminal", "server",
-		"ledger", "server/web", "store", "webhook/dispatch",
+		"ledger", "server/web", "store", "transparency", "transparency/witness", "webhook/dispatch",
 	},
 	"internal/receiver": {"client", "internal/eventbody", "ledger", "webhook"},
 	"internal/display": {
@@ -163,6 +184,12 @@ var mayImport = map[string][]string{
 	"internal/mergeclaim": {
 		"internal/buildinfo", "internal/flagvalue", "internal/gitrepo", "ledger", "ledger/attestation",
 	},
+	// Verifies what a server says, as its client.
+	"internal/verify": {
+		"client", "internal/parallel", "internal/seen", "ledger", "ledger/policy", "ledger/proof",
+		"ledger/proof/trustpolicy", "ledger/proof/verify",
+	},
+	"internal/seen":         {"internal/atomicfile", "ledger"},
 	"internal/gate":         {"internal/await", "internal/connect", "internal/display", "ledger"},
 	"internal/connect":      {"client", "internal/buildinfo", "internal/config", "internal/service", "ledger"},
 	"internal/contractfile": {"ledger", "ledger/identity", "ledger/policy", "ledger/policy/document"},
@@ -194,19 +221,26 @@ var mayImport = map[string][]string{
 	"ledger/policy": {"ledger", "ledger/identity", "ledger/internal/glob", "ledger/internal/text",
 		"ledger/policy/internal/patterns", "ledger/radar", "ledger/where"},
 	"ledger/attention": {"ledger", "ledger/identity", "ledger/policy"},
+	"ledger/proof":     {"ledger"},
 	"ledger/policy/lint": {"ledger", "ledger/identity", "ledger/internal/text", "ledger/policy",
 		"ledger/policy/internal/patterns"},
 	"ledger/policy/document": {"ledger", "ledger/policy"},
 	"ledger/policy/internal/patterns": {
 		"ledger/identity",
 	},
-	"ledger/gitobject":           {"ledger", "ledger/internal/text"},
-	"ledger/insights":            {"ledger"},
-	"ledger/search":              {"ledger", "ledger/identity", "ledger/internal/text"},
-	"ledger/where":               {"ledger/internal/text"},
-	"ledger/policy/policytest":   {"ledger/policy"}, // for tests
-	"ledger/eventstream":         {"ledger", "ledger/identity", "ledger/internal/text", "ledger/radar"},
-	"ledger/internal/glob":       {"ledger/internal/text"},
+	"ledger/gitobject":         {"ledger", "ledger/internal/text"},
+	"ledger/insights":          {"ledger"},
+	"ledger/search":            {"ledger", "ledger/identity", "ledger/internal/text"},
+	"ledger/where":             {"ledger/internal/text"},
+	"ledger/policy/policytest": {"ledger/policy"}, // for tests
+	"ledger/eventstream":       {"ledger", "ledger/identity", "ledger/internal/text", "ledger/radar"},
+	"ledger/internal/glob":     {"ledger/internal/text"},
+	"ledger/proof/receipt":     {"ledger", "ledger/attestation", "ledger/identity", "ledger/proof"},
+	"ledger/proof/trustpolicy": {},
+	"ledger/proof/verify": {
+		"ledger", "ledger/attestation", "ledger/gitobject", "ledger/identity", "ledger/policy", "ledger/proof",
+		"ledger/proof/trustpolicy",
+	},
 	"ledger/internal/base64text": {},
 	"ledger/internal/text":       {},
 	"ledger/internal/ledgertest": {"ledger", "ledger/identity"}, // for tests
@@ -243,6 +277,7 @@ var mayNotImport = map[string][]string{
 	"ledger/search":          impure,
 	"ledger/internal/glob":   impure,
 	"ledger/internal/text":   impure,
+	"transparency/witness":   {"github.com/prometheus/client_golang/prometheus"},
 	"webhook":                {"github.com/prometheus/client_golang/prometheus"},
 	"webhook/dispatch":       {"github.com/prometheus/client_golang/prometheus"},
 	"store/radarindex":       {"database/sql"},
@@ -254,6 +289,10 @@ var mayNotImport = map[string][]string{
 	"server/web/linediff":    {"net/http", "context"},
 	"server/web/overlap":     {"net/http", "context"},
 	"server/web/policytext":  {"net/http", "context"},
+
+	"ledger/proof/receipt":     impure,
+	"ledger/proof/trustpolicy": impure,
+	"ledger/proof/verify":      impure,
 }
 
 func TestImportsGoOneWay(t *testing.T) {

@@ -46,11 +46,19 @@ const (
 	CodeInvalidContract Code = "invalid_contract"
 
 	// The request conflicts with what is recorded.
-	CodeStaleStatement       Code = "stale_statement"
-	CodeTooMuchEvidence      Code = "too_much_evidence"
-	CodeTooManyMerges        Code = "too_many_merges"
-	CodeAmbiguousCommit      Code = "ambiguous_commit"
-	CodeAlreadyExists        Code = "already_exists"
+	CodeStaleStatement  Code = "stale_statement"
+	CodeTooMuchEvidence Code = "too_much_evidence"
+	CodeTooManyMerges   Code = "too_many_merges"
+	CodeAmbiguousCommit Code = "ambiguous_commit"
+	CodeAlreadyExists   Code = "already_exists"
+	CodeNotInCheckpoint Code = "not_in_checkpoint"
+	CodeStateNotReached Code = "state_not_reached"
+
+	CodeInvalidCheckpoint      Code = "invalid_checkpoint"
+	CodeUntrustedCheckpoint    Code = "untrusted_checkpoint"
+	CodeInconsistentCheckpoint Code = "inconsistent_checkpoint"
+	CodeWitnessOff             Code = "witness_off"
+
 	CodePreconditionRequired Code = "precondition_required"
 	CodePreconditionFailed   Code = "precondition_failed"
 	CodeLimitReached         Code = "limit_reached"

@@ -19,12 +19,19 @@ const (
 	EventRadar       EventType = "radar"       // the radar finds an overlap
 	EventViolation   EventType = "violation"   // a deployment that does not count is recorded, or made good
 	EventCommit      EventType = "commit"      // a commit object proves what a commit is
+	EventKey         EventType = "key"         // a key of the org's log or receipts is added or revoked
+	EventIdentity    EventType = "identity"    // an identity that the org trusts is added, changed or revoked
 )
 
 // EventTypes lists all event types. The database has sets of them as bits in this order.
 func EventTypes() []EventType {
-	return []EventType{EventAttestation, EventState, EventPolicy, EventRadar, EventViolation, EventCommit}
+	return []EventType{
+		EventAttestation, EventState, EventPolicy, EventRadar, EventViolation, EventCommit, EventKey, EventIdentity,
+	}
 }
+
+// IsOfOrg reports whether events of the type are about an org, and not about a repo.
+func (t EventType) IsOfOrg() bool { return t == EventKey || t == EventIdentity }
 
 // DefaultEventTypes lists the event types that streams, lists and webhooks have if they ask
 // for none.
@@ -39,7 +46,17 @@ func ParseEventType(name string) (EventType, error) {
 			return t, nil
 		}
 	}
-	return "", fmt.Errorf("%q is not an event type (use attestation, state, policy, radar, violation or commit)", name)
+	return "", fmt.Errorf("%q is not an event type (use %s)", text.Clip(name), typeNames("or"))
+}
+
+// typeNames lists the names of all event types, with a word before the last.
+func typeNames(word string) string {
+	var names []string
+	for _, t := range EventTypes() {
+		names = append(names, string(t))
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " " + word + " " + names[last]
 }
 
 // ParseEventTypes parses a comma-separated list of event types.
@@ -56,8 +73,8 @@ func ParseEventTypes(list string) ([]EventType, error) {
 }
 
 // An Event is the body of one event: an AttestationEvent, StateEvent, PolicyEvent,
-// RadarEvent, ViolationEvent or CommitEvent. Fields are written in the order of their declaration;
-// within v1 of the API, fields are added but never removed.
+// RadarEvent, ViolationEvent, CommitEvent, KeyEvent or IdentityEvent. Fields are written in the order of their
+// declaration; within v1 of the API, fields are added but never removed.
 type Event interface {
 	EventType() EventType
 	// typed returns the event with its Type set.
@@ -77,6 +94,10 @@ type AttestationEvent struct {
 	Timestamp     Time      `json:"timestamp"`
 	Attestation   string    `json:"attestation"`
 	PayloadDigest string    `json:"payload_digest"`
+	// Key is the SHA-256 of the DER SubjectPublicKeyInfo of the signer's key, in hex, and
+	// EnvelopeDigest that of the envelope as it was sent. Older events have neither.
+	Key            string `json:"key,omitzero"`
+	EnvelopeDigest string `json:"envelope_digest,omitzero"`
 }
 
 // A StateEvent reports that a commit moved between two states.
@@ -158,6 +179,110 @@ type CorrectedField struct {
 	After  string `json:"after"`
 }
 
+// A KeyEvent reports that a key with which the server signs for an org is in use, or no
+// longer. It is an event of the org, of no repo.
+type KeyEvent struct {
+	ID     string    `json:"id"`
+	Type   EventType `json:"type"` // set by Render
+	Org    string    `json:"org"`
+	Action KeyAction `json:"action"`
+	// Purpose is what the key signs.
+	Purpose KeyPurpose `json:"purpose"`
+	// Key is the SHA-256 of the DER SubjectPublicKeyInfo, or of the certificate of a CA, in hex.
+	Key string `json:"key"`
+	// PublicKey is what Key is the digest of. It is written as base64.
+	PublicKey []byte `json:"public_key,omitempty"`
+	// NotBefore and NotAfter limit when the key signs; zero for no limit.
+	NotBefore Time `json:"not_before,omitzero"`
+	NotAfter  Time `json:"not_after,omitzero"`
+	// Reason is why, in the words of the administrator.
+	Reason string `json:"reason,omitzero"`
+	// Previous is the log that the first event of a later epoch replaces.
+	Previous  *PreviousLog `json:"previous,omitzero"`
+	Timestamp Time         `json:"timestamp"`
+}
+
+// An IdentityEvent reports that the org trusts a key or a root, trusts it otherwise, or no
+// longer. It is an event of the org, of no repo. Its fields have what is in effect after it.
+type IdentityEvent struct {
+	ID     string         `json:"id"`
+	Type   EventType      `json:"type"` // set by Render
+	Org    string         `json:"org"`
+	Action IdentityAction `json:"action"`
+	// IdentityID is the ID of the identity, and Kind its kind: key or root.
+	IdentityID string `json:"identity_id"`
+	Kind       string `json:"kind"`
+	DN         string `json:"dn"`
+	Email      string `json:"email,omitzero"`
+	// May has the predicates that the identity may attest; nil for every predicate.
+	May []string `json:"may,omitzero"`
+	// DNPattern is the pattern of the subjects that a root certifies; empty for every subject.
+	DNPattern string `json:"dn_pattern,omitzero"`
+	// Key is the SHA-256 of the DER SubjectPublicKeyInfo, and Certificate that of the DER
+	// certificate, if there is one; both in hex.
+	Key         string `json:"key"`
+	Certificate string `json:"certificate,omitzero"`
+	// NotBefore and NotAfter are the validity of the certificate.
+	NotBefore Time `json:"not_before,omitzero"`
+	NotAfter  Time `json:"not_after,omitzero"`
+	RevokedAt Time `json:"revoked_at,omitzero"`
+	// DistrustedSince is the time from which on evidence by the identity does not count; zero
+	// if all of it counts.
+	DistrustedSince Time `json:"distrusted_since,omitzero"`
+	Timestamp       Time `json:"timestamp"`
+}
+
+// An IdentityAction says what happened to an identity.
+type IdentityAction string
+
+// The actions of an IdentityEvent.
+const (
+	IdentityAdded      IdentityAction = "added"
+	IdentityChanged    IdentityAction = "changed"
+	IdentityRevoked    IdentityAction = "revoked"
+	IdentityDistrusted IdentityAction = "distrusted" // and revoked
+	// IdentityKnown is that of an identity which was added, and perhaps changed, before a
+	// release that logs identities.
+	IdentityKnown IdentityAction = "known"
+)
+
+// A KeyAction says what happened to a key.
+type KeyAction string
+
+// The actions of a KeyEvent.
+const (
+	KeyAdded   KeyAction = "added"
+	KeyRevoked KeyAction = "revoked"
+)
+
+// A KeyPurpose says what a key signs.
+type KeyPurpose string
+
+// The purposes of a KeyEvent.
+const (
+	KeyOfLog      KeyPurpose = "log"     // the checkpoints of the org's log
+	KeyOfReceipts KeyPurpose = "receipt" // receipts
+	KeyOfCA       KeyPurpose = "ca"      // certificates
+)
+
+// A PreviousLog is the log of an earlier epoch, when it was replaced.
+type PreviousLog struct {
+	Origin string `json:"origin"`
+	// Size and Root are those of all its events in the database, signed or not. Root is in
+	// base64, as in a checkpoint; empty if leaves were missing.
+	Size int64  `json:"size"`
+	Root string `json:"root"`
+	// Checkpoint is its last known checkpoint as a signed note, which may be of more events, or
+	// of others. It is empty if none is known.
+	Checkpoint string `json:"checkpoint,omitzero"`
+}
+
+// EventType returns EventKey.
+func (KeyEvent) EventType() EventType { return EventKey }
+
+// EventType returns EventIdentity.
+func (IdentityEvent) EventType() EventType { return EventIdentity }
+
 // EventType returns EventAttestation.
 func (AttestationEvent) EventType() EventType { return EventAttestation }
 
@@ -173,6 +298,8 @@ func (RadarEvent) EventType() EventType { return EventRadar }
 // EventType returns EventCommit.
 func (CommitEvent) EventType() EventType { return EventCommit }
 
+func (e IdentityEvent) typed() Event    { e.Type = e.EventType(); return e }
+func (e KeyEvent) typed() Event         { e.Type = e.EventType(); return e }
 func (e CommitEvent) typed() Event      { e.Type = e.EventType(); return e }
 func (e AttestationEvent) typed() Event { e.Type = e.EventType(); return e }
 func (e StateEvent) typed() Event       { e.Type = e.EventType(); return e }

@@ -36,6 +36,29 @@ func TestRender(t *testing.T) {
 			`{"id":"evt_3","type":"policy","org":"acme","repo":"api","version":2,"previous_version":1,` +
 				`"digest":"sha256:00","changed_by":"tok_1","timestamp":"2026-11-23T09:00:00.123Z"}`,
 		},
+		"key": {
+			KeyEvent{ID: "evt_4", Org: "acme", Action: KeyRevoked, Purpose: KeyOfCA, Key: "0a", Timestamp: at},
+			`{"id":"evt_4","type":"key","org":"acme","action":"revoked","purpose":"ca","key":"0a",` +
+				`"timestamp":"2026-11-23T09:00:00.123Z"}`,
+		},
+		"key of a new log": {
+			KeyEvent{
+				ID: "evt_5", Org: "acme", Action: KeyAdded, Purpose: KeyOfLog, Key: "0a", PublicKey: []byte("key"), NotBefore: at,
+				NotAfter: at, Reason: "restored", Previous: &PreviousLog{"h/log", 7, "AAAA", "h/log\n7\nAAAA\n"}, Timestamp: at,
+			},
+			`{"id":"evt_5","type":"key","org":"acme","action":"added","purpose":"log","key":"0a","public_key":"a2V5",` +
+				`"not_before":"2026-11-23T09:00:00.123Z","not_after":"2026-11-23T09:00:00.123Z","reason":"restored",` +
+				`"previous":{"origin":"h/log","size":7,"root":"AAAA","checkpoint":"h/log\n7\nAAAA\n"},` +
+				`"timestamp":"2026-11-23T09:00:00.123Z"}`,
+		},
+		"identity": {
+			IdentityEvent{
+				ID: "evt_6", Org: "acme", Action: IdentityAdded, IdentityID: "idn_1", Kind: "key", DN: "cn=ci", Key: "0a",
+				Timestamp: at,
+			},
+			`{"id":"evt_6","type":"identity","org":"acme","action":"added","identity_id":"idn_1","kind":"key","dn":"cn=ci",` +
+				`"key":"0a","timestamp":"2026-11-23T09:00:00.123Z"}`,
+		},
 		"no HTML escapes": {
 			PolicyEvent{ChangedBy: "<ü>&"},
 			`{"id":"","type":"policy","org":"","repo":"","version":0,"previous_version":0,"digest":"","changed_by":"<ü>&",` +
@@ -61,7 +84,8 @@ func TestParseEventType(t *testing.T) {
 			t.Errorf("ParseEventType(%q) = %q, %v", want, got, err)
 		}
 	}
-	if _, err := ParseEventType("State"); err == nil {
-		t.Error("ParseEventType accepted State")
+	const want = `"State" is not an event type (use attestation, state, policy, radar, violation, commit, key or identity)`
+	if _, err := ParseEventType("State"); err == nil || err.Error() != want {
+		t.Errorf("ParseEventType(State): %v, want %s", err, want)
 	}
 }

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger/radar"
@@ -14,6 +15,13 @@ import (
 type Org struct {
 	Name      string `json:"name"`
 	CreatedAt Time   `json:"created_at"`
+	// LogPublic reports whether the files of the org's log may be read without a token.
+	LogPublic bool `json:"log_public"`
+}
+
+// An OrgChange is the body of a request to update an org. Nil fields are not changed.
+type OrgChange struct {
+	LogPublic *bool `json:"log_public,omitzero"`
 }
 
 // A NewOrg is the body of a request to create an org.
@@ -319,4 +327,67 @@ type ExceptionStatus struct {
 	Identity string `json:"identity"`
 	Reason   string `json:"reason"`
 	Until    Time   `json:"until"`
+}
+
+// A Log says what is known about the transparency log of an org.
+type Log struct {
+	Org string `json:"org"`
+	// Epoch is the number of the log, from 1. A new epoch begins when a log cannot go on.
+	Epoch int `json:"epoch"`
+	// Origin names the log, and Key is its verifier key (C2SP signed-note). Both are empty
+	// until the first checkpoint.
+	Origin string `json:"origin,omitzero"`
+	Key    string `json:"key,omitzero"`
+	// Events is the number of events in the log, and FirstEvent the number of the org's
+	// events before it, which earlier epochs have.
+	Events     int64 `json:"events"`
+	FirstEvent int64 `json:"first_event"`
+	// Size is the number of events that the newest checkpoint covers; SignedAt is its time.
+	Size     int64 `json:"size"`
+	SignedAt Time  `json:"signed_at,omitzero"`
+	// Public reports whether checkpoint, tiles and entries may be read without a token.
+	Public bool `json:"public"`
+	// Building reports that the events from before an upgrade are not all in the log yet.
+	Building bool `json:"building,omitzero"`
+	// Built is how many of Events are in the log already, while it is being built.
+	Built int64 `json:"built,omitzero"`
+	// Problem says why the log is not signed; empty if it is.
+	Problem string `json:"problem,omitzero"`
+	// Witnesses lists the witnesses that the server asks for cosignatures.
+	Witnesses []LogWitness `json:"witnesses,omitzero"`
+}
+
+// A LogWitness says how far a witness has cosigned a log.
+type LogWitness struct {
+	// Name is that in the policy; Key is the witness's verifier key.
+	Name string `json:"name"`
+	Key  string `json:"key"`
+	// Size is the size of the newest checkpoint that it has cosigned, at CosignedAt, since the
+	// server started.
+	Size       int64 `json:"size"`
+	CosignedAt Time  `json:"cosigned_at,omitzero"`
+	// Error says why the latest request failed, at FailedAt; empty if it did not.
+	Error    string `json:"error,omitzero"`
+	FailedAt Time   `json:"failed_at,omitzero"`
+}
+
+// A Receipt is a signed statement that a commit had reached a state, with its proofs.
+type Receipt struct {
+	// Envelope is a DSSE envelope.
+	Envelope json.RawMessage `json:"envelope"`
+	// Proof shows that the newest event that the decision rests on is in the org's log (C2SP
+	// tlog-proof).
+	Proof string `json:"proof"`
+	// Key is the key that signed the envelope.
+	Key ReceiptKey `json:"key"`
+}
+
+// A ReceiptKey shows that the log of an org has announced a key of receipts.
+type ReceiptKey struct {
+	// PublicKey is in PEM.
+	PublicKey string `json:"public_key"`
+	// Event is the body of the event that announces the key, byte for byte, and Proof shows
+	// that the event is in the org's log (C2SP tlog-proof).
+	Event string `json:"event"`
+	Proof string `json:"proof"`
 }

@@ -137,8 +137,8 @@ func isPort(text string) bool {
 
 func checkWebhookEvents(types []EventType) error {
 	if len(types) == 0 {
-		return FieldErrorf(CodeInvalidField, "events", "use at least one of attestation, state, policy, radar, violation "+
-			"and commit (to stop deliveries, deactivate the webhook)")
+		return FieldErrorf(CodeInvalidField, "events",
+			"use at least one of %s (to stop deliveries, deactivate the webhook)", typeNames("and"))
 	}
 	for i, t := range types {
 		if _, err := ParseEventType(string(t)); err != nil {

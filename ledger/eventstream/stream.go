@@ -60,6 +60,35 @@ type Commit struct {
 	Timestamp ledger.Time             `json:"timestamp"`
 }
 
+// A Key is the data of a key event on the stream.
+type Key struct {
+	Action    ledger.KeyAction    `json:"action"`
+	Purpose   ledger.KeyPurpose   `json:"purpose"`
+	Key       string              `json:"key"`
+	NotBefore ledger.Time         `json:"not_before,omitzero"`
+	NotAfter  ledger.Time         `json:"not_after,omitzero"`
+	Reason    string              `json:"reason,omitzero"`
+	Previous  *ledger.PreviousLog `json:"previous,omitzero"`
+	Timestamp ledger.Time         `json:"timestamp"`
+}
+
+// An Identity is the data of an identity event on the stream.
+type Identity struct {
+	Action          ledger.IdentityAction `json:"action"`
+	IdentityID      string                `json:"identity_id"`
+	Kind            string                `json:"kind"`
+	DN              string                `json:"dn"`
+	May             []string              `json:"may,omitzero"`
+	DNPattern       string                `json:"dn_pattern,omitzero"`
+	Key             string                `json:"key"`
+	Certificate     string                `json:"certificate,omitzero"`
+	NotBefore       ledger.Time           `json:"not_before,omitzero"`
+	NotAfter        ledger.Time           `json:"not_after,omitzero"`
+	RevokedAt       ledger.Time           `json:"revoked_at,omitzero"`
+	DistrustedSince ledger.Time           `json:"distrusted_since,omitzero"`
+	Timestamp       ledger.Time           `json:"timestamp"`
+}
+
 // A Violation is the data of a violation event on the stream.
 type Violation struct {
 	Commit      string                 `json:"commit"`
@@ -128,6 +157,21 @@ func Data(t ledger.EventType, body []byte) ([]byte, error) {
 			return nil, fmt.Errorf("decode event body: %w", err)
 		}
 		return text.JSON(Commit{e.Commit, e.Tree, e.Corrected, e.Repo, e.Timestamp}), nil
+
+	case ledger.EventKey:
+		var e ledger.KeyEvent
+		if err := json.Unmarshal(body, &e); err != nil {
+			return nil, fmt.Errorf("decode event body: %w", err)
+		}
+		return text.JSON(Key{e.Action, e.Purpose, e.Key, e.NotBefore, e.NotAfter, e.Reason, e.Previous, e.Timestamp}), nil
+
+	case ledger.EventIdentity:
+		var e ledger.IdentityEvent
+		if err := json.Unmarshal(body, &e); err != nil {
+			return nil, fmt.Errorf("decode event body: %w", err)
+		}
+		return text.JSON(Identity{e.Action, e.IdentityID, e.Kind, e.DN, e.May, e.DNPattern, e.Key, e.Certificate,
+			e.NotBefore, e.NotAfter, e.RevokedAt, e.DistrustedSince, e.Timestamp}), nil
 	}
 	return nil, fmt.Errorf("events of type %s are not streamed", t)
 }

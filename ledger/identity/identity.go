@@ -60,6 +60,32 @@ type Identity struct {
 	// DistrustedSince is the time from which on evidence by the identity does not count; zero
 	// if all of it counts.
 	DistrustedSince ledger.Time `json:"distrusted_since,omitzero"`
+	// Event is the ID of the latest event about the identity. It is empty if it was added
+	// before a release that logs identities, until the server has logged it.
+	Event string `json:"event,omitzero"`
+}
+
+// Logged returns the event by which the identity, as it is, is in the log of its org. It
+// has no ID and no Timestamp.
+func (i Identity) Logged(action ledger.IdentityAction) (ledger.IdentityEvent, error) {
+	e := ledger.IdentityEvent{
+		Org: i.Org, Action: action, IdentityID: i.ID, Kind: string(i.Kind), DN: i.DN, Email: i.Email, May: i.May,
+		DNPattern: i.DNPattern, Key: i.Fingerprint, NotAfter: i.NotAfter, RevokedAt: i.RevokedAt,
+		DistrustedSince: i.DistrustedSince,
+	}
+	m, err := parseMaterial(i.PEM)
+	if err != nil || m.cert == nil {
+		return e, err
+	}
+	digest := sha256.Sum256(m.cert.Raw)
+	e.Certificate, e.NotBefore = hex.EncodeToString(digest[:]), ledger.TimeOf(m.cert.NotBefore)
+	return e, nil
+}
+
+// PublicKey returns the key of the identity: for a root, that of its certificate.
+func (i Identity) PublicKey() (crypto.PublicKey, error) {
+	m, err := parseMaterial(i.PEM)
+	return m.pub, err
 }
 
 // A NewIdentity is the body of a request to trust a key or a root. PEM holds a public

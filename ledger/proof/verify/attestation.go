@@ -1,0 +1,162 @@
+package verify
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/gitobject"
+)
+
+// The names of the checks of an attestation.
+const (
+	CheckSignature = "signature"
+	CheckDigests   = "digests"
+	CheckRecord    = "record"
+)
+
+// An Attestation is an attestation as the ledger gives it.
+type Attestation struct {
+	// Envelope is the envelope, bundle or commit object.
+	Envelope []byte
+	// Event is the body of the event of its recording.
+	Event []byte
+	// Record is what the ledger shows; nil if only files are read.
+	Record *ledger.AttestationRecord
+}
+
+// recording is the body of the event of an attestation. Events of earlier versions have neither
+// key nor envelope digest.
+type recording struct {
+	ledger.AttestationEvent `json:",embed"`
+	Key                     string `json:"key"`
+	EnvelopeDigest          string `json:"envelope_digest"`
+}
+
+// Verify checks that a trusted key has signed the attestation, that the event of its recording
+// has its digests, and that the ledger shows what was signed.
+func (a Attestation) Verify(keys Keys) []Check {
+	var e recording
+	if err := ledger.DecodeOpen(a.Event, &e); err != nil {
+		return []Check{Failure(CheckDigests, "parse the event: %v", err)}
+	}
+	if e.Type != ledger.EventAttestation {
+		return []Check{Failure(CheckDigests, "the event %s has the type %s, not attestation", e.ID, e.Type)}
+	}
+
+	checks := []Check{}
+	signed, err := a.open(keys, e)
+	if err != nil {
+		checks = append(checks, Failure(CheckSignature, "%v", err))
+	} else {
+		checks = append(checks, Passed(CheckSignature, "by %s, with the key %x of %s, %s", e.Identity, signed.Signer.Key[:8],
+			signed.Signer.Identity, keys.source()))
+	}
+	checks = append(checks, a.digests(e))
+	if signed == nil {
+		return append(checks, Skipped(CheckRecord, "the signature is not valid"))
+	}
+	return append(checks, a.record(e, signed))
+}
+
+// AttestationID returns the ID of the attestation in the body of the event of its recording.
+func AttestationID(event []byte) (string, error) {
+	var e recording
+	if err := ledger.DecodeOpen(event, &e); err != nil {
+		return "", fmt.Errorf("parse the event: %w", err)
+	}
+	if e.Attestation == "" {
+		return "", fmt.Errorf("the event %s names no attestation", e.ID)
+	}
+	return e.Attestation, nil
+}
+
+// open verifies the signature with the keys that were trusted when it was recorded, and returns
+// what was signed.
+func (a Attestation) open(keys Keys, e recording) (*attestation.Attestation, error) {
+	ring, err := keys.keyring(e.Identity, e.Timestamp)
+	if err != nil {
+		return nil, err
+	}
+	var signed *attestation.Attestation
+	if attestation.IsCommitObject(a.Envelope) {
+		commit, err := gitobject.Parse(e.Commit, a.Envelope)
+		if err != nil {
+			return nil, err
+		}
+		signed, err = attestation.OfCommit(commit, ring, e.Timestamp)
+		if err != nil {
+			return nil, err
+		}
+	} else if signed, err = attestation.Verify(a.Envelope, ring, e.Timestamp); err != nil {
+		return nil, err
+	}
+
+	if dn := signed.Signer.DN.String(); dn != e.Identity {
+		return nil, fmt.Errorf("it is by %s, and the event says %s", dn, e.Identity)
+	}
+	if key := hex.EncodeToString(signed.Signer.Key[:]); e.Key != "" && e.Key != key {
+		return nil, fmt.Errorf("it is by the key %s, and the event says %s", key, e.Key)
+	}
+	return signed, nil
+}
+
+// digests checks that the event has the digests of what is there.
+func (a Attestation) digests(e recording) Check {
+	payload, err := attestation.Payload(a.Envelope)
+	if err != nil {
+		return Failure(CheckDigests, "%v", err)
+	}
+	if got := digest(payload); got != e.PayloadDigest {
+		return Failure(CheckDigests, "the payload has the digest %s, and the event says %s", got, e.PayloadDigest)
+	}
+	if e.EnvelopeDigest == "" {
+		return Passed(CheckDigests, "the event has that of the payload, %s, and none of the envelope", e.PayloadDigest)
+	}
+	if got := digest(a.Envelope); got != e.EnvelopeDigest {
+		return Failure(CheckDigests, "the envelope has the digest %s, and the event says %s", got, e.EnvelopeDigest)
+	}
+	return Passed(CheckDigests, "the event has those of the payload, %s, and of the envelope", e.PayloadDigest)
+}
+
+func digest(b []byte) string {
+	sum := sha256.Sum256(b)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// A claim is a field that the ledger shows, with the value that it must have.
+type claim struct {
+	what        string
+	shown, want any
+}
+
+// record checks that the event and the record say what was signed.
+func (a Attestation) record(e recording, signed *attestation.Attestation) Check {
+	if err := signed.CheckRepo(e.Org, e.Repo); err != nil {
+		return Failure(CheckRecord, "%v", err)
+	}
+	claims := []claim{{"the event's commit", e.Commit, signed.Commit}}
+	if r := a.Record; r != nil {
+		claims = append(claims, claim{"commit", r.Commit, signed.Commit}, claim{"predicate", r.Predicate, signed.Predicate},
+			claim{"predicate type", r.PredicateType, signed.PredicateType}, claim{"slot", r.Slot, signed.Slot},
+			claim{"result", r.Result, signed.Result}, claim{"identity", r.Identity, e.Identity},
+			claim{"signer", r.Signer, signed.Signer.DN.CN}, claim{"payload digest", r.PayloadDigest, e.PayloadDigest},
+			claim{"repo", strings.Join([]string{r.Org, r.Repo}, "/"), e.Org + "/" + e.Repo}, claim{"ID", r.ID, e.Attestation},
+			claim{"event", r.Event, e.ID}, claim{"time", r.RecordedAt, e.Timestamp})
+	}
+	if !strings.Contains(e.Predicate, "://") { // earlier versions had the type as the predicate of most statements
+		claims = append(claims, claim{"the event's predicate", e.Predicate, signed.Predicate},
+			claim{"the event's result", e.Result, signed.Result})
+	}
+
+	for _, c := range claims {
+		if c.shown != c.want {
+			return Failure(CheckRecord, "%s: the ledger says %v, and it is %v", c.what, c.shown, c.want)
+		}
+	}
+	return Passed(CheckRecord, "%s %s on %s in %s/%s at %s", signed.Predicate, signed.Result.Status, signed.Commit, e.Org,
+		e.Repo, e.Timestamp)
+}

@@ -1,0 +1,98 @@
+package verify
+
+import (
+	"fmt"
+
+	"golang.org/x/mod/sumdb/note"
+
+	"github.com/ledgerd/ledgerd/ledger/proof"
+)
+
+// The names of the checks of an event.
+const (
+	CheckBody       = "body"
+	CheckInclusion  = "inclusion"
+	CheckCheckpoint = "checkpoint"
+)
+
+// pruned is why a body is not checked.
+const pruned = "it was pruned, so nothing shows what the leaf commits to"
+
+// An Event is an event with the proof that it is in the log, as the ledger gives them.
+type Event struct {
+	ID    string
+	Body  []byte // nil to check only that the event is in the log
+	Proof []byte // C2SP tlog-proof
+}
+
+// A Place is where the log has an event.
+type Place struct {
+	proof.Leaf
+	Index int64
+	// Checkpoint is the one that the proof leads to, and Signed its signed note.
+	Checkpoint proof.Checkpoint
+	Signed     []byte
+}
+
+// Verify checks that the leaf of an event commits to its body, that the leaf is in the log, and
+// that the key of the log has signed the checkpoint. The place is only set if all checks have
+// passed.
+func (e Event) Verify(key note.Verifier) (p Place, checks []Check) {
+	included, opening, err := e.parse()
+	if err != nil {
+		return p, []Check{Failure(CheckInclusion, "%v", err)}
+	}
+	body := Skipped(CheckBody, "it was not read")
+	switch {
+	case opening.Salt == nil:
+		body = Skipped(CheckBody, pruned)
+	case e.Body != nil:
+		body = Result(CheckBody, opening.Verify(e.Body), "the leaf of %s commits to its %d bytes", e.ID, len(e.Body))
+	}
+
+	c, err := proof.OpenCheckpoint(included.Checkpoint, key)
+	if err != nil {
+		return p, []Check{body, Failure(CheckCheckpoint, "%v", err)}
+	}
+	inclusion := Result(CheckInclusion, included.Verify(opening.Leaf.LeafHash(), c),
+		"event %d of %d in the log", included.Index+1, c.Size)
+	checks = []Check{body, inclusion, Passed(CheckCheckpoint, "%d events of %s, signed by its key %s", c.Size, c.Origin,
+		KeyID(key))}
+	if body.Status == Failed || inclusion.Status == Failed {
+		return p, checks
+	}
+	return Place{opening.Leaf, included.Index, c, included.Checkpoint}, checks
+}
+
+// Opens checks that a leaf, which is known to be in the log, commits to the body. The proof has
+// the salt that this takes; where it leads to does not matter.
+func (e Event) Opens(leaf proof.Leaf) Check {
+	_, opening, err := e.parse()
+	if err != nil {
+		return Failure(CheckBody, "%v", err)
+	}
+	if opening.Leaf != leaf {
+		return Failure(CheckBody, "the proof of %s is not about its leaf in the log", e.ID)
+	}
+	if opening.Salt == nil {
+		return Skipped(CheckBody, pruned)
+	}
+	return Result(CheckBody, opening.Verify(e.Body), "the leaf commits to it")
+}
+
+// parse parses the proof, which must be that of the event.
+func (e Event) parse() (p proof.Inclusion, o proof.Opening, err error) {
+	if p, err = proof.ParseInclusion(e.Proof); err != nil {
+		return p, o, err
+	}
+	if o, err = proof.ParseOpening(p.Extra); err != nil {
+		return p, o, err
+	}
+	if o.Leaf.Event != e.ID {
+		return p, o, fmt.Errorf("the proof is of the event %s, not of %s", o.Leaf.Event, e.ID)
+	}
+	return p, o, nil
+}
+
+// KeyID returns the ID of a key, as the signature lines of notes have it.
+func KeyID(key note.Verifier) string { return fmt.Sprintf("%08x", key.KeyHash()) }

@@ -1,0 +1,129 @@
+package verify
+
+import (
+	"bytes"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
+)
+
+// The limits of a file of keys.
+const (
+	MaxKeyFile = 8 << 20 // bytes
+	maxKeys    = 10_000
+)
+
+// Keys are the keys and roots that are trusted to sign attestations.
+type Keys struct {
+	identities []identity.Identity
+	// pinned reports that the caller knows them, and not only the ledger.
+	pinned bool
+}
+
+// Listed returns the keys and roots that the ledger lists, revoked ones included.
+func Listed(identities []identity.Identity) Keys { return Keys{identities: identities} }
+
+// ParseKeys parses a file of pinned keys: the JSON list that 'ledgerd identity list -o json'
+// prints, or public keys and certificates in PEM.
+func ParseKeys(text []byte) (Keys, error) {
+	if len(text) > MaxKeyFile {
+		return Keys{}, fmt.Errorf("the file has more than %d bytes", MaxKeyFile)
+	}
+	k := Keys{pinned: true}
+	var err error
+	if text := bytes.TrimSpace(text); len(text) > 0 && text[0] == '[' {
+		if err := ledger.DecodeOpen(text, &k.identities); err != nil {
+			return Keys{}, err
+		}
+	} else if k.identities, err = parsePEM(text); err != nil {
+		return Keys{}, err
+	}
+
+	switch {
+	case len(k.identities) == 0:
+		return Keys{}, errors.New("the file has no keys: want public keys or certificates in PEM, " +
+			"or the output of 'ledgerd identity list -o json'")
+	case len(k.identities) > maxKeys:
+		return Keys{}, fmt.Errorf("the file has more than %d keys", maxKeys)
+	}
+	return k, k.check()
+}
+
+// check refuses keys that no keyring can have.
+func (k Keys) check() error {
+	all := slices.Clone(k.identities)
+	for n := range all {
+		if all[n].DN == "" {
+			all[n].DN = "cn=any"
+		}
+	}
+	_, err := identity.NewKeyring(all)
+	return err
+}
+
+// parsePEM parses public keys, which have no name, and certificates.
+func parsePEM(text []byte) (list []identity.Identity, err error) {
+	for n := 1; len(list) <= maxKeys; n++ {
+		var block *pem.Block
+		if block, text = pem.Decode(text); block == nil {
+			break
+		}
+		i := identity.Identity{ID: fmt.Sprintf("key %d of the file", n), Kind: identity.KeyIdentity,
+			PEM: string(pem.EncodeToMemory(block))}
+		if block.Type == "CERTIFICATE" {
+			if i, err = certified(i); err != nil {
+				return nil, fmt.Errorf("key %d of the file: %w", n, err)
+			}
+		}
+		list = append(list, i)
+	}
+	if len(bytes.TrimSpace(text)) > 0 {
+		return nil, fmt.Errorf("the text after key %d of the file is not PEM", len(list))
+	}
+	return list, nil
+}
+
+// certified returns the identity of a certificate: a root, or the key of a signer.
+func certified(i identity.Identity) (identity.Identity, error) {
+	root, err := identity.NewIdentity{Kind: identity.RootIdentity, PEM: i.PEM}.Identity()
+	if err != nil {
+		root, err = identity.NewIdentity{Kind: identity.KeyIdentity, PEM: i.PEM}.Identity()
+	}
+	root.ID = i.ID
+	return root, err
+}
+
+// keyring returns the keys of a signer, and the roots, as they were trusted at a time.
+func (k Keys) keyring(dn string, at ledger.Time) (*identity.Keyring, error) {
+	var then []identity.Identity
+	for _, i := range k.identities {
+		if i.CreatedAt > at && !k.pinned {
+			continue // the ledger could not have trusted it
+		}
+		if i.RevokedAt >= at {
+			i.RevokedAt = 0
+		}
+		if i.DN == "" {
+			i.DN = dn
+		}
+		if !k.pinned { // what an identity may attest can change, and the ledger lists how it is now
+			i.May, i.DNPattern = nil, ""
+		}
+		if i.Kind == identity.RootIdentity || i.DN == dn {
+			then = append(then, i)
+		}
+	}
+	return identity.NewKeyring(then)
+}
+
+// source says where the keys come from.
+func (k Keys) source() string {
+	if k.pinned {
+		return "pinned"
+	}
+	return "listed by the ledger"
+}

@@ -1,0 +1,51 @@
+package verify
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
+)
+
+// Policies follows the versions of a repo's contract by their events in the log. There is no
+// event of version 1.
+type Policies struct {
+	version   int
+	isSettled bool // some event is
+	// shown are the versions that the ledger may have shown: that of the last settled event, and
+	// those of the events after it.
+	shown []ledger.PolicyEvent
+}
+
+// Add adds the next policy event of the log. It is settled if it was in the log before the
+// ledger was asked for the contract. The error says that it does not follow the one before.
+func (p *Policies) Add(e ledger.PolicyEvent, isSettled bool) error {
+	before := max(p.version, 1)
+	if isSettled {
+		p.shown, p.isSettled = p.shown[:0], true
+	}
+	p.version, p.shown = e.Version, append(p.shown, e)
+	if e.PreviousVersion != before || e.Version != before+1 {
+		return fmt.Errorf("the event %s makes version %d follow %d, and the version before was %d", e.ID, e.Version,
+			e.PreviousVersion, before)
+	}
+	return nil
+}
+
+// Check returns an error unless the contract that the ledger shows can have been in effect.
+func (p *Policies) Check(shown policy.Policy) error {
+	if got := shown.Contract.Digest(); got != shown.Digest {
+		return fmt.Errorf("the contract has the digest %s, and the ledger says %s", got, shown.Digest)
+	}
+	if shown.Version == 1 && !p.isSettled {
+		return nil
+	}
+	if !slices.ContainsFunc(p.shown, func(e ledger.PolicyEvent) bool {
+		return e.Version == shown.Version && e.Digest == shown.Digest
+	}) {
+		return fmt.Errorf("the ledger shows version %d, %s, which is not the one in the log (version %d)", shown.Version,
+			shown.Digest, max(p.version, 1))
+	}
+	return nil
+}

@@ -1,0 +1,74 @@
+package verify
+
+import "fmt"
+
+// maxFailures is how many failures of a check a Tally lists.
+const maxFailures = 20
+
+// A Tally sums up the checks of many subjects, by their names.
+type Tally struct {
+	names  []string
+	counts map[string]*tallied
+}
+
+type tallied struct {
+	passed, failed int
+	skipped        map[string]int // by the reason
+	failures       []Check
+}
+
+// Add adds the checks of a subject, such as an attestation with its ID.
+func (t *Tally) Add(subject string, checks ...Check) {
+	if t.counts == nil {
+		t.counts = make(map[string]*tallied)
+	}
+	for _, c := range checks {
+		n := t.counts[c.Name]
+		if n == nil {
+			n = &tallied{skipped: make(map[string]int)}
+			t.counts[c.Name], t.names = n, append(t.names, c.Name)
+		}
+
+		switch c.Status {
+		case OK:
+			n.passed++
+		case NotChecked:
+			n.skipped[c.Detail]++
+		default:
+			if n.failed++; n.failed <= maxFailures {
+				c.Detail = subject + ": " + c.Detail
+				n.failures = append(n.failures, c)
+			}
+		}
+	}
+}
+
+// Checks returns a check for each name and each failure, as long as they are few. The things
+// that passed are called things, such as "attestations".
+func (t *Tally) Checks(things string) (list []Check) {
+	for _, name := range t.names {
+		n := t.counts[name]
+		list = append(list, n.failures...)
+		if n.failed > maxFailures {
+			list = append(list, Failure(name, "%d more %s", n.failed-maxFailures, things))
+		}
+		if n.failed == 0 && n.passed > 0 {
+			list = append(list, Passed(name, "%d %s", n.passed, things))
+		}
+		if len(n.skipped) == 0 {
+			continue
+		}
+
+		total, why := 0, ""
+		for reason, count := range n.skipped {
+			if total += count; why == "" || reason < why {
+				why = reason
+			}
+		}
+		if len(n.skipped) > 1 {
+			why += fmt.Sprintf(", and %d other reasons", len(n.skipped)-1)
+		}
+		list = append(list, Skipped(name, "%d %s: %s", total, things, why))
+	}
+	return list
+}
