@@ -28,6 +28,7 @@ var azureHost = netip.MustParsePrefix("168.63.129.16/32")
 // link-local, cloud metadata and similar.
 type Guard struct {
 	guardian *ssrf.Guardian
+	setting  string        // which allows networks, for messages
 	resolver *net.Resolver // nil: the system's. Tests set it
 }
 
@@ -45,22 +46,29 @@ func NewGuard(allowed []netip.Prefix) *Guard {
 			v6 = append(v6, p.Masked())
 		}
 	}
-	return &Guard{guardian: ssrf.New(ssrf.WithAnyPort(), ssrf.WithDeniedV4Prefixes(azureHost),
-		ssrf.WithAllowedV4Prefixes(v4...), ssrf.WithAllowedV6Prefixes(v6...))}
+	guardian := ssrf.New(ssrf.WithAnyPort(), ssrf.WithDeniedV4Prefixes(azureHost), ssrf.WithAllowedV4Prefixes(v4...),
+		ssrf.WithAllowedV6Prefixes(v6...))
+	return &Guard{guardian: guardian, setting: "webhooks.allowed_networks"}
+}
+
+// For returns the guard with the name of another setting in its messages.
+func (g *Guard) For(setting string) *Guard {
+	other := *g
+	other.setting = setting
+	return &other
 }
 
 // A refusedError reports an address that is not public.
-type refusedError struct{ addr string }
+type refusedError struct{ addr, setting string }
 
 func (e *refusedError) Error() string {
-	return e.addr + " is not a public address (the server's setting webhooks.allowed_networks can allow it)"
+	return e.addr + " is not a public address (the server's setting " + e.setting + " can allow it)"
 }
 
 // notPublic returns the same message for a name. It omits the address: not every org
 // admin may learn the addresses of internal names.
-func notPublic(name string) string {
-	return name + " resolves to an address that is not public (the server's setting webhooks.allowed_networks can allow " +
-		"it)"
+func notPublic(name, setting string) string {
+	return name + " resolves to an address that is not public (the server's setting " + setting + " can allow it)"
 }
 
 // allow returns an error if an address must not be dialled. It treats an IPv4-mapped
@@ -68,14 +76,14 @@ func notPublic(name string) string {
 func (g *Guard) allow(addr netip.Addr) error {
 	addr = addr.Unmap().WithZone("")
 	if err := g.guardian.SafeAddr(addr); err != nil {
-		return &refusedError{addr.String()}
+		return &refusedError{addr.String(), g.setting}
 	}
 	return nil
 }
 
-// control checks the address that is about to be dialled. It runs after name
-// resolution, so changing a DNS record does not bypass it.
-func (g *Guard) control(network, address string, _ syscall.RawConn) error {
+// Control checks the address that is about to be dialled. It is the Control of a
+// net.Dialer: it runs after name resolution, so changing a DNS record does not bypass it.
+func (g *Guard) Control(network, address string, _ syscall.RawConn) error {
 	if network != "tcp4" && network != "tcp6" {
 		return fmt.Errorf("network %s not supported", network)
 	}
@@ -144,7 +152,7 @@ func (g *Guard) check(ctx context.Context, rawURL string, strictly bool) error {
 		}
 	}
 	if refused == len(addrs) && refused > 0 || strictly && refused > 0 {
-		return urlError(notPublic(host))
+		return urlError(notPublic(host, g.setting))
 	}
 	return nil
 }

@@ -52,7 +52,7 @@ type sender struct {
 func newSender(c Config) *sender {
 	// The timer in exchange bounds dialling and handshake together. These timeouts end
 	// a dial that continues in the background after that.
-	guarded := &net.Dialer{Timeout: c.ConnectTimeout, Control: c.Guard.control, Resolver: c.Guard.resolver}
+	guarded := &net.Dialer{Timeout: c.ConnectTimeout, Control: c.Guard.Control, Resolver: c.Guard.resolver}
 	t := &http.Transport{
 		DialContext:            guarded.DialContext,
 		TLSHandshakeTimeout:    c.ConnectTimeout,
@@ -218,5 +218,5 @@ func refusalMessage(rawURL string, refused *refusedError) string {
 	if _, err := netip.ParseAddr(u.Hostname()); err == nil {
 		return refused.Error()
 	}
-	return notPublic(u.Hostname())
+	return notPublic(u.Hostname(), refused.setting)
 }
