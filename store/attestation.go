@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/internal/envelope"
 )
 
 // attestationColumns are the columns of an attestation a of a commit c, for
@@ -98,7 +99,7 @@ func (rd reader) envelope(row int64) ([]byte, error) {
 	if !at.Valid {
 		return body, nil
 	}
-	return unpack(body, payload, int(at.Int64)), nil
+	return envelope.Unpack(body, payload, int(at.Int64)), nil
 }
 
 // findAttestation finds an attestation by id. There is no index on ids, so it uses

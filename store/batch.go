@@ -21,15 +21,15 @@ type batch struct {
 	rows *buffers
 	// total is what all writes of the transaction gathered.
 	total gathered
-	// seqs holds, by org, the next sequence number at the start of the transaction.
-	seqs map[int64]int64
-	last ledger.Time // start of the last write
+	// heads holds, by org, the end of its events at the start of the transaction.
+	heads map[int64]logHead
+	last  ledger.Time // start of the last write
 	// skipped is the part of clock.skipped by which webhooks do not fail for longer.
 	skipped time.Duration
 }
 
 func newBatch(tips *radarindex.Set) *batch {
-	return &batch{ids: newIDs(), tips: tips, rows: newBuffers(), seqs: make(map[int64]int64)}
+	return &batch{ids: newIDs(), tips: tips, rows: newBuffers(), heads: make(map[int64]logHead)}
 }
 
 // gathered is the work that a write leaves to its transaction. The transaction
@@ -41,6 +41,16 @@ type gathered struct {
 	queued, changed []string
 	// wakeEvaluate makes Evaluate run immediately.
 	wakeEvaluate bool
+	// built lists the orgs whose log was built up to its end; began lists new logs of orgs that
+	// had another one.
+	built []int64
+	began []begun
+}
+
+// A begun is a new log of an org.
+type begun struct {
+	orgID int64
+	head  logHead // its seq is not set
 }
 
 // add adds what a successful write gathered.
@@ -54,6 +64,15 @@ func (b *batch) add(g *gathered, now ledger.Time) {
 	b.total.queued = append(b.total.queued, g.queued...)
 	b.total.changed = append(b.total.changed, g.changed...)
 	b.total.wakeEvaluate = b.total.wakeEvaluate || g.wakeEvaluate
+	for _, orgID := range g.built {
+		head := b.heads[orgID]
+		head.built = isBuilt
+		b.heads[orgID] = head
+	}
+	for _, n := range g.began {
+		n.head.seq = b.heads[n.orgID].seq
+		b.heads[n.orgID] = n.head
+	}
 	b.last = now
 }
 
@@ -65,10 +84,29 @@ func (b *batch) discard() {
 
 // reset prepares the batch for the next transaction.
 func (b *batch) reset() {
-	clear(b.seqs)
+	clear(b.heads)
 	clear(b.total.counts)
 	b.total.wakeEvaluate = false
 	b.total.queued, b.total.changed = b.total.queued[:0], b.total.changed[:0]
+}
+
+// beforeCommit writes what the writes of the transaction share.
+func (b *batch) beforeCommit(c *sqldb.Conn) error {
+	if err := b.flushCounts(c); err != nil {
+		return err
+	}
+	return b.flushTiles(c)
+}
+
+// flushTiles writes the tiles that the events of this transaction have filled.
+func (b *batch) flushTiles(c *sqldb.Conn) error {
+	for orgID, head := range b.heads {
+		next := head.seq + b.total.counts[counter{kind: orgEvents, id: orgID}]
+		if err := fillTiles(c, orgID, head, next); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // A counter is a count stored in the database.

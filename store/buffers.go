@@ -73,7 +73,8 @@ ON CONFLICT (tree_id, source_id) DO UPDATE SET cause_type = excluded.cause_type,
 INSERT INTO artifacts (org_id, digest, commit_id, identity_id, signer_id, attestation_id) VALUES `, `
 ON CONFLICT (org_id, digest, commit_id, identity_id, signer_id) DO NOTHING`, 6),
 
-		events: sqldb.NewRows("INSERT INTO events (id, org_id, seq, event_id, type, repo_id, at, body) VALUES ", "", 8),
+		events: sqldb.NewRows(`
+INSERT INTO events (id, org_id, seq, event_id, type, repo_id, at, body, salt, leaf) VALUES `, "", 10),
 		transitions: sqldb.NewRows(`
 INSERT INTO transitions (commit_id, event, from_state, to_state, at, cause_type, cause_id) VALUES `, "", 7),
 		outbox: sqldb.NewRows(`

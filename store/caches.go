@@ -29,6 +29,7 @@ type caches struct {
 	// last attestation was recorded.
 	active   *cache[string, *policy.Contract]
 	verdicts *cache[verdictKey, policy.Verdict]
+	tiles    *cache[tileKey, []byte] // hashes of tiles, which may be newer than the full ones
 	matches  *cache[matchKey, policy.SignerMatch]
 	scopes   *cache[scopesKey, policy.Scopes]
 	// mapped reports whether all statements are mapped by the present rules. Until then,
@@ -47,6 +48,7 @@ const (
 	maxScopes    = 1000
 	maxVerdicts  = 50_000
 	maxPrograms  = 500
+	maxTiles     = 1000 // of up to 8 KiB
 )
 
 // A matchKey and a scopesKey identify what is known under a contract.
@@ -83,6 +85,7 @@ func newCaches() *caches {
 		programs:    newCache[string, *where.Program](maxPrograms),
 		active:      newCache[string, *policy.Contract](maxContracts),
 		verdicts:    newCache[verdictKey, policy.Verdict](maxVerdicts),
+		tiles:       newCache[tileKey, []byte](maxTiles),
 		matches:     newCache[matchKey, policy.SignerMatch](maxMatches),
 		scopes:      newCache[scopesKey, policy.Scopes](maxScopes),
 	}

@@ -28,8 +28,14 @@ func (s *Store) DistrustIdentity(ctx context.Context, org, id string, since ledg
 			if err := t.revoke(orgID, i.id); err != nil {
 				return err
 			}
+			i.row.RevokedAt = t.now
 		}
-		return t.distrust(orgID, i, since)
+		if err := t.distrust(orgID, i, since); err != nil {
+			return err
+		}
+		i.row.DistrustedSince = since
+		_, err = t.logIdentity(orgID, i, ledger.IdentityDistrusted)
+		return err
 	})
 }
 

@@ -12,34 +12,57 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
-// append buffers an event of the repo, and its deliveries to the repo's webhooks. It
-// returns the event's row id.
+// append buffers an event of the repo with its leaf, and its deliveries to the repo's
+// webhooks. It returns the event's row id.
 func (t *tx) append(r repoRow, kind ledger.EventType, eventID string, body []byte) (int64, error) {
-	seq, err := t.takeSeq(r.orgID)
+	id, seq, err := t.appendRow(r.orgID, r.id, kind, eventID, body)
 	if err != nil {
 		return 0, err
 	}
-	id, err := t.takeRow("events")
-	if err != nil {
-		return 0, err
-	}
-	t.batch.rows.events.Add(id, r.orgID, seq, eventID, string(kind), r.id, int64(t.stamp), body)
 	if kind == ledger.EventViolation {
 		t.batch.rows.violationEvents.Add(r.orgID, seq, r.id, id)
 	}
 	return id, t.enqueue(r, kind, id)
 }
 
-func (t *tx) attestationEvent(r repoRow, rec ledger.AttestationRecord) (eventID string, err error) {
+// appendToOrg buffers an event of an org with its leaf, and its deliveries to the webhooks
+// of the org's repos.
+func (t *tx) appendToOrg(orgID int64, kind ledger.EventType, eventID string, body []byte) error {
+	id, _, err := t.appendRow(orgID, nil, kind, eventID, body)
+	if err != nil {
+		return err
+	}
+	return t.enqueueToOrg(orgID, kind, id)
+}
+
+// appendRow buffers the row of an event, with its leaf. repo is a row id, or nil.
+func (t *tx) appendRow(
+	orgID int64, repo any, kind ledger.EventType, eventID string, body []byte,
+) (id, seq int64, err error) {
+	if seq, err = t.takeSeq(orgID); err != nil {
+		return 0, 0, err
+	}
+	if id, err = t.takeRow("events"); err != nil {
+		return 0, 0, err
+	}
+	salt, leaf := newLeaf(body)
+	t.batch.rows.events.Add(id, orgID, seq, eventID, string(kind), repo, int64(t.stamp), body, salt, leaf)
+	return id, seq, nil
+}
+
+func (t *tx) attestationEvent(
+	r repoRow, rec ledger.AttestationRecord, key, envelopeDigest string,
+) (eventID string, err error) {
 	if eventID, err = t.newID(eventPrefix); err != nil {
 		return "", err
 	}
 	_, err = t.append(r, ledger.EventAttestation, eventID, ledger.Render(ledger.AttestationEvent{
 		ID: eventID, Org: r.org, Repo: r.name, Commit: rec.Commit, Predicate: rec.Predicate, Identity: rec.Identity,
 		Result:    rec.Result,
-		Timestamp: t.now, Attestation: rec.ID, PayloadDigest: rec.PayloadDigest,
+		Timestamp: t.now, Attestation: rec.ID, PayloadDigest: rec.PayloadDigest, Key: key, EnvelopeDigest: envelopeDigest,
 	}))
 	return eventID, err
 }
@@ -55,17 +78,16 @@ func (t *tx) stateEvent(r repoRow, sha string, from, to ledger.State, cause ledg
 }
 
 // policyEvent appends the event of a new policy version, which replaces the repo's
-// active one.
-func (t *tx) policyEvent(r repoRow, version int, digest, by string) error {
+// active one. It returns the event's row id.
+func (t *tx) policyEvent(r repoRow, version int, digest, by string) (id int64, err error) {
 	eventID, err := t.newID(eventPrefix)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	_, err = t.append(r, ledger.EventPolicy, eventID, ledger.Render(ledger.PolicyEvent{
+	return t.append(r, ledger.EventPolicy, eventID, ledger.Render(ledger.PolicyEvent{
 		ID: eventID, Org: r.org, Repo: r.name, Version: version, PreviousVersion: r.policyVersion, Digest: digest,
 		ChangedBy: by, Timestamp: t.now,
 	}))
-	return err
 }
 
 // violationEvent appends the event of an opened or closed violation of a repo.
@@ -96,6 +118,49 @@ func (t *tx) commitEvent(r repoRow, sha, tree string, corrected []ledger.Correct
 		ID: eventID, Org: r.org, Repo: r.name, Commit: sha, Tree: tree, Corrected: fields, Timestamp: t.now,
 	}))
 	return err
+}
+
+// keyEvent appends an event of a key with which the server signs for an org. It sets the
+// event's ID, Org and Timestamp.
+func (t *tx) keyEvent(orgID int64, e ledger.KeyEvent) (eventID string, err error) {
+	if eventID, err = t.newID(eventPrefix); err != nil {
+		return "", err
+	}
+	if err := t.Row("SELECT name FROM orgs WHERE id = ?", orgID).Scan(&e.Org); err != nil {
+		return "", fmt.Errorf("read org: %w", err)
+	}
+	e.ID, e.Timestamp = eventID, t.now
+	return eventID, t.appendToOrg(orgID, ledger.EventKey, eventID, ledger.Render(e))
+}
+
+// logIdentity appends the event of an identity that was added, changed or revoked, and
+// notes it as the identity's latest. It returns the identity with it.
+func (t *tx) logIdentity(
+	orgID int64, i keyed[identity.Identity], action ledger.IdentityAction,
+) (identity.Identity, error) {
+	e, err := i.row.Logged(action)
+	if err != nil {
+		return i.row, fmt.Errorf("log identity: %w", err)
+	}
+	if e.ID, err = t.newID(eventPrefix); err != nil {
+		return i.row, err
+	}
+	e.Timestamp, i.row.Event = t.now, e.ID
+	if _, err := t.Exec("UPDATE identities SET event_id = ? WHERE id = ?", e.ID, i.id); err != nil {
+		return i.row, fmt.Errorf("log identity: %w", err)
+	}
+	return i.row, t.appendToOrg(orgID, ledger.EventIdentity, e.ID, ledger.Render(e))
+}
+
+// LogKey logs that a key signs for an org, or no longer does. It returns the ID of the event.
+func (s *Store) LogKey(ctx context.Context, org string, e ledger.KeyEvent) (eventID string, err error) {
+	return write(ctx, s, org, func(t *tx) (string, error) {
+		orgID, err := t.orgID(org)
+		if err != nil {
+			return "", err
+		}
+		return t.keyEvent(orgID, e)
+	})
 }
 
 // An EventFilter selects the events of a list. Empty fields do not filter.
@@ -151,6 +216,21 @@ func (s *Store) Events(ctx context.Context, org string, f EventFilter) (ledger.P
 	})
 }
 
+// Event returns the body of an event, byte for byte as it was recorded.
+func (s *Store) Event(ctx context.Context, org, eventID string) ([]byte, error) {
+	return read(ctx, s, byOrg(org), func(rd reader) (body []byte, err error) {
+		orgID, err := rd.orgID(org)
+		if err != nil {
+			return nil, err
+		}
+		ref, err := rd.findEvent(orgID, eventID)
+		if err != nil {
+			return nil, missing(err, "event %s not found", eventID)
+		}
+		return body, rd.Row("SELECT body FROM events WHERE id = ?", ref.row).Scan(&body)
+	})
+}
+
 func scanEvent(row scanner) (keyed[jsontext.Value], error) {
 	var e keyed[jsontext.Value]
 	err := row.Scan(&e.id, (*[]byte)(&e.row))
@@ -158,8 +238,8 @@ func scanEvent(row scanner) (keyed[jsontext.Value], error) {
 }
 
 // walks returns the walks by which the list is read: of one repo's events, or of the
-// org's if repoID is 0. Those of the radar, which most lists leave out, have an index of
-// their own, and those of violations, which are few, have a table.
+// org's if repoID is 0. Those of the radar, which most lists leave out, and those of the org
+// itself have an index of their own, and those of violations, which are few, have a table.
 func (f EventFilter) walks(orgID, repoID, after int64) []walk[jsontext.Value] {
 	types := f.Types
 	if len(types) == 0 {
@@ -169,6 +249,10 @@ func (f EventFilter) walks(orgID, repoID, after int64) []walk[jsontext.Value] {
 	withRadar := slices.Contains(types, ledger.EventRadar)
 	others := slices.DeleteFunc(slices.Clone(types), func(kind ledger.EventType) bool { return kind == ledger.EventRadar })
 
+	if repoID != 0 {
+		others = slices.DeleteFunc(others, ledger.EventType.IsOfOrg)
+	}
+
 	var walks []walk[jsontext.Value]
 	switch {
 	case len(others) == 0:
@@ -177,6 +261,12 @@ func (f EventFilter) walks(orgID, repoID, after int64) []walk[jsontext.Value] {
 		w.keys, w.joins = []string{"x.seq"}, " /*+ordered*/ JOIN events e ON e.id = x.event"
 		if repoID != 0 {
 			w.filter, w.filterArgs = " AND x.repo_id = ?", []any{repoID}
+		}
+		walks = append(walks, w)
+	case !slices.ContainsFunc(others, isOfRepo):
+		w := f.walk("events e /*+index events_of_org*/", "e.repo_id IS NULL AND e.org_id = ?", orgID, after)
+		if len(others) < countTypes(ledger.EventType.IsOfOrg) {
+			w.filter, w.filterArgs = inTypes(others)
 		}
 		walks = append(walks, w)
 	case repoID == 0:
@@ -190,7 +280,7 @@ func (f EventFilter) walks(orgID, repoID, after int64) []walk[jsontext.Value] {
 		switch {
 		case slices.Equal(others, []ledger.EventType{ledger.EventAttestation, ledger.EventPolicy, ledger.EventState}):
 			w.columns = "e.seq, CASE WHEN e.type IN ('violation', 'commit') THEN NULL ELSE e.body END"
-		case len(others) < len(ledger.EventTypes())-1:
+		case len(others) < countTypes(isOfRepo)-1:
 			w.filter, w.filterArgs = inTypes(others)
 		}
 		walks = append(walks, w)
@@ -204,6 +294,18 @@ func (f EventFilter) walks(orgID, repoID, after int64) []walk[jsontext.Value] {
 		walks = append(walks, w)
 	}
 	return walks
+}
+
+func isOfRepo(t ledger.EventType) bool { return !t.IsOfOrg() }
+
+// countTypes returns how many event types match.
+func countTypes(match func(ledger.EventType) bool) (n int) {
+	for _, t := range ledger.EventTypes() {
+		if match(t) {
+			n++
+		}
+	}
+	return n
 }
 
 // inTypes returns the condition that an event has one of the types.

@@ -210,8 +210,12 @@ func (e *exerciser) listEvents() {
 	check(e.t, json.Unmarshal(newest.Data[2], &event))
 
 	f := store.EventFilter{}
-	for types := range len(ledger.EventTypes()) + 1 {
-		f.Types = ledger.EventTypes()[:types]
+	e.ok(e.LogKey(ctx, "acme", ledger.KeyEvent{Action: ledger.KeyAdded, Purpose: ledger.KeyOfLog}))
+	var lists [][]ledger.EventType
+	for i, kind := range ledger.EventTypes() {
+		lists = append(lists, ledger.EventTypes()[:i], []ledger.EventType{kind})
+	}
+	for _, f.Types = range append(lists, ledger.EventTypes()) {
 		for _, f.Repo = range []string{"", "api"} {
 			for _, f.After = range []string{"", event.ID} {
 				for _, f.Descending = range []bool{false, true} {

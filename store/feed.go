@@ -26,7 +26,7 @@ type Event struct {
 	Seq  int64 // starts at 0 in each org, and has no gaps
 	ID   string
 	Type ledger.EventType
-	Repo string
+	Repo string // empty for an event of the org
 	Body []byte // as it was recorded
 }
 
@@ -70,9 +70,9 @@ func (t *Tail) Seq(ctx context.Context, id string) (seq int64, ok bool, err erro
 func (t *Tail) Read(ctx context.Context, from int64, limit int) ([]Event, error) {
 	events, err := readLoose(ctx, t.store, byOrg(t.org), func(rd reader) ([]Event, error) {
 		return all(rd, scanTail, `
-SELECT e.seq, e.event_id, e.type, r.name, e.body
-FROM events e JOIN repos r ON r.id = e.repo_id WHERE e.org_id = ? AND e.seq >= ? ORDER BY e.seq LIMIT ?`, t.orgID, from,
-			limit)
+SELECT e.seq, e.event_id, e.type, coalesce(r.name, ''), e.body
+FROM events e LEFT JOIN repos r ON r.id = e.repo_id WHERE e.org_id = ? AND e.seq >= ? ORDER BY e.seq LIMIT ?`,
+			t.orgID, from, limit)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read events: %w", err)

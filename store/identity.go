@@ -12,7 +12,7 @@ import (
 
 const selectIdentity = `
 SELECT i.id, i.identity_id, o.name, i.kind, i.dn, i.email, i.may, i.dn_pattern, i.pem, i.fingerprint, i.not_after,
-  i.created_at, i.revoked_at, i.distrusted_since
+  i.created_at, i.revoked_at, i.distrusted_since, i.event_id
 FROM identities i JOIN orgs o ON o.id = i.org_id `
 
 func scanIdentity(row scanner) (keyed[identity.Identity], error) {
@@ -20,7 +20,7 @@ func scanIdentity(row scanner) (keyed[identity.Identity], error) {
 	var may string
 	err := row.Scan(&i.id, &i.row.ID, &i.row.Org, &i.row.Kind, &i.row.DN, &i.row.Email, &may, &i.row.DNPattern,
 		&i.row.PEM, &i.row.Fingerprint, &i.row.NotAfter, &i.row.CreatedAt, &i.row.RevokedAt,
-		&i.row.DistrustedSince)
+		&i.row.DistrustedSince, &i.row.Event)
 	if may != "" {
 		i.row.May = strings.Split(may, "\n")
 	}
@@ -59,8 +59,11 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		if err := t.registerPerson(orgID, identityID, n); err != nil {
 			return added, err
 		}
-		identity, err := scanIdentity(t.Row(selectIdentity+"WHERE i.id = ?", id))
-		return identity.row, err
+		i, err := scanIdentity(t.Row(selectIdentity+"WHERE i.id = ?", id))
+		if err != nil {
+			return added, fmt.Errorf("read identity: %w", err)
+		}
+		return t.logIdentity(orgID, i, ledger.IdentityAdded)
 	})
 }
 
@@ -141,7 +144,11 @@ func (s *Store) ChangeIdentity(ctx context.Context, org, id string, c identity.C
 		if err := t.changeEmail(orgID, i.row, changed.Email); err != nil {
 			return changed, err
 		}
-		return changed, t.keyringChanged(orgID)
+		if err := t.keyringChanged(orgID); err != nil {
+			return changed, err
+		}
+		i.row = changed
+		return t.logIdentity(orgID, i, ledger.IdentityChanged)
 	})
 }
 
@@ -184,7 +191,12 @@ func (s *Store) RevokeIdentity(ctx context.Context, org, id string) error {
 		if err != nil {
 			return err
 		}
-		return t.revoke(orgID, i.id)
+		if err := t.revoke(orgID, i.id); err != nil {
+			return err
+		}
+		i.row.RevokedAt = t.now
+		_, err = t.logIdentity(orgID, i, ledger.IdentityRevoked)
+		return err
 	})
 }
 

@@ -53,7 +53,7 @@ func migrate(t *testing.T, path string, o Options) {
 }
 
 // readRaw opens a database file with the SQLite driver.
-func readRaw(t *testing.T, path string) *sql.DB {
+func readRaw(t testing.TB, path string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+path)
 	check(t, err)
@@ -133,7 +133,7 @@ func wantFiles(t *testing.T, path string, want ...string) {
 }
 
 // latest is the current schema version.
-const latest = "11"
+const latest = "12"
 
 func TestMigrationCopiesDatabase(t *testing.T) {
 	path := UnpackV5(t)

@@ -116,7 +116,7 @@ func (s *Store) incidentEnded(t sqldb.Incident) {
 // hooks returns the functions that the writer calls around each transaction.
 func (s *Store) hooks() sqldb.Hooks {
 	return sqldb.Hooks{
-		BeforeCommit: s.batch.flushCounts,
+		BeforeCommit: s.batch.beforeCommit,
 		AfterCommit: func() {
 			s.published(&s.batch.total)
 			s.batch.reset()
@@ -132,7 +132,7 @@ func (s *Store) hooks() sqldb.Hooks {
 // published notifies the goroutines that wait for the changes in a transaction,
 // once it is on disk.
 func (s *Store) published(g *gathered) {
-	for orgID := range s.batch.seqs {
+	for orgID := range s.batch.heads {
 		s.notifier.notify(orgID)
 	}
 	s.queued.add(g.queued, g.changed)

@@ -13,9 +13,12 @@ func (s *Store) CreateOrg(ctx context.Context, name string) (ledger.Org, error) 
 		return ledger.Org{}, err
 	}
 	return write(ctx, s, name, func(t *tx) (ledger.Org, error) {
-		_, err := t.Exec("INSERT INTO orgs (name, created_at) VALUES (?, ?)", name, t.now)
+		id, err := t.Insert("INSERT INTO orgs (name, created_at) VALUES (?, ?)", name, t.now)
 		if sqldb.ClassOf(err) == sqldb.Duplicate {
 			err = ledger.Errorf(ledger.CodeAlreadyExists, "org %s already exists", name)
+		}
+		if err == nil {
+			_, err = t.beginLog(id, 1, 0)
 		}
 		return ledger.Org{Name: name, CreatedAt: t.now}, err
 	})
@@ -23,15 +26,30 @@ func (s *Store) CreateOrg(ctx context.Context, name string) (ledger.Org, error) 
 
 func scanOrg(row scanner) (keyed[ledger.Org], error) {
 	var o keyed[ledger.Org]
-	err := row.Scan(&o.id, &o.row.Name, &o.row.CreatedAt)
+	err := row.Scan(&o.id, &o.row.Name, &o.row.CreatedAt, &o.row.LogPublic)
 	return o, err
 }
+
+const selectOrg = "SELECT id, name, created_at, log_public FROM orgs "
 
 // Org returns an org by name.
 func (s *Store) Org(ctx context.Context, name string) (ledger.Org, error) {
 	return read(ctx, s, byOrg(name), func(rd reader) (ledger.Org, error) {
-		o, err := scanOrg(rd.Row("SELECT id, name, created_at FROM orgs WHERE name = ?", name))
+		o, err := scanOrg(rd.Row(selectOrg+"WHERE name = ?", name))
 		return o.row, missing(err, "org %s not found", name)
+	})
+}
+
+// ChangeOrg sets the fields of an org that are not nil in c.
+func (s *Store) ChangeOrg(ctx context.Context, name string, c ledger.OrgChange) (ledger.Org, error) {
+	return write(ctx, s, name, func(t *tx) (ledger.Org, error) {
+		o, err := scanOrg(t.Row(selectOrg+"WHERE name = ?", name))
+		if err != nil || c.LogPublic == nil {
+			return o.row, missing(err, "org %s not found", name)
+		}
+		o.row.LogPublic = *c.LogPublic
+		_, err = t.Exec("UPDATE orgs SET log_public = ? WHERE id = ?", o.row.LogPublic, o.id)
+		return o.row, err
 	})
 }
 
@@ -42,8 +60,7 @@ func (s *Store) Orgs(ctx context.Context, q Query) (ledger.Page[ledger.Org], err
 		return ledger.Page[ledger.Org]{}, err
 	}
 	return read(ctx, s, byOrg(""), func(rd reader) (ledger.Page[ledger.Org], error) {
-		p, err := readPage(rd, scanOrg, q.Limit,
-			"SELECT id, name, created_at FROM orgs WHERE id > ? ORDER BY id LIMIT ?", after)
+		p, err := readPage(rd, scanOrg, q.Limit, selectOrg+"WHERE id > ? ORDER BY id LIMIT ?", after)
 		return p.page(), err
 	})
 }

@@ -60,13 +60,47 @@ func (t *tx) enqueue(r repoRow, kind ledger.EventType, event int64) error {
 		if h.events&bit == 0 {
 			continue
 		}
-		deliveryID, err := t.newID(deliveryPrefix)
-		if err != nil {
+		if err := t.deliver(h, event); err != nil {
 			return err
 		}
-		t.batch.rows.outbox.Add(h.id, deliveryID, event, string(ledger.DeliveryPending), int64(t.now), int64(t.now))
-		t.queue(h.public)
 	}
+	return nil
+}
+
+// maxOrgHooks limits the active webhooks of an org that receive events of the org: each
+// such event is queued for all of them.
+const maxOrgHooks = 200
+
+// enqueueToOrg buffers the deliveries of an event of an org to the webhooks of its repos
+// that receive events of its type.
+func (t *tx) enqueueToOrg(orgID int64, kind ledger.EventType, event int64) error {
+	hooks, err := all(t.reader, scanHook, selectOrgHooks, orgID, typeBit(kind), typeBit(kind), maxOrgHooks)
+	if err != nil {
+		return fmt.Errorf("read webhooks: %w", err)
+	}
+	for _, h := range hooks {
+		if err := t.deliver(h, event); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// selectOrgHooks selects the active webhooks of an org's repos that receive events of some
+// types. The types are given twice.
+const selectOrgHooks = `
+SELECT w.id, w.webhook_id, w.events FROM repos r /*+ordered*/ JOIN webhooks w ON w.repo_id = r.id
+WHERE r.org_id = ? AND r.webhook_events & ? <> 0 AND w.deleted_at = 0 AND w.active = 1 AND w.events & ? <> 0
+LIMIT ?`
+
+// deliver buffers the delivery of an event to a webhook.
+func (t *tx) deliver(h hook, event int64) error {
+	deliveryID, err := t.newID(deliveryPrefix)
+	if err != nil {
+		return err
+	}
+	t.batch.rows.outbox.Add(h.id, deliveryID, event, string(ledger.DeliveryPending), int64(t.now), int64(t.now))
+	t.queue(h.public)
 	return nil
 }
 

@@ -9,8 +9,15 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// undoPages makes a database one of schema version 10: it undoes 0011_pages.sql.
+// undoPages makes a database one of schema version 10: it undoes 0012_proof.sql and
+// 0011_pages.sql.
 const undoPages = `
+DROP TABLE receipt_keys; DROP TABLE tiles; DROP TABLE logs; DROP TABLE witnessed; DROP TABLE witness_evidence;
+DROP INDEX events_of_org; DROP INDEX identities_to_log;
+ALTER TABLE identities DROP COLUMN event_id; ALTER TABLE policies DROP COLUMN event;
+ALTER TABLE orgs DROP COLUMN log_id; ALTER TABLE orgs DROP COLUMN log_first;
+ALTER TABLE orgs DROP COLUMN log_built; ALTER TABLE orgs DROP COLUMN log_public;
+ALTER TABLE events DROP COLUMN salt; ALTER TABLE events DROP COLUMN leaf;
 DROP INDEX commits_failing; DROP INDEX tips_conflicting; DROP INDEX webhooks_troubled;
 DROP INDEX identities_expiring; DROP INDEX tokens_expiring;
 ALTER TABLE commits DROP COLUMN failing_since;

@@ -44,11 +44,13 @@ func scanPolicy(row scanner) (p keyed[policy.Policy], err error) {
 	return p, nil
 }
 
-func (t *tx) insertPolicy(repoID int64, version int, contract policy.Contract, by string) error {
+// insertPolicy inserts a version of a contract. event is the row id of its event; 0 if it
+// has none.
+func (t *tx) insertPolicy(repoID int64, version int, contract policy.Contract, by string, event int64) error {
 	_, err := t.Exec(`
-INSERT INTO policies (repo_id, version, digest, contract, created_at, created_by)
-VALUES (?, ?, ?, ?, ?, ?)`,
-		repoID, version, contract.Digest(), contract.Canonical(), t.now, by)
+INSERT INTO policies (repo_id, version, digest, contract, created_at, created_by, event)
+VALUES (?, ?, ?, ?, ?, ?, ?)`,
+		repoID, version, contract.Digest(), contract.Canonical(), t.now, by, event)
 	if err != nil {
 		return fmt.Errorf("insert policy: %w", err)
 	}
@@ -104,7 +106,11 @@ func (s *Store) SetPolicy(
 		}
 
 		version := r.policyVersion + 1
-		if err := t.insertPolicy(r.id, version, contract, by); err != nil {
+		event, err := t.policyEvent(r, version, contract.Digest(), by)
+		if err != nil {
+			return p, err
+		}
+		if err := t.insertPolicy(r.id, version, contract, by, event); err != nil {
 			return p, err
 		}
 		_, err = t.Exec("UPDATE repos SET policy_version = ?, policy_digest = ? WHERE id = ?",
@@ -113,9 +119,6 @@ func (s *Store) SetPolicy(
 			return p, fmt.Errorf("activate policy: %w", err)
 		}
 
-		if err := t.policyEvent(r, version, contract.Digest(), by); err != nil {
-			return p, err
-		}
 		_, err = t.Exec(`
 INSERT INTO reevaluations (repo_id, version, done) VALUES (?, ?, 0)
 ON CONFLICT (repo_id) DO UPDATE SET version = excluded.version, done = 0`, r.id, version)

@@ -26,10 +26,7 @@ func (s *Store) Record(
 	if err := a.CheckRepo(org, repo); err != nil {
 		return rec, false, err
 	}
-	r := &recording{
-		org: org, repo: repo, attestation: a, envelope: pack(a.Envelope, a.Payload), keyringVersion: keyringVersion,
-		identity: a.Signer.DN.String(),
-	}
+	r := newRecording(org, repo, a, keyringVersion)
 	if err := s.record(ctx, r); err != nil {
 		return rec, false, err
 	}
@@ -291,7 +288,7 @@ func (t *tx) addAttestation(v *view, s *subject, r *recording) error {
 	if rec.ID, err = t.newID(attestationPrefix); err != nil {
 		return err
 	}
-	if rec.Event, err = t.attestationEvent(s.d.repo, *rec); err != nil {
+	if rec.Event, err = t.attestationEvent(s.d.repo, *rec, r.key, r.envelopeDigest); err != nil {
 		return err
 	}
 
@@ -378,7 +375,7 @@ func (t *tx) bufferAttestation(v *view, s *subject, r *recording, e *policy.Evid
 		emails, e.WhilePromotable, r.rec.Event, int64(t.agedFrom()),
 		int64(e.FinishedAt))
 	s.newest = id
-	rows.envelopes.Add(id, r.envelope.body, r.envelope.payload, r.envelope.payloadAt)
+	rows.envelopes.Add(id, r.envelope.Body, r.envelope.Payload, r.envelope.PayloadAt)
 	for _, x := range slices.Sorted(maps.Keys(r.verdicts)) {
 		if err := t.addVerdict(id, x, r.verdicts[x]); err != nil {
 			return st, err

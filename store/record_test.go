@@ -144,9 +144,7 @@ func drawSet(r *rapid.T, earlier *[]*recording) []*drawn {
 			continue
 		}
 
-		d := &drawn{recording: recording{org: "acme", repo: "api", attestation: drawStatement(r, len(*earlier))}}
-		d.identity = d.attestation.Signer.DN.String()
-		d.envelope = pack(d.attestation.Envelope, d.attestation.Payload)
+		d := &drawn{recording: *newRecording("acme", "api", drawStatement(r, len(*earlier)), 0)}
 		switch rapid.IntRange(0, 15).Draw(r, "refused") {
 		case 0:
 			d.repo = "none"
@@ -336,9 +334,7 @@ func stated(signer string, commit int, predicate string, status ledger.Status) *
 			Key: sha256.Sum256([]byte(signer))},
 		Payload: payload, PayloadDigest: sha256.Sum256(payload), Envelope: payload,
 	}
-	return &drawn{recording: recording{
-		org: "acme", repo: "api", attestation: a, envelope: pack(payload, nil), identity: a.Signer.DN.String(),
-	}}
+	return &drawn{recording: *newRecording("acme", "api", a, 0)}
 }
 
 // A rollback in the middle of a set blocks another commit. The rest of the set must see

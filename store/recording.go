@@ -1,11 +1,14 @@
 package store
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/internal/envelope"
 )
 
 // ErrKeyringChanged means that an identity was added, changed or revoked, or two people
@@ -17,9 +20,11 @@ var ErrKeyringChanged = errors.New("the org's identities changed after the attes
 type recording struct {
 	org, repo      string
 	attestation    *attestation.Attestation
-	envelope       packedEnvelope
+	envelope       envelope.Packed
 	keyringVersion int64
 	identity       string // the signer's DN
+	key            string // hex SHA-256 of the signer's key
+	envelopeDigest string
 	// people are those who have the signer's name or key: one, or two who become one.
 	people []int64
 	// verdicts holds what expressions say of the attestation.
@@ -41,6 +46,17 @@ type recording struct {
 	contract    *policy.Contract
 	missing     []string
 	unevaluated []unevaluated
+}
+
+func newRecording(org, repo string, a *attestation.Attestation, keyringVersion int64) *recording {
+	digest := sha256.Sum256(a.Envelope)
+	return &recording{
+		org: org, repo: repo, attestation: a, keyringVersion: keyringVersion,
+		envelope:       envelope.Pack(a.Envelope, a.Payload),
+		identity:       a.Signer.DN.String(),
+		key:            hex.EncodeToString(a.Signer.Key[:]),
+		envelopeDigest: digestText(digest[:]),
+	}
 }
 
 // lacksVerdicts sets what must be evaluated before the attestation is recorded on a

@@ -38,7 +38,7 @@ VALUES (?, ?, ?, ?, ?, ?, 1, ?)`,
 			return ledger.Repo{}, fmt.Errorf("insert repo: %w", err)
 		}
 
-		if err := t.insertPolicy(id, 1, contract, by); err != nil {
+		if err := t.insertPolicy(id, 1, contract, by, 0); err != nil {
 			return ledger.Repo{}, err
 		}
 		repo, err := scanRepo(t.Row(selectRepo+"WHERE r.id = ?", id))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/internal/envelope"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
@@ -84,7 +85,7 @@ func inSlotOf(d *drawn, slot string) *drawn {
 	a := d.attestation
 	a.Slot, a.Payload = slot, append(a.Payload, slot...)
 	a.PayloadDigest = sha256.Sum256(a.Payload)
-	d.envelope = pack(a.Payload, nil)
+	d.envelope = envelope.Pack(a.Payload, nil)
 	return d
 }
 

@@ -384,8 +384,9 @@ func (f *finder) findEventID(h search.Hit) (search.Hit, error) {
 	if err != nil {
 		return h, err
 	}
-	err = f.Row("SELECT e.type, e.at, e.body, r.name FROM events e JOIN repos r ON r.id = e.repo_id WHERE e.id = ?",
-		e.row).Scan(&h.Title, &h.At, &data, &h.Repo)
+	err = f.Row(`
+SELECT e.type, e.at, e.body, coalesce(r.name, '') FROM events e LEFT JOIN repos r ON r.id = e.repo_id
+WHERE e.id = ?`, e.row).Scan(&h.Title, &h.At, &data, &h.Repo)
 	if err != nil {
 		return h, err
 	}

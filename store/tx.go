@@ -245,17 +245,26 @@ func (t *tx) countState(repoID int64, state ledger.State, by int64) {
 
 // takeSeq returns the next sequence number for an event of the org.
 func (t *tx) takeSeq(orgID int64) (int64, error) {
-	seq, ok := t.batch.seqs[orgID]
+	seq, err := t.nextSeq(orgID)
+	if err == nil {
+		t.count(orgEvents, orgID, 1)
+	}
+	return seq, err
+}
+
+// nextSeq returns the sequence number that the org's next event will have.
+func (t *tx) nextSeq(orgID int64) (int64, error) {
+	head, ok := t.batch.heads[orgID]
 	if !ok {
-		if err := t.Row("SELECT next_seq FROM orgs WHERE id = ?", orgID).Scan(&seq); err != nil {
+		err := t.Row("SELECT next_seq, log_id, log_first, log_built FROM orgs WHERE id = ?", orgID).
+			Scan(&head.seq, &head.log, &head.first, &head.built)
+		if err != nil {
 			return 0, fmt.Errorf("number event: %w", err)
 		}
-		t.batch.seqs[orgID] = seq
+		t.batch.heads[orgID] = head
 	}
 	events := counter{kind: orgEvents, id: orgID}
-	seq += t.batch.total.counts[events] + t.gathered.counts[events]
-	t.count(orgEvents, orgID, 1)
-	return seq, nil
+	return head.seq + t.batch.total.counts[events] + t.gathered.counts[events], nil
 }
 
 // takeRow returns the id for a new buffered row of a table.

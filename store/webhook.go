@@ -73,6 +73,9 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		if err := t.updateEventTypes(r.id); err != nil {
 			return w, err
 		}
+		if err := t.checkOrgHooks(org, typeSetOf(n.Events)); err != nil {
+			return w, err
+		}
 		created, err := scanWebhook(t.Row(selectWebhook+"WHERE w.id = ?", id))
 		return created.row, err
 	})
@@ -92,6 +95,34 @@ func (t *tx) updateEventTypes(repoID int64) error {
 	}
 	if err != nil {
 		return fmt.Errorf("update the repo's event types: %w", err)
+	}
+	return nil
+}
+
+// checkOrgHooks returns CodeLimitReached if a webhook that now receives the given events is
+// one too many of those that receive events of the org.
+func (t *tx) checkOrgHooks(org string, events typeSet) error {
+	var ofOrg typeSet
+	for _, kind := range ledger.EventTypes() {
+		if kind.IsOfOrg() {
+			ofOrg |= typeBit(kind)
+		}
+	}
+	if events&ofOrg == 0 {
+		return nil
+	}
+
+	orgID, err := t.orgID(org)
+	if err != nil {
+		return err
+	}
+	hooks, err := all(t.reader, scanHook, selectOrgHooks, orgID, ofOrg, ofOrg, maxOrgHooks+1)
+	if err != nil {
+		return fmt.Errorf("count webhooks: %w", err)
+	}
+	if len(hooks) > maxOrgHooks {
+		return ledger.Errorf(ledger.CodeLimitReached, "%s has %d active webhooks that receive events of the org (%v), "+
+			"the maximum: remove the types from another one first", org, maxOrgHooks, ofOrg.types())
 	}
 	return nil
 }
@@ -193,8 +224,10 @@ func (s *Store) updateWebhook(
 		if err := t.updateEventTypesOf(w.id); err != nil {
 			return w.row, err
 		}
-		w, err = t.findWebhook(org, repo, id)
-		return w.row, err
+		if w, err = t.findWebhook(org, repo, id); err != nil {
+			return w.row, err
+		}
+		return w.row, t.checkOrgHooks(org, typeSetOf(w.row.Events))
 	})
 }
 

@@ -3,7 +3,9 @@ package config
 import "strings"
 
 // listKeys returns the keys whose values are lists.
-func listKeys() []string { return []string{"webhooks.allowed_networks", "webhooks.schedule"} }
+func listKeys() []string {
+	return []string{"log.witness_networks", "webhooks.allowed_networks", "webhooks.schedule"}
+}
 
 // flagOf returns the name of a key's flag. Not every command has this flag.
 func flagOf(key string) string { return strings.NewReplacer(".", "-", "_", "-").Replace(key) }

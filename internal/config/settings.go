@@ -3,6 +3,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
+	"github.com/ledgerd/ledgerd/ledger/proof/receipt"
 	"github.com/ledgerd/ledgerd/server"
 	"github.com/ledgerd/ledgerd/store"
 )
@@ -20,6 +22,7 @@ import (
 // Settings are the settings of ledgerd. config.example.yaml describes each of them.
 type Settings struct {
 	Listen          string        `mapstructure:"listen" yaml:"listen"`
+	BaseURL         BaseURL       `mapstructure:"base_url" yaml:"base_url"`
 	Database        string        `mapstructure:"database" yaml:"database"`
 	NoCopy          bool          `mapstructure:"no_copy" yaml:"no_copy"`
 	MaxBody         Size          `mapstructure:"max_body" yaml:"max_body"`
@@ -27,6 +30,8 @@ type Settings struct {
 	Webhooks        Webhooks      `mapstructure:"webhooks" yaml:"webhooks"`
 	RadarMemory     Size          `mapstructure:"radar_memory" yaml:"radar_memory"`
 	Log             Log           `mapstructure:"log" yaml:"log"`
+	Witness         Witness       `mapstructure:"witness" yaml:"witness"`
+	Receipts        Receipts      `mapstructure:"receipts" yaml:"receipts"`
 	ShutdownDelay   time.Duration `mapstructure:"shutdown_delay" yaml:"shutdown_delay"`
 	ShutdownTimeout time.Duration `mapstructure:"shutdown_timeout" yaml:"shutdown_timeout"`
 
@@ -51,10 +56,31 @@ type Streams struct {
 	PerToken int `mapstructure:"per_token" yaml:"per_token"`
 }
 
-// Log holds the settings of the log.
+// Log holds the settings of the server's log, and of the transparency logs.
 type Log struct {
 	Level  string `mapstructure:"level" yaml:"level"`
 	Format string `mapstructure:"format" yaml:"format"`
+	// KeyDir is the folder with the keys of the transparency logs. If it is empty, it is next
+	// to the database; see [Settings.KeyDir].
+	KeyDir string `mapstructure:"key_dir" yaml:"key_dir"`
+	// Policy is the file with the witnesses that cosign the logs; see [Log.LoadPolicy].
+	Policy          string   `mapstructure:"policy" yaml:"policy"`
+	WitnessNetworks Networks `mapstructure:"witness_networks" yaml:"witness_networks,flow"`
+}
+
+// Witness holds the settings of the witness, which cosigns the logs of other servers.
+type Witness struct {
+	// Logs is the file with the keys of these logs. If it is empty, the server is no witness.
+	Logs string `mapstructure:"logs" yaml:"logs"`
+	// Name is the name of the witness's key. If it is empty, it follows from base_url; see
+	// [Settings.WitnessName].
+	Name string `mapstructure:"name" yaml:"name"`
+}
+
+// Receipts holds the settings of receipts.
+type Receipts struct {
+	// ValidFor is how long a receipt is valid.
+	ValidFor duration `mapstructure:"valid_for" yaml:"valid_for"`
 }
 
 // Default returns the default settings.
@@ -67,6 +93,7 @@ func Default() Settings {
 		Webhooks:        defaultWebhooks(),
 		RadarMemory:     store.DefaultRadarMemory,
 		Log:             Log{Level: logLevels()[0], Format: logFormats()[0]},
+		Receipts:        Receipts{ValidFor: duration(24 * time.Hour)},
 		ShutdownDelay:   time.Second,
 		ShutdownTimeout: 15 * time.Second,
 	}
@@ -107,6 +134,9 @@ func (s Settings) check() problems {
 	if !slices.Contains(logFormats(), s.Log.Format) {
 		invalid("log.format", "%q is not a log format (use %s)", s.Log.Format, flagvalue.OneOf(logFormats()))
 	}
+	if valid := time.Duration(s.Receipts.ValidFor); valid < time.Minute || valid > receipt.MaxValidity {
+		invalid("receipts.valid_for", "%v is out of range (use 1m to 7d)", s.Receipts.ValidFor)
+	}
 	if s.ShutdownDelay < 0 || s.ShutdownDelay > 10*time.Minute {
 		invalid("shutdown_delay", "%v is out of range (use 0s to 10m)", s.ShutdownDelay)
 	}
@@ -116,6 +146,9 @@ func (s Settings) check() problems {
 
 	return p
 }
+
+// KeyDir returns the folder with the keys of the transparency logs.
+func (s Settings) KeyDir() string { return cmp.Or(s.Log.KeyDir, s.Database+"-keys") }
 
 // MinLevel returns the minimum level to log.
 func (l Log) MinLevel() slog.Level {

@@ -97,6 +97,29 @@ func words(text string) func(yield func(string) bool) {
 	}
 }
 
+// A BaseURL is the URL at which clients reach the server, without a slash at its end, or
+// empty.
+type BaseURL string
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (b *BaseURL) UnmarshalText(text []byte) error {
+	*b = BaseURL(strings.TrimSuffix(string(text), "/"))
+	if u := b.URL(); len(text) > 0 && u == nil {
+		return fmt.Errorf("%q is not a base URL (use e.g. https://ledger.example.com or https://example.com/ledger)", text)
+	}
+	return nil
+}
+
+// URL returns the URL, or nil if it is empty.
+func (b BaseURL) URL() *url.URL {
+	u, err := url.Parse(string(b))
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" ||
+		u.Fragment != "" || strings.ContainsAny(string(b), " +#?") {
+		return nil
+	}
+	return u
+}
+
 // A proxyURL is the URL of an HTTP proxy, or empty. It may contain a password.
 type proxyURL string
 

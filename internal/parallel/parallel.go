@@ -17,3 +17,17 @@ func Do(functions ...func() error) error {
 	running.Wait()
 	return cmp.Or(errs...)
 }
+
+// Each calls f for each item, at most limit at the same time, and waits for all calls.
+func Each[T any](limit int, items []T, f func(T)) {
+	var running sync.WaitGroup
+	places := make(chan struct{}, limit)
+	for _, item := range items {
+		places <- struct{}{}
+		running.Go(func() {
+			defer func() { <-places }()
+			f(item)
+		})
+	}
+	running.Wait()
+}

@@ -25,6 +25,11 @@ var (
 )
 
 func openFile(path string, pragmas []string) (*sql.DB, error) {
+	return openFileAs(path, pragmas, url.Values{})
+}
+
+// openFileAs is like openFile, with options of SQLite's file names (sqlite.org/uri.html).
+func openFileAs(path string, pragmas []string, options url.Values) (*sql.DB, error) {
 	absolute, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
@@ -33,7 +38,8 @@ func openFile(path string, pragmas []string) (*sql.DB, error) {
 	if !strings.HasPrefix(absolute, "/") {
 		absolute = "/" + absolute // C:/ledger.db
 	}
-	dsn := url.URL{Scheme: "file", Path: absolute, RawQuery: url.Values{"_pragma": pragmas}.Encode()}
+	options["_pragma"] = pragmas
+	dsn := url.URL{Scheme: "file", Path: absolute, RawQuery: options.Encode()}
 	return sql.Open("sqlite", dsn.String())
 }
 

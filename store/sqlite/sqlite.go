@@ -8,6 +8,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"runtime"
 	"time"
 
@@ -47,6 +48,7 @@ type DB struct {
 	monitor      *monitor
 	lanes        [sqldb.Lanes]*pool
 	maxRead      [sqldb.Lanes]time.Duration
+	still        fs.FileInfo   // of a file that OpenReadOnly takes for one that does not change
 	closing      chan struct{} // closed by Close
 }
 
@@ -220,8 +222,11 @@ func (db *DB) Ready() error {
 	case <-db.closing:
 		return sqldb.ErrClosed
 	default:
-		return db.monitor.ready()
 	}
+	if db.monitor == nil {
+		return nil // read only
+	}
+	return db.monitor.ready()
 }
 
 // Read implements sqldb.Engine.
@@ -301,14 +306,27 @@ func during(ctx context.Context, c *sqldb.Conn, fn func(*sqldb.Conn) error) erro
 	return fn(c)
 }
 
+// errReadOnly is the error of a write to a file that was opened with OpenReadOnly.
+var errReadOnly = errors.New("the database is open for reading only")
+
 // Write implements sqldb.Engine.
-func (db *DB) Write(ctx context.Context, w sqldb.Write) error { return db.writer.write(ctx, w) }
+func (db *DB) Write(ctx context.Context, w sqldb.Write) error {
+	if db.writer == nil {
+		return errReadOnly
+	}
+	return db.writer.write(ctx, w)
+}
 
 // TryWrite implements sqldb.Engine.
-func (db *DB) TryWrite(w sqldb.Write) bool { return db.writer.tryWrite(w) }
+func (db *DB) TryWrite(w sqldb.Write) bool { return db.writer != nil && db.writer.tryWrite(w) }
 
 // WaitTurn implements sqldb.Engine.
-func (db *DB) WaitTurn(ctx context.Context) error { return db.writer.throttle.wait(ctx) }
+func (db *DB) WaitTurn(ctx context.Context) error {
+	if db.writer == nil {
+		return errReadOnly
+	}
+	return db.writer.throttle.wait(ctx)
+}
 
 // watchInterval is how often Watch checks for writes by other processes.
 const watchInterval = 250 * time.Millisecond

@@ -339,6 +339,7 @@ func (fx *fixture) eventsByCommit() map[string][]string {
 			var s ledger.StateEvent
 			check(fx.t, ledger.DecodeOpen(e.Body, &s))
 			events[s.Commit] = append(events[s.Commit], fmt.Sprintf("%s>%s", s.From, s.To))
+		case ledger.EventIdentity:
 		default:
 			fx.t.Errorf("event %d is of type %s", i, e.Type)
 		}

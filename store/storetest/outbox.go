@@ -195,7 +195,8 @@ func (s suite) TestADeliverySendsTheStoredBytesOfTheEvent(t *testing.T) {
 	fx := s.newFixture(t)
 	w := fx.webhook()
 	fx.signer("cn=ci,ou=build,o=acme").attest(sha(0), "test:go", ledger.Pass)
-	events, err := fx.Events(t.Context(), "acme", store.EventFilter{Query: store.Query{Limit: 10}})
+	events, err := fx.Events(
+		t.Context(), "acme", store.EventFilter{Query: store.Query{Limit: 10}, Types: ledger.DefaultEventTypes()})
 	check(t, err)
 	due := fx.claim(w.ID, 10)
 	if len(due) != len(events.Data) {

@@ -306,7 +306,7 @@ func (s suite) TestARegistrationCanChangeWhichRequirementsApply(t *testing.T) {
 func eventTypes(fx *fixture) string {
 	fx.t.Helper()
 	var types []string
-	f := store.EventFilter{Query: store.Query{Limit: 500}}
+	f := store.EventFilter{Query: store.Query{Limit: 500}, Types: ledger.DefaultEventTypes()}
 	for {
 		list, err := fx.Events(fx.t.Context(), "acme", f)
 		check(fx.t, err)

@@ -1,4 +1,4 @@
-package store
+package envelope
 
 import (
 	"bytes"
@@ -29,8 +29,8 @@ func TestPack(t *testing.T) {
 		{"empty", "", false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			p := pack([]byte(test.body), payload)
-			if packed := p.payloadAt != nil; packed != test.packed {
+			p := Pack([]byte(test.body), payload)
+			if packed := p.PayloadAt != nil; packed != test.packed {
 				t.Errorf("packed is %t, want %t", packed, test.packed)
 			}
 			checkUnpacked(t, p, []byte(test.body))
@@ -38,30 +38,30 @@ func TestPack(t *testing.T) {
 	}
 }
 
-func checkUnpacked(t *testing.T, p packedEnvelope, body []byte) {
+func checkUnpacked(t *testing.T, p Packed, body []byte) {
 	t.Helper()
-	if p.payloadAt == nil {
-		if !bytes.Equal(p.body, body) {
-			t.Errorf("body is stored as %q, want %q", p.body, body)
+	if p.PayloadAt == nil {
+		if !bytes.Equal(p.Body, body) {
+			t.Errorf("body is stored as %q, want %q", p.Body, body)
 		}
 		return
 	}
-	if got := unpack(p.body, p.payload.([]byte), int(p.payloadAt.(int64))); !bytes.Equal(got, body) {
-		t.Errorf("unpack returned %q, want %q", got, body)
+	if got := Unpack(p.Body, p.Payload.([]byte), int(p.PayloadAt.(int64))); !bytes.Equal(got, body) {
+		t.Errorf("Unpack returned %q, want %q", got, body)
 	}
-	if p.body == nil {
+	if p.Body == nil {
 		t.Error("packed body is nil")
 	}
 }
 
-// FuzzPack checks that unpack restores every packed envelope.
+// FuzzPack checks that Unpack restores every packed envelope.
 func FuzzPack(f *testing.F) {
 	f.Add([]byte(`{"payload":"e30=","signatures":[]}`), []byte("{}"), 12)
 	f.Fuzz(func(t *testing.T, body, payload []byte, at int) {
-		checkUnpacked(t, pack(body, payload), body)
+		checkUnpacked(t, Pack(body, payload), body)
 		if at >= 0 && at <= len(body) { // a body that contains the payload
 			whole := append(append(bytes.Clone(body[:at]), base64.StdEncoding.EncodeToString(payload)...), body[at:]...)
-			checkUnpacked(t, pack(whole, payload), whole)
+			checkUnpacked(t, Pack(whole, payload), whole)
 		}
 	})
 }

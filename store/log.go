@@ -1,0 +1,332 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+
+	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/proof"
+	"github.com/ledgerd/ledgerd/store/sqldb"
+)
+
+// A Log is the transparency log of an org in one epoch.
+type Log struct {
+	Org   string
+	Epoch int // from 1
+	// Leaves is how many events are in the log, and FirstSeq the sequence number of the
+	// first. Those after Size are not in a checkpoint yet.
+	Leaves, FirstSeq int64
+	// Building reports that leaves of events from before an upgrade are still missing, of
+	// which Built are done.
+	Building bool
+	Built    int64
+	// Frozen reports that a later epoch has replaced the log.
+	Frozen bool
+	Public bool // may be read without a token
+
+	// Origin names the log. It is empty, like the fields after it, until the first
+	// checkpoint.
+	Origin     string
+	VKey       string // its key, as a verifier key of a signed note
+	Size       int64  // of the newest checkpoint
+	Checkpoint []byte // signed, with cosignatures
+	SignedAt   ledger.Time
+
+	id, orgID int64
+}
+
+const selectLog = `
+SELECT l.id, o.id, o.name, l.epoch, o.next_seq, l.first_seq,
+  coalesce((SELECT min(first_seq) FROM logs WHERE org_id = l.org_id AND epoch > l.epoch), -1),
+  o.log_built, o.log_public,
+  l.origin, l.vkey, l.size, l.checkpoint, l.signed_at
+FROM logs l JOIN orgs o ON o.id = l.org_id `
+
+func scanLog(row scanner) (l Log, err error) {
+	var next, end int64
+	var checkpoint string
+	err = row.Scan(&l.id, &l.orgID, &l.Org, &l.Epoch, &next, &l.FirstSeq, &end, &l.Built, &l.Public, &l.Origin, &l.VKey,
+		&l.Size, &checkpoint, &l.SignedAt)
+	l.Checkpoint = []byte(checkpoint)
+	if end >= 0 {
+		next, l.Frozen, l.Built = end, true, isBuilt
+	}
+	l.Leaves, l.Building = next-l.FirstSeq, l.Built != isBuilt
+	return l, err
+}
+
+// Log returns the log of an org in an epoch, or the present one if epoch is 0.
+func (s *Store) Log(ctx context.Context, org string, epoch int) (Log, error) {
+	return readLoose(ctx, s, byOrg(org), func(rd reader) (Log, error) { return rd.log(org, epoch) })
+}
+
+func (rd reader) log(org string, epoch int) (Log, error) {
+	if epoch == 0 {
+		l, err := scanLog(rd.Row(selectLog+"WHERE o.name = ? AND l.id = o.log_id", org))
+		return l, missing(err, "org %s not found", org)
+	}
+	l, err := scanLog(rd.Row(selectLog+"WHERE o.name = ? AND l.epoch = ?", org, epoch))
+	return l, missing(err, "org %s has no log of epoch %d", org, epoch)
+}
+
+// LogsToSign lists the present logs with events that are in no checkpoint, or, with all,
+// every log with events: at most limit, beginning after an org. Logs that are being built
+// are left out.
+func (s *Store) LogsToSign(ctx context.Context, all bool, after string, limit int) ([]Log, error) {
+	covered := "l.size"
+	if all {
+		covered = "0"
+	}
+	logs, err := readLoose(ctx, s, forWrite(""), func(rd reader) ([]Log, error) {
+		return sqldb.All(rd.Conn, scanLog, selectLog+`
+WHERE l.id = o.log_id AND o.log_built = ? AND o.next_seq - l.first_seq > `+covered+` AND o.name > ?
+ORDER BY o.name LIMIT ?`, isBuilt, after, limit)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list logs: %w", err)
+	}
+	return logs, nil
+}
+
+// beginLog begins the log of an org in a new epoch, with the event that has the sequence
+// number first.
+func (t *tx) beginLog(orgID int64, epoch int, first int64) (logHead, error) {
+	id, err := t.Insert("INSERT INTO logs (org_id, epoch, first_seq) VALUES (?, ?, ?)", orgID, epoch, first)
+	if err != nil {
+		return logHead{}, fmt.Errorf("begin log: %w", err)
+	}
+	_, err = t.Exec("UPDATE orgs SET log_id = ?, log_first = ?, log_built = ? WHERE id = ?", id, first, isBuilt, orgID)
+	if err != nil {
+		return logHead{}, fmt.Errorf("begin log: %w", err)
+	}
+	return logHead{log: id, first: first, built: isBuilt}, nil
+}
+
+// BeginOrigin fixes the name and the key of a log, before its first checkpoint.
+func (s *Store) BeginOrigin(ctx context.Context, l Log, origin, vkey string) error {
+	return s.write(ctx, "", func(t *tx) error {
+		n, err := t.Exec("UPDATE logs SET origin = ?, vkey = ? WHERE id = ? AND origin = ''", origin, vkey, l.id)
+		if err == nil && n == 0 {
+			err = fmt.Errorf("the log of %s has an origin already", l.Org)
+		}
+		return err
+	})
+}
+
+// SaveCheckpoint stores a signed checkpoint of a log, with its cosignatures, unless a larger
+// one is stored.
+func (s *Store) SaveCheckpoint(ctx context.Context, l Log, size int64, checkpoint []byte) error {
+	return s.write(ctx, "", func(t *tx) error {
+		_, err := t.Exec("UPDATE logs SET size = ?, checkpoint = ?, signed_at = ? WHERE id = ? AND size <= ?",
+			size, string(checkpoint), t.now, l.id, size)
+		if err != nil {
+			return fmt.Errorf("save checkpoint: %w", err)
+		}
+		return nil
+	})
+}
+
+// Tile returns the hashes of a tile, or the records of an entry bundle. The newest
+// checkpoint must cover it.
+func (s *Store) Tile(ctx context.Context, l Log, tile proof.Tile) ([]byte, error) {
+	if tile.WidthIn(l.Size) < tile.Width {
+		return nil, ledger.Errorf(ledger.CodeNotFound, "the log of %s has no tile %s: its checkpoint has %d leaves",
+			l.Org, tile.Path(), l.Size)
+	}
+	return readLoose(ctx, s, byOrg(l.Org), func(rd reader) ([]byte, error) {
+		if tile.Level == proof.Entries {
+			return rd.entries(l, tile)
+		}
+		return rd.tile(l, tile)
+	})
+}
+
+// entries returns an entry bundle. It is an error if the body of an event is not what its leaf
+// commits to; a pruned body cannot be compared.
+func (rd reader) entries(l Log, tile proof.Tile) ([]byte, error) {
+	from := l.FirstSeq + tile.N*proof.TileWidth
+	leaves, err := all(rd, scanEntry, `
+SELECT event_id, type, at, leaf, salt, CASE WHEN salt IS NOT NULL THEN body END FROM events
+WHERE org_id = ? AND seq >= ? AND seq < ? ORDER BY seq`, l.orgID, from, from+int64(tile.Width))
+	if err != nil {
+		return nil, fmt.Errorf("read entries: %w", err)
+	}
+	if len(leaves) < tile.Width {
+		return nil, fmt.Errorf("%w: entries %s", errIncomplete, tile.Path())
+	}
+
+	var bundle []byte
+	for _, leaf := range leaves {
+		bundle = proof.AppendEntry(bundle, leaf.Record())
+	}
+	return bundle, nil
+}
+
+// scanEntry scans the leaf of an event, and compares it with the body.
+func scanEntry(row scanner) (proof.Leaf, error) {
+	var l leafRow
+	var salt, body []byte
+	err := row.Scan(&l.Event, &l.Type, &l.At, &l.Hash, &salt, &body)
+	switch leaf := l.leaf(); {
+	case err != nil:
+		return leaf, err
+	case l.Hash == nil:
+		return leaf, fmt.Errorf("%w: event %s has no leaf", errIncomplete, l.Event)
+	case len(salt) == proof.SaltSize && proof.HashBody(proof.Salt(salt), body) != leaf.Hash:
+		return leaf, fmt.Errorf("the body of event %s is not what its leaf commits to: the database was changed", l.Event)
+	default:
+		return leaf, nil
+	}
+}
+
+// tile returns the hashes of a tile. Hashes never change, so a tile that was read once
+// answers for all that are not wider.
+func (rd reader) tile(l Log, tile proof.Tile) ([]byte, error) {
+	key, size := tileKey{l.id, tile.Level, tile.N}, tile.Width*tlog.HashSize
+	hashes, ok := rd.caches.tiles.get(key)
+	if ok && len(hashes) >= size {
+		return hashes[:size], nil
+	}
+
+	hashes, err := tileRow(rd.Conn, l.id, tile.Level, tile.N)
+	if err == nil && len(hashes) < size && tile.Level == 0 {
+		hashes, err = leafHashes(rd.Conn, l.orgID, l.FirstSeq+tile.N*proof.TileWidth, tile.Width)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(hashes) < size {
+		return nil, fmt.Errorf("%w: tile %s has %d hashes", errIncomplete, tile.Path(), len(hashes)/tlog.HashSize)
+	}
+	rd.caches.tiles.put(key, hashes)
+	return hashes[:size], nil
+}
+
+// hashes returns the reader of a log's hashes that package tlog needs.
+func (rd reader) hashes(l Log) tlog.HashReader {
+	return tlog.HashReaderFunc(func(indexes []int64) ([]tlog.Hash, error) {
+		hashes := make([]tlog.Hash, len(indexes))
+		for i, index := range indexes {
+			t := tlog.TileForIndex(proof.TileHeight, index)
+			data, err := rd.tile(l, proof.Tile{Level: t.L, N: t.N, Width: t.W})
+			if err != nil {
+				return nil, err
+			}
+			if hashes[i], err = tlog.HashFromTile(t, data, index); err != nil {
+				return nil, err
+			}
+		}
+		return hashes, nil
+	})
+}
+
+// Root returns the root hash of a log's first size leaves.
+func (s *Store) Root(ctx context.Context, l Log, size int64) (tlog.Hash, error) {
+	return readLoose(ctx, s, forWrite(l.Org), func(rd reader) (tlog.Hash, error) { return rd.root(l, size) })
+}
+
+func (rd reader) root(l Log, size int64) (tlog.Hash, error) {
+	if size == 0 {
+		return sha256.Sum256(nil), nil // RFC 6962, section 2.1
+	}
+	if size < 0 || size > l.Leaves {
+		return tlog.Hash{}, fmt.Errorf("the log of %s has %d leaves, not %d", l.Org, l.Leaves, size)
+	}
+	root, err := tlog.TreeHash(size, rd.hashes(l))
+	if err != nil {
+		return root, fmt.Errorf("compute the root of the log of %s: %w", l.Org, err)
+	}
+	return root, nil
+}
+
+// Consistency returns the proof that the first old leaves of a log are a prefix of the first
+// size (RFC 6962, section 2.1.2). It is empty if old is 0 or size.
+func (s *Store) Consistency(ctx context.Context, l Log, old, size int64) (tlog.TreeProof, error) {
+	if old == 0 || old == size {
+		return nil, nil
+	}
+	return readLoose(ctx, s, forWrite(l.Org), func(rd reader) (tlog.TreeProof, error) {
+		path, err := tlog.ProveTree(size, old, rd.hashes(l))
+		if err != nil {
+			return nil, fmt.Errorf("prove the consistency of the log of %s: %w", l.Org, err)
+		}
+		return path, nil
+	})
+}
+
+// EventProof returns the proof that an event is in the log of its org.
+func (s *Store) EventProof(ctx context.Context, org, event string) (proof.Inclusion, error) {
+	return read(ctx, s, byOrg(org), func(rd reader) (p proof.Inclusion, err error) {
+		orgID, err := rd.orgID(org)
+		if err != nil {
+			return p, err
+		}
+		ref, err := rd.findEvent(orgID, event)
+		if err != nil {
+			return p, missing(err, "event %s not found", event)
+		}
+		return rd.prove(org, ref)
+	})
+}
+
+// prove returns the proof that an event is in the log of its org.
+func (rd reader) prove(org string, ref eventRef) (p proof.Inclusion, err error) {
+	l, err := scanLog(rd.Row(selectLog+`
+WHERE o.name = ? AND l.first_seq <= ? ORDER BY l.epoch DESC LIMIT 1`, org, ref.seq))
+	if err != nil {
+		return p, missing(err, "org %s not found", org)
+	}
+	p.Index, p.Checkpoint = ref.seq-l.FirstSeq, l.Checkpoint
+	if p.Index >= l.Size {
+		return p, notInCheckpoint(l)
+	}
+
+	opening, err := rd.opening(ref.row)
+	if err != nil {
+		return p, err
+	}
+	if p.Extra, err = opening.Format(); err != nil {
+		return p, err
+	}
+	path, err := tlog.ProveRecord(l.Size, p.Index, rd.hashes(l))
+	if err != nil {
+		return p, fmt.Errorf("prove leaf %d of %s: %w", p.Index, org, err)
+	}
+	p.Path = path
+	return p, nil
+}
+
+// notInCheckpoint returns why an event cannot be proved.
+func notInCheckpoint(l Log) error {
+	switch {
+	case l.Frozen:
+		return ledger.Errorf(ledger.CodeNotInCheckpoint,
+			"no checkpoint of epoch %d covers this event: the first event of the next epoch commits to it", l.Epoch)
+	case l.Size == 0:
+		return ledger.Errorf(ledger.CodeNotInCheckpoint,
+			"the log of %s has no checkpoint yet: the server signs one if base_url is set", l.Org)
+	}
+	return ledger.Errorf(ledger.CodeNotInCheckpoint, "no checkpoint covers this event yet (try again in a second)")
+}
+
+// opening reads what shows what the leaf of an event commits to.
+func (rd reader) opening(row int64) (o proof.Opening, err error) {
+	var l leafRow
+	var salt []byte
+	err = rd.Row("SELECT event_id, type, at, leaf, salt FROM events WHERE id = ?", row).
+		Scan(&l.Event, &l.Type, &l.At, &l.Hash, &salt)
+	if err != nil {
+		return o, fmt.Errorf("read leaf: %w", err)
+	}
+	if len(l.Hash) == 0 {
+		return o, errIncomplete
+	}
+	o.Leaf = l.leaf()
+	if len(salt) == proof.SaltSize {
+		o.Salt = (*proof.Salt)(salt)
+	}
+	return o, nil
+}

@@ -1,0 +1,199 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/search"
+)
+
+// newHook creates a webhook of acme/repo for events of some types.
+func newHook(t *testing.T, s *Store, repo string, kinds ...ledger.EventType) ledger.Webhook {
+	t.Helper()
+	n := ledger.NewWebhook{URL: "https://ci.example.com", Events: kinds}
+	w, err := s.CreateWebhook(t.Context(), "acme", repo, n, "whsec_x")
+	check(t, err)
+	return w
+}
+
+// queuedFor returns the events that are queued for a webhook, as type:id.
+func queuedFor(t *testing.T, s *Store, w ledger.Webhook) (list []string) {
+	t.Helper()
+	_, due, err := s.Claim(t.Context(), w.ID, 10, time.Minute)
+	check(t, err)
+	for _, d := range due {
+		list = append(list, string(d.Type)+":"+d.Event)
+	}
+	return list
+}
+
+// listedTypes returns the types of a list's events.
+func listedTypes(t *testing.T, page ledger.Page[jsontext.Value], err error) (list []string) {
+	t.Helper()
+	check(t, err)
+	for _, body := range page.Data {
+		var e struct{ Type string }
+		check(t, ledger.DecodeOpen([]byte(strings.ReplaceAll(string(body), `"type"`, `"Type"`)), &e))
+		list = append(list, e.Type)
+	}
+	return list
+}
+
+// An event of an org is in its history, its log and the webhooks that ask for it, and in no
+// repo.
+func TestOrgEvents(t *testing.T) {
+	ctx := t.Context()
+	s, path := newLogStore(t)
+	for _, org := range []string{"acme", "other"} {
+		if org != "acme" {
+			_, err := s.CreateOrg(ctx, org)
+			check(t, err)
+		}
+		_, err := s.CreateRepo(ctx, org, ledger.NewRepo{Name: "web"}, "admin")
+		check(t, err)
+	}
+	onlyKeys, both := newHook(t, s, "api", ledger.EventKey), newHook(t, s, "web", ledger.EventKey, ledger.EventPolicy)
+	defaults := newHook(t, s, "api", ledger.DefaultEventTypes()...)
+	inactive, deleted := newHook(t, s, "api", ledger.EventKey), newHook(t, s, "web", ledger.EventKey)
+	_, err := s.ChangeWebhook(ctx, "acme", "api", inactive.ID, ledger.WebhookChange{Active: new(false)})
+	check(t, err)
+	check(t, s.DeleteWebhook(ctx, "acme", "web", deleted.ID))
+	foreign, err := s.CreateWebhook(ctx, "other", "web",
+		ledger.NewWebhook{URL: "https://ci.example.com", Events: ledger.EventTypes()}, "whsec_x")
+	check(t, err)
+
+	check(t, appendEvents(ctx, s, 1, nil))
+	id, err := s.LogKey(ctx, "acme", ledger.KeyEvent{Action: ledger.KeyAdded, Purpose: ledger.KeyOfReceipts, Key: "k1"})
+	check(t, err)
+	check(t, appendEvents(ctx, s, 1, nil))
+	if _, err := s.LogKey(ctx, "none", ledger.KeyEvent{}); err == nil {
+		t.Error("a key of an org that does not exist was logged")
+	}
+
+	for name, test := range map[string]struct {
+		hook ledger.Webhook
+		want []string
+	}{
+		"keys": {onlyKeys, []string{"key:" + id}}, "of another repo": {both, []string{"key:" + id}},
+		"inactive": {inactive, nil}, "deleted": {deleted, nil}, "of another org": {foreign, nil},
+	} {
+		if got := queuedFor(t, s, test.hook); !slices.Equal(got, test.want) {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+	if got := queuedFor(t, s, defaults); len(got) != 2 || !strings.HasPrefix(got[0]+got[1], "policy:") {
+		t.Errorf("the default types: %q", got)
+	}
+
+	for name, test := range map[string]struct {
+		filter EventFilter
+		want   []string
+	}{
+		"all":            {EventFilter{}, []string{"policy", "key", "policy"}},
+		"default":        {EventFilter{Types: ledger.DefaultEventTypes()}, []string{"policy", "policy"}},
+		"keys":           {EventFilter{Types: []ledger.EventType{"key"}}, []string{"key"}},
+		"with others":    {EventFilter{Types: []ledger.EventType{"key", "state", "violation"}}, []string{"key"}},
+		"newest":         {EventFilter{Types: []ledger.EventType{"key"}, Descending: true}, []string{"key"}},
+		"all of a repo":  {EventFilter{Repo: "api"}, []string{"policy", "policy"}},
+		"keys of a repo": {EventFilter{Repo: "api", Types: []ledger.EventType{"key"}}, nil},
+		"both of a repo": {EventFilter{Repo: "api", Types: []ledger.EventType{"key", "policy"}},
+			[]string{"policy", "policy"}},
+		"after the event": {EventFilter{After: id, Types: []ledger.EventType{"key", "policy"}}, []string{"policy"}},
+		"before it":       {EventFilter{After: id, Descending: true, Types: []ledger.EventType{"key"}}, nil},
+	} {
+		test.filter.Limit = 10
+		page, err := s.Events(ctx, "acme", test.filter)
+		if got := listedTypes(t, page, err); !slices.Equal(got, test.want) {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+
+	tail, err := s.Tail(ctx, "acme")
+	check(t, err)
+	events, err := tail.Read(ctx, 0, 10)
+	check(t, err)
+	if len(events) != 3 || events[1].ID != id || events[1].Repo != "" || events[2].Repo != "api" {
+		t.Errorf("the tail has %+v", events)
+	}
+	q, err := search.Parse(id)
+	check(t, err)
+	found, err := s.Search(ctx, "acme", SearchQuery{Query: q, Limit: 5})
+	check(t, err)
+	if len(found.Data) != 1 || found.Data[0].Title != "key" || found.Data[0].Repo != "" {
+		t.Errorf("found %+v", found.Data)
+	}
+	wantLog(t, s, path)
+}
+
+// A replay queues the events of the org for webhooks that ask for them.
+func TestReplayOfOrgEvents(t *testing.T) {
+	ctx := t.Context()
+	s, _ := newLogStore(t)
+	_, err := s.LogKey(ctx, "acme", ledger.KeyEvent{Key: "k1"})
+	check(t, err)
+	check(t, appendEvents(ctx, s, 2, nil))
+	for want, kinds := range map[int64][]ledger.EventType{1: {"key"}, 2: {"policy"}, 3: {"key", "policy"}, 0: {"state"}} {
+		w := newHook(t, s, "api", kinds...)
+		if queued, err := s.ReplayWebhook(ctx, "acme", "api", w.ID, 1); queued != want || err != nil {
+			t.Errorf("%q: queued %d, %v, want %d", kinds, queued, err, want)
+		}
+	}
+}
+
+// The webhooks that receive events of the org are limited.
+func TestWebhooksOfOrgEventsAreLimited(t *testing.T) {
+	ctx := t.Context()
+	s, _ := newLogStore(t)
+	var first ledger.Webhook
+	for i := range maxOrgHooks {
+		repo := fmt.Sprint("r", i/maxWebhooks)
+		if i%maxWebhooks == 0 {
+			_, err := s.CreateRepo(ctx, "acme", ledger.NewRepo{Name: repo}, "admin")
+			check(t, err)
+		}
+		w := newHook(t, s, repo, ledger.EventKey)
+		if i == 0 {
+			first = w
+		}
+	}
+
+	limited := func(name string, err error) {
+		t.Helper()
+		if fault, ok := errors.AsType[*ledger.Error](err); !ok || fault.Code != ledger.CodeLimitReached {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	n := ledger.NewWebhook{URL: "https://ci.example.com", Events: []ledger.EventType{"state", "key"}}
+	_, err := s.CreateWebhook(ctx, "acme", "api", n, "whsec_x")
+	limited("one more", err)
+	hooks, err := s.Webhooks(ctx, "acme", "api", Query{Limit: 10})
+	check(t, err)
+	if len(hooks.Data) != 0 {
+		t.Errorf("the refused webhook is there: %+v", hooks.Data)
+	}
+
+	other := newHook(t, s, "api", ledger.EventState)
+	_, err = s.ChangeWebhook(ctx, "acme", "api", other.ID, ledger.WebhookChange{Events: &n.Events})
+	limited("another one that asks for keys", err)
+	n.Active = new(false)
+	asleep, err := s.CreateWebhook(ctx, "acme", "api", n, "whsec_x")
+	check(t, err)
+	_, err = s.ChangeWebhook(ctx, "acme", "api", asleep.ID, ledger.WebhookChange{Active: new(true)})
+	limited("an inactive one that is activated", err)
+
+	check(t, s.DeleteWebhook(ctx, "acme", "r0", first.ID))
+	_, err = s.ChangeWebhook(ctx, "acme", "api", asleep.ID, ledger.WebhookChange{Active: new(true)})
+	check(t, err)
+	_, err = s.LogKey(ctx, "acme", ledger.KeyEvent{Key: "k1"})
+	check(t, err)
+	if got := queuedFor(t, s, asleep); len(got) != 1 {
+		t.Errorf("queued %q", got)
+	}
+}

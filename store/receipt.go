@@ -1,0 +1,299 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/proof"
+	"github.com/ledgerd/ledgerd/ledger/proof/receipt"
+)
+
+// A DecisionQuery says what a decision is asked for.
+type DecisionQuery struct {
+	Org, Repo string
+	Commit    string // or a prefix that is unique in the repo
+	// Target is the branch for which the requirements are evaluated; empty for all branches
+	// that the commit is meant for.
+	Target string
+	// State must have been reached; nil for the commit's present state.
+	State *ledger.State
+	// Validity is how long the decision is valid, if the state does not end before.
+	Validity time.Duration
+}
+
+// A Decision is what a receipt says of a commit, and the proof that the newest event that it
+// rests on is in the org's present log. The scheme of the receipt is not set.
+type Decision struct {
+	receipt.Receipt
+	Proof []byte
+}
+
+// Decide decides whether a commit has reached a state, from what is recorded. It returns
+// CodeStateNotReached if it has not, and CodeNotInCheckpoint if no checkpoint covers the
+// events that the decision rests on.
+func (s *Store) Decide(ctx context.Context, q DecisionQuery) (v Decision, err error) {
+	leave, err := s.heavy.enter(ctx, requestKey(q.Org, q.Repo, q.Commit))
+	if err != nil {
+		return v, storageError(err)
+	}
+	var work int64
+	defer func() { leave(work) }()
+
+	err = s.fresh(ctx, q.Org, func(isLast bool) error {
+		v, err = read(ctx, s, byOrg(q.Org), func(rd reader) (Decision, error) {
+			rd.fresh = !isLast
+			return rd.decide(q, &work)
+		})
+		return err
+	})
+	return v, err
+}
+
+func (rd reader) decide(q DecisionQuery, work *int64) (v Decision, err error) {
+	d, err := rd.deriverOf(q.Org, q.Repo)
+	if err != nil {
+		return v, err
+	}
+	c, err := rd.findCommit(d.repo, q.Commit)
+	if err != nil {
+		return v, err
+	}
+	s, err := rd.gatherDecision(d, c.id, work)
+	if err != nil {
+		return v, err
+	}
+	if q.Target != "" {
+		s.facts.Targets, s.facts.Target = []string{q.Target}, q.Target
+	}
+
+	state, expires, counted := d.contract.Counted(s.facts, rd.now)
+	wanted := state
+	if q.State != nil {
+		wanted = *q.State
+	}
+	if wanted < ledger.Attested || state < wanted {
+		return v, notReached(c.row.SHA, state, wanted)
+	}
+	v.Receipt = receipt.Receipt{
+		Org: q.Org, Repo: d.repo.name, Commit: c.row.SHA, State: wanted, Target: q.Target,
+		PolicyVersion: d.repo.policyVersion, PolicyDigest: d.repo.policyDigest,
+		CreatedAt: rd.now, ValidUntil: s.validUntil(wanted, rd.now, expires, q.Validity),
+	}
+	if v.Evidence, v.Omitted, err = rd.countedEvidence(d.repo, counted, wanted); err != nil {
+		return v, err
+	}
+	newest, err := rd.newestEvent(s, v.Evidence)
+	if err != nil {
+		return v, err
+	}
+	return v, rd.addPosition(&v, newest)
+}
+
+// gatherDecision reads the facts about a commit. It fails if its state is to be derived
+// again first, so that all transitions are in the log.
+func (rd reader) gatherDecision(d *deriver, id int64, work *int64) (*subject, error) {
+	row, err := rd.findCommitRow(id)
+	if err != nil {
+		return nil, err
+	}
+	if *work = workOfRecord(row.attestations, len(d.contract.Requirements)); *work > heavyWork {
+		if err := rd.Long(); err != nil {
+			return nil, err
+		}
+	}
+	s, err := rd.gatherOne(d, row)
+	if err == nil && rd.fresh && s.isDue(rd.now) {
+		err = &outdated{id}
+	}
+	return s, err
+}
+
+// notReached returns why there is no receipt for a commit.
+func notReached(sha string, state, wanted ledger.State) error {
+	if wanted < ledger.Attested {
+		return ledger.Errorf(ledger.CodeStateNotReached,
+			"commit %s is %s: receipts are for commits that are ATTESTED, PROMOTABLE or DEPLOYED", sha, state)
+	}
+	return ledger.Errorf(ledger.CodeStateNotReached,
+		"commit %s is %s, not %s (its record says what is missing)", sha, state, wanted)
+}
+
+// maxLapses is how many times are tried at which a state may end.
+const maxLapses = 8
+
+// validUntil returns how long a decision is valid: until the state ends because of the time,
+// but at most for the given duration. expires is when the decisions about requirements next
+// change because of the time.
+func (s *subject) validUntil(
+	wanted ledger.State, now, expires ledger.Time, validity time.Duration,
+) ledger.Time {
+	end := now.Add(validity)
+	for n := 0; expires != 0 && expires < end; n++ {
+		state, next := s.d.contract.State(s.facts, expires)
+		if state < wanted || n == maxLapses || next != 0 && next <= expires {
+			return expires
+		}
+		expires = next
+	}
+	return end
+}
+
+// maxHashed is how many bytes of envelopes are read for a receipt. Further evidence is
+// omitted.
+const maxHashed = 16 << 20
+
+// countedEvidence returns what counts for a state and those below it, oldest first. omitted
+// counts what is left out, because a receipt has a maximum size.
+func (rd reader) countedEvidence(
+	r repoRow, list []policy.Counted, wanted ledger.State,
+) (evidence []receipt.Evidence, omitted int, err error) {
+	requirements := make(map[string][]string) // by attestation
+	for _, c := range list {
+		if c.State > wanted {
+			continue
+		}
+		for _, id := range c.Attestations {
+			requirements[id] = append(requirements[id], c.Name)
+		}
+	}
+	ids := make([]string, 0, len(requirements))
+	for id := range requirements {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	rows, err := rd.attestationsByID(r, ids[:min(len(ids), receipt.MaxEvidence)])
+	if err != nil {
+		return nil, 0, err
+	}
+
+	evidence = make([]receipt.Evidence, 0, len(rows))
+	hashed := 0
+	for _, a := range rows {
+		v := a.row
+		digest, size, err := rd.envelopeDigest(a.id, maxHashed-hashed)
+		if err != nil {
+			return nil, 0, err
+		}
+		if hashed += size; digest == "" {
+			continue
+		}
+		names := requirements[v.ID]
+		slices.Sort(names)
+		evidence = append(evidence, receipt.Evidence{
+			Attestation: v.ID, Event: v.Event, Commit: v.Commit, Predicate: v.Predicate, Identity: v.Identity,
+			PayloadDigest: v.PayloadDigest, EnvelopeDigest: digest, Requirements: slices.Compact(names),
+		})
+	}
+	return evidence, len(ids) - len(evidence), nil
+}
+
+// attestationsByID returns attestations of a repo, oldest first.
+func (rd reader) attestationsByID(r repoRow, ids []string) (list []keyed[ledger.AttestationRecord], err error) {
+	keys := make([]any, 0, 3*len(ids))
+	for _, id := range ids {
+		if at, ok := idTime(attestationPrefix, id); ok {
+			keys = append(keys, r.id, at, id)
+		}
+	}
+	scan := rd.attestationScanner(r)
+	err = rd.EachIn(func(row scanner) error {
+		a, err := scan(row)
+		list = append(list, a)
+		return err
+	}, selectAttestation+"WHERE (a.repo_id, a.recorded_at, a.attestation_id) IN ", 3, keys)
+	if err != nil {
+		return nil, fmt.Errorf("read evidence: %w", err)
+	}
+	slices.SortFunc(list, func(a, b keyed[ledger.AttestationRecord]) int { return cmp.Compare(a.row.ID, b.row.ID) })
+	return list, nil
+}
+
+// envelopeDigest returns the digest of an envelope and its size, or no digest if the envelope
+// has more than limit bytes.
+func (rd reader) envelopeDigest(row int64, limit int) (digest string, size int, err error) {
+	err = rd.Row("SELECT length(body) + coalesce(length(payload), 0) FROM envelopes WHERE attestation_id = ?", row).
+		Scan(&size)
+	if err != nil || size > limit {
+		return "", 0, err
+	}
+	body, err := rd.envelope(row)
+	if err != nil {
+		return "", 0, err
+	}
+	sum := sha256.Sum256(body)
+	return digestText(sum[:]), size, nil
+}
+
+// newestEvent returns the newest event that a decision rests on: that of the evidence, of
+// the commit's last transition, or of the contract.
+func (rd reader) newestEvent(s *subject, evidence []receipt.Evidence) (newest eventRef, err error) {
+	var transition, contract int64
+	err = rd.Row(`
+SELECT coalesce((SELECT max(event) FROM transitions WHERE commit_id = ?), 0), event
+FROM policies WHERE repo_id = ? AND version = ?`, s.id, s.repoID, s.d.repo.policyVersion).Scan(&transition, &contract)
+	if err != nil {
+		return newest, fmt.Errorf("read what a decision rests on: %w", err)
+	}
+	if row := max(transition, contract); row != 0 {
+		newest.row = row
+		if err := rd.Row("SELECT seq FROM events WHERE id = ?", row).Scan(&newest.seq); err != nil {
+			return newest, fmt.Errorf("read event: %w", err)
+		}
+	}
+
+	event := ""
+	for _, e := range evidence {
+		event = max(event, e.Event)
+	}
+	if event == "" {
+		return newest, nil
+	}
+	recorded, err := rd.findEvent(s.d.repo.orgID, event)
+	if err != nil {
+		return newest, fmt.Errorf("find the event of the evidence: %w", err)
+	}
+	if recorded.row > newest.row {
+		newest = recorded
+	}
+	return newest, nil
+}
+
+// addPosition adds to a decision where the newest event that it rests on is in the org's
+// present log. The first event of a later epoch commits to all before it.
+func (rd reader) addPosition(v *Decision, newest eventRef) error {
+	l, err := rd.log(v.Org, 0)
+	if err != nil {
+		return err
+	}
+	err = rd.Row("SELECT id, seq FROM events WHERE org_id = ? AND seq = ?", l.orgID, max(newest.seq, l.FirstSeq)).
+		Scan(&newest.row, &newest.seq)
+	if err != nil {
+		return missing(err, "the log of %s has no events", v.Org)
+	}
+	p, err := rd.prove(v.Org, newest)
+	if err != nil {
+		return err
+	}
+
+	// The salt is only for those who may read the body of the event.
+	opening, err := proof.ParseOpening(p.Extra)
+	if err != nil {
+		return err
+	}
+	opening.Salt = nil
+	if p.Extra, err = opening.Format(); err != nil {
+		return err
+	}
+	hash := opening.Leaf.LeafHash()
+	v.Log = receipt.Position{Origin: l.Origin, Index: p.Index, Event: opening.Leaf.Event,
+		LeafHash: hex.EncodeToString(hash[:])}
+	v.Proof = p.Format()
+	return nil
+}

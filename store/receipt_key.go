@@ -1,0 +1,94 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/sqldb"
+)
+
+// A ReceiptKey is a key of receipts that the present log of an org announces.
+type ReceiptKey struct {
+	// Key is the hex SHA-256 of PublicKey, which is a DER SubjectPublicKeyInfo.
+	Key       string
+	PublicKey []byte
+	// NotBefore and NotAfter limit when it signs.
+	NotBefore, NotAfter ledger.Time
+	event               string
+}
+
+// maxReceiptKeys is how many keys of receipts of a log are listed.
+const maxReceiptKeys = 8
+
+// ReceiptKeys lists the keys of receipts that an org's present log announces and that have
+// not expired: those that expire last, first.
+func (s *Store) ReceiptKeys(ctx context.Context, org string) ([]ReceiptKey, error) {
+	keys, err := readLoose(ctx, s, byOrg(org), func(rd reader) ([]ReceiptKey, error) {
+		return sqldb.All(rd.Conn, scanReceiptKey, `
+SELECT k.key, k.public_key, k.not_before, k.not_after, k.event_id
+FROM orgs o /*+ordered*/ JOIN receipt_keys k ON k.log_id = o.log_id
+WHERE o.name = ? AND k.not_after > ? ORDER BY k.not_after DESC LIMIT ?`, org, rd.now, maxReceiptKeys)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list the keys of receipts: %w", err)
+	}
+	return keys, nil
+}
+
+func scanReceiptKey(row scanner) (k ReceiptKey, err error) {
+	return k, row.Scan(&k.Key, &k.PublicKey, &k.NotBefore, &k.NotAfter, &k.event)
+}
+
+// AnnounceReceiptKey logs a key of receipts in an org's log of an epoch, which must be the
+// present one.
+func (s *Store) AnnounceReceiptKey(ctx context.Context, org string, epoch int, k ReceiptKey) error {
+	return s.write(ctx, org, func(t *tx) error {
+		l, err := t.log(org, 0)
+		if err != nil {
+			return err
+		}
+		if l.Epoch != epoch {
+			return fmt.Errorf("announce a key of receipts: the log of %s is in epoch %d, not %d", org, l.Epoch, epoch)
+		}
+		event, err := t.keyEvent(l.orgID, ledger.KeyEvent{
+			Action: ledger.KeyAdded, Purpose: ledger.KeyOfReceipts, Key: k.Key, PublicKey: k.PublicKey,
+			NotBefore: k.NotBefore, NotAfter: k.NotAfter,
+		})
+		if err != nil {
+			return err
+		}
+		_, err = t.Exec(`
+INSERT INTO receipt_keys (log_id, not_after, key, not_before, public_key, event_id) VALUES (?, ?, ?, ?, ?, ?)`,
+			l.id, k.NotAfter, k.Key, k.NotBefore, k.PublicKey, event)
+		if err != nil {
+			return fmt.Errorf("insert a key of receipts: %w", err)
+		}
+		return nil
+	})
+}
+
+// An Announcement is the event that announces a key of receipts, and the proof that it is in
+// the log.
+type Announcement struct{ Event, Proof []byte }
+
+// Announcement returns the event that announces a key of receipts. It returns
+// CodeNotInCheckpoint if no checkpoint covers it yet.
+func (s *Store) Announcement(ctx context.Context, org string, k ReceiptKey) (a Announcement, err error) {
+	return read(ctx, s, byOrg(org), func(rd reader) (a Announcement, err error) {
+		orgID, err := rd.orgID(org)
+		if err != nil {
+			return a, err
+		}
+		ref, err := rd.findEvent(orgID, k.event)
+		if err != nil {
+			return a, missing(err, "event %s not found", k.event)
+		}
+		p, err := rd.prove(org, ref)
+		if err != nil {
+			return a, err
+		}
+		a.Proof = p.Format()
+		return a, rd.Row("SELECT body FROM events WHERE id = ?", ref.row).Scan(&a.Event)
+	})
+}

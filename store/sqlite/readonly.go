@@ -1,0 +1,148 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/ledgerd/ledgerd/store/sqldb"
+)
+
+// OpenReadOnly opens a database file that has the schema of this release, for reading. It
+// changes neither the file nor its log, whether or not a server is running: only the index of
+// the log (-shm) is written, as every reader does that has a log to read. The connections are
+// those of the lane Writes, whose reads take as long as they need.
+func OpenReadOnly(ctx context.Context, path string) (*DB, error) {
+	db := &DB{path: path, closing: make(chan struct{})}
+	db.health = newHealth(Options{}, func(sqldb.IncidentKind) string { return "" })
+	for lane := range db.lanes {
+		db.lanes[lane] = newPool(db.closing)
+	}
+	if err := db.openReadOnly(ctx, path); err != nil {
+		return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), db.Close())
+	}
+	return db, nil
+}
+
+func (db *DB) openReadOnly(ctx context.Context, path string) (err error) {
+	if err := checkLog(path); err != nil {
+		return err
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real // next to which the log is
+	}
+	options := url.Values{"mode": {"ro"}}
+	if !hasLog(path) {
+		// Nobody has the file open. Without this option, SQLite would create a log.
+		if db.still, err = os.Stat(path); err != nil {
+			return err
+		}
+		options.Set("immutable", "1")
+	}
+	if db.readDB, err = openFileAs(path, readerPragmas, options); err != nil {
+		return err
+	}
+
+	lane := db.lanes[sqldb.Writes]
+	for range readers()[sqldb.Writes] {
+		c, err := sqldb.Connect(ctx, db.readDB, &dialect)
+		if err != nil {
+			return err
+		}
+		lane.idle = append(lane.idle, c)
+	}
+	return checkSchema(lane.idle[0])
+}
+
+// hasLog reports whether a database has a log to read, or that another process may write to.
+func hasLog(path string) bool {
+	log, err := os.Stat(path + "-wal")
+	if err != nil {
+		return false
+	}
+	_, err = os.Stat(path + "-shm")
+	return log.Size() > 0 || err == nil
+}
+
+// checkSchema returns an error unless a file has the schema of this release.
+func checkSchema(c *sqldb.Conn) error {
+	if err := checkApplicationID(c); err != nil {
+		return err
+	}
+	version, err := schemaVersion(c)
+	if err != nil {
+		return err
+	}
+	files, err := fs.Glob(migrations, "migrations/*.sql")
+
+	switch {
+	case err != nil:
+		return err
+	case version > len(files):
+		return fmt.Errorf("schema version %d is too new: this release reads version %d (use the newer release that wrote it)",
+			version, len(files))
+	case version == 0:
+		return errors.New("the file is empty")
+	case version < len(files):
+		return fmt.Errorf("schema version %d is of an earlier release: this release reads version %d (use the release that "+
+			"wrote it, or start this one's server on a copy, which migrates it)", version, len(files))
+	}
+	return nil
+}
+
+// Changed returns an error if the file was changed since OpenReadOnly, which took it for a file
+// that no process has open: what was read may be from before and after a change.
+func (db *DB) Changed() error {
+	if db.still == nil {
+		return nil // each read transaction has a snapshot
+	}
+	now, err := os.Stat(db.path)
+	if err != nil {
+		return err
+	}
+	if !os.SameFile(now, db.still) || now.Size() != db.still.Size() || !now.ModTime().Equal(db.still.ModTime()) {
+		return fmt.Errorf("%s was changed at %s, while it was read", db.path, now.ModTime().Format(time.RFC3339))
+	}
+	return nil
+}
+
+// maxDamage limits the lines that CheckFile reports of each kind.
+const maxDamage = 100
+
+// CheckFile calls report with each damage of the file: pages, indexes and rows that contradict
+// each other, and rows that refer to missing ones.
+func (db *DB) CheckFile(ctx context.Context, report func(damage string)) error {
+	return db.Read(ctx, sqldb.Reader{Lane: sqldb.Writes}, func(c *sqldb.Conn) error {
+		err := c.EachLong(func(row sqldb.Scanner) error {
+			var line string
+			if err := row.Scan(&line); err != nil {
+				return err
+			}
+			if line != "ok" {
+				report(line)
+			}
+			return nil
+		}, fmt.Sprintf("PRAGMA integrity_check(%d)", maxDamage))
+		if err != nil {
+			return fmt.Errorf("check the integrity: %w", err)
+		}
+
+		lines := 0
+		return c.EachLong(func(row sqldb.Scanner) error {
+			var table, parent string
+			var id, key any
+			if err := row.Scan(&table, &id, &parent, &key); err != nil {
+				return err
+			}
+			if lines++; lines <= maxDamage {
+				report(fmt.Sprintf("row %v of %s refers to a missing row of %s", id, table, parent))
+			}
+			return nil
+		}, "PRAGMA foreign_key_check")
+	})
+}

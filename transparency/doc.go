@@ -1,0 +1,3 @@
+// Package transparency signs the checkpoints of the orgs' logs. It keeps the keys, which are
+// never in the database, and refuses to sign what does not extend the last checkpoint.
+package transparency
