@@ -89,6 +89,7 @@ type request struct {
 	accept  string // default: application/json
 	ifMatch string
 	body    []byte // JSON, or nil
+	most    int    // maximum size of the response in bytes; 0 means maxResponse
 }
 
 // A response is a successful response with its complete body.
@@ -113,12 +114,13 @@ func (c *Client) do(ctx context.Context, r request) (*response, error) {
 	}
 	defer resp.Body.Close()
 
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxResponse+1))
+	most := cmp.Or(r.most, maxResponse)
+	body, err := io.ReadAll(io.LimitReader(resp.Body, int64(most)+1))
 	if err != nil {
 		return nil, fmt.Errorf("read the response to %s %s: %w", r.method, r.path, err)
 	}
-	if len(body) > maxResponse {
-		return nil, fmt.Errorf("the response to %s %s is larger than %d bytes", r.method, r.path, maxResponse)
+	if len(body) > most {
+		return nil, fmt.Errorf("the response to %s %s is larger than %d bytes", r.method, r.path, most)
 	}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		return nil, newError(resp, body)

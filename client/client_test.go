@@ -28,6 +28,9 @@ func TestOrgsAndTokens(t *testing.T) {
 	if org := must(b.admin.Org(ctx, "acme"))(t); org != orgs[0] {
 		t.Errorf("org %v, listed as %v", org, orgs[0])
 	}
+	if org := must(b.admin.ChangeOrg(ctx, "acme", ledger.OrgChange{LogPublic: new(true)}))(t); !org.LogPublic {
+		t.Errorf("the changed org %+v", org)
+	}
 	repo := must(b.admin.Repo(ctx, "acme", "api"))(t)
 	if repo.DefaultBranch != "main" || repo.PolicyVersion != 1 || len(repo.Commits) != len(ledger.States()) {
 		t.Errorf("repo %+v", repo)

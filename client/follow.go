@@ -24,8 +24,8 @@ import (
 // an event's id.
 const Earliest = "earliest"
 
-// FollowOptions selects the events that Follow yields. The zero value selects all
-// new events but those of type radar.
+// FollowOptions selects the events that Follow yields. The zero value selects the new
+// events of the default types.
 type FollowOptions struct {
 	// Types are the types of events to yield. The default is ledger.DefaultEventTypes.
 	Types []ledger.EventType
@@ -51,6 +51,8 @@ type Event struct {
 	Radar       *eventstream.Radar
 	Violation   *eventstream.Violation
 	Commit      *eventstream.Commit
+	Key         *eventstream.Key
+	Identity    *eventstream.Identity
 }
 
 // NewEvent returns an event with its data decoded.
@@ -76,6 +78,12 @@ func NewEvent(id string, t ledger.EventType, data []byte) (Event, error) {
 	case ledger.EventCommit:
 		e.Commit = new(eventstream.Commit)
 		typed = e.Commit
+	case ledger.EventKey:
+		e.Key = new(eventstream.Key)
+		typed = e.Key
+	case ledger.EventIdentity:
+		e.Identity = new(eventstream.Identity)
+		typed = e.Identity
 	default:
 		typed = new(json.RawMessage)
 	}

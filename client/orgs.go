@@ -24,6 +24,11 @@ func (c *Client) CreateOrg(ctx context.Context, n ledger.NewOrg) (ledger.Org, er
 	return post[ledger.Org](ctx, c, pathOf("orgs"), n)
 }
 
+// ChangeOrg changes the settings of an org.
+func (c *Client) ChangeOrg(ctx context.Context, org string, change ledger.OrgChange) (ledger.Org, error) {
+	return patch[ledger.Org](ctx, c, pathOf("orgs", org), change)
+}
+
 // Repos lists the repos of an org.
 func (c *Client) Repos(ctx context.Context, org string) iter.Seq2[ledger.Repo, error] {
 	return list[ledger.Repo](ctx, c, pathOf("orgs", org, "repos"), parameters())

@@ -2,6 +2,7 @@ package server
 
 import (
 	"mime"
+	"net/http"
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -37,6 +38,15 @@ func (s *Server) eventHistory(c *call) (*reply, error) {
 	}
 	response.vary = "Accept"
 	return response, nil
+}
+
+// getEvent returns the body of an event, byte for byte as it was recorded.
+func (s *Server) getEvent(c *call) (*reply, error) {
+	body, err := s.store.Event(c.ctx(), c.org(), c.id())
+	if err != nil {
+		return nil, err
+	}
+	return &reply{status: http.StatusOK, body: body, mediaType: typeJSON, tagged: true}, nil
 }
 
 func (c *call) eventFilter() (f store.EventFilter, err error) {

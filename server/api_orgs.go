@@ -41,6 +41,18 @@ func (s *Server) getOrg(c *call) (*reply, error) {
 	return single(org, err)
 }
 
+func (s *Server) changeOrg(c *call) (*reply, error) {
+	var change ledger.OrgChange
+	if err := c.decode(&change, smallBody); err != nil {
+		return nil, err
+	}
+	org, err := s.store.ChangeOrg(c.ctx(), c.org(), change)
+	if err != nil {
+		return nil, err
+	}
+	return &reply{status: http.StatusOK, record: org}, nil
+}
+
 func (s *Server) listRepos(c *call) (*reply, error) {
 	q, err := c.page()
 	if err != nil {

@@ -28,13 +28,35 @@ func (s *Server) getReadiness(*call) (*reply, error) {
 	if err := s.store.Ready(); err != nil {
 		return nil, ledger.Errorf(ledger.CodeStorageUnavailable, "not ready: %v", err)
 	}
-	return &reply{status: http.StatusOK, record: readiness{Status: "ok", Clock: clockOf(s.store.ClockStatus())}}, nil
+	r := readiness{Status: "ok", Clock: clockOf(s.store.ClockStatus())}
+	if unsigned := len(s.signing()); unsigned > 0 {
+		r.Log = &logReadiness{Unsigned: unsigned, Detail: "the server log says why these transparency logs are not signed"}
+	}
+	if s.witness != nil && s.witness.Off() != "" {
+		r.Witness = &witnessReadiness{Off: true, Detail: "the server log says why the witness cosigns nothing"}
+	}
+	return &reply{status: http.StatusOK, record: r}, nil
 }
 
 // A readiness is the body of a readiness check that succeeds.
 type readiness struct {
 	Status string       `json:"status"`
 	Clock  *clockRecord `json:"clock,omitzero"`
+	// Log is set if transparency logs are not signed. Everything else works.
+	Log *logReadiness `json:"log,omitzero"`
+	// Witness is set if the witness of other logs is off. Everything else works.
+	Witness *witnessReadiness `json:"witness,omitzero"`
+}
+
+type witnessReadiness struct {
+	Off    bool   `json:"off"`
+	Detail string `json:"detail"`
+}
+
+// A logReadiness counts the logs that are not signed. Anyone may read it, so it names none.
+type logReadiness struct {
+	Unsigned int    `json:"unsigned"`
+	Detail   string `json:"detail"`
 }
 
 // A clockRecord says how the ledger's clock and the system clock differ.

@@ -78,11 +78,17 @@ func TestAuthentication(t *testing.T) {
 
 // example returns a path that matches a pattern, with names and ids that do not exist.
 func example(pattern string) string {
-	return strings.NewReplacer(":org", "acme", ":repo", "nowhere", ":sha", commitID(1), "tokens/:id",
-		"tokens/tok_01KAJ8Q0M6R4YB0J3X5T9ZC2DE",
-		"identities/:id", "identities/idn_01KAJ8Q0M6R4YB0J3X5T9ZC2DE", "webhooks/:id",
-		"webhooks/whk_01KAJ8Q0M6R4YB0J3X5T9ZC2DE", ":delivery", "dlv_01KAJ8Q0M6R4YB0J3X5T9ZC2DE", ":id",
-		"att_01KAJ8Q0M6R4YB0J3X5T9ZC2DE").Replace(pattern)
+	return strings.NewReplacer(
+		":org", "acme",
+		":repo", "nowhere",
+		":sha", commitID(1),
+		"tokens/:id", "tokens/tok_01KAJ8Q0M6R4YB0J3X5T9ZC2DE",
+		"identities/:id", "identities/idn_01KAJ8Q0M6R4YB0J3X5T9ZC2DE",
+		"webhooks/:id", "webhooks/whk_01KAJ8Q0M6R4YB0J3X5T9ZC2DE",
+		":delivery", "dlv_01KAJ8Q0M6R4YB0J3X5T9ZC2DE",
+		"*path", "checkpoint",
+		":hash", "00",
+		":id", "att_01KAJ8Q0M6R4YB0J3X5T9ZC2DE").Replace(pattern)
 }
 
 func TestScopes(t *testing.T) {

@@ -29,7 +29,7 @@ func TestUnknownPaths(t *testing.T) {
 func TestMethods(t *testing.T) {
 	b := newBackend(t)
 	for _, test := range []struct{ method, path, allow string }{
-		{"DELETE", "/v1/orgs/acme", "GET, HEAD"},
+		{"DELETE", "/v1/orgs/acme", "GET, HEAD, PATCH"},
 		{"PUT", "/v1/orgs/acme/repos", "GET, HEAD, POST"},
 		{"DELETE", "/v1/orgs/acme/repos/api", "GET, HEAD, PATCH"},
 		{"POST", commitPath(commitID(1)), "GET, HEAD, PATCH, PUT"},

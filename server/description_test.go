@@ -202,8 +202,8 @@ func TestWebhooksAreDescribed(t *testing.T) {
 		w.WriteHeader(http.StatusNoContent)
 	}))
 	t.Cleanup(receiver.Close)
-	w := b.webhook(fmt.Sprintf(`{"url":%q,"events":["attestation","state","policy","radar","violation","commit"]}`,
-		receiver.URL))
+	types := `["attestation","state","policy","radar","violation","commit","key","identity"]`
+	w := b.webhook(fmt.Sprintf(`{"url":%q,"events":%s}`, receiver.URL, types))
 	at := webhooksPath + "/" + w.ID
 	b.post(at+"/ping", "").want(202)
 	ci := b.signer("cn=ci,ou=build,o=acme")
@@ -216,6 +216,9 @@ func TestWebhooksAreDescribed(t *testing.T) {
 	b.push(3, "two", editing("cmd/root.go", 101))
 	raw := rawCommitOf("Ada <ada@x>", "Ada <ada@x>", "Pay")
 	b.register(raw.sha, raw.body("")).want(201)
+	b.logKey(ledger.KeyEvent{Action: ledger.KeyAdded, Purpose: ledger.KeyOfLog, PublicKey: []byte("key"),
+		NotBefore: 1, NotAfter: 2, Reason: "restored",
+		Previous: &ledger.PreviousLog{Origin: "ledger.example/v1/orgs/acme/log", Size: 7, Root: "AAAA", Checkpoint: "x"}})
 	b.post(at+"/rotate", "").want(200) // now both secrets sign
 
 	ctx, cancel := context.WithCancel(t.Context())

@@ -1,6 +1,10 @@
 package server
 
 import (
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
 // The history returns every event as the exact bytes that were rendered when it was
@@ -17,7 +22,8 @@ func TestEvents(t *testing.T) {
 	b := newBackend(t)
 	b.post("/v1/orgs/acme/repos", `{"name":"web"}`).want(201)
 	ci := b.signer("cn=ci,ou=build,o=acme")
-	record := decode[ledger.AttestationRecord](b.attest(ci.statement(t, commitID(1), "test:go", ledger.Pass, 1)).want(201))
+	envelope := ci.statement(t, commitID(1), "test:go", ledger.Pass, 1)
+	record := decode[ledger.AttestationRecord](b.attest(envelope).want(201))
 	b.setContract(`{"requirements":[]}`)
 	b.send(request{method: "POST", path: "/v1/orgs/acme/repos/web/attestations", token: b.writer,
 		body: string(ci.statement(t, commitID(2), "test:go", ledger.Fail, 1))}).want(201)
@@ -64,7 +70,8 @@ func TestEvents(t *testing.T) {
 	}
 	rendered := ledger.Render(ledger.AttestationEvent{ID: record.Event, Org: "acme", Repo: "api", Commit: record.Commit,
 		Predicate: "test:go", Identity: ci.dn,
-		Result: record.Result, Timestamp: record.RecordedAt, Attestation: record.ID, PayloadDigest: record.PayloadDigest})
+		Result: record.Result, Timestamp: record.RecordedAt, Attestation: record.ID, PayloadDigest: record.PayloadDigest,
+		Key: ci.keyDigest(t), EnvelopeDigest: digestOf(envelope)})
 	if body := b.get("/v1/orgs/acme/events?limit=1").body; !strings.HasPrefix(
 		string(body), `{"data":[`+string(rendered)+`]`) {
 		t.Errorf("first event\n%s, want\n%s", body, rendered)
@@ -100,5 +107,150 @@ func TestEventsAccept(t *testing.T) {
 		if vary := resp.header.Values("Vary"); want != neither && !slices.Contains(vary, "Accept") {
 			t.Errorf("Accept: %s: Vary: %q", accept, vary)
 		}
+	}
+}
+
+// An event is the bytes that the history lists.
+func TestEventIsWhatTheHistoryLists(t *testing.T) {
+	b := newBackend(t)
+	b.setPolicy(`"requirements":[]`)
+	page := decode[ledger.Page[jsontext.Value]](b.get("/v1/orgs/acme/events?types=policy").want(200))
+	if len(page.Data) == 0 {
+		t.Fatal("no events")
+	}
+	for _, listed := range page.Data {
+		e := decode[ledger.PolicyEvent](response{t: t, body: listed})
+		got := b.get("/v1/orgs/acme/events/" + e.ID).want(200)
+		if string(got.body) != string(listed) || got.header.Get("Content-Type") != typeJSON {
+			t.Errorf("%s: %s\n%s\nwant\n%s", e.ID, got.header.Get("Content-Type"), got.body, listed)
+		}
+	}
+	b.get("/v1/orgs/acme/events/evt_01KAJ8Q0M6R4YB0J3X5T9ZC2DE").wantProblem(404, ledger.CodeNotFound)
+	b.get("/v1/orgs/acme/events/att_01KAJ8Q0M6R4YB0J3X5T9ZC2DE").wantProblem(404, ledger.CodeNotFound)
+}
+
+// logKey logs a key of the org acme, and returns the ID of the event.
+func (b *backend) logKey(e ledger.KeyEvent) string {
+	b.t.Helper()
+	e.Key = strings.Repeat("0a", 32)
+	id, err := b.store.LogKey(b.t.Context(), "acme", e)
+	check(b.t, err)
+	return id
+}
+
+// Events of the org are only on streams and in lists that ask for them, and in none of a
+// repo.
+func TestEventsOfTheOrg(t *testing.T) {
+	b := newBackend(t)
+	all := b.listen("?types=key,policy", b.reader, nil)
+	defaults := b.listen("", b.reader, nil)
+	ofRepo := b.listen("?types=key,policy&repo=api", b.reader, nil)
+	key := b.logKey(ledger.KeyEvent{Action: ledger.KeyAdded, Purpose: ledger.KeyOfReceipts, NotBefore: 1, Reason: "new"})
+	b.setContract(`{"requirements":[]}`)
+
+	for name, test := range map[string]struct {
+		stream *listener
+		want   string
+	}{
+		"asked for": {all, "key policy"}, "default": {defaults, "policy"}, "of a repo": {ofRepo, "policy"},
+	} {
+		var got []string
+		for _, m := range test.stream.next(len(strings.Fields(test.want))) {
+			got = append(got, m.event)
+			if want := `{"action":"added","purpose":"receipt","key":"` + strings.Repeat("0a", 32) +
+				`","not_before":"1970-01-01T00:00:00.001Z","reason":"new","timestamp":`; m.event == "key" &&
+				(!strings.HasPrefix(m.data, want) || m.id != key) {
+				t.Errorf("%s: %+v", name, m)
+			}
+		}
+		if strings.Join(got, " ") != test.want {
+			t.Errorf("%s: %q, want %s", name, got, test.want)
+		}
+	}
+
+	// A stream resumes after an event of the org, and starts after it.
+	resumed := b.listen("?types=policy,key", b.reader, map[string]string{"Last-Event-ID": key})
+	if got := resumed.next(1)[0].event; got != "policy" {
+		t.Errorf("resumed with %s", got)
+	}
+	last := b.logKey(ledger.KeyEvent{Action: ledger.KeyRevoked, Purpose: ledger.KeyOfReceipts})
+	if start := <-b.listen("", b.reader, nil).start; start != last {
+		t.Errorf("a new stream starts after %s, want %s", start, last)
+	}
+
+	for query, want := range map[string]int{"": 0, "?types=key": 2, "?types=key&limit=1": 1, "?types=key&repo=api": 0,
+		"?types=key&after=" + key: 1, "?types=key&order=desc&after=" + key: 1, "?repo=api": 0} {
+		body := string(b.get("/v1/orgs/acme/events" + query).want(200).body)
+		if keys := strings.Count(body, `"type":"key"`); keys != want {
+			t.Errorf("%s: %d keys, want %d: %s", query, keys, want, body)
+		}
+	}
+	if body := b.get("/v1/orgs/acme/events?types=key&limit=1").want(200).body; strings.Contains(string(body), `"repo"`) {
+		t.Errorf("an event of the org has a repo: %s", body)
+	}
+}
+
+// keyDigest returns the hex SHA-256 of the signer's public key.
+func (s *signer) keyDigest(t testing.TB) string {
+	t.Helper()
+	der, err := x509.MarshalPKIXPublicKey(s.key.Public())
+	check(t, err)
+	return strings.TrimPrefix(digestOf(der), "sha256:")
+}
+
+func digestOf(data []byte) string {
+	sum := sha256.Sum256(data)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// A key that is registered, signs and is removed leaves traces: without them, a host could
+// sign in the name of anybody.
+func TestAnIdentityLeavesTraces(t *testing.T) {
+	b := newBackend(t)
+	asked, defaults := b.listen("?types=identity,attestation", b.reader, nil), b.listen("", b.reader, nil)
+	alice := b.signer("cn=alice,ou=dev,o=acme")
+	envelope := alice.statement(t, commitID(1), "review:code", ledger.Pass, 1)
+	record := decode[ledger.AttestationRecord](b.attest(envelope).want(201))
+	b.delete("/v1/orgs/acme/identities/" + alice.id).want(204)
+
+	type trace struct {
+		Type, Action, DN, Key, Attestation, Timestamp string
+		IdentityID                                    string `json:"identity_id"`
+		EnvelopeDigest                                string `json:"envelope_digest"`
+	}
+	key := alice.keyDigest(t)
+	want := []trace{
+		{Type: "identity", Action: "added", DN: alice.dn, Key: key, IdentityID: alice.id},
+		{Type: "attestation", Key: key, Attestation: record.ID, EnvelopeDigest: digestOf(envelope)},
+		{Type: "identity", Action: "revoked", DN: alice.dn, Key: key, IdentityID: alice.id},
+	}
+	var ids []string
+	page := decode[ledger.Page[jsontext.Value]](b.get("/v1/orgs/acme/events?types=identity,attestation").want(200))
+	for i, body := range page.Data {
+		var got struct {
+			trace
+			ID string
+		}
+		check(t, json.Unmarshal(body, &got))
+		ids = append(ids, got.ID)
+		if got.Timestamp == "" || len(page.Data) != len(want) {
+			t.Fatalf("events %s", page.Data)
+		}
+		if got.Timestamp = ""; got.trace != want[i] {
+			t.Errorf("event %d is %+v, want %+v", i, got.trace, want[i])
+		}
+	}
+
+	for i, m := range asked.next(3) {
+		if m.id != ids[i] || m.event != want[i].Type || strings.Contains(m.data, "envelope_digest") {
+			t.Errorf("message %d is %+v", i, m)
+		}
+	}
+	if got := defaults.next(2); got[0].event != "attestation" || got[1].event != "state" {
+		t.Errorf("the default stream has %+v", got)
+	}
+	trusted := decode[identity.Identity](b.get("/v1/orgs/acme/identities/" + alice.id).want(200))
+	if trusted.Event != ids[2] {
+		t.Errorf("the identity's event is %s, want %s", trusted.Event, ids[2])
 	}
 }

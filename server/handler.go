@@ -102,10 +102,17 @@ func (s *Server) respond(rt route, c *call) (*reply, error) {
 	if rt.scope == public {
 		return s.call(rt, c)
 	}
-	var err error
-	if c.caller, err = c.identify(c.r); err != nil {
+	opened, err := s.isOpened(rt, c)
+	if err != nil {
 		return nil, err
 	}
+
+	if opened {
+		c.caller.token = ledger.Token{Org: c.org(), Scope: ledger.Read}
+	} else if c.caller, err = c.identify(c.r); err != nil {
+		return nil, err
+	}
+
 	if !c.caller.isHost() {
 		c.memory = s.Memory(c.caller.token.ID, c.r)
 		c.slot = s.budgets.reads.Lease(c.caller.token.ID)
@@ -118,6 +125,14 @@ func (s *Server) respond(rt route, c *call) (*reply, error) {
 		wire.DrainBody(c.w, c.r) // not for callers who have not authenticated
 	}
 	return response, err
+}
+
+// isOpened reports whether a call needs no token, because it is about a public log.
+func (s *Server) isOpened(rt route, c *call) (bool, error) {
+	if !rt.isOfLog() || c.r.Header["Authorization"] != nil {
+		return false, nil
+	}
+	return s.isLogPublic(c)
 }
 
 // call authorizes the caller, parses the query, and runs the route's handler.

@@ -50,6 +50,7 @@ type backend struct {
 	t      testing.TB
 	clock  *clock
 	store  *store.Store
+	file   string // of the database
 	server *Server
 	url    string
 	client *http.Client
@@ -68,8 +69,8 @@ func newBackend(t testing.TB, changes ...func(*Config)) *backend {
 // nil.
 func newBackendOn(t testing.TB, pipes *pipes, changes ...func(*Config)) *backend {
 	t.Helper()
-	b := &backend{t: t, clock: newClock(), log: new(bytes.Buffer)}
-	db, err := store.Open(context.Background(), storetest.NewFile(t), store.Options{Now: b.clock.now})
+	b := &backend{t: t, clock: newClock(), log: new(bytes.Buffer), file: storetest.NewFile(t)}
+	db, err := store.Open(context.Background(), b.file, store.Options{Now: b.clock.now})
 	check(t, err)
 	t.Cleanup(func() { check(t, db.Close()) })
 	b.store = db

@@ -43,7 +43,8 @@ type reply struct {
 	tagged bool
 	etag   string
 	vary   string
-	secret bool // whether the response contains a secret and must not be cached
+	secret bool   // whether the response contains a secret and must not be cached
+	cache  string // value of Cache-Control; if empty, the client must ask each time
 }
 
 // encode encodes the record as the body, and drops it to free its memory.
@@ -95,6 +96,9 @@ func (a *reply) writeHeader(h http.Header) {
 	}
 	if a.vary != "" {
 		h.Add("Vary", a.vary)
+	}
+	if a.cache != "" {
+		h.Set("Cache-Control", a.cache)
 	}
 	if a.secret {
 		h.Set("Cache-Control", "no-store")

@@ -30,6 +30,10 @@ func (rt route) reads(r *http.Request) bool {
 	return wire.IsRead(r) && !isStream
 }
 
+// isOfLog reports whether the route has the files of a log. Those of a public log need no
+// token.
+func (rt route) isOfLog() bool { return strings.HasSuffix(rt.pattern, "/log/*path") }
+
 // inOrg reports whether the route's path has an org.
 func (rt route) inOrg() bool { return strings.Contains(rt.pattern, "/:org") }
 
@@ -59,6 +63,7 @@ func (s *Server) routes() []route {
 		{get, orgs, atHost, list(), s.listOrgs},
 		{post, orgs, atHost, nil, s.createOrg},
 		{get, org, read, nil, s.getOrg},
+		{patch, org, admin, nil, s.changeOrg},
 
 		{get, repos, read, list(), s.listRepos},
 		{post, repos, admin, nil, s.createRepo},
@@ -67,6 +72,7 @@ func (s *Server) routes() []route {
 
 		{get, commits, read, list("state", "branch", "author", "text", "in_flight", "standing"), s.listCommits},
 		{get, commits + "/:sha", read, []string{"target"}, s.getCommit},
+		{get, commits + "/:sha/receipt", read, []string{"state", "target"}, s.getReceipt},
 		{get, commits + "/:sha/transitions", read, list(), s.listTransitions},
 		{put, commits + "/:sha", write, nil, s.putCommit},
 		{patch, commits + "/:sha", admin, nil, s.correctCommit},
@@ -80,6 +86,7 @@ func (s *Server) routes() []route {
 		{post, attestations, write, nil, s.recordAttestation},
 		{get, attestations + "/:id", read, nil, s.getAttestation},
 		{get, attestations + "/:id/envelope", read, nil, s.getEnvelope},
+		{get, attestations + "/:id/proof", read, nil, s.getAttestationProof},
 
 		{get, org + "/violations", read, list("status", "repo", "commit", "predicate"), s.listViolations},
 		{get, repo + "/violations", read, list("status", "commit", "predicate"), s.listViolations},
@@ -124,6 +131,14 @@ func (s *Server) routes() []route {
 
 		{get, org + "/predicates", read, list(), s.listPredicates},
 		{get, org + "/events", read, list("after", "types", "repo", "order", "last_event_id"), s.listEvents},
+
+		{get, org + "/events/:id", read, nil, s.getEvent},
+		{get, org + "/events/:id/proof", read, nil, s.getEventProof},
+		{get, org + "/log", read, nil, s.getLog},
+		{get, org + "/log/*path", read, nil, s.getLogFile},
+
+		{post, "/v1/witness/add-checkpoint", public, nil, s.addCheckpoint},
+		{get, "/v1/witness/:hash/checkpoint", public, nil, s.getWitnessed},
 
 		{get, "/v1/openapi.yaml", public, nil, s.getDescription},
 		{get, "/healthz", public, nil, s.getHealth},

@@ -15,6 +15,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server/internal/budget"
 	"github.com/ledgerd/ledgerd/store"
+	"github.com/ledgerd/ledgerd/transparency"
+	"github.com/ledgerd/ledgerd/transparency/witness"
 )
 
 // DefaultMaxBody is the default of Config.MaxBody, in bytes.
@@ -50,6 +52,15 @@ type Config struct {
 	// have that URL. It is called when a webhook is created and when its URL changes.
 	// If it is nil, every URL is allowed.
 	CheckTarget func(ctx context.Context, url string) error
+	// Witness cosigns the checkpoints of other logs. It may be nil.
+	Witness *witness.Witness
+	// Witnesses returns how far each witness has cosigned the log with an origin. It may be
+	// nil.
+	Witnesses func(origin string) []ledger.LogWitness
+	// Receipts signs receipts. It may be nil.
+	Receipts *transparency.Receipts
+	// Signing returns why logs are not signed, by org. It may be nil.
+	Signing func() map[string]string
 }
 
 // A Server serves the HTTP API.
@@ -61,6 +72,10 @@ type Server struct {
 	name    string // value of the Server header
 
 	checkTarget func(ctx context.Context, url string) error
+	signing     func() map[string]string
+	receipts    *transparency.Receipts
+	witness     *witness.Witness
+	witnesses   func(origin string) []ledger.LogWitness
 
 	feeds    *feeds
 	limits   *limits
@@ -81,6 +96,13 @@ func New(c Config) *Server {
 		perToken: cmp.Or(c.StreamsPerToken, DefaultStreamsPerToken), open: make(map[string]int)}
 	if s.checkTarget = c.CheckTarget; s.checkTarget == nil {
 		s.checkTarget = func(context.Context, string) error { return nil }
+	}
+	if s.signing = c.Signing; s.signing == nil {
+		s.signing = func() map[string]string { return nil }
+	}
+	s.receipts = c.Receipts
+	if s.witness, s.witnesses = c.Witness, c.Witnesses; s.witnesses == nil {
+		s.witnesses = func(string) []ledger.LogWitness { return nil }
 	}
 	if s.now == nil {
 		s.now = func() time.Time { return c.Store.Now().Std() }

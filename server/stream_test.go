@@ -182,11 +182,11 @@ func TestStreamResumes(t *testing.T) {
 // can resume before it has received a message.
 func TestStreamSendsItsStart(t *testing.T) {
 	b := newBackend(t)
-	ci := b.signer("cn=ci,ou=build,o=acme")
-	l := b.listen("", b.reader, nil)
-	if got := <-l.start; got != earliest {
+	if got := <-b.listen("", b.reader, nil).start; got != earliest {
 		t.Errorf("the stream of an empty ledger starts at %q, want %q", got, earliest)
 	}
+	ci := b.signer("cn=ci,ou=build,o=acme")
+	l := b.listen("", b.reader, nil)
 	b.attest(ci.statement(t, commitID(1), "lint:go", ledger.Pass, 1)).want(201)
 	all := l.next(2)
 

@@ -88,6 +88,10 @@ func (l *Printer) columns(e client.Event) (ledger.Time, columns) {
 	case e.Commit != nil:
 		at, c.repo, c.commit = e.Commit.Timestamp, e.Commit.Repo, e.Commit.Commit
 		c.summary = proof(e.Commit)
+	case e.Key != nil:
+		at, c.summary = e.Key.Timestamp, keyChange(e.Key)
+	case e.Identity != nil:
+		at, c.summary = e.Identity.Timestamp, identityChange(e.Identity)
 	default:
 		c.summary = terminal.Clean(string(e.Data))
 	}
@@ -132,6 +136,32 @@ func proof(c *eventstream.Commit) string {
 			separator = "; corrected "
 		}
 		summary += separator + terminal.Clean(f.Field)
+	}
+	return summary
+}
+
+// keyChange returns what has happened to a key, and why.
+func keyChange(k *eventstream.Key) string {
+	summary := fmt.Sprintf("%s key %s %s", terminal.Clean(string(k.Purpose)), terminal.Clean(terminal.Short(k.Key)),
+		terminal.Clean(string(k.Action)))
+	if k.Reason != "" {
+		summary += ": " + terminal.Clean(k.Reason)
+	}
+	return summary
+}
+
+// identityChange returns what has happened to an identity.
+func identityChange(i *eventstream.Identity) string {
+	summary := fmt.Sprintf("%s %s %s, key %s", terminal.Clean(i.Kind), terminal.Clean(i.DN),
+		terminal.Clean(string(i.Action)), terminal.Clean(terminal.Short(i.Key)))
+	if i.May != nil {
+		summary += ", may attest " + terminal.Clean(strings.Join(i.May, ","))
+	}
+	if i.DNPattern != "" {
+		summary += ", certifies " + terminal.Clean(i.DNPattern)
+	}
+	if i.DistrustedSince != 0 {
+		summary += ", since " + i.DistrustedSince.String()
 	}
 	return summary
 }

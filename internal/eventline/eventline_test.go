@@ -111,3 +111,20 @@ func TestJSONHidesNothing(t *testing.T) {
 		t.Errorf("%s, %v, want %s", got, err, want)
 	}
 }
+
+func TestLineOfKeyEvent(t *testing.T) {
+	const data = `{"action":"revoked","purpose":"receipt","key":"0123456789abcdef","reason":"lost\u001b[2J",` +
+		`"timestamp":"2026-11-20T09:00:00.000Z"}`
+	for reason, want := range map[string]string{data: "revoked: lost\uFFFD[2J\n",
+		strings.Replace(data, `"reason":"lost\u001b[2J",`, "", 1): "revoked\n"} {
+		e, err := client.NewEvent("evt_1", ledger.EventKey, []byte(reason))
+		if err != nil {
+			t.Fatal(err)
+		}
+		line, err := (&Printer{}).Line(e)
+		want = "2026-11-20T09:00:00.000Z  key          -  -             receipt key 0123456789ab " + want
+		if err != nil || string(line) != want {
+			t.Errorf("%q, %v, want %q", line, err, want)
+		}
+	}
+}

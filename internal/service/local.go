@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"sync/atomic"
 
@@ -37,6 +38,7 @@ func OpenLocal(ctx context.Context, s config.Settings) (*Local, error) {
 		MaxBody:     int64(s.MaxBody),
 		CheckTarget: s.Webhooks.Guard().Check,
 		Version:     buildinfo.Version(),
+		Receipts:    newReceipts(s, db, slog.New(slog.DiscardHandler)),
 	})
 	if local.Client, err = newHostClient(api, &local.wrote); err != nil {
 		return nil, errors.Join(err, db.Close())

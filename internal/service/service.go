@@ -33,6 +33,7 @@ type Instance struct {
 	db      *store.Store
 	api     *server.Server
 	site    *web.Site
+	logs    logs
 	log     *slog.Logger
 	clients *connections
 	http    *http.Server
@@ -79,7 +80,11 @@ func StartAt(ctx context.Context, s config.Settings, log *slog.Logger, now func(
 	}
 
 	guard := s.Webhooks.Guard()
-	api := server.New(server.Config{
+	logs, err := newLogs(ctx, s, db, log)
+	if err != nil {
+		return nil, errors.Join(err, db.Close(), listener.Close())
+	}
+	api := server.New(logs.serve(server.Config{
 		Store:           db,
 		Streams:         listener.places.limit * 3 / 4, // the rest is for other requests
 		Logger:          log,
@@ -88,7 +93,7 @@ func StartAt(ctx context.Context, s config.Settings, log *slog.Logger, now func(
 		StreamsPerToken: s.Streams.PerToken,
 		CheckTarget:     guard.Check,
 		Version:         buildinfo.Version(),
-	})
+	}))
 	site, err := web.New(web.Config{API: api, Logger: log, Now: func() time.Time { return db.Now().Std() }})
 	if err != nil {
 		return nil, errors.Join(err, db.Close(), listener.Close())
@@ -101,6 +106,7 @@ func StartAt(ctx context.Context, s config.Settings, log *slog.Logger, now func(
 		db:      db,
 		api:     api,
 		site:    site,
+		logs:    logs,
 		log:     log,
 		clients: listener,
 		cancel:  cancel,
@@ -127,6 +133,8 @@ func StartAt(ctx context.Context, s config.Settings, log *slog.Logger, now func(
 	v.running.Go(func() { db.Evaluate(background) })
 	v.running.Go(func() { db.Tidy(background) })
 	v.running.Go(func() { db.Watch(background) })
+	v.running.Go(func() { db.BuildLogs(background) })
+	v.running.Go(func() { logs.run(background) })
 	v.running.Go(func() { dispatcher.Run(background) })
 	v.running.Go(func() {
 		err := v.http.Serve(listener)

@@ -142,7 +142,10 @@ func withRaw(org string, events []page.Event) []activityEvent {
 			e.Raw = string(e.Body)
 			continue
 		}
-		e.Command = fmt.Sprintf("ledgerd events %s --types %s --repo %s", org, e.Type, e.Repo)
+		e.Command = fmt.Sprintf("ledgerd events %s --types %s", org, e.Type)
+		if e.Repo != "" {
+			e.Command += " --repo " + e.Repo
+		}
 		if i+1 < len(events) {
 			e.Command += " --since-id " + events[i+1].ID + " --limit 1"
 		}

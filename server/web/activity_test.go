@@ -54,7 +54,7 @@ func TestActivityPage(t *testing.T) {
 		t.Errorf("raw events:\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	if live := attribute(p.elements("main")[0], "data-live"); live !=
-		"/orgs/acme/events?types=attestation%2Cstate%2Cpolicy%2Cradar%2Cviolation%2Ccommit" {
+		"/orgs/acme/events?types=attestation%2Cstate%2Cpolicy%2Cradar%2Cviolation%2Ccommit%2Ckey%2Cidentity" {
 		t.Errorf("data-live: %q", live)
 	}
 
@@ -63,10 +63,10 @@ func TestActivityPage(t *testing.T) {
 		"?type=radar":                     1,
 		"?type=radar&type=policy":         2,
 		"?type=policy&type=policy&repo=":  1,
-		"?repo=api":                       len(want),
+		"?repo=api":                       len(want) - 1, // without the identity of the org
 		"?repo=api&type=attestation":      1,
 		"?repo=docs":                      0,
-		"?repo=api&type=state&type=radar": len(want) - 2,
+		"?repo=api&type=state&type=radar": len(want) - 3,
 	} {
 		p := w.get(activityPath + query).want(200)
 		if got := len(rawEvents(p)); got != n {
@@ -164,4 +164,28 @@ func TestActivityHostileTexts(t *testing.T) {
 	if len(p.elements("script")) != 1 {
 		t.Error("text became a script element")
 	}
+}
+
+// An event of the org has no repo: it is in the activity, and search leads to it.
+func TestActivityOfTheOrg(t *testing.T) {
+	e := newEnv(t)
+	id, err := e.db.LogKey(t.Context(), "acme", ledger.KeyEvent{Action: ledger.KeyAdded, Purpose: ledger.KeyOfLog,
+		Key: strings.Repeat("0a", 32), Reason: "restored from a backup"})
+	check(t, err)
+
+	w := e.signIn(e.reader)
+	for query, want := range map[string]int{"": 1, "?type=key": 1, "?type=policy": 0, "?repo=api": 0} {
+		if got := rawEvents(w.get(activityPath + query).want(200)); len(got) != want {
+			t.Errorf("%q: %q, want %d events", query, got, want)
+		}
+	}
+	w.get(activityPath).has("Key log key 0a0a0a0a0a0a added: restored from a backup", "key event, ").hasNot("key event of")
+	if to := w.get("/orgs/acme/search?q=" + id).want(303).header.Get("Location"); to != activityPath+"?type=key" {
+		t.Errorf("search leads to %s", to)
+	}
+
+	_, err = e.db.LogKey(t.Context(), "acme", ledger.KeyEvent{Action: ledger.KeyAdded, Purpose: ledger.KeyOfLog,
+		Key: strings.Repeat("0a", 32), PublicKey: make([]byte, 128<<10)})
+	check(t, err)
+	w.get(activityPath).want(200).has("ledgerd events acme --types key --since-id " + id + " --limit 1 -o json")
 }

@@ -52,6 +52,11 @@ type env struct {
 	log   *bytes.Buffer
 
 	reader, writer, admin string // secrets of tokens of acme
+
+	// problem is why acme's log is not signed, and witnesses lists its witnesses.
+	problem   string
+	witnesses []ledger.LogWitness
+	database  string // path of the file
 }
 
 // newEmptyEnv returns an env without an org.
@@ -59,12 +64,15 @@ func newEmptyEnv(t testing.TB) *env {
 	t.Helper()
 	e := &env{t: t, clock: new(clock), log: new(bytes.Buffer)}
 	e.clock.ms.Store(time.Date(2030, 11, 30, 9, 0, 0, 0, time.UTC).UnixMilli())
-	db, err := store.Open(context.Background(), storetest.NewFile(t), store.Options{Now: e.clock.now})
+	e.database = storetest.NewFile(t)
+	db, err := store.Open(context.Background(), e.database, store.Options{Now: e.clock.now})
 	check(t, err)
 	t.Cleanup(func() { check(t, db.Close()) })
 	e.db, e.guard = db, dispatch.NewGuard([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")})
 	logger := slog.New(slog.NewTextHandler(e.log, nil))
-	e.api = server.New(server.Config{Store: db, Now: e.clock.now, Logger: logger, CheckTarget: e.guard.Check})
+	e.api = server.New(server.Config{Store: db, Now: e.clock.now, Logger: logger, CheckTarget: e.guard.Check,
+		Signing:   e.problems,
+		Witnesses: func(string) []ledger.LogWitness { return e.witnesses }})
 	e.site, err = web.New(web.Config{API: e.api, Logger: logger, Now: e.clock.now})
 	check(t, err)
 	e.host, err = client.New(
@@ -75,6 +83,13 @@ func newEmptyEnv(t testing.TB) *env {
 	t.Cleanup(e.api.EndStreams)
 	e.url = network.URL
 	return e
+}
+
+func (e *env) problems() map[string]string {
+	if e.problem == "" {
+		return nil
+	}
+	return map[string]string{"acme": e.problem}
 }
 
 // newEnv returns an env with the org acme, its repo api and a token of each scope.

@@ -37,6 +37,7 @@ func (e *env) examples() func(pattern string) string {
 		"/static/")
 
 	e.signer("cn=brief,ou=build,o=acme")
+	e.signLog(e.beginLog())
 	identities, err := client.Collect(e.host.Identities(e.t.Context(), "acme"), 0)
 	check(e.t, err)
 	return strings.NewReplacer("{$}", "", "{org}", "acme", "{repo}", "api",

@@ -10,6 +10,7 @@ import (
 	"github.com/ledgerd/ledgerd/server/web/conflicts"
 	"github.com/ledgerd/ledgerd/server/web/explore"
 	"github.com/ledgerd/ledgerd/server/web/home"
+	"github.com/ledgerd/ledgerd/server/web/logpage"
 	"github.com/ledgerd/ledgerd/server/web/page"
 	"github.com/ledgerd/ledgerd/server/web/policies"
 	"github.com/ledgerd/ledgerd/server/web/settings"
@@ -43,5 +44,5 @@ func (s *Site) routes() []page.Route {
 		page.Live(page.RepoViolationsPattern, read, showViolations),
 	}
 	return slices.Concat(own, home.Routes(), board.Routes(), commits.Routes(), conflicts.Routes(), explore.Routes(),
-		policies.Routes(), settings.Routes())
+		logpage.Routes(), policies.Routes(), settings.Routes())
 }

@@ -31,6 +31,7 @@ func orgTabs(v *page.Visit) []tab {
 		target{"Activity", page.ActivityPattern, ledger.Read},
 		target{"Insights", page.InsightsPattern, ledger.Read},
 		target{"Artifacts", page.ArtifactsPattern, ledger.Read},
+		target{"Log", page.LogPattern, ledger.Read},
 		target{"Settings", page.SettingsPattern, ledger.Read},
 	)
 }

@@ -27,6 +27,10 @@ type attestationPage struct {
 	Size int
 	// TrustedBy is the key or the root that made it trusted; nil if it is unknown.
 	TrustedBy *identity.Identity
+	// Cosign is the command with which cosign verifies the signature; empty if it cannot.
+	Cosign string
+	// LogKey is the key of the org's log; empty if the log has no checkpoint.
+	LogKey string
 }
 
 func showAttestation(v *page.Visit) (*page.Response, error) {
@@ -48,34 +52,13 @@ func showAttestation(v *page.Visit) (*page.Response, error) {
 	if p.TrustedBy, err = trustedBy(v, record.Verification); err != nil {
 		return nil, err
 	}
-	p.Statement, p.Cut = readable(payload)
-	return v.Page("attestation", format.Clip(record.Predicate, 80)+" by "+format.Clip(record.Signer, 80), p), nil
-}
-
-// trustedBy returns the identity that made an attestation trusted, or nil if it is unknown.
-func trustedBy(v *page.Visit, verified *ledger.Verification) (*identity.Identity, error) {
-	if verified == nil {
-		return nil, nil
-	}
-	i, err := v.API.Identity(v.Ctx(), v.Org, verified.IdentityID)
-	switch {
-	case page.CodeOf(err) == ledger.CodeNotFound:
-		return nil, nil
-	case err != nil:
-		return nil, err
-	}
-	return &i, nil
-}
-
-func downloadEnvelope(v *page.Visit) (*page.Response, error) {
-	body, err := v.API.Envelope(v.Ctx(), v.Org, v.Repo, v.Value("id"))
+	log, err := v.API.Log(v.Ctx(), v.Org)
 	if err != nil {
 		return nil, err
 	}
-	if attestation.IsCommitObject(body) {
-		return page.File(v.Value("id")+".commit", "application/octet-stream", body), nil
-	}
-	return page.File(v.Value("id")+".json", "application/json", body), nil
+	p.LogKey, p.Cosign = log.Key, cosignCommand(record, body)
+	p.Statement, p.Cut = readable(payload)
+	return v.Page("attestation", format.Clip(record.Predicate, 80)+" by "+format.Clip(record.Signer, 80), p), nil
 }
 
 const (

@@ -127,7 +127,10 @@ func pathOf(v *page.Visit, h search.Hit) string {
 	case search.Webhook:
 		return repo("webhooks", h.ID)
 	}
-	if h.Commit == "" { // an event of a repo
+	switch {
+	case h.Repo == "": // an event of the org
+		return v.PathOf(page.ActivityPattern) + "?type=" + url.QueryEscape(h.Title)
+	case h.Commit == "": // an event of a repo
 		return repo()
 	}
 	return repo("commits", h.Commit)

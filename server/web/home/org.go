@@ -32,6 +32,8 @@ type orgPage struct {
 	Sorted int
 	Next   string
 	Latest []page.EventRow
+	// Unsigned says why the org's log is not signed; empty if it is.
+	Unsigned string
 }
 
 // A column is a column of the table of repos.
@@ -70,6 +72,11 @@ func showOrg(v *page.Visit) (*page.Response, error) {
 	if err := p.addRepos(v); err != nil {
 		return nil, err
 	}
+	log, err := v.API.Log(v.Ctx(), v.Org)
+	if err != nil {
+		return nil, err
+	}
+	p.Unsigned = log.Problem
 	return v.LivePage("org", v.Org, p, ledger.EventTypes()...), nil
 }
 

@@ -31,6 +31,13 @@ type Event struct {
 	Version   int    `json:"version"`
 	ChangedBy string `json:"changed_by"`
 
+	Action  string `json:"action"`
+	Kind    string `json:"kind"`
+	DN      string `json:"dn"`
+	Purpose string `json:"purpose"`
+	Key     string `json:"key"`
+	Reason  string `json:"reason"`
+
 	Level      radar.Level       `json:"level"`
 	Other      ledger.RadarOther `json:"other"`
 	PathsTotal int               `json:"paths_total"`

@@ -17,6 +17,7 @@ const (
 	ArtifactsPattern      = OrgPattern + "/artifacts"
 	SearchPattern         = OrgPattern + "/search"
 	InsightsPattern       = OrgPattern + "/insights"
+	LogPattern            = OrgPattern + "/log"
 	TokensPattern         = SettingsPattern + "/tokens"
 	IdentitiesPattern     = SettingsPattern + "/identities"
 	RepoPattern           = OrgPattern + "/repos/{repo}"

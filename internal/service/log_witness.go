@@ -1,0 +1,113 @@
+package service
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/ledgerd/ledgerd/internal/buildinfo"
+	"github.com/ledgerd/ledgerd/internal/config"
+	"github.com/ledgerd/ledgerd/server"
+	"github.com/ledgerd/ledgerd/store"
+	"github.com/ledgerd/ledgerd/transparency"
+	"github.com/ledgerd/ledgerd/transparency/witness"
+)
+
+// newPool returns the pool that asks witnesses to cosign the logs, or nil if log.policy is not
+// set.
+func newPool(s config.Settings, log *slog.Logger) (*witness.Pool, error) {
+	policy, err := s.Log.LoadPolicy()
+	if policy == nil || err != nil {
+		return nil, err
+	}
+	return witness.NewPool(witness.PoolConfig{Policy: policy, Logger: log, Control: s.Log.Guard().Control,
+		UserAgent: buildinfo.UserAgent()})
+}
+
+// newWitness returns the witness of other logs, or nil if witness.logs is not set.
+func newWitness(ctx context.Context, s config.Settings, db *store.Store, log *slog.Logger) (*witness.Witness, error) {
+	logs, err := s.Witness.LoadLogs()
+	if s.Witness.Logs == "" || err != nil {
+		return nil, err
+	}
+	name, err := s.WitnessName()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := transparency.OpenKeys(s.KeyDir()); err != nil {
+		return nil, err
+	}
+	return witness.NewWitness(ctx, witness.Config{Store: db, Folder: s.KeyDir(), Name: name, Logs: logs,
+		Logger: log})
+}
+
+// logs are the parts of the service that sign our transparency logs, and cosign those of
+// others.
+type logs struct {
+	signer  *transparency.Signer
+	pool    *witness.Pool    // may be nil
+	witness *witness.Witness // may be nil
+
+	receipts *transparency.Receipts // may be nil
+}
+
+func newLogs(ctx context.Context, s config.Settings, db *store.Store, log *slog.Logger) (l logs, err error) {
+	if l.pool, err = newPool(s, log); err != nil {
+		return l, err
+	}
+	if l.signer, err = newSigner(s, db, l.pool, log); err != nil {
+		return l, err
+	}
+	l.receipts = newReceipts(s, db, log)
+	l.witness, err = newWitness(ctx, s, db, log)
+	return l, err
+}
+
+// serve adds what the API shows of the logs to its configuration.
+func (l logs) serve(c server.Config) server.Config {
+	c.Signing, c.Witness, c.Receipts = l.signer.Problems, l.witness, l.receipts
+	if l.pool != nil {
+		c.Witnesses = l.pool.Status
+	}
+	return c
+}
+
+// run signs the logs until ctx is done.
+func (l logs) run(ctx context.Context) {
+	l.signer.Run(ctx)
+	if l.pool != nil {
+		l.pool.Close()
+	}
+}
+
+// newSigner returns the signer of the transparency logs. It signs none if the base URL is not
+// set.
+func newSigner(s config.Settings, db *store.Store, pool *witness.Pool, log *slog.Logger) (*transparency.Signer, error) {
+	c := transparency.Config{Store: db, BaseURL: s.BaseURL.URL(), Logger: log}
+	if c.BaseURL == nil {
+		log.Info("the transparency logs are not signed: base_url is not set")
+		return transparency.NewSigner(c), nil
+	}
+	if pool != nil {
+		c.Cosigner = pool
+	}
+	var err error
+	if c.Keys, err = transparency.OpenKeys(s.KeyDir()); err != nil {
+		return nil, err
+	}
+	return transparency.NewSigner(c), nil
+}
+
+// newReceipts returns what signs receipts, or nil if the base URL is not set. It opens the
+// folder of the keys for the first receipt.
+func newReceipts(s config.Settings, db *store.Store, log *slog.Logger) *transparency.Receipts {
+	base := s.BaseURL.URL()
+	if base == nil {
+		return nil
+	}
+	return transparency.NewReceipts(transparency.ReceiptConfig{
+		Store: db, Scheme: base.Scheme, Validity: time.Duration(s.Receipts.ValidFor), Logger: log,
+		Keys: sync.OnceValues(func() (*transparency.Keys, error) { return transparency.OpenKeys(s.KeyDir()) }),
+	})
+}

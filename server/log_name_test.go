@@ -1,0 +1,73 @@
+package server
+
+import (
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The log's name is that of the configured URL, whatever host a client names.
+func TestHostHeaderDoesNotNameTheLog(t *testing.T) {
+	b := newLogBackend(t)
+	b.grow(1)
+	for range 2 {
+		for _, host := range []string{"evil.example", "ledger.example.com.evil.example"} {
+			req, err := http.NewRequestWithContext(t.Context(), "GET", b.url+logPath+"/checkpoint", nil)
+			check(t, err)
+			req.Host = host
+			req.Header.Set("Authorization", "Bearer "+b.reader)
+			req.Header.Set("X-Forwarded-Host", host)
+			resp, err := b.client.Do(req)
+			check(t, err)
+			body, err := io.ReadAll(resp.Body)
+			check(t, err)
+			check(t, resp.Body.Close())
+
+			named := strings.HasPrefix(string(body), logOrigin+"\n")
+			if resp.StatusCode == 200 && !named || strings.Contains(string(body), "evil") {
+				t.Errorf("%s: %d: %s", host, resp.StatusCode, body)
+			}
+		}
+		b.sign()
+	}
+	if l := b.status(); l.Origin != logOrigin {
+		t.Errorf("got %+v", l)
+	}
+}
+
+// A server whose log is not signed is ready, and says so. The org is not named: anyone may
+// ask.
+func TestReadinessOfUnsignedLogs(t *testing.T) {
+	b := newLogBackend(t)
+	ready := func() readiness {
+		return decode[readiness](b.send(request{method: "GET", path: "/readyz"}).want(200))
+	}
+	b.growTo(10)
+	if r := ready(); r.Log != nil || b.status().Problem != "" || b.status().SignedAt == 0 {
+		t.Errorf("got %+v, %+v", r.Log, b.status())
+	}
+
+	key := filepath.Join(b.keys, "acme.1.key")
+	check(t, os.Rename(key, key+".moved"))
+	b.grow(2)
+	b.sign()
+	r := b.send(request{method: "GET", path: "/readyz"}).want(200)
+	if got := ready(); got.Status != "ok" || got.Log == nil || got.Log.Unsigned != 1 || got.Log.Detail == "" ||
+		strings.Contains(string(r.body), "acme") {
+		t.Errorf("got %s", r.body)
+	}
+	if l := b.status(); !strings.Contains(l.Problem, "its key is missing") || l.Size != 10 || l.Events != 12 {
+		t.Errorf("got %+v", l)
+	}
+	b.get(logPath + "/checkpoint").want(200)
+	b.get(logPath + "/tile/0/000.p/10").want(200)
+
+	check(t, os.Rename(key+".moved", key))
+	b.sign()
+	if r := ready(); r.Log != nil || b.status().Problem != "" || b.status().Size != 12 {
+		t.Errorf("got %+v, %+v", r.Log, b.status())
+	}
+}
