@@ -1,0 +1,296 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/parallel"
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/proof"
+	"github.com/ledgerd/ledgerd/ledger/proof/verify"
+)
+
+// The names of the checks of commits and repos.
+const (
+	checkEvents       = "events"
+	checkAttestations = "attestations"
+	checkStates       = "states"
+	checkPolicy       = "policy"
+)
+
+// concurrent is the number of events that are read at the same time.
+const concurrent = 8
+
+// An audit verifies a repo, or a commit of it, by all events in the log.
+type audit struct {
+	*Session
+	repo   string
+	commit string // empty for all
+	keys   verify.Keys
+
+	// settled is the size of the log before the ledger was asked for what it shows.
+	settled  int64
+	shown    []ledger.CommitSummary
+	contract policy.Policy
+
+	events   int64
+	tally    verify.Tally
+	states   verify.States
+	policies verify.Policies
+	attested map[string]bool
+}
+
+// Commit verifies what the ledger shows of a commit: its attestations, and its state by the
+// events in the log.
+func (s *Session) Commit(ctx context.Context, repo, rev string) (verify.Report, error) {
+	c, err := s.newest(ctx)
+	if err != nil {
+		return verify.Report{}, err
+	}
+	record, err := s.client.Commit(ctx, s.Org, repo, rev)
+	if err != nil {
+		return verify.Report{}, err
+	}
+	a := &audit{Session: s}
+	a.settled, a.repo, a.commit, a.shown = c.Size, record.Repo, record.SHA, []ledger.CommitSummary{record.CommitSummary}
+	checks, err := a.run(ctx)
+	if err != nil {
+		return verify.Report{}, err
+	}
+	checks = append(checks, verify.Skipped("complete",
+		"the log may have events of this commit that the ledger passes off as others ('ledgerd verify repo' finds them)"))
+	return s.report(ctx, "commit", record.SHA, checks)
+}
+
+// Repo verifies all that the ledger shows of a repo, and that the log of the org has nothing
+// else about it.
+func (s *Session) Repo(ctx context.Context, repo string) (verify.Report, error) {
+	known, err := s.client.Repo(ctx, s.Org, repo)
+	if err != nil {
+		return verify.Report{}, err
+	}
+	repo = known.Name
+	c, err := s.newest(ctx)
+	if err != nil {
+		return verify.Report{}, err
+	}
+
+	a := &audit{Session: s, repo: repo, settled: c.Size}
+	if a.shown, err = client.Collect(s.client.Commits(ctx, s.Org, repo, client.CommitFilter{}), 0); err != nil {
+		return verify.Report{}, err
+	}
+	if a.contract, _, err = s.client.Policy(ctx, s.Org, repo); err != nil {
+		return verify.Report{}, err
+	}
+	checks, err := a.run(ctx)
+	if err != nil {
+		return verify.Report{}, err
+	}
+	return s.report(ctx, "repo", s.Org+"/"+repo, checks)
+}
+
+// newest returns the newest checkpoint of the log.
+func (s *Session) newest(ctx context.Context) (c proof.Checkpoint, err error) {
+	signed, err := s.client.LogFile(ctx, s.Org, s.log.Epoch, "checkpoint")
+	if err != nil {
+		return c, err
+	}
+	if c, err = proof.OpenCheckpoint(signed, s.open); err == nil {
+		s.checkpoints[c] = signed
+	}
+	return c, err
+}
+
+// covering returns a checkpoint of all events that there are now.
+func (s *Session) covering(ctx context.Context) (c proof.Checkpoint, err error) {
+	now, err := s.client.Log(ctx, s.Org)
+	if err != nil {
+		return c, err
+	}
+	err = s.await(ctx, func() (bool, error) {
+		c, err = s.newest(ctx)
+		return c.Size >= now.Events, err
+	})
+	return c, err
+}
+
+// run walks the log, and compares it with what the ledger shows.
+func (a *audit) run(ctx context.Context) (checks []verify.Check, err error) {
+	if a.keys, err = a.Session.keys(ctx); err != nil {
+		return nil, err
+	}
+	c, err := a.covering(ctx)
+	if err != nil {
+		return nil, err
+	}
+	a.attested = make(map[string]bool)
+	err = a.walk(ctx, c, func(events []logged) error { return a.visit(ctx, events) })
+	if fetch, ok := errors.AsType[*verify.FetchError](err); ok {
+		return nil, fetch
+	}
+	checks = append(checks, verify.Result(checkEvents, err, "the ledger lists all %d of the log, %d of them read here",
+		c.Size, a.events))
+	checks = append(checks, a.tally.Checks("events")...)
+	if err != nil {
+		return checks, nil
+	}
+
+	listed, err := a.compareAttestations(ctx)
+	if err != nil {
+		return nil, err
+	}
+	checks = append(checks, listed, a.compareStates())
+	if a.commit == "" {
+		checks = append(checks, verify.Result(checkPolicy, a.policies.Check(a.contract), "version %d, %s", a.contract.Version,
+			a.contract.Digest))
+	}
+	if a.log.FirstEvent > 0 {
+		checks = append(checks, verify.Skipped(checkEvents, "%d are in earlier logs of the org", a.log.FirstEvent))
+	}
+	return append(checks, verify.Passed(verify.CheckCheckpoint, "%d events of %s, signed by its key %s", c.Size, c.Origin,
+		verify.KeyID(a.open))), nil
+}
+
+// A reading is an event with what the ledger has about it.
+type reading struct {
+	logged
+	proof    []byte
+	record   ledger.AttestationRecord
+	envelope []byte
+	lost     error // the ledger does not have the attestation
+	err      error
+}
+
+// visit verifies the events of a bundle.
+func (a *audit) visit(ctx context.Context, events []logged) error {
+	var list []*reading
+	for _, e := range events {
+		if a.commit == "" || e.about.Repo == a.repo && e.about.Commit == a.commit {
+			list = append(list, &reading{logged: e})
+		}
+	}
+	parallel.Each(concurrent, list, func(r *reading) { r.err = a.read(ctx, r) })
+	for _, r := range list {
+		if r.err != nil {
+			return &verify.FetchError{Err: r.err}
+		}
+		a.events++
+		a.tally.Add(r.leaf.Event, verify.Event{ID: r.leaf.Event, Body: r.body, Proof: r.proof}.Opens(r.leaf))
+		if r.about.Repo == a.repo {
+			a.add(r)
+		}
+	}
+	return nil
+}
+
+// read reads the proof of an event and, if it is of an attestation, that.
+func (a *audit) read(ctx context.Context, r *reading) (err error) {
+	if r.proof, err = a.proofOf(ctx, r.leaf.Event); err != nil || r.about.Repo != a.repo ||
+		r.leaf.Type != ledger.EventAttestation {
+		return err
+	}
+	id, err := verify.AttestationID(r.body)
+	if err != nil {
+		r.lost = err
+		return nil
+	}
+	if r.record, err = a.client.Attestation(ctx, a.Org, a.repo, id); err == nil {
+		r.envelope, err = a.client.Envelope(ctx, a.Org, a.repo, id)
+	}
+	if client.CodeOf(err) == ledger.CodeNotFound {
+		r.lost, err = fmt.Errorf("the ledger does not have the attestation %s, which the log has", id), nil
+	}
+	return err
+}
+
+// add verifies an event of the repo.
+func (a *audit) add(r *reading) {
+	isSettled := r.index < a.settled
+	switch r.leaf.Type {
+	case ledger.EventAttestation:
+		if r.lost != nil {
+			a.tally.Add(r.leaf.Event, verify.Failure(checkAttestations, "%v", r.lost))
+			return
+		}
+		a.attested[r.record.ID] = true
+		a.tally.Add(r.record.ID, verify.Attestation{Envelope: r.envelope, Event: r.body, Record: &r.record}.Verify(a.keys)...)
+
+	case ledger.EventState:
+		var e ledger.StateEvent
+		err := ledger.DecodeOpen(r.body, &e)
+		if err == nil {
+			err = a.states.Add(e, isSettled)
+		}
+		if err != nil {
+			a.tally.Add(r.leaf.Event, verify.Failure(checkStates, "%v", err))
+		}
+
+	case ledger.EventPolicy:
+		var e ledger.PolicyEvent
+		err := ledger.DecodeOpen(r.body, &e)
+		if err == nil {
+			err = a.policies.Add(e, isSettled)
+		}
+		if err != nil {
+			a.tally.Add(r.leaf.Event, verify.Failure(checkPolicy, "%v", err))
+		}
+	}
+}
+
+// compareAttestations checks that the log has all attestations that the ledger lists.
+func (a *audit) compareAttestations(ctx context.Context) (verify.Check, error) {
+	n, total := 0, len(a.attested)
+	for record, err := range a.client.Attestations(ctx, a.Org, a.repo, client.AttestationFilter{Commit: a.commit}) {
+		if err != nil {
+			return verify.Check{}, err
+		}
+		n++
+		if a.attested[record.ID] {
+			delete(a.attested, record.ID)
+			continue
+		}
+
+		checks, err := a.attestation(ctx, a.repo, record.ID) // it may be new
+		if client.CodeOf(err) == ledger.CodeNotFound {
+			return verify.Failure(checkAttestations, "%s, which the ledger lists, is not in the log: %v", record.ID, err), nil
+		}
+		if err != nil {
+			return verify.Check{}, err
+		}
+		i := slices.IndexFunc(checks, func(c verify.Check) bool { return c.Status == verify.Failed })
+		if i >= 0 {
+			return verify.Failure(checkAttestations, "%s, which the ledger lists: %s: %s", record.ID, checks[i].Name,
+				checks[i].Detail), nil
+		}
+	}
+
+	for id := range a.attested {
+		return verify.Failure(checkAttestations, "the ledger does not list %s and %d more, which the log has", id,
+			len(a.attested)-1), nil
+	}
+	return verify.Passed(checkAttestations, "the ledger lists %d, and the log has %d", n, total), nil
+}
+
+// compareStates checks the states that the ledger shows.
+func (a *audit) compareStates() verify.Check {
+	shown := make(map[string]bool, len(a.shown))
+	for _, c := range a.shown {
+		shown[c.SHA] = true
+		if err := a.states.Check(c.SHA, c.State, c.StateSince); err != nil {
+			return verify.Failure(checkStates, "%v", err)
+		}
+	}
+	for _, commit := range a.states.Settled() {
+		if !shown[commit] {
+			return verify.Failure(checkStates, "the ledger does not list the commit %s, which the log has", commit)
+		}
+	}
+	if len(a.shown) == 1 {
+		return verify.Passed(checkStates, "%s by the events in the log", a.shown[0].State)
+	}
+	return verify.Passed(checkStates, "those of %d commits follow from the events in the log", len(a.shown))
+}

@@ -1,0 +1,101 @@
+package verify
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/proof/verify"
+)
+
+func repo(t *testing.T) func(*Session) (verify.Report, error) {
+	return func(s *Session) (verify.Report, error) { return s.Repo(t.Context(), "api") }
+}
+
+func commit(t *testing.T, n int) func(*Session) (verify.Report, error) {
+	return func(s *Session) (verify.Report, error) { return s.Commit(t.Context(), "api", commitID(n)) }
+}
+
+func TestRepoAndCommit(t *testing.T) {
+	h := newHost(t)
+	for n := range 5 {
+		h.attest(commitID(2+n), "test:go", ledger.Pass)
+		h.attest(commitID(2+n), "lint:go", ledger.Fail)
+	}
+	_, etag, err := h.admin.Policy(t.Context(), "acme", "api")
+	check(t, err)
+	_, err = h.admin.SetPolicy(t.Context(), "acme", "api", []byte(`{"requirements":[]}`), etag)
+	check(t, err)
+	h.sign()
+	s, p := newSite(t, h), newPerson(t)
+
+	r := p.verify(s, repo(t))
+	wantVerified(t, r)
+	want(t, r, checkAttestations, verify.OK, "the ledger lists 11, and the log has 11")
+	want(t, r, checkStates, verify.OK, "those of 6 commits")
+	want(t, r, checkPolicy, verify.OK, "version 2")
+	want(t, r, verify.CheckSignature, verify.OK, "11 ")
+
+	r = p.verify(s, commit(t, 2))
+	wantVerified(t, r)
+	want(t, r, checkAttestations, verify.OK, "the ledger lists 2, and the log has 2")
+	want(t, r, checkStates, verify.OK, "by the events in the log")
+	want(t, r, "complete", verify.NotChecked, "verify repo")
+}
+
+// What a server changes in its responses is found.
+func TestChangedResponses(t *testing.T) {
+	h := newHost(t)
+	target := h.attest(commitID(2), "test:go", ledger.Pass)
+	h.attest(commitID(3), "test:go", ledger.Pass)
+	swap := func(part, old, new string) func(string, []byte) []byte {
+		return func(path string, body []byte) []byte {
+			if strings.Contains(path, part) && !strings.Contains(path, "/log/") {
+				return bytes.ReplaceAll(body, []byte(old), []byte(new))
+			}
+			return body
+		}
+	}
+
+	for name, test := range map[string]struct {
+		change func(string, []byte) []byte
+		check  string
+	}{
+		"body":     {swap("/events", `"predicate":"test:go"`, `"predicate":"test:no"`), verify.CheckBody},
+		"event ID": {swap("/events", target.Event, "evt_01KAJ8Q0M6R4YB0J3X5T9ZC2DE"), checkEvents},
+		"state":    {swap("/commits", `"state":"ATTESTED"`, `"state":"PROMOTABLE"`), checkStates},
+		"predicate": {swap("/attestations/"+target.ID, `"predicate":"test:go"`, `"predicate":"review:go"`),
+			verify.CheckRecord},
+		"digest": {swap("/policies", `"digest":"sha256:`, `"digest":"sha256:00`), checkPolicy},
+		"entries": {func(path string, body []byte) []byte {
+			if strings.Contains(path, "/tile/entries/") {
+				return bytes.Replace(body, []byte(`"type":"state"`), []byte(`"type":"radar"`), 1)
+			}
+			return body
+		}, checkEvents},
+	} {
+		s := newSite(t, h)
+		s.change = test.change
+		r := newPerson(t).verify(s, repo(t))
+		if r.Verified {
+			t.Errorf("%s: verified", name)
+		}
+		want(t, r, test.check, verify.Failed, "")
+	}
+}
+
+// An event that the host passes off as one of another repo is found by the audit of the repo.
+func TestHiddenEvent(t *testing.T) {
+	h := newHost(t)
+	h.attest(commitID(2), "test:go", ledger.Fail)
+	s := newSite(t, h)
+	s.change = func(path string, body []byte) []byte {
+		if strings.HasSuffix(path, "/events") {
+			return bytes.ReplaceAll(body, []byte(`"repo":"api"`), []byte(`"repo":"web"`))
+		}
+		return body
+	}
+	r := newPerson(t).verify(s, repo(t))
+	want(t, r, verify.CheckBody, verify.Failed, "not the one in the log")
+}

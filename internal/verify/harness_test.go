@@ -1,0 +1,239 @@
+package verify
+
+import (
+	"crypto/ed25519"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/seen"
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/proof/verify"
+	"github.com/ledgerd/ledgerd/server"
+	"github.com/ledgerd/ledgerd/store"
+	"github.com/ledgerd/ledgerd/transparency"
+)
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A host is a ledger with its database, its keys, and the org acme with the repo api.
+type host struct {
+	t      *testing.T
+	folder string
+	store  *store.Store
+	signer *transparency.Signer
+	api    http.Handler
+	admin  *client.Client // of the host
+	key    ed25519.PrivateKey
+	dn     string
+	sent   int
+}
+
+const baseURL = "https://ledger.example"
+
+// newHost returns a host with one signed attestation.
+func newHost(t *testing.T) *host {
+	t.Helper()
+	h := &host{t: t, folder: t.TempDir(), dn: "cn=ci,ou=build,o=acme"}
+	h.open()
+	_, err := h.admin.CreateOrg(t.Context(), ledger.NewOrg{Name: "acme"})
+	check(t, err)
+	_, err = h.admin.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"})
+	check(t, err)
+	_, h.key, err = ed25519.GenerateKey(nil)
+	check(t, err)
+	der, err := x509.MarshalPKIXPublicKey(h.key.Public())
+	check(t, err)
+	_, err = h.admin.AddIdentity(t.Context(), "acme", identity.NewIdentity{Kind: identity.KeyIdentity, DN: h.dn,
+		PEM: string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))})
+	check(t, err)
+	h.attest(commitID(1), "test:go", ledger.Pass)
+	return h
+}
+
+// commitID returns the ID of commit n.
+func commitID(n int) string { return fmt.Sprintf("%040x", n) }
+
+// open opens the database and the keys.
+func (h *host) open() {
+	h.t.Helper()
+	db, err := store.Open(h.t.Context(), filepath.Join(h.folder, "ledger.db"), store.Options{})
+	check(h.t, err)
+	keys, err := transparency.OpenKeys(filepath.Join(h.folder, "keys"))
+	check(h.t, err)
+	base, err := url.Parse(baseURL)
+	check(h.t, err)
+	h.store = db
+	h.signer = transparency.NewSigner(transparency.Config{Store: db, Keys: keys, BaseURL: base,
+		Logger: slog.New(slog.DiscardHandler)})
+	s := server.New(server.Config{Store: db})
+	h.api = s.Host()
+	h.admin, err = client.New("http://host", client.Options{HTTPClient: &http.Client{Transport: client.InProcess(h.api)}})
+	check(h.t, err)
+	h.t.Cleanup(func() { _ = db.Close() })
+}
+
+// copied returns a copy of the host, as a restored backup or a clone of its disk has it. The
+// database is closed for it.
+func (h *host) copied() *host {
+	h.t.Helper()
+	check(h.t, h.store.Close())
+	other := *h
+	other.folder = h.t.TempDir()
+	check(h.t, os.CopyFS(other.folder, os.DirFS(h.folder)))
+	check(h.t, os.Chmod(filepath.Join(other.folder, "keys"), 0o700))
+	h.open()
+	other.open()
+	return &other
+}
+
+// attest records an attestation, and signs the log.
+func (h *host) attest(commit, predicate string, status ledger.Status) ledger.AttestationRecord {
+	h.t.Helper()
+	h.sent++
+	payload, err := attestation.NewStatement("acme/api", commit, attestation.ResultPredicate{
+		Predicate: predicate, Result: ledger.Result{Status: status, DurationMS: int64(h.sent)},
+		StartedOn: ledger.TimeOf(time.Now())})
+	check(h.t, err)
+	envelope, err := attestation.SignDSSE(h.key, payload)
+	check(h.t, err)
+	record, _, err := h.admin.Record(h.t.Context(), "acme", "api", envelope)
+	check(h.t, err)
+	h.sign()
+	return record
+}
+
+func (h *host) sign() {
+	h.t.Helper()
+	check(h.t, h.signer.SignAll(h.t.Context(), true))
+}
+
+// A site is where a host is reached. What it serves can be replaced and changed.
+type site struct {
+	*httptest.Server
+	host atomic.Pointer[host]
+	// change changes a response; nil for none.
+	change func(path string, body []byte) []byte
+}
+
+func newSite(t *testing.T, h *host) *site {
+	t.Helper()
+	s := &site{}
+	s.host.Store(h)
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		recorder := httptest.NewRecorder()
+		s.host.Load().api.ServeHTTP(recorder, r)
+		body := recorder.Body.Bytes()
+		if s.change != nil {
+			body = s.change(r.URL.Path, body)
+		}
+		for name, values := range recorder.Header() {
+			if name != "Content-Length" {
+				w.Header()[name] = values
+			}
+		}
+		w.WriteHeader(recorder.Code)
+		_, _ = w.Write(body)
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// A person verifies what a site says, and remembers it.
+type person struct {
+	t      *testing.T
+	memory *seen.Memory
+	folder string
+	change func(o *Options)
+}
+
+func newPerson(t *testing.T) *person {
+	folder := t.TempDir()
+	return &person{t: t, memory: seen.Open(folder), folder: folder}
+}
+
+// verify verifies a subject, and returns the report.
+func (p *person) verify(s *site, subject func(*Session) (verify.Report, error)) verify.Report {
+	p.t.Helper()
+	report, err := p.try(s, subject)
+	check(p.t, err)
+	return report
+}
+
+func (p *person) try(s *site, subject func(*Session) (verify.Report, error)) (verify.Report, error) {
+	p.t.Helper()
+	c, err := client.New(s.URL, client.Options{})
+	check(p.t, err)
+	o := Options{Server: s.URL, Org: "acme", Memory: p.memory, Now: ledger.TimeOf(time.Now())}
+	if p.change != nil {
+		p.change(&o)
+	}
+	session, failed, err := Begin(p.t.Context(), c, o)
+	if err != nil {
+		return verify.Report{}, err
+	}
+	if session == nil {
+		return verify.NewReport("", "", failed), nil
+	}
+	return subject(session)
+}
+
+func event(t *testing.T, id string) func(*Session) (verify.Report, error) {
+	return func(s *Session) (verify.Report, error) { return s.Event(t.Context(), id) }
+}
+
+// want checks that a report has a check with a result and a part of its text.
+func want(t *testing.T, r verify.Report, name string, status verify.Status, text string) verify.Check {
+	t.Helper()
+	for _, c := range r.Checks {
+		if c.Name == name && c.Status == status && strings.Contains(c.Detail, text) {
+			return c
+		}
+	}
+	t.Errorf("no check %q with the result %s and %q in:", name, status, text)
+	for _, c := range r.Checks {
+		t.Logf("%s %s: %s", c.Name, c.Status, c.Detail)
+	}
+	return verify.Check{}
+}
+
+// wantVerified checks that no check has failed.
+func wantVerified(t *testing.T, r verify.Report) {
+	t.Helper()
+	if r.Verified && len(r.Checks) > 0 {
+		return
+	}
+	t.Error("not verified:")
+	for _, c := range r.Checks {
+		t.Logf("%s %s: %s", c.Name, c.Status, c.Detail)
+	}
+}
+
+// byPath serves the files of the log by one handler, and all else by another.
+func byPath(log, rest http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.URL.Path, "/log") {
+			log.ServeHTTP(w, r)
+			return
+		}
+		rest.ServeHTTP(w, r)
+	})
+}

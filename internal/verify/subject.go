@@ -1,0 +1,70 @@
+package verify
+
+import (
+	"context"
+	"slices"
+
+	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/ledger/proof/verify"
+)
+
+// Event verifies that an event is in the log.
+func (s *Session) Event(ctx context.Context, id string) (verify.Report, error) {
+	_, checks, err := s.event(ctx, id)
+	if err != nil {
+		return verify.Report{}, err
+	}
+	return s.report(ctx, "event", id, checks)
+}
+
+// Attestation verifies the signature of an attestation, and that it is in the log.
+func (s *Session) Attestation(ctx context.Context, repo, id string) (verify.Report, error) {
+	checks, err := s.attestation(ctx, repo, id)
+	if err != nil {
+		return verify.Report{}, err
+	}
+	return s.report(ctx, "attestation", id, checks)
+}
+
+func (s *Session) attestation(ctx context.Context, repo, id string) ([]verify.Check, error) {
+	record, err := s.client.Attestation(ctx, s.Org, repo, id)
+	if err != nil {
+		return nil, err
+	}
+	envelope, err := s.client.Envelope(ctx, s.Org, repo, id)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := s.keys(ctx)
+	if err != nil {
+		return nil, err
+	}
+	body, checks, err := s.event(ctx, record.Event)
+	if err != nil {
+		return nil, err
+	}
+	return append(verify.Attestation{Envelope: envelope, Event: body, Record: &record}.Verify(keys), checks...), nil
+}
+
+// keys returns the pinned keys, or else those that the ledger lists.
+func (s *Session) keys(ctx context.Context) (verify.Keys, error) {
+	if s.Keys == nil {
+		list, err := client.Collect(s.client.Identities(ctx, s.Org), 0)
+		if err != nil {
+			return verify.Keys{}, err
+		}
+		keys := verify.Listed(list)
+		s.Keys = &keys
+	}
+	return *s.Keys, nil
+}
+
+// report adds the checks of the log to those of a subject.
+func (s *Session) report(ctx context.Context, kind, id string, checks []verify.Check) (verify.Report, error) {
+	verified := !slices.ContainsFunc(checks, func(c verify.Check) bool { return c.Status == verify.Failed })
+	log, err := s.history(ctx, verified)
+	if err != nil {
+		return verify.Report{}, err
+	}
+	return verify.NewReport(kind, id, append(checks, log...)), nil
+}

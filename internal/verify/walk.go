@@ -1,0 +1,117 @@
+package verify
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/proof"
+	"github.com/ledgerd/ledgerd/ledger/proof/verify"
+)
+
+// A logged is an event in the log, with the body that the ledger lists.
+type logged struct {
+	index int64
+	leaf  proof.Leaf
+	body  []byte
+	about about
+}
+
+// about is what an event is about.
+type about struct {
+	ID     string `json:"id"`
+	Repo   string `json:"repo"`
+	Commit string `json:"commit"`
+}
+
+// walk reads all events in the tree of a checkpoint, in order: a bundle at a time. The error
+// is a *verify.FetchError if the ledger cannot be read. Otherwise the ledger does not list what
+// is in the log.
+func (s *Session) walk(ctx context.Context, c proof.Checkpoint, visit func([]logged) error) error {
+	bodies := &bodies{session: s}
+	for n := int64(0); n*proof.TileWidth < c.Size; n++ {
+		tile := proof.Tile{Level: proof.Entries, N: n}
+		tile.Width = tile.WidthIn(c.Size)
+		bundle, err := s.client.LogFile(ctx, s.Org, s.log.Epoch, "tile/"+tile.Path())
+		if err != nil {
+			return &verify.FetchError{Err: err}
+		}
+		leaves, err := verify.Leaves(c, n, bundle, s.tiles)
+		if err != nil {
+			return err
+		}
+
+		events := make([]logged, 0, len(leaves))
+		for i, leaf := range leaves {
+			e := logged{index: n*proof.TileWidth + int64(i), leaf: leaf}
+			if !slices.Contains(ledger.EventTypes(), leaf.Type) {
+				continue // of a newer version: it cannot be listed
+			}
+			if err := bodies.next(ctx, &e); err != nil {
+				return err
+			}
+			events = append(events, e)
+		}
+		if err := visit(events); err != nil {
+			return err
+		}
+		s.Progress(n*proof.TileWidth+int64(len(leaves)), c.Size)
+	}
+	return nil
+}
+
+// bodies lists the bodies of all events of an org.
+type bodies struct {
+	session *Session
+	page    []json.RawMessage
+	query   client.Query
+	isLast  bool
+	skipped int64 // events of earlier logs
+}
+
+// next sets the body of an event, which must be the next one in the list.
+func (b *bodies) next(ctx context.Context, e *logged) error {
+	for {
+		if err := b.fill(ctx); err != nil {
+			return err
+		}
+		if len(b.page) == 0 {
+			return fmt.Errorf("event %d of the log is %s, and the ledger does not list it", e.index+1, e.leaf.Event)
+		}
+		e.body, b.page = b.page[0], b.page[1:]
+		e.about = about{}
+		if err := ledger.DecodeOpen(e.body, &e.about); err != nil {
+			return fmt.Errorf("the ledger lists an event that is not valid: %w", err)
+		}
+		if e.about.ID == e.leaf.Event {
+			return nil
+		}
+
+		if b.skipped++; e.index > 0 || b.skipped > b.session.log.FirstEvent {
+			return fmt.Errorf("event %d of the log is %s, and the ledger lists %s", e.index+1, e.leaf.Event, e.about.ID)
+		}
+	}
+}
+
+// maxEmptyPages is how many pages without events a list may have.
+const maxEmptyPages = 1000
+
+// fill reads the next page, if it is due.
+func (b *bodies) fill(ctx context.Context) error {
+	for range maxEmptyPages {
+		if len(b.page) > 0 || b.isLast {
+			return nil
+		}
+		b.query.Limit = 500
+		page, err := b.session.client.EventsPage(ctx, b.session.Org, client.EventFilter{Types: ledger.EventTypes()}, b.query)
+		if err != nil {
+			return &verify.FetchError{Err: err}
+		}
+		b.page, b.query.Cursor, b.isLast = page.Data, page.NextCursor, page.NextCursor == ""
+	}
+	return &verify.FetchError{Err: errors.New("the list of events does not go on")}
+}
