@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // Command returns the command of the benchmark, without what it runs.
@@ -71,11 +72,32 @@ RATIO compares the rate with that of the commit records.`,
 		Example: `  ledgerd bench gate
   ledgerd bench gate --attestations 1000000 --seconds 10s -o json`,
 	}
-	flags := command.Flags()
+	b.addFlags(command.Flags())
+	return command
+}
+
+func (b *Gate) addFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&b.Attestations, "attestations", 50_000, "attestations in the database")
 	flags.IntVar(&b.Connections, "connections", 64, "connections of the write load")
 	flags.IntVar(&b.Readers, "readers", 16, "connections of the read loads")
 	flags.DurationVar(&b.ReadingTime, "seconds", 5*time.Second, "duration of each of the six read loads")
 	flags.StringVar(&b.Dir, "dir", "", "folder for the temporary database (default: the system's temporary folder)")
+}
+
+// Command returns the command of the benchmark, without what it runs.
+func (b *Proof) Command() *cobra.Command {
+	command := &cobra.Command{
+		Use:   "proof",
+		Short: "Benchmark proofs of events in the transparency log",
+		Long: `Starts its own server on a temporary database with --attestations attestations,
+ten for each commit. Then it reads commit records, and the checkpoint of the log
+with the proof of an event, in turns. Server and load share the machine's cores.
+
+RATIO compares the rate of checkpoints with proofs with that of the commit
+records.`,
+		Example: `  ledgerd bench proof
+  ledgerd bench proof --attestations 1000000 --seconds 10s -o json`,
+	}
+	b.addFlags(command.Flags())
 	return command
 }

@@ -19,7 +19,7 @@ type Webhook struct {
 const orgName, repoName = "bench", "repo"
 
 // client returns a client of the current server.
-func (b *Webhook) client() (*client.Client, error) {
+func (b *Core) client() (*client.Client, error) {
 	return client.New("http://"+b.server.address, client.Options{Token: b.token})
 }
 
