@@ -1,0 +1,58 @@
+// Package check checks a database file: whether it is damaged, and whether anything in it was
+// changed since it was recorded. It writes nothing, and reads a database that a server uses in
+// many short transactions, each with a snapshot.
+//
+// It decides nothing itself: hashes, signatures and states are computed by the functions that
+// the server uses.
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ledgerd/ledgerd/store/sqldb"
+	"github.com/ledgerd/ledgerd/store/sqlite"
+)
+
+// Run checks a database file. The error means that it could not be checked.
+func Run(ctx context.Context, path string, o Options) (Report, error) {
+	db, err := sqlite.OpenReadOnly(ctx, path)
+	if err != nil {
+		return Report{}, err
+	}
+	c := newChecker(db, o)
+	err = c.run(ctx)
+	return c.result(), errors.Join(err, db.Changed(), db.Close())
+}
+
+// run runs all checks. One that cannot read the file is a problem, and the others go on.
+func (c *checker) run(ctx context.Context) error {
+	for _, part := range []struct {
+		name string
+		run  func(context.Context) error
+	}{
+		{"file", c.file},
+		{"mapping", c.mapping},
+		{"events", c.events},
+	} {
+		if err := c.tolerate(ctx, part.name, part.run(ctx)); err != nil {
+			return fmt.Errorf("check %s: %w", part.name, err)
+		}
+	}
+	return nil
+}
+
+// file checks the file itself.
+func (c *checker) file(ctx context.Context) error {
+	c.step("file", 0, 0)
+	return c.db.CheckFile(ctx, func(damage string) { c.problemf("file", "", "", "%s", damage) })
+}
+
+// mapping reads which attestations were mapped again by later rules than their own.
+func (c *checker) mapping(ctx context.Context) error {
+	return c.read(ctx, func(conn *sqldb.Conn) error {
+		return conn.Each(func(row sqldb.Scanner) error { return row.Scan(&c.vouching.mappedBelow) },
+			"SELECT total FROM remapping WHERE id = 1")
+	})
+}

@@ -1,0 +1,52 @@
+package check
+
+import (
+	"context"
+
+	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/store"
+	"github.com/ledgerd/ledgerd/store/sqldb"
+	"github.com/ledgerd/ledgerd/store/sqlite"
+)
+
+// Options configures a check.
+type Options struct {
+	// Progress, if not nil, is called after each step with what is being checked, and how far.
+	Progress func(step string, done, total int64)
+}
+
+// A checker checks one database.
+type checker struct {
+	reporter
+	db *sqlite.DB
+	// store derives states, on the same engine.
+	store *store.Store
+	step  func(step string, done, total int64)
+	// vouching is used by one goroutine at a time.
+	vouching vouching
+}
+
+func newChecker(db *sqlite.DB, o Options) *checker {
+	c := &checker{db: db, store: store.NewReader(db, store.Options{}), step: o.Progress}
+	c.report.Problems, c.report.Unchecked, c.counts = []Problem{}, []string{}, make(map[string]int64)
+	c.vouching.keyrings = make(map[string]*identity.Keyring)
+	if c.step == nil {
+		c.step = func(string, int64, int64) {}
+	}
+	return c
+}
+
+// tolerate reports a part of the file that cannot be read as a problem, and returns all other
+// errors.
+func (c *checker) tolerate(ctx context.Context, what string, err error) error {
+	if err == nil || ctx.Err() != nil || sqldb.ClassOf(err) != sqldb.Failing {
+		return err
+	}
+	c.problemf("file", "", "", "%s cannot be read: %v", what, err)
+	return nil
+}
+
+// read runs fn in a read transaction.
+func (c *checker) read(ctx context.Context, fn func(*sqldb.Conn) error) error {
+	return c.db.Read(ctx, sqldb.Reader{Lane: sqldb.Writes}, fn)
+}

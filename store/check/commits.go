@@ -1,0 +1,178 @@
+package check
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/sqldb"
+)
+
+// A repo is a row of the table repos.
+type repo struct {
+	id            int64
+	name          string
+	policyVersion int64
+	policyDigest  string
+	attestations  int64
+}
+
+// A commit is a row of the table commits, with its transitions.
+type commit struct {
+	id, attestations, newest int64
+	sha                      string
+	state                    ledger.State
+	transitions              []transition
+
+	counted, last int64 // attestations, and the row id of the last
+}
+
+// A transition is a row of the table transitions, with its event.
+type transition struct {
+	from, to ledger.State
+	cause    ledger.Cause
+	event    string // its ID; empty if it does not exist
+	kind     ledger.EventType
+	body     []byte
+}
+
+// commitsPage is the number of commits that are read at a time.
+const commitsPage = 500
+
+const (
+	selectCommits = `
+SELECT id, sha, state, attestations, newest FROM commits WHERE repo_id = ? AND id > ? ORDER BY id LIMIT ?`
+	selectTransitions = `
+SELECT t.commit_id, t.from_state, t.to_state, t.cause_type, t.cause_id, coalesce(e.event_id, ''), coalesce(e.type, ''),
+  e.body
+FROM transitions t LEFT JOIN events e ON e.id = t.event WHERE t.commit_id BETWEEN ? AND ? ORDER BY t.commit_id, t.event`
+	countEvidence = `
+SELECT commit_id, count(*), max(id) FROM attestations WHERE commit_id BETWEEN ? AND ? GROUP BY commit_id`
+)
+
+// repos returns the repos of an org.
+func (c *checker) repos(ctx context.Context, org int64) (list []repo, err error) {
+	err = c.read(ctx, func(conn *sqldb.Conn) (err error) {
+		list, err = sqldb.All(conn, func(row sqldb.Scanner) (r repo, err error) {
+			return r, row.Scan(&r.id, &r.name, &r.policyVersion, &r.policyDigest, &r.attestations)
+		}, "SELECT id, name, policy_version, policy_digest, attestations FROM repos WHERE org_id = ? ORDER BY id", org)
+		return err
+	})
+	return list, err
+}
+
+// commits checks the commits of a repo: their transitions with the events, and their state with
+// the evidence.
+func (c *checker) commits(ctx context.Context, org string, r repo) error {
+	for after := int64(0); ; {
+		var page []*commit
+		err := c.read(ctx, func(conn *sqldb.Conn) (err error) {
+			page, err = readCommits(conn, r.id, after)
+			return err
+		})
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		eachOf(page, func(v *commit) { c.commit(org, r.name, v) })
+		c.count(func(r *Report) *int64 { return &r.Commits }, int64(len(page)))
+		after = page[len(page)-1].id
+	}
+}
+
+// readCommits reads the next commits of a repo in one snapshot.
+func readCommits(conn *sqldb.Conn, repoID, after int64) ([]*commit, error) {
+	page, err := sqldb.All(conn, func(row sqldb.Scanner) (*commit, error) {
+		var v commit
+		return &v, row.Scan(&v.id, &v.sha, &v.state, &v.attestations, &v.newest)
+	}, selectCommits, repoID, after, commitsPage)
+	if err != nil || len(page) == 0 {
+		return nil, err
+	}
+	byID := make(map[int64]*commit, len(page))
+	for _, v := range page {
+		byID[v.id] = v
+	}
+
+	first, last := page[0].id, page[len(page)-1].id
+	err = conn.Each(func(row sqldb.Scanner) error {
+		var id int64
+		var t transition
+		err := row.Scan(&id, &t.from, &t.to, &t.cause.Type, &t.cause.ID, &t.event, &t.kind, &t.body)
+		if v := byID[id]; v != nil {
+			v.transitions = append(v.transitions, t)
+		}
+		return err
+	}, selectTransitions, first, last)
+	if err != nil {
+		return nil, fmt.Errorf("read transitions: %w", err)
+	}
+	err = conn.Each(func(row sqldb.Scanner) error {
+		var id, n, newest int64
+		err := row.Scan(&id, &n, &newest)
+		if v := byID[id]; v != nil {
+			v.counted, v.last = n, newest
+		}
+		return err
+	}, countEvidence, first, last)
+	if err != nil {
+		return nil, fmt.Errorf("count attestations: %w", err)
+	}
+	return page, nil
+}
+
+// commit checks a commit on its own.
+func (c *checker) commit(org, repo string, v *commit) {
+	row := "commit " + repo + "@" + v.sha
+	if v.attestations != v.counted || v.newest != v.last {
+		c.problemf("counter", org, row, "it counts %d attestations, the last of them row %d, and has %d, the last row %d",
+			v.attestations, v.newest, v.counted, v.last)
+	}
+	state := ledger.Draft
+	for _, t := range v.transitions {
+		if t.from != state {
+			c.problemf("state", org, row, "a transition leads from %s to %s, and the commit was %s", t.from, t.to, state)
+		}
+		state = t.to
+		c.transition(org, repo, row, v.sha, t)
+	}
+	if v.state != state {
+		c.problemf("state", org, row, "it is %s, and its transitions lead to %s", v.state, state)
+	}
+}
+
+// transition compares a transition with its event.
+func (c *checker) transition(org, repo, row, sha string, t transition) {
+	if t.kind != ledger.EventState {
+		c.problemf("state", org, row, "the transition from %s to %s has no event", t.from, t.to)
+		return
+	}
+	var e ledger.StateEvent
+	if len(t.body) == 0 {
+		return // pruned
+	}
+	if err := json.Unmarshal(t.body, &e); err != nil {
+		return // the check of the events reports it
+	}
+	got := fmt.Sprintf("%s@%s from %s to %s because of %s %s", repo, sha, t.from, t.to, t.cause.Type, t.cause.ID)
+	want := fmt.Sprintf("%s@%s from %s to %s because of %s %s", e.Repo, e.Commit, e.From, e.To, e.Cause.Type, e.Cause.ID)
+	if got != want {
+		c.problemf("state", org, row, "its transition is %s, and event %s says %s", got, t.event, want)
+	}
+}
+
+// derive derives the states of a repo's commits again.
+func (c *checker) derive(ctx context.Context, org string, r repo) error {
+	for after := int64(0); ; {
+		result, err := c.store.Recheck(ctx, r.id, after)
+		if err != nil || result.Last == 0 {
+			return err
+		}
+		for _, m := range result.Moves {
+			c.problemf("state", org, "commit "+r.name+"@"+m.Commit, "it is %s, and its evidence makes it %s", m.From, m.To)
+		}
+		c.count(func(r *Report) *int64 { return &r.Pending }, result.Pending)
+		after = result.Last
+	}
+}

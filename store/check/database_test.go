@@ -1,0 +1,222 @@
+package check_test
+
+import (
+	"crypto/ed25519"
+	"crypto/x509"
+	"database/sql"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store"
+	"github.com/ledgerd/ledgerd/store/check"
+	"github.com/ledgerd/ledgerd/transparency"
+)
+
+func ok(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A database is a closed database file of a ledger that is used by the org acme, and the keys
+// of its logs.
+type database struct {
+	path, keys string
+	// size is the number of events in the checkpoint; a few more are in the database.
+	size int64
+}
+
+// A writer writes to the store of a database.
+type writer struct {
+	*store.Store
+	t       testing.TB
+	keys    map[string]ed25519.PrivateKey // by DN
+	keyring *identity.Keyring
+	version int64
+}
+
+// newDatabase returns a database with the given number of commits, which have three
+// attestations each.
+func newDatabase(t testing.TB, commits int) database {
+	t.Helper()
+	d := database{path: filepath.Join(t.TempDir(), "ledger.db")}
+	d.keys = d.path + "-keys"
+	s, err := store.Open(t.Context(), d.path, store.Options{})
+	ok(t, err)
+	w := &writer{Store: s, t: t, keys: make(map[string]ed25519.PrivateKey)}
+	w.setUp()
+	w.attest(commits)
+	d.sign(t, s)
+	l, err := s.Log(t.Context(), "acme", 0)
+	ok(t, err)
+	d.size = l.Size
+	w.attestOne(3, "test:late", ledger.Pass) // in no checkpoint
+	ok(t, s.Settle(t.Context()))
+	ok(t, s.Close())
+	return d
+}
+
+// sign signs the logs of a database as the server does.
+func (d database) sign(t testing.TB, s *store.Store) {
+	t.Helper()
+	keys, err := transparency.OpenKeys(d.keys)
+	ok(t, err)
+	signer := transparency.NewSigner(transparency.Config{
+		Store: s, Keys: keys, BaseURL: &url.URL{Scheme: "https", Host: "ledger.example.com"},
+		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	})
+	ok(t, signer.SignAll(t.Context(), true))
+	if problems := signer.Problems(); len(problems) > 0 {
+		t.Fatalf("the logs are not signed: %v", problems)
+	}
+}
+
+const (
+	buildDN  = "cn=build,ou=ci,o=acme"
+	reviewDN = "cn=rita,ou=review,o=acme"
+)
+
+// setUp creates the org acme with its repos, signers, policies and a webhook.
+func (w *writer) setUp() {
+	w.t.Helper()
+	ctx := w.t.Context()
+	ok(w.t, w.Settle(ctx)) // as a server does at its start
+	_, err := w.CreateOrg(ctx, "acme")
+	ok(w.t, err)
+	for _, repo := range []string{"api", "web"} {
+		_, err = w.CreateRepo(ctx, "acme", ledger.NewRepo{Name: repo}, "host")
+		ok(w.t, err)
+	}
+	contract, err := policy.Parse([]byte(`{"requirements":[{"state":"ATTESTED","predicate":"test:go"},
+		{"state":"PROMOTABLE","predicate":"review:code"},{"state":"DEPLOYED","predicate":"deploy:prod"}]}`))
+	ok(w.t, err)
+	_, err = w.SetPolicy(ctx, "acme", "api", contract, 1, "host")
+	ok(w.t, err)
+
+	hook := ledger.NewWebhook{URL: "https://hooks.example.com/ledger"}
+	_, err = w.CreateWebhook(ctx, "acme", "api", hook, "whsec_secret")
+	ok(w.t, err)
+	for _, dn := range []string{buildDN, reviewDN} {
+		w.addSigner(dn)
+	}
+}
+
+// addSigner adds a signer with a new key.
+func (w *writer) addSigner(dn string) {
+	w.t.Helper()
+	public, key, err := ed25519.GenerateKey(nil)
+	ok(w.t, err)
+	der, err := x509.MarshalPKIXPublicKey(public)
+	ok(w.t, err)
+	text := string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
+	id, err := identity.NewIdentity{Kind: identity.KeyIdentity, PEM: text, DN: dn}.Identity()
+	ok(w.t, err)
+	_, err = w.AddIdentity(w.t.Context(), "acme", id)
+	ok(w.t, err)
+	w.keys[dn] = key
+	w.keyring, w.version, err = w.Keyring(w.t.Context(), "acme")
+	ok(w.t, err)
+}
+
+// attest records three attestations for each of n commits, many at a time.
+func (w *writer) attest(n int) {
+	w.t.Helper()
+	numbers := make(chan int)
+	var running sync.WaitGroup
+	for range 64 {
+		running.Go(func() {
+			for i := range numbers {
+				w.attestOne(i, "test:go", []ledger.Status{ledger.Pass, ledger.Fail}[i%7/6])
+				w.attestOne(i, "review:code", ledger.Pass)
+				w.attestOne(i, "deploy:prod", ledger.Pass)
+			}
+		})
+	}
+	for i := range n {
+		numbers <- i
+	}
+	close(numbers)
+	running.Wait()
+}
+
+// attestOne records an attestation of a commit.
+func (w *writer) attestOne(commit int, predicate string, status ledger.Status) {
+	dn := buildDN
+	if strings.HasPrefix(predicate, "review:") {
+		dn = reviewDN
+	}
+	payload, err := attestation.NewStatement("git+https://git.example/acme/api", sha(commit),
+		attestation.ResultPredicate{Predicate: predicate, Result: ledger.Result{Status: status, DurationMS: 1200}})
+	if err == nil {
+		var envelope []byte
+		if envelope, err = attestation.SignDSSE(w.keys[dn], payload); err == nil {
+			var a *attestation.Attestation
+			if a, err = attestation.Verify(envelope, w.keyring, w.Now()); err == nil {
+				_, _, err = w.Record(w.t.Context(), "acme", []string{"api", "web"}[commit%2], a, w.version)
+			}
+		}
+	}
+	if err != nil {
+		w.t.Errorf("attest %s of commit %d: %v", predicate, commit, err)
+	}
+}
+
+// sha returns the ID of the n-th commit.
+func sha(n int) string { return fmt.Sprintf("%040x", n+1) }
+
+// copy copies the file and changes the copy.
+func (d database) copy(t testing.TB, change func(t testing.TB, db *sql.DB)) database {
+	t.Helper()
+	c := database{path: filepath.Join(t.TempDir(), "copy.db"), keys: d.keys, size: d.size}
+	from, err := os.Open(d.path)
+	ok(t, err)
+	defer from.Close()
+	to, err := os.Create(c.path)
+	ok(t, err)
+	_, err = io.Copy(to, from)
+	ok(t, err)
+	ok(t, to.Close())
+
+	db, err := sql.Open("sqlite", c.path)
+	ok(t, err)
+	change(t, db)
+	ok(t, db.Close())
+	return c
+}
+
+// run returns a change that runs SQL.
+func run(statements string) func(testing.TB, *sql.DB) {
+	return func(t testing.TB, db *sql.DB) {
+		t.Helper()
+		_, err := db.Exec("PRAGMA foreign_keys = OFF; " + statements)
+		ok(t, err)
+	}
+}
+
+// problems checks a database, and returns the problems as lines.
+func (d database) problems(t testing.TB) []string {
+	t.Helper()
+	report, err := check.Run(t.Context(), d.path, check.Options{})
+	ok(t, err)
+	lines := make([]string, len(report.Problems))
+	for i, p := range report.Problems {
+		lines[i] = p.String()
+	}
+	if (report.Found == 0) != (len(lines) == 0) {
+		t.Errorf("%d problems are counted, and %d listed", report.Found, len(lines))
+	}
+	return lines
+}

@@ -1,0 +1,81 @@
+package check
+
+import (
+	"github.com/go-json-experiment/json"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/proof"
+)
+
+// content is what the bodies of events of all types say of themselves.
+type content struct {
+	ID   string           `json:"id"`
+	Type ledger.EventType `json:"type"`
+	Org  string           `json:"org"`
+	Repo string           `json:"repo"`
+}
+
+// event checks a row on its own: whether its leaf commits to the body, and the body is that
+// of the row.
+func (c *checker) event(org string, e *event) {
+	if e.leaf == nil {
+		return // checkLeaves reports it, unless the log is being built
+	}
+	leaf := proof.Leaf{At: e.at, Event: e.public, Type: e.kind}
+	copy(leaf.Hash[:], e.leaf)
+	e.hash = leaf.LeafHash()
+	if len(e.leaf) != len(leaf.Hash) {
+		c.problemf("leaf", org, e.row(), "the leaf has %d bytes, want %d", len(e.leaf), len(leaf.Hash))
+		return
+	}
+
+	switch {
+	case e.salt == nil && len(e.body) == 0:
+		c.count(func(r *Report) *int64 { return &r.Pruned }, 1)
+		return
+	case len(e.salt) != proof.SaltSize:
+		c.problemf("leaf", org, e.row(), "the salt has %d bytes, want %d, so nothing shows what the leaf commits to",
+			len(e.salt), proof.SaltSize)
+		return
+	case proof.HashBody(proof.Salt(e.salt), e.body) != leaf.Hash:
+		c.problemf("leaf", org, e.row(), "the leaf commits to another body or salt")
+		return
+	}
+	c.content(org, e)
+}
+
+// content checks that the body of an event is that of its row.
+func (c *checker) content(org string, e *event) {
+	body, err := e.read()
+	if err != nil {
+		c.problemf("event", org, e.row(), "the body cannot be read: %v", err)
+		return
+	}
+	for _, field := range []struct{ name, row, body string }{
+		{"id", e.public, body.ID}, {"type", string(e.kind), string(body.Type)}, {"org", org, body.Org},
+		{"repo", e.repo, body.Repo},
+	} {
+		if field.row != field.body {
+			c.problemf("event", org, e.row(), "the row has the %s %q, and its body %q", field.name, field.row, field.body)
+		}
+	}
+}
+
+// read reads what the body of an event says of itself.
+func (e *event) read() (body content, err error) {
+	switch e.kind {
+	case ledger.EventPolicy:
+		e.policy = new(ledger.PolicyEvent)
+		err := json.Unmarshal(e.body, e.policy)
+		return content{e.policy.ID, e.policy.Type, e.policy.Org, e.policy.Repo}, err
+	case ledger.EventAttestation:
+	default:
+		return body, json.Unmarshal(e.body, &body)
+	}
+	var said ledger.AttestationEvent
+	if err := json.Unmarshal(e.body, &said); err != nil {
+		return body, err
+	}
+	e.said = &said
+	return content{said.ID, said.Type, said.Org, said.Repo}, nil
+}

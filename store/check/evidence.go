@@ -1,0 +1,99 @@
+package check
+
+import (
+	"encoding/hex"
+	"fmt"
+
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+)
+
+// evidence checks the attestation of an event: that its envelope is signed by the key of the
+// record, and that record, event and signed statement say the same.
+func (c *checker) evidence(org string, e *event) {
+	a := e.evidence
+	if a == nil {
+		c.problemf("attestation", org, e.row(), "there is no attestation for the event")
+		return
+	}
+	defer func() { a.body, a.payload = nil, nil }()
+	c.compareEvent(org, e)
+	whole, ok := a.envelope()
+	switch {
+	case !ok:
+		c.problemf("envelope", org, a.row(), "there is no envelope, or its parts do not fit")
+		return
+	case a.keyring == nil:
+		c.problemf("signature", org, a.row(), "it cannot be verified: there is no usable identity %s", a.identity)
+		return
+	}
+
+	signed, err := attestation.VerifyRecorded(whole, a.commit, a.keyring, a.at)
+	if signed == nil {
+		c.problemf("signature", org, a.row(), "%v", err)
+		return
+	}
+	for _, field := range []struct{ name, row, signed string }{
+		{"signer", a.dn, signed.Signer.DN.String()},
+		{"digest of the key", hex.EncodeToString(a.key), hex.EncodeToString(signed.Signer.Key[:])},
+		{"digest of the payload", hex.EncodeToString(a.payloadDigest), hex.EncodeToString(signed.PayloadDigest[:])},
+	} {
+		if field.row != field.signed && !(len(a.key) == 0 && field.name == "digest of the key") {
+			c.problemf("attestation", org, a.row(), "the row has the %s %s, and the envelope %s", field.name, field.row,
+				field.signed)
+		}
+	}
+	c.compareOutcome(org, a, signed, err)
+}
+
+// compareOutcome compares the row of an attestation with what was signed. unread is why the
+// statement cannot be read, if so.
+func (c *checker) compareOutcome(org string, a *evidence, signed *attestation.Attestation, unread error) {
+	want := signed.Outcome
+	switch {
+	case unread != nil && !a.again:
+		c.problemf("attestation", org, a.row(), "the statement cannot be read: %v", unread)
+		return
+	case unread == nil && signed.Commit != a.commit && !a.again:
+		c.problemf("attestation", org, a.row(), "the row is about commit %s, and the statement about %s", a.commit,
+			signed.Commit)
+	case a.again:
+		want, _ = attestation.Remap(attestation.Recorded{
+			Envelope: signed.Envelope, PredicateType: a.typ, Commit: a.commit, RecordedAt: a.at,
+			Outcome: attestation.Outcome{Predicate: a.predicate, Slot: a.slot, Result: a.result},
+		})
+	}
+	if a.mappingVersion != attestation.MappingVersion {
+		return // it is about to be mapped again
+	}
+
+	got := fmt.Sprint(a.predicate, " ", a.slot, " ", a.result)
+	if wanted := fmt.Sprint(want.Predicate, " ", want.Slot, " ", want.Result); got != wanted {
+		c.problemf("attestation", org, a.row(), "the row says %q, and the statement %q", got, wanted)
+	}
+	if signed.PredicateType != a.typ && unread == nil {
+		c.problemf("attestation", org, a.row(), "the row has the type %s, and the statement %s", a.typ, signed.PredicateType)
+	}
+}
+
+// compareEvent compares an attestation with the body of its event.
+func (c *checker) compareEvent(org string, e *event) {
+	a, said := e.evidence, e.said
+	if said == nil {
+		return
+	}
+	fields := []struct{ name, row, event string }{
+		{"ID", a.public, said.Attestation}, {"commit", a.commit, said.Commit}, {"signer", a.dn, said.Identity},
+		{"digest of the payload", "sha256:" + hex.EncodeToString(a.payloadDigest), said.PayloadDigest},
+	}
+	if !a.again {
+		fields = append(fields, []struct{ name, row, event string }{
+			{"predicate", a.predicate, said.Predicate}, {"result", fmt.Sprint(a.result), fmt.Sprint(said.Result)},
+		}...)
+	}
+	for _, field := range fields {
+		if field.row != field.event {
+			c.problemf("attestation", org, a.row(), "the row has the %s %q, and its %s %q", field.name, field.row, e.row(),
+				field.event)
+		}
+	}
+}

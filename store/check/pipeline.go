@@ -1,0 +1,61 @@
+package check
+
+import (
+	"context"
+
+	"github.com/ledgerd/ledgerd/internal/parallel"
+)
+
+// chunks is into how many parts eachOf divides a list.
+const chunks = 8
+
+// eachOf calls f for each item, on all CPUs.
+func eachOf[T any](items []T, f func(T)) {
+	size := (len(items) + chunks - 1) / chunks
+	var parts [][]T
+	for ; len(items) > size; items = items[size:] {
+		parts = append(parts, items[:size])
+	}
+	parallel.Each(chunks, append(parts, items), func(part []T) {
+		for _, item := range part {
+			f(item)
+		}
+	})
+}
+
+// readAhead is the number of pages that are read before they are used.
+const readAhead = 2
+
+// ahead calls next until it reports that there is nothing more, and use with each result. next
+// is called while use runs.
+func ahead[T any](ctx context.Context, next func(context.Context) (T, bool, error), use func(T) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	results, failed := make(chan T, readAhead), make(chan error, 1)
+	go func() {
+		defer close(results)
+		for {
+			v, ok, err := next(ctx)
+			if err != nil || !ok {
+				failed <- err
+				return
+			}
+			select {
+			case results <- v:
+			case <-ctx.Done():
+				failed <- ctx.Err()
+				return
+			}
+		}
+	}()
+
+	for v := range results {
+		if err := use(v); err != nil {
+			cancel()
+			for range results { //nolint:revive // until next has returned
+			}
+			return err
+		}
+	}
+	return <-failed
+}

@@ -1,0 +1,106 @@
+package check
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+)
+
+// A Problem is something in the database that contradicts the rest of it, or what is known
+// about it from elsewhere.
+type Problem struct {
+	// Check names what was checked, such as leaf or counter.
+	Check   string `json:"check"`
+	Org     string `json:"org,omitzero"`
+	Row     string `json:"row,omitzero"` // which row is wrong, such as event 17 (evt_…)
+	Problem string `json:"problem"`
+}
+
+// String returns the problem as a line of text.
+func (p Problem) String() string {
+	line := p.Check
+	if p.Org != "" {
+		line += " " + p.Org
+	}
+	if p.Row != "" {
+		line += " " + p.Row
+	}
+	return line + ": " + p.Problem
+}
+
+// A Report is what a check has found.
+type Report struct {
+	// Found is the number of problems. Problems lists the first of each check.
+	Found    int64     `json:"found"`
+	Problems []Problem `json:"problems"`
+	// More has, by check, how many problems are not listed.
+	More map[string]int64 `json:"more,omitzero"`
+	// Unchecked says what could not be checked, and why.
+	Unchecked []string `json:"unchecked"`
+	// What was read.
+	Orgs   int64 `json:"orgs"`
+	Events int64 `json:"events"`
+	Pruned int64 `json:"pruned"` // events whose body was pruned
+	// Attestations is the number of attestations with an event.
+	Attestations int64 `json:"attestations"`
+	Tiles        int64 `json:"tiles"`
+	// Commits is the number of commits, and Pending how many of them are to be derived again, so
+	// that their state was not checked.
+	Commits int64 `json:"commits"`
+	Pending int64 `json:"pending"`
+}
+
+// maxListed is how many problems of each check a report lists.
+const maxListed = 20
+
+// A reporter gathers the problems. Its methods are safe for concurrent use.
+type reporter struct {
+	mu     sync.Mutex
+	report Report
+	counts map[string]int64 // problems by check
+}
+
+// problemf adds a problem.
+func (r *reporter) problemf(check, org, row, format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.counts[check]++; r.counts[check] <= maxListed {
+		r.report.Problems = append(r.report.Problems,
+			Problem{Check: check, Org: org, Row: row, Problem: fmt.Sprintf(format, args...)})
+	}
+}
+
+// uncheckedf notes what could not be checked.
+func (r *reporter) uncheckedf(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.report.Unchecked) < maxListed {
+		r.report.Unchecked = append(r.report.Unchecked, fmt.Sprintf(format, args...))
+	}
+}
+
+// count adds to a number of the report.
+func (r *reporter) count(number func(*Report) *int64, by int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	*number(&r.report) += by
+}
+
+// result returns the report.
+func (r *reporter) result() Report {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	report := r.report
+	for _, check := range slices.Sorted(maps.Keys(r.counts)) {
+		n := r.counts[check]
+		if report.Found += n; n <= maxListed {
+			continue
+		}
+		if report.More == nil {
+			report.More = make(map[string]int64)
+		}
+		report.More[check] = n - maxListed
+	}
+	return report
+}

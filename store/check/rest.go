@@ -1,0 +1,202 @@
+package check
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/sqldb"
+)
+
+// policies checks the contracts of a repo: their digests, and the events of their versions.
+// logged has the digests that the events say, by version.
+func (c *checker) policies(ctx context.Context, org string, r repo, logged map[int64]string) error {
+	type version struct {
+		number   int64
+		digest   string
+		contract []byte
+	}
+	next, active := int64(1), ""
+	for {
+		var page []version
+		err := c.read(ctx, func(conn *sqldb.Conn) (err error) {
+			page, err = sqldb.All(conn, func(row sqldb.Scanner) (v version, err error) {
+				return v, row.Scan(&v.number, &v.digest, &v.contract)
+			}, "SELECT version, digest, contract FROM policies WHERE repo_id = ? AND version >= ? ORDER BY version LIMIT 20",
+				r.id, next)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		for _, v := range page {
+			row := fmt.Sprintf("policy %d of %s", v.number, r.name)
+			if v.number != next {
+				c.problemf("policy", org, row, "the version before is missing")
+			}
+			next, active = v.number+1, v.digest
+			sum := sha256.Sum256(v.contract)
+			if digest := "sha256:" + hex.EncodeToString(sum[:]); digest != v.digest {
+				c.problemf("policy", org, row, "the contract has the digest %s, and the row %s", digest, v.digest)
+			} else if _, err := policy.ParseStored(v.contract); err != nil {
+				c.problemf("policy", org, row, "the contract cannot be read: %v", err)
+			}
+			if said, ok := logged[v.number]; v.number > 1 && (!ok || said != v.digest) {
+				c.problemf("policy", org, row, "the row has the digest %s, and the event of the version %q", v.digest, said)
+			}
+			delete(logged, v.number)
+		}
+		if len(page) == 0 {
+			break
+		}
+	}
+
+	for number := range logged {
+		row := fmt.Sprintf("policy %d of %s", number, r.name)
+		c.problemf("policy", org, row, "there is an event of the version, and no row")
+	}
+	if r.policyVersion != next-1 || r.policyDigest != active {
+		c.problemf("policy", org, "repo "+r.name, "version %d (%s) is active, and the last is %d (%s)", r.policyVersion,
+			r.policyDigest, next-1, active)
+	}
+	return nil
+}
+
+// identities checks that the rows of the identities say what their keys and certificates do.
+func (c *checker) identities(ctx context.Context, o *org) error {
+	for after := int64(0); ; {
+		var page []keyed
+		err := c.read(ctx, func(conn *sqldb.Conn) (err error) {
+			page, err = sqldb.All(conn, scanIdentity, `
+SELECT id, identity_id, kind, dn, pem, fingerprint, not_after FROM identities WHERE org_id = ? AND id > ?
+ORDER BY id LIMIT 200`, o.id, after)
+			return err
+		})
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		for _, i := range page {
+			c.identity(o.name, i.Identity)
+		}
+		after = page[len(page)-1].row
+	}
+}
+
+// A keyed is an identity with its row id.
+type keyed struct {
+	row int64
+	identity.Identity
+}
+
+func scanIdentity(row sqldb.Scanner) (i keyed, err error) {
+	return i, row.Scan(&i.row, &i.ID, &i.Kind, &i.DN, &i.PEM, &i.Fingerprint, &i.NotAfter)
+}
+
+// identity checks the row of an identity.
+func (c *checker) identity(org string, i identity.Identity) {
+	n := identity.NewIdentity{Kind: i.Kind, PEM: i.PEM}
+	want, err := n.Identity()
+	if err != nil { // a bare key has no name of its own
+		n.DN = i.DN
+		want, err = n.Identity()
+	}
+	if err != nil {
+		c.uncheckedf("%s: identity %s is not one that this release would accept: %v", org, i.ID, err)
+		return
+	}
+	for _, field := range []struct{ name, row, pem string }{
+		{"fingerprint", i.Fingerprint, want.Fingerprint}, {"DN", i.DN, want.DN},
+		{"expiry", i.NotAfter.String(), want.NotAfter.String()},
+	} {
+		if field.row != field.pem {
+			c.problemf("identity", org, "identity "+i.ID, "the row has the %s %s, and its key or certificate %s", field.name,
+				field.row, field.pem)
+		}
+	}
+}
+
+// counters are queries for counters that are wrong. Each returns a row for each: which one, what
+// it says, and what there is. The parameter is the row id of an org.
+var counters = []struct{ row, query string }{
+	{"attestations of repo", `
+SELECT r.name, r.attestations, (SELECT count(*) FROM attestations a WHERE a.repo_id = r.id)
+FROM repos r WHERE r.org_id = ?`},
+	{"attestations of predicate", `
+SELECT p.name, p.attestations, (SELECT count(*) FROM attestations a JOIN repos r ON r.id = a.repo_id
+  WHERE r.org_id = p.org_id AND a.predicate_id = p.id)
+FROM predicates p WHERE p.org_id = ?`},
+	{"violations of org", `
+SELECT o.name, o.violations, (SELECT count(*) FROM violations v WHERE v.org_id = o.id) FROM orgs o WHERE o.id = ?`},
+	{"open violations of org", `
+SELECT o.name, o.open_violations, (SELECT count(*) FROM violations v WHERE v.org_id = o.id AND v.closed_at = 0)
+FROM orgs o WHERE o.id = ?`},
+	{"open violations of repo", `
+SELECT r.name, r.open_violations, (SELECT count(*) FROM violations v WHERE v.repo_id = r.id AND v.closed_at = 0)
+FROM repos r WHERE r.org_id = ?`},
+}
+
+// stateCounters returns, for a repo, how many commits are counted in each state, and how many
+// there are.
+const stateCounters = `
+SELECT state, sum(counted), sum(counted) + sum(n) FROM (
+  SELECT state, commits AS counted, -commits AS n FROM repo_states WHERE repo_id = ?
+  UNION ALL SELECT state, 0, count(*) FROM commits WHERE repo_id = ? GROUP BY state) GROUP BY state`
+
+// counters checks the counters of an org.
+func (c *checker) counters(ctx context.Context, o *org, repos []repo) error {
+	pending := false
+	err := c.read(ctx, func(conn *sqldb.Conn) error {
+		return conn.Row("SELECT EXISTS (SELECT 1 FROM closings)").Scan(&pending)
+	})
+	if err != nil {
+		return err
+	}
+
+	for i, counter := range counters {
+		if i >= 2 && pending {
+			c.uncheckedf("%s: the %s, because violations are being closed", o.name, counter.row)
+			continue
+		}
+		err := c.counter(ctx, o.name, counter.row, counter.query, o.id)
+		if err != nil {
+			return err
+		}
+	}
+	for _, r := range repos {
+		err := c.read(ctx, func(conn *sqldb.Conn) error {
+			return conn.Each(func(row sqldb.Scanner) error {
+				var state ledger.State
+				var says, has int64
+				err := row.Scan(&state, &says, &has)
+				if err == nil && says != has {
+					c.problemf("counter", o.name, "commits of "+r.name+" in "+state.String(), "the counter is %d, and there are %d",
+						says, has)
+				}
+				return err
+			}, stateCounters, r.id, r.id)
+		})
+		if err != nil {
+			return fmt.Errorf("count commits: %w", err)
+		}
+	}
+	return nil
+}
+
+// counter checks the counters that a query returns.
+func (c *checker) counter(ctx context.Context, org, what, query string, id int64) error {
+	return c.read(ctx, func(conn *sqldb.Conn) error {
+		return conn.Each(func(row sqldb.Scanner) error {
+			var name string
+			var says, has int64
+			err := row.Scan(&name, &says, &has)
+			if err == nil && says != has {
+				c.problemf("counter", org, what+" "+name, "the counter is %d, and there are %d", says, has)
+			}
+			return err
+		}, query, id)
+	})
+}

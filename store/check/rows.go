@@ -1,0 +1,100 @@
+package check
+
+import (
+	"database/sql"
+	"fmt"
+
+	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/store/internal/envelope"
+	"github.com/ledgerd/ledgerd/store/sqldb"
+)
+
+// An event is a row of the table events.
+type event struct {
+	id, seq    int64
+	public     string
+	kind       ledger.EventType
+	at         ledger.Time
+	repoID     int64  // 0 if it has none
+	repo       string // empty if it has none
+	body       []byte
+	salt, leaf []byte
+
+	// evidence is the attestation of an event of this type.
+	evidence  *evidence
+	isChecked bool // by eachEvent
+
+	// hash is the hash of the leaf in the tree, and said the body of an attestation's event. It
+	// is nil if the body is not that of the leaf.
+	hash tlog.Hash
+	said *ledger.AttestationEvent
+	// policy is the body of the event of a policy.
+	policy *ledger.PolicyEvent
+}
+
+func (e *event) row() string { return fmt.Sprintf("event %d (%s)", e.seq, e.public) }
+
+const selectEvents = `
+SELECT e.id, e.seq, e.event_id, e.type, e.at, coalesce(e.repo_id, 0), coalesce(r.name, ''), e.body, e.salt, e.leaf
+FROM events e LEFT JOIN repos r ON r.id = e.repo_id
+WHERE e.org_id = ? AND e.seq >= ? AND e.seq < ? ORDER BY e.seq`
+
+func scanEvent(row sqldb.Scanner) (*event, error) {
+	var e event
+	return &e, row.Scan(&e.id, &e.seq, &e.public, &e.kind, &e.at, &e.repoID, &e.repo, &e.body, &e.salt, &e.leaf)
+}
+
+// An evidence is a row of the table attestations, with its envelope.
+type evidence struct {
+	id                   int64
+	public, event        string
+	repo                 string
+	commit               string
+	predicate, typ, slot string
+	dn                   string
+	key                  []byte // digest of the signer's key; nil before release 0.4
+	identity             string
+	result               ledger.Result
+	at                   ledger.Time
+	payloadDigest        []byte
+	mappingVersion       int
+	again                bool // its outcome is by later rules than those by which it was recorded
+
+	body, payload []byte // of the envelope
+	payloadAt     sql.NullInt64
+	keyring       *identity.Keyring // of its identity; nil if there is none
+}
+
+func (e *evidence) row() string { return "attestation " + e.public }
+
+// selectEvidence finds attestations by repo and time. There is no index on their IDs, but the
+// event of an attestation has its time.
+const selectEvidence = `
+SELECT a.id, a.attestation_id, a.event_id, r.name, c.sha, p.name, t.uri, a.slot, s.dn, k.digest, a.identity_id,
+  a.status, a.duration_ms, a.recorded_at, a.payload_digest, a.mapping_version
+FROM attestations a /*+index attestations_by_time*/
+  /*+ordered*/ JOIN repos r ON r.id = a.repo_id /*+ordered*/ JOIN commits c ON c.id = a.commit_id
+  /*+ordered*/ JOIN predicates p ON p.id = a.predicate_id /*+ordered*/ JOIN predicate_types t ON t.id = a.type_id
+  /*+ordered*/ JOIN signers s ON s.id = a.signer_id LEFT JOIN keys k ON k.id = a.key_id
+WHERE (a.repo_id, a.recorded_at) IN `
+
+func scanEvidence(row sqldb.Scanner) (*evidence, error) {
+	var e evidence
+	return &e, row.Scan(&e.id, &e.public, &e.event, &e.repo, &e.commit, &e.predicate, &e.typ, &e.slot, &e.dn, &e.key,
+		&e.identity, &e.result.Status, &e.result.DurationMS, &e.at, &e.payloadDigest, &e.mappingVersion)
+}
+
+// envelope returns the envelope as it was posted. It reports false if there is none.
+func (e *evidence) envelope() (whole []byte, ok bool) {
+	if !e.payloadAt.Valid {
+		return e.body, len(e.body) > 0
+	}
+	at := e.payloadAt.Int64
+	if at < 0 || at > int64(len(e.body)) {
+		return nil, false
+	}
+	return envelope.Unpack(e.body, e.payload, int(at)), true
+}

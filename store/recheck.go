@@ -1,0 +1,69 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/sqldb"
+)
+
+// NewReader returns a store on an engine that only reads. Close closes the engine.
+func NewReader(db sqldb.Engine, o Options) *Store {
+	s := newStore(o)
+	s.db = db
+	return s
+}
+
+// A Recheck is the result of deriving the states of some commits of a repo again.
+type Recheck struct {
+	Commits int64
+	// Moves are the commits whose evidence leads to another state than the one they have, though
+	// nothing has changed since that was derived.
+	Moves []ledger.Move
+	// Pending counts the commits whose state is to be derived again.
+	Pending int64
+	// Last is the row id of the last commit; 0 if there were none.
+	Last int64
+}
+
+// Recheck derives the states of the next commits of a repo again, after the row id after. It
+// writes nothing. Commits that are DEPLOYED stay so whatever their evidence is.
+func (s *Store) Recheck(ctx context.Context, repoID, after int64) (Recheck, error) {
+	return read(ctx, s, forWrite(""), func(rd reader) (r Recheck, err error) {
+		d, err := rd.deriverByID(repoID)
+		if err != nil {
+			return r, err
+		}
+		commits, err := all(rd, scanCommitRow,
+			selectCommitRow+"WHERE repo_id = ? AND id > ? ORDER BY id LIMIT ?", repoID, after, evaluateBatch)
+		if err != nil || len(commits) == 0 {
+			return r, err
+		}
+		r.Last, r.Commits = commits[len(commits)-1].id, int64(len(commits))
+		derivedTo := int64(-1)
+		err = rd.Each(func(row scanner) error { return row.Scan(&derivedTo) },
+			"SELECT done FROM rederivations WHERE repo_id = ?", repoID)
+		if err != nil {
+			return r, fmt.Errorf("read the progress: %w", err)
+		}
+
+		var list []*subject
+		for _, c := range commits {
+			if c.state != ledger.Deployed {
+				list = append(list, &subject{commitRow: c, d: d})
+			}
+		}
+		if err := rd.gather(list); err != nil {
+			return r, err
+		}
+		for _, c := range list {
+			if c.isDue(rd.now) || c.isUnevaluated() || derivedTo >= 0 && c.id > derivedTo {
+				r.Pending++
+			} else if derived := d.contract.Derive(c.facts, rd.now); derived.State != c.state {
+				r.Moves = append(r.Moves, move(c.commitRow, derived))
+			}
+		}
+		return r, nil
+	})
+}
