@@ -345,10 +345,11 @@ func evidenceOf(t *testing.T, e anyEvent, promotable bool) policy.Evidence {
 	}
 }
 
-// events yields all events of the org.
+// events yields all events of the org's repos.
 func events(t *testing.T, s *store.Store) func(func(anyEvent) bool) {
 	return func(yield func(anyEvent) bool) {
-		f := store.EventFilter{Query: store.Query{Limit: 500}}
+		f := store.EventFilter{Query: store.Query{Limit: 500},
+			Types: append(ledger.DefaultEventTypes(), ledger.EventViolation)}
 		for {
 			page, err := s.Events(t.Context(), "acme", f)
 			check(t, err)

@@ -36,7 +36,8 @@ func TestHelp(t *testing.T) {
 
 	root := newRoot(&cli.Program{})
 	check(root)
-	for _, name := range []string{"attest", "gate", "radar", "webhook ping", "webhook redeliver"} {
+	for _, name := range []string{"attest", "gate", "radar", "webhook ping", "webhook redeliver", "verify attestation",
+		"verify event", "verify commit", "verify repo"} {
 		command, _, err := root.Find(strings.Fields(name))
 		if err != nil {
 			t.Fatal(err)

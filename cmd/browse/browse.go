@@ -17,5 +17,6 @@ func Commands(p *cli.Program) []*cobra.Command {
 		newEnvironment(p),
 		newPredicate(p),
 		newEvents(p),
+		newVerify(p),
 	}
 }

@@ -37,8 +37,16 @@ func newEvents(p *cli.Program) *cobra.Command {
 		Use:   "events [ORG]",
 		Short: "List or follow the events of an org",
 		Long: `Prints the events of an org, oldest first, one per line: recorded attestations,
-state changes of commits, policy changes and, only if --types includes radar,
-violation or commit, overlaps, deployments that do not count and proven commits.
+state changes of commits and policy changes. Other events are only printed if
+--types includes their type:
+
+  radar      overlaps
+  violation  deployments that do not count
+  commit     proven commits
+  key        keys with which the server signs for the org
+  identity   identities that the org trusts, changes or revokes
+
+The last two are about the org, and have no repo.
 
 With --follow it prints new events as they happen, until Ctrl-C. With --since-id
 it first prints those since then. With --limit it ends after that many. If the

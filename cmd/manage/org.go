@@ -7,11 +7,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/internal/cli"
+	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
 func newOrg(p *cli.Program) *cobra.Command {
-	return cli.Group("org", "Manage the orgs of a ledger", newOrgCreate(p), newOrgList(p))
+	return cli.Group("org", "Manage the orgs of a ledger", newOrgCreate(p), newOrgList(p), newOrgUpdate(p))
 }
 
 func newOrgCreate(p *cli.Program) *cobra.Command {
@@ -65,4 +66,41 @@ func newOrgList(p *cli.Program) *cobra.Command {
 			}))
 		},
 	}
+}
+
+func newOrgUpdate(p *cli.Program) *cobra.Command {
+	var logPublic bool
+	command := &cobra.Command{
+		Use:   "update [ORG]",
+		Short: "Change the settings of an org",
+		Long: `Changes the settings of an org.
+
+With --log-public, everybody may read the files of the org's transparency log
+without a token, so that auditors and witnesses need none. They see the number,
+the type and the time of each event, and nothing else: no repo, commit or name.
+What was read cannot be made private again. See docs/proof.md.`,
+		Example: `  ledgerd org update acme --log-public
+  ledgerd org update acme --log-public=false`,
+		Args: cli.Takes("[ORG]"),
+		RunE: func(command *cobra.Command, args []string) error {
+			change := ledger.OrgChange{LogPublic: cli.Changed(command, "log-public", &logPublic)}
+			return p.WithOrgArg(command, args, &p.Global.Repo, func(ctx context.Context, c *cli.Connection, org string) error {
+				changed, err := c.ChangeOrg(ctx, org, change)
+				if err != nil {
+					return err
+				}
+				return p.Confirm(changed, func() {
+					readers := "readers with a token of " + changed.Name
+					if changed.LogPublic {
+						readers = "everybody"
+					}
+					fmt.Fprintf(p.Stdout, "The log of %s may be read by %s\n", changed.Name, readers)
+				})
+			})
+		},
+	}
+
+	command.Flags().BoolVar(&logPublic, "log-public", false, "let everybody read the files of the transparency log")
+	flagvalue.Require(command, "log-public")
+	return command
 }

@@ -15,6 +15,7 @@ func Commands(p *cli.Program) []*cobra.Command {
 		newAttest(p),
 		newException(p),
 		newGate(p),
+		newReceipt(p),
 		newRadar(p),
 		newCI(p),
 	}

@@ -49,13 +49,16 @@ func newConfigCheck(p *cli.Program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "check",
 		Short: "Check the configuration, for instance before a restart",
-		Long: `Reports every error in the configuration in effect. It also reports unknown
-environment variables that begin with LEDGERD_, such as misspelt ones; all other
-commands ignore them.`,
+		Long: `Reports every error in the configuration in effect, and in the files that
+log.policy and witness.logs name. It also reports unknown environment variables
+that begin with LEDGERD_, such as misspelt ones; all other commands ignore them.`,
 		Example: "  ledgerd config check --config /etc/ledgerd/config.yaml",
 		Args:    cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
-			_, err := p.Settings(command)
+			s, err := p.Settings(command)
+			if err == nil {
+				err = s.CheckFiles()
+			}
 			if err = errors.Join(err, config.CheckEnvironment(os.Environ())); err != nil {
 				return err
 			}

@@ -20,6 +20,9 @@ func Commands(p *cli.Program) []*cobra.Command {
 func Tools(p *cli.Program, ledgerd Main) []*cobra.Command {
 	return []*cobra.Command{
 		newConfig(p),
+		newCheck(p),
+		newLog(p),
+		newWitness(p),
 		newBench(p, ledgerd),
 		newVersion(p),
 	}

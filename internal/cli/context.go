@@ -80,6 +80,20 @@ func (p *Program) storedToken(server string) (string, error) {
 	return c.Token, nil
 }
 
+// TokenOf returns the token of the context of exactly this server, or "" if there is none. It
+// never returns one that was given for another server.
+func TokenOf(server, org string) (string, error) {
+	list, err := contexts.Load()
+	if err != nil {
+		return "", err
+	}
+	c, ok, err := list.ForServer(server, org)
+	if err != nil || !ok || c.Org != org {
+		return "", err
+	}
+	return c.Token, nil
+}
+
 // errNoToken returns the error for a missing token. Jobs for pull requests of forks get no
 // secrets.
 func errNoToken() error {

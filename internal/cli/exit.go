@@ -19,7 +19,8 @@ const (
 	ExitUsage   = 2 // wrong flags or arguments
 
 	// gate: the commit has not reached the state. radar: an overlap is at or above
-	// --fail-on. webhook ping and redeliver: the attempt failed.
+	// --fail-on. webhook ping and redeliver: the attempt failed. check: the database has
+	// problems.
 	ExitNotReached = 4
 
 	// gate: the commit has not reached the state within --wait. webhook ping and

@@ -1,0 +1,287 @@
+package browse
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/buildinfo"
+	"github.com/ledgerd/ledgerd/internal/cli"
+	"github.com/ledgerd/ledgerd/internal/flagvalue"
+	"github.com/ledgerd/ledgerd/internal/gitrepo"
+	"github.com/ledgerd/ledgerd/internal/seen"
+	"github.com/ledgerd/ledgerd/internal/terminal"
+	"github.com/ledgerd/ledgerd/internal/verify"
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/proof/trustpolicy"
+	checks "github.com/ledgerd/ledgerd/ledger/proof/verify"
+)
+
+// verifyHelp is the part of the help that all commands of verify have.
+const verifyHelp = `
+The checkpoint of the log is compared with the one that was seen the last time,
+which is stored under XDG_STATE_HOME or ~/.local/state. At the first contact
+there is nothing to compare with, and the key of the log is taken from the
+server, unless --policy has it. A log that has lost events, or shows others, is
+refused, and both checkpoints are stored.
+
+EXIT STATUS
+  0  no check has failed; those that were not made are listed
+  1  error (server unreachable or request refused)
+  2  usage error
+  4  a check has failed`
+
+// A verification is what the flags of verify say.
+type verification struct {
+	policy string
+	keys   string
+	maxAge time.Duration
+	other  string // file or URL
+}
+
+func newVerify(p *cli.Program) *cobra.Command {
+	return cli.Group("verify", "Verify what the ledger says against its transparency log",
+		newVerifyAttestation(p), newVerifyEvent(p), newVerifyCommit(p), newVerifyRepo(p))
+}
+
+func newVerifyAttestation(p *cli.Program) *cobra.Command {
+	var v verification
+	command := &cobra.Command{
+		Use:   "attestation [ORG/REPO] ID",
+		Short: "Verify the signature of an attestation, and that it is in the log",
+		Long: `Checks that a trusted key has signed the attestation, that the ledger shows what
+was signed, and that the event of its recording is in the log of the org.
+` + verifyHelp,
+		Example: `  ledgerd verify attestation acme/api att_01JD3X0V6Q8Z2M4N5P7R9T1W3Y
+  ledgerd verify attestation att_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --keys keys.json --policy policy`,
+		Args: cli.TakesRepo,
+		RunE: func(command *cobra.Command, args []string) error {
+			id := cli.RestArgs(command, args)[0]
+			return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) error {
+				return v.run(ctx, p, command, c, name.Org, "attestation", id, func(s *verify.Session) (checks.Report, error) {
+					return s.Attestation(ctx, name.Repo, id)
+				})
+			})
+		},
+	}
+	v.addFlags(command)
+	v.addKeys(command)
+	return command
+}
+
+func newVerifyEvent(p *cli.Program) *cobra.Command {
+	var v verification
+	var org string
+	command := &cobra.Command{
+		Use:   "event ID",
+		Short: "Verify that an event is in the log",
+		Long: `Checks that the body of an event is the one that the log of the org commits to.
+` + verifyHelp,
+		Example: `  ledgerd verify event evt_01KAJ8Q0M6R4YB0J3X5T9ZC2DE --org acme`,
+		Args:    cli.Takes("ID"),
+		RunE: func(command *cobra.Command, args []string) error {
+			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
+				return v.run(ctx, p, command, c, org, "event", args[0], func(s *verify.Session) (checks.Report, error) {
+					return s.Event(ctx, args[0])
+				})
+			})
+		},
+	}
+	v.addFlags(command)
+	cli.OrgFlag(command, &org)
+	return command
+}
+
+func newVerifyCommit(p *cli.Program) *cobra.Command {
+	var v verification
+	command := &cobra.Command{
+		Use:   "commit [ORG/REPO] [REV]",
+		Short: "Verify the attestations of a commit, and its state by the events in the log",
+		Long: `Reads all events in the log of the org, and checks those of the commit, by
+default HEAD: the attestations as 'ledgerd verify attestation' does, that the
+ledger lists all of them, and that the state follows from the events.
+` + verifyHelp,
+		Example: "  ledgerd verify commit acme/api HEAD",
+		Args:    cli.TakesRepo,
+		RunE: func(command *cobra.Command, args []string) error {
+			return p.WithRev(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName, rev string) error {
+				sha, err := gitrepo.Find(ctx, cmp.Or(rev, "HEAD"))
+				if err != nil {
+					return err
+				}
+				return v.run(ctx, p, command, c, name.Org, "commit", sha, func(s *verify.Session) (checks.Report, error) {
+					return s.Commit(ctx, name.Repo, sha)
+				})
+			})
+		},
+	}
+	v.addFlags(command)
+	v.addKeys(command)
+	return command
+}
+
+func newVerifyRepo(p *cli.Program) *cobra.Command {
+	var v verification
+	command := &cobra.Command{
+		Use:   "repo [ORG/REPO]",
+		Short: "Verify all that the ledger shows of a repo by the events in the log",
+		Long: `Checks the bodies of all events in the log of the org and, for the repo, the
+attestations as 'ledgerd verify attestation' does, that the ledger lists exactly
+those in the log, and that the states of all commits and the policy follow from
+the events. It takes a request for each event, and two for each attestation.
+` + verifyHelp,
+		Example: "  ledgerd verify repo acme/api --keys keys.json --policy policy --max-age 2h",
+		Args:    cli.TakesRepo,
+		RunE: func(command *cobra.Command, args []string) error {
+			return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) error {
+				return v.run(ctx, p, command, c, name.Org, "repo", name.String(), func(s *verify.Session) (checks.Report, error) {
+					return s.Repo(ctx, name.Repo)
+				})
+			})
+		},
+	}
+	v.addFlags(command)
+	v.addKeys(command)
+	return command
+}
+
+func (v *verification) addKeys(command *cobra.Command) {
+	command.Flags().StringVar(&v.keys, "keys", "", "`file` with the trusted keys of signers: PEM, or the output of "+
+		"'ledgerd identity list -o json' (default: as the ledger lists them)")
+}
+
+func (v *verification) addFlags(command *cobra.Command) {
+	flags := command.Flags()
+	flags.StringVar(&v.policy, "policy", "", "trust policy `file` (C2SP tlog-policy): keys of logs, and the witnesses "+
+		"that must have cosigned the checkpoint")
+	flags.StringVar(&v.other, "compare", "", "compare with how others see the log: a `file` with a checkpoint, the URL "+
+		"of one, or that of another server")
+	flags.Var(flagvalue.Duration(&v.maxAge), "max-age",
+		"how old the checkpoint may be, by the cosignatures that --policy requires")
+}
+
+// run verifies a subject in a session, prints the report, and returns an error with the exit
+// status if a check has failed.
+func (v *verification) run(ctx context.Context, p *cli.Program, command *cobra.Command, c *cli.Connection,
+	org, kind, id string, subject func(*verify.Session) (checks.Report, error),
+) error {
+	o, err := v.options(p, command, org)
+	if err != nil {
+		return err
+	}
+	progress := p.NewProgress()
+	o.Progress = func(done, total int64) { progress.Show("reading the events of the log", done, total) }
+	s, failed, err := verify.Begin(ctx, c.Client, o)
+	if err != nil {
+		return err
+	}
+
+	report := checks.NewReport(kind, id, failed)
+	if s != nil {
+		report, err = subject(s)
+		if progress.Clear(); err != nil {
+			return err
+		}
+	}
+	if err := p.Print(report, func() { printReport(p, report) }); err != nil || report.Verified {
+		return err
+	}
+	return &cli.ExitError{Status: cli.ExitNotReached}
+}
+
+// options reads the files that the flags name.
+func (v *verification) options(p *cli.Program, command *cobra.Command, org string) (o verify.Options, err error) {
+	l, err := p.Locate(command)
+	if err != nil {
+		return o, err
+	}
+	o = verify.Options{Server: l.URL, Org: org, MaxAge: v.maxAge, Now: ledger.TimeOf(time.Now())}
+	if o.Server == "" {
+		if o.Server, err = filepath.Abs(l.Settings.Database); err != nil {
+			return o, err
+		}
+	}
+	folder, err := seen.Folder()
+	if err != nil {
+		return o, err
+	}
+	o.Memory = seen.Open(folder)
+
+	if v.policy != "" {
+		text, err := p.ReadFile(v.policy)
+		if err != nil {
+			return o, err
+		}
+		if o.Policy, err = trustpolicy.Parse(text); err != nil {
+			return o, fmt.Errorf("--policy %s: %w", v.policy, err)
+		}
+	}
+	if v.maxAge > 0 && (o.Policy == nil || o.Policy.Quorum == trustpolicy.None) {
+		return o, cli.Usagef("--max-age requires --policy with a quorum: only witnesses date a checkpoint")
+	}
+	if o.Compare, err = v.view(p, org); err != nil || v.keys == "" {
+		return o, err
+	}
+	text, err := p.ReadFile(v.keys)
+	if err != nil {
+		return o, err
+	}
+	keys, err := checks.ParseKeys(text)
+	if err != nil {
+		return o, fmt.Errorf("--keys %s: %w", v.keys, err)
+	}
+	o.Keys = &keys
+	return o, nil
+}
+
+// view returns how others see the log, or nil.
+func (v *verification) view(p *cli.Program, org string) (*verify.View, error) {
+	if v.other == "" {
+		return nil, nil
+	}
+	if !strings.Contains(v.other, "://") {
+		text, err := p.ReadFile(v.other)
+		return verify.FileView(v.other, text), err
+	}
+	if verify.IsCheckpointURL(v.other) {
+		return verify.URLView(v.other), nil
+	}
+
+	token, err := cli.TokenOf(v.other, org)
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.New(v.other, client.Options{Token: token, UserAgent: buildinfo.UserAgent()})
+	if err != nil {
+		return nil, cli.Usagef("--compare: %w", err)
+	}
+	return verify.ServerView(v.other, org, c), nil
+}
+
+// printReport prints a line for each check.
+func printReport(p *cli.Program, r checks.Report) {
+	for _, c := range r.Checks {
+		result, style := "ok", terminal.Green
+		switch c.Status {
+		case checks.Failed:
+			result, style = "FAILED", terminal.Red
+		case checks.NotChecked:
+			result, style = "not checked", terminal.Yellow
+		}
+		fmt.Fprintf(p.Stdout, "%-12s %s: %s\n", c.Name, p.Stdout.Paint(style, result), terminal.Clean(c.Detail))
+		for _, file := range c.Evidence {
+			fmt.Fprintf(p.Stdout, "%-12s saved %s\n", "", terminal.Clean(file))
+		}
+	}
+	mark, style := "✓", terminal.Green
+	if !r.Verified {
+		mark, style = "✗ NOT VERIFIED", terminal.Red
+	}
+	fmt.Fprintf(p.Stdout, "%s %s %s\n", r.Kind, terminal.Clean(r.ID), p.Stdout.Paint(style, mark))
+}
