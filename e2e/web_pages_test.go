@@ -65,6 +65,8 @@ func (s *stage) pages() []webPage {
 		{name: "search-none", path: "/orgs/acme/search?q=nothing+like+it"},
 		{name: "search-empty", path: "/orgs/acme/search"},
 		{name: "search-invalid", path: "/orgs/acme/search?q=1+2+3+4+5+6+7+8+9+10+11"},
+		{name: "log", route: org + "/log", path: "/orgs/acme/log"},
+		{name: "log-open", path: "/orgs/acme/log", then: func(v *visitor) { v.unfold("Signed checkpoint") }},
 		{name: "insights", route: org + "/insights", path: "/orgs/acme/insights"},
 		{name: "insights-none", path: "/orgs/acme/insights?repo=handbook&days=30"},
 
@@ -90,6 +92,11 @@ func (s *stage) pages() []webPage {
 		{name: "attestations", route: repo + "/attestations", path: api + "/attestations"},
 		{name: "attestations-filtered", path: api + "/attestations?status=fail&since=2020-01-01"},
 		{name: "attestation", route: repo + "/attestations/{id}", path: api + "/attestations/" + s.attestation},
+		{name: "attestation-checked", path: api + "/attestations/" + s.attestation, then: func(v *visitor) {
+			v.sees("Run the check")
+			v.click("button", "Run the check")
+			v.sees("steps passed")
+		}},
 
 		{name: "policy", route: repo + "/policy", path: api + "/policy"},
 		{name: "policy-versions", route: repo + "/policy/versions", path: api + "/policy/versions"},
@@ -140,6 +147,9 @@ var notPages = map[string]string{
 	"/orgs/{org}/events":   "the stream that updates pages",
 	"/orgs/{org}/settings": "redirects to the first page of the settings",
 	"/orgs/{org}/repos/{repo}/attestations/{id}/envelope": "a download",
+	"/orgs/{org}/repos/{repo}/attestations/{id}/event":    "a download",
+	"/orgs/{org}/repos/{repo}/attestations/{id}/key":      "a download",
+	"/orgs/{org}/repos/{repo}/attestations/{id}/proof":    "a download",
 }
 
 // The tour visits every GET route of server/web.

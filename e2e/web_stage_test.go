@@ -56,7 +56,8 @@ type step struct {
 func newStage(t *testing.T, more ...func(*stage)) *stage {
 	t.Helper()
 	o := newEmptyLedger(t)
-	o.env = []string{"LEDGERD_WEBHOOKS_ALLOWED_NETWORKS=127.0.0.0/8,::1/128", "LEDGERD_WEBHOOKS_SCHEDULE=1s,10m"}
+	o.env = []string{"LEDGERD_WEBHOOKS_ALLOWED_NETWORKS=127.0.0.0/8,::1/128", "LEDGERD_WEBHOOKS_SCHEDULE=1s,10m",
+		"LEDGERD_BASE_URL=https://ledger.acme.example"}
 	s := &stage{webhookOrg: &webhookOrg{org: o}, now: time.Now().Add(-80 * time.Hour),
 		keys: map[string]ed25519.PrivateKey{"ci": o.key}, shown: "refund-currency"}
 	db, err := store.Open(t.Context(), o.database, store.Options{Now: func() time.Time { return s.now }})
@@ -81,6 +82,10 @@ func newStage(t *testing.T, more ...func(*stage)) *stage {
 	o.start()
 	s.api, err = client.New(o.url, client.Options{Token: s.admin})
 	check(t, err)
+	waitFor(t, "the checkpoint of the log", 10*time.Second, func() bool {
+		l, err := s.api.Log(t.Context(), "acme")
+		return err == nil && l.Size == l.Events
+	})
 	return s
 }
 

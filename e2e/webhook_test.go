@@ -236,10 +236,15 @@ func TestWebhookOnTheWire(t *testing.T) {
 	if !slices.Contains(head, "webhook-id: "+record.Event) {
 		t.Errorf("head lacks webhook-id: %s:\n%s", record.Event, strings.Join(head, "\n"))
 	}
+	stored, err := h.api.Attestation(t.Context(), "acme", "api", record.ID)
+	check(t, err)
+	envelope, err := h.api.Envelope(t.Context(), "acme", "api", record.ID)
+	check(t, err)
 	want := fmt.Sprintf(`{"id":%q,"type":"attestation","org":"acme","repo":"api","commit":%q,"predicate":"test:go",`+
 		`"identity":"cn=ci,ou=build,o=acme","result":{"status":"pass","duration_ms":12},"timestamp":%q,`+
-		`"attestation":%q,"payload_digest":%q}`,
-		record.Event, record.Commit, record.RecordedAt, record.ID, record.PayloadDigest)
+		`"attestation":%q,"payload_digest":%q,"key":%q,"envelope_digest":"sha256:%x"}`,
+		record.Event, record.Commit, record.RecordedAt, record.ID, record.PayloadDigest,
+		stored.Verification.Key, sha256.Sum256(envelope))
 	if string(body) != want {
 		t.Errorf("body:\n got %s\nwant %s", body, want)
 	}

@@ -38,5 +38,9 @@ export function describe(event: Event | Delivery): string {
       return `${event.status}: ${event.predicate} by ${event.identity}`
     case "commit":
       return `${event.commit} has tree ${event.tree}`
+    case "key":
+      return `${event.purpose} key ${event.key} ${event.action}`
+    case "identity":
+      return `${event.dn} ${event.action}`
   }
 }

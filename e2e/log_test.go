@@ -1,0 +1,224 @@
+package e2e_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	_ "modernc.org/sqlite"
+)
+
+// newLogOrg returns an org whose log is signed.
+func newLogOrg(t *testing.T) *org {
+	t.Helper()
+	o := newOrg(t)
+	o.env = append(o.env, "LEDGERD_BASE_URL=https://ledger.example.com")
+	return o
+}
+
+// A logState is what GET /v1/orgs/{org}/log returns.
+type logState struct {
+	Origin  string `json:"origin"`
+	Key     string `json:"key"`
+	Events  int64  `json:"events"`
+	Size    int64  `json:"size"`
+	Problem string `json:"problem"`
+}
+
+func (o *org) logState() (s logState, err error) {
+	body, err := getAs(o.t, o.token)(o.url + "/v1/orgs/acme/log")
+	if err != nil {
+		return s, err
+	}
+	return s, json.Unmarshal(body, &s)
+}
+
+// reader waits until the newest checkpoint covers all events, and returns a reader of the log.
+func (o *org) reader() *logReader {
+	o.t.Helper()
+	var state logState
+	waitFor(o.t, "the checkpoint of all events", 10*time.Second, func() bool {
+		var err error
+		state, err = o.logState()
+		return err == nil && state.Size > 0 && state.Size == state.Events
+	})
+	return &logReader{t: o.t, url: o.url + "/v1/orgs/acme/log", vkey: state.Key, get: getAs(o.t, o.token)}
+}
+
+// edit changes the database while the server is stopped.
+func (o *org) edit(statement string) {
+	o.t.Helper()
+	db, err := sql.Open("sqlite", o.database)
+	check(o.t, err)
+	result, err := db.Exec(statement)
+	check(o.t, err)
+	if n, err := result.RowsAffected(); n == 0 || err != nil {
+		o.t.Fatalf("%s changed nothing: %v", statement, err)
+	}
+	check(o.t, db.Close())
+}
+
+// buildFsck builds the fsck of Tessera, which checks logs in the form of C2SP tlog-tiles. Its
+// module is not among those of ledgerd, so it is downloaded.
+func buildFsck(t *testing.T) string {
+	t.Helper()
+	need(t, "go")
+	program := filepath.Join(t.TempDir(), "fsck")
+	for _, args := range [][]string{{"mod", "download"}, {"build", "-o", program, "."}} {
+		command := exec.Command("go", args...)
+		command.Dir = filepath.Join("testdata", "fsck")
+		out, err := command.CombinedOutput()
+		switch {
+		case err != nil && args[0] == "mod" && os.Getenv("CI") != "true":
+			t.Skipf("the modules of fsck cannot be downloaded: %s", out)
+		case err != nil:
+			t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+	return program
+}
+
+// Two programs that know nothing of ledgerd find the log in order, and every change of the
+// stopped database.
+func TestOthersCheckTheLog(t *testing.T) {
+	fsck := buildFsck(t)
+	o := newLogOrg(t)
+	o.start()
+	for range 280 {
+		_, err := o.attest()
+		check(t, err)
+	}
+	r := o.reader()
+	runFsck := func() error {
+		out, err := exec.Command(fsck, "--url", r.url, "--key", r.vkey, "--token", o.token).CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("%w: %.300s", err, out)
+		}
+		return nil
+	}
+	clean := func() {
+		t.Helper()
+		check(t, runFsck())
+		entries, err := r.check()
+		check(t, err)
+		if len(entries) < 290 { // with those of states
+			t.Errorf("the log has %d entries", len(entries))
+		}
+	}
+	clean()
+	if err := exec.Command(fsck, "--url", r.url, "--key", r.vkey).Run(); err == nil {
+		t.Error("fsck reads the log without a token")
+	}
+	o.signal(syscall.SIGTERM)
+	untouched, err := os.ReadFile(o.database)
+	check(t, err)
+
+	const last = "seq = (SELECT max(seq) FROM events)"
+	for name, statement := range map[string]string{
+		"body":                "UPDATE events SET body = CAST(replace(body, 'acme', 'acne') AS BLOB) WHERE seq = 20",
+		"body of the last":    "UPDATE events SET body = CAST(body || ' ' AS BLOB) WHERE " + last,
+		"salt":                "UPDATE events SET salt = zeroblob(16) WHERE seq = 20",
+		"leaf":                "UPDATE events SET leaf = zeroblob(32) WHERE seq = 20",
+		"leaf of the last":    "UPDATE events SET leaf = zeroblob(32) WHERE " + last,
+		"leaf without a body": "UPDATE events SET body = zeroblob(0), salt = NULL, leaf = zeroblob(32) WHERE seq = 20",
+		"time":                "UPDATE events SET at = at + 1 WHERE seq = 20",
+		"type":                "UPDATE events SET type = 'policy' WHERE seq = 20",
+		"deleted event":       "DELETE FROM events WHERE seq = 20",
+		"deleted last event":  "DELETE FROM events WHERE " + last,
+		"swapped pair": "UPDATE events SET seq = -1 WHERE seq = 20; UPDATE events SET seq = 20 WHERE seq = 21;" +
+			"UPDATE events SET seq = 21 WHERE seq = -1",
+		"tile":         "UPDATE tiles SET hashes = CAST(zeroblob(32) || substr(hashes, 33) AS BLOB) WHERE level = 0",
+		"tile above":   "UPDATE tiles SET hashes = zeroblob(32) WHERE level = 1",
+		"deleted tile": "DELETE FROM tiles WHERE level = 1",
+		"root":         "UPDATE logs SET checkpoint = replace(checkpoint, '=' || char(10), 'A=' || char(10))",
+		"size":         "UPDATE logs SET size = size - 1",
+	} {
+		o.edit(statement)
+		o.start()
+		if err := runFsck(); err == nil {
+			t.Errorf("%s: fsck finds the log in order", name)
+		}
+		if _, err := r.check(); err == nil {
+			t.Errorf("%s: the log is in order", name)
+		}
+		o.kill()
+		for _, suffix := range []string{"-wal", "-shm"} {
+			check(t, os.RemoveAll(o.database+suffix))
+		}
+		check(t, os.WriteFile(o.database, untouched, 0o600))
+	}
+	o.start()
+	clean()
+}
+
+// Every checkpoint that a server has served or has on disk is a prefix of what is there
+// afterwards, however often it is killed while it records and signs.
+func TestKilledServerKeepsItsCheckpoints(t *testing.T) {
+	o := newLogOrg(t)
+	o.start()
+	_, err := o.attest()
+	check(t, err)
+	r := o.reader()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var running sync.WaitGroup
+	for range 3 {
+		running.Go(func() { o.write(ctx, 0) })
+	}
+
+	served := make(map[checkpoint]bool) // of the poller, until it has ended
+	running.Go(func() {
+		for ctx.Err() == nil {
+			if c, err := r.checkpoint(); err == nil {
+				served[c] = true
+			}
+			time.Sleep(2 * time.Millisecond)
+		}
+	})
+
+	onDisk := make(map[checkpoint]bool)
+	for range 30 {
+		time.Sleep(time.Duration(rand.Int64N(int64(1100 * time.Millisecond))))
+		o.kill()
+		note, err := os.ReadFile(filepath.Join(o.database+"-keys", "acme.1.checkpoint"))
+		check(t, err)
+		c, err := openCheckpoint(string(note), r.vkey)
+		check(t, err)
+		onDisk[c] = true
+		o.start()
+	}
+	stop()
+	running.Wait()
+
+	entries, err := o.reader().check()
+	check(t, err)
+	hashes := make([][32]byte, len(entries))
+	for i, entry := range entries {
+		hashes[i] = sha256.Sum256(append([]byte{0}, entry...))
+	}
+	for where, checkpoints := range map[string]map[checkpoint]bool{"served": served, "on disk": onDisk} {
+		for c := range checkpoints {
+			if c.size > int64(len(hashes)) || treeRoot(hashes[:c.size]) != c.root {
+				t.Errorf("the checkpoint of size %d that was %s is not of this log of %d events", c.size, where, len(entries))
+			}
+		}
+	}
+	t.Logf("%d events, %d checkpoints served, %d on disk at a kill", len(entries), len(served), len(onDisk))
+	if len(served) < 10 || len(onDisk) < 10 {
+		t.Errorf("only %d checkpoints were served, and %d on disk", len(served), len(onDisk))
+	}
+	if strings.Contains(o.log.String(), "NOT SIGNED") {
+		t.Errorf("the server has logged\n%s", o.log.String())
+	}
+}
