@@ -43,7 +43,7 @@ fmt: ## format the Go files
 
 .PHONY: lint
 lint: ## check formatting, go.mod and code
-	.ci/run gofmt mod_tidy vet lint
+	.ci/run gofmt mod_tidy lint
 
 .PHONY: vuln
 vuln: ## check for known vulnerabilities

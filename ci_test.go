@@ -52,3 +52,36 @@ func TestWorkflowRunsEveryStep(t *testing.T) {
 		t.Errorf("the workflow runs %q, .ci/run has %q", run, want)
 	}
 }
+
+// TestLintIncludesVet checks that the linter runs all analyzers of go vet, since no
+// step of .ci/run runs go vet by default.
+func TestLintIncludesVet(t *testing.T) {
+	text, err := os.ReadFile(".golangci.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var config struct {
+		Linters struct {
+			Enable     []string
+			Settings   map[string]any
+			Exclusions struct {
+				Rules []struct{ Linters []string }
+			}
+		}
+	}
+	if err := yaml.Unmarshal(text, &config); err != nil {
+		t.Fatal(err)
+	}
+
+	if !slices.Contains(config.Linters.Enable, "govet") {
+		t.Error("govet is not enabled")
+	}
+	if settings := config.Linters.Settings["govet"]; settings != nil {
+		t.Errorf("govet has settings, which may disable analyzers: %v", settings)
+	}
+	for _, rule := range config.Linters.Exclusions.Rules {
+		if len(rule.Linters) == 0 || slices.Contains(rule.Linters, "govet") {
+			t.Errorf("a rule excludes reports of govet: %v", rule)
+		}
+	}
+}
