@@ -197,7 +197,7 @@ func TestNoReceiptWithoutStateOrCheckpoint(t *testing.T) {
 	b.get(receiptPath(1, "?state=PROMOTABLE")).wantProblem(409, ledger.CodeStateNotReached)
 	b.get(receiptPath(1, "")).wantProblem(409, ledger.CodeNotInCheckpoint)
 	if len(b.receiptKeys()) != 0 || len(b.events("key")) != 0 {
-		t.Error("a key was made for a receipt that there is not")
+		t.Error("a key was made without a receipt")
 	}
 
 	b.signAll()

@@ -56,8 +56,8 @@ func scanWitnessed(row scanner) (w Witnessed, err error) {
 	return w, nil
 }
 
-// Witnessed returns the latest cosigned checkpoint of a log. If there is none, its size is 0
-// and it has no checkpoint.
+// Witnessed returns the latest cosigned checkpoint of a log. Before the first, its size
+// is 0 and it has no checkpoint.
 func (s *Store) Witnessed(ctx context.Context, origin string) (Witnessed, error) {
 	return readLoose(ctx, s, forWrite(""), func(rd reader) (Witnessed, error) { return rd.witnessed(origin) })
 }

@@ -70,7 +70,7 @@ func (k Key) publicKey() ([]byte, error) {
 	return x509.MarshalPKIXPublicKey(ed25519.PublicKey(public[1:]))
 }
 
-// Load reads the key of a log. If there is none, the error is fs.ErrNotExist.
+// Load reads the key of a log. Without a file, the error is fs.ErrNotExist.
 func (k *Keys) Load(l LogName) (Key, error) {
 	text, err := os.ReadFile(k.file(l, "key"))
 	if err != nil {

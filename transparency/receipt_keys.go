@@ -47,8 +47,8 @@ func (k *Keys) CreateReceiptKey(l LogName, notBefore, notAfter ledger.Time) (key
 	return store.ReceiptKey{Key: id, PublicKey: public, NotBefore: notBefore, NotAfter: notAfter}, nil
 }
 
-// LoadReceiptKey reads the private half of a key of receipts. If there is none, the error is
-// fs.ErrNotExist.
+// LoadReceiptKey reads the private half of a key of receipts. Without a file, the error
+// is fs.ErrNotExist.
 func (k *Keys) LoadReceiptKey(l LogName, key store.ReceiptKey) (*ecdsa.PrivateKey, error) {
 	file := k.file(l, receiptKind(key.Key))
 	text, err := os.ReadFile(file)

@@ -72,8 +72,8 @@ type receiptKey struct {
 	announced store.Announcement
 }
 
-// key returns the key that signs an org's receipts of a time. It makes a new one if there
-// is none, or if the newest ends soon.
+// key returns the key that signs an org's receipts of a time. It makes a new one for
+// the first receipt, and if the newest ends soon.
 func (r *Receipts) key(ctx context.Context, org string, at ledger.Time) (receiptKey, error) {
 	keys, err := r.load(ctx, org)
 	if err != nil {

@@ -62,7 +62,7 @@ that is running signs the new log within a second.`,
 	return command
 }
 
-// readCheckpoint reads a file with a checkpoint; none if the name is empty.
+// readCheckpoint reads a file with a checkpoint. It returns nil if the name is empty.
 func readCheckpoint(name string) ([]byte, error) {
 	if name == "" {
 		return nil, nil

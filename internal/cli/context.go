@@ -80,7 +80,7 @@ func (p *Program) storedToken(server string) (string, error) {
 	return c.Token, nil
 }
 
-// TokenOf returns the token of the context of exactly this server, or "" if there is none. It
+// TokenOf returns the token of the context of exactly this server, or "" without one. It
 // never returns one that was given for another server.
 func TokenOf(server, org string) (string, error) {
 	list, err := contexts.Load()

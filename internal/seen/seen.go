@@ -129,7 +129,7 @@ func readable(name string) string {
 	return strings.TrimLeft(strings.Map(safe, name[:min(len(name), maxName)]), ".")
 }
 
-// read reads a file. It leaves v unchanged if there is none.
+// read reads a file. It leaves v unchanged if the file does not exist.
 func (m *Memory) read(name string, v any) error {
 	file, err := os.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {

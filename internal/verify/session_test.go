@@ -144,7 +144,7 @@ func TestAnotherKeyOrLog(t *testing.T) {
 	want(t, r, consistency, verify.Failed, "ANOTHER KEY")
 	wantConflict(t, p, r, "ANOTHER KEY", size, size)
 
-	// The server names another log, of which the person has seen nothing.
+	// The server names a log that the person has never seen.
 	s.host.Store(h)
 	s.change = func(path string, body []byte) []byte {
 		if strings.HasSuffix(path, "/log") {

@@ -65,7 +65,7 @@ type evidence struct {
 
 	body, payload []byte // of the envelope
 	payloadAt     sql.NullInt64
-	keyring       *identity.Keyring // of its identity; nil if there is none
+	keyring       *identity.Keyring // of its identity, or nil
 }
 
 func (e *evidence) row() string { return "attestation " + e.public }
@@ -87,7 +87,7 @@ func scanEvidence(row sqldb.Scanner) (*evidence, error) {
 		&e.identity, &e.result.Status, &e.result.DurationMS, &e.at, &e.payloadDigest, &e.mappingVersion)
 }
 
-// envelope returns the envelope as it was posted. It reports false if there is none.
+// envelope returns the envelope as it was posted. It reports false if it is missing.
 func (e *evidence) envelope() (whole []byte, ok bool) {
 	if !e.payloadAt.Valid {
 		return e.body, len(e.body) > 0

@@ -32,7 +32,7 @@ type signingKey struct {
 	public trustpolicy.Key
 }
 
-// load reads the key. If there is none, the error is fs.ErrNotExist.
+// load reads the key. Without a file, the error is fs.ErrNotExist.
 func (f keyFolder) load() (signingKey, error) {
 	text, err := os.ReadFile(f.file("key"))
 	if err != nil {
@@ -111,7 +111,7 @@ type state struct {
 
 const stateHeader = "ledgerd witness state 1"
 
-// loadState reads the state. If there is none, the error is fs.ErrNotExist.
+// loadState reads the state. Without a file, the error is fs.ErrNotExist.
 func (f keyFolder) loadState() (s state, err error) {
 	text, err := os.ReadFile(f.file("state"))
 	if err != nil {
@@ -161,7 +161,7 @@ func NewKey(folder, name string) (trustpolicy.Key, error) {
 	return key.public, err
 }
 
-// Key returns the verifier key of the witness. If there is none, the error is
+// Key returns the verifier key of the witness. Without a file, the error is
 // fs.ErrNotExist.
 func Key(folder string) (trustpolicy.Key, error) {
 	key, err := keyFolder(folder).load()

@@ -8,7 +8,7 @@ import (
 )
 
 // CosignedAt returns the latest time at which a quorum of the policy's witnesses had cosigned a
-// checkpoint, given its cosignatures: zero if they are none. Cosignatures from the future count
+// checkpoint, given its cosignatures: zero without any. Cosignatures from the future count
 // as much as others.
 func CosignedAt(p *trustpolicy.Policy, cosigned []trustpolicy.Cosignature) time.Time {
 	times := make([]time.Time, 0, len(cosigned))

@@ -25,7 +25,7 @@ type logPage struct {
 	Status status
 	// Waiting is the number of events that the newest checkpoint does not cover.
 	Waiting int64
-	// Checkpoint is the newest checkpoint with its signatures; empty if there is none.
+	// Checkpoint is the newest checkpoint with its signatures; empty before the first.
 	Checkpoint string
 	// Files is the path of the log's files in the API.
 	Files     string

@@ -11,7 +11,7 @@ UPDATE sqlite_schema SET sql = replace(sql, 'repo_id  INTEGER NOT NULL REFERENCE
 WHERE type = 'table' AND name = 'events';
 PRAGMA writable_schema = RESET;
 
--- The latest event about an identity. It is empty if there is none yet.
+-- The latest event about an identity. It is empty until the first.
 ALTER TABLE identities ADD COLUMN event_id TEXT NOT NULL DEFAULT '';
 CREATE INDEX identities_to_log ON identities (id) WHERE event_id = '';
 
