@@ -134,7 +134,7 @@ func (a *audit) run(ctx context.Context) (checks []verify.Check, err error) {
 	}
 	checks = append(checks, verify.Result(checkEvents, err, "the ledger lists all %d of the log, %d of them read here",
 		c.Size, a.events))
-	checks = append(checks, a.tally.Checks("events")...)
+	checks = append(checks, a.tally.Checks("event")...)
 	if err != nil {
 		return checks, nil
 	}

@@ -43,17 +43,17 @@ func (t *Tally) Add(subject string, checks ...Check) {
 	}
 }
 
-// Checks returns a check for each name and each failure, as long as they are few. The things
-// that passed are called things, such as "attestations".
-func (t *Tally) Checks(things string) (list []Check) {
+// Checks returns a check for each name and each failure, as long as they are few. The
+// noun is what was checked, such as "attestation".
+func (t *Tally) Checks(noun string) (list []Check) {
 	for _, name := range t.names {
 		n := t.counts[name]
 		list = append(list, n.failures...)
 		if n.failed > maxFailures {
-			list = append(list, Failure(name, "%d more %s", n.failed-maxFailures, things))
+			list = append(list, Failure(name, "%d more %s", n.failed-maxFailures, plural(n.failed-maxFailures, noun)))
 		}
 		if n.failed == 0 && n.passed > 0 {
-			list = append(list, Passed(name, "%d %s", n.passed, things))
+			list = append(list, Passed(name, "%d %s", n.passed, plural(n.passed, noun)))
 		}
 		if len(n.skipped) == 0 {
 			continue
@@ -68,7 +68,14 @@ func (t *Tally) Checks(things string) (list []Check) {
 		if len(n.skipped) > 1 {
 			why += fmt.Sprintf(", and %d other reasons", len(n.skipped)-1)
 		}
-		list = append(list, Skipped(name, "%d %s: %s", total, things, why))
+		list = append(list, Skipped(name, "%d %s: %s", total, plural(total, noun), why))
 	}
 	return list
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return noun
+	}
+	return noun + "s"
 }

@@ -17,16 +17,16 @@ func TestTally(t *testing.T) {
 		tally.Add(fmt.Sprint("evt_", i), Passed("a", "x"), Failure("b", "y"))
 	}
 	tally.Add("evt_30", Skipped("a", "why"))
-	checks := tally.Checks("events")
+	checks := tally.Checks("event")
 	got := summary(checks)
 	if want := "a ok, a not_checked, " + strings.Repeat("b failed, ", 20) + "b failed"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	if checks[0].Detail != "30 events" || checks[1].Detail != "1 events: why" || checks[2].Detail != "evt_0: y" ||
+	if checks[0].Detail != "30 events" || checks[1].Detail != "1 event: why" || checks[2].Detail != "evt_0: y" ||
 		checks[22].Detail != "10 more events" {
 		t.Errorf("%+v", checks)
 	}
-	if n := len(new(Tally).Checks("events")); n != 0 {
+	if n := len(new(Tally).Checks("event")); n != 0 {
 		t.Errorf("%d checks of nothing", n)
 	}
 }
