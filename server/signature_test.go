@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/hiddeco/sshsig"
 	"golang.org/x/crypto/ssh"
@@ -163,15 +164,9 @@ func TestSignaturesWhileIdentitiesChange(t *testing.T) {
 	b := newBackend(t)
 	ada := b.signer("cn=Ada,ou=dev,o=acme")
 	var pushes, others sync.WaitGroup
-	stop := make(chan struct{})
 	others.Go(func() {
-		for i := 0; ; i++ {
-			select {
-			case <-stop:
-				return
-			default:
-				b.signer(fmt.Sprintf("cn=s%d,ou=x,o=x", i))
-			}
+		for i := range 100 { // without an end, a push may be refused again and again
+			b.signer(fmt.Sprintf("cn=s%d,ou=x,o=x", i))
 		}
 	})
 
@@ -179,8 +174,13 @@ func TestSignaturesWhileIdentitiesChange(t *testing.T) {
 		pushes.Go(func() {
 			for i := range 5 {
 				raw := ada.signedCommit(t, rawCommitOf("Ada <ada@x>", "Ada <ada@x>", fmt.Sprint(n, i)), "git")
-				for range 20 { // 503 says to send it again
-					if r := b.register(raw.sha, raw.body("")); r.status < 300 {
+				for deadline := time.Now().Add(time.Minute); ; { // 503 says to send it again
+					r := b.register(raw.sha, raw.body(""))
+					if r.status < 300 {
+						break
+					}
+					if r.status != 503 || time.Now().After(deadline) {
+						t.Errorf("commit %d of %d: status %d", i, n, r.status)
 						break
 					}
 				}
@@ -188,7 +188,6 @@ func TestSignaturesWhileIdentitiesChange(t *testing.T) {
 		})
 	}
 	pushes.Wait()
-	close(stop)
 	others.Wait()
 	if attestations, events := b.count(); attestations != 20 || events != 20 {
 		t.Errorf("%d attestations, %d events", attestations, events)
