@@ -53,6 +53,8 @@ func (s *Server) getLogFile(c *call) (*reply, error) {
 	switch {
 	case err != nil:
 		return nil, err
+	case isTile && l.Frozen:
+		return s.tile(c, l, tilePath)
 	case l.Size == 0:
 		return nil, ledger.Errorf(ledger.CodeNotFound,
 			"the log of %s has no checkpoint yet: the server signs one if base_url is set", l.Org)

@@ -130,11 +130,16 @@ func (s *Store) SaveCheckpoint(ctx context.Context, l Log, size int64, checkpoin
 }
 
 // Tile returns the hashes of a tile, or the records of an entry bundle. The newest
-// checkpoint must cover it.
+// checkpoint must cover it. In a log that was replaced, all leaves are covered: the next log
+// commits to them.
 func (s *Store) Tile(ctx context.Context, l Log, tile proof.Tile) ([]byte, error) {
-	if tile.WidthIn(l.Size) < tile.Width {
+	size := l.Size
+	if l.Frozen {
+		size = l.Leaves
+	}
+	if tile.WidthIn(size) < tile.Width {
 		return nil, ledger.Errorf(ledger.CodeNotFound, "the log of %s has no tile %s: its checkpoint has %d leaves",
-			l.Org, tile.Path(), l.Size)
+			l.Org, tile.Path(), size)
 	}
 	return readLoose(ctx, s, byOrg(l.Org), func(rd reader) ([]byte, error) {
 		if tile.Level == proof.Entries {

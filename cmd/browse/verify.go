@@ -29,7 +29,8 @@ The checkpoint of the log is compared with the one that was seen the last time,
 which is stored under XDG_STATE_HOME or ~/.local/state. At the first contact
 there is nothing to compare with, and the key of the log is taken from the
 server, unless --policy has it. A log that has lost events, or shows others, is
-refused, and both checkpoints are stored.
+refused, and both checkpoints are stored. A log that says that it replaces the
+one that was seen is refused, too, unless --accept-epoch is given.
 
 EXIT STATUS
   0  no check has failed; those that were not made are listed
@@ -43,6 +44,7 @@ type verification struct {
 	keys   string
 	maxAge time.Duration
 	other  string // file or URL
+	accept bool   // a new epoch of the log
 }
 
 func newVerify(p *cli.Program) *cobra.Command {
@@ -162,6 +164,8 @@ func (v *verification) addFlags(command *cobra.Command) {
 		"that must have cosigned the checkpoint")
 	flags.StringVar(&v.other, "compare", "", "compare with how others see the log: a `file` with a checkpoint, the URL "+
 		"of one, or that of another server")
+	flags.BoolVar(&v.accept, "accept-epoch", false, "accept a log that replaces the one that was seen before, and "+
+		"remember it")
 	flags.Var(flagvalue.Duration(&v.maxAge), "max-age",
 		"how old the checkpoint may be, by the cosignatures that --policy requires")
 }
@@ -201,7 +205,7 @@ func (v *verification) options(p *cli.Program, command *cobra.Command, org strin
 	if err != nil {
 		return o, err
 	}
-	o = verify.Options{Server: l.URL, Org: org, MaxAge: v.maxAge, Now: ledger.TimeOf(time.Now())}
+	o = verify.Options{Server: l.URL, Org: org, MaxAge: v.maxAge, AcceptEpoch: v.accept, Now: ledger.TimeOf(time.Now())}
 	if o.Server == "" {
 		if o.Server, err = filepath.Abs(l.Settings.Database); err != nil {
 			return o, err

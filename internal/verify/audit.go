@@ -93,18 +93,6 @@ func (s *Session) Repo(ctx context.Context, repo string) (verify.Report, error) 
 	return s.report(ctx, "repo", s.Org+"/"+repo, checks)
 }
 
-// newest returns the newest checkpoint of the log.
-func (s *Session) newest(ctx context.Context) (c proof.Checkpoint, err error) {
-	signed, err := s.client.LogFile(ctx, s.Org, s.log.Epoch, "checkpoint")
-	if err != nil {
-		return c, err
-	}
-	if c, err = proof.OpenCheckpoint(signed, s.open); err == nil {
-		s.checkpoints[c] = signed
-	}
-	return c, err
-}
-
 // covering returns a checkpoint of all events that there are now.
 func (s *Session) covering(ctx context.Context) (c proof.Checkpoint, err error) {
 	now, err := s.client.Log(ctx, s.Org)
@@ -128,12 +116,21 @@ func (a *audit) run(ctx context.Context) (checks []verify.Check, err error) {
 		return nil, err
 	}
 	a.attested = make(map[string]bool)
-	err = a.walk(ctx, c, func(events []logged) error { return a.visit(ctx, events) })
+	chain, err := a.chain(ctx)
+	before, size := a.log.FirstEvent, c.Size
+	if err == nil {
+		chain[len(chain)-1].tree = c
+		for _, e := range chain[:len(chain)-1] {
+			before, size = before-e.tree.Size, size+e.tree.Size
+		}
+		a.settled += a.log.FirstEvent
+		err = a.walk(ctx, chain, before, func(events []logged) error { return a.visit(ctx, events) })
+	}
 	if fetch, ok := errors.AsType[*verify.FetchError](err); ok {
 		return nil, fetch
 	}
 	checks = append(checks, verify.Result(checkEvents, err, "the ledger lists all %d of the log, %d of them read here",
-		c.Size, a.events))
+		size, a.events))
 	checks = append(checks, a.tally.Checks("event")...)
 	if err != nil {
 		return checks, nil
@@ -148,8 +145,8 @@ func (a *audit) run(ctx context.Context) (checks []verify.Check, err error) {
 		checks = append(checks, verify.Result(checkPolicy, a.policies.Check(a.contract), "version %d, %s", a.contract.Version,
 			a.contract.Digest))
 	}
-	if a.log.FirstEvent > 0 {
-		checks = append(checks, verify.Skipped(checkEvents, "%d are in earlier logs of the org", a.log.FirstEvent))
+	if before > 0 {
+		checks = append(checks, verify.Skipped(checkEvents, "%d are in earlier logs of the org", before))
 	}
 	return append(checks, verify.Passed(verify.CheckCheckpoint, "%d events of %s, signed by its key %s", c.Size, c.Origin,
 		verify.KeyID(a.open))), nil
@@ -174,12 +171,17 @@ func (a *audit) visit(ctx context.Context, events []logged) error {
 		}
 	}
 	parallel.Each(concurrent, list, func(r *reading) { r.err = a.read(ctx, r) })
+
 	for _, r := range list {
 		if r.err != nil {
 			return &verify.FetchError{Err: r.err}
 		}
 		a.events++
-		a.tally.Add(r.leaf.Event, verify.Event{ID: r.leaf.Event, Body: r.body, Proof: r.proof}.Opens(r.leaf))
+		opens := verify.Skipped(verify.CheckBody, "it was recorded while the log, which was replaced, was not signed")
+		if r.proof != nil {
+			opens = verify.Event{ID: r.leaf.Event, Body: r.body, Proof: r.proof}.Opens(r.leaf)
+		}
+		a.tally.Add(r.leaf.Event, opens)
 		if r.about.Repo == a.repo {
 			a.add(r)
 		}
@@ -189,10 +191,18 @@ func (a *audit) visit(ctx context.Context, events []logged) error {
 
 // read reads the proof of an event and, if it is of an attestation, that.
 func (a *audit) read(ctx context.Context, r *reading) (err error) {
-	if r.proof, err = a.proofOf(ctx, r.leaf.Event); err != nil || r.about.Repo != a.repo ||
-		r.leaf.Type != ledger.EventAttestation {
+	if r.isOld {
+		r.proof, err = a.client.EventProof(ctx, a.Org, r.leaf.Event)
+		if client.CodeOf(err) == ledger.CodeNotInCheckpoint {
+			r.proof, err = nil, nil
+		}
+	} else {
+		r.proof, err = a.proofOf(ctx, r.leaf.Event)
+	}
+	if err != nil || r.about.Repo != a.repo || r.leaf.Type != ledger.EventAttestation {
 		return err
 	}
+
 	id, err := verify.AttestationID(r.body)
 	if err != nil {
 		r.lost = err

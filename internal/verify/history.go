@@ -49,6 +49,9 @@ func (s *Session) history(ctx context.Context, remember bool) ([]verify.Check, e
 			return nil, err
 		}
 		checks := append([]verify.Check{consistency}, s.witnesses(signed)...)
+		if s.accepted != nil {
+			checks = append([]verify.Check{*s.accepted}, checks...)
+		}
 		if s.Compare != nil {
 			compared, err := s.compare(ctx, theirs, newest, signed)
 			if err != nil {

@@ -3,9 +3,7 @@
 package verify
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"time"
 
 	"golang.org/x/mod/sumdb/note"
@@ -32,7 +30,9 @@ type Options struct {
 	MaxAge time.Duration
 	// Compare is how somebody else sees the log; nil for nobody.
 	Compare *View
-	Now     ledger.Time
+	// AcceptEpoch accepts a log that says that it replaces the one that was seen before.
+	AcceptEpoch bool
+	Now         ledger.Time
 	// Progress is called as events are read.
 	Progress func(done, total int64)
 }
@@ -49,52 +49,20 @@ type Session struct {
 	// checkpoints are those that proofs led to, with their signed notes.
 	checkpoints map[proof.Checkpoint][]byte
 	tiles       *verify.Tiles
+	epochs      []epoch       // as chain returned them
+	accepted    *verify.Check // that the log has replaced another; or nil
 }
 
-// Begin begins a session with a server. The checks are not nil if the server's log is not the
-// one that is trusted; then there is no session.
-func Begin(ctx context.Context, c *client.Client, o Options) (*Session, []verify.Check, error) {
-	s := &Session{Options: o, client: c, checkpoints: make(map[proof.Checkpoint][]byte)}
-	if s.Progress == nil {
-		s.Progress = func(int64, int64) {}
-	}
-	s.tiles = verify.NewTiles(func(file string) ([]byte, error) {
-		return c.LogFile(ctx, o.Org, s.log.Epoch, file)
-	})
-	var err error
-	err = s.await(ctx, func() (signed bool, err error) {
-		s.log, err = c.Log(ctx, o.Org)
-		return s.log.Size > 0 || s.log.Events == 0, err
-	})
-	if err != nil {
-		return nil, nil, err
-	}
-	if s.log.Size == 0 {
-		return nil, []verify.Check{verify.Failure(verify.CheckCheckpoint,
-			"the log of %s has no checkpoint yet: the server signs one if base_url is set", o.Org)}, nil
-	}
-
-	if s.known, err = o.Memory.Log(s.log.Origin); err != nil {
-		return nil, nil, err
-	}
-	place, err := o.Memory.Place(o.Server, o.Org)
-	if err != nil {
-		return nil, nil, err
-	}
-	if place.Origin != "" && place.Origin != s.log.Origin {
-		if s.known, err = o.Memory.Log(place.Origin); err != nil {
-			return nil, nil, err
-		}
-		check, err := s.refuse(ctx,
-			"ANOTHER LOG: %s served the log %s of %s before, and now %s (if this is right, delete %s)",
-			o.Server, place.Origin, o.Org, s.log.Origin, o.Memory.PlaceFile(o.Server, o.Org))
-		return nil, []verify.Check{check}, err
-	}
-	check, err := s.trust(ctx)
-	if err != nil || check.Status == verify.Failed {
-		return nil, []verify.Check{check}, err
-	}
-	return s, nil, nil
+// An epoch is a log of the org with its tree: that of its newest checkpoint or, if it was
+// replaced, the one to which the next log commits.
+type epoch struct {
+	number int
+	tree   proof.Checkpoint
+	tiles  *verify.Tiles
+	// replaces is the log before; its Epoch is 0 if this is the first.
+	replaces verify.Replacement
+	// first is the body of the first event, if it replaces a log.
+	first []byte
 }
 
 // refuse returns a failed check of the log that the server shows, and stores its checkpoint with
@@ -179,49 +147,14 @@ func (s *Session) await(ctx context.Context, do func() (signed bool, err error))
 	}
 }
 
-// proofOf returns the proof of an event.
-func (s *Session) proofOf(ctx context.Context, event string) (text []byte, err error) {
-	waitErr := s.await(ctx, func() (bool, error) {
-		text, err = s.client.EventProof(ctx, s.Org, event)
-		return client.CodeOf(err) != ledger.CodeNotInCheckpoint, nil
-	})
-	return text, cmp.Or(waitErr, err)
-}
-
-// event reads an event with its proof, and verifies it.
-func (s *Session) event(ctx context.Context, id string) (body []byte, checks []verify.Check, err error) {
-	if body, err = s.client.Event(ctx, s.Org, id); err != nil {
-		return nil, nil, err
-	}
-	text, err := s.proofOf(ctx, id)
-	if client.CodeOf(err) == ledger.CodeNotInCheckpoint {
-		return body, []verify.Check{verify.Failure(verify.CheckInclusion, "%v", err)}, nil
-	}
+// newest returns the newest checkpoint of the log.
+func (s *Session) newest(ctx context.Context) (c proof.Checkpoint, err error) {
+	signed, err := s.client.LogFile(ctx, s.Org, s.log.Epoch, "checkpoint")
 	if err != nil {
-		return nil, nil, err
+		return c, err
 	}
-
-	place, checks := verify.Event{ID: id, Body: body, Proof: text}.Verify(s.open)
-	if place.Signed != nil {
-		s.checkpoints[place.Checkpoint] = place.Signed
-		return body, checks, nil
+	if c, err = proof.OpenCheckpoint(signed, s.open); err == nil {
+		s.checkpoints[c] = signed
 	}
-	return body, checks, s.saveRewritten(id, body, text, checks)
-}
-
-// saveRewritten stores what shows that an event is not the one in the log.
-func (s *Session) saveRewritten(id string, body, proof []byte, checks []verify.Check) error {
-	files, err := s.Memory.SaveEvidence(s.Now, s.log.Origin, map[string][]byte{
-		id + ".json": body, id + ".proof": proof, id + ".seen": []byte(s.known.Checkpoint),
-	})
-	for i := range checks {
-		if checks[i].Status == verify.Failed {
-			checks[i].Evidence = files
-			break
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("the event %s does not verify, and: %w", id, err)
-	}
-	return nil
+	return c, err
 }

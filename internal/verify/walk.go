@@ -15,7 +15,8 @@ import (
 
 // A logged is an event in the log, with the body that the ledger lists.
 type logged struct {
-	index int64
+	index int64 // among all events of the org
+	isOld bool  // it is in a log that was replaced
 	leaf  proof.Leaf
 	body  []byte
 	about about
@@ -28,26 +29,42 @@ type about struct {
 	Commit string `json:"commit"`
 }
 
-// walk reads all events in the tree of a checkpoint, in order: a bundle at a time. The error
-// is a *verify.FetchError if the ledger cannot be read. Otherwise the ledger does not list what
-// is in the log.
-func (s *Session) walk(ctx context.Context, c proof.Checkpoint, visit func([]logged) error) error {
-	bodies := &bodies{session: s}
+// walk reads all events in the logs of a chain, in order: a bundle at a time. The error is a
+// *verify.FetchError if the ledger cannot be read. Otherwise the ledger does not list what is in
+// the logs. Events before the chain, of which there are so many, are passed over.
+func (s *Session) walk(ctx context.Context, chain []epoch, before int64, visit func([]logged) error) error {
+	bodies := &bodies{session: s, before: before}
+	first := before
+	for i, e := range chain {
+		isNewest := i == len(chain)-1
+		if err := s.walkEpoch(ctx, e, first, isNewest, bodies, visit); err != nil {
+			return err
+		}
+		first += e.tree.Size
+	}
+	return nil
+}
+
+// walkEpoch reads all events in one log. The first has the given number among all of the org.
+func (s *Session) walkEpoch(
+	ctx context.Context, e epoch, first int64, isNewest bool, bodies *bodies, visit func([]logged) error,
+) error {
+	c := e.tree
 	for n := int64(0); n*proof.TileWidth < c.Size; n++ {
 		tile := proof.Tile{Level: proof.Entries, N: n}
 		tile.Width = tile.WidthIn(c.Size)
-		bundle, err := s.client.LogFile(ctx, s.Org, s.log.Epoch, "tile/"+tile.Path())
+		bundle, err := s.client.LogFile(ctx, s.Org, e.number, "tile/"+tile.Path())
 		if err != nil {
 			return &verify.FetchError{Err: err}
 		}
-		leaves, err := verify.Leaves(c, n, bundle, s.tiles)
+		leaves, err := verify.Leaves(c, n, bundle, e.tiles)
 		if err != nil {
 			return err
 		}
 
 		events := make([]logged, 0, len(leaves))
 		for i, leaf := range leaves {
-			e := logged{index: n*proof.TileWidth + int64(i), leaf: leaf}
+			e := logged{index: first + n*proof.TileWidth + int64(i), leaf: leaf, isOld: !isNewest}
 			if !slices.Contains(ledger.EventTypes(), leaf.Type) {
 				continue // of a newer version: it cannot be listed
 			}
@@ -59,7 +76,7 @@ func (s *Session) walk(ctx context.Context, c proof.Checkpoint, visit func([]log
 		if err := visit(events); err != nil {
 			return err
 		}
-		s.Progress(n*proof.TileWidth+int64(len(leaves)), c.Size)
+		s.Progress(first+n*proof.TileWidth+int64(len(leaves)), first+c.Size)
 	}
 	return nil
 }
@@ -70,7 +87,8 @@ type bodies struct {
 	page    []json.RawMessage
 	query   client.Query
 	isLast  bool
-	skipped int64 // events of earlier logs
+	before  int64 // events of earlier logs, which are passed over
+	skipped int64
 }
 
 // next sets the body of an event, which must be the next one in the list.
@@ -91,7 +109,7 @@ func (b *bodies) next(ctx context.Context, e *logged) error {
 			return nil
 		}
 
-		if b.skipped++; e.index > 0 || b.skipped > b.session.log.FirstEvent {
+		if b.skipped++; e.index > b.before || b.skipped > b.before {
 			return fmt.Errorf("event %d of the log is %s, and the ledger lists %s", e.index+1, e.leaf.Event, e.about.ID)
 		}
 	}

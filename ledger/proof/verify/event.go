@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"errors"
 	"fmt"
 
 	"golang.org/x/mod/sumdb/note"
@@ -62,6 +63,46 @@ func (e Event) Verify(key note.Verifier) (p Place, checks []Check) {
 		return p, checks
 	}
 	return Place{opening.Leaf, included.Index, c, included.Checkpoint}, checks
+}
+
+// Origin returns the origin of the log in which the proof shows the event, which is not verified.
+// It is empty if the proof is not valid.
+func (e Event) Origin() string {
+	included, _, err := e.parse()
+	if err != nil {
+		return ""
+	}
+	c, err := proof.ReadCheckpoint(included.Checkpoint)
+	if err != nil {
+		return ""
+	}
+	return c.Origin
+}
+
+// VerifyIn checks that the leaf of an event of an earlier epoch commits to its body, and that the
+// leaf is in the tree of that log, to which a later log commits.
+func (e Event) VerifyIn(tree proof.Checkpoint, tiles *Tiles) ([]Check, error) {
+	included, opening, err := e.parse()
+	if err != nil {
+		return []Check{Failure(CheckInclusion, "%v", err)}, nil
+	}
+	body := Skipped(CheckBody, pruned)
+	if opening.Salt != nil {
+		body = Result(CheckBody, opening.Verify(e.Body), "the leaf of %s commits to its %d bytes", e.ID, len(e.Body))
+	}
+
+	c, err := proof.ReadCheckpoint(included.Checkpoint)
+	if err == nil {
+		err = included.Verify(opening.Leaf.LeafHash(), c)
+	}
+	if err == nil {
+		err = Extends(c, tree, tiles)
+	}
+	if fetch, ok := errors.AsType[*FetchError](err); ok {
+		return nil, fetch
+	}
+	return []Check{body, Result(CheckInclusion, err,
+		"event %d of %d in the earlier log %s, to which the newer one commits", included.Index+1, tree.Size, tree.Origin)}, nil
 }
 
 // Opens checks that a leaf, which is known to be in the log, commits to the body. The proof has

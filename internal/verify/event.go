@@ -1,0 +1,63 @@
+package verify
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/proof/verify"
+)
+
+// proofOf returns the proof of an event.
+func (s *Session) proofOf(ctx context.Context, event string) (text []byte, err error) {
+	waitErr := s.await(ctx, func() (bool, error) {
+		text, err = s.client.EventProof(ctx, s.Org, event)
+		return client.CodeOf(err) != ledger.CodeNotInCheckpoint, nil
+	})
+	return text, cmp.Or(waitErr, err)
+}
+
+// event reads an event with its proof, and verifies it.
+func (s *Session) event(ctx context.Context, id string) (body []byte, checks []verify.Check, err error) {
+	if body, err = s.client.Event(ctx, s.Org, id); err != nil {
+		return nil, nil, err
+	}
+	text, err := s.proofOf(ctx, id)
+	if client.CodeOf(err) == ledger.CodeNotInCheckpoint {
+		return body, []verify.Check{verify.Failure(verify.CheckInclusion, "%v", err)}, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+
+	e := verify.Event{ID: id, Body: body, Proof: text}
+	if origin := e.Origin(); verify.IsLaterEpoch(origin, s.log.Origin) {
+		checks, err := s.earlier(ctx, e, origin)
+		return body, checks, err
+	}
+	place, checks := e.Verify(s.open)
+	if place.Signed != nil {
+		s.checkpoints[place.Checkpoint] = place.Signed
+		return body, checks, nil
+	}
+	return body, checks, s.saveRewritten(id, body, text, checks)
+}
+
+// saveRewritten stores what shows that an event is not the one in the log.
+func (s *Session) saveRewritten(id string, body, proof []byte, checks []verify.Check) error {
+	files, err := s.Memory.SaveEvidence(s.Now, s.log.Origin, map[string][]byte{
+		id + ".json": body, id + ".proof": proof, id + ".seen": []byte(s.known.Checkpoint),
+	})
+	for i := range checks {
+		if checks[i].Status == verify.Failed {
+			checks[i].Evidence = files
+			break
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("the event %s does not verify, and: %w", id, err)
+	}
+	return nil
+}
