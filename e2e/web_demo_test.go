@@ -39,6 +39,7 @@ func TestWebDemo(t *testing.T) {
 		{"radar", []string{"HIGH", "MEDIUM", "LOW"}},
 		{"waiting", []string{"ATTESTED", "review"}},
 		{"webhooks", []string{"/chat", "/pager", "failing"}},
+		{"log", []string{"ledgerd-demo.localhost/v1/orgs/demo/log", "checkpoint"}},
 	} {
 		d.visit(v, look.name, d.looks[i])
 		for _, text := range look.want {
@@ -48,6 +49,11 @@ func TestWebDemo(t *testing.T) {
 		}
 	}
 	d.visit(v, "attestations", "/orgs/demo/repos/parcels/attestations")
+	v.click(".what > a", "")
+	if failed, summary := v.runCheck(); len(failed) > 0 {
+		t.Errorf("the corruption check fails: %q, %s", failed, summary)
+	}
+	d.shoot(v, "attestation")
 	d.visit(v, "failed", "/orgs/demo/repos/parcels/attestations?status=fail")
 	v.click("a.of", "")
 	d.shoot(v, "failed-commit")
@@ -82,7 +88,7 @@ func startDemo(t *testing.T) *demo {
 
 	waitFor(t, "the demo", time.Minute, func() bool { return strings.Contains(out.String(), "Live: ") })
 	links := regexp.MustCompile(`(http://[^/\s]+)(/\S+)`).FindAllStringSubmatch(out.String(), -1)
-	if len(links) != 6 {
+	if len(links) != 7 {
 		t.Fatalf("the demo prints %d links:\n%s", len(links), out.String())
 	}
 	d := &demo{t: t, url: links[0][1], link: links[0][2]}

@@ -54,6 +54,9 @@ func Play(ctx context.Context, o Options) (err error) {
 	return errors.Join(err, d.stop())
 }
 
+// logBase begins the name of the transparency log. A log is signed only if it has a name.
+const logBase = "http://ledgerd-demo.localhost"
+
 // A demo is one run.
 type demo struct {
 	Options
@@ -87,6 +90,7 @@ func (d *demo) prepare(ctx context.Context) error {
 func (d *demo) start(ctx context.Context) error {
 	d.settings = config.Default()
 	d.settings.Listen, d.settings.Database = d.Listen, filepath.Join(d.dir, "ledger.db")
+	d.settings.BaseURL = logBase
 	d.settings.Log.Level = "error"
 	d.settings.Webhooks.AllowedNetworks = config.Networks{
 		netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128"),
@@ -205,7 +209,7 @@ func (d *demo) introduce() (opened <-chan struct{}) {
 	d.print("  %s", d.faint("It works once, on this machine, for 15 minutes. After that, sign in with this token:"))
 	d.print("  %s", d.faint(d.stage.visitor.Secret))
 
-	d.heading("Five things to look at")
+	d.heading("Six things to look at")
 	page, _, _ := strings.Cut(link, "/login")
 	page += "/orgs/" + d.Org
 	commit := func(c *commit) string { return page + "/repos/" + c.in.name + "/commits/" + terminal.Short(c.sha) }
@@ -215,6 +219,7 @@ func (d *demo) introduce() (opened <-chan struct{}) {
 		{"Branches that will conflict, before anyone merges them", page + "/repos/" + s.product + "/radar"},
 		{"A commit that has waited for its review for three days", commit(s.sights.waiting)},
 		{"A webhook whose receiver is down, next to one that works", page + "/repos/" + s.product + "/webhooks"},
+		{"The transparency log, with which anybody can check that nothing was altered", page + "/log"},
 	} {
 		d.print("  %d  %s\n     %s", i+1, look.what, d.faint(look.url))
 	}

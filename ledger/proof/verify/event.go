@@ -102,7 +102,8 @@ func (e Event) VerifyIn(tree proof.Checkpoint, tiles *Tiles) ([]Check, error) {
 		return nil, fetch
 	}
 	return []Check{body, Result(CheckInclusion, err,
-		"event %d of %d in the earlier log %s, to which the newer one commits", included.Index+1, tree.Size, tree.Origin)}, nil
+		"event %d of %d in the earlier log %s, to which the newer one commits", included.Index+1, tree.Size,
+		tree.Origin)}, nil
 }
 
 // Opens checks that a leaf, which is known to be in the log, commits to the body. The proof has
