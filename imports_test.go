@@ -23,7 +23,7 @@ var mayImport = map[string][]string{
 		"client", "internal/buildinfo", "internal/cli", "internal/display", "internal/eventbody", "internal/eventline",
 		"internal/flagvalue",
 		"internal/gitrepo", "internal/seen", "internal/terminal", "internal/verify", "ledger", "ledger/insights",
-		"ledger/proof/trustpolicy", "ledger/proof/verify", "ledger/search",
+		"ledger/proof/receipt", "ledger/proof/trustpolicy", "ledger/proof/verify", "ledger/search",
 	},
 	"cmd/manage": {
 		"client", "internal/await", "internal/cli", "internal/config", "internal/contractfile", "internal/display",
@@ -187,7 +187,7 @@ var mayImport = map[string][]string{
 	// Verifies what a server says, as its client.
 	"internal/verify": {
 		"client", "internal/parallel", "internal/seen", "ledger", "ledger/policy", "ledger/proof",
-		"ledger/proof/trustpolicy", "ledger/proof/verify",
+		"ledger/proof/receipt", "ledger/proof/trustpolicy", "ledger/proof/verify",
 	},
 	"internal/seen":         {"internal/atomicfile", "ledger"},
 	"internal/gate":         {"internal/await", "internal/connect", "internal/display", "ledger"},
@@ -239,7 +239,7 @@ var mayImport = map[string][]string{
 	"ledger/proof/trustpolicy": {},
 	"ledger/proof/verify": {
 		"ledger", "ledger/attestation", "ledger/gitobject", "ledger/identity", "ledger/policy", "ledger/proof",
-		"ledger/proof/trustpolicy",
+		"ledger/proof/receipt", "ledger/proof/trustpolicy",
 	},
 	"ledger/internal/base64text": {},
 	"ledger/internal/text":       {},

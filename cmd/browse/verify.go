@@ -49,7 +49,8 @@ type verification struct {
 
 func newVerify(p *cli.Program) *cobra.Command {
 	return cli.Group("verify", "Verify what the ledger says against its transparency log",
-		newVerifyAttestation(p), newVerifyEvent(p), newVerifyCommit(p), newVerifyRepo(p))
+		newVerifyAttestation(p), newVerifyEvent(p), newVerifyCommit(p), newVerifyRepo(p),
+		newVerifyReceipt(p))
 }
 
 func newVerifyAttestation(p *cli.Program) *cobra.Command {
@@ -193,6 +194,11 @@ func (v *verification) run(ctx context.Context, p *cli.Program, command *cobra.C
 			return err
 		}
 	}
+	return show(p, report)
+}
+
+// show prints a report, and returns an error with the exit status if a check has failed.
+func show(p *cli.Program, report checks.Report) error {
 	if err := p.Print(report, func() { printReport(p, report) }); err != nil || report.Verified {
 		return err
 	}

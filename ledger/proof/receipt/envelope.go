@@ -179,14 +179,24 @@ const clockSkew = 5 * 60 * 1000 // milliseconds
 
 // Check returns an error unless the receipt is for what is wanted, and valid now.
 func (r Receipt) Check(want Want, now ledger.Time) error {
-	const x = "predicate.ledgerd."
+	if err := r.checkTime(now); err != nil {
+		return err
+	}
+	return r.checkSubject(want)
+}
+
+func (r Receipt) checkTime(now ledger.Time) error {
 	switch {
 	case r.CreatedAt > now+clockSkew:
 		return fault("predicate.timeCreated", "the receipt is from the future: %s", r.CreatedAt)
 	case r.ValidUntil <= now:
-		return fault(x+"validUntil", "the receipt was valid until %s (get a new one)", r.ValidUntil)
+		return fault("predicate.ledgerd.validUntil", "the receipt was valid until %s (get a new one)", r.ValidUntil)
 	}
+	return nil
+}
 
+func (r Receipt) checkSubject(want Want) error {
+	const x = "predicate.ledgerd."
 	switch {
 	case r.Org != want.Org:
 		return fault(x+"org", "the receipt is for the org %s, not %s", r.Org, want.Org)

@@ -17,36 +17,63 @@ type Trust struct {
 	Key *ecdsa.PublicKey
 }
 
-// A Verified is what a valid receipt says, and the checkpoint that covers it.
+// A Verified is what a valid receipt says, the key that signed it, and the checkpoint that
+// covers it.
 type Verified struct {
 	Receipt
+	Key        Key
 	Checkpoint proof.Checkpoint
 }
+
+// A Step is a part of the verification of a receipt. Each rests on those before it.
+type Step int
+
+// The steps of the verification of a receipt.
+const (
+	SignatureStep Step = iota // the key that comes with the receipt has signed it
+	KeyStep                   // the log announces the key
+	LogStep                   // the log has the newest event that the decision rests on
+	ValidityStep              // the receipt is valid now
+	SubjectStep               // the receipt is for what is wanted
+	Steps                     // their number
+)
 
 // Verify verifies a receipt with its proofs: the log announces the key, the key has signed
 // the receipt, the log has the newest event that the decision rests on, and the receipt is
 // for what is wanted and valid now.
-func Verify(r ledger.Receipt, trust Trust, want Want, now ledger.Time) (v Verified, err error) {
+func Verify(r ledger.Receipt, trust Trust, want Want, now ledger.Time) (Verified, error) {
+	v, _, err := Examine(r, trust, want, now)
+	return v, err
+}
+
+// Examine verifies a receipt as Verify does, and returns how many steps it passed. Of v,
+// only what these show is to be trusted.
+func Examine(r ledger.Receipt, trust Trust, want Want, now ledger.Time) (v Verified, passed Step, err error) {
 	public, err := ParsePublicKey([]byte(r.Key.PublicKey))
 	if err != nil {
-		return v, err
+		return v, SignatureStep, err
 	}
 	if trust.Key != nil && !trust.Key.Equal(public) {
-		return v, fault("key.public_key", "the receipt comes with a key that is not the pinned one")
+		return v, SignatureStep, fault("key.public_key", "the receipt comes with a key that is not the pinned one")
 	}
 	if v.Receipt, err = Open(r.Envelope, public); err != nil {
-		return v, err
+		return v, SignatureStep, err
 	}
 
-	key, err := OpenKey(r.Key, v.Log.Origin, trust.Logs...)
-	if err != nil {
-		return v, err
+	if v.Key, err = OpenKey(r.Key, v.Log.Origin, trust.Logs...); err != nil {
+		return v, KeyStep, err
 	}
-	if err := key.Covers(v.Receipt); err != nil {
-		return v, err
+	if err := v.Key.Covers(v.Receipt); err != nil {
+		return v, KeyStep, err
 	}
 	if v.Checkpoint, err = v.CheckProof([]byte(r.Proof), trust.Logs...); err != nil {
-		return v, err
+		return v, LogStep, err
 	}
-	return v, v.Check(want, now)
+	if err := v.checkTime(now); err != nil {
+		return v, ValidityStep, err
+	}
+	if err := v.checkSubject(want); err != nil {
+		return v, SubjectStep, err
+	}
+	return v, Steps, nil
 }
