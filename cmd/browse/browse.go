@@ -20,3 +20,9 @@ func Commands(p *cli.Program) []*cobra.Command {
 		newVerify(p),
 	}
 }
+
+func newVerify(p *cli.Program) *cobra.Command {
+	return cli.Group("verify", "Verify what the ledger says against its transparency log",
+		newVerifyAttestation(p), newVerifyEvent(p), newVerifyCommit(p), newVerifyRepo(p),
+		newVerifyReceipt(p))
+}

@@ -47,12 +47,6 @@ type verification struct {
 	accept bool   // a new epoch of the log
 }
 
-func newVerify(p *cli.Program) *cobra.Command {
-	return cli.Group("verify", "Verify what the ledger says against its transparency log",
-		newVerifyAttestation(p), newVerifyEvent(p), newVerifyCommit(p), newVerifyRepo(p),
-		newVerifyReceipt(p))
-}
-
 func newVerifyAttestation(p *cli.Program) *cobra.Command {
 	var v verification
 	command := &cobra.Command{

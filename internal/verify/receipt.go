@@ -17,21 +17,82 @@ import (
 
 // Receipt verifies a receipt as of a time, and that the log extends what its proofs lead to.
 func (s *Session) Receipt(ctx context.Context, r verify.Receipt, at ledger.Time) (verify.Report, error) {
-	origin := r.Says.Log.Origin
-	if origin != s.log.Origin { // such as the log of an earlier epoch
-		return Offline(s.Options, r, at)
+	if r.Says.Log.Origin != s.log.Origin {
+		return s.earlierReceipt(ctx, r, at)
 	}
 	checks := r.Verify(s.open, at)
-	covering, err := r.Checkpoints()
-	if err != nil {
-		return verify.NewReport("receipt", receiptID(r), checks), nil // a check has failed
-	}
-	for _, signed := range covering {
-		if c, err := proof.OpenCheckpoint(signed, s.open); err == nil {
-			s.checkpoints[c] = signed
-		}
+	for c, signed := range opened(r, s.open) {
+		s.checkpoints[c] = signed
 	}
 	return s.report(ctx, "receipt", receiptID(r), checks)
+}
+
+// earlierReceipt verifies a receipt that an earlier log covers.
+func (s *Session) earlierReceipt(ctx context.Context, r verify.Receipt, at ledger.Time) (verify.Report, error) {
+	origin := r.Says.Log.Origin
+	_, key, err := s.logKey(origin)
+	if another, ok := errors.AsType[*anotherKeyError](err); ok {
+		return s.report(ctx, "receipt", receiptID(r), []verify.Check{verify.Failure(verify.CheckConsistency, "%v", another)})
+	}
+	if err != nil {
+		return verify.Report{}, err
+	}
+	open, err := key.Verifier()
+	if err != nil {
+		return verify.Report{}, err
+	}
+	checks := r.Verify(open, at)
+	check, err := s.extended(ctx, origin, opened(r, open))
+	if err != nil {
+		return verify.Report{}, err
+	}
+	return s.report(ctx, "receipt", receiptID(r), append(checks, check))
+}
+
+// extended checks that an earlier log has what checkpoints of it say.
+func (s *Session) extended(ctx context.Context, origin string, covering map[proof.Checkpoint][]byte) (
+	check verify.Check, err error,
+) {
+	if len(covering) == 0 {
+		return verify.Skipped(checkEpoch, "the proofs of the receipt are not valid"), nil
+	}
+	chain, err := s.chain(ctx)
+	i := slices.IndexFunc(chain, func(e epoch) bool { return e.tree.Origin == origin })
+	if err == nil && i < 0 {
+		err = fmt.Errorf("the log is %s, which does not replace %s", s.log.Origin, origin)
+	}
+
+	for c, signed := range covering {
+		if err != nil {
+			break
+		}
+		err = verify.Extends(c, chain[i].tree, chain[i].tiles)
+		if _, ok := errors.AsType[*verify.Conflict](err); ok {
+			check = verify.Failure(checkEpoch, "the log %s: %v", origin, err)
+			check.Evidence, err = s.Memory.SaveEvidence(s.Now, origin, map[string][]byte{"receipt.checkpoint": signed})
+			return check, err
+		}
+	}
+	if fetch, ok := errors.AsType[*verify.FetchError](err); ok {
+		return check, fetch
+	}
+	return verify.Result(checkEpoch, err, "%s has replaced the log, and commits to all events that the receipt rests on",
+		s.log.Origin), nil
+}
+
+// opened returns the signed checkpoints to which the proofs of a receipt lead.
+func opened(r verify.Receipt, key note.Verifier) map[proof.Checkpoint][]byte {
+	list, err := r.Checkpoints()
+	if err != nil {
+		return nil // the receipt does not verify
+	}
+	known := make(map[proof.Checkpoint][]byte)
+	for _, signed := range list {
+		if c, err := proof.OpenCheckpoint(signed, key); err == nil {
+			known[c] = signed
+		}
+	}
+	return known
 }
 
 // receiptID says what a receipt is for.
@@ -112,6 +173,7 @@ func (o Options) agree(known seen.Log, covering [][]byte, open note.Verifier) (c
 	if known.Checkpoint != "" {
 		all = append([][]byte{[]byte(known.Checkpoint)}, covering...)
 	}
+
 	list := make([]proof.Checkpoint, len(all))
 	for i, signed := range all {
 		if list[i], err = proof.OpenCheckpoint(signed, open); err != nil {

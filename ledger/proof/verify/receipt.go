@@ -75,8 +75,8 @@ func (r Receipt) Verify(log note.Verifier, now ledger.Time) (checks []Check) {
 	return checks
 }
 
-// want returns what the receipt must be for, with what it says itself where nothing is wanted,
-// and reports whether org, repo, commit and state are wanted.
+// want returns what the receipt must be for. If a part of it may be anything, it is what the
+// receipt says. It reports whether org, repo, commit and state are wanted.
 func (r Receipt) want() (want receipt.Want, isComplete bool) {
 	want = r.Want
 	isComplete = want.Org != "" && want.Repo != "" && want.Commit != "" && want.State != ledger.Draft

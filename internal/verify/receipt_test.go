@@ -1,0 +1,255 @@
+package verify
+
+import (
+	"crypto/rand"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	formats "github.com/transparency-dev/formats/note"
+	"golang.org/x/mod/sumdb/note"
+
+	"github.com/ledgerd/ledgerd/internal/seen"
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/proof"
+	"github.com/ledgerd/ledgerd/ledger/proof/trustpolicy"
+	"github.com/ledgerd/ledgerd/ledger/proof/verify"
+	"github.com/ledgerd/ledgerd/store"
+	"github.com/ledgerd/ledgerd/transparency"
+)
+
+// receipt returns a receipt of commit 1.
+func (h *host) receipt() []byte { return h.receiptOf(commitID(1)) }
+
+// receiptOf returns a receipt, as the command writes it to a file.
+func (h *host) receiptOf(commit string) []byte {
+	h.t.Helper()
+	receipts := transparency.NewReceipts(transparency.ReceiptConfig{Store: h.store, Scheme: "https", Validity: time.Hour,
+		Logger: slog.New(slog.DiscardHandler),
+		Keys:   func() (*transparency.Keys, error) { return transparency.OpenKeys(filepath.Join(h.folder, "keys")) }})
+	q := store.DecisionQuery{Org: "acme", Repo: "api", Commit: commit}
+	for n := 0; ; n++ {
+		r, err := receipts.Issue(h.t.Context(), q)
+		if err != nil && n < 5 { // the first call makes the key, which the log does not cover yet
+			time.Sleep(2 * time.Millisecond)
+			h.sign()
+			continue
+		}
+		check(h.t, err)
+		text, err := json.Marshal(r)
+		check(h.t, err)
+		return text
+	}
+}
+
+func parsed(t *testing.T, text []byte) verify.Receipt {
+	t.Helper()
+	r, err := verify.ParseReceipt(text)
+	check(t, err)
+	return r
+}
+
+func receiptOf(t *testing.T, text []byte) func(*Session) (verify.Report, error) {
+	r := parsed(t, text)
+	return func(s *Session) (verify.Report, error) { return s.Receipt(t.Context(), r, s.Now) }
+}
+
+// offline verifies a receipt without a server.
+func (p *person) offline(text []byte) (verify.Report, error) {
+	p.t.Helper()
+	o := Options{Memory: p.memory, Now: ledger.TimeOf(time.Now())}
+	if p.change != nil {
+		p.change(&o)
+	}
+	return Offline(o, parsed(p.t, text), o.Now)
+}
+
+func TestReceipts(t *testing.T) {
+	h := newHost(t)
+	s, p := newSite(t, h), newPerson(t)
+	text := h.receipt()
+	if _, err := p.offline(text); err == nil || !strings.Contains(err.Error(), "is not known") {
+		t.Errorf("without the key of the log: %v", err)
+	}
+	r := p.verify(s, receiptOf(t, text))
+	wantVerified(t, r)
+	want(t, r, verify.CheckSignature, verify.OK, "")
+	want(t, r, verify.CheckKey, verify.OK, "")
+	want(t, r, verify.CheckInclusion, verify.OK, "")
+	want(t, r, verify.CheckCheckpoint, verify.OK, "")
+	want(t, r, consistency, verify.NotChecked, "first contact")
+	r, err := p.offline(text)
+	check(t, err)
+	wantVerified(t, r)
+	want(t, r, consistency, verify.NotChecked, "without the server")
+
+	h.attest(commitID(2), "test:go", ledger.Pass)
+	wantVerified(t, p.verify(s, receiptOf(t, text)))
+	r, err = p.offline(text)
+	check(t, err)
+	wantVerified(t, r)
+}
+
+// A receipt of another history than the server shows is refused with the server, and without
+// it if a checkpoint of the same size was seen.
+func TestReceiptOfAnotherHistory(t *testing.T) {
+	ours := newHost(t)
+	ours.receipt() // its key
+	theirs := ours.copied()
+	theirs.attest(commitID(2), "test:go", ledger.Pass)
+	last := ours.attest(commitID(2), "test:go", ledger.Pass)
+	text := theirs.receipt()
+	s, p := newSite(t, ours), newPerson(t)
+	wantVerified(t, p.verify(s, event(t, last.Event)))
+
+	r, err := p.offline(text)
+	check(t, err)
+	c := want(t, r, consistency, verify.Failed, "FORK")
+	if r.Verified || len(c.Evidence) != 2 {
+		t.Errorf("verified %v, evidence %q", r.Verified, c.Evidence)
+	}
+	r = p.verify(s, receiptOf(t, text))
+	want(t, r, consistency, verify.Failed, "FORK")
+	ours.attest(commitID(3), "test:go", ledger.Pass)
+	r = newPerson(t).verify(s, receiptOf(t, text)) // without memory, too
+	want(t, r, consistency, verify.Failed, "FORK")
+}
+
+func TestKeyOfTheLogOfAReceipt(t *testing.T) {
+	h, other := newHost(t), newHost(t)
+	text := h.receipt()
+	s, p := newSite(t, h), newPerson(t)
+	vkey := func(h *host) string {
+		l, err := h.store.Log(t.Context(), "acme", 0)
+		check(t, err)
+		return l.VKey
+	}
+	pin := func(policy string) func(*Options) {
+		parsed, err := trustpolicy.Parse([]byte(policy))
+		check(t, err)
+		return func(o *Options) { o.Policy = parsed }
+	}
+	ours, theirs := pin("log "+vkey(h)+"\nquorum none\n"), pin("log "+vkey(other)+"\nquorum none\n")
+
+	p.change = ours
+	r, err := p.offline(text)
+	check(t, err)
+	wantVerified(t, r)
+	p.change = theirs
+	r, err = p.offline(text)
+	check(t, err)
+	want(t, r, verify.CheckKey, verify.Failed, "")
+	p.change = nil
+	wantVerified(t, p.verify(s, receiptOf(t, text)))
+	p.change = theirs // not the one that was seen
+	r, err = p.offline(text)
+	check(t, err)
+	want(t, r, consistency, verify.Failed, "ANOTHER KEY")
+	p.memory = seen.Open(t.TempDir())
+	p.change = pin("quorum none\n")
+	if _, err = p.offline(text); err == nil {
+		t.Error("verified with a policy without keys, and without memory")
+	}
+
+	// The memory must not be that of another key.
+	p.memory = seen.Open(t.TempDir())
+	l := seen.Log{Origin: "ledger.example/v1/orgs/acme/log", Key: vkey(other), Checkpoint: string(other.checkpoint()),
+		SeenAt: ledger.TimeOf(time.Now())}
+	_, err = p.memory.Replace(t.Context(), seen.Log{}, l)
+	check(t, err)
+	p.change = nil
+	r, err = p.offline(text)
+	check(t, err)
+	want(t, r, verify.CheckKey, verify.Failed, "")
+}
+
+// A policy with a quorum wants cosignatures of the checkpoint of the receipt.
+func TestReceiptNeedsCosignaturesOffline(t *testing.T) {
+	h, p := newHost(t), newPerson(t)
+	text := h.receipt()
+	l, err := h.store.Log(t.Context(), "acme", 0)
+	check(t, err)
+	skey, vkey, err := note.GenerateKey(rand.Reader, "w.example/w")
+	check(t, err)
+	plain, err := trustpolicy.ParseKey(vkey, trustpolicy.Ed25519)
+	check(t, err)
+	cosigner, err := formats.NewSignerForCosignatureV1(skey)
+	check(t, err)
+	witness := trustpolicy.NewKey(plain.Name, trustpolicy.CosignedV1, []byte(plain.Public))
+	policy, err := trustpolicy.Parse([]byte("log " + l.VKey + "\nwitness w " + witness.String() + "\nquorum w\n"))
+	check(t, err)
+	later := time.Duration(0)
+	p.change = func(o *Options) { o.Policy, o.MaxAge, o.Now = policy, 30*time.Minute, o.Now.Add(later) }
+	r, err := p.offline(text)
+	check(t, err)
+	want(t, r, verify.CheckWitnesses, verify.Failed, "0 of 1")
+
+	parts := parsed(t, text)
+	signed, err := parts.Checkpoints()
+	check(t, err)
+	c, err := proof.ReadCheckpoint(signed[0])
+	check(t, err)
+	cosigned, err := note.Sign(&note.Note{Text: c.Text()}, cosigner)
+	check(t, err)
+	parts.Proof += strings.TrimPrefix(string(cosigned), c.Text()+"\n")
+	text, err = json.Marshal(parts.Receipt)
+	check(t, err)
+	for d, status := range map[time.Duration]verify.Status{0: verify.OK, 45 * time.Minute: verify.Failed} {
+		later = d
+		r, err = p.offline(text)
+		check(t, err)
+		want(t, r, verify.CheckWitnesses, verify.OK, "1 of 1")
+		want(t, r, verify.CheckAge, status, "ago")
+	}
+}
+
+// A receipt outlives its log, and the next log signs receipts with a key of its own.
+func TestReceiptsOfTwoEpochs(t *testing.T) {
+	h := newHost(t)
+	s, p := newSite(t, h), newPerson(t)
+	old := h.receipt()
+	theirs := h.copied()
+	forked := theirs.receiptAfter(commitID(2))
+	h.attest(commitID(2), "test:go", ledger.Pass)
+	wantVerified(t, p.verify(s, receiptOf(t, old)))
+	h.begin("the key was stolen")
+	h.attest(commitID(3), "test:go", ledger.Pass)
+	renewed := h.receiptAfter(commitID(4))
+	if a, b := parsed(t, old), parsed(t, renewed); a.Says.Log.Origin+"/2" != b.Says.Log.Origin ||
+		a.Receipt.Key.PublicKey == b.Receipt.Key.PublicKey {
+		t.Fatalf("the receipts rest on %s and %s, with the keys %s and %s", a.Says.Log.Origin, b.Says.Log.Origin,
+			a.Receipt.Key.PublicKey, b.Receipt.Key.PublicKey)
+	}
+
+	want(t, p.verify(s, receiptOf(t, renewed)), checkEpoch, verify.Failed, "NEW LOG")
+	wantVerified(t, p.accepting(s, receiptOf(t, renewed)))
+	for _, text := range [][]byte{old, renewed} {
+		wantVerified(t, p.verify(s, receiptOf(t, text)))
+		r, err := p.offline(text)
+		check(t, err)
+		wantVerified(t, r)
+	}
+	r := p.verify(s, receiptOf(t, old))
+	want(t, r, checkEpoch, verify.OK, "ledger.example/v1/orgs/acme/log/2 has replaced the log")
+	want(t, r, consistency, verify.OK, "")
+	r = p.verify(s, receiptOf(t, forked))
+	c := want(t, r, checkEpoch, verify.Failed, "FORK")
+	if r.Verified || len(c.Evidence) != 1 {
+		t.Errorf("verified %v, evidence %q", r.Verified, c.Evidence)
+	}
+
+	// Somebody new does not know the key of the old log.
+	if _, err := newPerson(t).try(s, receiptOf(t, old)); err == nil || !strings.Contains(err.Error(), "is not known") {
+		t.Errorf("first contact: %v", err)
+	}
+}
+
+// receiptAfter returns a receipt of a commit that is attested for it.
+func (h *host) receiptAfter(commit string) []byte {
+	h.t.Helper()
+	h.attest(commit, "test:go", ledger.Pass)
+	return h.receiptOf(commit)
+}
