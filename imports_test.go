@@ -38,7 +38,7 @@ var mayImport = map[string][]string{
 	},
 	"cmd/run": {
 		"client", "internal/bench", "internal/buildinfo", "internal/cli", "internal/config", "internal/demo",
-		"internal/service", "internal/terminal", "ledger", "ledger/proof", "store/check", "transparency",
+		"internal/seen", "internal/service", "internal/terminal", "ledger", "ledger/proof", "store/check", "transparency",
 		"transparency/witness",
 	},
 	"cmd/start": {
@@ -167,7 +167,7 @@ var mayImport = map[string][]string{
 	"internal/flagvalue": {"ledger", "ledger/identity", "ledger/radar"},
 	"internal/service": {
 		"client", "internal/buildinfo", "internal/config", "internal/logqueue", "internal/terminal", "server",
-		"ledger", "server/web", "store", "transparency", "transparency/witness", "webhook/dispatch",
+		"ledger", "server/web", "store", "store/check", "transparency", "transparency/witness", "webhook/dispatch",
 	},
 	"internal/receiver": {"client", "internal/eventbody", "ledger", "webhook"},
 	"internal/display": {

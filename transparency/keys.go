@@ -112,6 +112,26 @@ func (k *Keys) signed(l LogName) ([]byte, error) {
 	return signed, nil
 }
 
+// LastCheckpoints returns the last signed checkpoints of all logs in a folder of keys, by file. A
+// folder that does not exist has none.
+func LastCheckpoints(folder string) (map[string][]byte, error) {
+	entries, err := os.ReadDir(folder)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("list the last checkpoints: %w", err)
+	}
+	list := make(map[string][]byte)
+	for _, entry := range entries {
+		if filepath.Ext(entry.Name()) != ".checkpoint" {
+			continue
+		}
+		file := filepath.Join(folder, entry.Name())
+		if list[file], err = os.ReadFile(file); err != nil {
+			return nil, fmt.Errorf("read the last checkpoint: %w", err)
+		}
+	}
+	return list, nil
+}
+
 // hasSigned reports whether there is a checkpoint of a log.
 func (k *Keys) hasSigned(l LogName) bool {
 	_, err := os.Lstat(k.file(l, "checkpoint"))

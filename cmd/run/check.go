@@ -13,12 +13,23 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/internal/cli"
+	"github.com/ledgerd/ledgerd/internal/config"
+	"github.com/ledgerd/ledgerd/internal/seen"
+	"github.com/ledgerd/ledgerd/internal/service"
 	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/store/check"
+	"github.com/ledgerd/ledgerd/transparency"
 )
 
+// A checking is what the flags of check say.
+type checking struct {
+	seen    []string // files
+	witness bool
+}
+
 func newCheck(p *cli.Program) *cobra.Command {
-	return &cobra.Command{
+	var k checking
+	command := &cobra.Command{
 		Use:   "check",
 		Short: "Check that nothing in a database was changed or damaged",
 		Long: `Checks a database file on its host: the file itself, and for each org the
@@ -30,13 +41,18 @@ It writes nothing. It can run while a server uses the database, and on a copy or
 a backup. An intact database is no proof that it is the original one: its owner
 can write another history, with tiles and checkpoints that fit.
 
+So the logs are compared with checkpoints that were kept elsewhere, too: the last
+signed ones in log.key_dir, if it is there, those of --seen, and with --witness
+what the witnesses of log.policy have cosigned.
+
 EXIT STATUS
   0  nothing is wrong
   1  the database could not be checked
   2  wrong flags or arguments
   4  there are problems`,
 		Example: `  ledgerd check --database ledger.db
-  ledgerd check --config /etc/ledgerd/config.yaml -o json`,
+  ledgerd check --config /etc/ledgerd/config.yaml -o json
+  ledgerd check --seen acme.checkpoint --witness`,
 		Args: cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
 			if flag, url := p.Global.ServerFlag(); url != "" {
@@ -48,17 +64,46 @@ EXIT STATUS
 			}
 			ctx, release := signal.NotifyContext(command.Context(), os.Interrupt, syscall.SIGTERM)
 			defer release()
-			return runCheck(ctx, p, s.Database)
+			o, err := k.options(p, s)
+			if err != nil {
+				return err
+			}
+			return runCheck(ctx, p, s.Database, o)
 		},
 	}
+	command.Flags().StringArrayVar(&k.seen, "seen", nil, "`file` with a checkpoint that the log must extend, or with what "+
+		"'ledgerd verify' remembers of it (repeatable)")
+	command.Flags().BoolVar(&k.witness, "witness", false, "ask the witnesses of log.policy what they have cosigned")
+	return command
+}
+
+// options reads the checkpoints that are known.
+func (k checking) options(p *cli.Program, s config.Settings) (o check.Options, err error) {
+	for _, file := range k.seen {
+		text, err := p.ReadFile(file)
+		if err != nil {
+			return o, err
+		}
+		o.Seen = append(o.Seen, check.Seen{What: file, Signed: seen.Checkpoint(text)})
+	}
+	last, err := transparency.LastCheckpoints(s.KeyDir())
+	if err != nil {
+		return o, err
+	}
+	for file, signed := range last {
+		o.Seen = append(o.Seen, check.Seen{What: file, Signed: signed, IsLast: true})
+	}
+	if k.witness {
+		o.Others, err = service.AskWitnesses(s)
+	}
+	return o, err
 }
 
 // runCheck checks a database and prints the report.
-func runCheck(ctx context.Context, p *cli.Program, database string) error {
+func runCheck(ctx context.Context, p *cli.Program, database string, o check.Options) error {
 	progress := p.NewProgress()
-	report, err := check.Run(ctx, database, check.Options{Progress: func(step string, done, total int64) {
-		progress.Show("checking the "+step, done, total)
-	}})
+	o.Progress = func(step string, done, total int64) { progress.Show("checking the "+step, done, total) }
+	report, err := check.Run(ctx, database, o)
 	progress.Clear()
 	if err != nil && ctx.Err() != nil {
 		return errors.New("interrupted")
@@ -90,7 +135,7 @@ func printReport(p *cli.Program, database string, r check.Report) {
 
 	verdict := "OK"
 	if r.Found > 0 {
-		verdict = fmt.Sprintf("%d problems", r.Found)
+		verdict = terminal.Plural(r.Found, "problem")
 	}
 	fmt.Fprintf(p.Stdout, "%s: %s (orgs %d, events %d, attestations %d, commits %d, tiles %d)\n",
 		terminal.Printable(database), verdict, r.Orgs, r.Events, r.Attestations, r.Commits, r.Tiles)

@@ -48,7 +48,7 @@ func TestCheckOfAChangedDatabase(t *testing.T) {
 	if p.Status(err) != cli.ExitNotReached || !cli.Silent(err) {
 		t.Errorf("got %v, status %d, want %d", err, p.Status(err), cli.ExitNotReached)
 	}
-	for _, want := range []string{"log acme: the org's present log is row 7", ": 1 problems (orgs 1, events "} {
+	for _, want := range []string{"log acme: the org's present log is row 7", ": 1 problem (orgs 1, events "} {
 		if !strings.Contains(stdout.String(), want) {
 			t.Errorf("the output does not contain %q:\n%s", want, stdout.String())
 		}

@@ -63,6 +63,16 @@ type Log struct {
 	SeenAt     ledger.Time `json:"seen_at"`
 }
 
+// Checkpoint returns the signed checkpoint in a file: that of a file of a Memory, or else the whole
+// text.
+func Checkpoint(text []byte) []byte {
+	var l Log
+	if json.Unmarshal(text, &l) == nil && l.Checkpoint != "" {
+		return []byte(l.Checkpoint)
+	}
+	return text
+}
+
 // A Place is where a log is served: an org of a server.
 type Place struct {
 	Server string `json:"server"`

@@ -2,6 +2,8 @@ package service
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/config"
 	"github.com/ledgerd/ledgerd/server"
 	"github.com/ledgerd/ledgerd/store"
+	dbcheck "github.com/ledgerd/ledgerd/store/check"
 	"github.com/ledgerd/ledgerd/transparency"
 	"github.com/ledgerd/ledgerd/transparency/witness"
 )
@@ -23,6 +26,33 @@ func newPool(s config.Settings, log *slog.Logger) (*witness.Pool, error) {
 	}
 	return witness.NewPool(witness.PoolConfig{Policy: policy, Logger: log, Control: s.Log.Guard().Control,
 		UserAgent: buildinfo.UserAgent()})
+}
+
+// AskWitnesses returns a function that asks the witnesses of log.policy for the newest checkpoint of
+// a log that they have cosigned, and says what could not be asked.
+func AskWitnesses(s config.Settings) (func(ctx context.Context, origin string) ([]dbcheck.Seen, []string), error) {
+	pool, err := newPool(s, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, err
+	}
+	if pool == nil {
+		return nil, errors.New("log.policy is not set: it names the witnesses")
+	}
+
+	return func(ctx context.Context, origin string) (list []dbcheck.Seen, unchecked []string) {
+		for _, shown := range pool.Shown(ctx, origin) {
+			switch {
+			case shown.Err != nil:
+				unchecked = append(unchecked, fmt.Sprintf("what the witness %s has of %s: %v", shown.Witness, origin, shown.Err))
+			case shown.Checkpoint == nil:
+				unchecked = append(unchecked, fmt.Sprintf("what the witness %s has of %s: it shows no checkpoint", shown.Witness,
+					origin))
+			default:
+				list = append(list, dbcheck.Seen{What: "the witness " + shown.Witness, Signed: shown.Checkpoint})
+			}
+		}
+		return list, unchecked
+	}, nil
 }
 
 // newWitness returns the witness of other logs, or nil if witness.logs is not set.

@@ -199,6 +199,7 @@ func TestTwoNeighboursWatchEachOther(t *testing.T) {
 		t.Errorf("b has cosigned %d checkpoints, want at least %d", got, growths/2)
 	}
 	wantServed(t, b, last)
+	wantShown(t, a, last)
 
 	for name, grown := range map[string]int{"smaller": 3, "larger": growths/2 + 20} {
 		fork(t, a, grown)
@@ -227,6 +228,31 @@ func TestTwoNeighboursWatchEachOther(t *testing.T) {
 	evidence, err := b.running.db.Evidence(t.Context(), last.Origin)
 	if err != nil || len(evidence) != 1 {
 		t.Errorf("b has kept %d checkpoints as evidence, %v", len(evidence), err)
+	}
+}
+
+// wantShown checks that the neighbours of n are asked for what they have cosigned.
+func wantShown(t *testing.T, n *neighbour, want proof.Checkpoint) {
+	t.Helper()
+	ask, err := AskWitnesses(n.settings)
+	check(t, err)
+	shown, unchecked := ask(t.Context(), want.Origin)
+	if len(shown) != 1 || len(unchecked) > 0 || shown[0].What != "the witness neighbour" {
+		t.Fatalf("%+v, %q", shown, unchecked)
+	}
+	if c, err := proof.ReadCheckpoint(shown[0].Signed); err != nil || c != want {
+		t.Errorf("the neighbour shows %+v, %v, want %+v", c, err, want)
+	}
+
+	shown, unchecked = ask(t.Context(), "unknown.example/log")
+	if len(shown) > 0 || len(unchecked) != 1 ||
+		!strings.HasSuffix(unchecked[0], "unknown.example/log: it shows no checkpoint") {
+		t.Errorf("of an unknown log: %+v, %q", shown, unchecked)
+	}
+	alone := n.settings
+	alone.Log.Policy = ""
+	if _, err := AskWitnesses(alone); err == nil {
+		t.Error("without a policy, witnesses are asked")
 	}
 }
 

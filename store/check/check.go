@@ -22,7 +22,9 @@ func Run(ctx context.Context, path string, o Options) (Report, error) {
 		return Report{}, err
 	}
 	c := newChecker(db, o)
-	err = c.run(ctx)
+	if err = c.keep(o.Seen); err == nil {
+		err = c.run(ctx)
+	}
 	return c.result(), errors.Join(err, db.Changed(), db.Close())
 }
 
@@ -40,6 +42,7 @@ func (c *checker) run(ctx context.Context) error {
 			return fmt.Errorf("check %s: %w", part.name, err)
 		}
 	}
+	c.checkFound()
 	return nil
 }
 

@@ -13,6 +13,27 @@ import (
 type Options struct {
 	// Progress, if not nil, is called after each step with what is being checked, and how far.
 	Progress func(step string, done, total int64)
+	// Seen are checkpoints that the logs must extend.
+	Seen []Seen
+	// Others, if not nil, returns what others have seen of a log, and what could not be asked.
+	Others func(ctx context.Context, origin string) (list []Seen, unchecked []string)
+}
+
+// A Seen is a checkpoint of a log that was kept apart from the database.
+type Seen struct {
+	// What names it in problems, such as the file.
+	What   string
+	Signed []byte
+	// IsLast says that it is the last one that the server signed. It is not compared with a log
+	// that was replaced, because the first event of the next log names it.
+	IsLast bool
+}
+
+// A kept is a Seen that was parsed.
+type kept struct {
+	Seen
+	origin string
+	found  bool // in the database
 }
 
 // A checker checks one database.
@@ -24,10 +45,12 @@ type checker struct {
 	step  func(step string, done, total int64)
 	// vouching is used by one goroutine at a time.
 	vouching vouching
+	kept     []*kept
+	others   func(ctx context.Context, origin string) ([]Seen, []string)
 }
 
 func newChecker(db *sqlite.DB, o Options) *checker {
-	c := &checker{db: db, store: store.NewReader(db, store.Options{}), step: o.Progress}
+	c := &checker{db: db, store: store.NewReader(db, store.Options{}), step: o.Progress, others: o.Others}
 	c.report.Problems, c.report.Unchecked, c.counts = []Problem{}, []string{}, make(map[string]int64)
 	c.vouching.keyrings = make(map[string]*identity.Keyring)
 	if c.step == nil {

@@ -50,6 +50,9 @@ func (c *checker) events(ctx context.Context) error {
 
 // org checks the events, leaves and tiles of an org. It calls step after each page.
 func (c *checker) org(ctx context.Context, id int64, step func(events int64)) error {
+	if err := c.ask(ctx, id); err != nil {
+		return err
+	}
 	var o *org
 	err := c.read(ctx, func(conn *sqldb.Conn) (err error) {
 		o, err = readOrg(conn, id)

@@ -188,6 +188,7 @@ func (c *checker) checkRows(o *org) {
 		}
 		c.checkLevels(o.name, l)
 		c.checkStored(o.name, l)
+		c.checkSeen(o.name, l, i == len(o.logs)-1)
 		slices.SortStableFunc(l.anchors, func(a, b anchor) int { return int(min(max(a.size-b.size, -1), 1)) })
 	}
 }
@@ -229,4 +230,33 @@ func (c *checker) checkStored(org string, l *orgLog) {
 			checkpoint.Origin, checkpoint.Size, l.origin, l.size)
 	}
 	l.anchors = append(l.anchors, anchor{"the stored checkpoint", checkpoint.Size, checkpoint.Root})
+}
+
+// checkSeen checks the signatures of the checkpoints of a log that were kept elsewhere. The
+// leaves are compared with them as they are read.
+func (c *checker) checkSeen(org string, l *orgLog, isPresent bool) {
+	for _, k := range c.kept {
+		if k.origin != l.origin || l.origin == "" {
+			continue
+		}
+		k.found = true
+		if k.IsLast && !isPresent {
+			continue
+		}
+
+		checkpoint, err := openAs(k.Signed, l.vkey)
+		if err != nil {
+			c.problemf("checkpoint", org, l.row(), "%s is not signed by the log's key in the database: %v", k.What, err)
+			continue
+		}
+		l.anchors = append(l.anchors, anchor{k.What, checkpoint.Size, checkpoint.Root})
+	}
+}
+
+func openAs(signed []byte, vkey string) (c proof.Checkpoint, err error) {
+	verifier, err := note.NewVerifier(vkey)
+	if err != nil {
+		return c, err
+	}
+	return proof.OpenCheckpoint(signed, verifier)
 }
