@@ -142,7 +142,8 @@ var mayImport = map[string][]string{
 	},
 	// Signs what the store has, with keys that the store never sees.
 	"transparency": {
-		"internal/atomicfile", "internal/parallel", "ledger", "ledger/identity", "ledger/proof", "store",
+		"internal/atomicfile", "internal/parallel", "ledger", "ledger/identity", "ledger/proof", "ledger/proof/verify",
+		"store",
 	},
 	"transparency/witness": {
 		"internal/atomicfile", "ledger", "ledger/proof", "ledger/proof/trustpolicy", "store", "transparency",
@@ -167,7 +168,8 @@ var mayImport = map[string][]string{
 	"internal/flagvalue": {"ledger", "ledger/identity", "ledger/radar"},
 	"internal/service": {
 		"client", "internal/buildinfo", "internal/config", "internal/logqueue", "internal/terminal", "server",
-		"ledger", "server/web", "store", "store/check", "transparency", "transparency/witness", "webhook/dispatch",
+		"ledger", "server/web", "store", "store/check", "store/sqlite",
+		"transparency", "transparency/witness", "webhook/dispatch",
 	},
 	"internal/receiver": {"client", "internal/eventbody", "ledger", "webhook"},
 	"internal/display": {

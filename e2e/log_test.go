@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"database/sql"
@@ -117,6 +118,9 @@ func TestOthersCheckTheLog(t *testing.T) {
 		}
 	}
 	clean()
+	exported := filepath.Join(t.TempDir(), "log")
+	o.ledgerd("log", "export", exported)
+	checkExport(t, fsck, exported, r.vkey)
 	if err := exec.Command(fsck, "--url", r.url, "--key", r.vkey).Run(); err == nil {
 		t.Error("fsck reads the log without a token")
 	}
@@ -160,6 +164,29 @@ func TestOthersCheckTheLog(t *testing.T) {
 	}
 	o.start()
 	clean()
+}
+
+// checkExport checks an exported log with fsck, and after every kind of change.
+func checkExport(t *testing.T, fsck, folder, vkey string) {
+	t.Helper()
+	check(t, exec.Command(fsck, "--url", "file://"+folder, "--key", vkey).Run())
+	for _, file := range []string{"checkpoint", "tile/0/000", "tile/entries/000", "tile/1/000.p/1"} {
+		name := filepath.Join(folder, filepath.FromSlash(file))
+		text, err := os.ReadFile(name)
+		check(t, err)
+		changed := bytes.Clone(text)
+		changed[len(changed)/2] ^= 1
+		for what, change := range map[string]func() error{
+			"a changed bit": func() error { return os.WriteFile(name, changed, 0o600) },
+			"a lost file":   func() error { return os.Remove(name) },
+		} {
+			check(t, change())
+			if err := exec.Command(fsck, "--url", "file://"+folder, "--key", vkey).Run(); err == nil {
+				t.Errorf("%s with %s: fsck finds the log in order", file, what)
+			}
+			check(t, os.WriteFile(name, text, 0o600))
+		}
+	}
 }
 
 // Every checkpoint that a server has served or has on disk is a prefix of what is there

@@ -71,8 +71,8 @@ EXIT STATUS
 			return runCheck(ctx, p, s.Database, o)
 		},
 	}
-	command.Flags().StringArrayVar(&k.seen, "seen", nil, "`file` with a checkpoint that the log must extend, or with what "+
-		"'ledgerd verify' remembers of it (repeatable)")
+	command.Flags().StringArrayVar(&k.seen, "seen", nil, "`file` with a checkpoint that the log must extend, or with "+
+		"what 'ledgerd verify' remembers of it (repeatable)")
 	command.Flags().BoolVar(&k.witness, "witness", false, "ask the witnesses of log.policy what they have cosigned")
 	return command
 }

@@ -12,12 +12,67 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/cli"
 	"github.com/ledgerd/ledgerd/internal/service"
+	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger/proof"
 	"github.com/ledgerd/ledgerd/transparency"
 )
 
 func newLog(p *cli.Program) *cobra.Command {
-	return cli.Group("log", "Manage the transparency log of an org", newLogNewEpoch(p))
+	return cli.Group("log", "Manage the transparency log of an org", newLogExport(p), newLogNewEpoch(p))
+}
+
+func newLogExport(p *cli.Program) *cobra.Command {
+	var e transparency.Export
+	command := &cobra.Command{
+		Use:   "export DIR [flags]",
+		Short: "Write a log as files that any web server can serve",
+		Long: `Writes checkpoint, tiles and entries of the transparency log of an org to a
+folder, in the layout of C2SP tlog-tiles. Tools for such logs read it as it is,
+from the folder or from a web server. The entries tell no more than number, type
+and time of each event.
+
+A folder with an earlier export gets what is new. One with another log, or with
+another history of this log, is refused. An export that was interrupted can be
+repeated.
+
+Reads the database file: run it on the host. It writes nothing to it.`,
+		Example: `  ledgerd log export /srv/www/acme-log --org acme`,
+		Args:    cli.Takes("DIR"),
+		RunE: func(command *cobra.Command, args []string) error {
+			if flag, url := p.Global.ServerFlag(); url != "" {
+				return cli.Usagef("log export does not take %s: it reads the database file", flag)
+			}
+			if e.Epoch < 0 {
+				return cli.Usagef("invalid --epoch %d: epochs count from 1", e.Epoch)
+			}
+			e.Folder = args[0]
+			return exportLog(command, p, e)
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&e.Org, "org", "", "`org` (default: the only one of the database)")
+	flags.IntVar(&e.Epoch, "epoch", 0, "`number` of the epoch (default: the present one)")
+	return command
+}
+
+// exportLog exports a log and prints what was written.
+func exportLog(command *cobra.Command, p *cli.Program, e transparency.Export) error {
+	s, err := p.Settings(command)
+	if err != nil {
+		return err
+	}
+	ctx, release := signal.NotifyContext(command.Context(), os.Interrupt, syscall.SIGTERM)
+	defer release()
+	progress := p.NewProgress()
+	e.Progress = func(done, total int64) { progress.Show("exporting", done, total) }
+	done, err := service.ExportLog(ctx, s, e)
+	if progress.Clear(); err != nil {
+		return err
+	}
+	return p.Print(done, func() {
+		fmt.Fprintf(p.Stdout, "Exported %s of %s: %s written\nkey  %s\n", terminal.Plural(done.Size, "event"), done.Origin,
+			terminal.Plural(int64(done.Files), "file"), done.Key)
+	})
 }
 
 func newLogNewEpoch(p *cli.Program) *cobra.Command {

@@ -121,7 +121,8 @@ func (p *pool) resume() {
 	}
 }
 
-// close waits for the reads that are running, and closes the connections.
+// close waits for the reads that are running, and closes the connections. Lanes that share a
+// pool close it more than once.
 func (p *pool) close() error {
 	p.mu.Lock()
 	p.closed = true
@@ -132,5 +133,6 @@ func (p *pool) close() error {
 	for _, c := range p.idle {
 		errs = append(errs, c.Close())
 	}
+	p.idle = nil
 	return errors.Join(errs...)
 }

@@ -13,15 +13,19 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
+// forever is longer than any read.
+const forever = 365 * 24 * time.Hour
+
 // OpenReadOnly opens a database file that has the schema of this release, for reading. It
 // changes neither the file nor its log, whether or not a server is running: only the index of
-// the log (-shm) is written, as every reader does that has a log to read. The connections are
-// those of the lane Writes, whose reads take as long as they need.
+// the log (-shm) is written, as every reader does that has a log to read. All lanes share
+// the connections, and reads take as long as they need.
 func OpenReadOnly(ctx context.Context, path string) (*DB, error) {
 	db := &DB{path: path, closing: make(chan struct{})}
 	db.health = newHealth(Options{}, func(sqldb.IncidentKind) string { return "" })
+	pool := newPool(db.closing)
 	for lane := range db.lanes {
-		db.lanes[lane] = newPool(db.closing)
+		db.lanes[lane], db.maxRead[lane] = pool, forever
 	}
 	if err := db.openReadOnly(ctx, path); err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), db.Close())
