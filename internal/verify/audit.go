@@ -22,6 +22,9 @@ const (
 	checkPolicy       = "policy"
 )
 
+// maxListed bounds the commits and the attestations of a repo that a server can make verify read.
+const maxListed = 10_000_000
+
 // concurrent is the number of events that are read at the same time.
 const concurrent = 8
 
@@ -80,8 +83,11 @@ func (s *Session) Repo(ctx context.Context, repo string) (verify.Report, error) 
 	}
 
 	a := &audit{Session: s, repo: repo, settled: c.Size}
-	if a.shown, err = client.Collect(s.client.Commits(ctx, s.Org, repo, client.CommitFilter{}), 0); err != nil {
+	if a.shown, err = client.Collect(s.client.Commits(ctx, s.Org, repo, client.CommitFilter{}), maxListed+1); err != nil {
 		return verify.Report{}, err
+	}
+	if len(a.shown) > maxListed {
+		return verify.Report{}, fmt.Errorf("the ledger lists more than %d commits of %s/%s", maxListed, s.Org, repo)
 	}
 	if a.contract, _, err = s.client.Policy(ctx, s.Org, repo); err != nil {
 		return verify.Report{}, err
@@ -258,7 +264,9 @@ func (a *audit) compareAttestations(ctx context.Context) (verify.Check, error) {
 		if err != nil {
 			return verify.Check{}, err
 		}
-		n++
+		if n++; n > maxListed {
+			return verify.Check{}, fmt.Errorf("the ledger lists more than %d attestations of %s/%s", maxListed, a.Org, a.repo)
+		}
 		if a.attested[record.ID] {
 			delete(a.attested, record.ID)
 			continue

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/ledgerd/ledgerd/client"
@@ -49,9 +50,13 @@ func (s *Session) attestation(ctx context.Context, repo, id string) ([]verify.Ch
 // keys returns the pinned keys, or else those that the ledger lists.
 func (s *Session) keys(ctx context.Context) (verify.Keys, error) {
 	if s.Keys == nil {
-		list, err := client.Collect(s.client.Identities(ctx, s.Org), 0)
+		list, err := client.Collect(s.client.Identities(ctx, s.Org), verify.MaxKeys+1)
 		if err != nil {
 			return verify.Keys{}, err
+		}
+		if len(list) > verify.MaxKeys {
+			return verify.Keys{}, fmt.Errorf("the ledger lists more than %d identities (pin those that you trust with --keys)",
+				verify.MaxKeys)
 		}
 		keys := verify.Listed(list)
 		s.Keys = &keys
@@ -61,6 +66,11 @@ func (s *Session) keys(ctx context.Context) (verify.Keys, error) {
 
 // report adds the checks of the log to those of a subject.
 func (s *Session) report(ctx context.Context, kind, id string, checks []verify.Check) (verify.Report, error) {
+	signers, err := s.signers(ctx)
+	if err != nil {
+		return verify.Report{}, err
+	}
+	checks = append(checks, signers...)
 	verified := !slices.ContainsFunc(checks, func(c verify.Check) bool { return c.Status == verify.Failed })
 	log, err := s.history(ctx, verified)
 	if err != nil {

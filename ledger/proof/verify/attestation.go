@@ -101,6 +101,9 @@ func (a Attestation) open(keys Keys, e recording) (*attestation.Attestation, err
 	if key := hex.EncodeToString(signed.Signer.Key[:]); e.Key != "" && e.Key != key {
 		return nil, fmt.Errorf("it is by the key %s, and the event says %s", key, e.Key)
 	}
+	if keys.used != nil {
+		keys.used[signed.Signer.Identity] = true
+	}
 	return signed, nil
 }
 

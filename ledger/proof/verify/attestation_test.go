@@ -215,7 +215,7 @@ func TestFilesOfKeysThatAreRefused(t *testing.T) {
 		"broken list":        "[{}",
 		"list without a key": `[{"kind":"key","dn":"cn=a"}]`,
 		"too large":          strings.Repeat(" ", MaxKeyFile+1),
-		"too many":           strings.Repeat(id.PEM, maxKeys+1),
+		"too many":           strings.Repeat(id.PEM, MaxKeys+1),
 	} {
 		if keys, err := ParseKeys([]byte(file)); err == nil {
 			t.Errorf("%s: %d keys", name, len(keys.identities))

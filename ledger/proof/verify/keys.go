@@ -11,10 +11,10 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
-// The limits of a file of keys.
+// The limits of keys: in a file, and listed by a ledger.
 const (
 	MaxKeyFile = 8 << 20 // bytes
-	maxKeys    = 10_000
+	MaxKeys    = 10_000
 )
 
 // Keys are the keys and roots that are trusted to sign attestations.
@@ -22,10 +22,14 @@ type Keys struct {
 	identities []identity.Identity
 	// pinned reports that the caller knows them, and not only the ledger.
 	pinned bool
+	// used has the IDs of listed identities with which a signature was verified; nil if pinned.
+	used map[string]bool
 }
 
 // Listed returns the keys and roots that the ledger lists, revoked ones included.
-func Listed(identities []identity.Identity) Keys { return Keys{identities: identities} }
+func Listed(identities []identity.Identity) Keys {
+	return Keys{identities: identities, used: make(map[string]bool)}
+}
 
 // ParseKeys parses a file of pinned keys: the JSON list that 'ledgerd identity list -o json'
 // prints, or public keys and certificates in PEM.
@@ -47,8 +51,8 @@ func ParseKeys(text []byte) (Keys, error) {
 	case len(k.identities) == 0:
 		return Keys{}, errors.New("the file has no keys: want public keys or certificates in PEM, " +
 			"or the output of 'ledgerd identity list -o json'")
-	case len(k.identities) > maxKeys:
-		return Keys{}, fmt.Errorf("the file has more than %d keys", maxKeys)
+	case len(k.identities) > MaxKeys:
+		return Keys{}, fmt.Errorf("the file has more than %d keys", MaxKeys)
 	}
 	return k, k.check()
 }
@@ -67,7 +71,7 @@ func (k Keys) check() error {
 
 // parsePEM parses public keys, which have no name, and certificates.
 func parsePEM(text []byte) (list []identity.Identity, err error) {
-	for n := 1; len(list) <= maxKeys; n++ {
+	for n := 1; len(list) <= MaxKeys; n++ {
 		var block *pem.Block
 		if block, text = pem.Decode(text); block == nil {
 			break

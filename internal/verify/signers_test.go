@@ -1,0 +1,60 @@
+package verify
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/proof/verify"
+)
+
+// The keys that the ledger lists are those that its log has.
+func TestListedIdentitiesAreLogged(t *testing.T) {
+	h := newHost(t)
+	a := h.attest(commitID(2), "test:go", ledger.Pass)
+	s, p := newSite(t, h), newPerson(t)
+	attestation := func(s *Session) (verify.Report, error) { return s.Attestation(t.Context(), "api", a.ID) }
+	for _, subject := range []func(*Session) (verify.Report, error){attestation, commit(t, 2), repo(t)} {
+		r := p.verify(s, subject)
+		wantVerified(t, r)
+		want(t, r, verify.CheckIdentity, verify.OK, "the log has the 1 identity that has signed")
+	}
+	for _, c := range p.verify(s, event(t, a.Event)).Checks {
+		if c.Name == verify.CheckIdentity {
+			t.Errorf("an event rests on no key: %+v", c)
+		}
+	}
+
+	logged := ""
+	for i, err := range h.admin.Identities(t.Context(), "acme") {
+		check(t, err)
+		logged = i.Event
+	}
+	for name, test := range map[string]struct {
+		old, now string
+		status   verify.Status
+		text     string
+	}{
+		"another event":  {logged, a.Event, verify.Failed, "has the type attestation"},
+		"other terms":    {`"kind":"key"`, `"may":["test:*"],"kind":"key"`, verify.Failed, "or other terms"},
+		"another ID":     {`"id":"idn_`, `"id":"idn_0`, verify.Failed, "or other terms"},
+		"distrusted":     {`"kind":"key"`, `"kind":"key","distrusted_since":"2050-01-01T00:00:00.000Z"`, verify.Failed, "terms"},
+		"not logged yet": {`"event":"` + logged + `"`, `"event":""`, verify.NotChecked, "has not logged"},
+	} {
+		s.change = func(path string, body []byte) []byte {
+			if strings.HasSuffix(path, "/identities") {
+				if !bytes.Contains(body, []byte(test.old)) {
+					t.Errorf("%s: %s is not in %s", name, test.old, body)
+				}
+				return bytes.Replace(body, []byte(test.old), []byte(test.now), 1)
+			}
+			return body
+		}
+		r := p.verify(s, attestation)
+		want(t, r, verify.CheckIdentity, test.status, test.text)
+		if r.Verified != (test.status != verify.Failed) {
+			t.Errorf("%s: verified %v", name, r.Verified)
+		}
+	}
+}

@@ -1,0 +1,47 @@
+package verify
+
+import (
+	"testing"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
+)
+
+func TestLoggedIdentity(t *testing.T) {
+	ci, eve := newSigner(t, "cn=ci,ou=build,o=acme"), newSigner(t, "cn=ci,ou=build,o=acme")
+	e, err := ci.id.Logged(ledger.IdentityAdded)
+	check(t, err)
+	e.ID, e.Type, e.Timestamp = "evt_1", ledger.EventIdentity, 7
+	body, err := json.Marshal(e)
+	check(t, err)
+	if c := LoggedIdentity(ci.id, body); c.Status != OK {
+		t.Errorf("as it is: %+v", c)
+	}
+
+	for name, change := range map[string]func(i *identity.Identity){
+		// The host lists the fingerprint that was logged, with another key.
+		"another key": func(i *identity.Identity) { i.PEM = eve.id.PEM },
+		"another ID":  func(i *identity.Identity) { i.ID += "x" },
+		"another org": func(i *identity.Identity) { i.Org = "globex" },
+		"another DN":  func(i *identity.Identity) { i.DN = "cn=eve" },
+		"may":         func(i *identity.Identity) { i.May = identity.Predicates{"test:*"} },
+		"revoked":     func(i *identity.Identity) { i.RevokedAt = 9 },
+		"no PEM":      func(i *identity.Identity) { i.PEM = "" },
+	} {
+		changed := ci.id
+		change(&changed)
+		if c := LoggedIdentity(changed, body); c.Status != Failed {
+			t.Errorf("%s: %+v", name, c)
+		}
+	}
+	e.Type = ledger.EventKey
+	body, err = json.Marshal(e)
+	check(t, err)
+	for _, text := range []string{string(body), "x"} {
+		if c := LoggedIdentity(ci.id, []byte(text)); c.Status != Failed {
+			t.Errorf("%s: %+v", text, c)
+		}
+	}
+}
