@@ -36,10 +36,11 @@ func TestListedIdentitiesAreLogged(t *testing.T) {
 		status   verify.Status
 		text     string
 	}{
-		"another event":  {logged, a.Event, verify.Failed, "has the type attestation"},
-		"other terms":    {`"kind":"key"`, `"may":["test:*"],"kind":"key"`, verify.Failed, "or other terms"},
-		"another ID":     {`"id":"idn_`, `"id":"idn_0`, verify.Failed, "or other terms"},
-		"distrusted":     {`"kind":"key"`, `"kind":"key","distrusted_since":"2050-01-01T00:00:00.000Z"`, verify.Failed, "terms"},
+		"another event": {logged, a.Event, verify.Failed, "has the type attestation"},
+		"other terms":   {`"kind":"key"`, `"may":["test:*"],"kind":"key"`, verify.Failed, "or other terms"},
+		"another ID":    {`"id":"idn_`, `"id":"idn_0`, verify.Failed, "or other terms"},
+		"distrusted": {`"kind":"key"`, `"kind":"key","distrusted_since":"2050-01-01T00:00:00.000Z"`, verify.Failed,
+			"terms"},
 		"not logged yet": {`"event":"` + logged + `"`, `"event":""`, verify.NotChecked, "has not logged"},
 	} {
 		s.change = func(path string, body []byte) []byte {
