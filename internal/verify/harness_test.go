@@ -45,6 +45,7 @@ type host struct {
 	key    ed25519.PrivateKey
 	dn     string
 	sent   int
+	target string // of receipts
 }
 
 const baseURL = "https://ledger.example"

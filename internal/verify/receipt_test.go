@@ -1,6 +1,8 @@
 package verify
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
 	"crypto/rand"
 	"log/slog"
 	"path/filepath"
@@ -15,6 +17,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/seen"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/proof"
+	"github.com/ledgerd/ledgerd/ledger/proof/receipt"
 	"github.com/ledgerd/ledgerd/ledger/proof/trustpolicy"
 	"github.com/ledgerd/ledgerd/ledger/proof/verify"
 	"github.com/ledgerd/ledgerd/store"
@@ -30,7 +33,7 @@ func (h *host) receiptOf(commit string) []byte {
 	receipts := transparency.NewReceipts(transparency.ReceiptConfig{Store: h.store, Scheme: "https", Validity: time.Hour,
 		Logger: slog.New(slog.DiscardHandler),
 		Keys:   func() (*transparency.Keys, error) { return transparency.OpenKeys(filepath.Join(h.folder, "keys")) }})
-	q := store.DecisionQuery{Org: "acme", Repo: "api", Commit: commit}
+	q := store.DecisionQuery{Org: "acme", Repo: "api", Commit: commit, Target: h.target}
 	for n := 0; ; n++ {
 		r, err := receipts.Issue(h.t.Context(), q)
 		if err != nil && n < 5 { // the first call makes the key, which the log does not cover yet
@@ -252,4 +255,49 @@ func (h *host) receiptAfter(commit string) []byte {
 	h.t.Helper()
 	h.attest(commit, "test:go", ledger.Pass)
 	return h.receiptOf(commit)
+}
+
+// What a receipt must be for is compared only as far as it is said, and all of it is if
+// org, repo, commit and state are.
+func TestReceiptIsForWhatIsWanted(t *testing.T) {
+	const subject = verify.CheckSubject
+	h := newHost(t)
+	s, p := newSite(t, h), newPerson(t)
+	text := h.receipt()
+	wantVerified(t, p.verify(s, receiptOf(t, text)))
+	other, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	check(t, err)
+	full := receipt.Want{Org: "acme", Repo: "api", Commit: commitID(1), State: ledger.Attested}
+
+	for name, test := range map[string]struct {
+		change func(r *verify.Receipt)
+		check  string
+		want   verify.Status
+	}{
+		"nothing":    {func(*verify.Receipt) {}, subject, verify.NotChecked},
+		"all":        {func(r *verify.Receipt) { r.Want = full }, subject, verify.OK},
+		"no commit":  {func(r *verify.Receipt) { r.Want = full; r.Want.Commit = "" }, subject, verify.NotChecked},
+		"no repo":    {func(r *verify.Receipt) { r.Want = full; r.Want.Repo = "" }, subject, verify.NotChecked},
+		"no state":   {func(r *verify.Receipt) { r.Want = full; r.Want.State = 0 }, subject, verify.NotChecked},
+		"a target":   {func(r *verify.Receipt) { r.Want = full; r.Want.Target = "main" }, subject, verify.Failed},
+		"pinned key": {func(r *verify.Receipt) { r.Key = &other.PublicKey }, verify.CheckSignature, verify.Failed},
+	} {
+		r := parsed(t, text)
+		test.change(&r)
+		report, err := Offline(Options{Memory: p.memory, Now: ledger.TimeOf(time.Now())}, r, ledger.TimeOf(time.Now()))
+		check(t, err)
+		t.Run(name, func(t *testing.T) { want(t, report, test.check, test.want, "") })
+	}
+
+	// One for a target branch is not one for all.
+	h.target = "main"
+	r := parsed(t, h.receipt())
+	for complete, status := range map[bool]verify.Status{true: verify.Failed, false: verify.NotChecked} {
+		if r.Want = (receipt.Want{}); complete {
+			r.Want = full
+		}
+		report, err := Offline(Options{Memory: p.memory}, r, ledger.TimeOf(time.Now()))
+		check(t, err)
+		want(t, report, subject, status, "main")
+	}
 }
