@@ -34,8 +34,8 @@ func newCheck(p *cli.Program) *cobra.Command {
 		Short: "Check that nothing in a database was changed or damaged",
 		Long: `Checks a database file on its host: the file itself, and for each org the
 events, their leaves in the transparency log, the tiles, the stored checkpoint,
-the signatures of all attestations, the states of commits, contracts, identities
-and counters. It prints a line for each problem, at most 20 of a kind.
+the signatures of all attestations, the states of commits, contracts, identities,
+deliveries and counters. It prints a line for each problem, at most 20 of a kind.
 
 It writes nothing. It can run while a server uses the database, and on a copy or
 a backup. An intact database is no proof that it is the original one: its owner

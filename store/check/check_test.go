@@ -126,6 +126,11 @@ var changes = []struct {
 		[]string{"attestation acme attestation att_", ": the row has the signer cn=eve,o=acme, and the envelope cn=build"}},
 	{"a key", run(`UPDATE attestations SET key_id = 3 - key_id WHERE id = 7`),
 		[]string{"attestation acme attestation att_", ": the row has the digest of the key"}},
+	{"a key, unlike its event", run(`UPDATE attestations SET key_id = 3 - key_id WHERE id = 7`),
+		[]string{"attestation acme attestation att_", `: the row has the digest of the key "`, "and its event "}},
+	{"an envelope with the same statement and signature", run(`
+		UPDATE envelopes SET body = CAST(CAST(body AS TEXT) || ' ' AS BLOB) WHERE attestation_id = 7`),
+		[]string{"envelope acme attestation att_", ": it has the digest sha256:", ", and its event "}},
 	{"the digest of a payload", run(`UPDATE attestations SET payload_digest = randomblob(32) WHERE id = 7`),
 		[]string{"attestation acme attestation att_", ": the row has the digest of the payload"}},
 	{"the digest of a payload, unlike its event", run(`
@@ -197,6 +202,76 @@ var changes = []struct {
 		[]string{"identity acme identity idn_", ": the row has the expiry 1970"}},
 	{"the name of an identity", run(`UPDATE identities SET dn = 'cn=eve,o=acme' WHERE id = 1`),
 		[]string{"attestation acme attestation att_", ": the row has the signer cn=build,ou=ci,o=acme, and the envelope "}},
+
+	{"the end of an identity", run(`UPDATE identities SET revoked_at = 1 WHERE id = 1`),
+		[]string{"identity acme identity idn_", `: the row has the time of its end "1970`}},
+	{"an identity that is trusted again", run(`UPDATE identities SET revoked_at = 0, distrusted_since = 0 WHERE id = 4`),
+		[]string{"identity acme identity idn_", `: the row has the time of its end "`}},
+	{"the distrust of an identity", run(`UPDATE identities SET distrusted_since = 0 WHERE id = 4`),
+		[]string{"identity acme identity idn_", `: the row has the time of distrust "`}},
+	{"what an identity may attest", run(`UPDATE identities SET may = 'deploy:*' WHERE id = 1`),
+		[]string{"identity acme identity idn_", `: the row has the predicates "deploy:*", and event evt_`, ` ""`}},
+	{"what a changed identity may attest", run(`UPDATE identities SET may = '' WHERE id = 3`),
+		[]string{"identity acme identity idn_", `: the row has the predicates "", and event evt_`, ` "test:* lint:*"`}},
+	{"the e-mail address of an identity", run(`UPDATE identities SET email = 'eve@example.com' WHERE id = 1`),
+		[]string{"identity acme identity idn_", `: the row has the e-mail address "eve@example.com", and event evt_`}},
+	{"the subjects of an identity", run(`UPDATE identities SET dn_pattern = 'o=acme' WHERE id = 1`),
+		[]string{"identity acme identity idn_", `: the row has the pattern of DNs "o=acme", and event evt_`}},
+	{"the kind of an identity", run(`UPDATE identities SET kind = 'root' WHERE id = 1`),
+		[]string{"identity acme identity idn_", `: the row has the kind "root", and event evt_`}},
+	{"the key of an identity, with its fingerprint", run(`
+		UPDATE identities SET (pem, fingerprint) = (SELECT pem, fingerprint FROM identities i WHERE i.id = 4) WHERE id = 3`),
+		[]string{"identity acme identity idn_", `: the row has the key "`, `, and event evt_`}},
+	{"the event of an identity", run(`UPDATE identities SET event_id = 'evt_x' WHERE id = 1`),
+		[]string{"identity acme identity idn_", `: the row has the event "evt_x", and the last event about it is "evt_`}},
+	{"an identity without an event", run(`
+		INSERT INTO identities (identity_id, org_id, kind, dn, email, pem, fingerprint, not_after, created_at, event_id)
+		SELECT 'idn_x', org_id, kind, 'cn=eve,o=acme', email, pem, 'x', not_after, created_at, 'evt_x'
+		FROM identities WHERE id = 1`),
+		[]string{"identity acme identity idn_x", `: the row has the event "evt_x", and the last event about it is ""`}},
+	{"a deleted identity", run(`DELETE FROM identities WHERE id = 4`),
+		[]string{"identity acme identity idn_", ": there are events about it, the last is evt_", ", and no row"}},
+
+	{"the status of a delivery", run(`UPDATE outbox SET status = 'lost'`),
+		[]string{"outbox acme delivery dlv_", `: the status "lost" is not one of a delivery`}},
+	{"a delivery that would not be sent", run(`UPDATE outbox SET due_at = 0`),
+		[]string{"outbox acme delivery dlv_", ": it is pending, and has the times "}},
+	{"a delivery that is said to have failed", run(`UPDATE outbox SET status = 'failed', ended_at = 1`),
+		[]string{"outbox acme delivery dlv_", ": it is failed, and has the times "}},
+	{"a delivery that is pending and ended", run(`UPDATE outbox SET ended_at = 1`),
+		[]string{"outbox acme delivery dlv_", ": it is pending, and has the times "}},
+	{"a delivery that is ended without a time", run(`UPDATE outbox SET status = 'succeeded', due_at = 0`),
+		[]string{"outbox acme delivery dlv_", ": it is succeeded, and has the times "}},
+	{"a lease of a delivery that is done", run(`
+		UPDATE outbox SET status = 'succeeded', due_at = 0, ended_at = 1, leased = 1`),
+		[]string{"outbox acme delivery dlv_", ": it is succeeded, and being attempted"}},
+	{"the attempts of a delivery", run(`UPDATE outbox SET tries = 1`),
+		[]string{"outbox acme delivery dlv_", ": it has 0 attempts, 1 of them since it was queued"}},
+	{"negative attempts of a delivery", run(`UPDATE outbox SET tries = -1`),
+		[]string{"outbox acme delivery dlv_", ": it has 0 attempts, -1 of them since it was queued"}},
+	{"a delivery of an event of another repo", run(`
+		UPDATE outbox SET event = (SELECT min(id) FROM events WHERE repo_id = 2)
+		WHERE event = (SELECT max(event) FROM outbox)`),
+		[]string{"outbox acme delivery dlv_", ": its event is not one of the webhook's repo or org"}},
+	{"a delivery of an event of another org", run(`
+		INSERT INTO orgs (name, created_at) VALUES ('umbrella', 0);
+		INSERT INTO events (org_id, seq, event_id, type, at, body) VALUES (2, 0, 'evt_x', 'key', 1, x'00');
+		UPDATE outbox SET event = (SELECT id FROM events WHERE org_id = 2) WHERE event = (SELECT max(event) FROM outbox)`),
+		[]string{"outbox acme delivery dlv_", ": its event is not one of the webhook's repo or org"}},
+	{"a delivery of nothing", run(`UPDATE outbox SET event = NULL WHERE event = (SELECT max(event) FROM outbox)`),
+		[]string{"outbox acme delivery dlv_", ": it has not one body, of an event or a ping"}},
+	{"a delivery of an event and a ping", run(`UPDATE outbox SET ping = '{}'`),
+		[]string{"outbox acme delivery dlv_", ": it has not one body, of an event or a ping"}},
+	{"a ping", run(`UPDATE outbox SET ping = replace(ping, '"repo":"api"', '"repo":"web"') WHERE ping IS NOT NULL`),
+		[]string{"outbox acme delivery dlv_", ": its body is not that of a ping to this webhook"}},
+	{"a ping of another org", run(`UPDATE outbox SET ping = replace(ping, 'acme', 'acne') WHERE ping IS NOT NULL`),
+		[]string{"outbox acme delivery dlv_", ": its body is not that of a ping to this webhook"}},
+	{"a ping to another webhook", run(`UPDATE outbox SET ping = replace(ping, 'whk_', 'whk_x') WHERE ping IS NOT NULL`),
+		[]string{"outbox acme delivery dlv_", ": its body is not that of a ping to this webhook"}},
+	{"the type of a ping", run(`UPDATE outbox SET ping = replace(ping, '"ping"', '"state"') WHERE ping IS NOT NULL`),
+		[]string{"outbox acme delivery dlv_", ": its body is not that of a ping to this webhook"}},
+	{"a ping that cannot be read", run(`UPDATE outbox SET ping = ping || '}' WHERE ping IS NOT NULL`),
+		[]string{"outbox acme delivery dlv_", ": its body is not that of a ping to this webhook"}},
 
 	{"the counter of a commit", run(`UPDATE commits SET attestations = 7 WHERE id = 1`),
 		[]string{"counter acme commit ", ": it counts 7 attestations"}},

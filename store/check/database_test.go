@@ -106,16 +106,25 @@ func (w *writer) setUp() {
 	_, err = w.SetPolicy(ctx, "acme", "api", contract, 1, "host")
 	ok(w.t, err)
 
-	hook := ledger.NewWebhook{URL: "https://hooks.example.com/ledger"}
-	_, err = w.CreateWebhook(ctx, "acme", "api", hook, "whsec_secret")
+	hook := ledger.NewWebhook{URL: "https://hooks.example.com/ledger", Events: ledger.DefaultEventTypes()}
+	created, err := w.CreateWebhook(ctx, "acme", "api", hook, "whsec_secret")
+	ok(w.t, err)
+	_, err = w.PingWebhook(ctx, "acme", "api", created.ID)
 	ok(w.t, err)
 	for _, dn := range []string{buildDN, reviewDN} {
 		w.addSigner(dn)
 	}
+	changed := w.addSigner("cn=lint,ou=ci,o=acme")
+	may := identity.Predicates{"test:*", "lint:*"}
+	_, err = w.ChangeIdentity(ctx, "acme", changed, identity.Change{May: &may})
+	ok(w.t, err)
+	ok(w.t, w.DistrustIdentity(ctx, "acme", w.addSigner("cn=eve,ou=ci,o=acme"), 5))
+	w.keyring, w.version, err = w.Keyring(ctx, "acme")
+	ok(w.t, err)
 }
 
-// addSigner adds a signer with a new key.
-func (w *writer) addSigner(dn string) {
+// addSigner adds a signer with a new key, and returns the ID of its identity.
+func (w *writer) addSigner(dn string) string {
 	w.t.Helper()
 	public, key, err := ed25519.GenerateKey(nil)
 	ok(w.t, err)
@@ -124,11 +133,12 @@ func (w *writer) addSigner(dn string) {
 	text := string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
 	id, err := identity.NewIdentity{Kind: identity.KeyIdentity, PEM: text, DN: dn}.Identity()
 	ok(w.t, err)
-	_, err = w.AddIdentity(w.t.Context(), "acme", id)
+	id, err = w.AddIdentity(w.t.Context(), "acme", id)
 	ok(w.t, err)
 	w.keys[dn] = key
 	w.keyring, w.version, err = w.Keyring(w.t.Context(), "acme")
 	ok(w.t, err)
+	return id.ID
 }
 
 // attest records three attestations for each of n commits, many at a time.

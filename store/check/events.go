@@ -68,6 +68,10 @@ func (e *event) read() (body content, err error) {
 		e.policy = new(ledger.PolicyEvent)
 		err := json.Unmarshal(e.body, e.policy)
 		return content{e.policy.ID, e.policy.Type, e.policy.Org, e.policy.Repo}, err
+	case ledger.EventIdentity:
+		e.identity = new(ledger.IdentityEvent)
+		err := json.Unmarshal(e.body, e.identity)
+		return content{ID: e.identity.ID, Type: e.identity.Type, Org: e.identity.Org}, err
 	case ledger.EventAttestation:
 	default:
 		return body, json.Unmarshal(e.body, &body)

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 
@@ -18,6 +19,9 @@ func (c *checker) evidence(org string, e *event) {
 	defer func() { a.body, a.payload = nil, nil }()
 	c.compareEvent(org, e)
 	whole, ok := a.envelope()
+	if ok {
+		c.compareEnvelope(org, e, whole)
+	}
 	switch {
 	case !ok:
 		c.problemf("envelope", org, a.row(), "there is no envelope, or its parts do not fit")
@@ -75,6 +79,19 @@ func (c *checker) compareOutcome(org string, a *evidence, signed *attestation.At
 	}
 }
 
+// compareEnvelope compares an envelope with the digest in the event of its attestation, which
+// older events do not have.
+func (c *checker) compareEnvelope(org string, e *event, envelope []byte) {
+	if e.said == nil || e.said.EnvelopeDigest == "" {
+		return
+	}
+	sum := sha256.Sum256(envelope)
+	if digest := "sha256:" + hex.EncodeToString(sum[:]); digest != e.said.EnvelopeDigest {
+		c.problemf("envelope", org, e.evidence.row(), "it has the digest %s, and its %s says %s", digest, e.row(),
+			e.said.EnvelopeDigest)
+	}
+}
+
 // compareEvent compares an attestation with the body of its event.
 func (c *checker) compareEvent(org string, e *event) {
 	a, said := e.evidence, e.said
@@ -84,6 +101,9 @@ func (c *checker) compareEvent(org string, e *event) {
 	fields := []struct{ name, row, event string }{
 		{"ID", a.public, said.Attestation}, {"commit", a.commit, said.Commit}, {"signer", a.dn, said.Identity},
 		{"digest of the payload", "sha256:" + hex.EncodeToString(a.payloadDigest), said.PayloadDigest},
+	}
+	if said.Key != "" { // older events do not have it
+		fields = append(fields, struct{ name, row, event string }{"digest of the key", hex.EncodeToString(a.key), said.Key})
 	}
 	if !a.again {
 		fields = append(fields, []struct{ name, row, event string }{

@@ -112,6 +112,9 @@ func (c *checker) rest(ctx context.Context, o *org) error {
 		if err := c.policies(ctx, o.name, r, o.policies[r.name]); err != nil {
 			return fmt.Errorf("check policies: %w", err)
 		}
+		if err := c.deliveries(ctx, o, r); err != nil {
+			return fmt.Errorf("check deliveries: %w", err)
+		}
 		if err := c.commits(ctx, o.name, r); err != nil {
 			return fmt.Errorf("check commits: %w", err)
 		}
@@ -177,6 +180,7 @@ func (c *checker) follow(ctx context.Context, o *org, p page) error {
 		if e.evidence != nil {
 			o.matched++
 		}
+		o.identities.add(e)
 		if e.policy != nil {
 			if o.policies[e.policy.Repo] == nil {
 				o.policies[e.policy.Repo] = make(map[int64]string)

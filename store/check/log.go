@@ -27,6 +27,8 @@ type org struct {
 
 	// policies has the digests of contracts by repo and version, as the events say.
 	policies map[string]map[int64]string
+	// identities is what the events say of identities.
+	identities loggedIdentities
 
 	// What was checked: the row id of the last event, and the number of attestations that have
 	// an event.
@@ -100,6 +102,7 @@ func readOrg(conn *sqldb.Conn, id int64) (o *org, err error) {
 	if err != nil {
 		return o, fmt.Errorf("read org: %w", err)
 	}
+	o.identities = newLoggedIdentities(o.end)
 	err = conn.Row(`
 SELECT (SELECT count(*) FROM events WHERE org_id = ? AND seq < 0) +
   (SELECT count(*) FROM events WHERE org_id = ? AND seq >= ?)`,

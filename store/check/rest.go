@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
@@ -64,59 +63,6 @@ func (c *checker) policies(ctx context.Context, org string, r repo, logged map[i
 			r.policyDigest, next-1, active)
 	}
 	return nil
-}
-
-// identities checks that the rows of the identities say what their keys and certificates do.
-func (c *checker) identities(ctx context.Context, o *org) error {
-	for after := int64(0); ; {
-		var page []keyed
-		err := c.read(ctx, func(conn *sqldb.Conn) (err error) {
-			page, err = sqldb.All(conn, scanIdentity, `
-SELECT id, identity_id, kind, dn, pem, fingerprint, not_after FROM identities WHERE org_id = ? AND id > ?
-ORDER BY id LIMIT 200`, o.id, after)
-			return err
-		})
-		if err != nil || len(page) == 0 {
-			return err
-		}
-		for _, i := range page {
-			c.identity(o.name, i.Identity)
-		}
-		after = page[len(page)-1].row
-	}
-}
-
-// A keyed is an identity with its row id.
-type keyed struct {
-	row int64
-	identity.Identity
-}
-
-func scanIdentity(row sqldb.Scanner) (i keyed, err error) {
-	return i, row.Scan(&i.row, &i.ID, &i.Kind, &i.DN, &i.PEM, &i.Fingerprint, &i.NotAfter)
-}
-
-// identity checks the row of an identity.
-func (c *checker) identity(org string, i identity.Identity) {
-	n := identity.NewIdentity{Kind: i.Kind, PEM: i.PEM}
-	want, err := n.Identity()
-	if err != nil { // a bare key has no name of its own
-		n.DN = i.DN
-		want, err = n.Identity()
-	}
-	if err != nil {
-		c.uncheckedf("%s: identity %s is not one that this release would accept: %v", org, i.ID, err)
-		return
-	}
-	for _, field := range []struct{ name, row, pem string }{
-		{"fingerprint", i.Fingerprint, want.Fingerprint}, {"DN", i.DN, want.DN},
-		{"expiry", i.NotAfter.String(), want.NotAfter.String()},
-	} {
-		if field.row != field.pem {
-			c.problemf("identity", org, "identity "+i.ID, "the row has the %s %s, and its key or certificate %s", field.name,
-				field.row, field.pem)
-		}
-	}
 }
 
 // counters are queries for counters that are wrong. Each returns a row for each: which one, what

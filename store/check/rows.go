@@ -33,6 +33,8 @@ type event struct {
 	said *ledger.AttestationEvent
 	// policy is the body of the event of a policy.
 	policy *ledger.PolicyEvent
+	// identity is the body of the event of an identity, if it is that of the leaf.
+	identity *ledger.IdentityEvent
 }
 
 func (e *event) row() string { return fmt.Sprintf("event %d (%s)", e.seq, e.public) }

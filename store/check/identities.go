@@ -1,0 +1,131 @@
+package check
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/store/sqldb"
+)
+
+// identities checks that the rows of the identities say what their keys and certificates do, and
+// what the latest events about them do.
+func (c *checker) identities(ctx context.Context, o *org) error {
+	logged := &o.identities
+	for after := int64(0); ; {
+		var page []keyed
+		err := c.read(ctx, func(conn *sqldb.Conn) (err error) {
+			page, err = sqldb.All(conn, scanIdentity, `
+SELECT id, identity_id, kind, dn, email, may, dn_pattern, pem, fingerprint, not_after, revoked_at, distrusted_since,
+  event_id
+FROM identities WHERE org_id = ? AND id > ? ORDER BY id LIMIT 200`, o.id, after)
+			if err != nil {
+				return err
+			}
+			return logged.readOn(conn, o.id)
+		})
+		if err != nil {
+			return err
+		}
+		if len(page) == 0 {
+			break
+		}
+		for _, i := range page {
+			logged.rows[i.ID] = true
+			c.identity(o.name, i.Identity)
+			c.compareIdentity(o, i.Identity)
+		}
+		after = page[len(page)-1].row
+	}
+
+	for _, id := range slices.Sorted(maps.Keys(logged.latest)) {
+		if !logged.rows[id] {
+			c.problemf("identity", o.name, "identity "+id, "there are events about it, the last is %s, and no row",
+				logged.latest[id].ID)
+		}
+	}
+	if logged.unread > 0 {
+		c.uncheckedf("%s: what %d events say of identities: their bodies are pruned or wrong", o.name, logged.unread)
+	}
+	return nil
+}
+
+// A keyed is an identity with its row id.
+type keyed struct {
+	row int64
+	identity.Identity
+}
+
+func scanIdentity(row sqldb.Scanner) (i keyed, err error) {
+	var may string
+	err = row.Scan(&i.row, &i.ID, &i.Kind, &i.DN, &i.Email, &may, &i.DNPattern, &i.PEM, &i.Fingerprint, &i.NotAfter,
+		&i.RevokedAt, &i.DistrustedSince, &i.Event)
+	if may != "" {
+		i.May = strings.Split(may, "\n")
+	}
+	return i, err
+}
+
+// identity checks the row of an identity.
+func (c *checker) identity(org string, i identity.Identity) {
+	n := identity.NewIdentity{Kind: i.Kind, PEM: i.PEM}
+	want, err := n.Identity()
+	if err != nil { // a bare key has no name of its own
+		n.DN = i.DN
+		want, err = n.Identity()
+	}
+	if err != nil {
+		c.uncheckedf("%s: identity %s is not one that this release would accept: %v", org, i.ID, err)
+		return
+	}
+	for _, field := range []struct{ name, row, pem string }{
+		{"fingerprint", i.Fingerprint, want.Fingerprint}, {"DN", i.DN, want.DN},
+		{"expiry", i.NotAfter.String(), want.NotAfter.String()},
+	} {
+		if field.row != field.pem {
+			c.problemf("identity", org, "identity "+i.ID, "the row has the %s %s, and its key or certificate %s", field.name,
+				field.row, field.pem)
+		}
+	}
+}
+
+// compareIdentity compares an identity with the latest event about it.
+func (c *checker) compareIdentity(o *org, i identity.Identity) {
+	said := o.identities.latest[i.ID]
+	switch {
+	case said == nil && i.Event == "":
+		c.uncheckedf("%s: identity %s (%s) is in no event: the server logs it at its next start", o.name, i.ID, i.DN)
+		return
+	case said == nil || said.ID != i.Event:
+		if o.identities.unread > 0 {
+			return // perhaps one of those
+		}
+		last := ""
+		if said != nil {
+			last = said.ID
+		}
+		c.problemf("identity", o.name, "identity "+i.ID, "the row has the event %q, and the last event about it is %q",
+			i.Event, last)
+		return
+	}
+
+	row, err := i.Logged(said.Action)
+	if err != nil {
+		return // the check of the row reports it
+	}
+	for _, field := range []struct{ name, row, event string }{
+		{"kind", row.Kind, said.Kind}, {"DN", row.DN, said.DN}, {"e-mail address", row.Email, said.Email},
+		{"predicates", strings.Join(row.May, " "), strings.Join(said.May, " ")},
+		{"pattern of DNs", row.DNPattern, said.DNPattern}, {"key", row.Key, said.Key},
+		{"certificate", row.Certificate, said.Certificate}, {"expiry", row.NotAfter.String(), said.NotAfter.String()},
+		{"time of its end", row.RevokedAt.String(), said.RevokedAt.String()},
+		{"time of distrust", row.DistrustedSince.String(), said.DistrustedSince.String()},
+	} {
+		if field.row != field.event {
+			c.problemf("identity", o.name, "identity "+i.ID, "the row has the %s %q, and event %s %q", field.name, field.row,
+				said.ID, field.event)
+		}
+	}
+}

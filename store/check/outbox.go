@@ -1,0 +1,119 @@
+package check
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/sqldb"
+)
+
+// A hook is a row of the table webhooks.
+type hook struct {
+	id     int64
+	public string
+}
+
+// A delivery is a row of the table outbox, with the org and the repo of its event.
+type delivery struct {
+	public          string
+	event           sql.NullInt64
+	ping            sql.NullString
+	status          ledger.DeliveryStatus
+	due, ended      ledger.Time
+	leased          int64
+	attempts, tries int64
+	orgID, repoID   int64 // 0 if the event has none, or does not exist
+}
+
+// deliveriesPage is the number of deliveries that are read at a time.
+const deliveriesPage = 1000
+
+const (
+	selectHooks = `
+SELECT id, webhook_id FROM webhooks WHERE repo_id = ? AND id > ? AND deleted_at = 0 ORDER BY id LIMIT ?`
+	selectDeliveries = `
+SELECT d.delivery_id, d.event, d.ping, d.status, d.due_at, d.ended_at, d.leased, d.attempts, d.tries,
+  coalesce(e.org_id, 0), coalesce(e.repo_id, 0)
+FROM outbox d LEFT JOIN events e ON e.id = d.event
+WHERE d.webhook_id = ? AND d.delivery_id > ? ORDER BY d.delivery_id LIMIT ?`
+)
+
+func scanDelivery(row sqldb.Scanner) (d delivery, err error) {
+	return d, row.Scan(&d.public, &d.event, &d.ping, &d.status, &d.due, &d.ended, &d.leased, &d.attempts, &d.tries,
+		&d.orgID, &d.repoID)
+}
+
+// deliveries checks the deliveries to the webhooks of a repo.
+func (c *checker) deliveries(ctx context.Context, o *org, r repo) error {
+	for after := int64(0); ; {
+		var hooks []hook
+		err := c.read(ctx, func(conn *sqldb.Conn) (err error) {
+			hooks, err = sqldb.All(conn, func(row sqldb.Scanner) (h hook, err error) {
+				return h, row.Scan(&h.id, &h.public)
+			}, selectHooks, r.id, after, deliveriesPage)
+			return err
+		})
+		if err != nil || len(hooks) == 0 {
+			return err
+		}
+		for _, h := range hooks {
+			if err := c.deliveriesTo(ctx, o, r, h); err != nil {
+				return err
+			}
+		}
+		after = hooks[len(hooks)-1].id
+	}
+}
+
+// deliveriesTo checks the deliveries to a webhook.
+func (c *checker) deliveriesTo(ctx context.Context, o *org, r repo, h hook) error {
+	for after := ""; ; {
+		var page []delivery
+		err := c.read(ctx, func(conn *sqldb.Conn) (err error) {
+			page, err = sqldb.All(conn, scanDelivery, selectDeliveries, h.id, after, deliveriesPage)
+			return err
+		})
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		for _, d := range page {
+			if problem := d.problem(o, r, h); problem != "" {
+				c.problemf("outbox", o.name, "delivery "+d.public+" to "+h.public, "%s", problem)
+			}
+		}
+		after = page[len(page)-1].public
+	}
+}
+
+// problem returns what is wrong with a delivery to a webhook of a repo, or "".
+func (d delivery) problem(o *org, r repo, h hook) string {
+	pending := d.status == ledger.DeliveryPending
+	switch _, err := ledger.ParseDeliveryStatus(string(d.status)); {
+	case err != nil:
+		return fmt.Sprintf("the status %q is not one of a delivery", d.status)
+	case d.event.Valid == d.ping.Valid:
+		return "it has not one body, of an event or a ping"
+	case d.ping.Valid && !isPing(d.ping.String, o.name, r.name, h.public):
+		return "its body is not that of a ping to this webhook"
+	case d.event.Valid && (d.orgID != o.id || d.repoID != 0 && d.repoID != r.id):
+		return "its event is not one of the webhook's repo or org"
+	case pending != (d.due > 0) || pending == (d.ended > 0):
+		return fmt.Sprintf("it is %s, and has the times %s (next attempt) and %s (end)", d.status, d.due, d.ended)
+	case d.leased != 0 && !pending:
+		return fmt.Sprintf("it is %s, and being attempted", d.status)
+	case d.tries < 0 || d.tries > d.attempts:
+		return fmt.Sprintf("it has %d attempts, %d of them since it was queued", d.attempts, d.tries)
+	}
+	return ""
+}
+
+// isPing reports whether a text is the body of a ping to a webhook.
+func isPing(text, org, repo, webhook string) bool {
+	var ping ledger.PingEvent
+	err := json.Unmarshal([]byte(text), &ping)
+	return err == nil && ping.Type == ledger.EventPing && ping.Org == org && ping.Repo == repo && ping.Webhook == webhook
+}
