@@ -141,7 +141,7 @@ func quote(text string) string {
 // read returns the visible text of the page, with white space collapsed.
 func (v *visitor) read() string {
 	v.t.Helper()
-	return strings.Join(strings.Fields(evaluate[string](v, "document.body.innerText")), " ")
+	return strings.Join(strings.Fields(evaluate[string](v, "document.body?.innerText ?? ''")), " ")
 }
 
 // sees waits until the page shows all texts.
@@ -180,8 +180,14 @@ const find = `((selector, name) => {
 // loaded.
 func (v *visitor) press(name string) {
 	v.t.Helper()
+	v.follow("button, a", name)
+}
+
+// follow clicks an element and waits for the page that it loads.
+func (v *visitor) follow(selector, name string) {
+	v.t.Helper()
 	before := evaluate[float64](v, "performance.timeOrigin")
-	v.click("button, a", name)
+	v.click(selector, name)
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		loaded, err := chromedp.Run(v.ctx,
 			chromedp.Evaluate[bool](fmt.Sprintf("performance.timeOrigin !== %v && document.readyState === 'complete'", before)))
@@ -189,7 +195,7 @@ func (v *visitor) press(name string) {
 			return
 		}
 		if time.Now().After(deadline) {
-			v.t.Fatalf("pressing %q loaded no page: %v", name, err)
+			v.t.Fatalf("clicking %q loaded no page: %v", name, err)
 		}
 	}
 }

@@ -49,13 +49,13 @@ func TestWebDemo(t *testing.T) {
 		}
 	}
 	d.visit(v, "attestations", "/orgs/demo/repos/parcels/attestations")
-	v.click(".what > a", "")
+	v.follow(".what > a", "")
 	if failed, summary := v.runCheck(); len(failed) > 0 {
 		t.Errorf("the corruption check fails: %q, %s", failed, summary)
 	}
 	d.shoot(v, "attestation")
 	d.visit(v, "failed", "/orgs/demo/repos/parcels/attestations?status=fail")
-	v.click("a.of", "")
+	v.follow("a.of", "")
 	d.shoot(v, "failed-commit")
 	v.checkConsole(t)
 
