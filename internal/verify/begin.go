@@ -2,6 +2,7 @@ package verify
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger/proof"
@@ -34,29 +35,51 @@ func Begin(ctx context.Context, c *client.Client, o Options) (*Session, []verify
 	if s.known, err = o.Memory.Log(s.log.Origin); err != nil {
 		return nil, nil, err
 	}
-	place, err := o.Memory.Place(o.Server, o.Org)
+	before, err := s.seenBefore()
 	if err != nil {
 		return nil, nil, err
 	}
-	isReplaced := verify.IsLaterEpoch(place.Origin, s.log.Origin)
-	if place.Origin != "" && place.Origin != s.log.Origin && !isReplaced {
-		if s.known, err = o.Memory.Log(place.Origin); err != nil {
+	isReplaced := verify.IsLaterEpoch(before, s.log.Origin)
+	if before != "" && before != s.log.Origin && !isReplaced {
+		if s.known, err = o.Memory.Log(before); err != nil {
 			return nil, nil, err
 		}
 		check, err := s.refuse(ctx,
 			"ANOTHER LOG: %s served the log %s of %s before, and now %s (if this is right, delete %s)",
-			o.Server, place.Origin, o.Org, s.log.Origin, o.Memory.PlaceFile(o.Server, o.Org))
+			o.Server, before, o.Org, s.log.Origin, o.Memory.PlaceFile(o.Server, o.Org))
 		return nil, []verify.Check{check}, err
 	}
 	check, err := s.trust(ctx)
 	if err != nil || check.Status == verify.Failed {
 		return nil, []verify.Check{check}, err
 	}
-	if isReplaced {
-		if check, err = s.replaced(ctx, place.Origin); err != nil || check.Status == verify.Failed {
+	if isReplaced && s.known.Checkpoint == "" {
+		if check, err = s.replaced(ctx, before); err != nil || check.Status == verify.Failed {
 			return nil, []verify.Check{check}, err
 		}
 		s.accepted = &check
 	}
 	return s, nil, nil
+}
+
+// seenBefore returns the origin of the log that was seen at this server or, if the server was
+// never seen, of the newest earlier epoch of its log that was seen elsewhere. It is empty at the
+// first contact.
+func (s *Session) seenBefore() (origin string, err error) {
+	place, err := s.Memory.Place(s.Server, s.Org)
+	if err != nil || place.Origin != "" {
+		return place.Origin, err
+	}
+	first, epoch, _ := verify.SplitOrigin(s.log.Origin)
+	for epoch = min(epoch, maxEpochs) - 1; epoch > 0; epoch-- {
+		origin = first
+		if epoch > 1 {
+			origin = fmt.Sprint(first, "/", epoch)
+		}
+		l, err := s.Memory.Log(origin)
+		if err != nil || l.Checkpoint != "" {
+			return origin, err
+		}
+	}
+	return "", nil
 }

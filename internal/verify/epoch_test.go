@@ -102,15 +102,25 @@ func TestEpochsInARow(t *testing.T) {
 	}
 	r := p.verify(s, repo(t))
 	want(t, r, checkEpoch, verify.Failed, `events that were seen are kept; the reason: "reason 1"`)
+	elsewhere := newSite(t, h) // under another URL
+	want(t, p.verify(elsewhere, repo(t)), checkEpoch, verify.Failed, `the reason: "reason 1"`)
 	wantVerified(t, p.accepting(s, repo(t)))
 	r = p.verify(s, repo(t))
 	wantVerified(t, r)
 	want(t, r, checkStates, verify.OK, "those of 4 commits")
+	r = p.verify(elsewhere, repo(t))
+	wantVerified(t, r)
+	want(t, r, consistency, verify.OK, "")
+
+	// The newest log that was seen anywhere is compared.
+	h.begin("reason 4")
+	want(t, p.verify(newSite(t, h), repo(t)), checkEpoch, verify.Failed, `acme/log/4 was replaced`)
+	wantVerified(t, p.accepting(s, repo(t)))
 
 	// It does not go back.
 	s.change = func(path string, body []byte) []byte {
 		if strings.HasSuffix(path, "/log") {
-			return bytes.ReplaceAll(body, []byte("acme/log/4"), []byte("acme/log/3"))
+			return bytes.ReplaceAll(body, []byte("acme/log/5"), []byte("acme/log/4"))
 		}
 		return body
 	}
