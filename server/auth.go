@@ -137,8 +137,8 @@ func (c caller) name() string {
 // SessionLife is how long a session of the web interface lasts.
 const SessionLife = 12 * time.Hour
 
-// SignIn creates a session from a token's secret. It returns the session's secret,
-// of which the ledger stores only the hash, and when the session expires.
+// SignIn creates a session from a token's secret. It returns the secret of the session and the
+// time at which it expires. The ledger stores only the hash of the secret.
 func (s *Server) SignIn(ctx context.Context, token string) (session string, expires ledger.Time, err error) {
 	c, err := s.bySecret(ctx, token)
 	if err != nil {
