@@ -122,7 +122,8 @@ var mayImport = map[string][]string{
 	"server/internal/wire":   {"ledger", "server/internal/budget"},
 	"server/internal/budget": {},
 	"store": {
-		"ledger", "ledger/attention", "ledger/attestation", "ledger/gitobject", "ledger/identity", "ledger/insights",
+		"ledger", "ledger/attention", "ledger/attestation", "ledger/facts", "ledger/gitobject", "ledger/identity",
+		"ledger/insights",
 		"ledger/policy", "ledger/policy/lint", "ledger/proof", "ledger/proof/receipt", "ledger/radar", "ledger/search",
 		"ledger/where", "store/internal/envelope", "store/radarindex", "store/sqldb", "store/sqlite",
 	},

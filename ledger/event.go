@@ -18,7 +18,7 @@ const (
 	EventPolicy      EventType = "policy"      // a policy contract is updated
 	EventRadar       EventType = "radar"       // the radar finds an overlap
 	EventViolation   EventType = "violation"   // a deployment that does not count is recorded, or made good
-	EventCommit      EventType = "commit"      // a commit object proves what a commit is
+	EventCommit      EventType = "commit"      // what is known of a commit changes
 	EventKey         EventType = "key"         // a key of the org's log or receipts is added or revoked
 	EventIdentity    EventType = "identity"    // an identity that the org trusts is added, changed or revoked
 )
@@ -157,15 +157,19 @@ type RadarEventPath struct {
 	Reason radar.Reason `json:"reason"`
 }
 
-// A CommitEvent reports that the ledger has seen the object of a commit, which proves what
-// the commit is.
+// A CommitEvent reports that what is known of a commit, without its evidence, has changed:
+// by a registration, by its object, which proves what it is, or by a correction.
 type CommitEvent struct {
 	ID     string    `json:"id"`
 	Type   EventType `json:"type"` // set by Render
 	Org    string    `json:"org"`
 	Repo   string    `json:"repo"`
 	Commit string    `json:"commit"`
-	Tree   string    `json:"tree"`
+	// Tree is the root tree of its object; empty if that is not known.
+	Tree string `json:"tree,omitzero"`
+	// Facts is the digest of what states are derived from that is known of the commit (see the
+	// package facts). Older events have none.
+	Facts string `json:"facts,omitzero"`
 	// Corrected holds what registrations had claimed otherwise. It is empty, not nil, if
 	// nothing was.
 	Corrected []CorrectedField `json:"corrected"`

@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/ledgerd/ledgerd/ledger/facts"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 )
 
@@ -75,7 +76,7 @@ func (rd reader) readPaths(factsOf func(id int64) *policy.Facts, ids []any) erro
 			return json.Unmarshal(paths, &f.Changes)
 		}
 		changes, err := decodeChanges(text)
-		f.Changes = pathsOf(changes)
+		f.Changes = facts.Paths(changes)
 		return err
 	}, `
 SELECT commit_id, paths_key, CASE WHEN paths IS NULL THEN changes END, paths FROM commit_details

@@ -7,6 +7,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/facts"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
@@ -80,9 +81,9 @@ func addPaths(claimed []string, before, now []radar.Change) []string {
 		return nil // the first change record
 	}
 	if claimed == nil {
-		claimed = pathsOf(before)
+		claimed = facts.Paths(before)
 	}
-	newest := pathsOf(now)
+	newest := facts.Paths(now)
 	union := make([]string, 0, len(claimed)+len(newest))
 	seen := make(map[string]bool, len(claimed)+len(newest))
 	for _, path := range append(claimed[:len(claimed):len(claimed)], newest...) {
@@ -99,18 +100,6 @@ func addPaths(claimed []string, before, now []radar.Change) []string {
 		return nil
 	}
 	return union[:min(len(union), maxPaths)]
-}
-
-// pathsOf returns the paths of a change record, including the old paths of renames.
-func pathsOf(changes []radar.Change) []string {
-	paths := make([]string, 0, len(changes))
-	for _, change := range changes {
-		paths = append(paths, change.Path)
-		if change.OldPath != "" {
-			paths = append(paths, change.OldPath)
-		}
-	}
-	return paths
 }
 
 func decodeChanges(text []byte) (changes []radar.Change, err error) {

@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/facts"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
@@ -104,7 +105,7 @@ func (t *tx) saveDetails(commitID int64, d details) error {
 	}
 	paths := d.paths
 	if paths == nil {
-		paths = pathsOf(d.changes)
+		paths = facts.Paths(d.changes)
 	}
 	_, err := t.Exec(`
 INSERT INTO commit_details (commit_id, parents, ancestors, contained, changes, paths, paths_key)

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/ledger/policy"
 )
 
 // A commitRow holds the columns of a commit from which its state is derived.
@@ -65,16 +64,6 @@ func (c *commitRow) claimedTargets() []string {
 		return []string{c.target}
 	}
 	return nil
-}
-
-// authors returns everybody who wrote a commit. It is empty if the author is unknown: a
-// committer alone does not say who wrote the commit.
-func (c *commitRow) authors() ([]ledger.Author, error) {
-	if len(policy.AuthorNames([]ledger.Author{c.author})) == 0 {
-		return nil, nil
-	}
-	writers, err := c.claims.decodeWriters()
-	return append([]ledger.Author{c.author}, writers...), err
 }
 
 const selectCommitRow = `

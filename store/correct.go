@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/facts"
 )
 
 // Correct replaces what registrations have claimed of a commit, given its full id or a
@@ -79,6 +80,9 @@ func (t *tx) correct(
 			return done, nil, err
 		}
 	}
+	if err := t.logKnown(d.repo, c.id, list); err != nil {
+		return done, nil, err
+	}
 	done.radar, err = t.registerTip(d, c, false, ledger.Registration{}, nil)
 	return done, list, err
 }
@@ -135,5 +139,5 @@ func (d *details) summary() string {
 	case d.paths != nil:
 		return ledger.CorrectedText(d.paths)
 	}
-	return ledger.CorrectedText(pathsOf(d.changes))
+	return ledger.CorrectedText(facts.Paths(d.changes))
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/facts"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 )
 
@@ -61,9 +62,9 @@ func (d *deriver) policyCause() ledger.Cause {
 	return ledger.Cause{Type: ledger.CausePolicy, ID: strconv.Itoa(d.repo.policyVersion)}
 }
 
-// targets returns the branches that a commit is meant for.
-func (d *deriver) targets(c *commitRow) []string {
-	return d.contract.Targets.Targets(d.repo.defaultBranch, c.claimedTargets())
+// factsOf returns what is known of a commit as the contract reads it.
+func (d *deriver) factsOf(known *facts.Commit) policy.Facts {
+	return known.Policy(d.contract.Targets, d.repo.defaultBranch)
 }
 
 // A subject is a commit with the facts from which its state is derived.

@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/facts"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
@@ -104,8 +105,8 @@ func (t *tx) violationEvent(r repoRow, v ledger.Violation) error {
 	return err
 }
 
-// commitEvent appends the event of a commit whose object corrects the given fields.
-func (t *tx) commitEvent(r repoRow, sha, tree string, corrected []ledger.Correction) error {
+// commitEvent appends the event of what is known of a commit, and was corrected.
+func (t *tx) commitEvent(r repoRow, known facts.Commit, corrected []ledger.Correction) error {
 	eventID, err := t.newID(eventPrefix)
 	if err != nil {
 		return err
@@ -115,7 +116,8 @@ func (t *tx) commitEvent(r repoRow, sha, tree string, corrected []ledger.Correct
 		fields[i] = ledger.CorrectedField{Field: c.Field, Before: c.Before, After: c.After}
 	}
 	_, err = t.append(r, ledger.EventCommit, eventID, ledger.Render(ledger.CommitEvent{
-		ID: eventID, Org: r.org, Repo: r.name, Commit: sha, Tree: tree, Corrected: fields, Timestamp: t.now,
+		ID: eventID, Org: r.org, Repo: r.name, Commit: known.ID, Tree: known.Tree, Corrected: fields, Timestamp: t.now,
+		Facts: known.Digest(),
 	}))
 	return err
 }

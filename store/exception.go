@@ -7,6 +7,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/facts"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 )
 
@@ -72,8 +73,8 @@ WHERE x.commit_id = ? ORDER BY x.attestation_id DESC LIMIT ?`, commitID, maxExam
 // addException records what an exception says, if r is one, and adds it to the facts of its
 // commit.
 func (t *tx) addException(s *subject, r *recording, e *policy.Evidence) {
-	x := r.attestation.Exception
-	if x == nil {
+	x, ok := facts.Exception(r.attestation, e)
+	if !ok {
 		return
 	}
 	t.batch.rows.exceptions.Add(s.newest, s.repoID, s.id, x.Requirement, x.Reason, int64(x.Until))
@@ -81,10 +82,7 @@ func (t *tx) addException(s *subject, r *recording, e *policy.Evidence) {
 		return
 	}
 
-	list := append(s.facts.Exceptions, policy.Exception{
-		Attestation: e.Attestation, Requirement: x.Requirement, Signer: e.Signer, Reason: x.Reason,
-		RecordedAt: e.RecordedAt, Until: x.Until,
-	})
+	list := append(s.facts.Exceptions, x)
 	s.facts.Exceptions = list[max(0, len(list)-maxExceptions):]
 }
 

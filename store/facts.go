@@ -1,7 +1,6 @@
 package store
 
 import (
-	"cmp"
 	"fmt"
 	"time"
 
@@ -16,20 +15,12 @@ func (rd reader) gather(list []*subject) error {
 	var judged []*subject
 	for _, s := range list {
 		byID[s.id] = s
-		authors, err := s.authors()
+		known, err := s.known()
 		if err != nil {
 			return err
 		}
-		s.facts = policy.Facts{
-			Authors:  authors,
-			Proven:   s.isProven(),
-			Branch:   s.branch,
-			Targets:  s.d.targets(s.commitRow),
-			Target:   cmp.Or(s.target, s.d.repo.defaultBranch),
-			Attested: s.attestations > 0,
-			Deployed: s.state == ledger.Deployed,
-			Memo:     s.d.memo,
-		}
+		s.facts = s.d.factsOf(&known)
+		s.facts.Attested, s.facts.Deployed, s.facts.Memo = s.attestations > 0, s.state == ledger.Deployed, s.d.memo
 		if s.attestations > 0 {
 			attested = append(attested, s.id)
 		}

@@ -57,6 +57,9 @@ func (s *Store) BuildLogsOnce(ctx context.Context) error {
 	if err := s.logIdentities(ctx); err != nil {
 		errs = append(errs, fmt.Errorf("log identities: %w", err))
 	}
+	if err := s.logCommits(ctx); err != nil {
+		errs = append(errs, fmt.Errorf("log what is known of commits: %w", err))
+	}
 	return errors.Join(errs...)
 }
 
@@ -74,15 +77,15 @@ SELECT id FROM identities /*+index identities_to_log*/ WHERE event_id = '' ORDER
 		if err != nil || len(ids) == 0 {
 			return err
 		}
-		_, err = writeYielding(ctx, s, func(t *tx) (struct{}, error) { return struct{}{}, t.logKnown(ids) })
+		_, err = writeYielding(ctx, s, func(t *tx) (struct{}, error) { return struct{}{}, t.logListed(ids) })
 		if err != nil {
 			return err
 		}
 	}
 }
 
-// logKnown logs identities, unless they were logged since they were read.
-func (t *tx) logKnown(ids []int64) error {
+// logListed logs identities, unless they were logged since they were read.
+func (t *tx) logListed(ids []int64) error {
 	for _, id := range ids {
 		i, err := scanIdentity(t.Row(selectIdentity+"WHERE i.id = ?", id))
 		if err != nil {

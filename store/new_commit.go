@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/facts"
 )
 
 // findOrAddCommit returns a commit of the deriver's repo, and whether it is new.
@@ -33,6 +33,5 @@ func (t *tx) addCommit(d *deriver, sha string) (*subject, error) {
 	}
 	t.markDirty(c)
 	t.countState(d.repo.id, c.state, 1)
-	facts := policy.Facts{Targets: d.targets(c), Target: d.repo.defaultBranch}
-	return &subject{commitRow: c, d: d, facts: facts, versions: d.repo.distrusted()}, nil
+	return &subject{commitRow: c, d: d, facts: d.factsOf(&facts.Commit{ID: sha}), versions: d.repo.distrusted()}, nil
 }

@@ -14,6 +14,7 @@ import (
 const undoPages = `
 DROP TABLE receipt_keys; DROP TABLE tiles; DROP TABLE logs; DROP TABLE witnessed; DROP TABLE witness_evidence;
 DROP INDEX events_of_org; DROP INDEX identities_to_log;
+ALTER TABLE commits DROP COLUMN facts; DROP TABLE unlogged_commits;
 ALTER TABLE identities DROP COLUMN event_id; ALTER TABLE policies DROP COLUMN event;
 ALTER TABLE orgs DROP COLUMN log_id; ALTER TABLE orgs DROP COLUMN log_first;
 ALTER TABLE orgs DROP COLUMN log_built; ALTER TABLE orgs DROP COLUMN log_public;

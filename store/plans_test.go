@@ -44,6 +44,8 @@ var mayScan = []exception{
 	{"FROM webhooks w\nWHERE deleted_at = 0 AND EXISTS", "reads all webhooks, once a minute"},
 	{"SELECT id FROM repos", "reads all repos, once a minute"},
 	{"FROM identities /*+index identities_to_log*/", "reads the index of the identities to be logged"},
+	{"FROM unlogged_commits", oneRow},
+	{"UPDATE unlogged_commits", oneRow},
 	{"UPDATE sessions SET expires_at", afterClock},
 	{"UPDATE tokens SET last_used_at = ?1", afterClock},
 	{"UPDATE webhooks SET changed_at = ?1", afterClock},
@@ -71,6 +73,9 @@ var mayScan = []exception{
 
 // afterClock is why a statement may read a small table.
 const afterClock = "runs once after the clock was put back by hours"
+
+// oneRow is why a statement may read a table as a whole.
+const oneRow = "has at most one row"
 
 // ifMissing is why an INSERT may scan the tables that refer to its table. It only does so
 // in a transaction with a row that refers to a missing row.

@@ -39,7 +39,7 @@ func (t *tx) prove(d *deriver, c *commitRow, o *gitobject.Commit) (moved bool, e
 			return false, err
 		}
 	}
-	if err := t.commitEvent(d.repo, c.sha, o.Tree, list); err != nil {
+	if err := t.logKnown(d.repo, c.id, list); err != nil {
 		return false, err
 	}
 	moved = c.branch != "" && !slices.Equal(parents, o.Parents)

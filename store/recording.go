@@ -7,6 +7,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/facts"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store/internal/envelope"
 )
@@ -78,13 +79,7 @@ func (r *recording) lacksVerdicts(s *subject) bool {
 }
 
 // evidence returns the evidence in the attestation, without the data of its record.
-func (r *recording) evidence() policy.Evidence {
-	a := r.attestation
-	return policy.Evidence{
-		Predicate: a.Predicate, PredicateType: a.PredicateType, Slot: a.Slot, Signer: a.Signer.DN, Emails: a.Signer.Emails,
-		Status: a.Result.Status, FinishedAt: a.FinishedAt,
-	}
-}
+func (r *recording) evidence() policy.Evidence { return facts.Evidence(r.attestation) }
 
 // setStale refuses a statement that the same person's evidence has overtaken. It reports
 // whether it has.

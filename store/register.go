@@ -168,11 +168,15 @@ func (t *tx) checkClaims(c *commitRow, n submission) error {
 // describeCommit stores what a registration says of a commit. moved reports whether the
 // radar must look at the commit again.
 func (t *tx) describeCommit(d *deriver, c *commitRow, n submission) (moved bool, err error) {
-	if n.object == nil && !c.isProven() {
-		return false, t.claimCommit(d, c, n.Registration)
+	claims, isProof := n.Registration, n.object != nil && !c.isProven()
+	if isProof || c.isProven() {
+		claims = gitobject.WithoutClaims(claims)
 	}
-	if err := t.claimCommit(d, c, gitobject.WithoutClaims(n.Registration)); err != nil || c.isProven() {
+	if err := t.claimCommit(d, c, claims); err != nil {
 		return false, err
+	}
+	if !isProof {
+		return false, t.logKnown(d.repo, c.id, nil)
 	}
 	return t.prove(d, c, n.object)
 }

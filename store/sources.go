@@ -271,9 +271,11 @@ func (rd reader) readSourceCommits(commits map[int64]*subject) error {
 	}
 	slices.SortFunc(list, func(a, b *subject) int { return cmp.Compare(b.id, a.id) }) // the newest first
 	for _, s := range list {
-		if s.facts.Authors, err = s.authors(); err != nil {
+		known, err := s.known()
+		if err != nil {
 			return err
 		}
+		s.facts.Authors = known.Authors()
 		if names[s.d] == nil {
 			names[s.d] = make(map[string]bool)
 		}

@@ -339,6 +339,10 @@ func (fx *fixture) eventsByCommit() map[string][]string {
 			var s ledger.StateEvent
 			check(fx.t, ledger.DecodeOpen(e.Body, &s))
 			events[s.Commit] = append(events[s.Commit], fmt.Sprintf("%s>%s", s.From, s.To))
+		case ledger.EventCommit:
+			var c ledger.CommitEvent
+			check(fx.t, ledger.DecodeOpen(e.Body, &c))
+			events[c.Commit] = append(events[c.Commit], "known: "+c.Facts)
 		case ledger.EventIdentity:
 		default:
 			fx.t.Errorf("event %d is of type %s", i, e.Type)

@@ -95,3 +95,12 @@ CREATE TABLE receipt_keys (
 -- The event of a version of a contract: 0 for the first one of a repo, which has none, and
 -- for those from before an upgrade.
 ALTER TABLE policies ADD COLUMN event INTEGER NOT NULL DEFAULT 0;
+
+-- The SHA-256 of what is known of the commit, as its last event of the type commit has it.
+-- It is empty if there is none. What was known before is logged in the background.
+ALTER TABLE commits ADD COLUMN facts BLOB NOT NULL DEFAULT x'';
+CREATE TABLE unlogged_commits (
+  done INTEGER NOT NULL, -- the row id of the last commit that was logged
+  last INTEGER NOT NULL
+) STRICT;
+INSERT INTO unlogged_commits (done, last) SELECT 0, max(id) FROM commits HAVING count(*) > 0;
