@@ -130,7 +130,8 @@ var mayImport = map[string][]string{
 	"store/internal/envelope": {},
 	// Checks a database file on its host.
 	"store/check": {
-		"internal/parallel", "ledger", "ledger/attestation", "ledger/identity", "ledger/policy", "ledger/proof", "store",
+		"internal/parallel", "ledger", "ledger/attestation", "ledger/facts", "ledger/identity", "ledger/policy",
+		"ledger/proof", "store",
 		"store/internal/envelope", "store/sqldb", "store/sqlite",
 	},
 	"store/metrics":    {"store"},

@@ -27,23 +27,47 @@ func (rd reader) knownOf(commitID int64) (facts.Commit, error) {
 	if err != nil {
 		return facts.Commit{}, err
 	}
-	known, err := c.known()
+	list, err := rd.knownOfAll([]*commitRow{c})
 	if err != nil {
-		return known, err
+		return facts.Commit{}, err
 	}
-	hasChanges := false
-	err = rd.Each(func(row scanner) error {
-		hasChanges = true
-		return row.Scan(&known.Changes)
-	}, "SELECT paths_key FROM commit_details WHERE commit_id = ? AND changes IS NOT NULL", commitID)
-	if err != nil || !hasChanges || known.Changes != "" {
-		return known, err
+	return list[0], nil
+}
+
+// knownOfAll reads what is known of commits, in the order of the list.
+func (rd reader) knownOfAll(commits []*commitRow) ([]facts.Commit, error) {
+	list := make([]facts.Commit, len(commits))
+	places, ids := make(map[int64]*facts.Commit, len(commits)), make([]any, len(commits))
+	for i, c := range commits {
+		var err error
+		if list[i], err = c.known(); err != nil {
+			return nil, err
+		}
+		places[c.id], ids[i] = &list[i], c.id
 	}
 
-	var f policy.Facts // a release without keys has stored the paths
-	err = rd.readPaths(func(int64) *policy.Facts { return &f }, []any{commitID})
-	known.Changes = policy.ChangesKey(f.Changes)
-	return known, err
+	var keyless []any // an old release has stored their paths without a key
+	err := rd.EachIn(func(row scanner) error {
+		var id int64
+		var key string
+		err := row.Scan(&id, &key)
+		if places[id].Changes = key; key == "" {
+			keyless = append(keyless, id)
+		}
+		return err
+	}, "SELECT commit_id, paths_key FROM commit_details WHERE changes IS NOT NULL AND commit_id IN ", 1, ids)
+	if err != nil {
+		return nil, fmt.Errorf("read the keys of changes: %w", err)
+	}
+	read := make(map[int64]*policy.Facts, len(keyless))
+	err = rd.readPaths(func(id int64) *policy.Facts {
+		read[id] = new(policy.Facts)
+		return read[id]
+	}, keyless)
+	for id, f := range read {
+		places[id].Changes = policy.ChangesKey(f.Changes)
+	}
+	return list, err
 }
 
 // logKnown appends an event of a commit if what is known of it is not what the last one

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/facts"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
@@ -21,6 +22,8 @@ type Recheck struct {
 	// Moves are the commits whose evidence leads to another state than the one they have, though
 	// nothing has changed since that was derived.
 	Moves []ledger.Move
+	// Known is what is known of the commits.
+	Known []facts.Commit
 	// Pending counts the commits whose state is to be derived again.
 	Pending int64
 	// Last is the row id of the last commit; 0 if there were none.
@@ -48,6 +51,9 @@ func (s *Store) Recheck(ctx context.Context, repoID, after int64) (Recheck, erro
 			return r, fmt.Errorf("read the progress: %w", err)
 		}
 
+		if r.Known, err = rd.knownOfAll(commits); err != nil {
+			return r, err
+		}
 		var list []*subject
 		for _, c := range commits {
 			if c.state != ledger.Deployed {

@@ -16,6 +16,9 @@ import (
 	"github.com/ledgerd/ledgerd/store/check"
 )
 
+// unlikeEvent is reported of a commit of which not that is known what the log says.
+const unlikeEvent = ": authors, branch, targets, tree or changed paths are not those of the last event about them"
+
 // Ways to change a stopped database, each with the start of a line that must be reported.
 var changes = []struct {
 	name   string
@@ -168,6 +171,19 @@ var changes = []struct {
 		[]string{"state acme commit ", ": the transition from DRAFT to VALIDATING has no event"}},
 	{"evidence left out", run(`DELETE FROM latest WHERE commit_id IN (SELECT id FROM commits WHERE state < 4)`),
 		[]string{"state acme commit ", "and its evidence makes it "}},
+
+	{"a branch", run(`UPDATE commits SET branch = 'main' WHERE branch = 'fix'`), []string{unlikeEvent}},
+	{"a target", run(`UPDATE commits SET target = 'dev' WHERE branch = 'fix'`), []string{unlikeEvent}},
+	{"further targets", run(`UPDATE commits SET targets = 'dev' WHERE branch = 'fix'`), []string{unlikeEvent}},
+	{"an author", run(`UPDATE commits SET author_name = 'Eve' WHERE branch = 'fix'`), []string{unlikeEvent}},
+	{"a committer", run(`UPDATE commits SET writers = '' WHERE branch = 'fix'`), []string{unlikeEvent}},
+	{"a signing key", run(`UPDATE commits SET signing_keys = '' WHERE branch = 'fix'`), []string{unlikeEvent}},
+	{"a proof", run(`UPDATE commits SET tree = 'abcd' WHERE branch = 'fix'`), []string{unlikeEvent}},
+	{"changed paths", run(`UPDATE commit_details SET paths_key = 'x'`), []string{unlikeEvent}},
+	{"changed paths, forgotten", run(`UPDATE commit_details SET changes = NULL`), []string{unlikeEvent}},
+	{"a commit that was never registered", run(`UPDATE commits SET branch = 'x' WHERE id = 3`), []string{unlikeEvent}},
+	{"the ID of a commit", run(`UPDATE commits SET sha = 'x' WHERE branch = 'fix'`),
+		[]string{"commit acme: there are events about 1 commits that have no row"}},
 
 	{"a contract", run(`
 		UPDATE policies SET contract = CAST(replace(CAST(contract AS TEXT), 'test:go', 'test:no') AS BLOB)

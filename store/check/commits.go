@@ -162,17 +162,21 @@ func (c *checker) transition(org, repo, row, sha string, t transition) {
 	}
 }
 
-// derive derives the states of a repo's commits again.
-func (c *checker) derive(ctx context.Context, org string, r repo) error {
+// derive derives the states of a repo's commits again, and compares what is known of them with
+// the events.
+func (c *checker) derive(ctx context.Context, o *org, r repo) error {
 	for after := int64(0); ; {
 		result, err := c.store.Recheck(ctx, r.id, after)
 		if err != nil || result.Last == 0 {
 			return err
 		}
 		for _, m := range result.Moves {
-			c.problemf("state", org, "commit "+r.name+"@"+m.Commit, "it is %s, and its evidence makes it %s", m.From, m.To)
+			c.problemf("state", o.name, "commit "+r.name+"@"+m.Commit, "it is %s, and its evidence makes it %s", m.From, m.To)
 		}
 		c.count(func(r *Report) *int64 { return &r.Pending }, result.Pending)
+		if err := c.known(ctx, o, r.name, result.Known); err != nil {
+			return err
+		}
 		after = result.Last
 	}
 }

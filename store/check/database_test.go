@@ -19,6 +19,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/check"
 	"github.com/ledgerd/ledgerd/transparency"
@@ -59,6 +60,7 @@ func newDatabase(t testing.TB, commits int) database {
 	w := &writer{Store: s, t: t, keys: make(map[string]ed25519.PrivateKey)}
 	w.setUp()
 	w.attest(commits)
+	w.register()
 	d.sign(t, s)
 	l, err := s.Log(t.Context(), "acme", 0)
 	ok(t, err)
@@ -82,6 +84,17 @@ func (d database) sign(t testing.TB, s *store.Store) {
 	if problems := signer.Problems(); len(problems) > 0 {
 		t.Fatalf("the logs are not signed: %v", problems)
 	}
+}
+
+// register registers a commit.
+func (w *writer) register() {
+	w.t.Helper()
+	_, _, err := w.Register(w.t.Context(), "acme", "api", sha(1), ledger.Registration{
+		Branch: "fix", Target: "main", Author: ledger.Author{Name: "Ann", Email: "ann@acme.example"},
+		Committer: ledger.Author{Name: "Bob"}, SigningKey: strings.Repeat("ab", 32),
+		Changes: []radar.Change{{Path: "a.go", Status: "M"}},
+	})
+	ok(w.t, err)
 }
 
 const (

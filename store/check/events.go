@@ -72,6 +72,10 @@ func (e *event) read() (body content, err error) {
 		e.identity = new(ledger.IdentityEvent)
 		err := json.Unmarshal(e.body, e.identity)
 		return content{ID: e.identity.ID, Type: e.identity.Type, Org: e.identity.Org}, err
+	case ledger.EventCommit:
+		e.known = new(ledger.CommitEvent)
+		err := json.Unmarshal(e.body, e.known)
+		return content{e.known.ID, e.known.Type, e.known.Org, e.known.Repo}, err
 	case ledger.EventAttestation:
 	default:
 		return body, json.Unmarshal(e.body, &body)

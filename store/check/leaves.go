@@ -118,10 +118,11 @@ func (c *checker) rest(ctx context.Context, o *org) error {
 		if err := c.commits(ctx, o.name, r); err != nil {
 			return fmt.Errorf("check commits: %w", err)
 		}
-		if err := c.derive(ctx, o.name, r); err != nil {
+		if err := c.derive(ctx, o, r); err != nil {
 			c.problemf("state", o.name, "repo "+r.name, "the states cannot be derived: %v", err)
 		}
 	}
+	c.reportKnown(o)
 	return nil
 }
 
@@ -181,6 +182,7 @@ func (c *checker) follow(ctx context.Context, o *org, p page) error {
 			o.matched++
 		}
 		o.identities.add(e)
+		o.facts.add(e)
 		if e.policy != nil {
 			if o.policies[e.policy.Repo] == nil {
 				o.policies[e.policy.Repo] = make(map[int64]string)

@@ -29,6 +29,7 @@ type org struct {
 	policies map[string]map[int64]string
 	// identities is what the events say of identities.
 	identities loggedIdentities
+	facts      loggedFacts
 
 	// What was checked: the row id of the last event, and the number of attestations that have
 	// an event.
@@ -102,7 +103,7 @@ func readOrg(conn *sqldb.Conn, id int64) (o *org, err error) {
 	if err != nil {
 		return o, fmt.Errorf("read org: %w", err)
 	}
-	o.identities = newLoggedIdentities(o.end)
+	o.identities, o.facts.latest = newLoggedIdentities(o.end), make(map[shortDigest]shortDigest)
 	err = conn.Row(`
 SELECT (SELECT count(*) FROM events WHERE org_id = ? AND seq < 0) +
   (SELECT count(*) FROM events WHERE org_id = ? AND seq >= ?)`,

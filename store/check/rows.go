@@ -35,6 +35,8 @@ type event struct {
 	policy *ledger.PolicyEvent
 	// identity is the body of the event of an identity, if it is that of the leaf.
 	identity *ledger.IdentityEvent
+	// known is the body of the event of a commit, if it is that of the leaf.
+	known *ledger.CommitEvent
 }
 
 func (e *event) row() string { return fmt.Sprintf("event %d (%s)", e.seq, e.public) }

@@ -1,0 +1,125 @@
+package check
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/facts"
+	"github.com/ledgerd/ledgerd/store/sqldb"
+)
+
+// maxKnown limits the commits of an org whose facts are compared with their events. An entry
+// takes about 100 bytes.
+const maxKnown = 1_000_000
+
+// A shortDigest is the first half of a SHA-256, which says enough of what nobody can choose
+// freely, in half the memory.
+type shortDigest [sha256.Size / 2]byte
+
+func shorten(text string) (d shortDigest) {
+	sum := sha256.Sum256([]byte(text))
+	copy(d[:], sum[:])
+	return d
+}
+
+// loggedFacts has what the latest events of an org say of its commits.
+type loggedFacts struct {
+	latest map[shortDigest]shortDigest // digests of the facts by commits
+	unread int64                       // events without a body that can be trusted
+	left   int64                       // events of commits beyond maxKnown
+	// unlogged are commits that differ, while the server logs those from before an upgrade.
+	unlogged int64
+}
+
+func commitKey(repo, sha string) shortDigest { return shorten(repo + "@" + sha) }
+
+// add adds an event, which must be newer than those before.
+func (l *loggedFacts) add(e *event) {
+	if e.kind != ledger.EventCommit {
+		return
+	}
+	if e.known == nil || e.known.Facts == "" {
+		l.unread++
+		return
+	}
+	key := commitKey(e.known.Repo, e.known.Commit)
+	if _, ok := l.latest[key]; !ok && len(l.latest) >= maxKnown {
+		l.left++
+		return
+	}
+	l.latest[key] = shorten(e.known.Facts)
+}
+
+// known compares what is known of commits with the latest events about them.
+func (c *checker) known(ctx context.Context, o *org, repo string, list []facts.Commit) error {
+	differing := make(map[string]bool)
+	for _, f := range list {
+		key := commitKey(repo, f.ID)
+		logged, isLogged := o.facts.latest[key]
+		delete(o.facts.latest, key)
+		if isLogged && logged != shorten(f.Digest()) || !isLogged && f.IsRegistered() {
+			differing[f.ID] = true
+		}
+	}
+	if len(differing) == 0 || o.facts.unread+o.facts.left > 0 { // perhaps by one of those events
+		return nil
+	}
+
+	var isPending bool
+	err := c.read(ctx, func(conn *sqldb.Conn) error {
+		if err := conn.Row("SELECT EXISTS (SELECT 1 FROM unlogged_commits)").Scan(&isPending); err != nil {
+			return err
+		}
+		return o.changedSince(conn, repo, differing)
+	})
+	if err != nil {
+		return fmt.Errorf("read events of commits: %w", err)
+	}
+	if isPending {
+		o.facts.unlogged += int64(len(differing))
+		return nil
+	}
+	for _, f := range list {
+		if differing[f.ID] {
+			c.problemf("commit", o.name, "commit "+repo+"@"+f.ID,
+				"authors, branch, targets, tree or changed paths are not those of the last event about them")
+		}
+	}
+	return nil
+}
+
+// changedSince removes the commits of a repo that have an event since the check of the events.
+func (o *org) changedSince(conn *sqldb.Conn, repo string, commits map[string]bool) error {
+	return conn.Each(func(row sqldb.Scanner) error {
+		var body []byte
+		if err := row.Scan(&body); err != nil {
+			return err
+		}
+		var e ledger.CommitEvent
+		if json.Unmarshal(body, &e) == nil && e.Repo == repo {
+			delete(commits, e.Commit)
+		}
+		return nil
+	}, "SELECT body FROM events WHERE org_id = ? AND seq >= ? AND type = 'commit'", o.id, o.end)
+}
+
+// reportKnown reports events about commits that do not exist, and what was not compared.
+func (c *checker) reportKnown(o *org) {
+	if n := len(o.facts.latest); n > 0 {
+		c.problemf("commit", o.name, "", "there are events about %d commits that have no row", n)
+	}
+	if o.facts.unlogged > 0 {
+		c.uncheckedf("%s: what is known of %d commits: the server is still logging what was known before an upgrade",
+			o.name, o.facts.unlogged)
+	}
+	if o.facts.unread > 0 {
+		c.uncheckedf("%s: what %d events say of commits: their bodies are pruned or wrong", o.name, o.facts.unread)
+	}
+	if o.facts.left > 0 {
+		c.uncheckedf("%s: what is known of more than %d commits", o.name, maxKnown)
+	}
+}
