@@ -45,6 +45,7 @@ type audit struct {
 	states   verify.States
 	policies verify.Policies
 	attested map[string]bool
+	derived  *derivation // nil if states are not derived again
 }
 
 // Commit verifies what the ledger shows of a commit: its attestations, and its state by the
@@ -58,8 +59,11 @@ func (s *Session) Commit(ctx context.Context, repo, rev string) (verify.Report, 
 	if err != nil {
 		return verify.Report{}, err
 	}
-	a := &audit{Session: s}
-	a.settled, a.repo, a.commit, a.shown = c.Size, record.Repo, record.SHA, []ledger.CommitSummary{record.CommitSummary}
+	a := &audit{Session: s, repo: record.Repo, settled: c.Size}
+	if s.Rederive { // evidence of other commits may carry
+		return a.runRepo(ctx, "commit", record.SHA, []string{record.SHA})
+	}
+	a.commit, a.shown = record.SHA, []ledger.CommitSummary{record.CommitSummary}
 	checks, err := a.run(ctx)
 	if err != nil {
 		return verify.Report{}, err
@@ -83,20 +87,43 @@ func (s *Session) Repo(ctx context.Context, repo string) (verify.Report, error) 
 	}
 
 	a := &audit{Session: s, repo: repo, settled: c.Size}
-	if a.shown, err = client.Collect(s.client.Commits(ctx, s.Org, repo, client.CommitFilter{}), maxListed+1); err != nil {
-		return verify.Report{}, err
+	return a.runRepo(ctx, "repo", s.Org+"/"+repo, nil)
+}
+
+// runRepo verifies a repo, and reports it under the given name. If states are derived again, it
+// is those of the given commits, or of all if there are none.
+func (a *audit) runRepo(ctx context.Context, kind, id string, derived []string) (r verify.Report, err error) {
+	if a.shown, err = client.Collect(a.client.Commits(ctx, a.Org, a.repo, client.CommitFilter{}), maxListed+1); err != nil {
+		return r, err
 	}
 	if len(a.shown) > maxListed {
-		return verify.Report{}, fmt.Errorf("the ledger lists more than %d commits of %s/%s", maxListed, s.Org, repo)
+		return r, fmt.Errorf("the ledger lists more than %d commits of %s/%s", maxListed, a.Org, a.repo)
 	}
-	if a.contract, _, err = s.client.Policy(ctx, s.Org, repo); err != nil {
-		return verify.Report{}, err
+	if a.contract, _, err = a.client.Policy(ctx, a.Org, a.repo); err != nil {
+		return r, err
+	}
+	if a.Rederive {
+		if a.derived, err = a.newDerivation(ctx); err != nil {
+			return r, err
+		}
 	}
 	checks, err := a.run(ctx)
 	if err != nil {
-		return verify.Report{}, err
+		return r, err
 	}
-	return s.report(ctx, "repo", s.Org+"/"+repo, checks)
+	if a.derived != nil {
+		if derived == nil {
+			for _, c := range a.shown {
+				derived = append(derived, c.SHA)
+			}
+		}
+		states, err := a.derived.run(ctx, derived)
+		if err != nil {
+			return r, err
+		}
+		checks = append(checks, states...)
+	}
+	return a.report(ctx, kind, id, checks)
 }
 
 // covering returns a checkpoint of all events that there are now.
@@ -188,8 +215,11 @@ func (a *audit) visit(ctx context.Context, events []logged) error {
 			opens = verify.Event{ID: r.leaf.Event, Body: r.body, Proof: r.proof}.Opens(r.leaf)
 		}
 		a.tally.Add(r.leaf.Event, opens)
-		if r.about.Repo == a.repo {
+		switch {
+		case r.about.Repo == a.repo:
 			a.add(r)
+		case a.derived != nil:
+			a.derived.add(r, nil)
 		}
 	}
 	return nil
@@ -233,7 +263,12 @@ func (a *audit) add(r *reading) {
 			return
 		}
 		a.attested[r.record.ID] = true
-		a.tally.Add(r.record.ID, verify.Attestation{Envelope: r.envelope, Event: r.body, Record: &r.record}.Verify(a.keys)...)
+		checks, signed := verify.Attestation{Envelope: r.envelope, Event: r.body, Record: &r.record}.Verify(a.keys)
+		a.tally.Add(r.record.ID, checks...)
+		if a.derived != nil {
+			a.derived.add(r, signed)
+		}
+		return
 
 	case ledger.EventState:
 		var e ledger.StateEvent
@@ -254,6 +289,9 @@ func (a *audit) add(r *reading) {
 		if err != nil {
 			a.tally.Add(r.leaf.Event, verify.Failure(checkPolicy, "%v", err))
 		}
+	}
+	if a.derived != nil {
+		a.derived.add(r, nil)
 	}
 }
 

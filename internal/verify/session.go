@@ -32,7 +32,9 @@ type Options struct {
 	Compare *View
 	// AcceptEpoch accepts a log that says that it replaces the one that was seen before.
 	AcceptEpoch bool
-	Now         ledger.Time
+	// Rederive derives the states of commits again.
+	Rederive bool
+	Now      ledger.Time
 	// Progress is called as events are read.
 	Progress func(done, total int64)
 }

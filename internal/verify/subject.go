@@ -44,7 +44,8 @@ func (s *Session) attestation(ctx context.Context, repo, id string) ([]verify.Ch
 	if err != nil {
 		return nil, err
 	}
-	return append(verify.Attestation{Envelope: envelope, Event: body, Record: &record}.Verify(keys), checks...), nil
+	own, _ := verify.Attestation{Envelope: envelope, Event: body, Record: &record}.Verify(keys)
+	return append(own, checks...), nil
 }
 
 // keys returns the pinned keys, or else those that the ledger lists.

@@ -37,17 +37,17 @@ type recording struct {
 }
 
 // Verify checks that a trusted key has signed the attestation, that the event of its recording
-// has its digests, and that the ledger shows what was signed.
-func (a Attestation) Verify(keys Keys) []Check {
+// has its digests, and that the ledger shows what was signed. It returns that, or nil if the
+// signature is not valid.
+func (a Attestation) Verify(keys Keys) (checks []Check, signed *attestation.Attestation) {
 	var e recording
 	if err := ledger.DecodeOpen(a.Event, &e); err != nil {
-		return []Check{Failure(CheckDigests, "parse the event: %v", err)}
+		return []Check{Failure(CheckDigests, "parse the event: %v", err)}, nil
 	}
 	if e.Type != ledger.EventAttestation {
-		return []Check{Failure(CheckDigests, "the event %s has the type %s, not attestation", e.ID, e.Type)}
+		return []Check{Failure(CheckDigests, "the event %s has the type %s, not attestation", e.ID, e.Type)}, nil
 	}
 
-	checks := []Check{}
 	signed, err := a.open(keys, e)
 	if err != nil {
 		checks = append(checks, Failure(CheckSignature, "%v", err))
@@ -57,9 +57,9 @@ func (a Attestation) Verify(keys Keys) []Check {
 	}
 	checks = append(checks, a.digests(e))
 	if signed == nil {
-		return append(checks, Skipped(CheckRecord, "the signature is not valid"))
+		return append(checks, Skipped(CheckRecord, "the signature is not valid")), nil
 	}
-	return append(checks, a.record(e, signed))
+	return append(checks, a.record(e, signed)), signed
 }
 
 // AttestationID returns the ID of the attestation in the body of the event of its recording.

@@ -1,0 +1,220 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/parallel"
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/proof/rederive"
+	"github.com/ledgerd/ledgerd/ledger/proof/verify"
+)
+
+// checkDerivation is the name of the check that a state follows from what the log has.
+const checkDerivation = "derivation"
+
+// maxVersions bounds the versions of a contract that are read.
+const maxVersions = 10_000
+
+// A derivation derives the states of commits again.
+type derivation struct {
+	*audit
+	replay        *rederive.Replay
+	defaultBranch string
+	tally         verify.Tally
+	isDefault     bool            // the first contract is the default one
+	asked         map[string]bool // the commits whose records were read
+	last          string          // the ID of the last event
+	// later has the commits of which something became known after the events that were read;
+	// nil until it is needed.
+	later map[string]bool
+}
+
+// newDerivation reads the versions of the contract.
+func (a *audit) newDerivation(ctx context.Context) (*derivation, error) {
+	repo, err := a.client.Repo(ctx, a.Org, a.repo)
+	if err != nil {
+		return nil, err
+	}
+	if a.contract.Version > maxVersions {
+		return nil, fmt.Errorf("the contract has %d versions, and at most %d are read", a.contract.Version, maxVersions)
+	}
+	contracts := make(map[int]policy.Contract, a.contract.Version)
+	for version := 1; version <= a.contract.Version; version++ {
+		p, err := a.client.PolicyVersion(ctx, a.Org, a.repo, version)
+		if err != nil {
+			return nil, err
+		}
+		contracts[version] = p.Contract
+	}
+	return &derivation{
+		audit: a, replay: rederive.New(contracts), defaultBranch: repo.DefaultBranch, asked: make(map[string]bool),
+		isDefault: contracts[1].Digest() == policy.Default().Digest(),
+	}, nil
+}
+
+// add adds the next event of the org. signed is what was signed, if it is of an attestation in
+// the repo, and nil if that is not valid.
+func (d *derivation) add(r *reading, signed *attestation.Attestation) {
+	d.last = r.leaf.Event
+	if err := d.replayEvent(r, signed); err != nil {
+		d.tally.Add(r.leaf.Event, verify.Failure(checkDerivation, "%v", err))
+	}
+}
+
+func (d *derivation) replayEvent(r *reading, signed *attestation.Attestation) error {
+	isOfRepo := r.about.Repo == d.repo
+	switch {
+	case r.leaf.Type == ledger.EventIdentity:
+		return decode(r.body, d.replay.Identity)
+	case r.leaf.Type == ledger.EventAttestation && !isOfRepo:
+		return decode(r.body, d.replay.Signed)
+	case !isOfRepo:
+		return nil
+	}
+
+	switch r.leaf.Type {
+	case ledger.EventAttestation:
+		if signed == nil {
+			return nil // another check has failed
+		}
+		return decode(r.body, func(e ledger.AttestationEvent) error {
+			d.replay.Attestation(e, signed)
+			return nil
+		})
+	case ledger.EventPolicy:
+		return decode(r.body, d.replay.Policy)
+	case ledger.EventState:
+		return decode(r.body, func(e ledger.StateEvent) error {
+			d.replay.State(e)
+			return nil
+		})
+	case ledger.EventCommit:
+		return decode(r.body, func(e ledger.CommitEvent) error {
+			d.replay.Commit(e)
+			return nil
+		})
+	}
+	return nil
+}
+
+// decode decodes the body of an event, and calls add with it.
+func decode[E any](body []byte, add func(E) error) error {
+	var e E
+	if err := ledger.DecodeOpen(body, &e); err != nil {
+		return err
+	}
+	return add(e)
+}
+
+// run derives the states of commits.
+func (d *derivation) run(ctx context.Context, commits []string) ([]verify.Check, error) {
+	for some := range slices.Chunk(commits, derivedBatch) {
+		if err := d.know(ctx, some); err != nil {
+			return nil, err
+		}
+		for _, sha := range some {
+			if d.replay.IsKnown(sha) { // else the tally says why
+				d.derive(sha)
+			}
+		}
+	}
+	checks := d.tally.Checks("commit")
+	if !d.isDefault {
+		checks = append(checks, verify.Skipped(checkPolicy,
+			"version 1, which is not the default policy of this release, is in no event"))
+	}
+	return checks, nil
+}
+
+// derivedBatch is the number of commits whose records are read before their states are derived.
+const derivedBatch = 256
+
+// derive derives the state of a commit.
+func (d *derivation) derive(sha string) {
+	state, why, err := d.replay.Check(sha, d.defaultBranch, d.Now)
+	switch {
+	case err != nil:
+		d.tally.Add(sha, verify.Failure(checkDerivation, "%v", err))
+	case why != "":
+		d.tally.Add(sha, verify.Skipped(checkDerivation, "%s", why))
+	default:
+		d.tally.Add(sha, verify.Passed(checkDerivation, "%s", state))
+	}
+}
+
+// know reads the records of commits, and of those from which evidence carries to them, once.
+func (d *derivation) know(ctx context.Context, commits []string) error {
+	type known struct {
+		sha    string
+		record ledger.Commit
+		err    error
+	}
+	var list []*known
+	for _, commit := range commits {
+		for _, sha := range d.replay.Needs(commit) {
+			if !d.asked[sha] {
+				d.asked[sha] = true
+				list = append(list, &known{sha: sha})
+			}
+		}
+	}
+	parallel.Each(concurrent, list, func(k *known) { k.record, k.err = d.client.Commit(ctx, d.Org, d.repo, k.sha) })
+	for _, k := range list {
+		if k.err != nil {
+			return k.err
+		}
+		if err := d.compare(ctx, &k.record); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compare compares what the ledger shows of a commit with what the log has.
+func (d *derivation) compare(ctx context.Context, shown *ledger.Commit) error {
+	err := d.replay.Known(shown)
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, rederive.ErrNotLogged) {
+		d.tally.Add(shown.SHA, verify.Skipped(checkDerivation, "%v", err))
+		return nil
+	}
+
+	if d.later == nil {
+		if err := d.readLater(ctx); err != nil {
+			return err
+		}
+	}
+	if d.later[shown.SHA] {
+		d.tally.Add(shown.SHA, verify.Skipped(checkDerivation, "it was registered again while this was verified"))
+	} else {
+		d.tally.Add(shown.SHA, verify.Failure(checkDerivation, "%v", err))
+	}
+	return nil
+}
+
+// readLater reads of which commits something became known after the events that were read.
+func (d *derivation) readLater(ctx context.Context) error {
+	d.later = make(map[string]bool)
+	filter := client.EventFilter{After: d.last, Types: []ledger.EventType{ledger.EventCommit}, Repo: d.repo}
+	for body, err := range d.client.Events(ctx, d.Org, filter) {
+		if err != nil {
+			return err
+		}
+		var e ledger.CommitEvent
+		if err := ledger.DecodeOpen(body, &e); err != nil {
+			return err
+		}
+		if d.later[e.Commit] = true; len(d.later) > maxListed {
+			return fmt.Errorf("more than %d commits were registered meanwhile", maxListed)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,262 @@
+package verify
+
+import (
+	"crypto/ed25519"
+	"crypto/sha1"
+	"crypto/x509"
+	"database/sql"
+	"encoding/hex"
+	"encoding/pem"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/proof/verify"
+	"github.com/ledgerd/ledgerd/ledger/radar"
+)
+
+// rederiving returns a person who has states derived again.
+func rederiving(t *testing.T) *person {
+	p := newPerson(t)
+	p.change = func(o *Options) {
+		// Derivations in the background have ended by then.
+		o.Rederive, o.Now = true, ledger.TimeOf(time.Now().Add(time.Hour))
+	}
+	return p
+}
+
+// addSigner adds a signer, and returns a function that signs as it from now on.
+func (h *host) addSigner(dn string) (id string, use func()) {
+	h.t.Helper()
+	_, key, err := ed25519.GenerateKey(nil)
+	check(h.t, err)
+	der, err := x509.MarshalPKIXPublicKey(key.Public())
+	check(h.t, err)
+	i, err := h.admin.AddIdentity(h.t.Context(), "acme", identity.NewIdentity{Kind: identity.KeyIdentity, DN: dn,
+		PEM: string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))})
+	check(h.t, err)
+	return i.ID, func() { h.key, h.dn = key, dn }
+}
+
+// register registers a commit.
+func (h *host) register(sha string, n ledger.Registration) {
+	h.t.Helper()
+	_, _, err := h.admin.Register(h.t.Context(), "acme", "api", sha, n)
+	check(h.t, err)
+}
+
+// setPolicy makes a contract the next version.
+func (h *host) setPolicy(contract string) {
+	h.t.Helper()
+	_, etag, err := h.admin.Policy(h.t.Context(), "acme", "api")
+	check(h.t, err)
+	_, err = h.admin.SetPolicy(h.t.Context(), "acme", "api", []byte(contract), etag)
+	check(h.t, err)
+	check(h.t, h.store.Settle(h.t.Context()))
+}
+
+// objectOf returns a commit object with a tree and an author, and its ID.
+func objectOf(tree, author string) (object []byte, sha string) {
+	text := fmt.Sprintf("tree %s\nauthor %[2]s <%[2]s@acme.example> 1700000000 +0000\n"+
+		"committer %[2]s <%[2]s@acme.example> 1700000000 +0000\n\nChange %d.\n", tree, author, rand.Int64())
+	sum := sha1.Sum(fmt.Appendf(nil, "commit %d\x00%s", len(text), text))
+	return []byte(text), hex.EncodeToString(sum[:])
+}
+
+// promote brings a commit to DEPLOYED under the default policy: tests, a review and a deployment
+// by different people.
+func (h *host) promote(sha string, signers ...func()) {
+	h.t.Helper()
+	for i, predicate := range []string{"test:go", "review:code", "deploy:prod"} {
+		signers[i]()
+		h.record(sha, predicate, ledger.Pass)
+	}
+}
+
+func TestStatesAreDerivedAgain(t *testing.T) {
+	h := newHost(t)
+	_, ci := h.addSigner("cn=build,ou=ci,o=acme")
+	_, ann := h.addSigner("cn=ann,ou=dev,o=acme")
+	_, ops := h.addSigner("cn=ops,ou=ops,o=acme")
+	deployed, own := commitID(2), commitID(3)
+	h.register(deployed, ledger.Registration{Author: ledger.Author{Name: "bob"}})
+	h.promote(deployed, ci, ann, ops)
+	h.register(own, ledger.Registration{Author: ledger.Author{Name: "ann"}})
+	h.promote(own, ci, ann, ops)
+
+	object, first := objectOf(strings.Repeat("ab", 20), "bob")
+	h.register(first, ledger.Registration{Object: object})
+	ci()
+	h.record(first, "test:go", ledger.Pass)
+	object, second := objectOf(strings.Repeat("ab", 20), "bob")
+	h.register(second, ledger.Registration{Object: object}) // the tests carry to it
+	h.sign()
+
+	s := newSite(t, h)
+	r := rederiving(t).verify(s, repo(t))
+	wantVerified(t, r)
+	want(t, r, checkDerivation, verify.OK, "5 commits")
+	for sha, state := range map[string]ledger.State{
+		deployed: ledger.Deployed, own: ledger.Attested, second: ledger.Attested,
+	} {
+		r = rederiving(t).verify(s, func(s *Session) (verify.Report, error) { return s.Commit(t.Context(), "api", sha) })
+		wantVerified(t, r)
+		want(t, r, checkDerivation, verify.OK, "1 commit")
+		record, err := h.admin.Commit(t.Context(), "acme", "api", sha)
+		check(t, err)
+		if record.State != state {
+			t.Errorf("%s is %s, want %s", sha, record.State, state)
+		}
+	}
+}
+
+// A host that changes what a state rests on, and lets its own server derive the state, is found.
+func TestStatesThatDoNotFollow(t *testing.T) {
+	for name, test := range map[string]struct {
+		before string // a statement that changes the database before the review
+		after  string // the same, after the review
+		want   string
+	}{
+		"an author who did not review": {
+			before: "UPDATE commits SET author_name = 'bob' WHERE author_name = 'ann'",
+			want:   "shows " + commitID(2) + " with other authors",
+		},
+		"an author, put back afterwards": {
+			before: "UPDATE commits SET author_name = 'bob' WHERE author_name = 'ann'",
+			after:  "UPDATE commits SET author_name = 'ann' WHERE author_name = 'bob'",
+			want:   "it is PROMOTABLE, and by the evidence in the log ATTESTED",
+		},
+		"a contract": {
+			before: replaceContract(`"exclude_author":true`, `"exclude_author": false`),
+			after:  replaceContract(`"exclude_author": false`, `"exclude_author":true`),
+			want:   "it is PROMOTABLE, and by the evidence in the log ATTESTED",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHost(t)
+			_, ci := h.addSigner("cn=build,ou=ci,o=acme")
+			_, ann := h.addSigner("cn=ann,ou=dev,o=acme")
+			h.register(commitID(2), ledger.Registration{Author: ledger.Author{Name: "ann"}})
+			ci()
+			h.record(commitID(2), "test:go", ledger.Pass)
+			h.change(test.before)
+			ann()
+			h.record(commitID(2), "review:code", ledger.Pass)
+			h.change(test.after)
+			h.sign()
+
+			r := rederiving(t).verify(newSite(t, h), repo(t))
+			want(t, r, checkDerivation, verify.Failed, test.want)
+			if plain := newPerson(t).verify(newSite(t, h), repo(t)); !plain.Verified {
+				t.Error("it is not verified without deriving states again, either")
+			}
+		})
+	}
+}
+
+// replaceContract returns a statement that replaces a text in all contracts.
+func replaceContract(before, after string) string {
+	return fmt.Sprintf("UPDATE policies SET contract = CAST(replace(CAST(contract AS TEXT), '%s', '%s') AS BLOB)",
+		before, after)
+}
+
+// change stops the server, changes the database, and starts it again.
+func (h *host) change(statement string) {
+	h.t.Helper()
+	check(h.t, h.store.Close())
+	db, err := sql.Open("sqlite", filepath.Join(h.folder, "ledger.db"))
+	check(h.t, err)
+	_, err = db.Exec(statement)
+	check(h.t, err)
+	check(h.t, db.Close())
+	h.open()
+}
+
+// What a ledger derives is what is derived again, whatever happens to a repo.
+func TestRandomLedgersAreDerivedAgain(t *testing.T) {
+	contracts := []string{
+		`{"requirements":[{"state":"ATTESTED","predicate":"test:*","carry":["tree"]},
+			{"state":"PROMOTABLE","predicate":"review:*","exclude_author":true,"distinct_from":["ATTESTED"]},
+			{"state":"DEPLOYED","predicate":"deploy:prod"}]}`,
+		`{"requirements":[{"state":"ATTESTED","predicate":"test:go","where":"predicate.durationMs > 10"},
+			{"name":"paths","state":"ATTESTED","predicate":"lint:go","paths":["*.go"]},
+			{"state":"PROMOTABLE","predicate":"review:code","threshold":2,"branches":["release"]},
+			{"state":"DEPLOYED","predicate":"deploy:prod","distinct_from":["PROMOTABLE"]}],"targets":"claimed"}`,
+		`{"requirements":[{"state":"ATTESTED","predicate":"test:go","accept":["pass","warn"]},
+			{"state":"PROMOTABLE","predicate":"lint:*","carry":["tree"]},{"state":"DEPLOYED","predicate":"deploy:*"}]}`,
+	}
+	for seed := range uint64(6) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 0))
+			pick := func(list ...string) string { return list[random.IntN(len(list))] }
+			h := newHost(t)
+			var ids []string
+			var signers []func()
+			for _, name := range []string{"ann", "bob", "ci", "ops"} {
+				id, use := h.addSigner("cn=" + name + ",ou=dev,o=acme")
+				ids, signers = append(ids, id), append(signers, use)
+			}
+			shas := []string{commitID(1), commitID(2), commitID(3)}
+			for range 4 {
+				object, sha := objectOf(pick(strings.Repeat("ab", 20), strings.Repeat("cd", 20)), pick("ann", "bob", "eve"))
+				h.register(sha, ledger.Registration{Object: object})
+				shas = append(shas, sha)
+			}
+
+			for range 60 {
+				sha := shas[random.IntN(len(shas))]
+				switch random.IntN(12) {
+				case 0:
+					_, _, err := h.admin.Register(t.Context(), "acme", "api", sha, ledger.Registration{
+						Branch: "fix", Target: pick("main", "release"), Author: ledger.Author{Name: pick("ann", "bob")},
+						Changes: []radar.Change{{Path: pick("a.go", "b.md"), Status: "M"}},
+					})
+					_ = err // a proven or registered author cannot change
+				case 1:
+					h.setPolicy(contracts[random.IntN(len(contracts))])
+				case 2:
+					if n := random.IntN(40); n < len(ids) {
+						err := h.admin.DistrustIdentity(t.Context(), "acme", ids[n], ledger.TimeOf(time.Now()).Add(-time.Millisecond))
+						check(t, err)
+						check(t, h.store.Settle(t.Context()))
+					}
+				default:
+					signers[random.IntN(len(signers))]()
+					status := []ledger.Status{ledger.Pass, ledger.Pass, ledger.Pass, ledger.Fail, ledger.Warn}[random.IntN(5)]
+					_, err := h.try(sha, pick("test:go", "test:js", "review:code", "lint:go", "deploy:prod"), status)
+					_ = err // the signer may be distrusted
+				}
+			}
+			check(t, h.store.Settle(t.Context()))
+			h.sign()
+
+			r := rederiving(t).verify(newSite(t, h), repo(t))
+			wantVerified(t, r)
+			want(t, r, checkDerivation, verify.OK, fmt.Sprint(len(shas), " commits"))
+		})
+	}
+}
+
+// What became known of a commit while it is verified is no forgery.
+func TestCommitIsRegisteredWhileItIsVerified(t *testing.T) {
+	h := newHost(t)
+	h.register(commitID(1), ledger.Registration{Branch: "fix"})
+	h.sign()
+	s := newSite(t, h)
+	var once sync.Once
+	s.change = func(path string, body []byte) []byte {
+		if strings.Contains(path, "/tile/entries/") {
+			once.Do(func() { h.register(commitID(1), ledger.Registration{Branch: "main"}) })
+		}
+		return body
+	}
+	r := rederiving(t).verify(s, repo(t))
+	wantVerified(t, r)
+	want(t, r, checkDerivation, verify.NotChecked, "registered again while")
+}

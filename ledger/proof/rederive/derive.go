@@ -1,0 +1,258 @@
+package rederive
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
+)
+
+// maxLag is how long a ledger may take until states agree with a contract or an identity that
+// was changed, or with evidence that has expired.
+const maxLag = time.Minute
+
+// The limits of evidence that carries, as the ledger has them.
+const maxSources = 10_000
+
+// Check derives the state of a commit again, in a repo with the given default branch, and
+// compares it with the last one in the log. If that cannot be decided, why says so. The error
+// says that the state does not follow. A DEPLOYED commit stays so: it must have become so, and
+// not have been rolled back.
+func (r *Replay) Check(sha, defaultBranch string, now ledger.Time) (state ledger.State, why string, err error) {
+	d := &derivation{Replay: r, commit: r.commit(sha), branch: defaultBranch}
+	logged, since := d.commit.stateBefore(math.MaxInt64)
+	if d.commit.known == nil {
+		return logged, "it is not known what it is", nil
+	}
+	if logged == ledger.Deployed {
+		why, err = d.checkDeployed(since)
+	} else {
+		why, err = d.checkPresent(logged, now)
+	}
+	return logged, why, err
+}
+
+// stateBefore returns the state of a commit before an event of the log, and since when.
+func (c *commit) stateBefore(index int64) (state ledger.State, since moment) {
+	state = ledger.Draft
+	for _, s := range c.states {
+		if s.index >= index {
+			break
+		}
+		state, since = s.to, s.moment
+	}
+	return state, since
+}
+
+// A derivation derives the state of one commit.
+type derivation struct {
+	*Replay
+	commit *commit
+	branch string // the default one
+	// carriedAt is when the newest evidence that may carry was recorded.
+	carriedAt ledger.Time
+}
+
+// checkPresent checks a state that must follow from all evidence there is.
+func (d *derivation) checkPresent(logged ledger.State, now ledger.Time) (why string, err error) {
+	end := moment{math.MaxInt64, now}
+	derived, why := d.derive(end)
+	if why != "" {
+		return why, nil
+	}
+	contract, _, _ := d.contractBefore(end.index)
+	blocks := contract.Radar.Blocks()
+	switch {
+	case derived == logged && blocks && logged >= ledger.Promotable:
+		return "the contract blocks overlaps with other commits, which are not read", nil
+	case derived == logged:
+		return "", nil
+	case blocks && derived >= ledger.Promotable && logged < derived:
+		return "it would be " + derived.String() + " without overlaps with other commits, which are not read", nil
+	}
+
+	end.at = now.Add(-maxLag)
+	if before, _ := d.derive(end); before == logged || d.changedAt() > end.at {
+		return "the ledger may still be deriving it again", nil
+	}
+	return "", fmt.Errorf("it is %s, and by the evidence in the log %s", logged, derived)
+}
+
+// changedAt returns when a contract, an identity, or evidence that may carry has last changed.
+func (d *derivation) changedAt() ledger.Time {
+	return max(d.versions[len(d.versions)-1].at, d.trusted.at, d.carriedAt)
+}
+
+// checkDeployed checks a commit that has become DEPLOYED at the given moment.
+func (d *derivation) checkDeployed(since moment) (why string, err error) {
+	derived, why := d.derive(since)
+	if why != "" {
+		return why, nil
+	}
+	if derived != ledger.Deployed {
+		if d.commit.logged.index > since.index || d.trusted.index > since.index {
+			return "what is known of it, or an identity, has changed since it was deployed", nil
+		}
+		return "", fmt.Errorf("it was DEPLOYED at %s, and by the evidence in the log it was %s then", since.at, derived)
+	}
+
+	for i := range d.commit.recs {
+		rec := &d.commit.recs[i]
+		if rec.index < since.index || d.isDistrusted(rec) {
+			continue
+		}
+		contract, _, ok := d.contractBefore(rec.index)
+		if !ok {
+			return unknownContract, nil
+		}
+		if f, _ := d.facts(&contract, rec.moment); contract.RollsBack(f, rec.evidence) {
+			return "", fmt.Errorf("it is DEPLOYED, and %s has rolled it back", rec.evidence.Attestation)
+		}
+	}
+	return "", nil
+}
+
+const unknownContract = "the contract was changed while this was verified"
+
+// contractBefore returns the contract that was in effect before an event, and its version.
+func (r *Replay) contractBefore(index int64) (c policy.Contract, number int, ok bool) {
+	for _, v := range r.versions {
+		if v.index < index {
+			number = v.number
+		}
+	}
+	c, ok = r.contracts[number]
+	return c, number, ok
+}
+
+// derive returns the state that follows from what the log has before an event, at its time. It
+// ignores that the commit may be DEPLOYED.
+func (d *derivation) derive(m moment) (state ledger.State, why string) {
+	contract, _, ok := d.contractBefore(m.index)
+	if !ok {
+		return state, unknownContract
+	}
+	f, why := d.facts(&contract, m)
+	if why != "" {
+		return state, why
+	}
+	state, _ = contract.State(f, m.at)
+	return state, ""
+}
+
+// facts returns what the log has of the commit before an event, as a contract reads it.
+func (d *derivation) facts(contract *policy.Contract, m moment) (f policy.Facts, why string) {
+	f = d.commit.known.Policy(contract.Targets, d.branch)
+	f.AuthorPeople = d.people.authors(f.Authors, d.commit.known.SigningKeys)
+	f.Changes, f.Verdicts = d.commit.paths, d.verdicts
+
+	for i := range d.commit.recs {
+		rec := &d.commit.recs[i]
+		if rec.index >= m.index {
+			break
+		}
+		f.Attested = true
+		if rec.isMerge && contract.MayCarry(rec.evidence.Signer) {
+			return f, "it is a merge, and what carries from the merged commits is not derived again"
+		}
+		if _, ok := d.identities[rec.identity]; !ok {
+			return f, "the log does not have an identity that has signed for it, " + rec.identity
+		}
+		if d.isDistrusted(rec) {
+			continue
+		}
+		if !rec.isJudged {
+			rec.evidence.WhilePromotable, rec.isJudged = d.wasPromotable(rec.moment), true
+		}
+		f.Evidence = append(f.Evidence, d.present(rec, f.Evidence))
+		if rec.exception != nil {
+			f.Exceptions = append(f.Exceptions, *rec.exception)
+		}
+	}
+	return f, d.carry(contract, &f, m)
+}
+
+// present returns the evidence of a record after earlier evidence of its commit.
+func (d *derivation) present(rec *record, before []policy.Evidence) policy.Evidence {
+	e := rec.evidence
+	e.Person = d.people.of(e.Signer)
+	e.FinishedAt = policy.Finished(policy.Latest(before), &e)
+	return e
+}
+
+// isDistrusted reports whether the identity of an attestation is distrusted since a time before
+// it was recorded.
+func (r *Replay) isDistrusted(rec *record) bool {
+	since := r.identities[rec.identity].DistrustedSince
+	return since > 0 && since <= rec.at
+}
+
+// wasPromotable reports whether the commit was PROMOTABLE when an attestation was recorded. A
+// DEPLOYED commit may no longer meet the requirements.
+func (d *derivation) wasPromotable(m moment) bool {
+	state, _ := d.commit.stateBefore(m.index)
+	if state != ledger.Deployed {
+		return state == ledger.Promotable
+	}
+	derived, why := d.derive(m)
+	return why == "" && derived >= ledger.Promotable
+}
+
+// carry adds the evidence of other commits with the same tree.
+func (d *derivation) carry(contract *policy.Contract, f *policy.Facts, m moment) (why string) {
+	siblings := d.siblings(d.commit)
+	if len(siblings) == 0 || !contract.Carries() {
+		return ""
+	}
+	if len(siblings) > maxSources {
+		return "too many commits have the same tree"
+	}
+
+	type topic struct {
+		predicate, slot, signer string
+		stated                  bool
+	}
+	newest := make(map[topic]string)
+	about := func(e *policy.Evidence) topic {
+		return topic{e.Predicate, e.Slot, e.Signer.String(), e.Status != ledger.Recorded}
+	}
+	own := f.Evidence
+	for i := range own {
+		newest[about(&own[i])] = own[i].Attestation
+	}
+	var carried []policy.Evidence
+	for n, c := range siblings {
+		if c.known == nil {
+			return "the log does not have what is known of " + c.sha + ", which has the same tree"
+		}
+		authors := c.known.Authors()
+		f.Sources = append(f.Sources, policy.Source{
+			Commit: c.sha, Authors: authors, AuthorPeople: d.people.authors(authors, c.known.SigningKeys), Proven: true,
+			SameTree: true,
+		})
+		var list []policy.Evidence
+		for i := range c.recs {
+			rec := &c.recs[i]
+			if rec.index >= m.index || d.isDistrusted(rec) {
+				continue
+			}
+			e := d.present(rec, list)
+			e.Source = n + 1
+			list = append(list, e)
+			newest[about(&e)] = max(newest[about(&e)], e.Attestation)
+			d.carriedAt = max(d.carriedAt, rec.at)
+		}
+		carried = append(carried, list...)
+	}
+	if len(newest) > policy.MaxTopics {
+		return "the commits with the same tree have too much evidence"
+	}
+	for _, e := range carried {
+		if newest[about(&e)] == e.Attestation {
+			f.Carried = append(f.Carried, e)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,82 @@
+package rederive
+
+import (
+	"slices"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/policy"
+)
+
+// people finds out which signers are one person: those with a common DN, or a common key.
+type people struct {
+	nodes  map[string]int // DNs and keys
+	parent []int          // of the nodes; roots are their own
+	// named has, by folded name, the nodes of the DNs with this name.
+	named map[string][]int
+}
+
+func newPeople() *people {
+	return &people{nodes: make(map[string]int), named: make(map[string][]int)}
+}
+
+// Keys of nodes: DNs fold, and keys are hex SHA-256.
+func dnNode(dn identity.DN) string    { return "dn:" + dn.Fold() }
+func keyNode(hexDigest string) string { return "key:" + hexDigest }
+
+// node returns the number of a node, and adds it if it is new.
+func (p *people) node(key string) int {
+	n, ok := p.nodes[key]
+	if !ok {
+		n = len(p.parent)
+		p.nodes[key], p.parent = n, append(p.parent, n)
+	}
+	return n
+}
+
+// root returns the node that stands for the person of a node.
+func (p *people) root(n int) int {
+	for p.parent[n] != n {
+		p.parent[n] = p.parent[p.parent[n]]
+		n = p.parent[n]
+	}
+	return n
+}
+
+// sign notes that a DN has used a key, or may use it.
+func (p *people) sign(dn identity.DN, key string) {
+	signer := p.node(dnNode(dn))
+	if key == "" { // events of earlier versions have none
+		return
+	}
+	p.parent[p.root(p.node(keyNode(key)))] = p.root(signer)
+}
+
+// name notes names of a DN, in addition to its CN.
+func (p *people) name(dn identity.DN, emails ...string) {
+	n := p.node(dnNode(dn))
+	for _, name := range append([]string{dn.CN}, emails...) {
+		if name = policy.FoldName(name); name != "" && !slices.Contains(p.named[name], n) {
+			p.named[name] = append(p.named[name], n)
+		}
+	}
+}
+
+// of returns the person of a DN.
+func (p *people) of(dn identity.DN) int64 { return int64(p.root(p.node(dnNode(dn)))) + 1 }
+
+// authors returns the people who have the names of authors, or their keys.
+func (p *people) authors(authors []ledger.Author, keys []string) (list []int64) {
+	for _, name := range policy.AuthorNames(authors) {
+		for _, n := range p.named[name] {
+			list = append(list, int64(p.root(n))+1)
+		}
+	}
+	for _, key := range keys {
+		if n, ok := p.nodes[keyNode(key)]; ok {
+			list = append(list, int64(p.root(n))+1)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}

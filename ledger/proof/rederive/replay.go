@@ -1,0 +1,242 @@
+// Package rederive derives the states of a repo's commits again, from the events in the
+// transparency log of its org and what they commit to: signed attestations, contracts, the terms
+// of identities, and what is known of commits.
+package rederive
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/facts"
+	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/where"
+)
+
+// A Replay collects what the log of an org has of a repo. Events are added in the order of the
+// log, all before the first Derive.
+type Replay struct {
+	contracts map[int]policy.Contract
+	programs  map[string]*where.Program // by expression; nil if it does not compile
+	verdicts  map[policy.VerdictKey]policy.Verdict
+
+	people     *people
+	identities map[string]ledger.IdentityEvent // the last of each
+	trusted    moment                          // when an identity was last added or changed
+	versions   []version
+	commits    map[string]*commit
+	trees      map[string][]*commit // commits whose object is known
+	next       int64                // the number of the last event
+}
+
+// A moment is when something happened, by the log and by the clock.
+type moment struct {
+	index int64
+	at    ledger.Time
+}
+
+// A version is when a version of the contract came into effect.
+type version struct {
+	number int
+	moment
+}
+
+// A commit is what the log has of a commit.
+type commit struct {
+	sha    string
+	digest string // of the facts in its last event; empty without one
+	tree   string // the same
+	logged moment // when that was
+	known  *facts.Commit
+	paths  []string
+	recs   []record
+	states []state
+}
+
+// A record is a recorded attestation.
+type record struct {
+	moment
+	evidence  policy.Evidence
+	exception *policy.Exception
+	isMerge   bool
+	identity  string // the ID of the signer's
+	isJudged  bool   // WhilePromotable is set
+}
+
+// A state is a state that a commit has reached.
+type state struct {
+	to ledger.State
+	moment
+}
+
+// New returns an empty replay of a repo with the given versions of its contract.
+func New(contracts map[int]policy.Contract) *Replay {
+	return &Replay{
+		contracts: contracts, programs: make(map[string]*where.Program),
+		verdicts: make(map[policy.VerdictKey]policy.Verdict), people: newPeople(),
+		identities: make(map[string]ledger.IdentityEvent), versions: []version{{number: 1}},
+		commits: make(map[string]*commit), trees: make(map[string][]*commit),
+	}
+}
+
+// now returns the moment of the next event.
+func (r *Replay) now(at ledger.Time) moment {
+	r.next++
+	return moment{r.next, at}
+}
+
+func (r *Replay) commit(sha string) *commit {
+	c := r.commits[sha]
+	if c == nil {
+		c = &commit{sha: sha}
+		r.commits[sha] = c
+	}
+	return c
+}
+
+// Identity adds an event of an identity of the org.
+func (r *Replay) Identity(e ledger.IdentityEvent) error {
+	r.trusted = r.now(e.Timestamp)
+	r.identities[e.IdentityID] = e
+	if e.Kind != string(identity.KeyIdentity) {
+		return nil
+	}
+	dn, err := identity.ParseDN(e.DN)
+	if err != nil {
+		return fmt.Errorf("identity %s: %w", e.IdentityID, err)
+	}
+	r.people.sign(dn, e.Key)
+	r.people.name(dn, e.Email)
+	return nil
+}
+
+// Signed adds an event of an attestation in any repo of the org, which shows that a signer has a
+// key.
+func (r *Replay) Signed(e ledger.AttestationEvent) error {
+	dn, err := identity.ParseDN(e.Identity)
+	if err != nil {
+		return fmt.Errorf("signer of %s: %w", e.Attestation, err)
+	}
+	r.people.sign(dn, e.Key)
+	return nil
+}
+
+// Attestation adds the event of an attestation in the repo with what was signed.
+func (r *Replay) Attestation(e ledger.AttestationEvent, signed *attestation.Attestation) {
+	v := facts.Evidence(signed)
+	v.Attestation, v.RecordedAt = e.Attestation, e.Timestamp
+	rec := record{moment: r.now(e.Timestamp), evidence: v, isMerge: signed.Merge != nil, identity: signed.Signer.Identity}
+	if x, ok := facts.Exception(signed, &v); ok {
+		rec.exception = &x
+	}
+	r.people.sign(v.Signer, hex.EncodeToString(signed.Signer.Key[:]))
+	r.people.name(v.Signer, v.Emails...)
+	c := r.commit(signed.Commit)
+	c.recs = append(c.recs, rec)
+	r.evaluate(&v, signed.Payload)
+}
+
+// evaluate evaluates the expressions of all contracts on an attestation.
+func (r *Replay) evaluate(e *policy.Evidence, payload []byte) {
+	var statement *where.Statement
+	for _, contract := range r.contracts {
+		for _, x := range contract.Expressions(e) {
+			key := policy.VerdictKey{Attestation: e.Attestation, Expression: x}
+			if _, ok := r.verdicts[key]; ok {
+				continue
+			}
+			if statement == nil {
+				statement = where.Read(payload)
+			}
+			r.verdicts[key] = r.eval(x, statement)
+		}
+	}
+}
+
+func (r *Replay) eval(expression string, statement *where.Statement) policy.Verdict {
+	program, ok := r.programs[expression]
+	if !ok {
+		program, _ = where.Compile(expression) // nil if another release accepted it
+		r.programs[expression] = program
+	}
+	if program == nil {
+		return policy.Verdict{Error: "the expression is not valid in this release"}
+	}
+	return policy.Verdict(program.Eval(statement))
+}
+
+// Policy adds the event of a version of the contract. The error says that the ledger shows
+// another contract.
+func (r *Replay) Policy(e ledger.PolicyEvent) error {
+	r.versions = append(r.versions, version{e.Version, r.now(e.Timestamp)})
+	contract, ok := r.contracts[e.Version]
+	if ok && contract.Digest() != e.Digest {
+		return fmt.Errorf("version %d of the contract has the digest %s, and the log %s", e.Version, contract.Digest(),
+			e.Digest)
+	}
+	return nil
+}
+
+// State adds a state that a commit has reached.
+func (r *Replay) State(e ledger.StateEvent) {
+	c := r.commit(e.Commit)
+	c.states = append(c.states, state{e.To, r.now(e.Timestamp)})
+}
+
+// Commit adds an event of what is known of a commit.
+func (r *Replay) Commit(e ledger.CommitEvent) {
+	c := r.commit(e.Commit)
+	if c.tree == "" && e.Tree != "" { // an object never changes
+		r.trees[e.Tree] = append(r.trees[e.Tree], c)
+	}
+	c.digest, c.tree, c.logged = e.Facts, e.Tree, r.now(e.Timestamp)
+}
+
+// Needs returns the commits of which Known must be called before a commit's state is derived:
+// itself, and those with the same tree.
+func (r *Replay) Needs(sha string) []string {
+	list := []string{sha}
+	for _, c := range r.siblings(r.commit(sha)) {
+		list = append(list, c.sha)
+	}
+	return list
+}
+
+// siblings returns the other commits with the tree of a commit.
+func (r *Replay) siblings(c *commit) (list []*commit) {
+	if c.tree == "" {
+		return nil
+	}
+	for _, other := range r.trees[c.tree] {
+		if other != c {
+			list = append(list, other)
+		}
+	}
+	return list
+}
+
+// IsKnown reports whether Known was called for a commit, and returned no error.
+func (r *Replay) IsKnown(sha string) bool { return r.commit(sha).known != nil }
+
+// ErrNotLogged means that the log does not have what the ledger shows of a commit: it was
+// registered before a release that logs it.
+var ErrNotLogged = errors.New("the log does not have what is known of it")
+
+// Known adds the record of a commit that the ledger shows. The error says that it is not what
+// the log has of the commit.
+func (r *Replay) Known(shown *ledger.Commit) error {
+	known := facts.Of(shown)
+	c := r.commit(shown.SHA)
+	switch {
+	case c.digest == "" && known.IsRegistered():
+		return ErrNotLogged
+	case c.digest != "" && c.digest != known.Digest():
+		return fmt.Errorf("the ledger shows %s with other authors, branches, changes or another tree than the log has",
+			shown.SHA)
+	}
+	c.known, c.paths = &known, facts.ClaimedPaths(shown)
+	return nil
+}
