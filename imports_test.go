@@ -190,8 +190,8 @@ var mayImport = map[string][]string{
 	},
 	// Verifies what a server says, as its client.
 	"internal/verify": {
-		"client", "internal/parallel", "internal/seen", "ledger", "ledger/policy", "ledger/proof",
-		"ledger/proof/receipt", "ledger/proof/trustpolicy", "ledger/proof/verify",
+		"client", "internal/parallel", "internal/seen", "ledger", "ledger/attestation", "ledger/policy", "ledger/proof",
+		"ledger/proof/receipt", "ledger/proof/rederive", "ledger/proof/trustpolicy", "ledger/proof/verify",
 	},
 	"internal/seen":         {"internal/atomicfile", "ledger"},
 	"internal/gate":         {"internal/await", "internal/connect", "internal/display", "ledger"},
@@ -222,6 +222,10 @@ var mayImport = map[string][]string{
 	"ledger/identity": {"ledger", "ledger/internal/base64text", "ledger/internal/text"},
 	"ledger/attestation": {"ledger", "ledger/forge", "ledger/gitobject", "ledger/identity", "ledger/internal/base64text",
 		"ledger/internal/text"},
+	"ledger/facts": {"ledger", "ledger/attestation", "ledger/internal/text", "ledger/policy", "ledger/radar"},
+	"ledger/proof/rederive": {
+		"ledger", "ledger/attestation", "ledger/facts", "ledger/identity", "ledger/policy", "ledger/where",
+	},
 	"ledger/policy": {"ledger", "ledger/identity", "ledger/internal/glob", "ledger/internal/text",
 		"ledger/policy/internal/patterns", "ledger/radar", "ledger/where"},
 	"ledger/attention": {"ledger", "ledger/identity", "ledger/policy"},

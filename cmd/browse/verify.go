@@ -45,6 +45,8 @@ type verification struct {
 	maxAge time.Duration
 	other  string // file or URL
 	accept bool   // a new epoch of the log
+
+	rederive bool
 }
 
 func newVerifyAttestation(p *cli.Program) *cobra.Command {
@@ -102,10 +104,12 @@ func newVerifyCommit(p *cli.Program) *cobra.Command {
 		Short: "Verify the attestations of a commit, and its state by the events in the log",
 		Long: `Reads all events in the log of the org, and checks those of the commit, by
 default HEAD: the attestations as 'ledgerd verify attestation' does, that the
-ledger lists all of them, and that the state follows from the events.
+ledger lists all of them, and that the state follows from the events. With
+--rederive, reads what 'ledgerd verify repo' does, and derives the state again.
 ` + verifyHelp,
-		Example: "  ledgerd verify commit acme/api HEAD",
-		Args:    cli.TakesRepo,
+		Example: `  ledgerd verify commit acme/api HEAD
+  ledgerd verify commit acme/api HEAD --rederive`,
+		Args: cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.WithRev(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName, rev string) error {
 				sha, err := gitrepo.Find(ctx, cmp.Or(rev, "HEAD"))
@@ -119,7 +123,7 @@ ledger lists all of them, and that the state follows from the events.
 		},
 	}
 	v.addFlags(command)
-	v.addKeys(command)
+	v.addStates(command)
 	return command
 }
 
@@ -132,6 +136,7 @@ func newVerifyRepo(p *cli.Program) *cobra.Command {
 attestations as 'ledgerd verify attestation' does, that the ledger lists exactly
 those in the log, and that the states of all commits and the policy follow from
 the events. It takes a request for each event, and two for each attestation.
+With --rederive, and one for each commit, derives the states again.
 ` + verifyHelp,
 		Example: "  ledgerd verify repo acme/api --keys keys.json --policy policy --max-age 2h",
 		Args:    cli.TakesRepo,
@@ -144,13 +149,20 @@ the events. It takes a request for each event, and two for each attestation.
 		},
 	}
 	v.addFlags(command)
-	v.addKeys(command)
+	v.addStates(command)
 	return command
 }
 
 func (v *verification) addKeys(command *cobra.Command) {
 	command.Flags().StringVar(&v.keys, "keys", "", "`file` with the trusted keys of signers: PEM, or the output of "+
 		"'ledgerd identity list -o json' (default: as the ledger lists them)")
+}
+
+// addStates adds the flags of commands that verify states.
+func (v *verification) addStates(command *cobra.Command) {
+	v.addKeys(command)
+	command.Flags().BoolVar(&v.rederive, "rederive", false, "derive states again from the attestations, contracts and "+
+		"identities in the log")
 }
 
 func (v *verification) addFlags(command *cobra.Command) {
@@ -205,7 +217,8 @@ func (v *verification) options(p *cli.Program, command *cobra.Command, org strin
 	if err != nil {
 		return o, err
 	}
-	o = verify.Options{Server: l.URL, Org: org, MaxAge: v.maxAge, AcceptEpoch: v.accept, Now: ledger.TimeOf(time.Now())}
+	o = verify.Options{Server: l.URL, Org: org, MaxAge: v.maxAge, AcceptEpoch: v.accept, Rederive: v.rederive,
+		Now: ledger.TimeOf(time.Now())}
 	if o.Server == "" {
 		if o.Server, err = filepath.Abs(l.Settings.Database); err != nil {
 			return o, err

@@ -87,7 +87,7 @@ func (l *Printer) columns(e client.Event) (ledger.Time, columns) {
 		c.summary = l.violation(v)
 	case e.Commit != nil:
 		at, c.repo, c.commit = e.Commit.Timestamp, e.Commit.Repo, e.Commit.Commit
-		c.summary = proof(e.Commit)
+		c.summary = known(e.Commit)
 	case e.Key != nil:
 		at, c.summary = e.Key.Timestamp, keyChange(e.Key)
 	case e.Identity != nil:
@@ -127,9 +127,12 @@ func (l *Printer) violation(v *eventstream.Violation) string {
 		terminal.Clean(v.Identity), terminal.Clean(strings.Join(v.Missing, "; ")))
 }
 
-// proof returns what the object of a commit has proven and corrected.
-func proof(c *eventstream.Commit) string {
-	summary := "proven, tree " + terminal.Clean(terminal.Short(c.Tree))
+// known returns how something became known of a commit, and what was corrected.
+func known(c *eventstream.Commit) string {
+	summary := "registered"
+	if c.Tree != "" {
+		summary = "proven, tree " + terminal.Clean(terminal.Short(c.Tree))
+	}
 	for i, f := range c.Corrected {
 		separator := ", "
 		if i == 0 {

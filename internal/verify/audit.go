@@ -14,20 +14,6 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/proof/verify"
 )
 
-// The names of the checks of commits and repos.
-const (
-	checkEvents       = "events"
-	checkAttestations = "attestations"
-	checkStates       = "states"
-	checkPolicy       = "policy"
-)
-
-// maxListed bounds the commits and the attestations of a repo that a server can make verify read.
-const maxListed = 10_000_000
-
-// concurrent is the number of events that are read at the same time.
-const concurrent = 8
-
 // An audit verifies a repo, or a commit of it, by all events in the log.
 type audit struct {
 	*Session
@@ -102,11 +88,13 @@ func (a *audit) runRepo(ctx context.Context, kind, id string, derived []string) 
 	if a.contract, _, err = a.client.Policy(ctx, a.Org, a.repo); err != nil {
 		return r, err
 	}
+
 	if a.Rederive {
-		if a.derived, err = a.newDerivation(ctx); err != nil {
+		if a.derived, err = a.newDerivation(ctx, a.repo, a.contract.Version); err != nil {
 			return r, err
 		}
 	}
+
 	checks, err := a.run(ctx)
 	if err != nil {
 		return r, err
@@ -219,7 +207,7 @@ func (a *audit) visit(ctx context.Context, events []logged) error {
 		case r.about.Repo == a.repo:
 			a.add(r)
 		case a.derived != nil:
-			a.derived.add(r, nil)
+			a.derived.add(r.logged, nil)
 		}
 	}
 	return nil
@@ -266,7 +254,7 @@ func (a *audit) add(r *reading) {
 		checks, signed := verify.Attestation{Envelope: r.envelope, Event: r.body, Record: &r.record}.Verify(a.keys)
 		a.tally.Add(r.record.ID, checks...)
 		if a.derived != nil {
-			a.derived.add(r, signed)
+			a.derived.add(r.logged, signed)
 		}
 		return
 
@@ -291,7 +279,7 @@ func (a *audit) add(r *reading) {
 		}
 	}
 	if a.derived != nil {
-		a.derived.add(r, nil)
+		a.derived.add(r.logged, nil)
 	}
 }
 

@@ -23,7 +23,8 @@ const maxVersions = 10_000
 
 // A derivation derives the states of commits again.
 type derivation struct {
-	*audit
+	*Session
+	repo          string
 	replay        *rederive.Replay
 	defaultBranch string
 	tally         verify.Tally
@@ -35,39 +36,40 @@ type derivation struct {
 	later map[string]bool
 }
 
-// newDerivation reads the versions of the contract.
-func (a *audit) newDerivation(ctx context.Context) (*derivation, error) {
-	repo, err := a.client.Repo(ctx, a.Org, a.repo)
+// newDerivation reads the versions of a repo's contract.
+func (s *Session) newDerivation(ctx context.Context, name string, versions int) (*derivation, error) {
+	repo, err := s.client.Repo(ctx, s.Org, name)
 	if err != nil {
 		return nil, err
 	}
-	if a.contract.Version > maxVersions {
-		return nil, fmt.Errorf("the contract has %d versions, and at most %d are read", a.contract.Version, maxVersions)
+	if versions > maxVersions {
+		return nil, fmt.Errorf("the contract has %d versions, and at most %d are read", versions, maxVersions)
 	}
-	contracts := make(map[int]policy.Contract, a.contract.Version)
-	for version := 1; version <= a.contract.Version; version++ {
-		p, err := a.client.PolicyVersion(ctx, a.Org, a.repo, version)
+
+	contracts := make(map[int]policy.Contract, versions)
+	for version := 1; version <= versions; version++ {
+		p, err := s.client.PolicyVersion(ctx, s.Org, name, version)
 		if err != nil {
 			return nil, err
 		}
 		contracts[version] = p.Contract
 	}
 	return &derivation{
-		audit: a, replay: rederive.New(contracts), defaultBranch: repo.DefaultBranch, asked: make(map[string]bool),
+		Session: s, repo: name, replay: rederive.New(contracts), defaultBranch: repo.DefaultBranch, asked: make(map[string]bool),
 		isDefault: contracts[1].Digest() == policy.Default().Digest(),
 	}, nil
 }
 
 // add adds the next event of the org. signed is what was signed, if it is of an attestation in
 // the repo, and nil if that is not valid.
-func (d *derivation) add(r *reading, signed *attestation.Attestation) {
-	d.last = r.leaf.Event
-	if err := d.replayEvent(r, signed); err != nil {
-		d.tally.Add(r.leaf.Event, verify.Failure(checkDerivation, "%v", err))
+func (d *derivation) add(e logged, signed *attestation.Attestation) {
+	d.last = e.leaf.Event
+	if err := d.replayEvent(e, signed); err != nil {
+		d.tally.Add(e.leaf.Event, verify.Failure(checkDerivation, "%v", err))
 	}
 }
 
-func (d *derivation) replayEvent(r *reading, signed *attestation.Attestation) error {
+func (d *derivation) replayEvent(r logged, signed *attestation.Attestation) error {
 	isOfRepo := r.about.Repo == d.repo
 	switch {
 	case r.leaf.Type == ledger.EventIdentity:
@@ -164,6 +166,7 @@ func (d *derivation) know(ctx context.Context, commits []string) error {
 			}
 		}
 	}
+
 	parallel.Each(concurrent, list, func(k *known) { k.record, k.err = d.client.Commit(ctx, d.Org, d.repo, k.sha) })
 	for _, k := range list {
 		if k.err != nil {
@@ -213,7 +216,7 @@ func (d *derivation) readLater(ctx context.Context) error {
 			return err
 		}
 		if d.later[e.Commit] = true; len(d.later) > maxListed {
-			return fmt.Errorf("more than %d commits were registered meanwhile", maxListed)
+			return fmt.Errorf("more than %d commits were registered since then", maxListed)
 		}
 	}
 	return nil

@@ -13,6 +13,20 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/proof/verify"
 )
 
+// The names of the checks of commits and repos.
+const (
+	checkEvents       = "events"
+	checkAttestations = "attestations"
+	checkStates       = "states"
+	checkPolicy       = "policy"
+)
+
+// maxListed bounds the commits and the attestations of a repo that a server can make verify read.
+const maxListed = 10_000_000
+
+// concurrent is the number of events that are read at the same time.
+const concurrent = 8
+
 // A logged is an event in the log, with the body that the ledger lists.
 type logged struct {
 	index int64 // among all events of the org

@@ -54,7 +54,8 @@ type Radar struct {
 // A Commit is the data of a commit event on the stream.
 type Commit struct {
 	Commit    string                  `json:"commit"`
-	Tree      string                  `json:"tree"`
+	Facts     string                  `json:"facts,omitzero"`
+	Tree      string                  `json:"tree,omitzero"`
 	Corrected []ledger.CorrectedField `json:"corrected"`
 	Repo      string                  `json:"repo"`
 	Timestamp ledger.Time             `json:"timestamp"`
@@ -156,7 +157,7 @@ func Data(t ledger.EventType, body []byte) ([]byte, error) {
 		if err := json.Unmarshal(body, &e); err != nil {
 			return nil, fmt.Errorf("decode event body: %w", err)
 		}
-		return text.JSON(Commit{e.Commit, e.Tree, e.Corrected, e.Repo, e.Timestamp}), nil
+		return text.JSON(Commit{e.Commit, e.Facts, e.Tree, e.Corrected, e.Repo, e.Timestamp}), nil
 
 	case ledger.EventKey:
 		var e ledger.KeyEvent

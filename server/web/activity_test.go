@@ -66,7 +66,7 @@ func TestActivityPage(t *testing.T) {
 		"?repo=api":                       len(want) - 1, // without the identity of the org
 		"?repo=api&type=attestation":      1,
 		"?repo=docs":                      0,
-		"?repo=api&type=state&type=radar": len(want) - 3,
+		"?repo=api&type=state&type=radar": len(want) - 5,
 	} {
 		p := w.get(activityPath + query).want(200)
 		if got := len(rawEvents(p)); got != n {

@@ -80,6 +80,7 @@ func (e *event) read() (body content, err error) {
 	default:
 		return body, json.Unmarshal(e.body, &body)
 	}
+
 	var said ledger.AttestationEvent
 	if err := json.Unmarshal(e.body, &said); err != nil {
 		return body, err

@@ -2,7 +2,6 @@ package check
 
 import (
 	"context"
-	"crypto/sha256"
 	"fmt"
 
 	"github.com/go-json-experiment/json"
@@ -11,48 +10,6 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/facts"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
-
-// maxKnown limits the commits of an org whose facts are compared with their events. An entry
-// takes about 100 bytes.
-const maxKnown = 1_000_000
-
-// A shortDigest is the first half of a SHA-256, which says enough of what nobody can choose
-// freely, in half the memory.
-type shortDigest [sha256.Size / 2]byte
-
-func shorten(text string) (d shortDigest) {
-	sum := sha256.Sum256([]byte(text))
-	copy(d[:], sum[:])
-	return d
-}
-
-// loggedFacts has what the latest events of an org say of its commits.
-type loggedFacts struct {
-	latest map[shortDigest]shortDigest // digests of the facts by commits
-	unread int64                       // events without a body that can be trusted
-	left   int64                       // events of commits beyond maxKnown
-	// unlogged are commits that differ, while the server logs those from before an upgrade.
-	unlogged int64
-}
-
-func commitKey(repo, sha string) shortDigest { return shorten(repo + "@" + sha) }
-
-// add adds an event, which must be newer than those before.
-func (l *loggedFacts) add(e *event) {
-	if e.kind != ledger.EventCommit {
-		return
-	}
-	if e.known == nil || e.known.Facts == "" {
-		l.unread++
-		return
-	}
-	key := commitKey(e.known.Repo, e.known.Commit)
-	if _, ok := l.latest[key]; !ok && len(l.latest) >= maxKnown {
-		l.left++
-		return
-	}
-	l.latest[key] = shorten(e.known.Facts)
-}
 
 // known compares what is known of commits with the latest events about them.
 func (c *checker) known(ctx context.Context, o *org, repo string, list []facts.Commit) error {

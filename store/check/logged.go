@@ -1,6 +1,7 @@
 package check
 
 import (
+	"crypto/sha256"
 	"fmt"
 
 	"github.com/go-json-experiment/json"
@@ -53,4 +54,46 @@ SELECT seq, body FROM events WHERE org_id = ? AND seq >= ? AND repo_id IS NULL A
 		l.end = e.seq + 1
 	}
 	return nil
+}
+
+// maxKnown limits the commits of an org whose facts are compared with their events. An entry
+// takes about 100 bytes.
+const maxKnown = 1_000_000
+
+// A shortDigest is the first half of a SHA-256, which says enough of what nobody can choose
+// freely, in half the memory.
+type shortDigest [sha256.Size / 2]byte
+
+func shorten(text string) (d shortDigest) {
+	sum := sha256.Sum256([]byte(text))
+	copy(d[:], sum[:])
+	return d
+}
+
+// loggedFacts has what the latest events of an org say of its commits.
+type loggedFacts struct {
+	latest map[shortDigest]shortDigest // digests of the facts by commits
+	unread int64                       // events without a body that can be trusted
+	left   int64                       // events of commits beyond maxKnown
+	// unlogged are commits that differ, while the server logs those from before an upgrade.
+	unlogged int64
+}
+
+func commitKey(repo, sha string) shortDigest { return shorten(repo + "@" + sha) }
+
+// add adds an event, which must be newer than those before.
+func (l *loggedFacts) add(e *event) {
+	if e.kind != ledger.EventCommit {
+		return
+	}
+	if e.known == nil || e.known.Facts == "" {
+		l.unread++
+		return
+	}
+	key := commitKey(e.known.Repo, e.known.Commit)
+	if _, ok := l.latest[key]; !ok && len(l.latest) >= maxKnown {
+		l.left++
+		return
+	}
+	l.latest[key] = shorten(e.known.Facts)
 }

@@ -37,7 +37,7 @@ export function describe(event: Event | Delivery): string {
     case "violation":
       return `${event.status}: ${event.predicate} by ${event.identity}`
     case "commit":
-      return `${event.commit} has tree ${event.tree}`
+      return `${event.commit} has tree ${event.tree ?? 'unknown'}`
     case "key":
       return `${event.purpose} key ${event.key} ${event.action}`
     case "identity":

@@ -13,7 +13,7 @@ import (
 // was changed, or with evidence that has expired.
 const maxLag = time.Minute
 
-// The limits of evidence that carries, as the ledger has them.
+// maxSources is the number of commits with one tree between which evidence carries.
 const maxSources = 10_000
 
 // Check derives the state of a commit again, in a repo with the given default branch, and
@@ -62,7 +62,7 @@ func (d *derivation) checkPresent(logged ledger.State, now ledger.Time) (why str
 	if why != "" {
 		return why, nil
 	}
-	contract, _, _ := d.contractBefore(end.index)
+	contract, _ := d.contractBefore(end.index)
 	blocks := contract.Radar.Blocks()
 	switch {
 	case derived == logged && blocks && logged >= ledger.Promotable:
@@ -103,7 +103,7 @@ func (d *derivation) checkDeployed(since moment) (why string, err error) {
 		if rec.index < since.index || d.isDistrusted(rec) {
 			continue
 		}
-		contract, _, ok := d.contractBefore(rec.index)
+		contract, ok := d.contractBefore(rec.index)
 		if !ok {
 			return unknownContract, nil
 		}
@@ -116,21 +116,22 @@ func (d *derivation) checkDeployed(since moment) (why string, err error) {
 
 const unknownContract = "the contract was changed while this was verified"
 
-// contractBefore returns the contract that was in effect before an event, and its version.
-func (r *Replay) contractBefore(index int64) (c policy.Contract, number int, ok bool) {
+// contractBefore returns the contract that was in effect before an event, if it is known.
+func (r *Replay) contractBefore(index int64) (c policy.Contract, ok bool) {
+	number := 0
 	for _, v := range r.versions {
 		if v.index < index {
 			number = v.number
 		}
 	}
 	c, ok = r.contracts[number]
-	return c, number, ok
+	return c, ok
 }
 
 // derive returns the state that follows from what the log has before an event, at its time. It
 // ignores that the commit may be DEPLOYED.
 func (d *derivation) derive(m moment) (state ledger.State, why string) {
-	contract, _, ok := d.contractBefore(m.index)
+	contract, ok := d.contractBefore(m.index)
 	if !ok {
 		return state, unknownContract
 	}
@@ -210,49 +211,62 @@ func (d *derivation) carry(contract *policy.Contract, f *policy.Facts, m moment)
 		return "too many commits have the same tree"
 	}
 
-	type topic struct {
-		predicate, slot, signer string
-		stated                  bool
-	}
-	newest := make(map[topic]string)
-	about := func(e *policy.Evidence) topic {
-		return topic{e.Predicate, e.Slot, e.Signer.String(), e.Status != ledger.Recorded}
-	}
-	own := f.Evidence
-	for i := range own {
-		newest[about(&own[i])] = own[i].Attestation
+	newest := make(map[topic]string) // attestations
+	for i := range f.Evidence {
+		newest[about(&f.Evidence[i])] = f.Evidence[i].Attestation
 	}
 	var carried []policy.Evidence
 	for n, c := range siblings {
 		if c.known == nil {
 			return "the log does not have what is known of " + c.sha + ", which has the same tree"
 		}
-		authors := c.known.Authors()
-		f.Sources = append(f.Sources, policy.Source{
-			Commit: c.sha, Authors: authors, AuthorPeople: d.people.authors(authors, c.known.SigningKeys), Proven: true,
-			SameTree: true,
-		})
-		var list []policy.Evidence
-		for i := range c.recs {
-			rec := &c.recs[i]
-			if rec.index >= m.index || d.isDistrusted(rec) {
-				continue
-			}
-			e := d.present(rec, list)
+		f.Sources = append(f.Sources, d.source(c))
+		for _, e := range d.evidenceOf(c, m) {
 			e.Source = n + 1
-			list = append(list, e)
 			newest[about(&e)] = max(newest[about(&e)], e.Attestation)
-			d.carriedAt = max(d.carriedAt, rec.at)
+			carried = append(carried, e)
 		}
-		carried = append(carried, list...)
 	}
 	if len(newest) > policy.MaxTopics {
 		return "the commits with the same tree have too much evidence"
 	}
+
 	for _, e := range carried {
 		if newest[about(&e)] == e.Attestation {
 			f.Carried = append(f.Carried, e)
 		}
 	}
 	return ""
+}
+
+// A topic is what evidence of a tree is about: only the newest carries.
+type topic struct {
+	predicate, slot, signer string
+	stated                  bool // an outcome
+}
+
+func about(e *policy.Evidence) topic {
+	return topic{e.Predicate, e.Slot, e.Signer.String(), e.Status != ledger.Recorded}
+}
+
+// source returns a commit with the same tree.
+func (r *Replay) source(c *commit) policy.Source {
+	authors := c.known.Authors()
+	return policy.Source{
+		Commit: c.sha, Authors: authors, AuthorPeople: r.people.authors(authors, c.known.SigningKeys), Proven: true,
+		SameTree: true,
+	}
+}
+
+// evidenceOf returns the evidence of another commit before an event of the log.
+func (d *derivation) evidenceOf(c *commit, m moment) (list []policy.Evidence) {
+	for i := range c.recs {
+		rec := &c.recs[i]
+		if rec.index >= m.index || d.isDistrusted(rec) {
+			continue
+		}
+		list = append(list, d.present(rec, list))
+		d.carriedAt = max(d.carriedAt, rec.at)
+	}
+	return list
 }

@@ -4,6 +4,7 @@
 package rederive
 
 import (
+	"cmp"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -25,6 +26,7 @@ type Replay struct {
 
 	people     *people
 	identities map[string]ledger.IdentityEvent // the last of each
+	holders    map[string]string               // the IDs of identities by key and DN
 	trusted    moment                          // when an identity was last added or changed
 	versions   []version
 	commits    map[string]*commit
@@ -77,7 +79,7 @@ func New(contracts map[int]policy.Contract) *Replay {
 	return &Replay{
 		contracts: contracts, programs: make(map[string]*where.Program),
 		verdicts: make(map[policy.VerdictKey]policy.Verdict), people: newPeople(),
-		identities: make(map[string]ledger.IdentityEvent), versions: []version{{number: 1}},
+		identities: make(map[string]ledger.IdentityEvent), holders: make(map[string]string), versions: []version{{number: 1}},
 		commits: make(map[string]*commit), trees: make(map[string][]*commit),
 	}
 }
@@ -108,6 +110,7 @@ func (r *Replay) Identity(e ledger.IdentityEvent) error {
 	if err != nil {
 		return fmt.Errorf("identity %s: %w", e.IdentityID, err)
 	}
+	r.holders[e.Key+dn.String()] = e.IdentityID
 	r.people.sign(dn, e.Key)
 	r.people.name(dn, e.Email)
 	return nil
@@ -128,11 +131,15 @@ func (r *Replay) Signed(e ledger.AttestationEvent) error {
 func (r *Replay) Attestation(e ledger.AttestationEvent, signed *attestation.Attestation) {
 	v := facts.Evidence(signed)
 	v.Attestation, v.RecordedAt = e.Attestation, e.Timestamp
+	key := hex.EncodeToString(signed.Signer.Key[:])
 	rec := record{moment: r.now(e.Timestamp), evidence: v, isMerge: signed.Merge != nil, identity: signed.Signer.Identity}
+	if _, ok := r.identities[rec.identity]; !ok { // a pinned key, which has another ID
+		rec.identity = cmp.Or(r.holders[key+v.Signer.String()], rec.identity)
+	}
 	if x, ok := facts.Exception(signed, &v); ok {
 		rec.exception = &x
 	}
-	r.people.sign(v.Signer, hex.EncodeToString(signed.Signer.Key[:]))
+	r.people.sign(v.Signer, key)
 	r.people.name(v.Signer, v.Emails...)
 	c := r.commit(signed.Commit)
 	c.recs = append(c.recs, rec)

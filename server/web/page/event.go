@@ -26,6 +26,7 @@ type Event struct {
 
 	Status ledger.ViolationStatus `json:"status"`
 
+	Tree      string                  `json:"tree"`
 	Corrected []ledger.CorrectedField `json:"corrected"`
 
 	Version   int    `json:"version"`
