@@ -79,7 +79,8 @@ func (s *Session) Repo(ctx context.Context, repo string) (verify.Report, error) 
 // runRepo verifies a repo, and reports it under the given name. If states are derived again, it
 // is those of the given commits, or of all if there are none.
 func (a *audit) runRepo(ctx context.Context, kind, id string, derived []string) (r verify.Report, err error) {
-	if a.shown, err = client.Collect(a.client.Commits(ctx, a.Org, a.repo, client.CommitFilter{}), maxListed+1); err != nil {
+	all := a.client.Commits(ctx, a.Org, a.repo, client.CommitFilter{})
+	if a.shown, err = client.Collect(all, maxListed+1); err != nil {
 		return r, err
 	}
 	if len(a.shown) > maxListed {

@@ -55,8 +55,8 @@ func (s *Session) newDerivation(ctx context.Context, name string, versions int) 
 		contracts[version] = p.Contract
 	}
 	return &derivation{
-		Session: s, repo: name, replay: rederive.New(contracts), defaultBranch: repo.DefaultBranch, asked: make(map[string]bool),
-		isDefault: contracts[1].Digest() == policy.Default().Digest(),
+		Session: s, repo: name, replay: rederive.New(contracts), defaultBranch: repo.DefaultBranch,
+		asked: make(map[string]bool), isDefault: contracts[1].Digest() == policy.Default().Digest(),
 	}, nil
 }
 
