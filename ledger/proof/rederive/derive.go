@@ -69,7 +69,7 @@ func (d *derivation) checkPresent(logged ledger.State, now ledger.Time) (why str
 		return "the contract blocks overlaps with other commits, which are not read", nil
 	case derived == logged:
 		return "", nil
-	case blocks && derived >= ledger.Promotable && logged < derived:
+	case blocks && derived >= ledger.Promotable:
 		return "it would be " + derived.String() + " without overlaps with other commits, which are not read", nil
 	}
 
