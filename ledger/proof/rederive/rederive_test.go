@@ -89,7 +89,7 @@ func (h *history) attest(commit, name, predicate string, status ledger.Status, c
 	check(h.t, err)
 	h.last++
 	a := &attestation.Attestation{Commit: commit, PredicateType: "https://acme.example/x",
-		Signer: identity.Signer{DN: signer, Key: keyOf(name), Identity: "idn_" + name},
+		Signer:  identity.Signer{DN: signer, Key: keyOf(name), Identity: "idn_" + name},
 		Payload: []byte(`{"predicate":{"a":1}}`)}
 	a.Predicate, a.Result.Status = predicate, status
 	if change != nil {
