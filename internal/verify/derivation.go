@@ -135,7 +135,7 @@ func (d *derivation) run(ctx context.Context, commits []string) ([]verify.Check,
 }
 
 // derivedBatch is the number of commits whose records are read before their states are derived.
-const derivedBatch = 256
+const derivedBatch = 32
 
 // derive derives the state of a commit.
 func (d *derivation) derive(sha string) {
@@ -169,6 +169,10 @@ func (d *derivation) know(ctx context.Context, commits []string) error {
 
 	parallel.Each(concurrent, list, func(k *known) { k.record, k.err = d.client.Commit(ctx, d.Org, d.repo, k.sha) })
 	for _, k := range list {
+		if client.CodeOf(k.err) == ledger.CodeNotFound {
+			d.tally.Add(k.sha, verify.Failure(checkDerivation, "the ledger does not show the commit, which the log has"))
+			continue
+		}
 		if k.err != nil {
 			return k.err
 		}

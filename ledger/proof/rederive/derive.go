@@ -53,7 +53,13 @@ type derivation struct {
 	branch string // the default one
 	// carriedAt is when the newest evidence that may carry was recorded.
 	carriedAt ledger.Time
+	// judged counts the attestations that were recorded while the commit was DEPLOYED. For each of them,
+	// it is derived whether the commit was PROMOTABLE.
+	judged int
 }
+
+// maxJudged limits judged: each takes time in proportion to those before.
+const maxJudged = 1000
 
 // checkPresent checks a state that must follow from all evidence there is.
 func (d *derivation) checkPresent(logged ledger.State, now ledger.Time) (why string, err error) {
@@ -66,7 +72,7 @@ func (d *derivation) checkPresent(logged ledger.State, now ledger.Time) (why str
 	blocks := contract.Radar.Blocks()
 	switch {
 	case derived == logged && blocks && logged >= ledger.Promotable:
-		return "the contract blocks overlaps with other commits, which are not read", nil
+		return blockedOverlaps, nil
 	case derived == logged:
 		return "", nil
 	case blocks && derived >= ledger.Promotable:
@@ -98,6 +104,9 @@ func (d *derivation) checkDeployed(since moment) (why string, err error) {
 		return "", fmt.Errorf("it was DEPLOYED at %s, and by the evidence in the log it was %s then", since.at, derived)
 	}
 
+	if contract, _ := d.contractBefore(since.index); contract.Radar.Blocks() {
+		why = blockedOverlaps
+	}
 	for i := range d.commit.recs {
 		rec := &d.commit.recs[i]
 		if rec.index < since.index || d.isDistrusted(rec) {
@@ -107,14 +116,18 @@ func (d *derivation) checkDeployed(since moment) (why string, err error) {
 		if !ok {
 			return unknownContract, nil
 		}
-		if f, _ := d.facts(&contract, rec.moment); contract.RollsBack(f, rec.evidence) {
+		if contract.RollsBack(d.known(&contract), rec.evidence) {
 			return "", fmt.Errorf("it is DEPLOYED, and %s has rolled it back", rec.evidence.Attestation)
 		}
 	}
-	return "", nil
+	return why, nil
 }
 
-const unknownContract = "the contract was changed while this was verified"
+// Reasons why a state is not derived again.
+const (
+	unknownContract = "the contract was changed while this was verified"
+	blockedOverlaps = "the contract blocks overlaps with other commits, which are not read"
+)
 
 // contractBefore returns the contract that was in effect before an event, if it is known.
 func (r *Replay) contractBefore(index int64) (c policy.Contract, ok bool) {
@@ -143,12 +156,18 @@ func (d *derivation) derive(m moment) (state ledger.State, why string) {
 	return state, ""
 }
 
-// facts returns what the log has of the commit before an event, as a contract reads it.
-func (d *derivation) facts(contract *policy.Contract, m moment) (f policy.Facts, why string) {
-	f = d.commit.known.Policy(contract.Targets, d.branch)
+// known returns what is known of the commit, as a contract reads it, without evidence.
+func (d *derivation) known(contract *policy.Contract) policy.Facts {
+	f := d.commit.known.Policy(contract.Targets, d.branch)
 	f.AuthorPeople = d.people.authors(f.Authors, d.commit.known.SigningKeys)
 	f.Changes, f.Verdicts = d.commit.paths, d.verdicts
+	return f
+}
 
+// facts returns what the log has of the commit before an event, as a contract reads it.
+func (d *derivation) facts(contract *policy.Contract, m moment) (f policy.Facts, why string) {
+	f = d.known(contract)
+	before := make(said)
 	for i := range d.commit.recs {
 		rec := &d.commit.recs[i]
 		if rec.index >= m.index {
@@ -165,9 +184,12 @@ func (d *derivation) facts(contract *policy.Contract, m moment) (f policy.Facts,
 			continue
 		}
 		if !rec.isJudged {
+			if d.judged > maxJudged {
+				return f, "too many attestations were recorded while it was DEPLOYED"
+			}
 			rec.evidence.WhilePromotable, rec.isJudged = d.wasPromotable(rec.moment), true
 		}
-		f.Evidence = append(f.Evidence, d.present(rec, f.Evidence))
+		f.Evidence = append(f.Evidence, d.present(rec, before))
 		if rec.exception != nil {
 			f.Exceptions = append(f.Exceptions, *rec.exception)
 		}
@@ -175,11 +197,27 @@ func (d *derivation) facts(contract *policy.Contract, m moment) (f policy.Facts,
 	return f, d.carry(contract, &f, m)
 }
 
-// present returns the evidence of a record after earlier evidence of its commit.
-func (d *derivation) present(rec *record, before []policy.Evidence) policy.Evidence {
+// said has the latest evidence of a commit by what it is about.
+type said map[subject]policy.Evidence
+
+// A subject is what a person's evidence is about.
+type subject struct {
+	person          int64
+	predicate, slot string
+}
+
+// present returns the evidence of a record, after what was said before of its commit.
+func (d *derivation) present(rec *record, before said) policy.Evidence {
 	e := rec.evidence
 	e.Person = d.people.of(e.Signer)
-	e.FinishedAt = policy.Finished(policy.Latest(before), &e)
+	about := subject{e.Person, e.Predicate, e.Slot}
+	old, ok := before[about]
+	if ok {
+		e.FinishedAt = policy.Finished([]policy.Evidence{old}, &e)
+	}
+	if !ok || e.Replaces(&old) {
+		before[about] = e
+	}
 	return e
 }
 
@@ -197,6 +235,7 @@ func (d *derivation) wasPromotable(m moment) bool {
 	if state != ledger.Deployed {
 		return state == ledger.Promotable
 	}
+	d.judged++
 	derived, why := d.derive(m)
 	return why == "" && derived >= ledger.Promotable
 }
@@ -260,12 +299,13 @@ func (r *Replay) source(c *commit) policy.Source {
 
 // evidenceOf returns the evidence of another commit before an event of the log.
 func (d *derivation) evidenceOf(c *commit, m moment) (list []policy.Evidence) {
+	before := make(said)
 	for i := range c.recs {
 		rec := &c.recs[i]
 		if rec.index >= m.index || d.isDistrusted(rec) {
 			continue
 		}
-		list = append(list, d.present(rec, list))
+		list = append(list, d.present(rec, before))
 		d.carriedAt = max(d.carriedAt, rec.at)
 	}
 	return list

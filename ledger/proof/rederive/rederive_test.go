@@ -530,6 +530,17 @@ func TestCheck(t *testing.T) {
 			h.pass("ci", "test:go")
 			h.enter(promotable)
 		}, want: "blocks overlaps"},
+		"DEPLOYED if no overlap blocks": {
+			contracts: []string{`{"requirements":[{"state":"DEPLOYED","predicate":"deploy:prod"}],"radar":{"block":"HIGH"}}`},
+			log: func(h *history) {
+				h.register(byAnn())
+				h.pass("ci", "test:go")
+				h.enter(promotable)
+				h.pass("ops", "deploy:prod")
+				h.enter(deployed)
+			},
+			want: "blocks overlaps",
+		},
 		"ATTESTED if an overlap blocks": {contracts: []string{blocking}, log: func(h *history) {
 			h.register(byAnn())
 			h.pass("ci", "test:go")
@@ -606,6 +617,14 @@ func TestBounds(t *testing.T) {
 			for n := range maxSources + 1 {
 				h.register(withTree(fmt.Sprint("beef", n)))
 			}
+		},
+		"too many attestations": func(h *history) {
+			h.deploy()
+			for range maxJudged + 1 {
+				h.pass("ci", "lint:go")
+			}
+			h.attest(theCommit, "ops", "deploy:prod", ledger.Fail, nil)
+			h.enter(promotable)
 		},
 		"too much evidence": func(h *history) {
 			h.register(withTree("beef"))
