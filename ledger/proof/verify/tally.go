@@ -66,7 +66,7 @@ func (t *Tally) Checks(noun string) (list []Check) {
 			}
 		}
 		if len(n.skipped) > 1 {
-			why += fmt.Sprintf(", and %d other reasons", len(n.skipped)-1)
+			why += fmt.Sprintf(", and %d other %s", len(n.skipped)-1, plural(len(n.skipped)-1, "reason"))
 		}
 		list = append(list, Skipped(name, "%d %s: %s", total, plural(total, noun), why))
 	}
