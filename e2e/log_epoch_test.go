@@ -34,6 +34,8 @@ func TestRestoredDatabaseNeedsANewEpoch(t *testing.T) {
 	o.start()
 	record(100)
 	o.reader()
+	verify := o.verifier()
+	verify(0, "consistency  not checked: first contact", "repo acme/api ✓", "--rederive")
 	o.signal(syscall.SIGTERM)
 	newest, err := os.ReadFile(filepath.Join(o.database+"-keys", "acme.1.checkpoint"))
 	check(t, err)
@@ -53,6 +55,8 @@ func TestRestoredDatabaseNeedsANewEpoch(t *testing.T) {
 		strings.Count(o.log.String(), "THE TRANSPARENCY LOG IS NOT SIGNED") != 1 {
 		t.Errorf("problem: %q, readiness: %s, log:\n%s", state.Problem, ready, o.log.String())
 	}
+
+	verify(4, "consistency  FAILED: ROLLBACK", "repo acme/api ✗ NOT VERIFIED")
 
 	// However often the command is interrupted, it replaces the log once.
 	newEpoch := func() (*exec.Cmd, *bytes.Buffer) {
@@ -94,6 +98,9 @@ func TestRestoredDatabaseNeedsANewEpoch(t *testing.T) {
 	_, err = old.check()
 	check(t, err)
 	wantFirstLeaf(o, entries[0], newest, old.vkey)
+	verify(4, "epoch        FAILED: NEW LOG", "repo acme/api ✗ NOT VERIFIED")
+	verify(0, "epoch        ok: accepted", "repo acme/api ✓", "--accept-epoch")
+	verify(0, "consistency  ok: ", "repo acme/api ✓", "--rederive")
 
 	o.signal(syscall.SIGTERM)
 	o.start()
@@ -102,6 +109,22 @@ func TestRestoredDatabaseNeedsANewEpoch(t *testing.T) {
 		t.Errorf("after a restart, the key is %s, want %s", again.vkey, renewed.vkey)
 	}
 	o.ledgerd("check")
+}
+
+// verifier returns a function that verifies the repo as somebody who remembers the log, and
+// checks the exit status and two parts of the report.
+func (o *org) verifier() func(status int, part, result string, flags ...string) {
+	state := o.t.TempDir()
+	return func(status int, part, result string, flags ...string) {
+		o.t.Helper()
+		command := exec.Command("ledgerd", append([]string{"verify", "repo", "acme/api"}, flags...)...)
+		command.Env = append(os.Environ(), "XDG_STATE_HOME="+state, "LEDGERD_URL="+o.url, "LEDGERD_TOKEN="+o.token)
+		out, _ := command.CombinedOutput()
+		if got := command.ProcessState.ExitCode(); got != status || !strings.Contains(string(out), part) ||
+			!strings.Contains(string(out), result) {
+			o.t.Errorf("ledgerd verify %q: status %d, want %d with %q and %q:\n%s", flags, got, status, part, result, out)
+		}
+	}
 }
 
 // wantFirstLeaf checks that the first leaf of a new log is the event that names the last
