@@ -10,9 +10,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/proof"
+	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/check"
 )
 
@@ -434,5 +438,46 @@ func TestCheckWritesNothing(t *testing.T) {
 	ok(t, err)
 	if !bytes.Equal(before, after) || len(files) != 2 {
 		t.Errorf("the check has changed the folder: %v", files)
+	}
+}
+
+// What a server records while its database is checked is no problem.
+func TestCheckOfALiveDatabase(t *testing.T) {
+	for _, step := range []string{"events", "commits"} {
+		t.Run("while "+step+" are checked", func(t *testing.T) { testLiveCheck(t, step) })
+	}
+}
+
+// testLiveCheck checks a database, and changes it during a step.
+func testLiveCheck(t *testing.T, during string) {
+	d := newDatabase(t, 3)
+	s, err := store.Open(t.Context(), d.path, store.Options{})
+	ok(t, err)
+	defer s.Close()
+	var changed sync.Once
+	change := func() {
+		contract, err := policy.Parse([]byte(`{"requirements":[{"state":"ATTESTED","predicate":"test:go"}]}`))
+		ok(t, err)
+		_, err = s.SetPolicy(t.Context(), "acme", "api", contract, 0, "host")
+		ok(t, err)
+		for n := range 2 {
+			_, _, err = s.Register(t.Context(), "acme", "api", sha(n), ledger.Registration{Branch: "changed"})
+			ok(t, err)
+		}
+		identities, err := s.Identities(t.Context(), "acme", store.Query{Limit: 1})
+		ok(t, err)
+		ok(t, s.RevokeIdentity(t.Context(), "acme", identities.Data[0].ID))
+	}
+	report, err := check.Run(t.Context(), d.path, check.Options{Progress: func(step string, _, _ int64) {
+		if strings.HasPrefix(step, during) {
+			changed.Do(change)
+		}
+	}})
+	ok(t, err)
+	for _, p := range report.Problems {
+		t.Errorf("problem: %+v", p)
+	}
+	if report.Commits == 0 {
+		t.Error("nothing was checked")
 	}
 }

@@ -109,7 +109,7 @@ func (c *checker) rest(ctx context.Context, o *org) error {
 
 	for i, r := range repos {
 		c.step("commits of the repos of "+o.name, int64(i), int64(len(repos)))
-		if err := c.policies(ctx, o.name, r, o.policies[r.name]); err != nil {
+		if err := c.policies(ctx, o, r); err != nil {
 			return fmt.Errorf("check policies: %w", err)
 		}
 		if err := c.deliveries(ctx, o, r); err != nil {
