@@ -37,6 +37,7 @@ func TestFactsOfCommitsAreLogged(t *testing.T) {
 	sum := sha1.Sum(fmt.Appendf(nil, "commit %d\x00%s", len(object), object))
 	sha := hex.EncodeToString(sum[:])
 	targets, none := []string{"main"}, []radar.Change(nil)
+	both := []radar.Change{{Path: "a.go", Status: "M"}, {Path: "b.go", Status: "M"}}
 
 	events := 0
 	for _, step := range []struct {
@@ -62,6 +63,10 @@ func TestFactsOfCommitsAreLogged(t *testing.T) {
 		{
 			name:     "other changes",
 			register: ledger.Registration{Changes: []radar.Change{{Path: "b.go", Status: "M"}}}, isLogged: true,
+		},
+		{
+			name: "a correction that leaves all paths", correct: &ledger.CommitCorrection{Changes: &both},
+			isLogged: true, corrected: []string{"changes"},
 		},
 		{
 			name:     "its object",
