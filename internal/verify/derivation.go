@@ -85,10 +85,7 @@ func (d *derivation) replayEvent(r logged, signed *attestation.Attestation) erro
 		if signed == nil {
 			return nil // another check has failed
 		}
-		return decode(r.body, func(e ledger.AttestationEvent) error {
-			d.replay.Attestation(e, signed)
-			return nil
-		})
+		return decode(r.body, func(e ledger.AttestationEvent) error { return d.replay.Attestation(e, signed) })
 	case ledger.EventPolicy:
 		return decode(r.body, d.replay.Policy)
 	case ledger.EventState:

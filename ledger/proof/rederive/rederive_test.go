@@ -96,7 +96,7 @@ func (h *history) attest(commit, name, predicate string, status ledger.Status, c
 		change(a)
 	}
 	e := ledger.AttestationEvent{Attestation: fmt.Sprintf("att_%03d", h.last), Timestamp: h.tick()}
-	h.Attestation(e, a)
+	check(h.t, h.Attestation(e, a))
 }
 
 func (h *history) pass(name, predicate string) {
@@ -593,6 +593,51 @@ func TestContractsAreThoseInTheLog(t *testing.T) {
 	h := newHistory(t, tests, strict)
 	if err := h.Policy(ledger.PolicyEvent{Version: 2, Digest: "sha256:00"}); err == nil {
 		t.Error("another digest")
+	}
+}
+
+// An identity may attest what it was allowed to when the attestation was recorded.
+func TestSignersMayAttest(t *testing.T) {
+	h := newHistory(t)
+	sum := keyOf("ci")
+	key := hex.EncodeToString(sum[:])
+	allow := func(id, key string, may ...string) {
+		check(t, h.Identity(ledger.IdentityEvent{IdentityID: id, Kind: "key", DN: dn("ci"), Key: key, May: may}))
+	}
+	signer, err := identity.ParseDN(dn("ci"))
+	check(t, err)
+	attest := func(id, predicate, said string) error {
+		a := &attestation.Attestation{Commit: theCommit, Signer: identity.Signer{DN: signer, Key: sum, Identity: id}}
+		a.Predicate = predicate
+		return h.Attestation(ledger.AttestationEvent{Attestation: "att_1", Predicate: said}, a)
+	}
+
+	allow("idn_ci", key, "test:*")
+	for _, test := range []struct {
+		id, predicate, said string
+		isRefused           bool
+	}{
+		{"idn_ci", "test:go", "test:go", false},
+		{"idn_ci", "review:code", "review:code", true},
+		{"key 1 of the file", "review:code", "review:code", true},
+		{"idn_ci", "review:code", "https://example.com/review", false}, // by an earlier release
+	} {
+		if err := attest(test.id, test.predicate, test.said); (err != nil) != test.isRefused {
+			t.Errorf("%+v: %v", test, err)
+		}
+	}
+	allow("idn_other", "00", "review:*")
+	if err := attest("idn_ci", "review:code", "review:code"); err == nil {
+		t.Error("what an identity with another key may attest counts")
+	}
+	allow("idn_same", key, "review:*")
+	if err := attest("idn_ci", "review:code", "review:code"); err != nil {
+		t.Errorf("what an identity with the same key and name may attest does not count: %v", err)
+	}
+	h = newHistory(t)
+	h.identities, h.holders = map[string]ledger.IdentityEvent{}, map[string][]string{}
+	if err := attest("idn_ci", "review:code", "review:code"); err != nil {
+		t.Errorf("an identity that is logged later: %v", err)
 	}
 }
 

@@ -4,10 +4,10 @@
 package rederive
 
 import (
-	"cmp"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
@@ -26,7 +26,7 @@ type Replay struct {
 
 	people     *people
 	identities map[string]ledger.IdentityEvent // the last of each
-	holders    map[string]string               // the IDs of identities by key and DN
+	holders    map[string][]string             // the IDs of identities by key and DN
 	trusted    moment                          // when an identity was last added or changed
 	versions   []version
 	commits    map[string]*commit
@@ -79,7 +79,7 @@ func New(contracts map[int]policy.Contract) *Replay {
 	return &Replay{
 		contracts: contracts, programs: make(map[string]*where.Program),
 		verdicts: make(map[policy.VerdictKey]policy.Verdict), people: newPeople(),
-		identities: make(map[string]ledger.IdentityEvent), holders: make(map[string]string), versions: []version{{number: 1}},
+		identities: make(map[string]ledger.IdentityEvent), holders: make(map[string][]string), versions: []version{{number: 1}},
 		commits: make(map[string]*commit), trees: make(map[string][]*commit),
 	}
 }
@@ -110,7 +110,9 @@ func (r *Replay) Identity(e ledger.IdentityEvent) error {
 	if err != nil {
 		return fmt.Errorf("identity %s: %w", e.IdentityID, err)
 	}
-	r.holders[e.Key+dn.String()] = e.IdentityID
+	if holder := e.Key + dn.String(); !slices.Contains(r.holders[holder], e.IdentityID) {
+		r.holders[holder] = append(r.holders[holder], e.IdentityID)
+	}
 	r.people.sign(dn, e.Key)
 	r.people.name(dn, e.Email)
 	return nil
@@ -127,14 +129,16 @@ func (r *Replay) Signed(e ledger.AttestationEvent) error {
 	return nil
 }
 
-// Attestation adds the event of an attestation in the repo with what was signed.
-func (r *Replay) Attestation(e ledger.AttestationEvent, signed *attestation.Attestation) {
+// Attestation adds the event of an attestation in the repo with what was signed. The error says
+// that its signer was not allowed to attest the predicate.
+func (r *Replay) Attestation(e ledger.AttestationEvent, signed *attestation.Attestation) error {
 	v := facts.Evidence(signed)
 	v.Attestation, v.RecordedAt = e.Attestation, e.Timestamp
 	key := hex.EncodeToString(signed.Signer.Key[:])
 	rec := record{moment: r.now(e.Timestamp), evidence: v, isMerge: signed.Merge != nil, identity: signed.Signer.Identity}
-	if _, ok := r.identities[rec.identity]; !ok { // a pinned key, which has another ID
-		rec.identity = cmp.Or(r.holders[key+v.Signer.String()], rec.identity)
+	holders := r.holders[key+v.Signer.String()]
+	if _, ok := r.identities[rec.identity]; !ok && len(holders) > 0 { // a pinned key, which has another ID
+		rec.identity = holders[0]
 	}
 	if x, ok := facts.Exception(signed, &v); ok {
 		rec.exception = &x
@@ -144,6 +148,27 @@ func (r *Replay) Attestation(e ledger.AttestationEvent, signed *attestation.Atte
 	c := r.commit(signed.Commit)
 	c.recs = append(c.recs, rec)
 	r.evaluate(&v, signed.Payload)
+
+	// Another release may have given the statement another predicate.
+	if e.Predicate == v.Predicate && !r.mayAttest(v.Predicate, slices.Concat(holders, []string{rec.identity})) {
+		return fmt.Errorf("%s is for %s, which %s was not allowed to attest", e.Attestation, v.Predicate, v.Signer)
+	}
+	return nil
+}
+
+// mayAttest reports whether one of the identities may attest a predicate, as the log has them so
+// far, or whether none of them is in the log yet.
+func (r *Replay) mayAttest(predicate string, ids []string) bool {
+	isLogged := false
+	for _, id := range ids {
+		if i, ok := r.identities[id]; ok {
+			isLogged = true
+			if identity.Predicates(i.May).Match(predicate) {
+				return true
+			}
+		}
+	}
+	return !isLogged
 }
 
 // evaluate evaluates the expressions of all contracts on an attestation.
