@@ -454,6 +454,7 @@ func testLiveCheck(t *testing.T, during string) {
 	s, err := store.Open(t.Context(), d.path, store.Options{})
 	ok(t, err)
 	defer s.Close()
+
 	var changed sync.Once
 	change := func() {
 		contract, err := policy.Parse([]byte(`{"requirements":[{"state":"ATTESTED","predicate":"test:go"}]}`))
@@ -468,6 +469,7 @@ func testLiveCheck(t *testing.T, during string) {
 		ok(t, err)
 		ok(t, s.RevokeIdentity(t.Context(), "acme", identities.Data[0].ID))
 	}
+
 	report, err := check.Run(t.Context(), d.path, check.Options{Progress: func(step string, _, _ int64) {
 		if strings.HasPrefix(step, during) {
 			changed.Do(change)

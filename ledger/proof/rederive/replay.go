@@ -79,8 +79,9 @@ func New(contracts map[int]policy.Contract) *Replay {
 	return &Replay{
 		contracts: contracts, programs: make(map[string]*where.Program),
 		verdicts: make(map[policy.VerdictKey]policy.Verdict), people: newPeople(),
-		identities: make(map[string]ledger.IdentityEvent), holders: make(map[string][]string), versions: []version{{number: 1}},
-		commits: make(map[string]*commit), trees: make(map[string][]*commit),
+		identities: make(map[string]ledger.IdentityEvent), holders: make(map[string][]string),
+		versions: []version{{number: 1}},
+		commits:  make(map[string]*commit), trees: make(map[string][]*commit),
 	}
 }
 
