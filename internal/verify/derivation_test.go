@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"bytes"
 	"crypto/ed25519"
 	"crypto/sha1"
 	"crypto/x509"
@@ -102,6 +103,11 @@ func TestStatesAreDerivedAgain(t *testing.T) {
 	r := rederiving(t).verify(s, repo(t))
 	wantVerified(t, r)
 	want(t, r, checkDerivation, verify.OK, "5 commits")
+	for _, c := range r.Checks {
+		if strings.Contains(c.Detail, "version 1, which is not the default policy") {
+			t.Errorf("the default policy is not known: %+v", c)
+		}
+	}
 	for sha, state := range map[string]ledger.State{
 		deployed: ledger.Deployed, own: ledger.Attested, second: ledger.Attested,
 	} {
@@ -259,4 +265,20 @@ func TestCommitIsRegisteredWhileItIsVerified(t *testing.T) {
 	r := rederiving(t).verify(s, repo(t))
 	wantVerified(t, r)
 	want(t, r, checkDerivation, verify.NotChecked, "registered again while")
+}
+
+// An attestation whose signature is not valid makes no state, and its check says so.
+func TestUnsignedEvidenceMakesNoState(t *testing.T) {
+	h := newHost(t)
+	s := newSite(t, h)
+	h.sign()
+	s.change = func(path string, body []byte) []byte {
+		if strings.HasSuffix(path, "/envelope") {
+			return bytes.Replace(body, []byte(`"sig":"`), []byte(`"sig":"AAAA`), 1)
+		}
+		return body
+	}
+	r := rederiving(t).verify(s, repo(t))
+	want(t, r, verify.CheckSignature, verify.Failed, "")
+	want(t, r, checkDerivation, verify.Failed, "by the evidence in the log DRAFT")
 }

@@ -173,28 +173,37 @@ func (d *derivation) facts(contract *policy.Contract, m moment) (f policy.Facts,
 		if rec.index >= m.index {
 			break
 		}
-		f.Attested = true
-		if rec.isMerge && contract.MayCarry(rec.evidence.Signer) {
-			return f, "it is a merge, and what carries from the merged commits is not derived again"
-		}
-		if _, ok := d.identities[rec.identity]; !ok {
-			return f, "the log does not have an identity that has signed for it, " + rec.identity
-		}
-		if d.isDistrusted(rec) {
-			continue
-		}
-		if !rec.isJudged {
-			if d.judged > maxJudged {
-				return f, "too many attestations were recorded while it was DEPLOYED"
-			}
-			rec.evidence.WhilePromotable, rec.isJudged = d.wasPromotable(rec.moment), true
-		}
-		f.Evidence = append(f.Evidence, d.present(rec, before))
-		if rec.exception != nil {
-			f.Exceptions = append(f.Exceptions, *rec.exception)
+		if why := d.add(&f, contract, rec, before); why != "" {
+			return f, why
 		}
 	}
 	return f, d.carry(contract, &f, m)
+}
+
+// add adds an attestation of the commit to the facts, after what was said before.
+func (d *derivation) add(f *policy.Facts, contract *policy.Contract, rec *record, before said) (why string) {
+	f.Attested = true
+	if rec.isMerge && contract.MayCarry(rec.evidence.Signer) {
+		return "it is a merge, and what carries from the merged commits is not derived again"
+	}
+	if _, ok := d.identities[rec.identity]; !ok {
+		return "the log does not have an identity that has signed for it, " + rec.identity
+	}
+	if d.isDistrusted(rec) {
+		return ""
+	}
+
+	if !rec.isJudged {
+		if d.judged > maxJudged {
+			return "too many attestations were recorded while it was DEPLOYED"
+		}
+		rec.evidence.WhilePromotable, rec.isJudged = d.wasPromotable(rec.moment), true
+	}
+	f.Evidence = append(f.Evidence, d.present(rec, before))
+	if rec.exception != nil {
+		f.Exceptions = append(f.Exceptions, *rec.exception)
+	}
+	return ""
 }
 
 // said has the latest evidence of a commit by what it is about.
