@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/ledgerd/ledgerd/internal/parallel"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/sqlite"
 )
@@ -28,27 +29,32 @@ func Run(ctx context.Context, path string, o Options) (Report, error) {
 	return c.result(), errors.Join(err, db.Changed(), db.Close())
 }
 
-// run runs all checks. One that cannot read the file is a problem, and the others go on.
+// run runs all checks. One that cannot read the file is a problem, and the others go on. The
+// file itself is checked by one CPU, while the others check the events.
 func (c *checker) run(ctx context.Context) error {
-	for _, part := range []struct {
-		name string
-		run  func(context.Context) error
-	}{
-		{"file", c.file},
-		{"mapping", c.mapping},
-		{"events", c.events},
-	} {
-		if err := c.tolerate(ctx, part.name, part.run(ctx)); err != nil {
-			return fmt.Errorf("check %s: %w", part.name, err)
+	part := func(name string, check func(context.Context) error) error {
+		if err := c.tolerate(ctx, name, check(ctx)); err != nil {
+			return fmt.Errorf("check %s: %w", name, err)
 		}
+		return nil
 	}
-	c.checkFound()
-	return nil
+	if err := part("mapping", c.mapping); err != nil {
+		return err
+	}
+
+	c.step("file", 0, 0)
+	err := parallel.Do(
+		func() error { return part("file", c.file) },
+		func() error { return part("events", c.events) },
+	)
+	if err == nil {
+		c.checkFound()
+	}
+	return err
 }
 
 // file checks the file itself.
 func (c *checker) file(ctx context.Context) error {
-	c.step("file", 0, 0)
 	return c.db.CheckFile(ctx, func(damage string) { c.problemf("file", "", "", "%s", damage) })
 }
 

@@ -41,11 +41,11 @@ func (c *checker) event(org string, e *event) {
 		c.problemf("leaf", org, e.row(), "the leaf commits to another body or salt")
 		return
 	}
-	c.content(org, e)
+	c.said(org, e)
 }
 
-// content checks that the body of an event is that of its row.
-func (c *checker) content(org string, e *event) {
+// said checks that the body of an event is that of its row.
+func (c *checker) said(org string, e *event) {
 	body, err := e.read()
 	if err != nil {
 		c.problemf("event", org, e.row(), "the body cannot be read: %v", err)

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -27,6 +28,14 @@ func (p Problem) String() string {
 		line += " " + p.Row
 	}
 	return line + ": " + p.Problem
+}
+
+// rank is 1 for problems of the file, which come first, and 0 for others.
+func (p Problem) rank() int {
+	if p.Check == "file" {
+		return 1
+	}
+	return 0
 }
 
 // A Report is what a check has found.
@@ -92,6 +101,9 @@ func (r *reporter) result() Report {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	report := r.report
+	slices.SortStableFunc(report.Problems, func(a, b Problem) int { // the file is checked at the same time
+		return cmp.Compare(b.rank(), a.rank())
+	})
 	for _, check := range slices.Sorted(maps.Keys(r.counts)) {
 		n := r.counts[check]
 		if report.Found += n; n <= maxListed {
