@@ -19,7 +19,8 @@ type content struct {
 // of the row.
 func (c *checker) event(org string, e *event) {
 	if e.leaf == nil {
-		return // checkLeaves reports it, unless the log is being built
+		c.said(org, e) // follow reports the missing leaf, unless the log is being built
+		return
 	}
 	leaf := proof.Leaf{At: e.at, Event: e.public, Type: e.kind}
 	copy(leaf.Hash[:], e.leaf)
