@@ -33,6 +33,8 @@ type Options struct {
 	RadarMemory int64
 	// NoCopy disables the copy of the database that Open takes before a migration.
 	NoCopy bool
+	// ExternalCheckpoints leaves the checkpoints of the write-ahead log to another process.
+	ExternalCheckpoints bool
 	// Serve makes this the only server of the database: Open fails if there is another.
 	// Without it, the database can be opened next to a server.
 	Serve bool
@@ -51,7 +53,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	s := newStore(o)
 	db, err := sqlite.Open(ctx, path, sqlite.Options{
 		Hooks: s.hooks(), Steps: migrationSteps(), NoCopy: o.NoCopy, Migrating: s.migrating,
-		Serve: o.Serve, Began: s.incidentBegan, Ended: s.incidentEnded,
+		ExternalCheckpoints: o.ExternalCheckpoints, Serve: o.Serve, Began: s.incidentBegan, Ended: s.incidentEnded,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open database %s: %w", path, err)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ledgerd/ledgerd/store/sqldb"
@@ -47,6 +48,7 @@ type checkpointer struct {
 	commits chan struct{}                  // holds a value for each commit, up to checkpointCommits
 	stop    chan struct{}
 	running sync.WaitGroup
+	backups atomic.Int32 // running backups, which read the log from its beginning
 
 	// The schedule of attempts to restart the log.
 	next    time.Time     // when the next one may begin
@@ -55,17 +57,17 @@ type checkpointer struct {
 	foreign int           // consecutive failures because of another process
 }
 
-// startCheckpointer starts a checkpointer on its own connection c.
-func startCheckpointer(c *sqldb.Conn, g *guard, h *health,
+// newCheckpointer returns a checkpointer on its own connection c, which start starts.
+func newCheckpointer(c *sqldb.Conn, g *guard, h *health,
 	restart func(wait time.Duration) error,
 ) *checkpointer {
-	k := &checkpointer{
+	return &checkpointer{
 		conn: c, guard: g, health: h, restart: restart, pause: restartPause, turn: turnWait,
 		commits: make(chan struct{}, checkpointCommits), stop: make(chan struct{}),
 	}
-	k.running.Go(k.run)
-	return k
 }
+
+func (k *checkpointer) start() { k.running.Go(k.run) }
 
 // countCommit counts a commit, without blocking.
 func (k *checkpointer) countCommit() {
@@ -128,7 +130,7 @@ func (k *checkpointer) checkpoint() {
 		k.restarted()
 		return
 	}
-	if now := time.Now(); now.After(k.next) {
+	if now := time.Now(); now.After(k.next) && k.backups.Load() == 0 {
 		k.restartLog(frames * frameSize)
 	}
 }
@@ -147,8 +149,8 @@ func (k *checkpointer) restartLog(size int64) {
 		return
 	}
 	if k.foreign++; k.foreign >= foreignFailures {
-		k.health.failed(sqldb.WALIncident, fmt.Errorf("another process keeps a transaction open: the write-ahead log "+
-			"has grown to %d MB and cannot be reset", size>>20))
+		k.health.failed(sqldb.WALIncident, fmt.Errorf("another process, perhaps a backup, keeps a transaction "+
+			"open: the write-ahead log has grown to %d MB and cannot be reset", size>>20))
 	}
 }
 

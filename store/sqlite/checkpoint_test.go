@@ -72,7 +72,8 @@ func TestFailingCheckpointsAreReportedOnce(t *testing.T) {
 	c, err := sqldb.Connect(t.Context(), openRaw(t, path), &dialect)
 	check(t, err)
 	h := newHealth(Options{}, db.help)
-	k := startCheckpointer(c, db.guard, h, db.restartLog)
+	k := newCheckpointer(c, db.guard, h, db.restartLog)
+	k.start()
 	c.Close() // makes every checkpoint fail
 	for range 5 * checkpointCommits {
 		k.countCommit()

@@ -7,10 +7,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/atomicfile"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
@@ -89,7 +89,7 @@ func copyFile(c *sqldb.Conn, name, damaged string, version int) (err error) {
 	if _, err := c.Exec("VACUUM INTO ?", temp); err != nil {
 		return err
 	}
-	copied, err := verifyCopy(temp)
+	copied, err := verifyCopy(context.Background(), temp)
 	if err != nil && damaged != "" {
 		return errors.Join(fmt.Errorf("%w (it is saved as %s)", err, damaged), os.Rename(temp, damaged))
 	}
@@ -100,16 +100,13 @@ func copyFile(c *sqldb.Conn, name, damaged string, version int) (err error) {
 		return os.Remove(temp)
 	}
 
-	if err := syncFile(temp, os.O_RDWR); err != nil {
+	if err := syncFile(temp); err != nil {
 		return err
 	}
 	if err := os.Rename(temp, name); err != nil {
 		return err
 	}
-	if runtime.GOOS == "windows" {
-		return nil // Windows cannot flush a folder
-	}
-	return syncFile(filepath.Dir(name), os.O_RDONLY)
+	return atomicfile.SyncFolder(name)
 }
 
 // staleAfter is the age after which a temporary copy is stale: the process that
@@ -139,17 +136,18 @@ func removeStale(name string) error {
 }
 
 // verifyCopy checks the integrity of a whole copy and returns its schema version.
-func verifyCopy(path string) (version int, err error) {
+func verifyCopy(ctx context.Context, path string) (version int, err error) {
 	db, err := openFile(path, []string{"query_only(1)"})
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	c, err := sqldb.Connect(context.Background(), db, &dialect)
+	c, err := sqldb.Connect(ctx, db, &dialect)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
+	c.SetContext(ctx)
 
 	var verdict string
 	if err := c.Row("PRAGMA quick_check(1)").Scan(&verdict); err != nil {
@@ -161,9 +159,9 @@ func verifyCopy(path string) (version int, err error) {
 	return schemaVersion(c)
 }
 
-// syncFile flushes a file or a folder to disk. The flag is that of os.OpenFile.
-func syncFile(path string, flag int) error {
-	file, err := os.OpenFile(path, flag, 0)
+// syncFile flushes a file to disk.
+func syncFile(path string) error {
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}

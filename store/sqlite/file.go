@@ -13,16 +13,20 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-var (
-	// busy_timeout comes first, because the others may wait for another process.
-	writerPragmas = []string{
-		"busy_timeout(10000)", "synchronous(full)", "foreign_keys(1)",
-		"journal_size_limit(67108864)", "temp_store(memory)", "cache_size(-16384)",
-		// 32 MB. Normally the checkpointer copies the log long before that.
-		"wal_autocheckpoint(8000)",
+// readerPragmas has busy_timeout first, because the others may wait for another process.
+var readerPragmas = []string{"busy_timeout(10000)", "query_only(1)", "temp_store(memory)", "cache_size(-4096)"}
+
+// writerPragmas returns the pragmas of the connections that write.
+func writerPragmas(o Options) []string {
+	checkpoint := "wal_autocheckpoint(8000)" // 32 MB; normally the checkpointer copies the log long before that
+	if o.ExternalCheckpoints {
+		checkpoint = "wal_autocheckpoint(0)"
 	}
-	readerPragmas = []string{"busy_timeout(10000)", "query_only(1)", "temp_store(memory)", "cache_size(-4096)"}
-)
+	return []string{
+		"busy_timeout(10000)", "synchronous(full)", "foreign_keys(1)", "journal_size_limit(67108864)",
+		"temp_store(memory)", "cache_size(-16384)", checkpoint,
+	}
+}
 
 func openFile(path string, pragmas []string) (*sql.DB, error) {
 	return openFileAs(path, pragmas, url.Values{})
@@ -30,17 +34,26 @@ func openFile(path string, pragmas []string) (*sql.DB, error) {
 
 // openFileAs is like openFile, with options of SQLite's file names (sqlite.org/uri.html).
 func openFileAs(path string, pragmas []string, options url.Values) (*sql.DB, error) {
-	absolute, err := filepath.Abs(path)
+	uri, err := fileURI(path, pragmas, options)
 	if err != nil {
 		return nil, err
+	}
+	return sql.Open("sqlite", uri)
+}
+
+// fileURI returns the URI of a file for the driver.
+func fileURI(path string, pragmas []string, options url.Values) (string, error) {
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
 	}
 	absolute = filepath.ToSlash(absolute)
 	if !strings.HasPrefix(absolute, "/") {
 		absolute = "/" + absolute // C:/ledger.db
 	}
 	options["_pragma"] = pragmas
-	dsn := url.URL{Scheme: "file", Path: absolute, RawQuery: options.Encode()}
-	return sql.Open("sqlite", dsn.String())
+	uri := url.URL{Scheme: "file", Path: absolute, RawQuery: options.Encode()}
+	return uri.String(), nil
 }
 
 // createPrivate creates the file with mode 0600 if it does not exist. SQLite

@@ -13,6 +13,8 @@ type Options struct {
 	// Migrating, if not nil, is called before a migration with the old and the new
 	// schema version. The string file is the path of the copy, empty for none.
 	Migrating func(from, to int, file string)
+	// ExternalCheckpoints leaves the checkpoints of the log to another process.
+	ExternalCheckpoints bool
 	// Serve takes the lock of the server. Open fails if another process has it.
 	Serve bool
 	// Began and Ended, if not nil, are called at the beginning and the end of an incident,

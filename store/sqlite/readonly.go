@@ -40,13 +40,9 @@ func (db *DB) openReadOnly(ctx context.Context, path string) (err error) {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real // next to which the log is
 	}
-	options := url.Values{"mode": {"ro"}}
-	if !hasLog(path) {
-		// Nobody has the file open. Without this option, SQLite would create a log.
-		if db.still, err = os.Stat(path); err != nil {
-			return err
-		}
-		options.Set("immutable", "1")
+	var options url.Values
+	if options, db.still, err = readOnly(path); err != nil {
+		return err
 	}
 	if db.readDB, err = openFileAs(path, readerPragmas, options); err != nil {
 		return err
@@ -63,6 +59,18 @@ func (db *DB) openReadOnly(ctx context.Context, path string) (err error) {
 	return checkSchema(lane.idle[0])
 }
 
+// readOnly returns the options with which a file is only read. If it has no log, nobody has it
+// open: then still is not nil, and SQLite creates no log.
+func readOnly(path string) (options url.Values, still fs.FileInfo, err error) {
+	options = url.Values{"mode": {"ro"}}
+	if hasLog(path) {
+		return options, nil, nil
+	}
+	options.Set("immutable", "1")
+	still, err = os.Stat(path)
+	return options, still, err
+}
+
 // hasLog reports whether a database has a log to read, or that another process may write to.
 func hasLog(path string) bool {
 	log, err := os.Stat(path + "-wal")
@@ -71,6 +79,42 @@ func hasLog(path string) bool {
 	}
 	_, err = os.Stat(path + "-shm")
 	return log.Size() > 0 || err == nil
+}
+
+// SchemaOf returns the schema version of a file that is only read, and whether it is that of this
+// release. It returns an error if the file is no database of ledgerd, or of a newer release.
+func SchemaOf(ctx context.Context, path string) (version int, current bool, err error) {
+	options, still, err := readOnly(path)
+	if err != nil {
+		return 0, false, err
+	}
+	db, err := openFileAs(path, readerPragmas, options)
+	if err != nil {
+		return 0, false, err
+	}
+	defer func() { err = errors.Join(err, db.Close(), changed(path, still)) }()
+	c, err := sqldb.Connect(ctx, db, &dialect)
+	if err != nil {
+		return 0, false, err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+
+	if version, err = schemaVersion(c); err != nil {
+		return 0, false, err
+	}
+	err = checkSchema(c)
+	if old := (*oldSchemaError)(nil); errors.As(err, &old) {
+		return version, false, nil
+	}
+	return version, err == nil, err
+}
+
+// An oldSchemaError is the error of a file with the schema of an earlier release.
+type oldSchemaError struct{ version, latest int }
+
+func (e *oldSchemaError) Error() string {
+	return fmt.Sprintf("schema version %d is of an earlier release: this release reads version %d (use the release that "+
+		"wrote it, or start this one's server on a copy, which migrates it)", e.version, e.latest)
 }
 
 // checkSchema returns an error unless a file has the schema of this release.
@@ -93,24 +137,27 @@ func checkSchema(c *sqldb.Conn) error {
 	case version == 0:
 		return errors.New("the file is empty")
 	case version < len(files):
-		return fmt.Errorf("schema version %d is of an earlier release: this release reads version %d (use the release that "+
-			"wrote it, or start this one's server on a copy, which migrates it)", version, len(files))
+		return &oldSchemaError{version, len(files)}
 	}
 	return nil
 }
 
 // Changed returns an error if the file was changed since OpenReadOnly, which took it for a file
 // that no process has open: what was read may be from before and after a change.
-func (db *DB) Changed() error {
-	if db.still == nil {
-		return nil // each read transaction has a snapshot
+func (db *DB) Changed() error { return changed(db.path, db.still) }
+
+// changed returns an error if a file is no longer as it was. If still is nil, each read
+// transaction had a snapshot, so that changes do not matter.
+func changed(path string, still fs.FileInfo) error {
+	if still == nil {
+		return nil
 	}
-	now, err := os.Stat(db.path)
+	now, err := os.Stat(path)
 	if err != nil {
 		return err
 	}
-	if !os.SameFile(now, db.still) || now.Size() != db.still.Size() || !now.ModTime().Equal(db.still.ModTime()) {
-		return fmt.Errorf("%s was changed at %s, while it was read", db.path, now.ModTime().Format(time.RFC3339))
+	if !os.SameFile(now, still) || now.Size() != still.Size() || !now.ModTime().Equal(still.ModTime()) {
+		return fmt.Errorf("%s was changed at %s, while it was read", path, now.ModTime().Format(time.RFC3339))
 	}
 	return nil
 }

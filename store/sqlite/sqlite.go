@@ -81,7 +81,7 @@ func (db *DB) open(ctx context.Context, path string, o Options) (err error) {
 		return err
 	}
 
-	if db.writeDB, err = openFile(path, writerPragmas); err != nil {
+	if db.writeDB, err = openFile(path, writerPragmas(o)); err != nil {
 		return err
 	}
 	c, err := sqldb.Connect(ctx, db.writeDB, &dialect)
@@ -128,7 +128,10 @@ func (db *DB) startWriter(ctx context.Context, c *sqldb.Conn, o Options) error {
 	if err != nil {
 		return errors.Join(err, c.Close())
 	}
-	db.checkpointer = startCheckpointer(checkpoints, db.guard, db.health, db.restartLog)
+	db.checkpointer = newCheckpointer(checkpoints, db.guard, db.health, db.restartLog)
+	if !o.ExternalCheckpoints {
+		db.checkpointer.start()
+	}
 
 	// The writer itself retries, so that writes do not wait for others that wait.
 	if err := c.Run("PRAGMA busy_timeout = 100"); err != nil {
