@@ -37,9 +37,9 @@ var mayImport = map[string][]string{
 		"internal/terminal", "ledger", "ledger/attestation", "ledger/proof/receipt", "ledger/radar",
 	},
 	"cmd/run": {
-		"client", "internal/bench", "internal/buildinfo", "internal/cli", "internal/config", "internal/demo",
-		"internal/seen", "internal/service", "internal/terminal", "ledger", "ledger/proof", "store/check", "transparency",
-		"transparency/witness",
+		"client", "internal/backup", "internal/bench", "internal/buildinfo", "internal/cli", "internal/config",
+		"internal/demo", "internal/seen", "internal/service", "internal/terminal", "ledger", "ledger/proof", "store/check",
+		"store/sqlite", "transparency", "transparency/witness",
 	},
 	"cmd/start": {
 		"client", "internal/atomicfile", "internal/buildinfo", "internal/cli", "internal/contexts", "internal/flagvalue",
@@ -136,7 +136,7 @@ var mayImport = map[string][]string{
 	},
 	"store/metrics":    {"store"},
 	"store/sqldb":      {},
-	"store/sqlite":     {"store/sqldb"},
+	"store/sqlite":     {"internal/atomicfile", "store/sqldb"},
 	"store/radarindex": {"ledger", "ledger/policy", "ledger/radar"},
 	// The conformance suite of the storage.
 	"store/storetest": {
@@ -169,8 +169,8 @@ var mayImport = map[string][]string{
 	},
 	"internal/flagvalue": {"ledger", "ledger/identity", "ledger/radar"},
 	"internal/service": {
-		"client", "internal/buildinfo", "internal/config", "internal/logqueue", "internal/terminal", "server",
-		"ledger", "server/web", "store", "store/check", "store/sqlite",
+		"client", "internal/backup", "internal/buildinfo", "internal/config", "internal/logqueue", "internal/terminal",
+		"server", "ledger", "server/web", "store", "store/check", "store/sqlite",
 		"transparency", "transparency/witness", "webhook/dispatch",
 	},
 	"internal/receiver": {"client", "internal/eventbody", "ledger", "webhook"},
@@ -200,6 +200,7 @@ var mayImport = map[string][]string{
 	"internal/subprocess":   {"internal/config", "ledger"},
 	"internal/signing":      {"internal/atomicfile", "ledger", "ledger/attestation", "ledger/identity"},
 	"internal/atomicfile":   {},
+	"internal/backup":       {"store", "store/check", "store/sqlite"},
 	"internal/logqueue":     {},
 
 	"internal/terminal":  {"ledger"},

@@ -38,7 +38,8 @@ type FollowOptions struct {
 	OnRetry func(err error, wait time.Duration)
 }
 
-// An Event is one event of the live stream.
+// An Event is one event of the live stream, or the message that history was cut back: it has
+// the type [eventstream.LedgerRestored], and the ID of the last event that is left.
 type Event struct {
 	ID   string
 	Type ledger.EventType
@@ -53,6 +54,7 @@ type Event struct {
 	Commit      *eventstream.Commit
 	Key         *eventstream.Key
 	Identity    *eventstream.Identity
+	Restored    *eventstream.Restored
 }
 
 // NewEvent returns an event with its data decoded.
@@ -84,6 +86,9 @@ func NewEvent(id string, t ledger.EventType, data []byte) (Event, error) {
 	case ledger.EventIdentity:
 		e.Identity = new(eventstream.Identity)
 		typed = e.Identity
+	case eventstream.LedgerRestored:
+		e.Restored = new(eventstream.Restored)
+		typed = e.Restored
 	default:
 		typed = new(json.RawMessage)
 	}
@@ -96,7 +101,9 @@ func NewEvent(id string, t ledger.EventType, data []byte) (Event, error) {
 
 // Follow yields the events of an org as they happen, each once and in order. If the
 // connection is lost, it reconnects for as long as necessary, and resumes after the
-// last event. It ends without an error when ctx is done. It ends with an error if
+// last event. If the server's database was restored from a backup that does not have this event,
+// it yields an event of the type [eventstream.LedgerRestored], and then those since the backup.
+// It ends without an error when ctx is done. It ends with an error if
 // the server rejects the request, or its token is no longer valid.
 func (c *Client) Follow(ctx context.Context, org string, o FollowOptions) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {

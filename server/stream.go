@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/eventstream"
 	"github.com/ledgerd/ledgerd/server/internal/wire"
 	"github.com/ledgerd/ledgerd/store"
 )
@@ -103,10 +104,33 @@ func (c *call) streamStart(t *feed) (seq int64, preamble string, err error) {
 		return 0, streamRetry + "\n", nil
 	}
 	seq, ok, err := t.Seq(c.ctx(), id)
+	if err != nil || ok {
+		return seq + 1, streamRetry + "\n", err
+	}
+	return c.streamAfterRestore(t, id)
+}
+
+// streamAfterRestore is streamStart for a client that knows an event which does not exist. If a
+// restore of the database may have removed it, the first message says so. The ID of the message is
+// the last event that the client has in common with the database, so it comes once.
+func (c *call) streamAfterRestore(t *feed, id string) (seq int64, preamble string, err error) {
+	cut, ok, err := t.Cut(c.ctx(), id)
 	if err == nil && !ok {
 		err = invalidParameter("last_event_id", "event %q not found (use the ID of an event, or %s)", id, earliest)
 	}
-	return seq + 1, streamRetry + "\n", err
+	if err != nil {
+		return 0, "", err
+	}
+	last, err := t.idBefore(c.ctx(), cut.Seq)
+	if err != nil {
+		return 0, "", err
+	}
+	data, err := marshal(eventstream.Restored{LastEvent: last, RestoredAt: cut.RestoredAt})
+	if err != nil {
+		return 0, "", err
+	}
+	message := fmt.Sprintf("event: %s\nid: %s\ndata: %s\n\n", eventstream.LedgerRestored, last, data)
+	return cut.Seq, streamRetry + message, nil
 }
 
 // serve sends events until the client disconnects or stops reading, its token

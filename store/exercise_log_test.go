@@ -1,12 +1,14 @@
 package store_test
 
 import (
+	"bytes"
 	"errors"
 	"testing"
 	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/oklog/ulid/v2"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/proof"
@@ -80,6 +82,23 @@ func codeOf(err error) ledger.Code {
 		return e.Code
 	}
 	return ""
+}
+
+// restored records that the database was restored, and looks where its history was cut back.
+func (e *exerciser) restored() {
+	t, ctx := e.t, e.t.Context()
+	orgs, err := e.NoteRestore(ctx)
+	check(t, err)
+	for _, org := range orgs {
+		tail, err := e.Tail(ctx, org.Org)
+		check(t, err)
+		lost := "evt_" + ulid.MustNew(uint64(org.At)+1, bytes.NewReader(make([]byte, 10))).String()
+		cut, ok, err := tail.Cut(ctx, lost)
+		check(t, err)
+		if !ok || cut.Seq != org.Events {
+			t.Errorf("the history of %s is cut back at %d, %v; want %d", org.Org, cut.Seq, ok, org.Events)
+		}
+	}
 }
 
 // witness cosigns the log of another server, and keeps evidence until the oldest is deleted.

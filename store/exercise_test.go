@@ -51,6 +51,7 @@ func exercise(t *testing.T) (plans, opening map[string][]string) {
 	e.webhooks()
 	e.lists()
 	e.log()
+	e.restored()
 	e.witness()
 	e.distrust()
 	e.now = e.now.Add(60 * 24 * time.Hour)

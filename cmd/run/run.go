@@ -20,6 +20,8 @@ func Commands(p *cli.Program) []*cobra.Command {
 func Tools(p *cli.Program, ledgerd Main) []*cobra.Command {
 	return []*cobra.Command{
 		newConfig(p),
+		newBackup(p),
+		newRestore(p),
 		newCheck(p),
 		newLog(p),
 		newWitness(p),

@@ -21,6 +21,7 @@ func AddFlags(command *cobra.Command) {
 	flags.String("log-key-dir", "", "`folder` with the keys of the transparency logs (LEDGERD_LOG_KEY_DIR)")
 	flags.Var(&flagvalue.Parsed[Size]{Value: new(Size), Text: d.MaxBody.String(), Kind: "SIZE", Parse: ParseSize},
 		"max-body", "maximum size of a request body (LEDGERD_MAX_BODY)")
+	addBackupFlags(flags)
 	addWebhookFlags(flags)
 	flagvalue.ChoiceVar(command, flags, new(string), "log-level", "", "minimum level to log (LEDGERD_LOG_LEVEL)",
 		logLevels()...)
@@ -29,6 +30,15 @@ func AddFlags(command *cobra.Command) {
 		"on shutdown, how long to be not ready but still serve requests (LEDGERD_SHUTDOWN_DELAY)")
 	flags.Duration("shutdown-timeout", d.ShutdownTimeout,
 		"on shutdown, how long to wait for requests, and then for webhooks (LEDGERD_SHUTDOWN_TIMEOUT)")
+}
+
+// addBackupFlags defines the flags of the backup settings.
+func addBackupFlags(flags *pflag.FlagSet) {
+	d := defaultBackup()
+	flags.String("backup-folder", "", "`folder` for backups that the server writes (LEDGERD_BACKUP_FOLDER)")
+	flags.Var(&flagvalue.Parsed[string]{Value: new(string), Text: d.Every.String(), Kind: "DURATION",
+		Parse: validAs[duration]}, "backup-every", "time between two backups (LEDGERD_BACKUP_EVERY)")
+	flags.Int("backup-keep", d.Keep, "how many backups are kept (LEDGERD_BACKUP_KEEP)")
 }
 
 // addWebhookFlags defines the flags of the webhook settings.

@@ -21,19 +21,22 @@ import (
 
 // Settings are the settings of ledgerd. config.example.yaml describes each of them.
 type Settings struct {
-	Listen          string        `mapstructure:"listen" yaml:"listen"`
-	BaseURL         BaseURL       `mapstructure:"base_url" yaml:"base_url"`
-	Database        string        `mapstructure:"database" yaml:"database"`
-	NoCopy          bool          `mapstructure:"no_copy" yaml:"no_copy"`
-	MaxBody         Size          `mapstructure:"max_body" yaml:"max_body"`
-	Streams         Streams       `mapstructure:"streams" yaml:"streams"`
-	Webhooks        Webhooks      `mapstructure:"webhooks" yaml:"webhooks"`
-	RadarMemory     Size          `mapstructure:"radar_memory" yaml:"radar_memory"`
-	Log             Log           `mapstructure:"log" yaml:"log"`
-	Witness         Witness       `mapstructure:"witness" yaml:"witness"`
-	Receipts        Receipts      `mapstructure:"receipts" yaml:"receipts"`
-	ShutdownDelay   time.Duration `mapstructure:"shutdown_delay" yaml:"shutdown_delay"`
-	ShutdownTimeout time.Duration `mapstructure:"shutdown_timeout" yaml:"shutdown_timeout"`
+	Listen   string  `mapstructure:"listen" yaml:"listen"`
+	BaseURL  BaseURL `mapstructure:"base_url" yaml:"base_url"`
+	Database string  `mapstructure:"database" yaml:"database"`
+	NoCopy   bool    `mapstructure:"no_copy" yaml:"no_copy"`
+	// ExternalCheckpoints leaves the checkpoints of the write-ahead log to another program.
+	ExternalCheckpoints bool          `mapstructure:"external_checkpoints" yaml:"external_checkpoints"`
+	Backup              Backup        `mapstructure:"backup" yaml:"backup"`
+	MaxBody             Size          `mapstructure:"max_body" yaml:"max_body"`
+	Streams             Streams       `mapstructure:"streams" yaml:"streams"`
+	Webhooks            Webhooks      `mapstructure:"webhooks" yaml:"webhooks"`
+	RadarMemory         Size          `mapstructure:"radar_memory" yaml:"radar_memory"`
+	Log                 Log           `mapstructure:"log" yaml:"log"`
+	Witness             Witness       `mapstructure:"witness" yaml:"witness"`
+	Receipts            Receipts      `mapstructure:"receipts" yaml:"receipts"`
+	ShutdownDelay       time.Duration `mapstructure:"shutdown_delay" yaml:"shutdown_delay"`
+	ShutdownTimeout     time.Duration `mapstructure:"shutdown_timeout" yaml:"shutdown_timeout"`
 
 	// DatabaseSource says where Database comes from. It is not a setting itself.
 	DatabaseSource Source `mapstructure:"-" yaml:"-"`
@@ -88,6 +91,7 @@ func Default() Settings {
 	return Settings{
 		Listen:          "127.0.0.1:8080",
 		Database:        "ledger.db",
+		Backup:          defaultBackup(),
 		MaxBody:         4 << 20,
 		Streams:         Streams{PerOrg: server.DefaultStreamsPerOrg, PerToken: server.DefaultStreamsPerToken},
 		Webhooks:        defaultWebhooks(),
@@ -113,6 +117,7 @@ func (s Settings) check() problems {
 	if s.Database == "" {
 		invalid("database", "empty: name a file")
 	}
+	s.Backup.check(invalid)
 	if s.MaxBody < 1<<10 || s.MaxBody > 1<<30 {
 		invalid("max_body", "%v is out of range (use 1KiB to 1GiB)", s.MaxBody)
 	}

@@ -92,6 +92,10 @@ func (l *Printer) columns(e client.Event) (ledger.Time, columns) {
 		at, c.summary = e.Key.Timestamp, keyChange(e.Key)
 	case e.Identity != nil:
 		at, c.summary = e.Identity.Timestamp, identityChange(e.Identity)
+	case e.Restored != nil:
+		at, c.colour = e.Restored.RestoredAt, terminal.Red
+		c.summary = "the ledger was restored from a backup: the events after " + terminal.Clean(e.Restored.LastEvent) +
+			" are gone"
 	default:
 		c.summary = terminal.Clean(string(e.Data))
 	}

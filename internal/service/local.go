@@ -28,7 +28,7 @@ func OpenLocal(ctx context.Context, s config.Settings) (*Local, error) {
 	if err := checkDatabase(s.Database); err != nil {
 		return nil, err
 	}
-	db, err := store.Open(ctx, s.Database, store.Options{NoCopy: s.NoCopy})
+	db, err := store.Open(ctx, s.Database, store.Options{NoCopy: s.NoCopy, ExternalCheckpoints: s.ExternalCheckpoints})
 	if err != nil {
 		return nil, err
 	}

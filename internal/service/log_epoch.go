@@ -23,7 +23,7 @@ func BeginEpoch(
 	if err := checkDatabase(s.Database); err != nil {
 		return b, err
 	}
-	db, err := store.Open(ctx, s.Database, store.Options{NoCopy: s.NoCopy})
+	db, err := store.Open(ctx, s.Database, store.Options{NoCopy: s.NoCopy, ExternalCheckpoints: s.ExternalCheckpoints})
 	if err != nil {
 		return b, err
 	}

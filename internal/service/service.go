@@ -74,6 +74,8 @@ func StartAt(ctx context.Context, s config.Settings, log *slog.Logger, now func(
 		RadarMemory:    int64(s.RadarMemory),
 		NoCopy:         s.NoCopy,
 		Serve:          true,
+
+		ExternalCheckpoints: s.ExternalCheckpoints,
 	})
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
@@ -81,6 +83,10 @@ func StartAt(ctx context.Context, s config.Settings, log *slog.Logger, now func(
 
 	guard := s.Webhooks.Guard()
 	logs, err := newLogs(ctx, s, db, log)
+	if err != nil {
+		return nil, errors.Join(err, db.Close(), listener.Close())
+	}
+	backups, err := newBackups(s, db, log)
 	if err != nil {
 		return nil, errors.Join(err, db.Close(), listener.Close())
 	}
@@ -136,6 +142,9 @@ func StartAt(ctx context.Context, s config.Settings, log *slog.Logger, now func(
 	v.running.Go(func() { db.BuildLogs(background) })
 	v.running.Go(func() { logs.run(background) })
 	v.running.Go(func() { dispatcher.Run(background) })
+	if backups != nil {
+		v.running.Go(func() { backups.Run(background) })
+	}
 	v.running.Go(func() {
 		err := v.http.Serve(listener)
 		if !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) { // by Stop

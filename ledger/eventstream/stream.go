@@ -104,6 +104,18 @@ type Violation struct {
 	Timestamp   ledger.Time            `json:"timestamp"`
 }
 
+// LedgerRestored is the type of a message that is no event of the ledger: a server sends it to a
+// client that resumes after an event which a restore of the database from a backup has removed.
+const LedgerRestored ledger.EventType = "ledger_restored"
+
+// A Restored is the data of a message of the type LedgerRestored. The stream goes on with the
+// event after LastEvent.
+type Restored struct {
+	// LastEvent is the ID of the last event of the org in the backup, or earliest if it had none.
+	LastEvent  string      `json:"last_event"`
+	RestoredAt ledger.Time `json:"restored_at"`
+}
+
 // Data converts the body of an event of type t to its data on the stream: one JSON
 // object on one line.
 func Data(t ledger.EventType, body []byte) ([]byte, error) {

@@ -239,6 +239,8 @@
     for (const type of url.searchParams.get('types').split(',')) {
       stream.addEventListener(type, (event) => { if (concerns(event)) scheduleRefresh(); });
     }
+    // The ledger was restored from a backup that lacks events which the page may show.
+    stream.addEventListener('ledger_restored', () => scheduleRefresh());
   }
 
   function disconnect() {

@@ -1,0 +1,97 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ledgerd/ledgerd/internal/backup"
+	"github.com/ledgerd/ledgerd/internal/cli"
+	"github.com/ledgerd/ledgerd/internal/terminal"
+)
+
+func newRestore(p *cli.Program) *cobra.Command {
+	r := backup.Restore{}
+	command := &cobra.Command{
+		Use:   "restore FILE",
+		Short: "Make a database from a backup",
+		Long: `Copies a backup to the database of the configuration, which must not exist: move
+an old one away first, with its -wal and -shm files. The backup itself is only
+read.
+
+Before the copy gets its name, it is checked as by 'ledgerd check', and its schema
+is migrated if an earlier release wrote it. A backup of an earlier release gets no
+check but that of its file: run 'ledgerd check' afterwards. It prints the last
+event of each org in the backup; whatever came later is lost. A client of
+the stream that resumes after a later event gets a message that it is gone.
+
+If the transparency logs were signed beyond the backup, the server signs them no
+longer, until a newer database is back or 'ledgerd log new-epoch' replaces them.
+
+EXIT STATUS
+  0  the database is restored
+  1  it could not be restored, and nothing has changed
+  2  wrong flags or arguments
+  4  the backup is damaged or was changed, and nothing has changed`,
+		Example: `  ledgerd restore /backups/ledger-2026-11-22.db --database ledger.db
+  ledgerd restore /backups/ledger.db --config /etc/ledgerd/config.yaml`,
+		Args: cli.Takes("FILE"),
+		RunE: func(command *cobra.Command, args []string) error {
+			if flag, url := p.Global.ServerFlag(); url != "" {
+				return cli.Usagef("restore does not take %s: it writes the database file", flag)
+			}
+			s, err := p.Settings(command)
+			if err != nil {
+				return err
+			}
+			r.File, r.Database = args[0], s.Database
+			ctx, release := signal.NotifyContext(command.Context(), os.Interrupt, syscall.SIGTERM)
+			defer release()
+			return runRestore(ctx, p, r)
+		},
+	}
+	command.Flags().BoolVar(&r.Quick, "quick", false, "check only the file, and not what it contains")
+	return command
+}
+
+// runRestore restores a backup and prints what it has.
+func runRestore(ctx context.Context, p *cli.Program, r backup.Restore) error {
+	progress := p.NewProgress()
+	r.Progress = progress.Show
+	done, err := r.Run(ctx)
+	progress.Clear()
+	if damaged, ok := errors.AsType[*backup.DamagedError](err); ok {
+		if err := p.Print(damaged.Report, func() { printReport(p, r.File, damaged.Report) }); err != nil {
+			return err
+		}
+		return &cli.ExitError{Status: cli.ExitNotReached}
+	}
+	if err != nil && ctx.Err() != nil {
+		return errors.New("interrupted")
+	}
+	if err != nil {
+		return err
+	}
+	return p.Print(done, func() { printRestored(p, done) })
+}
+
+// printRestored prints what a restored database has, for people.
+func printRestored(p *cli.Program, done backup.Restored) {
+	checked := "checked"
+	if !done.Checked {
+		checked = "not checked but for its pages: run 'ledgerd check'"
+	}
+	fmt.Fprintf(p.Stdout, "%s: restored (%s)\n", terminal.Printable(done.Database), checked)
+	for _, org := range done.Orgs {
+		if org.Last == "" {
+			fmt.Fprintf(p.Stdout, "%s  no event\n", org.Org)
+			continue
+		}
+		fmt.Fprintf(p.Stdout, "%s  %s, the last %s of %s\n", org.Org, terminal.Plural(org.Events, "event"), org.Last, org.At)
+	}
+}
