@@ -22,7 +22,7 @@ func sizeOf(t *testing.T, path string) int64 {
 }
 
 // addOrgs adds n orgs, each in its own transaction and with a name of size bytes.
-func addOrgs(t *testing.T, db *DB, from, n, size int) {
+func addOrgs(t testing.TB, db *DB, from, n, size int) {
 	t.Helper()
 	for i := from; i < from+n; i++ {
 		err := db.Write(t.Context(), sqldb.Write{Do: func(c *sqldb.Conn) error {
