@@ -121,6 +121,7 @@ var mayImport = map[string][]string{
 	// HTTP helpers of the API and the pages.
 	"server/internal/wire":   {"ledger", "server/internal/budget"},
 	"server/internal/budget": {},
+	"server/metrics":         {"ledger", "server"},
 	"store": {
 		"ledger", "ledger/attention", "ledger/attestation", "ledger/facts", "ledger/gitobject", "ledger/identity",
 		"ledger/insights",
@@ -134,7 +135,7 @@ var mayImport = map[string][]string{
 		"ledger/proof", "store",
 		"store/internal/envelope", "store/sqldb", "store/sqlite",
 	},
-	"store/metrics":    {"store"},
+	"store/metrics":    {"ledger", "store", "store/sqldb"},
 	"store/sqldb":      {},
 	"store/sqlite":     {"internal/atomicfile", "store/sqldb"},
 	"store/radarindex": {"ledger", "ledger/policy", "ledger/radar"},
@@ -170,8 +171,9 @@ var mayImport = map[string][]string{
 	"internal/flagvalue": {"ledger", "ledger/identity", "ledger/radar"},
 	"internal/service": {
 		"client", "internal/backup", "internal/buildinfo", "internal/config", "internal/logqueue", "internal/terminal",
-		"server", "ledger", "server/web", "store", "store/check", "store/sqlite",
-		"transparency", "transparency/witness", "webhook/dispatch",
+		"server", "ledger", "server/metrics", "server/web", "store", "store/check", "store/sqlite",
+		"store/metrics", "transparency", "transparency/witness", "transparency/witness/metrics", "webhook/dispatch",
+		"webhook/dispatch/metrics",
 	},
 	"internal/receiver": {"client", "internal/eventbody", "ledger", "webhook"},
 	"internal/display": {

@@ -117,6 +117,7 @@ func (s *Server) recordAttestation(c *call) (*reply, error) {
 		case err != nil:
 			return nil, err
 		case isNew:
+			s.observer.Recorded(attestation.Result.Status)
 			return created(record, attestationsURL(record.Org, record.Repo)+"/"+record.ID), nil
 		default:
 			return &reply{status: http.StatusOK, record: record}, nil

@@ -14,22 +14,43 @@ import (
 
 // Handler returns the API for the network. Callers authenticate with a token.
 func (s *Server) Handler() http.Handler {
-	return wire.Compressed(s.handler(s.byToken), typeJSON, typeProblem, typeYAML, typeDSSE, typeBundle, typeBundleOld)
+	return wire.Compressed(s.handler(s.byToken, s.observed),
+		typeJSON, typeProblem, typeYAML, typeDSSE, typeBundle, typeBundleOld)
 }
 
 // Host returns the API for the administrator of the host, who has access to every
 // org and every endpoint without a token. It is for use inside the process, and
 // must never be reachable from a network.
-func (s *Server) Host() http.Handler { return s.handler(byHost) }
+func (s *Server) Host() http.Handler { return s.handler(byHost, unobserved) }
 
 // Sessions returns the API for people who are signed in to the web interface. The
 // caller is the session that WithSession put into the request's context, with the
 // permissions of its token. It is for use inside the process: no request from the
 // network can set the session.
-func (s *Server) Sessions() http.Handler { return s.handler(s.bySession) }
+func (s *Server) Sessions() http.Handler { return s.handler(s.bySession, unobserved) }
 
-func (s *Server) handler(identify identify) http.Handler {
-	return s.framed(s.router(s.routes(), identify))
+func (s *Server) handler(identify identify, observed observed) http.Handler {
+	return s.framed(s.router(s.routes(), identify, observed))
+}
+
+// An observed function returns the handler of a route, with what counts its responses.
+type observed func(route string, next httprouter.Handle) httprouter.Handle
+
+// unobserved counts nothing: what the pages and the administrator of the host ask for in process
+// is no request of the network.
+func unobserved(_ string, next httprouter.Handle) httprouter.Handle { return next }
+
+// observed returns next with a call of the observer after each response.
+func (s *Server) observed(route string, next httprouter.Handle) httprouter.Handle {
+	return func(w http.ResponseWriter, r *http.Request, path httprouter.Params) {
+		recorder := wire.NewRecorder(w)
+		out := http.ResponseWriter(recorder)
+		if hijacker, ok := w.(http.Hijacker); ok { // which lets a stream leave its handler
+			out = hijackable{recorder, hijacker}
+		}
+		next(out, r, path)
+		s.observer.Responded(route, r.Method, recorder.Status(), recorder.Took())
+	}
 }
 
 // framed returns next with the headers, request id and access log that all
@@ -43,23 +64,24 @@ func (s *Server) framed(next http.Handler) http.Handler {
 }
 
 // router returns a handler for the routes. HEAD works wherever GET does.
-func (s *Server) router(routes []route, identify identify) http.Handler {
+func (s *Server) router(routes []route, identify identify, observed observed) http.Handler {
 	router := httprouter.New()
 	router.RedirectTrailingSlash = false
 	router.RedirectFixedPath = false
 	router.HandleOPTIONS = false
 	for _, rt := range routes {
-		router.Handle(rt.method, rt.pattern, s.serve(rt, identify))
+		handle := observed(rt.pattern, s.serve(rt, identify))
+		router.Handle(rt.method, rt.pattern, handle)
 		if rt.method == http.MethodGet {
-			router.Handle(http.MethodHead, rt.pattern, s.serve(rt, identify))
+			router.Handle(http.MethodHead, rt.pattern, handle)
 		}
 	}
 
-	router.NotFound = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	missing := observed("", func(w http.ResponseWriter, r *http.Request, _ httprouter.Params) {
 		s.fail(w, r, ledger.Errorf(
 			ledger.CodeNotFound, "no endpoint at %s (see GET /v1/openapi.yaml)", r.URL.Path))
 	})
-	router.MethodNotAllowed = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	other := observed("", func(w http.ResponseWriter, r *http.Request, _ httprouter.Params) {
 		// httprouter lists OPTIONS for every path, but no endpoint has it.
 		allow := slices.DeleteFunc(strings.Split(w.Header().Get("Allow"), ", "),
 			func(m string) bool { return m == http.MethodOptions })
@@ -67,6 +89,8 @@ func (s *Server) router(routes []route, identify identify) http.Handler {
 		s.fail(w, r, ledger.Errorf(ledger.CodeMethodNotAllowed, "method %s not allowed: use %s", r.Method,
 			strings.Join(allow, " or ")))
 	})
+	router.NotFound = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { missing(w, r, nil) })
+	router.MethodNotAllowed = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { other(w, r, nil) })
 	return router
 }
 
@@ -186,6 +210,7 @@ func (c caller) authorize(rt route, org string) error {
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	id := w.Header().Get(wire.HeaderRequestID)
 	e := wire.Explain(err)
+	s.observer.Refused(e.Code)
 	if e.Code == ledger.CodeInternal {
 		s.log.ErrorContext(r.Context(), "request failed", "method", r.Method, "path", r.URL.Path, "error", err, "request", id)
 	}

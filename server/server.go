@@ -59,6 +59,8 @@ type Config struct {
 	Witnesses func(origin string) []ledger.LogWitness
 	// Receipts signs receipts. It may be nil.
 	Receipts *transparency.Receipts
+	// Observer counts what the Server does for the network. It may be nil.
+	Observer Observer
 	// Signing returns why logs are not signed, by org. It may be nil.
 	Signing func() map[string]string
 }
@@ -71,6 +73,7 @@ type Server struct {
 	maxBody int64
 	name    string // value of the Server header
 
+	observer    Observer
 	checkTarget func(ctx context.Context, url string) error
 	signing     func() map[string]string
 	receipts    *transparency.Receipts
@@ -103,6 +106,9 @@ func New(c Config) *Server {
 	s.receipts = c.Receipts
 	if s.witness, s.witnesses = c.Witness, c.Witnesses; s.witnesses == nil {
 		s.witnesses = func(string) []ledger.LogWitness { return nil }
+	}
+	if s.observer = c.Observer; s.observer == nil {
+		s.observer = noObserver{}
 	}
 	if s.now == nil {
 		s.now = func() time.Time { return c.Store.Now().Std() }
@@ -138,6 +144,13 @@ func (s *Server) WaitForStreams(ctx context.Context) error { return s.limits.wai
 // behalf of a token; empty for callers without a token, who share one share.
 func (s *Server) Memory(token string, r *http.Request) *budget.Lease {
 	return s.budgets.memoryOf(token, r)
+}
+
+// Streams returns the number of open live streams.
+func (s *Server) Streams() int {
+	s.limits.mu.Lock()
+	defer s.limits.mu.Unlock()
+	return s.limits.all
 }
 
 func (s *Server) time() ledger.Time { return ledger.TimeOf(s.now()) }

@@ -2,9 +2,11 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
+	"os"
 	"runtime/debug"
 	"time"
 
@@ -32,6 +34,7 @@ type stream struct {
 	preamble string                      // text before the first event
 	done     func()                      // releases the feed and the stream's place among the limits
 	recheck  func(context.Context) error // returns an error if the token is no longer valid
+	cutOff   func()                      // called if the client does not read
 	timing   streamTiming
 	log      *slog.Logger
 	stopping <-chan struct{} // closed when the server stops
@@ -64,6 +67,7 @@ func (s *Server) streamEvents(c *call) (*reply, error) {
 	}
 	org, caller := c.org(), c.caller
 	st := &stream{feed: feed, portion: portion, filter: f, timing: s.timing, stopping: s.stopping, log: s.log,
+		cutOff:  s.observer.CutOff,
 		done:    func() { s.feeds.release(org, feed); release() },
 		recheck: func(ctx context.Context) error { return s.recheck(ctx, caller) }}
 	if st.cursor, st.preamble, err = c.streamStart(feed); err != nil {
@@ -288,5 +292,9 @@ func (st *stream) write(b wire.Block) error {
 		return nil
 	}
 	st.silence.Reset(st.timing.silence)
-	return st.body.Send(b, st.timing.stall)
+	err := st.body.Send(b, st.timing.stall)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		st.cutOff()
+	}
+	return err
 }

@@ -294,6 +294,7 @@ func (e *exerciser) violations() {
 	check(e.t, e.Settle(ctx))
 	e.attests("deployed", sha(2), "deploy:eu", ledger.Fail) // of a commit without a violation of it
 	e.ok(e.ViolationCounts(ctx))
+	e.ok(e.Stats(ctx))
 }
 
 // putClockRight has the clock jump forward, records, and puts it right.

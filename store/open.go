@@ -35,6 +35,8 @@ type Options struct {
 	NoCopy bool
 	// ExternalCheckpoints leaves the checkpoints of the write-ahead log to another process.
 	ExternalCheckpoints bool
+	// Committed, if not nil, is called after each transaction that writes. It must be quick.
+	Committed func(sqldb.Commit)
 	// Serve makes this the only server of the database: Open fails if there is another.
 	// Without it, the database can be opened next to a server.
 	Serve bool
@@ -78,6 +80,7 @@ func newStore(o Options) *Store {
 	s := &Store{
 		clock:        newClock(o.Now, o.Monotonic, o.Logger),
 		log:          o.Logger,
+		committed:    o.Committed,
 		retention:    cmp.Or(o.KeepDeliveries, DefaultKeepDeliveries),
 		caches:       newCaches(),
 		tips:         radarindex.NewSet(cmp.Or(o.RadarMemory, DefaultRadarMemory)),
@@ -119,6 +122,7 @@ func (s *Store) incidentEnded(t sqldb.Incident) {
 func (s *Store) hooks() sqldb.Hooks {
 	return sqldb.Hooks{
 		BeforeCommit: s.batch.beforeCommit,
+		Committed:    s.committed,
 		AfterCommit: func() {
 			s.published(&s.batch.total)
 			s.batch.reset()

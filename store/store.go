@@ -21,6 +21,7 @@ type Store struct {
 	clock     *clock
 	saved     savedClock // as the table clock has it; only correctTimes changes it
 	log       *slog.Logger
+	committed func(sqldb.Commit)
 	retention time.Duration // how long the delivery log is retained
 	db        sqldb.Engine
 

@@ -24,11 +24,11 @@ func newRestore(p *cli.Program) *cobra.Command {
 an old one away first, with its -wal and -shm files. The backup itself is only
 read.
 
-Before the copy gets its name, it is checked as by 'ledgerd check', and its schema
-is migrated if an earlier release wrote it. A backup of an earlier release gets no
-check but that of its file: run 'ledgerd check' afterwards. It prints the last
-event of each org in the backup; whatever came later is lost. A client of
-the stream that resumes after a later event gets a message that it is gone.
+Before the copy gets its name, it is checked as by 'ledgerd check', and its
+schema is migrated if an earlier release wrote it. Of a backup by an earlier
+release only the pages are checked: run 'ledgerd check' afterwards. It prints
+the last event of each org in the backup; whatever came later is lost. A client
+of the stream that resumes after a later event gets a message that it is gone.
 
 If the transparency logs were signed beyond the backup, the server signs them no
 longer, until a newer database is back or 'ledgerd log new-epoch' replaces them.

@@ -75,6 +75,9 @@ func serve(p *cli.Program, command *cobra.Command, s config.Settings) error {
 		return err
 	}
 	fmt.Fprintf(p.Stdout, "listening on %s\n", running.URL)
+	if running.Metrics != "" {
+		fmt.Fprintf(p.Stdout, "metrics on %s\n", running.Metrics)
+	}
 	if err = printHint(ctx, p, running, s); err == nil {
 		err = running.WaitReloading(ctx, hangups, reload)
 	}

@@ -28,6 +28,7 @@ type Settings struct {
 	// ExternalCheckpoints leaves the checkpoints of the write-ahead log to another program.
 	ExternalCheckpoints bool          `mapstructure:"external_checkpoints" yaml:"external_checkpoints"`
 	Backup              Backup        `mapstructure:"backup" yaml:"backup"`
+	Metrics             Metrics       `mapstructure:"metrics" yaml:"metrics"`
 	MaxBody             Size          `mapstructure:"max_body" yaml:"max_body"`
 	Streams             Streams       `mapstructure:"streams" yaml:"streams"`
 	Webhooks            Webhooks      `mapstructure:"webhooks" yaml:"webhooks"`
@@ -118,6 +119,7 @@ func (s Settings) check() problems {
 		invalid("database", "empty: name a file")
 	}
 	s.Backup.check(invalid)
+	s.Metrics.check(invalid)
 	if s.MaxBody < 1<<10 || s.MaxBody > 1<<30 {
 		invalid("max_body", "%v is out of range (use 1KiB to 1GiB)", s.MaxBody)
 	}

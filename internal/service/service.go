@@ -29,11 +29,14 @@ import (
 // An Instance is a running server with its store and background goroutines.
 type Instance struct {
 	URL string
+	// Metrics is the URL of the metrics if they have a listener of their own.
+	Metrics string
 
 	db      *store.Store
 	api     *server.Server
 	site    *web.Site
 	logs    logs
+	metrics *metrics
 	log     *slog.Logger
 	clients *connections
 	http    *http.Server
@@ -63,6 +66,7 @@ func StartAt(ctx context.Context, s config.Settings, log *slog.Logger, now func(
 		return nil, err
 	}
 
+	m := newMetrics()
 	listener, err := listen(s.Listen, placesFor(maxFiles(), s.Webhooks.TotalInFlight))
 	if err != nil {
 		return nil, err
@@ -76,6 +80,7 @@ func StartAt(ctx context.Context, s config.Settings, log *slog.Logger, now func(
 		Serve:          true,
 
 		ExternalCheckpoints: s.ExternalCheckpoints,
+		Committed:           m.writer.Committed,
 	})
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
@@ -99,8 +104,14 @@ func StartAt(ctx context.Context, s config.Settings, log *slog.Logger, now func(
 		StreamsPerToken: s.Streams.PerToken,
 		CheckTarget:     guard.Check,
 		Version:         buildinfo.Version(),
+		Observer:        m.server,
 	}))
 	site, err := web.New(web.Config{API: api, Logger: log, Now: func() time.Time { return db.Now().Std() }})
+	if err != nil {
+		return nil, errors.Join(err, db.Close(), listener.Close())
+	}
+
+	private, err := m.private(s.Metrics)
 	if err != nil {
 		return nil, errors.Join(err, db.Close(), listener.Close())
 	}
@@ -113,6 +124,7 @@ func StartAt(ctx context.Context, s config.Settings, log *slog.Logger, now func(
 		api:     api,
 		site:    site,
 		logs:    logs,
+		metrics: m,
 		log:     log,
 		clients: listener,
 		cancel:  cancel,
@@ -134,7 +146,7 @@ func StartAt(ctx context.Context, s config.Settings, log *slog.Logger, now func(
 		},
 	}
 
-	v.http.Handler = listener.track(v.closing(withPages(api.Handler(), site.Handler())))
+	v.http.Handler = listener.track(v.closing(withPages(api.Handler(), site.Handler(), m.public(s.Metrics))))
 	v.http.RegisterOnShutdown(api.EndStreams)
 	v.running.Go(func() { db.Evaluate(background) })
 	v.running.Go(func() { db.Tidy(background) })
@@ -142,6 +154,15 @@ func StartAt(ctx context.Context, s config.Settings, log *slog.Logger, now func(
 	v.running.Go(func() { db.BuildLogs(background) })
 	v.running.Go(func() { logs.run(background) })
 	v.running.Go(func() { dispatcher.Run(background) })
+	m.watch(api, db, logs.pool, logs.witness, dispatcher, backups)
+	if private != nil {
+		v.Metrics = "http://" + private.listener.Addr().String() + "/metrics"
+		v.running.Go(func() {
+			if err := private.serve(background); err != nil {
+				log.Error("metrics are not served", "error", err)
+			}
+		})
+	}
 	if backups != nil {
 		v.running.Go(func() { backups.Run(background) })
 	}
@@ -154,12 +175,15 @@ func StartAt(ctx context.Context, s config.Settings, log *slog.Logger, now func(
 	return v, nil
 }
 
-// withPages routes the paths of the API to api and all others to site.
-func withPages(api, site http.Handler) http.Handler {
+// withPages routes the paths of the API to api, that of the metrics to metrics, unless it is nil,
+// and all others to site.
+func withPages(api, site, metrics http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch path := r.URL.Path; {
 		case path == "/v1", strings.HasPrefix(path, "/v1/"), path == "/healthz", path == "/readyz", path == "*":
 			api.ServeHTTP(w, r)
+		case path == "/metrics" && metrics != nil:
+			metrics.ServeHTTP(w, r)
 		default:
 			site.ServeHTTP(w, r)
 		}

@@ -37,6 +37,13 @@ func (s *Set) Get(repoID int64) *Index {
 	return x
 }
 
+// Size returns the approximate size of all indexes, and its limit, in bytes.
+func (s *Set) Size() (size, limit int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.size, s.limit
+}
+
 // idleAfter is the number of uses of other indexes after which an index is idle.
 const idleAfter = 1000
 

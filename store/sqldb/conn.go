@@ -25,6 +25,15 @@ type Conn struct {
 	// ctx ends the queries of a read. The writer's connection always has the
 	// background context: to interrupt a write would roll back the whole batch.
 	ctx context.Context
+	// rows counts the rows that queries have returned since TakeRows.
+	rows uint64
+}
+
+// TakeRows returns how many rows the queries have returned since the last call.
+func (c *Conn) TakeRows() uint64 {
+	n := c.rows
+	c.rows = 0
+	return n
 }
 
 // Connect takes a connection from the pool of db.
@@ -193,6 +202,7 @@ func (c *Conn) each(ctx context.Context, visit func(Scanner) error, query string
 	defer func() { c.reading-- }()
 
 	for rows.Next() {
+		c.rows++
 		if err := visit(rows); err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ package sqldb
 
 import (
 	"context"
+	"time"
 )
 
 // An Engine is an open database.
@@ -36,6 +37,8 @@ type Engine interface {
 	// failed because of the storage, or a write has waited for seconds. It uses no
 	// connection, and does not wait.
 	Ready() error
+	// Stats returns the state of the engine.
+	Stats() Stats
 	// Close waits for the queued writes and closes the database.
 	Close() error
 }
@@ -67,6 +70,11 @@ const (
 	// Lanes is the number of lanes.
 	Lanes
 )
+
+// String returns the name of a lane.
+func (l Lane) String() string {
+	return [...]string{Requests: "requests", Writes: "writes", Checks: "checks", Long: "long"}[l]
+}
 
 // A Write is one caller's change of the database. It shares a transaction with
 // the writes queued at the same time. A write that fails undoes only itself.
@@ -101,7 +109,32 @@ type Hooks struct {
 	// AfterCommit runs when the transaction is on disk, before its callers of Write
 	// return.
 	AfterCommit func()
+	// Committed is called after each transaction, in the writer's goroutine. It may be nil.
+	Committed func(Commit)
 	// AfterRollback runs when a whole transaction is rolled back, before the next
 	// one begins.
 	AfterRollback func()
+}
+
+// A Commit says how a transaction of the writer went.
+type Commit struct {
+	Writes int           // callers that shared it
+	Waited time.Duration // how long the first of them waited until it began
+	Took   time.Duration // from its begin to its end
+	Synced time.Duration // the part of it that the COMMIT took, with the fsync
+	Failed bool          // whether it was rolled back
+}
+
+// Stats is the state of an engine.
+type Stats struct {
+	// FileBytes and LogBytes are the sizes of the database and of its write-ahead log on disk.
+	FileBytes, LogBytes int64
+	Lanes               [Lanes]LaneStats
+}
+
+// LaneStats is the state of a lane.
+type LaneStats struct {
+	InUse   int    // connections that read now
+	Waiting int    // reads that wait for a connection
+	Rows    uint64 // rows that reads have returned so far
 }

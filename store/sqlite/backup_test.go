@@ -58,8 +58,8 @@ func TestBackupWhileWriting(t *testing.T) {
 		path := newPath(t)
 		size, err := db.Backup(t.Context(), path)
 		check(t, err)
-		if sizeOf(t, path) != size || namesIn(t, path) != filepath.Base(path) {
-			t.Errorf("got a size of %d for %d bytes, and the files %s", size, sizeOf(t, path), namesIn(t, path))
+		if sizeOf(path) != size || namesIn(t, path) != filepath.Base(path) {
+			t.Errorf("got a size of %d for %d bytes, and the files %s", size, sizeOf(path), namesIn(t, path))
 		}
 		info, err := os.Stat(path)
 		check(t, err)
@@ -187,7 +187,7 @@ func TestFaultNoIncidentDuringBackup(t *testing.T) {
 	db.checkpointer.backups.Add(-1)
 	eventually(t, "the log is restarted", func() bool {
 		addOrgs(t, db, int(time.Now().UnixNano()), 1, 100)
-		return sizeOf(t, db.path+"-wal") < 80<<20
+		return sizeOf(db.path+"-wal") < 80<<20
 	})
 	if begun, _ := j.counts(); begun > 0 {
 		t.Error("an incident was reported")
@@ -199,19 +199,19 @@ func TestExternalCheckpoints(t *testing.T) {
 	path := newPath(t)
 	db, err := Open(t.Context(), path, Options{Hooks: noHooks, ExternalCheckpoints: true})
 	check(t, err)
-	before := sizeOf(t, path)
+	before := sizeOf(path)
 	addOrgs(t, db, 0, 250, 200_000) // 100 MB
-	if size := sizeOf(t, path); size != before {
+	if size := sizeOf(path); size != before {
 		t.Errorf("the file has grown from %d to %d bytes", before, size)
 	}
-	if size := sizeOf(t, path+"-wal"); size < 100<<20 {
+	if size := sizeOf(path + "-wal"); size < 100<<20 {
 		t.Errorf("the log has %d bytes", size)
 	}
 
 	var busy, frames, copied int64
 	check(t, openRaw(t, path).QueryRow("PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &frames, &copied))
-	if busy != 0 || sizeOf(t, path+"-wal") != 0 {
-		t.Errorf("a checkpoint of another process got busy %d, and left %d bytes", busy, sizeOf(t, path+"-wal"))
+	if busy != 0 || sizeOf(path+"-wal") != 0 {
+		t.Errorf("a checkpoint of another process got busy %d, and left %d bytes", busy, sizeOf(path+"-wal"))
 	}
 	addOrgs(t, db, 1000, 1, 100)
 	check(t, db.Close())

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -10,16 +9,6 @@ import (
 
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
-
-// sizeOf returns the size of a file in bytes.
-func sizeOf(t *testing.T, path string) int64 {
-	t.Helper()
-	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return info.Size()
-}
 
 // addOrgs adds n orgs, each in its own transaction and with a name of size bytes.
 func addOrgs(t testing.TB, db *DB, from, n, size int) {
@@ -44,13 +33,13 @@ func TestCheckpointsRunInTheBackground(t *testing.T) {
 	defer db.Close()
 	addOrgs(t, db, 0, 100, 100_000) // 20 MB with the index, too little for a checkpoint by the writer
 	for i := range 250 {
-		if sizeOf(t, path) >= 8<<20 {
+		if sizeOf(path) >= 8<<20 {
 			return
 		}
 		addOrgs(t, db, 100+i, 1, 100) // small commits that trigger the checkpointer
 		time.Sleep(20 * time.Millisecond)
 	}
-	t.Fatalf("the file has %d bytes after 10 MB were written, want 8 MB or more", sizeOf(t, path))
+	t.Fatalf("the file has %d bytes after 10 MB were written, want 8 MB or more", sizeOf(path))
 }
 
 func TestLogIsBoundedUnderConstantLoad(t *testing.T) {
@@ -61,7 +50,7 @@ func TestLogIsBoundedUnderConstantLoad(t *testing.T) {
 	}
 	defer db.Close()
 	addOrgs(t, db, 0, 1500, 100_000) // 150 MB plus the index
-	if size := sizeOf(t, path+"-wal"); size > 48<<20 {
+	if size := sizeOf(path + "-wal"); size > 48<<20 {
 		t.Errorf("the log has %d bytes, want at most 48 MB", size)
 	}
 }
@@ -129,7 +118,7 @@ func TestFaultLogIsBoundedUnderReaders(t *testing.T) {
 
 	for i := range 15 {
 		addOrgs(t, db, i*50, 50, 100_000) // 10 MB
-		if size := sizeOf(t, path+"-wal"); size > 80<<20 {
+		if size := sizeOf(path + "-wal"); size > 80<<20 {
 			t.Fatalf("the log has %d bytes after %d MB were written, want at most 80 MB", size, (i+1)*10)
 		}
 	}

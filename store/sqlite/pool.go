@@ -18,6 +18,7 @@ type pool struct {
 	closed  bool
 	idle    []*sqldb.Conn
 	used    int
+	rows    uint64        // that reads have returned
 	paused  bool          // no connection is given out
 	quiet   chan struct{} // closed when no connection is in use, while paused
 	waiting *turnQueue[chan *sqldb.Conn]
@@ -81,6 +82,7 @@ func (p *pool) handOut() *sqldb.Conn {
 func (p *pool) put(c *sqldb.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.rows += c.TakeRows()
 	if !p.paused {
 		if turn, ok := p.waiting.pop(); ok {
 			turn <- c
@@ -119,6 +121,12 @@ func (p *pool) resume() {
 		}
 		turn <- p.handOut()
 	}
+}
+
+func (p *pool) stats() sqldb.LaneStats {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return sqldb.LaneStats{InUse: p.used, Waiting: p.waiting.size, Rows: p.rows}
 }
 
 // close waits for the reads that are running, and closes the connections. Lanes that share a

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"runtime"
 	"time"
 
@@ -230,6 +231,27 @@ func (db *DB) Ready() error {
 		return nil // read only
 	}
 	return db.monitor.ready()
+}
+
+// Stats implements sqldb.Engine.
+func (db *DB) Stats() (s sqldb.Stats) {
+	s.FileBytes = sizeOf(db.path)
+	if db.guard != nil {
+		s.LogBytes = sizeOf(db.guard.files[1].path)
+	}
+	for lane := range db.lanes {
+		s.Lanes[lane] = db.lanes[lane].stats()
+	}
+	return s
+}
+
+// sizeOf returns the size of a file in bytes; 0 if there is none.
+func sizeOf(path string) int64 {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0
+	}
+	return info.Size()
 }
 
 // Read implements sqldb.Engine.

@@ -45,6 +45,9 @@ type writer struct {
 
 // newWriter returns a writer on c, which it owns until close returns.
 func newWriter(c *sqldb.Conn, hooks sqldb.Hooks, g *guard, h *health) *writer {
+	if hooks.Committed == nil {
+		hooks.Committed = func(sqldb.Commit) {}
+	}
 	w := &writer{
 		conn:     c,
 		hooks:    hooks,
@@ -307,11 +310,16 @@ func (w *writer) judge(batch []*job, err error) {
 
 // transact runs the batch in the transaction and commits it. If it returns an error,
 // the whole batch has failed.
-func (w *writer) transact(batch []*job) error {
+func (w *writer) transact(batch []*job) (err error) {
 	begin := time.Now()
+	done := sqldb.Commit{Writes: len(batch), Waited: w.waited()}
 	var yielding time.Duration
 	others := false
-	defer func() { w.throttle.observe(begin, time.Now(), yielding, others) }()
+	defer func() {
+		w.throttle.observe(begin, time.Now(), yielding, others)
+		done.Took, done.Failed = time.Since(begin), err != nil
+		w.hooks.Committed(done)
+	}()
 
 	for rest := batch; len(rest) > 0; {
 		start := time.Now()
@@ -334,9 +342,11 @@ func (w *writer) transact(batch []*job) error {
 	if err := w.guard.check(); err != nil {
 		return err
 	}
+	syncing := time.Now()
 	if _, err := w.conn.Exec("COMMIT"); err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}
+	done.Synced = time.Since(syncing)
 	w.hooks.AfterCommit()
 	return nil
 }

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"log/slog"
 	"net/http"
 	"time"
@@ -53,31 +54,50 @@ func Logged(next http.Handler, log *slog.Logger) http.Handler {
 }
 
 func logRequest(next http.Handler, log *slog.Logger, w http.ResponseWriter, r *http.Request) {
-	start := time.Now()
-	recorder := &responseRecorder{ResponseWriter: w, status: http.StatusOK}
+	recorder := NewRecorder(w)
 	next.ServeHTTP(recorder, r)
 	log.DebugContext(r.Context(), "request", "method", r.Method, "path", r.URL.Path,
-		"status", recorder.status, "bytes", recorder.bytes, "duration", time.Since(start),
+		"status", recorder.Status(), "bytes", recorder.bytes, "duration", time.Since(recorder.begun),
 		"remote", r.RemoteAddr, "request", w.Header().Get(HeaderRequestID))
 }
 
-// A responseRecorder records the status and size of a response for the access log.
-type responseRecorder struct {
+// A Recorder records the status, the size and the beginning of a response.
+type Recorder struct {
 	http.ResponseWriter
-	status int
+	begun  time.Time
+	took   time.Duration // until the header was written
+	status int           // 0 until then
 	bytes  int
 }
 
-func (o *responseRecorder) WriteHeader(status int) {
-	o.status = status
+// NewRecorder returns a Recorder of the response to a request that has just arrived.
+func NewRecorder(w http.ResponseWriter) *Recorder {
+	return &Recorder{ResponseWriter: w, begun: time.Now()}
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (o *Recorder) WriteHeader(status int) {
+	if o.status == 0 {
+		o.status, o.took = status, time.Since(o.begun)
+	}
 	o.ResponseWriter.WriteHeader(status)
 }
 
-func (o *responseRecorder) Write(b []byte) (int, error) {
+// Write implements http.ResponseWriter.
+func (o *Recorder) Write(b []byte) (int, error) {
+	if o.status == 0 {
+		o.status, o.took = http.StatusOK, time.Since(o.begun)
+	}
 	n, err := o.ResponseWriter.Write(b)
 	o.bytes += n
 	return n, err
 }
 
 // Unwrap is for http.ResponseController.
-func (o *responseRecorder) Unwrap() http.ResponseWriter { return o.ResponseWriter }
+func (o *Recorder) Unwrap() http.ResponseWriter { return o.ResponseWriter }
+
+// Status returns the status of the response; 200 if it has no body and no header was written.
+func (o *Recorder) Status() int { return cmp.Or(o.status, http.StatusOK) }
+
+// Took returns the time until the response began.
+func (o *Recorder) Took() time.Duration { return o.took }

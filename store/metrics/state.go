@@ -1,0 +1,105 @@
+package metrics
+
+import (
+	"context"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store"
+	"github.com/ledgerd/ledgerd/store/sqldb"
+)
+
+// A State implements prometheus.Collector with the state of a store. It names no org.
+type State struct {
+	store *store.Store
+
+	file, log, inUse, waiting, rows, radar, radarLimit *prometheus.Desc
+	pending, oldest, behind, unsigned, signed          *prometheus.Desc
+}
+
+// NewState returns a State of a store.
+func NewState(s *store.Store) *State {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("ledgerd_"+name, help, labels, nil)
+	}
+	return &State{
+		store:      s,
+		file:       desc("database_bytes", "Size of the database file."),
+		log:        desc("database_wal_bytes", "Size of the write-ahead log of the database."),
+		inUse:      desc("readers_in_use", "Connections that read now, by lane.", "lane"),
+		waiting:    desc("readers_waiting", "Reads that wait for a connection, by lane.", "lane"),
+		rows:       desc("read_rows_total", "Rows that reads have returned, by lane.", "lane"),
+		radar:      desc("radar_bytes", "Approximate memory of the indexes of Conflict Radar."),
+		radarLimit: desc("radar_limit_bytes", "Limit of this memory."),
+		pending:    desc("outbox_pending", "Webhook deliveries that are not finished; at most 20000 are counted."),
+		oldest:     desc("outbox_oldest_seconds", "Age of the oldest of them; 0 if there is none."),
+		behind:     desc("evaluations_behind", "Repos whose commits are still to be derived again, as after a new policy."),
+		unsigned:   desc("log_unsigned_events", "Events of all transparency logs that no checkpoint covers yet."),
+		signed: desc("log_checkpoint_oldest_seconds",
+			"Age of the oldest checkpoint of a log that has unsigned events; 0 if all events are signed."),
+	}
+}
+
+func (s *State) all() []*prometheus.Desc {
+	return []*prometheus.Desc{s.file, s.log, s.inUse, s.waiting, s.rows, s.radar, s.radarLimit, s.pending, s.oldest,
+		s.behind, s.unsigned, s.signed}
+}
+
+// Describe implements prometheus.Collector.
+func (s *State) Describe(descs chan<- *prometheus.Desc) {
+	for _, d := range s.all() {
+		descs <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (s *State) Collect(collected chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), maxCollect)
+	defer cancel()
+	st, err := s.store.Stats(ctx)
+	if err != nil {
+		collected <- prometheus.NewInvalidMetric(s.pending, err)
+		return
+	}
+
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		collected <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	gauge(s.file, float64(st.Engine.FileBytes))
+	gauge(s.log, float64(st.Engine.LogBytes))
+	for i, lane := range st.Engine.Lanes {
+		name := sqldb.Lane(i).String()
+		gauge(s.inUse, float64(lane.InUse), name)
+		gauge(s.waiting, float64(lane.Waiting), name)
+		collected <- prometheus.MustNewConstMetric(s.rows, prometheus.CounterValue, float64(lane.Rows), name)
+	}
+	gauge(s.radar, float64(st.RadarBytes))
+	gauge(s.radarLimit, float64(st.RadarLimit))
+
+	now := s.store.Now()
+	gauge(s.pending, float64(st.Pending))
+	gauge(s.oldest, age(now, st.Oldest))
+	gauge(s.behind, float64(st.Behind))
+	var unsigned int64
+	oldest := ledger.Time(0)
+	for _, l := range st.Logs {
+		if l.Unsigned <= 0 {
+			continue
+		}
+		unsigned += l.Unsigned
+		if oldest == 0 || l.SignedAt < oldest {
+			oldest = l.SignedAt
+		}
+	}
+	gauge(s.unsigned, float64(unsigned))
+	gauge(s.signed, age(now, oldest))
+}
+
+// age returns the seconds since a time; 0 if the time is 0 or in the future.
+func age(now, since ledger.Time) float64 {
+	if since == 0 {
+		return 0
+	}
+	return max(0, now.Sub(since)).Seconds()
+}
