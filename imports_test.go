@@ -38,8 +38,8 @@ var mayImport = map[string][]string{
 	},
 	"cmd/run": {
 		"client", "internal/backup", "internal/bench", "internal/buildinfo", "internal/cli", "internal/config",
-		"internal/demo", "internal/seen", "internal/service", "internal/terminal", "ledger", "ledger/proof", "store/check",
-		"store/sqlite", "transparency", "transparency/witness",
+		"internal/demo", "internal/doctor", "internal/seen", "internal/service", "internal/terminal", "ledger", "ledger/proof",
+		"store/check", "store/sqlite", "transparency", "transparency/witness",
 	},
 	"cmd/start": {
 		"client", "internal/atomicfile", "internal/buildinfo", "internal/cli", "internal/contexts", "internal/flagvalue",
@@ -203,7 +203,11 @@ var mayImport = map[string][]string{
 	"internal/signing":      {"internal/atomicfile", "ledger", "ledger/attestation", "ledger/identity"},
 	"internal/atomicfile":   {},
 	"internal/backup":       {"store", "store/check", "store/sqlite"},
-	"internal/logqueue":     {},
+	"internal/doctor": {
+		"internal/config", "internal/parallel", "internal/service", "internal/terminal", "store", "store/sqlite",
+		"transparency",
+	},
+	"internal/logqueue": {},
 
 	"internal/terminal":  {"ledger"},
 	"internal/jq":        {"internal/flagvalue", "internal/terminal"},

@@ -12,9 +12,9 @@ const (
 	// maxStep is how far the wall clock may jump forward at once without having to
 	// prove itself.
 	maxStep = 10 * time.Second
-	// maxLead is how far the wall clock may go back without having to prove itself:
+	// MaxLead is how far the wall clock may go back without having to prove itself:
 	// the ledger's clock then slows down until the wall clock has caught up.
-	maxLead = 2 * time.Hour
+	MaxLead = 2 * time.Hour
 	// holdTime is how long a larger jump, in either direction, must hold before the
 	// ledger's clock follows it.
 	holdTime = time.Minute
@@ -28,7 +28,7 @@ const (
 //
 //   - A jump forward by more than maxStep, measured against monotonic time, is ignored
 //     until it has held for holdTime. Until then the clock follows monotonic time.
-//   - If the wall clock goes back by up to maxLead, the clock does not: it runs at half
+//   - If the wall clock goes back by up to MaxLead, the clock does not: it runs at half
 //     speed until the wall clock has caught up. So it neither runs backwards nor stops.
 //   - If the wall clock goes back further, the clock was wrong before, or is now. It
 //     follows monotonic time until the jump has held for holdTime, and then goes back.
@@ -59,7 +59,7 @@ type trust int
 
 const (
 	trusted  trust = iota // the wall clock is right
-	behind                // the wall clock is behind by at most maxLead
+	behind                // the wall clock is behind by at most MaxLead
 	unproven              // the wall clock has jumped, and must hold
 )
 
@@ -90,7 +90,7 @@ func (c *clock) resume(last, stamp ledger.Time, held bool) {
 	c.stamp = stamp + 1 // the ids of one millisecond are in order within a process only
 	switch lead := last.Std().Sub(c.now); {
 	case lead <= 0:
-	case lead > maxLead && held:
+	case lead > MaxLead && held:
 		c.dropped = true
 	default:
 		c.now = last.Std()
@@ -109,7 +109,7 @@ func (c *clock) read() ledger.Time {
 
 	expected := c.now.Add(elapsed)
 	switch offset := c.wall.Sub(expected); {
-	case offset > maxStep || offset < -maxLead:
+	case offset > maxStep || offset < -MaxLead:
 		c.now = expected
 		c.doubt(offset, elapsed)
 	case offset >= 0:

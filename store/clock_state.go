@@ -10,8 +10,8 @@ import (
 )
 
 // stampSlack is by how much stamps may have passed aheadUntil, which is saved once a
-// minute. It must be less than maxLead.
-const stampSlack = maxLead / 2
+// minute. It must be less than MaxLead.
+const stampSlack = MaxLead / 2
 
 // resumeClock makes the clock continue from the last time in the database.
 func (s *Store) resumeClock(ctx context.Context) error {

@@ -52,6 +52,7 @@ func exercise(t *testing.T) (plans, opening map[string][]string) {
 	e.lists()
 	e.log()
 	e.restored()
+	e.ok(e.Glance(t.Context(), 10))
 	e.witness()
 	e.distrust()
 	e.now = e.now.Add(60 * 24 * time.Hour)

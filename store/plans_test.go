@@ -36,6 +36,7 @@ var mayScan = []exception{
 		"FROM tips WHERE policy_version = 0 AND flight = 1",
 		"the partial index contains only the tips marked for a re-scan",
 	},
+	{"SELECT url FROM webhooks WHERE active = 1", "is limited"},
 	{"FROM webhooks WHERE deleted_at > 0", "the partial index contains only the webhooks that were just deleted"},
 	{
 		"FROM webhooks w\nWHERE active = 1 AND EXISTS",

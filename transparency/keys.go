@@ -29,17 +29,26 @@ func OpenKeys(folder string) (*Keys, error) {
 	if err := os.Mkdir(folder, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("create the folder of the log keys: %w", err)
 	}
-	info, err := os.Stat(folder)
-	if err != nil {
-		return nil, fmt.Errorf("open the folder of the log keys: %w", err)
-	}
-	if !info.IsDir() {
-		return nil, fmt.Errorf("log.key_dir %s is not a folder", folder)
-	}
-	if info.Mode().Perm()&0o077 != 0 && enforcesModes {
-		return nil, fmt.Errorf("others have access to the log keys in %s (run chmod 700 %s)", folder, folder)
+	if err := CheckFolder(folder); err != nil {
+		return nil, err
 	}
 	return &Keys{folder}, atomicfile.SyncFolder(folder)
+}
+
+// CheckFolder returns an error if a folder cannot have the keys: it is no folder, or others have
+// access to it. If there is none, the error is an fs.ErrNotExist.
+func CheckFolder(folder string) error {
+	info, err := os.Stat(folder)
+	if err != nil {
+		return fmt.Errorf("open the folder of the log keys: %w", err)
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("log.key_dir %s is not a folder", folder)
+	}
+	if info.Mode().Perm()&0o077 != 0 && enforcesModes {
+		return fmt.Errorf("others have access to the log keys in %s (run chmod 700 %s)", folder, folder)
+	}
+	return nil
 }
 
 // A LogName names the log of an org in an epoch.

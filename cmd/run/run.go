@@ -23,6 +23,7 @@ func Tools(p *cli.Program, ledgerd Main) []*cobra.Command {
 		newBackup(p),
 		newRestore(p),
 		newCheck(p),
+		newDoctor(p),
 		newLog(p),
 		newWitness(p),
 		newBench(p, ledgerd),

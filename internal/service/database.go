@@ -15,10 +15,10 @@ import (
 // sqliteMagic is the beginning of every SQLite database file that is not empty.
 const sqliteMagic = "SQLite format 3\x00"
 
-// checkDatabase returns an error if the path cannot be a database: its folder is
+// CheckDatabase returns an error if the path cannot be a database: its folder is
 // missing, or the file is of another kind. The file need not exist. Opening the
 // database may still fail.
-func checkDatabase(path string) error {
+func CheckDatabase(path string) error {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
@@ -90,5 +90,5 @@ func CheckExists(path, flag string) error {
 		return fmt.Errorf(`database %s not found: create it with 'ledgerd org create NAME' or
 'ledgerd serve', name another file with --database, or a server with %s`, path, flag)
 	}
-	return checkDatabase(path)
+	return CheckDatabase(path)
 }

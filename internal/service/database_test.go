@@ -32,7 +32,7 @@ func TestUnfinishedDatabase(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := checkDatabase(path); (err == nil) != test.ok {
+			if err := CheckDatabase(path); (err == nil) != test.ok {
 				t.Errorf("got %v, want ok: %v", err, test.ok)
 			}
 		})

@@ -25,7 +25,7 @@ type Local struct {
 // OpenLocal opens the database file of the settings, and creates it if it does not
 // exist. The caller must close the Local.
 func OpenLocal(ctx context.Context, s config.Settings) (*Local, error) {
-	if err := checkDatabase(s.Database); err != nil {
+	if err := CheckDatabase(s.Database); err != nil {
 		return nil, err
 	}
 	db, err := store.Open(ctx, s.Database, store.Options{NoCopy: s.NoCopy, ExternalCheckpoints: s.ExternalCheckpoints})

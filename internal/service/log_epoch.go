@@ -20,7 +20,7 @@ func BeginEpoch(
 	if _, err := os.Stat(s.Database); err != nil {
 		return b, fmt.Errorf("open the database: %w", err)
 	}
-	if err := checkDatabase(s.Database); err != nil {
+	if err := CheckDatabase(s.Database); err != nil {
 		return b, err
 	}
 	db, err := store.Open(ctx, s.Database, store.Options{NoCopy: s.NoCopy, ExternalCheckpoints: s.ExternalCheckpoints})

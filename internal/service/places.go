@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/ledgerd/ledgerd/internal/config"
 )
 
 const (
@@ -36,6 +38,10 @@ func placesFor(files, webhookRequests int) int {
 	webhooks := 2 * min(webhookRequests, files/4)
 	return min(max(files-webhooks-reservedFiles, minPlaces), maxPlaces)
 }
+
+// MaxConnections returns how many connections a server with these settings may have in this
+// process, which may open a limited number of files.
+func MaxConnections(s config.Settings) int { return placesFor(maxFiles(), s.Webhooks.TotalInFlight) }
 
 // places limits the open connections of an http.Server. If too many are idle, the one
 // that has been idle longest is closed. If there are too many in all, a new one takes the

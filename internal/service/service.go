@@ -62,12 +62,12 @@ func Start(ctx context.Context, s config.Settings, log *slog.Logger) (*Instance,
 // time. The times that now returns need a monotonic reading, and must not jump against it
 // (see [store.Options]).
 func StartAt(ctx context.Context, s config.Settings, log *slog.Logger, now func() time.Time) (*Instance, error) {
-	if err := checkDatabase(s.Database); err != nil {
+	if err := CheckDatabase(s.Database); err != nil {
 		return nil, err
 	}
 
 	m := newMetrics()
-	listener, err := listen(s.Listen, placesFor(maxFiles(), s.Webhooks.TotalInFlight))
+	listener, err := listen(s.Listen, MaxConnections(s))
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,83 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ledgerd/ledgerd/internal/cli"
+	"github.com/ledgerd/ledgerd/internal/config"
+	"github.com/ledgerd/ledgerd/internal/doctor"
+	"github.com/ledgerd/ledgerd/internal/terminal"
+)
+
+func newDoctor(p *cli.Program) *cobra.Command {
+	return &cobra.Command{
+		Use:   "doctor",
+		Short: "Find what would trouble a start of the server",
+		Long: `Examines the host for the server with these settings: the configuration, the
+database and its schema, permissions, free disk space, the folders of backups and
+keys, the clock, the addresses to listen on, and the receivers of active webhooks,
+to which it connects without sending anything.
+
+It can run next to a server, and before an upgrade or a restart. Run it as the user
+of the server. It changes nothing. It does not look for damage in the database:
+'ledgerd check' does.
+
+EXIT STATUS
+  0  nothing, or only warnings
+  1  the settings are invalid, or the command was interrupted
+  2  wrong flags or arguments
+  4  there are problems`,
+		Example: `  ledgerd doctor --config /etc/ledgerd/config.yaml
+  sudo -u ledgerd ledgerd doctor --config /etc/ledgerd/config.yaml -o json`,
+		Args: cli.Takes(),
+		RunE: func(command *cobra.Command, _ []string) error {
+			if flag, url := p.Global.ServerFlag(); url != "" {
+				return cli.Usagef("doctor does not take %s: it examines this host", flag)
+			}
+			s, err := p.Settings(command)
+			if err != nil {
+				return err
+			}
+			ctx, release := signal.NotifyContext(command.Context(), os.Interrupt, syscall.SIGTERM)
+			defer release()
+			return runDoctor(ctx, p, s)
+		},
+	}
+}
+
+// runDoctor examines the host and prints the findings.
+func runDoctor(ctx context.Context, p *cli.Program, s config.Settings) error {
+	findings := doctor.Examine(ctx, s, time.Now())
+	if ctx.Err() != nil {
+		return errors.New("interrupted")
+	}
+	count := map[doctor.Level]int{}
+	for _, f := range findings {
+		count[f.Level]++
+	}
+
+	record := struct {
+		Problems int              `json:"problems"`
+		Warnings int              `json:"warnings"`
+		Findings []doctor.Finding `json:"findings"`
+	}{count[doctor.Problem], count[doctor.Warning], findings}
+	err := p.Print(record, func() {
+		for _, f := range findings {
+			fmt.Fprintf(p.Stdout, "%-8s %-14s %s\n", f.Level, f.Check, terminal.Printable(f.Text))
+		}
+		fmt.Fprintf(p.Stdout, "%s, %s\n", terminal.Plural(int64(record.Problems), "problem"),
+			terminal.Plural(int64(record.Warnings), "warning"))
+	})
+	if err == nil && record.Problems > 0 {
+		err = &cli.ExitError{Status: cli.ExitNotReached}
+	}
+	return err
+}

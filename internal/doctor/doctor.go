@@ -1,0 +1,193 @@
+// Package doctor examines what would trouble the start of a server: its settings, files, disks,
+// clock and addresses, and the receivers of its webhooks.
+package doctor
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/ledgerd/ledgerd/internal/config"
+	"github.com/ledgerd/ledgerd/internal/service"
+	"github.com/ledgerd/ledgerd/store"
+	"github.com/ledgerd/ledgerd/store/sqlite"
+	"github.com/ledgerd/ledgerd/transparency"
+)
+
+// Examine examines the host for a server with these settings. now is the time of the host. It
+// changes nothing: it creates and removes an empty file in each folder that the server writes to.
+func Examine(ctx context.Context, s config.Settings, now time.Time) []Finding {
+	e := &examination{settings: s, now: now}
+	e.configuration()
+	exists := e.database(ctx)
+	e.disk(exists)
+	e.backups()
+	e.keys()
+	e.files()
+	e.addresses()
+
+	if exists {
+		e.content(ctx)
+	}
+	return e.findings
+}
+
+// configuration examines the environment, and the files that settings name.
+func (e *examination) configuration() {
+	err := errors.Join(config.CheckEnvironment(os.Environ()), e.settings.CheckFiles())
+	if err != nil {
+		e.add("configuration", Problem, "%v", err)
+		return
+	}
+	e.add("configuration", OK, "is valid")
+}
+
+// database examines the file of the database without its content, and reports whether there is
+// one that this release can read.
+func (e *examination) database(ctx context.Context) (readable bool) {
+	const check = "database"
+	path := e.settings.Database
+	if err := service.CheckDatabase(path); err != nil {
+		e.add(check, Problem, "%v", err)
+		return false
+	}
+	if err := tryFolder(filepath.Dir(path)); err != nil {
+		e.add(check, Problem, "its folder cannot be written to: %v (run doctor as the user of the server)", err)
+		return false
+	}
+
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
+		e.add(check, OK, "%s does not exist yet: serve creates it", path)
+		return false
+	}
+	if err == nil {
+		err = tryWrite(path)
+	}
+	if err != nil {
+		e.add(check, Problem, "it cannot be written to: %v (run doctor as the user of the server)", err)
+		return false
+	}
+
+	if name := foreignOwner(info); name != "" {
+		e.add(check, Warning, "%s belongs to the user %s: run doctor as the user of the server", path, name)
+	}
+	if info.Mode().Perm()&0o077 != 0 && enforcesModes {
+		e.add(check, Warning, "others may read %s (run chmod 600 %s)", path, path)
+	}
+	e.lock()
+	return e.schema(ctx, info.Size())
+}
+
+// lock finds out whether a server runs.
+func (e *examination) lock() {
+	path := e.settings.Database
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	if _, err := os.Stat(path + ".lock"); err != nil {
+		return // a server has never used the database
+	}
+	held, err := sqlite.TakeLock(path)
+	if err == nil {
+		err = held.Release()
+	}
+	if err != nil {
+		e.serving = true
+		e.add("database", OK, "a server uses it now")
+	}
+}
+
+// schema examines whether this release can read the database, and what it does first.
+func (e *examination) schema(ctx context.Context, bytes int64) (readable bool) {
+	const check = "schema"
+	version, current, err := sqlite.SchemaOf(ctx, e.settings.Database)
+	if err != nil {
+		e.add(check, Problem, "%v", err)
+		return false
+	}
+	if current {
+		e.add(check, OK, "version %d is that of this release", version)
+		return true
+	}
+	if e.settings.NoCopy {
+		e.add(check, Warning, "version %d is of an earlier release: serve migrates it without a copy, as no_copy says",
+			version)
+		return false
+	}
+	e.add(check, Warning, "version %d is of an earlier release: serve keeps a copy (%s), and then migrates it",
+		version, size(bytes))
+	return false
+}
+
+// keys examines the folder of the keys of the logs.
+func (e *examination) keys() {
+	const check = "keys"
+	folder := e.settings.KeyDir()
+	err := transparency.CheckFolder(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = tryFolder(filepath.Dir(folder)); err == nil {
+			e.add(check, OK, "%s does not exist yet: serve creates it", folder)
+			return
+		}
+	} else if err == nil {
+		err = tryFolder(folder)
+	}
+	if err != nil {
+		e.add(check, Problem, "%v", err)
+		return
+	}
+	e.add(check, OK, "only this user has access to %s", folder)
+}
+
+// files examines how many files the process may open.
+func (e *examination) files() {
+	const enough = 1000
+	connections := service.MaxConnections(e.settings)
+	if connections < enough {
+		e.add("files", Warning, "the process may open so few files that the server has at most %d connections "+
+			"(raise the limit with ulimit -n, or LimitNOFILE= of systemd)", connections)
+		return
+	}
+	e.add("files", OK, "enough for %d connections", connections)
+}
+
+// content examines what the database says of its surroundings: the clock and the webhooks.
+func (e *examination) content(ctx context.Context) {
+	glance, err := e.glance(ctx)
+	if err != nil {
+		e.add("database", Problem, "it cannot be read: %v (run 'ledgerd check')", err)
+		return
+	}
+	e.clock(glance.Last.Std())
+	e.webhooks(ctx, glance.WebhookURLs)
+}
+
+// glance looks into the database.
+func (e *examination) glance(ctx context.Context) (g store.Glance, err error) {
+	db, err := sqlite.OpenReadOnly(ctx, e.settings.Database)
+	if err != nil {
+		return g, err
+	}
+	g, err = store.NewReader(db, store.Options{}).Glance(ctx, maxWebhooks+1)
+	return g, errors.Join(err, db.Close())
+}
+
+// clock compares the clock of the host with the last record.
+func (e *examination) clock(last time.Time) {
+	const check = "clock"
+	ahead := last.Sub(e.now).Round(time.Second)
+	switch {
+	case ahead > store.MaxLead:
+		e.add(check, Problem, "it is %v behind the last record, of %s: set the clock, or the server records earlier times "+
+			"after a minute", ahead, last.Format(time.RFC3339))
+	case ahead > time.Second:
+		e.add(check, Warning, "it is %v behind the last record, of %s: until it has caught up, the server's time runs "+
+			"at half speed", ahead, last.Format(time.RFC3339))
+	default:
+		e.add(check, OK, "it is not behind the last record")
+	}
+}

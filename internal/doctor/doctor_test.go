@@ -1,0 +1,143 @@
+package doctor_test
+
+import (
+	"database/sql"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ledgerd/ledgerd/internal/config"
+	"github.com/ledgerd/ledgerd/internal/doctor"
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store"
+)
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// newSettings returns settings for a ledger with the org acme and the backups of a server that
+// is well.
+func newSettings(t *testing.T) config.Settings {
+	t.Helper()
+	s := config.Default()
+	s.Database = filepath.Join(t.TempDir(), "ledger.db")
+	s.Listen = "127.0.0.1:0"
+	db, err := store.Open(t.Context(), s.Database, store.Options{})
+	check(t, err)
+	_, err = db.CreateOrg(t.Context(), "acme")
+	check(t, err)
+	_, err = db.CreateToken(t.Context(), "acme", ledger.NewToken{Name: "ci", Scope: ledger.Read}, [32]byte{1})
+	check(t, errors.Join(err, db.Close()))
+	return s
+}
+
+// change runs a statement on a file.
+func change(t *testing.T, file, statement string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+file)
+	check(t, err)
+	_, err = db.Exec(statement)
+	check(t, errors.Join(err, db.Close()))
+}
+
+func TestExamine(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	check(t, err)
+	defer taken.Close()
+	cases := []struct {
+		name  string
+		spoil func(t *testing.T, s *config.Settings)
+		later time.Duration // is the clock
+		check string
+		level doctor.Level
+		want  string // in the text
+	}{
+		{name: "nothing to say of the schema", check: "schema", level: doctor.OK, want: "of this release"},
+		{name: "the clock is right", check: "clock", level: doctor.OK, want: "not behind"},
+		{name: "it is a second behind", later: -time.Second, check: "clock", level: doctor.OK, want: "not behind"},
+		{name: "it is minutes behind", later: -5 * time.Minute, check: "clock", level: doctor.Warning, want: "half speed"},
+		{name: "it is hours behind", later: -3 * time.Hour, check: "clock", level: doctor.Problem, want: "set the clock"},
+		{name: "no backups", check: "backup", level: doctor.Warning, want: "writes no backups"},
+		{name: "backups on the same disk", spoil: func(t *testing.T, s *config.Settings) {
+			s.Backup.Folder = t.TempDir()
+		}, check: "backup", level: doctor.Warning, want: "on the disk of the database"},
+		{name: "no folder of backups", spoil: func(t *testing.T, s *config.Settings) {
+			s.Backup.Folder = filepath.Join(t.TempDir(), "missing")
+		}, check: "backup", level: doctor.Problem, want: "cannot be written to"},
+		{name: "another program's file", spoil: func(t *testing.T, s *config.Settings) {
+			check(t, os.WriteFile(s.Database, []byte(strings.Repeat("text", 100)), 0o600))
+		}, check: "database", level: doctor.Problem, want: "is not a ledgerd database"},
+		{name: "a newer schema", spoil: func(t *testing.T, s *config.Settings) {
+			change(t, s.Database, "PRAGMA user_version = 999")
+		}, check: "schema", level: doctor.Problem, want: "too new"},
+		{name: "an earlier schema", spoil: func(t *testing.T, s *config.Settings) {
+			change(t, s.Database, "PRAGMA user_version = 12")
+		}, check: "schema", level: doctor.Warning, want: "keeps a copy"},
+		{name: "an earlier schema without a copy", spoil: func(t *testing.T, s *config.Settings) {
+			change(t, s.Database, "PRAGMA user_version = 12")
+			s.NoCopy = true
+		}, check: "schema", level: doctor.Warning, want: "without a copy"},
+		{name: "a database that others read", spoil: func(t *testing.T, s *config.Settings) {
+			check(t, os.Chmod(s.Database, 0o644))
+		}, check: "database", level: doctor.Warning, want: "chmod 600"},
+		{name: "keys that others read", spoil: func(t *testing.T, s *config.Settings) {
+			check(t, os.Mkdir(s.KeyDir(), 0o700))
+			check(t, os.Chmod(s.KeyDir(), 0o755))
+		}, check: "keys", level: doctor.Problem, want: "chmod 700"},
+		{name: "an address that is taken", spoil: func(_ *testing.T, s *config.Settings) {
+			s.Listen = taken.Addr().String()
+		}, check: "address", level: doctor.Problem, want: "in use"},
+		{name: "an address of metrics that is taken", spoil: func(_ *testing.T, s *config.Settings) {
+			s.Metrics.Listen = taken.Addr().String()
+		}, check: "address", level: doctor.Problem, want: "in use"},
+		{name: "a witness policy that is missing", spoil: func(_ *testing.T, s *config.Settings) {
+			s.Log.Policy = "missing"
+		}, check: "configuration", level: doctor.Problem, want: "missing"},
+	}
+
+	for _, test := range cases {
+		t.Run(test.name, func(t *testing.T) {
+			s := newSettings(t)
+			if test.spoil != nil {
+				test.spoil(t, &s)
+			}
+			findings := doctor.Examine(t.Context(), s, time.Now().Add(test.later))
+			found := slices.ContainsFunc(findings, func(f doctor.Finding) bool {
+				return f.Check == test.check && f.Level == test.level && strings.Contains(f.Text, test.want)
+			})
+			if !found {
+				t.Errorf("%s is not found: %s", test.name, findings)
+			}
+			if test.level == doctor.Problem {
+				return
+			}
+			for _, f := range findings {
+				if f.Level == doctor.Problem {
+					t.Errorf("a problem without a reason: %s", f)
+				}
+			}
+		})
+	}
+}
+
+// TestExamineLeavesNothing looks at the folder of the database after an examination.
+func TestExamineLeavesNothing(t *testing.T) {
+	s := newSettings(t)
+	before, err := os.ReadDir(filepath.Dir(s.Database))
+	check(t, err)
+	doctor.Examine(t.Context(), s, time.Now())
+	after, err := os.ReadDir(filepath.Dir(s.Database))
+	check(t, err)
+	if len(before) != len(after) {
+		t.Errorf("the folder has %v, and had %v", after, before)
+	}
+}
