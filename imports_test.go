@@ -38,8 +38,8 @@ var mayImport = map[string][]string{
 	},
 	"cmd/run": {
 		"client", "internal/backup", "internal/bench", "internal/buildinfo", "internal/cli", "internal/config",
-		"internal/demo", "internal/doctor", "internal/seen", "internal/service", "internal/terminal", "ledger", "ledger/proof",
-		"store/check", "store/sqlite", "transparency", "transparency/witness",
+		"internal/demo", "internal/doctor", "internal/seen", "internal/service", "internal/terminal", "ledger",
+		"ledger/proof", "store/check", "store/sqlite", "transparency", "transparency/witness",
 	},
 	"cmd/start": {
 		"client", "internal/atomicfile", "internal/buildinfo", "internal/cli", "internal/contexts", "internal/flagvalue",
