@@ -209,6 +209,7 @@ var mayImport = map[string][]string{
 	},
 	"internal/logqueue": {},
 
+	"internal/tlstest":   {},
 	"internal/terminal":  {"ledger"},
 	"internal/jq":        {"internal/flagvalue", "internal/terminal"},
 	"internal/buildinfo": {},

@@ -74,7 +74,7 @@ func serve(p *cli.Program, command *cobra.Command, s config.Settings) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(p.Stdout, "listening on %s\n", running.URL)
+	fmt.Fprintf(p.Stdout, "listening on %s\n", listeningOn(running))
 	if running.Metrics != "" {
 		fmt.Fprintf(p.Stdout, "metrics on %s\n", running.Metrics)
 	}
@@ -84,6 +84,14 @@ func serve(p *cli.Program, command *cobra.Command, s config.Settings) error {
 	release() // a second signal ends the program at once
 	log.Info("stopping", "shutdown_delay", s.ShutdownDelay)
 	return errors.Join(err, running.Stop(s.ShutdownDelay, s.ShutdownTimeout))
+}
+
+// listeningOn returns where a server listens, for a person.
+func listeningOn(running *service.Instance) string {
+	if running.Socket != "" {
+		return "unix:" + running.Socket + ", for " + running.URL
+	}
+	return running.URL
 }
 
 // printHint prints what to do next if the database is empty. It ignores the end of ctx: a

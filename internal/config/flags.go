@@ -15,7 +15,7 @@ import (
 func AddFlags(command *cobra.Command) {
 	flags := command.Flags()
 	d := Default()
-	flags.String("listen", d.Listen, "`address` to listen on; port 0 picks a free port (LEDGERD_LISTEN)")
+	addListenFlags(flags)
 	flags.Var(&flagvalue.Parsed[string]{Value: new(string), Kind: "URL", Parse: validAs[BaseURL]}, "base-url",
 		"URL at which clients reach the server; the transparency logs are named by it (LEDGERD_BASE_URL)")
 	flags.String("log-key-dir", "", "`folder` with the keys of the transparency logs (LEDGERD_LOG_KEY_DIR)")
@@ -31,6 +31,14 @@ func AddFlags(command *cobra.Command) {
 		"on shutdown, how long to be not ready but still serve requests (LEDGERD_SHUTDOWN_DELAY)")
 	flags.Duration("shutdown-timeout", d.ShutdownTimeout,
 		"on shutdown, how long to wait for requests, and then for webhooks (LEDGERD_SHUTDOWN_TIMEOUT)")
+}
+
+// addListenFlags defines the flags of how clients connect.
+func addListenFlags(flags *pflag.FlagSet) {
+	flags.String("listen", Default().Listen,
+		"`address`: host:port (port 0 picks a free one), unix:/path or systemd (LEDGERD_LISTEN)")
+	flags.String("tls-cert", "", "PEM `file` with the certificate and its chain (LEDGERD_TLS_CERT)")
+	flags.String("tls-key", "", "PEM `file` with the key of --tls-cert (LEDGERD_TLS_KEY)")
 }
 
 // addBackupFlags defines the flags of the backup settings.

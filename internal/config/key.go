@@ -4,7 +4,9 @@ import "strings"
 
 // listKeys returns the keys whose values are lists.
 func listKeys() []string {
-	return []string{"log.witness_networks", "webhooks.allowed_networks", "webhooks.schedule"}
+	return []string{
+		"log.witness_networks", "tls.domains", "trusted_proxies", "webhooks.allowed_networks", "webhooks.schedule",
+	}
 }
 
 // flagOf returns the name of a key's flag. Not every command has this flag.

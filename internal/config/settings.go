@@ -9,7 +9,6 @@ import (
 	"io"
 	"log/slog"
 	"maps"
-	"net"
 	"slices"
 	"time"
 
@@ -21,10 +20,13 @@ import (
 
 // Settings are the settings of ledgerd. config.example.yaml describes each of them.
 type Settings struct {
-	Listen   string  `mapstructure:"listen" yaml:"listen"`
-	BaseURL  BaseURL `mapstructure:"base_url" yaml:"base_url"`
-	Database string  `mapstructure:"database" yaml:"database"`
-	NoCopy   bool    `mapstructure:"no_copy" yaml:"no_copy"`
+	Listen string `mapstructure:"listen" yaml:"listen"`
+	TLS    TLS    `mapstructure:"tls" yaml:"tls"`
+	// TrustedProxies are the networks whose X-Forwarded-For names the client.
+	TrustedProxies Networks `mapstructure:"trusted_proxies" yaml:"trusted_proxies,flow"`
+	BaseURL        BaseURL  `mapstructure:"base_url" yaml:"base_url"`
+	Database       string   `mapstructure:"database" yaml:"database"`
+	NoCopy         bool     `mapstructure:"no_copy" yaml:"no_copy"`
 	// ExternalCheckpoints leaves the checkpoints of the write-ahead log to another program.
 	ExternalCheckpoints bool          `mapstructure:"external_checkpoints" yaml:"external_checkpoints"`
 	Backup              Backup        `mapstructure:"backup" yaml:"backup"`
@@ -112,9 +114,10 @@ func logFormats() []string { return []string{"text", "json"} }
 func (s Settings) check() problems {
 	p := problems{}
 	invalid := func(key, format string, args ...any) { p[key] = fmt.Sprintf(format, args...) }
-	if _, _, err := net.SplitHostPort(s.Listen); err != nil {
-		invalid("listen", "%q (use host:port or :port, such as 127.0.0.1:8080)", s.Listen)
+	if err := checkListen(s.Listen); err != nil {
+		invalid("listen", "%v", err)
 	}
+	s.TLS.check(invalid)
 	if s.Database == "" {
 		invalid("database", "empty: name a file")
 	}
@@ -153,6 +156,9 @@ func (s Settings) check() problems {
 
 	return p
 }
+
+// ACMEFolder returns the folder of the ACME account and certificates.
+func (s Settings) ACMEFolder() string { return cmp.Or(s.TLS.Folder, s.Database+"-acme") }
 
 // KeyDir returns the folder with the keys of the transparency logs.
 func (s Settings) KeyDir() string { return cmp.Or(s.Log.KeyDir, s.Database+"-keys") }

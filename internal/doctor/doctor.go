@@ -27,6 +27,7 @@ func Examine(ctx context.Context, s config.Settings, now time.Time) []Finding {
 	e.backups()
 	e.keys()
 	e.files()
+	e.certificate()
 	e.addresses()
 
 	if exists {

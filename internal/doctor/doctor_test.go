@@ -13,6 +13,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/config"
 	"github.com/ledgerd/ledgerd/internal/doctor"
+	"github.com/ledgerd/ledgerd/internal/tlstest"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store"
 )
@@ -47,6 +48,15 @@ func change(t *testing.T, file, statement string) {
 	check(t, err)
 	_, err = db.Exec(statement)
 	check(t, errors.Join(err, db.Close()))
+}
+
+// certificateFor returns a function that sets a certificate with so much of its time left.
+func certificateFor(left time.Duration) func(t *testing.T, s *config.Settings) {
+	return func(t *testing.T, s *config.Settings) {
+		files := tlstest.NewFiles(t)
+		files.Make(t, 1, time.Now().Add(left), nil)
+		s.TLS.Cert, s.TLS.Key = files.Cert, files.Key
+	}
 }
 
 func TestExamine(t *testing.T) {
@@ -99,6 +109,21 @@ func TestExamine(t *testing.T) {
 		{name: "an address of metrics that is taken", spoil: func(_ *testing.T, s *config.Settings) {
 			s.Metrics.Listen = taken.Addr().String()
 		}, check: "address", level: doctor.Problem, want: "in use"},
+		{name: "a socket of systemd", spoil: func(_ *testing.T, s *config.Settings) {
+			s.Listen = config.ListenSystemd
+		}, check: "address", level: doctor.OK, want: "systemd passes the socket"},
+		{name: "a certificate", spoil: certificateFor(365 * 24 * time.Hour), check: "certificate", level: doctor.OK,
+			want: "valid until"},
+		{name: "a certificate that ends soon", spoil: certificateFor(13 * 24 * time.Hour), check: "certificate",
+			level: doctor.Warning, want: "expires at"},
+		{name: "a certificate that has expired", spoil: certificateFor(-time.Hour), check: "certificate",
+			level: doctor.Problem, want: "expired at"},
+		{name: "a certificate of the future", spoil: certificateFor(24 * time.Hour), later: -2 * 365 * 24 * time.Hour,
+			check: "certificate", level: doctor.Problem, want: "is the clock right"},
+		{name: "a certificate without its key", spoil: func(t *testing.T, s *config.Settings) {
+			certificateFor(time.Hour)(t, s)
+			check(t, os.Remove(s.TLS.Key))
+		}, check: "certificate", level: doctor.Problem, want: "cannot be used"},
 		{name: "a witness policy that is missing", spoil: func(_ *testing.T, s *config.Settings) {
 			s.Log.Policy = "missing"
 		}, check: "configuration", level: doctor.Problem, want: "missing"},

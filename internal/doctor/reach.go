@@ -12,6 +12,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/config"
 	"github.com/ledgerd/ledgerd/internal/parallel"
+	"github.com/ledgerd/ledgerd/internal/service"
 	"github.com/ledgerd/ledgerd/internal/terminal"
 )
 
@@ -29,13 +30,18 @@ func (e *examination) addresses() {
 		e.add(check, OK, "%s is not tried, as a server runs", e.settings.Listen)
 		return
 	}
-	addresses := []string{e.settings.Listen}
+	var addresses []string
+	if e.settings.Listen == config.ListenSystemd {
+		e.add(check, OK, "systemd passes the socket")
+	} else {
+		addresses = append(addresses, e.settings.Listen)
+	}
 	if own := e.settings.Metrics.Listen; own != "" && own != config.MetricsOff {
 		addresses = append(addresses, own)
 	}
 
 	for _, address := range addresses {
-		listener, err := net.Listen("tcp", address)
+		listener, err := service.Listen(address)
 		if err == nil {
 			err = listener.Close()
 		}
@@ -46,6 +52,35 @@ func (e *examination) addresses() {
 		e.add(check, OK, "%s is free", address)
 	}
 }
+
+// certificate examines the certificate in files.
+func (e *examination) certificate() {
+	const check = "certificate"
+	files := e.settings.TLS
+	if files.Cert == "" {
+		return
+	}
+	pair, err := tls.LoadX509KeyPair(files.Cert, files.Key)
+	if err != nil {
+		e.add(check, Problem, "tls.cert and tls.key cannot be used: %v", err)
+		return
+	}
+
+	switch left := pair.Leaf.NotAfter.Sub(e.now); {
+	case left <= 0:
+		e.add(check, Problem, "%s expired at %s: replace it", files.Cert, pair.Leaf.NotAfter.UTC().Format(time.RFC3339))
+	case e.now.Before(pair.Leaf.NotBefore):
+		e.add(check, Problem, "%s is valid from %s: is the clock right?", files.Cert,
+			pair.Leaf.NotBefore.UTC().Format(time.RFC3339))
+	case left < renewBefore:
+		e.add(check, Warning, "%s expires at %s: replace it", files.Cert, pair.Leaf.NotAfter.UTC().Format(time.RFC3339))
+	default:
+		e.add(check, OK, "valid until %s", pair.Leaf.NotAfter.UTC().Format(time.RFC3339))
+	}
+}
+
+// renewBefore is how long before its end a certificate should have been replaced.
+const renewBefore = 14 * 24 * time.Hour
 
 // A receiver is where webhooks deliver to: a host with a port.
 type receiver struct {

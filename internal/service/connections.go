@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"maps"
@@ -17,7 +18,7 @@ import (
 // Stop can close those whose clients do not finish their requests or do not read the
 // responses.
 type connections struct {
-	*net.TCPListener
+	net.Listener
 	places  *places
 	closing chan struct{} // closed by Close
 	close   func() error
@@ -29,26 +30,26 @@ type connections struct {
 
 // listen returns a listener that has at most limit open connections.
 func listen(address string, limit int) (*connections, error) {
-	listener, err := net.Listen("tcp", address)
+	listener, err := Listen(address)
 	if err != nil {
 		return nil, err
 	}
-	l := &connections{TCPListener: listener.(*net.TCPListener), places: newPlaces(limit),
+	l := &connections{Listener: listener, places: newPlaces(limit),
 		closing: make(chan struct{}), open: make(map[*connection]struct{})}
 	l.close = sync.OnceValue(func() error {
 		close(l.closing)
-		return l.TCPListener.Close()
+		return l.Listener.Close()
 	})
 	return l, nil
 }
 
 // Accept implements net.Listener.
 func (l *connections) Accept() (net.Conn, error) {
-	accepted, err := l.AcceptTCP()
+	accepted, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
-	c := &connection{TCPConn: accepted, list: l, arriving: true}
+	c := &connection{Conn: accepted, list: l, arriving: true}
 	if c.place = l.places.take(c, l.closing); c.place == nil {
 		_ = accepted.Close() // the server stops
 		return nil, net.ErrClosed
@@ -125,13 +126,13 @@ func (l *connections) closeAll() error {
 // server must use inContext and stateChanged.
 func (l *connections) track(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c, ok := r.Context().Value(connectionKey{}).(*connection)
-		if ok {
+		c, _ := r.Context().Value(connectionKey{}).(*connection)
+		if c != nil {
 			c.used.Store(true)
 		}
 		switch {
-		case !ok:
-		case r.Body == http.NoBody:
+		case c == nil:
+		case r.Body == http.NoBody, r.ContentLength == 0: // HTTP/2 has no NoBody
 			c.setArriving(false)
 		default:
 			r = r.WithContext(r.Context()) // a copy: net/http examines the original's body
@@ -146,13 +147,22 @@ type connectionKey struct{}
 
 // inContext is for http.Server.ConnContext.
 func inContext(ctx context.Context, c net.Conn) context.Context {
-	return context.WithValue(ctx, connectionKey{}, c)
+	return context.WithValue(ctx, connectionKey{}, connectionOf(c))
+}
+
+// connectionOf returns the connection of the listener below one that may be encrypted, or nil.
+func connectionOf(c net.Conn) *connection {
+	if encrypted, ok := c.(*tls.Conn); ok {
+		c = encrypted.NetConn()
+	}
+	counted, _ := c.(*connection)
+	return counted
 }
 
 // stateChanged is for http.Server.ConnState.
 func stateChanged(c net.Conn, state http.ConnState) {
-	counted, ok := c.(*connection)
-	if !ok {
+	counted := connectionOf(c)
+	if counted == nil {
 		return
 	}
 	counted.place.changed(state)
@@ -163,7 +173,7 @@ func stateChanged(c net.Conn, state http.ConnState) {
 
 // A connection is a client's connection to the server.
 type connection struct {
-	*net.TCPConn
+	net.Conn
 	list    *connections
 	place   *place
 	writing atomic.Bool // a Write has not returned
@@ -179,7 +189,7 @@ type connection struct {
 func (c *connection) Write(b []byte) (int, error) {
 	c.writing.Store(true)
 	defer c.writing.Store(false)
-	return c.TCPConn.Write(b)
+	return c.Conn.Write(b)
 }
 
 // Close implements net.Conn.
@@ -187,7 +197,7 @@ func (c *connection) Close() error {
 	c.list.mu.Lock()
 	delete(c.list.open, c)
 	c.list.mu.Unlock()
-	err := c.TCPConn.Close()
+	err := c.Conn.Close()
 	c.place.leave() // once its file is closed
 	return err
 }
@@ -229,8 +239,8 @@ func (c *connection) cut(at time.Time) {
 	_ = c.applyDeadline() // fails if the connection is closed
 }
 
-// applyDeadline sets the read deadline of the TCP connection. The caller holds c.mu.
-func (c *connection) applyDeadline() error { return c.TCPConn.SetReadDeadline(c.readDeadline()) }
+// applyDeadline sets the read deadline of the connection itself. The caller holds c.mu.
+func (c *connection) applyDeadline() error { return c.Conn.SetReadDeadline(c.readDeadline()) }
 
 // readDeadline returns the deadline that the server set, limited by the cutoff if the
 // request has yet to arrive. The caller holds c.mu.

@@ -3,6 +3,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/coreos/go-systemd/v22/daemon"
+
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/buildinfo"
 	"github.com/ledgerd/ledgerd/internal/config"
@@ -28,7 +31,11 @@ import (
 
 // An Instance is a running server with its store and background goroutines.
 type Instance struct {
+	// URL is where clients reach it. If it listens on a unix socket, that is the URL of what is
+	// in front of it.
 	URL string
+	// Socket is the path of the unix socket on which it listens, or empty.
+	Socket string
 	// Metrics is the URL of the metrics if they have a listener of their own.
 	Metrics string
 
@@ -48,6 +55,9 @@ type Instance struct {
 	arrivalTimeout time.Duration // how long Stop waits for requests to arrive
 }
 
+// maxStreams is the maximum number of requests at a time on one connection with HTTP/2.
+const maxStreams = 100
+
 // maxHead is the maximum size of the head of a request in bytes, to which net/http adds
 // 4 KiB.
 const maxHead = 12 << 10
@@ -66,6 +76,10 @@ func StartAt(ctx context.Context, s config.Settings, log *slog.Logger, now func(
 		return nil, err
 	}
 
+	encryption, err := newTLS(s.TLS, s.ACMEFolder(), log)
+	if err != nil {
+		return nil, err
+	}
 	m := newMetrics()
 	listener, err := listen(s.Listen, MaxConnections(s))
 	if err != nil {
@@ -119,7 +133,8 @@ func StartAt(ctx context.Context, s config.Settings, log *slog.Logger, now func(
 	dispatcher := newDispatcher(s, db, guard, log)
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	v := &Instance{
-		URL:     "http://" + listener.Addr().String(),
+		URL:     urlOf(s, listener.Addr()),
+		Socket:  socketOf(listener.Addr()),
 		db:      db,
 		api:     api,
 		site:    site,
@@ -140,13 +155,16 @@ func StartAt(ctx context.Context, s config.Settings, log *slog.Logger, now func(
 			WriteTimeout:      time.Minute,
 			IdleTimeout:       2 * time.Minute,
 			MaxHeaderBytes:    maxHead,
+			TLSConfig:         encryption,
+			HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 			ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 			// OPTIONS * gets the same response as other requests without an endpoint.
 			DisableGeneralOptionsHandler: true,
 		},
 	}
 
-	v.http.Handler = listener.track(v.closing(withPages(api.Handler(), site.Handler(), m.public(s.Metrics))))
+	handler := v.closing(withPages(api.Handler(), site.Handler(), m.public(s.Metrics)))
+	v.http.Handler = listener.track(withClient(handler, s.TrustedProxies))
 	v.http.RegisterOnShutdown(api.EndStreams)
 	v.running.Go(func() { db.Evaluate(background) })
 	v.running.Go(func() { db.Tidy(background) })
@@ -167,12 +185,43 @@ func StartAt(ctx context.Context, s config.Settings, log *slog.Logger, now func(
 		v.running.Go(func() { backups.Run(background) })
 	}
 	v.running.Go(func() {
-		err := v.http.Serve(listener)
+		err := v.serve()
 		if !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) { // by Stop
 			v.failed <- fmt.Errorf("serving: %w", err)
 		}
 	})
+	if interval := watchdogInterval(log); interval > 0 {
+		v.running.Go(func() { feedWatchdog(background, db, interval, log) })
+	}
+	notify(log, daemon.SdNotifyReady)
 	return v, nil
+}
+
+// serve serves HTTP, encrypted if so set, until the listener is closed.
+func (v *Instance) serve() error {
+	if v.http.TLSConfig != nil {
+		return v.http.ServeTLS(v.clients, "", "")
+	}
+	return v.http.Serve(v.clients)
+}
+
+// urlOf returns the URL of a server that listens on an address.
+func urlOf(s config.Settings, address net.Addr) string {
+	if socketOf(address) != "" {
+		return cmp.Or(string(s.BaseURL), "http://localhost")
+	}
+	if s.TLS.Enabled() {
+		return "https://" + address.String()
+	}
+	return "http://" + address.String()
+}
+
+// socketOf returns the path of a unix socket, or an empty string for other addresses.
+func socketOf(address net.Addr) string {
+	if socket, ok := address.(*net.UnixAddr); ok {
+		return socket.Name
+	}
+	return ""
 }
 
 // withPages routes the paths of the API to api, that of the metrics to metrics, unless it is nil,

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coreos/go-systemd/v22/daemon"
 	"golang.org/x/term"
 )
 
@@ -64,6 +65,7 @@ func onTerminal() bool {
 // for running webhook attempts. Finally it closes the database. Responses that clients
 // do not read are cut off, which is not an error.
 func (v *Instance) Stop(delay, timeout time.Duration) error {
+	notify(v.log, daemon.SdNotifyStopping)
 	v.api.Drain()
 	v.draining.Store(true)
 	err := v.serveFor(delay)

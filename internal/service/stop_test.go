@@ -286,7 +286,7 @@ func get(t *testing.T, url string) *http.Response {
 // dial sends text to the service.
 func dial(t *testing.T, v *Instance, text string) net.Conn {
 	t.Helper()
-	conn, err := net.Dial("tcp", strings.TrimPrefix(v.URL, "http://"))
+	conn, err := net.Dial("tcp", v.clients.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func TestFaultStopWithStreams(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	for c := range v.clients.open {
-		c.SetWriteBuffer(4096)
+		c.Conn.(*net.TCPConn).SetWriteBuffer(4096)
 	}
 	fmt.Fprint(unread, request)
 	waitForBlockedWrite(v.clients)
