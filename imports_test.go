@@ -36,6 +36,8 @@ var mayImport = map[string][]string{
 		"internal/mergeclaim", "internal/registration", "internal/signing", "internal/subprocess",
 		"internal/terminal", "ledger", "ledger/attestation", "ledger/proof/receipt", "ledger/radar",
 	},
+	"deploy/man":       {"cmd"},
+	"deploy/container": {},
 	"cmd/run": {
 		"client", "internal/backup", "internal/bench", "internal/buildinfo", "internal/cli", "internal/config",
 		"internal/demo", "internal/doctor", "internal/seen", "internal/service", "internal/terminal", "ledger",

@@ -4,6 +4,9 @@ package main
 import (
 	"os"
 
+	// Root certificates for systems without any, such as the container.
+	_ "golang.org/x/crypto/x509roots/fallback"
+
 	"github.com/ledgerd/ledgerd/cmd"
 )
 

@@ -66,6 +66,10 @@ func addGroup(root *cobra.Command, id, title string, commands []*cobra.Command) 
 	}
 }
 
+// Root returns the command ledgerd with all of its subcommands, for what describes them. Use
+// [Main] to run them.
+func Root() *cobra.Command { return newRoot(cli.New(nil, io.Discard, io.Discard)) }
+
 // Execute runs ledgerd with the arguments and standard streams of the process, and
 // returns its exit status.
 func Execute() int {

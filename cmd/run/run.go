@@ -24,9 +24,11 @@ func Tools(p *cli.Program, ledgerd Main) []*cobra.Command {
 		newRestore(p),
 		newCheck(p),
 		newDoctor(p),
+		newReady(p),
 		newLog(p),
 		newWitness(p),
 		newBench(p, ledgerd),
 		newVersion(p),
+		newUpgrade(p),
 	}
 }
