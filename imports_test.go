@@ -61,7 +61,8 @@ var mayImport = map[string][]string{
 		"ledger/policy", "ledger/policy/lint", "ledger/radar", "ledger/search",
 	},
 	"server": {
-		"ledger", "ledger/attention", "ledger/attestation", "ledger/eventstream", "ledger/identity", "ledger/insights",
+		"internal/rate", "ledger", "ledger/attention", "ledger/attestation", "ledger/eventstream", "ledger/identity",
+		"ledger/insights",
 		"ledger/policy", "ledger/policy/lint", "ledger/proof", "ledger/radar", "ledger/search",
 		"server/internal/budget", "server/internal/wire", "store", "transparency", "transparency/witness",
 	},
@@ -151,7 +152,8 @@ var mayImport = map[string][]string{
 		"store",
 	},
 	"transparency/witness": {
-		"internal/atomicfile", "ledger", "ledger/proof", "ledger/proof/trustpolicy", "store", "transparency",
+		"internal/atomicfile", "internal/rate", "ledger", "ledger/proof", "ledger/proof/trustpolicy", "store",
+		"transparency",
 	},
 	"transparency/witness/metrics": {"transparency/witness"},
 	// Receivers import webhook to verify deliveries, so it does not import the
@@ -212,6 +214,7 @@ var mayImport = map[string][]string{
 	"internal/logqueue": {},
 
 	"internal/tlstest":   {},
+	"internal/rate":      {},
 	"internal/terminal":  {"ledger"},
 	"internal/jq":        {"internal/flagvalue", "internal/terminal"},
 	"internal/buildinfo": {},

@@ -4,10 +4,13 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/julienschmidt/httprouter"
 
+	"github.com/ledgerd/ledgerd/internal/rate"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server/internal/wire"
 )
@@ -134,6 +137,12 @@ func (s *Server) respond(rt route, c *call) (*reply, error) {
 	if opened {
 		c.caller.token = ledger.Token{Org: c.org(), Scope: ledger.Read}
 	} else if c.caller, err = c.identify(c.r); err != nil {
+		if c.r.Header["Authorization"] != nil {
+			err = s.CountFailure(c.w.Header(), c.r.RemoteAddr, err)
+		}
+		return nil, err
+	}
+	if err := s.countRequest(c); err != nil {
 		return nil, err
 	}
 
@@ -224,4 +233,43 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		panic(fmt.Sprintf("encode a problem: %v", err))
 	}
 	wire.WriteBody(w, r, status, typeProblem, body)
+}
+
+// countRequest counts a call, and says how many more the caller may send
+// (draft-ietf-httpapi-ratelimit-headers).
+func (s *Server) countRequest(c *call) error {
+	if s.rates.requests == nil || c.caller.isHost() {
+		return nil
+	}
+	client, who := c.caller.token.ID, "with this API token"
+	if client == "" {
+		client, who = rate.Client(c.r.RemoteAddr), "from this address"
+	}
+	q := s.rates.requests.Take(client, time.Now())
+	h := c.w.Header()
+	h.Set("RateLimit-Policy", fmt.Sprintf(`"requests";q=%d;w=%d`, q.Burst, rateWindow))
+	h.Set("RateLimit", fmt.Sprintf(`"requests";r=%d;t=%d`, q.Left, rate.Seconds(q.Full)))
+	if q.Allowed {
+		return nil
+	}
+	h.Set("Retry-After", strconv.Itoa(rate.Seconds(q.Next)))
+	return ledger.Errorf(ledger.CodeTooManyRequests, "more than %d requests per second %s (setting limits.requests)",
+		q.Burst/rateWindow, who)
+}
+
+// CountFailure counts a request from an address whose token was not accepted, and returns the
+// error for it, which is the given one within the limit. Beyond it, it sets a header of the
+// response. Tokens that are accepted are not affected: none can be guessed, and others may share
+// the address.
+func (s *Server) CountFailure(response http.Header, remote string, err error) error {
+	if s.rates.failures == nil || !isCode(err, ledger.CodeUnauthenticated) {
+		return err
+	}
+	q := s.rates.failures.Take(rate.Client(remote), time.Now())
+	if q.Allowed {
+		return err
+	}
+	response.Set("Retry-After", strconv.Itoa(rate.Seconds(q.Next)))
+	return ledger.Errorf(ledger.CodeTooManyRequests, "too many requests from this address with tokens that are not "+
+		"accepted (check the token, and try again in %d seconds)", rate.Seconds(q.Next))
 }

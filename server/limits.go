@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/rate"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server/internal/budget"
 	"github.com/ledgerd/ledgerd/server/internal/wire"
@@ -205,4 +206,21 @@ func (b budgets) memoryOf(token string, r *http.Request) *budget.Lease {
 		token += " reads"
 	}
 	return b.memory.Lease(token)
+}
+
+// rates limit how often callers send requests.
+type rates struct {
+	requests *rate.Limiter // by token, or by address if there is none
+	failures *rate.Limiter // by address
+}
+
+// rateWindow is in how many seconds a caller may send its burst of requests again.
+const rateWindow = 10
+
+// newRates returns limits for requests per second, and for failed sign-ins per minute.
+func newRates(requests, failures int) rates {
+	return rates{
+		requests: rate.New(float64(requests), rateWindow*requests),
+		failures: rate.New(float64(failures)/60, failures),
+	}
 }

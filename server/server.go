@@ -48,6 +48,12 @@ type Config struct {
 	// (settings streams.per_org and streams.per_token). 0 means DefaultStreamsPerOrg
 	// or DefaultStreamsPerToken.
 	StreamsPerOrg, StreamsPerToken int
+	// Requests is the maximum number of requests per second with a token, and for public logs
+	// from an address (setting limits.requests). 0 means no limit.
+	Requests int
+	// FailedSignIns is the maximum number of requests per minute from an address whose token
+	// is not accepted (setting limits.failed_sign_ins). 0 means no limit.
+	FailedSignIns int
 	// CheckTarget returns a *ledger.Error about the field url if a webhook must not
 	// have that URL. It is called when a webhook is created and when its URL changes.
 	// If it is nil, every URL is allowed.
@@ -82,6 +88,7 @@ type Server struct {
 
 	feeds    *feeds
 	limits   *limits
+	rates    rates
 	rechecks rechecks
 	budgets  budgets
 	timing   streamTiming
@@ -97,6 +104,7 @@ func New(c Config) *Server {
 
 	s.limits = &limits{total: cmp.Or(c.Streams, math.MaxInt), perOrg: cmp.Or(c.StreamsPerOrg, DefaultStreamsPerOrg),
 		perToken: cmp.Or(c.StreamsPerToken, DefaultStreamsPerToken), open: make(map[string]int)}
+	s.rates = newRates(c.Requests, c.FailedSignIns)
 	if s.checkTarget = c.CheckTarget; s.checkTarget == nil {
 		s.checkTarget = func(context.Context, string) error { return nil }
 	}

@@ -33,6 +33,7 @@ type Settings struct {
 	Metrics             Metrics       `mapstructure:"metrics" yaml:"metrics"`
 	MaxBody             Size          `mapstructure:"max_body" yaml:"max_body"`
 	Streams             Streams       `mapstructure:"streams" yaml:"streams"`
+	Limits              Limits        `mapstructure:"limits" yaml:"limits"`
 	Webhooks            Webhooks      `mapstructure:"webhooks" yaml:"webhooks"`
 	RadarMemory         Size          `mapstructure:"radar_memory" yaml:"radar_memory"`
 	Log                 Log           `mapstructure:"log" yaml:"log"`
@@ -61,6 +62,17 @@ type Streams struct {
 	PerOrg   int `mapstructure:"per_org" yaml:"per_org"`
 	PerToken int `mapstructure:"per_token" yaml:"per_token"`
 }
+
+// Limits are how often callers may send requests. 0 means no limit.
+type Limits struct {
+	// Requests is the number per second with one token.
+	Requests int `mapstructure:"requests" yaml:"requests"`
+	// FailedSignIns is the number per minute from one address whose token is not accepted.
+	FailedSignIns int `mapstructure:"failed_sign_ins" yaml:"failed_sign_ins"`
+}
+
+// maxRate is the maximum of each of the Limits.
+const maxRate = 1_000_000
 
 // Log holds the settings of the server's log, and of the transparency logs.
 type Log struct {
@@ -96,6 +108,7 @@ func Default() Settings {
 		Database:        "ledger.db",
 		Backup:          defaultBackup(),
 		MaxBody:         4 << 20,
+		Limits:          Limits{Requests: 1000, FailedSignIns: 60},
 		Streams:         Streams{PerOrg: server.DefaultStreamsPerOrg, PerToken: server.DefaultStreamsPerToken},
 		Webhooks:        defaultWebhooks(),
 		RadarMemory:     store.DefaultRadarMemory,
@@ -129,6 +142,12 @@ func (s Settings) check() problems {
 
 	if s.Streams.PerOrg < 1 {
 		invalid("streams.per_org", "%d is out of range (use 1 or more)", s.Streams.PerOrg)
+	}
+	if n := s.Limits.Requests; n < 0 || n > maxRate {
+		invalid("limits.requests", "%d is out of range (use 0 to %d)", n, maxRate)
+	}
+	if n := s.Limits.FailedSignIns; n < 0 || n > maxRate {
+		invalid("limits.failed_sign_ins", "%d is out of range (use 0 to %d)", n, maxRate)
 	}
 	if s.Streams.PerToken < 1 {
 		invalid("streams.per_token", "%d is out of range (use 1 or more)", s.Streams.PerToken)

@@ -116,6 +116,8 @@ func StartAt(ctx context.Context, s config.Settings, log *slog.Logger, now func(
 		MaxBody:         int64(s.MaxBody),
 		StreamsPerOrg:   s.Streams.PerOrg,
 		StreamsPerToken: s.Streams.PerToken,
+		Requests:        s.Limits.Requests,
+		FailedSignIns:   s.Limits.FailedSignIns,
 		CheckTarget:     guard.Check,
 		Version:         buildinfo.Version(),
 		Observer:        m.server,

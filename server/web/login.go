@@ -76,6 +76,9 @@ func (s *Site) signIn(v *page.Visit) (*page.Response, error) {
 		token = linked.Secret
 	}
 	secret, expires, err := s.api.SignIn(v.Ctx(), token)
+	if err != nil {
+		err = s.api.CountFailure(http.Header{}, v.Request.RemoteAddr, err)
+	}
 	if page.CodeOf(err) == ledger.CodeUnauthenticated {
 		f.Fail("token", err.Error())
 		f.Values.Del("token")

@@ -32,6 +32,9 @@ type API interface {
 	// secret and when the session expires.
 	SignIn(ctx context.Context, token string) (session string, expires ledger.Time, err error)
 	SignOut(ctx context.Context, session string) error
+	// CountFailure counts a request from an address whose token was not accepted, and returns
+	// the error for it, which has headers in the response.
+	CountFailure(response http.Header, remote string, err error) error
 	// Memory returns a lease for the memory of a request's form and of its response, on
 	// behalf of a token; empty for visitors who are not signed in.
 	Memory(token string, r *http.Request) *budget.Lease

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/ledgerd/ledgerd/internal/rate"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/proof"
 	"github.com/ledgerd/ledgerd/ledger/proof/trustpolicy"
@@ -42,7 +43,7 @@ type Witness struct {
 	keys   map[string][]trustpolicy.Key // of each log, by origin
 	hashes map[string]string            // origin by its hash in hex
 
-	clients *limiter
+	clients *rate.Limiter
 	counts  *counts
 
 	turn chan struct{}            // holds one value while nobody decides about a checkpoint
@@ -62,7 +63,7 @@ const (
 func NewWitness(ctx context.Context, c Config) (*Witness, error) {
 	w := &Witness{store: c.Store, folder: keyFolder(c.Folder), log: c.Logger,
 		keys: make(map[string][]trustpolicy.Key), hashes: make(map[string]string),
-		clients: newLimiter(), counts: newCounts(), turn: make(chan struct{}, 1)}
+		clients: rate.New(requestsPerSecond, requestsAtOnce), counts: newCounts(), turn: make(chan struct{}, 1)}
 	for _, l := range c.Logs {
 		w.keys[l.Key.Name] = append(w.keys[l.Key.Name], l.Key)
 		sum := sha256.Sum256([]byte(l.Key.Name))
@@ -162,8 +163,13 @@ func (w *Witness) Off() string {
 // Key returns the verifier key of the witness. It is empty if the key is missing.
 func (w *Witness) Key() trustpolicy.Key { return w.key.public }
 
+// requestsPerSecond and requestsAtOnce limit the requests of a client.
+const requestsPerSecond, requestsAtOnce = 100, 200
+
 // Allow reports whether a client may send a request now.
-func (w *Witness) Allow(client string) bool { return w.clients.allow(client, time.Now()) }
+func (w *Witness) Allow(client string) bool {
+	return w.clients.Take(rate.Client(client), time.Now()).Allowed
+}
 
 // AddCheckpoint verifies that a checkpoint extends the one before, and returns the
 // cosignature as a line of a note. The body is that of an add-checkpoint request. If the

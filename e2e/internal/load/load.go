@@ -26,6 +26,7 @@ import (
 // machine, and sends those again soon whose outcome it does not know.
 func Settings() []string {
 	return []string{
+		"LEDGERD_LIMITS_REQUESTS=0",
 		"LEDGERD_WEBHOOKS_ALLOWED_NETWORKS=127.0.0.0/8",
 		"LEDGERD_WEBHOOKS_SCHEDULE=1s,1s,1s,2s,2s,5s,5s,10s,10s,20s",
 		"LEDGERD_WEBHOOKS_TIMEOUT=2s", "LEDGERD_WEBHOOKS_CONNECT_TIMEOUT=1s",

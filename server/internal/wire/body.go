@@ -29,7 +29,8 @@ func WriteBody(w http.ResponseWriter, r *http.Request, status int, mediaType str
 	header := w.Header()
 	header.Set("Content-Type", mediaType)
 	header.Set("Content-Length", strconv.Itoa(len(body)))
-	if status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests {
+	isTemporary := status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests
+	if isTemporary && header.Get("Retry-After") == "" {
 		header.Set("Retry-After", retryAfter)
 	}
 

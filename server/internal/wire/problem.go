@@ -68,7 +68,7 @@ var kinds = map[ledger.Code]Kind{
 	ledger.CodeStorageUnavailable: {http.StatusServiceUnavailable, "Storage unavailable"},
 	ledger.CodeTooManyStreams:     {http.StatusServiceUnavailable, "Too many live streams"},
 	ledger.CodeStopping:           {http.StatusServiceUnavailable, "Server stopping"},
-	ledger.CodeTooManyRequests:    {http.StatusTooManyRequests, "Too many concurrent requests"},
+	ledger.CodeTooManyRequests:    {http.StatusTooManyRequests, "Too many requests"},
 	ledger.CodeServerBusy:         {http.StatusServiceUnavailable, "Server busy"},
 	ledger.CodeRequestTimeout:     {http.StatusRequestTimeout, "Request too slow"},
 	ledger.CodeInternal:           {http.StatusInternalServerError, "Internal error"},
