@@ -22,13 +22,13 @@ func newDoctor(p *cli.Program) *cobra.Command {
 		Use:   "doctor",
 		Short: "Find what would trouble a start of the server",
 		Long: `Examines the host for the server with these settings: the configuration, the
-database and its schema, permissions, free disk space, the folders of backups and
-keys, the clock, the addresses to listen on, and the receivers of active webhooks,
-to which it connects without sending anything.
+database and its schema, permissions, free disk space, the folders of backups
+and keys, the clock, the addresses to listen on, and the receivers of active
+webhooks, to which it connects without sending anything.
 
-It can run next to a server, and before an upgrade or a restart. Run it as the user
-of the server. It changes nothing. It does not look for damage in the database:
-'ledgerd check' does.
+It can run next to a server, and before an upgrade or a restart. Run it as the
+user of the server. It changes nothing. It does not look for damage in the
+database: 'ledgerd check' does.
 
 EXIT STATUS
   0  nothing, or only warnings

@@ -17,9 +17,10 @@ func newReady(p *cli.Program) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "ready",
 		Short: "Ask the server on this host whether it is ready",
-		Long: `Asks the server with these settings on this host, or the one of --server, whether
-it is ready to serve requests (GET /readyz). This is for health checks of containers
-and scripts. It does not verify the certificate of a server on this host.
+		Long: `Asks the server with these settings on this host, or the one of --server,
+whether it is ready to serve requests (GET /readyz). This is for health checks
+of containers and scripts. It does not verify the certificate of a server on
+this host.
 
 EXIT STATUS
   0  it is ready

@@ -18,8 +18,9 @@ func newUpgrade(p *cli.Program) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "upgrade --check",
 		Short: "Look for a newer release",
-		Long: `Asks GitHub for the latest release, and compares it with this program. Nothing is
-replaced: docs/install.md says how to upgrade. No other command asks for releases.
+		Long: `Asks GitHub for the latest release, and compares it with this program. Nothing
+is replaced: docs/install.md says how to upgrade. No other command asks for
+releases.
 
 EXIT STATUS
   0  this is the latest release, or a build that is not a release
