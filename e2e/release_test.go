@@ -192,14 +192,14 @@ func TestReleaseDeb(t *testing.T) {
 
 // The rpm has the same files as the deb, and its scripts are valid.
 func TestReleaseRPM(t *testing.T) {
+	deb, rpm := released(t, "ledgerd_*_linux_ARCH.deb"), released(t, "ledgerd_*_linux_ARCH.rpm")
 	need(t, "rpm", "dpkg-deb")
 	var inDeb []string
-	for line := range strings.Lines(output(t, "dpkg-deb", "--contents", released(t, "ledgerd_*_linux_ARCH.deb"))) {
+	for line := range strings.Lines(output(t, "dpkg-deb", "--contents", deb)) {
 		if fields := strings.Fields(line); !strings.HasSuffix(fields[5], "/") {
 			inDeb = append(inDeb, path.Clean("/"+fields[5]))
 		}
 	}
-	rpm := released(t, "ledgerd_*_linux_ARCH.rpm")
 	inRPM := strings.Fields(output(t, "rpm", "--query", "--list", "--package", rpm))
 	slices.Sort(inDeb)
 	slices.Sort(inRPM)
