@@ -1,12 +1,10 @@
 package e2e_test
 
 import (
-	"context"
 	"database/sql"
 	"fmt"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	_ "modernc.org/sqlite" // the driver
@@ -22,36 +20,15 @@ func TestBackupsUnderLoad(t *testing.T) {
 	o := newOrg(t)
 	o.start()
 
-	var mu sync.Mutex
-	var answered []string
-	ctx, stop := context.WithCancel(t.Context())
-	var writers sync.WaitGroup
-	for range 64 {
-		writers.Go(func() {
-			for ctx.Err() == nil {
-				record, err := o.attest()
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				mu.Lock()
-				answered = append(answered, record.Event)
-				mu.Unlock()
-			}
-		})
-	}
-
+	load := o.attestAtOnce(64)
 	dir := t.TempDir()
 	backup := func(n int) string { return filepath.Join(dir, fmt.Sprintf("%d.db", n)) }
 	before := make([]int, backups) // how many were answered before it began
 	for n := range backups {
-		mu.Lock()
-		before[n] = len(answered)
-		mu.Unlock()
+		before[n] = len(load.answered())
 		o.ledgerd("backup", backup(n), "-q")
 	}
-	stop()
-	writers.Wait()
+	answered := load.stop()
 	if t.Failed() || before[backups-1] < 100 {
 		t.Fatalf("%d attestations were answered before the last backup", before[backups-1])
 	}
@@ -61,12 +38,7 @@ func TestBackupsUnderLoad(t *testing.T) {
 		if out := copied.ledgerd("check"); !strings.Contains(out, ".db: OK (") {
 			t.Errorf("backup %d: %s", n, out)
 		}
-		has := eventsIn(t, backup(n))
-		for _, id := range answered[:before[n]] {
-			if !has[id] {
-				t.Errorf("backup %d lacks the event %s", n, id)
-			}
-		}
+		wantEvents(t, backup(n), answered[:before[n]])
 	}
 
 	o.kill()
@@ -78,6 +50,20 @@ func TestBackupsUnderLoad(t *testing.T) {
 	}
 	if out := o.ledgerd("check"); !strings.Contains(out, ".db: OK (") {
 		t.Error(out)
+	}
+}
+
+// wantEvents fails the test if a database file lacks an event.
+func wantEvents(t *testing.T, file string, ids []string) {
+	t.Helper()
+	has, missing := eventsIn(t, file), 0
+	for _, id := range ids {
+		if !has[id] {
+			missing++
+		}
+	}
+	if missing > 0 {
+		t.Errorf("%s lacks %d of %d events", filepath.Base(file), missing, len(ids))
 	}
 }
 

@@ -12,7 +12,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -188,6 +190,49 @@ func (o *org) write(ctx context.Context, pause time.Duration) {
 			time.Sleep(50 * time.Millisecond)
 		}
 	}
+}
+
+// Attesters are clients that record attestations at the same time.
+type attesters struct {
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+	mu      sync.Mutex
+	events  []string // that were answered
+}
+
+// attestAtOnce starts a number of attesters. An error fails the test.
+func (o *org) attestAtOnce(clients int) *attesters {
+	ctx, cancel := context.WithCancel(o.t.Context())
+	c := &attesters{cancel: cancel}
+	for range clients {
+		c.running.Go(func() {
+			for ctx.Err() == nil {
+				record, err := o.attest()
+				if err != nil {
+					o.t.Error(err)
+					return
+				}
+				c.mu.Lock()
+				c.events = append(c.events, record.Event)
+				c.mu.Unlock()
+			}
+		})
+	}
+	return c
+}
+
+// answered returns the IDs of the events of all attestations that were answered so far.
+func (c *attesters) answered() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.events)
+}
+
+// stop waits for the last answers. It returns the IDs of the events of all attestations.
+func (c *attesters) stop() []string {
+	c.cancel()
+	c.running.Wait()
+	return c.answered()
 }
 
 // history returns the IDs of all events of the org, oldest first.
