@@ -80,11 +80,11 @@ func (s *Session) Repo(ctx context.Context, repo string) (verify.Report, error) 
 // is those of the given commits, or of all if there are none.
 func (a *audit) runRepo(ctx context.Context, kind, id string, derived []string) (r verify.Report, err error) {
 	all := a.client.Commits(ctx, a.Org, a.repo, client.CommitFilter{})
-	if a.shown, err = client.Collect(all, maxListed+1); err != nil {
+	if a.shown, err = client.Collect(all, a.maxListed+1); err != nil {
 		return r, err
 	}
-	if len(a.shown) > maxListed {
-		return r, fmt.Errorf("the ledger lists more than %d commits of %s/%s", maxListed, a.Org, a.repo)
+	if len(a.shown) > a.maxListed {
+		return r, fmt.Errorf("the ledger lists more than %d commits of %s/%s", a.maxListed, a.Org, a.repo)
 	}
 	if a.contract, _, err = a.client.Policy(ctx, a.Org, a.repo); err != nil {
 		return r, err
@@ -291,8 +291,8 @@ func (a *audit) compareAttestations(ctx context.Context) (verify.Check, error) {
 		if err != nil {
 			return verify.Check{}, err
 		}
-		if n++; n > maxListed {
-			return verify.Check{}, fmt.Errorf("the ledger lists more than %d attestations of %s/%s", maxListed, a.Org, a.repo)
+		if n++; n > a.maxListed {
+			return verify.Check{}, fmt.Errorf("the ledger lists more than %d attestations of %s/%s", a.maxListed, a.Org, a.repo)
 		}
 		if a.attested[record.ID] {
 			delete(a.attested, record.ID)

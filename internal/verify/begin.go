@@ -12,7 +12,8 @@ import (
 // Begin begins a session with a server. The checks are not nil if the server's log is not the
 // one that is trusted; then there is no session.
 func Begin(ctx context.Context, c *client.Client, o Options) (*Session, []verify.Check, error) {
-	s := &Session{Options: o, client: c, checkpoints: make(map[proof.Checkpoint][]byte)}
+	s := &Session{Options: o, client: c, checkpoints: make(map[proof.Checkpoint][]byte),
+		maxListed: maxListed, maxVersions: maxVersions}
 	if s.Progress == nil {
 		s.Progress = func(int64, int64) {}
 	}

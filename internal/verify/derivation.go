@@ -42,8 +42,8 @@ func (s *Session) newDerivation(ctx context.Context, name string, versions int) 
 	if err != nil {
 		return nil, err
 	}
-	if versions > maxVersions {
-		return nil, fmt.Errorf("the contract has %d versions, and at most %d are read", versions, maxVersions)
+	if versions > s.maxVersions {
+		return nil, fmt.Errorf("the contract has %d versions, and at most %d are read", versions, s.maxVersions)
 	}
 
 	contracts := make(map[int]policy.Contract, versions)
@@ -216,8 +216,8 @@ func (d *derivation) readLater(ctx context.Context) error {
 		if err := ledger.DecodeOpen(body, &e); err != nil {
 			return err
 		}
-		if d.later[e.Commit] = true; len(d.later) > maxListed {
-			return fmt.Errorf("more than %d commits were registered since then", maxListed)
+		if d.later[e.Commit] = true; len(d.later) > d.maxListed {
+			return fmt.Errorf("more than %d commits were registered since then", d.maxListed)
 		}
 	}
 	return nil

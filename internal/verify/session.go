@@ -53,6 +53,8 @@ type Session struct {
 	tiles       *verify.Tiles
 	epochs      []epoch       // as chain returned them
 	accepted    *verify.Check // that the log has replaced another; or nil
+	// maxListed and maxVersions are the constants of these names; tests lower them.
+	maxListed, maxVersions int
 }
 
 // An epoch is a log of the org with its tree: that of its newest checkpoint or, if it was

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"database/sql"
 	"encoding/hex"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -481,6 +482,31 @@ func testLiveCheck(t *testing.T, during string) {
 	}
 	if report.Commits == 0 {
 		t.Error("nothing was checked")
+	}
+}
+
+// What is known of commits is compared up to a limit, and beyond it nothing is a problem.
+func TestKnownCommitsAreBounded(t *testing.T) {
+	d := newDatabase(t, 3)
+	s, err := store.Open(t.Context(), d.path, store.Options{})
+	ok(t, err)
+	for n := range 3 {
+		_, _, err := s.Register(t.Context(), "acme", "api", fmt.Sprintf("%040x", 0xbeef+n), ledger.Registration{Branch: "x"})
+		ok(t, err)
+	}
+	ok(t, s.Settle(t.Context()))
+	ok(t, s.Close())
+
+	for limit, isBeyond := range map[int]bool{3: true, 4: false} {
+		report, err := check.Run(t.Context(), d.path, check.Options{}.WithMaxKnown(limit))
+		ok(t, err)
+		for _, p := range report.Problems {
+			t.Errorf("limit %d: problem: %+v", limit, p)
+		}
+		said := fmt.Sprintf("acme: what is known of more than %d commits", limit)
+		if slices.Contains(report.Unchecked, said) != isBeyond {
+			t.Errorf("limit %d: unchecked are %q", limit, report.Unchecked)
+		}
 	}
 }
 

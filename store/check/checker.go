@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -17,6 +18,8 @@ type Options struct {
 	Seen []Seen
 	// Others, if not nil, returns what others have seen of a log, and what could not be asked.
 	Others func(ctx context.Context, origin string) (list []Seen, unchecked []string)
+
+	maxKnown int // if not 0, replaces the constant, in tests
 }
 
 // A Seen is a checkpoint of a log that was kept apart from the database.
@@ -47,10 +50,12 @@ type checker struct {
 	vouching vouching
 	kept     []*kept
 	others   func(ctx context.Context, origin string) ([]Seen, []string)
+	maxKnown int
 }
 
 func newChecker(db *sqlite.DB, o Options) *checker {
-	c := &checker{db: db, store: store.NewReader(db, store.Options{}), step: o.Progress, others: o.Others}
+	c := &checker{db: db, store: store.NewReader(db, store.Options{}), step: o.Progress, others: o.Others,
+		maxKnown: cmp.Or(o.maxKnown, maxKnown)}
 	c.report.Problems, c.report.Unchecked, c.counts = []Problem{}, []string{}, make(map[string]int64)
 	c.vouching.keyrings = make(map[string]*identity.Keyring)
 	if c.step == nil {

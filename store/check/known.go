@@ -77,6 +77,6 @@ func (c *checker) reportKnown(o *org) {
 		c.uncheckedf("%s: what %d events say of commits: their bodies are pruned or wrong", o.name, o.facts.unread)
 	}
 	if o.facts.left > 0 {
-		c.uncheckedf("%s: what is known of more than %d commits", o.name, maxKnown)
+		c.uncheckedf("%s: what is known of more than %d commits", o.name, o.facts.limit)
 	}
 }

@@ -55,7 +55,7 @@ func (c *checker) org(ctx context.Context, id int64, step func(events int64)) er
 	}
 	var o *org
 	err := c.read(ctx, func(conn *sqldb.Conn) (err error) {
-		o, err = readOrg(conn, id)
+		o, err = readOrg(conn, id, c.maxKnown)
 		return err
 	})
 	if err != nil {

@@ -95,15 +95,16 @@ func (c *checker) nextOrgs(ctx context.Context, after int64) (ids []int64, err e
 // orgsPage is the number of orgs that are read at a time.
 const orgsPage = 500
 
-// readOrg reads an org and its logs.
-func readOrg(conn *sqldb.Conn, id int64) (o *org, err error) {
+// readOrg reads an org and its logs. The facts of at most maxKnown commits are compared.
+func readOrg(conn *sqldb.Conn, id int64, maxKnown int) (o *org, err error) {
 	o = &org{id: id, policies: make(map[string]map[int64]string)}
 	err = conn.Row("SELECT name, next_seq, log_id, log_first, log_built FROM orgs WHERE id = ?", id).
 		Scan(&o.name, &o.end, &o.log, &o.first, &o.built)
 	if err != nil {
 		return o, fmt.Errorf("read org: %w", err)
 	}
-	o.identities, o.facts.latest = newLoggedIdentities(o.end), make(map[shortDigest]shortDigest)
+	o.identities = newLoggedIdentities(o.end)
+	o.facts = loggedFacts{latest: make(map[shortDigest]shortDigest), limit: maxKnown}
 	err = conn.Row(`
 SELECT (SELECT count(*) FROM events WHERE org_id = ? AND seq < 0) +
   (SELECT count(*) FROM events WHERE org_id = ? AND seq >= ?)`,

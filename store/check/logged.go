@@ -74,7 +74,8 @@ func shorten(text string) (d shortDigest) {
 type loggedFacts struct {
 	latest map[shortDigest]shortDigest // digests of the facts by commits
 	unread int64                       // events without a body that can be trusted
-	left   int64                       // events of commits beyond maxKnown
+	limit  int                         // of commits
+	left   int64                       // events of commits beyond the limit
 	// unlogged are commits that differ, while the server logs those from before an upgrade.
 	unlogged int64
 }
@@ -91,7 +92,7 @@ func (l *loggedFacts) add(e *event) {
 		return
 	}
 	key := commitKey(e.known.Repo, e.known.Commit)
-	if _, ok := l.latest[key]; !ok && len(l.latest) >= maxKnown {
+	if _, ok := l.latest[key]; !ok && len(l.latest) >= l.limit {
 		l.left++
 		return
 	}

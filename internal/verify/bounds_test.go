@@ -1,0 +1,69 @@
+package verify
+
+import (
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/proof/verify"
+)
+
+// A server cannot make verify read lists without end.
+func TestListsAreBounded(t *testing.T) {
+	h := newHost(t) // has one attestation of one commit
+	h.attest(commitID(2), "test:go", ledger.Pass)
+	h.attest(commitID(2), "lint:go", ledger.Pass)
+	h.setPolicy(`{"requirements":[]}`)
+	h.sign()
+
+	for _, test := range []struct {
+		listed, versions int
+		want             string // in the error; empty for none
+	}{
+		{1, 2, "the ledger lists more than 1 commits of acme/api"},
+		{2, 2, "the ledger lists more than 2 attestations of acme/api"},
+		{3, 1, "the contract has 2 versions, and at most 1 are read"},
+		{3, 2, ""},
+	} {
+		_, err := rederiving(t).try(newSite(t, h), limited(test.listed, test.versions, repo(t)))
+		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("at most %d entries and %d versions: %v, want %q", test.listed, test.versions, err, test.want)
+		}
+	}
+}
+
+// Nor can commits that are registered while it reads.
+func TestLaterCommitsAreBounded(t *testing.T) {
+	for listed, want := range map[int]string{3: "", 2: "more than 2 commits were registered since then"} {
+		h := newHost(t)
+		h.register(commitID(1), ledger.Registration{Branch: "fix"})
+		h.sign()
+		s := newSite(t, h)
+		var once sync.Once
+		s.change = func(path string, body []byte) []byte {
+			if strings.Contains(path, "/tile/entries/") {
+				once.Do(func() {
+					for n := range 3 {
+						h.register(commitID(1+n), ledger.Registration{Branch: "main"})
+					}
+				})
+			}
+			return body
+		}
+		_, err := rederiving(t).try(s, limited(listed, 1, repo(t)))
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("at most %d: %v, want %q", listed, err, want)
+		}
+	}
+}
+
+// limited verifies a subject with other limits.
+func limited(
+	listed, versions int, subject func(*Session) (verify.Report, error),
+) func(*Session) (verify.Report, error) {
+	return func(s *Session) (verify.Report, error) {
+		s.maxListed, s.maxVersions = listed, versions
+		return subject(s)
+	}
+}
