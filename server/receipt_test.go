@@ -23,6 +23,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/proof"
 	"github.com/ledgerd/ledgerd/ledger/proof/receipt"
 	"github.com/ledgerd/ledgerd/transparency"
@@ -386,6 +387,22 @@ func TestReceiptsAreBounded(t *testing.T) {
 	byID := func(a, b receipt.Evidence) int { return strings.Compare(a.Attestation, b.Attestation) }
 	if !slices.IsSortedFunc(v.Evidence, byID) {
 		t.Error("the evidence is not sorted")
+	}
+}
+
+// Of evidence, 16 MiB of envelopes are read for a receipt.
+func TestEnvelopesOfAReceiptAreBounded(t *testing.T) {
+	b := newReceiptBackend(t)
+	ci := b.backend.signer("cn=ci,ou=build,o=acme")
+	for i := range 6 {
+		payload, err := attestation.NewStatement("x", commitID(1), attestation.ResultPredicate{
+			Predicate: fmt.Sprint("test:", i), Result: ledger.Result{Status: ledger.Pass},
+			Annotations: map[string]string{"log": strings.Repeat("x", 2_900_000)}})
+		check(t, err)
+		b.attest(ci.sign(t, payload)).want(201)
+	}
+	if v := b.verify(b.ready(1, ""), wantOf(1, ledger.Attested)); len(v.Evidence) != 5 || v.Omitted != 1 {
+		t.Errorf("%d pieces of evidence, and %d omitted, want 5 and 1", len(v.Evidence), v.Omitted)
 	}
 }
 
