@@ -121,6 +121,7 @@ func TestParameters(t *testing.T) {
 		{"/v1/orgs/acme/repos?limit=%zz", ledger.CodeInvalidParameter, nil},
 		{"/v1/orgs/acme/repos?limit=5;cursor=x", ledger.CodeInvalidParameter, nil},
 		{"/v1/orgs/acme/repos/api/commits?state=attested", ledger.CodeInvalidParameter, []string{"state"}},
+		{"/v1/orgs/acme/repos/api/commits?text=" + strings.Repeat("x", 201), ledger.CodeInvalidParameter, []string{"text"}},
 		{attestationsPath + "?since=yesterday", ledger.CodeInvalidParameter, []string{"since"}},
 		{attestationsPath + "?since=2026-13-01", ledger.CodeInvalidParameter, []string{"since"}},
 		{attestationsPath + "?status=PASSED", ledger.CodeInvalidParameter, []string{"status"}},

@@ -117,6 +117,8 @@ func TestStatementInvalid(t *testing.T) {
 			`[{"name":"git+https://git.example/a","digest":{"sha1":"`+strings.Repeat("0", 64)+`"}}]`, anyType, `{}`),
 			"subject[0].digest.sha1"},
 		{"no predicate type", statementOf(aboutCommit, "", `{}`), "predicateType"},
+		{"a predicate type of 513 bytes", statementOf(aboutCommit, "https://x/"+strings.Repeat("y", 503), `{}`),
+			"predicateType"},
 		{"a predicate type with a space", statementOf(aboutCommit, "my type", `{}`), "predicateType"},
 		{"a predicate name as type", statementOf(aboutCommit, "test:go", `{"result":{"status":"fail"}}`), "predicateType"},
 		{"a URN", statementOf(aboutCommit, "urn:example:any", `{}`), "predicateType"},

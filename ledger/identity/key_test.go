@@ -193,6 +193,7 @@ func TestKeyKindsRefused(t *testing.T) {
 		reason string
 	}{
 		"RSA 1024":  {&ledgertest.Must(rsa.GenerateKey(rand.Reader, 1024)).PublicKey, "1024 bits"},
+		"RSA 8193":  {&rsa.PublicKey{N: new(big.Int).SetBit(big.NewInt(1), 8192, 1), E: 65537}, "8193 bits"},
 		"P-224":     {ledgertest.Must(ecdsa.GenerateKey(elliptic.P224(), rand.Reader)).Public(), "P-256, P-384 or P-521"},
 		"X25519":    {ledgertest.Must(ecdh.X25519().GenerateKey(rand.Reader)).PublicKey(), "use Ed25519"},
 		"no key":    {nil, "use Ed25519"},

@@ -101,6 +101,13 @@ func TestParseContractRefuses(t *testing.T) {
 	long := func(n int, entry string) string {
 		return "[" + strings.TrimSuffix(strings.Repeat(entry+",", n), ",") + "]"
 	}
+	expressions := func(n int) string {
+		var list []string
+		for i := range n {
+			list = append(list, fmt.Sprintf(`{"state":"ATTESTED","predicate":"x","where":"%d == 1"}`, i))
+		}
+		return `{"requirements":[` + strings.Join(list, ",") + `]}`
+	}
 
 	for name, test := range map[string]struct {
 		document string
@@ -142,6 +149,8 @@ func TestParseContractRefuses(t *testing.T) {
 			[]ledger.FieldError{{Field: "requirements[0].distinct_from[1]", Message: "occurs twice"}}},
 		"a long expression": {one(`"where":"` + strings.Repeat("x", 2049) + `"`), []ledger.FieldError{
 			{Field: "requirements[1].where", Message: "too long: 2049 bytes, at most 2048"}}},
+		"21 different expressions": {expressions(21), []ledger.FieldError{
+			{Field: "requirements[20].where", Message: "too many different expressions: at most 20"}}},
 		"an unknown target rule": {`{"requirements":[],"targets":"some"}`, []ledger.FieldError{
 			{Field: "targets", Message: `"some" is not a rule (use all or claimed)`}}},
 		"exceptions by nobody": {`{"requirements":[],"exceptions":{"signers":[]}}`, []ledger.FieldError{
