@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"time"
 
 	driver "modernc.org/sqlite"
 
@@ -51,22 +52,14 @@ func (b Backup) Run(ctx context.Context) (size int64, err error) {
 			}
 		}
 	}()
-	if err := file.Close(); err != nil {
-		return 0, err
-	}
 
-	if err := b.copy(ctx, temp); err != nil {
-		return 0, fmt.Errorf("copy %s: %w", b.From, err)
+	stop := flushInBackground(file)
+	err = b.fill(ctx, temp)
+	if err = errors.Join(err, stop()); err == nil {
+		err = file.Sync()
 	}
-	if _, err := verifyCopy(ctx, temp); err != nil {
-		return 0, fmt.Errorf("verify the copy of %s: %w", b.From, err)
-	}
-	if b.Verify != nil {
-		if err := b.Verify(temp); err != nil {
-			return 0, err
-		}
-	}
-	if err := syncFile(temp); err != nil {
+	// The connections to the copy are closed: see createPrivate.
+	if err := errors.Join(err, file.Close()); err != nil {
 		return 0, err
 	}
 	info, err := os.Stat(temp)
@@ -74,6 +67,47 @@ func (b Backup) Run(ctx context.Context) (size int64, err error) {
 		return 0, err
 	}
 	return info.Size(), place(temp, b.To)
+}
+
+// fill copies the database to an empty file, and verifies the copy.
+func (b Backup) fill(ctx context.Context, to string) error {
+	if err := b.copy(ctx, to); err != nil {
+		return fmt.Errorf("copy %s: %w", b.From, err)
+	}
+	if _, err := verifyCopy(ctx, to); err != nil {
+		return fmt.Errorf("verify the copy of %s: %w", b.From, err)
+	}
+	if b.Verify != nil {
+		return b.Verify(to)
+	}
+	return nil
+}
+
+// flushPause is the time between two flushes of a file that grows.
+const flushPause = 100 * time.Millisecond
+
+// flushInBackground flushes a file to disk while it is written and read, so that the last flush
+// has little left to do. stop ends that, and returns the error of a flush.
+func flushInBackground(file *os.File) (stop func() error) {
+	ended, failed := make(chan struct{}), make(chan error, 1)
+	go func() {
+		defer close(failed)
+		for {
+			select {
+			case <-time.After(flushPause):
+			case <-ended:
+				return
+			}
+			if err := file.Sync(); err != nil {
+				failed <- err
+				return
+			}
+		}
+	}()
+	return func() error {
+		close(ended)
+		return <-failed
+	}
 }
 
 // checkPaths returns an error if there is no database to copy, or a file has the copy's name.
