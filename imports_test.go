@@ -26,9 +26,9 @@ var mayImport = map[string][]string{
 		"ledger/proof/receipt", "ledger/proof/trustpolicy", "ledger/proof/verify", "ledger/search",
 	},
 	"cmd/manage": {
-		"client", "internal/await", "internal/cli", "internal/config", "internal/contractfile", "internal/display",
-		"internal/eventline", "internal/flagvalue", "internal/receiver", "internal/signing", "internal/terminal", "ledger",
-		"ledger/forge", "ledger/identity", "ledger/policy",
+		"client", "internal/atomicfile", "internal/await", "internal/cli", "internal/config", "internal/contractfile",
+		"internal/display", "internal/eventline", "internal/flagvalue", "internal/receiver", "internal/signing",
+		"internal/terminal", "ledger", "ledger/forge", "ledger/identity", "ledger/policy",
 	},
 	"cmd/record": {
 		"client", "internal/atomicfile", "internal/await", "internal/ci", "internal/ci/checkout", "internal/ci/report",
@@ -206,7 +206,7 @@ var mayImport = map[string][]string{
 	"internal/subprocess":   {"internal/config", "ledger"},
 	"internal/signing":      {"internal/atomicfile", "ledger", "ledger/attestation", "ledger/identity"},
 	"internal/atomicfile":   {},
-	"internal/backup":       {"store", "store/check", "store/sqlite"},
+	"internal/backup":       {"ledger", "store", "store/check", "store/sqlite"},
 	"internal/doctor": {
 		"internal/config", "internal/parallel", "internal/service", "internal/terminal", "store", "store/sqlite",
 		"transparency",

@@ -54,6 +54,7 @@ type Event struct {
 	Commit      *eventstream.Commit
 	Key         *eventstream.Key
 	Identity    *eventstream.Identity
+	Audit       *eventstream.Audit
 	Restored    *eventstream.Restored
 }
 
@@ -86,6 +87,9 @@ func NewEvent(id string, t ledger.EventType, data []byte) (Event, error) {
 	case ledger.EventIdentity:
 		e.Identity = new(eventstream.Identity)
 		typed = e.Identity
+	case ledger.EventAudit:
+		e.Audit = new(eventstream.Audit)
+		typed = e.Audit
 	case eventstream.LedgerRestored:
 		e.Restored = new(eventstream.Restored)
 		typed = e.Restored

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
@@ -21,17 +22,32 @@ const (
 	EventCommit      EventType = "commit"      // what is known of a commit changes
 	EventKey         EventType = "key"         // a key of the org's log or receipts is added or revoked
 	EventIdentity    EventType = "identity"    // an identity that the org trusts is added, changed or revoked
+	EventAudit       EventType = "audit"       // an administrator does something
 )
 
 // EventTypes lists all event types. The database has sets of them as bits in this order.
 func EventTypes() []EventType {
 	return []EventType{
 		EventAttestation, EventState, EventPolicy, EventRadar, EventViolation, EventCommit, EventKey, EventIdentity,
+		EventAudit,
 	}
 }
 
 // IsOfOrg reports whether events of the type are about an org, and not about a repo.
-func (t EventType) IsOfOrg() bool { return t == EventKey || t == EventIdentity }
+func (t EventType) IsOfOrg() bool { return t == EventKey || t == EventIdentity || t == EventAudit }
+
+// Scope returns the scope that reading events of the type needs.
+func (t EventType) Scope() Scope {
+	if t == EventAudit {
+		return Admin
+	}
+	return Read
+}
+
+// EventTypesFor lists the event types that a scope may read.
+func EventTypesFor(s Scope) []EventType {
+	return slices.DeleteFunc(EventTypes(), func(t EventType) bool { return t.Scope() > s })
+}
 
 // DefaultEventTypes lists the event types that streams, lists and webhooks have if they ask
 // for none.
@@ -73,8 +89,8 @@ func ParseEventTypes(list string) ([]EventType, error) {
 }
 
 // An Event is the body of one event: an AttestationEvent, StateEvent, PolicyEvent,
-// RadarEvent, ViolationEvent, CommitEvent, KeyEvent or IdentityEvent. Fields are written in the order of their
-// declaration; within v1 of the API, fields are added but never removed.
+// RadarEvent, ViolationEvent, CommitEvent, KeyEvent, IdentityEvent or AuditEvent. Fields are
+// written in the order of their declaration; within v1 of the API, fields are added but never removed.
 type Event interface {
 	EventType() EventType
 	// typed returns the event with its Type set.

@@ -59,6 +59,21 @@ func TestRender(t *testing.T) {
 			`{"id":"evt_6","type":"identity","org":"acme","action":"added","identity_id":"idn_1","kind":"key","dn":"cn=ci",` +
 				`"key":"0a","timestamp":"2026-11-23T09:00:00.123Z"}`,
 		},
+		"audit": {
+			AuditEvent{
+				ID: "evt_7", Org: "acme", Action: AuditRepoChanged, Repo: "api", Target: "api",
+				By: Actor{Name: "ann", Token: "tok_1", Via: "api", Address: "192.0.2.1"}, Timestamp: at,
+				Changes: Changes([]Field{{"web_url", nil}, {"forge", "a"}}, []Field{{"web_url", "https://x"}, {"forge", "a"}}),
+			},
+			`{"id":"evt_7","type":"audit","org":"acme","action":"repo.changed","repo":"api","target":"api",` +
+				`"by":{"name":"ann","token":"tok_1","via":"api","address":"192.0.2.1"},` +
+				`"changes":[{"field":"web_url","after":"https://x"}],"timestamp":"2026-11-23T09:00:00.123Z"}`,
+		},
+		"audit without changes": {
+			AuditEvent{ID: "evt_8", Org: "acme", Action: AuditWebhookPinged, Target: "whk_1", By: Actor{Name: "host"}},
+			`{"id":"evt_8","type":"audit","org":"acme","action":"webhook.pinged","target":"whk_1","by":{"name":"host"},` +
+				`"changes":[],"timestamp":""}`,
+		},
 		"no HTML escapes": {
 			PolicyEvent{ChangedBy: "<ü>&"},
 			`{"id":"","type":"policy","org":"","repo":"","version":0,"previous_version":0,"digest":"","changed_by":"<ü>&",` +
@@ -84,7 +99,7 @@ func TestParseEventType(t *testing.T) {
 			t.Errorf("ParseEventType(%q) = %q, %v", want, got, err)
 		}
 	}
-	const want = `"State" is not an event type (use attestation, state, policy, radar, violation, commit, key or identity)`
+	const want = `"State" is not an event type (use attestation, state, policy, radar, violation, commit, key, identity or audit)`
 	if _, err := ParseEventType("State"); err == nil || err.Error() != want {
 		t.Errorf("ParseEventType(State): %v, want %s", err, want)
 	}

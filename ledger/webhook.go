@@ -40,6 +40,15 @@ type Webhook struct {
 	Secret string `json:"secret,omitzero"`
 }
 
+// Origin returns the URL without its path and query, which are often secret.
+func (w Webhook) Origin() string {
+	u, err := url.Parse(w.URL)
+	if err != nil {
+		return ""
+	}
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host}).String()
+}
+
 // A NewWebhook is the body of a request to create a webhook.
 type NewWebhook struct {
 	URL string `json:"url"`

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"mime"
 	"net/http"
 	"strings"
@@ -42,6 +43,9 @@ func (s *Server) eventHistory(c *call) (*reply, error) {
 
 // getEvent returns the body of an event, byte for byte as it was recorded.
 func (s *Server) getEvent(c *call) (*reply, error) {
+	if err := s.mayRead(c, c.id()); err != nil {
+		return nil, err
+	}
 	body, err := s.store.Event(c.ctx(), c.org(), c.id())
 	if err != nil {
 		return nil, err
@@ -49,11 +53,26 @@ func (s *Server) getEvent(c *call) (*reply, error) {
 	return &reply{status: http.StatusOK, body: body, mediaType: typeJSON, tagged: true}, nil
 }
 
+// mayRead returns an error if the caller's scope does not allow to read an event.
+func (s *Server) mayRead(c *call, event string) error {
+	if c.caller.token.Scope >= ledger.Admin {
+		return nil
+	}
+	kind, err := s.store.EventType(c.ctx(), c.org(), event)
+	if err != nil {
+		return err
+	}
+	return c.caller.mayRead(kind)
+}
+
 func (c *call) eventFilter() (f store.EventFilter, err error) {
 	if f.Query, err = c.page(); err != nil {
 		return f, err
 	}
 	if f.Types, err = parse(c, "types", ledger.ParseEventTypes); err != nil {
+		return f, err
+	}
+	if err := c.caller.mayRead(f.Types...); err != nil {
 		return f, err
 	}
 	if f.Types == nil {
@@ -84,4 +103,26 @@ func accepts(headers []string, mediaType string) bool {
 		}
 	}
 	return !parsed
+}
+
+// listAudit returns the administrative actions in an org, as they were logged.
+func (s *Server) listAudit(c *call) (*reply, error) {
+	f, err := c.auditFilter()
+	if err != nil {
+		return nil, err
+	}
+	page, err := s.store.Audits(c.ctx(), c.org(), f)
+	return listed(c, page, err)
+}
+
+func (c *call) auditFilter() (f store.AuditFilter, err error) {
+	if f.Query, err = c.page(); err != nil {
+		return f, err
+	}
+	f.By, f.Repo = c.query.Get("by"), c.query.Get("repo")
+	var errs [3]error
+	f.Action, errs[0] = parse(c, "action", ledger.ParseAuditAction)
+	f.Since, errs[1] = parse(c, "since", ledger.ParseSince)
+	f.Ascending, errs[2] = parse(c, "order", ascending)
+	return f, cmp.Or(errs[0], errs[1], errs[2])
 }

@@ -95,7 +95,12 @@ func (s *Server) isLogPublic(c *call) (bool, error) {
 }
 
 // getEventProof returns the proof that an event is in the log.
-func (s *Server) getEventProof(c *call) (*reply, error) { return s.proof(c, c.id()) }
+func (s *Server) getEventProof(c *call) (*reply, error) {
+	if err := s.mayRead(c, c.id()); err != nil {
+		return nil, err
+	}
+	return s.proof(c, c.id())
+}
 
 // getAttestationProof returns the proof that the event of an attestation is in the log.
 func (s *Server) getAttestationProof(c *call) (*reply, error) {

@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"strings"
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store"
 )
 
 // A caller makes requests. It is a token or the host's administrator.
@@ -144,6 +146,7 @@ func (s *Server) SignIn(ctx context.Context, token string) (session string, expi
 	if err != nil {
 		return "", 0, err
 	}
+	ctx = store.WithActor(ctx, visitor(ctx, c.token))
 	session = rand.Text() + rand.Text() // 260 random bits
 	expires = s.time().Add(SessionLife)
 	if err := s.store.CreateSession(ctx, c.token.ID, sha256.Sum256([]byte(session)), expires); err != nil {
@@ -154,7 +157,15 @@ func (s *Server) SignIn(ctx context.Context, token string) (session string, expi
 
 // SignOut deletes a session. It is a no-op if the session does not exist.
 func (s *Server) SignOut(ctx context.Context, session string) error {
-	if err := s.store.DeleteSession(ctx, sha256.Sum256([]byte(session))); err != nil {
+	hash := sha256.Sum256([]byte(session))
+	token, _, err := s.store.SessionToken(ctx, hash)
+	if isNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look up the session: %w", err)
+	}
+	if err := s.store.DeleteSession(store.WithActor(ctx, visitor(ctx, token)), hash); err != nil {
 		return fmt.Errorf("delete a session: %w", err)
 	}
 	return nil
@@ -188,4 +199,40 @@ func (s *Server) bySession(r *http.Request) (caller, error) {
 		return caller{}, ledger.Errorf(ledger.CodeUnauthenticated, "sign in with an API token")
 	}
 	return s.byCredential(r.Context(), credential{sha256.Sum256([]byte(session)), true})
+}
+
+// clientKey is the context key of the address of a visitor of the web interface. No request from
+// the network can set it.
+type clientKey struct{}
+
+// WithClient returns a context in which requests of Sessions and Host, SignIn and SignOut are
+// those of a visitor of the web interface with a remote address, as in [http.Request].
+func (s *Server) WithClient(ctx context.Context, remote string) context.Context {
+	return context.WithValue(ctx, clientKey{}, remote)
+}
+
+// visitor returns the visitor of the web interface who is signed in with a token.
+func visitor(ctx context.Context, t ledger.Token) ledger.Actor {
+	remote, _ := ctx.Value(clientKey{}).(string)
+	return ledger.Actor{Name: t.Name, Token: t.ID, Via: ledger.ViaWeb, Address: addressOf(remote)}
+}
+
+// addressOf returns the IP address of a remote address; empty if it has none, as on a Unix socket.
+func addressOf(remote string) string {
+	address, err := netip.ParseAddrPort(remote)
+	if err != nil {
+		return ""
+	}
+	return address.Addr().Unmap().String()
+}
+
+// mayRead returns an error if the caller's scope does not allow to read events of the types.
+func (c caller) mayRead(types ...ledger.EventType) error {
+	for _, t := range types {
+		if t.Scope() > c.token.Scope {
+			return ledger.Errorf(ledger.CodeForbidden, "scope %s required to read events of type %s: the API token has scope %s",
+				t.Scope(), t, c.token.Scope)
+		}
+	}
+	return nil
 }

@@ -202,7 +202,7 @@ func TestWebhooksAreDescribed(t *testing.T) {
 		w.WriteHeader(http.StatusNoContent)
 	}))
 	t.Cleanup(receiver.Close)
-	types := `["attestation","state","policy","radar","violation","commit","key","identity"]`
+	types := `["attestation","state","policy","radar","violation","commit","key","identity","audit"]`
 	w := b.webhook(fmt.Sprintf(`{"url":%q,"events":%s}`, receiver.URL, types))
 	at := webhooksPath + "/" + w.ID
 	b.post(at+"/ping", "").want(202)

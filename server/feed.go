@@ -296,7 +296,14 @@ func newChunk(events []store.Event) (*chunk, error) {
 	return c, nil
 }
 
-func (c *chunk) size() int { return 2 * c.unfiltered.Len() }
+// size returns the approximate number of bytes that the chunk takes.
+func (c *chunk) size() int {
+	size := c.unfiltered.Len()
+	for _, f := range c.frames {
+		size += len(f.text)
+	}
+	return size
+}
 
 // A filter selects the events of a stream.
 type filter struct {

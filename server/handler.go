@@ -13,6 +13,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/rate"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server/internal/wire"
+	"github.com/ledgerd/ledgerd/store"
 )
 
 // Handler returns the API for the network. Callers authenticate with a token.
@@ -184,6 +185,9 @@ func (s *Server) call(rt route, c *call) (response *reply, err error) {
 			return nil, err
 		}
 	}
+	if !wire.IsRead(c.r) {
+		c.r = c.r.WithContext(store.WithActor(c.ctx(), s.actor(c)))
+	}
 	if response, err = rt.handle(c); err != nil {
 		return nil, err
 	}
@@ -213,6 +217,23 @@ func (c caller) authorize(rt route, org string) error {
 		return ledger.Errorf(ledger.CodeForbidden, "scope %s required: the API token has scope %s", rt.scope, c.token.Scope)
 	}
 	return nil
+}
+
+// actor returns who makes a call, and from where, as audit events report it.
+func (s *Server) actor(c *call) ledger.Actor {
+	if c.caller.isHost() {
+		a := ledger.Actor{Name: c.caller.token.Name, Via: ledger.ViaHost, User: s.hostUser}
+		if remote, ok := c.ctx().Value(clientKey{}).(string); ok { // the setup page
+			a.Via, a.User, a.Address = ledger.ViaWeb, "", addressOf(remote)
+		}
+		return a
+	}
+	if c.caller.credential.session {
+		return visitor(c.ctx(), c.caller.token)
+	}
+	return ledger.Actor{
+		Name: c.caller.token.Name, Token: c.caller.token.ID, Via: ledger.ViaAPI, Address: addressOf(c.r.RemoteAddr),
+	}
 }
 
 // fail writes err as a problem. An internal error is logged.

@@ -128,6 +128,7 @@ func (s *Server) routes() []route {
 		{post, tokens, admin, nil, s.createToken},
 		{del, tokens + "/:id", admin, nil, s.revokeToken},
 		{get, "/v1/token", read, nil, s.getOwnToken},
+		{get, org + "/audit", admin, list("action", "by", "repo", "since", "order"), s.listAudit},
 
 		{get, org + "/predicates", read, list(), s.listPredicates},
 		{get, org + "/events", read, list("after", "types", "repo", "order", "last_event_id"), s.listEvents},

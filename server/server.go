@@ -65,6 +65,9 @@ type Config struct {
 	Witnesses func(origin string) []ledger.LogWitness
 	// Receipts signs receipts. It may be nil.
 	Receipts *transparency.Receipts
+	// HostUser is the user of the operating system who runs a command, for audit events of
+	// requests of Host. It may be empty.
+	HostUser string
 	// Observer counts what the Server does for the network. It may be nil.
 	Observer Observer
 	// Signing returns why logs are not signed, by org. It may be nil.
@@ -78,6 +81,8 @@ type Server struct {
 	log     *slog.Logger
 	maxBody int64
 	name    string // value of the Server header
+	// hostUser is Config.HostUser.
+	hostUser string
 
 	observer    Observer
 	checkTarget func(ctx context.Context, url string) error
@@ -111,7 +116,7 @@ func New(c Config) *Server {
 	if s.signing = c.Signing; s.signing == nil {
 		s.signing = func() map[string]string { return nil }
 	}
-	s.receipts = c.Receipts
+	s.receipts, s.hostUser = c.Receipts, c.HostUser
 	if s.witness, s.witnesses = c.Witness, c.Witnesses; s.witnesses == nil {
 		s.witnesses = func(string) []ledger.LogWitness { return nil }
 	}

@@ -82,6 +82,9 @@ func (c *call) streamFilter(s *Server) (f filter, err error) {
 	if f.types, err = parse(c, "types", ledger.ParseEventTypes); err != nil {
 		return f, err
 	}
+	if err := c.caller.mayRead(f.types...); err != nil {
+		return f, err
+	}
 	if f.repo = c.query.Get("repo"); f.repo != "" {
 		_, err = s.store.Repo(c.ctx(), c.org(), f.repo) // the stream of an unknown repo would have no events
 	}

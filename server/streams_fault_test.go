@@ -259,21 +259,26 @@ func TestFaultFeedStopsWhileItWakesPortions(t *testing.T) {
 
 // A feed caches the latest chunks up to its memory, and at least one.
 func TestFaultFeedMemory(t *testing.T) {
-	block := wire.NewBlock(make([]byte, 100))
+	chunkOf := func(seq int64, size int) *chunk {
+		text := make([]byte, size)
+		return &chunk{first: seq, next: seq + 1, frames: []frame{{text: text}}, unfiltered: wire.NewBlock(text)}
+	}
+
 	f := &feed{memory: 5 * 200}
 	for i := range int64(100) {
-		f.add(&chunk{first: i, next: i + 1, unfiltered: block})
+		f.add(chunkOf(i, 100))
 		if want := min(int(i)+1, 5); len(f.chunks) != want || f.size != want*200 {
 			t.Fatalf("%d chunks after %d events, %d bytes, want %d chunks", len(f.chunks), i+1, f.size, want)
 		}
 	}
+
 	if _, _, evicted := f.from(94, 0); !evicted {
 		t.Error("event 94 is cached")
 	}
 	if chunks, _, evicted := f.from(95, 0); evicted || len(chunks) != 5 {
 		t.Errorf("%d chunks from event 95, evicted: %v", len(chunks), evicted)
 	}
-	f.add(&chunk{first: 100, next: 101, unfiltered: wire.NewBlock(make([]byte, 1000))})
+	f.add(chunkOf(100, 1000))
 	if len(f.chunks) != 1 || f.next != 101 {
 		t.Errorf("%d chunks up to %d, want one that is larger than the memory", len(f.chunks), f.next)
 	}

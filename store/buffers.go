@@ -26,6 +26,8 @@ type buffers struct {
 	environments *sqldb.Rows
 	// violationEvents are the events of violations.
 	violationEvents *sqldb.Rows
+	// audits are the events of administrative actions.
+	audits *sqldb.Rows
 }
 
 func newBuffers() *buffers {
@@ -89,16 +91,17 @@ ON CONFLICT (repo_id, predicate_id, commit_id) DO UPDATE SET attestation_id = ex
 		environments: sqldb.NewRows("INSERT INTO environments (predicate_id, repo_id, org_id, latest_id) VALUES ", `
 ON CONFLICT (predicate_id, repo_id) DO UPDATE SET latest_id = excluded.latest_id`, 4),
 		violationEvents: sqldb.NewRows("INSERT INTO violation_events (org_id, seq, repo_id, event) VALUES ", "", 4),
+		audits:          sqldb.NewRows("INSERT INTO audits (org_id, seq, event, kind, action, repo, actor) VALUES ", "", 7),
 	}
 }
 
 // all returns the buffers in insertion order: rows only refer to rows in earlier
 // buffers.
-func (b *buffers) all() [20]*sqldb.Rows {
+func (b *buffers) all() [21]*sqldb.Rows {
 	return [...]*sqldb.Rows{
 		b.commits, b.updated, b.moved, b.attestations, b.envelopes, b.verdicts, b.latest, b.exceptions,
 		b.treeLatest, b.treeVersions, b.mergeSources, b.inheritances, b.artifacts, b.events, b.transitions, b.outbox,
-		b.violations, b.deployments, b.environments, b.violationEvents,
+		b.violations, b.deployments, b.environments, b.violationEvents, b.audits,
 	}
 }
 

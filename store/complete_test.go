@@ -226,6 +226,7 @@ func wantPairs(s *Store, t *testing.T, want wantFunc) {
 // A page ends when its rows are too large, but has at least one.
 func TestFaultLargeRowsEndAPage(t *testing.T) {
 	s := openWithRepo(t)
+	forgetEvents(t, s)
 
 	const large, rows = 300 << 10, 20
 	check(t, s.write(t.Context(), "", func(t *tx) error {

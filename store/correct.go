@@ -83,8 +83,23 @@ func (t *tx) correct(
 	if err := t.logKnown(d.repo, c.id, list); err != nil {
 		return done, nil, err
 	}
+	if err := t.auditCorrection(d.repo, c.sha, list); err != nil {
+		return done, nil, err
+	}
 	done.radar, err = t.registerTip(d, c, false, ledger.Registration{}, nil)
 	return done, list, err
+}
+
+// auditCorrection appends the event of a commit that was corrected.
+func (t *tx) auditCorrection(r repoRow, sha string, list []ledger.Correction) error {
+	var before, after []ledger.Field
+	for _, c := range list {
+		before = append(before, ledger.Field{Name: c.Field, Value: c.Before})
+		after = append(after, ledger.Field{Name: c.Field, Value: c.After})
+	}
+	return t.audit(r.orgID, r.org, audited{
+		action: ledger.AuditCommitCorrected, repo: r.name, target: sha, before: before, after: after,
+	})
 }
 
 // replaceClaims replaces the targets and the changes of a commit, and returns what has

@@ -218,6 +218,9 @@ VALUES (?, ?, ?, 'pending', ?, ?)`, w.id, deliveryID, string(body), dueAtOnce, t
 			return d, fmt.Errorf("insert ping: %w", err)
 		}
 		t.queue(id)
+		if err := t.auditWebhook(ledger.AuditWebhookPinged, w.row, nil, nil); err != nil {
+			return d, err
+		}
 		return t.findDelivery(w.id, deliveryID)
 	})
 }
@@ -245,7 +248,11 @@ func (s *Store) Redeliver(ctx context.Context, org, repo, id, delivery string) (
 			return d, fmt.Errorf("update delivery: %w", err)
 		}
 		t.queue(id)
-		return t.findDelivery(w.id, delivery)
+		if d, err = t.findDelivery(w.id, delivery); err != nil {
+			return d, err
+		}
+		return d, t.auditWebhook(ledger.AuditWebhookRedelivered, w.row, nil,
+			[]ledger.Field{{Name: "delivery", Value: delivery}, {Name: "event", Value: d.Event}})
 	})
 }
 
@@ -272,12 +279,26 @@ func (s *Store) ReplayWebhook(ctx context.Context, org, repo, id string, since l
 	for first := true; err == nil && (first || seqs.next < seqs.end); seqs.next += replayBatch {
 		var n int64
 		n, err = write(ctx, s, org, func(t *tx) (int64, error) {
+			if first {
+				if err := t.auditReplay(org, repo, id, since); err != nil {
+					return 0, err
+				}
+			}
 			return t.replay(org, repo, id, seqs.next, min(seqs.next+replayBatch, seqs.end))
 		})
 		queued += n
 		first = false
 	}
 	return queued, err
+}
+
+// auditReplay appends the event of a replay.
+func (t *tx) auditReplay(org, repo, id string, since ledger.Time) error {
+	w, err := t.findWebhook(org, repo, id)
+	if err != nil {
+		return err
+	}
+	return t.auditWebhook(ledger.AuditWebhookReplayed, w.row, nil, []ledger.Field{{Name: "since", Value: since}})
 }
 
 // firstSince returns the sequence number of an org's first event since a time. Without

@@ -24,6 +24,7 @@ func (s *Store) DistrustIdentity(ctx context.Context, org, id string, since ledg
 		if err != nil {
 			return err
 		}
+		before := i.row
 		if i.row.RevokedAt == 0 {
 			if err := t.revoke(orgID, i.id); err != nil {
 				return err
@@ -34,7 +35,7 @@ func (s *Store) DistrustIdentity(ctx context.Context, org, id string, since ledg
 			return err
 		}
 		i.row.DistrustedSince = since
-		_, err = t.logIdentity(orgID, i, ledger.IdentityDistrusted)
+		_, err = t.logIdentity(orgID, before, i, ledger.IdentityDistrusted)
 		return err
 	})
 }

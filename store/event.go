@@ -13,7 +13,6 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/facts"
-	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
 // append buffers an event of the repo with its leaf, and its deliveries to the repo's
@@ -135,25 +134,6 @@ func (t *tx) keyEvent(orgID int64, e ledger.KeyEvent) (eventID string, err error
 	return eventID, t.appendToOrg(orgID, ledger.EventKey, eventID, ledger.Render(e))
 }
 
-// logIdentity appends the event of an identity that was added, changed or revoked, and
-// notes it as the identity's latest. It returns the identity with it.
-func (t *tx) logIdentity(
-	orgID int64, i keyed[identity.Identity], action ledger.IdentityAction,
-) (identity.Identity, error) {
-	e, err := i.row.Logged(action)
-	if err != nil {
-		return i.row, fmt.Errorf("log identity: %w", err)
-	}
-	if e.ID, err = t.newID(eventPrefix); err != nil {
-		return i.row, err
-	}
-	e.Timestamp, i.row.Event = t.now, e.ID
-	if _, err := t.Exec("UPDATE identities SET event_id = ? WHERE id = ?", e.ID, i.id); err != nil {
-		return i.row, fmt.Errorf("log identity: %w", err)
-	}
-	return i.row, t.appendToOrg(orgID, ledger.EventIdentity, e.ID, ledger.Render(e))
-}
-
 // LogKey logs that a key signs for an org, or no longer does. It returns the ID of the event.
 func (s *Store) LogKey(ctx context.Context, org string, e ledger.KeyEvent) (eventID string, err error) {
 	return write(ctx, s, org, func(t *tx) (string, error) {
@@ -230,6 +210,21 @@ func (s *Store) Event(ctx context.Context, org, eventID string) ([]byte, error) 
 			return nil, missing(err, "event %s not found", eventID)
 		}
 		return body, rd.Row("SELECT body FROM events WHERE id = ?", ref.row).Scan(&body)
+	})
+}
+
+// EventType returns the type of an event.
+func (s *Store) EventType(ctx context.Context, org, eventID string) (ledger.EventType, error) {
+	return read(ctx, s, byOrg(org), func(rd reader) (kind ledger.EventType, err error) {
+		orgID, err := rd.orgID(org)
+		if err != nil {
+			return "", err
+		}
+		ref, err := rd.findEvent(orgID, eventID)
+		if err != nil {
+			return "", missing(err, "event %s not found", eventID)
+		}
+		return kind, rd.Row("SELECT type FROM events WHERE id = ?", ref.row).Scan(&kind)
 	})
 }
 

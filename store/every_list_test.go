@@ -149,15 +149,20 @@ func listCommits(s *Store, list listFunc) {
 }
 
 func listEvents(s *Store, list listFunc) {
-	types := ledger.EventTypes()
-	f := EventFilter{}
+	types := ledger.EventTypesFor(ledger.Read)
+	sets := [][]ledger.EventType{ledger.EventTypes(), {ledger.EventAudit}, {ledger.EventAudit, ledger.EventPolicy}}
 	for i := range 1 << len(types) {
-		f.Types = nil
+		var set []ledger.EventType
 		for bit, kind := range types {
 			if i>>bit&1 == 1 {
-				f.Types = append(f.Types, kind)
+				set = append(set, kind)
 			}
 		}
+		sets = append(sets, set)
+	}
+
+	f := EventFilter{}
+	for _, f.Types = range sets {
 		for _, f.Repo = range []string{"", "api", "web"} {
 			for _, f.Descending = range []bool{false, true} {
 				list(fmt.Sprintf("events %+v", f), func(ctx context.Context, q Query) (string, error) {
@@ -165,6 +170,25 @@ func listEvents(s *Store, list listFunc) {
 					return next(s.Events(ctx, "acme", f))
 				})
 				f.Query = Query{}
+			}
+		}
+	}
+}
+
+func listAudits(s *Store, list listFunc) {
+	f := AuditFilter{}
+	for _, f.Action = range []ledger.AuditAction{"", "token", "token.created", "repo.created"} {
+		for _, f.By = range []string{"", "tok_x", "host"} {
+			for _, f.Repo = range []string{"", "api", "none"} {
+				for _, f.Since = range []ledger.Time{0, 5, manyRows - 5} {
+					for _, f.Ascending = range []bool{false, true} {
+						list(fmt.Sprintf("administrative actions %+v", f), func(ctx context.Context, q Query) (string, error) {
+							f.Query = q
+							return next(s.Audits(ctx, "acme", f))
+						})
+						f.Query = Query{}
+					}
+				}
 			}
 		}
 	}

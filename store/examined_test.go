@@ -77,6 +77,8 @@ INSERT INTO events (id, org_id, seq, event_id, type, repo_id, at, body)
 INSERT INTO violations (repo_id, org_id, commit_id, predicate_id, attestation_id, state, opened_at, missing, closed_at)
   SELECT 1, 1, 1 + n % 2, 1 + n % 100, n, 0, n, '["x"]', n % 3;
 INSERT INTO violation_events (org_id, seq, repo_id, event) SELECT 1, n, 1, n;
+INSERT INTO audits (org_id, seq, event, kind, action, repo, actor)
+  SELECT 1, n, n, 'token', 'token.created', 'api', 'tok_x';
 INSERT INTO transitions (commit_id, event, from_state, to_state, at, cause_type, cause_id)
   SELECT 1, n, 0, 1, n, 'policy', '2';
 INSERT INTO outbox (webhook_id, delivery_id, event, status, due_at, created_at, ended_at)
@@ -99,6 +101,7 @@ func filled(t *testing.T) *Store {
 		check(t, err)
 	}
 
+	forgetEvents(t, s)
 	check(t, s.write(t.Context(), "", func(t *tx) error {
 		for _, id := range []int{1, 2} {
 			_, err := t.Exec(`
@@ -186,6 +189,7 @@ func wantFewRows(t *testing.T, s *Store) {
 	listEvents(s, list)
 	listRadar(s, list)
 	listViolations(s, list)
+	listAudits(s, list)
 	listExceptions(s, list)
 	listEnvironments(t, s, list)
 	listSearch(t, s, list)

@@ -72,18 +72,40 @@ WHERE x.commit_id = ? ORDER BY x.attestation_id DESC LIMIT ?`, commitID, maxExam
 
 // addException records what an exception says, if r is one, and adds it to the facts of its
 // commit.
-func (t *tx) addException(s *subject, r *recording, e *policy.Evidence) {
+func (t *tx) addException(s *subject, r *recording, e *policy.Evidence) error {
 	x, ok := facts.Exception(r.attestation, e)
 	if !ok {
-		return
+		return nil
+	}
+	if err := t.auditException(s, r, x); err != nil {
+		return err
 	}
 	t.batch.rows.exceptions.Add(s.newest, s.repoID, s.id, x.Requirement, x.Reason, int64(x.Until))
 	if !s.d.contract.Exceptions.IsOpen() {
-		return
+		return nil
 	}
 
 	list := append(s.facts.Exceptions, x)
 	s.facts.Exceptions = list[max(0, len(list)-maxExceptions):]
+	return nil
+}
+
+// auditException appends the event of an exception that was granted or ended.
+func (t *tx) auditException(s *subject, r *recording, x policy.Exception) error {
+	action := ledger.AuditExceptionGranted
+	if x.Until <= t.now {
+		action = ledger.AuditExceptionEnded
+	}
+	repo := s.d.repo
+	return t.audit(repo.orgID, repo.org, audited{
+		action: action, repo: repo.name, target: r.rec.ID, after: []ledger.Field{
+			{Name: "commit", Value: r.rec.Commit},
+			{Name: "identity", Value: r.identity},
+			{Name: "requirement", Value: x.Requirement},
+			{Name: "reason", Value: x.Reason},
+			{Name: "until", Value: x.Until},
+		},
+	})
 }
 
 // cause returns the cause of the transitions that the recording of an attestation has.

@@ -33,6 +33,7 @@ func (e *exerciser) lists() {
 	e.listEvents()
 	e.listExceptions()
 	e.listEnvironments()
+	e.listAudits()
 	e.search()
 	e.listAttention()
 	check(t, e.InsertTips(ctx, "acme", "api", "busy", 2, 60)) // more than are read one by one
@@ -234,6 +235,27 @@ func (e *exerciser) listEvents() {
 	_, _, err = tail.Seq(ctx, event.ID)
 	check(e.t, err)
 	e.ok(tail.Read(ctx, 0, 10))
+}
+
+func (e *exerciser) listAudits() {
+	f := store.AuditFilter{}
+	for _, f.Action = range []ledger.AuditAction{"", "repo", ledger.AuditRepoCreated} {
+		for _, f.By = range []string{"", "ledgerd"} {
+			for _, f.Repo = range []string{"", "API"} {
+				for _, f.Since = range []ledger.Time{0, 1} {
+					for _, f.Ascending = range []bool{false, true} {
+						pages(e.t, func(q store.Query) (ledger.Page[jsontext.Value], error) {
+							f.Query = q
+							return e.Audits(e.t.Context(), "acme", f)
+						})
+					}
+				}
+			}
+		}
+	}
+	page, err := e.Audits(e.t.Context(), "acme", store.AuditFilter{Query: store.Query{Limit: 1}})
+	check(e.t, err)
+	e.ok(e.EventType(e.t.Context(), "acme", idIn(e.t, page.Data[0])))
 }
 
 func (e *exerciser) listViolations() {

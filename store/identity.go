@@ -63,7 +63,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		if err != nil {
 			return added, fmt.Errorf("read identity: %w", err)
 		}
-		return t.logIdentity(orgID, i, ledger.IdentityAdded)
+		return t.logIdentity(orgID, identity.Identity{}, i, ledger.IdentityAdded)
 	})
 }
 
@@ -147,8 +147,9 @@ func (s *Store) ChangeIdentity(ctx context.Context, org, id string, c identity.C
 		if err := t.keyringChanged(orgID); err != nil {
 			return changed, err
 		}
+		before := i.row
 		i.row = changed
-		return t.logIdentity(orgID, i, ledger.IdentityChanged)
+		return t.logIdentity(orgID, before, i, ledger.IdentityChanged)
 	})
 }
 
@@ -194,8 +195,9 @@ func (s *Store) RevokeIdentity(ctx context.Context, org, id string) error {
 		if err := t.revoke(orgID, i.id); err != nil {
 			return err
 		}
+		before := i.row
 		i.row.RevokedAt = t.now
-		_, err = t.logIdentity(orgID, i, ledger.IdentityRevoked)
+		_, err = t.logIdentity(orgID, before, i, ledger.IdentityRevoked)
 		return err
 	})
 }
@@ -246,4 +248,46 @@ func (rd reader) keyring(org string) (versionedKeyring, error) {
 	}
 	rd.caches.keyrings.put(org, v)
 	return v, nil
+}
+
+// logIdentity appends the events of an identity that was added, changed or revoked, and
+// notes the first as the identity's latest. It returns the identity with it. before is the
+// identity as it was; zero if it was added.
+func (t *tx) logIdentity(
+	orgID int64, before identity.Identity, i keyed[identity.Identity], action ledger.IdentityAction,
+) (identity.Identity, error) {
+	e, err := i.row.Logged(action)
+	if err != nil {
+		return i.row, fmt.Errorf("log identity: %w", err)
+	}
+	if e.ID, err = t.newID(eventPrefix); err != nil {
+		return i.row, err
+	}
+	e.Timestamp, i.row.Event = t.now, e.ID
+	if _, err := t.Exec("UPDATE identities SET event_id = ? WHERE id = ?", e.ID, i.id); err != nil {
+		return i.row, fmt.Errorf("log identity: %w", err)
+	}
+	if err := t.appendToOrg(orgID, ledger.EventIdentity, e.ID, ledger.Render(e)); err != nil {
+		return i.row, err
+	}
+	return i.row, t.auditIdentity(orgID, before, i.row, action)
+}
+
+// auditIdentity appends the event of an administrative action on an identity. There is none for
+// an identity that was known before a release that logs identities.
+func (t *tx) auditIdentity(orgID int64, before, i identity.Identity, action ledger.IdentityAction) error {
+	a := audited{target: i.ID, before: identityFields(before), after: identityFields(i)}
+	switch action {
+	case ledger.IdentityAdded:
+		a.action, a.before = ledger.AuditIdentityAdded, nil
+	case ledger.IdentityChanged:
+		a.action = ledger.AuditIdentityChanged
+	case ledger.IdentityRevoked:
+		a.action = ledger.AuditIdentityRevoked
+	case ledger.IdentityDistrusted:
+		a.action = ledger.AuditIdentityDistrusted
+	case ledger.IdentityKnown:
+		return nil
+	}
+	return t.audit(orgID, i.Org, a)
 }

@@ -99,7 +99,7 @@ func (t *tx) logListed(ids []int64) error {
 		if err != nil {
 			return err
 		}
-		if _, err := t.logIdentity(orgID, i, ledger.IdentityKnown); err != nil {
+		if _, err := t.logIdentity(orgID, i.row, i, ledger.IdentityKnown); err != nil {
 			return err
 		}
 	}

@@ -45,7 +45,14 @@ func (t *tx) beginEpoch(l Log, epoch int, e ledger.KeyEvent) (eventID string, er
 		return "", err
 	}
 	t.gathered.began = append(t.gathered.began, begun{l.orgID, head})
-	return t.keyEvent(l.orgID, e)
+	if eventID, err = t.keyEvent(l.orgID, e); err != nil {
+		return "", err
+	}
+	return eventID, t.audit(l.orgID, l.Org, audited{
+		action: ledger.AuditLogReplaced, target: l.Org,
+		before: []ledger.Field{{Name: "epoch", Value: l.Epoch}, {Name: "reason"}},
+		after:  []ledger.Field{{Name: "epoch", Value: epoch}, {Name: "reason", Value: optional(e.Reason)}},
+	})
 }
 
 // lastOf returns what the database has of a log that ends before the event with the seq next.

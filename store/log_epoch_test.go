@@ -76,7 +76,7 @@ func TestNewEpoch(t *testing.T) {
 		check(t, s.SaveCheckpoint(t.Context(), old, 1, []byte("old")))
 
 		_, l, id := beginEpoch(t, s, 2)
-		if l.Epoch != 2 || l.Leaves != 1 || l.Origin != "" || l.Size != 0 {
+		if l.Epoch != 2 || l.Leaves != 2 || l.Origin != "" || l.Size != 0 {
 			t.Errorf("the new log is %+v", l)
 		}
 		wantEpochs(t, s, path, map[int]int{1: 0, 2: n})
@@ -199,21 +199,21 @@ func TestProofsInEpochs(t *testing.T) {
 	_, third, _ := beginEpoch(t, s, 5)
 	check(t, appendEvents(t.Context(), s, 4, nil))
 	check(t, s.SaveCheckpoint(t.Context(), third, 3, []byte("new")))
-	wantEpochs(t, s, path, map[int]int{1: 0, 4: 10, 5: 13})
+	wantEpochs(t, s, path, map[int]int{1: 0, 4: 10, 5: 14}) // each begins with two events
 
 	firstOf := func(seq int) int {
 		switch {
 		case seq < 10:
 			return 0
-		case seq < 13:
+		case seq < 14:
 			return 10
 		default:
-			return 13
+			return 14
 		}
 	}
 
-	for seq, want := range map[int]string{0: "old", 6: "old", 7: "epoch 1", 9: "epoch 1", 10: "epoch 4", 12: "epoch 4",
-		13: "new", 15: "new", 16: "try again", 17: "try again"} {
+	for seq, want := range map[int]string{0: "old", 6: "old", 7: "epoch 1", 9: "epoch 1", 10: "epoch 4", 13: "epoch 4",
+		14: "new", 16: "new", 17: "try again", 18: "try again"} {
 		p, err := s.EventProof(t.Context(), "acme", event(seq))
 		if err != nil {
 			p.Checkpoint = []byte(err.Error())
@@ -243,12 +243,12 @@ func TestNewEpochOfADamagedLog(t *testing.T) {
 	check(t, err)
 	check(t, appendEvents(t.Context(), s, 300, nil)) // their tile cannot be written
 	old, l, id := beginEpoch(t, s, 2)
-	if !old.Building || l.Building || l.Leaves != 1 {
+	if !old.Building || l.Building || l.Leaves != 2 {
 		t.Errorf("got %+v after %+v", l, old)
 	}
 	check(t, appendEvents(t.Context(), s, 300, nil))
 	check(t, s.BuildLogsOnce(t.Context()))
-	if l, err = s.Log(t.Context(), "acme", 0); err != nil || l.Building || l.Leaves != 301 {
+	if l, err = s.Log(t.Context(), "acme", 0); err != nil || l.Building || l.Leaves != 302 {
 		t.Errorf("got %+v, %v", l, err)
 	}
 	_, err = s.Root(t.Context(), l, l.Leaves)

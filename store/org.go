@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/sqldb"
@@ -17,10 +18,14 @@ func (s *Store) CreateOrg(ctx context.Context, name string) (ledger.Org, error) 
 		if sqldb.ClassOf(err) == sqldb.Duplicate {
 			err = ledger.Errorf(ledger.CodeAlreadyExists, "org %s already exists", name)
 		}
-		if err == nil {
-			_, err = t.beginLog(id, 1, 0)
+		if err != nil {
+			return ledger.Org{}, err
 		}
-		return ledger.Org{Name: name, CreatedAt: t.now}, err
+		if _, err := t.beginLog(id, 1, 0); err != nil {
+			return ledger.Org{}, err
+		}
+		o := ledger.Org{Name: name, CreatedAt: t.now}
+		return o, t.audit(id, name, audited{action: ledger.AuditOrgCreated, target: name, after: orgFields(o)})
 	})
 }
 
@@ -47,9 +52,14 @@ func (s *Store) ChangeOrg(ctx context.Context, name string, c ledger.OrgChange) 
 		if err != nil || c.LogPublic == nil {
 			return o.row, missing(err, "org %s not found", name)
 		}
+		before := orgFields(o.row)
 		o.row.LogPublic = *c.LogPublic
-		_, err = t.Exec("UPDATE orgs SET log_public = ? WHERE id = ?", o.row.LogPublic, o.id)
-		return o.row, err
+		if _, err = t.Exec("UPDATE orgs SET log_public = ? WHERE id = ?", o.row.LogPublic, o.id); err != nil {
+			return o.row, fmt.Errorf("update org: %w", err)
+		}
+		return o.row, t.auditChange(name, audited{
+			action: ledger.AuditOrgChanged, target: name, before: before, after: orgFields(o.row),
+		})
 	})
 }
 

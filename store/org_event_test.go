@@ -68,6 +68,7 @@ func TestOrgEvents(t *testing.T) {
 	foreign, err := s.CreateWebhook(ctx, "other", "web",
 		ledger.NewWebhook{URL: "https://ci.example.com", Events: ledger.EventTypes()}, "whsec_x")
 	check(t, err)
+	forgetEvents(t, s)
 
 	check(t, appendEvents(ctx, s, 1, nil))
 	id, err := s.LogKey(ctx, "acme", ledger.KeyEvent{Action: ledger.KeyAdded, Purpose: ledger.KeyOfReceipts, Key: "k1"})

@@ -9,10 +9,10 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// undoPages makes a database one of schema version 10: it undoes 0013_operations.sql,
-// 0012_proof.sql and 0011_pages.sql.
+// undoPages makes a database one of schema version 10: it undoes 0014_operate.sql,
+// 0013_operations.sql, 0012_proof.sql and 0011_pages.sql.
 const undoPages = `
-DROP TABLE restores;
+DROP TABLE audits; DROP TABLE restores;
 DROP TABLE receipt_keys; DROP TABLE tiles; DROP TABLE logs; DROP TABLE witnessed; DROP TABLE witness_evidence;
 DROP INDEX events_of_org; DROP INDEX identities_to_log;
 ALTER TABLE commits DROP COLUMN facts; DROP TABLE unlogged_commits;

@@ -133,6 +133,12 @@ ON CONFLICT (repo_id) DO UPDATE SET version = excluded.version, done = 0`, r.id,
 		}
 
 		row, err := scanPolicy(t.Row(selectPolicy+"WHERE p.repo_id = ? AND p.version = ?", r.id, version))
-		return row.row, err
+		if err != nil {
+			return p, fmt.Errorf("read policy: %w", err)
+		}
+		return row.row, t.audit(r.orgID, r.org, audited{
+			action: ledger.AuditPolicyApplied, repo: r.name, target: r.name,
+			before: policyFields(r.policyVersion, r.policyDigest), after: policyFields(version, contract.Digest()),
+		})
 	})
 }

@@ -27,6 +27,7 @@ func (s *Store) Record(
 		return rec, false, err
 	}
 	r := newRecording(org, repo, a, keyringVersion)
+	r.by = actorOf(ctx)
 	if err := s.record(ctx, r); err != nil {
 		return rec, false, err
 	}
@@ -147,7 +148,7 @@ func (r recorder) WriteAll(c *sqldb.Conn, items []any) error {
 // new view.
 func (t *tx) recordAll(v *view, list []*recording) (rest []*recording, err error) {
 	for i, r := range list {
-		t.prepared = r.prepared.count()
+		t.prepared, t.actor = r.prepared.count(), r.by
 		if err := t.record(v, r); err != nil {
 			return nil, fmt.Errorf("record attestation: %w", err)
 		}
@@ -309,7 +310,9 @@ func (t *tx) addAttestation(v *view, s *subject, r *recording) error {
 		}
 	}
 	s.add(e)
-	t.addException(s, r, &e)
+	if err := t.addException(s, r, &e); err != nil {
+		return err
+	}
 	if err := t.addMerge(v, s, r); err != nil {
 		return err
 	}

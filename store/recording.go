@@ -23,8 +23,9 @@ type recording struct {
 	attestation    *attestation.Attestation
 	envelope       envelope.Packed
 	keyringVersion int64
-	identity       string // the signer's DN
-	key            string // hex SHA-256 of the signer's key
+	by             ledger.Actor // who sent it
+	identity       string       // the signer's DN
+	key            string       // hex SHA-256 of the signer's key
 	envelopeDigest string
 	// people are those who have the signer's name or key: one, or two who become one.
 	people []int64

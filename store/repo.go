@@ -42,7 +42,12 @@ VALUES (?, ?, ?, ?, ?, ?, 1, ?)`,
 			return ledger.Repo{}, err
 		}
 		repo, err := scanRepo(t.Row(selectRepo+"WHERE r.id = ?", id))
-		return repo.row, err
+		if err != nil {
+			return repo.row, fmt.Errorf("read repo: %w", err)
+		}
+		return repo.row, t.audit(orgID, org, audited{
+			action: ledger.AuditRepoCreated, repo: n.Name, target: n.Name, after: repoFields(repo.row),
+		})
 	})
 }
 
@@ -94,7 +99,10 @@ func (s *Store) ChangeRepo(ctx context.Context, org, repo string, c ledger.RepoC
 		if err != nil {
 			return ledger.Repo{}, fmt.Errorf("update repo: %w", err)
 		}
-		return changed, nil
+		return changed, t.auditChange(org, audited{
+			action: ledger.AuditRepoChanged, repo: changed.Name, target: changed.Name,
+			before: repoFields(r.row), after: repoFields(changed),
+		})
 	})
 }
 

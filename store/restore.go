@@ -34,6 +34,14 @@ FROM orgs o LEFT JOIN events e ON e.org_id = o.id AND e.seq = o.next_seq - 1 ORD
 		if err != nil {
 			return nil, fmt.Errorf("read the last events: %w", err)
 		}
+		for _, o := range orgs {
+			if err := t.auditIn(o.Org, audited{
+				action: ledger.AuditDatabaseRestored, target: o.Org,
+				after: []ledger.Field{{Name: "events", Value: o.Events}, {Name: "last_event", Value: optional(o.Last)}},
+			}); err != nil {
+				return nil, err
+			}
+		}
 		return orgs, nil
 	})
 }

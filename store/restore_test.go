@@ -17,7 +17,8 @@ func eventAt(at time.Time) string {
 	return "evt_" + ulid.MustNew(ulid.Timestamp(at), strings.NewReader(strings.Repeat("x", 10))).String()
 }
 
-// TestCut restores a database twice: with one event at 1:00 and with two at 3:00.
+// TestCut restores a database twice: with three events at 1:00, and at 3:00 with two more, of
+// which one is that of the first restore.
 func TestCut(t *testing.T) {
 	now := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
 	start := now
@@ -61,8 +62,8 @@ func TestCut(t *testing.T) {
 	now = hour(1)
 	_, err = db.NoteRestore(t.Context())
 	check(t, err)
-	wantCut(eventAt(hour(0.5)), 1, hour(1))
-	wantCut(eventAt(hour(1.9)), 1, hour(1)) // the clock of the host may have been behind
+	wantCut(eventAt(hour(0.5)), 3, hour(1)) // after those of org, repo and commit
+	wantCut(eventAt(hour(1.9)), 3, hour(1)) // the clock of the host may have been behind
 	wantNoCut(eventAt(hour(2.1)))
 	wantNoCut(eventAt(hour(0))) // an event of that time would be in the backup
 	wantNoCut("evt_x")
@@ -72,9 +73,9 @@ func TestCut(t *testing.T) {
 	now = hour(3)
 	restored, err := db.NoteRestore(t.Context())
 	check(t, err)
-	if len(restored) != 1 || restored[0].Org != "acme" || restored[0].Events != 2 || restored[0].At.Std() != hour(1) {
-		t.Errorf("got %+v, want the two events of acme", restored)
+	if len(restored) != 1 || restored[0].Org != "acme" || restored[0].Events != 5 || restored[0].At.Std() != hour(1) {
+		t.Errorf("got %+v, want the five events of acme", restored)
 	}
-	wantCut(eventAt(hour(0.5)), 1, hour(3))
-	wantCut(eventAt(hour(2.5)), 2, hour(3))
+	wantCut(eventAt(hour(0.5)), 3, hour(3))
+	wantCut(eventAt(hour(2.5)), 5, hour(3))
 }

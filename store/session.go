@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"math"
 
@@ -29,35 +31,61 @@ func (s *Store) CreateSession(ctx context.Context, tokenID string, hash [32]byte
 		if err != nil {
 			return fmt.Errorf("insert session: %w", err)
 		}
-		return nil
+		return t.auditIn(token.row.Org, audited{
+			action: ledger.AuditSessionCreated, target: tokenID, after: sessionFields(token.row, expires),
+		})
 	})
 }
 
 // SessionToken returns the token of a session, even if it is revoked or expired, and
 // the time at which the session expires.
 func (s *Store) SessionToken(ctx context.Context, hash [32]byte) (token ledger.Token, expires ledger.Time, err error) {
-	type session struct {
-		token   ledger.Token
-		expires ledger.Time
-	}
-	v, err := readLoose(ctx, s, forCheck(), func(rd reader) (v session, err error) {
-		var tokenID int64
-		err = rd.Row("SELECT token_id, expires_at FROM sessions WHERE hash = ?", hash[:]).Scan(&tokenID, &v.expires)
-		if err != nil {
-			return v, missing(err, "session not found")
-		}
-		token, err := scanToken(rd.Row(selectToken+"WHERE t.id = ?", tokenID))
-		v.token = token.row
-		return v, err
+	v, err := readLoose(ctx, s, forCheck(), func(rd reader) (session, error) {
+		v, err := rd.session(hash)
+		return v, missing(err, "session not found")
 	})
 	return v.token, v.expires, err
+}
+
+// A session is a person's sign-in with a token.
+type session struct {
+	token   ledger.Token
+	expires ledger.Time
+}
+
+// session returns a session. If it does not exist, session returns sql.ErrNoRows.
+func (rd reader) session(hash [32]byte) (v session, err error) {
+	var tokenID int64
+	err = rd.Row("SELECT token_id, expires_at FROM sessions WHERE hash = ?", hash[:]).Scan(&tokenID, &v.expires)
+	if err != nil {
+		return v, err
+	}
+	token, err := scanToken(rd.Row(selectToken+"WHERE t.id = ?", tokenID))
+	v.token = token.row
+	return v, err
+}
+
+// sessionFields returns the fields of a session that audit events have.
+func sessionFields(t ledger.Token, expires ledger.Time) []ledger.Field {
+	return []ledger.Field{{Name: "token_name", Value: t.Name}, {Name: "expires_at", Value: expires}}
 }
 
 // DeleteSession ends a session. It is a no-op if the session does not exist.
 func (s *Store) DeleteSession(ctx context.Context, hash [32]byte) error {
 	return s.write(ctx, "", func(t *tx) error {
-		_, err := t.Exec("DELETE FROM sessions WHERE hash = ?", hash[:])
-		return err
+		session, err := t.session(hash)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read session: %w", err)
+		}
+		if _, err := t.Exec("DELETE FROM sessions WHERE hash = ?", hash[:]); err != nil {
+			return fmt.Errorf("delete session: %w", err)
+		}
+		return t.auditIn(session.token.Org, audited{
+			action: ledger.AuditSessionEnded, target: session.token.ID, before: sessionFields(session.token, session.expires),
+		})
 	})
 }
 

@@ -31,6 +31,7 @@ func (s *Store) CreateToken(ctx context.Context, org string, n ledger.NewToken, 
 		if err != nil {
 			return ledger.Token{}, err
 		}
+
 		id, err := t.Insert(`
 INSERT INTO tokens (token_id, org_id, name, scope, hash, created_at, expires_at)
 VALUES (?, ?, ?, ?, ?, ?, ?)`,
@@ -39,7 +40,12 @@ VALUES (?, ?, ?, ?, ?, ?, ?)`,
 			return ledger.Token{}, fmt.Errorf("insert token: %w", err)
 		}
 		token, err := scanToken(t.Row(selectToken+"WHERE t.id = ?", id))
-		return token.row, err
+		if err != nil {
+			return token.row, fmt.Errorf("read token: %w", err)
+		}
+		return token.row, t.audit(orgID, org, audited{
+			action: ledger.AuditTokenCreated, target: tokenID, after: tokenFields(token.row),
+		})
 	})
 }
 
@@ -64,8 +70,13 @@ func (s *Store) RevokeToken(ctx context.Context, org, id string) error {
 		if err != nil {
 			return missing(err, "token %s not found", id)
 		}
-		_, err = t.Exec("UPDATE tokens SET revoked_at = ? WHERE id = ? AND revoked_at = 0", t.now, token.id)
-		return err
+		if token.row.RevokedAt != 0 {
+			return nil
+		}
+		if _, err = t.Exec("UPDATE tokens SET revoked_at = ? WHERE id = ?", t.now, token.id); err != nil {
+			return fmt.Errorf("revoke token: %w", err)
+		}
+		return t.auditIn(org, audited{action: ledger.AuditTokenRevoked, target: id, before: tokenFields(token.row)})
 	})
 }
 

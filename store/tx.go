@@ -18,6 +18,8 @@ type tx struct {
 	// ordered. It is now, or later if now is earlier than an earlier stamp.
 	stamp ledger.Time
 	batch *batch
+	// actor is who does the administrative actions of this write.
+	actor ledger.Actor
 	// gathered is what this write adds to its batch if it succeeds.
 	gathered gathered
 	// index is the refreshed radar index of the repo; nil if not needed.
@@ -65,6 +67,7 @@ func writeAs[T any](ctx context.Context, s *Store, w sqldb.Write, fn func(*tx) (
 	w.Do = func(c *sqldb.Conn) error {
 		return s.inTx(c, func(t *tx) (err error) {
 			t.know(known)
+			t.actor = actorOf(ctx)
 			v, err = fn(t)
 			return err
 		})
@@ -281,4 +284,21 @@ func (t *tx) takeRow(table string) (int64, error) {
 	}
 	t.next[table] = next + 1
 	return next, nil
+}
+
+// actorKey is the context key of who does what a write does.
+type actorKey struct{}
+
+// WithActor returns a context whose administrative actions are by the actor. Without one, they
+// are by ledgerd itself.
+func WithActor(ctx context.Context, a ledger.Actor) context.Context {
+	return context.WithValue(ctx, actorKey{}, a)
+}
+
+// actorOf returns who does what is done with the context.
+func actorOf(ctx context.Context) ledger.Actor {
+	if a, ok := ctx.Value(actorKey{}).(ledger.Actor); ok {
+		return a
+	}
+	return ledger.Actor{Name: "ledgerd"}
 }

@@ -77,7 +77,10 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 			return w, err
 		}
 		created, err := scanWebhook(t.Row(selectWebhook+"WHERE w.id = ?", id))
-		return created.row, err
+		if err != nil {
+			return created.row, fmt.Errorf("read webhook: %w", err)
+		}
+		return created.row, t.auditWebhook(ledger.AuditWebhookCreated, created.row, nil, webhookFields(created.row))
 	})
 }
 
@@ -157,7 +160,7 @@ WHERE w.repo_id = ? AND w.deleted_at = 0 AND w.id > ? ORDER BY w.id LIMIT ?`, r.
 func (s *Store) ChangeWebhook(
 	ctx context.Context, org, repo, id string, c ledger.WebhookChange,
 ) (ledger.Webhook, error) {
-	return s.updateWebhook(ctx, org, repo, id, func(t *tx, w keyed[ledger.Webhook]) error {
+	return s.updateWebhook(ctx, org, repo, id, ledger.AuditWebhookChanged, func(t *tx, w keyed[ledger.Webhook]) error {
 		changed, reset := w.row, false
 		if c.URL != nil && *c.URL != changed.URL {
 			changed.URL, reset = *c.URL, true
@@ -196,7 +199,7 @@ WHERE id = ?`,
 func (s *Store) RotateWebhook(
 	ctx context.Context, org, repo, id, secret string, overlap time.Duration,
 ) (ledger.Webhook, error) {
-	return s.updateWebhook(ctx, org, repo, id, func(t *tx, w keyed[ledger.Webhook]) error {
+	return s.updateWebhook(ctx, org, repo, id, ledger.AuditWebhookRotated, func(t *tx, w keyed[ledger.Webhook]) error {
 		until := ledger.Time(0)
 		if overlap > 0 {
 			until = t.now.Add(overlap)
@@ -210,13 +213,14 @@ WHERE id = ?3`, until, secret, w.id)
 
 // updateWebhook runs change on a webhook and returns the changed webhook.
 func (s *Store) updateWebhook(
-	ctx context.Context, org, repo, id string, change func(*tx, keyed[ledger.Webhook]) error,
+	ctx context.Context, org, repo, id string, action ledger.AuditAction, change func(*tx, keyed[ledger.Webhook]) error,
 ) (ledger.Webhook, error) {
 	return write(ctx, s, org, func(t *tx) (ledger.Webhook, error) {
 		w, err := t.findWebhook(org, repo, id)
 		if err != nil {
 			return w.row, err
 		}
+		before := webhookFields(w.row)
 		if err := change(t, w); err != nil {
 			return w.row, fmt.Errorf("update webhook: %w", err)
 		}
@@ -224,10 +228,19 @@ func (s *Store) updateWebhook(
 		if err := t.updateEventTypesOf(w.id); err != nil {
 			return w.row, err
 		}
+
 		if w, err = t.findWebhook(org, repo, id); err != nil {
 			return w.row, err
 		}
-		return w.row, t.checkOrgHooks(org, typeSetOf(w.row.Events))
+		if err := t.checkOrgHooks(org, typeSetOf(w.row.Events)); err != nil {
+			return w.row, err
+		}
+
+		after := webhookFields(w.row)
+		if action == ledger.AuditWebhookChanged && len(ledger.Changes(before, after)) == 0 {
+			return w.row, nil
+		}
+		return w.row, t.auditWebhook(action, w.row, before, after)
 	})
 }
 
@@ -254,6 +267,14 @@ func (s *Store) DeleteWebhook(ctx context.Context, org, repo, id string) error {
 			return fmt.Errorf("delete webhook: %w", err)
 		}
 		t.markChanged(id)
-		return t.updateEventTypesOf(w.id)
+		if err := t.updateEventTypesOf(w.id); err != nil {
+			return err
+		}
+		return t.auditWebhook(ledger.AuditWebhookDeleted, w.row, webhookFields(w.row), nil)
 	})
+}
+
+// auditWebhook appends the event of an administrative action on a webhook.
+func (t *tx) auditWebhook(action ledger.AuditAction, w ledger.Webhook, before, after []ledger.Field) error {
+	return t.auditIn(w.Org, audited{action: action, repo: w.Repo, target: w.ID, before: before, after: after})
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/backup"
 	"github.com/ledgerd/ledgerd/internal/cli"
+	"github.com/ledgerd/ledgerd/internal/service"
 	"github.com/ledgerd/ledgerd/internal/terminal"
 )
 
@@ -49,7 +50,7 @@ EXIT STATUS
 			if err != nil {
 				return err
 			}
-			r.File, r.Database = args[0], s.Database
+			r.File, r.Database, r.By = args[0], s.Database, service.HostActor()
 			ctx, release := signal.NotifyContext(command.Context(), os.Interrupt, syscall.SIGTERM)
 			defer release()
 			return runRestore(ctx, p, r)

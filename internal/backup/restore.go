@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/check"
 	"github.com/ledgerd/ledgerd/store/sqlite"
@@ -17,6 +18,8 @@ type Restore struct {
 	Database string
 	// Quick skips the check of what the backup contains. The file itself is always checked.
 	Quick bool
+	// By is who restores, for audit events.
+	By ledger.Actor
 	// Progress, if not nil, is called with how much of a step is done; total is 0 if that is not known.
 	Progress func(step string, done, total int64)
 }
@@ -95,7 +98,7 @@ func (r Restore) note(ctx context.Context, copied string) ([]store.Restored, err
 	if err != nil {
 		return nil, err
 	}
-	orgs, err := db.NoteRestore(ctx)
+	orgs, err := db.NoteRestore(store.WithActor(ctx, r.By))
 	return orgs, errors.Join(err, db.Close())
 }
 

@@ -92,6 +92,8 @@ func (l *Printer) columns(e client.Event) (ledger.Time, columns) {
 		at, c.summary = e.Key.Timestamp, keyChange(e.Key)
 	case e.Identity != nil:
 		at, c.summary = e.Identity.Timestamp, identityChange(e.Identity)
+	case e.Audit != nil:
+		at, c.repo, c.summary = e.Audit.Timestamp, terminal.OrDash(e.Audit.Repo), administered(e.Audit)
 	case e.Restored != nil:
 		at, c.colour = e.Restored.RestoredAt, terminal.Red
 		c.summary = "the ledger was restored from a backup: the events after " + terminal.Clean(e.Restored.LastEvent) +
@@ -169,6 +171,23 @@ func identityChange(i *eventstream.Identity) string {
 	}
 	if i.DistrustedSince != 0 {
 		summary += ", since " + i.DistrustedSince.String()
+	}
+	return summary
+}
+
+// administered returns what an administrator did.
+func administered(a *eventstream.Audit) string {
+	summary := fmt.Sprintf("%s %s by %s", terminal.Clean(string(a.Action)), terminal.Clean(a.Target),
+		terminal.Clean(a.By.Who()))
+	if from := a.By.Where(); from != "" {
+		summary += ", " + terminal.Clean(from)
+	}
+	for i, c := range a.Changes {
+		separator := ", "
+		if i == 0 {
+			separator = ": "
+		}
+		summary += separator + terminal.Clean(c.String())
 	}
 	return summary
 }

@@ -5,11 +5,14 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"os"
+	"os/user"
 	"sync/atomic"
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/buildinfo"
 	"github.com/ledgerd/ledgerd/internal/config"
+	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server"
 	"github.com/ledgerd/ledgerd/store"
 )
@@ -38,12 +41,25 @@ func OpenLocal(ctx context.Context, s config.Settings) (*Local, error) {
 		MaxBody:     int64(s.MaxBody),
 		CheckTarget: s.Webhooks.Guard().Check,
 		Version:     buildinfo.Version(),
+		HostUser:    HostActor().User,
 		Receipts:    newReceipts(s, db, slog.New(slog.DiscardHandler)),
 	})
 	if local.Client, err = newHostClient(api, &local.wrote); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
 	return local, nil
+}
+
+// HostActor returns the administrator of the host who runs a command.
+func HostActor() ledger.Actor {
+	a := ledger.Actor{Name: "host", Via: ledger.ViaHost}
+	if u, err := user.Current(); err == nil {
+		a.User = u.Username
+	}
+	if by := os.Getenv("SUDO_USER"); by != "" && a.User == "root" {
+		a.User = by
+	}
+	return a
 }
 
 // newHostClient returns a client that calls the API in process, as the administrator

@@ -31,6 +31,6 @@ func BeginEpoch(
 	if err != nil {
 		return b, errors.Join(err, db.Close())
 	}
-	b, err = signer.Begin(ctx, n)
+	b, err = signer.Begin(store.WithActor(ctx, HostActor()), n)
 	return b, errors.Join(err, db.Close())
 }

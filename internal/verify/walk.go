@@ -45,9 +45,14 @@ type about struct {
 
 // walk reads all events in the logs of a chain, in order: a bundle at a time. The error is a
 // *verify.FetchError if the ledger cannot be read. Otherwise the ledger does not list what is in
-// the logs. Events before the chain, of which there are so many, are passed over.
+// the logs. Events before the chain, of which there are so many, are passed over, and so are those
+// that the token may not read: s.unread counts them.
 func (s *Session) walk(ctx context.Context, chain []epoch, before int64, visit func([]logged) error) error {
-	bodies := &bodies{session: s, before: before}
+	s.unread = 0
+	bodies := &bodies{session: s, before: before, types: ledger.EventTypes()}
+	if err := bodies.begin(ctx); err != nil {
+		return err
+	}
 	first := before
 	for i, e := range chain {
 		isNewest := i == len(chain)-1
@@ -82,6 +87,10 @@ func (s *Session) walkEpoch(
 			if !slices.Contains(ledger.EventTypes(), leaf.Type) {
 				continue // of a newer version: it cannot be listed
 			}
+			if !slices.Contains(bodies.types, leaf.Type) {
+				s.unread++
+				continue
+			}
 			if err := bodies.next(ctx, &e); err != nil {
 				return err
 			}
@@ -98,11 +107,23 @@ func (s *Session) walkEpoch(
 // bodies lists the bodies of all events of an org.
 type bodies struct {
 	session *Session
+	types   []ledger.EventType // those that the token may read
 	page    []json.RawMessage
 	query   client.Query
 	isLast  bool
 	before  int64 // events of earlier logs, which are passed over
 	skipped int64
+}
+
+// begin reads the first page. If the token may not read events of all types, it is that of those
+// that every token may read.
+func (b *bodies) begin(ctx context.Context) error {
+	err := b.fill(ctx)
+	if client.CodeOf(err) != ledger.CodeForbidden {
+		return err
+	}
+	b.types, b.query = ledger.EventTypesFor(ledger.Read), client.Query{}
+	return b.fill(ctx)
 }
 
 // next sets the body of an event, which must be the next one in the list.
@@ -139,7 +160,7 @@ func (b *bodies) fill(ctx context.Context) error {
 			return nil
 		}
 		b.query.Limit = 500
-		page, err := b.session.client.EventsPage(ctx, b.session.Org, client.EventFilter{Types: ledger.EventTypes()}, b.query)
+		page, err := b.session.client.EventsPage(ctx, b.session.Org, client.EventFilter{Types: b.types}, b.query)
 		if err != nil {
 			return &verify.FetchError{Err: err}
 		}

@@ -104,6 +104,16 @@ type Violation struct {
 	Timestamp   ledger.Time            `json:"timestamp"`
 }
 
+// An Audit is the data of an audit event.
+type Audit struct {
+	Action    ledger.AuditAction   `json:"action"`
+	Repo      string               `json:"repo,omitzero"`
+	Target    string               `json:"target"`
+	By        ledger.Actor         `json:"by"`
+	Changes   []ledger.AuditChange `json:"changes"`
+	Timestamp ledger.Time          `json:"timestamp"`
+}
+
 // LedgerRestored is the type of a message that is no event of the ledger: a server sends it to a
 // client that resumes after an event which a restore of the database from a backup has removed.
 const LedgerRestored ledger.EventType = "ledger_restored"
@@ -185,6 +195,13 @@ func Data(t ledger.EventType, body []byte) ([]byte, error) {
 		}
 		return text.JSON(Identity{e.Action, e.IdentityID, e.Kind, e.DN, e.May, e.DNPattern, e.Key, e.Certificate,
 			e.NotBefore, e.NotAfter, e.RevokedAt, e.DistrustedSince, e.Timestamp}), nil
+
+	case ledger.EventAudit:
+		var e ledger.AuditEvent
+		if err := json.Unmarshal(body, &e); err != nil {
+			return nil, fmt.Errorf("decode event body: %w", err)
+		}
+		return text.JSON(Audit{e.Action, e.Repo, e.Target, e.By, e.Changes, e.Timestamp}), nil
 	}
 	return nil, fmt.Errorf("events of type %s are not streamed", t)
 }

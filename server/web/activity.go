@@ -75,7 +75,7 @@ func showActivity(v *page.Visit) (*page.Response, error) {
 
 	p := activityPage{Form: form.New("repo", f.Repo), Older: v.Query("cursor") != "",
 		Filtered: f.Repo != "" || len(types) > 0}
-	for _, t := range ledger.EventTypes() {
+	for _, t := range ledger.EventTypesFor(ledger.Read) {
 		p.Types = append(p.Types, form.Choice{Value: string(t), Label: string(t)})
 	}
 	for _, t := range types {
@@ -111,13 +111,17 @@ func activityFilter(v *page.Visit) (f client.EventFilter, types []ledger.EventTy
 		if err != nil {
 			return f, nil, ledger.FieldErrorf(ledger.CodeInvalidField, "type", "%v", err)
 		}
+		if t.Scope() > ledger.Read {
+			return f, nil, ledger.FieldErrorf(ledger.CodeInvalidField, "type",
+				"events of type %s are on the page Audit of the settings", t)
+		}
 		if !slices.Contains(types, t) {
 			types = append(types, t)
 		}
 	}
 	f = client.EventFilter{Types: types, Repo: v.Query("repo"), NewestFirst: true}
 	if len(types) == 0 {
-		f.Types = ledger.EventTypes()
+		f.Types = ledger.EventTypesFor(ledger.Read)
 	}
 	return f, types, nil
 }

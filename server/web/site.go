@@ -32,6 +32,8 @@ type API interface {
 	// secret and when the session expires.
 	SignIn(ctx context.Context, token string) (session string, expires ledger.Time, err error)
 	SignOut(ctx context.Context, session string) error
+	// WithClient returns a context whose requests are those of a visitor with a remote address.
+	WithClient(ctx context.Context, remote string) context.Context
 	// CountFailure counts a request from an address whose token was not accepted, and returns
 	// the error for it, which has headers in the response.
 	CountFailure(response http.Header, remote string, err error) error

@@ -17,6 +17,7 @@ const refreshHeader = "X-Ledger-Refresh"
 
 // visit returns the visit of a request, before its session is loaded.
 func (s *Site) visit(rt page.Route, w http.ResponseWriter, r *http.Request) *page.Visit {
+	r = r.WithContext(s.api.WithClient(r.Context(), r.RemoteAddr))
 	return &page.Visit{Route: rt, Writer: w, Request: r, Memory: s.api.Memory("", r), API: s.client, Clock: s.clock}
 }
 

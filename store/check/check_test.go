@@ -253,6 +253,21 @@ var changes = []struct {
 	{"a deleted identity", run(`DELETE FROM identities WHERE id = 4`),
 		[]string{"identity acme identity idn_", ": there are events about it, the last is evt_", ", and no row"}},
 
+	{"an audit event that the list lacks", run(`DELETE FROM audits WHERE action = 'repo.created'`),
+		[]string{"audit acme event ", ": the list of administrative actions does not have it"}},
+	{"the actor of an audit event", run(`UPDATE audits SET actor = 'tok_x' WHERE action = 'policy.applied'`),
+		[]string{"audit acme event ", ": the list of administrative actions has {", " actor:tok_x} of it, want {"}},
+	{"the kind of an audit event", run(`UPDATE audits SET kind = 'x' WHERE action = 'policy.applied'`),
+		[]string{"audit acme event ", " kind:x "}},
+	{"the action of an audit event", run(`UPDATE audits SET action = 'x' WHERE action = 'policy.applied'`),
+		[]string{"audit acme event ", " action:x "}},
+	{"the repo of an audit event", run(`UPDATE audits SET repo = 'x' WHERE action = 'policy.applied'`),
+		[]string{"audit acme event ", " repo:x "}},
+	{"another event in the list of audit events", run(`
+		INSERT INTO audits SELECT org_id, 20, (SELECT id FROM events WHERE seq = 20), kind, action, repo, actor
+		FROM audits LIMIT 1`),
+		[]string{"audit acme event 20", ": the list of administrative actions has it, and it is not of the type audit"}},
+
 	{"the status of a delivery", run(`UPDATE outbox SET status = 'lost'`),
 		[]string{"outbox acme delivery dlv_", `: the status "lost" is not one of a delivery`}},
 	{"a delivery that would not be sent", run(`UPDATE outbox SET due_at = 0`),

@@ -77,6 +77,10 @@ func (e *event) read() (body content, err error) {
 		e.known = new(ledger.CommitEvent)
 		err := json.Unmarshal(e.body, e.known)
 		return content{e.known.ID, e.known.Type, e.known.Org, e.known.Repo}, err
+	case ledger.EventAudit:
+		e.audit = new(ledger.AuditEvent)
+		err := json.Unmarshal(e.body, e.audit)
+		return content{ID: e.audit.ID, Type: e.audit.Type, Org: e.audit.Org}, err // an event of the org has no repo
 	case ledger.EventAttestation:
 	default:
 		return body, json.Unmarshal(e.body, &body)

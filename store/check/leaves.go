@@ -17,7 +17,8 @@ type page struct {
 	log      *orgLog
 	from, to int64 // seq
 	events   []*event
-	tile     []byte // the stored one
+	tile     []byte             // the stored one
+	audits   map[int64]auditRow // by seq
 }
 
 // events checks the events, leaves and tiles of all orgs.
@@ -76,6 +77,7 @@ func (c *checker) org(ctx context.Context, id int64, step func(events int64)) er
 			return p, true, c.readPage(ctx, o, &p)
 		}, func(p page) error {
 			c.eachEvent(o, p.events)
+			c.audits(o.name, p.events, p.audits)
 			err := c.follow(ctx, o, p)
 			c.count(func(r *Report) *int64 { return &r.Events }, int64(len(p.events)))
 			step(p.to - p.from)
@@ -131,6 +133,9 @@ func (c *checker) readPage(ctx context.Context, o *org, p *page) error {
 	return c.read(ctx, func(conn *sqldb.Conn) (err error) {
 		if p.events, err = sqldb.All(conn, scanEvent, selectEvents, o.id, p.from, p.to); err != nil {
 			return fmt.Errorf("read events: %w", err)
+		}
+		if p.audits, err = readAudits(conn, o.id, p.from, p.to); err != nil {
+			return err
 		}
 		if p.tile, err = readTile(conn, p.log.id, 0, (p.from-p.log.first)/proof.TileWidth); err != nil {
 			return err
@@ -201,14 +206,6 @@ func (c *checker) follow(ctx context.Context, o *org, p page) error {
 		seq++
 	}
 	return nil
-}
-
-// eventRange names events in a problem.
-func eventRange(from, to int64) string {
-	if to-from == 1 {
-		return fmt.Sprintf("event %d", from)
-	}
-	return fmt.Sprintf("events %d to %d", from, to-1)
 }
 
 // addLeaf adds a leaf to the tree. If the hash is not known, it takes that of the stored tile;

@@ -37,9 +37,19 @@ type event struct {
 	identity *ledger.IdentityEvent
 	// known is the body of the event of a commit, if it is that of the leaf.
 	known *ledger.CommitEvent
+	// audit is the body of the event of an administrative action, if it is that of the leaf.
+	audit *ledger.AuditEvent
 }
 
 func (e *event) row() string { return fmt.Sprintf("event %d (%s)", e.seq, e.public) }
+
+// eventRange names events in a problem.
+func eventRange(from, to int64) string {
+	if to-from == 1 {
+		return fmt.Sprintf("event %d", from)
+	}
+	return fmt.Sprintf("events %d to %d", from, to-1)
+}
 
 const selectEvents = `
 SELECT e.id, e.seq, e.event_id, e.type, e.at, coalesce(e.repo_id, 0), coalesce(r.name, ''), e.body, e.salt, e.leaf

@@ -343,7 +343,7 @@ func (fx *fixture) eventsByCommit() map[string][]string {
 			var c ledger.CommitEvent
 			check(fx.t, ledger.DecodeOpen(e.Body, &c))
 			events[c.Commit] = append(events[c.Commit], "known: "+c.Facts)
-		case ledger.EventIdentity:
+		case ledger.EventIdentity, ledger.EventAudit:
 		default:
 			fx.t.Errorf("event %d is of type %s", i, e.Type)
 		}

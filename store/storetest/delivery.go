@@ -79,7 +79,9 @@ func (s suite) TestAPingIsADeliveryWithoutAnEvent(t *testing.T) {
 	if string(rec.Body) != string(due[0].Body) {
 		t.Errorf("the record has the body %s, want %s", rec.Body, due[0].Body)
 	}
-	events, err := fx.Events(t.Context(), "acme", store.EventFilter{Query: store.Query{Limit: 10}})
+	events, err := fx.Events(t.Context(), "acme", store.EventFilter{
+		Query: store.Query{Limit: 10}, Types: ledger.EventTypesFor(ledger.Read),
+	})
 	check(t, err)
 	if len(events.Data) != 0 {
 		t.Errorf("the history has %s, want no events", events.Data)

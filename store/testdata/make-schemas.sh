@@ -21,6 +21,7 @@ declare -A commits=(
 	[10]=da4edb14b45c1a4e456f678dca40776b5d2bcffa
 	[11]=6d502af88f74a0d6557fd68e30afb4fe3beaafbf
 	[12]=4ef3c3beeb0025b9fb2402779de4879c8b03aeaa
+	[13]=4b627c86fce84d5667b6912f94ff435c7ba87ec1
 )
 
 here=$(cd "$(dirname "$0")" && pwd)

@@ -92,7 +92,7 @@ func showRepo(v *page.Visit) (*page.Response, error) {
 		return nil, err
 	}
 
-	resp := v.LivePage("repo", v.Repo, p, ledger.EventTypes()...)
+	resp := v.LivePage("repo", v.Repo, p, ledger.EventTypesFor(ledger.Read)...)
 	resp.Wide = p.Board != nil
 	return resp, nil
 }

@@ -165,7 +165,7 @@ func showCommit(v *page.Visit) (*page.Response, error) {
 		return nil, err
 	}
 
-	resp := v.LivePage("commit", p.Subject, p, ledger.EventTypes()...)
+	resp := v.LivePage("commit", p.Subject, p, ledger.EventTypesFor(ledger.Read)...)
 	resp.LiveCommit = commit.SHA
 	resp.Live += "&commit=" + commit.SHA
 	return resp, nil

@@ -100,7 +100,7 @@ func showRadar(v *page.Visit) (*page.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	return v.LivePage("radar", "Conflict Radar", p, ledger.EventTypes()...), nil
+	return v.LivePage("radar", "Conflict Radar", p, ledger.EventTypesFor(ledger.Read)...), nil
 }
 
 // plainWord matches words that need no quoting in a shell.

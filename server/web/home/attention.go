@@ -132,7 +132,7 @@ func showAttention(v *page.Visit) (*page.Response, error) {
 	if f.Kind == attention.Violation {
 		p.Violations = v.PathOf(page.OrgViolationsPattern)
 	}
-	return v.LivePage("attention", "Needs attention", p, ledger.EventTypes()...), nil
+	return v.LivePage("attention", "Needs attention", p, ledger.EventTypesFor(ledger.Read)...), nil
 }
 
 // kindsOf returns the label of a kind, as a chip and as a row show it.

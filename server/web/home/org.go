@@ -77,7 +77,7 @@ func showOrg(v *page.Visit) (*page.Response, error) {
 		return nil, err
 	}
 	p.Unsigned = log.Problem
-	return v.LivePage("org", v.Org, p, ledger.EventTypes()...), nil
+	return v.LivePage("org", v.Org, p, ledger.EventTypesFor(ledger.Read)...), nil
 }
 
 func (p *orgPage) addRepos(v *page.Visit) error {

@@ -129,8 +129,8 @@ func (v *Visit) LivePage(name, title string, data any, types ...ledger.EventType
 // handler of a live page calls it before reading anything else, so that the page shows
 // everything up to that event.
 func (v *Visit) Latest(limit int) ([]Event, error) {
-	bodies, err := v.API.EventsPage(v.Ctx(), v.Org, client.EventFilter{Types: ledger.EventTypes(), NewestFirst: true},
-		client.Query{Limit: limit})
+	f := client.EventFilter{Types: ledger.EventTypesFor(ledger.Read), NewestFirst: true}
+	bodies, err := v.API.EventsPage(v.Ctx(), v.Org, f, client.Query{Limit: limit})
 	if err != nil {
 		return nil, err
 	}

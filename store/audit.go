@@ -1,0 +1,128 @@
+package store
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"fmt"
+	"strings"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
+)
+
+// An audited is an administrative action on a resource of an org.
+type audited struct {
+	action ledger.AuditAction
+	repo   string // the name of its repo; empty if it has none
+	target string // its ID or name
+	// before and after are the fields of the resource. See [ledger.Changes].
+	before, after []ledger.Field
+}
+
+// audit appends the event of an administrative action.
+func (t *tx) audit(orgID int64, org string, a audited) error {
+	eventID, err := t.newID(eventPrefix)
+	if err != nil {
+		return err
+	}
+	event, seq, err := t.appendRow(orgID, nil, ledger.EventAudit, eventID, ledger.Render(ledger.AuditEvent{
+		ID: eventID, Org: org, Action: a.action, Repo: a.repo, Target: a.target, By: t.actor,
+		Changes: ledger.Changes(a.before, a.after), Timestamp: t.now,
+	}))
+	if err != nil {
+		return err
+	}
+	kind, _, _ := strings.Cut(string(a.action), ".")
+	t.batch.rows.audits.Add(orgID, seq, event, kind, string(a.action), strings.ToLower(a.repo),
+		cmp.Or(t.actor.Token, t.actor.Name))
+	return t.enqueueToOrg(orgID, ledger.EventAudit, event)
+}
+
+// auditIn is audit, for callers that know only the name of the org.
+func (t *tx) auditIn(org string, a audited) error {
+	orgID, err := t.orgID(org)
+	if err != nil {
+		return err
+	}
+	return t.audit(orgID, org, a)
+}
+
+// auditChange is auditIn, if the fields of the resource have changed.
+func (t *tx) auditChange(org string, a audited) error {
+	if len(ledger.Changes(a.before, a.after)) == 0 {
+		return nil
+	}
+	return t.auditIn(org, a)
+}
+
+// The functions below return the fields of resources that audit events have. Secrets are not
+// among them.
+
+func orgFields(o ledger.Org) []ledger.Field {
+	return []ledger.Field{{Name: "log_public", Value: o.LogPublic}}
+}
+
+func repoFields(r ledger.Repo) []ledger.Field {
+	return []ledger.Field{
+		{Name: "default_branch", Value: r.DefaultBranch},
+		{Name: "web_url", Value: optional(r.WebURL)},
+		{Name: "forge", Value: optional(r.Forge)},
+	}
+}
+
+func tokenFields(t ledger.Token) []ledger.Field {
+	return []ledger.Field{
+		{Name: "name", Value: t.Name},
+		{Name: "scope", Value: t.Scope},
+		{Name: "expires_at", Value: optional(t.ExpiresAt)},
+	}
+}
+
+func identityFields(i identity.Identity) []ledger.Field {
+	return []ledger.Field{
+		{Name: "kind", Value: i.Kind},
+		{Name: "dn", Value: i.DN},
+		{Name: "email", Value: optional(i.Email)},
+		{Name: "may", Value: optionalList(i.May)},
+		{Name: "dn_pattern", Value: optional(i.DNPattern)},
+		{Name: "fingerprint", Value: i.Fingerprint},
+		{Name: "revoked_at", Value: optional(i.RevokedAt)},
+		{Name: "distrusted_since", Value: optional(i.DistrustedSince)},
+	}
+}
+
+func policyFields(version int, digest string) []ledger.Field {
+	return []ledger.Field{{Name: "version", Value: version}, {Name: "digest", Value: digest}}
+}
+
+// webhookFields has the URL without its path and query, which are often secret.
+func webhookFields(w ledger.Webhook) []ledger.Field {
+	return []ledger.Field{
+		{Name: "url", Value: w.Origin()},
+		{Name: "url_digest", Value: textDigest(w.URL)},
+		{Name: "events", Value: w.Events},
+		{Name: "active", Value: w.Active},
+		{Name: "description", Value: optional(w.Description)},
+	}
+}
+
+// textDigest returns the SHA-256 of a text.
+func textDigest(s string) string {
+	return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(s)))
+}
+
+// optional returns nil for the zero value: the field is absent then.
+func optional[T comparable](v T) any {
+	var zero T
+	if v == zero {
+		return nil
+	}
+	return v
+}
+
+func optionalList(list []string) any {
+	if len(list) == 0 {
+		return nil
+	}
+	return list
+}

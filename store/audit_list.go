@@ -1,0 +1,102 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// An AuditFilter selects the administrative actions of a list. Empty fields do not filter.
+type AuditFilter struct {
+	Query
+	// Action is an action, or the kind of resource of several.
+	Action ledger.AuditAction
+	// By is the ID of a token, or the name of an actor without a token.
+	By    string
+	Repo  string
+	Since ledger.Time
+	// Ascending lists the oldest actions first.
+	Ascending bool
+}
+
+// Audits lists the events of the administrative actions in an org, newest first by default,
+// byte for byte as they were recorded.
+func (s *Store) Audits(ctx context.Context, org string, f AuditFilter) (ledger.Page[jsontext.Value], error) {
+	position, err := f.keys(1)
+	if err != nil {
+		return ledger.Page[jsontext.Value]{}, err
+	}
+	return read(ctx, s, byOrg(org), func(rd reader) (list ledger.Page[jsontext.Value], err error) {
+		w, err := rd.auditWalk(org, f)
+		if err != nil {
+			return list, err
+		}
+		var after []any
+		if position != nil {
+			after = []any{position[0]}
+		}
+		p, err := w.run(rd, after, f.Limit, maxExamined)
+		if err != nil {
+			return list, fmt.Errorf("list administrative actions: %w", err)
+		}
+		return p.page(), nil
+	})
+}
+
+// auditWalk returns the walk by which a list is read.
+func (rd reader) auditWalk(org string, f AuditFilter) (w walk[jsontext.Value], err error) {
+	orgID, err := rd.orgID(org)
+	if err != nil {
+		return w, err
+	}
+	w = walk[jsontext.Value]{
+		from: "audits x", where: "x.org_id = ?", args: []any{orgID},
+		keys: []string{"x.seq"}, key: idOf[jsontext.Value], down: !f.Ascending,
+		columns: "x.seq, e.body", joins: " /*+ordered*/ JOIN events e ON e.id = x.event", scan: scanEvent,
+	}
+	if f.Since != 0 {
+		if err := rd.stopBefore(&w, orgID, f.Since); err != nil {
+			return w, err
+		}
+	}
+
+	filter := func(column, value string) {
+		w.filter, w.filterArgs = w.filter+" AND x."+column+" = ?", append(w.filterArgs, value)
+	}
+	switch {
+	case f.Action == "":
+	case f.Action.IsKind():
+		filter("kind", string(f.Action))
+	default:
+		filter("action", string(f.Action))
+	}
+	if f.By != "" {
+		filter("actor", f.By)
+	}
+	if f.Repo != "" {
+		filter("repo", strings.ToLower(f.Repo))
+	}
+	return w, nil
+}
+
+// stopBefore limits a walk of events to those since a time.
+func (rd reader) stopBefore(w *walk[jsontext.Value], orgID int64, since ledger.Time) error {
+	var end int64
+	if err := rd.Row("SELECT next_seq FROM orgs WHERE id = ?", orgID).Scan(&end); err != nil {
+		return fmt.Errorf("read org: %w", err)
+	}
+	first, err := rd.firstSince(orgID, end, since)
+	if err != nil {
+		return err
+	}
+	if w.down {
+		w.stop = []any{first}
+		return nil
+	}
+	w.where, w.args = w.where+" AND x.seq >= ?", append(w.args, first)
+	return nil
+}
