@@ -45,8 +45,9 @@ state changes of commits and policy changes. Other events are only printed if
   commit     proven commits
   key        keys with which the server signs for the org
   identity   identities that the org trusts, changes or revokes
+  audit      administrative actions; for tokens with the scope admin
 
-The last two are about the org, and have no repo.
+The last three are about the org, and --repo leaves them out.
 
 With --follow it prints new events as they happen, until Ctrl-C. With --since-id
 it first prints those since then. With --limit it ends after that many. If the

@@ -1,5 +1,5 @@
 // Package manage has the commands that set up a ledger: orgs, repos, signers, policies,
-// tokens and webhooks.
+// tokens and webhooks, and those that list who did.
 package manage
 
 import (
@@ -17,6 +17,7 @@ func Commands(p *cli.Program) []*cobra.Command {
 		newIdentity(p),
 		newPolicy(p),
 		newWebhook(p),
+		newAudit(p),
 		newKeygen(p),
 	}
 }

@@ -43,6 +43,12 @@ func Create(name string, mode fs.FileMode) (*File, error) {
 	return r, nil
 }
 
+// Append writes a part of the content. The file still needs Write or Fill, for the rest.
+func (r *File) Append(text []byte) error {
+	_, err := r.file.Write(text)
+	return err
+}
+
 // Write writes the content and renames the file. If this fails, it discards the file.
 func (r *File) Write(text []byte) error {
 	defer r.Discard()
