@@ -123,6 +123,8 @@ func (s *stage) pages() []webPage {
 		{name: "identity-distrust", route: org + "/settings/identities/{id}/distrust",
 			path: "/orgs/acme/settings/identities/" + s.identity + "/distrust"},
 		{name: "identity-new", route: org + "/settings/identities/new", path: "/orgs/acme/settings/identities/new"},
+		{name: "audit", route: org + "/settings/audit", path: "/orgs/acme/settings/audit"},
+		{name: "audit-filtered", path: "/orgs/acme/settings/audit?action=token&since=2020-01-01"},
 
 		{name: "webhooks", route: hooks, path: api + "/webhooks"},
 		{name: "webhooks-none", path: "/orgs/acme/repos/web/webhooks"},
@@ -142,10 +144,11 @@ func (s *stage) pages() []webPage {
 
 // notPages maps the GET routes that are not pages to the reason.
 var notPages = map[string]string{
-	"/{$}":                 "redirects to the org or to the sign-in",
-	"/static/{file}":       "style, script and icon of every page",
-	"/orgs/{org}/events":   "the stream that updates pages",
-	"/orgs/{org}/settings": "redirects to the first page of the settings",
+	"/{$}":                                "redirects to the org or to the sign-in",
+	"/static/{file}":                      "style, script and icon of every page",
+	"/orgs/{org}/events":                  "the stream that updates pages",
+	"/orgs/{org}/settings":                "redirects to the first page of the settings",
+	"/orgs/{org}/settings/audit/download": "a download",
 	"/orgs/{org}/repos/{repo}/attestations/{id}/envelope": "a download",
 	"/orgs/{org}/repos/{repo}/attestations/{id}/event":    "a download",
 	"/orgs/{org}/repos/{repo}/attestations/{id}/key":      "a download",

@@ -157,6 +157,7 @@ func (s *Site) functions() template.FuncMap {
 		"choice":   func(value, label string) form.Choice { return form.Choice{Value: value, Label: label} },
 		"choices":  func(c ...form.Choice) []form.Choice { return c },
 		"dict":     format.Dict,
+		"value":    ledger.AuditText,
 	}
 }
 

@@ -56,6 +56,7 @@ func settingsTabs(v *page.Visit) []tab {
 	return tabs(v,
 		target{"Tokens", page.TokensPattern, ledger.Admin},
 		target{"Identities", page.IdentitiesPattern, ledger.Read},
+		target{"Audit", page.AuditPattern, ledger.Admin},
 	)
 }
 

@@ -20,6 +20,7 @@ const (
 	LogPattern            = OrgPattern + "/log"
 	TokensPattern         = SettingsPattern + "/tokens"
 	IdentitiesPattern     = SettingsPattern + "/identities"
+	AuditPattern          = SettingsPattern + "/audit"
 	RepoPattern           = OrgPattern + "/repos/{repo}"
 	CommitPattern         = RepoPattern + "/commits/{sha}"
 	AttestationsPattern   = RepoPattern + "/attestations"

@@ -1,5 +1,5 @@
-// Package settings has the pages of tokens and identities, and those of webhooks with
-// their deliveries.
+// Package settings has the pages of tokens, identities and administrative actions, and those of
+// webhooks with their deliveries.
 package settings
 
 import (
@@ -33,6 +33,9 @@ func orgRoutes() []page.Route {
 		page.Post(identities+"/{id}/revoke", admin, revokeIdentity),
 		page.Get(identities+"/{id}/distrust", admin, showDistrustForm),
 		page.Post(identities+"/{id}/distrust", admin, distrustIdentity),
+
+		page.Get(page.AuditPattern, admin, showAudit),
+		page.Get(page.AuditPattern+"/download", admin, downloadAudit),
 	}
 }
 
