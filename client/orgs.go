@@ -24,14 +24,42 @@ func (c *Client) CreateOrg(ctx context.Context, n ledger.NewOrg) (ledger.Org, er
 	return post[ledger.Org](ctx, c, pathOf("orgs"), n)
 }
 
-// ChangeOrg changes the settings of an org.
+// ChangeOrg changes the settings of an org, archives it or, for the administrator of the server's
+// host, renames it.
 func (c *Client) ChangeOrg(ctx context.Context, org string, change ledger.OrgChange) (ledger.Org, error) {
 	return patch[ledger.Org](ctx, c, pathOf("orgs", org), change)
+}
+
+// DeletedOrgs lists the deleted orgs of the server. Only the administrator of its host can.
+func (c *Client) DeletedOrgs(ctx context.Context) iter.Seq2[ledger.Org, error] {
+	return list[ledger.Org](ctx, c, pathOf("orgs"), parameters("deleted", "true"))
+}
+
+// DeleteOrg deletes an org; ends its tokens, and keeps what it has recorded. Only the
+// administrator of the server's host can.
+func (c *Client) DeleteOrg(ctx context.Context, org string) error {
+	_, err := c.do(ctx, request{
+		method: http.MethodDelete, path: pathOf("orgs", org), query: parameters("confirm", org),
+	})
+	return err
 }
 
 // Repos lists the repos of an org.
 func (c *Client) Repos(ctx context.Context, org string) iter.Seq2[ledger.Repo, error] {
 	return list[ledger.Repo](ctx, c, pathOf("orgs", org, "repos"), parameters())
+}
+
+// DeletedRepos lists the deleted repos of an org.
+func (c *Client) DeletedRepos(ctx context.Context, org string) iter.Seq2[ledger.Repo, error] {
+	return list[ledger.Repo](ctx, c, pathOf("orgs", org, "repos"), parameters("deleted", "true"))
+}
+
+// DeleteRepo deletes a repo, and keeps what it has recorded.
+func (c *Client) DeleteRepo(ctx context.Context, org, repo string) error {
+	_, err := c.do(ctx, request{
+		method: http.MethodDelete, path: pathOf("orgs", org, "repos", repo), query: parameters("confirm", repo),
+	})
+	return err
 }
 
 // ReposPage returns one page of the list of Repos.
@@ -49,7 +77,7 @@ func (c *Client) CreateRepo(ctx context.Context, org string, n ledger.NewRepo) (
 	return post[ledger.Repo](ctx, c, pathOf("orgs", org, "repos"), n)
 }
 
-// ChangeRepo changes where people see a repo in a browser.
+// ChangeRepo renames, archives or restores a repo, or changes where people see it in a browser.
 func (c *Client) ChangeRepo(ctx context.Context, org, repo string, change ledger.RepoChange) (ledger.Repo, error) {
 	return patch[ledger.Repo](ctx, c, pathOf("orgs", org, "repos", repo), change)
 }

@@ -50,6 +50,7 @@ const (
 	CodeTooMuchEvidence Code = "too_much_evidence"
 	CodeTooManyMerges   Code = "too_many_merges"
 	CodeAmbiguousCommit Code = "ambiguous_commit"
+	CodeArchived        Code = "archived"
 	CodeAlreadyExists   Code = "already_exists"
 	CodeNotInCheckpoint Code = "not_in_checkpoint"
 	CodeStateNotReached Code = "state_not_reached"

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
@@ -9,6 +10,7 @@ import (
 
 var (
 	orgName       = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,38}$`)
+	deletedName   = regexp.MustCompile(`^~[0-9]{1,19}$`)
 	repoName      = regexp.MustCompile(`^[A-Za-z0-9._-]{1,100}$`)
 	predicateName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}$`)
 )
@@ -30,6 +32,31 @@ func CheckRepo(name string) error {
 	}
 	return nil
 }
+
+// DeletedName returns the name of a deleted org or repo, by its row id. No other can have it.
+func DeletedName(id int64) string { return "~" + strconv.FormatInt(id, 10) }
+
+// A FormerName is a name that an org or a repo had.
+type FormerName struct {
+	Name string `json:"name"`
+	// Events is how many events the org had when it ended: those have the name, unless they have
+	// an earlier one.
+	Events int64 `json:"events"`
+}
+
+// NameAt returns the name that an org or a repo had at an event of the org, of which there were
+// so many before. former has its former names, oldest first.
+func NameAt(former []FormerName, present string, before int64) string {
+	for _, f := range former {
+		if before < f.Events {
+			return f.Name
+		}
+	}
+	return present
+}
+
+// IsDeletedName reports whether a name is one of a deleted org or repo.
+func IsDeletedName(name string) bool { return deletedName.MatchString(name) }
 
 // IsPredicateName reports whether s is a valid name for a predicate of the ledger's own
 // predicate type, such as test:go. A URI is not valid: URIs name the predicates of

@@ -17,11 +17,29 @@ type Org struct {
 	CreatedAt Time   `json:"created_at"`
 	// LogPublic reports whether the files of the org's log may be read without a token.
 	LogPublic bool `json:"log_public"`
+	// ArchivedAt is when it was archived. An archived org can only be read.
+	ArchivedAt Time `json:"archived_at,omitzero"`
+	// DeletedAt is when it was deleted. FormerNames has the names that it had, oldest first.
+	DeletedAt   Time         `json:"deleted_at,omitzero"`
+	FormerNames []FormerName `json:"former_names,omitzero"`
 }
 
 // An OrgChange is the body of a request to update an org. Nil fields are not changed.
 type OrgChange struct {
 	LogPublic *bool `json:"log_public,omitzero"`
+	// Archived archives the org, or ends that.
+	Archived *bool `json:"archived,omitzero"`
+	// Name renames the org, or restores it if it is deleted. Only the administrator of the host
+	// may set it.
+	Name *string `json:"name,omitzero"`
+}
+
+// Check returns a field error for the first invalid field.
+func (c OrgChange) Check() error {
+	if c.Name != nil {
+		return CheckOrg(*c.Name)
+	}
+	return nil
 }
 
 // A NewOrg is the body of a request to create an org.

@@ -13,6 +13,11 @@ type Repo struct {
 	Forge         forge.Kind `json:"forge,omitzero"`
 	PolicyVersion int        `json:"policy_version"`
 	CreatedAt     Time       `json:"created_at"`
+	// ArchivedAt is when it was archived. An archived repo can only be read.
+	ArchivedAt Time `json:"archived_at,omitzero"`
+	// DeletedAt is when it was deleted. FormerNames has the names that it had, oldest first.
+	DeletedAt   Time         `json:"deleted_at,omitzero"`
+	FormerNames []FormerName `json:"former_names,omitzero"`
 	// Commits counts the repo's commits by state; every state is present.
 	Commits map[State]int64 `json:"commits"`
 	// Attestations counts the repo's attestations.
@@ -48,6 +53,10 @@ func (n *NewRepo) Check() error {
 
 // A RepoChange is the body of a request to update a repo. Nil fields are not changed.
 type RepoChange struct {
+	// Name renames the repo, or restores it if it is deleted.
+	Name *string `json:"name,omitzero"`
+	// Archived archives the repo, or ends that.
+	Archived *bool `json:"archived,omitzero"`
 	// WebURL is removed, with Forge, if it is empty.
 	WebURL *string `json:"web_url,omitzero"`
 	// Forge is set to its default if it is nil and WebURL is not, or if it is empty.
@@ -55,7 +64,13 @@ type RepoChange struct {
 }
 
 // Apply returns the changed repo, or a field error for the first invalid field.
+// It applies neither Name nor Archived.
 func (c RepoChange) Apply(r Repo) (Repo, error) {
+	if c.Name != nil {
+		if err := CheckRepo(*c.Name); err != nil {
+			return r, err
+		}
+	}
 	if c.WebURL != nil {
 		r.WebURL, r.Forge = *c.WebURL, ""
 	}

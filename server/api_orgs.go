@@ -17,7 +17,15 @@ func (s *Server) listOrgs(c *call) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	page, err := s.store.Orgs(c.ctx(), q)
+	deleted, err := parse(c, "deleted", onlyTrue)
+	if err != nil {
+		return nil, err
+	}
+	list := s.store.Orgs
+	if deleted {
+		list = s.store.DeletedOrgs
+	}
+	page, err := list(c.ctx(), q)
 	return listed(c, page, err)
 }
 
@@ -46,6 +54,10 @@ func (s *Server) changeOrg(c *call) (*reply, error) {
 	if err := c.decode(&change, smallBody); err != nil {
 		return nil, err
 	}
+	if change.Name != nil && !c.caller.isHost() {
+		return nil, ledger.Errorf(ledger.CodeForbidden,
+			"only the administrator of the host can rename an org, with the ledgerd command on the host")
+	}
 	org, err := s.store.ChangeOrg(c.ctx(), c.org(), change)
 	if err != nil {
 		return nil, err
@@ -53,12 +65,47 @@ func (s *Server) changeOrg(c *call) (*reply, error) {
 	return &reply{status: http.StatusOK, record: org}, nil
 }
 
+// deleteOrg deletes an org whose name is confirmed.
+func (s *Server) deleteOrg(c *call) (*reply, error) {
+	if err := c.confirm(c.org()); err != nil {
+		return nil, err
+	}
+	return deleted(s.store.DeleteOrg(c.ctx(), c.org()))
+}
+
+// deleteRepo deletes a repo whose name is confirmed.
+func (s *Server) deleteRepo(c *call) (*reply, error) {
+	if err := c.confirm(c.repo()); err != nil {
+		return nil, err
+	}
+	return deleted(s.store.DeleteRepo(c.ctx(), c.org(), c.repo()))
+}
+
+// confirm returns an error unless the query repeats the name of what is to be deleted.
+func (c *call) confirm(name string) error {
+	switch confirmed := c.query.Get("confirm"); {
+	case confirmed == "":
+		return invalidParameter("confirm", "required (repeat the name: confirm=%s)", name)
+	case confirmed != name:
+		return invalidParameter("confirm", "%q is not the name (use confirm=%s)", confirmed, name)
+	}
+	return nil
+}
+
 func (s *Server) listRepos(c *call) (*reply, error) {
 	q, err := c.page()
 	if err != nil {
 		return nil, err
 	}
-	page, err := s.store.Repos(c.ctx(), c.org(), q)
+	deleted, err := parse(c, "deleted", onlyTrue)
+	if err != nil {
+		return nil, err
+	}
+	list := s.store.Repos
+	if deleted {
+		list = s.store.DeletedRepos
+	}
+	page, err := list(c.ctx(), c.org(), q)
 	return listed(c, page, err)
 }
 

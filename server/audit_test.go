@@ -68,6 +68,24 @@ var administration = []struct {
 		a.patch("/v1/orgs/acme", `{"log_public":false}`).want(200)
 		a.patch("/v1/orgs/acme", `{}`).want(200)
 	}, nil},
+	{"archive a repo twice", func(a *administrative) {
+		a.patch("/v1/orgs/acme/repos/web", `{"archived":true}`).want(200)
+		a.patch("/v1/orgs/acme/repos/web", `{"archived":true}`).want(200)
+		a.patch("/v1/orgs/acme/repos/web", `{"archived":false}`).want(200)
+	}, []string{"repo.archived; in Web; by admin of acme over api; archived_at: …",
+		"repo.unarchived; in Web; by admin of acme over api; archived_at: … → none"}},
+	{"rename it", func(a *administrative) { a.patch("/v1/orgs/acme/repos/web", `{"name":"site"}`).want(200) },
+		[]string{"repo.renamed; in site; by admin of acme over api; name: Web → site"}},
+	{"delete and restore it", func(a *administrative) {
+		a.delete("/v1/orgs/acme/repos/site?confirm=site").want(204)
+		a.patch("/v1/orgs/acme/repos/~2", `{"name":"web"}`).want(200)
+	}, []string{"repo.deleted; in site; by admin of acme over api; name: site → ~2; deleted_at: …",
+		"repo.renamed; in web; by admin of acme over api; name: site → web; deleted_at: … → none"}},
+	{"archive the org", func(a *administrative) {
+		a.patch("/v1/orgs/acme", `{"archived":true}`).want(200)
+		a.patch("/v1/orgs/acme", `{"archived":false}`).want(200)
+	}, []string{"org.archived; by admin of acme over api; archived_at: …",
+		"org.unarchived; by admin of acme over api; archived_at: … → none"}},
 	{"change the org", func(a *administrative) { a.patch("/v1/orgs/acme", `{"log_public":true}`).want(200) },
 		[]string{"org.changed; by admin of acme over api; log_public: false → true"}},
 	{"create a token", func(a *administrative) {
@@ -181,7 +199,8 @@ func TestAdministrativeActionsAreLogged(t *testing.T) {
 	}
 
 	w := &watcher{a.backend, a.client.Transport, map[string]bool{
-		"POST /v1/orgs": auditEvent(t, a.audited("")[0]).Action == ledger.AuditOrgCreated,
+		"POST /v1/orgs":        auditEvent(t, a.audited("")[0]).Action == ledger.AuditOrgCreated,
+		"DELETE /v1/orgs/:org": true, // TestOrgsAreRenamedAndDeleted
 	}}
 	a.client.Transport = w
 	seen := len(a.audited(""))

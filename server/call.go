@@ -24,17 +24,27 @@ type call struct {
 	memory, slot *budget.Lease
 	isRead       bool // whether beginRead was called
 	identify     identify
-	path         httprouter.Params
-	query        url.Values
-	maxBody      int64        // Config.MaxBody
-	stopping     *atomic.Bool // set when the server is about to stop
+	// acting is the context of a request that may change something. The request itself keeps its
+	// context: net/http and package wire watch its body.
+	acting   context.Context
+	path     httprouter.Params
+	query    url.Values
+	maxBody  int64        // Config.MaxBody
+	stopping *atomic.Bool // set when the server is about to stop
 }
 
-func (c *call) ctx() context.Context { return c.r.Context() }
-func (c *call) org() string          { return c.path.ByName("org") }
-func (c *call) repo() string         { return c.path.ByName("repo") }
-func (c *call) sha() string          { return c.path.ByName("sha") }
-func (c *call) id() string           { return c.path.ByName("id") }
+// ctx returns the context of the request, with the caller as the actor of what it changes.
+func (c *call) ctx() context.Context {
+	if c.acting != nil {
+		return c.acting
+	}
+	return c.r.Context()
+}
+
+func (c *call) org() string  { return c.path.ByName("org") }
+func (c *call) repo() string { return c.path.ByName("repo") }
+func (c *call) sha() string  { return c.path.ByName("sha") }
+func (c *call) id() string   { return c.path.ByName("id") }
 
 // typicalRead is the memory in bytes that a response takes at first, until its size is
 // known.

@@ -29,9 +29,9 @@ func TestUnknownPaths(t *testing.T) {
 func TestMethods(t *testing.T) {
 	b := newBackend(t)
 	for _, test := range []struct{ method, path, allow string }{
-		{"DELETE", "/v1/orgs/acme", "GET, HEAD, PATCH"},
+		{"PUT", "/v1/orgs/acme", "DELETE, GET, HEAD, PATCH"},
 		{"PUT", "/v1/orgs/acme/repos", "GET, HEAD, POST"},
-		{"DELETE", "/v1/orgs/acme/repos/api", "GET, HEAD, PATCH"},
+		{"PUT", "/v1/orgs/acme/repos/api", "DELETE, GET, HEAD, PATCH"},
 		{"POST", commitPath(commitID(1)), "GET, HEAD, PATCH, PUT"},
 		{"GET", "/v1/orgs/acme/policies/api/simulate", "POST"},
 		{"GET", "/v1/orgs/acme/tokens/tok_x", "DELETE"},

@@ -49,7 +49,7 @@ type feeds struct {
 	log   *slog.Logger
 
 	mu    sync.Mutex
-	byOrg map[string]*feed
+	byOrg map[int64]*feed // by row id, since another org may get the name
 }
 
 // A feed is a cache of the latest events of one org. It reads and encodes each
@@ -89,13 +89,18 @@ type frame struct {
 // acquire returns the org's feed, and the portion of its streams to which the new one
 // belongs. It starts the feed if necessary. The caller must release it.
 func (f *feeds) acquire(ctx context.Context, org string) (fd *feed, portion int, err error) {
+	tail, err := f.store.Tail(ctx, org)
+	if err != nil {
+		return nil, 0, err
+	}
+
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if fd = f.byOrg[org]; fd == nil {
-		if fd, err = f.start(ctx, org); err != nil {
+	if fd = f.byOrg[tail.Org()]; fd == nil {
+		if fd, err = f.start(ctx, tail); err != nil {
 			return nil, 0, err
 		}
-		f.byOrg[org] = fd
+		f.byOrg[tail.Org()] = fd
 	}
 	fd.streams.Add(1)
 	fd.joined++
@@ -103,11 +108,7 @@ func (f *feeds) acquire(ctx context.Context, org string) (fd *feed, portion int,
 }
 
 // start starts a feed, which runs until the last stream releases it.
-func (f *feeds) start(ctx context.Context, org string) (*feed, error) {
-	tail, err := f.store.Tail(ctx, org)
-	if err != nil {
-		return nil, err
-	}
+func (f *feeds) start(ctx context.Context, tail *store.Tail) (*feed, error) {
 	next, err := tail.Next(ctx)
 	if err != nil {
 		return nil, err
@@ -121,11 +122,11 @@ func (f *feeds) start(ctx context.Context, org string) (*feed, error) {
 
 // release ends a stream's use of a feed. If it was the last stream, release stops
 // the feed and waits until it has ended.
-func (f *feeds) release(org string, fd *feed) {
+func (f *feeds) release(fd *feed) {
 	f.mu.Lock()
 	last := fd.streams.Add(-1) == 0
 	if last {
-		delete(f.byOrg, org)
+		delete(f.byOrg, fd.Org())
 	}
 	f.mu.Unlock()
 

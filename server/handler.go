@@ -186,7 +186,7 @@ func (s *Server) call(rt route, c *call) (response *reply, err error) {
 		}
 	}
 	if !wire.IsRead(c.r) {
-		c.r = c.r.WithContext(store.WithActor(c.ctx(), s.actor(c)))
+		c.acting = store.WithActor(c.r.Context(), s.actor(c))
 	}
 	if response, err = rt.handle(c); err != nil {
 		return nil, err

@@ -184,7 +184,7 @@ func TestChangedEventsAreNotEntries(t *testing.T) {
 	want := b.entries(logPath, 300)
 
 	for change, refused := range map[string]bool{
-		`body = CAST(replace(body, '"version":', '"Version":') AS BLOB)`: true,
+		`body = CAST(replace(body, '"timestamp":', '"Timestamp":') AS BLOB)`: true,
 		"body = zeroblob(0)":                       true,
 		"salt = zeroblob(16)":                      true,
 		"leaf = zeroblob(32)":                      true,

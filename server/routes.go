@@ -60,15 +60,17 @@ func (s *Server) routes() []route {
 	list := func(more ...string) []string { return append(more, "limit", "cursor") }
 
 	return []route{
-		{get, orgs, atHost, list(), s.listOrgs},
+		{get, orgs, atHost, list("deleted"), s.listOrgs},
 		{post, orgs, atHost, nil, s.createOrg},
 		{get, org, read, nil, s.getOrg},
 		{patch, org, admin, nil, s.changeOrg},
+		{del, org, atHost, []string{"confirm"}, s.deleteOrg},
 
-		{get, repos, read, list(), s.listRepos},
+		{get, repos, read, list("deleted"), s.listRepos},
 		{post, repos, admin, nil, s.createRepo},
 		{get, repo, read, nil, s.getRepo},
 		{patch, repo, admin, nil, s.changeRepo},
+		{del, repo, admin, []string{"confirm"}, s.deleteRepo},
 
 		{get, commits, read, list("state", "branch", "author", "text", "in_flight", "standing"), s.listCommits},
 		{get, commits + "/:sha", read, []string{"target"}, s.getCommit},

@@ -137,7 +137,7 @@ func New(c Config) *Server {
 		s.name += "/" + c.Version
 	}
 
-	s.feeds = &feeds{store: s.store, log: s.log, byOrg: make(map[string]*feed)}
+	s.feeds = &feeds{store: s.store, log: s.log, byOrg: make(map[int64]*feed)}
 	return s
 }
 

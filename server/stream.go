@@ -65,10 +65,10 @@ func (s *Server) streamEvents(c *call) (*reply, error) {
 		release()
 		return nil, err
 	}
-	org, caller := c.org(), c.caller
+	caller := c.caller
 	st := &stream{feed: feed, portion: portion, filter: f, timing: s.timing, stopping: s.stopping, log: s.log,
 		cutOff:  s.observer.CutOff,
-		done:    func() { s.feeds.release(org, feed); release() },
+		done:    func() { s.feeds.release(feed); release() },
 		recheck: func(ctx context.Context) error { return s.recheck(ctx, caller) }}
 	if st.cursor, st.preamble, err = c.streamStart(feed); err != nil {
 		st.done()

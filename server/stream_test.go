@@ -338,7 +338,7 @@ func TestFeedReadsLessOftenForMoreStreams(t *testing.T) {
 	ci := b.signer("cn=ci,ou=build,o=acme")
 	l := b.listen("?types=attestation", b.reader, nil)
 	b.server.feeds.mu.Lock()
-	f := b.server.feeds.byOrg["acme"]
+	f := b.server.feeds.byOrg[1]
 	b.server.feeds.mu.Unlock()
 	f.streams.Add(20_000)
 	defer f.streams.Add(-20_000)

@@ -242,7 +242,7 @@ func TestFaultFeedStopsWhileItWakesPortions(t *testing.T) {
 	inBubble(t, nil, func(b *backend) {
 		l := b.listen("", b.reader, nil)
 		time.Sleep(time.Second)
-		f := b.server.feeds.byOrg["acme"]
+		f := b.server.feeds.byOrg[1]
 		f.streams.Add(50_000)
 		b.putPolicy("*", `{"requirements":[]}`).want(200)
 		l.next(1)
@@ -296,7 +296,7 @@ func TestFaultManyStreamsAreWokenInPortions(t *testing.T) {
 		t.Run(fmt.Sprint(streams), func(t *testing.T) {
 			inBubble(t, nil, func(b *backend) {
 				first := b.listen("", b.reader, nil)
-				f := b.server.feeds.byOrg["acme"]
+				f := b.server.feeds.byOrg[1]
 				f.joined = 64 - 1
 				middle := b.listen("", b.reader, nil)
 				f.joined = portions - 1 - 1

@@ -180,6 +180,9 @@ func (l *linker) judge(r *linkRow) error {
 	if r.distrustedSince != 0 && r.link.RecordedAt >= r.distrustedSince {
 		r.link.Reason = "the identity that signed it is distrusted since " + r.distrustedSince.String()
 	}
+	if d.repo.deleted {
+		r.link.Reason = "its repo was deleted"
+	}
 	r.link.Counts = r.link.Reason == ""
 	return nil
 }

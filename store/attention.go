@@ -198,8 +198,9 @@ func (l *attentionList) add(i attention.Item, source, id int64, repoID, commitID
 func (l *attentionList) addViolations() error {
 	const columns = selectViolation + ", r.name, v.commit_id FROM violations v "
 	query := columns + "/*+index violations_open_by_org*/" + joinViolation + `
-/*+ordered*/ JOIN repos r ON r.id = v.repo_id WHERE v.org_id = ? AND v.closed_at = 0 ORDER BY v.id DESC LIMIT ?`
-	by, count := l.orgID, "SELECT open_violations FROM orgs WHERE id = ?"
+/*+ordered*/ JOIN repos r ON r.id = v.repo_id AND r.deleted_at = 0 WHERE v.org_id = ? AND v.closed_at = 0 ORDER BY v.id DESC LIMIT ?`
+	by, count := l.orgID, `SELECT o.open_violations - coalesce((SELECT sum(r.open_violations)
+  FROM repos r /*+index repos_deleted*/ WHERE r.org_id = o.id AND r.deleted_at > 0), 0) FROM orgs o WHERE o.id = ?`
 	if l.repoID != 0 {
 		query = columns + "/*+index violations_open_by_repo*/" + joinViolation + `
 /*+ordered*/ JOIN repos r ON r.id = v.repo_id WHERE v.repo_id = ? AND v.closed_at = 0 ORDER BY v.id DESC LIMIT ?`
@@ -330,7 +331,7 @@ func (l *attentionList) addEvidence() error {
 	}, `
 SELECT c.id, c.repo_id, r.org_id, c.state, c.expires, EXISTS (SELECT 1 FROM tips t WHERE t.commit_id = c.id AND t.`+
 		isInFlight+`)
-FROM commits c /*+index commits_expiring*/ /*+ordered*/ JOIN repos r ON r.id = c.repo_id
+FROM commits c /*+index commits_expiring*/ /*+ordered*/ JOIN repos r ON r.id = c.repo_id AND r.deleted_at = 0
 WHERE c.expires > 0 AND c.expires > ? AND c.expires <= ? ORDER BY c.expires LIMIT ?`,
 		l.now, l.now.Add(attention.EvidenceSoon), maxCandidates)
 	if err != nil {

@@ -42,7 +42,7 @@ func (s *Store) Correct(
 func (t *tx) correct(
 	org, repo, prefix string, change ledger.CommitCorrection, by string,
 ) (done registered, list []ledger.Correction, err error) {
-	d, err := t.deriverOf(org, repo)
+	d, err := t.writableDeriver(org, repo)
 	if err != nil {
 		return done, nil, err
 	}

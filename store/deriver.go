@@ -34,6 +34,16 @@ func (rd reader) deriverOf(org, repo string) (*deriver, error) {
 	return rd.deriver(r)
 }
 
+// writableDeriver is deriverOf, for a write. It returns CodeArchived if the repo can only be
+// read.
+func (t *tx) writableDeriver(org, repo string) (*deriver, error) {
+	d, err := t.deriverOf(org, repo)
+	if err != nil {
+		return nil, err
+	}
+	return d, d.repo.checkWritable()
+}
+
 // deriverByID is like deriver, for a repo given by its row id.
 func (rd reader) deriverByID(repoID int64) (*deriver, error) {
 	r, err := rd.repoByID(repoID)

@@ -193,6 +193,11 @@ func (l *environmentList) ofRepo(rows []environmentRow) ([]keyed[ledger.Environm
 		return nil, err
 	}
 
+	if r.deleted {
+		l.examined += len(rows)
+		return nil, nil
+	}
+
 	list := make([]keyed[ledger.Environment], len(rows))
 	runs := make([]running, len(rows))
 	oldest := int64(-1)

@@ -51,6 +51,7 @@ func exercise(t *testing.T) (plans, opening map[string][]string) {
 	e.webhooks()
 	e.lists()
 	e.log()
+	e.lifecycles()
 	e.restored()
 	e.ok(e.Glance(t.Context(), 10))
 	e.witness()

@@ -43,6 +43,9 @@ func (s *Store) Tail(ctx context.Context, org string) (*Tail, error) {
 	return &Tail{store: s, org: org, orgID: orgID}, err
 }
 
+// Org returns the row id of the org, which it keeps if it is renamed.
+func (t *Tail) Org() int64 { return t.orgID }
+
 // Changed returns a channel that is closed when the org may have events that are newer
 // than the call.
 func (t *Tail) Changed() <-chan struct{} { return t.store.notifier.wait(t.orgID) }

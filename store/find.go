@@ -39,6 +39,20 @@ type repoRow struct {
 	// whether the table latest may still have some of it.
 	distrusts   int64
 	distrusting bool
+	// archived and deleted report whether the repo or its org is. If it is deleted, org and
+	// name are those before.
+	archived, deleted bool
+}
+
+// checkWritable returns CodeArchived if the repo can only be read.
+func (r *repoRow) checkWritable() error {
+	switch {
+	case r.deleted:
+		return ledger.Errorf(ledger.CodeArchived, "repo %s/%s is deleted: restore it first", r.org, r.name)
+	case r.archived:
+		return ledger.Errorf(ledger.CodeArchived, "repo %s/%s is archived, it or its org: unarchive it first", r.org, r.name)
+	}
+	return nil
 }
 
 // distrusted is the part of subject.versions that stands for distrusts. No other change makes
@@ -46,14 +60,62 @@ type repoRow struct {
 func (r *repoRow) distrusted() int64 { return r.distrusts << 32 }
 
 const selectRepoRow = `
-SELECT r.id, o.id, o.name, r.name, r.default_branch, r.policy_version, r.policy_digest,
+SELECT r.id, o.id,
+  CASE o.deleted_at WHEN 0 THEN o.name ELSE (SELECT f.name FROM former_names f
+    WHERE f.org_id = o.id AND f.repo_id = 0 ORDER BY f.until_seq DESC LIMIT 1) END,
+  CASE r.deleted_at WHEN 0 THEN r.name ELSE (SELECT f.name FROM former_names f
+    WHERE f.org_id = o.id AND f.repo_id = r.id ORDER BY f.until_seq DESC LIMIT 1) END, r.default_branch, r.policy_version, r.policy_digest,
   o.keyring_version, r.webhook_events, EXISTS (SELECT 1 FROM violations WHERE repo_id = r.id AND closed_at = 0),
-  o.distrusts, o.distrusting
+  o.distrusts, o.distrusting, r.archived_at + o.archived_at > 0, r.deleted_at + o.deleted_at > 0
 FROM repos r JOIN orgs o ON o.id = r.org_id `
 
 func (rd reader) findRepo(org, repo string) (repoRow, error) {
 	r, err := scanRepoRow(rd.Row(selectRepoRow+"WHERE o.name = ? AND r.name = ?", org, repo))
-	return r, missing(err, "repo %s/%s not found", org, repo)
+	return r, rd.missingRepo(err, org, repo)
+}
+
+// missingRepo is missing for a repo. If a repo had the name, the error says so.
+func (rd reader) missingRepo(err error, org, repo string) error {
+	if !errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	var name string
+	switch err := rd.Row(selectRenamed, org, repo).Scan(&name); {
+	case errors.Is(err, sql.ErrNoRows):
+		return ledger.Errorf(ledger.CodeNotFound, "repo %s/%s not found", org, repo)
+	case err != nil:
+		return err
+	case ledger.IsDeletedName(name):
+		return ledger.Errorf(ledger.CodeNotFound, "repo %s/%s was deleted: an admin can restore %s", org, repo, name)
+	}
+	return ledger.Errorf(ledger.CodeNotFound, "repo %s/%s was renamed to %s", org, repo, name)
+}
+
+// selectRenamed reads the present name of the repo that had a name last. Its parameters are the
+// names of the org and of the repo.
+const selectRenamed = `
+SELECT r.name FROM orgs o /*+ordered*/ JOIN former_names f /*+index former_names_by_name*/ ON f.org_id = o.id
+/*+ordered*/ JOIN repos r ON r.id = f.repo_id
+WHERE o.name = ? AND f.name = ? ORDER BY f.until_seq DESC LIMIT 1`
+
+// writableOrg returns the row id of an org, or CodeArchived if it can only be read.
+func (t *tx) writableOrg(org string) (int64, error) {
+	var id int64
+	var archived bool
+	err := t.Row("SELECT id, archived_at + deleted_at > 0 FROM orgs WHERE name = ?", org).Scan(&id, &archived)
+	if err == nil && archived {
+		err = ledger.Errorf(ledger.CodeArchived, "org %s is archived: unarchive it first", org)
+	}
+	return id, missing(err, "org %s not found", org)
+}
+
+// writableRepo is findRepo, for a write. It returns CodeArchived if the repo can only be read.
+func (t *tx) writableRepo(org, repo string) (repoRow, error) {
+	r, err := t.findRepo(org, repo)
+	if err != nil {
+		return r, err
+	}
+	return r, r.checkWritable()
 }
 
 func (rd reader) repoByID(id int64) (repoRow, error) {
@@ -64,6 +126,7 @@ func (rd reader) repoByID(id int64) (repoRow, error) {
 func scanRepoRow(row scanner) (repoRow, error) {
 	var r repoRow
 	err := row.Scan(&r.id, &r.orgID, &r.org, &r.name, &r.defaultBranch, &r.policyVersion, &r.policyDigest,
-		&r.keyringVersion, &r.webhookEvents, &r.violated, &r.distrusts, &r.distrusting)
+		&r.keyringVersion, &r.webhookEvents, &r.violated, &r.distrusts, &r.distrusting, &r.archived, &r.deleted)
+	r.keyringVersion = keyringVersion(r.orgID, r.keyringVersion)
 	return r, err
 }

@@ -31,7 +31,7 @@ func scanIdentity(row scanner) (keyed[identity.Identity], error) {
 // CreatedAt set. It returns CodeAlreadyExists if the org already trusts the key.
 func (s *Store) AddIdentity(ctx context.Context, org string, n identity.Identity) (identity.Identity, error) {
 	return write(ctx, s, org, func(t *tx) (added identity.Identity, err error) {
-		orgID, err := t.orgID(org)
+		orgID, err := t.writableOrg(org)
 		if err != nil {
 			return added, err
 		}
@@ -137,7 +137,7 @@ func (s *Store) ChangeIdentity(ctx context.Context, org, id string, c identity.C
 		if err != nil {
 			return changed, fmt.Errorf("update identity: %w", err)
 		}
-		orgID, err := t.orgID(org)
+		orgID, err := t.writableOrg(org)
 		if err != nil {
 			return changed, err
 		}
@@ -224,14 +224,20 @@ func (s *Store) Keyring(ctx context.Context, org string) (*identity.Keyring, int
 	return v.keyring, v.version, err
 }
 
+// keyringVersion returns the version of an org's keyring, given the counter in its row. Another org
+// never has the same, even one that gets the name of an org which was renamed.
+func keyringVersion(orgID, counter int64) int64 { return orgID<<32 + counter }
+
 // keyring reads the identities of an org if they have changed. It reads the version
 // first, so the identities may be newer than the version. Record detects that, as it
 // detects later changes.
 func (rd reader) keyring(org string) (versionedKeyring, error) {
 	var v versionedKeyring
-	if err := rd.Row("SELECT keyring_version FROM orgs WHERE name = ?", org).Scan(&v.version); err != nil {
+	var orgID int64
+	if err := rd.Row("SELECT id, keyring_version FROM orgs WHERE name = ?", org).Scan(&orgID, &v.version); err != nil {
 		return v, missing(err, "org %s not found", org)
 	}
+	v.version = keyringVersion(orgID, v.version)
 	if latest, ok := rd.caches.keyrings.get(org); ok && latest.version == v.version {
 		return latest, nil
 	}

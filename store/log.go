@@ -73,8 +73,8 @@ func (rd reader) log(org string, epoch int) (Log, error) {
 }
 
 // LogsToSign lists the present logs with events that are in no checkpoint, or, with all,
-// every log with events: at most limit, beginning after an org. Logs that are being built
-// are left out.
+// every log with events: at most limit, beginning after an org. Logs that are being built, and
+// those of deleted orgs, are left out.
 func (s *Store) LogsToSign(ctx context.Context, all bool, after string, limit int) ([]Log, error) {
 	covered := "l.size"
 	if all {
@@ -82,7 +82,7 @@ func (s *Store) LogsToSign(ctx context.Context, all bool, after string, limit in
 	}
 	logs, err := readLoose(ctx, s, forWrite(""), func(rd reader) ([]Log, error) {
 		return sqldb.All(rd.Conn, scanLog, selectLog+`
-WHERE l.id = o.log_id AND o.log_built = ? AND o.next_seq - l.first_seq > `+covered+` AND o.name > ?
+WHERE l.id = o.log_id AND o.deleted_at = 0 AND o.log_built = ? AND o.next_seq - l.first_seq > `+covered+` AND o.name > ?
 ORDER BY o.name LIMIT ?`, isBuilt, after, limit)
 	})
 	if err != nil {

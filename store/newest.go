@@ -99,7 +99,7 @@ func (rd reader) findSearched(org, repo string) (p searched, err error) {
 	}
 	p.list, err = all(rd, func(row scanner) (r searchedRepo, err error) {
 		return r, row.Scan(&r.id, &r.name)
-	}, "SELECT id, name FROM repos /*+index repos_by_org*/ WHERE org_id = ? ORDER BY id DESC LIMIT ?",
+	}, "SELECT id, name FROM repos /*+index repos_by_org*/ WHERE org_id = ? AND deleted_at = 0 ORDER BY id DESC LIMIT ?",
 		p.orgID, maxTracks+1)
 	if err != nil {
 		return p, fmt.Errorf("read repos: %w", err)

@@ -31,11 +31,19 @@ func (s *Store) CreateOrg(ctx context.Context, name string) (ledger.Org, error) 
 
 func scanOrg(row scanner) (keyed[ledger.Org], error) {
 	var o keyed[ledger.Org]
-	err := row.Scan(&o.id, &o.row.Name, &o.row.CreatedAt, &o.row.LogPublic)
+	var former string
+	err := row.Scan(&o.id, &o.row.Name, &o.row.CreatedAt, &o.row.LogPublic, &o.row.ArchivedAt, &o.row.DeletedAt, &former)
+	if err == nil {
+		o.row.FormerNames, err = formerNames(former)
+	}
 	return o, err
 }
 
-const selectOrg = "SELECT id, name, created_at, log_public FROM orgs "
+const selectOrg = `
+SELECT id, name, created_at, log_public, archived_at, deleted_at,
+  coalesce((SELECT string_agg(f.name || ':' || f.until_seq, ' ' ORDER BY f.until_seq) FROM former_names f
+    WHERE f.org_id = orgs.id AND f.repo_id = 0), '')
+FROM orgs `
 
 // Org returns an org by name.
 func (s *Store) Org(ctx context.Context, name string) (ledger.Org, error) {
@@ -45,13 +53,24 @@ func (s *Store) Org(ctx context.Context, name string) (ledger.Org, error) {
 	})
 }
 
-// ChangeOrg sets the fields of an org that are not nil in c.
+// ChangeOrg sets the fields of an org that are not nil in c. An archived org can only be
+// renamed and unarchived, and a deleted one only restored.
 func (s *Store) ChangeOrg(ctx context.Context, name string, c ledger.OrgChange) (ledger.Org, error) {
+	if err := c.Check(); err != nil {
+		return ledger.Org{}, err
+	}
 	return write(ctx, s, name, func(t *tx) (ledger.Org, error) {
 		o, err := scanOrg(t.Row(selectOrg+"WHERE name = ?", name))
-		if err != nil || c.LogPublic == nil {
+		if err != nil {
 			return o.row, missing(err, "org %s not found", name)
 		}
+		if o, err = t.moveOrg(o, c); err != nil || c.LogPublic == nil {
+			return o.row, err
+		}
+		if _, err := t.writableOrg(o.row.Name); err != nil {
+			return o.row, err
+		}
+		name := o.row.Name
 		before := orgFields(o.row)
 		o.row.LogPublic = *c.LogPublic
 		if _, err = t.Exec("UPDATE orgs SET log_public = ? WHERE id = ?", o.row.LogPublic, o.id); err != nil {
@@ -63,14 +82,25 @@ func (s *Store) ChangeOrg(ctx context.Context, name string, c ledger.OrgChange) 
 	})
 }
 
-// Orgs lists the orgs, oldest first.
+// Orgs lists the orgs that are not deleted, oldest first.
 func (s *Store) Orgs(ctx context.Context, q Query) (ledger.Page[ledger.Org], error) {
+	return s.orgs(ctx, q, "WHERE id > ? AND deleted_at = 0 ORDER BY id LIMIT ?")
+}
+
+// DeletedOrgs lists the deleted orgs, oldest first.
+func (s *Store) DeletedOrgs(ctx context.Context, q Query) (ledger.Page[ledger.Org], error) {
+	return s.orgs(ctx, q, "WHERE id > ? AND deleted_at > 0 ORDER BY id LIMIT ?")
+}
+
+// orgs lists the orgs that a condition selects, whose parameters are the id after which the page
+// starts, and the number of rows.
+func (s *Store) orgs(ctx context.Context, q Query, where string) (ledger.Page[ledger.Org], error) {
 	after, err := q.after(0)
 	if err != nil {
 		return ledger.Page[ledger.Org]{}, err
 	}
 	return read(ctx, s, byOrg(""), func(rd reader) (ledger.Page[ledger.Org], error) {
-		p, err := readPage(rd, scanOrg, q.Limit, selectOrg+"WHERE id > ? ORDER BY id LIMIT ?", after)
+		p, err := readPage(rd, scanOrg, q.Limit, selectOrg+where, after)
 		return p.page(), err
 	})
 }

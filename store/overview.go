@@ -89,8 +89,9 @@ func (o *overview) find(position []int64) error {
 			return r, row.Scan(&r.id, &r.row)
 		},
 	}
+	w.filter = " AND r.deleted_at = 0"
 	if o.filter.Name != "" {
-		w.filter, w.filterArgs = " AND lower(r.name) LIKE ? ESCAPE '!'", []any{containing(o.filter.Name)}
+		w.filter, w.filterArgs = w.filter+" AND lower(r.name) LIKE ? ESCAPE '!'", []any{containing(o.filter.Name)}
 	}
 	var start []any
 	if position != nil && o.filter.Sort == ledger.SortByName {

@@ -95,7 +95,7 @@ func (s *Store) SetPolicy(
 	ctx context.Context, org, repo string, contract policy.Contract, ifVersion int, by string,
 ) (policy.Policy, error) {
 	return write(ctx, s, org, func(t *tx) (p policy.Policy, err error) {
-		d, err := t.deriverOf(org, repo)
+		d, err := t.writableDeriver(org, repo)
 		if err != nil {
 			return p, err
 		}

@@ -46,7 +46,7 @@ func (v *view) deriver(r *recording) (*deriver, error) {
 	if d.repo.keyringVersion != r.keyringVersion {
 		return nil, ErrKeyringChanged
 	}
-	return d, nil
+	return d, d.repo.checkWritable()
 }
 
 // repoKey returns the key of a repo in view.repos. Like the database, it ignores the case

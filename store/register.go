@@ -106,7 +106,7 @@ type registered struct {
 }
 
 func (t *tx) register(org, repo, sha string, n submission, ahead *prospectScan) (done registered, err error) {
-	d, err := t.deriverOf(org, repo)
+	d, err := t.writableDeriver(org, repo)
 	if err != nil {
 		return done, err
 	}
@@ -263,7 +263,7 @@ WHERE id = ?`, n.Branch, n.Target, n.Base, n.Author.Name, n.Author.Email, n.Mess
 // the commit is not in flight.
 func (s *Store) Withdraw(ctx context.Context, org, repo, shaOrPrefix string) error {
 	return s.write(ctx, org, func(t *tx) error {
-		d, err := t.deriverOf(org, repo)
+		d, err := t.writableDeriver(org, repo)
 		if err != nil {
 			return err
 		}

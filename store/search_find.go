@@ -97,7 +97,7 @@ func (f *finder) findRepos() error {
 		err := row.Scan(&r.id, &r.name)
 		f.add(r.name, search.Hit{Type: search.Repo, Title: r.name, Repo: r.name, Rank: search.Equal, Order: r.id})
 		return err
-	}, "SELECT id, name FROM repos WHERE org_id = ? AND name = ?", f.searched.orgID, f.q.Text)
+	}, "SELECT id, name FROM repos WHERE org_id = ? AND name = ? AND deleted_at = 0", f.searched.orgID, f.q.Text)
 }
 
 // findPredicates looks up the predicates that begin with the query, and compares the names
@@ -192,7 +192,7 @@ WHERE n.org_id = ? AND n.name >= ? AND n.name < ? ORDER BY n.name LIMIT ?`,
 const fromCommits = "SELECT " + summaryColumns + `, r.id, r.name
 FROM repos r /*+index repos_by_org*/ /*+ordered*/ JOIN commits c ON `
 
-const inOrg = " WHERE r.org_id = ? AND r.id >= ?"
+const inOrg = " WHERE r.org_id = ? AND r.id >= ? AND r.deleted_at = 0"
 
 // eachCommit visits the commits of a query that begins with fromCommits.
 func (f *finder) eachCommit(visit func(keyed[newestCommit]), query string, args ...any) error {
@@ -290,7 +290,7 @@ func (f *finder) findArtifacts(d search.Digest) error {
 		return nil
 	}, `
 SELECT l.digest, l.commit_id, c.sha, c.state, c.branch, c.registered_at, r.name
-FROM artifacts l /*+ordered*/ JOIN commits c ON c.id = l.commit_id /*+ordered*/ JOIN repos r ON r.id = c.repo_id
+FROM artifacts l /*+ordered*/ JOIN commits c ON c.id = l.commit_id /*+ordered*/ JOIN repos r ON r.id = c.repo_id AND r.deleted_at = 0
 WHERE l.org_id = ? AND l.digest >= ? AND l.digest <= ? ORDER BY l.digest DESC, l.commit_id DESC LIMIT ?`,
 		f.searched.orgID, first, last, maxArtifactRows)
 	if err != nil {
@@ -323,7 +323,7 @@ func (f *finder) findID(prefix, id string) error {
 		h.Type = search.Webhook
 		err = f.Row(`
 SELECT w.url, w.description, w.created_at, r.name FROM webhooks w JOIN repos r ON r.id = w.repo_id
-WHERE w.webhook_id = ? AND w.deleted_at = 0 AND r.org_id = ?`, id, f.searched.orgID).
+WHERE w.webhook_id = ? AND w.deleted_at = 0 AND r.deleted_at = 0 AND r.org_id = ?`, id, f.searched.orgID).
 			Scan(&h.Title, &h.Detail, &h.At, &h.Repo)
 	}
 	if errors.Is(err, sql.ErrNoRows) {

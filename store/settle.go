@@ -41,6 +41,9 @@ ON CONFLICT (at, commit_id) DO NOTHING`, t.now, s.id, cause.Type, cause.ID)
 // settle derives a commit's state from its facts. It records the state, the transitions
 // and their events.
 func (t *tx) settle(s *subject, cause ledger.Cause) error {
+	if s.d.repo.deleted {
+		return t.suspend(s)
+	}
 	if s.hasExpired(t.now) {
 		if err := t.noteExpired(s, s.expiry(s.expires)); err != nil {
 			return err
@@ -82,6 +85,14 @@ func (t *tx) settle(s *subject, cause ledger.Cause) error {
 	if s.state == ledger.Deployed {
 		return t.deployTip(s.id)
 	}
+	return nil
+}
+
+// suspend leaves the state of a commit of a deleted repo as it is. It is derived again if the
+// repo is restored.
+func (t *tx) suspend(s *subject) error {
+	s.expires, s.policyVersion, s.basis = 0, s.d.repo.policyVersion, s.versions
+	t.markDirty(s.commitRow)
 	return nil
 }
 

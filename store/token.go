@@ -23,7 +23,7 @@ func scanToken(row scanner) (keyed[ledger.Token], error) {
 // CreateToken creates a token; hash is the SHA-256 of its secret.
 func (s *Store) CreateToken(ctx context.Context, org string, n ledger.NewToken, hash [32]byte) (ledger.Token, error) {
 	return write(ctx, s, org, func(t *tx) (ledger.Token, error) {
-		orgID, err := t.orgID(org)
+		orgID, err := t.writableOrg(org)
 		if err != nil {
 			return ledger.Token{}, err
 		}

@@ -83,7 +83,7 @@ func (s *Store) Violations(ctx context.Context, org string, f ViolationFilter) (
 func (rd reader) violationWalk(org string, f ViolationFilter) (w walk[ledger.Violation], err error) {
 	w = walk[ledger.Violation]{keys: []string{"v.id"}, key: idOf[ledger.Violation], down: true}
 	w.columns = selectViolation[len("\nSELECT "):] + ", r.name"
-	w.joins = joinViolation + " /*+ordered*/ JOIN repos r ON r.id = v.repo_id"
+	w.joins = joinViolation + " /*+ordered*/ JOIN repos r ON r.id = v.repo_id AND r.deleted_at = 0"
 	w.scan = func(row scanner) (v keyed[ledger.Violation], err error) {
 		var repo string
 		v, err = rd.scanViolation(row, &repo)

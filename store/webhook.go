@@ -44,7 +44,7 @@ func (s *Store) CreateWebhook(
 	ctx context.Context, org, repo string, n ledger.NewWebhook, secret string,
 ) (ledger.Webhook, error) {
 	return write(ctx, s, org, func(t *tx) (w ledger.Webhook, err error) {
-		r, err := t.findRepo(org, repo)
+		r, err := t.writableRepo(org, repo)
 		if err != nil {
 			return w, err
 		}

@@ -7,12 +7,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/internal/cli"
+	"github.com/ledgerd/ledgerd/internal/display"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
 func newOrg(p *cli.Program) *cobra.Command {
-	return cli.Group("org", "Manage the orgs of a ledger", newOrgCreate(p), newOrgList(p), newOrgUpdate(p))
+	return cli.Group("org", "Manage the orgs of a ledger", newOrgCreate(p), newOrgList(p), newOrgUpdate(p),
+		newOrgRename(p), newOrgArchive(p, true), newOrgArchive(p, false), newOrgDelete(p))
 }
 
 func newOrgCreate(p *cli.Program) *cobra.Command {
@@ -49,7 +51,8 @@ does not exist, it is created.`,
 }
 
 func newOrgList(p *cli.Program) *cobra.Command {
-	return &cobra.Command{
+	var deleted bool
+	command := &cobra.Command{
 		Use:     "list",
 		Short:   "List the orgs",
 		Example: "  ledgerd org list --database ledger.db",
@@ -60,12 +63,19 @@ func newOrgList(p *cli.Program) *cobra.Command {
 				return err
 			}
 			return l.Explain(l.Use(command.Context(), func(ctx context.Context, c *cli.Connection) error {
+				if deleted {
+					return cli.PrintList(p, c.DeletedOrgs(ctx), 0, []string{"ORG", "FORMERLY", "DELETED"}, func(org ledger.Org) []any {
+						return []any{org.Name, display.FormerNames(org.FormerNames), org.DeletedAt}
+					})
+				}
 				return cli.PrintList(p, c.Orgs(ctx), 0, []string{"ORG", "CREATED"}, func(org ledger.Org) []any {
 					return []any{org.Name, org.CreatedAt}
 				})
 			}))
 		},
 	}
+	command.Flags().BoolVar(&deleted, "deleted", false, "list only the deleted ones")
+	return command
 }
 
 func newOrgUpdate(p *cli.Program) *cobra.Command {

@@ -15,7 +15,7 @@ import (
 
 func newRepo(p *cli.Program) *cobra.Command {
 	return cli.Group("repo", "Manage the repos of an org", newRepoCreate(p), newRepoList(p), newRepoShow(p),
-		newRepoUpdate(p))
+		newRepoUpdate(p), newRepoRename(p), newRepoArchive(p, true), newRepoArchive(p, false), newRepoDelete(p))
 }
 
 func newRepoCreate(p *cli.Program) *cobra.Command {
@@ -67,6 +67,7 @@ func siteFlags(command *cobra.Command, webURL, kind *string) {
 
 func newRepoList(p *cli.Program) *cobra.Command {
 	var org string
+	var deleted bool
 	command := &cobra.Command{
 		Use:     "list",
 		Short:   "List the repos of an org",
@@ -74,6 +75,12 @@ func newRepoList(p *cli.Program) *cobra.Command {
 		Args:    cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
 			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
+				if deleted {
+					columns := []string{"REPO", "FORMERLY", "DELETED"}
+					return cli.PrintList(p, c.DeletedRepos(ctx, org), 0, columns, func(r ledger.Repo) []any {
+						return []any{r.Org + "/" + r.Name, display.FormerNames(r.FormerNames), r.DeletedAt}
+					})
+				}
 				columns := []string{"REPO", "BRANCH", "POLICY", "COMMITS", "ATTESTATIONS", "CREATED"}
 				return cli.PrintList(p, c.Repos(ctx, org), 0, columns, func(r ledger.Repo) []any {
 					commits := int64(0)
@@ -89,6 +96,7 @@ func newRepoList(p *cli.Program) *cobra.Command {
 	}
 
 	cli.OrgFlag(command, &org)
+	command.Flags().BoolVar(&deleted, "deleted", false, "list only the deleted ones")
 	return command
 }
 

@@ -24,7 +24,8 @@ func ParseRepoName(s string) (RepoName, error) {
 // cutRepo splits ORG/REPO, and reports whether s has this form.
 func cutRepo(s string) (org, repo string, ok bool) {
 	org, repo, ok = strings.Cut(s, "/")
-	return org, repo, ok && ledger.CheckOrg(org) == nil && ledger.CheckRepo(repo) == nil
+	return org, repo, ok && (ledger.CheckOrg(org) == nil || ledger.IsDeletedName(org)) &&
+		(ledger.CheckRepo(repo) == nil || ledger.IsDeletedName(repo))
 }
 
 // At returns ORG/REPO@SHA for a commit of the repo, with an abbreviated sha.

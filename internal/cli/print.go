@@ -88,6 +88,29 @@ func (p *Program) Ask(describe func() (string, error)) error {
 	return err
 }
 
+// ConfirmName returns an error unless the name of what is to be deleted was repeated: with the
+// flag --confirm or, on a terminal, by typing it.
+func (p *Program) ConfirmName(what, name, confirmed string) error {
+	switch {
+	case confirmed == name:
+		return nil
+	case confirmed != "":
+		return Usagef("invalid --confirm %q: use %s, the name of the %s", confirmed, name, what)
+	case !terminal.IsTerminal(p.Stdin) || !terminal.IsTerminal(p.Stderr):
+		return Usagef("--confirm is required: use --confirm %s to delete the %s", name, what)
+	}
+	ok, err := terminal.AskName(p.Stdin, p.Stderr, fmt.Sprintf("Type %s to delete the %s:", name, what), name)
+	if err == nil && !ok {
+		err = errors.New("nothing was changed: that is not the name")
+	}
+	return err
+}
+
+// ConfirmFlag defines --confirm, for ConfirmName.
+func ConfirmFlag(command *cobra.Command, name *string) {
+	command.Flags().StringVar(name, "confirm", "", "the `name` again, instead of typing it")
+}
+
 // YesFlag defines --yes, for commands that Ask.
 func (p *Program) YesFlag(command *cobra.Command) {
 	command.Flags().BoolVarP(&p.Global.Yes, "yes", "y", false, "do not ask; without a terminal, nothing is asked")

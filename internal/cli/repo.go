@@ -118,7 +118,7 @@ func orgArg(args []string, repo *string) (string, error) {
 	switch {
 	case len(args) == 0:
 		return org, nil
-	case ledger.CheckOrg(args[0]) != nil:
+	case ledger.CheckOrg(args[0]) != nil && !ledger.IsDeletedName(args[0]):
 		return "", Usagef("invalid org name %q", args[0])
 	case org != "" && org != args[0]:
 		return "", Usagef("invalid --repo %q: use a repo of %s, such as api", org+"/"+name, args[0])
@@ -176,7 +176,7 @@ func (p *Program) WithOrg(
 				return err
 			}
 		}
-		if ledger.CheckOrg(org) != nil {
+		if ledger.CheckOrg(org) != nil && !ledger.IsDeletedName(org) {
 			return Usagef("invalid --org %q", org)
 		}
 		return do(ctx, c, org)

@@ -38,6 +38,15 @@ func Attestation(w io.Writer, a ledger.AttestationRecord) {
 func Repo(w io.Writer, r ledger.Repo) {
 	t := terminal.NewTable(w)
 	t.Row("repo", r.Org+"/"+r.Name)
+	if r.ArchivedAt != 0 {
+		t.Row("archived", r.ArchivedAt)
+	}
+	if r.DeletedAt != 0 {
+		t.Row("deleted", r.DeletedAt)
+	}
+	if len(r.FormerNames) > 0 {
+		t.Row("former names", FormerNames(r.FormerNames))
+	}
 	t.Row("default branch", r.DefaultBranch)
 	if r.WebURL != "" {
 		t.Row("web url", r.WebURL)
@@ -53,6 +62,15 @@ func Repo(w io.Writer, r ledger.Repo) {
 	t.Row("commits", strings.Join(states, ", "))
 	t.Row("open violations", r.OpenViolations)
 	t.Flush()
+}
+
+// FormerNames returns former names as a list.
+func FormerNames(former []ledger.FormerName) string {
+	names := make([]string, len(former))
+	for i, f := range former {
+		names[i] = f.Name
+	}
+	return strings.Join(names, ", ")
 }
 
 // Identity prints an identity, without its PEM.

@@ -39,7 +39,7 @@ func TestFaultStopWithStreams(t *testing.T) {
 		_, err := io.Copy(io.Discard, response.Body)
 		body <- err
 	}()
-	if err := v.Stop(0, 200*time.Millisecond); err != nil {
+	if err := v.Stop(0, 2*time.Second); err != nil {
 		t.Error(err)
 	}
 	if err := <-body; err != nil {

@@ -12,7 +12,26 @@ const maxAnswer = 1000
 // Ask asks a question on w and reads the answer, a line, from in. It reports whether the
 // answer is yes. No answer is no.
 func Ask(in io.Reader, w io.Writer, question string) (bool, error) {
-	fmt.Fprintf(w, "%s [y/N] ", Clean(question))
+	answer, err := readAnswer(in, w, question+" [y/N] ")
+	if err != nil {
+		return false, err
+	}
+	switch strings.ToLower(answer) {
+	case "y", "yes":
+		return true, nil
+	}
+	return false, nil
+}
+
+// AskName asks on w for a name, and reports whether the line read from in is that name.
+func AskName(in io.Reader, w io.Writer, question, name string) (bool, error) {
+	answer, err := readAnswer(in, w, question+" ")
+	return err == nil && answer == name, err
+}
+
+// readAnswer prints a question, and reads the answer without the spaces around it.
+func readAnswer(in io.Reader, w io.Writer, question string) (string, error) {
+	fmt.Fprint(w, Clean(question))
 	var answer []byte
 	one := make([]byte, 1) // what follows the line is left to others
 	for len(answer) < maxAnswer {
@@ -26,13 +45,8 @@ func Ask(in io.Reader, w io.Writer, question string) (bool, error) {
 			break
 		}
 		if err != nil {
-			return false, fmt.Errorf("read the answer: %w", err)
+			return "", fmt.Errorf("read the answer: %w", err)
 		}
 	}
-
-	switch strings.ToLower(strings.TrimSpace(string(answer))) {
-	case "y", "yes":
-		return true, nil
-	}
-	return false, nil
+	return strings.TrimSpace(string(answer)), nil
 }

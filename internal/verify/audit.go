@@ -18,6 +18,7 @@ import (
 type audit struct {
 	*Session
 	repo   string
+	names  names
 	commit string // empty for all
 	keys   verify.Keys
 
@@ -27,6 +28,7 @@ type audit struct {
 	contract policy.Policy
 
 	events   int64
+	others   int64 // events that have the name of the repo, and are from before its creation
 	tally    verify.Tally
 	states   verify.States
 	policies verify.Policies
@@ -46,6 +48,9 @@ func (s *Session) Commit(ctx context.Context, repo, rev string) (verify.Report, 
 		return verify.Report{}, err
 	}
 	a := &audit{Session: s, repo: record.Repo, settled: c.Size}
+	if a.names, err = s.namesOf(ctx, a.repo); err != nil {
+		return verify.Report{}, err
+	}
 	if s.Rederive { // evidence of other commits may carry
 		return a.runRepo(ctx, "commit", record.SHA, []string{record.SHA})
 	}
@@ -73,6 +78,9 @@ func (s *Session) Repo(ctx context.Context, repo string) (verify.Report, error) 
 	}
 
 	a := &audit{Session: s, repo: repo, settled: c.Size}
+	if a.names, err = s.namesOf(ctx, repo); err != nil {
+		return verify.Report{}, err
+	}
 	return a.runRepo(ctx, "repo", s.Org+"/"+repo, nil)
 }
 
@@ -91,7 +99,7 @@ func (a *audit) runRepo(ctx context.Context, kind, id string, derived []string) 
 	}
 
 	if a.Rederive {
-		if a.derived, err = a.newDerivation(ctx, a.repo, a.contract.Version); err != nil {
+		if a.derived, err = a.newDerivation(ctx, a.names, a.contract.Version); err != nil {
 			return r, err
 		}
 	}
@@ -168,6 +176,7 @@ func (a *audit) run(ctx context.Context) (checks []verify.Check, err error) {
 		return nil, err
 	}
 	checks = append(checks, listed, a.compareStates())
+	checks = append(checks, a.names.checks(a.others)...)
 	if a.commit == "" {
 		checks = append(checks, verify.Result(checkPolicy, a.policies.Check(a.contract), "version %d, %s", a.contract.Version,
 			a.contract.Digest))
@@ -193,7 +202,10 @@ type reading struct {
 func (a *audit) visit(ctx context.Context, events []logged) error {
 	var list []*reading
 	for _, e := range events {
-		if a.commit == "" || e.about.Repo == a.repo && e.about.Commit == a.commit {
+		if a.names.hasName(e) && !a.names.isRepo(e) {
+			a.others++
+		}
+		if a.commit == "" || a.names.isRepo(e) && e.about.Commit == a.commit {
 			list = append(list, &reading{logged: e})
 		}
 	}
@@ -210,7 +222,7 @@ func (a *audit) visit(ctx context.Context, events []logged) error {
 		}
 		a.tally.Add(r.leaf.Event, opens)
 		switch {
-		case r.about.Repo == a.repo:
+		case a.names.isRepo(r.logged):
 			a.add(r)
 		case a.derived != nil:
 			a.derived.add(r.logged, nil)
@@ -229,7 +241,7 @@ func (a *audit) read(ctx context.Context, r *reading) (err error) {
 	} else {
 		r.proof, err = a.proofOf(ctx, r.leaf.Event)
 	}
-	if err != nil || r.about.Repo != a.repo || r.leaf.Type != ledger.EventAttestation {
+	if err != nil || !a.names.isRepo(r.logged) || r.leaf.Type != ledger.EventAttestation {
 		return err
 	}
 
@@ -239,6 +251,7 @@ func (a *audit) read(ctx context.Context, r *reading) (err error) {
 		return nil
 	}
 	if r.record, err = a.client.Attestation(ctx, a.Org, a.repo, id); err == nil {
+		a.names.align(&r.record, r.about)
 		r.envelope, err = a.client.Envelope(ctx, a.Org, a.repo, id)
 	}
 	if client.CodeOf(err) == ledger.CodeNotFound {

@@ -25,6 +25,7 @@ const maxVersions = 10_000
 type derivation struct {
 	*Session
 	repo          string
+	names         names
 	replay        *rederive.Replay
 	defaultBranch string
 	tally         verify.Tally
@@ -37,7 +38,8 @@ type derivation struct {
 }
 
 // newDerivation reads the versions of a repo's contract.
-func (s *Session) newDerivation(ctx context.Context, name string, versions int) (*derivation, error) {
+func (s *Session) newDerivation(ctx context.Context, n names, versions int) (*derivation, error) {
+	name := n.repo
 	repo, err := s.client.Repo(ctx, s.Org, name)
 	if err != nil {
 		return nil, err
@@ -55,7 +57,7 @@ func (s *Session) newDerivation(ctx context.Context, name string, versions int) 
 		contracts[version] = p.Contract
 	}
 	return &derivation{
-		Session: s, repo: name, replay: rederive.New(contracts), defaultBranch: repo.DefaultBranch,
+		Session: s, repo: name, names: n, replay: rederive.New(contracts), defaultBranch: repo.DefaultBranch,
 		asked: make(map[string]bool), isDefault: contracts[1].Digest() == policy.Default().Digest(),
 	}, nil
 }
@@ -70,7 +72,7 @@ func (d *derivation) add(e logged, signed *attestation.Attestation) {
 }
 
 func (d *derivation) replayEvent(r logged, signed *attestation.Attestation) error {
-	isOfRepo := r.about.Repo == d.repo
+	isOfRepo := d.names.isRepo(r)
 	switch {
 	case r.leaf.Type == ledger.EventIdentity:
 		return decode(r.body, d.replay.Identity)

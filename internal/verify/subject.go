@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/proof/verify"
 )
 
@@ -44,8 +45,25 @@ func (s *Session) attestation(ctx context.Context, repo, id string) ([]verify.Ch
 	if err != nil {
 		return nil, err
 	}
+	if err := s.align(ctx, repo, &record, body); err != nil {
+		return nil, err
+	}
 	own, _ := verify.Attestation{Envelope: envelope, Event: body, Record: &record}.Verify(keys)
 	return append(own, checks...), nil
+}
+
+// align gives a record the names that its event has, if the repo was renamed.
+func (s *Session) align(ctx context.Context, repo string, record *ledger.AttestationRecord, event []byte) error {
+	var e about
+	if err := ledger.DecodeOpen(event, &e); err != nil || e.Repo == record.Repo {
+		return nil // the check of the body reports what is wrong with it
+	}
+	n, err := s.namesOf(ctx, repo)
+	if err != nil {
+		return err
+	}
+	n.align(record, e)
+	return nil
 }
 
 // keys returns the pinned keys, or else those that the ledger lists.

@@ -17,6 +17,7 @@ type repo struct {
 	policyVersion int64
 	policyDigest  string
 	attestations  int64
+	deleted       bool
 }
 
 // A commit is a row of the table commits, with its transitions.
@@ -35,6 +36,7 @@ type transition struct {
 	cause    ledger.Cause
 	event    string // its ID; empty if it does not exist
 	kind     ledger.EventType
+	repoID   int64
 	body     []byte
 }
 
@@ -46,7 +48,7 @@ const (
 SELECT id, sha, state, attestations, newest FROM commits WHERE repo_id = ? AND id > ? ORDER BY id LIMIT ?`
 	selectTransitions = `
 SELECT t.commit_id, t.from_state, t.to_state, t.cause_type, t.cause_id, coalesce(e.event_id, ''), coalesce(e.type, ''),
-  e.body
+  coalesce(e.repo_id, 0), e.body
 FROM transitions t LEFT JOIN events e ON e.id = t.event WHERE t.commit_id BETWEEN ? AND ? ORDER BY t.commit_id, t.event`
 	countEvidence = `
 SELECT commit_id, count(*), max(id) FROM attestations WHERE commit_id BETWEEN ? AND ? GROUP BY commit_id`
@@ -56,8 +58,8 @@ SELECT commit_id, count(*), max(id) FROM attestations WHERE commit_id BETWEEN ? 
 func (c *checker) repos(ctx context.Context, org int64) (list []repo, err error) {
 	err = c.read(ctx, func(conn *sqldb.Conn) (err error) {
 		list, err = sqldb.All(conn, func(row sqldb.Scanner) (r repo, err error) {
-			return r, row.Scan(&r.id, &r.name, &r.policyVersion, &r.policyDigest, &r.attestations)
-		}, "SELECT id, name, policy_version, policy_digest, attestations FROM repos WHERE org_id = ? ORDER BY id", org)
+			return r, row.Scan(&r.id, &r.name, &r.policyVersion, &r.policyDigest, &r.attestations, &r.deleted)
+		}, "SELECT id, name, policy_version, policy_digest, attestations, deleted_at > 0 FROM repos WHERE org_id = ? ORDER BY id", org)
 		return err
 	})
 	return list, err
@@ -75,7 +77,7 @@ func (c *checker) commits(ctx context.Context, org string, r repo) error {
 		if err != nil || len(page) == 0 {
 			return err
 		}
-		eachOf(page, func(v *commit) { c.commit(org, r.name, v) })
+		eachOf(page, func(v *commit) { c.commit(org, r, v) })
 		c.count(func(r *Report) *int64 { return &r.Commits }, int64(len(page)))
 		after = page[len(page)-1].id
 	}
@@ -99,7 +101,7 @@ func readCommits(conn *sqldb.Conn, repoID, after int64) ([]*commit, error) {
 	err = conn.Each(func(row sqldb.Scanner) error {
 		var id int64
 		var t transition
-		err := row.Scan(&id, &t.from, &t.to, &t.cause.Type, &t.cause.ID, &t.event, &t.kind, &t.body)
+		err := row.Scan(&id, &t.from, &t.to, &t.cause.Type, &t.cause.ID, &t.event, &t.kind, &t.repoID, &t.body)
 		if v := byID[id]; v != nil {
 			v.transitions = append(v.transitions, t)
 		}
@@ -123,8 +125,8 @@ func readCommits(conn *sqldb.Conn, repoID, after int64) ([]*commit, error) {
 }
 
 // commit checks a commit on its own.
-func (c *checker) commit(org, repo string, v *commit) {
-	row := "commit " + repo + "@" + v.sha
+func (c *checker) commit(org string, r repo, v *commit) {
+	row := "commit " + r.name + "@" + v.sha
 	if v.attestations != v.counted || v.newest != v.last {
 		c.problemf("counter", org, row, "it counts %d attestations, the last of them row %d, and has %d, the last row %d",
 			v.attestations, v.newest, v.counted, v.last)
@@ -135,15 +137,15 @@ func (c *checker) commit(org, repo string, v *commit) {
 			c.problemf("state", org, row, "a transition leads from %s to %s, and the commit was %s", t.from, t.to, state)
 		}
 		state = t.to
-		c.transition(org, repo, row, v.sha, t)
+		c.transition(org, r, row, v.sha, t)
 	}
 	if v.state != state {
 		c.problemf("state", org, row, "it is %s, and its transitions lead to %s", v.state, state)
 	}
 }
 
-// transition compares a transition with its event.
-func (c *checker) transition(org, repo, row, sha string, t transition) {
+// transition compares a transition with its event, in which the repo may have a former name.
+func (c *checker) transition(org string, r repo, row, sha string, t transition) {
 	if t.kind != ledger.EventState {
 		c.problemf("state", org, row, "the transition from %s to %s has no event", t.from, t.to)
 		return
@@ -155,8 +157,12 @@ func (c *checker) transition(org, repo, row, sha string, t transition) {
 	if err := json.Unmarshal(t.body, &e); err != nil {
 		return // the check of the events reports it
 	}
-	got := fmt.Sprintf("%s@%s from %s to %s because of %s %s", repo, sha, t.from, t.to, t.cause.Type, t.cause.ID)
-	want := fmt.Sprintf("%s@%s from %s to %s because of %s %s", e.Repo, e.Commit, e.From, e.To, e.Cause.Type, e.Cause.ID)
+	name := e.Repo
+	if t.repoID == r.id {
+		name = r.name
+	}
+	got := fmt.Sprintf("%s@%s from %s to %s because of %s %s", r.name, sha, t.from, t.to, t.cause.Type, t.cause.ID)
+	want := fmt.Sprintf("%s@%s from %s to %s because of %s %s", name, e.Commit, e.From, e.To, e.Cause.Type, e.Cause.ID)
 	if got != want {
 		c.problemf("state", org, row, "its transition is %s, and event %s says %s", got, t.event, want)
 	}
@@ -164,17 +170,21 @@ func (c *checker) transition(org, repo, row, sha string, t transition) {
 
 // derive derives the states of a repo's commits again, and compares what is known of them with
 // the events.
+// The states of a deleted repo are as they were when it was deleted.
 func (c *checker) derive(ctx context.Context, o *org, r repo) error {
 	for after := int64(0); ; {
 		result, err := c.store.Recheck(ctx, r.id, after)
 		if err != nil || result.Last == 0 {
 			return err
 		}
+		if r.deleted || o.deleted {
+			result.Moves, result.Pending = nil, 0
+		}
 		for _, m := range result.Moves {
 			c.problemf("state", o.name, "commit "+r.name+"@"+m.Commit, "it is %s, and its evidence makes it %s", m.From, m.To)
 		}
 		c.count(func(r *Report) *int64 { return &r.Pending }, result.Pending)
-		if err := c.known(ctx, o, r.name, result.Known); err != nil {
+		if err := c.known(ctx, o, r, result.Known); err != nil {
 			return err
 		}
 		after = result.Last

@@ -1,6 +1,8 @@
 package check
 
 import (
+	"cmp"
+
 	"github.com/go-json-experiment/json"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -53,7 +55,7 @@ func (c *checker) said(org string, e *event) {
 		return
 	}
 	for _, field := range []struct{ name, row, body string }{
-		{"id", e.public, body.ID}, {"type", string(e.kind), string(body.Type)}, {"org", org, body.Org},
+		{"id", e.public, body.ID}, {"type", string(e.kind), string(body.Type)}, {"org", cmp.Or(e.org, org), body.Org},
 		{"repo", e.repo, body.Repo},
 	} {
 		if field.row != field.body {

@@ -12,10 +12,10 @@ import (
 )
 
 // known compares what is known of commits with the latest events about them.
-func (c *checker) known(ctx context.Context, o *org, repo string, list []facts.Commit) error {
+func (c *checker) known(ctx context.Context, o *org, r repo, list []facts.Commit) error {
 	differing := make(map[string]bool)
 	for _, f := range list {
-		key := commitKey(repo, f.ID)
+		key := commitKey(r.id, f.ID)
 		logged, isLogged := o.facts.latest[key]
 		delete(o.facts.latest, key)
 		if isLogged && logged != shorten(f.Digest()) || !isLogged && f.IsRegistered() {
@@ -31,7 +31,7 @@ func (c *checker) known(ctx context.Context, o *org, repo string, list []facts.C
 		if err := conn.Row("SELECT EXISTS (SELECT 1 FROM unlogged_commits)").Scan(&isPending); err != nil {
 			return err
 		}
-		return o.changedSince(conn, repo, differing)
+		return o.changedSince(conn, r.id, differing)
 	})
 	if err != nil {
 		return fmt.Errorf("read events of commits: %w", err)
@@ -42,7 +42,7 @@ func (c *checker) known(ctx context.Context, o *org, repo string, list []facts.C
 	}
 	for _, f := range list {
 		if differing[f.ID] {
-			c.problemf("commit", o.name, "commit "+repo+"@"+f.ID,
+			c.problemf("commit", o.name, "commit "+r.name+"@"+f.ID,
 				"authors, branch, targets, tree or changed paths are not those of the last event about them")
 		}
 	}
@@ -50,18 +50,19 @@ func (c *checker) known(ctx context.Context, o *org, repo string, list []facts.C
 }
 
 // changedSince removes the commits of a repo that have an event since the check of the events.
-func (o *org) changedSince(conn *sqldb.Conn, repo string, commits map[string]bool) error {
+func (o *org) changedSince(conn *sqldb.Conn, repo int64, commits map[string]bool) error {
 	return conn.Each(func(row sqldb.Scanner) error {
 		var body []byte
 		if err := row.Scan(&body); err != nil {
 			return err
 		}
 		var e ledger.CommitEvent
-		if json.Unmarshal(body, &e) == nil && e.Repo == repo {
+		if json.Unmarshal(body, &e) == nil {
 			delete(commits, e.Commit)
 		}
 		return nil
-	}, "SELECT body FROM events WHERE org_id = ? AND seq >= ? AND type = 'commit'", o.id, o.end)
+	}, "SELECT body FROM events WHERE org_id = ? AND seq >= ? AND type = 'commit' AND repo_id = ?",
+		o.id, o.end, repo)
 }
 
 // reportKnown reports events about commits that do not exist, and what was not compared.

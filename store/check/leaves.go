@@ -189,10 +189,10 @@ func (c *checker) follow(ctx context.Context, o *org, p page) error {
 		o.identities.add(e)
 		o.facts.add(e)
 		if e.policy != nil {
-			if o.policies[e.policy.Repo] == nil {
-				o.policies[e.policy.Repo] = make(map[int64]string)
+			if o.policies[e.repoID] == nil {
+				o.policies[e.repoID] = make(map[int64]string)
 			}
-			o.policies[e.policy.Repo][int64(e.policy.Version)] = e.policy.Digest
+			o.policies[e.repoID][int64(e.policy.Version)] = e.policy.Digest
 		}
 		var hash *tlog.Hash
 		if e.leaf != nil {

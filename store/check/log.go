@@ -14,19 +14,23 @@ import (
 
 // An org is an org with its logs, as they were when the check of the org began.
 type org struct {
-	id    int64
-	name  string
-	end   int64 // the seq of its next event
-	log   int64 // the row id of its present log
-	first int64
-	built int64 // leaves of the present log that the builder has done, or isBuilt
-	logs  []*orgLog
+	id   int64
+	name string
+	// deleted reports whether it is, so that no state is derived.
+	deleted bool
+	// former has the names that the org and its repos had, by the row id of the repo; 0 is the org.
+	former map[int64][]string
+	end    int64 // the seq of its next event
+	log    int64 // the row id of its present log
+	first  int64
+	built  int64 // leaves of the present log that the builder has done, or isBuilt
+	logs   []*orgLog
 
 	outside      int64 // events that are not numbered from 0 to end
 	attestations int64
 
-	// policies has the digests of contracts by repo and version, as the events say.
-	policies map[string]map[int64]string
+	// policies has the digests of contracts by the row id of the repo and version, as the events say.
+	policies map[int64]map[int64]string
 	// identities is what the events say of identities.
 	identities loggedIdentities
 	facts      loggedFacts
@@ -34,6 +38,27 @@ type org struct {
 	// What was checked: the row id of the last event, and the number of attestations that have
 	// an event.
 	lastRow, matched int64
+}
+
+// had reports whether a repo has or had a name. A repoID of 0 is the org.
+func (o *org) had(repoID int64, name, wanted string) bool {
+	return wanted == name || slices.Contains(o.former[repoID], wanted)
+}
+
+// readFormer reads the names that the org and its repos had.
+func (o *org) readFormer(conn *sqldb.Conn) error {
+	o.former = make(map[int64][]string)
+	err := conn.Each(func(row sqldb.Scanner) error {
+		var repoID int64
+		var name string
+		err := row.Scan(&repoID, &name)
+		o.former[repoID] = append(o.former[repoID], name)
+		return err
+	}, "SELECT repo_id, name FROM former_names WHERE org_id = ?", o.id)
+	if err != nil {
+		return fmt.Errorf("read former names: %w", err)
+	}
+	return nil
 }
 
 // isBuilt says that the log of an org is complete.
@@ -97,11 +122,14 @@ const orgsPage = 500
 
 // readOrg reads an org and its logs. The facts of at most maxKnown commits are compared.
 func readOrg(conn *sqldb.Conn, id int64, maxKnown int) (o *org, err error) {
-	o = &org{id: id, policies: make(map[string]map[int64]string)}
-	err = conn.Row("SELECT name, next_seq, log_id, log_first, log_built FROM orgs WHERE id = ?", id).
-		Scan(&o.name, &o.end, &o.log, &o.first, &o.built)
+	o = &org{id: id, policies: make(map[int64]map[int64]string)}
+	err = conn.Row("SELECT name, next_seq, log_id, log_first, log_built, deleted_at > 0 FROM orgs WHERE id = ?", id).
+		Scan(&o.name, &o.end, &o.log, &o.first, &o.built, &o.deleted)
 	if err != nil {
 		return o, fmt.Errorf("read org: %w", err)
+	}
+	if err := o.readFormer(conn); err != nil {
+		return o, err
 	}
 	o.identities = newLoggedIdentities(o.end)
 	o.facts = loggedFacts{latest: make(map[shortDigest]shortDigest), limit: maxKnown}

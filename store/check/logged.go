@@ -80,7 +80,7 @@ type loggedFacts struct {
 	unlogged int64
 }
 
-func commitKey(repo, sha string) shortDigest { return shorten(repo + "@" + sha) }
+func commitKey(repo int64, sha string) shortDigest { return shorten(fmt.Sprintf("%d@%s", repo, sha)) }
 
 // add adds an event, which must be newer than those before.
 func (l *loggedFacts) add(e *event) {
@@ -91,7 +91,7 @@ func (l *loggedFacts) add(e *event) {
 		l.unread++
 		return
 	}
-	key := commitKey(e.known.Repo, e.known.Commit)
+	key := commitKey(e.repoID, e.known.Commit)
 	if _, ok := l.latest[key]; !ok && len(l.latest) >= l.limit {
 		l.left++
 		return

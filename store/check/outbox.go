@@ -97,7 +97,7 @@ func (d delivery) problem(o *org, r repo, h hook) string {
 		return fmt.Sprintf("the status %q is not one of a delivery", d.status)
 	case d.event.Valid == d.ping.Valid:
 		return "it has not one body, of an event or a ping"
-	case d.ping.Valid && !isPing(d.ping.String, o.name, r.name, h.public):
+	case d.ping.Valid && !isPing(d.ping.String, o, r, h.public):
 		return "its body is not that of a ping to this webhook"
 	case d.event.Valid && (d.orgID != o.id || d.repoID != 0 && d.repoID != r.id):
 		return "its event is not one of the webhook's repo or org"
@@ -111,9 +111,11 @@ func (d delivery) problem(o *org, r repo, h hook) string {
 	return ""
 }
 
-// isPing reports whether a text is the body of a ping to a webhook.
-func isPing(text, org, repo, webhook string) bool {
+// isPing reports whether a text is the body of a ping to a webhook. Its org and repo may have had
+// other names.
+func isPing(text string, o *org, r repo, webhook string) bool {
 	var ping ledger.PingEvent
 	err := json.Unmarshal([]byte(text), &ping)
-	return err == nil && ping.Type == ledger.EventPing && ping.Org == org && ping.Repo == repo && ping.Webhook == webhook
+	return err == nil && ping.Type == ledger.EventPing && ping.Webhook == webhook &&
+		o.had(0, o.name, ping.Org) && o.had(r.id, r.name, ping.Repo)
 }

@@ -20,7 +20,7 @@ func (c *checker) policies(ctx context.Context, o *org, r repo) error {
 		contract []byte
 		seq      int64 // of its event; -1 if it has none
 	}
-	logged := o.policies[r.name] // the digests that the events say, by version
+	logged := o.policies[r.id] // the digests that the events say, by version
 	next, active, isChanging := int64(1), "", false
 	for {
 		var page []version

@@ -19,7 +19,8 @@ type event struct {
 	kind       ledger.EventType
 	at         ledger.Time
 	repoID     int64  // 0 if it has none
-	repo       string // empty if it has none
+	repo       string // its name at that time; empty if it has none
+	org        string // a former name that its org had at that time; empty if it had the present one
 	body       []byte
 	salt, leaf []byte
 
@@ -52,13 +53,17 @@ func eventRange(from, to int64) string {
 }
 
 const selectEvents = `
-SELECT e.id, e.seq, e.event_id, e.type, e.at, coalesce(e.repo_id, 0), coalesce(r.name, ''), e.body, e.salt, e.leaf
+SELECT e.id, e.seq, e.event_id, e.type, e.at, coalesce(e.repo_id, 0),
+  coalesce((SELECT f.name FROM former_names f WHERE f.org_id = e.org_id AND f.repo_id = e.repo_id
+    AND f.until_seq > e.seq ORDER BY f.until_seq LIMIT 1), r.name, ''),
+  coalesce((SELECT f.name FROM former_names f WHERE f.org_id = e.org_id AND f.repo_id = 0
+    AND f.until_seq > e.seq ORDER BY f.until_seq LIMIT 1), ''), e.body, e.salt, e.leaf
 FROM events e LEFT JOIN repos r ON r.id = e.repo_id
 WHERE e.org_id = ? AND e.seq >= ? AND e.seq < ? ORDER BY e.seq`
 
 func scanEvent(row sqldb.Scanner) (*event, error) {
 	var e event
-	return &e, row.Scan(&e.id, &e.seq, &e.public, &e.kind, &e.at, &e.repoID, &e.repo, &e.body, &e.salt, &e.leaf)
+	return &e, row.Scan(&e.id, &e.seq, &e.public, &e.kind, &e.at, &e.repoID, &e.repo, &e.org, &e.body, &e.salt, &e.leaf)
 }
 
 // An evidence is a row of the table attestations, with its envelope.

@@ -52,6 +52,7 @@ var kinds = map[ledger.Code]Kind{
 	ledger.CodeTooManyMerges:   {http.StatusUnprocessableEntity, "Too many claims of merges"},
 	ledger.CodeAmbiguousCommit: {http.StatusConflict, "Ambiguous commit"},
 	ledger.CodeAlreadyExists:   {http.StatusConflict, "Already exists"},
+	ledger.CodeArchived:        {http.StatusConflict, "Archived"},
 	ledger.CodeNotInCheckpoint: {http.StatusConflict, "Not in a checkpoint"},
 	ledger.CodeStateNotReached: {http.StatusConflict, "State not reached"},
 

@@ -1,0 +1,311 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/radarindex"
+	"github.com/ledgerd/ledgerd/store/sqldb"
+)
+
+// moveRepo renames, restores, archives or unarchives a repo. It returns the repo as it is then.
+func (t *tx) moveRepo(r keyed[ledger.Repo], c ledger.RepoChange) (keyed[ledger.Repo], error) {
+	if c.Name != nil && *c.Name != r.row.Name {
+		if err := t.renameRepo(r, *c.Name); err != nil {
+			return r, err
+		}
+		var err error
+		if r, err = scanRepo(t.Row(selectRepo+"WHERE r.id = ?", r.id)); err != nil {
+			return r, fmt.Errorf("read repo: %w", err)
+		}
+	}
+	if c.Archived == nil || *c.Archived == (r.row.ArchivedAt != 0) {
+		return r, nil
+	}
+	return t.archiveRepo(r, *c.Archived)
+}
+
+// renameRepo gives a repo another name. A deleted one is restored by that.
+func (t *tx) renameRepo(r keyed[ledger.Repo], name string) error {
+	row, err := t.repoByID(r.id)
+	if err != nil {
+		return err
+	}
+	if r.row.DeletedAt == 0 {
+		if err := t.keepName(row.orgID, r.id, r.row.Name); err != nil {
+			return err
+		}
+	}
+	_, err = t.Exec("UPDATE repos SET name = ?, deleted_at = 0 WHERE id = ?", name, r.id)
+	if sqldb.ClassOf(err) == sqldb.Duplicate {
+		return ledger.Errorf(ledger.CodeAlreadyExists,
+			"repo %s/%s already exists (names are not case-sensitive)", r.row.Org, name)
+	}
+	if err != nil {
+		return fmt.Errorf("rename repo: %w", err)
+	}
+
+	if r.row.DeletedAt != 0 {
+		if err := t.deriveRestored(r.id); err != nil {
+			return err
+		}
+	}
+	return t.audit(row.orgID, row.org, audited{
+		action: ledger.AuditRepoRenamed, repo: name, target: name,
+		before: lifecycleFields(row.name, 0, r.row.DeletedAt), after: lifecycleFields(name, 0, 0),
+	})
+}
+
+// deriveRestored has the commits of a restored repo derived again, since evidence may have expired
+// in the meantime.
+func (t *tx) deriveRestored(repoID int64) error {
+	_, err := t.Exec(`
+INSERT INTO rederivations (repo_id, cause_type, cause_id, done) VALUES (?, ?, '', 0)
+ON CONFLICT (repo_id) DO UPDATE SET cause_type = excluded.cause_type, cause_id = '', done = 0`,
+		repoID, string(ledger.CauseExpiry))
+	if err != nil {
+		return fmt.Errorf("plan to derive the states of a restored repo: %w", err)
+	}
+	t.gathered.wakeEvaluate = true
+	return nil
+}
+
+// formerNames parses the former names of a row: the names, each with a colon and the number of
+// events, separated by spaces.
+func formerNames(text string) (list []ledger.FormerName, err error) {
+	for _, field := range strings.Fields(text) {
+		name, events, _ := strings.Cut(field, ":")
+		n, err := strconv.ParseInt(events, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("parse former names: %w", err)
+		}
+		list = append(list, ledger.FormerName{Name: name, Events: n})
+	}
+	return list, nil
+}
+
+// maxFormerNames is the maximum number of names that an org or a repo had.
+const maxFormerNames = 100
+
+// keepName notes the name that an org or a repo had up to now. A repoID of 0 is the org. It returns
+// CodeLimitReached if it had too many names.
+func (t *tx) keepName(orgID, repoID int64, name string) error {
+	var count int
+	err := t.Row("SELECT count(*) FROM former_names WHERE org_id = ? AND repo_id = ?", orgID, repoID).Scan(&count)
+	if err != nil {
+		return fmt.Errorf("count former names: %w", err)
+	}
+	if count >= maxFormerNames {
+		return ledger.Errorf(ledger.CodeLimitReached, "%s was renamed or deleted %d times, the maximum", name, count)
+	}
+
+	next, err := t.nextSeq(orgID)
+	if err != nil {
+		return err
+	}
+	_, err = t.Exec(`
+INSERT INTO former_names (org_id, repo_id, until_seq, name) VALUES (?, ?, ?, ?)
+ON CONFLICT (org_id, repo_id, until_seq) DO UPDATE SET name = excluded.name`, orgID, repoID, next, name)
+	if err != nil {
+		return fmt.Errorf("keep the former name: %w", err)
+	}
+	return nil
+}
+
+// archiveRepo archives a repo, or ends that.
+func (t *tx) archiveRepo(r keyed[ledger.Repo], archived bool) (keyed[ledger.Repo], error) {
+	if r.row.DeletedAt != 0 {
+		return r, ledger.Errorf(ledger.CodeArchived, "repo %s/%s is deleted: restore it first", r.row.Org, r.row.Name)
+	}
+	before, action := r.row.ArchivedAt, ledger.AuditRepoUnarchived
+	r.row.ArchivedAt = 0
+	if archived {
+		r.row.ArchivedAt, action = t.now, ledger.AuditRepoArchived
+	}
+	if _, err := t.Exec("UPDATE repos SET archived_at = ? WHERE id = ?", r.row.ArchivedAt, r.id); err != nil {
+		return r, fmt.Errorf("archive repo: %w", err)
+	}
+	return r, t.auditIn(r.row.Org, audited{
+		action: action, repo: r.row.Name, target: r.row.Name,
+		before: lifecycleFields(r.row.Name, before, 0), after: lifecycleFields(r.row.Name, r.row.ArchivedAt, 0),
+	})
+}
+
+// DeleteRepo deletes a repo: its name is free, its webhooks get nothing more, and what it has
+// recorded stays under the name of [ledger.DeletedName]. It is a no-op if the repo is deleted.
+func (s *Store) DeleteRepo(ctx context.Context, org, repo string) error {
+	return s.write(ctx, org, func(t *tx) error {
+		r, err := t.findRepo(org, repo)
+		if err != nil || r.deleted {
+			return err
+		}
+		if err := t.audit(r.orgID, r.org, audited{
+			action: ledger.AuditRepoDeleted, repo: r.name, target: r.name,
+			before: lifecycleFields(r.name, 0, 0), after: lifecycleFields(ledger.DeletedName(r.id), 0, t.now),
+		}); err != nil {
+			return err
+		}
+
+		if err := t.keepName(r.orgID, r.id, r.name); err != nil {
+			return err
+		}
+		_, err = t.Exec("UPDATE repos SET name = ?, deleted_at = ?, webhook_events = 0 WHERE id = ?",
+			ledger.DeletedName(r.id), t.now, r.id)
+		if err != nil {
+			return fmt.Errorf("delete repo: %w", err)
+		}
+		if err := t.stopWebhooks("repo_id = ?", r.id, "the repo was deleted"); err != nil {
+			return err
+		}
+		d, err := t.deriverByID(r.id)
+		if err != nil {
+			return err
+		}
+		if err := t.endTips(d, radarindex.Withdrawn, "t.repo_id = ? AND t.flight < ?", r.id, radarindex.Superseded); err != nil {
+			return err
+		}
+		return t.drain(d)
+	})
+}
+
+// stopWebhooks disables the active webhooks that a condition with one parameter selects.
+func (t *tx) stopWebhooks(where string, id int64, reason string) error {
+	stopped, err := all(t.reader, scanText, "SELECT webhook_id FROM webhooks WHERE active = 1 AND deleted_at = 0 AND "+where, id)
+	if err != nil {
+		return fmt.Errorf("read webhooks: %w", err)
+	}
+	_, err = t.Exec("UPDATE webhooks SET active = 0, disabled_at = ?, disabled_reason = ? "+
+		"WHERE active = 1 AND deleted_at = 0 AND "+where, t.now, reason, id)
+	if err != nil {
+		return fmt.Errorf("disable webhooks: %w", err)
+	}
+	for _, id := range stopped {
+		t.markChanged(id)
+	}
+	return nil
+}
+
+// moveOrg renames, restores, archives or unarchives an org. It returns the org as it is then.
+func (t *tx) moveOrg(o keyed[ledger.Org], c ledger.OrgChange) (keyed[ledger.Org], error) {
+	if c.Name != nil && *c.Name != o.row.Name {
+		if err := t.renameOrg(o, *c.Name); err != nil {
+			return o, err
+		}
+		var err error
+		if o, err = scanOrg(t.Row(selectOrg+"WHERE id = ?", o.id)); err != nil {
+			return o, fmt.Errorf("read org: %w", err)
+		}
+	}
+	if c.Archived == nil || *c.Archived == (o.row.ArchivedAt != 0) {
+		return o, nil
+	}
+	return t.archiveOrg(o, *c.Archived)
+}
+
+// renameOrg gives an org another name. A deleted one is restored by that, without its tokens. One
+// whose log is signed keeps its name, which is that of the log and its key.
+func (t *tx) renameOrg(o keyed[ledger.Org], name string) error {
+	before := o.row.Name
+	if o.row.DeletedAt != 0 {
+		before = o.row.FormerNames[len(o.row.FormerNames)-1].Name
+	}
+	var isSigned bool
+	err := t.Row("SELECT EXISTS (SELECT 1 FROM logs WHERE org_id = ? AND origin <> '')", o.id).Scan(&isSigned)
+	if err != nil {
+		return fmt.Errorf("read the logs of the org: %w", err)
+	}
+	if isSigned && name != before {
+		return ledger.FieldErrorf(ledger.CodeInvalidField, "name",
+			"the transparency log of %s is signed under this name, so the org keeps it", before)
+	}
+
+	if o.row.DeletedAt == 0 {
+		if err := t.keepName(o.id, 0, before); err != nil {
+			return err
+		}
+	}
+	_, err = t.Exec("UPDATE orgs SET name = ?, deleted_at = 0 WHERE id = ?", name, o.id)
+	if sqldb.ClassOf(err) == sqldb.Duplicate {
+		return ledger.Errorf(ledger.CodeAlreadyExists, "org %s already exists", name)
+	}
+	if err != nil {
+		return fmt.Errorf("rename org: %w", err)
+	}
+
+	if o.row.DeletedAt != 0 {
+		if err := t.rederiveOrg(o.id, ledger.Cause{Type: ledger.CauseExpiry}); err != nil {
+			return err
+		}
+	}
+	return t.audit(o.id, name, audited{
+		action: ledger.AuditOrgRenamed, target: name,
+		before: lifecycleFields(before, 0, o.row.DeletedAt), after: lifecycleFields(name, 0, 0),
+	})
+}
+
+// archiveOrg archives an org, or ends that.
+func (t *tx) archiveOrg(o keyed[ledger.Org], archived bool) (keyed[ledger.Org], error) {
+	if o.row.DeletedAt != 0 {
+		return o, ledger.Errorf(ledger.CodeArchived, "org %s is deleted: restore it first", o.row.Name)
+	}
+	before, action := o.row.ArchivedAt, ledger.AuditOrgUnarchived
+	o.row.ArchivedAt = 0
+	if archived {
+		o.row.ArchivedAt, action = t.now, ledger.AuditOrgArchived
+	}
+	if _, err := t.Exec("UPDATE orgs SET archived_at = ? WHERE id = ?", o.row.ArchivedAt, o.id); err != nil {
+		return o, fmt.Errorf("archive org: %w", err)
+	}
+	return o, t.audit(o.id, o.row.Name, audited{
+		action: action, target: o.row.Name,
+		before: lifecycleFields(o.row.Name, before, 0), after: lifecycleFields(o.row.Name, o.row.ArchivedAt, 0),
+	})
+}
+
+// DeleteOrg deletes an org: its name is free, its tokens and sessions end, its webhooks get nothing
+// more, and what it has recorded stays under the name of [ledger.DeletedName]. It is a no-op if
+// the org is deleted.
+func (s *Store) DeleteOrg(ctx context.Context, org string) error {
+	return s.write(ctx, org, func(t *tx) error {
+		o, err := scanOrg(t.Row(selectOrg+"WHERE name = ?", org))
+		if err != nil || o.row.DeletedAt != 0 {
+			return missing(err, "org %s not found", org)
+		}
+		if err := t.audit(o.id, org, audited{
+			action: ledger.AuditOrgDeleted, target: org,
+			before: lifecycleFields(org, 0, 0), after: lifecycleFields(ledger.DeletedName(o.id), 0, t.now),
+		}); err != nil {
+			return err
+		}
+
+		if err := t.keepName(o.id, 0, org); err != nil {
+			return err
+		}
+		for _, change := range []struct {
+			query string
+			args  []any
+		}{
+			{"UPDATE orgs SET name = ?, deleted_at = ? WHERE id = ?", []any{ledger.DeletedName(o.id), t.now, o.id}},
+			{"UPDATE repos SET webhook_events = 0 WHERE org_id = ?", []any{o.id}},
+			{"DELETE FROM sessions WHERE token_id IN (SELECT id FROM tokens WHERE org_id = ?)", []any{o.id}},
+			{"UPDATE tokens SET revoked_at = ? WHERE org_id = ? AND revoked_at = 0", []any{t.now, o.id}},
+		} {
+			if _, err := t.Exec(change.query, change.args...); err != nil {
+				return fmt.Errorf("delete org: %w", err)
+			}
+		}
+		return t.stopWebhooks("repo_id IN (SELECT id FROM repos WHERE org_id = ?)", o.id, "the org was deleted")
+	})
+}
+
+// lifecycleFields returns the fields of an org or a repo that its life cycle changes.
+func lifecycleFields(name string, archived, deleted ledger.Time) []ledger.Field {
+	return []ledger.Field{
+		{Name: "name", Value: name},
+		{Name: "archived_at", Value: optional(archived)},
+		{Name: "deleted_at", Value: optional(deleted)},
+	}
+}
