@@ -129,9 +129,10 @@ var mayImport = map[string][]string{
 		"ledger", "ledger/attention", "ledger/attestation", "ledger/facts", "ledger/gitobject", "ledger/identity",
 		"ledger/insights",
 		"ledger/policy", "ledger/policy/lint", "ledger/proof", "ledger/proof/receipt", "ledger/radar", "ledger/search",
-		"ledger/where", "store/internal/envelope", "store/radarindex", "store/sqldb", "store/sqlite",
+		"ledger/where", "store/internal/envelope", "store/internal/sealed", "store/radarindex", "store/sqldb", "store/sqlite",
 	},
 	"store/internal/envelope": {},
+	"store/internal/sealed":   {},
 	// Checks a database file on its host.
 	"store/check": {
 		"internal/parallel", "ledger", "ledger/attestation", "ledger/facts", "ledger/identity", "ledger/policy",

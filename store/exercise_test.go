@@ -33,6 +33,7 @@ func exercise(t *testing.T) (plans, opening map[string][]string) {
 	e := &exerciser{t: t, path: path, now: now}
 	e.Store, err = store.Open(t.Context(), path, store.Options{
 		Now: func() time.Time { return e.now }, Monotonic: func() time.Duration { return e.now.Sub(now) - e.jumped },
+		SecretKeys: secretKeys(t, 1),
 	})
 	check(t, err)
 	defer e.Close()
@@ -54,6 +55,7 @@ func exercise(t *testing.T) (plans, opening map[string][]string) {
 	e.lifecycles()
 	e.restored()
 	e.ok(e.Glance(t.Context(), 10))
+	check(t, e.CheckSecretKeys(t.Context()))
 	e.witness()
 	e.distrust()
 	e.now = e.now.Add(60 * 24 * time.Hour)
@@ -408,6 +410,7 @@ func (e *exerciser) webhooks() {
 	check(t, err)
 	deleted, err := e.CreateWebhook(ctx, "acme", "api", n, ledger.NewWebhookSecret())
 	check(t, err)
+	e.ok(e.EncryptSecrets(ctx)) // of the webhook in the fixture
 	e.ok(e.Webhook(ctx, "acme", "api", hook.ID))
 	e.attests("api", sha(1), "test:go", ledger.Pass)
 	e.attests("api", sha(1), "test:go", ledger.Skip)

@@ -31,6 +31,9 @@ type Options struct {
 	// memory. 0 means DefaultRadarMemory. If they are full, the oldest commits in
 	// flight are no longer compared with new ones.
 	RadarMemory int64
+	// SecretKeys encrypt the signing secrets of webhooks. Without keys, they are stored in plain
+	// text.
+	SecretKeys SecretKeys
 	// NoCopy disables the copy of the database that Open takes before a migration.
 	NoCopy bool
 	// ExternalCheckpoints leaves the checkpoints of the write-ahead log to another process.
@@ -82,6 +85,7 @@ func newStore(o Options) *Store {
 		log:          o.Logger,
 		committed:    o.Committed,
 		retention:    cmp.Or(o.KeepDeliveries, DefaultKeepDeliveries),
+		secretKeys:   o.SecretKeys,
 		caches:       newCaches(),
 		tips:         radarindex.NewSet(cmp.Or(o.RadarMemory, DefaultRadarMemory)),
 		previewSlots: make(chan struct{}, maxPreviews),

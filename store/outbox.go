@@ -159,7 +159,7 @@ func (s *Store) Claim(
 	if err := s.db.WaitTurn(ctx); err != nil {
 		return ledger.Endpoint{}, nil, fmt.Errorf("claim deliveries: %w", err)
 	}
-	c, err := writeYielding(ctx, s, func(t *tx) (claimed, error) { return t.claim(webhook, limit, lease) })
+	c, err := writeYielding(ctx, s, func(t *tx) (claimed, error) { return t.claim(s.secretKeys, webhook, limit, lease) })
 	if err != nil {
 		return c.endpoint, nil, fmt.Errorf("claim deliveries: %w", err)
 	}
@@ -174,22 +174,29 @@ type claimed struct {
 	rows     []claimedRow
 }
 
-func (t *tx) claim(webhook string, limit int, lease time.Duration) (claimed, error) {
-	var id int64
+// claim claims nothing if it cannot decrypt the secrets.
+func (t *tx) claim(keys SecretKeys, webhook string, limit int, lease time.Duration) (claimed, error) {
 	c := claimed{endpoint: ledger.Endpoint{Webhook: webhook}}
 	e := &c.endpoint
+	h := hookSecrets{public: webhook}
 	err := t.Row(`
 SELECT id, url, secret, previous_secret, previous_until FROM webhooks
 WHERE webhook_id = ? AND active = 1`, webhook).
-		Scan(&id, &e.URL, &e.Secret, &e.PreviousSecret, &e.PreviousUntil)
+		Scan(&h.id, &e.URL, &h.secret, &h.previous, &h.previousUntil)
 	if errors.Is(err, sql.ErrNoRows) {
 		return c, nil
 	}
 	if err != nil {
 		return c, fmt.Errorf("read webhook: %w", err)
 	}
+
+	e.PreviousUntil = h.previousUntil
+	if e.Secret, e.PreviousSecret, err = h.open(keys, t.now); err != nil {
+		return c, err
+	}
+
 	until := t.now.Add(lease)
-	c.rows, err = all(t.reader, scanClaimed, claim, until, id, t.now, limit)
+	c.rows, err = all(t.reader, scanClaimed, claim, until, h.id, t.now, limit)
 	for i := range c.rows {
 		c.rows[i].due.Lease = until
 	}

@@ -17,10 +17,13 @@ const pruneInterval = time.Minute
 const pruneBatch = 500
 
 // Tidy prunes every minute until ctx is done. Errors are logged, and retried a minute
-// later. It looks for closed overlaps in one page of the tips each time.
+// later. It looks for closed overlaps in one page of the tips each time. At the start and
+// every minute, it also encrypts the signing secrets that are not encrypted with the first
+// of Options.SecretKeys.
 func (s *Store) Tidy(ctx context.Context) {
 	tick := time.NewTicker(pruneInterval)
 	defer tick.Stop()
+	s.tidySecrets(ctx, true)
 	var page int64 // position of the next page
 	for {
 		select {
@@ -33,6 +36,7 @@ func (s *Store) Tidy(ctx context.Context) {
 }
 
 func (s *Store) tidy(ctx context.Context, page int64) (next int64) {
+	s.tidySecrets(ctx, false)
 	if err := s.pruneDeliveries(ctx); err != nil && ctx.Err() == nil && !isUnavailable(err) {
 		s.log.ErrorContext(ctx, "pruning the delivery log failed", "error", err)
 	}

@@ -25,6 +25,8 @@ type Store struct {
 	retention time.Duration // how long the delivery log is retained
 	db        sqldb.Engine
 
+	secretKeys SecretKeys // of the signing secrets
+
 	caches *caches
 	tips   *radarindex.Set
 	// batch is used only by the writer's goroutine.

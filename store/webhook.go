@@ -65,7 +65,7 @@ func (s *Store) CreateWebhook(
 		id, err := t.Insert(`
 INSERT INTO webhooks (webhook_id, repo_id, url, events, description, active, created_at, changed_at, secret)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			webhookID, r.id, n.URL, typeSetOf(n.Events), n.Description, active, t.now, t.now, secret)
+			webhookID, r.id, n.URL, typeSetOf(n.Events), n.Description, active, t.now, t.now, s.secretKeys.Seal(secret, webhookID))
 		if err != nil {
 			return w, fmt.Errorf("insert webhook: %w", err)
 		}
@@ -206,7 +206,7 @@ func (s *Store) RotateWebhook(
 		}
 		_, err := t.Exec(`
 UPDATE webhooks SET previous_secret = CASE WHEN ?1 > 0 THEN secret ELSE '' END, previous_until = ?1, secret = ?2
-WHERE id = ?3`, until, secret, w.id)
+WHERE id = ?3`, until, s.secretKeys.Seal(secret, id), w.id)
 		return err
 	})
 }

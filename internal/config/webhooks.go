@@ -1,6 +1,9 @@
 package config
 
 import (
+	"fmt"
+	"os"
+	"runtime"
 	"time"
 
 	"github.com/ledgerd/ledgerd/store"
@@ -18,6 +21,9 @@ type Webhooks struct {
 	DisableAfter    duration      `mapstructure:"disable_after" yaml:"disable_after"`
 	Keep            duration      `mapstructure:"keep" yaml:"keep"`
 	Proxy           proxyURL      `mapstructure:"proxy" yaml:"proxy"`
+	// SecretsKey is the file with the keys that encrypt the signing secrets; see
+	// [Webhooks.LoadSecretKeys].
+	SecretsKey string `mapstructure:"secrets_key" yaml:"secrets_key"`
 }
 
 func defaultWebhooks() Webhooks {
@@ -38,6 +44,36 @@ func defaultWebhooks() Webhooks {
 
 // Guard returns a guard that refuses to post to private networks that are not allowed.
 func (s Webhooks) Guard() *dispatch.Guard { return dispatch.NewGuard(s.AllowedNetworks) }
+
+// LoadSecretKeys reads the file with the keys that encrypt the signing secrets. Without a file
+// there are no keys. Others must not have access to the file.
+func (s Webhooks) LoadSecretKeys() (keys store.SecretKeys, err error) {
+	const setting = "webhooks.secrets_key"
+	if s.SecretsKey == "" {
+		return keys, nil
+	}
+	info, err := os.Stat(s.SecretsKey)
+	if err != nil {
+		return keys, fmt.Errorf("read %s: %w", setting, err)
+	}
+	if !info.Mode().IsRegular() {
+		return keys, fmt.Errorf("invalid %s: %s is not a file", setting, s.SecretsKey)
+	}
+	if info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
+		return keys, fmt.Errorf("invalid %s: others have access to %s (run chmod 600 %s)", setting, s.SecretsKey,
+			s.SecretsKey)
+	}
+
+	file, err := os.Open(s.SecretsKey)
+	if err != nil {
+		return keys, fmt.Errorf("read %s: %w", setting, err)
+	}
+	defer file.Close()
+	if keys, err = store.ReadSecretKeys(file); err != nil {
+		return keys, fmt.Errorf("invalid %s: %s: %w", setting, s.SecretsKey, err)
+	}
+	return keys, nil
+}
 
 // check calls invalid for each setting that is invalid.
 func (s Webhooks) check(invalid func(key, format string, args ...any)) {

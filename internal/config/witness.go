@@ -62,5 +62,6 @@ func (s Settings) CheckFiles() error {
 	if s.Witness.Logs != "" {
 		_, name = s.WitnessName()
 	}
-	return errors.Join(policy, logs, name)
+	_, keys := s.Webhooks.LoadSecretKeys()
+	return errors.Join(policy, logs, name, keys)
 }

@@ -31,7 +31,7 @@ func OpenLocal(ctx context.Context, s config.Settings) (*Local, error) {
 	if err := CheckDatabase(s.Database); err != nil {
 		return nil, err
 	}
-	db, err := store.Open(ctx, s.Database, store.Options{NoCopy: s.NoCopy, ExternalCheckpoints: s.ExternalCheckpoints})
+	db, err := openStore(ctx, s, store.Options{})
 	if err != nil {
 		return nil, err
 	}

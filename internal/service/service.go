@@ -85,16 +85,13 @@ func StartAt(ctx context.Context, s config.Settings, log *slog.Logger, now func(
 	if err != nil {
 		return nil, err
 	}
-	db, err := store.Open(ctx, s.Database, store.Options{
+	db, err := openStore(ctx, s, store.Options{
 		Now:            now,
 		Logger:         log,
 		KeepDeliveries: time.Duration(s.Webhooks.Keep),
 		RadarMemory:    int64(s.RadarMemory),
-		NoCopy:         s.NoCopy,
+		Committed:      m.writer.Committed,
 		Serve:          true,
-
-		ExternalCheckpoints: s.ExternalCheckpoints,
-		Committed:           m.writer.Committed,
 	})
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())

@@ -1,0 +1,169 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/internal/sealed"
+)
+
+// hookSecrets are the signing secrets of a webhook as they are stored.
+type hookSecrets struct {
+	id               int64
+	public           string
+	secret, previous string
+	previousUntil    ledger.Time
+}
+
+// open decrypts the secrets. A previous secret that has ended is empty.
+func (h hookSecrets) open(keys SecretKeys, now ledger.Time) (secret, previous string, err error) {
+	secret, err = keys.Open(h.secret, h.public)
+	if err == nil && h.previousUntil > now {
+		previous, err = keys.Open(h.previous, h.public)
+	}
+	if err != nil {
+		return "", "", fmt.Errorf("decrypt the signing secret of webhook %s: %w", h.public, err)
+	}
+	return secret, previous, nil
+}
+
+// areSealed reports whether the secrets are encrypted with the first key.
+func (h hookSecrets) areSealed(keys SecretKeys) bool {
+	return keys.IsSealed(h.secret) && keys.IsSealed(h.previous)
+}
+
+// secretsBatch is the number of webhooks whose secrets are read, and encrypted, at once.
+const secretsBatch = 100
+
+// secretsAfter reads the secrets of the next webhooks.
+func (rd reader) secretsAfter(id int64) ([]hookSecrets, error) {
+	list, err := all(rd, func(row scanner) (h hookSecrets, err error) {
+		return h, row.Scan(&h.id, &h.public, &h.secret, &h.previous, &h.previousUntil)
+	}, `
+SELECT id, webhook_id, secret, previous_secret, previous_until FROM webhooks
+WHERE id > ? AND deleted_at = 0 ORDER BY id LIMIT ?`, id, secretsBatch)
+	if err != nil {
+		return nil, fmt.Errorf("read the signing secrets of webhooks: %w", err)
+	}
+	return list, nil
+}
+
+// eachSecrets calls fn with the secrets of all webhooks, in batches. after is the id before the
+// batch.
+func (s *Store) eachSecrets(ctx context.Context, fn func(batch []hookSecrets, after int64) error) error {
+	for after := int64(0); ; {
+		batch, err := read(ctx, s, forWrite(""), func(rd reader) ([]hookSecrets, error) { return rd.secretsAfter(after) })
+		if err != nil || len(batch) == 0 {
+			return err
+		}
+		if err := fn(batch, after); err != nil {
+			return err
+		}
+		after = batch[len(batch)-1].id
+	}
+}
+
+// failures counts webhooks whose secrets cannot be decrypted.
+type failures struct {
+	count int
+	first error
+}
+
+func (f *failures) add(other failures) {
+	f.count, f.first = f.count+other.count, cmp.Or(f.first, other.first)
+}
+
+// err returns the first failure with their number, or nil.
+func (f *failures) err() error {
+	if f.count > 1 {
+		return fmt.Errorf("%w (and %d more)", f.first, f.count-1)
+	}
+	return f.first
+}
+
+// CheckSecretKeys returns an error if the secrets of webhooks are encrypted with keys that the
+// store does not have.
+func (s *Store) CheckSecretKeys(ctx context.Context) error {
+	var locked failures
+	err := s.eachSecrets(ctx, func(batch []hookSecrets, _ int64) error {
+		for _, h := range batch {
+			if _, _, err := h.open(s.secretKeys, s.Now()); errors.Is(err, sealed.ErrNoKey) {
+				locked.add(failures{1, err})
+			}
+		}
+		return nil
+	})
+	return cmp.Or(err, locked.err())
+}
+
+// EncryptSecrets encrypts the secrets of webhooks that are in plain text, or encrypted with
+// another key than the first. It returns how many webhooks have changed. The error also names a
+// webhook whose secrets cannot be decrypted; they stay as they are. Without keys it does nothing.
+func (s *Store) EncryptSecrets(ctx context.Context) (changed int, err error) {
+	if !s.secretKeys.Any() {
+		return 0, nil
+	}
+	var locked failures
+	err = s.eachSecrets(ctx, func(batch []hookSecrets, after int64) error {
+		if !slices.ContainsFunc(batch, func(h hookSecrets) bool { return !h.areSealed(s.secretKeys) }) {
+			return nil
+		}
+		done, err := writeYielding(ctx, s, func(t *tx) (encrypted, error) { return t.encryptSecrets(s.secretKeys, after) })
+		changed += done.changed
+		locked.add(done.locked)
+		return err
+	})
+	return changed, cmp.Or(err, locked.err())
+}
+
+// encrypted is the result of encrypting a batch of secrets.
+type encrypted struct {
+	changed int
+	locked  failures
+}
+
+// encryptSecrets encrypts the secrets of a batch of webhooks. It reads them again, since they may
+// have been rotated.
+func (t *tx) encryptSecrets(keys SecretKeys, after int64) (done encrypted, err error) {
+	batch, err := t.secretsAfter(after)
+	if err != nil {
+		return done, err
+	}
+	for _, h := range batch {
+		if h.areSealed(keys) {
+			continue
+		}
+
+		secret, previous, err := h.open(keys, t.now)
+		if err != nil {
+			done.locked.add(failures{1, err})
+			continue
+		}
+		_, err = t.Exec("UPDATE webhooks SET secret = ?, previous_secret = ? WHERE id = ?",
+			keys.Seal(secret, h.public), keys.Seal(previous, h.public), h.id)
+		if err != nil {
+			return done, fmt.Errorf("encrypt the signing secrets of webhook %s: %w", h.public, err)
+		}
+		done.changed++
+	}
+	return done, nil
+}
+
+// tidySecrets encrypts secrets and logs the result; at the start also if nothing has changed,
+// because from then on only the first key is needed.
+func (s *Store) tidySecrets(ctx context.Context, start bool) {
+	changed, err := s.EncryptSecrets(ctx)
+	if err != nil {
+		if ctx.Err() == nil && !isUnavailable(err) {
+			s.log.ErrorContext(ctx, "encrypting the signing secrets of webhooks failed", "error", err)
+		}
+		return
+	}
+	if changed > 0 || start && s.secretKeys.Any() {
+		s.log.InfoContext(ctx, "the signing secrets of all webhooks are encrypted with the first key", "changed", changed)
+	}
+}
