@@ -164,6 +164,7 @@ func (e *examination) content(ctx context.Context) {
 		return
 	}
 	e.clock(glance.Last.Std())
+	e.secrets(ctx)
 	e.webhooks(ctx, glance.WebhookURLs)
 }
 
@@ -175,6 +176,22 @@ func (e *examination) glance(ctx context.Context) (g store.Glance, err error) {
 	}
 	g, err = store.NewReader(db, store.Options{}).Glance(ctx, maxWebhooks+1)
 	return g, errors.Join(err, db.Close())
+}
+
+// secrets examines whether the server has the keys of all signing secrets.
+func (e *examination) secrets(ctx context.Context) {
+	keys, err := e.settings.Webhooks.LoadSecretKeys()
+	if err != nil {
+		return // a finding about the configuration
+	}
+	db, err := sqlite.OpenReadOnly(ctx, e.settings.Database)
+	if err == nil {
+		err = service.CheckSecretKeys(ctx, store.NewReader(db, store.Options{SecretKeys: keys}))
+		err = errors.Join(err, db.Close())
+	}
+	if err != nil {
+		e.add("webhooks", Problem, "%v", err)
+	}
 }
 
 // clock compares the clock of the host with the last record.
