@@ -219,6 +219,7 @@ func TestManySecrets(t *testing.T) {
 		}
 		check(t, s.DeleteWebhook(t.Context(), "acme", hooks[99].Repo, hooks[99].ID))
 	})
+
 	f.with([]byte{1}, func(s *store.Store) {
 		if n, err := s.EncryptSecrets(t.Context()); n != 201 || err != nil {
 			t.Errorf("%d secrets are encrypted, %v; want 201", n, err)

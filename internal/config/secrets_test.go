@@ -1,0 +1,58 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+func TestLoadSecretKeys(t *testing.T) {
+	const key = "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=\n"
+	folder := t.TempDir()
+	file := filepath.Join(folder, "keys")
+	for _, test := range []struct {
+		name, path, text string
+		mode             os.FileMode
+		want             string // in the error
+	}{
+		{"no file is set", "", key, 0o600, ""},
+		{"only this user has access", file, key, 0o600, ""},
+		{"only this user may read it", file, key, 0o400, ""},
+		{"its group may read it", file, key, 0o640, "others have access to " + file + " (run chmod 600"},
+		{"everybody may write to it", file, key, 0o602, "others have access to " + file},
+		{"it has no key", file, "", 0o600, file + ": it has no key"},
+		{"it does not exist", file + "s", key, 0o600, file + "s"},
+		{"it is a folder", folder, key, 0o600, folder + " is not a file"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if runtime.GOOS == "windows" && test.mode&0o077 != 0 {
+				t.Skip("permissions do not keep others out")
+			}
+			os.Remove(file)
+			if err := os.WriteFile(file, []byte(test.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Chmod(file, test.mode); err != nil {
+				t.Fatal(err)
+			}
+
+			s := Default()
+			s.Webhooks.SecretsKey = test.path
+			keys, err := s.Webhooks.LoadSecretKeys()
+			if keys.Any() != (test.path != "" && test.want == "") {
+				t.Errorf("there are keys: %t", keys.Any())
+			}
+			if test.want == "" && err == nil {
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), "webhooks.secrets_key") || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("the error is %v, want one about webhooks.secrets_key: %s", err, test.want)
+			}
+			if err := s.CheckFiles(); err == nil {
+				t.Error("config check finds nothing")
+			}
+		})
+	}
+}

@@ -1,0 +1,62 @@
+package store
+
+import (
+	"bytes"
+	"encoding/base64"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// TestTidyEncryptsSecrets checks that a secret which another process has stored in plain text is
+// encrypted within a minute, and what is logged of it.
+func TestTidyEncryptsSecrets(t *testing.T) {
+	keys, err := ReadSecretKeys(strings.NewReader(base64.StdEncoding.EncodeToString(make([]byte, 32))))
+	check(t, err)
+	var log bytes.Buffer
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	s, err := Open(t.Context(), path, Options{SecretKeys: keys, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	check(t, err)
+	defer s.Close()
+	_, err = s.CreateOrg(t.Context(), "acme")
+	check(t, err)
+	_, err = s.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
+	check(t, err)
+	other, err := Open(t.Context(), path, Options{})
+	check(t, err)
+	defer other.Close()
+	hook := ledger.NewWebhook{URL: "https://ci.example.com/ledger"}
+	check(t, hook.Check())
+
+	for _, step := range []struct {
+		name    string
+		store   *Store // creates a webhook
+		changed string // in the log
+	}{
+		{"by this process", s, ""},
+		{"by another process", other, "changed=1"},
+		{"by nobody", nil, ""},
+	} {
+		log.Reset()
+		if step.store != nil {
+			_, err := step.store.CreateWebhook(t.Context(), "acme", "api", hook, ledger.NewWebhookSecret())
+			check(t, err)
+		}
+		s.tidy(t.Context(), 0)
+
+		check(t, s.eachSecrets(t.Context(), func(batch []hookSecrets, _ int64) error {
+			for _, h := range batch {
+				if !h.areSealed(keys) {
+					t.Errorf("%s: a secret is in plain text", step.name)
+				}
+			}
+			return nil
+		}))
+		if got := log.String(); (got == "") != (step.changed == "") || !strings.Contains(got, step.changed) {
+			t.Errorf("%s: the log has %q, want %q", step.name, got, step.changed)
+		}
+	}
+}
