@@ -424,7 +424,9 @@ func TestAccessLogHasNoSecret(t *testing.T) {
 	r.Header.Set("Authorization", "Bearer "+b.reader)
 	r.Header.Set(wire.HeaderRequestID, "the-id")
 	b.server.Handler().ServeHTTP(httptest.NewRecorder(), r)
-	for _, want := range []string{"method=GET", "path=/v1/orgs/acme ", "status=400", "request=the-id"} {
+	for _, want := range []string{
+		"method=GET", "path=/v1/orgs/acme ", "status=400", "request=the-id token=tok_", "org=acme",
+	} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log lacks %s: %s", want, log.String())
 		}

@@ -143,6 +143,7 @@ func (s *Server) respond(rt route, c *call) (*reply, error) {
 		}
 		return nil, err
 	}
+	wire.SetCaller(c.r, c.caller.token.ID, c.caller.token.Org)
 	if err := s.countRequest(c); err != nil {
 		return nil, err
 	}
@@ -242,7 +243,8 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	e := wire.Explain(err)
 	s.observer.Refused(e.Code)
 	if e.Code == ledger.CodeInternal {
-		s.log.ErrorContext(r.Context(), "request failed", "method", r.Method, "path", r.URL.Path, "error", err, "request", id)
+		s.log.ErrorContext(r.Context(), "request failed", "method", r.Method, "path", r.URL.Path, "error", err,
+			"remote", r.RemoteAddr, "request", id, wire.CallerOf(r))
 	}
 
 	status := wire.StatusOf(e)

@@ -28,7 +28,7 @@ type problemPage struct {
 // problem returns the page of an error. Visitors who are not signed in are
 // redirected to the sign-in, and back afterwards.
 func (s *Site) problem(v *page.Visit, err error) *page.Response {
-	p := s.explain(v.Request, err)
+	p := s.explain(v.Writer, v.Request, err)
 	if p.Status == http.StatusUnauthorized {
 		return s.toLogin(v)
 	}
@@ -94,7 +94,7 @@ func (s *Site) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if s.loadSession(v) == nil && v.Session != nil {
 		v.Org = v.Session.Org
 	}
-	p := s.explain(r, err)
+	p := s.explain(w, r, err)
 	resp := v.Page("problem", p.Title, p)
 	resp.Status = p.Status
 	if err := s.write(v, w, resp); err != nil {
@@ -105,16 +105,18 @@ func (s *Site) fail(w http.ResponseWriter, r *http.Request, err error) {
 
 // explain returns the page of an error. Internal errors are logged; their page
 // has no details.
-func (s *Site) explain(r *http.Request, err error) problemPage {
+func (s *Site) explain(w http.ResponseWriter, r *http.Request, err error) problemPage {
 	if e, ok := errors.AsType[*client.Error](err); ok {
 		return problemPage{e.Status, titleOf(e.Status), e.Problem.Detail, several(e.Problem.Errors), e.Problem.RequestID}
 	}
-	e := wire.Explain(err)
+	e, id := wire.Explain(err), ""
 	if e.Code == ledger.CodeInternal {
-		s.log.ErrorContext(r.Context(), "page failed", "method", r.Method, "path", r.URL.Path, "error", err)
+		id = w.Header().Get(wire.HeaderRequestID)
+		s.log.ErrorContext(r.Context(), "page failed", "method", r.Method, "path", r.URL.Path, "error", err,
+			"remote", r.RemoteAddr, "request", id, wire.CallerOf(r))
 	}
 	p := problemPage{Status: wire.StatusOf(e), Title: titleOf(wire.StatusOf(e)), Detail: e.Detail,
-		Fields: several(e.Fields)}
+		Fields: several(e.Fields), RequestID: id}
 	if errors.Is(err, limiter.ErrBusy) {
 		p.Title = "Server busy"
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server/internal/wire"
 	"github.com/ledgerd/ledgerd/server/web/page"
 	"github.com/ledgerd/ledgerd/server/web/session"
 )
@@ -44,6 +45,7 @@ func (s *Site) loadSession(v *page.Visit) error {
 	if err != nil {
 		return err
 	}
+	wire.SetCaller(v.Request, token.ID, token.Org)
 	v.Session, v.Memory = &token, s.api.Memory(token.ID, v.Request)
 	return nil
 }

@@ -77,8 +77,8 @@ func (s *Site) Handler() http.Handler {
 		},
 		Fail: s.fail,
 	}
-	return wire.Compressed(frame.Handler(guard.Handler(s.mux())), "text/html", "text/css", "text/javascript",
-		"image/svg+xml")
+	logged := wire.Logged(wire.WithRequestID(frame.Handler(guard.Handler(s.mux()))), s.log)
+	return wire.Compressed(logged, "text/html", "text/css", "text/javascript", "image/svg+xml")
 }
 
 // contentPolicy allows pages to load from this server only, and no inline

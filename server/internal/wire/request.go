@@ -2,6 +2,7 @@ package wire
 
 import (
 	"cmp"
+	"context"
 	"log/slog"
 	"net/http"
 	"time"
@@ -42,9 +43,10 @@ func isRequestID(id string) bool {
 }
 
 // Logged returns next with an access log at debug level. It logs the path without
-// the query, which may contain a secret.
+// the query, which may contain a secret. The handler can set the caller with SetCaller.
 func Logged(next http.Handler, log *slog.Logger) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r = r.WithContext(context.WithValue(r.Context(), callerKey{}, new(caller)))
 		if log.Enabled(r.Context(), slog.LevelDebug) {
 			logRequest(next, log, w, r)
 		} else {
@@ -58,7 +60,31 @@ func logRequest(next http.Handler, log *slog.Logger, w http.ResponseWriter, r *h
 	next.ServeHTTP(recorder, r)
 	log.DebugContext(r.Context(), "request", "method", r.Method, "path", r.URL.Path,
 		"status", recorder.Status(), "bytes", recorder.bytes, "duration", time.Since(recorder.begun),
-		"remote", r.RemoteAddr, "request", w.Header().Get(HeaderRequestID))
+		"remote", r.RemoteAddr, "request", w.Header().Get(HeaderRequestID), CallerOf(r))
+}
+
+// A caller is who sent a request. Its fields are empty until the caller is authenticated.
+type caller struct{ token, org string }
+
+// callerKey is the context key of the *caller of a request.
+type callerKey struct{}
+
+// SetCaller sets the id of the API token that a request was authenticated with, and its org,
+// for the log. It is a no-op if the request is not Logged.
+func SetCaller(r *http.Request, token, org string) {
+	if c, ok := r.Context().Value(callerKey{}).(*caller); ok {
+		*c = caller{token, org}
+	}
+}
+
+// CallerOf returns the attributes token and org of a log line about a request, as SetCaller has
+// set them. They are empty, and so not logged, if the request was not authenticated.
+func CallerOf(r *http.Request) slog.Attr {
+	c, ok := r.Context().Value(callerKey{}).(*caller)
+	if !ok || c.token == "" {
+		return slog.Attr{}
+	}
+	return slog.Group("", "token", c.token, "org", c.org) // without a name, the group is inlined
 }
 
 // A Recorder records the status, the size and the beginning of a response.
