@@ -20,8 +20,8 @@ var mayImport = map[string][]string{
 	// Commands access the ledger as clients of a server or of internal/service.
 	"cmd": {"cmd/browse", "cmd/manage", "cmd/record", "cmd/run", "cmd/start", "internal/cli", "internal/flagvalue"},
 	"cmd/browse": {
-		"client", "internal/buildinfo", "internal/cli", "internal/display", "internal/eventbody", "internal/eventline",
-		"internal/flagvalue",
+		"client", "internal/atomicfile", "internal/buildinfo", "internal/cli", "internal/display", "internal/eventbody",
+		"internal/eventline", "internal/evidence", "internal/flagvalue",
 		"internal/gitrepo", "internal/seen", "internal/terminal", "internal/verify", "ledger", "ledger/insights",
 		"ledger/proof/receipt", "ledger/proof/trustpolicy", "ledger/proof/verify", "ledger/search",
 	},
@@ -197,8 +197,14 @@ var mayImport = map[string][]string{
 	},
 	// Verifies what a server says, as its client.
 	"internal/verify": {
-		"client", "internal/parallel", "internal/seen", "ledger", "ledger/attestation", "ledger/policy", "ledger/proof",
-		"ledger/proof/receipt", "ledger/proof/rederive", "ledger/proof/trustpolicy", "ledger/proof/verify",
+		"client", "internal/evidence", "internal/parallel", "internal/seen", "ledger", "ledger/attestation",
+		"ledger/facts", "ledger/identity", "ledger/policy", "ledger/proof", "ledger/proof/receipt", "ledger/proof/rederive",
+		"ledger/proof/trustpolicy", "ledger/proof/verify",
+	},
+	// Exports of evidence: written from what a server says, and read.
+	"internal/evidence": {
+		"client", "internal/parallel", "ledger", "ledger/attestation", "ledger/facts", "ledger/identity", "ledger/policy",
+		"ledger/proof", "ledger/proof/verify",
 	},
 	"internal/seen":         {"internal/atomicfile", "ledger"},
 	"internal/gate":         {"internal/await", "internal/connect", "internal/display", "ledger"},

@@ -17,6 +17,7 @@ func Commands(p *cli.Program) []*cobra.Command {
 		newEnvironment(p),
 		newPredicate(p),
 		newEvents(p),
+		newEvidence(p),
 		newVerify(p),
 	}
 }
@@ -24,5 +25,5 @@ func Commands(p *cli.Program) []*cobra.Command {
 func newVerify(p *cli.Program) *cobra.Command {
 	return cli.Group("verify", "Verify what the ledger says against its transparency log",
 		newVerifyAttestation(p), newVerifyEvent(p), newVerifyCommit(p), newVerifyRepo(p),
-		newVerifyReceipt(p))
+		newVerifyReceipt(p), newVerifyEvidence(p))
 }

@@ -165,10 +165,14 @@ func (v *verification) addStates(command *cobra.Command) {
 		"identities in the log")
 }
 
+func (v *verification) addPolicy(command *cobra.Command) {
+	command.Flags().StringVar(&v.policy, "policy", "", "trust policy `file` (C2SP tlog-policy): keys of logs, and the "+
+		"witnesses that must have cosigned the checkpoint")
+}
+
 func (v *verification) addFlags(command *cobra.Command) {
+	v.addPolicy(command)
 	flags := command.Flags()
-	flags.StringVar(&v.policy, "policy", "", "trust policy `file` (C2SP tlog-policy): keys of logs, and the witnesses "+
-		"that must have cosigned the checkpoint")
 	flags.StringVar(&v.other, "compare", "", "compare with how others see the log: a `file` with a checkpoint, the URL "+
 		"of one, or that of another server")
 	flags.BoolVar(&v.accept, "accept-epoch", false, "accept a log that replaces the one that was seen before, and "+

@@ -5,6 +5,7 @@ package atomicfile
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -61,7 +62,15 @@ func (r *File) Write(text []byte) error {
 // Fill writes the content and syncs it to disk, since it may replace the only copy of
 // a key. The file still needs Rename.
 func (r *File) Fill(text []byte) error {
-	_, err := r.file.Write(text)
+	return r.FillWith(func(w io.Writer) error {
+		_, err := w.Write(text)
+		return err
+	})
+}
+
+// FillWith is like Fill for a content that write writes.
+func (r *File) FillWith(write func(io.Writer) error) error {
+	err := write(r.file)
 	if r.temp && err == nil {
 		err = r.file.Sync()
 	}

@@ -59,7 +59,7 @@ func (s *Session) Commit(ctx context.Context, repo, rev string) (verify.Report, 
 	if err != nil {
 		return verify.Report{}, err
 	}
-	checks = append(checks, verify.Skipped("complete",
+	checks = append(checks, verify.Skipped(checkComplete,
 		"the log may have events of this commit that the ledger passes off as others ('ledgerd verify repo' finds them)"))
 	return s.report(ctx, "commit", record.SHA, checks)
 }

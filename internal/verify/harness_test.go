@@ -36,16 +36,17 @@ func check(t testing.TB, err error) {
 
 // A host is a ledger with its database, its keys, and the org acme with the repo api.
 type host struct {
-	t      *testing.T
-	folder string
-	store  *store.Store
-	signer *transparency.Signer
-	api    http.Handler
-	admin  *client.Client // of the host
-	key    ed25519.PrivateKey
-	dn     string
-	sent   int
-	target string // of receipts
+	t        *testing.T
+	folder   string
+	store    *store.Store
+	signer   *transparency.Signer
+	receipts *transparency.Receipts
+	api      http.Handler
+	admin    *client.Client // of the host
+	key      ed25519.PrivateKey
+	dn       string
+	sent     int
+	target   string // of receipts
 }
 
 const baseURL = "https://ledger.example"
@@ -59,15 +60,22 @@ func newHost(t *testing.T) *host {
 	check(t, err)
 	_, err = h.admin.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"})
 	check(t, err)
-	_, h.key, err = ed25519.GenerateKey(nil)
-	check(t, err)
-	der, err := x509.MarshalPKIXPublicKey(h.key.Public())
-	check(t, err)
-	_, err = h.admin.AddIdentity(t.Context(), "acme", identity.NewIdentity{Kind: identity.KeyIdentity, DN: h.dn,
-		PEM: string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))})
-	check(t, err)
+	h.key = h.trust(h.dn)
 	h.attest(commitID(1), "test:go", ledger.Pass)
 	return h
+}
+
+// trust makes the org trust a new key of a signer.
+func (h *host) trust(dn string) ed25519.PrivateKey {
+	h.t.Helper()
+	_, key, err := ed25519.GenerateKey(nil)
+	check(h.t, err)
+	der, err := x509.MarshalPKIXPublicKey(key.Public())
+	check(h.t, err)
+	_, err = h.admin.AddIdentity(h.t.Context(), "acme", identity.NewIdentity{Kind: identity.KeyIdentity, DN: dn,
+		PEM: string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))})
+	check(h.t, err)
+	return key
 }
 
 // commitID returns the ID of commit n.
@@ -85,7 +93,9 @@ func (h *host) open() {
 	h.store = db
 	h.signer = transparency.NewSigner(transparency.Config{Store: db, Keys: keys, BaseURL: base,
 		Logger: slog.New(slog.DiscardHandler)})
-	s := server.New(server.Config{Store: db})
+	h.receipts = transparency.NewReceipts(transparency.ReceiptConfig{Store: db, Scheme: "https", Validity: time.Hour,
+		Logger: slog.New(slog.DiscardHandler), Keys: func() (*transparency.Keys, error) { return keys, nil }})
+	s := server.New(server.Config{Store: db, Receipts: h.receipts})
 	h.api = s.Host()
 	h.admin, err = client.New("http://host", client.Options{HTTPClient: &http.Client{Transport: client.InProcess(h.api)}})
 	check(h.t, err)

@@ -192,5 +192,5 @@ func (o Options) agree(known seen.Log, covering [][]byte, open note.Verifier) (c
 		}
 	}
 	return verify.Skipped(verify.CheckConsistency,
-		"without the server, whether the newest checkpoint of the log extends that of the receipt is not known"), nil
+		"without the server, whether the newest checkpoint of the log extends this one is not known"), nil
 }

@@ -4,8 +4,6 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
-	"log/slog"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -21,7 +19,6 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/proof/trustpolicy"
 	"github.com/ledgerd/ledgerd/ledger/proof/verify"
 	"github.com/ledgerd/ledgerd/store"
-	"github.com/ledgerd/ledgerd/transparency"
 )
 
 // receipt returns a receipt of commit 1.
@@ -30,12 +27,9 @@ func (h *host) receipt() []byte { return h.receiptOf(commitID(1)) }
 // receiptOf returns a receipt, as the command writes it to a file.
 func (h *host) receiptOf(commit string) []byte {
 	h.t.Helper()
-	receipts := transparency.NewReceipts(transparency.ReceiptConfig{Store: h.store, Scheme: "https", Validity: time.Hour,
-		Logger: slog.New(slog.DiscardHandler),
-		Keys:   func() (*transparency.Keys, error) { return transparency.OpenKeys(filepath.Join(h.folder, "keys")) }})
 	q := store.DecisionQuery{Org: "acme", Repo: "api", Commit: commit, Target: h.target}
 	for n := 0; ; n++ {
-		r, err := receipts.Issue(h.t.Context(), q)
+		r, err := h.receipts.Issue(h.t.Context(), q)
 		if err != nil && n < 5 { // the first call makes the key, which the log does not cover yet
 			time.Sleep(2 * time.Millisecond)
 			h.sign()
@@ -169,20 +163,33 @@ func TestKeyOfTheLogOfAReceipt(t *testing.T) {
 	want(t, r, verify.CheckKey, verify.Failed, "")
 }
 
-// A policy with a quorum wants cosignatures of the checkpoint of the receipt.
-func TestReceiptNeedsCosignaturesOffline(t *testing.T) {
-	h, p := newHost(t), newPerson(t)
-	text := h.receipt()
-	l, err := h.store.Log(t.Context(), "acme", 0)
-	check(t, err)
+// newWitness returns the key of a new witness, and a function that returns its cosignature of a
+// checkpoint, as a line of the note.
+func newWitness(t *testing.T) (key string, cosign func(proof.Checkpoint) []byte) {
+	t.Helper()
 	skey, vkey, err := note.GenerateKey(rand.Reader, "w.example/w")
 	check(t, err)
 	plain, err := trustpolicy.ParseKey(vkey, trustpolicy.Ed25519)
 	check(t, err)
 	cosigner, err := formats.NewSignerForCosignatureV1(skey)
 	check(t, err)
-	witness := trustpolicy.NewKey(plain.Name, trustpolicy.CosignedV1, []byte(plain.Public))
-	policy, err := trustpolicy.Parse([]byte("log " + l.VKey + "\nwitness w " + witness.String() + "\nquorum w\n"))
+	return trustpolicy.NewKey(plain.Name, trustpolicy.CosignedV1, []byte(plain.Public)).String(),
+		func(c proof.Checkpoint) []byte {
+			t.Helper()
+			cosigned, err := note.Sign(&note.Note{Text: c.Text()}, cosigner)
+			check(t, err)
+			return cosigned[len(c.Text())+1:]
+		}
+}
+
+// A policy with a quorum wants cosignatures of the checkpoint of the receipt.
+func TestReceiptNeedsCosignaturesOffline(t *testing.T) {
+	h, p := newHost(t), newPerson(t)
+	text := h.receipt()
+	l, err := h.store.Log(t.Context(), "acme", 0)
+	check(t, err)
+	witness, cosigner := newWitness(t)
+	policy, err := trustpolicy.Parse([]byte("log " + l.VKey + "\nwitness w " + witness + "\nquorum w\n"))
 	check(t, err)
 	later := time.Duration(0)
 	p.change = func(o *Options) { o.Policy, o.MaxAge, o.Now = policy, 30*time.Minute, o.Now.Add(later) }
@@ -195,9 +202,7 @@ func TestReceiptNeedsCosignaturesOffline(t *testing.T) {
 	check(t, err)
 	c, err := proof.ReadCheckpoint(signed[0])
 	check(t, err)
-	cosigned, err := note.Sign(&note.Note{Text: c.Text()}, cosigner)
-	check(t, err)
-	parts.Proof += strings.TrimPrefix(string(cosigned), c.Text()+"\n")
+	parts.Proof += string(cosigner(c))
 	text, err = json.Marshal(parts.Receipt)
 	check(t, err)
 	for d, status := range map[time.Duration]verify.Status{0: verify.OK, 45 * time.Minute: verify.Failed} {

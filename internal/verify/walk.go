@@ -19,6 +19,7 @@ const (
 	checkAttestations = "attestations"
 	checkStates       = "states"
 	checkPolicy       = "policy"
+	checkComplete     = "complete"
 )
 
 // maxListed bounds the commits and the attestations of a repo that a server can make verify read.

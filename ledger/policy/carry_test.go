@@ -49,3 +49,20 @@ func TestOldCarriedEvidenceOfAnotherSlot(t *testing.T) {
 		})
 	}
 }
+
+// A contract that somebody has indented is the same contract.
+func TestCarryRuleWithBlanks(t *testing.T) {
+	for rule, text := range map[CarryRule]string{
+		0: "[ ]", CarryTree: "[\n  \"tree\"\n]", CarryTree | CarryMerge: `[ "tree", "merge" ]`,
+	} {
+		var got CarryRule
+		if err := got.UnmarshalJSON([]byte(text)); err != nil || got != rule {
+			t.Errorf("%s: %v, %v, want %v", text, got, err, rule)
+		}
+	}
+	for _, text := range []string{`["merge", "tree"]`, `["trees"]`, `"tree"`, `[`, ""} {
+		if err := new(CarryRule).UnmarshalJSON([]byte(text)); err == nil {
+			t.Errorf("%q is accepted", text)
+		}
+	}
+}

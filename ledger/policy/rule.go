@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -64,10 +66,14 @@ func (r CarryRule) MarshalJSON() ([]byte, error) {
 	return append(append([]byte{'['}, bytes.Join(names, []byte{','})...), ']'), nil
 }
 
-// UnmarshalJSON decodes what MarshalJSON returns.
+// UnmarshalJSON decodes what MarshalJSON returns, also with blanks.
 func (r *CarryRule) UnmarshalJSON(data []byte) error {
+	compact := jsontext.Value(bytes.Clone(data))
+	if err := compact.Compact(); err != nil {
+		return err
+	}
 	for rule := range CarryTree | CarryMerge + 1 {
-		if text, _ := rule.MarshalJSON(); bytes.Equal(text, data) {
+		if text, _ := rule.MarshalJSON(); bytes.Equal(text, compact) {
 			*r = rule
 			return nil
 		}

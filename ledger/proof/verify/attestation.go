@@ -9,6 +9,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/gitobject"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
 // The names of the checks of an attestation.
@@ -60,6 +61,31 @@ func (a Attestation) Verify(keys Keys) (checks []Check, signed *attestation.Atte
 		return append(checks, Skipped(CheckRecord, "the signature is not valid")), nil
 	}
 	return append(checks, a.record(e, signed)), signed
+}
+
+// VerifyPruned checks that the ledger shows what the event of the recording says, if the ledger has
+// pruned the envelope. Then nothing shows what was signed.
+func (a Attestation) VerifyPruned() []Check {
+	const why = "the ledger has pruned the envelope"
+	var e recording
+	if err := ledger.DecodeOpen(a.Event, &e); err != nil {
+		return []Check{Failure(CheckRecord, "parse the event: %v", err)}
+	}
+	if e.Type != ledger.EventAttestation {
+		return []Check{Failure(CheckRecord, "the event %s has the type %s, not attestation", e.ID, e.Type)}
+	}
+	dn, err := identity.ParseDN(e.Identity)
+	if err != nil {
+		return []Check{Failure(CheckRecord, "parse the event: %v", err)}
+	}
+
+	r := a.Record
+	claims := append(recordedClaims(r, e), claim{"commit", r.Commit, e.Commit}, claim{"signer", r.Signer, dn.CN})
+	if !strings.Contains(e.Predicate, "://") { // as in record
+		claims = append(claims, claim{"predicate", r.Predicate, e.Predicate}, claim{"result", r.Result, e.Result})
+	}
+	return []Check{Skipped(CheckSignature, why), Skipped(CheckDigests, why),
+		checkClaims(claims, "it is what the event says")}
 }
 
 // AttestationID returns the ID of the attestation in the body of the event of its recording.
@@ -145,21 +171,33 @@ func (a Attestation) record(e recording, signed *attestation.Attestation) Check 
 	if r := a.Record; r != nil {
 		claims = append(claims, claim{"commit", r.Commit, signed.Commit}, claim{"predicate", r.Predicate, signed.Predicate},
 			claim{"predicate type", r.PredicateType, signed.PredicateType}, claim{"slot", r.Slot, signed.Slot},
-			claim{"result", r.Result, signed.Result}, claim{"identity", r.Identity, e.Identity},
-			claim{"signer", r.Signer, signed.Signer.DN.CN}, claim{"payload digest", r.PayloadDigest, e.PayloadDigest},
-			claim{"repo", strings.Join([]string{r.Org, r.Repo}, "/"), e.Org + "/" + e.Repo}, claim{"ID", r.ID, e.Attestation},
-			claim{"event", r.Event, e.ID}, claim{"time", r.RecordedAt, e.Timestamp})
+			claim{"result", r.Result, signed.Result}, claim{"signer", r.Signer, signed.Signer.DN.CN})
+		claims = append(claims, recordedClaims(r, e)...)
 	}
 	if !strings.Contains(e.Predicate, "://") { // earlier versions had the type as the predicate of most statements
 		claims = append(claims, claim{"the event's predicate", e.Predicate, signed.Predicate},
 			claim{"the event's result", e.Result, signed.Result})
 	}
 
+	return checkClaims(claims, "%s %s on %s in %s/%s at %s", signed.Predicate, signed.Result.Status, signed.Commit, e.Org,
+		e.Repo, e.Timestamp)
+}
+
+// recordedClaims returns what the ledger shows of how an attestation was recorded.
+func recordedClaims(r *ledger.AttestationRecord, e recording) []claim {
+	return []claim{
+		{"identity", r.Identity, e.Identity}, {"payload digest", r.PayloadDigest, e.PayloadDigest},
+		{"repo", strings.Join([]string{r.Org, r.Repo}, "/"), e.Org + "/" + e.Repo}, {"ID", r.ID, e.Attestation},
+		{"event", r.Event, e.ID}, {"time", r.RecordedAt, e.Timestamp},
+	}
+}
+
+// checkClaims checks that each claim has its value. The format says what was found if they have.
+func checkClaims(claims []claim, format string, args ...any) Check {
 	for _, c := range claims {
 		if c.shown != c.want {
 			return Failure(CheckRecord, "%s: the ledger says %v, and it is %v", c.what, c.shown, c.want)
 		}
 	}
-	return Passed(CheckRecord, "%s %s on %s in %s/%s at %s", signed.Predicate, signed.Result.Status, signed.Commit, e.Org,
-		e.Repo, e.Timestamp)
+	return Passed(CheckRecord, format, args...)
 }

@@ -1,0 +1,257 @@
+package evidence
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/facts"
+	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/proof/verify"
+)
+
+// Export writes what the ledger has about commits to out, and returns the manifest. If it fails,
+// what was written is of no use.
+func Export(ctx context.Context, c *client.Client, o Options, out io.Writer) (Manifest, error) {
+	e := &exporter{
+		Options: o, reader: &reader{c, o.Org, o.Repo}, out: newWriter(out),
+		manifest: Manifest{Format: Format, Org: o.Org, Repo: o.Repo, Server: o.Server, CreatedAt: o.Now,
+			CreatedBy: o.Version, Page: pageVersion, Commits: []string{}},
+		seen: make(map[string]bool), identities: make(map[string]bool), versions: make(map[int]bool),
+		transitions: make(map[string][]ledger.Transition), facts: make(map[string]string), earliest: o.Now,
+	}
+	if e.Progress == nil {
+		e.Progress = func(string, int64, int64) {}
+	}
+	if o.Commit == "" {
+		e.manifest.Since, e.manifest.Until = o.Since, cmp.Or(o.Until, o.Now)
+	}
+	for _, step := range []func(context.Context) error{
+		e.checkLog, e.commits, e.policies, e.search, e.signers, e.prove, e.finish,
+	} {
+		if err := step(ctx); err != nil {
+			return e.manifest, err
+		}
+	}
+	return e.manifest, nil
+}
+
+// checkLog checks that the log is signed: otherwise there are no proofs.
+func (e *exporter) checkLog(ctx context.Context) (err error) {
+	return e.await(ctx, signTimeout, func() (bool, error) {
+		if e.log, err = again(ctx, func() (ledger.Log, error) { return e.client.Log(ctx, e.org) }); err != nil {
+			return false, err
+		}
+		if e.log.Size == 0 && e.log.Events > 0 {
+			return false, fmt.Errorf("the log of %s has no checkpoint, so nothing would be proved (the server signs one if "+
+				"base_url is set)", e.org)
+		}
+		return true, nil
+	})
+}
+
+// commits exports the commits.
+func (e *exporter) commits(ctx context.Context) error {
+	list := []string{e.Commit}
+	if e.Commit == "" {
+		var err error
+		if list, err = e.attested(ctx, e.manifest.Since, e.manifest.Until); err != nil {
+			return err
+		}
+	}
+	if len(list) == 0 {
+		return fmt.Errorf("%s/%s has no attestation between %s and %s", e.org, e.repo, e.manifest.Since, e.manifest.Until)
+	}
+	for i, sha := range list {
+		e.Progress("exporting commits", int64(i), int64(len(list)))
+		if err := e.commit(ctx, sha); err != nil {
+			return fmt.Errorf("export the commit %.12s: %w", sha, err)
+		}
+	}
+	return nil
+}
+
+// commit exports a commit.
+func (e *exporter) commit(ctx context.Context, rev string) error {
+	c, err := e.reader.commit(ctx, rev)
+	if err != nil {
+		return err
+	}
+	sha, at := c.Record.SHA, c.Record.RegisteredAt
+	e.manifest.Commits = append(e.manifest.Commits, sha)
+	e.versions[c.Record.PolicyVersion], e.transitions[sha] = true, c.Transitions
+	e.earliest = min(e.earliest, at)
+	known := facts.Of(&c.Record)
+	e.facts[sha] = known.Digest()
+	c.Record.Attestations, c.Record.Transitions = []ledger.AttestationRecord{}, []ledger.Transition{} // other files have all
+	if err := e.out.addJSON(CommitFile(sha, recordFile), at, c.Record); err != nil {
+		return err
+	}
+	if err := e.out.addJSON(CommitFile(sha, transitionsFile), at, c.Transitions); err != nil {
+		return err
+	}
+
+	for part := range slices.Chunk(c.Attestations, chunk) {
+		if err := e.attestations(ctx, part); err != nil {
+			return err
+		}
+	}
+	if err := e.receipt(ctx, c.Record); err != nil {
+		return fmt.Errorf("get its receipt: %w", err)
+	}
+	e.page.Add(c, func(name string) bool { return e.out.names[name] })
+	return nil
+}
+
+// attestations exports attestations with their events.
+func (e *exporter) attestations(ctx context.Context, list []ledger.AttestationRecord) error {
+	bodies := concurrently(list, func(a ledger.AttestationRecord) (evidenceOf, error) { return e.evidence(ctx, a) })
+	for i, a := range list {
+		if bodies[i].err != nil {
+			return fmt.Errorf("read the attestation %s: %w", a.ID, bodies[i].err)
+		}
+		if err := e.attestation(a, bodies[i].value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *exporter) attestation(a ledger.AttestationRecord, v evidenceOf) error {
+	if a.Verification == nil {
+		e.identities = nil
+	} else if e.identities != nil {
+		e.identities[a.Verification.IdentityID] = true
+	}
+	if err := e.out.addJSON(AttestationFile(a.Commit, a.ID, recordFile), a.RecordedAt, a); err != nil {
+		return err
+	}
+	name := AttestationFile(a.Commit, a.ID, v.name())
+	if v.envelope == nil {
+		e.manifest.Pruned = append(e.manifest.Pruned, name)
+		return e.event(a.Event, a.RecordedAt, v.event)
+	}
+
+	if err := e.out.add(name, a.RecordedAt, v.envelope); err != nil {
+		return err
+	}
+	if v.statement != nil {
+		if err := e.out.add(AttestationFile(a.Commit, a.ID, statementFile), a.RecordedAt, v.statement); err != nil {
+			return err
+		}
+	}
+	return e.event(a.Event, a.RecordedAt, v.event)
+}
+
+// receipt exports a receipt of the present state of a commit, if there is one.
+func (e *exporter) receipt(ctx context.Context, c ledger.Commit) (err error) {
+	if c.State < ledger.Attested || e.noReceipts {
+		return nil
+	}
+
+	var r ledger.Receipt
+	waitErr := e.await(ctx, receiptTimeout, func() (bool, error) {
+		r, err = again(ctx, func() (ledger.Receipt, error) {
+			return e.client.Receipt(ctx, e.org, e.repo, c.SHA, &c.State, "")
+		})
+		return client.CodeOf(err) != ledger.CodeNotInCheckpoint, nil
+	})
+	if err = cmp.Or(waitErr, err); err == nil {
+		return e.out.addJSON(CommitFile(c.SHA, receiptFile), c.RegisteredAt, r)
+	}
+
+	switch client.CodeOf(err) {
+	case ledger.CodeStateNotReached: // evidence has expired since
+		return nil
+	case ledger.CodeNotInCheckpoint:
+		e.noReceipts = true
+		return nil
+	}
+	return err
+}
+
+// policies exports the versions of the contract that have been in effect since the first of the
+// commits became known, and those that commits name.
+func (e *exporter) policies(ctx context.Context) error {
+	list, err := all(ctx, maxVersions, func(q client.Query) (ledger.Page[policy.Summary], error) {
+		return e.client.PolicyVersionsPage(ctx, e.org, e.repo, q)
+	})
+	if err != nil {
+		return fmt.Errorf("list the versions of the contract: %w", err)
+	}
+	for _, s := range list { // newest first
+		e.versions[s.Version] = true
+		if s.CreatedAt <= e.earliest {
+			break
+		}
+	}
+
+	for _, s := range list {
+		if !e.versions[s.Version] {
+			continue
+		}
+		p, err := again(ctx, func() (policy.Policy, error) {
+			return e.client.PolicyVersion(ctx, e.org, e.repo, s.Version)
+		})
+		if err != nil {
+			return fmt.Errorf("read version %d of the contract: %w", s.Version, err)
+		}
+		if err := e.out.addJSON(PolicyFile(p.Version), p.CreatedAt, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxVersions bounds the versions of a contract that are listed.
+const maxVersions = 100_000
+
+// signers exports the identities that have signed, with their events.
+func (e *exporter) signers(ctx context.Context) error {
+	list, err := all(ctx, verify.MaxKeys, func(q client.Query) (ledger.Page[identity.Identity], error) {
+		return e.client.IdentitiesPage(ctx, e.org, q)
+	})
+	if err != nil {
+		return fmt.Errorf("list the identities: %w", err)
+	}
+	list = slices.DeleteFunc(list, func(i identity.Identity) bool { return e.identities != nil && !e.identities[i.ID] })
+	slices.SortFunc(list, func(a, b identity.Identity) int { return cmp.Compare(a.ID, b.ID) })
+	if err := e.out.addJSON(IdentitiesFile, e.Now, list); err != nil {
+		return err
+	}
+
+	for _, i := range list {
+		if i.Event == "" {
+			continue // the server has not logged it yet
+		}
+		body, err := e.body(ctx, i.Event)
+		if err != nil {
+			return fmt.Errorf("read the event of %s: %w", i.ID, err)
+		}
+		if err := e.event(i.Event, i.CreatedAt, body); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finish exports the page and the manifest.
+func (e *exporter) finish(context.Context) error {
+	e.page.Manifest = e.manifest
+	text, err := e.page.Render()
+	if err != nil {
+		return err
+	}
+	if err := e.out.add(PageFile, e.Now, text); err != nil {
+		return err
+	}
+	if err := e.out.addJSON(ManifestFile, e.Now, e.manifest); err != nil {
+		return err
+	}
+	return e.out.close(e.Now)
+}

@@ -1,0 +1,166 @@
+package verify
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/ledgerd/ledgerd/internal/evidence"
+	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/proof"
+	"github.com/ledgerd/ledgerd/ledger/proof/trustpolicy"
+	"github.com/ledgerd/ledgerd/ledger/proof/verify"
+)
+
+// checkpoint verifies the checkpoint of the export, and returns the checks of the log.
+func (x *exportAudit) checkpoint() ([]verify.Check, error) {
+	failed := func(err error) ([]verify.Check, error) {
+		return []verify.Check{verify.Failure(verify.CheckCheckpoint, "%v", err)}, nil
+	}
+	signed, err := x.archive.File(evidence.CheckpointFile)
+	if err != nil {
+		return failed(err)
+	}
+	says, err := proof.ReadCheckpoint(signed)
+	if err != nil {
+		return failed(err)
+	}
+	log, err := x.trust(says.Origin)
+	if err != nil {
+		return nil, err
+	}
+	c, err := proof.OpenCheckpoint(signed, log.open)
+	if err != nil {
+		return failed(err)
+	}
+
+	x.signed, x.newest = signed, c
+	consistency, err := x.agree(log.known, [][]byte{signed}, log.open)
+	if err != nil {
+		return nil, err
+	}
+	s := &Session{Options: x.Options, key: log.key}
+	passed := verify.Passed(verify.CheckCheckpoint, "%d events of %s, signed by its key %s", c.Size, c.Origin,
+		verify.KeyID(log.open))
+	checks := append([]verify.Check{passed, consistency}, s.witnesses(signed)...)
+	if err := x.vkey(log.key); err != nil {
+		checks = append(checks, verify.Failure(verify.CheckCheckpoint, "%v", err))
+	}
+	return checks, nil
+}
+
+// vkey checks that the key that the export names is the trusted one.
+func (x *exportAudit) vkey(key trustpolicy.Key) error {
+	text, err := x.archive.File(evidence.KeyFile)
+	if err == nil && string(text) != key.String()+"\n" {
+		err = fmt.Errorf("%s has another key than the trusted one, %s", evidence.KeyFile, key)
+	}
+	return err
+}
+
+// identities reads the keys of signers, unless they are pinned.
+func (x *exportAudit) identities() error {
+	var list []identity.Identity
+	if err := x.archive.JSON(evidence.IdentitiesFile, &list); err != nil {
+		return err
+	}
+	if len(list) > verify.MaxKeys {
+		return fmt.Errorf("there are more than %d", verify.MaxKeys)
+	}
+	x.keys = verify.Listed(list)
+	if x.Keys != nil {
+		x.keys = *x.Keys
+	}
+	return nil
+}
+
+// readEvents verifies that the log has the events, and keeps their bodies.
+func (x *exportAudit) readEvents() error {
+	ids := make(map[string]bool)
+	for _, name := range x.archive.Names() {
+		if file, ok := strings.CutPrefix(name, "events/"); ok {
+			id, _, _ := strings.Cut(file, ".")
+			ids[id] = true
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(ids)) {
+		if err := x.event(id); err != nil {
+			return err
+		}
+	}
+	slices.SortFunc(x.places, func(a, b verify.Place) int {
+		return cmp.Or(cmp.Compare(epochOf(a), epochOf(b)), cmp.Compare(a.Index, b.Index))
+	})
+	return nil
+}
+
+func epochOf(p verify.Place) int {
+	_, epoch, _ := verify.SplitOrigin(p.Checkpoint.Origin)
+	return epoch
+}
+
+// event verifies an event.
+func (x *exportAudit) event(id string) error {
+	var err error
+	e := verify.Event{ID: id}
+	if e.Proof, err = x.archive.File(evidence.ProofFile(id)); err != nil {
+		x.ofEvents.Add(id, verify.Failure(verify.CheckInclusion, "%v", err))
+		return nil
+	}
+	bodyFile := evidence.EventFile(id)
+	if e.Body, err = x.archive.File(bodyFile); err != nil && !x.pruned[bodyFile] {
+		x.ofEvents.Add(id, verify.Failure(verify.CheckBody, "%v", err))
+		return nil
+	}
+
+	origin := e.Origin()
+	if origin != x.newest.Origin && !verify.IsLaterEpoch(origin, x.newest.Origin) {
+		x.ofEvents.Add(id, verify.Failure(verify.CheckInclusion, "its proof is not valid, or of the log %.200q", origin))
+		return nil
+	}
+	log, err := x.trust(origin)
+	if err != nil {
+		return fmt.Errorf("the event %s: %w", id, err)
+	}
+	place, checks := e.Verify(log.open)
+	if checks[0].Name != verify.CheckBody || checks[0].Status != verify.OK {
+		if e.Body != nil && checks[0].Status == verify.NotChecked {
+			checks[0] = verify.Failure(verify.CheckBody, "%s is there, and its proof has nothing to compare it with", bodyFile)
+		}
+		e.Body = nil
+	}
+	if place.Signed != nil && origin == x.newest.Origin && !bytes.Equal(place.Signed, x.signed) {
+		place, checks = verify.Place{}, []verify.Check{verify.Failure(verify.CheckInclusion,
+			"its proof leads to another checkpoint than %s", evidence.CheckpointFile)}
+	}
+	x.ofEvents.Add(id, slices.DeleteFunc(checks, func(c verify.Check) bool {
+		return c.Name == verify.CheckCheckpoint && c.Status == verify.OK // it is the one of all, and reported once
+	})...)
+	if place.Signed != nil {
+		x.places = append(x.places, place)
+		x.events[id] = e.Body
+	}
+	return nil
+}
+
+// usedSigners checks that the log has the identities with which signatures were verified.
+func (x *exportAudit) usedSigners() {
+	for _, i := range x.keys.Used() {
+		if i.Event == "" {
+			x.ofIdentities.Add(i.ID, verify.Skipped(verify.CheckIdentity, "the server had not logged it yet"))
+			continue
+		}
+		body, isProved := x.events[i.Event]
+		switch {
+		case !isProved:
+			x.ofIdentities.Add(i.ID, verify.Failure(verify.CheckIdentity, "the export does not prove its event, %.100q", i.Event))
+		case body == nil:
+			x.ofIdentities.Add(i.ID, verify.Skipped(verify.CheckIdentity, prunedBody))
+		default:
+			x.ofIdentities.Add(i.ID, verify.LoggedIdentity(i, body))
+		}
+	}
+}
