@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -25,7 +26,7 @@ func TestOrgsAndTokens(t *testing.T) {
 	if len(orgs) != 1 || orgs[0].Name != "acme" {
 		t.Errorf("orgs %v, want only acme", orgs)
 	}
-	if org := must(b.admin.Org(ctx, "acme"))(t); org != orgs[0] {
+	if org := must(b.admin.Org(ctx, "acme"))(t); !reflect.DeepEqual(org, orgs[0]) {
 		t.Errorf("org %v, listed as %v", org, orgs[0])
 	}
 	if org := must(b.admin.ChangeOrg(ctx, "acme", ledger.OrgChange{LogPublic: new(true)}))(t); !org.LogPublic {

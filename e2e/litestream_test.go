@@ -106,7 +106,8 @@ type litestream struct {
 func startLitestream(t *testing.T, database string) *litestream {
 	t.Helper()
 	dir := t.TempDir()
-	l := &litestream{t: t, database: database, replica: filepath.Join(dir, "replica"), socket: filepath.Join(dir, "socket")}
+	l := &litestream{t: t, database: database, replica: filepath.Join(dir, "replica"),
+		socket: filepath.Join(dir, "socket")}
 	config := filepath.Join(dir, "litestream.yml")
 	check(t, os.WriteFile(config, fmt.Appendf(nil, litestreamConfig, l.database, l.replica, l.socket), 0o600))
 

@@ -30,7 +30,6 @@ const (
 	AuditRepoArchived   AuditAction = "repo.archived"
 	AuditRepoUnarchived AuditAction = "repo.unarchived"
 	AuditRepoDeleted    AuditAction = "repo.deleted"
-	AuditRepoPurged     AuditAction = "repo.purged"
 
 	AuditTokenCreated AuditAction = "token.created"
 	AuditTokenRevoked AuditAction = "token.revoked"
@@ -67,7 +66,6 @@ func AuditActions() []AuditAction {
 	return []AuditAction{
 		AuditOrgCreated, AuditOrgChanged, AuditOrgRenamed, AuditOrgArchived, AuditOrgUnarchived, AuditOrgDeleted,
 		AuditRepoCreated, AuditRepoChanged, AuditRepoRenamed, AuditRepoArchived, AuditRepoUnarchived, AuditRepoDeleted,
-		AuditRepoPurged,
 		AuditTokenCreated, AuditTokenRevoked, AuditSessionCreated, AuditSessionEnded,
 		AuditIdentityAdded, AuditIdentityChanged, AuditIdentityRevoked, AuditIdentityDistrusted,
 		AuditPolicyApplied,

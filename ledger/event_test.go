@@ -99,7 +99,8 @@ func TestParseEventType(t *testing.T) {
 			t.Errorf("ParseEventType(%q) = %q, %v", want, got, err)
 		}
 	}
-	const want = `"State" is not an event type (use attestation, state, policy, radar, violation, commit, key, identity or audit)`
+	const want = `"State" is not an event type (use attestation, state, policy, radar, violation, commit, key, ` +
+		"identity or audit)"
 	if _, err := ParseEventType("State"); err == nil || err.Error() != want {
 		t.Errorf("ParseEventType(State): %v, want %s", err, want)
 	}

@@ -192,3 +192,14 @@ func former(list []ledger.FormerName) string {
 	}
 	return strings.Join(names, " ")
 }
+
+// A repo has a limited number of former names.
+func TestFormerNamesAreBounded(t *testing.T) {
+	b := newBackend(t)
+	names := [2]string{"api", "core"}
+	for n := range 100 {
+		b.patch("/v1/orgs/acme/repos/"+names[n%2], `{"name":"`+names[(n+1)%2]+`"}`).want(200)
+	}
+	b.patch("/v1/orgs/acme/repos/api", `{"name":"core"}`).wantProblem(422, ledger.CodeLimitReached)
+	b.get("/v1/orgs/acme/repos/api").want(200)
+}

@@ -198,7 +198,8 @@ func (l *attentionList) add(i attention.Item, source, id int64, repoID, commitID
 func (l *attentionList) addViolations() error {
 	const columns = selectViolation + ", r.name, v.commit_id FROM violations v "
 	query := columns + "/*+index violations_open_by_org*/" + joinViolation + `
-/*+ordered*/ JOIN repos r ON r.id = v.repo_id AND r.deleted_at = 0 WHERE v.org_id = ? AND v.closed_at = 0 ORDER BY v.id DESC LIMIT ?`
+/*+ordered*/ JOIN repos r ON r.id = v.repo_id AND r.deleted_at = 0
+WHERE v.org_id = ? AND v.closed_at = 0 ORDER BY v.id DESC LIMIT ?`
 	by, count := l.orgID, `SELECT o.open_violations - coalesce((SELECT sum(r.open_violations)
   FROM repos r /*+index repos_deleted*/ WHERE r.org_id = o.id AND r.deleted_at > 0), 0) FROM orgs o WHERE o.id = ?`
 	if l.repoID != 0 {

@@ -45,7 +45,8 @@ type troubledRepo struct {
 // troubledRepos reads which repos of an org have candidates. more reports whether there are
 // more repos. A repoID of 0 selects all repos.
 func (rd reader) troubledRepos(orgID, repoID int64, soon ledger.Time) (list []troubledRepo, more bool, err error) {
-	from, by := "FROM (SELECT id FROM repos /*+index repos_by_org*/ WHERE org_id = ? AND deleted_at = 0 ORDER BY id LIMIT ?) r", orgID
+	from, by := `FROM (
+  SELECT id FROM repos /*+index repos_by_org*/ WHERE org_id = ? AND deleted_at = 0 ORDER BY id LIMIT ?) r`, orgID
 	args := []any{rd.now, soon, by, maxAttentionRepos + 1}
 	if repoID != 0 {
 		from, args = "FROM repos r WHERE r.id = ?", []any{rd.now, soon, repoID}

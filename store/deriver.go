@@ -36,8 +36,8 @@ func (rd reader) deriverOf(org, repo string) (*deriver, error) {
 
 // writableDeriver is deriverOf, for a write. It returns CodeArchived if the repo can only be
 // read.
-func (t *tx) writableDeriver(org, repo string) (*deriver, error) {
-	d, err := t.deriverOf(org, repo)
+func (rd reader) writableDeriver(org, repo string) (*deriver, error) {
+	d, err := rd.deriverOf(org, repo)
 	if err != nil {
 		return nil, err
 	}

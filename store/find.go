@@ -3,6 +3,9 @@ package store
 import (
 	"database/sql"
 	"errors"
+	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
 )
@@ -64,7 +67,8 @@ SELECT r.id, o.id,
   CASE o.deleted_at WHEN 0 THEN o.name ELSE (SELECT f.name FROM former_names f
     WHERE f.org_id = o.id AND f.repo_id = 0 ORDER BY f.until_seq DESC LIMIT 1) END,
   CASE r.deleted_at WHEN 0 THEN r.name ELSE (SELECT f.name FROM former_names f
-    WHERE f.org_id = o.id AND f.repo_id = r.id ORDER BY f.until_seq DESC LIMIT 1) END, r.default_branch, r.policy_version, r.policy_digest,
+    WHERE f.org_id = o.id AND f.repo_id = r.id ORDER BY f.until_seq DESC LIMIT 1) END,
+  r.default_branch, r.policy_version, r.policy_digest,
   o.keyring_version, r.webhook_events, EXISTS (SELECT 1 FROM violations WHERE repo_id = r.id AND closed_at = 0),
   o.distrusts, o.distrusting, r.archived_at + o.archived_at > 0, r.deleted_at + o.deleted_at > 0
 FROM repos r JOIN orgs o ON o.id = r.org_id `
@@ -99,10 +103,10 @@ SELECT r.name FROM orgs o /*+ordered*/ JOIN former_names f /*+index former_names
 WHERE o.name = ? AND f.name = ? ORDER BY f.until_seq DESC LIMIT 1`
 
 // writableOrg returns the row id of an org, or CodeArchived if it can only be read.
-func (t *tx) writableOrg(org string) (int64, error) {
+func (rd reader) writableOrg(org string) (int64, error) {
 	var id int64
 	var archived bool
-	err := t.Row("SELECT id, archived_at + deleted_at > 0 FROM orgs WHERE name = ?", org).Scan(&id, &archived)
+	err := rd.Row("SELECT id, archived_at + deleted_at > 0 FROM orgs WHERE name = ?", org).Scan(&id, &archived)
 	if err == nil && archived {
 		err = ledger.Errorf(ledger.CodeArchived, "org %s is archived: unarchive it first", org)
 	}
@@ -110,8 +114,8 @@ func (t *tx) writableOrg(org string) (int64, error) {
 }
 
 // writableRepo is findRepo, for a write. It returns CodeArchived if the repo can only be read.
-func (t *tx) writableRepo(org, repo string) (repoRow, error) {
-	r, err := t.findRepo(org, repo)
+func (rd reader) writableRepo(org, repo string) (repoRow, error) {
+	r, err := rd.findRepo(org, repo)
 	if err != nil {
 		return r, err
 	}
@@ -129,4 +133,22 @@ func scanRepoRow(row scanner) (repoRow, error) {
 		&r.keyringVersion, &r.webhookEvents, &r.violated, &r.distrusts, &r.distrusting, &r.archived, &r.deleted)
 	r.keyringVersion = keyringVersion(r.orgID, r.keyringVersion)
 	return r, err
+}
+
+// keyringVersion returns the version of an org's keyring, given the counter in its row. Another org
+// never has the same, even one that gets the name of an org which was renamed.
+func keyringVersion(orgID, counter int64) int64 { return orgID<<32 + counter }
+
+// formerNames parses the former names of a row: the names, each with a colon and the number of
+// events, separated by spaces.
+func formerNames(text string) (list []ledger.FormerName, err error) {
+	for _, field := range strings.Fields(text) {
+		name, events, _ := strings.Cut(field, ":")
+		n, err := strconv.ParseInt(events, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("parse former names: %w", err)
+		}
+		list = append(list, ledger.FormerName{Name: name, Events: n})
+	}
+	return list, nil
 }

@@ -224,10 +224,6 @@ func (s *Store) Keyring(ctx context.Context, org string) (*identity.Keyring, int
 	return v.keyring, v.version, err
 }
 
-// keyringVersion returns the version of an org's keyring, given the counter in its row. Another org
-// never has the same, even one that gets the name of an org which was renamed.
-func keyringVersion(orgID, counter int64) int64 { return orgID<<32 + counter }
-
 // keyring reads the identities of an org if they have changed. It reads the version
 // first, so the identities may be newer than the version. Record detects that, as it
 // detects later changes.
@@ -241,6 +237,7 @@ func (rd reader) keyring(org string) (versionedKeyring, error) {
 	if latest, ok := rd.caches.keyrings.get(org); ok && latest.version == v.version {
 		return latest, nil
 	}
+
 	rows, err := all(rd, scanIdentity, selectIdentity+"WHERE o.name = ? ORDER BY i.id", org)
 	if err != nil {
 		return v, fmt.Errorf("read identities: %w", err)

@@ -3,13 +3,43 @@ package store
 import (
 	"context"
 	"fmt"
-	"strconv"
-	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/radarindex"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
+
+// ChangeRepo sets the fields of a repo that are not nil in c. An archived repo can only be
+// renamed and unarchived, and a deleted one only restored.
+func (s *Store) ChangeRepo(ctx context.Context, org, repo string, c ledger.RepoChange) (ledger.Repo, error) {
+	return write(ctx, s, org, func(t *tx) (ledger.Repo, error) {
+		r, err := scanRepo(t.Row(selectRepo+"WHERE o.name = ? AND r.name = ?", org, repo))
+		if err != nil {
+			return ledger.Repo{}, t.missingRepo(err, org, repo)
+		}
+		changed, err := c.Apply(r.row)
+		if err != nil {
+			return ledger.Repo{}, err
+		}
+		if r, err = t.moveRepo(r, c); err != nil || c.WebURL == nil && c.Forge == nil {
+			return r.row, err
+		}
+		if _, err := t.writableRepo(org, r.row.Name); err != nil {
+			return ledger.Repo{}, err
+		}
+		changed.Name, changed.ArchivedAt, changed.DeletedAt = r.row.Name, r.row.ArchivedAt, r.row.DeletedAt
+		changed.FormerNames = r.row.FormerNames
+
+		_, err = t.Exec("UPDATE repos SET web_url = ?, forge = ? WHERE id = ?", changed.WebURL, changed.Forge, r.id)
+		if err != nil {
+			return ledger.Repo{}, fmt.Errorf("update repo: %w", err)
+		}
+		return changed, t.auditChange(org, audited{
+			action: ledger.AuditRepoChanged, repo: changed.Name, target: changed.Name,
+			before: repoFields(r.row), after: repoFields(changed),
+		})
+	})
+}
 
 // moveRepo renames, restores, archives or unarchives a repo. It returns the repo as it is then.
 func (t *tx) moveRepo(r keyed[ledger.Repo], c ledger.RepoChange) (keyed[ledger.Repo], error) {
@@ -71,20 +101,6 @@ ON CONFLICT (repo_id) DO UPDATE SET cause_type = excluded.cause_type, cause_id =
 	}
 	t.gathered.wakeEvaluate = true
 	return nil
-}
-
-// formerNames parses the former names of a row: the names, each with a colon and the number of
-// events, separated by spaces.
-func formerNames(text string) (list []ledger.FormerName, err error) {
-	for _, field := range strings.Fields(text) {
-		name, events, _ := strings.Cut(field, ":")
-		n, err := strconv.ParseInt(events, 10, 64)
-		if err != nil {
-			return nil, fmt.Errorf("parse former names: %w", err)
-		}
-		list = append(list, ledger.FormerName{Name: name, Events: n})
-	}
-	return list, nil
 }
 
 // maxFormerNames is the maximum number of names that an org or a repo had.
@@ -164,7 +180,8 @@ func (s *Store) DeleteRepo(ctx context.Context, org, repo string) error {
 		if err != nil {
 			return err
 		}
-		if err := t.endTips(d, radarindex.Withdrawn, "t.repo_id = ? AND t.flight < ?", r.id, radarindex.Superseded); err != nil {
+		err = t.endTips(d, radarindex.Withdrawn, "t.repo_id = ? AND t.flight < ?", r.id, radarindex.Superseded)
+		if err != nil {
 			return err
 		}
 		return t.drain(d)
@@ -173,7 +190,8 @@ func (s *Store) DeleteRepo(ctx context.Context, org, repo string) error {
 
 // stopWebhooks disables the active webhooks that a condition with one parameter selects.
 func (t *tx) stopWebhooks(where string, id int64, reason string) error {
-	stopped, err := all(t.reader, scanText, "SELECT webhook_id FROM webhooks WHERE active = 1 AND deleted_at = 0 AND "+where, id)
+	stopped, err := all(t.reader, scanText,
+		"SELECT webhook_id FROM webhooks WHERE active = 1 AND deleted_at = 0 AND "+where, id)
 	if err != nil {
 		return fmt.Errorf("read webhooks: %w", err)
 	}
@@ -186,6 +204,36 @@ func (t *tx) stopWebhooks(where string, id int64, reason string) error {
 		t.markChanged(id)
 	}
 	return nil
+}
+
+// ChangeOrg sets the fields of an org that are not nil in c. An archived org can only be
+// renamed and unarchived, and a deleted one only restored.
+func (s *Store) ChangeOrg(ctx context.Context, name string, c ledger.OrgChange) (ledger.Org, error) {
+	if err := c.Check(); err != nil {
+		return ledger.Org{}, err
+	}
+	return write(ctx, s, name, func(t *tx) (ledger.Org, error) {
+		o, err := scanOrg(t.Row(selectOrg+"WHERE name = ?", name))
+		if err != nil {
+			return o.row, missing(err, "org %s not found", name)
+		}
+		if o, err = t.moveOrg(o, c); err != nil || c.LogPublic == nil {
+			return o.row, err
+		}
+		if _, err := t.writableOrg(o.row.Name); err != nil {
+			return o.row, err
+		}
+
+		name := o.row.Name
+		before := orgFields(o.row)
+		o.row.LogPublic = *c.LogPublic
+		if _, err = t.Exec("UPDATE orgs SET log_public = ? WHERE id = ?", o.row.LogPublic, o.id); err != nil {
+			return o.row, fmt.Errorf("update org: %w", err)
+		}
+		return o.row, t.auditChange(name, audited{
+			action: ledger.AuditOrgChanged, target: name, before: before, after: orgFields(o.row),
+		})
+	})
 }
 
 // moveOrg renames, restores, archives or unarchives an org. It returns the org as it is then.

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/sqldb"
@@ -50,35 +49,6 @@ func (s *Store) Org(ctx context.Context, name string) (ledger.Org, error) {
 	return read(ctx, s, byOrg(name), func(rd reader) (ledger.Org, error) {
 		o, err := scanOrg(rd.Row(selectOrg+"WHERE name = ?", name))
 		return o.row, missing(err, "org %s not found", name)
-	})
-}
-
-// ChangeOrg sets the fields of an org that are not nil in c. An archived org can only be
-// renamed and unarchived, and a deleted one only restored.
-func (s *Store) ChangeOrg(ctx context.Context, name string, c ledger.OrgChange) (ledger.Org, error) {
-	if err := c.Check(); err != nil {
-		return ledger.Org{}, err
-	}
-	return write(ctx, s, name, func(t *tx) (ledger.Org, error) {
-		o, err := scanOrg(t.Row(selectOrg+"WHERE name = ?", name))
-		if err != nil {
-			return o.row, missing(err, "org %s not found", name)
-		}
-		if o, err = t.moveOrg(o, c); err != nil || c.LogPublic == nil {
-			return o.row, err
-		}
-		if _, err := t.writableOrg(o.row.Name); err != nil {
-			return o.row, err
-		}
-		name := o.row.Name
-		before := orgFields(o.row)
-		o.row.LogPublic = *c.LogPublic
-		if _, err = t.Exec("UPDATE orgs SET log_public = ? WHERE id = ?", o.row.LogPublic, o.id); err != nil {
-			return o.row, fmt.Errorf("update org: %w", err)
-		}
-		return o.row, t.auditChange(name, audited{
-			action: ledger.AuditOrgChanged, target: name, before: before, after: orgFields(o.row),
-		})
 	})
 }
 

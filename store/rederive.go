@@ -12,7 +12,8 @@ import (
 // rederiveOrg has all commits of an org derived again in the background, with a cause.
 func (t *tx) rederiveOrg(orgID int64, cause ledger.Cause) error {
 	_, err := t.Exec(`
-INSERT INTO rederivations (repo_id, cause_type, cause_id, done) SELECT id, ?, ?, 0 FROM repos WHERE org_id = ? AND deleted_at = 0
+INSERT INTO rederivations (repo_id, cause_type, cause_id, done) SELECT id, ?, ?, 0
+FROM repos WHERE org_id = ? AND deleted_at = 0
 ON CONFLICT (repo_id) DO UPDATE SET cause_type = excluded.cause_type, cause_id = excluded.cause_id, done = 0`,
 		string(cause.Type), cause.ID, orgID)
 	if err != nil {

@@ -55,7 +55,8 @@ VALUES (?, ?, ?, ?, ?, ?, 1, ?)`,
 const selectRepo = `
 SELECT r.id, o.name, r.name, r.archived_at, r.deleted_at,
   coalesce((SELECT string_agg(f.name || ':' || f.until_seq, ' ' ORDER BY f.until_seq) FROM former_names f
-    WHERE f.org_id = o.id AND f.repo_id = r.id), ''), r.default_branch, r.web_url, r.forge, r.policy_version, r.created_at, r.attestations,
+    WHERE f.org_id = o.id AND f.repo_id = r.id), ''),
+  r.default_branch, r.web_url, r.forge, r.policy_version, r.created_at, r.attestations,
   r.open_violations,
   coalesce((SELECT commits FROM repo_states WHERE repo_id = r.id AND state = 0), 0),
   coalesce((SELECT commits FROM repo_states WHERE repo_id = r.id AND state = 1), 0),
@@ -68,7 +69,8 @@ func scanRepo(row scanner) (keyed[ledger.Repo], error) {
 	var r keyed[ledger.Repo]
 	var counts [5]int64
 	var former string
-	err := row.Scan(&r.id, &r.row.Org, &r.row.Name, &r.row.ArchivedAt, &r.row.DeletedAt, &former, &r.row.DefaultBranch, &r.row.WebURL, &r.row.Forge,
+	err := row.Scan(&r.id, &r.row.Org, &r.row.Name, &r.row.ArchivedAt, &r.row.DeletedAt, &former,
+		&r.row.DefaultBranch, &r.row.WebURL, &r.row.Forge,
 		&r.row.PolicyVersion, &r.row.CreatedAt, &r.row.Attestations, &r.row.OpenViolations,
 		&counts[0], &counts[1], &counts[2], &counts[3], &counts[4])
 	if err == nil {
@@ -86,38 +88,6 @@ func (s *Store) Repo(ctx context.Context, org, repo string) (ledger.Repo, error)
 	return read(ctx, s, byOrg(org), func(rd reader) (ledger.Repo, error) {
 		r, err := scanRepo(rd.Row(selectRepo+"WHERE o.name = ? AND r.name = ?", org, repo))
 		return r.row, rd.missingRepo(err, org, repo)
-	})
-}
-
-// ChangeRepo sets the fields of a repo that are not nil in c. An archived repo can only be
-// renamed and unarchived, and a deleted one only restored.
-func (s *Store) ChangeRepo(ctx context.Context, org, repo string, c ledger.RepoChange) (ledger.Repo, error) {
-	return write(ctx, s, org, func(t *tx) (ledger.Repo, error) {
-		r, err := scanRepo(t.Row(selectRepo+"WHERE o.name = ? AND r.name = ?", org, repo))
-		if err != nil {
-			return ledger.Repo{}, t.missingRepo(err, org, repo)
-		}
-		changed, err := c.Apply(r.row)
-		if err != nil {
-			return ledger.Repo{}, err
-		}
-		if r, err = t.moveRepo(r, c); err != nil || c.WebURL == nil && c.Forge == nil {
-			return r.row, err
-		}
-		if _, err := t.writableRepo(org, r.row.Name); err != nil {
-			return ledger.Repo{}, err
-		}
-		changed.Name, changed.ArchivedAt, changed.DeletedAt = r.row.Name, r.row.ArchivedAt, r.row.DeletedAt
-		changed.FormerNames = r.row.FormerNames
-
-		_, err = t.Exec("UPDATE repos SET web_url = ?, forge = ? WHERE id = ?", changed.WebURL, changed.Forge, r.id)
-		if err != nil {
-			return ledger.Repo{}, fmt.Errorf("update repo: %w", err)
-		}
-		return changed, t.auditChange(org, audited{
-			action: ledger.AuditRepoChanged, repo: changed.Name, target: changed.Name,
-			before: repoFields(r.row), after: repoFields(changed),
-		})
 	})
 }
 

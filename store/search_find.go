@@ -290,7 +290,8 @@ func (f *finder) findArtifacts(d search.Digest) error {
 		return nil
 	}, `
 SELECT l.digest, l.commit_id, c.sha, c.state, c.branch, c.registered_at, r.name
-FROM artifacts l /*+ordered*/ JOIN commits c ON c.id = l.commit_id /*+ordered*/ JOIN repos r ON r.id = c.repo_id AND r.deleted_at = 0
+FROM artifacts l /*+ordered*/ JOIN commits c ON c.id = l.commit_id /*+ordered*/ JOIN repos r
+  ON r.id = c.repo_id AND r.deleted_at = 0
 WHERE l.org_id = ? AND l.digest >= ? AND l.digest <= ? ORDER BY l.digest DESC, l.commit_id DESC LIMIT ?`,
 		f.searched.orgID, first, last, maxArtifactRows)
 	if err != nil {

@@ -45,7 +45,7 @@ func (rd reader) secretsAfter(id int64) ([]hookSecrets, error) {
 		return h, row.Scan(&h.id, &h.public, &h.secret, &h.previous, &h.previousUntil)
 	}, `
 SELECT id, webhook_id, secret, previous_secret, previous_until FROM webhooks
-WHERE id > ? AND deleted_at = 0 ORDER BY id LIMIT ?`, id, secretsBatch)
+WHERE id > ? ORDER BY id LIMIT ?`, id, secretsBatch)
 	if err != nil {
 		return nil, fmt.Errorf("read the signing secrets of webhooks: %w", err)
 	}

@@ -65,7 +65,8 @@ func (s *Store) CreateWebhook(
 		id, err := t.Insert(`
 INSERT INTO webhooks (webhook_id, repo_id, url, events, description, active, created_at, changed_at, secret)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			webhookID, r.id, n.URL, typeSetOf(n.Events), n.Description, active, t.now, t.now, s.secretKeys.Seal(secret, webhookID))
+			webhookID, r.id, n.URL, typeSetOf(n.Events), n.Description, active, t.now, t.now,
+			s.secretKeys.Seal(secret, webhookID))
 		if err != nil {
 			return w, fmt.Errorf("insert webhook: %w", err)
 		}

@@ -52,11 +52,11 @@ func (f *fixture) begin(n NewEpoch) (Begun, error) {
 func (f *fixture) wantBegun(b Begun, epoch string, checkpoint []byte) ledger.KeyEvent {
 	f.t.Helper()
 	l := f.log()
-	if want := origin + "/" + epoch; b.Origin != want || l.Origin != "" || l.Leaves != 1 || b.Epoch != l.Epoch {
+	if want := origin + "/" + epoch; b.Origin != want || l.Origin != "" || l.Leaves != 2 || b.Epoch != l.Epoch {
 		f.t.Fatalf("got %+v, and the log %+v", b, l)
 	}
 	f.sign(false)
-	if l = f.log(); l.Origin != b.Origin || l.VKey != b.Key || l.Size != 1 || len(f.signer.Problems()) > 0 {
+	if l = f.log(); l.Origin != b.Origin || l.VKey != b.Key || l.Size != 2 || len(f.signer.Problems()) > 0 {
 		f.t.Errorf("the log is %+v, problems: %v", l, f.signer.Problems())
 	}
 
@@ -108,7 +108,7 @@ func TestNewEpochAfterARestore(t *testing.T) {
 	if !l.Frozen || l.Size != old.Size || string(l.Checkpoint) != string(old.Checkpoint) || l.Leaves != old.Leaves {
 		t.Errorf("the old log was %+v, and is %+v", old, l)
 	}
-	if l := f.log(); l.Size != 7 || string(f.file("acme.2.checkpoint")) != string(l.Checkpoint) {
+	if l := f.log(); l.Size != 8 || string(f.file("acme.2.checkpoint")) != string(l.Checkpoint) {
 		t.Errorf("the new log is %+v", l)
 	}
 	if string(f.file("acme.1.checkpoint")) != string(newest) {

@@ -15,7 +15,6 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/proof"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/storetest"
@@ -92,10 +91,7 @@ func (f *fixture) grow(n int) {
 	f.t.Helper()
 	for range n {
 		f.n++
-		contract, err := policy.Parse(fmt.Appendf(nil,
-			`{"requirements":[{"state":"ATTESTED","predicate":"test:%d","signers":["cn=ci"]}]}`, f.n))
-		check(f.t, err)
-		_, err = f.store.SetPolicy(f.t.Context(), "acme", "api", contract, 0, "host")
+		_, err := f.store.LogKey(f.t.Context(), "acme", ledger.KeyEvent{Key: fmt.Sprint(f.n)})
 		check(f.t, err)
 	}
 }

@@ -60,8 +60,8 @@ the server has pruned is listed in manifest.json.`,
 	}
 	flags := command.Flags()
 	flags.StringVar(&x.rev, "commit", "", "commit to export, a sha or a git `rev`")
-	flags.Var(flagvalue.Past(&x.since), "since", "export the commits that got an attestation since then: a date, date-time, "+
-		"yesterday, or how long ago, such as 5d")
+	flags.Var(flagvalue.Past(&x.since), "since", "export the commits that got an attestation since then: a date, "+
+		"date-time, yesterday, or how long ago, such as 5d")
 	flags.Var(&flagvalue.Parsed[ledger.Time]{Value: &x.until, Kind: "WHEN", Parse: ledger.ParseSince}, "until",
 		"with --since: and not after this date or time (default now)")
 	flags.StringVar(&x.out, "out", "", "`file` to write, or - for standard output")

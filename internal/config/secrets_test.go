@@ -47,7 +47,8 @@ func TestLoadSecretKeys(t *testing.T) {
 			if test.want == "" && err == nil {
 				return
 			}
-			if err == nil || !strings.Contains(err.Error(), "webhooks.secrets_key") || !strings.Contains(err.Error(), test.want) {
+			if err == nil || !strings.Contains(err.Error(), "webhooks.secrets_key") ||
+				!strings.Contains(err.Error(), test.want) {
 				t.Errorf("the error is %v, want one about webhooks.secrets_key: %s", err, test.want)
 			}
 			if err := s.CheckFiles(); err == nil {

@@ -47,6 +47,7 @@ func Repo(w io.Writer, r ledger.Repo) {
 	if len(r.FormerNames) > 0 {
 		t.Row("former names", FormerNames(r.FormerNames))
 	}
+
 	t.Row("default branch", r.DefaultBranch)
 	if r.WebURL != "" {
 		t.Row("web url", r.WebURL)

@@ -55,6 +55,7 @@ func Read(from io.ReaderAt, size int64) (*Archive, error) {
 	files := tar.NewReader(in)
 	a := &Archive{from: from, files: make(map[string]entry)}
 
+	end := int64(0) // of the last file
 	for {
 		header, err := files.Next()
 		if errors.Is(err, io.EOF) {
@@ -74,6 +75,10 @@ func Read(from io.ReaderAt, size int64) (*Archive, error) {
 		}
 		copy(e.sum[:], sum.Sum(nil))
 		a.files[header.Name] = e
+		end = e.offset + (e.size+blockSize-1)/blockSize*blockSize
+	}
+	if in.n < end+2*blockSize { // a tar ends with two blocks of zeros
+		return nil, errTruncated
 	}
 	if err := onlyZeros(in); err != nil {
 		return nil, err
@@ -82,9 +87,11 @@ func Read(from io.ReaderAt, size int64) (*Archive, error) {
 	return a, nil
 }
 
+var errTruncated = errors.New("it is truncated")
+
 func badTar(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return errors.New("it is truncated")
+		return errTruncated
 	}
 	return fmt.Errorf("it is not a tar file, or damaged: %w", err)
 }

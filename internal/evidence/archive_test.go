@@ -97,6 +97,9 @@ func TestReadRefuses(t *testing.T) {
 	}
 	copy(large[148:], fmt.Sprintf("%06o\x00 ", sum))
 
+	extended := tar.Header{Typeflag: tar.TypeReg, Name: "a", Format: tar.FormatPAX,
+		PAXRecords: map[string]string{"X.y": "z"}}
+
 	good := packed(t, regular)
 	for name, test := range map[string]struct {
 		text []byte
@@ -118,10 +121,12 @@ func TestReadRefuses(t *testing.T) {
 		"device":           {packed(t, typed(tar.TypeChar, "")), "is not a regular file"},
 		"pipe":             {packed(t, typed(tar.TypeFifo, "")), "is not a regular file"},
 		"twice":            {packed(t, regular, regular), "two files with the name a"},
-		"other form":       {packed(t, tar.Header{Typeflag: tar.TypeReg, Name: "a", Format: tar.FormatPAX, PAXRecords: map[string]string{"X.y": "z"}}), "another form of tar"},
+		"other form":       {packed(t, extended), "another form of tar"},
 		"large":            {large, "more than 67108864 bytes"},
 		"truncated":        {good[:514], "truncated"},
 		"truncated header": {good[:100], "truncated"},
+		"without an end":   {good[:1024], "truncated"},
+		"with half an end": {good[:1536], "truncated"},
 		"more after it":    {append(bytes.Clone(good), "more"...), "goes on after the end"},
 		"gzip":             {[]byte("\x1f\x8b\x08" + strings.Repeat("x", 600)), "not a tar file"},
 		"text":             {bytes.Repeat([]byte("text\n"), 200), "not a tar file"},
@@ -182,6 +187,7 @@ func TestCheckSums(t *testing.T) {
 		}
 		return a
 	}
+
 	good := digest + "  a\n" + digest + "  b\n"
 	for text, want := range map[string]string{
 		good:                       "[]",
@@ -197,6 +203,7 @@ func TestCheckSums(t *testing.T) {
 			t.Errorf("%q: %s, want %s", text, got, want)
 		}
 	}
+
 	a, err := read(packed(t))
 	if err != nil {
 		t.Fatal(err)
@@ -211,7 +218,7 @@ func TestManifestOfAnotherFormat(t *testing.T) {
 		`{"format":"ledgerd-evidence/v2"}`: "this version of ledgerd reads ledgerd-evidence/v1",
 		`{}`:                               "this version of ledgerd reads",
 		`[]`:                               "parse manifest.json",
-		`{"format":"ledgerd-evidence/v1","commits":["` + strings.Repeat(`a","`, MaxCommits) + `b"]}`: "more than 10000 commits",
+		`{"format":"ledgerd-evidence/v1","commits":["` + strings.Repeat(`a","`, MaxCommits) + `b"]}`: "more than 10000",
 	} {
 		a, err := read(written(t, map[string]string{ManifestFile: text}, ManifestFile))
 		if err != nil {
@@ -225,8 +232,9 @@ func TestManifestOfAnotherFormat(t *testing.T) {
 
 // FuzzRead reads any bytes: what is accepted has only good names, and its files can be read.
 func FuzzRead(f *testing.F) {
-	f.Add(written(f, map[string]string{ManifestFile: `{"format":"ledgerd-evidence/v1","commits":["abc"]}`,
-		"commits/abc/record.json": "{}", "events/evt_1.json": "{}"}, ManifestFile, "commits/abc/record.json", "events/evt_1.json"))
+	const record = "commits/abc/record.json"
+	f.Add(written(f, map[string]string{ManifestFile: `{"format":"ledgerd-evidence/v1","commits":["abc"]}`, record: "{}",
+		"events/evt_1.json": "{}"}, ManifestFile, record, "events/evt_1.json"))
 	f.Add(packed(f, tar.Header{Typeflag: tar.TypeReg, Name: "a", Size: 3, Format: tar.FormatUSTAR}))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		a, err := read(text)
@@ -242,6 +250,7 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 		a.CheckSums()
+
 		m, err := a.Manifest()
 		if err != nil {
 			return
@@ -259,7 +268,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// Everything on the page is escaped, whoever has written it.
+// Everything on the page is escaped.
 func TestPageEscapes(t *testing.T) {
 	const evil = `<script>alert(1)</script>"'><img src=x onerror=y>`
 	var c Commit

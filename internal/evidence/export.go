@@ -32,13 +32,27 @@ func Export(ctx context.Context, c *client.Client, o Options, out io.Writer) (Ma
 		e.manifest.Since, e.manifest.Until = o.Since, cmp.Or(o.Until, o.Now)
 	}
 	for _, step := range []func(context.Context) error{
-		e.checkLog, e.commits, e.policies, e.search, e.signers, e.prove, e.finish,
+		e.checkName, e.checkLog, e.commits, e.policies, e.search, e.signers, e.prove, e.finish,
 	} {
 		if err := step(ctx); err != nil {
 			return e.manifest, err
 		}
 	}
 	return e.manifest, nil
+}
+
+// checkName checks that the repo had no other name: records have the present one, and events that
+// of their time, so the export of a renamed repo would not be verified.
+func (e *exporter) checkName(ctx context.Context) error {
+	r, err := again(ctx, func() (ledger.Repo, error) { return e.client.Repo(ctx, e.org, e.repo) })
+	if err != nil {
+		return err
+	}
+	if len(r.FormerNames) > 0 {
+		return fmt.Errorf("%s/%s was called %s, and evidence of renamed repos cannot be exported (verify it with the server: "+
+			"ledgerd verify repo)", e.org, r.Name, r.FormerNames[0].Name)
+	}
+	return nil
 }
 
 // checkLog checks that the log is signed: otherwise there are no proofs.
@@ -88,7 +102,8 @@ func (e *exporter) commit(ctx context.Context, rev string) error {
 	e.earliest = min(e.earliest, at)
 	known := facts.Of(&c.Record)
 	e.facts[sha] = known.Digest()
-	c.Record.Attestations, c.Record.Transitions = []ledger.AttestationRecord{}, []ledger.Transition{} // other files have all
+	// Other files have all of these.
+	c.Record.Attestations, c.Record.Transitions = []ledger.AttestationRecord{}, []ledger.Transition{}
 	if err := e.out.addJSON(CommitFile(sha, recordFile), at, c.Record); err != nil {
 		return err
 	}

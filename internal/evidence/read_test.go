@@ -29,7 +29,7 @@ func problem(w http.ResponseWriter, status int, code ledger.Code) {
 	fmt.Fprintf(w, `{"status": %d, "title": "No", "detail": "no: %s", "code": %q}`, status, code, code)
 }
 
-// A server that has too many requests is asked again, but not for ever.
+// A server that has too many requests is asked again, but not forever.
 func TestBusyServerIsAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked, busy := 0, 3
@@ -73,6 +73,7 @@ func TestCommitIsReadAtOneMoment(t *testing.T) {
 				fmt.Fprintf(w, `{"sha":"abc","attested":%d}`, attested)
 			}
 		})
+
 		c, err := r.commit(t.Context(), "abc")
 		if err != nil || len(c.Attestations) != 3 || c.Record.Attested != 3 {
 			t.Errorf("%d attestations, and %d are counted, %v", len(c.Attestations), c.Record.Attested, err)

@@ -19,9 +19,9 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/config"
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/proof"
 	"github.com/ledgerd/ledgerd/ledger/proof/trustpolicy"
+	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/transparency/witness"
 )
 
@@ -101,10 +101,7 @@ func (n *neighbour) begin() string {
 // grow adds an event.
 func (n *neighbour) grow(i int) {
 	n.t.Helper()
-	contract, err := policy.Parse(fmt.Appendf(nil,
-		`{"requirements":[{"state":"ATTESTED","predicate":"test:%d","signers":["cn=ci"]}]}`, i))
-	check(n.t, err)
-	_, err = n.running.db.SetPolicy(n.t.Context(), "acme", "api", contract, 0, "host")
+	_, err := n.running.db.LogKey(n.t.Context(), "acme", ledger.KeyEvent{Key: fmt.Sprint(i)})
 	check(n.t, err)
 }
 
@@ -135,8 +132,22 @@ func (n *neighbour) newKey() trustpolicy.Key {
 	return key
 }
 
-// cosigned checks that the newest checkpoint has been cosigned, and returns it.
-func (n *neighbour) cosigned(log string) proof.Checkpoint {
+// awaitCosigned signs until the newest checkpoint is cosigned. The first requests may have been sent
+// before the neighbour had started, and are repeated after a while.
+func (n *neighbour) awaitCosigned(log string) {
+	n.t.Helper()
+	for range 200 {
+		n.sign()
+		if _, _, err := n.verified(log); err == nil {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	n.t.Fatal("the first checkpoint was not cosigned within 10 seconds")
+}
+
+// verified verifies the newest checkpoint of a log with the policy of the neighbour.
+func (n *neighbour) verified(log string) (trustpolicy.Verification, store.Log, error) {
 	n.t.Helper()
 	l, err := n.running.db.Log(n.t.Context(), "acme", 0)
 	check(n.t, err)
@@ -145,6 +156,13 @@ func (n *neighbour) cosigned(log string) proof.Checkpoint {
 	key, err := trustpolicy.ParseKey(log, trustpolicy.LogTypes()...)
 	check(n.t, err)
 	v, err := p.Verify(l.Checkpoint, key)
+	return v, l, err
+}
+
+// cosigned checks that the newest checkpoint has been cosigned, and returns it.
+func (n *neighbour) cosigned(log string) proof.Checkpoint {
+	n.t.Helper()
+	v, l, err := n.verified(log)
 	if err != nil {
 		n.t.Fatalf("%s\n%s\n%s", err, l.Checkpoint, n.output)
 	}
@@ -178,6 +196,9 @@ func TestTwoNeighboursWatchEachOther(t *testing.T) {
 	b.watch(logA, a, keyA)
 	a.start()
 	b.start()
+
+	a.awaitCosigned(logA)
+	b.awaitCosigned(logB)
 
 	growths := 1000
 	if testing.Short() {

@@ -12,7 +12,7 @@ const maxAnswer = 1000
 // Ask asks a question on w and reads the answer, a line, from in. It reports whether the
 // answer is yes. No answer is no.
 func Ask(in io.Reader, w io.Writer, question string) (bool, error) {
-	answer, err := readAnswer(in, w, question+" [y/N] ")
+	answer, err := readAnswer(in, w, Clean(question)+" [y/N] ")
 	if err != nil {
 		return false, err
 	}
@@ -25,13 +25,13 @@ func Ask(in io.Reader, w io.Writer, question string) (bool, error) {
 
 // AskName asks on w for a name, and reports whether the line read from in is that name.
 func AskName(in io.Reader, w io.Writer, question, name string) (bool, error) {
-	answer, err := readAnswer(in, w, question+" ")
+	answer, err := readAnswer(in, w, Clean(question)+" ")
 	return err == nil && answer == name, err
 }
 
 // readAnswer prints a question, and reads the answer without the spaces around it.
 func readAnswer(in io.Reader, w io.Writer, question string) (string, error) {
-	fmt.Fprint(w, Clean(question))
+	fmt.Fprint(w, question)
 	var answer []byte
 	one := make([]byte, 1) // what follows the line is left to others
 	for len(answer) < maxAnswer {

@@ -47,6 +47,7 @@ func (s *Session) Commit(ctx context.Context, repo, rev string) (verify.Report, 
 	if err != nil {
 		return verify.Report{}, err
 	}
+
 	a := &audit{Session: s, repo: record.Repo, settled: c.Size}
 	if a.names, err = s.namesOf(ctx, a.repo); err != nil {
 		return verify.Report{}, err

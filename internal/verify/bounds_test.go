@@ -26,6 +26,7 @@ func TestListsAreBounded(t *testing.T) {
 		{3, 1, "the contract has 2 versions, and at most 1 are read"},
 		{3, 2, ""},
 	} {
+
 		_, err := rederiving(t).try(newSite(t, h), limited(test.listed, test.versions, repo(t)))
 		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
 			t.Errorf("at most %d entries and %d versions: %v, want %q", test.listed, test.versions, err, test.want)
@@ -39,6 +40,7 @@ func TestLaterCommitsAreBounded(t *testing.T) {
 		h := newHost(t)
 		h.register(commitID(1), ledger.Registration{Branch: "fix"})
 		h.sign()
+
 		s := newSite(t, h)
 		var once sync.Once
 		s.change = func(path string, body []byte) []byte {
@@ -51,6 +53,7 @@ func TestLaterCommitsAreBounded(t *testing.T) {
 			}
 			return body
 		}
+
 		_, err := rederiving(t).try(s, limited(listed, 1, repo(t)))
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("at most %d: %v, want %q", listed, err, want)

@@ -160,8 +160,8 @@ func (x *exportAudit) attestation(record *ledger.AttestationRecord) []verify.Che
 		return []verify.Check{verify.Failure(verify.CheckDigests, "%v", err)}
 	}
 	if body == nil {
-		return []verify.Check{verify.Skipped(verify.CheckSignature, prunedBody), verify.Skipped(verify.CheckDigests, prunedBody),
-			verify.Skipped(verify.CheckRecord, prunedBody)}
+		return []verify.Check{verify.Skipped(verify.CheckSignature, prunedBody),
+			verify.Skipped(verify.CheckDigests, prunedBody), verify.Skipped(verify.CheckRecord, prunedBody)}
 	}
 
 	a := verify.Attestation{Envelope: envelope, Event: body, Record: record}

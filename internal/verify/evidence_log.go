@@ -156,7 +156,8 @@ func (x *exportAudit) usedSigners() {
 		body, isProved := x.events[i.Event]
 		switch {
 		case !isProved:
-			x.ofIdentities.Add(i.ID, verify.Failure(verify.CheckIdentity, "the export does not prove its event, %.100q", i.Event))
+			x.ofIdentities.Add(i.ID, verify.Failure(verify.CheckIdentity, "the export does not prove its event, %.100q",
+				i.Event))
 		case body == nil:
 			x.ofIdentities.Add(i.ID, verify.Skipped(verify.CheckIdentity, prunedBody))
 		default:

@@ -38,7 +38,8 @@ func (x *exportAudit) states() *exportedStates {
 
 // add adds the next event.
 func (s *exportedStates) add(e ledger.StateEvent) error {
-	s.moves[e.Commit] = append(s.moves[e.Commit], ledger.Transition{From: e.From, To: e.To, At: e.Timestamp, Cause: e.Cause})
+	move := ledger.Transition{From: e.From, To: e.To, At: e.Timestamp, Cause: e.Cause}
+	s.moves[e.Commit] = append(s.moves[e.Commit], move)
 	if s.unlisted[e.Commit] {
 		return nil
 	}

@@ -210,13 +210,14 @@ func TestEvidenceTampered(t *testing.T) {
 	}
 	remove := func([]byte) []byte { return nil }
 	const record, commit = "commits/*/attestations/*/record.json", "commits/*/record.json"
+	const since = ",\n  \"state_since\""                       // after the state of a commit
 	const event, proofFile = "events/*.json", "events/*.proof" // of an attestation
 	for name, test := range map[string]struct {
 		file   string // pattern
 		change func([]byte) []byte
 		check  string
 	}{
-		"state of a record":       {commit, replace("\"PROMOTABLE\",\n  \"state_since", "\"DEPLOYED\",\n  \"state_since"), checkStates},
+		"state of a record":       {commit, replace("\"PROMOTABLE\""+since, "\"DEPLOYED\""+since), checkStates},
 		"repo of a record":        {commit, replace(`"repo": "api"`, `"repo": "apx"`), checkStates},
 		"attestations counted":    {commit, replace(`"attested": 2`, `"attested": 1`), checkAttestations},
 		"version of the contract": {commit, replace(`"policy_version": 2`, `"policy_version": 3`), checkPolicy},
@@ -244,11 +245,11 @@ func TestEvidenceTampered(t *testing.T) {
 		"contract":                {"policy/v2.json", replace("lint:*", "text:*"), checkPolicy},
 		"no contract":             {"policy/v2.json", remove, checkPolicy},
 		"sha of a record":         {commit, replace(`"sha": "0`, `"sha": "1`), checkStates},
-		"commit twice":            {evidence.ManifestFile, replace(`"commits": [`, `"commits": ["`+commitID(1)+`",`), checkStates},
+		"commit twice":            {evidence.ManifestFile, replace("[", `["`+commitID(1)+`",`), checkStates},
 		"digest of a contract":    {"policy/v1.json", replace(`"sha256:`, `"sha256:0`), checkPolicy},
 		"contract of another":     {"policy/v2.json", replace(`"version": 2`, `"version": 3`), checkPolicy},
 		"DN of an identity":       {evidence.IdentitiesFile, replace("cn=ci", "cn=cj"), verify.CheckSignature},
-		"identity":                {evidence.IdentitiesFile, replace(`"kind"`, `"email": "a@b.c", "kind"`), verify.CheckIdentity},
+		"identity":                {evidence.IdentitiesFile, replace(`"kind"`, `"email":"a@b","kind"`), verify.CheckIdentity},
 		"identity of others":      {evidence.IdentitiesFile, replace(`"acme"`, `"evil"`), verify.CheckIdentity},
 		"no identities":           {evidence.IdentitiesFile, remove, verify.CheckIdentity},
 		"receipt":                 {"commits/*/receipt.json", replace(`"payload": "`, `"payload": "AAAA`), checkReceipt},
@@ -294,7 +295,8 @@ func (h *host) require(predicates ...string) error {
 	for _, p := range predicates {
 		list = append(list, fmt.Sprintf(`{"state": "ATTESTED", "predicate": %q}`, p))
 	}
-	_, err = h.admin.SetPolicy(h.t.Context(), "acme", "api", []byte(`{"requirements": [`+strings.Join(list, ",")+`]}`), etag)
+	contract := `{"requirements": [` + strings.Join(list, ",") + `]}`
+	_, err = h.admin.SetPolicy(h.t.Context(), "acme", "api", []byte(contract), etag)
 	return err
 }
 
@@ -357,7 +359,9 @@ func TestEvidenceOfContracts(t *testing.T) {
 	wantVerified(t, r)
 	want(t, r, checkPolicy, verify.OK, "3 versions")
 
-	for name, status := range map[string]verify.Status{"policy/v1.json": verify.NotChecked, "policy/v2.json": verify.Failed} {
+	for name, status := range map[string]verify.Status{
+		"policy/v1.json": verify.NotChecked, "policy/v2.json": verify.Failed,
+	} {
 		var v policy.Policy
 		check(t, json.Unmarshal(f[name], &v))
 		v.Requirements = v.Requirements[:1]

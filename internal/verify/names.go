@@ -48,7 +48,8 @@ func (n names) align(record *ledger.AttestationRecord, event about) {
 func (n names) checks(others int64) []verify.Check {
 	var list []verify.Check
 	for _, f := range n.former {
-		list = append(list, verify.Skipped(checkNames, "by the ledger, %s/%s was called %s for the first %d events of the org",
+		list = append(list, verify.Skipped(checkNames,
+			"by the ledger, %s/%s was called %s for the first %d events of the org",
 			n.org, n.repo, f.Name, f.Events))
 	}
 	if others > 0 {

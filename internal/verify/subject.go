@@ -45,6 +45,7 @@ func (s *Session) attestation(ctx context.Context, repo, id string) ([]verify.Ch
 	if err != nil {
 		return nil, err
 	}
+
 	if err := s.align(ctx, repo, &record, body); err != nil {
 		return nil, err
 	}

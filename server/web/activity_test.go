@@ -46,7 +46,8 @@ func TestActivityPage(t *testing.T) {
 			commitID(1)[:12]+" in 1 path",
 	)
 	var want []string
-	for body, err := range e.host.Events(t.Context(), "acme", client.EventFilter{Types: ledger.EventTypesFor(ledger.Read)}) {
+	for body, err := range e.host.Events(t.Context(), "acme",
+		client.EventFilter{Types: ledger.EventTypesFor(ledger.Read)}) {
 		check(t, err)
 		want = append([]string{string(body)}, want...)
 	}

@@ -27,7 +27,8 @@ func TestAuditPage(t *testing.T) {
 
 	p := w.get(auditPage).want(200).has("Audit", "token.created", "name: <ci>", "admin of acme , web 127.0.0.1",
 		"repo.changed api", "web_url: https://git.example/a → to https://git.example/b", "by host").hasNot("ldg_")
-	if first := strings.Index(p.text(), "repo.changed api"); first < 0 || first > strings.Index(p.text(), "org.created acme") {
+	first := strings.Index(p.text(), "repo.changed api")
+	if first < 0 || first > strings.Index(p.text(), "org.created acme") {
 		t.Errorf("the oldest action is first: %s", p.text())
 	}
 	link := attribute(p.elements("a", "class", "button")[0], "href")

@@ -48,7 +48,8 @@ func (c *checker) audits(org string, events []*event, rows map[int64]auditRow) {
 		}
 	}
 	for seq := range rows {
-		c.problemf("audit", org, eventRange(seq, seq+1), "the list of administrative actions has it, and it is not of the type %s",
+		c.problemf("audit", org, eventRange(seq, seq+1),
+			"the list of administrative actions has it, and it is not of the type %s",
 			ledger.EventAudit)
 	}
 }

@@ -10,16 +10,6 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// A repo is a row of the table repos.
-type repo struct {
-	id            int64
-	name          string
-	policyVersion int64
-	policyDigest  string
-	attestations  int64
-	deleted       bool
-}
-
 // A commit is a row of the table commits, with its transitions.
 type commit struct {
 	id, attestations, newest int64
@@ -59,7 +49,9 @@ func (c *checker) repos(ctx context.Context, org int64) (list []repo, err error)
 	err = c.read(ctx, func(conn *sqldb.Conn) (err error) {
 		list, err = sqldb.All(conn, func(row sqldb.Scanner) (r repo, err error) {
 			return r, row.Scan(&r.id, &r.name, &r.policyVersion, &r.policyDigest, &r.attestations, &r.deleted)
-		}, "SELECT id, name, policy_version, policy_digest, attestations, deleted_at > 0 FROM repos WHERE org_id = ? ORDER BY id", org)
+		}, `
+SELECT id, name, policy_version, policy_digest, attestations, deleted_at > 0
+FROM repos WHERE org_id = ? ORDER BY id`, org)
 		return err
 	})
 	return list, err

@@ -64,6 +64,16 @@ func (o *org) readFormer(conn *sqldb.Conn) error {
 // isBuilt says that the log of an org is complete.
 const isBuilt = -1
 
+// A repo is a row of the table repos.
+type repo struct {
+	id            int64
+	name          string
+	policyVersion int64
+	policyDigest  string
+	attestations  int64
+	deleted       bool
+}
+
 // An orgLog is the log of an org in one epoch.
 type orgLog struct {
 	id, epoch  int64

@@ -124,7 +124,8 @@ func (s suite) TestAnEventIsQueuedForMatchingWebhooks(t *testing.T) {
 	_, err := fx.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "web"}, "host")
 	check(t, err)
 	other, err := fx.CreateWebhook(
-		t.Context(), "acme", "web", ledger.NewWebhook{URL: "https://x.example", Events: ledger.EventTypesFor(ledger.Read)}, "whsec_x")
+		t.Context(), "acme", "web", ledger.NewWebhook{URL: "https://x.example",
+			Events: ledger.EventTypesFor(ledger.Read)}, "whsec_x")
 	check(t, err)
 	all, onlyState, inactive := fx.webhook(), fx.webhook(ledger.EventState), fx.webhook()
 	_, err = fx.ChangeWebhook(t.Context(), "acme", "api", inactive.ID, ledger.WebhookChange{Active: new(false)})

@@ -32,7 +32,7 @@ func (l *Load) Follow(ctx context.Context, url string) (*Follower, error) {
 	go func() {
 		defer close(f.done)
 		for event, err := range c.Follow(ctx, "acme", client.FollowOptions{
-			After: client.Earliest, Types: ledger.EventTypes(),
+			After: client.Earliest, Types: ledger.EventTypesFor(ledger.Read),
 		}) {
 			f.mu.Lock()
 			if err != nil {
@@ -110,7 +110,7 @@ func (l *Load) delivered(ctx context.Context, c *client.Client, f *Follower) (ev
 
 // historyOf lists the ids of all events.
 func historyOf(ctx context.Context, c *client.Client) (ids []string, err error) {
-	for body, err := range c.Events(ctx, "acme", client.EventFilter{Types: ledger.EventTypes()}) {
+	for body, err := range c.Events(ctx, "acme", client.EventFilter{Types: ledger.EventTypesFor(ledger.Read)}) {
 		if err != nil {
 			return nil, err
 		}

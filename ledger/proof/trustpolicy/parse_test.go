@@ -164,7 +164,8 @@ func TestTheLogsOfAWitnessAreBounded(t *testing.T) {
 	logs := func(n int) []byte {
 		return []byte(many(n, func(n int) string { return "log " + key("l", trustpolicy.Ed25519, n) + "\n" }))
 	}
-	if list, err := trustpolicy.ParseLogs(logs(trustpolicy.MaxWitnessed)); err != nil || len(list) != trustpolicy.MaxWitnessed {
+	list, err := trustpolicy.ParseLogs(logs(trustpolicy.MaxWitnessed))
+	if err != nil || len(list) != trustpolicy.MaxWitnessed {
 		t.Errorf("%d logs, %v, want %d", len(list), err, trustpolicy.MaxWitnessed)
 	}
 	const want = "line 4097: more than 4096 logs"
