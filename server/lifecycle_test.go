@@ -2,8 +2,10 @@ package server
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
 )
@@ -202,4 +204,49 @@ func TestFormerNamesAreBounded(t *testing.T) {
 	}
 	b.patch("/v1/orgs/acme/repos/api", `{"name":"core"}`).wantProblem(422, ledger.CodeLimitReached)
 	b.get("/v1/orgs/acme/repos/api").want(200)
+}
+
+// The states of a deleted repo stay as they are. They are derived again when it is restored.
+func TestDeletedRepoKeepsItsStates(t *testing.T) {
+	b := newBackend(t)
+	s := b.signer("cn=ci,ou=build,o=acme")
+	version := b.get("/v1/orgs/acme/policies/api").want(200)
+	b.send(request{method: "PUT", path: "/v1/orgs/acme/policies/api", token: b.admin,
+		body:   `{"requirements":[{"state":"ATTESTED","predicate":"test:go","max_age":"1h"}]}`,
+		header: map[string]string{"If-Match": version.header.Get("ETag")}}).want(200)
+	b.attest(s.statement(t, commitID(1), "test:go", ledger.Pass, 1)).want(201)
+	states := func() (list []string) {
+		t.Helper()
+		check(t, b.store.Settle(t.Context()))
+		page := decode[ledger.Page[ledger.StateEvent]](b.get("/v1/orgs/acme/events?types=state").want(200))
+		for _, e := range page.Data {
+			list = append(list, e.From.String()+" "+e.To.String()+" "+string(e.Cause.Type))
+		}
+		return list
+	}
+
+	before := states()
+	b.delete("/v1/orgs/acme/repos/api?confirm=api").want(204)
+	b.clock.advance(2 * time.Hour)
+	if after := states(); !slices.Equal(before, after) {
+		t.Errorf("while the repo is deleted, its commits move: %q", after[len(before):])
+	}
+	b.patch("/v1/orgs/acme/repos/~1", `{"name":"api"}`).want(200)
+	if after := states(); !slices.Equal(after[len(before):], []string{"PROMOTABLE VALIDATING expiry"}) {
+		t.Errorf("after the restore, the commits move: %q", after[len(before):])
+	}
+}
+
+// Links of artifacts with commits of a deleted repo do not count.
+func TestArtifactsOfADeletedRepo(t *testing.T) {
+	b := newBackend(t)
+	s := b.signer("cn=ci,ou=build,o=acme")
+	b.builds(s, 1, image(1))
+	if a := b.artifact(image(1)); a.State == nil || !a.Links[0].Counts {
+		t.Fatalf("the artifact is %+v", a)
+	}
+	b.delete("/v1/orgs/acme/repos/api?confirm=api").want(204)
+	if a := b.artifact(image(1)); a.State != nil || a.Links[0].Reason != "its repo was deleted" {
+		t.Errorf("the artifact of a deleted repo is %+v", a)
+	}
 }

@@ -3,6 +3,7 @@ package verify
 import (
 	"testing"
 
+	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/proof/verify"
 )
@@ -28,4 +29,35 @@ func TestRenamedRepoIsVerified(t *testing.T) {
 		wantVerified(t, p.verify(s, func(s *Session) (verify.Report, error) { return s.Commit(ctx, repo, commitID(1)) }))
 	}
 	wantVerified(t, p.verify(s, func(s *Session) (verify.Report, error) { return s.Attestation(ctx, "core", old.ID) }))
+}
+
+// An org whose log is signed keeps its name, also when it is deleted and restored. The log of a
+// deleted org is not signed.
+func TestSignedOrgKeepsItsName(t *testing.T) {
+	h := newHost(t)
+	h.sign()
+	ctx := t.Context()
+	wantRefused := func(org string) {
+		t.Helper()
+		_, err := h.admin.ChangeOrg(ctx, org, ledger.OrgChange{Name: new("globex")})
+		if client.CodeOf(err) != ledger.CodeInvalidField {
+			t.Errorf("%s is renamed: %v", org, err)
+		}
+	}
+	wantRefused("acme")
+
+	check(t, h.admin.DeleteOrg(ctx, "acme"))
+	wantRefused("~1")
+	logs, err := h.store.LogsToSign(ctx, true, "", 10)
+	check(t, err)
+	if len(logs) != 0 {
+		t.Errorf("the logs to sign are %+v", logs)
+	}
+	_, err = h.admin.ChangeOrg(ctx, "~1", ledger.OrgChange{Name: new("acme")})
+	check(t, err)
+
+	h.attest(commitID(1), "lint:go", ledger.Pass)
+	h.sign()
+	s, p := newSite(t, h), newPerson(t)
+	wantVerified(t, p.verify(s, func(s *Session) (verify.Report, error) { return s.Repo(ctx, "api") }))
 }
