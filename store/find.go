@@ -137,7 +137,7 @@ func scanRepoRow(row scanner) (repoRow, error) {
 
 // keyringVersion returns the version of an org's keyring, given the counter in its row. Another org
 // never has the same, even one that gets the name of an org which was renamed.
-func keyringVersion(orgID, counter int64) int64 { return orgID<<32 + counter }
+func keyringVersion(orgID, counter int64) int64 { return (orgID-1)<<32 + counter }
 
 // formerNames parses the former names of a row: the names, each with a colon and the number of
 // events, separated by spaces.

@@ -24,6 +24,9 @@ DROP INDEX commits_failing; DROP INDEX tips_conflicting; DROP INDEX webhooks_tro
 DROP INDEX identities_expiring; DROP INDEX tokens_expiring;
 ALTER TABLE commits DROP COLUMN failing_since;
 ALTER TABLE repos DROP COLUMN web_url; ALTER TABLE repos DROP COLUMN forge;
+DROP TABLE former_names; DROP INDEX repos_deleted;
+ALTER TABLE orgs DROP COLUMN archived_at; ALTER TABLE orgs DROP COLUMN deleted_at;
+ALTER TABLE repos DROP COLUMN archived_at; ALTER TABLE repos DROP COLUMN deleted_at;
 PRAGMA user_version = 10`
 
 // A database of the release before has its failures of the last 30 days marked in the

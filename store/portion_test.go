@@ -92,7 +92,7 @@ func TestMuchWorkIsDeferred(t *testing.T) {
 	much := again(4)
 	for i, want := range []string{"[true false]", "[true false]", "[true false]", "[false false]"} {
 		little := &stated("ci", 9, fmt.Sprint("lint:", i), ledger.Pass).recording
-		little.org = "small"
+		little.org, little.keyringVersion = "small", keyringVersion(2, 0)
 		if got := w.write(t, much, little); fmt.Sprint(got) != want {
 			t.Errorf("set %d: %v are deferred, want %s", i, got, want)
 		}

@@ -42,5 +42,7 @@ export function describe(event: Event | Delivery): string {
       return `${event.purpose} key ${event.key} ${event.action}`
     case "identity":
       return `${event.dn} ${event.action}`
+    case "audit":
+      return `${event.action} by ${event.by.name}`
   }
 }
