@@ -49,8 +49,8 @@ func (e *exporter) checkName(ctx context.Context) error {
 		return err
 	}
 	if len(r.FormerNames) > 0 {
-		return fmt.Errorf("%s/%s was called %s, and evidence of renamed repos cannot be exported (verify it with the server: "+
-			"ledgerd verify repo)", e.org, r.Name, r.FormerNames[0].Name)
+		return fmt.Errorf("%s/%s was called %s, and evidence of renamed repos cannot be exported "+
+			"(verify it with the server: ledgerd verify repo)", e.org, r.Name, r.FormerNames[0].Name)
 	}
 	return nil
 }
