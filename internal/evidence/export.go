@@ -55,18 +55,18 @@ func (e *exporter) checkName(ctx context.Context) error {
 	return nil
 }
 
-// checkLog checks that the log is signed: otherwise there are no proofs.
-func (e *exporter) checkLog(ctx context.Context) (err error) {
-	return e.await(ctx, signTimeout, func() (bool, error) {
-		if e.log, err = again(ctx, func() (ledger.Log, error) { return e.client.Log(ctx, e.org) }); err != nil {
-			return false, err
-		}
-		if e.log.Size == 0 && e.log.Events > 0 {
-			return false, fmt.Errorf("the log of %s has no checkpoint, so nothing would be proved (the server signs one if "+
-				"base_url is set)", e.org)
-		}
-		return true, nil
+// checkLog checks that the log is signed: otherwise there are no proofs. A new log gets its first
+// checkpoint within a second.
+func (e *exporter) checkLog(ctx context.Context) error {
+	err := e.await(ctx, checkpointTimeout, func() (signed bool, err error) {
+		e.log, err = again(ctx, func() (ledger.Log, error) { return e.client.Log(ctx, e.org) })
+		return e.log.Size > 0 || e.log.Events == 0, err
 	})
+	if err == nil && e.log.Size == 0 && e.log.Events > 0 {
+		err = fmt.Errorf("the log of %s has no checkpoint, so nothing would be proved (the server signs one if "+
+			"base_url is set)", e.org)
+	}
+	return err
 }
 
 // commits exports the commits.

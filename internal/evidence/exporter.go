@@ -81,7 +81,8 @@ func (e *exporter) await(ctx context.Context, most time.Duration, do func() (sig
 }
 
 const (
-	signTimeout    = 10 * time.Second
-	receiptTimeout = 3 * time.Second // the server may sign none
-	signInterval   = 250 * time.Millisecond
+	signTimeout       = 10 * time.Second
+	checkpointTimeout = 3 * time.Second // the server may sign none, as for receipts
+	receiptTimeout    = 3 * time.Second
+	signInterval      = 250 * time.Millisecond
 )
