@@ -276,7 +276,7 @@ func (t *tx) logIdentity(
 	return i.row, t.auditIdentity(orgID, before, i.row, action)
 }
 
-// auditIdentity appends the event of an administrative action on an identity. There is none for
+// auditIdentity appends the event of an administrative action on an identity. It appends nothing for
 // an identity that was known before a release that logs identities.
 func (t *tx) auditIdentity(orgID int64, before, i identity.Identity, action ledger.IdentityAction) error {
 	a := audited{target: i.ID, before: identityFields(before), after: identityFields(i)}

@@ -244,7 +244,7 @@ func (a *Archive) Envelope(sha, id string) (envelope, statement []byte, err erro
 	return envelope, statement, err
 }
 
-// Receipt returns the receipt of a commit; nil if there is none.
+// Receipt returns the receipt of a commit; nil if it has no receipt.
 func (a *Archive) Receipt(sha string) ([]byte, error) {
 	if !a.Has(CommitFile(sha, receiptFile)) {
 		return nil, nil
