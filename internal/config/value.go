@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"strings"
 	"time"
 
@@ -98,14 +99,20 @@ func words(text string) func(yield func(string) bool) {
 }
 
 // A BaseURL is the URL at which clients reach the server, without a slash at its end, or
-// empty.
+// empty. Its path is the base path, below which the server has everything.
 type BaseURL string
 
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (b *BaseURL) UnmarshalText(text []byte) error {
 	*b = BaseURL(strings.TrimSuffix(string(text), "/"))
-	if u := b.URL(); len(text) > 0 && u == nil {
+	if len(text) == 0 {
+		return nil
+	}
+	if b.URL() == nil {
 		return fmt.Errorf("%q is not a base URL (use e.g. https://ledger.example.com or https://example.com/ledger)", text)
+	}
+	if err := checkBase(b.Path()); err != nil {
+		return fmt.Errorf("%q has a path that cannot be served: %w", text, err)
 	}
 	return nil
 }
@@ -118,6 +125,44 @@ func (b BaseURL) URL() *url.URL {
 		return nil
 	}
 	return u
+}
+
+// Path returns the base path, such as /ledger, without a slash at its end. It is empty if
+// the server has the root of its host.
+func (b BaseURL) Path() string {
+	if u := b.URL(); u != nil {
+		return u.EscapedPath()
+	}
+	return ""
+}
+
+// baseSegment matches the segments of a base path. They look the same in a URL, a cookie and
+// a pattern of net/http, so nothing has to be escaped.
+var baseSegment = regexp.MustCompile(`^[A-Za-z0-9._~-]+$`)
+
+// checkBase returns an error if a server cannot have a base path, or if a proxy may confuse it
+// with another. A path that begins like one of the server's own is ambiguous: /orgs/acme may be
+// the page, or what a proxy left of it.
+func checkBase(path string) error {
+	if path == "" {
+		return nil
+	}
+	segments := strings.Split(path[1:], "/")
+	for _, s := range segments {
+		switch {
+		case s == "":
+			return errors.New("it has an empty segment (use single slashes)")
+		case s == ".", s == "..":
+			return fmt.Errorf("it has the segment %s (write the path that it leads to)", s)
+		case !baseSegment.MatchString(s):
+			return fmt.Errorf("%q has other characters than letters, digits, -, ., _ and ~ (choose another path)", s)
+		}
+	}
+	switch first := segments[0]; first {
+	case "v1", "orgs", "login", "logout", "setup", "static", "healthz", "readyz", "metrics":
+		return fmt.Errorf("the server itself uses /%s (choose another path, such as /ledger)", first)
+	}
+	return nil
 }
 
 // A proxyURL is the URL of an HTTP proxy, or empty. It may contain a password.
