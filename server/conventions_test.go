@@ -352,7 +352,7 @@ func (b *backend) failing(fail func() error) *backend {
 	routes := []route{{http.MethodGet, "/v1/orgs/:org", ledger.Read, nil, func(*call) (*reply, error) {
 		return nil, fail()
 	}}}
-	network := httptest.NewServer(b.server.framed(b.server.router(routes, b.server.byToken, unobserved)))
+	network := httptest.NewServer(b.server.framed(b.server.router(routes, "", b.server.byToken, unobserved)))
 	b.t.Cleanup(network.Close)
 	other := *b
 	other.url = network.URL

@@ -16,25 +16,27 @@ import (
 	"github.com/ledgerd/ledgerd/store"
 )
 
-// Handler returns the API for the network. Callers authenticate with a token.
+// Handler returns the API for the network, below the base path. Callers authenticate with a
+// token.
 func (s *Server) Handler() http.Handler {
-	return wire.Compressed(s.handler(s.byToken, s.observed),
+	return wire.Compressed(s.handler(s.base, s.byToken, s.observed),
 		typeJSON, typeProblem, typeYAML, typeDSSE, typeBundle, typeBundleOld)
 }
 
 // Host returns the API for the administrator of the host, who has access to every
 // org and every endpoint without a token. It is for use inside the process, and
 // must never be reachable from a network.
-func (s *Server) Host() http.Handler { return s.handler(byHost, unobserved) }
+func (s *Server) Host() http.Handler { return s.handler("", byHost, unobserved) }
 
 // Sessions returns the API for people who are signed in to the web interface. The
 // caller is the session that WithSession put into the request's context, with the
 // permissions of its token. It is for use inside the process: no request from the
 // network can set the session.
-func (s *Server) Sessions() http.Handler { return s.handler(s.bySession, unobserved) }
+func (s *Server) Sessions() http.Handler { return s.handler("", s.bySession, unobserved) }
 
-func (s *Server) handler(identify identify, observed observed) http.Handler {
-	return s.framed(s.router(s.routes(), identify, observed))
+// handler returns the handler of all endpoints, which are below the base path.
+func (s *Server) handler(base string, identify identify, observed observed) http.Handler {
+	return s.framed(s.router(s.routes(), base, identify, observed))
 }
 
 // An observed function returns the handler of a route, with what counts its responses.
@@ -67,23 +69,23 @@ func (s *Server) framed(next http.Handler) http.Handler {
 	return wire.Logged(wire.WithRequestID(frame.Handler(next)), s.log)
 }
 
-// router returns a handler for the routes. HEAD works wherever GET does.
-func (s *Server) router(routes []route, identify identify, observed observed) http.Handler {
+// router returns a handler for the routes, below the base path. HEAD works wherever GET does.
+func (s *Server) router(routes []route, base string, identify identify, observed observed) http.Handler {
 	router := httprouter.New()
 	router.RedirectTrailingSlash = false
 	router.RedirectFixedPath = false
 	router.HandleOPTIONS = false
 	for _, rt := range routes {
-		handle := observed(rt.pattern, s.serve(rt, identify))
-		router.Handle(rt.method, rt.pattern, handle)
+		handle := observed(rt.pattern, s.serve(rt, base, identify))
+		router.Handle(rt.method, base+rt.pattern, handle)
 		if rt.method == http.MethodGet {
-			router.Handle(http.MethodHead, rt.pattern, handle)
+			router.Handle(http.MethodHead, base+rt.pattern, handle)
 		}
 	}
 
 	missing := observed("", func(w http.ResponseWriter, r *http.Request, _ httprouter.Params) {
 		s.fail(w, r, ledger.Errorf(
-			ledger.CodeNotFound, "no endpoint at %s (see GET /v1/openapi.yaml)", r.URL.Path))
+			ledger.CodeNotFound, "no endpoint at %s (see GET %s/v1/openapi.yaml)", r.URL.Path, base))
 	})
 	other := observed("", func(w http.ResponseWriter, r *http.Request, _ httprouter.Params) {
 		// httprouter lists OPTIONS for every path, but no endpoint has it.
@@ -98,9 +100,9 @@ func (s *Server) router(routes []route, identify identify, observed observed) ht
 	return router
 }
 
-// serve returns the HTTP handler of a route. It calls the route and writes the
-// response or the problem.
-func (s *Server) serve(rt route, identify identify) httprouter.Handle {
+// serve returns the HTTP handler of a route below the base path. It calls the route and writes
+// the response or the problem.
+func (s *Server) serve(rt route, base string, identify identify) httprouter.Handle {
 	return func(w http.ResponseWriter, r *http.Request, path httprouter.Params) {
 		c := &call{w: w, r: r, path: path, identify: identify, maxBody: s.maxBody, stopping: &s.draining}
 		defer func() { c.memory.Release() }()
@@ -120,6 +122,9 @@ func (s *Server) serve(rt route, identify identify) httprouter.Handle {
 		if err != nil {
 			s.fail(w, r, err)
 			return
+		}
+		if response.location != "" {
+			response.location = base + response.location
 		}
 		response.write(w, r)
 	}

@@ -36,8 +36,8 @@ type reply struct {
 	// has returned.
 	stream func(http.ResponseWriter, *http.Request)
 
-	location string // URL of the created or queued resource
-	next     string // URL of the next page
+	location string // URL of the created or queued resource, below the base path
+	next     string // URL of the next page, with the base path
 	// tagged reports whether the response has an ETag and honours If-None-Match.
 	// If etag is empty, the ETag is a hash of the body.
 	tagged bool
@@ -111,7 +111,7 @@ func marshal(v any) ([]byte, error) {
 	return json.Marshal(v, json.Deterministic(true), jsontext.PreserveRawStrings(true), jsontext.AllowInvalidUTF8(true))
 }
 
-// The URLs of resources, relative to the server.
+// The URLs of resources, below the base path.
 
 func orgURL(org string) string { return "/v1/orgs/" + org }
 

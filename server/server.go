@@ -37,6 +37,9 @@ type Config struct {
 	// Logger receives internal errors and, at debug level, every request. By default
 	// nothing is logged.
 	Logger *slog.Logger
+	// Base is the path, without a slash at its end, below which Handler has the API: that of
+	// the setting base_url. If it is empty, the API has the root.
+	Base string
 	// MaxBody is the maximum size of an attestation, a registration or a preview, in
 	// bytes (setting max_body). 0 means DefaultMaxBody.
 	MaxBody int64
@@ -81,6 +84,7 @@ type Server struct {
 	log     *slog.Logger
 	maxBody int64
 	name    string // value of the Server header
+	base    string // Config.Base
 	// hostUser is Config.HostUser.
 	hostUser string
 
@@ -116,7 +120,7 @@ func New(c Config) *Server {
 	if s.signing = c.Signing; s.signing == nil {
 		s.signing = func() map[string]string { return nil }
 	}
-	s.receipts, s.hostUser = c.Receipts, c.HostUser
+	s.receipts, s.hostUser, s.base = c.Receipts, c.HostUser, c.Base
 	if s.witness, s.witnesses = c.Witness, c.Witnesses; s.witnesses == nil {
 		s.witnesses = func(string) []ledger.LogWitness { return nil }
 	}
