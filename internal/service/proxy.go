@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"strings"
 )
 
@@ -62,4 +63,22 @@ func isTrusted(address netip.Addr, networks []netip.Prefix) bool {
 		}
 	}
 	return false
+}
+
+// below returns a request whose path begins with the base path. Some proxies leave it in the
+// requests that they pass on, and others strip it; the latter's get it back. So does whoever
+// reaches the server directly, such as a health check. No page and no endpoint begins like a base
+// path (see [config.BaseURL]), so a path has one meaning.
+func below(base string, r *http.Request) *http.Request {
+	if path := r.URL.Path; path == base || strings.HasPrefix(path, base+"/") || !strings.HasPrefix(path, "/") {
+		return r
+	}
+	in := r.WithContext(r.Context()) // a copy
+	in.URL = new(url.URL)
+	*in.URL = *r.URL
+	in.URL.Path = base + r.URL.Path
+	if r.URL.RawPath != "" {
+		in.URL.RawPath = base + r.URL.RawPath
+	}
+	return in
 }

@@ -31,8 +31,8 @@ import (
 
 // An Instance is a running server with its store and background goroutines.
 type Instance struct {
-	// URL is where clients reach it. If it listens on a unix socket, that is the URL of what is
-	// in front of it.
+	// URL is where clients reach it, with the base path. If it listens on a unix socket, that is
+	// the URL of what is in front of it.
 	URL string
 	// Socket is the path of the unix socket on which it listens, or empty.
 	Socket string
@@ -108,6 +108,7 @@ func StartAt(ctx context.Context, s config.Settings, log *slog.Logger, now func(
 	}
 	api := server.New(logs.serve(server.Config{
 		Store:           db,
+		Base:            s.BaseURL.Path(),
 		Streams:         listener.places.limit * 3 / 4, // the rest is for other requests
 		Logger:          log,
 		MaxBody:         int64(s.MaxBody),
@@ -119,7 +120,8 @@ func StartAt(ctx context.Context, s config.Settings, log *slog.Logger, now func(
 		Version:         buildinfo.Version(),
 		Observer:        m.server,
 	}))
-	site, err := web.New(web.Config{API: api, Logger: log, Now: func() time.Time { return db.Now().Std() }})
+	site, err := web.New(web.Config{API: api, Base: s.BaseURL.Path(), Logger: log,
+		Now: func() time.Time { return db.Now().Std() }})
 	if err != nil {
 		return nil, errors.Join(err, db.Close(), listener.Close())
 	}
@@ -162,7 +164,7 @@ func StartAt(ctx context.Context, s config.Settings, log *slog.Logger, now func(
 		},
 	}
 
-	handler := v.closing(withPages(api.Handler(), site.Handler(), m.public(s.Metrics)))
+	handler := v.closing(withPages(s.BaseURL.Path(), api.Handler(), site.Handler(), m.public(s.Metrics)))
 	v.http.Handler = listener.track(withClient(handler, s.TrustedProxies))
 	v.http.RegisterOnShutdown(api.EndStreams)
 	v.running.Go(func() { db.Evaluate(background) })
@@ -210,9 +212,9 @@ func urlOf(s config.Settings, address net.Addr) string {
 		return cmp.Or(string(s.BaseURL), "http://localhost")
 	}
 	if s.TLS.Enabled() {
-		return "https://" + address.String()
+		return "https://" + address.String() + s.BaseURL.Path()
 	}
-	return "http://" + address.String()
+	return "http://" + address.String() + s.BaseURL.Path()
 }
 
 // socketOf returns the path of a unix socket, or an empty string for other addresses.
@@ -223,15 +225,19 @@ func socketOf(address net.Addr) string {
 	return ""
 }
 
-// withPages routes the paths of the API to api, that of the metrics to metrics, unless it is nil,
-// and all others to site.
-func withPages(api, site, metrics http.Handler) http.Handler {
+// withPages routes the paths of the API, below the base path, to api, that of the metrics to
+// metrics, unless it is nil, and all others to site. Metrics are for the inside: they have the root
+// path only, so that no proxy that leaves the base path in requests publishes them.
+func withPages(base string, api, site, metrics http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch path := r.URL.Path; {
+		if r.URL.Path == "/metrics" && metrics != nil {
+			metrics.ServeHTTP(w, r)
+			return
+		}
+		r = below(base, r)
+		switch path := strings.TrimPrefix(r.URL.Path, base); {
 		case path == "/v1", strings.HasPrefix(path, "/v1/"), path == "/healthz", path == "/readyz", path == "*":
 			api.ServeHTTP(w, r)
-		case path == "/metrics" && metrics != nil:
-			metrics.ServeHTTP(w, r)
 		default:
 			site.ServeHTTP(w, r)
 		}

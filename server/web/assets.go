@@ -26,7 +26,8 @@ type asset struct {
 	mediaType string
 }
 
-func loadAssets() (*assets, error) {
+// loadAssets returns the static files, with URLs below a base path.
+func loadAssets(base string) (*assets, error) {
 	entries, err := static.ReadDir("static")
 	if err != nil {
 		return nil, fmt.Errorf("list static files: %w", err)
@@ -40,7 +41,7 @@ func loadAssets() (*assets, error) {
 		sum := sha256.Sum256(body)
 		ext := path.Ext(entry.Name())
 		hashed := strings.TrimSuffix(entry.Name(), ext) + "-" + hex.EncodeToString(sum[:6]) + ext
-		a.paths[entry.Name()] = "/static/" + hashed
+		a.paths[entry.Name()] = base + "/static/" + hashed
 		a.files[hashed] = asset{body, mime.TypeByExtension(ext)}
 	}
 	return a, nil

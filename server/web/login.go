@@ -3,28 +3,28 @@ package web
 import (
 	"net/http"
 	"net/url"
+	"path"
 	"strings"
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server/web/form"
 	"github.com/ledgerd/ledgerd/server/web/page"
-	"github.com/ledgerd/ledgerd/server/web/session"
 )
 
 // showHome redirects to the visitor's org.
 func showHome(v *page.Visit) (*page.Response, error) {
 	if v.Session == nil {
-		return page.SeeOther("/login"), nil
+		return page.SeeOther(v.Base + loginPattern), nil
 	}
-	return page.SeeOther(page.PathTo("orgs", v.Session.Org)), nil
+	return page.SeeOther(v.Base + page.PathTo("orgs", v.Session.Org)), nil
 }
 
-// SignInPath returns the path of a page that signs a person in with a token, once, on this
+// SignInPath returns the path, below the base path, of a page that signs a person in with a token, once, on this
 // machine. It contains a key, so it is a secret. The channel is closed when it was used.
 func (s *Site) SignInPath(token ledger.Token, lifetime time.Duration) (path string, used <-chan struct{}) {
 	key, used := s.links.Add(token, lifetime)
-	return "/login?" + url.Values{"link": {key}}.Encode(), used
+	return loginPattern + "?" + url.Values{"link": {key}}.Encode(), used
 }
 
 type loginPage struct {
@@ -41,13 +41,13 @@ type loginPage struct {
 
 func (s *Site) showLogin(v *page.Visit) (*page.Response, error) {
 	if v.Session != nil {
-		return page.SeeOther(localPath(v.Query("next"))), nil
+		return page.SeeOther(s.localPath(v.Query("next"))), nil
 	}
 	if key := v.Query("link"); key != "" {
 		return s.showLink(v, key)
 	}
 	return v.Page("login", "Sign in",
-		loginPage{Form: form.New("next", localPath(v.Query("next"))), Ended: v.Query("ended") != ""}), nil
+		loginPage{Form: form.New("next", s.localPath(v.Query("next"))), Ended: v.Query("ended") != ""}), nil
 }
 
 // showLink shows whom a sign-in link signs in. Only the form of the page uses the link up, so
@@ -57,7 +57,7 @@ func (s *Site) showLink(v *page.Visit, key string) (*page.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := form.New("link", key, "next", localPath(v.Query("next")))
+	f := form.New("link", key, "next", s.localPath(v.Query("next")))
 	return v.Page("login", "Sign in", loginPage{Form: f, Link: &token}), nil
 }
 
@@ -92,8 +92,8 @@ func (s *Site) signIn(v *page.Visit) (*page.Response, error) {
 	if err := s.endSessions(v); err != nil {
 		return nil, err
 	}
-	resp := page.SeeOther(localPath(f.Get("next")))
-	resp.Cookies = append(resp.Cookies, session.Cookie(v.Request, secret, expires))
+	resp := page.SeeOther(s.localPath(f.Get("next")))
+	resp.Cookies = append(resp.Cookies, s.cookies.New(v.Request, secret, expires))
 	return resp, nil
 }
 
@@ -101,14 +101,14 @@ func (s *Site) signOut(v *page.Visit) (*page.Response, error) {
 	if err := s.endSessions(v); err != nil {
 		return nil, err
 	}
-	resp := page.SeeOther("/login")
-	resp.Cookies = session.ExpiredCookies()
+	resp := page.SeeOther(v.Base + loginPattern)
+	resp.Cookies = s.cookies.Expired()
 	return resp, nil
 }
 
 // endSessions ends the sessions of all cookies of the request.
 func (s *Site) endSessions(v *page.Visit) error {
-	for _, secret := range session.Secrets(v.Request) {
+	for _, secret := range s.cookies.Secrets(v.Request) {
 		if err := s.api.SignOut(v.Ctx(), secret); err != nil {
 			return err
 		}
@@ -116,12 +116,17 @@ func (s *Site) endSessions(v *page.Visit) error {
 	return nil
 }
 
-// localPath returns next if it is a page of this site, and / otherwise.
-func localPath(next string) string {
+// localPath returns next if it is a page of this site, and the home page otherwise. Other paths
+// of the host may belong to other programs.
+func (s *Site) localPath(next string) string {
+	home := s.base + "/"
 	u, err := url.Parse(next)
-	if err != nil || u.IsAbs() || u.Host != "" || !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") ||
+	if err != nil || u.IsAbs() || u.Host != "" || !strings.HasPrefix(next, home) || strings.HasPrefix(next, "//") ||
 		strings.Contains(u.Path, "//") || strings.ContainsAny(next, "\\\r\n\t") {
-		return "/"
+		return home
+	}
+	if !strings.HasPrefix(path.Clean(u.Path)+"/", home) { // dot segments lead out of the base path
+		return home
 	}
 	return next
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/ledgerd/ledgerd/server/web/form"
 	"github.com/ledgerd/ledgerd/server/web/limiter"
 	"github.com/ledgerd/ledgerd/server/web/page"
-	"github.com/ledgerd/ledgerd/server/web/session"
 )
 
 // A problemPage shows an error.
@@ -46,18 +45,18 @@ func (s *Site) toLogin(v *page.Visit) *page.Response {
 	query, next := url.Values{}, s.pathBack(v)
 	if draft := unsaved(v); draft != "" {
 		resp := v.Page("login", "Sign in", loginPage{Form: form.New("next", next), Ended: true, Draft: draft})
-		resp.Status, resp.Cookies = http.StatusUnauthorized, session.ExpiredCookies()
+		resp.Status, resp.Cookies = http.StatusUnauthorized, s.cookies.Expired()
 		return resp
 	}
 	if next != "" {
 		query.Set("next", next)
 	}
 	var cookies []*http.Cookie
-	if session.Secret(v.Request) != "" {
+	if s.cookies.Secret(v.Request) != "" {
 		query.Set("ended", "1")
-		cookies = session.ExpiredCookies()
+		cookies = s.cookies.Expired()
 	}
-	resp := page.SeeOther(page.WithQuery("/login", query))
+	resp := page.SeeOther(page.WithQuery(v.Base+loginPattern, query))
 	resp.Cookies = cookies
 	return resp
 }

@@ -134,7 +134,7 @@ func (s *Site) write(v *page.Visit, w http.ResponseWriter, resp *page.Response) 
 func (s *Site) functions() template.FuncMap {
 	return template.FuncMap{
 		"asset":    s.assets.path,
-		"path":     page.PathTo,
+		"path":     func(segments ...string) string { return s.base + page.PathTo(segments...) },
 		"ends":     func(until ledger.Time) bool { return format.EndsSoon(until, s.now()) },
 		"short":    format.Short,
 		"slot":     ledger.ShortSlot,

@@ -20,16 +20,19 @@ import (
 // without a Site.
 func Routes() []page.Route { return new(Site).routes() }
 
-// logoutPattern is the path of the form that ends a session.
-const logoutPattern = "/logout"
+// The paths, below the base path, of the sign-in and of the form that ends a session.
+const (
+	loginPattern  = "/login"
+	logoutPattern = "/logout"
+)
 
 // routes returns all pages and forms. The paths below /v1 belong to the API.
 func (s *Site) routes() []page.Route {
 	const read = ledger.Read
 	own := []page.Route{
 		page.Get("/{$}", page.Open, showHome),
-		page.Get("/login", page.Open, s.showLogin),
-		page.Post("/login", page.Open, s.signIn),
+		page.Get(loginPattern, page.Open, s.showLogin),
+		page.Post(loginPattern, page.Open, s.signIn),
 		{Method: http.MethodPost, Pattern: logoutPattern, Scope: page.Open, Handle: s.signOut, IgnoresSession: true},
 		page.Get("/setup", page.Open, s.showSetup),
 		page.Post("/setup", page.Open, s.setUp),

@@ -7,10 +7,9 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server/web/form"
 	"github.com/ledgerd/ledgerd/server/web/page"
-	"github.com/ledgerd/ledgerd/server/web/session"
 )
 
-// SetupPath returns the path of the page that creates the first org. It contains the
+// SetupPath returns the path, below the base path, of the page that creates the first org. It contains the
 // page's key, so it is a secret of the host's administrator. The page is closed once an
 // org exists.
 func (s *Site) SetupPath() string {
@@ -59,6 +58,6 @@ func (s *Site) setUp(v *page.Visit) (*page.Response, error) {
 	}
 	v.Session, v.Org = &token, org.Name
 	resp := v.Page("created", "Created org "+org.Name, createdPage{token})
-	resp.Cookies = append(resp.Cookies, session.Cookie(v.Request, secret, expires))
+	resp.Cookies = append(resp.Cookies, s.cookies.New(v.Request, secret, expires))
 	return resp, nil
 }

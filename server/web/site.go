@@ -16,6 +16,7 @@ import (
 	"github.com/ledgerd/ledgerd/server/web/coalesce"
 	"github.com/ledgerd/ledgerd/server/web/limiter"
 	"github.com/ledgerd/ledgerd/server/web/page"
+	"github.com/ledgerd/ledgerd/server/web/session"
 	"github.com/ledgerd/ledgerd/server/web/signin"
 )
 
@@ -48,6 +49,9 @@ type API interface {
 // Config configures a Site.
 type Config struct {
 	API API
+	// Base is the path, without a slash at its end, below which Handler has the pages: that of the
+	// setting base_url. If it is empty, they have the root.
+	Base string
 	// Logger logs internal errors; nil for no log.
 	Logger *slog.Logger
 	// Now returns the current time; nil for time.Now.
@@ -67,6 +71,8 @@ type Site struct {
 	api     API
 	log     *slog.Logger
 	clock   func() time.Time
+	base    string // Config.Base
+	cookies session.Cookies
 	client  *client.Client // for signed-in visitors
 	stream  http.Handler   // the API, for the live stream
 	setup   setup

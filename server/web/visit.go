@@ -9,7 +9,6 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server/internal/wire"
 	"github.com/ledgerd/ledgerd/server/web/page"
-	"github.com/ledgerd/ledgerd/server/web/session"
 )
 
 // refreshHeader is a header of requests in which the script fetches a live page again.
@@ -19,7 +18,8 @@ const refreshHeader = "X-Ledger-Refresh"
 // visit returns the visit of a request, before its session is loaded.
 func (s *Site) visit(rt page.Route, w http.ResponseWriter, r *http.Request) *page.Visit {
 	r = r.WithContext(s.api.WithClient(r.Context(), r.RemoteAddr))
-	return &page.Visit{Route: rt, Writer: w, Request: r, Memory: s.api.Memory("", r), API: s.client, Clock: s.clock}
+	return &page.Visit{Route: rt, Writer: w, Request: r, Memory: s.api.Memory("", r), API: s.client, Clock: s.clock,
+		Base: s.base}
 }
 
 // isRefresh reports whether the request refreshes a live page.
@@ -30,13 +30,13 @@ func isRefresh(v *page.Visit) bool {
 // anonymous returns a visit with the same permissions that renders pages without the
 // visitor's name.
 func anonymous(ctx context.Context, v *page.Visit) *page.Visit {
-	return &page.Visit{Route: v.Route, Request: v.Request.WithContext(ctx), API: v.API, Clock: v.Clock, Org: v.Org,
-		Repo: v.Repo, Anonymous: true, Session: &ledger.Token{Org: v.Session.Org, Scope: v.Session.Scope}}
+	return &page.Visit{Route: v.Route, Request: v.Request.WithContext(ctx), API: v.API, Clock: v.Clock, Base: v.Base,
+		Org: v.Org, Repo: v.Repo, Anonymous: true, Session: &ledger.Token{Org: v.Session.Org, Scope: v.Session.Scope}}
 }
 
 // loadSession looks up the session of the request, if it has one.
 func (s *Site) loadSession(v *page.Visit) error {
-	secret := session.Secret(v.Request)
+	secret := s.cookies.Secret(v.Request)
 	if secret == "" {
 		return nil
 	}

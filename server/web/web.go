@@ -16,12 +16,14 @@ import (
 	"github.com/ledgerd/ledgerd/server/internal/wire"
 	"github.com/ledgerd/ledgerd/server/web/limiter"
 	"github.com/ledgerd/ledgerd/server/web/page"
+	"github.com/ledgerd/ledgerd/server/web/session"
 	"github.com/ledgerd/ledgerd/server/web/signin"
 )
 
 // New returns a Site.
 func New(c Config) (*Site, error) {
-	s := &Site{api: c.API, log: c.Logger, clock: c.Now, stream: c.API.Sessions(), limiter: limiter.New()}
+	s := &Site{api: c.API, log: c.Logger, clock: c.Now, stream: c.API.Sessions(), limiter: limiter.New(),
+		base: c.Base, cookies: session.Cookies{Base: c.Base}}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -39,7 +41,7 @@ func New(c Config) (*Site, error) {
 		return nil, err
 	}
 	s.setup = newSetup(host)
-	if s.assets, err = loadAssets(); err != nil {
+	if s.assets, err = loadAssets(c.Base); err != nil {
 		return nil, err
 	}
 	if s.pages, err = s.loadPages(); err != nil {
@@ -60,7 +62,7 @@ func inProcess(h http.Handler) (*client.Client, error) {
 	return c, nil
 }
 
-// Handler returns the handler of all pages.
+// Handler returns the handler of all pages, below the base path.
 func (s *Site) Handler() http.Handler {
 	guard := http.NewCrossOriginProtection()
 	guard.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -86,11 +88,11 @@ func (s *Site) Handler() http.Handler {
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// mux returns the handler of the routes. A GET route also serves HEAD.
+// mux returns the handler of the routes, below the base path. A GET route also serves HEAD.
 func (s *Site) mux() http.Handler {
 	mux := http.NewServeMux()
 	for _, rt := range s.routes() {
-		mux.Handle(rt.Method+" "+rt.Pattern, s.serve(rt))
+		mux.Handle(rt.Method+" "+s.base+rt.Pattern, s.serve(rt))
 	}
 	// All other requests, including those with a wrong method. A pattern for the
 	// path without a method would conflict with more specific patterns.

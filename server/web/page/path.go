@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Patterns of paths that several packages use.
+// Patterns of paths that several packages use. They are below the base path.
 const (
 	OrgPattern            = "/orgs/{org}"
 	EventsPattern         = OrgPattern + "/events"
@@ -32,7 +32,7 @@ const (
 	WebhooksPattern       = RepoPattern + "/webhooks"
 )
 
-// PathTo returns the path with these segments, escaped.
+// PathTo returns the path with these segments, escaped. It is below the base path.
 func PathTo(segments ...string) string {
 	var b strings.Builder
 	for _, s := range segments {

@@ -19,4 +19,10 @@ func TestPaths(t *testing.T) {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
+
+	v.Base = "/tools/ledger"
+	if got, want := v.PathOf(RadarPattern, "x")+" "+v.RepoPath("web", "y"),
+		"/tools/ledger/orgs/a%20b/repos/api/radar/x /tools/ledger/orgs/a%20b/repos/web/y"; got != want {
+		t.Errorf("below a base path: %s, want %s", got, want)
+	}
 }

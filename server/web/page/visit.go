@@ -80,6 +80,9 @@ type Visit struct {
 	Session *ledger.Token
 	// Anonymous reports whether the page must not show whose session it is.
 	Anonymous bool
+	// Base is the base path of the server, without a slash at its end. The request's URL begins
+	// with it, and so must all URLs of pages, forms and files: PathOf and RepoPath add it.
+	Base string
 	// Org is the session's org. Repo is the repo in the path, if any.
 	Org, Repo string
 	// Clock returns the current time.
@@ -184,13 +187,13 @@ func (v *Visit) ParseForm(limit int64) error {
 // PathOf returns the path of a pattern for the visit's org and repo, with more
 // segments appended.
 func (v *Visit) PathOf(pattern string, more ...string) string {
-	return strings.NewReplacer("{org}", url.PathEscape(v.Org), "{repo}",
+	return v.Base + strings.NewReplacer("{org}", url.PathEscape(v.Org), "{repo}",
 		url.PathEscape(v.Repo)).Replace(pattern) + PathTo(more...)
 }
 
 // RepoPath returns the path of a repo of the visit's org, with more segments appended.
 func (v *Visit) RepoPath(repo string, more ...string) string {
-	return PathTo("orgs", v.Org, "repos", repo) + PathTo(more...)
+	return v.Base + PathTo("orgs", v.Org, "repos", repo) + PathTo(more...)
 }
 
 // PathWith returns the path of this page with one more query parameter.

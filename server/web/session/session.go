@@ -11,27 +11,54 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// The names of the cookie that holds a session's secret. Browsers accept the first one
-// only over HTTPS, and only from this host (RFC 6265bis, cookie name prefixes).
-const (
-	secureCookie = "__Host-ledgerd"
-	plainCookie  = "ledgerd"
-)
+// Cookies are the cookies of a server that hold the secret of a session.
+//
+// A server with the root of its host uses the prefix __Host- over HTTPS: browsers accept such
+// a cookie only from this host, with the path / (RFC 6265bis, cookie name prefixes). Below a
+// base path, that path would send the secret to every other program on the host with each
+// request, and to their logs. So the cookie has the base path as its path there, and the prefix
+// __Secure-, which only requires HTTPS. The price is that another host of the same domain can set
+// a cookie of that name, to make a person work in its own session; it cannot read one. No cookie
+// protects against the scripts of other programs on the host: to the browser, they are ours.
+type Cookies struct {
+	// Base is the base path of the server, without a slash at its end. It is empty if the server
+	// has the root.
+	Base string
+}
+
+// plainCookie is the name of the cookie over HTTP.
+const plainCookie = "ledgerd"
+
+// secure returns the name of the cookie over HTTPS, which browsers accept only over HTTPS.
+func (c Cookies) secure() string {
+	if c.Base == "" {
+		return "__Host-ledgerd"
+	}
+	return "__Secure-ledgerd"
+}
+
+// path returns the path of the cookies.
+func (c Cookies) path() string {
+	if c.Base == "" {
+		return "/"
+	}
+	return c.Base
+}
 
 // Secret returns the secret of the request's session, or "". Over HTTPS it ignores the
 // plain cookie: anyone who can spoof the host over HTTP could have set it, to make the
 // user work in the attacker's session.
-func Secret(r *http.Request) string {
-	if secret := cookie(r, secureCookie); secret != "" || overHTTPS(r) {
+func (c Cookies) Secret(r *http.Request) string {
+	if secret := cookie(r, c.secure()); secret != "" || overHTTPS(r) {
 		return secret
 	}
 	return cookie(r, plainCookie)
 }
 
 // Secrets returns the secrets in all session cookies of the request.
-func Secrets(r *http.Request) []string {
+func (c Cookies) Secrets(r *http.Request) []string {
 	var secrets []string
-	for _, name := range []string{secureCookie, plainCookie} {
+	for _, name := range []string{c.secure(), plainCookie} {
 		if secret := cookie(r, name); secret != "" {
 			secrets = append(secrets, secret)
 		}
@@ -73,21 +100,21 @@ func IsLoopback(host string) bool {
 	return err == nil && ip.IsLoopback()
 }
 
-// Cookie returns a cookie with a session's secret, in the form that fits the request.
-func Cookie(r *http.Request, secret string, expires ledger.Time) *http.Cookie {
-	c := &http.Cookie{Name: plainCookie, Value: secret, Path: "/", Expires: expires.Std(), HttpOnly: true,
+// New returns a cookie with a session's secret, in the form that fits the request.
+func (c Cookies) New(r *http.Request, secret string, expires ledger.Time) *http.Cookie {
+	set := &http.Cookie{Name: plainCookie, Value: secret, Path: c.path(), Expires: expires.Std(), HttpOnly: true,
 		SameSite: http.SameSiteLaxMode}
 	if overHTTPS(r) {
-		c.Name, c.Secure = secureCookie, true
+		set.Name, set.Secure = c.secure(), true
 	}
-	return c
+	return set
 }
 
-// ExpiredCookies returns cookies that remove a session from the browser.
-func ExpiredCookies() []*http.Cookie {
+// Expired returns cookies that remove a session from the browser.
+func (c Cookies) Expired() []*http.Cookie {
 	expired := func(name string, secure bool) *http.Cookie {
-		return &http.Cookie{Name: name, Path: "/", MaxAge: -1, Expires: time.Unix(1, 0), HttpOnly: true, Secure: secure,
+		return &http.Cookie{Name: name, Path: c.path(), MaxAge: -1, Expires: time.Unix(1, 0), HttpOnly: true, Secure: secure,
 			SameSite: http.SameSiteLaxMode}
 	}
-	return []*http.Cookie{expired(secureCookie, true), expired(plainCookie, false)}
+	return []*http.Cookie{expired(c.secure(), true), expired(plainCookie, false)}
 }

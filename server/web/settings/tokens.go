@@ -103,7 +103,7 @@ func createToken(v *page.Visit) (*page.Response, error) {
 		return page.Again(f, v.Page("token-new", "New token", page.FormPage{Form: f})), nil
 	}
 
-	resp := v.Page("token-created", "Token created", tokenSecretPage{token, curlCommand(v.Request, token)})
+	resp := v.Page("token-created", "Token created", tokenSecretPage{token, curlCommand(v, token)})
 	resp.Status = http.StatusCreated
 	return resp, nil
 }
@@ -141,15 +141,15 @@ var plainOrigin = regexp.MustCompile(`^https?://[A-Za-z0-9._:\[\]-]+$`)
 
 // curlCommand returns a command that uses the token, with the server's address
 // as seen by the browser.
-func curlCommand(r *http.Request, token ledger.Token) string {
-	base := r.Header.Get("Origin") // the address in the browser, also behind a proxy
-	if !plainOrigin.MatchString(base) {
-		base = "http://" + r.Host
+func curlCommand(v *page.Visit, token ledger.Token) string {
+	origin := v.Request.Header.Get("Origin") // the address in the browser, also behind a proxy
+	if !plainOrigin.MatchString(origin) {
+		origin = "http://" + v.Request.Host
 	}
-	if !plainOrigin.MatchString(base) {
-		base = "http://localhost"
+	if !plainOrigin.MatchString(origin) {
+		origin = "http://localhost"
 	}
-	url := base + page.PathTo("v1", "orgs", token.Org, "repos")
+	url := origin + v.Base + page.PathTo("v1", "orgs", token.Org, "repos")
 	return "curl -H 'Authorization: Bearer " + token.Secret + "' '" + url + "'"
 }
 

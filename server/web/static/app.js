@@ -169,7 +169,7 @@
     let retryAfter = 0; // milliseconds
     try {
       const response = await fetch(location.href, { headers: { Accept: 'text/html', 'X-Ledger-Refresh': '1' }, cache: 'no-store' });
-      if (response.redirected && new URL(response.url).pathname === '/login') return location.assign(response.url);
+      if (response.redirected && new URL(response.url).pathname === main.dataset.login) return location.assign(response.url);
       if (response.status >= 500) retryAfter = 1000 * (parseInt(response.headers.get('Retry-After'), 10) || 5);
       if (response.ok) show(new DOMParser().parseFromString(await response.text(), 'text/html'));
     } catch {
