@@ -8,6 +8,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -57,6 +60,7 @@ func TestScript(t *testing.T) {
 			"grab":   scriptGrab,
 			"unpack": scriptUnpack,
 			"job":    scriptJob,
+			"proxy":  scriptProxy,
 		},
 	})
 }
@@ -167,6 +171,26 @@ func scriptGrab(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("%s does not match:\n%s", args[2], text)
 	}
 	ts.Setenv(args[0], match[1])
+}
+
+// scriptProxy starts a reverse proxy, with a server below one of its paths, and sets a variable
+// to the URL of this path. The proxy strips the path from requests, or leaves it in them.
+func scriptProxy(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 4 || args[1] != "strip" && args[1] != "leave" {
+		ts.Fatalf("usage: proxy NAME strip|leave PATH URL")
+	}
+	path := args[2]
+	target, err := url.Parse(args[3])
+	ts.Check(err)
+	var handler http.Handler = &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }}
+	if args[1] == "strip" {
+		handler = http.StripPrefix(path, handler)
+	}
+	mux := http.NewServeMux()
+	mux.Handle(path+"/", handler)
+	proxy := httptest.NewServer(mux)
+	ts.Defer(proxy.Close)
+	ts.Setenv(args[0], proxy.URL+path)
 }
 
 func scriptUnpack(ts *testscript.TestScript, neg bool, args []string) {

@@ -40,7 +40,7 @@ func startProcess(ctx context.Context, stderr io.Writer, args ...string) (*proce
 	lines := bufio.NewScanner(stdout)
 	for lines.Scan() {
 		if _, address, ok := strings.Cut(lines.Text(), "http://"); ok {
-			p.address = strings.TrimRight(strings.Fields(address)[0], "/")
+			p.address, _, _ = strings.Cut(strings.Fields(address)[0], "/")
 			go io.Copy(io.Discard, stdout) // ends with the process
 			return p, nil
 		}
