@@ -80,7 +80,7 @@ func (s *Server) getCommit(c *call) (*reply, error) {
 		return nil, err
 	}
 	commit, err := s.store.CommitFor(c.ctx(), c.org(), c.repo(), c.sha(), target)
-	return single(withLinks(commit), err)
+	return single(c.linked(commit), err)
 }
 
 func (s *Server) putCommit(c *call) (*reply, error) {
@@ -100,9 +100,9 @@ func (s *Server) putCommit(c *call) (*reply, error) {
 		return nil, err
 	}
 	if isNew {
-		return created(withLinks(commit), commitURL(commit.Org, commit.Repo, commit.SHA)), nil
+		return created(c.linked(commit), commitURL(commit.Org, commit.Repo, commit.SHA)), nil
 	}
-	return &reply{status: http.StatusOK, record: withLinks(commit)}, nil
+	return &reply{status: http.StatusOK, record: c.linked(commit)}, nil
 }
 
 // A correction is the body of a request to correct a commit.
@@ -148,7 +148,7 @@ func (s *Server) correctCommit(c *call) (*reply, error) {
 		s.log.InfoContext(c.ctx(), "commit corrected", "org", commit.Org, "repo", commit.Repo, "commit", commit.SHA,
 			"by", d.By, "field", d.Field, "before", d.Before, "after", d.After)
 	}
-	return &reply{status: http.StatusOK, record: withLinks(commit)}, nil
+	return &reply{status: http.StatusOK, record: c.linked(commit)}, nil
 }
 
 func (s *Server) listTransitions(c *call) (*reply, error) {
@@ -163,9 +163,9 @@ func (s *Server) listTransitions(c *call) (*reply, error) {
 	return listed(c, page, err)
 }
 
-// withLinks returns the commit with the URLs of all its attestations and transitions.
-func withLinks(c ledger.Commit) ledger.Commit {
-	c.TransitionsURL = commitURL(c.Org, c.Repo, c.SHA) + "/transitions"
-	c.AttestationsURL = attestationsURL(c.Org, c.Repo) + "?commit=" + c.SHA
-	return c
+// linked returns the commit with the URLs of all its attestations and transitions.
+func (c *call) linked(commit ledger.Commit) ledger.Commit {
+	commit.TransitionsURL = c.base + commitURL(commit.Org, commit.Repo, commit.SHA) + "/transitions"
+	commit.AttestationsURL = c.base + attestationsURL(commit.Org, commit.Repo) + "?commit=" + commit.SHA
+	return commit
 }

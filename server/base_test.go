@@ -30,6 +30,15 @@ func TestBasePath(t *testing.T) {
 		t.Errorf("the next page is %s", body)
 	}
 
+	_, body := b.plain(t, "PUT", repos+"/billing/commits/"+strings.Repeat("a", 40), `{}`, 201)
+	for _, name := range []string{"attestations_url", "transitions_url"} {
+		_, after, _ := strings.Cut(body, `"`+name+`":"`)
+		link, _, _ := strings.Cut(after, `"`)
+		if get(link, 200); !strings.HasPrefix(link, repos+"/billing/") {
+			t.Errorf("%s is %s", name, link)
+		}
+	}
+
 	get("/tools/ledger/healthz", 200)
 	get("/v1/orgs/acme/repos", 404)
 	get("/tools/ledger", 404)

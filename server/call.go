@@ -27,6 +27,7 @@ type call struct {
 	// acting is the context of a request that may change something. The request itself keeps its
 	// context: net/http and package wire watch its body.
 	acting   context.Context
+	base     string // the base path of the router
 	path     httprouter.Params
 	query    url.Values
 	maxBody  int64        // Config.MaxBody

@@ -104,7 +104,7 @@ func (s *Server) router(routes []route, base string, identify identify, observed
 // the response or the problem.
 func (s *Server) serve(rt route, base string, identify identify) httprouter.Handle {
 	return func(w http.ResponseWriter, r *http.Request, path httprouter.Params) {
-		c := &call{w: w, r: r, path: path, identify: identify, maxBody: s.maxBody, stopping: &s.draining}
+		c := &call{w: w, r: r, base: base, path: path, identify: identify, maxBody: s.maxBody, stopping: &s.draining}
 		defer func() { c.memory.Release() }()
 		var response *reply
 		respond := func() (err error) {
@@ -124,7 +124,7 @@ func (s *Server) serve(rt route, base string, identify identify) httprouter.Hand
 			return
 		}
 		if response.location != "" {
-			response.location = base + response.location
+			response.location = c.base + response.location
 		}
 		response.write(w, r)
 	}

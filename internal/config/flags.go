@@ -17,7 +17,8 @@ func AddFlags(command *cobra.Command) {
 	d := Default()
 	addListenFlags(flags)
 	flags.Var(&flagvalue.Parsed[string]{Value: new(string), Kind: "URL", Parse: validAs[BaseURL]}, "base-url",
-		"URL at which clients reach the server; the transparency logs are named by it (LEDGERD_BASE_URL)")
+		"URL at which clients reach the server, with the path below which it serves; "+
+			"the transparency logs are named by it (LEDGERD_BASE_URL)")
 	flags.String("log-key-dir", "", "`folder` with the keys of the transparency logs (LEDGERD_LOG_KEY_DIR)")
 	flags.Var(&flagvalue.Parsed[Size]{Value: new(Size), Text: d.MaxBody.String(), Kind: "SIZE", Parse: ParseSize},
 		"max-body", "maximum size of a request body (LEDGERD_MAX_BODY)")

@@ -66,9 +66,9 @@ func isTrusted(address netip.Addr, networks []netip.Prefix) bool {
 }
 
 // below returns a request whose path begins with the base path. Some proxies leave it in the
-// requests that they pass on, and others strip it; the latter's get it back. So does whoever
-// reaches the server directly, such as a health check. No page and no endpoint begins like a base
-// path (see [config.BaseURL]), so a path has one meaning.
+// requests that they pass on, and others strip it: then it is added again. The same happens to
+// requests of clients that reach the server directly, such as a health check. No page and no
+// endpoint begins like a base path (see [config.BaseURL]), so a path has one meaning.
 func below(base string, r *http.Request) *http.Request {
 	if path := r.URL.Path; path == base || strings.HasPrefix(path, base+"/") || !strings.HasPrefix(path, "/") {
 		return r

@@ -12,6 +12,9 @@ import (
 	"github.com/ledgerd/ledgerd/server/web/page"
 )
 
+// loginPattern is the path of the sign-in, below the base path.
+const loginPattern = "/login"
+
 // showHome redirects to the visitor's org.
 func showHome(v *page.Visit) (*page.Response, error) {
 	if v.Session == nil {

@@ -20,11 +20,8 @@ import (
 // without a Site.
 func Routes() []page.Route { return new(Site).routes() }
 
-// The paths, below the base path, of the sign-in and of the form that ends a session.
-const (
-	loginPattern  = "/login"
-	logoutPattern = "/logout"
-)
+// logoutPattern is the path of the form that ends a session.
+const logoutPattern = "/logout"
 
 // routes returns all pages and forms. The paths below /v1 belong to the API.
 func (s *Site) routes() []page.Route {

@@ -45,7 +45,7 @@ func showLog(v *page.Visit) (*page.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := logPage{Log: l, Status: statusOf(l), Waiting: l.Events - l.Size, Files: filesOf(v, l)}
+	p := logPage{Log: l, Status: statusOf(l), Waiting: l.Events - l.Size, Files: filesOf(l)}
 	for _, w := range l.Witnesses {
 		p.Witnesses = append(p.Witnesses, witnessRow{w, max(0, l.Size-w.Size)})
 	}
@@ -58,9 +58,10 @@ func showLog(v *page.Visit) (*page.Response, error) {
 	return v.Page("log", "Transparency log", p), nil
 }
 
-// filesOf returns the path of a log's files. Those of the first epoch are not below its number.
-func filesOf(v *page.Visit, l ledger.Log) string {
-	path := v.Base + "/v1" + page.PathTo("orgs", l.Org, "log")
+// filesOf returns the path, below the URL of the server, of a log's files. Those of the first epoch
+// are not below its number.
+func filesOf(l ledger.Log) string {
+	path := "/v1" + page.PathTo("orgs", l.Org, "log")
 	if l.Epoch > 1 {
 		path += "/" + strconv.Itoa(l.Epoch)
 	}
