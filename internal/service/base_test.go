@@ -51,7 +51,7 @@ func startBehind(t *testing.T, strips bool) *proxied {
 		r.Out.Host = r.In.Host
 		r.SetXForwarded()
 	}}
-	network := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	network := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch isBase := r.URL.Path == testBase; {
 		case !isBase && !strings.HasPrefix(r.URL.Path, testBase+"/"):
 			t.Errorf("%s %s is outside the base path", r.Method, r.URL)
@@ -78,6 +78,7 @@ func startBehind(t *testing.T, strips bool) *proxied {
 	jar, err := cookiejar.New(nil)
 	noError(t, err)
 	return &proxied{t: t, service: v, url: network.URL, browser: &http.Client{
+		Transport:     network.Client().Transport,
 		Jar:           jar,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
@@ -100,7 +101,8 @@ func (p *proxied) fill() {
 	token, err := host.CreateToken(ctx, "acme", ledger.NewToken{Name: "ada", Scope: ledger.Admin})
 	noError(t, err)
 	p.admin = token.Secret
-	p.api, err = client.New(p.url+testBase, client.Options{Token: p.admin})
+	p.api, err = client.New(p.url+testBase, client.Options{Token: p.admin,
+		HTTPClient: &http.Client{Transport: p.browser.Transport}})
 	noError(t, err)
 
 	_, err = p.api.CreateRepo(ctx, "acme", ledger.NewRepo{Name: "api"})
@@ -187,7 +189,8 @@ func (p *proxied) signIn() {
 	if to := response.Header.Get("Location"); to != page {
 		t.Errorf("the sign-in leads to %s, want %s", to, page)
 	}
-	if set := response.Header.Get("Set-Cookie"); !strings.Contains(set, "; Path="+testBase+";") {
+	set := response.Header.Get("Set-Cookie")
+	if !strings.HasPrefix(set, "__Secure-ledgerd=") || !strings.Contains(set, "; Path="+testBase+";") {
 		t.Errorf("the cookie is not limited to the base path: %s", set)
 	}
 
