@@ -70,7 +70,7 @@ func serve(p *cli.Program, command *cobra.Command, s config.Settings) error {
 
 	reload := func() { log.Reload(s, func() (config.Settings, error) { return p.Settings(command) }) }
 
-	running, err := service.Start(ctx, s, log.Logger)
+	running, err := service.Start(ctx, s, log)
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ import (
 func TestHintIgnoresASignal(t *testing.T) {
 	s := config.Default()
 	s.Listen, s.Database = "127.0.0.1:0", filepath.Join(t.TempDir(), "ledger.db")
-	running, err := service.Start(t.Context(), s, slog.New(slog.DiscardHandler))
+	running, err := service.Start(t.Context(), s, &service.Log{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

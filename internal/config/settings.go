@@ -157,8 +157,8 @@ func (s Settings) check() problems {
 		invalid("radar_memory", "%v is out of range (use 1MiB to 64GiB)", s.RadarMemory)
 	}
 
-	if !slices.Contains(logLevels(), s.Log.Level) {
-		invalid("log.level", "%q is not a log level (use %s)", s.Log.Level, flagvalue.OneOf(logLevels()))
+	if _, err := ParseLogLevel(s.Log.Level); err != nil {
+		invalid("log.level", "%v", err)
 	}
 	if !slices.Contains(logFormats(), s.Log.Format) {
 		invalid("log.format", "%q is not a log format (use %s)", s.Log.Format, flagvalue.OneOf(logFormats()))
@@ -184,9 +184,18 @@ func (s Settings) KeyDir() string { return cmp.Or(s.Log.KeyDir, s.Database+"-key
 
 // MinLevel returns the minimum level to log.
 func (l Log) MinLevel() slog.Level {
-	var level slog.Level
-	_ = level.UnmarshalText([]byte(l.Level)) // check accepts valid levels only
+	level, _ := ParseLogLevel(l.Level) // check accepts valid levels only
 	return level
+}
+
+// ParseLogLevel parses the name of a log level. The error lists the valid names.
+func ParseLogLevel(name string) (slog.Level, error) {
+	if !slices.Contains(logLevels(), name) {
+		return 0, fmt.Errorf("%q is not a log level (use %s)", name, flagvalue.OneOf(logLevels()))
+	}
+	var level slog.Level
+	err := level.UnmarshalText([]byte(name))
+	return level, err
 }
 
 // Logger returns a logger with the format of these settings that writes to w. The

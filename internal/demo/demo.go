@@ -96,7 +96,7 @@ func (d *demo) start(ctx context.Context) error {
 		netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128"),
 	}
 	past := newClock(length + time.Since(d.story.end))
-	log := d.settings.Log.Logger(d.Log, d.settings.Log.MinLevel())
+	log := &service.Log{Logger: d.settings.Log.Logger(d.Log, d.settings.Log.MinLevel())}
 	running, err := service.StartAt(ctx, d.settings, log, past.now)
 	if err != nil {
 		return err

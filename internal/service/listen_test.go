@@ -5,7 +5,6 @@ package service
 import (
 	"context"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -95,7 +94,7 @@ func startOnSocket(t *testing.T) (v *Instance, path string) {
 	s := config.Default()
 	s.Listen, s.Database = "unix:"+path, filepath.Join(t.TempDir(), "ledger.db")
 	s.BaseURL = "https://ledger.example.com"
-	v, err = Start(t.Context(), s, slog.New(slog.DiscardHandler))
+	v, err = Start(t.Context(), s, discardLog())
 	if err != nil {
 		t.Fatal(err)
 	}

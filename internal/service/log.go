@@ -14,11 +14,11 @@ import (
 // flushTimeout is how long Close waits for the reader of a log.
 const flushTimeout = 2 * time.Second
 
-// A Log is the log of a server. A slow reader does not block the server: lines are
-// dropped and counted.
+// A Log is the log of a server. A slow reader of a log from [OpenLog] does not block the
+// server: lines are dropped and counted. The level of other logs cannot be changed.
 type Log struct {
 	*slog.Logger
-	level *slog.LevelVar
+	level *slog.LevelVar // nil if it cannot be changed
 	queue *logqueue.Queue
 }
 

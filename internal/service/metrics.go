@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/pprof"
@@ -115,14 +116,14 @@ func (m *metrics) public(s config.Metrics) http.Handler {
 	return m.handler(m.all)
 }
 
-// A privateServer serves metrics and profiles on a listener of its own.
+// A privateServer serves metrics, profiles and the log level on a listener of its own.
 type privateServer struct {
 	http     *http.Server
 	listener net.Listener
 }
 
 // private returns the server of metrics.listen, or nil if that is not an address.
-func (m *metrics) private(s config.Metrics) (*privateServer, error) {
+func (m *metrics) private(s config.Metrics, log *Log) (*privateServer, error) {
 	if s.Listen == "" || s.Listen == config.MetricsOff {
 		return nil, nil
 	}
@@ -136,8 +137,16 @@ func (m *metrics) private(s config.Metrics) (*privateServer, error) {
 	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
-	return &privateServer{&http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
-		MaxHeaderBytes: 8 << 10}, listener}, nil
+	if log.level != nil {
+		log.handleLevel(mux)
+	}
+	return &privateServer{&http.Server{
+		Handler:           mux,
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    8 << 10,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+	}, listener}, nil
 }
 
 // serve serves until ctx is done.

@@ -3,7 +3,6 @@ package service
 import (
 	"context"
 	"io"
-	"log/slog"
 	"maps"
 	"net/http"
 	"os"
@@ -26,7 +25,7 @@ func startMetrics(t *testing.T, listen string) *Instance {
 	s := config.Default()
 	s.Listen, s.Database, s.Metrics.Listen = "127.0.0.1:0", filepath.Join(t.TempDir(), "ledger.db"), listen
 	s.Backup.Folder = t.TempDir()
-	v, err := Start(t.Context(), s, slog.New(slog.DiscardHandler))
+	v, err := Start(t.Context(), s, discardLog())
 	if err != nil {
 		t.Fatal(err)
 	}

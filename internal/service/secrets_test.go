@@ -44,7 +44,8 @@ func TestLogHasNoSecret(t *testing.T) {
 	s := config.Default()
 	s.Listen, s.Database = "127.0.0.1:0", filepath.Join(t.TempDir(), "ledger.db")
 	s.Webhooks.AllowedNetworks = config.Networks{netip.MustParsePrefix("127.0.0.0/8")}
-	v, err := Start(t.Context(), s, slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	lines := slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})
+	v, err := Start(t.Context(), s, &Log{Logger: slog.New(lines)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -64,14 +64,15 @@ const maxHead = 12 << 10
 
 // Start opens the database and serves HTTP. The context only applies to starting; use
 // [Instance.Stop] to stop the service.
-func Start(ctx context.Context, s config.Settings, log *slog.Logger) (*Instance, error) {
+func Start(ctx context.Context, s config.Settings, log *Log) (*Instance, error) {
 	return StartAt(ctx, s, log, time.Now)
 }
 
 // StartAt is Start with another clock than the system's: all that the server records has its
 // time. The times that now returns need a monotonic reading, and must not jump against it
 // (see [store.Options]).
-func StartAt(ctx context.Context, s config.Settings, log *slog.Logger, now func() time.Time) (*Instance, error) {
+func StartAt(ctx context.Context, s config.Settings, l *Log, now func() time.Time) (*Instance, error) {
+	log := l.Logger
 	if err := CheckDatabase(s.Database); err != nil {
 		return nil, err
 	}
@@ -126,7 +127,7 @@ func StartAt(ctx context.Context, s config.Settings, log *slog.Logger, now func(
 		return nil, errors.Join(err, db.Close(), listener.Close())
 	}
 
-	private, err := m.private(s.Metrics)
+	private, err := m.private(s.Metrics, l)
 	if err != nil {
 		return nil, errors.Join(err, db.Close(), listener.Close())
 	}

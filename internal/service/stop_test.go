@@ -21,7 +21,7 @@ import (
 // While the service drains, it serves requests, even on new connections, and closes
 // their connections.
 func TestDrainServesRequests(t *testing.T) {
-	v := start(t, slog.New(slog.DiscardHandler))
+	v := start(t)
 	stopped := make(chan error)
 	go func() { stopped <- v.Stop(3*time.Second, time.Minute) }()
 	for get(t, v.URL+"/readyz").StatusCode != 503 {
@@ -50,7 +50,7 @@ func TestFaultStopWithUnfinishedResponses(t *testing.T) {
 		"handler does not end": {func(_ http.ResponseWriter, block <-chan struct{}) { <-block }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := start(t, slog.New(slog.DiscardHandler))
+			v := start(t)
 			block, began := make(chan struct{}), make(chan struct{})
 			v.http.Handler = v.clients.track(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				close(began)
@@ -100,7 +100,7 @@ func waitForBlockedWrite(l *connections) {
 // A request that arrives completely is served, however slowly its client sends it, as
 // long as it arrives before the cutoff.
 func TestFaultSlowRequestIsServedDuringAStop(t *testing.T) {
-	v := start(t, slog.New(slog.DiscardHandler))
+	v := start(t)
 	conn := dial(t, v, "POST /v1/orgs HTTP/1.1\r\nHost: ledger\r\nContent-Length: 2\r\n\r\n{")
 	get(t, v.URL+"/healthz") // accepted after conn
 	stopped := make(chan error)
@@ -121,7 +121,7 @@ func TestFaultSlowRequestIsServedDuringAStop(t *testing.T) {
 
 // A connection that was accepted before a stop is served if its request comes soon after.
 func TestFaultNewConnectionIsServedDuringAStop(t *testing.T) {
-	v := start(t, slog.New(slog.DiscardHandler))
+	v := start(t)
 	conn := dial(t, v, "")
 	get(t, v.URL+"/healthz") // accepted after conn
 	stopped := make(chan error)
@@ -145,7 +145,7 @@ func TestFaultLongRequestIsServedDuringAStop(t *testing.T) {
 		"with a body":    "POST / HTTP/1.1\r\nHost: ledger\r\nContent-Length: 2\r\n\r\n{}",
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := start(t, slog.New(slog.DiscardHandler))
+			v := start(t)
 			v.arrivalTimeout = time.Millisecond
 			began, cancelled := make(chan struct{}), make(chan bool, 1)
 			v.http.Handler = v.clients.track(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -174,7 +174,7 @@ func TestFaultLongRequestIsServedDuringAStop(t *testing.T) {
 
 // Connections that are accepted during a stop have the cutoff too.
 func TestFaultLateConnectionIsCutOff(t *testing.T) {
-	v := start(t, slog.New(slog.DiscardHandler))
+	v := start(t)
 	defer v.Stop(0, time.Minute)
 	v.clients.cutRequests(time.Now())
 	conn := dial(t, v, "GET /heal")
@@ -186,7 +186,7 @@ func TestFaultLateConnectionIsCutOff(t *testing.T) {
 
 // A request is cut off too if it is not the first one of its connection.
 func TestFaultLateRequestIsCutOff(t *testing.T) {
-	v := start(t, slog.New(slog.DiscardHandler))
+	v := start(t)
 	defer v.Stop(0, time.Minute)
 	conn := dial(t, v, "GET /healthz HTTP/1.1\r\nHost: ledger\r\n\r\n")
 	r := bufio.NewReader(conn)
@@ -247,7 +247,7 @@ func TestReadDeadlines(t *testing.T) {
 
 // Closed connections are forgotten.
 func TestConnectionsAreForgotten(t *testing.T) {
-	v := start(t, slog.New(slog.DiscardHandler))
+	v := start(t)
 	defer v.Stop(0, time.Minute)
 	for range 20 {
 		get(t, v.URL+"/healthz")
@@ -258,16 +258,19 @@ func TestConnectionsAreForgotten(t *testing.T) {
 }
 
 // start starts a service on a new database.
-func start(t *testing.T, log *slog.Logger) *Instance {
+func start(t *testing.T) *Instance {
 	t.Helper()
 	s := config.Default()
 	s.Listen, s.Database = "127.0.0.1:0", filepath.Join(t.TempDir(), "ledger.db")
-	v, err := Start(context.Background(), s, log)
+	v, err := Start(context.Background(), s, discardLog())
 	if err != nil {
 		t.Fatal(err)
 	}
 	return v
 }
+
+// discardLog returns a log that nobody reads.
+func discardLog() *Log { return &Log{Logger: slog.New(slog.DiscardHandler)} }
 
 // get gets a URL on a connection of its own.
 func get(t *testing.T, url string) *http.Response {

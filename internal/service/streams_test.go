@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"testing"
@@ -15,7 +14,7 @@ import (
 
 // Stop ends the streams, and closes those whose clients do not read.
 func TestFaultStopWithStreams(t *testing.T) {
-	v := start(t, slog.New(slog.DiscardHandler))
+	v := start(t)
 	token := fill(t, v)
 	request := fmt.Sprintf("GET /v1/orgs/acme/events?last_event_id=earliest HTTP/1.1\r\nHost: ledger\r\n"+
 		"Authorization: Bearer %s\r\nAccept: text/event-stream\r\n\r\n", token)

@@ -7,7 +7,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -117,7 +116,7 @@ func TestTLSFilesMustFit(t *testing.T) {
 	first.Make(t, 1, time.Now().Add(time.Hour), nil)
 	second.Make(t, 2, time.Now().Add(time.Hour), nil)
 	s.TLS = config.TLS{Cert: first.Cert, Key: second.Key}
-	_, err := Start(t.Context(), s, slog.New(slog.DiscardHandler))
+	_, err := Start(t.Context(), s, discardLog())
 	if err == nil || !strings.Contains(err.Error(), "tls.cert and tls.key") {
 		t.Errorf("error %v, want one that names tls.cert and tls.key", err)
 	}
@@ -156,7 +155,7 @@ func startTLS(t *testing.T) (*Instance, *x509.CertPool, tlstest.Files) {
 	s := config.Default()
 	s.Listen, s.Database = "127.0.0.1:0", filepath.Join(t.TempDir(), "ledger.db")
 	s.TLS = config.TLS{Cert: files.Cert, Key: files.Key}
-	v, err := Start(t.Context(), s, slog.New(slog.DiscardHandler))
+	v, err := Start(t.Context(), s, discardLog())
 	if err != nil {
 		t.Fatal(err)
 	}

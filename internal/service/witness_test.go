@@ -69,7 +69,7 @@ func newNeighbour(t *testing.T, name string) *neighbour {
 
 func (n *neighbour) start() {
 	n.t.Helper()
-	v, err := Start(n.t.Context(), n.settings, slog.New(slog.NewTextHandler(n.output, nil)))
+	v, err := Start(n.t.Context(), n.settings, &Log{Logger: slog.New(slog.NewTextHandler(n.output, nil))})
 	check(n.t, err)
 	n.running = v
 }

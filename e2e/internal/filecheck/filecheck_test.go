@@ -37,7 +37,7 @@ func newLedger(t *testing.T) (database string, notes []filecheck.Note) {
 	settings := config.Default()
 	settings.Database, settings.Listen = database, "127.0.0.1:0"
 	settings.Webhooks.AllowedNetworks = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
-	server, err := service.Start(t.Context(), settings, slog.New(slog.DiscardHandler))
+	server, err := service.Start(t.Context(), settings, &service.Log{Logger: slog.New(slog.DiscardHandler)})
 	check(t, err)
 	f, err := l.Follow(t.Context(), server.URL)
 	check(t, err)
