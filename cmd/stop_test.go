@@ -4,11 +4,14 @@ package cmd_test
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -167,6 +170,42 @@ func TestFaultBlockedLogPipe(t *testing.T) {
 	fmt.Sscan(number, &dropped)
 	if written := strings.Count(log.text(), path); dropped == 0 || written+dropped < requests {
 		t.Errorf("%d requests logged and %d lines dropped, want at least %d together", written, dropped, requests)
+	}
+}
+
+// What a crash prints has the stacks of all goroutines, but nothing of a request that is
+// being handled.
+func TestFaultCrashOutputHasNoSecret(t *testing.T) {
+	t.Parallel()
+	v := newVictim(t)
+	token := v.ledgerd("token", "create", "--org", "acme", "--name", "ci", "--scope", "write")
+	v.prepare = func(server *exec.Cmd) { server.Env = append(os.Environ(), "GOTRACEBACK=system") }
+	output, err := os.Create(filepath.Join(t.TempDir(), "output"))
+	check(t, err)
+	defer output.Close()
+	v.log = output
+	v.start()
+	conn := v.dial("POST /v1/orgs/acme/repos/api/attestations HTTP/1.1\r\nHost: ledger\r\nExpect: 100-continue\r\n" +
+		"Authorization: Bearer " + token + "\r\nCookie: ledgerd=opensesame\r\nContent-Type: application/json\r\n" +
+		"Content-Length: 1000\r\n\r\n")
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	if err != nil || !strings.Contains(line, "100 Continue") {
+		t.Fatalf("got %q, %v, want a handler that reads the body", line, err)
+	}
+	_, err = io.WriteString(conn, `{"payload":"hunter2`)
+	check(t, err)
+
+	check(t, v.server.Process.Signal(syscall.SIGQUIT))
+	v.waitForExit(2)
+	text, err := os.ReadFile(output.Name())
+	check(t, err)
+	if !bytes.Contains(text, []byte("wire.ReadBody(")) {
+		t.Errorf("the handler is not in what the crash printed:\n%s", text)
+	}
+	for _, secret := range []string{token, "opensesame", "hunter2"} {
+		if bytes.Contains(text, []byte(secret)) {
+			t.Errorf("the crash printed %s", secret)
+		}
 	}
 }
 

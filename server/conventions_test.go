@@ -403,6 +403,37 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// The log line of a panic has the stack and nothing that the client has sent but the path.
+func TestPanicLogHasNoSecret(t *testing.T) {
+	b := newBackend(t)
+	routes := []route{{http.MethodPost, "/v1/orgs/:org", ledger.Admin, nil, func(c *call) (*reply, error) {
+		body, err := c.body(smallBody, typeJSON)
+		if len(body) > 0 {
+			panic("out of cheese")
+		}
+		return nil, err
+	}}}
+	handler := b.server.framed(b.server.router(routes, b.server.byToken, unobserved))
+	r := httptest.NewRequest("POST", "/v1/orgs/acme", strings.NewReader(`{"secret":"hunter2"}`))
+	r.Header.Set("Authorization", "Bearer "+b.admin)
+	r.Header.Set("Cookie", "ledgerd=opensesame")
+	r.Header.Set("Content-Type", typeJSON)
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, r)
+
+	log := b.log.String()
+	for _, want := range []string{"path=/v1/orgs/acme", "out of cheese", "runtime/debug.Stack", "token=tok_"} {
+		if w.Code != http.StatusInternalServerError || !strings.Contains(log, want) {
+			t.Errorf("status %d, and a log without %s: %s", w.Code, want, log)
+		}
+	}
+	for _, secret := range []string{b.admin, "hunter2", "opensesame"} {
+		if strings.Contains(log+w.Body.String(), secret) {
+			t.Errorf("%s is in the log or the response:\n%s\n%s", secret, log, w.Body)
+		}
+	}
+}
+
 // A server whose database is unavailable is alive, but not ready.
 func TestReadiness(t *testing.T) {
 	b := newBackend(t)

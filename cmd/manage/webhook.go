@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -24,7 +25,23 @@ func newWebhook(p *cli.Program) *cobra.Command {
 
 // urlFlag defines --url, the URL of the receiver.
 func urlFlag(command *cobra.Command, value *string) {
-	command.Flags().StringVar(value, "url", "", "`URL` of the receiver, to which events are posted")
+	command.Flags().StringVar(value, "url", "", "`URL` of the receiver, to which events are posted; - reads it from "+
+		"standard input, and keeps a key in it from other users of this machine")
+}
+
+// readURL replaces the value of --url by standard input if it is "-".
+func readURL(p *cli.Program, value *string) error {
+	if *value != "-" {
+		return nil
+	}
+	text, err := p.ReadFile("-")
+	if err != nil {
+		return fmt.Errorf("read --url from standard input: %w", err)
+	}
+	if *value = strings.TrimSpace(string(text)); *value == "" {
+		return cli.Usagef("--url -: standard input is empty")
+	}
+	return nil
 }
 
 func eventsFlag(command *cobra.Command, value *[]ledger.EventType, usage string) {
@@ -73,6 +90,9 @@ LEDGERD_URL.`,
 		Args: cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) error {
 			n.Active = &active
+			if err := readURL(p, &n.URL); err != nil {
+				return err
+			}
 			return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) error {
 				w, err := c.CreateWebhook(ctx, name.Org, name.Repo, n)
 				if err != nil {
@@ -147,6 +167,9 @@ LEDGERD_URL.`,
   ledgerd webhook update acme/api whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --active=false`,
 		Args: cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) error {
+			if err := readURL(p, &url); err != nil {
+				return err
+			}
 			change := ledger.WebhookChange{
 				URL:         cli.Changed(command, "url", &url),
 				Events:      cli.Changed(command, "events", &events),

@@ -77,7 +77,8 @@ func addWebhookFlags(flags *pflag.FlagSet) {
 	textVar("disable-after", "DURATION", d.DisableAfter.String(),
 		"disable a webhook after it has only failed for this long", validAs[duration])
 	textVar("keep", "DURATION", d.Keep.String(), "how long to keep finished deliveries", validAs[duration])
-	flags.String("webhooks-proxy", "", "`URL` of an HTTP proxy for webhooks (LEDGERD_WEBHOOKS_PROXY)")
+	flags.String("webhooks-proxy", "", "`URL` of an HTTP proxy for webhooks; a password in it is visible to other "+
+		"users of this machine: prefer LEDGERD_WEBHOOKS_PROXY")
 }
 
 // validAs returns text unchanged, and an error if it is not the text form of a T.
