@@ -14,6 +14,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/atomicfile"
 	"github.com/ledgerd/ledgerd/internal/cli"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
+	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -144,7 +145,9 @@ func exportAudit(p *cli.Program, bodies iter.Seq2[json.RawMessage, error], org, 
 	if err := file.Write(nil); err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
-	return p.Confirm(exported{org, name, n}, func() { fmt.Fprintf(p.Stdout, "Wrote %d events to %s\n", n, name) })
+	return p.Confirm(exported{org, name, n}, func() {
+		fmt.Fprintf(p.Stdout, "Wrote %s to %s\n", terminal.Plural(int64(n), "event"), name)
+	})
 }
 
 // writeLines writes each body as a line, and returns their number.
