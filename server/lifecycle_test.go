@@ -1,6 +1,7 @@
 package server
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -165,6 +166,61 @@ func TestOrgsAreRenamedAndDeleted(t *testing.T) {
 	b.host(http.MethodPatch, at, `{"name":"globex"}`).want(200)
 	b.host(http.MethodGet, "/v1/orgs/globex/repos/api/commits/"+commitID(1), "").want(200)
 	b.get("/v1/orgs/globex/repos/api").wantProblem(401, ledger.CodeUnauthenticated) // the tokens stay revoked
+}
+
+// The streams of a renamed org go on with its events, and those of a new org with its former name
+// have none of them.
+func TestStreamsOfARenamedOrg(t *testing.T) {
+	b := newBackend(t)
+	listeners := map[*listener]string{ // with their orgs
+		b.listen("", b.reader, nil):          "globex",
+		b.listen("?repo=api", b.reader, nil): "globex",
+	}
+	b.host(http.MethodPatch, "/v1/orgs/acme", `{"name":"globex"}`).want(200)
+	b.host(http.MethodPost, "/v1/orgs", `{"name":"acme"}`).want(201)
+	b.host(http.MethodPost, "/v1/orgs/acme/repos", `{"name":"api"}`).want(201)
+	admins := map[string]string{"globex": b.admin, "acme": b.token("acme", "admin")}
+	for org, token := range admins {
+		listeners[b.listenTo(org, "", token, nil)] = org
+		listeners[b.listenTo(org, "?repo=api", token, nil)] = org
+	}
+
+	const rounds = 3
+	for n := range rounds {
+		for org, token := range admins {
+			b.send(request{method: "PUT", path: "/v1/orgs/" + org + "/policies/api", token: token,
+				header: map[string]string{"If-Match": "*"},
+				body:   fmt.Sprintf(`{"requirements":[{"state":"ATTESTED","predicate":"test:%d"}]}`, n)}).want(200)
+		}
+	}
+	events := make(map[string][]string) // by org
+	for org := range admins {
+		history := b.host(http.MethodGet, "/v1/orgs/"+org+"/events?types=policy", "").want(200)
+		for _, e := range decode[ledger.Page[ledger.PolicyEvent]](history).Data {
+			events[org] = append(events[org], e.ID)
+		}
+		slices.Sort(events[org])
+	}
+
+	for l, org := range listeners {
+		var got []string
+		for _, m := range l.next(rounds) {
+			got = append(got, m.id)
+		}
+		if want := events[org][len(events[org])-rounds:]; !slices.Equal(got, want) {
+			t.Errorf("a stream of %s got %v, want %v", org, got, want)
+		}
+		if len(l.messages) > 0 {
+			t.Errorf("a stream of %s got %v, too", org, <-l.messages)
+		}
+	}
+
+	// A client of the renamed org that resumes under the former name learns nothing. HEAD has no
+	// body, so a stream that is opened by mistake ends.
+	b.send(request{method: "HEAD", path: "/v1/orgs/acme/events", token: b.reader,
+		header: map[string]string{"Accept": typeEvents}}).want(403)
+	b.send(request{method: "HEAD", path: "/v1/orgs/acme/events", token: admins["acme"],
+		header: map[string]string{"Accept": typeEvents, "Last-Event-ID": events["globex"][0]}}).want(400)
 }
 
 // An archived org can only be read, but its tokens and identities can be revoked.

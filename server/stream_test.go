@@ -31,10 +31,16 @@ type listener struct {
 	close    context.CancelFunc
 }
 
+// listen returns a listener to the events of acme.
 func (b *backend) listen(query, token string, header map[string]string) *listener {
 	b.t.Helper()
+	return b.listenTo("acme", query, token, header)
+}
+
+func (b *backend) listenTo(org, query, token string, header map[string]string) *listener {
+	b.t.Helper()
 	ctx, cancel := context.WithCancel(b.t.Context())
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, b.url+"/v1/orgs/acme/events"+query, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, b.url+"/v1/orgs/"+org+"/events"+query, nil)
 	check(b.t, err)
 	request.Header.Set("Authorization", "Bearer "+token)
 	request.Header.Set("Accept", typeEvents)
