@@ -26,24 +26,8 @@ type AuditFilter struct {
 // Audits lists the events of the administrative actions in an org, newest first by default,
 // byte for byte as they were recorded.
 func (s *Store) Audits(ctx context.Context, org string, f AuditFilter) (ledger.Page[jsontext.Value], error) {
-	position, err := f.keys(1)
-	if err != nil {
-		return ledger.Page[jsontext.Value]{}, err
-	}
-	return read(ctx, s, byOrg(org), func(rd reader) (list ledger.Page[jsontext.Value], err error) {
-		w, err := rd.auditWalk(org, f)
-		if err != nil {
-			return list, err
-		}
-		var after []any
-		if position != nil {
-			after = []any{position[0]}
-		}
-		p, err := w.run(rd, after, f.Limit, maxExamined)
-		if err != nil {
-			return list, fmt.Errorf("list administrative actions: %w", err)
-		}
-		return p.page(), nil
+	return listWalk(ctx, s, org, f.Query, "administrative actions", func(rd reader) (walk[jsontext.Value], error) {
+		return rd.auditWalk(org, f)
 	})
 }
 

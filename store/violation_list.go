@@ -58,24 +58,8 @@ func (rd reader) scanViolation(row scanner, more ...any) (v keyed[ledger.Violati
 
 // Violations lists the violations of an org or a repo, the latest first.
 func (s *Store) Violations(ctx context.Context, org string, f ViolationFilter) (ledger.Page[ledger.Violation], error) {
-	position, err := f.keys(1)
-	if err != nil {
-		return ledger.Page[ledger.Violation]{}, err
-	}
-	return read(ctx, s, byOrg(org), func(rd reader) (list ledger.Page[ledger.Violation], err error) {
-		w, err := rd.violationWalk(org, f)
-		if err != nil {
-			return list, err
-		}
-		var after []any
-		if position != nil {
-			after = []any{position[0]}
-		}
-		p, err := w.run(rd, after, f.Limit, maxExamined)
-		if err != nil {
-			return list, fmt.Errorf("list violations: %w", err)
-		}
-		return p.page(), nil
+	return listWalk(ctx, s, org, f.Query, "violations", func(rd reader) (walk[ledger.Violation], error) {
+		return rd.violationWalk(org, f)
 	})
 }
 

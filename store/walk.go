@@ -2,10 +2,13 @@ package store
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/ledgerd/ledgerd/ledger"
 )
 
 // A walk reads the rows of a list by one index, in the order of the list.
@@ -114,6 +117,34 @@ func (w walk[T]) read(rd reader, position, to []any, limit int) (p part[T], err 
 		return p, fmt.Errorf("read rows: %w", err)
 	}
 	return p, nil
+}
+
+// listWalk returns a page of a list in an org. find returns the walk that reads it, which has one
+// key. Errors name the rows as what does.
+func listWalk[T any](
+	ctx context.Context, s *Store, org string, q Query, what string, find func(reader) (walk[T], error),
+) (ledger.Page[T], error) {
+	var list ledger.Page[T]
+	keys, err := q.keys(1)
+	if err != nil {
+		return list, err
+	}
+	var position []any
+	if keys != nil {
+		position = []any{keys[0]}
+	}
+
+	return read(ctx, s, byOrg(org), func(rd reader) (ledger.Page[T], error) {
+		w, err := find(rd)
+		if err != nil {
+			return list, err
+		}
+		p, err := w.run(rd, position, q.Limit, maxExamined)
+		if err != nil {
+			return list, fmt.Errorf("list %s: %w", what, err)
+		}
+		return p.page(), nil
+	})
 }
 
 // readPage reads up to limit rows of a query that examines only the rows it returns. The
