@@ -36,8 +36,8 @@ func (x *exportAudit) contracts() map[int]bool {
 	return verified
 }
 
-// contract verifies a version of the contract, given its digest in the log; empty if no event has
-// it. The first version comes with the repo, without an event.
+// contract verifies a version of the contract. logged is its digest in the log, or empty if no
+// event has one: the first version comes with the repo, without an event.
 func (x *exportAudit) contract(version int, logged string) verify.Check {
 	var p policy.Policy
 	if err := x.archive.JSON(evidence.PolicyFile(version), &p); err != nil {
@@ -114,8 +114,8 @@ func (x *exportAudit) commit(sha string, done map[string]bool) (c evidence.Commi
 	return c, nil
 }
 
-// checkKnown checks that what the record says of a commit, such as its author, has the digest that
-// is in the log; it is empty if there is none.
+// checkKnown checks that the facts in the record of a commit, such as its author, have the digest
+// in the log. logged is this digest, or empty if no event has one.
 func checkKnown(record *ledger.Commit, logged string) verify.Check {
 	known := facts.Of(record)
 	switch {

@@ -43,8 +43,8 @@ func (n names) align(record *ledger.AttestationRecord, event about) {
 	}
 }
 
-// checks returns what was not checked of the names. It is empty if there is nothing. others is the
-// number of events that have the name of the repo, and are from before its creation.
+// checks returns a check for each name that was taken from the ledger, if any. others is the number
+// of events that have the name of the repo, and are from before its creation.
 func (n names) checks(others int64) []verify.Check {
 	var list []verify.Check
 	for _, f := range n.former {
