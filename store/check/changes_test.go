@@ -1,0 +1,413 @@
+package check_test
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ledgerd/ledgerd/ledger/proof"
+)
+
+// unlikeEvent is reported of a commit of which not that is known what the log says.
+const unlikeEvent = ": authors, branch, targets, tree or changed paths are not those of the last event about them"
+
+// Ways to change a stopped database, each with the start of a line that must be reported.
+var changes = []struct {
+	name   string
+	change func(testing.TB, *sql.DB)
+	want   []string
+}{
+	{"a body", run(`
+		UPDATE events SET body = CAST(replace(CAST(body AS TEXT), '"pass"', '"fail"') AS BLOB)
+		WHERE seq = (SELECT min(seq) FROM events WHERE CAST(body AS TEXT) LIKE '%"pass"%')`),
+		[]string{"leaf acme event ", ": the leaf commits to another body or salt"}},
+	{"a salt", run(`UPDATE events SET salt = randomblob(16) WHERE seq = 20`),
+		[]string{"leaf acme event 20 (evt_", ": the leaf commits to another body or salt"}},
+	{"a short salt", run(`UPDATE events SET salt = randomblob(15) WHERE seq = 20`),
+		[]string{"leaf acme event 20 (evt_", ": the salt has 15 bytes"}},
+	{"a lost salt", run(`UPDATE events SET salt = NULL WHERE seq = 20`),
+		[]string{"leaf acme event 20 (evt_", ": the salt has 0 bytes"}},
+	{"a lost body", run(`UPDATE events SET body = x'' WHERE seq = 20`),
+		[]string{"leaf acme event 20 (evt_", ": the leaf commits to another body or salt"}},
+	{"a leaf", run(`UPDATE events SET leaf = randomblob(32) WHERE seq = 20`),
+		[]string{"leaf acme event 20 (evt_", ": the leaf commits to another body or salt"}},
+	{"a leaf, in its tile", run(`UPDATE events SET leaf = randomblob(32) WHERE seq = 20`),
+		[]string{"tile acme log tile 0/000: 1 hashes are not those of the leaves: the first is that of event 20"}},
+	{"a leaf, under the checkpoint", run(`UPDATE events SET leaf = randomblob(32) WHERE seq = 20`),
+		[]string{"checkpoint acme log: the stored checkpoint says that the first "}},
+	{"a short leaf", run(`UPDATE events SET leaf = randomblob(31) WHERE seq = 20`),
+		[]string{"leaf acme event 20 (evt_", ": the leaf has 31 bytes, want 32"}},
+	{"a lost leaf", run(`UPDATE events SET leaf = NULL, salt = NULL WHERE seq = 20`),
+		[]string{"leaf acme event 20 (evt_", ": it has no leaf"}},
+	{"the time of a leaf", run(`UPDATE events SET at = at + 1 WHERE seq = 20`),
+		[]string{"tile acme log tile 0/000: 1 hashes are not those of the leaves: the first is that of event 20"}},
+	{"a body with a leaf for it", rewrite(20),
+		[]string{"tile acme log tile 0/000: 1 hashes are not those of the leaves: the first is that of event 20"}},
+	{"a body after the last tile, with a leaf for it", rewrite(-4),
+		[]string{"checkpoint acme log: the stored checkpoint says that the first "}},
+
+	{"a deleted event", run(`DELETE FROM events WHERE seq = 20`), []string{"sequence acme event 20: missing"}},
+	{"deleted events", run(`DELETE FROM events WHERE seq BETWEEN 20 AND 25`),
+		[]string{"sequence acme events 20 to 25: missing"}},
+	{"the last event deleted", run(`DELETE FROM events WHERE seq = (SELECT max(seq) FROM events)`),
+		[]string{"sequence acme event ", ": missing"}},
+	{"the last events deleted, and the counter with them", run(`
+		DELETE FROM events WHERE seq > (SELECT max(seq) - 5 FROM events); UPDATE orgs SET next_seq = next_seq - 5`),
+		[]string{"checkpoint acme log: the stored checkpoint has "}},
+	{"a swapped pair", swap("20", "21"), []string{
+		"sequence acme event 21 (evt_", ": it was recorded before the event with the number before"}},
+	{"a swapped pair, in its tile", swap("20", "21"),
+		[]string{"tile acme log tile 0/000: 2 hashes are not those of the leaves: the first is that of event 20"}},
+	{"a swapped pair after the last tile", swap("(SELECT max(seq) FROM events)", "(SELECT max(seq) - 1 FROM events)"),
+		[]string{"sequence acme event ", ": it was recorded before the event with the number before"}},
+	{"an event of another org", run(`
+		INSERT INTO orgs (name, created_at) VALUES ('umbrella', 0); UPDATE events SET org_id = 2 WHERE seq = 20`),
+		[]string{"sequence umbrella: 1 events are not numbered from 0 to -1"}},
+	{"an event after the last", run(`UPDATE orgs SET next_seq = next_seq - 1`),
+		[]string{"sequence acme: 1 events are not numbered from 0 to "}},
+	{"an event before the first", run(`UPDATE events SET seq = -1 WHERE seq = 20`),
+		[]string{"sequence acme: 1 events are not numbered from 0 to "}},
+	{"the id of an event", run(`UPDATE events SET event_id = 'evt_x' WHERE seq = 20`),
+		[]string{`event acme event 20 (evt_x): the row has the id "evt_x", and its body "evt_`}},
+	{"the type of an event", run(`UPDATE events SET type = 'radar' WHERE seq = 20`),
+		[]string{`event acme event 20 (evt_`, `): the row has the type "radar", and its body "`}},
+	{"the repo of an event", run(`UPDATE events SET repo_id = 3 - repo_id WHERE seq = 20`),
+		[]string{`event acme event 20 (evt_`, `): the row has the repo "`}},
+	{"the name of an org", run(`UPDATE orgs SET name = 'umbrella'`),
+		[]string{`the row has the org "umbrella", and its body "acme"`}},
+
+	{"an envelope", run(`
+		UPDATE envelopes SET body = CAST(replace(CAST(body AS TEXT), '"sig":"', '"sig":"AAAA') AS BLOB)
+		WHERE attestation_id = 7`),
+		[]string{"signature acme attestation att_", ": the signature does not match"}},
+	{"a payload", run(`
+		UPDATE envelopes SET payload = CAST(replace(CAST(payload AS TEXT), '1200', '1201') AS BLOB)
+		WHERE attestation_id = 7`),
+		[]string{"signature acme attestation att_", ": the signature does not match"}},
+	{"the place of a payload", run(`UPDATE envelopes SET payload_at = 100000 WHERE attestation_id = 7`),
+		[]string{"envelope acme attestation att_", ": there is no envelope, or its parts do not fit"}},
+	{"a negative place of a payload", run(`UPDATE envelopes SET payload_at = -1 WHERE attestation_id = 7`),
+		[]string{"envelope acme attestation att_", ": there is no envelope, or its parts do not fit"}},
+	{"an envelope deleted", run(`DELETE FROM envelopes WHERE attestation_id = 7`),
+		[]string{"envelope acme attestation att_", ": there is no envelope, or its parts do not fit"}},
+	{"envelopes swapped", run(`
+		CREATE TEMP TABLE pair AS SELECT * FROM envelopes WHERE attestation_id IN (7, 8);
+		UPDATE envelopes SET payload = (SELECT payload FROM pair WHERE pair.attestation_id = 15 - envelopes.attestation_id),
+		  body = (SELECT body FROM pair WHERE pair.attestation_id = 15 - envelopes.attestation_id)
+		WHERE attestation_id IN (7, 8)`),
+		[]string{"attestation acme attestation att_", ": the row has the digest of the payload"}},
+	{"a result", run(`UPDATE attestations SET status = 'warn' WHERE id = 7`),
+		[]string{"attestation acme attestation att_", `: the row says "`, `{warn 1200}", and the statement "`}},
+	{"a result, unlike its event", run(`UPDATE attestations SET status = 'warn' WHERE id = 7`),
+		[]string{"attestation acme attestation att_", `: the row has the result "{warn 1200}", and its event `}},
+	{"a duration", run(`UPDATE attestations SET duration_ms = 1 WHERE id = 7`),
+		[]string{"attestation acme attestation att_", `: the row says "`, ` 1}", and the statement "`}},
+	{"a slot", run(`UPDATE attestations SET slot = 'x' WHERE id = 7`),
+		[]string{"attestation acme attestation att_", `: the row says "`}},
+	{"a predicate", run(`UPDATE attestations SET predicate_id = predicate_id % 3 + 1 WHERE id = 7`),
+		[]string{"attestation acme attestation att_", `: the row says "`}},
+	{"a predicate, unlike its event", run(`UPDATE attestations SET predicate_id = predicate_id % 3 + 1 WHERE id = 7`),
+		[]string{"attestation acme attestation att_", `: the row has the predicate "`}},
+	{"the name of a predicate", run(`UPDATE predicates SET name = 'test:rust' WHERE name = 'test:go'`),
+		[]string{"attestation acme attestation att_", `: the row says "test:rust`}},
+	{"a type", run(`UPDATE predicate_types SET uri = 'https://example.com/x'`),
+		[]string{"attestation acme attestation att_", `: the row has the type https://example.com/x, and the statement `}},
+	{"the commit of an attestation", run(`
+		UPDATE attestations SET commit_id = (SELECT min(id) FROM commits WHERE id > commit_id) WHERE id = 7`),
+		[]string{"attestation acme attestation att_", ": the row is about commit ", ", and the statement about "}},
+	{"a signer", run(`UPDATE attestations SET signer_id = 3 - signer_id WHERE id = 7`),
+		[]string{"attestation acme attestation att_", ": the row has the signer cn="}},
+	{"the name of a signer", run(`UPDATE signers SET dn = 'cn=eve,o=acme' WHERE dn LIKE 'cn=build%'`),
+		[]string{"attestation acme attestation att_", ": the row has the signer cn=eve,o=acme, and the envelope cn=build"}},
+	{"a key", run(`UPDATE attestations SET key_id = 3 - key_id WHERE id = 7`),
+		[]string{"attestation acme attestation att_", ": the row has the digest of the key"}},
+	{"a key, unlike its event", run(`UPDATE attestations SET key_id = 3 - key_id WHERE id = 7`),
+		[]string{"attestation acme attestation att_", `: the row has the digest of the key "`, "and its event "}},
+	{"an envelope with the same statement and signature", run(`
+		UPDATE envelopes SET body = CAST(CAST(body AS TEXT) || ' ' AS BLOB) WHERE attestation_id = 7`),
+		[]string{"envelope acme attestation att_", ": it has the digest sha256:", ", and its event "}},
+	{"the digest of a payload", run(`UPDATE attestations SET payload_digest = randomblob(32) WHERE id = 7`),
+		[]string{"attestation acme attestation att_", ": the row has the digest of the payload"}},
+	{"the digest of a payload, unlike its event", run(`
+		UPDATE attestations SET payload_digest = randomblob(32) WHERE id = 7`),
+		[]string{"attestation acme attestation att_", `: the row has the digest of the payload "sha256:`, "its event"}},
+	{"the identity of an attestation", run(`UPDATE attestations SET identity_id = 'idn_x' WHERE id = 7`),
+		[]string{"signature acme attestation att_", ": it cannot be verified: there is no usable identity idn_x"}},
+	{"an attestation deleted, with its envelope", run(`
+		DELETE FROM attestations WHERE id = 7; DELETE FROM envelopes WHERE attestation_id = 7`),
+		[]string{"attestation acme event ", ": there is no attestation for the event"}},
+	{"an attestation without an event", run(`
+		INSERT INTO attestations SELECT 100000, previous, 'att_x', repo_id, commit_id, predicate_id, type_id, mapping_version,
+		  slot, signer_id, key_id, status, duration_ms, recorded_at, randomblob(32), identity_id, emails, while_promotable,
+		  'evt_x', aged_from, finished_at FROM attestations WHERE id = 7`),
+		[]string{"attestation acme: there are 182 attestations, and 181 of them have an event"}},
+	{"the time of an attestation", run(`UPDATE attestations SET recorded_at = recorded_at + 1 WHERE id = 7`),
+		[]string{"attestation acme event ", ": there is no attestation for the event"}},
+	{"the id of an attestation", run(`UPDATE attestations SET attestation_id = 'att_x' WHERE id = 7`),
+		[]string{`attestation acme attestation att_x: the row has the ID "att_x", and its event `}},
+
+	{"a state", run(`UPDATE commits SET state = 3 WHERE state = 1`),
+		[]string{"state acme commit ", "@", ": it is PROMOTABLE, and its transitions lead to VALIDATING"}},
+	{"a state that does not follow", run(`UPDATE commits SET state = 3 WHERE state = 1`),
+		[]string{"state acme commit ", "@", ": it is PROMOTABLE, and its evidence makes it VALIDATING"}},
+	{"a transition", run(`UPDATE transitions SET to_state = 3 WHERE to_state = 4`),
+		[]string{"state acme commit ", "@", ": its transition is api@"}},
+	{"the cause of a transition", run(`UPDATE transitions SET cause_id = 'x' WHERE to_state = 4`),
+		[]string{"state acme commit ", " because of attestation x, and event evt_"}},
+	{"a deleted transition", run(`DELETE FROM transitions WHERE to_state = 2`),
+		[]string{"state acme commit ", ": a transition leads from ATTESTED to "}},
+	{"the last transition deleted", run(`DELETE FROM transitions WHERE to_state = 4`),
+		[]string{"state acme commit ", ": it is DEPLOYED, and its transitions lead to PROMOTABLE"}},
+	{"a transition without an event", run(`
+		UPDATE transitions SET event = (SELECT id FROM events WHERE type = 'policy') WHERE to_state = 1 AND commit_id = 1`),
+		[]string{"state acme commit ", ": the transition from DRAFT to VALIDATING has no event"}},
+	{"evidence left out", run(`DELETE FROM latest WHERE commit_id IN (SELECT id FROM commits WHERE state < 4)`),
+		[]string{"state acme commit ", "and its evidence makes it "}},
+
+	{"a branch", run(`UPDATE commits SET branch = 'main' WHERE branch = 'fix'`), []string{unlikeEvent}},
+	{"a target", run(`UPDATE commits SET target = 'dev' WHERE branch = 'fix'`), []string{unlikeEvent}},
+	{"further targets", run(`UPDATE commits SET targets = 'dev' WHERE branch = 'fix'`), []string{unlikeEvent}},
+	{"an author", run(`UPDATE commits SET author_name = 'Eve' WHERE branch = 'fix'`), []string{unlikeEvent}},
+	{"a committer", run(`UPDATE commits SET writers = '' WHERE branch = 'fix'`), []string{unlikeEvent}},
+	{"a signing key", run(`UPDATE commits SET signing_keys = '' WHERE branch = 'fix'`), []string{unlikeEvent}},
+	{"a proof", run(`UPDATE commits SET tree = 'abcd' WHERE branch = 'fix'`), []string{unlikeEvent}},
+	{"changed paths", run(`UPDATE commit_details SET paths_key = 'x'`), []string{unlikeEvent}},
+	{"changed paths, forgotten", run(`UPDATE commit_details SET changes = NULL`), []string{unlikeEvent}},
+	{"a commit that was never registered", run(`UPDATE commits SET branch = 'x' WHERE id = 3`), []string{unlikeEvent}},
+	{"the ID of a commit", run(`UPDATE commits SET sha = 'x' WHERE branch = 'fix'`),
+		[]string{"commit acme: there are events about 1 commits that have no row"}},
+
+	{"a contract", run(`
+		UPDATE policies SET contract = CAST(replace(CAST(contract AS TEXT), 'test:go', 'test:no') AS BLOB)
+		WHERE version = 2`),
+		[]string{"policy acme policy 2 of api: the contract has the digest sha256:", ", and the row sha256:"}},
+	{"the digest of a contract", run(`UPDATE policies SET digest = 'sha256:00' WHERE version = 2`),
+		[]string{`policy acme policy 2 of api: the row has the digest sha256:00, and the event of the version "sha256:`}},
+	{"a version deleted", run(`DELETE FROM policies WHERE version = 2`),
+		[]string{"policy acme policy 2 of api: there is an event of the version, and no row"}},
+	{"the first version deleted", run(`DELETE FROM policies WHERE version = 1 AND repo_id = 1`),
+		[]string{"policy acme policy 2 of api: the version before is missing"}},
+	{"an added version", run(`
+		INSERT INTO policies (repo_id, version, digest, contract, created_at, created_by)
+			SELECT repo_id, 3, digest, contract, created_at, created_by FROM policies WHERE version = 2`),
+		[]string{"policy acme policy 3 of api: the row has the digest sha256:", `, and the event of the version ""`}},
+	{"the active version", run(`UPDATE repos SET policy_version = 1 WHERE name = 'api'`),
+		[]string{"policy acme repo api: version 1 (sha256:"}},
+	{"the active digest", run(`UPDATE repos SET policy_digest = 'sha256:00' WHERE name = 'api'`),
+		[]string{"policy acme repo api: version 2 (sha256:00) is active"}},
+	{"a contract that cannot be read", contract("{}x"),
+		[]string{"policy acme policy 2 of api: the contract cannot be read"}},
+
+	{"the fingerprint of an identity", run(`UPDATE identities SET fingerprint = 'x' WHERE id = 1`),
+		[]string{"identity acme identity idn_", ": the row has the fingerprint x, and its key or certificate "}},
+	{"the key of an identity", run(`
+		UPDATE identities SET pem = (SELECT pem FROM identities i WHERE i.id = 3 - identities.id) WHERE id = 1`),
+		[]string{"identity acme identity idn_", ": the row has the fingerprint "}},
+	{"the key of an identity, for its signatures", run(`
+		UPDATE identities SET pem = (SELECT pem FROM identities i WHERE i.id = 3 - identities.id) WHERE id = 1`),
+		[]string{"signature acme attestation att_"}},
+	{"the expiry of an identity", run(`UPDATE identities SET not_after = 1000 WHERE id = 1`),
+		[]string{"identity acme identity idn_", ": the row has the expiry 1970"}},
+	{"the name of an identity", run(`UPDATE identities SET dn = 'cn=eve,o=acme' WHERE id = 1`),
+		[]string{"attestation acme attestation att_", ": the row has the signer cn=build,ou=ci,o=acme, and the envelope "}},
+
+	{"the end of an identity", run(`UPDATE identities SET revoked_at = 1 WHERE id = 1`),
+		[]string{"identity acme identity idn_", `: the row has the time of its end "1970`}},
+	{"an identity that is trusted again", run(`UPDATE identities SET revoked_at = 0, distrusted_since = 0 WHERE id = 4`),
+		[]string{"identity acme identity idn_", `: the row has the time of its end "`}},
+	{"the distrust of an identity", run(`UPDATE identities SET distrusted_since = 0 WHERE id = 4`),
+		[]string{"identity acme identity idn_", `: the row has the time of distrust "`}},
+	{"what an identity may attest", run(`UPDATE identities SET may = 'deploy:*' WHERE id = 1`),
+		[]string{"identity acme identity idn_", `: the row has the predicates "deploy:*", and event evt_`, ` ""`}},
+	{"what a changed identity may attest", run(`UPDATE identities SET may = '' WHERE id = 3`),
+		[]string{"identity acme identity idn_", `: the row has the predicates "", and event evt_`, ` "test:* lint:*"`}},
+	{"the e-mail address of an identity", run(`UPDATE identities SET email = 'eve@example.com' WHERE id = 1`),
+		[]string{"identity acme identity idn_", `: the row has the e-mail address "eve@example.com", and event evt_`}},
+	{"the subjects of an identity", run(`UPDATE identities SET dn_pattern = 'o=acme' WHERE id = 1`),
+		[]string{"identity acme identity idn_", `: the row has the pattern of DNs "o=acme", and event evt_`}},
+	{"the kind of an identity", run(`UPDATE identities SET kind = 'root' WHERE id = 1`),
+		[]string{"identity acme identity idn_", `: the row has the kind "root", and event evt_`}},
+	{"the key of an identity, with its fingerprint", run(`
+		UPDATE identities SET (pem, fingerprint) = (SELECT pem, fingerprint FROM identities i WHERE i.id = 4) WHERE id = 3`),
+		[]string{"identity acme identity idn_", `: the row has the key "`, `, and event evt_`}},
+	{"the event of an identity", run(`UPDATE identities SET event_id = 'evt_x' WHERE id = 1`),
+		[]string{"identity acme identity idn_", `: the row has the event "evt_x", and the last event about it is "evt_`}},
+	{"an identity without an event", run(`
+		INSERT INTO identities (identity_id, org_id, kind, dn, email, pem, fingerprint, not_after, created_at, event_id)
+		SELECT 'idn_x', org_id, kind, 'cn=eve,o=acme', email, pem, 'x', not_after, created_at, 'evt_x'
+		FROM identities WHERE id = 1`),
+		[]string{"identity acme identity idn_x", `: the row has the event "evt_x", and the last event about it is ""`}},
+	{"a deleted identity", run(`DELETE FROM identities WHERE id = 4`),
+		[]string{"identity acme identity idn_", ": there are events about it, the last is evt_", ", and no row"}},
+
+	{"an audit event that the list lacks", run(`DELETE FROM audits WHERE action = 'repo.created'`),
+		[]string{"audit acme event ", ": the list of administrative actions does not have it"}},
+	{"the actor of an audit event", run(`UPDATE audits SET actor = 'tok_x' WHERE action = 'policy.applied'`),
+		[]string{"audit acme event ", ": the list of administrative actions has {", " actor:tok_x} of it, want {"}},
+	{"the kind of an audit event", run(`UPDATE audits SET kind = 'x' WHERE action = 'policy.applied'`),
+		[]string{"audit acme event ", " kind:x "}},
+	{"the action of an audit event", run(`UPDATE audits SET action = 'x' WHERE action = 'policy.applied'`),
+		[]string{"audit acme event ", " action:x "}},
+	{"the repo of an audit event", run(`UPDATE audits SET repo = 'x' WHERE action = 'policy.applied'`),
+		[]string{"audit acme event ", " repo:x "}},
+	{"another event in the list of audit events", run(`
+		INSERT INTO audits SELECT org_id, 20, (SELECT id FROM events WHERE seq = 20), kind, action, repo, actor
+		FROM audits LIMIT 1`),
+		[]string{"audit acme event 20", ": the list of administrative actions has it, and it is not of the type audit"}},
+
+	{"the status of a delivery", run(`UPDATE outbox SET status = 'lost'`),
+		[]string{"outbox acme delivery dlv_", `: the status "lost" is not one of a delivery`}},
+	{"a delivery that would not be sent", run(`UPDATE outbox SET due_at = 0`),
+		[]string{"outbox acme delivery dlv_", ": it is pending, and has the times "}},
+	{"a delivery that is said to have failed", run(`UPDATE outbox SET status = 'failed', ended_at = 1`),
+		[]string{"outbox acme delivery dlv_", ": it is failed, and has the times "}},
+	{"a delivery that is pending and ended", run(`UPDATE outbox SET ended_at = 1`),
+		[]string{"outbox acme delivery dlv_", ": it is pending, and has the times "}},
+	{"a delivery that is ended without a time", run(`UPDATE outbox SET status = 'succeeded', due_at = 0`),
+		[]string{"outbox acme delivery dlv_", ": it is succeeded, and has the times "}},
+	{"a lease of a delivery that is done", run(`
+		UPDATE outbox SET status = 'succeeded', due_at = 0, ended_at = 1, leased = 1`),
+		[]string{"outbox acme delivery dlv_", ": it is succeeded, and being attempted"}},
+	{"the attempts of a delivery", run(`UPDATE outbox SET tries = 1`),
+		[]string{"outbox acme delivery dlv_", ": it has 0 attempts, 1 of them since it was queued"}},
+	{"negative attempts of a delivery", run(`UPDATE outbox SET tries = -1`),
+		[]string{"outbox acme delivery dlv_", ": it has 0 attempts, -1 of them since it was queued"}},
+	{"a delivery of an event of another repo", run(`
+		UPDATE outbox SET event = (SELECT min(id) FROM events WHERE repo_id = 2)
+		WHERE event = (SELECT max(event) FROM outbox)`),
+		[]string{"outbox acme delivery dlv_", ": its event is not one of the webhook's repo or org"}},
+	{"a delivery of an event of another org", run(`
+		INSERT INTO orgs (name, created_at) VALUES ('umbrella', 0);
+		INSERT INTO events (org_id, seq, event_id, type, at, body) VALUES (2, 0, 'evt_x', 'key', 1, x'00');
+		UPDATE outbox SET event = (SELECT id FROM events WHERE org_id = 2) WHERE event = (SELECT max(event) FROM outbox)`),
+		[]string{"outbox acme delivery dlv_", ": its event is not one of the webhook's repo or org"}},
+	{"a delivery of nothing", run(`UPDATE outbox SET event = NULL WHERE event = (SELECT max(event) FROM outbox)`),
+		[]string{"outbox acme delivery dlv_", ": it has not one body, of an event or a ping"}},
+	{"a delivery of an event and a ping", run(`UPDATE outbox SET ping = '{}'`),
+		[]string{"outbox acme delivery dlv_", ": it has not one body, of an event or a ping"}},
+	{"a ping", run(`UPDATE outbox SET ping = replace(ping, '"repo":"api"', '"repo":"web"') WHERE ping IS NOT NULL`),
+		[]string{"outbox acme delivery dlv_", ": its body is not that of a ping to this webhook"}},
+	{"a ping of another org", run(`UPDATE outbox SET ping = replace(ping, 'acme', 'acne') WHERE ping IS NOT NULL`),
+		[]string{"outbox acme delivery dlv_", ": its body is not that of a ping to this webhook"}},
+	{"a ping to another webhook", run(`UPDATE outbox SET ping = replace(ping, 'whk_', 'whk_x') WHERE ping IS NOT NULL`),
+		[]string{"outbox acme delivery dlv_", ": its body is not that of a ping to this webhook"}},
+	{"the type of a ping", run(`UPDATE outbox SET ping = replace(ping, '"ping"', '"state"') WHERE ping IS NOT NULL`),
+		[]string{"outbox acme delivery dlv_", ": its body is not that of a ping to this webhook"}},
+	{"a ping that cannot be read", run(`UPDATE outbox SET ping = ping || '}' WHERE ping IS NOT NULL`),
+		[]string{"outbox acme delivery dlv_", ": its body is not that of a ping to this webhook"}},
+
+	{"the counter of a commit", run(`UPDATE commits SET attestations = 7 WHERE id = 1`),
+		[]string{"counter acme commit ", ": it counts 7 attestations"}},
+	{"the newest attestation of a commit", run(`UPDATE commits SET newest = 100000 WHERE id = 1`),
+		[]string{"counter acme commit ", " attestations, the last of them row 100000, and has 3"}},
+	{"the counter of a repo", run(`UPDATE repos SET attestations = 7 WHERE name = 'api'`),
+		[]string{"counter acme attestations of repo api: the counter is 7, and there are 90"}},
+	{"the counter of a predicate", run(`UPDATE predicates SET attestations = 7 WHERE name = 'test:late'`),
+		[]string{"counter acme attestations of predicate test:late: the counter is 7, and there are 1"}},
+	{"the counter of a state", run(`UPDATE repo_states SET commits = 70 WHERE repo_id = 1 AND state = 4`),
+		[]string{"counter acme commits of api in DEPLOYED: the counter is 70, and there are "}},
+	{"a deleted counter of a state", run(`DELETE FROM repo_states WHERE repo_id = 1 AND state = 4`),
+		[]string{"counter acme commits of api in DEPLOYED: the counter is 0, and there are "}},
+	{"the counter of violations", run(`UPDATE orgs SET violations = violations + 1`),
+		[]string{"counter acme violations of org acme: the counter is "}},
+	{"the counter of open violations", run(`UPDATE orgs SET open_violations = open_violations + 1`),
+		[]string{"counter acme open violations of org acme: the counter is "}},
+	{"the counter of open violations of a repo", run(`UPDATE repos SET open_violations = open_violations + 1`),
+		[]string{"counter acme open violations of repo api: the counter is "}},
+
+	{"a tile", run(`
+		UPDATE tiles SET hashes = CAST(randomblob(32) || substr(hashes, 33) AS BLOB) WHERE level = 0 AND n = 0`),
+		[]string{"tile acme log tile 0/000: 1 hashes are not those of the leaves: the first is that of event 0"}},
+	{"a short tile", run(`UPDATE tiles SET hashes = substr(hashes, 33) WHERE level = 0 AND n = 0`),
+		[]string{"tile acme log tile 0/000: it has 8160 bytes, want 8192"}},
+	{"a tile of level 1", run(`UPDATE tiles SET hashes = randomblob(length(hashes)) WHERE level = 1`),
+		[]string{"tile acme log tile 1/000.p/", "hashes are not those of the leaves: the first is that of events 0 to 255"}},
+	{"a deleted tile", run(`DELETE FROM tiles WHERE level = 0 AND n = 0`), []string{"tile acme log: "}},
+	{"a tile too many", run(`INSERT INTO tiles SELECT log_id, 2, 0, hashes FROM tiles WHERE level = 0 AND n = 0`),
+		[]string{"tile acme log: "}},
+	{"a checkpoint", run(`UPDATE logs SET checkpoint = replace(checkpoint, 'ledger.example.com', 'ledger.example.org')`),
+		[]string{"checkpoint acme log: the stored checkpoint is not signed by the log's key"}},
+	{"the size of a checkpoint", run(`UPDATE logs SET size = size - 1`),
+		[]string{"checkpoint acme log: the stored checkpoint is of "}},
+	{"the key of a log", run(`UPDATE logs SET vkey = 'x'`),
+		[]string{`checkpoint acme log: the key "x" is not a verifier key`}},
+	{"the origin of a log", run(`UPDATE logs SET origin = origin || '/2'`),
+		[]string{"checkpoint acme log: the stored checkpoint is of "}},
+	{"the epoch of a log", run(`UPDATE logs SET epoch = 2`),
+		[]string{"log acme log of epoch 2: it is number 1 of the org's logs"}},
+	{"the start of a log", run(`UPDATE logs SET first_seq = 1; UPDATE orgs SET log_first = 1`),
+		[]string{"log acme log: it is number 1 of the org's logs, and has the events from 1"}},
+	{"the present log", run(`UPDATE orgs SET log_id = 7`),
+		[]string{"log acme: the org's present log is row 7 from event 0"}},
+
+	{"a missing index entry", run(`
+		PRAGMA writable_schema = ON; DELETE FROM sqlite_schema WHERE name = 'events_by_time'`), []string{"file: "}},
+	{"a row that refers to nothing", run(`UPDATE events SET repo_id = 77 WHERE seq = 20`),
+		[]string{"file: row ", " of events refers to a missing row of repos"}},
+}
+
+// swap swaps the numbers of two events.
+func swap(a, b string) func(testing.TB, *sql.DB) {
+	return run(`CREATE TEMP TABLE pair AS SELECT ` + a + ` AS a, ` + b + ` AS b;
+		UPDATE events SET seq = -1 WHERE seq = (SELECT a FROM pair);
+		UPDATE events SET seq = (SELECT a FROM pair) WHERE seq = (SELECT b FROM pair);
+		UPDATE events SET seq = (SELECT b FROM pair) WHERE seq = -1`)
+}
+
+// rewrite changes the body of an event, and gives it a salt and a leaf of their own. Negative
+// numbers count from the end.
+func rewrite(seq int) func(testing.TB, *sql.DB) {
+	return func(t testing.TB, db *sql.DB) {
+		t.Helper()
+		var id int64
+		var body []byte
+		ok(t, db.QueryRow(`
+SELECT id, body FROM events WHERE seq = CASE WHEN ?1 < 0 THEN (SELECT max(seq) FROM events) + 1 + ?1 ELSE ?1 END`, seq).
+			Scan(&id, &body))
+		body = bytes.Replace(body, []byte(`"timestamp":"2`), []byte(`"timestamp":"3`), 1)
+		var salt proof.Salt
+		rand.Read(salt[:])
+		leaf := proof.HashBody(salt, body)
+		_, err := db.Exec("UPDATE events SET body = ?, salt = ?, leaf = ? WHERE id = ?", body, salt[:], leaf[:], id)
+		ok(t, err)
+	}
+}
+
+// contract replaces a contract, and its digest everywhere but in the event.
+func contract(text string) func(testing.TB, *sql.DB) {
+	sum := sha256.Sum256([]byte(text))
+	digest := "sha256:" + hex.EncodeToString(sum[:])
+	return run(`UPDATE policies SET contract = CAST('` + text + `' AS BLOB), digest = '` + digest + `' WHERE version = 2;
+		UPDATE repos SET policy_digest = '` + digest + `' WHERE name = 'api'`)
+}
+
+func TestChangesAreFound(t *testing.T) {
+	d := newDatabase(t, 60)
+	if lines := d.problems(t); len(lines) > 0 {
+		t.Fatalf("an intact database has these problems:\n%s", strings.Join(lines, "\n"))
+	}
+	for _, test := range changes {
+		t.Run(test.name, func(t *testing.T) {
+			lines := d.copy(t, test.change).problems(t)
+			if !slices.ContainsFunc(lines, func(line string) bool { return containsAll(line, test.want) }) {
+				t.Errorf("got the problems\n%s\nwant %q", strings.Join(lines, "\n"), test.want)
+			}
+		})
+	}
+}
+
+// containsAll reports whether a line has all parts, the first at its start if it names a
+// check.
+func containsAll(line string, parts []string) bool {
+	for _, part := range parts {
+		if !strings.Contains(line, part) {
+			return false
+		}
+	}
+	return true
+}
