@@ -22,7 +22,7 @@ func AddFlags(command *cobra.Command) {
 	flags.String("log-key-dir", "", "`folder` with the keys of the transparency logs (LEDGERD_LOG_KEY_DIR)")
 	flags.Var(&flagvalue.Parsed[Size]{Value: new(Size), Text: d.MaxBody.String(), Kind: "SIZE", Parse: ParseSize},
 		"max-body", "maximum size of a request body (LEDGERD_MAX_BODY)")
-	flags.String("metrics-listen", "", "`address` for metrics, profiles and the log level, or off (LEDGERD_METRICS_LISTEN)")
+	flags.String("metrics-listen", "", "`address` of metrics, profiles and the log level, or off (LEDGERD_METRICS_LISTEN)")
 	addBackupFlags(flags)
 	addWebhookFlags(flags)
 	flagvalue.ChoiceVar(command, flags, new(string), "log-level", "", "minimum level to log (LEDGERD_LOG_LEVEL)",
