@@ -413,7 +413,7 @@ func TestPanicLogHasNoSecret(t *testing.T) {
 		}
 		return nil, err
 	}}}
-	handler := b.server.framed(b.server.router(routes, b.server.byToken, unobserved))
+	handler := b.server.framed(b.server.router(routes, "", b.server.byToken, unobserved))
 	r := httptest.NewRequest("POST", "/v1/orgs/acme", strings.NewReader(`{"secret":"hunter2"}`))
 	r.Header.Set("Authorization", "Bearer "+b.admin)
 	r.Header.Set("Cookie", "ledgerd=opensesame")

@@ -8,7 +8,6 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
@@ -69,7 +68,7 @@ func startBehind(t *testing.T, strips bool) *proxied {
 	s := config.Default()
 	s.Listen, s.Database = "127.0.0.1:0", filepath.Join(t.TempDir(), "ledger.db")
 	s.BaseURL = config.BaseURL(network.URL + testBase)
-	v, err := Start(t.Context(), s, slog.New(slog.DiscardHandler))
+	v, err := Start(t.Context(), s, discardLog())
 	noError(t, err)
 	t.Cleanup(func() { noError(t, v.Stop(0, time.Second)) })
 	target, err = url.Parse(strings.TrimSuffix(v.URL, testBase))
@@ -387,7 +386,7 @@ func TestBasePathOfTheServerItself(t *testing.T) {
 	s := config.Default()
 	s.Listen, s.Database = "127.0.0.1:0", filepath.Join(t.TempDir(), "ledger.db")
 	s.BaseURL = "https://tools.acme.example" + testBase
-	v, err := Start(t.Context(), s, slog.New(slog.DiscardHandler))
+	v, err := Start(t.Context(), s, discardLog())
 	noError(t, err)
 	defer func() { noError(t, v.Stop(0, time.Second)) }()
 	root, isBelow := strings.CutSuffix(v.URL, testBase)
