@@ -44,6 +44,15 @@ func (c *Client) DeleteOrg(ctx context.Context, org string) error {
 	return err
 }
 
+// PurgeOrg makes the deletion of an org final: it cannot be restored, and what the retention of its
+// repos can prune is pruned. Only the administrator of the server's host can.
+func (c *Client) PurgeOrg(ctx context.Context, org string) error {
+	_, err := c.do(ctx, request{
+		method: http.MethodDelete, path: pathOf("orgs", org), query: parameters("confirm", org, "purge", "true"),
+	})
+	return err
+}
+
 // Repos lists the repos of an org.
 func (c *Client) Repos(ctx context.Context, org string) iter.Seq2[ledger.Repo, error] {
 	return list[ledger.Repo](ctx, c, pathOf("orgs", org, "repos"), parameters())
@@ -58,6 +67,16 @@ func (c *Client) DeletedRepos(ctx context.Context, org string) iter.Seq2[ledger.
 func (c *Client) DeleteRepo(ctx context.Context, org, repo string) error {
 	_, err := c.do(ctx, request{
 		method: http.MethodDelete, path: pathOf("orgs", org, "repos", repo), query: parameters("confirm", repo),
+	})
+	return err
+}
+
+// PurgeRepo makes the deletion of a repo final: it cannot be restored, and what a retention can prune
+// is pruned.
+func (c *Client) PurgeRepo(ctx context.Context, org, repo string) error {
+	_, err := c.do(ctx, request{
+		method: http.MethodDelete, path: pathOf("orgs", org, "repos", repo),
+		query: parameters("confirm", repo, "purge", "true"),
 	})
 	return err
 }
@@ -77,7 +96,8 @@ func (c *Client) CreateRepo(ctx context.Context, org string, n ledger.NewRepo) (
 	return post[ledger.Repo](ctx, c, pathOf("orgs", org, "repos"), n)
 }
 
-// ChangeRepo renames, archives or restores a repo, or changes where people see it in a browser.
+// ChangeRepo renames, archives or restores a repo, or changes where people see it in a browser and
+// how long it keeps what it has recorded.
 func (c *Client) ChangeRepo(ctx context.Context, org, repo string, change ledger.RepoChange) (ledger.Repo, error) {
 	return patch[ledger.Repo](ctx, c, pathOf("orgs", org, "repos", repo), change)
 }

@@ -23,6 +23,7 @@ const (
 	AuditOrgArchived   AuditAction = "org.archived"
 	AuditOrgUnarchived AuditAction = "org.unarchived"
 	AuditOrgDeleted    AuditAction = "org.deleted"
+	AuditOrgPurged     AuditAction = "org.purged"
 
 	AuditRepoCreated    AuditAction = "repo.created"
 	AuditRepoChanged    AuditAction = "repo.changed"
@@ -30,6 +31,7 @@ const (
 	AuditRepoArchived   AuditAction = "repo.archived"
 	AuditRepoUnarchived AuditAction = "repo.unarchived"
 	AuditRepoDeleted    AuditAction = "repo.deleted"
+	AuditRepoPurged     AuditAction = "repo.purged"
 
 	AuditTokenCreated AuditAction = "token.created"
 	AuditTokenRevoked AuditAction = "token.revoked"
@@ -65,7 +67,9 @@ const (
 func AuditActions() []AuditAction {
 	return []AuditAction{
 		AuditOrgCreated, AuditOrgChanged, AuditOrgRenamed, AuditOrgArchived, AuditOrgUnarchived, AuditOrgDeleted,
+		AuditOrgPurged,
 		AuditRepoCreated, AuditRepoChanged, AuditRepoRenamed, AuditRepoArchived, AuditRepoUnarchived, AuditRepoDeleted,
+		AuditRepoPurged,
 		AuditTokenCreated, AuditTokenRevoked, AuditSessionCreated, AuditSessionEnded,
 		AuditIdentityAdded, AuditIdentityChanged, AuditIdentityRevoked, AuditIdentityDistrusted,
 		AuditPolicyApplied,

@@ -26,6 +26,7 @@ const (
 	CodeUnauthenticated Code = "unauthenticated"
 	CodeForbidden       Code = "forbidden"
 	CodeNotFound        Code = "not_found"
+	CodePruned          Code = "pruned" // it existed, and is no longer kept
 
 	// The envelope, its signature or its statement is invalid.
 	CodeInvalidEnvelope        Code = "invalid_envelope"
@@ -51,6 +52,7 @@ const (
 	CodeTooManyMerges   Code = "too_many_merges"
 	CodeAmbiguousCommit Code = "ambiguous_commit"
 	CodeArchived        Code = "archived"
+	CodeNotDeleted      Code = "not_deleted"
 	CodeAlreadyExists   Code = "already_exists"
 	CodeNotInCheckpoint Code = "not_in_checkpoint"
 	CodeStateNotReached Code = "state_not_reached"

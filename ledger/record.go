@@ -22,6 +22,8 @@ type Org struct {
 	// DeletedAt is when it was deleted. FormerNames has the names that it had, oldest first.
 	DeletedAt   Time         `json:"deleted_at,omitzero"`
 	FormerNames []FormerName `json:"former_names,omitzero"`
+	// PurgedAt is when the deletion became final: nothing of it is kept that can be pruned.
+	PurgedAt Time `json:"purged_at,omitzero"`
 }
 
 // An OrgChange is the body of a request to update an org. Nil fields are not changed.
@@ -92,6 +94,8 @@ type Verification struct {
 	// RunURL is the http or https address of the run that made the attestation, as its
 	// signer says in the annotation run_url.
 	RunURL string `json:"run_url,omitzero"`
+	// EnvelopePruned reports whether the envelope is no longer kept.
+	EnvelopePruned bool `json:"envelope_pruned,omitzero"`
 }
 
 // A CommitSummary is a commit in a list.

@@ -18,6 +18,10 @@ type Repo struct {
 	// DeletedAt is when it was deleted. FormerNames has the names that it had, oldest first.
 	DeletedAt   Time         `json:"deleted_at,omitzero"`
 	FormerNames []FormerName `json:"former_names,omitzero"`
+	// PurgedAt is when the deletion became final: nothing of it is kept that can be pruned.
+	PurgedAt Time `json:"purged_at,omitzero"`
+	// Retention is how long the repo keeps what it has recorded.
+	Retention Retention `json:"retention,omitzero"`
 	// Commits counts the repo's commits by state; every state is present.
 	Commits map[State]int64 `json:"commits"`
 	// Attestations counts the repo's attestations.
@@ -61,7 +65,12 @@ type RepoChange struct {
 	WebURL *string `json:"web_url,omitzero"`
 	// Forge is set to its default if it is nil and WebURL is not, or if it is empty.
 	Forge *forge.Kind `json:"forge,omitzero"`
+	// Retention changes the lengths of time that are not nil in it.
+	Retention *RetentionChange `json:"retention,omitzero"`
 }
+
+// IsEmpty reports whether the change sets no field but Name and Archived.
+func (c RepoChange) IsEmpty() bool { return c.WebURL == nil && c.Forge == nil && c.Retention == nil }
 
 // Apply returns the changed repo, or a field error for the first invalid field.
 // It applies neither Name nor Archived.
@@ -71,6 +80,13 @@ func (c RepoChange) Apply(r Repo) (Repo, error) {
 			return r, err
 		}
 	}
+	if c.Retention != nil {
+		var err error
+		if r.Retention, err = c.Retention.apply(r.Retention); err != nil {
+			return r, err
+		}
+	}
+
 	if c.WebURL != nil {
 		r.WebURL, r.Forge = *c.WebURL, ""
 	}
@@ -107,4 +123,59 @@ func checkSite(webURL *string, kind *forge.Kind) error {
 		*kind = forge.Detect(canonical)
 	}
 	return nil
+}
+
+// A Retention is how long a repo keeps what it has recorded. Zero keeps it without a limit, or, for
+// deliveries, as long as the server is configured to.
+type Retention struct {
+	// Envelopes is counted from the recording of an attestation. Its record, with the digests,
+	// stays.
+	Envelopes Duration `json:"envelopes,omitzero"`
+	// Events is for the bodies of the events that [EventType.IsPrunable] names, from their time. Their leaves
+	// in the log stay.
+	Events Duration `json:"events,omitzero"`
+	// Deliveries is for the log of webhook deliveries, from their end.
+	Deliveries Duration `json:"deliveries,omitzero"`
+}
+
+// A RetentionChange is a change of a Retention. Nil fields are not changed, and zero removes the
+// limit.
+type RetentionChange struct {
+	Envelopes  *Duration `json:"envelopes,omitzero"`
+	Events     *Duration `json:"events,omitzero"`
+	Deliveries *Duration `json:"deliveries,omitzero"`
+}
+
+// MinRetention is the shortest time that a repo keeps something.
+const MinRetention = Duration(day)
+
+// apply returns the changed lengths of time, or a field error.
+func (c RetentionChange) apply(r Retention) (Retention, error) {
+	for _, field := range []struct {
+		name   string
+		change *Duration
+		value  *Duration
+	}{
+		{"envelopes", c.Envelopes, &r.Envelopes}, {"events", c.Events, &r.Events}, {"deliveries", c.Deliveries, &r.Deliveries},
+	} {
+		if field.change == nil {
+			continue
+		}
+		if d := *field.change; d != 0 && d < MinRetention {
+			return r, FieldErrorf(CodeInvalidField, "retention."+field.name,
+				"%s is too short: at least 1d, or 0s to keep them without a limit", d)
+		}
+		*field.value = *field.change
+	}
+	return r, nil
+}
+
+// IsPrunable reports whether the bodies of events of a type are pruned by the retention of their
+// repo. Those of others say what is needed to derive states, or what administrators did.
+func (t EventType) IsPrunable() bool {
+	switch t {
+	case EventAttestation, EventState, EventRadar, EventViolation:
+		return true
+	}
+	return false
 }

@@ -65,31 +65,40 @@ func (s *Server) changeOrg(c *call) (*reply, error) {
 	return &reply{status: http.StatusOK, record: org}, nil
 }
 
-// deleteOrg deletes an org whose name is confirmed.
+// deleteOrg deletes an org whose name is confirmed, or purges a deleted one.
 func (s *Server) deleteOrg(c *call) (*reply, error) {
-	if err := c.confirm(c.org()); err != nil {
+	purge, err := c.confirm(c.org())
+	if err != nil {
 		return nil, err
+	}
+	if purge {
+		return deleted(s.store.PurgeOrg(c.ctx(), c.org()))
 	}
 	return deleted(s.store.DeleteOrg(c.ctx(), c.org()))
 }
 
-// deleteRepo deletes a repo whose name is confirmed.
+// deleteRepo deletes a repo whose name is confirmed, or purges a deleted one.
 func (s *Server) deleteRepo(c *call) (*reply, error) {
-	if err := c.confirm(c.repo()); err != nil {
+	purge, err := c.confirm(c.repo())
+	if err != nil {
 		return nil, err
+	}
+	if purge {
+		return deleted(s.store.PurgeRepo(c.ctx(), c.org(), c.repo()))
 	}
 	return deleted(s.store.DeleteRepo(c.ctx(), c.org(), c.repo()))
 }
 
-// confirm returns an error unless the query repeats the name of what is to be deleted.
-func (c *call) confirm(name string) error {
+// confirm returns an error unless the query repeats the name of what is to be deleted. It reports
+// whether the query asks to purge it.
+func (c *call) confirm(name string) (purge bool, err error) {
 	switch confirmed := c.query.Get("confirm"); {
 	case confirmed == "":
-		return invalidParameter("confirm", "required (repeat the name: confirm=%s)", name)
+		return false, invalidParameter("confirm", "required (repeat the name: confirm=%s)", name)
 	case confirmed != name:
-		return invalidParameter("confirm", "%q is not the name (use confirm=%s)", confirmed, name)
+		return false, invalidParameter("confirm", "%q is not the name (use confirm=%s)", confirmed, name)
 	}
-	return nil
+	return parse(c, "purge", onlyTrue)
 }
 
 func (s *Server) listRepos(c *call) (*reply, error) {

@@ -81,6 +81,19 @@ var administration = []struct {
 		a.patch("/v1/orgs/acme/repos/~2", `{"name":"web"}`).want(200)
 	}, []string{"repo.deleted; in site; by admin of acme over api; name: site → ~2; deleted_at: …",
 		"repo.renamed; in web; by admin of acme over api; name: site → web; deleted_at: … → none"}},
+	{"change how long it keeps things", func(a *administrative) {
+		a.patch("/v1/orgs/acme/repos/web", `{"retention":{"events":"30d"}}`).want(200)
+		a.patch("/v1/orgs/acme/repos/web", `{"retention":{"events":"0s"}}`).want(200)
+	}, []string{`repo.changed; in web; by admin of acme over api; retention: {"events":"720h"}`,
+		`repo.changed; in web; by admin of acme over api; retention: {"events":"720h"} → none`}},
+	{"purge a deleted one", func(a *administrative) {
+		a.post("/v1/orgs/acme/repos", `{"name":"brief"}`).want(201)
+		a.delete("/v1/orgs/acme/repos/brief?confirm=brief").want(204)
+		a.delete("/v1/orgs/acme/repos/~3?confirm=~3&purge=true").want(204)
+		a.delete("/v1/orgs/acme/repos/~3?confirm=~3&purge=true").want(204)
+	}, []string{"repo.created; in brief; by admin of acme over api; default_branch: main",
+		"repo.deleted; in brief; by admin of acme over api; name: brief → ~3; deleted_at: …",
+		"repo.purged; in ~3; by admin of acme over api; purged_at: …"}},
 	{"archive the org", func(a *administrative) {
 		a.patch("/v1/orgs/acme", `{"archived":true}`).want(200)
 		a.patch("/v1/orgs/acme", `{"archived":false}`).want(200)

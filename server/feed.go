@@ -275,9 +275,14 @@ func (f *feed) idBefore(ctx context.Context, seq int64) (id string, err error) {
 }
 
 func newChunk(events []store.Event) (*chunk, error) {
-	c := &chunk{first: events[0].Seq, next: events[len(events)-1].Seq + 1, frames: make([]frame, len(events))}
+	c := &chunk{
+		first: events[0].Seq, next: events[len(events)-1].Seq + 1, frames: make([]frame, 0, len(events)),
+	}
 	var unfiltered [][]byte
-	for i, e := range events {
+	for _, e := range events {
+		if len(e.Body) == 0 {
+			continue // pruned
+		}
 		data, err := eventstream.Data(e.Type, e.Body)
 		if err != nil {
 			return nil, err
@@ -288,7 +293,7 @@ func newChunk(events []store.Event) (*chunk, error) {
 		text = append(append(text, "\nid: "...), e.ID...)
 		text = append(append(text, "\ndata: "...), data...)
 		text = append(text, "\n\n"...)
-		c.frames[i] = frame{e.Seq, e.Type, e.Repo, text}
+		c.frames = append(c.frames, frame{e.Seq, e.Type, e.Repo, text})
 		if isDefault(e.Type) {
 			unfiltered = append(unfiltered, text)
 		}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -304,5 +306,36 @@ func TestArtifactsOfADeletedRepo(t *testing.T) {
 	b.delete("/v1/orgs/acme/repos/api?confirm=api").want(204)
 	if a := b.artifact(image(1)); a.State != nil || a.Links[0].Reason != "its repo was deleted" {
 		t.Errorf("the artifact of a deleted repo is %+v", a)
+	}
+}
+
+// Requests for what was pruned get 410, and lists and streams leave it out.
+func TestPruned(t *testing.T) {
+	b := newBackend(t)
+	s := b.signer("cn=ci,ou=build,o=acme")
+	const repo = "/v1/orgs/acme/repos/api"
+	a := decode[ledger.AttestationRecord](b.attest(s.statement(t, commitID(1), "test:go", ledger.Pass, 1)).want(201))
+	b.patch(repo, `{"retention":{"envelopes":"1h"}}`).wantFields(422, ledger.CodeInvalidField, "retention.envelopes")
+	b.patch(repo, `{"retention":{"bodies":"1d"}}`).wantFields(400, ledger.CodeUnknownField, "retention.bodies")
+	b.patch(repo, `{"retention":{"envelopes":"1d","events":"1d"}}`).want(200)
+
+	b.clock.advance(25 * time.Hour)
+	if err := b.store.Prune(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.get(repo+"/attestations/"+a.ID+"/envelope").wantProblem(410, ledger.CodePruned)
+	b.get("/v1/orgs/acme/events/"+a.Event).wantProblem(410, ledger.CodePruned)
+	now := decode[ledger.AttestationRecord](b.get(repo + "/attestations/" + a.ID).want(200))
+	if now.Event != a.Event || !now.Verification.EnvelopePruned {
+		t.Errorf("the record is %+v", now)
+	}
+
+	later := decode[ledger.AttestationRecord](b.attest(s.statement(t, commitID(2), "test:go", ledger.Pass, 2)).want(201))
+	if m := b.listen("?last_event_id=earliest", b.reader, nil).next(1)[0]; m.id != later.Event {
+		t.Errorf("a stream begins with %+v, want the event after those that were pruned, %s", m, later.Event)
+	}
+	list := decode[ledger.Page[jsontext.Value]](b.get("/v1/orgs/acme/events").want(200)).Data
+	if len(list) != 3 || !strings.Contains(string(list[0]), later.Event) {
+		t.Errorf("the events are %s, want only those after", list)
 	}
 }

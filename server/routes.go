@@ -64,13 +64,13 @@ func (s *Server) routes() []route {
 		{post, orgs, atHost, nil, s.createOrg},
 		{get, org, read, nil, s.getOrg},
 		{patch, org, admin, nil, s.changeOrg},
-		{del, org, atHost, []string{"confirm"}, s.deleteOrg},
+		{del, org, atHost, []string{"confirm", "purge"}, s.deleteOrg},
 
 		{get, repos, read, list("deleted"), s.listRepos},
 		{post, repos, admin, nil, s.createRepo},
 		{get, repo, read, nil, s.getRepo},
 		{patch, repo, admin, nil, s.changeRepo},
-		{del, repo, admin, []string{"confirm"}, s.deleteRepo},
+		{del, repo, admin, []string{"confirm", "purge"}, s.deleteRepo},
 
 		{get, commits, read, list("state", "branch", "author", "text", "in_flight", "standing"), s.listCommits},
 		{get, commits + "/:sha", read, []string{"target"}, s.getCommit},

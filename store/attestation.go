@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/hex"
+	"errors"
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -87,7 +88,8 @@ func (s *Store) Envelope(ctx context.Context, org, repo, id string) ([]byte, err
 	})
 }
 
-// envelope returns the envelope of an attestation, as it was posted.
+// envelope returns the envelope of an attestation, as it was posted. It returns CodePruned if it
+// was pruned.
 func (rd reader) envelope(row int64) ([]byte, error) {
 	var body, payload []byte
 	var at sql.NullInt64
@@ -99,7 +101,29 @@ func (rd reader) envelope(row int64) ([]byte, error) {
 	if !at.Valid {
 		return body, nil
 	}
+	if at.Int64 == prunedAt {
+		return nil, ledger.Errorf(ledger.CodePruned,
+			"the envelope was pruned, as the retention of the repo says: its digests are kept")
+	}
 	return envelope.Unpack(body, payload, int(at.Int64)), nil
+}
+
+// prunedAt is the payload_at of an envelope that was pruned. Its body is the SHA-256 of the envelope.
+const prunedAt = -1
+
+// isPruned reports whether an error says that something was pruned.
+func isPruned(err error) bool {
+	e, ok := errors.AsType[*ledger.Error](err)
+	return ok && e.Code == ledger.CodePruned
+}
+
+// prunedDigest returns the digest of an envelope that was pruned, and the size of the digest.
+func (rd reader) prunedDigest(row int64) (digest string, size int, err error) {
+	var sum []byte
+	if err := rd.Row("SELECT body FROM envelopes WHERE attestation_id = ?", row).Scan(&sum); err != nil {
+		return "", 0, fmt.Errorf("read the digest of an envelope: %w", err)
+	}
+	return digestText(sum), len(sum), nil
 }
 
 // findAttestation finds an attestation by id. There is no index on ids, so it uses

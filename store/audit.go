@@ -67,6 +67,7 @@ func repoFields(r ledger.Repo) []ledger.Field {
 		{Name: "default_branch", Value: r.DefaultBranch},
 		{Name: "web_url", Value: optional(r.WebURL)},
 		{Name: "forge", Value: optional(r.Forge)},
+		{Name: "retention", Value: optional(r.Retention)},
 	}
 }
 

@@ -358,7 +358,7 @@ func (t *tx) replay(org, repo, id string, first, end int64) (queued int64, err e
 
 const replayEvents = `
 SELECT id, type FROM events
-WHERE org_id = ? AND seq >= ? AND seq < ? AND (repo_id = ? OR repo_id IS NULL) ORDER BY seq`
+WHERE org_id = ? AND seq >= ? AND seq < ? AND (repo_id = ? OR repo_id IS NULL) AND length(body) > 0 ORDER BY seq`
 
 type replayEvent struct {
 	id   int64

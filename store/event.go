@@ -156,7 +156,7 @@ type EventFilter struct {
 }
 
 // Events lists the bodies of an org's events, oldest first by default, byte for byte
-// as they were recorded.
+// as they were recorded. Events whose body was pruned are left out.
 func (s *Store) Events(ctx context.Context, org string, f EventFilter) (ledger.Page[jsontext.Value], error) {
 	first := int64(-1)
 	if f.Descending {
@@ -193,12 +193,14 @@ func (s *Store) Events(ctx context.Context, org string, f EventFilter) (ledger.P
 			return list, fmt.Errorf("list events: %w", err)
 		}
 		// A walk of the default types has no filter, but no bodies of the other events.
-		p.rows = slices.DeleteFunc(p.rows, func(e keyed[jsontext.Value]) bool { return e.row == nil })
+		// Those that were pruned have none.
+		p.rows = slices.DeleteFunc(p.rows, func(e keyed[jsontext.Value]) bool { return len(e.row) == 0 })
 		return p.page(), nil
 	})
 }
 
-// Event returns the body of an event, byte for byte as it was recorded.
+// Event returns the body of an event, byte for byte as it was recorded. It returns CodePruned if
+// it was pruned.
 func (s *Store) Event(ctx context.Context, org, eventID string) ([]byte, error) {
 	return read(ctx, s, byOrg(org), func(rd reader) (body []byte, err error) {
 		orgID, err := rd.orgID(org)
@@ -209,7 +211,12 @@ func (s *Store) Event(ctx context.Context, org, eventID string) ([]byte, error) 
 		if err != nil {
 			return nil, missing(err, "event %s not found", eventID)
 		}
-		return body, rd.Row("SELECT body FROM events WHERE id = ?", ref.row).Scan(&body)
+		err = rd.Row("SELECT body FROM events WHERE id = ?", ref.row).Scan(&body)
+		if err == nil && len(body) == 0 {
+			err = ledger.Errorf(ledger.CodePruned,
+				"the body of the event was pruned, as the retention of the repo says: its leaf in the log is kept")
+		}
+		return body, err
 	})
 }
 

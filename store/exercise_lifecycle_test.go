@@ -1,6 +1,9 @@
 package store_test
 
 import (
+	"strings"
+	"time"
+
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store"
 )
@@ -29,4 +32,28 @@ func (e *exerciser) lifecycles() {
 	orgs, err := e.DeletedOrgs(ctx, list)
 	check(e.t, err)
 	e.ok(e.ChangeOrg(ctx, orgs.Data[0].Name, ledger.OrgChange{Name: new("initrode")}))
+
+	check(e.t, e.DeleteRepo(ctx, "initrode", "reports"))
+	deleted, err = e.DeletedRepos(ctx, "initrode", list)
+	check(e.t, err)
+	check(e.t, e.PurgeRepo(ctx, "initrode", deleted.Data[0].Name))
+	check(e.t, e.DeleteOrg(ctx, "initrode"))
+	check(e.t, e.PurgeOrg(ctx, orgs.Data[0].Name))
+}
+
+// retention prunes envelopes and events of a repo, and reads what they were.
+func (e *exerciser) retention() {
+	ctx := e.t.Context()
+	for _, repo := range []string{"acme/api", "acme/web", "umbrella/web"} {
+		org, name, _ := strings.Cut(repo, "/")
+		e.ok(e.ChangeRepo(ctx, org, name, ledger.RepoChange{Retention: &ledger.RetentionChange{
+			Envelopes: new(ledger.MinRetention), Events: new(ledger.MinRetention), Deliveries: new(ledger.MinRetention),
+		}}))
+	}
+	e.now = e.now.Add(48 * time.Hour)
+	check(e.t, e.Prune(ctx))
+	l, err := e.Log(ctx, "acme", 0)
+	check(e.t, err)
+	check(e.t, e.SaveCheckpoint(ctx, l, l.Leaves, []byte("signed")))
+	e.ok(e.Decide(ctx, store.DecisionQuery{Org: "acme", Repo: "api", Commit: deployedCommit, Validity: time.Hour}))
 }

@@ -27,7 +27,7 @@ type Event struct {
 	ID   string
 	Type ledger.EventType
 	Repo string // empty for an event of the org
-	Body []byte // as it was recorded
+	Body []byte // as it was recorded; empty if it was pruned
 }
 
 // A Tail reads an org's events as they are recorded.

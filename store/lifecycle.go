@@ -10,7 +10,7 @@ import (
 )
 
 // ChangeRepo sets the fields of a repo that are not nil in c. An archived repo can only be
-// renamed and unarchived, and a deleted one only restored.
+// renamed and unarchived, or get another retention, and a deleted one only restored.
 func (s *Store) ChangeRepo(ctx context.Context, org, repo string, c ledger.RepoChange) (ledger.Repo, error) {
 	return write(ctx, s, org, func(t *tx) (ledger.Repo, error) {
 		r, err := scanRepo(t.Row(selectRepo+"WHERE o.name = ? AND r.name = ?", org, repo))
@@ -21,16 +21,24 @@ func (s *Store) ChangeRepo(ctx context.Context, org, repo string, c ledger.RepoC
 		if err != nil {
 			return ledger.Repo{}, err
 		}
-		if r, err = t.moveRepo(r, c); err != nil || c.WebURL == nil && c.Forge == nil {
+		if r, err = t.moveRepo(r, c); err != nil || c.IsEmpty() {
 			return r.row, err
 		}
-		if _, err := t.writableRepo(org, r.row.Name); err != nil {
+		row, err := t.findRepo(org, r.row.Name)
+		if err == nil && (c.WebURL != nil || c.Forge != nil || row.deleted) {
+			err = row.checkWritable()
+		}
+		if err != nil {
 			return ledger.Repo{}, err
 		}
 		changed.Name, changed.ArchivedAt, changed.DeletedAt = r.row.Name, r.row.ArchivedAt, r.row.DeletedAt
 		changed.FormerNames = r.row.FormerNames
 
-		_, err = t.Exec("UPDATE repos SET web_url = ?, forge = ? WHERE id = ?", changed.WebURL, changed.Forge, r.id)
+		keep := changed.Retention
+		_, err = t.Exec(`
+UPDATE repos SET web_url = ?, forge = ?, keep_envelopes = ?, keep_events = ?, keep_deliveries = ? WHERE id = ?`,
+			changed.WebURL, changed.Forge, keep.Envelopes.Std().Milliseconds(), keep.Events.Std().Milliseconds(),
+			keep.Deliveries.Std().Milliseconds(), r.id)
 		if err != nil {
 			return ledger.Repo{}, fmt.Errorf("update repo: %w", err)
 		}
@@ -63,6 +71,9 @@ func (t *tx) renameRepo(r keyed[ledger.Repo], name string) error {
 	row, err := t.repoByID(r.id)
 	if err != nil {
 		return err
+	}
+	if r.row.PurgedAt != 0 {
+		return ledger.Errorf(ledger.CodeArchived, "repo %s/%s was purged: it cannot be restored", r.row.Org, r.row.Name)
 	}
 	if r.row.DeletedAt == 0 {
 		if err := t.keepName(row.orgID, r.id, r.row.Name); err != nil {
@@ -257,6 +268,9 @@ func (t *tx) moveOrg(o keyed[ledger.Org], c ledger.OrgChange) (keyed[ledger.Org]
 // whose log is signed keeps its name, which is that of the log and its key.
 func (t *tx) renameOrg(o keyed[ledger.Org], name string) error {
 	before := o.row.Name
+	if o.row.PurgedAt != 0 {
+		return ledger.Errorf(ledger.CodeArchived, "org %s was purged: it cannot be restored", o.row.Name)
+	}
 	if o.row.DeletedAt != 0 {
 		before = o.row.FormerNames[len(o.row.FormerNames)-1].Name
 	}

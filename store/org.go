@@ -31,7 +31,8 @@ func (s *Store) CreateOrg(ctx context.Context, name string) (ledger.Org, error) 
 func scanOrg(row scanner) (keyed[ledger.Org], error) {
 	var o keyed[ledger.Org]
 	var former string
-	err := row.Scan(&o.id, &o.row.Name, &o.row.CreatedAt, &o.row.LogPublic, &o.row.ArchivedAt, &o.row.DeletedAt, &former)
+	err := row.Scan(&o.id, &o.row.Name, &o.row.CreatedAt, &o.row.LogPublic, &o.row.ArchivedAt, &o.row.DeletedAt,
+		&o.row.PurgedAt, &former)
 	if err == nil {
 		o.row.FormerNames, err = formerNames(former)
 	}
@@ -39,7 +40,7 @@ func scanOrg(row scanner) (keyed[ledger.Org], error) {
 }
 
 const selectOrg = `
-SELECT id, name, created_at, log_public, archived_at, deleted_at,
+SELECT id, name, created_at, log_public, archived_at, deleted_at, purged_at,
   coalesce((SELECT string_agg(f.name || ':' || f.until_seq, ' ' ORDER BY f.until_seq) FROM former_names f
     WHERE f.org_id = orgs.id AND f.repo_id = 0), '')
 FROM orgs `

@@ -9,9 +9,13 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// undoPages makes a database one of schema version 10: it undoes 0014_operate.sql,
+// undoPages makes a database one of schema version 10: it undoes 0015_retention.sql, 0014_operate.sql,
 // 0013_operations.sql, 0012_proof.sql and 0011_pages.sql.
 const undoPages = `
+DROP TABLE prunings; DROP INDEX repos_pruned;
+ALTER TABLE repos DROP COLUMN keep_envelopes; ALTER TABLE repos DROP COLUMN keep_events;
+ALTER TABLE repos DROP COLUMN keep_deliveries; ALTER TABLE repos DROP COLUMN purged_at;
+ALTER TABLE orgs DROP COLUMN purged_at;
 DROP TABLE audits; DROP TABLE restores;
 DROP TABLE receipt_keys; DROP TABLE tiles; DROP TABLE logs; DROP TABLE witnessed; DROP TABLE witness_evidence;
 DROP INDEX events_of_org; DROP INDEX identities_to_log;

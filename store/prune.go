@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/radarindex"
 )
 
@@ -40,6 +41,10 @@ func (s *Store) tidy(ctx context.Context, page int64) (next int64) {
 	if err := s.pruneDeliveries(ctx); err != nil && ctx.Err() == nil && !isUnavailable(err) {
 		s.log.ErrorContext(ctx, "pruning the delivery log failed", "error", err)
 	}
+	if err := s.pruneRepos(ctx); err != nil && ctx.Err() == nil && !isUnavailable(err) {
+		s.log.ErrorContext(ctx, "pruning by the retention of repos failed", "error", err)
+	}
+
 	if err := s.pruneTips(ctx); err != nil && ctx.Err() == nil && !isUnavailable(err) {
 		s.log.ErrorContext(ctx, "pruning tips failed", "error", err)
 	}
@@ -56,12 +61,13 @@ func (s *Store) tidy(ctx context.Context, page int64) (next int64) {
 	return next
 }
 
-// Prune deletes rows that are no longer needed: deliveries that finished more than
-// Options.KeepDeliveries ago, deleted webhooks with their deliveries, the overlaps of
+// Prune deletes what is no longer needed: deliveries that finished more than
+// Options.KeepDeliveries ago, or as long as their repo keeps them, deleted webhooks with their
+// deliveries, the envelopes and the bodies of events that repos do not keep, the overlaps of
 // tips that are out of flight, expired sessions, and the log of evidence that expired more
 // than keepExpirations ago.
 func (s *Store) Prune(ctx context.Context) error {
-	errs := []error{s.pruneDeliveries(ctx), s.pruneTips(ctx), s.pruneSessions(ctx), s.pruneExpirations(ctx)}
+	errs := []error{s.pruneDeliveries(ctx), s.pruneRepos(ctx), s.pruneTips(ctx), s.pruneSessions(ctx), s.pruneExpirations(ctx)}
 	for page, more := int64(0), true; more; more = page != 0 {
 		var err error
 		if page, err = s.pruneClosedOverlaps(ctx, page); err != nil {
@@ -72,14 +78,28 @@ func (s *Store) Prune(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// An oldDeliveries is a webhook with deliveries that ended before a time, from which they are kept.
+type oldDeliveries struct {
+	webhook int64
+	before  ledger.Time
+}
+
 func (s *Store) pruneDeliveries(ctx context.Context) error {
-	cutoff := s.Now().Add(-s.retention)
-	type prunable struct{ old, deleted []int64 }
+	now := s.Now()
+	type prunable struct {
+		old     []oldDeliveries
+		deleted []int64
+	}
 	webhooks, err := read(ctx, s, forWrite(""), func(rd reader) (p prunable, err error) {
-		p.old, err = all(rd, scanID, `
-SELECT id FROM webhooks w
-WHERE deleted_at = 0 AND EXISTS (SELECT 1 FROM outbox WHERE webhook_id = w.id AND ended_at > 0 AND ended_at < ?)`,
-			cutoff)
+		p.old, err = all(rd, func(row scanner) (o oldDeliveries, err error) {
+			return o, row.Scan(&o.webhook, &o.before)
+		}, `
+SELECT id, before FROM (
+  SELECT w.id, CASE WHEN r.keep_deliveries > 0 AND r.keep_deliveries < ?2 THEN ?1 - r.keep_deliveries ELSE ?1 - ?2 END
+    AS before
+  FROM webhooks w JOIN repos r ON r.id = w.repo_id WHERE w.deleted_at = 0) w
+WHERE EXISTS (SELECT 1 FROM outbox WHERE webhook_id = w.id AND ended_at > 0 AND ended_at < w.before)`,
+			now, s.retention.Milliseconds())
 		if err != nil {
 			return p, err
 		}
@@ -90,9 +110,9 @@ WHERE deleted_at = 0 AND EXISTS (SELECT 1 FROM outbox WHERE webhook_id = w.id AN
 		return fmt.Errorf("read prunable rows: %w", err)
 	}
 
-	for _, id := range webhooks.old {
+	for _, o := range webhooks.old {
 		if err := s.repeat(ctx, func(t *tx) (bool, error) {
-			return t.prune(id, endedDeliveries, id, cutoff, pruneBatch)
+			return t.prune(o.webhook, endedDeliveries, o.webhook, o.before, pruneBatch)
 		}); err != nil {
 			return fmt.Errorf("prune deliveries: %w", err)
 		}

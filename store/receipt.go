@@ -224,6 +224,9 @@ func (rd reader) envelopeDigest(row int64, limit int) (digest string, size int, 
 		return "", 0, err
 	}
 	body, err := rd.envelope(row)
+	if isPruned(err) {
+		return rd.prunedDigest(row)
+	}
 	if err != nil {
 		return "", 0, err
 	}

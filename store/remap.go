@@ -157,9 +157,13 @@ func scanMapped(row scanner) (a mappedRow, err error) {
 }
 
 // remapOne maps a statement. It returns the size of its envelope, and whether its outcome
-// has changed.
+// has changed. That of an envelope that was pruned stays.
 func (t *tx) remapOne(a *mappedRow) (size int, changed bool, err error) {
 	envelope, err := t.envelope(a.id)
+	if isPruned(err) {
+		_, err := t.Exec("UPDATE attestations SET mapping_version = ? WHERE id = ?", attestation.MappingVersion, a.id)
+		return 0, false, err
+	}
 	if err != nil {
 		return 0, false, err
 	}

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
@@ -53,10 +54,11 @@ VALUES (?, ?, ?, ?, ?, ?, 1, ?)`,
 
 // selectRepo reads repos, with the number of commits in each state.
 const selectRepo = `
-SELECT r.id, o.name, r.name, r.archived_at, r.deleted_at,
+SELECT r.id, o.name, r.name, r.archived_at, r.deleted_at, r.purged_at,
   coalesce((SELECT string_agg(f.name || ':' || f.until_seq, ' ' ORDER BY f.until_seq) FROM former_names f
     WHERE f.org_id = o.id AND f.repo_id = r.id), ''),
-  r.default_branch, r.web_url, r.forge, r.policy_version, r.created_at, r.attestations,
+  r.default_branch, r.web_url, r.forge, r.keep_envelopes, r.keep_events, r.keep_deliveries,
+  r.policy_version, r.created_at, r.attestations,
   r.open_violations,
   coalesce((SELECT commits FROM repo_states WHERE repo_id = r.id AND state = 0), 0),
   coalesce((SELECT commits FROM repo_states WHERE repo_id = r.id AND state = 1), 0),
@@ -69,18 +71,26 @@ func scanRepo(row scanner) (keyed[ledger.Repo], error) {
 	var r keyed[ledger.Repo]
 	var counts [5]int64
 	var former string
-	err := row.Scan(&r.id, &r.row.Org, &r.row.Name, &r.row.ArchivedAt, &r.row.DeletedAt, &former,
-		&r.row.DefaultBranch, &r.row.WebURL, &r.row.Forge,
+	var envelopes, events, deliveries int64
+	err := row.Scan(&r.id, &r.row.Org, &r.row.Name, &r.row.ArchivedAt, &r.row.DeletedAt, &r.row.PurgedAt, &former,
+		&r.row.DefaultBranch, &r.row.WebURL, &r.row.Forge, &envelopes, &events, &deliveries,
 		&r.row.PolicyVersion, &r.row.CreatedAt, &r.row.Attestations, &r.row.OpenViolations,
 		&counts[0], &counts[1], &counts[2], &counts[3], &counts[4])
 	if err == nil {
 		r.row.FormerNames, err = formerNames(former)
+	}
+	r.row.Retention = ledger.Retention{
+		Envelopes: milliseconds(envelopes), Events: milliseconds(events), Deliveries: milliseconds(deliveries),
 	}
 	r.row.Commits = make(map[ledger.State]int64, len(counts))
 	for _, state := range ledger.States() {
 		r.row.Commits[state] = counts[state]
 	}
 	return r, err
+}
+
+func milliseconds(n int64) ledger.Duration {
+	return ledger.Duration(time.Duration(n) * time.Millisecond)
 }
 
 // Repo returns a repo by name.

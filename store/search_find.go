@@ -391,6 +391,10 @@ WHERE e.id = ?`, e.row).Scan(&h.Title, &h.At, &data, &h.Repo)
 	if err != nil {
 		return h, err
 	}
+
+	if len(data) == 0 { // pruned
+		return h, nil
+	}
 	err = json.Unmarshal(data, &body)
 	h.Commit = body.Commit
 	return h, err

@@ -25,14 +25,15 @@ func (rd reader) addVerification(list []keyed[ledger.AttestationRecord]) error {
 		var id int64
 		var digest, payload []byte
 		v := &ledger.Verification{}
-		if err := row.Scan(&id, &digest, &v.IdentityID, &payload); err != nil {
+		if err := row.Scan(&id, &digest, &v.IdentityID, &payload, &v.EnvelopePruned); err != nil {
 			return err
 		}
 		v.Key, v.RunURL = hex.EncodeToString(digest), attestation.RunOf(payload)
 		list[places[id]].row.Verification = v
 		return nil
 	}, `
-SELECT a.id, k.digest, a.identity_id, CASE WHEN length(e.payload) <= `+maxRunPayload+` THEN e.payload END
+SELECT a.id, k.digest, a.identity_id, CASE WHEN length(e.payload) <= `+maxRunPayload+` THEN e.payload END,
+  coalesce(e.payload_at = -1, FALSE)
 FROM attestations a /*+ordered*/ JOIN keys k ON k.id = a.key_id /*+ordered*/ JOIN envelopes e ON e.attestation_id = a.id
 WHERE a.id IN `, 1, rows)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/where"
@@ -98,7 +99,7 @@ func (s *Store) evaluateEnvelope(
 	if err == nil {
 		return s.evaluate(ctx, payload, expressions)
 	}
-	if !errors.Is(err, sql.ErrNoRows) {
+	if !isPruned(err) {
 		return nil, err
 	}
 	verdicts := make([]policy.Verdict, len(expressions))
@@ -109,11 +110,16 @@ func (s *Store) evaluateEnvelope(
 }
 
 // payload returns the payload of an attestation. It is empty if the envelope is not one
-// by the present rules.
+// by the present rules. If it was pruned, payload returns CodePruned.
 func (rd reader) payload(row int64) ([]byte, error) {
 	var body, payload []byte
-	err := rd.Row("SELECT body, payload FROM envelopes WHERE attestation_id = ?", row).Scan(&body, &payload)
-	if err != nil || len(payload) > 0 {
+	var at sql.NullInt64
+	err := rd.Row("SELECT body, payload, payload_at FROM envelopes WHERE attestation_id = ?", row).
+		Scan(&body, &payload, &at)
+	switch {
+	case err == nil && at.Valid && at.Int64 == prunedAt:
+		return nil, ledger.Errorf(ledger.CodePruned, "%s", errPruned)
+	case err != nil || len(payload) > 0:
 		return payload, err
 	}
 	payload, err = attestation.Payload(body)

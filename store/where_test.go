@@ -87,7 +87,9 @@ func (j *judged) settle() {
 func TestWhereOfAPrunedEnvelope(t *testing.T) {
 	j := newJudged(t)
 	j.attest(1)
-	check(t, j.Run(t.Context(), "DELETE FROM envelopes"))
+	check(t, j.Run(t.Context(), "UPDATE repos SET keep_envelopes = 60000")) // shorter than evidence is valid
+	j.now = j.now.Add(2 * time.Minute)
+	check(t, j.Prune(t.Context()))
 	j.setWhere("predicate.level == 1")
 	j.want(ledger.Attested, "not evaluated yet", 2)
 	j.settle()

@@ -91,7 +91,7 @@ such as acme/~7, and 'ledgerd repo rename' restores it.`,
 				return err
 			}
 			return p.With(command, func(ctx context.Context, c *cli.Connection) error {
-				if err := p.ConfirmName("repo", name.Repo, confirmed); err != nil {
+				if err := p.ConfirmName("delete", "repo", name.Repo, confirmed); err != nil {
 					return err
 				}
 				if err := c.DeleteRepo(ctx, name.Org, name.Repo); err != nil {
@@ -170,7 +170,7 @@ read it, such as ~3, and 'ledgerd org rename' restores it.`,
 		Args:    cli.Takes("ORG"),
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.WithOrgArg(command, args, &p.Global.Repo, func(ctx context.Context, c *cli.Connection, org string) error {
-				if err := p.ConfirmName("org", org, confirmed); err != nil {
+				if err := p.ConfirmName("delete", "org", org, confirmed); err != nil {
 					return err
 				}
 				if err := c.DeleteOrg(ctx, org); err != nil {

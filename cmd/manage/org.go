@@ -14,7 +14,7 @@ import (
 
 func newOrg(p *cli.Program) *cobra.Command {
 	return cli.Group("org", "Manage the orgs of a ledger", newOrgCreate(p), newOrgList(p), newOrgUpdate(p),
-		newOrgRename(p), newOrgArchive(p, true), newOrgArchive(p, false), newOrgDelete(p))
+		newOrgRename(p), newOrgArchive(p, true), newOrgArchive(p, false), newOrgDelete(p), newOrgPurge(p))
 }
 
 func newOrgCreate(p *cli.Program) *cobra.Command {

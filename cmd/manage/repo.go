@@ -15,7 +15,8 @@ import (
 
 func newRepo(p *cli.Program) *cobra.Command {
 	return cli.Group("repo", "Manage the repos of an org", newRepoCreate(p), newRepoList(p), newRepoShow(p),
-		newRepoUpdate(p), newRepoRename(p), newRepoArchive(p, true), newRepoArchive(p, false), newRepoDelete(p))
+		newRepoUpdate(p), newRepoRename(p), newRepoArchive(p, true), newRepoArchive(p, false), newRepoDelete(p),
+		newRepoPurge(p))
 }
 
 func newRepoCreate(p *cli.Program) *cobra.Command {
@@ -120,21 +121,36 @@ func newRepoShow(p *cli.Program) *cobra.Command {
 
 func newRepoUpdate(p *cli.Program) *cobra.Command {
 	var webURL, kind string
+	var keep ledger.Retention
 	command := &cobra.Command{
 		Use:   "update [ORG/REPO]",
-		Short: "Change where people see a repo in a browser",
+		Short: "Change the forge of a repo, and how long it keeps evidence",
 		Long: `Changes where people see a repo in a browser. The pages link to commits,
 branches, files and pull requests there. The kind of forge says how these links
 are formed. It is detected from the host of --web-url: give --forge where the
-host does not name it. An empty --web-url removes the links.`,
+host does not name it. An empty --web-url removes the links.
+
+With --keep-envelopes, --keep-events and --keep-deliveries, the repo keeps these
+only so long: at least a day, or 0s for no limit. What is pruned cannot be brought
+back. Its records, its digests and its place in the log stay, so commits keep
+their states. docs/operations.md says what can no longer be verified.`,
 		Example: `  ledgerd repo update acme/api --web-url https://github.com/acme/api
   ledgerd repo update acme/api --web-url https://git.acme.example/acme/api --forge gitea
-  ledgerd repo update acme/api --web-url ""`,
+  ledgerd repo update acme/api --web-url ""
+  ledgerd repo update acme/api --keep-envelopes 730d --keep-deliveries 7d`,
 		Args: cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) error {
 			change := ledger.RepoChange{
 				WebURL: cli.Changed(command, "web-url", &webURL),
 				Forge:  cli.Changed(command, "forge", new(forge.Kind(kind))),
+			}
+			kept := ledger.RetentionChange{
+				Envelopes:  cli.Changed(command, "keep-envelopes", &keep.Envelopes),
+				Events:     cli.Changed(command, "keep-events", &keep.Events),
+				Deliveries: cli.Changed(command, "keep-deliveries", &keep.Deliveries),
+			}
+			if kept != (ledger.RetentionChange{}) {
+				change.Retention = &kept
 			}
 			return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) error {
 				repo, err := c.ChangeRepo(ctx, name.Org, name.Repo, change)
@@ -147,6 +163,18 @@ host does not name it. An empty --web-url removes the links.`,
 	}
 
 	siteFlags(command, &webURL, &kind)
-	flagvalue.RequireOne(command, "web-url", "forge")
+	keepFlag(command, "envelopes", "signed envelopes", &keep.Envelopes)
+	keepFlag(command, "events", "the bodies of events", &keep.Events)
+	keepFlag(command, "deliveries", "the log of webhook deliveries", &keep.Deliveries)
+	flagvalue.RequireOne(command, "web-url", "forge", "keep-envelopes", "keep-events", "keep-deliveries")
 	return command
 }
+
+// keepFlag defines a flag for how long a repo keeps something.
+func keepFlag(command *cobra.Command, name, what string, d *ledger.Duration) {
+	command.Flags().Var(&flagvalue.Parsed[ledger.Duration]{Value: d, Kind: "DURATION", Parse: parseKept}, "keep-"+name,
+		"how long "+what+" are kept, such as 730d (0s: without a limit)")
+}
+
+// parseKept parses how long something is kept.
+func parseKept(s string) (d ledger.Duration, err error) { return d, d.UnmarshalText([]byte(s)) }

@@ -88,18 +88,18 @@ func (p *Program) Ask(describe func() (string, error)) error {
 	return err
 }
 
-// ConfirmName returns an error unless the name of what is to be deleted was repeated: with the
+// ConfirmName returns an error unless the name of what is to be deleted or purged was repeated: with the
 // flag --confirm or, on a terminal, by typing it.
-func (p *Program) ConfirmName(what, name, confirmed string) error {
+func (p *Program) ConfirmName(verb, what, name, confirmed string) error {
 	switch {
 	case confirmed == name:
 		return nil
 	case confirmed != "":
 		return Usagef("invalid --confirm %q: use %s, the name of the %s", confirmed, name, what)
 	case !terminal.IsTerminal(p.Stdin) || !terminal.IsTerminal(p.Stderr):
-		return Usagef("--confirm is required: use --confirm %s to delete the %s", name, what)
+		return Usagef("--confirm is required: use --confirm %s to %s the %s", name, verb, what)
 	}
-	ok, err := terminal.AskName(p.Stdin, p.Stderr, fmt.Sprintf("Type %s to delete the %s:", name, what), name)
+	ok, err := terminal.AskName(p.Stdin, p.Stderr, fmt.Sprintf("Type %s to %s the %s:", name, verb, what), name)
 	if err == nil && !ok {
 		err = errors.New("nothing was changed: that is not the name")
 	}

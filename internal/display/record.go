@@ -44,6 +44,9 @@ func Repo(w io.Writer, r ledger.Repo) {
 	if r.DeletedAt != 0 {
 		t.Row("deleted", r.DeletedAt)
 	}
+	if r.PurgedAt != 0 {
+		t.Row("purged", r.PurgedAt)
+	}
 	if len(r.FormerNames) > 0 {
 		t.Row("former names", FormerNames(r.FormerNames))
 	}
@@ -52,6 +55,9 @@ func Repo(w io.Writer, r ledger.Repo) {
 	if r.WebURL != "" {
 		t.Row("web url", r.WebURL)
 		t.Row("forge", r.Forge)
+	}
+	if r.Retention != (ledger.Retention{}) {
+		t.Row("keeps", retention(r.Retention))
 	}
 	t.Row("policy version", r.PolicyVersion)
 	t.Row("created", r.CreatedAt)
@@ -63,6 +69,20 @@ func Repo(w io.Writer, r ledger.Repo) {
 	t.Row("commits", strings.Join(states, ", "))
 	t.Row("open violations", r.OpenViolations)
 	t.Flush()
+}
+
+// retention returns how long a repo keeps what it does not keep without a limit.
+func retention(r ledger.Retention) string {
+	var list []string
+	for _, kept := range []struct {
+		what string
+		time ledger.Duration
+	}{{"envelopes", r.Envelopes}, {"events", r.Events}, {"deliveries", r.Deliveries}} {
+		if kept.time != 0 {
+			list = append(list, fmt.Sprintf("%s %s", kept.what, kept.time))
+		}
+	}
+	return strings.Join(list, ", ")
 }
 
 // FormerNames returns former names as a list.

@@ -21,9 +21,6 @@ type reader struct {
 	org, repo string
 }
 
-// codePruned is the code of what the ledger had, and has pruned.
-const codePruned ledger.Code = "pruned"
-
 // How often to repeat a request that the server has no time for, and how long to wait before it.
 const (
 	maxTries  = 60
@@ -178,7 +175,7 @@ func (v evidenceOf) name() string {
 func (r *reader) evidence(ctx context.Context, a ledger.AttestationRecord) (v evidenceOf, err error) {
 	v.envelope, err = again(ctx, func() ([]byte, error) { return r.client.Envelope(ctx, r.org, r.repo, a.ID) })
 	switch {
-	case client.CodeOf(err) == codePruned:
+	case client.CodeOf(err) == ledger.CodePruned:
 		v.envelope = nil
 	case err != nil:
 		return v, err
@@ -194,7 +191,7 @@ func (r *reader) evidence(ctx context.Context, a ledger.AttestationRecord) (v ev
 // body reads the body of an event; nil if it was pruned.
 func (r *reader) body(ctx context.Context, event string) ([]byte, error) {
 	body, err := again(ctx, func() ([]byte, error) { return r.client.Event(ctx, r.org, event) })
-	if client.CodeOf(err) == codePruned {
+	if client.CodeOf(err) == ledger.CodePruned {
 		return nil, nil
 	}
 	return body, err

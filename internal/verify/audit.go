@@ -29,6 +29,7 @@ type audit struct {
 
 	events   int64
 	others   int64 // events that have the name of the repo, and are from before its creation
+	pruned   int64 // events whose body the ledger has pruned
 	tally    verify.Tally
 	states   verify.States
 	policies verify.Policies
@@ -167,6 +168,9 @@ func (a *audit) run(ctx context.Context) (checks []verify.Check, err error) {
 			"%d are of a type that only administrators can read: use a token with the scope %s to verify them", a.unread,
 			ledger.Admin))
 	}
+	if a.pruned > 0 {
+		checks = append(checks, verify.Skipped(checkEvents, "the ledger has pruned what %d of them say", a.pruned))
+	}
 	checks = append(checks, a.tally.Checks("event")...)
 	if err != nil {
 		return checks, nil
@@ -206,6 +210,12 @@ func (a *audit) visit(ctx context.Context, events []logged) error {
 		if a.names.hasName(e) && !a.names.isRepo(e) {
 			a.others++
 		}
+		if e.body == nil {
+			a.pruned++
+		}
+		if e.body == nil && e.leaf.Type == ledger.EventState {
+			a.states.Pruned = true
+		}
 		if a.commit == "" || a.names.isRepo(e) && e.about.Commit == a.commit {
 			list = append(list, &reading{logged: e})
 		}
@@ -225,6 +235,8 @@ func (a *audit) visit(ctx context.Context, events []logged) error {
 		switch {
 		case a.names.isRepo(r.logged):
 			a.add(r)
+		case a.derived != nil && r.body == nil:
+			a.derived.isPruned = true
 		case a.derived != nil:
 			a.derived.add(r.logged, nil)
 		}
@@ -253,7 +265,7 @@ func (a *audit) read(ctx context.Context, r *reading) (err error) {
 	}
 	if r.record, err = a.client.Attestation(ctx, a.Org, a.repo, id); err == nil {
 		a.names.align(&r.record, r.about)
-		r.envelope, err = a.client.Envelope(ctx, a.Org, a.repo, id)
+		r.envelope, err = unlessPruned(a.client.Envelope(ctx, a.Org, a.repo, id))
 	}
 	if client.CodeOf(err) == ledger.CodeNotFound {
 		r.lost, err = fmt.Errorf("the ledger does not have the attestation %s, which the log has", id), nil
@@ -271,9 +283,12 @@ func (a *audit) add(r *reading) {
 			return
 		}
 		a.attested[r.record.ID] = true
-		checks, signed := verify.Attestation{Envelope: r.envelope, Event: r.body, Record: &r.record}.Verify(a.keys)
+		checks, signed := ofAttestation(verify.Attestation{Envelope: r.envelope, Event: r.body, Record: &r.record}, a.keys)
 		a.tally.Add(r.record.ID, checks...)
-		if a.derived != nil {
+		switch {
+		case a.derived != nil && r.envelope == nil:
+			a.derived.isPruned = true
+		case a.derived != nil:
 			a.derived.add(r.logged, signed)
 		}
 		return
@@ -342,9 +357,15 @@ func (a *audit) compareAttestations(ctx context.Context) (verify.Check, error) {
 // compareStates checks the states that the ledger shows.
 func (a *audit) compareStates() verify.Check {
 	shown := make(map[string]bool, len(a.shown))
+	pruned := 0
 	for _, c := range a.shown {
 		shown[c.SHA] = true
-		if err := a.states.Check(c.SHA, c.State, c.StateSince); err != nil {
+		err := a.states.Check(c.SHA, c.State, c.StateSince)
+		if errors.Is(err, verify.ErrPruned) {
+			pruned++
+			continue
+		}
+		if err != nil {
 			return verify.Failure(checkStates, "%v", err)
 		}
 	}
@@ -352,6 +373,11 @@ func (a *audit) compareStates() verify.Check {
 		if !shown[commit] {
 			return verify.Failure(checkStates, "the ledger does not list the commit %s, which the log has", commit)
 		}
+	}
+
+	if pruned > 0 {
+		return verify.Skipped(checkStates, "%d of %d commits have theirs by events that the ledger has pruned", pruned,
+			len(a.shown))
 	}
 	if len(a.shown) == 1 {
 		return verify.Passed(checkStates, "%s by the events in the log", a.shown[0].State)

@@ -30,6 +30,7 @@ type derivation struct {
 	defaultBranch string
 	tally         verify.Tally
 	isDefault     bool            // the first contract is the default one
+	isPruned      bool            // the ledger has pruned evidence
 	asked         map[string]bool // the commits whose records were read
 	last          string          // the ID of the last event
 	// later has the commits of which something became known after the events that were read;
@@ -140,6 +141,8 @@ const derivedBatch = 32
 func (d *derivation) derive(sha string) {
 	state, why, err := d.replay.Check(sha, d.defaultBranch, d.Now)
 	switch {
+	case err != nil && d.isPruned:
+		d.tally.Add(sha, verify.Skipped(checkDerivation, "%v; but the ledger has pruned evidence", err))
 	case err != nil:
 		d.tally.Add(sha, verify.Failure(checkDerivation, "%v", err))
 	case why != "":

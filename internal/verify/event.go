@@ -7,6 +7,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/proof/verify"
 )
 
@@ -19,9 +20,26 @@ func (s *Session) proofOf(ctx context.Context, event string) (text []byte, err e
 	return text, cmp.Or(waitErr, err)
 }
 
-// event reads an event with its proof, and verifies it.
+// unlessPruned returns what was read; nil if the ledger has pruned it.
+func unlessPruned(data []byte, err error) ([]byte, error) {
+	if client.CodeOf(err) == ledger.CodePruned {
+		return nil, nil
+	}
+	return data, err
+}
+
+// ofAttestation verifies an attestation. Its envelope and its event are nil if the ledger has pruned
+// them.
+func ofAttestation(a verify.Attestation, keys verify.Keys) ([]verify.Check, *attestation.Attestation) {
+	if a.Envelope == nil || a.Event == nil {
+		return a.VerifyPruned(), nil
+	}
+	return a.Verify(keys)
+}
+
+// event reads an event with its proof, and verifies it. The body is nil if it was pruned.
 func (s *Session) event(ctx context.Context, id string) (body []byte, checks []verify.Check, err error) {
-	if body, err = s.client.Event(ctx, s.Org, id); err != nil {
+	if body, err = unlessPruned(s.client.Event(ctx, s.Org, id)); err != nil {
 		return nil, nil, err
 	}
 	text, err := s.proofOf(ctx, id)

@@ -159,19 +159,11 @@ func (x *exportAudit) attestation(record *ledger.AttestationRecord) []verify.Che
 	if err != nil {
 		return []verify.Check{verify.Failure(verify.CheckDigests, "%v", err)}
 	}
-	if body == nil {
-		return []verify.Check{verify.Skipped(verify.CheckSignature, prunedBody),
-			verify.Skipped(verify.CheckDigests, prunedBody), verify.Skipped(verify.CheckRecord, prunedBody)}
+	if name := evidence.EnvelopeFile(record.Commit, record.ID); envelope == nil && body != nil && !x.pruned[name] {
+		return []verify.Check{verify.Failure(verify.CheckSignature, "%s is missing", name)}
 	}
 
-	a := verify.Attestation{Envelope: envelope, Event: body, Record: record}
-	if envelope == nil {
-		if name := evidence.EnvelopeFile(record.Commit, record.ID); !x.pruned[name] {
-			return []verify.Check{verify.Failure(verify.CheckSignature, "%s is missing", name)}
-		}
-		return a.VerifyPruned()
-	}
-	checks, signed := a.Verify(x.keys)
+	checks, signed := ofAttestation(verify.Attestation{Envelope: envelope, Event: body, Record: record}, x.keys)
 	if signed == nil {
 		return checks
 	}

@@ -46,7 +46,8 @@ type host struct {
 	key      ed25519.PrivateKey
 	dn       string
 	sent     int
-	target   string // of receipts
+	target   string        // of receipts
+	ago      time.Duration // by how much the ledger's clock is behind
 }
 
 const baseURL = "https://ledger.example"
@@ -54,7 +55,14 @@ const baseURL = "https://ledger.example"
 // newHost returns a host with one signed attestation.
 func newHost(t *testing.T) *host {
 	t.Helper()
-	h := &host{t: t, folder: t.TempDir(), dn: "cn=ci,ou=build,o=acme"}
+	return newHostAgo(t, 0)
+}
+
+// newHostAgo returns a host with one signed attestation, which is as old as it says. Its clock is
+// behind until it is reopened.
+func newHostAgo(t *testing.T, ago time.Duration) *host {
+	t.Helper()
+	h := &host{t: t, folder: t.TempDir(), dn: "cn=ci,ou=build,o=acme", ago: ago}
 	h.open()
 	_, err := h.admin.CreateOrg(t.Context(), ledger.NewOrg{Name: "acme"})
 	check(t, err)
@@ -84,7 +92,10 @@ func commitID(n int) string { return fmt.Sprintf("%040x", n) }
 // open opens the database and the keys.
 func (h *host) open() {
 	h.t.Helper()
-	db, err := store.Open(h.t.Context(), filepath.Join(h.folder, "ledger.db"), store.Options{})
+	ago := h.ago
+	db, err := store.Open(h.t.Context(), filepath.Join(h.folder, "ledger.db"), store.Options{
+		Now: func() time.Time { return time.Now().Add(-ago) },
+	})
 	check(h.t, err)
 	keys, err := transparency.OpenKeys(filepath.Join(h.folder, "keys"))
 	check(h.t, err)
@@ -100,6 +111,19 @@ func (h *host) open() {
 	h.admin, err = client.New("http://host", client.Options{HTTPClient: &http.Client{Transport: client.InProcess(h.api)}})
 	check(h.t, err)
 	h.t.Cleanup(func() { _ = db.Close() })
+}
+
+// prune has a repo keep envelopes or events for a day only, and prunes what is older. The clock of
+// the ledger is right from then on.
+func (h *host) prune(keep ledger.RetentionChange) {
+	h.t.Helper()
+	check(h.t, h.store.Close())
+	h.ago = 0
+	h.open()
+	_, err := h.admin.ChangeRepo(h.t.Context(), "acme", "api", ledger.RepoChange{Retention: &keep})
+	check(h.t, err)
+	check(h.t, h.store.Prune(h.t.Context()))
+	h.sign()
 }
 
 // copied returns a copy of the host, as a restored backup or a clone of its disk has it. The

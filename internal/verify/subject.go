@@ -33,7 +33,7 @@ func (s *Session) attestation(ctx context.Context, repo, id string) ([]verify.Ch
 	if err != nil {
 		return nil, err
 	}
-	envelope, err := s.client.Envelope(ctx, s.Org, repo, id)
+	envelope, err := unlessPruned(s.client.Envelope(ctx, s.Org, repo, id))
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +49,7 @@ func (s *Session) attestation(ctx context.Context, repo, id string) ([]verify.Ch
 	if err := s.align(ctx, repo, &record, body); err != nil {
 		return nil, err
 	}
-	own, _ := verify.Attestation{Envelope: envelope, Event: body, Record: &record}.Verify(keys)
+	own, _ := ofAttestation(verify.Attestation{Envelope: envelope, Event: body, Record: &record}, keys)
 	return append(own, checks...), nil
 }
 

@@ -33,7 +33,7 @@ type logged struct {
 	index int64 // among all events of the org
 	isOld bool  // it is in a log that was replaced
 	leaf  proof.Leaf
-	body  []byte
+	body  []byte // nil if it was pruned
 	about about
 }
 
@@ -127,28 +127,44 @@ func (b *bodies) begin(ctx context.Context) error {
 	return b.fill(ctx)
 }
 
-// next sets the body of an event, which must be the next one in the list.
+// next sets the body of an event, which must be the next one in the list, unless it was pruned.
 func (b *bodies) next(ctx context.Context, e *logged) error {
 	for {
 		if err := b.fill(ctx); err != nil {
 			return err
 		}
-		if len(b.page) == 0 {
-			return fmt.Errorf("event %d of the log is %s, and the ledger does not list it", e.index+1, e.leaf.Event)
+		var listed about
+		if len(b.page) > 0 {
+			if err := ledger.DecodeOpen(b.page[0], &listed); err != nil {
+				return fmt.Errorf("the ledger lists an event that is not valid: %w", err)
+			}
 		}
-		e.body, b.page = b.page[0], b.page[1:]
-		e.about = about{}
-		if err := ledger.DecodeOpen(e.body, &e.about); err != nil {
-			return fmt.Errorf("the ledger lists an event that is not valid: %w", err)
-		}
-		if e.about.ID == e.leaf.Event {
+		if listed.ID == e.leaf.Event {
+			e.body, e.about, b.page = b.page[0], listed, b.page[1:]
 			return nil
 		}
 
-		if b.skipped++; e.index > b.before || b.skipped > b.before {
-			return fmt.Errorf("event %d of the log is %s, and the ledger lists %s", e.index+1, e.leaf.Event, e.about.ID)
+		if len(b.page) == 0 || e.index > b.before || b.skipped == b.before {
+			return b.pruned(ctx, e, listed.ID)
 		}
+		b.page = b.page[1:]
+		b.skipped++
 	}
+}
+
+// pruned returns an error unless the ledger says that it has pruned the body of an event, instead of
+// which it lists another, or none.
+func (b *bodies) pruned(ctx context.Context, e *logged, listed string) error {
+	body, err := unlessPruned(b.session.client.Event(ctx, b.session.Org, e.leaf.Event))
+	switch {
+	case err == nil && body == nil:
+		return nil
+	case err != nil && client.CodeOf(err) != ledger.CodeNotFound:
+		return &verify.FetchError{Err: err}
+	case listed == "":
+		return fmt.Errorf("event %d of the log is %s, and the ledger does not list it", e.index+1, e.leaf.Event)
+	}
+	return fmt.Errorf("event %d of the log is %s, and the ledger lists %s", e.index+1, e.leaf.Event, listed)
 }
 
 // maxEmptyPages is how many pages without events a list may have.

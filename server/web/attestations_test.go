@@ -219,3 +219,21 @@ func TestManyChecks(t *testing.T) {
 		t.Errorf("%d links to all attestations, want 2", n)
 	}
 }
+
+// The page of an attestation whose envelope was pruned shows the record, and says so.
+func TestPrunedAttestation(t *testing.T) {
+	e := newEnv(t)
+	a := e.attest(e.signer("cn=ci,ou=build,o=acme"), commitID(1), "test:go", ledger.Pass)
+	_, err := e.host.ChangeRepo(t.Context(), "acme", "api", ledger.RepoChange{
+		Retention: &ledger.RetentionChange{Envelopes: new(ledger.MinRetention), Events: new(ledger.MinRetention)}})
+	check(t, err)
+	e.clock.advance(25 * time.Hour)
+	check(t, e.db.Prune(t.Context()))
+
+	w := e.signIn(e.reader)
+	w.get(apiPath+"/attestations/"+a.ID).want(200).has("pruned: api keeps envelopes for a limited time", a.PayloadDigest,
+		"Signature verified with key").hasNot("Download envelope", "Corruption check")
+	w.get(apiPath + "/attestations/" + a.ID + "/envelope").want(410)
+	w.get(commitPath(commitID(1))).want(200).has("test:go")
+	w.get("/orgs/acme/activity").want(200).hasNot("test:go")
+}

@@ -18,9 +18,15 @@ func (c *checker) evidence(org string, e *event) {
 	}
 	defer func() { a.body, a.payload = nil, nil }()
 	c.compareEvent(org, e)
+	if a.isPruned() && len(a.body) == sha256.Size {
+		c.count(func(r *Report) *int64 { return &r.PrunedEnvelopes }, 1)
+		c.compareDigest(org, e, a.body)
+		return
+	}
 	whole, ok := a.envelope()
 	if ok {
-		c.compareEnvelope(org, e, whole)
+		sum := sha256.Sum256(whole)
+		c.compareDigest(org, e, sum[:])
 	}
 	switch {
 	case !ok:
@@ -79,14 +85,13 @@ func (c *checker) compareOutcome(org string, a *evidence, signed *attestation.At
 	}
 }
 
-// compareEnvelope compares an envelope with the digest in the event of its attestation, which
-// older events do not have.
-func (c *checker) compareEnvelope(org string, e *event, envelope []byte) {
+// compareDigest compares the digest of an envelope with that in the event of its attestation,
+// which older events do not have.
+func (c *checker) compareDigest(org string, e *event, sum []byte) {
 	if e.said == nil || e.said.EnvelopeDigest == "" {
 		return
 	}
-	sum := sha256.Sum256(envelope)
-	if digest := "sha256:" + hex.EncodeToString(sum[:]); digest != e.said.EnvelopeDigest {
+	if digest := "sha256:" + hex.EncodeToString(sum); digest != e.said.EnvelopeDigest {
 		c.problemf("envelope", org, e.evidence.row(), "it has the digest %s, and its %s says %s", digest, e.row(),
 			e.said.EnvelopeDigest)
 	}

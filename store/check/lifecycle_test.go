@@ -2,9 +2,11 @@ package check_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store"
+	"github.com/ledgerd/ledgerd/store/check"
 )
 
 // Orgs and repos that were renamed, archived, deleted or restored are no problem: events have the
@@ -44,4 +46,47 @@ func wantNoProblems(t *testing.T, d database) {
 	for _, problem := range d.problems(t) {
 		t.Error(problem)
 	}
+}
+
+// What was pruned is counted, and its digest compared with its event.
+func TestPrunedIsChecked(t *testing.T) {
+	d := newDatabase(t, 3)
+	later := time.Now().Add(48 * time.Hour)
+	open := func() *store.Store {
+		t.Helper()
+		s, err := store.Open(t.Context(), d.path, store.Options{Now: func() time.Time { return later }})
+		ok(t, err)
+		return s
+	}
+	s := open()
+	prune := func(keep ledger.RetentionChange) check.Report {
+		t.Helper()
+		_, err := s.ChangeRepo(t.Context(), "acme", "api", ledger.RepoChange{Retention: &keep})
+		ok(t, err)
+		ok(t, s.Prune(t.Context()))
+		report, err := check.Run(t.Context(), d.path, check.Options{})
+		ok(t, err)
+		for _, problem := range report.Problems {
+			t.Error(problem)
+		}
+		return report
+	}
+
+	if r := prune(ledger.RetentionChange{Envelopes: new(ledger.MinRetention)}); r.PrunedEnvelopes == 0 || r.Pruned != 0 {
+		t.Errorf("%d envelopes and %d events were pruned, want some envelopes only", r.PrunedEnvelopes, r.Pruned)
+	}
+	ok(t, s.Close())
+	changed := d.copy(t, run("UPDATE envelopes SET body = randomblob(32) WHERE payload_at = -1"))
+	changed.wantProblem(t, check.Options{}, "envelope acme attestation att_", ": it has the digest sha256:")
+
+	s = open()
+	hooks, err := s.Webhooks(t.Context(), "acme", "api", store.Query{Limit: 10})
+	ok(t, err)
+	for _, hook := range hooks.Data { // whose deliveries keep the events
+		ok(t, s.DeleteWebhook(t.Context(), "acme", "api", hook.ID))
+	}
+	if r := prune(ledger.RetentionChange{Events: new(ledger.MinRetention)}); r.PrunedEnvelopes == 0 || r.Pruned == 0 {
+		t.Errorf("%d envelopes and %d events were pruned, want some of both", r.PrunedEnvelopes, r.Pruned)
+	}
+	ok(t, s.Close())
 }

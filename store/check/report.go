@@ -51,6 +51,8 @@ type Report struct {
 	Orgs   int64 `json:"orgs"`
 	Events int64 `json:"events"`
 	Pruned int64 `json:"pruned"` // events whose body was pruned
+	// PrunedEnvelopes is the number of attestations whose envelope was pruned.
+	PrunedEnvelopes int64 `json:"pruned_envelopes"`
 	// Attestations is the number of attestations with an event.
 	Attestations int64 `json:"attestations"`
 	Tiles        int64 `json:"tiles"`

@@ -106,6 +106,9 @@ func scanEvidence(row sqldb.Scanner) (*evidence, error) {
 		&e.identity, &e.result.Status, &e.result.DurationMS, &e.at, &e.payloadDigest, &e.mappingVersion)
 }
 
+// isPruned reports whether the envelope was pruned. Then body is its digest.
+func (e *evidence) isPruned() bool { return e.payloadAt.Valid && e.payloadAt.Int64 == -1 }
+
 // envelope returns the envelope as it was posted. It reports false if it is missing.
 func (e *evidence) envelope() (whole []byte, ok bool) {
 	if !e.payloadAt.Valid {

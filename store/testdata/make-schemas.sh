@@ -22,6 +22,7 @@ declare -A commits=(
 	[11]=6d502af88f74a0d6557fd68e30afb4fe3beaafbf
 	[12]=4ef3c3beeb0025b9fb2402779de4879c8b03aeaa
 	[13]=4b627c86fce84d5667b6912f94ff435c7ba87ec1
+	[14]=b2f0fc664ee1ae40db54aa0f63e20bea05285561
 )
 
 here=$(cd "$(dirname "$0")" && pwd)

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -8,7 +9,14 @@ import (
 )
 
 // States follows the states of commits by their events in the log.
-type States struct{ commits map[string]*standing }
+type States struct {
+	commits map[string]*standing
+	// Pruned reports that events before those that are added were pruned.
+	Pruned bool
+}
+
+// ErrPruned means that the events by which a commit came to its state were pruned.
+var ErrPruned = errors.New("the events of its state were pruned")
 
 // A standing is how a commit came to its state.
 type standing struct {
@@ -35,8 +43,12 @@ func (s *States) Add(e ledger.StateEvent, isSettled bool) error {
 	c := s.commits[e.Commit]
 	if c == nil {
 		c = &standing{shown: []move{{}}}
+		if s.Pruned {
+			c.state = e.From
+		}
 		s.commits[e.Commit] = c
 	}
+
 	before := c.state
 	c.state, c.since = e.To, e.Timestamp
 	if isSettled {
@@ -50,9 +62,13 @@ func (s *States) Add(e ledger.StateEvent, isSettled bool) error {
 	return nil
 }
 
-// Check returns an error unless a commit can have been in the state that the ledger shows.
+// Check returns an error unless a commit can have been in the state that the ledger shows. It is
+// ErrPruned if nothing shows that.
 func (s *States) Check(commit string, state ledger.State, since ledger.Time) error {
 	c := s.commits[commit]
+	if c == nil && s.Pruned && state != ledger.Draft {
+		return ErrPruned
+	}
 	if c == nil {
 		c = &standing{shown: []move{{}}}
 	}

@@ -30,6 +30,7 @@ var kinds = map[ledger.Code]Kind{
 	ledger.CodeUnauthenticated: {http.StatusUnauthorized, "Authentication required"},
 	ledger.CodeForbidden:       {http.StatusForbidden, "Permission denied"},
 	ledger.CodeNotFound:        {http.StatusNotFound, "Not found"},
+	ledger.CodePruned:          {http.StatusGone, "No longer kept"},
 
 	ledger.CodeInvalidEnvelope:        {http.StatusUnprocessableEntity, "Invalid envelope"},
 	ledger.CodeUnsupportedPayloadType: {http.StatusUnprocessableEntity, "Unsupported payload type"},
@@ -53,6 +54,7 @@ var kinds = map[ledger.Code]Kind{
 	ledger.CodeAmbiguousCommit: {http.StatusConflict, "Ambiguous commit"},
 	ledger.CodeAlreadyExists:   {http.StatusConflict, "Already exists"},
 	ledger.CodeArchived:        {http.StatusConflict, "Archived"},
+	ledger.CodeNotDeleted:      {http.StatusConflict, "Not deleted"},
 	ledger.CodeNotInCheckpoint: {http.StatusConflict, "Not in a checkpoint"},
 	ledger.CodeStateNotReached: {http.StatusConflict, "State not reached"},
 

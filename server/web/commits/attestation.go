@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -23,7 +24,7 @@ type attestationPage struct {
 	Cut bool
 	// IsCommit reports whether the payload is a commit object.
 	IsCommit bool
-	// Size is the size of the envelope in bytes.
+	// Size is the size of the envelope in bytes; 0 if it was pruned.
 	Size int
 	// TrustedBy is the key or the root that made it trusted; nil if it is unknown.
 	TrustedBy *identity.Identity
@@ -38,7 +39,14 @@ func showAttestation(v *page.Visit) (*page.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	p := attestationPage{AttestationRecord: record}
+	if p.TrustedBy, err = trustedBy(v, record.Verification); err != nil {
+		return nil, err
+	}
 	body, err := v.API.Envelope(v.Ctx(), v.Org, v.Repo, record.ID)
+	if client.CodeOf(err) == ledger.CodePruned {
+		return v.Page("attestation", titleOf(record), p), nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -47,18 +55,19 @@ func showAttestation(v *page.Visit) (*page.Response, error) {
 	if err != nil {
 		return nil, fmt.Errorf("parse the envelope of %s: %w", record.ID, err)
 	}
-
-	p := attestationPage{AttestationRecord: record, Size: len(body), IsCommit: attestation.IsCommitObject(body)}
-	if p.TrustedBy, err = trustedBy(v, record.Verification); err != nil {
-		return nil, err
-	}
+	p.Size, p.IsCommit = len(body), attestation.IsCommitObject(body)
 	log, err := v.API.Log(v.Ctx(), v.Org)
 	if err != nil {
 		return nil, err
 	}
 	p.LogKey, p.Cosign = log.Key, cosignCommand(record, body)
 	p.Statement, p.Cut = readable(payload)
-	return v.Page("attestation", format.Clip(record.Predicate, 80)+" by "+format.Clip(record.Signer, 80), p), nil
+	return v.Page("attestation", titleOf(record), p), nil
+}
+
+// titleOf returns the title of the page.
+func titleOf(a ledger.AttestationRecord) string {
+	return format.Clip(a.Predicate, 80) + " by " + format.Clip(a.Signer, 80)
 }
 
 const (

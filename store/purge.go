@@ -1,0 +1,80 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// PurgeRepo makes the deletion of a repo final: it cannot be restored, and its webhooks, envelopes
+// and bodies of events are deleted in the background, as [Store.Prune] does. Its records, their
+// digests and the leaves in the log stay. It is a no-op if the repo was purged, and returns
+// CodeNotDeleted unless the repo is deleted.
+func (s *Store) PurgeRepo(ctx context.Context, org, repo string) error {
+	return s.write(ctx, org, func(t *tx) error {
+		r, err := scanRepo(t.Row(selectRepo+"WHERE o.name = ? AND r.name = ?", org, repo))
+		if err != nil {
+			return t.missingRepo(err, org, repo)
+		}
+		if r.row.DeletedAt == 0 {
+			return ledger.Errorf(ledger.CodeNotDeleted, "repo %s/%s is not deleted: delete it first", org, r.row.Name)
+		}
+		if r.row.PurgedAt != 0 {
+			return nil
+		}
+
+		if err := t.purgeRepos("id = ?", r.id); err != nil {
+			return err
+		}
+		return t.auditIn(org, audited{
+			action: ledger.AuditRepoPurged, repo: r.row.Name, target: r.row.Name,
+			before: purgeFields(0), after: purgeFields(t.now),
+		})
+	})
+}
+
+// PurgeOrg is PurgeRepo for a deleted org, with all its repos.
+func (s *Store) PurgeOrg(ctx context.Context, org string) error {
+	return s.write(ctx, org, func(t *tx) error {
+		o, err := scanOrg(t.Row(selectOrg+"WHERE name = ?", org))
+		if err != nil {
+			return missing(err, "org %s not found", org)
+		}
+		if o.row.DeletedAt == 0 {
+			return ledger.Errorf(ledger.CodeNotDeleted, "org %s is not deleted: delete it first", org)
+		}
+		if o.row.PurgedAt != 0 {
+			return nil
+		}
+
+		if _, err := t.Exec("UPDATE orgs SET purged_at = ? WHERE id = ?", t.now, o.id); err != nil {
+			return fmt.Errorf("purge org: %w", err)
+		}
+		if err := t.purgeRepos("org_id = ?", o.id); err != nil {
+			return err
+		}
+		return t.audit(o.id, org, audited{
+			action: ledger.AuditOrgPurged, target: org, before: purgeFields(0), after: purgeFields(t.now),
+		})
+	})
+}
+
+// purgeRepos marks the repos that a condition with one parameter selects as purged, and deletes
+// their webhooks.
+func (t *tx) purgeRepos(where string, id int64) error {
+	_, err := t.Exec(`
+UPDATE webhooks SET deleted_at = ?, active = 0, secret = '', previous_secret = ''
+WHERE deleted_at = 0 AND repo_id IN (SELECT id FROM repos WHERE `+where+")", t.now, id)
+	if err == nil {
+		_, err = t.Exec("UPDATE repos SET purged_at = ? WHERE purged_at = 0 AND "+where, t.now, id)
+	}
+	if err != nil {
+		return fmt.Errorf("purge: %w", err)
+	}
+	return nil
+}
+
+func purgeFields(purged ledger.Time) []ledger.Field {
+	return []ledger.Field{{Name: "purged_at", Value: optional(purged)}}
+}

@@ -1,0 +1,235 @@
+package store_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/proof"
+	"github.com/ledgerd/ledgerd/store"
+)
+
+// keep sets how long the repo keeps what it has recorded.
+func (l *timeline) keep(c ledger.RetentionChange) {
+	l.t.Helper()
+	_, err := l.ChangeRepo(l.t.Context(), "acme", "api", ledger.RepoChange{Retention: &c})
+	check(l.t, err)
+}
+
+func days(n int) *ledger.Duration { return new(ledger.Duration(time.Duration(n) * day)) }
+
+// wantKept checks the error of a read of what is kept, or was pruned.
+func (l *timeline) wantKept(err error, isKept bool) {
+	l.t.Helper()
+	if isPruned := codeOf(err) == ledger.CodePruned; isKept && err != nil || !isKept && !isPruned {
+		l.t.Errorf("the error is %v, want one that says it was pruned: %v", err, !isKept)
+	}
+}
+
+// wantEnvelope checks that an envelope is kept, or that it was pruned.
+func (l *timeline) wantEnvelope(a ledger.AttestationRecord, isKept bool) {
+	l.t.Helper()
+	_, err := l.Envelope(l.t.Context(), "acme", "api", a.ID)
+	l.wantKept(err, isKept)
+}
+
+// wantEvent checks that the body of an event is kept, or that it was pruned, and that its leaf is in
+// the log.
+func (l *timeline) wantEvent(id string, isKept bool) {
+	l.t.Helper()
+	_, err := l.Event(l.t.Context(), "acme", id)
+	l.wantKept(err, isKept)
+}
+
+// decide decides about a commit, with a checkpoint of all events.
+func (l *timeline) decide(commit int) store.Decision {
+	l.t.Helper()
+	log, err := l.Log(l.t.Context(), "acme", 0)
+	check(l.t, err)
+	check(l.t, l.SaveCheckpoint(l.t.Context(), log, log.Leaves, []byte("signed")))
+	d, err := l.Decide(l.t.Context(), store.DecisionQuery{
+		Org: "acme", Repo: "api", Commit: sha(commit), State: new(ledger.Attested), Validity: time.Hour,
+	})
+	check(l.t, err)
+	return d
+}
+
+// What is pruned keeps its record, its digests and its place in the log.
+func TestRetentionPrunesEnvelopesAndEvents(t *testing.T) {
+	l := newTimeline(t)
+	old := l.attest(1, "test:go")
+	before, decided := l.commit(1), l.decide(1)
+	l.keep(ledger.RetentionChange{Envelopes: days(2), Events: days(4)})
+	log, err := l.Log(t.Context(), "acme", 0)
+	check(t, err)
+	root, err := l.Root(t.Context(), log, log.Leaves)
+	check(t, err)
+
+	l.pass(2*day - time.Minute)
+	l.wantEnvelope(old, true)
+	l.pass(2 * time.Minute)
+	l.wantEnvelope(old, false)
+	l.wantEvent(old.Event, true)
+	fresh := l.attest(2, "test:go")
+	l.pass(2*day + time.Minute)
+	l.wantEvent(old.Event, false)
+	l.wantEvent(fresh.Event, true)
+	l.wantEnvelope(fresh, false)
+
+	if after := l.decide(1); fmt.Sprint(after.Evidence) != fmt.Sprint(decided.Evidence) || len(after.Evidence) == 0 {
+		t.Errorf("a receipt has the evidence %v after pruning, want %v", after.Evidence, decided.Evidence)
+	}
+	if after := l.commit(1); fmt.Sprint(after) != fmt.Sprint(before) {
+		t.Errorf("the commit is\n%v\nafter pruning, want\n%v", after, before)
+	}
+	kept, err := l.Attestation(t.Context(), "acme", "api", old.ID)
+	check(t, err)
+	if kept.PayloadDigest != old.PayloadDigest || kept.Event != old.Event || !kept.Verification.EnvelopePruned {
+		t.Errorf("the record of the attestation is %+v after pruning, want %+v", kept, old)
+	}
+	if now, err := l.Root(t.Context(), log, log.Leaves); err != nil || now != root {
+		t.Errorf("the root of the log is %v (%v) after pruning, want %v", now, err, root)
+	}
+	log, err = l.Log(t.Context(), "acme", 0)
+	check(t, err)
+	_, err = l.Tile(t.Context(), log, proof.Tile{Level: proof.Entries, Width: int(log.Size)})
+	check(t, err)
+}
+
+// Lists and streams leave out pruned events. Policies and other events that states follow from are
+// never pruned.
+func TestPrunedEventsAreNotListed(t *testing.T) {
+	l := newTimeline(t)
+	l.promote(1)
+	l.keep(ledger.RetentionChange{Events: days(1)})
+	all := store.EventFilter{Query: store.Query{Limit: 100}, Types: ledger.EventTypes()}
+	list := func() []jsontext.Value {
+		page, err := l.Events(t.Context(), "acme", all)
+		return wholeList(t, page, err)
+	}
+	before := list()
+	l.pass(day + time.Minute)
+	after := list()
+
+	wantLeft := 0
+	for _, body := range before {
+		var e struct {
+			Type ledger.EventType `json:"type"`
+			ID   string           `json:"id"`
+		}
+		check(t, ledger.DecodeOpen(body, &e))
+		l.wantEvent(e.ID, !e.Type.IsPrunable())
+		if !e.Type.IsPrunable() {
+			wantLeft++
+		}
+	}
+	if len(after) != wantLeft || wantLeft == 0 || wantLeft == len(before) {
+		t.Errorf("%d of %d events are listed after pruning, want %d", len(after), len(before), wantLeft)
+	}
+}
+
+// A repo without a retention keeps everything, and one whose retention ends keeps the rest.
+func TestRetentionCanBeRemoved(t *testing.T) {
+	l := newTimeline(t)
+	first := l.attest(1, "test:go")
+	l.pass(5000 * day)
+	l.wantEnvelope(first, true)
+	l.wantEvent(first.Event, true)
+
+	second := l.attest(2, "test:go")
+	l.keep(ledger.RetentionChange{Envelopes: days(1)})
+	l.settle()
+	l.wantEnvelope(first, false)
+	l.keep(ledger.RetentionChange{Envelopes: days(0)})
+	l.pass(10 * day)
+	l.wantEnvelope(second, true)
+}
+
+// A webhook's log of deliveries is kept as long as the repo keeps it, if that is shorter than the
+// server does. Events stay until then.
+func TestRetentionOfDeliveries(t *testing.T) {
+	l := newTimeline(t)
+	hook, err := l.CreateWebhook(t.Context(), "acme", "api", ledger.NewWebhook{
+		URL: "https://hooks.example.com/", Events: []ledger.EventType{ledger.EventAttestation},
+	}, "whsec_secret")
+	check(t, err)
+	a := l.attest(1, "test:go")
+	deliveries := func() int {
+		list, err := l.Deliveries(t.Context(), "acme", "api", hook.ID, store.DeliveryFilter{Query: store.Query{Limit: 10}})
+		return len(wholeList(t, list, err))
+	}
+
+	l.keep(ledger.RetentionChange{Events: days(1), Deliveries: days(3)})
+	l.pass(10 * day)
+	if deliveries() != 1 {
+		t.Error("a pending delivery was pruned")
+	}
+	l.wantEvent(a.Event, true)
+
+	_, due, err := l.Claim(t.Context(), hook.ID, 10, time.Minute)
+	check(t, err)
+	check(t, l.RecordOutcomes(t.Context(), []ledger.Outcome{{
+		Webhook: hook.ID, Delivery: due[0].ID, Status: ledger.DeliverySucceeded, Tries: due[0].Tries, Lease: due[0].Lease,
+	}}, 0))
+	l.pass(3*day - time.Minute)
+	if deliveries() != 1 {
+		t.Error("a delivery was pruned too early")
+	}
+	l.wantEvent(a.Event, true)
+	l.pass(2 * time.Minute)
+	if deliveries() != 0 {
+		t.Error("an old delivery was not pruned")
+	}
+	l.settle()
+	l.wantEvent(a.Event, false)
+}
+
+// A purge prunes what can be, of a deleted repo. It cannot be undone.
+func TestPurge(t *testing.T) {
+	l, ctx := newTimeline(t), t.Context()
+	a := l.attest(1, "test:go")
+	l.wantCode(l.PurgeRepo(ctx, "acme", "api"), ledger.CodeNotDeleted)
+	l.wantCode(l.PurgeOrg(ctx, "acme"), ledger.CodeNotDeleted)
+	check(t, l.DeleteRepo(ctx, "acme", "api"))
+	check(t, l.PurgeRepo(ctx, "acme", "~1"))
+	check(t, l.PurgeRepo(ctx, "acme", "~1"))
+	l.pass(time.Second)
+
+	_, err := l.Envelope(ctx, "acme", "~1", a.ID)
+	l.wantKept(err, false)
+	l.wantEvent(a.Event, false)
+	_, err = l.Attestation(ctx, "acme", "~1", a.ID)
+	check(t, err)
+	_, err = l.ChangeRepo(ctx, "acme", "~1", ledger.RepoChange{Name: new("api")})
+	l.wantCode(err, ledger.CodeArchived)
+
+	check(t, l.DeleteOrg(ctx, "acme"))
+	check(t, l.PurgeOrg(ctx, "~1"))
+	_, err = l.ChangeOrg(ctx, "~1", ledger.OrgChange{Name: new("acme")})
+	l.wantCode(err, ledger.CodeArchived)
+}
+
+func (l *timeline) wantCode(err error, want ledger.Code) {
+	l.t.Helper()
+	if got := codeOf(err); got != want {
+		l.t.Errorf("the error is %v, want code %s", err, want)
+	}
+}
+
+// A repo with more than one write prunes is pruned completely, in order.
+func TestManyAttestationsArePruned(t *testing.T) {
+	l := newTimeline(t)
+	var list []ledger.AttestationRecord
+	for i := range 250 {
+		list = append(list, l.attest(i%50, fmt.Sprint("test:", i)))
+	}
+	l.keep(ledger.RetentionChange{Envelopes: days(1), Events: days(1)})
+	l.pass(day + time.Minute)
+	for _, a := range list {
+		l.wantEnvelope(a, false)
+		l.wantEvent(a.Event, false)
+	}
+}
