@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"testing"
+	"time"
 
 	"github.com/ledgerd/ledgerd/ledger/forge"
 )
@@ -63,5 +64,31 @@ func TestRepoChange(t *testing.T) {
 
 	if got := linked.Site().Branch("main"); got != github+"/tree/main" {
 		t.Errorf("the branch is at %q", got)
+	}
+}
+
+func TestRetentionChange(t *testing.T) {
+	before := Repo{Name: "api", Retention: Retention{Envelopes: 48 * Duration(time.Hour)}}
+	for name, test := range map[string]struct {
+		change RetentionChange
+		want   Retention
+		field  string
+	}{
+		"nothing":       {RetentionChange{}, before.Retention, ""},
+		"another field": {RetentionChange{Events: new(MinRetention)}, Retention{before.Retention.Envelopes, MinRetention, 0}, ""},
+		"each field": {RetentionChange{new(MinRetention), new(MinRetention), new(MinRetention)},
+			Retention{MinRetention, MinRetention, MinRetention}, ""},
+		"no limit":             {RetentionChange{Envelopes: new(Duration(0))}, Retention{}, ""},
+		"less than a day":      {RetentionChange{Deliveries: new(MinRetention - 1)}, before.Retention, "retention.deliveries"},
+		"envelopes for a tick": {RetentionChange{Envelopes: new(Duration(1))}, before.Retention, "retention.envelopes"},
+		"a negative time":      {RetentionChange{Events: new(-MinRetention)}, before.Retention, "retention.events"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			after, err := RepoChange{Retention: &test.change}.Apply(before)
+			wantFieldFault(t, err, test.field)
+			if after.Retention != test.want {
+				t.Errorf("the repo keeps %+v, want %+v", after.Retention, test.want)
+			}
+		})
 	}
 }

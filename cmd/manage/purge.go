@@ -15,9 +15,9 @@ func newRepoPurge(p *cli.Program) *cobra.Command {
 		Use:   "purge ORG/~NUMBER",
 		Short: "Make the deletion of a repo final",
 		Long: `Purges a deleted repo, after asking for its name: it cannot be restored, and its
-envelopes, the bodies of its events and its deliveries are deleted within minutes.
-Its records, their digests and the leaves in the log stay, so that the log can be
-verified. 'ledgerd repo list --deleted' lists the deleted repos.`,
+envelopes, the bodies of its events and its deliveries are deleted within
+minutes. Its records, their digests and the leaves in the log stay, so that the
+log can be verified. 'ledgerd repo list --deleted' lists the deleted repos.`,
 		Example: `  ledgerd repo purge 'acme/~7'
   ledgerd repo purge 'acme/~7' --confirm '~7'`,
 		Args: cli.Takes("ORG/~NUMBER"),

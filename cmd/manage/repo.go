@@ -131,9 +131,9 @@ are formed. It is detected from the host of --web-url: give --forge where the
 host does not name it. An empty --web-url removes the links.
 
 With --keep-envelopes, --keep-events and --keep-deliveries, the repo keeps these
-only so long: at least a day, or 0s for no limit. What is pruned cannot be brought
-back. Its records, its digests and its place in the log stay, so commits keep
-their states. docs/operations.md says what can no longer be verified.`,
+only so long: at least a day, or 0s for no limit. What is pruned cannot be
+brought back. Its records, its digests and its place in the log stay, so commits
+keep their states. docs/operations.md says what can no longer be verified.`,
 		Example: `  ledgerd repo update acme/api --web-url https://github.com/acme/api
   ledgerd repo update acme/api --web-url https://git.acme.example/acme/api --forge gitea
   ledgerd repo update acme/api --web-url ""
