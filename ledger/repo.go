@@ -156,7 +156,9 @@ func (c RetentionChange) apply(r Retention) (Retention, error) {
 		change *Duration
 		value  *Duration
 	}{
-		{"envelopes", c.Envelopes, &r.Envelopes}, {"events", c.Events, &r.Events}, {"deliveries", c.Deliveries, &r.Deliveries},
+		{"envelopes", c.Envelopes, &r.Envelopes},
+		{"events", c.Events, &r.Events},
+		{"deliveries", c.Deliveries, &r.Deliveries},
 	} {
 		if field.change == nil {
 			continue

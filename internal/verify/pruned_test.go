@@ -61,8 +61,9 @@ func TestPrunedExcusesNothingElse(t *testing.T) {
 
 	for name, change := range map[string]struct{ statement, check string }{
 		"the state of a commit": {"UPDATE commits SET state = 4 WHERE sha = '" + commitID(2) + "'", checkStates},
-		"a lost event": {"UPDATE events SET event_id = 'evt_01M8RGR080WQVTVHT76PFDWXTN' WHERE event_id = '" + later.Event + "'",
-			checkEvents},
+		"a lost event": {
+			"UPDATE events SET event_id = 'evt_01M8RGR080WQVTVHT76PFDWXTN' WHERE event_id = '" + later.Event + "'", checkEvents,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			other := h.copied()
