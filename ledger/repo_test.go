@@ -74,12 +74,14 @@ func TestRetentionChange(t *testing.T) {
 		want   Retention
 		field  string
 	}{
-		"nothing":       {RetentionChange{}, before.Retention, ""},
-		"another field": {RetentionChange{Events: new(MinRetention)}, Retention{before.Retention.Envelopes, MinRetention, 0}, ""},
+		"nothing": {RetentionChange{}, before.Retention, ""},
+		"another field": {RetentionChange{Events: new(MinRetention)},
+			Retention{before.Retention.Envelopes, MinRetention, 0}, ""},
 		"each field": {RetentionChange{new(MinRetention), new(MinRetention), new(MinRetention)},
 			Retention{MinRetention, MinRetention, MinRetention}, ""},
-		"no limit":             {RetentionChange{Envelopes: new(Duration(0))}, Retention{}, ""},
-		"less than a day":      {RetentionChange{Deliveries: new(MinRetention - 1)}, before.Retention, "retention.deliveries"},
+		"no limit": {RetentionChange{Envelopes: new(Duration(0))}, Retention{}, ""},
+		"less than a day": {RetentionChange{Deliveries: new(MinRetention - 1)}, before.Retention,
+			"retention.deliveries"},
 		"envelopes for a tick": {RetentionChange{Envelopes: new(Duration(1))}, before.Retention, "retention.envelopes"},
 		"a negative time":      {RetentionChange{Events: new(-MinRetention)}, before.Retention, "retention.events"},
 	} {
