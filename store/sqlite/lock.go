@@ -1,7 +1,9 @@
 package sqlite
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 
 	"github.com/gofrs/flock"
@@ -40,3 +42,32 @@ func TakeLock(path string) (*Lock, error) {
 
 // Release releases the lock.
 func (l *Lock) Release() error { return l.file.Close() }
+
+// maxMigrating is how many processes may migrate a database before one that waits.
+const maxMigrating = 100
+
+// lockMigration waits until no other process migrates the database at path, and keeps others from
+// it until unlock is called. Otherwise another one could copy a database that is half migrated.
+func lockMigration(path string) (unlock func(), err error) {
+	for range maxMigrating {
+		l := flock.New(path+".migrating", flock.SetPermissions(0o600))
+		if err := l.Lock(); err != nil {
+			return nil, fmt.Errorf("lock the database for its migration: %w", err)
+		}
+		held, err := l.Stat()
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("lock the database for its migration: %w", err), l.Close())
+		}
+		if now, err := os.Stat(l.Path()); err == nil && os.SameFile(held, now) {
+			return func() {
+				_ = os.Remove(l.Path()) // it may stay, and cannot be removed on Windows
+				_ = l.Close()
+			}, nil
+		}
+
+		if err := l.Close(); err != nil { // the process before has removed the file
+			return nil, fmt.Errorf("unlock the database: %w", err)
+		}
+	}
+	return nil, errors.New("other processes migrate the database again and again")
+}

@@ -38,7 +38,23 @@ func migrate(c *sqldb.Conn, path string, o Options) error {
 			"(use the newer release that wrote it)", version, len(files))
 	case version == len(files):
 		return nil
-	case version > 0:
+	}
+	return migrateAlone(c, path, files, o)
+}
+
+// migrateAlone migrates a database that is not of the latest version, while no other process does.
+func migrateAlone(c *sqldb.Conn, path string, files []string, o Options) error {
+	unlock, err := lockMigration(path)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+
+	version, err := schemaVersion(c)
+	if err != nil || version == len(files) {
+		return err
+	}
+	if version > 0 {
 		if err := beforeMigration(c, path, version, len(files), o); err != nil {
 			return err
 		}
