@@ -32,7 +32,7 @@ func Export(ctx context.Context, c *client.Client, o Options, out io.Writer) (Ma
 		e.manifest.Since, e.manifest.Until = o.Since, cmp.Or(o.Until, o.Now)
 	}
 	for _, step := range []func(context.Context) error{
-		e.checkName, e.checkLog, e.commits, e.policies, e.search, e.signers, e.prove, e.finish,
+		e.names, e.checkLog, e.commits, e.policies, e.search, e.signers, e.prove, e.finish,
 	} {
 		if err := step(ctx); err != nil {
 			return e.manifest, err
@@ -41,18 +41,11 @@ func Export(ctx context.Context, c *client.Client, o Options, out io.Writer) (Ma
 	return e.manifest, nil
 }
 
-// checkName checks that the repo had no other name: records have the present one, and events that
-// of their time, so the export of a renamed repo would not be verified.
-func (e *exporter) checkName(ctx context.Context) error {
+// names reads the names that the repo had.
+func (e *exporter) names(ctx context.Context) error {
 	r, err := again(ctx, func() (ledger.Repo, error) { return e.client.Repo(ctx, e.org, e.repo) })
-	if err != nil {
-		return err
-	}
-	if len(r.FormerNames) > 0 {
-		return fmt.Errorf("%s/%s was called %s, and evidence of renamed repos cannot be exported "+
-			"(verify it with the server: ledgerd verify repo)", e.org, r.Name, r.FormerNames[0].Name)
-	}
-	return nil
+	e.manifest.FormerNames = r.FormerNames
+	return err
 }
 
 // checkLog checks that the log is signed: otherwise there are no proofs. A new log gets its first

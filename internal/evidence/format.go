@@ -38,6 +38,8 @@ type Manifest struct {
 	Format string `json:"format"`
 	Org    string `json:"org"`
 	Repo   string `json:"repo"`
+	// FormerNames has the names that the repo had, oldest first: events have that of their time.
+	FormerNames []ledger.FormerName `json:"former_names,omitempty"`
 	// Server is the URL of the server; empty if the database file was read.
 	Server    string      `json:"server,omitzero"`
 	CreatedAt ledger.Time `json:"created_at"`

@@ -17,6 +17,7 @@ func Evidence(o Options, archive *evidence.Archive) (verify.Report, error) {
 		return verify.Report{}, err
 	}
 	x := &exportAudit{Options: o, archive: archive, manifest: m, pruned: make(map[string]bool),
+		names: names{org: m.Org, repo: m.Repo, former: m.FormerNames},
 		isOf: make(map[string]bool), logs: make(map[string]trustedLog), events: make(map[string][]byte)}
 	for _, sha := range m.Commits {
 		x.isOf[sha] = true
@@ -74,5 +75,5 @@ func (x *exportAudit) run() (checks []verify.Check, err error) {
 	checks = append(checks, page, verify.Skipped(checkDerivation, "an export does not have all that a state follows from "+
 		"('ledgerd verify commit --rederive' reads it from the server)"),
 		verify.Skipped(checkComplete, "the log may have events of these commits that the export does not"))
-	return append(checks, log...), nil
+	return append(append(checks, x.names.checks(0)...), log...), nil
 }

@@ -27,6 +27,7 @@ type exportAudit struct {
 	Options
 	archive                                                                *evidence.Archive
 	manifest                                                               evidence.Manifest
+	names                                                                  names
 	keys                                                                   verify.Keys
 	pruned                                                                 map[string]bool // names of files
 	isOf                                                                   map[string]bool // commits

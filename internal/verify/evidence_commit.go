@@ -19,7 +19,7 @@ import (
 func (x *exportAudit) contracts() map[int]bool {
 	logged := make(map[int]string) // digests
 	for _, e := range eventsOf[ledger.PolicyEvent](x, ledger.EventPolicy) {
-		if e.Org == x.manifest.Org && e.Repo == x.manifest.Repo {
+		if e.Org == x.manifest.Org && x.names.had(e.Repo) {
 			logged[e.Version] = e.Digest
 		}
 	}
@@ -65,7 +65,7 @@ func (x *exportAudit) commits(contracts map[int]bool) verify.Check {
 		Key: x.logs[x.newest.Origin].key.String()}}
 	states, logged := x.states(), make(map[string]string)
 	for _, e := range eventsOf[ledger.CommitEvent](x, ledger.EventCommit) {
-		if e.Org == x.manifest.Org && e.Repo == x.manifest.Repo {
+		if e.Org == x.manifest.Org && x.names.had(e.Repo) {
 			logged[e.Commit] = e.Facts
 		}
 	}
@@ -163,7 +163,12 @@ func (x *exportAudit) attestation(record *ledger.AttestationRecord) []verify.Che
 		return []verify.Check{verify.Failure(verify.CheckSignature, "%s is missing", name)}
 	}
 
-	checks, signed := ofAttestation(verify.Attestation{Envelope: envelope, Event: body, Record: record}, x.keys)
+	named := *record
+	var e about
+	if err := ledger.DecodeOpen(body, &e); err == nil { // the check of the body reports what is wrong with it
+		x.names.align(&named, e)
+	}
+	checks, signed := ofAttestation(verify.Attestation{Envelope: envelope, Event: body, Record: &named}, x.keys)
 	if signed == nil {
 		return checks
 	}

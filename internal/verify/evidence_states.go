@@ -24,7 +24,7 @@ func (x *exportAudit) states() *exportedStates {
 	}
 	for _, e := range eventsOf[ledger.StateEvent](x, ledger.EventState) {
 		var err error
-		if e.Org != x.manifest.Org || e.Repo != x.manifest.Repo || !x.isOf[e.Commit] {
+		if e.Org != x.manifest.Org || !x.names.had(e.Repo) || !x.isOf[e.Commit] {
 			err = fmt.Errorf("it is of %s in %s/%s, which the export is not of", e.Commit, e.Org, e.Repo)
 		} else {
 			err = s.add(e)

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -32,13 +33,15 @@ func (n names) hasName(e logged) bool {
 	return strings.EqualFold(e.about.Repo, ledger.NameAt(n.former, n.repo, e.index))
 }
 
+// had reports whether the repo has or had a name.
+func (n names) had(name string) bool {
+	return strings.EqualFold(name, n.repo) ||
+		slices.ContainsFunc(n.former, func(f ledger.FormerName) bool { return strings.EqualFold(name, f.Name) })
+}
+
 // align gives a record the name that its event has, if the repo has or had it.
 func (n names) align(record *ledger.AttestationRecord, event about) {
-	had := strings.EqualFold(event.Repo, n.repo)
-	for _, f := range n.former {
-		had = had || strings.EqualFold(event.Repo, f.Name)
-	}
-	if had {
+	if n.had(event.Repo) {
 		record.Repo = event.Repo
 	}
 }

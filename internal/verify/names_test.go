@@ -1,9 +1,11 @@
 package verify
 
 import (
+	"bytes"
 	"testing"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/evidence"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/proof/verify"
 )
@@ -60,4 +62,42 @@ func TestSignedOrgKeepsItsName(t *testing.T) {
 	h.sign()
 	s, p := newSite(t, h), newPerson(t)
 	wantVerified(t, p.verify(s, func(s *Session) (verify.Report, error) { return s.Repo(ctx, "api") }))
+}
+
+// An export of a renamed repo has events with the names of their times. That these are names of the
+// repo is what the ledger says.
+func TestEvidenceOfARenamedRepo(t *testing.T) {
+	h := newHost(t)
+	h.receipt() // its key
+	rename := func(from, to string) {
+		t.Helper()
+		_, err := h.admin.ChangeRepo(t.Context(), "acme", from, ledger.RepoChange{Name: &to})
+		check(t, err)
+	}
+	rename("api", "core")
+	_, _, err := h.admin.Register(t.Context(), "acme", "core", commitID(1), ledger.Registration{Branch: "fix"})
+	check(t, err)
+	_, etag, err := h.admin.Policy(t.Context(), "acme", "core")
+	check(t, err)
+	_, err = h.admin.SetPolicy(t.Context(), "acme", "core",
+		[]byte(`{"requirements":[{"state":"ATTESTED","predicate":"lint:*"}]}`), etag)
+	check(t, err)
+	check(t, h.store.Settle(t.Context()))
+	rename("core", "api")
+	h.attest(commitID(1), "lint:go", ledger.Pass)
+
+	p, text := pinned(h), h.export(evidence.Options{})
+	r, err := p.evidence(text)
+	check(t, err)
+	wantVerified(t, r)
+	want(t, r, verify.CheckRecord, verify.OK, "2 attestations")
+	want(t, r, checkStates, verify.OK, "")
+	want(t, r, checkFacts, verify.OK, "")
+	want(t, r, checkNames, verify.NotChecked, "acme/api was called core")
+
+	f := filesOf(t, text)
+	f[evidence.ManifestFile] = bytes.Replace(f[evidence.ManifestFile], []byte(`"core"`), []byte(`"heart"`), 1)
+	r, err = p.evidence(f.pack(t))
+	check(t, err)
+	want(t, r, checkStates, verify.Failed, "which the export is not of")
 }
