@@ -44,7 +44,7 @@ func (s *States) Add(e ledger.StateEvent, isSettled bool) error {
 	if c == nil {
 		c = &standing{shown: []move{{}}}
 		if s.Pruned {
-			c.state = e.From
+			c.state, c.shown[0].to = e.From, e.From
 		}
 		s.commits[e.Commit] = c
 	}
@@ -66,7 +66,7 @@ func (s *States) Add(e ledger.StateEvent, isSettled bool) error {
 // ErrPruned if nothing shows that.
 func (s *States) Check(commit string, state ledger.State, since ledger.Time) error {
 	c := s.commits[commit]
-	if c == nil && s.Pruned && state != ledger.Draft {
+	if c == nil && s.Pruned {
 		return ErrPruned
 	}
 	if c == nil {

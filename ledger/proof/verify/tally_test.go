@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -70,6 +71,34 @@ func TestStates(t *testing.T) {
 	if len(later.Settled()) != 0 || later.Check("c", ledger.Draft, 5) != nil ||
 		later.Check("c", ledger.Validating, 10) != nil {
 		t.Error("an event after the question does not leave both answers open")
+	}
+}
+
+// If earlier events were pruned, the first one of a commit says what the commit was before, and
+// nothing shows the state of a commit without events.
+func TestStatesAfterPrunedEvents(t *testing.T) {
+	var s States
+	if err := s.Add(moved(ledger.Validating, ledger.Attested, 10), true); err == nil {
+		t.Error("a gap passes although nothing was pruned")
+	}
+	s = States{Pruned: true}
+	for _, state := range ledger.States() {
+		if err := s.Check("other", state, 5); !errors.Is(err, ErrPruned) {
+			t.Errorf("%s: %v", state, err)
+		}
+	}
+
+	check(t, s.Add(moved(ledger.Validating, ledger.Attested, 10), false))
+	for state, want := range map[ledger.State]bool{
+		ledger.Draft: false, ledger.Validating: true, ledger.Attested: true, ledger.Promotable: false,
+	} {
+		if err := s.Check("c", state, 10); (err == nil) != want {
+			t.Errorf("%s: %v", state, err)
+		}
+	}
+	check(t, s.Add(moved(ledger.Attested, ledger.Promotable, 20), true))
+	if s.Add(moved(ledger.Attested, ledger.Promotable, 30), true) == nil {
+		t.Error("a gap between events passes")
 	}
 }
 
