@@ -34,6 +34,7 @@ type audit struct {
 	states   verify.States
 	policies verify.Policies
 	attested map[string]bool
+	evidence map[string]bool // the events of attestations whose body the ledger has pruned
 	derived  *derivation // nil if states are not derived again
 }
 
@@ -147,7 +148,7 @@ func (a *audit) run(ctx context.Context) (checks []verify.Check, err error) {
 	if err != nil {
 		return nil, err
 	}
-	a.attested = make(map[string]bool)
+	a.attested, a.evidence = make(map[string]bool), make(map[string]bool)
 	chain, err := a.chain(ctx)
 	before, size := a.log.FirstEvent, c.Size
 	if err == nil {
@@ -176,7 +177,7 @@ func (a *audit) run(ctx context.Context) (checks []verify.Check, err error) {
 		return checks, nil
 	}
 
-	listed, err := a.compareAttestations(ctx)
+	listed, err := a.compareAttestations(ctx, before == 0)
 	if err != nil {
 		return nil, err
 	}
@@ -210,13 +211,7 @@ func (a *audit) visit(ctx context.Context, events []logged) error {
 		if a.names.hasName(e) && !a.names.isRepo(e) {
 			a.others++
 		}
-		if e.body == nil {
-			a.pruned++
-		}
-		if e.body == nil && e.leaf.Type == ledger.EventState {
-			a.states.Pruned = true
-		}
-		if a.commit == "" || a.names.isRepo(e) && e.about.Commit == a.commit {
+		if a.commit == "" || e.body == nil || a.names.isRepo(e) && e.about.Commit == a.commit {
 			list = append(list, &reading{logged: e})
 		}
 	}
@@ -225,6 +220,12 @@ func (a *audit) visit(ctx context.Context, events []logged) error {
 	for _, r := range list {
 		if r.err != nil {
 			return &verify.FetchError{Err: r.err}
+		}
+		if r.body == nil {
+			a.prune(r.leaf)
+		}
+		if r.body == nil && a.commit != "" {
+			continue // it may be of another commit
 		}
 		a.events++
 		opens := verify.Skipped(verify.CheckBody, "it was recorded while the log, which was replaced, was not signed")
@@ -235,17 +236,34 @@ func (a *audit) visit(ctx context.Context, events []logged) error {
 		switch {
 		case a.names.isRepo(r.logged):
 			a.add(r)
-		case a.derived != nil && r.body == nil:
-			a.derived.isPruned = true
-		case a.derived != nil:
+		case a.derived != nil && r.body != nil:
 			a.derived.add(r.logged, nil)
 		}
 	}
 	return nil
 }
 
+// prune notes that the body of an event was pruned.
+func (a *audit) prune(leaf proof.Leaf) {
+	a.pruned++
+	switch leaf.Type {
+	case ledger.EventState:
+		a.states.Pruned = true
+	case ledger.EventAttestation:
+		a.evidence[leaf.Event] = true
+	default:
+		return // no state follows from it
+	}
+	if a.derived != nil {
+		a.derived.isPruned = true
+	}
+}
+
 // read reads the proof of an event and, if it is of an attestation, that.
 func (a *audit) read(ctx context.Context, r *reading) (err error) {
+	if a.commit != "" && r.body == nil {
+		return nil
+	}
 	if r.isOld {
 		r.proof, err = a.client.EventProof(ctx, a.Org, r.leaf.Event)
 		if client.CodeOf(err) == ledger.CodeNotInCheckpoint {
@@ -253,6 +271,11 @@ func (a *audit) read(ctx context.Context, r *reading) (err error) {
 		}
 	} else {
 		r.proof, err = a.proofOf(ctx, r.leaf.Event)
+	}
+	if err == nil && r.proof != nil {
+		if r.body, err = a.unlessPrunedSince(ctx, r.leaf.Event, r.body, r.proof); r.body == nil {
+			r.about = about{}
+		}
 	}
 	if err != nil || !a.names.isRepo(r.logged) || r.leaf.Type != ledger.EventAttestation {
 		return err
@@ -318,8 +341,12 @@ func (a *audit) add(r *reading) {
 	}
 }
 
-// compareAttestations checks that the log has all attestations that the ledger lists.
-func (a *audit) compareAttestations(ctx context.Context) (verify.Check, error) {
+// isUnlogged reports whether a check says that no event shows that the log has an attestation.
+func isUnlogged(c verify.Check) bool { return c.Name == verify.CheckRecord && c.Detail == verify.PrunedEvent }
+
+// compareAttestations checks that the log has all attestations that the ledger lists. isWhole says
+// whether all events of the org were read.
+func (a *audit) compareAttestations(ctx context.Context, isWhole bool) (verify.Check, error) {
 	n, total := 0, len(a.attested)
 	for record, err := range a.client.Attestations(ctx, a.Org, a.repo, client.AttestationFilter{Commit: a.commit}) {
 		if err != nil {
@@ -332,6 +359,8 @@ func (a *audit) compareAttestations(ctx context.Context) (verify.Check, error) {
 			delete(a.attested, record.ID)
 			continue
 		}
+		isPruned := a.evidence[record.Event]
+		delete(a.evidence, record.Event) // it is of one attestation
 
 		checks, err := a.attestation(ctx, a.repo, record.ID) // it may be new
 		if client.CodeOf(err) == ledger.CodeNotFound {
@@ -344,6 +373,10 @@ func (a *audit) compareAttestations(ctx context.Context) (verify.Check, error) {
 		if i >= 0 {
 			return verify.Failure(checkAttestations, "%s, which the ledger lists: %s: %s", record.ID, checks[i].Name,
 				checks[i].Detail), nil
+		}
+		if isWhole && !isPruned && slices.ContainsFunc(checks, isUnlogged) {
+			return verify.Failure(checkAttestations, "%s, which the ledger lists, has the pruned event %s, which is of another",
+				record.ID, record.Event), nil
 		}
 	}
 

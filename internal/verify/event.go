@@ -28,11 +28,20 @@ func unlessPruned(data []byte, err error) ([]byte, error) {
 	return data, err
 }
 
+// unlessPrunedSince returns the body of an event, or nil if the ledger has pruned it after the body
+// was read, and before the proof was.
+func (s *Session) unlessPrunedSince(ctx context.Context, id string, body, proof []byte) ([]byte, error) {
+	if body == nil || !(verify.Event{ID: id, Proof: proof}).IsPruned() {
+		return body, nil
+	}
+	return unlessPruned(s.client.Event(ctx, s.Org, id))
+}
+
 // ofAttestation verifies an attestation. Its envelope and its event are nil if the ledger has pruned
 // them.
 func ofAttestation(a verify.Attestation, keys verify.Keys) ([]verify.Check, *attestation.Attestation) {
 	if a.Envelope == nil || a.Event == nil {
-		return a.VerifyPruned(), nil
+		return a.VerifyPruned(keys), nil
 	}
 	return a.Verify(keys)
 }
@@ -45,6 +54,9 @@ func (s *Session) event(ctx context.Context, id string) (body []byte, checks []v
 	text, err := s.proofOf(ctx, id)
 	if client.CodeOf(err) == ledger.CodeNotInCheckpoint {
 		return body, []verify.Check{verify.Failure(verify.CheckInclusion, "%v", err)}, nil
+	}
+	if err == nil {
+		body, err = s.unlessPrunedSince(ctx, id, body, text)
 	}
 	if err != nil {
 		return nil, nil, err

@@ -20,7 +20,7 @@ const (
 )
 
 // prunedBody is why what needs the body of an event is not checked.
-const prunedBody = "the ledger has pruned the event"
+const prunedBody = verify.PrunedEvent
 
 // An exportAudit verifies an export of evidence.
 type exportAudit struct {

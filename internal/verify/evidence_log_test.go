@@ -87,7 +87,7 @@ func TestEvidenceWithoutSalt(t *testing.T) {
 	r, err := p.evidence(f.pack(t))
 	check(t, err)
 	want(t, r, verify.CheckBody, verify.Failed, body+" is there, and its proof has nothing to compare it with")
-	want(t, r, verify.CheckSignature, verify.NotChecked, "")
+	want(t, r, verify.CheckRecord, verify.NotChecked, "")
 	delete(f, body)
 	r, err = p.evidence(f.pack(t))
 	check(t, err)

@@ -1,10 +1,16 @@
 package verify
 
 import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/proof"
 	"github.com/ledgerd/ledgerd/ledger/proof/verify"
 )
 
@@ -71,5 +77,134 @@ func TestPrunedExcusesNothingElse(t *testing.T) {
 			r := p.verify(newSite(t, other), repo(t))
 			want(t, r, change.check, verify.Failed, "")
 		})
+	}
+}
+
+// Events of the other types are never pruned, so a host cannot hide them by saying so.
+func TestOtherEventsAreNeverPruned(t *testing.T) {
+	h := newHost(t)
+	identities, err := client.Collect(h.admin.Identities(t.Context(), "acme"), 10)
+	check(t, err)
+	h.change("UPDATE events SET body = x'', salt = NULL WHERE event_id = '" + identities[0].Event + "'")
+	s, p := newSite(t, h), newPerson(t)
+	r := p.verify(s, event(t, identities[0].Event))
+	want(t, r, verify.CheckBody, verify.Failed, "events of the type identity are never pruned")
+	r = p.verify(s, repo(t))
+	want(t, r, checkEvents, verify.Failed, "which events of the type identity never are")
+}
+
+// A body that is shown is not passed off as pruned by a proof without its salt.
+func TestShownBodyNeedsTheSalt(t *testing.T) {
+	h := newHost(t)
+	a := h.attest(commitID(2), "test:go", ledger.Pass)
+	h.change("UPDATE events SET salt = NULL WHERE event_id = '" + a.Event + "'")
+	s, p := newSite(t, h), newPerson(t)
+	for _, subject := range []func(*Session) (verify.Report, error){attested(t, a.ID), repo(t), commit(t, 2)} {
+		want(t, p.verify(s, subject), verify.CheckBody, verify.Failed, "its proof has nothing to compare it with")
+	}
+}
+
+// The signature of an envelope is verified even if the event of its recording was pruned, and the
+// record must be what was signed, whatever name the repo has.
+func TestPrunedEventLeavesTheEnvelope(t *testing.T) {
+	h := newHostAgo(t, 48*time.Hour)
+	a := h.attest(commitID(2), "test:go", ledger.Pass)
+	h.prune(ledger.RetentionChange{Events: new(ledger.MinRetention)})
+	s, p := newSite(t, h), newPerson(t)
+	r := p.verify(s, attested(t, a.ID))
+	wantVerified(t, r)
+	want(t, r, verify.CheckSignature, verify.OK, "by "+h.dn)
+	want(t, r, verify.CheckDigests, verify.NotChecked, verify.PrunedEvent)
+	want(t, r, verify.CheckRecord, verify.NotChecked, verify.PrunedEvent)
+
+	_, err := h.admin.ChangeRepo(t.Context(), "acme", "api", ledger.RepoChange{Name: new("web")})
+	check(t, err)
+	h.sign()
+	r = p.verify(s, func(s *Session) (verify.Report, error) { return s.Attestation(t.Context(), "web", a.ID) })
+	wantVerified(t, r)
+	want(t, r, verify.CheckSignature, verify.OK, "by "+h.dn)
+
+	of := " WHERE attestation_id = '" + a.ID + "'"
+	for check, statement := range map[string]string{
+		verify.CheckRecord:  "UPDATE attestations SET status = 'fail'" + of,
+		verify.CheckDigests: "UPDATE attestations SET payload_digest = x'" + strings.Repeat("ab", 32) + "'" + of,
+		verify.CheckSignature: "UPDATE envelopes SET payload = CAST(replace(CAST(payload AS TEXT), 'pass', 'warn') AS BLOB) " +
+			"WHERE attestation_id = (SELECT id FROM attestations" + of + ")",
+	} {
+		t.Run(check, func(t *testing.T) {
+			other := h.copied()
+			other.change(statement)
+			r := p.verify(newSite(t, other), func(s *Session) (verify.Report, error) {
+				return s.Attestation(t.Context(), "web", a.ID)
+			})
+			want(t, r, check, verify.Failed, "")
+		})
+	}
+}
+
+// A pruned event stands for one attestation only.
+func TestPrunedEventIsOfOneAttestation(t *testing.T) {
+	h := newHostAgo(t, 48*time.Hour)
+	a := h.attest(commitID(1), "lint:go", ledger.Pass)
+	b := h.attest(commitID(1), "review:code", ledger.Pass)
+	h.prune(ledger.RetentionChange{Events: new(ledger.MinRetention)})
+	p := newPerson(t)
+	for _, subject := range []func(*Session) (verify.Report, error){repo(t), commit(t, 1)} {
+		wantVerified(t, p.verify(newSite(t, h), subject))
+		other := h.copied()
+		other.change("UPDATE attestations SET event_id = '" + a.Event + "' WHERE attestation_id = '" + b.ID + "'")
+		r := p.verify(newSite(t, other), subject)
+		want(t, r, checkAttestations, verify.Failed, "has the pruned event "+a.Event+", which is of another")
+	}
+}
+
+// fakeEvents returns a session with a ledger that lists events, page by page, and has pruned all
+// others. A page without events has a next one.
+func fakeEvents(t *testing.T, pages ...[]string) *Session {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasSuffix(r.URL.Path, "/events") {
+			w.Header().Set("Content-Type", "application/problem+json")
+			w.WriteHeader(http.StatusGone)
+			fmt.Fprint(w, `{"status":410,"code":"pruned","detail":"it was pruned"}`)
+			return
+		}
+		var page []string
+		next := "more"
+		if len(pages) > 0 {
+			page, pages = pages[0], pages[1:]
+		}
+		for i, id := range page {
+			page[i], next = `{"id":"`+id+`"}`, ""
+		}
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"data":[%s],"next_cursor":%q}`, strings.Join(page, ","), next)
+	}))
+	t.Cleanup(s.Close)
+	c, err := client.New(s.URL, client.Options{})
+	check(t, err)
+	return &Session{Options: Options{Org: "acme"}, client: c}
+}
+
+// Events of earlier logs are passed over, and no others, if the first ones were pruned.
+func TestEarlierEventsArePassedOver(t *testing.T) {
+	b := &bodies{session: fakeEvents(t, []string{"evt_2", "evt_5", "evt_6"}), before: 3, events: 6}
+	for i, wanted := range []bool{false, true, true} {
+		e := logged{index: 3 + int64(i), leaf: proof.Leaf{Event: fmt.Sprint("evt_", 4+i), Type: ledger.EventState}}
+		check(t, b.next(t.Context(), &e))
+		if got := e.body != nil; got != wanted {
+			t.Errorf("%s has a body: %v, want %v", e.leaf.Event, got, wanted)
+		}
+	}
+}
+
+// A list may have as many pages without events as there can be pages of pruned events, and no more
+// than a few in addition.
+func TestEmptyPagesAreBounded(t *testing.T) {
+	for n, isWhole := range map[int]bool{maxEmptyPages + 8: true, maxEmptyPages + 9: false} {
+		b := &bodies{session: fakeEvents(t, append(make([][]string, n), []string{"evt_1"})...), events: 10 * listedEvents}
+		if err := b.fill(t.Context()); (err == nil) != isWhole {
+			t.Errorf("after %d empty pages, the error is %v", n, err)
+		}
 	}
 }

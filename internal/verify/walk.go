@@ -50,7 +50,10 @@ type about struct {
 // that the token may not read: s.unread counts them.
 func (s *Session) walk(ctx context.Context, chain []epoch, before int64, visit func([]logged) error) error {
 	s.unread = 0
-	bodies := &bodies{session: s, before: before, types: ledger.EventTypes()}
+	bodies := &bodies{session: s, before: before, types: ledger.EventTypes(), events: before}
+	for _, e := range chain {
+		bodies.events += e.tree.Size
+	}
 	if err := bodies.begin(ctx); err != nil {
 		return err
 	}
@@ -112,8 +115,10 @@ type bodies struct {
 	page    []json.RawMessage
 	query   client.Query
 	isLast  bool
+	events  int64 // all that there are
 	before  int64 // events of earlier logs, which are passed over
 	skipped int64
+	begun   bool // an event of the logs was listed
 }
 
 // begin reads the first page. If the token may not read events of all types, it is that of those
@@ -140,11 +145,13 @@ func (b *bodies) next(ctx context.Context, e *logged) error {
 			}
 		}
 		if listed.ID == e.leaf.Event {
-			e.body, e.about, b.page = b.page[0], listed, b.page[1:]
+			e.body, e.about, b.page, b.begun = b.page[0], listed, b.page[1:], true
 			return nil
 		}
 
-		if len(b.page) == 0 || e.index > b.before || b.skipped == b.before {
+		// IDs are in the order of the list. If the event was pruned, a later one is listed in its place.
+		isEarlier := !b.begun && b.skipped < b.before && listed.ID < e.leaf.Event
+		if len(b.page) == 0 || !isEarlier {
 			return b.pruned(ctx, e, listed.ID)
 		}
 		b.page = b.page[1:]
@@ -157,6 +164,9 @@ func (b *bodies) next(ctx context.Context, e *logged) error {
 func (b *bodies) pruned(ctx context.Context, e *logged, listed string) error {
 	body, err := unlessPruned(b.session.client.Event(ctx, b.session.Org, e.leaf.Event))
 	switch {
+	case err == nil && body == nil && !e.leaf.Type.IsPrunable():
+		return fmt.Errorf("event %d of the log is %s, and the ledger says that it was pruned, which events of the type %s "+
+			"never are", e.index+1, e.leaf.Event, e.leaf.Type)
 	case err == nil && body == nil:
 		return nil
 	case err != nil && client.CodeOf(err) != ledger.CodeNotFound:
@@ -167,16 +177,21 @@ func (b *bodies) pruned(ctx context.Context, e *logged, listed string) error {
 	return fmt.Errorf("event %d of the log is %s, and the ledger lists %s", e.index+1, e.leaf.Event, listed)
 }
 
-// maxEmptyPages is how many pages without events a list may have.
-const maxEmptyPages = 1000
+const (
+	// listedEvents is the number of events that a page of the list has, or passes over, at most times.
+	listedEvents = 500
+	// maxEmptyPages is how many pages without events a list may have, in addition to those on which
+	// all events were pruned.
+	maxEmptyPages = 1000
+)
 
 // fill reads the next page, if it is due.
 func (b *bodies) fill(ctx context.Context) error {
-	for range maxEmptyPages {
+	for range maxEmptyPages + b.events/listedEvents {
 		if len(b.page) > 0 || b.isLast {
 			return nil
 		}
-		b.query.Limit = 500
+		b.query.Limit = listedEvents
 		page, err := b.session.client.EventsPage(ctx, b.session.Org, client.EventFilter{Types: b.types}, b.query)
 		if err != nil {
 			return &verify.FetchError{Err: err}

@@ -53,8 +53,7 @@ func (a Attestation) Verify(keys Keys) (checks []Check, signed *attestation.Atte
 	if err != nil {
 		checks = append(checks, Failure(CheckSignature, "%v", err))
 	} else {
-		checks = append(checks, Passed(CheckSignature, "by %s, with the key %x of %s, %s", e.Identity, signed.Signer.Key[:8],
-			signed.Signer.Identity, keys.source()))
+		checks = append(checks, a.signedBy(keys, e, signed))
 	}
 	checks = append(checks, a.digests(e))
 	if signed == nil {
@@ -63,14 +62,50 @@ func (a Attestation) Verify(keys Keys) (checks []Check, signed *attestation.Atte
 	return append(checks, a.record(e, signed)), signed
 }
 
-// VerifyPruned checks that the ledger shows what the event of the recording says, if the ledger has
-// pruned the envelope. Then nothing shows what was signed. If it has pruned the event, which is nil
-// then, nothing can be checked.
-func (a Attestation) VerifyPruned() []Check {
-	if a.Event == nil {
-		const why = "the ledger has pruned the event"
-		return []Check{Skipped(CheckSignature, why), Skipped(CheckDigests, why), Skipped(CheckRecord, why)}
+// PrunedEvent is why an attestation is not compared with the event of its recording.
+const PrunedEvent = "the ledger has pruned the event"
+
+// VerifyPruned checks what is left if the ledger has pruned the envelope, the event of the recording
+// or both. What was pruned is nil. Without the envelope, nothing shows what was signed, and the record
+// must be what the event says. Without the event, nothing shows that the log has this attestation, and
+// the record must be what was signed.
+func (a Attestation) VerifyPruned(keys Keys) []Check {
+	switch {
+	case a.Event != nil:
+		return a.verifyRecord()
+	case a.Envelope != nil:
+		return a.verifyEnvelope(keys)
 	}
+	return []Check{Skipped(CheckSignature, PrunedEvent), Skipped(CheckDigests, PrunedEvent),
+		Skipped(CheckRecord, PrunedEvent)}
+}
+
+// verifyEnvelope verifies the envelope against the record, instead of the event.
+func (a Attestation) verifyEnvelope(keys Keys) []Check {
+	r := a.Record
+	var e recording
+	e.AttestationEvent = ledger.AttestationEvent{
+		ID: r.Event, Org: r.Org, Repo: r.Repo, Commit: r.Commit, Predicate: r.Predicate, Identity: r.Identity,
+		Result: r.Result, Timestamp: r.RecordedAt, Attestation: r.ID, PayloadDigest: r.PayloadDigest,
+	}
+	signed, err := a.open(keys, e)
+	if err != nil {
+		return []Check{Failure(CheckSignature, "%v", err), Skipped(CheckDigests, PrunedEvent),
+			Skipped(CheckRecord, "the signature is not valid")}
+	}
+
+	digests, record := a.digests(e), a.isSigned(e, signed)
+	if digests.Status == OK {
+		digests = Skipped(CheckDigests, PrunedEvent)
+	}
+	if record.Status == OK {
+		record = Skipped(CheckRecord, PrunedEvent)
+	}
+	return []Check{a.signedBy(keys, e, signed), digests, record}
+}
+
+// verifyRecord verifies the record against the event, without the envelope.
+func (a Attestation) verifyRecord() []Check {
 	const why = "the ledger has pruned the envelope"
 	var e recording
 	if err := ledger.DecodeOpen(a.Event, &e); err != nil {
@@ -91,6 +126,11 @@ func (a Attestation) VerifyPruned() []Check {
 	}
 	return []Check{Skipped(CheckSignature, why), Skipped(CheckDigests, why),
 		checkClaims(claims, "it is what the event says")}
+}
+
+func (a Attestation) signedBy(keys Keys, e recording, signed *attestation.Attestation) Check {
+	return Passed(CheckSignature, "by %s, with the key %x of %s, %s", e.Identity, signed.Signer.Key[:8],
+		signed.Signer.Identity, keys.source())
 }
 
 // AttestationID returns the ID of the attestation in the body of the event of its recording.
@@ -172,6 +212,11 @@ func (a Attestation) record(e recording, signed *attestation.Attestation) Check 
 	if err := signed.CheckRepo(e.Org, e.Repo); err != nil {
 		return Failure(CheckRecord, "%v", err)
 	}
+	return a.isSigned(e, signed)
+}
+
+// isSigned is record without the check of the repo, which may have had another name.
+func (a Attestation) isSigned(e recording, signed *attestation.Attestation) Check {
 	claims := []claim{{"the event's commit", e.Commit, signed.Commit}}
 	if r := a.Record; r != nil {
 		claims = append(claims, claim{"commit", r.Commit, signed.Commit}, claim{"predicate", r.Predicate, signed.Predicate},

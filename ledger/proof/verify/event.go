@@ -46,7 +46,7 @@ func (e Event) Verify(key note.Verifier) (p Place, checks []Check) {
 	body := Skipped(CheckBody, "it was not read")
 	switch {
 	case opening.Salt == nil:
-		body = Skipped(CheckBody, pruned)
+		body = e.unopened(opening.Leaf)
 	case e.Body != nil:
 		body = Result(CheckBody, opening.Verify(e.Body), "the leaf of %s commits to its %d bytes", e.ID, len(e.Body))
 	}
@@ -86,7 +86,7 @@ func (e Event) VerifyIn(tree proof.Checkpoint, tiles *Tiles) ([]Check, error) {
 	if err != nil {
 		return []Check{Failure(CheckInclusion, "%v", err)}, nil
 	}
-	body := Skipped(CheckBody, pruned)
+	body := e.unopened(opening.Leaf)
 	if opening.Salt != nil {
 		body = Result(CheckBody, opening.Verify(e.Body), "the leaf of %s commits to its %d bytes", e.ID, len(e.Body))
 	}
@@ -117,9 +117,26 @@ func (e Event) Opens(leaf proof.Leaf) Check {
 		return Failure(CheckBody, "the proof of %s is not about its leaf in the log", e.ID)
 	}
 	if opening.Salt == nil {
-		return Skipped(CheckBody, pruned)
+		return e.unopened(leaf)
 	}
 	return Result(CheckBody, opening.Verify(e.Body), "the leaf commits to it")
+}
+
+// IsPruned reports whether the proof is that of an event whose body was pruned: it has no salt.
+func (e Event) IsPruned() bool {
+	_, opening, err := e.parse()
+	return err == nil && opening.Salt == nil
+}
+
+// unopened is the check of a body whose proof has no salt: it must have been pruned.
+func (e Event) unopened(leaf proof.Leaf) Check {
+	switch {
+	case e.Body != nil:
+		return Failure(CheckBody, "the ledger shows it, and its proof has nothing to compare it with")
+	case !leaf.Type.IsPrunable():
+		return Failure(CheckBody, "its proof is that of a pruned event, and events of the type %s are never pruned", leaf.Type)
+	}
+	return Skipped(CheckBody, pruned)
 }
 
 // parse parses the proof, which must be that of the event.
