@@ -35,7 +35,7 @@ type audit struct {
 	policies verify.Policies
 	attested map[string]bool
 	evidence map[string]bool // the events of attestations whose body the ledger has pruned
-	derived  *derivation // nil if states are not derived again
+	derived  *derivation     // nil if states are not derived again
 }
 
 // Commit verifies what the ledger shows of a commit: its attestations, and its state by the
@@ -342,7 +342,9 @@ func (a *audit) add(r *reading) {
 }
 
 // isUnlogged reports whether a check says that no event shows that the log has an attestation.
-func isUnlogged(c verify.Check) bool { return c.Name == verify.CheckRecord && c.Detail == verify.PrunedEvent }
+func isUnlogged(c verify.Check) bool {
+	return c.Name == verify.CheckRecord && c.Detail == verify.PrunedEvent
+}
 
 // compareAttestations checks that the log has all attestations that the ledger lists. isWhole says
 // whether all events of the org were read.
