@@ -229,23 +229,25 @@ func scanClaimed(row scanner) (claimedRow, error) {
 }
 
 // bodies returns the claimed deliveries with their events, which it reads outside the
-// writer.
+// writer. It leaves out events that were pruned since then: their webhook was deleted.
 func (s *Store) bodies(ctx context.Context, rows []claimedRow) ([]ledger.DueDelivery, error) {
 	due, err := readLoose(ctx, s, forWrite(""), func(rd reader) ([]ledger.DueDelivery, error) {
-		due := make([]ledger.DueDelivery, len(rows))
-		for i, r := range rows {
-			due[i] = r.due
-
+		due := make([]ledger.DueDelivery, 0, len(rows))
+		for _, r := range rows {
+			d := r.due
 			var err error
 			if r.ping.Valid {
-				due[i].Type, due[i].Body = ledger.EventPing, []byte(r.ping.String)
-				due[i].Event, err = pingID(due[i].Body)
+				d.Type, d.Body = ledger.EventPing, []byte(r.ping.String)
+				d.Event, err = pingID(d.Body)
 			} else {
 				err = rd.Row("SELECT event_id, type, body FROM events WHERE id = ?", r.event).
-					Scan(&due[i].Event, &due[i].Type, &due[i].Body)
+					Scan(&d.Event, &d.Type, &d.Body)
 			}
 			if err != nil {
 				return nil, err
+			}
+			if len(d.Body) > 0 {
+				due = append(due, d)
 			}
 		}
 		return due, nil
