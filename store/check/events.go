@@ -35,6 +35,9 @@ func (c *checker) event(org string, e *event) {
 	switch {
 	case e.salt == nil && len(e.body) == 0:
 		c.count(func(r *Report) *int64 { return &r.Pruned }, 1)
+		if !e.kind.IsPrunable() {
+			c.problemf("leaf", org, e.row(), "it has no body, and events of the type %s are never pruned", e.kind)
+		}
 		return
 	case len(e.salt) != proof.SaltSize:
 		c.problemf("leaf", org, e.row(), "the salt has %d bytes, want %d, so nothing shows what the leaf commits to",
