@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"math"
 
 	"github.com/ledgerd/ledgerd/ledger"
 )
@@ -26,7 +27,11 @@ func (s *Store) pruneRepos(ctx context.Context) error {
 	}
 
 	for _, id := range repos {
-		for last := false; !last; {
+		isDue, err := readLoose(ctx, s, forWrite(""), func(rd reader) (bool, error) { return rd.isPrunable(id) })
+		if err != nil {
+			return fmt.Errorf("prune repo %d: %w", id, err)
+		}
+		for last := !isDue; !last; {
 			last, err = writeYielding(ctx, s, func(t *tx) (bool, error) { return t.pruneRepo(id) })
 			if err != nil {
 				return fmt.Errorf("prune repo %d: %w", id, err)
@@ -36,8 +41,32 @@ func (s *Store) pruneRepos(ctx context.Context) error {
 	return nil
 }
 
+// isPrunable reports whether a repo has an envelope or an event that pruneRepo prunes or passes over:
+// repos without any need no write.
+func (rd reader) isPrunable(id int64) (bool, error) {
+	p, err := rd.pruning(id)
+	if err != nil {
+		return false, err
+	}
+	envelopes, err := rd.nextEnvelopes(p, 1)
+	if err != nil || len(envelopes) > 0 {
+		return len(envelopes) > 0, err
+	}
+	for query, seq := range map[string]int64{nextEvents: p.eventsSeq, nextRadarEvents: p.radarSeq} {
+		events, err := rd.nextEvents(p, query, seq, 1)
+		if err != nil || len(events) > 0 && !p.keeps(events[0]) {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
 // pruneRepo prunes the next envelopes and events of a repo.
 func (t *tx) pruneRepo(id int64) (last bool, err error) {
+	_, err = t.Exec("INSERT INTO prunings (repo_id) VALUES (?) ON CONFLICT (repo_id) DO NOTHING", id)
+	if err != nil {
+		return false, fmt.Errorf("begin to prune: %w", err)
+	}
 	p, err := t.pruning(id)
 	if err != nil {
 		return false, err
@@ -65,45 +94,52 @@ type pruning struct {
 }
 
 // pruning reads what is to be pruned of a repo.
-func (t *tx) pruning(repo int64) (p pruning, err error) {
+func (rd reader) pruning(repo int64) (p pruning, err error) {
 	var keepEnvelopes, keepEvents, purged ledger.Time
-	_, err = t.Exec("INSERT INTO prunings (repo_id) VALUES (?) ON CONFLICT (repo_id) DO NOTHING", repo)
-	if err != nil {
-		return p, fmt.Errorf("begin to prune: %w", err)
-	}
-	err = t.Row(`
+	err = rd.Row(`
 SELECT r.id, r.org_id, r.keep_envelopes, r.keep_events, r.purged_at,
-  p.envelopes_at, p.envelope, p.events_seq, p.radar_seq
-FROM repos r JOIN prunings p ON p.repo_id = r.id WHERE r.id = ?`, repo).
+  coalesce(p.envelopes_at, -1), coalesce(p.envelope, 0), coalesce(p.events_seq, -1), coalesce(p.radar_seq, -1)
+FROM repos r LEFT JOIN prunings p ON p.repo_id = r.id WHERE r.id = ?`, repo).
 		Scan(&p.repo, &p.org, &keepEnvelopes, &keepEvents, &purged,
 			&p.envelopesAt, &p.envelope, &p.eventsSeq, &p.radarSeq)
 	if err != nil {
 		return p, fmt.Errorf("read what is pruned: %w", err)
 	}
 
-	if purged != 0 {
-		p.envelopes, p.events = t.now, t.now
+	if purged != 0 { // all, even if a wrong clock has put the times of some ahead
+		p.envelopes, p.events = math.MaxInt64, math.MaxInt64
 		return p, nil
 	}
 	if keepEnvelopes != 0 {
-		p.envelopes = t.now - keepEnvelopes
+		p.envelopes = rd.now - keepEnvelopes
 	}
 	if keepEvents != 0 {
-		p.events = t.now - keepEvents
+		p.events = rd.now - keepEvents
 	}
 	return p, nil
 }
 
-// pruneEnvelopes prunes the next envelopes of a repo: only the digest of each is kept.
-func (t *tx) pruneEnvelopes(p pruning) (last bool, err error) {
-	type prunable struct{ id, at, size int64 }
-	rows, err := all(t.reader, func(row scanner) (r prunable, err error) {
+// A prunableEnvelope is the envelope of an attestation, with the time of its recording.
+type prunableEnvelope struct{ id, at, size int64 }
+
+// nextEnvelopes returns the next envelopes of a repo to prune.
+func (rd reader) nextEnvelopes(p pruning, limit int) ([]prunableEnvelope, error) {
+	rows, err := all(rd, func(row scanner) (r prunableEnvelope, err error) {
 		return r, row.Scan(&r.id, &r.at, &r.size)
 	}, `
 SELECT a.id, a.recorded_at, length(e.body) + coalesce(length(e.payload), 0)
 FROM attestations a /*+index attestations_by_time*/ /*+ordered*/ JOIN envelopes e ON e.attestation_id = a.id
 WHERE a.repo_id = ? AND (a.recorded_at, a.id) > (?, ?) AND a.recorded_at < ? ORDER BY a.recorded_at, a.id LIMIT ?`,
-		p.repo, p.envelopesAt, p.envelope, p.envelopes, prunedRows)
+		p.repo, p.envelopesAt, p.envelope, p.envelopes, limit)
+	if err != nil {
+		return nil, fmt.Errorf("read envelopes: %w", err)
+	}
+	return rows, nil
+}
+
+// pruneEnvelopes prunes the next envelopes of a repo: only the digest of each is kept.
+func (t *tx) pruneEnvelopes(p pruning) (last bool, err error) {
+	rows, err := t.nextEnvelopes(p, prunedRows)
 	if err != nil || len(rows) == 0 {
 		return true, err
 	}
@@ -174,23 +210,33 @@ func (t *tx) pruneRadar(p pruning) (last bool, err error) {
 	return last, err
 }
 
+// nextEvents returns the events that a query returns, after a sequence number.
+func (rd reader) nextEvents(p pruning, query string, seq int64, limit int) ([]prunable, error) {
+	events, err := all(rd, scanPrunable, query, p.org, p.repo, seq, limit)
+	if err != nil {
+		return nil, fmt.Errorf("read events: %w", err)
+	}
+	return events, nil
+}
+
+// keeps reports whether an event is kept, and so are those after it.
+func (p pruning) keeps(e prunable) bool {
+	return e.at >= p.events || e.repo == p.repo && (!e.hasLeaf || e.isDelivered)
+}
+
 // pruneBodies prunes the bodies of the events that a query returns, after a sequence number. It ends
 // before the first that is kept: because it is new, has no leaf in the log yet, or may be delivered.
 // It returns the number of the last one.
 func (t *tx) pruneBodies(p pruning, query string, seq int64) (to int64, last bool, err error) {
-	if p.events == 0 {
-		return seq, true, nil
-	}
-	events, err := all(t.reader, scanPrunable, query, p.org, p.repo, seq, prunedRows)
+	events, err := t.nextEvents(p, query, seq, prunedRows)
 	if err != nil {
-		return seq, false, fmt.Errorf("read events: %w", err)
+		return seq, false, err
 	}
 	for _, e := range events {
-		isOfRepo := e.repo == p.repo
-		if e.at >= p.events || isOfRepo && (!e.hasLeaf || e.isDelivered) {
+		if p.keeps(e) {
 			return seq, true, nil
 		}
-		if isOfRepo && e.kind.IsPrunable() {
+		if e.repo == p.repo && e.kind.IsPrunable() {
 			if _, err := t.Exec("UPDATE events SET body = ?, salt = NULL WHERE id = ?", []byte{}, e.id); err != nil {
 				return seq, false, fmt.Errorf("prune an event: %w", err)
 			}

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"database/sql"
 	"fmt"
 	"testing"
 	"time"
@@ -231,5 +232,71 @@ func TestManyAttestationsArePruned(t *testing.T) {
 	for _, a := range list {
 		l.wantEnvelope(a, false)
 		l.wantEvent(a.Event, false)
+	}
+}
+
+// A purge prunes all, even what has times that are ahead because the clock was wrong.
+func TestPurgeAfterAWrongClock(t *testing.T) {
+	l, ctx := newTimeline(t), t.Context()
+	l.wall = l.wall.Add(5 * time.Hour)
+	l.restart()
+	a := l.attest(1, "test:go")
+	l.wall = l.wall.Add(-5 * time.Hour)
+	l.restart()
+	check(t, l.DeleteRepo(ctx, "acme", "api"))
+	check(t, l.PurgeRepo(ctx, "acme", "~1"))
+	l.pass(time.Second)
+	_, err := l.Envelope(ctx, "acme", "~1", a.ID)
+	l.wantKept(err, false)
+	l.wantEvent(a.Event, false)
+}
+
+// Events keep their order: one that is still delivered keeps those after it. A webhook that was
+// deleted keeps none, and gets none without its body.
+func TestPruningWaitsForDeliveries(t *testing.T) {
+	l, ctx := newTimeline(t), t.Context()
+	first := l.attest(1, "test:go")
+	hook, err := l.CreateWebhook(ctx, "acme", "api", ledger.NewWebhook{
+		URL: "https://hooks.example.com/", Events: []ledger.EventType{ledger.EventAttestation},
+	}, "whsec_secret")
+	check(t, err)
+	second, later := l.attest(2, "test:go"), l.attest(3, "test:go")
+	l.keep(ledger.RetentionChange{Events: days(1)})
+	l.pass(day + time.Minute)
+	l.wantEvent(first.Event, false)
+	l.wantEvent(second.Event, true)
+	l.wantEvent(later.Event, true)
+
+	check(t, l.DeleteWebhook(ctx, "acme", "api", hook.ID))
+	l.settle()
+	l.wantEvent(second.Event, false)
+	l.wantEvent(later.Event, false)
+}
+
+// Events of the radar are pruned, and those of other repos of the org are not.
+func TestRetentionIsOfOneRepo(t *testing.T) {
+	l, ctx := newTimeline(t), t.Context()
+	_, err := l.CreateRepo(ctx, "acme", ledger.NewRepo{Name: "web"}, "host")
+	check(t, err)
+	l.promote(1)
+	check(t, l.Close())
+	db, err := sql.Open("sqlite", "file:"+l.path)
+	check(t, err)
+	defer db.Close()
+	_, err = db.Exec(`
+INSERT INTO events (id, org_id, seq, event_id, type, repo_id, at, body, salt, leaf)
+SELECT id + 1000 * n, org_id, (SELECT max(seq) FROM events) + n, event_id || n, 'radar', n, at, body, salt, leaf
+FROM events, (SELECT 1 AS n UNION ALL SELECT 2) WHERE id = (SELECT min(id) FROM events WHERE repo_id = 1);
+UPDATE orgs SET next_seq = next_seq + 2`)
+	check(t, err)
+	l.open()
+	l.keep(ledger.RetentionChange{Events: days(1)})
+	l.pass(day + time.Minute)
+	var left string
+	check(t, db.QueryRow(`
+SELECT string_agg(repo_id || ':' || (length(body) > 0), ' ' ORDER BY repo_id) FROM events WHERE type = 'radar'`).
+		Scan(&left))
+	if left != "1:0 2:1" {
+		t.Errorf("the events of the radar have bodies: %s, want 1:0 2:1", left)
 	}
 }
