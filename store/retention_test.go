@@ -300,3 +300,97 @@ SELECT string_agg(repo_id || ':' || (length(body) > 0), ' ' ORDER BY repo_id) FR
 		t.Errorf("the events of the radar have bodies: %s, want 1:0 2:1", left)
 	}
 }
+
+// One call prunes all that is due, however many writes that takes.
+func TestOnePrunePrunesAll(t *testing.T) {
+	for name, keep := range map[string]ledger.RetentionChange{"envelopes": {Envelopes: days(1)}, "events": {Events: days(1)}} {
+		t.Run(name, func(t *testing.T) {
+			l := newTimeline(t)
+			var newest ledger.AttestationRecord
+			for i := range 250 {
+				newest = l.attest(i%50, fmt.Sprint("test:", i))
+			}
+			l.keep(keep)
+			l.wall, l.monotonic = l.wall.Add(2*day), l.monotonic+2*day
+			check(t, l.Prune(t.Context()))
+			l.wantEnvelope(newest, keep.Envelopes == nil)
+			l.wantEvent(newest.Event, keep.Events == nil)
+		})
+	}
+}
+
+// What is as old as the retention is kept, and what is older is not.
+func TestRetentionLimit(t *testing.T) {
+	l := newTimeline(t)
+	l.keep(ledger.RetentionChange{Envelopes: days(1), Events: days(1)})
+	a := l.attest(1, "test:go")
+	for _, isKept := range []bool{true, false} {
+		l.wall, l.monotonic = a.RecordedAt.Std().Add(day), l.monotonic+day
+		if !isKept {
+			l.wall = l.wall.Add(time.Millisecond)
+		}
+		check(t, l.Prune(t.Context()))
+		l.wantEnvelope(a, isKept)
+		l.wantEvent(a.Event, isKept)
+	}
+}
+
+// The body of an event that has no leaf in the log yet is kept: the leaf needs it.
+func TestEventsWithoutALeafAreKept(t *testing.T) {
+	l := newTimeline(t)
+	a := l.attest(1, "test:go")
+	check(t, l.Close())
+	db, err := sql.Open("sqlite", "file:"+l.path)
+	check(t, err)
+	_, err = db.Exec("UPDATE events SET leaf = NULL, salt = NULL WHERE event_id = '" + a.Event + "'")
+	check(t, err)
+	check(t, db.Close())
+	l.open()
+	l.keep(ledger.RetentionChange{Events: days(1)})
+	l.pass(day + time.Minute)
+	l.wantEvent(a.Event, true)
+}
+
+// A purge of an org prunes all its repos, deletes their webhooks, and is recorded once. A repo that
+// was purged before keeps its time.
+func TestPurgeOfAnOrg(t *testing.T) {
+	l, ctx := newTimeline(t), t.Context()
+	a := l.attest(1, "test:go")
+	_, err := l.CreateWebhook(ctx, "acme", "api", ledger.NewWebhook{
+		URL: "https://hooks.example.com/", Events: []ledger.EventType{ledger.EventAttestation},
+	}, "whsec_secret")
+	check(t, err)
+	_, err = l.CreateRepo(ctx, "acme", ledger.NewRepo{Name: "web"}, "host")
+	check(t, err)
+	check(t, l.DeleteRepo(ctx, "acme", "web"))
+	check(t, l.PurgeRepo(ctx, "acme", "~2"))
+	check(t, l.PurgeRepo(ctx, "acme", "~2"))
+	before, err := l.Repo(ctx, "acme", "~2")
+	check(t, err)
+
+	l.pass(time.Minute)
+	check(t, l.DeleteOrg(ctx, "acme"))
+	check(t, l.PurgeOrg(ctx, "~1"))
+	check(t, l.PurgeOrg(ctx, "~1"))
+	l.pass(time.Second)
+	_, err = l.Envelope(ctx, "~1", "api", a.ID)
+	l.wantKept(err, false)
+	_, err = l.Event(ctx, "~1", a.Event)
+	l.wantKept(err, false)
+	after, err := l.Repo(ctx, "~1", "~2")
+	check(t, err)
+	if after.PurgedAt != before.PurgedAt || before.PurgedAt == 0 {
+		t.Errorf("the repo was purged at %s, want %s", after.PurgedAt, before.PurgedAt)
+	}
+
+	hooks, err := l.Webhooks(ctx, "~1", "api", store.Query{Limit: 10})
+	if list := wholeList(t, hooks, err); len(list) > 0 {
+		t.Errorf("the repo has %d webhooks after the purge", len(list))
+	}
+	for _, action := range []ledger.AuditAction{ledger.AuditRepoPurged, ledger.AuditOrgPurged} {
+		list, err := l.Audits(ctx, "~1", store.AuditFilter{Query: store.Query{Limit: 100}, Action: action})
+		if purges := wholeList(t, list, err); len(purges) != 1 {
+			t.Errorf("%d times %s is recorded, want 1: %s", len(purges), action, purges)
+		}
+	}
+}
