@@ -246,6 +246,7 @@ func (s *Store) bodies(ctx context.Context, rows []claimedRow) ([]ledger.DueDeli
 			if err != nil {
 				return nil, err
 			}
+
 			if len(d.Body) > 0 {
 				due = append(due, d)
 			}

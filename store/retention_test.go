@@ -290,6 +290,7 @@ FROM events, (SELECT 1 AS n UNION ALL SELECT 2) WHERE id = (SELECT min(id) FROM 
 UPDATE orgs SET next_seq = next_seq + 2`)
 	check(t, err)
 	l.open()
+
 	l.keep(ledger.RetentionChange{Events: days(1)})
 	l.pass(day + time.Minute)
 	var left string
@@ -336,7 +337,7 @@ func TestRetentionLimit(t *testing.T) {
 }
 
 // The body of an event that has no leaf in the log yet is kept: the leaf needs it.
-func TestEventsWithoutALeafAreKept(t *testing.T) {
+func TestRetentionKeepsEventsWithoutALeaf(t *testing.T) {
 	l := newTimeline(t)
 	a := l.attest(1, "test:go")
 	check(t, l.Close())

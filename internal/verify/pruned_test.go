@@ -169,6 +169,7 @@ func fakeEvents(t *testing.T, pages ...[]string) *Session {
 			fmt.Fprint(w, `{"status":410,"code":"pruned","detail":"it was pruned"}`)
 			return
 		}
+
 		var page []string
 		next := "more"
 		if len(pages) > 0 {
