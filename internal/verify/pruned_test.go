@@ -1,9 +1,11 @@
 package verify
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"path"
 	"strings"
 	"testing"
 	"time"
@@ -159,14 +161,21 @@ func TestPrunedEventIsOfOneAttestation(t *testing.T) {
 }
 
 // fakeEvents returns a session with a ledger that lists events, page by page, and has pruned all
-// others. A page without events has a next one.
+// others, except that evt_lost never was, and evt_secret may not be read. A page without events has a next one.
 func fakeEvents(t *testing.T, pages ...[]string) *Session {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.HasSuffix(r.URL.Path, "/events") {
 			w.Header().Set("Content-Type", "application/problem+json")
-			w.WriteHeader(http.StatusGone)
-			fmt.Fprint(w, `{"status":410,"code":"pruned","detail":"it was pruned"}`)
+			status, code := http.StatusGone, ledger.CodePruned
+			switch path.Base(r.URL.Path) {
+			case "evt_lost":
+				status, code = http.StatusNotFound, ledger.CodeNotFound
+			case "evt_secret":
+				status, code = http.StatusForbidden, ledger.CodeForbidden
+			}
+			w.WriteHeader(status)
+			fmt.Fprintf(w, `{"status":%d,"code":%q,"detail":"it is not there"}`, status, code)
 			return
 		}
 
@@ -196,6 +205,27 @@ func TestEarlierEventsArePassedOver(t *testing.T) {
 		if got := e.body != nil; got != wanted {
 			t.Errorf("%s has a body: %v, want %v", e.leaf.Event, got, wanted)
 		}
+	}
+}
+
+// An event that is not listed was lost, unless it was pruned or cannot be read. An event that is
+// listed again is not passed over.
+func TestEventsThatAreNotListed(t *testing.T) {
+	next := func(b *bodies, id string) error {
+		e := logged{index: 3, leaf: proof.Leaf{Event: id, Type: ledger.EventState}}
+		return b.next(t.Context(), &e)
+	}
+	for id, isUnread := range map[string]bool{"evt_lost": false, "evt_secret": true} {
+		err := next(&bodies{session: fakeEvents(t, []string{"evt_1"})}, id)
+		if _, ok := errors.AsType[*verify.FetchError](err); err == nil || ok != isUnread {
+			t.Errorf("%s: the error is %v, want one of the reading: %v", id, err, isUnread)
+		}
+	}
+
+	b := &bodies{session: fakeEvents(t, []string{"evt_5", "evt_4", "evt_7"}), before: 3}
+	check(t, next(b, "evt_5"))
+	if err := next(b, "evt_lost"); err == nil || !strings.Contains(err.Error(), "the ledger lists evt_4") {
+		t.Errorf("the error is %v, want that evt_4 is listed", err)
 	}
 }
 
