@@ -304,7 +304,9 @@ SELECT string_agg(repo_id || ':' || (length(body) > 0), ' ' ORDER BY repo_id) FR
 
 // One call prunes all that is due, however many writes that takes.
 func TestOnePrunePrunesAll(t *testing.T) {
-	for name, keep := range map[string]ledger.RetentionChange{"envelopes": {Envelopes: days(1)}, "events": {Events: days(1)}} {
+	for name, keep := range map[string]ledger.RetentionChange{
+		"envelopes": {Envelopes: days(1)}, "events": {Events: days(1)},
+	} {
 		t.Run(name, func(t *testing.T) {
 			l := newTimeline(t)
 			var newest ledger.AttestationRecord

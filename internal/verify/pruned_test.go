@@ -130,7 +130,8 @@ func TestPrunedEventLeavesTheEnvelope(t *testing.T) {
 	for check, statement := range map[string]string{
 		verify.CheckRecord:  "UPDATE attestations SET status = 'fail'" + of,
 		verify.CheckDigests: "UPDATE attestations SET payload_digest = x'" + strings.Repeat("ab", 32) + "'" + of,
-		verify.CheckSignature: "UPDATE envelopes SET payload = CAST(replace(CAST(payload AS TEXT), 'pass', 'warn') AS BLOB) " +
+		verify.CheckSignature: "UPDATE envelopes SET payload = CAST(replace(CAST(payload AS TEXT), 'pass', 'warn') AS BLOB)" +
+			" " +
 			"WHERE attestation_id = (SELECT id FROM attestations" + of + ")",
 	} {
 		t.Run(check, func(t *testing.T) {

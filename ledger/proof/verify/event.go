@@ -134,7 +134,8 @@ func (e Event) unopened(leaf proof.Leaf) Check {
 	case e.Body != nil:
 		return Failure(CheckBody, "the ledger shows it, and its proof has nothing to compare it with")
 	case !leaf.Type.IsPrunable():
-		return Failure(CheckBody, "its proof is that of a pruned event, and events of the type %s are never pruned", leaf.Type)
+		return Failure(CheckBody, "its proof is that of a pruned event, and events of the type %s are never pruned",
+			leaf.Type)
 	}
 	return Skipped(CheckBody, pruned)
 }
