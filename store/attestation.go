@@ -91,25 +91,27 @@ func (s *Store) Envelope(ctx context.Context, org, repo, id string) ([]byte, err
 // envelope returns the envelope of an attestation, as it was posted. It returns CodePruned if it
 // was pruned.
 func (rd reader) envelope(row int64) ([]byte, error) {
-	var body, payload []byte
-	var at sql.NullInt64
-	err := rd.Row("SELECT body, payload, payload_at FROM envelopes WHERE attestation_id = ?", row).
-		Scan(&body, &payload, &at)
-	if err != nil {
-		return nil, fmt.Errorf("read envelope: %w", err)
-	}
-	if !at.Valid {
-		return body, nil
-	}
-	if at.Int64 == prunedAt {
-		return nil, ledger.Errorf(ledger.CodePruned,
-			"the envelope was pruned, as the retention of the repo says: its digests are kept")
+	body, payload, at, err := rd.packed(row)
+	if err != nil || !at.Valid {
+		return body, err
 	}
 	return envelope.Unpack(body, payload, int(at.Int64)), nil
 }
 
-// prunedAt is the payload_at of an envelope that was pruned. Its body is the SHA-256 of the envelope.
-const prunedAt = -1
+// packed returns the envelope of an attestation as [envelope.Packed] has it. It returns CodePruned
+// if it was pruned.
+func (rd reader) packed(row int64) (body, payload []byte, at sql.NullInt64, err error) {
+	err = rd.Row("SELECT body, payload, payload_at FROM envelopes WHERE attestation_id = ?", row).
+		Scan(&body, &payload, &at)
+	switch {
+	case err != nil:
+		return nil, nil, at, fmt.Errorf("read envelope: %w", err)
+	case envelope.IsPruned(at):
+		return nil, nil, at, ledger.Errorf(ledger.CodePruned,
+			"the envelope was pruned, as the retention of the repo says: its digests are kept")
+	}
+	return body, payload, at, nil
+}
 
 // isPruned reports whether an error says that something was pruned.
 func isPruned(err error) bool {

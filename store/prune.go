@@ -38,7 +38,7 @@ func (s *Store) Tidy(ctx context.Context) {
 
 func (s *Store) tidy(ctx context.Context, page int64) (next int64) {
 	s.tidySecrets(ctx, false)
-	for _, p := range s.prunings() {
+	for _, p := range s.pruners() {
 		if err := p.prune(ctx); err != nil && ctx.Err() == nil && !isUnavailable(err) {
 			s.log.ErrorContext(ctx, "pruning "+p.what+" failed", "error", err)
 		}
@@ -58,7 +58,7 @@ func (s *Store) tidy(ctx context.Context, page int64) (next int64) {
 // than keepExpirations ago.
 func (s *Store) Prune(ctx context.Context) error {
 	var errs []error
-	for _, p := range s.prunings() {
+	for _, p := range s.pruners() {
 		errs = append(errs, p.prune(ctx))
 	}
 	for page, more := int64(0), true; more; more = page != 0 {
@@ -71,15 +71,15 @@ func (s *Store) Prune(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// A task prunes something.
-type task struct {
+// A pruner prunes something.
+type pruner struct {
 	what  string
 	prune func(context.Context) error
 }
 
-// prunings returns what is pruned as a whole each time.
-func (s *Store) prunings() []task {
-	return []task{
+// pruners returns what is pruned as a whole each time.
+func (s *Store) pruners() []pruner {
+	return []pruner{
 		{"the delivery log", s.pruneDeliveries},
 		{"by the retention of repos", s.pruneRepos},
 		{"tips", s.pruneTips},

@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/internal/envelope"
 )
 
 const (
@@ -169,7 +170,7 @@ func (t *tx) pruneEnvelope(row int64) error {
 	}
 	digest := sha256.Sum256(whole)
 	_, err = t.Exec("UPDATE envelopes SET body = ?, payload = NULL, payload_at = ? WHERE attestation_id = ?",
-		digest[:], prunedAt, row)
+		digest[:], envelope.PrunedAt, row)
 	if err != nil {
 		return fmt.Errorf("prune an envelope: %w", err)
 	}

@@ -22,6 +22,16 @@ func (l *timeline) keep(c ledger.RetentionChange) {
 
 func days(n int) *ledger.Duration { return new(ledger.Duration(time.Duration(n) * day)) }
 
+// addHook adds a webhook that gets attestations.
+func (l *timeline) addHook() ledger.Webhook {
+	l.t.Helper()
+	hook, err := l.CreateWebhook(l.t.Context(), "acme", "api", ledger.NewWebhook{
+		URL: "https://hooks.example.com/", Events: []ledger.EventType{ledger.EventAttestation},
+	}, "whsec_secret")
+	check(l.t, err)
+	return hook
+}
+
 // wantKept checks the error of a read of what is kept, or was pruned.
 func (l *timeline) wantKept(err error, isKept bool) {
 	l.t.Helper()
@@ -153,10 +163,7 @@ func TestRetentionCanBeRemoved(t *testing.T) {
 // server does. Events stay until then.
 func TestRetentionOfDeliveries(t *testing.T) {
 	l := newTimeline(t)
-	hook, err := l.CreateWebhook(t.Context(), "acme", "api", ledger.NewWebhook{
-		URL: "https://hooks.example.com/", Events: []ledger.EventType{ledger.EventAttestation},
-	}, "whsec_secret")
-	check(t, err)
+	hook := l.addHook()
 	a := l.attest(1, "test:go")
 	deliveries := func() int {
 		list, err := l.Deliveries(t.Context(), "acme", "api", hook.ID, store.DeliveryFilter{Query: store.Query{Limit: 10}})
@@ -256,10 +263,7 @@ func TestPurgeAfterAWrongClock(t *testing.T) {
 func TestPruningWaitsForDeliveries(t *testing.T) {
 	l, ctx := newTimeline(t), t.Context()
 	first := l.attest(1, "test:go")
-	hook, err := l.CreateWebhook(ctx, "acme", "api", ledger.NewWebhook{
-		URL: "https://hooks.example.com/", Events: []ledger.EventType{ledger.EventAttestation},
-	}, "whsec_secret")
-	check(t, err)
+	hook := l.addHook()
 	second, later := l.attest(2, "test:go"), l.attest(3, "test:go")
 	l.keep(ledger.RetentionChange{Events: days(1)})
 	l.pass(day + time.Minute)
@@ -359,11 +363,8 @@ func TestRetentionKeepsEventsWithoutALeaf(t *testing.T) {
 func TestPurgeOfAnOrg(t *testing.T) {
 	l, ctx := newTimeline(t), t.Context()
 	a := l.attest(1, "test:go")
-	_, err := l.CreateWebhook(ctx, "acme", "api", ledger.NewWebhook{
-		URL: "https://hooks.example.com/", Events: []ledger.EventType{ledger.EventAttestation},
-	}, "whsec_secret")
-	check(t, err)
-	_, err = l.CreateRepo(ctx, "acme", ledger.NewRepo{Name: "web"}, "host")
+	l.addHook()
+	_, err := l.CreateRepo(ctx, "acme", ledger.NewRepo{Name: "web"}, "host")
 	check(t, err)
 	check(t, l.DeleteRepo(ctx, "acme", "web"))
 	check(t, l.PurgeRepo(ctx, "acme", "~2"))

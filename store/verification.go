@@ -1,11 +1,13 @@
 package store
 
 import (
+	"database/sql"
 	"encoding/hex"
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/store/internal/envelope"
 )
 
 // maxRunPayload is the maximum size in bytes of a payload that is searched for the address
@@ -24,16 +26,18 @@ func (rd reader) addVerification(list []keyed[ledger.AttestationRecord]) error {
 	err := rd.EachIn(func(row scanner) error {
 		var id int64
 		var digest, payload []byte
+		var at sql.NullInt64
 		v := &ledger.Verification{}
-		if err := row.Scan(&id, &digest, &v.IdentityID, &payload, &v.EnvelopePruned); err != nil {
+		if err := row.Scan(&id, &digest, &v.IdentityID, &payload, &at); err != nil {
 			return err
 		}
+		v.EnvelopePruned = envelope.IsPruned(at)
 		v.Key, v.RunURL = hex.EncodeToString(digest), attestation.RunOf(payload)
 		list[places[id]].row.Verification = v
 		return nil
 	}, `
 SELECT a.id, k.digest, a.identity_id, CASE WHEN length(e.payload) <= `+maxRunPayload+` THEN e.payload END,
-  coalesce(e.payload_at = -1, FALSE)
+  e.payload_at
 FROM attestations a /*+ordered*/ JOIN keys k ON k.id = a.key_id /*+ordered*/ JOIN envelopes e ON e.attestation_id = a.id
 WHERE a.id IN `, 1, rows)
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/where"
@@ -112,14 +111,8 @@ func (s *Store) evaluateEnvelope(
 // payload returns the payload of an attestation. It is empty if the envelope is not one
 // by the present rules. If it was pruned, payload returns CodePruned.
 func (rd reader) payload(row int64) ([]byte, error) {
-	var body, payload []byte
-	var at sql.NullInt64
-	err := rd.Row("SELECT body, payload, payload_at FROM envelopes WHERE attestation_id = ?", row).
-		Scan(&body, &payload, &at)
-	switch {
-	case err == nil && at.Valid && at.Int64 == prunedAt:
-		return nil, ledger.Errorf(ledger.CodePruned, "%s", errPruned)
-	case err != nil || len(payload) > 0:
+	body, payload, _, err := rd.packed(row)
+	if err != nil || len(payload) > 0 {
 		return payload, err
 	}
 	payload, err = attestation.Payload(body)

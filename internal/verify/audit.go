@@ -341,11 +341,6 @@ func (a *audit) add(r *reading) {
 	}
 }
 
-// isUnlogged reports whether a check says that no event shows that the log has an attestation.
-func isUnlogged(c verify.Check) bool {
-	return c.Name == verify.CheckRecord && c.Detail == verify.PrunedEvent
-}
-
 // compareAttestations checks that the log has all attestations that the ledger lists. isWhole says
 // whether all events of the org were read.
 func (a *audit) compareAttestations(ctx context.Context, isWhole bool) (verify.Check, error) {
@@ -361,10 +356,10 @@ func (a *audit) compareAttestations(ctx context.Context, isWhole bool) (verify.C
 			delete(a.attested, record.ID)
 			continue
 		}
-		isPruned := a.evidence[record.Event]
+		isOfIt := a.evidence[record.Event]
 		delete(a.evidence, record.Event) // it is of one attestation
 
-		checks, err := a.attestation(ctx, a.repo, record.ID) // it may be new
+		checks, isPruned, err := a.attestation(ctx, a.repo, record.ID) // it may be new
 		if client.CodeOf(err) == ledger.CodeNotFound {
 			return verify.Failure(checkAttestations, "%s, which the ledger lists, is not in the log: %v", record.ID, err), nil
 		}
@@ -376,7 +371,7 @@ func (a *audit) compareAttestations(ctx context.Context, isWhole bool) (verify.C
 			return verify.Failure(checkAttestations, "%s, which the ledger lists: %s: %s", record.ID, checks[i].Name,
 				checks[i].Detail), nil
 		}
-		if isWhole && !isPruned && slices.ContainsFunc(checks, isUnlogged) {
+		if isWhole && isPruned && !isOfIt {
 			return verify.Failure(checkAttestations, "%s, which the ledger lists, has the pruned event %s, which is of another",
 				record.ID, record.Event), nil
 		}

@@ -19,9 +19,6 @@ const (
 	checkPage    = "page"
 )
 
-// prunedBody is why what needs the body of an event is not checked.
-const prunedBody = verify.PrunedEvent
-
 // An exportAudit verifies an export of evidence.
 type exportAudit struct {
 	Options

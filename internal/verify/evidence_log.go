@@ -163,7 +163,7 @@ func (x *exportAudit) usedSigners() {
 			x.ofIdentities.Add(i.ID, verify.Failure(verify.CheckIdentity, "the export does not prove its event, %.100q",
 				i.Event))
 		case body == nil:
-			x.ofIdentities.Add(i.ID, verify.Skipped(verify.CheckIdentity, prunedBody))
+			x.ofIdentities.Add(i.ID, verify.Skipped(verify.CheckIdentity, verify.PrunedEvent))
 		default:
 			x.ofIdentities.Add(i.ID, verify.LoggedIdentity(i, body))
 		}

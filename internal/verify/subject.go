@@ -21,36 +21,37 @@ func (s *Session) Event(ctx context.Context, id string) (verify.Report, error) {
 
 // Attestation verifies the signature of an attestation, and that it is in the log.
 func (s *Session) Attestation(ctx context.Context, repo, id string) (verify.Report, error) {
-	checks, err := s.attestation(ctx, repo, id)
+	checks, _, err := s.attestation(ctx, repo, id)
 	if err != nil {
 		return verify.Report{}, err
 	}
 	return s.report(ctx, "attestation", id, checks)
 }
 
-func (s *Session) attestation(ctx context.Context, repo, id string) ([]verify.Check, error) {
+// attestation verifies an attestation, and reports whether the ledger has pruned its event.
+func (s *Session) attestation(ctx context.Context, repo, id string) (checks []verify.Check, isPruned bool, err error) {
 	record, err := s.client.Attestation(ctx, s.Org, repo, id)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	envelope, err := unlessPruned(s.client.Envelope(ctx, s.Org, repo, id))
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	keys, err := s.keys(ctx)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	body, checks, err := s.event(ctx, record.Event)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 
 	if err := s.align(ctx, repo, &record, body); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	own, _ := ofAttestation(verify.Attestation{Envelope: envelope, Event: body, Record: &record}, keys)
-	return append(own, checks...), nil
+	return append(own, checks...), body == nil, nil
 }
 
 // align gives a record the names that its event has, if the repo was renamed.

@@ -107,7 +107,7 @@ func scanEvidence(row sqldb.Scanner) (*evidence, error) {
 }
 
 // isPruned reports whether the envelope was pruned. Then body is its digest.
-func (e *evidence) isPruned() bool { return e.payloadAt.Valid && e.payloadAt.Int64 == -1 }
+func (e *evidence) isPruned() bool { return envelope.IsPruned(e.payloadAt) }
 
 // envelope returns the envelope as it was posted. It reports false if it is missing.
 func (e *evidence) envelope() (whole []byte, ok bool) {

@@ -4,6 +4,7 @@ package envelope
 
 import (
 	"bytes"
+	"database/sql"
 	"encoding/base64"
 	"slices"
 )
@@ -33,6 +34,13 @@ func Pack(body, payload []byte) Packed {
 	}
 	return Packed{slices.Concat(body[:at], body[at+len(text):]), payload, int64(at)}
 }
+
+// PrunedAt is the PayloadAt of an envelope that was pruned. Its Body is the SHA-256 of the envelope,
+// and it has no Payload.
+const PrunedAt = -1
+
+// IsPruned reports whether the PayloadAt of a row is that of an envelope that was pruned.
+func IsPruned(at sql.NullInt64) bool { return at.Valid && at.Int64 == PrunedAt }
 
 // Unpack returns the original body of a packed envelope.
 func Unpack(body, payload []byte, at int) []byte {
