@@ -38,18 +38,18 @@ func (c *Client) DeletedOrgs(ctx context.Context) iter.Seq2[ledger.Org, error] {
 // DeleteOrg deletes an org; ends its tokens, and keeps what it has recorded. Only the
 // administrator of the server's host can.
 func (c *Client) DeleteOrg(ctx context.Context, org string) error {
-	_, err := c.do(ctx, request{
-		method: http.MethodDelete, path: pathOf("orgs", org), query: parameters("confirm", org),
-	})
-	return err
+	return c.remove(ctx, pathOf("orgs", org), "confirm", org)
 }
 
 // PurgeOrg makes the deletion of an org final: it cannot be restored, and what the retention of its
 // repos can prune is pruned. Only the administrator of the server's host can.
 func (c *Client) PurgeOrg(ctx context.Context, org string) error {
-	_, err := c.do(ctx, request{
-		method: http.MethodDelete, path: pathOf("orgs", org), query: parameters("confirm", org, "purge", "true"),
-	})
+	return c.remove(ctx, pathOf("orgs", org), "confirm", org, "purge", "true")
+}
+
+// remove deletes a resource. query has names and values of parameters.
+func (c *Client) remove(ctx context.Context, path string, query ...string) error {
+	_, err := c.do(ctx, request{method: http.MethodDelete, path: path, query: parameters(query...)})
 	return err
 }
 
@@ -65,20 +65,13 @@ func (c *Client) DeletedRepos(ctx context.Context, org string) iter.Seq2[ledger.
 
 // DeleteRepo deletes a repo, and keeps what it has recorded.
 func (c *Client) DeleteRepo(ctx context.Context, org, repo string) error {
-	_, err := c.do(ctx, request{
-		method: http.MethodDelete, path: pathOf("orgs", org, "repos", repo), query: parameters("confirm", repo),
-	})
-	return err
+	return c.remove(ctx, pathOf("orgs", org, "repos", repo), "confirm", repo)
 }
 
 // PurgeRepo makes the deletion of a repo final: it cannot be restored, and what a retention can prune
 // is pruned.
 func (c *Client) PurgeRepo(ctx context.Context, org, repo string) error {
-	_, err := c.do(ctx, request{
-		method: http.MethodDelete, path: pathOf("orgs", org, "repos", repo),
-		query: parameters("confirm", repo, "purge", "true"),
-	})
-	return err
+	return c.remove(ctx, pathOf("orgs", org, "repos", repo), "confirm", repo, "purge", "true")
 }
 
 // ReposPage returns one page of the list of Repos.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/cli"
 	"github.com/ledgerd/ledgerd/ledger"
 )
@@ -74,8 +75,7 @@ type deletedName struct {
 }
 
 func newRepoDelete(p *cli.Program) *cobra.Command {
-	var confirmed string
-	command := &cobra.Command{
+	return newRepoEnd(p, "delete", "Deleted", (*client.Client).DeleteRepo, &cobra.Command{
 		Use:   "delete ORG/REPO",
 		Short: "Delete a repo, and keep its evidence",
 		Long: `Deletes a repo, after asking for its name. The name becomes free, its webhooks
@@ -85,21 +85,29 @@ such as acme/~7, and 'ledgerd repo rename' restores it.`,
 		Example: `  ledgerd repo delete acme/api
   ledgerd repo delete acme/api --confirm api`,
 		Args: cli.Takes("ORG/REPO"),
-		RunE: func(command *cobra.Command, args []string) error {
-			name, err := cli.ParseRepoName(args[0])
-			if err != nil {
+	})
+}
+
+// newRepoEnd makes a command that deletes or purges a repo, after its name is confirmed.
+func newRepoEnd(
+	p *cli.Program, verb, done string, end func(c *client.Client, ctx context.Context, org, repo string) error,
+	command *cobra.Command,
+) *cobra.Command {
+	var confirmed string
+	command.RunE = func(command *cobra.Command, args []string) error {
+		name, err := cli.ParseRepoName(args[0])
+		if err != nil {
+			return err
+		}
+		return p.With(command, func(ctx context.Context, c *cli.Connection) error {
+			if err := p.ConfirmName(verb, "repo", name.Repo, confirmed); err != nil {
 				return err
 			}
-			return p.With(command, func(ctx context.Context, c *cli.Connection) error {
-				if err := p.ConfirmName("delete", "repo", name.Repo, confirmed); err != nil {
-					return err
-				}
-				if err := c.DeleteRepo(ctx, name.Org, name.Repo); err != nil {
-					return err
-				}
-				return p.Confirm(deletedName{name.String()}, func() { fmt.Fprintf(p.Stdout, "Deleted %s\n", name) })
-			})
-		},
+			if err := end(c.Client, ctx, name.Org, name.Repo); err != nil {
+				return err
+			}
+			return p.Confirm(deletedName{name.String()}, func() { fmt.Fprintf(p.Stdout, "%s %s\n", done, name) })
+		})
 	}
 	cli.ConfirmFlag(command, &confirmed)
 	return command
@@ -158,8 +166,7 @@ func changeOrg(p *cli.Program, command *cobra.Command, args []string, text strin
 }
 
 func newOrgDelete(p *cli.Program) *cobra.Command {
-	var confirmed string
-	command := &cobra.Command{
+	return newOrgEnd(p, "delete", "Deleted", (*client.Client).DeleteOrg, &cobra.Command{
 		Use:   "delete ORG",
 		Short: "Delete an org, and keep its evidence",
 		Long: `Deletes an org, after asking for its name. The name becomes free, its tokens and
@@ -168,17 +175,25 @@ org list --deleted' shows the name under which the administrator of the host can
 read it, such as ~3, and 'ledgerd org rename' restores it.`,
 		Example: "  ledgerd org delete acme --database ledger.db",
 		Args:    cli.Takes("ORG"),
-		RunE: func(command *cobra.Command, args []string) error {
-			return p.WithOrgArg(command, args, &p.Global.Repo, func(ctx context.Context, c *cli.Connection, org string) error {
-				if err := p.ConfirmName("delete", "org", org, confirmed); err != nil {
-					return err
-				}
-				if err := c.DeleteOrg(ctx, org); err != nil {
-					return err
-				}
-				return p.Confirm(deletedName{org}, func() { fmt.Fprintf(p.Stdout, "Deleted %s\n", org) })
-			})
-		},
+	})
+}
+
+// newOrgEnd makes a command that deletes or purges an org, after its name is confirmed.
+func newOrgEnd(
+	p *cli.Program, verb, done string, end func(c *client.Client, ctx context.Context, org string) error,
+	command *cobra.Command,
+) *cobra.Command {
+	var confirmed string
+	command.RunE = func(command *cobra.Command, args []string) error {
+		return p.WithOrgArg(command, args, &p.Global.Repo, func(ctx context.Context, c *cli.Connection, org string) error {
+			if err := p.ConfirmName(verb, "org", org, confirmed); err != nil {
+				return err
+			}
+			if err := end(c.Client, ctx, org); err != nil {
+				return err
+			}
+			return p.Confirm(deletedName{org}, func() { fmt.Fprintf(p.Stdout, "%s %s\n", done, org) })
+		})
 	}
 	cli.ConfirmFlag(command, &confirmed)
 	return command
