@@ -75,7 +75,7 @@ func TestPrometheusScrapes(t *testing.T) {
 	}
 }
 
-// ask returns the value of the only result of a query; empty if there is none.
+// ask returns the value of the only result of a query, or an empty string if the query finds nothing.
 func ask(prometheus, query string) string {
 	request, err := http.NewRequest(http.MethodGet, "http://"+prometheus+"/api/v1/query", http.NoBody)
 	if err != nil {

@@ -9,7 +9,7 @@ func TestConnectionsAreChecked(t *testing.T) {
 	cases := []struct {
 		name string
 		set  func(s *Settings)
-		want string // in the error, or empty if there is none
+		want string // a part of the error; empty if the settings are valid
 	}{
 		{"host and port", func(s *Settings) { s.Listen = "[::1]:80" }, ""},
 		{"a port alone", func(s *Settings) { s.Listen = ":80" }, ""},
@@ -56,7 +56,7 @@ func TestConnectionsAreChecked(t *testing.T) {
 
 func TestDomains(t *testing.T) {
 	cases := []struct {
-		text, want string // want is in the error, or empty if there is none
+		text, want string // want is a part of the error; empty if the text is valid
 	}{
 		{"a.example,b-2.example", ""},
 		{strings.Repeat("a.example,", maxDomains), ""},

@@ -8,7 +8,7 @@ import (
 // The path of a base URL is the base path, if the server can have it.
 func TestBaseURL(t *testing.T) {
 	cases := []struct {
-		text, path, want string // want is in the error, or empty if there is none
+		text, path, want string // want is a part of the error; empty if the text is valid
 	}{
 		{"", "", ""},
 		{"https://ledger.example.com", "", ""},

@@ -242,7 +242,7 @@ var unlinked = []string{
 	"/orgs/{org}/events",                                 // never ends
 	"/orgs/{org}/artifacts/{digest}",                     // no attestation is about one
 	"/orgs/{org}/settings/audit/download",                // is a form
-	"/orgs/{org}/repos/{repo}/violations",                // there are none
+	"/orgs/{org}/repos/{repo}/violations",                // the ledger has no violation
 	"/orgs/{org}/repos/{repo}/commits/{sha}/transitions", // no commit has many
 	"/orgs/{org}/violations",
 	"/orgs/{org}/repos/{repo}/webhooks/{id}/deliveries/{delivery}",

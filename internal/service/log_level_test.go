@@ -1,7 +1,6 @@
 package service
 
 import (
-	"io"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -42,16 +41,7 @@ func askLevel(t *testing.T, listener, method, body string, header ...string) (in
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}
-	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return response.StatusCode, string(text)
+	return send(t, r)
 }
 
 // waitForLine waits until the log has a line with all texts.

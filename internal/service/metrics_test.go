@@ -48,7 +48,17 @@ func startMetrics(t *testing.T, listen string) *Instance {
 // page returns the status and the body of a page.
 func page(t *testing.T, url string) (int, string) {
 	t.Helper()
-	response, err := http.Get(url)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return send(t, r)
+}
+
+// send sends a request, and returns the status and the body of the response.
+func send(t *testing.T, r *http.Request) (int, string) {
+	t.Helper()
+	response, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ func etagOf(w *browser) string {
 	return hidden(w.get(policyPath+"/edit").want(200), "etag")
 }
 
-// hidden returns the value of a hidden field; empty if there is none.
+// hidden returns the value of a hidden field, or an empty string if the page has no such field.
 func hidden(p page, name string) string {
 	for _, n := range p.elements("input", "name", name) {
 		return attribute(n, "value")
