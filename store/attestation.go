@@ -108,7 +108,7 @@ func (rd reader) packed(row int64) (body, payload []byte, at sql.NullInt64, err 
 		return nil, nil, at, fmt.Errorf("read envelope: %w", err)
 	case envelope.IsPruned(at):
 		return nil, nil, at, ledger.Errorf(ledger.CodePruned,
-			"the envelope was pruned, as the retention of the repo says: its digests are kept")
+			"the envelope was pruned: the record of the attestation and its digests are kept")
 	}
 	return body, payload, at, nil
 }

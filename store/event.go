@@ -214,7 +214,7 @@ func (s *Store) Event(ctx context.Context, org, eventID string) ([]byte, error) 
 		err = rd.Row("SELECT body FROM events WHERE id = ?", ref.row).Scan(&body)
 		if err == nil && len(body) == 0 {
 			err = ledger.Errorf(ledger.CodePruned,
-				"the body of the event was pruned, as the retention of the repo says: its leaf in the log is kept")
+				"the body of the event was pruned: its leaf in the log is kept")
 		}
 		return body, err
 	})

@@ -26,10 +26,14 @@ func Attestation(w io.Writer, a ledger.AttestationRecord) {
 	t.Row("status", a.Result.Status)
 	t.Row("duration", Milliseconds(a.Result.DurationMS))
 	t.Row("recorded", a.RecordedAt)
+
 	if a.Distrusted {
 		t.Row("distrusted", "it does not count: the key was compromised")
 	}
 	t.Row("payload", a.PayloadDigest)
+	if a.Verification != nil && a.Verification.EnvelopePruned {
+		t.Row("envelope", "pruned: only its digest is kept")
+	}
 	t.Row("event", a.Event)
 	t.Flush()
 }

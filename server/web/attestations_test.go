@@ -231,7 +231,8 @@ func TestPrunedAttestation(t *testing.T) {
 	check(t, e.db.Prune(t.Context()))
 
 	w := e.signIn(e.reader)
-	w.get(apiPath+"/attestations/"+a.ID).want(200).has("pruned by the retention of api: only its digest is kept", a.PayloadDigest,
+	w.get(apiPath+"/attestations/"+a.ID).want(200).has(
+		"pruned by the retention of api: only its digest is kept", a.PayloadDigest,
 		"Signature verified with key").hasNot("Download envelope", "Corruption check")
 	w.get(apiPath + "/attestations/" + a.ID + "/envelope").want(410)
 	w.get(commitPath(commitID(1))).want(200).has("test:go")

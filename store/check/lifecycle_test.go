@@ -1,6 +1,8 @@
 package check_test
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -68,6 +70,10 @@ func TestPrunedIsChecked(t *testing.T) {
 		ok(t, err)
 		for _, problem := range report.Problems {
 			t.Error(problem)
+		}
+		pruned := fmt.Sprintf("what was pruned: events %d, envelopes %d", report.Pruned, report.PrunedEnvelopes)
+		if !slices.Contains(report.Unchecked, pruned) {
+			t.Errorf("not checked: %q, want %q among them", report.Unchecked, pruned)
 		}
 		return report
 	}

@@ -106,6 +106,11 @@ func (r *reporter) result() Report {
 	slices.SortStableFunc(report.Problems, func(a, b Problem) int { // the file is checked at the same time
 		return cmp.Compare(b.rank(), a.rank())
 	})
+	if report.Pruned+report.PrunedEnvelopes > 0 {
+		report.Unchecked = append(slices.Clone(report.Unchecked), fmt.Sprintf("what was pruned: events %d, envelopes %d",
+			report.Pruned, report.PrunedEnvelopes))
+	}
+
 	for _, check := range slices.Sorted(maps.Keys(r.counts)) {
 		n := r.counts[check]
 		if report.Found += n; n <= maxListed {
