@@ -141,7 +141,8 @@ var mayImport = map[string][]string{
 	},
 	"store/metrics":    {"ledger", "store", "store/sqldb"},
 	"store/sqldb":      {},
-	"store/sqlite":     {"internal/atomicfile", "store/sqldb"},
+	"store/sqlite":     {"internal/atomicfile", "store/engine", "store/sqldb"},
+	"store/engine":     {"store/sqldb"},
 	"store/radarindex": {"ledger", "ledger/policy", "ledger/radar"},
 	// The conformance suite of the storage.
 	"store/storetest": {

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ledgerd/ledgerd/store/engine"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
@@ -43,7 +44,7 @@ var errForeign = errors.New("another process reads the log")
 type checkpointer struct {
 	conn    *sqldb.Conn
 	guard   *guard
-	health  *health
+	health  *engine.Health
 	restart func(wait time.Duration) error // restarts the log if it has no reader
 	commits chan struct{}                  // holds a value for each commit, up to checkpointCommits
 	stop    chan struct{}
@@ -58,7 +59,7 @@ type checkpointer struct {
 }
 
 // newCheckpointer returns a checkpointer on its own connection c, which start starts.
-func newCheckpointer(c *sqldb.Conn, g *guard, h *health,
+func newCheckpointer(c *sqldb.Conn, g *guard, h *engine.Health,
 	restart func(wait time.Duration) error,
 ) *checkpointer {
 	return &checkpointer{
@@ -121,10 +122,10 @@ func (k *checkpointer) wait() bool {
 func (k *checkpointer) checkpoint() {
 	var busy, frames, copied int64
 	if err := k.conn.Row("PRAGMA wal_checkpoint(PASSIVE)").Scan(&busy, &frames, &copied); err != nil {
-		k.health.failed(sqldb.CheckpointIncident, err)
+		k.health.Failed(sqldb.CheckpointIncident, err)
 		return
 	}
-	k.health.succeeded(sqldb.CheckpointIncident)
+	k.health.Succeeded(sqldb.CheckpointIncident)
 
 	if frames*frameSize <= maxLog {
 		k.restarted()
@@ -149,7 +150,7 @@ func (k *checkpointer) restartLog(size int64) {
 		return
 	}
 	if k.foreign++; k.foreign >= foreignFailures {
-		k.health.failed(sqldb.WALIncident, fmt.Errorf("another process, perhaps a backup, keeps a transaction "+
+		k.health.Failed(sqldb.WALIncident, fmt.Errorf("another process, perhaps a backup, keeps a transaction "+
 			"open: the write-ahead log has grown to %d MB and cannot be reset", size>>20))
 	}
 }
@@ -157,5 +158,5 @@ func (k *checkpointer) restartLog(size int64) {
 // restarted records that the log is no longer too large.
 func (k *checkpointer) restarted() {
 	k.next, k.pause, k.turn, k.foreign = time.Time{}, restartPause, turnWait, 0
-	k.health.succeeded(sqldb.WALIncident)
+	k.health.Succeeded(sqldb.WALIncident)
 }

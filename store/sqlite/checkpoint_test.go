@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/store/engine"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
@@ -60,7 +61,8 @@ func TestFailingCheckpointsAreReportedOnce(t *testing.T) {
 	db := open(t, path, noHooks)
 	c, err := sqldb.Connect(t.Context(), openRaw(t, path), &dialect)
 	check(t, err)
-	h := newHealth(Options{}, db.help)
+	var begun []sqldb.Incident
+	h := engine.NewHealth(func(t sqldb.Incident) { begun = append(begun, t) }, nil, db.help)
 	k := newCheckpointer(c, db.guard, h, db.restartLog)
 	k.start()
 	c.Close() // makes every checkpoint fail
@@ -70,7 +72,7 @@ func TestFailingCheckpointsAreReportedOnce(t *testing.T) {
 	}
 	k.stopRunning()
 
-	begun, _ := h.changes(time.Now())
+	h.Report(time.Now())
 	if len(begun) != 1 || begun[0].Kind != sqldb.CheckpointIncident || begun[0].Count < 2 {
 		t.Errorf("got incidents %v, want one of several failed checkpoints", begun)
 	}

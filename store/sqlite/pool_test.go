@@ -3,73 +3,13 @@ package sqlite
 import (
 	"context"
 	"errors"
-	"fmt"
-	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/store/engine"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
-
-// Orgs take turns, and the items of an org stay in order.
-func TestTurnQueue(t *testing.T) {
-	q := newTurnQueue[string]()
-	for _, item := range strings.Fields("a1 a2 a3 b1 a4 c1 b2") {
-		q.push(item[:1], item)
-	}
-	for item, want := range map[string]bool{"a2": true, "a9": false, "c1": true, "d1": false} {
-		if got := q.remove(item[:1], item); got != want {
-			t.Errorf("remove %s reports %v", item, got)
-		}
-	}
-
-	var got []string
-	for item, ok := q.pop(); ok; item, ok = q.pop() {
-		got = append(got, item)
-		if item == "b1" {
-			q.push("c", "c2")
-		}
-	}
-	if want := strings.Fields("a1 b1 a3 b2 c2 a4"); !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
-	if q.size != 0 || len(q.waiting) > 0 || len(q.orgs) > 0 {
-		t.Errorf("the empty queue is %+v", q)
-	}
-}
-
-func TestTurnQueueKeepsWhatWasPushed(t *testing.T) {
-	q := newTurnQueue[int]()
-	in := make(map[int]string) // the orgs of the items in the queue
-
-	for i := range 2000 {
-		org := fmt.Sprint("org", rand.N(5))
-		switch rand.N(3) {
-		case 0:
-			if item, ok := q.pop(); ok != (len(in) > 0) || ok && in[item] == "" {
-				t.Fatalf("pop returns %d %v, and %d items are in the queue", item, ok, len(in))
-			} else {
-				delete(in, item)
-			}
-		case 1:
-			item := rand.N(i + 1)
-			if got := q.remove(org, item); got != (in[item] == org) {
-				t.Fatalf("remove reports %v", got)
-			} else if got {
-				delete(in, item)
-			}
-		default:
-			in[i] = org
-			q.push(org, i)
-		}
-
-		if q.size != len(in) {
-			t.Fatalf("size is %d, want %d", q.size, len(in))
-		}
-	}
-}
 
 // occupy takes all connections of a lane for an org, and returns a function that
 // releases them one at a time.
@@ -116,11 +56,7 @@ func TestFaultBusyLanesDoNotDelayOthers(t *testing.T) {
 func TestFaultLongReadsLeaveConnections(t *testing.T) {
 	db := open(t, newPath(t), noHooks)
 	release := occupy(t, db, sqldb.Reader{Lane: sqldb.Long, Org: "acme"})
-	waiting := func() int {
-		db.lanes[sqldb.Long].mu.Lock()
-		defer db.lanes[sqldb.Long].mu.Unlock()
-		return db.lanes[sqldb.Long].waiting.size
-	}
+	waiting := func() int { return db.Stats().Lanes[sqldb.Long].Waiting }
 
 	const reads = 20
 	runs, done := make(chan struct{}, 2*reads), make(chan error, reads)
@@ -195,11 +131,7 @@ func TestFaultFewReadsExamineRowsAtOnce(t *testing.T) {
 func TestFaultReadersServeOrgsInTurn(t *testing.T) {
 	db := open(t, newPath(t), noHooks)
 	release := occupy(t, db, sqldb.Reader{Org: "many"})
-	waiting := func() int {
-		db.lanes[sqldb.Requests].mu.Lock()
-		defer db.lanes[sqldb.Requests].mu.Unlock()
-		return db.lanes[sqldb.Requests].waiting.size
-	}
+	waiting := func() int { return db.Stats().Lanes[sqldb.Requests].Waiting }
 
 	order := make(chan string, 100)
 	hold := make(chan struct{})
@@ -260,8 +192,8 @@ func TestFaultReadEndsWithItsContext(t *testing.T) {
 // Reads for callers have a time limit, which includes the wait for a connection.
 func TestFaultReadsHaveATimeLimit(t *testing.T) {
 	db := open(t, newPath(t), noHooks)
-	for lane := range db.maxRead {
-		db.maxRead[lane] = 20 * time.Millisecond
+	for lane := range db.readers.MaxRead {
+		db.readers.MaxRead[lane] = 20 * time.Millisecond
 	}
 	for lane := range sqldb.Lanes {
 		reader := sqldb.Reader{Lane: lane, Org: "acme"}
@@ -280,7 +212,7 @@ func TestFaultReadsHaveATimeLimit(t *testing.T) {
 	}
 
 	err := db.Read(t.Context(), sqldb.Reader{Lane: sqldb.Writes}, func(c *sqldb.Conn) error {
-		time.Sleep(2 * db.maxRead[sqldb.Writes])
+		time.Sleep(2 * db.readers.MaxRead[sqldb.Writes])
 		return c.Each(func(sqldb.Scanner) error { return nil }, "SELECT 1")
 	})
 	if err != nil {
@@ -331,8 +263,8 @@ func TestFaultWritesOfOrgsTakeTurns(t *testing.T) {
 	for db.TryWrite(write("many")) {
 		flood++
 	}
-	if flood != maxQueued {
-		t.Errorf("the queue takes %d writes of an org, want %d", flood, maxQueued)
+	if flood != engine.MaxQueued {
+		t.Errorf("the queue takes %d writes of an org, want %d", flood, engine.MaxQueued)
 	}
 	waiting, cancel := context.WithCancel(t.Context())
 	blocked := make(chan error, 1)
@@ -345,25 +277,7 @@ func TestFaultWritesOfOrgsTakeTurns(t *testing.T) {
 
 	// The write of the other org is in the first batch, with all but one of the flood.
 	i := slices.Index(order, "one")
-	if i != maxBatch-1 {
-		t.Errorf("the write of the other org ran as number %d, want %d", i, maxBatch-1)
-	}
-}
-
-// A batch has the writes of each org together, so that sets stay large.
-func TestABatchKeepsTheWritesOfAnOrgTogether(t *testing.T) {
-	q := newJobQueue()
-	for _, name := range strings.Fields("a1 b1 a2 c1 b2 a3") {
-		q.push(&job{Write: sqldb.Write{Org: name[:1], Item: name}})
-	}
-	var got []string
-	for _, j := range q.take(nil) {
-		got = append(got, j.Item.(string))
-	}
-	if want := strings.Fields("a1 a2 a3 b1 b2 c1"); !slices.Equal(got, want) {
-		t.Errorf("the batch is %v, want %v", got, want)
-	}
-	if rest := q.take(nil); len(rest) > 0 {
-		t.Errorf("%d writes are left", len(rest))
+	if i != engine.MaxBatch-1 {
+		t.Errorf("the write of the other org ran as number %d, want %d", i, engine.MaxBatch-1)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/ledgerd/ledgerd/store/engine"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
@@ -21,11 +22,10 @@ const forever = 365 * 24 * time.Hour
 // the log (-shm) is written, as every reader does that has a log to read. All lanes share
 // the connections, and reads take as long as they need.
 func OpenReadOnly(ctx context.Context, path string) (*DB, error) {
-	db := &DB{path: path, closing: make(chan struct{})}
-	db.health = newHealth(Options{}, func(sqldb.IncidentKind) string { return "" })
-	pool := newPool(db.closing)
-	for lane := range db.lanes {
-		db.lanes[lane], db.maxRead[lane] = pool, forever
+	db := newDB(path, Options{})
+	pool := engine.NewPool(db.closing)
+	for lane := range db.readers.Lanes {
+		db.readers.Lanes[lane], db.readers.MaxRead[lane] = pool, forever
 	}
 	if err := db.openReadOnly(ctx, path); err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), db.Close())
@@ -48,15 +48,20 @@ func (db *DB) openReadOnly(ctx context.Context, path string) (err error) {
 		return err
 	}
 
-	lane := db.lanes[sqldb.Writes]
-	for range readers()[sqldb.Writes] {
+	for i := range readers()[sqldb.Writes] {
 		c, err := sqldb.Connect(ctx, db.readDB, &dialect)
 		if err != nil {
 			return err
 		}
-		lane.idle = append(lane.idle, c)
+		db.readers.Lanes[sqldb.Writes].Add(c)
+		if i > 0 {
+			continue
+		}
+		if err := checkSchema(c); err != nil {
+			return err
+		}
 	}
-	return checkSchema(lane.idle[0])
+	return nil
 }
 
 // readOnly returns the options with which a file is only read. If it has no log, nobody has it

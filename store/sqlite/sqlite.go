@@ -7,7 +7,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"runtime"
@@ -15,6 +14,7 @@ import (
 
 	_ "modernc.org/sqlite" // the driver
 
+	"github.com/ledgerd/ledgerd/store/engine"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
@@ -29,26 +29,19 @@ func readers() [sqldb.Lanes]int {
 // reads that have a lock but no CPU.
 func searches() int { return min(max(1, runtime.GOMAXPROCS(0)/2), 8) }
 
-// maxRead is the maximum time that a read for a caller waits and runs, by lane. Background
-// work, whose reads have no org, has no limit in the lane Writes.
-var maxRead = [sqldb.Lanes]time.Duration{
-	sqldb.Requests: 5 * time.Second, sqldb.Long: 5 * time.Second, sqldb.Checks: 5 * time.Second,
-	sqldb.Writes: 10 * time.Second,
-}
-
 // A DB is an open SQLite file. It implements sqldb.Engine.
 type DB struct {
 	path         string
 	lock         *Lock // nil unless Options.Serve is set
 	guard        *guard
-	health       *health
+	health       *engine.Health
 	writeDB      *sql.DB
 	readDB       *sql.DB
-	writer       *writer
+	conn         *sqldb.Conn // of the writer
+	writer       *engine.Writer
 	checkpointer *checkpointer
-	monitor      *monitor
-	lanes        [sqldb.Lanes]*pool
-	maxRead      [sqldb.Lanes]time.Duration
+	monitor      *engine.Monitor
+	readers      engine.Readers
 	still        fs.FileInfo   // of a file that OpenReadOnly takes for one that does not change
 	closing      chan struct{} // closed by Close
 }
@@ -58,15 +51,22 @@ var _ sqldb.Engine = (*DB)(nil)
 // Open opens the database file at path. It creates the file if it does not exist,
 // and migrates its schema to the version of this release.
 func Open(ctx context.Context, path string, o Options) (*DB, error) {
-	db := &DB{path: path, maxRead: maxRead, closing: make(chan struct{})}
-	db.health = newHealth(o, db.help)
-	for lane := range db.lanes {
-		db.lanes[lane] = newPool(db.closing)
+	db := newDB(path, o)
+	db.readers.MaxRead = engine.MaxRead()
+	for lane := range db.readers.Lanes {
+		db.readers.Lanes[lane] = engine.NewPool(db.closing)
 	}
 	if err := db.open(ctx, path, o); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
 	return db, nil
+}
+
+func newDB(path string, o Options) *DB {
+	db := &DB{path: path, closing: make(chan struct{})}
+	db.health = engine.NewHealth(o.Began, o.Ended, db.help)
+	db.readers = engine.Readers{Begin: "BEGIN", Health: db.health}
+	return db
 }
 
 func (db *DB) open(ctx context.Context, path string, o Options) (err error) {
@@ -98,7 +98,7 @@ func (db *DB) open(ctx context.Context, path string, o Options) (err error) {
 	if err := db.startWriter(ctx, c, o); err != nil {
 		return err
 	}
-	db.monitor = startMonitor(db.guard, db.health, db.writer)
+	db.monitor = engine.StartMonitor(db.guard.check, sqldb.Write{Do: rewriteVersion}, db.health, db.writer)
 
 	if db.readDB, err = openFile(path, readerPragmas); err != nil {
 		return err
@@ -117,7 +117,7 @@ func (db *DB) open(ctx context.Context, path string, o Options) (err error) {
 			case sqldb.Long:
 				c.TakeTurns(turns)
 			}
-			db.lanes[lane].idle = append(db.lanes[lane].idle, c)
+			db.readers.Lanes[lane].Add(c)
 		}
 	}
 	return nil
@@ -143,13 +143,14 @@ func (db *DB) startWriter(ctx context.Context, c *sqldb.Conn, o Options) error {
 		o.Hooks.AfterCommit()
 		db.checkpointer.countCommit()
 	}
-	db.writer = newWriter(c, hooks, db.guard, db.health)
+	db.conn = c
+	db.writer = engine.NewWriter(transactions{c, db.guard}, hooks, db.health)
 	return nil
 }
 
 // restartLog has the writer restart the log; see the function of that name.
 func (db *DB) restartLog(wait time.Duration) error {
-	return restartLog(db.lanes[:], db.closing, db.writer, wait)
+	return restartLog(&db.readers, db.closing, db.writer, db.conn, wait)
 }
 
 // help is what the administrator can do about an incident.
@@ -173,16 +174,16 @@ func (db *DB) Close() error {
 		db.checkpointer.stopRunning()
 	}
 	if db.writer != nil {
-		db.writer.close()
+		db.writer.Close()
 	}
 	if db.monitor != nil {
-		db.monitor.close()
+		db.monitor.Close()
 	}
 
 	// The connections that are open keep the data of a file that is gone.
 	if db.writer != nil {
 		if err := db.guard.check(); err != nil {
-			errs = append(errs, rescue(db.writer.conn, db.path, err))
+			errs = append(errs, rescue(db.conn, db.path, err))
 			if !db.guard.canClose() {
 				return errors.Join(append(errs, db.release())...)
 			}
@@ -196,15 +197,13 @@ func (db *DB) closeConnections() error {
 	if db.checkpointer != nil {
 		errs = append(errs, db.checkpointer.conn.Close())
 	}
-	for _, lane := range db.lanes {
-		errs = append(errs, lane.close())
-	}
+	errs = append(errs, db.readers.Close())
 	if db.readDB != nil {
 		errs = append(errs, db.readDB.Close())
 	}
 
-	if db.writer != nil {
-		errs = append(errs, db.writer.conn.Close())
+	if db.conn != nil {
+		errs = append(errs, db.conn.Close())
 	}
 	if db.writeDB != nil {
 		errs = append(errs, db.writeDB.Close())
@@ -230,7 +229,7 @@ func (db *DB) Ready() error {
 	if db.monitor == nil {
 		return nil // read only
 	}
-	return db.monitor.ready()
+	return db.monitor.Ready()
 }
 
 // Stats implements sqldb.Engine.
@@ -239,9 +238,7 @@ func (db *DB) Stats() (s sqldb.Stats) {
 	if db.guard != nil {
 		s.LogBytes = sizeOf(db.guard.files[1].path)
 	}
-	for lane := range db.lanes {
-		s.Lanes[lane] = db.lanes[lane].stats()
-	}
+	s.Lanes = db.readers.Stats()
 	return s
 }
 
@@ -256,79 +253,12 @@ func sizeOf(path string) int64 {
 
 // Read implements sqldb.Engine.
 func (db *DB) Read(ctx context.Context, r sqldb.Reader, fn func(*sqldb.Conn) error) error {
-	return db.read(ctx, r, func(ctx context.Context, c *sqldb.Conn) (err error) {
-		if _, err := c.Exec("BEGIN"); err != nil {
-			return fmt.Errorf("begin read transaction: %w", err)
-		}
-		defer func() { // deferred in case fn panics
-			if _, endErr := c.Exec("ROLLBACK"); endErr != nil {
-				err = errors.Join(err, fmt.Errorf("end read transaction: %w", endErr))
-			}
-		}()
-		return during(ctx, c, fn)
-	})
+	return db.readers.Read(ctx, r, fn)
 }
 
 // ReadLoose implements sqldb.Engine.
 func (db *DB) ReadLoose(ctx context.Context, r sqldb.Reader, fn func(*sqldb.Conn) error) error {
-	return db.read(ctx, r, func(ctx context.Context, c *sqldb.Conn) error { return during(ctx, c, fn) })
-}
-
-// errSlow is the cause of a context that ends because a read takes too long.
-var errSlow = errors.New("the read took too long")
-
-// read runs fn on a connection of the reader's lane, and again in the lane Long if it is
-// long. The context of fn ends at the lane's time limit.
-func (db *DB) read(
-	ctx context.Context, r sqldb.Reader, fn func(context.Context, *sqldb.Conn) error,
-) error {
-	if r.Lane != sqldb.Writes || r.Org != "" {
-		limited, cancel := context.WithTimeoutCause(ctx, db.maxRead[r.Lane], errSlow)
-		defer cancel()
-		ctx = limited
-	}
-
-	err := db.readIn(ctx, r, fn)
-	if errors.Is(err, sqldb.ErrLong) {
-		r.Lane = sqldb.Long
-		err = db.readIn(ctx, r, fn)
-	}
-	if err != nil && context.Cause(ctx) == errSlow { //nolint:errorlint // a cause is not wrapped
-		return &sqldb.Error{Class: sqldb.Slow, Err: err}
-	}
-	return err
-}
-
-// readIn runs fn on a connection of the reader's lane.
-func (db *DB) readIn(ctx context.Context, r sqldb.Reader, fn func(context.Context, *sqldb.Conn) error) error {
-	lane := db.lanes[r.Lane]
-	c, err := lane.take(ctx, r.Org)
-	if err != nil {
-		return err
-	}
-	defer lane.put(c)
-	err = fn(ctx, c)
-	db.judge(err)
-	return err
-}
-
-// judge records in the health whether the storage could be read.
-func (db *DB) judge(err error) {
-	switch sqldb.ClassOf(err) {
-	case sqldb.Failing:
-		db.health.failed(sqldb.ReadIncident, err)
-	case sqldb.Other:
-		if err == nil {
-			db.health.succeeded(sqldb.ReadIncident)
-		}
-	}
-}
-
-// during runs fn on a connection whose queries end with ctx.
-func during(ctx context.Context, c *sqldb.Conn, fn func(*sqldb.Conn) error) error {
-	c.SetContext(ctx)
-	defer c.SetContext(context.Background())
-	return fn(c)
+	return db.readers.ReadLoose(ctx, r, fn)
 }
 
 // errReadOnly is the error of a write to a file that was opened with OpenReadOnly.
@@ -339,18 +269,18 @@ func (db *DB) Write(ctx context.Context, w sqldb.Write) error {
 	if db.writer == nil {
 		return errReadOnly
 	}
-	return db.writer.write(ctx, w)
+	return db.writer.Write(ctx, w)
 }
 
 // TryWrite implements sqldb.Engine.
-func (db *DB) TryWrite(w sqldb.Write) bool { return db.writer != nil && db.writer.tryWrite(w) }
+func (db *DB) TryWrite(w sqldb.Write) bool { return db.writer != nil && db.writer.TryWrite(w) }
 
 // WaitTurn implements sqldb.Engine.
 func (db *DB) WaitTurn(ctx context.Context) error {
 	if db.writer == nil {
 		return errReadOnly
 	}
-	return db.writer.throttle.wait(ctx)
+	return db.writer.WaitTurn(ctx)
 }
 
 // watchInterval is how often Watch checks for writes by other processes.
@@ -378,7 +308,7 @@ func (db *DB) Watch(ctx context.Context, checked func(changed bool, err error)) 
 		var version int64
 		err := c.Row("PRAGMA data_version").Scan(&version)
 		if err != nil {
-			db.judge(err)
+			db.readers.Judge(err)
 		}
 		checked(err == nil && version != seen, err)
 		if err == nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ledgerd/ledgerd/store/engine"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
@@ -14,14 +15,16 @@ const writerWait = 250 * time.Millisecond
 // errTurn is returned by restartLog if a reader or the writer takes too long.
 var errTurn = errors.New("readers or the writer take too long")
 
-// restartLog makes the writer start the log again from the beginning. No reader may use
+// restartLog has the writer, whose connection is c, start the log again from the beginning. No reader may use
 // the log at that time. So restartLog pauses the pools, and gives running reads the
 // given time to finish. It returns errForeign if another process still reads the log.
-func restartLog(pools []*pool, closing <-chan struct{}, w *writer, wait time.Duration) error {
+func restartLog(
+	readers *engine.Readers, closing <-chan struct{}, w *engine.Writer, c *sqldb.Conn, wait time.Duration,
+) error {
 	timeout := time.After(wait)
-	for _, p := range pools {
-		quiet := p.pause()
-		defer p.resume()
+	for _, p := range readers.Lanes {
+		quiet := p.Pause()
+		defer p.Resume()
 		select {
 		case <-quiet:
 		case <-timeout:
@@ -32,7 +35,7 @@ func restartLog(pools []*pool, closing <-chan struct{}, w *writer, wait time.Dur
 	}
 
 	var err error
-	if !w.betweenWrites(writerWait, func(c *sqldb.Conn) { err = checkpointAll(c) }) {
+	if !w.Between(writerWait, func() { err = checkpointAll(c) }) {
 		return errTurn
 	}
 	return err

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/store/engine"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
@@ -23,7 +24,7 @@ func TestFaultLockIsHeldForLong(t *testing.T) {
 	path := newPath(t)
 	j := new(journal)
 	db := openWith(t, path, j.options())
-	db.writer.patience = time.Second
+	db.writer.Patience = time.Second
 	other, err := openRaw(t, path).Conn(t.Context())
 	check(t, err)
 	defer other.Close()
@@ -32,7 +33,7 @@ func TestFaultLockIsHeldForLong(t *testing.T) {
 
 	patient := make(chan error, 1)
 	go func() { patient <- add(t.Context(), db, "patient") }()
-	eventually(t, "the writer waits", func() bool { return db.writer.waited() > 0 })
+	eventually(t, "the writer waits", func() bool { return db.writer.Waited() > 0 })
 	ctx, cancel := context.WithCancel(t.Context())
 	impatient := make(chan error, 1)
 	go func() { impatient <- add(ctx, db, "impatient") }()
@@ -78,7 +79,7 @@ func TestFaultLockIsHeldForLong(t *testing.T) {
 func TestFaultCloseWhileLocked(t *testing.T) {
 	path := newPath(t)
 	db := openWith(t, path, Options{Hooks: noHooks})
-	db.writer.patience = 100 * time.Millisecond
+	db.writer.Patience = 100 * time.Millisecond
 	other, err := openRaw(t, path).Conn(t.Context())
 	check(t, err)
 	defer other.Close()
@@ -190,32 +191,28 @@ func TestFaultNothingIsCopiedIntoAMovedFile(t *testing.T) {
 func TestFaultAbandonedWritesLeaveTheQueue(t *testing.T) {
 	path := newPath(t)
 	db := openWith(t, path, Options{Hooks: noHooks})
-	db.writer.patience = time.Hour
+	db.writer.Patience = time.Hour
 	other, err := openRaw(t, path).Conn(t.Context())
 	check(t, err)
 	defer other.Close()
 	_, err = other.ExecContext(t.Context(), "BEGIN IMMEDIATE")
 	check(t, err)
 
-	size := func() int {
-		db.writer.queue.mu.Lock()
-		defer db.writer.queue.mu.Unlock()
-		return db.writer.queue.jobs.size
-	}
+	size := db.writer.Queued
 	patient := make(chan error, 1)
 	go func() { patient <- add(t.Context(), db, "stayed") }()
-	eventually(t, "a write that waits", func() bool { return db.writer.waited() > 0 })
+	eventually(t, "a write that waits", func() bool { return db.writer.Waited() > 0 })
 
 	ctx, cancel := context.WithCancel(t.Context())
 	var writes sync.WaitGroup
-	for i := range 2 * (maxBatch + maxQueued) {
+	for i := range 2 * (engine.MaxBatch + engine.MaxQueued) {
 		writes.Go(func() {
 			if err := add(ctx, db, fmt.Sprint("left ", i)); !errors.Is(err, context.Canceled) {
 				t.Errorf("got %v, want context.Canceled", err)
 			}
 		})
 	}
-	eventually(t, "a full queue", func() bool { return size() >= maxQueued-1 })
+	eventually(t, "a full queue", func() bool { return size() >= engine.MaxQueued-1 })
 	cancel()
 	writes.Wait()
 	eventually(t, "an empty queue", func() bool { return size() == 0 })
@@ -227,38 +224,15 @@ func TestFaultAbandonedWritesLeaveTheQueue(t *testing.T) {
 	check(t, db.Close())
 }
 
-// The oldest job counts, of whatever org.
-func TestOldestJobOfAllOrgs(t *testing.T) {
-	q := newJobQueue()
-	if oldest := q.oldest(); oldest != 0 || q.since(oldest) != 0 {
-		t.Errorf("empty queue: got %d", oldest)
-	}
-	for i, org := range []string{"b", "a", "c", "a"} {
-		j := q.newJob(t.Context(), sqldb.Write{Org: org})
-		j.queued = int64(100 - i)
-		q.push(j)
-	}
-	if oldest := q.oldest(); oldest != 98 { // the second one of a came after the first
-		t.Errorf("got %d, want 98", oldest)
-	}
-}
-
 func TestFaultStalledEngineIsNotReady(t *testing.T) {
 	db := open(t, newPath(t), noHooks)
-	db.writer.queue.begun = time.Now().Add(-time.Minute)
 	release := blockWriter(t, db)
 	check(t, db.Ready()) // the write has begun just now
-	db.writer.oldest.Store(1)
-	if err := db.Ready(); sqldb.ClassOf(err) != sqldb.Stalled || !strings.Contains(err.Error(), "waiting for 1m0s") {
-		t.Errorf("writer: got %v, want that writes have been waiting for a minute", err)
+	db.writer.StalledAfter = 0
+	if err := db.Ready(); sqldb.ClassOf(err) != sqldb.Stalled || !strings.Contains(err.Error(), "have been waiting for") {
+		t.Errorf("writer: got %v, want that writes have been waiting", err)
 	}
 	release()
-	eventually(t, "ready", func() bool { return db.Ready() == nil })
-
-	eventually(t, "the disk does not respond", func() bool {
-		db.monitor.checked.Store(-int64(time.Minute)) // until the monitor looks again
-		return sqldb.ClassOf(db.Ready()) == sqldb.Stalled
-	})
 	eventually(t, "ready", func() bool { return db.Ready() == nil })
 }
 
@@ -275,7 +249,7 @@ func TestFaultRestartOfTheLogDoesNotWaitForLong(t *testing.T) {
 	}))
 
 	waits := make(chan error, 1)
-	quiet := db.lanes[sqldb.Requests].pause()
+	quiet := db.readers.Lanes[sqldb.Requests].Pause()
 	<-quiet
 	go func() {
 		waits <- db.ReadLoose(t.Context(), sqldb.Reader{}, func(*sqldb.Conn) error { return nil })
@@ -285,7 +259,7 @@ func TestFaultRestartOfTheLogDoesNotWaitForLong(t *testing.T) {
 		t.Errorf("a read in the pause returned %v", err)
 	case <-time.After(100 * time.Millisecond):
 	}
-	db.lanes[sqldb.Requests].resume()
+	db.readers.Lanes[sqldb.Requests].Resume()
 	check(t, <-waits)
 }
 

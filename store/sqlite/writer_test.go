@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/store/engine"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
@@ -47,9 +48,7 @@ func enqueue(ctx context.Context, db *DB, w sqldb.Write) <-chan error {
 
 // queued returns the number of writes in the queue.
 func queued(db *DB) int {
-	db.writer.queue.mu.Lock()
-	defer db.writer.queue.mu.Unlock()
-	return db.writer.queue.jobs.size
+	return db.writer.Queued()
 }
 
 // A set inserts things and logs the items of each call. After inserting an item
@@ -276,7 +275,7 @@ func TestTryWriteReportsAFullQueue(t *testing.T) {
 	db := open(t, newPath(t), noHooks)
 	release := blockWriter(t, db)
 	var want []string
-	for i := range maxBatch {
+	for i := range engine.MaxBatch {
 		name := fmt.Sprint("thing ", i)
 		want = append(want, name)
 		if !db.TryWrite(single(func(c *sqldb.Conn) error { return insert(c, name) })) {

@@ -1,4 +1,4 @@
-package sqlite
+package engine
 
 import (
 	"testing"

@@ -1,4 +1,4 @@
-package sqlite
+package engine
 
 import (
 	"cmp"
@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	// maxBatch is the maximum number of writes in one transaction. It bounds how long
+	// MaxBatch is the maximum number of writes in one transaction. It bounds how long
 	// the first of them waits for the last.
-	maxBatch = 256
-	// maxQueued is the maximum number of writes of one org in the queue. Its further
+	MaxBatch = 256
+	// MaxQueued is the maximum number of writes of one org in the queue. Its further
 	// writes wait outside, so they do not delay those of other orgs.
-	maxQueued = maxBatch
+	MaxQueued = MaxBatch
 )
 
 // A job is one write in the queue.
@@ -104,7 +104,7 @@ func (q *jobQueue) oldest() (moment int64) {
 func (q *jobQueue) push(j *job) (room <-chan struct{}, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.jobs.waiting[j.Org]) >= maxQueued {
+	if len(q.jobs.waiting[j.Org]) >= MaxQueued {
 		return q.room, false
 	}
 	q.jobs.push(j.Org, j)
@@ -115,7 +115,7 @@ func (q *jobQueue) push(j *job) (room <-chan struct{}, ok bool) {
 	return nil, true
 }
 
-// take appends the next jobs to an empty batch, at most maxBatch, without waiting. If
+// take appends the next jobs to an empty batch, at most MaxBatch, without waiting. If
 // more are waiting, orgs take turns. In the batch, the jobs of an org are adjacent, so
 // that more of them can be written together.
 func (q *jobQueue) take(batch []*job) []*job {
@@ -126,7 +126,7 @@ func (q *jobQueue) take(batch []*job) []*job {
 		order[org] = len(order)
 	}
 
-	for len(batch) < maxBatch {
+	for len(batch) < MaxBatch {
 		j, ok := q.jobs.pop()
 		if !ok {
 			break

@@ -1,4 +1,4 @@
-package sqlite
+package engine
 
 import (
 	"context"
@@ -23,40 +23,58 @@ const (
 	lockPause = 5 * time.Millisecond
 )
 
-// A writer owns the only connection that writes. It runs the writes that are
-// queued as one batch, in one transaction. If more are queued than fit, orgs take
+// Transactions begins and ends the transactions of a Writer. Its methods are called in the
+// goroutine of the writer.
+type Transactions interface {
+	// Begin begins a transaction, and returns its connection. It must not wait for long: if
+	// its error has the class Locked, the writer tries again.
+	Begin() (*sqldb.Conn, error)
+	// Commit commits the transaction.
+	Commit(*sqldb.Conn) error
+	// Rollback undoes a transaction that failed with err, even if the database has already done
+	// so. It returns the error for those who wait for its writes.
+	Rollback(c *sqldb.Conn, err error) error
+	// IsOfDatabase reports whether an error of a write is one of the database, which may have
+	// ended the whole transaction.
+	IsOfDatabase(err error) bool
+}
+
+// A Writer runs the writes that are queued as one batch, in one transaction. If more are queued than fit, orgs take
 // turns. Each write has its own savepoint, or shares one with adjacent writes of its
 // set. One fsync commits the whole batch.
-type writer struct {
-	conn     *sqldb.Conn
+type Writer struct {
+	// Patience is how long a write waits for the lock that another process holds. StalledAfter is
+	// how long a write may wait before the engine is not ready. Tests shorten them.
+	Patience, StalledAfter time.Duration
+
+	tx       Transactions
 	hooks    sqldb.Hooks
-	guard    *guard
-	health   *health
+	health   *Health
 	throttle *throttle
-	patience time.Duration // lockPatience, or less in tests
 	queue    *jobQueue
-	between  chan func(*sqldb.Conn) // run between two transactions
-	stop     chan struct{}          // closed by close, to accept no more writes
-	done     chan struct{}          // closed by run when it returns
+	between  chan func()   // run between two transactions
+	stop     chan struct{} // closed by Close, to accept no more writes
+	done     chan struct{} // closed by run when it returns
 
 	oldest   atomic.Int64 // when the oldest job of the batch was queued, by the queue's clock; 0 if idle
 	refusing atomic.Bool  // whether new writes fail at once, because another process holds the lock for long
 }
 
-// newWriter returns a writer on c, which it owns until close returns.
-func newWriter(c *sqldb.Conn, hooks sqldb.Hooks, g *guard, h *health) *writer {
+// NewWriter starts a writer, which runs until Close returns.
+func NewWriter(tx Transactions, hooks sqldb.Hooks, h *Health) *Writer {
 	if hooks.Committed == nil {
 		hooks.Committed = func(sqldb.Commit) {}
 	}
-	w := &writer{
-		conn:     c,
+	w := &Writer{
+		Patience:     lockPatience,
+		StalledAfter: stalledAfter,
+
+		tx:       tx,
 		hooks:    hooks,
-		guard:    g,
 		health:   h,
 		throttle: newThrottle(),
-		patience: lockPatience,
 		queue:    newJobQueue(),
-		between:  make(chan func(*sqldb.Conn)),
+		between:  make(chan func()),
 		stop:     make(chan struct{}),
 		done:     make(chan struct{}),
 	}
@@ -68,8 +86,8 @@ func newWriter(c *sqldb.Conn, hooks sqldb.Hooks, g *guard, h *health) *writer {
 // for long.
 var errLocked = &sqldb.Error{Class: sqldb.Locked, Err: errors.New("another process holds the write lock")}
 
-// write implements DB.Write.
-func (w *writer) write(ctx context.Context, request sqldb.Write) error {
+// Write implements sqldb.Engine.
+func (w *Writer) Write(ctx context.Context, request sqldb.Write) error {
 	j := w.queue.newJob(ctx, request)
 	for {
 		if w.refusing.Load() {
@@ -112,8 +130,8 @@ func (w *writer) write(ctx context.Context, request sqldb.Write) error {
 	}
 }
 
-// tryWrite implements DB.TryWrite.
-func (w *writer) tryWrite(request sqldb.Write) bool {
+// TryWrite implements sqldb.Engine.
+func (w *Writer) TryWrite(request sqldb.Write) bool {
 	if w.refusing.Load() {
 		return false
 	}
@@ -121,21 +139,15 @@ func (w *writer) tryWrite(request sqldb.Write) bool {
 	return ok
 }
 
-// probe queues a write that changes nothing but goes through the log, to find out
-// whether writing works. It is not needed if other writes are waiting.
-func (w *writer) probe() {
-	if w.waited() > 0 {
-		return
-	}
-	w.tryWrite(sqldb.Write{Do: rewriteVersion})
-}
+// WaitTurn implements sqldb.Engine.
+func (w *Writer) WaitTurn(ctx context.Context) error { return w.throttle.wait(ctx) }
 
-// betweenWrites runs fn on the writer's connection, between two transactions. It
-// returns false if the writer does not get to it within the time.
-func (w *writer) betweenWrites(limit time.Duration, fn func(*sqldb.Conn)) bool {
+// Between runs fn in the goroutine of the writer, between two transactions. It returns false
+// if the writer does not get to it within the time.
+func (w *Writer) Between(limit time.Duration, fn func()) bool {
 	ran := make(chan struct{})
 	select {
-	case w.between <- func(c *sqldb.Conn) { defer close(ran); fn(c) }:
+	case w.between <- func() { defer close(ran); fn() }:
 		<-ran
 		return true
 	case <-time.After(limit):
@@ -145,24 +157,31 @@ func (w *writer) betweenWrites(limit time.Duration, fn func(*sqldb.Conn)) bool {
 	}
 }
 
-// waited returns how long the oldest write has been waiting, or 0 if no write is waiting.
-func (w *writer) waited() time.Duration {
+// Waited returns how long the oldest write has been waiting, or 0 if no write is waiting.
+func (w *Writer) Waited() time.Duration {
 	return max(w.queue.since(w.oldest.Load()), w.queue.since(w.queue.oldest()))
 }
 
-// close waits for the queued writes and stops the writer.
-func (w *writer) close() {
+// Queued returns the number of writes in the queue.
+func (w *Writer) Queued() int {
+	w.queue.mu.Lock()
+	defer w.queue.mu.Unlock()
+	return w.queue.jobs.size
+}
+
+// Close waits for the queued writes and stops the writer.
+func (w *Writer) Close() {
 	close(w.stop)
 	<-w.done
 }
 
-func (w *writer) run() {
+func (w *Writer) run() {
 	defer close(w.done)
-	batch := make([]*job, 0, maxBatch)
+	batch := make([]*job, 0, MaxBatch)
 	for {
 		select {
 		case fn := <-w.between:
-			fn(w.conn)
+			fn()
 		default:
 		}
 
@@ -171,7 +190,7 @@ func (w *writer) run() {
 		if len(batch) == 0 {
 			select {
 			case fn := <-w.between:
-				fn(w.conn)
+				fn()
 				continue
 			case <-w.queue.wake:
 				continue
@@ -182,22 +201,22 @@ func (w *writer) run() {
 			}
 		}
 
-		var ok bool
-		if batch, ok = w.begin(batch); ok {
-			w.commit(batch)
+		var c *sqldb.Conn
+		if batch, c = w.begin(batch); c != nil {
+			w.commit(c, batch)
 		}
 		w.oldest.Store(0)
 	}
 }
 
 // take takes the next batch from the queue.
-func (w *writer) take(batch []*job) []*job {
+func (w *Writer) take(batch []*job) []*job {
 	batch = w.queue.take(batch)
 	w.setOldest(batch)
 	return batch
 }
 
-func (w *writer) setOldest(batch []*job) {
+func (w *Writer) setOldest(batch []*job) {
 	oldest := int64(0)
 	for _, j := range batch {
 		if oldest == 0 || j.queued < oldest {
@@ -207,7 +226,7 @@ func (w *writer) setOldest(batch []*job) {
 	w.oldest.Store(oldest)
 }
 
-func (w *writer) stopping() bool {
+func (w *Writer) stopping() bool {
 	select {
 	case <-w.stop:
 		return true
@@ -218,40 +237,40 @@ func (w *writer) stopping() bool {
 
 // begin begins the transaction of a batch. While another process holds the lock, it
 // retries without the jobs whose callers have given up. Jobs that have waited for
-// w.patience fail; from then on, new writes are refused until the writer gets the lock.
-// begin returns the jobs to run, and false if there is no transaction.
-func (w *writer) begin(batch []*job) ([]*job, bool) {
+// w.Patience fail; from then on, new writes are refused until the writer gets the lock.
+// begin returns the jobs to run and their connection, which is nil if there is no transaction.
+func (w *Writer) begin(batch []*job) ([]*job, *sqldb.Conn) {
 	for {
-		_, err := w.conn.Exec("BEGIN IMMEDIATE")
+		c, err := w.tx.Begin()
 		if err == nil {
 			w.refusing.Store(false)
-			return batch, true
+			return batch, c
 		}
 		err = fmt.Errorf("begin: %w", err)
 		if sqldb.ClassOf(err) != sqldb.Locked {
-			w.health.failed(sqldb.WriteIncident, err)
-			return drop(batch, func(*job) bool { return true }, err), false
+			w.health.Failed(sqldb.WriteIncident, err)
+			return drop(batch, func(*job) bool { return true }, err), nil
 		}
 
 		if batch = w.waitForLock(batch, err); len(batch) == 0 && (!w.refusing.Load() || w.stopping()) {
-			return nil, false
+			return nil, nil
 		}
 	}
 }
 
 // waitForLock waits a moment, and returns the batch without the jobs that have expired
 // or were abandoned. It removes such jobs from the queue, too.
-func (w *writer) waitForLock(batch []*job, err error) []*job {
+func (w *Writer) waitForLock(batch []*job, err error) []*job {
 	time.Sleep(lockPause)
-	waited := w.waited()
-	if waited >= min(stalledAfter, w.patience) {
-		w.health.failed(sqldb.WriteIncident, err)
+	waited := w.Waited()
+	if waited >= min(w.StalledAfter, w.Patience) {
+		w.health.Failed(sqldb.WriteIncident, err)
 	}
-	if waited >= w.patience {
+	if waited >= w.Patience {
 		w.refusing.Store(true)
 	}
 
-	expired := func(j *job) bool { return w.queue.since(j.queued) >= w.patience }
+	expired := func(j *job) bool { return w.queue.since(j.queued) >= w.Patience }
 	batch = drop(batch, expired, err)
 	drop(w.queue.removeIf(func(j *job) bool { return expired(j) || j.isAbandoned() }), expired, err)
 	if len(batch) == 0 {
@@ -275,12 +294,11 @@ func drop(batch []*job, expired func(*job) bool, err error) []*job {
 
 // commit runs the batch in the transaction that has begun, commits it, and ends its
 // jobs.
-func (w *writer) commit(batch []*job) {
-	err := w.transact(batch)
+func (w *Writer) commit(c *sqldb.Conn, batch []*job) {
+	err := w.transact(c, batch)
 	if err != nil {
-		w.hooks.AfterRollback()    // before another batch can reuse the ids that this one took
-		_ = w.conn.Run("ROLLBACK") // fails if SQLite has already rolled back
-		err = takeBack(w.conn, err)
+		w.hooks.AfterRollback() // before another batch can reuse the ids that this one took
+		err = w.tx.Rollback(c, err)
 		for _, j := range batch {
 			j.err = err
 		}
@@ -292,7 +310,7 @@ func (w *writer) commit(batch []*job) {
 }
 
 // judge records in the health whether the storage could be written.
-func (w *writer) judge(batch []*job, err error) {
+func (w *Writer) judge(batch []*job, err error) {
 	for _, j := range batch {
 		if class := sqldb.ClassOf(j.err); err == nil && (class == sqldb.Full || class == sqldb.Failing) {
 			err = j.err // only this job needed more space
@@ -300,19 +318,19 @@ func (w *writer) judge(batch []*job, err error) {
 	}
 	switch {
 	case err == nil:
-		w.health.succeeded(sqldb.WriteIncident)
+		w.health.Succeeded(sqldb.WriteIncident)
 	case sqldb.ClassOf(err) == sqldb.Gone:
-		w.health.failed(sqldb.FileIncident, err)
+		w.health.Failed(sqldb.FileIncident, err)
 	default:
-		w.health.failed(sqldb.WriteIncident, err)
+		w.health.Failed(sqldb.WriteIncident, err)
 	}
 }
 
 // transact runs the batch in the transaction and commits it. If it returns an error,
 // the whole batch has failed.
-func (w *writer) transact(batch []*job) (err error) {
+func (w *Writer) transact(c *sqldb.Conn, batch []*job) (err error) {
 	begin := time.Now()
-	done := sqldb.Commit{Writes: len(batch), Waited: w.waited()}
+	done := sqldb.Commit{Writes: len(batch), Waited: w.Waited()}
 	var yielding time.Duration
 	others := false
 	defer func() {
@@ -324,7 +342,7 @@ func (w *writer) transact(batch []*job) (err error) {
 	for rest := batch; len(rest) > 0; {
 		start := time.Now()
 		jobs := nextGroup(rest)
-		if err := w.runJobs(jobs); err != nil {
+		if err := w.runJobs(c, jobs); err != nil {
 			return err
 		}
 		if jobs[0].Yields {
@@ -335,16 +353,12 @@ func (w *writer) transact(batch []*job) (err error) {
 		rest = rest[len(jobs):]
 	}
 
-	if err := w.hooks.BeforeCommit(w.conn); err != nil {
-		return err
-	}
-	// A commit may also copy the log into the file.
-	if err := w.guard.check(); err != nil {
+	if err := w.hooks.BeforeCommit(c); err != nil {
 		return err
 	}
 	syncing := time.Now()
-	if _, err := w.conn.Exec("COMMIT"); err != nil {
-		return fmt.Errorf("commit: %w", err)
+	if err := w.tx.Commit(c); err != nil {
+		return err
 	}
 	done.Synced = time.Since(syncing)
 	w.hooks.AfterCommit()
@@ -363,7 +377,7 @@ func nextGroup(batch []*job) []*job {
 
 // runJobs runs a group of jobs. It sets the err of each job that fails, and
 // returns an error if the whole transaction has failed.
-func (w *writer) runJobs(jobs []*job) error {
+func (w *Writer) runJobs(c *sqldb.Conn, jobs []*job) error {
 	live := make([]*job, 0, len(jobs))
 	for _, j := range jobs {
 		if !j.claim() {
@@ -377,7 +391,7 @@ func (w *writer) runJobs(jobs []*job) error {
 		return nil
 	}
 
-	groupErr, err := w.runOnce(live)
+	groupErr, err := w.runOnce(c, live)
 	if err != nil {
 		return err
 	}
@@ -387,7 +401,7 @@ func (w *writer) runJobs(jobs []*job) error {
 	}
 
 	for _, j := range live {
-		if j.err, err = w.runOnce([]*job{j}); err != nil {
+		if j.err, err = w.runOnce(c, []*job{j}); err != nil {
 			return err
 		}
 	}
@@ -396,14 +410,14 @@ func (w *writer) runJobs(jobs []*job) error {
 
 // runOnce runs jobs in one savepoint. It returns the jobs' error, and err if that
 // ended the transaction.
-func (w *writer) runOnce(jobs []*job) (jobErr, err error) {
-	if _, err := w.conn.Exec("SAVEPOINT job"); err != nil {
+func (w *Writer) runOnce(c *sqldb.Conn, jobs []*job) (jobErr, err error) {
+	if _, err := c.Exec("SAVEPOINT job"); err != nil {
 		return nil, fmt.Errorf("savepoint: %w", err)
 	}
-	if jobErr = execute(w.conn, jobs); jobErr != nil {
-		return jobErr, w.undo(jobErr)
+	if jobErr = execute(c, jobs); jobErr != nil {
+		return jobErr, w.undo(c, jobErr)
 	}
-	if _, err := w.conn.Exec("RELEASE job"); err != nil {
+	if _, err := c.Exec("RELEASE SAVEPOINT job"); err != nil {
 		return nil, fmt.Errorf("release: %w", err)
 	}
 	return nil, nil
@@ -412,9 +426,9 @@ func (w *writer) runOnce(jobs []*job) (jobErr, err error) {
 // undo rolls back to the savepoint after jobErr. If it fails, the transaction has
 // ended: SQLite rolls back the whole transaction after some errors, such as a
 // full disk.
-func (w *writer) undo(jobErr error) error {
-	if err := w.conn.Run("ROLLBACK TO job; RELEASE job"); err != nil {
-		if isSQLite(jobErr) {
+func (w *Writer) undo(c *sqldb.Conn, jobErr error) error {
+	if err := c.Run("ROLLBACK TO SAVEPOINT job; RELEASE SAVEPOINT job"); err != nil {
+		if w.tx.IsOfDatabase(jobErr) {
 			return jobErr
 		}
 		return fmt.Errorf("roll back to savepoint: %w", err)

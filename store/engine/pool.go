@@ -1,4 +1,4 @@
-package sqlite
+package engine
 
 import (
 	"context"
@@ -8,9 +8,9 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// A pool holds the reading connections of one lane. While reads wait for a
+// A Pool holds the reading connections of one lane. While reads wait for a
 // connection, orgs take turns.
-type pool struct {
+type Pool struct {
 	closing chan struct{}  // closed when the database is closed
 	busy    sync.WaitGroup // counts the connections in use
 
@@ -24,12 +24,13 @@ type pool struct {
 	waiting *turnQueue[chan *sqldb.Conn]
 }
 
-func newPool(closing chan struct{}) *pool {
-	return &pool{closing: closing, waiting: newTurnQueue[chan *sqldb.Conn]()}
+// NewPool returns a pool without connections. Closing the channel ends what waits for one.
+func NewPool(closing chan struct{}) *Pool {
+	return &Pool{closing: closing, waiting: newTurnQueue[chan *sqldb.Conn]()}
 }
 
-// take waits for a connection. The caller must put it back.
-func (p *pool) take(ctx context.Context, org string) (*sqldb.Conn, error) {
+// Take waits for a connection. The caller must put it back.
+func (p *Pool) Take(ctx context.Context, org string) (*sqldb.Conn, error) {
 	c, turn, err := p.enter(org)
 	if c != nil || err != nil {
 		return c, err
@@ -48,14 +49,21 @@ func (p *pool) take(ctx context.Context, org string) (*sqldb.Conn, error) {
 	waits := p.waiting.remove(org, turn)
 	p.mu.Unlock()
 	if !waits { // its turn came in the meantime
-		p.put(<-turn)
+		p.Put(<-turn)
 	}
 	return nil, err
 }
 
+// Add adds a connection, which the pool then owns.
+func (p *Pool) Add(c *sqldb.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.idle = append(p.idle, c)
+}
+
 // enter returns an idle connection. If all are in use, it returns the channel that
 // receives a connection when it is the caller's turn.
-func (p *pool) enter(org string) (*sqldb.Conn, chan *sqldb.Conn, error) {
+func (p *Pool) enter(org string) (*sqldb.Conn, chan *sqldb.Conn, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -70,7 +78,7 @@ func (p *pool) enter(org string) (*sqldb.Conn, chan *sqldb.Conn, error) {
 }
 
 // handOut returns an idle connection.
-func (p *pool) handOut() *sqldb.Conn {
+func (p *Pool) handOut() *sqldb.Conn {
 	c := p.idle[0]
 	p.idle = p.idle[1:]
 	p.busy.Add(1)
@@ -78,8 +86,8 @@ func (p *pool) handOut() *sqldb.Conn {
 	return c
 }
 
-// put returns a connection, which goes to the next read that waits.
-func (p *pool) put(c *sqldb.Conn) {
+// Put returns a connection, which goes to the next read that waits.
+func (p *Pool) Put(c *sqldb.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.rows += c.TakeRows()
@@ -97,9 +105,9 @@ func (p *pool) put(c *sqldb.Conn) {
 	}
 }
 
-// pause stops the pool from handing out connections until resume is called. It returns
+// Pause stops the pool from handing out connections until Resume is called. It returns
 // a channel that is closed when none is in use.
-func (p *pool) pause() (quiet <-chan struct{}) {
+func (p *Pool) Pause() (quiet <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.paused, p.quiet = true, make(chan struct{})
@@ -109,8 +117,8 @@ func (p *pool) pause() (quiet <-chan struct{}) {
 	return p.quiet
 }
 
-// resume ends a pause, and gives connections to the reads that wait.
-func (p *pool) resume() {
+// Resume ends a pause, and gives connections to the reads that wait.
+func (p *Pool) Resume() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.paused = false
@@ -123,15 +131,16 @@ func (p *pool) resume() {
 	}
 }
 
-func (p *pool) stats() sqldb.LaneStats {
+// Stats returns the state of the pool.
+func (p *Pool) Stats() sqldb.LaneStats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return sqldb.LaneStats{InUse: p.used, Waiting: p.waiting.size, Rows: p.rows}
 }
 
-// close waits for the reads that are running, and closes the connections. Lanes that share a
+// Close waits for the reads that are running, and closes the connections. Lanes that share a
 // pool close it more than once.
-func (p *pool) close() error {
+func (p *Pool) Close() error {
 	p.mu.Lock()
 	p.closed = true
 	p.mu.Unlock()

@@ -1,4 +1,4 @@
-package sqlite
+package engine
 
 import (
 	"slices"
@@ -13,9 +13,9 @@ import (
 // file, which is either there or not.
 const calm = 2 * time.Second
 
-// A health collects failures. It knows what is failing now, and reports when each
+// A Health collects failures. It knows what is failing now, and reports when each
 // incident begins and ends.
-type health struct {
+type Health struct {
 	began, ended func(sqldb.Incident)
 	help         func(sqldb.IncidentKind) string
 	news         chan struct{} // has a value if an incident has begun
@@ -33,8 +33,11 @@ type incident struct {
 	reported bool
 }
 
-func newHealth(o Options, help func(sqldb.IncidentKind) string) *health {
-	h := &health{began: o.Began, ended: o.Ended, help: help, news: make(chan struct{}, 1)}
+// NewHealth returns a health without failures. It calls began and ended, unless they are nil, at
+// the beginning and the end of an incident, one call at a time. help returns what the administrator
+// can do about an incident, or "".
+func NewHealth(began, ended func(sqldb.Incident), help func(sqldb.IncidentKind) string) *Health {
+	h := &Health{began: began, ended: ended, help: help, news: make(chan struct{}, 1)}
 	if h.began == nil {
 		h.began = func(sqldb.Incident) {}
 	}
@@ -44,8 +47,8 @@ func newHealth(o Options, help func(sqldb.IncidentKind) string) *health {
 	return h
 }
 
-// failed counts a failure. It does not wait for the report.
-func (h *health) failed(kind sqldb.IncidentKind, err error) {
+// Failed counts a failure. It does not wait for the report.
+func (h *Health) Failed(kind sqldb.IncidentKind, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	t := h.find(kind)
@@ -62,8 +65,8 @@ func (h *health) failed(kind sqldb.IncidentKind, err error) {
 	h.any.Store(true)
 }
 
-// succeeded records a success. It is cheap if nothing has failed.
-func (h *health) succeeded(kind sqldb.IncidentKind) {
+// Succeeded records a success. It is cheap if nothing has failed.
+func (h *Health) Succeeded(kind sqldb.IncidentKind) {
 	if !h.any.Load() {
 		return
 	}
@@ -75,8 +78,8 @@ func (h *health) succeeded(kind sqldb.IncidentKind) {
 	h.any.Store(slices.ContainsFunc(h.incidents, func(t *incident) bool { return t.current != nil }))
 }
 
-// failing returns the error of the latest attempt of a kind, or nil if it succeeded.
-func (h *health) failing(kind sqldb.IncidentKind) error {
+// Failing returns the error of the latest attempt of a kind, or nil if it succeeded.
+func (h *Health) Failing(kind sqldb.IncidentKind) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if t := h.find(kind); t != nil {
@@ -85,7 +88,7 @@ func (h *health) failing(kind sqldb.IncidentKind) error {
 	return nil
 }
 
-func (h *health) find(kind sqldb.IncidentKind) *incident {
+func (h *Health) find(kind sqldb.IncidentKind) *incident {
 	i := slices.IndexFunc(h.incidents, func(t *incident) bool { return t.Kind == kind })
 	if i < 0 {
 		return nil
@@ -93,9 +96,9 @@ func (h *health) find(kind sqldb.IncidentKind) *incident {
 	return h.incidents[i]
 }
 
-// report reports the incidents that have begun or ended since the last call. Only one
+// Report reports the incidents that have begun or ended since the last call. Only one
 // goroutine may call it.
-func (h *health) report(now time.Time) {
+func (h *Health) Report(now time.Time) {
 	begun, ended := h.changes(now)
 	for _, t := range begun {
 		t.Help = h.help(t.Kind)
@@ -107,7 +110,7 @@ func (h *health) report(now time.Time) {
 }
 
 // changes returns the incidents to report.
-func (h *health) changes(now time.Time) (begun, ended []sqldb.Incident) {
+func (h *Health) changes(now time.Time) (begun, ended []sqldb.Incident) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, t := range h.incidents {
