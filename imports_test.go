@@ -40,8 +40,8 @@ var mayImport = map[string][]string{
 	"deploy/container": {},
 	"cmd/run": {
 		"client", "internal/backup", "internal/bench", "internal/buildinfo", "internal/cli", "internal/config",
-		"internal/demo", "internal/doctor", "internal/seen", "internal/service", "internal/terminal", "ledger",
-		"ledger/proof", "store/check", "store/sqlite", "transparency", "transparency/witness",
+		"internal/demo", "internal/doctor", "internal/flagvalue", "internal/seen", "internal/service", "internal/terminal",
+		"ledger", "ledger/proof", "store/check", "store/sqlite", "store/transfer", "transparency", "transparency/witness",
 	},
 	"cmd/start": {
 		"client", "internal/atomicfile", "internal/buildinfo", "internal/cli", "internal/contexts", "internal/flagvalue",
@@ -129,7 +129,8 @@ var mayImport = map[string][]string{
 		"ledger", "ledger/attention", "ledger/attestation", "ledger/facts", "ledger/gitobject", "ledger/identity",
 		"ledger/insights",
 		"ledger/policy", "ledger/policy/lint", "ledger/proof", "ledger/proof/receipt", "ledger/radar", "ledger/search",
-		"ledger/where", "store/internal/envelope", "store/internal/sealed", "store/radarindex", "store/sqldb", "store/sqlite",
+		"ledger/where", "store/internal/envelope", "store/internal/sealed", "store/postgres", "store/radarindex",
+		"store/sqldb", "store/sqlite",
 	},
 	"store/internal/envelope": {},
 	"store/internal/sealed":   {},
@@ -139,15 +140,19 @@ var mayImport = map[string][]string{
 		"ledger/proof", "store",
 		"store/internal/envelope", "store/sqldb", "store/sqlite",
 	},
+	// Copies a ledger from one engine to another.
+	"store/transfer":   {"store", "store/postgres", "store/sqldb", "store/sqlite"},
 	"store/metrics":    {"ledger", "store", "store/sqldb"},
 	"store/sqldb":      {},
 	"store/sqlite":     {"internal/atomicfile", "store/engine", "store/sqldb"},
 	"store/engine":     {"store/sqldb"},
+	"store/postgres":   {"store/engine", "store/sqldb"},
 	"store/radarindex": {"ledger", "ledger/policy", "ledger/radar"},
 	// The conformance suite of the storage.
 	"store/storetest": {
 		"ledger", "ledger/attestation", "ledger/identity", "ledger/policy", "ledger/radar", "store",
 	},
+	"store/postgres/model": {}, // only a test
 	// Signs what the store has, with keys that the store never sees.
 	"transparency": {
 		"internal/atomicfile", "internal/parallel", "ledger", "ledger/identity", "ledger/proof", "ledger/proof/verify",
@@ -216,12 +221,13 @@ var mayImport = map[string][]string{
 	"internal/atomicfile":   {},
 	"internal/backup":       {"ledger", "store", "store/check", "store/sqlite"},
 	"internal/doctor": {
-		"internal/config", "internal/parallel", "internal/service", "internal/terminal", "store", "store/sqlite",
-		"transparency",
+		"internal/config", "internal/parallel", "internal/service", "internal/terminal", "store", "store/postgres",
+		"store/sqlite", "transparency",
 	},
 	"internal/logqueue": {},
 
 	"internal/tlstest":   {},
+	"internal/pgtest":    {}, // PostgreSQL servers for tests
 	"internal/rate":      {},
 	"internal/terminal":  {"ledger"},
 	"internal/jq":        {"internal/flagvalue", "internal/terminal"},

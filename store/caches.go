@@ -30,8 +30,11 @@ type caches struct {
 	active   *cache[string, *policy.Contract]
 	verdicts *cache[verdictKey, policy.Verdict]
 	tiles    *cache[tileKey, []byte] // hashes of tiles, which may be newer than the full ones
-	matches  *cache[matchKey, policy.SignerMatch]
-	scopes   *cache[scopesKey, policy.Scopes]
+	// orgOfRepo and orgOfWebhook hold row ids of orgs, by row id and by id.
+	orgOfRepo    *cache[int64, int64]
+	orgOfWebhook *cache[string, int64]
+	matches      *cache[matchKey, policy.SignerMatch]
+	scopes       *cache[scopesKey, policy.Scopes]
 	// mapped reports whether all statements are mapped by the present rules. Until then,
 	// any process may change evidence, and what is cached of it is not used.
 	mapped atomic.Bool
@@ -81,13 +84,15 @@ func newCaches() *caches {
 		people:     newCache[personKey, int64](maxNames),
 		named:      newCache[emailsKey, struct{}](maxNames),
 
-		expressions: newCache[string, int64](maxContracts),
-		programs:    newCache[string, *where.Program](maxPrograms),
-		active:      newCache[string, *policy.Contract](maxContracts),
-		verdicts:    newCache[verdictKey, policy.Verdict](maxVerdicts),
-		tiles:       newCache[tileKey, []byte](maxTiles),
-		matches:     newCache[matchKey, policy.SignerMatch](maxMatches),
-		scopes:      newCache[scopesKey, policy.Scopes](maxScopes),
+		expressions:  newCache[string, int64](maxContracts),
+		programs:     newCache[string, *where.Program](maxPrograms),
+		active:       newCache[string, *policy.Contract](maxContracts),
+		verdicts:     newCache[verdictKey, policy.Verdict](maxVerdicts),
+		tiles:        newCache[tileKey, []byte](maxTiles),
+		orgOfRepo:    newCache[int64, int64](maxNames),
+		orgOfWebhook: newCache[string, int64](maxNames),
+		matches:      newCache[matchKey, policy.SignerMatch](maxMatches),
+		scopes:       newCache[scopesKey, policy.Scopes](maxScopes),
 	}
 }
 
@@ -103,4 +108,5 @@ func (m *caches) evictRows() {
 	m.evidence.clear()
 	m.expressions.clear()
 	m.verdicts.clear()
+	m.orgOfRepo.clear()
 }

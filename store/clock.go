@@ -177,6 +177,15 @@ func (c *clock) next(now ledger.Time) ledger.Time {
 	return now
 }
 
+// follow makes the next stamp later than the last one of all processes, if that is of another.
+func (c *clock) follow(last ledger.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if last > c.stamp {
+		c.stamp = last + 1 // the ids of one millisecond are in order within a process only
+	}
+}
+
 // raiseStamp makes the next stamp later than one of another process.
 func (c *clock) raiseStamp(other ledger.Time) {
 	c.mu.Lock()

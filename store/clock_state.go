@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
 // stampSlack is by how much stamps may have passed aheadUntil, which is saved once a
@@ -47,6 +48,9 @@ func (rd reader) clockRow() (row clockRow, err error) {
 	}
 	return row, err
 }
+
+// LastStamp returns the latest time in the ids of the database that c reads.
+func LastStamp(c *sqldb.Conn) (ledger.Time, error) { return reader{Conn: c}.lastStamp() }
 
 // lastStamp returns the latest time in the ids of the database.
 func (rd reader) lastStamp() (last ledger.Time, err error) {

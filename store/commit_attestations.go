@@ -14,7 +14,7 @@ import (
 // checks the commit of each row, because a cursor can contain any row id.
 const chain = `
 WITH RECURSIVE chain (id, n) AS (
-  SELECT CASE WHEN ?1 > 0 THEN ?1 ELSE newest END, 1 FROM commits WHERE id = ?2
+  SELECT CASE WHEN CAST(?1 AS BIGINT) > 0 THEN ?1 ELSE newest END, 1 FROM commits WHERE id = ?2
   UNION ALL
   SELECT a.previous, chain.n + 1 FROM chain JOIN attestations a ON a.id = chain.id
   WHERE a.previous > 0 AND chain.n < ?3)

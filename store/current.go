@@ -3,4 +3,5 @@ package store
 import "github.com/ledgerd/ledgerd/store/sqlite"
 
 // IsCurrent reports whether Open would neither create nor migrate the database file.
-func IsCurrent(path string) bool { return sqlite.IsCurrent(path) }
+// It reports false for a database on a server.
+func IsCurrent(path string) bool { return !IsPostgres(path) && sqlite.IsCurrent(path) }

@@ -256,7 +256,8 @@ func (t *tx) endDistrust(d *distrust) error {
 		return fmt.Errorf("save the progress: %w", err)
 	}
 	_, err := t.Exec(`
-UPDATE orgs SET distrusting = EXISTS (SELECT 1 FROM distrusts WHERE org_id = orgs.id) WHERE id = ?`, d.orgID)
+UPDATE orgs SET distrusting = CASE WHEN EXISTS (SELECT 1 FROM distrusts WHERE org_id = orgs.id) THEN 1 ELSE 0 END
+WHERE id = ?`, d.orgID)
 	if err != nil {
 		return fmt.Errorf("save the progress: %w", err)
 	}

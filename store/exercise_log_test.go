@@ -24,8 +24,11 @@ func (e *exerciser) log() {
 	l := logs[0]
 	check(t, e.BeginOrigin(ctx, l, "ledger.example.com/v1/orgs/acme/log", "key"))
 	e.ok(e.Root(ctx, l, l.Leaves))
+	e.ok(e.LogRoots(ctx))
 	e.ok(e.Consistency(ctx, l, 300, l.Leaves))
 	check(t, e.SaveCheckpoint(ctx, l, l.Leaves, []byte("signed")))
+
+	e.ok(e.LogsSigned(ctx, e.Now().Add(-time.Minute), "", 10))
 
 	l, err = e.Log(ctx, l.Org, 0)
 	check(t, err)

@@ -427,7 +427,7 @@ func (e *exerciser) webhooks() {
 	if len(due) != 4 {
 		t.Fatalf("claimed %d deliveries, want 4", len(due))
 	}
-	check(t, e.Release(ctx, hook.ID, []string{due[3].ID}))
+	check(t, e.Release(ctx, hook.ID, due[3:4]))
 	outcome := func(d ledger.DueDelivery, status ledger.DeliveryStatus) ledger.Outcome {
 		return ledger.Outcome{
 			Webhook: hook.ID, Delivery: d.ID, Status: status, Tries: d.Tries, Lease: d.Lease,

@@ -33,6 +33,11 @@ func (s *Store) Plans(ctx context.Context) (map[string][]string, error) {
 	return plans, s.db.Write(ctx, sqldb.Write{Do: add})
 }
 
+// LogRoots returns the roots of all logs.
+func (s *Store) LogRoots(ctx context.Context) ([]LogRoot, error) {
+	return read(ctx, s, forWrite(""), func(rd reader) ([]LogRoot, error) { return LogRoots(rd.Conn) })
+}
+
 // Statements returns the statements of plans, sorted.
 func Statements(plans map[string][]string) []string { return slices.Sorted(maps.Keys(plans)) }
 

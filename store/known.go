@@ -108,7 +108,8 @@ func (s *Store) logCommits(ctx context.Context) error {
 		if err != nil || !isPending {
 			return err
 		}
-		if _, err := writeYielding(ctx, s, func(t *tx) (struct{}, error) { return struct{}{}, t.logSome() }); err != nil {
+		_, err = writeYielding(ctx, s, nil, func(t *tx) (struct{}, error) { return struct{}{}, t.logSome() })
+		if err != nil {
 			return err
 		}
 	}

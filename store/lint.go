@@ -61,7 +61,7 @@ func (s *Store) LintFacts(ctx context.Context, org, repo string, c policy.Contra
 func (rd reader) allProven(repoID int64) (bool, error) {
 	proven := 0
 	err := rd.Row(`
-SELECT coalesce(sum(tree <> ''), 0) FROM (SELECT tree FROM commits WHERE repo_id = ? ORDER BY id DESC LIMIT ?)`,
+SELECT count(nullif(tree, '')) FROM (SELECT tree FROM commits WHERE repo_id = ? ORDER BY id DESC LIMIT ?) newest`,
 		repoID, minLintProven).Scan(&proven)
 	return proven == minLintProven, err
 }

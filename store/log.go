@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"unicode/utf8"
 
 	"golang.org/x/mod/sumdb/tlog"
 
@@ -91,6 +92,20 @@ ORDER BY o.name LIMIT ?`, isBuilt, after, limit)
 	return logs, nil
 }
 
+// LogsSigned lists the present logs whose checkpoint was stored at a time or later: at most limit,
+// beginning after an org.
+func (s *Store) LogsSigned(ctx context.Context, since ledger.Time, after string, limit int) ([]Log, error) {
+	logs, err := readLoose(ctx, s, forWrite(""), func(rd reader) ([]Log, error) {
+		return sqldb.All(rd.Conn, scanLog, selectLog+`
+WHERE l.id = o.log_id AND o.deleted_at = 0 AND l.size > 0 AND l.signed_at >= ? AND o.name > ?
+ORDER BY o.name LIMIT ?`, since, after, limit)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list signed logs: %w", err)
+	}
+	return logs, nil
+}
+
 // beginLog begins the log of an org in a new epoch, with the event that has the sequence
 // number first.
 func (t *tx) beginLog(orgID int64, epoch int, first int64) (logHead, error) {
@@ -105,23 +120,29 @@ func (t *tx) beginLog(orgID int64, epoch int, first int64) (logHead, error) {
 	return logHead{log: id, first: first, built: isBuilt}, nil
 }
 
-// BeginOrigin fixes the name and the key of a log, before its first checkpoint.
+// BeginOrigin fixes the name and the key of a log, before its first checkpoint. It is idempotent,
+// since several servers may begin a log; it is an error if the log has another name or key.
 func (s *Store) BeginOrigin(ctx context.Context, l Log, origin, vkey string) error {
 	return s.write(ctx, "", func(t *tx) error {
-		n, err := t.Exec("UPDATE logs SET origin = ?, vkey = ? WHERE id = ? AND origin = ''", origin, vkey, l.id)
+		n, err := t.Exec(`
+UPDATE logs SET origin = ?, vkey = ? WHERE id = ? AND (origin = '' OR origin = ? AND vkey = ?)`,
+			origin, vkey, l.id, origin, vkey)
 		if err == nil && n == 0 {
-			err = fmt.Errorf("the log of %s has an origin already", l.Org)
+			err = fmt.Errorf("another server has begun the log of %s with another name or key: base_url and the keys in "+
+				"log.key_dir must be the same on all servers", l.Org)
 		}
 		return err
 	})
 }
 
 // SaveCheckpoint stores a signed checkpoint of a log, with its cosignatures, unless a larger
-// one is stored.
+// one is stored, or one of the same size with more cosignatures.
 func (s *Store) SaveCheckpoint(ctx context.Context, l Log, size int64, checkpoint []byte) error {
 	return s.write(ctx, "", func(t *tx) error {
-		_, err := t.Exec("UPDATE logs SET size = ?, checkpoint = ?, signed_at = ? WHERE id = ? AND size <= ?",
-			size, string(checkpoint), t.now, l.id, size)
+		_, err := t.Exec(`
+UPDATE logs SET size = ?, checkpoint = ?, signed_at = ?
+WHERE id = ? AND (size < ? OR size = ? AND length(checkpoint) <= ?)`,
+			size, string(checkpoint), t.now, l.id, size, size, utf8.RuneCount(checkpoint))
 		if err != nil {
 			return fmt.Errorf("save checkpoint: %w", err)
 		}

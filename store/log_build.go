@@ -77,7 +77,7 @@ SELECT id FROM identities /*+index identities_to_log*/ WHERE event_id = '' ORDER
 		if err != nil || len(ids) == 0 {
 			return err
 		}
-		_, err = writeYielding(ctx, s, func(t *tx) (struct{}, error) { return struct{}{}, t.logListed(ids) })
+		_, err = writeYielding(ctx, s, nil, func(t *tx) (struct{}, error) { return struct{}{}, t.logListed(ids) })
 		if err != nil {
 			return err
 		}
@@ -117,7 +117,7 @@ func (s *Store) buildLog(ctx context.Context, orgID int64) error {
 		if u.head.built == isBuilt {
 			return nil
 		}
-		done, err := writeYielding(ctx, s, func(t *tx) (bool, error) { return t.build(orgID, u) })
+		done, err := writeYielding(ctx, s, []int64{orgID}, func(t *tx) (bool, error) { return t.build(orgID, u) })
 		if err != nil {
 			return fmt.Errorf("build the log of %s: %w", u.org, err)
 		}
@@ -188,7 +188,9 @@ func (t *tx) build(orgID int64, u unbuilt) (done bool, err error) {
 		return head.built == isBuilt, nil // built by another process
 	}
 
-	leaves := sqldb.NewRows("UPDATE events SET salt = v.column2, leaf = v.column3 FROM (VALUES ",
+	leaves := sqldb.NewRows(`
+UPDATE events SET salt = v.column2, leaf = v.column3
+FROM (VALUES (CAST(NULL AS BIGINT), CAST(NULL AS BLOB), CAST(NULL AS BLOB)), `, // the types of the columns
 		") v WHERE events.id = v.column1 AND events.leaf IS NULL", 3)
 	for _, l := range u.leaves {
 		if l.leaf != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/postgres"
 	"github.com/ledgerd/ledgerd/store/radarindex"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/sqlite"
@@ -56,14 +57,16 @@ const DefaultKeepDeliveries = 30 * 24 * time.Hour
 // a verified copy of the database next to it.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	s := newStore(o)
-	db, err := sqlite.Open(ctx, path, sqlite.Options{
-		Hooks: s.hooks(), Steps: migrationSteps(), NoCopy: o.NoCopy, Migrating: s.migrating,
-		ExternalCheckpoints: o.ExternalCheckpoints, Serve: o.Serve, Began: s.incidentBegan, Ended: s.incidentEnded,
-	})
+	var err error
+	if IsPostgres(path) {
+		err = s.openPostgres(ctx, path, o)
+		path = Redacted(path)
+	} else {
+		err = s.openSQLite(ctx, path, o)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open database %s: %w", path, err)
 	}
-	s.db = db
 	if err := s.resumeClock(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("open database %s: resume the clock: %w", path, err), s.Close())
 	}
@@ -73,15 +76,44 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	return s, nil
 }
 
-func newStore(o Options) *Store {
-	if o.Now == nil {
-		o.Now = time.Now
+// openSQLite opens a file.
+func (s *Store) openSQLite(ctx context.Context, path string, o Options) error {
+	s.clock = newClock(o.now(time.Now), o.Monotonic, s.log)
+	db, err := sqlite.Open(ctx, path, sqlite.Options{
+		Hooks: s.hooks(), Steps: migrationSteps(), NoCopy: o.NoCopy, Migrating: s.migrating,
+		ExternalCheckpoints: o.ExternalCheckpoints, Serve: o.Serve, Began: s.incidentBegan, Ended: s.incidentEnded,
+	})
+	if err == nil {
+		s.db = db
 	}
+	return err
+}
+
+// openPostgres opens a database on a server. The ledger's clock follows that of the database,
+// which all processes share.
+func (s *Store) openPostgres(ctx context.Context, url string, o Options) error {
+	db, err := postgres.Open(ctx, url, postgres.Options{
+		Hooks: s.hooks(), Migrating: s.migrating, Began: s.incidentBegan, Ended: s.incidentEnded,
+	})
+	if err == nil {
+		s.db, s.clock = db, newClock(o.now(db.Now), o.Monotonic, s.log)
+	}
+	return err
+}
+
+// now returns Now, or by default another clock.
+func (o Options) now(clock func() time.Time) func() time.Time {
+	if o.Now != nil {
+		return o.Now
+	}
+	return clock
+}
+
+func newStore(o Options) *Store {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Store{
-		clock:        newClock(o.Now, o.Monotonic, o.Logger),
 		log:          o.Logger,
 		committed:    o.Committed,
 		retention:    cmp.Or(o.KeepDeliveries, DefaultKeepDeliveries),
@@ -125,6 +157,8 @@ func (s *Store) incidentEnded(t sqldb.Incident) {
 // hooks returns the functions that the writer calls around each transaction.
 func (s *Store) hooks() sqldb.Hooks {
 	return sqldb.Hooks{
+		Begun:        func(stamp int64) { s.clock.follow(ledger.Time(stamp)) },
+		Stamp:        func() int64 { return int64(s.clock.lastStamp()) },
 		BeforeCommit: s.batch.beforeCommit,
 		Committed:    s.committed,
 		AfterCommit: func() {

@@ -159,7 +159,13 @@ func (s *Store) Claim(
 	if err := s.db.WaitTurn(ctx); err != nil {
 		return ledger.Endpoint{}, nil, fmt.Errorf("claim deliveries: %w", err)
 	}
-	c, err := writeYielding(ctx, s, func(t *tx) (claimed, error) { return t.claim(s.secretKeys, webhook, limit, lease) })
+	owners, err := s.ownersOfWebhooks(ctx, webhook)
+	if err != nil {
+		return ledger.Endpoint{}, nil, fmt.Errorf("claim deliveries: %w", err)
+	}
+	c, err := writeYielding(ctx, s, owners, func(t *tx) (claimed, error) {
+		return t.claim(s.secretKeys, webhook, limit, lease)
+	})
 	if err != nil {
 		return c.endpoint, nil, fmt.Errorf("claim deliveries: %w", err)
 	}
@@ -268,15 +274,20 @@ func pingID(body []byte) (string, error) {
 	return ping.ID, nil
 }
 
-// Release ends the lease of deliveries that were claimed but not tried, and makes them
-// due before all others.
-func (s *Store) Release(ctx context.Context, webhook string, deliveries []string) error {
-	return s.write(ctx, "", func(t *tx) error {
-		for _, id := range deliveries {
+// Release ends the leases of deliveries that were claimed but not tried, and makes these
+// due before all others. A lease that has ended is not touched: another dispatcher may have
+// claimed the delivery since.
+func (s *Store) Release(ctx context.Context, webhook string, deliveries []ledger.DueDelivery) error {
+	owners, err := s.ownersOfWebhooks(ctx, webhook)
+	if err != nil {
+		return fmt.Errorf("release deliveries: %w", err)
+	}
+	return s.writeFor(ctx, owners, func(t *tx) error {
+		for _, d := range deliveries {
 			_, err := t.Exec(`
 UPDATE outbox SET due_at = ?, leased = 0
-WHERE webhook_id = (SELECT id FROM webhooks WHERE webhook_id = ?) AND delivery_id = ? AND leased = 1`, dueAtOnce,
-				webhook, id)
+WHERE webhook_id = (SELECT id FROM webhooks WHERE webhook_id = ?) AND delivery_id = ? AND leased = 1
+  AND due_at = ?`, dueAtOnce, webhook, d.ID, d.Lease)
 			if err != nil {
 				return fmt.Errorf("release delivery: %w", err)
 			}

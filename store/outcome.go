@@ -26,7 +26,12 @@ func (s *Store) RecordOutcomes(ctx context.Context, outcomes []ledger.Outcome, d
 	for i, o := range outcomes { // outside the writer
 		rows[i] = outcomeRow{Outcome: o, request: marshal(o.Attempt.Request), response: marshal(o.Attempt.Response)}
 	}
-	disabled, err := writeYielding(ctx, s, func(t *tx) ([]string, error) {
+	owners, err := s.ownersOfWebhooks(ctx, webhooksOf(outcomes)...)
+	if err != nil {
+		return fmt.Errorf("record outcomes: %w", err)
+	}
+
+	disabled, err := writeYielding(ctx, s, owners, func(t *tx) ([]string, error) {
 		if err := t.skipFailing(s.clock.totalSkipped()); err != nil {
 			return nil, err
 		}
@@ -116,8 +121,8 @@ UPDATE outbox
 SET attempts = attempts + 1, leased = 0,
   tries = CASE WHEN tries < ?4 THEN tries ELSE tries + 1 END,
   status = CASE WHEN tries < ?4 THEN 'pending' ELSE ?5 END,
-  due_at = CASE WHEN tries < ?4 THEN 1 ELSE ?6 END,
-  ended_at = CASE WHEN tries < ?4 THEN 0 ELSE ?7 END
+  due_at = CASE WHEN tries < ?4 THEN 1 ELSE CAST(?6 AS BIGINT) END,
+  ended_at = CASE WHEN tries < ?4 THEN 0 ELSE CAST(?7 AS BIGINT) END
 WHERE webhook_id = ?1 AND delivery_id = ?2 AND leased = 1 AND due_at = ?3`
 	// settleLate only counts a failed attempt, if its lease has expired.
 	settleLate    = `UPDATE outbox SET attempts = attempts + 1 WHERE webhook_id = ? AND delivery_id = ?`

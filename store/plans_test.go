@@ -52,6 +52,7 @@ var mayScan = []exception{
 	{"JOIN outbox o ON o.webhook_id = w.id AND o.due_at > 0 LIMIT ?) pending", "is limited"},
 	{"(SELECT count(*) FROM reevaluations) + ", "has a row for each repo that is pending"},
 	{"FROM orgs o JOIN logs l ON l.id = o.log_id\nORDER BY o.id LIMIT ?", "is limited"},
+	{"ORDER BY o.name, l.epoch", "reads all logs, at the end of a copy"},
 	{"INSERT INTO restores", afterRestore},
 	{"AND e.seq = o.next_seq - 1 ORDER BY o.name", afterRestore},
 	{"UPDATE sessions SET expires_at", afterClock},

@@ -191,8 +191,8 @@ func (l *pairLister) walk() pairWalk {
 // the one overlap of each l, and reads all overlaps of the tip itself. The parameters are
 // the tip, except the fourth one, which is the greatest integer.
 const onlyOneTip = `
-AND o.earlier >= CASE l.commit_id WHEN ? THEN 0 ELSE ? END
-AND o.earlier <= CASE l.commit_id WHEN ? THEN ? ELSE ? END`
+AND o.earlier >= CASE l.commit_id WHEN ? THEN 0 ELSE CAST(? AS BIGINT) END
+AND o.earlier <= CASE l.commit_id WHEN ? THEN CAST(? AS BIGINT) ELSE CAST(? AS BIGINT) END`
 
 // ofLevel returns a walk of the overlaps of one level. It examines each tip, and the
 // overlaps of those tips that have had one of this level or above. The level is a literal,
@@ -224,7 +224,8 @@ func (l *pairLister) matching(w *pairWalk, f RadarFilter) (tips []int64, few boo
 		commit = c.id
 		where, args = where+" AND commit_id = ?", append(args, commit)
 	}
-	w.filter += " AND (? = '' OR l.branch = ? OR e.branch = ?) AND (? = 0 OR l.commit_id = ? OR e.commit_id = ?)"
+	w.filter += " AND (? = '' OR l.branch = ? OR e.branch = ?)" +
+		" AND (CAST(? AS BIGINT) = 0 OR l.commit_id = ? OR e.commit_id = ?)"
 	w.filterArgs = append(w.filterArgs, f.Branch, f.Branch, f.Branch, commit, commit, commit)
 
 	tips, err = all(l.reader, scanID, "SELECT commit_id FROM tips WHERE "+where+" LIMIT ?", append(args, maxWalks+1)...)

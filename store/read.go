@@ -62,6 +62,9 @@ func storageError(err error) error {
 	case sqldb.Failing:
 		return ledger.Errorf(ledger.CodeStorageUnavailable,
 			"the disk or the database file cannot be read or written (see the server log)")
+
+	case sqldb.Unreachable:
+		return ledger.Errorf(ledger.CodeStorageUnavailable, "the database is not reached (see the server log)")
 	case sqldb.Slow:
 		return ledger.Errorf(ledger.CodeStorageUnavailable,
 			"the read took too long and was stopped (try again later, or with a narrower filter)")
@@ -69,9 +72,10 @@ func storageError(err error) error {
 		return ledger.Errorf(ledger.CodeStorageUnavailable, "the database is locked: another process holds the write lock")
 	case sqldb.Stalled:
 		return ledger.Errorf(ledger.CodeStorageUnavailable, "%v", err)
+
 	case sqldb.Uncertain:
 		return ledger.Errorf(ledger.CodeStorageUnavailable,
-			"whether this was recorded is unknown: the disk failed during the write (send it again)")
+			"whether this was recorded is unknown: the disk or the database failed during the write (send it again)")
 	case sqldb.Gone:
 		return ledger.Errorf(ledger.CodeStorageUnavailable, "%v: nothing was written (see the server log)", err)
 	}

@@ -18,8 +18,9 @@ type ReceiptKey struct {
 	event               string
 }
 
-// maxReceiptKeys is how many keys of receipts of a log are listed.
-const maxReceiptKeys = 8
+// maxReceiptKeys is how many keys of receipts of a log are listed. Each server with the database
+// has its own, and needs a new one if it is not in the list.
+const maxReceiptKeys = 1000
 
 // ReceiptKeys lists the keys of receipts that an org's present log announces and that have
 // not expired: those that expire last, first.

@@ -167,7 +167,7 @@ func (t *tx) viewRepos(v *view, list []*recording) error {
 		r, err := scanRepoRow(row)
 		repos = append(repos, r)
 		return err
-	}, selectRepoRow+"WHERE (r.org_id, r.name) IN ", 2, keys)
+	}, selectRepoRow+"WHERE (r.org_id, r.name/*+nocase*/) IN ", 2, keys)
 	if err != nil {
 		return err
 	}

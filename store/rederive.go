@@ -46,7 +46,7 @@ func (s *Store) rederiveAll(ctx context.Context, repoID int64) error {
 			return err
 		}
 		var err error
-		last, err = write(ctx, s, "", func(t *tx) (last bool, err error) {
+		last, err = writeOfRepo(ctx, s, repoID, func(t *tx) (last bool, err error) {
 			last, stuck, err = t.rederiveBatch(repoID)
 			return last, err
 		})

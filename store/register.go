@@ -241,7 +241,7 @@ func (t *tx) claimCommit(d *deriver, c *commitRow, n ledger.Registration) error 
 UPDATE commits SET branch = coalesce(nullif(?, ''), branch), target = coalesce(nullif(?, ''), target),
   base = coalesce(nullif(?, ''), base), author_name = coalesce(nullif(?, ''), author_name),
   author_email = coalesce(nullif(?, ''), author_email), message = coalesce(nullif(?, ''), message),
-  committed_at = coalesce(nullif(?, 0), committed_at), targets = ?, writers = ?, signing_keys = ?
+  committed_at = coalesce(nullif(CAST(? AS BIGINT), 0), committed_at), targets = ?, writers = ?, signing_keys = ?
 WHERE id = ?`, n.Branch, n.Target, n.Base, n.Author.Name, n.Author.Email, n.Message, n.CommittedAt,
 		c.claims.targets, c.claims.writers, c.claims.signingKeys, c.id)
 	if err != nil {

@@ -32,7 +32,7 @@ func (s *Store) remap(ctx context.Context) error {
 	}
 	reported := time.Now()
 	for begun := false; ; begun = true {
-		p, err := writeYielding(ctx, s, func(t *tx) (remapping, error) { return t.remapBatch(remapRows) })
+		p, err := writeYielding(ctx, s, nil, func(t *tx) (remapping, error) { return t.remapBatch(remapRows) })
 		if err != nil {
 			return err
 		}
@@ -122,7 +122,7 @@ func (t *tx) remapping() (p remapping, err error) {
 	}
 
 	p = remapping{version: attestation.MappingVersion}
-	if p.below, err = t.NextID("attestations"); err != nil {
+	if err = t.Row("SELECT coalesce(max(id), 0) + 1 FROM attestations").Scan(&p.below); err != nil {
 		return p, err
 	}
 	if p.below == 1 {

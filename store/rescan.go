@@ -40,7 +40,7 @@ func (s *Store) scanOnce(ctx context.Context, repoID int64, batch func(*tx) (boo
 	if err != nil {
 		return false, err
 	}
-	return write(ctx, s, "", func(t *tx) (bool, error) {
+	return writeOfRepo(ctx, s, repoID, func(t *tx) (bool, error) {
 		t.index = index
 		return batch(t)
 	})

@@ -32,8 +32,12 @@ func (s *Store) pruneRepos(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("prune repo %d: %w", id, err)
 		}
+		owners, err := s.ownersOfRepo(ctx, id)
+		if err != nil {
+			return err
+		}
 		for last := !isDue; !last; {
-			last, err = writeYielding(ctx, s, func(t *tx) (bool, error) { return t.pruneRepo(id) })
+			last, err = writeYielding(ctx, s, owners, func(t *tx) (bool, error) { return t.pruneRepo(id) })
 			if err != nil {
 				return fmt.Errorf("prune repo %d: %w", id, err)
 			}
@@ -181,7 +185,8 @@ func (t *tx) pruneEnvelope(row int64) error {
 const (
 	nextEvents = `
 SELECT id, repo_id, seq, at, type, leaf IS NOT NULL, ` + isDelivered + `
-FROM events e /*+index events_by_repo*/ WHERE type <> 'radar' AND repo_id = ?2 AND seq > ?3 ORDER BY seq LIMIT ?4`
+FROM events e /*+index events_by_repo*/ WHERE type <> 'radar' AND org_id = ?1 AND repo_id = ?2 AND seq > ?3
+ORDER BY seq LIMIT ?4`
 	nextRadarEvents = `
 SELECT id, repo_id, seq, at, type, leaf IS NOT NULL, ` + isDelivered + `
 FROM events e /*+index events_of_radar*/ WHERE type = 'radar' AND org_id = ?1 AND seq > ?3 ORDER BY seq LIMIT ?4`

@@ -112,7 +112,9 @@ func (s *Store) EncryptSecrets(ctx context.Context) (changed int, err error) {
 		if !slices.ContainsFunc(batch, func(h hookSecrets) bool { return !h.areSealed(s.secretKeys) }) {
 			return nil
 		}
-		done, err := writeYielding(ctx, s, func(t *tx) (encrypted, error) { return t.encryptSecrets(s.secretKeys, after) })
+		done, err := writeYielding(ctx, s, nil, func(t *tx) (encrypted, error) {
+			return t.encryptSecrets(s.secretKeys, after)
+		})
 		changed += done.changed
 		locked.add(done.locked)
 		return err

@@ -117,13 +117,14 @@ func (t *tx) postpone(s *subject, cause ledger.Cause) error {
 	if s.policyVersion != s.d.repo.policyVersion {
 		_, err = t.Exec(`
 INSERT INTO reevaluations (repo_id, version, done) VALUES (?, ?, ?)
-ON CONFLICT (repo_id) DO UPDATE SET done = CASE WHEN done < excluded.done THEN done ELSE excluded.done END`,
+ON CONFLICT (repo_id) DO UPDATE SET
+  done = CASE WHEN reevaluations.done < excluded.done THEN reevaluations.done ELSE excluded.done END`,
 			s.repoID, s.d.repo.policyVersion, s.id-1)
 	} else {
 		_, err = t.Exec(`
 INSERT INTO rederivations (repo_id, cause_type, cause_id, done) VALUES (?, ?, ?, ?)
 ON CONFLICT (repo_id) DO UPDATE SET cause_type = excluded.cause_type, cause_id = excluded.cause_id,
-  done = CASE WHEN done < excluded.done THEN done ELSE excluded.done END`,
+  done = CASE WHEN rederivations.done < excluded.done THEN rederivations.done ELSE excluded.done END`,
 			s.repoID, string(cause.Type), cause.ID, s.id-1)
 	}
 	if err != nil {

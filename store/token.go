@@ -88,7 +88,7 @@ func (s *Store) TouchToken(id string) {
 	if last, ok := s.touched.get(id); ok && now.Sub(last).Abs() < time.Minute {
 		return
 	}
-	queued := s.db.TryWrite(sqldb.Write{Do: func(c *sqldb.Conn) error {
+	queued := s.db.TryWrite(sqldb.Write{Unlocked: true, Do: func(c *sqldb.Conn) error {
 		_, err := c.Exec("UPDATE tokens SET last_used_at = ? WHERE token_id = ? AND last_used_at < ?", now, id, now)
 		return err
 	}})

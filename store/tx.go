@@ -41,8 +41,8 @@ type tx struct {
 	prepared int
 	// evaluating reports whether this is a write of Evaluate.
 	evaluating bool
-	// next holds, by table, the id of the next buffered row.
-	next map[string]int64
+	// ids holds, by table, the ids of the next buffered rows.
+	ids map[string]rowIDs
 	// cached reports whether the caches contain rows that this write inserted.
 	cached bool
 	// hooks caches the webhooks of repos.
@@ -55,9 +55,10 @@ func write[T any](ctx context.Context, s *Store, org string, fn func(*tx) (T, er
 	return writeAs(ctx, s, sqldb.Write{Org: org}, fn)
 }
 
-// writeYielding is like write, but lets writes that record go first.
-func writeYielding[T any](ctx context.Context, s *Store, fn func(*tx) (T, error)) (T, error) {
-	return writeAs(ctx, s, sqldb.Write{Yields: true}, fn)
+// writeYielding is like write in background work, but lets writes that record go first. owners are
+// the row ids of the orgs that it is about; without any, these may be all orgs.
+func writeYielding[T any](ctx context.Context, s *Store, owners []int64, fn func(*tx) (T, error)) (T, error) {
+	return writeAs(ctx, s, sqldb.Write{Yields: true, Owners: owners}, fn)
 }
 
 // writeAs runs fn in the writer's next transaction, with the options in w. It runs fn again
@@ -272,19 +273,22 @@ func (t *tx) nextSeq(orgID int64) (int64, error) {
 
 // takeRow returns the id for a new buffered row of a table.
 func (t *tx) takeRow(table string) (int64, error) {
-	next, ok := t.next[table]
-	if !ok {
+	ids := t.ids[table]
+	if ids.next == ids.end {
 		var err error
-		if next, err = t.NextID(table); err != nil {
+		if ids.next, ids.end, err = t.NextIDs(table); err != nil {
 			return 0, fmt.Errorf("number rows of %s: %w", table, err)
 		}
-		if t.next == nil {
-			t.next = make(map[string]int64)
+		if t.ids == nil {
+			t.ids = make(map[string]rowIDs)
 		}
 	}
-	t.next[table] = next + 1
-	return next, nil
+	t.ids[table] = rowIDs{ids.next + 1, ids.end}
+	return ids.next, nil
 }
+
+// rowIDs are the ids from next on, below end.
+type rowIDs struct{ next, end int64 }
 
 // actorKey is the context key of who does what a write does.
 type actorKey struct{}

@@ -115,6 +115,11 @@ func (rd reader) expressionID(expression string) (int64, error) {
 	return id, nil
 }
 
+// insertExpression inserts an expression, unless a write of another org, in another process, has just
+// done so.
+const insertExpression = `
+INSERT INTO expressions (text) VALUES (?) ON CONFLICT (text) DO UPDATE SET text = excluded.text`
+
 // addVerdict buffers what an expression says of an attestation. It is a no-op if that is
 // already stored.
 func (t *tx) addVerdict(row int64, expression string, v policy.Verdict) error {
@@ -123,7 +128,7 @@ func (t *tx) addVerdict(row int64, expression string, v policy.Verdict) error {
 		return err
 	}
 	if id == 0 {
-		if id, err = t.Insert("INSERT INTO expressions (text) VALUES (?)", expression); err != nil {
+		if id, err = t.Insert(insertExpression, expression); err != nil {
 			return fmt.Errorf("insert expression: %w", err)
 		}
 		t.caches.expressions.put(expression, id)

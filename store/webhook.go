@@ -206,7 +206,8 @@ func (s *Store) RotateWebhook(
 			until = t.now.Add(overlap)
 		}
 		_, err := t.Exec(`
-UPDATE webhooks SET previous_secret = CASE WHEN ?1 > 0 THEN secret ELSE '' END, previous_until = ?1, secret = ?2
+UPDATE webhooks SET previous_secret = CASE WHEN CAST(?1 AS BIGINT) > 0 THEN secret ELSE '' END, previous_until = ?1,
+  secret = ?2
 WHERE id = ?3`, until, s.secretKeys.Seal(secret, id), w.id)
 		return err
 	})

@@ -12,13 +12,13 @@ import (
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/internal/parallel"
+	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/sqldb"
-	"github.com/ledgerd/ledgerd/store/sqlite"
 )
 
 // Run checks a database file. The error means that it could not be checked.
 func Run(ctx context.Context, path string, o Options) (Report, error) {
-	db, err := sqlite.OpenReadOnly(ctx, path)
+	db, err := store.OpenSource(ctx, path)
 	if err != nil {
 		return Report{}, err
 	}

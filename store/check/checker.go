@@ -7,7 +7,6 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/sqldb"
-	"github.com/ledgerd/ledgerd/store/sqlite"
 )
 
 // Options configures a check.
@@ -42,7 +41,7 @@ type kept struct {
 // A checker checks one database.
 type checker struct {
 	reporter
-	db *sqlite.DB
+	db store.Source
 	// store derives states, on the same engine.
 	store *store.Store
 	step  func(step string, done, total int64)
@@ -53,7 +52,7 @@ type checker struct {
 	maxKnown int
 }
 
-func newChecker(db *sqlite.DB, o Options) *checker {
+func newChecker(db store.Source, o Options) *checker {
 	c := &checker{db: db, store: store.NewReader(db, store.Options{}), step: o.Progress, others: o.Others,
 		maxKnown: cmp.Or(o.maxKnown, maxKnown)}
 	c.report.Problems, c.report.Unchecked, c.counts = []Problem{}, []string{}, make(map[string]int64)

@@ -96,7 +96,7 @@ FROM repos r WHERE r.org_id = ?`},
 const stateCounters = `
 SELECT state, sum(counted), sum(counted) + sum(n) FROM (
   SELECT state, commits AS counted, -commits AS n FROM repo_states WHERE repo_id = ?
-  UNION ALL SELECT state, 0, count(*) FROM commits WHERE repo_id = ? GROUP BY state) GROUP BY state`
+  UNION ALL SELECT state, 0, count(*) FROM commits WHERE repo_id = ? GROUP BY state) counts GROUP BY state`
 
 // counters checks the counters of an org.
 func (c *checker) counters(ctx context.Context, o *org, repos []repo) error {

@@ -17,9 +17,7 @@ type Readers struct {
 	// MaxRead is the maximum time that a read for a caller waits and runs, by lane. Background
 	// work, whose reads have no org, has no limit in the lane Writes.
 	MaxRead [sqldb.Lanes]time.Duration
-	// Renew, if not nil, connects a connection again if it was lost.
-	Renew  func(context.Context, *sqldb.Conn) error
-	Health *Health
+	Health  *Health
 }
 
 // MaxRead is the maximum time that reads take in a server.
@@ -33,7 +31,7 @@ func MaxRead() [sqldb.Lanes]time.Duration {
 // Read implements sqldb.Engine.
 func (rs *Readers) Read(ctx context.Context, r sqldb.Reader, fn func(*sqldb.Conn) error) error {
 	return rs.read(ctx, r, func(ctx context.Context, c *sqldb.Conn) (err error) {
-		if _, err := c.Exec(rs.Begin); err != nil {
+		if err := c.Queue(rs.Begin); err != nil {
 			return fmt.Errorf("begin read transaction: %w", err)
 		}
 		defer func() { // deferred in case fn panics
@@ -83,13 +81,14 @@ func (rs *Readers) readIn(ctx context.Context, r sqldb.Reader, fn func(context.C
 		return err
 	}
 	defer lane.Put(c)
-	if rs.Renew != nil {
-		if err := rs.Renew(ctx, c); err != nil {
-			rs.Judge(err)
-			return err
+	for range 2 { // again if the connection was lost, perhaps long ago
+		if err = c.Ready(ctx); err == nil {
+			err = fn(ctx, c)
+		}
+		if sqldb.ClassOf(err) != sqldb.Unreachable || ctx.Err() != nil {
+			break
 		}
 	}
-	err = fn(ctx, c)
 	rs.Judge(err)
 	return err
 }
@@ -97,7 +96,7 @@ func (rs *Readers) readIn(ctx context.Context, r sqldb.Reader, fn func(context.C
 // Judge records in the health whether the storage could be read.
 func (rs *Readers) Judge(err error) {
 	switch sqldb.ClassOf(err) {
-	case sqldb.Failing:
+	case sqldb.Failing, sqldb.Unreachable:
 		rs.Health.Failed(sqldb.ReadIncident, err)
 	case sqldb.Other:
 		if err == nil {

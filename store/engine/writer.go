@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,9 +27,9 @@ const (
 // Transactions begins and ends the transactions of a Writer. Its methods are called in the
 // goroutine of the writer.
 type Transactions interface {
-	// Begin begins a transaction, and returns its connection. It must not wait for long: if
-	// its error has the class Locked, the writer tries again.
-	Begin() (*sqldb.Conn, error)
+	// Begin begins a transaction that locks some orgs, and returns its connection. It must not
+	// wait for long: if its error has the class Locked, the writer tries again.
+	Begin(sqldb.Locks) (*sqldb.Conn, error)
 	// Commit commits the transaction.
 	Commit(*sqldb.Conn) error
 	// Rollback undoes a transaction that failed with err, even if the database has already done
@@ -241,7 +242,7 @@ func (w *Writer) stopping() bool {
 // begin returns the jobs to run and their connection, which is nil if there is no transaction.
 func (w *Writer) begin(batch []*job) ([]*job, *sqldb.Conn) {
 	for {
-		c, err := w.tx.Begin()
+		c, err := w.tx.Begin(locksOf(batch))
 		if err == nil {
 			w.refusing.Store(false)
 			return batch, c
@@ -256,6 +257,14 @@ func (w *Writer) begin(batch []*job) ([]*job, *sqldb.Conn) {
 			return nil, nil
 		}
 	}
+}
+
+// locksOf returns the locks that the jobs of a batch need.
+func locksOf(batch []*job) (l sqldb.Locks) {
+	for _, j := range batch {
+		l.Add(j.Write)
+	}
+	return l
 }
 
 // waitForLock waits a moment, and returns the batch without the jobs that have expired
@@ -312,8 +321,9 @@ func (w *Writer) commit(c *sqldb.Conn, batch []*job) {
 // judge records in the health whether the storage could be written.
 func (w *Writer) judge(batch []*job, err error) {
 	for _, j := range batch {
-		if class := sqldb.ClassOf(j.err); err == nil && (class == sqldb.Full || class == sqldb.Failing) {
-			err = j.err // only this job needed more space
+		switch sqldb.ClassOf(j.err) {
+		case sqldb.Full, sqldb.Failing, sqldb.Unreachable:
+			err = cmp.Or(err, j.err) // perhaps only this job needed more space
 		}
 	}
 	switch {
@@ -411,13 +421,13 @@ func (w *Writer) runJobs(c *sqldb.Conn, jobs []*job) error {
 // runOnce runs jobs in one savepoint. It returns the jobs' error, and err if that
 // ended the transaction.
 func (w *Writer) runOnce(c *sqldb.Conn, jobs []*job) (jobErr, err error) {
-	if _, err := c.Exec("SAVEPOINT job"); err != nil {
+	if err := c.Queue("SAVEPOINT job"); err != nil {
 		return nil, fmt.Errorf("savepoint: %w", err)
 	}
 	if jobErr = execute(c, jobs); jobErr != nil {
 		return jobErr, w.undo(c, jobErr)
 	}
-	if _, err := c.Exec("RELEASE SAVEPOINT job"); err != nil {
+	if err := c.Queue("RELEASE SAVEPOINT job"); err != nil {
 		return nil, fmt.Errorf("release: %w", err)
 	}
 	return nil, nil
@@ -427,6 +437,7 @@ func (w *Writer) runOnce(c *sqldb.Conn, jobs []*job) (jobErr, err error) {
 // ended: SQLite rolls back the whole transaction after some errors, such as a
 // full disk.
 func (w *Writer) undo(c *sqldb.Conn, jobErr error) error {
+	_ = c.Send() // the savepoint may be in the queue; what fails after it is undone
 	if err := c.Run("ROLLBACK TO SAVEPOINT job; RELEASE SAVEPOINT job"); err != nil {
 		if w.tx.IsOfDatabase(jobErr) {
 			return jobErr
@@ -445,11 +456,16 @@ func execute(c *sqldb.Conn, jobs []*job) (err error) {
 		}
 	}()
 	if jobs[0].Set == nil {
-		return jobs[0].Do(c)
+		err = jobs[0].Do(c)
+	} else {
+		items := make([]any, len(jobs))
+		for i, j := range jobs {
+			items[i] = j.Item
+		}
+		err = jobs[0].Set.WriteAll(c, items)
 	}
-	items := make([]any, len(jobs))
-	for i, j := range jobs {
-		items[i] = j.Item
+	if err != nil {
+		return err
 	}
-	return jobs[0].Set.WriteAll(c, items)
+	return c.Send()
 }

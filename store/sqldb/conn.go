@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 )
 
@@ -16,9 +17,12 @@ const maxPrepared = 1000
 // A Conn is a connection with its prepared statements. Only one goroutine may use
 // it at a time.
 type Conn struct {
-	sql     *sql.Conn
 	dialect *Dialect
+	// Either sql with its prepared statements, or native with the statements in its syntax.
+	sql     *sql.Conn
 	stmts   map[string]*sql.Stmt
+	native  Native
+	texts   map[string]string
 	reading int  // the number of queries whose rows are being read
 	short   bool // whether Long refuses to continue
 	turns   Turns
@@ -45,6 +49,11 @@ func Connect(ctx context.Context, db *sql.DB, dialect *Dialect) (*Conn, error) {
 	return &Conn{sql: c, dialect: dialect, stmts: make(map[string]*sql.Stmt), ctx: context.Background()}, nil
 }
 
+// NewNative returns a connection without database/sql.
+func NewNative(native Native, dialect *Dialect) *Conn {
+	return &Conn{native: native, dialect: dialect, texts: make(map[string]string), ctx: context.Background()}
+}
+
 // SetContext sets the context of the queries that follow. When it ends, so do the
 // queries, with the context's error. Only connections that read may have a context
 // that ends.
@@ -68,6 +77,15 @@ func (c *Conn) Long() error {
 // Turns lets as many reads at a time examine rows as it has room for.
 type Turns chan struct{}
 
+// Ready connects a connection that was lost or never made. It must not be called in a
+// transaction.
+func (c *Conn) Ready(ctx context.Context) error {
+	if c.native == nil {
+		return nil
+	}
+	return c.dialect.wrap(c.native.Ready(ctx))
+}
+
 // TakeTurns lets InTurn wait for a place in turns.
 func (c *Conn) TakeTurns(turns Turns) { c.turns = turns }
 
@@ -89,6 +107,9 @@ func (c *Conn) InTurn(fn func() error) error {
 
 // Close closes the prepared statements and the connection.
 func (c *Conn) Close() error {
+	if c.native != nil {
+		return c.native.Close()
+	}
 	c.closeStatements()
 	return c.sql.Close()
 }
@@ -118,6 +139,10 @@ func (c *Conn) prepare(statement string) (*sql.Stmt, error) {
 // Exec runs a statement that returns no rows. It returns the number of rows
 // changed.
 func (c *Conn) Exec(statement string, args ...any) (changed int64, err error) {
+	if c.native != nil {
+		changed, err = c.native.Exec(c.ctx, c.text(statement), args)
+		return changed, c.dialect.wrap(err)
+	}
 	stmt, err := c.prepare(statement)
 	if err != nil {
 		return 0, err
@@ -129,8 +154,44 @@ func (c *Conn) Exec(statement string, args ...any) (changed int64, err error) {
 	return result.RowsAffected()
 }
 
+// text returns a statement in the syntax of the engine.
+func (c *Conn) text(statement string) string {
+	text, ok := c.texts[statement]
+	if !ok {
+		if len(c.texts) >= maxPrepared {
+			clear(c.texts)
+		}
+		text = c.dialect.SQL(statement)
+		c.texts[statement] = text
+	}
+	return text
+}
+
+// Queue runs a statement that returns no rows, at the latest before the next statement that is
+// not queued: engines on another host get several of them in one round trip. An error is then
+// that of the next statement, or of Send.
+func (c *Conn) Queue(statement string, args ...any) error {
+	if c.native != nil {
+		c.native.Queue(c.text(statement), args)
+		return nil
+	}
+	_, err := c.Exec(statement, args...)
+	return err
+}
+
+// Send runs the queued statements.
+func (c *Conn) Send() error {
+	if c.native == nil {
+		return nil
+	}
+	return c.dialect.wrap(c.native.Send(c.ctx))
+}
+
 // Run runs a script of one or more statements without preparing them.
 func (c *Conn) Run(script string) error {
+	if c.native != nil {
+		return c.dialect.wrap(c.native.Run(c.ctx, script))
+	}
 	_, err := c.sql.ExecContext(context.Background(), script)
 	return c.dialect.wrap(err)
 }
@@ -152,6 +213,13 @@ func (c *Conn) Row(query string, args ...any) Scanner {
 	if err := c.ctx.Err(); err != nil {
 		return failedRow{err}
 	}
+	if c.native != nil {
+		rows, err := c.native.Query(c.ctx, c.text(query), args)
+		if err != nil {
+			return failedRow{c.dialect.wrap(err)}
+		}
+		return firstRow{rows, c.dialect}
+	}
 	stmt, err := c.prepare(query)
 	if err != nil {
 		return failedRow{err}
@@ -165,6 +233,26 @@ type row struct {
 }
 
 func (r row) Scan(dest ...any) error { return r.dialect.wrap(r.Row.Scan(dest...)) }
+
+// A firstRow is the first row of a query.
+type firstRow struct {
+	rows    Result
+	dialect *Dialect
+}
+
+func (r firstRow) Scan(dest ...any) (err error) {
+	defer r.rows.Close()
+	if r.rows.Next() {
+		if err := r.rows.Scan(dest...); err != nil {
+			return err
+		}
+		return r.dialect.wrap(r.rows.Close())
+	}
+	if err := r.rows.Err(); err != nil {
+		return r.dialect.wrap(err)
+	}
+	return sql.ErrNoRows
+}
 
 type failedRow struct{ err error }
 
@@ -189,13 +277,9 @@ func (c *Conn) each(ctx context.Context, visit func(Scanner) error, query string
 	if err := c.ctx.Err(); err != nil {
 		return err
 	}
-	stmt, err := c.prepare(query)
+	rows, err := c.query(ctx, query, args)
 	if err != nil {
 		return err
-	}
-	rows, err := stmt.QueryContext(ctx, args...)
-	if err != nil {
-		return c.dialect.wrap(err)
 	}
 	defer rows.Close()
 	c.reading++
@@ -213,6 +297,19 @@ func (c *Conn) each(ctx context.Context, visit func(Scanner) error, query string
 	return c.dialect.wrap(rows.Err())
 }
 
+func (c *Conn) query(ctx context.Context, query string, args []any) (Result, error) {
+	if c.native != nil {
+		rows, err := c.native.Query(c.ctx, c.text(query), args)
+		return rows, c.dialect.wrap(err)
+	}
+	stmt, err := c.prepare(query)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := stmt.QueryContext(ctx, args...)
+	return rows, c.dialect.wrap(err)
+}
+
 // All runs a query and returns its rows, each read by scan.
 func All[T any](c *Conn, scan func(Scanner) (T, error), query string, args ...any) ([]T, error) {
 	var list []T
@@ -224,10 +321,14 @@ func All[T any](c *Conn, scan func(Scanner) (T, error), query string, args ...an
 	return list, err
 }
 
-// NextID returns the id of the next row of a table. Only the writer may call it.
-// It must then insert rows with this id and the following ones.
-func (c *Conn) NextID(table string) (id int64, err error) {
-	return id, c.Row(c.dialect.NextID + table).Scan(&id)
+// NextIDs returns the id of the next row of a table, and the first one after it that is not
+// reserved. Only the writer may call it.
+func (c *Conn) NextIDs(table string) (next, end int64, err error) {
+	err = c.Row(c.dialect.NextID + table).Scan(&next)
+	if c.dialect.IDs == 0 {
+		return next, math.MaxInt64, err
+	}
+	return next, next + c.dialect.IDs, err
 }
 
 // Raw calls fn with the connection of the driver. It is for tests.
@@ -235,12 +336,17 @@ func (c *Conn) Raw(fn func(driverConn any) error) error { return c.sql.Raw(fn) }
 
 // Statements returns the prepared statements as written, before they are
 // translated to the dialect.
-func (c *Conn) Statements() []string { return slices.Collect(maps.Keys(c.stmts)) }
+func (c *Conn) Statements() []string {
+	return append(slices.Collect(maps.Keys(c.stmts)), slices.Collect(maps.Keys(c.texts))...)
+}
 
 // Plan returns the steps of the engine's query plan for a statement.
 func (c *Conn) Plan(statement string) ([]string, error) {
 	var steps []string
 	explain := c.dialect.Explain + c.dialect.SQL(statement)
+	if c.native != nil {
+		return nil, errors.New("plans depend on statistics")
+	}
 	rows, err := c.sql.QueryContext(context.Background(), explain, make([]any, parameters(statement))...)
 	if err != nil {
 		return nil, c.dialect.wrap(err)

@@ -2,6 +2,7 @@ package sqldb
 
 import (
 	"regexp"
+	"strconv"
 	"strings"
 )
 
@@ -14,15 +15,21 @@ import (
 //
 //	/*+ordered*/ JOIN    join the tables in the order written
 //	/*+index NAME*/      read the preceding table by this index only
+//	(/*+rows*/ (?, ?))   a list of rows to the right of IN
+//	NAME/*+nocase*/      a column to the left of IN that ignores the case of letters
 type Dialect struct {
 	// Rewrite lists texts in statements, each followed by its replacement.
 	Rewrite []string
+	// Numbered writes parameters as $1.
+	Numbered bool
 	// IndexHint is the text before and after the index name of a hint. It is empty
 	// if the engine has no index hints.
 	IndexHint [2]string
 	// NextID is a query for the id of a table's next row. The table name is appended
 	// to it.
 	NextID string
+	// IDs is how many ids such a query reserves. 0 means as many as are needed.
+	IDs int64
 	// Explain is the prefix with which a statement returns its query plan, one step
 	// per row.
 	Explain string
@@ -32,10 +39,14 @@ type Dialect struct {
 
 // SQL translates a statement to the engine's syntax.
 func (d *Dialect) SQL(statement string) string {
+	statement = strings.NewReplacer(d.Rewrite...).Replace(statement)
+	if d.Numbered {
+		statement = numbered(statement)
+	}
 	if !strings.Contains(statement, "/*+") {
 		return statement
 	}
-	statement = strings.NewReplacer(d.Rewrite...).Replace(statement)
+
 	if d.IndexHint[0] == "" {
 		return statement
 	}
@@ -80,4 +91,32 @@ func OnlySQLite() []Special {
 			"the body of an event is a blob and that of a ping is text; other engines need one type",
 		},
 	}
+}
+
+// numbered writes the parameters of a statement as $1, $2 and so on. Those written ? get the next
+// number.
+func numbered(statement string) string {
+	var b strings.Builder
+	last, quoted := 0, false
+
+	for i := 0; i < len(statement); i++ {
+		char := statement[i]
+		if char == '\'' {
+			quoted = !quoted
+		}
+		if char != '?' || quoted {
+			b.WriteByte(char)
+			continue
+		}
+
+		n := last + 1
+		if i+1 < len(statement) && statement[i+1] >= '1' && statement[i+1] <= '9' {
+			i++
+			n = int(statement[i] - '0')
+		}
+		last = max(last, n)
+		b.WriteByte('$')
+		b.WriteString(strconv.Itoa(n))
+	}
+	return b.String()
 }

@@ -88,6 +88,12 @@ type Write struct {
 	// writes in the batch that have the same Set.
 	Set  Set
 	Item any
+	// Owners are the row ids of the orgs whose rows the write may change or depend on, if Org is
+	// empty: without any, it may be those of all orgs. Unlocked marks a write that several
+	// processes may run at the same time. Only engines that several processes write to need to
+	// know.
+	Owners   []int64
+	Unlocked bool
 	// Yields marks a write of low priority. Engine.WaitTurn limits the time that such
 	// writes take.
 	Yields bool
@@ -103,6 +109,11 @@ type Set interface {
 
 // Hooks run around the writer's transactions, in the writer's goroutine.
 type Hooks struct {
+	// Begun is called at the beginning of a transaction by an engine that several processes write
+	// to, with the latest stamp that any of them gave to the orgs of the transaction. Stamp returns
+	// the latest one of this process, to be stored. Stamps are Unix milliseconds.
+	Begun func(stamp int64)
+	Stamp func() int64
 	// BeforeCommit writes the rows that the writes of the transaction have buffered.
 	// If it fails, the transaction is rolled back.
 	BeforeCommit func(*Conn) error

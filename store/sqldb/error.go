@@ -11,15 +11,16 @@ type Class int
 
 // The classes of errors.
 const (
-	Other     Class = iota // any other error
-	Duplicate              // a row with that key exists
-	Full                   // the disk is full
-	Failing                // the disk or the file cannot be read or written
-	Locked                 // another process holds the write lock
-	Slow                   // the read took too long and was stopped
-	Stalled                // the disk or the writer does not respond in time
-	Gone                   // the file is no longer the one at its path
-	Uncertain              // the disk failed, and whether it has the write is unknown
+	Other       Class = iota // any other error
+	Duplicate                // a row with that key exists
+	Full                     // the disk is full
+	Failing                  // the disk or the file cannot be read or written
+	Locked                   // another process holds the write lock
+	Slow                     // the read took too long and was stopped
+	Stalled                  // the disk or the writer does not respond in time
+	Gone                     // the file is no longer the one at its path
+	Uncertain                // the disk or the connection failed, and whether the write is on disk is unknown
+	Unreachable              // the server of the database is not reached, or ends the connection
 )
 
 // An Error is an error of the driver with its class.

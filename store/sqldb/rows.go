@@ -46,9 +46,12 @@ func (r *Rows) Reset() {
 // if Flush fails.
 func (r *Rows) Flush(c *Conn) error {
 	defer r.Reset()
+	if c.native != nil && len(r.args) > 0 && c.native.QueueRows(r.insert, r.conflict, r.columns, r.args) {
+		return nil
+	}
 	for rest := r.args; len(rest) > 0; {
 		n := rowsPerStatement(len(rest) / r.columns)
-		if _, err := c.Exec(r.insert+tuples(n, r.columns)+r.conflict, rest[:n*r.columns]...); err != nil {
+		if err := c.Queue(r.insert+tuples(n, r.columns)+r.conflict, rest[:n*r.columns]...); err != nil {
 			return err
 		}
 		rest = rest[n*r.columns:]
@@ -76,10 +79,17 @@ func tuples(rows, columns int) string {
 // EachIn runs a query that ends with IN for keys of the given number of columns,
 // up to 128 keys at a time, and calls visit for each row.
 func (c *Conn) EachIn(visit func(Scanner) error, query string, columns int, keys []any) error {
+	if c.native != nil {
+		if len(keys) == 0 {
+			return nil
+		}
+		list, args := c.native.List(query, columns, keys)
+		return c.Each(visit, list, args...)
+	}
 	for rest := keys; len(rest) > 0; {
 		n := min(len(rest)/columns, maxRows)
 		padded := padKeys(rest[:n*columns], columns)
-		list := "(VALUES " + tuples(len(padded)/columns, columns) + ")"
+		list := "(/*+rows*/ " + tuples(len(padded)/columns, columns) + ")"
 		if columns == 1 {
 			list = "(?" + strings.Repeat(", ?", len(padded)-1) + ")"
 		}

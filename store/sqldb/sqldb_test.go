@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -14,7 +15,7 @@ import (
 
 // testDialect is a minimal dialect of SQLite.
 var testDialect = Dialect{
-	Rewrite:   []string{"/*+ordered*/ JOIN", "CROSS JOIN"},
+	Rewrite:   []string{"/*+ordered*/ JOIN", "CROSS JOIN", "/*+rows*/", "VALUES"},
 	IndexHint: [2]string{"INDEXED BY ", ""},
 	NextID:    "SELECT coalesce(max(id), 0) + 1 FROM ",
 	Explain:   "EXPLAIN QUERY PLAN ",
@@ -129,11 +130,11 @@ func TestStatementsInUseStayPrepared(t *testing.T) {
 func TestNextIDFollowsTheLastRow(t *testing.T) {
 	c := connect(t, "CREATE TABLE things (id INTEGER PRIMARY KEY, name TEXT)")
 	for want := range int64(3) {
-		next, err := c.NextID("things")
+		next, end, err := c.NextIDs("things")
 		check(t, err)
 		id, err := c.Insert("INSERT INTO things (name) VALUES (?)", "a")
 		check(t, err)
-		if next != want+1 || id != next {
+		if next != want+1 || id != next || end != math.MaxInt64 {
 			t.Errorf("NextID returned %d and Insert %d, want %d", next, id, want+1)
 		}
 	}

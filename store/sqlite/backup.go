@@ -34,13 +34,29 @@ type Backup struct {
 
 // Run copies the file. It returns the size of the copy in bytes. If it fails, it leaves no file.
 func (b Backup) Run(ctx context.Context) (size int64, err error) {
-	if err := b.checkPaths(); err != nil {
+	if err := CheckFree(b.To); err != nil {
 		return 0, err
 	}
-	if err := removeStale(b.To); err != nil {
+	if err := checkLog(b.From); err != nil {
 		return 0, err
 	}
-	file, err := os.CreateTemp(filepath.Dir(b.To), filepath.Base(b.To)+".*.tmp") // mode 0600
+	if _, err := os.Stat(b.From); err != nil {
+		return 0, err
+	}
+	return Create(b.To, func(temp string) error { return b.fill(ctx, temp) })
+}
+
+// Create creates a database file. fill writes it at a temporary path, where it is empty, and must
+// close it. The file gets its name when it is on disk. No file may have that name. If Create fails,
+// it leaves no file. It returns the size in bytes.
+func Create(name string, fill func(temp string) error) (size int64, err error) {
+	if err := CheckFree(name); err != nil {
+		return 0, err
+	}
+	if err := removeStale(name); err != nil {
+		return 0, err
+	}
+	file, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*.tmp") // mode 0600
 	if err != nil {
 		return 0, err
 	}
@@ -54,11 +70,11 @@ func (b Backup) Run(ctx context.Context) (size int64, err error) {
 	}()
 
 	stop := flushInBackground(file)
-	err = b.fill(ctx, temp)
+	err = fill(temp)
 	if err = errors.Join(err, stop()); err == nil {
 		err = file.Sync()
 	}
-	// The connections to the copy are closed: see createPrivate.
+	// The connections to the file are closed: see createPrivate.
 	if err := errors.Join(err, file.Close()); err != nil {
 		return 0, err
 	}
@@ -66,7 +82,7 @@ func (b Backup) Run(ctx context.Context) (size int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	return info.Size(), place(temp, b.To)
+	return info.Size(), place(temp, name)
 }
 
 // fill copies the database to an empty file, and verifies the copy.
@@ -108,18 +124,6 @@ func flushInBackground(file *os.File) (stop func() error) {
 		close(ended)
 		return <-failed
 	}
-}
-
-// checkPaths returns an error if there is no database to copy, or a file has the copy's name.
-func (b Backup) checkPaths() error {
-	if err := CheckFree(b.To); err != nil {
-		return err
-	}
-	if err := checkLog(b.From); err != nil {
-		return err
-	}
-	_, err := os.Stat(b.From)
-	return err
 }
 
 // Backup writes a backup of the database. Until it is complete, the log grows.

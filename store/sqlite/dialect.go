@@ -13,7 +13,7 @@ import (
 var dialect = sqldb.Dialect{
 	// Without ANALYZE, SQLite has no table statistics and guesses a join order.
 	// CROSS JOIN makes it join in the order written.
-	Rewrite:   []string{"/*+ordered*/ JOIN", "CROSS JOIN"},
+	Rewrite:   []string{"/*+ordered*/ JOIN", "CROSS JOIN", "/*+rows*/", "VALUES"},
 	IndexHint: [2]string{"INDEXED BY ", ""},
 	NextID:    "SELECT coalesce(max(id), 0) + 1 FROM ",
 	Explain:   "EXPLAIN QUERY PLAN ",

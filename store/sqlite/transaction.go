@@ -12,8 +12,8 @@ type transactions struct {
 	guard *guard
 }
 
-// Begin implements engine.Transactions.
-func (t transactions) Begin() (*sqldb.Conn, error) {
+// Begin implements engine.Transactions. It locks the whole file.
+func (t transactions) Begin(sqldb.Locks) (*sqldb.Conn, error) {
 	_, err := t.conn.Exec("BEGIN IMMEDIATE")
 	return t.conn, err
 }

@@ -214,7 +214,8 @@ func (s suite) TestALeasedDeliveryIsNotClaimedUntilItExpires(t *testing.T) {
 	fx := s.newFixture(t)
 	w := fx.webhook()
 	fx.signer("cn=ci,ou=build,o=acme").attest(sha(0), "test:go", ledger.Pass)
-	if first, second := fx.claim(w.ID, 2), fx.claim(w.ID, 2); len(first) != 2 || len(second) != 1 {
+	first, second := fx.claim(w.ID, 2), fx.claim(w.ID, 2)
+	if len(first) != 2 || len(second) != 1 {
 		t.Fatalf("claimed %d, then %d; want 2, then 1", len(first), len(second))
 	}
 	if due, err := fx.DueWebhooks(t.Context()); err != nil || len(due) != 0 {
@@ -230,7 +231,11 @@ func (s suite) TestALeasedDeliveryIsNotClaimedUntilItExpires(t *testing.T) {
 	if len(again) != 3 {
 		t.Fatalf("claimed %d after the lease, want 3", len(again))
 	}
-	check(t, fx.Release(t.Context(), w.ID, []string{again[0].ID}))
+	check(t, fx.Release(t.Context(), w.ID, first)) // too late
+	if others := fx.claim(w.ID, 10); len(others) > 0 {
+		t.Fatalf("claimed %v after a late release, which ended the lease of another claim", others)
+	}
+	check(t, fx.Release(t.Context(), w.ID, again[:1]))
 	if released := fx.claim(w.ID, 10); len(released) != 1 || released[0].ID != again[0].ID {
 		t.Errorf("claimed %v after a release, want the released delivery", released)
 	}

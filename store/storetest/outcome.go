@@ -189,7 +189,7 @@ func (s suite) TestPingsAndRedeliveriesGoFirst(t *testing.T) {
 	if len(due) != 2 || due[0].ID != ping.ID || due[1].ID != failed.ID {
 		t.Fatalf("claimed %+v first, want the ping and the redelivery", due)
 	}
-	check(t, fx.Release(t.Context(), w.ID, []string{due[0].ID}))
+	check(t, fx.Release(t.Context(), w.ID, due[:1]))
 	if first := fx.claim(w.ID, 1); len(first) != 1 || first[0].ID != ping.ID {
 		t.Errorf("claimed %+v, want the released ping", first)
 	}

@@ -28,7 +28,7 @@ type Outbox interface {
 	// attempts have failed for disableAfter, and at least five in a row.
 	RecordOutcomes(ctx context.Context, outcomes []ledger.Outcome, disableAfter time.Duration) error
 	// Release ends the leases of deliveries that were claimed but not attempted.
-	Release(ctx context.Context, webhook string, deliveries []string) error
+	Release(ctx context.Context, webhook string, deliveries []ledger.DueDelivery) error
 	// Now returns the time by which deliveries are due. It may go back.
 	Now() ledger.Time
 	// WallTime returns the time that receivers probably have, for signatures.

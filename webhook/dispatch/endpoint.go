@@ -284,7 +284,7 @@ func (e *endpoint) attempt(j job, s slot, number int) {
 	switch {
 	case errors.Is(err, errShortage):
 		e.logShortage(err)
-		e.releaseClaims([]string{j.due.ID})
+		e.releaseClaims([]ledger.DueDelivery{j.due})
 		e.completions <- completion{number: number, how: endedByShortage}
 	case err != nil:
 		e.cfg.Logger.Info("stopped during a request; the delivery will be sent again", "webhook", e.id, "delivery", j.due.ID)
@@ -328,24 +328,24 @@ func (e *endpoint) release(n int) {
 		return
 	}
 
-	var ids []string
+	var claims []ledger.DueDelivery
 	now := e.cfg.Outbox.Now()
 	for _, j := range e.queue[n:] {
 		if j.due.Lease > now {
-			ids = append(ids, j.due.ID)
+			claims = append(claims, j.due)
 		}
 	}
 
 	e.queue = e.queue[:n:n]
 	e.more = true
-	if len(ids) > 0 {
-		e.releaseClaims(ids)
+	if len(claims) > 0 {
+		e.releaseClaims(claims)
 	}
 }
 
-func (e *endpoint) releaseClaims(ids []string) {
-	if err := e.cfg.Outbox.Release(e.life.store, e.id, ids); err != nil {
+func (e *endpoint) releaseClaims(claims []ledger.DueDelivery) {
+	if err := e.cfg.Outbox.Release(e.life.store, e.id, claims); err != nil {
 		e.cfg.Logger.Warn("cannot release deliveries; they stay claimed until their lease ends", "webhook", e.id,
-			"deliveries", len(ids), "error", err)
+			"deliveries", len(claims), "error", err)
 	}
 }

@@ -74,7 +74,7 @@ type releases struct {
 	n atomic.Int64
 }
 
-func (r *releases) Release(ctx context.Context, webhook string, deliveries []string) error {
+func (r *releases) Release(ctx context.Context, webhook string, deliveries []ledger.DueDelivery) error {
 	r.n.Add(int64(len(deliveries)))
 	return r.Store.Release(ctx, webhook, deliveries)
 }

@@ -1,0 +1,51 @@
+package postgres_test
+
+import (
+	"context"
+	"flag"
+	"testing"
+
+	"github.com/ledgerd/ledgerd/internal/pgtest"
+	"github.com/ledgerd/ledgerd/store"
+	"github.com/ledgerd/ledgerd/store/storetest"
+)
+
+// A database is the URL of a database on a PostgreSQL server.
+type database string
+
+func (u database) Open(t testing.TB, o store.Options) *store.Store {
+	t.Helper()
+	s, err := store.Open(context.Background(), string(u), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// newDatabases starts a server, and returns what creates databases on it.
+func newDatabases(t testing.TB, settings ...string) storetest.New {
+	cluster := pgtest.Start(t, settings...)
+	return func(t testing.TB) storetest.Database { return database(cluster.NewDatabase(t)) }
+}
+
+// TestConformance runs the suite that SQLite passes, too. Each case of the models takes a new
+// database, so there are fewer.
+func TestConformance(t *testing.T) {
+	check(t, flag.Set("rapid.checks", "15"))
+	storetest.Run(t, newDatabases(t, pgtest.Fast()...))
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func BenchmarkRecord(b *testing.B) { storetest.BenchmarkRecord(b, newDatabases(b)) }
+func BenchmarkCommit(b *testing.B) { storetest.BenchmarkCommit(b, newDatabases(b)) }
+func BenchmarkAttestations(b *testing.B) {
+	storetest.BenchmarkAttestations(b, newDatabases(b))
+}
+func BenchmarkOutbox(b *testing.B)   { storetest.BenchmarkOutbox(b, newDatabases(b)) }
+func BenchmarkRegister(b *testing.B) { storetest.BenchmarkRegister(b, newDatabases(b)) }

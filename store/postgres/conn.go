@@ -1,0 +1,300 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/ledgerd/ledgerd/store/sqldb"
+)
+
+// A conn is a connection that connects when it is needed. It implements sqldb.Native.
+type conn struct {
+	config *pgx.ConnConfig
+	pgx    *pgx.Conn
+	types  types      // of the columns, for QueueRows; nil on a connection that only reads
+	queue  *pgx.Batch // what has not been sent; nil if there is nothing
+	open   *rows      // of which not all are read
+
+	inserts map[string]*inserting // by the text of the statement
+}
+
+// errNotConnected is the error of statements after Ready has failed.
+var errNotConnected = &sqldb.Error{Class: sqldb.Unreachable, Err: errors.New("there is no connection to the database")}
+
+// Ready implements sqldb.Native.
+func (c *conn) Ready(ctx context.Context) (err error) {
+	if c.pgx != nil && !c.pgx.IsClosed() {
+		return nil
+	}
+	c.queue, c.open = nil, nil
+	c.pgx, err = pgx.ConnectConfig(ctx, c.config.Copy())
+	return err
+}
+
+// Close implements sqldb.Native.
+func (c *conn) Close() error {
+	hangUp(c.pgx)
+	return nil
+}
+
+// Queue implements sqldb.Native.
+func (c *conn) Queue(statement string, args []any) { c.queued().Queue(statement, arguments(args)...) }
+
+// queued returns the queue.
+func (c *conn) queued() *pgx.Batch {
+	if c.queue == nil {
+		c.queue = new(pgx.Batch)
+	}
+	return c.queue
+}
+
+// take takes the queue, and makes the connection free for it.
+func (c *conn) take() (batch *pgx.Batch, err error) {
+	if c.pgx == nil {
+		return nil, errNotConnected
+	}
+	if c.open != nil {
+		if err := c.open.buffer(); err != nil {
+			return nil, err
+		}
+		c.open = nil
+	}
+	batch, c.queue = c.queue, nil
+	return batch, nil
+}
+
+// Send implements sqldb.Native.
+func (c *conn) Send(ctx context.Context) error {
+	if c.queue == nil {
+		return nil
+	}
+	batch, err := c.take()
+	if err != nil {
+		return err
+	}
+	return c.pgx.SendBatch(ctx, batch).Close()
+}
+
+// Exec implements sqldb.Native.
+func (c *conn) Exec(ctx context.Context, statement string, args []any) (changed int64, err error) {
+	c.queued().Queue(statement, arguments(args)...).Exec(func(tag pgconn.CommandTag) error {
+		changed = tag.RowsAffected()
+		return nil
+	})
+	err = c.Send(ctx)
+	return changed, err
+}
+
+// Run implements sqldb.Native.
+func (c *conn) Run(ctx context.Context, script string) error {
+	if err := c.Send(ctx); err != nil {
+		return err
+	}
+	if _, err := c.take(); err != nil { // no statement is queued, but rows may be open
+		return err
+	}
+	_, err := c.pgx.PgConn().Exec(ctx, script).ReadAll()
+	return err
+}
+
+// Query implements sqldb.Native.
+func (c *conn) Query(ctx context.Context, query string, args []any) (sqldb.Result, error) {
+	batch, err := c.take()
+	if err != nil {
+		return nil, err
+	}
+	r := &rows{conn: c, types: c.pgx.TypeMap()}
+	if batch == nil {
+		r.rows, err = c.pgx.Query(ctx, query, arguments(args)...)
+	} else {
+		err = r.queryAfter(ctx, batch, query, args)
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.fields = slices.Clone(r.rows.FieldDescriptions()) // the next query overwrites them
+	c.open = r
+	return r, nil
+}
+
+// A rows is the result of a query. Its rows are read from the connection, and if that is needed
+// for another statement, into memory first.
+type rows struct {
+	conn   *conn
+	types  *pgtype.Map
+	rows   pgx.Rows
+	batch  pgx.BatchResults // if statements were sent with the query
+	fields []pgconn.FieldDescription
+
+	buffered [][][]byte
+	isAll    bool // whether the rest is buffered
+	current  [][]byte
+	err      error
+}
+
+// queryAfter sends a query together with statements before it.
+func (r *rows) queryAfter(ctx context.Context, batch *pgx.Batch, query string, args []any) (err error) {
+	before := batch.Len()
+	batch.Queue(query, arguments(args)...)
+	r.batch = r.conn.pgx.SendBatch(ctx, batch)
+	for range before {
+		if _, err := r.batch.Exec(); err != nil {
+			_ = r.batch.Close() // has the same error
+			return err
+		}
+	}
+	r.rows, err = r.batch.Query()
+	return err
+}
+
+// Next implements sqldb.Result.
+func (r *rows) Next() bool {
+	if r.isAll {
+		if len(r.buffered) == 0 {
+			return false
+		}
+		r.current, r.buffered = r.buffered[0], r.buffered[1:]
+		return true
+	}
+	if !r.rows.Next() {
+		r.finish()
+		return false
+	}
+	r.current = r.rows.RawValues()
+	return true
+}
+
+// buffer reads the rest of the rows into memory, and the current one.
+func (r *rows) buffer() error {
+	if r.isAll {
+		return nil
+	}
+	r.current = cloneValues(r.current)
+	for r.rows.Next() {
+		r.buffered = append(r.buffered, cloneValues(r.rows.RawValues()))
+	}
+	r.finish()
+	return r.err
+}
+
+func cloneValues(values [][]byte) [][]byte {
+	clone := make([][]byte, len(values))
+	for i, v := range values {
+		clone[i] = slices.Clone(v)
+	}
+	return clone
+}
+
+// finish frees the connection.
+func (r *rows) finish() {
+	if r.isAll {
+		return
+	}
+	r.isAll = true
+	r.rows.Close()
+	r.err = r.rows.Err()
+	if r.batch != nil {
+		r.err = errors.Join(r.err, r.batch.Close())
+	}
+	if r.conn.open == r {
+		r.conn.open = nil
+	}
+}
+
+// Err implements sqldb.Result.
+func (r *rows) Err() error { return r.err }
+
+// Close implements sqldb.Result.
+func (r *rows) Close() error {
+	r.finish()
+	r.buffered = nil
+	return r.err
+}
+
+// Scan implements sqldb.Result.
+func (r *rows) Scan(dest ...any) error {
+	if len(dest) != len(r.fields) {
+		return fmt.Errorf("the query has %d columns, want %d", len(r.fields), len(dest))
+	}
+	for i, d := range dest {
+		if err := r.scan(i, d); err != nil {
+			return fmt.Errorf("scan column %s: %w", r.fields[i].Name, err)
+		}
+	}
+	return nil
+}
+
+// scan scans a column. Flags are numbers, as in SQLite.
+func (r *rows) scan(i int, dest any) error {
+	f := r.fields[i]
+	if flag, ok := dest.(*bool); ok && f.DataTypeOID != pgtype.BoolOID {
+		var n int64
+		err := r.types.Scan(f.DataTypeOID, f.Format, r.current[i], &n)
+		*flag = n != 0
+		return err
+	}
+	return r.types.Scan(f.DataTypeOID, f.Format, r.current[i], dest)
+}
+
+// QueueRows implements sqldb.Native.
+func (c *conn) QueueRows(insert, conflict string, columns int, args []any) bool {
+	i := c.inserting(insert, conflict)
+	if i == nil {
+		return false
+	}
+	arrays := make([]any, columns)
+	for n, kind := range i.kinds {
+		arrays[n] = column(kind, n, columns, args)
+	}
+	c.queued().Queue(i.text, arrays...)
+	return true
+}
+
+// inserting returns the INSERT of rows from arrays, which it remembers.
+func (c *conn) inserting(insert, conflict string) *inserting {
+	key := insert + conflict
+	if known, ok := c.inserts[key]; ok {
+		return known
+	}
+	if c.inserts == nil {
+		c.inserts = make(map[string]*inserting)
+	}
+	c.inserts[key] = c.types.inserting(insert, conflict)
+	return c.inserts[key]
+}
+
+// List implements sqldb.Native.
+func (c *conn) List(query string, columns int, keys []any) (list string, args []any) {
+	casts := make([]string, columns)
+	for n := range columns {
+		kind, values := c.listOf(query, n, columns, keys)
+		casts[n], args = "?::"+kind+"[]", append(args, values)
+	}
+	if columns == 1 {
+		return strings.TrimSuffix(query, "IN ") + "= ANY (" + casts[0] + ")", args
+	}
+	return query + "(SELECT * FROM unnest(" + strings.Join(casts, ", ") + "))", args
+}
+
+// listOf returns the values of a column of a list, and their type. A column that ignores the case
+// of letters only does so if it is compared with values of its own type.
+func (c *conn) listOf(query string, n, columns int, keys []any) (kind string, values any) {
+	switch argument(keys[n]).(type) {
+	case int64:
+		return "bigint", array[int64](n, columns, keys)
+	case []byte:
+		return "bytea", array[[]byte](n, columns, keys)
+	}
+	kind = "text"
+	if strings.Contains(query, "/*+nocase*/") {
+		kind = "citext"
+	}
+	return kind, array[string](n, columns, keys)
+}

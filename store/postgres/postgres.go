@@ -1,0 +1,292 @@
+// Package postgres is the database engine that stores the ledger in PostgreSQL, 14 or newer. Any
+// number of processes may use one database: each write locks a row first.
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
+
+	"github.com/ledgerd/ledgerd/store/engine"
+	"github.com/ledgerd/ledgerd/store/sqldb"
+)
+
+// forever is longer than any read.
+const forever = 365 * 24 * time.Hour
+
+const (
+	connectTimeout = 5 * time.Second
+	// maxStatements is the number of statements that are prepared on a connection.
+	maxStatements = 512
+)
+
+// connections returns the number of connections of each lane. They connect when they are needed.
+func connections() [sqldb.Lanes]int {
+	return [sqldb.Lanes]int{
+		sqldb.Requests: 8, sqldb.Writes: 4, sqldb.Checks: 2, sqldb.Long: min(max(1, runtime.GOMAXPROCS(0)/2), 8),
+	}
+}
+
+// A DB is an open database. It implements sqldb.Engine.
+type DB struct {
+	config  *pgx.ConnConfig
+	clock   *clock
+	health  *engine.Health
+	readers engine.Readers
+	conn    *conn // of the writer
+	writer  *engine.Writer
+	monitor *engine.Monitor
+	hints   *hints
+	closing chan struct{}
+}
+
+var _ sqldb.Engine = (*DB)(nil)
+
+// Open opens the database at a URL such as postgres://user@host/database, and migrates its
+// schema to the version of this release. The database must exist.
+func Open(ctx context.Context, url string, o Options) (*DB, error) {
+	db, err := newDB(url, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := db.open(ctx, o); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
+}
+
+func newDB(url string, o Options) (*DB, error) {
+	config, err := parse(url)
+	if err != nil {
+		return nil, err
+	}
+	db := &DB{config: config, clock: new(clock), closing: make(chan struct{})}
+	db.health = engine.NewHealth(o.Began, o.Ended, help)
+	db.readers = engine.Readers{
+		Begin: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", MaxRead: engine.MaxRead(), Health: db.health,
+	}
+	return db, nil
+}
+
+// parse parses a URL.
+func parse(url string) (*pgx.ConnConfig, error) {
+	config, err := pgx.ParseConfig(url)
+	if err != nil {
+		return nil, errors.New("the URL of the database is not valid: write postgres://user@host:port/database, and the " +
+			"password in the environment variable PGPASSWORD or the file ~/.pgpass")
+	}
+	if config.ConnectTimeout == 0 {
+		config.ConnectTimeout = connectTimeout
+	}
+	config.StatementCacheCapacity = maxStatements
+	config.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
+		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: cancelPatience}
+	}
+	if config.RuntimeParams["application_name"] == "" {
+		config.RuntimeParams["application_name"] = "ledgerd"
+	}
+	return config, nil
+}
+
+func (db *DB) open(ctx context.Context, o Options) (err error) {
+	db.addReaders()
+	db.conn = &conn{config: db.config}
+	if err := db.conn.Ready(ctx); err != nil {
+		return err
+	}
+	c := sqldb.NewNative(db.conn, &dialect)
+	if err := checkServer(c); err != nil {
+		return err
+	}
+	if err := migrate(c, o); err != nil {
+		return err
+	}
+	if db.conn.types, err = readTypes(c); err != nil {
+		return err
+	}
+	if err := db.clock.measure(c); err != nil {
+		return err
+	}
+
+	db.hints = startHints(db.config)
+	db.writer = engine.NewWriter(&transactions{conn: db.conn, sql: c, clock: db.clock, hooks: o.Hooks, hints: db.hints},
+		o.Hooks, db.health)
+	probe := sqldb.Write{Do: func(*sqldb.Conn) error { return nil }}
+	db.monitor = engine.StartMonitor(nil, probe, db.health, db.writer)
+	return nil
+}
+
+// addReaders adds the connections of the lanes.
+func (db *DB) addReaders() {
+	for lane, n := range connections() {
+		db.readers.Lanes[lane] = engine.NewPool(db.closing)
+		for range n {
+			c := sqldb.NewNative(&conn{config: db.config}, &dialect)
+			if sqldb.Lane(lane) == sqldb.Requests {
+				c.KeepShort()
+			}
+			db.readers.Lanes[lane].Add(c)
+		}
+	}
+}
+
+// OpenReadOnly opens a database that has the schema of this release, for reading. Reads take as
+// long as they need.
+func OpenReadOnly(ctx context.Context, url string) (*DB, error) {
+	db, err := newDB(url, Options{})
+	if err != nil {
+		return nil, err
+	}
+	for lane := range db.readers.MaxRead {
+		db.readers.MaxRead[lane] = forever
+	}
+	if err := db.openReadOnly(ctx); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
+}
+
+func (db *DB) openReadOnly(ctx context.Context) error {
+	db.addReaders()
+	return db.ReadLoose(ctx, sqldb.Reader{Lane: sqldb.Writes}, func(c *sqldb.Conn) error {
+		if err := checkServer(c); err != nil {
+			return err
+		}
+		if err := checkSchema(c); err != nil {
+			return err
+		}
+		return db.clock.measure(c)
+	})
+}
+
+// CheckFile has nothing to check: the files are those of the server, which pg_amcheck checks.
+func (db *DB) CheckFile(context.Context, func(damage string)) error { return nil }
+
+// Risks returns what in the settings of the server lets it lose what it has confirmed, or fail under
+// load.
+func (db *DB) Risks(ctx context.Context) (risks []string, err error) {
+	var fsync, fullPages string
+	var limit, reserved int
+	err = db.ReadLoose(ctx, sqldb.Reader{Lane: sqldb.Writes}, func(c *sqldb.Conn) error {
+		return c.Row(`SELECT current_setting('fsync'), current_setting('full_page_writes'),
+  current_setting('max_connections')::int, current_setting('superuser_reserved_connections')::int`).
+			Scan(&fsync, &fullPages, &limit, &reserved)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the settings of the server: %w", err)
+	}
+
+	if fsync == "off" || fullPages == "off" {
+		risks = append(risks, "fsync or full_page_writes is off: a crash of the host loses or damages what was confirmed")
+	}
+	needed := 3 // of the writer, Watch and hints
+	for _, n := range connections() {
+		needed += n
+	}
+	if limit-reserved < needed {
+		risks = append(risks, fmt.Sprintf("max_connections leaves %d connections: a replica takes up to %d",
+			limit-reserved, needed))
+	}
+	return risks, nil
+}
+
+// Changed returns nil: each read transaction has a snapshot.
+func (db *DB) Changed() error { return nil }
+
+// checkServer returns an error if the server cannot store a ledger.
+func checkServer(c *sqldb.Conn) error {
+	var version int
+	var encoding string
+	err := c.Row("SELECT current_setting('server_version_num')::int, current_setting('server_encoding')").
+		Scan(&version, &encoding)
+	switch {
+	case err != nil:
+		return fmt.Errorf("read the version of the server: %w", err)
+	case version < 140000:
+		return fmt.Errorf("the server has PostgreSQL %d, but ledgerd needs 14 or newer", version/10000)
+	case encoding != "UTF8":
+		return fmt.Errorf("the database has the encoding %s: create one with ENCODING 'UTF8'", encoding)
+	}
+	return nil
+}
+
+// help is what the administrator can do about an incident.
+func help(sqldb.IncidentKind) string {
+	return "look at the log of PostgreSQL, and whether its address and password are right"
+}
+
+// Close implements sqldb.Engine.
+func (db *DB) Close() error {
+	close(db.closing)
+	if db.writer != nil {
+		db.writer.Close()
+		db.monitor.Close()
+		db.hints.close()
+	}
+	var errs []error
+	if db.readers.Lanes[0] != nil {
+		errs = append(errs, db.readers.Close())
+	}
+	if db.conn != nil {
+		errs = append(errs, db.conn.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Ready implements sqldb.Engine.
+func (db *DB) Ready() error {
+	select {
+	case <-db.closing:
+		return sqldb.ErrClosed
+	default:
+	}
+	if db.monitor == nil {
+		return nil // read only
+	}
+	return db.monitor.Ready()
+}
+
+// Stats implements sqldb.Engine.
+func (db *DB) Stats() sqldb.Stats { return sqldb.Stats{Lanes: db.readers.Stats()} }
+
+// Now returns the time of the database's clock, as it was last seen. It is a little behind rather
+// than ahead.
+func (db *DB) Now() time.Time { return db.clock.now() }
+
+// Read implements sqldb.Engine.
+func (db *DB) Read(ctx context.Context, r sqldb.Reader, fn func(*sqldb.Conn) error) error {
+	return db.readers.Read(ctx, r, fn)
+}
+
+// ReadLoose implements sqldb.Engine.
+func (db *DB) ReadLoose(ctx context.Context, r sqldb.Reader, fn func(*sqldb.Conn) error) error {
+	return db.readers.ReadLoose(ctx, r, fn)
+}
+
+// errReadOnly is the error of a write to a database that was opened with OpenReadOnly.
+var errReadOnly = errors.New("the database is open for reading only")
+
+// Write implements sqldb.Engine.
+func (db *DB) Write(ctx context.Context, w sqldb.Write) error {
+	if db.writer == nil {
+		return errReadOnly
+	}
+	return db.writer.Write(ctx, w)
+}
+
+// TryWrite implements sqldb.Engine.
+func (db *DB) TryWrite(w sqldb.Write) bool { return db.writer != nil && db.writer.TryWrite(w) }
+
+// WaitTurn implements sqldb.Engine.
+func (db *DB) WaitTurn(ctx context.Context) error {
+	if db.writer == nil {
+		return errReadOnly
+	}
+	return db.writer.WaitTurn(ctx)
+}
