@@ -19,7 +19,8 @@ import (
 // sign signs the log of acme.
 func (b *backend) sign(t *testing.T) {
 	t.Helper()
-	keys, err := transparency.OpenKeys(filepath.Join(t.TempDir(), "keys"))
+	folder := filepath.Join(t.TempDir(), "keys")
+	keys, err := transparency.OpenKeys(folder, folder)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,10 +49,15 @@ func TestScript(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("the scripts need git")
 	}
+	runScripts(t, "testdata/script", setUpScript)
+}
+
+// runScripts runs the scripts in a folder. setUp prepares the environment of each.
+func runScripts(t *testing.T, dir string, setUp func(*testscript.Env) error) {
 	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/script",
+		Dir:                 dir,
 		RequireExplicitExec: true,
-		Setup:               setUpScript,
+		Setup:               setUp,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits":  scriptExits,
 			"await":  scriptAwait,

@@ -34,7 +34,7 @@ type logBackend struct {
 func newLogBackend(t *testing.T) *logBackend {
 	t.Helper()
 	b := &logBackend{keys: filepath.Join(t.TempDir(), "keys")}
-	keys, err := transparency.OpenKeys(b.keys)
+	keys, err := transparency.OpenKeys(b.keys, b.keys)
 	check(t, err)
 	base, err := url.Parse("https://ledger.example.com")
 	check(t, err)

@@ -26,6 +26,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/proof"
 	"github.com/ledgerd/ledgerd/ledger/proof/receipt"
+	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/transparency"
 )
 
@@ -40,7 +41,7 @@ func newReceiptBackend(t *testing.T) *receiptBackend {
 	t.Helper()
 	r := &receiptBackend{keys: filepath.Join(t.TempDir(), "keys")}
 	base := &url.URL{Scheme: "https", Host: "ledger.test"}
-	open := func() (*transparency.Keys, error) { return transparency.OpenKeys(r.keys) }
+	open := func() (*transparency.Keys, error) { return transparency.OpenKeys(r.keys, r.keys) }
 	r.backend = newBackend(t, func(c *Config) {
 		c.Receipts = transparency.NewReceipts(transparency.ReceiptConfig{Store: c.Store, Keys: open, Scheme: base.Scheme,
 			Validity: 24 * time.Hour, Logger: c.Logger})
@@ -109,6 +110,41 @@ func (r *receiptBackend) events(kind string) []string {
 func sha256Of(text []byte) string {
 	sum := sha256.Sum256(text)
 	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// Each server with the database signs receipts with a key of its own.
+func TestReceiptsOfTwoServers(t *testing.T) {
+	b := newReceiptBackend(t)
+	b.setPolicy(`"requirements":[{"state":"ATTESTED","predicate":"test:*"}]`)
+	b.passes(b.backend.signer("cn=ci,ou=build,o=acme"), commitID(1), "test:go")
+	first := b.ready(1, "")
+	other := filepath.Join(t.TempDir(), "state")
+	second := transparency.NewReceipts(transparency.ReceiptConfig{Store: b.store, Scheme: "https", Validity: time.Hour,
+		Keys:   func() (*transparency.Keys, error) { return transparency.OpenKeys(b.keys, other) },
+		Logger: slog.New(slog.DiscardHandler)})
+	issue := func() (ledger.Receipt, error) {
+		return second.Issue(t.Context(), store.DecisionQuery{Org: "acme", Repo: "api", Commit: commitID(1)})
+	}
+
+	if _, err := issue(); err == nil || !strings.Contains(err.Error(), "no checkpoint covers") {
+		t.Errorf("before its key is announced: %v", err)
+	}
+	b.signAll()
+	for range 3 {
+		v, err := issue()
+		check(t, err)
+		b.verify(v, wantOf(1, ledger.Attested))
+		if v.Key.PublicKey == first.Key.PublicKey {
+			t.Error("both servers sign with one key")
+		}
+	}
+	b.verify(first, wantOf(1, ledger.Attested))
+	if again := b.ready(1, ""); again.Key.PublicKey != first.Key.PublicKey {
+		t.Error("the first server has another key now")
+	}
+	if n := len(b.events("key")); n != 2 {
+		t.Errorf("%d keys are announced, want 2", n)
+	}
 }
 
 func TestReceipt(t *testing.T) {

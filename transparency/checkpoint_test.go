@@ -90,7 +90,7 @@ func TestCheckpointInTheDatabase(t *testing.T) {
 	f.grow(5)
 	f.sign(false)
 	f.wantSigned()
-	key, err := f.signer.Keys.Load(LogName{"acme", 1})
+	key, err := f.signer.Keys.Load(LogName{"acme", 1}, origin)
 	check(t, err)
 	fork, err := proof.Checkpoint{Origin: origin, Size: 4}.Sign(key)
 	check(t, err)

@@ -70,7 +70,7 @@ func (s *Signer) Begin(ctx context.Context, n NewEpoch) (b Begun, err error) {
 	for s.Keys.hasSigned(name) { // with another database
 		name.Epoch++
 	}
-	key, err := s.Keys.Load(name)
+	key, err := s.Keys.Load(name, Origin(s.BaseURL, name))
 	if errors.Is(err, fs.ErrNotExist) {
 		key, err = s.Keys.Create(name, Origin(s.BaseURL, name))
 	}
@@ -114,7 +114,7 @@ func (s *Signer) known(l store.Log, given []byte) (newest known, err error) {
 	newest.Origin = l.Origin
 	vkey := l.VKey
 	if vkey == "" && s.Keys.hasSigned(nameOf(l)) { // the log has begun with another database
-		key, err := s.Keys.Load(nameOf(l))
+		key, err := s.load(l)
 		if err != nil {
 			return newest, err
 		}
@@ -177,7 +177,7 @@ func (s *Signer) mayReplace(ctx context.Context, l store.Log, k known, force boo
 	if force || l.Building || l.Origin == "" {
 		return nil
 	}
-	key, err := s.Keys.Load(nameOf(l))
+	key, err := s.load(l)
 	if err != nil || key.Name() != l.Origin || key.VKey != l.VKey {
 		return nil // it cannot be signed
 	}

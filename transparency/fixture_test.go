@@ -2,6 +2,7 @@ package transparency
 
 import (
 	"bytes"
+	"cmp"
 	"database/sql"
 	"fmt"
 	"log/slog"
@@ -29,11 +30,13 @@ func check(t testing.TB, err error) {
 	}
 }
 
-// A fixture is a database with the org acme, and the folder with the keys.
+// A fixture is a database with the org acme, and the folder with what a server has signed.
 type fixture struct {
 	t      *testing.T
 	path   string
 	folder string
+	keys   string // the folder with the keys; empty if it is the same
+	shared bool
 	base   string
 	output *bytes.Buffer
 	store  *store.Store
@@ -43,7 +46,13 @@ type fixture struct {
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	f := &fixture{t: t, path: storetest.NewFile(t), folder: filepath.Join(t.TempDir(), "keys"),
+	return newFixtureOn(t, storetest.NewFile(t), "")
+}
+
+// newFixtureOn returns a fixture on a new database, with a folder of keys of its own or none.
+func newFixtureOn(t *testing.T, database, keys string) *fixture {
+	t.Helper()
+	f := &fixture{t: t, path: database, folder: filepath.Join(t.TempDir(), "state"), keys: keys,
 		base: "https://ledger.example.com/base/", output: new(bytes.Buffer)}
 	f.open()
 	_, err := f.store.CreateOrg(t.Context(), "acme")
@@ -59,12 +68,12 @@ func (f *fixture) open() {
 	db, err := store.Open(f.t.Context(), f.path, store.Options{NoCopy: true})
 	check(f.t, err)
 	f.t.Cleanup(func() { db.Close() })
-	keys, err := OpenKeys(f.folder)
+	keys, err := OpenKeys(cmp.Or(f.keys, f.folder), f.folder)
 	check(f.t, err)
 	base, err := url.Parse(f.base)
 	check(f.t, err)
 	f.store = db
-	f.signer = NewSigner(Config{Store: db, Keys: keys, BaseURL: base,
+	f.signer = NewSigner(Config{Store: db, Keys: keys, BaseURL: base, Shared: f.shared,
 		Logger: slog.New(slog.NewTextHandler(f.output, nil))})
 }
 

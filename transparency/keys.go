@@ -1,10 +1,7 @@
 package transparency
 
 import (
-	"crypto/ed25519"
 	"crypto/rand"
-	"crypto/x509"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -18,37 +15,34 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/proof"
 )
 
-// Keys is the folder with the keys of the logs, and next to each the last checkpoint that
-// it signed. It must not be in a backup of the database: the checkpoints show whether a
-// database is older than what was signed.
-type Keys struct{ folder string }
-
-// OpenKeys opens the folder of the keys, and creates it if it does not exist. Others must
-// not have access to it.
-func OpenKeys(folder string) (*Keys, error) {
-	if err := os.Mkdir(folder, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, fmt.Errorf("create the folder of the log keys: %w", err)
-	}
-	if err := CheckFolder(folder); err != nil {
-		return nil, err
-	}
-	return &Keys{folder}, atomicfile.SyncFolder(folder)
+// Keys are the keys of the logs, and what this server has signed with them last. Neither must be
+// in a backup of the database: the checkpoints show whether a database is older than what was
+// signed.
+type Keys struct {
+	folder string // has the keys, and is only read if it has a seed
+	state  string // has the last checkpoint of each log that was signed here, and the keys of receipts
+	seed   seed   // nil if there is none
 }
 
-// CheckFolder returns an error if a folder cannot have the keys: it is no folder, or others have
-// access to it. If there is none, the error is an fs.ErrNotExist.
-func CheckFolder(folder string) error {
-	info, err := os.Stat(folder)
+// OpenKeys opens the folder of the keys, and the folder of what this server signs last. If both
+// are one, it is created if it does not exist. Otherwise the folder of the keys must exist, may
+// be read-only, and is the same for all servers with one database; each of them has a state
+// folder of its own, which is created.
+func OpenKeys(folder, state string) (*Keys, error) {
+	if err := os.Mkdir(state, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("create %s: %w", stateSetting(folder, state), err)
+	}
+	if err := checkFolders(folder, state); err != nil {
+		return nil, err
+	}
+	seed, err := readSeed(folder)
 	if err != nil {
-		return fmt.Errorf("open the folder of the log keys: %w", err)
+		return nil, err
 	}
-	if !info.IsDir() {
-		return fmt.Errorf("log.key_dir %s is not a folder", folder)
+	if err := tryWrite(folder, state); err != nil {
+		return nil, err
 	}
-	if info.Mode().Perm()&0o077 != 0 && enforcesModes {
-		return fmt.Errorf("others have access to the log keys in %s (run chmod 700 %s)", folder, folder)
-	}
-	return nil
+	return &Keys{folder, state, seed}, atomicfile.SyncFolder(state)
 }
 
 // A LogName names the log of an org in an epoch.
@@ -57,44 +51,34 @@ type LogName struct {
 	Epoch int
 }
 
-// file returns the path of a file of the log.
-func (k *Keys) file(l LogName, kind string) string {
-	return filepath.Join(k.folder, fmt.Sprintf("%s.%d.%s", l.Org, l.Epoch, kind))
-}
+// file returns the name of a file of the log.
+func (l LogName) file(kind string) string { return fmt.Sprintf("%s.%d.%s", l.Org, l.Epoch, kind) }
 
-// A Key is the key of a log.
-type Key struct {
-	note.Signer
-	Verifier note.Verifier
-	VKey     string // the verifier key as text
-}
+// keyFile returns the path of the key of a log.
+func (k *Keys) keyFile(l LogName) string { return filepath.Join(k.folder, l.file("key")) }
 
-// publicKey returns the key as a DER SubjectPublicKeyInfo.
-func (k Key) publicKey() ([]byte, error) {
-	_, encoded, _ := strings.Cut(strings.TrimPrefix(k.VKey, k.Name()+"+"), "+")
-	public, err := base64.StdEncoding.DecodeString(encoded)
-	if err != nil || len(public) != 1+ed25519.PublicKeySize {
-		return nil, fmt.Errorf("%s is not an Ed25519 key", k.VKey)
+// stateFile returns the path of a file with what was signed in a log, or with a key of receipts.
+func (k *Keys) stateFile(l LogName, kind string) string { return filepath.Join(k.state, l.file(kind)) }
+
+// Load reads the key of a log. If the log has no key file, the key is derived from the seed and
+// the origin of the log. Without a seed, the error is fs.ErrNotExist.
+func (k *Keys) Load(l LogName, origin string) (Key, error) {
+	file := k.keyFile(l)
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) && k.seed != nil {
+		return k.seed.key(origin)
 	}
-	return x509.MarshalPKIXPublicKey(ed25519.PublicKey(public[1:]))
-}
-
-// Load reads the key of a log. Without a file, the error is fs.ErrNotExist.
-func (k *Keys) Load(l LogName) (Key, error) {
-	text, err := os.ReadFile(k.file(l, "key"))
+	if err == nil && k.folder != k.state {
+		err = checkSecret(file)
+	}
 	if err != nil {
 		return Key{}, fmt.Errorf("read the key of the log: %w", err)
 	}
-	signer, err := note.NewSigner(strings.TrimSpace(string(text)))
+	key, err := parseKey(strings.TrimSpace(string(text)))
 	if err != nil {
-		return Key{}, fmt.Errorf("read the key of the log %s: %w", k.file(l, "key"), err)
+		return Key{}, fmt.Errorf("read the key of the log %s: %w", file, err)
 	}
-	vkey, err := verifierKey(strings.TrimSpace(string(text)))
-	if err != nil {
-		return Key{}, fmt.Errorf("read the key of the log %s: %w", k.file(l, "key"), err)
-	}
-	verifier, err := note.NewVerifier(vkey)
-	return Key{Signer: signer, Verifier: verifier, VKey: vkey}, err
+	return key, nil
 }
 
 // Create makes the key of a log, whose origin becomes the key's name.
@@ -103,15 +87,16 @@ func (k *Keys) Create(l LogName, origin string) (Key, error) {
 	if err != nil {
 		return Key{}, fmt.Errorf("make the key of the log: %w", err)
 	}
-	if err := k.write(l, "key", []byte(skey+"\n")); err != nil {
-		return Key{}, fmt.Errorf("write the key of the log: %w", err)
+	if err := write(k.keyFile(l), []byte(skey+"\n")); err != nil {
+		return Key{}, fmt.Errorf("write the key of the log: %w (make log.key_dir writable, or create a seed in it with "+
+			"'ledgerd log new-seed')", err)
 	}
-	return k.Load(l)
+	return k.Load(l, origin)
 }
 
 // signed returns the last checkpoint that a key signed, as it is on disk: nil if it signed none.
 func (k *Keys) signed(l LogName) ([]byte, error) {
-	signed, err := os.ReadFile(k.file(l, "checkpoint"))
+	signed, err := os.ReadFile(k.stateFile(l, "checkpoint"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -121,7 +106,7 @@ func (k *Keys) signed(l LogName) ([]byte, error) {
 	return signed, nil
 }
 
-// LastCheckpoints returns the last signed checkpoints of all logs in a folder of keys, by file. A
+// LastCheckpoints returns the last signed checkpoints of all logs in a state folder, by file. A
 // folder that does not exist has none.
 func LastCheckpoints(folder string) (map[string][]byte, error) {
 	entries, err := os.ReadDir(folder)
@@ -141,9 +126,22 @@ func LastCheckpoints(folder string) (map[string][]byte, error) {
 	return list, nil
 }
 
+// origin returns the origin of the last checkpoint of a log, or "" if there is none.
+func (k *Keys) origin(l LogName) string {
+	signed, err := k.signed(l)
+	if err != nil {
+		return ""
+	}
+	c, err := proof.ReadCheckpoint(signed)
+	if err != nil {
+		return ""
+	}
+	return c.Origin
+}
+
 // hasSigned reports whether there is a checkpoint of a log.
 func (k *Keys) hasSigned(l LogName) bool {
-	_, err := os.Lstat(k.file(l, "checkpoint"))
+	_, err := os.Lstat(k.stateFile(l, "checkpoint"))
 	return err == nil
 }
 
@@ -155,37 +153,23 @@ func (k *Keys) LastSigned(l LogName, key Key) (*proof.Checkpoint, error) {
 	}
 	c, err := proof.OpenCheckpoint(signed, key.Verifier)
 	if err != nil {
-		return nil, fmt.Errorf("read the last checkpoint %s: %w", k.file(l, "checkpoint"), err)
+		return nil, fmt.Errorf("read the last checkpoint %s: %w", k.stateFile(l, "checkpoint"), err)
 	}
 	return &c, nil
 }
 
 // SaveSigned writes a signed checkpoint to disk, before it is served.
 func (k *Keys) SaveSigned(l LogName, signed []byte) error {
-	if err := k.write(l, "checkpoint", signed); err != nil {
+	if err := write(k.stateFile(l, "checkpoint"), signed); err != nil {
 		return fmt.Errorf("write the last checkpoint: %w", err)
 	}
 	return nil
 }
 
-func (k *Keys) write(l LogName, kind string, text []byte) error {
-	file, err := atomicfile.Create(k.file(l, kind), 0o600)
+func write(name string, text []byte) error {
+	file, err := atomicfile.Create(name, 0o600)
 	if err != nil {
 		return err
 	}
 	return file.Write(text)
-}
-
-// verifierKey returns the verifier key of a signer key of a note, which is an Ed25519 key.
-func verifierKey(skey string) (string, error) {
-	parts := strings.SplitN(skey, "+", 5)
-	if len(parts) != 5 {
-		return "", errors.New("it is not a signer key of a note")
-	}
-	seed, err := base64.StdEncoding.DecodeString(parts[4])
-	if err != nil || len(seed) != 1+ed25519.SeedSize {
-		return "", errors.New("it is not an Ed25519 signer key of a note")
-	}
-	public := ed25519.NewKeyFromSeed(seed[1:]).Public().(ed25519.PublicKey)
-	return note.NewEd25519VerifierKey(parts[2], public)
 }

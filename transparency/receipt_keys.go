@@ -41,7 +41,7 @@ func (k *Keys) CreateReceiptKey(l LogName, notBefore, notAfter ledger.Time) (key
 	}
 
 	text := pem.EncodeToMemory(&pem.Block{Type: pemPrivateKey, Bytes: secret})
-	if err := k.write(l, receiptKind(id), text); err != nil {
+	if err := write(k.stateFile(l, receiptKind(id)), text); err != nil {
 		return fail(err)
 	}
 	return store.ReceiptKey{Key: id, PublicKey: public, NotBefore: notBefore, NotAfter: notAfter}, nil
@@ -50,7 +50,7 @@ func (k *Keys) CreateReceiptKey(l LogName, notBefore, notAfter ledger.Time) (key
 // LoadReceiptKey reads the private half of a key of receipts. Without a file, the error
 // is fs.ErrNotExist.
 func (k *Keys) LoadReceiptKey(l LogName, key store.ReceiptKey) (*ecdsa.PrivateKey, error) {
-	file := k.file(l, receiptKind(key.Key))
+	file := k.stateFile(l, receiptKind(key.Key))
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("read a key of receipts: %w", err)

@@ -32,7 +32,7 @@ type ReceiptConfig struct {
 }
 
 // Receipts signs receipts. Each org has keys of its own for them, which its log announces
-// before they sign.
+// before they sign. Servers with one database have different keys.
 type Receipts struct {
 	ReceiptConfig
 	creating sync.Mutex // held while a key is made
@@ -108,7 +108,7 @@ func needsKey(keys []receiptKey, at ledger.Time) bool {
 }
 
 // load returns the keys of an org's receipts that have not expired, newest first. Those
-// whose private half is missing are left out.
+// whose private half is missing are left out: other servers have them, or they are lost.
 func (r *Receipts) load(ctx context.Context, org string) (list []receiptKey, err error) {
 	l, err := r.Store.Log(ctx, org, 0)
 	if err != nil {

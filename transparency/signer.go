@@ -2,6 +2,7 @@ package transparency
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,23 +12,18 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/ledgerd/ledgerd/internal/parallel"
+	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/proof"
 	"github.com/ledgerd/ledgerd/store"
 )
 
-const (
-	// interval is how often a log is signed at most, and checkInterval how often all logs are
-	// checked, and sent to the witnesses again.
-	interval, checkInterval = time.Second, time.Hour
-	// page is the number of logs that are read at a time, and concurrent the number that
-	// are signed at the same time.
-	page, concurrent = 100, 8
-)
+// page is the number of logs that are read at a time, and concurrent the number that are signed
+// at the same time.
+const page, concurrent = 100, 8
 
 // A Cosigner gathers the cosignatures of witnesses.
 type Cosigner interface {
@@ -57,13 +53,16 @@ type Config struct {
 	BaseURL  *url.URL // where the API is reached; the names of the logs begin with it; nil: nothing is signed
 	Logger   *slog.Logger
 	Cosigner Cosigner
+	// Shared reports that other servers sign the logs in the database, too.
+	Shared bool
 }
 
 // A Signer signs the checkpoints of all logs.
 type Signer struct {
 	Config
 
-	signing sync.Mutex // held while logs are signed
+	signing sync.Mutex  // held while logs are signed
+	passed  ledger.Time // the start of the last pass that takeOver has made; belongs to who holds signing
 
 	mu       sync.Mutex
 	problems map[LogName]string // why logs are not signed
@@ -72,41 +71,14 @@ type Signer struct {
 // NewSigner returns a Signer. Call Run.
 func NewSigner(c Config) *Signer { return &Signer{Config: c, problems: make(map[LogName]string)} }
 
-// Run signs the logs that have new events, each at most once a second, until ctx is done. At
-// the start and every hour it checks all logs.
-func (s *Signer) Run(ctx context.Context) {
-	if s.BaseURL == nil {
-		return
-	}
-	tick, check := time.NewTicker(interval), time.NewTicker(checkInterval)
-	defer tick.Stop()
-	defer check.Stop()
-	for due := true; ; {
-		if err := s.SignAll(ctx, due); err != nil && ctx.Err() == nil {
-			s.Logger.ErrorContext(ctx, "reading the logs to be signed failed", "error", err)
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			due = s.Cosigner != nil && s.Cosigner.Lagging()
-		case <-check.C:
-			due = true
-		}
-	}
-}
-
-// SignAll signs all logs that have new events once. With check, it also checks those without
-// new events. Logs that cannot be signed are logged, and listed by Problems.
-func (s *Signer) SignAll(ctx context.Context, check bool) error {
-	s.signing.Lock()
-	defer s.signing.Unlock()
+// each calls fn for all logs that list lists page by page, after an org.
+func each(list func(after string) ([]store.Log, error), fn func(store.Log)) error {
 	for after := ""; ; {
-		logs, err := s.Store.LogsToSign(ctx, check, after, page)
+		logs, err := list(after)
 		if err != nil {
 			return err
 		}
-		parallel.Each(concurrent, logs, func(l store.Log) { s.observe(ctx, l, s.sign(ctx, l)) })
+		parallel.Each(concurrent, logs, fn)
 		if len(logs) < page {
 			return nil
 		}
@@ -205,8 +177,7 @@ func (s *Signer) cosigned(ctx context.Context, l store.Log, c proof.Checkpoint, 
 
 // key returns the key of a log. A log that has never been signed gets a key and its origin.
 func (s *Signer) key(ctx context.Context, l *store.Log) (Key, error) {
-	name := nameOf(*l)
-	key, err := s.Keys.Load(name)
+	key, err := s.load(*l)
 	missing := errors.Is(err, fs.ErrNotExist)
 	switch {
 	case err != nil && !missing:
@@ -215,16 +186,11 @@ func (s *Signer) key(ctx context.Context, l *store.Log) (Key, error) {
 		return key, fmt.Errorf("its key is missing in log.key_dir: bring it back, or run "+
 			"'ledgerd log new-epoch %s --reason TEXT'", l.Org)
 	case l.Origin != "":
-		if key.Name() != l.Origin || key.VKey != l.VKey {
-			return key, fmt.Errorf("the key in log.key_dir is not the one of the log (%s, not %s): "+
-				"bring it back, or run 'ledgerd log new-epoch %s --reason TEXT'", key.VKey, l.VKey, l.Org)
-		}
-		return key, nil
+		return key, key.isOf(*l)
 	}
 
-	origin := Origin(s.BaseURL, name)
 	if missing {
-		key, err = s.Keys.Create(name, origin)
+		key, err = s.Keys.Create(nameOf(*l), Origin(s.BaseURL, nameOf(*l)))
 		if err != nil {
 			return key, err
 		}
@@ -233,6 +199,13 @@ func (s *Signer) key(ctx context.Context, l *store.Log) (Key, error) {
 	// begun in another database: sign refuses unless ours extends it.
 	l.Origin, l.VKey = key.Name(), key.VKey
 	return key, s.Store.BeginOrigin(ctx, *l, l.Origin, l.VKey)
+}
+
+// load loads the key of a log. A log that has no origin gets that of base_url, unless this
+// server has signed it with another database.
+func (s *Signer) load(l store.Log) (Key, error) {
+	name := nameOf(l)
+	return s.Keys.Load(name, cmp.Or(l.Origin, s.Keys.origin(name), Origin(s.BaseURL, name)))
 }
 
 // extendsSigned checks that the checkpoints that were signed last, on disk and in the
@@ -271,6 +244,12 @@ func (s *Signer) extendsSigned(ctx context.Context, l store.Log, key Key) error 
 // extends checks that a checkpoint is a prefix of a log. It is not if the database was
 // restored from a backup, or changed. The error stays the same while the log grows.
 func (s *Signer) extends(ctx context.Context, l store.Log, last proof.Checkpoint) error {
+	if last.Size > l.Leaves { // another process with this folder may have signed since l was read
+		var err error
+		if l, err = s.Store.Log(ctx, l.Org, l.Epoch); err != nil {
+			return err
+		}
+	}
 	if last.Size > l.Leaves {
 		return fmt.Errorf("the database has fewer events than the %d that were signed: it is older than the log "+
 			"(bring the newest database back, or run 'ledgerd log new-epoch %s --reason TEXT')", last.Size, l.Org)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -224,7 +223,7 @@ func (v *verification) options(p *cli.Program, command *cobra.Command, org strin
 	o = verify.Options{Server: l.URL, Org: org, MaxAge: v.maxAge, AcceptEpoch: v.accept, Rederive: v.rederive,
 		Now: ledger.TimeOf(time.Now())}
 	if o.Server == "" {
-		if o.Server, err = filepath.Abs(l.Settings.Database); err != nil {
+		if o.Server, err = l.Settings.Database.Absolute(); err != nil {
 			return o, err
 		}
 	}

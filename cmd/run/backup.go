@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -43,12 +44,16 @@ Reads the database file: run it on the host.`,
 			if err != nil {
 				return err
 			}
-			if err := service.CheckExists(s.Database, "--server"); err != nil {
+			if s.Database.IsServer() {
+				return errors.New("backup copies a database file: back up PostgreSQL with its own tools, such as " +
+					"pg_basebackup or pg_dump, and check a restored copy with 'ledgerd check'")
+			}
+			if err := service.CheckExists(string(s.Database), "--server"); err != nil {
 				return err
 			}
 			ctx, release := signal.NotifyContext(command.Context(), os.Interrupt, syscall.SIGTERM)
 			defer release()
-			return runBackup(ctx, p, s.Database, args[0])
+			return runBackup(ctx, p, string(s.Database), args[0])
 		},
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/bench"
 	"github.com/ledgerd/ledgerd/internal/cli"
+	"github.com/ledgerd/ledgerd/internal/config"
 )
 
 // newBench returns the command bench. Its benchmarks call the function ledgerd to
@@ -178,13 +179,30 @@ func runBenchmark(p *cli.Program, b benchmark, ledgerd Main) func(*cobra.Command
 		if err := b.Check(); err != nil {
 			return cli.Usagef("%w", err)
 		}
+		database, err := benchmarkDatabase(p, command)
+		if err != nil {
+			return err
+		}
 		ctx, release := signal.NotifyContext(command.Context(), os.Interrupt, syscall.SIGTERM)
 		defer release()
-		err := b.Measure(ctx,
-			bench.Env{Stdout: p.Stdout, Stderr: p.Stderr, JSON: p.Global.Output == "json", Command: ledgerd})
+		err = b.Measure(ctx, bench.Env{Stdout: p.Stdout, Stderr: p.Stderr, JSON: p.Global.Output == "json",
+			Database: database, Command: ledgerd})
 		if err != nil && ctx.Err() != nil {
 			return errors.New("interrupted")
 		}
 		return err
 	}
+}
+
+// benchmarkDatabase returns the URL of the database to measure with, or empty for a temporary file.
+// That of the environment or of a configuration file is not used: it may be the one of a server.
+func benchmarkDatabase(p *cli.Program, command *cobra.Command) (url string, err error) {
+	s, err := p.Settings(command)
+	if err != nil || s.DatabaseSource != config.FromFlag {
+		return "", err
+	}
+	if !s.Database.IsServer() {
+		return "", cli.Usagef("bench takes --database only with a postgres:// URL: without it, it uses a temporary file")
+	}
+	return string(s.Database), nil
 }

@@ -42,7 +42,7 @@ a backup. An intact database is no proof that it is the original one: its owner
 can write another history, with tiles and checkpoints that fit.
 
 So the logs are compared with checkpoints that were kept elsewhere, too: the last
-signed ones in log.key_dir, if it is there, those of --seen, and with --witness
+signed ones in log.state_dir, if it is there, those of --seen, and with --witness
 what the witnesses of log.policy have cosigned.
 
 EXIT STATUS
@@ -86,7 +86,7 @@ func (k checking) options(p *cli.Program, s config.Settings) (o check.Options, e
 		}
 		o.Seen = append(o.Seen, check.Seen{What: file, Signed: seen.Checkpoint(text)})
 	}
-	last, err := transparency.LastCheckpoints(s.KeyDir())
+	last, err := transparency.LastCheckpoints(s.StateDir())
 	if err != nil {
 		return o, err
 	}
@@ -100,10 +100,10 @@ func (k checking) options(p *cli.Program, s config.Settings) (o check.Options, e
 }
 
 // runCheck checks a database and prints the report.
-func runCheck(ctx context.Context, p *cli.Program, database string, o check.Options) error {
+func runCheck(ctx context.Context, p *cli.Program, database config.Database, o check.Options) error {
 	progress := p.NewProgress()
 	o.Progress = func(step string, done, total int64) { progress.Show("checking the "+step, done, total) }
-	report, err := check.Run(ctx, database, o)
+	report, err := check.Run(ctx, string(database), o)
 	progress.Clear()
 	if err != nil && ctx.Err() != nil {
 		return errors.New("interrupted")
@@ -112,7 +112,7 @@ func runCheck(ctx context.Context, p *cli.Program, database string, o check.Opti
 		return err
 	}
 
-	if err := p.Print(report, func() { printReport(p, database, report) }); err != nil {
+	if err := p.Print(report, func() { printReport(p, database.String(), report) }); err != nil {
 		return err
 	}
 	if report.Found > 0 {

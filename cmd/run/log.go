@@ -18,7 +18,8 @@ import (
 )
 
 func newLog(p *cli.Program) *cobra.Command {
-	return cli.Group("log", "Manage the transparency log of an org", newLogExport(p), newLogNewEpoch(p))
+	return cli.Group("log", "Manage the transparency log of an org", newLogExport(p), newLogNewEpoch(p),
+		newLogNewSeed(p))
 }
 
 func newLogExport(p *cli.Program) *cobra.Command {
@@ -89,8 +90,8 @@ A log needs this if its key is lost, or if the database was restored from a
 backup that is older than its last checkpoint. Bring the newest database or the
 key back if you can: all who check the log have to accept the new one.
 
-Reads and writes the database file and log.key_dir: run it on the host. A server
-that is running signs the new log within a second.`,
+Reads and writes the database, log.key_dir and log.state_dir: run it on the host.
+A server that is running signs the new log within a second.`,
 		Example: `  ledgerd log new-epoch acme --reason "Restored the backup of 2026-11-20 after a disk failure"
   ledgerd log new-epoch acme --reason "The host was broken into" --force`,
 		Args: cli.Takes("ORG"),

@@ -50,7 +50,11 @@ EXIT STATUS
 			if err != nil {
 				return err
 			}
-			r.File, r.Database, r.By = args[0], s.Database, service.HostActor()
+			if s.Database.IsServer() {
+				return errors.New("restore writes a database file: restore PostgreSQL with its own tools, and check the copy " +
+					"with 'ledgerd check'")
+			}
+			r.File, r.Database, r.By = args[0], string(s.Database), service.HostActor()
 			ctx, release := signal.NotifyContext(command.Context(), os.Interrupt, syscall.SIGTERM)
 			defer release()
 			return runRestore(ctx, p, r)

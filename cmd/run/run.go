@@ -22,6 +22,7 @@ func Tools(p *cli.Program, ledgerd Main) []*cobra.Command {
 		newConfig(p),
 		newBackup(p),
 		newRestore(p),
+		newCopy(p),
 		newCheck(p),
 		newDoctor(p),
 		newReady(p),

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"runtime/debug"
 	"syscall"
 
@@ -105,7 +104,7 @@ func printHint(ctx context.Context, p *cli.Program, running *service.Instance, s
 	if err != nil || len(orgs) > 0 {
 		return err
 	}
-	database, err := filepath.Abs(s.Database)
+	database, err := s.Database.Absolute()
 	if err != nil {
 		return err
 	}

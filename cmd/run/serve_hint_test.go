@@ -16,7 +16,7 @@ import (
 // A signal that arrives while serve looks at the database is not an error.
 func TestHintIgnoresASignal(t *testing.T) {
 	s := config.Default()
-	s.Listen, s.Database = "127.0.0.1:0", filepath.Join(t.TempDir(), "ledger.db")
+	s.Listen, s.Database = "127.0.0.1:0", config.Database(filepath.Join(t.TempDir(), "ledger.db"))
 	running, err := service.Start(t.Context(), s, &service.Log{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)

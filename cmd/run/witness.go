@@ -34,7 +34,7 @@ func newWitnessShow(p *cli.Program) *cobra.Command {
 		Short: "Print the key of the witness, and the logs that it knows",
 		Long: `Prints the name and the verifier key of this server's witness, the line for
 the trust policies of those who use it, and the logs whose checkpoints it
-cosigns (the file in the setting witness.logs). Reads the key in log.key_dir:
+cosigns (the file in the setting witness.logs). Reads the key in log.state_dir:
 run it on the host.`,
 		Example: "  ledgerd witness show --config /etc/ledgerd/config.yaml",
 		Args:    cli.Takes(),
@@ -43,10 +43,10 @@ run it on the host.`,
 			if err != nil {
 				return err
 			}
-			key, err := witness.Key(s.KeyDir())
+			key, err := witness.Key(s.StateDir())
 			if errors.Is(err, fs.ErrNotExist) {
 				return fmt.Errorf("the witness has no key in %s (run 'ledgerd witness new-key', or set witness.logs and start "+
-					"the server)", s.KeyDir())
+					"the server)", s.StateDir())
 			}
 			if err != nil {
 				return err
@@ -60,7 +60,7 @@ func newWitnessNewKey(p *cli.Program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "new-key",
 		Short: "Create a new key for the witness",
-		Long: `Creates a new key for this server's witness in log.key_dir. Stop the server
+		Long: `Creates a new key for this server's witness in log.state_dir. Stop the server
 first. The key before it is renamed and not used again: all who use the witness
 must replace it in their trust policies. A witness whose database was restored
 from a backup needs a new key, since it no longer knows what it has cosigned
@@ -76,10 +76,10 @@ with the old one.`,
 			if err != nil {
 				return err
 			}
-			if _, err := transparency.OpenKeys(s.KeyDir()); err != nil {
+			if _, err := transparency.OpenKeys(s.KeyDir(), s.StateDir()); err != nil {
 				return err
 			}
-			key, err := witness.NewKey(s.KeyDir(), name)
+			key, err := witness.NewKey(s.StateDir(), name)
 			if err != nil {
 				return err
 			}

@@ -66,7 +66,7 @@ func initialize(p *cli.Program, command *cobra.Command, s *setup) error {
 		return err
 	}
 	if l.URL == "" && command.Flags().Changed("database") {
-		s.databaseFlag = " --database " + terminal.QuoteShell(l.Settings.Database)
+		s.databaseFlag = " --database " + terminal.QuoteShell(l.Settings.Database.String())
 	}
 	if s.server = l.URL; l.URL == "" {
 		return l.UseNew(command.Context(), s.run)

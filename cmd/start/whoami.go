@@ -42,7 +42,7 @@ func whoami(ctx context.Context, p *cli.Program, l cli.Location, c *cli.Connecti
 		RepoSource string       `json:"repo_source,omitzero"`
 	}{Server: l.URL, Context: p.ContextName(), Token: ledger.Token{Name: "host", Scope: ledger.Host}}
 	if c.Local != nil {
-		record.Database = l.Settings.Database
+		record.Database = l.Settings.Database.String()
 	} else {
 		own, err := c.OwnToken(ctx)
 		if err != nil {

@@ -283,7 +283,7 @@ func (b *Core) Check() error {
 // Measure runs the benchmark.
 func (b *Core) Measure(ctx context.Context, env Env) error {
 	b.Env = env
-	return b.withTempDir(func() error {
+	return b.withTempDir(ctx, func() error {
 		if err := b.describeMachine(ctx); err != nil {
 			return err
 		}

@@ -93,7 +93,7 @@ func (b *Crowd) Check() error {
 // Measure runs the benchmark.
 func (b *Crowd) Measure(ctx context.Context, env Env) error {
 	b.Env, b.Commits = env, b.Attestations/commitAttestations
-	return b.withTempDir(func() error {
+	return b.withTempDir(ctx, func() error {
 		if err := b.configure(); err != nil {
 			return err
 		}

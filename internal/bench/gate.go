@@ -40,7 +40,7 @@ func (b *Gate) Check() error {
 func (b *Gate) Measure(ctx context.Context, env Env) error {
 	b.Env = env
 	b.Commits, b.PerCommit, b.images = gateCommits, gateTurns, true
-	err := b.withTempDir(func() error {
+	err := b.withTempDir(ctx, func() error {
 		if err := b.setUp(ctx); err != nil {
 			return err
 		}

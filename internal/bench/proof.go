@@ -16,7 +16,7 @@ func (b *Proof) Measure(ctx context.Context, env Env) error {
 	b.Env = env
 	b.Commits, b.PerCommit = gateCommits, gateTurns
 	b.serveFlags = []string{"--base-url", "https://ledger.example"}
-	err := b.withTempDir(func() error {
+	err := b.withTempDir(ctx, func() error {
 		if err := b.setUp(ctx); err != nil {
 			return err
 		}

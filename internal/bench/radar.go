@@ -32,7 +32,7 @@ func (b *Radar) Check() error {
 func (b *Radar) Measure(ctx context.Context, env Env) error {
 	b.Env = env
 	b.work = newRadarWork(b.Paths)
-	return b.withTempDir(func() error {
+	return b.withTempDir(ctx, func() error {
 		if err := b.setUp(ctx); err != nil {
 			return err
 		}

@@ -5,13 +5,17 @@ package bench
 import (
 	"context"
 	"crypto/ed25519"
+	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/ledgerd/ledgerd/internal/buildinfo"
 	"github.com/ledgerd/ledgerd/internal/terminal"
@@ -21,6 +25,9 @@ import (
 type Env struct {
 	Stdout, Stderr io.Writer
 	JSON           bool // print only the figures, as JSON
+	// Database is the URL of a database on a PostgreSQL server, in which the benchmark creates a
+	// schema, and drops it at the end. If it is empty, the benchmark uses a temporary file.
+	Database string
 	// Command runs a command of this program and returns its exit status.
 	Command func(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int
 }
@@ -58,13 +65,23 @@ type figure struct {
 
 // withTempDir prints the version and machine, and runs f with a temporary folder as
 // b.Dir.
-func (b *Core) withTempDir(f func() error) error {
+func (b *Core) withTempDir(ctx context.Context, f func() error) (err error) {
 	dir, err := os.MkdirTemp(b.Dir, "ledgerd-bench-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
 	b.Dir, b.database = dir, filepath.Join(dir, "ledger.db")
+	if b.Database != "" {
+		s, database, err := withSchema(ctx, b.Database)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, s.drop()) }()
+		b.database = database
+		b.serveFlags = append(b.serveFlags, "--log-key-dir", filepath.Join(dir, "keys"))
+	}
+
 	b.print("ledgerd %s, %s/%s, %d cores\n", buildinfo.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
 	return f()
 }
@@ -148,4 +165,40 @@ func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 type signer struct {
 	key       ed25519.PrivateKey
 	predicate string
+}
+
+// A schema is a temporary schema of a database on a PostgreSQL server.
+type schema struct {
+	conn *pgx.Conn
+	name string
+}
+
+// withSchema creates a schema in the database at a URL, and returns the URL with which a server
+// uses it. Drop drops it.
+func withSchema(ctx context.Context, database string) (_ *schema, inSchema string, err error) {
+	u, err := url.Parse(database)
+	if err != nil {
+		return nil, "", errors.New("the URL of the database is not valid")
+	}
+	s := &schema{name: fmt.Sprintf("ledgerd_bench_%d", time.Now().UnixNano())}
+	if s.conn, err = pgx.Connect(ctx, database); err != nil {
+		return nil, "", fmt.Errorf("connect to the database: %w", err)
+	}
+	_, err = s.conn.Exec(ctx, "CREATE EXTENSION IF NOT EXISTS citext; CREATE SCHEMA "+s.name)
+	if err != nil {
+		return nil, "", errors.Join(fmt.Errorf("create a schema for the benchmark: %w", err), s.conn.Close(ctx))
+	}
+
+	query := u.Query()
+	query.Set("search_path", s.name+",public")
+	u.RawQuery = query.Encode()
+	return s, u.String(), nil
+}
+
+// drop drops the schema with all that is in it.
+func (s *schema) drop() error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	_, err := s.conn.Exec(ctx, "DROP SCHEMA "+s.name+" CASCADE")
+	return errors.Join(err, s.conn.Close(ctx))
 }

@@ -34,7 +34,7 @@ func (b *Stream) Check() error {
 // Measure runs the benchmark.
 func (b *Stream) Measure(ctx context.Context, env Env) error {
 	b.Env, b.Commits = env, 50
-	return b.withTempDir(func() error {
+	return b.withTempDir(ctx, func() error {
 		if err := b.setUp(ctx); err != nil {
 			return err
 		}

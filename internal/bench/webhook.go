@@ -24,7 +24,7 @@ func (b *Webhook) Check() error {
 func (b *Webhook) Measure(ctx context.Context, env Env) error {
 	b.Env, b.Commits = env, 50
 	b.serveFlags = []string{"--webhooks-allowed-networks", "127.0.0.0/8"}
-	return b.withTempDir(func() (err error) {
+	return b.withTempDir(ctx, func() (err error) {
 		if err := b.setUp(ctx); err != nil {
 			return err
 		}

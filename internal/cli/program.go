@@ -97,7 +97,7 @@ func (g GlobalFlags) ServerFlag() (name, value string) {
 func (p *Program) AddGlobalFlags(root *cobra.Command) {
 	flags := root.PersistentFlags()
 	flags.StringVar(&p.Global.Config, "config", "", "configuration `file` (LEDGERD_CONFIG)")
-	flags.String("database", config.Default().Database, "database `file` (LEDGERD_DATABASE)")
+	flags.String("database", string(config.Default().Database), "database `file` or postgres:// URL (LEDGERD_DATABASE)")
 	flags.Bool("no-copy", config.Default().NoCopy,
 		"migrate the schema without copying the database first (LEDGERD_NO_COPY)")
 	flags.StringVar(&p.Global.Server, "server", "", "`URL` of the server (LEDGERD_URL)")

@@ -20,8 +20,11 @@ func AddFlags(command *cobra.Command) {
 		"URL at which clients reach the server, with the path below which it serves; "+
 			"the transparency logs are named by it (LEDGERD_BASE_URL)")
 	flags.String("log-key-dir", "", "`folder` with the keys of the transparency logs (LEDGERD_LOG_KEY_DIR)")
+	flags.String("log-state-dir", "", "`folder` for what this server signs last, if not --log-key-dir "+
+		"(LEDGERD_LOG_STATE_DIR)")
 	flags.Var(&flagvalue.Parsed[Size]{Value: new(Size), Text: d.MaxBody.String(), Kind: "SIZE", Parse: ParseSize},
 		"max-body", "maximum size of a request body (LEDGERD_MAX_BODY)")
+
 	flags.String("metrics-listen", "", "`address` of metrics, profiles and the log level, or off (LEDGERD_METRICS_LISTEN)")
 	addBackupFlags(flags)
 	addWebhookFlags(flags)

@@ -34,7 +34,7 @@ func (s Settings) Locate(urlFlag, value string) (Location, error) {
 	case s.DatabaseSource == FromFlag:
 		return Location{
 			URLName: urlFlag,
-			Note:    note("--database "+s.Database, urlVariable, precedence(FromFlag, FromEnvironment)),
+			Note:    note("--database "+s.Database.String(), urlVariable, precedence(FromFlag, FromEnvironment)),
 		}, nil
 	}
 	return Location{variable, urlVariable, s.noteDatabase(urlVariable, FromEnvironment)}, nil

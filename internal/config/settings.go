@@ -25,7 +25,7 @@ type Settings struct {
 	// TrustedProxies are the networks whose X-Forwarded-For names the client.
 	TrustedProxies Networks `mapstructure:"trusted_proxies" yaml:"trusted_proxies,flow"`
 	BaseURL        BaseURL  `mapstructure:"base_url" yaml:"base_url"`
-	Database       string   `mapstructure:"database" yaml:"database"`
+	Database       Database `mapstructure:"database" yaml:"database"`
 	NoCopy         bool     `mapstructure:"no_copy" yaml:"no_copy"`
 	// ExternalCheckpoints leaves the checkpoints of the write-ahead log to another program.
 	ExternalCheckpoints bool          `mapstructure:"external_checkpoints" yaml:"external_checkpoints"`
@@ -81,6 +81,9 @@ type Log struct {
 	// KeyDir is the folder with the keys of the transparency logs. If it is empty, it is next
 	// to the database; see [Settings.KeyDir].
 	KeyDir string `mapstructure:"key_dir" yaml:"key_dir"`
+	// StateDir is the folder with what this server signed last. If it is empty, it is KeyDir; see
+	// [Settings.StateDir].
+	StateDir string `mapstructure:"state_dir" yaml:"state_dir"`
 	// Policy is the file with the witnesses that cosign the logs; see [Log.LoadPolicy].
 	Policy          string   `mapstructure:"policy" yaml:"policy"`
 	WitnessNetworks Networks `mapstructure:"witness_networks" yaml:"witness_networks,flow"`
@@ -177,10 +180,14 @@ func (s Settings) check() problems {
 }
 
 // ACMEFolder returns the folder of the ACME account and certificates.
-func (s Settings) ACMEFolder() string { return cmp.Or(s.TLS.Folder, s.Database+"-acme") }
+func (s Settings) ACMEFolder() string { return cmp.Or(s.TLS.Folder, string(s.Database)+"-acme") }
 
 // KeyDir returns the folder with the keys of the transparency logs.
-func (s Settings) KeyDir() string { return cmp.Or(s.Log.KeyDir, s.Database+"-keys") }
+func (s Settings) KeyDir() string { return cmp.Or(s.Log.KeyDir, string(s.Database)+"-keys") }
+
+// StateDir returns the folder with the last checkpoints that this server has signed, and with the
+// private keys of its receipts.
+func (s Settings) StateDir() string { return cmp.Or(s.Log.StateDir, s.KeyDir()) }
 
 // MinLevel returns the minimum level to log.
 func (l Log) MinLevel() slog.Level {
@@ -221,4 +228,21 @@ func (p problems) err() error {
 		errs = append(errs, fmt.Errorf("invalid setting %s: %s", key, p[key]))
 	}
 	return errors.Join(errs...)
+}
+
+// CheckForServer returns an error if the settings do not suit a server with the database. Replicas
+// with one database have the same keys, so the folder is not chosen for them.
+func (s Settings) CheckForServer() error {
+	switch {
+	case !s.Database.IsServer():
+		return nil
+	case s.Log.KeyDir == "":
+		return errors.New("log.key_dir is not set: with PostgreSQL, name a folder with the keys of the logs, " +
+			"which is the same on every replica (for a new ledger, run 'ledgerd log new-seed FOLDER')")
+	case len(s.TLS.Domains) > 0 && s.TLS.Folder == "":
+		return errors.New("tls.folder is not set: with PostgreSQL, name a folder for the certificates")
+	case s.Backup.Folder != "":
+		return errors.New("backup.folder is set: back up PostgreSQL with its own tools, such as pg_basebackup")
+	}
+	return nil
 }

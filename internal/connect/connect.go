@@ -27,7 +27,7 @@ type Location struct {
 // check reports an invalid URL or a missing database file, without opening anything.
 func (l Location) check() error {
 	if l.URL == "" {
-		return service.CheckExists(l.Settings.Database, l.URLName)
+		return service.CheckExists(string(l.Settings.Database), l.URLName)
 	}
 	_, err := client.New(l.URL, client.Options{})
 	return err

@@ -89,7 +89,7 @@ func (d *demo) prepare(ctx context.Context) error {
 
 func (d *demo) start(ctx context.Context) error {
 	d.settings = config.Default()
-	d.settings.Listen, d.settings.Database = d.Listen, filepath.Join(d.dir, "ledger.db")
+	d.settings.Listen, d.settings.Database = d.Listen, config.Database(filepath.Join(d.dir, "ledger.db"))
 	d.settings.BaseURL = logBase
 	d.settings.Log.Level = "error"
 	d.settings.Webhooks.AllowedNetworks = config.Networks{

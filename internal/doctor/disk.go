@@ -21,7 +21,7 @@ const (
 // not exist.
 func (e *examination) disk(readable bool) {
 	const check = "disk"
-	path := e.settings.Database
+	path := string(e.settings.Database)
 	free, err := freeSpace(filepath.Dir(path))
 	if err != nil {
 		e.add(check, Warning, "the free space for the database is unknown: %v", err)
@@ -59,11 +59,11 @@ func (e *examination) backups() {
 		return
 	}
 
-	if sameDisk(folder, filepath.Dir(e.settings.Database)) {
+	if sameDisk(folder, filepath.Dir(string(e.settings.Database))) {
 		e.add(check, Warning, "backup.folder is on the disk of the database: copy the backups to another one")
 	}
 	free, err := freeSpace(folder)
-	needed, sizeErr := fileSize(e.settings.Database)
+	needed, sizeErr := fileSize(string(e.settings.Database))
 	switch err := errors.Join(err, sizeErr); {
 	case err != nil:
 		e.add(check, Warning, "the free space for backups is unknown: %v", err)

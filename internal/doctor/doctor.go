@@ -14,7 +14,6 @@ import (
 	"github.com/ledgerd/ledgerd/internal/service"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/sqlite"
-	"github.com/ledgerd/ledgerd/transparency"
 )
 
 // Examine examines the host for a server with these settings. now is the time of the host. It
@@ -22,9 +21,14 @@ import (
 func Examine(ctx context.Context, s config.Settings, now time.Time) []Finding {
 	e := &examination{settings: s, now: now}
 	e.configuration()
-	exists := e.database(ctx)
-	e.disk(exists)
-	e.backups()
+	var exists bool
+	if s.Database.IsServer() {
+		exists = e.server(ctx)
+	} else {
+		exists = e.database(ctx)
+		e.disk(exists)
+		e.backups()
+	}
 	e.keys()
 	e.files()
 	e.certificate()
@@ -38,7 +42,7 @@ func Examine(ctx context.Context, s config.Settings, now time.Time) []Finding {
 
 // configuration examines the environment, and the files that settings name.
 func (e *examination) configuration() {
-	err := errors.Join(config.CheckEnvironment(os.Environ()), e.settings.CheckFiles())
+	err := errors.Join(config.CheckEnvironment(os.Environ()), e.settings.CheckFiles(), e.settings.CheckForServer())
 	if err != nil {
 		e.add("configuration", Problem, "%v", err)
 		return
@@ -50,7 +54,7 @@ func (e *examination) configuration() {
 // one that this release can read.
 func (e *examination) database(ctx context.Context) (readable bool) {
 	const check = "database"
-	path := e.settings.Database
+	path := string(e.settings.Database)
 	if err := service.CheckDatabase(path); err != nil {
 		e.add(check, Problem, "%v", err)
 		return false
@@ -85,7 +89,7 @@ func (e *examination) database(ctx context.Context) (readable bool) {
 
 // lock finds out whether a server runs.
 func (e *examination) lock() {
-	path := e.settings.Database
+	path := string(e.settings.Database)
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
 	}
@@ -105,7 +109,7 @@ func (e *examination) lock() {
 // schema examines whether this release can read the database, and what it does first.
 func (e *examination) schema(ctx context.Context, bytes int64) (readable bool) {
 	const check = "schema"
-	version, current, err := sqlite.SchemaOf(ctx, e.settings.Database)
+	version, current, err := sqlite.SchemaOf(ctx, string(e.settings.Database))
 	if err != nil {
 		e.add(check, Problem, "%v", err)
 		return false
@@ -122,26 +126,6 @@ func (e *examination) schema(ctx context.Context, bytes int64) (readable bool) {
 	e.add(check, Warning, "version %d is of an earlier release: serve keeps a copy (%s), and then migrates it",
 		version, size(bytes))
 	return false
-}
-
-// keys examines the folder of the keys of the logs.
-func (e *examination) keys() {
-	const check = "keys"
-	folder := e.settings.KeyDir()
-	err := transparency.CheckFolder(folder)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err = tryFolder(filepath.Dir(folder)); err == nil {
-			e.add(check, OK, "%s does not exist yet: serve creates it", folder)
-			return
-		}
-	} else if err == nil {
-		err = tryFolder(folder)
-	}
-	if err != nil {
-		e.add(check, Problem, "%v", err)
-		return
-	}
-	e.add(check, OK, "only this user has access to %s", folder)
 }
 
 // files examines how many files the process may open.
@@ -170,7 +154,7 @@ func (e *examination) content(ctx context.Context) {
 
 // glance looks into the database.
 func (e *examination) glance(ctx context.Context) (g store.Glance, err error) {
-	db, err := sqlite.OpenReadOnly(ctx, e.settings.Database)
+	db, err := store.OpenSource(ctx, string(e.settings.Database))
 	if err != nil {
 		return g, err
 	}
@@ -184,7 +168,7 @@ func (e *examination) secrets(ctx context.Context) {
 	if err != nil {
 		return // a finding about the configuration
 	}
-	db, err := sqlite.OpenReadOnly(ctx, e.settings.Database)
+	db, err := store.OpenSource(ctx, string(e.settings.Database))
 	if err == nil {
 		err = service.CheckSecretKeys(ctx, store.NewReader(db, store.Options{SecretKeys: keys}))
 		err = errors.Join(err, db.Close())

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/tlstest"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store"
+	"github.com/ledgerd/ledgerd/transparency"
 )
 
 func check(t *testing.T, err error) {
@@ -30,15 +32,22 @@ func check(t *testing.T, err error) {
 func newSettings(t *testing.T) config.Settings {
 	t.Helper()
 	s := config.Default()
-	s.Database = filepath.Join(t.TempDir(), "ledger.db")
+	s.Database = config.Database(filepath.Join(t.TempDir(), "ledger.db"))
 	s.Listen = "127.0.0.1:0"
-	db, err := store.Open(t.Context(), s.Database, store.Options{})
+	db, err := store.Open(t.Context(), string(s.Database), store.Options{})
 	check(t, err)
 	_, err = db.CreateOrg(t.Context(), "acme")
 	check(t, err)
 	_, err = db.CreateToken(t.Context(), "acme", ledger.NewToken{Name: "ci", Scope: ledger.Read}, [32]byte{1})
 	check(t, errors.Join(err, db.Close()))
 	return s
+}
+
+// newSeed creates a seed in a folder of keys.
+func newSeed(t *testing.T, folder string) {
+	t.Helper()
+	_, err := transparency.CreateSeed(folder)
+	check(t, err)
 }
 
 // change runs a statement on a file.
@@ -70,6 +79,8 @@ func TestExamine(t *testing.T) {
 		check string
 		level doctor.Level
 		want  string // in the text
+		// others reports that there are problems, too, which have other reasons.
+		others bool
 	}{
 		{name: "nothing to say of the schema", check: "schema", level: doctor.OK, want: "of this release"},
 		{name: "the clock is right", check: "clock", level: doctor.OK, want: "not behind"},
@@ -84,25 +95,66 @@ func TestExamine(t *testing.T) {
 			s.Backup.Folder = filepath.Join(t.TempDir(), "missing")
 		}, check: "backup", level: doctor.Problem, want: "cannot be written to"},
 		{name: "another program's file", spoil: func(t *testing.T, s *config.Settings) {
-			check(t, os.WriteFile(s.Database, []byte(strings.Repeat("text", 100)), 0o600))
+			check(t, os.WriteFile(string(s.Database), []byte(strings.Repeat("text", 100)), 0o600))
 		}, check: "database", level: doctor.Problem, want: "is not a ledgerd database"},
 		{name: "a newer schema", spoil: func(t *testing.T, s *config.Settings) {
-			change(t, s.Database, "PRAGMA user_version = 999")
+			change(t, string(s.Database), "PRAGMA user_version = 999")
 		}, check: "schema", level: doctor.Problem, want: "too new"},
 		{name: "an earlier schema", spoil: func(t *testing.T, s *config.Settings) {
-			change(t, s.Database, "PRAGMA user_version = 12")
+			change(t, string(s.Database), "PRAGMA user_version = 12")
 		}, check: "schema", level: doctor.Warning, want: "keeps a copy"},
 		{name: "an earlier schema without a copy", spoil: func(t *testing.T, s *config.Settings) {
-			change(t, s.Database, "PRAGMA user_version = 12")
+			change(t, string(s.Database), "PRAGMA user_version = 12")
 			s.NoCopy = true
 		}, check: "schema", level: doctor.Warning, want: "without a copy"},
 		{name: "a database that others read", spoil: func(t *testing.T, s *config.Settings) {
-			check(t, os.Chmod(s.Database, 0o644))
+			check(t, os.Chmod(string(s.Database), 0o644))
 		}, check: "database", level: doctor.Warning, want: "chmod 600"},
 		{name: "keys that others read", spoil: func(t *testing.T, s *config.Settings) {
 			check(t, os.Mkdir(s.KeyDir(), 0o700))
 			check(t, os.Chmod(s.KeyDir(), 0o755))
 		}, check: "keys", level: doctor.Problem, want: "chmod 700"},
+		{name: "a seed", spoil: func(t *testing.T, s *config.Settings) {
+			newSeed(t, s.KeyDir())
+		}, check: "keys", level: doctor.OK, want: "derived from the seed in"},
+		{name: "a damaged seed", spoil: func(t *testing.T, s *config.Settings) {
+			newSeed(t, s.KeyDir())
+			check(t, os.WriteFile(filepath.Join(s.KeyDir(), "seed"), []byte("AAAA\n"), 0o600))
+		}, check: "keys", level: doctor.Problem, want: "is damaged"},
+		{name: "a new state folder", spoil: func(t *testing.T, s *config.Settings) {
+			newSeed(t, s.KeyDir())
+			s.Log.StateDir = filepath.Join(t.TempDir(), "state")
+		}, check: "keys", level: doctor.OK, want: "state does not exist yet: serve creates it"},
+		{name: "the seed next to a new state folder", spoil: func(t *testing.T, s *config.Settings) {
+			newSeed(t, s.KeyDir())
+			s.Log.StateDir = filepath.Join(t.TempDir(), "state")
+		}, check: "keys", level: doctor.OK, want: "derived from the seed in"},
+		{name: "a state folder without the keys", spoil: func(t *testing.T, s *config.Settings) {
+			s.Log.StateDir = filepath.Join(t.TempDir(), "state")
+		}, check: "keys", level: doctor.Problem, want: "open log.key_dir"},
+		{name: "a state folder that others read", spoil: func(t *testing.T, s *config.Settings) {
+			newSeed(t, s.KeyDir())
+			s.Log.StateDir = t.TempDir()
+			check(t, os.Chmod(s.Log.StateDir, 0o755))
+		}, check: "keys", level: doctor.Problem, want: "in log.state_dir"},
+		{name: "no seed on a server", spoil: func(t *testing.T, s *config.Settings) {
+			s.Log.KeyDir = t.TempDir()
+			check(t, os.Chmod(s.Log.KeyDir, 0o700))
+			s.Database = "postgres://127.0.0.1:1/ledger"
+		}, check: "keys", level: doctor.Warning, want: "has no seed: other servers", others: true},
+		{name: "a folder of keys that is read-only", spoil: func(t *testing.T, s *config.Settings) {
+			if runtime.GOOS != "linux" {
+				t.Skip("needs a folder to which nobody can write")
+			}
+			s.Log.KeyDir, s.Log.StateDir = "/proc/self/fd", filepath.Join(t.TempDir(), "state")
+		}, check: "keys", level: doctor.Problem, want: "has no seed and cannot be written to"},
+		{name: "a state folder that is read-only", spoil: func(t *testing.T, s *config.Settings) {
+			if runtime.GOOS != "linux" {
+				t.Skip("needs a folder to which nobody can write")
+			}
+			newSeed(t, s.KeyDir())
+			s.Log.StateDir = "/proc/self/fd"
+		}, check: "keys", level: doctor.Problem, want: "/proc/self/fd/"},
 		{name: "an address that is taken", spoil: func(_ *testing.T, s *config.Settings) {
 			s.Listen = taken.Addr().String()
 		}, check: "address", level: doctor.Problem, want: "in use"},
@@ -142,7 +194,7 @@ func TestExamine(t *testing.T) {
 			if !found {
 				t.Errorf("%s is not found: %s", test.name, findings)
 			}
-			if test.level == doctor.Problem {
+			if test.level == doctor.Problem || test.others {
 				return
 			}
 			for _, f := range findings {
@@ -157,10 +209,10 @@ func TestExamine(t *testing.T) {
 // TestExamineLeavesNothing looks at the folder of the database after an examination.
 func TestExamineLeavesNothing(t *testing.T) {
 	s := newSettings(t)
-	before, err := os.ReadDir(filepath.Dir(s.Database))
+	before, err := os.ReadDir(filepath.Dir(string(s.Database)))
 	check(t, err)
 	doctor.Examine(t.Context(), s, time.Now())
-	after, err := os.ReadDir(filepath.Dir(s.Database))
+	after, err := os.ReadDir(filepath.Dir(string(s.Database)))
 	check(t, err)
 	if len(before) != len(after) {
 		t.Errorf("the folder has %v, and had %v", after, before)

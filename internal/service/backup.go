@@ -22,7 +22,7 @@ func newBackups(s config.Settings, db *store.Store, log *slog.Logger) (*backup.S
 	if info, err := os.Stat(s.Backup.Folder); err != nil || !info.IsDir() {
 		return nil, fmt.Errorf("backup.folder %s is not a folder (create it, readable by the server only)", s.Backup.Folder)
 	}
-	name := filepath.Base(s.Database)
+	name := filepath.Base(string(s.Database))
 	return &backup.Schedule{
 		Write:  db.Backup,
 		Folder: s.Backup.Folder,

@@ -66,7 +66,7 @@ func startBehind(t *testing.T, strips bool) *proxied {
 	t.Cleanup(network.Close)
 
 	s := config.Default()
-	s.Listen, s.Database = "127.0.0.1:0", filepath.Join(t.TempDir(), "ledger.db")
+	s.Listen, s.Database = "127.0.0.1:0", config.Database(filepath.Join(t.TempDir(), "ledger.db"))
 	s.BaseURL = config.BaseURL(network.URL + testBase)
 	v, err := Start(t.Context(), s, discardLog())
 	noError(t, err)
@@ -384,7 +384,7 @@ func (p *proxied) signOut() {
 // Who reaches the server directly needs no base path, except that metrics have none.
 func TestBasePathOfTheServerItself(t *testing.T) {
 	s := config.Default()
-	s.Listen, s.Database = "127.0.0.1:0", filepath.Join(t.TempDir(), "ledger.db")
+	s.Listen, s.Database = "127.0.0.1:0", config.Database(filepath.Join(t.TempDir(), "ledger.db"))
 	s.BaseURL = "https://tools.acme.example" + testBase
 	v, err := Start(t.Context(), s, discardLog())
 	noError(t, err)

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/ledgerd/ledgerd/internal/terminal"
+	"github.com/ledgerd/ledgerd/store"
 )
 
 // sqliteMagic is the beginning of every SQLite database file that is not empty.
@@ -17,8 +18,11 @@ const sqliteMagic = "SQLite format 3\x00"
 
 // CheckDatabase returns an error if the path cannot be a database: its folder is
 // missing, or the file is of another kind. The file need not exist. Opening the
-// database may still fail.
+// database may still fail. A URL is not checked.
 func CheckDatabase(path string) error {
+	if store.IsPostgres(path) {
+		return nil
+	}
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
@@ -84,6 +88,9 @@ func checkFolder(path string) error {
 // flag for using a server instead. If the database has left its write-ahead log,
 // opening it returns a better error.
 func CheckExists(path, flag string) error {
+	if store.IsPostgres(path) {
+		return nil
+	}
 	_, err := os.Stat(path)
 	_, logErr := os.Stat(path + "-wal")
 	if errors.Is(err, fs.ErrNotExist) && errors.Is(logErr, fs.ErrNotExist) {

@@ -92,7 +92,7 @@ func startOnSocket(t *testing.T) (v *Instance, path string) {
 	t.Cleanup(func() { os.RemoveAll(folder) })
 	path = filepath.Join(folder, "http.sock")
 	s := config.Default()
-	s.Listen, s.Database = "unix:"+path, filepath.Join(t.TempDir(), "ledger.db")
+	s.Listen, s.Database = "unix:"+path, config.Database(filepath.Join(t.TempDir(), "ledger.db"))
 	s.BaseURL = "https://ledger.example.com"
 	v, err = Start(t.Context(), s, discardLog())
 	if err != nil {

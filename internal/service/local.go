@@ -28,7 +28,7 @@ type Local struct {
 // OpenLocal opens the database file of the settings, and creates it if it does not
 // exist. The caller must close the Local.
 func OpenLocal(ctx context.Context, s config.Settings) (*Local, error) {
-	if err := CheckDatabase(s.Database); err != nil {
+	if err := CheckDatabase(string(s.Database)); err != nil {
 		return nil, err
 	}
 	db, err := openStore(ctx, s, store.Options{})
@@ -104,4 +104,4 @@ func (l *Local) Close(ctx context.Context) error {
 
 // IsCurrent reports whether OpenLocal would neither create nor migrate the database of the
 // settings.
-func IsCurrent(s config.Settings) bool { return store.IsCurrent(s.Database) }
+func IsCurrent(s config.Settings) bool { return store.IsCurrent(string(s.Database)) }

@@ -3,9 +3,7 @@ package service
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"os"
 
 	"github.com/ledgerd/ledgerd/internal/config"
 	"github.com/ledgerd/ledgerd/store"
@@ -17,13 +15,14 @@ import (
 func BeginEpoch(
 	ctx context.Context, s config.Settings, n transparency.NewEpoch,
 ) (b transparency.Begun, err error) {
-	if _, err := os.Stat(s.Database); err != nil {
-		return b, fmt.Errorf("open the database: %w", err)
-	}
-	if err := CheckDatabase(s.Database); err != nil {
+	if err := CheckExists(string(s.Database), "--server"); err != nil {
 		return b, err
 	}
-	db, err := store.Open(ctx, s.Database, store.Options{NoCopy: s.NoCopy, ExternalCheckpoints: s.ExternalCheckpoints})
+	if err := s.CheckForServer(); err != nil {
+		return b, err
+	}
+	o := store.Options{NoCopy: s.NoCopy, ExternalCheckpoints: s.ExternalCheckpoints}
+	db, err := store.Open(ctx, string(s.Database), o)
 	if err != nil {
 		return b, err
 	}

@@ -6,14 +6,13 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/config"
 	"github.com/ledgerd/ledgerd/store"
-	"github.com/ledgerd/ledgerd/store/sqlite"
 	"github.com/ledgerd/ledgerd/transparency"
 )
 
 // ExportLog exports the log of an org from the database of the settings, which is not written.
 // Without a name, it is the only org.
 func ExportLog(ctx context.Context, s config.Settings, e transparency.Export) (done transparency.Exported, err error) {
-	db, err := sqlite.OpenReadOnly(ctx, s.Database)
+	db, err := store.OpenSource(ctx, string(s.Database))
 	if err != nil {
 		return done, err
 	}

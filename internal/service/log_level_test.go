@@ -14,7 +14,8 @@ import (
 func startWithLog(t *testing.T, listen string) (*Instance, *logBuffer) {
 	t.Helper()
 	s := config.Default()
-	s.Listen, s.Database, s.Metrics.Listen = "127.0.0.1:0", filepath.Join(t.TempDir(), "ledger.db"), listen
+	s.Listen, s.Metrics.Listen = "127.0.0.1:0", listen
+	s.Database = config.Database(filepath.Join(t.TempDir(), "ledger.db"))
 	s.Log.Level = "warn"
 	lines := new(logBuffer)
 	log := OpenLog(lines, s.Log)

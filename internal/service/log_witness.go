@@ -65,10 +65,10 @@ func newWitness(ctx context.Context, s config.Settings, db *store.Store, log *sl
 	if err != nil {
 		return nil, err
 	}
-	if _, err := transparency.OpenKeys(s.KeyDir()); err != nil {
+	if _, err := openKeys(s); err != nil {
 		return nil, err
 	}
-	return witness.NewWitness(ctx, witness.Config{Store: db, Folder: s.KeyDir(), Name: name, Logs: logs,
+	return witness.NewWitness(ctx, witness.Config{Store: db, Folder: s.StateDir(), Name: name, Logs: logs,
 		Logger: log})
 }
 
@@ -114,7 +114,7 @@ func (l logs) run(ctx context.Context) {
 // newSigner returns the signer of the transparency logs. It signs none if the base URL is not
 // set.
 func newSigner(s config.Settings, db *store.Store, pool *witness.Pool, log *slog.Logger) (*transparency.Signer, error) {
-	c := transparency.Config{Store: db, BaseURL: s.BaseURL.URL(), Logger: log}
+	c := transparency.Config{Store: db, BaseURL: s.BaseURL.URL(), Logger: log, Shared: s.Database.IsServer()}
 	if c.BaseURL == nil {
 		log.Info("the transparency logs are not signed: base_url is not set")
 		return transparency.NewSigner(c), nil
@@ -123,10 +123,15 @@ func newSigner(s config.Settings, db *store.Store, pool *witness.Pool, log *slog
 		c.Cosigner = pool
 	}
 	var err error
-	if c.Keys, err = transparency.OpenKeys(s.KeyDir()); err != nil {
+	if c.Keys, err = openKeys(s); err != nil {
 		return nil, err
 	}
 	return transparency.NewSigner(c), nil
+}
+
+// openKeys opens the keys of the logs, and the folder of what this server signs last.
+func openKeys(s config.Settings) (*transparency.Keys, error) {
+	return transparency.OpenKeys(s.KeyDir(), s.StateDir())
 }
 
 // newReceipts returns what signs receipts, or nil if the base URL is not set. It opens the
@@ -138,6 +143,6 @@ func newReceipts(s config.Settings, db *store.Store, log *slog.Logger) *transpar
 	}
 	return transparency.NewReceipts(transparency.ReceiptConfig{
 		Store: db, Scheme: base.Scheme, Validity: time.Duration(s.Receipts.ValidFor), Logger: log,
-		Keys: sync.OnceValues(func() (*transparency.Keys, error) { return transparency.OpenKeys(s.KeyDir()) }),
+		Keys: sync.OnceValues(func() (*transparency.Keys, error) { return openKeys(s) }),
 	})
 }

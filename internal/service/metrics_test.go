@@ -23,7 +23,8 @@ import (
 func startMetrics(t *testing.T, listen string) *Instance {
 	t.Helper()
 	s := config.Default()
-	s.Listen, s.Database, s.Metrics.Listen = "127.0.0.1:0", filepath.Join(t.TempDir(), "ledger.db"), listen
+	s.Listen, s.Metrics.Listen = "127.0.0.1:0", listen
+	s.Database = config.Database(filepath.Join(t.TempDir(), "ledger.db"))
 	s.Backup.Folder = t.TempDir()
 	v, err := Start(t.Context(), s, discardLog())
 	if err != nil {

@@ -17,7 +17,7 @@ func openStore(ctx context.Context, s config.Settings, o store.Options) (*store.
 		return nil, err
 	}
 	o.SecretKeys, o.NoCopy, o.ExternalCheckpoints = keys, s.NoCopy, s.ExternalCheckpoints
-	db, err := store.Open(ctx, s.Database, o)
+	db, err := store.Open(ctx, string(s.Database), o)
 	if err != nil || !o.Serve {
 		return db, err
 	}

@@ -42,7 +42,7 @@ func (b *logBuffer) String() string {
 func TestLogHasNoSecret(t *testing.T) {
 	log := new(logBuffer)
 	s := config.Default()
-	s.Listen, s.Database = "127.0.0.1:0", filepath.Join(t.TempDir(), "ledger.db")
+	s.Listen, s.Database = "127.0.0.1:0", config.Database(filepath.Join(t.TempDir(), "ledger.db"))
 	s.Webhooks.AllowedNetworks = config.Networks{netip.MustParsePrefix("127.0.0.0/8")}
 	lines := slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})
 	v, err := Start(t.Context(), s, &Log{Logger: slog.New(lines)})

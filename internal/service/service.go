@@ -65,15 +65,15 @@ const maxHead = 12 << 10
 // Start opens the database and serves HTTP. The context only applies to starting; use
 // [Instance.Stop] to stop the service.
 func Start(ctx context.Context, s config.Settings, log *Log) (*Instance, error) {
-	return StartAt(ctx, s, log, time.Now)
+	return StartAt(ctx, s, log, nil)
 }
 
-// StartAt is Start with another clock than the system's: all that the server records has its
-// time. The times that now returns need a monotonic reading, and must not jump against it
-// (see [store.Options]).
+// StartAt is Start with another clock than that of the system, or of the database on a server: all
+// that the server records has its time. The times that now returns need a monotonic reading, and
+// must not jump against it (see [store.Options]).
 func StartAt(ctx context.Context, s config.Settings, l *Log, now func() time.Time) (*Instance, error) {
 	log := l.Logger
-	if err := CheckDatabase(s.Database); err != nil {
+	if err := errors.Join(CheckDatabase(string(s.Database)), s.CheckForServer()); err != nil {
 		return nil, err
 	}
 

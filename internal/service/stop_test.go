@@ -261,7 +261,7 @@ func TestConnectionsAreForgotten(t *testing.T) {
 func start(t *testing.T) *Instance {
 	t.Helper()
 	s := config.Default()
-	s.Listen, s.Database = "127.0.0.1:0", filepath.Join(t.TempDir(), "ledger.db")
+	s.Listen, s.Database = "127.0.0.1:0", config.Database(filepath.Join(t.TempDir(), "ledger.db"))
 	v, err := Start(context.Background(), s, discardLog())
 	if err != nil {
 		t.Fatal(err)

@@ -111,7 +111,7 @@ func TestTLSReload(t *testing.T) {
 
 func TestTLSFilesMustFit(t *testing.T) {
 	s := config.Default()
-	s.Listen, s.Database = "127.0.0.1:0", filepath.Join(t.TempDir(), "ledger.db")
+	s.Listen, s.Database = "127.0.0.1:0", config.Database(filepath.Join(t.TempDir(), "ledger.db"))
 	first, second := tlstest.NewFiles(t), tlstest.NewFiles(t)
 	first.Make(t, 1, time.Now().Add(time.Hour), nil)
 	second.Make(t, 2, time.Now().Add(time.Hour), nil)
@@ -120,7 +120,7 @@ func TestTLSFilesMustFit(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "tls.cert and tls.key") {
 		t.Errorf("error %v, want one that names tls.cert and tls.key", err)
 	}
-	if _, err := os.Stat(s.Database); err == nil {
+	if _, err := os.Stat(string(s.Database)); err == nil {
 		t.Error("a database was created")
 	}
 }
@@ -153,7 +153,7 @@ func startTLS(t *testing.T) (*Instance, *x509.CertPool, tlstest.Files) {
 	files, roots := tlstest.NewFiles(t), x509.NewCertPool()
 	files.Make(t, 1, time.Now().Add(time.Hour), roots)
 	s := config.Default()
-	s.Listen, s.Database = "127.0.0.1:0", filepath.Join(t.TempDir(), "ledger.db")
+	s.Listen, s.Database = "127.0.0.1:0", config.Database(filepath.Join(t.TempDir(), "ledger.db"))
 	s.TLS = config.TLS{Cert: files.Cert, Key: files.Key}
 	v, err := Start(t.Context(), s, discardLog())
 	if err != nil {

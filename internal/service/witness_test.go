@@ -59,7 +59,7 @@ func newNeighbour(t *testing.T, name string) *neighbour {
 	check(t, listener.Close())
 	n := &neighbour{t: t, settings: config.Default(), output: new(syncBuffer)}
 	n.settings.Listen = listener.Addr().String()
-	n.settings.Database = filepath.Join(folder, "ledger.db")
+	n.settings.Database = config.Database(filepath.Join(folder, "ledger.db"))
 	n.settings.NoCopy = true
 	check(t, n.settings.BaseURL.UnmarshalText([]byte("https://"+name+".example")))
 	n.settings.Log.WitnessNetworks = config.Networks{netip.MustParsePrefix("127.0.0.0/8")}
@@ -115,7 +115,7 @@ func (n *neighbour) sign() {
 // watch makes a neighbour witness a log, and use the other as its witness.
 func (n *neighbour) watch(log string, other *neighbour, key trustpolicy.Key) {
 	n.t.Helper()
-	folder := filepath.Dir(n.settings.Database)
+	folder := filepath.Dir(string(n.settings.Database))
 	n.settings.Witness.Logs, n.settings.Log.Policy = filepath.Join(folder, "logs"), filepath.Join(folder, "policy")
 	check(n.t, os.WriteFile(n.settings.Witness.Logs, []byte("# our neighbour\nlog "+log+"\n"), 0o600))
 	policy := fmt.Appendf(nil, "witness neighbour %s http://%s/v1/witness\nquorum neighbour\n", key, other.settings.Listen)
@@ -283,7 +283,8 @@ func (n *neighbour) leaves() int64 {
 func fork(t *testing.T, n *neighbour, growths int) {
 	t.Helper()
 	n.stop()
-	for _, file := range []string{n.settings.Database, n.settings.Database + "-wal", n.settings.Database + "-shm",
+	database := string(n.settings.Database)
+	for _, file := range []string{database, database + "-wal", database + "-shm",
 		filepath.Join(n.settings.KeyDir(), "acme.1.checkpoint")} {
 		if err := os.Remove(file); err != nil && !os.IsNotExist(err) {
 			t.Fatal(err)
@@ -335,14 +336,14 @@ func TestReadinessSaysThatTheWitnessIsOff(t *testing.T) {
 	a.cosigned(logA)
 
 	b.stop()
-	backup, err := os.ReadFile(b.settings.Database)
+	backup, err := os.ReadFile(string(b.settings.Database))
 	check(t, err)
 	b.start()
 	a.grow(2)
 	a.sign()
 	a.cosigned(logA)
 	b.stop()
-	check(t, os.WriteFile(b.settings.Database, backup, 0o600))
+	check(t, os.WriteFile(string(b.settings.Database), backup, 0o600))
 	b.start()
 	if got := b.readiness(); !strings.Contains(got, `"witness":{"off":true`) {
 		t.Errorf("got readiness %s", got)

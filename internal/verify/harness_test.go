@@ -97,7 +97,8 @@ func (h *host) open() {
 		Now: func() time.Time { return time.Now().Add(-ago) },
 	})
 	check(h.t, err)
-	keys, err := transparency.OpenKeys(filepath.Join(h.folder, "keys"))
+	folder := filepath.Join(h.folder, "keys")
+	keys, err := transparency.OpenKeys(folder, folder)
 	check(h.t, err)
 	base, err := url.Parse(baseURL)
 	check(h.t, err)

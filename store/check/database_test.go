@@ -74,7 +74,7 @@ func newDatabase(t testing.TB, commits int) database {
 // sign signs the logs of a database as the server does.
 func (d database) sign(t testing.TB, s *store.Store) {
 	t.Helper()
-	keys, err := transparency.OpenKeys(d.keys)
+	keys, err := transparency.OpenKeys(d.keys, d.keys)
 	ok(t, err)
 	signer := transparency.NewSigner(transparency.Config{
 		Store: s, Keys: keys, BaseURL: &url.URL{Scheme: "https", Host: "ledger.example.com"},

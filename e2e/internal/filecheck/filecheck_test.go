@@ -35,7 +35,7 @@ func newLedger(t *testing.T) (database string, notes []filecheck.Note) {
 	defer l.Close()
 
 	settings := config.Default()
-	settings.Database, settings.Listen = database, "127.0.0.1:0"
+	settings.Database, settings.Listen = config.Database(database), "127.0.0.1:0"
 	settings.Webhooks.AllowedNetworks = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	server, err := service.Start(t.Context(), settings, &service.Log{Logger: slog.New(slog.DiscardHandler)})
 	check(t, err)

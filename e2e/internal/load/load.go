@@ -67,7 +67,7 @@ const maxWebhooks = 6
 // the load.
 func New(ctx context.Context, database string) (*Load, error) {
 	settings := config.Default()
-	settings.Database = database
+	settings.Database = config.Database(database)
 	local, err := service.OpenLocal(ctx, settings)
 	if err != nil {
 		return nil, err
