@@ -32,7 +32,7 @@ var phrases = []struct {
 }
 
 // proseFiles have comments, messages or documentation. Fixtures are left out.
-var proseFiles = regexp.MustCompile(`\.(go|md|yaml|yml|html|css|js|sql|txtar)$`)
+var proseFiles = regexp.MustCompile(`\.(go|md|yaml|yml|html|css|js|sql|txtar|pml)$`)
 
 func TestNoPhraseNeedsASecondReading(t *testing.T) {
 	eachFile(t, proseFiles, func(name, text string) {
