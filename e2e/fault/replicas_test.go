@@ -54,7 +54,8 @@ func newReplicas(t *testing.T, n int) *replicas {
 	for range n {
 		address, err := daemon.FreeAddress()
 		check(t, err)
-		r.list = append(r.list, &replica{address: address, url: "http://" + address, state: filepath.Join(t.TempDir(), "state")})
+		state := filepath.Join(t.TempDir(), "state")
+		r.list = append(r.list, &replica{address: address, url: "http://" + address, state: state})
 	}
 	for _, one := range r.list {
 		r.start(one)

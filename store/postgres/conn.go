@@ -38,6 +38,9 @@ func (c *conn) Ready(ctx context.Context) (err error) {
 	return err
 }
 
+// wasLost reports whether the connection was lost.
+func (c *conn) wasLost() bool { return c.pgx != nil && c.pgx.IsClosed() }
+
 // Close implements sqldb.Native.
 func (c *conn) Close() error {
 	hangUp(c.pgx)

@@ -3,9 +3,11 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"runtime"
 	"time"
 
@@ -22,6 +24,8 @@ const forever = 365 * 24 * time.Hour
 
 const (
 	connectTimeout = 5 * time.Second
+	// A connection on which nothing comes for so long, and whose probes are not answered, is lost.
+	keepAliveIdle, keepAliveInterval, keepAliveCount = 15 * time.Second, 5 * time.Second, 3
 	// maxStatements is the number of statements that are prepared on a connection.
 	maxStatements = 512
 )
@@ -37,6 +41,7 @@ func connections() [sqldb.Lanes]int {
 type DB struct {
 	config  *pgx.ConnConfig
 	clock   *clock
+	timeout time.Duration // see Options
 	health  *engine.Health
 	readers engine.Readers
 	conn    *conn // of the writer
@@ -66,7 +71,9 @@ func newDB(url string, o Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := &DB{config: config, clock: new(clock), closing: make(chan struct{})}
+	db := &DB{
+		config: config, clock: new(clock), timeout: cmp.Or(o.Timeout, defaultTimeout), closing: make(chan struct{}),
+	}
 	db.health = engine.NewHealth(o.Began, o.Ended, help)
 	db.readers = engine.Readers{
 		Begin: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", MaxRead: engine.MaxRead(), Health: db.health,
@@ -85,6 +92,10 @@ func parse(url string) (*pgx.ConnConfig, error) {
 		config.ConnectTimeout = connectTimeout
 	}
 	config.StatementCacheCapacity = maxStatements
+	dialer := &net.Dialer{Timeout: config.ConnectTimeout, KeepAliveConfig: net.KeepAliveConfig{
+		Enable: true, Idle: keepAliveIdle, Interval: keepAliveInterval, Count: keepAliveCount,
+	}}
+	config.DialFunc = dialer.DialContext
 	config.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
 		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: cancelPatience}
 	}
@@ -115,8 +126,10 @@ func (db *DB) open(ctx context.Context, o Options) (err error) {
 	}
 
 	db.hints = startHints(db.config)
-	db.writer = engine.NewWriter(&transactions{conn: db.conn, sql: c, clock: db.clock, hooks: o.Hooks, hints: db.hints},
-		o.Hooks, db.health)
+	tx := &transactions{
+		conn: db.conn, sql: c, clock: db.clock, hooks: o.Hooks, hints: db.hints, timeout: db.timeout,
+	}
+	db.writer = engine.NewWriter(tx, o.Hooks, db.health)
 	probe := sqldb.Write{Do: func(*sqldb.Conn) error { return nil }}
 	db.monitor = engine.StartMonitor(nil, probe, db.health, db.writer)
 	return nil

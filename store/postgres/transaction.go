@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// transactionTimeout limits each round trip of a write, in case the server does not answer.
-	transactionTimeout = 15 * time.Second
+	// defaultTimeout is the default of Options.Timeout.
+	defaultTimeout = 30 * time.Second
 	// settings limit how long a transaction waits for its lock, and how long the server keeps the
 	// lock of a process that does not answer. A COMMIT must be on disk, whatever the default is.
 	settings = `
@@ -30,34 +30,34 @@ type transactions struct {
 	clock *clock
 	hooks sqldb.Hooks
 	hints *hints
+	// timeout limits a transaction, in case the server does not answer and the connection does not
+	// end.
+	timeout time.Duration
 
-	// Of the present transaction: the orgs that it has locked, or whether these are all.
+	// Of the present transaction: the orgs that it has locked, or whether these are all, and what
+	// ends it when it takes too long.
 	locked []int64
 	all    bool
+	ctx    context.Context
+	cancel context.CancelFunc
 }
 
 // Begin implements engine.Transactions. First it locks the rows of the orgs, so that only one
 // process at a time writes to each of them, and then it reads the database's clock. All that takes
 // one round trip.
 func (t *transactions) Begin(locks sqldb.Locks) (*sqldb.Conn, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), transactionTimeout)
-	defer cancel()
-	if err := t.conn.Ready(ctx); err != nil {
-		return nil, failing(err)
-	}
-	r, err := t.begin(ctx, locks)
-	if sqldb.ClassOf(err) == sqldb.Unreachable && t.conn.pgx.IsClosed() { // perhaps long ago
-		if err = t.conn.Ready(ctx); err == nil {
-			r, err = t.begin(ctx, locks)
-		}
+	t.ctx, t.cancel = context.WithTimeout(context.Background(), t.timeout)
+	t.sql.SetContext(t.ctx)
+	r, err := t.begin(t.ctx, locks)
+	if sqldb.ClassOf(err) == sqldb.Unreachable && t.conn.wasLost() { // perhaps long ago
+		r, err = t.begin(t.ctx, locks)
 	}
 	if err == nil && !r.hasAll(locks) { // an org is to be created, or was renamed
 		t.rollback() // it must not wait while it has locks
-		r, err = t.begin(ctx, sqldb.Locks{All: true})
+		r, err = t.begin(t.ctx, sqldb.Locks{All: true})
 	}
 	if err != nil {
-		t.rollback()
-		return nil, failing(err)
+		return nil, t.Rollback(t.sql, failing(err))
 	}
 
 	t.locked, t.all = r.ids, r.all
@@ -96,6 +96,9 @@ SELECT coalesce(max(stamp), 0) FROM (SELECT stamp FROM orgs ORDER BY id FOR NO K
 // begin begins a transaction, and locks orgs. Who locks all of them, also locks the row of the table
 // ledger: there may be no org, or new ones.
 func (t *transactions) begin(ctx context.Context, locks sqldb.Locks) (r lockedRows, err error) {
+	if err := t.conn.Ready(ctx); err != nil {
+		return r, failing(err)
+	}
 	r.all = locks.All
 	var last int64
 	batch := new(pgx.Batch)
@@ -120,8 +123,6 @@ func (t *transactions) begin(ctx context.Context, locks sqldb.Locks) (r lockedRo
 
 // Commit implements engine.Transactions. It also takes one round trip.
 func (t *transactions) Commit(*sqldb.Conn) error {
-	ctx, cancel := context.WithTimeout(context.Background(), transactionTimeout)
-	defer cancel()
 	stamp := t.hooks.Stamp()
 	switch {
 	case t.all:
@@ -135,9 +136,10 @@ func (t *transactions) Commit(*sqldb.Conn) error {
 		}
 		return nil
 	})
-	if err := t.conn.Send(ctx); err != nil {
+	if err := t.conn.Send(t.ctx); err != nil {
 		return fmt.Errorf("commit: %w", uncertain(err))
 	}
+	t.end()
 	t.hints.give()
 	return nil
 }
@@ -154,13 +156,23 @@ func uncertain(err error) error {
 
 // Rollback implements engine.Transactions.
 func (t *transactions) Rollback(_ *sqldb.Conn, err error) error {
+	if t.ctx.Err() != nil && sqldb.ClassOf(err) == sqldb.Other {
+		err = &sqldb.Error{Class: sqldb.Unreachable, Err: fmt.Errorf("the server does not answer: %w", err)}
+	}
 	t.rollback()
+	t.end()
 	return err
+}
+
+// end forgets the time limit of the transaction.
+func (t *transactions) end() {
+	t.cancel()
+	t.sql.SetContext(context.Background())
 }
 
 // rollback ends the transaction. If the connection was lost, the server does.
 func (t *transactions) rollback() {
-	ctx, cancel := context.WithTimeout(context.Background(), transactionTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), t.timeout)
 	defer cancel()
 	t.conn.queue = nil
 	if err := t.conn.Run(ctx, "ROLLBACK"); err != nil {

@@ -36,7 +36,7 @@ type watcher struct {
 
 // look reports whether there were commits since it looked last, and reads the clock.
 func (w *watcher) look(ctx context.Context) (changed bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, transactionTimeout)
+	ctx, cancel := context.WithTimeout(ctx, w.db.timeout)
 	defer cancel()
 	if w.conn == nil || w.conn.IsClosed() {
 		if w.conn, err = pgx.ConnectConfig(ctx, w.db.config.Copy()); err != nil {
