@@ -21,7 +21,7 @@ import (
 type Keys struct {
 	folder string // has the keys, and is only read if it has a seed
 	state  string // has the last checkpoint of each log that was signed here, and the keys of receipts
-	seed   seed   // nil if there is none
+	seed   seed   // nil if the folder has only keys
 }
 
 // OpenKeys opens the folder of the keys, and the folder of what this server signs last. If both
@@ -126,7 +126,7 @@ func LastCheckpoints(folder string) (map[string][]byte, error) {
 	return list, nil
 }
 
-// origin returns the origin of the last checkpoint of a log, or "" if there is none.
+// origin returns the origin of the last checkpoint of a log, or "" for a log that was never signed.
 func (k *Keys) origin(l LogName) string {
 	signed, err := k.signed(l)
 	if err != nil {

@@ -31,7 +31,7 @@ const (
 // keys of new orgs, without writing to the folder of the keys.
 type seed []byte
 
-// readSeed reads the seed in a folder of keys. It returns nil if there is none.
+// readSeed reads the seed in a folder of keys. It returns nil if the folder has only keys.
 func readSeed(folder string) (seed, error) {
 	name := filepath.Join(folder, seedFile)
 	if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) {

@@ -81,12 +81,13 @@ func (rs *Readers) readIn(ctx context.Context, r sqldb.Reader, fn func(context.C
 		return err
 	}
 	defer lane.Put(c)
-	for range 2 { // again if the connection was lost, perhaps long ago
+	if err = c.Ready(ctx); err == nil {
+		err = fn(ctx, c)
+	}
+	// The connection may have been lost long ago. fn has seen nothing then, and can run again.
+	if sqldb.ClassOf(err) == sqldb.Unreachable && !c.Answered() && ctx.Err() == nil {
 		if err = c.Ready(ctx); err == nil {
 			err = fn(ctx, c)
-		}
-		if sqldb.ClassOf(err) != sqldb.Unreachable || ctx.Err() != nil {
-			break
 		}
 	}
 	rs.Judge(err)

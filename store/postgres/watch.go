@@ -5,6 +5,8 @@ import (
 	"errors"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 )
 
 // Watch implements sqldb.Engine. It waits for notifications, and also looks each second whether
@@ -39,7 +41,7 @@ func (w *watcher) look(ctx context.Context) (changed bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, w.db.timeout)
 	defer cancel()
 	if w.conn == nil || w.conn.IsClosed() {
-		if w.conn, err = pgx.ConnectConfig(ctx, w.db.config.Copy()); err != nil {
+		if w.conn, err = pgx.ConnectConfig(ctx, waiting(w.db.config)); err != nil {
 			return false, failing(err)
 		}
 		if _, err = w.conn.Exec(ctx, "LISTEN "+channel); err != nil {
@@ -58,6 +60,16 @@ SELECT l.writes + (SELECT coalesce(sum(writes), 0)::bigint FROM orgs),
 	changed = writes != w.seen
 	w.seen = writes
 	return changed, nil
+}
+
+// waiting returns the configuration of a connection that waits: when the wait ends, only the read
+// does. There is no query that the server would have to cancel.
+func waiting(config *pgx.ConnConfig) *pgx.ConnConfig {
+	config = config.Copy()
+	config.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
+		return &pgconn.DeadlineContextWatcherHandler{Conn: c.Conn()}
+	}
+	return config
 }
 
 // wait waits for a notification, but not longer than until the next poll.

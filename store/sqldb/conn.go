@@ -19,13 +19,15 @@ const maxPrepared = 1000
 type Conn struct {
 	dialect *Dialect
 	// Either sql with its prepared statements, or native with the statements in its syntax.
-	sql     *sql.Conn
-	stmts   map[string]*sql.Stmt
-	native  Native
-	texts   map[string]string
-	reading int  // the number of queries whose rows are being read
-	short   bool // whether Long refuses to continue
-	turns   Turns
+	sql    *sql.Conn
+	stmts  map[string]*sql.Stmt
+	native Native
+	texts  map[string]string
+	// answered reports whether the native connection has had a result since Ready.
+	answered bool
+	reading  int  // the number of queries whose rows are being read
+	short    bool // whether Long refuses to continue
+	turns    Turns
 	// ctx ends the queries of a read. The writer's connection always has the
 	// background context: to interrupt a write would roll back the whole batch.
 	ctx context.Context
@@ -83,8 +85,12 @@ func (c *Conn) Ready(ctx context.Context) error {
 	if c.native == nil {
 		return nil
 	}
+	c.answered = false
 	return c.dialect.wrap(c.native.Ready(ctx))
 }
+
+// Answered reports whether the database has answered a statement since Ready.
+func (c *Conn) Answered() bool { return c.answered }
 
 // TakeTurns lets InTurn wait for a place in turns.
 func (c *Conn) TakeTurns(turns Turns) { c.turns = turns }
@@ -141,6 +147,7 @@ func (c *Conn) prepare(statement string) (*sql.Stmt, error) {
 func (c *Conn) Exec(statement string, args ...any) (changed int64, err error) {
 	if c.native != nil {
 		changed, err = c.native.Exec(c.ctx, c.text(statement), args)
+		c.answered = c.answered || err == nil
 		return changed, c.dialect.wrap(err)
 	}
 	stmt, err := c.prepare(statement)
@@ -218,7 +225,7 @@ func (c *Conn) Row(query string, args ...any) Scanner {
 		if err != nil {
 			return failedRow{c.dialect.wrap(err)}
 		}
-		return firstRow{rows, c.dialect}
+		return firstRow{rows, c}
 	}
 	stmt, err := c.prepare(query)
 	if err != nil {
@@ -236,21 +243,23 @@ func (r row) Scan(dest ...any) error { return r.dialect.wrap(r.Row.Scan(dest...)
 
 // A firstRow is the first row of a query.
 type firstRow struct {
-	rows    Result
-	dialect *Dialect
+	rows Result
+	conn *Conn
 }
 
 func (r firstRow) Scan(dest ...any) (err error) {
 	defer r.rows.Close()
 	if r.rows.Next() {
+		r.conn.answered = true
 		if err := r.rows.Scan(dest...); err != nil {
 			return err
 		}
-		return r.dialect.wrap(r.rows.Close())
+		return r.conn.dialect.wrap(r.rows.Close())
 	}
 	if err := r.rows.Err(); err != nil {
-		return r.dialect.wrap(err)
+		return r.conn.dialect.wrap(err)
 	}
+	r.conn.answered = true
 	return sql.ErrNoRows
 }
 
@@ -287,6 +296,7 @@ func (c *Conn) each(ctx context.Context, visit func(Scanner) error, query string
 
 	for rows.Next() {
 		c.rows++
+		c.answered = true
 		if err := visit(rows); err != nil {
 			return err
 		}

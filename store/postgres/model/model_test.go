@@ -165,7 +165,7 @@ func read(t *testing.T) string {
 	return string(text)
 }
 
-// edit replaces texts, each of which the model has once.
+// edit replaces texts. Each must occur in the model exactly once.
 func edit(t *testing.T, model string, pairs ...string) string {
 	t.Helper()
 	for pair := range slices.Chunk(pairs, 2) {
