@@ -108,5 +108,4 @@ func (m *caches) evictRows() {
 	m.evidence.clear()
 	m.expressions.clear()
 	m.verdicts.clear()
-	m.orgOfRepo.clear()
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// readClock reads the clock of the database, in Unix milliseconds.
-const readClock = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+// clockMillis is the clock of the database, in Unix milliseconds.
+const clockMillis = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 
 // A clock follows the clock of the database, so that all processes have the same time. It takes
 // the time when a reading arrived as the time of the reading.
@@ -21,7 +21,7 @@ type clock struct {
 // measure reads the clock of the database.
 func (k *clock) measure(c *sqldb.Conn) error {
 	var now int64
-	if err := c.Row(readClock).Scan(&now); err != nil {
+	if err := c.Row("SELECT " + clockMillis).Scan(&now); err != nil {
 		return err
 	}
 	k.set(now)

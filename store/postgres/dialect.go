@@ -24,7 +24,6 @@ var dialect = sqldb.Dialect{
 	Numbered: true,
 	NextID:   "SELECT nextval('ids') AS ",
 	IDs:      idsPerValue,
-	Explain:  "EXPLAIN ",
 	Classify: classify,
 }
 

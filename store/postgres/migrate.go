@@ -23,15 +23,14 @@ const migrationLimit = 24 * time.Hour
 // open the database at the same time wait for each other. It refuses a database with a newer
 // schema, or with tables of another program.
 func migrate(c *sqldb.Conn, o Options) error {
-	files, err := fs.Glob(migrations, "migrations/*.sql")
+	files, latest, err := scripts()
 	if err != nil {
-		return fmt.Errorf("list migrations: %w", err)
+		return err
 	}
 	version, err := schemaVersion(c)
 	if err != nil {
 		return err
 	}
-	latest := versionOf(files[len(files)-1])
 	switch {
 	case version > latest:
 		return fmt.Errorf("schema version %d is too new: this release supports versions up to %d "+
@@ -58,6 +57,14 @@ func migrate(c *sqldb.Conn, o Options) error {
 		return fmt.Errorf("commit the migration: %w", err)
 	}
 	return nil
+}
+
+// scripts returns the files of the migrations in order, and the version of this release.
+func scripts() (files []string, latest int, err error) {
+	if files, err = fs.Glob(migrations, "migrations/*.sql"); err != nil {
+		return nil, 0, fmt.Errorf("list migrations: %w", err)
+	}
+	return files, versionOf(files[len(files)-1]), nil
 }
 
 // versionOf returns the schema version to which a file migrates. It is the number of SQLite's
@@ -127,11 +134,10 @@ var ErrEmpty = errors.New("the database is empty")
 
 // checkSchema returns an error unless the database has the schema of this release.
 func checkSchema(c *sqldb.Conn) error {
-	files, err := fs.Glob(migrations, "migrations/*.sql")
+	_, latest, err := scripts()
 	if err != nil {
-		return fmt.Errorf("list migrations: %w", err)
+		return err
 	}
-	latest := versionOf(files[len(files)-1])
 	switch version, err := schemaVersion(c); {
 	case err != nil:
 		return err

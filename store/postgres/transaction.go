@@ -90,7 +90,7 @@ FROM (SELECT id, name, stamp FROM orgs WHERE name = ANY ($1) OR id = ANY ($2) OR
 	lockAll = `
 SELECT coalesce(max(stamp), 0) FROM (SELECT stamp FROM orgs ORDER BY id FOR NO KEY UPDATE) locked`
 	// readStamp reads the latest stamp of those who had locked all orgs.
-	readStamp = "SELECT stamp, (extract(epoch FROM clock_timestamp()) * 1000)::bigint FROM ledger"
+	readStamp = "SELECT stamp, " + clockMillis + " FROM ledger"
 )
 
 // begin begins a transaction, and locks orgs. Who locks all of them, also locks the row of the table

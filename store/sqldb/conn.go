@@ -352,11 +352,11 @@ func (c *Conn) Statements() []string {
 
 // Plan returns the steps of the engine's query plan for a statement.
 func (c *Conn) Plan(statement string) ([]string, error) {
-	var steps []string
-	explain := c.dialect.Explain + c.dialect.SQL(statement)
 	if c.native != nil {
 		return nil, errors.New("plans depend on statistics")
 	}
+	var steps []string
+	explain := c.dialect.Explain + c.dialect.SQL(statement)
 	rows, err := c.sql.QueryContext(context.Background(), explain, make([]any, parameters(statement))...)
 	if err != nil {
 		return nil, c.dialect.wrap(err)
