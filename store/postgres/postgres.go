@@ -39,16 +39,13 @@ func connections() [sqldb.Lanes]int {
 
 // A DB is an open database. It implements sqldb.Engine.
 type DB struct {
+	engine.Core
 	config  *pgx.ConnConfig
 	clock   *clock
 	timeout time.Duration // see Options
 	health  *engine.Health
-	readers engine.Readers
 	conn    *conn // of the writer
-	writer  *engine.Writer
-	monitor *engine.Monitor
 	hints   *hints
-	closing chan struct{}
 }
 
 var _ sqldb.Engine = (*DB)(nil)
@@ -72,10 +69,11 @@ func newDB(url string, o Options) (*DB, error) {
 		return nil, err
 	}
 	db := &DB{
-		config: config, clock: new(clock), timeout: cmp.Or(o.Timeout, defaultTimeout), closing: make(chan struct{}),
+		config: config, clock: new(clock), timeout: cmp.Or(o.Timeout, defaultTimeout),
 	}
+	db.Closing = make(chan struct{})
 	db.health = engine.NewHealth(o.Began, o.Ended, help)
-	db.readers = engine.Readers{
+	db.Readers = engine.Readers{
 		Begin: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", MaxRead: engine.MaxRead(), Health: db.health,
 	}
 	return db, nil
@@ -129,22 +127,22 @@ func (db *DB) open(ctx context.Context, o Options) (err error) {
 	tx := &transactions{
 		conn: db.conn, sql: c, clock: db.clock, hooks: o.Hooks, hints: db.hints, timeout: db.timeout,
 	}
-	db.writer = engine.NewWriter(tx, o.Hooks, db.health)
+	db.Writer = engine.NewWriter(tx, o.Hooks, db.health)
 	probe := sqldb.Write{Do: func(*sqldb.Conn) error { return nil }}
-	db.monitor = engine.StartMonitor(nil, probe, db.health, db.writer)
+	db.Monitor = engine.StartMonitor(nil, probe, db.health, db.Writer)
 	return nil
 }
 
 // addReaders adds the connections of the lanes.
 func (db *DB) addReaders() {
 	for lane, n := range connections() {
-		db.readers.Lanes[lane] = engine.NewPool(db.closing)
+		db.Readers.Lanes[lane] = engine.NewPool(db.Closing)
 		for range n {
 			c := sqldb.NewNative(&conn{config: db.config}, &dialect)
 			if sqldb.Lane(lane) == sqldb.Requests {
 				c.KeepShort()
 			}
-			db.readers.Lanes[lane].Add(c)
+			db.Readers.Lanes[lane].Add(c)
 		}
 	}
 }
@@ -156,8 +154,8 @@ func OpenReadOnly(ctx context.Context, url string) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	for lane := range db.readers.MaxRead {
-		db.readers.MaxRead[lane] = forever
+	for lane := range db.Readers.MaxRead {
+		db.Readers.MaxRead[lane] = forever
 	}
 	if err := db.openReadOnly(ctx); err != nil {
 		return nil, errors.Join(err, db.Close())
@@ -236,15 +234,15 @@ func help(sqldb.IncidentKind) string {
 
 // Close implements sqldb.Engine.
 func (db *DB) Close() error {
-	close(db.closing)
-	if db.writer != nil {
-		db.writer.Close()
-		db.monitor.Close()
+	close(db.Closing)
+	if db.Writer != nil {
+		db.Writer.Close()
+		db.Monitor.Close()
 		db.hints.close()
 	}
 	var errs []error
-	if db.readers.Lanes[0] != nil {
-		errs = append(errs, db.readers.Close())
+	if db.Readers.Lanes[0] != nil {
+		errs = append(errs, db.Readers.Close())
 	}
 	if db.conn != nil {
 		errs = append(errs, db.conn.Close())
@@ -252,54 +250,9 @@ func (db *DB) Close() error {
 	return errors.Join(errs...)
 }
 
-// Ready implements sqldb.Engine.
-func (db *DB) Ready() error {
-	select {
-	case <-db.closing:
-		return sqldb.ErrClosed
-	default:
-	}
-	if db.monitor == nil {
-		return nil // read only
-	}
-	return db.monitor.Ready()
-}
-
 // Stats implements sqldb.Engine.
-func (db *DB) Stats() sqldb.Stats { return sqldb.Stats{Lanes: db.readers.Stats()} }
+func (db *DB) Stats() sqldb.Stats { return sqldb.Stats{Lanes: db.Readers.Stats()} }
 
 // Now returns the time of the database's clock, as it was last seen. It is a little behind rather
 // than ahead.
 func (db *DB) Now() time.Time { return db.clock.now() }
-
-// Read implements sqldb.Engine.
-func (db *DB) Read(ctx context.Context, r sqldb.Reader, fn func(*sqldb.Conn) error) error {
-	return db.readers.Read(ctx, r, fn)
-}
-
-// ReadLoose implements sqldb.Engine.
-func (db *DB) ReadLoose(ctx context.Context, r sqldb.Reader, fn func(*sqldb.Conn) error) error {
-	return db.readers.ReadLoose(ctx, r, fn)
-}
-
-// errReadOnly is the error of a write to a database that was opened with OpenReadOnly.
-var errReadOnly = errors.New("the database is open for reading only")
-
-// Write implements sqldb.Engine.
-func (db *DB) Write(ctx context.Context, w sqldb.Write) error {
-	if db.writer == nil {
-		return errReadOnly
-	}
-	return db.writer.Write(ctx, w)
-}
-
-// TryWrite implements sqldb.Engine.
-func (db *DB) TryWrite(w sqldb.Write) bool { return db.writer != nil && db.writer.TryWrite(w) }
-
-// WaitTurn implements sqldb.Engine.
-func (db *DB) WaitTurn(ctx context.Context) error {
-	if db.writer == nil {
-		return errReadOnly
-	}
-	return db.writer.WaitTurn(ctx)
-}

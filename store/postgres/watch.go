@@ -19,7 +19,7 @@ func (db *DB) Watch(ctx context.Context, checked func(changed bool, err error)) 
 		if ctx.Err() != nil {
 			return
 		}
-		db.readers.Judge(err)
+		db.Readers.Judge(err)
 		checked(changed, err)
 		if err != nil {
 			pause(ctx, pollInterval)

@@ -192,8 +192,8 @@ func TestFaultReadEndsWithItsContext(t *testing.T) {
 // Reads for callers have a time limit, which includes the wait for a connection.
 func TestFaultReadsHaveATimeLimit(t *testing.T) {
 	db := open(t, newPath(t), noHooks)
-	for lane := range db.readers.MaxRead {
-		db.readers.MaxRead[lane] = 20 * time.Millisecond
+	for lane := range db.Readers.MaxRead {
+		db.Readers.MaxRead[lane] = 20 * time.Millisecond
 	}
 	for lane := range sqldb.Lanes {
 		reader := sqldb.Reader{Lane: lane, Org: "acme"}
@@ -212,7 +212,7 @@ func TestFaultReadsHaveATimeLimit(t *testing.T) {
 	}
 
 	err := db.Read(t.Context(), sqldb.Reader{Lane: sqldb.Writes}, func(c *sqldb.Conn) error {
-		time.Sleep(2 * db.readers.MaxRead[sqldb.Writes])
+		time.Sleep(2 * db.Readers.MaxRead[sqldb.Writes])
 		return c.Each(func(sqldb.Scanner) error { return nil }, "SELECT 1")
 	})
 	if err != nil {

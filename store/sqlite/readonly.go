@@ -23,9 +23,9 @@ const forever = 365 * 24 * time.Hour
 // the connections, and reads take as long as they need.
 func OpenReadOnly(ctx context.Context, path string) (*DB, error) {
 	db := newDB(path, Options{})
-	pool := engine.NewPool(db.closing)
-	for lane := range db.readers.Lanes {
-		db.readers.Lanes[lane], db.readers.MaxRead[lane] = pool, forever
+	pool := engine.NewPool(db.Closing)
+	for lane := range db.Readers.Lanes {
+		db.Readers.Lanes[lane], db.Readers.MaxRead[lane] = pool, forever
 	}
 	if err := db.openReadOnly(ctx, path); err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), db.Close())
@@ -53,7 +53,7 @@ func (db *DB) openReadOnly(ctx context.Context, path string) (err error) {
 		if err != nil {
 			return err
 		}
-		db.readers.Lanes[sqldb.Writes].Add(c)
+		db.Readers.Lanes[sqldb.Writes].Add(c)
 		if i > 0 {
 			continue
 		}

@@ -31,6 +31,7 @@ func searches() int { return min(max(1, runtime.GOMAXPROCS(0)/2), 8) }
 
 // A DB is an open SQLite file. It implements sqldb.Engine.
 type DB struct {
+	engine.Core
 	path         string
 	lock         *Lock // nil unless Options.Serve is set
 	guard        *guard
@@ -38,12 +39,8 @@ type DB struct {
 	writeDB      *sql.DB
 	readDB       *sql.DB
 	conn         *sqldb.Conn // of the writer
-	writer       *engine.Writer
 	checkpointer *checkpointer
-	monitor      *engine.Monitor
-	readers      engine.Readers
-	still        fs.FileInfo   // of a file that OpenReadOnly takes for one that does not change
-	closing      chan struct{} // closed by Close
+	still        fs.FileInfo // of a file that OpenReadOnly takes for one that does not change
 }
 
 var _ sqldb.Engine = (*DB)(nil)
@@ -52,9 +49,9 @@ var _ sqldb.Engine = (*DB)(nil)
 // and migrates its schema to the version of this release.
 func Open(ctx context.Context, path string, o Options) (*DB, error) {
 	db := newDB(path, o)
-	db.readers.MaxRead = engine.MaxRead()
-	for lane := range db.readers.Lanes {
-		db.readers.Lanes[lane] = engine.NewPool(db.closing)
+	db.Readers.MaxRead = engine.MaxRead()
+	for lane := range db.Readers.Lanes {
+		db.Readers.Lanes[lane] = engine.NewPool(db.Closing)
 	}
 	if err := db.open(ctx, path, o); err != nil {
 		return nil, errors.Join(err, db.Close())
@@ -63,9 +60,10 @@ func Open(ctx context.Context, path string, o Options) (*DB, error) {
 }
 
 func newDB(path string, o Options) *DB {
-	db := &DB{path: path, closing: make(chan struct{})}
+	db := &DB{path: path}
+	db.Closing = make(chan struct{})
 	db.health = engine.NewHealth(o.Began, o.Ended, db.help)
-	db.readers = engine.Readers{Begin: "BEGIN", Health: db.health}
+	db.Readers = engine.Readers{Begin: "BEGIN", Health: db.health}
 	return db
 }
 
@@ -98,7 +96,7 @@ func (db *DB) open(ctx context.Context, path string, o Options) (err error) {
 	if err := db.startWriter(ctx, c, o); err != nil {
 		return err
 	}
-	db.monitor = engine.StartMonitor(db.guard.check, sqldb.Write{Do: rewriteVersion}, db.health, db.writer)
+	db.Monitor = engine.StartMonitor(db.guard.check, sqldb.Write{Do: rewriteVersion}, db.health, db.Writer)
 
 	if db.readDB, err = openFile(path, readerPragmas); err != nil {
 		return err
@@ -117,7 +115,7 @@ func (db *DB) open(ctx context.Context, path string, o Options) (err error) {
 			case sqldb.Long:
 				c.TakeTurns(turns)
 			}
-			db.readers.Lanes[lane].Add(c)
+			db.Readers.Lanes[lane].Add(c)
 		}
 	}
 	return nil
@@ -144,13 +142,13 @@ func (db *DB) startWriter(ctx context.Context, c *sqldb.Conn, o Options) error {
 		db.checkpointer.countCommit()
 	}
 	db.conn = c
-	db.writer = engine.NewWriter(transactions{c, db.guard}, hooks, db.health)
+	db.Writer = engine.NewWriter(transactions{c, db.guard}, hooks, db.health)
 	return nil
 }
 
 // restartLog has the writer restart the log; see the function of that name.
 func (db *DB) restartLog(wait time.Duration) error {
-	return restartLog(&db.readers, db.closing, db.writer, db.conn, wait)
+	return restartLog(&db.Readers, db.Closing, db.Writer, db.conn, wait)
 }
 
 // help is what the administrator can do about an incident.
@@ -169,19 +167,19 @@ func (db *DB) help(kind sqldb.IncidentKind) string {
 // Close implements sqldb.Engine.
 func (db *DB) Close() error {
 	var errs []error
-	close(db.closing)
+	close(db.Closing)
 	if db.checkpointer != nil {
 		db.checkpointer.stopRunning()
 	}
-	if db.writer != nil {
-		db.writer.Close()
+	if db.Writer != nil {
+		db.Writer.Close()
 	}
-	if db.monitor != nil {
-		db.monitor.Close()
+	if db.Monitor != nil {
+		db.Monitor.Close()
 	}
 
 	// The connections that are open keep the data of a file that is gone.
-	if db.writer != nil {
+	if db.Writer != nil {
 		if err := db.guard.check(); err != nil {
 			errs = append(errs, rescue(db.conn, db.path, err))
 			if !db.guard.canClose() {
@@ -197,7 +195,7 @@ func (db *DB) closeConnections() error {
 	if db.checkpointer != nil {
 		errs = append(errs, db.checkpointer.conn.Close())
 	}
-	errs = append(errs, db.readers.Close())
+	errs = append(errs, db.Readers.Close())
 	if db.readDB != nil {
 		errs = append(errs, db.readDB.Close())
 	}
@@ -219,26 +217,13 @@ func (db *DB) release() error {
 	return db.lock.Release()
 }
 
-// Ready implements sqldb.Engine.
-func (db *DB) Ready() error {
-	select {
-	case <-db.closing:
-		return sqldb.ErrClosed
-	default:
-	}
-	if db.monitor == nil {
-		return nil // read only
-	}
-	return db.monitor.Ready()
-}
-
 // Stats implements sqldb.Engine.
 func (db *DB) Stats() (s sqldb.Stats) {
 	s.FileBytes = sizeOf(db.path)
 	if db.guard != nil {
 		s.LogBytes = sizeOf(db.guard.files[1].path)
 	}
-	s.Lanes = db.readers.Stats()
+	s.Lanes = db.Readers.Stats()
 	return s
 }
 
@@ -249,38 +234,6 @@ func sizeOf(path string) int64 {
 		return 0
 	}
 	return info.Size()
-}
-
-// Read implements sqldb.Engine.
-func (db *DB) Read(ctx context.Context, r sqldb.Reader, fn func(*sqldb.Conn) error) error {
-	return db.readers.Read(ctx, r, fn)
-}
-
-// ReadLoose implements sqldb.Engine.
-func (db *DB) ReadLoose(ctx context.Context, r sqldb.Reader, fn func(*sqldb.Conn) error) error {
-	return db.readers.ReadLoose(ctx, r, fn)
-}
-
-// errReadOnly is the error of a write to a file that was opened with OpenReadOnly.
-var errReadOnly = errors.New("the database is open for reading only")
-
-// Write implements sqldb.Engine.
-func (db *DB) Write(ctx context.Context, w sqldb.Write) error {
-	if db.writer == nil {
-		return errReadOnly
-	}
-	return db.writer.Write(ctx, w)
-}
-
-// TryWrite implements sqldb.Engine.
-func (db *DB) TryWrite(w sqldb.Write) bool { return db.writer != nil && db.writer.TryWrite(w) }
-
-// WaitTurn implements sqldb.Engine.
-func (db *DB) WaitTurn(ctx context.Context) error {
-	if db.writer == nil {
-		return errReadOnly
-	}
-	return db.writer.WaitTurn(ctx)
 }
 
 // watchInterval is how often Watch checks for writes by other processes.
@@ -308,7 +261,7 @@ func (db *DB) Watch(ctx context.Context, checked func(changed bool, err error)) 
 		var version int64
 		err := c.Row("PRAGMA data_version").Scan(&version)
 		if err != nil {
-			db.readers.Judge(err)
+			db.Readers.Judge(err)
 		}
 		checked(err == nil && version != seen, err)
 		if err == nil {

@@ -31,7 +31,7 @@ func open(t *testing.T, path string, hooks sqldb.Hooks) *DB {
 	check(t, err)
 	t.Cleanup(func() {
 		select {
-		case <-db.closing:
+		case <-db.Closing:
 		default:
 			check(t, db.Close())
 		}
@@ -259,7 +259,7 @@ INSERT INTO pairs VALUES (1, 1);`
 func TestLockOfAnotherProcess(t *testing.T) {
 	path := newPath(t)
 	db := open(t, path, noHooks)
-	db.writer.Patience = 200 * time.Millisecond
+	db.Writer.Patience = 200 * time.Millisecond
 	other, err := openRaw(t, path).Conn(t.Context())
 	check(t, err)
 	defer other.Close()
@@ -312,7 +312,7 @@ func TestCloseWaitsForQueuedWrites(t *testing.T) {
 
 	closed := make(chan error)
 	go func() { closed <- db.Close() }()
-	<-db.closing
+	<-db.Closing
 	release()
 	for i, result := range results {
 		if err := <-result; err != nil {

@@ -24,7 +24,7 @@ func TestFaultLockIsHeldForLong(t *testing.T) {
 	path := newPath(t)
 	j := new(journal)
 	db := openWith(t, path, j.options())
-	db.writer.Patience = time.Second
+	db.Writer.Patience = time.Second
 	other, err := openRaw(t, path).Conn(t.Context())
 	check(t, err)
 	defer other.Close()
@@ -33,7 +33,7 @@ func TestFaultLockIsHeldForLong(t *testing.T) {
 
 	patient := make(chan error, 1)
 	go func() { patient <- add(t.Context(), db, "patient") }()
-	eventually(t, "the writer waits", func() bool { return db.writer.Waited() > 0 })
+	eventually(t, "the writer waits", func() bool { return db.Writer.Waited() > 0 })
 	ctx, cancel := context.WithCancel(t.Context())
 	impatient := make(chan error, 1)
 	go func() { impatient <- add(ctx, db, "impatient") }()
@@ -79,7 +79,7 @@ func TestFaultLockIsHeldForLong(t *testing.T) {
 func TestFaultCloseWhileLocked(t *testing.T) {
 	path := newPath(t)
 	db := openWith(t, path, Options{Hooks: noHooks})
-	db.writer.Patience = 100 * time.Millisecond
+	db.Writer.Patience = 100 * time.Millisecond
 	other, err := openRaw(t, path).Conn(t.Context())
 	check(t, err)
 	defer other.Close()
@@ -191,17 +191,17 @@ func TestFaultNothingIsCopiedIntoAMovedFile(t *testing.T) {
 func TestFaultAbandonedWritesLeaveTheQueue(t *testing.T) {
 	path := newPath(t)
 	db := openWith(t, path, Options{Hooks: noHooks})
-	db.writer.Patience = time.Hour
+	db.Writer.Patience = time.Hour
 	other, err := openRaw(t, path).Conn(t.Context())
 	check(t, err)
 	defer other.Close()
 	_, err = other.ExecContext(t.Context(), "BEGIN IMMEDIATE")
 	check(t, err)
 
-	size := db.writer.Queued
+	size := db.Writer.Queued
 	patient := make(chan error, 1)
 	go func() { patient <- add(t.Context(), db, "stayed") }()
-	eventually(t, "a write that waits", func() bool { return db.writer.Waited() > 0 })
+	eventually(t, "a write that waits", func() bool { return db.Writer.Waited() > 0 })
 
 	ctx, cancel := context.WithCancel(t.Context())
 	var writes sync.WaitGroup
@@ -228,7 +228,7 @@ func TestFaultStalledEngineIsNotReady(t *testing.T) {
 	db := open(t, newPath(t), noHooks)
 	release := blockWriter(t, db)
 	check(t, db.Ready()) // the write has begun just now
-	db.writer.StalledAfter = 0
+	db.Writer.StalledAfter = 0
 	if err := db.Ready(); sqldb.ClassOf(err) != sqldb.Stalled || !strings.Contains(err.Error(), "have been waiting for") {
 		t.Errorf("writer: got %v, want that writes have been waiting", err)
 	}
@@ -249,7 +249,7 @@ func TestFaultRestartOfTheLogDoesNotWaitForLong(t *testing.T) {
 	}))
 
 	waits := make(chan error, 1)
-	quiet := db.readers.Lanes[sqldb.Requests].Pause()
+	quiet := db.Readers.Lanes[sqldb.Requests].Pause()
 	<-quiet
 	go func() {
 		waits <- db.ReadLoose(t.Context(), sqldb.Reader{}, func(*sqldb.Conn) error { return nil })
@@ -259,7 +259,7 @@ func TestFaultRestartOfTheLogDoesNotWaitForLong(t *testing.T) {
 		t.Errorf("a read in the pause returned %v", err)
 	case <-time.After(100 * time.Millisecond):
 	}
-	db.readers.Lanes[sqldb.Requests].Resume()
+	db.Readers.Lanes[sqldb.Requests].Resume()
 	check(t, <-waits)
 }
 

@@ -48,7 +48,7 @@ func enqueue(ctx context.Context, db *DB, w sqldb.Write) <-chan error {
 
 // queued returns the number of writes in the queue.
 func queued(db *DB) int {
-	return db.writer.Queued()
+	return db.Writer.Queued()
 }
 
 // A set inserts things and logs the items of each call. After inserting an item
