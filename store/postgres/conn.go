@@ -153,7 +153,9 @@ func (r *rows) queryAfter(ctx context.Context, batch *pgx.Batch, query string, a
 			return err
 		}
 	}
-	r.rows, err = r.batch.Query()
+	if r.rows, err = r.batch.Query(); err != nil {
+		_ = r.batch.Close() // has the same error
+	}
 	return err
 }
 

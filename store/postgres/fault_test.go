@@ -236,3 +236,49 @@ func TestLostConnectionsAreReplaced(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 	}
 }
+
+// A query whose rows or whose first statement cannot be had leaves the connection free for others.
+func TestFailedStatements(t *testing.T) {
+	db := openEngine(t, pgtest.Start(t, pgtest.Fast()...).NewDatabase(t))
+	check(t, insert(t.Context(), db, "acme"))
+	returning := func(c *sqldb.Conn) error {
+		_, err := c.Insert("INSERT INTO orgs (name, created_at) VALUES (?, 0)", "acme")
+		return err
+	}
+	for name, do := range map[string]func(*sqldb.Conn) error{
+		"a duplicate": func(c *sqldb.Conn) error {
+			_, err := c.Exec("INSERT INTO orgs (name, created_at) VALUES (?, 0)", "acme")
+			return err
+		},
+		"a duplicate with RETURNING": returning,
+		"a duplicate after another statement": func(c *sqldb.Conn) error {
+			if _, err := c.Exec("UPDATE orgs SET created_at = 1 WHERE name = ?", "acme"); err != nil {
+				return err
+			}
+			return returning(c)
+		},
+		"a duplicate that was queued": func(c *sqldb.Conn) error {
+			if err := c.Queue("INSERT INTO orgs (name, created_at) VALUES (?, 0)", "acme"); err != nil {
+				return err
+			}
+			return c.Row("SELECT 1").Scan(new(int64))
+		},
+		"a duplicate while rows are read": func(c *sqldb.Conn) error {
+			return c.Each(func(sqldb.Scanner) error { return returning(c) }, "SELECT id FROM orgs")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for range 2 {
+				err := db.Write(t.Context(), sqldb.Write{Org: "acme", Do: do})
+				if sqldb.ClassOf(err) != sqldb.Duplicate {
+					t.Errorf("got %v, want an error of the class Duplicate", err)
+				}
+			}
+			check(t, db.Ready())
+			if n, err := count(t.Context(), db); n != 1 || err != nil {
+				t.Errorf("%d orgs, %v; want 1", n, err)
+			}
+		})
+	}
+	check(t, insert(t.Context(), db, "globex"))
+}
