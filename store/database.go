@@ -1,8 +1,13 @@
 package store
 
 import (
+	"context"
 	"net/url"
 	"strings"
+
+	"github.com/ledgerd/ledgerd/store/postgres"
+	"github.com/ledgerd/ledgerd/store/sqldb"
+	"github.com/ledgerd/ledgerd/store/sqlite"
 )
 
 // IsPostgres reports whether a database is the URL of one on a PostgreSQL server, and not a file.
@@ -25,4 +30,26 @@ func Redacted(database string) string {
 		parsed.RawQuery = query.Encode()
 	}
 	return parsed.Redacted()
+}
+
+// IsCurrent reports whether Open would neither create nor migrate the database file.
+// It reports false for a database on a server.
+func IsCurrent(path string) bool { return !IsPostgres(path) && sqlite.IsCurrent(path) }
+
+// A Source is a database that is open for reading only.
+type Source interface {
+	sqldb.Engine
+	// CheckFile calls report with each damage of the file.
+	CheckFile(ctx context.Context, report func(damage string)) error
+	// Changed returns an error if what was read may be from before and after a change.
+	Changed() error
+}
+
+// OpenSource opens a database that has the schema of this release, for reading. It writes nothing,
+// whether or not a server is running.
+func OpenSource(ctx context.Context, database string) (Source, error) {
+	if IsPostgres(database) {
+		return postgres.OpenReadOnly(ctx, database)
+	}
+	return sqlite.OpenReadOnly(ctx, database)
 }

@@ -77,25 +77,7 @@ func (r *replicas) start(one *replica) {
 	server := one.server
 	check(r.t, daemon.Start(server, &one.log))
 	r.t.Cleanup(func() { _ = server.Process.Kill() })
-	r.wait("the replica to be ready", one, func() bool { return isReady(one.url) })
-}
-
-func isReady(url string) bool {
-	response, err := http.Get(url + "/readyz")
-	if err != nil {
-		return false
-	}
-	response.Body.Close()
-	return response.StatusCode == http.StatusOK
-}
-
-func (r *replicas) wait(what string, one *replica, done func() bool) {
-	r.t.Helper()
-	for deadline := time.Now().Add(time.Minute); !done(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			r.t.Fatalf("timed out waiting for %s\n%s", what, one.log.String())
-		}
-	}
+	waitFor(r.t, "the replica to be ready", &one.log, func() bool { return statusOf(one.url) == http.StatusOK })
 }
 
 // under puts all replicas under load while what runs.
@@ -121,7 +103,7 @@ func (r *replicas) finish(fault string, runs int) {
 	r.t.Helper()
 	before := r.load.Book.Count(filecheck.Confirmed)
 	r.under(func() {
-		r.wait("new records", r.list[0], func() bool { return r.load.Book.Count(filecheck.Confirmed) >= before+20 })
+		waitFor(r.t, "new records", &r.list[0].log, func() bool { return r.load.Book.Count(filecheck.Confirmed) >= before+20 })
 	})
 	for _, one := range r.list {
 		events, err := r.load.Delivered(r.t.Context(), one.url, one.follower, 2*time.Minute)
@@ -195,7 +177,7 @@ SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 
 		})
 
 		for _, one := range r.list {
-			r.wait("the replica to recover", one, func() bool { return isReady(one.url) })
+			waitFor(t, "the replica to recover", &one.log, func() bool { return statusOf(one.url) == http.StatusOK })
 		}
 	}
 	r.finish("two replicas: `kill -9`, ended sessions, crash of PostgreSQL", runs)

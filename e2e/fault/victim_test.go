@@ -155,8 +155,11 @@ func (v *victim) stop(s os.Signal) error {
 }
 
 // ready returns the status of /readyz; 0 if the server does not answer.
-func (v *victim) ready() int {
-	response, err := http.Get(v.url + "/readyz")
+func (v *victim) ready() int { return statusOf(v.url) }
+
+// statusOf returns the status of /readyz of a server; 0 if it does not answer.
+func statusOf(url string) int {
+	response, err := http.Get(url + "/readyz")
 	if err != nil {
 		return 0
 	}
@@ -172,9 +175,16 @@ func (v *victim) waitReady() {
 // wait polls done until it returns true.
 func (v *victim) wait(what string, done func() bool) {
 	v.t.Helper()
+	waitFor(v.t, what, &v.log, done)
+}
+
+// waitFor polls done until it returns true. If that takes too long, the test fails with the log of
+// a server.
+func waitFor(t *testing.T, what string, log *daemon.Log, done func() bool) {
+	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !done(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			v.t.Fatalf("timed out waiting for %s\n%s", what, v.log.String())
+			t.Fatalf("timed out waiting for %s\n%s", what, log.String())
 		}
 	}
 }

@@ -29,7 +29,9 @@ func Examine(ctx context.Context, s config.Settings, now time.Time) []Finding {
 		e.disk(exists)
 		e.backups()
 	}
-	e.keys()
+	if err := s.CheckForServer(); err == nil { // else a finding about the configuration
+		e.keys()
+	}
 	e.files()
 	e.certificate()
 	e.addresses()

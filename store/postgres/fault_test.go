@@ -245,6 +245,7 @@ func TestFailedStatements(t *testing.T) {
 		_, err := c.Insert("INSERT INTO orgs (name, created_at) VALUES (?, 0)", "acme")
 		return err
 	}
+
 	for name, do := range map[string]func(*sqldb.Conn) error{
 		"a duplicate": func(c *sqldb.Conn) error {
 			_, err := c.Exec("INSERT INTO orgs (name, created_at) VALUES (?, 0)", "acme")
