@@ -103,7 +103,8 @@ func (r *replicas) finish(fault string, runs int) {
 	r.t.Helper()
 	before := r.load.Book.Count(filecheck.Confirmed)
 	r.under(func() {
-		waitFor(r.t, "new records", &r.list[0].log, func() bool { return r.load.Book.Count(filecheck.Confirmed) >= before+20 })
+		recorded := func() bool { return r.load.Book.Count(filecheck.Confirmed) >= before+20 }
+		waitFor(r.t, "new records", &r.list[0].log, recorded)
 	})
 	for _, one := range r.list {
 		events, err := r.load.Delivered(r.t.Context(), one.url, one.follower, 2*time.Minute)

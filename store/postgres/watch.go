@@ -51,7 +51,8 @@ func (w *watcher) look(ctx context.Context) (changed bool, err error) {
 
 	var writes, now int64
 	err = w.conn.QueryRow(ctx, `
-SELECT l.writes + (SELECT coalesce(sum(writes), 0)::bigint FROM orgs), `+clockMillis+` FROM ledger l`).Scan(&writes, &now)
+SELECT l.writes + (SELECT coalesce(sum(writes), 0)::bigint FROM orgs), `+clockMillis+`
+FROM ledger l`).Scan(&writes, &now)
 	if err != nil {
 		return false, failing(err)
 	}
