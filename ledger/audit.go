@@ -33,16 +33,33 @@ const (
 	AuditRepoDeleted    AuditAction = "repo.deleted"
 	AuditRepoPurged     AuditAction = "repo.purged"
 
-	AuditTokenCreated AuditAction = "token.created"
-	AuditTokenRevoked AuditAction = "token.revoked"
+	AuditTokenCreated   AuditAction = "token.created"
+	AuditTokenRevoked   AuditAction = "token.revoked"
+	AuditTokenExchanged AuditAction = "token.exchanged" // for one of a CI job
+
+	AuditIssuerAdded   AuditAction = "issuer.added"
+	AuditIssuerRemoved AuditAction = "issuer.removed"
+
+	AuditExchangeRuleCreated AuditAction = "exchange_rule.created"
+	AuditExchangeRuleRemoved AuditAction = "exchange_rule.removed"
 
 	AuditSessionCreated AuditAction = "session.created" // somebody signed in
 	AuditSessionEnded   AuditAction = "session.ended"   // and out
+
+	AuditMemberAdded       AuditAction = "member.added" // or admitted by a rule
+	AuditMemberChanged     AuditAction = "member.changed"
+	AuditMemberRuleCreated AuditAction = "member_rule.created"
+	AuditMemberRuleRemoved AuditAction = "member_rule.removed"
 
 	AuditIdentityAdded      AuditAction = "identity.added"
 	AuditIdentityChanged    AuditAction = "identity.changed"
 	AuditIdentityRevoked    AuditAction = "identity.revoked"
 	AuditIdentityDistrusted AuditAction = "identity.distrusted"
+
+	AuditTrustedRootSet     AuditAction = "trusted_root.set"
+	AuditTrustedRootRemoved AuditAction = "trusted_root.removed"
+
+	AuditCertificateIssued AuditAction = "certificate.issued" // to a CI job or a person
 
 	AuditPolicyApplied AuditAction = "policy.applied"
 
@@ -70,9 +87,11 @@ func AuditActions() []AuditAction {
 		AuditOrgPurged,
 		AuditRepoCreated, AuditRepoChanged, AuditRepoRenamed, AuditRepoArchived, AuditRepoUnarchived, AuditRepoDeleted,
 		AuditRepoPurged,
-		AuditTokenCreated, AuditTokenRevoked, AuditSessionCreated, AuditSessionEnded,
+		AuditTokenCreated, AuditTokenRevoked, AuditTokenExchanged, AuditIssuerAdded, AuditIssuerRemoved,
+		AuditExchangeRuleCreated, AuditExchangeRuleRemoved, AuditSessionCreated, AuditSessionEnded,
+		AuditMemberAdded, AuditMemberChanged, AuditMemberRuleCreated, AuditMemberRuleRemoved,
 		AuditIdentityAdded, AuditIdentityChanged, AuditIdentityRevoked, AuditIdentityDistrusted,
-		AuditPolicyApplied,
+		AuditTrustedRootSet, AuditTrustedRootRemoved, AuditCertificateIssued, AuditPolicyApplied,
 		AuditWebhookCreated, AuditWebhookChanged, AuditWebhookRotated, AuditWebhookDeleted, AuditWebhookPinged,
 		AuditWebhookReplayed, AuditWebhookRedelivered,
 		AuditExceptionGranted, AuditExceptionEnded, AuditCommitCorrected, AuditLogReplaced, AuditDatabaseRestored,

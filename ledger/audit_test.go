@@ -65,8 +65,9 @@ func TestParseAuditAction(t *testing.T) {
 			t.Errorf("%s: %s, %v", kind, got, err)
 		}
 	}
-	const want = `"token." is not an administrative action (use org, repo, token, session, identity, policy, webhook, ` +
-		`exception, commit, log, database, or one with its verb, such as token.created)`
+	const want = `"token." is not an administrative action (use org, repo, token, issuer, exchange_rule, session, ` +
+		`member, member_rule, identity, trusted_root, certificate, policy, webhook, exception, commit, log, database, ` +
+		`or one with its verb, such as token.created)`
 	if _, err := ParseAuditAction("token."); err == nil || err.Error() != want {
 		t.Errorf("token.: %v, want %s", err, want)
 	}

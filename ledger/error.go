@@ -25,8 +25,23 @@ const (
 	// The caller lacks permission, or the resource does not exist.
 	CodeUnauthenticated Code = "unauthenticated"
 	CodeForbidden       Code = "forbidden"
+	CodeSignInAgain     Code = "sign_in_again" // the person's last sign-in is too long ago
 	CodeNotFound        Code = "not_found"
 	CodePruned          Code = "pruned" // it existed, and is no longer kept
+
+	// The token of an issuer is not exchanged for an API token.
+	CodeInvalidExchange      Code = "invalid_exchange"
+	CodeUnsupportedGrantType Code = "unsupported_grant_type"
+	CodeInvalidTarget        Code = "invalid_target"
+	CodeInvalidScope         Code = "invalid_scope"
+	CodeUntrustedIssuer      Code = "untrusted_issuer"
+	CodeIssuerUnavailable    Code = "issuer_unavailable"
+	CodeInvalidToken         Code = "invalid_token"
+	CodeWrongAudience        Code = "wrong_audience"
+	CodeTokenExpired         Code = "token_expired"
+	CodeTokenNotYetValid     Code = "token_not_yet_valid"
+	CodeTokenUsed            Code = "token_used"
+	CodeNoMatchingRule       Code = "no_matching_rule"
 
 	// The envelope, its signature or its statement is invalid.
 	CodeInvalidEnvelope        Code = "invalid_envelope"
@@ -37,6 +52,7 @@ const (
 	CodeExpiredCertificate     Code = "expired_certificate"
 	CodeRevokedIdentity        Code = "revoked_identity"
 	CodePredicateNotAllowed    Code = "predicate_not_allowed"
+	CodeCertificateCommit      Code = "certificate_commit_mismatch"
 	CodeInvalidStatement       Code = "invalid_statement"
 	CodeNoCommitSubject        Code = "no_commit_subject"
 	CodeSeveralCommits         Code = "several_commits"

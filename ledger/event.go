@@ -229,7 +229,8 @@ type IdentityEvent struct {
 	Type   EventType      `json:"type"` // set by Render
 	Org    string         `json:"org"`
 	Action IdentityAction `json:"action"`
-	// IdentityID is the ID of the identity, and Kind its kind: key or root.
+	// IdentityID is the ID of the identity, and Kind its kind: key, root or sigstore. If Kind is
+	// KindTrustedRoot, the event is about a version of a trusted root, and IdentityID is its name.
 	IdentityID string `json:"identity_id"`
 	Kind       string `json:"kind"`
 	DN         string `json:"dn"`
@@ -239,7 +240,8 @@ type IdentityEvent struct {
 	// DNPattern is the pattern of the subjects that a root certifies; empty for every subject.
 	DNPattern string `json:"dn_pattern,omitzero"`
 	// Key is the SHA-256 of the DER SubjectPublicKeyInfo, and Certificate that of the DER
-	// certificate, if there is one; both in hex.
+	// certificate, if there is one; both in hex. Of a keyless entry, Key is that of Sigstore, and of a
+	// trusted root that of its document.
 	Key         string `json:"key"`
 	Certificate string `json:"certificate,omitzero"`
 	// NotBefore and NotAfter are the validity of the certificate.
@@ -250,7 +252,49 @@ type IdentityEvent struct {
 	// if all of it counts.
 	DistrustedSince Time `json:"distrusted_since,omitzero"`
 	Timestamp       Time `json:"timestamp"`
+	// Sigstore says which certificates a keyless entry admits.
+	Sigstore *SigstoreEntry `json:"sigstore,omitzero"`
+	// Version is that of a trusted root.
+	Version int `json:"version,omitzero"`
 }
+
+// A SigstoreEntry is an entry of an org's allow-list of keyless signers: which certificates of a
+// Sigstore instance an identity stands for. Empty fields match every certificate.
+type SigstoreEntry struct {
+	// TrustedRoot is the name of the org's trusted root that must vouch for the bundle.
+	TrustedRoot string `json:"trusted_root"`
+	// Issuer is the URL of the OIDC provider that identified the signer.
+	Issuer string `json:"issuer"`
+	// Subject is the certificate's alternative name: the URL of a workflow, or an e-mail address. A *
+	// in it matches any run of characters; only one at the end matches an @.
+	Subject string `json:"subject,omitzero"`
+	// RepositoryID is the number of the repository at its forge, which no rename changes.
+	RepositoryID string `json:"repository_id,omitzero"`
+	// Ref is the git ref that was built. A * in it matches any run of characters.
+	Ref string `json:"ref,omitzero"`
+	// Environment is the deployment environment of the job.
+	Environment string `json:"environment,omitzero"`
+	// Workflow is the URL of the workflow that started the run; Subject is that of the workflow that
+	// signed, which is another one if it is reusable. A * in it matches as in Subject.
+	Workflow string `json:"workflow,omitzero"`
+	// Commit is CommitAny, or empty: then statements must be about the source commit in the
+	// certificate.
+	Commit string `json:"commit,omitzero"`
+}
+
+// CommitAny is the Commit of a SigstoreEntry that admits statements about any commit.
+const CommitAny = "any"
+
+// A SigstoreCertificate is what the certificate of a keyless signature says of its signer.
+type SigstoreCertificate struct {
+	Subject string `json:"subject"`
+	Issuer  string `json:"issuer"`
+	// RunURL is the address of the run that signed.
+	RunURL string `json:"run_url,omitzero"`
+}
+
+// KindTrustedRoot is the Kind of an IdentityEvent about a trusted root.
+const KindTrustedRoot = "trusted_root"
 
 // An IdentityAction says what happened to an identity.
 type IdentityAction string

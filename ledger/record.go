@@ -83,19 +83,39 @@ type AttestationRecord struct {
 	Verification *Verification `json:"verification,omitzero"`
 }
 
+// A BulkResponse is the response to a request with several envelopes.
+type BulkResponse struct {
+	// Data has an item for each envelope, in their order.
+	Data []BulkItem `json:"data"`
+}
+
+// A BulkItem is what became of one envelope of several in a request: an attestation or a problem.
+type BulkItem struct {
+	// Index is the position of the envelope in the request, from 0.
+	Index int `json:"index"`
+	// Status is the HTTP status that the envelope has on its own. It is 201 if the attestation
+	// is new, and 200 if it was already recorded.
+	Status      int                `json:"status"`
+	Attestation *AttestationRecord `json:"attestation,omitzero"`
+	Problem     *Problem           `json:"problem,omitzero"`
+}
+
 // A Verification says what made an attestation trusted when it was recorded, and where it
 // comes from.
 type Verification struct {
 	// Key is the fingerprint of the key that signed: the hex SHA-256 of its DER
 	// SubjectPublicKeyInfo.
 	Key string `json:"key"`
-	// IdentityID is the ID of the key, or of the root, that the org trusted.
+	// IdentityID is the ID of the key, the root or the entry for keyless signers that the org trusted.
 	IdentityID string `json:"identity_id"`
 	// RunURL is the http or https address of the run that made the attestation, as its
 	// signer says in the annotation run_url.
 	RunURL string `json:"run_url,omitzero"`
 	// EnvelopePruned reports whether the envelope is no longer kept.
 	EnvelopePruned bool `json:"envelope_pruned,omitzero"`
+	// Certificate is what a keyless certificate says of the signer. It is set only in the response to
+	// a request for one attestation.
+	Certificate *SigstoreCertificate `json:"certificate,omitzero"`
 }
 
 // A CommitSummary is a commit in a list.
@@ -173,6 +193,8 @@ type Commit struct {
 	// the tip of its branch, it is not deployed, landed or withdrawn, and it is not
 	// older than the contract's max_age.
 	InFlight bool `json:"in_flight"`
+	// Withdrawn reports whether the commit was taken out of flight by hand.
+	Withdrawn bool `json:"withdrawn,omitzero"`
 	// Radar holds the strongest overlaps. It is set only in the response to a
 	// registration.
 	Radar *RadarResult `json:"radar,omitzero"`
@@ -290,6 +312,9 @@ type Problem struct {
 	Code      Code         `json:"code"`
 	RequestID string       `json:"request_id"`
 	Errors    []FieldError `json:"errors,omitempty"`
+	// Error and ErrorDescription are only in problems of a token exchange (RFC 6749).
+	Error            string `json:"error,omitzero"`
+	ErrorDescription string `json:"error_description,omitzero"`
 }
 
 // A RequirementStatus is the result of evaluating one requirement for a commit.

@@ -64,6 +64,26 @@ type Token struct {
 	ExpiresAt  Time   `json:"expires_at,omitzero"`
 	LastUsedAt Time   `json:"last_used_at,omitzero"`
 	RevokedAt  Time   `json:"revoked_at,omitzero"`
+	// Rule is the ID of the rule by which the token was exchanged for one of a CI job. It is empty
+	// for other tokens.
+	Rule string `json:"rule,omitzero"`
+	// Repos are the only repos that an exchanged or limited token is for.
+	Repos []string `json:"repos,omitzero"`
+	// IsLimited reports whether the token was created for the repos only.
+	IsLimited bool `json:"-"`
+	// DN is the signer as whom the holder of an exchanged token, or the member of a sign-in, may sign.
+	// If it is empty, the holder may not sign.
+	DN string `json:"dn,omitzero"`
+	// Member is the ID of the member who signed in, or who created the token; empty if a token that
+	// belongs to no member, or the host's administrator, created it.
+	Member string `json:"member,omitzero"`
+	// IsSignIn reports whether the token is a member's sign-in. It has no secret: its session is its
+	// only use. AuthTime is when the provider last authenticated the person; 0 if it does not say.
+	IsSignIn bool `json:"sign_in,omitzero"`
+	AuthTime Time `json:"auth_time,omitzero"`
+	// CreatedBy is who created the token, for people; empty for tokens from before version 17 of the
+	// database.
+	CreatedBy string `json:"created_by,omitzero"`
 	// Secret is the token's secret. It is set only in the response that created the token.
 	Secret string `json:"token,omitzero"`
 }
@@ -73,9 +93,17 @@ type NewToken struct {
 	Name      string `json:"name"`
 	Scope     Scope  `json:"scope"`
 	ExpiresAt Time   `json:"expires_at,omitzero"`
+	// Repos limits the token to some repos of the org. Without any, it is for all.
+	Repos []string `json:"repos,omitzero"`
 }
 
-const maxTokenName = 100
+// IsExchanged reports whether the token was exchanged for one of a CI job.
+func (t Token) IsExchanged() bool { return t.Rule != "" }
+
+const (
+	maxTokenName  = 100
+	maxTokenRepos = 50
+)
 
 // Check returns a field error for the first field that is invalid at the time now.
 func (n NewToken) Check(now Time) error {
@@ -84,7 +112,9 @@ func (n NewToken) Check(now Time) error {
 		return FieldErrorf(CodeInvalidField, "name", "use 1 to %d printable characters, without spaces at either end",
 			maxTokenName)
 	case n.Scope == 0:
-		return FieldErrorf(CodeInvalidField, "scope", "required (use read, write or admin)")
+		return FieldErrorf(CodeInvalidField, "scope", "required (use read, write, maintain or admin)")
+	case len(n.Repos) > maxTokenRepos:
+		return FieldErrorf(CodeInvalidField, "repos", "at most %d repos", maxTokenRepos)
 	case n.ExpiresAt != 0 && n.ExpiresAt <= now:
 		return FieldErrorf(CodeInvalidField, "expires_at", "%s is not in the future (now: %s)", n.ExpiresAt, now)
 	}

@@ -4,32 +4,68 @@ package pgtest
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/ledgerd/ledgerd/internal/freeport"
 )
 
 // A Cluster is a PostgreSQL server with its data in a temporary folder.
 type Cluster struct {
-	bin, dir  string
-	port      int
-	databases atomic.Int64
+	bin, dir string
+	data     string // the folder of the data
+	port     int
 }
 
 // Start starts a server on a free port. It stops when the test ends. settings are of the form
 // name=value. Without PostgreSQL on the machine, the test is skipped, but fails in CI.
 func Start(t testing.TB, settings ...string) *Cluster {
 	t.Helper()
-	c := &Cluster{bin: programs()}
+	return StartIn(t, Folders{}, settings...)
+}
+
+// Folders are where a server keeps its data, such as on small disks. By default, Data is a temporary
+// folder, and WAL is in it.
+type Folders struct{ Data, WAL string }
+
+// StartIn is like Start, but keeps the data in folders.
+func StartIn(t testing.TB, f Folders, settings ...string) *Cluster {
+	t.Helper()
+	c := newCluster(t, f.Data)
+	// The locale C is on every system, and the same on all of them.
+	args := []string{"-D", c.data, "-U", "ledgerd", "-A", "trust", "--encoding=UTF8", "--locale=C", "--no-sync"}
+	if f.WAL != "" {
+		asServer(t, f.WAL, nil)
+		args = append(args, "-X", filepath.Join(f.WAL, "wal"))
+	}
+	c.run(t, "initdb", args...)
+	for _, s := range append([]string{
+		"listen_addresses='127.0.0.1'", fmt.Sprintf("unix_socket_directories='%s'", c.dir),
+		"max_connections=800", "shared_buffers=64MB",
+	}, settings...) {
+		c.Configure(t, s)
+	}
+	c.Configure(t, fmt.Sprint("port=", c.port))
+	c.Run(t)
+	check(t, c.Exec(t.Context(), c.AdminURL(), "CREATE DATABASE ledgers"))
+	check(t, c.Exec(t.Context(), c.url("ledgers", ""), "CREATE EXTENSION citext"))
+	return c
+}
+
+// newCluster returns a cluster without data, which stops when the test ends.
+func newCluster(t testing.TB, folder string) *Cluster {
+	t.Helper()
+	c := &Cluster{bin: programs(), port: freePort(t)}
 	if c.bin == "" {
 		if os.Getenv("CI") != "" {
 			t.Fatal("CI has no PostgreSQL")
@@ -37,22 +73,22 @@ func Start(t testing.TB, settings ...string) *Cluster {
 		t.Skip("needs PostgreSQL 14 or newer, such as the Debian package postgresql")
 	}
 
-	dir, err := os.MkdirTemp("", "pg") // short, because it has a socket
+	var err error
+	c.dir, err = os.MkdirTemp("", "pg") // short, because it has a socket
 	check(t, err)
-	t.Cleanup(func() { check(t, os.RemoveAll(dir)) })
-	c.dir, c.port = dir, freePort(t)
-	asServer(t, dir, nil)
-	c.run(t, "initdb", "-D", c.data(), "-U", "ledgerd", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync")
-	for _, s := range append([]string{
-		"listen_addresses='127.0.0.1'", fmt.Sprint("port=", c.port), fmt.Sprintf("unix_socket_directories='%s'", dir),
-		"max_connections=400", "shared_buffers=64MB",
-	}, settings...) {
-		c.configure(t, s)
+	t.Cleanup(func() { check(t, os.RemoveAll(c.dir)) })
+	asServer(t, c.dir, nil)
+	if folder == "" {
+		folder = c.dir
+	} else {
+		asServer(t, folder, nil)
 	}
-	c.Run(t)
-	t.Cleanup(func() { c.Stop(t, "immediate") })
-	check(t, c.Exec(t.Context(), c.AdminURL(), "CREATE DATABASE ledgers"))
-	check(t, c.Exec(t.Context(), c.url("ledgers", ""), "CREATE EXTENSION citext"))
+	c.data = filepath.Join(folder, "data")
+	t.Cleanup(func() {
+		if c.IsRunning(t) {
+			c.Stop(t, "immediate")
+		}
+	})
 	return c
 }
 
@@ -62,7 +98,9 @@ func Fast() []string { return []string{"fsync=off", "synchronous_commit=off", "f
 // programs returns the folder of the newest PostgreSQL of the machine, or "".
 func programs() string {
 	if path, err := exec.LookPath("initdb"); err == nil {
-		return filepath.Dir(path)
+		if path, err = filepath.EvalSymlinks(path); err == nil { // its folder has all programs
+			return filepath.Dir(path)
+		}
 	}
 	dirs, err := filepath.Glob("/usr/lib/postgresql/*/bin")
 	if err != nil || len(dirs) == 0 {
@@ -74,13 +112,13 @@ func programs() string {
 
 func freePort(t testing.TB) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := freeport.Address()
 	check(t, err)
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
+	_, port, _ := strings.Cut(address, ":")
+	number, err := strconv.Atoi(port)
+	check(t, err)
+	return number
 }
-
-func (c *Cluster) data() string { return filepath.Join(c.dir, "data") }
 
 // run runs a program of PostgreSQL.
 func (c *Cluster) run(t testing.TB, program string, args ...string) {
@@ -95,10 +133,10 @@ func (c *Cluster) run(t testing.TB, program string, args ...string) {
 	}
 }
 
-// configure appends a setting.
-func (c *Cluster) configure(t testing.TB, setting string) {
+// Configure adds a setting of the form name=value, for the next start or Reload.
+func (c *Cluster) Configure(t testing.TB, setting string) {
 	t.Helper()
-	file, err := os.OpenFile(filepath.Join(c.data(), "postgresql.conf"), os.O_APPEND|os.O_WRONLY, 0)
+	file, err := os.OpenFile(filepath.Join(c.data, "postgresql.conf"), os.O_APPEND|os.O_WRONLY, 0)
 	check(t, err)
 	defer file.Close()
 	_, err = fmt.Fprintln(file, setting)
@@ -108,21 +146,33 @@ func (c *Cluster) configure(t testing.TB, setting string) {
 // Run starts the server, and waits until it accepts connections.
 func (c *Cluster) Run(t testing.TB) {
 	t.Helper()
-	c.run(t, "pg_ctl", "-D", c.data(), "-l", filepath.Join(c.dir, "log"), "-w", "-s", "start")
+	c.run(t, "pg_ctl", "-D", c.data, "-l", filepath.Join(c.dir, "log"), "-w", "-s", "start")
 }
 
 // Stop stops the server. The mode is smart, fast or immediate.
 func (c *Cluster) Stop(t testing.TB, mode string) {
 	t.Helper()
-	c.run(t, "pg_ctl", "-D", c.data(), "-m", mode, "-w", "-s", "stop")
+	c.run(t, "pg_ctl", "-D", c.data, "-m", mode, "-w", "-s", "stop")
 }
+
+// IsRunning reports whether the server runs.
+func (c *Cluster) IsRunning(t testing.TB) bool {
+	t.Helper()
+	status := exec.Command(filepath.Join(c.bin, "pg_ctl"), "-D", c.data, "status")
+	status.Dir = c.dir
+	asServer(t, "", status)
+	return status.Run() == nil
+}
+
+// Address is the host and the port, as in URLs.
+func (c *Cluster) Address() string { return fmt.Sprint("127.0.0.1:", c.port) }
 
 // AdminURL is the URL of a database that always exists.
 func (c *Cluster) AdminURL() string { return c.url("postgres", "") }
 
 // url returns the URL of a database, and of a schema in it if that is not empty.
 func (c *Cluster) url(database, schema string) string {
-	url := fmt.Sprintf("postgres://ledgerd@127.0.0.1:%d/%s?sslmode=disable", c.port, database)
+	url := fmt.Sprintf("postgres://ledgerd@%s/%s?sslmode=disable", c.Address(), database)
 	if schema != "" {
 		url += "&search_path=" + schema + ",public"
 	}
@@ -133,9 +183,17 @@ func (c *Cluster) url(database, schema string) string {
 // faster.
 func (c *Cluster) NewDatabase(t testing.TB) (url string) {
 	t.Helper()
-	name := fmt.Sprint("ledger", c.databases.Add(1))
-	check(t, c.Exec(context.Background(), c.url("ledgers", ""), "CREATE SCHEMA "+name))
-	return c.url("ledgers", name)
+	url, err := c.newDatabase()
+	check(t, err)
+	return url
+}
+
+func (c *Cluster) newDatabase() (url string, err error) {
+	name := "ledger_" + strings.ToLower(rand.Text())
+	if err := c.Exec(context.Background(), c.url("ledgers", ""), "CREATE SCHEMA "+name); err != nil {
+		return "", fmt.Errorf("create a database: %w", err)
+	}
+	return c.url("ledgers", name), nil
 }
 
 // Exec runs a script in a database.

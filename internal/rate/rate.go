@@ -22,7 +22,8 @@ type Limiter struct {
 	swept   time.Time // when full buckets were dropped
 }
 
-// A bucket has the number of requests that a client may still send at a time.
+// A bucket has the number of requests that a client may still send at a time. It is negative after
+// a request that counted as more than were left.
 type bucket struct {
 	left float64
 	at   time.Time
@@ -41,7 +42,7 @@ type Quota struct {
 	Allowed bool // the request is within the limit
 	Burst   int
 	Left    int
-	Next    time.Duration // until one more may be sent; 0 if it may be now
+	Next    time.Duration // until one more, or the refused one, may be sent; 0 if it may be now
 	Full    time.Duration // until as many as Burst may be sent
 }
 
@@ -50,6 +51,23 @@ func (l *Limiter) Take(client string, now time.Time) Quota {
 	if l == nil {
 		return Quota{Allowed: true}
 	}
+	return l.take(client, 1, 1, 1, now)
+}
+
+// TakeMore counts a request, which Take has counted as one, as n more, unless that is beyond the
+// limit. A request that counts as more than a burst is allowed if the client has sent no other;
+// then the client has to wait until its whole burst is refilled.
+func (l *Limiter) TakeMore(client string, n int, now time.Time) Quota {
+	if l == nil {
+		return Quota{Allowed: true}
+	}
+	enough := min(float64(n), l.burst-1)
+	return l.take(client, float64(n), enough, enough+1, now)
+}
+
+// take counts n requests if enough are left. Otherwise, it may be called again once there are
+// again.
+func (l *Limiter) take(client string, n, enough, again float64, now time.Time) Quota {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	b, ok := l.buckets[client]
@@ -62,16 +80,17 @@ func (l *Limiter) Take(client string, now time.Time) Quota {
 	}
 
 	left := l.refilled(b, now)
-	allowed := left >= 1
+	allowed := left >= enough
 	if allowed {
-		left--
+		left -= n
+		again = 1
 	}
 	l.buckets[client] = bucket{left, now}
 	return Quota{
 		Allowed: allowed,
 		Burst:   int(l.burst),
-		Left:    int(left),
-		Next:    l.after(1 - left),
+		Left:    max(0, int(left)),
+		Next:    l.after(again - left),
 		Full:    l.after(l.burst - left),
 	}
 }

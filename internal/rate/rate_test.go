@@ -108,3 +108,56 @@ func TestSeconds(t *testing.T) {
 		}
 	}
 }
+
+// A request that counts as several is allowed if as many are left, or if it is the only one.
+func TestTakeMore(t *testing.T) {
+	start := time.Now()
+	const s = time.Second
+	for _, test := range []struct {
+		name          string
+		before, n     int // requests before, each counted as one; how many more the next one counts
+		want          bool
+		left          int
+		next, recover time.Duration // Quota.Next, and when the same request is allowed after a refusal
+	}{
+		{"none more", 0, 0, true, 9, 0, 0},
+		{"some of a burst", 0, 5, true, 4, 0, 0},
+		{"exactly those that are left", 4, 5, true, 0, 1 * s, 0},
+		{"one more than are left", 4, 6, false, 5, 2 * s, 2 * s},
+		{"a whole burst", 0, 9, true, 0, 1 * s, 0},
+		{"more than a burst", 0, 99, true, 0, 91 * s, 0},
+		{"more than a burst, after another request", 1, 99, false, 8, 2 * s, 2 * s},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			l := New(1, 10)
+			for range test.before {
+				l.Take("a", start)
+			}
+			l.Take("a", start)
+			got := l.TakeMore("a", test.n, start)
+			if got.Allowed != test.want || got.Left != test.left || got.Next != test.next {
+				t.Errorf("got %+v, want %+v", got, test)
+			}
+
+			if !l.TakeMore("b", 5, start).Allowed {
+				t.Error("another client is limited")
+			}
+			if test.recover == 0 {
+				return
+			}
+			for at, want := range map[time.Duration]bool{test.recover - s/10: false, test.recover: true} {
+				again := New(1, 10)
+				again.buckets["a"] = l.buckets["a"]
+				again.Take("a", start.Add(at))
+				if got := again.TakeMore("a", test.n, start.Add(at)); got.Allowed != want {
+					t.Errorf("after %v: allowed is %t, want %t", at, got.Allowed, want)
+				}
+			}
+		})
+	}
+
+	var none *Limiter
+	if !none.TakeMore("a", 99, start).Allowed {
+		t.Error("without a limit, a request is refused")
+	}
+}

@@ -1,6 +1,7 @@
 package attention
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -75,9 +76,51 @@ func TestExplain(t *testing.T) {
 		{Conflict, nil, Item{Kind: Conflict}, true},
 	} {
 		got, ok := Item{Kind: test.kind}.Explain(ledger.Attested, test.requirements)
+		got.Review = nil // see TestItemsOfReviews
 		if got != test.want || ok != test.ok {
 			t.Errorf("%s of %d requirements: %+v, %t, want %+v", test.kind, len(test.requirements), got, ok, test.want)
 		}
+	}
+}
+
+// A commit waits for the first requirement for reviews that is not met, wherever it is among others.
+func TestItemsOfReviews(t *testing.T) {
+	need := func(predicate string, met bool, signers ...string) ledger.RequirementStatus {
+		return ledger.RequirementStatus{State: ledger.Promotable, Predicate: predicate, Applies: true, Met: met,
+			Have: len(signers), Need: 2, SignersCounted: signers, Reason: predicate}
+	}
+	failed := need("review:security", false, "cn=a")
+	failed.FailedBy = []string{"cn=z"}
+	of := func(all ...ledger.RequirementStatus) []ledger.RequirementStatus { return all }
+	many := make([]string, 50)
+	for i := range many {
+		many[i] = fmt.Sprintf("cn=%02d", i)
+	}
+
+	for name, test := range map[string]struct {
+		requirements []ledger.RequirementStatus
+		want         string // empty: waits for no review
+	}{
+		"nobody has":       {of(need("review:*", false)), "review:* 0 of 2 []"},
+		"somebody has":     {of(need("review:code", false, "cn=a")), "review:code 1 of 2 [cn=a]"},
+		"somebody refused": {of(failed), "review:security 1 of 2 [cn=a cn=z]"},
+		"the fourth": {of(need("a", false), need("b", false), need("c", false), need("review:*", false)),
+			"review:* 0 of 2 []"},
+		"met, and another": {of(need("review:*", true, "cn=a", "cn=b"), need("test:*", false)), ""},
+		"only in its name": {of(need("peer-review:code", false)), ""},
+		"many":             {of(need("review:*", false, many...)), fmt.Sprint("review:* 50 of 2 ", many[:20])},
+	} {
+		got, _ := Item{Kind: Review}.Explain(ledger.Attested, test.requirements)
+		said := ""
+		if r := got.Review; r != nil {
+			said = fmt.Sprintf("%s %d of %d %v", r.Predicate, r.Have, r.Need, r.Reviewers)
+		}
+		if said != test.want {
+			t.Errorf("%s: %q, want %q", name, said, test.want)
+		}
+	}
+	if got, _ := (Item{Kind: Failed}).Explain(ledger.Attested, []ledger.RequirementStatus{failed}); got.Review != nil {
+		t.Errorf("a failed commit waits for %+v", got.Review)
 	}
 }
 

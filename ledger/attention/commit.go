@@ -79,7 +79,9 @@ func (i Item) Explain(state ledger.State, requirements []ledger.RequirementStatu
 			return !r.IsFailed()
 		}))
 	case Review:
-		return i.because(policy.Missing(state, requirements))
+		missing := policy.Missing(state, requirements)
+		i.Review = reviewNeed(missing)
+		return i.because(missing)
 	}
 	return i, true
 }

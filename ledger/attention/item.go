@@ -3,8 +3,10 @@ package attention
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/review"
 )
 
 // A Kind says what an Item is about.
@@ -84,11 +86,43 @@ type Item struct {
 	Reason    string `json:"reason"`
 	Predicate string `json:"predicate,omitzero"`
 	Identity  string `json:"identity,omitzero"` // the DN of the signer
+	// Review is the review for which a commit waits; nil for none.
+	Review *ReviewNeed `json:"review,omitzero"`
 	// At is since when it needs attention. Of what ends, it is when it was created or
 	// recorded; 0 if that is not known.
 	At ledger.Time `json:"at,omitzero"`
 	// Until is when something ends, or has ended.
 	Until ledger.Time `json:"until,omitzero"`
+}
+
+// A ReviewNeed is a requirement for reviews that is not met.
+type ReviewNeed struct {
+	// Predicate begins with review:, and may end with *.
+	Predicate string `json:"predicate"`
+	// Have and Need count reviewers, as in [ledger.RequirementStatus].
+	Have int `json:"have"`
+	Need int `json:"need"`
+	// Reviewers has the DNs of those who approved, and then of those who requested changes: at most 20.
+	Reviewers []string `json:"reviewers"`
+}
+
+// maxReviewers limits the reviewers of a ReviewNeed.
+const maxReviewers = 20
+
+// reviewNeed returns the first of unmet requirements that is about reviews; nil if none is.
+func reviewNeed(unmet []ledger.RequirementStatus) *ReviewNeed {
+	for _, r := range unmet {
+		if strings.HasPrefix(r.Predicate, review.Prefix) {
+			reviewers := slices.Concat([]string{}, r.SignersCounted, r.FailedBy)
+			return &ReviewNeed{r.Predicate, r.Have, r.Need, reviewers[:min(len(reviewers), maxReviewers)]}
+		}
+	}
+	return nil
+}
+
+// IsReviewedBy reports whether a signer is among the reviewers that the need names.
+func (n *ReviewNeed) IsReviewedBy(dn string) bool {
+	return slices.ContainsFunc(n.Reviewers, func(r string) bool { return strings.EqualFold(r, dn) })
 }
 
 // A Count is a number of items.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/forge"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
@@ -35,7 +36,8 @@ type Attestation struct {
 
 // Verify parses an envelope or bundle, verifies that one of the org's identities signed
 // it and may attest its predicate, and returns its statement. Certificates must be valid at the time now; times in
-// the envelope are ignored. Every error is a *ledger.Error.
+// the envelope are ignored. A keyless certificate must be valid at the time that its bundle proves. Every error is a
+// *ledger.Error.
 func Verify(body []byte, keys *identity.Keyring, now ledger.Time) (*Attestation, error) {
 	env, err := ParseEnvelope(body)
 	if err != nil {
@@ -55,7 +57,7 @@ func Verify(body []byte, keys *identity.Keyring, now ledger.Time) (*Attestation,
 			"the statement says that it finished at %s, which is in the future: it is %s (check the signer's clock)",
 			st.outcome.FinishedAt, now)
 	}
-	signer, err := vouchers.Signer(st.outcome.Predicate)
+	signer, err := vouchers.Signer(st.outcome.Predicate, st.commit)
 	if err != nil {
 		return nil, err
 	}
@@ -104,6 +106,26 @@ func CertifiedKey(envelope []byte) (digest [sha256.Size]byte, ok bool, err error
 	}
 	digest, _, err = identity.DigestKey(env.Certificates[0].PublicKey)
 	return digest, err == nil, err
+}
+
+// CertificateOf returns what the keyless certificate of an envelope says of its signer; nil if it has
+// none. It does not verify the envelope: [Verify] must have accepted it before.
+func CertificateOf(envelope []byte) *ledger.SigstoreCertificate {
+	env, err := ParseEnvelope(envelope)
+	if err != nil || len(env.Certificates) == 0 {
+		return nil
+	}
+	c := identity.KeylessCertificate(env.Certificates[0])
+	if c != nil {
+		c.RunURL = forge.Web(c.RunURL)
+	}
+	return c
+}
+
+// CommitOf returns the commit that a statement is about.
+func CommitOf(payload []byte) (string, error) {
+	st, err := parseStatement(payload)
+	return st.commit, err
 }
 
 // MergedCommits returns the commits that a claim of a merge is about: the commit, its first

@@ -26,7 +26,7 @@ func OfCommit(o *gitobject.Commit, keys *identity.Keyring, now ledger.Time) (*At
 	if err != nil {
 		return nil, err
 	}
-	signer, err := vouchers.Signer(SignedCommitPredicate)
+	signer, err := vouchers.Signer(SignedCommitPredicate, o.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -65,13 +65,14 @@ func VerifyRecorded(body []byte, commit string, keys *identity.Keyring, at ledge
 	if err != nil {
 		return nil, err
 	}
+	env.IsRecorded = true
 	vouchers, err := keys.Verify(&env.Signed, validNear(env.Certificates, at.Std()))
 	if err != nil {
 		return nil, err
 	}
 
 	st, err := parseStatement(env.Payload)
-	signer, signerErr := vouchers.Signer(st.outcome.Predicate)
+	signer, signerErr := vouchers.Signer(st.outcome.Predicate, commit)
 	if signerErr != nil {
 		return nil, signerErr
 	}

@@ -21,17 +21,23 @@ import (
 // one.
 const StatementType = "application/vnd.in-toto+json"
 
+// EnvelopeType is the media type of a DSSE envelope.
+const EnvelopeType = "application/vnd.dsse.envelope.v1+json"
+
 // BundleType is the media type of a Sigstore bundle.
 const BundleType = "application/vnd.dev.sigstore.bundle.v0.3+json"
 
-// oldBundleType is an earlier spelling of the same media type.
-const oldBundleType = "application/vnd.dev.sigstore.bundle+json;version=0.3"
+// bundleTypes are the media types of bundles that are accepted. Their envelopes, key hints and
+// certificates have the same form.
+var bundleTypes = []string{
+	BundleType,
+	"application/vnd.dev.sigstore.bundle+json;version=0.3",
+	"application/vnd.dev.sigstore.bundle+json;version=0.2",
+	"application/vnd.dev.sigstore.bundle+json;version=0.1",
+}
 
 // An Envelope is a signed in-toto statement that has not been verified.
-type Envelope struct {
-	identity.Signed
-	Payload []byte // the end of Signed.Message
-}
+type Envelope struct{ identity.Signed }
 
 // PAE returns the pre-authentication encoding of a payload and its type, which is what
 // DSSE signs.
@@ -55,7 +61,7 @@ func ParseEnvelope(body []byte) (*Envelope, error) {
 	if err := ledger.DecodeForeign(body, &doc, ledger.CodeInvalidEnvelope, ""); err != nil {
 		if n := countDocuments(body); n > 1 {
 			return nil, ledger.Errorf(ledger.CodeInvalidJSON,
-				"the body has %d JSON documents, as JSON Lines files do (post each one on its own)", n)
+				"the body has %d JSON documents, as JSON Lines files do (send them as application/x-ndjson)", n)
 		}
 		return nil, err
 	}
@@ -72,7 +78,11 @@ func ParseEnvelope(body []byte) (*Envelope, error) {
 	}
 
 	if doc.isBundle() {
-		return doc.bundle()
+		env, err := doc.bundle()
+		if err == nil {
+			env.Bundle = body
+		}
+		return env, err
 	}
 	return doc.envelope("")
 }
@@ -92,6 +102,21 @@ func Payload(body []byte) ([]byte, error) {
 		text = doc.DSSE.Payload
 	}
 	return text.payload(), nil
+}
+
+// MediaType returns the media type of an envelope or bundle that was accepted before. It is empty
+// for a commit object.
+func MediaType(body []byte) string {
+	if IsCommitObject(body) {
+		return ""
+	}
+	var bundle struct {
+		MediaType string `json:"mediaType"`
+	}
+	if err := ledger.DecodeOpen(body, &bundle); err != nil || bundle.MediaType == "" {
+		return EnvelopeType
+	}
+	return bundle.MediaType
 }
 
 // maxUnsigned is the maximum size of an envelope or bundle without its payload, in bytes.
@@ -122,7 +147,7 @@ func (d *documentJSON) checkKind() error {
 			"the body is a statement without a signature (sign it, for example with cosign attest-blob --statement)")
 	case d.Attestations != nil:
 		return ledger.Errorf(ledger.CodeInvalidEnvelope,
-			"the body is a list of attestations (post the bundle of each one on its own)")
+			"the document is a list of attestations, not an envelope (send the list on its own, as application/json)")
 	case d.OldCosign != "" || d.OldCosignSET != "":
 		return ledger.Errorf(ledger.CodeInvalidEnvelope,
 			"cosign's old bundle format is not supported (use --new-bundle-format, or post the DSSE envelope)")
@@ -194,7 +219,7 @@ func (d *documentJSON) isBundle() bool {
 }
 
 func (d *documentJSON) bundle() (*Envelope, error) {
-	if d.MediaType != BundleType && d.MediaType != oldBundleType {
+	if !slices.Contains(bundleTypes, d.MediaType) {
 		return nil, ledger.FieldErrorf(ledger.CodeInvalidEnvelope, "mediaType",
 			"unsupported bundle type %q (use %s)", text.Clip(d.MediaType), BundleType)
 	}
@@ -291,14 +316,12 @@ func (d *dsseJSON) envelope(prefix string) (*Envelope, error) {
 	if len(sig.Sig) == 0 {
 		return nil, ledger.FieldErrorf(ledger.CodeInvalidEnvelope, field+".sig", "required")
 	}
-	env := &Envelope{
-		Signed:  identity.Signed{Message: d.Payload.pae, Signature: sig.Sig, Hint: sig.KeyID},
-		Payload: d.Payload.payload(),
-	}
+	env := &Envelope{identity.Signed{
+		Message: d.Payload.pae, Payload: d.Payload.payload(), Signature: sig.Sig, Hint: sig.KeyID,
+	}}
 
 	if len(sig.Certificate) == 0 && sig.Cert != "" {
-		return nil, ledger.FieldErrorf(ledger.CodeInvalidEnvelope, field+".cert",
-			"a certificate here is not supported (send the Sigstore bundle, or put the certificate in certificate)")
+		return nil, refuseCert(field+".cert", sig.Cert)
 	}
 	if len(sig.Certificate) == 0 {
 		return env, nil
@@ -309,6 +332,17 @@ func (d *dsseJSON) envelope(prefix string) (*Envelope, error) {
 		return nil, err
 	}
 	return env, nil
+}
+
+// refuseCert returns the error of a certificate in the member cert.
+func refuseCert(field, pem string) error {
+	certs, err := identity.ParseCertificates([]byte(pem))
+	if err == nil && len(certs) > 0 && identity.IsKeyless(certs[0]) {
+		return ledger.FieldErrorf(ledger.CodeInvalidEnvelope, field, "the keyless certificate was valid for minutes, and no "+
+			"log entry here proves that it signed then (send the Sigstore bundle, which has one)")
+	}
+	return ledger.FieldErrorf(ledger.CodeInvalidEnvelope, field,
+		"a certificate here is not supported (send the Sigstore bundle, or put the certificate in certificate)")
 }
 
 func parseChain(field string, raw []certificateText) ([]*x509.Certificate, error) {

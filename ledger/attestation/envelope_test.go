@@ -110,7 +110,7 @@ func TestParseEnvelopeRefused(t *testing.T) {
 				string(ledgertest.Must(json.Marshal(string(ledgertest.CosignFile("p256.pub"))))), 1), ledger.CodeInvalidEnvelope,
 			"signatures[0]"},
 
-		{"another bundle", `{"mediaType":"application/vnd.dev.sigstore.bundle+json;version=0.1","dsseEnvelope":` + dsse +
+		{"another bundle", `{"mediaType":"application/vnd.dev.sigstore.bundle+json;version=0.4","dsseEnvelope":` + dsse +
 			`}`, ledger.CodeInvalidEnvelope, "mediaType"},
 		{"a bundle without mediaType", `{"dsseEnvelope":` + dsse + `}`, ledger.CodeInvalidEnvelope, "mediaType"},
 		{"a bundle of a blob",
@@ -184,6 +184,49 @@ func TestParseEnvelopeOpen(t *testing.T) {
 	}
 }
 
+// Bundles of all versions have their envelope, key hint and certificates in the same members.
+func TestParseEnvelopeBundleVersions(t *testing.T) {
+	root := ledgertest.NewRoot()
+	leaf := ledgertest.NewCert(root, ledgertest.CIName(), ledgertest.NewP256(), ledgertest.AsSigner)
+	raw := func(c *x509.Certificate) string {
+		return `{"rawBytes":"` + base64.StdEncoding.EncodeToString(c.Raw) + `"}`
+	}
+	const dsse = `{"payloadType":"application/vnd.in-toto+json","payload":"e30=","signatures":[{"sig":"AAAA"}]}`
+	for _, mediaType := range []string{
+		"application/vnd.dev.sigstore.bundle+json;version=0.1", "application/vnd.dev.sigstore.bundle+json;version=0.2",
+		"application/vnd.dev.sigstore.bundle+json;version=0.3", "application/vnd.dev.sigstore.bundle.v0.3+json",
+	} {
+		for material, certificates := range map[string]int{
+			`{"publicKey":{"hint":"our key"}}`:                                                          0,
+			`{"certificate":` + raw(leaf.Cert) + `}`:                                                    1,
+			`{"x509CertificateChain":{"certificates":[` + raw(leaf.Cert) + `,` + raw(root.Cert) + `]}}`: 2,
+		} {
+			body := []byte(`{"mediaType":"` + mediaType + `","verificationMaterial":` + material +
+				`,"dsseEnvelope":` + dsse + `}`)
+
+			env, err := ParseEnvelope(body)
+			if err != nil {
+				t.Errorf("%s with %s: %v", mediaType, material, err)
+				continue
+			}
+			hinted := env.Hint == "our key"
+			if len(env.Certificates) != certificates || hinted != (certificates == 0) || string(env.Payload) != "{}" {
+				t.Errorf("%s with %s: got %+v", mediaType, material, env)
+			}
+			if got := MediaType(body); got != mediaType {
+				t.Errorf("MediaType returns %s for %s", got, mediaType)
+			}
+		}
+	}
+
+	if got := MediaType([]byte(dsse)); got != EnvelopeType {
+		t.Errorf("MediaType returns %s for an envelope", got)
+	}
+	if got := MediaType([]byte("tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904\n")); got != "" {
+		t.Errorf("MediaType returns %s for a commit object", got)
+	}
+}
+
 // Witness adds the certificates to the signature, in base64 of PEM. PEM, and base64 of
 // DER, are accepted too.
 func TestVerifyWitness(t *testing.T) {
@@ -240,7 +283,7 @@ func TestParseEnvelopePasted(t *testing.T) {
 			"a statement without a signature"},
 		{"JSON Lines", dsse + "\n" + dsse + "\n" + dsse + "\n", ledger.CodeInvalidJSON, "3 JSON documents"},
 		{"npm's list", `{"attestations":[{"predicateType":"x","bundle":{}}]}`, ledger.CodeInvalidEnvelope,
-			"post the bundle of each one"},
+			"send the list on its own"},
 		{"DSSE with cert", strings.Replace(dsse, `"AAAA"`, `"AAAA","keyid":"","cert":"-----BEGIN"`, 1),
 			ledger.CodeInvalidEnvelope, "signatures[0].cert"},
 		{"cosign's old bundle", `{"base64Signature":"eyJ9","cert":"LS0t","rekorBundle":{}}`, ledger.CodeInvalidEnvelope,

@@ -15,10 +15,15 @@ import (
 // NewStatement returns an in-toto statement about a commit, of the ledger's own predicate
 // type. The subject's name is informational, such as the repo's URL.
 func NewStatement(subjectName, commit string, p ResultPredicate) ([]byte, error) {
+	return NewTreeStatement(subjectName, commit, "", p)
+}
+
+// NewTreeStatement is NewStatement with the ID of the commit's tree, unless it is empty.
+func NewTreeStatement(subjectName, commit, tree string, p ResultPredicate) ([]byte, error) {
 	if err := checkResult(p.Predicate, p.Repo, p.Result); err != nil {
 		return nil, err
 	}
-	return newStatement(subjectName, commit, ResultPredicateType, p)
+	return newStatement(subjectName, commit, tree, ResultPredicateType, p)
 }
 
 // NewExceptionStatement returns an in-toto statement with an exception for a commit.
@@ -26,7 +31,7 @@ func NewExceptionStatement(commit string, x Exception) ([]byte, error) {
 	if err := x.check(); err != nil {
 		return nil, err
 	}
-	return newStatement(x.Repo, commit, ExceptionPredicateType, x)
+	return newStatement(x.Repo, commit, "", ExceptionPredicateType, x)
 }
 
 // NewMergeStatement returns an in-toto statement with the claim that a commit is a merge.
@@ -37,12 +42,12 @@ func NewMergeStatement(commit string, m Merge) ([]byte, error) {
 	if err := m.checkCommit(commit); err != nil {
 		return nil, err
 	}
-	return newStatement(m.Repo, commit, MergePredicateType, m)
+	return newStatement(m.Repo, commit, "", MergePredicateType, m)
 }
 
 // newStatement returns an in-toto statement about a commit, of one of the ledger's own
-// predicate types.
-func newStatement(subjectName, commit, predicateType string, predicate any) ([]byte, error) {
+// predicate types. The tree may be empty.
+func newStatement(subjectName, commit, tree, predicateType string, predicate any) ([]byte, error) {
 	if !ledger.IsCommit(commit) {
 		return nil, ledger.FieldErrorf(ledger.CodeInvalidStatement, "subject[0].digest.gitCommit",
 			"%q is not a full object ID (use 40 or 64 lower-case hex digits)", text.Clip(commit))
@@ -50,6 +55,7 @@ func newStatement(subjectName, commit, predicateType string, predicate any) ([]b
 
 	type digest struct {
 		GitCommit string `json:"gitCommit"`
+		GitTree   string `json:"gitTree,omitzero"`
 	}
 	type subject struct {
 		Name   string `json:"name,omitzero"`
@@ -60,7 +66,7 @@ func newStatement(subjectName, commit, predicateType string, predicate any) ([]b
 		Subject       []subject `json:"subject"`
 		PredicateType string    `json:"predicateType"`
 		Predicate     any       `json:"predicate"`
-	}{statementV1, []subject{{Name: subjectName, Digest: digest{GitCommit: commit}}}, predicateType, predicate}
+	}{statementV1, []subject{{Name: subjectName, Digest: digest{commit, tree}}}, predicateType, predicate}
 	text, err := json.Marshal(doc, json.Deterministic(true))
 	if err != nil {
 		return nil, fmt.Errorf("marshal statement: %w", err)
@@ -107,7 +113,12 @@ func SignBundle(key crypto.Signer, chain []*x509.Certificate, payload []byte) ([
 	if err != nil {
 		return nil, err
 	}
+	return NewBundle(chain, payload, sig)
+}
 
+// NewBundle returns the Sigstore bundle of a statement that was signed. The chain starts with the
+// certificate of the key, followed by any intermediates.
+func NewBundle(chain []*x509.Certificate, payload, sig []byte) ([]byte, error) {
 	type rawBytes struct {
 		RawBytes []byte `json:"rawBytes"`
 	}

@@ -88,6 +88,9 @@ type Identity struct {
 	RevokedAt       ledger.Time           `json:"revoked_at,omitzero"`
 	DistrustedSince ledger.Time           `json:"distrusted_since,omitzero"`
 	Timestamp       ledger.Time           `json:"timestamp"`
+
+	Sigstore *ledger.SigstoreEntry `json:"sigstore,omitzero"`
+	Version  int                   `json:"version,omitzero"`
 }
 
 // A Violation is the data of a violation event on the stream.
@@ -194,7 +197,7 @@ func Data(t ledger.EventType, body []byte) ([]byte, error) {
 			return nil, fmt.Errorf("decode event body: %w", err)
 		}
 		return text.JSON(Identity{e.Action, e.IdentityID, e.Kind, e.DN, e.May, e.DNPattern, e.Key, e.Certificate,
-			e.NotBefore, e.NotAfter, e.RevokedAt, e.DistrustedSince, e.Timestamp}), nil
+			e.NotBefore, e.NotAfter, e.RevokedAt, e.DistrustedSince, e.Timestamp, e.Sigstore, e.Version}), nil
 
 	case ledger.EventAudit:
 		var e ledger.AuditEvent

@@ -6,7 +6,7 @@ import (
 
 // A Change is the body of a request to change an identity. Nil fields are not changed.
 type Change struct {
-	// May replaces the patterns. An empty list allows every predicate.
+	// May replaces the patterns. An empty list allows every predicate; a SigstoreIdentity needs patterns.
 	May *Predicates `json:"may,omitzero"`
 	// DNPattern is allowed only for a root. If it is empty, the root certifies every DN.
 	DNPattern *string `json:"dn_pattern,omitzero"`
@@ -24,6 +24,9 @@ func (i Identity) Changed(c Change) (Identity, error) {
 
 	var err error
 	if c.May != nil {
+		if i.Kind == SigstoreIdentity && len(*c.May) == 0 {
+			return i, errKeylessMay()
+		}
 		if i.May, err = c.May.checked(); err != nil {
 			return i, err
 		}
@@ -35,6 +38,10 @@ func (i Identity) Changed(c Change) (Identity, error) {
 	}
 	if c.Email == nil {
 		return i, nil
+	}
+	if i.Kind == SigstoreIdentity {
+		_, err = checkedEmail(i.Kind, *c.Email, nil)
+		return i, err
 	}
 	m, err := parseMaterial(i.PEM)
 	if err != nil {

@@ -65,6 +65,18 @@ func (d DN) String() string {
 	return string(b)
 }
 
+// Name returns d as the subject of a certificate.
+func (d DN) Name() pkix.Name {
+	name := pkix.Name{CommonName: d.CN}
+	if d.OU != "" {
+		name.OrganizationalUnit = []string{d.OU}
+	}
+	if d.O != "" {
+		name.Organization = []string{d.O}
+	}
+	return name
+}
+
 // subjectDN returns the DN in a certificate's subject. It refuses a subject without a
 // CN, or with more than one CN, OU or O, because it would be ambiguous. It ignores
 // other attributes, such as the country.

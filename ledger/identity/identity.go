@@ -19,7 +19,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
 
-// A Kind is the kind of an identity: a key or a root.
+// A Kind is the kind of an identity: a key, a root or an entry for keyless signers.
 type Kind string
 
 // The kinds of identity.
@@ -28,6 +28,9 @@ const (
 	KeyIdentity Kind = "key"
 	// RootIdentity is a CA certificate. It trusts every certificate that chains to it.
 	RootIdentity Kind = "root"
+	// SigstoreIdentity is an entry of the allow-list for keyless signers. It has no key: it admits
+	// Sigstore certificates that match it, and names their signer.
+	SigstoreIdentity Kind = "sigstore"
 )
 
 const (
@@ -36,7 +39,8 @@ const (
 	maxEmails = 16  // of a signer
 )
 
-// An Identity is a key or a root certificate that an org trusts.
+// An Identity is a key or a root certificate that an org trusts, or an entry of its allow-list for
+// keyless signers.
 type Identity struct {
 	ID   string `json:"id"`
 	Org  string `json:"org"`
@@ -47,11 +51,14 @@ type Identity struct {
 	// May has the predicates that the identity may attest; nil means every predicate.
 	May Predicates `json:"may,omitzero"`
 	// DNPattern is a Pattern. The root trusts only certificates whose subject matches it;
-	// if it is empty, all. It is empty for a key.
+	// if it is empty, all. It is empty for other kinds.
 	DNPattern string `json:"dn_pattern,omitzero"`
-	// PEM is the public key or certificate, as registered.
+	// Sigstore says which certificates a SigstoreIdentity admits; nil for other kinds.
+	Sigstore *ledger.SigstoreEntry `json:"sigstore,omitzero"`
+	// PEM is the public key or certificate, as registered. It is empty for a SigstoreIdentity.
 	PEM string `json:"pem"`
-	// Fingerprint is the hex SHA-256 of the DER SubjectPublicKeyInfo.
+	// Fingerprint is the hex SHA-256 of the DER SubjectPublicKeyInfo or, for a SigstoreIdentity, of
+	// its entry.
 	Fingerprint string `json:"fingerprint"`
 	// NotAfter is when the certificate expires; zero for a bare key.
 	NotAfter  ledger.Time `json:"not_after,omitzero"`
@@ -71,7 +78,10 @@ func (i Identity) Logged(action ledger.IdentityAction) (ledger.IdentityEvent, er
 	e := ledger.IdentityEvent{
 		Org: i.Org, Action: action, IdentityID: i.ID, Kind: string(i.Kind), DN: i.DN, Email: i.Email, May: i.May,
 		DNPattern: i.DNPattern, Key: i.Fingerprint, NotAfter: i.NotAfter, RevokedAt: i.RevokedAt,
-		DistrustedSince: i.DistrustedSince,
+		DistrustedSince: i.DistrustedSince, Sigstore: i.Sigstore,
+	}
+	if i.Kind == SigstoreIdentity {
+		return e, nil
 	}
 	m, err := parseMaterial(i.PEM)
 	if err != nil || m.cert == nil {
@@ -82,27 +92,52 @@ func (i Identity) Logged(action ledger.IdentityAction) (ledger.IdentityEvent, er
 	return e, nil
 }
 
-// PublicKey returns the key of the identity: for a root, that of its certificate.
+// PublicKey returns the key of the identity: for a root, that of its certificate. It is an error for
+// a SigstoreIdentity, which has none.
 func (i Identity) PublicKey() (crypto.PublicKey, error) {
 	m, err := parseMaterial(i.PEM)
 	return m.pub, err
 }
 
-// A NewIdentity is the body of a request to trust a key or a root. PEM holds a public
-// key, which requires a DN, or an X.509 certificate, whose subject is the DN.
+// Digest returns the hex SHA-256 of what the identity verifies signatures with, as the Fingerprint must
+// be.
+func (i Identity) Digest() (string, error) {
+	switch {
+	case i.Kind == SigstoreIdentity && i.Sigstore != nil:
+		return entryDigest(*i.Sigstore), nil
+	case i.Kind == SigstoreIdentity:
+		return "", fmt.Errorf("identity %s: it has no entry for keyless signers", i.ID)
+	}
+	public, err := i.PublicKey()
+	if err != nil {
+		return "", err
+	}
+	return Fingerprint(public)
+}
+
+// A NewIdentity is the body of a request to trust a key, a root or keyless signers. PEM holds a
+// public key, which requires a DN, or an X.509 certificate, whose subject is the DN. A
+// SigstoreIdentity has Sigstore, DN and May instead.
 type NewIdentity struct {
 	Kind  Kind   `json:"kind"`
-	PEM   string `json:"pem"`
+	PEM   string `json:"pem,omitzero"`
 	DN    string `json:"dn,omitzero"`
 	Email string `json:"email,omitzero"`
 	// May and DNPattern are as in Identity.
-	May       Predicates `json:"may,omitzero"`
-	DNPattern string     `json:"dn_pattern,omitzero"`
+	May       Predicates            `json:"may,omitzero"`
+	DNPattern string                `json:"dn_pattern,omitzero"`
+	Sigstore  *ledger.SigstoreEntry `json:"sigstore,omitzero"`
 }
 
 // Identity validates the request and returns the identity to store. The store sets its
 // id, org and times.
 func (n NewIdentity) Identity() (Identity, error) {
+	if n.Kind == SigstoreIdentity {
+		return n.keyless()
+	}
+	if n.Sigstore != nil {
+		return Identity{}, ledger.FieldErrorf(ledger.CodeInvalidField, "sigstore", "allowed only for the kind sigstore")
+	}
 	m, err := readMaterial(n.PEM)
 	if err != nil {
 		return Identity{}, err
@@ -115,7 +150,7 @@ func (n NewIdentity) Identity() (Identity, error) {
 	case RootIdentity:
 		id.DN, err = n.rootDN(m)
 	default:
-		err = ledger.FieldErrorf(ledger.CodeInvalidField, "kind", "%q is not an identity kind (use key or root)",
+		err = ledger.FieldErrorf(ledger.CodeInvalidField, "kind", "%q is not an identity kind (use key, root or sigstore)",
 			text.Clip(string(n.Kind)))
 	}
 	if err != nil {
@@ -140,12 +175,52 @@ func (n NewIdentity) Identity() (Identity, error) {
 	return id, err
 }
 
+// keyless validates a request for a SigstoreIdentity.
+func (n NewIdentity) keyless() (Identity, error) {
+	switch {
+	case n.Sigstore == nil:
+		return Identity{}, ledger.FieldErrorf(ledger.CodeInvalidField, "sigstore",
+			"required for the kind sigstore: which certificates it admits")
+	case n.PEM != "":
+		return Identity{}, ledger.FieldErrorf(ledger.CodeInvalidField, "pem",
+			"not allowed for a sigstore identity, which has no key")
+	case len(n.May) == 0:
+		return Identity{}, errKeylessMay()
+	}
+	if err := checkEntry(n.Sigstore); err != nil {
+		return Identity{}, err
+	}
+
+	entry := *n.Sigstore
+	id := Identity{Kind: n.Kind, Sigstore: &entry}
+	var err error
+	if id.DN, err = n.givenDN(); err != nil {
+		return Identity{}, err
+	}
+	if id.Email, err = checkedEmail(n.Kind, n.Email, nil); err != nil {
+		return Identity{}, err
+	}
+	if id.May, err = n.May.checked(); err != nil {
+		return Identity{}, err
+	}
+	if id.DNPattern, err = checkedPattern(n.Kind, n.DNPattern); err != nil {
+		return Identity{}, err
+	}
+	id.Fingerprint = entryDigest(entry)
+	return id, nil
+}
+
+func errKeylessMay() error {
+	return ledger.FieldErrorf(ledger.CodeInvalidField, "may",
+		"required for a sigstore identity (use e.g. build:*, or * for every predicate)")
+}
+
 // checkedEmail validates the e-mail address of an identity. If it is empty, it returns
 // that of the signer's certificate.
 func checkedEmail(kind Kind, email string, cert *x509.Certificate) (string, error) {
-	if kind == RootIdentity && email != "" {
+	if kind != KeyIdentity && email != "" {
 		return "", ledger.FieldErrorf(ledger.CodeInvalidField, "email",
-			"not allowed for a root: signers' addresses come from their certificates")
+			"not allowed for a %s identity: signers' addresses come from their certificates", kind)
 	}
 	if err := CheckEmail(email); err != nil {
 		return "", err
@@ -166,7 +241,7 @@ func checkedPattern(kind Kind, pattern string) (string, error) {
 	}
 	if kind != RootIdentity {
 		return "", ledger.FieldErrorf(ledger.CodeInvalidField, "dn_pattern",
-			"not allowed for a key, which has one DN (limit a key with may)")
+			"not allowed for a %s identity, which has one DN (limit it with may)", kind)
 	}
 	p, err := ParsePattern(pattern)
 	if err != nil {
@@ -176,7 +251,7 @@ func checkedPattern(kind Kind, pattern string) (string, error) {
 }
 
 // KeyDigest returns the SHA-256 of the identity's key, as in [Signer]: the Fingerprint
-// in binary. It is an error for a root, whose key signs no attestations.
+// in binary. It is an error for other kinds than key, which sign no attestations with a key of their own.
 func (i Identity) KeyDigest() (digest [sha256.Size]byte, err error) {
 	if i.Kind != KeyIdentity {
 		return digest, fmt.Errorf("identity %s: a %s has no signing key", i.ID, i.Kind)
@@ -197,10 +272,18 @@ func (n NewIdentity) keyDN(m material) (string, error) {
 		}
 		return dn.String(), n.checkGivenDN(dn)
 	}
+	return n.givenDN()
+}
 
+// givenDN returns n.DN, which must be complete: nothing else names the signer.
+func (n NewIdentity) givenDN() (string, error) {
+	what := "bare key"
+	if n.Kind == SigstoreIdentity {
+		what = "sigstore identity"
+	}
 	if n.DN == "" {
 		return "", ledger.FieldErrorf(
-			ledger.CodeInvalidField, "dn", "required for a bare key (use e.g. cn=ci,ou=build,o=acme)")
+			ledger.CodeInvalidField, "dn", "required for a %s (use e.g. cn=ci,ou=build,o=acme)", what)
 	}
 	dn, err := ParseDN(n.DN)
 	if err == nil {
@@ -210,8 +293,8 @@ func (n NewIdentity) keyDN(m material) (string, error) {
 		return "", ledger.FieldErrorf(ledger.CodeInvalidField, "dn", "%v", err)
 	}
 	if dn.OU == "" || dn.O == "" {
-		return "", ledger.FieldErrorf(ledger.CodeInvalidField, "dn", "%q is incomplete: a bare key needs cn, ou and o",
-			dn)
+		return "", ledger.FieldErrorf(ledger.CodeInvalidField, "dn", "%q is incomplete: a %s needs cn, ou and o",
+			dn, what)
 	}
 	return dn.String(), nil
 }

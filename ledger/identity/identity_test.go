@@ -147,8 +147,9 @@ func TestNewIdentityRefused(t *testing.T) {
 		{"two e-mail addresses", asKey(bare, dn, "a@acme.example,b@acme.example"), "email", "not an e-mail address"},
 		{"a long e-mail", asKey(bare, dn, strings.Repeat("x", 250)+"@acme.example"), "email", "not an e-mail address"},
 
-		{"no kind", identity.NewIdentity{Kind: "", PEM: bare, DN: dn, Email: ""}, "kind", "use key or root"},
-		{"an unknown kind", identity.NewIdentity{Kind: "cert", PEM: ci, DN: "", Email: ""}, "kind", "use key or root"},
+		{"no kind", identity.NewIdentity{Kind: "", PEM: bare, DN: dn, Email: ""}, "kind", "use key, root or sigstore"},
+		{"an unknown kind", identity.NewIdentity{Kind: "cert", PEM: ci, DN: "", Email: ""}, "kind",
+			"use key, root or sigstore"},
 
 		{"a bare root", asRoot(bare, dn, ""), "pem", "must be a CA certificate"},
 		{"a leaf as a root", asRoot(ci, "", ""), "pem", "not a CA certificate"},

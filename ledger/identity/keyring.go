@@ -32,6 +32,8 @@ type Keyring struct {
 	// The active roots whose keys are not supported, without expiry. No chain may end in
 	// them.
 	refusedTimeless anchors
+
+	keyless keylessSigners
 }
 
 // A trustedKey is a key and the identities registered with it. There can be several:
@@ -53,8 +55,9 @@ type holder struct {
 }
 
 // NewKeyring returns a keyring of an org's identities. Include the revoked ones, so
-// that Verify can distinguish a revoked signer from an unknown one.
-func NewKeyring(ids []Identity) (*Keyring, error) {
+// that Verify can distinguish a revoked signer from an unknown one. roots are the versions of trusted
+// roots that vouch for keyless signers: those in effect or, to verify what is recorded, all.
+func NewKeyring(ids []Identity, roots ...TrustedRoot) (*Keyring, error) {
 	k := &Keyring{
 		bySPKI: make(map[[sha256.Size]byte]*trustedKey),
 		byHint: make(map[[sha256.Size]byte]*trustedKey),
@@ -64,6 +67,7 @@ func NewKeyring(ids []Identity) (*Keyring, error) {
 			return nil, fmt.Errorf("identity %s: %w", ids[i].ID, err)
 		}
 	}
+	k.keyless.addRoots(roots)
 	slices.SortStableFunc(k.keys, func(a, b *trustedKey) int {
 		switch {
 		case a.isActive() == b.isActive():
@@ -77,6 +81,9 @@ func NewKeyring(ids []Identity) (*Keyring, error) {
 }
 
 func (k *Keyring) add(id *Identity) error {
+	if id.Kind == SigstoreIdentity {
+		return k.keyless.add(id)
+	}
 	m, err := parseMaterial(id.PEM)
 	if err != nil {
 		return err
@@ -125,7 +132,7 @@ func (k *Keyring) addKey(id *Identity, m material, refused error) error {
 	}
 
 	h := &holder{
-		voucher: voucher{Signer{DN: dn, Identity: id.ID, Key: digest}, id.May}, revoked: id.RevokedAt != 0,
+		voucher: voucher{signer: Signer{DN: dn, Identity: id.ID, Key: digest}, may: id.May}, revoked: id.RevokedAt != 0,
 	}
 	if id.Email != "" {
 		h.signer.Emails = []string{id.Email}

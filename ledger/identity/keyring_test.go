@@ -311,6 +311,44 @@ func bundleOf(chain []*ledgertest.Party) []byte {
 	return ledgertest.Must(attestation.SignBundle(chain[0].Key, certs, ledgertest.Passed()))
 }
 
+// A root does not vouch for keyless certificates, whatever their subject is. A key that is registered
+// may have one, and what was recorded stays.
+func TestKeylessCertificates(t *testing.T) {
+	root := ledgertest.NewRoot()
+	leafWith := func(oid ...int) *ledgertest.Party {
+		return ledgertest.NewCert(root, ledgertest.CIName(), ledgertest.NewP256(), func(c *x509.Certificate) {
+			ledgertest.AsSigner(c)
+			c.ExtraExtensions = []pkix.Extension{{Id: oid, Value: []byte("https://accounts.example")}}
+		})
+	}
+	keyless := leafWith(1, 3, 6, 1, 4, 1, 57264, 1, 8)
+	trusted := ledgertest.Keyring(ledgertest.RootIdentity(root.Cert))
+	registered := ledgertest.Keyring(ledgertest.RootIdentity(root.Cert), ledgertest.KeyIdentity(keyless.Key.Public()))
+
+	for _, test := range []struct {
+		name string
+		leaf *ledgertest.Party
+		org  *identity.Keyring
+		want ledger.Code
+	}{
+		{"keyless", keyless, trusted, ledger.CodeUntrustedIdentity},
+		{"the issuer in its old form", leafWith(1, 3, 6, 1, 4, 1, 57264, 1, 1), trusted, ledger.CodeUntrustedIdentity},
+		{"with a registered key", keyless, registered, ""},
+		{"another extension of Sigstore", leafWith(1, 3, 6, 1, 4, 1, 57264, 2, 1), trusted, ""},
+		{"the arc itself", leafWith(1, 3, 6, 1, 4, 1, 57264, 1), trusted, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := attestation.Verify(bundleOf([]*ledgertest.Party{test.leaf}), test.org, ledgertest.Now)
+			ledgertest.WantCode(t, err, test.want)
+		})
+	}
+
+	recorded := bundleOf([]*ledgertest.Party{keyless})
+	if _, err := attestation.VerifyRecorded(recorded, ledgertest.Commit, trusted, ledgertest.Now); err != nil {
+		t.Errorf("what was recorded: %v", err)
+	}
+}
+
 // The same chain is valid or not, depending on the org's roots.
 func TestVerifyRoots(t *testing.T) {
 	root, other := ledgertest.NewRoot(), ledgertest.NewRoot()

@@ -93,7 +93,11 @@ func partsOf(value []piece) (parts, error) {
 
 // match reports whether value matches. It needs no backtracking: matching each inner
 // part at its first occurrence leaves the most text for the others.
-func (g parts) match(value string) bool {
+func (g parts) match(value string) bool { return g.matchUnless("", value) }
+
+// matchUnless is like match, but only a * at the end matches the given characters. As in match, the
+// first occurrence of a part is the best one: a later one leaves these characters to the * before it.
+func (g parts) matchUnless(chars, value string) bool {
 	first, last := g[0], g[len(g)-1]
 	if len(g) == 1 {
 		return value == first
@@ -104,12 +108,12 @@ func (g parts) match(value string) bool {
 	value = value[len(first) : len(value)-len(last)]
 	for _, part := range g[1 : len(g)-1] {
 		i := strings.Index(value, part)
-		if i < 0 {
+		if i < 0 || strings.ContainsAny(value[:i], chars) {
 			return false
 		}
 		value = value[i+len(part):]
 	}
-	return true
+	return last == "" || !strings.ContainsAny(value, chars)
 }
 
 func (g parts) appendText(b []byte) []byte {
@@ -123,4 +127,13 @@ func (g parts) appendText(b []byte) []byte {
 		b = append(b[:start], bytes.ReplaceAll(b[start:], []byte("*"), []byte(`\2a`))...)
 	}
 	return b
+}
+
+// UnitStart returns the text with which the OU of every DN begins that p matches; empty if it
+// may be any.
+func (p Pattern) UnitStart() string {
+	if g := p.values[attrOU]; g != nil {
+		return g[0]
+	}
+	return ""
 }

@@ -14,25 +14,13 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
 
-// A Signed is a message with its signature and the data that identifies the signer.
-type Signed struct {
-	// Message is the signed data. For a DSSE envelope, it is the pre-authentication
-	// encoding.
-	Message   []byte
-	Signature []byte
-	// Hint identifies the key: a DSSE keyid or a bundle's hint.
-	Hint string
-	// Certificates are those in the envelope, leaf first.
-	Certificates []*x509.Certificate
-}
-
 // Verify returns the identities that vouch for a signature. It uses the certificate if
 // there is one, else the registered key that the hint identifies, else it tries all keys.
 // Every error is a *ledger.Error.
 func (k *Keyring) Verify(s *Signed, now time.Time) (Vouchers, error) {
 	m := &message{text: s.Message}
 	if len(s.Certificates) > 0 {
-		key, vouchers, err := k.certVouchers(s.Certificates, now)
+		key, vouchers, err := k.certVouchers(s, now)
 		if err != nil {
 			return nil, err
 		}
@@ -94,9 +82,10 @@ func (k *Keyring) tryAllKeys(m *message, sig []byte, now time.Time) (Vouchers, e
 			"the signer is not registered, or the payload or signature was changed")
 }
 
-// certVouchers returns the key of the first of certs, and who vouches for it: the
+// certVouchers returns the key of the first certificate, and who vouches for it: the
 // registered identities with the same key, or the roots that trust its subject.
-func (k *Keyring) certVouchers(certs []*x509.Certificate, now time.Time) (publicKey, Vouchers, error) {
+func (k *Keyring) certVouchers(s *Signed, now time.Time) (publicKey, Vouchers, error) {
+	certs := s.Certificates
 	// Check all keys before one verifies another: anybody can send a certificate with a
 	// key that is very slow to verify.
 	for _, cert := range certs {
@@ -106,12 +95,18 @@ func (k *Keyring) certVouchers(certs []*x509.Certificate, now time.Time) (public
 	}
 
 	leaf := certs[0]
+	if err := checkPayload(leaf, s.Payload); err != nil {
+		return nil, nil, ledger.Errorf(ledger.CodeInvalidSignature, "certificate of %s %v", SubjectOf(leaf), err)
+	}
 	digest, _, err := DigestKey(leaf.PublicKey)
 	if err != nil {
 		return nil, nil, ledger.Errorf(ledger.CodeUntrustedIdentity, "certificate of %s: %v", SubjectOf(leaf), err)
 	}
 
 	registered := k.bySPKI[digest]
+	if registered == nil && IsKeyless(leaf) && (!s.IsRecorded || len(k.keyless.entries) > 0) {
+		return k.keyless.vouchers(s, digest)
+	}
 	if registered == nil {
 		return k.chainVouchers(certs, digest, now)
 	}
@@ -153,7 +148,8 @@ func (k *Keyring) chainVouchers(
 	var vouchers Vouchers
 	emails := emailsOf(leaf)
 	for _, root := range roots {
-		vouchers = append(vouchers, voucher{Signer{DN: subject, Emails: emails, Identity: root.id, Key: digest}, root.may})
+		signer := Signer{DN: subject, Emails: emails, Identity: root.id, Key: digest}
+		vouchers = append(vouchers, voucher{signer: signer, may: root.may})
 	}
 	return key, vouchers, nil
 }

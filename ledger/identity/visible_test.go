@@ -156,7 +156,7 @@ func TestInvisibleNamesStored(t *testing.T) {
 		}
 		s := &identity.Signed{Message: []byte("x"), Signature: ledgertest.Must(identity.Sign(key, []byte("x")))}
 		vouchers := ledgertest.Must(keys.Verify(s, ledgertest.Now.Std()))
-		if got, err := vouchers.Signer("test:go"); err != nil || got.DN != dn {
+		if got, err := vouchers.Signer("test:go", ""); err != nil || got.DN != dn {
 			t.Errorf("%s: got %q, %v; want %q", name, got.DN, err, dn)
 		}
 	}

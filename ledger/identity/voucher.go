@@ -2,11 +2,30 @@ package identity
 
 import (
 	"crypto/sha256"
+	"crypto/x509"
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
+
+// A Signed is a message with its signature and the data that identifies the signer.
+type Signed struct {
+	// Message is the signed data. For a DSSE envelope, it is the pre-authentication
+	// encoding.
+	Message []byte
+	// Payload is the end of Message: what the message is about. A certificate can be limited to one.
+	Payload   []byte
+	Signature []byte
+	// Hint identifies the key: a DSSE keyid or a bundle's hint.
+	Hint string
+	// Certificates are those in the envelope, leaf first.
+	Certificates []*x509.Certificate
+	// Bundle is the Sigstore bundle with the signature; nil if it is not in one.
+	Bundle []byte
+	// IsRecorded reports whether the signature was accepted before, perhaps by an earlier release.
+	IsRecorded bool
+}
 
 // A Signer is the verified signer of an attestation.
 type Signer struct {
@@ -23,21 +42,41 @@ type Signer struct {
 type voucher struct {
 	signer Signer
 	may    Predicates
+	// source limits the commits of statements; nil for none.
+	source *source
+}
+
+// A source is the commit in a keyless certificate: what the run that signed was of. It is empty if the
+// certificate names none.
+type source struct{ commit string }
+
+func (v *voucher) isFor(commit string) bool {
+	return v.source == nil || v.source.commit == commit && commit != ""
 }
 
 // Vouchers are the identities that vouch for a verified signature: at least one. They are
 // the active and valid identities registered with its key or, without such an identity, the
 // active roots that its certificate chains to and whose DN patterns match it. So the
-// registration of a key cannot be widened by a certificate for it.
+// registration of a key cannot be widened by a certificate for it. For a keyless certificate, they are
+// the active entries of the allow-list that it matches.
 type Vouchers []voucher
 
-// Signer returns the signer of a statement with the given predicate: that of the first
-// identity that may attest it. If none may, it returns CodePredicateNotAllowed.
-func (v Vouchers) Signer(predicate string) (Signer, error) {
+// Signer returns the signer of a statement about a commit with the given predicate: that of the first
+// identity that may attest it. If none may, it returns CodePredicateNotAllowed, or
+// CodeCertificateCommit if the statement is about another commit than its keyless certificate.
+func (v Vouchers) Signer(predicate, commit string) (Signer, error) {
+	var other *voucher
 	for i := range v {
-		if v[i].may.Match(predicate) {
+		if !v[i].may.Match(predicate) {
+			continue
+		}
+		if v[i].isFor(commit) {
 			return v[i].signer, nil
 		}
+		other = &v[i]
+	}
+	if other != nil {
+		return Signer{}, other.mismatch(commit)
 	}
 
 	const most = 3
@@ -49,4 +88,15 @@ func (v Vouchers) Signer(predicate string) (Signer, error) {
 		"%s may not attest %s: identity %s (to allow it, an admin adds the predicate to the identity's may: "+
 			"ledgerd identity update %s --may …)",
 		v[0].signer.DN, text.Clip(predicate), strings.Join(limits, ", "), v[0].signer.Identity)
+}
+
+// mismatch returns the error of a statement about another commit than the certificate.
+func (v *voucher) mismatch(commit string) error {
+	named := "names no source commit"
+	if v.source.commit != "" {
+		named = "is of a run on commit " + text.Clip(v.source.commit)
+	}
+	return ledger.Errorf(ledger.CodeCertificateCommit,
+		"the statement is about commit %s, and its certificate %s (if identity %s may attest any commit, an admin adds it "+
+			"again with commit: any)", text.Clip(commit), named, v.signer.Identity)
 }

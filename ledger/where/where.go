@@ -23,13 +23,17 @@ type Verdict struct {
 	Error string
 }
 
-// Compile compiles an expression. The error says what is wrong, and where.
+// Compile compiles an expression about a statement. The error says what is wrong, and where.
 func Compile(expression string) (*Program, error) {
+	return compile(expression, statementVariables()...)
+}
+
+func compile(expression string, variables ...cel.EnvOption) (*Program, error) {
 	if len(expression) > MaxSize {
 		return nil, fmt.Errorf("too long: %d bytes, at most %d", len(expression), MaxSize)
 	}
 	patterns := make(patterns)
-	env, err := newEnv(patterns)
+	env, err := newEnv(patterns, variables...)
 	if err != nil {
 		return nil, err
 	}
@@ -50,13 +54,19 @@ func Compile(expression string) (*Program, error) {
 	return &Program{program}, nil
 }
 
-// newEnv returns the environment of an expression. Its check adds the patterns of the
-// expression to those given.
-func newEnv(p patterns) (*cel.Env, error) {
-	return cel.NewEnv(
+// statementVariables declares the variables of expressions about statements.
+func statementVariables() []cel.EnvOption {
+	return []cel.EnvOption{
 		cel.Variable("predicate", cel.DynType),
 		cel.Variable("subject", cel.ListType(cel.MapType(cel.StringType, cel.DynType))),
 		cel.Variable("type", cel.StringType),
+	}
+}
+
+// newEnv returns the environment of an expression with the variables. Its check adds the
+// patterns of the expression to those given.
+func newEnv(p patterns, variables ...cel.EnvOption) (*cel.Env, error) {
+	return cel.NewEnv(append(variables,
 		cel.CrossTypeNumericComparisons(true),
 		cel.DefaultUTCTimeZone(true),
 		cel.ParserRecursionLimit(maxDepth),
@@ -64,7 +74,7 @@ func newEnv(p patterns) (*cel.Env, error) {
 		cel.ExpressionNodeLimit(maxNodes),
 		cel.ParserErrorRecoveryLimit(4),
 		cel.ASTValidators(check{p}),
-	)
+	)...)
 }
 
 // issueError returns the first issue of an expression, with its place, and the number of
@@ -91,7 +101,12 @@ func (p *Program) Eval(s *Statement) Verdict {
 	if s.fault != "" {
 		return Verdict{Error: s.fault}
 	}
-	out, _, err := p.program.Eval(map[string]any{"predicate": s.predicate, "subject": s.subject, "type": s.typ})
+	return p.eval(map[string]any{"predicate": s.predicate, "subject": s.subject, "type": s.typ})
+}
+
+// eval evaluates the expression with the values of its variables.
+func (p *Program) eval(variables map[string]any) Verdict {
+	out, _, err := p.program.Eval(variables)
 	switch value, isBool := out.(types.Bool); {
 	case err != nil:
 		return Verdict{Error: reasonOf(err)}

@@ -13,8 +13,10 @@ import (
 )
 
 // Clip truncates s to about 80 bytes, for use in an error message.
-func Clip(s string) string {
-	const most = 80
+func Clip(s string) string { return ClipAt(s, 80) }
+
+// ClipAt is like Clip, for texts that are longer.
+func ClipAt(s string, most int) string {
 	if len(s) <= most {
 		return s
 	}

@@ -102,6 +102,9 @@ func (r *Replay) commit(sha string) *commit {
 
 // Identity adds an event of an identity of the org.
 func (r *Replay) Identity(e ledger.IdentityEvent) error {
+	if e.Kind == ledger.KindTrustedRoot {
+		return nil // no state follows from it
+	}
 	r.trusted = r.now(e.Timestamp)
 	r.identities[e.IdentityID] = e
 	if e.Kind != string(identity.KeyIdentity) {

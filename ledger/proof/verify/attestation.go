@@ -3,6 +3,7 @@ package verify
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -163,6 +164,9 @@ func (a Attestation) open(keys Keys, e recording) (*attestation.Attestation, err
 			return nil, err
 		}
 	} else if signed, err = attestation.Verify(a.Envelope, ring, e.Timestamp); err != nil {
+		if keys.pinned && attestation.CertificateOf(a.Envelope) != nil {
+			return nil, errors.New("pinned keys verify no keyless signatures: a trusted root cannot be pinned")
+		}
 		return nil, err
 	}
 

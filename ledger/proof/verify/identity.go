@@ -23,11 +23,8 @@ func LoggedIdentity(i identity.Identity, event []byte) Check {
 	if e.Type != ledger.EventIdentity {
 		return Failure(CheckIdentity, "its event %s has the type %s", e.ID, e.Type)
 	}
-	public, err := i.PublicKey() // which signatures are verified with, whatever fingerprint is listed
-	if err != nil {
-		return Failure(CheckIdentity, "%v", err)
-	}
-	if i.Fingerprint, err = identity.Fingerprint(public); err != nil {
+	var err error
+	if i.Fingerprint, err = i.Digest(); err != nil { // of what verifies signatures, whatever is listed
 		return Failure(CheckIdentity, "%v", err)
 	}
 	want, err := i.Logged(e.Action)
@@ -35,6 +32,27 @@ func LoggedIdentity(i identity.Identity, event []byte) Check {
 		return Failure(CheckIdentity, "%v", err)
 	}
 
+	return compareLogged(e, want)
+}
+
+// LoggedTrustedRoot checks that an event, which is known to be in the log, is about a version of a
+// trusted root as the ledger lists it.
+func LoggedTrustedRoot(r identity.TrustedRoot, event []byte) Check {
+	var e ledger.IdentityEvent
+	if err := ledger.DecodeOpen(event, &e); err != nil {
+		return Failure(CheckIdentity, "parse its event: %v", err)
+	}
+	if e.Type != ledger.EventIdentity {
+		return Failure(CheckIdentity, "its event %s has the type %s", e.ID, e.Type)
+	}
+	if e.Timestamp != r.CreatedAt {
+		return Failure(CheckIdentity, "the log has it since %s, and the ledger lists %s", e.Timestamp, r.CreatedAt)
+	}
+	return compareLogged(e, r.Logged())
+}
+
+// compareLogged compares an event in the log with the one that follows from what the ledger lists.
+func compareLogged(e, want ledger.IdentityEvent) Check {
 	want.ID, want.Type, want.Timestamp = e.ID, e.Type, e.Timestamp
 	logged, err := json.Marshal(e)
 	if err != nil {
@@ -48,6 +66,23 @@ func LoggedIdentity(i identity.Identity, event []byte) Check {
 		return Failure(CheckIdentity, "the log has another key, or other terms, than the ledger lists (event %s)", e.ID)
 	}
 	return Passed(CheckIdentity, "the log has it as the ledger lists it")
+}
+
+// UsedRoots returns the versions of trusted roots that vouch for the listed identities with which
+// signatures were verified.
+func (k Keys) UsedRoots() (list []identity.TrustedRoot) {
+	names := make(map[string]bool)
+	for _, i := range k.Used() {
+		if i.Sigstore != nil {
+			names[i.Sigstore.TrustedRoot] = true
+		}
+	}
+	for _, r := range k.roots {
+		if names[r.Name] {
+			list = append(list, r)
+		}
+	}
+	return list
 }
 
 // Used returns the listed identities with which signatures were verified; none if they are

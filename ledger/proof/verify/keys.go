@@ -15,20 +15,24 @@ import (
 const (
 	MaxKeyFile = 8 << 20 // bytes
 	MaxKeys    = 10_000
+	MaxRoots   = 1_000 // versions of trusted roots
 )
 
 // Keys are the keys and roots that are trusted to sign attestations.
 type Keys struct {
 	identities []identity.Identity
+	// roots are versions of trusted roots, which vouch for keyless signers.
+	roots []identity.TrustedRoot
 	// pinned reports that the caller knows them, and not only the ledger.
 	pinned bool
 	// used has the IDs of listed identities with which a signature was verified; nil if pinned.
 	used map[string]bool
 }
 
-// Listed returns the keys and roots that the ledger lists, revoked ones included.
-func Listed(identities []identity.Identity) Keys {
-	return Keys{identities: identities, used: make(map[string]bool)}
+// Listed returns the keys and roots that the ledger lists, revoked ones included, and all versions of
+// its trusted roots.
+func Listed(identities []identity.Identity, roots ...identity.TrustedRoot) Keys {
+	return Keys{identities: identities, roots: roots, used: make(map[string]bool)}
 }
 
 // ParseKeys parses a file of pinned keys: the JSON list that 'ledgerd identity list -o json'
@@ -121,7 +125,21 @@ func (k Keys) keyring(dn string, at ledger.Time) (*identity.Keyring, error) {
 			then = append(then, i)
 		}
 	}
-	return identity.NewKeyring(then)
+	return identity.NewKeyring(then, k.rootsAt(at)...)
+}
+
+// rootsAt returns the versions of trusted roots that were in effect at a time: several of one trusted
+// root if it was replaced then.
+func (k Keys) rootsAt(at ledger.Time) (then []identity.TrustedRoot) {
+	for _, r := range k.roots {
+		isReplaced := func(later identity.TrustedRoot) bool {
+			return later.Name == r.Name && later.Version > r.Version && later.CreatedAt < at
+		}
+		if r.CreatedAt <= at && !slices.ContainsFunc(k.roots, isReplaced) {
+			then = append(then, r)
+		}
+	}
+	return then
 }
 
 // source says where the keys come from.

@@ -1,0 +1,161 @@
+// Package member decides who may sign in to an org with an OpenID Connect provider, with which
+// role, and as which signer.
+package member
+
+import (
+	"fmt"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/ca"
+	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/internal/text"
+)
+
+// The limits of members.
+const (
+	MaxMembers  = 10_000 // of an org, with former ones
+	MaxRules    = 500    // of an org
+	MaxSignIns  = 50     // of a member, at the same time
+	maxTemplate = 500    // bytes of the DN of a rule
+)
+
+// A Role is what a member of an org may do.
+type Role ledger.Scope
+
+// The roles.
+const (
+	Reader      = Role(ledger.Read)
+	Contributor = Role(ledger.Write)
+	Maintainer  = Role(ledger.Maintain)
+	Admin       = Role(ledger.Admin)
+)
+
+// Roles lists the roles, the lowest first.
+func Roles() []Role { return []Role{Reader, Contributor, Maintainer, Admin} }
+
+// Scope returns the scope of a member's sign-ins, and the highest of the tokens that they create.
+func (r Role) Scope() ledger.Scope { return ledger.Scope(r) }
+
+func (r Role) String() string {
+	switch r {
+	case Reader:
+		return "reader"
+	case Contributor:
+		return "contributor"
+	case Maintainer:
+		return "maintainer"
+	case Admin:
+		return "admin"
+	}
+	return ""
+}
+
+// ParseRole parses the name of a role.
+func ParseRole(name string) (Role, error) {
+	for _, r := range Roles() {
+		if r.String() == name {
+			return r, nil
+		}
+	}
+	return 0, fmt.Errorf("%q is not a role (use reader, contributor, maintainer or admin)", text.Clip(name))
+}
+
+// AppendText implements encoding.TextAppender.
+func (r Role) AppendText(b []byte) ([]byte, error) { return append(b, r.String()...), nil }
+
+// MarshalText implements encoding.TextMarshaler.
+func (r Role) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler, as ParseRole does.
+func (r *Role) UnmarshalText(b []byte) error {
+	parsed, err := ParseRole(string(b))
+	if err != nil {
+		return err
+	}
+	*r = parsed
+	return nil
+}
+
+// A Member is a person of an org. The account is the issuer and the subject: an e-mail address or
+// a name can change hands.
+type Member struct {
+	ID      string `json:"id"`
+	Org     string `json:"org"`
+	Issuer  string `json:"issuer"`
+	Subject string `json:"subject"`
+	// DN is the signer as whom the person approves. Nobody else of the org has it, or ever had.
+	DN string `json:"dn"`
+	// Name is what the provider calls the person, and Email an address that it has verified. Both
+	// are for display only.
+	Name  string `json:"name,omitzero"`
+	Email string `json:"email,omitzero"`
+	Role  Role   `json:"role"`
+	// ByRule reports whether rules decide about the role and the membership at each sign-in.
+	// Otherwise an admin has set them.
+	ByRule     bool        `json:"by_rule"`
+	CreatedAt  ledger.Time `json:"created_at,omitzero"`
+	SignedInAt ledger.Time `json:"signed_in_at,omitzero"`
+	RemovedAt  ledger.Time `json:"removed_at,omitzero"`
+}
+
+// A NewMember is the body of a request to add a member before the first sign-in.
+type NewMember struct {
+	Issuer  string `json:"issuer"`
+	Subject string `json:"subject"`
+	DN      string `json:"dn"`
+	Role    Role   `json:"role"`
+}
+
+// Completed returns the member with the DN in its canonical form. It returns a field error for the
+// first field that is invalid.
+func (n NewMember) Completed() (NewMember, error) {
+	if err := CheckIssuer(n.Issuer); err != nil {
+		return n, err
+	}
+	if !isText(n.Subject) {
+		return n, invalidField("subject", "use the claim sub of the account, of 1 to %d printable characters", maxText)
+	}
+	if n.Role == 0 {
+		return n, invalidField("role", "required (use reader, contributor, maintainer or admin)")
+	}
+	dn, err := ParseDN(n.DN)
+	if err != nil {
+		return n, invalidField("dn", "%v", err)
+	}
+	n.DN = dn.String()
+	return n, nil
+}
+
+// A Change changes a member. An admin decides about the member from then on, and no longer a rule.
+// Fields that are nil stay as they are. The DN never changes: signatures under two names would count
+// as those of two people.
+type Change struct {
+	Role *Role `json:"role,omitzero"`
+	// Removed ends or restores the membership.
+	Removed *bool `json:"removed,omitzero"`
+}
+
+// Apply returns the member after the change at a time.
+func (c Change) Apply(m Member, now ledger.Time) Member {
+	m.ByRule = false
+	if c.Role != nil {
+		m.Role = *c.Role
+	}
+	switch {
+	case c.Removed == nil:
+	case !*c.Removed:
+		m.RemovedAt = 0
+	case m.RemovedAt == 0:
+		m.RemovedAt = now
+	}
+	return m
+}
+
+// ParseDN parses the DN of a member: one that a CA for people certifies.
+func ParseDN(s string) (identity.DN, error) {
+	dn, err := identity.ParseDN(s)
+	if err != nil {
+		return dn, err
+	}
+	return dn, ca.People.CheckDN(dn)
+}

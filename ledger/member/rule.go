@@ -1,0 +1,179 @@
+package member
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/internal/text"
+)
+
+// An Account is what an ID token says about the person who signs in, after it was verified.
+type Account struct {
+	// Issuer and Subject are the claims iss and sub.
+	Issuer, Subject string
+	// Name is the claim name, and Email the claim email if email_verified is true. Both may be empty.
+	Name, Email string
+	// AuthTime is when the provider last authenticated the person; 0 if the token does not say so.
+	AuthTime ledger.Time
+	// Claims are the claims that are a text, a boolean, a number, or a list of texts: the texts of
+	// each. They lack email unless it was verified.
+	Claims map[string][]string
+}
+
+// A NewRule is the body of a request to create a rule: which accounts of an issuer are members.
+type NewRule struct {
+	// Issuer is the URL of the issuer.
+	Issuer string `json:"issuer"`
+	// Claim is the name of a claim of the ID token, such as groups. Value is its text, or one of
+	// its texts if it is a list.
+	Claim string `json:"claim"`
+	Value string `json:"value"`
+	Role  Role   `json:"role"`
+	// DN is the DN that an account gets when its person first signs in. {claim} stands for the text
+	// of a claim, as in cn={preferred_username},ou=people-dev,o=acme.
+	DN string `json:"dn"`
+}
+
+// A Rule is a rule of an org.
+type Rule struct {
+	ID  string `json:"id"`
+	Org string `json:"org"`
+	NewRule
+	CreatedAt ledger.Time `json:"created_at,omitzero"`
+}
+
+// Check returns a field error for the first field that is invalid.
+func (n NewRule) Check() error {
+	if err := CheckIssuer(n.Issuer); err != nil {
+		return err
+	}
+	switch {
+	case !isText(n.Claim):
+		return invalidField("claim", "use the name of a claim, such as groups")
+	case n.Claim == "email_verified":
+		return invalidField("claim", "email_verified says nothing about who the person is")
+	case !isText(n.Value):
+		return invalidField("value", "use 1 to %d printable characters", maxText)
+	case n.Role == 0:
+		return invalidField("role", "required (use reader, contributor, maintainer or admin)")
+	case len(n.DN) > maxTemplate:
+		return invalidField("dn", "at most %d bytes", maxTemplate)
+	}
+	if _, err := n.dn(func(string) (string, error) { return "x", nil }); err != nil {
+		return invalidField("dn", "%v", err)
+	}
+	return nil
+}
+
+// Match reports whether a rule admits an account.
+func (n NewRule) Match(a Account) bool {
+	return a.Issuer == n.Issuer && slices.Contains(a.Claims[n.Claim], n.Value)
+}
+
+// Admit returns the member that an account is after it signs in at a time. before is the member that
+// it was; zero if it was none. after.RemovedAt is not zero if the org does not admit the account. If a
+// rule admits it, but gives it no DN, the error says why.
+func Admit(before Member, rules []Rule, a Account, now ledger.Time) (after Member, err error) {
+	after = before
+	if before.ID == "" || before.ByRule {
+		if after, err = byRules(before, rules, a); err != nil {
+			return after, err
+		}
+	}
+
+	switch {
+	case after.Role != 0 && after.RemovedAt == 0:
+		after.Name, after.Email, after.SignedInAt = a.Name, a.Email, now
+	case after.RemovedAt == 0:
+		after.RemovedAt = now
+	}
+	return after, nil
+}
+
+// byRules returns the member as whom rules admit an account; without a role if none does.
+func byRules(m Member, rules []Rule, a Account) (Member, error) {
+	best, ok := best(rules, a)
+	if !ok {
+		m.Role = 0
+		return m, nil
+	}
+	m.Role, m.ByRule, m.RemovedAt = best.Role, true, 0
+	if m.ID != "" {
+		return m, nil
+	}
+
+	dn, err := best.NameOf(a)
+	if err != nil {
+		return m, fmt.Errorf("rule %s: %w", best.ID, err)
+	}
+	m.Issuer, m.Subject, m.DN = a.Issuer, a.Subject, dn.String()
+	return m, nil
+}
+
+// best returns the rule of those that admit an account that gives the highest role; of several, the
+// first. It reports false if none admits it.
+func best(rules []Rule, a Account) (best Rule, ok bool) {
+	for _, r := range rules {
+		if r.Match(a) && r.Role > best.Role {
+			best, ok = r, true
+		}
+	}
+	return best, ok
+}
+
+// NameOf returns the DN that an account gets by the rule.
+func (n NewRule) NameOf(a Account) (identity.DN, error) {
+	return n.dn(func(claim string) (string, error) {
+		if values := a.Claims[claim]; len(values) == 1 && values[0] != "" {
+			return values[0], nil
+		}
+		return "", fmt.Errorf("the ID token has no single text %s", text.Quote(claim))
+	})
+}
+
+// dn returns the DN of the template, in which the texts of claims replace their names.
+func (n NewRule) dn(claim func(name string) (string, error)) (identity.DN, error) {
+	if strings.ContainsAny(n.DN, "\\") {
+		return identity.DN{}, fmt.Errorf("%s has an escape: write the text as it is", text.Quote(n.DN))
+	}
+	template, err := identity.ParseDN(n.DN)
+	if err != nil {
+		return template, err
+	}
+	for _, value := range []*string{&template.CN, &template.OU, &template.O} {
+		if *value, err = expand(*value, claim); err != nil {
+			return template, err
+		}
+	}
+	// The texts of claims are checked as those in a DN are.
+	return ParseDN(template.String())
+}
+
+// expand replaces each {name} in a text.
+func expand(s string, claim func(name string) (string, error)) (string, error) {
+	var b strings.Builder
+	for {
+		before, rest, ok := strings.Cut(s, "{")
+		if strings.Contains(before, "}") {
+			return "", fmt.Errorf("%s has a } without {", text.Quote(s))
+		}
+		b.WriteString(before)
+		if !ok {
+			return b.String(), nil
+		}
+		name, after, ok := strings.Cut(rest, "}")
+		if !ok || name == "" || strings.Contains(name, "{") {
+			return "", fmt.Errorf("%s has a { without the name of a claim and }", text.Quote(s))
+		}
+
+		value, err := claim(name)
+		if err != nil {
+			return "", err
+		}
+		b.WriteString(value)
+		s = after
+	}
+}
