@@ -7,6 +7,7 @@ import (
 	"net/url"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/review"
 )
 
 // An AttestationFilter filters a list of attestations. The zero value matches all.
@@ -95,4 +96,42 @@ func (c *Client) Record(
 		return ledger.AttestationRecord{}, false, err
 	}
 	return record, a.created(), nil
+}
+
+// RecordAll records the envelopes and bundles in a body: JSON Lines, an array, or a list as npm
+// and GitHub return it. The items are in the order of the envelopes, and each has its own status;
+// those that are not recorded have a Problem. A body with one envelope is one item, or, if it is
+// not recorded, an error. Sending a body again records nothing twice.
+func (c *Client) RecordAll(ctx context.Context, org, repo string, body []byte) ([]ledger.BulkItem, error) {
+	a, err := c.do(ctx, request{
+		method: http.MethodPost,
+		path:   pathOf("orgs", org, "repos", repo, "attestations"),
+		body:   body,
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	var response ledger.BulkResponse
+	if err := a.decode(&response); err != nil || response.Data != nil {
+		return response.Data, err
+	}
+	var record ledger.AttestationRecord
+	if err := a.decode(&record); err != nil {
+		return nil, err
+	}
+	return []ledger.BulkItem{{Status: a.status, Attestation: &record}}, nil
+}
+
+// DraftReview returns a statement about a commit for a member to sign. Only a member who has signed
+// in during the last 15 minutes can review in this way.
+func (c *Client) DraftReview(ctx context.Context, org, repo, sha string, n review.NewDraft) (review.Draft, error) {
+	return post[review.Draft](ctx, c, pathOf("orgs", org, "repos", repo, "commits", sha, "review-drafts"), n)
+}
+
+// RecordReview records the statement of a draft that the member has signed.
+func (c *Client) RecordReview(
+	ctx context.Context, org, repo, sha string, n review.NewReview,
+) (ledger.AttestationRecord, error) {
+	return post[ledger.AttestationRecord](ctx, c, pathOf("orgs", org, "repos", repo, "commits", sha, "reviews"), n)
 }

@@ -89,18 +89,29 @@ type request struct {
 	accept  string // default: application/json
 	ifMatch string
 	body    []byte // JSON, or nil
-	most    int    // maximum size of the response in bytes; 0 means maxResponse
+	// contentType is that of the body; default: application/json.
+	contentType string
+	most        int // maximum size of the response in bytes; 0 means maxResponse
 }
 
 // A response is a successful response with its complete body.
 type response struct {
-	status int
-	header http.Header
-	body   []byte
+	request request
+	status  int
+	header  http.Header
+	body    []byte
 }
 
 // created reports whether the request created a resource.
 func (a *response) created() bool { return a.status == http.StatusCreated }
+
+// decode decodes the record in a response. It ignores unknown fields, which a newer server may add.
+func (a *response) decode(record any) error {
+	if err := ledger.DecodeOpen(a.body, record); err != nil {
+		return fmt.Errorf("unexpected response to %s %s (check the server URL): %w", a.request.method, a.request.path, err)
+	}
+	return nil
+}
 
 // do sends a request. It returns an *Error if the response is not 2xx.
 func (c *Client) do(ctx context.Context, r request) (*response, error) {
@@ -125,7 +136,7 @@ func (c *Client) do(ctx context.Context, r request) (*response, error) {
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		return nil, newError(resp, body)
 	}
-	return &response{resp.StatusCode, resp.Header, body}, nil
+	return &response{r, resp.StatusCode, resp.Header, body}, nil
 }
 
 func (c *Client) newRequest(ctx context.Context, r request) (*http.Request, error) {
@@ -147,7 +158,7 @@ func (c *Client) newRequest(ctx context.Context, r request) (*http.Request, erro
 		req.Header.Set("Authorization", "Bearer "+c.token)
 	}
 	if r.body != nil {
-		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Content-Type", cmp.Or(r.contentType, "application/json"))
 	}
 	if r.ifMatch != "" {
 		req.Header.Set("If-Match", r.ifMatch)
@@ -155,17 +166,15 @@ func (c *Client) newRequest(ctx context.Context, r request) (*http.Request, erro
 	return req, nil
 }
 
-// call sends a request and decodes the record in the response. It ignores unknown
-// fields, which a newer server may add.
+// call sends a request and decodes the record in the response.
 func call[T any](ctx context.Context, c *Client, r request) (T, *response, error) {
 	var record T
 	a, err := c.do(ctx, r)
 	if err != nil {
 		return record, nil, err
 	}
-	if err := ledger.DecodeOpen(a.body, &record); err != nil {
-		return record, nil, fmt.Errorf("unexpected response to %s %s (check the server URL): %w", r.method, r.path,
-			err)
+	if err := a.decode(&record); err != nil {
+		return record, nil, err
 	}
 	return record, a, nil
 }

@@ -1,11 +1,15 @@
 package cmd_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/ledgerd/ledgerd/internal/gitrepo/gitrepotest"
 )
 
 // The command under attest cannot read the API token from the process that runs it.
@@ -28,7 +32,7 @@ func TestFaultAttestedCommandCannotReadTheToken(t *testing.T) {
 		"--predicate", "test:go", "--key", key + ".key", "--", "sh", "-c", script}
 	args = append(unprivileged(t), args...)
 	command := exec.Command(args[0], args[1:]...)
-	command.Env = append(os.Environ(), "LEDGERD_TOKEN="+token)
+	command.Env = append(os.Environ(), "LEDGERD_TOKEN="+token, "LEDGERD_ID_TOKEN=token-of-the-job")
 	var errors strings.Builder
 	command.Stderr = &errors
 	out, err := command.Output()
@@ -39,7 +43,9 @@ func TestFaultAttestedCommandCannotReadTheToken(t *testing.T) {
 	if text := string(out); !strings.Contains(text, "started") || !strings.Contains(text, "ended") {
 		t.Errorf("the command did not run: %s", text)
 	}
-	for _, secret := range []string{token, "LEDGERD_TOKEN", "read environ", "opened mem", "read link of fd"} {
+	for _, secret := range []string{
+		token, "LEDGERD_TOKEN", "token-of-the-job", "read environ", "opened mem", "read link of fd",
+	} {
 		if strings.Contains(string(out), secret) {
 			t.Errorf("the command's output contains %q", secret)
 		}
@@ -68,4 +74,68 @@ func unprivileged(t *testing.T) []string {
 		t.Skipf("as root, the test needs setpriv: %v", err)
 	}
 	return prefix
+}
+
+// The command of a CI job sees neither the variables with which tokens are requested nor any token.
+// Nor can it read them from the process that runs it.
+func TestJobsCommandSeesNoSecret(t *testing.T) {
+	f := newForge(t)
+	const script = `
+		echo started
+		env
+		cat /proc/$PPID/environ && echo read environ
+		dd if=/proc/$PPID/mem bs=1 count=0 && echo opened mem
+		echo ended`
+
+	token := f.provider.Token(f.provider.GitLab(f.victim.url+"/v1/orgs/acme", time.Now()))
+	for name, tc := range map[string]struct{ env, secrets []string }{
+		"GitHub": {f.variables(), []string{requestSecret, f.url}},
+		"GitLab": {f.variables("GITLAB_CI=true", "LEDGERD_ID_TOKEN="+token), []string{token}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			args := append(unprivileged(t), "ledgerd", "attest", "acme/api", "--ci", "--commit", jobCommit, "--predicate",
+				"test:go", "--", "sh", "-c", script)
+			stdout, stderr, status := run(t, tc.env, args...)
+			if status != 0 || !strings.Contains(stdout, "started") || !strings.Contains(stdout, "ended") {
+				t.Fatalf("status %d: %s%s", status, stdout, stderr)
+			}
+
+			secrets := append(tc.secrets, "ID_TOKEN", "LEDGERD_TOKEN", "read environ", "opened mem")
+			for _, secret := range secrets {
+				if strings.Contains(stdout, secret) {
+					t.Errorf("the command's output contains %q", secret)
+				}
+			}
+		})
+	}
+}
+
+// Other processes of the user can read the environment of git. So the git that registers the commit,
+// after a command that may have left some running, has no secret either.
+func TestGitAfterTheCommandSeesNoSecret(t *testing.T) {
+	f := newForge(t)
+	writer := f.ledgerd("token", "create", "--org", "acme", "--name", "ci", "--scope", "write")
+	folder := t.TempDir()
+	ended, seen := filepath.Join(folder, "ended"), filepath.Join(folder, "seen")
+	git, err := exec.LookPath("git")
+	check(t, err)
+	wrapper := fmt.Sprintf("#!/bin/sh\n[ -e %s ] && env >>%s\nexec %s \"$@\"\n", ended, seen, git)
+	check(t, os.WriteFile(filepath.Join(folder, "git"), []byte(wrapper), 0o700))
+
+	repo, _ := gitrepotest.New(t, nil, gitrepotest.Tree{"a": gitrepotest.TextFile("text")})
+	env := append(f.variables(), "LEDGERD_TOKEN="+writer, "LEDGERD_ID_TOKEN=", "PATH="+folder+":"+os.Getenv("PATH"))
+	command := exec.Command("ledgerd", "attest", "acme/api", "--ci", "--commit", "HEAD", "--predicate", "test:go", "--",
+		"touch", ended)
+	command.Env, command.Dir = env, repo
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("attest: %v\n%s", err, out)
+	}
+
+	text, err := os.ReadFile(seen)
+	check(t, err)
+	for _, secret := range []string{writer, requestSecret, f.url, "ID_TOKEN"} {
+		if strings.Contains(string(text), secret) {
+			t.Errorf("git has %q in its environment", secret)
+		}
+	}
 }

@@ -22,7 +22,9 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/jackc/pgx/v5"
 
+	"github.com/ledgerd/ledgerd/internal/pgtest"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -30,10 +32,11 @@ import (
 	"github.com/ledgerd/ledgerd/store"
 )
 
-// A victim is a real server on a real database file, which tests kill.
+// A victim is a real server on a real database, which tests kill.
 type victim struct {
 	t        *testing.T
-	database string
+	database string          // a file, or the URL of a PostgreSQL database
+	env      []string        // variables for the database
 	flags    []string        // additional flags of serve
 	log      *os.File        // receives its log; nil to discard it
 	prepare  func(*exec.Cmd) // if set, is called before the server starts
@@ -42,7 +45,13 @@ type victim struct {
 }
 
 func newVictim(t *testing.T) *victim {
-	v := &victim{t: t, database: filepath.Join(t.TempDir(), "ledger.db")}
+	t.Helper()
+	folder := t.TempDir()
+	database, err := pgtest.NewLocation(folder, "ledger.db")
+	check(t, err)
+	keys, err := pgtest.NewKeys(folder)
+	check(t, err)
+	v := &victim{t: t, database: database, env: append(os.Environ(), keys...)}
 	v.ledgerd("org", "create", "acme")
 	v.ledgerd("repo", "create", "acme/api")
 	return v
@@ -52,7 +61,7 @@ func newVictim(t *testing.T) *victim {
 func (v *victim) ledgerd(args ...string) string {
 	v.t.Helper()
 	command := exec.Command("ledgerd", append(args, "--database", v.database)...)
-	command.Stderr = os.Stderr
+	command.Env, command.Stderr = v.env, os.Stderr
 	out, err := command.Output()
 	if err != nil {
 		v.t.Fatalf("ledgerd %s: %v", strings.Join(args, " "), err)
@@ -70,6 +79,7 @@ func (v *victim) listen(address string) string {
 	v.t.Helper()
 	v.server = exec.Command(
 		"ledgerd", append([]string{"serve", "--listen", address, "--database", v.database}, v.flags...)...)
+	v.server.Env = v.env
 	if v.log != nil {
 		v.server.Stderr = v.log
 	}
@@ -105,22 +115,36 @@ func (v *victim) open() *store.Store {
 	return s
 }
 
-// checkIntegrity runs SQLite's integrity check, and checks that the numbers of the
-// events have no gaps.
-func (v *victim) checkIntegrity() {
+// scan reads the row of a query.
+func (v *victim) scan(query string, row ...any) {
 	v.t.Helper()
-	db, err := sql.Open("sqlite", v.database)
+	if pgtest.OnPostgreSQL() {
+		c, err := pgx.Connect(v.t.Context(), v.database)
+		check(v.t, err)
+		defer c.Close(v.t.Context())
+		check(v.t, c.QueryRow(v.t.Context(), query).Scan(row...))
+		return
+	}
+	db, err := sql.Open("sqlite", v.database+"?_pragma=busy_timeout(5000)")
 	check(v.t, err)
 	defer db.Close()
-	var verdict string
-	check(v.t, db.QueryRow("PRAGMA integrity_check").Scan(&verdict))
-	if verdict != "ok" {
-		v.t.Fatalf("integrity_check: %s", verdict)
+	check(v.t, db.QueryRow(query).Scan(row...))
+}
+
+// checkIntegrity checks that the numbers of the events have no gaps. On SQLite, it also runs the
+// integrity check of the file.
+func (v *victim) checkIntegrity() {
+	v.t.Helper()
+	if !pgtest.OnPostgreSQL() {
+		var verdict string
+		v.scan("PRAGMA integrity_check", &verdict)
+		if verdict != "ok" {
+			v.t.Fatalf("integrity_check: %s", verdict)
+		}
 	}
 	var events, first, last, next int64
-	check(v.t, db.QueryRow("SELECT count(*), coalesce(min(seq), 0), coalesce(max(seq), -1) FROM events").Scan(&events,
-		&first, &last))
-	check(v.t, db.QueryRow("SELECT next_seq FROM orgs").Scan(&next))
+	v.scan("SELECT count(*), coalesce(min(seq), 0), coalesce(max(seq), -1) FROM events", &events, &first, &last)
+	v.scan("SELECT next_seq FROM orgs", &next)
 	if first != 0 || last != events-1 || next != events {
 		v.t.Fatalf("%d events have the numbers %d to %d, and the next number is %d", events, first, last, next)
 	}
@@ -450,12 +474,9 @@ func fill(t *testing.T, s *store.Store, n int) {
 // policy.
 func (v *victim) waitForReevaluation(enough func(done, all int) bool) {
 	v.t.Helper()
-	db, err := sql.Open("sqlite", v.database+"?_pragma=busy_timeout(5000)")
-	check(v.t, err)
-	defer db.Close()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		var done, all int
-		check(v.t, db.QueryRow("SELECT coalesce(sum(policy_version = 2), 0), count(*) FROM commits").Scan(&done, &all))
+		v.scan("SELECT count(*) FILTER (WHERE policy_version = 2), count(*) FROM commits", &done, &all)
 		if enough(done, all) {
 			return
 		}

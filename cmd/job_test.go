@@ -85,7 +85,7 @@ func TestScriptsAreInNoJob(t *testing.T) {
 		t.Fatal(err)
 	}
 	env := &testscript.Env{WorkDir: t.TempDir()}
-	if err := setUpScript(env); err != nil {
+	if err := setVariables(env); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range names {

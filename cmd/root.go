@@ -14,6 +14,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/cmd/browse"
 	"github.com/ledgerd/ledgerd/cmd/manage"
+	"github.com/ledgerd/ledgerd/cmd/people"
 	"github.com/ledgerd/ledgerd/cmd/record"
 	"github.com/ledgerd/ledgerd/cmd/run"
 	"github.com/ledgerd/ledgerd/cmd/start"
@@ -43,7 +44,7 @@ server is running on it.`,
 	addGroup(root, "start", "Start", append(run.Commands(p), start.Commands(p)...))
 	addGroup(root, "commits", "Record and check commits", record.Commands(p))
 	addGroup(root, "browse", "See what is recorded", browse.Commands(p))
-	addGroup(root, "manage", "Set up orgs, repos and signers", manage.Commands(p))
+	addGroup(root, "manage", "Set up orgs, repos and signers", append(manage.Commands(p), people.Commands(p)...))
 	addGroup(root, "tools", "Tools", run.Tools(p, Main))
 	root.SetHelpCommandGroupID("tools")
 	root.SetCompletionCommandGroupID("tools")

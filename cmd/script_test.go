@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -21,6 +20,9 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/ledgerd/ledgerd/internal/freeport"
+	"github.com/ledgerd/ledgerd/internal/pgtest"
 )
 
 func TestMain(m *testing.M) {
@@ -45,11 +47,22 @@ func TestMain(m *testing.M) {
 //   - grab NAME FILE REGEXP sets a variable to the match of the first group.
 //   - unpack FILE DEST decompresses a gzip file.
 //   - job NAME sets the variables of a recorded CI job, job alone removes them.
+//
+// The condition [sqlite] is false when TestOnPostgreSQL runs the scripts.
 func TestScript(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("the scripts need git")
 	}
 	runScripts(t, "testdata/script", setUpScript)
+}
+
+// TestOnPostgreSQL runs the tests again, with ledgers in databases of PostgreSQL instead of files.
+func TestOnPostgreSQL(t *testing.T) {
+	pgtest.RunAgain(t, map[string]string{
+		"it uses both engines":       "TestPostgresScript",
+		"it does not run the binary": "TestRadarAgainstGit",
+		"it is about CI jobs, which use the API as the scripts do, and takes half a minute": "TestCIDocs",
+	})
 }
 
 // runScripts runs the scripts in a folder. setUp prepares the environment of each.
@@ -58,36 +71,38 @@ func runScripts(t *testing.T, dir string, setUp func(*testscript.Env) error) {
 		Dir:                 dir,
 		RequireExplicitExec: true,
 		Setup:               setUp,
+		Condition:           scriptCondition,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits":  scriptExits,
-			"await":  scriptAwait,
-			"get":    scriptGet,
-			"grab":   scriptGrab,
-			"unpack": scriptUnpack,
-			"job":    scriptJob,
-			"proxy":  scriptProxy,
+			"exits":   scriptExits,
+			"await":   scriptAwait,
+			"get":     scriptGet,
+			"grab":    scriptGrab,
+			"unpack":  scriptUnpack,
+			"job":     scriptJob,
+			"proxy":   scriptProxy,
+			"idtoken": scriptIDToken,
 		},
 	})
 }
 
-// setUpScript sets variables with three free addresses and with the paths of fixtures.
-// It isolates git from the configuration of the machine and user.
+// setUpScript prepares the environment of a script.
 func setUpScript(env *testscript.Env) error {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
+	if err := setVariables(env); err != nil {
 		return err
 	}
-	defer listener.Close() // the port stays free for a while
-	receiver, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
+	return setLedgers(env)
+}
+
+// setVariables sets variables with three free addresses and with the paths of fixtures.
+// It isolates git from the configuration of the machine and user.
+func setVariables(env *testscript.Env) error {
+	var addresses [3]string
+	for i := range addresses {
+		var err error
+		if addresses[i], err = freeport.Address(); err != nil {
+			return err
+		}
 	}
-	defer receiver.Close()
-	other, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	defer other.Close()
 
 	fixtures, err := filepath.Abs(filepath.Join("..", "ledger", "testdata", "cosign"))
 	if err != nil {
@@ -107,13 +122,48 @@ func setUpScript(env *testscript.Env) error {
 		"GIT_AUTHOR_EMAIL=ada@example.org",
 		"GIT_COMMITTER_NAME=Ada",
 		"GIT_COMMITTER_EMAIL=ada@example.org",
-		"LISTEN="+listener.Addr().String(),
-		"RECEIVER="+receiver.Addr().String(),
-		"OTHER_RECEIVER="+other.Addr().String(),
+		"LISTEN="+addresses[0],
+		"RECEIVER="+addresses[1],
+		"OTHER_RECEIVER="+addresses[2],
 		"FIXTURES="+fixtures,
 		"V5="+v5,
 	)
 	return nil
+}
+
+// setLedgers sets LEDGER and OTHER_LEDGER to the locations of ledgers that do not exist yet. The
+// first is the default of commands. A script on PostgreSQL that creates a file instead fails.
+func setLedgers(env *testscript.Env) error {
+	ledger, err := pgtest.NewLocation(env.WorkDir, "ledger.db")
+	if err != nil {
+		return err
+	}
+	other, err := pgtest.NewLocation(env.WorkDir, "other.db")
+	if err != nil {
+		return err
+	}
+	keys, err := pgtest.NewKeys(env.WorkDir)
+	if err != nil {
+		return err
+	}
+	env.Vars = append(append(env.Vars, keys...), "LEDGER="+ledger, "OTHER_LEDGER="+other)
+
+	if pgtest.OnPostgreSQL() {
+		env.Vars = append(env.Vars, "LEDGERD_DATABASE="+ledger)
+		env.Defer(func() {
+			if _, err := os.Stat(filepath.Join(env.WorkDir, "ledger.db")); err == nil {
+				env.T().Fatal("the script created a file instead of a database")
+			}
+		})
+	}
+	return nil
+}
+
+func scriptCondition(condition string) (bool, error) {
+	if condition != "sqlite" {
+		return false, fmt.Errorf("unknown condition %q", condition)
+	}
+	return !pgtest.OnPostgreSQL(), nil
 }
 
 func scriptExits(ts *testscript.TestScript, neg bool, args []string) {

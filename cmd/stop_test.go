@@ -96,7 +96,7 @@ func TestFaultHalfSentRequestsDoNotDelayTheStop(t *testing.T) {
 func TestFaultHangupReloadsTheLogLevel(t *testing.T) {
 	t.Parallel()
 	v := newVictim(t)
-	config := v.database + ".yaml"
+	config := filepath.Join(t.TempDir(), "config.yaml")
 	configure := func(text string) {
 		check(t, os.WriteFile(config, []byte(text), 0o600))
 		check(t, v.server.Process.Signal(syscall.SIGHUP))
@@ -179,7 +179,7 @@ func TestFaultCrashOutputHasNoSecret(t *testing.T) {
 	t.Parallel()
 	v := newVictim(t)
 	token := v.ledgerd("token", "create", "--org", "acme", "--name", "ci", "--scope", "write")
-	v.prepare = func(server *exec.Cmd) { server.Env = append(os.Environ(), "GOTRACEBACK=system") }
+	v.prepare = func(server *exec.Cmd) { server.Env = append(server.Env, "GOTRACEBACK=system") }
 	output, err := os.Create(filepath.Join(t.TempDir(), "output"))
 	check(t, err)
 	defer output.Close()

@@ -5,12 +5,13 @@ import (
 	"context"
 	"io"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/creack/pty"
+
+	"github.com/ledgerd/ledgerd/internal/pgtest"
 )
 
 // A person runs ledgerd on a terminal.
@@ -36,7 +37,11 @@ func atTerminal(t *testing.T) *person {
 		t.Setenv(name, "")
 	}
 	t.Setenv("TERM", "xterm")
-	t.Setenv("LEDGERD_DATABASE", filepath.Join(t.TempDir(), "ledger.db"))
+	database, err := pgtest.NewLocation(t.TempDir(), "ledger.db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("LEDGERD_DATABASE", database)
 	t.Chdir(t.TempDir())
 
 	p := &person{t, master, slave}

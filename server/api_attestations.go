@@ -1,6 +1,8 @@
 package server
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -9,6 +11,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/attestation/bulk"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/store"
 )
@@ -94,36 +97,99 @@ func ascending(s string) (bool, error) {
 	return false, fmt.Errorf("%q is not an order (use asc or desc)", s)
 }
 
-// maxVerifications limits how many times an attestation is verified if the org's
-// identities change between verifying and recording.
-const maxVerifications = 4
-
 func (s *Server) recordAttestation(c *call) (*reply, error) {
-	body, err := c.body(s.maxBody, typeJSON, typeDSSE, typeBundle, typeBundleOld)
+	body, err := c.body(s.maxBody, typeJSON, typeDSSE, typeBundle, typeBundleOld, typeLines, typeLinesX)
 	if err != nil {
 		return nil, err
 	}
 
-	for attempt := range maxVerifications {
-		attestation, version, err := s.verify(c, body, attempt == 0)
-		if err != nil {
-			return nil, err
+	record, isNew, err := s.record(c, body)
+	if isMalformed(err) && c.hasType(typeJSON, typeLines, typeLinesX) { // it is not one envelope
+		items, splitErr := bulk.Split(body)
+		if splitErr != nil {
+			return nil, splitErr
 		}
-		record, isNew, err := s.store.Record(c.ctx(), c.org(), c.repo(), attestation, version)
-		record.Unlinked = attestation.Artifacts.Left
-		switch {
-		case errors.Is(err, store.ErrKeyringChanged):
-			continue
-		case err != nil:
-			return nil, err
-		case isNew:
-			s.observer.Recorded(attestation.Result.Status)
-			return created(record, attestationsURL(record.Org, record.Repo)+"/"+record.ID), nil
-		default:
-			return &reply{status: http.StatusOK, record: record}, nil
+		if items != nil {
+			return s.recordItems(c, items)
 		}
 	}
-	return nil, ledger.Errorf(
+	switch {
+	case err != nil:
+		return nil, err
+	case isNew:
+		return created(record, attestationsURL(record.Org, record.Repo)+"/"+record.ID), nil
+	}
+	return &reply{status: http.StatusOK, record: record}, nil
+}
+
+// isMalformed reports whether err is about the form of a body, not about what it says.
+func isMalformed(err error) bool {
+	e, ok := errors.AsType[*ledger.Error](err)
+	return ok && (e.Code == ledger.CodeInvalidJSON || e.Code == ledger.CodeInvalidEnvelope)
+}
+
+// recordItems records the items of a bulk request one after the other, each as if it came alone.
+// Items that would begin after s.bulkTime, or after the client has gone, are not recorded.
+func (s *Server) recordItems(c *call, items []bulk.Item) (*reply, error) {
+	if err := s.countItems(c, len(items)); err != nil {
+		return nil, err
+	}
+	if _, err := s.store.Repo(c.ctx(), c.org(), c.repo()); err != nil {
+		return nil, err
+	}
+
+	response := ledger.BulkResponse{Data: make([]ledger.BulkItem, len(items))}
+	ctx, cancel := context.WithTimeout(c.ctx(), s.bulkTime)
+	defer cancel()
+	for i, item := range items {
+		record, isNew, err := ledger.AttestationRecord{}, false, item.Err
+		if err == nil && ctx.Err() != nil {
+			err = ledger.Errorf(ledger.CodeServerBusy, "the request took longer than %v: this envelope was not recorded "+
+				"(send the request again)", s.bulkTime)
+		}
+		if err == nil {
+			record, isNew, err = s.record(c, item.Envelope)
+		}
+		response.Data[i] = s.item(c, i, record, isNew, err)
+	}
+	return &reply{status: http.StatusOK, record: response}, nil
+}
+
+// item returns the item of a response for what record returned.
+func (s *Server) item(c *call, index int, record ledger.AttestationRecord, isNew bool, err error) ledger.BulkItem {
+	if err != nil {
+		p := s.problem(c.w, c.r, err)
+		return ledger.BulkItem{Index: index, Status: p.Status, Problem: &p}
+	}
+	status := http.StatusOK
+	if isNew {
+		status = http.StatusCreated
+	}
+	return ledger.BulkItem{Index: index, Status: status, Attestation: &record}
+}
+
+// maxVerifications limits how many times an attestation is verified if the org's
+// identities change between verifying and recording.
+const maxVerifications = 4
+
+// record verifies and records an envelope. It reports whether the attestation is new.
+func (s *Server) record(c *call, envelope []byte) (ledger.AttestationRecord, bool, error) {
+	for attempt := range maxVerifications {
+		attestation, version, err := s.verify(c, envelope, attempt == 0)
+		if err != nil {
+			return ledger.AttestationRecord{}, false, err
+		}
+		record, isNew, err := s.store.Record(c.ctx(), c.org(), c.repo(), attestation, version)
+		if errors.Is(err, store.ErrKeyringChanged) {
+			continue
+		}
+		if err == nil && isNew {
+			s.observer.Recorded(attestation.Result.Status)
+		}
+		record.Unlinked = attestation.Artifacts.Left
+		return record, isNew, err
+	}
+	return ledger.AttestationRecord{}, false, ledger.Errorf(
 		ledger.CodeStorageUnavailable, "the org's identities keep changing: nothing was recorded (try again)")
 }
 
@@ -137,8 +203,8 @@ func (s *Server) verify(c *call, body []byte, useCached bool) (*attestation.Atte
 	var rejection error
 	if ok && useCached {
 		var a *attestation.Attestation
-		if a, rejection = attestation.Verify(body, cached, s.time()); rejection == nil {
-			return a, cachedVersion, nil
+		if a, rejection = attestation.Verify(body, cached, s.time()); rejection == nil || isMalformed(rejection) {
+			return a, cachedVersion, rejection // with any keyring
 		}
 	}
 
@@ -164,25 +230,8 @@ func (s *Server) getEnvelope(c *call) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &reply{status: http.StatusOK, body: envelope, mediaType: envelopeType(envelope), tagged: true}, nil
-}
-
-// envelopeType returns the media type of an envelope that Verify accepted, or of a commit
-// object.
-func envelopeType(envelope []byte) string {
-	if attestation.IsCommitObject(envelope) {
-		return typeBinary
-	}
-	var bundle struct {
-		MediaType string `json:"mediaType"`
-	}
-	if err := ledger.DecodeOpen(envelope, &bundle); err != nil || bundle.MediaType == "" {
-		return typeDSSE
-	}
-	if strings.HasPrefix(bundle.MediaType, typeBundleOld) {
-		return typeBundleOld + ";version=0.3"
-	}
-	return typeBundle
+	mediaType := cmp.Or(attestation.MediaType(envelope), typeBinary)
+	return &reply{status: http.StatusOK, body: envelope, mediaType: mediaType, tagged: true}, nil
 }
 
 func (s *Server) listExceptions(c *call) (*reply, error) {

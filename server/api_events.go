@@ -2,11 +2,13 @@ package server
 
 import (
 	"cmp"
+	"context"
 	"mime"
 	"net/http"
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server/internal/live"
 	"github.com/ledgerd/ledgerd/store"
 )
 
@@ -125,4 +127,60 @@ func (c *call) auditFilter() (f store.AuditFilter, err error) {
 	f.Since, errs[1] = parse(c, "since", ledger.ParseSince)
 	f.Ascending, errs[2] = parse(c, "order", ascending)
 	return f, cmp.Or(errs[0], errs[1], errs[2])
+}
+
+// streamEvents returns the live stream of an org's events.
+func (s *Server) streamEvents(c *call) (*reply, error) {
+	for _, name := range []string{"limit", "cursor", "after", "order"} {
+		if c.query.Has(name) {
+			return nil, invalidParameter(name, "only valid for the history (send Accept: %s)", typeJSON)
+		}
+	}
+	f, err := c.streamFilter(s)
+	if err != nil {
+		return nil, err
+	}
+
+	release, err := s.limits.acquire(c.org(), c.caller.token.ID)
+	if err != nil {
+		return nil, err
+	}
+	caller := c.caller
+	stream, err := s.feeds.Open(c.ctx(), c.org(), live.Options{
+		Filter: f, Timing: s.timing, CutOff: s.observer.CutOff, Ended: release, Stopping: s.stopping,
+		Recheck: func(ctx context.Context) error { return s.recheck(ctx, caller) },
+	})
+	if err != nil {
+		release()
+		return nil, err
+	}
+	if err := stream.StartAfter(c.ctx(), c.lastEventID()); err != nil {
+		stream.Close()
+		return nil, err
+	}
+	return &reply{stream: stream.Serve}, nil
+}
+
+func (c *call) streamFilter(s *Server) (f live.Filter, err error) {
+	f.Commit, f.Digest = c.ctx().Value(digestKey{}).(string)
+	if f.Types, err = parse(c, "types", ledger.ParseEventTypes); err != nil {
+		return f, err
+	}
+	if err := c.caller.mayRead(f.Types...); err != nil {
+		return f, err
+	}
+	if f.Repo = c.query.Get("repo"); f.Repo != "" {
+		_, err = s.store.Repo(c.ctx(), c.org(), f.Repo) // the stream of an unknown repo would have no events
+	}
+	return f, err
+}
+
+// lastEventID returns the event after which a stream starts, or "". The header Last-Event-ID takes
+// precedence over the parameter, because a client that resumes sends the header and repeats the
+// original parameter.
+func (c *call) lastEventID() string {
+	if id := c.r.Header.Get("Last-Event-ID"); id != "" {
+		return id
+	}
+	return c.query.Get("last_event_id")
 }

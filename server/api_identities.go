@@ -1,11 +1,17 @@
 package server
 
 import (
+	"crypto/rand"
+	"crypto/sha256"
+	"fmt"
 	"net/http"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/ca"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/review"
+	"github.com/ledgerd/ledgerd/store"
 )
 
 func (s *Server) listIdentities(c *call) (*reply, error) {
@@ -66,4 +72,212 @@ func (s *Server) revokeIdentity(c *call) (*reply, error) {
 		return deleted(s.store.RevokeIdentity(c.ctx(), c.org(), c.id()))
 	}
 	return deleted(s.store.DistrustIdentity(c.ctx(), c.org(), c.id(), since))
+}
+
+func (s *Server) listTrustedRoots(c *call) (*reply, error) {
+	q, err := c.page()
+	if err != nil {
+		return nil, err
+	}
+	page, err := s.store.TrustedRoots(c.ctx(), c.org(), q)
+	return listed(c, page, err)
+}
+
+func (s *Server) getTrustedRoot(c *call) (*reply, error) {
+	version, err := parse(c, "version", policyVersion)
+	if err != nil {
+		return nil, err
+	}
+	root, err := s.store.TrustedRoot(c.ctx(), c.org(), c.path.ByName("name"), version)
+	return single(root, err)
+}
+
+func (s *Server) putTrustedRoot(c *call) (*reply, error) {
+	document, err := c.body(identity.MaxTrustedRoot, typeJSON)
+	if err != nil {
+		return nil, err
+	}
+	return s.setTrustedRoot(c, document)
+}
+
+func (s *Server) removeTrustedRoot(c *call) (*reply, error) {
+	_, err := s.setTrustedRoot(c, nil)
+	return deleted(err)
+}
+
+// setTrustedRoot makes a document the next version of a trusted root; without one, it removes it.
+func (s *Server) setTrustedRoot(c *call, document []byte) (*reply, error) {
+	root, err := identity.NewTrustedRoot(c.path.ByName("name"), document)
+	if err != nil {
+		return nil, err
+	}
+	if root, err = s.store.SetTrustedRoot(c.ctx(), c.org(), root); err != nil {
+		return nil, err
+	}
+	return &reply{status: http.StatusOK, record: root}, nil
+}
+
+// getCA returns the handler for the root of an org's CA.
+func (s *Server) getCA(p ca.Purpose) func(*call) (*reply, error) {
+	return func(c *call) (*reply, error) {
+		root, err := s.store.CA(c.ctx(), c.org(), p)
+		return single(root, err)
+	}
+}
+
+func (s *Server) createCA(p ca.Purpose) func(*call) (*reply, error) {
+	return func(c *call) (*reply, error) {
+		if err := s.checkAuthority(); err != nil {
+			return nil, err
+		}
+		var n ca.NewAuthority
+		if err := c.decode(&n, smallBody); err != nil {
+			return nil, err
+		}
+		root, err := s.authority.Create(c.ctx(), c.org(), p, n)
+		if err != nil {
+			return nil, err
+		}
+		return created(root, identityURL(root.Org, root.ID)), nil
+	}
+}
+
+func (s *Server) retireCA(p ca.Purpose) func(*call) (*reply, error) {
+	return func(c *call) (*reply, error) { return deleted(s.store.RetireCA(c.ctx(), c.org(), p)) }
+}
+
+// maxCertificateRequest is the maximum size of a request for a certificate, in bytes.
+const maxCertificateRequest = 32 << 10
+
+// issueCertificate issues a certificate to a CI job. Callers need no API token, so they are limited
+// by their address, as in exchangeToken.
+func (s *Server) issueCertificate(c *call) (*reply, error) {
+	if err := s.countRequest(c); err != nil {
+		return nil, err
+	}
+	if err := s.checkAuthority(); err != nil {
+		return nil, err
+	}
+	var n ca.NewCertificate
+	if err := c.decode(&n, maxCertificateRequest); err != nil {
+		return nil, err
+	}
+	key, err := ca.ParseRequest(n.CSR)
+	if err != nil {
+		return nil, err
+	}
+
+	rule, claims, err := s.exchanger.Present(c.ctx(), c.org(), n.Token, n.Scope, true)
+	if err != nil {
+		return nil, s.CountFailure(c.w.Header(), c.r.RemoteAddr, err)
+	}
+	actor := ledger.Actor{Name: rule.Name, Via: ledger.ViaAPI, Address: addressOf(c.r.RemoteAddr)}
+	issued, err := s.authority.Issue(store.WithActor(c.ctx(), actor), c.org(), key,
+		store.Exchange{Rule: rule, Claims: claims, Scope: n.Scope})
+	if err != nil {
+		return nil, s.CountFailure(c.w.Header(), c.r.RemoteAddr, err)
+	}
+	return &reply{status: http.StatusCreated, record: issued, secret: true}, nil
+}
+
+func (s *Server) checkAuthority() error {
+	if s.authority == nil {
+		return ledger.Errorf(ledger.CodeNotFound, "this server has no folder for the keys of CAs")
+	}
+	return nil
+}
+
+// checkReviewer returns an error unless the caller is a member who may review commits in the page:
+// one who has signed in lately.
+func (s *Server) checkReviewer(c *call) error {
+	t := c.caller.token
+	if !t.IsSignIn || t.Member == "" {
+		return ledger.Errorf(ledger.CodeForbidden,
+			"only people who sign in with a provider can review commits here (with a key, use 'ledgerd review approve')")
+	}
+	if err := review.CheckRecent(t.AuthTime, s.time()); err != nil {
+		return err
+	}
+	return s.checkAuthority()
+}
+
+// draftReview returns a statement for a member to sign. Until it is signed, it is only remembered.
+func (s *Server) draftReview(c *call) (*reply, error) {
+	if err := s.checkReviewer(c); err != nil {
+		return nil, err
+	}
+	var n review.NewDraft
+	if err := c.decode(&n, review.MaxRequest); err != nil {
+		return nil, err
+	}
+	n, err := n.Completed()
+	if err != nil {
+		return nil, err
+	}
+	token := c.caller.token
+	if err := s.authority.CheckReviewer(c.ctx(), c.org(), token.DN, n.Predicate); err != nil {
+		return nil, err
+	}
+	commit, err := s.store.Commit(c.ctx(), c.org(), c.repo(), c.sha())
+	if err != nil {
+		return nil, err
+	}
+
+	var random [32]byte
+	rand.Read(random[:]) // never returns an error
+	tree := ""
+	if commit.Proven { // otherwise it is only what somebody has said
+		tree = commit.Tree
+	}
+	payload, err := n.Statement(commit.Org+"/"+commit.Repo, commit.SHA, tree, review.Nonce(random))
+	if err != nil {
+		return nil, err
+	}
+	d := review.Draft{Payload: payload, ExpiresAt: s.time().Add(review.Lifetime)}
+	err = s.store.CreateReviewDraft(c.ctx(), c.org(), c.repo(),
+		store.ReviewDraft{Digest: sha256.Sum256(payload), Token: token.ID, Until: d.ExpiresAt})
+	if err != nil {
+		return nil, err
+	}
+	return &reply{status: http.StatusCreated, record: d, secret: true}, nil
+}
+
+// recordReview records a statement that the member has signed, with a certificate for this one
+// statement.
+func (s *Server) recordReview(c *call) (*reply, error) {
+	if err := s.checkReviewer(c); err != nil {
+		return nil, err
+	}
+	var n review.NewReview
+	if err := c.decode(&n, review.MaxRequest); err != nil {
+		return nil, err
+	}
+	key, err := n.Verify()
+	if err != nil {
+		return nil, err
+	}
+	if commit, err := attestation.CommitOf(n.Payload); err != nil || commit != c.sha() {
+		return nil, ledger.FieldErrorf(ledger.CodeInvalidField, "payload", "it is not a statement about commit %.64q",
+			c.sha())
+	}
+
+	token := c.caller.token
+	issued, err := s.authority.IssueReview(c.ctx(), c.org(), c.repo(), token.DN, key,
+		store.ReviewDraft{Digest: n.Digest(), Token: token.ID})
+	if err != nil {
+		return nil, err
+	}
+	chain, err := identity.ParseCertificates([]byte(issued.Certificate))
+	if err != nil {
+		return nil, fmt.Errorf("read the certificate of a review: %w", err)
+	}
+	envelope, err := attestation.NewBundle(chain, n.Payload, n.Signature)
+	if err != nil {
+		return nil, fmt.Errorf("make the bundle of a review: %w", err)
+	}
+	record, _, err := s.record(c, envelope)
+	if err != nil {
+		return nil, err
+	}
+	return created(record, attestationsURL(record.Org, record.Repo)+"/"+record.ID), nil
 }

@@ -11,7 +11,11 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/ledgerd/ledgerd/internal/oidc/oidctest"
+	"github.com/ledgerd/ledgerd/internal/sigstoretest"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/exchange"
+	"github.com/ledgerd/ledgerd/ledger/member"
 	"github.com/ledgerd/ledgerd/store"
 )
 
@@ -48,6 +52,10 @@ type administrative struct {
 	exceptional
 	hook, token string // IDs
 	session     string
+
+	forge   *exchanging
+	removed string // the ID of an exchange rule
+	member  string // an ID
 }
 
 // administration lists every administrative action with what is logged of it. Some log nothing.
@@ -129,6 +137,16 @@ var administration = []struct {
 		a.delete("/v1/orgs/acme/identities/" + a.ci.id + "?since=2026-11-01").want(204)
 	}, []string{"identity.distrusted; by admin of acme over api; distrusted_since: 2026-11-01T00:00:00.000Z"}},
 
+	{"set a trusted root twice", func(a *administrative) {
+		a.setTrustedRoot("public-good", sigstoretest.PublicGood)
+		a.setTrustedRoot("public-good", sigstoretest.PublicGood)
+	}, []string{"trusted_root.set; by admin of acme over api; version: 1; digest: …"}},
+	{"admit keyless signers", func(a *administrative) { a.admit(ledger.SigstoreEntry{Subject: "ci@acme.example"}) },
+		[]string{"identity.added; by admin of acme over api; kind: sigstore; dn: " + keylessSigner + "; sigstore: " +
+			`{"trusted_root":"public-good","issuer":"` + githubIssuer + `","subject":"ci@acme.example"}; fingerprint: …`}},
+	{"remove the trusted root", func(a *administrative) { a.delete(trustedPath + "public-good").want(204) },
+		[]string{"trusted_root.removed; by admin of acme over api; version: 1 → 2; digest: … → …; removed: true"}},
+
 	{"apply a policy", func(a *administrative) { a.putPolicy("*", fmt.Sprintf(withExceptions, 2)).want(200) },
 		[]string{"policy.applied; in api; by admin of acme over api; version: 2 → 3; digest: sha256:… → sha256:…"}},
 	{"simulate one", func(a *administrative) {
@@ -186,6 +204,92 @@ var administration = []struct {
 	}, []string{"session.created; by admin of acme over web; token_name: admin of acme; expires_at: 2026-11-30T21:…",
 		"session.ended; by admin of acme over web; token_name: admin of acme → none; expires_at: … → none"}},
 
+	{"add an issuer", func(a *administrative) {
+		a.post(issuersPath, fmt.Sprintf(`{"url":"https://gitlab.com","jwks":%q}`, a.forge.provider.JWKS())).want(201)
+		body := fmt.Sprintf(`{"url":%q}`, a.forge.provider.URL)
+		a.forge.issuer = decode[exchange.Issuer](a.post(issuersPath, body).want(201))
+	}, []string{"issuer.added; by admin of acme over api; url: https://gitlab.com; jwks_digest: sha256:…",
+		"issuer.added; by admin of acme over api; url: https://127.0.0.1:…"}},
+	{"create exchange rules", func(a *administrative) {
+		a.forge.rule(`,"repository_id":"5678","lifetime":"5m"`)
+		a.removed = a.forge.rule(`,"scope":"read","project_id":"9","refs":["main"],"where":"true",` +
+			`"dn":"cn=api,ou=ci-x,o=acme"`).ID
+	}, []string{`exchange_rule.created; by admin of acme over api; name: ci; issuer: https:…; repository_id: 5678; ` +
+		`events: ["push","workflow_dispatch","schedule","release"]; scope: write; repos: ["api"]; lifetime: 5m`,
+		`exchange_rule.created; by admin of acme over api; name: ci; issuer: https:…; project_id: 9; events: …; ` +
+			`refs: ["main"]; where: true; scope: read; repos: ["api"]; dn: cn=api,ou=ci-x,o=acme; lifetime: 15m`}},
+	{"exchange a token", func(a *administrative) {
+		a.forge.exchanged(a.forge.github(map[string]any{"repository_id": "5678"}))
+		a.exchange(form(a.forge.github())).want(400)
+	}, []string{"token.exchanged; by ci over api; name: ci; scope: write; expires_at: 2026-11-30T…; " +
+		`repos: ["api"]; rule: rul_…; issuer: https://127.0.0.1:…; subject: 5678; claims_digest: sha256:…`}},
+	{"remove a rule, and the rest with its issuer", func(a *administrative) {
+		a.delete(rulesPath + "/" + a.removed).want(204)
+		a.delete(issuersPath + "/" + a.forge.issuer.ID).want(204)
+	}, []string{"exchange_rule.removed; by admin of acme over api; name: ci → none; …",
+		"exchange_rule.removed; by admin of acme over api; name: ci → none; …",
+		"issuer.removed; by admin of acme over api; url: https:… → none"}},
+
+	{"add a member, change and remove it", func(a *administrative) {
+		a.member = a.addMember("ann", "reader").ID
+		a.patch(membersPath+"/"+a.member, `{"role":"maintainer"}`).want(200)
+		a.patch(membersPath+"/"+a.member, `{"role":"maintainer"}`).want(200)
+		a.delete(membersPath + "/" + a.member).want(204)
+		a.delete(membersPath + "/" + a.member).want(204)
+	}, []string{"member.added; by admin of acme over api; issuer: https://idp.example; subject: ann; " +
+		"dn: cn=ann,ou=people-dev,o=acme; role: reader; by_rule: false; removed: false",
+		"member.changed; by admin of acme over api; role: reader → maintainer",
+		"member.changed; by admin of acme over api; removed: false → true"}},
+	{"create a member rule and remove it", func(a *administrative) {
+		rule := decode[member.Rule](a.post(memberRulesPath, `{"issuer":"https://idp.example","claim":"groups",`+
+			`"value":"dev","role":"reader","dn":"cn={sub},ou=people-dev,o=acme"}`).want(201))
+		a.delete(memberRulesPath + "/" + rule.ID).want(204)
+	}, []string{"member_rule.created; by admin of acme over api; issuer: https://idp.example; claim: groups; " +
+		"value: dev; role: reader; dn: cn={sub},ou=people-dev,o=acme",
+		"member_rule.removed; by admin of acme over api; issuer: https://idp.example → none; …"}},
+	{"be admitted by a rule, and no longer", func(a *administrative) {
+		rule := decode[member.Rule](a.post(memberRulesPath, `{"issuer":"https://idp.example","claim":"groups",`+
+			`"value":"dev","role":"reader","dn":"cn={login},ou=people-dev,o=acme"}`).want(201))
+		check(a.t, a.signInWith("bob", map[string][]string{"groups": {"dev"}, "login": {"bob"}}))
+		a.delete(memberRulesPath + "/" + rule.ID).want(204)
+		if err := a.signInWith("bob", nil); !isCode(err, ledger.CodeForbidden) {
+			a.t.Errorf("signed in without a rule: %v", err)
+		}
+	}, []string{"member_rule.created; by admin of acme over api; …",
+		"member.added; by cn=bob,ou=people-dev,o=acme over web; issuer: https://idp.example; subject: bob; " +
+			"dn: cn=bob,ou=people-dev,o=acme; role: reader; by_rule: true; removed: false",
+		"session.created; by cn=bob,ou=people-dev,o=acme over web; …",
+		"member_rule.removed; by admin of acme over api; …",
+		"member.changed; by cn=bob,ou=people-dev,o=acme over web; removed: false → true"}},
+	{"sign in as a member, and end it", func(a *administrative) {
+		a.patch(membersPath+"/"+a.member, `{"removed":false}`).want(200)
+		_, token := a.signInMember("ann")
+		a.delete(signInsPath + "/" + token.ID).want(204)
+		a.delete(signInsPath + "/" + token.ID).want(204)
+	}, []string{"member.changed; by admin of acme over api; removed: true → false",
+		"session.created; by cn=ann,ou=people-dev,o=acme over web; token_name: cn=ann,ou=people-dev,o=acme; expires_at: …",
+		"session.ended; by admin of acme over api; token_name: cn=ann,ou=people-dev,o=acme → none; …"}},
+
+	{"create the CA of CI jobs, replace it, and retire it", func(a *administrative) {
+		a.post(caURL, `{"may":["test:*"]}`).want(201)
+		a.post(caURL, `{"may":["build:*"],"replace":true}`).want(201)
+		a.delete(caURL).want(204)
+	}, []string{
+		`identity.added; by admin of acme over api; kind: root; dn: cn=acme CI CA …,o=acme; may: ["test:*"]; ` +
+			`dn_pattern: ou=ci-*,o=acme; fingerprint: …`,
+		`identity.added; by admin of acme over api; kind: root; dn: cn=acme CI CA …,o=acme; may: ["build:*"]; ` +
+			`dn_pattern: ou=ci-*,o=acme; fingerprint: …`,
+		"identity.revoked; by admin of acme over api; revoked_at: 2026-11-30T09:…",
+	}},
+	{"create the CA of people, and retire it", func(a *administrative) {
+		a.post(peopleCAURL, `{}`).want(201)
+		a.delete(peopleCAURL).want(204)
+	}, []string{
+		`identity.added; by admin of acme over api; kind: root; dn: cn=acme People CA …,o=acme; may: ["review:*"]; ` +
+			`dn_pattern: ou=people-*,o=acme; fingerprint: …`,
+		"identity.revoked; by admin of acme over api; revoked_at: 2026-11-30T09:…",
+	}},
+
 	{"begin an epoch", func(a *administrative) {
 		l, err := a.store.Log(a.t.Context(), "acme", 0)
 		check(a.t, err)
@@ -203,7 +307,9 @@ var administration = []struct {
 // Each administrative action is logged once, and nothing else is. No secret is in an event, and
 // each event is in the history as the list has it.
 func TestAdministrativeActionsAreLogged(t *testing.T) {
-	a := &administrative{exceptional: newExceptional(t, 1)}
+	p := oidctest.New(t)
+	a := &administrative{exceptional: newExceptional(t, 1, accepting(p))}
+	a.forge = &exchanging{backend: a.backend, provider: p}
 	for _, body := range a.audited("") {
 		if line := auditLine(auditEvent(t, body)); !strings.Contains(line, "by host over host") &&
 			!strings.Contains(line, "by admin of acme over api") {
@@ -243,8 +349,11 @@ func TestAdministrativeActionsAreLogged(t *testing.T) {
 				t.Errorf("%s is in %s", secret, body)
 			}
 		}
-		if e.By.Via == ledger.ViaAPI && (e.By.Address != "127.0.0.1" || e.By.Token == "") ||
-			e.By.Via == ledger.ViaWeb && (e.By.Address != "2001:db8::1" || e.By.Token == "") {
+		isOfMember := e.Action == ledger.AuditMemberAdded || e.Action == ledger.AuditMemberChanged
+		isByRule := e.By.Via == ledger.ViaWeb && isOfMember
+		noToken := e.By.Token == "" && e.Action != ledger.AuditTokenExchanged && !isByRule
+		if e.By.Via == ledger.ViaAPI && (e.By.Address != "127.0.0.1" || noToken) ||
+			e.By.Via == ledger.ViaWeb && (e.By.Address != "2001:db8::1" || noToken) {
 			t.Errorf("by %+v", e.By)
 		}
 	}
@@ -305,7 +414,7 @@ func (w *watcher) wantRoutes() {
 	w.t.Helper()
 	for _, rt := range w.server.routes() {
 		name := rt.method + " " + rt.pattern
-		if rt.method != http.MethodGet && rt.scope >= ledger.Admin && w.logged[name] == (notActions[name] != "") {
+		if rt.method != http.MethodGet && rt.scope >= ledger.Maintain && w.logged[name] == (notActions[name] != "") {
 			w.t.Errorf("%s logs an action: %t (the table administration has to use the route)", name, w.logged[name])
 		}
 	}

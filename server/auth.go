@@ -8,10 +8,15 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/rate"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/member"
+	"github.com/ledgerd/ledgerd/server/internal/live"
+	"github.com/ledgerd/ledgerd/server/internal/tokenexchange"
 	"github.com/ledgerd/ledgerd/store"
 )
 
@@ -99,7 +104,7 @@ func (s *Server) recheck(ctx context.Context, c caller) error {
 	}
 	ctx = context.WithoutCancel(ctx)
 	return s.rechecks.of(c.credential, func() error {
-		return onOwnStack(func() error {
+		return live.OnOwnStack(func() error {
 			_, err := s.byCredential(ctx, c.credential)
 			return err
 		})
@@ -146,6 +151,13 @@ func (s *Server) SignIn(ctx context.Context, token string) (session string, expi
 	if err != nil {
 		return "", 0, err
 	}
+	if c.token.IsExchanged() {
+		return "", 0, ledger.Errorf(ledger.CodeUnauthenticated, "the API token is that of a CI job: sign in with another one")
+	}
+	if c.token.IsLimited { // pages are shared by all sessions with the same scope
+		return "", 0, ledger.Errorf(ledger.CodeUnauthenticated,
+			"the API token is only for some repos, and the pages are about the whole org: sign in with another one")
+	}
 	ctx = store.WithActor(ctx, visitor(ctx, c.token))
 	session = rand.Text() + rand.Text() // 260 random bits
 	expires = s.time().Add(SessionLife)
@@ -155,7 +167,29 @@ func (s *Server) SignIn(ctx context.Context, token string) (session string, expi
 	return session, expires, nil
 }
 
-// SignOut deletes a session. It is a no-op if the session does not exist.
+// SignInMember creates a session of a member, whose account a provider has confirmed. state is the
+// SHA-256 of the state of the sign-in, which counts once. It returns the secret of the session and the
+// time at which it expires. If the org does not admit the account, or does not exist, the error has
+// CodeForbidden; see [store.Store.SignInMember].
+func (s *Server) SignInMember(
+	ctx context.Context, org string, account member.Account, state [sha256.Size]byte,
+) (session string, expires ledger.Time, err error) {
+	ctx = store.WithActor(ctx, visitor(ctx, ledger.Token{}))
+	session = rand.Text() + rand.Text() // 260 random bits
+	expires = s.time().Add(SessionLife)
+	if _, err := s.store.SignInMember(ctx, org, account, state, sha256.Sum256([]byte(session)), expires); err != nil {
+		return "", 0, err
+	}
+	return session, expires, nil
+}
+
+// OrgsOf returns the names of the orgs that admit an account.
+func (s *Server) OrgsOf(ctx context.Context, account member.Account) ([]string, error) {
+	return s.store.OrgsOf(ctx, account)
+}
+
+// SignOut deletes a session, and ends the sign-in of a member. It is a no-op if the session does not
+// exist.
 func (s *Server) SignOut(ctx context.Context, session string) error {
 	hash := sha256.Sum256([]byte(session))
 	token, _, err := s.store.SessionToken(ctx, hash)
@@ -165,7 +199,11 @@ func (s *Server) SignOut(ctx context.Context, session string) error {
 	if err != nil {
 		return fmt.Errorf("look up the session: %w", err)
 	}
-	if err := s.store.DeleteSession(store.WithActor(ctx, visitor(ctx, token)), hash); err != nil {
+	ctx = store.WithActor(ctx, visitor(ctx, token))
+	if token.IsSignIn {
+		return s.store.EndSignIn(ctx, token.Org, "", token.ID)
+	}
+	if err := s.store.DeleteSession(ctx, hash); err != nil {
 		return fmt.Errorf("delete a session: %w", err)
 	}
 	return nil
@@ -235,4 +273,21 @@ func (c caller) mayRead(types ...ledger.EventType) error {
 		}
 	}
 	return nil
+}
+
+// CountFailure counts a request from an address whose token was not accepted, and returns the
+// error for it, which is the given one within the limit. Beyond it, it sets a header of the
+// response. Tokens that are accepted are not affected: none can be guessed, and others may share
+// the address.
+func (s *Server) CountFailure(response http.Header, remote string, err error) error {
+	if s.rates.failures == nil || !tokenexchange.IsRefusal(err) && !isCode(err, ledger.CodeUnauthenticated) {
+		return err
+	}
+	q := s.rates.failures.Take(rate.Client(remote), time.Now())
+	if q.Allowed {
+		return err
+	}
+	response.Set("Retry-After", strconv.Itoa(rate.Seconds(q.Next)))
+	return ledger.Errorf(ledger.CodeTooManyRequests, "too many requests from this address with tokens that are not "+
+		"accepted (check the token, and try again in %d seconds)", rate.Seconds(q.Next))
 }

@@ -55,6 +55,11 @@ func (c *call) body(limit int64, mediaTypes ...string) ([]byte, error) {
 	return body, nil
 }
 
+// hasType reports whether the body has one of the media types.
+func (c *call) hasType(mediaTypes ...string) bool {
+	return checkMediaType(c.r.Header, mediaTypes) == nil
+}
+
 func checkMediaType(h http.Header, mediaTypes []string) error {
 	if coding := h.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
 		return ledger.Errorf(

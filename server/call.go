@@ -2,14 +2,21 @@ package server
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"sync/atomic"
+	"time"
 
 	"github.com/julienschmidt/httprouter"
 
+	"github.com/ledgerd/ledgerd/internal/rate"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server/internal/budget"
+	"github.com/ledgerd/ledgerd/server/internal/tokenexchange"
+	"github.com/ledgerd/ledgerd/server/internal/wire"
 )
 
 // A call is one request to a route. When the route's handler gets it, the caller
@@ -108,4 +115,52 @@ func deleted(err error) (*reply, error) {
 		return nil, err
 	}
 	return &reply{status: http.StatusNoContent}, nil
+}
+
+// countRequest counts a call, and says how many more the caller may send
+// (draft-ietf-httpapi-ratelimit-headers).
+func (s *Server) countRequest(c *call) error { return s.count(c, s.rates.requests.Take) }
+
+// countItems counts each item of a call as a request. The first is counted already.
+func (s *Server) countItems(c *call, items int) error {
+	return s.count(c, func(client string, now time.Time) rate.Quota {
+		return s.rates.requests.TakeMore(client, items-1, now)
+	})
+}
+
+// count counts requests with take, and sets the headers of the response about them.
+func (s *Server) count(c *call, take func(client string, now time.Time) rate.Quota) error {
+	if s.rates.requests == nil || c.caller.isHost() {
+		return nil
+	}
+	client, who := c.caller.token.ID, "with this API token"
+	if client == "" {
+		client, who = rate.Client(c.r.RemoteAddr), "from this address"
+	}
+	q := take(client, time.Now())
+	h := c.w.Header()
+	h.Set("RateLimit-Policy", fmt.Sprintf(`"requests";q=%d;w=%d`, q.Burst, rateWindow))
+	h.Set("RateLimit", fmt.Sprintf(`"requests";r=%d;t=%d`, q.Left, rate.Seconds(q.Full)))
+	if q.Allowed {
+		return nil
+	}
+	h.Set("Retry-After", strconv.Itoa(rate.Seconds(q.Next)))
+	return ledger.Errorf(ledger.CodeTooManyRequests, "more than %d requests per second %s (setting limits.requests)",
+		q.Burst/rateWindow, who)
+}
+
+// problem returns the problem for err, and counts it. An internal error is logged.
+func (s *Server) problem(w http.ResponseWriter, r *http.Request, err error) ledger.Problem {
+	id := w.Header().Get(wire.HeaderRequestID)
+	e := wire.Explain(err)
+	s.observer.Refused(e.Code)
+	if e.Code == ledger.CodeInternal {
+		s.log.ErrorContext(r.Context(), "request failed", "method", r.Method, "path", r.URL.Path, "error", err,
+			"remote", r.RemoteAddr, "request", id, wire.CallerOf(r))
+	}
+	p := wire.ProblemOf(e, id)
+	if _, ok := errors.AsType[tokenexchange.Failure](err); ok {
+		p = tokenexchange.Describe(p)
+	}
+	return p
 }

@@ -308,10 +308,8 @@ func TestPastedDocuments(t *testing.T) {
 		code   ledger.Code
 		detail string
 	}{
-		"an unsigned statement": {unsigned, 422, invalid, "a statement without a signature"},
-		"JSON Lines":            {good + "\n" + good + "\n", 400, ledger.CodeInvalidJSON, "2 JSON documents"},
-		"npm's attestations": {`{"attestations":[{"predicateType":"https://x","bundle":` + good + `}]}`, 422, invalid,
-			"post the bundle of each one"},
+		"an unsigned statement":     {unsigned, 422, invalid, "a statement without a signature"},
+		"half a file of JSON Lines": {good + "\n" + good[:80], 400, ledger.CodeInvalidJSON, "line 2"},
 		"DSSE with cert": {strings.Replace(good, `"sig"`, `"cert":"-----BEGIN CERTIFICATE-----","sig"`, 1), 422, invalid,
 			"put the certificate in certificate"},
 		"cosign's old bundle": {`{"base64Signature":"MEUC","cert":"LS0t","rekorBundle":{"SignedEntryTimestamp":"MEUC"}}`, 422,

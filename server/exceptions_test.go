@@ -62,9 +62,9 @@ type exceptional struct {
 	ci, ann, security, boss *signer
 }
 
-func newExceptional(t *testing.T, reviews int) exceptional {
+func newExceptional(t *testing.T, reviews int, changes ...func(*Config)) exceptional {
 	t.Helper()
-	b := newBackend(t)
+	b := newBackend(t, changes...)
 	x := exceptional{b, b.signer("cn=ci,ou=build,o=acme"), b.signer("cn=ann,ou=dev,o=acme"),
 		b.signer("cn=sue,ou=security,o=acme"), b.signer("cn=bob,ou=security,o=acme")}
 	b.putPolicy("*", fmt.Sprintf(withExceptions, reviews)).want(200)

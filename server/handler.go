@@ -4,14 +4,14 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/julienschmidt/httprouter"
 
-	"github.com/ledgerd/ledgerd/internal/rate"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/member"
+	"github.com/ledgerd/ledgerd/server/internal/live"
+	"github.com/ledgerd/ledgerd/server/internal/tokenexchange"
 	"github.com/ledgerd/ledgerd/server/internal/wire"
 	"github.com/ledgerd/ledgerd/store"
 )
@@ -114,12 +114,15 @@ func (s *Server) serve(rt route, base string, identify identify) httprouter.Hand
 
 		var err error
 		if wire.IsStreamRequest(r) {
-			err = onOwnStack(respond)
+			err = live.OnOwnStack(respond)
 		} else {
 			err = respond()
 		}
 
 		if err != nil {
+			if rt.pattern == tokenExchange {
+				err = tokenexchange.Failed(err)
+			}
 			s.fail(w, r, err)
 			return
 		}
@@ -181,6 +184,9 @@ func (s *Server) call(rt route, c *call) (response *reply, err error) {
 		if err := c.caller.authorize(rt, c.org()); err != nil {
 			return nil, err
 		}
+		if err := c.authorizeRepo(rt); err != nil {
+			return nil, err
+		}
 	}
 	if c.query, err = parameters(c.r.URL.RawQuery, rt.parameters); err != nil {
 		return nil, err
@@ -219,6 +225,9 @@ func (c caller) authorize(rt route, org string) error {
 			ledger.CodeForbidden, "only the administrator of the host can do this, with the ledgerd command on the host")
 	case rt.inOrg() && org != c.token.Org:
 		return ledger.Errorf(ledger.CodeForbidden, "the API token is not for org %s", org)
+	case rt.scope > c.token.Scope && c.token.IsSignIn:
+		return ledger.Errorf(ledger.CodeForbidden, "role %s required: you are %s", member.Role(rt.scope),
+			member.Role(c.token.Scope))
 	case rt.scope > c.token.Scope:
 		return ledger.Errorf(ledger.CodeForbidden, "scope %s required: the API token has scope %s", rt.scope, c.token.Scope)
 	}
@@ -242,62 +251,36 @@ func (s *Server) actor(c *call) ledger.Actor {
 	}
 }
 
-// fail writes err as a problem. An internal error is logged.
+// fail writes err as a problem.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
-	id := w.Header().Get(wire.HeaderRequestID)
-	e := wire.Explain(err)
-	s.observer.Refused(e.Code)
-	if e.Code == ledger.CodeInternal {
-		s.log.ErrorContext(r.Context(), "request failed", "method", r.Method, "path", r.URL.Path, "error", err,
-			"remote", r.RemoteAddr, "request", id, wire.CallerOf(r))
-	}
-
-	status := wire.StatusOf(e)
-	if status == http.StatusUnauthorized {
+	p := s.problem(w, r, err)
+	if p.Status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
-	body, err := marshal(wire.ProblemOf(e, id))
+	body, err := marshal(p)
 	if err != nil {
 		panic(fmt.Sprintf("encode a problem: %v", err))
 	}
-	wire.WriteBody(w, r, status, typeProblem, body)
+	wire.WriteBody(w, r, p.Status, typeProblem, body)
 }
 
-// countRequest counts a call, and says how many more the caller may send
-// (draft-ietf-httpapi-ratelimit-headers).
-func (s *Server) countRequest(c *call) error {
-	if s.rates.requests == nil || c.caller.isHost() {
+// authorizeRepo returns an error with CodeForbidden if the caller's token is only for some repos, and
+// the request is not about one of them.
+func (c *call) authorizeRepo(rt route) error {
+	t := c.caller.token
+	if !t.IsExchanged() && !t.IsLimited || rt.pattern == ownToken {
 		return nil
 	}
-	client, who := c.caller.token.ID, "with this API token"
-	if client == "" {
-		client, who = rate.Client(c.r.RemoteAddr), "from this address"
+	repo := c.repo()
+	if rt.pattern == orgEvents {
+		repo = c.r.URL.Query().Get("repo") // the events of one repo; the query may have only one
 	}
-	q := s.rates.requests.Take(client, time.Now())
-	h := c.w.Header()
-	h.Set("RateLimit-Policy", fmt.Sprintf(`"requests";q=%d;w=%d`, q.Burst, rateWindow))
-	h.Set("RateLimit", fmt.Sprintf(`"requests";r=%d;t=%d`, q.Left, rate.Seconds(q.Full)))
-	if q.Allowed {
+	if slices.ContainsFunc(t.Repos, func(name string) bool { return strings.EqualFold(name, repo) }) {
 		return nil
 	}
-	h.Set("Retry-After", strconv.Itoa(rate.Seconds(q.Next)))
-	return ledger.Errorf(ledger.CodeTooManyRequests, "more than %d requests per second %s (setting limits.requests)",
-		q.Burst/rateWindow, who)
-}
-
-// CountFailure counts a request from an address whose token was not accepted, and returns the
-// error for it, which is the given one within the limit. Beyond it, it sets a header of the
-// response. Tokens that are accepted are not affected: none can be guessed, and others may share
-// the address.
-func (s *Server) CountFailure(response http.Header, remote string, err error) error {
-	if s.rates.failures == nil || !isCode(err, ledger.CodeUnauthenticated) {
-		return err
+	why := "it was created for no other repo"
+	if t.IsExchanged() {
+		why = "it was exchanged by the rule " + t.Rule
 	}
-	q := s.rates.failures.Take(rate.Client(remote), time.Now())
-	if q.Allowed {
-		return err
-	}
-	response.Set("Retry-After", strconv.Itoa(rate.Seconds(q.Next)))
-	return ledger.Errorf(ledger.CodeTooManyRequests, "too many requests from this address with tokens that are not "+
-		"accepted (check the token, and try again in %d seconds)", rate.Seconds(q.Next))
+	return ledger.Errorf(ledger.CodeForbidden, "the API token is only for %s: %s", strings.Join(t.Repos, ", "), why)
 }

@@ -21,12 +21,14 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/ledgerd/ledgerd/authority"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/server/internal/wire"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/storetest"
+	"github.com/ledgerd/ledgerd/transparency"
 )
 
 // A clock is the server's clock. Only tests advance it. It starts within the validity
@@ -75,7 +77,10 @@ func newBackendOn(t testing.TB, pipes *pipes, changes ...func(*Config)) *backend
 	t.Cleanup(func() { check(t, db.Close()) })
 	b.store = db
 
-	config := Config{Store: db, Now: b.clock.now, Logger: slog.New(slog.NewTextHandler(b.log, nil)), Version: "0.0.0-test"}
+	keys := filepath.Join(t.TempDir(), "keys")
+	config := Config{Store: db, Now: b.clock.now, Logger: slog.New(slog.NewTextHandler(b.log, nil)), Version: "0.0.0-test",
+		Authority: authority.New(authority.Config{Store: db,
+			Keys: func() (*transparency.Keys, error) { return transparency.OpenKeys(keys, keys) }})}
 	for _, change := range changes {
 		change(&config)
 	}

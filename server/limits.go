@@ -14,16 +14,6 @@ import (
 	"github.com/ledgerd/ledgerd/server/internal/wire"
 )
 
-// A streamTiming holds the timeouts and intervals of a stream.
-type streamTiming struct {
-	silence time.Duration // time without events after which it writes a comment
-	check   time.Duration // interval between two checks of its token
-	stall   time.Duration // timeout of a write, if the client does not read
-}
-
-// defaultTiming is a little below the documented 15 s for silence and revocation.
-var defaultTiming = streamTiming{silence: 14 * time.Second, check: 10 * time.Second, stall: 10 * time.Second}
-
 // limits counts the open streams and limits their number.
 type limits struct {
 	total, perOrg, perToken int
@@ -124,22 +114,6 @@ func (r *rechecks) of(c credential, check func() error) error {
 	}
 	r.mu.Unlock()
 	return latest.result()
-}
-
-// onOwnStack runs do in a new goroutine and waits for it. A query needs a deep
-// stack, which the goroutine of a stream would retain as long as the stream is
-// open. With thousands of streams, these stacks would be most of their memory.
-func onOwnStack(do func() error) error {
-	var err error
-	ended := make(chan any)
-	go func() {
-		defer func() { ended <- recover() }()
-		err = do()
-	}()
-	if p := <-ended; p != nil {
-		panic(p)
-	}
-	return err
 }
 
 // The limits of concurrent requests.

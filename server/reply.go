@@ -17,10 +17,12 @@ const (
 	typeProblem   = "application/problem+json"
 	typeYAML      = "application/yaml"
 	typeEvents    = wire.EventStream
-	typeDSSE      = "application/vnd.dsse.envelope.v1+json"
+	typeDSSE      = attestation.EnvelopeType
 	typeBundle    = attestation.BundleType
 	typeBinary    = "application/octet-stream"
-	typeBundleOld = "application/vnd.dev.sigstore.bundle+json" // with the parameter version=0.3
+	typeBundleOld = "application/vnd.dev.sigstore.bundle+json" // with a parameter such as version=0.3
+	typeLines     = "application/jsonl"
+	typeLinesX    = "application/x-ndjson"
 )
 
 // A reply is a handler's response. It is written once it is complete, so that any

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/ca"
 	"github.com/ledgerd/ledgerd/server/internal/wire"
 )
 
@@ -19,6 +20,13 @@ type route struct {
 	parameters []string
 	handle     func(*call) (*reply, error)
 }
+
+// The patterns of routes that are not like others.
+const (
+	ownToken      = "/v1/token"
+	orgEvents     = "/v1/orgs/:org/events"
+	tokenExchange = "/v1/orgs/:org/token/exchange"
+)
 
 // public is the scope of routes that need no token.
 const public ledger.Scope = 0
@@ -41,7 +49,8 @@ func (rt route) inOrg() bool { return strings.Contains(rt.pattern, "/:org") }
 func (s *Server) routes() []route {
 	const (
 		get, put, post, patch, del = http.MethodGet, http.MethodPut, http.MethodPost, http.MethodPatch, http.MethodDelete
-		read, write, admin, atHost = ledger.Read, ledger.Write, ledger.Admin, ledger.Host
+		read, write, maintain      = ledger.Read, ledger.Write, ledger.Maintain
+		admin, atHost              = ledger.Admin, ledger.Host
 
 		orgs         = "/v1/orgs"
 		org          = orgs + "/:org"
@@ -55,7 +64,13 @@ func (s *Server) routes() []route {
 		deliveries   = webhooks + "/:id/deliveries"
 		policy       = org + "/policies/:repo"
 		identities   = org + "/identities"
+		trustedRoots = org + "/trusted-roots"
 		tokens       = org + "/tokens"
+		issuers      = org + "/issuers"
+		rules        = org + "/exchange-rules"
+		members      = org + "/members"
+		memberRules  = org + "/member-rules"
+		signIns      = org + "/sign-ins"
 	)
 	list := func(more ...string) []string { return append(more, "limit", "cursor") }
 
@@ -79,6 +94,8 @@ func (s *Server) routes() []route {
 		{put, commits + "/:sha", write, nil, s.putCommit},
 		{patch, commits + "/:sha", admin, nil, s.correctCommit},
 		{post, commits + "/:sha/withdraw", write, nil, s.withdrawCommit},
+		{post, commits + "/:sha/review-drafts", write, nil, s.draftReview},
+		{post, commits + "/:sha/reviews", write, nil, s.recordReview},
 
 		{get, radar, read, list("level", "commit", "branch"), s.listOverlaps},
 		{post, radar, read, nil, s.previewOverlaps},
@@ -101,23 +118,23 @@ func (s *Server) routes() []route {
 		{get, org + "/insights", read, []string{"repo", "days"}, s.getInsights},
 		{get, exceptions, read, list("commit", "active"), s.listExceptions},
 
-		// Only for admins: a webhook's URL is often a secret itself.
-		{get, webhooks, admin, list(), s.listWebhooks},
-		{post, webhooks, admin, nil, s.createWebhook},
-		{get, webhooks + "/:id", admin, nil, s.getWebhook},
-		{patch, webhooks + "/:id", admin, nil, s.changeWebhook},
-		{del, webhooks + "/:id", admin, nil, s.deleteWebhook},
-		{post, webhooks + "/:id/ping", admin, nil, s.pingWebhook},
-		{post, webhooks + "/:id/rotate", admin, nil, s.rotateWebhook},
-		{post, webhooks + "/:id/replay", admin, nil, s.replayWebhook},
-		{get, deliveries, admin, list("status", "event"), s.listDeliveries},
-		{get, deliveries + "/:delivery", admin, nil, s.getDelivery},
-		{post, deliveries + "/:delivery/redeliver", admin, nil, s.redeliver},
+		// Only for maintainers: a webhook's URL is often a secret itself.
+		{get, webhooks, maintain, list(), s.listWebhooks},
+		{post, webhooks, maintain, nil, s.createWebhook},
+		{get, webhooks + "/:id", maintain, nil, s.getWebhook},
+		{patch, webhooks + "/:id", maintain, nil, s.changeWebhook},
+		{del, webhooks + "/:id", maintain, nil, s.deleteWebhook},
+		{post, webhooks + "/:id/ping", maintain, nil, s.pingWebhook},
+		{post, webhooks + "/:id/rotate", maintain, nil, s.rotateWebhook},
+		{post, webhooks + "/:id/replay", maintain, nil, s.replayWebhook},
+		{get, deliveries, maintain, list("status", "event"), s.listDeliveries},
+		{get, deliveries + "/:delivery", maintain, nil, s.getDelivery},
+		{post, deliveries + "/:delivery/redeliver", maintain, nil, s.redeliver},
 
 		{get, policy, read, []string{"version"}, s.getPolicy},
-		{put, policy, admin, nil, s.putPolicy},
+		{put, policy, maintain, nil, s.putPolicy},
 		{get, policy + "/versions", read, list(), s.listPolicies},
-		{post, policy + "/simulate", admin, nil, s.simulatePolicy},
+		{post, policy + "/simulate", maintain, nil, s.simulatePolicy},
 		{post, policy + "/lint", read, nil, s.lintPolicy},
 
 		{get, identities, read, list(), s.listIdentities},
@@ -125,15 +142,46 @@ func (s *Server) routes() []route {
 		{get, identities + "/:id", read, nil, s.getIdentity},
 		{patch, identities + "/:id", admin, nil, s.changeIdentity},
 		{del, identities + "/:id", admin, []string{"since"}, s.revokeIdentity},
+		{get, trustedRoots, read, list(), s.listTrustedRoots},
+		{get, trustedRoots + "/:name", read, []string{"version"}, s.getTrustedRoot},
+		{put, trustedRoots + "/:name", admin, nil, s.putTrustedRoot},
+		{del, trustedRoots + "/:name", admin, nil, s.removeTrustedRoot},
+
+		{get, org + "/ci-ca", read, nil, s.getCA(ca.Jobs)},
+		{post, org + "/ci-ca", admin, nil, s.createCA(ca.Jobs)},
+		{del, org + "/ci-ca", admin, nil, s.retireCA(ca.Jobs)},
+		{get, org + "/people-ca", read, nil, s.getCA(ca.People)},
+		{post, org + "/people-ca", admin, nil, s.createCA(ca.People)},
+		{del, org + "/people-ca", admin, nil, s.retireCA(ca.People)},
+		{post, org + "/certificates", public, nil, s.issueCertificate},
 
 		{get, tokens, admin, list(), s.listTokens},
 		{post, tokens, admin, nil, s.createToken},
 		{del, tokens + "/:id", admin, nil, s.revokeToken},
-		{get, "/v1/token", read, nil, s.getOwnToken},
+		{get, ownToken, read, nil, s.getOwnToken},
+		{get, issuers, admin, list(), s.listIssuers},
+		{post, issuers, admin, nil, s.addIssuer},
+		{del, issuers + "/:id", admin, nil, s.removeIssuer},
+		{get, rules, admin, list(), s.listRules},
+		{post, rules, admin, nil, s.createRule},
+		{del, rules + "/:id", admin, nil, s.removeRule},
+		{post, tokenExchange, public, nil, s.exchangeToken},
+
+		{get, members, admin, list(), s.listMembers},
+		{post, members, admin, nil, s.addMember},
+		{get, members + "/:id", admin, nil, s.getMember},
+		{patch, members + "/:id", admin, nil, s.changeMember},
+		{del, members + "/:id", admin, nil, s.removeMember},
+		{get, memberRules, admin, list(), s.listMemberRules},
+		{post, memberRules, admin, nil, s.createMemberRule},
+		{del, memberRules + "/:id", admin, nil, s.removeMemberRule},
+		{get, signIns, read, list("member"), s.listSignIns},
+		{del, signIns + "/:id", read, nil, s.endSignIn},
+
 		{get, org + "/audit", admin, list("action", "by", "repo", "since", "order"), s.listAudit},
 
 		{get, org + "/predicates", read, list(), s.listPredicates},
-		{get, org + "/events", read, list("after", "types", "repo", "order", "last_event_id"), s.listEvents},
+		{get, orgEvents, read, list("after", "types", "repo", "order", "last_event_id"), s.listEvents},
 
 		{get, org + "/events/:id", read, nil, s.getEvent},
 		{get, org + "/events/:id/proof", read, nil, s.getEventProof},

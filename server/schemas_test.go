@@ -51,7 +51,7 @@ const openAPIURL = "https://ledgerd.test/openapi.json"
 
 // foreign names the schemas of formats that ledgerd does not define. Envelopes may
 // have unknown fields.
-var foreign = map[string]bool{"Envelope": true, "EnvelopeSignature": true, "Bundle": true}
+var foreign = map[string]bool{"Envelope": true, "EnvelopeSignature": true, "Bundle": true, "AttestationList": true}
 
 // closeObjects closes all objects with named properties in a schema.
 func closeObjects(schema any) {

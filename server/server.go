@@ -12,8 +12,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ledgerd/ledgerd/authority"
+	"github.com/ledgerd/ledgerd/internal/oidc"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server/internal/budget"
+	"github.com/ledgerd/ledgerd/server/internal/live"
+	"github.com/ledgerd/ledgerd/server/internal/tokenexchange"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/transparency"
 	"github.com/ledgerd/ledgerd/transparency/witness"
@@ -27,6 +31,10 @@ const (
 	DefaultStreamsPerOrg   = 5000
 	DefaultStreamsPerToken = 2000
 )
+
+// bulkTime is how long the server records items of one request. It is shorter than the time
+// that clients usually wait for a response.
+const bulkTime = 20 * time.Second
 
 // Config configures a Server. Only Store is required.
 type Config struct {
@@ -61,6 +69,12 @@ type Config struct {
 	// have that URL. It is called when a webhook is created and when its URL changes.
 	// If it is nil, every URL is allowed.
 	CheckTarget func(ctx context.Context, url string) error
+	// BaseURL is the setting base_url. If it is empty, no tokens are exchanged.
+	BaseURL string
+	// Issuers verify the tokens of issuers. If it is nil, their keys are read from any address.
+	Issuers *oidc.Issuers
+	// CheckIssuer is like CheckTarget, for the URL of an issuer.
+	CheckIssuer func(ctx context.Context, url string) error
 	// Witness cosigns the checkpoints of other logs. It may be nil.
 	Witness *witness.Witness
 	// Witnesses returns how far each witness has cosigned the log with an origin. It may be
@@ -68,6 +82,8 @@ type Config struct {
 	Witnesses func(origin string) []ledger.LogWitness
 	// Receipts signs receipts. It may be nil.
 	Receipts *transparency.Receipts
+	// Authority issues certificates to CI jobs. It may be nil.
+	Authority *authority.Authority
 	// HostUser is the user of the operating system who runs a command, for audit events of
 	// requests of Host. It may be empty.
 	HostUser string
@@ -90,17 +106,21 @@ type Server struct {
 
 	observer    Observer
 	checkTarget func(ctx context.Context, url string) error
+	checkIssuer func(ctx context.Context, url string) error
+	exchanger   *tokenexchange.Exchanger
 	signing     func() map[string]string
 	receipts    *transparency.Receipts
+	authority   *authority.Authority
 	witness     *witness.Witness
 	witnesses   func(origin string) []ledger.LogWitness
 
-	feeds    *feeds
+	feeds    *live.Feeds
 	limits   *limits
 	rates    rates
 	rechecks rechecks
 	budgets  budgets
-	timing   streamTiming
+	timing   live.Timing
+	bulkTime time.Duration
 	stopping chan struct{} // closed by EndStreams
 	stopOnce sync.Once
 	draining atomic.Bool // set by Drain
@@ -108,8 +128,9 @@ type Server struct {
 
 // New returns a Server. Call EndStreams before shutting it down.
 func New(c Config) *Server {
-	s := &Server{store: c.Store, now: c.Now, log: c.Logger, maxBody: c.MaxBody, name: "ledgerd", timing: defaultTiming,
-		stopping: make(chan struct{}), rechecks: rechecks{by: make(map[credential]recheck)}}
+	s := &Server{store: c.Store, now: c.Now, log: c.Logger, maxBody: c.MaxBody, name: "ledgerd",
+		timing: live.DefaultTiming, bulkTime: bulkTime, stopping: make(chan struct{}),
+		rechecks: rechecks{by: make(map[credential]recheck)}}
 
 	s.limits = &limits{total: cmp.Or(c.Streams, math.MaxInt), perOrg: cmp.Or(c.StreamsPerOrg, DefaultStreamsPerOrg),
 		perToken: cmp.Or(c.StreamsPerToken, DefaultStreamsPerToken), open: make(map[string]int)}
@@ -117,10 +138,17 @@ func New(c Config) *Server {
 	if s.checkTarget = c.CheckTarget; s.checkTarget == nil {
 		s.checkTarget = func(context.Context, string) error { return nil }
 	}
+	if s.checkIssuer = c.CheckIssuer; s.checkIssuer == nil {
+		s.checkIssuer = func(context.Context, string) error { return nil }
+	}
+	s.exchanger = &tokenexchange.Exchanger{Store: c.Store, Issuers: c.Issuers, BaseURL: c.BaseURL, Now: s.time}
+	if c.Issuers == nil {
+		s.exchanger.Issuers = oidc.New(oidc.Config{})
+	}
 	if s.signing = c.Signing; s.signing == nil {
 		s.signing = func() map[string]string { return nil }
 	}
-	s.receipts, s.hostUser, s.base = c.Receipts, c.HostUser, c.Base
+	s.receipts, s.authority, s.hostUser, s.base = c.Receipts, c.Authority, c.HostUser, c.Base
 	if s.witness, s.witnesses = c.Witness, c.Witnesses; s.witnesses == nil {
 		s.witnesses = func(string) []ledger.LogWitness { return nil }
 	}
@@ -141,7 +169,7 @@ func New(c Config) *Server {
 		s.name += "/" + c.Version
 	}
 
-	s.feeds = &feeds{store: s.store, log: s.log, byOrg: make(map[int64]*feed)}
+	s.feeds = live.NewFeeds(s.store, s.log)
 	return s
 }
 

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/server/internal/wire"
 )
 
 // requestStream sends the request for a stream that starts at the first event.
@@ -87,7 +86,7 @@ func TestFaultEndsOfStreams(t *testing.T) {
 					_, err := io.ReadFull(resp.Body, make([]byte, 100))
 					check(t, err)
 					// It reads again when the server has just given up.
-					time.Sleep(b.server.timing.silence + b.server.timing.stall + time.Second/2)
+					time.Sleep(b.server.timing.Silence + b.server.timing.Stall + time.Second/2)
 				}
 				body, err := io.ReadAll(resp.Body)
 				if !errors.Is(err, test.want) {
@@ -140,7 +139,7 @@ func TestFaultUnusualStreams(t *testing.T) {
 			c.requestStream("1.1", b.reader)
 			resp, err := http.ReadResponse(c.r, nil)
 			check(t, err)
-			_, err = io.ReadFull(resp.Body, make([]byte, len(streamRetry)+1))
+			_, err = io.ReadFull(resp.Body, make([]byte, len("retry: 3000\n\n")))
 			check(t, err)
 			time.Sleep(time.Second) // the stream has left its handler
 			fmt.Fprint(c, "G")
@@ -161,7 +160,7 @@ func TestFaultUnusualStreams(t *testing.T) {
 			c.requestStream("1.1", b.reader)
 			resp, err := http.ReadResponse(c.r, nil)
 			check(t, err)
-			_, err = io.ReadFull(resp.Body, make([]byte, len(streamRetry)+1))
+			_, err = io.ReadFull(resp.Body, make([]byte, len("retry: 3000\n\n")))
 			check(t, err)
 			time.Sleep(time.Second)
 			b.server.EndStreams()
@@ -207,7 +206,7 @@ func TestFaultStreamsEndBeforeTheStore(t *testing.T) {
 		for range 3 {
 			check(t, <-waited)
 		}
-		if n := len(b.server.feeds.byOrg); n > 0 {
+		if n := b.server.feeds.Len(); n > 0 {
 			t.Errorf("%d feeds are open", n)
 		}
 	})
@@ -235,123 +234,6 @@ func TestFaultWaitForStreams(t *testing.T) {
 			check(t, <-waited)
 		}
 	})
-}
-
-// The last stream of a feed does not wait for the portions that the feed has yet to wake.
-func TestFaultFeedStopsWhileItWakesPortions(t *testing.T) {
-	inBubble(t, nil, func(b *backend) {
-		l := b.listen("", b.reader, nil)
-		time.Sleep(time.Second)
-		f := b.server.feeds.byOrg[1]
-		f.streams.Add(50_000)
-		b.putPolicy("*", `{"requirements":[]}`).want(200)
-		l.next(1)
-		f.streams.Add(-50_000)
-
-		start := time.Now()
-		b.server.EndStreams()
-		check(t, b.server.WaitForStreams(b.t.Context()))
-		if took := time.Since(start); took > 0 {
-			t.Errorf("the feed stopped after %v", took)
-		}
-	})
-}
-
-// A feed caches the latest chunks up to its memory, and at least one.
-func TestFaultFeedMemory(t *testing.T) {
-	chunkOf := func(seq int64, size int) *chunk {
-		text := make([]byte, size)
-		return &chunk{first: seq, next: seq + 1, frames: []frame{{text: text}}, unfiltered: wire.NewBlock(text)}
-	}
-
-	f := &feed{memory: 5 * 200}
-	for i := range int64(100) {
-		f.add(chunkOf(i, 100))
-		if want := min(int(i)+1, 5); len(f.chunks) != want || f.size != want*200 {
-			t.Fatalf("%d chunks after %d events, %d bytes, want %d chunks", len(f.chunks), i+1, f.size, want)
-		}
-	}
-
-	if _, _, evicted := f.from(94, 0); !evicted {
-		t.Error("event 94 is cached")
-	}
-	if chunks, _, evicted := f.from(95, 0); evicted || len(chunks) != 5 {
-		t.Errorf("%d chunks from event 95, evicted: %v", len(chunks), evicted)
-	}
-	f.add(chunkOf(100, 1000))
-	if len(f.chunks) != 1 || f.next != 101 {
-		t.Errorf("%d chunks up to %d, want one that is larger than the memory", len(f.chunks), f.next)
-	}
-}
-
-// The streams of an org are woken together if they are few. If they are many, they are
-// woken in portions, over most of the time until the feed reads again.
-func TestFaultManyStreamsAreWokenInPortions(t *testing.T) {
-	for streams, want := range map[int64][3]time.Duration{
-		3:      {0, 0, 0},
-		1000:   {0, 0, 0},
-		5000:   {0, 200 * time.Millisecond, 396875 * time.Microsecond},
-		50_000: {0, 950 * time.Millisecond, 1885156250 * time.Nanosecond},
-	} {
-		t.Run(fmt.Sprint(streams), func(t *testing.T) {
-			inBubble(t, nil, func(b *backend) {
-				first := b.listen("", b.reader, nil)
-				f := b.server.feeds.byOrg[1]
-				f.joined = 64 - 1
-				middle := b.listen("", b.reader, nil)
-				f.joined = portions - 1 - 1
-				last := b.listen("", b.reader, nil)
-				f.joined = portions - 1
-				zeroth := b.listen("", b.reader, nil)
-				f.streams.Add(streams - 4)
-				defer f.streams.Add(4 - streams)
-
-				time.Sleep(time.Second) // the feed has just read
-				start := time.Now()
-				b.putPolicy("*", `{"requirements":[]}`).want(200)
-				for i, l := range []*listener{zeroth, middle, last} {
-					l.next(1)
-					if took := time.Since(start); took != want[i] {
-						t.Errorf("stream %d: got the event after %v, want %v", i, took, want[i])
-					}
-				}
-				first.next(1)
-			})
-		})
-	}
-}
-
-// A feed evicts no events before it has woken the streams for them, however many are
-// recorded at the same time.
-func TestFaultFeedEvictsNothingNew(t *testing.T) {
-	b := newBackend(t)
-	ci := b.signer("cn=ci,ou=build,o=acme")
-	var wg sync.WaitGroup
-	const writers, each = 8, 70
-	for w := range writers {
-		wg.Go(func() {
-			for i := range each {
-				b.attest(ci.statement(t, commitID(w*each+i), "test:go", ledger.Pass, i)).want(201)
-			}
-		})
-	}
-	wg.Wait()
-	tail, err := b.store.Tail(t.Context(), "acme")
-	check(t, err)
-
-	f := &feed{Tail: tail, memory: 100 << 10}
-	rounds, more := 0, true
-	for ; more; rounds++ {
-		next := f.next
-		more, err = f.catchUp(t.Context())
-		check(t, err)
-		if _, _, evicted := f.from(next, 0); evicted {
-			t.Fatalf("round %d: event %d was evicted", rounds, next)
-		}
-	}
-	if last, err := tail.Next(t.Context()); err != nil || f.next != last || rounds < 3 {
-		t.Errorf("read up to %d in %d rounds, want %d in at least 3: %v", f.next, rounds, last, err)
-	}
 }
 
 // Thousands of streams of a token do not each look it up.

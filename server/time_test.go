@@ -32,8 +32,8 @@ func TestStreamEnds(t *testing.T) {
 		start := time.Now()
 		b.delete("/v1/orgs/acme/tokens/" + token.ID).want(204)
 		l.wantEnd() // revoked
-		if took := time.Since(start); took > b.server.timing.check {
-			t.Errorf("the stream of a revoked token ended after %v, want at most %v", took, b.server.timing.check)
+		if took := time.Since(start); took > b.server.timing.Check {
+			t.Errorf("the stream of a revoked token ended after %v, want at most %v", took, b.server.timing.Check)
 		}
 
 		l = b.listen("", b.reader, nil)
@@ -61,8 +61,8 @@ func TestStreamKeepAlive(t *testing.T) {
 		for range 3 {
 			start := time.Now()
 			<-l.comments
-			if took := time.Since(start); took != b.server.timing.silence {
-				t.Errorf("comment after %v, want %v", took, b.server.timing.silence)
+			if took := time.Since(start); took != b.server.timing.Silence {
+				t.Errorf("comment after %v, want %v", took, b.server.timing.Silence)
 			}
 		}
 	})

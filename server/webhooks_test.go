@@ -269,7 +269,7 @@ func (b *backend) call(r webhookRoute, token string) response {
 }
 
 // A webhook's URL is often a secret, and so is the response of a receiver.
-func TestWebhooksAreForAdmins(t *testing.T) {
+func TestWebhooksAreForMaintainers(t *testing.T) {
 	b := newBackend(t)
 	w := b.webhook(`{"url":"https://ci.example.com"}`)
 	d := decode[ledger.Delivery](b.post(webhooksPath+"/"+w.ID+"/ping", "").want(202))
@@ -277,7 +277,7 @@ func TestWebhooksAreForAdmins(t *testing.T) {
 	for _, r := range slices.Concat(one, list) {
 		for _, token := range []string{b.reader, b.writer} {
 			p := b.call(r, token).wantProblem(403, ledger.CodeForbidden)
-			if !strings.Contains(p.Detail, "scope admin") {
+			if !strings.Contains(p.Detail, "scope maintain") {
 				t.Errorf("%s %s: detail %q", r.method, r.path, p.Detail)
 			}
 		}

@@ -377,12 +377,14 @@ func (l *attentionList) addTokens() error {
 		return err
 	}, `
 SELECT id, token_id, name, created_at, expires_at FROM tokens /*+index tokens_expiring*/
-WHERE org_id = ? AND revoked_at = 0 AND expires_at > 0 AND expires_at > ? AND expires_at <= ?
+WHERE org_id = ? AND revoked_at = 0 AND rule_id = 0 AND is_sign_in = 0 AND expires_at > 0 AND expires_at > ?
+  AND expires_at <= ?
 ORDER BY expires_at LIMIT ?`,
 		l.orgID, l.now, l.now.Add(attention.TokenSoon), maxCandidates)
 	if err != nil {
 		return fmt.Errorf("read tokens: %w", err)
 	}
+
 	l.more[attention.Expiring] = l.more[attention.Expiring] || rows == maxCandidates
 	return nil
 }

@@ -8,6 +8,8 @@ import (
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/store/internal/envelope"
 )
 
@@ -72,9 +74,31 @@ func (s *Store) Attestation(ctx context.Context, org, repo, id string) (ledger.A
 			return a.row, err
 		}
 		list := []keyed[ledger.AttestationRecord]{a}
-		err = rd.addVerification(list)
+		if err = rd.addVerification(list); err == nil {
+			err = rd.addCertificate(list[0])
+		}
 		return list[0].row, err
 	})
+}
+
+// addCertificate adds to an attestation what its keyless certificate says of its signer. The
+// certificate is in the envelope.
+func (rd reader) addCertificate(a keyed[ledger.AttestationRecord]) error {
+	v := a.row.Verification
+	if v == nil || v.EnvelopePruned {
+		return nil
+	}
+	var isKeyless bool
+	err := rd.Row("SELECT EXISTS (SELECT 1 FROM identities WHERE identity_id = ? AND kind = ?)", v.IdentityID,
+		identity.SigstoreIdentity).Scan(&isKeyless)
+	if err != nil || !isKeyless {
+		return err
+	}
+	body, err := rd.envelope(a.id)
+	if err == nil {
+		v.Certificate = attestation.CertificateOf(body)
+	}
+	return err
 }
 
 // Envelope returns the envelope of an attestation, byte for byte as it was posted.

@@ -76,6 +76,7 @@ func tokenFields(t ledger.Token) []ledger.Field {
 		{Name: "name", Value: t.Name},
 		{Name: "scope", Value: t.Scope},
 		{Name: "expires_at", Value: optional(t.ExpiresAt)},
+		{Name: "repos", Value: optionalList(t.Repos)},
 	}
 }
 
@@ -86,9 +87,18 @@ func identityFields(i identity.Identity) []ledger.Field {
 		{Name: "email", Value: optional(i.Email)},
 		{Name: "may", Value: optionalList(i.May)},
 		{Name: "dn_pattern", Value: optional(i.DNPattern)},
+		{Name: "sigstore", Value: optional(i.Sigstore)},
 		{Name: "fingerprint", Value: i.Fingerprint},
 		{Name: "revoked_at", Value: optional(i.RevokedAt)},
 		{Name: "distrusted_since", Value: optional(i.DistrustedSince)},
+	}
+}
+
+func trustedRootFields(r identity.TrustedRoot) []ledger.Field {
+	return []ledger.Field{
+		{Name: "version", Value: r.Version},
+		{Name: "digest", Value: optional(r.Digest)},
+		{Name: "removed", Value: optional(r.Removed)},
 	}
 }
 

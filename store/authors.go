@@ -63,10 +63,11 @@ FROM signer_names n /*+ordered*/ JOIN signers s ON s.id = n.signer_id WHERE s.pe
 // addPeople adds the people that a query returns to the commits with their names or keys.
 func (rd reader) addPeople(commits map[nameKey][]*subject, table nameTable, args []any, query string) error {
 	return rd.EachIn(func(row scanner) error {
-		key, person := nameKey{table: table}, int64(0)
-		if err := row.Scan(&key.orgID, &key.name, &person); err != nil {
+		key, name, person := nameKey{table: table}, []byte{}, int64(0) // the name may be a digest
+		if err := row.Scan(&key.orgID, &name, &person); err != nil {
 			return err
 		}
+		key.name = string(name)
 		for _, s := range commits[key] {
 			s.facts.AuthorPeople = append(s.facts.AuthorPeople, person)
 		}

@@ -138,23 +138,23 @@ func (b *batch) flushCounts(c *sqldb.Conn) error {
 		var err error
 		switch counter.kind {
 		case repoAttestations:
-			_, err = c.Exec("UPDATE repos SET attestations = attestations + ? WHERE id = ?", by, counter.id)
+			err = c.Queue("UPDATE repos SET attestations = attestations + ? WHERE id = ?", by, counter.id)
 		case predicateAttestations:
-			_, err = c.Exec("UPDATE predicates SET attestations = attestations + ?, last_at = ? WHERE id = ?",
+			err = c.Queue("UPDATE predicates SET attestations = attestations + ?, last_at = ? WHERE id = ?",
 				by, b.last, counter.id)
 		case commitsInState:
-			_, err = c.Exec(`
+			err = c.Queue(`
 INSERT INTO repo_states (repo_id, state, commits) VALUES (?, ?, ?)
 ON CONFLICT (repo_id, state) DO UPDATE SET commits = repo_states.commits + excluded.commits`,
 				counter.id, counter.state, by)
 		case orgEvents:
-			_, err = c.Exec("UPDATE orgs SET next_seq = next_seq + ? WHERE id = ?", by, counter.id)
+			err = c.Queue("UPDATE orgs SET next_seq = next_seq + ? WHERE id = ?", by, counter.id)
 		case orgViolations:
-			_, err = c.Exec("UPDATE orgs SET violations = violations + ? WHERE id = ?", by, counter.id)
+			err = c.Queue("UPDATE orgs SET violations = violations + ? WHERE id = ?", by, counter.id)
 		case openOfOrg:
-			_, err = c.Exec("UPDATE orgs SET open_violations = open_violations + ? WHERE id = ?", by, counter.id)
+			err = c.Queue("UPDATE orgs SET open_violations = open_violations + ? WHERE id = ?", by, counter.id)
 		case openOfRepo:
-			_, err = c.Exec("UPDATE repos SET open_violations = open_violations + ? WHERE id = ?", by, counter.id)
+			err = c.Queue("UPDATE repos SET open_violations = open_violations + ? WHERE id = ?", by, counter.id)
 		}
 
 		if err != nil {

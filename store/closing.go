@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -193,21 +195,32 @@ func (t *tx) countOpen(r repoRow, n int64) {
 
 // closePlanned closes the violations that are left for Evaluate.
 func (s *Store) closePlanned(ctx context.Context) error {
-	planned, err := read(ctx, s, forWrite(""), func(rd reader) (planned bool, err error) {
-		return planned, rd.Row("SELECT EXISTS (SELECT 1 FROM closings)").Scan(&planned)
-	})
-	if err != nil || !planned {
-		return err
+	for {
+		next, err := read(ctx, s, forWrite(""), func(rd reader) (c closing, err error) {
+			return c, rd.Row("SELECT id, repo_id FROM closings ORDER BY id LIMIT 1").Scan(&c.id, &c.repoID)
+		})
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read closings: %w", err)
+		}
+
+		for last := false; !last; {
+			last, err = writeOfRepo(ctx, s, next.repoID, func(t *tx) (bool, error) { return t.closeNext(next.id) })
+			if err != nil {
+				return err
+			}
+		}
 	}
-	return s.repeat(ctx, (*tx).closeNext)
 }
 
-// closeNext closes the next violations that are left for Evaluate.
-func (t *tx) closeNext() (last bool, err error) {
+// closeNext closes the next violations of a closing that was left for Evaluate.
+func (t *tx) closeNext(id int64) (last bool, err error) {
 	closings, err := all(t.reader, scanClosing, `
-SELECT id, repo_id, predicate_id, commit_id, up_to, closed_at, closed_how, closed_by FROM closings ORDER BY id LIMIT 1`)
+SELECT id, repo_id, predicate_id, commit_id, up_to, closed_at, closed_how, closed_by FROM closings WHERE id = ?`, id)
 	if err != nil || len(closings) == 0 {
-		return true, err
+		return true, err // done by another process
 	}
 	c := closings[0]
 	r, err := t.repoByID(c.repoID)
@@ -215,13 +228,13 @@ SELECT id, repo_id, predicate_id, commit_id, up_to, closed_at, closed_how, close
 		return false, err
 	}
 
-	from, where, id := "violations_open*/", "v.repo_id = ?", c.repoID
+	from, where, of := "violations_open*/", "v.repo_id = ?", c.repoID
 	if c.commitID != 0 {
-		from, where, id = "violations_open_by_commit*/", "v.commit_id = ?", c.commitID
+		from, where, of = "violations_open_by_commit*/", "v.commit_id = ?", c.commitID
 	}
 	list, err := all(t.reader, t.scanOne, selectViolation+" FROM violations v /*+index "+from+joinViolation+
 		" WHERE "+where+" AND v.predicate_id = ? AND v.closed_at = 0 AND v.id <= ? ORDER BY v.id LIMIT ?",
-		id, c.predicateID, c.upTo, closedAtOnce)
+		of, c.predicateID, c.upTo, closedAtOnce)
 	if err != nil {
 		return false, fmt.Errorf("read violations: %w", err)
 	}
@@ -229,10 +242,11 @@ SELECT id, repo_id, predicate_id, commit_id, up_to, closed_at, closed_how, close
 	if err := t.closeAll(r, c, list); err != nil {
 		return false, err
 	}
-	if len(list) < closedAtOnce {
-		_, err = t.Exec("DELETE FROM closings WHERE id = ?", c.id)
+	if len(list) == closedAtOnce {
+		return false, nil
 	}
-	return false, err
+	_, err = t.Exec("DELETE FROM closings WHERE id = ?", c.id)
+	return true, err
 }
 
 // scanOne is scanViolation without further columns.

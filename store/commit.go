@@ -71,6 +71,8 @@ func (rd reader) findDetails(commitID int64) (details, error) {
 	return d, err
 }
 
+const selectLineage = "SELECT parents, ancestors, contained FROM commit_details WHERE commit_id = ?"
+
 // findLineage reads the details without the changes, which may be large.
 func (rd reader) findLineage(commitID int64) (d details, err error) {
 	err = rd.Each(func(row scanner) error {
@@ -80,7 +82,7 @@ func (rd reader) findLineage(commitID int64) (d details, err error) {
 		}
 		return errors.Join(json.Unmarshal(parents, &d.parents), json.Unmarshal(ancestors, &d.ancestors),
 			json.Unmarshal(contained, &d.contained))
-	}, "SELECT parents, ancestors, contained FROM commit_details WHERE commit_id = ?", commitID)
+	}, selectLineage, commitID)
 	if err != nil {
 		return d, fmt.Errorf("read commit details: %w", err)
 	}
@@ -144,6 +146,8 @@ func (rd reader) findChanges(commitID int64) (changes []radar.Change, err error)
 	return changes, err
 }
 
+const selectClaimedChanges = "SELECT changes, paths FROM commit_details WHERE commit_id = ?"
+
 // findClaimedChanges reads the newest change record of a commit, and all paths ever
 // claimed, if they are others. Both are nil if the commit has no change record.
 func (rd reader) findClaimedChanges(commitID int64) (changes []radar.Change, paths []string, err error) {
@@ -156,7 +160,7 @@ func (rd reader) findClaimedChanges(commitID int64) (changes []radar.Change, pat
 			return err
 		}
 		return json.Unmarshal(pathsText, &paths)
-	}, "SELECT changes, paths FROM commit_details WHERE commit_id = ?", commitID)
+	}, selectClaimedChanges, commitID)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read changes: %w", err)
 	}
@@ -181,12 +185,14 @@ WHERE repo_id = ? AND sha >= ? AND sha < ? ORDER BY sha LIMIT 2`, r.id, prefix, 
 	return commits[0], nil
 }
 
+const selectCorrections = `
+SELECT at, by, field, before, after FROM corrections WHERE commit_id = ? ORDER BY id DESC LIMIT ?`
+
 // newestCorrections reads the newest corrections of a commit, newest first.
 func (rd reader) newestCorrections(commitID int64) ([]ledger.Correction, error) {
 	list, err := all(rd, func(row scanner) (c ledger.Correction, err error) {
 		return c, row.Scan(&c.At, &c.By, &c.Field, &c.Before, &c.After)
-	}, "SELECT at, by, field, before, after FROM corrections WHERE commit_id = ? ORDER BY id DESC LIMIT ?",
-		commitID, ledger.MaxCorrections)
+	}, selectCorrections, commitID, ledger.MaxCorrections)
 	if err != nil {
 		return nil, fmt.Errorf("read corrections: %w", err)
 	}

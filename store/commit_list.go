@@ -9,6 +9,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/radarindex"
 )
 
 // Commit returns a commit, given its full id or a prefix that is unique in the repo.
@@ -45,6 +46,7 @@ func (s *Store) commitFor(
 		if err != nil {
 			return v, err
 		}
+		rd.announceRecord(r, c)
 		if c.row.Changes, c.row.Paths, err = rd.findClaimedChanges(c.id); err != nil {
 			return v, err
 		}
@@ -86,8 +88,7 @@ func (rd reader) completeCommit(r repoRow, c *keyed[ledger.Commit], target strin
 		return err
 	}
 
-	newest := attestationQuery{repo: r, commit: c.id, attested: v.Attested, limit: newestAttestations}
-	attestations, err := newest.readCommit(rd)
+	attestations, err := newestOf(r, *c).readCommit(rd)
 	if err != nil {
 		return err
 	}
@@ -112,11 +113,32 @@ func (rd reader) completeCommit(r repoRow, c *keyed[ledger.Commit], target strin
 		return err
 	}
 
-	v.InFlight = tip.InFlightAt(d.contract.Radar, rd.now)
+	v.InFlight, v.Withdrawn = tip.InFlightAt(d.contract.Radar, rd.now), tip.Flight == radarindex.Withdrawn
 	transitions, err := rd.newestTransitions(c.id, math.MaxInt64, maxTransitions)
 	v.Transitions = transitions.page().Data
 	slices.Reverse(v.Transitions)
 	return err
+}
+
+// newestOf is the query for the attestations of a commit record.
+func newestOf(r repoRow, c keyed[ledger.Commit]) attestationQuery {
+	return attestationQuery{repo: r, commit: c.id, attested: c.row.Attested, limit: newestAttestations}
+}
+
+// announceRecord announces the queries for the rest of a commit record that are always run. Those
+// for evidence are announced only if it is little, because other reads must not wait for it.
+func (rd reader) announceRecord(r repoRow, c keyed[ledger.Commit]) {
+	rd.Ahead(selectClaimedChanges, c.id)
+	rd.Ahead(selectLineage, c.id)
+	rd.Ahead(selectCommitByID, c.id)
+	if c.row.Attested <= maxExamined {
+		rd.AheadIn(selectLatest, 1, []any{c.id})
+		query, args := newestOf(r, c).sqlOfCommit()
+		rd.Ahead(query, args...)
+	}
+	rd.Ahead(selectCorrections, c.id, ledger.MaxCorrections)
+	rd.Ahead(selectTip, c.id)
+	rd.Ahead(selectTransitions, c.id, int64(math.MaxInt64), maxTransitions+1)
 }
 
 // addVerdict adds to a commit what the policy says of it, and what it rests on. If target
@@ -173,10 +195,12 @@ func (rd reader) addVerdict(d *deriver, c *keyed[ledger.Commit], target string) 
 // newestTransitions reads a page of a commit's transitions before an event, newest first.
 // The row id of its rows is that of their event.
 func (rd reader) newestTransitions(commitID, before int64, limit int) (part[ledger.Transition], error) {
-	return readPage(rd, scanTransition, limit, `
-SELECT event, from_state, to_state, at, cause_type, cause_id FROM transitions
-WHERE commit_id = ? AND event < ? ORDER BY event DESC LIMIT ?`, commitID, before)
+	return readPage(rd, scanTransition, limit, selectTransitions, commitID, before)
 }
+
+const selectTransitions = `
+SELECT event, from_state, to_state, at, cause_type, cause_id FROM transitions
+WHERE commit_id = ? AND event < ? ORDER BY event DESC LIMIT ?`
 
 func scanTransition(row scanner) (keyed[ledger.Transition], error) {
 	var t keyed[ledger.Transition]

@@ -72,6 +72,8 @@ SELECT id, repo_id, sha, state, state_since, registered_at, policy_version, expi
   failing_since
 FROM commits `
 
+const selectCommitByID = selectCommitRow + "WHERE id = ?"
+
 func scanCommitRow(row scanner) (*commitRow, error) {
 	c := new(commitRow)
 	err := row.Scan(&c.id, &c.repoID, &c.sha, &c.state, &c.stateSince, &c.registeredAt, &c.policyVersion,
@@ -81,7 +83,7 @@ func scanCommitRow(row scanner) (*commitRow, error) {
 }
 
 func (rd reader) findCommitRow(id int64) (*commitRow, error) {
-	c, err := scanCommitRow(rd.Row(selectCommitRow+"WHERE id = ?", id))
+	c, err := scanCommitRow(rd.Row(selectCommitByID, id))
 	if err != nil {
 		return nil, fmt.Errorf("read commit: %w", err)
 	}

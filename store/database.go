@@ -32,9 +32,18 @@ func Redacted(database string) string {
 	return parsed.Redacted()
 }
 
-// IsCurrent reports whether Open would neither create nor migrate the database file.
-// It reports false for a database on a server.
-func IsCurrent(path string) bool { return !IsPostgres(path) && sqlite.IsCurrent(path) }
+// IsCurrent reports whether Open would neither create nor migrate the database.
+func IsCurrent(ctx context.Context, database string) bool {
+	if !IsPostgres(database) {
+		return sqlite.IsCurrent(database)
+	}
+	db, err := postgres.OpenReadOnly(ctx, database)
+	if err != nil {
+		return false
+	}
+	_ = db.Close() // nothing was written
+	return true
+}
 
 // A Source is a database that is open for reading only.
 type Source interface {

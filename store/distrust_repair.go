@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
 const (
@@ -204,7 +205,7 @@ func firstRepairs(list []repair) int {
 func (s *Store) applyRepairs(
 	ctx context.Context, d *distrust, next repairPosition, list []repair,
 ) (more bool, err error) {
-	return write(ctx, s, "", func(t *tx) (bool, error) {
+	return writeAs(ctx, s, sqldb.Write{Owners: []int64{d.orgID}}, func(t *tx) (bool, error) {
 		var isCurrent bool
 		err := t.Row(`
 SELECT EXISTS (SELECT 1 FROM distrusts x JOIN orgs o ON o.id = x.org_id

@@ -1,11 +1,15 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
+
+	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
 const (
@@ -71,11 +75,7 @@ func (s *Store) Settle(ctx context.Context) error {
 		errs = append(errs, fmt.Errorf("re-scan tips: %w", err))
 	}
 
-	expired, err := s.hasExpired(ctx)
-	if err == nil && expired {
-		err = s.repeat(ctx, (*tx).expire)
-	}
-	if err != nil {
+	if err := s.expireAll(ctx); err != nil {
 		errs = append(errs, fmt.Errorf("re-evaluate commits with expired evidence: %w", err))
 	}
 	return errors.Join(errs...)
@@ -156,47 +156,89 @@ func (t *tx) reevaluateBatch(d *deriver, commits []int64) (done int64, err error
 	return done, t.drain(d)
 }
 
-// hasExpired reports whether evidence or a blocking overlap of any commit has expired.
-// It does not take the write lock.
-func (s *Store) hasExpired(ctx context.Context) (bool, error) {
-	return read(ctx, s, forWrite(""), func(rd reader) (expired bool, err error) {
-		const query = "SELECT EXISTS (SELECT 1 FROM commits WHERE expires > 0 AND expires <= ?)"
-		return expired, rd.Row(query, rd.now).Scan(&expired)
-	})
+// expireAll settles the commits with expired evidence or expired blocking overlaps. The commits of
+// an org do not wait for those of others.
+func (s *Store) expireAll(ctx context.Context) error {
+	for {
+		due, err := s.expired(ctx)
+		if err != nil {
+			return err
+		}
+
+		settled := 0
+		var errs []error
+		for org, commits := range due {
+			write := sqldb.Write{Owners: []int64{org}}
+			n, err := writeAs(ctx, s, write, func(t *tx) (int, error) { return t.expire(commits) })
+			if err != nil {
+				errs = append(errs, fmt.Errorf("org %d: %w", org, err))
+			}
+			settled += n
+		}
+		if err := errors.Join(errs...); err != nil || settled == 0 {
+			return err
+		}
+	}
 }
 
-// expire settles the next batch of commits with expired evidence or expired blocking
-// overlaps.
-func (t *tx) expire() (last bool, err error) {
-	due, err := all(t.reader, scanCommitRow,
-		selectCommitRow+"WHERE expires > 0 AND expires <= ? ORDER BY expires LIMIT ?", t.now, evaluateBatch)
+// expired returns the commits whose evidence or blocking overlaps expired first, by the row id of
+// their org. It does not take the write lock.
+func (s *Store) expired(ctx context.Context) (due map[int64][]any, err error) {
+	due = make(map[int64][]any)
+	_, err = read(ctx, s, forWrite(""), func(rd reader) (struct{}, error) {
+		return struct{}{}, rd.Each(func(row scanner) error {
+			var commit, org int64
+			err := row.Scan(&commit, &org)
+			due[org] = append(due[org], commit)
+			return err
+		}, `
+SELECT c.id, r.org_id FROM commits c JOIN repos r ON r.id = c.repo_id
+WHERE c.expires > 0 AND c.expires <= ? ORDER BY c.expires LIMIT ?`, rd.now, evaluateBatch)
+	})
+	return due, err
+}
+
+// expire settles those of an org's commits that have expired evidence or expired blocking overlaps,
+// or the first of them if they have much evidence. It returns their number.
+func (t *tx) expire(commits []any) (settled int, err error) {
+	var due []*commitRow
+	err = t.EachIn(func(row scanner) error {
+		c, err := scanCommitRow(row)
+		if err == nil && c.expires > 0 && c.expires <= t.now {
+			due = append(due, c)
+		}
+		return err
+	}, selectCommitRow+"WHERE id IN ", 1, commits)
 	if err != nil {
-		return false, fmt.Errorf("read commits: %w", err)
+		return 0, fmt.Errorf("read commits: %w", err)
 	}
+	slices.SortFunc(due, func(a, b *commitRow) int {
+		return cmp.Or(cmp.Compare(a.expires, b.expires), cmp.Compare(a.id, b.id))
+	})
 
 	now, err := t.firstCommits(due)
 	if err != nil {
-		return false, fmt.Errorf("count carried evidence: %w", err)
+		return 0, fmt.Errorf("count carried evidence: %w", err)
 	}
 	list, err := t.subjectsOf(now)
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	if err := t.gather(list); err != nil {
-		return false, err
+		return 0, err
 	}
 	if err := t.checkPrepared(list); err != nil && t.prepared < maxPrepared {
-		return false, err
+		return 0, err
 	}
 
 	for _, s := range list {
 		settle := t.settleDue
-		if !s.isPrepared() { // commits of other repos must not wait for it
+		if !s.isPrepared() { // other commits must not wait for it
 			settle = t.postponeDue
 		}
 		if err := settle(s); err != nil {
-			return false, err
+			return 0, err
 		}
 	}
-	return len(due) < evaluateBatch && len(now) == len(due), nil
+	return len(now), nil
 }

@@ -23,6 +23,10 @@ func listSimple(s *Store, list listFunc) {
 		list("identities of "+org, func(ctx context.Context, q Query) (string, error) {
 			return next(s.Identities(ctx, org, q))
 		})
+		list("issuers of "+org, func(ctx context.Context, q Query) (string, error) { return next(s.Issuers(ctx, org, q)) })
+		list("exchange rules of "+org, func(ctx context.Context, q Query) (string, error) {
+			return next(s.Rules(ctx, org, q))
+		})
 		list("predicates of "+org, func(ctx context.Context, q Query) (string, error) {
 			return next(s.Predicates(ctx, org, q))
 		})

@@ -6,6 +6,10 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/policy"
 )
 
+const selectLatest = `
+SELECT l.commit_id, l.attestation_id, s.person FROM latest l /*+ordered*/ JOIN signers s ON s.id = l.signer_id
+WHERE l.commit_id IN `
+
 // gatherEvidence reads the evidence of commits: the latest attestation of each
 // signer for each predicate.
 func (rd reader) gatherEvidence(byID map[int64]*subject, ids []any) error {
@@ -16,9 +20,7 @@ func (rd reader) gatherEvidence(byID map[int64]*subject, ids []any) error {
 		err := row.Scan(&l.commit, &l.attestation, &l.person)
 		list = append(list, l)
 		return err
-	}, `
-SELECT l.commit_id, l.attestation_id, s.person FROM latest l /*+ordered*/ JOIN signers s ON s.id = l.signer_id
-WHERE l.commit_id IN `, 1, ids)
+	}, selectLatest, 1, ids)
 	if err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ var digit = regexp.MustCompile(`DIGIT\((.*?)\)`)
 // each. Commits and tips have the ids from 1 to manyRows, and stay in flight until 2100. Each
 // statement that begins with INSERT gets the numbers n from 1 to manyRows.
 const fill = `
-INSERT INTO tokens (token_id, org_id, name, scope, hash, created_at, expires_at)
+INSERT INTO tokens (token_id, org_id, name, permission, hash, created_at, expires_at)
   SELECT 'tok_' || n, 2, 'x', 1, CAST(n AS BLOB), 1, 0;
 INSERT INTO identities (identity_id, org_id, kind, dn, email, pem, fingerprint, not_after, created_at)
   SELECT 'idn_' || n, 2, 'key', 'cn=x', '', '', n || '', 0, 1;

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
 // A Glance is what a look at a database shows of its surroundings, without a server.
@@ -11,16 +12,29 @@ type Glance struct {
 	Last ledger.Time // the latest time in the ids of the database; zero if it has none
 	// WebhookURLs are those of active webhooks, at most as many as were asked for.
 	WebhookURLs []string
+	// CAs are the roots of the CAs that certify CI jobs of orgs that are not deleted, at most as many
+	// as were asked for.
+	CAs []identity.Identity
 }
 
-// Glance returns the latest time of the database, and the URLs of active webhooks.
-func (s *Store) Glance(ctx context.Context, maxURLs int) (Glance, error) {
+// Glance returns the latest time of the database, the URLs of active webhooks, and the CAs that are
+// in use and not revoked.
+func (s *Store) Glance(ctx context.Context, limit int) (Glance, error) {
 	return read(ctx, s, forWrite(""), func(rd reader) (g Glance, err error) {
 		if g.Last, err = rd.lastStamp(); err != nil {
 			return g, err
 		}
 		g.WebhookURLs, err = all(rd, scanText,
-			"SELECT url FROM webhooks WHERE active = 1 AND deleted_at = 0 ORDER BY id LIMIT ?", maxURLs)
+			"SELECT url FROM webhooks WHERE active = 1 AND deleted_at = 0 ORDER BY id LIMIT ?", limit)
+		if err != nil {
+			return g, err
+		}
+		roots, err := all(rd, scanIdentity, selectIdentity+`
+WHERE i.revoked_at = 0 AND o.deleted_at = 0 AND i.identity_id IN (SELECT identity_id FROM cas WHERE retired_at = 0)
+ORDER BY i.id LIMIT ?`, limit)
+		for _, root := range roots {
+			g.CAs = append(g.CAs, root.row)
+		}
 		return g, err
 	})
 }

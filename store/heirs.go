@@ -9,16 +9,22 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// An inheritance is a tree or a merged commit whose evidence has changed.
-type inheritance struct{ tree, source int64 }
+// An inheritance is a tree or a merged commit whose evidence has changed. All its commits are of one
+// repo.
+type inheritance struct{ tree, source, repo int64 }
+
+const selectInheritances = `
+SELECT i.tree_id, i.source_id, CASE WHEN i.source_id > 0 THEN (SELECT repo_id FROM commits WHERE id = i.source_id)
+  ELSE (SELECT repo_id FROM commits /*+index commits_by_tree_id*/ WHERE tree_id = i.tree_id AND tree_id > 0 LIMIT 1) END
+FROM inheritances i ORDER BY i.tree_id, i.source_id LIMIT ?`
 
 // settleHeirs derives the states of commits that inherit evidence which has changed. What
 // changes during the call is left to the next one.
 func (s *Store) settleHeirs(ctx context.Context) error {
 	list, err := read(ctx, s, forWrite(""), func(rd reader) ([]inheritance, error) {
 		return all(rd, func(row scanner) (i inheritance, err error) {
-			return i, row.Scan(&i.tree, &i.source)
-		}, "SELECT tree_id, source_id FROM inheritances ORDER BY tree_id, source_id LIMIT ?", maxInheritances)
+			return i, row.Scan(&i.tree, &i.source, &i.repo)
+		}, selectInheritances, maxInheritances)
 	})
 	if err != nil {
 		return err
@@ -28,7 +34,7 @@ func (s *Store) settleHeirs(ctx context.Context) error {
 	for _, i := range list {
 		last := false
 		for n := 0; n < heirBatches && !last; n++ {
-			last, err = write(ctx, s, "", func(t *tx) (last bool, err error) { return t.settleNextHeirs(i) })
+			last, err = writeOfRepo(ctx, s, i.repo, func(t *tx) (last bool, err error) { return t.settleNextHeirs(i) })
 			if err != nil {
 				return fmt.Errorf("tree %d, commit %d: %w", i.tree, i.source, err)
 			}

@@ -32,6 +32,10 @@ const (
 	identityPrefix    = "idn_"
 	webhookPrefix     = "whk_"
 	deliveryPrefix    = "dlv_"
+	issuerPrefix      = "iss_"
+	rulePrefix        = "rul_"
+	memberPrefix      = "mem_"
+	memberRulePrefix  = "mrl_"
 )
 
 // idTime returns the creation time of an identifier. It returns false if id is not

@@ -2,8 +2,13 @@ package store
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/go-json-experiment/json"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -12,19 +17,32 @@ import (
 
 const selectIdentity = `
 SELECT i.id, i.identity_id, o.name, i.kind, i.dn, i.email, i.may, i.dn_pattern, i.pem, i.fingerprint, i.not_after,
-  i.created_at, i.revoked_at, i.distrusted_since, i.event_id
+  i.created_at, i.revoked_at, i.distrusted_since, i.event_id, i.sigstore
 FROM identities i JOIN orgs o ON o.id = i.org_id `
 
 func scanIdentity(row scanner) (keyed[identity.Identity], error) {
 	var i keyed[identity.Identity]
-	var may string
+	var may, entry string
 	err := row.Scan(&i.id, &i.row.ID, &i.row.Org, &i.row.Kind, &i.row.DN, &i.row.Email, &may, &i.row.DNPattern,
 		&i.row.PEM, &i.row.Fingerprint, &i.row.NotAfter, &i.row.CreatedAt, &i.row.RevokedAt,
-		&i.row.DistrustedSince, &i.row.Event)
+		&i.row.DistrustedSince, &i.row.Event, &entry)
 	if may != "" {
 		i.row.May = strings.Split(may, "\n")
 	}
+	if err == nil && entry != "" {
+		i.row.Sigstore = new(ledger.SigstoreEntry)
+		err = json.Unmarshal([]byte(entry), i.row.Sigstore)
+	}
 	return i, err
+}
+
+// entryOf returns the entry of an identity as it is stored; empty without one.
+func entryOf(i identity.Identity) (string, error) {
+	if i.Sigstore == nil {
+		return "", nil
+	}
+	entry, err := json.Marshal(i.Sigstore)
+	return string(entry), err
 }
 
 // AddIdentity adds an identity to an org's keyring and returns it with ID, Org and
@@ -35,36 +53,73 @@ func (s *Store) AddIdentity(ctx context.Context, org string, n identity.Identity
 		if err != nil {
 			return added, err
 		}
-		identityID, err := t.newID(identityPrefix)
-		if err != nil {
+		if err := t.checkEntry(org, n.Sigstore); err != nil {
 			return added, err
 		}
-
-		id, err := t.Insert(`
-INSERT INTO identities (identity_id, org_id, kind, dn, email, may, dn_pattern, pem, fingerprint, not_after, created_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			identityID, orgID, n.Kind, n.DN, n.Email, strings.Join(n.May, "\n"), n.DNPattern, n.PEM, n.Fingerprint,
-			n.NotAfter, t.now)
-		if sqldb.ClassOf(err) == sqldb.Duplicate {
-			return added, ledger.Errorf(ledger.CodeAlreadyExists,
-				"org %s already trusts this key: to rename the identity, revoke it first", org)
-		}
-		if err != nil {
-			return added, fmt.Errorf("insert identity: %w", err)
-		}
-
-		if err := t.keyringChanged(orgID); err != nil {
-			return added, err
-		}
-		if err := t.registerPerson(orgID, identityID, n); err != nil {
-			return added, err
-		}
-		i, err := scanIdentity(t.Row(selectIdentity+"WHERE i.id = ?", id))
-		if err != nil {
-			return added, fmt.Errorf("read identity: %w", err)
-		}
-		return t.logIdentity(orgID, identity.Identity{}, i, ledger.IdentityAdded)
+		return t.addIdentity(org, orgID, n)
 	})
+}
+
+func (t *tx) addIdentity(org string, orgID int64, n identity.Identity) (added identity.Identity, err error) {
+	identityID, err := t.newID(identityPrefix)
+	if err != nil {
+		return added, err
+	}
+	id, err := t.insertIdentity(orgID, identityID, n)
+	if sqldb.ClassOf(err) == sqldb.Duplicate {
+		what := "key"
+		if n.Kind == identity.SigstoreIdentity {
+			what = "entry"
+		}
+		return added, ledger.Errorf(ledger.CodeAlreadyExists,
+			"org %s already trusts this %s: to rename the identity, revoke it first", org, what)
+	}
+	if err != nil {
+		return added, fmt.Errorf("insert identity: %w", err)
+	}
+
+	if err := t.keyringChanged(orgID); err != nil {
+		return added, err
+	}
+	if err := t.registerPerson(orgID, identityID, n); err != nil {
+		return added, err
+	}
+	i, err := scanIdentity(t.Row(selectIdentity+"WHERE i.id = ?", id))
+	if err != nil {
+		return added, fmt.Errorf("read identity: %w", err)
+	}
+	return t.logIdentity(orgID, identity.Identity{}, i, ledger.IdentityAdded)
+}
+
+// checkEntry returns an error if an entry for keyless signers names a trusted root that the org does
+// not have.
+func (t *tx) checkEntry(org string, entry *ledger.SigstoreEntry) error {
+	if entry == nil {
+		return nil
+	}
+	r, err := t.findTrustedRoot(org, entry.TrustedRoot, 0)
+	if errors.Is(err, sql.ErrNoRows) || err == nil && r.Removed {
+		return ledger.FieldErrorf(ledger.CodeInvalidField, "sigstore.trusted_root",
+			"org %s has no trusted root %s (an admin sets it: ledgerd trusted-root set %[2]s --file …)", org,
+			entry.TrustedRoot)
+	}
+	if err != nil {
+		return fmt.Errorf("read trusted root: %w", err)
+	}
+	return nil
+}
+
+func (t *tx) insertIdentity(orgID int64, identityID string, n identity.Identity) (int64, error) {
+	entry, err := entryOf(n)
+	if err != nil {
+		return 0, err
+	}
+	return t.Insert(`
+INSERT INTO identities (identity_id, org_id, kind, dn, email, may, dn_pattern, pem, fingerprint, not_after, created_at,
+  sigstore)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		identityID, orgID, n.Kind, n.DN, n.Email, strings.Join(n.May, "\n"), n.DNPattern, n.PEM, n.Fingerprint,
+		n.NotAfter, t.now, entry)
 }
 
 // registerPerson stores that the name and the key of a new identity are of one person.
@@ -185,21 +240,29 @@ func (t *tx) changeEmail(orgID int64, i identity.Identity, email string) error {
 func (s *Store) RevokeIdentity(ctx context.Context, org, id string) error {
 	return s.write(ctx, org, func(t *tx) error {
 		i, err := t.findIdentity(org, id)
-		if err != nil || i.row.RevokedAt != 0 {
-			return err
-		}
-		orgID, err := t.orgID(org)
 		if err != nil {
 			return err
 		}
-		if err := t.revoke(orgID, i.id); err != nil {
-			return err
-		}
-		before := i.row
-		i.row.RevokedAt = t.now
-		_, err = t.logIdentity(orgID, before, i, ledger.IdentityRevoked)
-		return err
+		return t.revokeIdentity(org, i)
 	})
+}
+
+// revokeIdentity revokes an identity from now on, unless it is revoked.
+func (t *tx) revokeIdentity(org string, i keyed[identity.Identity]) error {
+	if i.row.RevokedAt != 0 {
+		return nil
+	}
+	orgID, err := t.orgID(org)
+	if err != nil {
+		return err
+	}
+	if err := t.revoke(orgID, i.id); err != nil {
+		return err
+	}
+	before := i.row
+	i.row.RevokedAt = t.now
+	_, err = t.logIdentity(orgID, before, i, ledger.IdentityRevoked)
+	return err
 }
 
 // revoke revokes an identity from now on.
@@ -224,9 +287,9 @@ func (s *Store) Keyring(ctx context.Context, org string) (*identity.Keyring, int
 	return v.keyring, v.version, err
 }
 
-// keyring reads the identities of an org if they have changed. It reads the version
-// first, so the identities may be newer than the version. Record detects that, as it
-// detects later changes.
+// keyring reads the identities of an org if they have changed, and its trusted roots if an identity
+// admits keyless signers. It reads the version first, so the identities may be newer than the version.
+// Record detects that, as it detects later changes.
 func (rd reader) keyring(org string) (versionedKeyring, error) {
 	var v versionedKeyring
 	var orgID int64
@@ -246,12 +309,20 @@ func (rd reader) keyring(org string) (versionedKeyring, error) {
 	for i, r := range rows {
 		identities[i] = r.row
 	}
-	if v.keyring, err = identity.NewKeyring(identities); err != nil {
+	var roots []identity.TrustedRoot
+	if slices.ContainsFunc(identities, isKeyless) {
+		if roots, err = rd.trustedRoots(orgID); err != nil {
+			return v, err
+		}
+	}
+	if v.keyring, err = identity.NewKeyring(identities, roots...); err != nil {
 		return v, fmt.Errorf("create keyring of %s: %w", org, err)
 	}
 	rd.caches.keyrings.put(org, v)
 	return v, nil
 }
+
+func isKeyless(i identity.Identity) bool { return i.Kind == identity.SigstoreIdentity }
 
 // logIdentity appends the events of an identity that was added, changed or revoked, and
 // notes the first as the identity's latest. It returns the identity with it. before is the

@@ -327,8 +327,8 @@ func (t *tx) archiveOrg(o keyed[ledger.Org], archived bool) (keyed[ledger.Org], 
 	})
 }
 
-// DeleteOrg deletes an org: its name is free, its tokens and sessions end, its webhooks get nothing
-// more, and what it has recorded stays under the name of [ledger.DeletedName]. It is a no-op if
+// DeleteOrg deletes an org: its name is free, its members, tokens, issuers and sessions end, its webhooks
+// get nothing more, and what it has recorded stays under the name of [ledger.DeletedName]. It is a no-op if
 // the org is deleted.
 func (s *Store) DeleteOrg(ctx context.Context, org string) error {
 	return s.write(ctx, org, func(t *tx) error {
@@ -354,6 +354,10 @@ func (s *Store) DeleteOrg(ctx context.Context, org string) error {
 			{"UPDATE repos SET webhook_events = 0 WHERE org_id = ?", []any{o.id}},
 			{"DELETE FROM sessions WHERE token_id IN (SELECT id FROM tokens WHERE org_id = ?)", []any{o.id}},
 			{"UPDATE tokens SET revoked_at = ? WHERE org_id = ? AND revoked_at = 0", []any{t.now, o.id}},
+			{"UPDATE exchange_rules SET removed_at = ? WHERE org_id = ? AND removed_at = 0", []any{t.now, o.id}},
+			{"UPDATE issuers SET removed_at = ? WHERE org_id = ? AND removed_at = 0", []any{t.now, o.id}},
+			{"UPDATE member_rules SET removed_at = ? WHERE org_id = ? AND removed_at = 0", []any{t.now, o.id}},
+			{"UPDATE members SET removed_at = ? WHERE org_id = ? AND removed_at = 0", []any{t.now, o.id}},
 		} {
 			if _, err := t.Exec(change.query, change.args...); err != nil {
 				return fmt.Errorf("delete org: %w", err)

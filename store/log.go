@@ -123,7 +123,7 @@ func (t *tx) beginLog(orgID int64, epoch int, first int64) (logHead, error) {
 // BeginOrigin fixes the name and the key of a log, before its first checkpoint. It is idempotent,
 // since several servers may begin a log; it is an error if the log has another name or key.
 func (s *Store) BeginOrigin(ctx context.Context, l Log, origin, vkey string) error {
-	return s.write(ctx, "", func(t *tx) error {
+	return s.writeFor(ctx, []int64{l.orgID}, func(t *tx) error {
 		n, err := t.Exec(`
 UPDATE logs SET origin = ?, vkey = ? WHERE id = ? AND (origin = '' OR origin = ? AND vkey = ?)`,
 			origin, vkey, l.id, origin, vkey)
@@ -138,7 +138,7 @@ UPDATE logs SET origin = ?, vkey = ? WHERE id = ? AND (origin = '' OR origin = ?
 // SaveCheckpoint stores a signed checkpoint of a log, with its cosignatures, unless a larger
 // one is stored, or one of the same size with more cosignatures.
 func (s *Store) SaveCheckpoint(ctx context.Context, l Log, size int64, checkpoint []byte) error {
-	return s.write(ctx, "", func(t *tx) error {
+	return s.writeFor(ctx, []int64{l.orgID}, func(t *tx) error {
 		_, err := t.Exec(`
 UPDATE logs SET size = ?, checkpoint = ?, signed_at = ?
 WHERE id = ? AND (size < ? OR size = ? AND length(checkpoint) <= ?)`,

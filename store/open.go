@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/internal/lookup"
 	"github.com/ledgerd/ledgerd/store/postgres"
 	"github.com/ledgerd/ledgerd/store/radarindex"
 	"github.com/ledgerd/ledgerd/store/sqldb"
@@ -126,6 +127,7 @@ func newStore(o Options) *Store {
 		heavy:        newHeavyLimit(),
 		queued:       newQueued(),
 		wake:         make(chan struct{}, 1),
+		tokens:       lookup.New[[32]byte, ledger.Token](),
 		touched:      newCache[string, ledger.Time](maxTouched),
 		closing:      make(chan struct{}),
 	}

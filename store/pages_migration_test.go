@@ -9,9 +9,20 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// undoPages makes a database one of schema version 10: it undoes 0015_retention.sql, 0014_operate.sql,
-// 0013_operations.sql, 0012_proof.sql and 0011_pages.sql.
+// undoPages makes a database one of schema version 10: it undoes 0017_members.sql, 0016_keyless.sql,
+// 0015_retention.sql, 0014_operate.sql, 0013_operations.sql, 0012_proof.sql and 0011_pages.sql.
 const undoPages = `
+DROP TABLE members; DROP TABLE member_rules; DROP TABLE token_repos; DROP TABLE review_drafts;
+DROP INDEX tokens_by_member; DROP INDEX tokens_of_sign_ins; DROP INDEX tokens_listed; DROP INDEX tokens_signed_in;
+DROP INDEX tokens_expiring;
+ALTER TABLE tokens DROP COLUMN member_id; ALTER TABLE tokens DROP COLUMN is_sign_in;
+ALTER TABLE tokens DROP COLUMN auth_time; ALTER TABLE tokens DROP COLUMN created_by;
+ALTER TABLE tokens DROP COLUMN is_limited; ALTER TABLE tokens RENAME COLUMN permission TO scope;
+UPDATE tokens SET scope = 3 WHERE scope = 4;
+DROP TABLE trusted_roots; DROP TABLE exchange_rule_repos; DROP TABLE exchange_rules; DROP TABLE issuers;
+DROP TABLE used_tokens; DROP TABLE cas; ALTER TABLE identities DROP COLUMN sigstore;
+DROP INDEX tokens_by_rule; DROP INDEX tokens_exchanged;
+ALTER TABLE tokens DROP COLUMN rule_id;
 DROP TABLE prunings; DROP INDEX repos_pruned;
 ALTER TABLE repos DROP COLUMN keep_envelopes; ALTER TABLE repos DROP COLUMN keep_events;
 ALTER TABLE repos DROP COLUMN keep_deliveries; ALTER TABLE repos DROP COLUMN purged_at;
@@ -25,7 +36,7 @@ ALTER TABLE orgs DROP COLUMN log_id; ALTER TABLE orgs DROP COLUMN log_first;
 ALTER TABLE orgs DROP COLUMN log_built; ALTER TABLE orgs DROP COLUMN log_public;
 ALTER TABLE events DROP COLUMN salt; ALTER TABLE events DROP COLUMN leaf;
 DROP INDEX commits_failing; DROP INDEX tips_conflicting; DROP INDEX webhooks_troubled;
-DROP INDEX identities_expiring; DROP INDEX tokens_expiring;
+DROP INDEX identities_expiring;
 ALTER TABLE commits DROP COLUMN failing_since;
 ALTER TABLE repos DROP COLUMN web_url; ALTER TABLE repos DROP COLUMN forge;
 DROP TABLE former_names; DROP INDEX repos_deleted;

@@ -54,8 +54,8 @@ func (s *Store) tidy(ctx context.Context, page int64) (next int64) {
 // Prune deletes what is no longer needed: deliveries that finished more than
 // Options.KeepDeliveries ago, or as long as their repo keeps them, deleted webhooks with their
 // deliveries, the envelopes and the bodies of events that repos do not keep, the overlaps of
-// tips that are out of flight, expired sessions, and the log of evidence that expired more
-// than keepExpirations ago.
+// tips that are out of flight, expired sessions, exchanged tokens, used tokens, drafts and sign-ins, and
+// the log of evidence that expired more than keepExpirations ago.
 func (s *Store) Prune(ctx context.Context) error {
 	var errs []error
 	for _, p := range s.pruners() {
@@ -84,36 +84,40 @@ func (s *Store) pruners() []pruner {
 		{"by the retention of repos", s.pruneRepos},
 		{"tips", s.pruneTips},
 		{"sessions", s.pruneSessions},
+		{"drafts of reviews", s.pruneDrafts}, // before sign-ins, which they name
+		{"exchanged tokens", s.pruneExchanged},
+		{"used tokens", s.pruneUsed},
+		{"sign-ins", s.pruneSignIns}, // after their sessions and drafts
 		{"the log of expired evidence", s.pruneExpirations},
 	}
 }
 
-// An oldDeliveries is a webhook with deliveries that ended before a time, from which they are kept.
+// An oldDeliveries is a webhook with deliveries to prune: those that ended before a time, or all if
+// the webhook was deleted.
 type oldDeliveries struct {
-	webhook int64
-	before  ledger.Time
+	webhook, org int64
+	before       ledger.Time
 }
 
 func (s *Store) pruneDeliveries(ctx context.Context) error {
 	now := s.Now()
-	type prunable struct {
-		old     []oldDeliveries
-		deleted []int64
-	}
+	type prunable struct{ old, deleted []oldDeliveries }
 	webhooks, err := read(ctx, s, forWrite(""), func(rd reader) (p prunable, err error) {
 		p.old, err = all(rd, func(row scanner) (o oldDeliveries, err error) {
-			return o, row.Scan(&o.webhook, &o.before)
+			return o, row.Scan(&o.webhook, &o.org, &o.before)
 		}, `
-SELECT id, before FROM (
-  SELECT w.id, CASE WHEN r.keep_deliveries > 0 AND r.keep_deliveries < ?2 THEN ?1 - r.keep_deliveries ELSE ?1 - ?2 END
-    AS before
+SELECT id, org_id, before FROM (
+  SELECT w.id, r.org_id, CASE WHEN r.keep_deliveries > 0 AND r.keep_deliveries < ?2 THEN ?1 - r.keep_deliveries
+    ELSE ?1 - ?2 END AS before
   FROM webhooks w JOIN repos r ON r.id = w.repo_id WHERE w.deleted_at = 0) w
 WHERE EXISTS (SELECT 1 FROM outbox WHERE webhook_id = w.id AND ended_at > 0 AND ended_at < w.before)`,
 			now, s.retention.Milliseconds())
 		if err != nil {
 			return p, err
 		}
-		p.deleted, err = all(rd, scanID, "SELECT id FROM webhooks WHERE deleted_at > 0")
+		p.deleted, err = all(rd, func(row scanner) (o oldDeliveries, err error) {
+			return o, row.Scan(&o.webhook, &o.org)
+		}, "SELECT w.id, r.org_id FROM webhooks w JOIN repos r ON r.id = w.repo_id WHERE w.deleted_at > 0")
 		return p, err
 	})
 	if err != nil {
@@ -121,15 +125,16 @@ WHERE EXISTS (SELECT 1 FROM outbox WHERE webhook_id = w.id AND ended_at > 0 AND 
 	}
 
 	for _, o := range webhooks.old {
-		if err := s.repeat(ctx, func(t *tx) (bool, error) {
+		if err := s.repeatFor(ctx, []int64{o.org}, func(t *tx) (bool, error) {
 			return t.prune(o.webhook, endedDeliveries, o.webhook, o.before, pruneBatch)
 		}); err != nil {
 			return fmt.Errorf("prune deliveries: %w", err)
 		}
 	}
 
-	for _, id := range webhooks.deleted {
-		if err := s.repeat(ctx, func(t *tx) (bool, error) { return t.pruneWebhook(id) }); err != nil {
+	for _, o := range webhooks.deleted {
+		batch := func(t *tx) (bool, error) { return t.pruneWebhook(o.webhook) }
+		if err := s.repeatFor(ctx, []int64{o.org}, batch); err != nil {
 			return fmt.Errorf("prune deleted webhook: %w", err)
 		}
 	}
@@ -191,7 +196,11 @@ func (s *Store) pruneTips(ctx context.Context) error {
 		return fmt.Errorf("read prunable rows: %w", err)
 	}
 	for _, id := range stale {
-		if err := s.repeat(ctx, func(t *tx) (bool, error) { return t.pruneTipsOf(id) }); err != nil {
+		owners, err := s.ownersOfRepo(ctx, id)
+		if err != nil {
+			return err
+		}
+		if err := s.repeatFor(ctx, owners, func(t *tx) (bool, error) { return t.pruneTipsOf(id) }); err != nil {
 			return fmt.Errorf("prune tips: %w", err)
 		}
 	}

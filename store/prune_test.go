@@ -108,7 +108,7 @@ func TestManyExpiredSessionsArePruned(t *testing.T) {
 	_, err := s.CreateOrg(t.Context(), "acme")
 	check(t, err)
 
-	expires, tokens := s.Now().Add(time.Minute), pruneSessionsBatch/maxSessions+1
+	expires, tokens := s.Now().Add(time.Minute), pruneExpiredBatch/maxSessions+1
 	for i := range tokens {
 		token, err := s.CreateToken(t.Context(), "acme", ledger.NewToken{Name: fmt.Sprint(i), Scope: ledger.Read},
 			[32]byte{1, byte(i)})

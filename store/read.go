@@ -86,8 +86,7 @@ func storageError(err error) error {
 // look as if nothing was changed. done says what was written. If err is nil, so is the
 // result.
 func Unread(done string, err error) error {
-	e, ok := errors.AsType[*ledger.Error](err)
-	unavailable := ok && e.Code == ledger.CodeStorageUnavailable
+	unavailable := isCode(err, ledger.CodeStorageUnavailable)
 	if unavailable || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return ledger.Errorf(ledger.CodeStorageUnavailable, "%s, but its record cannot be read now: %v", done, err)
 	}
@@ -110,4 +109,10 @@ func scanText(row scanner) (string, error) {
 	var text string
 	err := row.Scan(&text)
 	return text, err
+}
+
+// isCode reports whether an error has a code.
+func isCode(err error, code ledger.Code) bool {
+	e, ok := errors.AsType[*ledger.Error](err)
+	return ok && e.Code == code
 }

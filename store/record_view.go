@@ -153,6 +153,10 @@ func (t *tx) viewRepos(v *view, list []*recording) error {
 	if err != nil {
 		return err
 	}
+	t.announceRows("events", "attestations")
+	for _, id := range orgs {
+		t.announceHead(id)
+	}
 
 	var keys []any
 	seen := make(map[string]bool)

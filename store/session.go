@@ -16,7 +16,15 @@ const maxSessions = 50
 // CreateSession creates a session of a token; hash is the SHA-256 of the session's
 // secret. If the token has too many sessions, it deletes the oldest.
 func (s *Store) CreateSession(ctx context.Context, tokenID string, hash [32]byte, expires ledger.Time) error {
-	return s.write(ctx, "", func(t *tx) error {
+	org, err := readLoose(ctx, s, forWrite(""), func(rd reader) (string, error) {
+		token, err := scanToken(rd.Row(selectToken+"WHERE t.token_id = ?", tokenID))
+		return token.row.Org, missing(err, "token %s not found", tokenID)
+	})
+	if err != nil {
+		return err
+	}
+
+	return s.write(ctx, org, func(t *tx) error {
 		token, err := scanToken(t.Row(selectToken+"WHERE t.token_id = ?", tokenID))
 		if err != nil {
 			return missing(err, "token %s not found", tokenID)
@@ -72,7 +80,14 @@ func sessionFields(t ledger.Token, expires ledger.Time) []ledger.Field {
 
 // DeleteSession ends a session. It is a no-op if the session does not exist.
 func (s *Store) DeleteSession(ctx context.Context, hash [32]byte) error {
-	return s.write(ctx, "", func(t *tx) error {
+	token, _, err := s.SessionToken(ctx, hash)
+	if isCode(err, ledger.CodeNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return s.write(ctx, token.Org, func(t *tx) error {
 		session, err := t.session(hash)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
@@ -89,22 +104,8 @@ func (s *Store) DeleteSession(ctx context.Context, hash [32]byte) error {
 	})
 }
 
-// pruneSessionsBatch is the number of sessions that one write deletes.
-const pruneSessionsBatch = 500
-
 // pruneSessions deletes expired sessions.
 func (s *Store) pruneSessions(ctx context.Context) error {
-	now := s.Now()
-	anyExpired, err := readLoose(ctx, s, forWrite(""), func(rd reader) (ok bool, err error) {
-		return ok, rd.Row("SELECT EXISTS (SELECT 1 FROM sessions WHERE expires_at <= ?)", now).Scan(&ok)
-	})
-	if err != nil || !anyExpired {
-		return err
-	}
-	return s.repeat(ctx, func(t *tx) (last bool, err error) {
-		deleted, err := t.Exec(
-			"DELETE FROM sessions WHERE hash IN (SELECT hash FROM sessions WHERE expires_at <= ? LIMIT ?)", now,
-			pruneSessionsBatch)
-		return deleted < pruneSessionsBatch, err
-	})
+	return s.pruneExpired(ctx, s.Now(), "SELECT EXISTS (SELECT 1 FROM sessions WHERE expires_at <= ?)",
+		"DELETE FROM sessions WHERE hash IN (SELECT hash FROM sessions WHERE expires_at <= ? LIMIT ?)")
 }

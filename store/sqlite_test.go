@@ -38,6 +38,7 @@ func BenchmarkCommit(b *testing.B)             { storetest.BenchmarkCommit(b, ne
 func BenchmarkAttestations(b *testing.B)       { storetest.BenchmarkAttestations(b, newSQLite) }
 func BenchmarkOutbox(b *testing.B)             { storetest.BenchmarkOutbox(b, newSQLite) }
 func BenchmarkRegister(b *testing.B)           { storetest.BenchmarkRegister(b, newSQLite) }
+func BenchmarkTokenByHash(b *testing.B)        { storetest.BenchmarkTokenByHash(b, newSQLite) }
 
 // TestSizePerRegistrationInCrowdedDirectory registers 2,000 commits that each change a file
 // in the same directory. It measures how much the database grows after the first 400.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/internal/lookup"
 	"github.com/ledgerd/ledgerd/store/radarindex"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
@@ -40,7 +41,8 @@ type Store struct {
 	heavy      *heavyLimit
 	notifier   notifier
 	queued     *queued
-	wake       chan struct{}               // wakes Evaluate
+	wake       chan struct{} // wakes Evaluate
+	tokens     *lookup.Group[[32]byte, ledger.Token]
 	touched    *cache[string, ledger.Time] // last write of TouchToken, by token id
 
 	remapped atomic.Bool // whether all statements are mapped by the present rules

@@ -67,10 +67,12 @@ func splitLineage(text string) (base string, parents, ancestors []string) {
 	return base, list(first), list(second)
 }
 
+const selectTip = "SELECT " + tipColumns + " FROM tips t WHERE t.commit_id = ?"
+
 // findTip reads the tip that a commit is or was. It returns false if the commit was never
 // a tip.
 func (rd reader) findTip(commitID int64) (radarindex.Tip, bool, error) {
-	t, err := scanTip(rd.Row("SELECT "+tipColumns+" FROM tips t WHERE t.commit_id = ?", commitID))
+	t, err := scanTip(rd.Row(selectTip, commitID))
 	if errors.Is(err, sql.ErrNoRows) {
 		return t, false, nil
 	}

@@ -1,72 +1,237 @@
 package store
 
 import (
+	"bytes"
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-const selectToken = `
-SELECT t.id, t.token_id, o.name, t.name, t.scope, t.created_at, t.expires_at, t.last_used_at, t.revoked_at
+// tokenColumns are the columns of a token t of an org o, without those of its rule, member and repos.
+const tokenColumns = `t.hash, t.id, t.token_id, o.name, t.name, t.permission, t.created_at, t.expires_at,
+  t.last_used_at, t.revoked_at, t.created_by`
+
+const selectToken = "SELECT " + tokenColumns + `, coalesce(x.rule_id, ''), coalesce(m.member_id, ''), t.is_sign_in,
+  t.auth_time, t.is_limited,
+  CASE WHEN t.is_sign_in = 1 THEN coalesce(m.dn, '') ELSE coalesce(x.dn, '') END,
+  CASE WHEN t.rule_id > 0 THEN ` + ruleRepos + ` WHEN t.is_limited = 1 THEN ` + tokenRepos + ` ELSE '' END
+FROM tokens t JOIN orgs o ON o.id = t.org_id LEFT JOIN exchange_rules x ON x.id = t.rule_id
+  LEFT JOIN members m ON m.id = t.member_id `
+
+// tokenRepos is the expression for the names of the repos of a limited token t, separated by spaces.
+const tokenRepos = `coalesce((SELECT string_agg(p.name, ' ' ORDER BY p.id) FROM token_repos b
+    JOIN repos p ON p.id = b.repo_id WHERE b.token_id = t.id), '')`
+
+// selectPlainToken selects tokens, and whether selectToken says more about them. Every request looks up
+// its token, and few tokens have a rule, a member or repos, so it does not join these.
+const selectPlainToken = "SELECT " + tokenColumns + `, t.rule_id + t.member_id + t.is_limited
 FROM tokens t JOIN orgs o ON o.id = t.org_id `
 
 func scanToken(row scanner) (keyed[ledger.Token], error) {
-	var t keyed[ledger.Token]
-	err := row.Scan(&t.id, &t.row.ID, &t.row.Org, &t.row.Name, &t.row.Scope, &t.row.CreatedAt, &t.row.ExpiresAt,
-		&t.row.LastUsedAt, &t.row.RevokedAt)
+	t, _, err := scanHashedToken(row)
 	return t, err
 }
 
-// CreateToken creates a token; hash is the SHA-256 of its secret.
+func scanHashedToken(row scanner) (t keyed[ledger.Token], hash []byte, err error) {
+	var rule, member, dn, repos string
+	var isSignIn, isLimited bool
+	var authTime ledger.Time
+	t, hash, err = scanTokenWith(row, &rule, &member, &isSignIn, &authTime, &isLimited, &dn, &repos)
+	if err != nil {
+		return t, hash, err
+	}
+	t.row.Rule, t.row.DN, t.row.Member, t.row.IsSignIn, t.row.IsLimited = rule, dn, member, isSignIn, isLimited
+	t.row.AuthTime = authTime
+	if t.row.IsExchanged() || isLimited {
+		t.row.Repos = strings.Fields(repos)
+	}
+	return t, hash, nil
+}
+
+// scanTokenWith scans tokenColumns, followed by the columns of more.
+func scanTokenWith(row scanner, more ...any) (t keyed[ledger.Token], hash []byte, err error) {
+	err = row.Scan(append([]any{&hash, &t.id, &t.row.ID, &t.row.Org, &t.row.Name, &t.row.Scope, &t.row.CreatedAt,
+		&t.row.ExpiresAt, &t.row.LastUsedAt, &t.row.RevokedAt, &t.row.CreatedBy}, more...)...)
+	return t, hash, err
+}
+
+// CreateToken creates a token; hash is the SHA-256 of its secret. It belongs to the member whose token
+// the actor has, if it is one of a member.
 func (s *Store) CreateToken(ctx context.Context, org string, n ledger.NewToken, hash [32]byte) (ledger.Token, error) {
 	return write(ctx, s, org, func(t *tx) (ledger.Token, error) {
 		orgID, err := t.writableOrg(org)
 		if err != nil {
 			return ledger.Token{}, err
 		}
-		tokenID, err := t.newID(tokenPrefix)
+		repos, err := t.reposOf(org, n.Repos)
 		if err != nil {
 			return ledger.Token{}, err
 		}
-
-		id, err := t.Insert(`
-INSERT INTO tokens (token_id, org_id, name, scope, hash, created_at, expires_at)
-VALUES (?, ?, ?, ?, ?, ?, ?)`,
-			tokenID, orgID, n.Name, n.Scope, hash[:], t.now, n.ExpiresAt)
+		creator, err := t.creator(orgID)
 		if err != nil {
-			return ledger.Token{}, fmt.Errorf("insert token: %w", err)
+			return ledger.Token{}, err
 		}
-		token, err := scanToken(t.Row(selectToken+"WHERE t.id = ?", id))
+		token, err := t.insertToken(orgID, newToken{NewToken: n, hash: hash, member: creator, repos: repos})
 		if err != nil {
-			return token.row, fmt.Errorf("read token: %w", err)
+			return token.row, err
 		}
 		return token.row, t.audit(orgID, org, audited{
-			action: ledger.AuditTokenCreated, target: tokenID, after: tokenFields(token.row),
+			action: ledger.AuditTokenCreated, target: token.row.ID, after: tokenFields(token.row),
 		})
 	})
+}
+
+// reposOf returns the row ids of repos, each once.
+func (t *tx) reposOf(org string, names []string) (ids []int64, err error) {
+	for _, name := range names {
+		r, err := t.writableRepo(org, name)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(ids, r.id) {
+			ids = append(ids, r.id)
+		}
+	}
+	return ids, nil
+}
+
+// creator returns the row id of the member whose token the actor has; 0 if it is not one of a member. A
+// token that was revoked since the request began creates none: the new one would outlast the revocation.
+func (t *tx) creator(orgID int64) (id int64, err error) {
+	if t.actor.Token == "" {
+		return 0, nil
+	}
+	var revoked ledger.Time
+	err = t.Row("SELECT member_id, revoked_at FROM tokens WHERE token_id = ? AND org_id = ?", t.actor.Token, orgID).
+		Scan(&id, &revoked)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return 0, nil
+	case err != nil:
+		return 0, fmt.Errorf("read the token of the actor: %w", err)
+	case revoked != 0:
+		return 0, ledger.Errorf(ledger.CodeUnauthenticated, "the API token was revoked at %s", revoked)
+	}
+	return id, nil
+}
+
+// A newToken is a token that is about to be inserted.
+type newToken struct {
+	ledger.NewToken
+	hash     [32]byte
+	rule     int64 // the row id of its rule; 0: none
+	member   int64 // the row id of its member; 0: none
+	repos    []int64
+	isSignIn bool
+	authTime ledger.Time
+}
+
+func (t *tx) insertToken(orgID int64, n newToken) (token keyed[ledger.Token], err error) {
+	tokenID, err := t.newID(tokenPrefix)
+	if err != nil {
+		return token, err
+	}
+
+	createdBy := ""
+	if n.rule == 0 && !n.isSignIn {
+		createdBy = t.actor.Who()
+	}
+	id, err := t.Insert(`
+INSERT INTO tokens (token_id, org_id, name, permission, hash, created_at, expires_at, rule_id, member_id, is_sign_in,
+  auth_time, created_by, is_limited)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		tokenID, orgID, n.Name, n.Scope, n.hash[:], t.now, n.ExpiresAt, n.rule, n.member, n.isSignIn, n.authTime,
+		createdBy, len(n.repos) > 0)
+	if err != nil {
+		return token, fmt.Errorf("insert token: %w", err)
+	}
+
+	for _, repo := range n.repos {
+		if _, err := t.Exec("INSERT INTO token_repos (token_id, repo_id) VALUES (?, ?)", id, repo); err != nil {
+			return token, fmt.Errorf("insert the repos of the token: %w", err)
+		}
+	}
+	if token, err = scanToken(t.Row(selectToken+"WHERE t.id = ?", id)); err != nil {
+		return token, fmt.Errorf("read token: %w", err)
+	}
+	return token, nil
 }
 
 // TokenByHash returns the token whose secret has the given SHA-256, even if it is
 // revoked or expired.
 func (s *Store) TokenByHash(ctx context.Context, hash [32]byte) (ledger.Token, error) {
-	return readLoose(ctx, s, forCheck(), func(rd reader) (ledger.Token, error) {
-		token, err := scanToken(rd.Row(selectToken+"WHERE t.hash = ?", hash[:]))
-		return token.row, missing(err, "token not found")
+	token, ok, err := s.tokens.Find(ctx, hash, func(hashes [][32]byte) (map[[32]byte]ledger.Token, error) {
+		return s.tokensByHash(context.WithoutCancel(ctx), hashes)
+	})
+	if err == nil && !ok {
+		err = ledger.Errorf(ledger.CodeNotFound, "token not found")
+	}
+	return token, err
+}
+
+// tokensByHash returns those of the tokens that exist.
+func (s *Store) tokensByHash(ctx context.Context, hashes [][32]byte) (map[[32]byte]ledger.Token, error) {
+	keys := make([]any, len(hashes))
+	for i := range hashes {
+		keys[i] = hashes[i][:]
+	}
+	return readLoose(ctx, s, forCheck(), func(rd reader) (map[[32]byte]ledger.Token, error) {
+		found := make(map[[32]byte]ledger.Token, len(hashes))
+		others, err := rd.addPlainTokens(found, keys)
+		if err != nil || len(others) == 0 {
+			return found, err
+		}
+		return found, rd.addTokens(found, others)
 	})
 }
 
-// Tokens lists the tokens of an org, oldest first.
+// addPlainTokens adds the tokens about which selectToken says no more. It returns the hashes of the
+// others.
+func (rd reader) addPlainTokens(found map[[32]byte]ledger.Token, hashes []any) (others []any, err error) {
+	err = rd.EachIn(func(row scanner) error {
+		var more int64
+		token, hash, err := scanTokenWith(row, &more)
+		switch {
+		case err != nil:
+			return err
+		case more > 0:
+			others = append(others, bytes.Clone(hash))
+		default:
+			found[[32]byte(hash)] = token.row
+		}
+		return nil
+	}, selectPlainToken+"WHERE t.hash IN ", 1, hashes)
+	return others, err
+}
+
+// addTokens adds tokens with all that selectToken says about them.
+func (rd reader) addTokens(found map[[32]byte]ledger.Token, hashes []any) error {
+	return rd.EachIn(func(row scanner) error {
+		token, hash, err := scanHashedToken(row)
+		if err == nil {
+			found[[32]byte(hash)] = token.row
+		}
+		return err
+	}, selectToken+"WHERE t.hash IN ", 1, hashes)
+}
+
+// Tokens lists the tokens of an org, oldest first, without sign-ins.
 func (s *Store) Tokens(ctx context.Context, org string, q Query) (ledger.Page[ledger.Token], error) {
-	return listOf(ctx, s, org, q, scanToken, selectToken+"WHERE t.org_id = ? AND t.id > ? ORDER BY t.id LIMIT ?")
+	return listOf(ctx, s, org, q, scanToken,
+		selectToken+"WHERE t.org_id = ? AND t.id > ? AND t.is_sign_in = 0 ORDER BY t.id LIMIT ?")
 }
 
 // RevokeToken revokes a token. It is a no-op if the token is already revoked.
 func (s *Store) RevokeToken(ctx context.Context, org, id string) error {
 	return s.write(ctx, org, func(t *tx) error {
-		token, err := scanToken(t.Row(selectToken+"WHERE o.name = ? AND t.token_id = ?", org, id))
+		token, err := scanToken(t.Row(selectToken+"WHERE o.name = ? AND t.token_id = ? AND t.is_sign_in = 0", org, id))
 		if err != nil {
 			return missing(err, "token %s not found", id)
 		}

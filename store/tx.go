@@ -97,10 +97,20 @@ func (s *Store) write(ctx context.Context, org string, fn func(*tx) error) error
 	return err
 }
 
-// repeat runs batch in consecutive writes until it reports that it was the last.
+// repeat runs batch in consecutive writes, about all orgs, until it reports that it was the last.
 func (s *Store) repeat(ctx context.Context, batch func(*tx) (last bool, err error)) error {
+	return s.repeatAs(ctx, sqldb.Write{}, batch)
+}
+
+// repeatFor is like repeat, for background work about some orgs.
+func (s *Store) repeatFor(ctx context.Context, owners []int64, batch func(*tx) (last bool, err error)) error {
+	return s.repeatAs(ctx, sqldb.Write{Owners: owners}, batch)
+}
+
+// repeatAs is like repeat, with the options in w.
+func (s *Store) repeatAs(ctx context.Context, w sqldb.Write, batch func(*tx) (last bool, err error)) error {
 	for {
-		last, err := write(ctx, s, "", batch)
+		last, err := writeAs(ctx, s, w, batch)
 		if err != nil || last {
 			return err
 		}
@@ -131,6 +141,9 @@ func (s *Store) inTx(c *sqldb.Conn, fn func(*tx) error) (err error) {
 	}
 	if err := t.flush(); err != nil {
 		return err
+	}
+	if err := t.Send(); err != nil { // only then may what the write gathered count
+		return fmt.Errorf("write rows: %w", err)
 	}
 
 	t.batch.add(&t.gathered, t.now)
@@ -256,12 +269,13 @@ func (t *tx) takeSeq(orgID int64) (int64, error) {
 	return seq, err
 }
 
+const selectHead = "SELECT next_seq, log_id, log_first, log_built FROM orgs WHERE id = ?"
+
 // nextSeq returns the sequence number that the org's next event will have.
 func (t *tx) nextSeq(orgID int64) (int64, error) {
 	head, ok := t.batch.heads[orgID]
 	if !ok {
-		err := t.Row("SELECT next_seq, log_id, log_first, log_built FROM orgs WHERE id = ?", orgID).
-			Scan(&head.seq, &head.log, &head.first, &head.built)
+		err := t.Row(selectHead, orgID).Scan(&head.seq, &head.log, &head.first, &head.built)
 		if err != nil {
 			return 0, fmt.Errorf("number event: %w", err)
 		}
@@ -285,6 +299,22 @@ func (t *tx) takeRow(table string) (int64, error) {
 	}
 	t.ids[table] = rowIDs{ids.next + 1, ids.end}
 	return ids.next, nil
+}
+
+// announceHead announces the query for the end of an org's events.
+func (t *tx) announceHead(orgID int64) {
+	if _, ok := t.batch.heads[orgID]; !ok {
+		t.Ahead(selectHead, orgID)
+	}
+}
+
+// announceRows announces that rows of tables are going to be numbered.
+func (t *tx) announceRows(tables ...string) {
+	for _, table := range tables {
+		if ids := t.ids[table]; ids.next == ids.end {
+			t.AheadIDs(table)
+		}
+	}
 }
 
 // rowIDs are the ids from next on, below end.

@@ -55,7 +55,7 @@ func (k *Keys) LoadReceiptKey(l LogName, key store.ReceiptKey) (*ecdsa.PrivateKe
 	if err != nil {
 		return nil, fmt.Errorf("read a key of receipts: %w", err)
 	}
-	private, err := parseReceiptKey(text)
+	private, err := parseP256Key(text)
 	if err != nil {
 		return nil, fmt.Errorf("read the key of receipts %s: %w", file, err)
 	}
@@ -65,7 +65,7 @@ func (k *Keys) LoadReceiptKey(l LogName, key store.ReceiptKey) (*ecdsa.PrivateKe
 	return private, nil
 }
 
-func parseReceiptKey(text []byte) (*ecdsa.PrivateKey, error) {
+func parseP256Key(text []byte) (*ecdsa.PrivateKey, error) {
 	block, rest := pem.Decode(text)
 	if block == nil || block.Type != pemPrivateKey || len(rest) > 0 {
 		return nil, errors.New("it is not one private key in PEM")

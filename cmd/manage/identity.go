@@ -16,41 +16,52 @@ import (
 
 func newIdentity(p *cli.Program) *cobra.Command {
 	return cli.Group("identity", "Manage the signers that an org trusts",
-		newIdentityAdd(p), newIdentityList(p), newIdentityShow(p), newIdentityUpdate(p), newIdentityRevoke(p))
+		newIdentityAdd(p), newIdentityList(p), newIdentityShow(p), newIdentityUpdate(p), newIdentityRevoke(p), newCA(p),
+		newPeopleCA(p))
 }
 
 func newIdentityAdd(p *cli.Program) *cobra.Command {
 	var org, cert, root, key string
-	var n identity.NewIdentity
+	n := identity.NewIdentity{Kind: identity.KeyIdentity}
+	var keyless bool
+	var entry ledger.SigstoreEntry
 	command := &cobra.Command{
 		Use:   "add",
-		Short: "Trust a key, a certificate or a root",
+		Short: "Trust a key, a certificate, a root or keyless signers",
 		Long: `Adds a trusted signer to an org: --cert takes a certificate, whose subject names
 the signer; --key takes a public key and needs --dn. --root takes a CA and trusts
 every certificate that it issued, if it is valid at the time and allowed to sign
 code; --dn-pattern limits it to some subjects.
 
+--sigstore takes no file: it admits keyless Sigstore bundles that the trusted
+root verifies and whose certificate matches --issuer, --subject, --repository-id,
+--ref, --environment and --workflow. A * in --subject, --ref and --workflow
+matches any characters; in --subject and --workflow, only a * at the end matches
+the @ before the ref. --dn names the signer of what they attest, and --may is
+required.
+
 --may limits what the signer may attest: predicates, or prefixes that end in a *.`,
 		Example: `  ledgerd identity add --org acme --cert ci.crt --may 'test:*,build:*'
   ledgerd identity add --org acme --root ca.crt --dn-pattern 'ou=build,o=acme'
-  ledgerd identity add --org acme --key ci.pub --dn 'cn=ci,ou=build,o=acme' --email ci@acme.example`,
+  ledgerd identity add --org acme --key ci.pub --dn 'cn=ci,ou=build,o=acme' --email ci@acme.example
+  ledgerd identity add --org acme --sigstore --trusted-root public-good \
+    --issuer https://token.actions.githubusercontent.com --repository-id 495574555 \
+    --ref refs/heads/main --dn 'cn=release,ou=build,o=acme' --may 'build:*'`,
 		Args: cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
-			if key != "" && n.DN == "" {
+			switch {
+			case key != "" && n.DN == "":
 				return cli.Usagef("--key needs --dn: a public key does not name its signer")
-			}
-
-			n.Kind = identity.KeyIdentity
-			if root != "" {
+			case root != "":
 				n.Kind = identity.RootIdentity
+			case keyless:
+				n.Kind, n.Sigstore = identity.SigstoreIdentity, &entry
+			case entry != (ledger.SigstoreEntry{}):
+				return cli.Usagef("--trusted-root, --issuer and what else selects keyless certificates need --sigstore")
 			}
-
-			text, err := p.ReadFile(cert + root + key) // exactly one of them is set
-			if err != nil {
+			if err := readNewIdentity(p, &n, cert+root+key); err != nil { // at most one of them is set
 				return err
 			}
-			n.PEM = string(text)
-
 			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
 				added, err := c.AddIdentity(ctx, org, n)
 				if err != nil {
@@ -68,14 +79,49 @@ code; --dn-pattern limits it to some subjects.
 	flags.StringVar(&cert, "cert", "", "certificate of one signer, a PEM `file`")
 	flags.StringVar(&root, "root", "", "certificate of a CA, a PEM `file`")
 	flags.StringVar(&key, "key", "", "public key of one signer, a PEM `file`")
-	flags.StringVar(&n.DN, "dn", "", "distinguished `name` of the key's signer")
+	flags.BoolVar(&keyless, "sigstore", false, "admit keyless Sigstore bundles")
+	sigstoreFlags(command, &entry)
+	flags.StringVar(&n.DN, "dn", "", "distinguished `name` of the signer of a key or of keyless bundles")
 	flags.StringVar(&n.Email, "email", "", "e-mail `address` of the signer, if the certificate has none")
 	flagvalue.IdentityLimits(command, &n.May, &n.DNPattern)
-	flagvalue.RequireOne(command, "cert", "root", "key")
-	flagvalue.Exclude(command, "cert", "root", "key")
+	flagvalue.RequireOne(command, "cert", "root", "key", "sigstore")
+	flagvalue.Exclude(command, "cert", "root", "key", "sigstore")
 	flagvalue.NameField(command, "pem", "cert", "root", "key")
 
 	return command
+}
+
+// readNewIdentity reads the PEM file of an identity; a keyless one has none.
+func readNewIdentity(p *cli.Program, n *identity.NewIdentity, file string) error {
+	if n.Kind == identity.SigstoreIdentity {
+		return nil
+	}
+	text, err := p.ReadFile(file)
+	n.PEM = string(text)
+	return err
+}
+
+// sigstoreFlags adds the flags of an entry for keyless signers.
+func sigstoreFlags(command *cobra.Command, entry *ledger.SigstoreEntry) {
+	for _, f := range []struct {
+		name, field, usage string
+		value              *string
+	}{
+		{"trusted-root", "trusted_root", "`name` of the trusted root that must verify the bundle", &entry.TrustedRoot},
+		{"issuer", "issuer", "`URL` of the OIDC provider that identified the signer", &entry.Issuer},
+		{"subject", "subject",
+			"`name` in the certificate: the URL of a workflow or an e-mail address; a * matches any characters",
+			&entry.Subject},
+		{"repository-id", "repository_id", "`number` of the repository at its forge, which no rename changes",
+			&entry.RepositoryID},
+		{"ref", "ref", "git `ref` of the run, such as refs/heads/main; a * matches any characters", &entry.Ref},
+		{"environment", "environment", "deployment environment (`name`) of the job", &entry.Environment},
+		{"workflow", "workflow", "`URL` of the workflow that started the run; a * matches any characters", &entry.Workflow},
+		{"commit", "commit", "'any': statements may be about any `commit`, not only the certificate's", &entry.Commit},
+	} {
+		command.Flags().StringVar(f.value, f.name, "", f.usage)
+		flagvalue.NameField(command, "sigstore."+f.field, f.name)
+	}
 }
 
 func newIdentityList(p *cli.Program) *cobra.Command {
@@ -112,7 +158,7 @@ func newIdentityShow(p *cli.Program) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return p.Print(i, func() { display.Identity(p.Stdout, i) })
+				return printIdentity(p, i)
 			})
 		},
 	}
@@ -143,7 +189,7 @@ still count, with the e-mail address that the signer had then.`,
 				if err != nil {
 					return err
 				}
-				return p.Print(i, func() { display.Identity(p.Stdout, i) })
+				return printIdentity(p, i)
 			})
 		},
 	}

@@ -3,6 +3,7 @@ package manage
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -10,12 +11,13 @@ import (
 	"github.com/ledgerd/ledgerd/internal/cli"
 	"github.com/ledgerd/ledgerd/internal/display"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
+	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
 func newToken(p *cli.Program) *cobra.Command {
 	return cli.Group("token", "Manage the API tokens of an org",
-		newTokenCreate(p), newTokenList(p), newTokenRevoke(p), newTokenShow(p))
+		newTokenCreate(p), newTokenList(p), newTokenRevoke(p), newTokenShow(p), newTokenExchange(p))
 }
 
 func newTokenCreate(p *cli.Program) *cobra.Command {
@@ -28,10 +30,13 @@ func newTokenCreate(p *cli.Program) *cobra.Command {
 The ledger stores only its hash, so the token cannot be shown again.
 
 Scopes:
-  read   read everything in the org, except tokens and webhooks
-  write  also register commits and record attestations
-  admin  also manage repos, identities, policies, webhooks and tokens`,
-		Example: `  ledgerd token create --org acme --name ci --scope write
+  read      read everything in the org, except webhooks and administration
+  write     also register commits and record attestations
+  maintain  also manage policies and webhooks
+  admin     also manage repos, identities, tokens and members
+
+With --repo, the token is only for what is about one of these repos.`,
+		Example: `  ledgerd token create --org acme --name ci --scope write --repo api
   ledgerd token create --org acme --name dashboard --scope read --expires 90d -o json`,
 		Args: cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -49,11 +54,11 @@ Scopes:
 	flags := command.Flags()
 	cli.OrgFlag(command, &org)
 	flags.StringVar(&n.Name, "name", "", "display `name`")
-	flags.Var(&flagvalue.Parsed[ledger.Scope]{Value: &n.Scope, Kind: "read|write|admin", Parse: ledger.ParseScope},
-		"scope", "permissions")
+	flagvalue.Scope(command, &n.Scope, "permissions")
 	flags.Var(flagvalue.Expiry(&n.ExpiresAt), "expires", "expiry: a duration such as 90d, or a date (default never)")
-	flagvalue.Complete(command, "scope", "read", "write", "admin")
+	flags.StringSliceVar(&n.Repos, "repo", nil, "`repos` that the token is for, comma-separated (default all)")
 	flagvalue.NameField(command, "expires_at", "expires")
+	flagvalue.NameField(command, "repos", "repo")
 	flagvalue.Require(command, "name", "scope")
 	return command
 }
@@ -67,9 +72,11 @@ func newTokenList(p *cli.Program) *cobra.Command {
 		Args:    cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
 			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
-				columns := []string{"ID", "NAME", "SCOPE", "CREATED", "LAST USED", "EXPIRES", "REVOKED"}
+				columns := []string{"ID", "NAME", "SCOPE", "CREATED", "LAST USED", "EXPIRES", "REVOKED", "REPOS", "CREATED BY",
+					"RULE"}
 				return cli.PrintList(p, c.Tokens(ctx, org), 0, columns, func(t ledger.Token) []any {
-					return []any{t.ID, t.Name, t.Scope, t.CreatedAt, t.LastUsedAt, t.ExpiresAt, t.RevokedAt}
+					return []any{t.ID, t.Name, t.Scope, t.CreatedAt, t.LastUsedAt, t.ExpiresAt, t.RevokedAt,
+						terminal.OrDash(strings.Join(t.Repos, ",")), terminal.OrDash(t.CreatedBy), terminal.OrDash(t.Rule)}
 				})
 			})
 		},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/ci"
 	"github.com/ledgerd/ledgerd/internal/ci/checkout"
+	"github.com/ledgerd/ledgerd/internal/ci/idtoken"
 	"github.com/ledgerd/ledgerd/internal/cli"
 	"github.com/ledgerd/ledgerd/internal/terminal"
 )
@@ -52,7 +53,8 @@ func missingSettings(getenv func(string) string) (problems []ci.Problem) {
 	if getenv("LEDGERD_URL") == "" {
 		problems = append(problems, ci.Problem{Problem: "no server is set", Fix: "set LEDGERD_URL"})
 	}
-	if getenv("LEDGERD_TOKEN") == "" && getenv("LEDGERD_TOKEN_FILE") == "" {
+	_, err := idtoken.Find(getenv, "") // with which attest --ci gets an API token
+	if err != nil && getenv("LEDGERD_TOKEN") == "" && getenv("LEDGERD_TOKEN_FILE") == "" {
 		problems = append(problems, ci.Problem{Problem: "no API token is set",
 			Fix: "set LEDGERD_TOKEN from a secret of the CI system"})
 	}

@@ -13,6 +13,7 @@ func Commands(p *cli.Program) []*cobra.Command {
 	return []*cobra.Command{
 		newCommit(p),
 		newAttest(p),
+		newReview(p),
 		newException(p),
 		newGate(p),
 		newReceipt(p),

@@ -52,7 +52,7 @@ with this many attestations is replaced by a new one, as in an active repo.`,
 	flags.StringVar(&b.Dir, "dir", "", "folder for the temporary database (default: the system's temporary folder)")
 	command.AddCommand(newBenchStream(p, ledgerd), newBenchWebhook(p, ledgerd),
 		newBenchRadar(p, ledgerd), benchCommand(p, ledgerd, new(bench.Crowd)), benchCommand(p, ledgerd, new(bench.Gate)),
-		benchCommand(p, ledgerd, new(bench.Proof)),
+		benchCommand(p, ledgerd, new(bench.Proof)), benchCommand(p, ledgerd, new(bench.Replicas)),
 		newHidden("empty-handler", func(context.Context) error { return bench.ServeNothing(p.Stdout) }))
 	return command
 }

@@ -56,7 +56,7 @@ EXIT STATUS
 		Args: cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
 			if flag, url := p.Global.ServerFlag(); url != "" {
-				return cli.Usagef("check does not take %s: it reads the database file", flag)
+				return cli.Usagef("check does not take %s: it reads the database", flag)
 			}
 			s, err := p.Settings(command)
 			if err != nil {

@@ -50,8 +50,9 @@ func newConfigCheck(p *cli.Program) *cobra.Command {
 		Use:   "check",
 		Short: "Check the configuration, for instance before a restart",
 		Long: `Reports every error in the configuration in effect, and in the files that
-log.policy and witness.logs name. It also reports unknown environment variables
-that begin with LEDGERD_, such as misspelt ones; all other commands ignore them.`,
+log.policy, witness.logs, webhooks.secrets_key and sign_in.providers name. It
+also reports unknown environment variables that begin with LEDGERD_, such as
+misspelt ones; all other commands ignore them.`,
 		Example: "  ledgerd config check --config /etc/ledgerd/config.yaml",
 		Args:    cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) error {

@@ -41,7 +41,7 @@ Reads the database file: run it on the host. It writes nothing to it.`,
 		Args:    cli.Takes("DIR"),
 		RunE: func(command *cobra.Command, args []string) error {
 			if flag, url := p.Global.ServerFlag(); url != "" {
-				return cli.Usagef("log export does not take %s: it reads the database file", flag)
+				return cli.Usagef("log export does not take %s: it reads the database", flag)
 			}
 			if e.Epoch < 0 {
 				return cli.Usagef("invalid --epoch %d: epochs count from 1", e.Epoch)
@@ -97,7 +97,7 @@ A server that is running signs the new log within a second.`,
 		Args: cli.Takes("ORG"),
 		RunE: func(command *cobra.Command, args []string) error {
 			if flag, url := p.Global.ServerFlag(); url != "" {
-				return cli.Usagef("log new-epoch does not take %s: it writes the database file", flag)
+				return cli.Usagef("log new-epoch does not take %s: it writes the database", flag)
 			}
 			if n.Reason == "" {
 				return cli.Usagef("--reason is required")

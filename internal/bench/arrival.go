@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/ledgerd/ledgerd/internal/bench/load"
 )
 
 const (
@@ -19,10 +21,10 @@ const (
 
 // arrivals records n attestations one at a time, and measures the time from POST to
 // arrival of each.
-func (b *Webhook) arrivals(ctx context.Context, to hook, n int, interval time.Duration) (loadResult, error) {
+func (b *Webhook) arrivals(ctx context.Context, to hook, n int, interval time.Duration) (load.Result, error) {
 	c, err := b.client()
 	if err != nil {
-		return loadResult{}, err
+		return load.Result{}, err
 	}
 
 	before, _ := to.arrived()
@@ -32,31 +34,31 @@ func (b *Webhook) arrivals(ctx context.Context, to hook, n int, interval time.Du
 	for range n {
 		envelope, err := b.envelope(b.recorded)
 		if err != nil {
-			return loadResult{}, fmt.Errorf("sign a statement: %w", err)
+			return load.Result{}, fmt.Errorf("sign a statement: %w", err)
 		}
 		select {
 		case <-ctx.Done():
-			return loadResult{}, ctx.Err()
+			return load.Result{}, ctx.Err()
 		case <-tick.C:
 		}
 
 		start := time.Now()
 		record, _, err := c.Record(ctx, orgName, repoName, envelope)
 		if err != nil {
-			return loadResult{}, fmt.Errorf("attest: %w", err)
+			return load.Result{}, fmt.Errorf("attest: %w", err)
 		}
 		sent[record.ID] = start
 		b.recorded++
 	}
 
 	if _, err := waitForDeliveries(ctx, []*receiver{to.receiver}, before+n); err != nil {
-		return loadResult{}, err
+		return load.Result{}, err
 	}
-	result := loadResult{latencies: to.latencies(sent)}
-	if len(result.latencies) != n {
-		return result, fmt.Errorf("%d of %d attestations arrived", len(result.latencies), n)
+	result := load.Result{Latencies: to.latencies(sent)}
+	if len(result.Latencies) != n {
+		return result, fmt.Errorf("%d of %d attestations arrived", len(result.Latencies), n)
 	}
-	slices.Sort(result.latencies)
+	slices.Sort(result.Latencies)
 	return result, nil
 }
 
@@ -83,13 +85,13 @@ func (b *Webhook) healthy(ctx context.Context) error {
 	}
 
 	n := int(b.ReadingTime / healthyInterval / healthyRounds)
-	var alone, together loadResult
+	var alone, together load.Result
 	for range healthyRounds {
 		result, err := b.arrivals(ctx, healthy[0], n, healthyInterval)
 		if err != nil {
 			return err
 		}
-		alone.latencies = append(alone.latencies, result.latencies...)
+		alone.Latencies = append(alone.Latencies, result.Latencies...)
 
 		hanging, err := b.addHooks(ctx, 1, true)
 		if err != nil {
@@ -98,7 +100,7 @@ func (b *Webhook) healthy(ctx context.Context) error {
 		if result, err = b.arrivals(ctx, healthy[0], n, healthyInterval); err != nil {
 			return err
 		}
-		together.latencies = append(together.latencies, result.latencies...)
+		together.Latencies = append(together.Latencies, result.Latencies...)
 		if attempts, _ := hanging[0].arrived(); attempts == 0 {
 			return fmt.Errorf("the hanging webhook got no deliveries")
 		}
@@ -107,12 +109,12 @@ func (b *Webhook) healthy(ctx context.Context) error {
 		}
 	}
 
-	slices.Sort(alone.latencies)
-	slices.Sort(together.latencies)
+	slices.Sort(alone.Latencies)
+	slices.Sort(together.Latencies)
 	rate := time.Second / healthyInterval
 	b.figure(latencyFigure(fmt.Sprintf("one webhook, %d attestations/s", rate), alone))
 	f := latencyFigure("the same with a webhook whose receiver never responds", together)
-	f.Ratio = f.P99 / ms(alone.percentile(0.99))
+	f.Ratio = f.P99 / load.MS(alone.Percentile(0.99))
 	b.figure(f)
 	return b.close(ctx, healthy)
 }
@@ -137,7 +139,7 @@ func (b *Webhook) slowdown(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		without += result.elapsed
+		without += result.Elapsed
 
 		if err := b.setActive(ctx, hooks, true); err != nil {
 			return err
@@ -146,7 +148,7 @@ func (b *Webhook) slowdown(ctx context.Context) error {
 		if result, err = b.record(b.Slow); err != nil {
 			return err
 		}
-		with += result.elapsed
+		with += result.Elapsed
 		end, err := b.finish(ctx, hooks, (round+1)*b.Slow)
 		if err != nil {
 			return err

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/ledgerd/ledgerd/internal/bench/load"
 )
 
 // An audience is a number of subscribers of one stream, on raw TCP connections. They
@@ -50,7 +52,7 @@ func newAudience(ctx context.Context, address, path, token string, n int, sent [
 // never read.
 func connectAudience(ctx context.Context, address, path, token string, n, unread int) (*audience, error) {
 	a := &audience{subscribers: make([]*subscriber, n), unread: unread}
-	request := httpRequest(http.MethodGet, path, token, nil)
+	request := load.Request(http.MethodGet, path, token, nil)
 	request = bytes.Replace(request, []byte("\r\n"), []byte("\r\nAccept: text/event-stream\r\n"), 1)
 	errs := make([]error, n)
 	var connecting sync.WaitGroup
@@ -180,7 +182,7 @@ func (a *audience) wait(ctx context.Context, messages int64) (time.Time, error) 
 }
 
 // close closes the connections and returns the latencies, in ascending order.
-func (a *audience) close() loadResult {
+func (a *audience) close() load.Result {
 	for _, s := range a.subscribers {
 		if s != nil {
 			s.conn.Close()
@@ -188,12 +190,12 @@ func (a *audience) close() loadResult {
 	}
 	a.reading.Wait()
 
-	var result loadResult
+	var result load.Result
 	for _, s := range a.subscribers {
 		if s != nil {
-			result.latencies = append(result.latencies, s.latencies...)
+			result.Latencies = append(result.Latencies, s.latencies...)
 		}
 	}
-	slices.Sort(result.latencies)
+	slices.Sort(result.Latencies)
 	return result
 }

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/bench/load"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -25,42 +26,62 @@ func predicates() []string {
 	return []string{"test:go", "lint:golangci", "build:docker", "test:e2e"}
 }
 
-// setUp creates the org bench with its repo, signers and token.
-func (b *Core) setUp(ctx context.Context) (err error) {
-	if _, err := b.ledgerd(ctx, "org", "create", "bench"); err != nil {
-		return err
-	}
-	if _, err := b.ledgerd(ctx, "repo", "create", "bench/repo"); err != nil {
-		return err
-	}
+// orgName and repoName name the benchmark's repo.
+const orgName, repoName = "bench", "repo"
+
+// setUp creates the signers, and the org bench with its repo and token.
+func (b *Core) setUp(ctx context.Context) error {
 	for _, predicate := range predicates() {
-		if err := b.addSigner(ctx, predicate); err != nil {
+		_, private, err := ed25519.GenerateKey(nil)
+		if err != nil {
 			return err
 		}
+		b.signers = append(b.signers, signer{private, predicate})
 	}
-	b.token, err = b.ledgerd(ctx, "token", "create", "--org", "bench", "--name", "bench", "--scope", "write")
+	token, err := b.createOrg(ctx, orgName)
+	b.token = token
 	return err
 }
 
-func (b *Core) addSigner(ctx context.Context, predicate string) error {
-	public, private, err := ed25519.GenerateKey(nil)
-	if err != nil {
-		return err
+// createOrg creates an org with its repo, and registers the signers. It returns a token.
+func (b *Core) createOrg(ctx context.Context, org string) (token string, err error) {
+	if _, err := b.ledgerd(ctx, "org", "create", org); err != nil {
+		return "", err
 	}
-	der, err := x509.MarshalPKIXPublicKey(public)
-	if err != nil {
-		return err
+	if _, err := b.ledgerd(ctx, "repo", "create", org+"/"+repoName); err != nil {
+		return "", err
 	}
+	for _, s := range b.signers {
+		if err := b.register(ctx, org, s); err != nil {
+			return "", err
+		}
+	}
+	return b.ledgerd(ctx, "token", "create", "--org", org, "--name", "bench", "--scope", "write")
+}
 
+// register registers a signer in an org.
+func (b *Core) register(ctx context.Context, org string, s signer) error {
+	n, err := s.identity()
+	if err != nil {
+		return err
+	}
 	file := filepath.Join(b.Dir, "signer.pub")
-	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(n.PEM), 0o600); err != nil {
 		return err
 	}
-
-	dn := identity.DN{CN: strings.ReplaceAll(predicate, ":", "-"), OU: "build", O: "bench"}
-	b.signers = append(b.signers, signer{private, predicate})
-	_, err = b.ledgerd(ctx, "identity", "add", "--org", "bench", "--key", file, "--dn", dn.String())
+	_, err = b.ledgerd(ctx, "identity", "add", "--org", org, "--key", file, "--dn", n.DN)
 	return err
+}
+
+// identity returns the signer as an identity to register.
+func (s signer) identity() (n identity.NewIdentity, err error) {
+	der, err := x509.MarshalPKIXPublicKey(s.key.Public())
+	if err != nil {
+		return n, err
+	}
+	dn := identity.DN{CN: strings.ReplaceAll(s.predicate, ":", "-"), OU: "build", O: orgName}
+	text := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
+	return identity.NewIdentity{Kind: identity.KeyIdentity, PEM: string(text), DN: dn.String()}, nil
 }
 
 // commitID returns the id of the i-th commit.
@@ -74,9 +95,14 @@ func (b *Core) sign(n int) ([][]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		requests[i] = httpRequest(http.MethodPost, "/v1/orgs/bench/repos/repo/attestations", b.token, envelope)
+		requests[i] = attestRequest(orgName, b.token, envelope)
 	}
 	return requests, nil
+}
+
+// attestRequest returns a request that records an attestation.
+func attestRequest(org, token string, envelope []byte) []byte {
+	return load.Request(http.MethodPost, "/v1/orgs/"+org+"/repos/"+repoName+"/attestations", token, envelope)
 }
 
 // commitOf returns the index of the commit that an attestation is about. The commits
@@ -90,13 +116,16 @@ func (b *Core) commitOf(number int) int {
 }
 
 // envelope returns the signed statement of the attestation with this number.
-func (b *Core) envelope(number int) ([]byte, error) {
+func (b *Core) envelope(number int) ([]byte, error) { return b.envelopeOf(orgName, number) }
+
+// envelopeOf is like envelope, for another org.
+func (b *Core) envelopeOf(org string, number int) ([]byte, error) {
 	signer := b.signers[number/b.Commits%len(b.signers)]
 	payload, err := attestation.NewStatement("git+https://git.example/bench/repo", commitID(b.commitOf(number)),
 		attestation.ResultPredicate{
 			Predicate: signer.predicate,
 			Result:    ledger.Result{Status: ledger.Pass, DurationMS: 1200},
-			Repo:      "bench/repo",
+			Repo:      org + "/" + repoName,
 			Annotations: map[string]string{
 				"run": fmt.Sprint(number), "log": strings.Repeat("all of the tests have passed on this one. ", 13)},
 		})
@@ -119,17 +148,17 @@ func withImage(statement []byte, commit int) []byte {
 }
 
 // record records n attestations as fast as possible.
-func (b *Core) record(n int) (loadResult, error) {
+func (b *Core) record(n int) (load.Result, error) {
 	requests, err := b.sign(n)
 	if err != nil {
-		return loadResult{}, fmt.Errorf("sign statements: %w", err)
+		return load.Result{}, fmt.Errorf("sign statements: %w", err)
 	}
 	return b.post(requests, b.Connections)
 }
 
 // post records the attestations of the requests.
-func (b *Core) post(requests [][]byte, conns int) (loadResult, error) {
-	result, err := load{address: b.server.address, conns: conns, requests: requests}.run()
+func (b *Core) post(requests [][]byte, conns int) (load.Result, error) {
+	result, err := load.Load{Address: b.server.address, Conns: conns, Requests: requests}.Run()
 	if err != nil {
 		return result, fmt.Errorf("attest: %w", err)
 	}
@@ -200,9 +229,9 @@ func (b *Core) finish(ctx context.Context) error {
 func (b *Core) readPages() error {
 	query := url.Values{"predicate": {"test:go"}, "since": {time.Now().Add(-time.Hour).UTC().Format(time.RFC3339)},
 		"limit": {"50"}}
-	page := httpRequest(http.MethodGet, "/v1/orgs/bench/repos/repo/attestations?"+query.Encode(), b.token, nil)
-	pages := load{address: b.server.address, conns: b.Readers, requests: [][]byte{page}, repeat: b.ReadingTime}
-	result, err := pages.run()
+	page := load.Request(http.MethodGet, "/v1/orgs/bench/repos/repo/attestations?"+query.Encode(), b.token, nil)
+	pages := load.Load{Address: b.server.address, Conns: b.Readers, Requests: [][]byte{page}, Repeat: b.ReadingTime}
+	result, err := pages.Run()
 	if err != nil {
 		return fmt.Errorf("read pages: %w", err)
 	}
@@ -215,9 +244,9 @@ func (b *Core) readPages() error {
 func (b *Core) readCommits() error {
 	requests := make([][]byte, min(b.Commits, b.recorded))
 	for i := range requests {
-		requests[i] = httpRequest(http.MethodGet, "/v1/orgs/bench/repos/repo/commits/"+commitID(i), b.token, nil)
+		requests[i] = load.Request(http.MethodGet, "/v1/orgs/bench/repos/repo/commits/"+commitID(i), b.token, nil)
 	}
-	result, err := load{address: b.server.address, conns: b.Readers, requests: requests, repeat: b.ReadingTime}.run()
+	result, err := load.Load{Address: b.server.address, Conns: b.Readers, Requests: requests, Repeat: b.ReadingTime}.Run()
 	if err != nil {
 		return fmt.Errorf("read commits: %w", err)
 	}
@@ -253,7 +282,7 @@ func (b *Core) restart(ctx context.Context) error {
 		return err
 	}
 	fmt.Fprintf(b.Stdout, "%-58s %8.0f ms\n", fmt.Sprintf("start until ready with %d attestations", b.recorded),
-		ms(time.Since(start)))
+		load.MS(time.Since(start)))
 	return nil
 }
 

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/ledgerd/ledgerd/internal/bench/load"
 )
 
 // A Crowd is a run of bench crowd, which measures recording and readiness while crowds of
@@ -200,12 +202,12 @@ func (b *Crowd) eachCrowd(ctx context.Context) error {
 // crowdFigures are the figures of the load while a crowd is connected.
 type crowdFigures struct {
 	Workload   string                    `json:"workload"` // the crowd
-	Attest     crowdResponses            `json:"attest"`
-	Read       crowdResponses            `json:"read"` // of commits
-	Ready      crowdResponses            `json:"readyz"`
+	Attest     load.Responses            `json:"attest"`
+	Read       load.Responses            `json:"read"` // of commits
+	Ready      load.Responses            `json:"readyz"`
 	PeakMemory int64                     `json:"peak_memory_bytes,omitzero"` // of the server
 	CPU        map[string]float64        `json:"cpu"`                        // cores used by server, crowd and load
-	Crowds     map[string]crowdResponses `json:"crowds,omitempty"`
+	Crowds     map[string]load.Responses `json:"crowds,omitempty"`
 }
 
 // meet measures a new server while a crowd is connected, and prints the figures. quiet are
@@ -229,7 +231,7 @@ func (b *Crowd) meet(ctx context.Context, c namedCrowd, quiet crowdFigures) (f c
 	}
 	defer crowd.kill()
 
-	settled := b.paced(requests[:int(settling.Seconds())*b.Rate]).run(ctx)
+	settled := b.paced(requests[:int(settling.Seconds())*b.Rate]).Run(ctx)
 	f = b.measure(ctx, crowd, requests[settled.Asked:])
 	f.Workload = c.title
 	f.compare(&quiet)
@@ -269,13 +271,14 @@ func (b *Crowd) withTokens(c crowdClients) crowdClients {
 	return c
 }
 
-func (b *Crowd) paced(requests [][]byte) pacedLoad {
-	return pacedLoad{b.server.address, b.Rate, len(requests), func(i int) []byte { return requests[i] }}
+func (b *Crowd) paced(requests [][]byte) load.Paced {
+	next := func(i int) []byte { return requests[i] }
+	return load.Paced{Address: b.server.address, Rate: b.Rate, N: len(requests), Next: next}
 }
 
 // compare sets the ratios to the figures without a crowd.
 func (f *crowdFigures) compare(quiet *crowdFigures) {
-	for _, pair := range [][2]*crowdResponses{
+	for _, pair := range [][2]*load.Responses{
 		{&f.Attest, &quiet.Attest}, {&f.Read, &quiet.Read}, {&f.Ready, &quiet.Ready},
 	} {
 		pair[0].Ratio = ratio(pair[0].P99, pair[1].P99)
@@ -285,21 +288,21 @@ func (f *crowdFigures) compare(quiet *crowdFigures) {
 
 // measure records attestations, reads commits and asks for the readiness at the same time.
 func (b *Crowd) measure(ctx context.Context, crowd *crowdProcess, requests [][]byte) (f crowdFigures) {
-	probe := httpRequest(http.MethodGet, "/readyz", "", nil)
-	probes := pacedLoad{b.server.address, probeRate, int(b.ReadingTime.Seconds() * probeRate),
-		func(int) []byte { return probe }}
-	read := httpRequest(http.MethodGet, "/v1/orgs/"+orgName+"/repos/"+repoName+"/commits/"+commitID(0), b.token, nil)
+	probe := load.Request(http.MethodGet, "/readyz", "", nil)
+	probes := load.Paced{Address: b.server.address, Rate: probeRate, N: int(b.ReadingTime.Seconds() * probeRate),
+		Next: func(int) []byte { return probe }}
+	read := load.Request(http.MethodGet, "/v1/orgs/"+orgName+"/repos/"+repoName+"/commits/"+commitID(0), b.token, nil)
 	reads := probes
-	reads.next = func(int) []byte { return read }
+	reads.Next = func(int) []byte { return read }
 	processes := map[string]int{"server": b.server.command.Process.Pid, "crowd": crowd.command.Process.Pid,
 		"load": os.Getpid()}
 	before := cpuTimes(processes)
 	start := time.Now()
 
 	var probing sync.WaitGroup
-	probing.Go(func() { f.Ready = probes.run(ctx) })
-	probing.Go(func() { f.Read = reads.run(ctx) })
-	f.Attest = b.paced(requests).run(ctx)
+	probing.Go(func() { f.Ready = probes.Run(ctx) })
+	probing.Go(func() { f.Read = reads.Run(ctx) })
+	f.Attest = b.paced(requests).Run(ctx)
 	probing.Wait()
 
 	f.CPU = make(map[string]float64)
@@ -343,16 +346,16 @@ func (b *Crowd) printCrowd(title string, f crowdFigures) {
 
 	b.print("    p50 of attest %.1f ms (%.1f), of reading a commit %.1f ms (%.1f)", f.Attest.P50, f.Attest.MedianRatio,
 		f.Read.P50, f.Read.MedianRatio)
-	b.printResponses("read", crowdResponses{Refused: f.Read.Refused})
-	b.printResponses("attest", crowdResponses{Refused: f.Attest.Refused})
-	b.printResponses("readyz", crowdResponses{Refused: f.Ready.Refused})
+	b.printResponses("read", load.Responses{Refused: f.Read.Refused})
+	b.printResponses("attest", load.Responses{Refused: f.Attest.Refused})
+	b.printResponses("readyz", load.Responses{Refused: f.Ready.Refused})
 	for _, name := range slices.Sorted(maps.Keys(f.Crowds)) {
 		b.printResponses(name, f.Crowds[name])
 	}
 }
 
 // printResponses prints the responses to the clients of a crowd, and the refusals by code.
-func (b *Crowd) printResponses(name string, r crowdResponses) {
+func (b *Crowd) printResponses(name string, r load.Responses) {
 	if r.Served > 0 {
 		b.print("    %s: %d served, %.0f/s, p50 %.1f ms, p99 %.1f ms", name, r.Served, r.Rate, r.P50, r.P99)
 	}

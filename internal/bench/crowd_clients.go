@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+
+	"github.com/ledgerd/ledgerd/internal/bench/load"
 )
 
 // crowdClients are the clients of a crowd. They run in a process of their own, so that
@@ -32,7 +34,7 @@ const streamsPerToken = 1000
 
 // A crowdReport is what a crowd has seen.
 type crowdReport struct {
-	Crowds map[string]crowdResponses // by name
+	Crowds map[string]load.Responses // by name
 	Error  string                    // why the crowd failed; "" if it did not
 }
 
@@ -98,17 +100,17 @@ func (c crowdClients) gather(ctx context.Context) (*gathering, error) {
 		left, unread = left-n, unread-min(unread, n)
 	}
 
-	g.hostile["loris"] = newHostile(ctx, c.Loris, func(ctx context.Context, counted *tally, _ int) error {
+	g.hostile["loris"] = newHostile(ctx, c.Loris, func(ctx context.Context, counted *load.Tally, _ int) error {
 		return sendSlowly(ctx, c.Address, counted)
 	})
-	g.hostile["bodies"] = newHostile(ctx, c.Bodies, func(ctx context.Context, counted *tally, _ int) error {
+	g.hostile["bodies"] = newHostile(ctx, c.Bodies, func(ctx context.Context, counted *load.Tally, _ int) error {
 		return sendHalf(ctx, c.Address, c.BodyToken, counted)
 	})
-	g.hostile["readers"] = newHostile(ctx, c.Readers, func(ctx context.Context, counted *tally, i int) error {
+	g.hostile["readers"] = newHostile(ctx, c.Readers, func(ctx context.Context, counted *load.Tally, i int) error {
 		return readHopeless(ctx, c.Address, c.ReaderTokens[i], counted)
 	})
 	var sent atomic.Int64
-	g.hostile["large"] = newHostile(ctx, c.Large, func(ctx context.Context, counted *tally, i int) error {
+	g.hostile["large"] = newHostile(ctx, c.Large, func(ctx context.Context, counted *load.Tally, i int) error {
 		return c.LargeClient.use(ctx, c.Address, counted, &sent, i%2 == 0)
 	})
 	return g, nil
@@ -117,10 +119,10 @@ func (c crowdClients) gather(ctx context.Context) (*gathering, error) {
 // report ends the hostile clients and the viewers, and checks that the streams that are
 // read have got all events, unless their number is negative.
 func (g *gathering) report(ctx context.Context, events int64) crowdReport {
-	r := crowdReport{Crowds: make(map[string]crowdResponses)}
+	r := crowdReport{Crowds: make(map[string]load.Responses)}
 	for name, h := range g.hostile {
 		h.close()
-		if result := h.tally.result(g.start); result.Served > 0 || len(result.Refused) > 0 {
+		if result := h.tally.Result(g.start); result.Served > 0 || len(result.Refused) > 0 {
 			r.Crowds[name] = result
 		}
 	}
@@ -137,11 +139,11 @@ func (g *gathering) report(ctx context.Context, events int64) crowdReport {
 	if err != nil {
 		r.Error = err.Error()
 	}
-	viewed := tally{latencies: latencies}
+	viewed := load.Tally{Latencies: latencies}
 	if busy := g.viewers.busy(); busy > 0 {
-		viewed.refused = map[string]int{strconv.Itoa(http.StatusServiceUnavailable): busy}
+		viewed.Refused = map[string]int{strconv.Itoa(http.StatusServiceUnavailable): busy}
 	}
-	r.Crowds["viewers"] = viewed.result(g.start)
+	r.Crowds["viewers"] = viewed.Result(g.start)
 	return r
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/ledgerd/ledgerd/internal/bench/load"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -69,7 +70,7 @@ func (b *Gate) ask(context.Context) error {
 	if err != nil {
 		return err
 	}
-	var byCommit, byArtifact loadResult
+	var byCommit, byArtifact load.Result
 	for range gateRounds {
 		if err := b.askAll(commits, &byCommit); err != nil {
 			return err
@@ -80,18 +81,18 @@ func (b *Gate) ask(context.Context) error {
 	}
 
 	commit := latencyFigure(fmt.Sprintf("commit record with %d attestations, of %d", gateTurns, b.recorded), byCommit)
-	commit.Rate = byCommit.rate()
+	commit.Rate = byCommit.Rate()
 	b.figure(commit)
 	artifact := latencyFigure(fmt.Sprintf("artifact, of %d attestations", b.recorded), byArtifact)
-	artifact.Rate, artifact.Ratio = byArtifact.rate(), byArtifact.rate()/byCommit.rate()
+	artifact.Rate, artifact.Ratio = byArtifact.Rate(), byArtifact.Rate()/byCommit.Rate()
 	b.figure(artifact)
 	return nil
 }
 
 // askAll sends requests again and again, and adds the result to total.
-func (b *Gate) askAll(requests [][]byte, total *loadResult) error {
-	result, err := load{address: b.server.address, conns: b.Readers, requests: requests, repeat: b.ReadingTime}.run()
-	total.add(result)
+func (b *Gate) askAll(requests [][]byte, total *load.Result) error {
+	result, err := load.Load{Address: b.server.address, Conns: b.Readers, Requests: requests, Repeat: b.ReadingTime}.Run()
+	total.Add(result)
 	return err
 }
 
@@ -101,12 +102,12 @@ func (b *Gate) questions() (commits, artifacts [][]byte, err error) {
 	for i := range gateCommits {
 		commit := i * (all / gateCommits)
 		commits = append(commits,
-			httpRequest(http.MethodGet, "/v1/orgs/bench/repos/repo/commits/"+commitID(commit), b.token, nil))
+			load.Request(http.MethodGet, "/v1/orgs/bench/repos/repo/commits/"+commitID(commit), b.token, nil))
 		body, err := json.Marshal(ledger.ArtifactQuery{Digests: []string{"sha256:" + imageOf(commit)}})
 		if err != nil {
 			return nil, nil, err
 		}
-		artifacts = append(artifacts, httpRequest(http.MethodPost, "/v1/orgs/bench/artifacts", b.token, body))
+		artifacts = append(artifacts, load.Request(http.MethodPost, "/v1/orgs/bench/artifacts", b.token, body))
 	}
 	return commits, artifacts, nil
 }

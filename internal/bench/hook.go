@@ -15,9 +15,6 @@ type Webhook struct {
 	Events, Webhooks, Single, Slow int
 }
 
-// orgName and repoName name the benchmark's repo.
-const orgName, repoName = "bench", "repo"
-
 // client returns a client of the current server.
 func (b *Core) client() (*client.Client, error) {
 	return client.New("http://"+b.server.address, client.Options{Token: b.token})

@@ -13,12 +13,14 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+
+	"github.com/ledgerd/ledgerd/internal/bench/load"
 )
 
 // A hostile crowd is a number of connections that do harm. Each is replaced by a new one
 // after reconnectPause if the server closes it.
 type hostile struct {
-	tally tally
+	tally load.Tally
 	stop  context.CancelFunc
 	done  sync.WaitGroup
 }
@@ -26,14 +28,14 @@ type hostile struct {
 const reconnectPause = 250 * time.Millisecond
 
 // newHostile starts n goroutines that call attack with their number, again and again.
-func newHostile(ctx context.Context, n int, attack func(context.Context, *tally, int) error) *hostile {
+func newHostile(ctx context.Context, n int, attack func(context.Context, *load.Tally, int) error) *hostile {
 	h := new(hostile)
 	ctx, h.stop = context.WithCancel(ctx)
 	for i := range n {
 		h.done.Go(func() {
 			for ctx.Err() == nil {
 				if err := attack(ctx, &h.tally, i); err != nil && ctx.Err() == nil {
-					h.tally.note(rawResponse{}, 0)
+					h.tally.Note(load.Response{}, 0)
 				}
 				pause(ctx, reconnectPause)
 			}
@@ -56,8 +58,8 @@ func pause(ctx context.Context, d time.Duration) {
 }
 
 // connected calls use with a new connection. If ctx is done, it interrupts use.
-func connected(ctx context.Context, address string, use func(*rawConn) error) error {
-	c, err := dialRaw(address)
+func connected(ctx context.Context, address string, use func(*load.Conn) error) error {
+	c, err := load.Dial(address)
 	if err != nil {
 		return err
 	}
@@ -86,20 +88,20 @@ func hopelessQueries() []string {
 }
 
 // readHopeless reads the lists to their ends, one page after the other.
-func readHopeless(ctx context.Context, address, token string, counted *tally) error {
-	return connected(ctx, address, func(c *rawConn) error {
+func readHopeless(ctx context.Context, address, token string, counted *load.Tally) error {
+	return connected(ctx, address, func(c *load.Conn) error {
 		for _, query := range hopelessQueries() {
 			for path := query; path != ""; {
 				began := time.Now()
-				r, err := c.send(getJSON(path, token))
+				r, err := c.Send(getJSON(path, token))
 				if err != nil {
 					return err
 				}
-				counted.note(r, time.Since(began))
-				if r.status != http.StatusOK {
+				counted.Note(r, time.Since(began))
+				if r.Status != http.StatusOK {
 					return nil
 				}
-				if path, err = nextPage(query, r.body); err != nil {
+				if path, err = nextPage(query, r.Body); err != nil {
 					return err
 				}
 			}
@@ -110,7 +112,7 @@ func readHopeless(ctx context.Context, address, token string, counted *tally) er
 
 // getJSON returns a request for a list.
 func getJSON(path, token string) []byte {
-	return bytes.Replace(httpRequest(http.MethodGet, path, token, nil), []byte("\r\n"),
+	return bytes.Replace(load.Request(http.MethodGet, path, token, nil), []byte("\r\n"),
 		[]byte("\r\nAccept: application/json\r\n"), 1)
 }
 
@@ -133,19 +135,19 @@ const announcedBody = 4 << 20
 
 // sendHalf announces a large attestation, sends its beginning and waits for the
 // response.
-func sendHalf(ctx context.Context, address, token string, counted *tally) error {
+func sendHalf(ctx context.Context, address, token string, counted *load.Tally) error {
 	head := fmt.Sprintf("POST /v1/orgs/%s/repos/%s/attestations HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer %s\r\n"+
 		"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n", orgName, repoName, token, announcedBody)
-	return connected(ctx, address, func(c *rawConn) error {
+	return connected(ctx, address, func(c *load.Conn) error {
 		began := time.Now()
 		if _, err := c.Write([]byte(head + `{"payload":"` + strings.Repeat("A", 238))); err != nil {
 			return err
 		}
-		r, err := c.receive()
+		r, err := c.Receive()
 		if err != nil {
 			return err
 		}
-		counted.note(r, time.Since(began))
+		counted.Note(r, time.Since(began))
 		return nil
 	})
 }
@@ -155,8 +157,8 @@ const lorisInterval = 2 * time.Second
 
 // sendSlowly sends a request that never ends, one header line at a time, until the
 // server closes the connection.
-func sendSlowly(ctx context.Context, address string, counted *tally) error {
-	return connected(ctx, address, func(c *rawConn) error {
+func sendSlowly(ctx context.Context, address string, counted *load.Tally) error {
+	return connected(ctx, address, func(c *load.Conn) error {
 		began := time.Now()
 		line := "GET / HTTP/1.1\r\nHost: bench\r\n"
 		for {
@@ -168,18 +170,18 @@ func sendSlowly(ctx context.Context, address string, counted *tally) error {
 				return err
 			}
 
-			_, err := c.responses.Peek(1)
+			_, err := c.Responses.Peek(1)
 			if errors.Is(err, os.ErrDeadlineExceeded) {
 				continue
 			}
 			if err != nil {
 				return err
 			}
-			r, err := c.receive()
+			r, err := c.Receive()
 			if err != nil {
 				return err
 			}
-			counted.note(r, time.Since(began))
+			counted.Note(r, time.Since(began))
 			return nil
 		}
 	})

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/bench/load"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 )
@@ -71,7 +72,7 @@ func (b *Core) fillLarge(c largeClient) error {
 			return err
 		}
 	}
-	_, err := load{address: b.server.address, conns: b.Connections, requests: requests}.run()
+	_, err := load.Load{Address: b.server.address, Conns: b.Connections, Requests: requests}.Run()
 	return err
 }
 
@@ -116,18 +117,20 @@ func (c largeClient) attestation(n int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return httpRequest(http.MethodPost, largePath+"/attestations", c.Token, envelope), nil
+	return load.Request(http.MethodPost, largePath+"/attestations", c.Token, envelope), nil
 }
 
 // use records attestations of the large commit, or reads its record, again and again.
-func (c largeClient) use(ctx context.Context, address string, counted *tally, sent *atomic.Int64, writes bool) error {
+func (c largeClient) use(
+	ctx context.Context, address string, counted *load.Tally, sent *atomic.Int64, writes bool,
+) error {
 	next := func() ([]byte, error) { return c.attestation(int(sent.Add(1))) }
 	if !writes {
-		read := httpRequest(http.MethodGet, largePath+"/commits/"+commitID(0), c.Token, nil)
+		read := load.Request(http.MethodGet, largePath+"/commits/"+commitID(0), c.Token, nil)
 		next = func() ([]byte, error) { return read, nil }
 	}
 
-	return connected(ctx, address, func(conn *rawConn) error {
+	return connected(ctx, address, func(conn *load.Conn) error {
 		for ctx.Err() == nil {
 			request, err := next()
 			if err != nil {
@@ -135,12 +138,12 @@ func (c largeClient) use(ctx context.Context, address string, counted *tally, se
 			}
 
 			began := time.Now()
-			r, err := conn.send(request)
+			r, err := conn.Send(request)
 			if err != nil {
 				return err
 			}
-			counted.note(r, time.Since(began))
-			if r.status/100 != 2 {
+			counted.Note(r, time.Since(began))
+			if r.Status/100 != 2 {
 				return nil
 			}
 		}

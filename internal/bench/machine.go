@@ -12,14 +12,15 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/bench/load"
 	"github.com/ledgerd/ledgerd/internal/terminal"
 )
 
 // machineSpeed is the speed of the machine, for comparison with the figures.
 type machineSpeed struct {
-	handler loadResult // of an empty net/http handler in a separate process
-	verify  float64    // Ed25519 verifications per second on one core
-	fsync   float64    // fsyncs of 4 KiB per second
+	handler load.Result // of an empty net/http handler in a separate process
+	verify  float64     // Ed25519 verifications per second on one core
+	fsync   float64     // fsyncs of 4 KiB per second
 }
 
 func (b *Core) measureMachine(ctx context.Context) (machineSpeed, error) {
@@ -31,9 +32,9 @@ func (b *Core) measureMachine(ctx context.Context) (machineSpeed, error) {
 	defer process.kill()
 
 	// The body has the size of an attestation.
-	request := httpRequest(http.MethodPost, "/v1/orgs/bench/repos/repo/attestations", "none", make([]byte, 1600))
-	empty := load{address: process.address, conns: b.Connections, requests: [][]byte{request}, repeat: b.ReadingTime}
-	if m.handler, err = empty.run(); err != nil {
+	request := load.Request(http.MethodPost, "/v1/orgs/bench/repos/repo/attestations", "none", make([]byte, 1600))
+	empty := load.Load{Address: process.address, Conns: b.Connections, Requests: [][]byte{request}, Repeat: b.ReadingTime}
+	if m.handler, err = empty.Run(); err != nil {
 		return m, fmt.Errorf("load the empty handler: %w", err)
 	}
 	m.verify = verifySpeed()
@@ -97,7 +98,7 @@ func (b *Core) describeMachine(ctx context.Context) error {
 		return err
 	}
 	t := terminal.NewTable(b.Stdout, "MACHINE", "RATE")
-	t.Row("empty net/http handler", fmt.Sprintf("%.0f/s at %d connections", m.handler.rate(), b.Connections))
+	t.Row("empty net/http handler", fmt.Sprintf("%.0f/s at %d connections", m.handler.Rate(), b.Connections))
 	t.Row("Ed25519 verifications", fmt.Sprintf("%.0f/s on one core", m.verify))
 	t.Row("fsyncs of 4 KiB", fmt.Sprintf("%.0f/s", m.fsync))
 	t.Flush()

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+
+	"github.com/ledgerd/ledgerd/internal/bench/load"
 )
 
 // A Proof measures what an auditor asks: the checkpoint of a log and the proof of one of its
@@ -60,7 +62,7 @@ func (b *Proof) ask(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var byCommit, byEvent loadResult
+	var byCommit, byEvent load.Result
 	for range gateRounds {
 		if err := b.askAll(commits, &byCommit); err != nil {
 			return err
@@ -71,10 +73,10 @@ func (b *Proof) ask(ctx context.Context) error {
 	}
 
 	commit := latencyFigure(fmt.Sprintf("commit record with %d attestations, of %d", gateTurns, b.recorded), byCommit)
-	commit.Rate = byCommit.rate()
+	commit.Rate = byCommit.Rate()
 	b.figure(commit)
 	proof := latencyFigure(fmt.Sprintf("checkpoint, then proof of one of %d events", b.recorded), byEvent)
-	proof.Rate = byEvent.rate() / 2 // of pairs
+	proof.Rate = byEvent.Rate() / 2 // of pairs
 	proof.Ratio = proof.Rate / commit.Rate
 	b.figure(proof)
 	return nil
@@ -88,7 +90,7 @@ func (b *Proof) proofRequests(ctx context.Context) (commits, proofs [][]byte, er
 		return nil, nil, err
 	}
 	all := b.recorded / gateTurns
-	checkpoint := httpRequest(http.MethodGet, benchLog+"/checkpoint", b.token, nil)
+	checkpoint := load.Request(http.MethodGet, benchLog+"/checkpoint", b.token, nil)
 	for i := range gateCommits {
 		sha := commitID(i * (all / gateCommits))
 		commit, err := c.Commit(ctx, orgName, repoName, sha)
@@ -96,9 +98,9 @@ func (b *Proof) proofRequests(ctx context.Context) (commits, proofs [][]byte, er
 			return nil, nil, err
 		}
 		event := commit.Attestations[i%len(commit.Attestations)].Event
-		commits = append(commits, httpRequest(http.MethodGet, "/v1/orgs/bench/repos/repo/commits/"+sha, b.token, nil))
+		commits = append(commits, load.Request(http.MethodGet, "/v1/orgs/bench/repos/repo/commits/"+sha, b.token, nil))
 		proofs = append(proofs, checkpoint,
-			httpRequest(http.MethodGet, "/v1/orgs/bench/events/"+event+"/proof", b.token, nil))
+			load.Request(http.MethodGet, "/v1/orgs/bench/events/"+event+"/proof", b.token, nil))
 	}
 	return commits, proofs, nil
 }

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/bench/load"
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
 )
 
@@ -65,45 +66,45 @@ func (b *Radar) fill(context.Context) error {
 
 // register measures registering with and without others in flight.
 func (b *Radar) register(context.Context) error {
-	var busy, quiet loadResult
+	var busy, quiet load.Result
 	for range radarRounds {
 		result, err := b.load(quietRepo, b.Registrations/radarRounds, b.Connections)
 		if err != nil {
 			return err
 		}
-		quiet.add(result)
+		quiet.Add(result)
 		if result, err = b.load(repoName, b.Registrations/radarRounds, b.Tips); err != nil {
 			return err
 		}
-		busy.add(result)
+		busy.Add(result)
 	}
 
 	b.figure(rateFigure("register with none in flight", quiet))
 	f := rateFigure(fmt.Sprintf("register with %d in flight over %d paths", b.Tips, b.Paths), busy)
-	f.Ratio = quiet.rate() / busy.rate()
+	f.Ratio = quiet.Rate() / busy.Rate()
 	b.figure(f)
 	return nil
 }
 
 // load registers n commits, spread over the given number of branches.
-func (b *Radar) load(repo string, n, branches int) (loadResult, error) {
+func (b *Radar) load(repo string, n, branches int) (load.Result, error) {
 	requests := make([][]byte, n)
 	for i := range requests {
 		var err error
 		if requests[i], err = b.work.request(repo, branches, b.token); err != nil {
-			return loadResult{}, fmt.Errorf("create a registration: %w", err)
+			return load.Result{}, fmt.Errorf("create a registration: %w", err)
 		}
 	}
-	result, err := load{address: b.server.address, conns: b.Connections, requests: requests}.run()
+	result, err := load.Load{Address: b.server.address, Conns: b.Connections, Requests: requests}.Run()
 	if err != nil {
 		return result, fmt.Errorf("register: %w", err)
 	}
 	return result, nil
 }
 
-func rateFigure(workload string, result loadResult) figure {
+func rateFigure(workload string, result load.Result) figure {
 	f := latencyFigure(workload, result)
-	f.Rate = result.rate()
+	f.Rate = result.Rate()
 	return f
 }
 
@@ -114,7 +115,7 @@ func (b *Radar) push(ctx context.Context) error {
 		return fmt.Errorf("create a git repository: %w", err)
 	}
 
-	var diffed, pushed loadResult
+	var diffed, pushed load.Result
 	for i := range b.Pushes {
 		repo := fmt.Sprint("push-", i)
 		if _, err := b.ledgerd(ctx, "repo", "create", orgName+"/"+repo); err != nil {
@@ -124,7 +125,7 @@ func (b *Radar) push(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("git diff-tree: %w", err)
 		}
-		diffed.add(result)
+		diffed.Add(result)
 
 		command, err := b.pushCommand(ctx, busy, repo)
 		if err != nil {
@@ -133,12 +134,12 @@ func (b *Radar) push(ctx context.Context) error {
 		if result, err = timed(command.Run); err != nil {
 			return fmt.Errorf("commit register: %w", err)
 		}
-		pushed.add(result)
+		pushed.Add(result)
 	}
 
 	b.figure(latencyFigure(fmt.Sprintf("git diff-tree of %d changed files", b.Files), diffed))
 	f := latencyFigure("commit register of the same files", pushed)
-	f.Ratio = f.P50 / ms(diffed.percentile(0.50))
+	f.Ratio = f.P50 / load.MS(diffed.Percentile(0.50))
 	b.figure(f)
 	return nil
 }
@@ -157,9 +158,9 @@ func (b *Radar) pushCommand(ctx context.Context, busy gitrepo.Synthetic, repo st
 }
 
 // timed measures one call.
-func timed(f func() error) (loadResult, error) {
+func timed(f func() error) (load.Result, error) {
 	start := time.Now()
 	err := f()
 	elapsed := time.Since(start)
-	return loadResult{elapsed: elapsed, latencies: []time.Duration{elapsed}}, err
+	return load.Result{Elapsed: elapsed, Latencies: []time.Duration{elapsed}}, err
 }

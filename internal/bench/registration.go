@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/ledgerd/ledgerd/internal/bench/load"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
@@ -62,7 +63,7 @@ func (w *radarWork) request(repo string, branches int, token string) ([]byte, er
 	if err != nil {
 		return nil, err
 	}
-	return httpRequest(http.MethodPut, fmt.Sprintf("/v1/orgs/%s/repos/%s/commits/%s", orgName, repo, sha), token, body),
+	return load.Request(http.MethodPut, fmt.Sprintf("/v1/orgs/%s/repos/%s/commits/%s", orgName, repo, sha), token, body),
 		nil
 }
 

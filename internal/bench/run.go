@@ -17,6 +17,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/ledgerd/ledgerd/internal/bench/load"
 	"github.com/ledgerd/ledgerd/internal/buildinfo"
 	"github.com/ledgerd/ledgerd/internal/terminal"
 )
@@ -118,9 +119,9 @@ func (b *Core) startServer(ctx context.Context) (err error) {
 }
 
 // report prints the result of a workload.
-func (b *Core) report(workload string, result loadResult) {
-	fmt.Fprintf(b.Stdout, "%-58s %8.0f/s  p50 %6.2f ms  p99 %6.2f ms\n", workload, result.rate(),
-		ms(result.percentile(0.50)), ms(result.percentile(0.99)))
+func (b *Core) report(workload string, result load.Result) {
+	fmt.Fprintf(b.Stdout, "%-58s %8.0f/s  p50 %6.2f ms  p99 %6.2f ms\n", workload, result.Rate(),
+		load.MS(result.Percentile(0.50)), load.MS(result.Percentile(0.99)))
 }
 
 // print prints a line, except with -o json.
@@ -154,12 +155,9 @@ func (b *Core) figure(f figure) {
 	b.print("%s", line)
 }
 
-func latencyFigure(workload string, result loadResult) figure {
-	return figure{Workload: workload, P50: ms(result.percentile(0.50)), P99: ms(result.percentile(0.99))}
+func latencyFigure(workload string, result load.Result) figure {
+	return figure{Workload: workload, P50: load.MS(result.Percentile(0.50)), P99: load.MS(result.Percentile(0.99))}
 }
-
-// ms returns a duration in milliseconds.
-func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // A signer signs the benchmark's statements.
 type signer struct {

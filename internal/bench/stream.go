@@ -12,6 +12,7 @@ import (
 
 	"github.com/r3labs/sse/v2"
 
+	"github.com/ledgerd/ledgerd/internal/bench/load"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/eventstream"
 )
@@ -88,7 +89,7 @@ func (b *Stream) steady(ctx context.Context) error {
 	memory, ok := b.server.residentMemory() // with all subscribers connected
 	result := a.close()
 	b.line(fmt.Sprintf("POST to arrival, %d subscribers, %d attestations/s", b.Subscribers, steadyRate),
-		"p50 %6.2f ms  p99 %6.2f ms", ms(result.percentile(0.50)), ms(result.percentile(0.99)))
+		"p50 %6.2f ms  p99 %6.2f ms", load.MS(result.Percentile(0.50)), load.MS(result.Percentile(0.99)))
 	b.memory("memory of the server then", memory, ok)
 	return nil
 }
@@ -148,8 +149,8 @@ func (b *Stream) bare(ctx context.Context) error {
 	defer a.close()
 
 	start := time.Now()
-	_, err = load{address: process.address, conns: 1,
-		requests: [][]byte{httpRequest(http.MethodPost, fmt.Sprint("/publish?n=", b.Events), "none", nil)}}.run()
+	_, err = load.Load{Address: process.address, Conns: 1,
+		Requests: [][]byte{load.Request(http.MethodPost, fmt.Sprint("/publish?n=", b.Events), "none", nil)}}.Run()
 	if err != nil {
 		return err
 	}
@@ -170,14 +171,14 @@ func (b *Stream) slowdown(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		without += result.elapsed
+		without += result.Elapsed
 
 		a, err := newAudience(ctx, b.server.address, eventsPath, b.token, slowdownSubscribers, nil)
 		if err != nil {
 			return err
 		}
 		if result, err = b.record(b.Slow); err == nil {
-			with += result.elapsed
+			with += result.Elapsed
 			_, err = a.wait(ctx, int64(b.Slow))
 		}
 		a.close()

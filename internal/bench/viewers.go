@@ -17,6 +17,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/ledgerd/ledgerd/internal/bench/load"
 )
 
 // viewersPerToken is how many viewers sign in with the same token. A token can have 50
@@ -243,5 +245,53 @@ func (v *viewer) view(ctx context.Context) {
 			v.busy++
 		}
 		pause = min(maxRefreshPause, max(minRefreshPause, 5*took, retryAfter))
+	}
+}
+
+// slowdownByViewers measures how much viewers of live pages slow down recording. Rounds
+// with and without viewers alternate, to cancel out machine noise.
+func (b *Core) slowdownByViewers(ctx context.Context, n int, tokens []string, attestations int) error {
+	var alone, together, refreshes load.Result
+	for range 2 {
+		result, err := b.record(attestations)
+		if err != nil {
+			return err
+		}
+		alone.Add(result)
+
+		v, err := newViewers(ctx, b.server.address, tokens, n)
+		if err != nil {
+			return err
+		}
+		start := time.Now()
+		result, err = b.record(attestations)
+		pages := load.Result{Elapsed: time.Since(start)}
+		var failed error
+		if pages.Latencies, failed = v.close(); err == nil {
+			err = failed
+		}
+		if err != nil {
+			return err
+		}
+		together.Add(result)
+		refreshes.Add(pages)
+	}
+
+	b.crowdFigure(fmt.Sprintf("attest, %d connections", b.Connections), alone, 0)
+	b.crowdFigure(fmt.Sprintf("the same, %d viewers", n), together, together.Rate()/alone.Rate())
+	b.crowdFigure("refreshes of their pages", refreshes, 0)
+	b.crowdMemory()
+	return nil
+}
+
+func (b *Core) crowdFigure(workload string, result load.Result, ratio float64) {
+	f := latencyFigure(workload, result)
+	f.Rate, f.Ratio = result.Rate(), ratio
+	b.figure(f)
+}
+
+func (b *Core) crowdMemory() {
+	if bytes, ok := b.server.residentMemory(); ok {
+		b.print("%-58s %8.0f MB", "memory of the server then", float64(bytes)/1e6)
 	}
 }

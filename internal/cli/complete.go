@@ -12,7 +12,9 @@ import (
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/exchange"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/member"
 )
 
 // The limits of a completion. Nobody waits longer for a shell.
@@ -103,7 +105,7 @@ func (p *Program) candidates(command *cobra.Command, args, names []string) (list
 	p.Global.Quiet = true // no notes
 
 	l, err := p.Locate(command)
-	if err != nil || !l.IsReady() {
+	if err != nil || !l.IsReady(ctx) {
 		return nil
 	}
 	_ = l.Use(ctx, func(ctx context.Context, c *Connection) error {
@@ -209,6 +211,18 @@ func (q question) ids(ctx context.Context) []cobra.Completion {
 			return withNote(t.ID, t.Name)
 		}
 		return distinct(q.c.Tokens(ctx, q.org(ctx)), active)
+
+	case "member":
+		return distinct(q.c.Members(ctx, q.org(ctx)), func(m member.Member) string { return withNote(m.ID, m.DN) })
+	case "rule":
+		return distinct(q.c.MemberRules(ctx, q.org(ctx)),
+			func(r member.Rule) string { return withNote(r.ID, r.Claim+" "+r.Value) })
+	case "sign-in":
+		return distinct(q.c.SignIns(ctx, q.org(ctx), ""), func(t ledger.Token) string { return withNote(t.ID, t.DN) })
+	case "issuer":
+		return distinct(q.c.Issuers(ctx, q.org(ctx)), func(i exchange.Issuer) string { return withNote(i.ID, i.URL) })
+	case "exchange-rule":
+		return distinct(q.c.ExchangeRules(ctx, q.org(ctx)), func(r exchange.Rule) string { return withNote(r.ID, r.Name) })
 	}
 	return q.ofRepo(ctx, "ATTESTATION")
 }

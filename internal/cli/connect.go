@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -49,16 +50,22 @@ func (p *Program) locate(command *cobra.Command) (Location, error) {
 		}
 	}
 	if l.URL == "" && p.Global.Token != "" {
-		return l, Usagef("--token requires %s: a database file needs no token", l.URLName)
+		return l, Usagef("--token requires %s: a database needs no token", l.URLName)
 	}
 	if l.Note != "" {
 		fmt.Fprintf(p.Hints(), "ledgerd: %s\n", terminal.Printable(l.Note))
 	}
 	if l.URL != "" && l.Token == "" {
 		l.Token, err = p.token(l.URL)
+		if _, ok := errors.AsType[*noTokenError](err); ok && p.tokenless {
+			err = nil
+		}
 	}
 	return l, err
 }
+
+// NeedNoToken has Locate return a server also if there is no API token for it.
+func (p *Program) NeedNoToken() { p.tokenless = true }
 
 // token returns the API token for a server from the flag, else the environment, else the
 // context of this server.

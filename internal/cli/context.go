@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 
@@ -94,15 +93,20 @@ func TokenOf(server, org string) (string, error) {
 	return c.Token, nil
 }
 
+// A noTokenError is the error for a missing token.
+type noTokenError struct{ text string }
+
+func (e *noTokenError) Error() string { return e.text }
+
 // errNoToken returns the error for a missing token. Jobs for pull requests of forks get no
 // secrets.
 func errNoToken() error {
 	const missing = "an API token is required: set LEDGERD_TOKEN, LEDGERD_TOKEN_FILE or --token, or run 'ledgerd login'"
 	if job, ok := ci.Detect(os.Getenv); ok && job.Fork {
-		return fmt.Errorf("%s (%s gives no secrets to pull requests of forks: record from a job of the repository itself; "+
-			"see docs/ci)", missing, job.Provider.Name())
+		return &noTokenError{fmt.Sprintf("%s (%s gives no secrets to pull requests of forks: record from a job of the "+
+			"repository itself; see docs/ci)", missing, job.Provider.Name())}
 	}
-	return errors.New(missing)
+	return &noTokenError{missing}
 }
 
 // ContextName returns the name of the context in use, or "". It is known after Locate.

@@ -33,8 +33,10 @@ type Program struct {
 	Global  GlobalFlags
 
 	located *connect.Location // result of Locate
-	context string            // name of the context in use, if any
-	file    *workfile.File
+	// tokenless is set by NeedNoToken.
+	tokenless bool
+	context   string // name of the context in use, if any
+	file      *workfile.File
 	// repoSource is what names the repo; it is empty for an argument.
 	repoSource string
 }

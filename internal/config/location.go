@@ -50,7 +50,7 @@ func (s Settings) noteDatabase(used string, source Source) string {
 		return note(used, "the database of the configuration file", precedence(source, FromFile))
 	case s.DatabaseSource == source:
 		return note(used, Variable("database"),
-			"a server takes precedence over a database file (to use the file, pass --database)")
+			"a server takes precedence over a database (to use the database, pass --database)")
 	}
 	return note(used, Variable("database"), precedence(source, s.DatabaseSource))
 }

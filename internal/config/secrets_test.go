@@ -57,3 +57,54 @@ func TestLoadSecretKeys(t *testing.T) {
 		})
 	}
 }
+
+func TestLoadProviders(t *testing.T) {
+	const okta = "- {name: okta, issuer: https://acme.okta.com, client_id: a, client_secret: hunter2}\n"
+	file := filepath.Join(t.TempDir(), "providers.yaml")
+	for _, test := range []struct {
+		name, base, path, text string
+		mode                   os.FileMode
+		want                   string // in the error
+	}{
+		{"no file is set", "", "", okta, 0o600, ""},
+		{"only this user has access", "https://ledger.example.com/ledger", file, okta, 0o600, ""},
+		{"this machine needs no TLS", "http://127.0.0.1:8080", file, okta, 0o600, ""},
+		{"its group may read it", "https://ledger.example.com", file, okta, 0o640, "others have access to " + file},
+		{"everybody may read it", "https://ledger.example.com", file, okta, 0o604, "others have access to " + file},
+		{"it does not exist", "https://ledger.example.com", file + "s", okta, 0o600, file + "s"},
+		{"an unknown key", "https://ledger.example.com", file, okta[:len(okta)-2] + ", secret: hunter2}", 0o600,
+			file + ": line 1: unknown key \"secret\""},
+		{"no base URL", "", file, okta, 0o600, "base_url is not set"},
+		{"a base URL without TLS", "http://ledger.example.com", file, okta, 0o600, "base_url does not begin with https://"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if runtime.GOOS == "windows" && test.mode&0o077 != 0 {
+				t.Skip("permissions do not keep others out")
+			}
+			os.Remove(file)
+			if err := os.WriteFile(file, []byte(test.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Chmod(file, test.mode); err != nil {
+				t.Fatal(err)
+			}
+
+			s := Default()
+			s.BaseURL, s.SignIn.Providers = BaseURL(test.base), test.path
+			providers, err := s.SignIn.LoadProviders(s.BaseURL)
+			if test.want == "" {
+				if err != nil || len(providers) != map[bool]int{true: 0, false: 1}[test.path == ""] {
+					t.Errorf("got %v, %v", providers, err)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "hunter2") ||
+				!strings.Contains(err.Error(), "sign_in.providers") {
+				t.Errorf("the error is %v, want one about sign_in.providers: %s", err, test.want)
+			}
+			if s.CheckFiles() == nil {
+				t.Error("config check finds nothing")
+			}
+		})
+	}
+}

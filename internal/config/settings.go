@@ -16,6 +16,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/proof/receipt"
 	"github.com/ledgerd/ledgerd/server"
 	"github.com/ledgerd/ledgerd/store"
+	"github.com/ledgerd/ledgerd/webhook/dispatch"
 )
 
 // Settings are the settings of ledgerd. config.example.yaml describes each of them.
@@ -39,6 +40,8 @@ type Settings struct {
 	Log                 Log           `mapstructure:"log" yaml:"log"`
 	Witness             Witness       `mapstructure:"witness" yaml:"witness"`
 	Receipts            Receipts      `mapstructure:"receipts" yaml:"receipts"`
+	OIDC                OIDC          `mapstructure:"oidc" yaml:"oidc"`
+	SignIn              SignIn        `mapstructure:"sign_in" yaml:"sign_in"`
 	ShutdownDelay       time.Duration `mapstructure:"shutdown_delay" yaml:"shutdown_delay"`
 	ShutdownTimeout     time.Duration `mapstructure:"shutdown_timeout" yaml:"shutdown_timeout"`
 
@@ -102,6 +105,18 @@ type Witness struct {
 type Receipts struct {
 	// ValidFor is how long a receipt is valid.
 	ValidFor duration `mapstructure:"valid_for" yaml:"valid_for"`
+}
+
+// OIDC holds the settings of the issuers whose tokens are exchanged.
+type OIDC struct {
+	// AllowedNetworks are the private networks in which issuers may be.
+	AllowedNetworks Networks `mapstructure:"allowed_networks" yaml:"allowed_networks,flow"`
+}
+
+// Guard returns a guard that refuses to connect to issuers in private networks that are not
+// allowed.
+func (o OIDC) Guard() *dispatch.Guard {
+	return dispatch.NewGuard(o.AllowedNetworks).For("oidc.allowed_networks")
 }
 
 // Default returns the default settings.

@@ -1,9 +1,6 @@
 package config
 
 import (
-	"fmt"
-	"os"
-	"runtime"
 	"time"
 
 	"github.com/ledgerd/ledgerd/store"
@@ -52,27 +49,7 @@ func (s Webhooks) LoadSecretKeys() (keys store.SecretKeys, err error) {
 	if s.SecretsKey == "" {
 		return keys, nil
 	}
-	info, err := os.Stat(s.SecretsKey)
-	if err != nil {
-		return keys, fmt.Errorf("read %s: %w", setting, err)
-	}
-	if !info.Mode().IsRegular() {
-		return keys, fmt.Errorf("invalid %s: %s is not a file", setting, s.SecretsKey)
-	}
-	if info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
-		return keys, fmt.Errorf("invalid %s: others have access to %s (run chmod 600 %s)", setting, s.SecretsKey,
-			s.SecretsKey)
-	}
-
-	file, err := os.Open(s.SecretsKey)
-	if err != nil {
-		return keys, fmt.Errorf("read %s: %w", setting, err)
-	}
-	defer file.Close()
-	if keys, err = store.ReadSecretKeys(file); err != nil {
-		return keys, fmt.Errorf("invalid %s: %s: %w", setting, s.SecretsKey, err)
-	}
-	return keys, nil
+	return loadPrivate(setting, s.SecretsKey, store.ReadSecretKeys)
 }
 
 // check calls invalid for each setting that is invalid.

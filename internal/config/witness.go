@@ -63,5 +63,6 @@ func (s Settings) CheckFiles() error {
 		_, name = s.WitnessName()
 	}
 	_, keys := s.Webhooks.LoadSecretKeys()
-	return errors.Join(policy, logs, name, keys)
+	_, providers := s.SignIn.LoadProviders(s.BaseURL)
+	return errors.Join(policy, logs, name, keys, providers)
 }

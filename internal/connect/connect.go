@@ -135,5 +135,7 @@ func Describe(err *url.Error) string {
 }
 
 // IsReady reports whether connecting changes nothing: it neither creates nor migrates a
-// database file.
-func (l Location) IsReady() bool { return l.URL != "" || service.IsCurrent(l.Settings) }
+// database.
+func (l Location) IsReady(ctx context.Context) bool {
+	return l.URL != "" || service.IsCurrent(ctx, l.Settings)
+}

@@ -110,6 +110,10 @@ func Identity(w io.Writer, i identity.Identity) {
 	if i.Kind == identity.RootIdentity {
 		t.Row("certifies", cmp.Or(i.DNPattern, "every DN"))
 	}
+	if i.Sigstore != nil {
+		keylessEntry(t, *i.Sigstore)
+	}
+
 	t.Row("fingerprint", i.Fingerprint)
 	t.Row("expires", i.NotAfter)
 	t.Row("created", i.CreatedAt)
@@ -118,6 +122,18 @@ func Identity(w io.Writer, i identity.Identity) {
 		t.Row("distrusted", terminal.Parts{"what was recorded since ", i.DistrustedSince, " does not count"})
 	}
 	t.Flush()
+}
+
+// keylessEntry prints which certificates an entry for keyless signers admits.
+func keylessEntry(t *terminal.Table, e ledger.SigstoreEntry) {
+	t.Row("trusted root", e.TrustedRoot)
+	for _, f := range []struct{ name, value string }{
+		{"issuer", e.Issuer}, {"subject", e.Subject}, {"repository id", e.RepositoryID}, {"ref", e.Ref},
+		{"environment", e.Environment}, {"workflow", e.Workflow},
+	} {
+		t.Row(f.name, cmp.Or(f.value, "any"))
+	}
+	t.Row("commit", cmp.Or(e.Commit, "that of the certificate"))
 }
 
 // Revoked returns a cell that says when an identity was revoked, and since when it is
@@ -148,6 +164,13 @@ func Token(w io.Writer, token ledger.Token) {
 	t.Row("org", token.Org)
 	t.Row("name", token.Name)
 	t.Row("scope", token.Scope)
+	if len(token.Repos) > 0 {
+		t.Row("repos", strings.Join(token.Repos, ","))
+	}
+	if token.IsExchanged() {
+		t.Row("rule", token.Rule)
+		t.Row("may sign as", terminal.OrDash(token.DN))
+	}
 	t.Row("created", token.CreatedAt)
 	t.Row("last used", token.LastUsedAt)
 	t.Row("expires", token.ExpiresAt)

@@ -142,7 +142,8 @@ func (e *examination) files() {
 	e.add("files", OK, "enough for %d connections", connections)
 }
 
-// content examines what the database says of its surroundings: the clock and the webhooks.
+// content examines what the database says of its surroundings: the clock, the keys of CAs and the
+// webhooks.
 func (e *examination) content(ctx context.Context) {
 	glance, err := e.glance(ctx)
 	if err != nil {
@@ -150,6 +151,7 @@ func (e *examination) content(ctx context.Context) {
 		return
 	}
 	e.clock(glance.Last.Std())
+	e.authorities(glance)
 	e.secrets(ctx)
 	e.webhooks(ctx, glance.WebhookURLs)
 }
@@ -160,7 +162,7 @@ func (e *examination) glance(ctx context.Context) (g store.Glance, err error) {
 	if err != nil {
 		return g, err
 	}
-	g, err = store.NewReader(db, store.Options{}).Glance(ctx, maxWebhooks+1)
+	g, err = store.NewReader(db, store.Options{}).Glance(ctx, maxListed+1)
 	return g, errors.Join(err, db.Close())
 }
 

@@ -12,10 +12,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/authority"
 	"github.com/ledgerd/ledgerd/internal/config"
 	"github.com/ledgerd/ledgerd/internal/doctor"
 	"github.com/ledgerd/ledgerd/internal/tlstest"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/ca"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/transparency"
 )
@@ -48,6 +51,17 @@ func newSeed(t *testing.T, folder string) {
 	t.Helper()
 	_, err := transparency.CreateSeed(folder)
 	check(t, err)
+}
+
+// newCA creates the CA of acme, with its key in the folder of the keys.
+func newCA(t *testing.T, s *config.Settings) {
+	t.Helper()
+	db, err := store.Open(t.Context(), string(s.Database), store.Options{})
+	check(t, err)
+	keys := func() (*transparency.Keys, error) { return transparency.OpenKeys(s.KeyDir(), s.StateDir()) }
+	_, err = authority.New(authority.Config{Store: db, Keys: keys}).Create(t.Context(), "acme", ca.Jobs,
+		ca.NewAuthority{May: identity.Predicates{"test:*"}})
+	check(t, errors.Join(err, db.Close()))
 }
 
 // change runs a statement on a file.
@@ -155,6 +169,27 @@ func TestExamine(t *testing.T) {
 			newSeed(t, s.KeyDir())
 			s.Log.StateDir = "/proc/self/fd"
 		}, check: "keys", level: doctor.Problem, want: "/proc/self/fd/"},
+		{name: "the key of a CA", spoil: newCA, check: "keys", level: doctor.OK,
+			want: "the keys of the CAs of CI jobs are in"},
+		{name: "no key of a CA", spoil: func(t *testing.T, s *config.Settings) {
+			newCA(t, s)
+			check(t, os.RemoveAll(s.KeyDir()))
+		}, check: "keys", level: doctor.Problem, want: "CI jobs of acme get no certificates: read the key of the CA: open"},
+		{name: "another key of a CA", spoil: func(t *testing.T, s *config.Settings) {
+			newCA(t, s)
+			check(t, os.RemoveAll(s.KeyDir()))
+			newSeed(t, s.KeyDir())
+		}, check: "keys", level: doctor.Problem, want: "is not the key of the CA acme CI CA"},
+		{name: "a revoked CA without its key", spoil: func(t *testing.T, s *config.Settings) {
+			newCA(t, s)
+			check(t, os.RemoveAll(s.KeyDir()))
+			change(t, string(s.Database), "UPDATE identities SET revoked_at = 1")
+		}, check: "keys", level: doctor.OK, want: "does not exist yet"},
+		{name: "the CA of a deleted org without its key", spoil: func(t *testing.T, s *config.Settings) {
+			newCA(t, s)
+			check(t, os.RemoveAll(s.KeyDir()))
+			change(t, string(s.Database), "UPDATE orgs SET deleted_at = 1")
+		}, check: "keys", level: doctor.OK, want: "does not exist yet"},
 		{name: "an address that is taken", spoil: func(_ *testing.T, s *config.Settings) {
 			s.Listen = taken.Addr().String()
 		}, check: "address", level: doctor.Problem, want: "in use"},

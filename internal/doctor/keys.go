@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"path/filepath"
 
+	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/transparency"
 )
 
@@ -54,5 +55,24 @@ func (e *examination) seed() {
 	case e.settings.Database.IsServer():
 		e.add(check, Warning, "%s has no seed: other servers with the database do not get the keys of new logs (run "+
 			"'ledgerd log new-seed')", folder)
+	}
+}
+
+// authorities examines whether the server has the keys of the CAs that certify CI jobs.
+func (e *examination) authorities(g store.Glance) {
+	const check = "keys"
+	missing := false
+	for _, root := range g.CAs[:min(len(g.CAs), maxListed)] {
+		if err := transparency.CheckCAKey(e.settings.KeyDir(), e.settings.StateDir(), root.PEM); err != nil {
+			e.add(check, Problem, "CI jobs of %s get no certificates: %v", root.Org, err)
+			missing = true
+		}
+	}
+
+	switch {
+	case len(g.CAs) > maxListed:
+		e.add(check, Warning, "only the keys of the first %d CAs were examined", maxListed)
+	case len(g.CAs) > 0 && !missing:
+		e.add(check, OK, "the keys of the CAs of CI jobs are in %s", e.settings.KeyDir())
 	}
 }

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// maxWebhooks is the maximum number of webhooks whose receivers are tried.
-	maxWebhooks = 100
+	// maxListed is the maximum number of webhooks whose receivers are tried, and of CAs.
+	maxListed = 100
 	// maxDials is how many of them are tried at a time.
 	maxDials = 16
 )
@@ -99,7 +99,7 @@ func (e *examination) webhooks(ctx context.Context, urls []string) {
 	if proxy := e.settings.Webhooks.Proxy.URL(); proxy != nil {
 		receivers[receiverOf(proxy)] = int64(len(urls))
 	} else {
-		for _, text := range urls[:min(len(urls), maxWebhooks)] {
+		for _, text := range urls[:min(len(urls), maxListed)] {
 			if u, err := url.Parse(text); err == nil {
 				receivers[receiverOf(u)]++
 			}
@@ -123,8 +123,8 @@ func (e *examination) webhooks(ctx context.Context, urls []string) {
 		e.add(check, OK, "%d of %s can be reached", len(receivers)-len(failed),
 			terminal.Plural(int64(len(receivers)), "receiver"))
 	}
-	if len(urls) > maxWebhooks {
-		e.add(check, Warning, "only the first %d were tried", maxWebhooks)
+	if len(urls) > maxListed {
+		e.add(check, Warning, "only the first %d were tried", maxListed)
 	}
 }
 

@@ -277,7 +277,8 @@ func (a *Archive) Strays(m Manifest) (list []string) {
 // patterns returns those of all names.
 func patterns() []string {
 	return []string{
-		ManifestFile, SumsFile, PageFile, CheckpointFile, KeyFile, IdentitiesFile, "policy/v*.json", EventFile("*"),
+		ManifestFile, SumsFile, PageFile, CheckpointFile, KeyFile, IdentitiesFile, TrustedRootsFile, "policy/v*.json",
+		EventFile("*"),
 		ProofFile("*"), CommitFile("*", recordFile), CommitFile("*", transitionsFile), CommitFile("*", receiptFile),
 		AttestationFile("*", "*", recordFile), AttestationFile("*", "*", envelopeFile),
 		AttestationFile("*", "*", objectFile), AttestationFile("*", "*", statementFile),

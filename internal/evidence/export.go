@@ -234,14 +234,41 @@ func (e *exporter) signers(ctx context.Context) error {
 	}
 
 	for _, i := range list {
-		if i.Event == "" {
-			continue // the server has not logged it yet
+		if err := e.logged(ctx, i.ID, i.Event, i.CreatedAt); err != nil {
+			return err
 		}
-		body, err := e.body(ctx, i.Event)
-		if err != nil {
-			return fmt.Errorf("read the event of %s: %w", i.ID, err)
-		}
-		if err := e.event(i.Event, i.CreatedAt, body); err != nil {
+	}
+	return e.trustedRoots(ctx, list)
+}
+
+// logged exports the event about an identity or a trusted root.
+func (e *exporter) logged(ctx context.Context, id, event string, at ledger.Time) error {
+	if event == "" {
+		return nil // the server has not logged it yet
+	}
+	body, err := e.body(ctx, event)
+	if err != nil {
+		return fmt.Errorf("read the event of %s: %w", id, err)
+	}
+	return e.event(event, at, body)
+}
+
+// trustedRoots exports the trusted roots that vouch for identities, with their events.
+func (e *exporter) trustedRoots(ctx context.Context, identities []identity.Identity) error {
+	roots, err := again(ctx, func() ([]identity.TrustedRoot, error) {
+		return e.client.TrustedRootDocuments(ctx, e.org, identities, verify.MaxRoots)
+	})
+	if err != nil {
+		return fmt.Errorf("read the trusted roots: %w", err)
+	}
+	if len(roots) == 0 {
+		return nil
+	}
+	if err := e.out.addJSON(TrustedRootsFile, e.Now, roots); err != nil {
+		return err
+	}
+	for _, r := range roots {
+		if err := e.logged(ctx, r.Name, r.Event, r.CreatedAt); err != nil {
 			return err
 		}
 	}

@@ -23,6 +23,9 @@ const (
 	CheckpointFile = "log/checkpoint"
 	KeyFile        = "log/vkey"
 	IdentitiesFile = "identities.json" // as 'ledgerd identity list -o json' prints them
+	// TrustedRootsFile has the versions of the trusted roots that vouch for keyless signers. An export
+	// without such signers lacks it.
+	TrustedRootsFile = "trusted-roots.json"
 )
 
 // The limits of an export.

@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/ledgerd/ledgerd/ledger"
 )
 
 // A choice is the value of a flag that accepts one of a few words.
@@ -47,6 +49,17 @@ func ChoiceVar(
 // defined.
 func Complete(command *cobra.Command, flag string, words ...string) {
 	_ = command.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// Scope defines --scope, the scope of a token.
+func Scope(command *cobra.Command, value *ledger.Scope, usage string) {
+	var names []string
+	for _, s := range ledger.Scopes() {
+		names = append(names, s.String())
+	}
+	parsed := &Parsed[ledger.Scope]{Value: value, Kind: strings.Join(names, "|"), Parse: ledger.ParseScope}
+	command.Flags().Var(parsed, "scope", usage)
+	Complete(command, "scope", names...)
 }
 
 // OneOf returns words as text, such as "a, b or c".

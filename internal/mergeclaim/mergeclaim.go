@@ -37,12 +37,12 @@ func (q *Request) Flags(command *cobra.Command) {
 func (q *Request) IsSet() bool { return q.mergeOf != "" || q.squashOf != "" }
 
 // Check returns an error if other arguments of the command do not go with a claim.
-func (q *Request) Check(key string, command []string) error {
+func (q *Request) Check(hasKey bool, command []string) error {
 	switch {
 	case len(command) > 0:
 		return errors.New("a command and --merge-of or --squash-of are mutually exclusive")
-	case key == "":
-		return errors.New("--key is required")
+	case !hasKey:
+		return errors.New("--key or --ci is required")
 	}
 	return nil
 }

@@ -239,6 +239,8 @@ func (p *proxied) crawl() {
 // unlinked are the routes that no link of the crawled pages has.
 var unlinked = []string{
 	"/setup",                                             // is printed by serve
+	"/login/with/{provider}",                             // there is no provider
+	"/login/callback/{provider}",                         // is for providers
 	"/orgs/{org}/events",                                 // never ends
 	"/orgs/{org}/artifacts/{digest}",                     // no attestation is about one
 	"/orgs/{org}/settings/audit/download",                // is a form

@@ -40,9 +40,11 @@ func OpenLocal(ctx context.Context, s config.Settings) (*Local, error) {
 		Store:       db,
 		MaxBody:     int64(s.MaxBody),
 		CheckTarget: s.Webhooks.Guard().Check,
+		CheckIssuer: s.OIDC.Guard().Check,
 		Version:     buildinfo.Version(),
 		HostUser:    HostActor().User,
 		Receipts:    newReceipts(s, db, slog.New(slog.DiscardHandler)),
+		Authority:   newAuthority(s, db),
 	})
 	if local.Client, err = newHostClient(api, &local.wrote); err != nil {
 		return nil, errors.Join(err, db.Close())
@@ -104,4 +106,6 @@ func (l *Local) Close(ctx context.Context) error {
 
 // IsCurrent reports whether OpenLocal would neither create nor migrate the database of the
 // settings.
-func IsCurrent(s config.Settings) bool { return store.IsCurrent(string(s.Database)) }
+func IsCurrent(ctx context.Context, s config.Settings) bool {
+	return store.IsCurrent(ctx, string(s.Database))
+}

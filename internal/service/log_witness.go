@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ledgerd/ledgerd/authority"
 	"github.com/ledgerd/ledgerd/internal/buildinfo"
 	"github.com/ledgerd/ledgerd/internal/config"
 	"github.com/ledgerd/ledgerd/server"
@@ -79,7 +80,8 @@ type logs struct {
 	pool    *witness.Pool    // may be nil
 	witness *witness.Witness // may be nil
 
-	receipts *transparency.Receipts // may be nil
+	receipts  *transparency.Receipts // may be nil
+	authority *authority.Authority
 }
 
 func newLogs(ctx context.Context, s config.Settings, db *store.Store, log *slog.Logger) (l logs, err error) {
@@ -89,14 +91,14 @@ func newLogs(ctx context.Context, s config.Settings, db *store.Store, log *slog.
 	if l.signer, err = newSigner(s, db, l.pool, log); err != nil {
 		return l, err
 	}
-	l.receipts = newReceipts(s, db, log)
+	l.receipts, l.authority = newReceipts(s, db, log), newAuthority(s, db)
 	l.witness, err = newWitness(ctx, s, db, log)
 	return l, err
 }
 
 // serve adds what the API shows of the logs to its configuration.
 func (l logs) serve(c server.Config) server.Config {
-	c.Signing, c.Witness, c.Receipts = l.signer.Problems, l.witness, l.receipts
+	c.Signing, c.Witness, c.Receipts, c.Authority = l.signer.Problems, l.witness, l.receipts, l.authority
 	if l.pool != nil {
 		c.Witnesses = l.pool.Status
 	}
@@ -145,4 +147,11 @@ func newReceipts(s config.Settings, db *store.Store, log *slog.Logger) *transpar
 		Store: db, Scheme: base.Scheme, Validity: time.Duration(s.Receipts.ValidFor), Logger: log,
 		Keys: sync.OnceValues(func() (*transparency.Keys, error) { return openKeys(s) }),
 	})
+}
+
+// newAuthority returns what issues certificates to CI jobs. It opens the folder of the keys for the
+// first one.
+func newAuthority(s config.Settings, db *store.Store) *authority.Authority {
+	return authority.New(authority.Config{Store: db,
+		Keys: sync.OnceValues(func() (*transparency.Keys, error) { return openKeys(s) })})
 }

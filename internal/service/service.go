@@ -22,6 +22,8 @@ import (
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/buildinfo"
 	"github.com/ledgerd/ledgerd/internal/config"
+	"github.com/ledgerd/ledgerd/internal/idp"
+	"github.com/ledgerd/ledgerd/internal/oidc"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server"
 	"github.com/ledgerd/ledgerd/server/web"
@@ -118,11 +120,13 @@ func StartAt(ctx context.Context, s config.Settings, l *Log, now func() time.Tim
 		Requests:        s.Limits.Requests,
 		FailedSignIns:   s.Limits.FailedSignIns,
 		CheckTarget:     guard.Check,
+		CheckIssuer:     s.OIDC.Guard().Check,
+		Issuers:         newIssuers(s, log),
+		BaseURL:         string(s.BaseURL),
 		Version:         buildinfo.Version(),
 		Observer:        m.server,
 	}))
-	site, err := web.New(web.Config{API: api, Base: s.BaseURL.Path(), Logger: log,
-		Now: func() time.Time { return db.Now().Std() }})
+	site, err := newSite(s, api, db, log)
 	if err != nil {
 		return nil, errors.Join(err, db.Close(), listener.Close())
 	}
@@ -254,6 +258,23 @@ func (v *Instance) closing(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// newSite returns the web interface.
+func newSite(s config.Settings, api *server.Server, db *store.Store, log *slog.Logger) (*web.Site, error) {
+	configs, err := s.SignIn.LoadProviders(s.BaseURL)
+	if err != nil {
+		return nil, err
+	}
+	now := func() time.Time { return db.Now().Std() }
+	providers := idp.New(configs, idp.Options{CallbackURL: string(s.BaseURL) + web.CallbackPath,
+		UserAgent: buildinfo.UserAgent(), Logger: log, Now: now})
+	return web.New(web.Config{API: api, Base: s.BaseURL.Path(), Providers: providers, Logger: log, Now: now})
+}
+
+// newIssuers returns what verifies the tokens of issuers.
+func newIssuers(s config.Settings, log *slog.Logger) *oidc.Issuers {
+	return oidc.New(oidc.Config{Control: s.OIDC.Guard().Control, UserAgent: buildinfo.UserAgent(), Logger: log})
 }
 
 // newDispatcher returns the dispatcher that sends the deliveries in the database.

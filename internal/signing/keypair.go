@@ -4,7 +4,6 @@ import (
 	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -44,7 +43,7 @@ func NewKeyPair(dn identity.DN, email string, now time.Time, days int) (*KeyPair
 
 	template := &x509.Certificate{
 		SerialNumber:          serial.Add(serial, big.NewInt(1)),
-		Subject:               subjectOf(dn),
+		Subject:               dn.Name(),
 		NotBefore:             now.Add(-5 * time.Minute), // allows for clock skew
 		NotAfter:              now.AddDate(0, 0, days),
 		KeyUsage:              x509.KeyUsageDigitalSignature,
@@ -65,18 +64,6 @@ func NewKeyPair(dn identity.DN, email string, now time.Time, days int) (*KeyPair
 	}
 	pair.Fingerprint, err = identity.Fingerprint(public)
 	return pair, err
-}
-
-// subjectOf returns a DN as the subject of a certificate.
-func subjectOf(dn identity.DN) pkix.Name {
-	name := pkix.Name{CommonName: dn.CN}
-	if dn.OU != "" {
-		name.OrganizationalUnit = []string{dn.OU}
-	}
-	if dn.O != "" {
-		name.Organization = []string{dn.O}
-	}
-	return name
 }
 
 // Signer returns a Signer with the key and its certificate.

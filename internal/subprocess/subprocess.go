@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -37,13 +36,12 @@ type Outcome struct {
 	Stopped syscall.Signal
 }
 
-// Run runs a command and forwards SIGINT, SIGTERM and SIGHUP to it. The API token and
-// the webhook secret are removed from its environment. On Linux, the command cannot read
-// them in this process either, unless it is privileged.
-func Run(args []string, stdin io.Reader, stdout, stderr io.Writer) Outcome {
+// Run runs a command and forwards SIGINT, SIGTERM and SIGHUP to it. It first removes the variables
+// with tokens, the one with the webhook secret, and others, from the environment of this process for
+// good. On Linux, the command cannot read them in this process either, unless it is privileged.
+func Run(args []string, stdin io.Reader, stdout, stderr io.Writer, others ...string) Outcome {
 	command := exec.Command(args[0], args[1:]...)
 	command.Stdin, command.Stdout, command.Stderr = stdin, stdout, stderr
-	command.Env = withoutSecrets(os.Environ())
 
 	signals := make(chan os.Signal, 8)
 	for _, s := range stopSignals() {
@@ -54,7 +52,7 @@ func Run(args []string, stdin io.Reader, stdout, stderr io.Writer) Outcome {
 	defer signal.Stop(signals)
 
 	o := Outcome{Started: time.Now()}
-	err := hideMemory()
+	err := errors.Join(removeSecrets(others), hideMemory())
 	if err == nil {
 		err = command.Start()
 	}
@@ -95,14 +93,15 @@ func (o *Outcome) stop(s os.Signal) {
 	}
 }
 
-// withoutSecrets returns the environment without the variables of the API token and
-// the webhook secret.
-func withoutSecrets(environment []string) []string {
-	return slices.DeleteFunc(environment, func(variable string) bool {
-		name, _, _ := strings.Cut(variable, "=")
-		name = strings.TrimSuffix(name, "_FILE")
-		return name == "LEDGERD_TOKEN" || name == config.WebhookSecretVariable
-	})
+// removeSecrets removes the variables of the API token, of the token of a CI job and of the webhook
+// secret, and others, from the environment of this process. So neither the command has them, nor a
+// program that ledgerd starts later: processes that the command left running can read the environment
+// of that one.
+func removeSecrets(others []string) (err error) {
+	for _, name := range append([]string{"LEDGERD_TOKEN", "LEDGERD_ID_TOKEN", config.WebhookSecretVariable}, others...) {
+		err = errors.Join(err, os.Unsetenv(name), os.Unsetenv(name+"_FILE"))
+	}
+	return err
 }
 
 // fromTerminal reports whether a signal probably comes from Ctrl-C in a terminal. The

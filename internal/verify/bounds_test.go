@@ -5,6 +5,10 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/ledgerd/ledgerd/internal/evidence"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/proof/verify"
 )
@@ -59,6 +63,35 @@ func TestLaterCommitsAreBounded(t *testing.T) {
 			t.Errorf("at most %d: %v, want %q", listed, err, want)
 		}
 	}
+}
+
+// Nor can a server or an export have trusted roots without end.
+func TestTrustedRootsAreBounded(t *testing.T) {
+	h := newHost(t)
+	a := h.keyless()
+	many := func(list string) string { return list + strings.Repeat(","+list, verify.MaxRoots/2) } // of its 2 versions
+	s := newSite(t, h)
+	s.change = func(path string, body []byte) []byte {
+		if !strings.HasSuffix(path, "/trusted-roots") {
+			return body
+		}
+		var page map[string]jsontext.Value
+		check(t, json.Unmarshal(body, &page))
+		return []byte(`{"data":[` + many(strings.Trim(string(page["data"]), "[]")) + `]}`)
+	}
+	attestation := func(s *Session) (verify.Report, error) { return s.Attestation(t.Context(), "api", a.ID) }
+	_, err := newPerson(t).try(s, attestation)
+	const tooMany = "more than 1000 versions of trusted roots"
+	if err == nil || !strings.Contains(err.Error(), tooMany) {
+		t.Errorf("got %v, want %q", err, tooMany)
+	}
+
+	f := filesOf(t, h.export(evidence.Options{Commit: a.Commit}))
+	list := strings.Trim(strings.TrimSpace(string(f[evidence.TrustedRootsFile])), "[]")
+	f[evidence.TrustedRootsFile] = []byte("[" + many(list) + "]")
+	r, err := pinned(h).evidence(f.pack(t))
+	check(t, err)
+	want(t, r, verify.CheckIdentity, verify.Failed, tooMany)
 }
 
 // limited verifies a subject with other limits.

@@ -70,7 +70,17 @@ func (x *exportAudit) identities() error {
 	if len(list) > verify.MaxKeys {
 		return fmt.Errorf("there are more than %d", verify.MaxKeys)
 	}
-	x.keys = verify.Listed(list)
+
+	var roots []identity.TrustedRoot
+	if x.archive.Has(evidence.TrustedRootsFile) {
+		if err := x.archive.JSON(evidence.TrustedRootsFile, &roots); err != nil {
+			return err
+		}
+	}
+	if len(roots) > verify.MaxRoots {
+		return fmt.Errorf("%s has more than %d versions of trusted roots", evidence.TrustedRootsFile, verify.MaxRoots)
+	}
+	x.keys = verify.Listed(list, roots...)
 	if x.Keys != nil {
 		x.keys = *x.Keys
 	}
@@ -153,19 +163,23 @@ func (x *exportAudit) event(id string) error {
 // usedSigners checks that the log has the identities with which signatures were verified.
 func (x *exportAudit) usedSigners() {
 	for _, i := range x.keys.Used() {
-		if i.Event == "" {
-			x.ofIdentities.Add(i.ID, verify.Skipped(verify.CheckIdentity, "the server had not logged it yet"))
-			continue
-		}
-		body, isProved := x.events[i.Event]
-		switch {
-		case !isProved:
-			x.ofIdentities.Add(i.ID, verify.Failure(verify.CheckIdentity, "the export does not prove its event, %.100q",
-				i.Event))
-		case body == nil:
-			x.ofIdentities.Add(i.ID, verify.Skipped(verify.CheckIdentity, verify.PrunedEvent))
-		default:
-			x.ofIdentities.Add(i.ID, verify.LoggedIdentity(i, body))
-		}
+		x.usedSigner(i.ID, i.Event, func(body []byte) verify.Check { return verify.LoggedIdentity(i, body) })
+	}
+	for _, r := range x.keys.UsedRoots() {
+		x.usedSigner(rootID(r), r.Event, func(body []byte) verify.Check { return verify.LoggedTrustedRoot(r, body) })
+	}
+}
+
+func (x *exportAudit) usedSigner(id, event string, logged func(body []byte) verify.Check) {
+	body, isProved := x.events[event]
+	switch {
+	case event == "":
+		x.ofIdentities.Add(id, verify.Skipped(verify.CheckIdentity, "the server had not logged it yet"))
+	case !isProved:
+		x.ofIdentities.Add(id, verify.Failure(verify.CheckIdentity, "the export does not prove its event, %.100q", event))
+	case body == nil:
+		x.ofIdentities.Add(id, verify.Skipped(verify.CheckIdentity, verify.PrunedEvent))
+	default:
+		x.ofIdentities.Add(id, logged(body))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/proof/verify"
 )
 
@@ -15,26 +16,18 @@ func (s *Session) signers(ctx context.Context) ([]verify.Check, error) {
 	}
 	used := s.Keys.Used()
 	for _, i := range used {
-		if i.Event == "" {
-			return []verify.Check{verify.Skipped(verify.CheckIdentity, "the server has not logged %s yet", i.ID)}, nil
-		}
-		body, checks, err := s.event(ctx, i.Event)
-		if err != nil {
-			return nil, fmt.Errorf("the event of %s: %w", i.ID, err)
-		}
-		if len(checks) == 1 && s.log.Epoch > 1 { // no checkpoint covers it, and none ever will
-			return []verify.Check{verify.Skipped(verify.CheckIdentity, "%s was logged while the log, which was replaced, was "+
-				"not signed", i.ID)}, nil
-		}
-
-		for _, c := range append(checks, verify.LoggedIdentity(i, body)) {
-			if c.Status == verify.Failed {
-				c.Detail = fmt.Sprintf("%s, whose key is trusted: %s: %s", i.ID, c.Name, c.Detail)
-				c.Name = verify.CheckIdentity
-				return []verify.Check{c}, nil
-			}
+		logged := func(body []byte) verify.Check { return verify.LoggedIdentity(i, body) }
+		if problem, err := s.isLogged(ctx, i.ID, i.Event, logged); err != nil || problem != nil {
+			return problem, err
 		}
 	}
+	for _, r := range s.Keys.UsedRoots() {
+		logged := func(body []byte) verify.Check { return verify.LoggedTrustedRoot(r, body) }
+		if problem, err := s.isLogged(ctx, rootID(r), r.Event, logged); err != nil || problem != nil {
+			return problem, err
+		}
+	}
+
 	if len(used) == 0 {
 		return nil, nil
 	}
@@ -43,4 +36,33 @@ func (s *Session) signers(ctx context.Context) ([]verify.Check, error) {
 		text = fmt.Sprintf("the log has the %d identities that have signed, as the ledger lists them", len(used))
 	}
 	return []verify.Check{verify.Passed(verify.CheckIdentity, "%s", text)}, nil
+}
+
+func rootID(r identity.TrustedRoot) string { return fmt.Sprintf("version %d of %s", r.Version, r.Name) }
+
+// isLogged checks that the log has the event about an identity or a trusted root. It returns what is
+// wrong, or why it cannot be checked; nil if the log has it.
+func (s *Session) isLogged(
+	ctx context.Context, id, event string, logged func(body []byte) verify.Check,
+) ([]verify.Check, error) {
+	if event == "" {
+		return []verify.Check{verify.Skipped(verify.CheckIdentity, "the server has not logged %s yet", id)}, nil
+	}
+	body, checks, err := s.event(ctx, event)
+	if err != nil {
+		return nil, fmt.Errorf("the event of %s: %w", id, err)
+	}
+	if len(checks) == 1 && s.log.Epoch > 1 { // no checkpoint covers it, and none ever will
+		return []verify.Check{verify.Skipped(verify.CheckIdentity, "%s was logged while the log, which was replaced, was "+
+			"not signed", id)}, nil
+	}
+
+	for _, c := range append(checks, logged(body)) {
+		if c.Status == verify.Failed {
+			c.Detail = fmt.Sprintf("%s, which is trusted: %s: %s", id, c.Name, c.Detail)
+			c.Name = verify.CheckIdentity
+			return []verify.Check{c}, nil
+		}
+	}
+	return nil, nil
 }

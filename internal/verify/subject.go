@@ -79,7 +79,11 @@ func (s *Session) keys(ctx context.Context) (verify.Keys, error) {
 			return verify.Keys{}, fmt.Errorf("the ledger lists more than %d identities (pin those that you trust with --keys)",
 				verify.MaxKeys)
 		}
-		keys := verify.Listed(list)
+		roots, err := s.client.TrustedRootDocuments(ctx, s.Org, list, verify.MaxRoots)
+		if err != nil {
+			return verify.Keys{}, err
+		}
+		keys := verify.Listed(list, roots...)
 		s.Keys = &keys
 	}
 	return *s.Keys, nil

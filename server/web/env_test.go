@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -20,6 +21,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"github.com/ledgerd/ledgerd/authority"
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
@@ -28,6 +30,7 @@ import (
 	"github.com/ledgerd/ledgerd/server/web"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/storetest"
+	"github.com/ledgerd/ledgerd/transparency"
 	"github.com/ledgerd/ledgerd/webhook/dispatch"
 )
 
@@ -70,7 +73,11 @@ func newEmptyEnv(t testing.TB) *env {
 	t.Cleanup(func() { check(t, db.Close()) })
 	e.db, e.guard = db, dispatch.NewGuard([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")})
 	logger := slog.New(slog.NewTextHandler(e.log, nil))
-	e.api = server.New(server.Config{Store: db, Now: e.clock.now, Logger: logger, CheckTarget: e.guard.Check,
+
+	keys := filepath.Join(t.TempDir(), "keys")
+	e.api = server.New(server.Config{Store: db, Authority: authority.New(authority.Config{Store: db,
+		Keys: func() (*transparency.Keys, error) { return transparency.OpenKeys(keys, keys) }}),
+		Now: e.clock.now, Logger: logger, CheckTarget: e.guard.Check,
 		Signing:   e.problems,
 		Witnesses: func(string) []ledger.LogWitness { return e.witnesses }})
 	e.site, err = web.New(web.Config{API: e.api, Logger: logger, Now: e.clock.now})

@@ -12,8 +12,14 @@ import (
 	"github.com/ledgerd/ledgerd/server/web/page"
 )
 
-// loginPattern is the path of the sign-in, below the base path.
-const loginPattern = "/login"
+// The paths of the sign-in, below the base path. The name of a provider follows after withPattern and
+// CallbackPath, with a slash.
+const (
+	loginPattern = "/login"
+	withPattern  = loginPattern + "/with"
+	// CallbackPath is the path to which providers send their answers.
+	CallbackPath = loginPattern + "/callback"
+)
 
 // showHome redirects to the visitor's org.
 func showHome(v *page.Visit) (*page.Response, error) {
@@ -37,20 +43,47 @@ type loginPage struct {
 	Link *ledger.Token
 	// Ended reports whether the visitor's session has ended.
 	Ended bool
+	// Again reports whether the visitor is signed in, and must sign in again.
+	Again bool
+	// Providers are the links to the providers.
+	Providers []providerLink
 	// Draft is a contract that was sent after the session ended. The page shows it,
 	// so that its author can copy it.
 	Draft string
 }
 
+// A providerLink begins a sign-in with a provider.
+type providerLink struct{ Label, Path string }
+
+// loginPage returns the sign-in page, with the links to the providers. The fields next, org and max_age
+// of the form are what the sign-in is for.
+func (s *Site) loginPage(v *page.Visit, p loginPage) *page.Response {
+	query := url.Values{}
+	for _, name := range []string{"next", "org", "max_age"} {
+		if value := p.Form.Get(name); value != "" {
+			query.Set(name, value)
+		}
+	}
+	for _, provider := range s.providers {
+		path := s.base + withPattern + page.PathTo(provider.Name())
+		p.Providers = append(p.Providers, providerLink{provider.Label(), page.WithQuery(path, query)})
+	}
+	return v.Page("login", "Sign in", p)
+}
+
 func (s *Site) showLogin(v *page.Visit) (*page.Response, error) {
+	if v.Session != nil && v.Query("again") != "" && len(s.providers) > 0 {
+		f := form.New("next", s.localPath(v.Query("next")), "org", v.Session.Org, "max_age", "0")
+		return s.loginPage(v, loginPage{Form: f, Again: true}), nil
+	}
 	if v.Session != nil {
 		return page.SeeOther(s.localPath(v.Query("next"))), nil
 	}
 	if key := v.Query("link"); key != "" {
 		return s.showLink(v, key)
 	}
-	return v.Page("login", "Sign in",
-		loginPage{Form: form.New("next", s.localPath(v.Query("next"))), Ended: v.Query("ended") != ""}), nil
+	return s.loginPage(v, loginPage{Form: form.New("next", s.localPath(v.Query("next"))), Ended: v.Query("ended") != ""}),
+		nil
 }
 
 // showLink shows whom a sign-in link signs in. Only the form of the page uses the link up, so
@@ -86,17 +119,22 @@ func (s *Site) signIn(v *page.Visit) (*page.Response, error) {
 		f.Fail("token", err.Error())
 		f.Values.Del("token")
 		f.Status = http.StatusUnauthorized
-		return page.Again(f, v.Page("login", "Sign in", loginPage{Form: f})), nil
+		return page.Again(f, s.loginPage(v, loginPage{Form: f})), nil
 	}
 	if err != nil {
 		return nil, err
 	}
 
+	return s.begun(v, s.cookies.New(v.Request, secret, expires), f.Get("next"))
+}
+
+// begun ends the former sessions of the browser, begins the one with a cookie, and shows the next page.
+func (s *Site) begun(v *page.Visit, session *http.Cookie, next string) (*page.Response, error) {
 	if err := s.endSessions(v); err != nil {
 		return nil, err
 	}
-	resp := page.SeeOther(s.localPath(f.Get("next")))
-	resp.Cookies = append(resp.Cookies, s.cookies.New(v.Request, secret, expires))
+	resp := page.SeeOther(s.localPath(next))
+	resp.Cookies = append(resp.Cookies, session)
 	return resp, nil
 }
 

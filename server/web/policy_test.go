@@ -108,8 +108,8 @@ func TestPolicyFindings(t *testing.T) {
 	w.get(policyPath).want(200).hasNot("Probable mistakes")
 }
 
-// Only admins see and can use the policy editor.
-func TestPolicyEditorNeedsAdmin(t *testing.T) {
+// Only maintainers see and can use the policy editor.
+func TestPolicyEditorNeedsMaintainer(t *testing.T) {
 	e := newEnv(t)
 	for scope, token := range map[string]string{"read": e.reader, "write": e.writer} {
 		w := e.signIn(token)
@@ -119,7 +119,7 @@ func TestPolicyEditorNeedsAdmin(t *testing.T) {
 				t.Errorf("%s: an editor with scope %s", path, scope)
 			}
 		}
-		w.get(policyPath + "/edit").want(403).has("scope admin required: your API token has scope " + scope)
+		w.get(policyPath + "/edit").want(403).has("scope maintain required: your API token has scope " + scope)
 		w.post(policyPath+"/edit", url.Values{"do": {"save"}, "document": {lax}}).want(403)
 	}
 	e.signIn(e.admin).get(policyPath).want(200).has("Version 1")

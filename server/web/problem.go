@@ -44,7 +44,7 @@ func (s *Site) problem(v *page.Visit, err error) *page.Response {
 func (s *Site) toLogin(v *page.Visit) *page.Response {
 	query, next := url.Values{}, s.pathBack(v)
 	if draft := unsaved(v); draft != "" {
-		resp := v.Page("login", "Sign in", loginPage{Form: form.New("next", next), Ended: true, Draft: draft})
+		resp := s.loginPage(v, loginPage{Form: form.New("next", next), Ended: true, Draft: draft})
 		resp.Status, resp.Cookies = http.StatusUnauthorized, s.cookies.Expired()
 		return resp
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/member"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/server/internal/wire"
 	"github.com/ledgerd/ledgerd/server/web/form"
@@ -53,9 +54,11 @@ func (s *Site) loadPages() (map[string]*template.Template, error) {
 // A view is the data of layout.html: a page's own Data, and the frame around it.
 type view struct {
 	Title   string
-	Session *ledger.Token // nil if the page does not show whose session it is
+	Session *visitor // nil if the page does not show whose session it is
 	// CanAdmin reports whether the visitor has the scope admin.
 	CanAdmin bool
+	// CanMaintain reports whether the visitor has the scope maintain.
+	CanMaintain bool
 	// Org and Repo are the page's org and repo; empty for none.
 	Org, Repo string
 	// OrgTabs, RepoTabs and SettingsTabs are empty if the page does not show them.
@@ -67,9 +70,26 @@ type view struct {
 	Data  any
 }
 
+// A visitor is whose session a page shows.
+type visitor struct {
+	Name, Title string // Title is the whole name, or which token it is
+	May         string // a scope or a role
+}
+
+// visitorOf returns whose session a token is: that of a member, or the token's own.
+func visitorOf(t *ledger.Token) *visitor {
+	if t == nil {
+		return nil
+	}
+	if t.IsSignIn {
+		return &visitor{Name: format.PlainName(t.DN), Title: t.DN, May: member.Role(t.Scope).String()}
+	}
+	return &visitor{Name: t.Name, Title: "API token " + t.ID, May: t.Scope.String()}
+}
+
 // view returns the data of a response's page, with its frame.
 func (s *Site) view(v *page.Visit, resp *page.Response) view {
-	session := v.Session
+	session := visitorOf(v.Session)
 	if v.Anonymous {
 		session = nil
 	}
@@ -79,8 +99,9 @@ func (s *Site) view(v *page.Visit, resp *page.Response) view {
 	}
 	return view{
 		Query: query,
-		Title: resp.Title, Session: session, CanAdmin: v.May(ledger.Admin), Org: v.Org, Repo: v.Repo, Live: resp.Live,
-		LiveCommit: resp.LiveCommit, LiveSince: resp.LiveSince, Wide: resp.Wide, Data: resp.Data,
+		Title: resp.Title, Session: session, CanAdmin: v.May(ledger.Admin), CanMaintain: v.May(ledger.Maintain),
+		Org: v.Org, Repo: v.Repo, Live: resp.Live, LiveCommit: resp.LiveCommit, LiveSince: resp.LiveSince,
+		Wide: resp.Wide, Data: resp.Data,
 		OrgTabs: orgTabs(v), RepoTabs: repoTabs(v), SettingsTabs: settingsTabs(v),
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/ledgerd/ledgerd/server/web/home"
 	"github.com/ledgerd/ledgerd/server/web/logpage"
 	"github.com/ledgerd/ledgerd/server/web/page"
+	"github.com/ledgerd/ledgerd/server/web/people"
 	"github.com/ledgerd/ledgerd/server/web/policies"
 	"github.com/ledgerd/ledgerd/server/web/settings"
 )
@@ -30,6 +31,11 @@ func (s *Site) routes() []page.Route {
 		page.Get("/{$}", page.Open, showHome),
 		page.Get(loginPattern, page.Open, s.showLogin),
 		page.Post(loginPattern, page.Open, s.signIn),
+		// A provider may be slow, so these do not occupy the limiter.
+		{Method: http.MethodGet, Pattern: withPattern + "/{provider}", Scope: page.Open, Handle: s.beginSignIn,
+			SkipsLimiter: true},
+		{Method: http.MethodGet, Pattern: CallbackPath + "/{provider}", Scope: page.Open, Handle: s.finishSignIn,
+			SkipsLimiter: true},
 		{Method: http.MethodPost, Pattern: logoutPattern, Scope: page.Open, Handle: s.signOut, IgnoresSession: true},
 		page.Get("/setup", page.Open, s.showSetup),
 		page.Post("/setup", page.Open, s.setUp),
@@ -44,5 +50,5 @@ func (s *Site) routes() []page.Route {
 		page.Live(page.RepoViolationsPattern, read, showViolations),
 	}
 	return slices.Concat(own, home.Routes(), board.Routes(), commits.Routes(), conflicts.Routes(), explore.Routes(),
-		logpage.Routes(), policies.Routes(), settings.Routes())
+		logpage.Routes(), policies.Routes(), people.Routes(), settings.Routes())
 }

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/subtle"
 	"html/template"
 	"log/slog"
@@ -11,7 +12,9 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/idp"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/member"
 	"github.com/ledgerd/ledgerd/server/internal/budget"
 	"github.com/ledgerd/ledgerd/server/web/coalesce"
 	"github.com/ledgerd/ledgerd/server/web/limiter"
@@ -33,6 +36,13 @@ type API interface {
 	// secret and when the session expires.
 	SignIn(ctx context.Context, token string) (session string, expires ledger.Time, err error)
 	SignOut(ctx context.Context, session string) error
+	// SignInMember starts a session of a member of an org, whose account a provider has
+	// confirmed. state is the SHA-256 of the state of the sign-in, which counts once. If the org
+	// does not admit the account, or does not exist, the error has CodeForbidden.
+	SignInMember(ctx context.Context, org string, account member.Account, state [sha256.Size]byte) (
+		session string, expires ledger.Time, err error)
+	// OrgsOf returns the names of the orgs that admit an account.
+	OrgsOf(ctx context.Context, account member.Account) ([]string, error)
 	// WithClient returns a context whose requests are those of a visitor with a remote address.
 	WithClient(ctx context.Context, remote string) context.Context
 	// CountFailure counts a request from an address whose token was not accepted, and returns
@@ -52,6 +62,8 @@ type Config struct {
 	// Base is the path, without a slash at its end, below which Handler has the pages: that of the
 	// setting base_url. If it is empty, they have the root.
 	Base string
+	// Providers are those with which people can sign in, in addition to API tokens.
+	Providers idp.Providers
 	// Logger logs internal errors; nil for no log.
 	Logger *slog.Logger
 	// Now returns the current time; nil for time.Now.
@@ -59,7 +71,8 @@ type Config struct {
 }
 
 // A refreshKey identifies the live parts of a page. They depend on nothing else of the
-// request: the API gives all tokens of an org with the same scope the same data.
+// request: the API gives all tokens of an org with the same scope the same data, except those for some
+// repos, which have no sessions.
 type refreshKey struct {
 	org   string
 	scope ledger.Scope
@@ -73,13 +86,16 @@ type Site struct {
 	clock   func() time.Time
 	base    string // Config.Base
 	cookies session.Cookies
-	client  *client.Client // for signed-in visitors
-	stream  http.Handler   // the API, for the live stream
-	setup   setup
-	links   *signin.Links
-	pages   map[string]*template.Template
-	assets  *assets
-	limiter limiter.Limiter
+	// providers are Config.Providers, and flows the cookies of the sign-ins that have begun.
+	providers idp.Providers
+	flows     session.Cookies
+	client    *client.Client // for signed-in visitors
+	stream    http.Handler   // the API, for the live stream
+	setup     setup
+	links     *signin.Links
+	pages     map[string]*template.Template
+	assets    *assets
+	limiter   limiter.Limiter
 	// refreshes are the live pages that are rendered for several visitors at once.
 	refreshes coalesce.Group[refreshKey, *page.Response]
 }

@@ -45,7 +45,7 @@ func repoTabs(v *page.Visit) []tab {
 		target{"Attestations", page.AttestationsPattern, ledger.Read},
 		target{"Policy", page.PolicyPattern, ledger.Read},
 		target{"Radar", page.RadarPattern, ledger.Read},
-		target{"Webhooks", page.WebhooksPattern, ledger.Admin},
+		target{"Webhooks", page.WebhooksPattern, ledger.Maintain},
 	)
 }
 
@@ -55,7 +55,9 @@ func settingsTabs(v *page.Visit) []tab {
 	}
 	return tabs(v,
 		target{"Tokens", page.TokensPattern, ledger.Admin},
+		target{"Members", page.MembersPattern, ledger.Admin},
 		target{"Identities", page.IdentitiesPattern, ledger.Read},
+		target{"Sign-ins", page.SignInsPattern, ledger.Read},
 		target{"Audit", page.AuditPattern, ledger.Admin},
 	)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/member"
 	"github.com/ledgerd/ledgerd/server/internal/wire"
 	"github.com/ledgerd/ledgerd/server/web/page"
 )
@@ -78,16 +79,31 @@ func (s *Site) begin(v *page.Visit) error {
 // this too, but not every page calls the API.
 func authorize(v *page.Visit) error {
 	if v.Session == nil {
-		return ledger.Errorf(ledger.CodeUnauthenticated, "sign in with an API token")
+		return ledger.Errorf(ledger.CodeUnauthenticated, "sign in to see this page")
 	}
 	v.Org = v.Session.Org
 	switch {
+	case v.Session.IsSignIn:
+		return authorizeMember(v)
 	case v.Value("org") != v.Session.Org:
 		return ledger.Errorf(ledger.CodeForbidden, "your API token is for org %s, not %s", v.Session.Org,
 			v.Value("org"))
 	case !v.May(v.Route.Scope):
 		return ledger.Errorf(ledger.CodeForbidden, "scope %s required: your API token has scope %s", v.Route.Scope,
 			v.Session.Scope)
+	}
+	v.Repo = v.Value("repo")
+	return nil
+}
+
+// authorizeMember is like authorize, for a member of the org who has signed in as a person.
+func authorizeMember(v *page.Visit) error {
+	switch {
+	case v.Value("org") != v.Session.Org:
+		return ledger.Errorf(ledger.CodeForbidden, "you are signed in to org %s, not %s", v.Session.Org, v.Value("org"))
+	case !v.May(v.Route.Scope):
+		return ledger.Errorf(ledger.CodeForbidden, "role %s required: you are %s", member.Role(v.Route.Scope),
+			member.Role(v.Session.Scope))
 	}
 	v.Repo = v.Value("repo")
 	return nil

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/idp"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server/internal/wire"
 	"github.com/ledgerd/ledgerd/server/web/limiter"
@@ -23,7 +24,9 @@ import (
 // New returns a Site.
 func New(c Config) (*Site, error) {
 	s := &Site{api: c.API, log: c.Logger, clock: c.Now, stream: c.API.Sessions(), limiter: limiter.New(),
-		base: c.Base, cookies: session.Cookies{Base: c.Base}}
+		base: c.Base, cookies: session.Cookies{Base: c.Base}, providers: c.Providers,
+		flows: session.Cookies{Base: c.Base, Name: "ledgerd-sign-in", MaxSecret: idp.MaxFlow,
+			HTTPS: c.Providers.OverHTTPS()}}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}

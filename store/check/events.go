@@ -78,6 +78,10 @@ func (e *event) read() (body content, err error) {
 		e.identity = new(ledger.IdentityEvent)
 		err := json.Unmarshal(e.body, e.identity)
 		return content{ID: e.identity.ID, Type: e.identity.Type, Org: e.identity.Org}, err
+	case ledger.EventKey:
+		e.key = new(ledger.KeyEvent)
+		err := json.Unmarshal(e.body, e.key)
+		return content{ID: e.key.ID, Type: e.key.Type, Org: e.key.Org}, err
 	case ledger.EventCommit:
 		e.known = new(ledger.CommitEvent)
 		err := json.Unmarshal(e.body, e.known)

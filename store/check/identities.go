@@ -2,10 +2,12 @@ package check
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
@@ -19,7 +21,7 @@ func (c *checker) identities(ctx context.Context, o *org) error {
 		err := c.read(ctx, func(conn *sqldb.Conn) (err error) {
 			page, err = sqldb.All(conn, scanIdentity, `
 SELECT id, identity_id, kind, dn, email, may, dn_pattern, pem, fingerprint, not_after, revoked_at, distrusted_since,
-  event_id
+  event_id, sigstore
 FROM identities WHERE org_id = ? AND id > ? ORDER BY id LIMIT 200`, o.id, after)
 			if err != nil {
 				return err
@@ -46,8 +48,14 @@ FROM identities WHERE org_id = ? AND id > ? ORDER BY id LIMIT 200`, o.id, after)
 				logged.latest[id].ID)
 		}
 	}
+	if err := c.trustedRoots(ctx, o); err != nil {
+		return err
+	}
+	if err := c.authorities(ctx, o); err != nil {
+		return err
+	}
 	if logged.unread > 0 {
-		c.uncheckedf("%s: what %d events say of identities: their bodies are pruned or wrong", o.name, logged.unread)
+		c.uncheckedf("%s: what %d events say of identities and CAs: their bodies are pruned or wrong", o.name, logged.unread)
 	}
 	return nil
 }
@@ -59,18 +67,29 @@ type keyed struct {
 }
 
 func scanIdentity(row sqldb.Scanner) (i keyed, err error) {
-	var may string
+	var may, entry string
 	err = row.Scan(&i.row, &i.ID, &i.Kind, &i.DN, &i.Email, &may, &i.DNPattern, &i.PEM, &i.Fingerprint, &i.NotAfter,
-		&i.RevokedAt, &i.DistrustedSince, &i.Event)
+		&i.RevokedAt, &i.DistrustedSince, &i.Event, &entry)
 	if may != "" {
 		i.May = strings.Split(may, "\n")
 	}
+	i.Sigstore = entryIn(entry)
 	return i, err
+}
+
+func entryText(entry *ledger.SigstoreEntry) string {
+	if entry == nil {
+		return ""
+	}
+	return fmt.Sprintf("%+v", *entry)
 }
 
 // identity checks the row of an identity.
 func (c *checker) identity(org string, i identity.Identity) {
-	n := identity.NewIdentity{Kind: i.Kind, PEM: i.PEM}
+	n := identity.NewIdentity{Kind: i.Kind, PEM: i.PEM, Sigstore: i.Sigstore}
+	if i.Kind == identity.SigstoreIdentity {
+		n.May = identity.Predicates{"*"}
+	}
 	want, err := n.Identity()
 	if err != nil { // a bare key has no name of its own
 		n.DN = i.DN
@@ -122,6 +141,7 @@ func (c *checker) compareIdentity(o *org, i identity.Identity) {
 		{"certificate", row.Certificate, said.Certificate}, {"expiry", row.NotAfter.String(), said.NotAfter.String()},
 		{"time of its end", row.RevokedAt.String(), said.RevokedAt.String()},
 		{"time of distrust", row.DistrustedSince.String(), said.DistrustedSince.String()},
+		{"entry for keyless signers", entryText(row.Sigstore), entryText(said.Sigstore)},
 	} {
 		if field.row != field.event {
 			c.problemf("identity", o.name, "identity "+i.ID, "the row has the %s %q, and event %s %q", field.name, field.row,

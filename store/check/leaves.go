@@ -105,6 +105,9 @@ func (c *checker) rest(ctx context.Context, o *org) error {
 	if err := c.identities(ctx, o); err != nil {
 		return fmt.Errorf("check identities: %w", err)
 	}
+	if err := c.members(ctx, o); err != nil {
+		return fmt.Errorf("check members: %w", err)
+	}
 	if err := c.counters(ctx, o, repos); err != nil {
 		return fmt.Errorf("check counters: %w", err)
 	}

@@ -4,51 +4,63 @@ import (
 	"crypto/sha256"
 	"fmt"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// loggedIdentities has what the events of an org say of its identities.
+// loggedIdentities has what the events of an org say of its identities and CAs.
 type loggedIdentities struct {
 	latest map[string]*ledger.IdentityEvent // by the ID of the identity
-	rows   map[string]bool                  // identities that have a row
-	unread int64                            // events of identities without a body that can be trusted
-	end    int64                            // the seq after the last event that was read
+	// versions are the events about trusted roots, by name and version.
+	versions map[rootVersion]*ledger.IdentityEvent
+	// authorities are the latest events about CAs, by the digest of the certificate in hex.
+	authorities map[string]*ledger.KeyEvent
+	rows        map[string]bool // identities that have a row
+	unread      int64           // events of identities and keys without a body that can be trusted
+	end         int64           // the seq after the last event that was read
 }
 
 func newLoggedIdentities(end int64) loggedIdentities {
-	return loggedIdentities{latest: make(map[string]*ledger.IdentityEvent), rows: make(map[string]bool), end: end}
+	return loggedIdentities{
+		latest: make(map[string]*ledger.IdentityEvent), versions: make(map[rootVersion]*ledger.IdentityEvent),
+		authorities: make(map[string]*ledger.KeyEvent), rows: make(map[string]bool), end: end,
+	}
+}
+
+// A rootVersion is a version of a trusted root.
+type rootVersion struct {
+	name    string
+	version int
 }
 
 // add adds an event, which must be newer than those before.
 func (l *loggedIdentities) add(e *event) {
-	if e.kind != ledger.EventIdentity {
-		return
-	}
-	if e.identity == nil {
+	switch {
+	case e.identity != nil && e.identity.Kind == ledger.KindTrustedRoot:
+		l.versions[rootVersion{e.identity.IdentityID, e.identity.Version}] = e.identity
+	case e.identity != nil:
+		l.latest[e.identity.IdentityID] = e.identity
+	case e.key != nil && e.key.Purpose == ledger.KeyOfCA:
+		l.authorities[e.key.Key] = e.key
+	case e.kind == ledger.EventIdentity || e.kind == ledger.EventKey && e.key == nil:
 		l.unread++
-		return
 	}
-	l.latest[e.identity.IdentityID] = e.identity
 }
 
 // readOn adds the events that were recorded since the check of the events.
 func (l *loggedIdentities) readOn(conn *sqldb.Conn, org int64) error {
 	events, err := sqldb.All(conn, func(row sqldb.Scanner) (*event, error) {
-		e := event{kind: ledger.EventIdentity}
-		return &e, row.Scan(&e.seq, &e.body)
+		var e event
+		return &e, row.Scan(&e.seq, &e.kind, &e.body)
 	}, `
-SELECT seq, body FROM events WHERE org_id = ? AND seq >= ? AND repo_id IS NULL AND type = 'identity' ORDER BY seq`,
-		org, l.end)
+SELECT seq, type, body FROM events
+WHERE org_id = ? AND seq >= ? AND repo_id IS NULL AND type IN ('identity', 'key') ORDER BY seq`, org, l.end)
 	if err != nil {
 		return fmt.Errorf("read events of identities: %w", err)
 	}
 	for _, e := range events {
-		var said ledger.IdentityEvent
-		if json.Unmarshal(e.body, &said) == nil {
-			e.identity = &said
+		if _, err := e.read(); err != nil {
+			e.identity, e.key = nil, nil
 		}
 		l.add(e)
 		l.end = e.seq + 1

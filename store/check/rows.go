@@ -36,6 +36,8 @@ type event struct {
 	policy *ledger.PolicyEvent
 	// identity is the body of the event of an identity, if it is that of the leaf.
 	identity *ledger.IdentityEvent
+	// key is the body of the event of a key, if it is that of the leaf.
+	key *ledger.KeyEvent
 	// known is the body of the event of a commit, if it is that of the leaf.
 	known *ledger.CommitEvent
 	// audit is the body of the event of an administrative action, if it is that of the leaf.

@@ -3,6 +3,9 @@ package check
 import (
 	"fmt"
 
+	"github.com/go-json-experiment/json"
+
+	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
@@ -25,12 +28,14 @@ func (v *vouching) keyring(conn *sqldb.Conn, id string) (*identity.Keyring, erro
 		return k, nil
 	}
 	var list []identity.Identity
+	var org int64
 	err := conn.Each(func(row sqldb.Scanner) error {
-		i := identity.Identity{ID: id}
-		err := row.Scan(&i.Kind, &i.DN, &i.PEM)
+		i, entry := identity.Identity{ID: id}, ""
+		err := row.Scan(&i.Kind, &i.DN, &i.PEM, &entry, &org)
+		i.Sigstore = entryIn(entry)
 		list = append(list, i)
 		return err
-	}, "SELECT kind, dn, pem FROM identities WHERE identity_id = ?", id)
+	}, "SELECT kind, dn, pem, sigstore, org_id FROM identities WHERE identity_id = ?", id)
 	if err != nil {
 		return nil, fmt.Errorf("read identity: %w", err)
 	}
@@ -40,10 +45,46 @@ func (v *vouching) keyring(conn *sqldb.Conn, id string) (*identity.Keyring, erro
 	}
 	var keyring *identity.Keyring
 	if len(list) > 0 {
-		if keyring, err = identity.NewKeyring(list); err != nil {
+		roots, err := rootsOf(conn, org, list[0])
+		if err != nil {
+			return nil, err
+		}
+		if keyring, err = identity.NewKeyring(list, roots...); err != nil {
 			keyring = nil // the check of the identities reports it
 		}
 	}
 	v.keyrings[id] = keyring
 	return keyring, nil
+}
+
+const selectTrustedRoot = "SELECT name, version, digest, document, created_at, event_id FROM trusted_roots "
+
+func scanTrustedRoot(row sqldb.Scanner) (r identity.TrustedRoot, err error) {
+	var document []byte
+	err = row.Scan(&r.Name, &r.Version, &r.Digest, &document, &r.CreatedAt, &r.Event)
+	r.Document, r.Removed = string(document), len(document) == 0
+	return r, err
+}
+
+// rootsOf returns all versions of the trusted root that an identity names: a later version need not
+// verify what was recorded before.
+func rootsOf(conn *sqldb.Conn, org int64, i identity.Identity) ([]identity.TrustedRoot, error) {
+	if i.Sigstore == nil {
+		return nil, nil
+	}
+	roots, err := sqldb.All(conn, scanTrustedRoot, selectTrustedRoot+"WHERE org_id = ? AND name = ? ORDER BY version", org,
+		i.Sigstore.TrustedRoot)
+	if err != nil {
+		return nil, fmt.Errorf("read trusted roots: %w", err)
+	}
+	return roots, nil
+}
+
+// entryIn returns the entry for keyless signers in a row of an identity; nil without a valid one.
+func entryIn(text string) *ledger.SigstoreEntry {
+	var entry ledger.SigstoreEntry
+	if text == "" || json.Unmarshal([]byte(text), &entry) != nil {
+		return nil
+	}
+	return &entry
 }

@@ -28,6 +28,7 @@ type Monitor struct {
 // StartMonitor starts a monitor, which runs until Close returns. check checks the files; it may be
 // nil. probe is a write that changes nothing, but shows whether writing works.
 func StartMonitor(check func() error, probe sqldb.Write, h *Health, w *Writer) *Monitor {
+	probe.Probe = true
 	m := &Monitor{check: check, probe: probe, health: h, writer: w, begun: time.Now(), stop: make(chan struct{})}
 	m.running.Go(m.run)
 	return m
@@ -55,7 +56,7 @@ func (m *Monitor) run() {
 	}
 }
 
-// look checks the files. If the last write failed and none waits, it queues one that changes
+// look checks the files. If writing fails and the writer is not stuck, it queues a write that changes
 // nothing, to find out whether writing works again.
 func (m *Monitor) look() {
 	if m.check != nil {
@@ -67,7 +68,7 @@ func (m *Monitor) look() {
 		}
 		m.health.Succeeded(sqldb.FileIncident)
 	}
-	if m.health.Failing(sqldb.WriteIncident) != nil && m.writer.Waited() == 0 {
+	if m.health.Failing(sqldb.WriteIncident) != nil && m.writer.Waited() < monitorInterval {
 		m.writer.TryWrite(m.probe)
 	}
 }

@@ -25,6 +25,7 @@ type job struct {
 	sqldb.Write
 	ctx    context.Context
 	queued int64 // when it came, by the clock of the queue
+	isHeld bool  // whether the writer has held it back, because its org was locked
 	state  atomic.Int32
 	err    error // set before done is closed
 	done   chan struct{}
@@ -115,7 +116,7 @@ func (q *jobQueue) push(j *job) (room <-chan struct{}, ok bool) {
 	return nil, true
 }
 
-// take appends the next jobs to an empty batch, at most MaxBatch, without waiting. If
+// take appends the next jobs to a batch, which then has at most MaxBatch, without waiting. If
 // more are waiting, orgs take turns. In the batch, the jobs of an org are adjacent, so
 // that more of them can be written together.
 func (q *jobQueue) take(batch []*job) []*job {

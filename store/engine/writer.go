@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -24,22 +23,6 @@ const (
 	lockPause = 5 * time.Millisecond
 )
 
-// Transactions begins and ends the transactions of a Writer. Its methods are called in the
-// goroutine of the writer.
-type Transactions interface {
-	// Begin begins a transaction that locks some orgs, and returns its connection. It must not
-	// wait for long: if its error has the class Locked, the writer tries again.
-	Begin(sqldb.Locks) (*sqldb.Conn, error)
-	// Commit commits the transaction.
-	Commit(*sqldb.Conn) error
-	// Rollback undoes a transaction that failed with err, even if the database has already done
-	// so. It returns the error for those who wait for its writes.
-	Rollback(c *sqldb.Conn, err error) error
-	// IsOfDatabase reports whether an error of a write is one of the database, which may have
-	// ended the whole transaction.
-	IsOfDatabase(err error) bool
-}
-
 // A Writer runs the writes that are queued as one batch, in one transaction. If more are queued than fit, orgs take
 // turns. Each write has its own savepoint, or shares one with adjacent writes of its
 // set. One fsync commits the whole batch.
@@ -48,14 +31,14 @@ type Writer struct {
 	// how long a write may wait before the engine is not ready. Tests shorten them.
 	Patience, StalledAfter time.Duration
 
-	tx       Transactions
-	hooks    sqldb.Hooks
-	health   *Health
-	throttle *throttle
-	queue    *jobQueue
-	between  chan func()   // run between two transactions
-	stop     chan struct{} // closed by Close, to accept no more writes
-	done     chan struct{} // closed by run when it returns
+	runner
+	health  *Health
+	queue   *jobQueue
+	between chan func()   // run between two transactions
+	held    []*job        // jobs whose orgs another process has locked; only loop uses it
+	begins  int           // of transactions; only loop uses it
+	stop    chan struct{} // closed by Close, to accept no more writes
+	done    chan struct{} // closed by loop when it returns
 
 	oldest   atomic.Int64 // when the oldest job of the batch was queued, by the queue's clock; 0 if idle
 	refusing atomic.Bool  // whether new writes fail at once, because another process holds the lock for long
@@ -70,16 +53,14 @@ func NewWriter(tx Transactions, hooks sqldb.Hooks, h *Health) *Writer {
 		Patience:     lockPatience,
 		StalledAfter: stalledAfter,
 
-		tx:       tx,
-		hooks:    hooks,
-		health:   h,
-		throttle: newThrottle(),
-		queue:    newJobQueue(),
-		between:  make(chan func()),
-		stop:     make(chan struct{}),
-		done:     make(chan struct{}),
+		runner:  runner{tx, hooks, newThrottle()},
+		health:  h,
+		queue:   newJobQueue(),
+		between: make(chan func()),
+		stop:    make(chan struct{}),
+		done:    make(chan struct{}),
 	}
-	go w.run()
+	go w.loop()
 	return w
 }
 
@@ -176,7 +157,7 @@ func (w *Writer) Close() {
 	<-w.done
 }
 
-func (w *Writer) run() {
+func (w *Writer) loop() {
 	defer close(w.done)
 	batch := make([]*job, 0, MaxBatch)
 	for {
@@ -202,17 +183,21 @@ func (w *Writer) run() {
 			}
 		}
 
+		began := time.Now()
 		var c *sqldb.Conn
 		if batch, c = w.begin(batch); c != nil {
-			w.commit(c, batch)
+			w.commit(c, batch, time.Since(began))
 		}
-		w.oldest.Store(0)
+		w.setOldest(w.held)
 	}
 }
 
-// take takes the next batch from the queue.
+// take takes the next batch: the jobs that were held back, and then those of the queue.
 func (w *Writer) take(batch []*job) []*job {
-	batch = w.queue.take(batch)
+	w.held = drop(w.held, w.hasExpired, errLocked)
+	batch = w.queue.take(append(batch, w.held...))
+	clear(w.held)
+	w.held = w.held[:0]
 	w.setOldest(batch)
 	return batch
 }
@@ -237,15 +222,17 @@ func (w *Writer) stopping() bool {
 }
 
 // begin begins the transaction of a batch. While another process holds the lock, it
-// retries without the jobs whose callers have given up. Jobs that have waited for
-// w.Patience fail; from then on, new writes are refused until the writer gets the lock.
-// begin returns the jobs to run and their connection, which is nil if there is no transaction.
+// retries without the jobs whose callers have given up, and with those that came in the meantime.
+// Jobs that have waited for w.Patience fail; from then on, new writes are refused until the writer
+// gets the lock. begin returns the jobs to run and their connection, which is nil if there is no
+// transaction.
 func (w *Writer) begin(batch []*job) ([]*job, *sqldb.Conn) {
 	for {
-		c, err := w.tx.Begin(locksOf(batch))
+		w.begins++
+		c, covers, err := w.tx.Begin(locksOf(batch), w.begins%patientTurn == 0 || isPatient(batch))
 		if err == nil {
 			w.refusing.Store(false)
-			return batch, c
+			return w.holdBack(batch, covers), c
 		}
 		err = fmt.Errorf("begin: %w", err)
 		if sqldb.ClassOf(err) != sqldb.Locked {
@@ -259,6 +246,41 @@ func (w *Writer) begin(batch []*job) ([]*job, *sqldb.Conn) {
 	}
 }
 
+// patientTurn is the turn in which a batch waits for its locks, although a part of its jobs has waited
+// in vain: jobs about all orgs get them only then.
+const patientTurn = 4
+
+// isPatient reports whether a batch waits for its locks: not if that would delay jobs that have not
+// waited yet.
+func isPatient(batch []*job) bool {
+	held := 0
+	for _, j := range batch {
+		if j.isHeld {
+			held++
+		}
+	}
+	return held == 0 || held == len(batch)
+}
+
+// holdBack returns the jobs of the batch that the locks of its transaction cover. The others are in
+// the next batch.
+func (w *Writer) holdBack(batch []*job, covers func(sqldb.Write) bool) []*job {
+	if covers == nil {
+		return batch
+	}
+	return slices.DeleteFunc(batch, func(j *job) bool {
+		if covers(j.Write) {
+			return false
+		}
+		j.isHeld = true
+		w.held = append(w.held, j)
+		return true
+	})
+}
+
+// hasExpired reports whether a job has waited for too long for the lock.
+func (w *Writer) hasExpired(j *job) bool { return w.queue.since(j.queued) >= w.Patience }
+
 // locksOf returns the locks that the jobs of a batch need.
 func locksOf(batch []*job) (l sqldb.Locks) {
 	for _, j := range batch {
@@ -268,7 +290,7 @@ func locksOf(batch []*job) (l sqldb.Locks) {
 }
 
 // waitForLock waits a moment, and returns the batch without the jobs that have expired
-// or were abandoned. It removes such jobs from the queue, too.
+// or were abandoned, and with those that came. It removes such jobs from the queue, too.
 func (w *Writer) waitForLock(batch []*job, err error) []*job {
 	time.Sleep(lockPause)
 	waited := w.Waited()
@@ -279,14 +301,9 @@ func (w *Writer) waitForLock(batch []*job, err error) []*job {
 		w.refusing.Store(true)
 	}
 
-	expired := func(j *job) bool { return w.queue.since(j.queued) >= w.Patience }
-	batch = drop(batch, expired, err)
-	drop(w.queue.removeIf(func(j *job) bool { return expired(j) || j.isAbandoned() }), expired, err)
-	if len(batch) == 0 {
-		return w.take(batch)
-	}
-	w.setOldest(batch)
-	return batch
+	w.held = append(w.held, drop(batch, w.hasExpired, err)...)
+	drop(w.queue.removeIf(func(j *job) bool { return w.hasExpired(j) || j.isAbandoned() }), w.hasExpired, err)
+	return w.take(batch[:0])
 }
 
 // drop returns the batch without the jobs that were abandoned, and without those that
@@ -302,9 +319,9 @@ func drop(batch []*job, expired func(*job) bool, err error) []*job {
 }
 
 // commit runs the batch in the transaction that has begun, commits it, and ends its
-// jobs.
-func (w *Writer) commit(c *sqldb.Conn, batch []*job) {
-	err := w.transact(c, batch)
+// jobs. locked is how long it took to begin.
+func (w *Writer) commit(c *sqldb.Conn, batch []*job, locked time.Duration) {
+	err := w.run(c, batch, sqldb.Commit{Writes: len(batch), Waited: w.Waited(), Locked: locked})
 	if err != nil {
 		w.hooks.AfterRollback() // before another batch can reuse the ids that this one took
 		err = w.tx.Rollback(c, err)
@@ -327,6 +344,8 @@ func (w *Writer) judge(batch []*job, err error) {
 		}
 	}
 	switch {
+	case err == nil && sqldb.ClassOf(w.health.Failing(sqldb.WriteIncident)) == sqldb.Full && !hasProbe(batch):
+		// Other writes may still need more space.
 	case err == nil:
 		w.health.Succeeded(sqldb.WriteIncident)
 	case sqldb.ClassOf(err) == sqldb.Gone:
@@ -336,136 +355,6 @@ func (w *Writer) judge(batch []*job, err error) {
 	}
 }
 
-// transact runs the batch in the transaction and commits it. If it returns an error,
-// the whole batch has failed.
-func (w *Writer) transact(c *sqldb.Conn, batch []*job) (err error) {
-	begin := time.Now()
-	done := sqldb.Commit{Writes: len(batch), Waited: w.Waited()}
-	var yielding time.Duration
-	others := false
-	defer func() {
-		w.throttle.observe(begin, time.Now(), yielding, others)
-		done.Took, done.Failed = time.Since(begin), err != nil
-		w.hooks.Committed(done)
-	}()
-
-	for rest := batch; len(rest) > 0; {
-		start := time.Now()
-		jobs := nextGroup(rest)
-		if err := w.runJobs(c, jobs); err != nil {
-			return err
-		}
-		if jobs[0].Yields {
-			yielding += time.Since(start)
-		} else {
-			others = true
-		}
-		rest = rest[len(jobs):]
-	}
-
-	if err := w.hooks.BeforeCommit(c); err != nil {
-		return err
-	}
-	syncing := time.Now()
-	if err := w.tx.Commit(c); err != nil {
-		return err
-	}
-	done.Synced = time.Since(syncing)
-	w.hooks.AfterCommit()
-	return nil
-}
-
-// nextGroup returns the jobs at the start of batch that are written together:
-// adjacent jobs of one set, or a single job.
-func nextGroup(batch []*job) []*job {
-	n := 1
-	for n < len(batch) && batch[0].Set != nil && batch[n].Set == batch[0].Set {
-		n++
-	}
-	return batch[:n]
-}
-
-// runJobs runs a group of jobs. It sets the err of each job that fails, and
-// returns an error if the whole transaction has failed.
-func (w *Writer) runJobs(c *sqldb.Conn, jobs []*job) error {
-	live := make([]*job, 0, len(jobs))
-	for _, j := range jobs {
-		if !j.claim() {
-			continue
-		}
-		if j.err = j.ctx.Err(); j.err == nil {
-			live = append(live, j)
-		}
-	}
-	if len(live) == 0 {
-		return nil
-	}
-
-	groupErr, err := w.runOnce(c, live)
-	if err != nil {
-		return err
-	}
-	if groupErr == nil || len(live) == 1 {
-		live[0].err = groupErr
-		return nil
-	}
-
-	for _, j := range live {
-		if j.err, err = w.runOnce(c, []*job{j}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// runOnce runs jobs in one savepoint. It returns the jobs' error, and err if that
-// ended the transaction.
-func (w *Writer) runOnce(c *sqldb.Conn, jobs []*job) (jobErr, err error) {
-	if err := c.Queue("SAVEPOINT job"); err != nil {
-		return nil, fmt.Errorf("savepoint: %w", err)
-	}
-	if jobErr = execute(c, jobs); jobErr != nil {
-		return jobErr, w.undo(c, jobErr)
-	}
-	if err := c.Queue("RELEASE SAVEPOINT job"); err != nil {
-		return nil, fmt.Errorf("release: %w", err)
-	}
-	return nil, nil
-}
-
-// undo rolls back to the savepoint after jobErr. If it fails, the transaction has
-// ended: SQLite rolls back the whole transaction after some errors, such as a
-// full disk.
-func (w *Writer) undo(c *sqldb.Conn, jobErr error) error {
-	_ = c.Send() // the savepoint may be in the queue; what fails after it is undone
-	if err := c.Run("ROLLBACK TO SAVEPOINT job; RELEASE SAVEPOINT job"); err != nil {
-		if w.tx.IsOfDatabase(jobErr) {
-			return jobErr
-		}
-		return fmt.Errorf("roll back to savepoint: %w", err)
-	}
-	return nil
-}
-
-// execute executes a group of jobs. It turns a panic into an error, so that one
-// faulty write does not crash the process.
-func execute(c *sqldb.Conn, jobs []*job) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic in a write: %v\n%s", p, debug.Stack())
-		}
-	}()
-	if jobs[0].Set == nil {
-		err = jobs[0].Do(c)
-	} else {
-		items := make([]any, len(jobs))
-		for i, j := range jobs {
-			items[i] = j.Item
-		}
-		err = jobs[0].Set.WriteAll(c, items)
-	}
-	if err != nil {
-		return err
-	}
-	return c.Send()
+func hasProbe(batch []*job) bool {
+	return slices.ContainsFunc(batch, func(j *job) bool { return j.Probe })
 }

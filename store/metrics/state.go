@@ -14,8 +14,8 @@ import (
 type State struct {
 	store *store.Store
 
-	file, log, inUse, waiting, rows, radar, radarLimit *prometheus.Desc
-	pending, oldest, behind, unsigned, signed          *prometheus.Desc
+	file, log, trips, connects, inUse, waiting, rows, radar, radarLimit *prometheus.Desc
+	pending, oldest, behind, unsigned, signed                           *prometheus.Desc
 }
 
 // NewState returns a State of a store.
@@ -25,8 +25,10 @@ func NewState(s *store.Store) *State {
 	}
 	return &State{
 		store:      s,
-		file:       desc("database_bytes", "Size of the database file."),
+		file:       desc("database_bytes", "Size of the database."),
 		log:        desc("database_wal_bytes", "Size of the write-ahead log of the database."),
+		trips:      desc("database_round_trips_total", "What was sent to PostgreSQL and waited for."),
+		connects:   desc("database_connects_total", "Connections to PostgreSQL that were made."),
 		inUse:      desc("readers_in_use", "Connections that read now, by lane.", "lane"),
 		waiting:    desc("readers_waiting", "Reads that wait for a connection, by lane.", "lane"),
 		rows:       desc("read_rows_total", "Rows that reads have returned, by lane.", "lane"),
@@ -42,8 +44,8 @@ func NewState(s *store.Store) *State {
 }
 
 func (s *State) all() []*prometheus.Desc {
-	return []*prometheus.Desc{s.file, s.log, s.inUse, s.waiting, s.rows, s.radar, s.radarLimit, s.pending, s.oldest,
-		s.behind, s.unsigned, s.signed}
+	return []*prometheus.Desc{s.file, s.log, s.trips, s.connects, s.inUse, s.waiting, s.rows, s.radar, s.radarLimit,
+		s.pending, s.oldest, s.behind, s.unsigned, s.signed}
 }
 
 // Describe implements prometheus.Collector.
@@ -67,7 +69,12 @@ func (s *State) Collect(collected chan<- prometheus.Metric) {
 		collected <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
 	gauge(s.file, float64(st.Engine.FileBytes))
-	gauge(s.log, float64(st.Engine.LogBytes))
+	if st.Engine.Connects == 0 { // it is a file
+		gauge(s.log, float64(st.Engine.LogBytes))
+	} else {
+		collected <- prometheus.MustNewConstMetric(s.trips, prometheus.CounterValue, float64(st.Engine.RoundTrips))
+		collected <- prometheus.MustNewConstMetric(s.connects, prometheus.CounterValue, float64(st.Engine.Connects))
+	}
 	for i, lane := range st.Engine.Lanes {
 		name := sqldb.Lane(i).String()
 		gauge(s.inUse, float64(lane.InUse), name)

@@ -28,11 +28,11 @@ func newDatabases(t testing.TB, settings ...string) storetest.New {
 	return func(t testing.TB) storetest.Database { return database(cluster.NewDatabase(t)) }
 }
 
-// TestConformance runs the suite that SQLite passes, too. Each case of the models takes a new
-// database, so there are fewer.
+// TestConformance runs the suite that SQLite passes, too, with two stores on each database. Each case
+// of the models takes a new database, so there are fewer.
 func TestConformance(t *testing.T) {
 	check(t, flag.Set("rapid.checks", "15"))
-	storetest.Run(t, newDatabases(t, pgtest.Fast()...))
+	storetest.RunReplicas(t, newDatabases(t, pgtest.Fast()...))
 }
 
 func check(t testing.TB, err error) {
@@ -47,5 +47,6 @@ func BenchmarkCommit(b *testing.B) { storetest.BenchmarkCommit(b, newDatabases(b
 func BenchmarkAttestations(b *testing.B) {
 	storetest.BenchmarkAttestations(b, newDatabases(b))
 }
-func BenchmarkOutbox(b *testing.B)   { storetest.BenchmarkOutbox(b, newDatabases(b)) }
-func BenchmarkRegister(b *testing.B) { storetest.BenchmarkRegister(b, newDatabases(b)) }
+func BenchmarkOutbox(b *testing.B)      { storetest.BenchmarkOutbox(b, newDatabases(b)) }
+func BenchmarkRegister(b *testing.B)    { storetest.BenchmarkRegister(b, newDatabases(b)) }
+func BenchmarkTokenByHash(b *testing.B) { storetest.BenchmarkTokenByHash(b, newDatabases(b)) }

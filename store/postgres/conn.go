@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -16,25 +18,41 @@ import (
 
 // A conn is a connection that connects when it is needed. It implements sqldb.Native.
 type conn struct {
-	config *pgx.ConnConfig
-	pgx    *pgx.Conn
-	types  types      // of the columns, for QueueRows; nil on a connection that only reads
-	queue  *pgx.Batch // what has not been sent; nil if there is nothing
-	open   *rows      // of which not all are read
+	hosts   *hosts
+	traffic *traffic
+	pgx     *pgx.Conn
+	types   types      // of the columns, for QueueRows; nil on a connection that only reads
+	guard   *guard     // of its COMMITs; nil on a connection that only reads
+	queue   *pgx.Batch // what has not been sent; nil if there is nothing
+	open    *rows      // of which not all are read
+	ahead   []*ahead   // announced, and not run yet
 
 	inserts map[string]*inserting // by the text of the statement
 }
+
+// traffic counts what the connections of a process do.
+type traffic struct{ trips, connects atomic.Uint64 }
 
 // errNotConnected is the error of statements after Ready has failed.
 var errNotConnected = &sqldb.Error{Class: sqldb.Unreachable, Err: errors.New("there is no connection to the database")}
 
 // Ready implements sqldb.Native.
 func (c *conn) Ready(ctx context.Context) (err error) {
+	c.queue, c.ahead = nil, nil // of the one who had the connection before
 	if c.pgx != nil && !c.pgx.IsClosed() {
+		if c.guard != nil {
+			c.guard.committing.Store(false) // in case the last COMMIT failed
+		}
 		return nil
 	}
-	c.queue, c.open = nil, nil
-	c.pgx, err = pgx.ConnectConfig(ctx, c.config.Copy())
+	c.open = nil
+	c.traffic.connects.Add(1)
+	if c.guard == nil {
+		c.pgx, _, err = c.hosts.connect(ctx, nil)
+		return err
+	}
+	c.guard = new(guard) // the driver may still use that of the connection before
+	c.pgx, _, err = c.hosts.connect(ctx, c.guard.configure)
 	return err
 }
 
@@ -48,7 +66,13 @@ func (c *conn) Close() error {
 }
 
 // Queue implements sqldb.Native.
-func (c *conn) Queue(statement string, args []any) { c.queued().Queue(statement, arguments(args)...) }
+func (c *conn) Queue(statement string, args []any) { c.change().Queue(statement, arguments(args)...) }
+
+// change returns the queue, for a statement that may change what was read ahead.
+func (c *conn) change() *pgx.Batch {
+	c.ahead = nil
+	return c.queued()
+}
 
 // queued returns the queue.
 func (c *conn) queued() *pgx.Batch {
@@ -70,6 +94,7 @@ func (c *conn) take() (batch *pgx.Batch, err error) {
 		c.open = nil
 	}
 	batch, c.queue = c.queue, nil
+	c.traffic.trips.Add(1) // what the caller does now
 	return batch, nil
 }
 
@@ -87,7 +112,7 @@ func (c *conn) Send(ctx context.Context) error {
 
 // Exec implements sqldb.Native.
 func (c *conn) Exec(ctx context.Context, statement string, args []any) (changed int64, err error) {
-	c.queued().Queue(statement, arguments(args)...).Exec(func(tag pgconn.CommandTag) error {
+	c.change().Queue(statement, arguments(args)...).Exec(func(tag pgconn.CommandTag) error {
 		changed = tag.RowsAffected()
 		return nil
 	})
@@ -97,6 +122,7 @@ func (c *conn) Exec(ctx context.Context, statement string, args []any) (changed 
 
 // Run implements sqldb.Native.
 func (c *conn) Run(ctx context.Context, script string) error {
+	c.ahead = nil
 	if err := c.Send(ctx); err != nil {
 		return err
 	}
@@ -109,6 +135,9 @@ func (c *conn) Run(ctx context.Context, script string) error {
 
 // Query implements sqldb.Native.
 func (c *conn) Query(ctx context.Context, query string, args []any) (sqldb.Result, error) {
+	if a := c.announced(query, args); a != nil {
+		return a.run(ctx)
+	}
 	batch, err := c.take()
 	if err != nil {
 		return nil, err
@@ -125,6 +154,56 @@ func (c *conn) Query(ctx context.Context, query string, args []any) (sqldb.Resul
 	r.fields = slices.Clone(r.rows.FieldDescriptions()) // the next query overwrites them
 	c.open = r
 	return r, nil
+}
+
+// An ahead is a query that was announced.
+type ahead struct {
+	conn       *conn
+	query      string
+	args       []any
+	rows       rows
+	isAnswered bool
+}
+
+// Ahead implements sqldb.Native.
+func (c *conn) Ahead(query string, args []any) {
+	a := &ahead{conn: c, query: query, args: slices.Clone(args)}
+	c.ahead = append(c.ahead, a)
+	c.queued().Queue(query, arguments(args)...).Query(a.answer)
+}
+
+// answer reads all rows of the answer.
+func (a *ahead) answer(result pgx.Rows) error {
+	fields := slices.Clone(result.FieldDescriptions())
+	a.rows = rows{conn: a.conn, types: a.conn.pgx.TypeMap(), rows: result, fields: fields}
+	a.isAnswered = true
+	return a.rows.buffer()
+}
+
+// announced returns the query that was announced, or nil. It is forgotten, since it is run now.
+func (c *conn) announced(query string, args []any) *ahead {
+	i := slices.IndexFunc(c.ahead, func(a *ahead) bool {
+		return a.query == query && reflect.DeepEqual(a.args, args)
+	})
+	if i < 0 {
+		return nil
+	}
+	a := c.ahead[i]
+	c.ahead = slices.Delete(c.ahead, i, i+1)
+	return a
+}
+
+// run returns the rows, and asks for them if the queue has not been sent since.
+func (a *ahead) run(ctx context.Context) (sqldb.Result, error) {
+	if !a.isAnswered {
+		if err := a.conn.Send(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if !a.isAnswered { // a statement before it has failed
+		return a.conn.Query(ctx, a.query, a.args)
+	}
+	return &a.rows, nil
 }
 
 // A rows is the result of a query. Its rows are read from the connection, and if that is needed
@@ -147,8 +226,8 @@ func (r *rows) queryAfter(ctx context.Context, batch *pgx.Batch, query string, a
 	before := batch.Len()
 	batch.Queue(query, arguments(args)...)
 	r.batch = r.conn.pgx.SendBatch(ctx, batch)
-	for range before {
-		if _, err := r.batch.Exec(); err != nil {
+	for _, q := range batch.QueuedQueries[:before] {
+		if err := answer(q, r.batch); err != nil {
 			_ = r.batch.Close() // has the same error
 			return err
 		}
@@ -156,6 +235,15 @@ func (r *rows) queryAfter(ctx context.Context, batch *pgx.Batch, query string, a
 	if r.rows, err = r.batch.Query(); err != nil {
 		_ = r.batch.Close() // has the same error
 	}
+	return err
+}
+
+// answer reads the result of a statement of a batch.
+func answer(q *pgx.QueuedQuery, results pgx.BatchResults) error {
+	if q.Fn != nil {
+		return q.Fn(results)
+	}
+	_, err := results.Exec()
 	return err
 }
 
@@ -258,7 +346,7 @@ func (c *conn) QueueRows(insert, conflict string, columns int, args []any) bool 
 	for n, kind := range i.kinds {
 		arrays[n] = column(kind, n, columns, args)
 	}
-	c.queued().Queue(i.text, arrays...)
+	c.change().Queue(i.text, arrays...)
 	return true
 }
 
@@ -275,8 +363,13 @@ func (c *conn) inserting(insert, conflict string) *inserting {
 	return c.inserts[key]
 }
 
-// List implements sqldb.Native.
+// List implements sqldb.Native. For a list with one key, the server keeps the plan; for others, it
+// plans each time, because that depends on their length.
 func (c *conn) List(query string, columns int, keys []any) (list string, args []any) {
+	if columns == 1 && len(keys) == 1 {
+		kind, _ := c.listOf(query, 0, columns, keys)
+		return strings.TrimSuffix(query, "IN ") + "= ?::" + kind, keys
+	}
 	casts := make([]string, columns)
 	for n := range columns {
 		kind, values := c.listOf(query, n, columns, keys)

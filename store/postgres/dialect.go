@@ -101,3 +101,13 @@ func failing(err error) error {
 	}
 	return &sqldb.Error{Class: classify(err), Err: err}
 }
+
+// uncertain returns the error of a transaction whose COMMIT was sent. If the connection was lost
+// before the answer came, it may be on disk.
+func uncertain(err error) error {
+	// After FATAL, the server has ended the session, perhaps after the COMMIT.
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.SeverityUnlocalized == "ERROR" || pgconn.SafeToRetry(err) {
+		return failing(err)
+	}
+	return &sqldb.Error{Class: sqldb.Uncertain, Err: err}
+}

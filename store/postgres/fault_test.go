@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/internal/pgtest"
+	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/postgres"
 	"github.com/ledgerd/ledgerd/store/sqldb"
@@ -282,4 +283,25 @@ func TestFailedStatements(t *testing.T) {
 		})
 	}
 	check(t, insert(t.Context(), db, "globex"))
+}
+
+// If the rows of a write are refused, as on a full disk, nothing of it is recorded: its counters are not, either.
+func TestRowsThatAreRefused(t *testing.T) {
+	cluster := pgtest.Start(t, pgtest.Fast()...)
+	url := cluster.NewDatabase(t)
+	s := database(url).Open(t, store.Options{})
+	defer s.Close()
+	_, err := s.CreateOrg(t.Context(), "acme")
+	check(t, err)
+	check(t, cluster.Exec(t.Context(), url, `
+CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+  $$ BEGIN RAISE 'could not extend file' USING ERRCODE = 'disk_full'; END $$;
+CREATE TRIGGER refuse BEFORE INSERT ON events EXECUTE FUNCTION refuse()`))
+
+	_, err = s.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "ann")
+	if err == nil || !strings.Contains(err.Error(), "the disk is full: nothing was written") {
+		t.Errorf("got %v, want an error that says that the disk is full", err)
+	}
+	check(t, cluster.Exec(t.Context(), url, `
+DO $$ BEGIN ASSERT (SELECT next_seq FROM orgs) = (SELECT count(*) FROM events), 'events are missing'; END $$`))
 }

@@ -13,24 +13,21 @@ const (
 	channel = "ledgerd"
 	// pollInterval is how often Watch looks for writes of others, if no notification comes.
 	pollInterval = time.Second
-	// cancelPatience is how long a query that was cancelled may take to end, before its connection
-	// is given up.
-	cancelPatience = 2 * time.Second
 )
 
 // hints notifies other processes of commits. A notification is only a hint: one that is lost costs
 // others up to a second. They are not part of the transactions that they are about, because the
 // server commits transactions with notifications one after the other.
 type hints struct {
-	config  *pgx.ConnConfig
+	hosts   *hosts
 	news    chan struct{} // has a value if there was a commit since the last notification
 	stop    context.CancelFunc
 	running sync.WaitGroup
 }
 
-func startHints(config *pgx.ConnConfig) *hints {
+func startHints(hosts *hosts) *hints {
 	ctx, stop := context.WithCancel(context.Background())
-	h := &hints{config: config, news: make(chan struct{}, 1), stop: stop}
+	h := &hints{hosts: hosts, news: make(chan struct{}, 1), stop: stop}
 	h.running.Go(func() { h.run(ctx) })
 	return h
 }
@@ -59,7 +56,7 @@ func (h *hints) run(ctx context.Context) {
 		}
 		if c == nil || c.IsClosed() {
 			var err error
-			if c, err = pgx.ConnectConfig(ctx, h.config.Copy()); err != nil {
+			if c, _, err = h.hosts.connect(ctx, nil); err != nil {
 				pause(ctx, pollInterval)
 				continue
 			}
@@ -67,16 +64,6 @@ func (h *hints) run(ctx context.Context) {
 		}
 		_, _ = c.Exec(ctx, "NOTIFY "+channel) // if it fails, others poll
 	}
-}
-
-// hangUp closes a connection, which may be nil.
-func hangUp(c *pgx.Conn) {
-	if c == nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), cancelPatience)
-	defer cancel()
-	_ = c.Close(ctx) // nothing was written on it
 }
 
 // pause waits, or until the context ends.

@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -14,7 +15,13 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/pgtest"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/exchange"
+	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/member"
+	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store"
+	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
 // Stores are two replicas with one database, which has some orgs.
@@ -45,6 +52,18 @@ func (r *stores) write(ctx context.Context, replica int, org string) error {
 	binary.BigEndian.PutUint64(hash[:], r.n.Add(1))
 	_, err := r.list[replica].CreateToken(ctx, org, ledger.NewToken{Name: "ci", Scope: ledger.Read}, hash)
 	return err
+}
+
+// signIn begins and ends a session with a token of an org.
+func (r *stores) signIn(ctx context.Context, replica int, org string) error {
+	s := r.list[replica]
+	tokens, err := s.Tokens(ctx, org, store.Query{Limit: 1})
+	if err != nil {
+		return err
+	}
+	hash := [32]byte{1}
+	expires := ledger.TimeOf(s.Now().Std().Add(time.Hour))
+	return errors.Join(s.CreateSession(ctx, tokens.Data[0].ID, hash, expires), s.DeleteSession(ctx, hash))
 }
 
 // Replicas that write to the same orgs take turns: numbers are dense, and ids are in their order.
@@ -99,8 +118,26 @@ func TestLocksAreOfOneOrg(t *testing.T) {
 	for range 3 {
 		check(t, r.write(t.Context(), 0, "globex"))
 	}
+	check(t, r.signIn(t.Context(), 0, "globex"))
+	log, err := r.list[0].Log(t.Context(), "globex", 0)
+	check(t, err)
+	check(t, r.list[0].BeginOrigin(t.Context(), log, "ledger.example/globex", "a key"))
+	check(t, r.list[0].SaveCheckpoint(t.Context(), log, 1, []byte("a checkpoint")))
 	_, err = r.list[1].Org(t.Context(), "acme")
 	check(t, err)
+
+	// Nor does one that waits in the same queue.
+	var waiting sync.WaitGroup
+	waiting.Go(func() {
+		if err := r.write(t.Context(), 0, "acme"); err != nil {
+			t.Errorf("the write that waits: %v", err)
+		}
+	})
+	for i := range 20 {
+		if err := r.write(t.Context(), 0, "globex"); err != nil {
+			t.Fatalf("write %d of another org: %v", i, err)
+		}
+	}
 
 	waits := map[string]func(context.Context) error{
 		"a write to it": func(ctx context.Context) error { return r.write(ctx, 0, "acme") },
@@ -119,9 +156,172 @@ func TestLocksAreOfOneOrg(t *testing.T) {
 	check(t, r.write(t.Context(), 1, "globex"))
 
 	check(t, tx.Rollback(t.Context()))
+	waiting.Wait()
 	for _, write := range waits {
 		check(t, write(t.Context()))
 	}
+}
+
+// Background work about an org does not wait for another one that is locked: evidence expires,
+// violations are closed, and states are derived from inherited evidence.
+func TestBackgroundWorkLocksItsOrg(t *testing.T) {
+	r := newStores(t, "acme", "globex")
+	s := r.list[0]
+	_, err := s.CreateRepo(t.Context(), "globex", ledger.NewRepo{Name: "api"}, "host")
+	check(t, err)
+	contract, err := policy.Parse([]byte(
+		`{"requirements":[{"state":"ATTESTED","predicate":"test:*","max_age":"100ms"}]}`))
+	check(t, err)
+	_, err = s.SetPolicy(t.Context(), "globex", "api", contract, 0, "host")
+	check(t, err)
+	check(t, s.Settle(t.Context())) // what is due once
+	commit := fmt.Sprintf("%040x", 1)
+	_, _, err = s.Register(t.Context(), "globex", "api", commit, ledger.Registration{})
+	check(t, err)
+	_, version, err := s.Keyring(t.Context(), "globex")
+	check(t, err)
+	_, _, err = s.Record(t.Context(), "globex", "api", &attestation.Attestation{
+		Outcome: attestation.Outcome{Predicate: "test:go", Result: ledger.Result{Status: ledger.Pass}},
+		Commit:  commit, PredicateType: attestation.ResultPredicateType,
+		Signer:  identity.Signer{DN: identity.DN{CN: "ci"}, Identity: "idn_x"},
+		Payload: []byte("{}"), PayloadDigest: sha256.Sum256([]byte("{}")), Envelope: []byte(`{"payload":"e30="}`),
+	}, version)
+	check(t, err)
+
+	wantState := func(want ledger.State) {
+		t.Helper()
+		record, err := s.Commit(t.Context(), "globex", "api", commit)
+		check(t, err)
+		if record.State != want {
+			t.Errorf("the state is %v, want %v", record.State, want)
+		}
+	}
+	wantState(ledger.Promotable)
+
+	c, err := pgx.Connect(t.Context(), r.url)
+	check(t, err)
+	defer c.Close(context.Background())
+	_, err = c.Exec(t.Context(), `
+INSERT INTO closings (repo_id, predicate_id, commit_id, up_to, closed_at, closed_how, closed_by)
+SELECT c.repo_id, p.id, c.id, 0, 0, '', '' FROM commits c, predicates p`)
+	check(t, err)
+	_, err = c.Exec(t.Context(), `
+INSERT INTO inheritances (tree_id, source_id, cause_type, cause_id, done, again)
+SELECT 0, id, 'policy', '', 0, 0 FROM commits`)
+	check(t, err)
+	tx, err := c.Begin(t.Context())
+	check(t, err)
+	_, err = tx.Exec(t.Context(), "SELECT id FROM orgs WHERE name = 'acme' FOR UPDATE")
+	check(t, err)
+
+	time.Sleep(150 * time.Millisecond)
+	check(t, s.Settle(t.Context()))
+	wantState(ledger.Validating)
+	var left int
+	check(t, tx.QueryRow(t.Context(), "SELECT count(*) FROM closings").Scan(&left))
+	if left > 0 {
+		t.Errorf("%d closings are left", left)
+	}
+	check(t, tx.QueryRow(t.Context(), "SELECT count(*) FROM inheritances").Scan(&left))
+	if left > 0 {
+		t.Errorf("%d inheritances are left", left)
+	}
+	check(t, tx.Rollback(t.Context()))
+}
+
+// Expired tokens and sessions are deleted while an org is locked, since no other write depends on them.
+func TestExpiredRowsArePrunedWithoutLocks(t *testing.T) {
+	r := newStores(t, "acme")
+	check(t, r.write(t.Context(), 0, "acme"))
+	c, err := pgx.Connect(t.Context(), r.url)
+	check(t, err)
+	defer c.Close(context.Background())
+	for _, insert := range []string{`
+INSERT INTO tokens (token_id, org_id, name, permission, hash, created_at, expires_at, rule_id)
+SELECT 'tok_x', org_id, name, permission, '\x01', created_at, 1, 1 FROM tokens`,
+		"INSERT INTO used_tokens (org_id, digest, until) SELECT id, '\x01', 1 FROM orgs",
+		"INSERT INTO sessions (hash, token_id, created_at, expires_at) SELECT hash, id, 1, 1 FROM tokens WHERE rule_id = 0", `
+INSERT INTO tokens (token_id, org_id, name, permission, hash, created_at, expires_at, member_id, is_sign_in)
+SELECT 'tok_y', org_id, name, permission, '\x02', created_at, 1, 1, 1 FROM tokens WHERE rule_id = 0`,
+		"INSERT INTO review_drafts (digest, token_id, repo_id, until) SELECT t.hash, t.id, r.id, 1 FROM tokens t, repos r " +
+			"WHERE t.is_sign_in = 1",
+	} {
+		_, err = c.Exec(t.Context(), insert)
+		check(t, err)
+	}
+	tx, err := c.Begin(t.Context())
+	check(t, err)
+	_, err = tx.Exec(t.Context(), "SELECT id FROM orgs FOR UPDATE")
+	check(t, err)
+
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	check(t, r.list[0].Prune(ctx))
+	var left int
+	check(t, tx.QueryRow(t.Context(), `
+SELECT (SELECT count(*) FROM tokens WHERE rule_id > 0 OR is_sign_in = 1) + (SELECT count(*) FROM used_tokens) +
+  (SELECT count(*) FROM sessions) + (SELECT count(*) FROM review_drafts)`).Scan(&left))
+	if left > 0 {
+		t.Errorf("%d expired rows are left", left)
+	}
+	check(t, tx.Rollback(t.Context()))
+}
+
+// A rule is removed while pruning has locked its expired tokens.
+func TestRulesAreRemovedDuringPruning(t *testing.T) {
+	r := newStores(t, "acme")
+	s := r.list[0]
+	_, err := s.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
+	check(t, err)
+	_, err = s.AddIssuer(t.Context(), "acme", exchange.NewIssuer{URL: "https://issuer.example"})
+	check(t, err)
+	n, err := exchange.NewRule{Name: "ci", Issuer: "https://issuer.example", RepositoryID: "1", Scope: ledger.Read,
+		Repos: []string{"api"}}.Completed()
+	check(t, err)
+	rule, err := s.CreateRule(t.Context(), "acme", n)
+	check(t, err)
+
+	c, err := pgx.Connect(t.Context(), r.url)
+	check(t, err)
+	defer c.Close(context.Background())
+	_, err = c.Exec(t.Context(), `
+INSERT INTO tokens (token_id, org_id, name, permission, hash, created_at, expires_at, rule_id)
+SELECT 'tok_x', org_id, 'ci', 1, '\x01', 1, 1, id FROM exchange_rules`)
+	check(t, err)
+	tx, err := c.Begin(t.Context())
+	check(t, err)
+	_, err = tx.Exec(t.Context(), "DELETE FROM tokens WHERE rule_id > 0")
+	check(t, err)
+
+	check(t, s.RemoveRule(t.Context(), "acme", rule.ID))
+	check(t, tx.Rollback(t.Context()))
+}
+
+// A member is removed while pruning has locked the sign-ins of the member that have expired.
+func TestMembersAreRemovedDuringPruning(t *testing.T) {
+	r := newStores(t, "acme")
+	s := r.list[0]
+	m, err := s.AddMember(t.Context(), "acme", member.NewMember{Issuer: "https://idp.example", Subject: "1",
+		DN: "cn=ann,ou=people-dev,o=acme", Role: member.Reader})
+	check(t, err)
+
+	c, err := pgx.Connect(t.Context(), r.url)
+	check(t, err)
+	defer c.Close(context.Background())
+	_, err = c.Exec(t.Context(), `
+INSERT INTO tokens (token_id, org_id, name, permission, hash, created_at, expires_at, member_id, is_sign_in)
+SELECT 'tok_x', org_id, dn, 1, '\x01', 1, 1, id, 1 FROM members`)
+	check(t, err)
+	tx, err := c.Begin(t.Context())
+	check(t, err)
+	_, err = tx.Exec(t.Context(), "DELETE FROM tokens WHERE is_sign_in = 1")
+	check(t, err)
+
+	removed := true
+	_, err = s.ChangeMember(t.Context(), "acme", m.ID, member.Change{Removed: &removed})
+	check(t, err)
+	check(t, s.EndSignIn(t.Context(), "acme", "", "tok_x"))
+	check(t, tx.Rollback(t.Context()))
 }
 
 // What one replica writes wakes those who wait on the other one.
@@ -152,4 +352,46 @@ func TestReplicasWakeEachOther(t *testing.T) {
 			}
 		}
 	}
+}
+
+// While an org is locked, a write about all orgs does not run, and those of other orgs do.
+func TestWritesAboutAllOrgsWait(t *testing.T) {
+	url := pgtest.Start(t, pgtest.Fast()...).NewDatabase(t)
+	db := openEngine(t, url)
+	check(t, insert(t.Context(), db, "acme"))
+	check(t, insert(t.Context(), db, "globex"))
+	c, err := pgx.Connect(t.Context(), url)
+	check(t, err)
+	defer c.Close(context.Background())
+	tx, err := c.Begin(t.Context())
+	check(t, err)
+	_, err = tx.Exec(t.Context(), "SELECT id FROM orgs WHERE name = 'acme' FOR UPDATE")
+	check(t, err)
+
+	var ran atomic.Bool
+	var waiting sync.WaitGroup
+	waiting.Go(func() {
+		err := db.Write(t.Context(), sqldb.Write{Do: func(*sqldb.Conn) error {
+			ran.Store(true)
+			return nil
+		}})
+		if err != nil {
+			t.Errorf("the write about all orgs: %v", err)
+		}
+	})
+	for i := range 20 {
+		update := func(c *sqldb.Conn) error {
+			_, err := c.Exec("UPDATE orgs SET created_at = created_at + 1 WHERE name = 'globex'")
+			return err
+		}
+		if err := db.Write(t.Context(), sqldb.Write{Org: "globex", Do: update}); err != nil {
+			t.Fatalf("write %d of another org: %v", i, err)
+		}
+	}
+	if ran.Load() {
+		t.Error("the write about all orgs ran while an org was locked")
+	}
+
+	check(t, tx.Rollback(t.Context()))
+	waiting.Wait()
 }

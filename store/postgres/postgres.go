@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -22,13 +23,8 @@ import (
 // forever is longer than any read.
 const forever = 365 * 24 * time.Hour
 
-const (
-	connectTimeout = 5 * time.Second
-	// A connection on which nothing comes for so long, and whose probes are not answered, is lost.
-	keepAliveIdle, keepAliveInterval, keepAliveCount = 15 * time.Second, 5 * time.Second, 3
-	// maxStatements is the number of statements that are prepared on a connection.
-	maxStatements = 512
-)
+// maxStatements is the number of statements that are prepared on a connection.
+const maxStatements = 512
 
 // connections returns the number of connections of each lane. They connect when they are needed.
 func connections() [sqldb.Lanes]int {
@@ -40,7 +36,9 @@ func connections() [sqldb.Lanes]int {
 // A DB is an open database. It implements sqldb.Engine.
 type DB struct {
 	engine.Core
-	config  *pgx.ConnConfig
+	hosts   *hosts
+	traffic *traffic
+	size    atomic.Int64 // of the database, in bytes, as it was last seen; 0 if it is not known
 	clock   *clock
 	timeout time.Duration // see Options
 	health  *engine.Health
@@ -53,7 +51,7 @@ var _ sqldb.Engine = (*DB)(nil)
 // Open opens the database at a URL such as postgres://user@host/database, and migrates its
 // schema to the version of this release. The database must exist.
 func Open(ctx context.Context, url string, o Options) (*DB, error) {
-	db, err := newDB(url, o)
+	db, err := newDB(url, o, newHosts)
 	if err != nil {
 		return nil, err
 	}
@@ -63,13 +61,13 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	return db, nil
 }
 
-func newDB(url string, o Options) (*DB, error) {
+func newDB(url string, o Options, hostsOf func(*pgx.ConnConfig) *hosts) (*DB, error) {
 	config, err := parse(url)
 	if err != nil {
 		return nil, err
 	}
 	db := &DB{
-		config: config, clock: new(clock), timeout: cmp.Or(o.Timeout, defaultTimeout),
+		hosts: hostsOf(config), traffic: new(traffic), clock: new(clock), timeout: cmp.Or(o.Timeout, defaultTimeout),
 	}
 	db.Closing = make(chan struct{})
 	db.health = engine.NewHealth(o.Began, o.Ended, help)
@@ -93,6 +91,7 @@ func parse(url string) (*pgx.ConnConfig, error) {
 	dialer := &net.Dialer{Timeout: config.ConnectTimeout, KeepAliveConfig: net.KeepAliveConfig{
 		Enable: true, Idle: keepAliveIdle, Interval: keepAliveInterval, Count: keepAliveCount,
 	}}
+	limitSends(dialer)
 	config.DialFunc = dialer.DialContext
 	config.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
 		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: cancelPatience}
@@ -105,7 +104,7 @@ func parse(url string) (*pgx.ConnConfig, error) {
 
 func (db *DB) open(ctx context.Context, o Options) (err error) {
 	db.addReaders()
-	db.conn = &conn{config: db.config}
+	db.conn = &conn{hosts: db.hosts, traffic: db.traffic, guard: new(guard)}
 	if err := db.conn.Ready(ctx); err != nil {
 		return err
 	}
@@ -123,14 +122,23 @@ func (db *DB) open(ctx context.Context, o Options) (err error) {
 		return err
 	}
 
-	db.hints = startHints(db.config)
+	db.hints = startHints(db.hosts)
 	tx := &transactions{
 		conn: db.conn, sql: c, clock: db.clock, hooks: o.Hooks, hints: db.hints, timeout: db.timeout,
 	}
 	db.Writer = engine.NewWriter(tx, o.Hooks, db.health)
-	probe := sqldb.Write{Do: func(*sqldb.Conn) error { return nil }}
-	db.Monitor = engine.StartMonitor(nil, probe, db.health, db.Writer)
+	db.Monitor = engine.StartMonitor(nil, sqldb.Write{Do: probe}, db.health, db.Writer)
 	return nil
+}
+
+// probe is a write that fails if the disk is full. For a new table, the server needs space.
+func probe(c *sqldb.Conn) error {
+	return c.Run(`
+DO $$ BEGIN
+  IF has_database_privilege(current_database(), 'TEMP') THEN
+    CREATE TEMP TABLE ledgerd_probe ON COMMIT DROP AS SELECT generate_series(1, 30000) AS n; -- a megabyte
+  END IF;
+END $$`)
 }
 
 // addReaders adds the connections of the lanes.
@@ -138,7 +146,7 @@ func (db *DB) addReaders() {
 	for lane, n := range connections() {
 		db.Readers.Lanes[lane] = engine.NewPool(db.Closing)
 		for range n {
-			c := sqldb.NewNative(&conn{config: db.config}, &dialect)
+			c := sqldb.NewNative(&conn{hosts: db.hosts, traffic: db.traffic}, &dialect)
 			if sqldb.Lane(lane) == sqldb.Requests {
 				c.KeepShort()
 			}
@@ -150,7 +158,7 @@ func (db *DB) addReaders() {
 // OpenReadOnly opens a database that has the schema of this release, for reading. Reads take as
 // long as they need.
 func OpenReadOnly(ctx context.Context, url string) (*DB, error) {
-	db, err := newDB(url, Options{})
+	db, err := newDB(url, Options{}, anyHost)
 	if err != nil {
 		return nil, err
 	}
@@ -251,7 +259,12 @@ func (db *DB) Close() error {
 }
 
 // Stats implements sqldb.Engine.
-func (db *DB) Stats() sqldb.Stats { return sqldb.Stats{Lanes: db.Readers.Stats()} }
+func (db *DB) Stats() sqldb.Stats {
+	return sqldb.Stats{
+		FileBytes: db.size.Load(), RoundTrips: db.traffic.trips.Load(), Connects: db.traffic.connects.Load(),
+		Lanes: db.Readers.Stats(),
+	}
+}
 
 // Now returns the time of the database's clock, as it was last seen. It is a little behind rather
 // than ahead.

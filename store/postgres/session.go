@@ -23,7 +23,7 @@ func Connect(ctx context.Context, url string) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{config: config}
+	c := &conn{hosts: anyHost(config), traffic: new(traffic)}
 	if err := c.Ready(ctx); err != nil {
 		return nil, err
 	}

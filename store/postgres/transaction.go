@@ -17,10 +17,12 @@ const (
 	// defaultTimeout is the default of Options.Timeout.
 	defaultTimeout = 30 * time.Second
 	// settings limit how long a transaction waits for its lock, and how long the server keeps the
-	// lock of a process that does not answer. A COMMIT must be on disk, whatever the default is.
+	// lock of a process that does not answer. Whatever the defaults are, a COMMIT must be on disk, and
+	// warn if it is not on the standby.
 	settings = `
-SELECT set_config('lock_timeout', '1s', true), set_config('idle_in_transaction_session_timeout', '30s', true),
-  CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END`
+SELECT set_config('lock_timeout', '100ms', true), set_config('idle_in_transaction_session_timeout', '30s', true),
+  CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END,
+  CASE current_setting('client_min_messages') WHEN 'error' THEN set_config('client_min_messages', 'warning', true) END`
 )
 
 // transactions begins and ends the transactions of the writer. It implements engine.Transactions.
@@ -40,30 +42,53 @@ type transactions struct {
 	all    bool
 	ctx    context.Context
 	cancel context.CancelFunc
+
+	// unconfirmed is the process of the server whose COMMIT took too long, because it waits for a
+	// standby. It is 0 if the last COMMIT was confirmed.
+	unconfirmed uint32
 }
 
 // Begin implements engine.Transactions. First it locks the rows of the orgs, so that only one
 // process at a time writes to each of them, and then it reads the database's clock. All that takes
 // one round trip.
-func (t *transactions) Begin(locks sqldb.Locks) (*sqldb.Conn, error) {
+func (t *transactions) Begin(locks sqldb.Locks, patient bool) (*sqldb.Conn, func(sqldb.Write) bool, error) {
 	t.ctx, t.cancel = context.WithTimeout(context.Background(), t.timeout)
 	t.sql.SetContext(t.ctx)
-	r, err := t.begin(t.ctx, locks)
-	if sqldb.ClassOf(err) == sqldb.Unreachable && t.conn.wasLost() { // perhaps long ago
-		r, err = t.begin(t.ctx, locks)
-	}
-	if err == nil && !r.hasAll(locks) { // an org is to be created, or was renamed
-		t.rollback() // it must not wait while it has locks
-		r, err = t.begin(t.ctx, sqldb.Locks{All: true})
-	}
+	r, covers, err := t.lock(locks, patient)
 	if err != nil {
-		return nil, t.Rollback(t.sql, failing(err))
+		return nil, nil, t.Rollback(t.sql, failing(err))
 	}
 
 	t.locked, t.all = r.ids, r.all
 	t.clock.set(r.now)
 	t.hooks.Begun(r.stamp)
-	return t.sql, nil
+	return t.sql, covers, nil
+}
+
+// lock begins a transaction with all locks, or with those that no other process holds.
+func (t *transactions) lock(locks sqldb.Locks, patient bool) (lockedRows, func(sqldb.Write) bool, error) {
+	if patient {
+		r, err := t.lockEach(locks)
+		if sqldb.ClassOf(err) != sqldb.Locked || len(locks.Names)+len(locks.Owners) < 2 && !locks.All {
+			return r, nil, err
+		}
+		t.rollback()
+	}
+	r, err := t.begin(t.ctx, locks, lockFree)
+	if err == nil && len(r.ids) == 0 {
+		err = &sqldb.Error{Class: sqldb.Locked, Err: errors.New("other processes hold the locks of all these orgs")}
+	}
+	return r, r.covers, err
+}
+
+// lockEach begins a transaction with all locks.
+func (t *transactions) lockEach(locks sqldb.Locks) (lockedRows, error) {
+	r, err := t.begin(t.ctx, locks, lockSome)
+	if err == nil && !r.hasAll(locks) { // an org is to be created, or was renamed
+		t.rollback() // it must not wait while it has locks
+		r, err = t.begin(t.ctx, sqldb.Locks{All: true}, lockSome)
+	}
+	return r, err
 }
 
 // lockedRows are the orgs that a transaction has locked, with the latest of their stamps, and the
@@ -81,25 +106,52 @@ func (r lockedRows) hasAll(locks sqldb.Locks) bool {
 	return r.all || !slices.ContainsFunc(locks.Names, missing)
 }
 
+// covers reports whether a write is only about orgs that are locked.
+func (r lockedRows) covers(w sqldb.Write) bool {
+	switch {
+	case w.Unlocked:
+		return true
+	case w.Org != "":
+		return slices.Contains(r.names, w.Org)
+	}
+	isFree := func(id int64) bool { return !slices.Contains(r.ids, id) }
+	return len(w.Owners) > 0 && !slices.ContainsFunc(w.Owners, isFree)
+}
+
 // Statements that take locks, in the order of row ids: so two transactions never wait for each
 // other. What they aggregate is the newest version of each row.
 const (
-	lockSome = `
+	// lockRows is the beginning of the next two.
+	lockRows = `
 SELECT coalesce(array_agg(id), '{}'), coalesce(array_agg(name::text), '{}'), coalesce(max(stamp), 0)
-FROM (SELECT id, name, stamp FROM orgs WHERE name = ANY ($1) OR id = ANY ($2) ORDER BY id FOR NO KEY UPDATE) locked`
-	lockAll = `
+FROM (SELECT id, name, stamp FROM orgs WHERE name = ANY ($1) OR id = ANY ($2) ORDER BY id FOR NO KEY UPDATE`
+	lockSome = lockRows + ") locked"
+	lockFree = lockRows + " SKIP LOCKED) locked"
+	lockAll  = `
 SELECT coalesce(max(stamp), 0) FROM (SELECT stamp FROM orgs ORDER BY id FOR NO KEY UPDATE) locked`
 	// readStamp reads the latest stamp of those who had locked all orgs.
 	readStamp = "SELECT stamp, " + clockMillis + " FROM ledger"
 )
 
 // begin begins a transaction, and locks orgs. Who locks all of them, also locks the row of the table
-// ledger: there may be no org, or new ones.
-func (t *transactions) begin(ctx context.Context, locks sqldb.Locks) (r lockedRows, err error) {
+// ledger: there may be no org, or new ones. How some are locked is lockSome or lockFree.
+func (t *transactions) begin(ctx context.Context, locks sqldb.Locks, how string) (r lockedRows, err error) {
+	r, err = t.tryBegin(ctx, locks, how)
+	if sqldb.ClassOf(err) == sqldb.Unreachable && t.conn.wasLost() { // perhaps long ago
+		r, err = t.tryBegin(ctx, locks, how)
+	}
+	return r, err
+}
+
+func (t *transactions) tryBegin(ctx context.Context, locks sqldb.Locks, how string) (r lockedRows, err error) {
 	if err := t.conn.Ready(ctx); err != nil {
 		return r, failing(err)
 	}
-	r.all = locks.All
+	if err := t.checkStandby(ctx); err != nil {
+		return r, err
+	}
+
+	r.all = locks.All && how == lockSome
 	var last int64
 	batch := new(pgx.Batch)
 	batch.Queue("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
@@ -109,16 +161,37 @@ func (t *transactions) begin(ctx context.Context, locks sqldb.Locks) (r lockedRo
 		batch.Queue("SELECT stamp FROM ledger WHERE id = 1 FOR NO KEY UPDATE")
 		batch.Queue(lockAll).QueryRow(func(row pgx.Row) error { return row.Scan(&r.stamp) })
 	case len(locks.Names)+len(locks.Owners) > 0:
-		batch.Queue(lockSome, locks.Names, locks.Owners).
+		batch.Queue(how, locks.Names, locks.Owners).
 			QueryRow(func(row pgx.Row) error { return row.Scan(&r.ids, &r.names, &r.stamp) })
 	}
 
 	batch.Queue(readStamp).QueryRow(func(row pgx.Row) error { return row.Scan(&last, &r.now) })
+	t.conn.traffic.trips.Add(1)
 	if err := t.conn.pgx.SendBatch(ctx, batch).Close(); err != nil {
 		return r, failing(err)
 	}
 	r.stamp = max(r.stamp, last)
 	return r, nil
+}
+
+// checkStandby returns an error as long as the COMMIT that took too long waits for a standby. Another one
+// would wait, too, and keep one more connection of the server.
+func (t *transactions) checkStandby(ctx context.Context) error {
+	if t.unconfirmed == 0 {
+		return nil
+	}
+	var waits bool
+	err := t.conn.pgx.QueryRow(ctx,
+		"SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1 AND wait_event = 'SyncRep')", int64(t.unconfirmed)).
+		Scan(&waits)
+	if err != nil {
+		return failing(err)
+	}
+	if waits {
+		return &sqldb.Error{Class: sqldb.Unreachable, Err: errors.New("the synchronous standby does not confirm commits")}
+	}
+	t.unconfirmed = 0
+	return nil
 }
 
 // Commit implements engine.Transactions. It also takes one round trip.
@@ -136,22 +209,16 @@ func (t *transactions) Commit(*sqldb.Conn) error {
 		}
 		return nil
 	})
-	if err := t.conn.Send(t.ctx); err != nil {
-		return fmt.Errorf("commit: %w", uncertain(err))
+
+	if err := t.conn.guard.commit(func() error { return t.conn.Send(t.ctx) }); err != nil {
+		if t.ctx.Err() != nil {
+			t.unconfirmed = t.conn.pgx.PgConn().PID()
+		}
+		return fmt.Errorf("commit: %w", err)
 	}
 	t.end()
 	t.hints.give()
 	return nil
-}
-
-// uncertain returns the error of a transaction whose COMMIT was sent. If the connection was lost
-// before the answer came, it may be on disk.
-func uncertain(err error) error {
-	// After FATAL, the server has ended the session, perhaps after the COMMIT.
-	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.SeverityUnlocalized == "ERROR" || pgconn.SafeToRetry(err) {
-		return failing(err)
-	}
-	return &sqldb.Error{Class: sqldb.Uncertain, Err: err}
 }
 
 // Rollback implements engine.Transactions.

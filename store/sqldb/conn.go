@@ -186,6 +186,15 @@ func (c *Conn) Queue(statement string, args ...any) error {
 	return err
 }
 
+// Ahead announces a query of few rows that is going to be run with the same arguments, with nothing
+// changed before. Engines on another host get it together with the next statement. To run it is
+// faster then; not to run it is no error.
+func (c *Conn) Ahead(query string, args ...any) {
+	if c.native != nil {
+		c.native.Ahead(c.text(query), args)
+	}
+}
+
 // Send runs the queued statements.
 func (c *Conn) Send() error {
 	if c.native == nil {
@@ -340,6 +349,9 @@ func (c *Conn) NextIDs(table string) (next, end int64, err error) {
 	}
 	return next, next + c.dialect.IDs, err
 }
+
+// AheadIDs announces NextIDs of a table.
+func (c *Conn) AheadIDs(table string) { c.Ahead(c.dialect.NextID + table) }
 
 // Raw calls fn with the connection of the driver. It is for tests.
 func (c *Conn) Raw(fn func(driverConn any) error) error { return c.sql.Raw(fn) }

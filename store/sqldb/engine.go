@@ -94,6 +94,9 @@ type Write struct {
 	// know.
 	Owners   []int64
 	Unlocked bool
+	// Probe marks the write by which the engine finds out whether a full disk has space again. Others
+	// may succeed before, because they need none.
+	Probe bool
 	// Yields marks a write of low priority. Engine.WaitTurn limits the time that such
 	// writes take.
 	Yields bool
@@ -131,6 +134,7 @@ type Hooks struct {
 type Commit struct {
 	Writes int           // callers that shared it
 	Waited time.Duration // how long the first of them waited until it began
+	Locked time.Duration // the part of it that it took to get the locks
 	Took   time.Duration // from its begin to its end
 	Synced time.Duration // the part of it that the COMMIT took, with the fsync
 	Failed bool          // whether it was rolled back
@@ -138,9 +142,13 @@ type Commit struct {
 
 // Stats is the state of an engine.
 type Stats struct {
-	// FileBytes and LogBytes are the sizes of the database and of its write-ahead log on disk.
+	// FileBytes and LogBytes are the sizes of the database and of its write-ahead log on disk. They are
+	// 0 if they are not known.
 	FileBytes, LogBytes int64
-	Lanes               [Lanes]LaneStats
+	// RoundTrips and Connects count what was sent to a database on another host and waited for, and
+	// the connections that were made for that.
+	RoundTrips, Connects uint64
+	Lanes                [Lanes]LaneStats
 }
 
 // LaneStats is the state of a lane.

@@ -11,6 +11,9 @@ type Native interface {
 	Exec(ctx context.Context, statement string, args []any) (changed int64, err error)
 	// Query sends the queued statements and a query. The rows must be closed.
 	Query(ctx context.Context, query string, args []any) (Result, error)
+	// Ahead queues a query that is going to be run with the same arguments, unless a statement changes
+	// something before.
+	Ahead(query string, args []any)
 	// Queue adds a statement that returns no rows to the next ones. It keeps the arguments, but not
 	// the slice of them.
 	Queue(statement string, args []any)

@@ -101,6 +101,14 @@ func (c *Conn) EachIn(visit func(Scanner) error, query string, columns int, keys
 	return nil
 }
 
+// AheadIn announces a query of EachIn.
+func (c *Conn) AheadIn(query string, columns int, keys []any) {
+	if c.native != nil && len(keys) > 0 {
+		list, args := c.native.List(query, columns, keys)
+		c.Ahead(list, args...)
+	}
+}
+
 // padKeys repeats the last key until the number of keys is a power of two. IN
 // ignores duplicates, and this limits the number of different queries that are
 // prepared.

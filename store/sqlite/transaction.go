@@ -13,9 +13,9 @@ type transactions struct {
 }
 
 // Begin implements engine.Transactions. It locks the whole file.
-func (t transactions) Begin(sqldb.Locks) (*sqldb.Conn, error) {
+func (t transactions) Begin(sqldb.Locks, bool) (*sqldb.Conn, func(sqldb.Write) bool, error) {
 	_, err := t.conn.Exec("BEGIN IMMEDIATE")
-	return t.conn, err
+	return t.conn, nil, err
 }
 
 // Commit implements engine.Transactions.

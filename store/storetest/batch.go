@@ -33,8 +33,8 @@ type write struct {
 func (s suite) TestBatchesAgreeWithSingleWrites(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		alone, together := s.newFixture(t), s.newFixture(t)
-		defer alone.Close()
-		defer together.Close()
+		defer alone.closeAll()
+		defer together.closeAll()
 		for _, fx := range []*fixture{alone, together} {
 			fx.signer("cn=ci,ou=build,o=acme") // creates an older version of the keyring
 			for i := range commitsOfBatches / 2 {

@@ -16,7 +16,7 @@ import (
 // BenchmarkRecord measures the rate and CPU time of recording verified attestations,
 // 64 at a time.
 func BenchmarkRecord(b *testing.B, newDatabase New) {
-	fx := suite{newDatabase}.newFixture(b)
+	fx := suite{newDatabase: newDatabase}.newFixture(b)
 	_, version, err := fx.Keyring(b.Context(), "acme")
 	check(b, err)
 	attestations := make([]*attestation.Attestation, b.N)
@@ -60,7 +60,7 @@ func unsigned(i int) *attestation.Attestation {
 
 // BenchmarkCommit measures reading a commit with 20 attestations.
 func BenchmarkCommit(b *testing.B, newDatabase New) {
-	fx := suite{newDatabase}.newFixture(b)
+	fx := suite{newDatabase: newDatabase}.newFixture(b)
 	_, version, err := fx.Keyring(b.Context(), "acme")
 	check(b, err)
 	for i := range 20 {
@@ -78,7 +78,7 @@ func BenchmarkCommit(b *testing.B, newDatabase New) {
 
 // BenchmarkAttestations measures reading a page of a list of 10,000 attestations.
 func BenchmarkAttestations(b *testing.B, newDatabase New) {
-	fx := suite{newDatabase}.newFixture(b)
+	fx := suite{newDatabase: newDatabase}.newFixture(b)
 	_, version, err := fx.Keyring(b.Context(), "acme")
 	check(b, err)
 	for i := range 10_000 {

@@ -190,7 +190,7 @@ func (s suite) TestTooMuchEvidenceOfATreeDoesNotCarry(t *testing.T) {
 func BenchmarkRecordOneOfManyWithATree(b *testing.B, newDatabase New) {
 	for _, others := range []int{0, 1000} {
 		b.Run(fmt.Sprintf("others=%d", others), func(b *testing.B) {
-			fx := suite{newDatabase}.newFixture(b)
+			fx := suite{newDatabase: newDatabase}.newFixture(b)
 			fx.setPolicy(carryContract(b))
 			ci := fx.signer("cn=ci,ou=build,o=acme")
 			branch := fx.prove(1, "Dora", 0)

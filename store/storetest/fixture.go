@@ -31,6 +31,7 @@ func (c *clock) advance(d time.Duration) { c.ms.Add(d.Milliseconds()) }
 // A fixture is a store on a new database, with the org acme and its repo api.
 type fixture struct {
 	*store.Store
+	other    *store.Store // the other replica, or nil
 	t        testing.TB
 	clock    *clock
 	database Database
@@ -41,11 +42,45 @@ func (s suite) newFixture(t testing.TB) *fixture {
 	t.Helper()
 	fx := &fixture{t: t, clock: newClock(), database: s.newDatabase(t)}
 	fx.open(store.Options{})
+	if s.replicas {
+		fx.other = fx.Store
+		fx.open(store.Options{})
+	}
 	_, err := fx.CreateOrg(t.Context(), "acme")
 	check(t, err)
 	_, err = fx.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
 	check(t, err)
 	return fx
+}
+
+// eventsOf returns the events of acme that have the type of E, oldest first.
+func eventsOf[E ledger.Event](fx *fixture) (list []E) {
+	fx.t.Helper()
+	var e E
+	page, err := fx.Events(fx.t.Context(), "acme",
+		store.EventFilter{Query: store.Query{Limit: 500}, Types: []ledger.EventType{e.EventType()}})
+	check(fx.t, err)
+	for _, body := range page.Data {
+		var e E
+		check(fx.t, ledger.DecodeStrict(body, &e))
+		list = append(list, e)
+	}
+	return list
+}
+
+// turn lets the other replica do what comes next.
+func (fx *fixture) turn() {
+	if fx.other != nil {
+		fx.Store, fx.other = fx.other, fx.Store
+	}
+}
+
+// closeAll closes all replicas before the test ends.
+func (fx *fixture) closeAll() {
+	fx.Close()
+	if fx.other != nil {
+		fx.other.Close()
+	}
 }
 
 // open opens the database with the fixture's clock.
@@ -86,6 +121,7 @@ func (fx *fixture) signer(dn string) *signer {
 // note makes the statement unique.
 func (s *signer) sign(sha, predicate string, status ledger.Status, note string) (*attestation.Attestation, int64) {
 	s.fx.t.Helper()
+	s.fx.turn()
 	payload, err := attestation.NewStatement("git+https://git.example/acme/api", sha, attestation.ResultPredicate{
 		Predicate: predicate, Result: ledger.Result{Status: status, DurationMS: 1200},
 		Annotations: map[string]string{"note": note},
@@ -126,6 +162,7 @@ func (fx *fixture) review(sha string) {
 // registerAuthor registers a commit with the author that all commits of the tests have.
 func (fx *fixture) registerAuthor(sha string) {
 	fx.t.Helper()
+	fx.turn()
 	_, _, err := fx.Register(fx.t.Context(), "acme", "api", sha, ledger.Registration{Author: ledger.Author{Name: "Dora"}})
 	check(fx.t, err)
 }
@@ -150,6 +187,7 @@ func (s *signer) deploy(sha string) {
 
 func (fx *fixture) commit(sha string) ledger.Commit {
 	fx.t.Helper()
+	fx.turn()
 	c, err := fx.Commit(fx.t.Context(), "acme", "api", sha)
 	check(fx.t, err)
 	return c

@@ -19,7 +19,7 @@ import (
 func (s suite) TestStatesFollowFromEvidence(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		fx := s.newFixture(t)
-		defer fx.Close()
+		defer fx.closeAll()
 		m := &model{fx: fx, r: r, evidence: make(map[string][]policy.Evidence), author: make(map[string]string)}
 		for _, dn := range []string{"cn=ci,ou=build,o=acme", "cn=ann,ou=dev,o=acme", "cn=bob,ou=dev,o=acme"} {
 			m.signers = append(m.signers, fx.signer(dn))

@@ -14,7 +14,7 @@ import (
 func BenchmarkRecordWithWebhooks(b *testing.B, newDatabase New) {
 	for _, webhooks := range []int{0, 3} {
 		b.Run(fmt.Sprint(webhooks), func(b *testing.B) {
-			fx := suite{newDatabase}.newFixture(b)
+			fx := suite{newDatabase: newDatabase}.newFixture(b)
 			for range webhooks {
 				fx.webhook()
 			}
@@ -35,7 +35,7 @@ func BenchmarkRecordWithWebhooks(b *testing.B, newDatabase New) {
 
 // BenchmarkOutbox measures claiming and settling deliveries in batches of 256.
 func BenchmarkOutbox(b *testing.B, newDatabase New) {
-	fx := suite{newDatabase}.newFixture(b)
+	fx := suite{newDatabase: newDatabase}.newFixture(b)
 	w := fx.webhook(ledger.EventAttestation)
 	_, version, err := fx.Keyring(b.Context(), "acme")
 	check(b, err)

@@ -66,13 +66,8 @@ func (fx *fixture) wantOverlaps(want ...string) {
 // radarEvents lists the radar events so far, as "commit LEVEL".
 func (fx *fixture) radarEvents() []string {
 	fx.t.Helper()
-	page, err := fx.Events(fx.t.Context(), "acme",
-		store.EventFilter{Query: store.Query{Limit: 500}, Types: []ledger.EventType{ledger.EventRadar}})
-	check(fx.t, err)
 	var list []string
-	for _, body := range page.Data {
-		var e ledger.RadarEvent
-		check(fx.t, ledger.DecodeOpen(body, &e))
+	for _, e := range eventsOf[ledger.RadarEvent](fx) {
 		list = append(list, fmt.Sprintf("%.7s %s", e.Commit[33:], e.Level))
 	}
 	return list

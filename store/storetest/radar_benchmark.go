@@ -25,7 +25,7 @@ func BenchmarkRegister(b *testing.B, newDatabase New) {
 		{"10000 in flight, HIGH events", radarTips, radar.High},
 		{"10000 in flight, all events", radarTips, radar.Low},
 	} {
-		fx, random := suite{newDatabase}.newFixture(b), rand.New(rand.NewPCG(1, 2))
+		fx, random := suite{newDatabase: newDatabase}.newFixture(b), rand.New(rand.NewPCG(1, 2))
 		fx.setRadar(func(r *policy.RadarSettings) { r.Notify = radar.High })
 		var filling sync.WaitGroup
 		for lane := range 16 {

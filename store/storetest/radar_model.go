@@ -21,7 +21,7 @@ import (
 func (s suite) TestOverlapsFollowFromTipsInFlight(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		fx := s.newFixture(t)
-		defer fx.Close()
+		defer fx.closeAll()
 		m := &radarModel{fx: fx, r: r, ci: fx.signer("cn=ci,ou=build,o=acme"), changes: make(map[string][]radar.Change),
 			contained: make(map[[2]string]bool)}
 		fx.setRadar(blockHigh)

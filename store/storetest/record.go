@@ -12,6 +12,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store"
@@ -300,6 +301,20 @@ func (s suite) TestARegistrationCanChangeWhichRequirementsApply(t *testing.T) {
 	if got := fx.commit(sha(1)); got.Author.Email != "ann@acme.example" || len(got.Changes) != 1 {
 		t.Errorf("a later registration cleared omitted fields: %+v", got)
 	}
+}
+
+func (s suite) TestWhoSignedTheCommitCannotReviewIt(t *testing.T) {
+	fx := s.newFixture(t)
+	ci, tom := fx.signer("cn=ci,ou=build,o=acme"), fx.signer("cn=Tom,ou=dev,o=acme")
+	key, err := identity.Fingerprint(tom.key.Public())
+	check(t, err)
+	fx.complete(sha(1), ledger.Registration{Author: ledger.Author{Name: "Sam"}, SigningKey: key})
+
+	ci.attest(sha(1), "test:go", ledger.Pass)
+	tom.attest(sha(1), "review:code", ledger.Pass)
+	fx.wantState(sha(1), ledger.Attested)
+	fx.signer("cn=rita,ou=review,o=acme").attest(sha(1), "review:code", ledger.Pass)
+	fx.wantState(sha(1), ledger.Promotable)
 }
 
 // eventTypes lists the types of the org's events, in order.

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
@@ -21,7 +22,7 @@ func (s suite) TestSessions(t *testing.T) {
 
 	got, ends, err := fx.SessionToken(ctx, long)
 	check(t, err)
-	if got != token || ends != expires {
+	if !reflect.DeepEqual(got, token) || ends != expires {
 		t.Errorf("the session has token %+v until %s, want %+v until %s", got, ends, token, expires)
 	}
 	check(t, fx.RevokeToken(ctx, "acme", token.ID))

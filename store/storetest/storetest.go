@@ -21,8 +21,15 @@ type Database interface {
 type New func(t testing.TB) Database
 
 // Run runs all tests of the suite as subtests.
-func Run(t *testing.T, newDatabase New) {
-	s := reflect.ValueOf(suite{newDatabase})
+func Run(t *testing.T, newDatabase New) { run(t, suite{newDatabase: newDatabase}) }
+
+// RunReplicas is like Run, but two stores share the database of a test and take turns.
+func RunReplicas(t *testing.T, newDatabase New) {
+	run(t, suite{newDatabase: newDatabase, replicas: true})
+}
+
+func run(t *testing.T, tests suite) {
+	s := reflect.ValueOf(tests)
 	for method, test := range s.Methods() {
 		name, isTest := strings.CutPrefix(method.Name, "Test")
 		run, hasSignature := test.Interface().(func(*testing.T))
@@ -38,4 +45,7 @@ func Run(t *testing.T, newDatabase New) {
 
 // A suite has the tests as its exported methods. Run finds them by reflection, so
 // none can be forgotten.
-type suite struct{ newDatabase New }
+type suite struct {
+	newDatabase New
+	replicas    bool // whether each fixture has two stores
+}

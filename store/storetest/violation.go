@@ -5,8 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store"
@@ -50,13 +48,8 @@ func (fx *fixture) wantViolations(open, closed int) {
 		fx.t.Errorf("counted %d in the repo and %+v, want %d open of %d", repo.OpenViolations, counts, open, open+closed)
 	}
 
-	events, err := fx.Events(ctx, "acme",
-		store.EventFilter{Query: q, Types: []ledger.EventType{ledger.EventViolation}})
-	check(fx.t, err)
 	seen := make(map[string]int)
-	for _, body := range events.Data {
-		var e ledger.ViolationEvent
-		check(fx.t, json.Unmarshal(body, &e))
+	for _, e := range eventsOf[ledger.ViolationEvent](fx) {
 		seen[fmt.Sprint(e.Status, e.Attestation)]++
 		seen[string(e.Status)]++
 		if n := seen[fmt.Sprint(e.Status, e.Attestation)]; n > 1 {

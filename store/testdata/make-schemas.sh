@@ -23,6 +23,8 @@ declare -A commits=(
 	[12]=4ef3c3beeb0025b9fb2402779de4879c8b03aeaa
 	[13]=4b627c86fce84d5667b6912f94ff435c7ba87ec1
 	[14]=b2f0fc664ee1ae40db54aa0f63e20bea05285561
+	[15]=1efa5477bdd42e359942aab8c68a43f6aec60c8c
+	[16]=0658a6d5cdac85d4c6f90a64b684b1909a4fa723
 )
 
 here=$(cd "$(dirname "$0")" && pwd)

@@ -68,7 +68,26 @@ func newFile(t *testing.T, repos int) (path string) {
 VALUES ('Ünïcode "quoted"	tab', 9223372036854775807, x'00', '', -1, x'', x'27', 0),
   ('a', 1, x'', '\N', 0, x'5c', x'', 1)`,
 		"UPDATE envelopes SET body = randomblob(32), payload = NULL, payload_at = -1 WHERE attestation_id = 1")
+	addPeople(t, path)
 	return path
+}
+
+// addPeople adds a former member, who signed in, with a rule and a draft to a file.
+func addPeople(t *testing.T, path string) {
+	t.Helper()
+	execute(t, path,
+		`INSERT INTO members (member_id, org_id, issuer, subject, dn, folded, name, email, role, by_rule, created_at,
+  signed_in_at, removed_at)
+SELECT 'mem_1', id, 'https://idp.example', 'ann', 'cn=Ann,ou=people-dev,o=acme', 'cn=ann,ou=people-dev,o=acme', 'Änn',
+  '', 3, 1, 1, 2, 3 FROM orgs LIMIT 1`,
+		`INSERT INTO member_rules (rule_id, org_id, issuer, claim, value, role, dn, created_at, removed_at)
+SELECT 'mrl_1', id, 'https://idp.example', 'groups', 'dev', 4, 'cn={sub},ou=people-dev,o=acme', 1, 0 FROM orgs LIMIT 1`,
+		`INSERT INTO tokens (token_id, org_id, name, permission, hash, created_at, expires_at, revoked_at, member_id,
+  is_sign_in, auth_time, created_by, is_limited)
+SELECT 'tok_1', org_id, dn, role, randomblob(32), 1, 9, 3, id, 1, 5, 'host', 1 FROM members`,
+		"INSERT INTO token_repos SELECT t.id, r.id FROM tokens t, repos r WHERE t.is_limited = 1 ORDER BY r.id LIMIT 2",
+		`INSERT INTO review_drafts (digest, token_id, repo_id, until)
+SELECT randomblob(32), t.id, r.id, 9 FROM tokens t, repos r WHERE t.is_sign_in = 1 ORDER BY r.id LIMIT 1`)
 }
 
 // execute runs statements in a file.
@@ -170,6 +189,11 @@ func TestRoundTrip(t *testing.T) {
 		if !slices.Equal(got[table], want[table]) {
 			t.Errorf("%s has other rows: got\n%s\nwant\n%s", table, strings.Join(got[table], "\n"),
 				strings.Join(want[table], "\n"))
+		}
+	}
+	for _, table := range []string{"members", "member_rules", "token_repos", "review_drafts"} {
+		if len(want[table]) == 0 {
+			t.Errorf("the fixture has no rows in %s", table)
 		}
 	}
 	if len(got) != len(want) || len(want["tiles"]) < 3 {

@@ -66,6 +66,9 @@ type commitPage struct {
 	Cut          bool
 	ChangedPaths []string
 	MoreChanges  int
+	// Review is nil if the visitor cannot review the commit here. The live parts do not depend on it:
+	// visitors share them.
+	Review *reviewer
 }
 
 // A step is a state in the progress bar of a commit.
@@ -134,6 +137,14 @@ func showCommit(v *page.Visit) (*page.Response, error) {
 		p.Unmet = checks.Blockers(unmet(commit.Requirements))
 	}
 
+	repo, err := v.API.Repo(v.Ctx(), v.Org, v.Repo)
+	if err != nil {
+		return nil, err
+	}
+	p.Links = linksOf(repo, commit)
+	if p.Review, err = reviewerOf(v, commit, repo); err != nil {
+		return nil, err
+	}
 	p.MoreViolations = commit.OpenViolations - len(commit.Violations)
 	if err := p.addClosedViolations(v); err != nil {
 		return nil, err
@@ -141,10 +152,6 @@ func showCommit(v *page.Visit) (*page.Response, error) {
 	p.Body = bodyOf(commit.Message, p.Subject)
 
 	p.Steps = stepsOf(commit)
-	if p.Links, err = linksOf(v, commit); err != nil {
-		return nil, err
-	}
-
 	shown, next, err := attestationsOf(v, commit)
 	if err != nil {
 		return nil, err
@@ -209,18 +216,14 @@ func stepsOf(c ledger.Commit) []step {
 }
 
 // linksOf returns the addresses of a commit at the forge of its repo.
-func linksOf(v *page.Visit, c ledger.Commit) (l commitLinks, err error) {
-	repo, err := v.API.Repo(v.Ctx(), v.Org, v.Repo)
-	if err != nil {
-		return l, err
-	}
+func linksOf(repo ledger.Repo, c ledger.Commit) (l commitLinks) {
 	site := repo.Site()
 	l.Commit = site.Commit(c.SHA)
 	if c.Branch != "" {
 		l.Branch = site.Branch(c.Branch)
 		l.Pulls = site.Pulls(c.Branch, c.Target)
 	}
-	return l, nil
+	return l
 }
 
 // addChecks adds the checks of the newest attestations. older reports whether there are

@@ -14,6 +14,8 @@ func Routes() []page.Route {
 
 		page.Live(page.CommitPattern, ledger.Read, showCommit),
 		page.Get(page.CommitPattern+"/transitions", ledger.Read, showTransitions),
+		page.Post(page.CommitPattern+"/review-draft", ledger.Write, draftReview),
+		page.Post(page.CommitPattern+"/review", ledger.Write, recordReview),
 		page.Get(page.AttestationsPattern, ledger.Read, listAttestations),
 		page.Get(page.AttestationPattern, ledger.Read, showAttestation),
 		page.Get(page.AttestationPattern+"/envelope", ledger.Read, downloadEnvelope),

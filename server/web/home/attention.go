@@ -59,12 +59,16 @@ func newAttention(v *page.Visit, list attention.List, repo string) (a Attention)
 	}
 
 	for _, i := range list.Data {
-		_, label := kindsOf(i.Kind)
-		name := cmp.Or(i.Subject, format.Short(i.Commit))
-		a.Items = append(a.Items, item{Item: i, Label: label, Bad: i.Severity.IsBad(), Name: name,
-			Path: pathOfItem(v, i), Why: reasonOf(i)})
+		a.Items = append(a.Items, itemOf(v, i))
 	}
 	return a
+}
+
+// itemOf returns what a page shows of an item.
+func itemOf(v *page.Visit, i attention.Item) item {
+	_, label := kindsOf(i.Kind)
+	return item{Item: i, Label: label, Bad: i.Severity.IsBad(), Name: cmp.Or(i.Subject, format.Short(i.Commit)),
+		Path: pathOfItem(v, i), Why: reasonOf(i)}
 }
 
 // reasonOf returns the reason of an item with the plain name of the signer.

@@ -2,17 +2,21 @@ package home
 
 import (
 	"cmp"
+	"fmt"
 	"net/url"
 	"slices"
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attention"
 	"github.com/ledgerd/ledgerd/server/web/page"
 )
 
 const (
 	reposShown  = 50
 	itemsOnHome = 6
+	// waitingRead is the number of commits that wait of which those of the visitor are shown.
+	waitingRead = 100
 	// eventsRead is the number of events that are folded into up to eventsShown rows.
 	eventsRead  = 40
 	eventsShown = 12
@@ -34,6 +38,10 @@ type orgPage struct {
 	Latest []page.EventRow
 	// Unsigned says why the org's log is not signed; empty if it is.
 	Unsigned string
+	// Waiting has commits that wait for a review of the visitor. Live parts do not depend on it:
+	// visitors share them. WaitingMore reports whether there may be others.
+	Waiting     []item
+	WaitingMore bool
 }
 
 // A column is a column of the table of repos.
@@ -69,6 +77,9 @@ func showOrg(v *page.Visit) (*page.Response, error) {
 	p.Attention = newAttention(v, list, "")
 	p.More, p.MorePlus = p.Total-len(p.Items), p.TotalMore
 
+	if err := p.addWaiting(v); err != nil {
+		return nil, err
+	}
 	if err := p.addRepos(v); err != nil {
 		return nil, err
 	}
@@ -78,6 +89,31 @@ func showOrg(v *page.Visit) (*page.Response, error) {
 	}
 	p.Unsigned = log.Problem
 	return v.LivePage("org", v.Org, p, ledger.EventTypesFor(ledger.Read)...), nil
+}
+
+// addWaiting adds the latest commits that wait for a review, if the visitor is a member who may review
+// them, and has not.
+func (p *orgPage) addWaiting(v *page.Visit) error {
+	t := v.Session
+	if v.Anonymous || !t.IsSignIn || !v.May(ledger.Write) {
+		return nil
+	}
+	list, err := v.API.AttentionPage(v.Ctx(), v.Org, client.AttentionFilter{Kind: attention.Review},
+		client.Query{Limit: waitingRead})
+	if err != nil {
+		return err
+	}
+	list.Data = slices.DeleteFunc(list.Data, func(i attention.Item) bool {
+		return i.Review == nil || i.Review.IsReviewedBy(t.DN)
+	})
+
+	p.WaitingMore = list.NextCursor != "" || len(list.Data) > itemsOnHome
+	for _, i := range list.Data[:min(len(list.Data), itemsOnHome)] {
+		row := itemOf(v, i)
+		row.Label, row.Why = "Review", fmt.Sprintf("%s: %d of %d", i.Review.Predicate, i.Review.Have, i.Review.Need)
+		p.Waiting = append(p.Waiting, row)
+	}
+	return nil
 }
 
 func (p *orgPage) addRepos(v *page.Visit) error {

@@ -15,7 +15,7 @@ func Routes() []page.Route {
 		page.Live(page.PolicyPattern, ledger.Read, showPolicy),
 		page.Live(versionsPattern, ledger.Read, showPolicyVersions),
 		page.Get(versionsPattern+"/{version}", ledger.Read, showPolicyVersion),
-		page.Get(page.EditPolicyPattern, ledger.Admin, editPolicy),
-		page.Post(page.EditPolicyPattern, ledger.Admin, changePolicy),
+		page.Get(page.EditPolicyPattern, ledger.Maintain, editPolicy),
+		page.Post(page.EditPolicyPattern, ledger.Maintain, changePolicy),
 	}
 }

@@ -1,7 +1,8 @@
-// Package session stores the secret of a session in a cookie.
+// Package session stores secrets, such as that of a session, in cookies.
 package session
 
 import (
+	"cmp"
 	"net"
 	"net/http"
 	"net/netip"
@@ -11,7 +12,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// Cookies are the cookies of a server that hold the secret of a session.
+// Cookies are the cookies of a server that hold a secret, by default that of a session.
 //
 // A server with the root of its host uses the prefix __Host- over HTTPS: browsers accept such
 // a cookie only from this host, with the path / (RFC 6265bis, cookie name prefixes). Below a
@@ -24,17 +25,24 @@ type Cookies struct {
 	// Base is the base path of the server, without a slash at its end. It is empty if the server
 	// has the root.
 	Base string
+	// Name is the name of the cookie over HTTP; by default ledgerd.
+	Name string
+	// MaxSecret is the maximum length of the secret in bytes; by default 128.
+	MaxSecret int
+	// HTTPS reports whether browsers use HTTPS even where a request does not show it: an older
+	// browser behind a proxy says nothing of it when it follows a link.
+	HTTPS bool
 }
 
-// plainCookie is the name of the cookie over HTTP.
-const plainCookie = "ledgerd"
+// plain returns the name of the cookie over HTTP.
+func (c Cookies) plain() string { return cmp.Or(c.Name, "ledgerd") }
 
 // secure returns the name of the cookie over HTTPS, which browsers accept only over HTTPS.
 func (c Cookies) secure() string {
 	if c.Base == "" {
-		return "__Host-ledgerd"
+		return "__Host-" + c.plain()
 	}
-	return "__Secure-ledgerd"
+	return "__Secure-" + c.plain()
 }
 
 // path returns the path of the cookies.
@@ -45,31 +53,31 @@ func (c Cookies) path() string {
 	return c.Base
 }
 
-// Secret returns the secret of the request's session, or "". Over HTTPS it ignores the
+// Secret returns the secret in the cookie of the request, or "". Over HTTPS it ignores the
 // plain cookie: anyone who can spoof the host over HTTP could have set it, to make the
 // user work in the attacker's session.
 func (c Cookies) Secret(r *http.Request) string {
-	if secret := cookie(r, c.secure()); secret != "" || overHTTPS(r) {
+	if secret := c.read(r, c.secure()); secret != "" || c.HTTPS || overHTTPS(r) {
 		return secret
 	}
-	return cookie(r, plainCookie)
+	return c.read(r, c.plain())
 }
 
-// Secrets returns the secrets in all session cookies of the request.
+// Secrets returns the secrets in all cookies of the request.
 func (c Cookies) Secrets(r *http.Request) []string {
 	var secrets []string
-	for _, name := range []string{c.secure(), plainCookie} {
-		if secret := cookie(r, name); secret != "" {
+	for _, name := range []string{c.secure(), c.plain()} {
+		if secret := c.read(r, name); secret != "" {
 			secrets = append(secrets, secret)
 		}
 	}
 	return secrets
 }
 
-// cookie returns the secret in a cookie, or "".
-func cookie(r *http.Request, name string) string {
-	if c, err := r.Cookie(name); err == nil && len(c.Value) <= 128 {
-		return c.Value
+// read returns the secret in the cookie with a name, or "".
+func (c Cookies) read(r *http.Request, name string) string {
+	if found, err := r.Cookie(name); err == nil && len(found.Value) <= cmp.Or(c.MaxSecret, 128) {
+		return found.Value
 	}
 	return ""
 }
@@ -100,21 +108,21 @@ func IsLoopback(host string) bool {
 	return err == nil && ip.IsLoopback()
 }
 
-// New returns a cookie with a session's secret, in the form that fits the request.
+// New returns a cookie with a secret, in the form that fits the request.
 func (c Cookies) New(r *http.Request, secret string, expires ledger.Time) *http.Cookie {
-	set := &http.Cookie{Name: plainCookie, Value: secret, Path: c.path(), Expires: expires.Std(), HttpOnly: true,
+	set := &http.Cookie{Name: c.plain(), Value: secret, Path: c.path(), Expires: expires.Std(), HttpOnly: true,
 		SameSite: http.SameSiteLaxMode}
-	if overHTTPS(r) {
+	if c.HTTPS || overHTTPS(r) {
 		set.Name, set.Secure = c.secure(), true
 	}
 	return set
 }
 
-// Expired returns cookies that remove a session from the browser.
+// Expired returns cookies that remove the secret from the browser.
 func (c Cookies) Expired() []*http.Cookie {
 	expired := func(name string, secure bool) *http.Cookie {
 		return &http.Cookie{Name: name, Path: c.path(), MaxAge: -1, Expires: time.Unix(1, 0), HttpOnly: true, Secure: secure,
 			SameSite: http.SameSiteLaxMode}
 	}
-	return []*http.Cookie{expired(c.secure(), true), expired(plainCookie, false)}
+	return []*http.Cookie{expired(c.secure(), true), expired(c.plain(), false)}
 }

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/ledgerd/ledgerd/client"
@@ -14,6 +15,8 @@ import (
 type identitiesPage struct {
 	Identities []identityRow
 	Next       string
+	// TrustedRoots are the versions in effect.
+	TrustedRoots []identity.TrustedRoot
 }
 
 // An identityRow is a key or root with its state.
@@ -31,6 +34,9 @@ func showIdentities(v *page.Visit) (*page.Response, error) {
 	shown := identitiesPage{Next: v.NextPage(p.NextCursor)}
 	for _, i := range p.Data {
 		shown.Identities = append(shown.Identities, identityRow{i, lifeOf(i.RevokedAt, i.NotAfter, now)})
+	}
+	if shown.TrustedRoots, err = trustedRoots(v); err != nil {
+		return nil, err
 	}
 	return v.Page("identities", "Identities", shown), nil
 }
@@ -55,6 +61,7 @@ func addIdentity(v *page.Visit) (*page.Response, error) {
 
 			May:       patternsIn(f.Get("may")),
 			DNPattern: strings.TrimSpace(f.Get("dn_pattern")),
+			Sigstore:  entryIn(f),
 		})
 		if err != nil && !explainMay(f, err) {
 			return nil, err
@@ -106,7 +113,8 @@ func editIdentityForm(v *page.Visit) (*page.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := form.New("may", strings.Join(i.May, "\n"), "dn_pattern", i.DNPattern, "email", i.Email)
+	may := cmp.Or(strings.Join(i.May, "\n"), "*") // an empty field is an error for keyless signers
+	f := form.New("may", may, "dn_pattern", i.DNPattern, "email", i.Email)
 	return v.Page("identity-edit", "Edit identity", identityFormPage{f, i}), nil
 }
 
@@ -123,10 +131,12 @@ func editIdentity(v *page.Visit) (*page.Response, error) {
 	refuseKeys(f, "email", "may", "dn_pattern")
 	if !f.Failed() {
 		change := identity.Change{May: new(patternsIn(f.Get("may")))}
-		if i.Kind == identity.RootIdentity {
+		switch i.Kind {
+		case identity.RootIdentity:
 			change.DNPattern = new(strings.TrimSpace(f.Get("dn_pattern")))
-		} else {
+		case identity.KeyIdentity:
 			change.Email = new(strings.TrimSpace(f.Get("email")))
+		case identity.SigstoreIdentity:
 		}
 		_, err = v.API.ChangeIdentity(v.Ctx(), v.Org, i.ID, change)
 		if err != nil && !explainMay(f, err) {
@@ -185,6 +195,33 @@ func distrustIdentity(v *page.Visit) (*page.Response, error) {
 	}
 	if f.Failed() {
 		return page.Again(f, v.Page("identity-distrust", "Compromised identity", identityFormPage{f, i})), nil
+	}
+	return page.SeeOther(v.PathOf(page.IdentitiesPattern)), nil
+}
+
+func showTrustedRootForm(v *page.Visit) (*page.Response, error) {
+	return v.Page("trusted-root", "Set trusted root", page.FormPage{Form: form.New()}), nil
+}
+
+func setTrustedRoot(v *page.Visit) (*page.Response, error) {
+	f, err := v.Form()
+	if err != nil {
+		return nil, err
+	}
+	refuseKeys(f, "name", "document")
+	name := strings.TrimSpace(f.Get("name"))
+	if err := identity.CheckTrustedRootName(name); err != nil && !f.Failed() {
+		f.Fail("name", err.Error())
+	}
+	if !f.Failed() {
+		document := strings.ReplaceAll(f.Get("document"), "\r\n", "\n") // forms are sent with CRLF
+		_, err = v.API.SetTrustedRoot(v.Ctx(), v.Org, name, []byte(document))
+		if err != nil && !f.Explain(err) {
+			return nil, err
+		}
+	}
+	if f.Failed() {
+		return page.Again(f, v.Page("trusted-root", "Set trusted root", page.FormPage{Form: f})), nil
 	}
 	return page.SeeOther(v.PathOf(page.IdentitiesPattern)), nil
 }

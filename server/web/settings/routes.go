@@ -34,6 +34,9 @@ func orgRoutes() []page.Route {
 		page.Get(identities+"/{id}/distrust", admin, showDistrustForm),
 		page.Post(identities+"/{id}/distrust", admin, distrustIdentity),
 
+		page.Get(page.TrustedRootPattern, admin, showTrustedRootForm),
+		page.Post(page.TrustedRootPattern, admin, setTrustedRoot),
+
 		page.Get(page.AuditPattern, admin, showAudit),
 		page.Get(page.AuditPattern+"/download", admin, downloadAudit),
 	}
@@ -41,27 +44,27 @@ func orgRoutes() []page.Route {
 
 func webhookRoutes() []page.Route {
 	const (
-		admin   = ledger.Admin
-		webhook = page.WebhooksPattern + "/{id}"
+		maintain = ledger.Maintain
+		webhook  = page.WebhooksPattern + "/{id}"
 	)
-	ping := page.Post(webhook+"/ping", admin, pingWebhook)
-	again := page.Post(webhook+"/deliveries/{delivery}/redeliver", admin, redeliver)
+	ping := page.Post(webhook+"/ping", maintain, pingWebhook)
+	again := page.Post(webhook+"/deliveries/{delivery}/redeliver", maintain, redeliver)
 	ping.SkipsLimiter, again.SkipsLimiter = true, true // they wait for the receiver
 	return []page.Route{
-		page.Get(page.WebhooksPattern, admin, showWebhooks),
-		page.Get(page.WebhooksPattern+"/new", admin, showWebhookForm),
-		page.Post(page.WebhooksPattern+"/new", admin, createWebhook),
-		page.Get(webhook, admin, showWebhook),
-		page.Get(webhook+"/edit", admin, editWebhookForm),
-		page.Post(webhook+"/edit", admin, editWebhook),
-		page.Get(webhook+"/rotate", admin, rotateWebhookForm),
-		page.Post(webhook+"/rotate", admin, rotateWebhook),
-		page.Get(webhook+"/replay", admin, replayWebhookForm),
-		page.Post(webhook+"/replay", admin, replayWebhook),
-		page.Post(webhook+"/active", admin, activateWebhook),
+		page.Get(page.WebhooksPattern, maintain, showWebhooks),
+		page.Get(page.WebhooksPattern+"/new", maintain, showWebhookForm),
+		page.Post(page.WebhooksPattern+"/new", maintain, createWebhook),
+		page.Get(webhook, maintain, showWebhook),
+		page.Get(webhook+"/edit", maintain, editWebhookForm),
+		page.Post(webhook+"/edit", maintain, editWebhook),
+		page.Get(webhook+"/rotate", maintain, rotateWebhookForm),
+		page.Post(webhook+"/rotate", maintain, rotateWebhook),
+		page.Get(webhook+"/replay", maintain, replayWebhookForm),
+		page.Post(webhook+"/replay", maintain, replayWebhook),
+		page.Post(webhook+"/active", maintain, activateWebhook),
 		ping,
-		page.Post(webhook+"/remove", admin, removeWebhook),
-		page.Get(webhook+"/deliveries/{delivery}", admin, showDelivery),
+		page.Post(webhook+"/remove", maintain, removeWebhook),
+		page.Get(webhook+"/deliveries/{delivery}", maintain, showDelivery),
 		again,
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
@@ -88,14 +89,17 @@ func createToken(v *page.Visit) (*page.Response, error) {
 
 	n := ledger.NewToken{Name: strings.TrimSpace(f.Get("name"))}
 	if n.Scope, err = ledger.ParseScope(f.Get("scope")); err != nil {
-		f.Fail("scope", "choose read, write or admin")
+		f.Fail("scope", "choose read, write, maintain or admin")
 	}
 	n.ExpiresAt = tokenExpiry(f, v.Clock())
+	n.Repos = strings.FieldsFunc(f.Get("repos"), func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
 
 	var token ledger.Token
 	if !f.Failed() {
 		token, err = v.API.CreateToken(v.Ctx(), v.Org, n)
-		if err != nil && !f.Explain(err) {
+		if len(n.Repos) > 0 && client.CodeOf(err) == ledger.CodeNotFound {
+			f.Fail("repos", err.Error())
+		} else if err != nil && !f.Explain(err) {
 			return nil, err
 		}
 	}
@@ -150,6 +154,9 @@ func curlCommand(v *page.Visit, token ledger.Token) string {
 		origin = "http://localhost"
 	}
 	url := origin + v.Base + page.PathTo("v1", "orgs", token.Org, "repos")
+	if len(token.Repos) > 0 {
+		url += page.PathTo(token.Repos[0])
+	}
 	return "curl -H 'Authorization: Bearer " + token.Secret + "' '" + url + "'"
 }
 

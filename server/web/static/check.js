@@ -5,7 +5,7 @@
 const box = document.getElementById('corruption-check');
 const facts = box.dataset;
 const {
-  Failed, Unknown, fromBase64, fromHex, hex, isSupported, join, sha256, toBase64, utf8, utf8Strict, verify, verifyEd,
+  Failed, Unknown, fromBase64, fromHex, hex, isSupported, join, pae, sha256, toBase64, utf8, utf8Strict, verify, verifyEd,
 } = await import(facts.signature);
 
 // The forms of what is fetched.
@@ -123,7 +123,7 @@ async function checkKey(parts, show) {
 async function checkSignature(parts, show) {
   if (facts.commitObject) throw new Unknown('A browser cannot check the SSH signature in a commit object: use git verify-commit.');
   const { type, payload, signature } = await parts.parsed;
-  const message = join(utf8.encode(`DSSEv1 ${utf8.encode(type).length} ${type} ${payload.length} `), payload);
+  const message = pae(type, payload);
   show('Signed', `${message.length} bytes: DSSEv1, the type ${clip(type)} and the payload`);
   show('Signature', toBase64(signature.slice(0, 1024)));
   const algorithm = await verify(await parts.spki, message, signature);

@@ -1,5 +1,5 @@
 // Signatures and digests with WebCrypto, in the forms that the ledger accepts. Loaded by
-// check.js.
+// check.js and review.js.
 
 const subtle = globalThis.crypto?.subtle; // only over https and on localhost
 export const isSupported = Boolean(subtle);
@@ -99,6 +99,21 @@ async function verifyEd25519(key, message, signature, prehashed) {
 }
 
 // Signatures.
+
+// pae returns what DSSE signs: the payload with its type.
+export const pae = (type, payload) => join(utf8.encode(`DSSEv1 ${utf8.encode(type).length} ${type} ${payload.length} `), payload);
+
+// derOf returns an ECDSA signature in DER. WebCrypto makes it as two numbers of equal size.
+export function derOf(raw) {
+  const half = raw.length / 2;
+  const parts = [raw.slice(0, half), raw.slice(half)].map((number) => {
+    const first = number.findIndex((byte) => byte !== 0), short = number.slice(first < 0 ? half - 1 : first);
+    const value = short[0] & 0x80 ? join(Uint8Array.of(0), short) : short; // a number, not a negative one
+    return join(Uint8Array.of(0x02, value.length), value);
+  });
+  const body = join(...parts);
+  return join(Uint8Array.of(0x30, body.length), body); // of P-256, it is shorter than 128 bytes
+}
 
 // integers returns the two integers of an ECDSA signature in DER, each with size bytes, or
 // null if it is not in DER.

@@ -1,17 +1,14 @@
-package server
+// Package live sends the events of orgs to the clients that follow them.
+package live
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/ledger/eventstream"
 	"github.com/ledgerd/ledgerd/server/internal/wire"
 	"github.com/ledgerd/ledgerd/store"
 )
@@ -40,16 +37,28 @@ const (
 	feedRetry = time.Second
 )
 
-// earliest, instead of an event's id, starts a stream at the org's first event.
-const earliest = "earliest"
+// Earliest starts a stream at the org's first event, in place of an event's id.
+const Earliest = "earliest"
 
-// feeds holds the feeds of the orgs that have open streams.
-type feeds struct {
+// Feeds holds the feeds of the orgs that have open streams.
+type Feeds struct {
 	store *store.Store
 	log   *slog.Logger
 
 	mu    sync.Mutex
 	byOrg map[int64]*feed // by row id, since another org may get the name
+}
+
+// NewFeeds returns the feeds of a ledger. They log to log.
+func NewFeeds(s *store.Store, log *slog.Logger) *Feeds {
+	return &Feeds{store: s, log: log, byOrg: make(map[int64]*feed)}
+}
+
+// Len returns the number of orgs that have open streams.
+func (f *Feeds) Len() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.byOrg)
 }
 
 // A feed is a cache of the latest events of one org. It reads and encodes each
@@ -59,8 +68,8 @@ type feed struct {
 	log    *slog.Logger
 	memory int // feedMemory, except in tests
 
-	streams atomic.Int64       // number of streams; only changed with feeds.mu held
-	joined  int                // number of streams that have acquired the feed; guarded by feeds.mu
+	streams atomic.Int64       // number of streams; only changed with Feeds.mu held
+	joined  int                // number of streams that have acquired the feed; guarded by Feeds.mu
 	stop    context.CancelFunc // ends run
 	stopped chan struct{}      // closed when run has ended
 
@@ -71,24 +80,9 @@ type feed struct {
 	grown  [portions]chan struct{} // closed to wake a portion; nil if none of its streams waits
 }
 
-// A chunk is a run of consecutive events. It is immutable.
-type chunk struct {
-	first, next int64 // sequence numbers: first is included, next is not
-	frames      []frame
-	unfiltered  wire.Block // the concatenated frames for streams without filters
-}
-
-// A frame is one event in SSE form.
-type frame struct {
-	seq  int64
-	kind ledger.EventType
-	repo string
-	text []byte
-}
-
 // acquire returns the org's feed, and the portion of its streams to which the new one
 // belongs. It starts the feed if necessary. The caller must release it.
-func (f *feeds) acquire(ctx context.Context, org string) (fd *feed, portion int, err error) {
+func (f *Feeds) acquire(ctx context.Context, org string) (fd *feed, portion int, err error) {
 	tail, err := f.store.Tail(ctx, org)
 	if err != nil {
 		return nil, 0, err
@@ -108,7 +102,7 @@ func (f *feeds) acquire(ctx context.Context, org string) (fd *feed, portion int,
 }
 
 // start starts a feed, which runs until the last stream releases it.
-func (f *feeds) start(ctx context.Context, tail *store.Tail) (*feed, error) {
+func (f *Feeds) start(ctx context.Context, tail *store.Tail) (*feed, error) {
 	next, err := tail.Next(ctx)
 	if err != nil {
 		return nil, err
@@ -122,7 +116,7 @@ func (f *feeds) start(ctx context.Context, tail *store.Tail) (*feed, error) {
 
 // release ends a stream's use of a feed. If it was the last stream, release stops
 // the feed and waits until it has ended.
-func (f *feeds) release(fd *feed) {
+func (f *Feeds) release(fd *feed) {
 	f.mu.Lock()
 	last := fd.streams.Add(-1) == 0
 	if last {
@@ -261,113 +255,15 @@ func (f *feed) from(seq int64, portion int) (chunks []*chunk, grown <-chan struc
 	return f.chunks[i:len(f.chunks):len(f.chunks)], nil, false
 }
 
-// idBefore returns the id of the event before a sequence number, or earliest if it
+// idBefore returns the id of the event before a sequence number, or Earliest if it
 // is the first.
 func (f *feed) idBefore(ctx context.Context, seq int64) (id string, err error) {
 	if seq == 0 {
-		return earliest, nil
+		return Earliest, nil
 	}
 	events, err := f.Read(ctx, seq-1, 1)
 	if err != nil {
 		return "", err
 	}
 	return events[0].ID, nil
-}
-
-func newChunk(events []store.Event) (*chunk, error) {
-	c := &chunk{
-		first: events[0].Seq, next: events[len(events)-1].Seq + 1, frames: make([]frame, 0, len(events)),
-	}
-	var unfiltered [][]byte
-	for _, e := range events {
-		if len(e.Body) == 0 {
-			continue // pruned
-		}
-		data, err := eventstream.Data(e.Type, e.Body)
-		if err != nil {
-			return nil, err
-		}
-
-		text := make([]byte, 0, len(data)+64)
-		text = append(append(text, "event: "...), e.Type...)
-		text = append(append(text, "\nid: "...), e.ID...)
-		text = append(append(text, "\ndata: "...), data...)
-		text = append(text, "\n\n"...)
-		c.frames = append(c.frames, frame{e.Seq, e.Type, e.Repo, text})
-		if isDefault(e.Type) {
-			unfiltered = append(unfiltered, text)
-		}
-	}
-	c.unfiltered = wire.NewBlock(unfiltered...)
-	return c, nil
-}
-
-// size returns the approximate number of bytes that the chunk takes.
-func (c *chunk) size() int {
-	size := c.unfiltered.Len()
-	for _, f := range c.frames {
-		size += len(f.text)
-	}
-	return size
-}
-
-// A filter selects the events of a stream.
-type filter struct {
-	types []ledger.EventType // nil: the default types
-	repo  string             // empty: all repos
-	// digest reports whether to send only the latest event, see Server.WithDigest.
-	digest bool
-	commit string // events of a digest; empty: all
-}
-
-// isDefault reports whether a stream without a filter of types has events of
-// type t.
-func isDefault(t ledger.EventType) bool {
-	return t == ledger.EventAttestation || t == ledger.EventState || t == ledger.EventPolicy
-}
-
-func (f filter) wants(e frame) bool {
-	if f.repo != "" && !strings.EqualFold(f.repo, e.repo) {
-		return false
-	}
-	if f.commit != "" && e.kind != ledger.EventPolicy && !bytes.Contains(e.text, []byte(f.commit)) {
-		return false
-	}
-	if f.types == nil {
-		return isDefault(e.kind)
-	}
-	for _, t := range f.types {
-		if t == e.kind {
-			return true
-		}
-	}
-	return false
-}
-
-// latest returns the latest frame in the chunks that matches the filter, starting at a
-// sequence number. It is empty if no frame matches.
-func (f filter) latest(chunks []*chunk, from int64) wire.Block {
-	for _, c := range slices.Backward(chunks) {
-		for _, e := range slices.Backward(c.frames) {
-			if e.seq >= from && f.wants(e) {
-				return wire.NewBlock(e.text)
-			}
-		}
-	}
-	return wire.Block{}
-}
-
-// pick returns the frames of a chunk that match the filter, starting at a sequence
-// number.
-func (f filter) pick(c *chunk, from int64) wire.Block {
-	if from <= c.first && f.types == nil && f.repo == "" {
-		return c.unfiltered
-	}
-	var texts [][]byte
-	for _, e := range c.frames {
-		if e.seq >= from && f.wants(e) {
-			texts = append(texts, e.text)
-		}
-	}
-	return wire.NewBlock(texts...)
 }

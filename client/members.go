@@ -1,0 +1,75 @@
+package client
+
+import (
+	"context"
+	"iter"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/member"
+)
+
+// Members lists the members of an org, with former ones.
+func (c *Client) Members(ctx context.Context, org string) iter.Seq2[member.Member, error] {
+	return list[member.Member](ctx, c, pathOf("orgs", org, "members"), parameters())
+}
+
+// MembersPage returns one page of the list of Members.
+func (c *Client) MembersPage(ctx context.Context, org string, q Query) (ledger.Page[member.Member], error) {
+	return page[member.Member](ctx, c, pathOf("orgs", org, "members"), parameters(), q)
+}
+
+// Member returns a member of an org, who may be a former one.
+func (c *Client) Member(ctx context.Context, org, id string) (member.Member, error) {
+	return get[member.Member](ctx, c, pathOf("orgs", org, "members", id))
+}
+
+// AddMember adds an account to an org before its person signs in.
+func (c *Client) AddMember(ctx context.Context, org string, n member.NewMember) (member.Member, error) {
+	return post[member.Member](ctx, c, pathOf("orgs", org, "members"), n)
+}
+
+// ChangeMember changes the role of a member, or ends or restores the membership.
+func (c *Client) ChangeMember(ctx context.Context, org, id string, change member.Change) (member.Member, error) {
+	return patch[member.Member](ctx, c, pathOf("orgs", org, "members", id), change)
+}
+
+// RemoveMember ends a membership, and revokes the sign-ins and the tokens of the member.
+func (c *Client) RemoveMember(ctx context.Context, org, id string) error {
+	return c.remove(ctx, pathOf("orgs", org, "members", id))
+}
+
+// MemberRules lists the rules by which people become members of an org.
+func (c *Client) MemberRules(ctx context.Context, org string) iter.Seq2[member.Rule, error] {
+	return list[member.Rule](ctx, c, pathOf("orgs", org, "member-rules"), parameters())
+}
+
+// MemberRulesPage returns one page of the list of MemberRules.
+func (c *Client) MemberRulesPage(ctx context.Context, org string, q Query) (ledger.Page[member.Rule], error) {
+	return page[member.Rule](ctx, c, pathOf("orgs", org, "member-rules"), parameters(), q)
+}
+
+// CreateMemberRule creates a rule by which people become members.
+func (c *Client) CreateMemberRule(ctx context.Context, org string, n member.NewRule) (member.Rule, error) {
+	return post[member.Rule](ctx, c, pathOf("orgs", org, "member-rules"), n)
+}
+
+// RemoveMemberRule removes a rule. Members whom no other rule admits cannot sign in again.
+func (c *Client) RemoveMemberRule(ctx context.Context, org, id string) error {
+	return c.remove(ctx, pathOf("orgs", org, "member-rules", id))
+}
+
+// SignIns lists the sign-ins that have not ended: for admins those of a member or, if memberID is
+// empty, of the whole org; for members their own.
+func (c *Client) SignIns(ctx context.Context, org, memberID string) iter.Seq2[ledger.Token, error] {
+	return list[ledger.Token](ctx, c, pathOf("orgs", org, "sign-ins"), parameters("member", memberID))
+}
+
+// SignInsPage returns one page of the list of SignIns.
+func (c *Client) SignInsPage(ctx context.Context, org, memberID string, q Query) (ledger.Page[ledger.Token], error) {
+	return page[ledger.Token](ctx, c, pathOf("orgs", org, "sign-ins"), parameters("member", memberID), q)
+}
+
+// EndSignIn ends a sign-in with its sessions.
+func (c *Client) EndSignIn(ctx context.Context, org, id string) error {
+	return c.remove(ctx, pathOf("orgs", org, "sign-ins", id))
+}

@@ -1,0 +1,118 @@
+package manage
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ledgerd/ledgerd/internal/cli"
+	"github.com/ledgerd/ledgerd/internal/flagvalue"
+	"github.com/ledgerd/ledgerd/internal/terminal"
+	"github.com/ledgerd/ledgerd/ledger/exchange"
+)
+
+func newIssuer(p *cli.Program) *cobra.Command {
+	return cli.Group("issuer", "Manage the OpenID Connect issuers whose tokens an org accepts",
+		newIssuerAdd(p), newIssuerList(p), newIssuerRemove(p))
+}
+
+func newIssuerAdd(p *cli.Program) *cobra.Command {
+	var org, jwks string
+	command := &cobra.Command{
+		Use:   "add URL",
+		Short: "Accept tokens of an issuer",
+		Long: `Adds an OpenID Connect issuer to an org. URL is the claim iss of its tokens:
+
+  GitHub Actions   https://token.actions.githubusercontent.com
+  GitLab           https://gitlab.com, or the URL of your own
+  Forgejo          https://FORGEJO/api/actions
+
+The server reads the keys of the issuer itself, at most once a minute. If it
+cannot reach the issuer, give it the keys with --jwks. Nobody gets an API token
+before you create a rule with 'ledgerd exchange-rule create'.`,
+		Example: `  ledgerd issuer add https://token.actions.githubusercontent.com --org acme
+  ledgerd issuer add https://gitlab.internal --org acme --jwks keys.json`,
+		Args: cli.Takes("URL"),
+		RunE: func(command *cobra.Command, args []string) error {
+			n := exchange.NewIssuer{URL: args[0]}
+			if jwks != "" {
+				text, err := p.ReadFile(jwks)
+				if err != nil {
+					return err
+				}
+				n.JWKS = string(text)
+			}
+			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
+				added, err := c.AddIssuer(ctx, org, n)
+				if err != nil {
+					return err
+				}
+				return p.Confirm(added, func() {
+					fmt.Fprintf(p.Stdout, "Added issuer %s to %s (%s)\n", terminal.Printable(added.URL), added.Org, added.ID)
+				})
+			})
+		},
+	}
+	cli.OrgFlag(command, &org)
+	command.Flags().StringVar(&jwks, "jwks", "", "JSON Web Key Set of the issuer, a `file` (default: ask the issuer)")
+	flagvalue.NameField(command, "jwks", "jwks")
+	return command
+}
+
+func newIssuerList(p *cli.Program) *cobra.Command {
+	var org string
+	command := &cobra.Command{
+		Use:     "list",
+		Short:   "List the issuers of an org",
+		Example: "  ledgerd issuer list --org acme",
+		Args:    cli.Takes(),
+		RunE: func(command *cobra.Command, _ []string) error {
+			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
+				columns := []string{"ID", "URL", "KEYS", "CREATED"}
+				return cli.PrintList(p, c.Issuers(ctx, org), 0, columns, func(i exchange.Issuer) []any {
+					keys := "from the issuer"
+					if i.JWKS != "" {
+						keys = "given"
+					}
+					return []any{i.ID, i.URL, keys, i.CreatedAt}
+				})
+			})
+		},
+	}
+	cli.OrgFlag(command, &org)
+	return command
+}
+
+func newIssuerRemove(p *cli.Program) *cobra.Command {
+	var org string
+	command := &cobra.Command{
+		Use:     "remove ID",
+		Short:   "Remove an issuer with its exchange rules, and revoke their API tokens",
+		Example: "  ledgerd issuer remove iss_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme",
+		Args:    cli.Takes("ID"),
+		RunE: func(command *cobra.Command, args []string) error {
+			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
+				ask := func() (string, error) {
+					return fmt.Sprintf("Remove the issuer %s of %s, with its exchange rules and their API tokens?", args[0], org), nil
+				}
+				if err := p.Ask(ask); err != nil {
+					return err
+				}
+				if err := c.RemoveIssuer(ctx, org, args[0]); err != nil {
+					return err
+				}
+				return p.Confirm(removed{args[0], org}, func() { fmt.Fprintf(p.Stdout, "Removed %s\n", args[0]) })
+			})
+		},
+	}
+	cli.OrgFlag(command, &org)
+	p.YesFlag(command)
+	return command
+}
+
+// removed is the JSON output of 'issuer remove' and 'exchange-rule remove'.
+type removed struct {
+	ID  string `json:"id"`
+	Org string `json:"org"`
+}

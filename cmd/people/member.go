@@ -1,0 +1,172 @@
+package people
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ledgerd/ledgerd/internal/cli"
+	"github.com/ledgerd/ledgerd/internal/flagvalue"
+	"github.com/ledgerd/ledgerd/internal/terminal"
+	"github.com/ledgerd/ledgerd/ledger/member"
+)
+
+func newMember(p *cli.Program) *cobra.Command {
+	return cli.Group("member", "Manage the people of an org",
+		newMemberAdd(p), newMemberList(p), newMemberSet(p), newMemberRemove(p), newMemberRestore(p), newMemberRule(p))
+}
+
+func newMemberAdd(p *cli.Program) *cobra.Command {
+	var org string
+	var n member.NewMember
+	command := &cobra.Command{
+		Use:   "add",
+		Short: "Add a person before the first sign-in",
+		Long: `Adds an account of an OpenID Connect provider to an org. Its person signs in to
+the pages of the server, with this role and as this signer.
+
+An account is the URL of the provider (the claim iss) and the subject (the claim
+sub). It is never an e-mail address, which can get to somebody else. The DN never
+changes, and nobody else gets it.
+
+Roles:
+  reader       read everything in the org, except webhooks and administration
+  contributor  also register commits, record attestations and approve
+  maintainer   also manage policies and webhooks
+  admin        also manage repos, identities, tokens and members
+
+To admit whole groups, see 'ledgerd member rule add'.`,
+		Example: `  ledgerd member add --org acme --issuer https://acme.okta.com \
+    --subject 00u1a2b3c4 --dn cn=ann,ou=people-dev,o=acme --role contributor`,
+		Args: cli.Takes(),
+		RunE: func(command *cobra.Command, _ []string) error {
+			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
+				m, err := c.AddMember(ctx, org, n)
+				if err != nil {
+					return err
+				}
+				return p.Confirm(m, func() {
+					fmt.Fprintf(p.Stdout, "Added %s to %s as %s (%s)\n", terminal.Printable(m.DN), m.Org, m.Role, m.ID)
+				})
+			})
+		},
+	}
+	cli.OrgFlag(command, &org)
+	flags := command.Flags()
+	flags.StringVar(&n.Issuer, "issuer", "", "`URL` of the provider")
+	flags.StringVar(&n.Subject, "subject", "", "`text` of the claim sub of the account")
+	flags.StringVar(&n.DN, "dn", "", "`name` as whom the person signs, with an ou that begins with people-")
+	roleFlag(command, &n.Role)
+	flagvalue.Require(command, "issuer", "subject", "dn", "role")
+	return command
+}
+
+func newMemberList(p *cli.Program) *cobra.Command {
+	var org string
+	command := &cobra.Command{
+		Use:     "list",
+		Short:   "List the members of an org, with former ones",
+		Example: "  ledgerd member list --org acme",
+		Args:    cli.Takes(),
+		RunE: func(command *cobra.Command, _ []string) error {
+			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
+				columns := []string{"ID", "DN", "NAME", "ROLE", "SET BY", "SIGNED IN", "REMOVED", "ISSUER", "SUBJECT"}
+				return cli.PrintList(p, c.Members(ctx, org), 0, columns, func(m member.Member) []any {
+					by := "an admin"
+					if m.ByRule {
+						by = "rules"
+					}
+					return []any{m.ID, m.DN, terminal.OrDash(m.Name), m.Role, by, m.SignedInAt, m.RemovedAt, m.Issuer, m.Subject}
+				})
+			})
+		},
+	}
+	cli.OrgFlag(command, &org)
+	return command
+}
+
+func newMemberSet(p *cli.Program) *cobra.Command {
+	var org string
+	var r member.Role
+	command := &cobra.Command{
+		Use:   "set ID",
+		Short: "Change the role of a member",
+		Long: `Changes the role of a member. From then on, rules no longer decide about the
+member. Sign-ins and API tokens of the member that permit more are revoked.`,
+		Example: "  ledgerd member set mem_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme --role maintainer",
+		Args:    cli.Takes("ID"),
+		RunE: func(command *cobra.Command, args []string) error {
+			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
+				m, err := c.ChangeMember(ctx, org, args[0], member.Change{Role: &r})
+				if err != nil {
+					return err
+				}
+				return p.Confirm(m, func() { fmt.Fprintf(p.Stdout, "%s is now %s\n", terminal.Printable(m.DN), m.Role) })
+			})
+		},
+	}
+	cli.OrgFlag(command, &org)
+	roleFlag(command, &r)
+	flagvalue.Require(command, "role")
+	return command
+}
+
+func newMemberRemove(p *cli.Program) *cobra.Command {
+	var org string
+	command := &cobra.Command{
+		Use:   "remove ID",
+		Short: "Remove a member, and revoke the sign-ins and tokens of the member",
+		Long: `Ends a membership. The sign-ins of the member and the API tokens that the member
+has created are revoked: pages and streams end within 15 seconds. No rule admits
+the member again; 'ledgerd member restore' does. What the member has signed stays
+recorded: to distrust a key of the member, see 'ledgerd identity revoke'.`,
+		Example: "  ledgerd member remove mem_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme",
+		Args:    cli.Takes("ID"),
+		RunE: func(command *cobra.Command, args []string) error {
+			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
+				ask := func() (string, error) {
+					m, err := c.Member(ctx, org, args[0])
+					return fmt.Sprintf("Remove %s from %s, and revoke all sign-ins and API tokens of the member?",
+						terminal.Printable(m.DN), org), err
+				}
+				if err := p.Ask(ask); err != nil {
+					return err
+				}
+				if err := c.RemoveMember(ctx, org, args[0]); err != nil {
+					return err
+				}
+				return p.Confirm(ended{args[0], org}, func() { fmt.Fprintf(p.Stdout, "Removed %s\n", args[0]) })
+			})
+		},
+	}
+	cli.OrgFlag(command, &org)
+	p.YesFlag(command)
+	return command
+}
+
+func newMemberRestore(p *cli.Program) *cobra.Command {
+	var org string
+	command := &cobra.Command{
+		Use:   "restore ID",
+		Short: "Restore a former member",
+		Long: `Restores a membership with the role that it had. The person has to sign in again,
+and tokens that were revoked stay revoked.`,
+		Example: "  ledgerd member restore mem_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme",
+		Args:    cli.Takes("ID"),
+		RunE: func(command *cobra.Command, args []string) error {
+			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
+				removed := false
+				m, err := c.ChangeMember(ctx, org, args[0], member.Change{Removed: &removed})
+				if err != nil {
+					return err
+				}
+				return p.Confirm(m, func() {
+					fmt.Fprintf(p.Stdout, "Restored %s as %s\n", terminal.Printable(m.DN), m.Role)
+				})
+			})
+		},
+	}
+	cli.OrgFlag(command, &org)
+	return command
+}

@@ -1,0 +1,11 @@
+// Package people has the commands about the people of an org, and their sign-ins.
+package people
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/ledgerd/ledgerd/internal/cli"
+)
+
+// Commands returns the commands of this package.
+func Commands(p *cli.Program) []*cobra.Command { return []*cobra.Command{newMember(p), newSignIn(p)} }

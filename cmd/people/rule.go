@@ -1,0 +1,105 @@
+package people
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ledgerd/ledgerd/internal/cli"
+	"github.com/ledgerd/ledgerd/internal/flagvalue"
+	"github.com/ledgerd/ledgerd/ledger/member"
+)
+
+func newMemberRule(p *cli.Program) *cobra.Command {
+	return cli.Group("rule", "Manage the rules by which people become members",
+		newRuleAdd(p), newRuleList(p), newRuleRemove(p))
+}
+
+func newRuleAdd(p *cli.Program) *cobra.Command {
+	var org string
+	var n member.NewRule
+	command := &cobra.Command{
+		Use:   "add",
+		Short: "Admit the accounts of a group",
+		Long: `Creates a rule: an account whose ID token has the claim with this value is a
+member from its first sign-in on. Of several such rules, the one with the highest
+role counts. Rules decide again at each sign-in.
+
+In the DN, {claim} stands for the text of a claim. Use only claims that people
+cannot change themselves, in the DN and as the condition: anyone who can change
+the claim decides who they are. sub and groups are safe with most providers;
+name, nickname and often preferred_username are not.
+
+A rule cannot be changed: create another one, and remove it.`,
+		Example: `  ledgerd member rule add --org acme --issuer https://acme.okta.com \
+    --claim groups --value developers --role contributor \
+    --dn 'cn={login},ou=people-dev,o=acme'`,
+		Args: cli.Takes(),
+		RunE: func(command *cobra.Command, _ []string) error {
+			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
+				r, err := c.CreateMemberRule(ctx, org, n)
+				if err != nil {
+					return err
+				}
+				return p.Confirm(r, func() { fmt.Fprintf(p.Stdout, "Created member rule %s in %s\n", r.ID, r.Org) })
+			})
+		},
+	}
+	cli.OrgFlag(command, &org)
+	flags := command.Flags()
+	flags.StringVar(&n.Issuer, "issuer", "", "`URL` of the provider")
+	flags.StringVar(&n.Claim, "claim", "", "`name` of a claim of the ID token, such as groups")
+	flags.StringVar(&n.Value, "value", "", "`text` of the claim, or one of its texts")
+	flags.StringVar(&n.DN, "dn", "", "`template` of the names as whom people sign")
+	roleFlag(command, &n.Role)
+	flagvalue.Require(command, "issuer", "claim", "value", "dn", "role")
+	return command
+}
+
+func newRuleList(p *cli.Program) *cobra.Command {
+	var org string
+	command := &cobra.Command{
+		Use:     "list",
+		Short:   "List the member rules of an org",
+		Example: "  ledgerd member rule list --org acme",
+		Args:    cli.Takes(),
+		RunE: func(command *cobra.Command, _ []string) error {
+			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
+				columns := []string{"ID", "ISSUER", "CLAIM", "VALUE", "ROLE", "DN", "CREATED"}
+				return cli.PrintList(p, c.MemberRules(ctx, org), 0, columns, func(r member.Rule) []any {
+					return []any{r.ID, r.Issuer, r.Claim, r.Value, r.Role, r.DN, r.CreatedAt}
+				})
+			})
+		},
+	}
+	cli.OrgFlag(command, &org)
+	return command
+}
+
+func newRuleRemove(p *cli.Program) *cobra.Command {
+	var org string
+	command := &cobra.Command{
+		Use:   "remove ID",
+		Short: "Remove a member rule",
+		Long: `Removes a rule. Members whom no other rule admits cannot sign in again. Their
+sign-ins stay until they expire: 'ledgerd member remove' ends these.`,
+		Example: "  ledgerd member rule remove mrl_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme",
+		Args:    cli.Takes("ID"),
+		RunE: func(command *cobra.Command, args []string) error {
+			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
+				ask := func() (string, error) { return fmt.Sprintf("Remove the member rule %s of %s?", args[0], org), nil }
+				if err := p.Ask(ask); err != nil {
+					return err
+				}
+				if err := c.RemoveMemberRule(ctx, org, args[0]); err != nil {
+					return err
+				}
+				return p.Confirm(ended{args[0], org}, func() { fmt.Fprintf(p.Stdout, "Removed %s\n", args[0]) })
+			})
+		},
+	}
+	cli.OrgFlag(command, &org)
+	p.YesFlag(command)
+	return command
+}

@@ -1,0 +1,59 @@
+package people
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ledgerd/ledgerd/internal/cli"
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+func newSignIn(p *cli.Program) *cobra.Command {
+	return cli.Group("sign-in", "See who is signed in, and end sign-ins", newSignInList(p), newSignInEnd(p))
+}
+
+func newSignInList(p *cli.Program) *cobra.Command {
+	var org, owner string
+	command := &cobra.Command{
+		Use:   "list",
+		Short: "List the sign-ins of an org that have not ended",
+		Example: `  ledgerd sign-in list --org acme
+  ledgerd sign-in list --org acme --member mem_01JD3X0V6Q8Z2M4N5P7R9T1W3Y`,
+		Args: cli.Takes(),
+		RunE: func(command *cobra.Command, _ []string) error {
+			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
+				columns := []string{"ID", "WHO", "SCOPE", "SIGNED IN", "EXPIRES", "MEMBER"}
+				return cli.PrintList(p, c.SignIns(ctx, org, owner), 0, columns, func(t ledger.Token) []any {
+					return []any{t.ID, t.DN, t.Scope, t.CreatedAt, t.ExpiresAt, t.Member}
+				})
+			})
+		},
+	}
+	cli.OrgFlag(command, &org)
+	command.Flags().StringVar(&owner, "member", "", "only those of the member with this `ID`")
+	return command
+}
+
+func newSignInEnd(p *cli.Program) *cobra.Command {
+	var org string
+	command := &cobra.Command{
+		Use:   "end ID",
+		Short: "End a sign-in",
+		Long: `Ends a sign-in: its pages and streams end within 15 seconds. The person can sign
+in again; to prevent that, see 'ledgerd member remove'.`,
+		Example: "  ledgerd sign-in end tok_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme",
+		Args:    cli.Takes("ID"),
+		RunE: func(command *cobra.Command, args []string) error {
+			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
+				if err := c.EndSignIn(ctx, org, args[0]); err != nil {
+					return err
+				}
+				return p.Confirm(ended{args[0], org}, func() { fmt.Fprintf(p.Stdout, "Ended %s\n", args[0]) })
+			})
+		},
+	}
+	cli.OrgFlag(command, &org)
+	return command
+}

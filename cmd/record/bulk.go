@@ -1,0 +1,99 @@
+package record
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/cli"
+	"github.com/ledgerd/ledgerd/internal/display"
+	"github.com/ledgerd/ledgerd/internal/mergeclaim"
+	"github.com/ledgerd/ledgerd/internal/registration"
+	"github.com/ledgerd/ledgerd/internal/terminal"
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation/bulk"
+)
+
+// A bulkRequest records a file with several envelopes.
+type bulkRequest struct {
+	repo   cli.RepoName
+	commit string // the commit that they must be about, or empty
+	file   string // file name, for errors
+}
+
+// record records the envelopes, which are the items of the body, and prints a line about each. It
+// returns an error if any is refused.
+func (r bulkRequest) record(ctx context.Context, p *cli.Program, c *cli.Connection, body []byte,
+	envelopes []bulk.Item) error {
+	described := map[string]bool{}
+	describe := func(sha string) {
+		if !described[sha] {
+			described[sha] = true
+			describeCommit(ctx, p, c, r.repo, sha)
+		}
+	}
+	for _, e := range envelopes {
+		for _, sha := range mergeclaim.Commits(e.Envelope, r.commit) {
+			describe(sha)
+		}
+	}
+
+	items, err := c.RecordAll(ctx, r.repo.Org, r.repo.Repo, body)
+	if err != nil {
+		return fmt.Errorf("%s: %w", r.file, err)
+	}
+	failed := 0
+	for _, item := range items {
+		if !r.report(p, item) {
+			failed++
+		}
+		if item.Attestation != nil && r.commit == "" { // only the statement names it
+			describe(item.Attestation.Commit)
+		}
+	}
+
+	if err := p.Print(items, func() {}); err != nil {
+		return err
+	}
+	if failed > 0 {
+		return fmt.Errorf("%s: %d of %d attestations were refused, or are about another commit", r.file, failed,
+			len(items))
+	}
+	return nil
+}
+
+// report prints a line about one of several envelopes. It returns false if the envelope is not
+// recorded, or is about another commit than --commit.
+func (r bulkRequest) report(p *cli.Program, item ledger.BulkItem) bool {
+	number, record := item.Index+1, item.Attestation
+	if record == nil {
+		err := &client.Error{Status: item.Status, Problem: *item.Problem}
+		fmt.Fprintf(p.Stderr, "%d: Not recorded: %s\n", number, p.Describe(err))
+		return false
+	}
+
+	verb := "Recorded"
+	if item.Status != http.StatusCreated {
+		verb = "Already recorded:"
+	}
+	at := r.repo.At(record.Commit)
+	fmt.Fprintf(p.Hints(), "%d: %s %s %s (%v) on %s\n", number, verb, terminal.Printable(record.Predicate),
+		record.Result.Status, display.Milliseconds(record.Result.DurationMS), at)
+	display.Violation(p.Stderr, at, *record)
+	if r.commit != "" && r.commit != record.Commit {
+		fmt.Fprintf(p.Stderr, "%d: the attestation is about commit %s, not about --commit %s\n", number,
+			terminal.Short(record.Commit), terminal.Short(r.commit))
+		return false
+	}
+	return true
+}
+
+// describeCommit registers a commit with its author, if the work tree has it. The
+// attestation is recorded in any case.
+func describeCommit(ctx context.Context, p *cli.Program, c *cli.Connection, name cli.RepoName, sha string) {
+	if err := registration.Describe(ctx, c.Client, name.Org, name.Repo, sha); err != nil {
+		fmt.Fprintf(p.Stderr, "Commit not registered: requirements that exclude its author may count nobody. Cause: %s\n",
+			p.Describe(err))
+	}
+}

@@ -1,0 +1,198 @@
+package record
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/cli"
+	"github.com/ledgerd/ledgerd/internal/flagvalue"
+	"github.com/ledgerd/ledgerd/internal/terminal"
+	"github.com/ledgerd/ledgerd/ledger/attention"
+	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/review"
+)
+
+func newReview(p *cli.Program) *cobra.Command {
+	return cli.Group("review", "List commits that wait for a review, and review them with a key",
+		newReviewList(p),
+		newReviewOf(p, review.Approve, &cobra.Command{
+			Use:   "approve [ORG/REPO]",
+			Short: "Approve a commit, signed with a key",
+			Long: `Signs and records that you approve a commit: a statement of the predicate
+review:code with the result pass, and with --comment as an annotation. You sign
+here, in the terminal, and depend on no script of the server; see docs/reviews.md
+for approving a commit in the page.
+
+With --cert the statement is sent with the certificate of the key, otherwise the
+key must be an identity of the org. The private key must not be encrypted.`,
+			Example: `  ledgerd review approve acme/api --commit 5f2a1c9 --key ann.key
+  ledgerd review approve acme/api --commit feature --key ann.key --cert ann.crt --comment 'Looks good'`,
+		}),
+		newReviewOf(p, review.RequestChanges, &cobra.Command{
+			Use:   "reject [ORG/REPO]",
+			Short: "Request changes of a commit, signed with a key",
+			Long: `Signs and records that a commit needs changes: a statement of the predicate
+review:code with the result fail. Nobody's approval makes up for it, until you
+approve the commit. It works as 'ledgerd review approve'.`,
+			Example: `  ledgerd review reject acme/api --commit 5f2a1c9 --key ann.key --comment 'The limit is off by one'`,
+		}))
+}
+
+// newReviewOf completes a command that records a verdict. It does what attest does, with a status.
+func newReviewOf(p *cli.Program, verdict review.Verdict, command *cobra.Command) *cobra.Command {
+	a := attestRequest{status: verdict.Status()}
+	var comment string
+	command.Args = cli.TakesRepo
+	command.RunE = func(command *cobra.Command, args []string) (err error) {
+		switch {
+		case !review.IsPredicate(a.predicate):
+			return cli.Usagef("invalid --predicate %q: use one of reviews, such as %s", a.predicate, review.Predicate)
+		case !review.IsComment(comment):
+			return cli.Usagef("invalid --comment: use at most %d characters, none of them invisible, and not only spaces",
+				review.MaxComment)
+		}
+		for name, value := range review.Annotations(comment, "", "") {
+			a.annotations = append(a.annotations, name+"="+value)
+		}
+		if err := a.check(); err != nil {
+			return err
+		}
+		if a.repo, _, err = p.Repo(command, args); err != nil {
+			return err
+		}
+		return attest(p, command, &a)
+	}
+
+	flags := command.Flags()
+	flags.StringVar(&a.commit, "commit", "", "commit to review, a sha or a git `rev`")
+	flags.StringVar(&a.predicate, "predicate", review.Predicate, "`name` of the predicate, which begins with review:")
+	flags.StringVar(&a.key, "key", "", "private key to sign with, a PEM `file`")
+	flags.StringVar(&a.cert, "cert", "", "certificate of the key, with its chain, a PEM `file`")
+	flags.StringVar(&comment, "comment", "", "`text` to sign with the verdict, at most 2000 characters")
+	flagvalue.Require(command, "commit", "key")
+	flagvalue.RequireRev(command, "commit")
+	return command
+}
+
+const (
+	// maxWaitingPages is how many pages of what needs attention are read for a list of reviews.
+	maxWaitingPages = 20
+	// maxSigners is how many identities of an org are read, and maxNamed how many are named.
+	maxSigners = 500
+	maxNamed   = 3
+)
+
+func newReviewList(p *cli.Program) *cobra.Command {
+	limit := 0
+	command := &cobra.Command{
+		Use:   "list [ORG[/REPO]]",
+		Short: "List commits that wait for a review",
+		Long: `Lists the commits that have reached ATTESTED, in the last 30 days, and lack a
+review for PROMOTABLE, the latest first. Without ORG, the org is that of the
+token or of the file .ledgerd.yaml.
+
+WHO COULD names identities that may attest the review and have not: keys, and the
+names that a CA certifies. The policy may require others.`,
+		Example: `  ledgerd review list acme
+  ledgerd review list acme/api`,
+		Args: cli.Takes("[ORG[/REPO]]"),
+		RunE: func(command *cobra.Command, args []string) error {
+			return p.WithOrgOrRepo(command, args, func(ctx context.Context, c *cli.Connection, org, repo string) error {
+				columns := []string{"COMMIT", "BRANCH", "SINCE", "SUBJECT", "WAITS FOR", "WHO COULD"}
+				return cli.PrintList(p, waitingForReview(ctx, c.Client, org, repo), limit, columns, func(w unreviewed) []any {
+					at := cli.RepoName{Org: org, Repo: w.Repo}.At(w.Commit)
+					needs := fmt.Sprintf("%s (%d of %d)", w.Review.Predicate, w.Review.Have, w.Review.Need)
+					return []any{at, terminal.OrDash(w.Branch), terminal.Since(w.At), w.Subject, needs, w.named()}
+				})
+			})
+		},
+	}
+	cli.LimitFlag(command, &limit)
+	return command
+}
+
+// An unreviewed is a commit that waits for a review.
+type unreviewed struct {
+	attention.Item `json:",embed"`
+	// WhoCould has the DNs of keys that may attest it and have not, and the patterns of the names that
+	// roots certify.
+	WhoCould []string `json:"who_could"`
+}
+
+// named returns who could review, in a few words.
+func (w unreviewed) named() string {
+	names := slices.Clone(w.WhoCould[:min(len(w.WhoCould), maxNamed)])
+	if more := len(w.WhoCould) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	return terminal.OrDash(strings.Join(names, "; "))
+}
+
+// waitingForReview lists the commits of an org, or of one repo, that lack a review.
+func waitingForReview(ctx context.Context, c *client.Client, org, repo string) iter.Seq2[unreviewed, error] {
+	return func(yield func(unreviewed, error) bool) {
+		signers, err := signersOf(ctx, c, org)
+		if err != nil {
+			yield(unreviewed{}, err)
+			return
+		}
+
+		q := client.Query{}
+		for range maxWaitingPages {
+			list, err := c.AttentionPage(ctx, org, client.AttentionFilter{Kind: attention.Review, Repo: repo}, q)
+			if err != nil {
+				yield(unreviewed{}, err)
+				return
+			}
+			for _, i := range list.Data {
+				if i.Review != nil && !yield(unreviewed{i, whoCould(signers, i.Review)}, nil) {
+					return
+				}
+			}
+			if q.Cursor = list.NextCursor; q.Cursor == "" {
+				return
+			}
+		}
+	}
+}
+
+// signersOf returns the first identities of an org that are trusted.
+func signersOf(ctx context.Context, c *client.Client, org string) (signers []identity.Identity, err error) {
+	read := 0
+	for i, err := range c.Identities(ctx, org) {
+		if err != nil {
+			return nil, err
+		}
+		if i.RevokedAt == 0 && (i.NotAfter == 0 || i.NotAfter.Std().After(time.Now())) {
+			signers = append(signers, i)
+		}
+		if read++; read == maxSigners {
+			break
+		}
+	}
+	return signers, nil
+}
+
+// whoCould returns the names of the signers that may attest a review and have not.
+func whoCould(signers []identity.Identity, need *attention.ReviewNeed) []string {
+	names := []string{}
+	for _, i := range signers {
+		name := i.DN
+		if i.Kind == identity.RootIdentity && i.DNPattern != "" {
+			name = i.DNPattern
+		}
+		prefix, isPrefix := strings.CutSuffix(need.Predicate, "*")
+		may := i.May.Match(need.Predicate) || isPrefix && i.May.MatchSome(prefix)
+		if may && !need.IsReviewedBy(name) && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,42 @@
+package network
+
+import (
+	"testing"
+	"time"
+
+	"github.com/ledgerd/ledgerd/internal/pgtest"
+)
+
+// Each round trip through a slow network takes at least its delay.
+func TestSlowNetworkDelaysEachRoundTrip(t *testing.T) {
+	const delay = 3 * time.Millisecond
+	cluster := pgtest.Start(t, pgtest.Fast()...)
+	slow, err := NewSlow(cluster.AdminURL(), delay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer slow.Close()
+	database, err := Behind(cluster.AdminURL(), slow.Address())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	took, err := RoundTrips(t.Context(), database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(took) != trips || took[0] < delay {
+		t.Errorf("%d round trips, the shortest of %v, want %d of at least %v", len(took), took[0], trips, delay)
+	}
+}
+
+// A pause ends when it is due, not before.
+func TestPauseUntil(t *testing.T) {
+	for _, pause := range []time.Duration{-time.Hour, 0, 100 * time.Microsecond, 2 * time.Millisecond} {
+		start := time.Now()
+		pauseUntil(start.Add(pause))
+		if took := time.Since(start); took < pause || pause <= 0 && took > time.Minute {
+			t.Errorf("a pause of %v took %v", pause, took)
+		}
+	}
+}

@@ -1,0 +1,123 @@
+package verify
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/evidence"
+	"github.com/ledgerd/ledgerd/internal/sigstoretest"
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/proof/verify"
+)
+
+// keyless records a keyless bundle, and then replaces the trusted root by one that does not verify it.
+func (h *host) keyless() ledger.AttestationRecord {
+	h.t.Helper()
+	ctx := h.t.Context()
+	_, err := h.admin.SetTrustedRoot(ctx, "acme", "public-good", sigstoretest.File(h.t, sigstoretest.PublicGood))
+	check(h.t, err)
+	_, err = h.admin.AddIdentity(ctx, "acme", identity.NewIdentity{
+		Kind: identity.SigstoreIdentity, DN: "cn=release,ou=build,o=acme", May: identity.Predicates{"build:*"},
+		Sigstore: &ledger.SigstoreEntry{TrustedRoot: "public-good", Issuer: "https://token.actions.githubusercontent.com",
+			Subject: "https://github.com/sigstore/*"},
+	})
+	check(h.t, err)
+	record, _, err := h.admin.Record(ctx, "acme", "api", sigstoretest.File(h.t, sigstoretest.Bundle))
+	check(h.t, err)
+
+	other := sigstoretest.File(h.t, sigstoretest.OtherRoot)
+	_, err = h.admin.SetTrustedRoot(ctx, "acme", "public-good", other)
+	check(h.t, err)
+	h.sign()
+	return record
+}
+
+// A keyless attestation is verified with the version of the trusted root that was in effect when it was
+// recorded, online and in an export. The log has the versions and the entry.
+func TestKeylessAttestation(t *testing.T) {
+	h := newHost(t)
+	a := h.keyless()
+	s, p := newSite(t, h), newPerson(t)
+	attestation := func(s *Session) (verify.Report, error) { return s.Attestation(t.Context(), "api", a.ID) }
+	commit := func(s *Session) (verify.Report, error) { return s.Commit(t.Context(), "api", a.Commit) }
+	for _, subject := range []func(*Session) (verify.Report, error){attestation, commit, repo(t)} {
+		wantVerified(t, p.verify(s, subject))
+		wantVerified(t, rederiving(t).verify(s, subject))
+	}
+
+	r := p.verify(s, attestation)
+	want(t, r, verify.CheckSignature, verify.OK, "by cn=release,ou=build,o=acme")
+	want(t, r, verify.CheckIdentity, verify.OK, "the log has the 1 identity that has signed")
+
+	list, err := client.Collect(h.admin.Identities(t.Context(), "acme"), 10)
+	check(t, err)
+	text, err := json.Marshal(list)
+	check(t, err)
+	keys, err := verify.ParseKeys(text)
+	check(t, err)
+	p.change = func(o *Options) { o.Keys = &keys }
+	want(t, p.verify(s, attestation), verify.CheckSignature, verify.Failed, "pinned keys verify no keyless signatures")
+	p.change = nil
+
+	for name, change := range map[string]struct{ path, old, now, check, text string }{
+		"another document": {"/trusted-roots/public-good", "2022-10-20", "2022-10-21", verify.CheckIdentity,
+			"version 1 of public"},
+		"another version": {"/trusted-roots/public-good", `"version":1,`, `"version":4,`, verify.CheckIdentity,
+			"version 4 of"},
+		"another entry": {"/identities", `github.com/sigstore/*`, `github.com/sigstore-js/*`, verify.CheckSignature,
+			"wants the subject"},
+		"a wider entry": {"/identities", `github.com/sigstore/*`, `github.com/sigstore/sigstore-js/*`, verify.CheckIdentity,
+			"or other terms"},
+	} {
+		s.change = func(path string, body []byte) []byte {
+			if strings.HasSuffix(path, change.path) {
+				return bytes.ReplaceAll(body, []byte(change.old), []byte(change.now))
+			}
+			return body
+		}
+		if r := p.verify(s, attestation); r.Verified {
+			t.Errorf("%s: verified", name)
+		} else {
+			want(t, r, change.check, verify.Failed, change.text)
+		}
+	}
+}
+
+// An export has what verifies a keyless attestation, and without it, or with another trusted root, the
+// export is not verified.
+func TestKeylessEvidence(t *testing.T) {
+	h := newHost(t)
+	a := h.keyless()
+	text := h.export(evidence.Options{Commit: a.Commit})
+	r, err := pinned(h).evidence(text)
+	check(t, err)
+	wantVerified(t, r)
+
+	for name, test := range map[string]struct {
+		change func(files)
+		check  string
+	}{
+		"no trusted roots": {func(f files) { delete(f, evidence.TrustedRootsFile) }, verify.CheckSignature},
+		"another trusted root": {func(f files) {
+			f[evidence.TrustedRootsFile] = bytes.ReplaceAll(f[evidence.TrustedRootsFile], []byte("2022-10-20"),
+				[]byte("2022-10-21"))
+		}, verify.CheckIdentity},
+		"another event of the trusted root": {func(f files) {
+			f[evidence.TrustedRootsFile] = bytes.ReplaceAll(f[evidence.TrustedRootsFile], []byte(`"event": "evt_`),
+				[]byte(`"event": "evt_x`))
+		}, verify.CheckIdentity},
+	} {
+		f := filesOf(t, text)
+		test.change(f)
+		r, err := pinned(h).evidence(f.pack(t))
+		check(t, err)
+		if r.Verified {
+			t.Errorf("%s: verified", name)
+		}
+		want(t, r, test.check, verify.Failed, "")
+	}
+}

@@ -1,0 +1,122 @@
+package commits
+
+import (
+	"cmp"
+	"encoding/base64"
+	"errors"
+	"net/http"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/ca"
+	"github.com/ledgerd/ledgerd/ledger/review"
+	"github.com/ledgerd/ledgerd/server/web/format"
+	"github.com/ledgerd/ledgerd/server/web/page"
+)
+
+// A reviewer is a visitor who can review the commit in the page. static/review.js makes the key, and
+// signs with it.
+type reviewer struct {
+	// Member is the ID of the member, and DN the name that the certificate will have.
+	Member, DN string
+	MaxComment int
+}
+
+// reviewerOf returns the visitor as a reviewer of a commit; nil if a review of the visitor would not
+// be recorded, or nobody waits for one.
+func reviewerOf(v *page.Visit, c ledger.Commit, repo ledger.Repo) (*reviewer, error) {
+	t := v.Session
+	if v.Anonymous || t == nil || !t.IsSignIn || t.Member == "" || !v.May(ledger.Write) || c.Withdrawn ||
+		repo.ArchivedAt != 0 {
+		return nil, nil
+	}
+	org, err := v.API.Org(v.Ctx(), v.Org)
+	if err != nil || org.ArchivedAt != 0 {
+		return nil, err
+	}
+
+	root, err := v.API.CA(v.Ctx(), v.Org, ca.People)
+	if page.CodeOf(err) == ledger.CodeNotFound {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if _, err := ca.People.Certified(root, t.DN); err != nil || !root.May.Match(review.Predicate) {
+		return nil, nil // an admin has limited the CA to others
+	}
+	return &reviewer{t.Member, t.DN, review.MaxComment}, nil
+}
+
+// checkMember returns an error if the visitor is not the member as whom the page says that the visitor
+// signs: somebody else has signed in since.
+func checkMember(v *page.Visit, id string) error {
+	if id == v.Session.Member {
+		return nil
+	}
+	return ledger.Errorf(ledger.CodeInvalidField, "you have signed in as %s since this page was loaded: reload it",
+		cmp.Or(format.PlainName(v.Session.DN), v.Session.Name))
+}
+
+// draftReview returns a statement for the script to sign.
+func draftReview(v *page.Visit) (*page.Response, error) {
+	f, err := v.Form()
+	if err != nil {
+		return nil, err
+	}
+	if err := checkMember(v, f.Get("member")); err != nil {
+		return answer(nil, err)
+	}
+	d, err := v.API.DraftReview(v.Ctx(), v.Org, v.Repo, v.Value("sha"), review.NewDraft{
+		Verdict: review.Verdict(f.Get("verdict")), Predicate: f.Get("predicate"), Comment: f.Get("comment"),
+	})
+	return answer(d, err)
+}
+
+// recordReview records a statement that the script has signed.
+func recordReview(v *page.Visit) (*page.Response, error) {
+	f, err := v.Form()
+	if err != nil {
+		return nil, err
+	}
+	if err := checkMember(v, f.Get("member")); err != nil {
+		return answer(nil, err)
+	}
+	var n review.NewReview
+	fields := map[string]*[]byte{"payload": &n.Payload, "public_key": &n.PublicKey, "signature": &n.Signature}
+	for field, to := range fields {
+		if *to, err = base64.StdEncoding.DecodeString(f.Get(field)); err != nil {
+			return answer(nil, ledger.FieldErrorf(ledger.CodeInvalidField, field, "not base64"))
+		}
+	}
+	record, err := v.API.RecordReview(v.Ctx(), v.Org, v.Repo, v.Value("sha"), n)
+	return answer(record, err)
+}
+
+// answer returns a value, or the error in its place, as JSON for the script. Visitors who are not
+// signed in any more get the sign-in, as everywhere.
+func answer(value any, err error) (*page.Response, error) {
+	status := http.StatusOK
+	if err != nil {
+		problem := struct {
+			Code   ledger.Code `json:"code"`
+			Detail string      `json:"detail"`
+		}{page.CodeOf(err), err.Error()}
+		status = http.StatusUnprocessableEntity
+		if e, ok := errors.AsType[*client.Error](err); ok {
+			status, problem.Detail = e.Status, e.Problem.Detail
+		}
+		if status == http.StatusUnauthorized || status >= http.StatusInternalServerError {
+			return nil, err
+		}
+		value = problem
+	}
+
+	body, err := json.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
+	return &page.Response{Status: status, Body: body, MediaType: "application/json"}, nil
+}

@@ -1,0 +1,32 @@
+// Package people has the pages of the members of an org, the rules by which people become members,
+// and sign-ins.
+package people
+
+import (
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/server/web/page"
+)
+
+// Routes returns the routes of the package.
+func Routes() []page.Route {
+	const (
+		admin   = ledger.Admin
+		members = page.MembersPattern
+		rules   = page.MemberRulesPattern
+	)
+	return []page.Route{
+		page.Get(members, admin, showMembers),
+		page.Get(members+"/new", admin, showMemberForm),
+		page.Post(members+"/new", admin, addMember),
+		page.Post(members+"/{id}/role", admin, changeRole),
+		page.Post(members+"/{id}/remove", admin, removeMember),
+		page.Post(members+"/{id}/restore", admin, restoreMember),
+
+		page.Get(rules+"/new", admin, showRuleForm),
+		page.Post(rules+"/new", admin, createRule),
+		page.Post(rules+"/{id}/remove", admin, removeRule),
+
+		page.Get(page.SignInsPattern, ledger.Read, showSignIns),
+		page.Post(page.SignInsPattern+"/{id}/end", ledger.Read, endSignIn),
+	}
+}

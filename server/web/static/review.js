@@ -1,0 +1,172 @@
+// The review of a commit: the browser makes a key that cannot leave it, shows what the server asks
+// to sign, and signs it. The server certifies the key for this one statement. The host serves this
+// script, so it protects from mistakes, but not from a host that deceives: 'ledgerd review' in a
+// terminal does not depend on it.
+
+const box = document.getElementById('review');
+const facts = box.dataset;
+const { Failed, derOf, fromBase64, isSupported, pae, toBase64, utf8Strict } = await import(facts.signature);
+
+const type = 'application/vnd.in-toto+json';
+const predicateType = 'https://github.com/ledgerd/ledgerd/predicate/result/v1';
+const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
+const verdicts = { approve: ['pass', 'Approve'], request_changes: ['fail', 'Request changes'] };
+
+// The key. Each member has one per browser: people who share a browser do not share a key.
+
+const settled = (request) => new Promise((resolve, reject) => {
+  request.onsuccess = () => resolve(request.result);
+  request.onerror = () => reject(request.error);
+});
+
+async function withKeys(mode, use) {
+  const opening = indexedDB.open('ledgerd-review', 1);
+  opening.onupgradeneeded = () => opening.result.createObjectStore('keys');
+  const database = await settled(opening);
+  try {
+    return await settled(use(database.transaction('keys', mode).objectStore('keys')));
+  } finally {
+    database.close();
+  }
+}
+
+// keyPair returns the key of the member. If the browser has lost it or keeps none, as in a private
+// window, it makes another.
+async function keyPair() {
+  const name = `${facts.org}/${facts.member}`;
+  try {
+    const kept = await withKeys('readonly', (keys) => keys.get(name));
+    if (kept?.privateKey instanceof CryptoKey && kept.publicKey instanceof CryptoKey) return kept;
+  } catch {
+    // no storage
+  }
+  const made = await crypto.subtle.generateKey(algorithm, false, ['sign', 'verify']);
+  try {
+    await withKeys('readwrite', (keys) => keys.put(made, name));
+  } catch {
+    // no storage
+  }
+  return made;
+}
+
+// The server.
+
+class SignInAgain extends Failed {}
+
+async function send(path, fields) {
+  let response;
+  try {
+    response = await fetch(`${facts.at}/${path}`, { method: 'POST', body: new URLSearchParams({ member: facts.member, ...fields }), cache: 'no-store' });
+  } catch {
+    throw new Failed('The server cannot be reached. Nothing was recorded as far as this page knows: reload it to see.');
+  }
+  if (response.redirected) throw new SignInAgain('The session has ended.');
+  const answer = await response.json().catch(() => null);
+  if (answer?.code === 'sign_in_again') throw new SignInAgain(`Not recorded: ${answer.detail}.`);
+  if (!response.ok || !answer) throw new Failed(`Not recorded: ${answer?.detail ?? `the server answers with status ${response.status}`}.`);
+  return answer;
+}
+
+// statementOf reads the bytes to sign. It refuses them unless they say what the person has chosen
+// about this commit, and nothing else.
+function statementOf(bytes, verdict, comment) {
+  const text = utf8Strict.decode(bytes), statement = JSON.parse(text), { predicate } = statement, [subject] = statement.subject;
+  const { tree = '', nonce } = predicate.annotations;
+  const same = (got, want) => JSON.stringify(got) === JSON.stringify(want);
+  const sorted = (value) => Array.isArray(value) ? value.map(sorted) : value === null || typeof value !== 'object' ? value :
+    Object.fromEntries(Object.keys(value).sort().map((name) => [name, sorted(value[name])]));
+
+  const name = `${facts.org}/${facts.repo}`;
+  const want = {
+    _type: 'https://in-toto.io/Statement/v1', predicateType,
+    subject: [{ name, digest: { gitCommit: facts.commit, ...(tree && { gitTree: tree }) } }],
+    predicate: {
+      predicate: 'review:code', result: { status: verdicts[verdict][0], duration_ms: 0 }, repo: name,
+      annotations: { nonce, ...(comment && { comment }), ...(tree && { tree }) },
+    },
+  };
+  if (typeof nonce !== 'string' || nonce.length < 43 || !/^[0-9a-f]*$/.test(tree) || !same(sorted(statement), sorted(want))) {
+    throw new Failed('The server asks to sign something else than this review. Nothing was signed.');
+  }
+  const [org, repo] = predicate.repo.split('/');
+  return {
+    org, repo, commit: subject.digest.gitCommit, tree: tree || 'not known', nonce, payload: text,
+    verdict: `${verdicts[verdict][1]} (${predicate.result.status})`, predicate: predicate.predicate,
+    comment: predicate.annotations.comment ?? 'none',
+  };
+}
+
+async function sign(bytes) {
+  const key = await keyPair();
+  const raw = new Uint8Array(await crypto.subtle.sign(algorithm, key.privateKey, pae(type, bytes)));
+  const spki = new Uint8Array(await crypto.subtle.exportKey('spki', key.publicKey));
+  return { public_key: toBase64(spki), signature: toBase64(derOf(raw)) };
+}
+
+// The page.
+
+const form = box.querySelector('form'), confirmation = box.querySelector('[data-confirm]');
+const status = box.querySelector('[role=status]'), again = box.querySelector('[data-again]');
+const buttons = box.querySelectorAll('button');
+let draft = null; // what is shown for confirmation
+
+function report(text, kind = '') {
+  status.className = text ? `notice ${kind}` : '';
+  status.textContent = text;
+  again.hidden = true;
+}
+
+function show(part) {
+  form.hidden = part !== form;
+  confirmation.hidden = part !== confirmation;
+}
+
+// attempt runs an action while the buttons are off, and reports its error.
+async function attempt(action) {
+  for (const button of buttons) button.disabled = true;
+  report('');
+  try {
+    await action();
+  } catch (error) {
+    draft = null;
+    show(form);
+    report(error instanceof Failed ? error.message : `This browser reports: ${error.message}`, 'bad');
+    again.hidden = !(error instanceof SignInAgain);
+  }
+  for (const button of buttons) button.disabled = false;
+}
+
+form.addEventListener('submit', (event) => {
+  event.preventDefault();
+  const verdict = event.submitter?.value ?? 'approve', comment = form.elements.comment.value;
+  attempt(async () => {
+    const { payload } = await send('review-draft', { verdict, comment });
+    const bytes = fromBase64(payload, 'The statement');
+    const says = statementOf(bytes, verdict, comment);
+    for (const place of box.querySelectorAll('[data-signed]')) place.textContent = says[place.dataset.signed];
+    draft = { payload, bytes };
+    show(confirmation);
+    confirmation.querySelector('h3').focus();
+  });
+});
+
+box.querySelector('[data-sign]').addEventListener('click', () => attempt(async () => {
+  const record = await send('review', { payload: draft.payload, ...await sign(draft.bytes) });
+  draft = null;
+  form.reset();
+  show(form);
+  report('Recorded: ', 'good');
+  const link = document.createElement('a');
+  link.href = `${facts.attestations}/${encodeURIComponent(record.id)}`;
+  link.textContent = `${record.predicate} ${record.result.status}`;
+  status.append(link);
+}));
+
+box.querySelector('[data-cancel]').addEventListener('click', () => {
+  draft = null;
+  show(form);
+  report('Nothing was signed.');
+});
+
+if (isSupported) show(form);
+else report('This browser offers its cryptography only over https and on localhost. Use ledgerd review in a terminal.');

@@ -1,0 +1,207 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/pem"
+	"fmt"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/ca"
+	"github.com/ledgerd/ledgerd/ledger/identity"
+)
+
+// ca returns the row id of the CA of a purpose that an org has in use, and its root. The root may be
+// revoked. Without a CA, the error is CodeNotFound.
+func (rd reader) ca(org string, p ca.Purpose) (id int64, root keyed[identity.Identity], err error) {
+	orgID, err := rd.orgID(org)
+	if err != nil {
+		return 0, root, err
+	}
+	var rootID string
+	err = rd.Row("SELECT id, identity_id FROM cas WHERE org_id = ? AND purpose = ? AND retired_at = 0", orgID, string(p)).
+		Scan(&id, &rootID)
+	if err != nil {
+		return 0, root, missing(err, "org %s has no CA for %s (create one with 'ledgerd identity %s create')", org,
+			p.Holders(), p.Name())
+	}
+	root, err = rd.findIdentity(org, rootID)
+	return id, root, err
+}
+
+// CA returns the root of the CA of a purpose that an org has in use. The root may be revoked. It
+// returns CodeNotFound if the org has no such CA.
+func (s *Store) CA(ctx context.Context, org string, p ca.Purpose) (identity.Identity, error) {
+	return read(ctx, s, byOrg(org), func(rd reader) (identity.Identity, error) {
+		_, root, err := rd.ca(org, p)
+		return root.row, err
+	})
+}
+
+// CheckNoCA returns CodeAlreadyExists if an org has a CA of a purpose in use whose root is not
+// revoked.
+func (s *Store) CheckNoCA(ctx context.Context, org string, p ca.Purpose) error {
+	_, err := read(ctx, s, byOrg(org), func(rd reader) (struct{}, error) { return struct{}{}, rd.checkNoCA(org, p) })
+	return err
+}
+
+func (rd reader) checkNoCA(org string, p ca.Purpose) error {
+	_, root, err := rd.ca(org, p)
+	switch {
+	case isCode(err, ledger.CodeNotFound):
+		_, err = rd.orgID(org)
+		return err
+	case err == nil && root.row.RevokedAt == 0:
+		return ledger.Errorf(ledger.CodeAlreadyExists,
+			"org %s has the CA %s (replace it with 'ledgerd identity %s rotate')", org, root.row.ID, p.Name())
+	}
+	return err
+}
+
+// CreateCA adds the root of a new CA to an org's keyring, and puts the CA in use. Unless replace
+// is set, it returns the errors of CheckNoCA. The root of a CA that is replaced stays trusted.
+func (s *Store) CreateCA(
+	ctx context.Context, org string, p ca.Purpose, n identity.Identity, replace bool,
+) (identity.Identity, error) {
+	return write(ctx, s, org, func(t *tx) (added identity.Identity, err error) {
+		orgID, err := t.writableOrg(org)
+		if err != nil {
+			return added, err
+		}
+		if !replace {
+			if err := t.checkNoCA(org, p); err != nil {
+				return added, err
+			}
+		}
+		former, root, err := t.ca(org, p)
+		if err == nil {
+			err = t.retireCA(orgID, former, root.row)
+		}
+		if err != nil && !isCode(err, ledger.CodeNotFound) {
+			return added, err
+		}
+
+		if added, err = t.addIdentity(org, orgID, n); err != nil {
+			return added, err
+		}
+		_, err = t.Exec("INSERT INTO cas (org_id, purpose, identity_id, created_at) VALUES (?, ?, ?, ?)",
+			orgID, string(p), added.ID, t.now)
+		if err != nil {
+			return added, fmt.Errorf("insert CA: %w", err)
+		}
+		return added, t.logCA(orgID, ledger.KeyAdded, added)
+	})
+}
+
+// RetireCA ends the CA of a purpose of an org, and revokes its root.
+func (s *Store) RetireCA(ctx context.Context, org string, p ca.Purpose) error {
+	return s.write(ctx, org, func(t *tx) error {
+		orgID, err := t.writableOrg(org)
+		if err != nil {
+			return err
+		}
+		id, root, err := t.ca(org, p)
+		if err != nil {
+			return err
+		}
+		if err := t.retireCA(orgID, id, root.row); err != nil {
+			return err
+		}
+		return t.revokeIdentity(org, root)
+	})
+}
+
+// retireCA ends the CA with a row id. Its root stays as it is.
+func (t *tx) retireCA(orgID, id int64, root identity.Identity) error {
+	if _, err := t.Exec("UPDATE cas SET retired_at = ? WHERE id = ?", t.now, id); err != nil {
+		return fmt.Errorf("retire CA: %w", err)
+	}
+	return t.logCA(orgID, ledger.KeyRevoked, root)
+}
+
+// logCA appends the event that a CA issues certificates from now on, or no longer does.
+func (t *tx) logCA(orgID int64, action ledger.KeyAction, root identity.Identity) error {
+	block, _ := pem.Decode([]byte(root.PEM))
+	if block == nil {
+		return fmt.Errorf("log CA: identity %s has no certificate", root.ID)
+	}
+	digest := sha256.Sum256(block.Bytes)
+	_, err := t.keyEvent(orgID, ledger.KeyEvent{
+		Action: action, Purpose: ledger.KeyOfCA, Key: hex.EncodeToString(digest[:]), PublicKey: block.Bytes,
+		NotAfter: root.NotAfter,
+	})
+	return err
+}
+
+// A Certificate is one that a CA of an org issues.
+type Certificate struct {
+	// CA is the ID of the CA's root.
+	CA string
+	// Serial is the serial number in hex, and Key the SHA-256 of the DER SubjectPublicKeyInfo.
+	Serial, Key string
+	DN          string
+	NotAfter    ledger.Time
+}
+
+// fields returns the fields of a certificate that audit events have.
+func (c Certificate) fields() []ledger.Field {
+	return []ledger.Field{
+		{Name: "dn", Value: c.DN},
+		{Name: "key", Value: c.Key},
+		{Name: "not_after", Value: c.NotAfter},
+		{Name: "ca", Value: c.CA},
+	}
+}
+
+// certificateFields returns the fields of a certificate of a CI job that audit events have.
+func certificateFields(c Certificate, e Exchange) []ledger.Field {
+	return append(c.fields(), []ledger.Field{
+		{Name: "rule", Value: e.Rule.ID},
+		{Name: "issuer", Value: e.Claims.Issuer},
+		{Name: "subject", Value: e.Claims.Subject()},
+		{Name: "claims_digest", Value: e.Claims.Digest()},
+		{Name: "run_url", Value: optional(e.Claims.RunURL())},
+	}...)
+}
+
+// LogCertificate logs a certificate for a token of an issuer, before the job gets it. If hash is
+// not nil, it also creates the API token that the rule gives; hash is the SHA-256 of its secret.
+// It returns CodeTokenUsed if the token of the issuer was used before, and CodeRevokedIdentity if
+// the CA is no longer in use.
+func (s *Store) LogCertificate(ctx context.Context, org string, c Certificate, e Exchange, hash *[32]byte) error {
+	return s.write(ctx, org, func(t *tx) error {
+		orgID, err := t.writableOrg(org)
+		if err != nil {
+			return err
+		}
+		if err := t.checkInUse(org, ca.Jobs, c.CA); err != nil {
+			return err
+		}
+		rule, err := t.ruleInForce(orgID, e.Rule.ID)
+		if err != nil {
+			return err
+		}
+
+		if err := t.use(orgID, e.Claims); err != nil {
+			return err
+		}
+		if hash != nil {
+			if _, err := t.exchange(orgID, org, rule, e, *hash); err != nil {
+				return err
+			}
+		}
+		return t.audit(orgID, org, audited{
+			action: ledger.AuditCertificateIssued, target: c.Serial, after: certificateFields(c, e),
+		})
+	})
+}
+
+// checkInUse returns CodeRevokedIdentity if an org no longer uses a CA with a root.
+func (rd reader) checkInUse(org string, p ca.Purpose, rootID string) error {
+	_, root, err := rd.ca(org, p)
+	if err == nil && (root.row.ID != rootID || root.row.RevokedAt != 0) {
+		err = ledger.Errorf(ledger.CodeRevokedIdentity, "the CA %s is no longer in use (try again)", rootID)
+	}
+	return err
+}

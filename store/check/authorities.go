@@ -1,0 +1,103 @@
+package check
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/pem"
+	"maps"
+	"slices"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/store/sqldb"
+)
+
+// An authority is a row of the table cas, with the identity that is its root.
+type authority struct {
+	id      string        // of the root
+	kind    identity.Kind // empty if the org has no such identity
+	pem     string
+	purpose string
+	retired bool
+}
+
+func scanAuthority(row sqldb.Scanner) (a authority, err error) {
+	return a, row.Scan(&a.id, &a.kind, &a.pem, &a.purpose, &a.retired)
+}
+
+// digest returns the digest of the root's certificate as the events about the CA have it.
+func (a authority) digest() string {
+	block, _ := pem.Decode([]byte(a.pem))
+	if block == nil {
+		return "" // the check of the identity reports it
+	}
+	digest := sha256.Sum256(block.Bytes)
+	return hex.EncodeToString(digest[:])
+}
+
+// authorities checks that the CAs of an org are roots that it has, that at most one of each purpose is
+// in use, and that the events about them say the same.
+func (c *checker) authorities(ctx context.Context, o *org) error {
+	var list []authority
+	err := c.read(ctx, func(conn *sqldb.Conn) (err error) {
+		list, err = sqldb.All(conn, scanAuthority, `
+SELECT c.identity_id, coalesce(i.kind, ''), coalesce(i.pem, ''), c.purpose, c.retired_at > 0
+FROM cas c LEFT JOIN identities i ON i.identity_id = c.identity_id AND i.org_id = c.org_id
+WHERE c.org_id = ? ORDER BY c.id`, o.id)
+		if err != nil {
+			return err
+		}
+		return o.identities.readOn(conn, o.id)
+	})
+	if err != nil {
+		return err
+	}
+
+	inUse, rows := make(map[string]int), make(map[string]bool)
+	for _, a := range list {
+		rows[a.digest()] = true
+		if !a.retired {
+			inUse[a.purpose]++
+		}
+		c.authority(o, a)
+	}
+	for _, purpose := range slices.Sorted(maps.Keys(inUse)) {
+		if n := inUse[purpose]; n > 1 {
+			c.problemf("CA", o.name, "", "%d CAs for the purpose %q are in use, and at most one may be", n, purpose)
+		}
+	}
+	for _, digest := range slices.Sorted(maps.Keys(o.identities.authorities)) {
+		if !rows[digest] {
+			c.problemf("CA", o.name, "CA with the certificate "+digest,
+				"there are events about it, the last is %s, and no row", o.identities.authorities[digest].ID)
+		}
+	}
+	return nil
+}
+
+// authority compares the row of a CA with its root and with the latest event about it.
+func (c *checker) authority(o *org, a authority) {
+	switch a.kind {
+	case identity.RootIdentity:
+	case "":
+		c.problemf("CA", o.name, "CA "+a.id, "the org has no such identity")
+		return
+	default:
+		c.problemf("CA", o.name, "CA "+a.id, "the identity is of the kind %s, and must be a root", a.kind)
+		return
+	}
+
+	action := ledger.KeyAdded
+	if a.retired {
+		action = ledger.KeyRevoked
+	}
+	said := o.identities.authorities[a.digest()]
+	switch {
+	case said == nil && o.identities.unread > 0: // perhaps one of those
+	case said == nil:
+		c.problemf("CA", o.name, "CA "+a.id, "there is no event about it")
+	case said.Action != action:
+		c.problemf("CA", o.name, "CA "+a.id, "the row says %q, and event %s %q", action, said.ID, said.Action)
+	}
+}

@@ -1,0 +1,198 @@
+package check_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"database/sql"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/ledgerd/ledgerd/internal/sigstoretest"
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/ca"
+	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/store"
+	"github.com/ledgerd/ledgerd/store/check"
+	"github.com/ledgerd/ledgerd/store/sqldb"
+)
+
+// newRoot returns the root of a new CA of acme.
+func newRoot(t *testing.T, now ledger.Time) identity.Identity {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	ok(t, err)
+	cert, err := ca.NewRoot(ca.Jobs, "acme", ca.NewSerial(), key, now)
+	ok(t, err)
+	root, err := ca.NewAuthority{May: identity.Predicates{"test:*"}}.Identity(ca.Jobs, "acme", ca.PEM(cert))
+	ok(t, err)
+	return root
+}
+
+// newKeylessDatabase returns a database with a keyless attestation, whose trusted root was replaced
+// and removed after it was recorded, with two CAs, of which one is in use, and with a root that is
+// no CA.
+func newKeylessDatabase(t *testing.T) string {
+	t.Helper()
+	ctx, path := t.Context(), filepath.Join(t.TempDir(), "ledger.db")
+	s, err := store.Open(ctx, path, store.Options{})
+	ok(t, err)
+	ok(t, s.Settle(ctx))
+	_, err = s.CreateOrg(ctx, "acme")
+	ok(t, err)
+	_, err = s.CreateRepo(ctx, "acme", ledger.NewRepo{Name: "api"}, "host")
+	ok(t, err)
+
+	set := func(document []byte) {
+		root, err := identity.NewTrustedRoot("public-good", document)
+		ok(t, err)
+		_, err = s.SetTrustedRoot(ctx, "acme", root)
+		ok(t, err)
+	}
+	set(sigstoretest.File(t, sigstoretest.PublicGood))
+	entry, err := identity.NewIdentity{
+		Kind: identity.SigstoreIdentity, DN: "cn=release,ou=build,o=acme", May: identity.Predicates{"build:*"},
+		Sigstore: &ledger.SigstoreEntry{TrustedRoot: "public-good", Issuer: "https://token.actions.githubusercontent.com",
+			Subject: "https://github.com/sigstore/*"},
+	}.Identity()
+	ok(t, err)
+	_, err = s.AddIdentity(ctx, "acme", entry)
+	ok(t, err)
+	keyring, version, err := s.Keyring(ctx, "acme")
+	ok(t, err)
+	a, err := attestation.Verify(sigstoretest.File(t, sigstoretest.Bundle), keyring, s.Now())
+	ok(t, err)
+	_, _, err = s.Record(ctx, "acme", "api", a, version)
+	ok(t, err)
+
+	set(sigstoretest.File(t, sigstoretest.OtherRoot))
+	set(nil)
+	_, err = s.AddIdentity(ctx, "acme", newRoot(t, s.Now()))
+	ok(t, err)
+	for range 2 { // the second replaces the first
+		_, err = s.CreateCA(ctx, "acme", ca.Jobs, newRoot(t, s.Now()), true)
+		ok(t, err)
+	}
+	ok(t, s.Settle(ctx))
+	ok(t, s.Close())
+	return path
+}
+
+// A keyless attestation is checked with the trusted roots that there were, and they with their events.
+func TestKeylessAttestations(t *testing.T) {
+	path := newKeylessDatabase(t)
+	report, err := check.Run(t.Context(), path, check.Options{})
+	ok(t, err)
+	for _, problem := range report.Problems {
+		t.Error(problem)
+	}
+	if report.Attestations != 1 {
+		t.Errorf("checked %d attestations, want 1", report.Attestations)
+	}
+
+	for name, test := range map[string]struct{ change, want string }{
+		"the document of a trusted root": {`UPDATE trusted_roots
+			SET document = CAST(CAST(document AS TEXT) || ' ' AS BLOB) WHERE version = 1`,
+			"trusted root acme version 1 of public-good: its document has the digest "},
+		"a trusted root with its digest": {`UPDATE trusted_roots SET digest = 'x', document = x'' WHERE version = 1`,
+			"trusted root acme version 1 of public-good: the row has the digest x, and event evt_"},
+		"the event of a trusted root": {`UPDATE trusted_roots SET event_id = 'evt_x' WHERE version = 2`,
+			`trusted root acme version 2 of public-good: the row has the event "evt_x", and the event about it is "evt_`},
+		"a deleted trusted root": {`DELETE FROM trusted_roots WHERE version = 1`,
+			"trusted root acme version 1 of public-good: there is the event evt_"},
+		"the signature, without its trusted root": {`DELETE FROM trusted_roots WHERE version = 1`,
+			"signature acme attestation att_"},
+		"a trusted root of nobody": {`INSERT INTO trusted_roots (org_id, name, version, digest, document, created_at)
+			SELECT org_id, 'other', 1, digest, document, 1 FROM trusted_roots WHERE version = 1`,
+			`trusted root acme version 1 of other: there is no event about it, and the row has ""`},
+		"the entry of an identity": {`UPDATE identities
+			SET sigstore = replace(sigstore, 'github.com/sigstore/', 'github.com/x/')`,
+			": the row has the entry for keyless signers "},
+		"a CA that the org does not have": {`UPDATE cas SET identity_id = 'idn_x' WHERE retired_at = 0`,
+			"CA acme CA idn_x: the org has no such identity"},
+		"a CA that is no root": {`UPDATE cas SET identity_id = (SELECT identity_id FROM identities WHERE kind = 'sigstore')`,
+			": the identity is of the kind sigstore, and must be a root"},
+		"a retired CA in use": {`DROP INDEX cas_in_use; UPDATE cas SET retired_at = 0`,
+			"CA acme: 2 CAs for the purpose \"ci\" are in use, and at most one may be"},
+		"a retired CA in use again": {`DELETE FROM cas WHERE retired_at = 0; UPDATE cas SET retired_at = 0`,
+			`: the row says "added", and event evt_`},
+		"a CA that was retired without an event": {`UPDATE cas SET retired_at = 1`,
+			`: the row says "revoked", and event evt_`},
+		"a deleted CA": {`DELETE FROM cas WHERE retired_at > 0`,
+			": there are events about it, the last is evt_"},
+		"a CA that nobody created": {`UPDATE cas SET identity_id = (SELECT identity_id FROM identities
+			WHERE kind = 'root' AND identity_id NOT IN (SELECT identity_id FROM cas)) WHERE retired_at = 0`,
+			": there is no event about it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			copied := filepath.Join(t.TempDir(), "ledger.db")
+			text, err := os.ReadFile(path)
+			ok(t, err)
+			ok(t, os.WriteFile(copied, text, 0o600))
+			db, err := sql.Open("sqlite", copied)
+			ok(t, err)
+			run(test.change)(t, db)
+			ok(t, db.Close())
+
+			report, err := check.Run(t.Context(), copied, check.Options{})
+			ok(t, err)
+			for _, problem := range report.Problems {
+				if strings.Contains(problem.String(), test.want) {
+					return
+				}
+			}
+			t.Errorf("found %v, want %q", report.Problems, test.want)
+		})
+	}
+}
+
+// An interrupted source calls change before one of its reads.
+type interrupted struct {
+	store.Source
+	change func()
+	before int64 // the number of the read
+	reads  atomic.Int64
+}
+
+func (i *interrupted) Read(ctx context.Context, r sqldb.Reader, fn func(*sqldb.Conn) error) error {
+	if i.reads.Add(1) == i.before {
+		i.change()
+	}
+	return i.Source.Read(ctx, r, fn)
+}
+
+// A trusted root that is set, or a CA that is replaced, at any time of a check is no problem.
+func TestSignersChangeDuringACheck(t *testing.T) {
+	ctx, path := t.Context(), newKeylessDatabase(t)
+	s, err := store.Open(ctx, path, store.Options{})
+	ok(t, err)
+	defer s.Close()
+	change := func() {
+		for _, document := range [][]byte{sigstoretest.File(t, sigstoretest.PublicGood), nil} {
+			root, err := identity.NewTrustedRoot("public-good", document)
+			ok(t, err)
+			_, err = s.SetTrustedRoot(ctx, "acme", root)
+			ok(t, err)
+		}
+		_, err := s.CreateCA(ctx, "acme", ca.Jobs, newRoot(t, s.Now()), true)
+		ok(t, err)
+	}
+
+	for n, isDone := int64(1), false; !isDone; n++ {
+		db, err := store.OpenSource(ctx, path)
+		ok(t, err)
+		source := &interrupted{Source: db, change: change, before: n}
+		report, err := check.RunOn(ctx, source)
+		ok(t, err)
+		for _, problem := range report.Problems {
+			t.Errorf("before read %d: %s", n, problem)
+		}
+		ok(t, db.Close())
+		isDone = source.reads.Load() < n
+	}
+}

@@ -1,0 +1,70 @@
+package check_test
+
+import (
+	"database/sql"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/member"
+	"github.com/ledgerd/ledgerd/store"
+	"github.com/ledgerd/ledgerd/store/check"
+)
+
+// newMemberDatabase returns a database with a member who is signed in.
+func newMemberDatabase(t *testing.T) string {
+	t.Helper()
+	ctx, path := t.Context(), filepath.Join(t.TempDir(), "ledger.db")
+	s, err := store.Open(ctx, path, store.Options{})
+	ok(t, err)
+	ok(t, s.Settle(ctx))
+	_, err = s.CreateOrg(ctx, "acme")
+	ok(t, err)
+	_, err = s.AddMember(ctx, "acme", member.NewMember{Issuer: "https://idp.example", Subject: "1",
+		DN: "cn=Ann,ou=people-dev,o=acme", Role: member.Maintainer})
+	ok(t, err)
+	account := member.Account{Issuer: "https://idp.example", Subject: "1"}
+	token, err := s.SignInMember(ctx, "acme", account, [32]byte{1}, [32]byte{2}, s.Now()+1e9)
+	ok(t, err)
+	ctx = store.WithActor(ctx, ledger.Actor{Name: token.Name, Token: token.ID})
+	_, err = s.CreateToken(ctx, "acme", ledger.NewToken{Name: "ci", Scope: ledger.Write}, [32]byte{3})
+	ok(t, err)
+	ok(t, s.Close())
+	return path
+}
+
+// What members may do is checked with their roles, and their DNs with the index that keeps these unique.
+func TestMembers(t *testing.T) {
+	path := newMemberDatabase(t)
+	for name, test := range map[string]struct{ change, want string }{
+		"nothing": {"SELECT 1", ""},
+		"the folded DN": {"UPDATE members SET folded = 'x'",
+			": its DN, folded, is \"cn=ann,ou=people-dev,o=acme\", and the row"},
+		"the DN":          {"UPDATE members SET dn = 'cn=ann,ou=dev,o=acme'", ": its DN is not valid: "},
+		"a lower role":    {"UPDATE members SET role = 2", " with the scope maintain is valid, and the member "},
+		"a removal":       {"UPDATE members SET removed_at = 1", " with the scope write is valid, and the member "},
+		"another's token": {"UPDATE members SET removed_at = 1; UPDATE tokens SET revoked_at = 1, member_id = 0", ""},
+	} {
+		copied := filepath.Join(t.TempDir(), "ledger.db")
+		text, err := os.ReadFile(path)
+		ok(t, err)
+		ok(t, os.WriteFile(copied, text, 0o600))
+		db, err := sql.Open("sqlite", copied)
+		ok(t, err)
+		run(test.change)(t, db)
+		ok(t, db.Close())
+
+		report, err := check.Run(t.Context(), copied, check.Options{})
+		ok(t, err)
+		var found []string
+		for _, problem := range report.Problems {
+			found = append(found, problem.String())
+		}
+		got := strings.Join(found, "\n")
+		if test.want == "" && got != "" || !strings.Contains(got, test.want) {
+			t.Errorf("%s: found %q, want %q", name, got, test.want)
+		}
+	}
+}

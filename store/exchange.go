@@ -1,0 +1,140 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/exchange"
+)
+
+// An Exchange is a token of an issuer with the rule that it fulfils.
+type Exchange struct {
+	Rule   exchange.Rule
+	Claims exchange.Claims
+	// Scope is that of the API token, at most that of the rule.
+	Scope ledger.Scope
+}
+
+// Exchange creates the API token that a rule gives; hash is the SHA-256 of its secret. If the rule
+// permits signing, the token of the issuer counts once: later, the error has CodeTokenUsed.
+func (s *Store) Exchange(ctx context.Context, org string, e Exchange, hash [32]byte) (ledger.Token, error) {
+	return write(ctx, s, org, func(t *tx) (ledger.Token, error) {
+		orgID, err := t.writableOrg(org)
+		if err != nil {
+			return ledger.Token{}, err
+		}
+		if e.Rule.DN != "" {
+			if err := t.use(orgID, e.Claims); err != nil {
+				return ledger.Token{}, err
+			}
+		}
+		rule, err := t.ruleInForce(orgID, e.Rule.ID)
+		if err != nil {
+			return ledger.Token{}, err
+		}
+		return t.exchange(orgID, org, rule, e, hash)
+	})
+}
+
+// exchange creates the API token that a rule with a row id gives.
+func (t *tx) exchange(orgID int64, org string, rule int64, e Exchange, hash [32]byte) (ledger.Token, error) {
+	if err := t.checkTokens(rule, e.Rule.ID); err != nil {
+		return ledger.Token{}, err
+	}
+	token, err := t.insertToken(orgID, newToken{NewToken: ledger.NewToken{
+		Name: e.Rule.Name, Scope: e.Scope, ExpiresAt: t.now.Add(time.Duration(e.Rule.Lifetime)),
+	}, hash: hash, rule: rule})
+	if err != nil {
+		return token.row, err
+	}
+	return token.row, t.audit(orgID, org, audited{
+		action: ledger.AuditTokenExchanged, target: token.row.ID, after: exchangeFields(token.row, e),
+	})
+}
+
+// ruleInForce returns the row id of a rule that was not removed.
+func (t *tx) ruleInForce(orgID int64, id string) (rule int64, err error) {
+	err = t.Row("SELECT id FROM exchange_rules WHERE org_id = ? AND rule_id = ? AND removed_at = 0", orgID, id).Scan(&rule)
+	return rule, missing(err, "exchange rule %s was removed", id)
+}
+
+// checkTokens returns CodeLimitReached if a rule may not give one more token.
+func (t *tx) checkTokens(rule int64, id string) error {
+	var valid int
+	const query = "SELECT count(*) FROM tokens WHERE rule_id = ? AND rule_id > 0 AND expires_at > ?"
+	err := t.Row(query, rule, t.now).Scan(&valid)
+	if err != nil {
+		return fmt.Errorf("count the tokens of the rule: %w", err)
+	}
+	if valid >= exchange.MaxTokens {
+		return ledger.Errorf(ledger.CodeLimitReached,
+			"exchange rule %s has %d API tokens that are valid, the maximum (wait until some expire)", id, valid)
+	}
+	return nil
+}
+
+// use remembers that a token of an issuer was used. If it was used before, the error has
+// CodeTokenUsed. A token that expired after it was verified is refused: its use may be pruned.
+func (t *tx) use(orgID int64, c exchange.Claims) error {
+	digest, err := c.UseDigest()
+	if err != nil {
+		return err
+	}
+	if end := c.End(); end <= t.now {
+		return ledger.Errorf(ledger.CodeTokenExpired, "the token expired at %s (now: %s)", end, t.now)
+	}
+	isNew, err := t.useOnce(orgID, digest, c.End())
+	if err != nil {
+		return err
+	}
+	if !isNew {
+		return ledger.Errorf(ledger.CodeTokenUsed, "the token was used before: a token with which a job may sign counts once")
+	}
+	return nil
+}
+
+// useOnce remembers that something was used, until a time. It reports false if it was used before.
+func (t *tx) useOnce(orgID int64, digest [32]byte, until ledger.Time) (isNew bool, err error) {
+	rows, err := t.Exec(`
+INSERT INTO used_tokens (org_id, digest, until) VALUES (?, ?, ?) ON CONFLICT (org_id, digest) DO NOTHING`,
+		orgID, digest[:], until)
+	if err != nil {
+		return false, fmt.Errorf("remember what was used: %w", err)
+	}
+	return rows > 0, nil
+}
+
+// exchangeFields returns the fields of an exchange that audit events have.
+func exchangeFields(t ledger.Token, e Exchange) []ledger.Field {
+	return append(tokenFields(t),
+		ledger.Field{Name: "rule", Value: e.Rule.ID},
+		ledger.Field{Name: "issuer", Value: e.Claims.Issuer},
+		ledger.Field{Name: "subject", Value: e.Claims.Subject()},
+		ledger.Field{Name: "dn", Value: optional(t.DN)},
+		ledger.Field{Name: "claims_digest", Value: e.Claims.Digest()},
+		ledger.Field{Name: "run_url", Value: optional(e.Claims.RunURL())},
+	)
+}
+
+// keepExchanged is how long exchanged and used tokens are kept after they expired. The use of an
+// exchanged token then gets an error that says so. A used token is refused even by a write that began
+// before it expired: pruning does not wait for that write.
+const keepExchanged = time.Hour
+
+// pruneExchanged deletes the exchanged tokens that have expired.
+func (s *Store) pruneExchanged(ctx context.Context) error {
+	return s.pruneExpired(ctx, s.Now().Add(-keepExchanged),
+		"SELECT EXISTS (SELECT 1 FROM tokens WHERE rule_id > 0 AND expires_at <= ?)", `
+DELETE FROM tokens
+WHERE id IN (SELECT id FROM tokens WHERE rule_id > 0 AND expires_at <= ? ORDER BY expires_at LIMIT ?)`)
+}
+
+// pruneUsed deletes the used tokens that have expired.
+func (s *Store) pruneUsed(ctx context.Context) error {
+	return s.pruneExpired(ctx, s.Now().Add(-keepExchanged),
+		"SELECT EXISTS (SELECT 1 FROM used_tokens WHERE until <= ?)", `
+DELETE FROM used_tokens
+WHERE (org_id, digest) IN (SELECT org_id, digest FROM used_tokens WHERE until <= ? ORDER BY until LIMIT ?)`)
+}

@@ -1,0 +1,206 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/exchange"
+)
+
+// ruleRepos is the expression for the names of the repos of a rule x, separated by spaces.
+const ruleRepos = `coalesce((SELECT string_agg(p.name, ' ' ORDER BY p.id) FROM exchange_rule_repos b
+    JOIN repos p ON p.id = b.repo_id WHERE b.rule_id = x.id), '')`
+
+const selectRule = `
+SELECT x.id, x.rule_id, o.name, x.rule, x.created_at, ` + ruleRepos + `
+FROM exchange_rules x JOIN orgs o ON o.id = x.org_id `
+
+func scanRule(row scanner) (keyed[exchange.Rule], error) {
+	var r keyed[exchange.Rule]
+	var rule, repos string
+	if err := row.Scan(&r.id, &r.row.ID, &r.row.Org, &rule, &r.row.CreatedAt, &repos); err != nil {
+		return r, err
+	}
+	if err := json.Unmarshal([]byte(rule), &r.row.NewRule); err != nil {
+		return r, fmt.Errorf("parse the rule %s: %w", r.row.ID, err)
+	}
+	r.row.Repos = strings.Fields(repos)
+	r.row.Warnings = r.row.Warned()
+	return r, nil
+}
+
+// CreateRule creates a rule, which is completed, for an issuer of the org. It returns
+// CodeLimitReached if the org has too many.
+func (s *Store) CreateRule(ctx context.Context, org string, n exchange.NewRule) (exchange.Rule, error) {
+	return write(ctx, s, org, func(t *tx) (exchange.Rule, error) {
+		orgID, err := t.writableOrg(org)
+		if err != nil {
+			return exchange.Rule{}, err
+		}
+		issuer, err := t.issuerByURL(org, n.Issuer)
+		if isCode(err, ledger.CodeUntrustedIssuer) {
+			err = ledger.FieldErrorf(ledger.CodeInvalidField, "issuer", "org %s has no such issuer: add it first", org)
+		}
+		if err != nil {
+			return exchange.Rule{}, err
+		}
+		if err := t.checkRules(orgID, issuer.id, org, n); err != nil {
+			return exchange.Rule{}, err
+		}
+
+		id, err := t.insertRule(orgID, issuer.id, org, n)
+		if err != nil {
+			return exchange.Rule{}, err
+		}
+		r, err := scanRule(t.Row(selectRule+"WHERE x.id = ?", id))
+		if err != nil {
+			return r.row, fmt.Errorf("read rule: %w", err)
+		}
+		return r.row, t.audit(orgID, org, audited{
+			action: ledger.AuditExchangeRuleCreated, target: r.row.ID, after: ruleFields(r.row),
+		})
+	})
+}
+
+// checkRules returns CodeLimitReached if an org may have no more rules, or none for the repository of
+// this one.
+func (t *tx) checkRules(orgID, issuer int64, org string, n exchange.NewRule) error {
+	var ofOrg, ofSubject int
+	err := t.Row("SELECT count(*) FROM exchange_rules WHERE org_id = ? AND removed_at = 0", orgID).Scan(&ofOrg)
+	if err == nil {
+		err = t.Row("SELECT count(*) FROM exchange_rules WHERE issuer_id = ? AND subject = ? AND removed_at = 0",
+			issuer, n.Subject()).Scan(&ofSubject)
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("count rules: %w", err)
+	case ofOrg >= exchange.MaxRules:
+		return ledger.Errorf(ledger.CodeLimitReached, "org %s already has %d exchange rules, the maximum", org, ofOrg)
+	case ofSubject >= exchange.MaxMatched:
+		return ledger.Errorf(ledger.CodeLimitReached,
+			"org %s already has %d exchange rules for the repository %s, the maximum", org, ofSubject, n.Subject())
+	}
+	return nil
+}
+
+func (t *tx) insertRule(orgID, issuer int64, org string, n exchange.NewRule) (int64, error) {
+	ruleID, err := t.newID(rulePrefix)
+	if err != nil {
+		return 0, err
+	}
+	repos := make(map[int64]bool)
+	for _, name := range n.Repos {
+		r, err := t.writableRepo(org, name)
+		if err != nil {
+			return 0, err
+		}
+		repos[r.id] = true
+	}
+
+	n.Repos = nil
+	rule, err := json.Marshal(n)
+	if err != nil {
+		return 0, fmt.Errorf("encode rule: %w", err)
+	}
+	id, err := t.Insert(`
+INSERT INTO exchange_rules (rule_id, org_id, issuer_id, subject, dn, rule, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+		ruleID, orgID, issuer, n.Subject(), n.DN, string(rule), t.now)
+	if err != nil {
+		return 0, fmt.Errorf("insert rule: %w", err)
+	}
+	for repo := range repos {
+		if _, err := t.Exec("INSERT INTO exchange_rule_repos (rule_id, repo_id) VALUES (?, ?)", id, repo); err != nil {
+			return 0, fmt.Errorf("insert the repos of the rule: %w", err)
+		}
+	}
+	return id, nil
+}
+
+// ruleFields returns the fields of a rule that audit events have.
+func ruleFields(r exchange.Rule) []ledger.Field {
+	return []ledger.Field{
+		{Name: "name", Value: r.Name},
+		{Name: "issuer", Value: r.Issuer},
+		{Name: "repository_id", Value: optional(r.RepositoryID)},
+		{Name: "project_id", Value: optional(r.ProjectID)},
+		{Name: "events", Value: r.Events},
+		{Name: "refs", Value: optionalList(r.Refs)},
+		{Name: "workflows", Value: optionalList(r.Workflows)},
+		{Name: "where", Value: optional(r.Where)},
+		{Name: "scope", Value: r.Scope},
+		{Name: "repos", Value: r.Repos},
+		{Name: "dn", Value: optional(r.DN)},
+		{Name: "lifetime", Value: r.Lifetime},
+	}
+}
+
+// Rules lists the exchange rules of an org, oldest first.
+func (s *Store) Rules(ctx context.Context, org string, q Query) (ledger.Page[exchange.Rule], error) {
+	return listOf(ctx, s, org, q, scanRule,
+		selectRule+"WHERE x.org_id = ? AND x.removed_at = 0 AND x.id > ? ORDER BY x.id LIMIT ?")
+}
+
+// RulesFor returns the exchange rules of an issuer for a repository or project, oldest first.
+func (s *Store) RulesFor(ctx context.Context, issuer exchange.Issuer, subject string) ([]exchange.Rule, error) {
+	return readLoose(ctx, s, forCheck(), func(rd reader) ([]exchange.Rule, error) {
+		return all(rd, func(row scanner) (exchange.Rule, error) {
+			r, err := scanRule(row)
+			return r.row, err
+		}, selectRule+`
+JOIN issuers i ON i.id = x.issuer_id
+WHERE i.issuer_id = ? AND x.subject = ? AND x.removed_at = 0 ORDER BY x.id LIMIT ?`, issuer.ID, subject,
+			exchange.MaxMatched)
+	})
+}
+
+// RemoveRule removes an exchange rule, and revokes its API tokens that are still valid.
+func (s *Store) RemoveRule(ctx context.Context, org, id string) error {
+	return s.write(ctx, org, func(t *tx) error {
+		r, err := scanRule(t.Row(selectRule+"WHERE o.name = ? AND x.rule_id = ? AND x.removed_at = 0", org, id))
+		if err != nil {
+			return missing(err, "exchange rule %s not found", id)
+		}
+		return t.removeRule(org, r)
+	})
+}
+
+func (t *tx) removeRule(org string, r keyed[exchange.Rule]) error {
+	_, err := t.Exec("UPDATE exchange_rules SET removed_at = ? WHERE id = ?", t.now, r.id)
+	if err == nil {
+		_, err = t.Exec(`
+UPDATE tokens SET revoked_at = ? WHERE rule_id = ? AND rule_id > 0 AND revoked_at = 0 AND expires_at > ?`,
+			t.now, r.id, t.now) // those that expired may be locked by pruning
+	}
+	if err != nil {
+		return fmt.Errorf("remove rule: %w", err)
+	}
+	return t.auditIn(org, audited{action: ledger.AuditExchangeRuleRemoved, target: r.row.ID, before: ruleFields(r.row)})
+}
+
+// RemoveIssuer removes an issuer with its rules. The API tokens of these are revoked.
+func (s *Store) RemoveIssuer(ctx context.Context, org, id string) error {
+	return s.write(ctx, org, func(t *tx) error {
+		i, err := scanIssuer(t.Row(selectIssuer+"WHERE o.name = ? AND i.issuer_id = ? AND i.removed_at = 0", org, id))
+		if err != nil {
+			return missing(err, "issuer %s not found", id)
+		}
+		rules, err := all(t.reader, scanRule, selectRule+"WHERE x.issuer_id = ? AND x.removed_at = 0 ORDER BY x.id", i.id)
+		if err != nil {
+			return fmt.Errorf("read the rules of the issuer: %w", err)
+		}
+
+		for _, rule := range rules {
+			if err := t.removeRule(org, rule); err != nil {
+				return err
+			}
+		}
+		if _, err := t.Exec("UPDATE issuers SET removed_at = ? WHERE id = ?", t.now, i.id); err != nil {
+			return fmt.Errorf("remove issuer: %w", err)
+		}
+		return t.auditIn(org, audited{action: ledger.AuditIssuerRemoved, target: id, before: issuerFields(i.row)})
+	})
+}

@@ -1,0 +1,134 @@
+package store_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"strings"
+	"time"
+
+	"github.com/ledgerd/ledgerd/internal/oidc/oidctest"
+	"github.com/ledgerd/ledgerd/internal/sigstoretest"
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/ca"
+	"github.com/ledgerd/ledgerd/ledger/exchange"
+	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/member"
+	"github.com/ledgerd/ledgerd/store"
+)
+
+// trustedRoots sets, lists and removes a trusted root, and adds an entry that names it.
+func (e *exerciser) trustedRoots() {
+	ctx := e.t.Context()
+	document := sigstoretest.File(e.t, sigstoretest.PublicGood)
+	for _, text := range [][]byte{document, nil, document} { // it is removed, and set again
+		r, err := identity.NewTrustedRoot("public-good", text)
+		check(e.t, err)
+		e.ok(e.SetTrustedRoot(ctx, "acme", r))
+	}
+	pages(e.t, func(q store.Query) (ledger.Page[identity.TrustedRoot], error) { return e.TrustedRoots(ctx, "acme", q) })
+	e.ok(e.TrustedRoot(ctx, "acme", "public-good", 1))
+
+	entry := ledger.SigstoreEntry{TrustedRoot: "public-good", Issuer: "https://issuer.example", Subject: "a@b.example"}
+	n, err := identity.NewIdentity{Kind: identity.SigstoreIdentity, DN: "cn=release,ou=build,o=acme", Sigstore: &entry,
+		May: identity.Predicates{"build:*"}}.Identity()
+	check(e.t, err)
+	e.ok(e.AddIdentity(ctx, "acme", n))
+	_, _, err = e.Keyring(ctx, "acme")
+	check(e.t, err)
+}
+
+// exchanges exchanges tokens of an issuer, and removes the issuer with its rules.
+func (e *exerciser) exchanges() {
+	ctx, provider := e.t.Context(), oidctest.New(e.t)
+	for _, url := range []string{provider.URL, "https://other.example"} {
+		e.ok(e.AddIssuer(ctx, "acme", exchange.NewIssuer{URL: url}))
+	}
+	pages(e.t, func(q store.Query) (ledger.Page[exchange.Issuer], error) { return e.Issuers(ctx, "acme", q) })
+	issuer, err := e.IssuerByURL(ctx, "acme", provider.URL)
+	check(e.t, err)
+
+	var rules []exchange.Rule
+	for range 3 {
+		n, err := exchange.NewRule{Name: "ci", Issuer: provider.URL, RepositoryID: "1234", Scope: ledger.Write,
+			Repos: []string{"api"}, DN: "cn=api,ou=ci-build,o=acme", Refs: []string{"main"}}.Completed()
+		check(e.t, err)
+		r, err := e.CreateRule(ctx, "acme", n)
+		check(e.t, err)
+		rules = append(rules, r)
+	}
+	pages(e.t, func(q store.Query) (ledger.Page[exchange.Rule], error) { return e.Rules(ctx, "acme", q) })
+	e.ok(e.RulesFor(ctx, issuer, "1234"))
+
+	token, err := exchange.Parse(provider.Token(provider.GitHub("x", e.now, map[string]any{"jti": "one"})))
+	check(e.t, err)
+	keys, err := exchange.ParseKeys([]byte(provider.JWKS()))
+	check(e.t, err)
+	claims, err := token.Verify(keys)
+	check(e.t, err)
+	e.ok(e.Exchange(ctx, "acme", store.Exchange{Rule: rules[0], Claims: claims, Scope: ledger.Read}, [32]byte{77}))
+	e.ok(e.TokenByHash(ctx, [32]byte{77}))
+	e.authority(rules[1], provider)
+	e.reviews()
+
+	check(e.t, e.RemoveRule(ctx, "acme", rules[2].ID))
+	check(e.t, e.RemoveIssuer(ctx, "acme", issuer.ID))
+}
+
+// authority creates the CA of CI jobs, logs a certificate of it, replaces and retires it.
+func (e *exerciser) authority(rule exchange.Rule, provider *oidctest.Provider) {
+	ctx := e.t.Context()
+	check(e.t, e.CheckNoCA(ctx, "acme", ca.Jobs))
+	root, err := e.CreateCA(ctx, "acme", ca.Jobs, e.newRoot(), false)
+	check(e.t, err)
+	e.ok(e.CA(ctx, "acme", ca.Jobs))
+
+	token, err := exchange.Parse(provider.Token(provider.GitHub("x", e.now, map[string]any{"jti": "two"})))
+	check(e.t, err)
+	keys, err := exchange.ParseKeys([]byte(provider.JWKS()))
+	check(e.t, err)
+	claims, err := token.Verify(keys)
+	check(e.t, err)
+	certificate := store.Certificate{CA: root.ID, Serial: strings.Repeat("8", 32), Key: "0a",
+		NotAfter: ledger.TimeOf(e.now.Add(10 * time.Minute))}
+	use := store.Exchange{Rule: rule, Claims: claims, Scope: ledger.Read}
+	check(e.t, e.LogCertificate(ctx, "acme", certificate, use, &[32]byte{78}))
+
+	e.ok(e.CreateCA(ctx, "acme", ca.Jobs, e.newRoot(), true))
+	check(e.t, e.RetireCA(ctx, "acme", ca.Jobs))
+}
+
+// reviews logs the certificate of a draft that a member has signed.
+func (e *exerciser) reviews() {
+	ctx := e.t.Context()
+	root, err := e.CreateCA(ctx, "acme", ca.People, e.newRoot(), false)
+	check(e.t, err)
+	account := member.Account{Issuer: "https://idp.example", Subject: "reviewer"}
+	dn := "cn=reviewer,ou=people-dev,o=acme"
+	_, err = e.AddMember(ctx, "acme", member.NewMember{Issuer: account.Issuer, Subject: account.Subject, DN: dn,
+		Role: member.Contributor})
+	check(e.t, err)
+	token, err := e.SignInMember(ctx, "acme", account, [32]byte{91}, [32]byte{92}, ledger.TimeOf(e.now.Add(time.Hour)))
+	check(e.t, err)
+
+	d := store.ReviewDraft{Digest: [32]byte{93}, Token: token.ID, Until: ledger.TimeOf(e.now.Add(10 * time.Minute))}
+	check(e.t, e.CreateReviewDraft(ctx, "acme", "api", d))
+	check(e.t, e.LogReview(ctx, "acme", "api", d, store.Certificate{CA: root.ID, Serial: strings.Repeat("9", 32),
+		Key: "0a", DN: dn, NotAfter: d.Until}))
+	check(e.t, e.RetireCA(ctx, "acme", ca.People))
+	d.Until = ledger.TimeOf(e.now.Add(-time.Minute)) // Prune deletes it
+	check(e.t, e.CreateReviewDraft(ctx, "acme", "api", d))
+}
+
+// newRoot returns the root of a new CA.
+func (e *exerciser) newRoot() identity.Identity {
+	e.t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	check(e.t, err)
+	cert, err := ca.NewRoot(ca.Jobs, "acme", ca.NewSerial(), key, e.Now())
+	check(e.t, err)
+	i, err := identity.NewIdentity{Kind: identity.RootIdentity, PEM: ca.PEM(cert), DNPattern: ca.Jobs.Pattern("acme"),
+		May: identity.Predicates{"test:*"}}.Identity()
+	check(e.t, err)
+	return i
+}

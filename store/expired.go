@@ -1,0 +1,27 @@
+package store
+
+import (
+	"context"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/sqldb"
+)
+
+// pruneExpiredBatch is the number of expired rows that one write deletes.
+const pruneExpiredBatch = 500
+
+// pruneExpired deletes the rows that expired before a time, in batches. Its two statements report
+// whether any exist, and delete a limited number of them. It locks no org, since no other write
+// depends on these rows.
+func (s *Store) pruneExpired(ctx context.Context, before ledger.Time, anyExist, remove string) error {
+	found, err := readLoose(ctx, s, forWrite(""), func(rd reader) (found bool, err error) {
+		return found, rd.Row(anyExist, before).Scan(&found)
+	})
+	if err != nil || !found {
+		return err
+	}
+	return s.repeatAs(ctx, sqldb.Write{Unlocked: true}, func(t *tx) (last bool, err error) {
+		deleted, err := t.Exec(remove, before, pruneExpiredBatch)
+		return deleted < pruneExpiredBatch, err
+	})
+}

@@ -1,0 +1,102 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/exchange"
+	"github.com/ledgerd/ledgerd/store/sqldb"
+)
+
+const selectIssuer = `
+SELECT i.id, i.issuer_id, o.name, i.url, i.jwks, i.created_at
+FROM issuers i JOIN orgs o ON o.id = i.org_id `
+
+func scanIssuer(row scanner) (keyed[exchange.Issuer], error) {
+	var i keyed[exchange.Issuer]
+	return i, row.Scan(&i.id, &i.row.ID, &i.row.Org, &i.row.URL, &i.row.JWKS, &i.row.CreatedAt)
+}
+
+// AddIssuer adds an issuer to an org. It returns CodeAlreadyExists if the org has one with the URL,
+// and CodeLimitReached if it has too many.
+func (s *Store) AddIssuer(ctx context.Context, org string, n exchange.NewIssuer) (exchange.Issuer, error) {
+	return write(ctx, s, org, func(t *tx) (exchange.Issuer, error) {
+		orgID, err := t.writableOrg(org)
+		if err != nil {
+			return exchange.Issuer{}, err
+		}
+		var count int
+		err = t.Row("SELECT count(*) FROM issuers WHERE org_id = ? AND removed_at = 0", orgID).Scan(&count)
+		if err != nil {
+			return exchange.Issuer{}, fmt.Errorf("count issuers: %w", err)
+		}
+		if count >= exchange.MaxIssuers {
+			return exchange.Issuer{}, ledger.Errorf(ledger.CodeLimitReached, "org %s already has %d issuers, the maximum",
+				org, count)
+		}
+
+		id, err := t.insertIssuer(orgID, org, n)
+		if err != nil {
+			return exchange.Issuer{}, err
+		}
+		i, err := scanIssuer(t.Row(selectIssuer+"WHERE i.id = ?", id))
+		if err != nil {
+			return i.row, fmt.Errorf("read issuer: %w", err)
+		}
+		return i.row, t.audit(orgID, org, audited{
+			action: ledger.AuditIssuerAdded, target: i.row.ID, after: issuerFields(i.row),
+		})
+	})
+}
+
+func (t *tx) insertIssuer(orgID int64, org string, n exchange.NewIssuer) (int64, error) {
+	issuerID, err := t.newID(issuerPrefix)
+	if err != nil {
+		return 0, err
+	}
+	id, err := t.Insert("INSERT INTO issuers (issuer_id, org_id, url, jwks, created_at) VALUES (?, ?, ?, ?, ?)",
+		issuerID, orgID, n.URL, n.JWKS, t.now)
+	if sqldb.ClassOf(err) == sqldb.Duplicate {
+		return 0, ledger.Errorf(ledger.CodeAlreadyExists,
+			"org %s already has the issuer %s: to replace its keys, remove it first", org, n.URL)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("insert issuer: %w", err)
+	}
+	return id, nil
+}
+
+// issuerFields returns the fields of an issuer that audit events have.
+func issuerFields(i exchange.Issuer) []ledger.Field {
+	fields := []ledger.Field{{Name: "url", Value: i.URL}, {Name: "jwks_digest"}}
+	if i.JWKS != "" {
+		fields[1].Value = textDigest(i.JWKS)
+	}
+	return fields
+}
+
+// Issuers lists the issuers of an org, oldest first.
+func (s *Store) Issuers(ctx context.Context, org string, q Query) (ledger.Page[exchange.Issuer], error) {
+	return listOf(ctx, s, org, q, scanIssuer,
+		selectIssuer+"WHERE i.org_id = ? AND i.removed_at = 0 AND i.id > ? ORDER BY i.id LIMIT ?")
+}
+
+// IssuerByURL returns the issuer of an org with a URL. If the org does not exist or has no such
+// issuer, the error has CodeUntrustedIssuer, so that callers without a token learn of no orgs.
+func (s *Store) IssuerByURL(ctx context.Context, org, url string) (exchange.Issuer, error) {
+	return readLoose(ctx, s, forCheck(), func(rd reader) (exchange.Issuer, error) {
+		i, err := rd.issuerByURL(org, url)
+		return i.row, err
+	})
+}
+
+func (rd reader) issuerByURL(org, url string) (keyed[exchange.Issuer], error) {
+	i, err := scanIssuer(rd.Row(selectIssuer+"WHERE o.name = ? AND i.url = ? AND i.removed_at = 0", org, url))
+	if errors.Is(err, sql.ErrNoRows) {
+		err = ledger.Errorf(ledger.CodeUntrustedIssuer, "org %s accepts no tokens of the issuer %.200q", org, url)
+	}
+	return i, err
+}

@@ -1,0 +1,190 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/member"
+)
+
+const selectMember = `
+SELECT m.id, m.member_id, o.name, m.issuer, m.subject, m.dn, m.name, m.email, m.role, m.by_rule, m.created_at,
+  m.signed_in_at, m.removed_at
+FROM members m JOIN orgs o ON o.id = m.org_id `
+
+func scanMember(row scanner) (keyed[member.Member], error) {
+	var m keyed[member.Member]
+	var r = &m.row
+	return m, row.Scan(&m.id, &r.ID, &r.Org, &r.Issuer, &r.Subject, &r.DN, &r.Name, &r.Email, &r.Role, &r.ByRule,
+		&r.CreatedAt, &r.SignedInAt, &r.RemovedAt)
+}
+
+// Members lists the members of an org, with former ones, oldest first.
+func (s *Store) Members(ctx context.Context, org string, q Query) (ledger.Page[member.Member], error) {
+	return listOf(ctx, s, org, q, scanMember, selectMember+"WHERE m.org_id = ? AND m.id > ? ORDER BY m.id LIMIT ?")
+}
+
+// Member returns a member, who may be a former one.
+func (s *Store) Member(ctx context.Context, org, id string) (member.Member, error) {
+	return read(ctx, s, byOrg(org), func(rd reader) (member.Member, error) {
+		m, err := rd.member(org, id)
+		return m.row, err
+	})
+}
+
+func (rd reader) member(org, id string) (keyed[member.Member], error) {
+	m, err := scanMember(rd.Row(selectMember+"WHERE o.name = ? AND m.member_id = ?", org, id))
+	return m, missing(err, "member %s not found", id)
+}
+
+// AddMember adds an account to an org before its person signs in. n is completed. It returns
+// CodeAlreadyExists if the account is a member, also a former one, or if another member has the DN,
+// and CodeLimitReached if the org has too many.
+func (s *Store) AddMember(ctx context.Context, org string, n member.NewMember) (member.Member, error) {
+	return write(ctx, s, org, func(t *tx) (member.Member, error) {
+		orgID, err := t.writableOrg(org)
+		if err != nil {
+			return member.Member{}, err
+		}
+		known, err := t.memberOf(orgID, n.Issuer, n.Subject)
+		if err != nil {
+			return known.row, err
+		}
+		if known.id > 0 {
+			return known.row, ledger.Errorf(ledger.CodeAlreadyExists,
+				"the account is the member %s: change that one", known.row.ID)
+		}
+		m, err := t.insertMember(orgID, org,
+			member.Member{Issuer: n.Issuer, Subject: n.Subject, DN: n.DN, Role: n.Role})
+		return m.row, err
+	})
+}
+
+// memberOf returns the member of an org that an account is; zero if it is none.
+func (rd reader) memberOf(orgID int64, issuer, subject string) (keyed[member.Member], error) {
+	m, err := scanMember(rd.Row(selectMember+"WHERE m.org_id = ? AND m.issuer = ? AND m.subject = ?",
+		orgID, issuer, subject))
+	if errors.Is(err, sql.ErrNoRows) {
+		return keyed[member.Member]{}, nil
+	}
+	if err != nil {
+		return m, fmt.Errorf("read member: %w", err)
+	}
+	return m, nil
+}
+
+// insertMember adds a member, and logs it.
+func (t *tx) insertMember(orgID int64, org string, m member.Member) (keyed[member.Member], error) {
+	dn, err := identity.ParseDN(m.DN)
+	if err != nil {
+		return keyed[member.Member]{}, fmt.Errorf("parse the DN of a member: %w", err)
+	}
+	folded := dn.Fold()
+	if err := t.checkMembers(orgID, org, m.DN, folded); err != nil {
+		return keyed[member.Member]{}, err
+	}
+
+	memberID, err := t.newID(memberPrefix)
+	if err != nil {
+		return keyed[member.Member]{}, err
+	}
+	id, err := t.Insert(`
+INSERT INTO members (member_id, org_id, issuer, subject, dn, folded, name, email, role, by_rule, created_at,
+  signed_in_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		memberID, orgID, m.Issuer, m.Subject, m.DN, folded, m.Name, m.Email, m.Role, m.ByRule, t.now, m.SignedInAt)
+	if err != nil {
+		return keyed[member.Member]{}, fmt.Errorf("insert member: %w", err)
+	}
+	added, err := scanMember(t.Row(selectMember+"WHERE m.id = ?", id))
+	if err != nil {
+		return added, fmt.Errorf("read member: %w", err)
+	}
+	return added, t.audit(orgID, org, audited{
+		action: ledger.AuditMemberAdded, target: memberID, after: memberFields(added.row),
+	})
+}
+
+// checkMembers returns an error if an org has too many members for another one, or if one of them has
+// the DN.
+func (t *tx) checkMembers(orgID int64, org, dn, folded string) error {
+	var count int
+	if err := t.Row("SELECT count(*) FROM members WHERE org_id = ?", orgID).Scan(&count); err != nil {
+		return fmt.Errorf("count members: %w", err)
+	}
+	if count >= member.MaxMembers {
+		return ledger.Errorf(ledger.CodeLimitReached, "org %s already has %d members and former members, the maximum", org,
+			count)
+	}
+
+	var other string
+	err := t.Row("SELECT member_id FROM members WHERE org_id = ? AND folded = ?", orgID, folded).Scan(&other)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look for a member with the DN: %w", err)
+	}
+	return ledger.FieldErrorf(ledger.CodeAlreadyExists, "dn",
+		"%s is or was the DN of the member %s: a DN is one person's forever", dn, other)
+}
+
+// memberFields returns the fields of a member that audit events have.
+func memberFields(m member.Member) []ledger.Field {
+	return []ledger.Field{
+		{Name: "issuer", Value: m.Issuer},
+		{Name: "subject", Value: m.Subject},
+		{Name: "dn", Value: m.DN},
+		{Name: "role", Value: m.Role},
+		{Name: "by_rule", Value: m.ByRule},
+		{Name: "removed", Value: m.RemovedAt != 0},
+	}
+}
+
+// ChangeMember changes a member. Tokens that permit more than the new role are revoked, and all
+// tokens if the member is removed. These are the member's sign-ins, and the tokens that the member
+// has created.
+func (s *Store) ChangeMember(ctx context.Context, org, id string, c member.Change) (member.Member, error) {
+	return write(ctx, s, org, func(t *tx) (member.Member, error) {
+		if _, err := t.writableOrg(org); err != nil {
+			return member.Member{}, err
+		}
+		before, err := t.member(org, id)
+		if err != nil {
+			return before.row, err
+		}
+		after := c.Apply(before.row, t.now)
+		return after, t.updateMember(org, before, after)
+	})
+}
+
+// updateMember updates and logs a member that has changed, and revokes the tokens that permit more
+// than the member may do.
+func (t *tx) updateMember(org string, before keyed[member.Member], after member.Member) error {
+	_, err := t.Exec(`
+UPDATE members SET name = ?, email = ?, role = ?, by_rule = ?, signed_in_at = ?, removed_at = ? WHERE id = ?`,
+		after.Name, after.Email, after.Role, after.ByRule, after.SignedInAt, after.RemovedAt, before.id)
+	if err != nil {
+		return fmt.Errorf("update member: %w", err)
+	}
+
+	highest := after.Role.Scope()
+	if after.RemovedAt != 0 {
+		highest = 0
+	}
+	_, err = t.Exec(`
+UPDATE tokens SET revoked_at = ? WHERE member_id = ? AND member_id > 0 AND revoked_at = 0 AND permission > ?
+  AND (expires_at = 0 OR expires_at > ?)`,
+		t.now, before.id, highest, t.now) // sign-ins that expired may be locked by pruning
+	if err != nil {
+		return fmt.Errorf("revoke the tokens of the member: %w", err)
+	}
+	return t.auditChange(org, audited{
+		action: ledger.AuditMemberChanged, target: before.row.ID, before: memberFields(before.row),
+		after: memberFields(after),
+	})
+}

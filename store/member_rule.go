@@ -1,0 +1,102 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/member"
+)
+
+const selectMemberRule = `
+SELECT r.id, r.rule_id, o.name, r.issuer, r.claim, r.value, r.role, r.dn, r.created_at
+FROM member_rules r JOIN orgs o ON o.id = r.org_id `
+
+func scanMemberRule(row scanner) (keyed[member.Rule], error) {
+	var k keyed[member.Rule]
+	r := &k.row
+	return k, row.Scan(&k.id, &r.ID, &r.Org, &r.Issuer, &r.Claim, &r.Value, &r.Role, &r.DN, &r.CreatedAt)
+}
+
+func scanMemberRuleRow(row scanner) (member.Rule, error) {
+	r, err := scanMemberRule(row)
+	return r.row, err
+}
+
+// MemberRules lists the rules by which people become members of an org, oldest first.
+func (s *Store) MemberRules(ctx context.Context, org string, q Query) (ledger.Page[member.Rule], error) {
+	return listOf(ctx, s, org, q, scanMemberRule,
+		selectMemberRule+"WHERE r.org_id = ? AND r.removed_at = 0 AND r.id > ? ORDER BY r.id LIMIT ?")
+}
+
+// CreateMemberRule creates a rule, which is valid. It returns CodeLimitReached if the org has too many.
+func (s *Store) CreateMemberRule(ctx context.Context, org string, n member.NewRule) (member.Rule, error) {
+	return write(ctx, s, org, func(t *tx) (member.Rule, error) {
+		orgID, err := t.writableOrg(org)
+		if err != nil {
+			return member.Rule{}, err
+		}
+		var count int
+		err = t.Row("SELECT count(*) FROM member_rules WHERE org_id = ? AND removed_at = 0", orgID).Scan(&count)
+		if err != nil {
+			return member.Rule{}, fmt.Errorf("count the rules of members: %w", err)
+		}
+		if count >= member.MaxRules {
+			return member.Rule{}, ledger.Errorf(ledger.CodeLimitReached, "org %s already has %d member rules, the maximum",
+				org, count)
+		}
+
+		r, err := t.insertMemberRule(orgID, n)
+		if err != nil {
+			return r, err
+		}
+		return r, t.audit(orgID, org, audited{
+			action: ledger.AuditMemberRuleCreated, target: r.ID, after: memberRuleFields(r),
+		})
+	})
+}
+
+func (t *tx) insertMemberRule(orgID int64, n member.NewRule) (member.Rule, error) {
+	ruleID, err := t.newID(memberRulePrefix)
+	if err != nil {
+		return member.Rule{}, err
+	}
+	id, err := t.Insert(`
+INSERT INTO member_rules (rule_id, org_id, issuer, claim, value, role, dn, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+		ruleID, orgID, n.Issuer, n.Claim, n.Value, n.Role, n.DN, t.now)
+	if err != nil {
+		return member.Rule{}, fmt.Errorf("insert the rule of members: %w", err)
+	}
+	r, err := scanMemberRuleRow(t.Row(selectMemberRule+"WHERE r.id = ?", id))
+	if err != nil {
+		return r, fmt.Errorf("read the rule of members: %w", err)
+	}
+	return r, nil
+}
+
+// memberRuleFields returns the fields of a rule that audit events have.
+func memberRuleFields(r member.Rule) []ledger.Field {
+	return []ledger.Field{
+		{Name: "issuer", Value: r.Issuer},
+		{Name: "claim", Value: r.Claim},
+		{Name: "value", Value: r.Value},
+		{Name: "role", Value: r.Role},
+		{Name: "dn", Value: r.DN},
+	}
+}
+
+// RemoveMemberRule removes a rule. The members that it has admitted stay until they next sign in.
+func (s *Store) RemoveMemberRule(ctx context.Context, org, id string) error {
+	return s.write(ctx, org, func(t *tx) error {
+		r, err := scanMemberRule(t.Row(selectMemberRule+"WHERE o.name = ? AND r.rule_id = ? AND r.removed_at = 0", org, id))
+		if err != nil {
+			return missing(err, "member rule %s not found", id)
+		}
+		if _, err := t.Exec("UPDATE member_rules SET removed_at = ? WHERE id = ?", t.now, r.id); err != nil {
+			return fmt.Errorf("remove the rule of members: %w", err)
+		}
+		return t.auditIn(org, audited{
+			action: ledger.AuditMemberRuleRemoved, target: id, before: memberRuleFields(r.row),
+		})
+	})
+}

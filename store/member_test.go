@@ -1,0 +1,113 @@
+package store
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/member"
+)
+
+// An org has at most 10,000 members, with former ones, and 500 rules.
+func TestMembersAreLimited(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	s := openAgain(t, path, Options{})
+	_, err := s.CreateOrg(t.Context(), "acme")
+	check(t, err)
+	added := func(n int) error {
+		dn := fmt.Sprintf("cn=person %d,ou=people-dev,o=acme", n)
+		_, err := s.AddMember(t.Context(), "acme",
+			member.NewMember{Issuer: "https://idp.example", Subject: dn, DN: dn, Role: member.Reader})
+		return err
+	}
+	ruled := func() error {
+		_, err := s.CreateMemberRule(t.Context(), "acme", member.NewRule{Issuer: "https://idp.example", Claim: "groups",
+			Value: "dev", Role: member.Reader, DN: "cn={sub},ou=people-dev,o=acme"})
+		return err
+	}
+
+	check(t, added(1))
+	check(t, ruled())
+	for _, insert := range []string{`
+INSERT INTO members (member_id, org_id, issuer, subject, dn, folded, name, email, role, by_rule, created_at, removed_at)
+SELECT 'mem_' || n.value, org_id, issuer, n.value, dn, n.value, '', '', role, 0, 1, 1
+FROM members, (WITH RECURSIVE n (value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM n WHERE value < 9998)
+  SELECT value FROM n) n`, `
+INSERT INTO member_rules (rule_id, org_id, issuer, claim, value, role, dn, created_at)
+SELECT 'mrl_' || n.value, org_id, issuer, claim, r.value, role, dn, 1
+FROM member_rules r, (WITH RECURSIVE n (value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM n WHERE value < 498)
+  SELECT value FROM n) n`} {
+		_, err := readRaw(t, path).Exec(insert)
+		check(t, err)
+	}
+	check(t, added(2))
+	wantLimit(t, added(3))
+	check(t, ruled())
+	wantLimit(t, ruled())
+}
+
+// Drafts of reviews are deleted when they end, and before their sign-in.
+func TestDraftsArePruned(t *testing.T) {
+	now := time.Date(2026, 11, 26, 9, 0, 0, 0, time.UTC)
+	s := openAgain(t, filepath.Join(t.TempDir(), "ledger.db"), Options{Now: func() time.Time { return now }})
+	_, err := s.CreateOrg(t.Context(), "acme")
+	check(t, err)
+	_, err = s.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
+	check(t, err)
+	_, err = s.AddMember(t.Context(), "acme", member.NewMember{Issuer: "https://idp.example", Subject: "1",
+		DN: "cn=ann,ou=people-dev,o=acme", Role: member.Reader})
+	check(t, err)
+	_, err = s.SignInMember(t.Context(), "acme", member.Account{Issuer: "https://idp.example", Subject: "1"}, [32]byte{1},
+		[32]byte{2}, s.Now())
+	check(t, err)
+	check(t, s.write(t.Context(), "acme", func(t *tx) error {
+		_, err := t.Exec(`
+INSERT INTO review_drafts (digest, token_id, repo_id, until) SELECT x'01', t.id, r.id, ? FROM tokens t, repos r`,
+			t.now.Add(90*time.Minute))
+		return err
+	}))
+
+	for _, want := range []int{2, 2, 0} { // after an hour, the sign-in is kept for its draft
+		check(t, s.Prune(t.Context()))
+		n := countRows(t, s, "SELECT (SELECT count(*) FROM review_drafts) + (SELECT count(*) FROM tokens)")
+		if n != want {
+			t.Errorf("at %s, %d sign-ins and drafts are left, want %d", now, n, want)
+		}
+		now = now.Add(time.Hour)
+	}
+}
+
+// A refused sign-in writes nothing, whether or not the org exists: how long a write takes would tell.
+func TestRefusedSignInsWriteNothing(t *testing.T) {
+	s := openAgain(t, filepath.Join(t.TempDir(), "ledger.db"), Options{})
+	_, err := s.CreateOrg(t.Context(), "acme")
+	check(t, err)
+	former, err := s.AddMember(t.Context(), "acme", member.NewMember{Issuer: "https://idp.example", Subject: "1",
+		DN: "cn=ann,ou=people-dev,o=acme", Role: member.Reader})
+	check(t, err)
+	_, err = s.ChangeMember(t.Context(), "acme", former.ID, member.Change{Removed: new(true)})
+	check(t, err)
+
+	for n, test := range []struct{ org, subject string }{{"none", "1"}, {"acme", "1"}, {"acme", "2"}} {
+		_, err := s.SignInMember(t.Context(), test.org, member.Account{Issuer: "https://idp.example", Subject: test.subject},
+			[32]byte{byte(n)}, [32]byte{9}, s.Now().Add(time.Hour))
+		if !isCode(err, ledger.CodeForbidden) {
+			t.Errorf("%+v: %v", test, err)
+		}
+	}
+	if n := countRows(t, s, "SELECT count(*) FROM used_tokens"); n != 0 {
+		t.Errorf("%d states of refused sign-ins are remembered", n)
+	}
+}
+
+// A server of an earlier release that still runs after the migration reads no tokens. It would take
+// those with the scope admin, which has the value 4 now, for the administrator of the host.
+func TestTokensAreNotReadByEarlierReleases(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	openAgain(t, path, Options{})
+	if _, err := readRaw(t, path).Exec("SELECT t.name, t.scope FROM tokens t"); err == nil {
+		t.Error("the query of an earlier release works")
+	}
+}

@@ -1,0 +1,114 @@
+package postgres_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/ledgerd/ledgerd/internal/pgtest"
+	"github.com/ledgerd/ledgerd/store/sqldb"
+)
+
+const countOrgs = "SELECT count(*) FROM orgs"
+
+// A query that was announced is answered early only if nothing changes in between: neither in the
+// same write, nor before the next read on the connection.
+func TestAnnouncedQueriesSeeChanges(t *testing.T) {
+	db := openEngine(t, pgtest.Start(t, pgtest.Fast()...).NewDatabase(t))
+	const into = "INSERT INTO orgs (name, created_at) VALUES "
+	changes := map[string]func(c *sqldb.Conn, name string) error{
+		"Exec": func(c *sqldb.Conn, name string) error {
+			_, err := c.Exec(into+"(?, 0)", name)
+			return err
+		},
+		"Queue": func(c *sqldb.Conn, name string) error { return c.Queue(into+"(?, 0)", name) },
+		"Rows": func(c *sqldb.Conn, name string) error {
+			rows := sqldb.NewRows(into, "", 2)
+			rows.Add(name, int64(0))
+			return rows.Flush(c)
+		},
+		"Run": func(c *sqldb.Conn, name string) error { return c.Run(into + "('" + name + "', 0)") },
+	}
+
+	want := int64(0)
+	for name, change := range changes {
+		for _, isSent := range []bool{false, true} {
+			org := fmt.Sprintf("%s-%t", name, isSent)
+			want++
+			check(t, db.Write(t.Context(), sqldb.Write{Do: func(c *sqldb.Conn) error {
+				c.Ahead(countOrgs)
+				if isSent {
+					if err := c.Send(); err != nil {
+						return err
+					}
+				}
+				if err := change(c, org); err != nil {
+					return err
+				}
+				return wantCount(t, c, org, want)
+			}}))
+		}
+	}
+
+	read := func(fn func(*sqldb.Conn) error) {
+		t.Helper()
+		check(t, db.ReadLoose(t.Context(), sqldb.Reader{Lane: sqldb.Long}, fn))
+	}
+	for _, isSent := range []bool{false, true} {
+		for range 8 { // on every connection of the lane
+			read(func(c *sqldb.Conn) error {
+				c.Ahead(countOrgs)
+				if isSent {
+					return c.Send()
+				}
+				return nil
+			})
+		}
+		want++
+		check(t, insert(t.Context(), db, fmt.Sprintf("read-%t", isSent)))
+		for range 8 {
+			read(func(c *sqldb.Conn) error { return wantCount(t, c, "the next read", want) })
+		}
+	}
+}
+
+func wantCount(t *testing.T, c *sqldb.Conn, after string, want int64) error {
+	t.Helper()
+	var n int64
+	if err := c.Row(countOrgs).Scan(&n); err != nil {
+		return err
+	}
+	if n != want {
+		t.Errorf("after %s there are %d orgs, want %d", after, n, want)
+	}
+	return nil
+}
+
+// The answers of several announced queries do not get mixed up, whatever the order in which they are
+// run. One that fails is an error of the next statement.
+func TestAnnouncedQueriesAreKeptApart(t *testing.T) {
+	db := openEngine(t, pgtest.Start(t, pgtest.Fast()...).NewDatabase(t))
+	const echo = "SELECT ?::text, ?::bigint"
+	check(t, db.Write(t.Context(), sqldb.Write{Do: func(c *sqldb.Conn) error {
+		for i := range 3 {
+			c.Ahead(echo, "text", int64(i))
+		}
+		c.AheadIn("SELECT name FROM orgs WHERE name IN ", 1, []any{"a", "b"})
+		for _, i := range []int64{2, 0, 7, 1, 1} { // 7 and the second 1 were not announced
+			var text string
+			var n int64
+			if err := c.Row(echo, "text", i).Scan(&text, &n); err != nil || text != "text" || n != i {
+				t.Errorf("got %q and %d, %v, want %d", text, n, err, i)
+			}
+		}
+		return nil
+	}}))
+
+	err := db.Write(t.Context(), sqldb.Write{Do: func(c *sqldb.Conn) error {
+		c.Ahead("SELECT 1 / ?::bigint", int64(0))
+		return c.Row("SELECT 1").Scan(new(int64))
+	}})
+	if err == nil {
+		t.Error("an announced query that fails is no error")
+	}
+	check(t, insert(t.Context(), db, "acme"))
+}

@@ -1,0 +1,111 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/ca"
+)
+
+// maxDrafts is the maximum number of drafts per sign-in.
+const maxDrafts = 20
+
+// A ReviewDraft is a statement that was prepared for a member to sign. It counts once.
+type ReviewDraft struct {
+	// Digest is the SHA-256 of the statement.
+	Digest [sha256.Size]byte
+	// Token is the ID of the member's sign-in.
+	Token string
+	Until ledger.Time
+}
+
+// CreateReviewDraft stores a draft for a repo. If the sign-in has too many drafts, it deletes the
+// oldest. It returns CodeForbidden if the sign-in has ended.
+func (s *Store) CreateReviewDraft(ctx context.Context, org, repo string, d ReviewDraft) error {
+	return s.write(ctx, org, func(t *tx) error {
+		r, err := t.writableRepo(org, repo)
+		if err != nil {
+			return err
+		}
+		tokenID, _, err := t.currentSignIn(org, d.Token)
+		if err != nil {
+			return err
+		}
+
+		const deleteOldest = `DELETE FROM review_drafts WHERE digest IN
+			(SELECT digest FROM review_drafts WHERE token_id = ? ORDER BY until DESC, digest DESC LIMIT ? OFFSET ?)`
+		if _, err := t.Exec(deleteOldest, tokenID, maxDrafts, maxDrafts-1); err != nil {
+			return fmt.Errorf("delete the oldest drafts: %w", err)
+		}
+		_, err = t.Exec("INSERT INTO review_drafts (digest, token_id, repo_id, until) VALUES (?, ?, ?, ?)",
+			d.Digest[:], tokenID, r.id, d.Until)
+		if err != nil {
+			return fmt.Errorf("insert draft: %w", err)
+		}
+		return nil
+	})
+}
+
+// currentSignIn returns the row id of a sign-in to an org, and the DN of the member. It returns
+// CodeForbidden if the sign-in has ended.
+func (rd reader) currentSignIn(org, tokenID string) (id int64, dn string, err error) {
+	err = rd.Row(`
+SELECT t.id, m.dn FROM tokens t JOIN orgs o ON o.id = t.org_id JOIN members m ON m.id = t.member_id
+WHERE t.token_id = ? AND o.name = ? AND t.is_sign_in = 1 AND t.revoked_at = 0 AND m.removed_at = 0`, tokenID, org).
+		Scan(&id, &dn)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = ledger.Errorf(ledger.CodeForbidden, "the sign-in has ended (sign in again)")
+	}
+	return id, dn, err
+}
+
+// LogReview uses up a draft, and logs the certificate with which its statement is signed, before
+// anybody gets it. It returns CodeNotFound if the sign-in has no such draft for the repo, or if the
+// draft has expired or was used, and CodeRevokedIdentity if the CA is no longer in use.
+func (s *Store) LogReview(ctx context.Context, org, repo string, d ReviewDraft, c Certificate) error {
+	return s.write(ctx, org, func(t *tx) error {
+		r, err := t.writableRepo(org, repo)
+		if err != nil {
+			return err
+		}
+		tokenID, dn, err := t.currentSignIn(org, d.Token)
+		if err != nil {
+			return err
+		}
+		if dn != c.DN {
+			return ledger.Errorf(ledger.CodeForbidden, "the DN of the member was changed to %s (try again)", dn)
+		}
+		if err := t.checkInUse(org, ca.People, c.CA); err != nil {
+			return err
+		}
+
+		used, err := t.Exec("DELETE FROM review_drafts WHERE digest = ? AND token_id = ? AND repo_id = ? AND until > ?",
+			d.Digest[:], tokenID, r.id, t.now)
+		if err != nil {
+			return fmt.Errorf("delete draft: %w", err)
+		}
+		if used == 0 {
+			return ledger.Errorf(ledger.CodeNotFound, "this sign-in has no such draft of a review for %s/%s: it was used, or "+
+				"it has expired (create another)", org, repo)
+		}
+		return t.audit(r.orgID, org, audited{
+			action: ledger.AuditCertificateIssued, repo: r.name, target: c.Serial, after: reviewFields(c, d),
+		})
+	})
+}
+
+// reviewFields returns the fields of a certificate for a review that audit events have.
+func reviewFields(c Certificate, d ReviewDraft) []ledger.Field {
+	return append(c.fields(), ledger.Field{Name: "payload_digest", Value: fmt.Sprintf("sha256:%x", d.Digest)})
+}
+
+// pruneDrafts deletes expired drafts.
+func (s *Store) pruneDrafts(ctx context.Context) error {
+	return s.pruneExpired(ctx, s.Now(), "SELECT EXISTS (SELECT 1 FROM review_drafts WHERE until <= ?)", `
+DELETE FROM review_drafts
+WHERE digest IN (SELECT digest FROM review_drafts WHERE until <= ? ORDER BY until LIMIT ?)`)
+}

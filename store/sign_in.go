@@ -1,0 +1,268 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/member"
+)
+
+// keepState is how long it is remembered that the state of a sign-in was used. Its cookie is valid
+// for a shorter time.
+const keepState = time.Hour
+
+// SignInMember signs an account in to an org: it creates a session whose secret has the given
+// SHA-256, with a token of the member, and updates the member by the rules of the org. state is the
+// SHA-256 of the state of the sign-in, which counts once.
+//
+// It returns CodeForbidden if the org does not admit the account, or does not exist,
+// CodeAlreadyExists if the DN that a rule gives is another person's, and CodeUnauthenticated if the
+// state was used before. If the account is no longer admitted, its tokens are revoked nevertheless.
+func (s *Store) SignInMember(
+	ctx context.Context, org string, a member.Account, state, session [32]byte, expires ledger.Time,
+) (ledger.Token, error) {
+	token, err := write(ctx, s, org, func(t *tx) (ledger.Token, error) {
+		orgID, err := t.orgID(org)
+		if isCode(err, ledger.CodeNotFound) {
+			return ledger.Token{}, nil
+		}
+		if err != nil {
+			return ledger.Token{}, err
+		}
+
+		before, after, err := t.admit(orgID, a)
+		if err != nil || isStranger(before.row) && after.RemovedAt != 0 {
+			return ledger.Token{}, err // nothing is written, as if the org did not exist: that would take longer
+		}
+		if err := t.useState(orgID, state); err != nil {
+			return ledger.Token{}, err
+		}
+		m, err := t.saveMember(orgID, org, before, after)
+		if err != nil || m.row.RemovedAt != 0 {
+			return ledger.Token{}, err
+		}
+		return t.signIn(orgID, org, m, a, session, expires)
+	})
+	if err == nil && token.ID == "" {
+		err = ledger.Errorf(ledger.CodeForbidden, "this account may not sign in to org %s", org)
+	}
+	return token, err
+}
+
+// useState remembers that the state of a sign-in was used.
+func (t *tx) useState(orgID int64, state [32]byte) error {
+	isNew, err := t.useOnce(orgID, state, t.now.Add(keepState))
+	if err == nil && !isNew {
+		err = ledger.Errorf(ledger.CodeUnauthenticated, "the sign-in was completed before: sign in again")
+	}
+	return err
+}
+
+// admit returns the member that an account was, and is by the rules of the org. The id is 0 if it was none.
+func (t *tx) admit(orgID int64, a member.Account) (before keyed[member.Member], after member.Member, err error) {
+	if before, err = t.memberOf(orgID, a.Issuer, a.Subject); err != nil {
+		return before, after, err
+	}
+	rules, err := all(t.reader, scanMemberRuleRow, selectMemberRule+`
+WHERE r.issuer = ? AND r.org_id = ? AND r.removed_at = 0 ORDER BY r.id LIMIT ?`, a.Issuer, orgID, member.MaxRules)
+	if err != nil {
+		return before, after, fmt.Errorf("read the rules of members: %w", err)
+	}
+	if after, err = member.Admit(before.row, rules, a, t.now); err != nil {
+		err = ledger.Errorf(ledger.CodeForbidden, "no DN for this account: %v (an admin of the org can add it as "+
+			"a member)", err)
+	}
+	return before, after, err
+}
+
+// isStranger reports whether somebody is no member, or a former one.
+func isStranger(m member.Member) bool { return m.ID == "" || m.RemovedAt != 0 }
+
+// saveMember records what a sign-in makes of a member.
+func (t *tx) saveMember(
+	orgID int64, org string, before keyed[member.Member], after member.Member,
+) (keyed[member.Member], error) {
+	t.actor.Name, t.actor.Token = after.DN, "" // there is no token yet
+	if before.id > 0 {
+		if after.RemovedAt != 0 {
+			after.Role = before.row.Role // what it was
+		}
+		return keyed[member.Member]{before.id, after}, t.updateMember(org, before, after)
+	}
+	if err := t.checkUnknown(orgID, org, after.DN); err != nil {
+		return before, err
+	}
+	return t.insertMember(orgID, org, after)
+}
+
+// checkUnknown returns an error if an identity has the DN that a rule gives an account, or somebody has
+// signed with it, such as with a certificate of a root: a claim must not be enough to become a signer of
+// the org.
+func (t *tx) checkUnknown(orgID int64, org, text string) error {
+	dn, err := identity.ParseDN(text)
+	if err != nil {
+		return fmt.Errorf("parse the DN of a rule: %w", err)
+	}
+	known, err := all(t.reader, scanIdentity, selectIdentity+"WHERE o.name = ? ORDER BY i.id", org)
+	if err != nil {
+		return fmt.Errorf("read identities: %w", err)
+	}
+	folded := dn.Fold()
+	for _, i := range known {
+		other, err := identity.ParseDN(i.row.DN)
+		if err == nil && other.Fold() == folded {
+			return ledger.Errorf(ledger.CodeAlreadyExists, "the identity %s has the DN %s: an admin of the org must add this "+
+				"account as a member", i.row.ID, text)
+		}
+	}
+
+	person, err := personOfFold(t.Conn, orgID, folded)
+	if err != nil {
+		return fmt.Errorf("look for a signer with the DN: %w", err)
+	}
+	if person != 0 {
+		return ledger.Errorf(ledger.CodeAlreadyExists, "somebody has signed as %s: an admin of the org must add this "+
+			"account as a member", text)
+	}
+	return nil
+}
+
+// signIn creates the token and the session of a sign-in. If the member has too many sign-ins, the
+// oldest end.
+func (t *tx) signIn(
+	orgID int64, org string, m keyed[member.Member], a member.Account, session [32]byte, expires ledger.Time,
+) (ledger.Token, error) {
+	_, err := t.Exec(`
+UPDATE tokens SET revoked_at = ? WHERE revoked_at = 0 AND id IN
+  (SELECT id FROM tokens WHERE member_id = ? AND member_id > 0 AND is_sign_in = 1 AND revoked_at = 0 AND expires_at > ?
+   ORDER BY id DESC LIMIT ? OFFSET ?)`, t.now, m.id, t.now, member.MaxSignIns, member.MaxSignIns-1)
+	if err != nil {
+		return ledger.Token{}, fmt.Errorf("end the oldest sign-ins: %w", err)
+	}
+	var unknown [32]byte // the hash of no secret
+	rand.Read(unknown[:])
+	token, err := t.insertToken(orgID, newToken{
+		NewToken: ledger.NewToken{Name: m.row.DN, Scope: m.row.Role.Scope(), ExpiresAt: expires},
+		hash:     unknown, member: m.id, isSignIn: true, authTime: a.AuthTime,
+	})
+	if err != nil {
+		return token.row, err
+	}
+
+	_, err = t.Exec("INSERT INTO sessions (hash, token_id, created_at, expires_at) VALUES (?, ?, ?, ?)",
+		session[:], token.id, t.now, expires)
+	if err != nil {
+		return token.row, fmt.Errorf("insert session: %w", err)
+	}
+	t.actor.Name, t.actor.Token = token.row.Name, token.row.ID
+	return token.row, t.audit(orgID, org, audited{
+		action: ledger.AuditSessionCreated, target: token.row.ID, after: sessionFields(token.row, expires),
+	})
+}
+
+const (
+	// maxOrgs is how many orgs OrgsOf returns, and maxAdmitting how many rules it reads.
+	maxOrgs      = 100
+	maxAdmitting = 20_000
+)
+
+// OrgsOf returns the names of the orgs that admit an account, in order, at most 100.
+func (s *Store) OrgsOf(ctx context.Context, a member.Account) ([]string, error) {
+	return readLoose(ctx, s, forCheck(), func(rd reader) (orgs []string, err error) {
+		members, err := all(rd, scanMember, selectMember+`
+WHERE m.issuer = ? AND m.subject = ? AND o.deleted_at = 0 LIMIT ?`, a.Issuer, a.Subject, maxAdmitting)
+		if err != nil {
+			return nil, fmt.Errorf("read the memberships: %w", err)
+		}
+		rules, err := all(rd, scanMemberRuleRow, selectMemberRule+`
+WHERE r.issuer = ? AND r.removed_at = 0 AND o.deleted_at = 0 ORDER BY r.org_id LIMIT ?`, a.Issuer, maxAdmitting)
+		if err != nil {
+			return nil, fmt.Errorf("read the rules of members: %w", err)
+		}
+
+		known, ofOrg := make(map[string]member.Member), make(map[string][]member.Rule)
+		for _, m := range members {
+			known[m.row.Org], ofOrg[m.row.Org] = m.row, nil
+		}
+		for _, r := range rules {
+			ofOrg[r.Org] = append(ofOrg[r.Org], r)
+		}
+		for org, rules := range ofOrg {
+			// A rule that admits the account but gives it no DN has a reason, which a sign-in shows.
+			if m, err := member.Admit(known[org], rules, a, s.Now()); err != nil || m.RemovedAt == 0 {
+				orgs = append(orgs, org)
+			}
+		}
+		slices.Sort(orgs)
+		return orgs[:min(len(orgs), maxOrgs)], nil
+	})
+}
+
+// SignIns lists the sign-ins of an org that have not ended, oldest first. If memberID is not empty,
+// it lists those of one member.
+func (s *Store) SignIns(ctx context.Context, org, memberID string, q Query) (ledger.Page[ledger.Token], error) {
+	after, err := q.after(0)
+	if err != nil {
+		return ledger.Page[ledger.Token]{}, err
+	}
+
+	return read(ctx, s, byOrg(org), func(rd reader) (list ledger.Page[ledger.Token], err error) {
+		const current = "t.id > ? AND t.is_sign_in = 1 AND t.revoked_at = 0 AND t.expires_at > ? ORDER BY t.id LIMIT ?"
+		if memberID == "" {
+			orgID, err := rd.orgID(org)
+			if err != nil {
+				return list, err
+			}
+			p, err := readPage(rd, scanToken, q.Limit, selectToken+"WHERE t.org_id = ? AND "+current, orgID, after, s.Now())
+			return p.page(), err
+		}
+		m, err := rd.member(org, memberID)
+		if err != nil {
+			return list, err
+		}
+		p, err := readPage(rd, scanToken, q.Limit,
+			selectToken+"WHERE t.member_id = ? AND t.member_id > 0 AND "+current, m.id, after, s.Now())
+		return p.page(), err
+	})
+}
+
+// EndSignIn ends a sign-in with its sessions and streams. If memberID is not empty, it ends only a
+// sign-in of that member. It is a no-op if the sign-in has ended.
+func (s *Store) EndSignIn(ctx context.Context, org, memberID, id string) error {
+	return s.write(ctx, org, func(t *tx) error {
+		token, err := scanToken(t.Row(selectToken+"WHERE o.name = ? AND t.token_id = ? AND t.is_sign_in = 1", org, id))
+		if err == nil && memberID != "" && token.row.Member != memberID {
+			err = sql.ErrNoRows
+		}
+		if err != nil {
+			return missing(err, "sign-in %s not found", id)
+		}
+		if token.row.RevokedAt != 0 || token.row.ExpiresAt <= t.now {
+			return nil // pruning may have locked one that expired
+		}
+		if _, err := t.Exec("UPDATE tokens SET revoked_at = ? WHERE id = ?", t.now, token.id); err != nil {
+			return fmt.Errorf("end the sign-in: %w", err)
+		}
+		return t.auditIn(org, audited{
+			action: ledger.AuditSessionEnded, target: id, before: sessionFields(token.row, token.row.ExpiresAt),
+		})
+	})
+}
+
+// keepSignIns is how long sign-ins are kept after they expired.
+const keepSignIns = time.Hour
+
+// pruneSignIns deletes the sign-ins that have expired, except those that something still refers to.
+func (s *Store) pruneSignIns(ctx context.Context) error {
+	const expired = `FROM tokens t WHERE t.is_sign_in = 1 AND t.expires_at <= ?
+  AND NOT EXISTS (SELECT 1 FROM sessions WHERE token_id = t.id)
+  AND NOT EXISTS (SELECT 1 FROM review_drafts WHERE token_id = t.id)`
+	return s.pruneExpired(ctx, s.Now().Add(-keepSignIns), "SELECT EXISTS (SELECT 1 "+expired+")",
+		"DELETE FROM tokens WHERE id IN (SELECT t.id "+expired+" ORDER BY t.expires_at LIMIT ?)")
+}

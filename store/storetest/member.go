@@ -1,0 +1,139 @@
+package storetest
+
+import (
+	"crypto/ed25519"
+	"slices"
+	"testing"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/member"
+	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store"
+)
+
+func (s suite) TestMembers(t *testing.T) {
+	fx := s.newPeople(t)
+	ctx := t.Context()
+	ann, err := fx.add("ann", member.Maintainer)
+	check(t, err)
+	bob, err := fx.add("bob", member.Reader)
+	check(t, err)
+	want := member.Member{ID: ann.ID, Org: "acme", Issuer: provider, Subject: "ann", DN: "cn=ann,ou=people-dev,o=acme",
+		Role: member.Maintainer, CreatedAt: fx.Now()}
+	if ann != want || ann.ID == "" {
+		t.Errorf("added %+v, want %+v", ann, want)
+	}
+
+	fx.turn()
+	list, err := fx.Members(ctx, "acme", store.Query{Limit: 10})
+	check(t, err)
+	if !slices.Equal(list.Data, []member.Member{ann, bob}) {
+		t.Errorf("the members are %+v", list.Data)
+	}
+	if got, err := fx.Member(ctx, "acme", ann.ID); err != nil || got != ann {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	_, err = fx.Member(ctx, "acme", "mem_none")
+	wantCode(t, err, ledger.CodeNotFound)
+	_, err = fx.ChangeMember(ctx, "acme", "mem_none", member.Change{})
+	wantCode(t, err, ledger.CodeNotFound)
+}
+
+// An account is one member of an org, and a DN is that of one member. Other orgs have members of their own.
+func (s suite) TestAccountsAndDNsAreOfOneMember(t *testing.T) {
+	fx := s.newPeople(t)
+	ctx := t.Context()
+	ann, err := fx.add("ann", member.Reader)
+	check(t, err)
+	_, err = fx.add("ann", member.Admin)
+	wantCode(t, err, ledger.CodeAlreadyExists)
+
+	removed := true
+	_, err = fx.ChangeMember(ctx, "acme", ann.ID, member.Change{Removed: &removed})
+	check(t, err)
+	_, err = fx.add("ann", member.Admin)
+	wantCode(t, err, ledger.CodeAlreadyExists)
+	for _, dn := range []string{ann.DN, "cn=ANN,ou=People-Dev,o=ACME"} {
+		_, err := fx.AddMember(ctx, "acme", member.NewMember{Issuer: provider, Subject: "other", DN: dn, Role: member.Reader})
+		wantCode(t, err, ledger.CodeAlreadyExists)
+	}
+
+	_, err = fx.CreateOrg(ctx, "globex")
+	check(t, err)
+	_, err = fx.AddMember(ctx, "globex",
+		member.NewMember{Issuer: provider, Subject: "ann", DN: ann.DN, Role: member.Reader})
+	check(t, err)
+	_, err = fx.Member(ctx, "globex", ann.ID)
+	wantCode(t, err, ledger.CodeNotFound)
+}
+
+func (s suite) TestMemberRules(t *testing.T) {
+	fx := s.newPeople(t)
+	ctx := t.Context()
+	first, second := fx.rule("dev", member.Contributor), fx.rule("ops", member.Admin)
+	list, err := fx.MemberRules(ctx, "acme", store.Query{Limit: 10})
+	check(t, err)
+	if !slices.Equal(list.Data, []member.Rule{first, second}) || first.Org != "acme" || first.CreatedAt != fx.Now() {
+		t.Errorf("the rules are %+v", list.Data)
+	}
+
+	check(t, fx.RemoveMemberRule(ctx, "acme", first.ID))
+	wantCode(t, fx.RemoveMemberRule(ctx, "acme", first.ID), ledger.CodeNotFound)
+	wantCode(t, fx.RemoveMemberRule(ctx, "acme", "mrl_none"), ledger.CodeNotFound)
+	list, err = fx.MemberRules(ctx, "acme", store.Query{Limit: 10})
+	check(t, err)
+	if !slices.Equal(list.Data, []member.Rule{second}) {
+		t.Errorf("after the first was removed, the rules are %+v", list.Data)
+	}
+}
+
+// An org that is restored has no members, so that nobody is in it whom its admin has not put there.
+func (s suite) TestMembersEndWithTheirOrg(t *testing.T) {
+	fx := s.newPeople(t)
+	ctx := t.Context()
+	_, err := fx.add("ann", member.Admin)
+	check(t, err)
+	fx.rule("dev", member.Reader)
+	check(t, fx.DeleteOrg(ctx, "acme"))
+	deleted, err := fx.DeletedOrgs(ctx, store.Query{Limit: 10})
+	check(t, err)
+	name := "acme"
+	_, err = fx.ChangeOrg(ctx, deleted.Data[0].Name, ledger.OrgChange{Name: &name})
+	check(t, err)
+	for _, a := range []member.Account{account("ann"), account("bob", "dev")} {
+		_, _, err = fx.signIn(a)
+		wantCode(t, err, ledger.CodeForbidden)
+	}
+}
+
+// A person who registers the key that they used elsewhere under the DN of the member is one signer.
+func (s suite) TestAMemberWithAKeyIsOneSigner(t *testing.T) {
+	fx := s.newPeople(t)
+	ctx := t.Context()
+	contract, err := policy.Parse([]byte(
+		`{"requirements":[{"state":"ATTESTED","predicate":"review:*","threshold":2}]}`))
+	check(t, err)
+	_, err = fx.SetPolicy(ctx, "acme", "api", contract, 0, "host")
+	check(t, err)
+	ann, err := fx.add("ann", member.Contributor)
+	check(t, err)
+
+	key := fx.signer("cn=ann,ou=laptops,o=acme")
+	key.attest(sha(1), "review:code", ledger.Pass)
+	list, err := fx.Identities(ctx, "acme", store.Query{Limit: 10})
+	check(t, err)
+	check(t, fx.RevokeIdentity(ctx, "acme", list.Data[0].ID))
+	again, err := identity.NewIdentity{Kind: identity.KeyIdentity, DN: ann.DN,
+		PEM: publicPEM(t, key.key.Public().(ed25519.PublicKey))}.Identity()
+	check(t, err)
+	_, err = fx.AddIdentity(ctx, "acme", again)
+	check(t, err)
+	check(t, fx.Settle(ctx))
+
+	inPage := fx.signer(ann.DN) // another key of the same name, as in a page
+	inPage.attest(sha(1), "review:code", ledger.Pass)
+	fx.wantState(sha(1), ledger.Validating)
+	fx.signer("cn=bob,ou=people-dev,o=acme").attest(sha(1), "review:code", ledger.Pass)
+	fx.wantState(sha(1), ledger.Promotable)
+}

@@ -1,0 +1,94 @@
+package storetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/member"
+	"github.com/ledgerd/ledgerd/store"
+)
+
+const provider = "https://idp.example"
+
+// A people is a fixture with people who sign in.
+type people struct {
+	*fixture
+	used byte // states and sessions
+}
+
+func (s suite) newPeople(t *testing.T) *people {
+	t.Helper()
+	return &people{fixture: s.newFixture(t)}
+}
+
+// add adds a member with a subject and the DN cn=SUBJECT,ou=people-dev,o=acme.
+func (fx *people) add(subject string, r member.Role) (member.Member, error) {
+	fx.t.Helper()
+	fx.turn()
+	n, err := member.NewMember{Issuer: provider, Subject: subject, DN: "cn=" + subject + ",ou=people-dev,o=acme",
+		Role: r}.Completed()
+	check(fx.t, err)
+	return fx.AddMember(fx.t.Context(), "acme", n)
+}
+
+// rule admits the accounts of a group.
+func (fx *people) rule(group string, r member.Role) member.Rule {
+	fx.t.Helper()
+	fx.turn()
+	created, err := fx.CreateMemberRule(fx.t.Context(), "acme", member.NewRule{Issuer: provider, Claim: "groups",
+		Value: group, Role: r, DN: "cn={login},ou=people-dev,o=acme"})
+	check(fx.t, err)
+	return created
+}
+
+// account returns an account that is in groups.
+func account(subject string, groups ...string) member.Account {
+	return member.Account{Issuer: provider, Subject: subject, Name: "Name of " + subject,
+		Claims: map[string][]string{"groups": groups, "login": {subject}}}
+}
+
+// signIn signs an account in for an hour. session is the hash of its session.
+func (fx *people) signIn(a member.Account) (token ledger.Token, session [32]byte, err error) {
+	fx.t.Helper()
+	fx.turn()
+	fx.used++
+	session = [32]byte{200, fx.used}
+	token, err = fx.SignInMember(fx.t.Context(), "acme", a, [32]byte{fx.used}, session, fx.Now().Add(time.Hour))
+	return token, session, err
+}
+
+// signedIn is like signIn, of an account that the org admits.
+func (fx *people) signedIn(a member.Account) (ledger.Token, [32]byte) {
+	fx.t.Helper()
+	token, session, err := fx.signIn(a)
+	check(fx.t, err)
+	return token, session
+}
+
+// isCurrent reports whether the token of a session is not revoked.
+func (fx *people) isCurrent(session [32]byte) bool {
+	fx.t.Helper()
+	fx.turn()
+	token, _, err := fx.SessionToken(fx.t.Context(), session)
+	check(fx.t, err)
+	return token.RevokedAt == 0
+}
+
+// createToken creates a token as the holder of another one.
+func (fx *people) createToken(by ledger.Token, n ledger.NewToken, hash byte) ledger.Token {
+	fx.t.Helper()
+	fx.turn()
+	ctx := store.WithActor(fx.t.Context(), ledger.Actor{Name: by.Name, Token: by.ID})
+	created, err := fx.CreateToken(ctx, "acme", n, [32]byte{hash})
+	check(fx.t, err)
+	return created
+}
+
+// isValid reports whether the token with a hash is not revoked.
+func (fx *people) isValid(hash byte) bool {
+	fx.t.Helper()
+	token, err := fx.TokenByHash(fx.t.Context(), [32]byte{hash})
+	check(fx.t, err)
+	return token.RevokedAt == 0
+}

@@ -1,0 +1,279 @@
+package storetest
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/member"
+	"github.com/ledgerd/ledgerd/store"
+)
+
+// A sign-in is a token of the member, which no secret has, with one session. Lists of tokens do not have it.
+func (s suite) TestSignIns(t *testing.T) {
+	fx := s.newPeople(t)
+	ctx := t.Context()
+	fx.rule("dev", member.Maintainer)
+	a := account("ann", "dev")
+	a.Email, a.AuthTime = "ann@acme.example", fx.Now().Add(-time.Minute)
+	token, session := fx.signedIn(a)
+	fx.turn()
+	got, ends, err := fx.SessionToken(ctx, session)
+	check(t, err)
+	if !got.IsSignIn || got.DN != "cn=ann,ou=people-dev,o=acme" || got.Scope != ledger.Maintain || got.Name != got.DN ||
+		got.AuthTime != a.AuthTime || got.ExpiresAt != fx.Now().Add(time.Hour) || ends != got.ExpiresAt ||
+		got.CreatedBy != "" || got.ID != token.ID {
+		t.Errorf("the token is %+v until %s", got, ends)
+	}
+	m, err := fx.Member(ctx, "acme", got.Member)
+	check(t, err)
+	if m.Name != a.Name || m.Email != a.Email || !m.ByRule || m.SignedInAt != fx.Now() || m.Role != member.Maintainer {
+		t.Errorf("the member is %+v", m)
+	}
+
+	tokens, err := fx.Tokens(ctx, "acme", store.Query{Limit: 10})
+	check(t, err)
+	if len(tokens.Data) != 0 {
+		t.Errorf("the list of tokens has %+v", tokens.Data)
+	}
+	wantCode(t, fx.RevokeToken(ctx, "acme", token.ID), ledger.CodeNotFound)
+	if !fx.isCurrent(session) {
+		t.Error("the sign-in was revoked as a token")
+	}
+}
+
+// An owner sees and ends own sign-ins, and an admin those of all.
+func (s suite) TestSignInsAreListedAndEnded(t *testing.T) {
+	fx := s.newPeople(t)
+	ctx := t.Context()
+	fx.rule("dev", member.Reader)
+	first, session := fx.signedIn(account("ann", "dev"))
+	second, _ := fx.signedIn(account("ann", "dev"))
+	other, _ := fx.signedIn(account("bob", "dev"))
+	want := func(owner string, want ...string) {
+		t.Helper()
+		fx.turn()
+		list, err := fx.SignIns(ctx, "acme", owner, store.Query{Limit: 10})
+		check(t, err)
+		var got []string
+		for _, token := range list.Data {
+			got = append(got, token.ID)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("the sign-ins of %q are %v, want %v", owner, got, want)
+		}
+	}
+
+	want("", first.ID, second.ID, other.ID)
+	want(first.Member, first.ID, second.ID)
+	want(other.Member, other.ID)
+	wantCode(t, fx.EndSignIn(ctx, "acme", other.Member, first.ID), ledger.CodeNotFound)
+	wantCode(t, fx.EndSignIn(ctx, "acme", "", "tok_none"), ledger.CodeNotFound)
+	plain := fx.createToken(ledger.Token{Name: "host"}, ledger.NewToken{Name: "ci", Scope: ledger.Read}, 1)
+	wantCode(t, fx.EndSignIn(ctx, "acme", "", plain.ID), ledger.CodeNotFound)
+	check(t, fx.EndSignIn(ctx, "acme", first.Member, first.ID))
+	check(t, fx.EndSignIn(ctx, "acme", first.Member, first.ID))
+	if fx.isCurrent(session) {
+		t.Error("the session of a sign-in that ended is current")
+	}
+	want("", second.ID, other.ID)
+	check(t, fx.EndSignIn(ctx, "acme", "", other.ID))
+	want(other.Member)
+	fx.clock.advance(time.Hour)
+	want("")
+	_, err := fx.SignIns(ctx, "acme", "mem_none", store.Query{Limit: 10})
+	wantCode(t, err, ledger.CodeNotFound)
+}
+
+// The state of a sign-in counts once.
+func (s suite) TestStatesOfSignInsCountOnce(t *testing.T) {
+	fx := s.newPeople(t)
+	fx.rule("dev", member.Reader)
+	state, expires := [32]byte{1}, fx.Now().Add(time.Hour)
+	_, err := fx.SignInMember(t.Context(), "acme", account("ann", "dev"), state, [32]byte{2}, expires)
+	check(t, err)
+	fx.turn()
+	_, err = fx.SignInMember(t.Context(), "acme", account("bob", "dev"), state, [32]byte{3}, expires)
+	wantCode(t, err, ledger.CodeUnauthenticated)
+}
+
+// Accounts that may not sign in do not learn which orgs exist.
+func (s suite) TestSignInsDoNotTellWhichOrgsExist(t *testing.T) {
+	fx := s.newPeople(t)
+	ann, err := fx.add("ann", member.Reader)
+	check(t, err)
+	removed := true
+	_, err = fx.ChangeMember(t.Context(), "acme", ann.ID, member.Change{Removed: &removed})
+	check(t, err)
+	fx.rule("dev", member.Reader)
+
+	for n, test := range []struct {
+		org     string
+		account member.Account
+	}{
+		{"acme", account("bob", "sales")},
+		{"acme", account("ann", "dev")}, // an admin has removed this member
+		{"none", account("bob", "dev")},
+	} {
+		_, err := fx.SignInMember(t.Context(), test.org, test.account, [32]byte{byte(n)}, [32]byte{9}, fx.Now().Add(1))
+		wantCode(t, err, ledger.CodeForbidden)
+		if want := "this account may not sign in to org " + test.org; err.Error() != want {
+			t.Errorf("%+v: %q, want %q", test, err, want)
+		}
+	}
+}
+
+// Rules decide at each sign-in about those whom they admitted. What no rule admits any more ends at once.
+func (s suite) TestRulesDecideAtEachSignIn(t *testing.T) {
+	fx := s.newPeople(t)
+	ctx := t.Context()
+	fx.rule("dev", member.Contributor)
+	ops := fx.rule("ops", member.Admin)
+	token, session := fx.signedIn(account("ann", "dev", "ops"))
+	if token.Scope != ledger.Admin {
+		t.Errorf("by two rules: %+v", token)
+	}
+	check(t, fx.RemoveMemberRule(ctx, "acme", ops.ID))
+	if !fx.isCurrent(session) {
+		t.Error("the sign-in ended with the rule")
+	}
+	if again, _ := fx.signedIn(account("ann", "dev", "ops")); again.Scope != ledger.Write || again.Member != token.Member {
+		t.Errorf("without the higher rule: %+v", again)
+	}
+	if fx.isCurrent(session) {
+		t.Error("a sign-in permits more than the role")
+	}
+
+	_, session = fx.signedIn(account("ann", "dev"))
+	_, _, err := fx.signIn(account("ann"))
+	wantCode(t, err, ledger.CodeForbidden)
+	m, err := fx.Member(ctx, "acme", token.Member)
+	check(t, err)
+	if m.RemovedAt == 0 || m.Role != member.Contributor || !m.ByRule || fx.isCurrent(session) {
+		t.Errorf("without a rule: %+v", m)
+	}
+	if again, _ := fx.signedIn(account("ann", "dev")); again.Member != token.Member {
+		t.Errorf("by a rule again: %+v", again)
+	}
+}
+
+// A claim does not make an account a signer that an admin has registered, or another member.
+func (s suite) TestRulesGiveNoDNThatIsTaken(t *testing.T) {
+	fx := s.newPeople(t)
+	ctx := t.Context()
+	fx.rule("dev", member.Reader)
+	fx.signer("cn=Rita,ou=people-dev,o=acme")
+	_, err := fx.add("bob", member.Reader)
+	check(t, err)
+	for _, login := range []string{"rita", "BOB"} {
+		a := account("another "+login, "dev")
+		a.Claims["login"] = []string{login}
+		_, _, err := fx.signIn(a)
+		wantCode(t, err, ledger.CodeAlreadyExists)
+	}
+	list, err := fx.Identities(ctx, "acme", store.Query{Limit: 10})
+	check(t, err)
+	check(t, fx.RevokeIdentity(ctx, "acme", list.Data[0].ID))
+	_, _, err = fx.signIn(account("rita", "dev"))
+	wantCode(t, err, ledger.CodeAlreadyExists)
+
+	_, err = fx.add("rita", member.Reader) // an admin may
+	check(t, err)
+	if token, _ := fx.signedIn(account("rita", "dev")); token.DN != "cn=rita,ou=people-dev,o=acme" {
+		t.Errorf("signed in: %+v", token)
+	}
+	a := account("carl", "dev")
+	delete(a.Claims, "login")
+	_, _, err = fx.signIn(a)
+	wantCode(t, err, ledger.CodeForbidden)
+}
+
+// A member has at most 50 sign-ins; the oldest end.
+func (s suite) TestSignInsOfAMemberAreLimited(t *testing.T) {
+	fx := s.newPeople(t)
+	fx.rule("dev", member.Reader)
+	_, other := fx.signedIn(account("bob", "dev"))
+	var sessions [][32]byte
+	for range member.MaxSignIns + 3 {
+		_, session := fx.signedIn(account("ann", "dev"))
+		sessions = append(sessions, session)
+	}
+	for n, session := range sessions {
+		if fx.isCurrent(session) != (n >= 3) {
+			t.Errorf("sign-in %d of %d is current: %t", n+1, len(sessions), n < 3)
+		}
+	}
+	if !fx.isCurrent(other) {
+		t.Error("the sign-in of another member ended")
+	}
+}
+
+// Sign-ins are deleted an hour after they expired.
+func (s suite) TestSignInsArePruned(t *testing.T) {
+	fx := s.newPeople(t)
+	ctx := t.Context()
+	fx.rule("dev", member.Reader)
+	token, _ := fx.signedIn(account("ann", "dev"))
+	fx.createToken(token, ledger.NewToken{Name: "me", Scope: ledger.Read, ExpiresAt: fx.Now().Add(time.Minute)}, 1)
+	exists := func() bool {
+		err := fx.CreateSession(ctx, token.ID, [32]byte{99}, fx.Now())
+		if err != nil {
+			wantCode(t, err, ledger.CodeNotFound)
+		}
+		return err == nil
+	}
+
+	fx.clock.advance(2*time.Hour - time.Millisecond)
+	check(t, fx.Prune(ctx))
+	if !exists() {
+		t.Error("it was deleted less than an hour after it expired")
+	}
+	fx.clock.advance(time.Millisecond)
+	check(t, fx.Prune(ctx))
+	if exists() {
+		t.Error("it was not deleted an hour after it expired")
+	}
+	if !fx.isValid(1) {
+		t.Error("a token of the member was revoked")
+	}
+}
+
+// The orgs of an account are those that admit it.
+func (s suite) TestOrgsOfAnAccount(t *testing.T) {
+	fx := s.newPeople(t)
+	ctx := t.Context()
+	want := func(a member.Account, want ...string) {
+		t.Helper()
+		fx.turn()
+		if got, err := fx.OrgsOf(ctx, a); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: the orgs are %v, %v; want %v", a.Subject, got, err, want)
+		}
+	}
+	for n, org := range []string{"umbrella", "globex", "hooli"} {
+		_, err := fx.CreateOrg(ctx, org)
+		check(t, err)
+		if n < 2 {
+			_, err = fx.CreateMemberRule(ctx, org, member.NewRule{Issuer: provider, Claim: "groups", Value: "dev",
+				Role: member.Reader, DN: fmt.Sprintf("cn={login},ou=people-x,o=%s", org)})
+			check(t, err)
+		}
+	}
+
+	ann, err := fx.add("ann", member.Reader)
+	check(t, err)
+	want(account("ann", "dev"), "acme", "globex", "umbrella")
+	want(account("ann"), "acme")
+	want(account("bob", "dev"), "globex", "umbrella")
+	want(account("bob"))
+	another := account("ann", "dev")
+	another.Issuer = "https://other.example"
+	want(another)
+	removed := true
+	_, err = fx.ChangeMember(ctx, "acme", ann.ID, member.Change{Removed: &removed})
+	check(t, err)
+	want(account("ann"))
+	check(t, fx.DeleteOrg(ctx, "globex"))
+	want(account("ann", "dev"), "umbrella")
+}
