@@ -18,7 +18,11 @@ const module = "github.com/ledgerd/ledgerd"
 var mayImport = map[string][]string{
 	".": {"cmd"},
 	// Commands access the ledger as clients of a server or of internal/service.
-	"cmd": {"cmd/browse", "cmd/manage", "cmd/record", "cmd/run", "cmd/start", "internal/cli", "internal/flagvalue"},
+	"cmd": {
+		"cmd/browse", "cmd/manage", "cmd/people", "cmd/record", "cmd/run", "cmd/start", "internal/cli",
+		"internal/flagvalue",
+	},
+	"cmd/people": {"internal/cli", "internal/flagvalue", "internal/terminal", "ledger", "ledger/member"},
 	"cmd/browse": {
 		"client", "internal/atomicfile", "internal/buildinfo", "internal/cli", "internal/display", "internal/eventbody",
 		"internal/eventline", "internal/evidence", "internal/flagvalue",
@@ -26,15 +30,18 @@ var mayImport = map[string][]string{
 		"ledger/proof/receipt", "ledger/proof/trustpolicy", "ledger/proof/verify", "ledger/search",
 	},
 	"cmd/manage": {
-		"client", "internal/atomicfile", "internal/await", "internal/cli", "internal/config", "internal/contractfile",
+		"client", "internal/atomicfile", "internal/await", "internal/ci/idtoken", "internal/cli", "internal/config",
+		"internal/contractfile",
 		"internal/display", "internal/eventline", "internal/flagvalue", "internal/receiver", "internal/signing",
-		"internal/terminal", "ledger", "ledger/forge", "ledger/identity", "ledger/policy",
+		"internal/terminal", "ledger", "ledger/ca", "ledger/exchange", "ledger/forge", "ledger/identity", "ledger/policy",
 	},
 	"cmd/record": {
-		"client", "internal/atomicfile", "internal/await", "internal/ci", "internal/ci/checkout", "internal/ci/report",
+		"client", "internal/atomicfile", "internal/await", "internal/ci", "internal/ci/checkout", "internal/ci/idtoken",
+		"internal/ci/report",
 		"internal/cli", "internal/display", "internal/flagvalue", "internal/gate", "internal/gitrepo",
 		"internal/mergeclaim", "internal/registration", "internal/signing", "internal/subprocess",
-		"internal/terminal", "ledger", "ledger/attestation", "ledger/proof/receipt", "ledger/radar",
+		"internal/terminal", "ledger", "ledger/attention", "ledger/attestation", "ledger/attestation/bulk", "ledger/ca",
+		"ledger/exchange", "ledger/identity", "ledger/proof/receipt", "ledger/radar", "ledger/review",
 	},
 	"deploy/man":       {"cmd"},
 	"deploy/container": {},
@@ -54,26 +61,30 @@ var mayImport = map[string][]string{
 	"internal/cli": {
 		"client", "internal/ci", "internal/ci/report", "internal/config", "internal/connect", "internal/contexts",
 		"internal/display", "internal/flagvalue", "internal/gitrepo", "internal/jq", "internal/terminal",
-		"internal/workfile", "ledger", "ledger/identity",
+		"internal/workfile", "ledger", "ledger/exchange", "ledger/identity", "ledger/member",
 	},
 	"client": {
-		"ledger", "ledger/attention", "ledger/eventstream", "ledger/identity", "ledger/insights",
-		"ledger/policy", "ledger/policy/lint", "ledger/radar", "ledger/search",
+		"ledger", "ledger/attention", "ledger/ca", "ledger/eventstream", "ledger/exchange", "ledger/identity",
+		"ledger/insights", "ledger/member", "ledger/policy", "ledger/policy/lint", "ledger/radar", "ledger/review",
+		"ledger/search",
 	},
 	"server": {
-		"internal/rate", "ledger", "ledger/attention", "ledger/attestation", "ledger/eventstream", "ledger/identity",
-		"ledger/insights",
-		"ledger/policy", "ledger/policy/lint", "ledger/proof", "ledger/radar", "ledger/search",
-		"server/internal/budget", "server/internal/wire", "store", "transparency", "transparency/witness",
+		"authority", "internal/oidc", "internal/rate", "ledger", "ledger/attention", "ledger/attestation",
+		"ledger/attestation/bulk", "ledger/ca", "ledger/eventstream", "ledger/exchange", "ledger/identity", "ledger/insights",
+		"ledger/member", "ledger/policy", "ledger/policy/lint", "ledger/proof", "ledger/radar", "ledger/review",
+		"ledger/search", "server/internal/budget", "server/internal/live", "server/internal/tokenexchange",
+		"server/internal/wire", "store",
+		"transparency", "transparency/witness",
 	},
 	// The pages are a client of the API.
 	"server/web": {
-		"client", "ledger", "ledger/identity", "ledger/radar", "server/internal/budget", "server/internal/wire",
-		"server/web/arcdiagram", "server/web/board", "server/web/checks", "server/web/coalesce", "server/web/commits",
+		"client", "internal/idp", "ledger", "ledger/identity", "ledger/member", "ledger/radar", "server/internal/budget",
+		"server/internal/wire", "server/web/arcdiagram", "server/web/board", "server/web/checks", "server/web/coalesce",
+		"server/web/commits",
 		"server/web/conflicts",
 		"server/web/explore", "server/web/form", "server/web/format", "server/web/grid", "server/web/limiter",
 		"server/web/overlap", "server/web/page",
-		"server/web/home", "server/web/logpage",
+		"server/web/home", "server/web/logpage", "server/web/people",
 		"server/web/policies", "server/web/policytext", "server/web/session", "server/web/settings",
 		"server/web/signin",
 	},
@@ -82,8 +93,9 @@ var mayImport = map[string][]string{
 		"client", "ledger", "server/web/checks", "server/web/format", "server/web/overlap", "server/web/page",
 	},
 	"server/web/commits": {
-		"client", "ledger", "ledger/attestation", "ledger/identity", "ledger/policy", "ledger/radar", "server/web/checks",
-		"server/web/form", "server/web/format", "server/web/overlap", "server/web/page", "server/web/timeaxis",
+		"client", "ledger", "ledger/attestation", "ledger/ca", "ledger/identity", "ledger/policy", "ledger/radar",
+		"ledger/review", "server/web/checks", "server/web/form", "server/web/format", "server/web/overlap",
+		"server/web/page", "server/web/timeaxis",
 	},
 	"server/web/explore": {
 		"client", "ledger", "ledger/insights", "ledger/search", "server/web/chart", "server/web/form", "server/web/format",
@@ -98,6 +110,7 @@ var mayImport = map[string][]string{
 		"client", "ledger", "ledger/policy", "ledger/policy/document", "ledger/policy/lint", "server/web/form",
 		"server/web/format", "server/web/linediff", "server/web/page", "server/web/policytext",
 	},
+	"server/web/people": {"client", "ledger", "ledger/member", "server/web/form", "server/web/page"},
 	"server/web/settings": {
 		"client", "ledger", "ledger/identity", "server/web/form", "server/web/format", "server/web/page",
 	},
@@ -122,21 +135,27 @@ var mayImport = map[string][]string{
 	"server/web/overlap":    {"ledger", "ledger/radar", "server/web/format"},
 	"server/web/policytext": {"ledger", "ledger/identity", "ledger/policy", "ledger/radar", "server/web/format"},
 	// HTTP helpers of the API and the pages.
+	"server/internal/live":   {"ledger", "ledger/eventstream", "server/internal/wire", "store"},
 	"server/internal/wire":   {"ledger", "server/internal/budget"},
 	"server/internal/budget": {},
-	"server/metrics":         {"ledger", "server"},
+	// Exchanges tokens of OpenID Connect issuers for API tokens.
+	"server/internal/tokenexchange": {"internal/oidc", "ledger", "ledger/exchange", "store"},
+	"server/metrics":                {"ledger", "server"},
 	"store": {
-		"ledger", "ledger/attention", "ledger/attestation", "ledger/facts", "ledger/gitobject", "ledger/identity",
-		"ledger/insights",
+		"ledger", "ledger/attention", "ledger/attestation", "ledger/ca", "ledger/exchange", "ledger/facts",
+		"ledger/gitobject", "ledger/identity", "ledger/insights", "ledger/member",
 		"ledger/policy", "ledger/policy/lint", "ledger/proof", "ledger/proof/receipt", "ledger/radar", "ledger/search",
-		"ledger/where", "store/internal/envelope", "store/internal/sealed", "store/postgres", "store/radarindex",
+		"ledger/where", "store/internal/envelope", "store/internal/lookup", "store/internal/sealed", "store/postgres",
+		"store/radarindex",
 		"store/sqldb", "store/sqlite",
 	},
 	"store/internal/envelope": {},
+	"store/internal/lookup":   {},
 	"store/internal/sealed":   {},
 	// Checks a database file on its host.
 	"store/check": {
-		"internal/parallel", "ledger", "ledger/attestation", "ledger/facts", "ledger/identity", "ledger/policy",
+		"internal/parallel", "ledger", "ledger/attestation", "ledger/facts", "ledger/identity", "ledger/member",
+		"ledger/policy",
 		"ledger/proof", "store",
 		"store/internal/envelope", "store/sqldb", "store/sqlite",
 	},
@@ -150,13 +169,16 @@ var mayImport = map[string][]string{
 	"store/radarindex": {"ledger", "ledger/policy", "ledger/radar"},
 	// The conformance suite of the storage.
 	"store/storetest": {
-		"ledger", "ledger/attestation", "ledger/identity", "ledger/policy", "ledger/radar", "store",
+		"internal/oidc/oidctest", "internal/sigstoretest", "ledger", "ledger/attestation", "ledger/ca",
+		"ledger/exchange", "ledger/identity", "ledger/member", "ledger/policy", "ledger/radar", "store",
 	},
 	"store/postgres/model": {}, // only a test
+	// Issues certificates with keys that the store never sees.
+	"authority": {"ledger", "ledger/attestation", "ledger/ca", "ledger/identity", "store", "transparency"},
 	// Signs what the store has, with keys that the store never sees.
 	"transparency": {
-		"internal/atomicfile", "internal/parallel", "ledger", "ledger/identity", "ledger/proof", "ledger/proof/verify",
-		"store",
+		"internal/atomicfile", "internal/parallel", "ledger", "ledger/ca", "ledger/identity", "ledger/proof",
+		"ledger/proof/verify", "store",
 	},
 	"transparency/witness": {
 		"internal/atomicfile", "internal/rate", "ledger", "ledger/proof", "ledger/proof/trustpolicy", "store",
@@ -174,15 +196,18 @@ var mayImport = map[string][]string{
 	"internal/parallel":            {},
 	"internal/ci":                  {"ledger", "ledger/forge"}, // detects the CI job
 	"internal/ci/checkout":         {"internal/ci", "internal/gitrepo"},
+	"internal/ci/idtoken":          {"internal/ci", "ledger"}, // requests tokens
 	"internal/ci/report":           {"internal/ci", "internal/terminal", "ledger", "ledger/radar"},
 	"internal/config": {
-		"internal/flagvalue", "ledger", "ledger/proof/receipt", "ledger/proof/trustpolicy", "server", "store",
-		"webhook/dispatch",
+		"internal/flagvalue", "internal/idp", "ledger", "ledger/member", "ledger/proof/receipt",
+		"ledger/proof/trustpolicy", "server", "store", "webhook/dispatch",
 	},
 	"internal/flagvalue": {"ledger", "ledger/identity", "ledger/radar"},
 	"internal/service": {
-		"client", "internal/backup", "internal/buildinfo", "internal/config", "internal/logqueue", "internal/terminal",
-		"server", "ledger", "server/metrics", "server/web", "store", "store/check", "store/sqlite",
+		"authority", "client", "internal/backup", "internal/buildinfo", "internal/config", "internal/logqueue",
+		"internal/idp", "internal/oidc", "internal/terminal", "server", "ledger", "server/metrics", "server/web", "store",
+		"store/check",
+		"store/sqlite",
 		"store/metrics", "transparency", "transparency/witness", "transparency/witness/metrics", "webhook/dispatch",
 		"webhook/dispatch/metrics",
 	},
@@ -226,36 +251,58 @@ var mayImport = map[string][]string{
 	},
 	"internal/logqueue": {},
 
-	"internal/tlstest":   {},
-	"internal/pgtest":    {}, // PostgreSQL servers for tests
-	"internal/rate":      {},
-	"internal/terminal":  {"ledger"},
-	"internal/jq":        {"internal/flagvalue", "internal/terminal"},
-	"internal/buildinfo": {},
+	"internal/tlstest":  {},
+	"internal/freeport": {},
+	"internal/pgtest":   {"internal/freeport"}, // PostgreSQL servers for tests
+	"internal/rate":     {},
+	// Reads the keys of OpenID Connect issuers.
+	"internal/oidc":          {"ledger", "ledger/exchange"},
+	"internal/oidc/oidctest": {}, // for tests
+	"internal/sigstoretest":  {}, // for tests
+	// Signs people in with OpenID Connect providers.
+	"internal/idp":         {"ledger", "ledger/member"},
+	"internal/idp/idptest": {"internal/oidc/oidctest"}, // for tests
+	"internal/terminal":    {"ledger"},
+	"internal/jq":          {"internal/flagvalue", "internal/terminal"},
+	"internal/buildinfo":   {},
 	// A benchmark starts its server as a process, so it does not import it.
 	"internal/bench": {
-		"client", "internal/buildinfo", "internal/gitrepo", "internal/terminal", "ledger",
-		"ledger/attestation", "ledger/eventstream", "ledger/identity", "ledger/radar",
+		"client", "internal/bench/load", "internal/bench/network", "internal/buildinfo", "internal/gitrepo",
+		"internal/terminal", "ledger", "ledger/attestation", "ledger/eventstream", "ledger/identity", "ledger/radar",
 	},
+	"internal/bench/load":    {"ledger"},
+	"internal/bench/network": {},
 	"internal/demo": {
 		"client", "internal/buildinfo", "internal/config", "internal/gitrepo", "internal/parallel", "internal/receiver",
 		"internal/service", "internal/signing", "internal/terminal", "ledger", "ledger/attestation",
 		"ledger/identity", "ledger/policy",
 	},
 	// The domain. The types that all share are in ledger, which imports only radar and forge.
-	"ledger":          {"ledger/forge", "ledger/internal/text", "ledger/radar"},
-	"ledger/forge":    {},
-	"ledger/radar":    {"ledger/internal/glob", "ledger/internal/text"},
-	"ledger/identity": {"ledger", "ledger/internal/base64text", "ledger/internal/text"},
+	"ledger/identity": {"ledger", "ledger/identity/sigstore", "ledger/internal/base64text",
+		"ledger/internal/text"},
+	"ledger/identity/sigstore": {"ledger/internal/text"}, // the only one that imports sigstore-go
+	"ledger":                   {"ledger/forge", "ledger/internal/text", "ledger/radar"},
+	"ledger/exchange": {
+		"ledger", "ledger/ca", "ledger/forge", "ledger/identity", "ledger/internal/glob", "ledger/internal/text",
+		"ledger/where",
+	},
+	"ledger/member": {"ledger", "ledger/ca", "ledger/identity", "ledger/internal/text"},
+	"ledger/forge":  {},
+	"ledger/radar":  {"ledger/internal/glob", "ledger/internal/text"},
+	"ledger/ca":     {"ledger", "ledger/identity"},
+	"ledger/review": {"ledger", "ledger/attestation", "ledger/identity"},
 	"ledger/attestation": {"ledger", "ledger/forge", "ledger/gitobject", "ledger/identity", "ledger/internal/base64text",
 		"ledger/internal/text"},
+	"ledger/attestation/bulk": {
+		"ledger", "ledger/internal/text",
+	},
 	"ledger/facts": {"ledger", "ledger/attestation", "ledger/internal/text", "ledger/policy", "ledger/radar"},
 	"ledger/proof/rederive": {
 		"ledger", "ledger/attestation", "ledger/facts", "ledger/identity", "ledger/policy", "ledger/where",
 	},
 	"ledger/policy": {"ledger", "ledger/identity", "ledger/internal/glob", "ledger/internal/text",
 		"ledger/policy/internal/patterns", "ledger/radar", "ledger/where"},
-	"ledger/attention": {"ledger", "ledger/identity", "ledger/policy"},
+	"ledger/attention": {"ledger", "ledger/identity", "ledger/policy", "ledger/review"},
 	"ledger/proof":     {"ledger"},
 	"ledger/policy/lint": {"ledger", "ledger/identity", "ledger/internal/text", "ledger/policy",
 		"ledger/policy/internal/patterns"},
@@ -298,6 +345,8 @@ var impure = []string{"database/sql", "net/http", "os", "log", "log/slog", "cont
 var mayNotImport = map[string][]string{
 	"ledger":                 impure,
 	"ledger/identity":        impure,
+	"ledger/ca":              impure,
+	"ledger/review":          impure,
 	"ledger/attestation":     impure,
 	"ledger/attention":       impure,
 	"ledger/policy":          impure,
@@ -307,6 +356,7 @@ var mayNotImport = map[string][]string{
 	"ledger/where":           impure,
 	"ledger/radar":           impure,
 	"ledger/eventstream":     impure,
+	"ledger/exchange":        impure,
 	"ledger/forge":           impure,
 	"ledger/insights":        impure,
 	"ledger/search":          impure,
@@ -325,6 +375,7 @@ var mayNotImport = map[string][]string{
 	"server/web/overlap":     {"net/http", "context"},
 	"server/web/policytext":  {"net/http", "context"},
 
+	"ledger/attestation/bulk":  impure,
 	"ledger/proof/receipt":     impure,
 	"ledger/proof/trustpolicy": impure,
 	"ledger/proof/verify":      impure,

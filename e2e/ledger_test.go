@@ -26,6 +26,8 @@ import (
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/cmd"
 	"github.com/ledgerd/ledgerd/e2e/internal/daemon"
+	"github.com/ledgerd/ledgerd/internal/freeport"
+	"github.com/ledgerd/ledgerd/internal/pgtest"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 )
@@ -35,6 +37,20 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"ledgerd":      func() { os.Exit(cmd.Execute()) },
 		"ledgerd-fast": runFast,
+	})
+}
+
+// TestOnPostgreSQL runs the tests again, with ledgers in databases of PostgreSQL instead of files.
+func TestOnPostgreSQL(t *testing.T) {
+	pgtest.RunAgain(t, map[string]string{
+		"it is about files": "TestBackupsUnderLoad|TestLitestream|TestFaultDiskFails|TestInstallDocs|TestRelease.*",
+		"it starts no server, or one with a ledger of its own": "TestWebDemo|TestAlerts|TestGeneratedGoClient",
+		"it is about connections, which no engine sees": "TestACME|TestSystemd.*|TestFaultHalfSentBodies|" +
+			"TestFaultUnreadResponses|TestFaultSlowLoris|TestDisconnectedClientsLeakNothing|TestStalledClientIsDisconnected",
+		"it is about what browsers and receivers do with answers, not about what the server answers": "TestWebScreenshots|" +
+			"TestWebPagesAreAccessible|TestWeb.*BelowABasePath|TestWebCopyButtonsRestoreTheirNames|" +
+			"TestWebCorruptionCheckVerifiesEveryKey|TestWebCorruptionCheckFindsTampering|TestDocumentedWebhookReceivers",
+		"it takes long, and e2e/fault has replicas": "TestFaultFortyHours|TestFaultFlatness|TestFaultHostileCrowds",
 	})
 }
 
@@ -64,7 +80,8 @@ func check(t testing.TB, err error) {
 // real binary. The server's address survives restarts.
 type org struct {
 	t        *testing.T
-	database string   // path of the database file
+	database string   // path of the database file, or URL of the PostgreSQL database
+	folder   string   // has the files of the org
 	address  string   // host:port of the server
 	url      string   // base URL of the server
 	token    string   // scope write
@@ -93,7 +110,11 @@ func newOrg(t *testing.T) *org {
 func newEmptyLedger(t *testing.T) *org {
 	t.Helper()
 	dir := t.TempDir()
-	o := &org{t: t, database: filepath.Join(dir, "ledger.db"), address: freeAddress(t),
+	database, err := pgtest.NewLocation(dir, "ledger.db")
+	check(t, err)
+	keys, err := pgtest.NewKeys(dir)
+	check(t, err)
+	o := &org{t: t, database: database, folder: dir, address: freeAddress(t), env: keys,
 		keyFile: filepath.Join(dir, "ci.key")}
 	o.url = "http://" + o.address
 	public, private, err := ed25519.GenerateKey(nil)
@@ -112,7 +133,7 @@ func newEmptyLedger(t *testing.T) *org {
 // freeAddress returns an address that stays free while the server restarts.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	address, err := daemon.FreeAddress()
+	address, err := freeport.Address()
 	check(t, err)
 	return address
 }

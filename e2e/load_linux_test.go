@@ -290,7 +290,7 @@ func (o *org) checkGoroutines() {
 	o.signal(syscall.SIGQUIT)
 	dump := o.log.String()
 	all := strings.Count(dump, "\ngoroutine ")
-	streams := strings.Count(dump, "server.(*stream).follow(")
+	streams := strings.Count(dump, "live.(*Stream).follow(")
 	o.t.Logf("%d goroutines, %d of them streams", all, streams)
 	if all < 3 || all > 60 || streams != 1 {
 		file := filepath.Join(os.TempDir(), "ledgerd-goroutines.txt")

@@ -17,7 +17,10 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/jackc/pgx/v5"
 	_ "modernc.org/sqlite"
+
+	"github.com/ledgerd/ledgerd/internal/pgtest"
 )
 
 // newLogOrg returns an org whose log is signed.
@@ -60,6 +63,19 @@ func (o *org) reader() *logReader {
 // edit changes the database while the server is stopped.
 func (o *org) edit(statement string) {
 	o.t.Helper()
+	if pgtest.OnPostgreSQL() {
+		c, err := pgx.Connect(o.t.Context(), o.database)
+		check(o.t, err)
+		defer c.Close(o.t.Context())
+		_, err = c.Exec(o.t.Context(), "SET session_replication_role = replica") // no foreign keys, as for SQLite
+		check(o.t, err)
+		changed, err := c.Exec(o.t.Context(), strings.ReplaceAll(statement, " AS BLOB)", " AS bytea)"))
+		if n := changed.RowsAffected(); n == 0 || err != nil {
+			o.t.Fatalf("%s changed nothing: %v", statement, err)
+		}
+		return
+	}
+
 	db, err := sql.Open("sqlite", o.database)
 	check(o.t, err)
 	result, err := db.Exec(statement)
@@ -68,6 +84,40 @@ func (o *org) edit(statement string) {
 		o.t.Fatalf("%s changed nothing: %v", statement, err)
 	}
 	check(o.t, db.Close())
+}
+
+// keep copies the database while the server is stopped. restore puts the copy in its place. On
+// PostgreSQL, that is another database.
+func (o *org) keep() (restore func()) {
+	o.t.Helper()
+	if pgtest.OnPostgreSQL() {
+		file := filepath.Join(o.t.TempDir(), "kept.db")
+		o.copyLedger(o.database, file)
+		return func() {
+			o.t.Helper()
+			restored, err := pgtest.NewLocation(o.folder, "restored.db")
+			check(o.t, err)
+			o.copyLedger(file, restored)
+			o.database = restored
+		}
+	}
+
+	kept, err := os.ReadFile(o.database)
+	check(o.t, err)
+	return func() {
+		o.t.Helper()
+		for _, suffix := range []string{"-wal", "-shm"} {
+			check(o.t, os.RemoveAll(o.database+suffix))
+		}
+		check(o.t, os.WriteFile(o.database, kept, 0o600))
+	}
+}
+
+func (o *org) copyLedger(from, to string) {
+	o.t.Helper()
+	if out, err := exec.Command("ledgerd", "copy", "--from", from, "--to", to).CombinedOutput(); err != nil {
+		o.t.Fatalf("ledgerd copy: %v\n%s", err, out)
+	}
 }
 
 // buildFsck builds the fsck of Tessera, which checks logs in the form of C2SP tlog-tiles. Its
@@ -125,27 +175,28 @@ func TestOthersCheckTheLog(t *testing.T) {
 		t.Error("fsck reads the log without a token")
 	}
 	o.signal(syscall.SIGTERM)
-	untouched, err := os.ReadFile(o.database)
-	check(t, err)
+	restore := o.keep()
 
 	const last = "seq = (SELECT max(seq) FROM events)"
 	for name, statement := range map[string]string{
-		"body":                "UPDATE events SET body = CAST(replace(body, 'acme', 'acne') AS BLOB) WHERE seq = 20",
-		"body of the last":    "UPDATE events SET body = CAST(body || ' ' AS BLOB) WHERE " + last,
-		"salt":                "UPDATE events SET salt = zeroblob(16) WHERE seq = 20",
-		"leaf":                "UPDATE events SET leaf = zeroblob(32) WHERE seq = 20",
-		"leaf of the last":    "UPDATE events SET leaf = zeroblob(32) WHERE " + last,
-		"leaf without a body": "UPDATE events SET body = zeroblob(0), salt = NULL, leaf = zeroblob(32) WHERE seq = 20",
-		"time":                "UPDATE events SET at = at + 1 WHERE seq = 20",
-		"type":                "UPDATE events SET type = 'policy' WHERE seq = 20",
-		"deleted event":       "DELETE FROM events WHERE seq = 20",
-		"deleted last event":  "DELETE FROM events WHERE " + last,
+		"body":             "UPDATE events SET body = (SELECT body FROM events WHERE seq = 21) WHERE seq = 20",
+		"body of the last": "UPDATE events SET body = CAST(body || ' ' AS BLOB) WHERE " + last,
+		"salt":             "UPDATE events SET salt = (SELECT salt FROM events WHERE seq = 21) WHERE seq = 20",
+		"leaf":             "UPDATE events SET leaf = (SELECT leaf FROM events WHERE seq = 21) WHERE seq = 20",
+		"leaf of the last": "UPDATE events SET leaf = (SELECT leaf FROM events WHERE seq = 21) WHERE " + last,
+		"leaf without a body": "UPDATE events SET body = substr(body, 1, 0), salt = NULL, " +
+			"leaf = (SELECT leaf FROM events WHERE seq = 21) WHERE seq = 20",
+		"time":               "UPDATE events SET at = at + 1 WHERE seq = 20",
+		"type":               "UPDATE events SET type = 'policy' WHERE seq = 20",
+		"deleted event":      "DELETE FROM events WHERE seq = 20",
+		"deleted last event": "DELETE FROM events WHERE " + last,
 		"swapped pair": "UPDATE events SET seq = -1 WHERE seq = 20; UPDATE events SET seq = 20 WHERE seq = 21;" +
 			"UPDATE events SET seq = 21 WHERE seq = -1",
-		"tile":         "UPDATE tiles SET hashes = CAST(zeroblob(32) || substr(hashes, 33) AS BLOB) WHERE level = 0",
-		"tile above":   "UPDATE tiles SET hashes = zeroblob(32) WHERE level = 1",
+		"tile": "UPDATE tiles SET hashes = CAST(substr(hashes, 33, 32) || substr(hashes, 33) AS BLOB) WHERE level = 0",
+		"tile above": "UPDATE tiles SET hashes = (SELECT substr(hashes, 1, 32) FROM tiles WHERE level = 0 AND n = 0) " +
+			"WHERE level = 1",
 		"deleted tile": "DELETE FROM tiles WHERE level = 1",
-		"root":         "UPDATE logs SET checkpoint = replace(checkpoint, '=' || char(10), 'A=' || char(10))",
+		"root":         "UPDATE logs SET checkpoint = replace(checkpoint, '=\n', 'A=\n')",
 		"size":         "UPDATE logs SET size = size - 1",
 	} {
 		o.edit(statement)
@@ -157,10 +208,7 @@ func TestOthersCheckTheLog(t *testing.T) {
 			t.Errorf("%s: the log is in order", name)
 		}
 		o.kill()
-		for _, suffix := range []string{"-wal", "-shm"} {
-			check(t, os.RemoveAll(o.database+suffix))
-		}
-		check(t, os.WriteFile(o.database, untouched, 0o600))
+		restore()
 	}
 	o.start()
 	clean()
@@ -218,7 +266,7 @@ func TestKilledServerKeepsItsCheckpoints(t *testing.T) {
 	for range 30 {
 		time.Sleep(time.Duration(rand.Int64N(int64(1100 * time.Millisecond))))
 		o.kill()
-		note, err := os.ReadFile(filepath.Join(o.database+"-keys", "acme.1.checkpoint"))
+		note, err := os.ReadFile(filepath.Join(o.folder, "ledger.db-keys", "acme.1.checkpoint"))
 		check(t, err)
 		c, err := openCheckpoint(string(note), r.vkey)
 		check(t, err)

@@ -81,7 +81,7 @@ func (p *presented) verify(t *testing.T) map[string]int {
 func receipts(t *testing.T) (first, second ledger.Receipt, logKey string) {
 	t.Helper()
 	o := newOrg(t)
-	o.env = []string{"LEDGERD_BASE_URL=" + o.url}
+	o.env = append(o.env, "LEDGERD_BASE_URL="+o.url)
 	o.start()
 	for _, sha := range []string{receiptCommit, otherCommit} {
 		o.ledgerd("attest", "acme/api", "--commit", sha, "--predicate", "test:go", "--status", "pass", "--key", o.keyFile)

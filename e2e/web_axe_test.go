@@ -20,6 +20,14 @@ type violation struct {
 func TestWebPagesAreAccessible(t *testing.T) {
 	need(t, "chromium")
 	t.Parallel()
+	axe := readAxe(t)
+	r := newTour(t, newBusyStage(t))
+	r.each(t, func(v *visitor, _ webPage) { v.isAccessible(axe) })
+}
+
+// readAxe returns the script axe-core. Without it, it skips the test.
+func readAxe(t *testing.T) string {
+	t.Helper()
 	axe, err := os.ReadFile("testdata/node/node_modules/axe-core/axe.min.js")
 	if err != nil {
 		if os.Getenv("CI") == "true" {
@@ -27,20 +35,23 @@ func TestWebPagesAreAccessible(t *testing.T) {
 		}
 		t.Skip("npm package axe-core is not installed (run npm ci --prefix e2e/testdata/node)")
 	}
+	return string(axe)
+}
 
-	r := newTour(t, newBusyStage(t))
-	r.each(t, func(v *visitor, p webPage) {
-		// DevTools may evaluate scripts despite the content security policy.
-		check(v.t, chromedp.Do(v.ctx, chromedp.Evaluate[chromedp.Void](string(axe)+";0")))
-		v.axe("light", `{}`)
-		v.window(wide, "dark")
-		v.axe("dark", `{ runOnly: ['color-contrast', 'link-in-text-block'] }`)
-		v.window(narrow, "light")
-		v.axe("narrow", `{ runOnly: ['target-size', 'scrollable-region-focusable'] }`)
-		if n := v.overflow(); n > 0 {
-			v.t.Errorf("the page is %d px wider than the narrow window", n)
-		}
-	})
+// isAccessible runs axe-core on the page, in both colour schemes and a narrow window.
+func (v *visitor) isAccessible(axe string) {
+	v.t.Helper()
+	// DevTools may evaluate scripts despite the content security policy.
+	check(v.t, chromedp.Do(v.ctx, chromedp.Evaluate[chromedp.Void](axe+";0")))
+	v.window(wide, "light")
+	v.axe("light", `{}`)
+	v.window(wide, "dark")
+	v.axe("dark", `{ runOnly: ['color-contrast', 'link-in-text-block'] }`)
+	v.window(narrow, "light")
+	v.axe("narrow", `{ runOnly: ['target-size', 'scrollable-region-focusable'] }`)
+	if n := v.overflow(); n > 0 {
+		v.t.Errorf("the page is %d px wider than the narrow window", n)
+	}
 }
 
 // axe runs axe-core with options, and fails the test for each violation.

@@ -45,7 +45,7 @@ func newCheckedOrg(t *testing.T) *checkedOrg {
 	t.Helper()
 	o := &checkedOrg{org: newOrg(t)}
 	o.admin = o.ledgerd("token", "create", "--org", "acme", "--name", "admin", "--scope", "admin")
-	o.env = []string{"LEDGERD_BASE_URL=https://ledger.acme.example"}
+	o.env = append(o.env, "LEDGERD_BASE_URL=https://ledger.acme.example")
 	o.start()
 	var err error
 	o.api, err = client.New(o.url, client.Options{Token: o.admin})

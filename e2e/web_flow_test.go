@@ -21,7 +21,7 @@ func TestWebFromSetupToSignOut(t *testing.T) {
 		t.Run(map[bool]string{true: "with script", false: "without script"}[script], func(t *testing.T) {
 			t.Parallel()
 			o := newEmptyLedger(t)
-			o.env = []string{"LEDGERD_WEBHOOKS_ALLOWED_NETWORKS=127.0.0.0/8,::1/128"}
+			o.env = append(o.env, "LEDGERD_WEBHOOKS_ALLOWED_NETWORKS=127.0.0.0/8,::1/128")
 			o.start()
 
 			s := &story{t: t, org: o, browser: b, script: script}

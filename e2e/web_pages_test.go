@@ -123,6 +123,14 @@ func (s *stage) pages() []webPage {
 		{name: "identity-distrust", route: org + "/settings/identities/{id}/distrust",
 			path: "/orgs/acme/settings/identities/" + s.identity + "/distrust"},
 		{name: "identity-new", route: org + "/settings/identities/new", path: "/orgs/acme/settings/identities/new"},
+		{name: "trusted-root", route: org + "/settings/trusted-root", path: "/orgs/acme/settings/trusted-root"},
+		{name: "members", route: org + "/settings/members", path: "/orgs/acme/settings/members"},
+		{name: "member-change", path: "/orgs/acme/settings/members", then: func(v *visitor) { v.unfold("Change") }},
+		{name: "member-new", route: org + "/settings/members/new", path: "/orgs/acme/settings/members/new"},
+		{name: "member-invalid", path: "/orgs/acme/settings/members/new", then: submit([]string{
+			"Issuer", "okta", "Subject", "00u9", "Name", "cn=zoe,ou=dev,o=acme"}, "Add member")},
+		{name: "member-rule-new", route: org + "/settings/member-rules/new", path: "/orgs/acme/settings/member-rules/new"},
+		{name: "sign-ins", route: org + "/settings/sign-ins", path: "/orgs/acme/settings/sign-ins"},
 		{name: "audit", route: org + "/settings/audit", path: "/orgs/acme/settings/audit"},
 		{name: "audit-filtered", path: "/orgs/acme/settings/audit?action=token&since=2020-01-01"},
 
@@ -145,6 +153,8 @@ func (s *stage) pages() []webPage {
 // notPages maps the GET routes that are not pages to the reason.
 var notPages = map[string]string{
 	"/{$}":                                "redirects to the org or to the sign-in",
+	"/login/with/{provider}":              "redirects to a provider; TestPersonSignsInAndApproves follows it",
+	"/login/callback/{provider}":          "where a provider sends people back to",
 	"/static/{file}":                      "style, script and icon of every page",
 	"/orgs/{org}/events":                  "the stream that updates pages",
 	"/orgs/{org}/settings":                "redirects to the first page of the settings",

@@ -12,6 +12,8 @@ import (
 	"io"
 	"math/big"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -23,6 +25,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/member"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/server"
 	"github.com/ledgerd/ledgerd/store"
@@ -56,8 +59,8 @@ type step struct {
 func newStage(t *testing.T, more ...func(*stage)) *stage {
 	t.Helper()
 	o := newEmptyLedger(t)
-	o.env = []string{"LEDGERD_WEBHOOKS_ALLOWED_NETWORKS=127.0.0.0/8,::1/128", "LEDGERD_WEBHOOKS_SCHEDULE=1s,10m",
-		"LEDGERD_BASE_URL=https://ledger.acme.example"}
+	o.env = append(o.env, "LEDGERD_WEBHOOKS_ALLOWED_NETWORKS=127.0.0.0/8,::1/128", "LEDGERD_WEBHOOKS_SCHEDULE=1s,10m",
+		"LEDGERD_BASE_URL=https://ledger.acme.example")
 	s := &stage{webhookOrg: &webhookOrg{org: o}, now: time.Now().Add(-80 * time.Hour),
 		keys: map[string]ed25519.PrivateKey{"ci": o.key}, shown: "refund-currency"}
 	db, err := store.Open(t.Context(), o.database, store.Options{Now: func() time.Time { return s.now }})
@@ -133,6 +136,8 @@ func (s *stage) createOrg() {
 		identity.NewIdentity{Kind: identity.RootIdentity, PEM: s.rootCertificate()})
 	check(t, err)
 	s.identity = root.ID
+	s.trustKeyless()
+	s.admitPeople()
 
 	for _, contract := range []string{firstContract, secondContract} {
 		_, etag, err := s.api.Policy(ctx, "acme", "api")
@@ -141,6 +146,38 @@ func (s *stage) createOrg() {
 		_, err = s.api.SetPolicy(ctx, "acme", "api", jsontext.Value(contract), etag)
 		check(t, err)
 	}
+}
+
+// admitPeople adds a member and a former one, and a rule that admits others.
+func (s *stage) admitPeople() {
+	ctx := s.t.Context()
+	for subject, dn := range map[string]string{"00u1a2b3": "cn=Ada Lovelace,ou=people-dev,o=acme",
+		"00u4c5d6": "cn=Charles,ou=people-dev,o=acme"} {
+		m, err := s.api.AddMember(ctx, "acme",
+			member.NewMember{Issuer: "https://acme.okta.com", Subject: subject, DN: dn, Role: member.Maintainer})
+		check(s.t, err)
+		if strings.Contains(dn, "Charles") {
+			check(s.t, s.api.RemoveMember(ctx, "acme", m.ID))
+		}
+	}
+	_, err := s.api.CreateMemberRule(ctx, "acme", member.NewRule{Issuer: "https://acme.okta.com", Claim: "groups",
+		Value: "developers", Role: member.Contributor, DN: "cn={login},ou=people-dev,o=acme"})
+	check(s.t, err)
+}
+
+// trustKeyless admits the keyless signers of releases.
+func (s *stage) trustKeyless() {
+	ctx := s.t.Context()
+	document, err := os.ReadFile(filepath.Join("..", "ledger", "testdata", "sigstore", "public-good-trusted_root.json"))
+	check(s.t, err)
+	_, err = s.api.SetTrustedRoot(ctx, "acme", "public-good", document)
+	check(s.t, err)
+	_, err = s.api.AddIdentity(ctx, "acme", identity.NewIdentity{Kind: identity.SigstoreIdentity,
+		DN: "cn=release,ou=build,o=acme", May: identity.Predicates{"build:*"}, Sigstore: &ledger.SigstoreEntry{
+			TrustedRoot: "public-good", Issuer: "https://token.actions.githubusercontent.com", RepositoryID: "495574555",
+			Subject: "https://github.com/acme/api/.github/workflows/release.yml@*", Ref: "refs/heads/main",
+		}})
+	check(s.t, err)
 }
 
 const firstContract = `{"requirements": [

@@ -405,8 +405,9 @@ func TestDocumentedWebhookTryOut(t *testing.T) {
 	need(t, "bash", "curl")
 	t.Parallel()
 	o := newOrg(t)
-	command := exec.Command("bash", "-c", tryOut(t, readExamples(t, "webhooks.md"), o.database, o.address, freeAddress(t)))
-	command.Dir = t.TempDir()
+	database := "'" + o.database + "'" // the URL of a database has an &
+	command := exec.Command("bash", "-c", tryOut(t, readExamples(t, "webhooks.md"), database, o.address, freeAddress(t)))
+	command.Dir, command.Env = t.TempDir(), append(os.Environ(), o.env...)
 	out, err := command.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)

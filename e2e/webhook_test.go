@@ -37,7 +37,7 @@ type webhookOrg struct {
 func newHooks(t *testing.T, variables ...string) *webhookOrg {
 	t.Helper()
 	o := newOrg(t)
-	o.env = append([]string{"LEDGERD_WEBHOOKS_ALLOWED_NETWORKS=127.0.0.0/8,::1/128"}, variables...)
+	o.env = append(append(o.env, "LEDGERD_WEBHOOKS_ALLOWED_NETWORKS=127.0.0.0/8,::1/128"), variables...)
 	o.start()
 	token := o.ledgerd("token", "create", "--org", "acme", "--name", "admin", "--scope", "admin")
 	api, err := client.New(o.url, client.Options{Token: token})

@@ -9,15 +9,7 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/e2e/internal/daemon"
-	"github.com/ledgerd/ledgerd/e2e/internal/filecheck"
 )
-
-// refused waits until the load has been refused n times since now.
-func (v *victim) refused(n int) {
-	v.t.Helper()
-	n += v.load.Book.Count(filecheck.Refused)
-	v.wait("refused requests", func() bool { return v.load.Book.Count(filecheck.Refused) >= n })
-}
 
 // mount mounts a file system of 64 MiB for the test. It skips the test if that is not
 // permitted.
@@ -50,15 +42,15 @@ func mountExt4(t *testing.T) string {
 	return mount(t, "-o", "loop", image)
 }
 
-// fill fills the file system but for 4 MiB, and returns the file to delete.
-func fill(t *testing.T, dir string) (ballast string) {
+// fill fills the file system but for some bytes, and returns the file to delete.
+func fill(t *testing.T, dir string, but int64) (ballast string) {
 	t.Helper()
 	var s syscall.Statfs_t
 	check(t, syscall.Statfs(dir, &s))
 	ballast = filepath.Join(dir, "ballast")
 	file, err := os.Create(ballast)
 	check(t, err)
-	check(t, syscall.Fallocate(int(file.Fd()), 0, 0, int64(s.Bavail)*s.Bsize-4<<20))
+	check(t, syscall.Fallocate(int(file.Fd()), 0, 0, int64(s.Bavail)*s.Bsize-but))
 	check(t, file.Close())
 	return ballast
 }
@@ -72,10 +64,10 @@ func TestFaultFullDisk(t *testing.T) {
 			dir := mountOne(t)
 			v := newVictim(t, dir)
 			for run := range times(2, 6) {
-				ballast := fill(t, dir)
+				ballast := fill(t, dir, 4<<20)
 				v.under(func() {
 					v.wait("the disk to be full", func() bool { return v.ready() == http.StatusServiceUnavailable })
-					v.refused(20)
+					waitForRefusals(v.t, v.load, &v.log, 20)
 					if run%2 == 0 {
 						v.stop(syscall.SIGKILL)
 						return
@@ -155,7 +147,7 @@ func (v *victim) withFault(fault string, what func(detach func() error)) {
 		if err != nil {
 			v.t.Skip(err)
 		}
-		v.refused(5)
+		waitForRefusals(v.t, v.load, &v.log, 5)
 		aMoment()
 		what(detach)
 	})

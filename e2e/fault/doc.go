@@ -3,4 +3,7 @@
 // that it refused. docs/reliability.md has the figures of the long version:
 //
 //	go test ./e2e/fault -v -timeout 30m -fault.long
+//
+// TestFaultReplicas uses PostgreSQL. The other tests break what SQLite needs: files, disks and the
+// clock of the host. Package cmd kills and stops servers on both engines.
 package fault

@@ -63,7 +63,7 @@ func TestFaultFilesUnderLoad(t *testing.T) {
 				}
 				check(t, a.do(v.database))
 				v.wait(a.name+": not ready", func() bool { return v.ready() == http.StatusServiceUnavailable })
-				v.refused(10)
+				waitForRefusals(v.t, v.load, &v.log, 10)
 				if a.name == "moved" {
 					v.moveBack()
 					v.works()

@@ -4,6 +4,9 @@ package fault_test
 
 import (
 	"context"
+	"errors"
+	"io"
+	"io/fs"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -17,17 +20,18 @@ import (
 	"github.com/ledgerd/ledgerd/e2e/internal/daemon"
 	"github.com/ledgerd/ledgerd/e2e/internal/filecheck"
 	"github.com/ledgerd/ledgerd/e2e/internal/load"
+	"github.com/ledgerd/ledgerd/internal/freeport"
 	"github.com/ledgerd/ledgerd/internal/pgtest"
+	"github.com/ledgerd/ledgerd/ledger/proof"
 )
 
 // Replicas are servers with one PostgreSQL database, and clients that use all of them.
 type replicas struct {
-	t       *testing.T
-	cluster *pgtest.Cluster
-	url     string // of the database
-	keys    string
-	load    *load.Load
-	list    []*replica
+	t    *testing.T
+	url  string // of the database
+	keys string
+	load *load.Load
+	list []*replica
 	tally
 }
 
@@ -40,11 +44,11 @@ type replica struct {
 	follower     *load.Follower
 }
 
-func newReplicas(t *testing.T, n int) *replicas {
+// newReplicas starts n replicas with the database at a URL.
+func newReplicas(t *testing.T, n int, url string) *replicas {
 	t.Helper()
 	need(t, "python3")
-	r := &replicas{t: t, cluster: pgtest.Start(t), keys: filepath.Join(t.TempDir(), "keys")}
-	r.url = r.cluster.NewDatabase(t)
+	r := &replicas{t: t, url: url, keys: filepath.Join(t.TempDir(), "keys")}
 	r.run("log", "new-seed", r.keys)
 	var err error
 	r.load, err = load.New(t.Context(), r.url)
@@ -52,7 +56,7 @@ func newReplicas(t *testing.T, n int) *replicas {
 	t.Cleanup(r.load.Close)
 
 	for range n {
-		address, err := daemon.FreeAddress()
+		address, err := freeport.Address()
 		check(t, err)
 		state := filepath.Join(t.TempDir(), "state")
 		r.list = append(r.list, &replica{address: address, url: "http://" + address, state: state})
@@ -78,6 +82,19 @@ func (r *replicas) start(one *replica) {
 	check(r.t, daemon.Start(server, &one.log))
 	r.t.Cleanup(func() { _ = server.Process.Kill() })
 	waitFor(r.t, "the replica to be ready", &one.log, func() bool { return statusOf(one.url) == http.StatusOK })
+}
+
+// signed returns how many events the last checkpoint covers that the replica knows.
+func (r *replica) signed(t *testing.T) int64 {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(r.state, "acme.1.checkpoint"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0
+	}
+	check(t, err)
+	checkpoint, err := proof.ReadCheckpoint(text)
+	check(t, err)
+	return checkpoint.Size
 }
 
 // under puts all replicas under load while what runs.
@@ -139,6 +156,21 @@ func (r *replicas) finish(fault string, runs int) {
 		r.lost, book.Count(filecheck.Refused), r.kept, book.Count(filecheck.Unknown), r.intact, r.runs)
 }
 
+// get returns the status and the body of a response.
+func (r *replicas) get(url string) (status int, body string) {
+	request, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet, url, nil)
+	check(r.t, err)
+	request.Header.Set("Authorization", "Bearer "+r.load.Token)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	check(r.t, err)
+	return response.StatusCode, string(text)
+}
+
 // run runs a command on the host.
 func (r *replicas) run(args ...string) {
 	r.t.Helper()
@@ -154,7 +186,8 @@ func (r *replicas) run(args ...string) {
 func TestFaultReplicas(t *testing.T) {
 	slow(t)
 	t.Parallel()
-	r := newReplicas(t, 2)
+	cluster := pgtest.Start(t)
+	r := newReplicas(t, 2, cluster.NewDatabase(t))
 	runs := times(6, 50)
 	for run := range runs {
 		r.under(func() {
@@ -165,11 +198,11 @@ func TestFaultReplicas(t *testing.T) {
 				victim.server.Process.Kill()
 				_ = victim.server.Wait() // it was killed
 			case 1:
-				check(t, r.cluster.Exec(t.Context(), r.cluster.AdminURL(), `
+				check(t, cluster.Exec(t.Context(), cluster.AdminURL(), `
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'ledgerd' AND random() < 0.5`))
 			case 2:
-				r.cluster.Stop(t, "immediate")
-				r.cluster.Run(t)
+				cluster.Stop(t, "immediate")
+				cluster.Run(t)
 			}
 			aMoment()
 			if run%3 == 0 {

@@ -20,6 +20,7 @@ import (
 	"github.com/ledgerd/ledgerd/e2e/internal/daemon"
 	"github.com/ledgerd/ledgerd/e2e/internal/filecheck"
 	"github.com/ledgerd/ledgerd/e2e/internal/load"
+	"github.com/ledgerd/ledgerd/internal/freeport"
 )
 
 var long = flag.Bool("fault.long", false, "run everything, and as often as docs/reliability.md says")
@@ -110,7 +111,7 @@ func newVictim(t *testing.T, dir string) *victim {
 	need(t, "python3")
 	v := &victim{t: t, database: filepath.Join(dir, "ledger.db")}
 	var err error
-	v.address, err = daemon.FreeAddress()
+	v.address, err = freeport.Address()
 	check(t, err)
 	v.url = "http://" + v.address
 	v.load, err = load.New(t.Context(), v.database)
@@ -176,6 +177,13 @@ func (v *victim) waitReady() {
 func (v *victim) wait(what string, done func() bool) {
 	v.t.Helper()
 	waitFor(v.t, what, &v.log, done)
+}
+
+// waitForRefusals waits until a load has been refused n times since now.
+func waitForRefusals(t *testing.T, l *load.Load, log *daemon.Log, n int) {
+	t.Helper()
+	n += l.Book.Count(filecheck.Refused)
+	waitFor(t, "refused requests", log, func() bool { return l.Book.Count(filecheck.Refused) >= n })
 }
 
 // waitFor polls done until it returns true. If that takes too long, the test fails with the log of

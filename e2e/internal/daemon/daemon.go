@@ -4,24 +4,10 @@ package daemon
 import (
 	"bufio"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"os/exec"
 	"strings"
 	"sync"
 )
-
-// FreeAddress returns a loopback address with a port below the ephemeral range. No
-// outgoing connection takes this port while a server restarts.
-func FreeAddress() (string, error) {
-	for range 100 {
-		address := fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000))
-		if listener, err := net.Listen("tcp", address); err == nil {
-			return address, listener.Close()
-		}
-	}
-	return "", fmt.Errorf("no free port")
-}
 
 // Start starts a server and waits until it prints its first line, so that it listens. Its
 // standard error goes to log.

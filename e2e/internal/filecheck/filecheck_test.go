@@ -146,6 +146,16 @@ var damages = []struct{ name, statements, problem string }{
 	{"two tips of a branch", `UPDATE tips SET flight = 1`, "tips in flight"},
 }
 
+// hasAttested reports whether a commit is ATTESTED or PROMOTABLE.
+func hasAttested(t *testing.T, database string) (has bool) {
+	t.Helper()
+	db, err := sql.Open("sqlite", database)
+	check(t, err)
+	defer db.Close()
+	check(t, db.QueryRow("SELECT EXISTS (SELECT 1 FROM commits WHERE state IN (2, 3))").Scan(&has))
+	return has
+}
+
 func TestDamagesAreFound(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil && os.Getenv("CI") != "true" {
 		t.Skip("python3 is not installed")
@@ -194,6 +204,9 @@ func TestDamagesAreFound(t *testing.T) {
 		}
 	})
 	t.Run("a state that does not follow", func(t *testing.T) {
+		if !hasAttested(t, database) {
+			t.Skip("the load is random, and has taken no commit to ATTESTED this time")
+		}
 		file := damaged(t, `
 			UPDATE attestations SET status = 'fail' WHERE commit_id = (SELECT min(id) FROM commits WHERE state IN (2, 3))`)
 		if got := problemsOf(file, nil); !strings.Contains(got, "but its evidence makes it") {

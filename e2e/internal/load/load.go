@@ -39,6 +39,8 @@ type Load struct {
 	Token string
 	// Book has a note of every answer.
 	Book *filecheck.Notebook
+	// Answered, if not nil, is called with each response, and when its request was sent.
+	Answered func(sent time.Time, r *http.Response)
 
 	keys     []ed25519.PrivateKey
 	client   *http.Client
@@ -72,12 +74,10 @@ func New(ctx context.Context, database string) (*Load, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Load{
-		Book: filecheck.NewNotebook(),
-		// Without compression, a trace of the server shows its answers.
-		client:   &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DisableCompression: true}},
-		receiver: newReceiver(),
-	}
+	l := &Load{Book: filecheck.NewNotebook(), receiver: newReceiver()}
+	// Without compression, a trace of the server shows its answers.
+	transport := &watchedTransport{&http.Transport{DisableCompression: true}, l}
+	l.client = &http.Client{Timeout: 30 * time.Second, Transport: transport}
 	if err := errors.Join(l.create(ctx, local.Client), local.Close(ctx)); err != nil {
 		l.Close()
 		return nil, fmt.Errorf("create the org of the load: %w", err)
@@ -116,6 +116,22 @@ func (l *Load) create(ctx context.Context, c *client.Client) error {
 	token, err := c.CreateToken(ctx, "acme", ledger.NewToken{Name: "load", Scope: ledger.Admin})
 	l.Token = token.Secret
 	return err
+}
+
+// A watchedTransport reports the responses to a load.
+type watchedTransport struct {
+	*http.Transport
+	load *Load
+}
+
+// RoundTrip implements http.RoundTripper.
+func (w *watchedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
+	sent := time.Now()
+	response, err := w.Transport.RoundTrip(request)
+	if err == nil && w.load.Answered != nil {
+		w.load.Answered(sent, response)
+	}
+	return response, err
 }
 
 // Close stops receiving webhooks.

@@ -231,3 +231,10 @@ func TestUnknownCalls(t *testing.T) {
 		}
 	}
 }
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

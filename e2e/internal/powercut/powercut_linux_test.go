@@ -194,10 +194,3 @@ func TestFaultReplayFindsWhatIsNotSynced(t *testing.T) {
 		})
 	}
 }
-
-func check(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}

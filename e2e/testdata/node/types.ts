@@ -46,3 +46,9 @@ export function describe(event: Event | Delivery): string {
       return `${event.action} by ${event.by.name}`
   }
 }
+
+// The response to several envelopes has an item for each; that to one is its record.
+type Recorded = operations["recordAttestation"]["responses"][200]["content"]["application/json"]
+
+export const refused = (response: Recorded): string[] =>
+  "data" in response ? response.data.flatMap(item => item.problem?.code ?? []) : []

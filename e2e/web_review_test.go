@@ -1,0 +1,239 @@
+package e2e_test
+
+import (
+	"context"
+	"crypto"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/secure-systems-lab/go-securesystemslib/dsse"
+
+	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/member"
+	"github.com/ledgerd/ledgerd/store"
+)
+
+const annDN = "cn=ann,ou=people-dev,o=acme"
+
+// signInAnn signs the visitor in as the member ann of acme, as after a sign-in with a provider.
+func (v *visitor) signInAnn(o *org, authTime time.Time) {
+	v.t.Helper()
+	ctx := v.t.Context()
+	db, err := store.Open(ctx, o.database, store.Options{})
+	check(v.t, err)
+	defer db.Close()
+	account := member.Account{Issuer: "https://idp.example", Subject: "ann", AuthTime: ledger.TimeOf(authTime)}
+	_, err = db.AddMember(ctx, "acme", member.NewMember{Issuer: account.Issuer, Subject: account.Subject, DN: annDN,
+		Role: member.Contributor})
+	if e, ok := err.(*ledger.Error); err != nil && (!ok || e.Code != ledger.CodeAlreadyExists) {
+		v.t.Fatal(err)
+	}
+	session := rand.Text()
+	_, err = db.SignInMember(ctx, "acme", account, sha256.Sum256([]byte("state "+session)), sha256.Sum256([]byte(session)),
+		ledger.TimeOf(time.Now().Add(time.Hour)))
+	check(v.t, err)
+	v.open("/login")
+	evaluate[string](v, "document.cookie = "+quote("ledgerd="+session+"; path=/"))
+}
+
+// In a browser, a member sees what is signed, signs it, and the commit moves on. What is recorded can
+// be verified with other tools.
+func TestReviewInTheBrowser(t *testing.T) {
+	o := newCheckedOrg(t)
+	sha := strings.Repeat("a", 40)
+	page := "/orgs/acme/repos/api/commits/" + sha
+	root := o.ledgerd("identity", "people-ca", "create", "--org", "acme", "-o", "json")
+	_, _, err := o.api.Register(t.Context(), "acme", "api", sha,
+		ledger.Registration{Branch: "feature", Message: "Limit orders", Author: ledger.Author{Name: "Bob"}})
+	check(t, err)
+
+	v := newBrowser(t).visitor(t, o.url)
+	v.signInAnn(o.org, time.Now())
+	v.open(page)
+	v.sees("Approve", "Request changes")
+	v.fill("Comment", "Looks <good>\n„fine“ \U0001f44d")
+	v.click("button", "Approve")
+	v.sees("This is what you sign", "Org acme", "Repo api", "Commit "+sha, "Tree not known",
+		"Verdict Approve (pass) (review:code)", "Comment Looks <good> „fine“ \U0001f44d", "Nonce ")
+	v.click("button", "Confirm")
+	v.sees("Recorded: review:code pass", annDN)
+
+	// A lost key is made again, and changes can be requested as well.
+	first := keyOfReview(t, o.api, sha)
+	v.open(page)
+	evaluate[string](v, `(indexedDB.deleteDatabase('ledgerd-review'), '')`)
+	v.open(page)
+	v.sees("Request changes")
+	v.click("button", "Request changes")
+	v.sees("Verdict Request changes (fail)", "Comment none")
+	v.click("button", "Confirm")
+	v.sees("Recorded: review:code fail")
+	if second := keyOfReview(t, o.api, sha); second == first {
+		t.Error("the key is the same after the browser has lost it")
+	}
+	v.open(page)
+	v.sees("Request changes")
+	v.click("button", "Approve")
+	v.sees("This is what you sign")
+	v.click("button", "Cancel")
+	v.sees("Nothing was signed.")
+	v.checkConsole(t)
+
+	t.Run("openssl", func(t *testing.T) { verifyWithOpenSSL(t, o.api, sha, root) })
+	t.Run("go-securesystemslib, which cosign uses", func(t *testing.T) { verifyWithDSSE(t, o.api, sha) })
+}
+
+// After more than 15 minutes, the page asks to sign in again. Without scripts, it says what to do.
+func TestReviewAsksToSignInAgain(t *testing.T) {
+	o := newCheckedOrg(t)
+	sha := strings.Repeat("a", 40)
+	page := "/orgs/acme/repos/api/commits/" + sha
+	o.ledgerd("identity", "people-ca", "create", "--org", "acme")
+	_, _, err := o.api.Register(t.Context(), "acme", "api", sha, ledger.Registration{Branch: "feature"})
+	check(t, err)
+	v := newBrowser(t).visitor(t, o.url)
+	v.signInAnn(o.org, time.Now().Add(-16*time.Minute))
+	v.open(page)
+	v.sees("Request changes") // the script shows it
+	v.click("button", "Approve")
+	v.sees("you must have signed in during the last 15 minutes", "Sign in again")
+	// Where the link leads, TestPersonSignsInAndApproves follows.
+
+	v.disableScript()
+	v.open(page)
+	v.sees("scripts are off", "ledgerd review approve acme/api --commit aaaaaaaaaaaa --key me.key")
+	if strings.Contains(v.read(), "Request changes") {
+		t.Error("without scripts, the page has a button that does nothing")
+	}
+}
+
+// What only members see is accessible, too: the form, what is signed, and what waits for them.
+func TestWebReviewIsAccessible(t *testing.T) {
+	need(t, "chromium")
+	axe := readAxe(t)
+	o := newCheckedOrg(t)
+	sha := strings.Repeat("a", 40)
+	o.ledgerd("identity", "people-ca", "create", "--org", "acme")
+	o.requireReviews("1")
+	o.attested(sha, "Limit")
+	v := newBrowser(t).visitor(t, o.url)
+	v.signInAnn(o.org, time.Now())
+	v.open("/orgs/acme")
+	v.sees("Waiting for your review")
+	v.isAccessible(axe)
+
+	v.open("/orgs/acme/repos/api/commits/" + sha)
+	v.sees("Request changes")
+	v.isAccessible(axe)
+	v.fill("Comment", "Looks good "+strings.Repeat("longer", 40))
+	v.click("button", "Approve")
+	v.sees("This is what you sign", "As "+annDN)
+	v.unfold("Statement")
+	v.isAccessible(axe)
+	v.click("button", "Confirm")
+	v.sees("Recorded: ")
+	v.isAccessible(axe)
+}
+
+// latestReview returns the newest review of a commit.
+func latestReview(t *testing.T, api *client.Client, sha string) ledger.AttestationRecord {
+	t.Helper()
+	list, err := api.AttestationsPage(t.Context(), "acme", "api",
+		client.AttestationFilter{Commit: sha, Predicate: "review:code", Verification: true}, client.Query{Limit: 1})
+	check(t, err)
+	if len(list.Data) != 1 {
+		t.Fatal("there is no review")
+	}
+	return list.Data[0]
+}
+
+func keyOfReview(t *testing.T, api *client.Client, sha string) string {
+	t.Helper()
+	return fmt.Sprint(latestReview(t, api, sha).Verification.Key)
+}
+
+// verifyWithOpenSSL runs the commands of docs/reviews.md.
+func verifyWithOpenSSL(t *testing.T, api *client.Client, sha, root string) {
+	need(t, "openssl", "python3")
+	var ca identity.Identity
+	check(t, json.Unmarshal([]byte(root), &ca))
+	envelope, err := api.Envelope(t.Context(), "acme", "api", latestReview(t, api, sha).ID)
+	check(t, err)
+	folder := t.TempDir()
+	check(t, os.WriteFile(filepath.Join(folder, "people-ca.pem"), []byte(ca.PEM), 0o600))
+	check(t, os.WriteFile(filepath.Join(folder, "review.json"), envelope, 0o600))
+
+	docs, err := os.ReadFile("../docs/reviews.md")
+	check(t, err)
+	script := regexp.MustCompile("(?s)```sh verify\n(.*?)```").FindSubmatch(docs)
+	if script == nil {
+		t.Fatal("docs/reviews.md has no commands")
+	}
+	run := func() (string, error) {
+		command := exec.Command("sh", "-euc", string(script[1]))
+		command.Dir = folder
+		out, err := command.CombinedOutput()
+		return string(out), err
+	}
+	out, err := run()
+	if err != nil || !strings.Contains(out, "certificate.pem: OK") || !strings.Contains(out, "Verified OK") ||
+		!strings.Contains(out, "for this statement") {
+		t.Fatalf("%v: %s", err, out)
+	}
+
+	// The commands find a statement that was changed.
+	changed := strings.Replace(string(envelope), `"payload":"eyJ`, `"payload":"IHsi`, 1)
+	check(t, os.WriteFile(filepath.Join(folder, "review.json"), []byte(changed), 0o600))
+	if out, err := run(); err == nil {
+		t.Errorf("the commands accept another statement: %s", out)
+	}
+}
+
+// verifyWithDSSE verifies an envelope as cosign does, with the key of its certificate.
+func verifyWithDSSE(t *testing.T, api *client.Client, sha string) {
+	body, err := api.Envelope(t.Context(), "acme", "api", latestReview(t, api, sha).ID)
+	check(t, err)
+	var bundle struct {
+		Material struct {
+			Certificate struct {
+				RawBytes []byte `json:"rawBytes"`
+			} `json:"certificate"`
+		} `json:"verificationMaterial"`
+		DSSE dsse.Envelope `json:"dsseEnvelope"`
+	}
+	check(t, json.Unmarshal(body, &bundle))
+
+	cert, err := x509.ParseCertificate(bundle.Material.Certificate.RawBytes)
+	check(t, err)
+	verifier, err := dsse.NewEnvelopeVerifier(keyVerifier{cert})
+	check(t, err)
+	if _, err := verifier.Verify(t.Context(), &bundle.DSSE); err != nil {
+		t.Errorf("the envelope: %v\n%s", err, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw}))
+	}
+	bundle.DSSE.Payload = "e30="
+	if _, err := verifier.Verify(t.Context(), &bundle.DSSE); err == nil {
+		t.Error("another payload is accepted")
+	}
+}
+
+// A keyVerifier verifies signatures of a certificate's key.
+type keyVerifier struct{ cert *x509.Certificate }
+
+func (k keyVerifier) Verify(_ context.Context, data, sig []byte) error {
+	return k.cert.CheckSignature(x509.ECDSAWithSHA256, data, sig)
+}
+func (k keyVerifier) KeyID() (string, error)   { return "", nil }
+func (k keyVerifier) Public() crypto.PublicKey { return k.cert.PublicKey }
