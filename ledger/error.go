@@ -48,6 +48,7 @@ const (
 	CodeUnsupportedPayloadType Code = "unsupported_payload_type"
 	CodeSeveralSignatures      Code = "several_signatures"
 	CodeInvalidSignature       Code = "invalid_signature"
+	CodeInvalidAssertion       Code = "invalid_assertion" // a passkey has not confirmed the statement
 	CodeUntrustedIdentity      Code = "untrusted_identity"
 	CodeExpiredCertificate     Code = "expired_certificate"
 	CodeRevokedIdentity        Code = "revoked_identity"

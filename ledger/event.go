@@ -231,6 +231,7 @@ type IdentityEvent struct {
 	Action IdentityAction `json:"action"`
 	// IdentityID is the ID of the identity, and Kind its kind: key, root or sigstore. If Kind is
 	// KindTrustedRoot, the event is about a version of a trusted root, and IdentityID is its name.
+	// If it is KindPasskey, the event is about a passkey of the person with the DN.
 	IdentityID string `json:"identity_id"`
 	Kind       string `json:"kind"`
 	DN         string `json:"dn"`
@@ -240,8 +241,8 @@ type IdentityEvent struct {
 	// DNPattern is the pattern of the subjects that a root certifies; empty for every subject.
 	DNPattern string `json:"dn_pattern,omitzero"`
 	// Key is the SHA-256 of the DER SubjectPublicKeyInfo, and Certificate that of the DER
-	// certificate, if there is one; both in hex. Of a keyless entry, Key is that of Sigstore, and of a
-	// trusted root that of its document.
+	// certificate, if there is one; both in hex. Of a keyless entry, Key is that of Sigstore, of a
+	// trusted root that of its document, and of a passkey that of its key in the form of COSE.
 	Key         string `json:"key"`
 	Certificate string `json:"certificate,omitzero"`
 	// NotBefore and NotAfter are the validity of the certificate.
@@ -256,6 +257,8 @@ type IdentityEvent struct {
 	Sigstore *SigstoreEntry `json:"sigstore,omitzero"`
 	// Version is that of a trusted root.
 	Version int `json:"version,omitzero"`
+	// RPID is the domain that a passkey is for.
+	RPID string `json:"rp_id,omitzero"`
 }
 
 // A SigstoreEntry is an entry of an org's allow-list of keyless signers: which certificates of a
@@ -293,8 +296,11 @@ type SigstoreCertificate struct {
 	RunURL string `json:"run_url,omitzero"`
 }
 
-// KindTrustedRoot is the Kind of an IdentityEvent about a trusted root.
-const KindTrustedRoot = "trusted_root"
+// The kinds of an IdentityEvent that is about no identity.
+const (
+	KindTrustedRoot = "trusted_root" // a trusted root of keyless signatures
+	KindPasskey     = "passkey"      // a passkey of a member
+)
 
 // An IdentityAction says what happened to an identity.
 type IdentityAction string

@@ -50,6 +50,7 @@ var kinds = map[ledger.Code]Kind{
 	ledger.CodeUnsupportedPayloadType: {http.StatusUnprocessableEntity, "Unsupported payload type"},
 	ledger.CodeSeveralSignatures:      {http.StatusUnprocessableEntity, "More than one signature"},
 	ledger.CodeInvalidSignature:       {http.StatusUnprocessableEntity, "Invalid signature"},
+	ledger.CodeInvalidAssertion:       {http.StatusUnprocessableEntity, "Not confirmed by the passkey"},
 	ledger.CodeUntrustedIdentity:      {http.StatusUnprocessableEntity, "Untrusted signer"},
 	ledger.CodeExpiredCertificate:     {http.StatusUnprocessableEntity, "Certificate not valid now"},
 	ledger.CodeRevokedIdentity:        {http.StatusUnprocessableEntity, "Identity revoked"},

@@ -1,0 +1,266 @@
+package passkey_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/passkey"
+	"github.com/ledgerd/ledgerd/ledger/passkey/passkeytest"
+)
+
+var party = passkey.Party{ID: "ledger.example.com", Origin: "https://ledger.example.com"}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantFault checks that err has a code, is about a field, if there is one, and has a text.
+func wantFault(t testing.TB, name string, err error, code ledger.Code, field, text string) {
+	t.Helper()
+	e, ok := errors.AsType[*ledger.Error](err)
+	if !ok || e.Code != code || !strings.Contains(e.Error(), text) ||
+		field != "" && (len(e.Fields) != 1 || e.Fields[0].Field != field) {
+		t.Errorf("%s: got %v, want the code %s, the field %q and %q", name, err, code, field, text)
+	}
+}
+
+func TestParties(t *testing.T) {
+	for _, test := range []struct{ id, pages, fault string }{
+		{"ledger.example.com", "https://ledger.example.com", ""},
+		{"ledger.example.com", "https://ledger.example.com:8443/ledger", ""},
+		{"example.com", "https://ledger.example.com", ""}, // a parent
+		{"localhost", "http://localhost:8080", ""},
+		{"localhost", "http://ledger.localhost:8080", ""},
+		{"ledger.example.com", "http://ledger.example.com", "must be at https"},
+		{"ledger.example.com", "https://example.com", "must be at https"}, // a child
+		{"example.com", "https://badexample.com", "must be at https"},
+		{"localhost", "http://evillocalhost", "must be at https"},
+		{"localhost", "ftp://localhost", "must be at https"},
+		{"", "https://ledger.example.com", "not a domain"},
+		{"127.0.0.1", "https://127.0.0.1", "not a domain"},
+		{"Ledger.example.com", "https://Ledger.example.com", "not a domain"},
+		{"https://ledger.example.com", "https://ledger.example.com", "not a domain"},
+		{"ledger.example.com.", "https://ledger.example.com.", "not a domain"},
+		{strings.Repeat("a.", 126) + "aa", "https://" + strings.Repeat("a.", 126) + "aa", "not a domain"},
+		{"ledger.example.com", "", "must be at https"},
+		{"ledger.example.com", "https://%zz", "invalid"},
+	} {
+		p, err := passkey.NewParty(test.id, test.pages)
+		if test.fault == "" {
+			check(t, err)
+			if !strings.HasPrefix(test.pages, p.Origin) || p.ID != test.id {
+				t.Errorf("%s at %s: %+v", test.id, test.pages, p)
+			}
+			continue
+		}
+		wantFault(t, test.id+" at "+test.pages, err, ledger.CodeInvalidField, "rp_id", test.fault)
+	}
+}
+
+// The challenge is the one that docs/reviews.md describes.
+func TestChallenge(t *testing.T) {
+	payload := []byte(`{"a":1}`)
+	text := "ledgerd/approval/v1\x00DSSEv1 28 application/vnd.in-toto+json 7 " + `{"a":1}`
+	if got, want := passkey.Challenge(payload), sha256.Sum256([]byte(text)); got != want {
+		t.Errorf("%x, want %x", got, want)
+	}
+}
+
+// Hooks that make a device deceive before it signs.
+type hook = func(d *passkeytest.Device)
+
+func origin(text string) hook { return func(d *passkeytest.Device) { d.Origin = text } }
+func domain(text string) hook { return func(d *passkeytest.Device) { d.RPID = text } }
+func flags(f byte) hook       { return func(d *passkeytest.Device) { d.Flags = f } }
+
+func client(name string, value any) hook {
+	return func(d *passkeytest.Device) { d.Client = map[string]any{name: value} }
+}
+
+// A device can enrol a passkey only for this server, with its user verified.
+func TestEnrolment(t *testing.T) {
+	const object = "attestation_object"
+	challenge := bytes.Repeat([]byte{7}, 32)
+	for name, test := range map[string]struct {
+		device      hook
+		change      func(n *passkey.NewPasskey)
+		field, text string
+	}{
+		"right":            {},
+		"without a name":   {nil, func(n *passkey.NewPasskey) { n.Name = "" }, "name", "1 to 100"},
+		"invisible name":   {nil, func(n *passkey.NewPasskey) { n.Name = "a\u202eb" }, "name", "visible"},
+		"long name":        {nil, func(n *passkey.NewPasskey) { n.Name = strings.Repeat("ä", 101) }, "name", ""},
+		"no id":            {nil, func(n *passkey.NewPasskey) { n.CredentialID = nil }, "credential_id", "1 to"},
+		"long id":          {nil, func(n *passkey.NewPasskey) { n.CredentialID = make([]byte, 1024) }, "credential_id", ""},
+		"other id":         {nil, func(n *passkey.NewPasskey) { n.CredentialID = []byte{1} }, object, "does not match"},
+		"no client data":   {nil, func(n *passkey.NewPasskey) { n.ClientData = nil }, "client_data", "JSON"},
+		"no object":        {nil, func(n *passkey.NewPasskey) { n.AttestationObject = nil }, object, ""},
+		"cut object":       {nil, func(n *passkey.NewPasskey) { n.AttestationObject = n.AttestationObject[:40] }, object, ""},
+		"short challenge":  {client("challenge", "AAAA"), nil, "client_data", "challenge"},
+		"a confirmation":   {client("type", "webauthn.get"), nil, object, "ceremony"},
+		"another origin":   {origin("https://evil.example.com"), nil, object, "origin"},
+		"another port":     {origin(party.Origin + ":8443"), nil, object, "origin"},
+		"in a frame":       {client("crossOrigin", true), nil, object, "cross origin"},
+		"another domain":   {domain("example.com"), nil, object, "RP Hash"},
+		"user not present": {flags(passkeytest.Verified), nil, object, "presence"},
+		"not verified":     {flags(passkeytest.Present), nil, object, "verification"},
+	} {
+		d := passkeytest.New(t, party)
+		if test.device != nil {
+			test.device(d)
+		}
+		n := d.Enrol(t, "Laptop", challenge)
+		if test.change != nil {
+			test.change(&n)
+		}
+
+		key, got, err := n.Verify(party)
+		if test.field != "" {
+			wantFault(t, name, err, ledger.CodeInvalidField, test.field, test.text)
+			continue
+		}
+		check(t, err)
+		if !bytes.Equal(key, d.PublicKey(t)) || !bytes.Equal(got, challenge) {
+			t.Errorf("%s: the key %x and the challenge %x", name, key, got)
+		}
+	}
+}
+
+func statement(t testing.TB, commit string) []byte {
+	t.Helper()
+	s, err := attestation.NewStatement("acme/api", strings.Repeat(commit, 40), attestation.ResultPredicate{
+		Predicate: "review:code", Result: ledger.Result{Status: ledger.Pass}})
+	check(t, err)
+	return s
+}
+
+// enrolled returns the passkey of a device.
+func enrolled(t testing.TB, d *passkeytest.Device) passkey.Passkey {
+	t.Helper()
+	key := d.PublicKey(t)
+	return passkey.Passkey{ID: "1", RPID: party.ID, CredentialID: d.ID, PublicKey: key, Key: passkey.Fingerprint(key)}
+}
+
+// A passkey confirms one statement, for this server, with its user verified.
+func TestAssertions(t *testing.T) {
+	approved := statement(t, "1")
+	bare := sha256.Sum256(attestation.PAE(attestation.StatementType, approved))
+	for name, test := range map[string]struct {
+		device hook
+		change func(c *passkey.Confirmation)
+		text   string
+	}{
+		"right":             {},
+		"no purpose":        {client("challenge", base64.RawURLEncoding.EncodeToString(bare[:])), nil, "challenge"},
+		"an enrolment":      {client("type", "webauthn.create"), nil, "ceremony"},
+		"another origin":    {origin("https://evil.example"), nil, "cannot use passkeys"},
+		"a subdomain":       {origin("https://x.ledger.example.com"), nil, "not at https://ledger.example.com"},
+		"without TLS":       {origin("http://ledger.example.com"), nil, "cannot use passkeys"},
+		"origin and path":   {origin(party.Origin + "/"), nil, "cannot use passkeys"},
+		"in a frame":        {client("crossOrigin", true), nil, "cross origin"},
+		"with a top origin": {client("topOrigin", party.Origin), nil, "topOrigin"},
+		"another domain":    {domain("example.com"), nil, "RP Hash"},
+		"user not present":  {flags(passkeytest.Verified), nil, "presence"},
+		"not verified":      {flags(passkeytest.Present), nil, "verification"},
+		"another key":       {func(d *passkeytest.Device) { d.Key = passkeytest.New(t, party).Key }, nil, "signature"},
+		"no signature":      {nil, func(c *passkey.Confirmation) { c.Signature = nil }, "signature"},
+		"no client data":    {nil, func(c *passkey.Confirmation) { c.ClientData = nil }, "JSON"},
+		"other client data": {nil, func(c *passkey.Confirmation) { c.ClientData = append(c.ClientData, ' ') }, "signature"},
+		"no data":           {nil, func(c *passkey.Confirmation) { c.AuthenticatorData = nil }, "auth data"},
+		"other data":        {nil, func(c *passkey.Confirmation) { c.AuthenticatorData[36] = 1 }, "signature"},
+		"no id":             {nil, func(c *passkey.Confirmation) { c.CredentialID = nil }, "credential_id"},
+	} {
+		d := passkeytest.New(t, party)
+		p := enrolled(t, d)
+		if test.device != nil {
+			test.device(d)
+		}
+		c := d.Confirm(t, approved)
+		if test.change != nil {
+			test.change(&c)
+		}
+
+		_, err := p.Assertion(party, c, approved)
+		if test.text == "" {
+			check(t, err)
+		} else {
+			wantFault(t, name, err, ledger.CodeInvalidAssertion, "", test.text)
+		}
+	}
+}
+
+// An assertion is verified with nothing but its text and the statement.
+func TestAssertionsAreKept(t *testing.T) {
+	approved := statement(t, "1")
+	d := passkeytest.New(t, party)
+	p := enrolled(t, d)
+	made, err := p.Assertion(party, d.Confirm(t, approved), approved)
+	check(t, err)
+	text, err := made.Text()
+	check(t, err)
+
+	a, err := passkey.ParseAssertion(text)
+	check(t, err)
+	check(t, a.Verify(approved))
+	if a.Key() != p.Key || a.RPID != party.ID {
+		t.Errorf("the key %s for %s", a.Key(), a.RPID)
+	}
+	wantFault(t, "another statement", a.Verify(statement(t, "2")), ledger.CodeInvalidAssertion, "", "challenge")
+	if got, want := passkey.Digest(text), fmt.Sprintf("sha256:%x", sha256.Sum256(text)); got != want {
+		t.Errorf("digest %s, want %s", got, want)
+	}
+	if passkey.Digest(nil) != "" {
+		t.Error("no assertion has a digest")
+	}
+
+	for name, change := range map[string]func(a *passkey.Assertion){
+		"domain of the key": func(a *passkey.Assertion) { a.RPID = "example.com" },
+		"no domain":         func(a *passkey.Assertion) { a.RPID = "" },
+		"public domain":     func(a *passkey.Assertion) { a.RPID = "com" },
+		"no key":            func(a *passkey.Assertion) { a.PublicKey = nil },
+		"long key":          func(a *passkey.Assertion) { a.PublicKey = make([]byte, 4096) },
+		"not a key":         func(a *passkey.Assertion) { a.PublicKey = []byte{0xa0} },
+		"another key":       func(a *passkey.Assertion) { a.PublicKey = passkeytest.New(t, party).PublicKey(t) },
+	} {
+		changed := a
+		change(&changed)
+		wantFault(t, name, changed.Verify(approved), ledger.CodeInvalidAssertion, "", "")
+	}
+
+	p.RPID = "old.example.com"
+	_, err = p.Assertion(party, d.Confirm(t, approved), approved)
+	wantFault(t, "passkey of a former domain", err, ledger.CodeInvalidAssertion, "", "old.example.com")
+}
+
+func TestTextsOfAssertionsAreBounded(t *testing.T) {
+	for _, text := range []string{"", "[]", `{"rp_id":1}`, `{"rp_id":"` + strings.Repeat("a", 16<<10) + `"}`} {
+		_, err := passkey.ParseAssertion([]byte(text))
+		wantFault(t, fmt.Sprintf("%.20q", text), err, ledger.CodeInvalidAssertion, "", "")
+	}
+}
+
+// Hostile texts are errors, and never a panic.
+func FuzzAssertion(f *testing.F) {
+	d := passkeytest.New(f, party)
+	approved := statement(f, "1")
+	a, err := enrolled(f, d).Assertion(party, d.Confirm(f, approved), approved)
+	check(f, err)
+	text, err := a.Text()
+	check(f, err)
+	f.Add(text)
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if a, err := passkey.ParseAssertion(text); err == nil && a.Verify(approved) == nil && a.Key() == "" {
+			t.Error("verified without a key")
+		}
+	})
+}
