@@ -143,7 +143,7 @@ var mayImport = map[string][]string{
 	"server/metrics":                {"ledger", "server"},
 	"store": {
 		"ledger", "ledger/attention", "ledger/attestation", "ledger/ca", "ledger/exchange", "ledger/facts",
-		"ledger/gitobject", "ledger/identity", "ledger/insights", "ledger/member",
+		"ledger/gitobject", "ledger/identity", "ledger/insights", "ledger/member", "ledger/passkey",
 		"ledger/policy", "ledger/policy/lint", "ledger/proof", "ledger/proof/receipt", "ledger/radar", "ledger/search",
 		"ledger/where", "store/internal/envelope", "store/internal/lookup", "store/internal/sealed", "store/postgres",
 		"store/radarindex",
@@ -170,7 +170,7 @@ var mayImport = map[string][]string{
 	// The conformance suite of the storage.
 	"store/storetest": {
 		"internal/oidc/oidctest", "internal/sigstoretest", "ledger", "ledger/attestation", "ledger/ca",
-		"ledger/exchange", "ledger/identity", "ledger/member", "ledger/policy", "ledger/radar", "store",
+		"ledger/exchange", "ledger/identity", "ledger/member", "ledger/passkey", "ledger/policy", "ledger/radar", "store",
 	},
 	"store/postgres/model": {}, // only a test
 	// Issues certificates with keys that the store never sees.

@@ -51,6 +51,9 @@ const (
 	AuditMemberRuleCreated AuditAction = "member_rule.created"
 	AuditMemberRuleRemoved AuditAction = "member_rule.removed"
 
+	AuditPasskeyAdded   AuditAction = "passkey.added"
+	AuditPasskeyRemoved AuditAction = "passkey.removed"
+
 	AuditIdentityAdded      AuditAction = "identity.added"
 	AuditIdentityChanged    AuditAction = "identity.changed"
 	AuditIdentityRevoked    AuditAction = "identity.revoked"
@@ -90,6 +93,7 @@ func AuditActions() []AuditAction {
 		AuditTokenCreated, AuditTokenRevoked, AuditTokenExchanged, AuditIssuerAdded, AuditIssuerRemoved,
 		AuditExchangeRuleCreated, AuditExchangeRuleRemoved, AuditSessionCreated, AuditSessionEnded,
 		AuditMemberAdded, AuditMemberChanged, AuditMemberRuleCreated, AuditMemberRuleRemoved,
+		AuditPasskeyAdded, AuditPasskeyRemoved,
 		AuditIdentityAdded, AuditIdentityChanged, AuditIdentityRevoked, AuditIdentityDistrusted,
 		AuditTrustedRootSet, AuditTrustedRootRemoved, AuditCertificateIssued, AuditPolicyApplied,
 		AuditWebhookCreated, AuditWebhookChanged, AuditWebhookRotated, AuditWebhookDeleted, AuditWebhookPinged,

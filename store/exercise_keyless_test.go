@@ -14,6 +14,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/exchange"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/member"
+	"github.com/ledgerd/ledgerd/ledger/passkey"
 	"github.com/ledgerd/ledgerd/store"
 )
 
@@ -115,9 +116,33 @@ func (e *exerciser) reviews() {
 	check(e.t, e.CreateReviewDraft(ctx, "acme", "api", d))
 	check(e.t, e.LogReview(ctx, "acme", "api", d, store.Certificate{CA: root.ID, Serial: strings.Repeat("9", 32),
 		Key: "0a", DN: dn, NotAfter: d.Until}))
+	e.passkeys(token.ID)
 	check(e.t, e.RetireCA(ctx, "acme", ca.People))
 	d.Until = ledger.TimeOf(e.now.Add(-time.Minute)) // Prune deletes it
 	check(e.t, e.CreateReviewDraft(ctx, "acme", "api", d))
+}
+
+// passkeys enrols a passkey of a sign-in, and lists and removes it.
+func (e *exerciser) passkeys(signIn string) {
+	ctx := e.t.Context()
+	until := ledger.TimeOf(e.now.Add(10 * time.Minute))
+	check(e.t, e.CreatePasskeyChallenge(ctx, "acme", signIn, []byte{1}, until))
+	p, err := e.AddPasskey(ctx, "acme", signIn, []byte{1}, passkey.Passkey{Name: "Laptop", RPID: "ledger.example.com",
+		CredentialID: []byte{1}, PublicKey: []byte{2}})
+	check(e.t, err)
+	d := store.ReviewDraft{Digest: [32]byte{94}, Token: signIn, Passkey: p.ID, Until: until}
+	check(e.t, e.CreateReviewDraft(ctx, "acme", "api", d))
+	root, err := e.CA(ctx, "acme", ca.People)
+	check(e.t, err)
+	check(e.t, e.LogReview(ctx, "acme", "api", d, store.Certificate{CA: root.ID, Serial: strings.Repeat("7", 32), Key: "0a",
+		DN: p.DN, NotAfter: until}))
+	for _, member := range []string{"", p.Member} {
+		_, err := e.Passkeys(ctx, "acme", member, store.Query{Limit: 10})
+		check(e.t, err)
+	}
+	check(e.t, e.RemovePasskey(ctx, "acme", "", p.ID))
+	past := ledger.TimeOf(e.now.Add(-time.Minute)) // Prune deletes it
+	check(e.t, e.CreatePasskeyChallenge(ctx, "acme", signIn, []byte{2}, past))
 }
 
 // newRoot returns the root of a new CA.

@@ -35,6 +35,7 @@ const (
 	issuerPrefix      = "iss_"
 	rulePrefix        = "rul_"
 	memberPrefix      = "mem_"
+	passkeyPrefix     = "pas_"
 	memberRulePrefix  = "mrl_"
 )
 

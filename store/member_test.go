@@ -48,7 +48,7 @@ FROM member_rules r, (WITH RECURSIVE n (value) AS (SELECT 1 UNION ALL SELECT val
 	wantLimit(t, ruled())
 }
 
-// Drafts of reviews are deleted when they end, and before their sign-in.
+// Drafts of reviews and challenges are deleted when they end, and before their sign-in.
 func TestDraftsArePruned(t *testing.T) {
 	now := time.Date(2026, 11, 26, 9, 0, 0, 0, time.UTC)
 	s := openAgain(t, filepath.Join(t.TempDir(), "ledger.db"), Options{Now: func() time.Time { return now }})
@@ -66,14 +66,20 @@ func TestDraftsArePruned(t *testing.T) {
 		_, err := t.Exec(`
 INSERT INTO review_drafts (digest, token_id, repo_id, until) SELECT x'01', t.id, r.id, ? FROM tokens t, repos r`,
 			t.now.Add(90*time.Minute))
+		if err != nil {
+			return err
+		}
+		_, err = t.Exec("INSERT INTO passkey_challenges (digest, token_id, until) SELECT x'01', t.id, ? FROM tokens t",
+			t.now.Add(150*time.Minute))
 		return err
 	}))
 
-	for _, want := range []int{2, 2, 0} { // after an hour, the sign-in is kept for its draft
+	for _, want := range []int{3, 3, 2, 0} { // after an hour, the sign-in is kept for what names it
 		check(t, s.Prune(t.Context()))
-		n := countRows(t, s, "SELECT (SELECT count(*) FROM review_drafts) + (SELECT count(*) FROM tokens)")
+		n := countRows(t, s, `SELECT (SELECT count(*) FROM review_drafts) + (SELECT count(*) FROM tokens) +
+  (SELECT count(*) FROM passkey_challenges)`)
 		if n != want {
-			t.Errorf("at %s, %d sign-ins and drafts are left, want %d", now, n, want)
+			t.Errorf("at %s, %d sign-ins, drafts and challenges are left, want %d", now, n, want)
 		}
 		now = now.Add(time.Hour)
 	}

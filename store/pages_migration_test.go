@@ -12,6 +12,8 @@ import (
 // undoPages makes a database one of schema version 10: it undoes 0017_members.sql, 0016_keyless.sql,
 // 0015_retention.sql, 0014_operate.sql, 0013_operations.sql, 0012_proof.sql and 0011_pages.sql.
 const undoPages = `
+DROP TABLE passkey_challenges; DROP TABLE passkeys; ALTER TABLE attestations DROP COLUMN assertion;
+ALTER TABLE envelopes DROP COLUMN assertion;
 DROP TABLE members; DROP TABLE member_rules; DROP TABLE token_repos; DROP TABLE review_drafts;
 DROP INDEX tokens_by_member; DROP INDEX tokens_of_sign_ins; DROP INDEX tokens_listed; DROP INDEX tokens_signed_in;
 DROP INDEX tokens_expiring;

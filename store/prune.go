@@ -85,6 +85,7 @@ func (s *Store) pruners() []pruner {
 		{"tips", s.pruneTips},
 		{"sessions", s.pruneSessions},
 		{"drafts of reviews", s.pruneDrafts}, // before sign-ins, which they name
+		{"challenges of passkeys", s.prunePasskeyChallenges},
 		{"exchanged tokens", s.pruneExchanged},
 		{"used tokens", s.pruneUsed},
 		{"sign-ins", s.pruneSignIns}, // after their sessions and drafts

@@ -21,6 +21,8 @@ type ReviewDraft struct {
 	// Token is the ID of the member's sign-in.
 	Token string
 	Until ledger.Time
+	// Passkey is the ID of the passkey that has confirmed the statement; empty if none has.
+	Passkey string
 }
 
 // CreateReviewDraft stores a draft for a repo. If the sign-in has too many drafts, it deletes the
@@ -31,18 +33,18 @@ func (s *Store) CreateReviewDraft(ctx context.Context, org, repo string, d Revie
 		if err != nil {
 			return err
 		}
-		tokenID, _, err := t.currentSignIn(org, d.Token)
+		m, err := t.currentSignIn(org, d.Token)
 		if err != nil {
 			return err
 		}
 
 		const deleteOldest = `DELETE FROM review_drafts WHERE digest IN
 			(SELECT digest FROM review_drafts WHERE token_id = ? ORDER BY until DESC, digest DESC LIMIT ? OFFSET ?)`
-		if _, err := t.Exec(deleteOldest, tokenID, maxDrafts, maxDrafts-1); err != nil {
+		if _, err := t.Exec(deleteOldest, m.token, maxDrafts, maxDrafts-1); err != nil {
 			return fmt.Errorf("delete the oldest drafts: %w", err)
 		}
 		_, err = t.Exec("INSERT INTO review_drafts (digest, token_id, repo_id, until) VALUES (?, ?, ?, ?)",
-			d.Digest[:], tokenID, r.id, d.Until)
+			d.Digest[:], m.token, r.id, d.Until)
 		if err != nil {
 			return fmt.Errorf("insert draft: %w", err)
 		}
@@ -50,41 +52,53 @@ func (s *Store) CreateReviewDraft(ctx context.Context, org, repo string, d Revie
 	})
 }
 
-// currentSignIn returns the row id of a sign-in to an org, and the DN of the member. It returns
-// CodeForbidden if the sign-in has ended.
-func (rd reader) currentSignIn(org, tokenID string) (id int64, dn string, err error) {
+// A signedIn is the member of a sign-in.
+type signedIn struct {
+	token, member int64 // row ids
+	dn            string
+}
+
+// currentSignIn returns the member of a sign-in to an org. It returns CodeForbidden if the sign-in has
+// ended.
+func (rd reader) currentSignIn(org, tokenID string) (m signedIn, err error) {
 	err = rd.Row(`
-SELECT t.id, m.dn FROM tokens t JOIN orgs o ON o.id = t.org_id JOIN members m ON m.id = t.member_id
+SELECT t.id, m.id, m.dn FROM tokens t JOIN orgs o ON o.id = t.org_id JOIN members m ON m.id = t.member_id
 WHERE t.token_id = ? AND o.name = ? AND t.is_sign_in = 1 AND t.revoked_at = 0 AND m.removed_at = 0`, tokenID, org).
-		Scan(&id, &dn)
+		Scan(&m.token, &m.member, &m.dn)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = ledger.Errorf(ledger.CodeForbidden, "the sign-in has ended (sign in again)")
 	}
-	return id, dn, err
+	return m, err
 }
 
 // LogReview uses up a draft, and logs the certificate with which its statement is signed, before
 // anybody gets it. It returns CodeNotFound if the sign-in has no such draft for the repo, or if the
-// draft has expired or was used, and CodeRevokedIdentity if the CA is no longer in use.
+// draft has expired or was used, CodeRevokedIdentity if the CA is no longer in use, and CodeForbidden
+// if the passkey was removed.
 func (s *Store) LogReview(ctx context.Context, org, repo string, d ReviewDraft, c Certificate) error {
 	return s.write(ctx, org, func(t *tx) error {
 		r, err := t.writableRepo(org, repo)
 		if err != nil {
 			return err
 		}
-		tokenID, dn, err := t.currentSignIn(org, d.Token)
+		m, err := t.currentSignIn(org, d.Token)
 		if err != nil {
 			return err
 		}
-		if dn != c.DN {
-			return ledger.Errorf(ledger.CodeForbidden, "the DN of the member was changed to %s (try again)", dn)
+		if m.dn != c.DN {
+			return ledger.Errorf(ledger.CodeForbidden, "the DN of the member was changed to %s (try again)", m.dn)
 		}
 		if err := t.checkInUse(org, ca.People, c.CA); err != nil {
 			return err
 		}
+		if d.Passkey != "" {
+			if err := t.checkPasskey(m.member, d.Passkey); err != nil {
+				return err
+			}
+		}
 
 		used, err := t.Exec("DELETE FROM review_drafts WHERE digest = ? AND token_id = ? AND repo_id = ? AND until > ?",
-			d.Digest[:], tokenID, r.id, t.now)
+			d.Digest[:], m.token, r.id, t.now)
 		if err != nil {
 			return fmt.Errorf("delete draft: %w", err)
 		}
@@ -100,7 +114,11 @@ func (s *Store) LogReview(ctx context.Context, org, repo string, d ReviewDraft, 
 
 // reviewFields returns the fields of a certificate for a review that audit events have.
 func reviewFields(c Certificate, d ReviewDraft) []ledger.Field {
-	return append(c.fields(), ledger.Field{Name: "payload_digest", Value: fmt.Sprintf("sha256:%x", d.Digest)})
+	fields := append(c.fields(), ledger.Field{Name: "payload_digest", Value: fmt.Sprintf("sha256:%x", d.Digest)})
+	if d.Passkey != "" {
+		fields = append(fields, ledger.Field{Name: "passkey", Value: d.Passkey})
+	}
+	return fields
 }
 
 // pruneDrafts deletes expired drafts.

@@ -262,7 +262,8 @@ const keepSignIns = time.Hour
 func (s *Store) pruneSignIns(ctx context.Context) error {
 	const expired = `FROM tokens t WHERE t.is_sign_in = 1 AND t.expires_at <= ?
   AND NOT EXISTS (SELECT 1 FROM sessions WHERE token_id = t.id)
-  AND NOT EXISTS (SELECT 1 FROM review_drafts WHERE token_id = t.id)`
+  AND NOT EXISTS (SELECT 1 FROM review_drafts WHERE token_id = t.id)
+  AND NOT EXISTS (SELECT 1 FROM passkey_challenges WHERE token_id = t.id)`
 	return s.pruneExpired(ctx, s.Now().Add(-keepSignIns), "SELECT EXISTS (SELECT 1 "+expired+")",
 		"DELETE FROM tokens WHERE id IN (SELECT t.id "+expired+" ORDER BY t.expires_at LIMIT ?)")
 }

@@ -87,7 +87,12 @@ SELECT 'mrl_1', id, 'https://idp.example', 'groups', 'dev', 4, 'cn={sub},ou=peop
 SELECT 'tok_1', org_id, dn, role, randomblob(32), 1, 9, 3, id, 1, 5, 'host', 1 FROM members`,
 		"INSERT INTO token_repos SELECT t.id, r.id FROM tokens t, repos r WHERE t.is_limited = 1 ORDER BY r.id LIMIT 2",
 		`INSERT INTO review_drafts (digest, token_id, repo_id, until)
-SELECT randomblob(32), t.id, r.id, 9 FROM tokens t, repos r WHERE t.is_sign_in = 1 ORDER BY r.id LIMIT 1`)
+SELECT randomblob(32), t.id, r.id, 9 FROM tokens t, repos r WHERE t.is_sign_in = 1 ORDER BY r.id LIMIT 1`,
+		`INSERT INTO passkeys (passkey_id, org_id, member_id, name, rp_id, credential_id, public_key, created_at)
+SELECT 'pas_1', org_id, id, 'Läptop', 'ledger.example.com', randomblob(32), randomblob(77), 4 FROM members`,
+		"INSERT INTO passkey_challenges (digest, token_id, until) SELECT digest, token_id, until FROM review_drafts",
+		"UPDATE attestations SET assertion = randomblob(32) WHERE id = 1",
+		"UPDATE envelopes SET assertion = randomblob(500) WHERE attestation_id = 1")
 }
 
 // execute runs statements in a file.
@@ -191,7 +196,7 @@ func TestRoundTrip(t *testing.T) {
 				strings.Join(want[table], "\n"))
 		}
 	}
-	for _, table := range []string{"members", "member_rules", "token_repos", "review_drafts"} {
+	for _, table := range []string{"members", "member_rules", "token_repos", "review_drafts", "passkeys", "passkey_challenges"} {
 		if len(want[table]) == 0 {
 			t.Errorf("the fixture has no rows in %s", table)
 		}

@@ -102,7 +102,7 @@ func (r *Replay) commit(sha string) *commit {
 
 // Identity adds an event of an identity of the org.
 func (r *Replay) Identity(e ledger.IdentityEvent) error {
-	if e.Kind == ledger.KindTrustedRoot {
+	if e.Kind == ledger.KindTrustedRoot || e.Kind == ledger.KindPasskey {
 		return nil // no state follows from it
 	}
 	r.trusted = r.now(e.Timestamp)

@@ -43,3 +43,20 @@ CREATE TABLE review_drafts (
 CREATE INDEX review_drafts_by_token ON review_drafts (token_id, until);
 CREATE INDEX review_drafts_by_repo ON review_drafts (repo_id);
 CREATE INDEX review_drafts_by_end ON review_drafts (until);
+
+CREATE TABLE passkeys (
+  id bigint PRIMARY KEY DEFAULT nextval('ids'), passkey_id text COLLATE "C" NOT NULL UNIQUE,
+  org_id bigint NOT NULL REFERENCES orgs, member_id bigint NOT NULL REFERENCES members,
+  name text COLLATE "C" NOT NULL, rp_id text COLLATE "C" NOT NULL, credential_id bytea NOT NULL,
+  public_key bytea NOT NULL, created_at bigint NOT NULL, removed_at bigint NOT NULL DEFAULT 0
+);
+CREATE INDEX passkeys_by_org ON passkeys (org_id, id);
+CREATE UNIQUE INDEX passkeys_by_credential ON passkeys (member_id, credential_id);
+CREATE INDEX passkeys_by_member ON passkeys (member_id, id);
+CREATE TABLE passkey_challenges (
+  digest bytea PRIMARY KEY, token_id bigint NOT NULL REFERENCES tokens, until bigint NOT NULL
+);
+CREATE INDEX passkey_challenges_by_token ON passkey_challenges (token_id, until);
+CREATE INDEX passkey_challenges_by_end ON passkey_challenges (until);
+ALTER TABLE attestations ADD COLUMN assertion bytea;
+ALTER TABLE envelopes ADD COLUMN assertion bytea;

@@ -74,3 +74,33 @@ CREATE TABLE review_drafts (
 CREATE INDEX review_drafts_by_token ON review_drafts (token_id, until);
 CREATE INDEX review_drafts_by_repo ON review_drafts (repo_id);
 CREATE INDEX review_drafts_by_end ON review_drafts (until);
+
+-- The passkeys with which members confirm reviews. A row is never deleted.
+CREATE TABLE passkeys (
+  id            INTEGER PRIMARY KEY,
+  passkey_id    TEXT NOT NULL UNIQUE,
+  org_id        INTEGER NOT NULL REFERENCES orgs,
+  member_id     INTEGER NOT NULL REFERENCES members,
+  name          TEXT NOT NULL, -- what the member calls it
+  rp_id         TEXT NOT NULL, -- the domain that it is for
+  credential_id BLOB NOT NULL, -- how the device knows it
+  public_key    BLOB NOT NULL, -- in the form of COSE
+  created_at    INTEGER NOT NULL,
+  removed_at    INTEGER NOT NULL DEFAULT 0
+) STRICT;
+CREATE INDEX passkeys_by_org ON passkeys (org_id, id);
+CREATE UNIQUE INDEX passkeys_by_credential ON passkeys (member_id, credential_id);
+CREATE INDEX passkeys_by_member ON passkeys (member_id, id);
+
+-- The challenges that a device must answer to enrol a passkey. Each counts once.
+CREATE TABLE passkey_challenges (
+  digest   BLOB PRIMARY KEY, -- SHA-256 of the challenge
+  token_id INTEGER NOT NULL REFERENCES tokens, -- the sign-in
+  until    INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX passkey_challenges_by_token ON passkey_challenges (token_id, until);
+CREATE INDEX passkey_challenges_by_end ON passkey_challenges (until);
+
+-- The assertion with which a passkey has confirmed the attestation, and its SHA-256; NULL: none has.
+ALTER TABLE attestations ADD COLUMN assertion BLOB;
+ALTER TABLE envelopes ADD COLUMN assertion BLOB;

@@ -1,0 +1,240 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/passkey"
+	"github.com/ledgerd/ledgerd/store/sqldb"
+)
+
+// maxChallenges is the maximum number of challenges per sign-in.
+const maxChallenges = 5
+
+const selectPasskey = `
+SELECT p.id, p.passkey_id, o.name, m.member_id, m.dn, p.name, p.rp_id, p.credential_id, p.public_key, p.created_at,
+  p.removed_at
+FROM passkeys p JOIN members m ON m.id = p.member_id JOIN orgs o ON o.id = p.org_id `
+
+func scanPasskey(row scanner) (keyed[passkey.Passkey], error) {
+	var p keyed[passkey.Passkey]
+	var r = &p.row
+	err := row.Scan(&p.id, &r.ID, &r.Org, &r.Member, &r.DN, &r.Name, &r.RPID, &r.CredentialID, &r.PublicKey, &r.CreatedAt,
+		&r.RemovedAt)
+	r.Key = passkey.Fingerprint(r.PublicKey)
+	return p, err
+}
+
+// CreatePasskeyChallenge stores a challenge to enrol a passkey, which a sign-in can answer until a
+// time. If the sign-in has too many, it deletes the oldest. It returns CodeForbidden if the sign-in
+// has ended.
+func (s *Store) CreatePasskeyChallenge(
+	ctx context.Context, org, tokenID string, challenge []byte, until ledger.Time,
+) error {
+	return s.write(ctx, org, func(t *tx) error {
+		if _, err := t.writableOrg(org); err != nil {
+			return err
+		}
+		m, err := t.currentSignIn(org, tokenID)
+		if err != nil {
+			return err
+		}
+
+		_, err = t.Exec(`DELETE FROM passkey_challenges WHERE digest IN
+  (SELECT digest FROM passkey_challenges WHERE token_id = ? ORDER BY until DESC, digest DESC LIMIT ? OFFSET ?)`,
+			m.token, maxChallenges, maxChallenges-1)
+		if err != nil {
+			return fmt.Errorf("delete the oldest challenges: %w", err)
+		}
+		digest := sha256.Sum256(challenge)
+		_, err = t.Exec("INSERT INTO passkey_challenges (digest, token_id, until) VALUES (?, ?, ?)", digest[:], m.token, until)
+		if err != nil {
+			return fmt.Errorf("insert challenge: %w", err)
+		}
+		return nil
+	})
+}
+
+// AddPasskey uses up a challenge, and adds and logs the passkey of the member whose sign-in has
+// answered it. p has a name, a domain, a credential ID and a public key. It returns CodeNotFound if
+// the sign-in has no such challenge, CodeAlreadyExists if the member has or had the passkey, and
+// CodeLimitReached if the member has too many.
+func (s *Store) AddPasskey(
+	ctx context.Context, org, tokenID string, challenge []byte, p passkey.Passkey,
+) (passkey.Passkey, error) {
+	return write(ctx, s, org, func(t *tx) (passkey.Passkey, error) {
+		orgID, err := t.writableOrg(org)
+		if err != nil {
+			return p, err
+		}
+		m, err := t.currentSignIn(org, tokenID)
+		if err != nil {
+			return p, err
+		}
+		if err := t.useChallenge(m.token, challenge); err != nil {
+			return p, err
+		}
+		if err := t.checkPasskeys(m.member); err != nil {
+			return p, err
+		}
+
+		added, err := t.insertPasskey(orgID, m.member, p)
+		if err != nil {
+			return added.row, err
+		}
+		if err := t.logPasskey(orgID, added.row, ledger.IdentityAdded); err != nil {
+			return added.row, err
+		}
+		return added.row, t.audit(orgID, org, audited{
+			action: ledger.AuditPasskeyAdded, target: added.row.ID, after: passkeyFields(added.row),
+		})
+	})
+}
+
+// useChallenge deletes a challenge. It returns CodeNotFound if the sign-in has none such.
+func (t *tx) useChallenge(token int64, challenge []byte) error {
+	digest := sha256.Sum256(challenge)
+	used, err := t.Exec("DELETE FROM passkey_challenges WHERE digest = ? AND token_id = ? AND until > ?", digest[:], token,
+		t.now)
+	if err != nil {
+		return fmt.Errorf("delete challenge: %w", err)
+	}
+	if used == 0 {
+		return ledger.Errorf(ledger.CodeNotFound, "this sign-in has no such challenge: it was answered, or it has expired "+
+			"(ask for another)")
+	}
+	return nil
+}
+
+// checkPasskeys returns CodeLimitReached if a member has too many passkeys for another one.
+func (t *tx) checkPasskeys(member int64) error {
+	var count int
+	err := t.Row("SELECT count(*) FROM passkeys WHERE member_id = ? AND removed_at = 0", member).Scan(&count)
+	if err != nil {
+		return fmt.Errorf("count passkeys: %w", err)
+	}
+	if count >= passkey.MaxPasskeys {
+		return ledger.Errorf(ledger.CodeLimitReached, "the member has %d passkeys, the maximum: remove one first", count)
+	}
+	return nil
+}
+
+func (t *tx) insertPasskey(orgID, member int64, p passkey.Passkey) (keyed[passkey.Passkey], error) {
+	passkeyID, err := t.newID(passkeyPrefix)
+	if err != nil {
+		return keyed[passkey.Passkey]{}, err
+	}
+	id, err := t.Insert(`
+INSERT INTO passkeys (passkey_id, org_id, member_id, name, rp_id, credential_id, public_key, created_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)`, passkeyID, orgID, member, p.Name, p.RPID, p.CredentialID, p.PublicKey, t.now)
+	if sqldb.ClassOf(err) == sqldb.Duplicate {
+		return keyed[passkey.Passkey]{}, ledger.Errorf(ledger.CodeAlreadyExists, "the member has or had this passkey")
+	}
+	if err != nil {
+		return keyed[passkey.Passkey]{}, fmt.Errorf("insert passkey: %w", err)
+	}
+	added, err := scanPasskey(t.Row(selectPasskey+"WHERE p.id = ?", id))
+	if err != nil {
+		err = fmt.Errorf("read passkey: %w", err)
+	}
+	return added, err
+}
+
+// logPasskey logs an action on a passkey, for those who verify assertions.
+func (t *tx) logPasskey(orgID int64, p passkey.Passkey, action ledger.IdentityAction) error {
+	e := p.Event(action)
+	var err error
+	if e.ID, err = t.newID(eventPrefix); err != nil {
+		return err
+	}
+	e.Timestamp = t.now
+	return t.appendToOrg(orgID, ledger.EventIdentity, e.ID, ledger.Render(e))
+}
+
+// passkeyFields returns the fields of a passkey that audit events have.
+func passkeyFields(p passkey.Passkey) []ledger.Field {
+	return []ledger.Field{
+		{Name: "member", Value: p.Member},
+		{Name: "dn", Value: p.DN},
+		{Name: "name", Value: p.Name},
+		{Name: "rp_id", Value: p.RPID},
+		{Name: "key", Value: p.Key},
+	}
+}
+
+// Passkeys lists the passkeys of an org that were not removed, oldest first. If memberID is not
+// empty, it lists those of one member.
+func (s *Store) Passkeys(ctx context.Context, org, memberID string, q Query) (ledger.Page[passkey.Passkey], error) {
+	if memberID == "" {
+		return listOf(ctx, s, org, q, scanPasskey,
+			selectPasskey+"WHERE p.org_id = ? AND p.removed_at = 0 AND p.id > ? ORDER BY p.id LIMIT ?")
+	}
+	after, err := q.after(0)
+	if err != nil {
+		return ledger.Page[passkey.Passkey]{}, err
+	}
+	return read(ctx, s, byOrg(org), func(rd reader) (list ledger.Page[passkey.Passkey], err error) {
+		m, err := rd.member(org, memberID)
+		if err != nil {
+			return list, err
+		}
+		p, err := readPage(rd, scanPasskey, q.Limit,
+			selectPasskey+"WHERE p.member_id = ? AND p.removed_at = 0 AND p.id > ? ORDER BY p.id LIMIT ?", m.id, after)
+		return p.page(), err
+	})
+}
+
+// RemovePasskey removes a passkey: it confirms nothing from then on. If memberID is not empty, it
+// removes only one of that member. It is a no-op if it was removed.
+func (s *Store) RemovePasskey(ctx context.Context, org, memberID, id string) error {
+	return s.write(ctx, org, func(t *tx) error {
+		orgID, err := t.writableOrg(org)
+		if err != nil {
+			return err
+		}
+		p, err := scanPasskey(t.Row(selectPasskey+"WHERE p.org_id = ? AND p.passkey_id = ?", orgID, id))
+		if err = missing(err, "passkey %s not found", id); err != nil {
+			return err
+		}
+		if memberID != "" && p.row.Member != memberID {
+			return ledger.Errorf(ledger.CodeNotFound, "passkey %s not found", id)
+		}
+		if p.row.RemovedAt != 0 {
+			return nil
+		}
+
+		if _, err := t.Exec("UPDATE passkeys SET removed_at = ? WHERE id = ?", t.now, p.id); err != nil {
+			return fmt.Errorf("remove passkey: %w", err)
+		}
+		p.row.RemovedAt = t.now
+		if err := t.logPasskey(orgID, p.row, ledger.IdentityRevoked); err != nil {
+			return err
+		}
+		return t.audit(orgID, org, audited{
+			action: ledger.AuditPasskeyRemoved, target: id, before: passkeyFields(p.row),
+		})
+	})
+}
+
+// checkPasskey returns CodeForbidden unless a member has a passkey that was not removed.
+func (t *tx) checkPasskey(member int64, id string) error {
+	var ok bool
+	err := t.Row("SELECT EXISTS (SELECT 1 FROM passkeys WHERE passkey_id = ? AND member_id = ? AND removed_at = 0)", id,
+		member).Scan(&ok)
+	if err != nil {
+		return fmt.Errorf("look for a passkey: %w", err)
+	}
+	if !ok {
+		return ledger.Errorf(ledger.CodeForbidden, "the passkey was removed (confirm the review with another one)")
+	}
+	return nil
+}
+
+// prunePasskeyChallenges deletes expired challenges.
+func (s *Store) prunePasskeyChallenges(ctx context.Context) error {
+	return s.pruneExpired(ctx, s.Now(), "SELECT EXISTS (SELECT 1 FROM passkey_challenges WHERE until <= ?)", `
+DELETE FROM passkey_challenges
+WHERE digest IN (SELECT digest FROM passkey_challenges WHERE until <= ? ORDER BY until LIMIT ?)`)
+}

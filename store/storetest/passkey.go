@@ -1,0 +1,193 @@
+package storetest
+
+import (
+	"bytes"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/member"
+	"github.com/ledgerd/ledgerd/ledger/passkey"
+	"github.com/ledgerd/ledgerd/store"
+)
+
+// challenge creates a challenge of a sign-in, which ends in 10 minutes.
+func (fx *people) challenge(number byte, token ledger.Token) []byte {
+	fx.t.Helper()
+	fx.turn()
+	c := bytes.Repeat([]byte{number}, 32)
+	check(fx.t, fx.CreatePasskeyChallenge(fx.t.Context(), "acme", token.ID, c, fx.Now().Add(passkey.Lifetime)))
+	return c
+}
+
+// enrol adds a passkey that a sign-in has made for a challenge.
+func (fx *people) enrol(number byte, token ledger.Token, challenge []byte) (passkey.Passkey, error) {
+	fx.t.Helper()
+	fx.turn()
+	return fx.AddPasskey(fx.t.Context(), "acme", token.ID, challenge, passkey.Passkey{
+		Name: "Laptop", RPID: "ledger.example.com", CredentialID: []byte{number}, PublicKey: []byte{number, number},
+	})
+}
+
+// passkeysOf returns the IDs of the passkeys of a member, or of the org if the member is empty.
+func (fx *people) passkeysOf(memberID string) (ids []string) {
+	fx.t.Helper()
+	fx.turn()
+	list, err := fx.Passkeys(fx.t.Context(), "acme", memberID, store.Query{Limit: 100})
+	check(fx.t, err)
+	for _, p := range list.Data {
+		ids = append(ids, p.ID)
+	}
+	return ids
+}
+
+// A passkey is enrolled by the answer to a challenge, which counts once and for one sign-in.
+func (s suite) TestPasskeysAreEnrolled(t *testing.T) {
+	fx := s.newReviewers(t)
+	_, err := fx.add("bob", member.Contributor)
+	check(t, err)
+	bob, _ := fx.signedIn(account("bob"))
+	c := fx.challenge(1, fx.ann)
+	_, err = fx.enrol(1, bob, c)
+	wantCode(t, err, ledger.CodeNotFound)
+	_, err = fx.enrol(1, fx.ann, bytes.Repeat([]byte{2}, 32))
+	wantCode(t, err, ledger.CodeNotFound)
+
+	p, err := fx.enrol(1, fx.ann, c)
+	check(t, err)
+	want := passkey.Passkey{ID: p.ID, Org: "acme", Member: fx.ann.Member, DN: "cn=ann,ou=people-dev,o=acme", Name: "Laptop",
+		RPID: "ledger.example.com", CredentialID: []byte{1}, PublicKey: []byte{1, 1}, Key: passkey.Fingerprint([]byte{1, 1}),
+		CreatedAt: fx.Now()}
+	if !reflect.DeepEqual(p, want) {
+		t.Errorf("the passkey is %+v, want %+v", p, want)
+	}
+	_, err = fx.enrol(3, fx.ann, c)
+	wantCode(t, err, ledger.CodeNotFound)
+	_, err = fx.enrol(1, fx.ann, fx.challenge(4, fx.ann)) // the same device again
+	wantCode(t, err, ledger.CodeAlreadyExists)
+	other, err := fx.enrol(1, bob, fx.challenge(5, bob)) // credential IDs are the devices' choice
+	check(t, err)
+
+	late := fx.challenge(6, fx.ann)
+	fx.clock.advance(passkey.Lifetime)
+	_, err = fx.enrol(6, fx.ann, late)
+	wantCode(t, err, ledger.CodeNotFound)
+	check(t, fx.Prune(t.Context()))
+	if got, want := fx.passkeysOf(""), []string{p.ID, other.ID}; !slices.Equal(got, want) {
+		t.Errorf("the org has %q, want %q", got, want)
+	}
+	if got, want := fx.passkeysOf(bob.Member), []string{other.ID}; !slices.Equal(got, want) {
+		t.Errorf("bob has %q, want %q", got, want)
+	}
+}
+
+// What was removed confirms nothing, and its credential is not enrolled again.
+func (s suite) TestPasskeysAreRemoved(t *testing.T) {
+	fx := s.newReviewers(t)
+	ctx := t.Context()
+	_, err := fx.add("bob", member.Contributor)
+	check(t, err)
+	bob, _ := fx.signedIn(account("bob"))
+	p, err := fx.enrol(1, fx.ann, fx.challenge(1, fx.ann))
+	check(t, err)
+
+	confirmed := fx.draft(1, fx.ann)
+	confirmed.Passkey = p.ID
+	check(t, fx.log(confirmed, "ann"))
+	ofAnother := fx.draft(2, bob)
+	ofAnother.Passkey = p.ID
+	wantCode(t, fx.log(ofAnother, "bob"), ledger.CodeForbidden)
+	ofAnother.Passkey = ""
+	check(t, fx.log(ofAnother, "bob")) // what was refused has not used it up
+
+	wantCode(t, fx.RemovePasskey(ctx, "acme", bob.Member, p.ID), ledger.CodeNotFound)
+	wantCode(t, fx.RemovePasskey(ctx, "acme", "", "pas_none"), ledger.CodeNotFound)
+	check(t, fx.RemovePasskey(ctx, "acme", fx.ann.Member, p.ID))
+	check(t, fx.RemovePasskey(ctx, "acme", "", p.ID)) // a no-op
+	confirmed = fx.draft(3, fx.ann)
+	confirmed.Passkey = p.ID
+	wantCode(t, fx.log(confirmed, "ann"), ledger.CodeForbidden)
+	_, err = fx.enrol(1, fx.ann, fx.challenge(4, fx.ann))
+	wantCode(t, err, ledger.CodeAlreadyExists)
+	if left := fx.passkeysOf(""); len(left) > 0 {
+		t.Errorf("%q are left", left)
+	}
+}
+
+// Enrolments and removals are in the log, and who did it is in the audit.
+func (s suite) TestPasskeysAreLogged(t *testing.T) {
+	fx := s.newReviewers(t)
+	p, err := fx.enrol(1, fx.ann, fx.challenge(1, fx.ann))
+	check(t, err)
+	fx.clock.advance(time.Minute)
+	check(t, fx.RemovePasskey(t.Context(), "acme", "", p.ID))
+	var got []ledger.IdentityEvent
+	for _, e := range eventsOf[ledger.IdentityEvent](fx.fixture) {
+		if e.Kind == ledger.KindPasskey {
+			e.ID, e.Timestamp = "", 0
+			got = append(got, e)
+		}
+	}
+	added := ledger.IdentityEvent{Type: ledger.EventIdentity, Org: "acme", Action: ledger.IdentityAdded, IdentityID: p.ID,
+		Kind: "passkey", DN: p.DN, Key: p.Key, RPID: p.RPID}
+	removed := added
+	removed.Action, removed.RevokedAt = ledger.IdentityRevoked, fx.Now()
+	if want := []ledger.IdentityEvent{added, removed}; !reflect.DeepEqual(got, want) {
+		t.Errorf("the events are %+v, want %+v", got, want)
+	}
+
+	var audits []string
+	for _, e := range eventsOf[ledger.AuditEvent](fx.fixture) {
+		if e.Target == p.ID {
+			audits = append(audits, string(e.Action))
+		}
+	}
+	if want := []string{"passkey.added", "passkey.removed"}; !slices.Equal(audits, want) {
+		t.Errorf("the audit has %q, want %q", audits, want)
+	}
+}
+
+// A sign-in has at most 5 challenges, the newest, and a member at most 20 passkeys.
+func (s suite) TestPasskeysAreBounded(t *testing.T) {
+	fx := s.newReviewers(t)
+	var challenges [][]byte
+	for i := range byte(6) {
+		fx.clock.advance(time.Millisecond)
+		challenges = append(challenges, fx.challenge(i+1, fx.ann))
+	}
+	_, err := fx.enrol(1, fx.ann, challenges[0])
+	wantCode(t, err, ledger.CodeNotFound)
+	first, err := fx.enrol(1, fx.ann, challenges[1])
+	check(t, err)
+	for i := range byte(passkey.MaxPasskeys - 1) {
+		_, err := fx.enrol(i+2, fx.ann, fx.challenge(i+100, fx.ann))
+		check(t, err)
+	}
+	_, err = fx.enrol(90, fx.ann, fx.challenge(90, fx.ann))
+	wantCode(t, err, ledger.CodeLimitReached)
+	check(t, fx.RemovePasskey(t.Context(), "acme", "", first.ID))
+	_, err = fx.enrol(90, fx.ann, fx.challenge(91, fx.ann))
+	check(t, err)
+}
+
+// Passkeys are enrolled by those who are signed in, in an org that is not archived.
+func (s suite) TestPasskeysNeedASignIn(t *testing.T) {
+	fx := s.newReviewers(t)
+	ctx := t.Context()
+	c := fx.challenge(1, fx.ann)
+	_, err := fx.ChangeOrg(ctx, "acme", ledger.OrgChange{Archived: new(true)})
+	check(t, err)
+	_, err = fx.enrol(1, fx.ann, c)
+	wantCode(t, err, ledger.CodeArchived)
+	wantCode(t, fx.CreatePasskeyChallenge(ctx, "acme", fx.ann.ID, []byte{9}, fx.Now()), ledger.CodeArchived)
+	wantCode(t, fx.RemovePasskey(ctx, "acme", "", "pas_none"), ledger.CodeArchived)
+	_, err = fx.ChangeOrg(ctx, "acme", ledger.OrgChange{Archived: new(false)})
+	check(t, err)
+
+	check(t, fx.EndSignIn(ctx, "acme", "", fx.ann.ID))
+	_, err = fx.enrol(1, fx.ann, c)
+	wantCode(t, err, ledger.CodeForbidden)
+	wantCode(t, fx.CreatePasskeyChallenge(ctx, "acme", fx.ann.ID, []byte{9}, fx.Now()), ledger.CodeForbidden)
+}
