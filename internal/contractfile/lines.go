@@ -68,6 +68,9 @@ func requirementLine(r policy.Requirement) string {
 	if r.Where != "" {
 		line += " where=" + strconv.Quote(r.Where)
 	}
+	if r.Passkey {
+		line += " passkey"
+	}
 
 	if len(r.Paths) > 0 {
 		line += " paths=" + strings.Join(r.Paths, ",")

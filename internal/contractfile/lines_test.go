@@ -48,13 +48,13 @@ func TestYAMLHasEveryMember(t *testing.T) {
 
 func TestLinesOfTrust(t *testing.T) {
 	c, err := policy.Parse([]byte(`{"requirements":[{"name":"second","state":"PROMOTABLE","predicate":"review:*",` +
-		`"distinct_from":["ATTESTED"],"where":"predicate.level == \"high\""}],"targets":"claimed",` +
+		`"distinct_from":["ATTESTED"],"where":"predicate.level == \"high\"","passkey":true}],"targets":"claimed",` +
 		`"exceptions":{"signers":["ou=security","cn=boss"],"max_duration":"48h"}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
-		`second: PROMOTABLE needs review:* distinct_from=[ATTESTED] where="predicate.level == \"high\""`,
+		`second: PROMOTABLE needs review:* distinct_from=[ATTESTED] where="predicate.level == \"high\"" passkey`,
 		"targets claimed", "exceptions by ou=security or cn=boss max_duration=48h",
 	}
 	if got := Lines(c)[:3]; !slices.Equal(got, want) {

@@ -50,6 +50,36 @@ func TestOldCarriedEvidenceOfAnotherSlot(t *testing.T) {
 	}
 }
 
+// A review that a passkey has confirmed carries. The latest review of a person decides, also if it is
+// about another commit.
+func TestPasskeysCarry(t *testing.T) {
+	c := mustParse(t, `{"state":"PROMOTABLE","predicate":"review:*","passkey":true,"carry":["tree"]}`)
+	review := signed(bob, "review:code", ledger.Pass)
+	for name, test := range map[string]struct {
+		own, carried []Evidence
+		want         ledger.State
+	}{
+		"confirmed":     {nil, []Evidence{review.confirmed()}, ledger.Promotable},
+		"not confirmed": {nil, []Evidence{review}, ledger.Attested},
+		"confirmed here, and later not there": {
+			[]Evidence{review.confirmed().as("1")}, []Evidence{review.as("2")}, ledger.Attested},
+		"not confirmed here, but later there": {
+			[]Evidence{review.as("1")}, []Evidence{review.confirmed().as("2")}, ledger.Promotable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := attested(test.own...)
+			f.Sources = []Source{{Commit: strings.Repeat("a", 40), Proven: true, SameTree: true}}
+			for _, e := range test.carried {
+				e.Source = 1
+				f.Carried = append(f.Carried, e)
+			}
+			if got := c.Derive(f, policyNow); got.State != test.want {
+				t.Errorf("%s, want %s: %s", got.State, test.want, got.Requirements[0].Reason)
+			}
+		})
+	}
+}
+
 // A contract that somebody has indented is the same contract.
 func TestCarryRuleWithBlanks(t *testing.T) {
 	for rule, text := range map[CarryRule]string{

@@ -69,6 +69,15 @@ func TestParseContract(t *testing.T) {
 				`"branches":[]}],"targets":"claimed","exceptions":{"signers":["ou=sec"],"max_duration":"168h"},` +
 				strings.TrimPrefix(radar, `"targets":"all",`) + `}`,
 		},
+		"a passkey": {
+			`{"requirements":[{"state":"ATTESTED","predicate":"x","passkey":true,"where":"true"}]}`,
+			one(`"signers":[],"threshold":1,"accept":["pass"],"exclude_author":false,"where":"true","passkey":true,"paths":[],` +
+				`"branches":[]`),
+		},
+		"no passkey": {
+			`{"requirements":[{"state":"ATTESTED","predicate":"x","passkey":false}]}`,
+			one(`"signers":[],"threshold":1,"accept":["pass"],"exclude_author":false,"paths":[],"branches":[]`),
+		},
 		"a type URI and * as predicates": {
 			`{"requirements":[{"state":"PROMOTABLE","predicate":"https://slsa.dev/provenance/v1"},{"state":"DEPLOYED",` +
 				`"predicate":"*"}]}`,
@@ -228,6 +237,8 @@ func TestParseContractRefuses(t *testing.T) {
 			[]ledger.FieldError{{Field: "requirements[1].paths", Message: "at most 100"}}},
 		"yes instead of true": {one(`"exclude_author":"yes"`),
 			[]ledger.FieldError{{Field: "requirements[1].exclude_author", Message: "must be true, false or \"proven\""}}},
+		"a passkey as a string": {one(`"passkey":"true"`),
+			[]ledger.FieldError{{Field: "requirements[1].passkey", Message: "must be true or false"}}},
 		"a requirement as a string": {
 			`{"requirements":["x"]}`, []ledger.FieldError{{Field: "requirements[0]", Message: "must be a list of objects"}}},
 		"requirements as an object": {

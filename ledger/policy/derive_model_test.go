@@ -119,7 +119,8 @@ type modelTally struct {
 
 // modelWeigh weighs the evidence for a requirement. A person's latest fail or error
 // blocks, even if their pass would not count. Evidence counts if its status is accepted, its signer matches
-// and did not write the commit, its expression is true, and it is not too old. For
+// and did not write the commit, its expression is true, a passkey has confirmed it if the requirement
+// wants one, and it is not too old. For
 // DEPLOYED, it must be recorded while the commit was PROMOTABLE. A person counts for a
 // predicate only if all slots do, and only once. Carried evidence is weighed alike.
 func modelWeigh(c Contract, r Requirement, f Facts, now ledger.Time) modelTally {
@@ -149,7 +150,7 @@ func modelWeigh(c Contract, r Requirement, f Facts, now ledger.Time) modelTally 
 			// Neither good nor bad.
 		case e.Source != 0 && modelMayBeAuthor(r, f, e):
 			// The same: it carries no further than it counts.
-		case !ok, modelMayBeAuthor(r, f, e), r.Where != "" && !verdict.True,
+		case !ok, modelMayBeAuthor(r, f, e), r.Passkey && !e.Passkey, r.Where != "" && !verdict.True,
 			r.State == ledger.Deployed && !e.WhilePromotable:
 			bad[a] = true
 		case until > 0 && now >= until:

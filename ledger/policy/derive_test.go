@@ -34,6 +34,8 @@ func signed(dn, predicate string, s ledger.Status) Evidence {
 
 func (e Evidence) ago(t ledger.Time) Evidence { e.RecordedAt = policyNow - t; return e }
 func (e Evidence) early() Evidence            { e.WhilePromotable = false; return e }
+func (e Evidence) confirmed() Evidence        { e.Passkey = true; return e }
+func (e Evidence) as(id string) Evidence      { e.Attestation = id; return e }
 func (e Evidence) mail(addresses ...string) Evidence {
 	e.Emails = addresses
 	return e
@@ -78,11 +80,12 @@ func TestRequirement(t *testing.T) {
 	const (
 		unknown = "the commit's author is unknown (to register it, run ledgerd commit register, " +
 			"or ledgerd attest in a work tree)"
-		tests    = `{"state":"ATTESTED","predicate":"test:*"`
-		reviews  = `{"state":"PROMOTABLE","predicate":"review:*","exclude_author":true`
-		deploys  = `{"state":"DEPLOYED","predicate":"deploy:prod"`
-		payments = `{"state":"ATTESTED","predicate":"test:payments","paths":["services/payments/**","*.sql"]}`
-		releases = `{"state":"ATTESTED","predicate":"test:*","branches":["main","release/*"]}`
+		tests     = `{"state":"ATTESTED","predicate":"test:*"`
+		reviews   = `{"state":"PROMOTABLE","predicate":"review:*","exclude_author":true`
+		deploys   = `{"state":"DEPLOYED","predicate":"deploy:prod"`
+		confirmed = `{"state":"PROMOTABLE","predicate":"review:*","passkey":true`
+		payments  = `{"state":"ATTESTED","predicate":"test:payments","paths":["services/payments/**","*.sql"]}`
+		releases  = `{"state":"ATTESTED","predicate":"test:*","branches":["main","release/*"]}`
 	)
 	for name, test := range map[string]struct {
 		requirement string
@@ -196,6 +199,37 @@ func TestRequirement(t *testing.T) {
 			met(1, "met by "+ci)},
 		"the author, not excluded": {`{"state":"PROMOTABLE","predicate":"review:*"}`,
 			attested(signed(alice, "review:code", ledger.Pass)), met(1, "met by "+alice)},
+
+		// Passkeys.
+		"confirmed by a passkey": {confirmed + `}`, attested(signed(bob, "review:code", ledger.Pass).confirmed()),
+			met(1, "met by "+bob)},
+		"not confirmed": {confirmed + `}`, attested(signed(bob, "review:code", ledger.Pass)),
+			unmet(0, "review:*: 0 of 1 signatures; not confirmed by a passkey: review:code passed ("+bob+")")},
+		"one of two confirmed": {confirmed + `,"threshold":2}`, attested(signed(bob, "review:code", ledger.Pass).confirmed(),
+			signed(carol, "review:code", ledger.Pass)),
+			unmet(1, "review:*: 1 of 2 signatures ("+bob+"); not confirmed by a passkey: review:code passed ("+carol+")")},
+		"confirmed, without need": {reviews + `}`, attested(signed(bob, "review:code", ledger.Pass).confirmed()),
+			met(1, "met by "+bob)},
+		"a fail that is not confirmed": {confirmed + `}`, attested(signed(carol, "review:code", ledger.Fail),
+			signed(bob, "review:code", ledger.Pass).confirmed()), unmet(1, "review:code failed ("+carol+")")},
+		"an accepted fail that is not confirmed": {confirmed + `,"accept":["fail"]}`,
+			attested(signed(bob, "review:code", ledger.Fail)),
+			unmet(0, "review:*: 0 of 1 signatures; not confirmed by a passkey: review:code failed ("+bob+")")},
+		"later approved without a passkey": {confirmed + `}`,
+			attested(signed(bob, "review:code", ledger.Pass).confirmed().as("att_1"),
+				signed(bob, "review:code", ledger.Pass).as("att_2")),
+			unmet(0, "review:*: 0 of 1 signatures; not confirmed by a passkey: review:code passed ("+bob+")")},
+		"later approved with a passkey": {confirmed + `}`, attested(signed(bob, "review:code", ledger.Pass).as("att_1"),
+			signed(bob, "review:code", ledger.Pass).confirmed().as("att_2")), met(1, "met by "+bob)},
+		"the author, with a passkey": {confirmed + `,"exclude_author":true}`,
+			attested(signed(alice, "review:code", ledger.Pass).confirmed()),
+			unmet(0, "review:*: 0 of 1 signatures; by the commit's author: review:code passed ("+alice+")")},
+		"not confirmed, and an unknown author": {confirmed + `,"exclude_author":true}`,
+			by(attested(signed(bob, "review:code", ledger.Pass)), "", ""),
+			unmet(0, "review:*: 0 of 1 signatures; not confirmed by a passkey: review:code passed ("+bob+"); "+unknown)},
+		"not confirmed, and too old": {confirmed + `,"max_age":"2h"}`,
+			attested(signed(bob, "review:code", ledger.Pass).ago(2 * hour)),
+			unmet(0, "review:*: 0 of 1 signatures; not confirmed by a passkey: review:code passed ("+bob+")")},
 
 		// For DEPLOYED, only evidence recorded while the commit was PROMOTABLE counts.
 		"deployed too early": {deploys + `}`, attested(signed(ops, "deploy:prod", ledger.Pass).early()),

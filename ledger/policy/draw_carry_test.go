@@ -264,6 +264,11 @@ var withoutRule = map[string]func(c *Contract, f *Facts){
 			f.Sources[i].Proven = true
 		}
 	},
+	"passkey": func(c *Contract, _ *Facts) {
+		for i := range c.Requirements {
+			c.Requirements[i].Passkey = false
+		}
+	},
 	"incomplete": func(_ *Contract, f *Facts) { f.Incomplete = "" },
 	"distinct_from": func(c *Contract, _ *Facts) {
 		for i := range c.Requirements {

@@ -47,6 +47,7 @@ func drawRequirement(t *rapid.T) Requirement {
 		MaxAge:        ledger.Duration(rapid.SampledFrom([]int64{0, 0, 1, 10, 30}).Draw(t, "max age") * 1e6),
 		ExcludeAuthor: AuthorRule(rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(t, "exclude author")),
 		Where:         rapid.SampledFrom([]string{"", "", "", "type == 'x'", "type == 'y'"}).Draw(t, "where"),
+		Passkey:       rapid.IntRange(0, 3).Draw(t, "needs a passkey") == 0,
 		Paths:         drawSome(t, "paths", modelPaths),
 		Branches:      drawSome(t, "branches", modelBranches),
 	}
@@ -170,6 +171,7 @@ func drawEvidence(t *rapid.T) Evidence {
 			"mails"),
 		Status:          drawStatus().Draw(t, "status"),
 		RecordedAt:      ledger.Time(rapid.Int64Range(drawnFrom, drawnFrom+40).Draw(t, "recorded")),
+		Passkey:         rapid.IntRange(0, 3).Draw(t, "with a passkey") > 0,
 		WhilePromotable: rapid.IntRange(0, 3).Draw(t, "while promotable") > 0,
 	}
 }

@@ -15,6 +15,7 @@ const (
 	notSigner                   // by a signer who matches no pattern
 	byAuthor                    // by somebody who wrote the commit, who is excluded
 	notAccepted                 // another status that does not count
+	unconfirmed                 // not confirmed by a passkey, which it must be
 	byAnyone                    // possibly by the author, who is excluded but unknown
 	notEvaluated                // the expression was not evaluated yet
 	whereError                  // the expression could not be evaluated
@@ -239,6 +240,8 @@ func (v *evaluation) verdict(i, at int) verdict {
 		return byAuthor
 	case status&d.accept == 0:
 		return notAccepted
+	case r.Passkey && !v.f.Evidence[at].Passkey:
+		return unconfirmed
 	case r.ExcludeAuthor != AuthorCounts && !v.knowsAuthors(r.ExcludeAuthor, at):
 		return byAnyone
 	}

@@ -222,6 +222,7 @@ var notes = []struct {
 	text    string
 }{
 	{notAccepted, "status not accepted"},
+	{unconfirmed, "not confirmed by a passkey"},
 	{whereFalse, "where is false"},
 	{notEvaluated, "where is not evaluated yet"},
 	{expired, "expired"},

@@ -24,6 +24,8 @@ type Evidence struct {
 	RecordedAt ledger.Time
 	// FinishedAt is when the signer says that the check finished; 0 if not stated.
 	FinishedAt ledger.Time
+	// Passkey reports whether the signer has confirmed the statement with a passkey.
+	Passkey bool
 	// Distrusted reports whether the evidence does not count, but may have replaced a failure
 	// that is not found again yet. It blocks, whatever its status.
 	Distrusted bool

@@ -56,6 +56,7 @@ type (
 		ExcludeAuthor any      `json:"exclude_author"`
 		DistinctFrom  []string `json:"distinct_from"`
 		Where         string   `json:"where"`
+		Passkey       bool     `json:"passkey"`
 		Carry         []string `json:"carry"`
 		CarrySigners  []string `json:"carry_signers"`
 		Paths         []string `json:"paths"`
@@ -102,7 +103,7 @@ var fieldTypes = map[string]string{
 	"targets": "a string", "exceptions": "an object", "max_duration": "a string", "distinct_from": "a list of strings",
 	"signers": "a list of strings", "accept": "a list of strings",
 	"paths": "a list of strings", "branches": "a list of strings", "ignore": "a list of strings",
-	"threshold": "a whole number", "enabled": "true or false", "artifacts": "an object",
+	"threshold": "a whole number", "enabled": "true or false", "passkey": "true or false", "artifacts": "an object",
 	"carry": "a list of strings", "carry_signers": "a list of strings",
 }
 
@@ -218,6 +219,7 @@ func (k *contractCheck) requirement(at string, doc *requirementDocument) Require
 		ExcludeAuthor: k.excludeAuthor(at+".exclude_author", doc.ExcludeAuthor),
 		DistinctFrom:  k.distinctFrom(at+".distinct_from", doc),
 		Where:         k.where(at+".where", doc.Where),
+		Passkey:       doc.Passkey,
 		Carry:         k.carry(at+".carry", doc),
 		CarrySigners:  k.carrySigners(at+".carry_signers", doc),
 		Paths:         k.globs(at+".paths", doc.Paths, glob.CheckPath),

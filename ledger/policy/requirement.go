@@ -36,6 +36,8 @@ type Requirement struct {
 	// Where is a CEL expression on the statement. If it is set, evidence counts only if
 	// the expression is true.
 	Where string `json:"where,omitzero"`
+	// Passkey reports whether evidence counts only if a passkey has confirmed it.
+	Passkey bool `json:"passkey,omitzero"`
 	// Carry says which other commits' evidence counts as well. It is empty for DEPLOYED.
 	Carry CarryRule `json:"carry,omitzero"`
 	// CarrySigners are those whose claims of merges count. It is set if Carry has merges.

@@ -60,12 +60,24 @@ func (f *Facts) typeOf(uri string) TypeFacts {
 	return f.Type(uri)
 }
 
+// predicatesOf returns a pattern of the predicates that a requirement is about.
+func (f *Facts) predicatesOf(r *policy.Requirement) string {
+	subject := r.Subject()
+	if policy.IsTypePattern(subject) {
+		return f.typeOf(subject).Predicates
+	}
+	return subject
+}
+
 // maxSteps limits how many identities are compared with how many patterns for one review.
 // A comparison takes less than 50 ns.
 const maxSteps = 2_000_000
 
 // exceptionPredicates is a pattern for the predicates of exceptions.
 const exceptionPredicates = "exception:*"
+
+// reviewPredicates is a pattern for the predicates of reviews.
+const reviewPredicates = "review:*"
 
 // mergePredicates is a pattern for the predicates of claims of merges.
 const mergePredicates = "merge:*"
@@ -166,11 +178,7 @@ func newIndex(c policy.Contract, f *Facts) *index {
 
 	for i := range c.Requirements {
 		r := &c.Requirements[i]
-		subject := r.Subject()
-		if policy.IsTypePattern(subject) {
-			subject = f.typeOf(subject).Predicates
-		}
-		add(subject, r.Signers)
+		add(f.predicatesOf(r), r.Signers)
 	}
 	add(exceptionPredicates, c.Exceptions.Signers)
 	add("*", c.Artifacts.Signers)
@@ -293,6 +301,7 @@ const (
 	FindingNeverSigned       FindingCode = "never_signed"        // no such evidence was ever recorded
 	FindingNeverCounts       FindingCode = "never_counts"        // such evidence never has an accepted status
 	FindingNeverCarries      FindingCode = "never_carries"       // carry is set, but such evidence does not carry
+	FindingNeverConfirmed    FindingCode = "never_confirmed"     // passkey is set, but no passkey confirms such evidence
 	FindingMixedEnvironments FindingCode = "mixed_environments"  // counts deployments to other environments
 	FindingClaimedTargets    FindingCode = "claimed_targets"     // anyone who registers a commit decides what applies
 )

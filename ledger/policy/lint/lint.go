@@ -54,7 +54,7 @@ func (l *linter) requires(s ledger.State) bool {
 
 func (l *linter) requirement(i int, at string) {
 	l.openness(i, at)
-	if !l.unmeetable(i, at) && !l.neverCounts(i, at) {
+	if !l.unmeetable(i, at) && !l.neverConfirmed(i, at) && !l.neverCounts(i, at) {
 		l.neverSigned(i, at)
 	}
 	l.environments(i, at)
@@ -65,10 +65,11 @@ func (l *linter) requirement(i int, at string) {
 	}
 }
 
-// openness adds a finding if every trusted identity satisfies the requirement.
+// openness adds a finding if every trusted identity satisfies the requirement. Keys do not if
+// it has passkey.
 func (l *linter) openness(i int, at string) {
 	r := &l.Requirements[i]
-	if len(r.Signers) > 0 || l.review.Unchecked != "" || l.signers != nil && !l.signers.needs[i].allMay {
+	if len(r.Signers) > 0 || r.Passkey || l.review.Unchecked != "" || l.signers != nil && !l.signers.needs[i].allMay {
 		return
 	}
 	if tool := l.tool(r); tool != "" {
@@ -98,10 +99,7 @@ func (l *linter) isApart(r *policy.Requirement) bool {
 
 // tool returns the kind of tool whose result the requirement asks for, or "" for none.
 func (l *linter) tool(r *policy.Requirement) string {
-	subject := r.Subject()
-	if policy.IsTypePattern(subject) {
-		subject = l.facts.typeOf(subject).Predicates
-	}
+	subject := l.facts.predicatesOf(r)
 	for _, tool := range []struct{ prefix, name string }{
 		{"vsa:", "verifier"}, {"svr:", "verifier"}, {"scan:", "scanner"}, {"sbom:", "generator"},
 	} {
@@ -159,6 +157,27 @@ func (l *linter) tooFewApart(i int) int {
 		}
 	}
 	return -1
+}
+
+// neverConfirmed adds a finding, and reports true, if a passkey must confirm the evidence, but none
+// can. Passkeys confirm only reviews on the page of a commit. Members sign these with certificates
+// of a root.
+func (l *linter) neverConfirmed(i int, at string) bool {
+	r := &l.Requirements[i]
+	switch {
+	case !r.Passkey:
+		return false
+	case !patternsOverlap(l.facts.predicatesOf(r), reviewPredicates):
+		l.add(FindingNeverConfirmed, at+".passkey", "remove passkey from the requirement",
+			"%s: nobody can meet it: passkeys confirm only reviews (review:*)", r.Subject())
+		return true
+	case l.signers != nil && !l.signers.needs[i].unknown:
+		l.add(FindingNeverConfirmed, at+".passkey", "create a CA for people, or name signers that it certifies",
+			"%s: nobody can meet it: passkeys confirm only reviews by members, and no CA certifies a signer who counts",
+			r.Subject())
+		return true
+	}
+	return false
 }
 
 // neverCounts adds a finding, and reports true, if evidence that matches the requirement

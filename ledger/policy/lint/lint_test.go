@@ -199,6 +199,26 @@ func TestLint(t *testing.T) {
 				{"state":"ATTESTED","type":"https://slsa.dev/*","signers":["ou=build"]}`,
 			want: []string{"never_signed requirements[3].type"}},
 
+		{name: "passkeys of members", signers: append(everybody, root("ou=people-*,o=acme", "review:*")),
+			requirements: testByCI + `,{"state":"PROMOTABLE","predicate":"review:*","passkey":true},` + deployByOps},
+		{name: "passkeys of members for some type", signers: append(everybody, root("ou=people-*,o=acme", "review:*")),
+			requirements: testByCI + `,{"state":"PROMOTABLE","type":"https://github.com/ledgerd/ledgerd/predicate/result/v1",` +
+				`"passkey":true},{"state":"PROMOTABLE","predicate":"rev*","passkey":true},` + deployByOps},
+		{name: "a passkey, but only keys", want: []string{"never_confirmed requirements[1].passkey"},
+			requirements: testByCI + `,{"state":"PROMOTABLE","predicate":"review:*","passkey":true},` + deployByOps},
+		{name: "a passkey, but members do not match", want: []string{"never_confirmed requirements[1].passkey"},
+			signers: append(everybody, root("ou=people-*,o=acme", "review:*")), requirements: testByCI +
+				`,{"state":"PROMOTABLE","predicate":"review:*","signers":["ou=review"],"passkey":true},` + deployByOps},
+		{name: "a passkey, and nobody matches", want: []string{"nobody_matches requirements[1].signers"},
+			requirements: testByCI + `,{"state":"PROMOTABLE","predicate":"review:*","signers":["ou=none"],"passkey":true},` +
+				deployByOps},
+		{name: "passkeys for tools", signers: append(everybody, root("o=acme")), requirements: testByCI + "," +
+			reviewByAda + "," + deployByOps + `,{"state":"PROMOTABLE","predicate":"vsa:x","passkey":true},
+			{"state":"ATTESTED","type":"https://slsa.dev/provenance/v1","passkey":true},
+			{"state":"ATTESTED","predicate":"review","passkey":true}`,
+			want: []string{"never_confirmed requirements[3].passkey", "never_confirmed requirements[4].passkey",
+				"never_confirmed requirements[5].passkey"}},
+
 		{name: "an SBOM that passes", requirements: testByCI + "," + reviewByAda + "," + deployByOps + `,
 			{"state":"ATTESTED","type":"https://spdx.dev/Document","signers":["ou=build"]},
 			{"state":"ATTESTED","type":"https://spdx.dev/Document","accept":["pass","recorded"],"signers":["ou=build"]},
@@ -303,7 +323,8 @@ func TestFindingsAreDocumented(t *testing.T) {
 
 // An org without identities has one finding about them, not one for each requirement.
 func TestLintWithoutIdentities(t *testing.T) {
-	c := parseContract(t, `{"requirements":[`+testByCI+","+reviewByAda+","+deployByOps+`]}`)
+	c := parseContract(t, `{"requirements":[`+testByCI+","+reviewByAda+","+deployByOps+`,
+		{"state":"PROMOTABLE","predicate":"review:*","passkey":true}]}`)
 	if got := findings(lint.Check(c, facts(c, nil))); !slices.Equal(got, []string{"no_identities requirements"}) {
 		t.Errorf("%q", got)
 	}

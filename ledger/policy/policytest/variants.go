@@ -24,8 +24,9 @@ var variants = map[string]string{
 	"requirement paths":          `{"requirements":[{"state":"ATTESTED","predicate":"test:go","paths":["a/**"]}]}`,
 	"requirement branches":       `{"requirements":[{"state":"ATTESTED","predicate":"test:go","branches":["main"]}]}`,
 
-	"requirement name":  `{"requirements":[{"name":"unit","state":"ATTESTED","predicate":"test:go"}]}`,
-	"requirement where": `{"requirements":[{"state":"ATTESTED","predicate":"test:go","where":"predicate.n == 1"}]}`,
+	"requirement name":    `{"requirements":[{"name":"unit","state":"ATTESTED","predicate":"test:go"}]}`,
+	"requirement passkey": `{"requirements":[{"state":"ATTESTED","predicate":"test:go","passkey":true}]}`,
+	"requirement where":   `{"requirements":[{"state":"ATTESTED","predicate":"test:go","where":"predicate.n == 1"}]}`,
 	"requirement distinct_from": `{"requirements":[{"state":"PROMOTABLE","predicate":"test:go",` +
 		`"distinct_from":["ATTESTED"]}]}`,
 

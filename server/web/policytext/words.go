@@ -118,7 +118,7 @@ func (s Sentence) where(expression string) Sentence {
 	return s.text(" where ").code(strings.Join(strings.Fields(expression), " "))
 }
 
-// signers appends the required signers.
+// signers appends the required signers, and whether they must confirm with a passkey.
 func (s Sentence) signers(r policy.Requirement) Sentence {
 	patterns := patterns(r.Signers)
 	s = s.text(", signed by ")
@@ -133,6 +133,9 @@ func (s Sentence) signers(r policy.Requirement) Sentence {
 		s = s.text("any trusted identity")
 	}
 
+	if r.Passkey {
+		s = s.text(", confirmed by a passkey")
+	}
 	return s
 }
 

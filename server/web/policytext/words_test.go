@@ -68,6 +68,8 @@ func TestTrustInWords(t *testing.T) {
 		`"predicate":"deploy:prod","distinct_from":["PROMOTABLE","ATTESTED"],"max_age":"1h"`: "`deploy:prod` passes, " +
 			"signed by any trusted identity, recorded within the last 1 hour. Not by people needed for Attested and " +
 			"Promotable.",
+		`"predicate":"review:*","signers":["ou=a","ou=b"],"passkey":true,"max_age":"1h"`: "Any `review:*` passes, signed " +
+			"by `ou=a` or `ou=b`, confirmed by a passkey, recorded within the last 1 hour.",
 		`"predicate":"a","where":"predicate.level\n  == 'high'"`: "`a` passes where `predicate.level == 'high'`, signed " +
 			"by any trusted identity.",
 	} {
