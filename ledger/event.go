@@ -114,6 +114,9 @@ type AttestationEvent struct {
 	// EnvelopeDigest that of the envelope as it was sent. Older events have neither.
 	Key            string `json:"key,omitzero"`
 	EnvelopeDigest string `json:"envelope_digest,omitzero"`
+	// AssertionDigest is "sha256:" and the hex digest of the passkey assertion that has confirmed
+	// the statement. It is empty without one.
+	AssertionDigest string `json:"assertion_digest,omitzero"`
 }
 
 // A StateEvent reports that a commit moved between two states.

@@ -20,6 +20,15 @@ func TestRender(t *testing.T) {
 				`"identity":"cn=ci,ou=build,o=acme","result":{"status":"pass","duration_ms":1234},` +
 				`"timestamp":"2026-11-23T09:00:00.123Z","attestation":"att_1","payload_digest":"sha256:00"}`,
 		},
+		"attestation with a passkey": {
+			AttestationEvent{
+				ID: "evt_1", Identity: "cn=ann", PayloadDigest: "sha256:00", Key: "0a", EnvelopeDigest: "sha256:01",
+				AssertionDigest: "sha256:02",
+			},
+			`{"id":"evt_1","type":"attestation","org":"","repo":"","commit":"","predicate":"","identity":"cn=ann",` +
+				`"result":{"status":"","duration_ms":0},"timestamp":"","attestation":"","payload_digest":"sha256:00","key":"0a",` +
+				`"envelope_digest":"sha256:01","assertion_digest":"sha256:02"}`,
+		},
 		"state": {
 			StateEvent{
 				ID: "evt_2", Org: "acme", Repo: "api", Commit: "6e61", From: Validating, To: Attested,

@@ -81,6 +81,9 @@ type AttestationRecord struct {
 	// Verification says how the signature was verified. It is set only in the response to a
 	// request for one attestation, and in lists that were requested with it.
 	Verification *Verification `json:"verification,omitzero"`
+	// AssertionDigest is "sha256:" and the hex digest of the passkey assertion that has confirmed
+	// the statement. It is empty without one.
+	AssertionDigest string `json:"assertion_digest,omitzero"`
 }
 
 // A BulkResponse is the response to a request with several envelopes.

@@ -32,6 +32,9 @@ type Attestation struct {
 	PayloadDigest [sha256.Size]byte
 	// Envelope is the body passed to Verify, not a copy.
 	Envelope []byte
+	// Assertion is the document of the passkey that has confirmed the payload, byte for byte. It is
+	// nil without one. Verify leaves it nil: it is for callers who have verified the document.
+	Assertion []byte
 }
 
 // Verify parses an envelope or bundle, verifies that one of the org's identities signed
