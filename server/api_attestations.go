@@ -103,7 +103,7 @@ func (s *Server) recordAttestation(c *call) (*reply, error) {
 		return nil, err
 	}
 
-	record, isNew, err := s.record(c, body)
+	record, isNew, err := s.record(c, body, nil)
 	if isMalformed(err) && c.hasType(typeJSON, typeLines, typeLinesX) { // it is not one envelope
 		items, splitErr := bulk.Split(body)
 		if splitErr != nil {
@@ -148,7 +148,7 @@ func (s *Server) recordItems(c *call, items []bulk.Item) (*reply, error) {
 				"(send the request again)", s.bulkTime)
 		}
 		if err == nil {
-			record, isNew, err = s.record(c, item.Envelope)
+			record, isNew, err = s.record(c, item.Envelope, nil)
 		}
 		response.Data[i] = s.item(c, i, record, isNew, err)
 	}
@@ -172,13 +172,15 @@ func (s *Server) item(c *call, index int, record ledger.AttestationRecord, isNew
 // identities change between verifying and recording.
 const maxVerifications = 4
 
-// record verifies and records an envelope. It reports whether the attestation is new.
-func (s *Server) record(c *call, envelope []byte) (ledger.AttestationRecord, bool, error) {
+// record verifies and records an envelope. It reports whether the attestation is new. assertion is
+// the verified one of the passkey that has confirmed it; nil without a passkey.
+func (s *Server) record(c *call, envelope, assertion []byte) (ledger.AttestationRecord, bool, error) {
 	for attempt := range maxVerifications {
 		attestation, version, err := s.verify(c, envelope, attempt == 0)
 		if err != nil {
 			return ledger.AttestationRecord{}, false, err
 		}
+		attestation.Assertion = assertion
 		record, isNew, err := s.store.Record(c.ctx(), c.org(), c.repo(), attestation, version)
 		if errors.Is(err, store.ErrKeyringChanged) {
 			continue
@@ -232,6 +234,15 @@ func (s *Server) getEnvelope(c *call) (*reply, error) {
 	}
 	mediaType := cmp.Or(attestation.MediaType(envelope), typeBinary)
 	return &reply{status: http.StatusOK, body: envelope, mediaType: mediaType, tagged: true}, nil
+}
+
+// getAssertion returns what a passkey has signed to confirm an attestation.
+func (s *Server) getAssertion(c *call) (*reply, error) {
+	assertion, err := s.store.Assertion(c.ctx(), c.org(), c.repo(), c.id())
+	if err != nil {
+		return nil, err
+	}
+	return &reply{status: http.StatusOK, body: assertion, mediaType: typeJSON, tagged: true}, nil
 }
 
 func (s *Server) listExceptions(c *call) (*reply, error) {

@@ -1,9 +1,6 @@
 package server
 
 import (
-	"crypto/rand"
-	"crypto/sha256"
-	"fmt"
 	"net/http"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -11,6 +8,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/ca"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/review"
+	"github.com/ledgerd/ledgerd/server/internal/reviews"
 	"github.com/ledgerd/ledgerd/store"
 )
 
@@ -187,97 +185,36 @@ func (s *Server) checkAuthority() error {
 	return nil
 }
 
-// checkReviewer returns an error unless the caller is a member who may review commits in the page:
-// one who has signed in lately.
-func (s *Server) checkReviewer(c *call) error {
-	t := c.caller.token
-	if !t.IsSignIn || t.Member == "" {
-		return ledger.Errorf(ledger.CodeForbidden,
-			"only people who sign in with a provider can review commits here (with a key, use 'ledgerd review approve')")
-	}
-	if err := review.CheckRecent(t.AuthTime, s.time()); err != nil {
-		return err
-	}
-	return s.checkAuthority()
-}
-
-// draftReview returns a statement for a member to sign. Until it is signed, it is only remembered.
+// draftReview returns a statement for a member to sign.
 func (s *Server) draftReview(c *call) (*reply, error) {
-	if err := s.checkReviewer(c); err != nil {
-		return nil, err
-	}
 	var n review.NewDraft
 	if err := c.decode(&n, review.MaxRequest); err != nil {
 		return nil, err
 	}
-	n, err := n.Completed()
-	if err != nil {
-		return nil, err
-	}
-	token := c.caller.token
-	if err := s.authority.CheckReviewer(c.ctx(), c.org(), token.DN, n.Predicate); err != nil {
-		return nil, err
-	}
-	commit, err := s.store.Commit(c.ctx(), c.org(), c.repo(), c.sha())
-	if err != nil {
-		return nil, err
-	}
-
-	var random [32]byte
-	rand.Read(random[:]) // never returns an error
-	tree := ""
-	if commit.Proven { // otherwise it is only what somebody has said
-		tree = commit.Tree
-	}
-	payload, err := n.Statement(commit.Org+"/"+commit.Repo, commit.SHA, tree, review.Nonce(random))
-	if err != nil {
-		return nil, err
-	}
-	d := review.Draft{Payload: payload, ExpiresAt: s.time().Add(review.Lifetime)}
-	err = s.store.CreateReviewDraft(c.ctx(), c.org(), c.repo(),
-		store.ReviewDraft{Digest: sha256.Sum256(payload), Token: token.ID, Until: d.ExpiresAt})
+	d, err := s.reviews.Draft(c.ctx(), c.place(), c.caller.token, n)
 	if err != nil {
 		return nil, err
 	}
 	return &reply{status: http.StatusCreated, record: d, secret: true}, nil
 }
 
-// recordReview records a statement that the member has signed, with a certificate for this one
-// statement.
+// recordReview records a statement that the member has signed.
 func (s *Server) recordReview(c *call) (*reply, error) {
-	if err := s.checkReviewer(c); err != nil {
-		return nil, err
-	}
 	var n review.NewReview
 	if err := c.decode(&n, review.MaxRequest); err != nil {
 		return nil, err
 	}
-	key, err := n.Verify()
+	signed, err := s.reviews.Sign(c.ctx(), c.place(), c.caller.token, n)
 	if err != nil {
 		return nil, err
 	}
-	if commit, err := attestation.CommitOf(n.Payload); err != nil || commit != c.sha() {
-		return nil, ledger.FieldErrorf(ledger.CodeInvalidField, "payload", "it is not a statement about commit %.64q",
-			c.sha())
-	}
-
-	token := c.caller.token
-	issued, err := s.authority.IssueReview(c.ctx(), c.org(), c.repo(), token.DN, key,
-		store.ReviewDraft{Digest: n.Digest(), Token: token.ID})
-	if err != nil {
-		return nil, err
-	}
-	chain, err := identity.ParseCertificates([]byte(issued.Certificate))
-	if err != nil {
-		return nil, fmt.Errorf("read the certificate of a review: %w", err)
-	}
-	envelope, err := attestation.NewBundle(chain, n.Payload, n.Signature)
-	if err != nil {
-		return nil, fmt.Errorf("make the bundle of a review: %w", err)
-	}
-	record, _, err := s.record(c, envelope)
+	record, _, err := s.record(c, signed.Envelope, signed.Assertion)
 	if err != nil {
 		return nil, err
 	}
 	return created(record, attestationsURL(record.Org, record.Repo)+"/"+record.ID), nil
+}
+
+func (c *call) place() reviews.Place {
+	return reviews.Place{Org: c.org(), Repo: c.repo(), Commit: c.sha()}
 }

@@ -1,8 +1,11 @@
 package server
 
 import (
+	"net/http"
+
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/member"
+	"github.com/ledgerd/ledgerd/ledger/passkey"
 )
 
 func (s *Server) listMembers(c *call) (*reply, error) {
@@ -78,7 +81,7 @@ func (s *Server) removeMemberRule(c *call) (*reply, error) {
 }
 
 func (s *Server) listSignIns(c *call) (*reply, error) {
-	owner, err := c.signInsOf(c.query.Get("member"))
+	owner, err := c.owner(c.query.Get("member"))
 	if err != nil {
 		return nil, err
 	}
@@ -91,26 +94,67 @@ func (s *Server) listSignIns(c *call) (*reply, error) {
 }
 
 func (s *Server) endSignIn(c *call) (*reply, error) {
-	owner, err := c.signInsOf("")
+	owner, err := c.owner("")
 	if err != nil {
 		return nil, err
 	}
 	return deleted(s.store.EndSignIn(c.ctx(), c.org(), owner, c.id()))
 }
 
-// signInsOf returns the member whose sign-ins the caller may see and end, of those that the caller
-// asks for; empty for all of the org. An API token that a member has created is not the member: it may
-// be that of a program, or have fewer permissions.
-func (c *call) signInsOf(asked string) (owner string, err error) {
+func (s *Server) listPasskeys(c *call) (*reply, error) {
+	owner, err := c.owner(c.query.Get("member"))
+	if err != nil {
+		return nil, err
+	}
+	q, err := c.page()
+	if err != nil {
+		return nil, err
+	}
+	page, err := s.store.Passkeys(c.ctx(), c.org(), owner, q)
+	return listed(c, page, err)
+}
+
+// challengePasskey returns what a browser needs to make a passkey.
+func (s *Server) challengePasskey(c *call) (*reply, error) {
+	options, err := s.reviews.Challenge(c.ctx(), c.org(), c.caller.token)
+	if err != nil {
+		return nil, err
+	}
+	return &reply{status: http.StatusCreated, record: options, secret: true}, nil
+}
+
+func (s *Server) addPasskey(c *call) (*reply, error) {
+	var n passkey.NewPasskey
+	if err := c.decode(&n, passkey.MaxRequest); err != nil {
+		return nil, err
+	}
+	p, err := s.reviews.Enrol(c.ctx(), c.org(), c.caller.token, n)
+	if err != nil {
+		return nil, err
+	}
+	return created(p, ""), nil
+}
+
+func (s *Server) removePasskey(c *call) (*reply, error) {
+	owner, err := c.owner("")
+	if err != nil {
+		return nil, err
+	}
+	return deleted(s.store.RemovePasskey(c.ctx(), c.org(), owner, c.id()))
+}
+
+// owner returns the member whose sign-ins and passkeys the caller may see and end, of those that the
+// caller asks for; empty for all of the org. An API token that a member has created is not the member:
+// it may be that of a program, or have fewer permissions.
+func (c *call) owner(asked string) (owner string, err error) {
 	own := c.caller.token.Member
 	switch {
 	case c.caller.token.Scope >= ledger.Admin:
 		return asked, nil
 	case !c.caller.token.IsSignIn:
-		return "", ledger.Errorf(ledger.CodeForbidden, "scope %s required: members see their own sign-ins in the pages",
-			ledger.Admin)
+		return "", ledger.Errorf(ledger.CodeForbidden, "scope %s required: members see their own in the pages", ledger.Admin)
 	case asked != "" && asked != own:
-		return "", ledger.Errorf(ledger.CodeForbidden, "only admins see the sign-ins of others")
+		return "", ledger.Errorf(ledger.CodeForbidden, "only admins see those of others")
 	}
 	return own, nil
 }

@@ -71,6 +71,7 @@ func (s *Server) routes() []route {
 		members      = org + "/members"
 		memberRules  = org + "/member-rules"
 		signIns      = org + "/sign-ins"
+		passkeys     = org + "/passkeys"
 	)
 	list := func(more ...string) []string { return append(more, "limit", "cursor") }
 
@@ -105,6 +106,7 @@ func (s *Server) routes() []route {
 		{post, attestations, write, nil, s.recordAttestation},
 		{get, attestations + "/:id", read, nil, s.getAttestation},
 		{get, attestations + "/:id/envelope", read, nil, s.getEnvelope},
+		{get, attestations + "/:id/assertion", read, nil, s.getAssertion},
 		{get, attestations + "/:id/proof", read, nil, s.getAttestationProof},
 
 		{get, org + "/violations", read, list("status", "repo", "commit", "predicate"), s.listViolations},
@@ -177,6 +179,10 @@ func (s *Server) routes() []route {
 		{del, memberRules + "/:id", admin, nil, s.removeMemberRule},
 		{get, signIns, read, list("member"), s.listSignIns},
 		{del, signIns + "/:id", read, nil, s.endSignIn},
+		{get, passkeys, read, list("member"), s.listPasskeys},
+		{post, passkeys, read, nil, s.addPasskey},
+		{post, org + "/passkey-challenges", read, nil, s.challengePasskey},
+		{del, passkeys + "/:id", read, nil, s.removePasskey},
 
 		{get, org + "/audit", admin, list("action", "by", "repo", "since", "order"), s.listAudit},
 

@@ -15,8 +15,10 @@ import (
 	"github.com/ledgerd/ledgerd/authority"
 	"github.com/ledgerd/ledgerd/internal/oidc"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/passkey"
 	"github.com/ledgerd/ledgerd/server/internal/budget"
 	"github.com/ledgerd/ledgerd/server/internal/live"
+	"github.com/ledgerd/ledgerd/server/internal/reviews"
 	"github.com/ledgerd/ledgerd/server/internal/tokenexchange"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/transparency"
@@ -82,8 +84,10 @@ type Config struct {
 	Witnesses func(origin string) []ledger.LogWitness
 	// Receipts signs receipts. It may be nil.
 	Receipts *transparency.Receipts
-	// Authority issues certificates to CI jobs. It may be nil.
+	// Authority issues certificates to CI jobs and to people who review. It may be nil.
 	Authority *authority.Authority
+	// Party is the server as passkeys know it. Without an ID, there are no passkeys.
+	Party passkey.Party
 	// HostUser is the user of the operating system who runs a command, for audit events of
 	// requests of Host. It may be empty.
 	HostUser string
@@ -108,6 +112,7 @@ type Server struct {
 	checkTarget func(ctx context.Context, url string) error
 	checkIssuer func(ctx context.Context, url string) error
 	exchanger   *tokenexchange.Exchanger
+	reviews     *reviews.Desk
 	signing     func() map[string]string
 	receipts    *transparency.Receipts
 	authority   *authority.Authority
@@ -149,6 +154,7 @@ func New(c Config) *Server {
 		s.signing = func() map[string]string { return nil }
 	}
 	s.receipts, s.authority, s.hostUser, s.base = c.Receipts, c.Authority, c.HostUser, c.Base
+	s.reviews = &reviews.Desk{Store: c.Store, Authority: c.Authority, Party: c.Party, Now: s.time}
 	if s.witness, s.witnesses = c.Witness, c.Witnesses; s.witnesses == nil {
 		s.witnesses = func(string) []ledger.LogWitness { return nil }
 	}

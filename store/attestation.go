@@ -18,7 +18,7 @@ import (
 // that of the clock as it was put right; the column recorded_at has the time in the id.
 const attestationColumns = `a.attestation_id, c.sha, a.predicate_id, a.type_id, a.signer_id, a.status,
   a.duration_ms, ` + ageOf + `, a.payload_digest,
-  a.event_id, a.slot, a.id`
+  a.event_id, a.slot, a.assertion, a.id`
 
 const selectAttestation = "SELECT " + attestationColumns + `
 FROM attestations a /*+ordered*/ JOIN commits c ON c.id = a.commit_id `
@@ -26,7 +26,7 @@ FROM attestations a /*+ordered*/ JOIN commits c ON c.id = a.commit_id `
 // An attestationRow is an attestation record with its row id and payload digest.
 type attestationRow struct {
 	rec    keyed[ledger.AttestationRecord]
-	digest []byte
+	digest []byte // of the payload
 }
 
 // scanAttestation scans a row of the columns in before, followed by
@@ -35,9 +35,10 @@ type attestationRow struct {
 func (rd reader) scanAttestation(row scanner, repo func() repoRow, before ...any) (a attestationRow, err error) {
 	var predicateID, typeID, signerID, recordedAt int64
 	var status string // plain types are cheaper to scan
+	var assertion []byte
 	v := &a.rec.row
 	err = row.Scan(append(before, &v.ID, &v.Commit, &predicateID, &typeID, &signerID, &status, &v.Result.DurationMS,
-		&recordedAt, &a.digest, &v.Event, &v.Slot, &a.rec.id)...)
+		&recordedAt, &a.digest, &v.Event, &v.Slot, &assertion, &a.rec.id)...)
 	if err != nil {
 		return a, err
 	}
@@ -55,6 +56,9 @@ func (rd reader) scanAttestation(row scanner, repo func() repoRow, before ...any
 	v.Org, v.Repo = r.org, r.name
 	v.Identity, v.Signer = signer.text, signer.dn.CN
 	v.PayloadDigest = digestText(a.digest)
+	if assertion != nil {
+		v.AssertionDigest = digestText(assertion)
+	}
 	return a, err
 }
 
@@ -109,6 +113,25 @@ func (s *Store) Envelope(ctx context.Context, org, repo, id string) ([]byte, err
 			return nil, err
 		}
 		return rd.envelope(a.id)
+	})
+}
+
+// Assertion returns what a passkey has signed to confirm an attestation: the JSON text of a
+// [passkey.Assertion].
+func (s *Store) Assertion(ctx context.Context, org, repo, id string) ([]byte, error) {
+	return read(ctx, s, byOrg(org), func(rd reader) (text []byte, err error) {
+		a, err := rd.findAttestation(org, repo, id)
+		if err != nil {
+			return nil, err
+		}
+		err = rd.Row("SELECT assertion FROM envelopes WHERE attestation_id = ?", a.id).Scan(&text)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("read assertion: %w", err)
+		case text == nil:
+			return nil, ledger.Errorf(ledger.CodeNotFound, "attestation %s was not confirmed by a passkey", id)
+		}
+		return text, nil
 	})
 }
 

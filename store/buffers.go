@@ -51,8 +51,9 @@ ON CONFLICT (id) DO UPDATE SET state = excluded.state, state_since = excluded.st
 		attestations: sqldb.NewRows(`
 INSERT INTO attestations (id, previous, attestation_id, repo_id, commit_id, predicate_id, type_id,
   mapping_version, slot, signer_id, key_id, status, duration_ms, recorded_at, payload_digest,
-  identity_id, emails, while_promotable, event_id, aged_from, finished_at) VALUES `, "", 21),
-		envelopes: sqldb.NewRows("INSERT INTO envelopes (attestation_id, body, payload, payload_at) VALUES ", "", 4),
+  identity_id, emails, while_promotable, event_id, aged_from, finished_at, assertion) VALUES `, "", 22),
+		envelopes: sqldb.NewRows("INSERT INTO envelopes (attestation_id, body, payload, payload_at, assertion) VALUES ", "",
+			5),
 		verdicts: sqldb.NewRows("INSERT INTO verdicts (attestation_id, expression_id, verdict, error) VALUES ", `
 ON CONFLICT (attestation_id, expression_id) DO NOTHING`, 4),
 		latest: sqldb.NewRows("INSERT INTO latest (commit_id, predicate_id, slot, signer_id, attestation_id) VALUES ", `

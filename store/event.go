@@ -63,6 +63,7 @@ func (t *tx) attestationEvent(
 		ID: eventID, Org: r.org, Repo: r.name, Commit: rec.Commit, Predicate: rec.Predicate, Identity: rec.Identity,
 		Result:    rec.Result,
 		Timestamp: t.now, Attestation: rec.ID, PayloadDigest: rec.PayloadDigest, Key: key, EnvelopeDigest: envelopeDigest,
+		AssertionDigest: rec.AssertionDigest,
 	}))
 	return eventID, err
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/passkey"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
@@ -282,7 +283,7 @@ func (t *tx) addAttestation(v *view, s *subject, r *recording) error {
 		Predicate: a.Predicate, PredicateType: a.PredicateType,
 		Identity: r.identity, Signer: a.Signer.DN.CN,
 		Result: a.Result, RecordedAt: t.now,
-		PayloadDigest: digestText(a.PayloadDigest[:]), Slot: a.Slot,
+		PayloadDigest: digestText(a.PayloadDigest[:]), Slot: a.Slot, AssertionDigest: passkey.Digest(a.Assertion),
 	}
 
 	var err error
@@ -376,9 +377,9 @@ func (t *tx) bufferAttestation(v *view, s *subject, r *recording, e *policy.Evid
 		int64(attestation.MappingVersion), a.Slot, st.signerID, st.keyID,
 		string(e.Status), a.Result.DurationMS, int64(t.stamp), a.PayloadDigest[:], a.Signer.Identity,
 		emails, e.WhilePromotable, r.rec.Event, int64(t.agedFrom()),
-		int64(e.FinishedAt))
+		int64(e.FinishedAt), r.assertionDigest)
 	s.newest = id
-	rows.envelopes.Add(id, r.envelope.Body, r.envelope.Payload, r.envelope.PayloadAt)
+	rows.envelopes.Add(id, r.envelope.Body, r.envelope.Payload, r.envelope.PayloadAt, r.assertion)
 	for _, x := range slices.Sorted(maps.Keys(r.verdicts)) {
 		if err := t.addVerdict(id, x, r.verdicts[x]); err != nil {
 			return st, err

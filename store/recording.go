@@ -27,6 +27,9 @@ type recording struct {
 	identity       string       // the signer's DN
 	key            string       // hex SHA-256 of the signer's key
 	envelopeDigest string
+	// assertion is that of the passkey which has confirmed the statement, and assertionDigest its
+	// SHA-256; nil without a passkey.
+	assertion, assertionDigest any
 	// people are those who have the signer's name or key: one, or two who become one.
 	people []int64
 	// verdicts holds what expressions say of the attestation.
@@ -52,13 +55,18 @@ type recording struct {
 
 func newRecording(org, repo string, a *attestation.Attestation, keyringVersion int64) *recording {
 	digest := sha256.Sum256(a.Envelope)
-	return &recording{
+	r := &recording{
 		org: org, repo: repo, attestation: a, keyringVersion: keyringVersion,
 		envelope:       envelope.Pack(a.Envelope, a.Payload),
 		identity:       a.Signer.DN.String(),
 		key:            hex.EncodeToString(a.Signer.Key[:]),
 		envelopeDigest: digestText(digest[:]),
 	}
+	if len(a.Assertion) > 0 {
+		sum := sha256.Sum256(a.Assertion)
+		r.assertion, r.assertionDigest = a.Assertion, sum[:]
+	}
+	return r
 }
 
 // lacksVerdicts sets what must be evaluated before the attestation is recorded on a

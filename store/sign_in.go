@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -253,6 +254,25 @@ func (s *Store) EndSignIn(ctx context.Context, org, memberID, id string) error {
 			action: ledger.AuditSessionEnded, target: id, before: sessionFields(token.row, token.row.ExpiresAt),
 		})
 	})
+}
+
+// A signedIn is the member of a sign-in.
+type signedIn struct {
+	token, member int64 // row ids
+	dn            string
+}
+
+// currentSignIn returns the member of a sign-in to an org. It returns CodeForbidden if the sign-in has
+// ended.
+func (rd reader) currentSignIn(org, tokenID string) (m signedIn, err error) {
+	err = rd.Row(`
+SELECT t.id, m.id, m.dn FROM tokens t JOIN orgs o ON o.id = t.org_id JOIN members m ON m.id = t.member_id
+WHERE t.token_id = ? AND o.name = ? AND t.is_sign_in = 1 AND t.revoked_at = 0 AND m.removed_at = 0`, tokenID, org).
+		Scan(&m.token, &m.member, &m.dn)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = ledger.Errorf(ledger.CodeForbidden, "the sign-in has ended (sign in again)")
+	}
+	return m, err
 }
 
 // keepSignIns is how long sign-ins are kept after they expired.

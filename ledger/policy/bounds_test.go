@@ -9,9 +9,10 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
-	"pgregory.net/rapid"
 )
 
 // largeContract returns the document of a contract with so many patterns, at most 21 in each

@@ -6,8 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ledgerd/ledgerd/ledger"
 	"pgregory.net/rapid"
+
+	"github.com/ledgerd/ledgerd/ledger"
 )
 
 // This is the part of the model about evidence of other commits.

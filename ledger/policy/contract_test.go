@@ -9,8 +9,9 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json"
-	"github.com/ledgerd/ledgerd/ledger"
 	"pgregory.net/rapid"
+
+	"github.com/ledgerd/ledgerd/ledger"
 )
 
 // exampleContract has every member that a contract can have.

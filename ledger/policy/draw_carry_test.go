@@ -5,8 +5,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/ledgerd/ledgerd/ledger"
 	"pgregory.net/rapid"
+
+	"github.com/ledgerd/ledgerd/ledger"
 )
 
 // drawCarry lets a requirement carry evidence, as Parse allows.

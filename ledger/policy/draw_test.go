@@ -5,10 +5,11 @@ import (
 	"maps"
 	"slices"
 
+	"pgregory.net/rapid"
+
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/radar"
-	"pgregory.net/rapid"
 )
 
 func keys[V any](m map[string]V) *rapid.Generator[string] {

@@ -16,6 +16,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/passkey"
 )
 
 const (
@@ -73,6 +74,13 @@ type Draft struct {
 	// Payload is the statement. It is signed byte for byte.
 	Payload   []byte      `json:"payload"`
 	ExpiresAt ledger.Time `json:"expires_at"`
+	// RPID is the domain of the passkeys that can confirm it, and Passkeys are their credential IDs. They
+	// are empty if the member has no passkeys.
+	RPID     string   `json:"rp_id,omitzero"`
+	Passkeys [][]byte `json:"passkeys,omitempty"`
+	// PasskeyRequired says that the draft counts only with a passkey, because the sign-in of the member
+	// is too long ago.
+	PasskeyRequired bool `json:"passkey_required,omitzero"`
 }
 
 // A NewReview is the body of a request to record a statement that was signed.
@@ -83,6 +91,8 @@ type NewReview struct {
 	PublicKey []byte `json:"public_key"`
 	// Signature is that of the payload's pre-authentication encoding (DSSE), in DER.
 	Signature []byte `json:"signature"`
+	// Confirmation is that of a passkey. It is needed if the sign-in is too long ago.
+	Confirmation *passkey.Confirmation `json:"confirmation,omitzero"`
 }
 
 // Completed returns the draft with its predicate. It returns a field error for the first field that
@@ -158,12 +168,11 @@ func (n NewDraft) Statement(repo, commit, treeID, nonceText string) ([]byte, err
 }
 
 // CheckRecent returns CodeSignInAgain if the provider did not authenticate a person in the last
-// MaxAge.
-func CheckRecent(authTime, now ledger.Time) error {
+// MaxAge. what says what the person is about to do.
+func CheckRecent(authTime, now ledger.Time, what string) error {
 	if age := now.Sub(authTime); authTime == 0 || age > MaxAge || age < -maxAhead {
 		return ledger.Errorf(ledger.CodeSignInAgain,
-			"you must have signed in during the last %d minutes to review a commit (sign in again, then review it)",
-			int(MaxAge.Minutes()))
+			"you must have signed in during the last %d minutes to %s (sign in again, then do it)", int(MaxAge.Minutes()), what)
 	}
 	return nil
 }

@@ -150,11 +150,11 @@ func TestSignInsAreRecentFor15Minutes(t *testing.T) {
 		-time.Minute:                    "", // the clock of the provider is ahead
 		-time.Minute - time.Millisecond: ledger.CodeSignInAgain,
 	} {
-		if got, _ := faultOf(t, CheckRecent(now.Add(-ago), now)); got != want {
+		if got, _ := faultOf(t, CheckRecent(now.Add(-ago), now, "x")); got != want {
 			t.Errorf("%s ago: %q, want %q", ago, got, want)
 		}
 	}
-	if got, _ := faultOf(t, CheckRecent(0, now)); got != ledger.CodeSignInAgain {
+	if got, _ := faultOf(t, CheckRecent(0, now, "x")); got != ledger.CodeSignInAgain {
 		t.Errorf("at an unknown time: %q", got)
 	}
 }
@@ -183,8 +183,8 @@ func TestReviewsAreVerified(t *testing.T) {
 		"no key":               {func(n *NewReview) { n.PublicKey = nil }, invalidField, "public_key"},
 		"more than a key":      {func(n *NewReview) { n.PublicKey = append(n.PublicKey, 0) }, invalidField, "public_key"},
 	} {
-		n := NewReview{append([]byte(nil), good.Payload...), append([]byte(nil), good.PublicKey...),
-			append([]byte(nil), good.Signature...)}
+		n := NewReview{Payload: append([]byte(nil), good.Payload...), PublicKey: append([]byte(nil), good.PublicKey...),
+			Signature: append([]byte(nil), good.Signature...)}
 		test.change(&n)
 		got, err := n.Verify()
 		if code, field := faultOf(t, err); code != test.code || field != test.field {
@@ -217,5 +217,5 @@ func signed(t testing.TB, key crypto.Signer, payload []byte) NewReview {
 	t.Helper()
 	signature, err := identity.Sign(key, attestation.PAE(attestation.StatementType, payload))
 	check(t, err)
-	return NewReview{payload, spki(t, key), signature}
+	return NewReview{Payload: payload, PublicKey: spki(t, Signature: key), signature}
 }
