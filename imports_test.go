@@ -65,8 +65,8 @@ var mayImport = map[string][]string{
 	},
 	"client": {
 		"ledger", "ledger/attention", "ledger/ca", "ledger/eventstream", "ledger/exchange", "ledger/identity",
-		"ledger/insights", "ledger/member", "ledger/policy", "ledger/policy/lint", "ledger/radar", "ledger/review",
-		"ledger/search",
+		"ledger/insights", "ledger/member", "ledger/passkey", "ledger/policy", "ledger/policy/lint", "ledger/radar",
+		"ledger/review", "ledger/search",
 	},
 	"server": {
 		"authority", "internal/oidc", "internal/rate", "ledger", "ledger/attention", "ledger/attestation",
@@ -111,7 +111,9 @@ var mayImport = map[string][]string{
 		"client", "ledger", "ledger/policy", "ledger/policy/document", "ledger/policy/lint", "server/web/form",
 		"server/web/format", "server/web/linediff", "server/web/page", "server/web/policytext",
 	},
-	"server/web/people": {"client", "ledger", "ledger/member", "server/web/form", "server/web/page"},
+	"server/web/people": {
+		"client", "ledger", "ledger/member", "ledger/passkey", "server/web/form", "server/web/page",
+	},
 	"server/web/settings": {
 		"client", "ledger", "ledger/identity", "server/web/form", "server/web/format", "server/web/page",
 	},
@@ -204,7 +206,7 @@ var mayImport = map[string][]string{
 	"internal/ci/idtoken":          {"internal/ci", "ledger"}, // requests tokens
 	"internal/ci/report":           {"internal/ci", "internal/terminal", "ledger", "ledger/radar"},
 	"internal/config": {
-		"internal/flagvalue", "internal/idp", "ledger", "ledger/member", "ledger/proof/receipt",
+		"internal/flagvalue", "internal/idp", "ledger", "ledger/member", "ledger/passkey", "ledger/proof/receipt",
 		"ledger/proof/trustpolicy", "server", "store", "webhook/dispatch",
 	},
 	"internal/flagvalue": {"ledger", "ledger/identity", "ledger/radar"},

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/member"
+	"github.com/ledgerd/ledgerd/ledger/passkey"
 )
 
 // Members lists the members of an org, with former ones.
@@ -67,6 +68,34 @@ func (c *Client) SignIns(ctx context.Context, org, memberID string) iter.Seq2[le
 // SignInsPage returns one page of the list of SignIns.
 func (c *Client) SignInsPage(ctx context.Context, org, memberID string, q Query) (ledger.Page[ledger.Token], error) {
 	return page[ledger.Token](ctx, c, pathOf("orgs", org, "sign-ins"), parameters("member", memberID), q)
+}
+
+// Passkeys lists the passkeys that were not removed: for admins those of a member or, if memberID is
+// empty, of the whole org; for members their own.
+func (c *Client) Passkeys(ctx context.Context, org, memberID string) iter.Seq2[passkey.Passkey, error] {
+	return list[passkey.Passkey](ctx, c, pathOf("orgs", org, "passkeys"), parameters("member", memberID))
+}
+
+// PasskeysPage returns one page of the list of Passkeys.
+func (c *Client) PasskeysPage(
+	ctx context.Context, org, memberID string, q Query,
+) (ledger.Page[passkey.Passkey], error) {
+	return page[passkey.Passkey](ctx, c, pathOf("orgs", org, "passkeys"), parameters("member", memberID), q)
+}
+
+// ChallengePasskey returns what the browser of a member needs to make a passkey.
+func (c *Client) ChallengePasskey(ctx context.Context, org string) (passkey.Options, error) {
+	return post[passkey.Options](ctx, c, pathOf("orgs", org, "passkey-challenges"), nil)
+}
+
+// AddPasskey adds the passkey that the browser of a member has made.
+func (c *Client) AddPasskey(ctx context.Context, org string, n passkey.NewPasskey) (passkey.Passkey, error) {
+	return post[passkey.Passkey](ctx, c, pathOf("orgs", org, "passkeys"), n)
+}
+
+// RemovePasskey removes a passkey. What it has confirmed keeps counting.
+func (c *Client) RemovePasskey(ctx context.Context, org, id string) error {
+	return c.remove(ctx, pathOf("orgs", org, "passkeys", id))
 }
 
 // EndSignIn ends a sign-in with its sessions.

@@ -184,6 +184,9 @@ func (s Settings) check() problems {
 	if valid := time.Duration(s.Receipts.ValidFor); valid < time.Minute || valid > receipt.MaxValidity {
 		invalid("receipts.valid_for", "%v is out of range (use 1m to 7d)", s.Receipts.ValidFor)
 	}
+	if _, err := s.SignIn.Party(s.BaseURL); err != nil {
+		invalid("sign_in.rp_id", "%v", err)
+	}
 	if s.ShutdownDelay < 0 || s.ShutdownDelay > 10*time.Minute {
 		invalid("shutdown_delay", "%v is out of range (use 0s to 10m)", s.ShutdownDelay)
 	}

@@ -109,6 +109,10 @@ func StartAt(ctx context.Context, s config.Settings, l *Log, now func() time.Tim
 	if err != nil {
 		return nil, errors.Join(err, db.Close(), listener.Close())
 	}
+	party, err := s.SignIn.Party(s.BaseURL)
+	if err != nil {
+		return nil, errors.Join(err, db.Close(), listener.Close())
+	}
 	api := server.New(logs.serve(server.Config{
 		Store:           db,
 		Base:            s.BaseURL.Path(),
@@ -123,6 +127,7 @@ func StartAt(ctx context.Context, s config.Settings, l *Log, now func() time.Tim
 		CheckIssuer:     s.OIDC.Guard().Check,
 		Issuers:         newIssuers(s, log),
 		BaseURL:         string(s.BaseURL),
+		Party:           party,
 		Version:         buildinfo.Version(),
 		Observer:        m.server,
 	}))
@@ -269,7 +274,8 @@ func newSite(s config.Settings, api *server.Server, db *store.Store, log *slog.L
 	now := func() time.Time { return db.Now().Std() }
 	providers := idp.New(configs, idp.Options{CallbackURL: string(s.BaseURL) + web.CallbackPath,
 		UserAgent: buildinfo.UserAgent(), Logger: log, Now: now})
-	return web.New(web.Config{API: api, Base: s.BaseURL.Path(), Providers: providers, Logger: log, Now: now})
+	return web.New(web.Config{API: api, Base: s.BaseURL.Path(), Providers: providers, RPID: s.SignIn.RPID,
+		Logger: log, Now: now})
 }
 
 // newIssuers returns what verifies the tokens of issuers.

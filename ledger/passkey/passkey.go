@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"fmt"
 	"net"
 	"net/url"
 	"strings"
@@ -67,20 +68,20 @@ type Party struct {
 	Origin string
 }
 
-// NewParty returns the party with an ID whose pages are at an URL. It returns a field error about
-// rp_id unless browsers would let these pages use passkeys for this ID.
+// NewParty returns the party with an ID whose pages are at an URL. It returns an error unless browsers
+// let these pages use passkeys for this ID.
 func NewParty(id, pages string) (Party, error) {
 	u, err := url.Parse(pages)
 	if err != nil {
-		return Party{}, invalidField("rp_id", "the URL of the pages is invalid: %v", err)
+		return Party{}, fmt.Errorf("parse the URL of the pages: %w", err)
 	}
 	p := Party{id, u.Scheme + "://" + u.Host}
 	if !isDomain(id) {
-		return p, invalidField("rp_id", "%.100q is not a domain (use a name such as ledger.example.com)", id)
+		return p, fmt.Errorf("%.100q is not a domain in lower case (use one such as ledger.example.com)", id)
 	}
 	if !isOriginOf(p.Origin, id) {
-		return p, invalidField("rp_id", "pages at %s cannot use passkeys for %s: they must be at https, or at "+
-			"http://localhost, and the domain must be their host or a parent of it", p.Origin, id)
+		return p, fmt.Errorf("pages at %s cannot use passkeys for %s (they must be at https, or at http://localhost, and "+
+			"the domain must be their host or a parent of it)", p.Origin, id)
 	}
 	return p, nil
 }

@@ -217,5 +217,5 @@ func signed(t testing.TB, key crypto.Signer, payload []byte) NewReview {
 	t.Helper()
 	signature, err := identity.Sign(key, attestation.PAE(attestation.StatementType, payload))
 	check(t, err)
-	return NewReview{Payload: payload, PublicKey: spki(t, Signature: key), signature}
+	return NewReview{Payload: payload, PublicKey: spki(t, key), Signature: signature}
 }

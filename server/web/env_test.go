@@ -26,6 +26,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/passkey"
 	"github.com/ledgerd/ledgerd/server"
 	"github.com/ledgerd/ledgerd/server/web"
 	"github.com/ledgerd/ledgerd/store"
@@ -62,6 +63,9 @@ type env struct {
 	database  string // path of the file
 }
 
+// party is the server as passkeys know it.
+var party = passkey.Party{ID: "ledger.example.com", Origin: "https://ledger.example.com"}
+
 // newEmptyEnv returns an env without an org.
 func newEmptyEnv(t testing.TB) *env {
 	t.Helper()
@@ -78,9 +82,10 @@ func newEmptyEnv(t testing.TB) *env {
 	e.api = server.New(server.Config{Store: db, Authority: authority.New(authority.Config{Store: db,
 		Keys: func() (*transparency.Keys, error) { return transparency.OpenKeys(keys, keys) }}),
 		Now: e.clock.now, Logger: logger, CheckTarget: e.guard.Check,
+		Party:     party,
 		Signing:   e.problems,
 		Witnesses: func(string) []ledger.LogWitness { return e.witnesses }})
-	e.site, err = web.New(web.Config{API: e.api, Logger: logger, Now: e.clock.now})
+	e.site, err = web.New(web.Config{API: e.api, RPID: party.ID, Logger: logger, Now: e.clock.now})
 	check(t, err)
 	e.host, err = client.New(
 		"http://host", client.Options{HTTPClient: &http.Client{Transport: client.InProcess(e.api.Host())}})

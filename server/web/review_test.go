@@ -183,6 +183,19 @@ func answer[T any](p page) (value T) {
 	return value
 }
 
+// signedForm returns a form with a payload that a new key has signed.
+func signedForm(t testing.TB, payload []byte) url.Values {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	check(t, err)
+	public, err := x509.MarshalPKIXPublicKey(key.Public())
+	check(t, err)
+	signature, err := identity.Sign(key, attestation.PAE(attestation.StatementType, payload))
+	check(t, err)
+	text := base64.StdEncoding.EncodeToString
+	return url.Values{"payload": {text(payload)}, "public_key": {text(public)}, "signature": {text(signature)}}
+}
+
 // The forms do what the script asks for, with the session.
 func TestReviewByTheForms(t *testing.T) {
 	e := newReviewEnv(t)
@@ -190,15 +203,8 @@ func TestReviewByTheForms(t *testing.T) {
 	draft := answer[struct{ Payload []byte }](ann.post(reviewPath+"/review-draft",
 		url.Values{"member": {ann.id()}, "verdict": {"approve"}, "comment": {"Fine"}}).want(200))
 
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	check(t, err)
-	public, err := x509.MarshalPKIXPublicKey(key.Public())
-	check(t, err)
-	signature, err := identity.Sign(key, attestation.PAE(attestation.StatementType, draft.Payload))
-	check(t, err)
-	text := base64.StdEncoding.EncodeToString
-	form := url.Values{"member": {ann.id()}, "payload": {text(draft.Payload)}, "public_key": {text(public)},
-		"signature": {text(signature)}}
+	form := signedForm(t, draft.Payload)
+	form.Set("member", ann.id())
 	record := answer[ledger.AttestationRecord](ann.post(reviewPath+"/review", form).want(200))
 	if record.Predicate != "review:code" || record.Identity != "cn=ann,ou=people-dev,o=acme" {
 		t.Errorf("recorded %+v", record)

@@ -64,6 +64,8 @@ type Config struct {
 	Base string
 	// Providers are those with which people can sign in, in addition to API tokens.
 	Providers idp.Providers
+	// RPID is the domain that passkeys are for; empty if there are no passkeys.
+	RPID string
 	// Logger logs internal errors; nil for no log.
 	Logger *slog.Logger
 	// Now returns the current time; nil for time.Now.
@@ -85,6 +87,7 @@ type Site struct {
 	log     *slog.Logger
 	clock   func() time.Time
 	base    string // Config.Base
+	rpID    string // Config.RPID
 	cookies session.Cookies
 	// providers are Config.Providers, and flows the cookies of the sign-ins that have begun.
 	providers idp.Providers

@@ -53,13 +53,16 @@ func settingsTabs(v *page.Visit) []tab {
 	if v.Org == "" || !strings.HasPrefix(v.Request.URL.Path+"/", v.PathOf(page.SettingsPattern)+"/") {
 		return nil
 	}
-	return tabs(v,
-		target{"Tokens", page.TokensPattern, ledger.Admin},
-		target{"Members", page.MembersPattern, ledger.Admin},
-		target{"Identities", page.IdentitiesPattern, ledger.Read},
-		target{"Sign-ins", page.SignInsPattern, ledger.Read},
-		target{"Audit", page.AuditPattern, ledger.Admin},
-	)
+	targets := []target{
+		{"Tokens", page.TokensPattern, ledger.Admin},
+		{"Members", page.MembersPattern, ledger.Admin},
+		{"Identities", page.IdentitiesPattern, ledger.Read},
+		{"Sign-ins", page.SignInsPattern, ledger.Read},
+	}
+	if v.RPID != "" {
+		targets = append(targets, target{"Passkeys", page.PasskeysPattern, ledger.Read})
+	}
+	return tabs(v, append(targets, target{"Audit", page.AuditPattern, ledger.Admin})...)
 }
 
 // tabs returns the tabs that the visitor may see. The current tab is the one

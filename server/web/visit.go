@@ -20,7 +20,7 @@ const refreshHeader = "X-Ledger-Refresh"
 func (s *Site) visit(rt page.Route, w http.ResponseWriter, r *http.Request) *page.Visit {
 	r = r.WithContext(s.api.WithClient(r.Context(), r.RemoteAddr))
 	return &page.Visit{Route: rt, Writer: w, Request: r, Memory: s.api.Memory("", r), API: s.client, Clock: s.clock,
-		Base: s.base}
+		Base: s.base, RPID: s.rpID}
 }
 
 // isRefresh reports whether the request refreshes a live page.
@@ -32,7 +32,8 @@ func isRefresh(v *page.Visit) bool {
 // visitor's name.
 func anonymous(ctx context.Context, v *page.Visit) *page.Visit {
 	return &page.Visit{Route: v.Route, Request: v.Request.WithContext(ctx), API: v.API, Clock: v.Clock, Base: v.Base,
-		Org: v.Org, Repo: v.Repo, Anonymous: true, Session: &ledger.Token{Org: v.Session.Org, Scope: v.Session.Scope}}
+		RPID: v.RPID,
+		Org:  v.Org, Repo: v.Repo, Anonymous: true, Session: &ledger.Token{Org: v.Session.Org, Scope: v.Session.Scope}}
 }
 
 // loadSession looks up the session of the request, if it has one.

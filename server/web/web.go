@@ -24,7 +24,7 @@ import (
 // New returns a Site.
 func New(c Config) (*Site, error) {
 	s := &Site{api: c.API, log: c.Logger, clock: c.Now, stream: c.API.Sessions(), limiter: limiter.New(),
-		base: c.Base, cookies: session.Cookies{Base: c.Base}, providers: c.Providers,
+		base: c.Base, rpID: c.RPID, cookies: session.Cookies{Base: c.Base}, providers: c.Providers,
 		flows: session.Cookies{Base: c.Base, Name: "ledgerd-sign-in", MaxSecret: idp.MaxFlow,
 			HTTPS: c.Providers.OverHTTPS()}}
 	if s.log == nil {

@@ -131,6 +131,11 @@ func (d *Desk) Sign(ctx context.Context, at Place, t ledger.Token, n review.NewR
 	if err := d.checkMember(t); err != nil {
 		return s, err
 	}
+	if n.Confirmation == nil {
+		if err := review.CheckRecent(t.AuthTime, d.Now(), "review a commit"); err != nil {
+			return s, err
+		}
+	}
 	key, err := n.Verify()
 	if err != nil {
 		return s, err
@@ -141,8 +146,10 @@ func (d *Desk) Sign(ctx context.Context, at Place, t ledger.Token, n review.NewR
 	}
 
 	draft := store.ReviewDraft{Digest: n.Digest(), Token: t.ID}
-	if draft.Passkey, s.Assertion, err = d.confirmed(ctx, at.Org, t, n); err != nil {
-		return s, err
+	if n.Confirmation != nil {
+		if draft.Passkey, s.Assertion, err = d.confirmed(ctx, at.Org, t, *n.Confirmation, n.Payload); err != nil {
+			return s, err
+		}
 	}
 	issued, err := d.Authority.IssueReview(ctx, at.Org, at.Repo, t.DN, key, draft)
 	if err != nil {
@@ -158,23 +165,20 @@ func (d *Desk) Sign(ctx context.Context, at Place, t ledger.Token, n review.NewR
 	return s, nil
 }
 
-// confirmed returns the ID of the passkey that has confirmed a review, with its assertion. Without a
-// passkey, the member must have signed in lately.
+// confirmed returns the ID of the passkey of a member that has confirmed a payload, with the text of
+// its assertion.
 func (d *Desk) confirmed(
-	ctx context.Context, org string, t ledger.Token, n review.NewReview,
+	ctx context.Context, org string, t ledger.Token, c passkey.Confirmation, payload []byte,
 ) (id string, assertion []byte, err error) {
-	if n.Confirmation == nil {
-		return "", nil, review.CheckRecent(t.AuthTime, d.Now(), "review a commit")
-	}
 	mine, err := d.passkeys(ctx, org, t)
 	if err != nil {
 		return "", nil, err
 	}
 	for _, p := range mine {
-		if !bytes.Equal(p.CredentialID, n.Confirmation.CredentialID) {
+		if !bytes.Equal(p.CredentialID, c.CredentialID) {
 			continue
 		}
-		a, err := p.Assertion(d.Party, *n.Confirmation, n.Payload)
+		a, err := p.Assertion(d.Party, c, payload)
 		if err != nil {
 			return "", nil, err
 		}

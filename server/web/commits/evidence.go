@@ -30,6 +30,15 @@ func downloadEnvelope(v *page.Visit) (*page.Response, error) {
 	return page.File(v.Value("id")+".json", "application/json", body), nil
 }
 
+// downloadAssertion returns what a passkey has signed to confirm the attestation.
+func downloadAssertion(v *page.Visit) (*page.Response, error) {
+	text, err := v.API.Assertion(v.Ctx(), v.Org, v.Repo, v.Value("id"))
+	if err != nil {
+		return nil, err
+	}
+	return page.File(v.Value("id")+".assertion.json", "application/json", text), nil
+}
+
 // downloadProof returns the proof that the attestation is in the log.
 func downloadProof(v *page.Visit) (*page.Response, error) {
 	proof, err := v.API.AttestationProof(v.Ctx(), v.Org, v.Repo, v.Value("id"))

@@ -3,15 +3,13 @@ package commits
 import (
 	"cmp"
 	"encoding/base64"
-	"errors"
-	"net/http"
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/ca"
 	"github.com/ledgerd/ledgerd/ledger/review"
+	"github.com/ledgerd/ledgerd/server/web/form"
 	"github.com/ledgerd/ledgerd/server/web/format"
 	"github.com/ledgerd/ledgerd/server/web/page"
 )
@@ -67,12 +65,12 @@ func draftReview(v *page.Visit) (*page.Response, error) {
 		return nil, err
 	}
 	if err := checkMember(v, f.Get("member")); err != nil {
-		return answer(nil, err)
+		return page.Answer(nil, err)
 	}
 	d, err := v.API.DraftReview(v.Ctx(), v.Org, v.Repo, v.Value("sha"), review.NewDraft{
 		Verdict: review.Verdict(f.Get("verdict")), Predicate: f.Get("predicate"), Comment: f.Get("comment"),
 	})
-	return answer(d, err)
+	return page.Answer(d, err)
 }
 
 // recordReview records a statement that the script has signed.
@@ -82,41 +80,28 @@ func recordReview(v *page.Visit) (*page.Response, error) {
 		return nil, err
 	}
 	if err := checkMember(v, f.Get("member")); err != nil {
-		return answer(nil, err)
+		return page.Answer(nil, err)
 	}
-	var n review.NewReview
+	n, err := signedIn(f)
+	if err != nil {
+		return page.Answer(nil, err)
+	}
+	record, err := v.API.RecordReview(v.Ctx(), v.Org, v.Repo, v.Value("sha"), n)
+	return page.Answer(record, err)
+}
+
+// signedIn returns the review that the script has signed, in a form.
+func signedIn(f *form.Form) (n review.NewReview, err error) {
 	fields := map[string]*[]byte{"payload": &n.Payload, "public_key": &n.PublicKey, "signature": &n.Signature}
 	for field, to := range fields {
 		if *to, err = base64.StdEncoding.DecodeString(f.Get(field)); err != nil {
-			return answer(nil, ledger.FieldErrorf(ledger.CodeInvalidField, field, "not base64"))
+			return n, ledger.FieldErrorf(ledger.CodeInvalidField, field, "not base64")
 		}
 	}
-	record, err := v.API.RecordReview(v.Ctx(), v.Org, v.Repo, v.Value("sha"), n)
-	return answer(record, err)
-}
-
-// answer returns a value, or the error in its place, as JSON for the script. Visitors who are not
-// signed in any more get the sign-in, as everywhere.
-func answer(value any, err error) (*page.Response, error) {
-	status := http.StatusOK
-	if err != nil {
-		problem := struct {
-			Code   ledger.Code `json:"code"`
-			Detail string      `json:"detail"`
-		}{page.CodeOf(err), err.Error()}
-		status = http.StatusUnprocessableEntity
-		if e, ok := errors.AsType[*client.Error](err); ok {
-			status, problem.Detail = e.Status, e.Problem.Detail
+	if text := f.Get("confirmation"); text != "" {
+		if err := json.Unmarshal([]byte(text), &n.Confirmation); err != nil {
+			return n, ledger.FieldErrorf(ledger.CodeInvalidField, "confirmation", "%v", err)
 		}
-		if status == http.StatusUnauthorized || status >= http.StatusInternalServerError {
-			return nil, err
-		}
-		value = problem
 	}
-
-	body, err := json.Marshal(value)
-	if err != nil {
-		return nil, err
-	}
-	return &page.Response{Status: status, Body: body, MediaType: "application/json"}, nil
+	return n, nil
 }

@@ -19,6 +19,7 @@ func Routes() []page.Route {
 		page.Get(page.AttestationsPattern, ledger.Read, listAttestations),
 		page.Get(page.AttestationPattern, ledger.Read, showAttestation),
 		page.Get(page.AttestationPattern+"/envelope", ledger.Read, downloadEnvelope),
+		page.Get(page.AttestationPattern+"/assertion", ledger.Read, downloadAssertion),
 		page.Get(page.AttestationPattern+"/event", ledger.Read, downloadEvent),
 		page.Get(page.AttestationPattern+"/key", ledger.Read, downloadKey),
 		page.Get(page.AttestationPattern+"/proof", ledger.Read, downloadProof),

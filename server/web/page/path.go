@@ -24,6 +24,7 @@ const (
 	MembersPattern        = SettingsPattern + "/members"
 	MemberRulesPattern    = SettingsPattern + "/member-rules"
 	SignInsPattern        = SettingsPattern + "/sign-ins"
+	PasskeysPattern       = SettingsPattern + "/passkeys"
 	AuditPattern          = SettingsPattern + "/audit"
 	RepoPattern           = OrgPattern + "/repos/{repo}"
 	CommitPattern         = RepoPattern + "/commits/{sha}"

@@ -1,5 +1,5 @@
 // Package people has the pages of the members of an org, the rules by which people become members,
-// and sign-ins.
+// sign-ins and passkeys.
 package people
 
 import (
@@ -28,5 +28,10 @@ func Routes() []page.Route {
 
 		page.Get(page.SignInsPattern, ledger.Read, showSignIns),
 		page.Post(page.SignInsPattern+"/{id}/end", ledger.Read, endSignIn),
+
+		page.Get(page.PasskeysPattern, ledger.Read, showPasskeys),
+		page.Post(page.PasskeysPattern+"/challenge", ledger.Read, challengePasskey),
+		page.Post(page.PasskeysPattern+"/add", ledger.Read, addPasskey),
+		page.Post(page.PasskeysPattern+"/{id}/remove", ledger.Read, removePasskey),
 	}
 }

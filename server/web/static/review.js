@@ -5,7 +5,9 @@
 
 const box = document.getElementById('review');
 const facts = box.dataset;
-const { Failed, derOf, fromBase64, isSupported, pae, toBase64, utf8Strict } = await import(facts.signature);
+const {
+  Failed, SignInAgain, derOf, fromBase64, isSupported, messageOf, pae, send, sha256, toBase64, utf8, utf8Strict,
+} = await import(facts.signature);
 
 const type = 'application/vnd.in-toto+json';
 const predicateType = 'https://github.com/ledgerd/ledgerd/predicate/result/v1';
@@ -51,21 +53,7 @@ async function keyPair() {
 
 // The server.
 
-class SignInAgain extends Failed {}
-
-async function send(path, fields) {
-  let response;
-  try {
-    response = await fetch(`${facts.at}/${path}`, { method: 'POST', body: new URLSearchParams({ member: facts.member, ...fields }), cache: 'no-store' });
-  } catch {
-    throw new Failed('The server cannot be reached. Nothing was recorded as far as this page knows: reload it to see.');
-  }
-  if (response.redirected) throw new SignInAgain('The session has ended.');
-  const answer = await response.json().catch(() => null);
-  if (answer?.code === 'sign_in_again') throw new SignInAgain(`Not recorded: ${answer.detail}.`);
-  if (!response.ok || !answer) throw new Failed(`Not recorded: ${answer?.detail ?? `the server answers with status ${response.status}`}.`);
-  return answer;
-}
+const ask = (path, fields) => send(`${facts.at}/${path}`, { member: facts.member, ...fields });
 
 // statementOf reads the bytes to sign. It refuses them unless they say what the person has chosen
 // about this commit, and nothing else.
@@ -103,11 +91,35 @@ async function sign(bytes) {
   return { public_key: toBase64(spki), signature: toBase64(derOf(raw)) };
 }
 
+// The passkey.
+
+// Cancelled means that the person can try again.
+class Cancelled extends Failed {}
+
+// confirmation asks a passkey to confirm the bytes. What it signs follows from them, so that the
+// server cannot have anything else confirmed.
+async function confirmation({ bytes, rpId, passkeys }) {
+  const challenge = await sha256(utf8.encode('ledgerd/approval/v1\0'), pae(type, bytes));
+  const allowCredentials = passkeys.map((id) => ({ type: 'public-key', id: fromBase64(id, 'A credential ID') }));
+  let given;
+  try {
+    given = await navigator.credentials.get({ publicKey: { challenge, rpId, allowCredentials, userVerification: 'required' } });
+  } catch (error) {
+    if (error.name === 'NotAllowedError') throw new Cancelled('No passkey has confirmed it: you have cancelled it, or it took too long.');
+    throw error;
+  }
+  const text = (buffer) => toBase64(new Uint8Array(buffer)), { response } = given;
+  return JSON.stringify({
+    credential_id: text(given.rawId), client_data: text(response.clientDataJSON),
+    authenticator_data: text(response.authenticatorData), signature: text(response.signature),
+  });
+}
+
 // The page.
 
-const form = box.querySelector('form'), confirmation = box.querySelector('[data-confirm]');
+const form = box.querySelector('form'), signed = box.querySelector('[data-confirm]');
 const status = box.querySelector('[role=status]'), again = box.querySelector('[data-again]');
-const buttons = box.querySelectorAll('button');
+const buttons = box.querySelectorAll('button'), plain = box.querySelector('[data-sign]'), withPasskey = box.querySelector('[data-passkey]');
 let draft = null; // what is shown for confirmation
 
 function report(text, kind = '') {
@@ -118,7 +130,7 @@ function report(text, kind = '') {
 
 function show(part) {
   form.hidden = part !== form;
-  confirmation.hidden = part !== confirmation;
+  signed.hidden = part !== signed;
 }
 
 // attempt runs an action while the buttons are off, and reports its error.
@@ -128,9 +140,11 @@ async function attempt(action) {
   try {
     await action();
   } catch (error) {
-    draft = null;
-    show(form);
-    report(error instanceof Failed ? error.message : `This browser reports: ${error.message}`, 'bad');
+    if (!(error instanceof Cancelled)) {
+      draft = null;
+      show(form);
+    }
+    report(messageOf(error), 'bad');
     again.hidden = !(error instanceof SignInAgain);
   }
   for (const button of buttons) button.disabled = false;
@@ -140,27 +154,34 @@ form.addEventListener('submit', (event) => {
   event.preventDefault();
   const verdict = event.submitter?.value ?? 'approve', comment = form.elements.comment.value;
   attempt(async () => {
-    const { payload } = await send('review-draft', { verdict, comment });
+    const { payload, rp_id: rpId, passkeys = [], passkey_required: required = false } = await ask('review-draft', { verdict, comment });
     const bytes = fromBase64(payload, 'The statement');
     const says = statementOf(bytes, verdict, comment);
     for (const place of box.querySelectorAll('[data-signed]')) place.textContent = says[place.dataset.signed];
-    draft = { payload, bytes };
-    show(confirmation);
-    confirmation.querySelector('h3').focus();
+    draft = { payload, bytes, rpId, passkeys };
+    withPasskey.hidden = passkeys.length === 0;
+    plain.hidden = required;
+    plain.classList.toggle('primary', withPasskey.hidden);
+    show(signed);
+    signed.querySelector('h3').focus();
   });
 });
 
-box.querySelector('[data-sign]').addEventListener('click', () => attempt(async () => {
-  const record = await send('review', { payload: draft.payload, ...await sign(draft.bytes) });
+// record signs what is shown, and sends it.
+async function record(extra = {}) {
+  const { id, predicate, result } = await ask('review', { payload: draft.payload, ...await sign(draft.bytes), ...extra });
   draft = null;
   form.reset();
   show(form);
   report('Recorded: ', 'good');
   const link = document.createElement('a');
-  link.href = `${facts.attestations}/${encodeURIComponent(record.id)}`;
-  link.textContent = `${record.predicate} ${record.result.status}`;
+  link.href = `${facts.attestations}/${encodeURIComponent(id)}`;
+  link.textContent = `${predicate} ${result.status}`;
   status.append(link);
-}));
+}
+
+plain.addEventListener('click', () => attempt(() => record()));
+withPasskey.addEventListener('click', () => attempt(async () => record({ confirmation: await confirmation(draft) })));
 
 box.querySelector('[data-cancel]').addEventListener('click', () => {
   draft = null;

@@ -1,5 +1,5 @@
-// Signatures and digests with WebCrypto, in the forms that the ledger accepts. Loaded by
-// check.js and review.js.
+// Signatures and digests with WebCrypto, in the forms that the ledger accepts, and requests that
+// change something. Loaded by check.js, review.js and passkeys.js.
 
 const subtle = globalThis.crypto?.subtle; // only over https and on localhost
 export const isSupported = Boolean(subtle);
@@ -204,3 +204,26 @@ export async function verify(spki, message, signature) {
   }
   throw new Failed('The key is of no kind that the ledger accepts.');
 }
+
+// Requests.
+
+// SignInAgain means that the server asks the person to sign in again.
+export class SignInAgain extends Failed {}
+
+// send posts fields, and returns the answer.
+export async function send(path, fields) {
+  let response;
+  try {
+    response = await fetch(path, { method: 'POST', body: new URLSearchParams(fields), cache: 'no-store' });
+  } catch {
+    throw new Failed('The server cannot be reached. Nothing was recorded as far as this page knows: reload it to see.');
+  }
+  if (response.redirected) throw new SignInAgain('The session has ended.');
+  const answer = await response.json().catch(() => null);
+  if (answer?.code === 'sign_in_again') throw new SignInAgain(`Not recorded: ${answer.detail}.`);
+  if (!response.ok || !answer) throw new Failed(`Not recorded: ${answer?.detail ?? `the server answers with status ${response.status}`}.`);
+  return answer;
+}
+
+// messageOf returns what a page says of an error.
+export const messageOf = (error) => error instanceof Failed ? error.message : `This browser reports: ${error.message}`;
