@@ -77,12 +77,26 @@ func Read(r io.Reader) ([]Config, error) {
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", node.Line, err)
 		}
-		if slices.ContainsFunc(providers, func(other Config) bool { return other.Name == c.Name }) {
-			return nil, fmt.Errorf("line %d: another provider has the name %s", node.Line, c.Name)
+		if err := c.checkAgainst(providers); err != nil {
+			return nil, fmt.Errorf("line %d: %w", node.Line, err)
 		}
 		providers = append(providers, c)
 	}
 	return providers, nil
+}
+
+// checkAgainst returns an error if another provider has the same name or issuer. Accounts are known by
+// their issuer, so two providers with one would give the same accounts different claims.
+func (c Config) checkAgainst(others []Config) error {
+	for _, other := range others {
+		switch {
+		case other.Name == c.Name:
+			return fmt.Errorf("another provider has the name %s", c.Name)
+		case other.Issuer == c.Issuer:
+			return fmt.Errorf("provider %s has the issuer %s, too", other.Name, c.Issuer)
+		}
+	}
+	return nil
 }
 
 // document returns the list in a file of one YAML document.

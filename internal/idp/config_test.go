@@ -55,6 +55,8 @@ func TestReadRefuses(t *testing.T) {
 		"no name":             {strings.Replace(valid, "name: okta, ", "", 1) + "}", "name is missing"},
 		"a name as a path":    {strings.Replace(valid, "okta", "a/b", 1) + "}", `name "a/b"`},
 		"a name twice":        {valid + "}\n" + valid + "}", "line 2: another provider has the name okta"},
+		"an issuer twice": {valid + "}\n" + strings.Replace(valid, "okta,", "again,", 1) + "}",
+			"line 2: provider okta has the issuer https://acme.okta.com, too"},
 		"an issuer over http": {strings.Replace(valid, "https:", "http:", 1) + "}", "does not begin with https://"},
 		"no issuer":           {strings.Replace(valid, "https://acme.okta.com", `""`, 1) + "}", "issuer of okta is missing"},
 		"no client":           {strings.Replace(valid, "client_id: a", `client_id: ""`, 1) + "}", "client_id of okta"},
