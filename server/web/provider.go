@@ -67,9 +67,19 @@ func (s *Site) requestOf(v *page.Visit) (r idp.Request, err error) {
 	return r, nil
 }
 
-// finishSignIn signs in the person whom a provider has sent back. The cookie of the sign-in ends,
-// whatever the result is.
+// finishSignIn signs in the person whom a provider has sent back. The browser deletes the cookie of the
+// sign-in even if an error occurs, since a code counts once.
 func (s *Site) finishSignIn(v *page.Visit) (*page.Response, error) {
+	resp, err := s.answer(v)
+	if err != nil {
+		resp = s.problem(v, err)
+	}
+	resp.Cookies = append(resp.Cookies, s.flows.Expired()...)
+	return resp, nil
+}
+
+// answer handles the answer of a provider.
+func (s *Site) answer(v *page.Visit) (*page.Response, error) {
 	p, err := s.providerOf(v)
 	if err != nil {
 		return nil, err
@@ -112,12 +122,7 @@ func (s *Site) signInMember(v *page.Visit, flow idp.Flow, org string, account me
 	}
 	cookies := s.cookies
 	cookies.HTTPS = s.flows.HTTPS // the request comes by a link
-	resp, err := s.begun(v, cookies.New(v.Request, secret, expires), flow.Next)
-	if err != nil {
-		return nil, err
-	}
-	resp.Cookies = append(resp.Cookies, s.flows.Expired()...)
-	return resp, nil
+	return s.begun(v, cookies.New(v.Request, secret, expires), flow.Next)
 }
 
 // refuseAccount is refuse for an account that may not sign in. All the person learns about an org that
@@ -145,9 +150,7 @@ func (s *Site) refuse(v *page.Visit, r idp.Request, err error) (*page.Response, 
 		f.Values.Set("max_age", strconv.Itoa(*r.MaxAge))
 	}
 	f.Problem, f.Status = e.Detail, wire.StatusOf(e)
-	resp := page.Again(f, s.loginPage(v, loginPage{Form: f}))
-	resp.Cookies = s.flows.Expired()
-	return resp, nil
+	return page.Again(f, s.loginPage(v, loginPage{Form: f})), nil
 }
 
 // An orgsPage lets a person choose the org to sign in to.
@@ -171,7 +174,5 @@ func (s *Site) chooseOrg(v *page.Visit, p *idp.Provider, r idp.Request, orgs []s
 		path := page.WithQuery(s.base+withPattern+page.PathTo(p.Name()), query)
 		data.Orgs = append(data.Orgs, orgLink{org, path})
 	}
-	resp := v.Page("login-orgs", "Choose an org", data)
-	resp.Cookies = s.flows.Expired()
-	return resp
+	return v.Page("login-orgs", "Choose an org", data)
 }

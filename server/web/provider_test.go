@@ -85,6 +85,24 @@ func TestProviderIsDown(t *testing.T) {
 	e.signInAt(e.browser(), "/login/with/okta").redirectsTo("/")
 }
 
+// The cookie of a sign-in is deleted even if an unexpected error ends the sign-in.
+func TestSignInWithoutDatabase(t *testing.T) {
+	e := newSignInEnv(t)
+	w, toOrg := e.browser(), e.browser()
+	paths := map[*browser]string{
+		w:     e.begin(w, "/login/with/okta"),
+		toOrg: e.begin(toOrg, "/login/with/okta?org=acme"),
+	}
+	check(t, e.db.Close())
+	for w, path := range paths {
+		p := w.get(path).want(500)
+		cookies := strings.Join(p.header.Values("Set-Cookie"), "\n")
+		if !strings.Contains(cookies, "ledgerd-sign-in=; Path=/; Expires=Thu, 01 Jan 1970") {
+			t.Errorf("%s: the cookies are %s", p.what, cookies)
+		}
+	}
+}
+
 // Someone whom several orgs admit chooses one.
 func TestSeveralOrgs(t *testing.T) {
 	e := newSignInEnv(t)
