@@ -139,12 +139,8 @@ func (t *tx) checkUnknown(orgID int64, org, text string) error {
 func (t *tx) signIn(
 	orgID int64, org string, m keyed[member.Member], a member.Account, session [32]byte, expires ledger.Time,
 ) (ledger.Token, error) {
-	_, err := t.Exec(`
-UPDATE tokens SET revoked_at = ? WHERE revoked_at = 0 AND id IN
-  (SELECT id FROM tokens WHERE member_id = ? AND member_id > 0 AND is_sign_in = 1 AND revoked_at = 0 AND expires_at > ?
-   ORDER BY id DESC LIMIT ? OFFSET ?)`, t.now, m.id, t.now, member.MaxSignIns, member.MaxSignIns-1)
-	if err != nil {
-		return ledger.Token{}, fmt.Errorf("end the oldest sign-ins: %w", err)
+	if err := t.endOldestSignIns(orgID, org, m); err != nil {
+		return ledger.Token{}, err
 	}
 	var unknown [32]byte // the hash of no secret
 	rand.Read(unknown[:])
@@ -164,6 +160,32 @@ UPDATE tokens SET revoked_at = ? WHERE revoked_at = 0 AND id IN
 	t.actor.Name, t.actor.Token = token.row.Name, token.row.ID
 	return token.row, t.audit(orgID, org, audited{
 		action: ledger.AuditSessionCreated, target: token.row.ID, after: sessionFields(token.row, expires),
+	})
+}
+
+// endOldestSignIns ends the oldest sign-ins of a member so that one more is allowed.
+func (t *tx) endOldestSignIns(orgID int64, org string, m keyed[member.Member]) error {
+	oldest, err := all(t.reader, scanToken, selectToken+`
+WHERE t.member_id = ? AND t.member_id > 0 AND t.is_sign_in = 1 AND t.revoked_at = 0 AND t.expires_at > ?
+ORDER BY t.id DESC LIMIT ? OFFSET ?`, m.id, t.now, member.MaxSignIns, member.MaxSignIns-1)
+	if err != nil {
+		return fmt.Errorf("read the oldest sign-ins: %w", err)
+	}
+	for _, token := range oldest {
+		if err := t.endSignIn(orgID, org, token); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// endSignIn ends a sign-in, and logs it.
+func (t *tx) endSignIn(orgID int64, org string, token keyed[ledger.Token]) error {
+	if _, err := t.Exec("UPDATE tokens SET revoked_at = ? WHERE id = ?", t.now, token.id); err != nil {
+		return fmt.Errorf("end the sign-in: %w", err)
+	}
+	return t.audit(orgID, org, audited{
+		action: ledger.AuditSessionEnded, target: token.row.ID, before: sessionFields(token.row, token.row.ExpiresAt),
 	})
 }
 
@@ -247,12 +269,11 @@ func (s *Store) EndSignIn(ctx context.Context, org, memberID, id string) error {
 		if token.row.RevokedAt != 0 || token.row.ExpiresAt <= t.now {
 			return nil // pruning may have locked one that expired
 		}
-		if _, err := t.Exec("UPDATE tokens SET revoked_at = ? WHERE id = ?", t.now, token.id); err != nil {
-			return fmt.Errorf("end the sign-in: %w", err)
+		orgID, err := t.orgID(org)
+		if err != nil {
+			return err
 		}
-		return t.auditIn(org, audited{
-			action: ledger.AuditSessionEnded, target: id, before: sessionFields(token.row, token.row.ExpiresAt),
-		})
+		return t.endSignIn(orgID, org, token)
 	})
 }
 

@@ -190,15 +190,19 @@ func (s suite) TestRulesGiveNoDNThatIsTaken(t *testing.T) {
 	wantCode(t, err, ledger.CodeForbidden)
 }
 
-// A member has at most 50 sign-ins; the oldest end.
+// A member has at most 50 sign-ins: the oldest end, with an audit event by the member.
 func (s suite) TestSignInsOfAMemberAreLimited(t *testing.T) {
 	fx := s.newPeople(t)
 	fx.rule("dev", member.Reader)
 	_, other := fx.signedIn(account("bob", "dev"))
 	var sessions [][32]byte
-	for range member.MaxSignIns + 3 {
-		_, session := fx.signedIn(account("ann", "dev"))
+	var ended []string
+	for n := range member.MaxSignIns + 3 {
+		token, session := fx.signedIn(account("ann", "dev"))
 		sessions = append(sessions, session)
+		if n < 3 {
+			ended = append(ended, token.Name+" ends "+token.ID)
+		}
 	}
 	for n, session := range sessions {
 		if fx.isCurrent(session) != (n >= 3) {
@@ -207,6 +211,16 @@ func (s suite) TestSignInsOfAMemberAreLimited(t *testing.T) {
 	}
 	if !fx.isCurrent(other) {
 		t.Error("the sign-in of another member ended")
+	}
+
+	var audited []string
+	for _, e := range eventsOf[ledger.AuditEvent](fx.fixture) {
+		if e.Action == ledger.AuditSessionEnded {
+			audited = append(audited, e.By.Name+" ends "+e.Target)
+		}
+	}
+	if !slices.Equal(audited, ended) {
+		t.Errorf("the audit has %q, want %q", audited, ended)
 	}
 }
 
