@@ -91,7 +91,7 @@ func TestMemberFormErrors(t *testing.T) {
 
 	for name, test := range map[string]struct{ field, value, want string }{
 		"no role":            {"role", "", "reader, contributor, maintainer or admin"},
-		"not a URL":          {"issuer", "okta", "is not the URL of an issuer"},
+		"not a URL":          {"issuer", "okta", "not the URL of an issuer"},
 		"no subject":         {"subject", " ", ""},
 		"another unit":       {"dn", "cn=bob,ou=dev,o=acme", "must begin with people-"},
 		"the DN of a member": {"dn", "cn=Ann,ou=people-dev,o=acme", "a DN is one person's forever"},

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"strconv"
 
@@ -70,16 +71,9 @@ func (s *Site) requestOf(v *page.Visit) (r idp.Request, err error) {
 // finishSignIn signs in the person whom a provider has sent back. The browser deletes the cookie of the
 // sign-in even if an error occurs, since a code counts once.
 func (s *Site) finishSignIn(v *page.Visit) (*page.Response, error) {
-	resp, err := s.answer(v)
-	if err != nil {
-		resp = s.problem(v, err)
+	for _, c := range s.flows.Expired() {
+		http.SetCookie(v.Writer, c) // in the response, an error page would lack it
 	}
-	resp.Cookies = append(resp.Cookies, s.flows.Expired()...)
-	return resp, nil
-}
-
-// answer handles the answer of a provider.
-func (s *Site) answer(v *page.Visit) (*page.Response, error) {
 	p, err := s.providerOf(v)
 	if err != nil {
 		return nil, err
