@@ -290,10 +290,12 @@ var mayImport = map[string][]string{
 	"ledger/identity/sigstore": {"ledger/internal/text"}, // the only one that imports sigstore-go
 	"ledger":                   {"ledger/forge", "ledger/internal/text", "ledger/radar"},
 	"ledger/exchange": {
-		"ledger", "ledger/ca", "ledger/forge", "ledger/identity", "ledger/internal/glob", "ledger/internal/text",
-		"ledger/where",
+		"ledger", "ledger/ca", "ledger/forge", "ledger/identity", "ledger/internal/glob", "ledger/internal/issuer",
+		"ledger/internal/text", "ledger/where",
 	},
-	"ledger/member":              {"ledger", "ledger/ca", "ledger/identity", "ledger/internal/text"},
+	"ledger/member": {
+		"ledger", "ledger/ca", "ledger/identity", "ledger/internal/issuer", "ledger/internal/text",
+	},
 	"ledger/forge":               {},
 	"ledger/radar":               {"ledger/internal/glob", "ledger/internal/text"},
 	"ledger/ca":                  {"ledger", "ledger/identity"},
@@ -333,6 +335,7 @@ var mayImport = map[string][]string{
 		"ledger/proof/receipt", "ledger/proof/trustpolicy",
 	},
 	"ledger/internal/base64text": {},
+	"ledger/internal/issuer":     {},
 	"ledger/internal/text":       {},
 	"ledger/internal/ledgertest": {"ledger", "ledger/identity"}, // for tests
 	"e2e":                        {},                            // only tests
@@ -371,7 +374,9 @@ var mayNotImport = map[string][]string{
 	"ledger/insights":        impure,
 	"ledger/search":          impure,
 	"ledger/internal/glob":   impure,
+	"ledger/internal/issuer": impure,
 	"ledger/internal/text":   impure,
+	"ledger/member":          impure,
 	"transparency/witness":   {"github.com/prometheus/client_golang/prometheus"},
 	"webhook":                {"github.com/prometheus/client_golang/prometheus"},
 	"webhook/dispatch":       {"github.com/prometheus/client_golang/prometheus"},

@@ -1,24 +1,24 @@
 package member
 
 import (
-	"net/url"
 	"strings"
 	"unicode"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/internal/issuer"
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
 
 // maxText is the size of an issuer, subject, claim or value, in bytes.
 const maxText = 255
 
-// CheckIssuer checks the URL of an issuer. Only the machine itself may have one without TLS.
+// CheckIssuer returns a field error if s is not the URL of an issuer with https, or with http on this machine.
 func CheckIssuer(s string) error {
-	u, err := url.Parse(s)
+	u, err := issuer.Parse(s, maxText)
 	switch {
-	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || len(s) > maxText:
-		return invalidField("issuer", "%s is not the URL of an issuer (use e.g. https://acme.okta.com)", text.Quote(s))
-	case u.Scheme != "https" && !(u.Scheme == "http" && isLoopback(u.Hostname())):
+	case err != nil:
+		return invalidField("issuer", "%s: %v", text.Quote(s), err)
+	case u.Scheme != "https" && !isLoopback(u.Hostname()):
 		return invalidField("issuer", "%s does not begin with https://", text.Quote(s))
 	}
 	return nil

@@ -156,6 +156,7 @@ func TestInvalidRules(t *testing.T) {
 		"no issuer":       {func(n *member.NewRule) { n.Issuer = "" }, "issuer"},
 		"without TLS":     {func(n *member.NewRule) { n.Issuer = "http://idp.example" }, "issuer"},
 		"a query":         {func(n *member.NewRule) { n.Issuer += "?a=b" }, "issuer"},
+		"an empty query":  {func(n *member.NewRule) { n.Issuer += "?" }, "issuer"},
 		"no claim":        {func(n *member.NewRule) { n.Claim = "" }, "claim"},
 		"email_verified":  {func(n *member.NewRule) { n.Claim = "email_verified" }, "claim"},
 		"no value":        {func(n *member.NewRule) { n.Value = "" }, "value"},
