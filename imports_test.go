@@ -262,12 +262,14 @@ var mayImport = map[string][]string{
 	"internal/freeport": {},
 	"internal/pgtest":   {"internal/freeport"}, // PostgreSQL servers for tests
 	"internal/rate":     {},
+	// HTTP clients for OpenID Connect issuers and providers.
+	"internal/boundedhttp": {},
 	// Reads the keys of OpenID Connect issuers.
-	"internal/oidc":          {"ledger", "ledger/exchange"},
+	"internal/oidc":          {"internal/boundedhttp", "ledger", "ledger/exchange"},
 	"internal/oidc/oidctest": {}, // for tests
 	"internal/sigstoretest":  {}, // for tests
 	// Signs people in with OpenID Connect providers.
-	"internal/idp":         {"ledger", "ledger/member"},
+	"internal/idp":         {"internal/boundedhttp", "ledger", "ledger/member"},
 	"internal/idp/idptest": {"internal/oidc/oidctest"}, // for tests
 	"internal/terminal":    {"ledger"},
 	"internal/jq":          {"internal/flagvalue", "internal/terminal"},

@@ -3,7 +3,6 @@
 package idp
 
 import (
-	"cmp"
 	"context"
 	"crypto/x509"
 	"encoding/json"
@@ -19,6 +18,7 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
 
+	"github.com/ledgerd/ledgerd/internal/boundedhttp"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/member"
 )
@@ -31,7 +31,8 @@ const (
 	// maxFinishing is the number of sign-ins for which a provider is asked at the same time.
 	maxFinishing = 16
 
-	maxCode = 4096 // bytes of an authorization code
+	maxAnswer = 256 << 10 // bytes of an answer
+	maxCode   = 4096      // bytes of an authorization code
 )
 
 // algorithms are those with which ID tokens may be signed: all asymmetric ones.
@@ -91,11 +92,13 @@ func New(configs []Config, o Options) Providers {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	// The libraries for OAuth and OpenID Connect read answers without a limit.
+	client := boundedhttp.Config{MaxAnswer: maxAnswer, RootCAs: o.RootCAs, UserAgent: o.UserAgent, KeepAlive: true}
 	var providers Providers
 	for _, c := range configs {
 		providers = append(providers, &Provider{
 			config: c, callbackURL: o.CallbackURL + "/" + c.Name,
-			http: newClient(o.RootCAs, cmp.Or(o.UserAgent, "ledgerd")),
+			http: boundedhttp.NewClient(client),
 			log:  o.Logger.With("provider", c.Name), now: o.Now,
 			finishing: make(chan struct{}, maxFinishing), reading: make(chan struct{}, 1),
 		})
@@ -187,7 +190,7 @@ func (p *Provider) Finish(ctx context.Context, f Flow, answer url.Values) (a mem
 // acquire waits until the provider may be asked for one more sign-in. A slow provider must not occupy
 // the server.
 func (p *Provider) acquire(ctx context.Context) error {
-	wait := time.NewTimer(requestTimeout)
+	wait := time.NewTimer(boundedhttp.Timeout)
 	defer wait.Stop()
 	select {
 	case p.finishing <- struct{}{}:
@@ -298,7 +301,7 @@ func (p *Provider) metadata(ctx context.Context) (*metadata, error) {
 
 // discover reads what the provider says about itself (OpenID Connect Discovery 1.0).
 func (p *Provider) discover(ctx context.Context) (*metadata, error) {
-	ctx, cancel := context.WithTimeout(oidc.ClientContext(ctx, p.http), requestTimeout)
+	ctx, cancel := context.WithTimeout(oidc.ClientContext(ctx, p.http), boundedhttp.Timeout)
 	defer cancel()
 	provider, err := oidc.NewProvider(ctx, p.config.Issuer)
 	if err != nil {

@@ -3,9 +3,7 @@
 package oidc
 
 import (
-	"cmp"
 	"context"
-	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -19,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/boundedhttp"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/exchange"
 )
@@ -31,10 +30,7 @@ const (
 	// maxKeysAge is the age up to which keys are used if they cannot be read again.
 	maxKeysAge = time.Hour
 
-	connectTimeout = 5 * time.Second
-	requestTimeout = 10 * time.Second
-	maxDocument    = 64 << 10 // bytes of a discovery document
-	maxIssuers     = 1000     // whose keys are cached
+	maxIssuers = 1000 // whose keys are cached
 )
 
 // Config configures Issuers.
@@ -53,10 +49,9 @@ type Config struct {
 
 // Issuers verify tokens. The methods are safe for concurrent use.
 type Issuers struct {
-	http      *http.Client
-	userAgent string
-	log       *slog.Logger
-	now       func() time.Time
+	http *http.Client
+	log  *slog.Logger
+	now  func() time.Time
 
 	mu    sync.Mutex
 	byURL map[string]*keySet
@@ -73,26 +68,15 @@ type keySet struct {
 
 // New returns Issuers that have no keys yet.
 func New(c Config) *Issuers {
-	dialer := &net.Dialer{Timeout: connectTimeout, Control: c.Control}
-	v := &Issuers{userAgent: cmp.Or(c.UserAgent, "ledgerd"), log: c.Logger, now: c.Now, byURL: make(map[string]*keySet)}
+	// Connections are not used again, since there are two requests in a minute.
+	client := boundedhttp.NewClient(boundedhttp.Config{MaxAnswer: exchange.MaxKeySet, Control: c.Control,
+		RootCAs: c.RootCAs, UserAgent: c.UserAgent})
+	v := &Issuers{http: client, log: c.Logger, now: c.Now, byURL: make(map[string]*keySet)}
 	if v.log == nil {
 		v.log = slog.New(slog.DiscardHandler)
 	}
 	if v.now == nil {
 		v.now = time.Now
-	}
-	v.http = &http.Client{
-		Timeout: requestTimeout,
-		Transport: &http.Transport{
-			DialContext:            dialer.DialContext,
-			TLSHandshakeTimeout:    connectTimeout,
-			TLSClientConfig:        &tls.Config{RootCAs: c.RootCAs, MinVersion: tls.VersionTLS12},
-			ForceAttemptHTTP2:      true,
-			DisableCompression:     true,
-			DisableKeepAlives:      true, // there are two requests in a minute
-			MaxResponseHeaderBytes: 16 << 10,
-		},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return v
 }
@@ -172,7 +156,7 @@ func (v *Issuers) read(ctx context.Context, set *keySet, url string) {
 		set.reading = nil
 	}()
 
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), boundedhttp.Timeout)
 	defer cancel()
 	if keys, err = v.fetch(ctx, url); err != nil {
 		v.log.WarnContext(ctx, "the keys of an OIDC issuer cannot be read", "issuer", url, "error", err)
@@ -232,7 +216,7 @@ func reasonOf(err error) string {
 
 // fetch gets the discovery document of an issuer, and the keys from where that says.
 func (v *Issuers) fetch(ctx context.Context, issuer string) (*exchange.Keys, error) {
-	document, err := v.get(ctx, strings.TrimSuffix(issuer, "/")+"/.well-known/openid-configuration", maxDocument)
+	document, err := v.get(ctx, strings.TrimSuffix(issuer, "/")+"/.well-known/openid-configuration")
 	if err != nil {
 		return nil, err
 	}
@@ -251,7 +235,7 @@ func (v *Issuers) fetch(ctx context.Context, issuer string) (*exchange.Keys, err
 	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil {
 		return nil, badAnswer("its openid-configuration has no jwks_uri with https")
 	}
-	set, err := v.get(ctx, discovered.JWKS, exchange.MaxKeySet)
+	set, err := v.get(ctx, discovered.JWKS)
 	if err != nil {
 		return nil, err
 	}
@@ -262,14 +246,12 @@ func (v *Issuers) fetch(ctx context.Context, issuer string) (*exchange.Keys, err
 	return keys, nil
 }
 
-// get returns the document at a URL, of at most limit bytes.
-func (v *Issuers) get(ctx context.Context, url string, limit int64) ([]byte, error) {
+// get returns the document at a URL.
+func (v *Issuers) get(ctx context.Context, url string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, err
 	}
-	request.Header.Set("User-Agent", v.userAgent)
-	request.Header.Set("Accept", "application/json")
 	response, err := v.http.Do(request)
 	if err != nil {
 		return nil, err
@@ -279,12 +261,9 @@ func (v *Issuers) get(ctx context.Context, url string, limit int64) ([]byte, err
 	if response.StatusCode != http.StatusOK {
 		return nil, badAnswer(fmt.Sprintf("it answers with status %d", response.StatusCode))
 	}
-	body, err := io.ReadAll(io.LimitReader(response.Body, limit+1))
-	switch {
-	case err != nil:
-		return nil, err
-	case int64(len(body)) > limit:
-		return nil, badAnswer(fmt.Sprintf("its answer has more than %d bytes", limit))
+	body, err := io.ReadAll(response.Body)
+	if large, ok := errors.AsType[boundedhttp.TooLargeError](err); ok {
+		return nil, badAnswer(large.Error())
 	}
-	return body, nil
+	return body, err
 }
