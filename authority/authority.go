@@ -84,7 +84,7 @@ func (a *Authority) Issue(
 	return returned(c, err)
 }
 
-// ruled adds the rule that gives a name to the error about the name.
+// ruled adds the ID of the rule to an error about the name that the rule gives.
 func ruled(rule string, err error) error {
 	if e, ok := errors.AsType[*ledger.Error](err); ok && e.Code == ledger.CodeForbidden {
 		return ledger.Errorf(e.Code, "rule %s: %s", rule, e.Detail)
@@ -129,8 +129,8 @@ func returned(c ca.Certificate, err error) (ca.Certificate, error) {
 	return c, nil
 }
 
-// certify creates the certificate of a leaf with a name. It must not be returned to anybody before
-// it is logged as the store's one.
+// certify creates the certificate of a leaf with a name. The caller must log the certificate as the
+// store's one before anything else gets it.
 func (a *Authority) certify(
 	ctx context.Context, org, name string, l ca.Leaf,
 ) (c ca.Certificate, logged store.Certificate, err error) {

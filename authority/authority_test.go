@@ -201,7 +201,7 @@ func TestRuleCannotMintAPerson(t *testing.T) {
 		wantCode(t, err, ledger.CodeForbidden)
 	}
 
-	// Not even if the pattern of the CA allows it.
+	// The same is true if the pattern of the CA allows the name.
 	root, err := f.Store.CA(t.Context(), "acme", ca.Jobs)
 	check(t, err)
 	_, err = f.Store.ChangeIdentity(t.Context(), "acme", root.ID, identity.Change{DNPattern: new("")})
@@ -245,7 +245,7 @@ func TestCAIsReplaced(t *testing.T) {
 		t.Errorf("issued by %s and %s, want %s and %s", before.Identity, after.Identity, first.ID, second.ID)
 	}
 
-	// Jobs that run go on with what they have.
+	// Running jobs can still use their certificates.
 	_, err = f.record(before, key, "test:before")
 	check(t, err)
 	_, err = f.record(after, key, "test:after")
@@ -268,7 +268,7 @@ func TestCAIsReplaced(t *testing.T) {
 	}
 }
 
-// Of admins who create the CA at the same time, one does.
+// If several admins create the CA at the same time, one of them succeeds.
 func TestCAIsCreatedOnce(t *testing.T) {
 	f := newFixture(t)
 	errs := make([]error, 8)

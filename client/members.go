@@ -9,7 +9,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/passkey"
 )
 
-// Members lists the members of an org, with former ones.
+// Members lists the members and former members of an org.
 func (c *Client) Members(ctx context.Context, org string) iter.Seq2[member.Member, error] {
 	return list[member.Member](ctx, c, pathOf("orgs", org, "members"), parameters())
 }

@@ -142,7 +142,7 @@ func TestJobAttestsWithoutASecret(t *testing.T) {
 	if _, stderr, status := f.attest(f.variables(), "--predicate", "test:unit", "--", "sh", "-c", "exit 3"); status != 3 {
 		t.Errorf("status %d: %s", status, stderr)
 	}
-	// So is a statement of another tool's.
+	// A statement of another tool is recorded, too.
 	_, stderr, status = f.attest(f.variables(), "--predicate", "test:other", "--status", "pass")
 	if status != 0 {
 		t.Errorf("status %d: %s", status, stderr)
@@ -156,7 +156,7 @@ func TestJobAttestsWithoutASecret(t *testing.T) {
 		t.Errorf("logged %d certificates, want 4: %s", n, audit)
 	}
 
-	// What was recorded stays valid when the CA is gone, also without the ledger.
+	// Recorded attestations stay valid after the CA has ended, and can be verified without the ledger.
 	f.ledgerd("identity", "ci-ca", "retire", "--org", "acme")
 	_, stderr, status = f.attest(f.variables(), "--predicate", "test:late", "--status", "pass")
 	if status != 1 || !strings.Contains(stderr, "org acme has no CA for CI jobs") {
@@ -219,7 +219,7 @@ func TestJobOnGitLabAttestsOnce(t *testing.T) {
 	}
 }
 
-// What would fail after the command is said before, where that is known.
+// Errors that can be predicted are reported before the command runs.
 func TestJobIsRefusedBeforeItsCommand(t *testing.T) {
 	f := newForge(t)
 	for name, tc := range map[string]struct {

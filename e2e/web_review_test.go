@@ -155,7 +155,7 @@ func latestReview(t *testing.T, api *client.Client, sha string) ledger.Attestati
 		client.AttestationFilter{Commit: sha, Predicate: "review:code", Verification: true}, client.Query{Limit: 1})
 	check(t, err)
 	if len(list.Data) != 1 {
-		t.Fatal("there is no review")
+		t.Fatal("no review")
 	}
 	return list.Data[0]
 }

@@ -243,9 +243,9 @@ type IdentityEvent struct {
 	May []string `json:"may,omitzero"`
 	// DNPattern is the pattern of the subjects that a root certifies; empty for every subject.
 	DNPattern string `json:"dn_pattern,omitzero"`
-	// Key is the SHA-256 of the DER SubjectPublicKeyInfo, and Certificate that of the DER
-	// certificate, if there is one; both in hex. Of a keyless entry, Key is that of Sigstore, of a
-	// trusted root that of its document, and of a passkey that of its key in the form of COSE.
+	// Key is the SHA-256 of the DER SubjectPublicKeyInfo, and Certificate that of the DER certificate,
+	// if there is one; both in hex. For a keyless entry, Key is the SHA-256 of Sigstore; for a trusted
+	// root, of its document; for a passkey, of its key in the form of COSE.
 	Key         string `json:"key"`
 	Certificate string `json:"certificate,omitzero"`
 	// NotBefore and NotAfter are the validity of the certificate.

@@ -92,7 +92,7 @@ type BulkResponse struct {
 	Data []BulkItem `json:"data"`
 }
 
-// A BulkItem is what became of one envelope of several in a request: an attestation or a problem.
+// A BulkItem is the result for one envelope of a request with several: an attestation or a problem.
 type BulkItem struct {
 	// Index is the position of the envelope in the request, from 0.
 	Index int `json:"index"`

@@ -71,14 +71,14 @@ type Token struct {
 	Repos []string `json:"repos,omitzero"`
 	// IsLimited reports whether the token was created for the repos only.
 	IsLimited bool `json:"-"`
-	// DN is the signer as whom the holder of an exchanged token, or the member of a sign-in, may sign.
-	// If it is empty, the holder may not sign.
+	// DN is the name with which the holder of an exchanged token, or the member of a sign-in, may
+	// sign. If it is empty, the holder may not sign.
 	DN string `json:"dn,omitzero"`
 	// Member is the ID of the member who signed in, or who created the token; empty if a token that
 	// belongs to no member, or the host's administrator, created it.
 	Member string `json:"member,omitzero"`
 	// IsSignIn reports whether the token is a member's sign-in. It has no secret: its session is its
-	// only use. AuthTime is when the provider last authenticated the person; 0 if it does not say.
+	// only use. AuthTime is when the provider last authenticated the person; 0 if that is unknown.
 	IsSignIn bool `json:"sign_in,omitzero"`
 	AuthTime Time `json:"auth_time,omitzero"`
 	// CreatedBy is who created the token, for people; empty for tokens from before version 17 of the

@@ -143,9 +143,9 @@ func (s *Server) removePasskey(c *call) (*reply, error) {
 	return deleted(s.store.RemovePasskey(c.ctx(), c.org(), owner, c.id()))
 }
 
-// owner returns the member whose sign-ins and passkeys the caller may see and end, of those that the
-// caller asks for; empty for all of the org. An API token that a member has created is not the member:
-// it may be that of a program, or have fewer permissions.
+// owner returns the ID of the member whose sign-ins and passkeys the caller may see and end; empty for
+// those of all members. asked is the ID in the request, or empty. An API token that a member has created
+// is not the member: it may be that of a program, or have fewer permissions.
 func (c *call) owner(asked string) (owner string, err error) {
 	own := c.caller.token.Member
 	switch {

@@ -152,11 +152,11 @@ func (s *Server) SignIn(ctx context.Context, token string) (session string, expi
 		return "", 0, err
 	}
 	if c.token.IsExchanged() {
-		return "", 0, ledger.Errorf(ledger.CodeUnauthenticated, "the API token is that of a CI job: sign in with another one")
+		return "", 0, ledger.Errorf(ledger.CodeUnauthenticated, "the API token is that of a CI job: sign in with another token")
 	}
 	if c.token.IsLimited { // pages are shared by all sessions with the same scope
 		return "", 0, ledger.Errorf(ledger.CodeUnauthenticated,
-			"the API token is only for some repos, and the pages are about the whole org: sign in with another one")
+			"the API token is only for some repos, and the pages are about the whole org: sign in with another token")
 	}
 	ctx = store.WithActor(ctx, visitor(ctx, c.token))
 	session = rand.Text() + rand.Text() // 260 random bits
@@ -275,9 +275,9 @@ func (c caller) mayRead(types ...ledger.EventType) error {
 	return nil
 }
 
-// CountFailure counts a request from an address whose token was not accepted, and returns the
-// error for it, which is the given one within the limit. Beyond it, it sets a header of the
-// response. Tokens that are accepted are not affected: none can be guessed, and others may share
+// CountFailure counts a request from an address whose token was not accepted, and returns the error
+// for it, which is the given one within the limit. Beyond it, it sets a header of the response.
+// Tokens that are accepted are not affected: they cannot be guessed, and other callers may share
 // the address.
 func (s *Server) CountFailure(response http.Header, remote string, err error) error {
 	if s.rates.failures == nil || !tokenexchange.IsRefusal(err) && !isCode(err, ledger.CodeUnauthenticated) {

@@ -213,7 +213,7 @@ func TestOneEnvelopeIsNotBulk(t *testing.T) {
 	b.attestAll(typeLinesX, `{"a":1}`).wantFields(422, ledger.CodeInvalidEnvelope, "payloadType")
 }
 
-// A body that is not right as a whole is refused, and nothing in it is recorded.
+// A body that is invalid as a whole is refused, and nothing in it is recorded.
 func TestBulkIsRefused(t *testing.T) {
 	b := newBackend(t)
 	ci := b.signer("cn=ci,ou=build,o=acme")
@@ -276,8 +276,8 @@ func TestBulkIsRefused(t *testing.T) {
 	}
 }
 
-// Keyless bundles as GitHub and npm return them are read, and refused because nobody trusts
-// their certificates.
+// Keyless bundles as GitHub and npm return them are read, and refused because no org trusts their
+// certificates.
 func TestBulkOfTools(t *testing.T) {
 	b := newBackend(t)
 	const want = "422 untrusted_identity, 422 untrusted_identity"

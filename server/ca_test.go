@@ -43,7 +43,7 @@ func TestCAOfAnOrg(t *testing.T) {
 	}
 }
 
-// The CA for people is another one, and has defaults.
+// The CA for people is separate, and has defaults.
 func TestCAOfPeople(t *testing.T) {
 	b := newBackend(t)
 	b.post(caURL, `{"may":["test:*"]}`).want(201)

@@ -129,7 +129,7 @@ func TestJobRecordsWithItsTokenAlone(t *testing.T) {
 	}
 }
 
-// What was recorded stays valid when the certificate has expired and the CA is retired.
+// The attestation stays valid after the certificate has expired and the CA was retired.
 func TestEvidenceOfAJobOutlivesItsCertificate(t *testing.T) {
 	j := newJobs(t)
 	c := decode[ca.Certificate](j.certify(j.request(j.token(), ledger.Write)).want(201))
@@ -223,7 +223,7 @@ func TestRuleCannotMintAPerson(t *testing.T) {
 	if !isCode(err, ledger.CodeInvalidField) {
 		t.Errorf("a rule for the name of a person: %v", err)
 	}
-	// Even if a rule is there, from wherever.
+	// The same is true if the database has such a rule.
 	check(t, j.store.RemoveRule(t.Context(), "acme", j.rule.ID))
 	n := j.rule.NewRule
 	for _, dn := range []string{"cn=alice,ou=dev,o=acme", "cn=api,ou=ci-build,o=globex"} {

@@ -253,7 +253,7 @@ func TestExchangeRequests(t *testing.T) {
 	).wantProblem(400, ledger.CodeUnknownParameter)
 }
 
-// Nobody learns from the errors which orgs there are.
+// The errors do not reveal which orgs exist.
 func TestExchangeDoesNotDiscloseOrgs(t *testing.T) {
 	b := newExchanging(t)
 	b.host("POST", "/v1/orgs", `{"name":"globex"}`).want(201)

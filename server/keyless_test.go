@@ -169,7 +169,7 @@ func TestKeylessRecord(t *testing.T) {
 	}
 }
 
-// Without an entry, a trusted root or with revoked ones, a keyless bundle is refused with what to do.
+// Without an active entry or a trusted root, a keyless bundle is refused. The error says what to do.
 func TestKeylessIsRefused(t *testing.T) {
 	const file = sigstoretest.Bundle
 	b := newBackend(t)

@@ -184,7 +184,7 @@ func TestSessionsOfMembers(t *testing.T) {
 		t.Errorf("created %+v", created)
 	}
 
-	// An API token signs in as before, also a member's.
+	// API tokens can still sign in, including those of members.
 	ofAnn := decode[ledger.Token](b.asWith(session, "POST", "/v1/orgs/acme/tokens",
 		`{"name":"x","scope":"read"}`).want(201))
 	for _, secret := range []string{b.reader, ofAnn.Secret} {

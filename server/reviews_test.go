@@ -149,7 +149,7 @@ func TestRequestForChangesIsAFailure(t *testing.T) {
 	}
 }
 
-// Only a member who has signed in lately, and may write, can review a commit in the page.
+// Only a member who has signed in lately, and may write, can review a commit in the web interface.
 func TestWhoMayReview(t *testing.T) {
 	r := newReviewers(t)
 	payload := r.signIn("ann", 0).draft()
@@ -180,7 +180,7 @@ func TestWhoMayReview(t *testing.T) {
 	r.post(reviewsURL, toJSON(t, sign(t, r.signIn("ann", 0).key, payload))).wantProblem(403, ledger.CodeForbidden)
 }
 
-// Each forged request is refused, and none uses up the draft of another person.
+// Each forged request is refused, and the draft of the other person stays valid.
 func TestForgedReviewsAreRefused(t *testing.T) {
 	r := newReviewers(t)
 	r.host("POST", "/v1/orgs/acme/repos", `{"name":"web"}`).want(201)
@@ -238,7 +238,7 @@ func TestForgedReviewsAreRefused(t *testing.T) {
 		"no signature": {ann, reviewsURL, with(func(n *review.NewReview) { n.Signature = nil }), 422,
 			ledger.CodeInvalidSignature},
 		"key on P-384": {ann, reviewsURL, sign(t, p384, payload), 422, ledger.CodeInvalidField},
-		"key that is none": {ann, reviewsURL, with(func(n *review.NewReview) { n.PublicKey = []byte("key") }), 422,
+		"not a key": {ann, reviewsURL, with(func(n *review.NewReview) { n.PublicKey = []byte("key") }), 422,
 			ledger.CodeInvalidField},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -345,7 +345,8 @@ func TestInvalidDraftsAreRefused(t *testing.T) {
 		wantProblem(404, ledger.CodeNotFound)
 }
 
-// Without a CA that certifies the member for the predicate, nothing can be reviewed in the page.
+// Without a CA that certifies the member for the predicate, nothing can be reviewed in the web
+// interface.
 func TestReviewsNeedTheCA(t *testing.T) {
 	const peopleURL = "/v1/orgs/acme/people-ca"
 	r := newReviewers(t)
@@ -369,7 +370,7 @@ func TestReviewsNeedTheCA(t *testing.T) {
 	record(payload).want(201)
 }
 
-// A sign-in that has ended reviews nothing, even if the request has already been let in.
+// A sign-in that has ended reviews nothing, even if its request was authorized before.
 func TestFormerMembersReviewNothing(t *testing.T) {
 	r := newReviewers(t)
 	ann := r.signIn("ann", 0)
@@ -425,7 +426,7 @@ func TestCertificateOfAReviewIsForOneStatement(t *testing.T) {
 	}
 }
 
-// mirrorOf returns the other signature that is as valid as one on P-256: anybody can compute it. A
+// mirrorOf returns the second valid signature of an ECDSA signature, which anyone can compute. A
 // review must not count again with it, such as after its author has requested changes.
 func mirrorOf(t testing.TB, der []byte) []byte {
 	t.Helper()

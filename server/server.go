@@ -73,7 +73,7 @@ type Config struct {
 	CheckTarget func(ctx context.Context, url string) error
 	// BaseURL is the setting base_url. If it is empty, no tokens are exchanged.
 	BaseURL string
-	// Issuers verify the tokens of issuers. If it is nil, their keys are read from any address.
+	// Issuers verifies the tokens of issuers. If it is nil, their keys are read from any address.
 	Issuers *oidc.Issuers
 	// CheckIssuer is like CheckTarget, for the URL of an issuer.
 	CheckIssuer func(ctx context.Context, url string) error

@@ -120,7 +120,7 @@ func (t *tx) retireCA(orgID, id int64, root identity.Identity) error {
 	return t.logCA(orgID, ledger.KeyRevoked, root)
 }
 
-// logCA appends the event that a CA issues certificates from now on, or no longer does.
+// logCA appends the event that a CA begins or ceases to issue certificates.
 func (t *tx) logCA(orgID int64, action ledger.KeyAction, root identity.Identity) error {
 	block, _ := pem.Decode([]byte(root.PEM))
 	if block == nil {

@@ -75,7 +75,7 @@ func (t *tx) checkTokens(rule int64, id string) error {
 	return nil
 }
 
-// use remembers that a token of an issuer was used. If it was used before, the error has
+// use stores that a token of an issuer was used. If it was used before, the error has
 // CodeTokenUsed. A token that expired after it was verified is refused: its use may be pruned.
 func (t *tx) use(orgID int64, c exchange.Claims) error {
 	digest, err := c.UseDigest()
@@ -95,7 +95,8 @@ func (t *tx) use(orgID int64, c exchange.Claims) error {
 	return nil
 }
 
-// useOnce remembers that something was used, until a time. It reports false if it was used before.
+// useOnce stores that a token or a state was used, until a time. It reports false if it was used
+// before.
 func (t *tx) useOnce(orgID int64, digest [32]byte, until ledger.Time) (isNew bool, err error) {
 	rows, err := t.Exec(`
 INSERT INTO used_tokens (org_id, digest, until) VALUES (?, ?, ?) ON CONFLICT (org_id, digest) DO NOTHING`,

@@ -66,7 +66,7 @@ func (s *Store) CreateRule(ctx context.Context, org string, n exchange.NewRule) 
 	})
 }
 
-// checkRules returns CodeLimitReached if an org may have no more rules, or none for the repository of
+// checkRules returns CodeLimitReached if an org has too many rules, in total or for the repository of
 // this one.
 func (t *tx) checkRules(orgID, issuer int64, org string, n exchange.NewRule) error {
 	var ofOrg, ofSubject int

@@ -23,7 +23,7 @@ func scanMember(row scanner) (keyed[member.Member], error) {
 		&r.CreatedAt, &r.SignedInAt, &r.RemovedAt)
 }
 
-// Members lists the members of an org, with former ones, oldest first.
+// Members lists the members and former members of an org, oldest first.
 func (s *Store) Members(ctx context.Context, org string, q Query) (ledger.Page[member.Member], error) {
 	return listOf(ctx, s, org, q, scanMember, selectMember+"WHERE m.org_id = ? AND m.id > ? ORDER BY m.id LIMIT ?")
 }
@@ -64,7 +64,7 @@ func (s *Store) AddMember(ctx context.Context, org string, n member.NewMember) (
 	})
 }
 
-// memberOf returns the member of an org that an account is; zero if it is none.
+// memberOf returns the member of an org with an account, or zero.
 func (rd reader) memberOf(orgID int64, issuer, subject string) (keyed[member.Member], error) {
 	m, err := scanMember(rd.Row(selectMember+"WHERE m.org_id = ? AND m.issuer = ? AND m.subject = ?",
 		orgID, issuer, subject))
@@ -109,7 +109,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 	})
 }
 
-// checkMembers returns an error if an org has too many members for another one, or if one of them has
+// checkMembers returns an error if an org has the maximum number of members, or if one of them has
 // the DN.
 func (t *tx) checkMembers(orgID int64, org, dn, folded string) error {
 	var count int

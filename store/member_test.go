@@ -10,7 +10,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/member"
 )
 
-// An org has at most 10,000 members, with former ones, and 500 rules.
+// An org has at most 10,000 members, including former members, and 500 rules.
 func TestMembersAreLimited(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	s := openAgain(t, path, Options{})

@@ -65,7 +65,7 @@ func (s *Store) LogReview(ctx context.Context, org, repo string, d ReviewDraft, 
 			return err
 		}
 		if m.dn != c.DN {
-			return ledger.Errorf(ledger.CodeForbidden, "the DN of the member was changed to %s (try again)", m.dn)
+			return ledger.Errorf(ledger.CodeForbidden, "the certificate is for %s, and the member signs as %s", c.DN, m.dn)
 		}
 		if err := t.checkInUse(org, ca.People, c.CA); err != nil {
 			return err

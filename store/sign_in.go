@@ -14,17 +14,17 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/member"
 )
 
-// keepState is how long it is remembered that the state of a sign-in was used. Its cookie is valid
-// for a shorter time.
+// keepState is how long used states of sign-ins are stored. Their cookies are valid for a shorter
+// time.
 const keepState = time.Hour
 
-// SignInMember signs an account in to an org: it creates a session whose secret has the given
-// SHA-256, with a token of the member, and updates the member by the rules of the org. state is the
-// SHA-256 of the state of the sign-in, which counts once.
+// SignInMember signs an account in to an org: it updates the member by the rules of the org, and
+// creates a token of the member with a session. session is the SHA-256 of the secret of the
+// session, and state that of the state of the sign-in, which counts once.
 //
 // It returns CodeForbidden if the org does not admit the account, or does not exist,
 // CodeAlreadyExists if the DN that a rule gives is another person's, and CodeUnauthenticated if the
-// state was used before. If the account is no longer admitted, its tokens are revoked nevertheless.
+// state was used before. Tokens of an account that is no longer admitted are revoked.
 func (s *Store) SignInMember(
 	ctx context.Context, org string, a member.Account, state, session [32]byte, expires ledger.Time,
 ) (ledger.Token, error) {
@@ -56,7 +56,8 @@ func (s *Store) SignInMember(
 	return token, err
 }
 
-// useState remembers that the state of a sign-in was used.
+// useState stores that the state of a sign-in was used. If it was used before, it returns
+// CodeUnauthenticated.
 func (t *tx) useState(orgID int64, state [32]byte) error {
 	isNew, err := t.useOnce(orgID, state, t.now.Add(keepState))
 	if err == nil && !isNew {
@@ -65,7 +66,8 @@ func (t *tx) useState(orgID int64, state [32]byte) error {
 	return err
 }
 
-// admit returns the member that an account was, and is by the rules of the org. The id is 0 if it was none.
+// admit returns the member of an account before a sign-in, and after it by the rules of the org. before.id
+// is 0 if the account was not a member.
 func (t *tx) admit(orgID int64, a member.Account) (before keyed[member.Member], after member.Member, err error) {
 	if before, err = t.memberOf(orgID, a.Issuer, a.Subject); err != nil {
 		return before, after, err
@@ -82,10 +84,10 @@ WHERE r.issuer = ? AND r.org_id = ? AND r.removed_at = 0 ORDER BY r.id LIMIT ?`,
 	return before, after, err
 }
 
-// isStranger reports whether somebody is no member, or a former one.
+// isStranger reports whether m is not a current member.
 func isStranger(m member.Member) bool { return m.ID == "" || m.RemovedAt != 0 }
 
-// saveMember records what a sign-in makes of a member.
+// saveMember adds or updates the member of an account that signs in.
 func (t *tx) saveMember(
 	orgID int64, org string, before keyed[member.Member], after member.Member,
 ) (keyed[member.Member], error) {
@@ -102,9 +104,9 @@ func (t *tx) saveMember(
 	return t.insertMember(orgID, org, after)
 }
 
-// checkUnknown returns an error if an identity has the DN that a rule gives an account, or somebody has
-// signed with it, such as with a certificate of a root: a claim must not be enough to become a signer of
-// the org.
+// checkUnknown returns an error if the DN that a rule gives an account is that of an identity, or of a
+// recorded signature, such as with a certificate of a root: a claim must not be enough to become a
+// signer of the org.
 func (t *tx) checkUnknown(orgID int64, org, text string) error {
 	dn, err := identity.ParseDN(text)
 	if err != nil {
@@ -128,8 +130,8 @@ func (t *tx) checkUnknown(orgID int64, org, text string) error {
 		return fmt.Errorf("look for a signer with the DN: %w", err)
 	}
 	if person != 0 {
-		return ledger.Errorf(ledger.CodeAlreadyExists, "somebody has signed as %s: an admin of the org must add this "+
-			"account as a member", text)
+		return ledger.Errorf(ledger.CodeAlreadyExists, "%s is the name of a recorded signature: an admin of the org must "+
+			"add this account as a member", text)
 	}
 	return nil
 }

@@ -62,8 +62,8 @@ func scanTokenWith(row scanner, more ...any) (t keyed[ledger.Token], hash []byte
 	return t, hash, err
 }
 
-// CreateToken creates a token; hash is the SHA-256 of its secret. It belongs to the member whose token
-// the actor has, if it is one of a member.
+// CreateToken creates a token; hash is the SHA-256 of its secret. If the token of the actor belongs to
+// a member, the new token does, too.
 func (s *Store) CreateToken(ctx context.Context, org string, n ledger.NewToken, hash [32]byte) (ledger.Token, error) {
 	return write(ctx, s, org, func(t *tx) (ledger.Token, error) {
 		orgID, err := t.writableOrg(org)
@@ -102,8 +102,8 @@ func (t *tx) reposOf(org string, names []string) (ids []int64, err error) {
 	return ids, nil
 }
 
-// creator returns the row id of the member whose token the actor has; 0 if it is not one of a member. A
-// token that was revoked since the request began creates none: the new one would outlast the revocation.
+// creator returns the row id of the member to whom the token of the actor belongs, or 0. It returns an
+// error if that token was revoked since the request began: a new token would outlast the revocation.
 func (t *tx) creator(orgID int64) (id int64, err error) {
 	if t.actor.Token == "" {
 		return 0, nil
@@ -126,8 +126,8 @@ func (t *tx) creator(orgID int64) (id int64, err error) {
 type newToken struct {
 	ledger.NewToken
 	hash     [32]byte
-	rule     int64 // the row id of its rule; 0: none
-	member   int64 // the row id of its member; 0: none
+	rule     int64 // the row id of its rule; may be 0
+	member   int64 // the row id of its member; may be 0
 	repos    []int64
 	isSignIn bool
 	authTime ledger.Time
@@ -192,7 +192,7 @@ func (s *Store) tokensByHash(ctx context.Context, hashes [][32]byte) (map[[32]by
 	})
 }
 
-// addPlainTokens adds the tokens about which selectToken says no more. It returns the hashes of the
+// addPlainTokens adds the tokens without a rule, a member and repos. It returns the hashes of the
 // others.
 func (rd reader) addPlainTokens(found map[[32]byte]ledger.Token, hashes []any) (others []any, err error) {
 	err = rd.EachIn(func(row scanner) error {

@@ -27,16 +27,16 @@ func newExchangeRuleCreate(p *cli.Program) *cobra.Command {
 		Short: "Let the CI jobs of a repository get API tokens",
 		Long: `Creates a rule: jobs of a repository on a forge can exchange their OpenID Connect
 token for an API token of the org, with 'ledgerd token exchange'. A job must
-fulfil all conditions of the rule. A rule cannot be changed: create another one,
-and remove it.
+fulfil all conditions of the rule. A rule cannot be changed: create another rule,
+and remove this one.
 
-A repository is named by its ID, since a name can get to somebody else:
+A repository is named by its ID, since another account can get its name:
   GitHub   gh api repos/OWNER/REPO --jq .id
   Forgejo  https://FORGEJO/api/v1/repos/OWNER/REPO
   GitLab   on the page of the project
 
 By default, the jobs of pushes, of releases, on a schedule and by hand qualify.
-Do not add events that run the code of pull requests, unless everybody who can
+Do not add events that run the code of pull requests, unless everyone who can
 open one may do what the rule permits.`,
 		Example: `  ledgerd exchange-rule create --org acme --name ci --issuer https://token.actions.githubusercontent.com \
     --repository-id 1296269 --ref main --scope write --repo api
@@ -65,7 +65,7 @@ open one may do what the rule permits.`,
 	flags.StringVar(&n.Name, "name", "", "display `name` of the API tokens")
 	flagvalue.Scope(command, &n.Scope, "permissions of the API tokens")
 	flags.StringSliceVar(&n.Repos, "repo", nil, "`repos` of the org that the API tokens are for, comma-separated")
-	flags.StringVar(&n.DN, "dn", "", "`name` as whom the jobs may sign, with an ou that begins with ci-")
+	flags.StringVar(&n.DN, "dn", "", "`name` with which the jobs may sign; its ou begins with ci-")
 	flags.Var(flagvalue.Duration((*time.Duration)(&n.Lifetime)), "lifetime",
 		"how long an API token is valid, 1m to 1h (default 15m)")
 	flagvalue.NameField(command, "repos", "repo")
@@ -75,7 +75,7 @@ open one may do what the rule permits.`,
 	return command
 }
 
-// conditionFlags defines the flags of what a job must fulfil.
+// conditionFlags defines the flags of the conditions for jobs.
 func conditionFlags(command *cobra.Command, n *exchange.NewRule) {
 	flags := command.Flags()
 	flags.StringVar(&n.Issuer, "issuer", "", "`URL` of the issuer, see 'ledgerd issuer add'")

@@ -14,7 +14,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// A tokenExchange is what the flags of 'token exchange' say.
+// A tokenExchange has the flags of 'token exchange'.
 type tokenExchange struct {
 	org, file, audience string
 	scope               ledger.Scope

@@ -136,7 +136,7 @@ On a terminal it asks first.`,
 	return command
 }
 
-// A removedRoot is what 'trusted-root remove' prints.
+// A removedRoot is the JSON output of 'trusted-root remove'.
 type removedRoot struct {
 	Name string `json:"name"`
 	Org  string `json:"org"`

@@ -27,8 +27,8 @@ func newMemberAdd(p *cli.Program) *cobra.Command {
 the pages of the server, with this role and as this signer.
 
 An account is the URL of the provider (the claim iss) and the subject (the claim
-sub). It is never an e-mail address, which can get to somebody else. The DN never
-changes, and nobody else gets it.
+sub). It is never an e-mail address, which another person can get. The DN never
+changes, and no other account gets it.
 
 Roles:
   reader       read everything in the org, except webhooks and administration
@@ -56,7 +56,7 @@ To admit whole groups, see 'ledgerd member rule add'.`,
 	flags := command.Flags()
 	flags.StringVar(&n.Issuer, "issuer", "", "`URL` of the provider")
 	flags.StringVar(&n.Subject, "subject", "", "`text` of the claim sub of the account")
-	flags.StringVar(&n.DN, "dn", "", "`name` as whom the person signs, with an ou that begins with people-")
+	flags.StringVar(&n.DN, "dn", "", "`name` with which the person signs; its ou begins with people-")
 	roleFlag(command, &n.Role)
 	flagvalue.Require(command, "issuer", "subject", "dn", "role")
 	return command
@@ -66,7 +66,7 @@ func newMemberList(p *cli.Program) *cobra.Command {
 	var org string
 	command := &cobra.Command{
 		Use:     "list",
-		Short:   "List the members of an org, with former ones",
+		Short:   "List the members and former members of an org",
 		Example: "  ledgerd member list --org acme",
 		Args:    cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) error {

@@ -31,7 +31,7 @@ cannot change themselves, in the DN and as the condition: anyone who can change
 the claim decides who they are. sub and groups are safe with most providers;
 name, nickname and often preferred_username are not.
 
-A rule cannot be changed: create another one, and remove it.`,
+A rule cannot be changed: create another rule, and remove this one.`,
 		Example: `  ledgerd member rule add --org acme --issuer https://acme.okta.com \
     --claim groups --value developers --role contributor \
     --dn 'cn={login},ou=people-dev,o=acme'`,
@@ -51,7 +51,7 @@ A rule cannot be changed: create another one, and remove it.`,
 	flags.StringVar(&n.Issuer, "issuer", "", "`URL` of the provider")
 	flags.StringVar(&n.Claim, "claim", "", "`name` of a claim of the ID token, such as groups")
 	flags.StringVar(&n.Value, "value", "", "`text` of the claim, or one of its texts")
-	flags.StringVar(&n.DN, "dn", "", "`template` of the names as whom people sign")
+	flags.StringVar(&n.DN, "dn", "", "`template` of the names with which people sign")
 	roleFlag(command, &n.Role)
 	flagvalue.Require(command, "issuer", "claim", "value", "dn", "role")
 	return command

@@ -25,7 +25,7 @@ type jobSigner struct {
 	source   *idtoken.Source
 }
 
-// newJobSigner returns what signs for the job in an org. It checks as much as it can without a token
+// newJobSigner returns the signer of the job in an org. It checks as much as it can without a token
 // of the job, which the command could steal. needsToken reports whether an API token is needed
 // before the command.
 func newJobSigner(p *cli.Program, command *cobra.Command, org string, needsToken bool) (*jobSigner, error) {
@@ -50,8 +50,8 @@ func (j *jobSigner) audience() string {
 	return exchange.Audience(strings.TrimRight(j.location.URL, "/"), j.org)
 }
 
-// sign gets a token of the job and a certificate for a new key. Without another API token, it
-// also gets one that is the job's.
+// sign gets a token of the job and a certificate for a new key. If no API token is set, it also
+// gets one for the job.
 func (j *jobSigner) sign(ctx context.Context, p *cli.Program) (*signing.Signer, error) {
 	key, err := signing.NewEphemeralKey()
 	if err != nil {

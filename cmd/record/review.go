@@ -28,7 +28,7 @@ func newReview(p *cli.Program) *cobra.Command {
 			Long: `Signs and records that you approve a commit: a statement of the predicate
 review:code with the result pass, and with --comment as an annotation. You sign
 here, in the terminal, and depend on no script of the server; see docs/reviews.md
-for approving a commit in the page.
+for approvals in the web interface.
 
 With --cert the statement is sent with the certificate of the key, otherwise the
 key must be an identity of the org. The private key must not be encrypted.`,
@@ -39,8 +39,8 @@ key must be an identity of the org. The private key must not be encrypted.`,
 			Use:   "reject [ORG/REPO]",
 			Short: "Request changes of a commit, signed with a key",
 			Long: `Signs and records that a commit needs changes: a statement of the predicate
-review:code with the result fail. Nobody's approval makes up for it, until you
-approve the commit. It works as 'ledgerd review approve'.`,
+review:code with the result fail. The requirement stays unmet until you approve
+the commit, even if others do. It works like 'ledgerd review approve'.`,
 			Example: `  ledgerd review reject acme/api --commit 5f2a1c9 --key ann.key --comment 'The limit is off by one'`,
 		}))
 }
@@ -53,9 +53,9 @@ func newReviewOf(p *cli.Program, verdict review.Verdict, command *cobra.Command)
 	command.RunE = func(command *cobra.Command, args []string) (err error) {
 		switch {
 		case !review.IsPredicate(a.predicate):
-			return cli.Usagef("invalid --predicate %q: use one of reviews, such as %s", a.predicate, review.Predicate)
+			return cli.Usagef("invalid --predicate %q: use a predicate of reviews, such as %s", a.predicate, review.Predicate)
 		case !review.IsComment(comment):
-			return cli.Usagef("invalid --comment: use at most %d characters, none of them invisible, and not only spaces",
+			return cli.Usagef("invalid --comment: use at most %d characters, without invisible ones, and not only spaces",
 				review.MaxComment)
 		}
 		for name, value := range review.Annotations(comment, "", "") {

@@ -7,8 +7,8 @@ import (
 	"runtime"
 )
 
-// loadPrivate parses the file with secrets that a setting names. Others must not have access to the
-// file. The errors of parse must not contain secrets.
+// loadPrivate parses the file with secrets that a setting names. A file to which other users have
+// access is an error. The errors of parse must not contain secrets.
 func loadPrivate[T any](setting, name string, parse func(io.Reader) (T, error)) (v T, err error) {
 	info, err := os.Stat(name)
 	if err != nil {

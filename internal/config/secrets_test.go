@@ -70,12 +70,12 @@ func TestLoadProviders(t *testing.T) {
 		{"only this user has access", "https://ledger.example.com/ledger", file, okta, 0o600, ""},
 		{"this machine needs no TLS", "http://127.0.0.1:8080", file, okta, 0o600, ""},
 		{"its group may read it", "https://ledger.example.com", file, okta, 0o640, "others have access to " + file},
-		{"everybody may read it", "https://ledger.example.com", file, okta, 0o604, "others have access to " + file},
+		{"a file that all may read", "https://ledger.example.com", file, okta, 0o604, "others have access to " + file},
 		{"it does not exist", "https://ledger.example.com", file + "s", okta, 0o600, file + "s"},
 		{"an unknown key", "https://ledger.example.com", file, okta[:len(okta)-2] + ", secret: hunter2}", 0o600,
 			file + ": line 1: unknown key \"secret\""},
-		{"no base URL", "", file, okta, 0o600, "base_url is not set"},
-		{"a base URL without TLS", "http://ledger.example.com", file, okta, 0o600, "base_url does not begin with https://"},
+		{"no base URL", "", file, okta, 0o600, "requires base_url"},
+		{"a base URL without TLS", "http://ledger.example.com", file, okta, 0o600, "requires a base_url with https://"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if runtime.GOOS == "windows" && test.mode&0o077 != 0 {

@@ -28,18 +28,18 @@ func (s SignIn) Party(base BaseURL) (passkey.Party, error) {
 	return passkey.NewParty(s.RPID, string(base))
 }
 
-// LoadProviders reads the file with the providers with which people sign in. Without a file there are
-// none. base is the setting base_url. Others must not have access to the file, which has secrets.
+// LoadProviders reads the file with the providers. If the setting is empty, it returns nil. base is
+// the setting base_url. A file to which other users have access is an error, since it has secrets.
 func (s SignIn) LoadProviders(base BaseURL) ([]idp.Config, error) {
 	if s.Providers == "" {
 		return nil, nil
 	}
 	switch {
 	case base == "":
-		return nil, errors.New("base_url is not set, to which the providers of sign_in.providers answer")
+		return nil, errors.New("sign_in.providers requires base_url: providers send people back to this URL")
 	case member.CheckIssuer(string(base)) != nil:
-		return nil, errors.New("base_url does not begin with https://, as the providers of sign_in.providers need it " +
-			"(only this machine may have http)")
+		return nil, errors.New("sign_in.providers requires a base_url with https:// (http:// is only allowed for this " +
+			"machine)")
 	}
 	return loadPrivate("sign_in.providers", s.Providers, idp.Read)
 }

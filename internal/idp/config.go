@@ -45,7 +45,7 @@ type Config struct {
 	// ClientID and ClientSecret are the account of this server at the provider.
 	ClientID     string
 	ClientSecret Secret
-	// Scopes are what the server asks for; by default openid, profile and email.
+	// Scopes are the scopes that the server requests; by default openid, profile and email.
 	Scopes []string
 }
 
@@ -158,7 +158,7 @@ func (c *Config) set(key string, value *yaml.Node) (err error) {
 	case "scopes":
 		c.Scopes, err = scalars(key, value)
 	default:
-		// A key without the space after its colon would be part of it, with its value.
+		// If the space after the colon is missing, YAML takes the value as a part of the key.
 		name, _, _ := strings.Cut(key, ":")
 		return fmt.Errorf("unknown key %.40q (use %s)", name, strings.Join(keys(), ", "))
 	}

@@ -23,7 +23,7 @@ const skew = time.Minute
 // MaxFlow is the maximum length of an encoded Flow in bytes. Browsers accept cookies of 4,096 bytes.
 const MaxFlow = 3500
 
-// A Request is what a sign-in is for.
+// A Request says what a sign-in is for.
 type Request struct {
 	// Next is the page to show afterwards, and Org the org to sign in to. Both may be empty.
 	Next string `json:"next,omitempty"`
@@ -34,8 +34,8 @@ type Request struct {
 }
 
 // A Flow is a sign-in that has begun. The browser keeps it in a cookie. The state, the nonce and the
-// verifier of PKCE are derived from its key and from all else that it has: none of them fits another
-// flow, and the flow does not follow from the state and the nonce in a URL.
+// verifier of PKCE are derived from its key and its other fields, so they fit no other flow. The
+// state and the nonce, which are in URLs, do not reveal the key.
 type Flow struct {
 	Provider string      `json:"provider"`
 	Key      []byte      `json:"key"` // random
@@ -80,7 +80,7 @@ func ParseFlow(text string) (f Flow, err error) {
 	return f, nil
 }
 
-// derive returns 256 bits for a purpose.
+// derive returns 256 bits for a purpose, as text.
 func (f Flow) derive(purpose string) string {
 	mac := hmac.New(sha256.New, f.Key)
 	mac.Write([]byte(purpose + "\x00"))
@@ -95,7 +95,7 @@ func (f Flow) verifier() string { return f.derive("verifier") }
 // StateHash returns the SHA-256 of the state, by which the ledger knows that it was used.
 func (f Flow) StateHash() [sha256.Size]byte { return sha256.Sum256([]byte(f.state())) }
 
-// check returns an error if an answer is not that of a provider to the flow.
+// check returns an error unless a provider has sent the answer, for the flow.
 func (f Flow) check(provider string, answer url.Values, now ledger.Time) error {
 	state := answer["state"]
 	switch age := now.Sub(f.Begun); {
@@ -104,7 +104,7 @@ func (f Flow) check(provider string, answer url.Values, now ledger.Time) error {
 	case age < -skew || age >= FlowLife: // the clocks of servers may differ
 		return refuse("the sign-in began more than %d minutes ago", FlowLife/time.Minute)
 	case len(state) != 1 || subtle.ConstantTimeCompare([]byte(state[0]), []byte(f.state())) != 1:
-		return refuse("the answer is that to another sign-in, perhaps in another tab")
+		return refuse("the answer belongs to another sign-in, perhaps in another tab")
 	}
 	return nil
 }

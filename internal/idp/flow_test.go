@@ -88,7 +88,7 @@ func TestAnswers(t *testing.T) {
 		"another issuer":      {func(v url.Values) { v.Set("iss", "https://evil.example") }, "another provider"},
 		"an issuer with /":    {func(v url.Values) { v.Set("iss", v.Get("iss")+"/") }, "another provider"},
 		"two issuers":         {func(v url.Values) { v.Add("iss", "https://evil.example") }, "another provider"},
-		"no issuer":           {func(v url.Values) { v.Del("iss") }, "does not say that it is that of Okta"},
+		"no issuer":           {func(v url.Values) { v.Del("iss") }, "does not name Okta as its issuer"},
 		"declined":            {func(v url.Values) { v.Del("code"); v.Set("error", "access_denied") }, "access_denied"},
 		"an error and a code": {func(v url.Values) { v.Set("error", "login_required") }, "(login_required)"},
 		"an error as a text":  {func(v url.Values) { v.Set("error", "Call 555-1234") }, "(unknown error)"},
@@ -169,7 +169,7 @@ func TestParseFlow(t *testing.T) {
 	}
 }
 
-// A code that was issued for another sign-in, and that an attacker puts into theirs, is not accepted.
+// If an attacker puts the code of another sign-in into their own, it is refused.
 func TestCodeInjection(t *testing.T) {
 	s := newSite(t)
 	_, victim := s.begin(idp.Request{})

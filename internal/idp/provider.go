@@ -28,7 +28,7 @@ const (
 	metadataAge = time.Hour
 	// retryInterval is the shortest time between two attempts to read them.
 	retryInterval = 5 * time.Second
-	// maxFinishing is the number of sign-ins for which a provider is asked at the same time.
+	// maxFinishing is the maximum number of sign-ins that ask a provider at the same time.
 	maxFinishing = 16
 
 	maxAnswer = 256 << 10 // bytes of an answer
@@ -55,8 +55,8 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Providers are the providers with which people can sign in. They are read lazily: a provider that is
-// down does not keep the server from starting.
+// Providers are the providers with which people can sign in. Their metadata is read lazily, so the
+// server starts even if a provider is down.
 type Providers []*Provider
 
 // A Provider is a provider of people's accounts. The methods are safe for concurrent use.
@@ -76,7 +76,7 @@ type Provider struct {
 	err     error // of the last attempt
 }
 
-// metadata is what a provider says about itself.
+// metadata is the metadata of a provider.
 type metadata struct {
 	oauth2   oauth2.Config
 	verifier *oidc.IDTokenVerifier
@@ -207,9 +207,9 @@ func (p *Provider) codeOf(answer url.Values, sendsIssuer bool) (string, error) {
 	issuer, code, failure := answer["iss"], answer["code"], answer["error"]
 	switch {
 	case len(issuer) > 1 || len(issuer) == 1 && issuer[0] != p.config.Issuer:
-		return "", refuse("the answer is that of another provider than %s", p.config.Label)
+		return "", refuse("the answer is not from %s", p.config.Label)
 	case len(issuer) == 0 && sendsIssuer:
-		return "", refuse("the answer does not say that it is that of %s", p.config.Label)
+		return "", refuse("the answer does not name %s as its issuer", p.config.Label)
 	case len(failure) == 1 && failure[0] == "access_denied":
 		return "", refuse("%s did not sign you in: you or its policy have declined (access_denied)", p.config.Label)
 	case len(failure) > 0:
@@ -220,7 +220,7 @@ func (p *Provider) codeOf(answer url.Values, sendsIssuer bool) (string, error) {
 	return code[0], nil
 }
 
-// errorCode returns an error code of OAuth, without the text that it could be instead.
+// errorCode returns an error code of OAuth. Other texts, which could be anything, are replaced.
 func errorCode(code string) string {
 	if len(code) > 60 || strings.ContainsFunc(code, func(r rune) bool { return r != '_' && (r < 'a' || r > 'z') }) {
 		return "unknown error"
@@ -235,10 +235,10 @@ func (p *Provider) redeem(ctx context.Context, m *metadata, code string, f Flow)
 		return "", ctx.Err()
 	}
 	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
-		// The body of the answer is not logged, since it may have secrets.
+		// The log has no body, since that may contain secrets.
 		reason := errorCode(refused.ErrorCode)
 		if reason == "invalid_grant" {
-			return "", refuse("%s does not accept the code of the sign-in: it was used, has expired, or is that of another",
+			return "", refuse("%s does not accept the code of the sign-in: it was used, has expired, or belongs to another",
 				p.config.Label)
 		}
 		return "", p.unavailable(ctx, fmt.Errorf("the token endpoint answers %s with %q", refused.Response.Status, reason))
@@ -271,7 +271,7 @@ func (p *Provider) verify(ctx context.Context, m *metadata, raw string, f Flow) 
 	return parseAccount(payload, p.config, f, p.time())
 }
 
-// metadata returns what the provider says about itself. It reads that at most once in an interval.
+// metadata returns the metadata of the provider. It reads them at most once per retryInterval.
 func (p *Provider) metadata(ctx context.Context) (*metadata, error) {
 	select {
 	case p.reading <- struct{}{}:
@@ -296,10 +296,10 @@ func (p *Provider) metadata(ctx context.Context) (*metadata, error) {
 	if p.found == nil {
 		return nil, p.err
 	}
-	return p.found, nil // old ones are better than none
+	return p.found, nil // stale metadata is better than an error
 }
 
-// discover reads what the provider says about itself (OpenID Connect Discovery 1.0).
+// discover reads the metadata of the provider (OpenID Connect Discovery 1.0).
 func (p *Provider) discover(ctx context.Context) (*metadata, error) {
 	ctx, cancel := context.WithTimeout(oidc.ClientContext(ctx, p.http), boundedhttp.Timeout)
 	defer cancel()
@@ -361,7 +361,7 @@ func styleOf(methods []string) oauth2.AuthStyle {
 	return style
 }
 
-// unavailable logs why the provider cannot be used, and returns an error without that.
+// unavailable logs why the provider cannot be used, and returns an error without the reason.
 func (p *Provider) unavailable(ctx context.Context, err error) error {
 	p.log.WarnContext(ctx, "a provider cannot be used", "error", err)
 	return ledger.Errorf(ledger.CodeIssuerUnavailable, "%s cannot be used now: try again later, or sign in with an API "+

@@ -16,7 +16,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// A provider that fails is asked again later. Its failures are not those of the person.
+// A provider that fails is asked again later. Its failures do not count as failed sign-ins.
 func TestProviderThatFails(t *testing.T) {
 	for name, test := range map[string]struct {
 		path   string // that fails
@@ -191,7 +191,7 @@ func TestSignInsOfASlowProvider(t *testing.T) {
 	all.Wait()
 }
 
-// Metadata is read again after an hour. If that fails, what was read before counts.
+// Metadata is read again after an hour. If that fails, the former metadata is used.
 func TestMetadataAges(t *testing.T) {
 	s := newSite(t)
 	_, err := s.signIn(idp.Request{})

@@ -23,8 +23,8 @@ const (
 	lastDateTime = 253402300799
 )
 
-// claims are the claims of an ID token (OpenID Connect Core 1.0, 2) that say for whom and when it
-// counts. Names of claims are case-sensitive, and none may occur twice.
+// claims are the claims of an ID token (OpenID Connect Core 1.0, 2) that limit for whom and when it
+// is valid. Names of claims are case-sensitive and unique.
 type claims struct {
 	Issuer          string       `json:"iss"`
 	Subject         string       `json:"sub"`
@@ -56,7 +56,7 @@ func (a *audience) UnmarshalJSON(raw []byte) error {
 // A numericDate is a time in seconds since 1970 (RFC 7519, 2).
 type numericDate float64
 
-// time returns the time. Times after the year 9999 are that of its end.
+// time returns the time. Times after the year 9999 become the end of that year.
 func (d numericDate) time() ledger.Time {
 	return ledger.Time(max(0, min(d, lastDateTime)) * 1000)
 }

@@ -152,11 +152,11 @@ func TestSignatures(t *testing.T) {
 		sign func(claims map[string]any) string
 		want string
 	}{
-		"by the key": {s.idp.Token, ""},
-		"by none": {func(claims map[string]any) string {
+		"with the key": {s.idp.Token, ""},
+		"with the algorithm none": {func(claims map[string]any) string {
 			return oidctest.Encode(`{"alg":"none"}`) + "." + oidctest.Encode(payload(claims)) + "."
 		}, "malformed jwt"},
-		"by no algorithm": {func(claims map[string]any) string {
+		"without an algorithm": {func(claims map[string]any) string {
 			return oidctest.Encode(`{}`) + "." + oidctest.Encode(payload(claims)) + "."
 		}, "malformed jwt"},
 		"by the client secret": {func(claims map[string]any) string {

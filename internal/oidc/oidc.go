@@ -197,7 +197,7 @@ func (v *Issuers) result(set *keySet, url string) (*exchange.Keys, error) {
 	return nil, ledger.Errorf(ledger.CodeIssuerUnavailable, "the keys of the issuer %s cannot be read: %s", url, reason)
 }
 
-// A badAnswer is an error about what an issuer has answered.
+// A badAnswer is an error about the answer of an issuer. Callers without access to the log see it.
 type badAnswer string
 
 func (e badAnswer) Error() string { return string(e) }
@@ -214,7 +214,7 @@ func reasonOf(err error) string {
 	return "it cannot be reached (see the server log)"
 }
 
-// fetch gets the discovery document of an issuer, and the keys from where that says.
+// fetch reads the discovery document of an issuer, and the keys at its jwks_uri.
 func (v *Issuers) fetch(ctx context.Context, issuer string) (*exchange.Keys, error) {
 	document, err := v.get(ctx, strings.TrimSuffix(issuer, "/")+"/.well-known/openid-configuration")
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/exchange"
 )
 
-// A clock is one that a test advances.
+// A clock is a clock that only tests advance.
 type clock struct{ now atomic.Int64 }
 
 func (c *clock) Now() time.Time          { return time.Unix(0, c.now.Load()) }
@@ -87,7 +87,7 @@ func TestKeysOfAnIssuerThatIsDown(t *testing.T) {
 	wantCode(t, "when it is up", verify(v, p, valid(p)), "")
 }
 
-// Whatever tokens come, the keys are read once a minute.
+// Many tokens with unknown keys cause one read of the keys a minute.
 func TestKeysAreReadOnceAMinute(t *testing.T) {
 	p := oidctest.New(t)
 	v, clock := newIssuers(p)
@@ -139,7 +139,7 @@ func TestAnIssuerThatFails(t *testing.T) {
 	}
 }
 
-// What discovery says about keys is not trusted.
+// Bad key sets are refused, and so are addresses of key sets without HTTPS.
 func TestBadKeySets(t *testing.T) {
 	for name, test := range map[string]struct {
 		uri  string // empty: where it is
@@ -172,7 +172,7 @@ func TestBadKeySets(t *testing.T) {
 }
 
 // Others do not wait for an issuer that hangs: neither the tokens of other issuers, nor those for
-// which its keys are known. Who waits does not wait longer than their request.
+// which its keys are known. A caller stops waiting when its request ends.
 func TestAnIssuerThatHangs(t *testing.T) {
 	p, other := oidctest.New(t), oidctest.New(t)
 	roots := p.Roots()

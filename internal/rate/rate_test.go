@@ -120,7 +120,7 @@ func TestTakeMore(t *testing.T) {
 		left          int
 		next, recover time.Duration // Quota.Next, and when the same request is allowed after a refusal
 	}{
-		{"none more", 0, 0, true, 9, 0, 0},
+		{"no more", 0, 0, true, 9, 0, 0},
 		{"some of a burst", 0, 5, true, 4, 0, 0},
 		{"exactly those that are left", 4, 5, true, 0, 1 * s, 0},
 		{"one more than are left", 4, 6, false, 5, 2 * s, 2 * s},
@@ -156,8 +156,8 @@ func TestTakeMore(t *testing.T) {
 		})
 	}
 
-	var none *Limiter
-	if !none.TakeMore("a", 99, start).Allowed {
+	var unlimited *Limiter
+	if !unlimited.TakeMore("a", 99, start).Allowed {
 		t.Error("without a limit, a request is refused")
 	}
 }

@@ -149,8 +149,8 @@ func newReceipts(s config.Settings, db *store.Store, log *slog.Logger) *transpar
 	})
 }
 
-// newAuthority returns what issues certificates to CI jobs. It opens the folder of the keys for the
-// first one.
+// newAuthority returns the issuer of certificates for CI jobs and people. It opens the folder of
+// the keys for the first one.
 func newAuthority(s config.Settings, db *store.Store) *authority.Authority {
 	return authority.New(authority.Config{Store: db,
 		Keys: sync.OnceValues(func() (*transparency.Keys, error) { return openKeys(s) })})

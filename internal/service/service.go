@@ -278,7 +278,7 @@ func newSite(s config.Settings, api *server.Server, db *store.Store, log *slog.L
 		Logger: log, Now: now})
 }
 
-// newIssuers returns what verifies the tokens of issuers.
+// newIssuers returns the verifier of the tokens of issuers.
 func newIssuers(s config.Settings, log *slog.Logger) *oidc.Issuers {
 	return oidc.New(oidc.Config{Control: s.OIDC.Guard().Control, UserAgent: buildinfo.UserAgent(), Logger: log})
 }

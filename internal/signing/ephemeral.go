@@ -24,8 +24,8 @@ func NewEphemeralKey() (*EphemeralKey, error) {
 	return &EphemeralKey{key}, nil
 }
 
-// Request returns a certificate signing request for the key as PEM. It names nobody: the server
-// decides whom it certifies.
+// Request returns a certificate signing request for the key as PEM. It has no name: the server
+// decides which name it certifies.
 func (k *EphemeralKey) Request() (string, error) {
 	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{}, k.key)
 	if err != nil {

@@ -24,7 +24,7 @@ func TestEphemeralKeySignsWithItsCertificateOnly(t *testing.T) {
 	block, _ := pem.Decode([]byte(text))
 	request, err := x509.ParseCertificateRequest(block.Bytes)
 	if err != nil || len(request.Subject.Names) != 0 {
-		t.Errorf("the request is for %s, %v, want it for nobody", request.Subject, err)
+		t.Errorf("the request is for %s, %v, want no name", request.Subject, err)
 	}
 
 	now := ledger.TimeOf(time.Now())

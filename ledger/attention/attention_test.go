@@ -83,7 +83,8 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// A commit waits for the first requirement for reviews that is not met, wherever it is among others.
+// A commit waits for the first requirement for reviews that is not met, also after other
+// requirements.
 func TestItemsOfReviews(t *testing.T) {
 	need := func(predicate string, met bool, signers ...string) ledger.RequirementStatus {
 		return ledger.RequirementStatus{State: ledger.Promotable, Predicate: predicate, Applies: true, Met: met,
@@ -101,9 +102,9 @@ func TestItemsOfReviews(t *testing.T) {
 		requirements []ledger.RequirementStatus
 		want         string // empty: waits for no review
 	}{
-		"nobody has":       {of(need("review:*", false)), "review:* 0 of 2 []"},
-		"somebody has":     {of(need("review:code", false, "cn=a")), "review:code 1 of 2 [cn=a]"},
-		"somebody refused": {of(failed), "review:security 1 of 2 [cn=a cn=z]"},
+		"no approval":  {of(need("review:*", false)), "review:* 0 of 2 []"},
+		"one approval": {of(need("review:code", false, "cn=a")), "review:code 1 of 2 [cn=a]"},
+		"one refusal":  {of(failed), "review:security 1 of 2 [cn=a cn=z]"},
 		"the fourth": {of(need("a", false), need("b", false), need("c", false), need("review:*", false)),
 			"review:* 0 of 2 []"},
 		"met, and another": {of(need("review:*", true, "cn=a", "cn=b"), need("test:*", false)), ""},

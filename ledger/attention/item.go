@@ -86,7 +86,7 @@ type Item struct {
 	Reason    string `json:"reason"`
 	Predicate string `json:"predicate,omitzero"`
 	Identity  string `json:"identity,omitzero"` // the DN of the signer
-	// Review is the review for which a commit waits; nil for none.
+	// Review is the review that a commit waits for; nil if it waits for no review.
 	Review *ReviewNeed `json:"review,omitzero"`
 	// At is since when it needs attention. Of what ends, it is when it was created or
 	// recorded; 0 if that is not known.
@@ -109,7 +109,7 @@ type ReviewNeed struct {
 // maxReviewers limits the reviewers of a ReviewNeed.
 const maxReviewers = 20
 
-// reviewNeed returns the first of unmet requirements that is about reviews; nil if none is.
+// reviewNeed returns the first unmet requirement for reviews, or nil.
 func reviewNeed(unmet []ledger.RequirementStatus) *ReviewNeed {
 	for _, r := range unmet {
 		if strings.HasPrefix(r.Predicate, review.Prefix) {

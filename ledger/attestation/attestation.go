@@ -111,8 +111,8 @@ func CertifiedKey(envelope []byte) (digest [sha256.Size]byte, ok bool, err error
 	return digest, err == nil, err
 }
 
-// CertificateOf returns what the keyless certificate of an envelope says of its signer; nil if it has
-// none. It does not verify the envelope: [Verify] must have accepted it before.
+// CertificateOf returns what the keyless certificate of an envelope says of its signer; nil if the
+// envelope has no such certificate. [Verify] must have accepted the envelope before.
 func CertificateOf(envelope []byte) *ledger.SigstoreCertificate {
 	env, err := ParseEnvelope(envelope)
 	if err != nil || len(env.Certificates) == 0 {

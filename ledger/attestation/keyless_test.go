@@ -163,7 +163,7 @@ func TestCertificateCommit(t *testing.T) {
 		"another commit":     {other, []ledger.SigstoreEntry{entry}, ""},
 		"no commit":          {"", []ledger.SigstoreEntry{entry}, ""},
 		"any commit":         {other, []ledger.SigstoreEntry{anyCommit}, "idn_a"},
-		"any, of none":       {"", []ledger.SigstoreEntry{anyCommit}, "idn_a"},
+		"any, without one":   {"", []ledger.SigstoreEntry{anyCommit}, "idn_a"},
 		"one of two entries": {other, []ledger.SigstoreEntry{entry, anyCommit}, "idn_b"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -215,7 +215,7 @@ func TestKeylessTime(t *testing.T) {
 	}
 }
 
-// What does not fit together is refused, with the reason.
+// A bundle whose parts do not fit together is refused, with the reason.
 func TestKeylessBundlesRefused(t *testing.T) {
 	s, other := ledgertest.NewSigstore(), ledgertest.NewSigstore()
 	keys := allows(s, ledger.SigstoreEntry{Issuer: ciIssuer, Subject: ciSubject})

@@ -61,7 +61,7 @@ type NewCertificate struct {
 	CSR string `json:"csr"`
 	// Token is the OIDC token of the CI job.
 	Token string `json:"token"`
-	// Scope is that of an API token to return as well; 0: none.
+	// Scope is the scope of an API token to return as well; 0 for no token.
 	Scope ledger.Scope `json:"scope,omitzero"`
 }
 

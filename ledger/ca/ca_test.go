@@ -194,7 +194,7 @@ func TestOrgTrustsCertificatesOfItsCA(t *testing.T) {
 	}
 }
 
-// The name in a certificate is exactly that of the rule, whatever characters it has.
+// The name in a certificate is exactly that of the rule, also with special characters.
 func TestSignerHasTheCertifiedName(t *testing.T) {
 	f := newFixture(t)
 	key := newKey(t)

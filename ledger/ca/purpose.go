@@ -9,7 +9,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
-// A Purpose is whose keys a CA certifies. An org has a CA of each purpose.
+// A Purpose says whose keys a CA certifies. An org has a CA of each purpose.
 type Purpose string
 
 // The purposes.
@@ -80,7 +80,7 @@ func (p Purpose) may() identity.Predicates {
 }
 
 // allows reports whether those whose keys are certified may be allowed to attest the predicates.
-// People only review: what CI jobs attest is not theirs.
+// People may only attest reviews.
 func (p Purpose) allows(may identity.Predicates) bool {
 	return p != People || !slices.ContainsFunc(may, func(pattern string) bool {
 		return !strings.HasPrefix(pattern, "review:")

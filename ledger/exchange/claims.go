@@ -146,14 +146,13 @@ func describe(audience []string) string {
 	return fmt.Sprintf("%d audiences", len(audience))
 }
 
-// End returns the time after which Check accepts the token at no time, so that nobody needs to
-// remember that it was used.
+// End returns the time from which Check refuses the token, so that its use can be forgotten.
 func (c Claims) End() ledger.Time {
 	return min(ledger.Time(c.Expires), ledger.Time(c.IssuedAt).Add(MaxAge)).Add(Leeway)
 }
 
-// UseDigest returns the SHA-256 by which it is remembered that the token was used. Tokens without
-// the claim jti are not told apart, so none of them may count once.
+// UseDigest returns the SHA-256 under which the use of the token is stored. It returns an error for
+// a token without the claim jti, since such tokens cannot be distinguished.
 func (c Claims) UseDigest() ([32]byte, error) {
 	if c.ID == "" {
 		return [32]byte{}, invalid("the token has no claim jti, so it cannot be ensured that it is used once")

@@ -96,7 +96,7 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// A use is remembered until Check accepts the token at no time.
+// A use is stored until Check refuses the token for its age.
 func TestEndOfAToken(t *testing.T) {
 	p := oidctest.New(t)
 	for _, expires := range []time.Duration{time.Minute, 1000 * time.Hour} {
@@ -106,7 +106,7 @@ func TestEndOfAToken(t *testing.T) {
 	}
 }
 
-// What is not a claim of the right kind is refused, whatever it says.
+// A claim of the wrong type is refused.
 func TestHostileClaims(t *testing.T) {
 	p := oidctest.New(t)
 	for name, change := range map[string]claims{
@@ -182,7 +182,7 @@ func TestSignatures(t *testing.T) {
 	}
 }
 
-// A signature is not enough if the header is ambiguous, or names what must be understood.
+// A valid signature is not enough if the header is ambiguous or has critical extensions.
 func TestHeaders(t *testing.T) {
 	p := oidctest.New(t)
 	keys, err := exchange.ParseKeys([]byte(p.JWKS()))
@@ -214,7 +214,7 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// A claim has one name and one value: names differ by case, and none may be given twice.
+// Names of claims are case-sensitive, and a claim that is given twice is refused.
 func TestNamesOfClaims(t *testing.T) {
 	p := oidctest.New(t)
 	c := verified(t, p, p.GitHub(audience, now, claims{"repository_id": nil, "Repository_ID": "1234", "PROJECT_ID": "1"}))
@@ -246,7 +246,7 @@ func TestNamesOfClaims(t *testing.T) {
 	}
 }
 
-// The algorithms of the issuers that people have.
+// The algorithms that well-known issuers use.
 func TestAlgorithms(t *testing.T) {
 	for algorithm, key := range oidctest.SigningKeys(t) {
 		keys, err := exchange.ParseKeys([]byte(oidctest.KeySet(t, "k", key.Public())))
@@ -299,7 +299,7 @@ func TestKeySets(t *testing.T) {
 	}
 }
 
-// What is as large as permitted is accepted.
+// Tokens and key sets of the maximum size are accepted.
 func TestLargestTokensAndKeys(t *testing.T) {
 	p := oidctest.New(t)
 	id := strings.Repeat("k", 256)

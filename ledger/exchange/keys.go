@@ -32,7 +32,7 @@ func algorithms() []jose.SignatureAlgorithm {
 type Keys struct{ list []jose.JSONWebKey }
 
 // ParseKeys parses a JSON Web Key Set. It omits keys of kinds and uses that are not known. It is an
-// error if none is left, or if the set has a private key.
+// error if no key is left, or if the set has a private key.
 func ParseKeys(jwks []byte) (*Keys, error) {
 	if len(jwks) > MaxKeySet {
 		return nil, fmt.Errorf("the key set is too large: at most %d bytes", MaxKeySet)

@@ -16,7 +16,7 @@ import (
 const maxClaim = 1024
 
 // Subject returns the ID of the repository or project for which the token was issued. It is empty
-// if the token has none, or both, so that no rule is for it.
+// if the token has neither ID or both: then no rule matches.
 func (c Claims) Subject() string {
 	if c.RepositoryID != "" && c.ProjectID != "" {
 		return ""
@@ -47,8 +47,9 @@ func (n NewRule) describeID() string {
 	return "repository_id " + n.RepositoryID
 }
 
-// Match returns nil if a token with the claims fulfils all conditions of the rule. Otherwise it
-// says which one it does not. The claim sub is not read: its form differs, and can be set.
+// Match returns nil if a token with the claims fulfils all conditions of the rule. Otherwise the
+// error names the first condition that is not fulfilled. The claim sub is not read: its form
+// differs, and can be set.
 func (n NewRule) Match(c Claims) error {
 	if c.Issuer != n.Issuer {
 		return fmt.Errorf("the issuer is %s", text.Quote(c.Issuer))
@@ -78,8 +79,8 @@ func (n NewRule) event(c Claims) string {
 	return c.Event
 }
 
-// ref returns the full name of the ref that the run is for; empty if that is not sure. GitLab
-// gives branches and tags the same form in the claim ref, so a tag can be named as a branch.
+// ref returns the full name of the ref that the run is for; empty if it is ambiguous. GitLab gives
+// branches and tags the same form in the claim ref, so a tag can be named as a branch.
 func (n NewRule) ref(c Claims) string {
 	if n.ProjectID == "" {
 		return c.Ref
@@ -161,7 +162,8 @@ func Select(rules []Rule, c Claims, scope ledger.Scope, signing bool) (Rule, err
 		text.JoinFirst(reasons, "; "))
 }
 
-// allows returns nil if the rule matches and gives what is asked for, or else why not.
+// allows returns nil if the rule matches and gives what the caller requests. Otherwise the error
+// says why not.
 func (n NewRule) allows(c Claims, scope ledger.Scope, signing bool) error {
 	if err := n.Match(c); err != nil {
 		return err

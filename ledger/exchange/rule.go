@@ -28,8 +28,8 @@ const (
 	minLifetime = time.Minute
 )
 
-// DefaultEvents returns the events that a rule allows if it names none. All of them run code that
-// somebody with write access to the repository has put there.
+// DefaultEvents returns the events that a rule without events allows. They only run code from
+// people with write access to the repository.
 func DefaultEvents() []string { return []string{"push", "workflow_dispatch", "schedule", "release"} }
 
 // A NewRule is the body of a request to create a rule: which tokens of an issuer an org exchanges,

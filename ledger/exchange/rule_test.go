@@ -224,7 +224,7 @@ func TestRules(t *testing.T) {
 		"for less":                 {lifetime(time.Minute - 1), "lifetime"},
 		"to sign":                  {signer("cn=api,ou=ci-build,o=acme"), ""},
 		"to sign as a person":      {signer("cn=Alice,ou=review,o=acme"), "dn"},
-		"to sign as nobody's unit": {signer("cn=api,o=acme"), "dn"},
+		"to sign without a unit":   {signer("cn=api,o=acme"), "dn"},
 		"to sign as a bare prefix": {signer("cn=api,ou=ci-"), "dn"},
 		"with ci- in capitals":     {signer("cn=api,ou=CI-build"), "dn"},
 		"with ci- in the cn":       {signer("cn=ci-api,ou=build"), "dn"},
@@ -290,7 +290,8 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// The oldest rule that fits counts. Who has no rule of their own learns nothing about others.
+// The oldest rule that matches counts. A caller for whose repository there is no rule learns
+// nothing about rules for others.
 func TestSelect(t *testing.T) {
 	p := oidctest.New(t)
 	rule := func(id string, change func(*exchange.NewRule)) exchange.Rule {

@@ -19,7 +19,7 @@ func entryDigest(e ledger.SigstoreEntry) string {
 }
 
 // checkEntry validates an entry. It must name an issuer, and either one repository or whose
-// certificates it admits, so that no entry admits everybody.
+// certificates it admits, so that no entry admits every account of the issuer.
 func checkEntry(e *ledger.SigstoreEntry) error {
 	if err := CheckTrustedRootName(e.TrustedRoot); err != nil {
 		return ledger.FieldErrorf(ledger.CodeInvalidField, "sigstore.trusted_root", "%v", err)
@@ -49,7 +49,7 @@ func checkEntry(e *ledger.SigstoreEntry) error {
 			"required (use e.g. https://token.actions.githubusercontent.com)")
 	case e.Subject == "" && e.RepositoryID == "":
 		return ledger.FieldErrorf(ledger.CodeInvalidField, "sigstore.subject",
-			"required, or repository_id: else the entry would admit everybody whom the issuer knows")
+			"required, or repository_id: otherwise the entry would admit every account of the issuer")
 	case e.RepositoryID == "" && strings.Contains(e.Subject, "*") && !hasOwner(e.Subject):
 		return ledger.FieldErrorf(ledger.CodeInvalidField, "sigstore.subject", "%s admits certificates of others: name the "+
 			"host and the owner before the first * (use e.g. https://github.com/acme/*), or add repository_id",

@@ -45,7 +45,7 @@ func TestEntriesAccepted(t *testing.T) {
 	}
 }
 
-// An entry that would admit everybody, or is not complete, is refused.
+// An entry that would admit every account, or is not complete, is refused.
 func TestEntriesRefused(t *testing.T) {
 	with := func(change func(*identity.NewIdentity)) identity.NewIdentity {
 		n := entryOf(ledger.SigstoreEntry{Subject: "rita@acme.example"})
@@ -57,7 +57,7 @@ func TestEntriesRefused(t *testing.T) {
 		field string
 	}{
 		"neither subject nor repository": {entryOf(ledger.SigstoreEntry{Ref: "refs/heads/main"}), "sigstore.subject"},
-		"everybody":                      {entryOf(ledger.SigstoreEntry{Subject: "*"}), "sigstore.subject"},
+		"every account":                  {entryOf(ledger.SigstoreEntry{Subject: "*"}), "sigstore.subject"},
 		"a host": {entryOf(ledger.SigstoreEntry{Subject: "https://forge.example/*"}),
 			"sigstore.subject"},
 		"a part of an owner": {entryOf(ledger.SigstoreEntry{Subject: "https://forge.example/acme*"}),
@@ -98,7 +98,7 @@ func TestEntriesRefused(t *testing.T) {
 	}
 }
 
-// What an entry may attest can be changed; it has no address and no pattern of DNs.
+// The predicates of an entry can be changed. An entry has no address and no pattern of DNs.
 func TestEntriesChanged(t *testing.T) {
 	i := ledgertest.Registered("idn_a", entryOf(ledger.SigstoreEntry{RepositoryID: "1"}))
 	changed, err := i.Changed(identity.Change{May: &identity.Predicates{"build:*"}})

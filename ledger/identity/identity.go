@@ -93,7 +93,7 @@ func (i Identity) Logged(action ledger.IdentityAction) (ledger.IdentityEvent, er
 }
 
 // PublicKey returns the key of the identity: for a root, that of its certificate. It is an error for
-// a SigstoreIdentity, which has none.
+// a SigstoreIdentity, which has no key.
 func (i Identity) PublicKey() (crypto.PublicKey, error) {
 	m, err := parseMaterial(i.PEM)
 	return m.pub, err

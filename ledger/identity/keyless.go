@@ -66,7 +66,7 @@ type versionedRoot struct {
 // addRoots adds versions of trusted roots, except removals.
 func (s *keylessSigners) addRoots(versions []TrustedRoot) {
 	if len(s.entries) == 0 {
-		return // nobody uses them
+		return // no entry uses them
 	}
 	s.roots = make(map[string][]*versionedRoot)
 	for _, v := range versions {

@@ -311,8 +311,8 @@ func bundleOf(chain []*ledgertest.Party) []byte {
 	return ledgertest.Must(attestation.SignBundle(chain[0].Key, certs, ledgertest.Passed()))
 }
 
-// A root does not vouch for keyless certificates, whatever their subject is. A key that is registered
-// may have one, and what was recorded stays.
+// A root does not vouch for keyless certificates, even if their subject matches. A key that is
+// registered may have one, and what was recorded stays.
 func TestKeylessCertificates(t *testing.T) {
 	root := ledgertest.NewRoot()
 	leafWith := func(oid ...int) *ledgertest.Party {

@@ -42,12 +42,12 @@ type Signer struct {
 type voucher struct {
 	signer Signer
 	may    Predicates
-	// source limits the commits of statements; nil for none.
+	// source limits the commits of statements; nil for no limit.
 	source *source
 }
 
-// A source is the commit in a keyless certificate: what the run that signed was of. It is empty if the
-// certificate names none.
+// A source is the commit in a keyless certificate: that of the run that signed. It is empty if the
+// certificate names no commit.
 type source struct{ commit string }
 
 func (v *voucher) isFor(commit string) bool {
@@ -62,7 +62,7 @@ func (v *voucher) isFor(commit string) bool {
 type Vouchers []voucher
 
 // Signer returns the signer of a statement about a commit with the given predicate: that of the first
-// identity that may attest it. If none may, it returns CodePredicateNotAllowed, or
+// identity that may attest it. If no identity may, it returns CodePredicateNotAllowed, or
 // CodeCertificateCommit if the statement is about another commit than its keyless certificate.
 func (v Vouchers) Signer(predicate, commit string) (Signer, error) {
 	var other *voucher

@@ -13,13 +13,13 @@ import (
 
 // The limits of members.
 const (
-	MaxMembers  = 10_000 // of an org, with former ones
+	MaxMembers  = 10_000 // of an org, including former members
 	MaxRules    = 500    // of an org
 	MaxSignIns  = 50     // of a member, at the same time
 	maxTemplate = 500    // bytes of the DN of a rule
 )
 
-// A Role is what a member of an org may do.
+// A Role says what a member of an org may do.
 type Role ledger.Scope
 
 // The roles.
@@ -83,7 +83,7 @@ type Member struct {
 	Org     string `json:"org"`
 	Issuer  string `json:"issuer"`
 	Subject string `json:"subject"`
-	// DN is the signer as whom the person approves. Nobody else of the org has it, or ever had.
+	// DN is the signer as whom the person approves. No other member of the org has or had it.
 	DN string `json:"dn"`
 	// Name is what the provider calls the person, and Email an address that it has verified. Both
 	// are for display only.

@@ -39,8 +39,8 @@ func TestRulesMatchClaims(t *testing.T) {
 	}
 }
 
-// Of several rules, the one with the highest role counts, and of those the first. An admin's word
-// counts before rules, and a DN never changes.
+// Of several rules, the one with the highest role counts, and of those the first. The decision of
+// an admin takes precedence over rules, and a DN never changes.
 func TestAccountsAreAdmitted(t *testing.T) {
 	rule := func(value string, role member.Role, dn string) member.Rule {
 		return member.Rule{ID: dn, NewRule: member.NewRule{Issuer: issuer, Claim: "groups", Value: value, Role: role,
@@ -94,7 +94,7 @@ func TestAccountsAreAdmitted(t *testing.T) {
 	}
 }
 
-// After a change by an admin, rules do not decide any more.
+// After a change by an admin, rules no longer decide.
 func TestChangesOfMembers(t *testing.T) {
 	yes, no, admin := true, false, member.Admin
 	m := member.Member{Role: member.Reader, ByRule: true}

@@ -10,7 +10,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
 
-// An Account is what an ID token says about the person who signs in, after it was verified.
+// An Account has the claims of a verified ID token about the person who signs in.
 type Account struct {
 	// Issuer and Subject are the claims iss and sub.
 	Issuer, Subject string
@@ -32,8 +32,8 @@ type NewRule struct {
 	Claim string `json:"claim"`
 	Value string `json:"value"`
 	Role  Role   `json:"role"`
-	// DN is the DN that an account gets when its person first signs in. {claim} stands for the text
-	// of a claim, as in cn={preferred_username},ou=people-dev,o=acme.
+	// DN is the template of the DN that an account gets at its first sign-in. {claim} stands for the
+	// text of a claim, as in cn={preferred_username},ou=people-dev,o=acme.
 	DN string `json:"dn"`
 }
 
@@ -68,14 +68,14 @@ func (n NewRule) Check() error {
 	return nil
 }
 
-// Match reports whether a rule admits an account.
+// Match reports whether the rule admits an account.
 func (n NewRule) Match(a Account) bool {
 	return a.Issuer == n.Issuer && slices.Contains(a.Claims[n.Claim], n.Value)
 }
 
-// Admit returns the member that an account is after it signs in at a time. before is the member that
-// it was; zero if it was none. after.RemovedAt is not zero if the org does not admit the account. If a
-// rule admits it, but gives it no DN, the error says why.
+// Admit returns the member of an account after a sign-in at a time. before is the member before it, or
+// zero. If the org does not admit the account, after.RemovedAt is set. If a rule admits the account
+// but gives it no DN, the error says why.
 func Admit(before Member, rules []Rule, a Account, now ledger.Time) (after Member, err error) {
 	after = before
 	if before.ID == "" || before.ByRule {
@@ -93,7 +93,8 @@ func Admit(before Member, rules []Rule, a Account, now ledger.Time) (after Membe
 	return after, nil
 }
 
-// byRules returns the member as whom rules admit an account; without a role if none does.
+// byRules returns a member with the role that rules give the account. Role is 0 if no rule admits
+// it.
 func byRules(m Member, rules []Rule, a Account) (Member, error) {
 	best, ok := best(rules, a)
 	if !ok {
@@ -113,8 +114,8 @@ func byRules(m Member, rules []Rule, a Account) (Member, error) {
 	return m, nil
 }
 
-// best returns the rule of those that admit an account that gives the highest role; of several, the
-// first. It reports false if none admits it.
+// best returns the first of the rules with the highest role among those that admit an account. It
+// reports false if no rule admits it.
 func best(rules []Rule, a Account) (best Rule, ok bool) {
 	for _, r := range rules {
 		if r.Match(a) && r.Role > best.Role {
@@ -134,7 +135,7 @@ func (n NewRule) NameOf(a Account) (identity.DN, error) {
 	})
 }
 
-// dn returns the DN of the template, in which the texts of claims replace their names.
+// dn returns the DN of the template with the texts of claims in place of their names.
 func (n NewRule) dn(claim func(name string) (string, error)) (identity.DN, error) {
 	if strings.ContainsAny(n.DN, "\\") {
 		return identity.DN{}, fmt.Errorf("%s has an escape: write the text as it is", text.Quote(n.DN))
@@ -148,7 +149,7 @@ func (n NewRule) dn(claim func(name string) (string, error)) (identity.DN, error
 			return template, err
 		}
 	}
-	// The texts of claims are checked as those in a DN are.
+	// The check includes the texts of claims.
 	return ParseDN(template.String())
 }
 

@@ -1,5 +1,5 @@
-// Package review has what members sign when they review a commit in the page: the statements, and
-// the requests about them.
+// Package review has the statements that members sign to review a commit on its page, and the
+// requests about them.
 package review
 
 import (
@@ -44,7 +44,7 @@ const (
 	nonce   = "nonce"
 )
 
-// A Verdict is what a reviewer thinks of a commit.
+// A Verdict is the decision of a reviewer about a commit.
 type Verdict string
 
 // The verdicts.
@@ -108,7 +108,7 @@ func (n NewDraft) Completed() (NewDraft, error) {
 		return n, invalidField("predicate", "use one that begins with %s, such as %s", Prefix, Predicate)
 	case !IsComment(n.Comment):
 		return n, invalidField("comment",
-			"use at most %d characters, none of them invisible (new lines and tabs are allowed), and not only spaces",
+			"use at most %d characters, without invisible ones (new lines and tabs are allowed), and not only spaces",
 			MaxComment)
 	}
 	return n, nil
@@ -121,7 +121,7 @@ func IsPredicate(s string) bool {
 
 // IsComment reports whether s can be the comment of a review: it must look like what it says.
 // Characters that are invisible or change the order of others are refused, and so is a blank text.
-// Only what makes an emoji of symbols is an exception.
+// The characters that make emoji of symbols are an exception.
 func IsComment(s string) bool {
 	if !utf8.ValidString(s) || utf8.RuneCountInString(s) > MaxComment {
 		return false
@@ -177,8 +177,8 @@ func CheckRecent(authTime, now ledger.Time, what string) error {
 	return nil
 }
 
-// Verify returns the key of a review whose signature is that of its payload. It does not say
-// whether anybody asked to sign this payload. Errors are about a field, or CodeInvalidSignature.
+// Verify returns the key of a review whose signature is that of its payload. The caller must know
+// the payload as that of a draft. Errors are about a field, or CodeInvalidSignature.
 func (n NewReview) Verify() (*ecdsa.PublicKey, error) {
 	parsed, err := x509.ParsePKIXPublicKey(n.PublicKey)
 	if err != nil {

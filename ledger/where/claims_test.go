@@ -29,7 +29,7 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// What is wrong with an expression or a token is an error, never true.
+// A mistake in an expression or a token is an error, never true.
 func TestClaimsThatCannotBeEvaluated(t *testing.T) {
 	for _, expression := range []string{`predicate.x == 1`, `claims.ref`, `claims.ref == `, `now() > 1`} {
 		var verdict where.Verdict

@@ -67,7 +67,7 @@ func wantStatus(rt web.Route, scope ledger.Scope) int {
 	case rt.Pattern == "/static/{file}", rt.Pattern == "/login" && scope == 0:
 		return 200
 	case strings.HasSuffix(rt.Pattern, "/{provider}"):
-		return 404 // there is none
+		return 404 // this server has no providers
 	case rt.Pattern == "/setup":
 		return 403 // without its key
 	case rt.Scope == 0, scope == 0, strings.HasSuffix(rt.Pattern, "/settings"):

@@ -23,7 +23,7 @@ type history struct {
 	contract policy.Contract
 	document string
 	graph    []gitCommit
-	// thief has a key, admitted at some time, that is distrusted later; nil if there is none.
+	// thief has a key, admitted at some time, that is distrusted later. It may be nil.
 	thief    *signer
 	admitted ledger.Time
 	merging  bool              // it is mostly about a merge, under plain contracts

@@ -9,11 +9,11 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
-// Admins set trusted roots and admit keyless signers; everybody who reads the org sees them.
+// Admins set trusted roots and admit keyless signers; everyone with access to the org sees them.
 func TestKeylessIdentities(t *testing.T) {
 	e := newEnv(t)
 	w := e.signIn(e.admin)
-	w.get(identitiesPath).want(200).has("None: keyless bundles are refused", "Set trusted root")
+	w.get(identitiesPath).want(200).has("No trusted roots: keyless bundles are refused", "Set trusted root")
 	const rootPath = "/orgs/acme/settings/trusted-root"
 	w.get(rootPath).want(200)
 	text := sigstoretest.File(t, sigstoretest.PublicGood)

@@ -56,7 +56,7 @@ func (e *env) members() []member.Member {
 func TestMembers(t *testing.T) {
 	e := newEnv(t)
 	w := e.signIn(e.admin)
-	w.get(membersPath).want(200).has("No members yet", "None: only members whom an admin has added")
+	w.get(membersPath).want(200).has("No members yet", "No rules: only members whom an admin has added")
 	w.get(membersPath+"/new").want(200).has("Add member", "contributor: also register commits")
 	form := url.Values{"issuer": {provider}, "subject": {" ann "}, "dn": {"cn=ann,ou=people-dev,o=acme"},
 		"role": {"contributor"}}
@@ -145,7 +145,7 @@ func TestSignIns(t *testing.T) {
 	_, other := e.signInMember("ann")
 	bob, ofBob := e.signInMember("bob")
 	ann.get("/orgs/acme").want(200).has("ann reader Sign out").hasNot("API token")
-	ann.get(signInsPath).want(200).has("Where you are signed in", "this session").hasNot("cn=bob")
+	ann.get(signInsPath).want(200).has("Your sign-ins to acme", "this session").hasNot("cn=bob")
 	bob.get(signInsPath).want(200).has("The people who are signed in", "cn=ann,ou=people-dev,o=acme", "cn=bob")
 	e.signIn(e.admin).get(signInsPath).want(200).has("cn=ann,ou=people-dev,o=acme", "cn=bob").hasNot("this session")
 	e.signIn(e.reader).get(signInsPath).want(200).has("Signed in with an API token").hasNot("cn=ann")
@@ -158,7 +158,7 @@ func TestSignIns(t *testing.T) {
 	ann.get(signInsPath).redirectsTo("/login?ended=1&next=%2Forgs%2Facme%2Fsettings%2Fsign-ins")
 }
 
-// What a member may not do is explained by the role, not by an API token.
+// Error pages for members name the role that is too low, not the scope of an API token.
 func TestPagesByRole(t *testing.T) {
 	e := newEnv(t)
 	for subject, r := range map[string]member.Role{"ann": member.Contributor, "mia": member.Maintainer} {

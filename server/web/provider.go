@@ -29,7 +29,7 @@ func (s *Site) providerOf(v *page.Visit) (*idp.Provider, error) {
 	return p, nil
 }
 
-// beginSignIn sends a person to a provider.
+// beginSignIn redirects a person to a provider.
 func (s *Site) beginSignIn(v *page.Visit) (*page.Response, error) {
 	p, err := s.providerOf(v)
 	if err != nil {
@@ -48,7 +48,7 @@ func (s *Site) beginSignIn(v *page.Visit) (*page.Response, error) {
 	return resp, nil
 }
 
-// requestOf returns what a sign-in is for.
+// requestOf parses the query of a link to sign in.
 func (s *Site) requestOf(v *page.Visit) (r idp.Request, err error) {
 	r.Next, r.Org = s.localPath(v.Query("next")), v.Query("org")
 	if r.Org != "" {
@@ -119,8 +119,8 @@ func (s *Site) signInMember(v *page.Visit, flow idp.Flow, org string, account me
 	return s.begun(v, cookies.New(v.Request, secret, expires), flow.Next)
 }
 
-// refuseAccount is refuse for an account that may not sign in. All the person learns about an org that
-// does not admit the account is that, whether or not the org exists.
+// refuseAccount is like refuse, for an account that may not sign in. The message is the same whether
+// or not the org exists.
 func (s *Site) refuseAccount(v *page.Visit, r idp.Request, a member.Account, reason string) (*page.Response, error) {
 	return s.refuse(v, r, ledger.Errorf(ledger.CodeUnauthenticated, "%s: an admin can add it as a member, with the "+
 		"issuer %s and the subject %s", reason, a.Issuer, a.Subject))

@@ -12,8 +12,8 @@ import (
 	"github.com/ledgerd/ledgerd/server"
 )
 
-// The cookie of a sign-in that has begun is short-lived, and kept from scripts, forms of other sites
-// and, over https, other hosts. Neither it nor the URL has the session.
+// The cookie of a sign-in is short-lived. Scripts, forms of other sites and, over https, other hosts
+// have no access to it. Neither the cookie nor the URL has the session.
 func TestFlowCookie(t *testing.T) {
 	for _, test := range []struct{ base, origin, want string }{
 		{"", "", "ledgerd-sign-in="},
@@ -144,10 +144,10 @@ func TestMixedUpProviders(t *testing.T) {
 
 	w = e.browser()
 	path = e.begin(w, "/login/with/okta")
-	e.wantRefused(w, w.get(changed(t, path, "iss", e.gitlab.URL)), 401, "another provider than Okta")
+	e.wantRefused(w, w.get(changed(t, path, "iss", e.gitlab.URL)), 401, "the answer is not from Okta")
 	w = e.browser()
 	path = e.begin(w, "/login/with/okta")
-	e.wantRefused(w, w.get(changed(t, path, "iss", "")), 401, "does not say that it is that of Okta")
+	e.wantRefused(w, w.get(changed(t, path, "iss", "")), 401, "does not name Okta as its issuer")
 }
 
 // An account of another provider with the same subject is another person.
@@ -205,7 +205,7 @@ func TestFailedSignInsAreLimited(t *testing.T) {
 	e.signInAt(e.browser(), "/login/with/okta").redirectsTo("/")
 }
 
-// What a sign-in is for is checked before the provider is asked.
+// The query of a link is checked before the browser is sent to the provider.
 func TestInvalidSignIns(t *testing.T) {
 	e := newSignInEnv(t)
 	for path, want := range map[string]int{

@@ -18,7 +18,7 @@ import (
 )
 
 // A signInEnv is an env with the providers okta and gitlab, below a base path, which can be empty. The
-// group dev of okta has the role writer in acme.
+// group dev of okta has the role contributor in acme.
 type signInEnv struct {
 	*env
 	base         string

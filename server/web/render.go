@@ -70,7 +70,7 @@ type view struct {
 	Data  any
 }
 
-// A visitor is whose session a page shows.
+// A visitor is the owner of a session, as pages show it.
 type visitor struct {
 	Name, Title string // Title is the whole name, or which token it is
 	May         string // a scope or a role

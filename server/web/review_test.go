@@ -57,7 +57,7 @@ func (e *env) member(subject string, ago time.Duration) *browser {
 	return w
 }
 
-// Members who may write review a commit on its page. Everybody else sees no button.
+// Members with the scope write review a commit on its page. Others see no button.
 func TestWhoSeesTheReview(t *testing.T) {
 	e := newReviewEnv(t)
 	const script = "/static/review-"
@@ -120,8 +120,8 @@ func TestWhenThereIsNoReview(t *testing.T) {
 	e.member("ann", 0).get(reviewPath).want(200).has("Request changes")
 }
 
-// A page shows as whom the visitor signs. If somebody else has signed in since, in another tab, its
-// forms record nothing.
+// A page shows as whom the visitor signs. If another member has signed in since, in another tab,
+// its forms record nothing.
 func TestReviewIsByThePersonOfThePage(t *testing.T) {
 	e := newReviewEnv(t)
 	_, err := e.db.AddMember(t.Context(), "acme", member.NewMember{Issuer: "https://idp.example", Subject: "max",

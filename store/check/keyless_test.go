@@ -83,7 +83,7 @@ func newKeylessDatabase(t *testing.T) string {
 	return path
 }
 
-// A keyless attestation is checked with the trusted roots that there were, and they with their events.
+// A keyless attestation is checked with the trusted roots of its time, and these with their events.
 func TestKeylessAttestations(t *testing.T) {
 	path := newKeylessDatabase(t)
 	report, err := check.Run(t.Context(), path, check.Options{})
@@ -107,7 +107,7 @@ func TestKeylessAttestations(t *testing.T) {
 			"trusted root acme version 1 of public-good: there is the event evt_"},
 		"the signature, without its trusted root": {`DELETE FROM trusted_roots WHERE version = 1`,
 			"signature acme attestation att_"},
-		"a trusted root of nobody": {`INSERT INTO trusted_roots (org_id, name, version, digest, document, created_at)
+		"a trusted root without an event": {`INSERT INTO trusted_roots (org_id, name, version, digest, document, created_at)
 			SELECT org_id, 'other', 1, digest, document, 1 FROM trusted_roots WHERE version = 1`,
 			`trusted root acme version 1 of other: there is no event about it, and the row has ""`},
 		"the entry of an identity": {`UPDATE identities
@@ -125,7 +125,7 @@ func TestKeylessAttestations(t *testing.T) {
 			`: the row says "revoked", and event evt_`},
 		"a deleted CA": {`DELETE FROM cas WHERE retired_at > 0`,
 			": there are events about it, the last is evt_"},
-		"a CA that nobody created": {`UPDATE cas SET identity_id = (SELECT identity_id FROM identities
+		"a CA without an event": {`UPDATE cas SET identity_id = (SELECT identity_id FROM identities
 			WHERE kind = 'root' AND identity_id NOT IN (SELECT identity_id FROM cas)) WHERE retired_at = 0`,
 			": there is no event about it"},
 	} {

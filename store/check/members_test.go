@@ -35,7 +35,7 @@ func newMemberDatabase(t *testing.T) string {
 	return path
 }
 
-// What members may do is checked with their roles, and their DNs with the index that keeps these unique.
+// The tokens of members are checked with their roles, and DNs with the column that keeps them unique.
 func TestMembers(t *testing.T) {
 	path := newMemberDatabase(t)
 	for name, test := range map[string]struct{ change, want string }{

@@ -86,7 +86,7 @@ func (s suite) TestAnOrgHasOneCAInUse(t *testing.T) {
 		t.Errorf("the root of the CA that was replaced is %+v, %v, want it trusted", got, err)
 	}
 
-	// A revoked CA issues nothing, so that it is in nobody's way.
+	// A revoked CA issues nothing, and does not prevent the creation of another.
 	check(t, fx.RevokeIdentity(ctx, "acme", second.ID))
 	check(t, fx.CheckNoCA(ctx, "acme", ca.Jobs))
 	third, err := fx.CreateCA(ctx, "acme", ca.Jobs, fx.root(), false)

@@ -88,7 +88,7 @@ func (s suite) TestMemberRules(t *testing.T) {
 	}
 }
 
-// An org that is restored has no members, so that nobody is in it whom its admin has not put there.
+// An org that is restored has no members until its admin adds them.
 func (s suite) TestMembersEndWithTheirOrg(t *testing.T) {
 	fx := s.newPeople(t)
 	ctx := t.Context()

@@ -48,7 +48,7 @@ func account(subject string, groups ...string) member.Account {
 		Claims: map[string][]string{"groups": groups, "login": {subject}}}
 }
 
-// signIn signs an account in for an hour. session is the hash of its session.
+// signIn signs an account in for an hour. It returns the token and the hash of the session.
 func (fx *people) signIn(a member.Account) (token ledger.Token, session [32]byte, err error) {
 	fx.t.Helper()
 	fx.turn()

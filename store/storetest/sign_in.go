@@ -11,7 +11,7 @@ import (
 	"github.com/ledgerd/ledgerd/store"
 )
 
-// A sign-in is a token of the member, which no secret has, with one session. Lists of tokens do not have it.
+// A sign-in is a token of the member without a secret, with one session. It is not in lists of tokens.
 func (s suite) TestSignIns(t *testing.T) {
 	fx := s.newPeople(t)
 	ctx := t.Context()
@@ -44,7 +44,7 @@ func (s suite) TestSignIns(t *testing.T) {
 	}
 }
 
-// An owner sees and ends own sign-ins, and an admin those of all.
+// A member sees and ends their own sign-ins, and an admin those of all.
 func (s suite) TestSignInsAreListedAndEnded(t *testing.T) {
 	fx := s.newPeople(t)
 	ctx := t.Context()
@@ -99,8 +99,8 @@ func (s suite) TestStatesOfSignInsCountOnce(t *testing.T) {
 	wantCode(t, err, ledger.CodeUnauthenticated)
 }
 
-// Accounts that may not sign in do not learn which orgs exist.
-func (s suite) TestSignInsDoNotTellWhichOrgsExist(t *testing.T) {
+// Errors of sign-ins do not reveal which orgs exist.
+func (s suite) TestSignInsDoNotRevealWhichOrgsExist(t *testing.T) {
 	fx := s.newPeople(t)
 	ann, err := fx.add("ann", member.Reader)
 	check(t, err)
@@ -125,7 +125,8 @@ func (s suite) TestSignInsDoNotTellWhichOrgsExist(t *testing.T) {
 	}
 }
 
-// Rules decide at each sign-in about those whom they admitted. What no rule admits any more ends at once.
+// Rules decide again at each sign-in of a member whom they admitted. If no rule admits the member any
+// more, the member is removed.
 func (s suite) TestRulesDecideAtEachSignIn(t *testing.T) {
 	fx := s.newPeople(t)
 	ctx := t.Context()

@@ -24,7 +24,7 @@ func (s suite) TestTokensEndWithTheRoleOfTheirMember(t *testing.T) {
 	low := fx.createToken(ofAnn, ledger.NewToken{Name: "low", Scope: ledger.Write}, 2)
 	fx.createToken(low, ledger.NewToken{Name: "by a token", Scope: ledger.Read}, 3)
 	fx.createToken(ofBob, ledger.NewToken{Name: "of bob", Scope: ledger.Admin}, 4)
-	fx.createToken(ledger.Token{Name: "host"}, ledger.NewToken{Name: "of nobody", Scope: ledger.Admin}, 5)
+	fx.createToken(ledger.Token{Name: "host"}, ledger.NewToken{Name: "of the host", Scope: ledger.Admin}, 5)
 	if low.Member != ann.ID || low.CreatedBy != ofAnn.Name+" ("+ofAnn.ID+")" || low.IsSignIn {
 		t.Errorf("the token is %+v", low)
 	}
@@ -65,7 +65,8 @@ func (s suite) TestTokensEndWithTheRoleOfTheirMember(t *testing.T) {
 	}
 }
 
-// A token that was revoked while a request was on its way creates no other, which nobody would revoke.
+// A token that is revoked during its request creates no other token, which would outlast the
+// revocation.
 func (s suite) TestRevokedTokensCreateNoTokens(t *testing.T) {
 	fx := s.newPeople(t)
 	ann, err := fx.add("ann", member.Admin)

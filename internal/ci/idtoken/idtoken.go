@@ -1,4 +1,4 @@
-// Package idtoken gets the OpenID Connect tokens of CI jobs, which say who a job is.
+// Package idtoken gets the OpenID Connect tokens of CI jobs, which identify a job.
 package idtoken
 
 import (
@@ -44,8 +44,8 @@ type Source struct {
 	pause    time.Duration // before another attempt
 }
 
-// Find returns the source of tokens in a job with an environment. If the job has none, the error
-// says how to give it one, for an audience.
+// Find returns the source of tokens in a job with an environment. If the job has no source, the
+// error says how to give it tokens for an audience.
 func Find(getenv func(string) string, audience string) (*Source, error) {
 	provider := ci.DetectProvider(getenv)
 	s := &Source{provider: provider, token: strings.TrimSpace(getenv(Variable)), pause: time.Second}
@@ -72,20 +72,20 @@ func Find(getenv func(string) string, audience string) (*Source, error) {
 func fix(provider ci.Provider, audience string) string {
 	switch provider {
 	case ci.GitHub:
-		return "add 'id-token: write' to the permissions of the job; jobs of forks get none"
+		return "add 'id-token: write' to the permissions of the job; jobs of forks get no tokens"
 	case ci.Forgejo:
-		return "set 'enable-openid-connect: true' in the workflow; jobs of forks get none"
+		return "set 'enable-openid-connect: true' in the workflow; jobs of forks get no tokens"
 	case ci.GitLab:
 		return fmt.Sprintf("add to the job: id_tokens: {%s: {aud: %s}}", Variable, audience)
 	case ci.Gitea:
-		return "Gitea Actions has none: sign with a key"
+		return "Gitea Actions has no such tokens: sign with a key"
 	case "":
 		return "not in a CI job: sign with a key"
 	}
 	return fmt.Sprintf("set %s to a token for the audience %s, or sign with a key", Variable, audience)
 }
 
-// isSafe reports whether a secret can be sent to a URL: nobody else can read it on the way.
+// isSafe reports whether a secret can be sent to a URL without others on the network reading it.
 func isSafe(u *url.URL) bool {
 	if u.Scheme == "https" {
 		return u.Host != ""
@@ -158,7 +158,8 @@ func (s *Source) request(ctx context.Context, audience string) (token string, ag
 	return answer.Value, false, nil
 }
 
-// checkToken returns an error if a token has not the form of one, so that it is not sent anywhere.
+// checkToken returns an error unless a text has the form of a token: other secrets must not be
+// sent.
 func checkToken(token string) error {
 	if len(token) > maxToken || strings.Count(token, ".") != 2 || strings.ContainsAny(token, " \t\r\n") {
 		return errors.New("the OpenID Connect token of the job is not a JSON Web Token of at most 16 KiB")

@@ -95,7 +95,7 @@ func TestMissingTokenNamesTheFix(t *testing.T) {
 	}
 }
 
-// The secret for requests is sent only where nobody else can read it.
+// The secret for requests is only sent over HTTPS, or to this machine.
 func TestRequestsAreSafe(t *testing.T) {
 	for address, ok := range map[string]bool{
 		"https://ci.example/x": true, "http://127.0.0.1:1/x": true, "http://[::1]:1/x": true, "http://localhost:1/x": true,

@@ -28,7 +28,7 @@ const (
 )
 
 // A Provider is an OpenID Connect provider. It signs in the person that SignInAs chose last, without
-// asking; if nobody was chosen, it shows a form. Set its fields before it is used.
+// asking; if no person was chosen, it shows a form. Set its fields before it is used.
 type Provider struct {
 	*oidctest.Provider
 	// Now is the clock; [time.Now] by default.
@@ -60,7 +60,7 @@ type Person struct {
 	AuthTime time.Time
 }
 
-// A grant is what a code stands for.
+// A grant is the sign-in that a code stands for.
 type grant struct {
 	request url.Values
 	person  Person

@@ -16,7 +16,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// TokenWithID signs claims with the present key, and says that it is the one with an ID.
+// TokenWithID signs claims with the current key under another key ID.
 func (p *Provider) TokenWithID(id string, claims map[string]any) string {
 	p.t.Helper()
 	p.mu.Lock()
@@ -38,8 +38,8 @@ func (p *Provider) Raw(payload string) string {
 	return token
 }
 
-// WithHeader signs claims with the present key, ES256 and a header as it is. If isRaw, what is signed
-// has the claims as they are, not encoded (RFC 7797).
+// WithHeader signs claims with the current key, ES256 and the given header. If isRaw, the claims are
+// signed without their encoding (RFC 7797).
 func (p *Provider) WithHeader(header string, claims map[string]any, isRaw bool) string {
 	p.t.Helper()
 	payload, err := json.Marshal(claims)

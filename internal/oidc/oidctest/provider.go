@@ -92,7 +92,7 @@ func (p *Provider) Reads() int {
 	return p.reads
 }
 
-// Rotate replaces the key.
+// Rotate replaces the current key.
 func (p *Provider) Rotate() {
 	key := NewKey(p.t)
 	p.mu.Lock()
@@ -127,7 +127,7 @@ func (p *Provider) Roots() *x509.CertPool {
 	return roots
 }
 
-// Token signs claims with the present key.
+// Token signs claims with the current key.
 func (p *Provider) Token(claims map[string]any) string {
 	p.t.Helper()
 	p.mu.Lock()

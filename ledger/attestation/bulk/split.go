@@ -22,7 +22,7 @@ const Max = 100
 type Item struct {
 	// Envelope is the bytes of the envelope or bundle. It is a part of the body, not a copy.
 	Envelope []byte
-	// Err says why the item has none. It is a *ledger.Error, and nil if Envelope is set.
+	// Err says why the item has no envelope. It is a *ledger.Error, and nil if Envelope is set.
 	Err error
 }
 
@@ -70,8 +70,8 @@ func itemsOf(values [][]byte, toItem func([]byte) Item) []Item {
 
 func envelope(value []byte) Item { return Item{Envelope: value} }
 
-// sequence returns the JSON values of a body. It returns none if even the first one is
-// invalid and cannot be an array: then the body may have been meant as one envelope.
+// sequence returns the JSON values of a body. It returns nil if the first one is invalid and cannot
+// be an array: then the body may have been meant as one envelope.
 func sequence(body []byte) ([][]byte, error) {
 	dec, values := decoder(body), [][]byte(nil)
 	for {

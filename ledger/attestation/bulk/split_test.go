@@ -46,7 +46,7 @@ func TestSplit(t *testing.T) {
 			[]string{bundle}},
 		{"a list on several lines", "{\n  \"attestations\": [\n    { \"bundle\": " + bundle + " }\n  ]\n}", []string{bundle}},
 
-		// What is no envelope is refused as an item, so it does not stop the others.
+		// An item that is not an envelope has an error, and the others have none.
 		{"a number between envelopes", dsse + " 5 " + dsse, []string{dsse, "5", dsse}},
 		{"an array in an array", "[[" + dsse + "]," + dsse + "]", []string{"[" + dsse + "]", dsse}},
 		{"two arrays", "[" + dsse + "]\n[" + dsse + "]", []string{"[" + dsse + "]", "[" + dsse + "]"}},
@@ -56,7 +56,7 @@ func TestSplit(t *testing.T) {
 				bundle + `}]}`, append(slicesOf(noBundle, 6), bundle)},
 		{"a bundle in two spellings", `{"attestations":[{"bundle":` + bundle + `,"Bundle":{}}]}`, []string{noBundle}},
 
-		// One envelope, or what is refused like one.
+		// A single envelope, or a body that is refused like one.
 		{"an envelope", dsse, nil},
 		{"an envelope and a newline", dsse + "\n", nil},
 		{"a bundle", bundle, nil},

@@ -37,8 +37,8 @@ var oidEnvironment = asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57264, 1, 23}
 // oidNames is the extension with the alternative names (RFC 5280).
 var oidNames = asn1.ObjectIdentifier{2, 5, 29, 17}
 
-// CertificateOf reads a certificate. It does not verify it. It is an error if the certificate has
-// several subjects, or none, or two issuers.
+// CertificateOf reads a certificate, which may be invalid. It is an error if the certificate has no
+// subject, several subjects or two issuers.
 func CertificateOf(leaf *x509.Certificate) (c Certificate, err error) {
 	err = guard(func() error {
 		c, err = read(leaf)
@@ -81,7 +81,7 @@ func read(leaf *x509.Certificate) (Certificate, error) {
 	return c, nil
 }
 
-// checkSubjects returns an error if a certificate has several alternative names, of whatever kind: the
+// checkSubjects returns an error if a certificate has several alternative names of any kinds: the
 // library uses the first one of a kind that it knows.
 func checkSubjects(leaf *x509.Certificate) error {
 	for _, e := range leaf.Extensions {

@@ -86,7 +86,8 @@ func isWithin(at time.Time, key *root.TransparencyLog) bool {
 	return !at.Before(key.ValidityPeriodStart) && (key.ValidityPeriodEnd.IsZero() || !at.After(key.ValidityPeriodEnd))
 }
 
-// lackedTimestamp returns an error if a bundle needs a timestamp of an authority, and none is valid.
+// lackedTimestamp returns an error if a bundle needs a timestamp of an authority, and has no valid
+// one.
 func lackedTimestamp(r *root.TrustedRoot, b *bundle.Bundle, entries []*tlog.Entry, leaf *x509.Certificate) error {
 	for _, entry := range entries {
 		if entry.HasInclusionPromise() && len(r.RekorLogs()) > 0 {

@@ -17,7 +17,7 @@ var (
 	ErrStale = errors.New("the trusted root is stale, or of another Sigstore instance")
 )
 
-// guard calls a function that parses input of others. A panic in it is an error.
+// guard calls a function that parses untrusted input. It returns a panic as an error.
 func guard(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -34,7 +34,7 @@ const maxMessage = 300
 func clip(err error) string {
 	message := strings.ToValidUTF8(err.Error(), "?")
 	message = strings.Map(func(r rune) rune {
-		if r == '\u00a0' || r == '\n' { // protobuf writes no-break spaces so that nobody compares its errors
+		if r == '\u00a0' || r == '\n' { // protobuf writes no-break spaces so that programs do not compare its errors
 			return ' '
 		}
 		if !unicode.IsPrint(r) {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A panic in the library, whatever its value, is the error of a bundle that is not valid.
+// A panic in the library with any value becomes the error of an invalid bundle.
 func TestPanicIsAnError(t *testing.T) {
 	for name, f := range map[string]func() error{
 		"an index":   func() error { return errors.New(strings.Split("", ",")[1]) },

@@ -201,7 +201,7 @@ func TestStaleRoots(t *testing.T) {
 	}
 }
 
-// The issuer is in two extensions. A certificate in which they differ is refused, in whatever order they are.
+// The issuer is in two extensions. A certificate in which they differ is refused, in either order.
 func TestCertificatesHaveOneIssuer(t *testing.T) {
 	own := ledgertest.NewSigstore()
 	const issuer, other = "https://ci.example", "https://evil.example"
@@ -230,7 +230,7 @@ func TestCertificatesHaveOneIssuer(t *testing.T) {
 	}
 }
 
-// A bundle has at most so many entries and timestamps, each of a limited size.
+// The number and the sizes of entries and timestamps are limited.
 func TestBundlesAreBounded(t *testing.T) {
 	own := ledgertest.NewSigstore()
 	r := parse(t, own.TrustedRoot(nil))

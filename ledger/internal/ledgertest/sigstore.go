@@ -102,7 +102,7 @@ type Bundle struct {
 	Payload, PAE, Signature []byte
 	Timestamps              [][]byte
 	MediaType               string
-	TlogEntry               any // the entries of transparency logs; nil for none
+	TlogEntry               any // the entries of transparency logs; may be nil
 }
 
 // Bundle returns a bundle of a payload, whose signature has a timestamp. pae is what is signed.

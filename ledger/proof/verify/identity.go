@@ -24,7 +24,7 @@ func LoggedIdentity(i identity.Identity, event []byte) Check {
 		return Failure(CheckIdentity, "its event %s has the type %s", e.ID, e.Type)
 	}
 	var err error
-	if i.Fingerprint, err = i.Digest(); err != nil { // of what verifies signatures, whatever is listed
+	if i.Fingerprint, err = i.Digest(); err != nil { // of the key or entry itself, not as listed
 		return Failure(CheckIdentity, "%v", err)
 	}
 	want, err := i.Logged(e.Action)

@@ -49,7 +49,7 @@ func (j journal) changePolicy(t testing.TB, n int) {
 	check(t, err)
 }
 
-// join adds n streams to a feed, of which none reads.
+// join adds n streams to a feed that do not read.
 func (j journal) join(t testing.TB, n int64) *feed {
 	t.Helper()
 	f, _, err := j.feeds.acquire(t.Context(), "acme")

@@ -15,8 +15,8 @@ import (
 type Exchanger struct {
 	Store   *store.Store
 	Issuers *oidc.Issuers
-	// BaseURL is where clients reach the server. If it is empty, no token is accepted, because none can
-	// be for this server.
+	// BaseURL is where clients reach the server. If it is empty, no token is accepted: the audience of
+	// this server is unknown.
 	BaseURL string
 	Now     func() ledger.Time
 }

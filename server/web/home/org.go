@@ -15,7 +15,7 @@ import (
 const (
 	reposShown  = 50
 	itemsOnHome = 6
-	// waitingRead is the number of commits that wait of which those of the visitor are shown.
+	// waitingRead is the number of waiting commits among which those for the visitor are looked for.
 	waitingRead = 100
 	// eventsRead is the number of events that are folded into up to eventsShown rows.
 	eventsRead  = 40

@@ -8,7 +8,8 @@ import (
 
 // A signInsPage lists sign-ins: for admins those of all members, for members their own.
 type signInsPage struct {
-	// IsPerson reports whether the visitor has signed in as a person, or an admin looks.
+	// IsPerson reports whether the visitor has sign-ins to see: as a member who has signed in, or as
+	// an admin.
 	IsPerson bool
 	SignIns  []signInRow
 	Next     string

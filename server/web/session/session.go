@@ -29,8 +29,8 @@ type Cookies struct {
 	Name string
 	// MaxSecret is the maximum length of the secret in bytes; by default 128.
 	MaxSecret int
-	// HTTPS reports whether browsers use HTTPS even where a request does not show it: an older
-	// browser behind a proxy says nothing of it when it follows a link.
+	// HTTPS reports whether browsers use HTTPS even if a request does not show it: behind a proxy,
+	// older browsers that follow a link do not.
 	HTTPS bool
 }
 

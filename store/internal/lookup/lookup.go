@@ -9,13 +9,13 @@ import (
 	"sync"
 )
 
-// A Group looks up keys. A query begins only after all who get its results have asked, so none of
-// them sees an older value than a query of their own would have returned.
+// A Group looks up keys. A query begins only after all callers that get its results have asked, so
+// its values are not older than those that a query for each caller would have returned.
 type Group[K comparable, V any] struct {
 	turn chan struct{} // full while a query runs
 
 	mu   sync.Mutex
-	next *round[K, V] // the one that has not begun; nil if nobody waits for it
+	next *round[K, V] // the one that has not begun; nil if no caller waits for it
 }
 
 // A round is one query.
@@ -31,7 +31,7 @@ func New[K comparable, V any]() *Group[K, V] {
 	return &Group[K, V]{turn: make(chan struct{}, 1)}
 }
 
-// Find looks up a key. The first one who waits for a query runs it, with the keys of all.
+// Find looks up a key. The first caller that waits for a query runs it, with the keys of all.
 func (l *Group[K, V]) Find(ctx context.Context, key K, query func([]K) (map[K]V, error)) (v V, ok bool, err error) {
 	q, isFirst := l.join(key)
 	if isFirst {
