@@ -85,9 +85,9 @@ func TestAnswers(t *testing.T) {
 		"two codes":           {func(v url.Values) { v.Add("code", "x") }, "no code"},
 		"a long code":         {func(v url.Values) { v.Set("code", strings.Repeat("x", 4097)) }, "no code"},
 		"an unknown code":     {func(v url.Values) { v.Set("code", "x") }, "does not accept the code"},
-		"another issuer":      {func(v url.Values) { v.Set("iss", "https://evil.example") }, "another provider"},
-		"an issuer with /":    {func(v url.Values) { v.Set("iss", v.Get("iss")+"/") }, "another provider"},
-		"two issuers":         {func(v url.Values) { v.Add("iss", "https://evil.example") }, "another provider"},
+		"another issuer":      {func(v url.Values) { v.Set("iss", "https://evil.example") }, "the answer is not from Okta"},
+		"an issuer with /":    {func(v url.Values) { v.Set("iss", v.Get("iss")+"/") }, "the answer is not from Okta"},
+		"two issuers":         {func(v url.Values) { v.Add("iss", "https://evil.example") }, "the answer is not from Okta"},
 		"no issuer":           {func(v url.Values) { v.Del("iss") }, "does not name Okta as its issuer"},
 		"declined":            {func(v url.Values) { v.Del("code"); v.Set("error", "access_denied") }, "access_denied"},
 		"an error and a code": {func(v url.Values) { v.Set("error", "login_required") }, "(login_required)"},
@@ -95,7 +95,7 @@ func TestAnswers(t *testing.T) {
 		"another issuer's error": {func(v url.Values) {
 			v.Set("error", "access_denied")
 			v.Set("iss", "https://evil.example")
-		}, "another provider"},
+		}, "the answer is not from Okta"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t)
@@ -120,7 +120,7 @@ func TestProviderWithoutIssuerInAnswers(t *testing.T) {
 	check(t, err)
 	s.idp.ChangeAnswer = func(v url.Values) { v.Set("iss", "https://evil.example") }
 	_, err = s.signIn(idp.Request{})
-	s.wantRefused("another issuer", err, "another provider")
+	s.wantRefused("another issuer", err, "the answer is not from Okta")
 }
 
 // A flow counts for ten minutes, and only as it was begun.

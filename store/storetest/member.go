@@ -88,7 +88,7 @@ func (s suite) TestMemberRules(t *testing.T) {
 	}
 }
 
-// An org that is restored has no members until its admin adds them.
+// An org that is restored has no members until an admin restores them.
 func (s suite) TestMembersEndWithTheirOrg(t *testing.T) {
 	fx := s.newPeople(t)
 	ctx := t.Context()
