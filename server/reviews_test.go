@@ -30,23 +30,15 @@ const (
 )
 
 // reviewers is a backend whose org acme has a CA for people, and members.
-type reviewers struct {
-	*backend
-	signIns byte
-}
+type reviewers struct{ *backend }
 
 func newReviewers(t *testing.T, changes ...func(*Config)) *reviewers {
 	t.Helper()
 	r := &reviewers{backend: newBackend(t, changes...)}
 	r.post("/v1/orgs/acme/people-ca", `{}`).want(201)
 	r.host("PUT", "/v1/orgs/acme/repos/api/commits/"+reviewCommit, `{"branch":"feature"}`).want(201)
-	for subject, role := range map[string]member.Role{"ann": member.Contributor, "rob": member.Reader,
-		"max": member.Maintainer} {
-		n, err := member.NewMember{Issuer: "https://idp.example", Subject: subject, Role: role,
-			DN: "cn=" + subject + ",ou=people-dev,o=acme"}.Completed()
-		check(t, err)
-		_, err = r.store.AddMember(t.Context(), "acme", n)
-		check(t, err)
+	for subject, role := range map[string]string{"ann": "contributor", "rob": "reader", "max": "maintainer"} {
+		r.addMember(subject, role)
 	}
 	return r
 }
@@ -61,14 +53,12 @@ type person struct {
 // signIn signs a member in who was authenticated a while ago.
 func (r *reviewers) signIn(subject string, ago time.Duration) *person {
 	r.t.Helper()
-	r.signIns++
-	a := member.Account{Issuer: "https://idp.example", Subject: subject}
+	a := member.Account{Issuer: provider, Subject: subject}
 	if ago >= 0 {
 		a.AuthTime = r.clock.time().Add(-ago)
 	}
-	session := fmt.Sprint("session ", r.signIns)
-	_, err := r.store.SignInMember(r.t.Context(), "acme", a, [32]byte{r.signIns}, sha256.Sum256([]byte(session)),
-		r.clock.time().Add(SessionLife))
+	session := rand.Text()
+	_, err := r.signInAccount(a, session)
 	check(r.t, err)
 	return r.withSession(session)
 }

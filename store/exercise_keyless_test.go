@@ -1,9 +1,6 @@
 package store_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"strings"
 	"time"
 
@@ -16,6 +13,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/member"
 	"github.com/ledgerd/ledgerd/ledger/passkey"
 	"github.com/ledgerd/ledgerd/store"
+	"github.com/ledgerd/ledgerd/store/storetest"
 )
 
 // trustedRoots sets, lists and removes a trusted root, and adds an entry that names it.
@@ -80,7 +78,7 @@ func (e *exerciser) exchanges() {
 func (e *exerciser) authority(rule exchange.Rule, provider *oidctest.Provider) {
 	ctx := e.t.Context()
 	check(e.t, e.CheckNoCA(ctx, "acme", ca.Jobs))
-	root, err := e.CreateCA(ctx, "acme", ca.Jobs, e.newRoot(), false)
+	root, err := e.CreateCA(ctx, "acme", ca.Jobs, storetest.NewRoot(e.t, ca.Jobs, e.Now()), false)
 	check(e.t, err)
 	e.ok(e.CA(ctx, "acme", ca.Jobs))
 
@@ -95,14 +93,14 @@ func (e *exerciser) authority(rule exchange.Rule, provider *oidctest.Provider) {
 	use := store.Exchange{Rule: rule, Claims: claims, Scope: ledger.Read}
 	check(e.t, e.LogCertificate(ctx, "acme", certificate, use, &[32]byte{78}))
 
-	e.ok(e.CreateCA(ctx, "acme", ca.Jobs, e.newRoot(), true))
+	e.ok(e.CreateCA(ctx, "acme", ca.Jobs, storetest.NewRoot(e.t, ca.Jobs, e.Now()), true))
 	check(e.t, e.RetireCA(ctx, "acme", ca.Jobs))
 }
 
 // reviews logs the certificate of a draft that a member has signed.
 func (e *exerciser) reviews() {
 	ctx := e.t.Context()
-	root, err := e.CreateCA(ctx, "acme", ca.People, e.newRoot(), false)
+	root, err := e.CreateCA(ctx, "acme", ca.People, storetest.NewRoot(e.t, ca.People, e.Now()), false)
 	check(e.t, err)
 	account := member.Account{Issuer: "https://idp.example", Subject: "reviewer"}
 	dn := "cn=reviewer,ou=people-dev,o=acme"
@@ -143,17 +141,4 @@ func (e *exerciser) passkeys(signIn string) {
 	check(e.t, e.RemovePasskey(ctx, "acme", "", p.ID))
 	past := ledger.TimeOf(e.now.Add(-time.Minute)) // Prune deletes it
 	check(e.t, e.CreatePasskeyChallenge(ctx, "acme", signIn, []byte{2}, past))
-}
-
-// newRoot returns the root of a new CA.
-func (e *exerciser) newRoot() identity.Identity {
-	e.t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	check(e.t, err)
-	cert, err := ca.NewRoot(ca.Jobs, "acme", ca.NewSerial(), key, e.Now())
-	check(e.t, err)
-	i, err := identity.NewIdentity{Kind: identity.RootIdentity, PEM: ca.PEM(cert), DNPattern: ca.Jobs.Pattern("acme"),
-		May: identity.Predicates{"test:*"}}.Identity()
-	check(e.t, err)
-	return i
 }

@@ -7,11 +7,11 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/member"
+	"github.com/ledgerd/ledgerd/server"
 )
 
 const (
@@ -33,12 +33,16 @@ func (e *env) addMember(subject string, r member.Role) member.Member {
 // signInMember signs a member in. It returns the browser of the member.
 func (e *env) signInMember(subject string) (*browser, ledger.Token) {
 	e.t.Helper()
-	var state [32]byte
-	rand.Read(state[:])
+	return e.signInAccount(member.Account{Issuer: provider, Subject: subject, Name: "Ann <b>Lee</b>",
+		Email: "ann@acme.example"})
+}
+
+// signInAccount signs in the account of a member. It returns the browser of the member.
+func (e *env) signInAccount(a member.Account) (*browser, ledger.Token) {
+	e.t.Helper()
 	session := rand.Text()
-	token, err := e.db.SignInMember(e.t.Context(), "acme", member.Account{Issuer: provider, Subject: subject,
-		Name: "Ann <b>Lee</b>", Email: "ann@acme.example"}, state, sha256.Sum256([]byte(session)),
-		e.clock.time().Add(12*time.Hour))
+	token, err := e.db.SignInMember(e.t.Context(), "acme", a, sha256.Sum256([]byte("state "+session)),
+		sha256.Sum256([]byte(session)), e.clock.time().Add(server.SessionLife))
 	check(e.t, err)
 	w := e.browser()
 	w.client.Jar.SetCookies(parse(e.t, e.url), []*http.Cookie{{Name: "ledgerd", Value: session, Path: "/"}})

@@ -4,11 +4,9 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/sha256"
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
-	"net/http"
 	"net/url"
 	"strings"
 	"testing"
@@ -19,7 +17,6 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/ca"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/member"
-	"github.com/ledgerd/ledgerd/server"
 )
 
 const (
@@ -35,9 +32,7 @@ func newReviewEnv(t *testing.T) *env {
 	_, err := e.host.CreateCA(t.Context(), "acme", ca.People, ca.NewAuthority{})
 	check(t, err)
 	for subject, role := range map[string]member.Role{"ann": member.Contributor, "rob": member.Reader} {
-		_, err := e.db.AddMember(t.Context(), "acme", member.NewMember{Issuer: "https://idp.example", Subject: subject,
-			DN: "cn=" + subject + ",ou=people-dev,o=acme", Role: role})
-		check(t, err)
+		e.addMember(subject, role)
 	}
 	return e
 }
@@ -45,15 +40,7 @@ func newReviewEnv(t *testing.T) *env {
 // member returns the browser of a member who was authenticated a while ago.
 func (e *env) member(subject string, ago time.Duration) *browser {
 	e.t.Helper()
-	w := e.browser()
-	session := rand.Text()
-	_, err := e.db.SignInMember(e.t.Context(), "acme", member.Account{Issuer: "https://idp.example", Subject: subject,
-		AuthTime: e.clock.time().Add(-ago)}, sha256.Sum256([]byte("state "+session)), sha256.Sum256([]byte(session)),
-		e.clock.time().Add(server.SessionLife))
-	check(e.t, err)
-	at, err := url.Parse(e.url)
-	check(e.t, err)
-	w.client.Jar.SetCookies(at, []*http.Cookie{{Name: "ledgerd", Value: session, Path: "/"}})
+	w, _ := e.signInAccount(member.Account{Issuer: provider, Subject: subject, AuthTime: e.clock.time().Add(-ago)})
 	return w
 }
 

@@ -2,9 +2,6 @@ package check_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"database/sql"
 	"os"
 	"path/filepath"
@@ -20,19 +17,8 @@ import (
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/check"
 	"github.com/ledgerd/ledgerd/store/sqldb"
+	"github.com/ledgerd/ledgerd/store/storetest"
 )
-
-// newRoot returns the root of a new CA of acme.
-func newRoot(t *testing.T, now ledger.Time) identity.Identity {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	ok(t, err)
-	cert, err := ca.NewRoot(ca.Jobs, "acme", ca.NewSerial(), key, now)
-	ok(t, err)
-	root, err := ca.NewAuthority{May: identity.Predicates{"test:*"}}.Identity(ca.Jobs, "acme", ca.PEM(cert))
-	ok(t, err)
-	return root
-}
 
 // newKeylessDatabase returns a database with a keyless attestation, whose trusted root was replaced
 // and removed after it was recorded, with two CAs, of which one is in use, and with a root that is
@@ -72,10 +58,10 @@ func newKeylessDatabase(t *testing.T) string {
 
 	set(sigstoretest.File(t, sigstoretest.OtherRoot))
 	set(nil)
-	_, err = s.AddIdentity(ctx, "acme", newRoot(t, s.Now()))
+	_, err = s.AddIdentity(ctx, "acme", storetest.NewRoot(t, ca.Jobs, s.Now()))
 	ok(t, err)
 	for range 2 { // the second replaces the first
-		_, err = s.CreateCA(ctx, "acme", ca.Jobs, newRoot(t, s.Now()), true)
+		_, err = s.CreateCA(ctx, "acme", ca.Jobs, storetest.NewRoot(t, ca.Jobs, s.Now()), true)
 		ok(t, err)
 	}
 	ok(t, s.Settle(ctx))
@@ -179,7 +165,7 @@ func TestSignersChangeDuringACheck(t *testing.T) {
 			_, err = s.SetTrustedRoot(ctx, "acme", root)
 			ok(t, err)
 		}
-		_, err := s.CreateCA(ctx, "acme", ca.Jobs, newRoot(t, s.Now()), true)
+		_, err := s.CreateCA(ctx, "acme", ca.Jobs, storetest.NewRoot(t, ca.Jobs, s.Now()), true)
 		ok(t, err)
 	}
 

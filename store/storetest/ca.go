@@ -17,14 +17,24 @@ import (
 	"github.com/ledgerd/ledgerd/store"
 )
 
-// root returns the root of a new CA.
+// NewRoot returns the root of a new CA of acme. A CA for CI jobs may certify them for test:*.
+func NewRoot(t testing.TB, p ca.Purpose, now ledger.Time) identity.Identity {
+	t.Helper()
+	cert, err := ca.NewRoot(p, "acme", ca.NewSerial(), oidctest.NewKey(t), now)
+	check(t, err)
+	var n ca.NewAuthority
+	if p == ca.Jobs {
+		n.May = identity.Predicates{"test:*"}
+	}
+	root, err := n.Identity(p, "acme", ca.PEM(cert))
+	check(t, err)
+	return root
+}
+
+// root returns the root of a new CA for CI jobs.
 func (fx *fixture) root() identity.Identity {
 	fx.t.Helper()
-	cert, err := ca.NewRoot(ca.Jobs, "acme", ca.NewSerial(), oidctest.NewKey(fx.t), fx.Now())
-	check(fx.t, err)
-	i, err := ca.NewAuthority{May: identity.Predicates{"test:*"}}.Identity(ca.Jobs, "acme", ca.PEM(cert))
-	check(fx.t, err)
-	return i
+	return NewRoot(fx.t, ca.Jobs, fx.Now())
 }
 
 // caEvents returns what the events of acme say of its CAs, as the action and the name of the CA.

@@ -49,8 +49,7 @@ func (s suite) TestAccountsAndDNsAreOfOneMember(t *testing.T) {
 	_, err = fx.add("ann", member.Admin)
 	wantCode(t, err, ledger.CodeAlreadyExists)
 
-	removed := true
-	_, err = fx.ChangeMember(ctx, "acme", ann.ID, member.Change{Removed: &removed})
+	_, err = fx.ChangeMember(ctx, "acme", ann.ID, member.Change{Removed: new(true)})
 	check(t, err)
 	_, err = fx.add("ann", member.Admin)
 	wantCode(t, err, ledger.CodeAlreadyExists)
@@ -98,8 +97,7 @@ func (s suite) TestMembersEndWithTheirOrg(t *testing.T) {
 	check(t, fx.DeleteOrg(ctx, "acme"))
 	deleted, err := fx.DeletedOrgs(ctx, store.Query{Limit: 10})
 	check(t, err)
-	name := "acme"
-	_, err = fx.ChangeOrg(ctx, deleted.Data[0].Name, ledger.OrgChange{Name: &name})
+	_, err = fx.ChangeOrg(ctx, deleted.Data[0].Name, ledger.OrgChange{Name: new("acme")})
 	check(t, err)
 	for _, a := range []member.Account{account("ann"), account("bob", "dev")} {
 		_, _, err = fx.signIn(a)

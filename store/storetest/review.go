@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ledgerd/ledgerd/internal/oidc/oidctest"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/ca"
 	"github.com/ledgerd/ledgerd/ledger/member"
@@ -33,11 +32,7 @@ func (s suite) newReviewers(t *testing.T) *reviewers {
 // newCA creates a CA for people, in the place of the one in use if replace is set.
 func (fx *reviewers) newCA(replace bool) {
 	fx.t.Helper()
-	cert, err := ca.NewRoot(ca.People, "acme", ca.NewSerial(), oidctest.NewKey(fx.t), fx.Now())
-	check(fx.t, err)
-	i, err := ca.NewAuthority{}.Identity(ca.People, "acme", ca.PEM(cert))
-	check(fx.t, err)
-	root, err := fx.CreateCA(fx.t.Context(), "acme", ca.People, i, replace)
+	root, err := fx.CreateCA(fx.t.Context(), "acme", ca.People, NewRoot(fx.t, ca.People, fx.Now()), replace)
 	check(fx.t, err)
 	fx.root = root.ID
 }

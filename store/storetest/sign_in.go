@@ -104,8 +104,7 @@ func (s suite) TestSignInsDoNotRevealWhichOrgsExist(t *testing.T) {
 	fx := s.newPeople(t)
 	ann, err := fx.add("ann", member.Reader)
 	check(t, err)
-	removed := true
-	_, err = fx.ChangeMember(t.Context(), "acme", ann.ID, member.Change{Removed: &removed})
+	_, err = fx.ChangeMember(t.Context(), "acme", ann.ID, member.Change{Removed: new(true)})
 	check(t, err)
 	fx.rule("dev", member.Reader)
 
@@ -285,8 +284,7 @@ func (s suite) TestOrgsOfAnAccount(t *testing.T) {
 	another := account("ann", "dev")
 	another.Issuer = "https://other.example"
 	want(another)
-	removed := true
-	_, err = fx.ChangeMember(ctx, "acme", ann.ID, member.Change{Removed: &removed})
+	_, err = fx.ChangeMember(ctx, "acme", ann.ID, member.Change{Removed: new(true)})
 	check(t, err)
 	want(account("ann"))
 	check(t, fx.DeleteOrg(ctx, "globex"))

@@ -38,23 +38,22 @@ func (s suite) TestTokensEndWithTheRoleOfTheirMember(t *testing.T) {
 	}
 
 	want("before", true, true, true, true, true, true, true)
-	lower, removed, restored := member.Contributor, true, false
-	changed, err := fx.ChangeMember(ctx, "acme", ann.ID, member.Change{Role: &lower})
+	changed, err := fx.ChangeMember(ctx, "acme", ann.ID, member.Change{Role: new(member.Contributor)})
 	check(t, err)
-	if changed.Role != lower || changed.RemovedAt != 0 {
+	if changed.Role != member.Contributor || changed.RemovedAt != 0 {
 		t.Errorf("changed: %+v", changed)
 	}
 	want("with a lower role", false, false, true, true, true, true, true)
-	changed, err = fx.ChangeMember(ctx, "acme", ann.ID, member.Change{Removed: &removed})
+	changed, err = fx.ChangeMember(ctx, "acme", ann.ID, member.Change{Removed: new(true)})
 	check(t, err)
-	if changed.RemovedAt != fx.Now() || changed.Role != lower {
+	if changed.RemovedAt != fx.Now() || changed.Role != member.Contributor {
 		t.Errorf("removed: %+v", changed)
 	}
 	want("after the removal", false, false, false, false, true, true, true)
 	_, _, err = fx.signIn(account("ann"))
 	wantCode(t, err, ledger.CodeForbidden)
 
-	_, err = fx.ChangeMember(ctx, "acme", ann.ID, member.Change{Removed: &restored})
+	_, err = fx.ChangeMember(ctx, "acme", ann.ID, member.Change{Removed: new(false)})
 	check(t, err)
 	want("restored", false, false, false, false, true, true, true)
 	if again, _ := fx.signedIn(account("ann")); again.Scope != ledger.Write || again.Member != ann.ID {
