@@ -30,7 +30,7 @@ func (c *Client) ExchangeRules(ctx context.Context, org string) iter.Seq2[exchan
 	return list[exchange.Rule](ctx, c, pathOf("orgs", org, "exchange-rules"), parameters())
 }
 
-// CreateExchangeRule creates a rule. Its Warnings say what is risky about it.
+// CreateExchangeRule creates a rule. Its Warnings are the risks of the rule.
 func (c *Client) CreateExchangeRule(ctx context.Context, org string, n exchange.NewRule) (exchange.Rule, error) {
 	return post[exchange.Rule](ctx, c, pathOf("orgs", org, "exchange-rules"), n)
 }
@@ -41,7 +41,7 @@ func (c *Client) RemoveExchangeRule(ctx context.Context, org, id string) error {
 }
 
 // ExchangeToken exchanges a token of an issuer for an API token of an org. The client needs no API
-// token. A scope of 0 is that of the rule.
+// token. A scope of 0 requests the scope of the rule.
 func (c *Client) ExchangeToken(
 	ctx context.Context, org, token string, scope ledger.Scope,
 ) (exchange.Response, error) {

@@ -39,7 +39,7 @@ func TestPersonSignsInAndApproves(t *testing.T) {
 	v.click("button", "Approve")
 	v.sees("you must have signed in during the last 15 minutes", "Sign in again")
 
-	// The provider authenticates her again, because it is asked to.
+	// The provider authenticates her again, because the page requests it.
 	v.press("Sign in again")
 	v.press("Sign in with Okta")
 	v.sees("Blocked by:", "Request changes")

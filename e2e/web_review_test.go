@@ -49,8 +49,8 @@ func (v *visitor) signInAnn(o *org, authTime time.Time) {
 	evaluate[string](v, "document.cookie = "+quote("ledgerd="+session+"; path=/"))
 }
 
-// In a browser, a member sees what is signed, signs it, and the commit moves on. What is recorded can
-// be verified with other tools.
+// In a browser, a member sees the statement and signs it, and the commit reaches its next state.
+// Other tools can verify the attestation.
 func TestReviewInTheBrowser(t *testing.T) {
 	o := newCheckedOrg(t)
 	sha := strings.Repeat("a", 40)
@@ -71,7 +71,7 @@ func TestReviewInTheBrowser(t *testing.T) {
 	v.click("button", "Confirm")
 	v.sees("Recorded: review:code pass", annDN)
 
-	// A lost key is made again, and changes can be requested as well.
+	// If the key is lost, the browser creates another. Members can also request changes.
 	first := keyOfReview(t, o.api, sha)
 	v.open(page)
 	evaluate[string](v, `(indexedDB.deleteDatabase('ledgerd-review'), '')`)
@@ -120,7 +120,8 @@ func TestReviewAsksToSignInAgain(t *testing.T) {
 	}
 }
 
-// What only members see is accessible, too: the form, what is signed, and what waits for them.
+// The parts of pages that only members see are accessible, too: the form, the statement, and the
+// list of waiting commits.
 func TestWebReviewIsAccessible(t *testing.T) {
 	need(t, "chromium")
 	axe := readAxe(t)

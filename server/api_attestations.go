@@ -128,8 +128,8 @@ func isMalformed(err error) bool {
 	return ok && (e.Code == ledger.CodeInvalidJSON || e.Code == ledger.CodeInvalidEnvelope)
 }
 
-// recordItems records the items of a bulk request one after the other, each as if it came alone.
-// Items that would begin after s.bulkTime, or after the client has gone, are not recorded.
+// recordItems records the items of a bulk request one after the other, each like a separate
+// request. Items that would begin after s.bulkTime, or after the client has gone, are not recorded.
 func (s *Server) recordItems(c *call, items []bulk.Item) (*reply, error) {
 	if err := s.countItems(c, len(items)); err != nil {
 		return nil, err

@@ -152,7 +152,7 @@ func (s *Server) SignIn(ctx context.Context, token string) (session string, expi
 		return "", 0, err
 	}
 	if c.token.IsExchanged() {
-		return "", 0, ledger.Errorf(ledger.CodeUnauthenticated, "the API token is that of a CI job: sign in with another token")
+		return "", 0, ledger.Errorf(ledger.CodeUnauthenticated, "the API token is for a CI job: sign in with another token")
 	}
 	if c.token.IsLimited { // pages are shared by all sessions with the same scope
 		return "", 0, ledger.Errorf(ledger.CodeUnauthenticated,

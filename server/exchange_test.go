@@ -127,7 +127,7 @@ func TestTokenExchange(t *testing.T) {
 	b.send(request{method: "GET", path: path, token: got.AccessToken}).wantProblem(401, ledger.CodeUnauthenticated)
 }
 
-// Each token that must not be accepted is refused with its code, in the form of OAuth, too.
+// Each invalid token is refused with its code, also in the form of OAuth.
 func TestTokensThatAreRefused(t *testing.T) {
 	b := newExchanging(t)
 	b.rule(`,"refs":["main"]`)
@@ -280,7 +280,7 @@ func TestReplayedToken(t *testing.T) {
 	b.exchanged(b.github(map[string]any{"jti": rand.Text()}))
 }
 
-// A server that does not know its own URL accepts no token, and one whose issuer is down says so.
+// A server without a base URL accepts no token. If the issuer is down, the error says so.
 func TestExchangeThatIsNotPossible(t *testing.T) {
 	b := newExchanging(t)
 	b.rule(``)

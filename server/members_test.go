@@ -141,7 +141,7 @@ func TestMemberRules(t *testing.T) {
 	b.delete(memberRulesPath+"/"+created.ID).wantProblem(404, ledger.CodeNotFound)
 }
 
-// A role permits what a token with its scope does, and no more.
+// A role permits the same as a token with its scope.
 func TestRolesOfMembers(t *testing.T) {
 	b := newBackend(t)
 	commit := commitPath(commitID(1))
@@ -284,7 +284,7 @@ func TestRemovalOfAMemberEndsStreams(t *testing.T) {
 	})
 }
 
-// A token that was created for some repos is for nothing else of the org.
+// A token that is limited to some repos has no access to the rest of the org.
 func TestTokensOfReposAreLimited(t *testing.T) {
 	b := newBackend(t)
 	b.post("/v1/orgs/acme/repos", `{"name":"web"}`).want(201)
@@ -323,7 +323,7 @@ func TestTokensOfReposAreLimited(t *testing.T) {
 		header: map[string]string{"X-Undescribed": "1"}}).wantFields(422, ledger.CodeInvalidField, "repos")
 }
 
-// A rule does not make an account a person who has signed with a certificate of a root that the org trusts.
+// A rule does not give an account the name of a person who has signed with a certificate of a trusted root.
 func TestRulesGiveNoDNOfASigner(t *testing.T) {
 	b := newBackend(t)
 	b.trustCosign()

@@ -27,7 +27,7 @@ func (e *exerciser) members() {
 	check(e.t, e.RemoveMemberRule(ctx, "acme", rule.ID))
 }
 
-// signIns signs in a member who was added, and a person whom a rule admits.
+// signIns signs in a member whom an admin added, and one whom a rule admits.
 func (e *exerciser) signIns(added member.Member) {
 	ctx := e.t.Context()
 	known := member.Account{Issuer: added.Issuer, Subject: added.Subject}

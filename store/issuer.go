@@ -85,7 +85,8 @@ func (s *Store) Issuers(ctx context.Context, org string, q Query) (ledger.Page[e
 }
 
 // IssuerByURL returns the issuer of an org with a URL. If the org does not exist or has no such
-// issuer, the error has CodeUntrustedIssuer, so that callers without a token learn of no orgs.
+// issuer, the error has CodeUntrustedIssuer, so that callers without a token do not learn which
+// orgs exist.
 func (s *Store) IssuerByURL(ctx context.Context, org, url string) (exchange.Issuer, error) {
 	return readLoose(ctx, s, forCheck(), func(rd reader) (exchange.Issuer, error) {
 		i, err := rd.issuerByURL(org, url)

@@ -85,7 +85,8 @@ INSERT INTO review_drafts (digest, token_id, repo_id, until) SELECT x'01', t.id,
 	}
 }
 
-// A refused sign-in writes nothing, whether or not the org exists: how long a write takes would tell.
+// A refused sign-in writes nothing, whether or not the org exists: the time that a write takes would
+// reveal that.
 func TestRefusedSignInsWriteNothing(t *testing.T) {
 	s := openAgain(t, filepath.Join(t.TempDir(), "ledger.db"), Options{})
 	_, err := s.CreateOrg(t.Context(), "acme")

@@ -64,7 +64,7 @@ func (p *Program) locate(command *cobra.Command) (Location, error) {
 	return l, err
 }
 
-// NeedNoToken has Locate return a server also if there is no API token for it.
+// NeedNoToken lets Locate return a server without an API token.
 func (p *Program) NeedNoToken() { p.tokenless = true }
 
 // token returns the API token for a server from the flag, else the environment, else the

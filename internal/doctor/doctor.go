@@ -142,8 +142,7 @@ func (e *examination) files() {
 	e.add("files", OK, "enough for %d connections", connections)
 }
 
-// content examines what the database says of its surroundings: the clock, the keys of CAs and the
-// webhooks.
+// content compares the database with its environment: the clock, the keys of CAs and the webhooks.
 func (e *examination) content(ctx context.Context) {
 	glance, err := e.glance(ctx)
 	if err != nil {

@@ -94,9 +94,9 @@ func (o *Outcome) stop(s os.Signal) {
 }
 
 // removeSecrets removes the variables of the API token, of the token of a CI job and of the webhook
-// secret, and others, from the environment of this process. So neither the command has them, nor a
-// program that ledgerd starts later: processes that the command left running can read the environment
-// of that one.
+// secret, and others, from the environment of this process. Neither the command nor programs that
+// ledgerd starts later have them: processes that the command left running can read the environment of
+// these programs.
 func removeSecrets(others []string) (err error) {
 	for _, name := range append([]string{"LEDGERD_TOKEN", "LEDGERD_ID_TOKEN", config.WebhookSecretVariable}, others...) {
 		err = errors.Join(err, os.Unsetenv(name), os.Unsetenv(name+"_FILE"))

@@ -49,7 +49,7 @@ func (n NewRule) describeID() string {
 
 // Match returns nil if a token with the claims fulfils all conditions of the rule. Otherwise the
 // error names the first condition that is not fulfilled. The claim sub is not read: its form
-// differs, and can be set.
+// differs between issuers, and repositories can set it.
 func (n NewRule) Match(c Claims) error {
 	if c.Issuer != n.Issuer {
 		return fmt.Errorf("the issuer is %s", text.Quote(c.Issuer))

@@ -59,7 +59,7 @@ type NewRule struct {
 	// Scope and Repos are what the API token permits.
 	Scope ledger.Scope `json:"scope"`
 	Repos []string     `json:"repos"`
-	// DN is the signer as whom a job may sign. If it is empty, jobs may not sign.
+	// DN is the name with which a job may sign. If it is empty, jobs may not sign.
 	DN string `json:"dn,omitzero"`
 	// Lifetime is how long the API token is valid; 0 means 15 minutes.
 	Lifetime ledger.Duration `json:"lifetime,omitzero"`
@@ -70,7 +70,7 @@ type Rule struct {
 	ID  string `json:"id"`
 	Org string `json:"org"`
 	NewRule
-	// Warnings says what is risky about the rule.
+	// Warnings are the risks of the rule.
 	Warnings  []string    `json:"warnings,omitzero"`
 	CreatedAt ledger.Time `json:"created_at,omitzero"`
 }
@@ -205,7 +205,7 @@ func (n NewRule) Subject() string { return n.RepositoryID + n.ProjectID }
 // mergeRequest is the event of GitLab for merge requests, also those from forks.
 const mergeRequest = "merge_request_event"
 
-// Warned returns what is risky about the rule.
+// Warned returns the risks of the rule.
 func (n NewRule) Warned() (warnings []string) {
 	for _, event := range n.Events {
 		switch event {

@@ -83,7 +83,7 @@ type Member struct {
 	Org     string `json:"org"`
 	Issuer  string `json:"issuer"`
 	Subject string `json:"subject"`
-	// DN is the signer as whom the person approves. No other member of the org has or had it.
+	// DN is the name with which the person approves. No other member of the org has or had it.
 	DN string `json:"dn"`
 	// Name is what the provider calls the person, and Email an address that it has verified. Both
 	// are for display only.

@@ -140,7 +140,8 @@ func TestMemberRules(t *testing.T) {
 	w.get(membersPath).want(200).hasNot("groups has dev")
 }
 
-// A member sees and ends own sign-ins, and an admin those of all. A session of an API token has none.
+// A member sees and ends their own sign-ins, and an admin those of all. A session of an API token has
+// none.
 func TestSignIns(t *testing.T) {
 	e := newEnv(t)
 	e.addMember("ann", member.Reader)

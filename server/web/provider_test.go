@@ -103,7 +103,7 @@ func TestSignInWithoutDatabase(t *testing.T) {
 	}
 }
 
-// Someone whom several orgs admit chooses one.
+// A person whom several orgs admit chooses one.
 func TestSeveralOrgs(t *testing.T) {
 	e := newSignInEnv(t)
 	e.createOrg("globex")
@@ -136,7 +136,7 @@ func TestRemovedMember(t *testing.T) {
 	e.wantRefused(w, e.signInAt(w, "/login/with/okta?org=acme"), 401, "may not sign in to org acme")
 }
 
-// Someone who is signed in can be asked to sign in again, to the same org.
+// A link can require a signed-in person to sign in again, to the same org.
 func TestSignInAgain(t *testing.T) {
 	e := newSignInEnv(t)
 	old := person("ann", "dev")

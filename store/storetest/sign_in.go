@@ -159,7 +159,7 @@ func (s suite) TestRulesDecideAtEachSignIn(t *testing.T) {
 	}
 }
 
-// A claim does not make an account a signer that an admin has registered, or another member.
+// A rule does not give an account the DN of a registered signer, or of another member.
 func (s suite) TestRulesGiveNoDNThatIsTaken(t *testing.T) {
 	fx := s.newPeople(t)
 	ctx := t.Context()

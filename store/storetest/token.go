@@ -9,8 +9,8 @@ import (
 	"github.com/ledgerd/ledgerd/store"
 )
 
-// A lower role revokes the tokens that permit more; the others stay. A removal revokes all of them, and a
-// member who is restored signs in again.
+// A lower role revokes the tokens that permit more. A removal revokes all tokens; a member who is
+// restored signs in again.
 func (s suite) TestTokensEndWithTheRoleOfTheirMember(t *testing.T) {
 	fx := s.newPeople(t)
 	ctx := t.Context()

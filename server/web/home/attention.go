@@ -64,7 +64,7 @@ func newAttention(v *page.Visit, list attention.List, repo string) (a Attention)
 	return a
 }
 
-// itemOf returns what a page shows of an item.
+// itemOf returns an item as pages show it.
 func itemOf(v *page.Visit, i attention.Item) item {
 	_, label := kindsOf(i.Kind)
 	return item{Item: i, Label: label, Bad: i.Severity.IsBad(), Name: cmp.Or(i.Subject, format.Short(i.Commit)),
