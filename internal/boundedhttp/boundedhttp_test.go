@@ -78,6 +78,7 @@ func TestRequests(t *testing.T) {
 			dials.Add(1)
 			return nil
 		}
+
 		c := boundedhttp.NewClient(test.config)
 		for range 2 {
 			if _, body, err := get(t, c, server.URL+"/header"); err != nil || body != test.want {
