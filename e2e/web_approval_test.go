@@ -23,7 +23,7 @@ func TestPersonSignsInAndApproves(t *testing.T) {
 	o.start()
 	o.createRule(`{"issuer": "` + provider.URL + `", "claim": "groups", "value": "dev", "role": "contributor",
 		"dn": "cn={login},ou=people-dev,o=acme"}`)
-	o.requireReviews("1")
+	o.requireReviews("threshold: 1")
 	first, second := strings.Repeat("a", 40), strings.Repeat("b", 40)
 	api := o.attested(first, "First")
 
@@ -57,7 +57,7 @@ func TestPersonSignsInAndApproves(t *testing.T) {
 	}
 
 	// With a key of her own that is registered under her DN, ann is still one person.
-	o.requireReviews("2")
+	o.requireReviews("threshold: 2")
 	o.attested(second, "Second")
 	key := filepath.Join(o.folder, "ann")
 	o.ledgerd("keygen", "--dn", annDN, "--out", key)
@@ -83,12 +83,12 @@ func TestPersonSignsInAndApproves(t *testing.T) {
 	v.checkConsole(t)
 }
 
-// requireReviews sets a policy that needs a number of reviewers.
-func (o *org) requireReviews(threshold string) {
+// requireReviews sets a policy that needs reviews, with a condition.
+func (o *org) requireReviews(condition string) {
 	o.t.Helper()
 	file := filepath.Join(o.folder, "policy.yaml")
 	check(o.t, os.WriteFile(file, []byte("requirements:\n- {state: ATTESTED, predicate: test:*}\n"+
-		"- {state: PROMOTABLE, predicate: 'review:*', threshold: "+threshold+"}\n"), 0o600))
+		"- {state: PROMOTABLE, predicate: 'review:*', "+condition+"}\n"), 0o600))
 	o.ledgerd("policy", "apply", "acme/api", "-f", file)
 }
 

@@ -1,0 +1,119 @@
+package e2e_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/webauthn"
+	"github.com/chromedp/chromedp"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/passkey"
+)
+
+// device attaches a virtual device for passkeys to the browser, which verifies its user.
+func (v *visitor) device() webauthn.AuthenticatorID {
+	v.t.Helper()
+	_, err := chromedp.Call(v.ctx, webauthn.Enable, webauthn.EnableParams{})
+	check(v.t, err)
+	added, err := chromedp.Call(v.ctx, webauthn.AddVirtualAuthenticator, webauthn.AddVirtualAuthenticatorParams{
+		Options: &webauthn.VirtualAuthenticatorOptions{
+			Protocol: webauthn.AuthenticatorProtocolCtap2, Transport: webauthn.AuthenticatorTransportInternal,
+			HasResidentKey: true, HasUserVerification: true, IsUserVerified: true, AutomaticPresenceSimulation: true,
+		},
+	})
+	check(v.t, err)
+	return added.AuthenticatorID
+}
+
+// verifies sets whether a device verifies its user.
+func (v *visitor) verifies(device webauthn.AuthenticatorID, ok bool) {
+	v.t.Helper()
+	_, err := chromedp.Call(v.ctx, webauthn.SetUserVerified,
+		webauthn.SetUserVerifiedParams{AuthenticatorID: device, IsUserVerified: ok})
+	check(v.t, err)
+}
+
+// A member adds a passkey, and confirms an approval with it long after the sign-in. The policy asks for
+// one. What the passkey has signed is evidence that anybody can verify.
+func TestPasskeyInTheBrowser(t *testing.T) {
+	o := newOrg(t)
+	o.url = strings.Replace(o.url, "127.0.0.1", "localhost", 1) // passkeys are for names
+	o.env = append(o.env, "LEDGERD_BASE_URL="+o.url, "LEDGERD_SIGN_IN_RP_ID=localhost")
+	o.start()
+	o.ledgerd("identity", "people-ca", "create", "--org", "acme")
+	o.requireReviews("passkey: true")
+	sha := strings.Repeat("a", 40)
+	api := o.attested(sha, "First")
+	page := "/orgs/acme/repos/api/commits/" + sha
+
+	v := newBrowser(t).visitor(t, o.url)
+	v.signInAnn(o, time.Now())
+	device := v.device()
+	v.open("/orgs/acme/settings/passkeys")
+	v.sees("What you call the device", "No passkeys") // the script shows the form
+	v.fill("Name", "Laptop of Ann")
+	v.click("button", "Add passkey")
+	v.sees("Laptop of Ann yours", annDN)
+	v.open("/orgs/acme/settings/passkeys") // the device has one now
+	v.sees("What you call the device")
+	v.fill("Name", "Again")
+	v.click("button", "Add passkey")
+	v.sees("This device already has a passkey of yours.")
+
+	// Without the passkey, the policy is not met.
+	v.open(page)
+	v.click("button", "Approve")
+	v.sees("This is what you sign", "Confirm with a passkey")
+	v.click("button", "Confirm")
+	v.sees("Recorded: review:code pass", "not confirmed by a passkey")
+
+	// The sign-in is too old by itself. The passkey confirms that it is ann.
+	v.signInAnn(o, time.Now().Add(-time.Hour))
+	v.open(page)
+	v.click("button", "Approve")
+	v.sees("This is what you sign", "Confirm with a passkey")
+	v.verifies(device, false)
+	v.click("button", "Confirm with a passkey")
+	v.sees("No passkey has confirmed it", "This is what you sign")
+	v.verifies(device, true)
+	v.click("button", "Confirm with a passkey")
+	v.sees("Recorded: review:code pass", "Moved to Promotable", "All requirements are met.")
+	if got := stateOf(t, api, sha); got.State != ledger.Promotable {
+		t.Errorf("the commit is %s: %+v", got.State, got.Requirements)
+	}
+
+	list := stateOf(t, api, sha).Attestations
+	latest := list[0]
+	for _, a := range list {
+		if a.AssertionDigest != "" {
+			latest = a
+		}
+	}
+	v.open("/orgs/acme/repos/api/attestations/" + latest.ID)
+	v.sees("The signer confirmed the statement with a passkey", latest.AssertionDigest)
+	text, err := api.Assertion(t.Context(), "acme", "api", latest.ID)
+	check(t, err)
+	a, err := passkey.ParseAssertion(text)
+	check(t, err)
+	envelope, err := api.Envelope(t.Context(), "acme", "api", latest.ID)
+	check(t, err)
+	payload, err := attestation.Payload(envelope)
+	check(t, err)
+	check(t, a.Verify(payload))
+	if passkey.Digest(text) != latest.AssertionDigest || a.RPID != "localhost" {
+		t.Errorf("the assertion is %s", text)
+	}
+	o.ledgerd("verify", "attestation", "acme/api", latest.ID)
+
+	// What is removed confirms nothing.
+	v.open("/orgs/acme/settings/passkeys")
+	v.click("button", "Remove the passkey Laptop of Ann")
+	v.sees("No passkeys")
+	v.open(page)
+	v.click("button", "Approve")
+	v.sees("you must have signed in during the last 15 minutes", "Sign in again")
+	v.checkConsole(t)
+}
