@@ -131,6 +131,7 @@ func (s *stage) pages() []webPage {
 			"Issuer", "okta", "Subject", "00u9", "Name", "cn=zoe,ou=dev,o=acme"}, "Add member")},
 		{name: "member-rule-new", route: org + "/settings/member-rules/new", path: "/orgs/acme/settings/member-rules/new"},
 		{name: "sign-ins", route: org + "/settings/sign-ins", path: "/orgs/acme/settings/sign-ins"},
+		{name: "passkeys", route: org + "/settings/passkeys", path: "/orgs/acme/settings/passkeys"},
 		{name: "audit", route: org + "/settings/audit", path: "/orgs/acme/settings/audit"},
 		{name: "audit-filtered", path: "/orgs/acme/settings/audit?action=token&since=2020-01-01"},
 
@@ -159,10 +160,11 @@ var notPages = map[string]string{
 	"/orgs/{org}/events":                  "the stream that updates pages",
 	"/orgs/{org}/settings":                "redirects to the first page of the settings",
 	"/orgs/{org}/settings/audit/download": "a download",
-	"/orgs/{org}/repos/{repo}/attestations/{id}/envelope": "a download",
-	"/orgs/{org}/repos/{repo}/attestations/{id}/event":    "a download",
-	"/orgs/{org}/repos/{repo}/attestations/{id}/key":      "a download",
-	"/orgs/{org}/repos/{repo}/attestations/{id}/proof":    "a download",
+	"/orgs/{org}/repos/{repo}/attestations/{id}/envelope":  "a download",
+	"/orgs/{org}/repos/{repo}/attestations/{id}/assertion": "a download",
+	"/orgs/{org}/repos/{repo}/attestations/{id}/event":     "a download",
+	"/orgs/{org}/repos/{repo}/attestations/{id}/key":       "a download",
+	"/orgs/{org}/repos/{repo}/attestations/{id}/proof":     "a download",
 }
 
 // The tour visits every GET route of server/web.

@@ -1,4 +1,4 @@
-// Package people has the commands about the people of an org, and their sign-ins.
+// Package people has the commands about the people of an org, their sign-ins and their passkeys.
 package people
 
 import (
@@ -8,4 +8,6 @@ import (
 )
 
 // Commands returns the commands of this package.
-func Commands(p *cli.Program) []*cobra.Command { return []*cobra.Command{newMember(p), newSignIn(p)} }
+func Commands(p *cli.Program) []*cobra.Command {
+	return []*cobra.Command{newMember(p), newSignIn(p), newPasskey(p)}
+}

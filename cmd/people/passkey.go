@@ -1,0 +1,61 @@
+package people
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ledgerd/ledgerd/internal/cli"
+	"github.com/ledgerd/ledgerd/ledger/passkey"
+)
+
+func newPasskey(p *cli.Program) *cobra.Command {
+	return cli.Group("passkey", "See and remove the passkeys of members", newPasskeyList(p), newPasskeyRemove(p))
+}
+
+func newPasskeyList(p *cli.Program) *cobra.Command {
+	var org, owner string
+	command := &cobra.Command{
+		Use:   "list",
+		Short: "List the passkeys of an org",
+		Long: `Lists the passkeys with which members confirm reviews. Members add passkeys in the
+web interface, on the page Passkeys of the settings.`,
+		Example: `  ledgerd passkey list --org acme
+  ledgerd passkey list --org acme --member mem_01JD3X0V6Q8Z2M4N5P7R9T1W3Y`,
+		Args: cli.Takes(),
+		RunE: func(command *cobra.Command, _ []string) error {
+			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
+				columns := []string{"ID", "WHO", "NAME", "FOR", "ADDED", "MEMBER"}
+				return cli.PrintList(p, c.Passkeys(ctx, org, owner), 0, columns, func(k passkey.Passkey) []any {
+					return []any{k.ID, k.DN, k.Name, k.RPID, k.CreatedAt, k.Member}
+				})
+			})
+		},
+	}
+	cli.OrgFlag(command, &org)
+	command.Flags().StringVar(&owner, "member", "", "only those of the member with this `ID`")
+	return command
+}
+
+func newPasskeyRemove(p *cli.Program) *cobra.Command {
+	var org string
+	command := &cobra.Command{
+		Use:   "remove ID",
+		Short: "Remove a passkey",
+		Long: `Removes a passkey, such as that of a lost phone: it confirms nothing any more. What
+it has confirmed keeps counting.`,
+		Example: "  ledgerd passkey remove pas_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme",
+		Args:    cli.Takes("ID"),
+		RunE: func(command *cobra.Command, args []string) error {
+			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
+				if err := c.RemovePasskey(ctx, org, args[0]); err != nil {
+					return err
+				}
+				return p.Confirm(ended{args[0], org}, func() { fmt.Fprintf(p.Stdout, "Removed %s\n", args[0]) })
+			})
+		},
+	}
+	cli.OrgFlag(command, &org)
+	return command
+}
