@@ -45,9 +45,9 @@ func newPeopleCA(p *cli.Program) *cobra.Command {
 		purpose: ca.People,
 		short:   "Manage the CA with which people approve commits in the web interface",
 		create: `Creates the CA that certifies members of the org who approve commits in the
-web interface, and trusts it as a root. Each certificate is for one statement, and
-valid for ten minutes. The CA certifies only names whose ou begins with people-;
---dn-pattern limits them further. --may says what they may attest.`,
+web interface, and trusts it as a root. Each certificate is for one statement,
+and valid for ten minutes. The CA certifies only names whose ou begins with
+people-; --dn-pattern limits them further. --may says what they may attest.`,
 		rotate: "people who just signed",
 		retire: `Ends the CA and revokes its root: nobody can approve commits in the web
 interface, and certificates that were issued are refused. What was recorded stays

@@ -19,8 +19,8 @@ func newPasskeyList(p *cli.Program) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "list",
 		Short: "List the passkeys of an org",
-		Long: `Lists the passkeys with which members confirm reviews. Members add passkeys in the
-web interface, on the page Passkeys of the settings.`,
+		Long: `Lists the passkeys with which members confirm reviews. Members add passkeys in
+the web interface, on the page Passkeys of the settings.`,
 		Example: `  ledgerd passkey list --org acme
   ledgerd passkey list --org acme --member mem_01JD3X0V6Q8Z2M4N5P7R9T1W3Y`,
 		Args: cli.Takes(),
@@ -43,8 +43,8 @@ func newPasskeyRemove(p *cli.Program) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "remove ID",
 		Short: "Remove a passkey",
-		Long: `Removes a passkey, such as that of a lost phone: it confirms nothing any more. What
-it has confirmed keeps counting.`,
+		Long: `Removes a passkey, such as that of a lost phone: it confirms nothing any more.
+What it has confirmed keeps counting.`,
 		Example: "  ledgerd passkey remove pas_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme",
 		Args:    cli.Takes("ID"),
 		RunE: func(command *cobra.Command, args []string) error {
