@@ -8,6 +8,7 @@ import (
 	"github.com/chromedp/cdproto/webauthn"
 	"github.com/chromedp/chromedp"
 
+	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/passkey"
@@ -36,19 +37,26 @@ func (v *visitor) verifies(device webauthn.AuthenticatorID, ok bool) {
 	check(v.t, err)
 }
 
-// A member adds a passkey, and confirms an approval with it long after the sign-in. The policy asks for
-// one. What the passkey has signed is evidence that anybody can verify.
-func TestPasskeyInTheBrowser(t *testing.T) {
+const passkeyCommit = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+
+// newPasskeyOrg returns an org whose server takes passkeys and whose policy asks for them, with a commit
+// that waits for a review.
+func newPasskeyOrg(t *testing.T) (*org, *client.Client) {
+	t.Helper()
 	o := newOrg(t)
 	o.url = strings.Replace(o.url, "127.0.0.1", "localhost", 1) // passkeys are for names
 	o.env = append(o.env, "LEDGERD_BASE_URL="+o.url, "LEDGERD_SIGN_IN_RP_ID=localhost")
 	o.start()
 	o.ledgerd("identity", "people-ca", "create", "--org", "acme")
 	o.requireReviews("passkey: true")
-	sha := strings.Repeat("a", 40)
-	api := o.attested(sha, "First")
-	page := "/orgs/acme/repos/api/commits/" + sha
+	return o, o.attested(passkeyCommit, "First")
+}
 
+// A member adds a passkey, and confirms an approval with it long after the sign-in. The policy asks for
+// one. What the passkey has signed is evidence that anybody can verify.
+func TestPasskeyInTheBrowser(t *testing.T) {
+	o, api := newPasskeyOrg(t)
+	page := "/orgs/acme/repos/api/commits/" + passkeyCommit
 	v := newBrowser(t).visitor(t, o.url)
 	v.signInAnn(o, time.Now())
 	device := v.device()
@@ -65,14 +73,16 @@ func TestPasskeyInTheBrowser(t *testing.T) {
 
 	// Without the passkey, the policy is not met.
 	v.open(page)
+	v.sees("Request changes")
 	v.click("button", "Approve")
 	v.sees("This is what you sign", "Confirm with a passkey")
 	v.click("button", "Confirm")
-	v.sees("Recorded: review:code pass", "not confirmed by a passkey")
+	v.sees("Recorded: review:code pass", "without a passkey: review:code passed")
 
 	// The sign-in is too old by itself. The passkey confirms that it is ann.
 	v.signInAnn(o, time.Now().Add(-time.Hour))
 	v.open(page)
+	v.sees("Request changes")
 	v.click("button", "Approve")
 	v.sees("This is what you sign", "Confirm with a passkey")
 	v.verifies(device, false)
@@ -81,11 +91,11 @@ func TestPasskeyInTheBrowser(t *testing.T) {
 	v.verifies(device, true)
 	v.click("button", "Confirm with a passkey")
 	v.sees("Recorded: review:code pass", "Moved to Promotable", "All requirements are met.")
-	if got := stateOf(t, api, sha); got.State != ledger.Promotable {
+	if got := stateOf(t, api, passkeyCommit); got.State != ledger.Promotable {
 		t.Errorf("the commit is %s: %+v", got.State, got.Requirements)
 	}
 
-	list := stateOf(t, api, sha).Attestations
+	list := stateOf(t, api, passkeyCommit).Attestations
 	latest := list[0]
 	for _, a := range list {
 		if a.AssertionDigest != "" {
@@ -113,7 +123,30 @@ func TestPasskeyInTheBrowser(t *testing.T) {
 	v.click("button", "Remove the passkey Laptop of Ann")
 	v.sees("No passkeys")
 	v.open(page)
+	v.sees("Request changes")
 	v.click("button", "Approve")
 	v.sees("you must have signed in during the last 15 minutes", "Sign in again")
 	v.checkConsole(t)
+}
+
+func TestWebPasskeysAreAccessible(t *testing.T) {
+	need(t, "chromium")
+	axe := readAxe(t)
+	o, _ := newPasskeyOrg(t)
+	v := newBrowser(t).visitor(t, o.url)
+	v.signInAnn(o, time.Now())
+	v.device()
+	v.open("/orgs/acme/settings/passkeys")
+	v.sees("What you call the device")
+	v.isAccessible(axe)
+	v.fill("Name", strings.Repeat("Longer", 16))
+	v.click("button", "Add passkey")
+	v.sees("LongerLonger", annDN)
+	v.isAccessible(axe)
+
+	v.open("/orgs/acme/repos/api/commits/" + passkeyCommit)
+	v.sees("Request changes")
+	v.click("button", "Approve")
+	v.sees("This is what you sign", "Confirm with a passkey")
+	v.isAccessible(axe)
 }

@@ -128,7 +128,7 @@ func TestWebReviewIsAccessible(t *testing.T) {
 	o := newCheckedOrg(t)
 	sha := strings.Repeat("a", 40)
 	o.ledgerd("identity", "people-ca", "create", "--org", "acme")
-	o.requireReviews("1")
+	o.requireReviews("threshold: 1")
 	o.attested(sha, "Limit")
 	v := newBrowser(t).visitor(t, o.url)
 	v.signInAnn(o.org, time.Now())

@@ -84,6 +84,7 @@ func TestRequirement(t *testing.T) {
 		reviews   = `{"state":"PROMOTABLE","predicate":"review:*","exclude_author":true`
 		deploys   = `{"state":"DEPLOYED","predicate":"deploy:prod"`
 		confirmed = `{"state":"PROMOTABLE","predicate":"review:*","passkey":true`
+		noPasskey = "review:*: 0 of 1 signatures confirmed by a passkey; "
 		payments  = `{"state":"ATTESTED","predicate":"test:payments","paths":["services/payments/**","*.sql"]}`
 		releases  = `{"state":"ATTESTED","predicate":"test:*","branches":["main","release/*"]}`
 	)
@@ -204,32 +205,33 @@ func TestRequirement(t *testing.T) {
 		"confirmed by a passkey": {confirmed + `}`, attested(signed(bob, "review:code", ledger.Pass).confirmed()),
 			met(1, "met by "+bob)},
 		"not confirmed": {confirmed + `}`, attested(signed(bob, "review:code", ledger.Pass)),
-			unmet(0, "review:*: 0 of 1 signatures; not confirmed by a passkey: review:code passed ("+bob+")")},
+			unmet(0, noPasskey+"without a passkey: review:code passed ("+bob+")")},
 		"one of two confirmed": {confirmed + `,"threshold":2}`, attested(signed(bob, "review:code", ledger.Pass).confirmed(),
 			signed(carol, "review:code", ledger.Pass)),
-			unmet(1, "review:*: 1 of 2 signatures ("+bob+"); not confirmed by a passkey: review:code passed ("+carol+")")},
+			unmet(1, "review:*: 1 of 2 signatures confirmed by a passkey ("+bob+"); without a passkey: review:code passed ("+
+				carol+")")},
 		"confirmed, without need": {reviews + `}`, attested(signed(bob, "review:code", ledger.Pass).confirmed()),
 			met(1, "met by "+bob)},
 		"a fail that is not confirmed": {confirmed + `}`, attested(signed(carol, "review:code", ledger.Fail),
 			signed(bob, "review:code", ledger.Pass).confirmed()), unmet(1, "review:code failed ("+carol+")")},
 		"an accepted fail that is not confirmed": {confirmed + `,"accept":["fail"]}`,
 			attested(signed(bob, "review:code", ledger.Fail)),
-			unmet(0, "review:*: 0 of 1 signatures; not confirmed by a passkey: review:code failed ("+bob+")")},
+			unmet(0, noPasskey+"without a passkey: review:code failed ("+bob+")")},
 		"later approved without a passkey": {confirmed + `}`,
 			attested(signed(bob, "review:code", ledger.Pass).confirmed().as("att_1"),
 				signed(bob, "review:code", ledger.Pass).as("att_2")),
-			unmet(0, "review:*: 0 of 1 signatures; not confirmed by a passkey: review:code passed ("+bob+")")},
+			unmet(0, noPasskey+"without a passkey: review:code passed ("+bob+")")},
 		"later approved with a passkey": {confirmed + `}`, attested(signed(bob, "review:code", ledger.Pass).as("att_1"),
 			signed(bob, "review:code", ledger.Pass).confirmed().as("att_2")), met(1, "met by "+bob)},
 		"the author, with a passkey": {confirmed + `,"exclude_author":true}`,
 			attested(signed(alice, "review:code", ledger.Pass).confirmed()),
-			unmet(0, "review:*: 0 of 1 signatures; by the commit's author: review:code passed ("+alice+")")},
+			unmet(0, noPasskey+"by the commit's author: review:code passed ("+alice+")")},
 		"not confirmed, and an unknown author": {confirmed + `,"exclude_author":true}`,
 			by(attested(signed(bob, "review:code", ledger.Pass)), "", ""),
-			unmet(0, "review:*: 0 of 1 signatures; not confirmed by a passkey: review:code passed ("+bob+"); "+unknown)},
+			unmet(0, noPasskey+"without a passkey: review:code passed ("+bob+"); "+unknown)},
 		"not confirmed, and too old": {confirmed + `,"max_age":"2h"}`,
 			attested(signed(bob, "review:code", ledger.Pass).ago(2 * hour)),
-			unmet(0, "review:*: 0 of 1 signatures; not confirmed by a passkey: review:code passed ("+bob+")")},
+			unmet(0, noPasskey+"without a passkey: review:code passed ("+bob+")")},
 
 		// For DEPLOYED, only evidence recorded while the commit was PROMOTABLE counts.
 		"deployed too early": {deploys + `}`, attested(signed(ops, "deploy:prod", ledger.Pass).early()),

@@ -80,6 +80,9 @@ func (v *evaluation) reason(i int, s *ledger.RequirementStatus) string {
 
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %d of %d signatures", s.Predicate, s.Have, r.Threshold)
+	if r.Passkey {
+		b.WriteString(" confirmed by a passkey")
+	}
 	if len(r.Signers) > 0 {
 		var patterns []string
 		for _, p := range r.Signers {
@@ -222,7 +225,7 @@ var notes = []struct {
 	text    string
 }{
 	{notAccepted, "status not accepted"},
-	{unconfirmed, "not confirmed by a passkey"},
+	{unconfirmed, "without a passkey"},
 	{whereFalse, "where is false"},
 	{notEvaluated, "where is not evaluated yet"},
 	{expired, "expired"},
