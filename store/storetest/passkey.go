@@ -191,3 +191,50 @@ func (s suite) TestPasskeysNeedASignIn(t *testing.T) {
 	wantCode(t, err, ledger.CodeForbidden)
 	wantCode(t, fx.CreatePasskeyChallenge(ctx, "acme", fx.ann.ID, []byte{9}, fx.Now()), ledger.CodeForbidden)
 }
+
+// That a passkey has confirmed an attestation is evidence after a restart as well. What the passkey has
+// signed is kept, and its digest is in the record and in the event.
+func (s suite) TestAssertionsAreKept(t *testing.T) {
+	fx := s.newFixture(t)
+	ctx := t.Context()
+	fx.setContract(`{"requirements":[{"state":"ATTESTED","predicate":"review:*","passkey":true}]}`)
+	rita := fx.signer("cn=rita,ou=review,o=acme")
+	a, version := rita.sign(sha(1), "review:code", ledger.Pass, "confirmed")
+	a.Assertion = []byte(`{"rp_id":"ledger.example.com"}`)
+	rec, created, err := fx.Record(ctx, "acme", "api", a, version)
+	check(t, err)
+	plain := rita.attest(sha(2), "review:code", ledger.Pass)
+	digest := passkey.Digest(a.Assertion)
+	if !created || rec.AssertionDigest != digest || plain.AssertionDigest != "" {
+		t.Errorf("recorded with the digests %q and %q, want %q and none", rec.AssertionDigest, plain.AssertionDigest, digest)
+	}
+
+	fx.open(store.Options{}) // without what is cached
+	for _, record := range []ledger.AttestationRecord{rec, plain} {
+		read, err := fx.Attestation(ctx, "acme", "api", record.ID)
+		check(t, err)
+		if read.AssertionDigest != record.AssertionDigest {
+			t.Errorf("read the digest %q, want %q", read.AssertionDigest, record.AssertionDigest)
+		}
+	}
+	text, err := fx.Assertion(ctx, "acme", "api", rec.ID)
+	check(t, err)
+	if string(text) != string(a.Assertion) {
+		t.Errorf("the assertion is %s", text)
+	}
+	_, err = fx.Assertion(ctx, "acme", "api", plain.ID)
+	wantCode(t, err, ledger.CodeNotFound)
+	_, err = fx.Assertion(ctx, "acme", "api", "att_none")
+	wantCode(t, err, ledger.CodeNotFound)
+	var logged []string
+	for _, e := range eventsOf[ledger.AttestationEvent](fx) {
+		logged = append(logged, e.AssertionDigest)
+	}
+	if want := []string{digest, ""}; !slices.Equal(logged, want) {
+		t.Errorf("the events have the digests %q, want %q", logged, want)
+	}
+
+	fx.setContract(`{"requirements":[{"state":"PROMOTABLE","predicate":"review:*","passkey":true}]}`)
+	fx.wantState(sha(1), ledger.Promotable)
+	fx.wantState(sha(2), ledger.Attested)
+}
