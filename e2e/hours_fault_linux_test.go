@@ -84,7 +84,7 @@ func TestFaultFortyHours(t *testing.T) {
 		}
 		t.Logf("%s: trend %+.1f in the last three quarters", m.name, m.trend(samples[len(samples)/4:]))
 	}
-	l.checkTasks()
+	l.checkTasks(duration >= minTrend)
 	l.stop()
 	l.checkTime()
 }
@@ -269,11 +269,13 @@ func (m measure) trend(samples []sample) float64 {
 	return slope * (samples[len(samples)-1].hour - samples[0].hour)
 }
 
-// checkTasks checks that most of the load was served, and logs what the server logged.
-func (l *load) checkTasks() {
+// checkTasks checks that each kind of load was served and, in a long run, most of it; and logs what the
+// server logged. A busy machine makes the server miss deadlines, which the fast clock shortens.
+func (l *load) checkTasks(isLong bool) {
 	l.t.Helper()
 	for name := range l.tasks {
-		if done, failed := l.total(name); done < failed || done == 0 && name == "CI job" {
+		done, failed := l.total(name)
+		if isLong && done < failed || done == 0 && (failed > 0 || name == "CI job") {
 			l.t.Errorf("%s: %d succeeded and %d failed; the last error: %v", name, done, failed, l.tasks[name].last)
 		}
 	}

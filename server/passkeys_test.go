@@ -11,6 +11,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/passkey"
 	"github.com/ledgerd/ledgerd/ledger/passkey/passkeytest"
 	"github.com/ledgerd/ledgerd/ledger/review"
+	"github.com/ledgerd/ledgerd/store"
 )
 
 const (
@@ -49,6 +50,27 @@ func (p *person) getFrom(path string) response {
 	return receive(p.t, p.client, p.url, request{method: "GET", path: path})
 }
 
+// token returns the person's sign-in.
+func (p *person) token() ledger.Token {
+	p.t.Helper()
+	return decode[ledger.Token](p.getFrom("/v1/token").want(200))
+}
+
+// newToken returns an API token that the person has created.
+func (p *person) newToken() (secret string) {
+	p.t.Helper()
+	secret = ledger.NewSecret()
+	hash, err := ledger.ParseSecret(secret)
+	check(p.t, err)
+	ctx := store.WithActor(p.t.Context(), ledger.Actor{Name: annDN, Token: p.token().ID})
+	created, err := p.store.CreateToken(ctx, "acme", ledger.NewToken{Name: "script", Scope: ledger.Write}, hash)
+	check(p.t, err)
+	if created.Member == "" {
+		p.t.Fatalf("the token is of no member: %+v", created)
+	}
+	return secret
+}
+
 func TestMemberEnrolsAPasskey(t *testing.T) {
 	r := newEnrolled(t)
 	ann := r.signIn("ann", time.Minute)
@@ -62,6 +84,10 @@ func TestMemberEnrolsAPasskey(t *testing.T) {
 		t.Errorf("the options are %+v", o)
 	}
 
+	d := decode[review.Draft](ann.postTo(draftsURL, `{"verdict":"approve"}`).want(201))
+	if d.RPID != "" || d.Passkeys != nil {
+		t.Errorf("without a passkey, the draft has %q and %x", d.RPID, d.Passkeys)
+	}
 	device, added := ann.enrol()
 	if added.Member != o.User || added.DN != annDN || added.Name != "Laptop" || added.RPID != party.ID ||
 		!bytes.Equal(added.CredentialID, device.ID) || !bytes.Equal(added.PublicKey, device.PublicKey(t)) {
@@ -89,8 +115,11 @@ func TestEnrolmentRefuses(t *testing.T) {
 	stale := r.signIn("ann", 16*time.Minute)
 	stale.postTo(challengesURL, "").wantProblem(403, ledger.CodeSignInAgain)
 	stale.postTo(passkeysURL, answer()).wantProblem(403, ledger.CodeSignInAgain)
-	r.send(request{method: "POST", path: challengesURL, token: r.admin}).wantProblem(403, ledger.CodeForbidden)
-	r.send(request{method: "POST", path: passkeysURL, token: r.admin, body: answer()}).wantProblem(403, ledger.CodeForbidden)
+	for _, token := range []string{r.admin, ann.newToken()} {
+		r.send(request{method: "POST", path: challengesURL, token: token}).wantProblem(403, ledger.CodeForbidden)
+		add := request{method: "POST", path: passkeysURL, token: token, body: answer()}
+		r.send(add).wantProblem(403, ledger.CodeForbidden)
+	}
 	r.signIn("max", time.Minute).postTo(passkeysURL, answer()).wantProblem(404, ledger.CodeNotFound)
 	r.signIn("ann", time.Minute).postTo(passkeysURL, answer()).wantProblem(404, ledger.CodeNotFound)
 
@@ -156,6 +185,27 @@ func TestWhosePasskeys(t *testing.T) {
 	if left := ids(asAdmin("GET", passkeysURL)); len(left) > 0 {
 		t.Errorf("%q are left", left)
 	}
+}
+
+// Passkeys for a former domain of the server are of no use, and are not asked for.
+func TestPasskeysOfAFormerDomain(t *testing.T) {
+	r := newEnrolled(t)
+	ann := r.signIn("ann", time.Minute)
+	device := passkeytest.New(t, passkey.Party{ID: "old.example.com", Origin: party.Origin})
+	token := ann.token().ID
+	check(t, r.store.CreatePasskeyChallenge(t.Context(), "acme", token, []byte{1}, r.clock.time().Add(time.Minute)))
+	_, err := r.store.AddPasskey(t.Context(), "acme", token, []byte{1}, passkey.Passkey{
+		Name: "Old", RPID: "old.example.com", CredentialID: device.ID, PublicKey: device.PublicKey(t),
+	})
+	check(t, err)
+
+	d := decode[review.Draft](ann.postTo(draftsURL, `{"verdict":"approve"}`).want(201))
+	o := decode[passkey.Options](ann.postTo(challengesURL, "").want(201))
+	if d.RPID != "" || len(d.Passkeys) > 0 || len(o.Enrolled) > 0 {
+		t.Errorf("the browser would ask for it: %+v, %+v", d, o)
+	}
+	ann.postTo(reviewsURL, toJSON(t, ann.confirmed(device, d.Payload))).wantProblem(422, ledger.CodeInvalidField)
+	r.signIn("ann", time.Hour).postTo(draftsURL, `{"verdict":"approve"}`).wantProblem(403, ledger.CodeSignInAgain)
 }
 
 // A passkey confirms a review, also long after the sign-in. What it has signed is kept as evidence.

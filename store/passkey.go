@@ -49,7 +49,8 @@ func (s *Store) CreatePasskeyChallenge(
 			return fmt.Errorf("delete the oldest challenges: %w", err)
 		}
 		digest := sha256.Sum256(challenge)
-		_, err = t.Exec("INSERT INTO passkey_challenges (digest, token_id, until) VALUES (?, ?, ?)", digest[:], m.token, until)
+		_, err = t.Exec("INSERT INTO passkey_challenges (digest, token_id, until) VALUES (?, ?, ?)", digest[:], m.token,
+			until)
 		if err != nil {
 			return fmt.Errorf("insert challenge: %w", err)
 		}

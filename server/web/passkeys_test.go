@@ -11,6 +11,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/member"
 	"github.com/ledgerd/ledgerd/ledger/passkey"
 	"github.com/ledgerd/ledgerd/ledger/passkey/passkeytest"
 	"github.com/ledgerd/ledgerd/server/web"
@@ -83,6 +84,9 @@ func TestPasskeysPage(t *testing.T) {
 	if got := admin.passkeyForms(); admin.hasForm() || !slices.Equal(got, []string{remove}) {
 		t.Errorf("an admin with a token sees the forms %q", got)
 	}
+	e.addMember("max", member.Admin)
+	max, _ := e.signInMember("max")
+	max.get(passkeysPath).want(200).has("Ann's <laptop>").hasNot("yours") // nor is it that of another member
 	reader := e.signIn(e.reader).get(passkeysPath).want(200).has("This session is of an API token").hasNot(key.ID)
 	if reader.hasForm() {
 		t.Error("a token can add a passkey")

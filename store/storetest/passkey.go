@@ -57,9 +57,11 @@ func (s suite) TestPasskeysAreEnrolled(t *testing.T) {
 
 	p, err := fx.enrol(1, fx.ann, c)
 	check(t, err)
-	want := passkey.Passkey{ID: p.ID, Org: "acme", Member: fx.ann.Member, DN: "cn=ann,ou=people-dev,o=acme", Name: "Laptop",
-		RPID: "ledger.example.com", CredentialID: []byte{1}, PublicKey: []byte{1, 1}, Key: passkey.Fingerprint([]byte{1, 1}),
-		CreatedAt: fx.Now()}
+	want := passkey.Passkey{
+		ID: p.ID, Org: "acme", Member: fx.ann.Member, DN: "cn=ann,ou=people-dev,o=acme", Name: "Laptop",
+		RPID: "ledger.example.com", CredentialID: []byte{1}, PublicKey: []byte{1, 1},
+		Key: passkey.Fingerprint([]byte{1, 1}), CreatedAt: fx.Now(),
+	}
 	if !reflect.DeepEqual(p, want) {
 		t.Errorf("the passkey is %+v, want %+v", p, want)
 	}
@@ -122,7 +124,9 @@ func (s suite) TestPasskeysAreLogged(t *testing.T) {
 	p, err := fx.enrol(1, fx.ann, fx.challenge(1, fx.ann))
 	check(t, err)
 	fx.clock.advance(time.Minute)
-	check(t, fx.RemovePasskey(t.Context(), "acme", "", p.ID))
+	for range 2 { // the second time, it is a no-op
+		check(t, fx.RemovePasskey(t.Context(), "acme", "", p.ID))
+	}
 	var got []ledger.IdentityEvent
 	for _, e := range eventsOf[ledger.IdentityEvent](fx.fixture) {
 		if e.Kind == ledger.KindPasskey {
