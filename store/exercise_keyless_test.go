@@ -132,8 +132,9 @@ func (e *exerciser) passkeys(signIn string) {
 	check(e.t, e.CreateReviewDraft(ctx, "acme", "api", d))
 	root, err := e.CA(ctx, "acme", ca.People)
 	check(e.t, err)
-	check(e.t, e.LogReview(ctx, "acme", "api", d, store.Certificate{CA: root.ID, Serial: strings.Repeat("7", 32), Key: "0a",
-		DN: p.DN, NotAfter: until}))
+	check(e.t, e.LogReview(ctx, "acme", "api", d, store.Certificate{
+		CA: root.ID, Serial: strings.Repeat("7", 32), Key: "0a", DN: p.DN, NotAfter: until,
+	}))
 	for _, member := range []string{"", p.Member} {
 		_, err := e.Passkeys(ctx, "acme", member, store.Query{Limit: 10})
 		check(e.t, err)

@@ -196,7 +196,9 @@ func TestRoundTrip(t *testing.T) {
 				strings.Join(want[table], "\n"))
 		}
 	}
-	for _, table := range []string{"members", "member_rules", "token_repos", "review_drafts", "passkeys", "passkey_challenges"} {
+	for _, table := range []string{
+		"members", "member_rules", "token_repos", "review_drafts", "passkeys", "passkey_challenges",
+	} {
 		if len(want[table]) == 0 {
 			t.Errorf("the fixture has no rows in %s", table)
 		}
