@@ -333,8 +333,8 @@ var mayImport = map[string][]string{
 	"ledger/proof/receipt":     {"ledger", "ledger/attestation", "ledger/identity", "ledger/proof"},
 	"ledger/proof/trustpolicy": {},
 	"ledger/proof/verify": {
-		"ledger", "ledger/attestation", "ledger/gitobject", "ledger/identity", "ledger/policy", "ledger/proof",
-		"ledger/proof/receipt", "ledger/proof/trustpolicy",
+		"ledger", "ledger/attestation", "ledger/gitobject", "ledger/identity", "ledger/passkey", "ledger/policy",
+		"ledger/proof", "ledger/proof/receipt", "ledger/proof/trustpolicy",
 	},
 	"ledger/internal/base64text": {},
 	"ledger/internal/issuer":     {},

@@ -7,6 +7,7 @@ import (
 	"net/url"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/passkey"
 	"github.com/ledgerd/ledgerd/ledger/review"
 )
 
@@ -90,6 +91,12 @@ func (c *Client) document(ctx context.Context, org, repo, id, name string) ([]by
 		return nil, err
 	}
 	return a.body, nil
+}
+
+// Assertion returns what a passkey has signed to confirm an attestation, byte for byte as it was recorded:
+// the JSON text of a passkey.Assertion.
+func (c *Client) Assertion(ctx context.Context, org, repo, id string) ([]byte, error) {
+	return c.bytes(ctx, pathOf("orgs", org, "repos", repo, "attestations", id, "assertion"), passkey.MaxAssertion)
 }
 
 // Record records a DSSE envelope or a Sigstore bundle. It returns the record and

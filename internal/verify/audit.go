@@ -150,20 +150,20 @@ func (a *audit) run(ctx context.Context) (checks []verify.Check, err error) {
 	}
 	a.attested, a.evidence = make(map[string]bool), make(map[string]bool)
 	chain, err := a.chain(ctx)
-	before, size := a.log.FirstEvent, c.Size
+	var before, end int64
 	if err == nil {
 		chain[len(chain)-1].tree = c
-		for _, e := range chain[:len(chain)-1] {
-			before, size = before-e.tree.Size, size+e.tree.Size
-		}
+		before, end = a.extent(chain)
+		a.enrolled = newEnrolments(before, end)
 		a.settled += a.log.FirstEvent
-		err = a.walk(ctx, chain, before, func(events []logged) error { return a.visit(ctx, events) })
+		visit := func(events []logged) error { return a.visit(ctx, events) }
+		err = a.walk(ctx, chain, before, ledger.EventTypes(), visit)
 	}
 	if fetch, ok := errors.AsType[*verify.FetchError](err); ok {
 		return nil, fetch
 	}
 	checks = append(checks, verify.Result(checkEvents, err, "the ledger lists all %d of the log, %d of them read here",
-		size-a.unread, a.events))
+		end-before-a.unread, a.events))
 	if a.unread > 0 {
 		checks = append(checks, verify.Skipped(checkEvents,
 			"%d are of a type that only administrators can read: use a token with the scope %s to verify them", a.unread,
@@ -197,17 +197,26 @@ func (a *audit) run(ctx context.Context) (checks []verify.Check, err error) {
 // A reading is an event with what the ledger has about it.
 type reading struct {
 	logged
-	proof    []byte
-	record   ledger.AttestationRecord
-	envelope []byte
-	lost     error // the ledger does not have the attestation
-	err      error
+	proof     []byte
+	record    ledger.AttestationRecord
+	envelope  []byte
+	assertion []byte
+	lost      error // the ledger does not have the attestation
+	err       error
+}
+
+// attestation returns the attestation that the event is about.
+func (r *reading) attestation() verify.Attestation {
+	return verify.Attestation{
+		Envelope: r.envelope, Event: r.body, Record: &r.record, Assertion: r.assertion, Index: r.index,
+	}
 }
 
 // visit verifies the events of a bundle.
 func (a *audit) visit(ctx context.Context, events []logged) error {
 	var list []*reading
 	for _, e := range events {
+		a.enrolled.add(e)
 		if a.names.hasName(e) && !a.names.isRepo(e) {
 			a.others++
 		}
@@ -217,6 +226,13 @@ func (a *audit) visit(ctx context.Context, events []logged) error {
 	}
 	parallel.Each(concurrent, list, func(r *reading) { r.err = a.read(ctx, r) })
 
+	var known verify.Passkeys
+	if slices.ContainsFunc(list, func(r *reading) bool { return r.assertion != nil }) {
+		var err error
+		if known, err = a.passkeys(ctx); err != nil {
+			return err
+		}
+	}
 	for _, r := range list {
 		if r.err != nil {
 			return &verify.FetchError{Err: r.err}
@@ -228,14 +244,14 @@ func (a *audit) visit(ctx context.Context, events []logged) error {
 			continue // it may be of another commit
 		}
 		a.events++
-		opens := verify.Skipped(verify.CheckBody, "it was recorded while the log, which was replaced, was not signed")
+		opens := verify.Skipped(verify.CheckBody, "it was recorded while %s", unsigned)
 		if r.proof != nil {
 			opens = verify.Event{ID: r.leaf.Event, Body: r.body, Proof: r.proof}.Opens(r.leaf)
 		}
 		a.tally.Add(r.leaf.Event, opens)
 		switch {
 		case a.names.isRepo(r.logged):
-			a.add(r)
+			a.add(r, known)
 		case a.derived != nil && r.body != nil:
 			a.derived.add(r.logged, nil)
 		}
@@ -255,7 +271,7 @@ func (a *audit) prune(leaf proof.Leaf) {
 		return // no state follows from it
 	}
 	if a.derived != nil {
-		a.derived.isPruned = true
+		a.derived.doubt = prunedEvidence
 	}
 }
 
@@ -264,15 +280,7 @@ func (a *audit) read(ctx context.Context, r *reading) (err error) {
 	if a.commit != "" && r.body == nil {
 		return nil
 	}
-	if r.isOld {
-		r.proof, err = a.client.EventProof(ctx, a.Org, r.leaf.Event)
-		if client.CodeOf(err) == ledger.CodeNotInCheckpoint {
-			r.proof, err = nil, nil
-		}
-	} else {
-		r.proof, err = a.proofOf(ctx, r.leaf.Event)
-	}
-	if err == nil && r.proof != nil {
+	if r.proof, err = a.proofIn(ctx, r.logged); err == nil && r.proof != nil {
 		if r.body, err = a.unlessPrunedSince(ctx, r.leaf.Event, r.body, r.proof); r.body == nil {
 			r.about = about{}
 		}
@@ -290,14 +298,17 @@ func (a *audit) read(ctx context.Context, r *reading) (err error) {
 		a.names.align(&r.record, r.about)
 		r.envelope, err = unlessPruned(a.client.Envelope(ctx, a.Org, a.repo, id))
 	}
+	if err == nil && r.attestation().IsConfirmed() {
+		r.assertion, err = a.assertion(ctx, a.repo, id)
+	}
 	if client.CodeOf(err) == ledger.CodeNotFound {
 		r.lost, err = fmt.Errorf("the ledger does not have the attestation %s, which the log has", id), nil
 	}
 	return err
 }
 
-// add verifies an event of the repo.
-func (a *audit) add(r *reading) {
+// add verifies an event of the repo, given the passkeys in the log so far.
+func (a *audit) add(r *reading, known verify.Passkeys) {
 	isSettled := r.index < a.settled
 	switch r.leaf.Type {
 	case ledger.EventAttestation:
@@ -306,14 +317,21 @@ func (a *audit) add(r *reading) {
 			return
 		}
 		a.attested[r.record.ID] = true
-		checks, signed := ofAttestation(verify.Attestation{Envelope: r.envelope, Event: r.body, Record: &r.record}, a.keys)
+		v := r.attestation()
+		v.Passkeys = known
+		checks, signed := ofAttestation(v, a.keys)
 		a.tally.Add(r.record.ID, checks...)
-		switch {
-		case a.derived != nil && r.envelope == nil:
-			a.derived.isPruned = true
-		case a.derived != nil:
-			a.derived.add(r.logged, signed)
+		if a.derived == nil {
+			return
 		}
+		switch {
+		case r.envelope == nil:
+			a.derived.doubt = prunedEvidence
+			return
+		case v.IsConfirmed() && known.Gap != "":
+			a.derived.doubt = "whose passkey has confirmed an attestation is not known"
+		}
+		a.derived.add(r.logged, signed)
 		return
 
 	case ledger.EventState:

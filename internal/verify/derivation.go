@@ -30,13 +30,16 @@ type derivation struct {
 	defaultBranch string
 	tally         verify.Tally
 	isDefault     bool            // the first contract is the default one
-	isPruned      bool            // the ledger has pruned evidence
+	doubt         string          // why evidence may be missing; empty if none is
 	asked         map[string]bool // the commits whose records were read
 	last          string          // the ID of the last event
 	// later has the commits of which something became known after the events that were read;
 	// nil until it is needed.
 	later map[string]bool
 }
+
+// prunedEvidence is a doubt of a derivation.
+const prunedEvidence = "the ledger has pruned evidence"
 
 // newDerivation reads the versions of a repo's contract.
 func (s *Session) newDerivation(ctx context.Context, n names, versions int) (*derivation, error) {
@@ -141,8 +144,8 @@ const derivedBatch = 32
 func (d *derivation) derive(sha string) {
 	state, why, err := d.replay.Check(sha, d.defaultBranch, d.Now)
 	switch {
-	case err != nil && d.isPruned:
-		d.tally.Add(sha, verify.Skipped(checkDerivation, "%v; but the ledger has pruned evidence", err))
+	case err != nil && d.doubt != "":
+		d.tally.Add(sha, verify.Skipped(checkDerivation, "%v; but %s", err, d.doubt))
 	case err != nil:
 		d.tally.Add(sha, verify.Failure(checkDerivation, "%v", err))
 	case why != "":

@@ -54,6 +54,17 @@ func (s *Session) chain(ctx context.Context) ([]epoch, error) {
 	return list, nil
 }
 
+// extent returns how many events the org has before the logs of a chain, as the ledger says, and up to their
+// end.
+func (s *Session) extent(chain []epoch) (before, end int64) {
+	last := len(chain) - 1
+	before, end = s.log.FirstEvent, s.log.FirstEvent+chain[last].tree.Size
+	for _, e := range chain[:last] {
+		before -= e.tree.Size
+	}
+	return before, end
+}
+
 // tilesOf returns a reader of the tiles of an epoch.
 func (s *Session) tilesOf(ctx context.Context, number int) *verify.Tiles {
 	return verify.NewTiles(func(file string) ([]byte, error) { return s.client.LogFile(ctx, s.Org, number, file) })

@@ -20,6 +20,22 @@ func (s *Session) proofOf(ctx context.Context, event string) (text []byte, err e
 	return text, cmp.Or(waitErr, err)
 }
 
+// proofIn returns the proof of an event in the log that was read; nil if it was recorded while the log,
+// which was replaced, was not signed.
+func (s *Session) proofIn(ctx context.Context, e logged) ([]byte, error) {
+	if !e.isOld {
+		return s.proofOf(ctx, e.leaf.Event)
+	}
+	text, err := s.client.EventProof(ctx, s.Org, e.leaf.Event)
+	if client.CodeOf(err) == ledger.CodeNotInCheckpoint {
+		return nil, nil
+	}
+	return text, err
+}
+
+// unsigned is when events have no proof.
+const unsigned = "the log, which was replaced, was not signed"
+
 // unlessPruned returns what was read; nil if the ledger has pruned it.
 func unlessPruned(data []byte, err error) ([]byte, error) {
 	if client.CodeOf(err) == ledger.CodePruned {
@@ -47,38 +63,38 @@ func ofAttestation(a verify.Attestation, keys verify.Keys) ([]verify.Check, *att
 }
 
 // event reads an event with its proof, and verifies it. The body is nil if it was pruned.
-func (s *Session) event(ctx context.Context, id string) (body []byte, checks []verify.Check, err error) {
-	if body, err = unlessPruned(s.client.Event(ctx, s.Org, id)); err != nil {
-		return nil, nil, err
+func (s *Session) event(ctx context.Context, id string) (e verify.Event, checks []verify.Check, err error) {
+	e.ID = id
+	if e.Body, err = unlessPruned(s.client.Event(ctx, s.Org, id)); err != nil {
+		return e, nil, err
 	}
-	text, err := s.proofOf(ctx, id)
+	e.Proof, err = s.proofOf(ctx, id)
 	if client.CodeOf(err) == ledger.CodeNotInCheckpoint {
-		return body, []verify.Check{verify.Failure(verify.CheckInclusion, "%v", err)}, nil
+		return e, []verify.Check{verify.Failure(verify.CheckInclusion, "%v", err)}, nil
 	}
 	if err == nil {
-		body, err = s.unlessPrunedSince(ctx, id, body, text)
+		e.Body, err = s.unlessPrunedSince(ctx, id, e.Body, e.Proof)
 	}
 	if err != nil {
-		return nil, nil, err
+		return e, nil, err
 	}
 
-	e := verify.Event{ID: id, Body: body, Proof: text}
 	if origin := e.Origin(); verify.IsLaterEpoch(origin, s.log.Origin) {
 		checks, err := s.earlier(ctx, e, origin)
-		return body, checks, err
+		return e, checks, err
 	}
 	place, checks := e.Verify(s.open)
 	if place.Signed != nil {
 		s.checkpoints[place.Checkpoint] = place.Signed
-		return body, checks, nil
+		return e, checks, nil
 	}
-	return body, checks, s.saveRewritten(id, body, text, checks)
+	return e, checks, s.saveRewritten(e, checks)
 }
 
 // saveRewritten stores what shows that an event is not the one in the log.
-func (s *Session) saveRewritten(id string, body, proof []byte, checks []verify.Check) error {
+func (s *Session) saveRewritten(e verify.Event, checks []verify.Check) error {
 	files, err := s.Memory.SaveEvidence(s.Now, s.log.Origin, map[string][]byte{
-		id + ".json": body, id + ".proof": proof, id + ".seen": []byte(s.known.Checkpoint),
+		e.ID + ".json": e.Body, e.ID + ".proof": e.Proof, e.ID + ".seen": []byte(s.known.Checkpoint),
 	})
 	for i := range checks {
 		if checks[i].Status == verify.Failed {
@@ -87,7 +103,7 @@ func (s *Session) saveRewritten(id string, body, proof []byte, checks []verify.C
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("the event %s does not verify, and: %w", id, err)
+		return fmt.Errorf("the event %s does not verify, and: %w", e.ID, err)
 	}
 	return nil
 }

@@ -48,7 +48,7 @@ func (s *Session) isLogged(
 	if event == "" {
 		return []verify.Check{verify.Skipped(verify.CheckIdentity, "the server has not logged %s yet", id)}, nil
 	}
-	body, checks, err := s.event(ctx, event)
+	e, checks, err := s.event(ctx, event)
 	if err != nil {
 		return nil, fmt.Errorf("the event of %s: %w", id, err)
 	}
@@ -57,7 +57,7 @@ func (s *Session) isLogged(
 			"not signed", id)}, nil
 	}
 
-	for _, c := range append(checks, logged(body)) {
+	for _, c := range append(checks, logged(e.Body)) {
 		if c.Status == verify.Failed {
 			c.Detail = fmt.Sprintf("%s, which is trusted: %s: %s", id, c.Name, c.Detail)
 			c.Name = verify.CheckIdentity

@@ -42,16 +42,22 @@ func (s *Session) attestation(ctx context.Context, repo, id string) (checks []ve
 	if err != nil {
 		return nil, false, err
 	}
-	body, checks, err := s.event(ctx, record.Event)
+	e, checks, err := s.event(ctx, record.Event)
 	if err != nil {
 		return nil, false, err
 	}
 
-	if err := s.align(ctx, repo, &record, body); err != nil {
+	if err := s.align(ctx, repo, &record, e.Body); err != nil {
 		return nil, false, err
 	}
-	own, _ := ofAttestation(verify.Attestation{Envelope: envelope, Event: body, Record: &record}, keys)
-	return append(own, checks...), body == nil, nil
+	a := verify.Attestation{Envelope: envelope, Event: e.Body, Record: &record}
+	if a.IsConfirmed() {
+		if err := s.confirm(ctx, &a, repo, e); err != nil {
+			return nil, false, err
+		}
+	}
+	own, _ := ofAttestation(a, keys)
+	return append(own, checks...), e.Body == nil, nil
 }
 
 // align gives a record the names that its event has, if the repo was renamed.

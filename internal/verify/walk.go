@@ -28,29 +28,15 @@ const maxListed = 10_000_000
 // concurrent is the number of events that are read at the same time.
 const concurrent = 8
 
-// A logged is an event in the log, with the body that the ledger lists.
-type logged struct {
-	index int64 // among all events of the org
-	isOld bool  // it is in a log that was replaced
-	leaf  proof.Leaf
-	body  []byte // nil if it was pruned
-	about about
-}
-
-// about is what an event is about.
-type about struct {
-	ID     string `json:"id"`
-	Repo   string `json:"repo"`
-	Commit string `json:"commit"`
-}
-
-// walk reads all events in the logs of a chain, in order: a bundle at a time. The error is a
+// walk reads the events of some types in the logs of a chain, in order: a bundle at a time. The error is a
 // *verify.FetchError if the ledger cannot be read. Otherwise the ledger does not list what is in
 // the logs. Events before the chain, of which there are so many, are passed over, and so are those
-// that the token may not read: s.unread counts them.
-func (s *Session) walk(ctx context.Context, chain []epoch, before int64, visit func([]logged) error) error {
+// of other types, or of types that the token may not read: s.unread counts them.
+func (s *Session) walk(
+	ctx context.Context, chain []epoch, before int64, types []ledger.EventType, visit func([]logged) error,
+) error {
 	s.unread = 0
-	bodies := &bodies{session: s, before: before, types: ledger.EventTypes(), events: before}
+	bodies := &bodies{session: s, before: before, types: types, events: before}
 	for _, e := range chain {
 		bodies.events += e.tree.Size
 	}
@@ -111,7 +97,7 @@ func (s *Session) walkEpoch(
 // bodies lists the bodies of all events of an org.
 type bodies struct {
 	session *Session
-	types   []ledger.EventType // those that the token may read
+	types   []ledger.EventType // those that are listed
 	page    []json.RawMessage
 	query   client.Query
 	isLast  bool

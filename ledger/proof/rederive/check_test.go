@@ -175,6 +175,36 @@ func TestCheck(t *testing.T) {
 			contracts: []string{`{"requirements":[{"state":"ATTESTED","predicate":"test:*","where":"predicate.a == 1"}]}`},
 			log:       func(h *history) { h.register(byAnn()); h.pass("ci", "test:go"); h.enter(promotable) },
 		},
+		"a review that a passkey has confirmed": {
+			contracts: []string{confirming},
+			log: func(h *history) {
+				h.register(byAnn())
+				h.attest(theCommit, "rev", "review:code", ledger.Pass, func(a *attestation.Attestation) {
+					a.Assertion = []byte("{}")
+				})
+				h.enter(promotable)
+			},
+		},
+		"a review that no passkey has confirmed": {
+			contracts: []string{confirming},
+			log: func(h *history) {
+				h.register(byAnn())
+				h.pass("rev", "review:code")
+				h.enter(promotable)
+			},
+			want: "!" + wrong,
+		},
+		"an enrolment of a passkey just now": {
+			contracts: []string{confirming},
+			log: func(h *history) {
+				h.register(byAnn())
+				h.pass("rev", "review:code")
+				h.enter(promotable)
+				check(h.t, h.Identity(ledger.IdentityEvent{IdentityID: "pas_1", Kind: ledger.KindPasskey, Timestamp: h.tick()}))
+			},
+			after: time.Second,
+			want:  "!" + wrong,
+		},
 		"changed paths": {
 			contracts: []string{`{"requirements":[{"state":"ATTESTED","predicate":"lint:*","paths":["*.go"]}]}`},
 			log: func(h *history) {

@@ -139,6 +139,7 @@ const (
 	promotable, deployed        = ledger.Promotable, ledger.Deployed
 	strict                      = `{"requirements":[{"state":"ATTESTED","predicate":"test:js"}]}`
 	tests                       = `{"requirements":[{"state":"ATTESTED","predicate":"test:*"}]}`
+	confirming                  = `{"requirements":[{"state":"ATTESTED","predicate":"review:*","passkey":true}]}`
 	expiring                    = `{"requirements":[{"state":"ATTESTED","predicate":"test:*","max_age":"1h"}]}`
 	blocking                    = `{"requirements":[{"state":"PROMOTABLE","predicate":"test:*"}],"radar":{"block":"HIGH"}}`
 	merging                     = `{"requirements":[{"state":"ATTESTED","predicate":"test:*","carry":["merge"],` +

@@ -11,6 +11,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/gitobject"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/passkey"
 )
 
 // The names of the checks of an attestation.
@@ -18,6 +19,7 @@ const (
 	CheckSignature = "signature"
 	CheckDigests   = "digests"
 	CheckRecord    = "record"
+	CheckPasskey   = "passkey"
 )
 
 // An Attestation is an attestation as the ledger gives it.
@@ -28,6 +30,13 @@ type Attestation struct {
 	Event []byte
 	// Record is what the ledger shows; nil if only files are read.
 	Record *ledger.AttestationRecord
+	// Assertion is the text of the assertion of the passkey that has confirmed the statement; nil if the
+	// ledger does not show it.
+	Assertion []byte
+	// Passkeys are those in the log, and Index is the number of the event among all of the org. Both are
+	// only needed if IsConfirmed.
+	Passkeys Passkeys
+	Index    int64
 }
 
 // recording is the body of the event of an attestation. Events of earlier versions have neither
@@ -39,8 +48,8 @@ type recording struct {
 }
 
 // Verify checks that a trusted key has signed the attestation, that the event of its recording
-// has its digests, and that the ledger shows what was signed. It returns that, or nil if the
-// signature is not valid.
+// has its digests, that the ledger shows what was signed, and that a passkey has confirmed it if the
+// event says so. It returns what was signed, or nil if the signature is not valid.
 func (a Attestation) Verify(keys Keys) (checks []Check, signed *attestation.Attestation) {
 	var e recording
 	if err := ledger.DecodeOpen(a.Event, &e); err != nil {
@@ -57,10 +66,11 @@ func (a Attestation) Verify(keys Keys) (checks []Check, signed *attestation.Atte
 		checks = append(checks, a.signedBy(keys, e, signed))
 	}
 	checks = append(checks, a.digests(e))
-	if signed == nil {
-		return append(checks, Skipped(CheckRecord, "the signature is not valid")), nil
+	record := Skipped(CheckRecord, "the signature is not valid")
+	if signed != nil {
+		record = a.record(e, signed)
 	}
-	return append(checks, a.record(e, signed)), signed
+	return append(append(checks, record), a.confirmed(e, signed)...), signed
 }
 
 // PrunedEvent is why an attestation is not compared with the event of its recording.
@@ -77,8 +87,12 @@ func (a Attestation) VerifyPruned(keys Keys) []Check {
 	case a.Envelope != nil:
 		return a.verifyEnvelope(keys)
 	}
-	return []Check{Skipped(CheckSignature, PrunedEvent), Skipped(CheckDigests, PrunedEvent),
+	checks := []Check{Skipped(CheckSignature, PrunedEvent), Skipped(CheckDigests, PrunedEvent),
 		Skipped(CheckRecord, PrunedEvent)}
+	if a.IsConfirmed() {
+		checks = append(checks, Skipped(CheckPasskey, PrunedEvent))
+	}
+	return checks
 }
 
 // verifyEnvelope verifies the envelope against the record, instead of the event.
@@ -88,11 +102,12 @@ func (a Attestation) verifyEnvelope(keys Keys) []Check {
 	e.AttestationEvent = ledger.AttestationEvent{
 		ID: r.Event, Org: r.Org, Repo: r.Repo, Commit: r.Commit, Predicate: r.Predicate, Identity: r.Identity,
 		Result: r.Result, Timestamp: r.RecordedAt, Attestation: r.ID, PayloadDigest: r.PayloadDigest,
+		AssertionDigest: r.AssertionDigest,
 	}
 	signed, err := a.open(keys, e)
 	if err != nil {
-		return []Check{Failure(CheckSignature, "%v", err), Skipped(CheckDigests, PrunedEvent),
-			Skipped(CheckRecord, "the signature is not valid")}
+		return append([]Check{Failure(CheckSignature, "%v", err), Skipped(CheckDigests, PrunedEvent),
+			Skipped(CheckRecord, "the signature is not valid")}, a.confirmed(e, nil)...)
 	}
 
 	digests, record := a.digests(e), a.isSigned(e, signed)
@@ -102,7 +117,7 @@ func (a Attestation) verifyEnvelope(keys Keys) []Check {
 	if record.Status == OK {
 		record = Skipped(CheckRecord, PrunedEvent)
 	}
-	return []Check{a.signedBy(keys, e, signed), digests, record}
+	return append([]Check{a.signedBy(keys, e, signed), digests, record}, a.unconfirmed(e, signed, PrunedEvent)...)
 }
 
 // verifyRecord verifies the record against the event, without the envelope.
@@ -125,8 +140,8 @@ func (a Attestation) verifyRecord() []Check {
 	if !strings.Contains(e.Predicate, "://") { // as in record
 		claims = append(claims, claim{"predicate", r.Predicate, e.Predicate}, claim{"result", r.Result, e.Result})
 	}
-	return []Check{Skipped(CheckSignature, why), Skipped(CheckDigests, why),
-		checkClaims(claims, "it is what the event says")}
+	return append([]Check{Skipped(CheckSignature, why), Skipped(CheckDigests, why),
+		checkClaims(claims, "it is what the event says")}, a.unconfirmed(e, nil, why)...)
 }
 
 func (a Attestation) signedBy(keys Keys, e recording, signed *attestation.Attestation) Check {
@@ -243,6 +258,7 @@ func recordedClaims(r *ledger.AttestationRecord, e recording) []claim {
 		{"identity", r.Identity, e.Identity}, {"payload digest", r.PayloadDigest, e.PayloadDigest},
 		{"repo", strings.Join([]string{r.Org, r.Repo}, "/"), e.Org + "/" + e.Repo}, {"ID", r.ID, e.Attestation},
 		{"event", r.Event, e.ID}, {"time", r.RecordedAt, e.Timestamp},
+		{"assertion digest", r.AssertionDigest, e.AssertionDigest},
 	}
 }
 
@@ -254,4 +270,66 @@ func checkClaims(claims []claim, format string, args ...any) Check {
 		}
 	}
 	return Passed(CheckRecord, format, args...)
+}
+
+// IsConfirmed reports whether the event of the recording, or the record, says that a passkey has
+// confirmed the attestation. Assertion and Passkeys are then needed.
+func (a Attestation) IsConfirmed() bool {
+	var e recording
+	_ = ledger.DecodeOpen(a.Event, &e) // another check reports that it cannot be parsed
+	return e.AssertionDigest != "" || a.Record != nil && a.Record.AssertionDigest != ""
+}
+
+// confirmed checks that a passkey of the signer has confirmed what was signed, and then adds the assertion
+// to it. There are no checks if the event does not say that a passkey has.
+func (a Attestation) confirmed(e recording, signed *attestation.Attestation) []Check {
+	if e.AssertionDigest == "" {
+		return nil
+	}
+	assertion, err := a.assertion(e)
+	if err == nil && signed != nil {
+		err = assertion.Verify(signed.Payload)
+	}
+	if err != nil {
+		return []Check{Failure(CheckPasskey, "%v", err)}
+	}
+	if signed == nil {
+		return []Check{Skipped(CheckPasskey, "the signature is not valid")}
+	}
+
+	err = a.Passkeys.check(assertion, signed.Signer.DN, a.Index)
+	switch {
+	case a.Passkeys.Fault != nil:
+		return []Check{Failure(CheckPasskey, "%v", a.Passkeys.Fault)}
+	case a.Passkeys.Gap != "":
+		return []Check{Skipped(CheckPasskey, "whose passkey has confirmed it: %s", a.Passkeys.Gap)}
+	case err != nil:
+		return []Check{Failure(CheckPasskey, "%v", err)}
+	}
+	signed.Assertion = a.Assertion
+	return []Check{Passed(CheckPasskey, "the passkey %.16s of %s, for %s, has confirmed it", assertion.Key(), e.Identity,
+		assertion.RPID)}
+}
+
+// assertion returns the assertion, which must be the one that the event has the digest of.
+func (a Attestation) assertion(e recording) (parsed passkey.Assertion, err error) {
+	if a.Assertion == nil {
+		return parsed, fmt.Errorf("the assertion is missing, and the event has its digest, %s", e.AssertionDigest)
+	}
+	if got := passkey.Digest(a.Assertion); got != e.AssertionDigest {
+		return parsed, fmt.Errorf("the assertion has the digest %s, and the event says %s", got, e.AssertionDigest)
+	}
+	return passkey.ParseAssertion(a.Assertion)
+}
+
+// unconfirmed is confirmed without the envelope or the event: it checks what is left, and says why that
+// does not show that a passkey has confirmed the attestation.
+func (a Attestation) unconfirmed(e recording, signed *attestation.Attestation, why string) []Check {
+	checks := a.confirmed(e, signed)
+	for i, c := range checks {
+		if c.Status != Failed {
+			checks[i] = Skipped(CheckPasskey, "%s", why)
+		}
+	}
+	return checks
 }

@@ -79,6 +79,16 @@ func (e Event) Origin() string {
 	return c.Origin
 }
 
+// Index returns the number of the event in the log that Origin returns, from 0, which is not verified. It
+// is -1 if the proof is not valid.
+func (e Event) Index() int64 {
+	included, _, err := e.parse()
+	if err != nil {
+		return -1
+	}
+	return included.Index
+}
+
 // VerifyIn checks that the leaf of an event of an earlier epoch commits to its body, and that the
 // leaf is in the tree of that log, to which a later log commits.
 func (e Event) VerifyIn(tree proof.Checkpoint, tiles *Tiles) ([]Check, error) {

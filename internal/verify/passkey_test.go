@@ -1,0 +1,329 @@
+package verify
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/member"
+	"github.com/ledgerd/ledgerd/ledger/passkey"
+	"github.com/ledgerd/ledgerd/ledger/passkey/passkeytest"
+	"github.com/ledgerd/ledgerd/ledger/proof/verify"
+)
+
+const (
+	annDN = "cn=ann,ou=people-dev,o=acme"
+	bobDN = "cn=bob,ou=people-dev,o=acme"
+)
+
+// passkeyContract needs reviews that passkeys have confirmed.
+const passkeyContract = `{"requirements":[{"state":"ATTESTED","predicate":"review:*","passkey":true}]}`
+
+// A reviewer is a member with a passkey.
+type reviewer struct {
+	*passkeytest.Device
+	passkey passkey.Passkey
+	use     func() // signs as the member from now on
+}
+
+// reviewer adds a member with a signing key, who enrols a passkey.
+func (h *host) reviewer(dn string) *reviewer {
+	h.t.Helper()
+	ctx := h.t.Context()
+	account := member.Account{Issuer: "https://idp.example", Subject: dn}
+	_, err := h.store.AddMember(ctx, "acme", member.NewMember{Issuer: account.Issuer, Subject: dn, DN: dn,
+		Role: member.Contributor})
+	check(h.t, err)
+	until := h.store.Now().Add(time.Hour)
+	token, err := h.store.SignInMember(ctx, "acme", account, sha256.Sum256([]byte("token of "+dn)),
+		sha256.Sum256([]byte("session of "+dn)), until)
+	check(h.t, err)
+	challenge := sha256.Sum256([]byte("challenge of " + dn))
+	check(h.t, h.store.CreatePasskeyChallenge(ctx, "acme", token.ID, challenge[:], until))
+
+	r := &reviewer{Device: passkeytest.New(h.t, passkey.Party{ID: "ledger.example", Origin: baseURL})}
+	r.passkey, err = h.store.AddPasskey(ctx, "acme", token.ID, challenge[:], passkey.Passkey{Name: "Laptop",
+		RPID: r.RPID, CredentialID: r.ID, PublicKey: r.PublicKey(h.t)})
+	check(h.t, err)
+	_, r.use = h.addSigner(dn)
+	return r
+}
+
+// assert returns the assertion of a passkey that has confirmed a statement.
+func (r *reviewer) assert(t *testing.T, payload []byte) []byte {
+	t.Helper()
+	text, err := passkey.Assertion{RPID: r.RPID, PublicKey: r.PublicKey(t), Confirmation: r.Confirm(t, payload)}.Text()
+	check(t, err)
+	return text
+}
+
+// confirm records a review that the host says was confirmed by the assertion that change returns, and
+// signs the log.
+func (h *host) confirm(commit string, change func(payload []byte) []byte) ledger.AttestationRecord {
+	h.t.Helper()
+	h.sent++
+	payload, err := attestation.NewStatement("acme/api", commit, attestation.ResultPredicate{
+		Predicate: "review:code", Result: ledger.Result{Status: ledger.Pass, DurationMS: int64(h.sent)}})
+	check(h.t, err)
+	envelope, err := attestation.SignDSSE(h.key, payload)
+	check(h.t, err)
+	keys, version, err := h.store.Keyring(h.t.Context(), "acme")
+	check(h.t, err)
+	a, err := attestation.Verify(envelope, keys, h.store.Now())
+	check(h.t, err)
+	a.Assertion = change(payload)
+	record, _, err := h.store.Record(h.t.Context(), "acme", "api", a, version)
+	check(h.t, err)
+	h.sign()
+	return record
+}
+
+// subjects returns what a confirmed attestation of commit 2 is part of.
+func subjects(t *testing.T, a ledger.AttestationRecord) map[string]func(*Session) (verify.Report, error) {
+	return map[string]func(*Session) (verify.Report, error){
+		"attestation": attested(t, a.ID), "commit": commit(t, 2), "repo": repo(t),
+	}
+}
+
+// An attestation that a passkey has confirmed is verified with the passkeys in the log, and states are
+// derived from it as the server does.
+func TestPasskey(t *testing.T) {
+	h := newHost(t)
+	h.setPolicy(passkeyContract)
+	h.register(commitID(2), ledger.Registration{Author: ledger.Author{Name: "eve"}})
+	h.register(commitID(3), ledger.Registration{Author: ledger.Author{Name: "eve"}})
+	ann := h.reviewer(annDN)
+	ann.use()
+	a := h.confirm(commitID(2), func(payload []byte) []byte { return ann.assert(t, payload) })
+	h.confirm(commitID(3), func([]byte) []byte { return nil })
+	for n, state := range map[int]ledger.State{2: ledger.Promotable, 3: ledger.Validating} {
+		record, err := h.admin.Commit(t.Context(), "acme", "api", commitID(n))
+		check(t, err)
+		if record.State != state {
+			t.Fatalf("commit %d is %s, want %s", n, record.State, state)
+		}
+	}
+
+	s := newSite(t, h)
+	for name, subject := range subjects(t, a) {
+		for _, p := range []*person{newPerson(t), rederiving(t)} {
+			r := p.verify(s, subject)
+			wantVerified(t, r)
+			want(t, r, verify.CheckPasskey, verify.OK, map[string]string{"attestation": "of " + annDN}[name])
+		}
+	}
+	want(t, rederiving(t).verify(s, repo(t)), checkDerivation, verify.OK, "3 commits")
+	for _, c := range newPerson(t).verify(s, commit(t, 3)).Checks {
+		if c.Name == verify.CheckPasskey {
+			t.Errorf("commit 3 was confirmed by no passkey: %+v", c)
+		}
+	}
+
+	// What is enrolled and removed later changes nothing.
+	check(t, h.store.RemovePasskey(t.Context(), "acme", "", ann.passkey.ID))
+	h.reviewer(bobDN)
+	h.sign()
+	for _, subject := range subjects(t, a) {
+		r := newPerson(t).verify(s, subject)
+		wantVerified(t, r)
+		want(t, r, verify.CheckPasskey, verify.OK, "")
+	}
+}
+
+// A host that says that a passkey has confirmed an attestation, and records it so, is found.
+func TestForgedAssertions(t *testing.T) {
+	for name, test := range map[string]struct {
+		forge func(h *host, ann, bob *reviewer, payload []byte) []byte
+		want  string
+	}{
+		"another statement": {func(h *host, ann, _ *reviewer, _ []byte) []byte { return ann.assert(h.t, []byte("{}")) },
+			"the assertion of the passkey is invalid"},
+		"not enrolled": {func(h *host, ann, _ *reviewer, payload []byte) []byte {
+			other := *ann
+			other.Device = passkeytest.New(h.t, passkey.Party{ID: ann.RPID, Origin: ann.Origin})
+			return other.assert(h.t, payload)
+		}, "the log has no enrolment of the passkey"},
+		"another's": {func(h *host, _, bob *reviewer, payload []byte) []byte { return bob.assert(h.t, payload) },
+			"is enrolled for " + bobDN},
+		"removed": {func(h *host, ann, _ *reviewer, payload []byte) []byte {
+			check(h.t, h.store.RemovePasskey(h.t.Context(), "acme", "", ann.passkey.ID))
+			return ann.assert(h.t, payload)
+		}, "was removed before the attestation"},
+		"not an assertion": {func(*host, *reviewer, *reviewer, []byte) []byte { return []byte("yes") }, "parse it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHost(t)
+			h.setPolicy(passkeyContract)
+			h.register(commitID(2), ledger.Registration{Author: ledger.Author{Name: "eve"}})
+			ann, bob := h.reviewer(annDN), h.reviewer(bobDN)
+			ann.use()
+			a := h.confirm(commitID(2), func(payload []byte) []byte { return test.forge(h, ann, bob, payload) })
+			s := newSite(t, h)
+			for _, subject := range subjects(t, a) {
+				want(t, newPerson(t).verify(s, subject), verify.CheckPasskey, verify.Failed, test.want)
+			}
+			r := rederiving(t).verify(s, repo(t))
+			want(t, r, checkDerivation, verify.Failed, "it is PROMOTABLE, and by the evidence in the log VALIDATING")
+		})
+	}
+}
+
+// What a server changes in its responses about passkeys, or leaves out, is found.
+func TestChangedResponsesAboutPasskeys(t *testing.T) {
+	h := newHost(t)
+	ann, bob := h.reviewer(annDN), h.reviewer(bobDN)
+	check(t, h.store.RemovePasskey(t.Context(), "acme", "", bob.passkey.ID))
+	ann.use()
+	a := h.confirm(commitID(2), func(payload []byte) []byte { return ann.assert(t, payload) })
+	bob.use()
+	b := h.confirm(commitID(3), func(payload []byte) []byte { return bob.assert(t, payload) })
+	var other ledger.IdentityEvent
+	for body, err := range h.admin.Events(t.Context(), "acme", identityEvents()) {
+		check(t, err)
+		var e ledger.IdentityEvent
+		check(t, json.Unmarshal(body, &e))
+		if e.IdentityID == bob.passkey.ID && e.Action == ledger.IdentityRevoked {
+			other = e
+		}
+	}
+
+	replace := func(part string, old, now string) func(string, []byte) []byte {
+		return func(path string, body []byte) []byte {
+			if strings.HasSuffix(path, part) {
+				return bytes.ReplaceAll(body, []byte(old), []byte(now))
+			}
+			return body
+		}
+	}
+	for name, test := range map[string]struct {
+		id          string
+		change      func(string, []byte) []byte
+		check, text string
+	}{
+		"an assertion": {a.ID, replace("/assertion", `"rp_id":"ledger`, `"rp_id":"lodger`), verify.CheckPasskey,
+			"and the event says "},
+		"the digest in the record": {a.ID, replace(a.ID, a.AssertionDigest, "sha256:00"), verify.CheckRecord,
+			"assertion digest"},
+		"no digest in the record": {a.ID, replace(a.ID, `"assertion_digest"`, `"x"`), verify.CheckRecord, "assertion digest"},
+		"the removal of a passkey": {b.ID, replace("/events", `"action":"revoked"`, `"action":"changed"`),
+			verify.CheckPasskey, "the event " + other.ID + " of an identity"},
+		"a removal that passes for another": {b.ID, replace("/events", `"action":"revoked","identity_id":"pas_`,
+			`"action":"revoked","identity_id":"idn_`), verify.CheckPasskey, "the event " + other.ID + " of an identity"},
+		"a removal that is not listed": {b.ID, func(path string, body []byte) []byte {
+			if !strings.HasSuffix(path, "/events") {
+				return body
+			}
+			var page ledger.Page[json.RawMessage]
+			check(t, json.Unmarshal(body, &page))
+			for i, e := range page.Data {
+				if bytes.Contains(e, []byte(other.ID)) {
+					page.Data = append(page.Data[:i], page.Data[i+1:]...)
+					break
+				}
+			}
+			body, err := json.Marshal(page)
+			check(t, err)
+			return body
+		}, verify.CheckPasskey, "is " + other.ID + ", and the ledger does not list it"},
+	} {
+		s := newSite(t, h)
+		s.change = test.change
+		r := newPerson(t).verify(s, attested(t, test.id))
+		if r.Verified {
+			t.Errorf("%s: verified", name)
+		}
+		want(t, r, test.check, verify.Failed, test.text)
+	}
+
+	// An assertion that the server does not have any more.
+	h.change(fmt.Sprintf("UPDATE envelopes SET assertion = NULL WHERE attestation_id = "+
+		"(SELECT id FROM attestations WHERE attestation_id = '%s')", a.ID))
+	for _, subject := range subjects(t, a) {
+		want(t, newPerson(t).verify(newSite(t, h), subject), verify.CheckPasskey, verify.Failed, "the assertion is missing")
+	}
+}
+
+// The assertion of an attestation whose envelope or event was pruned is still looked at.
+func TestPasskeyOfPrunedAttestation(t *testing.T) {
+	h := newHostAgo(t, 48*time.Hour)
+	ann := h.reviewer(annDN)
+	ann.use()
+	a := h.confirm(commitID(2), func(payload []byte) []byte { return ann.assert(t, payload) })
+	h.prune(ledger.RetentionChange{Envelopes: new(ledger.MinRetention)})
+	for _, subject := range subjects(t, a) {
+		r := newPerson(t).verify(newSite(t, h), subject)
+		wantVerified(t, r)
+		want(t, r, verify.CheckPasskey, verify.NotChecked, "the ledger has pruned the envelope")
+	}
+
+	h = newHostAgo(t, 48*time.Hour)
+	ann = h.reviewer(annDN)
+	ann.use()
+	a = h.confirm(commitID(2), func(payload []byte) []byte { return ann.assert(t, payload) })
+	forged := h.confirm(commitID(2), func([]byte) []byte { return ann.assert(t, []byte("{}")) })
+	h.prune(ledger.RetentionChange{Events: new(ledger.MinRetention)})
+	s := newSite(t, h)
+	r := newPerson(t).verify(s, attested(t, a.ID))
+	wantVerified(t, r)
+	want(t, r, verify.CheckPasskey, verify.NotChecked, verify.PrunedEvent)
+	want(t, newPerson(t).verify(s, attested(t, forged.ID)), verify.CheckPasskey, verify.Failed, "is invalid")
+	want(t, newPerson(t).verify(s, repo(t)), checkAttestations, verify.Failed, forged.ID)
+}
+
+func identityEvents() client.EventFilter {
+	return client.EventFilter{Types: []ledger.EventType{ledger.EventIdentity}}
+}
+
+// A passkey of an earlier log confirms attestations in later ones.
+func TestPasskeysInEarlierLogs(t *testing.T) {
+	h := newHost(t)
+	ann := h.reviewer(annDN)
+	ann.use()
+	confirmed := func(payload []byte) []byte { return ann.assert(t, payload) }
+	a := h.confirm(commitID(2), confirmed)
+	h.begin("moved")
+	b := h.confirm(commitID(2), confirmed)
+	h.begin("moved again")
+	check(t, h.store.RemovePasskey(t.Context(), "acme", "", ann.passkey.ID))
+	forged := h.confirm(commitID(3), confirmed)
+	s := newSite(t, h)
+	for _, subject := range []func(*Session) (verify.Report, error){attested(t, a.ID), attested(t, b.ID), commit(t, 2)} {
+		r := newPerson(t).verify(s, subject)
+		wantVerified(t, r)
+		want(t, r, verify.CheckPasskey, verify.OK, "")
+	}
+	for _, subject := range []func(*Session) (verify.Report, error){attested(t, forged.ID), commit(t, 3), repo(t)} {
+		want(t, newPerson(t).verify(s, subject), verify.CheckPasskey, verify.Failed, "was removed before")
+	}
+}
+
+// Nothing shows whose a passkey is that was enrolled while the log was not signed.
+func TestPasskeyThatWasEnrolledWhileTheLogWasNotSigned(t *testing.T) {
+	h := newHost(t)
+	h.setPolicy(passkeyContract)
+	h.register(commitID(2), ledger.Registration{Author: ledger.Author{Name: "eve"}})
+	h.sign()
+	backup := h.copied()
+	h.attest(commitID(5), "test:go", ledger.Pass)
+	again := restored(h, backup)
+	ann := again.reviewer(annDN)
+	again.begin("restored a backup")
+	ann.use()
+	a := again.confirm(commitID(2), func(payload []byte) []byte { return ann.assert(t, payload) })
+	s := newSite(t, again)
+	for _, subject := range subjects(t, a) {
+		r := newPerson(t).verify(s, subject)
+		wantVerified(t, r)
+		want(t, r, verify.CheckPasskey, verify.NotChecked, "recorded while the log, which was replaced, was not signed")
+	}
+	r := rederiving(t).verify(s, repo(t))
+	wantVerified(t, r)
+	want(t, r, checkDerivation, verify.NotChecked, "but whose passkey has confirmed an attestation is not known")
+}

@@ -1,0 +1,67 @@
+package verify
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/passkey"
+)
+
+// Passkeys has what the log of an org says of passkeys. The zero value has none.
+type Passkeys struct {
+	events []enrolment
+	// Fault is why the events are not those in the log; nil if they are.
+	Fault error
+	// Gap says why the log may have events that were not read; empty if it has no others. Then it is not
+	// known whose passkeys are.
+	Gap string
+}
+
+// An enrolment is an event about a passkey: that it was enrolled, or removed.
+type enrolment struct {
+	index int64
+	ledger.IdentityEvent
+}
+
+// Add adds the next event of an identity in the log, and ignores those that are not about a passkey.
+// index is the number of the event among all of the org.
+func (p *Passkeys) Add(index int64, e ledger.IdentityEvent) {
+	if e.Kind == ledger.KindPasskey {
+		p.events = append(p.events, enrolment{index, e})
+	}
+}
+
+// check returns an error unless a passkey is that of a signer before an event of the log: it was enrolled,
+// and not removed.
+func (p *Passkeys) check(a passkey.Assertion, signer identity.DN, before int64) error {
+	latest := make(map[string]ledger.IdentityEvent)
+	for _, e := range p.events {
+		if e.index < before {
+			latest[e.IdentityID] = e.IdentityEvent
+		}
+	}
+
+	err := fmt.Errorf("the log has no enrolment of the passkey %.16s before the attestation", a.Key())
+	for _, id := range slices.Sorted(maps.Keys(latest)) {
+		e := latest[id]
+		if e.Key != a.Key() {
+			continue
+		}
+		owner, parseErr := identity.ParseDN(e.DN)
+		switch {
+		case parseErr != nil || owner.String() != signer.String():
+			err = fmt.Errorf("the passkey %.16s is enrolled for %s, and the attestation is by %s", a.Key(), e.DN, signer)
+		case e.RPID != a.RPID:
+			err = fmt.Errorf("the passkey %.16s is enrolled for the domain %s, and the assertion is for %s", a.Key(), e.RPID,
+				a.RPID)
+		case e.Action == ledger.IdentityRevoked:
+			err = fmt.Errorf("the passkey %.16s was removed before the attestation, by the event %s", a.Key(), e.ID)
+		default:
+			return nil
+		}
+	}
+	return err
+}
