@@ -162,8 +162,7 @@ var mayImport = map[string][]string{
 	// Checks a database file on its host.
 	"store/check": {
 		"internal/parallel", "ledger", "ledger/attestation", "ledger/facts", "ledger/identity", "ledger/member",
-		"ledger/policy",
-		"ledger/proof", "store",
+		"ledger/passkey", "ledger/policy", "ledger/proof", "store",
 		"store/internal/envelope", "store/sqldb", "store/sqlite",
 	},
 	// Copies a ledger from one engine to another.

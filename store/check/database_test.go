@@ -49,6 +49,10 @@ type writer struct {
 	version int64
 }
 
+func newWriter(t testing.TB, s *store.Store) *writer {
+	return &writer{Store: s, t: t, keys: make(map[string]ed25519.PrivateKey)}
+}
+
 // newDatabase returns a database with the given number of commits, which have three
 // attestations each.
 func newDatabase(t testing.TB, commits int) database {
@@ -57,7 +61,7 @@ func newDatabase(t testing.TB, commits int) database {
 	d.keys = d.path + "-keys"
 	s, err := store.Open(t.Context(), d.path, store.Options{})
 	ok(t, err)
-	w := &writer{Store: s, t: t, keys: make(map[string]ed25519.PrivateKey)}
+	w := newWriter(t, s)
 	w.setUp()
 	w.attest(commits)
 	w.register()

@@ -1,11 +1,13 @@
 package check
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/passkey"
 )
 
 // evidence checks the attestation of an event: that its envelope is signed by the key of the
@@ -16,8 +18,9 @@ func (c *checker) evidence(org string, e *event) {
 		c.problemf("attestation", org, e.row(), "there is no attestation for the event")
 		return
 	}
-	defer func() { a.body, a.payload = nil, nil }()
+	defer func() { a.body, a.payload, a.assertion = nil, nil, nil }()
 	c.compareEvent(org, e)
+	c.compareAssertion(org, a)
 	if a.isPruned() && len(a.body) == sha256.Size {
 		c.count(func(r *Report) *int64 { return &r.PrunedEnvelopes }, 1)
 		c.compareDigest(org, e, a.body)
@@ -53,6 +56,35 @@ func (c *checker) evidence(org string, e *event) {
 		}
 	}
 	c.compareOutcome(org, a, signed, err)
+	c.confirmed(org, a, signed.Payload)
+}
+
+// compareAssertion compares the assertion of an attestation with its digest in the row.
+func (c *checker) compareAssertion(org string, a *evidence) {
+	sum := sha256.Sum256(a.assertion)
+	switch {
+	case a.assertionDigest == nil && a.assertion == nil:
+	case a.assertionDigest == nil:
+		c.problemf("assertion", org, a.row(), "there is an assertion of a passkey, and the row has no digest of one")
+	case a.assertion == nil:
+		c.problemf("assertion", org, a.row(), "the row has the digest of an assertion of a passkey, and there is no assertion")
+	case !bytes.Equal(sum[:], a.assertionDigest):
+		c.problemf("assertion", org, a.row(), "it has the digest sha256:%x, and the row sha256:%x", sum, a.assertionDigest)
+	}
+}
+
+// confirmed checks that the assertion of an attestation, if it has one, is about what was signed.
+func (c *checker) confirmed(org string, a *evidence, payload []byte) {
+	if a.assertion == nil {
+		return
+	}
+	assertion, err := passkey.ParseAssertion(a.assertion)
+	if err == nil {
+		err = assertion.Verify(payload)
+	}
+	if err != nil {
+		c.problemf("assertion", org, a.row(), "%v", err)
+	}
 }
 
 // compareOutcome compares the row of an attestation with what was signed. unread is why the
@@ -97,6 +129,14 @@ func (c *checker) compareDigest(org string, e *event, sum []byte) {
 	}
 }
 
+// digestText returns a digest as events have it; "" without one.
+func digestText(digest []byte) string {
+	if digest == nil {
+		return ""
+	}
+	return "sha256:" + hex.EncodeToString(digest)
+}
+
 // compareEvent compares an attestation with the body of its event.
 func (c *checker) compareEvent(org string, e *event) {
 	a, said := e.evidence, e.said
@@ -106,6 +146,7 @@ func (c *checker) compareEvent(org string, e *event) {
 	fields := []struct{ name, row, event string }{
 		{"ID", a.public, said.Attestation}, {"commit", a.commit, said.Commit}, {"signer", a.dn, said.Identity},
 		{"digest of the payload", "sha256:" + hex.EncodeToString(a.payloadDigest), said.PayloadDigest},
+		{"digest of the assertion", digestText(a.assertionDigest), said.AssertionDigest},
 	}
 	if said.Key != "" { // older events do not have it
 		fields = append(fields, struct{ name, row, event string }{"digest of the key", hex.EncodeToString(a.key), said.Key})

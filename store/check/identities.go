@@ -51,11 +51,14 @@ FROM identities WHERE org_id = ? AND id > ? ORDER BY id LIMIT 200`, o.id, after)
 	if err := c.trustedRoots(ctx, o); err != nil {
 		return err
 	}
+	if err := c.passkeys(ctx, o); err != nil {
+		return err
+	}
 	if err := c.authorities(ctx, o); err != nil {
 		return err
 	}
 	if logged.unread > 0 {
-		c.uncheckedf("%s: what %d events say of identities and CAs: their bodies are pruned or wrong", o.name, logged.unread)
+		c.uncheckedf("%s: what %d events say of identities, passkeys and CAs: their bodies are pruned or wrong", o.name, logged.unread)
 	}
 	return nil
 }

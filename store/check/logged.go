@@ -8,11 +8,12 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// loggedIdentities has what the events of an org say of its identities and CAs.
+// loggedIdentities has what the events of an org say of its identities, passkeys and CAs.
 type loggedIdentities struct {
 	latest map[string]*ledger.IdentityEvent // by the ID of the identity
 	// versions are the events about trusted roots, by name and version.
 	versions map[rootVersion]*ledger.IdentityEvent
+	passkeys map[string]*ledger.IdentityEvent // the latest about each, by its ID
 	// authorities are the latest events about CAs, by the digest of the certificate in hex.
 	authorities map[string]*ledger.KeyEvent
 	rows        map[string]bool // identities that have a row
@@ -23,6 +24,7 @@ type loggedIdentities struct {
 func newLoggedIdentities(end int64) loggedIdentities {
 	return loggedIdentities{
 		latest: make(map[string]*ledger.IdentityEvent), versions: make(map[rootVersion]*ledger.IdentityEvent),
+		passkeys:    make(map[string]*ledger.IdentityEvent),
 		authorities: make(map[string]*ledger.KeyEvent), rows: make(map[string]bool), end: end,
 	}
 }
@@ -38,6 +40,8 @@ func (l *loggedIdentities) add(e *event) {
 	switch {
 	case e.identity != nil && e.identity.Kind == ledger.KindTrustedRoot:
 		l.versions[rootVersion{e.identity.IdentityID, e.identity.Version}] = e.identity
+	case e.identity != nil && e.identity.Kind == ledger.KindPasskey:
+		l.passkeys[e.identity.IdentityID] = e.identity
 	case e.identity != nil:
 		l.latest[e.identity.IdentityID] = e.identity
 	case e.key != nil && e.key.Purpose == ledger.KeyOfCA:

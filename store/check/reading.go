@@ -61,21 +61,22 @@ func readEnvelopes(conn *sqldb.Conn, byID map[int64]*event, ids []any, full func
 	var read []*event
 	err := conn.EachIn(func(row sqldb.Scanner) error {
 		var id int64
-		var body, payload []byte
+		var body, payload, assertion []byte
 		var at sql.NullInt64
-		if err := row.Scan(&id, &body, &payload, &at); err != nil {
+		if err := row.Scan(&id, &body, &payload, &at, &assertion); err != nil {
 			return err
 		}
 
 		e := byID[id]
 		e.evidence.body, e.evidence.payload, e.evidence.payloadAt = body, payload, at
+		e.evidence.assertion = assertion
 		read = append(read, e)
-		if size += len(body) + len(payload); size > pageBytes {
+		if size += len(body) + len(payload) + len(assertion); size > pageBytes {
 			full(read)
 			size, read = 0, nil
 		}
 		return nil
-	}, "SELECT attestation_id, body, payload, payload_at FROM envelopes WHERE attestation_id IN ", 1, ids)
+	}, "SELECT attestation_id, body, payload, payload_at, assertion FROM envelopes WHERE attestation_id IN ", 1, ids)
 	if err != nil {
 		return fmt.Errorf("read envelopes: %w", err)
 	}

@@ -81,11 +81,13 @@ type evidence struct {
 	result               ledger.Result
 	at                   ledger.Time
 	payloadDigest        []byte
+	assertionDigest      []byte // of the assertion of a passkey; nil without one
 	mappingVersion       int
 	again                bool // its outcome is by later rules than those by which it was recorded
 
 	body, payload []byte // of the envelope
 	payloadAt     sql.NullInt64
+	assertion     []byte            // of a passkey; nil without one
 	keyring       *identity.Keyring // of its identity, or nil
 }
 
@@ -95,7 +97,7 @@ func (e *evidence) row() string { return "attestation " + e.public }
 // event of an attestation has its time.
 const selectEvidence = `
 SELECT a.id, a.attestation_id, a.event_id, r.name, c.sha, p.name, t.uri, a.slot, s.dn, k.digest, a.identity_id,
-  a.status, a.duration_ms, a.recorded_at, a.payload_digest, a.mapping_version
+  a.status, a.duration_ms, a.recorded_at, a.payload_digest, a.mapping_version, a.assertion
 FROM attestations a /*+index attestations_by_time*/
   /*+ordered*/ JOIN repos r ON r.id = a.repo_id /*+ordered*/ JOIN commits c ON c.id = a.commit_id
   /*+ordered*/ JOIN predicates p ON p.id = a.predicate_id /*+ordered*/ JOIN predicate_types t ON t.id = a.type_id
@@ -105,7 +107,8 @@ WHERE (a.repo_id, a.recorded_at) IN `
 func scanEvidence(row sqldb.Scanner) (*evidence, error) {
 	var e evidence
 	return &e, row.Scan(&e.id, &e.public, &e.event, &e.repo, &e.commit, &e.predicate, &e.typ, &e.slot, &e.dn, &e.key,
-		&e.identity, &e.result.Status, &e.result.DurationMS, &e.at, &e.payloadDigest, &e.mappingVersion)
+		&e.identity, &e.result.Status, &e.result.DurationMS, &e.at, &e.payloadDigest, &e.mappingVersion,
+		&e.assertionDigest)
 }
 
 // isPruned reports whether the envelope was pruned. Then body is its digest.

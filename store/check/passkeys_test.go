@@ -1,0 +1,226 @@
+package check_test
+
+import (
+	"crypto/sha256"
+	"database/sql"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/member"
+	"github.com/ledgerd/ledgerd/ledger/passkey"
+	"github.com/ledgerd/ledgerd/ledger/passkey/passkeytest"
+	"github.com/ledgerd/ledgerd/store"
+	"github.com/ledgerd/ledgerd/store/check"
+)
+
+const annDN = "cn=ann,ou=people-dev,o=acme"
+
+// A clerk is a member with a signing key, who enrols passkeys.
+type clerk struct {
+	*writer
+	party passkey.Party
+	token ledger.Token
+}
+
+// newClerk creates the org acme with the repo api and a member.
+func newClerk(t *testing.T, s *store.Store) *clerk {
+	t.Helper()
+	ctx := t.Context()
+	c := &clerk{writer: newWriter(t, s),
+		party: passkey.Party{ID: "ledger.example.com", Origin: "https://ledger.example.com"}}
+	ok(t, s.Settle(ctx))
+	_, err := s.CreateOrg(ctx, "acme")
+	ok(t, err)
+	_, err = s.CreateRepo(ctx, "acme", ledger.NewRepo{Name: "api"}, "host")
+	ok(t, err)
+	_, err = s.AddMember(ctx, "acme", member.NewMember{Issuer: "https://idp.example", Subject: "1", DN: annDN,
+		Role: member.Contributor})
+	ok(t, err)
+	account := member.Account{Issuer: "https://idp.example", Subject: "1"}
+	c.token, err = s.SignInMember(ctx, "acme", account, [32]byte{1}, [32]byte{2}, s.Now().Add(time.Hour))
+	ok(t, err)
+	c.addSigner(annDN)
+	return c
+}
+
+// enrol adds a passkey.
+func (c *clerk) enrol() (*passkeytest.Device, passkey.Passkey) {
+	c.t.Helper()
+	ctx, d := c.t.Context(), passkeytest.New(c.t, c.party)
+	challenge := sha256.Sum256(d.ID)
+	ok(c.t, c.CreatePasskeyChallenge(ctx, "acme", c.token.ID, challenge[:], c.Now().Add(time.Minute)))
+	p, err := c.AddPasskey(ctx, "acme", c.token.ID, challenge[:], passkey.Passkey{Name: "Laptop", RPID: d.RPID,
+		CredentialID: d.ID, PublicKey: d.PublicKey(c.t)})
+	ok(c.t, err)
+	return d, p
+}
+
+// review records a review of a commit that a passkey has confirmed, if there is one.
+func (c *clerk) review(commit int, d *passkeytest.Device) {
+	c.t.Helper()
+	payload, err := attestation.NewStatement("acme/api", sha(commit),
+		attestation.ResultPredicate{Predicate: "review:code", Result: ledger.Result{Status: ledger.Pass}})
+	ok(c.t, err)
+	envelope, err := attestation.SignDSSE(c.keys[annDN], payload)
+	ok(c.t, err)
+	a, err := attestation.Verify(envelope, c.keyring, c.Now())
+	ok(c.t, err)
+	if d != nil {
+		a.Assertion, err = passkey.Assertion{RPID: d.RPID, PublicKey: d.PublicKey(c.t),
+			Confirmation: d.Confirm(c.t, payload)}.Text()
+		ok(c.t, err)
+	}
+	_, _, err = c.Record(c.t.Context(), "acme", "api", a, c.version)
+	ok(c.t, err)
+}
+
+// newPasskeyDatabase returns a database with two passkeys, of which one was removed, and with three reviews.
+// They have confirmed the first two.
+func newPasskeyDatabase(t *testing.T) database {
+	t.Helper()
+	d := database{path: filepath.Join(t.TempDir(), "ledger.db")}
+	s, err := store.Open(t.Context(), d.path, store.Options{})
+	ok(t, err)
+	c := newClerk(t, s)
+	device, _ := c.enrol()
+	old, removed := c.enrol()
+	c.review(1, device)
+	c.review(2, old)
+	c.review(3, nil)
+	ok(t, s.RemovePasskey(t.Context(), "acme", "", removed.ID))
+	ok(t, s.Settle(t.Context()))
+	ok(t, s.Close())
+	return d
+}
+
+// Assertions are those that were recorded, and passkeys those that events say.
+func TestPasskeys(t *testing.T) {
+	d := newPasskeyDatabase(t)
+	const first, removed = " WHERE attestation_id = 1", " WHERE removed_at > 0"
+	const pruned = `; UPDATE envelopes SET body = zeroblob(32), payload = NULL, payload_at = -1 WHERE attestation_id = 1`
+	// forged gives an attestation the assertion of another, or another text, with its digest.
+	forged := func(text string) func(testing.TB, *sql.DB) {
+		return func(t testing.TB, db *sql.DB) {
+			t.Helper()
+			var other string
+			ok(t, db.QueryRow("SELECT CAST(assertion AS TEXT) FROM envelopes WHERE attestation_id = 2").Scan(&other))
+			if text == "" {
+				text = other
+			}
+			sum := sha256.Sum256([]byte(text))
+			_, err := db.Exec("UPDATE envelopes SET assertion = ?"+first, []byte(text))
+			ok(t, err)
+			_, err = db.Exec("UPDATE attestations SET assertion = ? WHERE id = 1", sum[:])
+			ok(t, err)
+		}
+	}
+	for name, test := range map[string]struct {
+		change func(testing.TB, *sql.DB)
+		want   []string
+	}{
+		"an assertion": {run(`UPDATE envelopes SET assertion = CAST(CAST(assertion AS TEXT) || ' ' AS BLOB)` + first),
+			[]string{"assertion acme attestation att_", ": it has the digest sha256:", ", and the row sha256:"}},
+		"an assertion of a pruned envelope": {run(`
+			UPDATE envelopes SET assertion = CAST(CAST(assertion AS TEXT) || ' ' AS BLOB)` + first + pruned),
+			[]string{"assertion acme attestation att_", ": it has the digest sha256:"}},
+		"a deleted assertion": {run(`UPDATE envelopes SET assertion = NULL` + first),
+			[]string{"assertion acme attestation att_", ": the row has the digest of an assertion of a passkey, and there is "}},
+		"an assertion without a digest": {run(`UPDATE attestations SET assertion = NULL WHERE id = 1`),
+			[]string{"assertion acme attestation att_", ": there is an assertion of a passkey, and the row has no digest"}},
+		"the digest of an assertion": {run(`UPDATE attestations SET assertion = randomblob(32) WHERE id = 1`),
+			[]string{"attestation acme attestation att_", `: the row has the digest of the assertion "sha256:`, "its event"}},
+		"an assertion with its digest, deleted": {run(`
+			UPDATE envelopes SET assertion = NULL; UPDATE attestations SET assertion = NULL`),
+			[]string{"attestation acme attestation att_", `: the row has the digest of the assertion "", and its event `}},
+		"the assertion of another attestation": {forged(""),
+			[]string{"assertion acme attestation att_", ": the assertion of the passkey is invalid: "}},
+		"an assertion that cannot be read": {forged("{"),
+			[]string{"assertion acme attestation att_", ": the assertion of the passkey is invalid: parse it: "}},
+		"an assertion of an attestation that no passkey has confirmed": {run(`
+			UPDATE envelopes SET assertion = x'7b' WHERE attestation_id = 3;
+			UPDATE attestations SET assertion = x'00' WHERE id = 3`),
+			[]string{"attestation acme attestation att_", `: the row has the digest of the assertion "sha256:00", and its `}},
+
+		"the key of a passkey": {run(`UPDATE passkeys SET public_key = randomblob(77) WHERE id = 1`),
+			[]string{"passkey acme passkey pas_", `: the row has the key "`, `", and event evt_`}},
+		"the domain of a passkey": {run(`UPDATE passkeys SET rp_id = 'example.com' WHERE id = 1`),
+			[]string{"passkey acme passkey pas_", `: the row has the domain "example.com", and event evt_`}},
+		"the member of a passkey": {run(`UPDATE members SET dn = 'cn=eve,ou=people-dev,o=acme'`),
+			[]string{"passkey acme passkey pas_", `: the row has the DN "cn=eve,ou=people-dev,o=acme", and event evt_`}},
+		"a passkey that was removed": {run(`UPDATE passkeys SET removed_at = 0` + removed),
+			[]string{"passkey acme passkey pas_", `: the row has the last action "added", and event evt_`, ` "revoked"`}},
+		"a removal without an event": {run(`UPDATE passkeys SET removed_at = 1 WHERE id = 1`),
+			[]string{"passkey acme passkey pas_", `: the row has the last action "revoked", and event evt_`, ` "added"`}},
+		"the time of a removal": {run(`UPDATE passkeys SET removed_at = 1000` + removed),
+			[]string{"passkey acme passkey pas_", `: the row has the time of its removal "1970-01-01T00:00:01.000Z"`}},
+		"the ID of a passkey": {run(`UPDATE passkeys SET passkey_id = 'pas_x' WHERE id = 1`),
+			[]string{"passkey acme passkey pas_x: there is no event about it"}},
+		"a deleted passkey": {run(`DELETE FROM passkeys WHERE id = 1`),
+			[]string{"passkey acme passkey pas_", ": there are events about it, the last is evt_", ", and no row"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d.copy(t, test.change).wantProblem(t, check.Options{}, test.want...)
+		})
+	}
+	d.wantProblem(t, check.Options{})
+	if report, err := check.Run(t.Context(), d.path, check.Options{}); err != nil || report.Attestations != 3 {
+		t.Errorf("checked %d attestations, want 3: %v", report.Attestations, err)
+	}
+}
+
+// What an assertion is about cannot be checked without the envelope, and nothing else is wrong.
+func TestAssertionsOfPrunedEnvelopes(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	ago := func() time.Time { return time.Now().Add(-48 * time.Hour) }
+	s, err := store.Open(t.Context(), path, store.Options{Now: ago})
+	ok(t, err)
+	c := newClerk(t, s)
+	device, _ := c.enrol()
+	c.review(1, device)
+	ok(t, s.Close())
+	s, err = store.Open(t.Context(), path, store.Options{})
+	ok(t, err)
+	keep := ledger.RetentionChange{Envelopes: new(ledger.MinRetention)}
+	_, err = s.ChangeRepo(t.Context(), "acme", "api", ledger.RepoChange{Retention: &keep})
+	ok(t, err)
+	ok(t, s.Prune(t.Context()))
+	ok(t, s.Close())
+
+	report, err := check.Run(t.Context(), path, check.Options{})
+	ok(t, err)
+	if report.Found > 0 || report.PrunedEnvelopes != 1 {
+		t.Errorf("%d envelopes are pruned, and found %v", report.PrunedEnvelopes, report.Problems)
+	}
+}
+
+// A passkey that is enrolled or removed at any time of a check is no problem, nor is what it confirms.
+func TestPasskeysChangeDuringACheck(t *testing.T) {
+	ctx, path := t.Context(), filepath.Join(t.TempDir(), "ledger.db")
+	s, err := store.Open(ctx, path, store.Options{})
+	ok(t, err)
+	defer s.Close()
+	c := newClerk(t, s)
+	_, before := c.enrol()
+	change := func() {
+		device, p := c.enrol()
+		c.review(1, device)
+		ok(t, c.RemovePasskey(ctx, "acme", "", before.ID))
+		before = p
+	}
+	for n, isDone := int64(1), false; !isDone; n++ {
+		db, err := store.OpenSource(ctx, path)
+		ok(t, err)
+		source := &interrupted{Source: db, change: change, before: n}
+		report, err := check.RunOn(ctx, source)
+		ok(t, err)
+		for _, problem := range report.Problems {
+			t.Errorf("before read %d: %s", n, strings.TrimSpace(problem.String()))
+		}
+		ok(t, db.Close())
+		isDone = source.reads.Load() < n
+	}
+}
