@@ -240,8 +240,8 @@ var mayImport = map[string][]string{
 	},
 	// Exports of evidence: written from what a server says, and read.
 	"internal/evidence": {
-		"client", "internal/parallel", "ledger", "ledger/attestation", "ledger/facts", "ledger/identity", "ledger/policy",
-		"ledger/proof", "ledger/proof/verify",
+		"client", "internal/parallel", "ledger", "ledger/attestation", "ledger/facts", "ledger/identity", "ledger/passkey",
+		"ledger/policy", "ledger/proof", "ledger/proof/verify",
 	},
 	"internal/seen":         {"internal/atomicfile", "ledger"},
 	"internal/gate":         {"internal/await", "internal/connect", "internal/display", "ledger"},

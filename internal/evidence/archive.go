@@ -244,6 +244,15 @@ func (a *Archive) Envelope(sha, id string) (envelope, statement []byte, err erro
 	return envelope, statement, err
 }
 
+// Assertion returns the assertion of the passkey that has confirmed an attestation; nil if it is not there.
+func (a *Archive) Assertion(sha, id string) ([]byte, error) {
+	name := AttestationFile(sha, id, assertionFile)
+	if !a.Has(name) {
+		return nil, nil
+	}
+	return a.File(name)
+}
+
 // Receipt returns the receipt of a commit; nil if it has no receipt.
 func (a *Archive) Receipt(sha string) ([]byte, error) {
 	if !a.Has(CommitFile(sha, receiptFile)) {
@@ -282,6 +291,7 @@ func patterns() []string {
 		ProofFile("*"), CommitFile("*", recordFile), CommitFile("*", transitionsFile), CommitFile("*", receiptFile),
 		AttestationFile("*", "*", recordFile), AttestationFile("*", "*", envelopeFile),
 		AttestationFile("*", "*", objectFile), AttestationFile("*", "*", statementFile),
+		AttestationFile("*", "*", assertionFile),
 	}
 }
 

@@ -3,6 +3,7 @@ package evidence
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/facts"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/passkey"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/proof/verify"
 )
@@ -23,6 +25,7 @@ func Export(ctx context.Context, c *client.Client, o Options, out io.Writer) (Ma
 		manifest: Manifest{Format: Format, Org: o.Org, Repo: o.Repo, Server: o.Server, CreatedAt: o.Now,
 			CreatedBy: o.Version, Page: pageVersion, Commits: []string{}},
 		seen: make(map[string]bool), identities: make(map[string]bool), versions: make(map[int]bool),
+		keys:        make(map[string]bool),
 		transitions: make(map[string][]ledger.Transition), facts: make(map[string]string), earliest: o.Now,
 	}
 	if e.Progress == nil {
@@ -32,7 +35,7 @@ func Export(ctx context.Context, c *client.Client, o Options, out io.Writer) (Ma
 		e.manifest.Since, e.manifest.Until = o.Since, cmp.Or(o.Until, o.Now)
 	}
 	for _, step := range []func(context.Context) error{
-		e.names, e.checkLog, e.commits, e.policies, e.search, e.signers, e.prove, e.finish,
+		e.names, e.checkLog, e.commits, e.policies, e.search, e.signers, e.passkeys, e.prove, e.finish,
 	} {
 		if err := step(ctx); err != nil {
 			return e.manifest, err
@@ -139,6 +142,9 @@ func (e *exporter) attestation(a ledger.AttestationRecord, v evidenceOf) error {
 	if err := e.out.addJSON(AttestationFile(a.Commit, a.ID, recordFile), a.RecordedAt, a); err != nil {
 		return err
 	}
+	if err := e.assertion(a, v.assertion); err != nil {
+		return err
+	}
 	name := AttestationFile(a.Commit, a.ID, v.name())
 	if v.envelope == nil {
 		e.manifest.Pruned = append(e.manifest.Pruned, name)
@@ -154,6 +160,19 @@ func (e *exporter) attestation(a ledger.AttestationRecord, v evidenceOf) error {
 		}
 	}
 	return e.event(a.Event, a.RecordedAt, v.event)
+}
+
+// assertion exports the assertion of the passkey that has confirmed an attestation, if one has.
+func (e *exporter) assertion(a ledger.AttestationRecord, text []byte) error {
+	if text == nil {
+		return nil
+	}
+	parsed, err := passkey.ParseAssertion(text)
+	if err != nil {
+		return fmt.Errorf("read the attestation %s: %w", a.ID, err)
+	}
+	e.keys[parsed.Key()] = true
+	return e.out.add(AttestationFile(a.Commit, a.ID, assertionFile), a.RecordedAt, text)
 }
 
 // receipt exports a receipt of the present state of a commit, if there is one.
@@ -273,6 +292,26 @@ func (e *exporter) trustedRoots(ctx context.Context, identities []identity.Ident
 		}
 	}
 	return nil
+}
+
+// passkeys exports the events about the passkeys that have confirmed attestations.
+func (e *exporter) passkeys(ctx context.Context) error {
+	if len(e.keys) == 0 {
+		return nil
+	}
+	f := client.EventFilter{Types: []ledger.EventType{ledger.EventIdentity}}
+	return each(ctx, func(q client.Query) (ledger.Page[json.RawMessage], error) {
+		return e.client.EventsPage(ctx, e.org, f, q)
+	}, func(body json.RawMessage) (enough bool, err error) {
+		var event ledger.IdentityEvent
+		if err := ledger.DecodeOpen(body, &event); err != nil {
+			return false, fmt.Errorf("parse an event of an identity: %w", err)
+		}
+		if !e.keys[event.Key] {
+			return false, nil
+		}
+		return false, e.event(event.ID, event.Timestamp, body)
+	})
 }
 
 // finish exports the page and the manifest.

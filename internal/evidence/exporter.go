@@ -34,8 +34,10 @@ type exporter struct {
 	seen   map[string]bool
 	// identities has the IDs of those that have signed; nil if the ledger does not say which.
 	identities map[string]bool
-	versions   map[int]bool // of the contract that commits name
-	earliest   ledger.Time  // when the first of the commits became known
+	// keys has those of passkeys that have confirmed attestations.
+	keys     map[string]bool
+	versions map[int]bool // of the contract that commits name
+	earliest ledger.Time  // when the first of the commits became known
 	// transitions has those of each commit, oldest first.
 	transitions map[string][]ledger.Transition
 	facts       map[string]string // digests of what is known of each commit

@@ -84,7 +84,7 @@ func PolicyFile(version int) string { return fmt.Sprintf("policy/v%d.json", vers
 func CommitFile(sha, name string) string { return "commits/" + sha + "/" + name }
 
 // AttestationFile returns the name of a file about an attestation: record.json, statement.json,
-// and envelope.json or commit.txt.
+// envelope.json or commit.txt, and assertion.json.
 func AttestationFile(sha, id, name string) string {
 	return CommitFile(sha, "attestations/"+id+"/"+name)
 }
@@ -97,6 +97,7 @@ const (
 	envelopeFile    = "envelope.json"
 	objectFile      = "commit.txt" // a commit object of git in place of an envelope
 	statementFile   = "statement.json"
+	assertionFile   = "assertion.json" // what a passkey has signed to confirm the attestation
 )
 
 // encode returns a value as the JSON of a file.

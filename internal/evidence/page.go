@@ -57,7 +57,7 @@ type attestationPage struct {
 	Status                                 ledger.Status
 	RecordedAt                             ledger.Time
 	Distrusted                             bool
-	Envelope, Statement                    string // names of files; empty if they are not there
+	Envelope, Statement, Assertion         string // names of files; empty if they are not there
 }
 
 // Add adds a commit, given which files there are.
@@ -87,6 +87,9 @@ func (p *Page) Add(of Commit, has func(name string) bool) {
 		}
 		if name := AttestationFile(c.SHA, a.ID, statementFile); has(name) {
 			shown.Statement = name
+		}
+		if name := AttestationFile(c.SHA, a.ID, assertionFile); has(name) {
+			shown.Assertion = name
 		}
 		v.Attestations = append(v.Attestations, shown)
 	}

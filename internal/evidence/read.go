@@ -160,8 +160,9 @@ func (r *reader) transitionsOf(ctx context.Context, sha string) ([]ledger.Transi
 	return list, err
 }
 
-// An evidenceOf is what makes an attestation evidence. What was pruned is nil.
-type evidenceOf struct{ envelope, statement, event []byte }
+// An evidenceOf is what makes an attestation evidence. What was pruned is nil, and so is the assertion of
+// a passkey if none has confirmed it.
+type evidenceOf struct{ envelope, statement, event, assertion []byte }
 
 // name returns the name of the file with the envelope.
 func (v evidenceOf) name() string {
@@ -171,7 +172,7 @@ func (v evidenceOf) name() string {
 	return envelopeFile
 }
 
-// evidence reads the envelope and the event of an attestation.
+// evidence reads the envelope, the assertion and the event of an attestation.
 func (r *reader) evidence(ctx context.Context, a ledger.AttestationRecord) (v evidenceOf, err error) {
 	v.envelope, err = again(ctx, func() ([]byte, error) { return r.client.Envelope(ctx, r.org, r.repo, a.ID) })
 	switch {
@@ -182,6 +183,12 @@ func (r *reader) evidence(ctx context.Context, a ledger.AttestationRecord) (v ev
 	case !attestation.IsCommitObject(v.envelope):
 		if v.statement, err = attestation.Payload(v.envelope); err != nil {
 			return v, err
+		}
+	}
+	if a.AssertionDigest != "" {
+		v.assertion, err = again(ctx, func() ([]byte, error) { return r.client.Assertion(ctx, r.org, r.repo, a.ID) })
+		if err != nil {
+			return v, fmt.Errorf("read its assertion: %w", err)
 		}
 	}
 	v.event, err = r.body(ctx, a.Event)

@@ -18,7 +18,8 @@ func Evidence(o Options, archive *evidence.Archive) (verify.Report, error) {
 	}
 	x := &exportAudit{Options: o, archive: archive, manifest: m, pruned: make(map[string]bool),
 		names: names{org: m.Org, repo: m.Repo, former: m.FormerNames},
-		isOf:  make(map[string]bool), logs: make(map[string]trustedLog), events: make(map[string][]byte)}
+		isOf:  make(map[string]bool), logs: make(map[string]trustedLog), events: make(map[string][]byte),
+		numbers: make(map[string]int64)}
 	for _, sha := range m.Commits {
 		x.isOf[sha] = true
 	}

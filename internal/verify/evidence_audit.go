@@ -37,6 +37,9 @@ type exportAudit struct {
 	// places where the log has them, in its order.
 	events map[string][]byte
 	places []verify.Place
+	// passkeys are those of the events, and numbers has the positions of all events in places.
+	passkeys verify.Passkeys
+	numbers  map[string]int64
 }
 
 // A trustedLog is a log whose key is trusted, with what was seen of it.

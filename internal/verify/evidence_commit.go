@@ -163,12 +163,20 @@ func (x *exportAudit) attestation(record *ledger.AttestationRecord) []verify.Che
 		return []verify.Check{verify.Failure(verify.CheckSignature, "%s is missing", name)}
 	}
 
+	assertion, err := x.archive.Assertion(record.Commit, record.ID)
+	if err != nil {
+		return []verify.Check{verify.Failure(verify.CheckPasskey, "%v", err)}
+	}
+
 	named := *record
 	var e about
 	if err := ledger.DecodeOpen(body, &e); err == nil { // the check of the body reports what is wrong with it
 		x.names.align(&named, e)
 	}
-	checks, signed := ofAttestation(verify.Attestation{Envelope: envelope, Event: body, Record: &named}, x.keys)
+	checks, signed := ofAttestation(verify.Attestation{
+		Envelope: envelope, Event: body, Record: &named, Assertion: assertion, Passkeys: x.passkeys,
+		Index: x.numbers[record.Event],
+	}, x.keys)
 	if signed == nil {
 		return checks
 	}

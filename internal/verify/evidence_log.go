@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/ledgerd/ledgerd/internal/evidence"
+	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/proof"
 	"github.com/ledgerd/ledgerd/ledger/proof/trustpolicy"
@@ -104,7 +105,26 @@ func (x *exportAudit) readEvents() error {
 	slices.SortFunc(x.places, func(a, b verify.Place) int {
 		return cmp.Or(cmp.Compare(epochOf(a), epochOf(b)), cmp.Compare(a.Index, b.Index))
 	})
+	x.enrolments()
 	return nil
+}
+
+// enrolments numbers the events in the order of the log, and finds those about passkeys.
+func (x *exportAudit) enrolments() {
+	for n, p := range x.places {
+		x.numbers[p.Event] = int64(n)
+		body := x.events[p.Event]
+		if p.Type != ledger.EventIdentity || body == nil {
+			continue
+		}
+		err := decode(body, func(e ledger.IdentityEvent) error {
+			x.passkeys.Add(int64(n), e)
+			return nil
+		})
+		if err != nil {
+			x.ofEvents.Add(p.Event, verify.Failure(verify.CheckBody, "parse the event: %v", err))
+		}
+	}
 }
 
 func epochOf(p verify.Place) int {

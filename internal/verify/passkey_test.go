@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/evidence"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/member"
@@ -326,4 +327,72 @@ func TestPasskeyThatWasEnrolledWhileTheLogWasNotSigned(t *testing.T) {
 	r := rederiving(t).verify(s, repo(t))
 	wantVerified(t, r)
 	want(t, r, checkDerivation, verify.NotChecked, "but whose passkey has confirmed an attestation is not known")
+}
+
+// An export has assertions, and the events about their passkeys. What is missing or changed is found.
+func TestPasskeyEvidence(t *testing.T) {
+	h := newHost(t)
+	ann, bob := h.reviewer(annDN), h.reviewer(bobDN)
+	ann.use()
+	a := h.confirm(commitID(2), func(payload []byte) []byte { return ann.assert(t, payload) })
+	plain := h.confirm(commitID(2), func([]byte) []byte { return nil })
+	text := h.export(evidence.Options{Commit: commitID(2)})
+	r, err := pinned(h).evidence(text)
+	check(t, err)
+	wantVerified(t, r)
+	want(t, r, verify.CheckPasskey, verify.OK, "1 attestation")
+	want(t, r, checkPage, verify.OK, "")
+
+	enrolment := "" // the file of the event
+	for name, content := range filesOf(t, text) {
+		if bytes.Contains(content, []byte(bob.passkey.ID)) {
+			t.Errorf("%s is about a passkey that has confirmed nothing", name)
+		}
+		if strings.HasPrefix(name, "events/") && bytes.Contains(content, []byte(ann.passkey.ID)) {
+			enrolment = strings.TrimSuffix(name, ".json")
+		}
+	}
+	file := evidence.AttestationFile(commitID(2), a.ID, "assertion.json")
+	if page := filesOf(t, text)[evidence.PageFile]; bytes.Count(page, []byte("/assertion.json")) != 1 ||
+		!bytes.Contains(page, []byte(file)) {
+		t.Errorf("%s has no link to %s, or another one", evidence.PageFile, file)
+	}
+	for name, test := range map[string]struct {
+		change      func(f files)
+		check, text string
+	}{
+		"no assertion": {func(f files) { delete(f, file) }, verify.CheckPasskey, "the assertion is missing"},
+		"another assertion": {func(f files) { f[file] = append(f[file], ' ') }, verify.CheckPasskey,
+			"the assertion has the digest"},
+		"an assertion of an attestation that no passkey has confirmed": {func(f files) {
+			f[evidence.AttestationFile(commitID(2), plain.ID, "assertion.json")] = f[file]
+		}, verify.CheckPasskey, "the event has no digest of one"},
+		"no digest in the record": {func(f files) {
+			record := evidence.AttestationFile(commitID(2), a.ID, "record.json")
+			f[record] = bytes.Replace(f[record], []byte(`"assertion_digest"`), []byte(`"other"`), 1)
+		}, verify.CheckRecord, "assertion digest"},
+		"no enrolment": {func(f files) { delete(f, enrolment+".json"); delete(f, enrolment+".proof") },
+			verify.CheckPasskey, "the log has no enrolment"},
+		"an enrolment of another": {func(f files) {
+			f[enrolment+".json"] = bytes.Replace(f[enrolment+".json"], []byte("cn=ann"), []byte("cn=bob"), 1)
+		}, verify.CheckPasskey, "the log has no enrolment"},
+	} {
+		f := filesOf(t, text)
+		test.change(f)
+		r, err := pinned(h).evidence(f.pack(t))
+		check(t, err)
+		if r.Verified {
+			t.Errorf("%s: verified", name)
+		}
+		want(t, r, test.check, verify.Failed, test.text)
+	}
+
+	check(t, h.store.RemovePasskey(t.Context(), "acme", "", ann.passkey.ID))
+	h.confirm(commitID(3), func(payload []byte) []byte { return ann.assert(t, payload) })
+	r, err = pinned(h).evidence(h.export(evidence.Options{Commit: commitID(2)}))
+	check(t, err)
+	wantVerified(t, r)
+	r, err = pinned(h).evidence(h.export(evidence.Options{Commit: commitID(3)}))
+	check(t, err)
+	want(t, r, verify.CheckPasskey, verify.Failed, "was removed before the attestation")
 }

@@ -281,10 +281,13 @@ func (a Attestation) IsConfirmed() bool {
 }
 
 // confirmed checks that a passkey of the signer has confirmed what was signed, and then adds the assertion
-// to it. There are no checks if the event does not say that a passkey has.
+// to it. There are no checks without an assertion if the event does not say that a passkey has.
 func (a Attestation) confirmed(e recording, signed *attestation.Attestation) []Check {
-	if e.AssertionDigest == "" {
+	switch {
+	case e.AssertionDigest == "" && a.Assertion == nil:
 		return nil
+	case e.AssertionDigest == "":
+		return []Check{Failure(CheckPasskey, "there is an assertion, and the event has no digest of one")}
 	}
 	assertion, err := a.assertion(e)
 	if err == nil && signed != nil {

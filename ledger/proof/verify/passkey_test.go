@@ -141,12 +141,18 @@ func TestPasskey(t *testing.T) {
 func TestPasskeyDigestOfTheRecord(t *testing.T) {
 	ci := newSigner(t, "cn=ci,ou=build,o=acme")
 	keys := Listed([]identity.Identity{ci.id})
-	c := confirmed{recorded: recordedBy(t, ci), assertion: []byte("{}")}
+	c := confirmed{recorded: recordedBy(t, ci)}
 	a := c.attestation(t)
 	checks, signed := a.Verify(keys)
 	if got := summary(checks); got != goodAttestation || a.IsConfirmed() || signed.Assertion != nil {
 		t.Errorf("without a digest: %s", got)
 	}
+	c.assertion = []byte("{}")
+	checks, signed = c.attestation(t).Verify(keys)
+	if got := summary(checks); got != goodAttestation+", passkey failed" || signed.Assertion != nil {
+		t.Errorf("an assertion without a digest: %s", got)
+	}
+	c.assertion = nil
 	c.record.AssertionDigest = digest(nil)
 	a = c.attestation(t)
 	checks, _ = a.Verify(keys)
