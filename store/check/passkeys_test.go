@@ -211,6 +211,7 @@ func TestPasskeysChangeDuringACheck(t *testing.T) {
 		ok(t, c.RemovePasskey(ctx, "acme", "", before.ID))
 		before = p
 	}
+
 	for n, isDone := int64(1), false; !isDone; n++ {
 		db, err := store.OpenSource(ctx, path)
 		ok(t, err)

@@ -153,6 +153,7 @@ func TestPasskeyDigestOfTheRecord(t *testing.T) {
 		t.Errorf("an assertion without a digest: %s", got)
 	}
 	c.assertion = nil
+
 	c.record.AssertionDigest = digest(nil)
 	a = c.attestation(t)
 	checks, _ = a.Verify(keys)
