@@ -32,6 +32,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/passkey"
 )
 
 // A checkedOrg is an org whose log is signed.
@@ -321,6 +322,39 @@ func TestWebCorruptionCheckFindsTampering(t *testing.T) {
 	v.open(pathOf(record))
 	if steps, summary := v.runCheck(); len(steps) != 0 || !strings.HasPrefix(summary, "All 7") {
 		t.Errorf("without tampering: %q %s", steps, summary)
+	}
+}
+
+// The assertion of a passkey is compared with the digest on the page, and this with the one in the event,
+// which the event here does not have.
+func TestWebCorruptionCheckOfAPasskey(t *testing.T) {
+	need(t, "chromium")
+	t.Parallel()
+	o := newCheckedOrg(t)
+	record := o.signs("ada", must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t))
+	o.settle()
+	p := newTamperer(t, o.url)
+	v := newBrowser(t).visitor(t, p.url)
+	v.signIn(o.admin)
+
+	for digest, want := range map[string][]string{
+		"":                                 nil, // no passkey
+		passkey.Digest([]byte("{}")):       {"Event"},
+		passkey.Digest([]byte("tampered")): {"Passkey", "Event"},
+	} {
+		p.edit = func(r *http.Response, body []byte) []byte {
+			if strings.HasSuffix(r.Request.URL.Path, "/assertion") {
+				r.StatusCode = http.StatusOK
+				return []byte("{}")
+			}
+
+			box := `id="corruption-check"`
+			return bytes.Replace(body, []byte(box), fmt.Appendf(nil, "%s data-assertion-digest=%q", box, digest), 1)
+		}
+		v.open(pathOf(record))
+		if steps, summary := v.runCheck(); !slices.Equal(steps, want) {
+			t.Errorf("with the digest %q: failed %q, want %q: %s", digest, steps, want, summary)
+		}
 	}
 }
 

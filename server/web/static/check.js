@@ -143,10 +143,20 @@ async function checkEvent(parts, show) {
     want.envelope_digest = 'sha256:' + hex(await sha256(await parts.envelope));
     show('Envelope', want.envelope_digest);
   }
+  if (facts.assertionDigest !== undefined) want.assertion_digest = facts.assertionDigest || undefined;
   const plain = (value) => typeof value === 'string' ? value.replace(/^sha256:/, '') : value;
   for (const [name, value] of Object.entries(want)) {
-    mustBe(plain(event[name]), plain(value), `The event has ${name} ${clip(JSON.stringify(event[name]) ?? 'missing')}, not ${clip(JSON.stringify(value))}.`);
+    mustBe(plain(event[name]), plain(value), `The event has ${name} ${clip(JSON.stringify(event[name]) ?? 'missing')}, not ${clip(JSON.stringify(value) ?? 'missing')}.`);
   }
+}
+
+// checkAssertion is a step if a passkey has confirmed the attestation.
+async function checkAssertion(parts, show) {
+  const assertion = await parts.assertion, computed = 'sha256:' + hex(await sha256(assertion));
+  show('Assertion', `${assertion.length} bytes`);
+  show('Computed', computed);
+  show('Recorded', facts.assertionDigest);
+  mustBe(computed, facts.assertionDigest, 'The assertion of the passkey is not the one that was recorded.');
 }
 
 async function checkLeaf(parts, show) {
@@ -209,6 +219,9 @@ const steps = [
   ['Inclusion', 'The path from the leaf leads to the root of the checkpoint.', checkInclusion],
   ['Checkpoint', 'The log has signed the checkpoint.', checkCheckpoint],
 ];
+if (facts.assertionDigest) {
+  steps.splice(3, 0, ['Passkey', 'The digest of what the passkey has confirmed is the recorded one.', checkAssertion]);
+}
 
 // fetchPart returns the bytes of a part.
 async function fetchPart(name) {
@@ -234,6 +247,7 @@ function fetchAll() {
     event: body.then((bytes) => parseObject(bytes, 'The event')),
     checkpoint: proof.then(({ checkpoint }) => parseCheckpoint(checkpoint)),
   };
+  if (facts.assertionDigest) parts.assertion = fetchPart('assertion');
   for (const part of Object.values(parts)) part.catch(() => {});
   return parts;
 }
