@@ -71,20 +71,9 @@ func (c *Client) Attestation(ctx context.Context, org, repo, id string) (ledger.
 // Envelope returns the DSSE envelope or Sigstore bundle of an attestation, exactly
 // as it was posted.
 func (c *Client) Envelope(ctx context.Context, org, repo, id string) ([]byte, error) {
-	return c.document(ctx, org, repo, id, "envelope")
-}
-
-// Assertion returns what a passkey has signed to confirm an attestation, exactly as it is kept. It
-// is not verified.
-func (c *Client) Assertion(ctx context.Context, org, repo, id string) ([]byte, error) {
-	return c.document(ctx, org, repo, id, "assertion")
-}
-
-// document returns a document of an attestation, byte for byte.
-func (c *Client) document(ctx context.Context, org, repo, id, name string) ([]byte, error) {
 	a, err := c.do(ctx, request{
 		method: http.MethodGet,
-		path:   pathOf("orgs", org, "repos", repo, "attestations", id, name),
+		path:   pathOf("orgs", org, "repos", repo, "attestations", id, "envelope"),
 		accept: "*/*",
 	})
 	if err != nil {
@@ -93,8 +82,8 @@ func (c *Client) document(ctx context.Context, org, repo, id, name string) ([]by
 	return a.body, nil
 }
 
-// Assertion returns what a passkey has signed to confirm an attestation, byte for byte as it was recorded:
-// the JSON text of a passkey.Assertion.
+// Assertion returns what a passkey has signed to confirm an attestation, exactly as it is kept: the
+// JSON text of a [passkey.Assertion]. It is not verified.
 func (c *Client) Assertion(ctx context.Context, org, repo, id string) ([]byte, error) {
 	return c.bytes(ctx, pathOf("orgs", org, "repos", repo, "attestations", id, "assertion"), passkey.MaxAssertion)
 }
