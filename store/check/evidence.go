@@ -67,7 +67,7 @@ func (c *checker) compareAssertion(org string, a *evidence) {
 	case a.assertionDigest == nil:
 		c.problemf("assertion", org, a.row(), "there is an assertion of a passkey, and the row has no digest of one")
 	case a.assertion == nil:
-		c.problemf("assertion", org, a.row(), "the row has the digest of an assertion of a passkey, and there is no assertion")
+		c.problemf("assertion", org, a.row(), "the row has the digest of an assertion of a passkey, which is missing")
 	case !bytes.Equal(sum[:], a.assertionDigest):
 		c.problemf("assertion", org, a.row(), "it has the digest sha256:%x, and the row sha256:%x", sum, a.assertionDigest)
 	}

@@ -58,7 +58,8 @@ FROM identities WHERE org_id = ? AND id > ? ORDER BY id LIMIT 200`, o.id, after)
 		return err
 	}
 	if logged.unread > 0 {
-		c.uncheckedf("%s: what %d events say of identities, passkeys and CAs: their bodies are pruned or wrong", o.name, logged.unread)
+		c.uncheckedf("%s: what %d events say of identities, passkeys and CAs: their bodies are pruned or wrong", o.name,
+			logged.unread)
 	}
 	return nil
 }

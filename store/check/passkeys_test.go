@@ -128,7 +128,7 @@ func TestPasskeys(t *testing.T) {
 			UPDATE envelopes SET assertion = CAST(CAST(assertion AS TEXT) || ' ' AS BLOB)` + first + pruned),
 			[]string{"assertion acme attestation att_", ": it has the digest sha256:"}},
 		"a deleted assertion": {run(`UPDATE envelopes SET assertion = NULL` + first),
-			[]string{"assertion acme attestation att_", ": the row has the digest of an assertion of a passkey, and there is "}},
+			[]string{"assertion acme attestation att_", ": the row has the digest of an assertion of a passkey, which is "}},
 		"an assertion without a digest": {run(`UPDATE attestations SET assertion = NULL WHERE id = 1`),
 			[]string{"assertion acme attestation att_", ": there is an assertion of a passkey, and the row has no digest"}},
 		"the digest of an assertion": {run(`UPDATE attestations SET assertion = randomblob(32) WHERE id = 1`),
