@@ -13,6 +13,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/attestation/bulk"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/server/internal/reviews"
 	"github.com/ledgerd/ledgerd/store"
 )
 
@@ -103,7 +104,7 @@ func (s *Server) recordAttestation(c *call) (*reply, error) {
 		return nil, err
 	}
 
-	record, isNew, err := s.record(c, body, nil)
+	record, isNew, err := s.record(c, reviews.Signed{Envelope: body})
 	if isMalformed(err) && c.hasType(typeJSON, typeLines, typeLinesX) { // it is not one envelope
 		items, splitErr := bulk.Split(body)
 		if splitErr != nil {
@@ -148,7 +149,7 @@ func (s *Server) recordItems(c *call, items []bulk.Item) (*reply, error) {
 				"(send the request again)", s.bulkTime)
 		}
 		if err == nil {
-			record, isNew, err = s.record(c, item.Envelope, nil)
+			record, isNew, err = s.record(c, reviews.Signed{Envelope: item.Envelope})
 		}
 		response.Data[i] = s.item(c, i, record, isNew, err)
 	}
@@ -172,15 +173,15 @@ func (s *Server) item(c *call, index int, record ledger.AttestationRecord, isNew
 // identities change between verifying and recording.
 const maxVerifications = 4
 
-// record verifies and records an envelope. It reports whether the attestation is new. assertion is
-// the verified one of the passkey that has confirmed it; nil without a passkey.
-func (s *Server) record(c *call, envelope, assertion []byte) (ledger.AttestationRecord, bool, error) {
+// record verifies and records an envelope. It reports whether the attestation is new. The assertion of
+// a passkey must be verified.
+func (s *Server) record(c *call, signed reviews.Signed) (ledger.AttestationRecord, bool, error) {
 	for attempt := range maxVerifications {
-		attestation, version, err := s.verify(c, envelope, attempt == 0)
+		attestation, version, err := s.verify(c, signed.Envelope, attempt == 0)
 		if err != nil {
 			return ledger.AttestationRecord{}, false, err
 		}
-		attestation.Assertion = assertion
+		attestation.Assertion, attestation.Passkey = signed.Assertion, signed.Passkey
 		record, isNew, err := s.store.Record(c.ctx(), c.org(), c.repo(), attestation, version)
 		if errors.Is(err, store.ErrKeyringChanged) {
 			continue

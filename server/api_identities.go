@@ -208,7 +208,7 @@ func (s *Server) recordReview(c *call) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	record, _, err := s.record(c, signed.Envelope, signed.Assertion)
+	record, _, err := s.record(c, signed)
 	if err != nil {
 		return nil, err
 	}

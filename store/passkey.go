@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -222,15 +223,33 @@ func (s *Store) RemovePasskey(ctx context.Context, org, memberID, id string) err
 // checkPasskey returns CodeForbidden unless a member has a passkey that was not removed.
 func (t *tx) checkPasskey(member int64, id string) error {
 	var ok bool
-	err := t.Row("SELECT EXISTS (SELECT 1 FROM passkeys WHERE passkey_id = ? AND member_id = ? AND removed_at = 0)", id,
-		member).Scan(&ok)
+	err := t.Row("SELECT EXISTS (SELECT 1 FROM passkeys WHERE passkey_id = ? AND member_id = ?)", id, member).Scan(&ok)
 	if err != nil {
-		return fmt.Errorf("look for a passkey: %w", err)
+		return fmt.Errorf("look for a passkey of a member: %w", err)
 	}
 	if !ok {
-		return ledger.Errorf(ledger.CodeForbidden, "the passkey was removed (confirm the review with another one)")
+		return errPasskeyRemoved()
 	}
-	return nil
+	refusal, err := t.checkPasskeyInUse(id)
+	return cmp.Or(err, refusal)
+}
+
+// checkPasskeyInUse returns CodeForbidden as the refusal if a passkey was removed: what it confirms is
+// evidence only if the log has it before the removal.
+func (t *tx) checkPasskeyInUse(id string) (refusal, err error) {
+	var ok bool
+	err = t.Row("SELECT EXISTS (SELECT 1 FROM passkeys WHERE passkey_id = ? AND removed_at = 0)", id).Scan(&ok)
+	if err != nil {
+		return nil, fmt.Errorf("look for a passkey: %w", err)
+	}
+	if !ok {
+		return errPasskeyRemoved(), nil
+	}
+	return nil, nil
+}
+
+func errPasskeyRemoved() error {
+	return ledger.Errorf(ledger.CodeForbidden, "the passkey was removed (confirm the review with another one)")
 }
 
 // prunePasskeyChallenges deletes expired challenges.

@@ -174,6 +174,11 @@ func (t *tx) record(v *view, r *recording) error {
 		return nil
 	}
 
+	if id := r.attestation.Passkey; id != "" {
+		if r.err, err = t.checkPasskeyInUse(id); r.err != nil || err != nil {
+			return err
+		}
+	}
 	if r.people, err = t.peopleLike(d.repo.orgID, r); err != nil {
 		return err
 	}

@@ -238,14 +238,16 @@ func (p *proxied) crawl() {
 
 // unlinked are the routes that no link of the crawled pages has.
 var unlinked = []string{
-	"/setup",                                             // is printed by serve
-	"/login/with/{provider}",                             // there is no provider
-	"/login/callback/{provider}",                         // is for providers
-	"/orgs/{org}/events",                                 // never ends
-	"/orgs/{org}/artifacts/{digest}",                     // no attestation is about one
-	"/orgs/{org}/settings/audit/download",                // is a form
-	"/orgs/{org}/repos/{repo}/violations",                // the ledger has no violation
-	"/orgs/{org}/repos/{repo}/commits/{sha}/transitions", // no commit has many
+	"/setup",                                               // is printed by serve
+	"/login/with/{provider}",                               // there is no provider
+	"/login/callback/{provider}",                           // is for providers
+	"/orgs/{org}/events",                                   // never ends
+	"/orgs/{org}/artifacts/{digest}",                       // no attestation is about one
+	"/orgs/{org}/settings/audit/download",                  // is a form
+	"/orgs/{org}/settings/passkeys",                        // the server takes no passkeys
+	"/orgs/{org}/repos/{repo}/attestations/{id}/assertion", // no passkey has confirmed an attestation
+	"/orgs/{org}/repos/{repo}/violations",                  // the ledger has no violation
+	"/orgs/{org}/repos/{repo}/commits/{sha}/transitions",   // no commit has many
 	"/orgs/{org}/violations",
 	"/orgs/{org}/repos/{repo}/webhooks/{id}/deliveries/{delivery}",
 }

@@ -35,6 +35,8 @@ type Attestation struct {
 	// Assertion is the document of the passkey that has confirmed the payload, byte for byte. It is
 	// nil without one. Verify leaves it nil: it is for callers who have verified the document.
 	Assertion []byte
+	// Passkey is the ID of that passkey. It must not have been removed when the attestation is recorded.
+	Passkey string
 }
 
 // Verify parses an envelope or bundle, verifies that one of the org's identities signed

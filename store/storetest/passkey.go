@@ -213,6 +213,12 @@ func (s suite) TestAssertionsAreKept(t *testing.T) {
 		t.Errorf("recorded with the digests %q and %q, want %q and none", rec.AssertionDigest, plain.AssertionDigest, digest)
 	}
 
+	// A removed passkey confirms nothing, however late it was removed.
+	again, version := rita.sign(sha(1), "review:code", ledger.Pass, "confirmed again")
+	again.Assertion, again.Passkey = []byte("{}"), "pas_none"
+	_, _, err = fx.Record(ctx, "acme", "api", again, version)
+	wantCode(t, err, ledger.CodeForbidden)
+
 	fx.open(store.Options{}) // without what is cached
 	for _, record := range []ledger.AttestationRecord{rec, plain} {
 		read, err := fx.Attestation(ctx, "acme", "api", record.ID)

@@ -122,6 +122,8 @@ type Signed struct {
 	Envelope []byte
 	// Assertion is the JSON text of what the passkey has confirmed; nil without a passkey.
 	Assertion []byte
+	// Passkey is the ID of the passkey; empty without one.
+	Passkey string
 }
 
 // Sign returns the review that a member has signed, with a certificate for this one statement. It uses
@@ -147,10 +149,11 @@ func (d *Desk) Sign(ctx context.Context, at Place, t ledger.Token, n review.NewR
 
 	draft := store.ReviewDraft{Digest: n.Digest(), Token: t.ID}
 	if n.Confirmation != nil {
-		if draft.Passkey, s.Assertion, err = d.confirmed(ctx, at.Org, t, *n.Confirmation, n.Payload); err != nil {
+		if s.Passkey, s.Assertion, err = d.confirmed(ctx, at.Org, t, *n.Confirmation, n.Payload); err != nil {
 			return s, err
 		}
 	}
+	draft.Passkey = s.Passkey
 	issued, err := d.Authority.IssueReview(ctx, at.Org, at.Repo, t.DN, key, draft)
 	if err != nil {
 		return s, err
