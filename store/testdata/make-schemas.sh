@@ -7,8 +7,9 @@
 # next to itself. After a new migration, run it with the version before: its commit is
 # added to the list below. Keys and times differ in each run, so the other files stay.
 #
-# Versions 2, 3 and 6 have no commit of their own: 2 and 3 were changed before version 4
-# was added, and 6 and 7 came together. Version 5 has more data, by make-v5.sh.
+# Versions 2, 3, 6 and 16 have no commit of their own: 2 and 3 were changed before version
+# 4 was added, 6 and 7 came together, and so did 16 and 17, before whose commit the file of
+# 16 was made. Version 5 has more data, by make-v5.sh.
 # It needs go, git, sqlite3 and gzip.
 set -euo pipefail
 
@@ -23,8 +24,7 @@ declare -A commits=(
 	[12]=4ef3c3beeb0025b9fb2402779de4879c8b03aeaa
 	[13]=4b627c86fce84d5667b6912f94ff435c7ba87ec1
 	[14]=b2f0fc664ee1ae40db54aa0f63e20bea05285561
-	[15]=1efa5477bdd42e359942aab8c68a43f6aec60c8c
-	[16]=0658a6d5cdac85d4c6f90a64b684b1909a4fa723
+	[15]=ffde9bde8341cefcdbcd5bcc18db7030b396ce51
 )
 
 here=$(cd "$(dirname "$0")" && pwd)
