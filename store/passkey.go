@@ -112,13 +112,16 @@ func (t *tx) useChallenge(token int64, challenge []byte) error {
 
 // checkPasskeys returns CodeLimitReached if a member has too many passkeys for another one.
 func (t *tx) checkPasskeys(member int64) error {
-	var count int
-	err := t.Row("SELECT count(*) FROM passkeys WHERE member_id = ? AND removed_at = 0", member).Scan(&count)
-	if err != nil {
+	var all, current int
+	err := t.Row("SELECT count(*), count(CASE removed_at WHEN 0 THEN 1 END) FROM passkeys WHERE member_id = ?", member).
+		Scan(&all, &current)
+	switch {
+	case err != nil:
 		return fmt.Errorf("count passkeys: %w", err)
-	}
-	if count >= passkey.MaxPasskeys {
-		return ledger.Errorf(ledger.CodeLimitReached, "the member has %d passkeys, the maximum: remove one first", count)
+	case current >= passkey.MaxPasskeys:
+		return ledger.Errorf(ledger.CodeLimitReached, "the member has %d passkeys, the maximum: remove one first", current)
+	case all >= passkey.MaxEver:
+		return ledger.Errorf(ledger.CodeLimitReached, "the member has %d passkeys and former ones, the maximum", all)
 	}
 	return nil
 }

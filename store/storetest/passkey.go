@@ -153,7 +153,8 @@ func (s suite) TestPasskeysAreLogged(t *testing.T) {
 	}
 }
 
-// A sign-in has at most 5 challenges, the newest, and a member at most 20 passkeys.
+// A sign-in has at most 5 challenges, the newest, and a member at most 20 passkeys, and 200 with former
+// ones.
 func (s suite) TestPasskeysAreBounded(t *testing.T) {
 	fx := s.newReviewers(t)
 	var challenges [][]byte
@@ -169,11 +170,17 @@ func (s suite) TestPasskeysAreBounded(t *testing.T) {
 		_, err := fx.enrol(i+2, fx.ann, fx.challenge(i+100, fx.ann))
 		check(t, err)
 	}
-	_, err = fx.enrol(90, fx.ann, fx.challenge(90, fx.ann))
+	_, err = fx.enrol(255, fx.ann, fx.challenge(255, fx.ann))
 	wantCode(t, err, ledger.CodeLimitReached)
-	check(t, fx.RemovePasskey(t.Context(), "acme", "", first.ID))
-	_, err = fx.enrol(90, fx.ann, fx.challenge(91, fx.ann))
-	check(t, err)
+	last := first
+	for i := range byte(passkey.MaxEver - passkey.MaxPasskeys) {
+		check(t, fx.RemovePasskey(t.Context(), "acme", "", last.ID))
+		last, err = fx.enrol(50+i, fx.ann, fx.challenge(50+i, fx.ann))
+		check(t, err)
+	}
+	check(t, fx.RemovePasskey(t.Context(), "acme", "", last.ID))
+	_, err = fx.enrol(250, fx.ann, fx.challenge(250, fx.ann))
+	wantCode(t, err, ledger.CodeLimitReached) // with the former ones
 }
 
 // Passkeys are enrolled by those who are signed in, in an org that is not archived.
