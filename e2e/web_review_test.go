@@ -93,7 +93,8 @@ func TestReviewInTheBrowser(t *testing.T) {
 	v.checkConsole(t)
 
 	t.Run("openssl", func(t *testing.T) { verifyWithOpenSSL(t, o.api, sha, root) })
-	t.Run("go-securesystemslib, which cosign uses", func(t *testing.T) { verifyWithDSSE(t, o.api, sha) })
+	t.Run("go-securesystemslib", func(t *testing.T) { verifyWithDSSE(t, o.api, sha) })
+	t.Run("cosign", func(t *testing.T) { verifyWithCosign(t, o.api, sha) })
 }
 
 // After more than 15 minutes, the page asks to sign in again. Without scripts, it says what to do.
@@ -203,22 +204,30 @@ func verifyWithOpenSSL(t *testing.T, api *client.Client, sha, root string) {
 	}
 }
 
-// verifyWithDSSE verifies an envelope as cosign does, with the key of its certificate.
-func verifyWithDSSE(t *testing.T, api *client.Client, sha string) {
+// A reviewBundle is the part of a review's Sigstore bundle that other tools verify.
+type reviewBundle struct {
+	Material struct {
+		Certificate struct {
+			RawBytes []byte `json:"rawBytes"`
+		} `json:"certificate"`
+	} `json:"verificationMaterial"`
+	DSSE dsse.Envelope `json:"dsseEnvelope"`
+}
+
+// readBundle returns the bundle of the latest review of a commit, and its certificate.
+func readBundle(t *testing.T, api *client.Client, sha string) (b reviewBundle, cert *x509.Certificate) {
+	t.Helper()
 	body, err := api.Envelope(t.Context(), "acme", "api", latestReview(t, api, sha).ID)
 	check(t, err)
-	var bundle struct {
-		Material struct {
-			Certificate struct {
-				RawBytes []byte `json:"rawBytes"`
-			} `json:"certificate"`
-		} `json:"verificationMaterial"`
-		DSSE dsse.Envelope `json:"dsseEnvelope"`
-	}
-	check(t, json.Unmarshal(body, &bundle))
-
-	cert, err := x509.ParseCertificate(bundle.Material.Certificate.RawBytes)
+	check(t, json.Unmarshal(body, &b))
+	cert, err = x509.ParseCertificate(b.Material.Certificate.RawBytes)
 	check(t, err)
+	return b, cert
+}
+
+// verifyWithDSSE verifies an envelope with the library that cosign uses, and the key of its certificate.
+func verifyWithDSSE(t *testing.T, api *client.Client, sha string) {
+	bundle, cert := readBundle(t, api, sha)
 	verifier, err := dsse.NewEnvelopeVerifier(keyVerifier{cert})
 	check(t, err)
 	if _, err := verifier.Verify(t.Context(), &bundle.DSSE); err != nil {
@@ -227,6 +236,31 @@ func verifyWithDSSE(t *testing.T, api *client.Client, sha string) {
 	bundle.DSSE.Payload = "e30="
 	if _, err := verifier.Verify(t.Context(), &bundle.DSSE); err == nil {
 		t.Error("another payload is accepted")
+	}
+}
+
+// verifyWithCosign verifies an envelope with cosign's own package, and the key of its certificate.
+func verifyWithCosign(t *testing.T, api *client.Client, sha string) {
+	need(t, "cosign-verify")
+	bundle, cert := readBundle(t, api, sha)
+	folder := t.TempDir()
+	der, err := x509.MarshalPKIXPublicKey(cert.PublicKey)
+	check(t, err)
+	key, file := filepath.Join(folder, "key.pem"), filepath.Join(folder, "envelope.json")
+	check(t, os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), 0o600))
+	verify := func(e dsse.Envelope) ([]byte, error) {
+		text, err := json.Marshal(e)
+		check(t, err)
+		check(t, os.WriteFile(file, text, 0o600))
+		return exec.Command("cosign-verify", key, file).CombinedOutput()
+	}
+
+	if out, err := verify(bundle.DSSE); err != nil {
+		t.Errorf("cosign: %v: %s", err, out)
+	}
+	bundle.DSSE.Payload = "e30="
+	if out, err := verify(bundle.DSSE); err == nil {
+		t.Errorf("cosign accepts another payload: %s", out)
 	}
 }
 

@@ -172,6 +172,7 @@ func (s suite) TestPasskeysAreBounded(t *testing.T) {
 	}
 	_, err = fx.enrol(255, fx.ann, fx.challenge(255, fx.ann))
 	wantCode(t, err, ledger.CodeLimitReached)
+
 	last := first
 	for i := range byte(passkey.MaxEver - passkey.MaxPasskeys) {
 		check(t, fx.RemovePasskey(t.Context(), "acme", "", last.ID))
@@ -179,6 +180,7 @@ func (s suite) TestPasskeysAreBounded(t *testing.T) {
 		check(t, err)
 	}
 	check(t, fx.RemovePasskey(t.Context(), "acme", "", last.ID))
+
 	_, err = fx.enrol(250, fx.ann, fx.challenge(250, fx.ann))
 	wantCode(t, err, ledger.CodeLimitReached) // with the former ones
 }
