@@ -140,6 +140,11 @@ func (e *exerciser) passkeys(signIn string) {
 		check(e.t, err)
 	}
 	check(e.t, e.RemovePasskey(ctx, "acme", "", p.ID))
+	list, err := e.Attestations(ctx, "acme", "api", store.AttestationFilter{Query: store.Query{Limit: 1}})
+	check(e.t, err)
+	if _, err := e.Assertion(ctx, "acme", "api", list.Data[0].ID); err == nil {
+		e.t.Error("a passkey has confirmed an attestation")
+	}
 	past := ledger.TimeOf(e.now.Add(-time.Minute)) // Prune deletes it
 	check(e.t, e.CreatePasskeyChallenge(ctx, "acme", signIn, []byte{2}, past))
 }

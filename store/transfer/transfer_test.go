@@ -3,8 +3,11 @@ package transfer_test
 import (
 	"compress/gzip"
 	"context"
+	"crypto/ed25519"
 	"crypto/sha256"
+	"crypto/x509"
 	"database/sql"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +17,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	_ "modernc.org/sqlite" // the driver
 
@@ -21,6 +25,9 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/member"
+	"github.com/ledgerd/ledgerd/ledger/passkey"
+	"github.com/ledgerd/ledgerd/ledger/passkey/passkeytest"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/check"
 	"github.com/ledgerd/ledgerd/store/transfer"
@@ -60,6 +67,7 @@ func newFile(t *testing.T, repos int) (path string) {
 		_, err := s.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: fmt.Sprint("Repo-", i)}, "test")
 		ok(t, err)
 	}
+	addReview(t, s)
 	ok(t, s.Settle(t.Context()))
 	ok(t, s.Close())
 	execute(t, path,
@@ -84,15 +92,55 @@ SELECT 'mem_1', id, 'https://idp.example', 'ann', 'cn=Ann,ou=people-dev,o=acme',
 SELECT 'mrl_1', id, 'https://idp.example', 'groups', 'dev', 4, 'cn={sub},ou=people-dev,o=acme', 1, 0 FROM orgs LIMIT 1`,
 		`INSERT INTO tokens (token_id, org_id, name, permission, hash, created_at, expires_at, revoked_at, member_id,
   is_sign_in, auth_time, created_by, is_limited)
-SELECT 'tok_1', org_id, dn, role, randomblob(32), 1, 9, 3, id, 1, 5, 'host', 1 FROM members`,
+SELECT 'tok_1', org_id, dn, role, randomblob(32), 1, 9, 3, id, 1, 5, 'host', 1 FROM members WHERE member_id = 'mem_1'`,
 		"INSERT INTO token_repos SELECT t.id, r.id FROM tokens t, repos r WHERE t.is_limited = 1 ORDER BY r.id LIMIT 2",
 		`INSERT INTO review_drafts (digest, token_id, repo_id, until)
-SELECT randomblob(32), t.id, r.id, 9 FROM tokens t, repos r WHERE t.is_sign_in = 1 ORDER BY r.id LIMIT 1`,
-		`INSERT INTO passkeys (passkey_id, org_id, member_id, name, rp_id, credential_id, public_key, created_at)
-SELECT 'pas_1', org_id, id, 'Läptop', 'ledger.example.com', randomblob(32), randomblob(77), 4 FROM members`,
-		"INSERT INTO passkey_challenges (digest, token_id, until) SELECT digest, token_id, until FROM review_drafts",
-		"UPDATE attestations SET assertion = randomblob(32) WHERE id = 1",
-		"UPDATE envelopes SET assertion = randomblob(500) WHERE attestation_id = 1")
+SELECT randomblob(32), t.id, r.id, 9 FROM tokens t, repos r WHERE t.is_sign_in = 1 ORDER BY r.id LIMIT 1`)
+}
+
+// addReview adds a member with a passkey, and a review that the passkey has confirmed.
+func addReview(t *testing.T, s *store.Store) {
+	t.Helper()
+	const dn = "cn=Bob,ou=people-dev,o=acme"
+	ctx, until := t.Context(), s.Now().Add(time.Hour)
+	account := member.Account{Issuer: "https://idp.example", Subject: "bob"}
+	_, err := s.AddMember(ctx, "acme", member.NewMember{Issuer: account.Issuer, Subject: account.Subject, DN: dn,
+		Role: member.Contributor})
+	ok(t, err)
+	token, err := s.SignInMember(ctx, "acme", account, [32]byte{1}, [32]byte{2}, until)
+	ok(t, err)
+	device := passkeytest.New(t, passkey.Party{ID: "ledger.example.com", Origin: "https://ledger.example.com"})
+	for _, challenge := range [][]byte{{1}, {2}} {
+		ok(t, s.CreatePasskeyChallenge(ctx, "acme", token.ID, challenge, until))
+	}
+	_, err = s.AddPasskey(ctx, "acme", token.ID, []byte{1}, passkey.Passkey{Name: "Läptop", RPID: device.RPID,
+		CredentialID: device.ID, PublicKey: device.PublicKey(t)})
+	ok(t, err)
+
+	public, key, err := ed25519.GenerateKey(nil)
+	ok(t, err)
+	der, err := x509.MarshalPKIXPublicKey(public)
+	ok(t, err)
+	signer, err := identity.NewIdentity{Kind: identity.KeyIdentity, DN: dn,
+		PEM: string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))}.Identity()
+	ok(t, err)
+	_, err = s.AddIdentity(ctx, "acme", signer)
+	ok(t, err)
+	payload, err := attestation.NewStatement("acme/api", strings.Repeat("7", 40),
+		attestation.ResultPredicate{Predicate: "review:code", Result: ledger.Result{Status: ledger.Pass}})
+	ok(t, err)
+	envelope, err := attestation.SignDSSE(key, payload)
+	ok(t, err)
+	keys, version, err := s.Keyring(ctx, "acme")
+	ok(t, err)
+	a, err := attestation.Verify(envelope, keys, s.Now())
+	ok(t, err)
+
+	a.Assertion, err = passkey.Assertion{RPID: device.RPID, PublicKey: device.PublicKey(t),
+		Confirmation: device.Confirm(t, payload)}.Text()
+	ok(t, err)
+	_, _, err = s.Record(ctx, "acme", "api", a, version)
+	ok(t, err)
 }
 
 // execute runs statements in a file.
