@@ -5,9 +5,11 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-webauthn/webauthn/protocol"
+	"github.com/go-webauthn/webauthn/protocol/webauthncbor"
 	"github.com/go-webauthn/webauthn/protocol/webauthncose"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -63,24 +65,21 @@ func (n NewPasskey) Verify(party Party) (key, challenge []byte, err error) {
 	}
 
 	parsed, err := n.parse()
+	if err == nil {
+		_, err = parsed.Verify(encoded(challenge), party.ID, []string{party.Origin}, nil, nil,
+			protocol.TopOriginExplicitVerificationMode, false, true, true, nil, parameters(), protocol.AttestationPolicy{},
+			protocol.SignaturePolicy{})
+	}
 	if err != nil {
 		return nil, nil, invalidField("attestation_object", "%s", reasonOf(err))
 	}
-	_, err = parsed.Verify(encoded(challenge), party.ID, []string{party.Origin}, nil, nil,
-		protocol.TopOriginExplicitVerificationMode, false, true, true, nil, parameters(), protocol.AttestationPolicy{},
-		protocol.SignaturePolicy{})
-	if err != nil {
-		return nil, nil, invalidField("attestation_object", "%s", reasonOf(err))
-	}
-	key = bytes.Clone(parsed.Response.AttestationObject.AuthData.AttData.CredentialPublicKey)
-	if _, err := publicKey(key); err != nil {
-		return nil, nil, invalidField("attestation_object", "its key: %v", err)
-	}
-	return key, challenge, nil
+	return bytes.Clone(parsed.Response.AttestationObject.AuthData.AttData.CredentialPublicKey), challenge, nil
 }
 
+// parse returns the request in the form of the library, which does not limit how long it takes to verify it:
+// kinds of attestations and keys that are not accepted are refused before.
 func (n NewPasskey) parse() (*protocol.ParsedCredentialCreationData, error) {
-	return protocol.CredentialCreationResponse{
+	parsed, err := protocol.CredentialCreationResponse{
 		PublicKeyCredential: protocol.PublicKeyCredential{
 			Credential: protocol.Credential{ID: encoded(n.CredentialID), Type: string(protocol.PublicKeyCredentialType)},
 			RawID:      n.CredentialID,
@@ -90,6 +89,33 @@ func (n NewPasskey) parse() (*protocol.ParsedCredentialCreationData, error) {
 			AttestationObject:     n.AttestationObject,
 		},
 	}.Parse()
+	if err != nil {
+		return nil, err
+	}
+
+	object := &parsed.Response.AttestationObject
+	if err := checkAttestation(object); err != nil {
+		return nil, err
+	}
+	if _, err := publicKey(object.AuthData.AttData.CredentialPublicKey); err != nil {
+		return nil, fmt.Errorf("its key: %w", err)
+	}
+	return parsed, nil
+}
+
+// checkAttestation returns an error unless the passkey has no attestation, or has attested itself. Browsers
+// pass on no other if none is asked for, and verifying others takes code for certificates that anyone can
+// send.
+func checkAttestation(o *protocol.AttestationObject) error {
+	_, certified := o.AttStatement["x5c"]
+	_, anonymous := o.AttStatement["ecdaaKeyId"]
+	switch format := protocol.AttestationFormat(o.Format); {
+	case format == protocol.AttestationFormatNone:
+		return nil
+	case format != protocol.AttestationFormatPacked || certified || anonymous:
+		return fmt.Errorf("its attestation has the format %.32q (use none or self attestation)", o.Format)
+	}
+	return nil
 }
 
 // parameters returns the algorithms in the form of the library.
@@ -112,6 +138,13 @@ func publicKey(cose []byte) (any, error) {
 	key, err := webauthncose.ParsePublicKey(cose)
 	if err != nil {
 		return nil, errors.New(reasonOf(err))
+	}
+	var kind webauthncose.PublicKeyData
+	if err := webauthncbor.Unmarshal(cose, &kind); err != nil {
+		return nil, fmt.Errorf("parse its algorithm: %w", err)
+	}
+	if !slices.Contains(Algorithms(), int(kind.Algorithm)) {
+		return nil, fmt.Errorf("it has the algorithm %d (use one of %v)", kind.Algorithm, Algorithms())
 	}
 	return key, nil
 }

@@ -2,12 +2,16 @@ package passkey_test
 
 import (
 	"bytes"
+	"crypto/ecdsa"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/go-webauthn/webauthn/protocol/webauthncbor"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
@@ -87,6 +91,94 @@ func flags(f byte) hook       { return func(d *passkeytest.Device) { d.Flags = f
 
 func client(name string, value any) hook {
 	return func(d *passkeytest.Device) { d.Client = map[string]any{name: value} }
+}
+
+// attested returns a request with another attestation. stmt returns it, given what the device signs.
+func attested(
+	t testing.TB, n passkey.NewPasskey, format string, stmt func(signed []byte) any,
+) passkey.NewPasskey {
+	t.Helper()
+	var object map[string]any
+	check(t, webauthncbor.Unmarshal(n.AttestationObject, &object))
+	client := sha256.Sum256(n.ClientData)
+	object["fmt"], object["attStmt"] = format, stmt(append(bytes.Clone(object["authData"].([]byte)), client[:]...))
+	var err error
+	n.AttestationObject, err = webauthncbor.Marshal(object)
+	check(t, err)
+	return n
+}
+
+// A device may attest itself, but certificates are not parsed: no attestation is asked for.
+func TestAttestations(t *testing.T) {
+	type statement = map[string]any
+	d := passkeytest.New(t, party)
+	n := d.Enrol(t, "Laptop", bytes.Repeat([]byte{7}, 32))
+	self := func(signed []byte) any {
+		digest := sha256.Sum256(signed)
+		signature, err := ecdsa.SignASN1(rand.Reader, d.Key, digest[:])
+		check(t, err)
+		return statement{"alg": -7, "sig": signature}
+	}
+	_, _, err := attested(t, n, "packed", self).Verify(party)
+	check(t, err)
+
+	others := map[string]func(signed []byte) any{
+		"packed":   func([]byte) any { return statement{"alg": -7, "sig": []byte{1}, "x5c": []any{[]byte{1}}} },
+		"compound": func([]byte) any { return []any{statement{"fmt": "packed", "attStmt": statement{}}} },
+	}
+	for _, format := range []string{"fido-u2f", "tpm", "android-key", "android-safetynet", "apple", "other"} {
+		others[format] = func([]byte) any { return statement{"x5c": []any{[]byte{1}}} }
+	}
+	for format, stmt := range others {
+		_, _, err := attested(t, n, format, stmt).Verify(party)
+		wantFault(t, format, err, ledger.CodeInvalidField, "attestation_object", "none or self")
+	}
+	_, _, err = attested(t, n, "packed", func([]byte) any { return statement{"alg": -7, "sig": []byte{1}} }).Verify(party)
+	wantFault(t, "not by the passkey", err, ledger.CodeInvalidField, "attestation_object", "signature")
+	_, _, err = attested(t, n, "packed", func(signed []byte) any {
+		return statement{"alg": -7, "sig": self(signed).(statement)["sig"], "ecdaaKeyId": []byte{1}}
+	}).Verify(party)
+	wantFault(t, "ECDAA", err, ledger.CodeInvalidField, "attestation_object", "none or self")
+}
+
+// A key of another kind is refused before anything is verified with it: that would take seconds with a long
+// one.
+func TestKeys(t *testing.T) {
+	type key = map[int]any
+	point := func(size int) key { return key{1: 2, -2: make([]byte, size), -3: make([]byte, size)} }
+	with := func(k key, alg, curve int) key { k[3], k[-1] = alg, curve; return k }
+	rsa := func(size int) key {
+		return key{1: 3, 3: -257, -1: bytes.Repeat([]byte{0xff}, size), -2: []byte{0x7f, 0xff, 0xff, 0xff}}
+	}
+	sha1 := rsa(256)
+	sha1[3] = -65535
+	for name, test := range map[string]struct {
+		key  key
+		text string
+	}{
+		"long RSA":        {rsa(20_000), "must have 1 to 2048"},
+		"RSA with SHA-1":  {sha1, "algorithm"},
+		"no point":        {with(point(32), -7, 1), "not on curve"},
+		"another curve":   {with(point(48), -7, 2), "curve"},
+		"short Ed25519":   {key{1: 1, 3: -8, -1: 6, -2: []byte{1}}, "length"},
+		"Ed25519 as such": {key{1: 1, 3: -19, -1: 6, -2: make([]byte, 32)}, "algorithm"},
+		"RSA of no size":  {rsa(0), "modulus"},
+		"of no kind":      {key{1: 9, 3: -7}, "its key"},
+	} {
+		text, err := webauthncbor.Marshal(test.key)
+		check(t, err)
+		d := passkeytest.New(t, party)
+		d.COSE = text
+		n := attested(t, d.Enrol(t, "Laptop", bytes.Repeat([]byte{7}, 32)), "packed", func([]byte) any {
+			return map[string]any{"alg": test.key[3], "sig": make([]byte, 20_000)}
+		})
+		_, _, err = n.Verify(party)
+		wantFault(t, name, err, ledger.CodeInvalidField, "attestation_object", test.text)
+
+		p := passkey.Passkey{RPID: party.ID, PublicKey: text}
+		_, err = p.Assertion(party, d.Confirm(t, []byte("{}")), []byte("{}"))
+		wantFault(t, name, err, ledger.CodeInvalidAssertion, "", "its public_key")
+	}
 }
 
 // A device can enrol a passkey only for this server, with its user verified.

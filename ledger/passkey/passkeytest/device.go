@@ -34,6 +34,8 @@ type Device struct {
 	Client map[string]any
 	ID     []byte
 	Key    *ecdsa.PrivateKey
+	// COSE is the public key in the form of COSE; nil for that of Key.
+	COSE []byte
 }
 
 // New returns a device for the domain and the origin of a party, which verifies its user.
@@ -84,6 +86,9 @@ func (d *Device) Confirm(t testing.TB, payload []byte) passkey.Confirmation {
 // PublicKey returns the key in the form of COSE (RFC 9053, 7.1.1).
 func (d *Device) PublicKey(t testing.TB) []byte {
 	t.Helper()
+	if d.COSE != nil {
+		return d.COSE
+	}
 	point, err := d.Key.PublicKey.Bytes() // 4, x, y
 	if err != nil {
 		t.Fatal(err)
