@@ -77,7 +77,7 @@ func NewParty(id, pages string) (Party, error) {
 	if err != nil {
 		return Party{}, fmt.Errorf("parse the URL of the pages: %w", err)
 	}
-	p := Party{id, u.Scheme + "://" + u.Host}
+	p := Party{id, originOf(u)}
 	if !isDomain(id) {
 		return p, fmt.Errorf("%.100q is not a domain in lower case (use one such as ledger.example.com)", id)
 	}
@@ -86,6 +86,17 @@ func NewParty(id, pages string) (Party, error) {
 			"the domain must be their host or a parent of it)", p.Origin, id)
 	}
 	return p, nil
+}
+
+// originOf returns the origin of a page as browsers name it: in lower case, without the port that its scheme
+// implies.
+func originOf(u *url.URL) string {
+	port := u.Port()
+	host := strings.TrimSuffix(strings.ToLower(u.Host), ":"+port)
+	if port != "" && u.Scheme+port != "https443" && u.Scheme+port != "http80" {
+		host += ":" + port
+	}
+	return u.Scheme + "://" + host
 }
 
 // isDomain reports whether s can be the ID of a party: a domain in lower case, not an address.

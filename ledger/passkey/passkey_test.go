@@ -73,6 +73,35 @@ func TestParties(t *testing.T) {
 	}
 }
 
+// Browsers name origins without the port of the scheme, and hosts in lower case.
+func TestOriginsOfParties(t *testing.T) {
+	for pages, want := range map[string]string{
+		"https://ledger.example.com:443":     "https://ledger.example.com",
+		"https://Ledger.Example.com/ledger":  "https://ledger.example.com",
+		"HTTPS://ledger.example.com":         "https://ledger.example.com",
+		"https://ledger.example.com:8443":    "https://ledger.example.com:8443",
+		"https://ledger.example.com:80":      "https://ledger.example.com:80",
+		"http://ledger.example.localhost:80": "",
+		"https://ledger.example.com:":        "https://ledger.example.com",
+	} {
+		p, err := passkey.NewParty("ledger.example.com", pages)
+		if (err == nil) != (want != "") || err == nil && p.Origin != want {
+			t.Errorf("pages at %s: the origin %q and %v, want %q", pages, p.Origin, err, want)
+			continue
+		}
+		if err == nil {
+			d := passkeytest.New(t, passkey.Party{ID: p.ID, Origin: want})
+			_, err := enrolled(t, d).Assertion(p, d.Confirm(t, []byte("{}")), []byte("{}"))
+			check(t, err)
+		}
+	}
+	p, err := passkey.NewParty("localhost", "http://localhost:80")
+	check(t, err)
+	if p.Origin != "http://localhost" {
+		t.Errorf("the origin is %q", p.Origin)
+	}
+}
+
 // The challenge is the one that docs/reviews.md describes.
 func TestChallenge(t *testing.T) {
 	payload := []byte(`{"a":1}`)
