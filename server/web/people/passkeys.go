@@ -11,11 +11,11 @@ import (
 
 // A passkeysPage lists passkeys: for admins those of all members, for members their own.
 type passkeysPage struct {
-	// IsPerson reports whether the visitor can add a passkey.
-	IsPerson bool
-	MaxName  int
-	Passkeys []passkeyRow
-	Next     string
+	// IsOffered reports whether the server takes passkeys, and IsPerson whether the visitor can add one.
+	IsOffered, IsPerson bool
+	MaxName             int
+	Passkeys            []passkeyRow
+	Next                string
 }
 
 // A passkeyRow is a passkey.
@@ -27,7 +27,7 @@ type passkeyRow struct {
 
 func showPasskeys(v *page.Visit) (*page.Response, error) {
 	own := v.Session.IsSignIn && v.Session.Member != ""
-	shown := passkeysPage{IsPerson: own && v.RPID != "", MaxName: passkey.MaxName}
+	shown := passkeysPage{IsOffered: v.RPID != "", IsPerson: own && v.RPID != "", MaxName: passkey.MaxName}
 	if own || v.May(ledger.Admin) {
 		p, err := v.API.PasskeysPage(v.Ctx(), v.Org, "", client.Query{Limit: pageRows, Cursor: v.Query("cursor")})
 		if err != nil {
