@@ -294,6 +294,12 @@ func TestConfirmationsAreRefused(t *testing.T) {
 		n.Confirmation = &c
 		ann.postTo(reviewsURL, toJSON(t, n)).wantProblem(http.StatusUnprocessableEntity, test.code)
 	}
+	// One that is too long to be read again would be recorded, and never verified.
+	long := changed(func(d *passkeytest.Device) {
+		d.Client = map[string]any{"padding": strings.Repeat("x", passkey.MaxAssertion)}
+	})
+	ann.postTo(reviewsURL, toJSON(t, ann.confirmed(long, payload))).wantProblem(422, ledger.CodeInvalidAssertion)
+
 	ann.postTo(reviewsURL, toJSON(t, ann.confirmed(device, payload))).want(201)
 	ann.postTo(reviewsURL, toJSON(t, ann.confirmed(device, payload))).wantProblem(404, ledger.CodeNotFound)
 }

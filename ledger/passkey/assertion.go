@@ -50,8 +50,8 @@ func (p Passkey) Assertion(party Party, c Confirmation, payload []byte) (Asserti
 
 // ParseAssertion parses the JSON text of an assertion. It does not verify it.
 func ParseAssertion(text []byte) (a Assertion, err error) {
-	if len(text) > MaxAssertion {
-		return a, invalid("it has %d bytes, and may have at most %d", len(text), MaxAssertion)
+	if err := checkSize(text); err != nil {
+		return a, err
 	}
 	if err := json.Unmarshal(text, &a); err != nil {
 		return a, invalid("parse it: %v", err)
@@ -59,13 +59,21 @@ func ParseAssertion(text []byte) (a Assertion, err error) {
 	return a, nil
 }
 
-// Text returns the assertion as JSON, which is what is kept of it.
+// Text returns the assertion as JSON, which is what is kept of it. It returns CodeInvalidAssertion if
+// ParseAssertion would refuse it.
 func (a Assertion) Text() ([]byte, error) {
 	text, err := json.Marshal(a)
 	if err != nil {
 		return nil, fmt.Errorf("encode an assertion: %w", err)
 	}
-	return text, nil
+	return text, checkSize(text)
+}
+
+func checkSize(text []byte) error {
+	if len(text) > MaxAssertion {
+		return invalid("it has %d bytes, and may have at most %d", len(text), MaxAssertion)
+	}
+	return nil
 }
 
 // Key returns the fingerprint of the passkey.

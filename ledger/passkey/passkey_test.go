@@ -346,6 +346,18 @@ func TestAssertionsAreKept(t *testing.T) {
 		t.Error("no assertion has a digest")
 	}
 
+	fits := a
+	fits.ClientData = nil
+	rest, err := fits.Text()
+	check(t, err)
+	room := (passkey.MaxAssertion - len(rest)) / 4 * 3 // in base64
+	fits.ClientData = make([]byte, room)
+	_, err = fits.Text()
+	check(t, err)
+	fits.ClientData = make([]byte, room+3)
+	_, err = fits.Text()
+	wantFault(t, "long client data", err, ledger.CodeInvalidAssertion, "", "may have at most")
+
 	long := a
 	long.PublicKey = make([]byte, 4096)
 	wantFault(t, "long key", long.Verify(approved), ledger.CodeInvalidAssertion, "", "must have 1 to 2048")
