@@ -400,13 +400,13 @@ func FuzzTexts(f *testing.F) {
 func FuzzAssertion(f *testing.F) {
 	d := passkeytest.New(f, party)
 	approved := statement(f, "1")
-	c := d.Confirm(f, approved)
-	f.Add(d.PublicKey(f), c.ClientData, c.AuthenticatorData, c.Signature)
+	signed := d.Confirm(f, approved)
+	f.Add(d.PublicKey(f), signed.ClientData, signed.AuthenticatorData, signed.Signature)
 	f.Fuzz(func(t *testing.T, key, client, data, signature []byte) {
 		c := passkey.Confirmation{CredentialID: d.ID, ClientData: client, AuthenticatorData: data, Signature: signature}
 		a := passkey.Assertion{RPID: party.ID, PublicKey: key, Confirmation: c}
 		isOwn := bytes.Equal(key, d.PublicKey(t))
-		if a.Verify(approved) == nil && isOwn && !bytes.Equal(client, d.Confirm(t, approved).ClientData) {
+		if a.Verify(approved) == nil && isOwn && !bytes.Equal(client, signed.ClientData) {
 			t.Errorf("the passkey has not signed %q", client)
 		}
 	})
