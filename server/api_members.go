@@ -152,9 +152,10 @@ func (c *call) owner(asked string) (owner string, err error) {
 	case c.caller.token.Scope >= ledger.Admin:
 		return asked, nil
 	case !c.caller.token.IsSignIn:
-		return "", ledger.Errorf(ledger.CodeForbidden, "scope %s required: members see their own in the pages", ledger.Admin)
+		return "", ledger.Errorf(ledger.CodeForbidden,
+			"scope %s required: members see their own sign-ins and passkeys in the pages", ledger.Admin)
 	case asked != "" && asked != own:
-		return "", ledger.Errorf(ledger.CodeForbidden, "only admins see those of others")
+		return "", ledger.Errorf(ledger.CodeForbidden, "only admins see the sign-ins and passkeys of others")
 	}
 	return own, nil
 }

@@ -118,6 +118,30 @@ func (s suite) TestPasskeysAreRemoved(t *testing.T) {
 	}
 }
 
+// The passkeys of a removed member are still listed, and confirm again if the member is restored.
+func (s suite) TestPasskeysOfRestoredMembers(t *testing.T) {
+	fx := s.newReviewers(t)
+	p, err := fx.enrol(1, fx.ann, fx.challenge(1, fx.ann))
+	check(t, err)
+	confirmed := fx.draft(1, fx.ann)
+	confirmed.Passkey = p.ID
+
+	_, err = fx.ChangeMember(t.Context(), "acme", fx.ann.Member, member.Change{Removed: new(true)})
+	check(t, err)
+	wantCode(t, fx.log(confirmed, "ann"), ledger.CodeForbidden)
+	if got := fx.passkeysOf(""); !slices.Equal(got, []string{p.ID}) {
+		t.Errorf("the org has %q, want %q", got, p.ID)
+	}
+
+	_, err = fx.ChangeMember(t.Context(), "acme", fx.ann.Member, member.Change{Removed: new(false)})
+	check(t, err)
+	wantCode(t, fx.log(confirmed, "ann"), ledger.CodeForbidden) // of a sign-in that has ended
+	again, _ := fx.signedIn(account("ann"))
+	confirmed = fx.draft(2, again)
+	confirmed.Passkey = p.ID
+	check(t, fx.log(confirmed, "ann"))
+}
+
 // Enrolments and removals are in the log, and who did it is in the audit.
 func (s suite) TestPasskeysAreLogged(t *testing.T) {
 	fx := s.newReviewers(t)
