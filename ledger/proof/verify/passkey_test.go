@@ -2,6 +2,7 @@ package verify
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -221,5 +222,32 @@ func TestPasskeyOfPrunedAttestation(t *testing.T) {
 	checks := a.VerifyPruned(Listed(nil))
 	if got := summary(checks); got != "signature failed, digests not_checked, record not_checked, passkey failed" {
 		t.Errorf("the event, and the signature is not valid: %s", got)
+	}
+}
+
+// What it takes to look a passkey up does not depend on how many others there are: a repo may have as many
+// attestations.
+func TestManyPasskeys(t *testing.T) {
+	signer := newSigner(t, annDN)
+	a := passkey.Assertion{RPID: "ledger.example.com", PublicKey: []byte{1}}
+	var p Passkeys
+	const others = 10_000
+	for i := range int64(others) {
+		id := fmt.Sprintf("pas_%d", i)
+		p.Add(i, ledger.IdentityEvent{IdentityID: id, Kind: ledger.KindPasskey, Key: id, DN: annDN})
+	}
+	p.Add(others, ledger.IdentityEvent{
+		IdentityID: "pas_ann", Kind: ledger.KindPasskey, Action: ledger.IdentityAdded, Key: a.Key(), DN: annDN, RPID: a.RPID,
+	})
+
+	dn, err := identity.ParseDN(signer.id.DN)
+	check(t, err)
+	allocs := testing.AllocsPerRun(1, func() {
+		if err := p.check(a, dn, others+1); err != nil {
+			t.Error(err)
+		}
+	})
+	if allocs > 100 {
+		t.Errorf("to look a passkey up takes %v allocations", allocs)
 	}
 }
