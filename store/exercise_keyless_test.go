@@ -139,6 +139,7 @@ func (e *exerciser) passkeys(signIn string) {
 		_, err := e.Passkeys(ctx, "acme", member, store.Query{Limit: 10})
 		check(e.t, err)
 	}
+
 	check(e.t, e.RemovePasskey(ctx, "acme", "", p.ID))
 	list, err := e.Attestations(ctx, "acme", "api", store.AttestationFilter{Query: store.Query{Limit: 1}})
 	check(e.t, err)

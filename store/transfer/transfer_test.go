@@ -70,6 +70,7 @@ func newFile(t *testing.T, repos int) (path string) {
 	addReview(t, s)
 	ok(t, s.Settle(t.Context()))
 	ok(t, s.Close())
+
 	execute(t, path,
 		"INSERT INTO commit_objects (commit_id, object) VALUES (900001, x''), (900002, x'00ff')",
 		`INSERT INTO witnessed (origin, size, root, checkpoint, seq, digest, previous, at)
