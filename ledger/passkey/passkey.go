@@ -19,10 +19,10 @@ import (
 )
 
 const (
-	// MaxPasskeys is the maximum number of passkeys of a member, without removed ones, and MaxEver with
-	// them.
+	// MaxPasskeys is the maximum number of passkeys of a member, without removed ones.
 	MaxPasskeys = 20
-	MaxEver     = 200
+	// MaxEver is the maximum number of passkeys of a member, with removed ones.
+	MaxEver = 200
 	// MaxName is the maximum number of characters of a name.
 	MaxName = 100
 	// Lifetime is how long a challenge can be answered.
