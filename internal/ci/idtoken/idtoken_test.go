@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -113,7 +114,7 @@ func TestRequestsAreRepeatedOnlyIfThatHelps(t *testing.T) {
 	for name, tc := range map[string]struct {
 		answer       http.HandlerFunc
 		want         string // in the error; empty: a token
-		wantRequests int
+		wantRequests int64
 	}{
 		"refused": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(403) },
 			"GitHub Actions: it answered 403 Forbidden (add 'id-token: write'", 1},
@@ -131,9 +132,9 @@ func TestRequestsAreRepeatedOnlyIfThatHelps(t *testing.T) {
 		"cut off": {func(w http.ResponseWriter, r *http.Request) { panic(http.ErrAbortHandler) }, "EOF", 3},
 	} {
 		t.Run(name, func(t *testing.T) {
-			requests := 0
+			var requests atomic.Int64
 			variables := newForge(t, func(w http.ResponseWriter, r *http.Request) {
-				requests++
+				requests.Add(1)
 				tc.answer(w, r)
 			})
 			s, err := Find(env(variables), audience)
@@ -143,8 +144,9 @@ func TestRequestsAreRepeatedOnlyIfThatHelps(t *testing.T) {
 
 			s.pause = time.Millisecond
 			_, err = s.Token(t.Context(), audience)
-			if err == nil || !strings.Contains(err.Error(), tc.want) || requests != tc.wantRequests {
-				t.Errorf("after %d requests: %v, want %d and %s", requests, err, tc.wantRequests, tc.want)
+			n := requests.Load()
+			if err == nil || !strings.Contains(err.Error(), tc.want) || n != tc.wantRequests {
+				t.Errorf("after %d requests: %v, want %d and %s", n, err, tc.wantRequests, tc.want)
 			}
 			if err != nil && strings.Contains(err.Error(), "request-secret") {
 				t.Errorf("the error has the secret: %v", err)
