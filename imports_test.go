@@ -22,7 +22,9 @@ var mayImport = map[string][]string{
 		"cmd/browse", "cmd/manage", "cmd/people", "cmd/record", "cmd/run", "cmd/start", "internal/cli",
 		"internal/flagvalue",
 	},
-	"cmd/people": {"internal/cli", "internal/flagvalue", "internal/terminal", "ledger", "ledger/member", "ledger/passkey"},
+	"cmd/people": {
+		"client", "internal/cli", "internal/flagvalue", "internal/terminal", "ledger", "ledger/member", "ledger/passkey",
+	},
 	"cmd/browse": {
 		"client", "internal/atomicfile", "internal/buildinfo", "internal/cli", "internal/display", "internal/eventbody",
 		"internal/eventline", "internal/evidence", "internal/flagvalue",

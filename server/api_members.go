@@ -1,11 +1,13 @@
 package server
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/member"
 	"github.com/ledgerd/ledgerd/ledger/passkey"
+	"github.com/ledgerd/ledgerd/store"
 )
 
 func (s *Server) listMembers(c *call) (*reply, error) {
@@ -80,39 +82,13 @@ func (s *Server) removeMemberRule(c *call) (*reply, error) {
 	return deleted(s.store.RemoveMemberRule(c.ctx(), c.org(), c.id()))
 }
 
-func (s *Server) listSignIns(c *call) (*reply, error) {
-	owner, err := c.owner(c.query.Get("member"))
-	if err != nil {
-		return nil, err
-	}
-	q, err := c.page()
-	if err != nil {
-		return nil, err
-	}
-	page, err := s.store.SignIns(c.ctx(), c.org(), owner, q)
-	return listed(c, page, err)
-}
+func (s *Server) listSignIns(c *call) (*reply, error) { return listOwned(c, s.store.SignIns) }
 
-func (s *Server) endSignIn(c *call) (*reply, error) {
-	owner, err := c.owner("")
-	if err != nil {
-		return nil, err
-	}
-	return deleted(s.store.EndSignIn(c.ctx(), c.org(), owner, c.id()))
-}
+func (s *Server) endSignIn(c *call) (*reply, error) { return endOwned(c, s.store.EndSignIn) }
 
-func (s *Server) listPasskeys(c *call) (*reply, error) {
-	owner, err := c.owner(c.query.Get("member"))
-	if err != nil {
-		return nil, err
-	}
-	q, err := c.page()
-	if err != nil {
-		return nil, err
-	}
-	page, err := s.store.Passkeys(c.ctx(), c.org(), owner, q)
-	return listed(c, page, err)
-}
+func (s *Server) listPasskeys(c *call) (*reply, error) { return listOwned(c, s.store.Passkeys) }
+
+func (s *Server) removePasskey(c *call) (*reply, error) { return endOwned(c, s.store.RemovePasskey) }
 
 // challengePasskey returns what a browser needs to make a passkey.
 func (s *Server) challengePasskey(c *call) (*reply, error) {
@@ -135,12 +111,29 @@ func (s *Server) addPasskey(c *call) (*reply, error) {
 	return created(p, ""), nil
 }
 
-func (s *Server) removePasskey(c *call) (*reply, error) {
+// listOwned answers with a page of what members own.
+func listOwned[T any](
+	c *call, list func(ctx context.Context, org, owner string, q store.Query) (ledger.Page[T], error),
+) (*reply, error) {
+	owner, err := c.owner(c.query.Get("member"))
+	if err != nil {
+		return nil, err
+	}
+	q, err := c.page()
+	if err != nil {
+		return nil, err
+	}
+	page, err := list(c.ctx(), c.org(), owner, q)
+	return listed(c, page, err)
+}
+
+// endOwned ends what a member owns.
+func endOwned(c *call, end func(ctx context.Context, org, owner, id string) error) (*reply, error) {
 	owner, err := c.owner("")
 	if err != nil {
 		return nil, err
 	}
-	return deleted(s.store.RemovePasskey(c.ctx(), c.org(), owner, c.id()))
+	return deleted(end(c.ctx(), c.org(), owner, c.id()))
 }
 
 // owner returns the ID of the member whose sign-ins and passkeys the caller may see and end; empty for

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/cli"
 	"github.com/ledgerd/ledgerd/ledger/passkey"
 )
@@ -15,27 +16,17 @@ func newPasskey(p *cli.Program) *cobra.Command {
 }
 
 func newPasskeyList(p *cli.Program) *cobra.Command {
-	var org, owner string
 	command := &cobra.Command{
-		Use:   "list",
 		Short: "List the passkeys of an org",
 		Long: `Lists the passkeys with which members confirm reviews. Members add passkeys in
 the web interface, on the page Passkeys of the settings.`,
 		Example: `  ledgerd passkey list --org acme
   ledgerd passkey list --org acme --member mem_01JD3X0V6Q8Z2M4N5P7R9T1W3Y`,
-		Args: cli.Takes(),
-		RunE: func(command *cobra.Command, _ []string) error {
-			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
-				columns := []string{"ID", "WHO", "NAME", "FOR", "ADDED", "MEMBER"}
-				return cli.PrintList(p, c.Passkeys(ctx, org, owner), 0, columns, func(k passkey.Passkey) []any {
-					return []any{k.ID, k.DN, k.Name, k.RPID, k.CreatedAt, k.Member}
-				})
-			})
-		},
 	}
-	cli.OrgFlag(command, &org)
-	command.Flags().StringVar(&owner, "member", "", "only those of the member with this `ID`")
-	return command
+	columns := []string{"ID", "WHO", "NAME", "FOR", "ADDED", "MEMBER"}
+	return listsOwned(p, command, (*client.Client).Passkeys, columns, func(k passkey.Passkey) []any {
+		return []any{k.ID, k.DN, k.Name, k.RPID, k.CreatedAt, k.Member}
+	})
 }
 
 func newPasskeyRemove(p *cli.Program) *cobra.Command {

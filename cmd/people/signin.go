@@ -3,9 +3,11 @@ package people
 import (
 	"context"
 	"fmt"
+	"iter"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/cli"
 	"github.com/ledgerd/ledgerd/ledger"
 )
@@ -15,21 +17,29 @@ func newSignIn(p *cli.Program) *cobra.Command {
 }
 
 func newSignInList(p *cli.Program) *cobra.Command {
-	var org, owner string
 	command := &cobra.Command{
-		Use:   "list",
 		Short: "List the sign-ins of an org that have not ended",
 		Example: `  ledgerd sign-in list --org acme
   ledgerd sign-in list --org acme --member mem_01JD3X0V6Q8Z2M4N5P7R9T1W3Y`,
-		Args: cli.Takes(),
-		RunE: func(command *cobra.Command, _ []string) error {
-			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
-				columns := []string{"ID", "WHO", "SCOPE", "SIGNED IN", "EXPIRES", "MEMBER"}
-				return cli.PrintList(p, c.SignIns(ctx, org, owner), 0, columns, func(t ledger.Token) []any {
-					return []any{t.ID, t.DN, t.Scope, t.CreatedAt, t.ExpiresAt, t.Member}
-				})
-			})
-		},
+	}
+	columns := []string{"ID", "WHO", "SCOPE", "SIGNED IN", "EXPIRES", "MEMBER"}
+	return listsOwned(p, command, (*client.Client).SignIns, columns, func(t ledger.Token) []any {
+		return []any{t.ID, t.DN, t.Scope, t.CreatedAt, t.ExpiresAt, t.Member}
+	})
+}
+
+// listsOwned makes a command one that lists what members own.
+func listsOwned[T any](
+	p *cli.Program, command *cobra.Command,
+	list func(c *client.Client, ctx context.Context, org, owner string) iter.Seq2[T, error],
+	columns []string, row func(T) []any,
+) *cobra.Command {
+	var org, owner string
+	command.Use, command.Args = "list", cli.Takes()
+	command.RunE = func(command *cobra.Command, _ []string) error {
+		return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
+			return cli.PrintList(p, list(c.Client, ctx, org, owner), 0, columns, row)
+		})
 	}
 	cli.OrgFlag(command, &org)
 	command.Flags().StringVar(&owner, "member", "", "only those of the member with this `ID`")
