@@ -20,19 +20,27 @@ import (
 	"github.com/ledgerd/ledgerd/store/storetest"
 )
 
-// newKeylessDatabase returns a database with a keyless attestation, whose trusted root was replaced
-// and removed after it was recorded, with two CAs, of which one is in use, and with a root that is
-// no CA.
-func newKeylessDatabase(t *testing.T) string {
+// newAcme returns a new ledger with the org acme and its repo api, and the path of its file.
+func newAcme(t *testing.T, o store.Options) (s *store.Store, path string) {
 	t.Helper()
 	ctx, path := t.Context(), filepath.Join(t.TempDir(), "ledger.db")
-	s, err := store.Open(ctx, path, store.Options{})
+	s, err := store.Open(ctx, path, o)
 	ok(t, err)
 	ok(t, s.Settle(ctx))
 	_, err = s.CreateOrg(ctx, "acme")
 	ok(t, err)
 	_, err = s.CreateRepo(ctx, "acme", ledger.NewRepo{Name: "api"}, "host")
 	ok(t, err)
+	return s, path
+}
+
+// newKeylessDatabase returns a database with a keyless attestation, whose trusted root was replaced
+// and removed after it was recorded, with two CAs, of which one is in use, and with a root that is
+// no CA.
+func newKeylessDatabase(t *testing.T) string {
+	t.Helper()
+	ctx := t.Context()
+	s, path := newAcme(t, store.Options{})
 
 	set := func(document []byte) {
 		root, err := identity.NewTrustedRoot("public-good", document)

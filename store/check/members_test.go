@@ -16,13 +16,9 @@ import (
 // newMemberDatabase returns a database with a member who is signed in.
 func newMemberDatabase(t *testing.T) string {
 	t.Helper()
-	ctx, path := t.Context(), filepath.Join(t.TempDir(), "ledger.db")
-	s, err := store.Open(ctx, path, store.Options{})
-	ok(t, err)
-	ok(t, s.Settle(ctx))
-	_, err = s.CreateOrg(ctx, "acme")
-	ok(t, err)
-	_, err = s.AddMember(ctx, "acme", member.NewMember{Issuer: "https://idp.example", Subject: "1",
+	ctx := t.Context()
+	s, path := newAcme(t, store.Options{})
+	_, err := s.AddMember(ctx, "acme", member.NewMember{Issuer: "https://idp.example", Subject: "1",
 		DN: "cn=Ann,ou=people-dev,o=acme", Role: member.Maintainer})
 	ok(t, err)
 	account := member.Account{Issuer: "https://idp.example", Subject: "1"}

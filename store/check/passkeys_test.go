@@ -3,7 +3,6 @@ package check_test
 import (
 	"crypto/sha256"
 	"database/sql"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -26,25 +25,21 @@ type clerk struct {
 	token ledger.Token
 }
 
-// newClerk creates the org acme with the repo api and a member.
-func newClerk(t *testing.T, s *store.Store) *clerk {
+// newClerk returns a member of the org acme in a new ledger, and the path of its file.
+func newClerk(t *testing.T, o store.Options) (c *clerk, path string) {
 	t.Helper()
 	ctx := t.Context()
-	c := &clerk{writer: newWriter(t, s),
+	s, path := newAcme(t, o)
+	c = &clerk{writer: newWriter(t, s),
 		party: passkey.Party{ID: "ledger.example.com", Origin: "https://ledger.example.com"}}
-	ok(t, s.Settle(ctx))
-	_, err := s.CreateOrg(ctx, "acme")
-	ok(t, err)
-	_, err = s.CreateRepo(ctx, "acme", ledger.NewRepo{Name: "api"}, "host")
-	ok(t, err)
-	_, err = s.AddMember(ctx, "acme", member.NewMember{Issuer: "https://idp.example", Subject: "1", DN: annDN,
+	_, err := s.AddMember(ctx, "acme", member.NewMember{Issuer: "https://idp.example", Subject: "1", DN: annDN,
 		Role: member.Contributor})
 	ok(t, err)
 	account := member.Account{Issuer: "https://idp.example", Subject: "1"}
 	c.token, err = s.SignInMember(ctx, "acme", account, [32]byte{1}, [32]byte{2}, s.Now().Add(time.Hour))
 	ok(t, err)
 	c.addSigner(annDN)
-	return c
+	return c, path
 }
 
 // enrol adds a passkey.
@@ -82,19 +77,16 @@ func (c *clerk) review(commit int, d *passkeytest.Device) {
 // They have confirmed the first two.
 func newPasskeyDatabase(t *testing.T) database {
 	t.Helper()
-	d := database{path: filepath.Join(t.TempDir(), "ledger.db")}
-	s, err := store.Open(t.Context(), d.path, store.Options{})
-	ok(t, err)
-	c := newClerk(t, s)
+	c, path := newClerk(t, store.Options{})
 	device, _ := c.enrol()
 	old, removed := c.enrol()
 	c.review(1, device)
 	c.review(2, old)
 	c.review(3, nil)
-	ok(t, s.RemovePasskey(t.Context(), "acme", "", removed.ID))
-	ok(t, s.Settle(t.Context()))
-	ok(t, s.Close())
-	return d
+	ok(t, c.RemovePasskey(t.Context(), "acme", "", removed.ID))
+	ok(t, c.Settle(t.Context()))
+	ok(t, c.Close())
+	return database{path: path}
 }
 
 // Assertions are those that were recorded, and passkeys those that events say.
@@ -174,15 +166,12 @@ func TestPasskeys(t *testing.T) {
 
 // What an assertion is about cannot be checked without the envelope, and nothing else is wrong.
 func TestAssertionsOfPrunedEnvelopes(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "ledger.db")
 	ago := func() time.Time { return time.Now().Add(-48 * time.Hour) }
-	s, err := store.Open(t.Context(), path, store.Options{Now: ago})
-	ok(t, err)
-	c := newClerk(t, s)
+	c, path := newClerk(t, store.Options{Now: ago})
 	device, _ := c.enrol()
 	c.review(1, device)
-	ok(t, s.Close())
-	s, err = store.Open(t.Context(), path, store.Options{})
+	ok(t, c.Close())
+	s, err := store.Open(t.Context(), path, store.Options{})
 	ok(t, err)
 	keep := ledger.RetentionChange{Envelopes: new(ledger.MinRetention)}
 	_, err = s.ChangeRepo(t.Context(), "acme", "api", ledger.RepoChange{Retention: &keep})
@@ -199,11 +188,9 @@ func TestAssertionsOfPrunedEnvelopes(t *testing.T) {
 
 // A passkey that is enrolled or removed at any time of a check is no problem, nor is what it confirms.
 func TestPasskeysChangeDuringACheck(t *testing.T) {
-	ctx, path := t.Context(), filepath.Join(t.TempDir(), "ledger.db")
-	s, err := store.Open(ctx, path, store.Options{})
-	ok(t, err)
-	defer s.Close()
-	c := newClerk(t, s)
+	ctx := t.Context()
+	c, path := newClerk(t, store.Options{})
+	defer c.Close()
 	_, before := c.enrol()
 	change := func() {
 		device, p := c.enrol()
