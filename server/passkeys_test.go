@@ -66,7 +66,7 @@ func (p *person) newToken() (secret string) {
 	created, err := p.store.CreateToken(ctx, "acme", ledger.NewToken{Name: "script", Scope: ledger.Write}, hash)
 	check(p.t, err)
 	if created.Member == "" {
-		p.t.Fatalf("the token is of no member: %+v", created)
+		p.t.Fatalf("no member owns the token: %+v", created)
 	}
 	return secret
 }
@@ -187,7 +187,7 @@ func TestWhosePasskeys(t *testing.T) {
 	}
 }
 
-// Passkeys for a former domain of the server are of no use, and are not asked for.
+// The server does not ask for passkeys of its former domain.
 func TestPasskeysOfAFormerDomain(t *testing.T) {
 	r := newEnrolled(t)
 	ann := r.signIn("ann", time.Minute)
@@ -279,7 +279,7 @@ func TestConfirmationsAreRefused(t *testing.T) {
 	}{
 		"of another member":    {ofMax, payload, ledger.CodeInvalidField},
 		"of a removed passkey": {removed, payload, ledger.CodeInvalidField},
-		"of nobody":            {passkeytest.New(t, party), payload, ledger.CodeInvalidField},
+		"not enrolled":         {passkeytest.New(t, party), payload, ledger.CodeInvalidField},
 		"of another draft":     {device, other, ledger.CodeInvalidAssertion},
 		"by another key": {changed(func(d *passkeytest.Device) { d.Key = ofMax.Key }), payload,
 			ledger.CodeInvalidAssertion},

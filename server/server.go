@@ -86,7 +86,7 @@ type Config struct {
 	Receipts *transparency.Receipts
 	// Authority issues certificates to CI jobs and to people who review. It may be nil.
 	Authority *authority.Authority
-	// Party is the server as passkeys know it. Without an ID, there are no passkeys.
+	// Party is the domain and the origin of passkeys. If its ID is empty, members cannot use passkeys.
 	Party passkey.Party
 	// HostUser is the user of the operating system who runs a command, for audit events of
 	// requests of Host. It may be empty.

@@ -19,7 +19,7 @@ type ReviewDraft struct {
 	// Token is the ID of the member's sign-in.
 	Token string
 	Until ledger.Time
-	// Passkey is the ID of the passkey that has confirmed the statement; empty if none has.
+	// Passkey is the ID of the passkey that has confirmed the statement. It may be empty.
 	Passkey string
 }
 

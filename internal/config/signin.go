@@ -12,11 +12,11 @@ import (
 type SignIn struct {
 	// Providers is the file with the OpenID Connect providers; see [SignIn.LoadProviders].
 	Providers string `mapstructure:"providers" yaml:"providers"`
-	// RPID is the domain that passkeys are for; empty for no passkeys.
+	// RPID is the domain of passkeys. If it is empty, members cannot use passkeys.
 	RPID string `mapstructure:"rp_id" yaml:"rp_id"`
 }
 
-// Party returns the server as passkeys know it, without an ID if there are no passkeys. base is the
+// Party returns the domain and the origin of passkeys; both are empty if RPID is. base is the
 // setting base_url.
 func (s SignIn) Party(base BaseURL) (passkey.Party, error) {
 	switch {

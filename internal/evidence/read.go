@@ -160,8 +160,8 @@ func (r *reader) transitionsOf(ctx context.Context, sha string) ([]ledger.Transi
 	return list, err
 }
 
-// An evidenceOf is what makes an attestation evidence. What was pruned is nil, and so is the assertion of
-// a passkey if none has confirmed it.
+// An evidenceOf is what makes an attestation evidence. Parts that were pruned are nil. The assertion is also
+// nil if no passkey has confirmed the attestation.
 type evidenceOf struct{ envelope, statement, event, assertion []byte }
 
 // name returns the name of the file with the envelope.

@@ -30,7 +30,7 @@ type derivation struct {
 	defaultBranch string
 	tally         verify.Tally
 	isDefault     bool            // the first contract is the default one
-	doubt         string          // why evidence may be missing; empty if none is
+	doubt         string          // why evidence may be missing; empty if it is complete
 	asked         map[string]bool // the commits whose records were read
 	last          string          // the ID of the last event
 	// later has the commits of which something became known after the events that were read;

@@ -104,8 +104,8 @@ func (n NewPasskey) parse() (*protocol.ParsedCredentialCreationData, error) {
 }
 
 // checkAttestation returns an error unless the passkey has no attestation, or has attested itself. Browsers
-// pass on no other if none is asked for, and verifying others takes code for certificates that anyone can
-// send.
+// send no other kind, because the page asks for none. Verifying other kinds means parsing certificates, which
+// anyone can send.
 func checkAttestation(o *protocol.AttestationObject) error {
 	_, certified := o.AttStatement["x5c"]
 	_, anonymous := o.AttStatement["ecdaaKeyId"]

@@ -62,9 +62,9 @@ func (p Passkey) Event(action ledger.IdentityAction) ledger.IdentityEvent {
 	}
 }
 
-// A Party is the server as passkeys know it.
+// A Party is the server as a relying party of Web Authentication.
 type Party struct {
-	// ID is the domain that passkeys are for. They are of no use with another one.
+	// ID is the domain of the passkeys. Browsers use a passkey only for the domain that it was made for.
 	ID string
 	// Origin is the scheme and host of the pages, such as https://ledger.example.com.
 	Origin string

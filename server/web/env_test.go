@@ -63,7 +63,7 @@ type env struct {
 	database  string // path of the file
 }
 
-// party is the server as passkeys know it.
+// party is the domain and the origin of passkeys.
 var party = passkey.Party{ID: "ledger.example.com", Origin: "https://ledger.example.com"}
 
 // newEmptyEnv returns an env without an org.

@@ -64,7 +64,7 @@ type Config struct {
 	Base string
 	// Providers are those with which people can sign in, in addition to API tokens.
 	Providers idp.Providers
-	// RPID is the domain that passkeys are for; empty if there are no passkeys.
+	// RPID is the domain of passkeys. If it is empty, members cannot use passkeys.
 	RPID string
 	// Logger logs internal errors; nil for no log.
 	Logger *slog.Logger

@@ -10,8 +10,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/passkey"
 )
 
-// Passkeys has what the log of an org says of passkeys. The zero value has none. What is added to a copy may
-// also be added to the original.
+// Passkeys has what the log of an org says of passkeys. The zero value is empty. A copy shares the passkeys of
+// the original.
 type Passkeys struct {
 	events map[string][]enrolment     // by the ID of the passkey, in the order of the log
 	ids    map[string]map[string]bool // of the passkeys that an event says have a key, by the key

@@ -23,7 +23,7 @@ type Desk struct {
 	Store *store.Store
 	// Authority certifies the keys of reviewers. If it is nil, nobody reviews.
 	Authority *authority.Authority
-	// Party is the server as passkeys know it. If it has no ID, there are no passkeys.
+	// Party is the domain and the origin of passkeys. If its ID is empty, members cannot use passkeys.
 	Party passkey.Party
 	Now   func() ledger.Time
 }
@@ -68,7 +68,7 @@ func (d *Desk) Draft(ctx context.Context, at Place, t ledger.Token, n review.New
 	var random [32]byte
 	rand.Read(random[:]) // never returns an error
 	tree := ""
-	if commit.Proven { // otherwise it is only what somebody has said
+	if commit.Proven { // otherwise it is only a claim
 		tree = commit.Tree
 	}
 	draft.Payload, err = n.Statement(commit.Org+"/"+commit.Repo, commit.SHA, tree, review.Nonce(random))
@@ -100,7 +100,7 @@ func (d *Desk) confirmable(ctx context.Context, org string, t ledger.Token) (dra
 	return draft, err
 }
 
-// passkeys returns the passkeys of a member that are of use with this server.
+// passkeys returns the passkeys of a member for the domain of this server.
 func (d *Desk) passkeys(ctx context.Context, org string, t ledger.Token) (mine []passkey.Passkey, err error) {
 	if d.Party.ID == "" {
 		return nil, nil

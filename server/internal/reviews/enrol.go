@@ -46,8 +46,8 @@ func (d *Desk) Enrol(
 	})
 }
 
-// checkEnrolment returns an error unless a token is that of a member who has signed in lately: a
-// session that somebody has left open must not be enough for a passkey.
+// checkEnrolment returns an error unless a token is that of a member who has signed in lately: an
+// unattended session must not be enough to add a passkey.
 func (d *Desk) checkEnrolment(t ledger.Token) error {
 	switch {
 	case d.Party.ID == "":

@@ -49,7 +49,7 @@ func reviewerOf(v *page.Visit, c ledger.Commit, repo ledger.Repo) (*reviewer, er
 }
 
 // checkMember returns an error if the visitor is not the member as whom the page says that the visitor
-// signs: somebody else has signed in since.
+// signs: another person has signed in since.
 func checkMember(v *page.Visit, id string) error {
 	if id == v.Session.Member {
 		return nil

@@ -83,7 +83,7 @@ type Visit struct {
 	// Base is the base path of the server, without a slash at its end. The request's URL begins
 	// with it, and so must all URLs of pages, forms and files: PathOf and RepoPath add it.
 	Base string
-	// RPID is the domain that passkeys are for; empty if there are no passkeys.
+	// RPID is the domain of passkeys. If it is empty, members cannot use passkeys.
 	RPID string
 	// Org is the session's org. Repo is the repo in the path, if any.
 	Org, Repo string

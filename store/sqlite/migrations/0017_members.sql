@@ -14,7 +14,7 @@ CREATE TABLE members (
   dn           TEXT NOT NULL,
   folded       TEXT NOT NULL, -- the DN, folded
   name         TEXT NOT NULL, -- what the provider calls the person; for display
-  email        TEXT NOT NULL, -- verified by the provider; '': none is
+  email        TEXT NOT NULL, -- verified by the provider; may be empty
   role         INTEGER NOT NULL,
   by_rule      INTEGER NOT NULL, -- 1: rules decide about role and membership; 0: an admin does
   created_at   INTEGER NOT NULL,
@@ -42,7 +42,7 @@ CREATE TABLE member_rules (
 CREATE INDEX member_rules_by_org ON member_rules (org_id, id);
 CREATE INDEX member_rules_by_issuer ON member_rules (issuer, org_id) WHERE removed_at = 0;
 
--- Whose a token is: of a sign-in, the member who signed in; otherwise the member who created it; 0: nobody's.
+-- Whose a token is: of a sign-in, the member who signed in; otherwise the member who created it; 0: of no member.
 ALTER TABLE tokens ADD COLUMN member_id INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE tokens ADD COLUMN is_sign_in INTEGER NOT NULL DEFAULT 0;
 -- When the provider last authenticated the person of a sign-in; 0: it does not say.
@@ -101,6 +101,6 @@ CREATE TABLE passkey_challenges (
 CREATE INDEX passkey_challenges_by_token ON passkey_challenges (token_id, until);
 CREATE INDEX passkey_challenges_by_end ON passkey_challenges (until);
 
--- The assertion with which a passkey has confirmed the attestation, and its SHA-256; NULL: none has.
+-- The assertion with which a passkey has confirmed the attestation, and its SHA-256; NULL: not confirmed.
 ALTER TABLE attestations ADD COLUMN assertion BLOB;
 ALTER TABLE envelopes ADD COLUMN assertion BLOB;
