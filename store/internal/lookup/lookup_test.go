@@ -36,12 +36,16 @@ func TestLookupsShareAQuery(t *testing.T) {
 	}
 	ask(1)
 	first := <-running
-	for _, key := range []int{1, 2, 2, 3, 11} {
+	for _, key := range []int{1, 2, 3, 11} {
 		ask(key)
 	}
 	waitUntilJoined(l, 4)
+	again, isFirst := l.join(2) // another caller, for the same key
 	close(release)
 	asking.Wait()
+	if <-again.done; isFirst || again.found[2] != "value 2" {
+		t.Errorf("the second caller for a key is the first: %t, and gets %q", isFirst, again.found[2])
+	}
 
 	second := <-running
 	if !slices.Equal(first, []int{1}) || !slices.Equal(second, []int{1, 2, 3, 11}) || len(running) > 0 {
