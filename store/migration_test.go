@@ -133,7 +133,7 @@ func wantFiles(t *testing.T, path string, want ...string) {
 }
 
 // latest is the current schema version.
-const latest = "17"
+const latest = "18"
 
 func TestMigrationCopiesDatabase(t *testing.T) {
 	path := UnpackV5(t)

@@ -25,6 +25,7 @@ declare -A commits=(
 	[13]=4b627c86fce84d5667b6912f94ff435c7ba87ec1
 	[14]=b2f0fc664ee1ae40db54aa0f63e20bea05285561
 	[15]=ffde9bde8341cefcdbcd5bcc18db7030b396ce51
+	[17]=d2cc62107ed0f87c23e8fe6824627458ee5b23de
 )
 
 here=$(cd "$(dirname "$0")" && pwd)

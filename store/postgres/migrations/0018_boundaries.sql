@@ -1,0 +1,1 @@
+-- Boundaries between orgs, and whose names count.
