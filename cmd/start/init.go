@@ -53,7 +53,11 @@ with 'ledgerd login'.`,
 }
 
 func initialize(p *cli.Program, command *cobra.Command, s *setup) error {
-	root := gitrepo.Repo{Dir: "."}.Root(command.Context())
+	here := gitrepo.Repo{Dir: "."}
+	if err := here.CheckTrusted(); err != nil {
+		return err
+	}
+	root := here.Root(command.Context())
 	if root == "" {
 		return errors.New("this is no git work tree: change to a clone, or run 'git init'")
 	}

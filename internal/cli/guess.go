@@ -172,7 +172,11 @@ func has(ctx context.Context, c *Connection, name RepoName) (bool, error) {
 // and name, or by the name in the default org.
 func (p *Program) remoteRepo(ctx context.Context, c *Connection) (RepoName, error) {
 	const how = "ORG/REPO is required: name it, set --repo or LEDGERD_REPO, or run 'ledgerd init' in the clone"
-	remote := gitrepo.ParseRemote(gitrepo.Repo{Dir: "."}.RemoteURL(ctx))
+	git := gitrepo.Repo{Dir: "."}
+	if err := git.CheckTrusted(); err != nil {
+		return RepoName{}, err
+	}
+	remote := gitrepo.ParseRemote(git.RemoteURL(ctx))
 	if ledger.CheckRepo(remote.Name) != nil {
 		return RepoName{}, Usagef(how)
 	}

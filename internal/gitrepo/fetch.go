@@ -1,13 +1,11 @@
 package gitrepo
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -120,9 +118,9 @@ func (g Repo) fetchHistory(ctx context.Context, q Query, depth int) (shallow boo
 		return shallow, errors.New("origin has no such branch")
 	}
 	if shallow {
-		return true, g.fetch(ctx, append([]string{"--depth=" + strconv.Itoa(depth), "origin"}, wants...)...)
+		return true, g.fetch(ctx, append([]string{"--depth=" + strconv.Itoa(depth), remoteName}, wants...)...)
 	}
-	return false, g.fetch(ctx, append([]string{"origin"}, wants...)...)
+	return false, g.fetch(ctx, append([]string{remoteName}, wants...)...)
 }
 
 // remoteBranches returns the branches of origin that mainline and base use: its HEAD, the
@@ -150,7 +148,7 @@ func (g Repo) remoteBranches(ctx context.Context, q Query) ([]string, error) {
 		}
 	}
 
-	out, err := g.network(ctx, append([]string{"ls-remote", "origin"}, refs...)...)
+	out, err := g.network(ctx, append([]string{"ls-remote", remoteName}, refs...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -190,52 +188,12 @@ func (g Repo) FetchCommit(ctx context.Context, sha string) error {
 	ctx, cancel := context.WithTimeout(ctx, maxFetchTime)
 	defer cancel()
 	if len(boundaries) > 0 {
-		return g.fetch(ctx, "--depth=1", "origin", sha)
+		return g.fetch(ctx, "--depth=1", remoteName, sha)
 	}
-	return g.fetch(ctx, "origin", sha)
+	return g.fetch(ctx, remoteName, sha)
 }
 
 func (g Repo) fetch(ctx context.Context, args ...string) error {
 	_, err := g.network(ctx, append([]string{"fetch", "--quiet", "--no-tags", "--no-recurse-submodules"}, args...)...)
 	return err
-}
-
-// network runs a git command that connects to the remote, and returns its standard output.
-// Unlike others, it obeys the configuration of the clone, which has the credentials of the
-// job and may name commands for them. It runs no hooks, never asks for a password, and
-// does not use transports that run any command.
-func (g Repo) network(ctx context.Context, args ...string) (string, error) {
-	command := g.command(ctx)
-	command.Args = []string{"git", "-C", g.Dir, "-c", "core.fsmonitor=false", "-c", "core.hooksPath=" + os.DevNull,
-		"-c", "gc.auto=0", "-c", "maintenance.auto=false"}
-	command.Args = append(command.Args, args...)
-	command.Env = append(command.Env, "GIT_ALLOW_PROTOCOL=file:git:http:https:ssh", "GCM_INTERACTIVE=never")
-	if os.Getenv("GIT_SSH_COMMAND") == "" && os.Getenv("GIT_SSH") == "" {
-		if configured, _ := g.line(ctx, "config", "core.sshCommand"); configured == "" {
-			command.Env = append(command.Env, "GIT_SSH_COMMAND=ssh -o BatchMode=yes")
-		}
-	}
-
-	command.WaitDelay = time.Second // git's own children may keep the output open
-	var stdout bytes.Buffer
-	command.Stdout = &stdout
-	if err := command.Run(); err != nil {
-		if errors.Is(err, exec.ErrWaitDelay) {
-			err = context.DeadlineExceeded
-		}
-		err = failure(command, args[0], err)
-		if e, ok := errors.AsType[*commandError](err); ok {
-			e.stderr = firstLines(e.stderr)
-		}
-		return "", err
-	}
-	return stdout.String(), nil
-}
-
-// firstLines returns the first paragraph of git's messages as one line: after it come hints.
-func firstLines(stderr string) string {
-	const most = 400 // bytes
-	paragraph, _, _ := strings.Cut(stderr, "\n\n")
-	line := strings.Join(strings.Split(strings.TrimSpace(paragraph), "\n"), "; ")
-	return strings.ToValidUTF8(line[:min(len(line), most)], "")
 }

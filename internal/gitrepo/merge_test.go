@@ -381,7 +381,8 @@ func TestMergeInShallowClone(t *testing.T) {
 	for depth, want := range map[string]string{
 		"1": "the first parent, ", "2": "no common ancestor", "3": "no common ancestor", "4": ""} {
 		dir := t.TempDir()
-		f.Git("clone", "--quiet", "--bare", "--no-single-branch", "--depth", depth, "file://"+f.Dir(), dir)
+		f.Git("clone", "--quiet", "--bare", "--no-single-branch", "--depth", depth, "file://"+f.Dir(),
+			filepath.Join(dir, ".git"))
 		clone := mergeForest{forest{gitrepotest.Forest{Dir: dir}, Repo{Dir: dir}, t}}
 		m, err := clone.CheckMerge(t.Context(), "main", "topic", true)
 		if (err == nil) != (want == "") || err != nil && (!strings.Contains(err.Error(), want) ||
@@ -405,8 +406,8 @@ func TestMergeInShallowCloneWithOldBase(t *testing.T) {
 	f.wantClean(true)
 
 	dir := t.TempDir()
-	f.Git("clone", "--quiet", "--bare", "file://"+f.Dir(), dir)
-	gitrepotest.WriteFile(t, filepath.Join(dir, "shallow"), merge+"\n"+first+"\n")
+	f.Git("clone", "--quiet", "--bare", "file://"+f.Dir(), filepath.Join(dir, ".git"))
+	gitrepotest.WriteFile(t, filepath.Join(dir, ".git", "shallow"), merge+"\n"+first+"\n")
 	clone := mergeForest{forest{gitrepotest.Forest{Dir: dir}, Repo{Dir: dir}, t}}
 	clone.wantRefused("main", "topic", true, "so that the merge base is uncertain")
 }

@@ -35,11 +35,9 @@ func TestGitObjectLocations(t *testing.T) {
 
 	check("in a work tree", f.Repo)
 	check("in a folder of a work tree", Repo{Dir: filepath.Join(f.Forest.Dir, "folder")})
-	check("in the git folder", Repo{Dir: filepath.Join(f.Forest.Dir, ".git")})
 	f.Git("worktree", "add", "--quiet", "--detach", filepath.Join(elsewhere, "linked"))
 	check("in a linked work tree", Repo{Dir: filepath.Join(elsewhere, "linked")})
 	f.Git("clone", "--quiet", "--bare", ".", filepath.Join(elsewhere, "bare: repo"))
-	check("in a bare repository", Repo{Dir: filepath.Join(elsewhere, "bare: repo")})
 	f.Git("clone", "--quiet", "--shared", ".", filepath.Join(elsewhere, "shared"))
 	check("in a shared clone", Repo{Dir: filepath.Join(elsewhere, "shared")})
 	t.Run("by a relative path", func(t *testing.T) {
@@ -47,6 +45,15 @@ func TestGitObjectLocations(t *testing.T) {
 		check("current folder", Repo{Dir: "."})
 		check("parent folder", Repo{Dir: ".."})
 	})
+
+	for name, dir := range map[string]string{
+		"the git folder": filepath.Join(f.Forest.Dir, ".git"), "a bare repository": filepath.Join(elsewhere, "bare: repo"),
+	} {
+		t.Run("named by GIT_DIR", func(t *testing.T) {
+			t.Setenv("GIT_DIR", dir)
+			check("in "+name, Repo{Dir: dir})
+		})
+	}
 
 	f.Git("init", "--quiet", filepath.Join(elsewhere, "empty"))
 	t.Setenv("GIT_ALTERNATE_OBJECT_DIRECTORIES", filepath.Join(f.Forest.Dir, ".git", "objects"))

@@ -34,17 +34,33 @@ func (g Repo) Read(ctx context.Context, args ...string) (string, error) {
 	return stdout.String(), nil
 }
 
-// command returns a read-only git command, not yet started. It buffers standard
-// error for failure. The repository is not trusted, so its configuration must not
-// make git run other programs, such as a file system monitor or the transport
-// that fetches missing objects of a partial clone.
+// command returns a read-only git command, not yet started. It connects to nothing, not even
+// to fetch missing objects of a partial clone.
 func (g Repo) command(ctx context.Context, args ...string) *exec.Cmd {
-	options := []string{"-C", g.Dir, "-c", "core.fsmonitor=false", "-c", "protocol.allow=never", "-c",
-		"advice.graftFileDeprecated=false"}
+	return g.newCommand(ctx, "none", args)
+}
+
+// newCommand returns a git command, not yet started, that may use the given transports. It
+// buffers standard error for failure. All commands of git come from here: they run no hooks and no
+// file system monitor of the clone, and are not started in a folder that CheckTrusted refuses.
+func (g Repo) newCommand(ctx context.Context, transports string, args []string) *exec.Cmd {
+	options := []string{"-C", g.Dir}
+	for _, option := range []string{
+		"safe.bareRepository=explicit", // known since git 2.38; see checkTrusted
+		"core.fsmonitor=false",
+		"core.hooksPath=" + os.DevNull,
+		"protocol.allow=never",
+		"gc.auto=0",
+		"maintenance.auto=false",
+		"advice.graftFileDeprecated=false",
+	} {
+		options = append(options, "-c", option)
+	}
+
 	command := exec.CommandContext(ctx, "git", append(options, args...)...)
 	command.Env = append(g.Environ(),
 		"GIT_NO_LAZY_FETCH=1",
-		"GIT_ALLOW_PROTOCOL=none", // takes precedence over protocol.NAME.allow
+		"GIT_ALLOW_PROTOCOL="+transports, // takes precedence over protocol.NAME.allow
 		"GIT_TERMINAL_PROMPT=0",
 		"GIT_OPTIONAL_LOCKS=0",
 		// Read the objects themselves, not the clone's replacements for them.
@@ -52,13 +68,31 @@ func (g Repo) command(ctx context.Context, args ...string) *exec.Cmd {
 		"GIT_GRAFT_FILE="+os.DevNull,
 		"LC_ALL=C")
 	command.Stderr = new(bytes.Buffer)
+
+	if err := g.CheckTrusted(); err != nil {
+		command.Err = err // is returned when it is started
+	}
 	return command
 }
 
-// failure returns the error of a command created by g.command.
+// CheckTrusted returns an error if git must not be run in g.Dir: git would use a folder as the
+// repository that can be among the files of a commit.
+func (g Repo) CheckTrusted() error {
+	for _, variable := range g.Environ() {
+		if dir, ok := strings.CutPrefix(variable, "GIT_DIR="); ok && dir != "" {
+			return nil // git searches for nothing
+		}
+	}
+	return checkTrusted(g.Dir)
+}
+
+// failure returns the error of a command created by g.newCommand.
 func failure(command *exec.Cmd, name string, err error) error {
 	if errors.Is(err, exec.ErrNotFound) {
 		return errors.New("git not found in PATH: install git")
+	}
+	if untrusted, ok := errors.AsType[untrustedFolder](err); ok {
+		return untrusted
 	}
 	stderr, _ := command.Stderr.(*bytes.Buffer)
 	return &commandError{name, strings.TrimSpace(stderr.String()), err}
@@ -77,19 +111,6 @@ func (g Repo) Environ() []string {
 	}
 	environ = append(environ, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL="+os.DevNull)
 	return append(environ, g.variables...)
-}
-
-// Write runs a git command that changes the repository. The author and committer
-// are an example person.
-func (g Repo) Write(ctx context.Context, args ...string) error {
-	command := exec.CommandContext(ctx, "git", append([]string{"-C", g.Dir}, args...)...)
-	command.Env = append(g.Environ(),
-		"GIT_AUTHOR_NAME=Ada Example", "GIT_AUTHOR_EMAIL=ada@example.org",
-		"GIT_COMMITTER_NAME=Ada Example", "GIT_COMMITTER_EMAIL=ada@example.org")
-	if out, err := command.CombinedOutput(); err != nil {
-		return &commandError{args[0], strings.TrimSpace(string(out)), err}
-	}
-	return nil
 }
 
 // A commandError is the error of a git command that ran and failed.

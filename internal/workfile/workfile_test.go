@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ledgerd/ledgerd/internal/gitrepo"
 	"github.com/ledgerd/ledgerd/internal/gitrepo/gitrepotest"
 )
 
@@ -33,7 +32,7 @@ func TestFind(t *testing.T) {
 	write(outside, "repo: acme/outside\n")
 	write(root, "repo: acme/code\n")
 	find(below, "") // no work tree
-	check(t, gitrepo.Repo{Dir: root, Isolated: true}.Write(t.Context(), "init", "-q"))
+	gitrepotest.Git(t, root, "", "init", "--quiet")
 	find(below, "acme/code")
 	find(root, "acme/code")
 	write(below, "repo: acme/below\nserver: https://ledger.example\n")

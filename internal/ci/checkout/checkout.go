@@ -31,7 +31,11 @@ func Commit(ctx context.Context, job ci.Job) (string, error) {
 // CheckTested returns an error if a command in the work tree would say nothing about a
 // commit: HEAD is neither the commit nor a merge of it.
 func CheckTested(ctx context.Context, job ci.Job, sha string) error {
-	head, parents, err := gitrepo.Repo{Dir: "."}.Head(ctx)
+	g := gitrepo.Repo{Dir: "."}
+	if err := g.CheckTrusted(); err != nil {
+		return err
+	}
+	head, parents, err := g.Head(ctx)
 	if err != nil || head == "" || head == sha {
 		return nil // no work tree: the command is about something else
 	}
@@ -59,6 +63,10 @@ func Fetch(ctx context.Context, sha string) error {
 func Inspect(ctx context.Context, job *ci.Job) {
 	g := gitrepo.Repo{Dir: "."}
 	add := func(problem, fix string) { job.Problems = append(job.Problems, ci.Problem{Problem: problem, Fix: fix}) }
+	if err := g.CheckTrusted(); err != nil {
+		add("this folder looks like a bare git repository", "run ledgerd in the root of the clone")
+		return
+	}
 	if head, _, err := g.Head(ctx); err != nil || head == "" {
 		add("there is no git clone in this folder", "check out the repository before, and run ledgerd in it")
 		return
