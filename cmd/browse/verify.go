@@ -32,9 +32,10 @@ refused, and both checkpoints are stored. A log that says that it replaces the
 one that was seen is refused, too, unless --accept-epoch is given.
 
 EXIT STATUS
-  0  no check has failed; those that were not made are listed
+  0  no check has failed
   1  error (server unreachable or request refused)
   2  usage error
+  3  no check has failed, but some that were asked for could not be made
   4  a check has failed`
 
 // A verification is what the flags of verify say.
@@ -181,7 +182,7 @@ func (v *verification) addFlags(command *cobra.Command) {
 }
 
 // run verifies a subject in a session, prints the report, and returns an error with the exit
-// status if a check has failed.
+// status if it is not verified, or not completely.
 func (v *verification) run(ctx context.Context, p *cli.Program, command *cobra.Command, c *cli.Connection,
 	org, kind, id string, subject func(*verify.Session) (checks.Report, error),
 ) error {
@@ -206,12 +207,19 @@ func (v *verification) run(ctx context.Context, p *cli.Program, command *cobra.C
 	return show(p, report)
 }
 
-// show prints a report, and returns an error with the exit status if a check has failed.
+// show prints a report, and returns an error with the exit status if a check has failed, or was
+// asked for and not made.
 func show(p *cli.Program, report checks.Report) error {
-	if err := p.Print(report, func() { printReport(p, report) }); err != nil || report.Verified {
+	err := p.Print(report, func() { printReport(p, report) })
+	switch {
+	case err != nil:
 		return err
+	case !report.Verified:
+		return &cli.ExitError{Status: cli.ExitNotReached}
+	case !report.Complete:
+		return &cli.ExitError{Status: cli.ExitIncomplete}
 	}
-	return &cli.ExitError{Status: cli.ExitNotReached}
+	return nil
 }
 
 // options reads the files that the flags name.
@@ -300,8 +308,11 @@ func printReport(p *cli.Program, r checks.Report) {
 		}
 	}
 	mark, style := "✓", terminal.Green
-	if !r.Verified {
+	switch {
+	case !r.Verified:
 		mark, style = "✗ NOT VERIFIED", terminal.Red
+	case !r.Complete:
+		mark, style = "? INCOMPLETE: not everything could be checked", terminal.Yellow
 	}
 	fmt.Fprintf(p.Stdout, "%s %s %s\n", r.Kind, terminal.Clean(r.ID), p.Stdout.Paint(style, mark))
 }

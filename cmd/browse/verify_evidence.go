@@ -26,9 +26,10 @@ the witnesses must have cosigned the checkpoint of the file. The keys of signers
 are those in the file, which the log must have, unless --keys has others.
 
 EXIT STATUS
-  0  no check has failed; those that were not made are listed
+  0  no check has failed
   1  error (the file cannot be read, or the key of the log is not known)
   2  usage error
+  3  no check has failed, but some that were asked for could not be made
   4  a check has failed`,
 		Example: `  ledgerd verify evidence release.tar --policy policy
   ledgerd verify evidence release.tar --policy policy --keys keys.json`,

@@ -18,6 +18,9 @@ const (
 	ExitFailure = 1 // any other error
 	ExitUsage   = 2 // wrong flags or arguments
 
+	// verify: no check has failed, but some that were asked for could not be made.
+	ExitIncomplete = 3
+
 	// gate: the commit has not reached the state. radar: an overlap is at or above
 	// --fail-on. webhook ping and redeliver: the attempt failed. check: the database has
 	// problems.

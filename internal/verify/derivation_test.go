@@ -102,6 +102,9 @@ func TestStatesAreDerivedAgain(t *testing.T) {
 	s := newSite(t, h)
 	r := rederiving(t).verify(s, repo(t))
 	wantVerified(t, r)
+	if !r.Complete {
+		t.Errorf("incomplete: %+v", r.Checks)
+	}
 	want(t, r, checkDerivation, verify.OK, "5 commits")
 	for _, c := range r.Checks {
 		if strings.Contains(c.Detail, "version 1, which is not the default policy") {
@@ -163,6 +166,39 @@ func TestStatesThatDoNotFollow(t *testing.T) {
 				t.Error("it is not verified without deriving states again, either")
 			}
 		})
+	}
+}
+
+// A host that changes an identity has a minute in which its states need not follow. Whoever asks for
+// them meanwhile is told that they were not derived.
+func TestStateThatMayStillBeDerivedLeavesTheReportIncomplete(t *testing.T) {
+	h := newHost(t)
+	_, ci := h.addSigner("cn=build,ou=ci,o=acme")
+	_, ann := h.addSigner("cn=ann,ou=dev,o=acme")
+	h.register(commitID(2), ledger.Registration{Author: ledger.Author{Name: "ann"}})
+	ci()
+	h.record(commitID(2), "test:go", ledger.Pass)
+	h.change("UPDATE commits SET author_name = 'bob' WHERE author_name = 'ann'")
+	ann()
+	h.record(commitID(2), "review:code", ledger.Pass)
+	h.change("UPDATE commits SET author_name = 'ann' WHERE author_name = 'bob'")
+	h.trust("cn=new,ou=ci,o=acme")
+	changed := ledger.TimeOf(time.Now())
+	h.sign()
+
+	s := newSite(t, h)
+	at := func(now ledger.Time) verify.Report {
+		p := newPerson(t)
+		p.change = func(o *Options) { o.Rederive, o.Now = true, now }
+		return p.verify(s, repo(t))
+	}
+	r := at(changed)
+	want(t, r, checkDerivation, verify.NotChecked, "run it again in a minute")
+	if !r.Verified || r.Complete {
+		t.Errorf("after the change: verified %v, complete %v", r.Verified, r.Complete)
+	}
+	if r = at(changed.Add(time.Minute)); r.Verified || !r.Complete {
+		t.Errorf("a minute later: verified %v, complete %v", r.Verified, r.Complete)
 	}
 }
 
@@ -264,6 +300,9 @@ func TestCommitIsRegisteredWhileItIsVerified(t *testing.T) {
 	}
 	r := rederiving(t).verify(s, repo(t))
 	wantVerified(t, r)
+	if r.Complete {
+		t.Error("the report is complete")
+	}
 	want(t, r, checkDerivation, verify.NotChecked, "registered again while")
 }
 

@@ -122,7 +122,7 @@ func checkKnown(record *ledger.Commit, logged string) verify.Check {
 	case logged == "" && !known.IsRegistered():
 		return verify.Passed(checkFacts, "nothing is known of it but its evidence")
 	case logged == "":
-		return verify.Skipped(checkFacts, "the export has no event of what is known of the commit")
+		return verify.Skipped(checkFacts, "the export has no event of what is known of the commit (register it again, and export it again)")
 	case logged != known.Digest():
 		return verify.Failure(checkFacts, "author, branch, targets, changes or another part of the record are not those in "+
 			"the log")
@@ -226,8 +226,8 @@ func (x *exportAudit) receipt(sha string) {
 // checkPage checks that the page is the one that follows from the other files.
 func (x *exportAudit) checkPage(page evidence.Page) verify.Check {
 	if !x.manifest.IsCurrent() {
-		return verify.Skipped(checkPage, "%s is of another version of ledgerd, which writes it in other words",
-			evidence.PageFile)
+		return verify.Skipped(checkPage, "%s is of another version of ledgerd, which writes it in other words "+
+			"(verify it with ledgerd %s)", evidence.PageFile, x.manifest.CreatedBy)
 	}
 	text, err := x.archive.File(evidence.PageFile)
 	if err != nil {

@@ -194,7 +194,7 @@ func (x *exportAudit) usedSigner(id, event string, logged func(body []byte) veri
 	body, isProved := x.events[event]
 	switch {
 	case event == "":
-		x.ofIdentities.Add(id, verify.Skipped(verify.CheckIdentity, "the server had not logged it yet"))
+		x.ofIdentities.Add(id, verify.Skipped(verify.CheckIdentity, "the server had not logged it yet (export it again)"))
 	case !isProved:
 		x.ofIdentities.Add(id, verify.Failure(verify.CheckIdentity, "the export does not prove its event, %.100q", event))
 	case body == nil:

@@ -80,7 +80,7 @@ func (s *Session) consistency(newest proof.Checkpoint, signed []byte) (verify.Ch
 		}
 	}
 	if s.known.Checkpoint == "" {
-		return verify.Skipped(verify.CheckConsistency, "first contact with the log, whose key is %s", s.source), nil
+		return verify.Unasked(verify.CheckConsistency, "first contact with the log, whose key is %s", s.source), nil
 	}
 	before, err := proof.OpenCheckpoint([]byte(s.known.Checkpoint), s.open)
 	if err != nil {
@@ -122,10 +122,10 @@ func (s *Session) remember(ctx context.Context, newest proof.Checkpoint, signed 
 // witnesses checks the cosignatures of a checkpoint, and how old it is.
 func (s *Session) witnesses(signed []byte) []verify.Check {
 	if s.Policy == nil {
-		return []verify.Check{verify.Skipped(verify.CheckWitnesses, "no --policy")}
+		return []verify.Check{verify.Unasked(verify.CheckWitnesses, "no --policy")}
 	}
 	if s.Policy.Quorum == trustpolicy.None {
-		return []verify.Check{verify.Skipped(verify.CheckWitnesses, "the policy needs none")}
+		return []verify.Check{verify.Unasked(verify.CheckWitnesses, "the policy needs none")}
 	}
 	v, err := s.Policy.Verify(signed, s.key)
 	checks := []verify.Check{verify.Result(verify.CheckWitnesses, err, "%d of %d have cosigned", len(v.Cosigned),

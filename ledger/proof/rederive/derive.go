@@ -76,12 +76,13 @@ func (d *derivation) checkPresent(logged ledger.State, now ledger.Time) (why str
 	case derived == logged:
 		return "", nil
 	case blocks && derived >= ledger.Promotable:
-		return "it would be " + derived.String() + " without overlaps with other commits, which are not read", nil
+		return "it would be " + derived.String() + " without overlaps with other commits, which are not read " + seeRadar, nil
 	}
 
 	end.at = now.Add(-maxLag)
 	if before, _ := d.derive(end); before == logged || d.changedAt() > end.at {
-		return "the ledger may still be deriving it again", nil
+		return "the ledger may still be deriving it again, as a contract, an identity or evidence has changed in the last " +
+			"minute (run it again in a minute)", nil
 	}
 	return "", fmt.Errorf("it is %s, and by the evidence in the log %s", logged, derived)
 }
@@ -125,8 +126,9 @@ func (d *derivation) checkDeployed(since moment) (why string, err error) {
 
 // Reasons why a state is not derived again.
 const (
-	unknownContract = "the contract was changed while this was verified"
-	blockedOverlaps = "the contract blocks overlaps with other commits, which are not read"
+	unknownContract = "the contract was changed while this was verified (run it again)"
+	blockedOverlaps = "the contract blocks overlaps with other commits, which are not read " + seeRadar
+	seeRadar        = "('ledgerd radar' shows them)"
 )
 
 // contractBefore returns the contract that was in effect before an event, if it is known.
@@ -137,9 +139,14 @@ func (r *Replay) contractBefore(index int64) (c policy.Contract, ok bool) {
 			number = v.number
 		}
 	}
+	r.isFirst = r.isFirst || number == 1
 	c, ok = r.contracts[number]
 	return c, ok
 }
+
+// UsesFirst reports whether a state that was derived followed from version 1 of the contract, which
+// comes with the repo and is in no event.
+func (r *Replay) UsesFirst() bool { return r.isFirst }
 
 // derive returns the state that follows from what the log has before an event, at its time. It
 // ignores that the commit may be DEPLOYED.
@@ -184,7 +191,7 @@ func (d *derivation) facts(contract *policy.Contract, m moment) (f policy.Facts,
 func (d *derivation) add(f *policy.Facts, contract *policy.Contract, rec *record, before said) (why string) {
 	f.Attested = true
 	if rec.isMerge && contract.MayCarry(rec.evidence.Signer) {
-		return "it is a merge, and what carries from the merged commits is not derived again"
+		return "it is a merge, and what carries from the merged commits is not derived again (verify those)"
 	}
 	if _, ok := d.identities[rec.identity]; !ok {
 		return "the log does not have an identity that has signed for it, " + rec.identity

@@ -29,6 +29,7 @@ type Replay struct {
 	holders    map[string][]string             // the IDs of identities by key and DN
 	trusted    moment                          // when an identity was last added or changed
 	versions   []version
+	isFirst    bool // a state followed from version 1 of the contract
 	commits    map[string]*commit
 	trees      map[string][]*commit // commits whose object is known
 	next       int64                // the number of the last event
@@ -259,7 +260,7 @@ func (r *Replay) IsKnown(sha string) bool { return r.commit(sha).known != nil }
 
 // ErrNotLogged means that the log does not have what the ledger shows of a commit: it was
 // registered before a release that logs it.
-var ErrNotLogged = errors.New("the log does not have what is known of it")
+var ErrNotLogged = errors.New("the log does not have what is known of it (register the commit again)")
 
 // Known adds the record of a commit that the ledger shows. The error says that it is not what
 // the log has of the commit.

@@ -29,6 +29,9 @@ type Check struct {
 	Status Status `json:"status"`
 	// Detail says what was found or, if it was not checked, why.
 	Detail string `json:"detail"`
+	// Unasked reports that the check was not made because nobody asked for it. Any other check that was
+	// not made leaves the report incomplete.
+	Unasked bool `json:"unasked,omitempty"`
 	// Evidence names the files with what contradicts each other.
 	Evidence []string `json:"evidence,omitempty"`
 }
@@ -43,9 +46,14 @@ func Failure(name, format string, args ...any) Check {
 	return Check{Name: name, Status: Failed, Detail: fmt.Sprintf(format, args...)}
 }
 
-// Skipped returns a check that was not made.
+// Skipped returns a check that was asked for and could not be made.
 func Skipped(name, format string, args ...any) Check {
 	return Check{Name: name, Status: NotChecked, Detail: fmt.Sprintf(format, args...)}
+}
+
+// Unasked returns a check that was not made because nobody asked for it.
+func Unasked(name, format string, args ...any) Check {
+	return Check{Name: name, Status: NotChecked, Detail: fmt.Sprintf(format, args...), Unasked: true}
 }
 
 // Result returns a check that has failed if err is not nil, and passed otherwise.
@@ -62,15 +70,18 @@ type Report struct {
 	Kind string `json:"kind"`
 	ID   string `json:"id"`
 	// Verified reports that no check has failed.
-	Verified bool    `json:"verified"`
+	Verified bool `json:"verified"`
+	// Complete reports that every check that was asked for was made.
+	Complete bool    `json:"complete"`
 	Checks   []Check `json:"checks"`
 }
 
 // NewReport returns the report of checks.
 func NewReport(kind, id string, checks []Check) Report {
-	r := Report{Kind: kind, ID: id, Verified: true, Checks: checks}
+	r := Report{Kind: kind, ID: id, Verified: true, Complete: true, Checks: checks}
 	for _, c := range checks {
 		r.Verified = r.Verified && c.Status != Failed
+		r.Complete = r.Complete && (c.Status != NotChecked || c.Unasked)
 	}
 	return r
 }

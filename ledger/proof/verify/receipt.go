@@ -133,7 +133,7 @@ func (r Receipt) passed(step receipt.Step, v receipt.Verified, isComplete bool, 
 		text += " for the target branch " + v.Target
 	}
 	if !isComplete {
-		return []Check{Skipped(CheckSubject, "%s: compare it with what you want (--repo, --commit and --state do)", text)}
+		return []Check{Unasked(CheckSubject, "%s: compare it with what you want (--repo, --commit and --state do)", text)}
 	}
 	return []Check{Passed(CheckSubject, "%s", text)}
 }

@@ -32,6 +32,26 @@ func TestTally(t *testing.T) {
 	}
 }
 
+func TestReportSaysWhetherEverythingThatWasAskedForWasChecked(t *testing.T) {
+	var tally Tally
+	tally.Add("evt_1", Passed("a", "x"), Skipped("b", "pruned"))
+	for name, test := range map[string]struct {
+		checks             []Check
+		verified, complete bool
+	}{
+		"all passed":                  {[]Check{Passed("a", "x")}, true, true},
+		"one failed":                  {[]Check{Passed("a", "x"), Failure("b", "y")}, false, true},
+		"one was not asked for":       {[]Check{Passed("a", "x"), Unasked("b", "no --policy")}, true, true},
+		"one could not be made":       {[]Check{Passed("a", "x"), Skipped("b", "pruned")}, true, false},
+		"one of many":                 {tally.Checks("event"), true, false},
+		"one failed, and one is left": {[]Check{Failure("a", "x"), Skipped("b", "a has failed")}, false, false},
+	} {
+		if r := NewReport("event", "evt_1", test.checks); r.Verified != test.verified || r.Complete != test.complete {
+			t.Errorf("%s: verified %v, complete %v", name, r.Verified, r.Complete)
+		}
+	}
+}
+
 func moved(from, to ledger.State, at ledger.Time) ledger.StateEvent {
 	return ledger.StateEvent{ID: "evt_1", Commit: "c", From: from, To: to, Timestamp: at}
 }
