@@ -328,8 +328,8 @@ func (p *Provider) discover(ctx context.Context) (*metadata, error) {
 	return &metadata{
 		oauth2: oauth2.Config{ClientID: p.config.ClientID, ClientSecret: string(p.config.ClientSecret),
 			Endpoint: endpoint, RedirectURL: p.callbackURL, Scopes: p.config.Scopes},
-		verifier: provider.VerifierContext(ctx, &oidc.Config{ClientID: p.config.ClientID,
-			SupportedSigningAlgs: algorithms(), Now: p.now}),
+		verifier: oidc.NewVerifier(p.config.Issuer, &keySet{http: p.http, url: m.Keys}, &oidc.Config{
+			ClientID: p.config.ClientID, SupportedSigningAlgs: algorithms(), Now: p.now}),
 		sendsIssuer: m.SendsIssuer,
 	}, nil
 }

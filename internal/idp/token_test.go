@@ -201,3 +201,20 @@ func TestKeyRotation(t *testing.T) {
 	_, err = s.signIn(idp.Request{})
 	check(t, err)
 }
+
+// A provider's key of small order does not count: anybody could sign ID tokens with it.
+func TestKeyOfSmallOrderDoesNotCount(t *testing.T) {
+	s := newSite(t)
+	neutral := append([]byte{1}, make([]byte, 31)...)
+	s.idp.Replace(s.except("/jwks", text(`{"keys":[`+oidctest.KeyOf(t, oidctest.NewKey(t))+
+		`,{"kty":"OKP","crv":"Ed25519","x":"`+oidctest.Encode(string(neutral))+`"}]}`)))
+	s.idp.SignToken = func(claims map[string]any) string {
+		payload, err := json.Marshal(claims)
+		check(t, err)
+		forged := append(neutral, make([]byte, 32)...) // of every message
+		return oidctest.Encode(`{"alg":"EdDSA"}`) + "." + oidctest.Encode(string(payload)) + "." +
+			oidctest.Encode(string(forged))
+	}
+	_, err := s.signIn(idp.Request{})
+	s.wantRefused("a forged token", err, "no key of the issuer has signed it")
+}

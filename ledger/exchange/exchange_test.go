@@ -1,7 +1,10 @@
 package exchange_test
 
 import (
+	"bytes"
+	"encoding/base64"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +14,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/oidc/oidctest"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/exchange"
+	"github.com/ledgerd/ledgerd/ledger/internal/ledgertest"
 )
 
 const audience = "https://ledger.example.com/v1/orgs/acme"
@@ -448,5 +452,30 @@ func wantField(t *testing.T, name string, err error, want string) {
 		t.Errorf("%s: %v", name, err)
 	case want != "" && (e == nil || len(e.Fields) != 1 || e.Fields[0].Field != want):
 		t.Errorf("%s: got %v, want an error about %s", name, err, want)
+	}
+}
+
+// A weak key of an issuer does not count, as if it were not in the set.
+func TestWeakKeysOfIssuersDoNotCount(t *testing.T) {
+	encode := base64.RawURLEncoding.EncodeToString
+	weak := map[string]string{
+		"RSA of 1024 bits": `{"kty":"RSA","e":"AQAB","n":"` + encode(bytes.Repeat([]byte{0xff}, 128)) + `"}`,
+		"RSA, exponent 1":  `{"kty":"RSA","e":"AQ","n":"` + encode(bytes.Repeat([]byte{0xff}, 256)) + `"}`,
+		"RSA, exponent 2":  `{"kty":"RSA","e":"Ag","n":"` + encode(bytes.Repeat([]byte{0xff}, 256)) + `"}`,
+		"off the curve": `{"kty":"EC","crv":"P-256","x":"` + encode(make([]byte, 32)) + `","y":"` +
+			encode(make([]byte, 32)) + `"}`,
+	}
+	for _, key := range ledgertest.SmallOrderKeys() {
+		weak[fmt.Sprintf("%x", key)] = `{"kty":"OKP","crv":"Ed25519","x":"` + encode(key) + `"}`
+	}
+	good := oidctest.KeyOf(t, oidctest.NewKey(t))
+	for name, key := range weak {
+		if _, err := exchange.ParseKeys([]byte(`{"keys":[` + key + `]}`)); err == nil {
+			t.Errorf("%s is accepted", name)
+		}
+		keys, err := exchange.ParseKeys([]byte(`{"keys":[` + key + `,` + good + `]}`))
+		if check(t, err); keys.Len() != 1 {
+			t.Errorf("%s and another: %d keys", name, keys.Len())
+		}
 	}
 }

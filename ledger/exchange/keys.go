@@ -1,24 +1,21 @@
 package exchange
 
 import (
-	"crypto/ecdsa"
-	"crypto/ed25519"
-	"crypto/rsa"
 	"errors"
 	"fmt"
 
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/ledgerd/ledgerd/ledger/internal/publickey"
 )
 
 // The limits of keys.
 const (
-	MaxKeySet  = 64 << 10 // bytes of a set
-	maxKeys    = 50       // in a set
-	maxKeyID   = 256      // bytes
-	minRSABits = 2048
-	maxRSABits = 8192
+	MaxKeySet = 64 << 10 // bytes of a set
+	maxKeys   = 50       // in a set
+	maxKeyID  = 256      // bytes
 )
 
 // algorithms lists the algorithms of signatures that are accepted. Those with a shared secret are
@@ -31,8 +28,8 @@ func algorithms() []jose.SignatureAlgorithm {
 // Keys are the public keys of an issuer.
 type Keys struct{ list []jose.JSONWebKey }
 
-// ParseKeys parses a JSON Web Key Set. It omits keys of kinds and uses that are not known. It is an
-// error if no key is left, or if the set has a private key.
+// ParseKeys parses a JSON Web Key Set. It omits weak keys, and those of kinds and uses that are not known.
+// It is an error if no key is left, or if the set has a private key.
 func ParseKeys(jwks []byte) (*Keys, error) {
 	if len(jwks) > MaxKeySet {
 		return nil, fmt.Errorf("the key set is too large: at most %d bytes", MaxKeySet)
@@ -68,20 +65,32 @@ func ParseKeys(jwks []byte) (*Keys, error) {
 
 // isStrong reports whether a key can verify tokens.
 func isStrong(key jose.JSONWebKey) bool {
-	if !key.Valid() || len(key.KeyID) > maxKeyID {
-		return false
-	}
-	switch public := key.Key.(type) {
-	case *rsa.PublicKey:
-		return public.N.BitLen() >= minRSABits && public.N.BitLen() <= maxRSABits
-	case *ecdsa.PublicKey, ed25519.PublicKey:
-		return true
-	}
-	return false
+	return key.Valid() && len(key.KeyID) <= maxKeyID && publickey.Check(key.Key) == nil
 }
 
 // Len returns the number of keys.
 func (k *Keys) Len() int { return len(k.list) }
+
+// Verify verifies the signature of a JSON Web Token, whose algorithm must be one of those that are
+// accepted, and returns its payload.
+func (k *Keys) Verify(raw string) (payload []byte, err error) {
+	signed, err := jose.ParseSignedCompact(raw, algorithms())
+	if err != nil || len(signed.Signatures) != 1 {
+		return nil, errors.New("it is not a signed token in the compact form")
+	}
+	return k.verify(signed)
+}
+
+// verify returns the payload of a token that one of the keys has signed.
+func (k *Keys) verify(signed *jose.JSONWebSignature) (payload []byte, err error) {
+	header := signed.Signatures[0].Protected
+	for _, key := range k.candidates(header.KeyID, header.Algorithm) {
+		if payload, err := signed.Verify(key); err == nil {
+			return payload, nil
+		}
+	}
+	return nil, errors.New("no key of the issuer has signed it")
+}
 
 // candidates returns the keys that may have signed with a key ID and an algorithm. Without a key
 // ID, these are all keys for the algorithm.

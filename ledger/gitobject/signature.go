@@ -3,12 +3,14 @@ package gitobject
 import (
 	"bytes"
 	"crypto"
-	"crypto/x509"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/hiddeco/sshsig"
 	"golang.org/x/crypto/ssh"
+
+	"github.com/ledgerd/ledgerd/ledger/internal/publickey"
 )
 
 // ErrNoSSHSignature means that a commit object has no SSH signature. It may have one of
@@ -76,8 +78,8 @@ func keyOf(public ssh.PublicKey) (key SSHKey, err error) {
 	if holder, ok := public.(ssh.CryptoPublicKey); ok {
 		key.PublicKey = holder.CryptoPublicKey()
 	}
-	if _, err := x509.MarshalPKIXPublicKey(key.PublicKey); err != nil {
-		return key, errors.New("SSH keys of type " + public.Type() + " are not supported")
+	if err := publickey.Check(key.PublicKey); err != nil {
+		return key, fmt.Errorf("SSH keys of type %s: %w", public.Type(), err)
 	}
 	return key, nil
 }

@@ -16,14 +16,8 @@ import (
 	"math/big"
 	"strings"
 
+	"github.com/ledgerd/ledgerd/ledger/internal/publickey"
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
-)
-
-// The accepted sizes of RSA keys, in bits. Smaller keys are insecure; larger ones make
-// verification too expensive.
-const (
-	minRSA = 2048
-	maxRSA = 8192
 )
 
 // A publicKey is a key of a supported type.
@@ -36,21 +30,17 @@ type publicKey interface {
 // publicKeyOf returns pub as a publicKey, or an error if its type is not supported or
 // the key is too weak.
 func publicKeyOf(pub crypto.PublicKey) (publicKey, error) {
+	if err := publickey.Check(pub); err != nil {
+		return nil, err
+	}
 	switch pub := pub.(type) {
 	case ed25519.PublicKey:
-		if err := checkEd25519(pub); err != nil {
-			return nil, err
-		}
 		return ed25519Key(pub), nil
 	case *ecdsa.PublicKey:
-		return ecdsaKeyOf(pub)
-	case *rsa.PublicKey:
-		if bits := pub.N.BitLen(); bits < minRSA || bits > maxRSA {
-			return nil, fmt.Errorf("RSA keys of %d bits are not supported (use %d to %d bits)", bits, minRSA, maxRSA)
-		}
-		return rsaKey{pub}, nil
+		return ecdsaKeyOf(pub), nil
+	default:
+		return rsaKey{pub.(*rsa.PublicKey)}, nil
 	}
-	return nil, errors.New("unsupported key type (use Ed25519, ECDSA on P-256, P-384 or P-521, or RSA)")
 }
 
 // An ed25519Key signs the message (Ed25519) or its SHA-512 (Ed25519ph).
@@ -74,16 +64,15 @@ type ecdsaKey struct {
 	hash crypto.Hash
 }
 
-func ecdsaKeyOf(pub *ecdsa.PublicKey) (publicKey, error) {
+func ecdsaKeyOf(pub *ecdsa.PublicKey) ecdsaKey {
 	switch pub.Curve {
 	case elliptic.P256():
-		return ecdsaKey{pub, crypto.SHA256}, nil
+		return ecdsaKey{pub, crypto.SHA256}
 	case elliptic.P384():
-		return ecdsaKey{pub, crypto.SHA384}, nil
-	case elliptic.P521():
-		return ecdsaKey{pub, crypto.SHA512}, nil
+		return ecdsaKey{pub, crypto.SHA384}
+	default:
+		return ecdsaKey{pub, crypto.SHA512}
 	}
-	return nil, errors.New("unsupported ECDSA curve (use P-256, P-384 or P-521)")
 }
 
 func (k ecdsaKey) verify(m *message, sig []byte) bool {

@@ -2,9 +2,12 @@ package passkey
 
 import (
 	"bytes"
+	"crypto/ed25519"
+	"crypto/rsa"
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"math/big"
 	"slices"
 
 	"github.com/go-json-experiment/json"
@@ -13,6 +16,7 @@ import (
 	"github.com/go-webauthn/webauthn/protocol/webauthncose"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/internal/publickey"
 )
 
 // Options is what a browser needs to make a passkey.
@@ -146,7 +150,31 @@ func publicKey(cose []byte) (any, error) {
 	if !slices.Contains(Algorithms(), int(kind.Algorithm)) {
 		return nil, fmt.Errorf("it has the algorithm %d (use one of %v)", kind.Algorithm, Algorithms())
 	}
+	if err := checkKey(key); err != nil {
+		return nil, err
+	}
 	return key, nil
+}
+
+// checkKey returns an error if a key of the library is weak, which the library does not check.
+func checkKey(key any) error {
+	switch k := key.(type) {
+	case webauthncose.OKPPublicKeyData:
+		return publickey.Check(ed25519.PublicKey(k.XCoord))
+	case webauthncose.EC2PublicKeyData:
+		public, err := k.ToECDSA()
+		if err != nil {
+			return errors.New(reasonOf(err))
+		}
+		return publickey.Check(public)
+	case webauthncose.RSAPublicKeyData:
+		e, err := webauthncose.ParseRSAPublicKeyDataExponent(&k)
+		if err != nil {
+			return errors.New(reasonOf(err))
+		}
+		return publickey.Check(&rsa.PublicKey{N: new(big.Int).SetBytes(k.Modulus), E: e})
+	}
+	return publickey.Check(nil)
 }
 
 // reasonOf returns the text of an error with the details that the library leaves out of it.

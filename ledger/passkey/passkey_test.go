@@ -15,6 +15,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/internal/ledgertest"
 	"github.com/ledgerd/ledgerd/ledger/passkey"
 	"github.com/ledgerd/ledgerd/ledger/passkey/passkeytest"
 )
@@ -179,21 +180,28 @@ func TestKeys(t *testing.T) {
 	rsa := func(size int) key {
 		return key{1: 3, 3: -257, -1: bytes.Repeat([]byte{0xff}, size), -2: []byte{0x7f, 0xff, 0xff, 0xff}}
 	}
-	sha1 := rsa(256)
-	sha1[3] = -65535
-	for name, test := range map[string]struct {
+	sha1, one := rsa(256), rsa(256)
+	sha1[3], one[-2] = -65535, []byte{1}
+	type weak struct {
 		key  key
 		text string
-	}{
-		"long RSA":        {rsa(20_000), "must have 1 to 2048"},
-		"RSA with SHA-1":  {sha1, "algorithm"},
-		"no point":        {with(point(32), -7, 1), "not on curve"},
-		"another curve":   {with(point(48), -7, 2), "curve"},
-		"short Ed25519":   {key{1: 1, 3: -8, -1: 6, -2: []byte{1}}, "length"},
-		"Ed25519 as such": {key{1: 1, 3: -19, -1: 6, -2: make([]byte, 32)}, "algorithm"},
-		"RSA of no size":  {rsa(0), "modulus"},
-		"of no kind":      {key{1: 9, 3: -7}, "its key"},
-	} {
+	}
+	keys := map[string]weak{
+		"RSA of 1024 bits": {rsa(128), "1024 bits"},
+		"RSA, exponent 1":  {one, "exponent"},
+		"long RSA":         {rsa(20_000), "must have 1 to 2048"},
+		"RSA with SHA-1":   {sha1, "algorithm"},
+		"no point":         {with(point(32), -7, 1), "not on curve"},
+		"another curve":    {with(point(48), -7, 2), "curve"},
+		"short Ed25519":    {key{1: 1, 3: -8, -1: 6, -2: []byte{1}}, "length"},
+		"Ed25519 as such":  {key{1: 1, 3: -19, -1: 6, -2: make([]byte, 32)}, "algorithm"},
+		"RSA of no size":   {rsa(0), "modulus"},
+		"of no kind":       {key{1: 9, 3: -7}, "its key"},
+	}
+	for i, k := range ledgertest.SmallOrderKeys() {
+		keys[fmt.Sprint("small order ", i)] = weak{key{1: 1, 3: -8, -1: 6, -2: []byte(k)}, "Ed25519 key"}
+	}
+	for name, test := range keys {
 		text, err := webauthncbor.Marshal(test.key)
 		check(t, err)
 		d := passkeytest.New(t, party)

@@ -4,13 +4,16 @@
 package sigstore
 
 import (
+	"crypto/x509"
 	"errors"
 	"fmt"
 
+	protocommon "github.com/sigstore/protobuf-specs/gen/pb-go/common/v1"
 	prototrustroot "github.com/sigstore/protobuf-specs/gen/pb-go/trustroot/v1"
 	"github.com/sigstore/sigstore-go/pkg/root"
 	"github.com/sigstore/sigstore-go/pkg/verify"
 
+	"github.com/ledgerd/ledgerd/ledger/internal/publickey"
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
 
@@ -94,7 +97,11 @@ func checkLists(r *prototrustroot.TrustedRoot) error {
 		logs  []*prototrustroot.TransparencyLogInstance
 	}{{"tlogs", r.GetTlogs()}, {"ctlogs", r.GetCtlogs()}} {
 		for i := range list.logs {
-			if _, err := root.ParseTransparencyLogs(list.logs[i : i+1]); err != nil {
+			logs, err := root.ParseTransparencyLogs(list.logs[i : i+1])
+			for _, log := range logs {
+				err = errors.Join(err, publickey.Check(log.PublicKey))
+			}
+			if err != nil {
 				return fmt.Errorf("%s: %s", text.Entry(list.field, i), clip(err))
 			}
 		}
@@ -125,6 +132,9 @@ func checkAuthorities(field string, list []*prototrustroot.CertificateAuthority)
 		if _, err := root.ParseCertificateAuthority(authority); err != nil {
 			return fmt.Errorf("%s: %s", entry, clip(err))
 		}
+		if err := checkChain(authority.GetCertChain().GetCertificates()); err != nil {
+			return fmt.Errorf("%s.certChain: %s", entry, clip(err))
+		}
 
 		timestamps, err := root.ParseTimestampingAuthority(authority)
 		if err != nil {
@@ -133,6 +143,20 @@ func checkAuthorities(field string, list []*prototrustroot.CertificateAuthority)
 		tsa, ok := timestamps.(*root.SigstoreTimestampingAuthority)
 		if field == "timestampAuthorities" && ok && tsa.Root == nil {
 			return fmt.Errorf("%s.certChain: it has no CA certificate", entry)
+		}
+	}
+	return nil
+}
+
+// checkChain checks the keys of certificates.
+func checkChain(list []*protocommon.X509Certificate) error {
+	for _, raw := range list {
+		cert, err := x509.ParseCertificate(raw.GetRawBytes())
+		if err == nil {
+			err = publickey.Check(cert.PublicKey)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil

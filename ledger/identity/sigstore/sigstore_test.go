@@ -67,6 +67,11 @@ func TestParseRootRefuses(t *testing.T) {
 		}), "tlogs: required, or timestampAuthorities"},
 		"a log without a key": {edit(public, func(m map[string]any) { delete(entry(m, "tlogs"), "publicKey") }),
 			"tlogs[0]: "},
+		"a log with a key of small order": {edit(public, func(m map[string]any) {
+			key := entry(m, "tlogs")["publicKey"].(map[string]any)
+			key["keyDetails"] = "PKIX_ED25519"
+			key["rawBytes"] = ledgertest.Must(x509.MarshalPKIXPublicKey(ledgertest.SmallOrderKeys()[2]))
+		}), "tlogs[0]: the Ed25519 key is a point of small order"},
 		"a CT log without an ID": {edit(public, func(m map[string]any) { delete(entry(m, "ctlogs"), "logId") }),
 			"ctlogs[0]: "},
 		"an authority without a chain": {edit(public, func(m map[string]any) {

@@ -16,6 +16,8 @@ import (
 
 	formats "github.com/transparency-dev/formats/note"
 	"golang.org/x/mod/sumdb/note"
+
+	"github.com/ledgerd/ledgerd/ledger/internal/publickey"
 )
 
 // The types of keys (C2SP signed-note).
@@ -90,6 +92,9 @@ func (k Key) check(types []byte) error {
 	}
 	if _, err := k.Verifier(); err != nil {
 		return fmt.Errorf("the public key is not valid: %w", err)
+	}
+	if k.Type != CosignedMLD {
+		return publickey.Check(ed25519.PublicKey(k.Public))
 	}
 	return nil
 }

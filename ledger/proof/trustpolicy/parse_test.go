@@ -10,6 +10,7 @@ import (
 
 	formats "github.com/transparency-dev/formats/note"
 
+	"github.com/ledgerd/ledgerd/ledger/internal/ledgertest"
 	"github.com/ledgerd/ledgerd/ledger/proof/trustpolicy"
 )
 
@@ -241,4 +242,16 @@ func FuzzParseKey(f *testing.F) {
 			t.Errorf("%q becomes %q", text, k)
 		}
 	})
+}
+
+// For a key of small order, anybody can sign checkpoints and cosign them.
+func TestKeysOfSmallOrderAreRefused(t *testing.T) {
+	for _, public := range ledgertest.SmallOrderKeys() {
+		for _, kind := range []byte{trustpolicy.Ed25519, trustpolicy.CosignedV1} {
+			vkey := trustpolicy.NewKey("log.example", kind, public).String()
+			if _, err := trustpolicy.ParseKey(vkey, kind); err == nil || !strings.Contains(err.Error(), "Ed25519 key") {
+				t.Errorf("%s: %v", vkey, err)
+			}
+		}
+	}
 }
