@@ -93,7 +93,7 @@ func newAttestationEnvelope(p *cli.Program) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				_, err = p.Stdout.Write(envelope)
+				_, err = p.Stdout.Exact().Write(envelope)
 				return err
 			})
 		},

@@ -116,7 +116,7 @@ func (x evidenceExport) run(
 		if terminal.IsTerminal(p.Stdout) {
 			return cli.Usagef("--out -: a tar file is not for a terminal (name a file, or redirect the output)")
 		}
-		return export(p.Stdout)
+		return export(p.Stdout.Exact())
 	}
 	if err := writeTo(x.out, export); err != nil {
 		return err

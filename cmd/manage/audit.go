@@ -127,7 +127,7 @@ type exported struct {
 func exportAudit(p *cli.Program, bodies iter.Seq2[json.RawMessage, error], org, name string) error {
 	if name == "-" {
 		_, err := writeLines(bodies, func(line []byte) error {
-			_, err := p.Stdout.Write(line)
+			_, err := p.Stdout.Exact().Write(line)
 			return err
 		})
 		return err

@@ -51,7 +51,7 @@ func newPolicyShow(p *cli.Program) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return p.Print(shown, func() { _, _ = p.Stdout.Write(text) })
+				return p.Print(shown, func() { _, _ = p.Stdout.Exact().Write(text) })
 			})
 		},
 	}

@@ -33,7 +33,7 @@ func newSaver(
 	}
 	if a.out == "-" {
 		return func(_ context.Context, _ subprocess.Outcome, envelope []byte) error {
-			_, err := p.Stdout.Write(append(envelope, '\n'))
+			_, err := p.Stdout.Exact().Write(append(envelope, '\n'))
 			return err
 		}, func() {}, nil
 	}

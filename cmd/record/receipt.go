@@ -110,7 +110,7 @@ func (r receiptRequest) run(
 	}
 	text = append(text, '\n')
 	if r.out == "" {
-		return p.Print(got, func() { _, _ = p.Stdout.Write(text) })
+		return p.Print(got, func() { _, _ = p.Stdout.Exact().Write(text) })
 	}
 	says, err := receipt.Read(got.Envelope)
 	if err != nil {

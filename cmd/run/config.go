@@ -40,7 +40,7 @@ such as log.level is LEDGERD_LOG_LEVEL.`,
 			if err := yaml.Unmarshal(text, &record); err != nil {
 				return fmt.Errorf("read YAML: %w", err)
 			}
-			return p.Print(record, func() { _, _ = p.Stdout.Write(text) })
+			return p.Print(record, func() { _, _ = p.Stdout.Exact().Write(text) })
 		},
 	}
 }

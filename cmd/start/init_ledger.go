@@ -82,7 +82,11 @@ func (s *setup) createToken(ctx context.Context, c *cli.Connection) error {
 	if err != nil {
 		return err
 	}
-	if err := writeNew(s.path(file), []byte(token.Secret+"\n"), 0o600); err != nil {
+	root, err := os.OpenRoot(s.git.Dir)
+	if err == nil {
+		err = errors.Join(writeNew(root, file, []byte(token.Secret+"\n"), 0o600), root.Close())
+	}
+	if err != nil {
 		return errors.Join(err, c.RevokeToken(ctx, s.org, token.ID)) // nobody has it
 	}
 	s.add("token", file, true, "write, "+token.ID)

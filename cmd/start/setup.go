@@ -46,27 +46,25 @@ func (s *setup) add(kind, name string, created bool, note string) {
 // path returns the path of a file of the work tree.
 func (s *setup) path(name string) string { return filepath.Join(s.git.Dir, filepath.FromSlash(name)) }
 
-// create writes a file of the work tree, unless it exists.
+// create writes a file of the work tree, unless it exists. No folder in its path may be a link: nothing is
+// created through one.
 func (s *setup) create(kind, name string, text []byte) error {
-	path := s.path(name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		return err
-	}
-	inside, err := filepath.EvalSymlinks(filepath.Dir(path))
+	root, err := os.OpenRoot(s.git.Dir)
 	if err != nil {
 		return err
 	}
-	if root, err := filepath.EvalSymlinks(s.git.Dir); err != nil || inside != filepath.Join(root, filepath.Dir(name)) {
-		return errors.Join(fmt.Errorf("%s is in a folder that is a link", name), err)
+	defer root.Close()
+	if err := createFolders(root, name); err != nil {
+		return err
 	}
 
-	err = writeNew(path, text, 0o644)
+	err = writeNew(root, name, text, 0o644)
 	switch {
 	case err == nil:
 		s.add(kind, name, true, "")
 	case errors.Is(err, fs.ErrExist):
 		note := "unchanged"
-		if existing, err := os.ReadFile(path); err != nil || string(existing) != string(text) {
+		if existing, err := root.ReadFile(name); err != nil || string(existing) != string(text) {
 			note = "unchanged, and differs from what init writes"
 		}
 		s.add(kind, name, false, note)
@@ -76,15 +74,36 @@ func (s *setup) create(kind, name string, text []byte) error {
 	return nil
 }
 
+// createFolders creates the folders of a file that do not exist, from the top.
+func createFolders(root *os.Root, name string) error {
+	for i, c := range name {
+		if c != '/' {
+			continue
+		}
+		err := root.Mkdir(name[:i], 0o777)
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		info, err := root.Lstat(name[:i])
+		if err != nil {
+			return err
+		}
+		if !info.IsDir() {
+			return fmt.Errorf("%s is in a folder that is a link or a file, %s (remove that)", name, name[:i])
+		}
+	}
+	return nil
+}
+
 // writeNew creates a file, which must not exist, and syncs its content to disk.
-func writeNew(path string, text []byte, mode fs.FileMode) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+func writeNew(root *os.Root, name string, text []byte, mode fs.FileMode) error {
+	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(text)
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return errors.Join(err, os.Remove(path))
+		return errors.Join(err, root.Remove(name))
 	}
-	return atomicfile.SyncFolder(path)
+	return atomicfile.SyncFolder(filepath.Join(root.Name(), name))
 }

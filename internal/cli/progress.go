@@ -34,12 +34,12 @@ func (p *Progress) Show(what string, done, total int64) {
 	if total > 0 {
 		what += fmt.Sprintf(": %d of %d (%d%%)", done, total, 100*done/total)
 	}
-	fmt.Fprintf(p.out, "\r\x1b[K%s", what)
+	p.out.Rewrite(what)
 }
 
 // Clear removes the line.
 func (p *Progress) Clear() {
 	if p.out != nil && !p.shown.IsZero() {
-		fmt.Fprint(p.out, "\r\x1b[K")
+		p.out.Rewrite("")
 	}
 }

@@ -35,13 +35,14 @@ func Simulation(w io.Writer, s ledger.Simulation) {
 // Review prints the findings about a contract.
 func Review(w io.Writer, r lint.Review) {
 	for _, f := range r.Findings {
-		fmt.Fprintf(w, "%s: %s (%s)\n  fix: %s\n", f.Field, terminal.Printable(f.Message), f.Code, terminal.Printable(f.Fix))
+		fmt.Fprintf(w, "%s: %s (%s)\n  fix: %s\n", terminal.Clean(f.Field),
+			terminal.Clean(f.Message), f.Code, terminal.Clean(f.Fix))
 	}
 	if r.Truncated > 0 {
 		fmt.Fprintf(w, "… and %d more\n", r.Truncated)
 	}
 	if r.Unchecked != "" {
-		fmt.Fprintln(w, "not checked: "+r.Unchecked)
+		fmt.Fprintln(w, "not checked: "+terminal.Clean(r.Unchecked))
 	}
 	if len(r.Findings) > 0 {
 		fmt.Fprintln(w)

@@ -64,6 +64,9 @@ func (q *Query) Write(ctx context.Context, w io.Writer, text []byte) error {
 		return fmt.Errorf("read JSON for --jq: %w", err)
 	}
 
+	if screen, ok := w.(*terminal.Screen); ok {
+		w = screen.Exact()
+	}
 	results, written := q.code.RunWithContext(ctx, input), 0
 	for {
 		value, ok := results.Next()
@@ -73,9 +76,6 @@ func (q *Query) Write(ctx context.Context, w io.Writer, text []byte) error {
 		line, err := format(value)
 		if err != nil {
 			return describe(err)
-		}
-		if terminal.IsTerminal(w) {
-			line = []byte(terminal.Printable(string(line)))
 		}
 		if written += len(line) + 1; written > MaxOutput {
 			return fmt.Errorf("--jq: the results take more than %d MiB", MaxOutput>>20)

@@ -2,7 +2,12 @@
 // without control characters.
 package terminal
 
-import "github.com/ledgerd/ledgerd/ledger"
+import (
+	"bytes"
+	"slices"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
 
 // The styles for Paint: ANSI codes.
 const (
@@ -19,6 +24,25 @@ const (
 	Grey    = "90"
 )
 
+// The texts around a style, and the style that ends it.
+const (
+	beforeStyle = "\x1b["
+	afterStyle  = "m"
+	noStyle     = "0"
+)
+
+// styleSize returns the size of the code of a style with which a text begins, or 0 if it begins with
+// none.
+func styleSize(text []byte) int {
+	rest, ok := bytes.CutPrefix(text, []byte(beforeStyle))
+	style, _, ended := bytes.Cut(rest[:min(len(rest), 3)], []byte(afterStyle))
+	styles := []string{noStyle, Bold, Faint, Underlined, Red, Green, Yellow, Blue, Magenta, Cyan, Grey}
+	if !ok || !ended || !slices.Contains(styles, string(style)) {
+		return 0
+	}
+	return len(beforeStyle) + len(style) + len(afterStyle)
+}
+
 // A Painter colours text. If the output does not support colours, it returns the text
 // unchanged. The zero Painter does so.
 type Painter struct{ colours bool }
@@ -28,7 +52,7 @@ func (p Painter) Paint(style, text string) string {
 	if !p.colours || style == "" || text == "" {
 		return text
 	}
-	return "\x1b[" + style + "m" + text + "\x1b[0m"
+	return beforeStyle + style + afterStyle + text + beforeStyle + noStyle + afterStyle
 }
 
 // StateColour returns the style of a state.

@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"runtime"
@@ -14,13 +15,14 @@ import (
 
 // A Screen is where a command prints to, and knows how: whether a person reads it on a
 // terminal, how wide the terminal is, and whether it has colours. What a program reads,
-// through a pipe or in a file, is never cut and has exact times.
+// through a pipe or in a file, is never cut and has exact times. What is written to it cannot control
+// the terminal, except by the colours of its Painter.
 type Screen struct {
-	io.Writer
 	Painter
 	// Wide keeps tables from being cut to the width of the terminal.
 	Wide bool
 
+	writer     io.Writer
 	isTerminal bool
 	width      int // of the terminal; 0 means no limit
 	now        time.Time
@@ -33,7 +35,7 @@ func NewScreen(w io.Writer) *Screen {
 	if s, ok := w.(*Screen); ok {
 		return s
 	}
-	s := &Screen{Writer: w, isTerminal: IsTerminal(w), now: time.Now()}
+	s := &Screen{writer: w, isTerminal: IsTerminal(w), now: time.Now()}
 	if s.isTerminal {
 		s.width = widthOf(w)
 	}
@@ -48,9 +50,31 @@ func NewPainter(w io.Writer) Painter { return NewScreen(w).Painter }
 // own file can tell that it is one.
 func Unwrap(w io.Writer) io.Writer {
 	if s, ok := w.(*Screen); ok {
-		return s.Writer
+		return s.writer
 	}
 	return w
+}
+
+// Write writes a text. It replaces what could control the terminal, as Printable does. Each call must have
+// whole characters.
+func (s *Screen) Write(text []byte) (int, error) {
+	if _, err := s.writer.Write(visible(text)); err != nil {
+		return 0, err
+	}
+	return len(text), nil
+}
+
+// Exact returns where to write bytes that programs read: as they are, except on a terminal.
+func (s *Screen) Exact() io.Writer {
+	if s.isTerminal {
+		return s
+	}
+	return s.writer
+}
+
+// Rewrite replaces the line on a terminal, where nothing else follows it.
+func (s *Screen) Rewrite(line string) {
+	fmt.Fprintf(s.writer, "\r\x1b[K%s", Clean(line))
 }
 
 // hasColours reports whether the environment asks for colours, or does not forbid them on a

@@ -122,7 +122,7 @@ func TestWrap(t *testing.T) {
 // onTerminal returns what a table of the given width prints, for a person.
 func onTerminal(width int, print func(s *Screen)) string {
 	var b bytes.Buffer
-	print(&Screen{Writer: &b, isTerminal: true, width: width, now: time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)})
+	print(&Screen{writer: &b, isTerminal: true, width: width, now: time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)})
 	return b.String()
 }
 
@@ -229,7 +229,7 @@ used     -
 
 func TestCellsHaveColours(t *testing.T) {
 	var b bytes.Buffer
-	s := &Screen{Writer: &b, Painter: Painter{true}, isTerminal: true, width: 80}
+	s := &Screen{writer: &b, Painter: Painter{true}, isTerminal: true, width: 80}
 	table := NewTable(s, "", "STATUS", "NOTE")
 	table.Row("✗", ledger.Fail, "x\x1b[31m")
 	table.Row("✓", ledger.Pass, "y")
@@ -292,5 +292,34 @@ func TestAsk(t *testing.T) {
 		if rest, _ := io.ReadAll(in); strings.HasSuffix(answer, "\n") && len(answer) < maxAnswer && string(rest) != "rest" {
 			t.Errorf("%q: left %q", answer, rest)
 		}
+	}
+}
+
+// What is written to a screen cannot control the terminal, whoever wrote the text. Colours stay.
+func TestScreenNeutralizesWhatItIsGiven(t *testing.T) {
+	painted := Painter{colours: true}.Paint(Red, "fail")
+	for text, want := range map[string]string{
+		"a line\n\twith ümläuts ✓ 漢字\n": "a line\n\twith ümläuts ✓ 漢字\n",
+		painted + "\n":                    painted + "\n",
+		"title \x1b]0;x\x07":              "title \uFFFD]0;x\uFFFD",
+		"cleared \x1b[2J\x1b[H":           "cleared \uFFFD[2J\uFFFD[H",
+		"concealed \x1b[8m":               "concealed \uFFFD[8m",
+		"many \x1b[31;8m \x1b[":           "many \uFFFD[31;8m \uFFFD[",
+		"back\rto the start":              "back\uFFFDto the start",
+		"C1 \u009b2J":                     "C1 \uFFFD2J",
+		"turned \u202e\u2066":             "turned \uFFFD\uFFFD",
+		"hidden \u200b\u2060\ufeff":       "hidden \uFFFD\uFFFD\uFFFD",
+		"lines \u2028\u2029\x0b\x0c":      "lines \uFFFD\uFFFD\uFFFD\uFFFD",
+		"bytes \xff\x9b":                  "bytes \uFFFD\uFFFD",
+	} {
+		var b bytes.Buffer
+		n, err := NewScreen(&b).Write([]byte(text))
+		if err != nil || n != len(text) || b.String() != want {
+			t.Errorf("%q: wrote %q, %d, %v, want %q", text, b.String(), n, err, want)
+		}
+	}
+	var b bytes.Buffer
+	if _, err := NewScreen(&b).Exact().Write([]byte("\x1b\xff")); err != nil || b.String() != "\x1b\xff" {
+		t.Errorf("exact bytes: %q, %v", b.String(), err)
 	}
 }

@@ -63,11 +63,26 @@ func createPrivate(path string) error {
 	if _, err := os.Stat(path); err == nil {
 		return nil
 	}
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) { // a link, or another process was first
+		return checkLink(path)
+	}
 	if err != nil {
 		return err
 	}
 	return file.Close()
+}
+
+// checkLink returns an error if the path is a link to a file that does not exist. To open it could create
+// that file, wherever it is. SQLite itself does not follow links for its -wal and -shm files.
+func checkLink(path string) error {
+	if target, err := os.Readlink(path); err == nil {
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%s is a link to %s, which does not exist (remove the link, or name the file itself)", path,
+				target)
+		}
+	}
+	return nil
 }
 
 // walHeader is the size of a write-ahead log without data, in bytes.

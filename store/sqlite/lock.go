@@ -25,8 +25,14 @@ func TakeLock(path string) (*Lock, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkLink(path); err != nil {
+		return nil, err
+	}
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
+	}
+	if err := checkLink(path + ".lock"); err != nil {
+		return nil, err
 	}
 	l := &Lock{flock.New(path+".lock", flock.SetPermissions(0o600))}
 	ok, err := l.file.TryLock()
@@ -49,6 +55,9 @@ const maxMigrating = 100
 // lockMigration waits until no other process migrates the database at path, and keeps others from
 // it until unlock is called. Otherwise another one could copy a database that is half migrated.
 func lockMigration(path string) (unlock func(), err error) {
+	if err := checkLink(path + ".migrating"); err != nil {
+		return nil, err
+	}
 	for range maxMigrating {
 		l := flock.New(path+".migrating", flock.SetPermissions(0o600))
 		if err := l.Lock(); err != nil {

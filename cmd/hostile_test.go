@@ -1,0 +1,166 @@
+package cmd
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// hostileText ends each text of a hostile server: it sets the title, rings, turns the direction of what
+// follows, conceals it, and begins a line.
+const hostileText = "\x1b]0;x\x07\u202e\u200b\x1b[8m\r\nFAKE"
+
+// exactText is of texts that a client parses: times, states, levels, IDs and digests.
+var exactText = regexp.MustCompile(`^(\d{4}-\d\d-\d\dT.*|[A-Z]+|sha256:.*|)$`)
+
+// exactMembers has members whose values a client parses.
+var exactMembers = map[string]bool{"next_cursor": true, "permission": true, "scope": true, "role": true, "signers": true,
+	"subject": true}
+
+// makeHostile appends hostileText to the texts in a JSON value.
+func makeHostile(v any) any {
+	switch v := v.(type) {
+	case string:
+		if !exactText.MatchString(v) {
+			return v + hostileText
+		}
+	case []any:
+		for i := range v {
+			v[i] = makeHostile(v[i])
+		}
+	case map[string]any:
+		for name, member := range v {
+			if !exactMembers[name] {
+				v[name] = makeHostile(member)
+			}
+		}
+	}
+	return v
+}
+
+// newHostile starts a server that answers as another one, with hostile texts.
+func newHostile(t *testing.T, honest string) string {
+	t.Helper()
+	target, err := url.Parse(honest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(target)
+	proxy.ModifyResponse = func(r *http.Response) error {
+		if !strings.Contains(r.Header.Get("Content-Type"), "json") {
+			return nil
+		}
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return err
+		}
+		var v any
+		if json.Unmarshal(body, &v) == nil {
+			if body, err = json.Marshal(makeHostile(v)); err != nil {
+				return err
+			}
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		r.Header.Set("Content-Length", strconv.Itoa(len(body)))
+		return nil
+	}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Header.Del("Accept-Encoding")
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// run runs a command in this process.
+func run(args ...string) (status int, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	status = Main(context.Background(), args, strings.NewReader(""), &out, &errs)
+	return status, out.String(), errs.String()
+}
+
+// serveHere serves a database in this process until the test ends, and returns the URL.
+func serveHere(t *testing.T, database string) string {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	read, write := io.Pipe()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		Main(ctx, []string{"serve", "--listen", "127.0.0.1:0", "--database", database, "--shutdown-delay", "0s"},
+			strings.NewReader(""), write, io.Discard)
+		_ = write.Close()
+	}()
+	t.Cleanup(func() { stop(); <-ended })
+	line := make([]byte, 200)
+	n, err := read.Read(line)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go io.Copy(io.Discard, read)
+	return strings.TrimSpace(strings.TrimPrefix(string(line[:n]), "listening on "))
+}
+
+// Nothing that a server says can control the terminal, or passes for a line of ledgerd.
+func TestOutputOfAHostileServer(t *testing.T) {
+	folder := t.TempDir()
+	t.Chdir(folder)
+	t.Setenv("LEDGERD_URL", "")
+	t.Setenv("XDG_STATE_HOME", folder)
+	database := filepath.Join(folder, "ledger.db")
+	t.Setenv("LEDGERD_DATABASE", database)
+	must := func(line string) string {
+		t.Helper()
+		status, stdout, stderr := run(strings.Fields(line)...)
+		if status != 0 {
+			t.Fatalf("%s: status %d: %s", line, status, stderr)
+		}
+		return stdout
+	}
+	const sha = "1111111111111111111111111111111111111111"
+	must("org create acme")
+	must("repo create acme/api")
+	must("keygen --dn cn=ci,ou=build,o=acme --out ci")
+	must("identity add --org acme --cert ci.crt")
+	must("webhook add acme/api --url https://ci.example.com/ledger")
+	token := strings.TrimSpace(must("token create --org acme --name boss --scope admin"))
+	must("attest acme/api --commit " + sha + " --predicate test:go --status pass --key ci.key")
+	must("attest acme/api --commit " + sha + " --predicate deploy:prod --status pass --key ci.key")
+	attestation := regexp.MustCompile(`att_\w+`).FindString(must("attestation list acme/api -o json"))
+	t.Setenv("LEDGERD_DATABASE", "")
+	t.Setenv("LEDGERD_TOKEN", token)
+	hostile := newHostile(t, serveHere(t, database))
+
+	for _, line := range []string{
+		"policy lint acme/api", "policy show acme/api", "policy versions acme/api",
+		"org list", "repo list acme", "commit list acme/api", "commit show acme/api " + sha,
+		"attestation list acme/api", "attestation show acme/api " + attestation, "events acme --no-follow",
+		"identity list --org acme", "token list --org acme", "webhook list acme/api", "audit list acme",
+		"gate acme/api --commit " + sha + " --state PROMOTABLE", "radar acme/api --commit " + sha,
+		"violation list acme/api", "environment list acme", "search acme test", "predicate list acme/api",
+		"verify repo acme/api", "verify attestation acme/api " + attestation, "receipt acme/api " + sha, "whoami",
+		"insights acme", "org show acme", "repo show acme/api", "member list acme", "repo create acme/other",
+	} {
+		status, stdout, stderr := run(append(strings.Fields(line), "--server", hostile)...)
+		all := stdout + stderr
+		if !strings.Contains(all, "FAKE") {
+			t.Logf("%s: status %d, nothing of the server: %s", line, status, all)
+		}
+		if i := strings.IndexAny(all, "\x1b\x07\r\u202e\u200b"); i >= 0 {
+			t.Errorf("%s: control characters in %q", line, all[max(0, i-60):min(len(all), i+60)])
+		}
+		if strings.HasPrefix(all, "FAKE") || strings.Contains(all, "\nFAKE") {
+			t.Errorf("%s: a line of the server in %q", line, all)
+		}
+	}
+}
