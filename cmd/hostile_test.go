@@ -82,8 +82,8 @@ func newHostile(t *testing.T, honest string) string {
 	return s.URL
 }
 
-// run runs a command in this process.
-func run(args ...string) (status int, stdout, stderr string) {
+// perform runs a command in this process.
+func perform(args ...string) (status int, stdout, stderr string) {
 	var out, errs bytes.Buffer
 	status = Main(context.Background(), args, strings.NewReader(""), &out, &errs)
 	return status, out.String(), errs.String()
@@ -121,7 +121,7 @@ func TestOutputOfAHostileServer(t *testing.T) {
 	t.Setenv("LEDGERD_DATABASE", database)
 	must := func(line string) string {
 		t.Helper()
-		status, stdout, stderr := run(strings.Fields(line)...)
+		status, stdout, stderr := perform(strings.Fields(line)...)
 		if status != 0 {
 			t.Fatalf("%s: status %d: %s", line, status, stderr)
 		}
@@ -151,7 +151,7 @@ func TestOutputOfAHostileServer(t *testing.T) {
 		"verify repo acme/api", "verify attestation acme/api " + attestation, "receipt acme/api " + sha, "whoami",
 		"insights acme", "org show acme", "repo show acme/api", "member list acme", "repo create acme/other",
 	} {
-		status, stdout, stderr := run(append(strings.Fields(line), "--server", hostile)...)
+		status, stdout, stderr := perform(append(strings.Fields(line), "--server", hostile)...)
 		all := stdout + stderr
 		if !strings.Contains(all, "FAKE") {
 			t.Logf("%s: status %d, nothing of the server: %s", line, status, all)

@@ -2,7 +2,6 @@ package browse
 
 import (
 	"context"
-	"fmt"
 	"iter"
 	"os"
 	"os/signal"
@@ -136,7 +135,7 @@ func followEvents(ctx context.Context, p *cli.Program, l cli.Location, q eventQu
 			client.FollowOptions{Types: q.types, Repo: q.repo, After: q.since, OnRetry: func(err error, wait time.Duration) {
 				if text := p.Describe(err); text != reported {
 					reported = text
-					fmt.Fprintf(p.Hints(), "reconnecting in %.1f s: %s\n", wait.Seconds(), text)
+					terminal.Printf(p.Hints(), "reconnecting in %.1f s: %s\n", wait.Seconds(), text)
 				}
 			}})
 

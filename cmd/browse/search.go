@@ -69,14 +69,14 @@ func printFound(p *cli.Program, found search.Result) {
 
 	hints := p.Hints()
 	if len(found.More) > 0 {
-		fmt.Fprintf(hints, "There are more results (of the type %s): use a longer query, or --limit.\n", found.More[0])
+		terminal.Printf(hints, "There are more results (of the type %s): use a longer query, or --limit.\n", found.More[0])
 	}
 	switch {
 	case found.NextCursor != "":
-		fmt.Fprintf(hints, "%d of the newest commits were compared. To go on with older ones: --cursor %s\n",
+		terminal.Printf(hints, "%d of the newest commits were compared. To go on with older ones: --cursor %s\n",
 			found.Examined, found.NextCursor)
 	case found.Stopped != "":
-		fmt.Fprintf(hints, "Not everything was searched: %s.\n", found.Stopped)
+		terminal.Printf(hints, "Not everything was searched: %s.\n", found.Stopped)
 	}
 }
 
@@ -145,7 +145,7 @@ func printInsights(p *cli.Program, r insights.Report) {
 	t.Flush()
 	for _, s := range []insights.Sample{r.Samples.Commits, r.Samples.Deployments, r.Samples.Results} {
 		if s.Reason != "" {
-			fmt.Fprintf(p.Hints(), "Not complete: %s.\n", s.Reason)
+			terminal.Printf(p.Hints(), "Not complete: %s.\n", s.Reason)
 		}
 	}
 }

@@ -302,9 +302,9 @@ func printReport(p *cli.Program, r checks.Report) {
 		case checks.NotChecked:
 			result, style = "not checked", terminal.Yellow
 		}
-		fmt.Fprintf(p.Stdout, "%-12s %s: %s\n", c.Name, p.Stdout.Paint(style, result), terminal.Clean(c.Detail))
+		terminal.Printf(p.Stdout, "%-12s %s: %s\n", c.Name, p.Stdout.Paint(style, result), terminal.Clean(c.Detail))
 		for _, file := range c.Evidence {
-			fmt.Fprintf(p.Stdout, "%-12s saved %s\n", "", terminal.Clean(file))
+			terminal.Printf(p.Stdout, "%-12s saved %s\n", "", terminal.Clean(file))
 		}
 	}
 	mark, style := "✓", terminal.Green
@@ -314,5 +314,5 @@ func printReport(p *cli.Program, r checks.Report) {
 	case !r.Complete:
 		mark, style = "? INCOMPLETE: not everything could be checked", terminal.Yellow
 	}
-	fmt.Fprintf(p.Stdout, "%s %s %s\n", r.Kind, terminal.Clean(r.ID), p.Stdout.Paint(style, mark))
+	terminal.Printf(p.Stdout, "%s %s %s\n", r.Kind, terminal.Clean(r.ID), p.Stdout.Paint(style, mark))
 }

@@ -146,7 +146,7 @@ func exportAudit(p *cli.Program, bodies iter.Seq2[json.RawMessage, error], org, 
 		return fmt.Errorf("write %s: %w", name, err)
 	}
 	return p.Confirm(exported{org, name, n}, func() {
-		fmt.Fprintf(p.Stdout, "Wrote %s to %s\n", terminal.Plural(int64(n), "event"), name)
+		terminal.Printf(p.Stdout, "Wrote %s to %s\n", terminal.Plural(int64(n), "event"), name)
 	})
 }
 

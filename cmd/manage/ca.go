@@ -99,7 +99,7 @@ func (d caCommand) newOf(p *cli.Program, n ca.NewAuthority, command *cobra.Comma
 			if err != nil {
 				return err
 			}
-			return p.Confirm(root, func() { fmt.Fprintf(p.Stdout, done, terminal.Printable(root.DN), root.Org, root.ID) })
+			return p.Confirm(root, func() { terminal.Printf(p.Stdout, done, terminal.Printable(root.DN), root.Org, root.ID) })
 		})
 	}
 	cli.OrgFlag(command, &org)
@@ -160,7 +160,7 @@ func (d caCommand) newRetire(p *cli.Program) *cobra.Command {
 					return err
 				}
 				return p.Confirm(retired{root.ID, org}, func() {
-					fmt.Fprintf(p.Stdout, "Retired the CA %s of %s (%s)\n", terminal.Printable(root.DN), org, root.ID)
+					terminal.Printf(p.Stdout, "Retired the CA %s of %s (%s)\n", terminal.Printable(root.DN), org, root.ID)
 				})
 			})
 		},

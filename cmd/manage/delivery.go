@@ -96,7 +96,7 @@ func deliver(
 			return err
 		}
 		if wait == 0 {
-			return p.Confirm(d, func() { fmt.Fprintf(p.Stdout, "Queued %s\n", d.ID) })
+			return p.Confirm(d, func() { terminal.Printf(p.Stdout, "Queued %s\n", d.ID) })
 		}
 
 		record, err := awaitAttempt(ctx, c, name, d, wait)
@@ -136,7 +136,7 @@ func awaitAttempt(
 // noOutcome prints that a delivery is still pending, and returns an error with the
 // matching exit status.
 func noOutcome(p *cli.Program, c *cli.Connection, record ledger.DeliveryRecord, wait time.Duration) error {
-	err := p.Print(record, func() { fmt.Fprintf(p.Stdout, "%s is still pending\n", record.ID) })
+	err := p.Print(record, func() { terminal.Printf(p.Stdout, "%s is still pending\n", record.ID) })
 	if err != nil {
 		return err
 	}
@@ -171,7 +171,7 @@ queued again.`,
 					if replayed.Queued == 0 {
 						count = "no events"
 					}
-					fmt.Fprintf(p.Stdout, "Queued %s since %s for %s\n", count, since, terminal.Printable(id))
+					terminal.Printf(p.Stdout, "Queued %s since %s for %s\n", count, since, terminal.Printable(id))
 				})
 			})
 		},

@@ -88,7 +88,7 @@ func revokeQuestion(
 // printDistrust prints what does not count any more because an identity was revoked. The
 // counts are left out if they cannot be read: the identity is revoked.
 func printDistrust(ctx context.Context, p *cli.Program, c *cli.Connection, i identity.Identity) {
-	fmt.Fprintf(p.Stdout, "What was recorded with it since %s does not count any more; what it replaced counts again.\n",
+	terminal.Printf(p.Stdout, "What was recorded with it since %s does not count any more; what it replaced counts again.\n",
 		i.DistrustedSince)
 	if i.Kind == identity.RootIdentity {
 		return
@@ -97,7 +97,7 @@ func printDistrust(ctx context.Context, p *cli.Program, c *cli.Connection, i ide
 	if err != nil || e.attestations == 0 {
 		return
 	}
-	fmt.Fprintf(p.Stdout, "It concerns %s. To list them, run "+
+	terminal.Printf(p.Stdout, "It concerns %s. To list them, run "+
 		"'ledgerd attestation list %s/REPO --identity %s --since %s'.\n", e, i.Org,
 		terminal.QuoteShell(terminal.Printable(i.DN)), i.DistrustedSince)
 }

@@ -50,10 +50,10 @@ open one may do what the rule permits.`,
 					return err
 				}
 				for _, warning := range rule.Warnings {
-					fmt.Fprintf(p.Hints(), "ledgerd: warning: %s\n", terminal.Printable(warning))
+					terminal.Printf(p.Hints(), "ledgerd: warning: %s\n", terminal.Printable(warning))
 				}
 				return p.Confirm(rule, func() {
-					fmt.Fprintf(p.Stdout, "Created exchange rule %q in %s (%s)\n", rule.Name, rule.Org, rule.ID)
+					terminal.Printf(p.Stdout, "Created exchange rule %q in %s (%s)\n", rule.Name, rule.Org, rule.ID)
 				})
 			})
 		},
@@ -136,7 +136,7 @@ func newExchangeRuleRemove(p *cli.Program) *cobra.Command {
 				if err := c.RemoveExchangeRule(ctx, org, args[0]); err != nil {
 					return err
 				}
-				return p.Confirm(removed{args[0], org}, func() { fmt.Fprintf(p.Stdout, "Removed %s\n", args[0]) })
+				return p.Confirm(removed{args[0], org}, func() { terminal.Printf(p.Stdout, "Removed %s\n", args[0]) })
 			})
 		},
 	}

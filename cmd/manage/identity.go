@@ -68,7 +68,7 @@ required.
 					return err
 				}
 				return p.Confirm(added, func() {
-					fmt.Fprintf(p.Stdout, "Trusted %s %s in %s (%s)\n", added.Kind, terminal.Printable(added.DN), added.Org, added.ID)
+					terminal.Printf(p.Stdout, "Trusted %s %s in %s (%s)\n", added.Kind, terminal.Printable(added.DN), added.Org, added.ID)
 				})
 			})
 		},
@@ -231,7 +231,7 @@ On a terminal it asks first, and says how many attestations are affected.`,
 					return fmt.Errorf("revoked %s, but it cannot be shown: %w", args[0], err)
 				}
 				return p.Confirm(revoked{i.ID, org, i.RevokedAt, i.DistrustedSince}, func() {
-					fmt.Fprintf(p.Stdout, "Revoked %s (%s)\n", i.ID, terminal.Printable(i.DN))
+					terminal.Printf(p.Stdout, "Revoked %s (%s)\n", i.ID, terminal.Printable(i.DN))
 					if since != 0 {
 						printDistrust(ctx, p, c, i)
 					}

@@ -49,7 +49,7 @@ before you create a rule with 'ledgerd exchange-rule create'.`,
 					return err
 				}
 				return p.Confirm(added, func() {
-					fmt.Fprintf(p.Stdout, "Added issuer %s to %s (%s)\n", terminal.Printable(added.URL), added.Org, added.ID)
+					terminal.Printf(p.Stdout, "Added issuer %s to %s (%s)\n", terminal.Printable(added.URL), added.Org, added.ID)
 				})
 			})
 		},
@@ -102,7 +102,7 @@ func newIssuerRemove(p *cli.Program) *cobra.Command {
 				if err := c.RemoveIssuer(ctx, org, args[0]); err != nil {
 					return err
 				}
-				return p.Confirm(removed{args[0], org}, func() { fmt.Fprintf(p.Stdout, "Removed %s\n", args[0]) })
+				return p.Confirm(removed{args[0], org}, func() { terminal.Printf(p.Stdout, "Removed %s\n", args[0]) })
 			})
 		},
 	}

@@ -1,7 +1,6 @@
 package manage
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/cli"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/signing"
+	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 )
@@ -54,7 +54,7 @@ the signer, to NAME.crt. Keep the key secret. To have an org trust it, run
 				NotAfter    ledger.Time `json:"not_after"`
 			}{dn.String(), out + ".key", out + ".crt", pair.Fingerprint, ledger.TimeOf(pair.Cert.NotAfter)}
 			return p.Confirm(record, func() {
-				fmt.Fprintf(p.Stdout, "Created %s and %s for %s, valid until %s\n", record.Key, record.Certificate, record.DN,
+				terminal.Printf(p.Stdout, "Created %s and %s for %s, valid until %s\n", record.Key, record.Certificate, record.DN,
 					record.NotAfter)
 			})
 		},

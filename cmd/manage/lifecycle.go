@@ -2,12 +2,12 @@ package manage
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/cli"
+	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -66,7 +66,7 @@ func changeRepo(
 	if err != nil {
 		return err
 	}
-	return p.Confirm(repo, func() { fmt.Fprintf(p.Stdout, text, repo.Org+"/"+repo.Name) })
+	return p.Confirm(repo, func() { terminal.Printf(p.Stdout, text, repo.Org+"/"+repo.Name) })
 }
 
 // A deletedName is what the commands that delete print.
@@ -106,7 +106,7 @@ func newRepoEnd(
 			if err := end(c.Client, ctx, name.Org, name.Repo); err != nil {
 				return err
 			}
-			return p.Confirm(deletedName{name.String()}, func() { fmt.Fprintf(p.Stdout, "%s %s\n", done, name) })
+			return p.Confirm(deletedName{name.String()}, func() { terminal.Printf(p.Stdout, "%s %s\n", done, name) })
 		})
 	}
 	cli.ConfirmFlag(command, &confirmed)
@@ -161,7 +161,7 @@ func changeOrg(p *cli.Program, command *cobra.Command, args []string, text strin
 		if err != nil {
 			return err
 		}
-		return p.Confirm(changed, func() { fmt.Fprintf(p.Stdout, text, changed.Name) })
+		return p.Confirm(changed, func() { terminal.Printf(p.Stdout, text, changed.Name) })
 	})
 }
 
@@ -192,7 +192,7 @@ func newOrgEnd(
 			if err := end(c.Client, ctx, org); err != nil {
 				return err
 			}
-			return p.Confirm(deletedName{org}, func() { fmt.Fprintf(p.Stdout, "%s %s\n", done, org) })
+			return p.Confirm(deletedName{org}, func() { terminal.Printf(p.Stdout, "%s %s\n", done, org) })
 		})
 	}
 	cli.ConfirmFlag(command, &confirmed)

@@ -125,7 +125,7 @@ func receive(ctx context.Context, p *cli.Program, listen string, v *receiver.Han
 func receiveHint(p *cli.Program, address net.Addr, v *receiver.Handler) {
 	hostPort, network := receiver.LocalAddress(address)
 	url := "http://" + hostPort + v.Path
-	fmt.Fprintf(p.Hints(), `receiving on %[1]s (Ctrl-C to stop)
+	terminal.Printf(p.Hints(), `receiving on %[1]s (Ctrl-C to stop)
 
 To have a server on this machine deliver here, allow it to post to private
 addresses. 'webhook add' needs the same setting if it works on the database file:
@@ -136,7 +136,7 @@ addresses. 'webhook add' needs the same setting if it works on the database file
 
 `, terminal.QuoteShell(url), config.Variable("webhooks.allowed_networks"), network)
 	if v.Secret == "" {
-		fmt.Fprintf(p.Hints(), "Signatures are not verified: set --secret, %s or %[1]s_FILE.\n\n",
+		terminal.Printf(p.Hints(), "Signatures are not verified: set --secret, %s or %[1]s_FILE.\n\n",
 			config.WebhookSecretVariable)
 	}
 }

@@ -2,13 +2,13 @@ package manage
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/internal/cli"
 	"github.com/ledgerd/ledgerd/internal/display"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
+	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -40,7 +40,7 @@ does not exist, it is created.`,
 				if err != nil {
 					return err
 				}
-				return p.Confirm(org, func() { fmt.Fprintf(p.Stdout, "Created org %s\n", org.Name) })
+				return p.Confirm(org, func() { terminal.Printf(p.Stdout, "Created org %s\n", org.Name) })
 			}
 			if l.URL == "" {
 				return l.UseNew(command.Context(), create)
@@ -104,7 +104,7 @@ What was read cannot be made private again. See docs/proof.md.`,
 					if changed.LogPublic {
 						readers = "everybody"
 					}
-					fmt.Fprintf(p.Stdout, "The log of %s may be read by %s\n", changed.Name, readers)
+					terminal.Printf(p.Stdout, "The log of %s may be read by %s\n", changed.Name, readers)
 				})
 			})
 		},

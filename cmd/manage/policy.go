@@ -12,6 +12,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/contractfile"
 	"github.com/ledgerd/ledgerd/internal/display"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
+	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 )
@@ -219,7 +220,7 @@ func applyPolicy(
 	}
 	if contract.Is(active.Digest) {
 		return p.Confirm(active, func() {
-			fmt.Fprintf(p.Stdout, "No change: %s already has this policy (v%d, %s)\n", name, active.Version, active.Digest)
+			terminal.Printf(p.Stdout, "No change: %s already has this policy (v%d, %s)\n", name, active.Version, active.Digest)
 		})
 	}
 
@@ -232,7 +233,7 @@ func applyPolicy(
 	}
 
 	return p.Confirm(applied, func() {
-		fmt.Fprintf(p.Stdout, "Applied policy v%d to %s (%s)\n", applied.Version, name, applied.Digest)
+		terminal.Printf(p.Stdout, "Applied policy v%d to %s (%s)\n", applied.Version, name, applied.Digest)
 		display.Difference(p.Stdout, active.Contract, applied.Contract)
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/cli"
 	"github.com/ledgerd/ledgerd/internal/display"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
+	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/forge"
 )
@@ -43,7 +44,7 @@ With --web-url, the pages link to the repo's commits, branches and files there.`
 					return err
 				}
 
-				return p.Confirm(repo, func() { fmt.Fprintf(p.Stdout, "Created repo %s/%s\n", repo.Org, repo.Name) })
+				return p.Confirm(repo, func() { terminal.Printf(p.Stdout, "Created repo %s/%s\n", repo.Org, repo.Name) })
 			})
 		},
 	}

@@ -45,9 +45,9 @@ With --repo, the token is only for what is about one of these repos.`,
 				if err != nil {
 					return err
 				}
-				fmt.Fprintf(p.Hints(), "Created %s token %q (%s). Copy it now: it won't be shown again.\n", token.Scope, token.Name,
+				terminal.Printf(p.Hints(), "Created %s token %q (%s). Copy it now: it won't be shown again.\n", token.Scope, token.Name,
 					token.ID)
-				return p.Print(token, func() { fmt.Fprintln(p.Stdout, token.Secret) })
+				return p.Print(token, func() { terminal.Printf(p.Stdout, "%s\n", token.Secret) })
 			})
 		},
 	}
@@ -103,7 +103,7 @@ func newTokenRevoke(p *cli.Program) *cobra.Command {
 				if err := c.RevokeToken(ctx, org, args[0]); err != nil {
 					return err
 				}
-				return p.Confirm(revoked{ID: args[0], Org: org}, func() { fmt.Fprintf(p.Stdout, "Revoked %s\n", args[0]) })
+				return p.Confirm(revoked{ID: args[0], Org: org}, func() { terminal.Printf(p.Stdout, "Revoked %s\n", args[0]) })
 			})
 		},
 	}

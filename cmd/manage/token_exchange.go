@@ -2,7 +2,6 @@ package manage
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"strings"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/ci/idtoken"
 	"github.com/ledgerd/ledgerd/internal/cli"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
+	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -72,9 +72,9 @@ func (x *tokenExchange) run(p *cli.Program, command *cobra.Command) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(p.Hints(), "Exchanged for a %s token of %s by %s, for %s, until %s.\n", r.Scope,
+		terminal.Printf(p.Hints(), "Exchanged for a %s token of %s by %s, for %s, until %s.\n", r.Scope,
 			strings.Join(r.Token.Repos, ","), r.Token.Rule, x.org, r.Token.ExpiresAt)
-		return p.Print(r, func() { fmt.Fprintln(p.Stdout, r.AccessToken) })
+		return p.Print(r, func() { terminal.Printf(p.Stdout, "%s\n", r.AccessToken) })
 	})
 }
 

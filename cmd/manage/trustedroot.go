@@ -42,7 +42,7 @@ The ledger fetches nothing. When an instance gets new keys, set its new file.`,
 					return err
 				}
 				return p.Confirm(r, func() {
-					fmt.Fprintf(p.Stdout, "Version %d of the trusted root %s is in effect in %s\n", r.Version, r.Name, r.Org)
+					terminal.Printf(p.Stdout, "Version %d of the trusted root %s is in effect in %s\n", r.Version, r.Name, r.Org)
 				})
 			})
 		},
@@ -126,7 +126,7 @@ On a terminal it asks first.`,
 					return err
 				}
 				return p.Confirm(removedRoot{args[0], org}, func() {
-					fmt.Fprintf(p.Stdout, "Removed the trusted root %s of %s\n", args[0], org)
+					terminal.Printf(p.Stdout, "Removed the trusted root %s of %s\n", args[0], org)
 				})
 			})
 		},

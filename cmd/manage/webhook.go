@@ -98,9 +98,9 @@ LEDGERD_URL.`,
 				if err != nil {
 					return err
 				}
-				fmt.Fprintf(p.Hints(), "Created webhook %s for %s events of %s. Copy its secret now: it won't be shown again.\n",
+				terminal.Printf(p.Hints(), "Created webhook %s for %s events of %s. Copy its secret now: it won't be shown again.\n",
 					w.ID, display.EventTypes(w.Events, " and "), name)
-				return p.Print(w, func() { fmt.Fprintln(p.Stdout, w.Secret) })
+				return p.Print(w, func() { terminal.Printf(p.Stdout, "%s\n", w.Secret) })
 			})
 		},
 	}
@@ -214,7 +214,7 @@ func newWebhookRemove(p *cli.Program) *cobra.Command {
 					Org  string `json:"org"`
 					Repo string `json:"repo"`
 				}{id, name.Org, name.Repo}
-				return p.Confirm(deleted, func() { fmt.Fprintf(p.Stdout, "Deleted webhook %s\n", terminal.Printable(id)) })
+				return p.Confirm(deleted, func() { terminal.Printf(p.Stdout, "Deleted webhook %s\n", terminal.Printable(id)) })
 			})
 		},
 	}
@@ -263,8 +263,8 @@ webhook-signature with both.`,
 				if w.PreviousSecretUntil != 0 {
 					old = "The old secret is valid until " + w.PreviousSecretUntil.String() + "."
 				}
-				fmt.Fprintf(p.Hints(), "Created a new secret for %s. Copy it now: it won't be shown again. %s\n", w.ID, old)
-				return p.Print(w, func() { fmt.Fprintln(p.Stdout, w.Secret) })
+				terminal.Printf(p.Hints(), "Created a new secret for %s. Copy it now: it won't be shown again. %s\n", w.ID, old)
+				return p.Print(w, func() { terminal.Printf(p.Stdout, "%s\n", w.Secret) })
 			})
 		},
 	}

@@ -47,7 +47,7 @@ To admit whole groups, see 'ledgerd member rule add'.`,
 					return err
 				}
 				return p.Confirm(m, func() {
-					fmt.Fprintf(p.Stdout, "Added %s to %s as %s (%s)\n", terminal.Printable(m.DN), m.Org, m.Role, m.ID)
+					terminal.Printf(p.Stdout, "Added %s to %s as %s (%s)\n", terminal.Printable(m.DN), m.Org, m.Role, m.ID)
 				})
 			})
 		},
@@ -102,7 +102,7 @@ member. Sign-ins and API tokens of the member that permit more are revoked.`,
 				if err != nil {
 					return err
 				}
-				return p.Confirm(m, func() { fmt.Fprintf(p.Stdout, "%s is now %s\n", terminal.Printable(m.DN), m.Role) })
+				return p.Confirm(m, func() { terminal.Printf(p.Stdout, "%s is now %s\n", terminal.Printable(m.DN), m.Role) })
 			})
 		},
 	}
@@ -136,7 +136,7 @@ recorded: to distrust a key of the member, see 'ledgerd identity revoke'.`,
 				if err := c.RemoveMember(ctx, org, args[0]); err != nil {
 					return err
 				}
-				return p.Confirm(ended{args[0], org}, func() { fmt.Fprintf(p.Stdout, "Removed %s\n", args[0]) })
+				return p.Confirm(ended{args[0], org}, func() { terminal.Printf(p.Stdout, "Removed %s\n", args[0]) })
 			})
 		},
 	}
@@ -162,7 +162,7 @@ and tokens that were revoked stay revoked.`,
 					return err
 				}
 				return p.Confirm(m, func() {
-					fmt.Fprintf(p.Stdout, "Restored %s as %s\n", terminal.Printable(m.DN), m.Role)
+					terminal.Printf(p.Stdout, "Restored %s as %s\n", terminal.Printable(m.DN), m.Role)
 				})
 			})
 		},

@@ -2,12 +2,12 @@ package people
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/cli"
+	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger/passkey"
 )
 
@@ -43,7 +43,7 @@ What it has confirmed keeps counting.`,
 				if err := c.RemovePasskey(ctx, org, args[0]); err != nil {
 					return err
 				}
-				return p.Confirm(ended{args[0], org}, func() { fmt.Fprintf(p.Stdout, "Removed %s\n", args[0]) })
+				return p.Confirm(ended{args[0], org}, func() { terminal.Printf(p.Stdout, "Removed %s\n", args[0]) })
 			})
 		},
 	}

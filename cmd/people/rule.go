@@ -8,6 +8,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/cli"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
+	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger/member"
 )
 
@@ -42,7 +43,7 @@ A rule cannot be changed: create another rule, and remove this one.`,
 				if err != nil {
 					return err
 				}
-				return p.Confirm(r, func() { fmt.Fprintf(p.Stdout, "Created member rule %s in %s\n", r.ID, r.Org) })
+				return p.Confirm(r, func() { terminal.Printf(p.Stdout, "Created member rule %s in %s\n", r.ID, r.Org) })
 			})
 		},
 	}
@@ -95,7 +96,7 @@ sign-ins stay until they expire: 'ledgerd member remove' ends these.`,
 				if err := c.RemoveMemberRule(ctx, org, args[0]); err != nil {
 					return err
 				}
-				return p.Confirm(ended{args[0], org}, func() { fmt.Fprintf(p.Stdout, "Removed %s\n", args[0]) })
+				return p.Confirm(ended{args[0], org}, func() { terminal.Printf(p.Stdout, "Removed %s\n", args[0]) })
 			})
 		},
 	}

@@ -2,13 +2,13 @@ package people
 
 import (
 	"context"
-	"fmt"
 	"iter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/cli"
+	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -60,7 +60,7 @@ in again; to prevent that, see 'ledgerd member remove'.`,
 				if err := c.EndSignIn(ctx, org, args[0]); err != nil {
 					return err
 				}
-				return p.Confirm(ended{args[0], org}, func() { fmt.Fprintf(p.Stdout, "Ended %s\n", args[0]) })
+				return p.Confirm(ended{args[0], org}, func() { terminal.Printf(p.Stdout, "Ended %s\n", args[0]) })
 			})
 		},
 	}

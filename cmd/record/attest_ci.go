@@ -79,6 +79,6 @@ func (j *jobSigner) sign(ctx context.Context, p *cli.Program) (*signing.Signer, 
 	if c.APIToken != "" {
 		j.location.Token = c.APIToken
 	}
-	fmt.Fprintf(p.Hints(), "Signing as %s, with a certificate until %s\n", terminal.Printable(c.DN), c.NotAfter)
+	terminal.Printf(p.Hints(), "Signing as %s, with a certificate until %s\n", terminal.Printable(c.DN), c.NotAfter)
 	return key.Signer(c.Certificate)
 }

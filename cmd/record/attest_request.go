@@ -10,6 +10,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/ci/checkout"
 	"github.com/ledgerd/ledgerd/internal/cli"
 	"github.com/ledgerd/ledgerd/internal/mergeclaim"
+	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -78,7 +79,7 @@ func (a *attestRequest) takeCommit(ctx context.Context, p *cli.Program, job *job
 		}
 	}
 	if err := checkout.Fetch(ctx, a.commit); err != nil {
-		fmt.Fprintf(p.Stderr, "Commit not fetched: the ledger does not get its author from this job. Cause: %s\n",
+		terminal.Printf(p.Stderr, "Commit not fetched: the ledger does not get its author from this job. Cause: %s\n",
 			p.Describe(err))
 	}
 	return nil

@@ -109,7 +109,7 @@ func writeEnvelope(
 	if subject == "" {
 		subject = fmt.Sprintf("%s %s", a.predicate, o.Status)
 	}
-	fmt.Fprintf(p.Hints(), "Signed %s and wrote it to %s. To record it, run 'ledgerd attest %s --envelope %s'.\n", subject,
+	terminal.Printf(p.Hints(), "Signed %s and wrote it to %s. To record it, run 'ledgerd attest %s --envelope %s'.\n", subject,
 		a.out, a.repo, a.out)
 	return nil
 }
@@ -147,7 +147,7 @@ func recordEnvelope(ctx context.Context, p *cli.Program, l cli.Location, a *atte
 			state = commit.State.String()
 			defer display.UselessClaim(p.Stderr, commit, record.ID, time.Now())
 		}
-		fmt.Fprintf(p.Hints(), "%s %s %s (%v) on %s. State: %s\n", verb, terminal.Printable(record.Predicate),
+		terminal.Printf(p.Hints(), "%s %s %s (%v) on %s. State: %s\n", verb, terminal.Printable(record.Predicate),
 			record.Result.Status, display.Milliseconds(record.Result.DurationMS), a.repo.At(record.Commit), state)
 		display.Violation(p.Stderr, a.repo.At(record.Commit), record)
 

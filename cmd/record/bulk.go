@@ -78,11 +78,11 @@ func (r bulkRequest) report(p *cli.Program, item ledger.BulkItem) bool {
 		verb = "Already recorded:"
 	}
 	at := r.repo.At(record.Commit)
-	fmt.Fprintf(p.Hints(), "%d: %s %s %s (%v) on %s\n", number, verb, terminal.Printable(record.Predicate),
+	terminal.Printf(p.Hints(), "%d: %s %s %s (%v) on %s\n", number, verb, terminal.Printable(record.Predicate),
 		record.Result.Status, display.Milliseconds(record.Result.DurationMS), at)
 	display.Violation(p.Stderr, at, *record)
 	if r.commit != "" && r.commit != record.Commit {
-		fmt.Fprintf(p.Stderr, "%d: the attestation is about commit %s, not about --commit %s\n", number,
+		terminal.Printf(p.Stderr, "%d: the attestation is about commit %s, not about --commit %s\n", number,
 			terminal.Short(record.Commit), terminal.Short(r.commit))
 		return false
 	}
@@ -93,7 +93,7 @@ func (r bulkRequest) report(p *cli.Program, item ledger.BulkItem) bool {
 // attestation is recorded in any case.
 func describeCommit(ctx context.Context, p *cli.Program, c *cli.Connection, name cli.RepoName, sha string) {
 	if err := registration.Describe(ctx, c.Client, name.Org, name.Repo, sha); err != nil {
-		fmt.Fprintf(p.Stderr, "Commit not registered: requirements that exclude its author may count nobody. Cause: %s\n",
+		terminal.Printf(p.Stderr, "Commit not registered: requirements that exclude its author may count nobody. Cause: %s\n",
 			p.Describe(err))
 	}
 }

@@ -151,7 +151,7 @@ is registered, except with --allow-incomplete.`,
 					if created {
 						verb = "Registered"
 					}
-					fmt.Fprintf(p.Stdout, "%s %s: %s, %s\n", verb, name.At(local.SHA), local.Extent(), commit.State)
+					terminal.Printf(p.Stdout, "%s %s: %s, %s\n", verb, name.At(local.SHA), local.Extent(), commit.State)
 					display.Registered(p.Stdout, name.String(), commit)
 				})
 			})
@@ -221,7 +221,7 @@ func withdraw(ctx context.Context, p *cli.Program, c *cli.Connection, name cli.R
 	if err != nil {
 		return err
 	}
-	return p.Confirm(commit, func() { fmt.Fprintf(p.Stdout, "Withdrew %s\n", name.At(commit.SHA)) })
+	return p.Confirm(commit, func() { terminal.Printf(p.Stdout, "Withdrew %s\n", name.At(commit.SHA)) })
 }
 
 // withdrawBranch withdraws the commit of a branch that is in flight, if any.
@@ -233,7 +233,7 @@ func withdrawBranch(ctx context.Context, p *cli.Program, c *cli.Connection, name
 	}
 	if len(tips) == 0 {
 		return p.Confirm((*ledger.Commit)(nil),
-			func() { fmt.Fprintf(p.Stdout, "Branch %s has no commit in flight\n", terminal.Clean(branch)) })
+			func() { terminal.Printf(p.Stdout, "Branch %s has no commit in flight\n", terminal.Clean(branch)) })
 	}
 	return withdraw(ctx, p, c, name, tips[0].SHA)
 }
@@ -272,7 +272,7 @@ record.`,
 					return err
 				}
 				return p.Confirm(commit, func() {
-					fmt.Fprintf(p.Stdout, "Corrected %s: %s\n", name.At(commit.SHA), commit.State)
+					terminal.Printf(p.Stdout, "Corrected %s: %s\n", name.At(commit.SHA), commit.State)
 				})
 			})
 		},

@@ -177,7 +177,7 @@ func exceptionResult(
 	}
 	err = p.Confirm(own, func() {
 		if counts {
-			fmt.Fprintf(p.Stdout, "%s %s of %s (%s). State: %s\n", verb, terminal.Printable(own.Requirement),
+			terminal.Printf(p.Stdout, "%s %s of %s (%s). State: %s\n", verb, terminal.Printable(own.Requirement),
 				name.At(own.Commit), own.Attestation, commit.State)
 		}
 	})

@@ -18,6 +18,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	waiting "github.com/ledgerd/ledgerd/internal/gate"
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
+	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -248,7 +249,7 @@ func requireState(p *cli.Program, command *cobra.Command, g gate) error {
 		if commit.State >= g.state {
 			return nil
 		}
-		fmt.Fprintf(p.Stderr, "%s is %s ✗ (%s required)\n", g.repo.At(commit.SHA), commit.State, g.state)
+		terminal.Printf(p.Stderr, "%s is %s ✗ (%s required)\n", g.repo.At(commit.SHA), commit.State, g.state)
 		display.Requirements(p.Stderr, commit.Requirements, time.Now())
 		return cli.Exitf(cli.ExitNotReached, "the commit has not reached %s: nothing was run or signed", g.state)
 	})

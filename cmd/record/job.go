@@ -45,7 +45,7 @@ func (j *job) commit(ctx context.Context) (string, error) {
 // log prints in one line what was taken from the job.
 func (j *job) log(p *cli.Program) {
 	if len(j.taken) > 0 {
-		fmt.Fprintf(p.Hints(), "From %s: %s\n", terminal.Printable(j.Describe()),
+		terminal.Printf(p.Hints(), "From %s: %s\n", terminal.Printable(j.Describe()),
 			terminal.Printable(strings.Join(j.taken, ", ")))
 	}
 }

@@ -176,9 +176,9 @@ func showNoOverlaps(ctx context.Context, p *cli.Program, c *cli.Connection, name
 	}
 	q.report(p, q.subject(name), nil)
 	return p.Print([]ledger.RadarPair{}, func() {
-		fmt.Fprintf(p.Stdout, "No open overlaps in %s\n", name)
+		terminal.Printf(p.Stdout, "No open overlaps in %s\n", name)
 		if truncated {
-			fmt.Fprintf(p.Stdout, "There may be more: %s\n", display.StoredOverlaps())
+			terminal.Printf(p.Stdout, "There may be more: %s\n", display.StoredOverlaps())
 		}
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/cli"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
+	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/proof/receipt"
 )
@@ -123,7 +124,7 @@ func (r receiptRequest) run(
 	if err := file.Write(text); err != nil {
 		return err
 	}
-	fmt.Fprintf(p.Hints(), "Wrote %s: %s had reached %s. It is valid until %s.\n", r.out, name.At(says.Commit), says.State,
+	terminal.Printf(p.Hints(), "Wrote %s: %s had reached %s. It is valid until %s.\n", r.out, name.At(says.Commit), says.State,
 		says.ValidUntil)
 	return nil
 }

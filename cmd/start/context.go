@@ -7,6 +7,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/cli"
 	"github.com/ledgerd/ledgerd/internal/contexts"
+	"github.com/ledgerd/ledgerd/internal/terminal"
 )
 
 func newContext(p *cli.Program) *cobra.Command {
@@ -62,7 +63,7 @@ func newContextUse(p *cli.Program) *cobra.Command {
 			if err := list.Save(); err != nil {
 				return err
 			}
-			return p.Print(c, func() { fmt.Fprintf(p.Stdout, "Using %s: %s of %s\n", c.Name, c.Org, c.Server) })
+			return p.Print(c, func() { terminal.Printf(p.Stdout, "Using %s: %s of %s\n", c.Name, c.Org, c.Server) })
 		},
 	}
 }

@@ -187,7 +187,7 @@ func (s *setup) report() error {
 		}
 		t.Flush()
 
-		fmt.Fprintf(s.p.Hints(), `
+		terminal.Printf(s.p.Hints(), `
 %[1]s is secret: do not commit or share it. Store %[1]s/ci.key and
 %[1]s/ci.token as secrets of your CI. Commit .ledgerd.yaml. Then try:
 

@@ -90,13 +90,13 @@ func readToken(p *cli.Program, server string) (string, error) {
 		return p.Global.Token, nil
 	}
 	if !isProtected(server) {
-		fmt.Fprintf(p.Stderr, "ledgerd: %s is not https: the token is sent unencrypted\n", server)
+		terminal.Printf(p.Stderr, "ledgerd: %s is not https: the token is sent unencrypted\n", server)
 	}
 
 	var text []byte
 	var err error
 	if f, ok := p.Stdin.(*os.File); ok && terminal.IsTerminal(f) {
-		fmt.Fprintf(p.Stderr, "API token of %s: ", server)
+		terminal.Printf(p.Stderr, "API token of %s: ", server)
 		text, err = term.ReadPassword(int(f.Fd()))
 		fmt.Fprintln(p.Stderr)
 	} else {
@@ -160,7 +160,7 @@ func login(p *cli.Program, command *cobra.Command, name, server, token string) e
 		Scope ledger.Scope `json:"scope"`
 	}{entry, own.Scope}
 	return p.Print(record, func() {
-		fmt.Fprintf(p.Stdout, "Logged in to %s with the %s token %q of %s. Context: %s\n", server, own.Scope,
+		terminal.Printf(p.Stdout, "Logged in to %s with the %s token %q of %s. Context: %s\n", server, own.Scope,
 			terminal.Clean(own.Name), own.Org, name)
 	})
 }
@@ -201,7 +201,7 @@ func forget(p *cli.Program, list contexts.List, name string) error {
 		return err
 	}
 	return p.Print(c, func() {
-		fmt.Fprintf(p.Stdout, "Removed the context %s. Its token %s is still valid: an admin can revoke it\n", c.Name,
+		terminal.Printf(p.Stdout, "Removed the context %s. Its token %s is still valid: an admin can revoke it\n", c.Name,
 			terminal.Clean(c.TokenID))
 	})
 }

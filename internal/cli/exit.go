@@ -82,7 +82,7 @@ func Silent(err error) bool {
 func (p *Program) Describe(err error) string {
 	text, fields := err.Error(), []ledger.FieldError(nil)
 	if e, ok := errors.AsType[*client.Error](err); ok {
-		text, fields = strings.Replace(text, e.Error(), e.Problem.Detail, 1), e.Problem.Errors
+		text, fields = strings.Replace(text, e.Error(), terminal.Inline(e.Problem.Detail), 1), e.Problem.Errors
 	} else if e, ok := errors.AsType[*ledger.Error](err); ok {
 		text, fields = strings.Replace(text, e.Error(), e.Detail, 1), e.Fields
 	} else if e, ok := errors.AsType[*url.Error](err); ok {
@@ -94,7 +94,7 @@ func (p *Program) Describe(err error) string {
 		text = strings.Replace(text, "invalid "+field+": ", "invalid "+p.flagOf(field)+": ", 1)
 	} else {
 		for _, f := range fields {
-			text += fmt.Sprintf("\n  %s: %s", p.flagOf(f.Field), f.Message)
+			text += fmt.Sprintf("\n  %s: %s", terminal.Inline(p.flagOf(f.Field)), terminal.Inline(f.Message))
 		}
 	}
 	return terminal.Printable(strings.TrimSpace(text))

@@ -12,7 +12,7 @@ import (
 func Artifact(w io.Writer, org string, a ledger.Artifact, required ledger.State) {
 	fmt.Fprintln(w, ArtifactTitle(a, required))
 	if a.Reason != "" {
-		fmt.Fprintf(w, "%s\n", terminal.Printable(a.Reason))
+		terminal.Printf(w, "%s\n", terminal.Printable(a.Reason))
 	}
 	if !a.IsNamed() {
 		fmt.Fprintln(w, "To link it with its commit, record a statement that names both, such as SLSA provenance: "+

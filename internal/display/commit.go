@@ -40,10 +40,10 @@ func Commit(w io.Writer, c ledger.Commit, now time.Time) {
 	t.Flush()
 
 	openViolations(w, c)
-	fmt.Fprintf(w, "\nrequirements (policy v%d)\n", c.PolicyVersion)
+	terminal.Printf(w, "\nrequirements (policy v%d)\n", c.PolicyVersion)
 	Requirements(w, c.Requirements, now)
 
-	fmt.Fprintf(w, "\n%s\n", terminal.Plural(c.Attested, "attestation"))
+	terminal.Printf(w, "\n%s\n", terminal.Plural(c.Attested, "attestation"))
 	t = terminal.NewTable(w)
 	t.Indent = "  "
 	for _, a := range c.Attestations {
@@ -53,7 +53,7 @@ func Commit(w io.Writer, c ledger.Commit, now time.Time) {
 
 	corrections(w, c.Corrections)
 
-	fmt.Fprintf(w, "\n%s\n", terminal.Plural(int64(len(c.Transitions)), "transition"))
+	terminal.Printf(w, "\n%s\n", terminal.Plural(int64(len(c.Transitions)), "transition"))
 	t = terminal.NewTable(w)
 	t.Indent = "  "
 	for _, m := range c.Transitions {
@@ -67,7 +67,7 @@ func corrections(w io.Writer, list []ledger.Correction) {
 	if len(list) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "\n%s\n", terminal.Plural(int64(len(list)), "correction"))
+	terminal.Printf(w, "\n%s\n", terminal.Plural(int64(len(list)), "correction"))
 	t := terminal.NewTable(w)
 	t.Indent = "  "
 	for _, c := range list {

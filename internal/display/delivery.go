@@ -25,7 +25,7 @@ func Delivery(w io.Writer, d ledger.DeliveryRecord) {
 		t.Row("next attempt", d.NextAttemptAt)
 	}
 	t.Flush()
-	fmt.Fprintf(w, "\n%s\n", terminal.Printable(string(d.Body)))
+	terminal.Printf(w, "\n%s\n", terminal.Printable(string(d.Body)))
 	for _, a := range d.History {
 		attempt(w, a)
 	}
@@ -36,13 +36,13 @@ func attempt(w io.Writer, a ledger.Attempt) {
 	if a.Error != "" {
 		outcome = terminal.Clean(a.Error)
 	}
-	fmt.Fprintf(w, "\nattempt %d at %s, %d ms: %s\n", a.Number, a.At, a.DurationMS, outcome)
-	fmt.Fprintf(w, "  POST %s\n", terminal.Clean(a.Request.URL))
+	terminal.Printf(w, "\nattempt %d at %s, %d ms: %s\n", a.Number, a.At, a.DurationMS, outcome)
+	terminal.Printf(w, "  POST %s\n", terminal.Clean(a.Request.URL))
 	headers(w, a.Request.Headers)
 	if a.Response.Status == 0 {
 		return
 	}
-	fmt.Fprintf(w, "  response %s\n", statusText(a.Response.Status))
+	terminal.Printf(w, "  response %s\n", statusText(a.Response.Status))
 	headers(w, a.Response.Headers)
 	text(w, "    | ", a.Response.Body)
 	if a.Response.Truncated {
@@ -53,7 +53,7 @@ func attempt(w io.Writer, a ledger.Attempt) {
 func headers(w io.Writer, headers map[string][]string) {
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		for _, value := range headers[name] {
-			fmt.Fprintf(w, "    %s: %s\n", terminal.Clean(name), terminal.Clean(value))
+			terminal.Printf(w, "    %s: %s\n", terminal.Clean(name), terminal.Clean(value))
 		}
 	}
 }
@@ -62,13 +62,13 @@ func headers(w io.Writer, headers map[string][]string) {
 func LastAttempt(w io.Writer, record ledger.DeliveryRecord, now time.Time) {
 	last := record.History[len(record.History)-1]
 	if last.Error == "" {
-		fmt.Fprintf(w, "Delivered %s in %d ms: %s\n", record.ID, last.DurationMS, statusText(last.Response.Status))
+		terminal.Printf(w, "Delivered %s in %d ms: %s\n", record.ID, last.DurationMS, statusText(last.Response.Status))
 	} else {
-		fmt.Fprintf(w, "%s failed: %s\n", record.ID, terminal.Clean(last.Error))
+		terminal.Printf(w, "%s failed: %s\n", record.ID, terminal.Clean(last.Error))
 	}
 	text(w, "  ", last.Response.Body)
 	if record.NextAttemptAt != 0 {
-		fmt.Fprintf(w, "next retry %s\n", nextRetry(record.NextAttemptAt, now))
+		terminal.Printf(w, "next retry %s\n", nextRetry(record.NextAttemptAt, now))
 	}
 }
 
@@ -89,7 +89,7 @@ func statusText(status int) string {
 // text prints untrusted text with each line indented.
 func text(w io.Writer, indent, text string) {
 	for line := range strings.Lines(strings.TrimSpace(text)) {
-		fmt.Fprintf(w, "%s%s\n", indent, terminal.Printable(strings.TrimRight(line, "\r\n")))
+		terminal.Printf(w, "%s%s\n", indent, terminal.Printable(strings.TrimRight(line, "\r\n")))
 	}
 }
 

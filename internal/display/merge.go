@@ -27,7 +27,7 @@ func UselessClaim(w io.Writer, c ledger.Commit, attestation string, now time.Tim
 		return
 	}
 	if m := c.Merges[i]; m.Reason != "" {
-		fmt.Fprintf(w, "Nothing carries from %s: %s\n", terminal.Short(m.Source), m.Reason)
+		terminal.Printf(w, "Nothing carries from %s: %s\n", terminal.Short(m.Source), m.Reason)
 		return
 	}
 	unmet := slices.DeleteFunc(slices.Clone(c.Requirements),

@@ -62,7 +62,7 @@ func Registered(w io.Writer, repo string, commit ledger.Commit) {
 	if commit.Radar == nil || len(commit.Radar.Overlaps) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "Overlaps with commits in flight: %s\n", countOverlaps(commit.CommitSummary))
+	terminal.Printf(w, "Overlaps with commits in flight: %s\n", countOverlaps(commit.CommitSummary))
 	pairs := commit.Radar.Overlaps
 	Others(w, commit.SHA, pairs[:min(len(pairs), maxPushed)])
 	if len(pairs) > maxPushed || commit.Radar.Truncated {
@@ -70,7 +70,7 @@ func Registered(w io.Writer, repo string, commit ledger.Commit) {
 		if commit.OverlapsTruncated {
 			which = "all stored"
 		}
-		fmt.Fprintf(w, "To list %s overlaps, run 'ledgerd radar %s --commit %s'.\n", which, repo,
+		terminal.Printf(w, "To list %s overlaps, run 'ledgerd radar %s --commit %s'.\n", which, repo,
 			terminal.Short(commit.SHA))
 	}
 }
@@ -81,18 +81,18 @@ func DryRun(w io.Writer, repo, sha string, result ledger.RadarResult, level rada
 	name := At(repo, sha)
 	switch {
 	case len(result.Overlaps) > 0:
-		fmt.Fprintf(w, "If registered now, %s would overlap with:\n", name)
+		terminal.Printf(w, "If registered now, %s would overlap with:\n", name)
 		Others(w, sha, result.Overlaps)
 		if result.Truncated {
-			fmt.Fprintf(w, "There are more: these are the %d strongest.\n", len(result.Overlaps))
+			terminal.Printf(w, "There are more: these are the %d strongest.\n", len(result.Overlaps))
 		}
 	case result.Truncated:
-		fmt.Fprintf(w, "%s has no %s overlap among its %d strongest, but it has more\n", name, level,
+		terminal.Printf(w, "%s has no %s overlap among its %d strongest, but it has more\n", name, level,
 			radar.MaxPairs)
 	case level != radar.NoLevel:
-		fmt.Fprintf(w, "%s has no %s overlap\n", name, level)
+		terminal.Printf(w, "%s has no %s overlap\n", name, level)
 	default:
-		fmt.Fprintf(w, "%s has no overlaps\n", name)
+		terminal.Printf(w, "%s has no overlaps\n", name)
 	}
 }
 
@@ -111,7 +111,7 @@ func Truncated(w io.Writer, commits []ledger.RadarCommit) {
 	if rest := len(commits) - len(names); rest > 0 {
 		names = append(names, terminal.Plural(int64(rest), "other commit"))
 	}
-	fmt.Fprintf(w, "There are more of %s: %s\n", strings.Join(names, ", "), StoredOverlaps())
+	terminal.Printf(w, "There are more of %s: %s\n", strings.Join(names, ", "), StoredOverlaps())
 }
 
 // StoredOverlaps explains which overlaps are stored if a registration finds too many.

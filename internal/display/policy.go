@@ -22,24 +22,24 @@ func Simulation(w io.Writer, s ledger.Simulation) {
 		}
 		t.Flush()
 		if s.Truncated > 0 {
-			fmt.Fprintf(w, "… and %d more\n", s.Truncated)
+			terminal.Printf(w, "… and %d more\n", s.Truncated)
 		}
 		fmt.Fprintln(w)
 	}
-	fmt.Fprintf(w, "%s checked, %d would change state\n", terminal.Plural(s.Evaluated, "commit"), s.Total())
+	terminal.Printf(w, "%s checked, %d would change state\n", terminal.Plural(s.Evaluated, "commit"), s.Total())
 	for _, sum := range s.Sums {
-		fmt.Fprintf(w, "  %d %s → %s\n", sum.Count, sum.From, sum.To)
+		terminal.Printf(w, "  %d %s → %s\n", sum.Count, sum.From, sum.To)
 	}
 }
 
 // Review prints the findings about a contract.
 func Review(w io.Writer, r lint.Review) {
 	for _, f := range r.Findings {
-		fmt.Fprintf(w, "%s: %s (%s)\n  fix: %s\n", terminal.Clean(f.Field),
+		terminal.Printf(w, "%s: %s (%s)\n  fix: %s\n", terminal.Clean(f.Field),
 			terminal.Clean(f.Message), f.Code, terminal.Clean(f.Fix))
 	}
 	if r.Truncated > 0 {
-		fmt.Fprintf(w, "… and %d more\n", r.Truncated)
+		terminal.Printf(w, "… and %d more\n", r.Truncated)
 	}
 	if r.Unchecked != "" {
 		fmt.Fprintln(w, "not checked: "+terminal.Clean(r.Unchecked))

@@ -1,7 +1,6 @@
 package display
 
 import (
-	"fmt"
 	"io"
 	"strings"
 
@@ -37,9 +36,9 @@ func Violation(w io.Writer, at string, a ledger.AttestationRecord) {
 	if a.Violation == nil {
 		return
 	}
-	fmt.Fprintf(w, "VIOLATION: %s of %s does not count\n", terminal.Printable(a.Predicate), at)
+	terminal.Printf(w, "VIOLATION: %s of %s does not count\n", terminal.Printable(a.Predicate), at)
 	for _, reason := range a.Violation.Missing {
-		fmt.Fprintf(w, "  %s\n", terminal.Printable(reason))
+		terminal.Printf(w, "  %s\n", terminal.Printable(reason))
 	}
 }
 
@@ -48,7 +47,7 @@ func openViolations(w io.Writer, c ledger.Commit) {
 	if c.OpenViolations == 0 {
 		return
 	}
-	fmt.Fprintf(w, "\n%s\n", terminal.Plural(int64(c.OpenViolations), "open violation"))
+	terminal.Printf(w, "\n%s\n", terminal.Plural(int64(c.OpenViolations), "open violation"))
 	t := terminal.NewTable(w)
 	t.Indent = "  "
 	for _, v := range c.Violations {

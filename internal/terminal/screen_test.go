@@ -300,17 +300,17 @@ func TestScreenNeutralizesWhatItIsGiven(t *testing.T) {
 	painted := Painter{colours: true}.Paint(Red, "fail")
 	for text, want := range map[string]string{
 		"a line\n\twith ümläuts ✓ 漢字\n": "a line\n\twith ümläuts ✓ 漢字\n",
-		painted + "\n":                    painted + "\n",
-		"title \x1b]0;x\x07":              "title \uFFFD]0;x\uFFFD",
-		"cleared \x1b[2J\x1b[H":           "cleared \uFFFD[2J\uFFFD[H",
-		"concealed \x1b[8m":               "concealed \uFFFD[8m",
-		"many \x1b[31;8m \x1b[":           "many \uFFFD[31;8m \uFFFD[",
-		"back\rto the start":              "back\uFFFDto the start",
-		"C1 \u009b2J":                     "C1 \uFFFD2J",
-		"turned \u202e\u2066":             "turned \uFFFD\uFFFD",
-		"hidden \u200b\u2060\ufeff":       "hidden \uFFFD\uFFFD\uFFFD",
-		"lines \u2028\u2029\x0b\x0c":      "lines \uFFFD\uFFFD\uFFFD\uFFFD",
-		"bytes \xff\x9b":                  "bytes \uFFFD\uFFFD",
+		painted + "\n":                  painted + "\n",
+		"title \x1b]0;x\x07":            "title \uFFFD]0;x\uFFFD",
+		"cleared \x1b[2J\x1b[H":         "cleared \uFFFD[2J\uFFFD[H",
+		"concealed \x1b[8m":             "concealed \uFFFD[8m",
+		"many \x1b[31;8m \x1b[":         "many \uFFFD[31;8m \uFFFD[",
+		"back\rto the start":            "back\uFFFDto the start",
+		"C1 \u009b2J":                   "C1 \uFFFD2J",
+		"turned \u202e\u2066":           "turned \uFFFD\uFFFD",
+		"hidden \u200b\u2060\ufeff":     "hidden \uFFFD\uFFFD\uFFFD",
+		"lines \u2028\u2029\x0b\x0c":    "lines \uFFFD\uFFFD\uFFFD\uFFFD",
+		"bytes \xff\x9b":                "bytes \uFFFD\uFFFD",
 	} {
 		var b bytes.Buffer
 		n, err := NewScreen(&b).Write([]byte(text))

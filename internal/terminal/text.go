@@ -3,6 +3,8 @@ package terminal
 import (
 	"bytes"
 	"fmt"
+	"io"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -87,3 +89,23 @@ func Plural(n int64, one string) string {
 
 // Clean returns the first line of untrusted text, safe to print to a terminal.
 func Clean(s string) string { return Printable(OneLine(s)) }
+
+// Printf is like [fmt.Fprintf], but no text among the values begins a line: only the format does. So a text
+// of somebody else cannot pass for a line of ledgerd.
+func Printf(w io.Writer, format string, values ...any) {
+	inline := slices.Clone(values)
+	for i, v := range values {
+		switch v := v.(type) {
+		case string:
+			inline[i] = Inline(v)
+		case error, fmt.Stringer:
+			inline[i] = Inline(fmt.Sprint(v))
+		}
+	}
+	fmt.Fprintf(w, format, inline...)
+}
+
+// Inline replaces line breaks.
+func Inline(s string) string {
+	return strings.NewReplacer("\r\n", " ", "\n", " ", "\r", " ").Replace(s)
+}
