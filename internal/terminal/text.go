@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strings"
 	"unicode"
@@ -100,6 +101,10 @@ func Printf(w io.Writer, format string, values ...any) {
 			inline[i] = Inline(v)
 		case error, fmt.Stringer:
 			inline[i] = Inline(fmt.Sprint(v))
+		default:
+			if text := reflect.ValueOf(v); text.Kind() == reflect.String {
+				inline[i] = Inline(text.String())
+			}
 		}
 	}
 	fmt.Fprintf(w, format, inline...)
