@@ -150,7 +150,7 @@ func TestOutputOfAHostileServer(t *testing.T) {
 		"attestation list acme/api", "attestation show acme/api " + attestation, "events acme",
 		"identity list --org acme", "token list --org acme", "webhook list acme/api", "audit list --org acme",
 		"gate acme/api --commit " + sha + " --state PROMOTABLE", "radar acme/api --commit " + sha,
-		"violation list acme/api", "environment list acme", "search acme test", "predicate list --org acme",
+		"violation list acme/api", "environment list acme", "search test --org acme", "predicate list --org acme",
 		"receipt acme/api " + sha, "whoami",
 		"insights --org acme", "org update acme --log-public",
 		"member list --org acme", "token create --org acme --name x --scope read", "repo create acme/other",

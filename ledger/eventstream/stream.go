@@ -206,5 +206,5 @@ func Data(t ledger.EventType, body []byte) ([]byte, error) {
 		}
 		return text.JSON(Audit{e.Action, e.Repo, e.Target, e.By, e.Changes, e.Timestamp}), nil
 	}
-	return nil, fmt.Errorf("events of type %s are not streamed", t)
+	return nil, fmt.Errorf("events of type %.100q are not streamed", string(t))
 }
