@@ -254,8 +254,8 @@ var mayImport = map[string][]string{
 	"internal/atomicfile":   {},
 	"internal/backup":       {"ledger", "store", "store/check", "store/sqlite"},
 	"internal/doctor": {
-		"internal/config", "internal/parallel", "internal/service", "internal/terminal", "store", "store/postgres",
-		"store/sqlite", "transparency",
+		"internal/config", "internal/idp", "internal/parallel", "internal/service", "internal/terminal", "ledger", "ledger/member",
+		"store", "store/postgres", "store/sqlite", "transparency",
 	},
 	"internal/logqueue": {},
 

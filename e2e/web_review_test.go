@@ -24,6 +24,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/member"
 	"github.com/ledgerd/ledgerd/store"
+	"github.com/ledgerd/ledgerd/store/storetest"
 )
 
 const annDN = "cn=ann,ou=people-dev,o=acme"
@@ -32,7 +33,7 @@ const annDN = "cn=ann,ou=people-dev,o=acme"
 func (v *visitor) signInAnn(o *org, authTime time.Time) {
 	v.t.Helper()
 	ctx := v.t.Context()
-	db, err := store.Open(ctx, o.database, store.Options{})
+	db, err := store.Open(ctx, o.database, store.Options{Providers: storetest.Providers()})
 	check(v.t, err)
 	defer db.Close()
 	account := member.Account{Issuer: "https://idp.example", Subject: "ann", AuthTime: ledger.TimeOf(authTime)}

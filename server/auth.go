@@ -183,9 +183,9 @@ func (s *Server) SignInMember(
 	return session, expires, nil
 }
 
-// OrgsOf returns the names of the orgs that admit an account.
-func (s *Server) OrgsOf(ctx context.Context, account member.Account) ([]string, error) {
-	return s.store.OrgsOf(ctx, account)
+// Offers returns the orgs that an account can sign in to.
+func (s *Server) Offers(ctx context.Context, account member.Account) ([]member.Offer, error) {
+	return s.store.Offers(ctx, account)
 }
 
 // SignOut deletes a session, and ends the sign-in of a member. It is a no-op if the session does not

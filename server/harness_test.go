@@ -72,7 +72,8 @@ func newBackend(t testing.TB, changes ...func(*Config)) *backend {
 func newBackendOn(t testing.TB, pipes *pipes, changes ...func(*Config)) *backend {
 	t.Helper()
 	b := &backend{t: t, clock: newClock(), log: new(bytes.Buffer), file: storetest.NewFile(t)}
-	db, err := store.Open(context.Background(), b.file, store.Options{Now: b.clock.now})
+	db, err := store.Open(context.Background(), b.file,
+		store.Options{Now: b.clock.now, Providers: storetest.Providers()})
 	check(t, err)
 	t.Cleanup(func() { check(t, db.Close()) })
 	b.store = db

@@ -35,7 +35,7 @@ func (e *exerciser) signIns(added member.Member) {
 		Claims: map[string][]string{"groups": {"dev"}, "sub": {"2"}}}
 	var last ledger.Token
 	for n, account := range []member.Account{admitted, known} {
-		e.ok(e.OrgsOf(ctx, account))
+		e.ok(e.Offers(ctx, account))
 		token, err := e.SignInMember(ctx, "acme", account, [32]byte{1, byte(n)}, [32]byte{90, byte(n)},
 			e.Now().Add(time.Hour))
 		check(e.t, err)

@@ -17,6 +17,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store"
+	"github.com/ledgerd/ledgerd/store/storetest"
 )
 
 // exercise opens the fixture and calls all methods of the store, the lists with all
@@ -33,7 +34,7 @@ func exercise(t *testing.T) (plans, opening map[string][]string) {
 	e := &exerciser{t: t, path: path, now: now}
 	e.Store, err = store.Open(t.Context(), path, store.Options{
 		Now: func() time.Time { return e.now }, Monotonic: func() time.Duration { return e.now.Sub(now) - e.jumped },
-		SecretKeys: secretKeys(t, 1),
+		SecretKeys: secretKeys(t, 1), Providers: storetest.Providers(),
 	})
 	check(t, err)
 	defer e.Close()

@@ -42,12 +42,15 @@ func (rd reader) member(org, id string) (keyed[member.Member], error) {
 }
 
 // AddMember adds an account to an org before its person signs in. n is completed. It returns
-// CodeAlreadyExists if the account is a member, also a former one, or if another member has the DN,
+// CodeInvalidField if the org may not use the provider, CodeAlreadyExists if the account is a member, also a former one, or if another member has the DN,
 // and CodeLimitReached if the org has too many.
 func (s *Store) AddMember(ctx context.Context, org string, n member.NewMember) (member.Member, error) {
 	return write(ctx, s, org, func(t *tx) (member.Member, error) {
 		orgID, err := t.writableOrg(org)
 		if err != nil {
+			return member.Member{}, err
+		}
+		if err := t.checkProvider(s.providers, orgID, org, n.Issuer); err != nil {
 			return member.Member{}, err
 		}
 		known, err := t.memberOf(orgID, n.Issuer, n.Subject)
@@ -147,10 +150,12 @@ func memberFields(m member.Member) []ledger.Field {
 
 // ChangeMember changes a member. Tokens that permit more than the new role are revoked, and all
 // tokens if the member is removed. These are the member's sign-ins, and the tokens that the member
-// has created.
+// has created. It returns CodeInvalidField if the member is to be restored, and the org may not use the
+// provider.
 func (s *Store) ChangeMember(ctx context.Context, org, id string, c member.Change) (member.Member, error) {
 	return write(ctx, s, org, func(t *tx) (member.Member, error) {
-		if _, err := t.writableOrg(org); err != nil {
+		orgID, err := t.writableOrg(org)
+		if err != nil {
 			return member.Member{}, err
 		}
 		before, err := t.member(org, id)
@@ -158,6 +163,11 @@ func (s *Store) ChangeMember(ctx context.Context, org, id string, c member.Chang
 			return before.row, err
 		}
 		after := c.Apply(before.row, t.now)
+		if before.row.RemovedAt != 0 && after.RemovedAt == 0 {
+			if err := t.checkProvider(s.providers, orgID, org, after.Issuer); err != nil {
+				return before.row, err
+			}
+		}
 		return after, t.updateMember(org, before, after)
 	})
 }

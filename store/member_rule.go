@@ -15,7 +15,11 @@ FROM member_rules r JOIN orgs o ON o.id = r.org_id `
 func scanMemberRule(row scanner) (keyed[member.Rule], error) {
 	var k keyed[member.Rule]
 	r := &k.row
-	return k, row.Scan(&k.id, &r.ID, &r.Org, &r.Issuer, &r.Claim, &r.Value, &r.Role, &r.DN, &r.CreatedAt)
+	err := row.Scan(&k.id, &r.ID, &r.Org, &r.Issuer, &r.Claim, &r.Value, &r.Role, &r.DN, &r.CreatedAt)
+	if member.IsProtocolClaim(r.Claim) {
+		r.Ineffective = r.Claim + " says nothing about who the person is"
+	}
+	return k, err
 }
 
 func scanMemberRuleRow(row scanner) (member.Rule, error) {
@@ -29,11 +33,15 @@ func (s *Store) MemberRules(ctx context.Context, org string, q Query) (ledger.Pa
 		selectMemberRule+"WHERE r.org_id = ? AND r.removed_at = 0 AND r.id > ? ORDER BY r.id LIMIT ?")
 }
 
-// CreateMemberRule creates a rule, which is valid. It returns CodeLimitReached if the org has too many.
+// CreateMemberRule creates a rule, which is valid. It returns CodeInvalidField if the org may not use the
+// provider, and CodeLimitReached if it has too many rules.
 func (s *Store) CreateMemberRule(ctx context.Context, org string, n member.NewRule) (member.Rule, error) {
 	return write(ctx, s, org, func(t *tx) (member.Rule, error) {
 		orgID, err := t.writableOrg(org)
 		if err != nil {
+			return member.Rule{}, err
+		}
+		if err := t.checkProvider(s.providers, orgID, org, n.Issuer); err != nil {
 			return member.Rule{}, err
 		}
 		var count int

@@ -51,7 +51,8 @@ FROM member_rules r, (WITH RECURSIVE n (value) AS (SELECT 1 UNION ALL SELECT val
 // Drafts of reviews and challenges are deleted when they end, and before their sign-in.
 func TestDraftsArePruned(t *testing.T) {
 	now := time.Date(2026, 11, 26, 9, 0, 0, 0, time.UTC)
-	s := openAgain(t, filepath.Join(t.TempDir(), "ledger.db"), Options{Now: func() time.Time { return now }})
+	s := openAgain(t, filepath.Join(t.TempDir(), "ledger.db"), Options{Now: func() time.Time { return now },
+		Providers: member.Providers{"https://idp.example": {"acme"}}})
 	_, err := s.CreateOrg(t.Context(), "acme")
 	check(t, err)
 	_, err = s.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
@@ -88,7 +89,8 @@ INSERT INTO review_drafts (digest, token_id, repo_id, until) SELECT x'01', t.id,
 // A refused sign-in writes nothing, whether or not the org exists: the time that a write takes would
 // reveal that.
 func TestRefusedSignInsWriteNothing(t *testing.T) {
-	s := openAgain(t, filepath.Join(t.TempDir(), "ledger.db"), Options{})
+	s := openAgain(t, filepath.Join(t.TempDir(), "ledger.db"),
+		Options{Providers: member.Providers{"https://idp.example": {"acme"}}})
 	_, err := s.CreateOrg(t.Context(), "acme")
 	check(t, err)
 	former, err := s.AddMember(t.Context(), "acme", member.NewMember{Issuer: "https://idp.example", Subject: "1",

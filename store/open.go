@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/member"
 	"github.com/ledgerd/ledgerd/store/internal/lookup"
 	"github.com/ledgerd/ledgerd/store/postgres"
 	"github.com/ledgerd/ledgerd/store/radarindex"
@@ -36,6 +37,8 @@ type Options struct {
 	// SecretKeys encrypt the signing secrets of webhooks. Without keys, they are stored in plain
 	// text.
 	SecretKeys SecretKeys
+	// Providers are the providers with which people sign in, and the orgs that may use them.
+	Providers member.Providers
 	// NoCopy disables the copy of the database that Open takes before a migration.
 	NoCopy bool
 	// ExternalCheckpoints leaves the checkpoints of the write-ahead log to another process.
@@ -119,6 +122,7 @@ func newStore(o Options) *Store {
 		committed:    o.Committed,
 		retention:    cmp.Or(o.KeepDeliveries, DefaultKeepDeliveries),
 		secretKeys:   o.SecretKeys,
+		providers:    o.Providers,
 		caches:       newCaches(),
 		tips:         radarindex.NewSet(cmp.Or(o.RadarMemory, DefaultRadarMemory)),
 		previewSlots: make(chan struct{}, maxPreviews),

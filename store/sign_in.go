@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -22,8 +21,8 @@ const keepState = time.Hour
 // creates a token of the member with a session. session is the SHA-256 of the secret of the
 // session, and state that of the state of the sign-in, which counts once.
 //
-// It returns CodeForbidden if the org does not admit the account, or does not exist,
-// CodeAlreadyExists if the DN that a rule gives is another person's, and CodeUnauthenticated if the
+// It returns CodeForbidden if the org does not admit the account, may not use its provider, or does not
+// exist, or if the person must agree to join it and has not (see [member.Offers]), CodeAlreadyExists if the DN that a rule gives is another person's, and CodeUnauthenticated if the
 // state was used before. Tokens of an account that is no longer admitted are revoked.
 func (s *Store) SignInMember(
 	ctx context.Context, org string, a member.Account, state, session [32]byte, expires ledger.Time,
@@ -37,9 +36,20 @@ func (s *Store) SignInMember(
 			return ledger.Token{}, err
 		}
 
+		// Where there is no error, nothing is written, as if the org did not exist: that would take longer.
+		mayUse, err := t.mayUse(s.providers, orgID, org, a.Issuer)
+		if err != nil || !mayUse {
+			return ledger.Token{}, err
+		}
 		before, after, err := t.admit(orgID, a)
 		if err != nil || isStranger(before.row) && after.RemovedAt != 0 {
-			return ledger.Token{}, err // nothing is written, as if the org did not exist: that would take longer
+			return ledger.Token{}, err
+		}
+		if isStranger(before.row) {
+			offers, err := t.offers(s.providers, a)
+			if err != nil || !member.MayJoin(offers, a, org) {
+				return ledger.Token{}, err
+			}
 		}
 		if err := t.useState(orgID, state); err != nil {
 			return ledger.Token{}, err
@@ -188,44 +198,6 @@ func (t *tx) endSignIn(orgID int64, org string, token keyed[ledger.Token]) error
 	}
 	return t.audit(orgID, org, audited{
 		action: ledger.AuditSessionEnded, target: token.row.ID, before: sessionFields(token.row, token.row.ExpiresAt),
-	})
-}
-
-const (
-	// maxOrgs is how many orgs OrgsOf returns, and maxAdmitting how many rules it reads.
-	maxOrgs      = 100
-	maxAdmitting = 20_000
-)
-
-// OrgsOf returns the names of the orgs that admit an account, in order, at most 100.
-func (s *Store) OrgsOf(ctx context.Context, a member.Account) ([]string, error) {
-	return readLoose(ctx, s, forCheck(), func(rd reader) (orgs []string, err error) {
-		members, err := all(rd, scanMember, selectMember+`
-WHERE m.issuer = ? AND m.subject = ? AND o.deleted_at = 0 LIMIT ?`, a.Issuer, a.Subject, maxAdmitting)
-		if err != nil {
-			return nil, fmt.Errorf("read the memberships: %w", err)
-		}
-		rules, err := all(rd, scanMemberRuleRow, selectMemberRule+`
-WHERE r.issuer = ? AND r.removed_at = 0 AND o.deleted_at = 0 ORDER BY r.org_id LIMIT ?`, a.Issuer, maxAdmitting)
-		if err != nil {
-			return nil, fmt.Errorf("read the rules of members: %w", err)
-		}
-
-		known, ofOrg := make(map[string]member.Member), make(map[string][]member.Rule)
-		for _, m := range members {
-			known[m.row.Org], ofOrg[m.row.Org] = m.row, nil
-		}
-		for _, r := range rules {
-			ofOrg[r.Org] = append(ofOrg[r.Org], r)
-		}
-		for org, rules := range ofOrg {
-			// A rule that admits the account but gives it no DN has a reason, which a sign-in shows.
-			if m, err := member.Admit(known[org], rules, a, s.Now()); err != nil || m.RemovedAt == 0 {
-				orgs = append(orgs, org)
-			}
-		}
-		slices.Sort(orgs)
-		return orgs[:min(len(orgs), maxOrgs)], nil
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/member"
 	"github.com/ledgerd/ledgerd/store/internal/lookup"
 	"github.com/ledgerd/ledgerd/store/radarindex"
 	"github.com/ledgerd/ledgerd/store/sqldb"
@@ -26,7 +27,8 @@ type Store struct {
 	retention time.Duration // how long the delivery log is retained
 	db        sqldb.Engine
 
-	secretKeys SecretKeys // of the signing secrets
+	secretKeys SecretKeys       // of the signing secrets
+	providers  member.Providers // Options.Providers
 
 	caches *caches
 	tips   *radarindex.Set

@@ -152,6 +152,7 @@ func (e *examination) content(ctx context.Context) {
 	e.clock(glance.Last.Std())
 	e.authorities(glance)
 	e.secrets(ctx)
+	e.providers(ctx)
 	e.webhooks(ctx, glance.WebhookURLs)
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/member"
 )
 
@@ -23,6 +24,7 @@ const (
 	maxText      = 1000 // bytes of a value
 	maxLabel     = 50
 	maxScopes    = 50
+	maxOrgs      = 1000
 )
 
 // A Secret is a client secret. It is formatted as xxxxx.
@@ -47,11 +49,26 @@ type Config struct {
 	ClientSecret Secret
 	// Scopes are the scopes that the server requests; by default openid, profile and email.
 	Scopes []string
+	// Orgs are the names of the orgs that may use the provider, or [member.AnyOrg]. If it is nil, they are
+	// those that used it when the host was upgraded.
+	Orgs []string
+}
+
+// Orgs returns which orgs may use each provider.
+func Orgs(configs []Config) member.Providers {
+	if len(configs) == 0 {
+		return nil
+	}
+	orgs := make(member.Providers)
+	for _, c := range configs {
+		orgs[c.Issuer] = c.Orgs
+	}
+	return orgs
 }
 
 // keys returns the keys of a provider in the file.
 func keys() []string {
-	return []string{"client_id", "client_secret", "issuer", "label", "name", "scopes"}
+	return []string{"client_id", "client_secret", "issuer", "label", "name", "orgs", "scopes"}
 }
 
 // Read reads the providers of a file. Its errors contain no values of client_secret.
@@ -156,7 +173,9 @@ func (c *Config) set(key string, value *yaml.Node) (err error) {
 		text, err = scalar(key, value)
 		c.ClientSecret = Secret(text)
 	case "scopes":
-		c.Scopes, err = scalars(key, value)
+		c.Scopes, err = scalars(key, value, maxScopes)
+	case "orgs":
+		c.Orgs, err = scalars(key, value, maxOrgs)
 	default:
 		// If the space after the colon is missing, YAML takes the value as a part of the key.
 		name, _, _ := strings.Cut(key, ":")
@@ -176,10 +195,10 @@ func scalar(key string, value *yaml.Node) (string, error) {
 	return value.Value, nil
 }
 
-// scalars returns a list of values.
-func scalars(key string, list *yaml.Node) ([]string, error) {
-	if list.Kind != yaml.SequenceNode || len(list.Content) == 0 || len(list.Content) > maxScopes {
-		return nil, fmt.Errorf("%s must be a list of 1 to %d values", key, maxScopes)
+// scalars returns a list of at most limit values.
+func scalars(key string, list *yaml.Node, limit int) ([]string, error) {
+	if list.Kind != yaml.SequenceNode || len(list.Content) == 0 || len(list.Content) > limit {
+		return nil, fmt.Errorf("%s must be a list of 1 to %d values", key, limit)
 	}
 	var values []string
 	for _, item := range list.Content {
@@ -225,6 +244,12 @@ func (c Config) check() error {
 	}
 	if err := member.CheckIssuer(c.Issuer); err != nil {
 		return fmt.Errorf("issuer of %s: %w", c.Name, err)
+	}
+	for _, org := range c.Orgs {
+		if ledger.CheckOrg(org) != nil && !(org == member.AnyOrg && len(c.Orgs) == 1) {
+			return fmt.Errorf("orgs of %s: %.40q is not the name of an org (use names, or only %q for all orgs)", c.Name, org,
+				member.AnyOrg)
+		}
 	}
 	return nil
 }

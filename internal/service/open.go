@@ -6,22 +6,28 @@ import (
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/internal/config"
+	"github.com/ledgerd/ledgerd/internal/idp"
 	"github.com/ledgerd/ledgerd/store"
 )
 
 // openStore opens the database of the settings. A server needs the keys of all signing secrets in
-// it, while commands can do without.
+// it, while commands can do without. It ends the sign-ins of orgs that may no longer use a provider.
 func openStore(ctx context.Context, s config.Settings, o store.Options) (*store.Store, error) {
 	keys, err := s.Webhooks.LoadSecretKeys()
 	if err != nil {
 		return nil, err
 	}
+	providers, err := s.SignIn.LoadProviders(s.BaseURL)
+	if err != nil {
+		return nil, err
+	}
+	o.Providers = idp.Orgs(providers)
 	o.SecretKeys, o.NoCopy, o.ExternalCheckpoints = keys, s.NoCopy, s.ExternalCheckpoints
 	db, err := store.Open(ctx, string(s.Database), o)
 	if err != nil || !o.Serve {
 		return db, err
 	}
-	if err := CheckSecretKeys(ctx, db); err != nil {
+	if err := errors.Join(CheckSecretKeys(ctx, db), db.EndSignInsOfProviders(ctx)); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
 	return db, nil

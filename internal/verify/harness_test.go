@@ -24,6 +24,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/proof/verify"
 	"github.com/ledgerd/ledgerd/server"
 	"github.com/ledgerd/ledgerd/store"
+	"github.com/ledgerd/ledgerd/store/storetest"
 	"github.com/ledgerd/ledgerd/transparency"
 )
 
@@ -94,7 +95,7 @@ func (h *host) open() {
 	h.t.Helper()
 	ago := h.ago
 	db, err := store.Open(h.t.Context(), filepath.Join(h.folder, "ledger.db"), store.Options{
-		Now: func() time.Time { return time.Now().Add(-ago) },
+		Now: func() time.Time { return time.Now().Add(-ago) }, Providers: storetest.Providers(),
 	})
 	check(h.t, err)
 	folder := filepath.Join(h.folder, "keys")

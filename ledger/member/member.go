@@ -98,6 +98,9 @@ type Member struct {
 	RemovedAt  ledger.Time `json:"removed_at,omitzero"`
 }
 
+// isCurrent reports whether m is a member, and neither zero nor a former one.
+func (m Member) isCurrent() bool { return m.ID != "" && m.RemovedAt == 0 }
+
 // A NewMember is the body of a request to add a member before the first sign-in.
 type NewMember struct {
 	Issuer  string `json:"issuer"`

@@ -39,6 +39,26 @@ func TestRulesMatchClaims(t *testing.T) {
 	}
 }
 
+// A rule can be about the account, and not about the token, the client or the sign-in. Those that earlier
+// releases accepted admit nobody.
+func TestProtocolClaims(t *testing.T) {
+	for claim, want := range map[string]bool{
+		"iss": true, "aud": true, "azp": true, "exp": true, "iat": true, "nbf": true, "auth_time": true, "nonce": true,
+		"acr": true, "amr": true, "at_hash": true, "c_hash": true, "s_hash": true, "jti": true, "sid": true, "typ": true,
+		"token_use": true, "ver": true, "AUD": true, "email_verified": true,
+		"sub": false, "groups": false, "hd": false, "email": false, "audience": false,
+	} {
+		rule := member.NewRule{Issuer: issuer, Claim: claim, Value: "x", Role: member.Reader,
+			DN: "cn={sub},ou=people-dev,o=acme"}
+		if got := rule.Check() != nil; got != want {
+			t.Errorf("%s is refused: %t, want %t", claim, got, want)
+		}
+		if got := rule.Match(account(map[string][]string{claim: {"x"}})); got == want {
+			t.Errorf("%s admits: %t, want %t", claim, got, !want)
+		}
+	}
+}
+
 // Of several rules, the one with the highest role counts, and of those the first. The decision of
 // an admin takes precedence over rules, and a DN never changes.
 func TestAccountsAreAdmitted(t *testing.T) {
@@ -159,6 +179,9 @@ func TestInvalidRules(t *testing.T) {
 		"an empty query":  {func(n *member.NewRule) { n.Issuer += "?" }, "issuer"},
 		"no claim":        {func(n *member.NewRule) { n.Claim = "" }, "claim"},
 		"email_verified":  {func(n *member.NewRule) { n.Claim = "email_verified" }, "claim"},
+		"the client":      {func(n *member.NewRule) { n.Claim = "aud" }, "claim"},
+		"in another case": {func(n *member.NewRule) { n.Claim = "Azp" }, "claim"},
+		"client in a DN":  {func(n *member.NewRule) { n.DN = "cn={sub},ou=people-{aud},o=acme" }, "dn"},
 		"no value":        {func(n *member.NewRule) { n.Value = "" }, "value"},
 		"a control":       {func(n *member.NewRule) { n.Value = "a\n" }, "value"},
 		"no role":         {func(n *member.NewRule) { n.Role = 0 }, "role"},

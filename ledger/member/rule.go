@@ -12,6 +12,8 @@ import (
 
 // An Account has the claims of a verified ID token about the person who signs in.
 type Account struct {
+	// Consent is the org that the person has agreed to join in this sign-in, or empty.
+	Consent string
 	// Issuer and Subject are the claims iss and sub.
 	Issuer, Subject string
 	// Name is the claim name, and Email the claim email if email_verified is true. Both may be empty.
@@ -43,6 +45,8 @@ type Rule struct {
 	Org string `json:"org"`
 	NewRule
 	CreatedAt ledger.Time `json:"created_at,omitzero"`
+	// Ineffective is why the rule admits nobody, or empty.
+	Ineffective string `json:"ineffective,omitzero"`
 }
 
 // Check returns a field error for the first field that is invalid.
@@ -53,8 +57,8 @@ func (n NewRule) Check() error {
 	switch {
 	case !isText(n.Claim):
 		return invalidField("claim", "use the name of a claim, such as groups")
-	case n.Claim == "email_verified":
-		return invalidField("claim", "email_verified says nothing about who the person is")
+	case IsProtocolClaim(n.Claim):
+		return invalidField("claim", "%s says nothing about who the person is (use a claim such as groups)", n.Claim)
 	case !isText(n.Value):
 		return invalidField("value", "use 1 to %d printable characters", maxText)
 	case n.Role == 0:
@@ -62,15 +66,37 @@ func (n NewRule) Check() error {
 	case len(n.DN) > maxTemplate:
 		return invalidField("dn", "at most %d bytes", maxTemplate)
 	}
-	if _, err := n.dn(func(string) (string, error) { return "x", nil }); err != nil {
+	_, err := n.dn(func(claim string) (string, error) {
+		if IsProtocolClaim(claim) {
+			return "", fmt.Errorf("{%s} says nothing about who the person is", claim)
+		}
+		return "x", nil
+	})
+	if err != nil {
 		return invalidField("dn", "%v", err)
 	}
 	return nil
 }
 
-// Match reports whether the rule admits an account.
+// IsProtocolClaim reports whether a claim of ID tokens is about the token, the client or the sign-in, and
+// not about the person: many accounts of a provider have the same, or all. Rules cannot use it. The case
+// of letters does not matter. sub is the account, so rules can use it.
+func IsProtocolClaim(name string) bool {
+	switch strings.ToLower(name) {
+	case "iss", "aud", "exp", "nbf", "iat", "jti", // RFC 7519
+		"azp", "nonce", "auth_time", "acr", "amr", "at_hash", "c_hash", "s_hash", // OpenID Connect Core 1.0, FAPI 1.0
+		"sid", "session_state", "typ", "token_type", "token_use", "ver", // what several providers add
+		"client_id", "scope", "scp", // RFC 8693
+		"email_verified", "phone_number_verified":
+		return true
+	}
+	return false
+}
+
+// Match reports whether the rule admits an account. One with a protocol claim, which earlier releases
+// accepted, admits none.
 func (n NewRule) Match(a Account) bool {
-	return a.Issuer == n.Issuer && slices.Contains(a.Claims[n.Claim], n.Value)
+	return a.Issuer == n.Issuer && slices.Contains(a.Claims[n.Claim], n.Value) && !IsProtocolClaim(n.Claim)
 }
 
 // Admit returns the member of an account after a sign-in at a time. before is the member before it, or

@@ -26,6 +26,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/member"
 	"github.com/ledgerd/ledgerd/ledger/passkey"
 	"github.com/ledgerd/ledgerd/server"
 	"github.com/ledgerd/ledgerd/server/web"
@@ -61,6 +62,8 @@ type env struct {
 	problem   string
 	witnesses []ledger.LogWitness
 	database  string // path of the file
+	// providers are those that orgs may use. A signInEnv adds its own.
+	providers member.Providers
 }
 
 // party is the domain and the origin of passkeys.
@@ -69,10 +72,10 @@ var party = passkey.Party{ID: "ledger.example.com", Origin: "https://ledger.exam
 // newEmptyEnv returns an env without an org.
 func newEmptyEnv(t testing.TB) *env {
 	t.Helper()
-	e := &env{t: t, clock: new(clock), log: new(bytes.Buffer)}
+	e := &env{t: t, clock: new(clock), log: new(bytes.Buffer), providers: storetest.Providers()}
 	e.clock.ms.Store(time.Date(2030, 11, 30, 9, 0, 0, 0, time.UTC).UnixMilli())
 	e.database = storetest.NewFile(t)
-	db, err := store.Open(context.Background(), e.database, store.Options{Now: e.clock.now})
+	db, err := store.Open(context.Background(), e.database, store.Options{Now: e.clock.now, Providers: e.providers})
 	check(t, err)
 	t.Cleanup(func() { check(t, db.Close()) })
 	e.db, e.guard = db, dispatch.NewGuard([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")})

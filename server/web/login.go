@@ -17,6 +17,7 @@ import (
 const (
 	loginPattern = "/login"
 	withPattern  = loginPattern + "/with"
+	joinPattern  = loginPattern + "/join"
 	// CallbackPath is the path to which providers send their answers.
 	CallbackPath = loginPattern + "/callback"
 )

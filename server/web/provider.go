@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
+	"time"
 
 	"github.com/ledgerd/ledgerd/internal/idp"
 	"github.com/ledgerd/ledgerd/ledger"
@@ -87,21 +89,22 @@ func (s *Site) finishSignIn(v *page.Visit) (*page.Response, error) {
 		return s.refuse(v, flow.Request, err)
 	}
 
-	org := flow.Org
-	if org == "" {
-		orgs, err := s.api.OrgsOf(v.Ctx(), account)
-		if err != nil {
-			return nil, err
-		}
-		if len(orgs) > 1 {
-			return s.chooseOrg(v, p, flow.Request, orgs), nil
-		}
-		if len(orgs) == 0 {
-			return s.refuseAccount(v, flow.Request, account, "this account may not sign in to any org")
-		}
-		org = orgs[0]
+	offers, err := s.api.Offers(v.Ctx(), account)
+	if err != nil {
+		return nil, err
 	}
-	return s.signInMember(v, flow, org, account)
+	if flow.Org != "" {
+		offers = slices.DeleteFunc(offers, func(o member.Offer) bool { return o.Org != flow.Org })
+	}
+	switch {
+	case len(offers) == 1 && !offers[0].Joins:
+		return s.signInMember(v, flow, offers[0].Org, account)
+	case len(offers) > 0:
+		return s.chooseOrg(v, p, flow, account, offers), nil
+	case flow.Org != "":
+		return s.signInMember(v, flow, flow.Org, account) // ends a membership by a rule
+	}
+	return s.refuseAccount(v, flow.Request, account, "this account may not sign in to any org")
 }
 
 // signInMember starts a session of a member.
@@ -147,26 +150,69 @@ func (s *Site) refuse(v *page.Visit, r idp.Request, err error) (*page.Response, 
 	return page.Again(f, s.loginPage(v, loginPage{Form: f})), nil
 }
 
+// maxJoining is the maximum number of sign-ins that wait until the person agrees to join an org. Each takes at
+// most the memory of an ID token.
+const maxJoining = 200
+
+// A joining is a sign-in that waits until the person agrees to join an org.
+type joining struct {
+	flow    idp.Flow
+	account member.Account
+}
+
 // An orgsPage lets a person choose the org to sign in to.
 type orgsPage struct {
-	Label string // of the provider
-	Orgs  []orgLink
+	Label   string // of the provider
+	Account member.Account
+	Orgs    []orgLink
+	Joins   []member.Offer
+	// Key is that of the sign-in, for the forms that join an org.
+	Key string
 }
 
 // An orgLink signs in to an org.
 type orgLink struct{ Name, Path string }
 
 // chooseOrg shows the orgs that admit a person. Each link begins a new sign-in, since a code counts
-// once; the provider usually does not ask again.
-func (s *Site) chooseOrg(v *page.Visit, p *idp.Provider, r idp.Request, orgs []string) *page.Response {
-	data := orgsPage{Label: p.Label()}
-	for _, org := range orgs {
-		query := url.Values{"org": {org}, "next": {r.Next}}
-		if r.MaxAge != nil {
-			query.Set("max_age", fmt.Sprint(*r.MaxAge))
+// once; the provider usually does not ask again. To join an org, the person sends a form, which completes
+// this one.
+func (s *Site) chooseOrg(
+	v *page.Visit, p *idp.Provider, flow idp.Flow, account member.Account, offers []member.Offer,
+) *page.Response {
+	data := orgsPage{Label: p.Label(), Account: account}
+	for _, offer := range offers {
+		if offer.Joins {
+			data.Joins = append(data.Joins, offer)
+			continue
+		}
+		query := url.Values{"org": {offer.Org}, "next": {flow.Next}}
+		if flow.MaxAge != nil {
+			query.Set("max_age", fmt.Sprint(*flow.MaxAge))
 		}
 		path := page.WithQuery(s.base+withPattern+page.PathTo(p.Name()), query)
-		data.Orgs = append(data.Orgs, orgLink{org, path})
+		data.Orgs = append(data.Orgs, orgLink{offer.Org, path})
+	}
+	if len(data.Joins) > 0 {
+		data.Key = s.joining.Add(joining{flow, account}, idp.FlowLife)
 	}
 	return v.Page("login-orgs", "Choose an org", data)
+}
+
+// joinOrg signs in a person who has agreed to join an org.
+func (s *Site) joinOrg(v *page.Visit) (*page.Response, error) {
+	f, err := v.Form()
+	if err != nil {
+		return nil, err
+	}
+	org := f.Get("org")
+	if err := ledger.CheckOrg(org); err != nil {
+		return nil, ledger.Errorf(ledger.CodeInvalidParameter, "invalid org: %v", err)
+	}
+	j, ok := s.joining.Take(f.Get("key"))
+	if !ok {
+		return s.refuse(v, idp.Request{Org: org}, ledger.Errorf(ledger.CodeUnauthenticated,
+			"the page is more than %d minutes old, or was used: start again", idp.FlowLife/time.Minute))
+	}
+	j.account.Consent = org
+	return s.signInMember(v, j.flow, org, j.account)
 }

@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -45,6 +46,7 @@ func newSignInEnvAt(t *testing.T, origin string, c server.Config) *signInEnv {
 	e.okta.Now, e.gitlab.Now = e.clock.now, e.clock.now
 	configs, err := idp.Read(strings.NewReader(e.okta.YAML("okta", "Okta") + e.gitlab.YAML("gitlab", "GitLab")))
 	check(t, err)
+	maps.Copy(e.providers, idp.Orgs(configs))
 	roots := e.okta.Roots()
 	roots.AddCert(e.gitlab.Certificate())
 

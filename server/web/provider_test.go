@@ -103,26 +103,6 @@ func TestSignInWithoutDatabase(t *testing.T) {
 	}
 }
 
-// A person whom several orgs admit chooses one.
-func TestSeveralOrgs(t *testing.T) {
-	e := newSignInEnv(t)
-	e.createOrg("globex")
-	e.createOrg("umbrella")
-	e.admit("globex", e.okta.URL, "dev", member.Admin)
-	w := e.browser()
-	p := e.signInAt(w, "/login/with/okta?max_age=60&next=%2Forgs%2Fglobex").want(200).has("Choose an org", "acme",
-		"globex").hasNot("umbrella")
-	checkHTML(t, "several orgs", p)
-	w.get("/orgs/acme").want(303)
-	const link = "/login/with/okta?max_age=60&next=%2Forgs%2Fglobex&org=globex"
-	if len(p.elements("a", "href", link)) != 1 {
-		t.Fatalf("no link %s", link)
-	}
-	e.signInAt(w, link).redirectsTo("/orgs/globex")
-	w.get("/orgs/globex").want(200)
-	w.get("/orgs/acme").want(403)
-}
-
 // A former member's session ends at once, and they cannot sign in again.
 func TestRemovedMember(t *testing.T) {
 	e := newSignInEnv(t)

@@ -36,6 +36,7 @@ func (s *Site) routes() []page.Route {
 			SkipsLimiter: true},
 		{Method: http.MethodGet, Pattern: CallbackPath + "/{provider}", Scope: page.Open, Handle: s.finishSignIn,
 			SkipsLimiter: true},
+		page.Post(joinPattern, page.Open, s.joinOrg),
 		{Method: http.MethodPost, Pattern: logoutPattern, Scope: page.Open, Handle: s.signOut, IgnoresSession: true},
 		page.Get("/setup", page.Open, s.showSetup),
 		page.Post("/setup", page.Open, s.setUp),

@@ -41,8 +41,8 @@ type API interface {
 	// does not admit the account, or does not exist, the error has CodeForbidden.
 	SignInMember(ctx context.Context, org string, account member.Account, state [sha256.Size]byte) (
 		session string, expires ledger.Time, err error)
-	// OrgsOf returns the names of the orgs that admit an account.
-	OrgsOf(ctx context.Context, account member.Account) ([]string, error)
+	// Offers returns the orgs that an account can sign in to.
+	Offers(ctx context.Context, account member.Account) ([]member.Offer, error)
 	// WithClient returns a context whose requests are those of a visitor with a remote address.
 	WithClient(ctx context.Context, remote string) context.Context
 	// CountFailure counts a request from an address whose token was not accepted, and returns
@@ -89,9 +89,11 @@ type Site struct {
 	base    string // Config.Base
 	rpID    string // Config.RPID
 	cookies session.Cookies
-	// providers are Config.Providers, and flows the cookies of the sign-ins that have begun.
+	// providers are Config.Providers, flows the cookies of the sign-ins that have begun, and joining the
+	// sign-ins that wait until the person agrees to join an org.
 	providers idp.Providers
 	flows     session.Cookies
+	joining   *signin.Pool[joining]
 	client    *client.Client // for signed-in visitors
 	stream    http.Handler   // the API, for the live stream
 	setup     setup

@@ -34,7 +34,7 @@ func New(c Config) (*Site, error) {
 		s.clock = time.Now
 	}
 
-	s.links = signin.New(s.clock)
+	s.links, s.joining = signin.New(s.clock), signin.NewPool[joining](maxJoining, s.clock)
 	var err error
 	if s.client, err = inProcess(s.stream); err != nil {
 		return nil, err

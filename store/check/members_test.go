@@ -11,13 +11,14 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/member"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/check"
+	"github.com/ledgerd/ledgerd/store/storetest"
 )
 
 // newMemberDatabase returns a database with a member who is signed in.
 func newMemberDatabase(t *testing.T) string {
 	t.Helper()
 	ctx := t.Context()
-	s, path := newAcme(t, store.Options{})
+	s, path := newAcme(t, store.Options{Providers: storetest.Providers()})
 	_, err := s.AddMember(ctx, "acme", member.NewMember{Issuer: "https://idp.example", Subject: "1",
 		DN: "cn=Ann,ou=people-dev,o=acme", Role: member.Maintainer})
 	ok(t, err)

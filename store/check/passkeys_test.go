@@ -14,6 +14,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/passkey/passkeytest"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/check"
+	"github.com/ledgerd/ledgerd/store/storetest"
 )
 
 const annDN = "cn=ann,ou=people-dev,o=acme"
@@ -29,6 +30,7 @@ type clerk struct {
 func newClerk(t *testing.T, o store.Options) (c *clerk, path string) {
 	t.Helper()
 	ctx := t.Context()
+	o.Providers = storetest.Providers()
 	s, path := newAcme(t, o)
 	c = &clerk{writer: newWriter(t, s),
 		party: passkey.Party{ID: "ledger.example.com", Origin: "https://ledger.example.com"}}

@@ -83,10 +83,13 @@ func (fx *fixture) closeAll() {
 	}
 }
 
-// open opens the database with the fixture's clock.
+// open opens the database with the fixture's clock. By default, all orgs may use the provider.
 func (fx *fixture) open(o store.Options) {
 	fx.t.Helper()
 	o.Now = fx.clock.now
+	if o.Providers == nil {
+		o.Providers = Providers()
+	}
 	s := fx.database.Open(fx.t, o)
 	fx.t.Cleanup(func() { s.Close() })
 	fx.Store = s
@@ -217,6 +220,15 @@ func wantCode(t testing.TB, err error, want ledger.Code) {
 	e, ok := err.(*ledger.Error)
 	if !ok || e.Code != want {
 		t.Fatalf("got error %v, want code %s", err, want)
+	}
+}
+
+// wantField checks that an error is about an invalid field.
+func wantField(t testing.TB, err error, field string) {
+	t.Helper()
+	wantCode(t, err, ledger.CodeInvalidField)
+	if e := err.(*ledger.Error); len(e.Fields) != 1 || e.Fields[0].Field != field {
+		t.Fatalf("got error %v, want one about %s", err, field)
 	}
 }
 

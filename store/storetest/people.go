@@ -11,6 +11,9 @@ import (
 
 const provider = "https://idp.example"
 
+// Providers returns the provider of accounts in tests, https://idp.example, which all orgs may use.
+func Providers() member.Providers { return member.Providers{provider: {member.AnyOrg}} }
+
 // A people is a fixture with people who sign in.
 type people struct {
 	*fixture
@@ -36,10 +39,15 @@ func (fx *people) add(subject string, r member.Role) (member.Member, error) {
 func (fx *people) rule(group string, r member.Role) member.Rule {
 	fx.t.Helper()
 	fx.turn()
-	created, err := fx.CreateMemberRule(fx.t.Context(), "acme", member.NewRule{Issuer: provider, Claim: "groups",
-		Value: group, Role: r, DN: "cn={login},ou=people-dev,o=acme"})
+	created, err := fx.ruleIn("acme", group, r)
 	check(fx.t, err)
 	return created
+}
+
+// ruleIn admits the accounts of a group to an org.
+func (fx *people) ruleIn(org, group string, r member.Role) (member.Rule, error) {
+	return fx.CreateMemberRule(fx.t.Context(), org, member.NewRule{Issuer: provider, Claim: "groups", Value: group,
+		Role: r, DN: "cn={login},ou=people-dev,o=" + org})
 }
 
 // account returns an account that is in groups.
@@ -51,10 +59,16 @@ func account(subject string, groups ...string) member.Account {
 // signIn signs an account in for an hour. It returns the token and the hash of the session.
 func (fx *people) signIn(a member.Account) (token ledger.Token, session [32]byte, err error) {
 	fx.t.Helper()
+	return fx.signInTo("acme", a)
+}
+
+// signInTo is like signIn, to an org.
+func (fx *people) signInTo(org string, a member.Account) (token ledger.Token, session [32]byte, err error) {
+	fx.t.Helper()
 	fx.turn()
 	fx.used++
 	session = [32]byte{200, fx.used}
-	token, err = fx.SignInMember(fx.t.Context(), "acme", a, [32]byte{fx.used}, session, fx.Now().Add(time.Hour))
+	token, err = fx.SignInMember(fx.t.Context(), org, a, [32]byte{fx.used}, session, fx.Now().Add(time.Hour))
 	return token, session, err
 }
 

@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -252,41 +251,4 @@ func (s suite) TestSignInsArePruned(t *testing.T) {
 	if !fx.isValid(1) {
 		t.Error("a token of the member was revoked")
 	}
-}
-
-// The orgs of an account are those that admit it.
-func (s suite) TestOrgsOfAnAccount(t *testing.T) {
-	fx := s.newPeople(t)
-	ctx := t.Context()
-	want := func(a member.Account, want ...string) {
-		t.Helper()
-		fx.turn()
-		if got, err := fx.OrgsOf(ctx, a); err != nil || !slices.Equal(got, want) {
-			t.Errorf("%s: the orgs are %v, %v; want %v", a.Subject, got, err, want)
-		}
-	}
-	for n, org := range []string{"umbrella", "globex", "hooli"} {
-		_, err := fx.CreateOrg(ctx, org)
-		check(t, err)
-		if n < 2 {
-			_, err = fx.CreateMemberRule(ctx, org, member.NewRule{Issuer: provider, Claim: "groups", Value: "dev",
-				Role: member.Reader, DN: fmt.Sprintf("cn={login},ou=people-x,o=%s", org)})
-			check(t, err)
-		}
-	}
-
-	ann, err := fx.add("ann", member.Reader)
-	check(t, err)
-	want(account("ann", "dev"), "acme", "globex", "umbrella")
-	want(account("ann"), "acme")
-	want(account("bob", "dev"), "globex", "umbrella")
-	want(account("bob"))
-	another := account("ann", "dev")
-	another.Issuer = "https://other.example"
-	want(another)
-	_, err = fx.ChangeMember(ctx, "acme", ann.ID, member.Change{Removed: new(true)})
-	check(t, err)
-	want(account("ann"))
-	check(t, fx.DeleteOrg(ctx, "globex"))
-	want(account("ann", "dev"), "umbrella")
 }

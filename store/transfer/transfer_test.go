@@ -30,6 +30,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/passkey/passkeytest"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/check"
+	"github.com/ledgerd/ledgerd/store/storetest"
 	"github.com/ledgerd/ledgerd/store/transfer"
 )
 
@@ -59,7 +60,7 @@ func unpack(t *testing.T) (path string) {
 func newFile(t *testing.T, repos int) (path string) {
 	t.Helper()
 	path = unpack(t)
-	s, err := store.Open(t.Context(), path, store.Options{NoCopy: true})
+	s, err := store.Open(t.Context(), path, store.Options{NoCopy: true, Providers: storetest.Providers()})
 	ok(t, err)
 	ok(t, s.BuildLogsOnce(t.Context()))
 	ok(t, s.Settle(t.Context()))

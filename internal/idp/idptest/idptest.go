@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -251,8 +252,11 @@ func (p *Provider) idToken(g grant) string {
 	return p.Token(claims)
 }
 
-// YAML returns the entry of the provider in a file of providers.
-func (p *Provider) YAML(name, label string) string {
-	return fmt.Sprintf("- {name: %s, label: %s, issuer: %q, client_id: %s, client_secret: %q, scopes: [openid]}\n", name,
-		label, p.URL, ClientID, ClientSecret)
+// YAML returns the entry of the provider in a file of providers. By default, all orgs may use it.
+func (p *Provider) YAML(name, label string, orgs ...string) string {
+	if len(orgs) == 0 {
+		orgs = []string{"'*'"}
+	}
+	return fmt.Sprintf("- {name: %s, label: %s, issuer: %q, client_id: %s, client_secret: %q, scopes: [openid], "+
+		"orgs: [%s]}\n", name, label, p.URL, ClientID, ClientSecret, strings.Join(orgs, ", "))
 }

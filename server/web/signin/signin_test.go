@@ -87,8 +87,8 @@ func TestLinksAreBounded(t *testing.T) {
 		key, _ := links.Add(ledger.Token{ID: fmt.Sprint(i)}, time.Duration(i+1)*time.Minute)
 		keys = append(keys, key)
 	}
-	if len(links.links) != maxLinks {
-		t.Errorf("%d links", len(links.links))
+	if n := len(links.pool.values); n != maxLinks {
+		t.Errorf("%d links", n)
 	}
 	for i, key := range keys {
 		if _, err := links.Check(r, key); (err == nil) != (i >= 2) {

@@ -1,0 +1,200 @@
+package storetest
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/member"
+	"github.com/ledgerd/ledgerd/store"
+)
+
+// orgs creates orgs.
+func (fx *people) orgs(names ...string) {
+	fx.t.Helper()
+	for _, name := range names {
+		_, err := fx.CreateOrg(fx.t.Context(), name)
+		check(fx.t, err)
+	}
+}
+
+// reopen opens the database again with providers.
+func (fx *people) reopen(p member.Providers) {
+	fx.t.Helper()
+	fx.closeAll()
+	fx.other = nil
+	fx.open(store.Options{Providers: p})
+}
+
+// wantOffers checks to which orgs an account can sign in. A + is before those that it must agree to join.
+func (fx *people) wantOffers(a member.Account, want ...string) {
+	fx.t.Helper()
+	fx.turn()
+	offers, err := fx.Offers(fx.t.Context(), a)
+	check(fx.t, err)
+	var got []string
+	for _, o := range offers {
+		if o.Joins {
+			o.Org = "+" + o.Org
+		}
+		got = append(got, o.Org)
+	}
+	if !slices.Equal(got, want) {
+		fx.t.Errorf("%s: the orgs are %v, want %v", a.Subject, got, want)
+	}
+}
+
+// wantMembers checks the subjects of the members and former members of an org.
+func (fx *people) wantMembers(org string, want ...string) {
+	fx.t.Helper()
+	list, err := fx.Members(fx.t.Context(), org, store.Query{Limit: 10})
+	check(fx.t, err)
+	var got []string
+	for _, m := range list.Data {
+		got = append(got, m.Subject)
+	}
+	if !slices.Equal(got, want) {
+		fx.t.Errorf("the members of %s are %v, want %v", org, got, want)
+	}
+}
+
+// The orgs of an account are those that admit it.
+func (s suite) TestOrgsOfAnAccount(t *testing.T) {
+	fx := s.newPeople(t)
+	ctx := t.Context()
+	fx.orgs("umbrella", "globex", "hooli")
+	for _, org := range []string{"umbrella", "globex"} {
+		_, err := fx.ruleIn(org, "dev", member.Reader)
+		check(t, err)
+	}
+
+	ann, err := fx.add("ann", member.Reader)
+	check(t, err)
+	fx.wantOffers(account("ann", "dev"), "acme", "+globex", "+umbrella")
+	fx.wantOffers(account("ann"), "acme")
+	fx.wantOffers(account("bob", "dev"), "+globex", "+umbrella")
+	fx.wantOffers(account("bob"))
+	another := account("ann", "dev")
+	another.Issuer = "https://other.example"
+	fx.wantOffers(another)
+	_, err = fx.ChangeMember(ctx, "acme", ann.ID, member.Change{Removed: new(true)})
+	check(t, err)
+	fx.wantOffers(account("ann"))
+	check(t, fx.DeleteOrg(ctx, "globex"))
+	fx.wantOffers(account("ann", "dev"), "umbrella")
+}
+
+// A rule of a second org makes an account a member only after its person has agreed. Until then, the
+// org learns nothing.
+func (s suite) TestASecondOrgNeedsConsent(t *testing.T) {
+	fx := s.newPeople(t)
+	fx.orgs("globex", "umbrella")
+	fx.rule("dev", member.Contributor)
+	a := account("ann", "dev", "everyone")
+	fx.wantOffers(a, "acme")
+	fx.signedIn(a)
+	_, err := fx.ruleIn("globex", "everyone", member.Admin)
+	check(t, err)
+	fx.wantOffers(a, "acme", "+globex")
+
+	_, _, err = fx.signInTo("globex", a)
+	wantCode(t, err, ledger.CodeForbidden)
+	a.Consent = "umbrella"
+	_, _, err = fx.signInTo("globex", a)
+	wantCode(t, err, ledger.CodeForbidden)
+	fx.wantMembers("globex")
+
+	a.Consent = "globex"
+	_, _, err = fx.signInTo("globex", a)
+	check(t, err)
+	fx.wantMembers("globex", "ann")
+	a.Consent = ""
+	fx.wantOffers(a, "acme", "globex")
+	_, _, err = fx.signInTo("globex", a)
+	check(t, err)
+}
+
+// If rules of several orgs admit an account that is a member of none, the person chooses.
+func (s suite) TestAFirstOrgOfSeveralNeedsConsent(t *testing.T) {
+	fx := s.newPeople(t)
+	fx.orgs("globex")
+	fx.rule("dev", member.Contributor)
+	_, err := fx.ruleIn("globex", "everyone", member.Admin)
+	check(t, err)
+	a := account("ann", "dev", "everyone")
+	for _, org := range []string{"acme", "globex"} {
+		_, _, err = fx.signInTo(org, a)
+		wantCode(t, err, ledger.CodeForbidden)
+	}
+	a.Consent = "acme"
+	_, _, err = fx.signInTo("acme", a)
+	check(t, err)
+	fx.wantMembers("acme", "ann")
+	fx.wantMembers("globex")
+}
+
+// A rule of an earlier release about a protocol claim, such as aud, admits nobody, and the list says so.
+func (s suite) TestProtocolClaimsAdmitNobody(t *testing.T) {
+	fx := s.newPeople(t)
+	rule, err := fx.CreateMemberRule(t.Context(), "acme", member.NewRule{Issuer: provider, Claim: "aud", Value: "ledgerd",
+		Role: member.Admin, DN: "cn={login},ou=people-dev,o=acme"}) // the API refuses it
+	check(t, err)
+	a := account("ann")
+	a.Claims["aud"] = []string{"ledgerd"}
+	fx.wantOffers(a)
+	_, _, err = fx.signIn(a)
+	wantCode(t, err, ledger.CodeForbidden)
+	fx.wantMembers("acme")
+	list, err := fx.MemberRules(t.Context(), "acme", store.Query{Limit: 10})
+	check(t, err)
+	if rule.Ineffective == "" || !slices.Equal(list.Data, []member.Rule{rule}) {
+		t.Errorf("the rules are %+v", list.Data)
+	}
+}
+
+// Only the orgs that the host names may have members and rules of a provider, and sign them in.
+func (s suite) TestTheHostSaysWhichOrgsUseAProvider(t *testing.T) {
+	fx := s.newPeople(t)
+	ctx := t.Context()
+	fx.orgs("globex")
+	_, err := fx.ruleIn("globex", "dev", member.Reader)
+	check(t, err)
+	dn := "cn=ann,ou=people-dev,o=globex"
+	ann, err := fx.AddMember(ctx, "globex",
+		member.NewMember{Issuer: provider, Subject: "ann", DN: dn, Role: member.Reader})
+	check(t, err)
+	former, err := fx.AddMember(ctx, "globex", member.NewMember{Issuer: provider, Subject: "eve",
+		DN: "cn=eve,ou=people-dev,o=globex", Role: member.Reader})
+	check(t, err)
+	_, err = fx.ChangeMember(ctx, "globex", former.ID, member.Change{Removed: new(true)})
+	check(t, err)
+	_, session, err := fx.signInTo("globex", account("ann"))
+	check(t, err)
+	fx.rule("team", member.Reader)
+	_, other := fx.signedIn(account("carl", "team"))
+
+	fx.reopen(member.Providers{provider: {"acme"}})
+	check(t, fx.EndSignInsOfProviders(ctx))
+	if fx.isCurrent(session) || !fx.isCurrent(other) {
+		t.Error("the sign-ins that ended are not those of globex")
+	}
+	fx.wantOffers(account("ann", "team"), "+acme")
+	fx.wantOffers(account("bob", "dev", "team"), "acme")
+	for _, a := range []member.Account{account("ann"), account("bob", "dev")} {
+		_, _, err := fx.signInTo("globex", a)
+		wantCode(t, err, ledger.CodeForbidden)
+	}
+	_, err = fx.ruleIn("globex", "ops", member.Reader)
+	wantField(t, err, "issuer")
+	_, err = fx.AddMember(ctx, "globex", member.NewMember{Issuer: provider, Subject: "new",
+		DN: "cn=new,ou=people-dev,o=globex", Role: member.Reader})
+	wantField(t, err, "issuer")
+	_, err = fx.ChangeMember(ctx, "globex", former.ID, member.Change{Removed: new(false)})
+	wantField(t, err, "issuer")
+	_, err = fx.ChangeMember(ctx, "globex", ann.ID, member.Change{Role: new(member.Admin)}) // she stays a member
+	check(t, err)
+
+	fx.reopen(member.Providers{provider: {"acme", "globex"}})
+	_, _, err = fx.signInTo("globex", account("ann"))
+	check(t, err)
+}
