@@ -25,6 +25,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/member"
 	"github.com/ledgerd/ledgerd/server/internal/wire"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/storetest"
@@ -59,6 +60,7 @@ type backend struct {
 	stream *http.Client // does not buffer responses
 	log    *bytes.Buffer
 
+	providers             member.Providers
 	reader, writer, admin string // secrets of acme's tokens
 }
 
@@ -71,9 +73,10 @@ func newBackend(t testing.TB, changes ...func(*Config)) *backend {
 // nil.
 func newBackendOn(t testing.TB, pipes *pipes, changes ...func(*Config)) *backend {
 	t.Helper()
-	b := &backend{t: t, clock: newClock(), log: new(bytes.Buffer), file: storetest.NewFile(t)}
+	b := &backend{t: t, clock: newClock(), log: new(bytes.Buffer), file: storetest.NewFile(t),
+		providers: storetest.Providers()}
 	db, err := store.Open(context.Background(), b.file,
-		store.Options{Now: b.clock.now, Providers: storetest.Providers()})
+		store.Options{Now: b.clock.now, Providers: b.providers})
 	check(t, err)
 	t.Cleanup(func() { check(t, db.Close()) })
 	b.store = db

@@ -130,7 +130,7 @@ func TestMemberRules(t *testing.T) {
 		t.Errorf("created %+v, listed %+v", created, list.Data)
 	}
 	for field, body := range map[string]string{
-		"claim": strings.Replace(rule, `"groups"`, `"email_verified"`, 1),
+		"claim": strings.Replace(rule, `"groups"`, `"aud"`, 1),
 		"dn":    strings.Replace(rule, `{login}`, `{login`, 1),
 		"role":  strings.Replace(rule, `"role":"contributor",`, "", 1),
 	} {
@@ -139,6 +139,37 @@ func TestMemberRules(t *testing.T) {
 	}
 	b.delete(memberRulesPath + "/" + created.ID).want(204)
 	b.delete(memberRulesPath+"/"+created.ID).wantProblem(404, ledger.CodeNotFound)
+}
+
+// A rule about a protocol claim, which earlier releases accepted, is listed with the reason why it admits nobody.
+func TestIneffectiveMemberRules(t *testing.T) {
+	b := newBackend(t)
+	_, err := b.store.CreateMemberRule(t.Context(), "acme", member.NewRule{Issuer: provider, Claim: "aud",
+		Value: "ledgerd", Role: member.Reader, DN: "cn={sub},ou=people-dev,o=acme"})
+	check(t, err)
+	listed := b.send(request{method: "GET", path: memberRulesPath, token: b.admin}).want(200)
+	list := decode[ledger.Page[member.Rule]](listed).Data
+	if len(list) != 1 || !strings.HasPrefix(list[0].Ineffective, "aud says nothing about") {
+		t.Errorf("listed %+v", list)
+	}
+}
+
+// An org that the host does not name for a provider gets no members and no rules of it, and restores none.
+func TestOrgsThatMayNotUseAProvider(t *testing.T) {
+	b := newBackend(t)
+	ann := b.addMember("ann", "reader")
+	b.delete(membersPath + "/" + ann.ID).want(204)
+	b.providers[provider] = []string{"globex"}
+	const account = `{"issuer":"https://idp.example","subject":"x","dn":"cn=x,ou=people-x,o=acme","role":"reader"}`
+	const rule = `{"issuer":"https://idp.example","claim":"groups","value":"dev","role":"reader",` +
+		`"dn":"cn={sub},ou=people-x,o=acme"}`
+	for _, resp := range []response{b.post(membersPath, account), b.post(memberRulesPath, rule),
+		b.patch(membersPath+"/"+ann.ID, `{"removed":false}`)} {
+		resp.wantFields(422, ledger.CodeInvalidField, "issuer")
+		if !strings.Contains(string(resp.body), "the administrator of the host adds the org to orgs of this provider") {
+			t.Errorf("%s", resp.body)
+		}
+	}
 }
 
 // A role permits the same as a token with its scope.

@@ -48,6 +48,49 @@ FROM member_rules r, (WITH RECURSIVE n (value) AS (SELECT 1 UNION ALL SELECT val
 	wantLimit(t, ruled())
 }
 
+// The orgs that have members or rules of a provider at the migration may go on using it, and no others.
+func TestMigrationListsTheOrgsOfProviders(t *testing.T) {
+	path := unpack(t, "testdata/schemas/v17.db.gz")
+	db := readRaw(t, path)
+	for _, insert := range []string{`
+INSERT INTO orgs (id, name, created_at) VALUES (11, 'ruled', 1), (12, 'peopled', 1), (13, 'former', 1),
+  (14, 'new', 1)`, `
+INSERT INTO member_rules (rule_id, org_id, issuer, claim, value, role, dn, created_at, removed_at) VALUES
+  ('mrl_1', 11, 'https://idp.example', 'groups', 'dev', 1, 'cn={sub},ou=people-x,o=x', 1, 0),
+  ('mrl_2', 11, 'https://idp.example', 'groups', 'ops', 1, 'cn={sub},ou=people-x,o=x', 1, 0),
+  ('mrl_3', 13, 'https://idp.example', 'groups', 'dev', 1, 'cn={sub},ou=people-x,o=x', 1, 2)`, `
+INSERT INTO members (member_id, org_id, issuer, subject, dn, folded, name, email, role, by_rule, created_at, removed_at)
+VALUES ('mem_1', 12, 'https://idp.example', '1', 'cn=1,ou=people-x,o=x', '1', '', '', 1, 0, 1, 0),
+  ('mem_2', 13, 'https://idp.example', '1', 'cn=1,ou=people-x,o=x', '1', '', '', 1, 0, 1, 2),
+  ('mem_3', 14, 'https://other.example', '1', 'cn=1,ou=people-x,o=x', '1', '', '', 1, 0, 1, 0)`} {
+		_, err := db.Exec(insert)
+		check(t, err)
+	}
+	check(t, db.Close())
+
+	s := openAgain(t, path, Options{NoCopy: true, Providers: member.Providers{"https://idp.example": nil}})
+	for issuer, want := range map[string]string{
+		"https://idp.example": "[peopled ruled]", "https://other.example": "[new]", "https://idp.example/": "[]",
+	} {
+		if got, err := s.ListedOrgs(t.Context(), issuer, 10); err != nil || fmt.Sprint(got) != want {
+			t.Errorf("%s may be used by %v, %v; want %s", issuer, got, err, want)
+		}
+	}
+	for org, want := range map[string]bool{"ruled": true, "peopled": true, "former": false, "new": false} {
+		_, err := s.CreateMemberRule(t.Context(), org, member.NewRule{Issuer: "https://idp.example", Claim: "groups",
+			Value: "dev", Role: member.Reader, DN: "cn={sub},ou=people-dev,o=acme"})
+		if (err == nil) != want {
+			t.Errorf("a rule in %s: %v", org, err)
+		}
+	}
+	offers, err := s.Offers(t.Context(), member.Account{Issuer: "https://idp.example", Subject: "1",
+		Claims: map[string][]string{"groups": {"dev"}, "sub": {"1"}}})
+	check(t, err)
+	if len(offers) != 2 || offers[0].Org != "peopled" || offers[1].Org != "ruled" || !offers[1].Joins {
+		t.Errorf("the offers are %+v", offers)
+	}
+}
+
 // Drafts of reviews and challenges are deleted when they end, and before their sign-in.
 func TestDraftsArePruned(t *testing.T) {
 	now := time.Date(2026, 11, 26, 9, 0, 0, 0, time.UTC)

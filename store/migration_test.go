@@ -22,7 +22,13 @@ import (
 // path.
 func UnpackV5(t *testing.T) (path string) {
 	t.Helper()
-	packed, err := os.Open("testdata/v5.db.gz")
+	return unpack(t, "testdata/v5.db.gz")
+}
+
+// unpack writes a compressed database to a new directory, and returns its path.
+func unpack(t *testing.T, file string) (path string) {
+	t.Helper()
+	packed, err := os.Open(file)
 	check(t, err)
 	defer packed.Close()
 	unpacked, err := gzip.NewReader(packed)

@@ -28,7 +28,8 @@ the pages of the server, with this role and as this signer.
 
 An account is the URL of the provider (the claim iss) and the subject (the claim
 sub). It is never an e-mail address, which another person can get. The DN never
-changes, and no other account gets it.
+changes, and no other account gets it. The administrator of the host names the
+orgs that may use a provider.
 
 Roles:
   reader       read everything in the org, except webhooks and administration

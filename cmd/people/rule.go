@@ -27,6 +27,10 @@ func newRuleAdd(p *cli.Program) *cobra.Command {
 member from its first sign-in on. Of several such rules, the one with the highest
 role counts. Rules decide again at each sign-in.
 
+If another org knows the account, or would admit it, the person must agree to
+join. Claims about the token, the client or the sign-in, such as aud, cannot be
+used. The administrator of the host names the orgs that may use a provider.
+
 In the DN, {claim} stands for the text of a claim. Use only claims that people
 cannot change themselves, in the DN and as the condition: anyone who can change
 the claim decides who they are. sub and groups are safe with most providers;
@@ -67,9 +71,9 @@ func newRuleList(p *cli.Program) *cobra.Command {
 		Args:    cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
 			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
-				columns := []string{"ID", "ISSUER", "CLAIM", "VALUE", "ROLE", "DN", "CREATED"}
+				columns := []string{"ID", "ISSUER", "CLAIM", "VALUE", "ROLE", "DN", "CREATED", "INEFFECTIVE"}
 				return cli.PrintList(p, c.MemberRules(ctx, org), 0, columns, func(r member.Rule) []any {
-					return []any{r.ID, r.Issuer, r.Claim, r.Value, r.Role, r.DN, r.CreatedAt}
+					return []any{r.ID, r.Issuer, r.Claim, r.Value, r.Role, r.DN, r.CreatedAt, terminal.OrDash(r.Ineffective)}
 				})
 			})
 		},

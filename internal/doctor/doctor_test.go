@@ -73,6 +73,15 @@ func change(t *testing.T, file, statement string) {
 	check(t, errors.Join(err, db.Close()))
 }
 
+// providersWith returns a function that sets a file with the provider okta, which has one more key.
+func providersWith(key string) func(t *testing.T, s *config.Settings) {
+	return func(t *testing.T, s *config.Settings) {
+		s.BaseURL, s.SignIn.Providers = "http://localhost:8080", filepath.Join(t.TempDir(), "providers.yaml")
+		text := "- {name: okta, issuer: https://idp.example, client_id: a, client_secret: b, " + key + "}"
+		check(t, os.WriteFile(s.SignIn.Providers, []byte(text), 0o600))
+	}
+}
+
 // certificateFor returns a function that sets a certificate with so much of its time left.
 func certificateFor(left time.Duration) func(t *testing.T, s *config.Settings) {
 	return func(t *testing.T, s *config.Settings) {
@@ -211,6 +220,18 @@ func TestExamine(t *testing.T) {
 			certificateFor(time.Hour)(t, s)
 			check(t, os.Remove(s.TLS.Key))
 		}, check: "certificate", level: doctor.Problem, want: "cannot be used"},
+		{name: "orgs of a provider", spoil: providersWith("orgs: [acme]"), check: "sign-in", level: doctor.OK,
+			want: "the orgs that may use the provider okta exist"},
+		{name: "all orgs may use it", spoil: providersWith(`orgs: ["*"]`), check: "sign-in", level: doctor.OK, want: "exist"},
+		{name: "orgs that do not exist", spoil: providersWith("orgs: [acme, acme-old, none]"), check: "sign-in",
+			level: doctor.Warning, want: "names orgs that do not exist: acme-old, none ("},
+		{name: "a provider without orgs", spoil: providersWith(""), check: "sign-in", level: doctor.Warning,
+			want: "the provider okta has no orgs in the file of sign_in.providers: only orgs that used it before the upgrade " +
+				"may (none)"},
+		{name: "a provider that an org has used", spoil: func(t *testing.T, s *config.Settings) {
+			providersWith("")(t, s)
+			change(t, string(s.Database), "INSERT INTO provider_orgs (issuer, org_id) SELECT 'https://idp.example', id FROM orgs")
+		}, check: "sign-in", level: doctor.Warning, want: "may (acme)"},
 		{name: "a witness policy that is missing", spoil: func(_ *testing.T, s *config.Settings) {
 			s.Log.Policy = "missing"
 		}, check: "configuration", level: doctor.Problem, want: "missing"},

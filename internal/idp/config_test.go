@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/internal/idp"
+	"github.com/ledgerd/ledgerd/ledger/member"
 )
 
 func TestRead(t *testing.T) {
@@ -17,17 +18,26 @@ func TestRead(t *testing.T) {
   client_id: 0oa1
   client_secret: hunter2
   scopes: [openid, groups]
+  orgs: [acme, globex]
 - {name: keycloak, issuer: "http://127.0.0.1:8081/realms/acme", client_id: ledgerd, client_secret: 007}
+- {name: any, issuer: https://any.example, client_id: a, client_secret: b, orgs: ["*"]}
 `))
 	check(t, err)
 	want := []idp.Config{
 		{Name: "okta", Label: "Okta", Issuer: "https://acme.okta.com", ClientID: "0oa1", ClientSecret: "hunter2",
-			Scopes: []string{"openid", "groups"}},
+			Scopes: []string{"openid", "groups"}, Orgs: []string{"acme", "globex"}},
 		{Name: "keycloak", Label: "keycloak", Issuer: "http://127.0.0.1:8081/realms/acme", ClientID: "ledgerd",
 			ClientSecret: "007", Scopes: []string{"openid", "profile", "email"}},
+		{Name: "any", Label: "any", Issuer: "https://any.example", ClientID: "a", ClientSecret: "b",
+			Scopes: []string{"openid", "profile", "email"}, Orgs: []string{"*"}},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %#v, want %#v", got, want)
+	}
+	orgs := member.Providers{"https://acme.okta.com": {"acme", "globex"}, "http://127.0.0.1:8081/realms/acme": nil,
+		"https://any.example": {"*"}}
+	if got := idp.Orgs(got); !reflect.DeepEqual(got, orgs) {
+		t.Errorf("the orgs are %v, want %v", got, orgs)
 	}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x"} {
 		if text := fmt.Sprintf(verb, got); strings.Contains(text, "hunter2") || strings.Contains(text, "68756e74657232") {
@@ -63,6 +73,11 @@ func TestReadRefuses(t *testing.T) {
 		"scopes as a text":    {valid + ", scopes: openid email}", "scopes must be a list"},
 		"no openid":           {valid + ", scopes: [email]}", "lack openid"},
 		"two scopes in one":   {valid + `, scopes: [openid, "a b"]}`, `"a b" is not a scope`},
+		"orgs as a text":      {valid + ", orgs: acme}", "orgs must be a list"},
+		"no orgs":             {valid + ", orgs: []}", "orgs must be a list of 1 to 1000 values"},
+		"too many orgs":       {valid + ", orgs: [" + strings.Repeat("a, ", 1001) + "]}", "orgs must be a list of 1 to 1000"},
+		"no name of an org":   {valid + ", orgs: [Acme]}", `orgs of okta: "Acme" is not the name of an org`},
+		"all orgs and one":    {valid + `, orgs: ["*", acme]}`, `"*" is not the name of an org (use names, or only "*"`},
 		"a label with a line": {valid + `, label: "a\nb"}`, "label of okta"},
 		"a large file":        {"#" + strings.Repeat(" ", 64<<10), "more than 65536 bytes"},
 	} {

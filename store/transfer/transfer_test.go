@@ -90,6 +90,7 @@ func addPeople(t *testing.T, path string) {
   signed_in_at, removed_at)
 SELECT 'mem_1', id, 'https://idp.example', 'ann', 'cn=Ann,ou=people-dev,o=acme', 'cn=ann,ou=people-dev,o=acme', 'Änn',
   '', 3, 1, 1, 2, 3 FROM orgs LIMIT 1`,
+		`INSERT INTO provider_orgs (issuer, org_id) SELECT 'https://idp.example', id FROM orgs LIMIT 1`,
 		`INSERT INTO member_rules (rule_id, org_id, issuer, claim, value, role, dn, created_at, removed_at)
 SELECT 'mrl_1', id, 'https://idp.example', 'groups', 'dev', 4, 'cn={sub},ou=people-dev,o=acme', 1, 0 FROM orgs LIMIT 1`,
 		`INSERT INTO tokens (token_id, org_id, name, permission, hash, created_at, expires_at, revoked_at, member_id,
@@ -247,7 +248,7 @@ func TestRoundTrip(t *testing.T) {
 		}
 	}
 	for _, table := range []string{
-		"members", "member_rules", "token_repos", "review_drafts", "passkeys", "passkey_challenges",
+		"members", "member_rules", "provider_orgs", "token_repos", "review_drafts", "passkeys", "passkey_challenges",
 	} {
 		if len(want[table]) == 0 {
 			t.Errorf("the fixture has no rows in %s", table)
