@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/cookiejar"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -54,11 +55,73 @@ func TestSignInWithProvider(t *testing.T) {
 	}
 }
 
-// withProvider has the server accept a provider.
-func (o *org) withProvider(name string, p *idptest.Provider) {
+// TestOrgsOfAProvider signs in a member of acme while the admin of another org writes a rule that all
+// accounts of the provider fulfil, and after the host has changed which orgs may use the provider.
+func TestOrgsOfAProvider(t *testing.T) {
+	o, provider := newOrg(t), idptest.New(t)
+	provider.SignInAs(idptest.Person{Claims: map[string]any{"sub": "00u1", "groups": []string{"dev", "everyone"}}})
+	for _, name := range []string{"globex", "umbrella"} {
+		o.ledgerd("org", "create", name)
+	}
+	o.withProvider("okta", provider, "acme", "globex")
+	o.start()
+	rule := func(org, claim, value string) string {
+		return `{"issuer": "` + provider.URL + `", "claim": "` + claim + `", "value": "` + value + `", "role": "reader",
+			"dn": "cn={sub},ou=people-dev,o=` + org + `"}`
+	}
+	o.createRule(rule("acme", "groups", "dev"))
+	ann := newPerson(t, provider)
+	if status, body := ann.get(o.url + "/login/with/okta?next=/orgs/acme"); status != 200 ||
+		!strings.Contains(body, "Sign out") {
+		t.Fatalf("the first sign-in: %d %s", status, body)
+	}
+
+	for org, claims := range map[string][2]string{"globex": {"aud", idptest.ClientID}, "umbrella": {"groups", "everyone"}} {
+		if status, body := o.createRuleIn(org, rule(org, claims[0], claims[1])); status != 422 {
+			t.Errorf("a rule on %s in %s: %d %s", claims[0], org, status, body)
+		}
+	}
+	if status, body := o.createRuleIn("globex", rule("globex", "groups", "everyone")); status != 201 {
+		t.Fatalf("a rule in globex: %d %s", status, body)
+	}
+	eve := newPerson(t, provider) // ann, in another browser
+	status, body := eve.get(o.url + "/login/with/okta?org=globex")
+	if status != 200 || !strings.Contains(body, "Join globex") {
+		t.Fatalf("a sign-in to globex: %d %s", status, body)
+	}
+	if list := o.ledgerd("member", "list", "--org", "globex"); strings.Contains(list, "00u1") {
+		t.Errorf("before she has joined, globex has %s", list)
+	}
+	_, key, _ := strings.Cut(body, `name="key" value="`)
+	key, _, _ = strings.Cut(key, `"`)
+	if status, body = eve.post(o.url+"/login/join", url.Values{"key": {key}, "org": {"globex"}}); status != 200 ||
+		!strings.Contains(body, "Sign out") {
+		t.Errorf("after she has joined: %d %s", status, body)
+	}
+	if list := o.ledgerd("member", "list", "--org", "globex"); !strings.Contains(list, "00u1") {
+		t.Errorf("after she has joined, globex has %s", list)
+	}
+
+	// The host no longer names acme: its sign-ins end.
+	o.kill()
+	o.withProvider("okta", provider, "globex")
+	o.start()
+	if _, body := ann.get(o.url + "/orgs/acme"); !strings.Contains(body, "Sign in with Okta") {
+		t.Errorf("acme shows %s", body)
+	}
+	if status, body := ann.get(o.url + "/login/with/okta?org=acme"); status != 401 {
+		t.Errorf("a sign-in to acme: %d %s", status, body)
+	}
+	if _, body := eve.get(o.url + "/orgs/globex"); !strings.Contains(body, "Sign out") {
+		t.Errorf("globex shows %s", body)
+	}
+}
+
+// withProvider has the server accept a provider for orgs; by default for all.
+func (o *org) withProvider(name string, p *idptest.Provider, orgs ...string) {
 	o.t.Helper()
 	providers, roots := filepath.Join(o.folder, "providers.yaml"), filepath.Join(o.folder, "roots.pem")
-	check(o.t, os.WriteFile(providers, []byte(p.YAML(name, "Okta")), 0o600))
+	check(o.t, os.WriteFile(providers, []byte(p.YAML(name, "Okta", orgs...)), 0o600))
 	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.Certificate().Raw})
 	check(o.t, os.WriteFile(roots, certificate, 0o600))
 	o.env = append(o.env, "LEDGERD_SIGN_IN_PROVIDERS="+providers, "LEDGERD_BASE_URL="+o.url, "SSL_CERT_FILE="+roots)
@@ -67,18 +130,21 @@ func (o *org) withProvider(name string, p *idptest.Provider) {
 // createRule creates a rule of members.
 func (o *org) createRule(rule string) {
 	o.t.Helper()
-	admin := o.ledgerd("token", "create", "--org", "acme", "--name", "admin", "--scope", "admin")
-	request, err := http.NewRequestWithContext(o.t.Context(), http.MethodPost, o.url+"/v1/orgs/acme/member-rules",
+	if status, body := o.createRuleIn("acme", rule); status != http.StatusCreated {
+		o.t.Fatalf("create the rule: %d %s", status, body)
+	}
+}
+
+// createRuleIn asks the server to create a rule of members in an org, as its admin.
+func (o *org) createRuleIn(org, rule string) (status int, body string) {
+	o.t.Helper()
+	admin := o.ledgerd("token", "create", "--org", org, "--name", "admin", "--scope", "admin")
+	request, err := http.NewRequestWithContext(o.t.Context(), http.MethodPost, o.url+"/v1/orgs/"+org+"/member-rules",
 		strings.NewReader(rule))
 	check(o.t, err)
 	request.Header.Set("Authorization", "Bearer "+admin)
 	request.Header.Set("Content-Type", "application/json")
-	response, err := http.DefaultClient.Do(request)
-	check(o.t, err)
-	defer response.Body.Close()
-	if body, _ := io.ReadAll(response.Body); response.StatusCode != http.StatusCreated {
-		o.t.Fatalf("create the rule: %s %s", response.Status, body)
-	}
+	return pageOf(o.t)(http.DefaultClient.Do(request))
 }
 
 // A personBrowser is a browser that follows redirects, also to the provider.
@@ -99,10 +165,23 @@ func newPerson(t *testing.T, p *idptest.Provider) *personBrowser {
 // get returns the page at the end of all redirects.
 func (b *personBrowser) get(url string) (status int, body string) {
 	b.t.Helper()
-	response, err := b.client.Get(url)
-	check(b.t, err)
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	check(b.t, err)
-	return response.StatusCode, string(text)
+	return pageOf(b.t)(b.client.Get(url))
+}
+
+// post sends a form, and returns the page at the end of all redirects.
+func (b *personBrowser) post(address string, form url.Values) (status int, body string) {
+	b.t.Helper()
+	return pageOf(b.t)(b.client.PostForm(address, form))
+}
+
+// pageOf returns a function that reads a response.
+func pageOf(t *testing.T) func(*http.Response, error) (status int, body string) {
+	return func(response *http.Response, err error) (int, string) {
+		t.Helper()
+		check(t, err)
+		defer response.Body.Close()
+		text, err := io.ReadAll(response.Body)
+		check(t, err)
+		return response.StatusCode, string(text)
+	}
 }
