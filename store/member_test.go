@@ -91,6 +91,28 @@ VALUES ('mem_1', 12, 'https://idp.example', '1', 'cn=1,ou=people-x,o=x', '1', ''
 	}
 }
 
+// At most 100 orgs are offered to an account.
+func TestOffersAreBounded(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	s := openAgain(t, path, Options{Providers: member.Providers{"https://idp.example": {member.AnyOrg}}})
+	for _, insert := range []string{`
+WITH RECURSIVE n (value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM n WHERE value < 101)
+INSERT INTO orgs (name, created_at) SELECT 'org' || (1000 + value), 1 FROM n`, `
+INSERT INTO member_rules (rule_id, org_id, issuer, claim, value, role, dn, created_at)
+SELECT 'mrl_' || id, id, 'https://idp.example', 'groups', 'dev', 1, 'cn={sub},ou=people-x,o=x', 1 FROM orgs`} {
+		_, err := readRaw(t, path).Exec(insert)
+		check(t, err)
+	}
+
+	a := member.Account{Issuer: "https://idp.example", Subject: "1",
+		Claims: map[string][]string{"groups": {"dev"}, "sub": {"1"}}}
+	offers, err := s.Offers(t.Context(), a)
+	check(t, err)
+	if len(offers) != 100 || offers[0].Org != "org1001" || offers[99].Org != "org1100" {
+		t.Errorf("there are %d offers: %+v", len(offers), offers)
+	}
+}
+
 // Drafts of reviews and challenges are deleted when they end, and before their sign-in.
 func TestDraftsArePruned(t *testing.T) {
 	now := time.Date(2026, 11, 26, 9, 0, 0, 0, time.UTC)

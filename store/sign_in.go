@@ -36,7 +36,7 @@ func (s *Store) SignInMember(
 			return ledger.Token{}, err
 		}
 
-		// Where there is no error, nothing is written, as if the org did not exist: that would take longer.
+		// A refusal without a reason writes nothing, as if the org did not exist: a write would take longer.
 		mayUse, err := t.mayUse(s.providers, orgID, org, a.Issuer)
 		if err != nil || !mayUse {
 			return ledger.Token{}, err
@@ -249,6 +249,55 @@ func (s *Store) EndSignIn(ctx context.Context, org, memberID, id string) error {
 		}
 		return t.endSignIn(orgID, org, token)
 	})
+}
+
+// endSignInsBatch is the number of sign-ins that one write ends.
+const endSignInsBatch = 500
+
+// EndSignInsOfProviders ends the sign-ins of members whose org may no longer use the provider.
+func (s *Store) EndSignInsOfProviders(ctx context.Context) error {
+	type use struct {
+		orgID       int64
+		org, issuer string
+		isListed    bool
+	}
+	scan := func(row scanner) (u use, err error) { return u, row.Scan(&u.orgID, &u.org, &u.issuer, &u.isListed) }
+	uses, err := read(ctx, s, forWrite(""), func(rd reader) ([]use, error) {
+		return all(rd, scan, `
+SELECT DISTINCT o.id, o.name, m.issuer,
+  EXISTS (SELECT 1 FROM provider_orgs p WHERE p.issuer = m.issuer AND p.org_id = o.id)
+FROM tokens t JOIN members m ON m.id = t.member_id JOIN orgs o ON o.id = t.org_id
+WHERE t.is_sign_in = 1 AND t.revoked_at = 0 AND t.expires_at > ?`, rd.now)
+	})
+	if err != nil {
+		return fmt.Errorf("read the sign-ins: %w", err)
+	}
+
+	for _, u := range uses {
+		if s.providers.MayUse(u.issuer, u.org, u.isListed) {
+			continue
+		}
+		err := s.repeatFor(ctx, []int64{u.orgID}, func(t *tx) (last bool, err error) {
+			return t.endSignInsOf(u.orgID, u.org, u.issuer)
+		})
+		if err != nil {
+			return fmt.Errorf("end the sign-ins of org %s with %s: %w", u.org, u.issuer, err)
+		}
+	}
+	return nil
+}
+
+// endSignInsOf ends sign-ins to an org with an issuer. It reports whether there are no more.
+func (t *tx) endSignInsOf(orgID int64, org, issuer string) (last bool, err error) {
+	tokens, err := all(t.reader, scanToken, selectToken+`
+WHERE t.org_id = ? AND t.is_sign_in = 1 AND t.revoked_at = 0 AND t.expires_at > ? AND m.issuer = ?
+ORDER BY t.id LIMIT ?`, orgID, t.now, issuer, endSignInsBatch)
+	for _, token := range tokens {
+		if err == nil {
+			err = t.endSignIn(orgID, org, token)
+		}
+	}
+	return len(tokens) < endSignInsBatch, err
 }
 
 // A signedIn is the member of a sign-in.

@@ -34,6 +34,7 @@ func TestRead(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %#v, want %#v", got, want)
 	}
+
 	orgs := member.Providers{"https://acme.okta.com": {"acme", "globex"}, "http://127.0.0.1:8081/realms/acme": nil,
 		"https://any.example": {"*"}}
 	if got := idp.Orgs(got); !reflect.DeepEqual(got, orgs) {

@@ -49,6 +49,7 @@ func Offers(standings []Standing, a Account, now ledger.Time) []Offer {
 			offers = append(offers, Offer{Org: s.Org, Member: after, Joins: !s.Member.isCurrent()})
 		}
 	}
+
 	if len(offers) == 1 && !isMember {
 		offers[0].Joins = false
 	}

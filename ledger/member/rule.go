@@ -66,6 +66,7 @@ func (n NewRule) Check() error {
 	case len(n.DN) > maxTemplate:
 		return invalidField("dn", "at most %d bytes", maxTemplate)
 	}
+
 	_, err := n.dn(func(claim string) (string, error) {
 		if IsProtocolClaim(claim) {
 			return "", fmt.Errorf("{%s} says nothing about who the person is", claim)

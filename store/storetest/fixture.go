@@ -13,8 +13,14 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/member"
 	"github.com/ledgerd/ledgerd/store"
 )
+
+const provider = "https://idp.example"
+
+// Providers returns the provider of accounts in tests, https://idp.example, which all orgs may use.
+func Providers() member.Providers { return member.Providers{provider: {member.AnyOrg}} }
 
 // A clock is the ledger's clock. Only tests advance it.
 type clock struct{ ms atomic.Int64 }

@@ -9,11 +9,6 @@ import (
 	"github.com/ledgerd/ledgerd/store"
 )
 
-const provider = "https://idp.example"
-
-// Providers returns the provider of accounts in tests, https://idp.example, which all orgs may use.
-func Providers() member.Providers { return member.Providers{provider: {member.AnyOrg}} }
-
 // A people is a fixture with people who sign in.
 type people struct {
 	*fixture

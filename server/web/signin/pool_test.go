@@ -18,6 +18,7 @@ func TestPool(t *testing.T) {
 			t.Errorf("value %d: %d, %t", n, got, ok)
 		}
 	}
+
 	if got, ok := pool.Take(keys[0]); !ok || got != 0 {
 		t.Errorf("took %d, %t", got, ok)
 	}

@@ -1,0 +1,63 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/ledgerd/ledgerd/ledger/member"
+)
+
+const (
+	// maxOffers is how many orgs Offers returns, and maxAdmitting how many members, rules and orgs it reads.
+	maxOffers    = 100
+	maxAdmitting = 20_000
+)
+
+// Offers returns the orgs that an account can sign in to, at most 100; see [member.Offers].
+func (s *Store) Offers(ctx context.Context, a member.Account) ([]member.Offer, error) {
+	return readLoose(ctx, s, forCheck(), func(rd reader) ([]member.Offer, error) { return rd.offers(s.providers, a) })
+}
+
+func (rd reader) offers(p member.Providers, a member.Account) ([]member.Offer, error) {
+	standings, err := rd.standings(a)
+	if err != nil {
+		return nil, err
+	}
+	listed, err := rd.listedOrgs(a.Issuer, maxAdmitting)
+	if err != nil {
+		return nil, err
+	}
+	for i, known := range standings {
+		_, isListed := slices.BinarySearch(listed, known.Org)
+		standings[i].MayUse = p.MayUse(a.Issuer, known.Org, isListed)
+	}
+	offers := member.Offers(standings, a, rd.now)
+	return offers[:min(len(offers), maxOffers)], nil
+}
+
+// standings returns what each org knows about an account, without MayUse.
+func (rd reader) standings(a member.Account) (standings []member.Standing, err error) {
+	members, err := all(rd, scanMember, selectMember+`
+WHERE m.issuer = ? AND m.subject = ? AND o.deleted_at = 0 LIMIT ?`, a.Issuer, a.Subject, maxAdmitting)
+	if err != nil {
+		return nil, fmt.Errorf("read the memberships: %w", err)
+	}
+	rules, err := all(rd, scanMemberRuleRow, selectMemberRule+`
+WHERE r.issuer = ? AND r.removed_at = 0 AND o.deleted_at = 0 ORDER BY r.org_id, r.id LIMIT ?`, a.Issuer, maxAdmitting)
+	if err != nil {
+		return nil, fmt.Errorf("read the rules of members: %w", err)
+	}
+
+	known, ofOrg := make(map[string]member.Member), make(map[string][]member.Rule)
+	for _, m := range members {
+		known[m.row.Org], ofOrg[m.row.Org] = m.row, nil
+	}
+	for _, r := range rules {
+		ofOrg[r.Org] = append(ofOrg[r.Org], r)
+	}
+	for org, rules := range ofOrg {
+		standings = append(standings, member.Standing{Org: org, Member: known[org], Rules: rules})
+	}
+	return standings, nil
+}
