@@ -353,7 +353,7 @@ func (c *Conn) NextIDs(table string) (next, end int64, err error) {
 // AheadIDs announces NextIDs of a table.
 func (c *Conn) AheadIDs(table string) { c.Ahead(c.dialect.NextID + table) }
 
-// Raw calls fn with the connection of the driver. It is for tests.
+// Raw calls fn with the connection of the driver.
 func (c *Conn) Raw(fn func(driverConn any) error) error { return c.sql.Raw(fn) }
 
 // Statements returns the prepared statements as written, before they are

@@ -68,7 +68,7 @@ func TestBackupWhileWriting(t *testing.T) {
 		}
 
 		var n, last int
-		row := openRaw(t, path).QueryRow("SELECT count(*), max(id) FROM things")
+		row := openRaw(t, path).QueryRow("SELECT count(*), max(id) FROM expressions")
 		check(t, row.Scan(&n, &last))
 		if n != last || n < before {
 			t.Errorf("the copy has %d rows, the last %d; %d were written before it began", n, last, before)

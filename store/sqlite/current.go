@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"encoding/binary"
-	"io/fs"
 	"os"
 )
 
@@ -17,7 +16,7 @@ func IsCurrent(path string) bool {
 		return false
 	}
 	defer file.Close()
-	files, err := fs.Glob(migrations, "migrations/*.sql")
+	files, err := scripts()
 	if err != nil {
 		return false
 	}

@@ -38,7 +38,7 @@ func openFileAs(path string, pragmas []string, options url.Values) (*sql.DB, err
 	if err != nil {
 		return nil, err
 	}
-	return sql.Open("sqlite", uri)
+	return openHardened(uri)
 }
 
 // fileURI returns the URI of a file for the driver.

@@ -38,14 +38,11 @@ func (j *journal) counts() (begun, ended int) {
 	return len(j.begun), len(j.ended)
 }
 
-// openWith opens a database with a table of things. The test must close it.
+// openWith opens a database with options. The test must close it.
 func openWith(t *testing.T, path string, o Options) *DB {
 	t.Helper()
 	db, err := Open(t.Context(), path, o)
 	check(t, err)
-	check(t, db.Write(t.Context(), single(func(c *sqldb.Conn) error {
-		return c.Run("CREATE TABLE IF NOT EXISTS things (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)")
-	})))
 	return db
 }
 
@@ -58,7 +55,7 @@ func thingsIn(t *testing.T, path string) []string {
 	t.Helper()
 	raw := openRaw(t, path)
 	defer raw.Close()
-	rows, err := raw.Query("SELECT name FROM things ORDER BY id")
+	rows, err := raw.Query("SELECT text FROM expressions ORDER BY id")
 	check(t, err)
 	defer rows.Close()
 	var names []string

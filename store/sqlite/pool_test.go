@@ -235,7 +235,7 @@ func TestReadStopsBetweenQueries(t *testing.T) {
 			rows++
 			cancel()
 			return nil
-		}, "SELECT id FROM things")
+		}, "SELECT id FROM expressions")
 		if each == nil || c.Each(func(sqldb.Scanner) error { return nil }, "SELECT 1") == nil ||
 			c.Row("SELECT 1").Scan(&n) == nil {
 			t.Error("a query runs after the context has ended")

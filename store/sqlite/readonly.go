@@ -57,7 +57,7 @@ func (db *DB) openReadOnly(ctx context.Context, path string) (err error) {
 		if i > 0 {
 			continue
 		}
-		if err := checkSchema(c); err != nil {
+		if _, err := checkSchema(c); err != nil {
 			return err
 		}
 	}
@@ -87,7 +87,8 @@ func hasLog(path string) bool {
 }
 
 // SchemaOf returns the schema version of a file that is only read, and whether it is that of this
-// release. It returns an error if the file is no database of ledgerd, or of a newer release.
+// release. It returns an error if the file is no database of ledgerd, or of a newer release, and a
+// *sqldb.SchemaError if there is anything in the schema that ledgerd does not create.
 func SchemaOf(ctx context.Context, path string) (version int, current bool, err error) {
 	options, still, err := readOnly(path)
 	if err != nil {
@@ -104,11 +105,8 @@ func SchemaOf(ctx context.Context, path string) (version int, current bool, err 
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
 
-	if version, err = schemaVersion(c); err != nil {
-		return 0, false, err
-	}
-	err = checkSchema(c)
-	if old := (*oldSchemaError)(nil); errors.As(err, &old) {
+	version, err = checkSchema(c)
+	if _, ok := errors.AsType[*oldSchemaError](err); ok {
 		return version, false, nil
 	}
 	return version, err == nil, err
@@ -122,29 +120,29 @@ func (e *oldSchemaError) Error() string {
 		"wrote it, or start this one's server on a copy, which migrates it)", e.version, e.latest)
 }
 
-// checkSchema returns an error unless a file has the schema of this release.
-func checkSchema(c *sqldb.Conn) error {
+// checkSchema returns the version of a file's schema, and an error unless it is the schema of this
+// release.
+func checkSchema(c *sqldb.Conn) (version int, err error) {
 	if err := checkApplicationID(c); err != nil {
-		return err
+		return 0, err
 	}
-	version, err := schemaVersion(c)
+	files, err := scripts()
 	if err != nil {
-		return err
+		return 0, err
 	}
-	files, err := fs.Glob(migrations, "migrations/*.sql")
 
-	switch {
+	switch version, err = checkObjects(c, len(files)); {
 	case err != nil:
-		return err
+		return 0, err
 	case version > len(files):
-		return fmt.Errorf("schema version %d is too new: this release reads version %d (use the newer release that wrote it)",
-			version, len(files))
+		return 0, fmt.Errorf("schema version %d is too new: this release reads version %d (use the newer release that "+
+			"wrote it)", version, len(files))
 	case version == 0:
-		return errors.New("the file is empty")
+		return 0, errors.New("the file is empty")
 	case version < len(files):
-		return &oldSchemaError{version, len(files)}
+		return version, &oldSchemaError{version, len(files)}
 	}
-	return nil
+	return version, nil
 }
 
 // Changed returns an error if the file was changed since OpenReadOnly, which took it for a file

@@ -24,7 +24,7 @@ var noHooks = sqldb.Hooks{
 
 func newPath(t *testing.T) string { return filepath.Join(t.TempDir(), "ledger.db") }
 
-// open opens a database that has a table of things. The test may close it.
+// open opens a database. Its things are the rows of a table of the ledger. The test may close it.
 func open(t *testing.T, path string, hooks sqldb.Hooks) *DB {
 	t.Helper()
 	db, err := Open(t.Context(), path, Options{Hooks: hooks})
@@ -36,9 +36,6 @@ func open(t *testing.T, path string, hooks sqldb.Hooks) *DB {
 			check(t, db.Close())
 		}
 	})
-	check(t, db.Write(t.Context(), single(func(c *sqldb.Conn) error {
-		return c.Run("CREATE TABLE IF NOT EXISTS things (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)")
-	})))
 	return db
 }
 
@@ -46,7 +43,7 @@ func open(t *testing.T, path string, hooks sqldb.Hooks) *DB {
 func single(fn func(*sqldb.Conn) error) sqldb.Write { return sqldb.Write{Do: fn} }
 
 func insert(c *sqldb.Conn, name string) error {
-	_, err := c.Exec("INSERT INTO things (name) VALUES (?)", name)
+	_, err := c.Exec("INSERT INTO expressions (text) VALUES (?)", name)
 	return err
 }
 
@@ -57,7 +54,7 @@ func wantThings(t *testing.T, db *DB, want ...string) {
 	check(t, db.ReadLoose(t.Context(), sqldb.Reader{}, func(c *sqldb.Conn) (err error) {
 		got, err = sqldb.All(c, func(row sqldb.Scanner) (name string, err error) {
 			return name, row.Scan(&name)
-		}, "SELECT name FROM things ORDER BY id")
+		}, "SELECT text FROM expressions ORDER BY id")
 		return err
 	}))
 	if !slices.Equal(got, want) {
@@ -196,7 +193,7 @@ func TestConcurrentOpensCreateOneDatabase(t *testing.T) {
 func TestReadSeesOneSnapshot(t *testing.T) {
 	db := open(t, newPath(t), noHooks)
 	count := func(c *sqldb.Conn) (n int) {
-		check(t, c.Row("SELECT count(*) FROM things").Scan(&n))
+		check(t, c.Row("SELECT count(*) FROM expressions").Scan(&n))
 		return n
 	}
 	for _, tc := range []struct {
@@ -219,7 +216,7 @@ func TestErrorsAreClassified(t *testing.T) {
 	const schema = `
 CREATE TABLE texts (name TEXT PRIMARY KEY) STRICT;
 CREATE TABLE pairs (a INTEGER, b INTEGER, PRIMARY KEY (a, b)) STRICT, WITHOUT ROWID;
-INSERT INTO things (id, name) VALUES (1, 'a');
+INSERT INTO expressions (id, text) VALUES (1, 'a');
 INSERT INTO texts VALUES ('a');
 INSERT INTO pairs VALUES (1, 1);`
 	cases := []struct {
@@ -227,17 +224,17 @@ INSERT INTO pairs VALUES (1, 1);`
 		script string
 		want   sqldb.Class
 	}{
-		{"duplicate integer key", "INSERT INTO things (id, name) VALUES (1, 'b')", sqldb.Duplicate},
-		{"duplicate unique value", "INSERT INTO things (name) VALUES ('a')", sqldb.Duplicate},
+		{"duplicate integer key", "INSERT INTO expressions (id, text) VALUES (1, 'b')", sqldb.Duplicate},
+		{"duplicate unique value", "INSERT INTO expressions (text) VALUES ('a')", sqldb.Duplicate},
 		{"duplicate text key", "INSERT INTO texts VALUES ('a')", sqldb.Duplicate},
 		{"duplicate key of two columns", "INSERT INTO pairs VALUES (1, 1)", sqldb.Duplicate},
-		{"missing value", "INSERT INTO things (name) VALUES (NULL)", sqldb.Other},
+		{"missing value", "INSERT INTO expressions (text) VALUES (NULL)", sqldb.Other},
 		{"SQL error", "INSERT INTO nothing VALUES (1)", sqldb.Other},
 		{
 			"full database",
 			"PRAGMA max_page_count = 1; CREATE TABLE more (a); INSERT INTO more VALUES (zeroblob(1000000))", sqldb.Full,
 		},
-		{"read-only database", "PRAGMA query_only = 1; INSERT INTO things (name) VALUES ('b')", sqldb.Failing},
+		{"read-only database", "PRAGMA query_only = 1; INSERT INTO expressions (text) VALUES ('b')", sqldb.Failing},
 		{
 			"missing folder",
 			"ATTACH '/no/such/folder/ledger.db' AS other; SELECT * FROM other.sqlite_schema", sqldb.Failing,

@@ -148,7 +148,7 @@ func TestFaultDamagedPage(t *testing.T) {
 			return c.Row(query).Scan(&n)
 		})
 	}
-	const damaged = "SELECT sum(length(CAST(name AS BLOB) || 'x')) FROM things"
+	const damaged = "SELECT sum(length(CAST(text AS BLOB) || 'x')) FROM expressions"
 	if err := read(damaged); sqldb.ClassOf(err) != sqldb.Failing {
 		t.Errorf("got %v, want an error of class Failing", err)
 	}

@@ -227,8 +227,8 @@ func TestBeforeCommitWritesInTheSameTransaction(t *testing.T) {
 	hooks := noHooks
 	hooks.BeforeCommit = func(c *sqldb.Conn) error {
 		_, err := c.Exec(`
-INSERT INTO things (name) SELECT 'after ' || max(name) FROM things
-WHERE name NOT LIKE 'after%' HAVING count(*) > 0`)
+INSERT INTO expressions (text) SELECT 'after ' || max(text) FROM expressions
+WHERE text NOT LIKE 'after%' HAVING count(*) > 0`)
 		return err
 	}
 	path := newPath(t)
@@ -337,7 +337,7 @@ func TestErrorThatEndsTheTransactionFailsTheBatch(t *testing.T) {
 	results := []<-chan error{
 		enqueue(t.Context(), db, sqldb.Write{Set: set{"A", &log}, Item: "1"}),
 		enqueue(t.Context(), db, single(func(c *sqldb.Conn) error {
-			return c.Run("INSERT OR ROLLBACK INTO things (name) VALUES ('a')")
+			return c.Run("INSERT OR ROLLBACK INTO expressions (text) VALUES ('a')")
 		})),
 		enqueue(t.Context(), db, sqldb.Write{Set: set{"A", &log}, Item: "2"}),
 	}

@@ -1,0 +1,274 @@
+package sqlite
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ledgerd/ledgerd/store/sqldb"
+)
+
+var update = flag.Bool("update", false, "write migrations/schema.sha256 instead of comparing with it")
+
+func TestSchemaDigestIsThatOfTheMigrations(t *testing.T) {
+	files, err := scripts()
+	check(t, err)
+	schema, err := migrated(len(files))
+	check(t, err)
+	if *update {
+		check(t, os.WriteFile("migrations/schema.sha256", []byte(schema.Digest()+"\n"), 0o644))
+		return
+	}
+	if strings.TrimSpace(digest) != schema.Digest() {
+		t.Error("migrations/schema.sha256 is not the digest of what the migrations make, so each start makes a schema to " +
+			"compare with: run 'go test ./store/sqlite -run SchemaDigest -update'")
+	}
+}
+
+// raising makes every read token an admin when its use is noted.
+const raising = `CREATE TRIGGER raise AFTER UPDATE ON tokens BEGIN
+UPDATE tokens SET permission = 4 WHERE id = NEW.id; END`
+
+// forge returns a statement that changes the schema as no statement of SQL can.
+func forge(change string) string {
+	return "PRAGMA writable_schema = ON; " + change + "; PRAGMA writable_schema = RESET"
+}
+
+// plant runs statements on a file, as anybody who has it can.
+func plant(t *testing.T, path, statements string) {
+	t.Helper()
+	db := openRaw(t, path)
+	_, err := db.Exec(statements)
+	check(t, errors.Join(err, db.Close()))
+}
+
+func TestWhatIsPlantedInASchemaIsRefused(t *testing.T) {
+	plants := []struct{ name, plant, want string }{
+		{"a trigger", raising, `trigger "raise" of "tokens" is unknown`},
+		{"a view", "CREATE VIEW shown AS SELECT * FROM tokens", `view "shown" is unknown`},
+		{"a view in place of a table", "ALTER TABLE tokens RENAME TO kept; CREATE VIEW tokens AS SELECT * FROM kept",
+			`view "tokens" is unknown`},
+		{"a trigger on a view", "CREATE VIEW v AS SELECT 1 AS a; " +
+			"CREATE TRIGGER t INSTEAD OF INSERT ON v BEGIN SELECT 1; END", `trigger "t" of "v" is unknown`},
+		{"a table", "CREATE TABLE notes (text TEXT)", `table "notes" is unknown`},
+		{"a table named as one of SQLite's", forge("INSERT INTO sqlite_schema SELECT type, 'sqlite_stat1', " +
+			"'sqlite_stat1', rootpage, 'CREATE TABLE sqlite_stat1(tbl,idx,stat CHECK (1))' FROM sqlite_schema " +
+			"WHERE name = 'clock'"), `table "sqlite_stat1" is unknown`},
+		{"a table that hides a pragma", "CREATE TABLE pragma_application_id (application_id); " +
+			"INSERT INTO pragma_application_id VALUES (1818519396)", `table "pragma_application_id" is unknown`},
+		{"a virtual table", "CREATE VIRTUAL TABLE texts USING fts5(text)", `table "texts" is unknown`},
+		{"another virtual table", "CREATE VIRTUAL TABLE boxes USING rtree(id, a, b)", `table "boxes" is unknown`},
+		{"a column", "ALTER TABLE tokens ADD COLUMN note TEXT", `table "tokens" was changed`},
+		{"a generated column", "ALTER TABLE tokens ADD COLUMN note TEXT AS (hex(hash))", `table "tokens" was changed`},
+		{"a default", forge("UPDATE sqlite_schema SET sql = replace(sql, 'hash         BLOB    NOT NULL UNIQUE', " +
+			"'hash BLOB NOT NULL DEFAULT 1 UNIQUE') WHERE name = 'tokens'"), `table "tokens" was changed`},
+		{"a constraint", forge("UPDATE sqlite_schema SET sql = replace(sql, 'text TEXT    NOT NULL UNIQUE', " +
+			"'text TEXT NOT NULL UNIQUE CHECK (length(text) < 9)') WHERE name = 'expressions'"),
+			`table "expressions" was changed`},
+		{"another collation", forge("UPDATE sqlite_schema SET sql = replace(sql, 'text TEXT    NOT NULL', " +
+			"'text TEXT COLLATE NOCASE NOT NULL') WHERE name = 'expressions'"), `table "expressions" was changed`},
+		{"an index", "CREATE INDEX tokens_by_name ON tokens (name)", `index "tokens_by_name" of "tokens" is unknown`},
+		{"an index on an expression", "CREATE INDEX tokens_by_name ON tokens (lower(name))", `index "tokens_by_name"`},
+		{"a partial index that misses rows", "DROP INDEX commits_failing; CREATE INDEX commits_failing " +
+			"ON commits (repo_id, failing_since, id) WHERE failing_since > 99",
+			`index "commits_failing" of "commits" was changed`},
+		{"an index that is gone", "DROP INDEX commits_failing", `index "commits_failing" of "commits" is missing`},
+		{"a name in another case", "ALTER TABLE clock RENAME TO c; ALTER TABLE c RENAME TO Clock",
+			`table "Clock" is unknown`},
+		{"a table without its constraints", forge("UPDATE sqlite_schema SET sql = " +
+			"'CREATE TABLE expressions (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE)' WHERE name = 'expressions'"),
+			`table "expressions" was changed`},
+		{"a text that ends for SQLite before it ends", forge("UPDATE sqlite_schema SET sql = 'CREATE TABLE expressions (" +
+			"id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE) --' || char(0) || char(10) || 'STRICT' " +
+			"WHERE name = 'expressions'"), `table "expressions" was changed`},
+		{"a table of Litestream with a trigger", "CREATE TABLE _litestream_seq (id INTEGER PRIMARY KEY, seq INTEGER); " +
+			"CREATE TRIGGER t AFTER INSERT ON _litestream_seq BEGIN DELETE FROM tokens; END",
+			`trigger "t" of "_litestream_seq"`},
+		{"a table of Litestream with another column", "CREATE TABLE _litestream_lock (id INTEGER, note TEXT)",
+			`table "_litestream_lock" is unknown`},
+		{"another table of Litestream", "CREATE TABLE _litestream_x (id INTEGER)", `table "_litestream_x" is unknown`},
+		{"a name that changes the terminal", "CREATE TABLE \"\x1b[2J\" (id INTEGER)", `table "\x1b[2J" is unknown`},
+		{"a long name", "CREATE TABLE " + strings.Repeat("a", 10_000) + " (id INTEGER)",
+			`table "` + strings.Repeat("a", 60) + `" is unknown`},
+	}
+	empty := newPath(t)
+	check(t, open(t, empty, noHooks).Close())
+	ledger, err := os.ReadFile(empty)
+	check(t, err)
+	for _, p := range plants {
+		t.Run(p.name, func(t *testing.T) {
+			path := newPath(t)
+			check(t, os.WriteFile(path, ledger, 0o600))
+			plant(t, path, p.plant)
+			before, err := os.ReadFile(path)
+			check(t, err)
+
+			db, err := Open(t.Context(), path, Options{Hooks: noHooks})
+			if err == nil {
+				check(t, db.Close())
+			}
+			wantDifference(t, "Open", err, p.want)
+			if db, err = OpenReadOnly(t.Context(), path); err == nil {
+				check(t, db.Close())
+			}
+			wantDifference(t, "OpenReadOnly", err, p.want)
+			if after, err := os.ReadFile(path); err != nil || !bytes.Equal(after, before) {
+				t.Errorf("the file was changed, or %v", err)
+			}
+		})
+	}
+}
+
+// wantDifference checks that an error names a difference of a schema.
+func wantDifference(t *testing.T, what string, err error, want string) {
+	t.Helper()
+	if _, ok := errors.AsType[*sqldb.SchemaError](err); !ok || !strings.Contains(err.Error(), want) {
+		t.Errorf("%s: got error %v, want %s", what, err, want)
+	}
+}
+
+// unpack writes a database of an earlier release to a new folder, and returns its path.
+func unpack(t *testing.T, file string) (path string) {
+	t.Helper()
+	packed, err := os.Open(file)
+	check(t, err)
+	defer packed.Close()
+	unpacked, err := gzip.NewReader(packed)
+	check(t, err)
+	text, err := io.ReadAll(unpacked)
+	check(t, err)
+	path = newPath(t)
+	check(t, os.WriteFile(path, text, 0o600))
+	return path
+}
+
+func TestSchemasOfEarlierReleasesAreKnown(t *testing.T) {
+	files, err := filepath.Glob("../testdata/schemas/v*.db.gz")
+	check(t, err)
+	if len(files) < 13 {
+		t.Errorf("found %d databases, want 13 or more", len(files))
+	}
+	for _, file := range append(files, "../testdata/v5.db.gz") {
+		if _, current, err := SchemaOf(t.Context(), unpack(t, file)); current || err != nil {
+			t.Errorf("%s: it is current: %t, %v", filepath.Base(file), current, err)
+		}
+	}
+}
+
+func TestPlantedDatabasesOfEarlierReleasesAreNotMigrated(t *testing.T) {
+	path := unpack(t, "../testdata/schemas/v17.db.gz")
+	plant(t, path, raising)
+	before, err := os.ReadFile(path)
+	check(t, err)
+	_, err = Open(t.Context(), path, Options{Hooks: noHooks})
+	wantDifference(t, "Open", err, `trigger "raise" of "tokens" is unknown`)
+	_, _, err = SchemaOf(t.Context(), path)
+	wantDifference(t, "SchemaOf", err, `trigger "raise" of "tokens" is unknown`)
+
+	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(after, before) {
+		t.Errorf("the file was changed, or %v", err)
+	}
+	if files, _ := filepath.Glob(path + "*"); len(files) > 1 {
+		t.Errorf("there are the files %q", files)
+	}
+}
+
+func TestMessagesNameTenDifferences(t *testing.T) {
+	path := newPath(t)
+	check(t, open(t, path, noHooks).Close())
+	var tables strings.Builder
+	for letter := 'a'; letter <= 'n'; letter++ {
+		tables.WriteString("CREATE TABLE extra_" + string(letter) + " (id INTEGER);")
+	}
+	plant(t, path, tables.String())
+	_, _, err := SchemaOf(t.Context(), path)
+	wantDifference(t, "SchemaOf", err, `table "extra_j" is unknown, and 4 more (use a backup`)
+}
+
+func TestSchemasThatAreNoPlants(t *testing.T) {
+	cases := []struct{ name, change string }{
+		{"tables of Litestream", "CREATE TABLE IF NOT EXISTS _litestream_seq (id INTEGER PRIMARY KEY, seq INTEGER); " +
+			"CREATE TABLE IF NOT EXISTS _litestream_lock (id INTEGER);"},
+		{"statistics of SQLite", "INSERT INTO expressions (text) VALUES ('a'); ANALYZE"},
+		{"other comments and spaces, as of an earlier release", forge("UPDATE sqlite_schema SET sql = 'CREATE TABLE  " +
+			"expressions ( -- those'' of contracts'||char(10)||'  id INTEGER PRIMARY KEY,/* once */text TEXT NOT NULL UNIQUE" +
+			"'||char(10)||') STRICT' WHERE name = 'expressions'")},
+		{"a vacuum", "VACUUM"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			path := newPath(t)
+			check(t, open(t, path, noHooks).Close())
+			plant(t, path, c.change)
+			check(t, open(t, path, noHooks).Close())
+			db, err := OpenReadOnly(t.Context(), path)
+			check(t, err)
+			check(t, db.Close())
+		})
+	}
+}
+
+func TestPlainKeepsWhatHasAMeaning(t *testing.T) {
+	cases := []struct{ statement, want string }{
+		{"CREATE  TABLE\n\tt (a -- one\n, b /* two */ )", "CREATE TABLE t (a , b )"},
+		{"a/**/b", "a b"},
+		{"DEFAULT '--  ''/* x'", "DEFAULT '--  ''/* x'"},
+		{`"a  b" [c  d] ` + "`e  f`", `"a  b" [c  d] ` + "`e  f`"},
+		{`[a"b  ] "c`, `[a"b  ] "c`},
+		{"a /* b", "a"},
+		{"a -- b\x00\n c", "a -- b\x00\n c"},
+		{"a\vb", "a\vb"},
+	}
+	for _, c := range cases {
+		if got := plain(c.statement); got != c.want {
+			t.Errorf("%q: got %q, want %q", c.statement, got, c.want)
+		}
+	}
+}
+
+// What another process plants in a file that is open does not run, on any connection.
+func TestConnectionsRunNoPrograms(t *testing.T) {
+	path := newPath(t)
+	db := open(t, path, noHooks)
+	plant(t, path, "CREATE VIEW shown AS SELECT text FROM expressions; CREATE TRIGGER raise AFTER INSERT ON expressions "+
+		"BEGIN INSERT INTO expressions (text) VALUES ('planted'); END")
+	check(t, db.Write(t.Context(), single(func(c *sqldb.Conn) error { return insert(c, "a") })))
+	wantThings(t, db, "a")
+	plant(t, path, "INSERT INTO expressions (text) VALUES ('b')") // which does run it
+	wantThings(t, db, "a", "b", "planted")
+
+	read := func(db *DB, query string) error {
+		return db.ReadLoose(t.Context(), sqldb.Reader{}, func(c *sqldb.Conn) error {
+			return c.Each(func(sqldb.Scanner) error { return nil }, query)
+		})
+	}
+	if err := read(db, "SELECT * FROM shown"); err == nil || !strings.Contains(err.Error(), "access to view") {
+		t.Errorf("a view is read: %v", err)
+	}
+	check(t, db.ReadLoose(t.Context(), sqldb.Reader{}, func(c *sqldb.Conn) error {
+		var trusted int
+		if err := c.Row("PRAGMA trusted_schema").Scan(&trusted); err != nil || trusted != 0 {
+			t.Errorf("the schema is trusted: %d, %v", trusted, err)
+		}
+		return nil
+	}))
+	err := db.Write(t.Context(), single(func(c *sqldb.Conn) error {
+		return c.Run("PRAGMA writable_schema = ON; DELETE FROM sqlite_schema WHERE name = 'shown'")
+	}))
+	if err == nil || !strings.Contains(err.Error(), "may not be modified") {
+		t.Errorf("the schema table is written: %v", err)
+	}
+
+	// A backup of it is a copy, and is refused like the file.
+	copied := filepath.Join(t.TempDir(), "backup.db")
+	_, err = db.Backup(t.Context(), copied)
+	check(t, err)
+	_, _, err = SchemaOf(t.Context(), copied)
+	wantDifference(t, "SchemaOf", err, `trigger "raise" of "expressions"`)
+}

@@ -1,0 +1,91 @@
+package sqlite
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/ledgerd/ledgerd/store/sqldb"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// scripts returns the files of the migrations in order.
+func scripts() ([]string, error) {
+	files, err := fs.Glob(migrations, "migrations/*.sql")
+	if err != nil {
+		return nil, fmt.Errorf("list migrations: %w", err)
+	}
+	return files, nil
+}
+
+// migrateAll runs the migrations after the given version.
+func migrateAll(c *sqldb.Conn, files []string, version int, steps map[int]func(*sqldb.Conn) error) (err error) {
+	// While a table is rebuilt, references to it dangle. Data to sort may be as large
+	// as the database, so it goes to a file. One migration writes to the schema table, which
+	// the defensive mode forbids.
+	err = errors.Join(c.Run("PRAGMA foreign_keys = OFF; PRAGMA temp_store = FILE"), setDefensive(c, false))
+	if err != nil {
+		return fmt.Errorf("prepare migrations: %w", err)
+	}
+	defer func() {
+		err = errors.Join(err, c.Run("PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY"), setDefensive(c, true))
+	}()
+
+	for ; version < len(files); version++ {
+		if err := migrateOne(c, files[version], version+1, steps[version+1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func migrateOne(c *sqldb.Conn, file string, version int, step func(*sqldb.Conn) error) error {
+	script, err := migrations.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", file, err)
+	}
+	if err := c.Run("BEGIN IMMEDIATE"); err != nil {
+		return fmt.Errorf("begin %s: %w", file, err)
+	}
+	defer c.Run("ROLLBACK") // a no-op after the COMMIT
+
+	// Another process may have migrated the database while this one waited for the
+	// lock.
+	if now, err := schemaVersion(c); err != nil || now >= version {
+		return err
+	}
+	if err := c.Run(string(script)); err != nil {
+		return fmt.Errorf("run %s: %w", file, err)
+	}
+	if step != nil {
+		if err := step(c); err != nil {
+			return fmt.Errorf("run the Go step of %s: %w", file, err)
+		}
+	}
+
+	if err := checkReferences(c); err != nil {
+		return fmt.Errorf("check %s: %w", file, err)
+	}
+	if err := c.Run(fmt.Sprintf("PRAGMA user_version = %d", version)); err != nil {
+		return fmt.Errorf("finish %s: %w", file, err)
+	}
+	if err := c.Run("COMMIT"); err != nil {
+		return fmt.Errorf("commit %s: %w", file, err)
+	}
+	return nil
+}
+
+// checkReferences returns an error if a row refers to a missing row.
+func checkReferences(c *sqldb.Conn) error {
+	return c.Each(func(row sqldb.Scanner) error {
+		var table, parent string
+		var id, key any
+		if err := row.Scan(&table, &id, &parent, &key); err != nil {
+			return err
+		}
+		return fmt.Errorf("row %v of %s refers to a missing row of %s", id, table, parent)
+	}, "PRAGMA foreign_key_check")
+}
