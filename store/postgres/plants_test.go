@@ -1,0 +1,121 @@
+package postgres_test
+
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ledgerd/ledgerd/internal/pgtest"
+	"github.com/ledgerd/ledgerd/store"
+	dbcheck "github.com/ledgerd/ledgerd/store/check"
+	"github.com/ledgerd/ledgerd/store/sqldb"
+	"github.com/ledgerd/ledgerd/store/transfer"
+)
+
+// What is planted in the schema of a ledger is named by all who open it, and nothing of it runs.
+func TestWhatIsPlantedInASchemaIsRefused(t *testing.T) {
+	cluster := pgtest.Start(t, pgtest.Fast()...)
+	file := filepath.Join(t.TempDir(), "ledger.db")
+	s, err := store.Open(t.Context(), file, store.Options{})
+	check(t, errors.Join(err, s.Close()))
+	const function = "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN " +
+		"UPDATE tokens SET permission = 4; RETURN NULL; END $$;"
+
+	// The databases of the test are schemas of one database, which these belong to.
+	const undo = "DROP EVENT TRIGGER IF EXISTS raise; DROP TYPE IF EXISTS t CASCADE"
+
+	for _, p := range []struct{ name, plant, want string }{
+		{"a trigger", function + "CREATE TRIGGER raise AFTER UPDATE OF name ON tokens EXECUTE FUNCTION f()",
+			`trigger "raise" of "tokens" is unknown`},
+		{"a foreign key that is not enforced", "ALTER TABLE tokens DISABLE TRIGGER ALL", `trigger "RI_ConstraintTrigger_`},
+		{"an event trigger", "CREATE FUNCTION e() RETURNS event_trigger LANGUAGE plpgsql AS " +
+			"$$ BEGIN RAISE 'it runs'; END $$; CREATE EVENT TRIGGER raise ON ddl_command_start EXECUTE FUNCTION e()",
+			`event trigger "raise" is unknown`},
+		{"a rule", "CREATE RULE quiet AS ON UPDATE TO tokens DO INSTEAD NOTHING", `rule "quiet" of "tokens" is unknown`},
+		{"a policy", "ALTER TABLE tokens ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON tokens USING (true)",
+			`policy "p" of "tokens" is unknown, table "tokens" was changed`},
+		{"a view", "CREATE VIEW shown AS SELECT * FROM tokens", `view "shown" is unknown`},
+		{"a view in place of a table", "ALTER TABLE sessions RENAME TO kept; CREATE VIEW sessions AS SELECT * FROM kept",
+			`view "sessions" is unknown`},
+		{"a materialized view", "CREATE MATERIALIZED VIEW shown AS SELECT 1", `materialized view "shown" is unknown`},
+		{"a foreign table", "CREATE FOREIGN DATA WRAPPER w; CREATE SERVER s FOREIGN DATA WRAPPER w; " +
+			"CREATE FOREIGN TABLE other (id bigint) SERVER s", `foreign table "other" is unknown`},
+		{"a table", "CREATE TABLE notes (text text)", `table "notes" is unknown`},
+		{"a table that inherits", "CREATE SCHEMA x; CREATE TABLE x.more () INHERITS (tokens)",
+			`inheriting table "x.more" of "tokens" is unknown`},
+		{"a column", "ALTER TABLE orgs ADD COLUMN color text", `column "color" of "orgs" is unknown`},
+		{"a generated column", "ALTER TABLE orgs ADD COLUMN n bigint GENERATED ALWAYS AS (id + 1) STORED",
+			`column "n" of "orgs" is unknown`},
+		{"a default", "ALTER TABLE tokens ALTER COLUMN permission SET DEFAULT 4",
+			`column "permission" of "tokens" was changed`},
+		{"another type", "ALTER TABLE orgs ALTER COLUMN name TYPE citext", `column "name" of "orgs" was changed`},
+		{"another collation", `ALTER TABLE orgs ALTER COLUMN name TYPE text COLLATE "POSIX"`,
+			`column "name" of "orgs" was changed`},
+		{"a value that may be missing", "ALTER TABLE tokens ALTER COLUMN hash DROP NOT NULL",
+			`column "hash" of "tokens" was changed`},
+		{"a constraint", "ALTER TABLE tokens ADD CHECK (permission > 0)", `constraint "tokens_permission_check" of "tokens"`},
+		{"a constraint that is gone", "ALTER TABLE orgs DROP CONSTRAINT orgs_name_key",
+			`index "orgs_name_key" of "orgs" is missing`},
+		{"an index on an expression", "CREATE INDEX tokens_by_name ON tokens (lower(name))",
+			`index "tokens_by_name" of "tokens" is unknown`},
+		{"an index of other rows", "DROP INDEX webhooks_active; CREATE INDEX webhooks_active ON webhooks (id) " +
+			"WHERE active = 0", `index "webhooks_active" of "webhooks" was changed`},
+		{"a sequence", "ALTER SEQUENCE ids INCREMENT 1", `sequence "ids" was changed`},
+		{"a table that a crash empties", "ALTER TABLE sessions SET UNLOGGED", `table "sessions" was changed`},
+		{"a function that hides one of PostgreSQL",
+			"CREATE FUNCTION lower(citext) RETURNS text LANGUAGE sql AS $$ SELECT '' $$", `function "lower" is unknown`},
+		{"an operator", "CREATE FUNCTION same(citext, text) RETURNS boolean LANGUAGE sql AS $$ SELECT true $$; " +
+			"CREATE OPERATOR = (LEFTARG = citext, RIGHTARG = text, FUNCTION = same)", `operator "=" is unknown`},
+		{"a cast", "CREATE TYPE t AS (n bigint); " +
+			"CREATE FUNCTION to_n(t) RETURNS bigint LANGUAGE sql AS $$ SELECT 1::bigint $$; " +
+			"CREATE CAST (t AS bigint) WITH FUNCTION to_n(t) AS IMPLICIT", `cast "t as bigint" is unknown`},
+		{"a type", "CREATE DOMAIN positive AS bigint CHECK (VALUE > 0)", `type "positive" is unknown`},
+	} {
+		t.Run(p.name, func(t *testing.T) {
+			url := cluster.NewDatabase(t)
+			check(t, database(url).Open(t, store.Options{}).Close())
+			check(t, cluster.Exec(t.Context(), url, p.plant))
+			defer cluster.Exec(t.Context(), url, undo)
+
+			s, err := store.Open(t.Context(), url, store.Options{})
+			if err == nil {
+				check(t, s.Close())
+			}
+			wantDifference(t, "Open", err, p.want)
+			if p.name != "a trigger" {
+				return // the others compare by the same function
+			}
+			_, err = transfer.Copy{From: url, To: filepath.Join(t.TempDir(), "copy.db")}.Run(t.Context())
+			wantDifference(t, "copy from it", err, p.want)
+			_, err = transfer.Copy{From: file, To: url}.Run(t.Context())
+			wantDifference(t, "copy to it", err, p.want)
+			report, err := dbcheck.Run(t.Context(), url, dbcheck.Options{})
+			check(t, err)
+			if report.Found == 0 || !strings.Contains(report.Problems[0].String(), "schema: "+p.want) {
+				t.Errorf("check has found %v, want %q", report.Problems, p.want)
+			}
+		})
+	}
+}
+
+// An empty database has nothing that could become part of a ledger.
+func TestWhatIsPlantedInAnEmptyDatabaseIsRefused(t *testing.T) {
+	cluster := pgtest.Start(t, pgtest.Fast()...)
+	url := cluster.NewDatabase(t)
+	check(t, cluster.Exec(t.Context(), url,
+		"CREATE FUNCTION lower(bigint) RETURNS text LANGUAGE sql AS $$ SELECT '' $$"))
+	s, err := store.Open(t.Context(), url, store.Options{})
+	if err == nil {
+		check(t, s.Close())
+	}
+	wantDifference(t, "Open", err, `function "lower" is unknown`)
+}
+
+// wantDifference checks that an error names a difference of a schema.
+func wantDifference(t *testing.T, what string, err error, want string) {
+	t.Helper()
+	if _, ok := errors.AsType[*sqldb.SchemaError](err); !ok || !strings.Contains(err.Error(), want) {
+		t.Errorf("%s: got error %v, want %q", what, err, want)
+	}
+}

@@ -1,0 +1,81 @@
+package postgres
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strconv"
+
+	"github.com/ledgerd/ledgerd/store/sqldb"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// scripts returns the files of the migrations in order, and the version of this release.
+func scripts() (files []string, latest int, err error) {
+	if files, err = fs.Glob(migrations, "migrations/*.sql"); err != nil {
+		return nil, 0, fmt.Errorf("list migrations: %w", err)
+	}
+	return files, versionOf(files[len(files)-1]), nil
+}
+
+// versionOf returns the schema version to which a file migrates. It is the number of SQLite's
+// migration with the same result.
+func versionOf(file string) int {
+	version, _ := strconv.Atoi(path.Base(file)[:4]) // 0 would run it never; a test checks the names
+	return version
+}
+
+// runScripts runs the migrations after a version, up to another.
+func runScripts(c *sqldb.Conn, after, last int) error {
+	files, _, err := scripts()
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		if versionOf(file) <= after || versionOf(file) > last {
+			continue
+		}
+		script, err := migrations.ReadFile(file)
+		if err != nil {
+			return fmt.Errorf("read %s: %w", file, err)
+		}
+		if err := c.Run(string(script)); err != nil {
+			return fmt.Errorf("run %s: %w", file, err)
+		}
+		if _, err := c.Exec("UPDATE ledger SET schema_version = ?", versionOf(file)); err != nil {
+			return fmt.Errorf("finish %s: %w", file, err)
+		}
+	}
+	return nil
+}
+
+// migrationLock is the key of the lock that a process holds while it migrates. Nothing else uses
+// advisory locks.
+const migrationLock = 0x6c646764 // "ldgd"
+
+// schemaVersion returns the version of the schema, or 0 if the database has no tables. It returns
+// an error if it has tables of another program.
+func schemaVersion(c *sqldb.Conn) (version int, err error) {
+	var tables, isLedger int
+	err = c.Row(`
+SELECT count(*), count(*) FILTER (WHERE c.relname = 'ledger' AND EXISTS (
+    SELECT 1 FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = 'schema_version'))
+FROM pg_class c WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm')`).
+		Scan(&tables, &isLedger)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("read the tables: %w", err)
+	case tables == 0:
+		return 0, nil
+	case isLedger == 0:
+		return 0, errors.New("not a database of ledgerd: another program has created tables in it (create an empty database)")
+	}
+	if err := c.Row("SELECT schema_version FROM ledger").Scan(&version); err != nil {
+		return 0, fmt.Errorf("read the schema version: %w", err)
+	}
+	return version, nil
+}
