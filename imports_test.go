@@ -252,7 +252,7 @@ var mayImport = map[string][]string{
 	"internal/subprocess":   {"internal/config", "ledger"},
 	"internal/signing":      {"internal/atomicfile", "ledger", "ledger/attestation", "ledger/identity"},
 	"internal/atomicfile":   {},
-	"internal/backup":       {"ledger", "store", "store/check", "store/sqlite"},
+	"internal/backup":       {"ledger", "store", "store/check", "store/sqldb", "store/sqlite"},
 	"internal/doctor": {
 		"internal/config", "internal/idp", "internal/parallel", "internal/service", "internal/terminal", "ledger", "ledger/member",
 		"store", "store/postgres", "store/sqlite", "transparency",

@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"compress/gzip"
+	"database/sql"
 	"errors"
 	"flag"
 	"fmt"
@@ -46,6 +47,7 @@ func TestMain(m *testing.M) {
 //   - get URL prints the response to a GET request with the token in the file $TOKEN.
 //   - grab NAME FILE REGEXP sets a variable to the match of the first group.
 //   - unpack FILE DEST decompresses a gzip file.
+//   - sql DATABASE FILE runs the statement in a file on a database file, as another program does.
 //   - job NAME sets the variables of a recorded CI job, job alone removes them.
 //
 // The condition [sqlite] is false when TestOnPostgreSQL runs the scripts.
@@ -78,6 +80,7 @@ func runScripts(t *testing.T, dir string, setUp func(*testscript.Env) error) {
 			"get":     scriptGet,
 			"grab":    scriptGrab,
 			"unpack":  scriptUnpack,
+			"sql":     scriptSQL,
 			"job":     scriptJob,
 			"proxy":   scriptProxy,
 			"idtoken": scriptIDToken,
@@ -260,6 +263,17 @@ func scriptUnpack(ts *testscript.TestScript, neg bool, args []string) {
 	data, err := io.ReadAll(text)
 	ts.Check(err)
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), data, 0o600))
+}
+
+func scriptSQL(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: sql DATABASE FILE")
+	}
+	db, err := sql.Open("sqlite", ts.MkAbs(args[0])+"?_pragma=busy_timeout(5000)")
+	ts.Check(err)
+	defer db.Close()
+	_, err = db.Exec(ts.ReadFile(args[1]))
+	ts.Check(err)
 }
 
 // TestQueueDocsAreRun checks that the contract and the commands for merge queues in the docs

@@ -45,6 +45,11 @@ ALTER TABLE repos DROP COLUMN web_url; ALTER TABLE repos DROP COLUMN forge;
 DROP TABLE former_names; DROP INDEX repos_deleted;
 ALTER TABLE orgs DROP COLUMN archived_at; ALTER TABLE orgs DROP COLUMN deleted_at;
 ALTER TABLE repos DROP COLUMN archived_at; ALTER TABLE repos DROP COLUMN deleted_at;
+PRAGMA writable_schema = ON;
+UPDATE sqlite_schema
+SET sql = replace(sql, 'repo_id  INTEGER REFERENCES repos', 'repo_id  INTEGER NOT NULL REFERENCES repos')
+WHERE type = 'table' AND name = 'events';
+PRAGMA writable_schema = RESET;
 PRAGMA user_version = 10`
 
 // A database of the release before has its failures of the last 30 days marked in the

@@ -61,8 +61,13 @@ func TestRestoreRefuses(t *testing.T) {
 		{"over a database", "", true, "ledger.db", "ledger.db exists already, and is not replaced"},
 		{"over the log of a database", "", true, "ledger.db-wal", "ledger.db-wal exists already"},
 		{"a newer schema", "PRAGMA user_version = 999", true, "", "schema version 999 is too new"},
-		{"no schema", "PRAGMA user_version = 0", true, "", "the file is empty"},
+		{"no schema", "PRAGMA user_version = 0", true, "", "the check has found problems"},
 		{"a database of another program", "PRAGMA application_id = 1", true, "", "not a ledgerd database"},
+		{"a trigger", "CREATE TRIGGER raise AFTER UPDATE ON tokens BEGIN UPDATE tokens SET permission = 4; END", false, "",
+			"the check has found problems (1)"},
+		{"a trigger, without a check", "CREATE TRIGGER raise AFTER INSERT ON orgs BEGIN DELETE FROM tokens; END", true, "",
+			"the check has found problems (1)"},
+		{"a view", "CREATE VIEW shown AS SELECT * FROM tokens", true, "", "the check has found problems (1)"},
 		{"a backup that was changed", "UPDATE orgs SET next_seq = 7", false, "", "the check has found problems (1)"},
 	}
 	for _, c := range cases {

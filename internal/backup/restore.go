@@ -8,6 +8,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/check"
+	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/sqlite"
 )
 
@@ -51,6 +52,9 @@ func (r Restore) Run(ctx context.Context) (done Restored, err error) {
 		return done, err
 	}
 	_, current, err := sqlite.SchemaOf(ctx, r.File)
+	if different, ok := errors.AsType[*sqldb.SchemaError](err); ok {
+		return done, &DamagedError{r.File, check.OfSchema(different)}
+	}
 	if err != nil {
 		return done, fmt.Errorf("read the backup %s: %w", r.File, err)
 	}

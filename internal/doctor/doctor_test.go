@@ -1,8 +1,10 @@
 package doctor_test
 
 import (
+	"compress/gzip"
 	"database/sql"
 	"errors"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -82,6 +84,19 @@ func providersWith(key string) func(t *testing.T, s *config.Settings) {
 	}
 }
 
+// useEarlier replaces the database by one of an earlier release.
+func useEarlier(t *testing.T, s *config.Settings) {
+	t.Helper()
+	packed, err := os.Open("../../store/testdata/schemas/v17.db.gz")
+	check(t, err)
+	defer packed.Close()
+	unpacked, err := gzip.NewReader(packed)
+	check(t, err)
+	text, err := io.ReadAll(unpacked)
+	check(t, err)
+	check(t, os.WriteFile(string(s.Database), text, 0o600))
+}
+
 // certificateFor returns a function that sets a certificate with so much of its time left.
 func certificateFor(left time.Duration) func(t *testing.T, s *config.Settings) {
 	return func(t *testing.T, s *config.Settings) {
@@ -124,12 +139,15 @@ func TestExamine(t *testing.T) {
 			change(t, string(s.Database), "PRAGMA user_version = 999")
 		}, check: "schema", level: doctor.Problem, want: "too new"},
 		{name: "an earlier schema", spoil: func(t *testing.T, s *config.Settings) {
-			change(t, string(s.Database), "PRAGMA user_version = 12")
+			useEarlier(t, s)
 		}, check: "schema", level: doctor.Warning, want: "keeps a copy"},
 		{name: "an earlier schema without a copy", spoil: func(t *testing.T, s *config.Settings) {
-			change(t, string(s.Database), "PRAGMA user_version = 12")
+			useEarlier(t, s)
 			s.NoCopy = true
 		}, check: "schema", level: doctor.Warning, want: "without a copy"},
+		{name: "a trigger", spoil: func(t *testing.T, s *config.Settings) {
+			change(t, string(s.Database), "CREATE TRIGGER raise AFTER INSERT ON tokens BEGIN SELECT 1; END")
+		}, check: "schema", level: doctor.Problem, want: `trigger "raise" of "tokens" is unknown`},
 		{name: "a database that others read", spoil: func(t *testing.T, s *config.Settings) {
 			check(t, os.Chmod(string(s.Database), 0o644))
 		}, check: "database", level: doctor.Warning, want: "chmod 600"},

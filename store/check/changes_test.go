@@ -345,8 +345,13 @@ var changes = []struct {
 	{"the present log", run(`UPDATE orgs SET log_id = 7`),
 		[]string{"log acme: the org's present log is row 7 from event 0"}},
 
-	{"a missing index entry", run(`
-		PRAGMA writable_schema = ON; DELETE FROM sqlite_schema WHERE name = 'events_by_time'`), []string{"file: "}},
+	{"a missing index", run(`
+		PRAGMA writable_schema = ON; DELETE FROM sqlite_schema WHERE name = 'events_by_time'`),
+		[]string{"schema: index \"events_by_time\" of \"events\" is missing"}},
+	{"a trigger", run(`CREATE TRIGGER raise AFTER UPDATE ON tokens BEGIN UPDATE tokens SET permission = 4; END`),
+		[]string{`schema: trigger "raise" of "tokens" is unknown`}},
+	{"a view in place of a table", run(`ALTER TABLE tips RENAME TO kept; CREATE VIEW tips AS SELECT * FROM kept`),
+		[]string{`schema: view "tips" is unknown`}},
 	{"a row that refers to nothing", run(`UPDATE events SET repo_id = 77 WHERE seq = 20`),
 		[]string{"file: row ", " of events refers to a missing row of repos"}},
 }

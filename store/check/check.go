@@ -19,6 +19,9 @@ import (
 // Run checks a database file. The error means that it could not be checked.
 func Run(ctx context.Context, path string, o Options) (Report, error) {
 	db, err := store.OpenSource(ctx, path)
+	if different, ok := errors.AsType[*sqldb.SchemaError](err); ok {
+		return OfSchema(different), nil
+	}
 	if err != nil {
 		return Report{}, err
 	}
@@ -27,6 +30,17 @@ func Run(ctx context.Context, path string, o Options) (Report, error) {
 		err = c.run(ctx)
 	}
 	return c.result(), errors.Join(err, db.Changed(), db.Close())
+}
+
+// OfSchema returns the report of a database with another schema than ledgerd creates. What is in such a
+// database is not read.
+func OfSchema(e *sqldb.SchemaError) Report {
+	r := newReporter()
+	for _, difference := range e.Differences {
+		r.problemf("schema", "", "", "%s", difference)
+	}
+	r.uncheckedf("the rows, because the schema is not that of ledgerd")
+	return r.result()
 }
 
 // run runs all checks. One that cannot read the file is a problem, and the others go on. The

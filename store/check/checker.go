@@ -40,7 +40,7 @@ type kept struct {
 
 // A checker checks one database.
 type checker struct {
-	reporter
+	*reporter
 	db store.Source
 	// store derives states, on the same engine.
 	store *store.Store
@@ -53,9 +53,8 @@ type checker struct {
 }
 
 func newChecker(db store.Source, o Options) *checker {
-	c := &checker{db: db, store: store.NewReader(db, store.Options{}), step: o.Progress, others: o.Others,
-		maxKnown: cmp.Or(o.maxKnown, maxKnown)}
-	c.report.Problems, c.report.Unchecked, c.counts = []Problem{}, []string{}, make(map[string]int64)
+	c := &checker{reporter: newReporter(), db: db, store: store.NewReader(db, store.Options{}), step: o.Progress,
+		others: o.Others, maxKnown: cmp.Or(o.maxKnown, maxKnown)}
 	c.vouching.keyrings = make(map[string]*identity.Keyring)
 	if c.step == nil {
 		c.step = func(string, int64, int64) {}

@@ -111,7 +111,9 @@ func TestKeylessAttestations(t *testing.T) {
 			"CA acme CA idn_x: the org has no such identity"},
 		"a CA that is no root": {`UPDATE cas SET identity_id = (SELECT identity_id FROM identities WHERE kind = 'sigstore')`,
 			": the identity is of the kind sigstore, and must be a root"},
-		"a retired CA in use": {`DROP INDEX cas_in_use; UPDATE cas SET retired_at = 0`,
+		"a retired CA in use": {`DROP INDEX cas_in_use; UPDATE cas SET retired_at = 0;
+			CREATE INDEX cas_in_use ON cas (org_id, purpose) WHERE retired_at = 0; PRAGMA writable_schema = ON;
+			UPDATE sqlite_schema SET sql = replace(sql, 'CREATE INDEX', 'CREATE UNIQUE INDEX') WHERE name = 'cas_in_use'`,
 			"CA acme: 2 CAs for the purpose \"ci\" are in use, and at most one may be"},
 		"a retired CA in use again": {`DELETE FROM cas WHERE retired_at = 0; UPDATE cas SET retired_at = 0`,
 			`: the row says "added", and event evt_`},

@@ -72,6 +72,10 @@ type reporter struct {
 	counts map[string]int64 // problems by check
 }
 
+func newReporter() *reporter {
+	return &reporter{report: Report{Problems: []Problem{}, Unchecked: []string{}}, counts: make(map[string]int64)}
+}
+
 // problemf adds a problem.
 func (r *reporter) problemf(check, org, row, format string, args ...any) {
 	r.mu.Lock()

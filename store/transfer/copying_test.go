@@ -1,6 +1,12 @@
 package transfer
 
 import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -28,6 +34,76 @@ func TestCompareRoots(t *testing.T) {
 		err := compareRoots(test.from, test.to)
 		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: error is %v, want %q", test.name, err, test.want)
+		}
+	}
+}
+
+// A spoiled target loses or changes rows of a table on their way.
+type spoiled struct {
+	target
+	table string
+	spoil func(t table, rows [][]any) [][]any
+}
+
+func (s spoiled) write(ctx context.Context, t table, rows [][]any) error {
+	if t.name == s.table {
+		rows = s.spoil(t, rows)
+	}
+	return s.target.write(ctx, t, rows)
+}
+
+func TestDifferenceIsFound(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	s, err := store.Open(t.Context(), path, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.CreateOrg(t.Context(), "acme")
+	if err = errors.Join(err, s.Close()); err != nil {
+		t.Fatal(err)
+	}
+
+	for _, test := range []struct {
+		name, table, want string
+		spoil             func(t table, rows [][]any) [][]any
+	}{
+		{"a row is lost", "audits", "the copy differs: table audits has", func(_ table, rows [][]any) [][]any {
+			return rows[1:]
+		}},
+		{"a value is changed", "events", "the copy differs: table events has other values than",
+			func(t table, rows [][]any) [][]any {
+				rows[0][slices.Index(t.names(), "at")] = int64(1)
+				return rows
+			}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			copied := filepath.Join(t.TempDir(), "copy.db")
+			err := readSource(t.Context(), path, func(from source) error {
+				return fillFile(t.Context(), copied, func(to target) error {
+					r := &copying{from: from, to: spoiled{to, test.table, test.spoil}}
+					return r.run(t.Context())
+				})
+			})
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got error %v, want %q", err, test.want)
+			}
+			if _, err := os.Stat(copied); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("there is a copy: %v", err)
+			}
+		})
+	}
+}
+
+func TestTablesMustBeTheSame(t *testing.T) {
+	orgs := table{name: "orgs", columns: []column{{"id", "integer"}, {"name", "text"}}, key: []string{"id"}}
+	for want, other := range map[string][]table{
+		"the target has no table orgs":                         {},
+		"the target has no column name of the type text":       {{name: "orgs", columns: orgs.columns[:1], key: orgs.key}},
+		"the target has another primary key in its table orgs": {{name: "orgs", columns: orgs.columns}},
+		"the source has no table repos":                        {orgs, {name: "repos"}},
+	} {
+		if err := sameTables([]table{orgs}, other); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got error %v, want %q", err, want)
 		}
 	}
 }
