@@ -154,10 +154,11 @@ var mayImport = map[string][]string{
 		"ledger", "ledger/attention", "ledger/attestation", "ledger/ca", "ledger/exchange", "ledger/facts",
 		"ledger/gitobject", "ledger/identity", "ledger/insights", "ledger/member", "ledger/passkey",
 		"ledger/policy", "ledger/policy/lint", "ledger/proof", "ledger/proof/receipt", "ledger/radar", "ledger/search",
-		"ledger/where", "store/internal/envelope", "store/internal/lookup", "store/internal/sealed", "store/postgres",
+		"ledger/where", "store/internal/cursor", "store/internal/envelope", "store/internal/lookup", "store/internal/sealed", "store/postgres",
 		"store/radarindex",
 		"store/sqldb", "store/sqlite",
 	},
+	"store/internal/cursor":   {},
 	"store/internal/envelope": {},
 	"store/internal/lookup":   {},
 	"store/internal/sealed":   {},
@@ -177,7 +178,7 @@ var mayImport = map[string][]string{
 	"store/radarindex": {"ledger", "ledger/policy", "ledger/radar"},
 	// The conformance suite of the storage.
 	"store/storetest": {
-		"internal/oidc/oidctest", "internal/sigstoretest", "ledger", "ledger/attestation", "ledger/ca",
+		"internal/oidc/oidctest", "internal/sigstoretest", "ledger", "ledger/attention", "ledger/attestation", "ledger/ca",
 		"ledger/exchange", "ledger/identity", "ledger/member", "ledger/passkey", "ledger/policy", "ledger/radar", "store",
 	},
 	"store/postgres/model": {}, // only a test

@@ -34,7 +34,6 @@ const (
 	CodeUnsupportedGrantType Code = "unsupported_grant_type"
 	CodeInvalidTarget        Code = "invalid_target"
 	CodeInvalidScope         Code = "invalid_scope"
-	CodeUntrustedIssuer      Code = "untrusted_issuer"
 	CodeIssuerUnavailable    Code = "issuer_unavailable"
 	CodeInvalidToken         Code = "invalid_token"
 	CodeWrongAudience        Code = "wrong_audience"

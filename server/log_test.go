@@ -68,7 +68,7 @@ func (b *logBackend) sign() {
 }
 
 // edit changes the database behind the back of the server.
-func (b *logBackend) edit(statement string, args ...any) {
+func (b *backend) edit(statement string, args ...any) {
 	b.t.Helper()
 	db, err := sql.Open("sqlite", "file:"+b.file+"?_pragma=busy_timeout(10000)")
 	check(b.t, err)

@@ -37,19 +37,19 @@ type receiptBackend struct {
 	signer *transparency.Signer
 }
 
-func newReceiptBackend(t *testing.T) *receiptBackend {
+func newReceiptBackend(t *testing.T, changes ...func(*Config)) *receiptBackend {
 	t.Helper()
 	r := &receiptBackend{keys: filepath.Join(t.TempDir(), "keys")}
 	base := &url.URL{Scheme: "https", Host: "ledger.test"}
 	open := func() (*transparency.Keys, error) { return transparency.OpenKeys(r.keys, r.keys) }
-	r.backend = newBackend(t, func(c *Config) {
+	r.backend = newBackend(t, append(changes, func(c *Config) {
 		c.Receipts = transparency.NewReceipts(transparency.ReceiptConfig{Store: c.Store, Keys: open, Scheme: base.Scheme,
 			Validity: 24 * time.Hour, Logger: c.Logger})
 		keys, err := open()
 		check(t, err)
 		r.signer = transparency.NewSigner(transparency.Config{Store: c.Store, Keys: keys, BaseURL: base,
 			Logger: slog.New(slog.DiscardHandler)})
-	})
+	})...)
 	return r
 }
 

@@ -27,10 +27,6 @@ const maxExplained = 100
 // Attention lists what needs attention in an org, the most urgent first. It examines a
 // limited number of the newest candidates of each kind; the counts say if there may be more.
 func (s *Store) Attention(ctx context.Context, org string, f AttentionFilter) (attention.List, error) {
-	position, err := f.keys(len(attention.Key{}))
-	if err != nil {
-		return attention.List{}, err
-	}
 	return read(ctx, s, byOrg(org), func(rd reader) (list attention.List, err error) {
 		l := &attentionList{reader: rd, filter: f, derivers: make(derivers)}
 		if l.orgID, err = rd.orgID(org); err != nil {
@@ -43,6 +39,11 @@ func (s *Store) Attention(ctx context.Context, org string, f AttentionFilter) (a
 			}
 			l.repoID = r.id
 		}
+		cursors := rd.listing("attention", l.orgID)
+		position, err := cursors.position(f.Query, len(attention.Key{}))
+		if err != nil {
+			return list, err
+		}
 
 		if err := l.collect(); err != nil {
 			return list, fmt.Errorf("find what needs attention: %w", err)
@@ -53,7 +54,7 @@ func (s *Store) Attention(ctx context.Context, org string, f AttentionFilter) (a
 			return list, fmt.Errorf("explain what needs attention: %w", err)
 		}
 		if more {
-			list.NextCursor = cursor(rows[len(rows)-1].key[:]...)
+			list.NextCursor = cursors.cursor(rows[len(rows)-1].key[:]...)
 		}
 		return list, nil
 	})
@@ -114,7 +115,7 @@ func (l *attentionList) page(position []int64) (rows []candidate, more bool) {
 // collect reads the candidates.
 func (l *attentionList) collect() error {
 	l.more = make(map[attention.Kind]bool)
-	repos, more, err := l.troubledRepos(l.orgID, l.repoID, l.now.Add(attention.ExceptionSoon))
+	repos, more, err := l.troubledRepos(l.orgID, l.repoID)
 	if err != nil {
 		return err
 	}
@@ -130,7 +131,7 @@ func (l *attentionList) collect() error {
 		func() error { return l.eachRepo(repos, attention.Review, isAttested, l.addWaiting) },
 		func() error { return l.eachRepo(repos, attention.Conflict, hasConflicts, l.addConflicts) },
 		func() error { return l.eachRepo(repos, attention.Expiring, hasEnding, l.addExceptions) },
-		l.addEvidence,
+		func() error { return l.eachRepo(repos, attention.Expiring, isExpiring, l.addEvidence) },
 	}
 	if l.filter.Admin {
 		steps = append(steps, func() error { return l.eachRepo(repos, attention.Webhook, hasWebhooks, l.addWebhooks) })
@@ -153,6 +154,7 @@ func isFailing(r troubledRepo) bool    { return r.failing }
 func isAttested(r troubledRepo) bool   { return r.attested }
 func hasConflicts(r troubledRepo) bool { return r.conflicting }
 func hasEnding(r troubledRepo) bool    { return r.ending }
+func isExpiring(r troubledRepo) bool   { return r.expiring }
 func hasWebhooks(r troubledRepo) bool  { return r.webhooks }
 
 // eachRepo calls add for the repos that match. Each examines its share of the rows, and
@@ -309,37 +311,33 @@ func (l *attentionList) addExceptions(d *deriver, limit int) (examined int, more
 	return rows.examined, p.end != nil, nil
 }
 
-// addEvidence adds the commits in flight whose evidence expires soon. Of all orgs, it
-// examines a limited number of commits with evidence that expires.
-func (l *attentionList) addEvidence() error {
-	rows := 0
-	err := l.EachLong(func(row scanner) error {
-		var id, repoID, orgID int64
+// addEvidence adds the commits in flight of a repo whose evidence expires soon, the earliest first.
+func (l *attentionList) addEvidence(d *deriver, limit int) (examined int, more bool, err error) {
+	err = l.EachLong(func(row scanner) error {
+		var id int64
 		var state ledger.State
 		var until ledger.Time
 		var inFlight bool
-		err := row.Scan(&id, &repoID, &orgID, &state, &until, &inFlight)
-		rows++
-
-		if err != nil || !inFlight || orgID != l.orgID || l.repoID != 0 && l.repoID != repoID {
+		err := row.Scan(&id, &state, &until, &inFlight)
+		examined++
+		if err != nil || !inFlight {
 			return err
 		}
+
 		isException := func(r candidate) bool { return r.commitID == id && r.Until == until }
 		if i, ok := attention.EvidenceItem(state, until, l.now); ok && !slices.ContainsFunc(l.rows, isException) {
-			l.add(i, fromEvidence, id, repoID, id)
+			l.add(i, fromEvidence, id, d.repo.id, id)
 		}
 		return nil
 	}, `
-SELECT c.id, c.repo_id, r.org_id, c.state, c.expires, EXISTS (SELECT 1 FROM tips t WHERE t.commit_id = c.id AND t.`+
-		isInFlight+`)
-FROM commits c /*+index commits_expiring*/ /*+ordered*/ JOIN repos r ON r.id = c.repo_id AND r.deleted_at = 0
-WHERE c.expires > 0 AND c.expires > ? AND c.expires <= ? ORDER BY c.expires LIMIT ?`,
-		l.now, l.now.Add(attention.EvidenceSoon), maxCandidates)
+SELECT c.id, c.state, c.expires, EXISTS (SELECT 1 FROM tips t WHERE t.commit_id = c.id AND t.`+isInFlight+`)
+FROM commits c /*+index commits_expiring_by_repo*/
+WHERE c.repo_id = ? AND c.expires > 0 AND c.expires > ? AND c.expires <= ? ORDER BY c.expires LIMIT ?`,
+		d.repo.id, l.now, l.now.Add(attention.EvidenceSoon), limit)
 	if err != nil {
-		return fmt.Errorf("read commits whose evidence expires: %w", err)
+		return 0, false, fmt.Errorf("read commits whose evidence expires: %w", err)
 	}
-	l.more[attention.Expiring] = l.more[attention.Expiring] || rows == maxCandidates
-	return nil
+	return examined, examined == limit, nil
 }
 
 func (l *attentionList) addIdentities() error {

@@ -38,22 +38,23 @@ const (
 
 // A troubledRepo says which kinds of candidates a repo may have.
 type troubledRepo struct {
-	id                                               int64
-	failing, attested, conflicting, webhooks, ending bool
+	id                             int64
+	failing, attested, conflicting bool
+	webhooks, ending, expiring     bool
 }
 
 // troubledRepos reads which repos of an org have candidates. more reports whether there are
 // more repos. A repoID of 0 selects all repos.
-func (rd reader) troubledRepos(orgID, repoID int64, soon ledger.Time) (list []troubledRepo, more bool, err error) {
+func (rd reader) troubledRepos(orgID, repoID int64) (list []troubledRepo, more bool, err error) {
 	from, by := `FROM (
-  SELECT id FROM repos /*+index repos_by_org*/ WHERE org_id = ? AND deleted_at = 0 ORDER BY id LIMIT ?) r`, orgID
-	args := []any{rd.now, soon, by, maxAttentionRepos + 1}
+  SELECT id FROM repos /*+index repos_by_org*/ WHERE org_id = ? AND deleted_at = 0 ORDER BY id LIMIT ?) r`, []any{orgID, maxAttentionRepos + 1}
 	if repoID != 0 {
-		from, args = "FROM repos r WHERE r.id = ?", []any{rd.now, soon, repoID}
+		from, by = "FROM repos r WHERE r.id = ?", []any{repoID}
 	}
+	soon := []any{rd.now, rd.now.Add(attention.ExceptionSoon), rd.now, rd.now.Add(attention.EvidenceSoon)}
 
 	list, err = all(rd, func(row scanner) (r troubledRepo, err error) {
-		return r, row.Scan(&r.id, &r.failing, &r.attested, &r.conflicting, &r.webhooks, &r.ending)
+		return r, row.Scan(&r.id, &r.failing, &r.attested, &r.conflicting, &r.webhooks, &r.ending, &r.expiring)
 	}, `
 SELECT r.id,
   EXISTS (SELECT 1 FROM commits c /*+index commits_failing*/ WHERE c.repo_id = r.id AND c.failing_since > 0),
@@ -61,8 +62,10 @@ SELECT r.id,
   EXISTS (SELECT 1 FROM tips t /*+index tips_conflicting*/ WHERE t.repo_id = r.id AND t.`+isConflicting+`),
   EXISTS (SELECT 1 FROM webhooks w /*+index webhooks_troubled*/ WHERE w.repo_id = r.id AND `+isTroubled+`),
   EXISTS (SELECT 1 FROM exceptions x /*+index exceptions_by_end*/
-    WHERE x.repo_id = r.id AND x.ends_at > ? AND x.ends_at <= ?)
-`+from, args...)
+    WHERE x.repo_id = r.id AND x.ends_at > ? AND x.ends_at <= ?),
+  EXISTS (SELECT 1 FROM commits c /*+index commits_expiring_by_repo*/
+    WHERE c.repo_id = r.id AND c.expires > 0 AND c.expires > ? AND c.expires <= ?)
+`+from, append(soon, by...)...)
 	if err != nil {
 		return nil, false, fmt.Errorf("read repos: %w", err)
 	}

@@ -31,12 +31,13 @@ type AttestationFilter struct {
 func (s *Store) Attestations(
 	ctx context.Context, org, repo string, f AttestationFilter,
 ) (ledger.Page[ledger.AttestationRecord], error) {
-	position, err := f.keys(2)
-	if err != nil {
-		return ledger.Page[ledger.AttestationRecord]{}, err
-	}
 	return read(ctx, s, byOrg(org), func(rd reader) (list ledger.Page[ledger.AttestationRecord], err error) {
 		r, err := rd.findRepo(org, repo)
+		if err != nil {
+			return list, err
+		}
+		l := rd.listing("attestations", r.id)
+		position, err := l.position(f.Query, 2)
 		if err != nil {
 			return list, err
 		}
@@ -51,7 +52,7 @@ func (s *Store) Attestations(
 		if f.Verification {
 			err = rd.addVerification(p.rows)
 		}
-		return p.page(), err
+		return p.page(l), err
 	})
 }
 
@@ -196,7 +197,7 @@ func scanPredicate(row scanner) (keyed[ledger.PredicateCount], error) {
 // Predicates lists the predicates of an org's attestations, in the order in which they
 // were first recorded. It leaves out those whose attestations are now mapped to others.
 func (s *Store) Predicates(ctx context.Context, org string, q Query) (ledger.Page[ledger.PredicateCount], error) {
-	list, err := listOf(ctx, s, org, q, scanPredicate,
+	list, err := listOf(ctx, s, org, "predicates", q, scanPredicate,
 		"SELECT id, name, attestations, last_at FROM predicates WHERE org_id = ? AND id > ? ORDER BY id LIMIT ?")
 	list.Data = slices.DeleteFunc(list.Data, func(p ledger.PredicateCount) bool { return p.Count == 0 })
 	return list, err

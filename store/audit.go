@@ -21,7 +21,7 @@ type audited struct {
 
 // audit appends the event of an administrative action.
 func (t *tx) audit(orgID int64, org string, a audited) error {
-	eventID, err := t.newID(eventPrefix)
+	eventID, err := t.newID(orgID, eventPrefix)
 	if err != nil {
 		return err
 	}

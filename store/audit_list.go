@@ -26,17 +26,13 @@ type AuditFilter struct {
 // Audits lists the events of the administrative actions in an org, newest first by default,
 // byte for byte as they were recorded.
 func (s *Store) Audits(ctx context.Context, org string, f AuditFilter) (ledger.Page[jsontext.Value], error) {
-	return listWalk(ctx, s, org, f.Query, "administrative actions", func(rd reader) (walk[jsontext.Value], error) {
-		return rd.auditWalk(org, f)
+	return listWalk(ctx, s, org, f.Query, "administrative actions", func(rd reader, orgID int64) (walk[jsontext.Value], error) {
+		return rd.auditWalk(orgID, f)
 	})
 }
 
 // auditWalk returns the walk by which a list is read.
-func (rd reader) auditWalk(org string, f AuditFilter) (w walk[jsontext.Value], err error) {
-	orgID, err := rd.orgID(org)
-	if err != nil {
-		return w, err
-	}
+func (rd reader) auditWalk(orgID int64, f AuditFilter) (w walk[jsontext.Value], err error) {
 	w = walk[jsontext.Value]{
 		from: "audits x", where: "x.org_id = ?", args: []any{orgID},
 		keys: []string{"x.seq"}, key: idOf[jsontext.Value], down: !f.Ascending,

@@ -7,6 +7,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/where"
+	"github.com/ledgerd/ledgerd/store/internal/cursor"
 )
 
 // caches holds database rows that never change under their key. The rows that a
@@ -30,6 +31,7 @@ type caches struct {
 	active   *cache[string, *policy.Contract]
 	verdicts *cache[verdictKey, policy.Verdict]
 	tiles    *cache[tileKey, []byte] // hashes of tiles, which may be newer than the full ones
+	cursors  *cursor.Sealer          // set when the database is opened
 	// orgOfRepo and orgOfWebhook hold row ids of orgs, by row id and by id.
 	orgOfRepo    *cache[int64, int64]
 	orgOfWebhook *cache[string, int64]

@@ -95,7 +95,7 @@ func (rd reader) completeCommit(r repoRow, c *keyed[ledger.Commit], target strin
 	if err := rd.markDistrusted(r, attestations.rows); err != nil {
 		return err
 	}
-	v.Attestations = attestations.page().Data
+	v.Attestations = attestations.data()
 	d.contract.NoteDistrusted(v.Requirements, v.Attestations)
 
 	tip, isTip, err := rd.findTip(c.id)
@@ -115,7 +115,7 @@ func (rd reader) completeCommit(r repoRow, c *keyed[ledger.Commit], target strin
 
 	v.InFlight, v.Withdrawn = tip.InFlightAt(d.contract.Radar, rd.now), tip.Flight == radarindex.Withdrawn
 	transitions, err := rd.newestTransitions(c.id, math.MaxInt64, maxTransitions)
-	v.Transitions = transitions.page().Data
+	v.Transitions = transitions.data()
 	slices.Reverse(v.Transitions)
 	return err
 }
@@ -213,10 +213,6 @@ func scanTransition(row scanner) (keyed[ledger.Transition], error) {
 func (s *Store) Transitions(
 	ctx context.Context, org, repo, prefix string, q Query,
 ) (ledger.Page[ledger.Transition], error) {
-	before, err := q.after(math.MaxInt64)
-	if err != nil {
-		return ledger.Page[ledger.Transition]{}, err
-	}
 	return read(ctx, s, byOrg(org), func(rd reader) (list ledger.Page[ledger.Transition], err error) {
 		r, err := rd.findRepo(org, repo)
 		if err != nil {
@@ -226,8 +222,13 @@ func (s *Store) Transitions(
 		if err != nil {
 			return list, err
 		}
+		l := rd.listing("transitions", c.id)
+		before, err := l.after(q, math.MaxInt64)
+		if err != nil {
+			return list, err
+		}
 		p, err := rd.newestTransitions(c.id, before, q.Limit)
-		return p.page(), err
+		return p.page(l), err
 	})
 }
 
@@ -254,13 +255,13 @@ type CommitFilter struct {
 func (s *Store) Commits(
 	ctx context.Context, org, repo string, f CommitFilter,
 ) (ledger.Page[ledger.CommitSummary], error) {
-	before, err := f.after(math.MaxInt64)
-	if err != nil {
-		return ledger.Page[ledger.CommitSummary]{}, err
-	}
-
 	return read(ctx, s, byOrg(org), func(rd reader) (list ledger.Page[ledger.CommitSummary], err error) {
 		d, err := rd.deriverOf(org, repo)
+		if err != nil {
+			return list, err
+		}
+		l := rd.listing("commits", d.repo.id)
+		before, err := l.after(f.Query, math.MaxInt64)
 		if err != nil {
 			return list, err
 		}
@@ -282,7 +283,7 @@ func (s *Store) Commits(
 				return list, err
 			}
 		}
-		return p.page(), nil
+		return p.page(l), nil
 	})
 }
 

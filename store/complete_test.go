@@ -111,8 +111,10 @@ func pageOfEvents(t *testing.T, s *Store, f EventFilter, ids *[]string) (part[[]
 	if f.Descending {
 		first = 1 << 62
 	}
-	position, err := f.after(first)
+	l := listingOf(s, "events", 1)
+	position, err := l.after(f.Query, first)
 	check(t, err)
+
 	repo := map[string]int64{"api": 1, "web": 2}[f.Repo]
 	p, err := read(t.Context(), s, byOrg(""), func(rd reader) (p part[[]byte], err error) {
 		events, err := runAll(rd, f.walks(1, repo, -1), []any{position}, f.Limit)
@@ -125,7 +127,12 @@ func pageOfEvents(t *testing.T, s *Store, f EventFilter, ids *[]string) (part[[]
 	if err != nil || p.end == nil {
 		return p, "", err
 	}
-	return p, cursor(p.end[0].(int64)), nil
+	return p, l.cursorOf(p.end), nil
+}
+
+// listingOf returns the list of a kind that a row owns.
+func listingOf(s *Store, kind string, owner int64) listing {
+	return reader{caches: s.caches}.listing(kind, owner)
 }
 
 func wantCommits(s *Store, t *testing.T, want wantFunc) {
@@ -206,7 +213,8 @@ func wantPairs(s *Store, t *testing.T, want wantFunc) {
 	check(t, err)
 	want("overlaps", "SELECT later FROM overlaps WHERE level = 3 ORDER BY later DESC",
 		func(q Query) (ids []string, next string, err error) {
-			position, err := q.keys(3)
+			cursors := listingOf(s, "overlaps", 1)
+			position, err := cursors.position(q, 3)
 			check(t, err)
 			_, err = read(t.Context(), s, byOrg(""), func(rd reader) (struct{}, error) {
 				l := rd.lister(d)
@@ -215,7 +223,7 @@ func wantPairs(s *Store, t *testing.T, want wantFunc) {
 					ids = append(ids, fmt.Sprint(p.later))
 				}
 				if end != nil {
-					next = cursor(end...)
+					next = cursors.cursor(end...)
 				}
 				return struct{}{}, err
 			})

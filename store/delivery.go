@@ -3,13 +3,15 @@ package store
 import (
 	"context"
 	"database/sql"
-	"encoding/base64"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
 	"sort"
+	"strings"
 
 	"github.com/go-json-experiment/json"
+	"github.com/oklog/ulid/v2"
 
 	"github.com/ledgerd/ledgerd/ledger"
 )
@@ -54,12 +56,13 @@ type DeliveryFilter struct {
 func (s *Store) Deliveries(
 	ctx context.Context, org, repo, id string, f DeliveryFilter,
 ) (ledger.Page[ledger.Delivery], error) {
-	before, err := f.before(deliveryPrefix)
-	if err != nil {
-		return ledger.Page[ledger.Delivery]{}, err
-	}
 	return read(ctx, s, byOrg(org), func(rd reader) (list ledger.Page[ledger.Delivery], err error) {
 		w, err := rd.findWebhook(org, repo, id)
+		if err != nil {
+			return list, err
+		}
+		l := rd.listing("deliveries", w.id)
+		before, err := l.before(f.Query)
 		if err != nil {
 			return list, err
 		}
@@ -71,7 +74,7 @@ func (s *Store) Deliveries(
 		if err != nil {
 			return list, fmt.Errorf("list deliveries: %w", err)
 		}
-		return deliveryPage(p), nil
+		return deliveryPage(p, l)
 	})
 }
 
@@ -116,28 +119,30 @@ func (f DeliveryFilter) walk(rd reader, org string, webhook int64) (walk[ledger.
 	return w, nil
 }
 
-// before returns the id in the query's cursor. If there is no cursor, it returns a
-// string that sorts after all ids with that prefix.
-func (q Query) before(prefix string) (string, error) {
-	if q.Cursor == "" {
-		return prefix + "~", nil
+// before returns the id of a delivery that the query's cursor has. If there is no cursor, it returns a
+// string that sorts after all ids of deliveries.
+func (l listing) before(q Query) (string, error) {
+	position, err := l.position(q, 2)
+	if position == nil {
+		return deliveryPrefix + "~", err
 	}
-	id, err := base64.RawURLEncoding.DecodeString(q.Cursor)
-	if _, ok := idTime(prefix, string(id)); err != nil || !ok {
-		return "", errCursor
-	}
-	return string(id), nil
+	var id ulid.ULID
+	binary.BigEndian.PutUint64(id[:8], uint64(position[0]))
+	binary.BigEndian.PutUint64(id[8:], uint64(position[1]))
+	return deliveryPrefix + id.String(), nil
 }
 
-func deliveryPage(p part[ledger.Delivery]) ledger.Page[ledger.Delivery] {
-	list := ledger.Page[ledger.Delivery]{Data: make([]ledger.Delivery, len(p.rows))}
-	for i, r := range p.rows {
-		list.Data[i] = r.row
+func deliveryPage(p part[ledger.Delivery], l listing) (list ledger.Page[ledger.Delivery], err error) {
+	list.Data = p.data()
+	if p.end == nil {
+		return list, nil
 	}
-	if p.end != nil {
-		list.NextCursor = base64.RawURLEncoding.EncodeToString([]byte(p.end[0].(string)))
+	id, err := ulid.ParseStrict(strings.TrimPrefix(p.end[0].(string), deliveryPrefix))
+	if err != nil {
+		return list, fmt.Errorf("parse the ID of a delivery: %w", err)
 	}
-	return list
+	list.NextCursor = l.cursor(int64(binary.BigEndian.Uint64(id[:8])), int64(binary.BigEndian.Uint64(id[8:])))
+	return list, nil
 }
 
 func (rd reader) findDelivery(webhook int64, id string) (ledger.Delivery, error) {
@@ -201,11 +206,15 @@ func (s *Store) PingWebhook(ctx context.Context, org, repo, id string) (ledger.D
 		if err != nil {
 			return d, err
 		}
-		eventID, err := t.newID(eventPrefix)
+		orgID, err := t.orgID(org)
 		if err != nil {
 			return d, err
 		}
-		deliveryID, err := t.newID(deliveryPrefix)
+		eventID, err := t.newID(orgID, eventPrefix)
+		if err != nil {
+			return d, err
+		}
+		deliveryID, err := t.newID(orgID, deliveryPrefix)
 		if err != nil {
 			return d, err
 		}
@@ -343,7 +352,7 @@ func (t *tx) replay(org, repo, id string, first, end int64) (queued int64, err e
 		if wanted&typeBit(e.kind) == 0 {
 			continue
 		}
-		n, err := t.requeue(w.id, e.id)
+		n, err := t.requeue(r.orgID, w.id, e.id)
 		if err != nil {
 			return 0, err
 		}
@@ -373,8 +382,8 @@ func scanReplayEvent(row scanner) (replayEvent, error) {
 
 // requeue queues an event for a webhook if it has no delivery, or a failed one. It
 // returns the number of queued deliveries, 0 or 1.
-func (t *tx) requeue(webhook, event int64) (int64, error) {
-	deliveryID, err := t.newID(deliveryPrefix)
+func (t *tx) requeue(orgID, webhook, event int64) (int64, error) {
+	deliveryID, err := t.newID(orgID, deliveryPrefix)
 	if err != nil {
 		return 0, err
 	}

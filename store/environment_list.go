@@ -23,13 +23,14 @@ type EnvironmentFilter struct {
 // page ends with the last environment of a repo, unless it has only one repo.
 func (s *Store) Environments(
 	ctx context.Context, org string, f EnvironmentFilter,
-) (list ledger.Page[ledger.Environment], err error) {
-	position, err := f.keys(3)
-	if err != nil {
-		return list, err
-	}
+) (ledger.Page[ledger.Environment], error) {
 	return read(ctx, s, byOrg(org), func(rd reader) (list ledger.Page[ledger.Environment], err error) {
 		l, err := rd.environmentList(org, f)
+		if err != nil {
+			return list, err
+		}
+		cursors := rd.listing("environments", l.orgID)
+		position, err := cursors.position(f.Query, 3)
 		if err != nil {
 			return list, err
 		}
@@ -40,7 +41,7 @@ func (s *Store) Environments(
 		if err != nil {
 			return list, fmt.Errorf("list environments: %w", err)
 		}
-		return p.page(), nil
+		return p.page(cursors), nil
 	})
 }
 

@@ -56,7 +56,7 @@ func (t *tx) appendRow(
 func (t *tx) attestationEvent(
 	r repoRow, rec ledger.AttestationRecord, key, envelopeDigest string,
 ) (eventID string, err error) {
-	if eventID, err = t.newID(eventPrefix); err != nil {
+	if eventID, err = t.newID(r.orgID, eventPrefix); err != nil {
 		return "", err
 	}
 	_, err = t.append(r, ledger.EventAttestation, eventID, ledger.Render(ledger.AttestationEvent{
@@ -69,7 +69,7 @@ func (t *tx) attestationEvent(
 }
 
 func (t *tx) stateEvent(r repoRow, sha string, from, to ledger.State, cause ledger.Cause) (id int64, err error) {
-	eventID, err := t.newID(eventPrefix)
+	eventID, err := t.newID(r.orgID, eventPrefix)
 	if err != nil {
 		return 0, err
 	}
@@ -81,7 +81,7 @@ func (t *tx) stateEvent(r repoRow, sha string, from, to ledger.State, cause ledg
 // policyEvent appends the event of a new policy version, which replaces the repo's
 // active one. It returns the event's row id.
 func (t *tx) policyEvent(r repoRow, version int, digest, by string) (id int64, err error) {
-	eventID, err := t.newID(eventPrefix)
+	eventID, err := t.newID(r.orgID, eventPrefix)
 	if err != nil {
 		return 0, err
 	}
@@ -93,7 +93,7 @@ func (t *tx) policyEvent(r repoRow, version int, digest, by string) (id int64, e
 
 // violationEvent appends the event of an opened or closed violation of a repo.
 func (t *tx) violationEvent(r repoRow, v ledger.Violation) error {
-	eventID, err := t.newID(eventPrefix)
+	eventID, err := t.newID(r.orgID, eventPrefix)
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (t *tx) violationEvent(r repoRow, v ledger.Violation) error {
 
 // commitEvent appends the event of what is known of a commit, and was corrected.
 func (t *tx) commitEvent(r repoRow, known facts.Commit, corrected []ledger.Correction) error {
-	eventID, err := t.newID(eventPrefix)
+	eventID, err := t.newID(r.orgID, eventPrefix)
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (t *tx) commitEvent(r repoRow, known facts.Commit, corrected []ledger.Corre
 // keyEvent appends an event of a key with which the server signs for an org. It sets the
 // event's ID, Org and Timestamp.
 func (t *tx) keyEvent(orgID int64, e ledger.KeyEvent) (eventID string, err error) {
-	if eventID, err = t.newID(eventPrefix); err != nil {
+	if eventID, err = t.newID(orgID, eventPrefix); err != nil {
 		return "", err
 	}
 	if err := t.Row("SELECT name FROM orgs WHERE id = ?", orgID).Scan(&e.Org); err != nil {
@@ -163,13 +163,13 @@ func (s *Store) Events(ctx context.Context, org string, f EventFilter) (ledger.P
 	if f.Descending {
 		first = math.MaxInt64
 	}
-	position, err := f.after(first)
-	if err != nil {
-		return ledger.Page[jsontext.Value]{}, err
-	}
-
 	return read(ctx, s, byOrg(org), func(rd reader) (list ledger.Page[jsontext.Value], err error) {
 		orgID, err := rd.orgID(org)
+		if err != nil {
+			return list, err
+		}
+		l := rd.listing("events", orgID)
+		position, err := l.after(f.Query, first)
 		if err != nil {
 			return list, err
 		}
@@ -196,7 +196,7 @@ func (s *Store) Events(ctx context.Context, org string, f EventFilter) (ledger.P
 		// A walk of the default types has no filter, but no bodies of the other events.
 		// Those that were pruned have none.
 		p.rows = slices.DeleteFunc(p.rows, func(e keyed[jsontext.Value]) bool { return len(e.row) == 0 })
-		return p.page(), nil
+		return p.page(l), nil
 	})
 }
 

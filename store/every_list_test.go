@@ -140,7 +140,7 @@ func listCommits(s *Store, list listFunc) {
 		})
 	}
 	list("commits from the middle", func(ctx context.Context, q Query) (string, error) {
-		q.Cursor = cmp.Or(q.Cursor, cursor(manyRows/2))
+		q.Cursor = cmp.Or(q.Cursor, listingOf(s, "commits", 1).cursor(manyRows/2))
 		return next(s.Commits(ctx, "acme", "api", CommitFilter{Query: q, Standing: true}))
 	})
 	// The oldest tip may overlap with all others.

@@ -239,14 +239,15 @@ INSERT INTO overlaps (later, earlier, level, told, since, path, reason)
 // pairsOf reads a page of open pairs, without comparing their commits again.
 func pairsOf(t *testing.T, s *Store, f RadarFilter) (list []openPair, next string) {
 	t.Helper()
-	position, err := f.keys(3)
+	cursors := listingOf(s, "overlaps", 1)
+	position, err := cursors.position(f.Query, 3)
 	check(t, err)
 	_, err = read(t.Context(), s, byOrg("acme"), func(rd reader) (struct{}, error) {
 		d, err := rd.deriverOf("acme", "api")
 		check(t, err)
 		pairs, end, err := rd.lister(d).pairs(f, position)
 		if list = pairs; end != nil {
-			next = cursor(end...)
+			next = cursors.cursor(end...)
 		}
 		return struct{}{}, err
 	})

@@ -21,17 +21,17 @@ type ExceptionFilter struct {
 func (s *Store) Exceptions(
 	ctx context.Context, org, repo string, f ExceptionFilter,
 ) (ledger.Page[ledger.ExceptionRecord], error) {
-	var list ledger.Page[ledger.ExceptionRecord]
 	keys := 1 // the row id
 	if f.Active {
 		keys = 2 // the end, and the row id
 	}
-	position, err := f.keys(keys)
-	if err != nil {
-		return list, err
-	}
-	return read(ctx, s, byOrg(org), func(rd reader) (ledger.Page[ledger.ExceptionRecord], error) {
+	return read(ctx, s, byOrg(org), func(rd reader) (list ledger.Page[ledger.ExceptionRecord], err error) {
 		d, err := rd.deriverOf(org, repo)
+		if err != nil {
+			return list, err
+		}
+		l := rd.listing("exceptions", d.repo.id)
+		position, err := l.position(f.Query, keys)
 		if err != nil {
 			return list, err
 		}
@@ -45,7 +45,7 @@ func (s *Store) Exceptions(
 			return list, fmt.Errorf("list exceptions: %w", err)
 		}
 		p, err := rd.judge(d, w, rows, f.Active)
-		return p.page(), err
+		return p.page(l), err
 	})
 }
 

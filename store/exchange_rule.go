@@ -42,7 +42,7 @@ func (s *Store) CreateRule(ctx context.Context, org string, n exchange.NewRule) 
 			return exchange.Rule{}, err
 		}
 		issuer, err := t.issuerByURL(org, n.Issuer)
-		if isCode(err, ledger.CodeUntrustedIssuer) {
+		if isCode(err, ledger.CodeNotFound) {
 			err = ledger.FieldErrorf(ledger.CodeInvalidField, "issuer", "org %s has no such issuer: add it first", org)
 		}
 		if err != nil {
@@ -88,7 +88,7 @@ func (t *tx) checkRules(orgID, issuer int64, org string, n exchange.NewRule) err
 }
 
 func (t *tx) insertRule(orgID, issuer int64, org string, n exchange.NewRule) (int64, error) {
-	ruleID, err := t.newID(rulePrefix)
+	ruleID, err := t.newID(orgID, rulePrefix)
 	if err != nil {
 		return 0, err
 	}
@@ -140,7 +140,7 @@ func ruleFields(r exchange.Rule) []ledger.Field {
 
 // Rules lists the exchange rules of an org, oldest first.
 func (s *Store) Rules(ctx context.Context, org string, q Query) (ledger.Page[exchange.Rule], error) {
-	return listOf(ctx, s, org, q, scanRule,
+	return listOf(ctx, s, org, "exchange rules", q, scanRule,
 		selectRule+"WHERE x.org_id = ? AND x.removed_at = 0 AND x.id > ? ORDER BY x.id LIMIT ?")
 }
 

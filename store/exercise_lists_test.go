@@ -3,6 +3,7 @@ package store_test
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -181,6 +182,12 @@ func (e *exerciser) search() {
 // listAttention lists what needs attention, and overviews of repos.
 func (e *exerciser) listAttention() {
 	ctx := e.t.Context()
+	expires := e.Now().Add(time.Hour)
+	check(e.t, e.Run(ctx, fmt.Sprintf("UPDATE commits SET expires = %d WHERE expires = 0", expires)))
+	defer func() {
+		check(e.t, e.Run(ctx, fmt.Sprintf("UPDATE commits SET expires = 0 WHERE expires = %d", expires)))
+	}()
+
 	for _, repo := range []string{"", "api", "deployed"} {
 		for _, admin := range []bool{false, true} {
 			pages(e.t, func(q store.Query) (ledger.Page[attention.Item], error) {

@@ -2,26 +2,59 @@ package store
 
 import (
 	"crypto/rand"
+	"encoding/binary"
 	"fmt"
+	"math/bits"
 
 	"github.com/oklog/ulid/v2"
 
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// ids generates identifiers: a prefix for the kind, and a ULID. Identifiers of the
-// same millisecond are in increasing order. Only the writer uses it.
-type ids struct{ entropy *ulid.MonotonicEntropy }
+// ids generates identifiers: a prefix for the kind, and a ULID. Those of an org in the same
+// millisecond are in increasing order. They do not depend on the identifiers of other orgs, or two of
+// an org would show how many others have received between them. Only the writer uses it.
+type ids struct {
+	at   ledger.Time
+	last map[int64]entropy // by org, at that time
+}
 
-func newIDs() *ids { return &ids{ulid.Monotonic(rand.Reader, 0)} }
+// An entropy is the random part of a ULID: 80 bits in two numbers.
+type entropy struct {
+	high uint16
+	low  uint64
+}
 
-// next returns a new identifier with the given prefix and creation time.
-func (s *ids) next(prefix string, at ledger.Time) (string, error) {
-	id, err := ulid.New(uint64(at), s.entropy)
-	if err != nil {
+func newIDs() *ids { return &ids{last: make(map[int64]entropy)} }
+
+// next returns a new identifier of an org with the given prefix and creation time.
+func (s *ids) next(org int64, prefix string, at ledger.Time) (string, error) {
+	if at != s.at {
+		s.at = at
+		clear(s.last)
+	}
+	var id ulid.ULID
+	if err := id.SetTime(uint64(at)); err != nil {
 		return "", fmt.Errorf("generate ID: %w", err)
 	}
+
+	rand.Read(id[6:])
+	e, ok := s.last[org]
+	if ok {
+		e = e.plus(uint64(binary.BigEndian.Uint32(id[6:])) + 1)
+	} else {
+		e = entropy{binary.BigEndian.Uint16(id[6:]) >> 1, binary.BigEndian.Uint64(id[8:])} // half of the range is free
+	}
+	s.last[org] = e
+	binary.BigEndian.PutUint16(id[6:], e.high)
+	binary.BigEndian.PutUint64(id[8:], e.low)
 	return prefix + id.String(), nil
+}
+
+// plus returns the sum, which does not overflow within a millisecond.
+func (e entropy) plus(n uint64) entropy {
+	low, carry := bits.Add64(e.low, n, 0)
+	return entropy{e.high + uint16(carry), low}
 }
 
 // The prefixes of identifiers.

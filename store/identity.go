@@ -61,7 +61,7 @@ func (s *Store) AddIdentity(ctx context.Context, org string, n identity.Identity
 }
 
 func (t *tx) addIdentity(org string, orgID int64, n identity.Identity) (added identity.Identity, err error) {
-	identityID, err := t.newID(identityPrefix)
+	identityID, err := t.newID(orgID, identityPrefix)
 	if err != nil {
 		return added, err
 	}
@@ -167,7 +167,7 @@ func (s *Store) Identity(ctx context.Context, org, id string) (identity.Identity
 
 // Identities lists the identities of an org, oldest first, including revoked ones.
 func (s *Store) Identities(ctx context.Context, org string, q Query) (ledger.Page[identity.Identity], error) {
-	return listOf(ctx, s, org, q, scanIdentity, selectIdentity+"WHERE i.org_id = ? AND i.id > ? ORDER BY i.id LIMIT ?")
+	return listOf(ctx, s, org, "identities", q, scanIdentity, selectIdentity+"WHERE i.org_id = ? AND i.id > ? ORDER BY i.id LIMIT ?")
 }
 
 // ChangeIdentity changes an identity and returns it. Attestations that are verified from
@@ -334,7 +334,7 @@ func (t *tx) logIdentity(
 	if err != nil {
 		return i.row, fmt.Errorf("log identity: %w", err)
 	}
-	if e.ID, err = t.newID(eventPrefix); err != nil {
+	if e.ID, err = t.newID(orgID, eventPrefix); err != nil {
 		return i.row, err
 	}
 	e.Timestamp, i.row.Event = t.now, e.ID

@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -53,7 +51,7 @@ func (s *Store) AddIssuer(ctx context.Context, org string, n exchange.NewIssuer)
 }
 
 func (t *tx) insertIssuer(orgID int64, org string, n exchange.NewIssuer) (int64, error) {
-	issuerID, err := t.newID(issuerPrefix)
+	issuerID, err := t.newID(orgID, issuerPrefix)
 	if err != nil {
 		return 0, err
 	}
@@ -80,13 +78,12 @@ func issuerFields(i exchange.Issuer) []ledger.Field {
 
 // Issuers lists the issuers of an org, oldest first.
 func (s *Store) Issuers(ctx context.Context, org string, q Query) (ledger.Page[exchange.Issuer], error) {
-	return listOf(ctx, s, org, q, scanIssuer,
+	return listOf(ctx, s, org, "issuers", q, scanIssuer,
 		selectIssuer+"WHERE i.org_id = ? AND i.removed_at = 0 AND i.id > ? ORDER BY i.id LIMIT ?")
 }
 
 // IssuerByURL returns the issuer of an org with a URL. If the org does not exist or has no such
-// issuer, the error has CodeUntrustedIssuer, so that callers without a token do not learn which
-// orgs exist.
+// issuer, the error has CodeNotFound.
 func (s *Store) IssuerByURL(ctx context.Context, org, url string) (exchange.Issuer, error) {
 	return readLoose(ctx, s, forCheck(), func(rd reader) (exchange.Issuer, error) {
 		i, err := rd.issuerByURL(org, url)
@@ -96,8 +93,5 @@ func (s *Store) IssuerByURL(ctx context.Context, org, url string) (exchange.Issu
 
 func (rd reader) issuerByURL(org, url string) (keyed[exchange.Issuer], error) {
 	i, err := scanIssuer(rd.Row(selectIssuer+"WHERE o.name = ? AND i.url = ? AND i.removed_at = 0", org, url))
-	if errors.Is(err, sql.ErrNoRows) {
-		err = ledger.Errorf(ledger.CodeUntrustedIssuer, "org %s accepts no tokens of the issuer %.200q", org, url)
-	}
-	return i, err
+	return i, missing(err, "org %s has no issuer %.200q", org, url)
 }

@@ -25,7 +25,7 @@ func scanMember(row scanner) (keyed[member.Member], error) {
 
 // Members lists the members and former members of an org, oldest first.
 func (s *Store) Members(ctx context.Context, org string, q Query) (ledger.Page[member.Member], error) {
-	return listOf(ctx, s, org, q, scanMember, selectMember+"WHERE m.org_id = ? AND m.id > ? ORDER BY m.id LIMIT ?")
+	return listOf(ctx, s, org, "members", q, scanMember, selectMember+"WHERE m.org_id = ? AND m.id > ? ORDER BY m.id LIMIT ?")
 }
 
 // Member returns a member, who may be a former one.
@@ -91,7 +91,7 @@ func (t *tx) insertMember(orgID int64, org string, m member.Member) (keyed[membe
 		return keyed[member.Member]{}, err
 	}
 
-	memberID, err := t.newID(memberPrefix)
+	memberID, err := t.newID(orgID, memberPrefix)
 	if err != nil {
 		return keyed[member.Member]{}, err
 	}

@@ -29,7 +29,7 @@ func scanMemberRuleRow(row scanner) (member.Rule, error) {
 
 // MemberRules lists the rules by which people become members of an org, oldest first.
 func (s *Store) MemberRules(ctx context.Context, org string, q Query) (ledger.Page[member.Rule], error) {
-	return listOf(ctx, s, org, q, scanMemberRule,
+	return listOf(ctx, s, org, "member rules", q, scanMemberRule,
 		selectMemberRule+"WHERE r.org_id = ? AND r.removed_at = 0 AND r.id > ? ORDER BY r.id LIMIT ?")
 }
 
@@ -65,7 +65,7 @@ func (s *Store) CreateMemberRule(ctx context.Context, org string, n member.NewRu
 }
 
 func (t *tx) insertMemberRule(orgID int64, n member.NewRule) (member.Rule, error) {
-	ruleID, err := t.newID(memberRulePrefix)
+	ruleID, err := t.newID(orgID, memberRulePrefix)
 	if err != nil {
 		return member.Rule{}, err
 	}

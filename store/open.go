@@ -71,8 +71,12 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open database %s: %w", path, err)
 	}
+
 	if err := s.resumeClock(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("open database %s: resume the clock: %w", path, err), s.Close())
+	}
+	if err := s.openCursors(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("open database %s: read the key of cursors: %w", path, err), s.Close())
 	}
 	if err := s.resumeMapping(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("open database %s: resume the mapping: %w", path, err), s.Close())

@@ -66,31 +66,41 @@ func (s *Store) DeletedOrgs(ctx context.Context, q Query) (ledger.Page[ledger.Or
 // orgs lists the orgs that a condition selects, whose parameters are the id after which the page
 // starts, and the number of rows.
 func (s *Store) orgs(ctx context.Context, q Query, where string) (ledger.Page[ledger.Org], error) {
-	after, err := q.after(0)
-	if err != nil {
-		return ledger.Page[ledger.Org]{}, err
-	}
-	return read(ctx, s, byOrg(""), func(rd reader) (ledger.Page[ledger.Org], error) {
+	return read(ctx, s, byOrg(""), func(rd reader) (list ledger.Page[ledger.Org], err error) {
+		l := rd.listing("orgs", 0)
+		after, err := l.after(q, 0)
+		if err != nil {
+			return list, err
+		}
 		p, err := readPage(rd, scanOrg, q.Limit, selectOrg+where, after)
-		return p.page(), err
+		return p.page(l), err
 	})
 }
 
-// listOf reads one page of an org's rows. The query's parameters are the org's id,
+// listOf reads one page of an org's rows, which what names. The query's parameters are the org's id,
 // the id after which the page starts, and the number of rows.
 func listOf[T any](
-	ctx context.Context, s *Store, org string, q Query, scan func(scanner) (keyed[T], error), query string,
+	ctx context.Context, s *Store, org, what string, q Query, scan func(scanner) (keyed[T], error), query string,
 ) (ledger.Page[T], error) {
-	after, err := q.after(0)
-	if err != nil {
-		return ledger.Page[T]{}, err
-	}
 	return read(ctx, s, byOrg(org), func(rd reader) (list ledger.Page[T], err error) {
 		orgID, err := rd.orgID(org)
 		if err != nil {
 			return list, err
 		}
-		p, err := readPage(rd, scan, q.Limit, query, orgID, after)
-		return p.page(), err
+		return pageOf(rd, what, orgID, q, scan, query)
 	})
+}
+
+// pageOf reads one page of the rows of an owner, which what names. The query's parameters are the
+// id of the owner, the id after which the page starts, and the number of rows.
+func pageOf[T any](
+	rd reader, what string, owner int64, q Query, scan func(scanner) (keyed[T], error), query string,
+) (ledger.Page[T], error) {
+	l := rd.listing(what, owner)
+	after, err := l.after(q, 0)
+	if err != nil {
+		return ledger.Page[T]{}, err
+	}
+	p, err := readPage(rd, scan, q.Limit, query, owner, after)
+	return p.page(l), err
 }

@@ -60,7 +60,7 @@ func (t *tx) enqueue(r repoRow, kind ledger.EventType, event int64) error {
 		if h.events&bit == 0 {
 			continue
 		}
-		if err := t.deliver(h, event); err != nil {
+		if err := t.deliver(r.orgID, h, event); err != nil {
 			return err
 		}
 	}
@@ -79,7 +79,7 @@ func (t *tx) enqueueToOrg(orgID int64, kind ledger.EventType, event int64) error
 		return fmt.Errorf("read webhooks: %w", err)
 	}
 	for _, h := range hooks {
-		if err := t.deliver(h, event); err != nil {
+		if err := t.deliver(orgID, h, event); err != nil {
 			return err
 		}
 	}
@@ -94,8 +94,8 @@ WHERE r.org_id = ? AND r.webhook_events & ? <> 0 AND w.deleted_at = 0 AND w.acti
 LIMIT ?`
 
 // deliver buffers the delivery of an event to a webhook.
-func (t *tx) deliver(h hook, event int64) error {
-	deliveryID, err := t.newID(deliveryPrefix)
+func (t *tx) deliver(orgID int64, h hook, event int64) error {
+	deliveryID, err := t.newID(orgID, deliveryPrefix)
 	if err != nil {
 		return err
 	}

@@ -24,13 +24,14 @@ type OverviewFilter struct {
 // name, it sorts the first ledger.MaxOverviewSorted repos.
 func (s *Store) Overview(ctx context.Context, org string, f OverviewFilter) (ledger.Overview, error) {
 	f.Sort = cmp.Or(f.Sort, ledger.SortByName)
-	position, err := f.keys(2) // the measure, and the repo
-	if err != nil {
-		return ledger.Overview{}, err
-	}
 	return read(ctx, s, byOrg(org), func(rd reader) (v ledger.Overview, err error) {
 		o := &overview{reader: rd, filter: f, derivers: make(derivers)}
 		if o.orgID, err = rd.orgID(org); err != nil {
+			return v, err
+		}
+		l := rd.listing("repos by "+string(f.Sort), o.orgID)
+		position, err := l.position(f.Query, 2) // the measure, and the repo
+		if err != nil {
 			return v, err
 		}
 		if err := o.find(position); err != nil {
@@ -47,7 +48,7 @@ func (s *Store) Overview(ctx context.Context, org string, f OverviewFilter) (led
 		}
 		if more {
 			last := page[len(page)-1]
-			v.NextCursor = cursor(last.measure, last.id)
+			v.NextCursor = l.cursor(last.measure, last.id)
 		}
 		return v, nil
 	})

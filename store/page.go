@@ -1,11 +1,11 @@
 package store
 
 import (
-	"encoding/base64"
+	"context"
 	"strconv"
-	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/internal/cursor"
 )
 
 const (
@@ -27,55 +27,62 @@ type Query struct {
 var errCursor = ledger.Errorf(
 	ledger.CodeInvalidCursor, "invalid cursor: it is not from this list (start without a cursor)")
 
-// keys returns the n numbers in the query's cursor, or nil for the first page.
-func (q Query) keys(n int) ([]int64, error) {
+// A listing is a list of one owner. Its cursors are of no use in another.
+type listing struct {
+	sealer *cursor.Sealer
+	name   string
+}
+
+// listing returns the list of a kind that a row owns, such as an org or a repo.
+func (rd reader) listing(kind string, owner int64) listing {
+	return listing{rd.caches.cursors, kind + " " + strconv.FormatInt(owner, 10)}
+}
+
+// position returns the n numbers in the query's cursor, or nil for the first page.
+func (l listing) position(q Query, n int) ([]int64, error) {
 	if q.Cursor == "" {
 		return nil, nil
 	}
-	text, err := base64.RawURLEncoding.DecodeString(q.Cursor)
-	if err != nil {
+	position, ok := l.sealer.Open(l.name, q.Cursor, n)
+	if !ok {
 		return nil, errCursor
 	}
-	parts := strings.Split(string(text), ".")
-	if len(parts) != n {
-		return nil, errCursor
-	}
-	keys := make([]int64, n)
-	for i, part := range parts {
-		if keys[i], err = strconv.ParseInt(part, 10, 64); err != nil {
-			return nil, errCursor
-		}
-	}
-	return keys, nil
+	return position, nil
 }
 
 // after returns the number in the query's cursor, or first if there is no cursor.
-func (q Query) after(first int64) (int64, error) {
-	keys, err := q.keys(1)
-	if keys == nil {
+func (l listing) after(q Query, first int64) (int64, error) {
+	position, err := l.position(q, 1)
+	if position == nil {
 		return first, err
 	}
-	return keys[0], nil
+	return position[0], nil
 }
 
-func cursor(keys ...int64) string {
-	var text []byte
-	for i, key := range keys {
-		if i > 0 {
-			text = append(text, '.')
-		}
-		text = strconv.AppendInt(text, key, 10)
-	}
-	return base64.RawURLEncoding.EncodeToString(text)
-}
+// cursor returns the cursor with a position.
+func (l listing) cursor(position ...int64) string { return l.sealer.Seal(l.name, position) }
 
 // cursorOf returns the cursor with a key, whose values are numbers.
-func cursorOf(key []any) string {
-	numbers := make([]int64, len(key))
+func (l listing) cursorOf(key []any) string {
+	position := make([]int64, len(key))
 	for i, value := range key {
-		numbers[i] = value.(int64)
+		position[i] = value.(int64)
 	}
-	return cursor(numbers...)
+	return l.cursor(position...)
+}
+
+// openCursors makes the key with which cursors are sealed known. All servers of a database use the
+// same.
+func (s *Store) openCursors(ctx context.Context) error {
+	sealer, err := readLoose(ctx, s, forWrite(""), func(rd reader) (*cursor.Sealer, error) {
+		var key []byte
+		if err := rd.Row("SELECT key FROM cursor_key").Scan(&key); err != nil {
+			return nil, err
+		}
+		return cursor.New(key)
+	})
+	s.caches.cursors = sealer
+	return err
 }
 
 // A keyed is a row of a list with its row id, which the cursor contains.
@@ -96,14 +103,20 @@ type part[T any] struct {
 	examined int
 }
 
-// page returns the page, whose cursor contains the numbers in p.end.
-func (p part[T]) page() ledger.Page[T] {
-	list := ledger.Page[T]{Data: make([]T, len(p.rows))}
-	for i, r := range p.rows {
-		list.Data[i] = r.row
-	}
+// page returns the page of a list, whose cursor contains the numbers in p.end.
+func (p part[T]) page(l listing) ledger.Page[T] {
+	list := ledger.Page[T]{Data: p.data()}
 	if p.end != nil {
-		list.NextCursor = cursorOf(p.end)
+		list.NextCursor = l.cursorOf(p.end)
+	}
+	return list
+}
+
+// data returns the rows. It is never nil.
+func (p part[T]) data() []T {
+	list := make([]T, len(p.rows))
+	for i, r := range p.rows {
+		list[i] = r.row
 	}
 	return list
 }

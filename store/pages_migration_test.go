@@ -9,10 +9,10 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// undoPages makes a database one of schema version 10: it undoes 0018_boundaries.sql, 0017_members.sql, 0016_keyless.sql,
-// 0015_retention.sql, 0014_operate.sql, 0013_operations.sql, 0012_proof.sql and 0011_pages.sql.
+// undoPages makes a database one of schema version 10: it undoes 0018_boundaries.sql, 0017_members.sql,
+// 0016_keyless.sql, 0015_retention.sql, 0014_operate.sql, 0013_operations.sql, 0012_proof.sql and 0011_pages.sql.
 const undoPages = `
-DROP TABLE provider_orgs;
+DROP TABLE provider_orgs; DROP TABLE cursor_key; DROP INDEX commits_expiring_by_repo;
 DROP TABLE passkey_challenges; DROP TABLE passkeys; ALTER TABLE attestations DROP COLUMN assertion;
 ALTER TABLE envelopes DROP COLUMN assertion;
 DROP TABLE members; DROP TABLE member_rules; DROP TABLE token_repos; DROP TABLE review_drafts;

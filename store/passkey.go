@@ -127,7 +127,7 @@ func (t *tx) checkPasskeys(member int64) error {
 }
 
 func (t *tx) insertPasskey(orgID, member int64, p passkey.Passkey) (keyed[passkey.Passkey], error) {
-	passkeyID, err := t.newID(passkeyPrefix)
+	passkeyID, err := t.newID(orgID, passkeyPrefix)
 	if err != nil {
 		return keyed[passkey.Passkey]{}, err
 	}
@@ -151,7 +151,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?)`, passkeyID, orgID, member, p.Name, p.RPID, p.Cr
 func (t *tx) logPasskey(orgID int64, p passkey.Passkey, action ledger.IdentityAction) error {
 	e := p.Event(action)
 	var err error
-	if e.ID, err = t.newID(eventPrefix); err != nil {
+	if e.ID, err = t.newID(orgID, eventPrefix); err != nil {
 		return err
 	}
 	e.Timestamp = t.now
@@ -173,21 +173,16 @@ func passkeyFields(p passkey.Passkey) []ledger.Field {
 // empty, it lists those of one member.
 func (s *Store) Passkeys(ctx context.Context, org, memberID string, q Query) (ledger.Page[passkey.Passkey], error) {
 	if memberID == "" {
-		return listOf(ctx, s, org, q, scanPasskey,
+		return listOf(ctx, s, org, "passkeys", q, scanPasskey,
 			selectPasskey+"WHERE p.org_id = ? AND p.removed_at = 0 AND p.id > ? ORDER BY p.id LIMIT ?")
-	}
-	after, err := q.after(0)
-	if err != nil {
-		return ledger.Page[passkey.Passkey]{}, err
 	}
 	return read(ctx, s, byOrg(org), func(rd reader) (list ledger.Page[passkey.Passkey], err error) {
 		m, err := rd.member(org, memberID)
 		if err != nil {
 			return list, err
 		}
-		p, err := readPage(rd, scanPasskey, q.Limit,
-			selectPasskey+"WHERE p.member_id = ? AND p.removed_at = 0 AND p.id > ? ORDER BY p.id LIMIT ?", m.id, after)
-		return p.page(), err
+		return pageOf(rd, "passkeys of member", m.id, q, scanPasskey,
+			selectPasskey+"WHERE p.member_id = ? AND p.removed_at = 0 AND p.id > ? ORDER BY p.id LIMIT ?")
 	})
 }
 

@@ -73,18 +73,19 @@ func (s *Store) Policy(ctx context.Context, org, repo string, version int) (poli
 
 // Policies lists the versions of a repo's policy, newest first, without their contracts.
 func (s *Store) Policies(ctx context.Context, org, repo string, q Query) (ledger.Page[policy.Summary], error) {
-	before, err := q.after(1 << 62)
-	if err != nil {
-		return ledger.Page[policy.Summary]{}, err
-	}
 	return read(ctx, s, byOrg(org), func(rd reader) (list ledger.Page[policy.Summary], err error) {
 		r, err := rd.findRepo(org, repo)
 		if err != nil {
 			return list, err
 		}
+		l := rd.listing("policies", r.id)
+		before, err := l.after(q, 1<<62)
+		if err != nil {
+			return list, err
+		}
 		p, err := readPage(rd, scanVersion, q.Limit, selectVersion+`
 WHERE p.repo_id = ? AND p.version < ? ORDER BY p.version DESC LIMIT ?`, r.id, before)
-		return p.page(), err
+		return p.page(l), err
 	})
 }
 

@@ -244,7 +244,7 @@ func (t *tx) overlapEvents(r repoRow, own radarindex.Tip, list []overlap) error 
 			later, earlier, o = *f.Tip, mine, o.Swap()
 		}
 
-		eventID, err := t.newID(eventPrefix)
+		eventID, err := t.newID(r.orgID, eventPrefix)
 		if err != nil {
 			return err
 		}

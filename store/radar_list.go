@@ -38,16 +38,17 @@ func scanOpenPair(row scanner) (openPair, error) {
 // Overlaps lists the open overlaps of a repo's commits, the strongest first. Overlaps of
 // the same level are in the order of the later commit, the last registered first.
 func (s *Store) Overlaps(ctx context.Context, org, repo string, f RadarFilter) (ledger.Page[ledger.RadarPair], error) {
-	position, err := f.keys(3) // level, later, earlier
-	if err != nil {
-		return ledger.Page[ledger.RadarPair]{}, err
-	}
 	return read(ctx, s, byOrg(org), func(rd reader) (list ledger.Page[ledger.RadarPair], err error) {
 		d, err := rd.deriverOf(org, repo)
 		if err != nil {
 			return list, err
 		}
 
+		cursors := rd.listing("overlaps", d.repo.id)
+		position, err := cursors.position(f.Query, 3) // level, later, earlier
+		if err != nil {
+			return list, err
+		}
 		l := rd.lister(d)
 		pairs, end, err := l.pairs(f, position)
 		if err != nil {
@@ -58,7 +59,7 @@ func (s *Store) Overlaps(ctx context.Context, org, repo string, f RadarFilter) (
 			end = pairs[0].position() // the page is full
 		}
 		if end != nil {
-			list.NextCursor = cursor(end...)
+			list.NextCursor = cursors.cursor(end...)
 		}
 		return list, err
 	})

@@ -292,7 +292,7 @@ func (t *tx) addAttestation(v *view, s *subject, r *recording) error {
 	}
 
 	var err error
-	if rec.ID, err = t.newID(attestationPrefix); err != nil {
+	if rec.ID, err = t.newID(s.d.repo.orgID, attestationPrefix); err != nil {
 		return err
 	}
 	if rec.Event, err = t.attestationEvent(s.d.repo, *rec, r.key, r.envelopeDigest); err != nil {

@@ -103,12 +103,12 @@ func (s *Store) Repo(ctx context.Context, org, repo string) (ledger.Repo, error)
 
 // Repos lists the repos of an org that are not deleted, oldest first.
 func (s *Store) Repos(ctx context.Context, org string, q Query) (ledger.Page[ledger.Repo], error) {
-	return listOf(ctx, s, org, q, scanRepo,
+	return listOf(ctx, s, org, "repos", q, scanRepo,
 		selectRepo+"WHERE r.org_id = ? AND r.deleted_at = 0 AND r.id > ? ORDER BY r.id LIMIT ?")
 }
 
 // DeletedRepos lists the deleted repos of an org, oldest first.
 func (s *Store) DeletedRepos(ctx context.Context, org string, q Query) (ledger.Page[ledger.Repo], error) {
-	return listOf(ctx, s, org, q, scanRepo,
+	return listOf(ctx, s, org, "deleted repos", q, scanRepo,
 		selectRepo+"WHERE r.org_id = ? AND r.deleted_at > 0 AND r.id > ? ORDER BY r.id LIMIT ?")
 }

@@ -33,7 +33,8 @@ func (f *finder) compare() error {
 
 // compareCommits compares the texts of commits, until there are enough.
 func (f *finder) compareCommits() error {
-	below, err := Query{Cursor: f.q.Cursor}.after(math.MaxInt64)
+	l := f.listing("searched commits", f.searched.orgID)
+	below, err := l.after(Query{Cursor: f.q.Cursor}, math.MaxInt64)
 	if err != nil {
 		return err
 	}
@@ -79,17 +80,17 @@ func (f *finder) compareCommits() error {
 		f.addBranch(m.commit, m.branch)
 		f.addCommit(m.commit, m.text)
 	}
-	f.end(examined, end, "commits")
+	f.end(l, examined, end, "commits")
 	return nil
 }
 
-// end notes where the comparison ended: at a key, or at the last record if it is nil.
-func (f *finder) end(examined int, end []any, what string) {
+// end notes where the comparison for a list ended: at a key, or at the last record if it is nil.
+func (f *finder) end(l listing, examined int, end []any, what string) {
 	f.result.Examined = examined
 	if end == nil {
 		return
 	}
-	f.result.NextCursor = cursorOf(end)
+	f.result.NextCursor = l.cursorOf(end)
 	f.stop("%d %s were compared, newest first: older ones follow at next_cursor", examined, what)
 }
 
@@ -105,7 +106,8 @@ func scanPayload(row scanner) (p keyed[payload], err error) {
 
 // comparePayloads compares the digests of payloads.
 func (f *finder) comparePayloads() error {
-	position, err := Query{Cursor: f.q.Cursor}.keys(2)
+	l := f.listing("searched attestations", f.searched.orgID)
+	position, err := l.position(Query{Cursor: f.q.Cursor}, 2)
 	if err != nil {
 		return err
 	}
@@ -139,7 +141,7 @@ func (f *finder) comparePayloads() error {
 	if err != nil {
 		return fmt.Errorf("compare payloads: %w", err)
 	}
-	f.end(examined, end, "attestations")
+	f.end(l, examined, end, "attestations")
 
 	rank := search.Prefix
 	if d.IsFull() {

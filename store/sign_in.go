@@ -204,28 +204,28 @@ func (t *tx) endSignIn(orgID int64, org string, token keyed[ledger.Token]) error
 // SignIns lists the sign-ins of an org that have not ended, oldest first. If memberID is not empty,
 // it lists those of one member.
 func (s *Store) SignIns(ctx context.Context, org, memberID string, q Query) (ledger.Page[ledger.Token], error) {
-	after, err := q.after(0)
-	if err != nil {
-		return ledger.Page[ledger.Token]{}, err
-	}
-
 	return read(ctx, s, byOrg(org), func(rd reader) (list ledger.Page[ledger.Token], err error) {
-		const current = "t.id > ? AND t.is_sign_in = 1 AND t.revoked_at = 0 AND t.expires_at > ? ORDER BY t.id LIMIT ?"
+		var owner int64
+		what, where := "sign-ins", "WHERE t.org_id = ? AND "
 		if memberID == "" {
-			orgID, err := rd.orgID(org)
-			if err != nil {
-				return list, err
-			}
-			p, err := readPage(rd, scanToken, q.Limit, selectToken+"WHERE t.org_id = ? AND "+current, orgID, after, s.Now())
-			return p.page(), err
+			owner, err = rd.orgID(org)
+		} else {
+			var m keyed[member.Member]
+			m, err = rd.member(org, memberID)
+			owner, what, where = m.id, "sign-ins of member", "WHERE t.member_id = ? AND t.member_id > 0 AND "
 		}
-		m, err := rd.member(org, memberID)
 		if err != nil {
 			return list, err
 		}
-		p, err := readPage(rd, scanToken, q.Limit,
-			selectToken+"WHERE t.member_id = ? AND t.member_id > 0 AND "+current, m.id, after, s.Now())
-		return p.page(), err
+
+		l := rd.listing(what, owner)
+		after, err := l.after(q, 0)
+		if err != nil {
+			return list, err
+		}
+		p, err := readPage(rd, scanToken, q.Limit, selectToken+where+`
+t.id > ? AND t.is_sign_in = 1 AND t.revoked_at = 0 AND t.expires_at > ? ORDER BY t.id LIMIT ?`, owner, after, s.Now())
+		return p.page(l), err
 	})
 }
 

@@ -134,7 +134,7 @@ type newToken struct {
 }
 
 func (t *tx) insertToken(orgID int64, n newToken) (token keyed[ledger.Token], err error) {
-	tokenID, err := t.newID(tokenPrefix)
+	tokenID, err := t.newID(orgID, tokenPrefix)
 	if err != nil {
 		return token, err
 	}
@@ -224,7 +224,7 @@ func (rd reader) addTokens(found map[[32]byte]ledger.Token, hashes []any) error 
 
 // Tokens lists the tokens of an org, oldest first, without sign-ins.
 func (s *Store) Tokens(ctx context.Context, org string, q Query) (ledger.Page[ledger.Token], error) {
-	return listOf(ctx, s, org, q, scanToken,
+	return listOf(ctx, s, org, "tokens", q, scanToken,
 		selectToken+"WHERE t.org_id = ? AND t.id > ? AND t.is_sign_in = 0 ORDER BY t.id LIMIT ?")
 }
 

@@ -57,7 +57,7 @@ func (rd reader) trustedRoots(orgID int64) ([]identity.TrustedRoot, error) {
 // TrustedRoots lists the versions of an org's trusted roots, oldest first, without their documents.
 func (s *Store) TrustedRoots(ctx context.Context, org string, q Query) (ledger.Page[identity.TrustedRoot], error) {
 	scan := func(row scanner) (keyed[identity.TrustedRoot], error) { return scanTrustedRoot(row) }
-	return listOf(ctx, s, org, q, scan, "SELECT "+trustedRootColumns+fromTrustedRoots+
+	return listOf(ctx, s, org, "trusted roots", q, scan, "SELECT "+trustedRootColumns+fromTrustedRoots+
 		"WHERE t.org_id = ? AND t.id > ? ORDER BY t.id LIMIT ?")
 }
 
@@ -156,7 +156,7 @@ func (t *tx) checkTrustedRoots(orgID int64, r identity.TrustedRoot, isNew bool) 
 func (t *tx) insertTrustedRoot(orgID int64, r *identity.TrustedRoot) error {
 	e := r.Logged()
 	var err error
-	if e.ID, err = t.newID(eventPrefix); err != nil {
+	if e.ID, err = t.newID(orgID, eventPrefix); err != nil {
 		return err
 	}
 	e.Timestamp, r.Event = t.now, e.ID

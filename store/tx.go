@@ -247,8 +247,10 @@ func (t *tx) addWork(cause ledger.Cause, commits ...int64) {
 	}
 }
 
-// newID returns a new identifier with the given prefix.
-func (t *tx) newID(prefix string) (string, error) { return t.batch.ids.next(prefix, t.stamp) }
+// newID returns a new identifier of an org with the given prefix.
+func (t *tx) newID(orgID int64, prefix string) (string, error) {
+	return t.batch.ids.next(orgID, prefix, t.stamp)
+}
 
 // count adds by to a counter if this write succeeds.
 func (t *tx) count(kind counterKind, id int64, by int64) {

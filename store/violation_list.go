@@ -58,13 +58,13 @@ func (rd reader) scanViolation(row scanner, more ...any) (v keyed[ledger.Violati
 
 // Violations lists the violations of an org or a repo, the latest first.
 func (s *Store) Violations(ctx context.Context, org string, f ViolationFilter) (ledger.Page[ledger.Violation], error) {
-	return listWalk(ctx, s, org, f.Query, "violations", func(rd reader) (walk[ledger.Violation], error) {
-		return rd.violationWalk(org, f)
+	return listWalk(ctx, s, org, f.Query, "violations", func(rd reader, orgID int64) (walk[ledger.Violation], error) {
+		return rd.violationWalk(orgID, org, f)
 	})
 }
 
 // violationWalk returns the walk by which a list is read.
-func (rd reader) violationWalk(org string, f ViolationFilter) (w walk[ledger.Violation], err error) {
+func (rd reader) violationWalk(orgID int64, org string, f ViolationFilter) (w walk[ledger.Violation], err error) {
 	w = walk[ledger.Violation]{keys: []string{"v.id"}, key: idOf[ledger.Violation], down: true}
 	w.columns = selectViolation[len("\nSELECT "):] + ", r.name"
 	w.joins = joinViolation + " /*+ordered*/ JOIN repos r ON r.id = v.repo_id AND r.deleted_at = 0"
@@ -78,10 +78,6 @@ func (rd reader) violationWalk(org string, f ViolationFilter) (w walk[ledger.Vio
 		w.filter, w.filterArgs = w.filter+" AND "+condition, append(w.filterArgs, args...)
 	}
 
-	orgID, err := rd.orgID(org)
-	if err != nil {
-		return w, err
-	}
 	var predicateID int64
 	if f.Predicate != "" {
 		set, err := rd.predicateNamed(orgID, f.Predicate)

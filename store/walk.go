@@ -120,22 +120,26 @@ func (w walk[T]) read(rd reader, position, to []any, limit int) (p part[T], err 
 }
 
 // listWalk returns a page of a list in an org. find returns the walk that reads it, which has one
-// key. Errors name the rows as what does.
+// key, given the row id of the org. Errors name the rows as what does.
 func listWalk[T any](
-	ctx context.Context, s *Store, org string, q Query, what string, find func(reader) (walk[T], error),
+	ctx context.Context, s *Store, org string, q Query, what string, find func(reader, int64) (walk[T], error),
 ) (ledger.Page[T], error) {
-	var list ledger.Page[T]
-	keys, err := q.keys(1)
-	if err != nil {
-		return list, err
-	}
-	var position []any
-	if keys != nil {
-		position = []any{keys[0]}
-	}
+	return read(ctx, s, byOrg(org), func(rd reader) (list ledger.Page[T], err error) {
+		orgID, err := rd.orgID(org)
+		if err != nil {
+			return list, err
+		}
+		l := rd.listing(what, orgID)
+		keys, err := l.position(q, 1)
+		if err != nil {
+			return list, err
+		}
+		var position []any
+		if keys != nil {
+			position = []any{keys[0]}
+		}
 
-	return read(ctx, s, byOrg(org), func(rd reader) (ledger.Page[T], error) {
-		w, err := find(rd)
+		w, err := find(rd, orgID)
 		if err != nil {
 			return list, err
 		}
@@ -143,7 +147,7 @@ func listWalk[T any](
 		if err != nil {
 			return list, fmt.Errorf("list %s: %w", what, err)
 		}
-		return p.page(), nil
+		return p.page(l), nil
 	})
 }
 

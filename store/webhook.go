@@ -57,7 +57,7 @@ func (s *Store) CreateWebhook(
 				"%s/%s has %d webhooks, the maximum: remove one first", r.org, r.name, count)
 		}
 
-		webhookID, err := t.newID(webhookPrefix)
+		webhookID, err := t.newID(r.orgID, webhookPrefix)
 		if err != nil {
 			return w, err
 		}
@@ -141,18 +141,13 @@ func (s *Store) Webhook(ctx context.Context, org, repo, id string) (ledger.Webho
 
 // Webhooks lists the webhooks of a repo, oldest first.
 func (s *Store) Webhooks(ctx context.Context, org, repo string, q Query) (ledger.Page[ledger.Webhook], error) {
-	after, err := q.after(0)
-	if err != nil {
-		return ledger.Page[ledger.Webhook]{}, err
-	}
 	return read(ctx, s, byOrg(org), func(rd reader) (list ledger.Page[ledger.Webhook], err error) {
 		r, err := rd.findRepo(org, repo)
 		if err != nil {
 			return list, err
 		}
-		p, err := readPage(rd, scanWebhook, q.Limit, selectWebhook+`
-WHERE w.repo_id = ? AND w.deleted_at = 0 AND w.id > ? ORDER BY w.id LIMIT ?`, r.id, after)
-		return p.page(), err
+		return pageOf(rd, "webhooks", r.id, q, scanWebhook, selectWebhook+`
+WHERE w.repo_id = ? AND w.deleted_at = 0 AND w.id > ? ORDER BY w.id LIMIT ?`)
 	})
 }
 

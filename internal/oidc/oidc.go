@@ -85,7 +85,7 @@ func New(c Config) *Issuers {
 // The caller has looked up the issuer by the token. If the keys of the issuer cannot be read, the
 // error has CodeIssuerUnavailable.
 func (v *Issuers) Verify(ctx context.Context, issuer exchange.Issuer, t exchange.Token) (exchange.Claims, error) {
-	if t.Issuer != issuer.URL {
+	if t.Claimed.Issuer != issuer.URL {
 		return exchange.Claims{}, ledger.Errorf(ledger.CodeInvalidToken, "the token is of another issuer than %s",
 			issuer.URL)
 	}

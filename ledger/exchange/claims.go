@@ -21,7 +21,7 @@ const (
 	MaxAge = 24 * time.Hour
 )
 
-// Claims are the claims of a token whose signature was verified. Only those that rules compare are
+// Claims are the claims of a token. Only those that rules compare are
 // here; expressions see all.
 type Claims struct {
 	Issuer    string    `json:"iss"`

@@ -7,6 +7,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
 
 // MaxToken is the maximum size of a token in bytes.
@@ -14,8 +15,8 @@ const MaxToken = 16 << 10
 
 // A Token is a signed token whose signature is not verified yet.
 type Token struct {
-	// Issuer is the claim iss, which is not verified either.
-	Issuer string
+	// Claimed are its claims, which are not verified either.
+	Claimed Claims
 	// KeyID is the header kid, the ID of the key. It is empty if the token has no such header.
 	KeyID string
 
@@ -40,11 +41,9 @@ func Parse(raw string) (Token, error) {
 		return Token{}, invalid("not a JSON Web Token: its header or its parts cannot be read")
 	}
 
-	var claims struct {
-		Issuer string `json:"iss"`
-	}
-	if err := ledger.DecodeOpen(signed.UnsafePayloadWithoutVerification(), &claims); err != nil {
-		return Token{}, invalid("the claims of the token cannot be read: %v", err)
+	claims, err := parseClaims(signed.UnsafePayloadWithoutVerification())
+	if err != nil {
+		return Token{}, err
 	}
 	header := signed.Signatures[0].Protected
 	if _, isCritical := header.ExtraHeaders["crit"]; isCritical {
@@ -53,7 +52,7 @@ func Parse(raw string) (Token, error) {
 	if len(header.KeyID) > maxKeyID {
 		return Token{}, invalid("the key ID of the token has more than %d bytes", maxKeyID)
 	}
-	return Token{claims.Issuer, header.KeyID, header.Algorithm, signed}, nil
+	return Token{claims, header.KeyID, header.Algorithm, signed}, nil
 }
 
 // tokenCharacters are those of a token.
@@ -66,11 +65,21 @@ func (t Token) KnownTo(k *Keys) bool { return len(k.candidates(t.KeyID, t.algori
 // CodeInvalidToken.
 func (t Token) Verify(k *Keys) (Claims, error) {
 	if !t.KnownTo(k) {
-		return Claims{}, invalid("the issuer %s has no key %.50q for %s", t.Issuer, t.KeyID, t.algorithm)
+		return Claims{}, invalid("the issuer %s has no key %.50q for %s", t.Claimed.Issuer, t.KeyID, t.algorithm)
 	}
 	payload, err := k.verify(t.signed)
 	if err != nil {
 		return Claims{}, invalid("the signature of the token is not valid")
 	}
 	return parseClaims(payload)
+}
+
+// Unknown is the error of every token that an org knows nothing about, with CodeNoMatchingRule. The
+// org may not exist, may not accept tokens of the issuer, or may have no rule for the repository, or
+// the issuer has not signed the token: who has no valid token of a repository with a rule does not
+// learn which.
+func (t Token) Unknown(org string) error {
+	return ledger.Errorf(ledger.CodeNoMatchingRule, "org %s has no rule for a token of the issuer %s that %s, or the "+
+		"issuer has not signed the token (check the name of the org, and let its admin check issuers and rules)",
+		org, text.Quote(t.Claimed.Issuer), t.Claimed.describeIDs())
 }

@@ -86,13 +86,13 @@ func (s suite) TestIssuers(t *testing.T) {
 	}
 	for _, missing := range [][2]string{{"acme", "http://gitlab.internal/"}, {"globex", "http://gitlab.internal"}} {
 		_, err = fx.IssuerByURL(ctx, missing[0], missing[1])
-		wantCode(t, err, ledger.CodeUntrustedIssuer)
+		wantCode(t, err, ledger.CodeNotFound)
 	}
 
 	check(t, fx.RemoveIssuer(ctx, "acme", pasted.ID))
 	wantCode(t, fx.RemoveIssuer(ctx, "acme", pasted.ID), ledger.CodeNotFound)
 	_, err = fx.IssuerByURL(ctx, "acme", "http://gitlab.internal")
-	wantCode(t, err, ledger.CodeUntrustedIssuer)
+	wantCode(t, err, ledger.CodeNotFound)
 	_, err = fx.AddIssuer(ctx, "acme", exchange.NewIssuer{URL: "http://gitlab.internal", JWKS: "{}"})
 	check(t, err) // again
 }
@@ -340,7 +340,7 @@ func (s suite) TestIssuersEndWithTheirOrg(t *testing.T) {
 	_, err = fx.ChangeOrg(ctx, deleted.Data[0].Name, ledger.OrgChange{Name: &name})
 	check(t, err)
 	_, err = fx.IssuerByURL(ctx, "acme", fx.provider.URL)
-	wantCode(t, err, ledger.CodeUntrustedIssuer)
+	wantCode(t, err, ledger.CodeNotFound)
 	_, err = fx.exchange(r, "1")
 	wantCode(t, err, ledger.CodeNotFound)
 }

@@ -54,15 +54,27 @@ func (x *Exchanger) Exchange(
 }
 
 // Present verifies a token that is presented to an org, and returns its claims with the rule that
-// they fulfil; see [exchange.Select].
+// they fulfil; see [exchange.Select]. Unless an issuer of the org has signed the token for a repository
+// with a rule, the error does not depend on the org; see [exchange.Token.Unknown].
 func (x *Exchanger) Present(
 	ctx context.Context, org, raw string, scope ledger.Scope, signing bool,
 ) (exchange.Rule, exchange.Claims, error) {
-	claims, issuer, err := x.verify(ctx, org, raw)
+	token, err := x.parse(raw)
 	if err != nil {
-		return exchange.Rule{}, claims, err
+		return exchange.Rule{}, exchange.Claims{}, err
 	}
-	rules, err := x.Store.RulesFor(ctx, issuer, claims.Subject())
+	issuer, rules, err := x.known(ctx, org, token)
+	if err != nil {
+		return exchange.Rule{}, exchange.Claims{}, err
+	}
+
+	claims, err := x.Issuers.Verify(ctx, issuer, token)
+	if hasCode(err, ledger.CodeInvalidToken) {
+		err = token.Unknown(org)
+	}
+	if err == nil {
+		err = claims.Check(exchange.Audience(x.BaseURL, org), x.Now())
+	}
 	if err != nil {
 		return exchange.Rule{}, claims, err
 	}
@@ -70,21 +82,25 @@ func (x *Exchanger) Present(
 	return rule, claims, err
 }
 
-// verify returns the claims of a token that one of the org's issuers has issued for the org.
-func (x *Exchanger) verify(ctx context.Context, org, raw string) (c exchange.Claims, i exchange.Issuer, err error) {
+// parse parses a token. The errors do not depend on the org.
+func (x *Exchanger) parse(raw string) (exchange.Token, error) {
 	if x.BaseURL == "" {
-		return c, i, ledger.Errorf(ledger.CodeInvalidTarget,
+		return exchange.Token{}, ledger.Errorf(ledger.CodeInvalidTarget,
 			"no token can be exchanged: base_url, from which its audience follows, is not set on the server")
 	}
-	token, err := exchange.Parse(raw)
-	if err != nil {
-		return c, i, err
+	return exchange.Parse(raw)
+}
+
+// known returns the issuer of an org and the rules that a token, which is not verified, is about.
+func (x *Exchanger) known(
+	ctx context.Context, org string, token exchange.Token,
+) (issuer exchange.Issuer, rules []exchange.Rule, err error) {
+	issuer, err = x.Store.IssuerByURL(ctx, org, token.Claimed.Issuer)
+	if err == nil {
+		rules, err = x.Store.RulesFor(ctx, issuer, token.Claimed.Subject())
 	}
-	if i, err = x.Store.IssuerByURL(ctx, org, token.Issuer); err != nil {
-		return c, i, err
+	if hasCode(err, ledger.CodeNotFound) || err == nil && len(rules) == 0 {
+		err = token.Unknown(org)
 	}
-	if c, err = x.Issuers.Verify(ctx, i, token); err != nil {
-		return c, i, err
-	}
-	return c, i, c.Check(exchange.Audience(x.BaseURL, org), x.Now())
+	return issuer, rules, err
 }

@@ -77,11 +77,14 @@ func checkTypes(form url.Values) error {
 
 // IsRefusal reports whether an error says that the token of an issuer was not accepted.
 func IsRefusal(err error) bool {
+	return hasCode(err, ledger.CodeInvalidToken, ledger.CodeWrongAudience, ledger.CodeTokenExpired,
+		ledger.CodeTokenNotYetValid, ledger.CodeTokenUsed, ledger.CodeNoMatchingRule)
+}
+
+// hasCode reports whether an error has one of the codes.
+func hasCode(err error, codes ...ledger.Code) bool {
 	e, ok := errors.AsType[*ledger.Error](err)
-	return ok && slices.Contains([]ledger.Code{
-		ledger.CodeUntrustedIssuer, ledger.CodeInvalidToken, ledger.CodeWrongAudience, ledger.CodeTokenExpired,
-		ledger.CodeTokenNotYetValid, ledger.CodeTokenUsed, ledger.CodeNoMatchingRule,
-	}, e.Code)
+	return ok && slices.Contains(codes, e.Code)
 }
 
 // A Failure is the error of an exchange, which clients of OAuth understand.

@@ -37,7 +37,6 @@ var kinds = map[ledger.Code]Kind{
 	ledger.CodeUnsupportedGrantType: {http.StatusBadRequest, "Unsupported grant type"},
 	ledger.CodeInvalidTarget:        {http.StatusBadRequest, "Invalid target"},
 	ledger.CodeInvalidScope:         {http.StatusBadRequest, "Invalid scope"},
-	ledger.CodeUntrustedIssuer:      {http.StatusBadRequest, "Untrusted issuer"},
 	ledger.CodeIssuerUnavailable:    {http.StatusServiceUnavailable, "Issuer unavailable"},
 	ledger.CodeInvalidToken:         {http.StatusBadRequest, "Invalid token"},
 	ledger.CodeWrongAudience:        {http.StatusBadRequest, "Token for another audience"},

@@ -10,3 +10,13 @@ CREATE TABLE provider_orgs (
 INSERT INTO provider_orgs (issuer, org_id)
 SELECT issuer, org_id FROM members WHERE removed_at = 0
 UNION SELECT issuer, org_id FROM member_rules WHERE removed_at = 0;
+
+-- What an org reads of evidence that expires does not depend on other orgs.
+CREATE INDEX commits_expiring_by_repo ON commits (repo_id, expires) WHERE expires > 0;
+
+-- The key with which the cursors of lists are sealed. All servers of the database have the same.
+CREATE TABLE cursor_key (
+  id  INTEGER PRIMARY KEY CHECK (id = 1),
+  key BLOB NOT NULL -- 32 random bytes
+) STRICT;
+INSERT INTO cursor_key (id, key) VALUES (1, randomblob(32));
