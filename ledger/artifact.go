@@ -22,6 +22,8 @@ type Artifact struct {
 	Links []ArtifactLink `json:"links"`
 	// Truncated reports whether there are more links. The State considers them.
 	Truncated bool `json:"truncated,omitzero"`
+	// Warnings has those of the links that count, each once.
+	Warnings []LinkWarning `json:"warnings,omitzero"`
 }
 
 // An ArtifactLink is a commit that an artifact was built from, as an attestation says.
@@ -41,6 +43,22 @@ type ArtifactLink struct {
 	// Reason says why.
 	Counts bool   `json:"counts"`
 	Reason string `json:"reason,omitzero"`
+	// Warning says why a link that counts is weak. It is empty if it is not.
+	Warning LinkWarning `json:"warning,omitzero"`
+}
+
+// A LinkWarning is the reason why a link of an artifact is weak.
+type LinkWarning string
+
+// AnyLinker means that the link counts only by the rules of an earlier release: the contract lets
+// everybody link artifacts who may attest build:*, also identities without a list of predicates.
+const AnyLinker LinkWarning = "any_linker"
+
+// Advice says what the warning means, and what to do.
+func (w LinkWarning) Advice() string {
+	return "the link counts by the rules of an earlier release, by which every identity without --may can link any " +
+		"artifact (name the builders in the policy's artifacts.signers, or give their identities --may build:…, and apply " +
+		"the policy again)"
 }
 
 const (
@@ -100,6 +118,10 @@ func NewArtifact(digest string, links []ArtifactLink, unknown string) Artifact {
 	}
 	least := -1
 	for i := range links {
+		w := links[i].Warning
+		if links[i].Counts && w != "" && !slices.Contains(a.Warnings, w) {
+			a.Warnings = append(a.Warnings, w)
+		}
 		if links[i].Counts && (least < 0 || links[i].State < links[least].State) {
 			least = i
 		}

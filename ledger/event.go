@@ -141,8 +141,10 @@ type PolicyEvent struct {
 	Version         int       `json:"version"`
 	PreviousVersion int       `json:"previous_version"`
 	Digest          string    `json:"digest"`
-	ChangedBy       string    `json:"changed_by"`
-	Timestamp       Time      `json:"timestamp"`
+	// Rules is the version of the contract's rules, 0 in events of contracts without one.
+	Rules     int    `json:"rules,omitzero"`
+	ChangedBy string `json:"changed_by"`
+	Timestamp Time   `json:"timestamp"`
 }
 
 // A RadarEvent reports a new overlap of two commits, or an overlap whose level rose. It

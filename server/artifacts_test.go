@@ -9,6 +9,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/policy"
 )
 
 const artifactsPath = "/v1/orgs/acme/artifacts"
@@ -63,6 +64,9 @@ func (b *backend) wantArtifact(digest, state string, links ...string) {
 	}
 }
 
+// builderMay is what the builders of the tests may attest.
+var builderMay = []string{"build:*", "test:*", "review:*"}
+
 const buildAndReview = `{"requirements":[{"state":"ATTESTED","predicate":"build:*"},
 	{"state":"PROMOTABLE","predicate":"review:*"}]`
 
@@ -70,7 +74,7 @@ const buildAndReview = `{"requirements":[{"state":"ATTESTED","predicate":"build:
 func TestArtifacts(t *testing.T) {
 	b := newBackend(t)
 	b.setContract(buildAndReview + `}`)
-	ci := b.signer("cn=ci,ou=build,o=acme")
+	ci := b.limited("cn=ci,ou=build,o=acme", builderMay...)
 	b.get(artifactsPath+"/"+image(1)).wantProblem(404, ledger.CodeNotFound)
 
 	first := b.builds(ci, 1, image(1), image(2))
@@ -101,7 +105,7 @@ func TestArtifacts(t *testing.T) {
 func TestArtifactQueries(t *testing.T) {
 	b := newBackend(t)
 	b.setContract(buildAndReview + `}`)
-	b.builds(b.signer("cn=ci,ou=build,o=acme"), 1, image(1))
+	b.builds(b.limited("cn=ci,ou=build,o=acme", builderMay...), 1, image(1))
 
 	for _, digest := range []string{"sha256:12", "md5:" + image(1)[7:39], "latest", image(1) + "0", "sha256:" +
 		strings.Repeat("g", 64), "sha512:" + image(1)[7:]} {
@@ -133,46 +137,177 @@ func TestManyArtifacts(t *testing.T) {
 	for i := range images {
 		images[i] = image(i)
 	}
-	if rec := b.builds(b.signer("cn=ci,ou=build,o=acme"), 1, images...); rec.Unlinked != 6 {
+	if rec := b.builds(b.limited("cn=ci,ou=build,o=acme", builderMay...), 1, images...); rec.Unlinked != 6 {
 		t.Errorf("%d artifacts are not linked, want 6", rec.Unlinked)
 	}
 	b.get(artifactsPath + "/" + image(1023)).want(200)
 	b.get(artifactsPath+"/"+image(1024)).wantProblem(404, ledger.CodeNotFound)
 }
 
-// The contract says whose links count, now: by default, those of identities that may attest
-// build:*.
-func TestWhoLinksArtifacts(t *testing.T) {
+// names records a statement of ours whose subjects are commit n and an image.
+func (b *backend) names(s *signer, n int, digest, predicate string) ledger.AttestationRecord {
+	b.t.Helper()
+	return decode[ledger.AttestationRecord](b.attest(s.sign(b.t, statement(
+		about(n)+fmt.Sprintf(`,{"digest":{"sha256":%q}}`, digest[7:]), attestation.ResultPredicateType,
+		own(predicate, ledger.Pass, "")))).want(201))
+}
+
+// storeEarlier stores a contract as releases before the member rules did.
+func (b *backend) storeEarlier(document string) {
+	b.t.Helper()
+	contract, err := policy.ParseStored([]byte(document))
+	check(b.t, err)
+	_, err = b.store.SetPolicy(b.t.Context(), "acme", "api", contract, 0, "host")
+	check(b.t, err)
+	check(b.t, b.store.Settle(b.t.Context()))
+}
+
+const (
+	notBuild   = "only statements for build: predicates link artifacts (name the signer in the policy's artifacts.signers)"
+	notBuilder = "the signer's identity has no list that names build: (name the signer in the policy's " +
+		"artifacts.signers, or give its identity --may build:…)"
+	notListed = "the signer is not in the policy's artifacts.signers"
+)
+
+// Nobody gets an image of their own past a gate by naming a commit that others have reviewed, unless
+// the admins have made them builders.
+func TestNobodyButBuildersLinksArtifacts(t *testing.T) {
+	for name, test := range map[string]struct {
+		link func(b *backend) // names image 1 and commit 1
+		want string           // why the link does not count
+	}{
+		"a key without a list, by provenance": {func(b *backend) { b.builds(b.signer("cn=eve,ou=dev,o=acme"), 1, image(1)) },
+			notBuilder},
+		"a key without a list, by a build": {func(b *backend) {
+			b.names(b.signer("cn=eve,ou=dev,o=acme"), 1, image(1), "build:docker")
+		}, notBuilder},
+		"a key without a list, by a test": {func(b *backend) {
+			b.names(b.signer("cn=eve,ou=dev,o=acme"), 1, image(1), "test:image")
+		}, notBuild},
+		"a key that may attest everything": {func(b *backend) {
+			b.builds(b.limited("cn=eve,ou=dev,o=acme", "*"), 1, image(1))
+		}, notBuilder},
+		"a key that may attest all that begins with b": {func(b *backend) {
+			b.builds(b.limited("cn=eve,ou=dev,o=acme", "b*"), 1, image(1))
+		}, notBuilder},
+		"the key of tests": {func(b *backend) {
+			b.names(b.limited("cn=tests,ou=build,o=acme", "test:*"), 1, image(1), "test:image")
+		}, notBuild},
+		"a test by a builder": {func(b *backend) {
+			b.names(b.limited("cn=ci2,ou=build,o=acme", "build:*", "test:*"), 1, image(1), "test:image")
+		}, notBuild},
+		"a key that was a builder": {func(b *backend) {
+			s := b.limited("cn=old,ou=build,o=acme", "build:*")
+			b.builds(s, 1, image(1))
+			b.patch(identityPath(s.id), `{"may":["test:*"]}`).want(200)
+		}, notBuilder},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBackend(t)
+			b.setContract(buildAndReview + `}`)
+			ci := b.limited("cn=ci,ou=build,o=acme", "build:*")
+			b.builds(ci, 1, image(2))
+			b.attest(b.limited("cn=rita,ou=dev,o=acme", "review:*").statement(t, commitID(1), "review:code", ledger.Pass, 1)).want(201)
+			test.link(b)
+			b.wantArtifact(image(1), "no link counts: "+test.want, "api 1 PROMOTABLE: "+test.want)
+
+			// By a contract that an earlier release stored, most of them did, and still do.
+			b.storeEarlier(buildAndReview + `,"targets":"all"}`)
+			if a := b.artifact(image(1)); a.State != nil && (len(a.Warnings) != 1 || a.Warnings[0] != ledger.AnyLinker ||
+				a.Links[0].Warning != ledger.AnyLinker) {
+				t.Errorf("by the earlier rules, the artifact is %+v without a warning", a)
+			}
+			if a := b.artifact(image(2)); a.State == nil || len(a.Warnings) > 0 || a.Links[0].Warning != "" {
+				t.Errorf("by the earlier rules, the builder's own image is %+v", a)
+			}
+		})
+	}
+}
+
+// The key of a test may not sign provenance at all.
+func TestOnlyBuildersSignProvenance(t *testing.T) {
+	b := newBackend(t)
+	ci := b.limited("cn=tests,ou=build,o=acme", "test:*")
+	payload := statement(fmt.Sprintf(`{"name":"img","digest":{"sha256":%q}}`, image(1)[7:]), "https://slsa.dev/provenance/v1",
+		fmt.Sprintf(`{"buildDefinition":{"resolvedDependencies":[{"uri":"git+https://git.example/acme/api",
+			"digest":{"gitCommit":%q}}]},"runDetails":{"builder":{"id":"https://ci.example/runner"}}}`, commitID(1)))
+	b.attest(ci.sign(t, payload)).wantProblem(422, ledger.CodePredicateNotAllowed)
+	b.get(artifactsPath+"/"+image(1)).wantProblem(404, ledger.CodeNotFound)
+}
+
+// A contract that an earlier release stored keeps its rules until it is put back, which adds the
+// present ones. Its event says which they are.
+func TestStoredContractsKeepTheirRules(t *testing.T) {
+	b := newBackend(t)
+	b.storeEarlier(buildAndReview + `,"targets":"all"}`)
+	b.builds(b.signer("cn=eve,ou=dev,o=acme"), 1, image(1))
+	b.wantArtifact(image(1), "ATTESTED", "api 1 ATTESTED")
+
+	const path = "/v1/orgs/acme/policies/api"
+	stored := b.get(path).want(200)
+	if strings.Contains(string(stored.body), `"rules"`) {
+		t.Errorf("a contract of an earlier release is %s", stored.body)
+	}
+	b.send(request{method: "PUT", path: path, token: b.admin, body: string(stored.body),
+		header: map[string]string{"If-Match": stored.header.Get("ETag")}}).want(200)
+	b.wantArtifact(image(1), "no link counts: "+notBuilder, "api 1 ATTESTED: "+notBuilder)
+	if p := decode[policy.Policy](b.get(path).want(200)); p.Rules != policy.Rules {
+		t.Errorf("the contract that was put back has the rules %d", p.Rules)
+	}
+
+	var rules []int
+	for _, e := range decode[ledger.Page[ledger.PolicyEvent]](b.get("/v1/orgs/acme/events?types=policy").want(200)).Data {
+		rules = append(rules, e.Rules)
+	}
+	if got := fmt.Sprint(rules); got != "[0 2]" {
+		t.Errorf("the events have the rules %s, want [0 2]", got)
+	}
+}
+
+// A test by a builder does not hide the builder's later build of the same image, nor one by another
+// signer.
+func TestBuildsAfterOtherStatementsLink(t *testing.T) {
 	b := newBackend(t)
 	b.setContract(buildAndReview + `}`)
-	const notBuilder = "the signer may not attest build:*, and the policy has no artifacts.signers"
-	reviewer := b.limited("cn=rita,ou=dev,o=acme", "review:*", "test:*")
-	names := func(s *signer, n int, digest string) {
-		b.attest(s.sign(t, statement(about(n)+fmt.Sprintf(`,{"digest":{"sha256":%q}}`, digest[7:]),
-			attestation.ResultPredicateType, own("test:image", ledger.Pass, "")))).want(201)
+	ci := b.limited("cn=ci,ou=build,o=acme", builderMay...)
+	b.names(ci, 1, image(1), "test:image")
+	b.wantArtifact(image(1), "no link counts: "+notBuild, "api 1 VALIDATING: "+notBuild)
+	built := b.builds(ci, 1, image(1), image(2))
+	b.wantArtifact(image(1), "ATTESTED", "api 1 ATTESTED")
+	if l := b.artifact(image(1)).Links[0]; l.Attestation != built.ID {
+		t.Errorf("the link is by %+v, want %s", l, built.ID)
 	}
-	names(reviewer, 1, image(1))
-	b.wantArtifact(image(1), "no link counts: "+notBuilder, "api 1 VALIDATING: "+notBuilder)
 
-	// One builder is enough, whatever it may attest of build:*.
-	builder := b.limited("cn=one,ou=build,o=acme", "build:docker", "test:*")
-	names(builder, 1, image(1))
-	b.wantArtifact(image(1), "VALIDATING", "api 1 VALIDATING")
+	b.names(b.signer("cn=eve,ou=dev,o=acme"), 2, image(3), "build:x")
+	b.names(ci, 2, image(3), "build:x")
+	b.storeEarlier(buildAndReview + `,"targets":"all"}`)
+	if a := b.artifact(image(3)); len(a.Warnings) > 0 || a.Links[0].Identity != ci.dn {
+		t.Errorf("a link of the builder is hidden by that of any linker: %+v", a)
+	}
+}
 
-	const notListed = "the signer is not in the policy's artifacts.signers"
+// The contract says whose links count, now.
+func TestWhoLinksArtifacts(t *testing.T) {
+	b := newBackend(t)
 	b.setContract(buildAndReview + `,"artifacts":{"signers":["ou=dev"]}}`)
+	reviewer := b.limited("cn=rita,ou=dev,o=acme", "review:*", "test:*")
+	b.names(reviewer, 1, image(1), "test:image")
 	b.wantArtifact(image(1), "VALIDATING", "api 1 VALIDATING")
+	builder := b.limited("cn=one,ou=build,o=acme", "build:docker", "test:*")
+	b.names(builder, 1, image(1), "build:docker")
 	if l := b.artifact(image(1)).Links[0]; l.Identity != reviewer.dn {
 		t.Errorf("the link is by %s, want %s", l.Identity, reviewer.dn)
 	}
-	names(builder, 2, image(1))
-	b.wantArtifact(image(1), "VALIDATING", "api 2 VALIDATING: "+notListed, "api 1 VALIDATING")
+	b.names(builder, 2, image(1), "build:docker")
+	b.wantArtifact(image(1), "ATTESTED", "api 2 ATTESTED: "+notListed, "api 1 ATTESTED")
+
+	// Without names, it is those whom their list makes builders, whatever they may build.
+	b.setContract(buildAndReview + `}`)
+	b.wantArtifact(image(1), "ATTESTED", "api 2 ATTESTED", "api 1 ATTESTED")
 
 	// What an identity may attest is asked when somebody asks for the artifact.
-	b.setContract(buildAndReview + `}`)
 	b.patch(identityPath(builder.id), `{"may":["review:*"]}`).want(200)
-	b.wantArtifact(image(1), "no link counts: "+notBuilder,
-		"api 2 VALIDATING: "+notBuilder, "api 1 VALIDATING: "+notBuilder)
+	b.wantArtifact(image(1), "no link counts: "+notBuilder, "api 2 ATTESTED: "+notBuilder, "api 1 ATTESTED: "+notBuild)
 }
 
 // An artifact of commits whose policy has changed, or whose evidence has expired, has their
@@ -180,12 +315,12 @@ func TestWhoLinksArtifacts(t *testing.T) {
 func TestArtifactsOfDueCommits(t *testing.T) {
 	b := newBackend(t)
 	b.setContract(`{"requirements":[{"state":"ATTESTED","predicate":"build:*","max_age":"1h"}]}`)
-	b.builds(b.signer("cn=ci,ou=build,o=acme"), 1, image(1))
+	b.builds(b.limited("cn=ci,ou=build,o=acme", builderMay...), 1, image(1))
 	b.wantArtifact(image(1), "PROMOTABLE", "api 1 PROMOTABLE")
 	b.clock.advance(time.Hour)
 	b.wantArtifact(image(1), "VALIDATING", "api 1 VALIDATING")
 
-	b.builds(b.signer("cn=ci2,ou=build,o=acme"), 1, image(1))
+	b.builds(b.limited("cn=ci2,ou=build,o=acme", builderMay...), 1, image(1))
 	b.wantArtifact(image(1), "PROMOTABLE", "api 1 PROMOTABLE")
 	b.send(request{method: "PUT", path: "/v1/orgs/acme/policies/api", token: b.admin, body: buildAndReview + `}`,
 		header: map[string]string{"If-Match": "*"}}).want(200)
@@ -197,7 +332,7 @@ func TestArtifactsOfDueCommits(t *testing.T) {
 func TestArtifactsOfCommitsThatInherit(t *testing.T) {
 	b := newBackend(t)
 	b.setContract(`{"requirements":[{"state":"ATTESTED","predicate":"test:*","carry":["tree"]}]}`)
-	ci := b.signer("cn=ci,ou=build,o=acme")
+	ci := b.limited("cn=ci,ou=build,o=acme", builderMay...)
 	branch := rawCommitOf("Ada <ada@acme.example>", "Ada <ada@acme.example>", "On the branch")
 	squashed := rawCommitOf("Ada <ada@acme.example>", "Bob <bob@acme.example>", "Squashed")
 	for _, c := range []rawCommit{branch, squashed} {
@@ -205,7 +340,7 @@ func TestArtifactsOfCommitsThatInherit(t *testing.T) {
 	}
 	b.passes(ci, branch.sha, "test:go")
 	named := fmt.Sprintf(`{"digest":{"gitCommit":%q}},{"digest":{"sha256":%q}}`, squashed.sha, image(1)[7:])
-	b.attest(ci.sign(t, statement(named, "https://spdx.dev/Document", "{}"))).want(201)
+	b.attest(ci.sign(t, statement(named, attestation.ResultPredicateType, own("build:image", ledger.Pass, "")))).want(201)
 	state := func() ledger.State { return *b.artifact(image(1)).State }
 	if state() != ledger.Promotable {
 		t.Fatalf("the artifact is %s, want PROMOTABLE by the evidence of the branch", state())
@@ -225,7 +360,7 @@ func TestArtifactOfManyMerges(t *testing.T) {
 	b := newBackend(t)
 	b.setContract(`{"requirements":[{"state":"ATTESTED","predicate":"build:*","carry":["merge"],"max_age":"1h",
 		"carry_signers":["cn=queue,ou=merge,o=acme"]}]}`)
-	ci, queue := b.signer("cn=ci,ou=build,o=acme"), b.signer("cn=queue,ou=merge,o=acme")
+	ci, queue := b.limited("cn=ci,ou=build,o=acme", builderMay...), b.signer("cn=queue,ou=merge,o=acme")
 	const merges = 101
 	for n := range merges {
 		b.builds(ci, n+1, image(1))
@@ -246,8 +381,9 @@ func TestArtifactOfManyMerges(t *testing.T) {
 // for.
 func TestArtifactsOfOtherTools(t *testing.T) {
 	b := newBackend(t)
-	b.trustCosign()
-	ci := b.signer("cn=ci,ou=build,o=acme")
+	key, _ := b.trustCosign()
+	b.patch(identityPath(key.ID), `{"may":["build:*"]}`).want(200)
+	ci := b.limited("cn=ci,ou=build,o=acme", builderMay...)
 	signed := func(file string) []byte {
 		payload, err := os.ReadFile("../ledger/testdata/provenance/" + file)
 		check(t, err)

@@ -298,7 +298,7 @@ func TestDeletedRepoKeepsItsStates(t *testing.T) {
 // Links of artifacts with commits of a deleted repo do not count.
 func TestArtifactsOfADeletedRepo(t *testing.T) {
 	b := newBackend(t)
-	s := b.signer("cn=ci,ou=build,o=acme")
+	s := b.limited("cn=ci,ou=build,o=acme", builderMay...)
 	b.builds(s, 1, image(1))
 	if a := b.artifact(image(1)); a.State == nil || !a.Links[0].Counts {
 		t.Fatalf("the artifact is %+v", a)

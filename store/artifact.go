@@ -64,7 +64,8 @@ type linker struct {
 	rows, due int
 }
 
-// A linkRow is a link of an artifact with a commit, by one signer under one identity.
+// A linkRow is a link of an artifact with a commit, by one signer under one identity: the first by
+// a statement of a build, or the first by another.
 type linkRow struct {
 	commit                        commitRow // those fields that say whether it is due
 	repoID                        int64
@@ -129,7 +130,8 @@ func (l *linker) artifact(digest string) (ledger.Artifact, error) {
 	return ledger.NewArtifact(digest, links, unknown), nil
 }
 
-// best returns one link for each commit: the first that counts or, if none does, the first.
+// best returns one link for each commit: the first that counts, rather without a warning, or, if
+// none does, the first.
 func (l *linker) best(rows []linkRow) ([]linkRow, error) {
 	best := rows[:0]
 	for i := range rows {
@@ -145,12 +147,22 @@ func (l *linker) best(rows []linkRow) ([]linkRow, error) {
 			best = append(best, r)
 			continue
 		}
-		if b := &best[last]; r.link.Counts && !b.link.Counts ||
-			r.link.Counts == b.link.Counts && r.attestationID < b.attestationID {
+		if b := &best[last]; r.rank() > b.rank() || r.rank() == b.rank() && r.attestationID < b.attestationID {
 			*b = r
 		}
 	}
 	return best, nil
+}
+
+// rank is higher for a link that says more: one that counts, and then one without a warning.
+func (r *linkRow) rank() int {
+	switch {
+	case !r.link.Counts:
+		return 0
+	case r.link.Warning != "":
+		return 1
+	}
+	return 2
 }
 
 // judge completes a link, and decides whether it counts. It asks for what the signer may do
@@ -176,14 +188,16 @@ func (l *linker) judge(r *linkRow) error {
 		may = strings.Split(r.may, "\n")
 	}
 	r.link.Repo, r.link.Identity = d.repo.name, signer.text
-	r.link.Reason = d.contract.Artifacts.Refuses(signer.dn, may)
+	r.link.Reason, r.link.Warning = d.contract.LinkRefusal(r.link.Predicate, signer.dn, may)
 	if r.distrustedSince != 0 && r.link.RecordedAt >= r.distrustedSince {
 		r.link.Reason = "the identity that signed it is distrusted since " + r.distrustedSince.String()
 	}
 	if d.repo.deleted {
 		r.link.Reason = "its repo was deleted"
 	}
-	r.link.Counts = r.link.Reason == ""
+	if r.link.Counts = r.link.Reason == ""; !r.link.Counts {
+		r.link.Warning = ""
+	}
 	return nil
 }
 

@@ -73,8 +73,8 @@ INSERT INTO inheritances (tree_id, source_id, cause_type, cause_id, done, again)
 ON CONFLICT (tree_id, source_id) DO UPDATE SET cause_type = excluded.cause_type, cause_id = excluded.cause_id,
   again = 1`, 6),
 		artifacts: sqldb.NewRows(`
-INSERT INTO artifacts (org_id, digest, commit_id, identity_id, signer_id, attestation_id) VALUES `, `
-ON CONFLICT (org_id, digest, commit_id, identity_id, signer_id) DO NOTHING`, 6),
+INSERT INTO artifacts (org_id, digest, commit_id, identity_id, signer_id, is_build, attestation_id) VALUES `, `
+ON CONFLICT (org_id, digest, commit_id, identity_id, signer_id, is_build) DO NOTHING`, 7),
 
 		events: sqldb.NewRows(`
 INSERT INTO events (id, org_id, seq, event_id, type, repo_id, at, body, salt, leaf) VALUES `, "", 10),

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/facts"
+	"github.com/ledgerd/ledgerd/ledger/policy"
 )
 
 // append buffers an event of the repo with its leaf, and its deliveries to the repo's
@@ -80,14 +81,14 @@ func (t *tx) stateEvent(r repoRow, sha string, from, to ledger.State, cause ledg
 
 // policyEvent appends the event of a new policy version, which replaces the repo's
 // active one. It returns the event's row id.
-func (t *tx) policyEvent(r repoRow, version int, digest, by string) (id int64, err error) {
+func (t *tx) policyEvent(r repoRow, version int, c policy.Contract, by string) (id int64, err error) {
 	eventID, err := t.newID(r.orgID, eventPrefix)
 	if err != nil {
 		return 0, err
 	}
 	return t.append(r, ledger.EventPolicy, eventID, ledger.Render(ledger.PolicyEvent{
-		ID: eventID, Org: r.org, Repo: r.name, Version: version, PreviousVersion: r.policyVersion, Digest: digest,
-		ChangedBy: by, Timestamp: t.now,
+		ID: eventID, Org: r.org, Repo: r.name, Version: version, PreviousVersion: r.policyVersion,
+		Digest: c.Digest(), Rules: c.Rules, ChangedBy: by, Timestamp: t.now,
 	}))
 }
 

@@ -15,10 +15,13 @@ type Glance struct {
 	// CAs are the roots of the CAs that certify CI jobs of orgs that are not deleted, at most as many
 	// as were asked for.
 	CAs []identity.Identity
+	// AnyLinkers are the repos, as ORG/REPO, whose contract says policy.Contract.AnyLinker, at most as
+	// many as were asked for.
+	AnyLinkers []string
 }
 
-// Glance returns the latest time of the database, the URLs of active webhooks, and the CAs that are
-// in use and not revoked.
+// Glance returns the latest time of the database, the URLs of active webhooks, the CAs that are in
+// use and not revoked, and the repos where everybody links artifacts.
 func (s *Store) Glance(ctx context.Context, limit int) (Glance, error) {
 	return read(ctx, s, forWrite(""), func(rd reader) (g Glance, err error) {
 		if g.Last, err = rd.lastStamp(); err != nil {
@@ -35,6 +38,24 @@ ORDER BY i.id LIMIT ?`, limit)
 		for _, root := range roots {
 			g.CAs = append(g.CAs, root.row)
 		}
+		if err != nil {
+			return g, err
+		}
+		g.AnyLinkers, err = rd.anyLinkers(limit)
 		return g, err
 	})
+}
+
+// anyLinkers returns the repos whose contract says policy.Contract.AnyLinker. Those with Rules begin
+// with them.
+func (rd reader) anyLinkers(limit int) (repos []string, err error) {
+	list, err := all(rd, scanPolicy, selectPolicy+`
+WHERE p.version = r.policy_version AND r.deleted_at = 0 AND o.deleted_at = 0 AND substr(p.contract, 1, 8) <> ?
+ORDER BY o.name, r.name`, []byte(`{"rules"`))
+	for _, p := range list {
+		if p.row.AnyLinker() && len(repos) < limit {
+			repos = append(repos, p.row.Org+"/"+p.row.Repo)
+		}
+	}
+	return repos, err
 }

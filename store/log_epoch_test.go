@@ -10,6 +10,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/proof"
 )
 
@@ -114,7 +115,7 @@ func TestNewEpochAmongOtherWrites(t *testing.T) {
 		check(t, s.write(t.Context(), "acme", func(t *tx) error {
 			r, err := t.findRepo("acme", "api")
 			for range test.first {
-				_, appended := t.policyEvent(r, 1, "sha256:00", "admin")
+				_, appended := t.policyEvent(r, 1, policy.Default(), "admin")
 				err = errors.Join(err, appended)
 			}
 			err = errors.Join(err, t.flush()) // as between two writes
@@ -128,7 +129,7 @@ func TestNewEpochAmongOtherWrites(t *testing.T) {
 			t.batch.add(&t.gathered, t.now)
 			t.gathered = gathered{}
 			for range test.last {
-				_, appended := t.policyEvent(r, 1, "sha256:00", "admin")
+				_, appended := t.policyEvent(r, 1, policy.Default(), "admin")
 				err = errors.Join(err, appended)
 			}
 			return err
@@ -152,7 +153,7 @@ func TestNewEpochThatFails(t *testing.T) {
 			return err
 		}
 		for range 10 { // they fill a tile
-			_, appended := t.policyEvent(r, 1, "sha256:00", "admin")
+			_, appended := t.policyEvent(r, 1, policy.Default(), "admin")
 			err = errors.Join(err, appended)
 		}
 		_, begin := t.beginEpoch(l, 2, epochEvent)

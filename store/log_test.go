@@ -14,6 +14,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/proof"
 )
 
@@ -84,7 +85,7 @@ func appendEvents(ctx context.Context, s *Store, n int, failure error) error {
 			return err
 		}
 		for range n {
-			if _, err := t.policyEvent(r, 1, "sha256:00", "admin"); err != nil {
+			if _, err := t.policyEvent(r, 1, policy.Default(), "admin"); err != nil {
 				return err
 			}
 		}

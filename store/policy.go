@@ -107,7 +107,7 @@ func (s *Store) SetPolicy(
 		}
 
 		version := r.policyVersion + 1
-		event, err := t.policyEvent(r, version, contract.Digest(), by)
+		event, err := t.policyEvent(r, version, contract, by)
 		if err != nil {
 			return p, err
 		}

@@ -192,7 +192,7 @@ WHERE id = ?`, predicateID, o.Slot, string(o.Result.Status), o.Result.DurationMS
 		return 0, false, err
 	}
 
-	if err := t.linkRecorded(a, artifacts.Digests); err != nil {
+	if err := t.linkRecorded(a, policy.IsBuild(o.Predicate), artifacts.Digests); err != nil {
 		return 0, false, fmt.Errorf("link artifacts: %w", err)
 	}
 	before := latestKey{a.commitID, a.predicateID, a.slot, a.signerID}
@@ -214,13 +214,15 @@ WHERE id = ?`, predicateID, o.Slot, string(o.Result.Status), o.Result.DurationMS
 
 // linkRecorded links the artifacts of a statement that an earlier release recorded. Newer
 // statements may have linked them before.
-func (t *tx) linkRecorded(a *mappedRow, digests []string) error {
+func (t *tx) linkRecorded(a *mappedRow, isBuild bool, digests []string) error {
 	for _, digest := range digests {
 		_, err := t.Exec(`
-INSERT INTO artifacts (org_id, digest, commit_id, identity_id, signer_id, attestation_id) VALUES (?, ?, ?, ?, ?, ?)
-ON CONFLICT (org_id, digest, commit_id, identity_id, signer_id) DO UPDATE SET attestation_id = excluded.attestation_id
+INSERT INTO artifacts (org_id, digest, commit_id, identity_id, signer_id, is_build, attestation_id)
+VALUES (?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (org_id, digest, commit_id, identity_id, signer_id, is_build)
+DO UPDATE SET attestation_id = excluded.attestation_id
 WHERE excluded.attestation_id < artifacts.attestation_id`,
-			a.orgID, digestKey(digest), a.commitID, a.identity, a.signerID, a.id)
+			a.orgID, digestKey(digest), a.commitID, a.identity, a.signerID, isBuild, a.id)
 		if err != nil {
 			return err
 		}

@@ -26,9 +26,11 @@ type key struct {
 	name  string // of its files, without extension
 	dn    identity.DN
 	email string
+	may   identity.Predicates
 }
 
-// keys returns the keys for CI and for the person.
+// keys returns the keys for CI and for the person. Neither can attest what the other does, so that
+// one stolen key does not take a commit through.
 func (s *setup) keys(ctx context.Context) []key {
 	name := s.git.Config(ctx, "user.name")
 	if name == "" {
@@ -40,8 +42,10 @@ func (s *setup) keys(ctx context.Context) []key {
 		name = "me"
 	}
 	return []key{
-		{folder + "/ci", identity.DN{CN: "ci", OU: "build", O: s.org}, ""},
-		{folder + "/me", identity.DN{CN: name, OU: "dev", O: s.org}, s.git.Config(ctx, "user.email")},
+		{folder + "/ci", identity.DN{CN: "ci", OU: "build", O: s.org}, "",
+			identity.Predicates{"test:*", "build:*", "lint:*", "scan:*", "sbom:*", "coverage:*"}},
+		{folder + "/me", identity.DN{CN: name, OU: "dev", O: s.org}, s.git.Config(ctx, "user.email"),
+			identity.Predicates{"review:*", "deploy:*"}},
 	}
 }
 

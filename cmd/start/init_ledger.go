@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"strings"
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/cli"
@@ -46,16 +47,17 @@ func (s *setup) createSigners(ctx context.Context, c *cli.Connection) error {
 		if err != nil {
 			return err
 		}
-		added, err := c.AddIdentity(ctx, s.org, identity.NewIdentity{Kind: identity.KeyIdentity, PEM: string(pem)})
+		n := identity.NewIdentity{Kind: identity.KeyIdentity, PEM: string(pem), May: k.may}
+		added, err := c.AddIdentity(ctx, s.org, n)
 		exists := client.CodeOf(err) == ledger.CodeAlreadyExists
 		if err != nil && !exists {
 			return err
 		}
-		name := added.DN
+		name, note := added.DN, "may attest "+strings.Join(k.may, ", ")
 		if exists {
-			name = k.name + ".crt"
+			name, note = k.name+".crt", ""
 		}
-		s.add("signer", name, !exists, "")
+		s.add("signer", name, !exists, note)
 	}
 	return nil
 }

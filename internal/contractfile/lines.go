@@ -24,6 +24,10 @@ func Lines(c policy.Contract) []string {
 	if a := c.Artifacts; len(a.Signers) > 0 {
 		lines = append(lines, "artifacts linked by "+alternatives(a.Signers))
 	}
+	if c.Rules > 0 {
+		lines = append(lines, fmt.Sprintf("rules %d (without artifacts.signers, only builds by identities with --may build:… "+
+			"link artifacts)", c.Rules))
+	}
 	r := c.Radar
 	line := fmt.Sprintf("radar enabled=%t notify=%s block=%s max_age=%s", r.Enabled, r.Notify, r.Block, r.MaxAge)
 	if len(r.Ignore) > 0 {

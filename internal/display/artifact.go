@@ -18,6 +18,9 @@ func Artifact(w io.Writer, org string, a ledger.Artifact, required ledger.State)
 		fmt.Fprintln(w, "To link it with its commit, record a statement that names both, such as SLSA provenance: "+
 			"'ledgerd attest ORG/REPO --statement provenance.json --key ci.key'. Check the digest too.")
 	}
+	for _, warning := range a.Warnings {
+		fmt.Fprintf(w, "Warning: %s: %s.\n", terminal.Printable(string(warning)), warning.Advice())
+	}
 	if len(a.Links) == 0 {
 		return
 	}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/ledgerd/ledgerd/internal/config"
@@ -151,9 +152,24 @@ func (e *examination) content(ctx context.Context) {
 	}
 	e.clock(glance.Last.Std())
 	e.authorities(glance)
+	e.linkers(glance.AnyLinkers)
 	e.secrets(ctx)
 	e.providers(ctx)
 	e.webhooks(ctx, glance.WebhookURLs)
+}
+
+// linkers examines who links artifacts in the repos whose contract is of an earlier release.
+func (e *examination) linkers(repos []string) {
+	if len(repos) == 0 {
+		return
+	}
+	list := strings.Join(repos[:min(len(repos), maxListed)], ", ")
+	if len(repos) > maxListed {
+		list += " and others"
+	}
+	e.add("policy", Warning, "any_linker: by the rules of an earlier release, every identity without --may can link any "+
+		"artifact with any commit in %s (name the builders in artifacts.signers, or give their identities --may build:…, and "+
+		"apply each policy again)", list)
 }
 
 // glance looks into the database.

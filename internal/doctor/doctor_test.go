@@ -21,6 +21,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/ca"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/transparency"
 )
@@ -63,6 +64,24 @@ func newCA(t *testing.T, s *config.Settings) {
 	keys := func() (*transparency.Keys, error) { return transparency.OpenKeys(s.KeyDir(), s.StateDir()) }
 	_, err = authority.New(authority.Config{Store: db, Keys: keys}).Create(t.Context(), "acme", ca.Jobs,
 		ca.NewAuthority{May: identity.Predicates{"test:*"}})
+	check(t, errors.Join(err, db.Close()))
+}
+
+// storeEarlierContract creates repos whose contracts are as a release before the member rules stored
+// them: everybody links artifacts in acme/api, and those whom the contract names in acme/web.
+func storeEarlierContract(t *testing.T, s *config.Settings) {
+	t.Helper()
+	db, err := store.Open(t.Context(), string(s.Database), store.Options{})
+	check(t, err)
+	for repo, rest := range map[string]string{"api": "", "web": `,"artifacts":{"signers":["ou=build"]}`} {
+		_, err := db.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: repo}, "host")
+		check(t, err)
+		contract, err := policy.ParseStored([]byte(`{"requirements":[],"targets":"all"` + rest + `}`))
+		check(t, err)
+		_, err = db.SetPolicy(t.Context(), "acme", repo, contract, 0, "host")
+		check(t, err)
+	}
+	_, err = db.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "new"}, "host")
 	check(t, errors.Join(err, db.Close()))
 }
 
@@ -125,6 +144,8 @@ func TestExamine(t *testing.T) {
 		{name: "it is a second behind", later: -time.Second, check: "clock", level: doctor.OK, want: "not behind"},
 		{name: "it is minutes behind", later: -5 * time.Minute, check: "clock", level: doctor.Warning, want: "half speed"},
 		{name: "it is hours behind", later: -3 * time.Hour, check: "clock", level: doctor.Problem, want: "set the clock"},
+		{name: "a contract of an earlier release", spoil: storeEarlierContract, check: "policy", level: doctor.Warning,
+			want: "any artifact with any commit in acme/api (name the builders"},
 		{name: "no backups", check: "backup", level: doctor.Warning, want: "writes no backups"},
 		{name: "backups on the same disk", spoil: func(t *testing.T, s *config.Settings) {
 			s.Backup.Folder = t.TempDir()

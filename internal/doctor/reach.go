@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	// maxListed is the maximum number of webhooks whose receivers are tried, and of CAs.
+	// maxListed is the maximum number of webhooks whose receivers are tried, of CAs, and of repos that
+	// are listed.
 	maxListed = 100
 	// maxDials is how many of them are tried at a time.
 	maxDials = 16

@@ -50,7 +50,12 @@ func Link(l ledger.ArtifactLink, required ledger.State) (mark, reason string) {
 	case !l.Counts:
 		return "-", "does not count: " + l.Reason
 	case l.State >= required:
-		return "✓", "counts"
+		mark, reason = "✓", "counts"
+	default:
+		mark, reason = "✗", fmt.Sprintf("has not reached %s", required)
 	}
-	return "✗", fmt.Sprintf("has not reached %s", required)
+	if l.Warning != "" {
+		reason += fmt.Sprintf(" (%s)", Printable(string(l.Warning)))
+	}
+	return mark, reason
 }

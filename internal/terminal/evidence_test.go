@@ -51,6 +51,7 @@ func TestLink(t *testing.T) {
 	for want, l := range map[string]ledger.ArtifactLink{
 		"✓ counts":                     {Counts: true, State: ledger.Attested},
 		"✗ has not reached ATTESTED":   {Counts: true, State: ledger.Validating},
+		"✓ counts (any_linker)":        {Counts: true, State: ledger.Attested, Warning: ledger.AnyLinker},
 		"- does not count: not linked": {State: ledger.Deployed, Reason: "not linked"},
 	} {
 		if mark, reason := Link(l, ledger.Attested); mark+" "+reason != want {

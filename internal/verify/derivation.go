@@ -62,7 +62,7 @@ func (s *Session) newDerivation(ctx context.Context, n names, versions int) (*de
 	}
 	return &derivation{
 		Session: s, repo: name, names: n, replay: rederive.New(contracts), defaultBranch: repo.DefaultBranch,
-		asked: make(map[string]bool), isDefault: contracts[1].Digest() == policy.Default().Digest(),
+		asked: make(map[string]bool), isDefault: contracts[1].IsDefault(),
 	}, nil
 }
 

@@ -17,10 +17,10 @@ import (
 // contracts verifies the versions of the contract, and returns the numbers of those that are what
 // the log says.
 func (x *exportAudit) contracts() map[int]bool {
-	logged := make(map[int]string) // digests
+	logged := make(map[int]*ledger.PolicyEvent)
 	for _, e := range eventsOf[ledger.PolicyEvent](x, ledger.EventPolicy) {
 		if e.Org == x.manifest.Org && x.names.had(e.Repo) {
-			logged[e.Version] = e.Digest
+			logged[e.Version] = &e
 		}
 	}
 	verified := make(map[int]bool)
@@ -36,9 +36,9 @@ func (x *exportAudit) contracts() map[int]bool {
 	return verified
 }
 
-// contract verifies a version of the contract. logged is its digest in the log, or empty if no
-// event has one: the first version comes with the repo, without an event.
-func (x *exportAudit) contract(version int, logged string) verify.Check {
+// contract verifies a version of the contract. logged is its event in the log, or nil if it has
+// none: the first version comes with the repo, without an event.
+func (x *exportAudit) contract(version int, logged *ledger.PolicyEvent) verify.Check {
 	var p policy.Policy
 	if err := x.archive.JSON(evidence.PolicyFile(version), &p); err != nil {
 		return verify.Failure(checkPolicy, "%v", err)
@@ -49,11 +49,13 @@ func (x *exportAudit) contract(version int, logged string) verify.Check {
 		return verify.Failure(checkPolicy, "it is version %d of %s/%s", p.Version, p.Org, p.Repo)
 	case digest != p.Digest:
 		return verify.Failure(checkPolicy, "the contract has the digest %s, and the file says %s", digest, p.Digest)
-	case version == 1 && logged == "" && digest != policy.Default().Digest():
+	case version == 1 && logged == nil && !p.IsDefault():
 		return verify.Skipped(checkPolicy, "it is not the default one of this release, and in no event")
-	case digest != logged && (version > 1 || logged != ""):
-		return verify.Failure(checkPolicy, "the contract has the digest %s, and the log has %q for this version", digest,
-			logged)
+	case version > 1 && logged == nil:
+		return verify.Failure(checkPolicy, "the contract has the digest %s, and the log has no event of this version", digest)
+	case logged != nil && !p.IsOf(*logged):
+		return verify.Failure(checkPolicy, "the contract has the digest %s and the rules %d, and the log has %q and %d for "+
+			"this version", digest, p.Rules, logged.Digest, logged.Rules)
 	}
 	return verify.Passed(checkPolicy, "the log has its digest")
 }

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -35,6 +36,12 @@ func (p Predicates) MatchSome(prefix string) bool {
 		}
 	}
 	return len(p) == 0
+}
+
+// Names reports whether one of the patterns matches only predicates with the given prefix. Nil
+// and * do not.
+func (p Predicates) Names(prefix string) bool {
+	return slices.ContainsFunc(p, func(pattern string) bool { return strings.HasPrefix(pattern, prefix) })
 }
 
 // checked validates the patterns, and returns them as they are stored: nil if one matches

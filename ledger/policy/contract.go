@@ -18,6 +18,9 @@ import (
 // A Contract is a repo's policy: what a commit needs to reach each state. Parse sets the
 // defaults, so a Contract is complete.
 type Contract struct {
+	// Rules is the version of the rules by which the contract is read: Rules, or 0 in one that a
+	// release before them stored.
+	Rules        int           `json:"rules,omitzero"`
 	Requirements []Requirement `json:"requirements"`
 	Targets      TargetRule    `json:"targets"`
 	// Exceptions says whose exceptions count. The zero value means nobody's.
@@ -36,27 +39,10 @@ type ExceptionRule struct {
 	MaxDuration ledger.Duration `json:"max_duration"`
 }
 
-// An ArtifactRule says whose statements link the digests of artifacts with commits. The
-// zero value means those of everybody who may attest build:*.
+// An ArtifactRule says whose statements link the digests of artifacts with commits. With the
+// zero value, LinkRefusal decides.
 type ArtifactRule struct {
 	Signers []identity.Pattern `json:"signers"`
-}
-
-// Refuses says why a signer does not link artifacts, given what the signer's identity may
-// attest. It is empty if the signer does.
-func (r ArtifactRule) Refuses(signer identity.DN, may identity.Predicates) string {
-	if len(r.Signers) == 0 {
-		if may.MatchSome("build:") {
-			return ""
-		}
-		return "the signer may not attest build:*, and the policy has no artifacts.signers"
-	}
-	for _, p := range r.Signers {
-		if p.Match(signer) {
-			return ""
-		}
-	}
-	return "the signer is not in the policy's artifacts.signers"
 }
 
 // A TargetRule says for which branches the requirements of a commit are evaluated.
@@ -119,6 +105,7 @@ func Default() Contract {
 	deploy.DistinctFrom = []ledger.State{ledger.Promotable}
 
 	return Contract{
+		Rules:        Rules,
 		Requirements: []Requirement{tests, review, deploy},
 		Targets:      AllTargets,
 		Radar:        defaultRadar(),

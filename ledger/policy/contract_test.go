@@ -23,7 +23,7 @@ const exampleContract = `{"requirements":[
   {"state":"DEPLOYED","predicate":"deploy:prod","signers":["ou=platform,o=acme"]}],
  "radar":{"enabled":true,"notify":"LOW","block":"none","ignore":["**/go.sum"],"max_age":"720h"}}`
 
-const exampleCanonical = `{"requirements":[` +
+const exampleCanonical = `{"rules":2,"requirements":[` +
 	`{"state":"ATTESTED","predicate":"test:*","signers":["cn=*,ou=build,o=acme"],"threshold":1,"accept":["pass"],` +
 	`"max_age":"168h","exclude_author":false,"paths":[],"branches":[]},` +
 	`{"state":"ATTESTED","predicate":"test:payments","signers":[],"threshold":1,"accept":["pass"],` +
@@ -37,20 +37,20 @@ const exampleCanonical = `{"requirements":[` +
 func TestParseContract(t *testing.T) {
 	const radar = `"targets":"all","radar":{"enabled":true,"notify":"LOW","block":"none","ignore":[],"max_age":"720h"}`
 	one := func(rest string) string {
-		return `{"requirements":[{"state":"ATTESTED","predicate":"x",` + rest + `}],` + radar + `}`
+		return `{"rules":2,"requirements":[{"state":"ATTESTED","predicate":"x",` + rest + `}],` + radar + `}`
 	}
 
 	for name, test := range map[string]struct{ document, canonical string }{
 		"the example":            {exampleContract, exampleCanonical},
 		"its own canonical form": {exampleCanonical, exampleCanonical},
-		"no requirements":        {`{"requirements":[]}`, `{"requirements":[],` + radar + `}`},
+		"no requirements":        {`{"requirements":[]}`, `{"rules":2,"requirements":[],` + radar + `}`},
 		"null instead of a default": {`{"requirements":[],"radar":{"enabled":null,"notify":null,"block":null,` +
-			`"ignore":null,"max_age":null}}`, `{"requirements":[],` + radar + `}`},
-		"null instead of a radar": {`{"requirements":[],"radar":null}`, `{"requirements":[],` + radar + `}`},
+			`"ignore":null,"max_age":null}}`, `{"rules":2,"requirements":[],` + radar + `}`},
+		"null instead of a radar": {`{"requirements":[],"radar":null}`, `{"rules":2,"requirements":[],` + radar + `}`},
 		"radar settings": {
 			`{"requirements":[],"radar":{"enabled":false,"notify":"HIGH","block":"MEDIUM","ignore":["*.md"],"max_age":"2w"}}`,
-			`{"requirements":[],"targets":"all","radar":{"enabled":false,"notify":"HIGH","block":"MEDIUM","ignore":["*.md"],` +
-				`"max_age":"336h"}}`,
+			`{"rules":2,"requirements":[],"targets":"all","radar":{"enabled":false,"notify":"HIGH","block":"MEDIUM",` +
+				`"ignore":["*.md"],"max_age":"336h"}}`,
 		},
 		"defaults": {
 			`{"requirements":[{"predicate":"x","state":"ATTESTED"}]}`,
@@ -65,7 +65,7 @@ func TestParseContract(t *testing.T) {
 		"the members of who and what counts": {
 			`{"requirements":[{"state":"DEPLOYED","name":"ship-it","predicate":"x","distinct_from":["PROMOTABLE","ATTESTED"],` +
 				`"where":"true"}],"targets":"claimed","exceptions":{"signers":["OU=sec"]}}`,
-			`{"requirements":[{"name":"ship-it","state":"DEPLOYED","predicate":"x","signers":[],"threshold":1,` +
+			`{"rules":2,"requirements":[{"name":"ship-it","state":"DEPLOYED","predicate":"x","signers":[],"threshold":1,` +
 				`"accept":["pass"],"exclude_author":false,"distinct_from":["ATTESTED","PROMOTABLE"],"where":"true","paths":[],` +
 				`"branches":[]}],"targets":"claimed","exceptions":{"signers":["ou=sec"],"max_duration":"168h"},` +
 				strings.TrimPrefix(radar, `"targets":"all",`) + `}`,
@@ -82,7 +82,7 @@ func TestParseContract(t *testing.T) {
 		"a type URI and * as predicates": {
 			`{"requirements":[{"state":"PROMOTABLE","predicate":"https://slsa.dev/provenance/v1"},{"state":"DEPLOYED",` +
 				`"predicate":"*"}]}`,
-			`{"requirements":[` +
+			`{"rules":2,"requirements":[` +
 				`{"state":"PROMOTABLE","predicate":"https://slsa.dev/provenance/v1","signers":[],"threshold":1,` +
 				`"accept":["pass"],"exclude_author":false,"paths":[],"branches":[]},` +
 				`{"state":"DEPLOYED","predicate":"*","signers":[],"threshold":1,"accept":["pass"],"exclude_author":false,` +
@@ -125,6 +125,12 @@ func TestParseContractRefuses(t *testing.T) {
 	}{
 		"no requirements": {`{}`, []ledger.FieldError{{Field: "requirements", Message: "required"}}},
 		"null":            {`null`, []ledger.FieldError{{Field: "requirements", Message: "required"}}},
+		"rules of an earlier release": {`{"rules":1,"requirements":[]}`, []ledger.FieldError{{Field: "rules",
+			Message: "1 is not supported (use 2, or omit it)"}}},
+		"rules of a later release": {`{"rules":3,"requirements":[]}`, []ledger.FieldError{{Field: "rules",
+			Message: "3 is not supported (use 2, or omit it)"}}},
+		"rules in quotes": {`{"rules":"2","requirements":[]}`, []ledger.FieldError{{Field: "rules",
+			Message: "must be a whole number"}}},
 		"too many requirements": {`{"requirements":` + long(201, `{}`) + `}`,
 			[]ledger.FieldError{{Field: "requirements", Message: "at most 200"}}},
 		"an empty requirement": {
@@ -304,7 +310,7 @@ func TestParseContractInvalidJSON(t *testing.T) {
 		"not JSON":                   {`requirements: []`, ledger.CodeInvalidJSON, ""},
 		"a wrong type, and not JSON": {`{"requirements":[1],`, ledger.CodeInvalidJSON, "requirements[0]"},
 		"a duplicate member":         {`{"requirements":[],"requirements":[]}`, ledger.CodeInvalidJSON, "requirements"},
-		"an unknown member":          {`{"requirements":[],"rules":[]}`, ledger.CodeUnknownField, "rules"},
+		"an unknown member":          {`{"requirements":[],"rule":[]}`, ledger.CodeUnknownField, "rule"},
 		"a nested unknown member": {`{"requirements":[{"state":"ATTESTED","predicate":"x","treshold":2}]}`,
 			ledger.CodeUnknownField, "requirements[0].treshold"},
 		"a member in the wrong case": {`{"Requirements":[]}`, ledger.CodeUnknownField, "Requirements"},
@@ -380,10 +386,16 @@ func TestTargets(t *testing.T) {
 
 func TestDigest(t *testing.T) {
 	// The digest of a contract is part of events and ETags: it must not change unless the
-	// default contract does.
-	const want = "sha256:8689973369e203195a4a3463ccdbe7b3479dd2e8a9fdd597452e13815542b785"
-	if got := Default().Digest(); got != want {
-		t.Errorf("got %s, want %s", got, want)
+	// default contract does. The first is that of the release before Rules.
+	before := Default()
+	before.Rules = 0
+	for want, c := range map[string]Contract{
+		"sha256:8689973369e203195a4a3463ccdbe7b3479dd2e8a9fdd597452e13815542b785": before,
+		"sha256:5a29cb0f11baef672f032fa61355a03dc7de3e53a7698f7578451d0bce3d5425": Default(),
+	} {
+		if got := c.Digest(); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
 	}
 }
 

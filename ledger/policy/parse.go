@@ -32,6 +32,7 @@ const (
 // member from a zero value.
 type (
 	document struct {
+		Rules        *int                  `json:"rules"`
 		Requirements []requirementDocument `json:"requirements"`
 		Targets      string                `json:"targets"`
 		Exceptions   *exceptionDocument    `json:"exceptions"`
@@ -78,7 +79,8 @@ func Parse(data []byte) (Contract, error) { return parse(data, contractCheck{}) 
 
 // ParseStored decodes the canonical document of a contract. Releases before the member
 // targets knew one target for each commit: their contracts keep this meaning, which is
-// that of ClaimedTargets. They may also have more patterns than Parse allows.
+// that of ClaimedTargets. They may also have more patterns than Parse allows, and those of
+// releases before Rules have none.
 func ParseStored(data []byte) (Contract, error) { return parse(data, contractCheck{stored: true}) }
 
 func parse(data []byte, k contractCheck) (Contract, error) {
@@ -98,7 +100,7 @@ func parse(data []byte, k contractCheck) (Contract, error) {
 
 // fieldTypes holds the JSON type of each member of a contract.
 var fieldTypes = map[string]string{
-	"requirements": "a list of objects", "radar": "an object",
+	"rules": "a whole number", "requirements": "a list of objects", "radar": "an object",
 	"state": "a string", "predicate": "a string", "type": "a string",
 	"max_age": "a string", "notify": "a string", "block": "a string", "name": "a string", "where": "a string",
 	"targets": "a string", "exceptions": "an object", "max_duration": "a string", "distinct_from": "a list of strings",
@@ -161,8 +163,9 @@ func (k *contractCheck) contract(doc *document) Contract {
 		k.fault("requirements", "too many: %d entries, at most %d", n, maxRequirements)
 		return Contract{}
 	}
-	c := Contract{Requirements: make([]Requirement, len(doc.Requirements)), Targets: k.targets(doc.Targets),
-		Exceptions: k.exceptions(doc.Exceptions), Artifacts: k.artifacts(doc.Artifacts), Radar: k.radar(&doc.Radar)}
+	c := Contract{Rules: k.rules(doc.Rules), Requirements: make([]Requirement, len(doc.Requirements)),
+		Targets: k.targets(doc.Targets), Exceptions: k.exceptions(doc.Exceptions), Artifacts: k.artifacts(doc.Artifacts),
+		Radar: k.radar(&doc.Radar)}
 	for i := range doc.Requirements {
 		c.Requirements[i] = k.requirement(fmt.Sprintf("requirements[%d]", i), &doc.Requirements[i])
 	}

@@ -193,9 +193,9 @@ func (c *checker) follow(ctx context.Context, o *org, p page) error {
 		o.facts.add(e)
 		if e.policy != nil {
 			if o.policies[e.repoID] == nil {
-				o.policies[e.repoID] = make(map[int64]string)
+				o.policies[e.repoID] = make(map[int64]ledger.PolicyEvent)
 			}
-			o.policies[e.repoID][int64(e.policy.Version)] = e.policy.Digest
+			o.policies[e.repoID][int64(e.policy.Version)] = *e.policy
 		}
 		var hash *tlog.Hash
 		if e.leaf != nil {

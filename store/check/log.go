@@ -8,6 +8,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/proof"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
@@ -29,8 +30,8 @@ type org struct {
 	outside      int64 // events that are not numbered from 0 to end
 	attestations int64
 
-	// policies has the digests of contracts by the row id of the repo and version, as the events say.
-	policies map[int64]map[int64]string
+	// policies has the events of contracts by the row id of the repo and version.
+	policies map[int64]map[int64]ledger.PolicyEvent
 	// identities is what the events say of identities.
 	identities loggedIdentities
 	facts      loggedFacts
@@ -132,7 +133,7 @@ const orgsPage = 500
 
 // readOrg reads an org and its logs. The facts of at most maxKnown commits are compared.
 func readOrg(conn *sqldb.Conn, id int64, maxKnown int) (o *org, err error) {
-	o = &org{id: id, policies: make(map[int64]map[int64]string)}
+	o = &org{id: id, policies: make(map[int64]map[int64]ledger.PolicyEvent)}
 	err = conn.Row("SELECT name, next_seq, log_id, log_first, log_built, deleted_at > 0 FROM orgs WHERE id = ?", id).
 		Scan(&o.name, &o.end, &o.log, &o.first, &o.built, &o.deleted)
 	if err != nil {

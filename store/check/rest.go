@@ -20,7 +20,7 @@ func (c *checker) policies(ctx context.Context, o *org, r repo) error {
 		contract []byte
 		seq      int64 // of its event; -1 if it has none
 	}
-	logged := o.policies[r.id] // the digests that the events say, by version
+	logged := o.policies[r.id] // by version
 	next, active, isChanging := int64(1), "", false
 	for {
 		var page []version
@@ -47,10 +47,13 @@ WHERE p.repo_id = ? AND p.version >= ? ORDER BY p.version LIMIT 20`, r.id, next)
 			sum := sha256.Sum256(v.contract)
 			if digest := "sha256:" + hex.EncodeToString(sum[:]); digest != v.digest {
 				c.problemf("policy", o.name, row, "the contract has the digest %s, and the row %s", digest, v.digest)
-			} else if _, err := policy.ParseStored(v.contract); err != nil {
+			} else if contract, err := policy.ParseStored(v.contract); err != nil {
 				c.problemf("policy", o.name, row, "the contract cannot be read: %v", err)
+			} else if said, ok := logged[v.number]; ok && said.Rules != contract.Rules {
+				c.problemf("policy", o.name, row, "the contract has the rules %d, and the event of the version %d", contract.Rules,
+					said.Rules)
 			}
-			if said, ok := logged[v.number]; v.number > 1 && (!ok || said != v.digest) {
+			if said := logged[v.number].Digest; v.number > 1 && said != v.digest {
 				c.problemf("policy", o.name, row, "the row has the digest %s, and the event of the version %q", v.digest, said)
 			}
 			delete(logged, v.number)

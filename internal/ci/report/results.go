@@ -41,12 +41,17 @@ func Artifact(title string, a ledger.Artifact, required ledger.State) Report {
 	if a.Reason != "" {
 		r.Notes = []string{a.Reason}
 	}
+	for _, warning := range a.Warnings {
+		r.Notes = append(r.Notes, fmt.Sprintf("%s: %s", warning, warning.Advice()))
+		r.Annotations = append(r.Annotations, Annotation{Level: Warning, Title: "ledgerd gate " + string(warning),
+			Message: warning.Advice()})
+	}
 	for _, l := range a.Links {
 		mark, reason := terminal.Link(l, required)
 		r.Rows = append(r.Rows, []string{mark, l.Repo, terminal.Short(l.Commit), l.State.String(), l.Predicate, reason})
 	}
 	if !a.Reached(required) {
-		r.Annotations = []Annotation{{Level: Error, Title: "ledgerd gate", Message: title}}
+		r.Annotations = append(r.Annotations, Annotation{Level: Error, Title: "ledgerd gate", Message: title})
 	}
 	return r
 }

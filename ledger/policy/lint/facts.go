@@ -303,6 +303,7 @@ const (
 	FindingNeverCarries      FindingCode = "never_carries"       // carry is set, but such evidence does not carry
 	FindingNeverConfirmed    FindingCode = "never_confirmed"     // passkey is set, but no passkey confirms such evidence
 	FindingMixedEnvironments FindingCode = "mixed_environments"  // counts deployments to other environments
+	FindingAnyLinker         FindingCode = "any_linker"          // every identity without a list links artifacts
 	FindingClaimedTargets    FindingCode = "claimed_targets"     // anyone who registers a commit decides what applies
 )
 

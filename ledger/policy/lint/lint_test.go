@@ -404,3 +404,20 @@ func BenchmarkLint(b *testing.B) {
 		b.Logf("unchecked: %s", review.Unchecked)
 	}
 }
+
+// A stored contract of an earlier release lets everybody link artifacts, unless it names who does.
+func TestAnyLinker(t *testing.T) {
+	for rest, want := range map[string]bool{
+		``: true, `,"artifacts":{"signers":["ou=build"]}`: false, `,"rules":2`: false,
+	} {
+		c, err := policy.ParseStored([]byte(`{"requirements":[],"targets":"all"` + rest + `}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := slices.ContainsFunc(lint.Check(c, lint.Facts{}).Findings,
+			func(f lint.Finding) bool { return f.Code == lint.FindingAnyLinker })
+		if got != want {
+			t.Errorf("%s: any_linker %t, want %t", c.Canonical(), got, want)
+		}
+	}
+}

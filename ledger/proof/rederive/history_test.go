@@ -119,7 +119,7 @@ func (h *history) register(c ledger.Commit) {
 func (h *history) apply(version int) {
 	h.t.Helper()
 	c := h.contracts[version]
-	check(h.t, h.Policy(ledger.PolicyEvent{Version: version, Digest: c.Digest(), Timestamp: h.tick()}))
+	check(h.t, h.Policy(ledger.PolicyEvent{Version: version, Digest: c.Digest(), Rules: c.Rules, Timestamp: h.tick()}))
 }
 
 func byAnn() ledger.Commit {

@@ -36,8 +36,14 @@ func TestKnown(t *testing.T) {
 
 func TestContractsAreThoseInTheLog(t *testing.T) {
 	h := newHistory(t, tests, strict)
-	if err := h.Policy(ledger.PolicyEvent{Version: 2, Digest: "sha256:00"}); err == nil {
-		t.Error("another digest")
+	shown := h.contracts[2]
+	for name, e := range map[string]ledger.PolicyEvent{
+		"another digest": {Version: 2, Digest: "sha256:00", Rules: shown.Rules},
+		"other rules":    {Version: 2, Digest: shown.Digest()},
+	} {
+		if err := h.Policy(e); err == nil {
+			t.Error(name)
+		}
 	}
 }
 

@@ -210,9 +210,9 @@ func (r *Replay) eval(expression string, statement *where.Statement) policy.Verd
 func (r *Replay) Policy(e ledger.PolicyEvent) error {
 	r.versions = append(r.versions, version{e.Version, r.now(e.Timestamp)})
 	contract, ok := r.contracts[e.Version]
-	if ok && contract.Digest() != e.Digest {
-		return fmt.Errorf("version %d of the contract has the digest %s, and the log %s", e.Version, contract.Digest(),
-			e.Digest)
+	if ok && !contract.IsOf(e) {
+		return fmt.Errorf("version %d of the contract has the digest %s and the rules %d, and the log %s and %d", e.Version,
+			contract.Digest(), contract.Rules, e.Digest, e.Rules)
 	}
 	return nil
 }

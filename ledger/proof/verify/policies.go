@@ -42,10 +42,10 @@ func (p *Policies) Check(shown policy.Policy) error {
 		return nil
 	}
 	if !slices.ContainsFunc(p.shown, func(e ledger.PolicyEvent) bool {
-		return e.Version == shown.Version && e.Digest == shown.Digest
+		return e.Version == shown.Version && shown.Contract.IsOf(e)
 	}) {
-		return fmt.Errorf("the ledger shows version %d, %s, which is not the one in the log (version %d)", shown.Version,
-			shown.Digest, max(p.version, 1))
+		return fmt.Errorf("the ledger shows version %d, %s, with the rules %d, which is not the one in the log (version %d)",
+			shown.Version, shown.Digest, shown.Rules, max(p.version, 1))
 	}
 	return nil
 }

@@ -138,15 +138,20 @@ func TestPolicies(t *testing.T) {
 	if p.Check(second) == nil {
 		t.Error("a version without an event passes")
 	}
-	check(t, p.Add(ledger.PolicyEvent{ID: "evt_1", Version: 2, PreviousVersion: 1, Digest: shown.Digest}, false))
+	check(t, p.Add(ledger.PolicyEvent{ID: "evt_1", Version: 2, PreviousVersion: 1, Digest: shown.Digest, Rules: policy.Rules}, false))
 	check(t, p.Check(shown))
 	check(t, p.Check(second))
-	check(t, p.Add(ledger.PolicyEvent{ID: "evt_2", Version: 3, PreviousVersion: 2, Digest: shown.Digest}, true))
+	check(t, p.Add(ledger.PolicyEvent{ID: "evt_2", Version: 3, PreviousVersion: 2, Digest: shown.Digest, Rules: policy.Rules}, true))
 	if p.Check(shown) == nil || p.Check(second) == nil {
 		t.Error("an old version passes")
 	}
 	second.Version = 3
 	check(t, p.Check(second))
+	old := p
+	check(t, old.Add(ledger.PolicyEvent{ID: "evt_3", Version: 4, PreviousVersion: 3, Digest: shown.Digest}, true))
+	if second.Version = 4; old.Check(second) == nil {
+		t.Error("a contract with other rules than those in the log passes")
+	}
 	for _, e := range []ledger.PolicyEvent{{Version: 5, PreviousVersion: 3}, {Version: 6, PreviousVersion: 4}} {
 		if q := p; q.Add(e, true) == nil {
 			t.Errorf("%+v follows version 3", e)

@@ -33,7 +33,7 @@ func viewPolicy(v *page.Visit, p policy.Policy) policyView {
 	view := policyView{
 		Policy: p, Stages: policytext.Stages(p.Contract), Radar: policytext.Radar(p.Contract.Radar),
 		Targets: policytext.Targets(p.Targets), Exceptions: policytext.Exceptions(p.Exceptions),
-		Artifacts: policytext.Artifacts(p.Artifacts),
+		Artifacts: policytext.Artifacts(p.Contract),
 		Document:  documentOf(p.Contract),
 		Command:   fmt.Sprintf("ledgerd policy show %s/%s --version %d", v.Org, v.Repo, p.Version),
 	}

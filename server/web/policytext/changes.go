@@ -19,7 +19,7 @@ type Change struct {
 
 // topics holds the topics of rules in their order.
 var topics = []string{format.State(ledger.Attested), format.State(ledger.Promotable), format.State(ledger.Deployed),
-	"Targets", "Exceptions", "Artifacts", "Radar"}
+	"Targets", "Exceptions", "Artifacts", "Rules", "Radar"}
 
 // Changes returns the rules that two contracts do not share: by topic, and of each the
 // removed ones before the added ones.
@@ -51,7 +51,10 @@ func rulesOf(c policy.Contract) []rule {
 		rules = append(rules, rule{format.State(r.State), describe(r)})
 	}
 	rules = append(rules, rule{"Targets", Targets(c.Targets)}, rule{"Exceptions", Exceptions(c.Exceptions)},
-		rule{"Artifacts", Artifacts(c.Artifacts)})
+		rule{"Artifacts", Artifacts(c)})
+	if c.Rules > 0 {
+		rules = append(rules, rule{"Rules", Sentence{}.text("Version %d.", c.Rules)})
+	}
 	for _, says := range Radar(c.Radar) {
 		rules = append(rules, rule{"Radar", says})
 	}

@@ -273,12 +273,17 @@ func Exceptions(r policy.ExceptionRule) Sentence {
 }
 
 // Artifacts returns whose statements link artifacts with commits, as a sentence.
-func Artifacts(r policy.ArtifactRule) Sentence {
-	if len(r.Signers) == 0 {
-		return Sentence{}.text("Everybody who may attest ").code("build:*").text(" can link artifacts with commits.")
+func Artifacts(c policy.Contract) Sentence {
+	switch signers := c.Artifacts.Signers; {
+	case len(signers) > 0:
+		return Sentence{}.text("Statements link artifacts with commits if signed by ").list("or", patterns(signers)).text(".")
+	case c.AnyLinker():
+		return Sentence{}.text("By the rules of an earlier release, everybody who may attest ").code("build:*").
+			text(" can link artifacts with commits, also identities without a list of predicates. To end this, save the " +
+				"policy again.")
 	}
-	return Sentence{}.text("Statements link artifacts with commits if signed by ").
-		list("or", patterns(r.Signers)).text(".")
+	return Sentence{}.text("Statements for ").code("build:*").text(" link artifacts with commits if the signer’s identity " +
+		"has a list of predicates that names ").code("build:").text(".")
 }
 
 // overlapsFrom names the overlaps of a level or a higher one.

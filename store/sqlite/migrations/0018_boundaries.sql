@@ -20,3 +20,29 @@ CREATE TABLE cursor_key (
   key BLOB NOT NULL -- 32 random bytes
 ) STRICT;
 INSERT INTO cursor_key (id, key) VALUES (1, randomblob(32));
+
+-- Of each signer, the first statement of a build that links an artifact, and the first other one:
+-- by the rules 2 of contracts, only builds link artifacts.
+CREATE TABLE artifacts_18 (
+  org_id         INTEGER NOT NULL REFERENCES orgs,
+  digest         BLOB    NOT NULL, -- its length says which: 32 bytes SHA-256, 48 SHA-384, 64 SHA-512
+  commit_id      INTEGER NOT NULL, -- these have no REFERENCES, which would take an index for each
+  identity_id    TEXT    NOT NULL,
+  signer_id      INTEGER NOT NULL,
+  is_build       INTEGER NOT NULL, -- 1 if the predicate of the attestation begins with build:
+  attestation_id INTEGER NOT NULL,
+  PRIMARY KEY (org_id, digest, commit_id, identity_id, signer_id, is_build)
+) STRICT, WITHOUT ROWID;
+INSERT INTO artifacts_18 (org_id, digest, commit_id, identity_id, signer_id, is_build, attestation_id)
+  SELECT l.org_id, l.digest, l.commit_id, l.identity_id, l.signer_id, p.name >= 'build:' AND p.name < 'build;', a.id
+  FROM artifacts l JOIN attestations a ON a.id = l.attestation_id JOIN predicates p ON p.id = a.predicate_id;
+-- A build that was recorded after another statement about the same artifact, and is about no other.
+INSERT INTO artifacts_18 (org_id, digest, commit_id, identity_id, signer_id, is_build, attestation_id)
+  SELECT l.org_id, l.digest, l.commit_id, l.identity_id, l.signer_id, 1, min(a.id)
+  FROM artifacts_18 l CROSS JOIN attestations a ON a.commit_id = l.commit_id AND a.signer_id = l.signer_id
+    AND a.identity_id = l.identity_id AND a.slot = CASE length(l.digest) WHEN 32 THEN 'sha256:' WHEN 48 THEN 'sha384:'
+      ELSE 'sha512:' END || lower(hex(l.digest))
+  CROSS JOIN predicates p ON p.id = a.predicate_id AND p.name >= 'build:' AND p.name < 'build;'
+  WHERE l.is_build = 0 GROUP BY l.org_id, l.digest, l.commit_id, l.identity_id, l.signer_id;
+DROP TABLE artifacts;
+ALTER TABLE artifacts_18 RENAME TO artifacts;

@@ -1,0 +1,72 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
+)
+
+// Rules is the version of the rules by which new contracts are read. Version 1 had no number.
+// Since version 2, not everybody links artifacts.
+const Rules = 2
+
+// rules validates the version of the rules. A stored contract keeps its own.
+func (k *contractCheck) rules(version *int) int {
+	switch {
+	case version == nil && k.stored:
+		return 0
+	case version != nil && *version != Rules:
+		k.fault("rules", "%d is not supported (use %d, or omit it)", *version, Rules)
+	}
+	return Rules
+}
+
+// IsDefault reports whether the contract is that of a new repo, in this release or in one before
+// Rules.
+func (c Contract) IsDefault() bool {
+	c.Rules = Rules
+	return c.Digest() == Default().Digest()
+}
+
+// IsOf reports whether an event is about this contract: whether it has its digest and its rules.
+func (c Contract) IsOf(e ledger.PolicyEvent) bool {
+	return c.Digest() == e.Digest && c.Rules == e.Rules
+}
+
+// buildPrefix is that of the predicates which say how an artifact was built.
+const buildPrefix = "build:"
+
+// IsBuild reports whether a predicate says how an artifact was built.
+func IsBuild(predicate string) bool { return strings.HasPrefix(predicate, buildPrefix) }
+
+// AnyLinker reports whether everybody who may attest build:* links artifacts, which is so for
+// identities without a list of predicates, too. Contracts of a release before Rules say so.
+func (c Contract) AnyLinker() bool { return c.Rules < 2 && len(c.Artifacts.Signers) == 0 }
+
+// LinkRefusal says why a statement for a predicate does not link artifacts with its commit, given
+// its signer and what the signer's identity may attest now. It is empty if the statement does.
+// warning is ledger.AnyLinker if the statement does so only because of AnyLinker.
+func (c Contract) LinkRefusal(
+	predicate string, signer identity.DN, may identity.Predicates,
+) (refusal string, warning ledger.LinkWarning) {
+	if rule := c.Artifacts.Signers; len(rule) > 0 {
+		if slices.ContainsFunc(rule, func(p identity.Pattern) bool { return p.Match(signer) }) {
+			return "", ""
+		}
+		return "the signer is not in the policy's artifacts.signers", ""
+	}
+
+	switch {
+	case !IsBuild(predicate):
+		refusal = "only statements for build: predicates link artifacts (name the signer in the policy's artifacts.signers)"
+	case !may.Names(buildPrefix):
+		refusal = "the signer's identity has no list that names build: " +
+			"(name the signer in the policy's artifacts.signers, or give its identity --may build:…)"
+	}
+	if refusal != "" && c.AnyLinker() && may.MatchSome(buildPrefix) {
+		return "", ledger.AnyLinker
+	}
+	return refusal, ""
+}

@@ -1,0 +1,98 @@
+package policy
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
+)
+
+// A contract that a release before the member rules has stored keeps its bytes and so its digest. A
+// new one has the present rules, also if it was read from the ledger and is sent back.
+func TestRules(t *testing.T) {
+	const stored = `{"requirements":[],"targets":"all","radar":{"enabled":true,"notify":"LOW","block":"none",` +
+		`"ignore":null,"max_age":"720h"}}`
+	old, err := ParseStored([]byte(stored))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := ParseStored(old.Canonical()); old.Rules != 0 || strings.Contains(string(old.Canonical()), "rules") ||
+		err != nil || again.Digest() != old.Digest() {
+		t.Errorf("a stored contract is read with the rules %d, as %s: %v", old.Rules, old.Canonical(), err)
+	}
+
+	sent, err := Parse(old.Canonical())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := `{"rules":2,` + string(old.Canonical()[1:]); sent.Rules != Rules || string(sent.Canonical()) != want {
+		t.Errorf("it is sent back as %s, want %s", sent.Canonical(), want)
+	}
+	if read, err := ParseStored(sent.Canonical()); err != nil || read.Rules != Rules || read.Digest() != sent.Digest() {
+		t.Errorf("a new contract is read as %s: %v", read.Canonical(), err)
+	}
+}
+
+// Version 1 of a repo's contract is in no event, so verifiers compare it with the default.
+func TestIsDefault(t *testing.T) {
+	before, other := Default(), Default()
+	before.Rules, other.Targets = 0, ClaimedTargets
+	if !Default().IsDefault() || !before.IsDefault() || other.IsDefault() {
+		t.Error("want true for the default contract, with and without rules, and false for another")
+	}
+}
+
+// Without artifacts.signers, a statement links artifacts if it is a build by an identity that was
+// made for builds. By the rules of an earlier release, anybody's did who may attest any build.
+func TestLinkRefusal(t *testing.T) {
+	const notBuild, notBuilder = "only statements for build:", "has no list that names build:"
+	for _, test := range []struct {
+		name, predicate, may string // patterns, separated by blanks
+		want                 string // a part of the refusal; empty if the statement links
+		old                  string // the same, by the earlier rules; any_linker if it links only by them
+	}{
+		{"a builder", "build:gh", "build:*", "", ""},
+		{"a builder of one kind", "build:docker", "test:* build:docker", "", ""},
+		{"a builder of some kinds", "build:gh-1", "build:gh*", "", ""},
+		{"an identity without a list", "build:gh", "", notBuilder, "any_linker"},
+		{"a wildcard that includes builds", "build:gh", "b*", notBuilder, "any_linker"},
+		{"an identity that may no longer build", "build:gh", "test:*", notBuilder, notBuilder},
+		{"another name that begins like build", "build:gh", "builder:*", notBuilder, notBuilder},
+		{"a test by a builder", "test:image", "build:* test:*", notBuild, "any_linker"},
+		{"a test by anybody", "test:image", "", notBuild, "any_linker"},
+		{"an SBOM of no known type by a builder", "https://spdx.dev/Document", "build:* https://*", notBuild, "any_linker"},
+		{"a predicate that only begins like build", "builder:x", "build:* builder:*", notBuild, "any_linker"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			for rules, want := range map[int]string{Rules: test.want, 0: test.old} {
+				refusal, warning := Contract{Rules: rules}.LinkRefusal(test.predicate, identity.DN{}, strings.Fields(test.may))
+				warned := want == string(ledger.AnyLinker)
+				if warned {
+					want = ""
+				}
+				if (refusal == "") != (want == "") || !strings.Contains(refusal, want) || (warning != "") != warned {
+					t.Errorf("by the rules %d: %q, warning %q, want %q", rules, refusal, warning, want)
+				}
+			}
+		})
+	}
+}
+
+// With artifacts.signers, the signer alone decides, by any rules.
+func TestLinkRefusalByName(t *testing.T) {
+	builders, err := identity.ParsePattern("ou=build")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rules := range []int{0, Rules} {
+		c := Contract{Rules: rules, Artifacts: ArtifactRule{Signers: []identity.Pattern{builders}}}
+		if refusal, warning := c.LinkRefusal("test:image", identity.DN{CN: "ci", OU: "build"}, nil); refusal+string(warning) != "" {
+			t.Errorf("a named signer: %q, %q", refusal, warning)
+		}
+		refusal, warning := c.LinkRefusal("build:gh", identity.DN{CN: "ci", OU: "dev"}, identity.Predicates{"build:*"})
+		if refusal != "the signer is not in the policy's artifacts.signers" || warning != "" {
+			t.Errorf("another signer: %q, %q", refusal, warning)
+		}
+	}
+}
