@@ -25,7 +25,8 @@ func newInit(p *cli.Program) *cobra.Command {
 		Short: "Set up this git repository: repo, keys, signers, CI token",
 		Long: `Creates what is missing to use the ledger for this git work tree:
   - the org, on a database file, and the repo, named after the git remote
-  - a key for CI and one for you, in .ledgerd/, and trust in both
+  - a key for CI and one for you, in .ledgerd/, and trust in both: in CI's for
+    tests, builds and scans, in yours for reviews and deployments
   - a write token for CI, in .ledgerd/ci.token
   - .ledgerd.yaml, so that commands need no ORG/REPO here; commit this file
 With --ci, it also writes a CI configuration that records tests; otherwise it
