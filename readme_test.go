@@ -26,7 +26,7 @@ func TestReadmeFirstTenMinutes(t *testing.T) {
 // TestReadmeWithOneKey runs the same commands, but the CI key signs the review as well, which it may
 // not. The commit stays ATTESTED.
 func TestReadmeWithOneKey(t *testing.T) {
-	section := strings.ReplaceAll(readmeSection(t), "--key ~/rita.key", "--key .ledgerd/ci.key # exit 1")
+	section := strings.ReplaceAll(readmeSection(t), "--key ~/rita.key", "--key .ledgerd/ci.key || true")
 	section = strings.Replace(section, "# exit 0: ready to deploy", "# exit 4", 1)
 	section = strings.Replace(section, "# exit 0\n", "# exit 4\n", 1) // the same over HTTP
 	out := runReadme(t, section)

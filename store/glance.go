@@ -32,6 +32,7 @@ func (s *Store) Glance(ctx context.Context, limit int) (Glance, error) {
 		if err != nil {
 			return g, err
 		}
+
 		roots, err := all(rd, scanIdentity, selectIdentity+`
 WHERE i.revoked_at = 0 AND o.deleted_at = 0 AND i.identity_id IN (SELECT identity_id FROM cas WHERE retired_at = 0)
 ORDER BY i.id LIMIT ?`, limit)

@@ -47,6 +47,7 @@ func (s *setup) createSigners(ctx context.Context, c *cli.Connection) error {
 		if err != nil {
 			return err
 		}
+
 		n := identity.NewIdentity{Kind: identity.KeyIdentity, PEM: string(pem), May: k.may}
 		added, err := c.AddIdentity(ctx, s.org, n)
 		exists := client.CodeOf(err) == ledger.CodeAlreadyExists

@@ -24,6 +24,7 @@ func Lines(c policy.Contract) []string {
 	if a := c.Artifacts; len(a.Signers) > 0 {
 		lines = append(lines, "artifacts linked by "+alternatives(a.Signers))
 	}
+
 	if c.Rules > 0 {
 		lines = append(lines, fmt.Sprintf("rules %d (without artifacts.signers, only builds by identities with --may build:… "+
 			"link artifacts)", c.Rules))

@@ -15,6 +15,10 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
+// Rules is the version of the rules by which new contracts are read. Version 1 had no number.
+// Since version 2, not everybody links artifacts.
+const Rules = 2
+
 // A Contract is a repo's policy: what a commit needs to reach each state. Parse sets the
 // defaults, so a Contract is complete.
 type Contract struct {

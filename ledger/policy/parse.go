@@ -79,8 +79,7 @@ func Parse(data []byte) (Contract, error) { return parse(data, contractCheck{}) 
 
 // ParseStored decodes the canonical document of a contract. Releases before the member
 // targets knew one target for each commit: their contracts keep this meaning, which is
-// that of ClaimedTargets. They may also have more patterns than Parse allows, and those of
-// releases before Rules have none.
+// that of ClaimedTargets. They may have more patterns than Parse allows, and no Rules.
 func ParseStored(data []byte) (Contract, error) { return parse(data, contractCheck{stored: true}) }
 
 func parse(data []byte, k contractCheck) (Contract, error) {
@@ -156,20 +155,28 @@ func (k *contractCheck) note(field string, err error) {
 func (k *contractCheck) contract(doc *document) Contract {
 	switch n := len(doc.Requirements); {
 	case doc.Requirements == nil:
-		// An empty contract makes every attested commit PROMOTABLE. That must be
-		// explicit, not the effect of a missing member.
+		// An empty contract makes every attested commit PROMOTABLE, which must be explicit.
 		k.fault("requirements", "required (use [] if commits need no evidence)")
 	case n > maxRequirements:
 		k.fault("requirements", "too many: %d entries, at most %d", n, maxRequirements)
 		return Contract{}
 	}
-	c := Contract{Rules: k.rules(doc.Rules), Requirements: make([]Requirement, len(doc.Requirements)),
-		Targets: k.targets(doc.Targets), Exceptions: k.exceptions(doc.Exceptions), Artifacts: k.artifacts(doc.Artifacts),
-		Radar: k.radar(&doc.Radar)}
+	c := Contract{Rules: k.rules(doc.Rules), Targets: k.targets(doc.Targets), Exceptions: k.exceptions(doc.Exceptions),
+		Artifacts: k.artifacts(doc.Artifacts), Radar: k.radar(&doc.Radar)}
+	c.Requirements = make([]Requirement, len(doc.Requirements))
 	for i := range doc.Requirements {
 		c.Requirements[i] = k.requirement(fmt.Sprintf("requirements[%d]", i), &doc.Requirements[i])
 	}
 	return c
+}
+
+func (k *contractCheck) rules(version *int) int {
+	if version == nil && k.stored {
+		return 0
+	} else if version != nil && *version != Rules {
+		k.fault("rules", "%d is not supported (use %d, or omit it)", *version, Rules)
+	}
+	return Rules
 }
 
 func (k *contractCheck) targets(rule string) TargetRule {

@@ -8,21 +8,6 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
-// Rules is the version of the rules by which new contracts are read. Version 1 had no number.
-// Since version 2, not everybody links artifacts.
-const Rules = 2
-
-// rules validates the version of the rules. A stored contract keeps its own.
-func (k *contractCheck) rules(version *int) int {
-	switch {
-	case version == nil && k.stored:
-		return 0
-	case version != nil && *version != Rules:
-		k.fault("rules", "%d is not supported (use %d, or omit it)", *version, Rules)
-	}
-	return Rules
-}
-
 // IsDefault reports whether the contract is that of a new repo, in this release or in one before
 // Rules.
 func (c Contract) IsDefault() bool {
