@@ -13,12 +13,15 @@ import (
 // 0016_keyless.sql, 0015_retention.sql, 0014_operate.sql, 0013_operations.sql, 0012_proof.sql and 0011_pages.sql.
 const undoPages = `
 DROP TABLE provider_orgs; DROP TABLE cursor_key; DROP INDEX commits_expiring_by_repo;
-CREATE TABLE artifacts_10 (org_id INTEGER NOT NULL REFERENCES orgs, digest BLOB NOT NULL, commit_id INTEGER NOT NULL,
-  identity_id TEXT NOT NULL, signer_id INTEGER NOT NULL, attestation_id INTEGER NOT NULL,
-  PRIMARY KEY (org_id, digest, commit_id, identity_id, signer_id)) STRICT, WITHOUT ROWID;
-INSERT INTO artifacts_10 SELECT org_id, digest, commit_id, identity_id, signer_id, min(attestation_id) FROM artifacts
+CREATE TEMP TABLE links AS SELECT org_id, digest, commit_id, identity_id, signer_id, min(attestation_id) FROM artifacts
   GROUP BY 1, 2, 3, 4, 5;
-DROP TABLE artifacts; ALTER TABLE artifacts_10 RENAME TO artifacts;
+DROP TABLE artifacts;
+CREATE TABLE artifacts (
+  org_id INTEGER NOT NULL REFERENCES orgs, digest BLOB NOT NULL, commit_id INTEGER NOT NULL,
+  identity_id TEXT NOT NULL, signer_id INTEGER NOT NULL, attestation_id INTEGER NOT NULL,
+  PRIMARY KEY (org_id, digest, commit_id, identity_id, signer_id)
+) STRICT, WITHOUT ROWID;
+INSERT INTO artifacts SELECT * FROM links; DROP TABLE links;
 DROP TABLE passkey_challenges; DROP TABLE passkeys; ALTER TABLE attestations DROP COLUMN assertion;
 ALTER TABLE envelopes DROP COLUMN assertion;
 DROP TABLE members; DROP TABLE member_rules; DROP TABLE token_repos; DROP TABLE review_drafts;
