@@ -13,24 +13,58 @@ func TestCoAuthors(t *testing.T) {
 		message string
 		want    []Author
 	}{
-		"none":               {"Fix it\n\nSigned-off-by: Ann <ann@x>\n", nil},
-		"one":                {"Fix it\n\nCo-authored-by: Ann <ann@x>\n", []Author{ann}},
-		"any case":           {"Fix it\n\nCO-AUTHORED-BY: Ann <ann@x>", []Author{ann}},
-		"between others":     {"Fix\n\nFixes: #1\nco-authored-by: Ann <ann@x>\nAcked-by: Eve\n", []Author{ann}},
-		"carriage returns":   {"Fix\r\n\r\nCo-authored-by: Ann <ann@x>\r\nAcked-by: Eve\r\n", []Author{ann}},
-		"blanks":             {"Fix\n\n Co-authored-by :  Ann   <ann@x>  \n", []Author{ann}},
-		"no blank":           {"Fix\n\nCo-authored-by:Ann<ann@x>", []Author{ann}},
-		"a name":             {"Fix\n\nCo-authored-by: Bob\n", []Author{bob}},
-		"an address":         {"Fix\n\nCo-authored-by: <ann@x>\n", []Author{{Email: "ann@x"}}},
-		"continued":          {"Fix\n\nCo-authored-by: Ann\n  <ann@x>\n\tand more\nBob\n", []Author{ann}},
-		"a squashed commit":  {"A\n\nCo-authored-by: Ann <ann@x>\n\nB\n\nCo-authored-by: Bob\n", []Author{ann, bob}},
-		"twice":              {"A\n\nCo-authored-by: Ann <ann@x>\nCo-authored-by: Ann <ann@x>\n", []Author{ann}},
-		"nobody":             {"A\n\nCo-authored-by:\nCo-authored-by: <>\n", nil},
-		"a word in the text": {"A\n\nThis has no Co-authored-by: line.\n", nil},
-		"control characters": {"A\n\nCo-authored-by: Bob\x00\x1b\n", []Author{bob}},
+		"none":              {"Fix it\n\nSigned-off-by: Ann <ann@x>\n", nil},
+		"one":               {"Fix it\n\nCo-authored-by: Ann <ann@x>\n", []Author{ann}},
+		"any case":          {"Fix it\n\nCO-AUTHORED-BY: Ann <ann@x>", []Author{ann}},
+		"between others":    {"Fix\n\nFixes: #1\nco-authored-by: Ann <ann@x>\nAcked-by: Eve\n", []Author{ann}},
+		"carriage returns":  {"Fix\r\n\r\nCo-authored-by: Ann <ann@x>\r\nAcked-by: Eve\r\n", []Author{ann}},
+		"blanks":            {"Fix\n\n Co-authored-by :  Ann   <ann@x>  \n", []Author{ann}},
+		"no blank":          {"Fix\n\nCo-authored-by:Ann<ann@x>", []Author{ann}},
+		"a name":            {"Fix\n\nCo-authored-by: Bob\n", []Author{bob}},
+		"an address":        {"Fix\n\nCo-authored-by: <ann@x>\n", []Author{{Email: "ann@x"}}},
+		"continued":         {"Fix\n\nCo-authored-by: Ann\n  <ann@x>\n\tand more\nBob\n", []Author{ann}},
+		"a squashed commit": {"A\n\nCo-authored-by: Ann <ann@x>\n\nB\n\nCo-authored-by: Bob\n", []Author{ann, bob}},
+		"twice":             {"A\n\nCo-authored-by: Ann <ann@x>\nCo-authored-by: Ann <ann@x>\n", []Author{ann}},
+		"nobody":            {"A\n\nCo-authored-by:\nCo-authored-by: <>\n", nil},
+		"several": {"A\n\nCo-authored-by: Ann <ann@x>, Bob <bob@x>\n",
+			[]Author{ann, {"Bob", "bob@x"}}},
+		"several with words": {"A\n\nCo-Authored-By: Ann <ann@x> and Smith, Bob <bob@x> & <eve@x>;\n",
+			[]Author{ann, {"Smith, Bob", "bob@x"}, {Email: "eve@x"}}},
+		"several on lines":       {"A\n\nCo-authored-by: Ann <ann@x>,\n Bob <bob@x>\n", []Author{ann, {"Bob", "bob@x"}}},
+		"several addresses":      {"A\n\nCo-authored-by: ann@x, bob@x\n", []Author{{Name: "ann@x"}, {Name: "bob@x"}}},
+		"several names":          {"A\n\nCo-authored-by: Ann, Bob\n", []Author{{Name: "Ann"}, bob, {Name: "Ann, Bob"}}},
+		"a name at the end":      {"A\n\nCo-authored-by: Ann <ann@x>, Bob\n", []Author{ann, bob}},
+		"a comment":              {"A\n\nCo-authored-by: Ann <ann@x> (at home)\n", []Author{ann}},
+		"a name with a comma":    {"A\n\nCo-authored-by: X, Ann <ann@x>\n", []Author{{"X, Ann", "ann@x"}}},
+		"ended by an empty line": {"A\n\nCo-authored-by: Ann <ann@x>\n\n  curl -u <user>\n", []Author{ann}},
+		"unnamed":                {"A\n\nCo-authored-by: - <->\n", []Author{{"-", "-"}}},
+		"a word in the text":     {"A\n\nThis has no Co-authored-by: line.\n", nil},
+		"control characters":     {"A\n\nCo-authored-by: Bob\x00\x1b\n", []Author{bob}},
 	} {
 		if got := CoAuthors(test.message); !slices.Equal(got, test.want) {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+// A message of the maximum size takes no longer to read than it takes to copy it a few times.
+func TestCoAuthorsAreBounded(t *testing.T) {
+	const size = 1 << 20
+	people := "Co-authored-by: " + strings.Repeat("<a@x>,", size/6)
+	var others strings.Builder
+	for i := range size / 16 {
+		fmt.Fprintf(&others, "<p%d@x>,", i)
+	}
+	for name, test := range map[string]struct {
+		message string
+		want    int
+	}{
+		"one person on one line":   {people, 1},
+		"many people on one line":  {"Co-authored-by: " + others.String(), MaxCoAuthors + 1},
+		"one person on many lines": {"Co-authored-by: A\n" + strings.Repeat(" x\n", size/3), 1},
+	} {
+		if got := CoAuthors(test.message); len(got) != test.want {
+			t.Errorf("%s: %d co-authors, want %d", name, len(got), test.want)
 		}
 	}
 }

@@ -264,6 +264,10 @@ type IdentityEvent struct {
 	Version int `json:"version,omitzero"`
 	// RPID is the domain that a passkey is for.
 	RPID string `json:"rp_id,omitzero"`
+	// Emails has all e-mail addresses, Email first, if there are several, and Logins the accounts
+	// of the signer at forges.
+	Emails []string `json:"emails,omitzero"`
+	Logins []string `json:"logins,omitzero"`
 }
 
 // A SigstoreEntry is an entry of an org's allow-list of keyless signers: which certificates of a

@@ -132,6 +132,8 @@ func TestSameAuthor(t *testing.T) {
 		{Author{"Ada", ""}, Author{"Ada", "ada@acme.example"}, true},
 		{Author{"Ada", ""}, Author{"Bob", ""}, false},
 		{Author{}, Author{}, false},
+		{Author{"-", "-"}, Author{"-", "-"}, false}, // both unknown
+		{Author{"Ada", "-"}, Author{"Ada", "ada@acme.example"}, true},
 	} {
 		if got := test.a.SameAs(test.b); got != test.want || test.b.SameAs(test.a) != got {
 			t.Errorf("%v and %v: got %t, want %t", test.a, test.b, got, test.want)

@@ -16,7 +16,6 @@ const (
 	maxContained = 10_000
 	maxRefLen    = 255
 	maxMessage   = 64 << 10
-	maxCoAuthors = 100
 )
 
 // A Registration is what a client reports about a commit. All fields are optional. A
@@ -138,8 +137,8 @@ func checkMessage(s string) error {
 // whose name is too long.
 func checkCoAuthors(message string) error {
 	list := CoAuthors(message)
-	if len(list) > maxCoAuthors {
-		return FieldErrorf(CodeInvalidField, "message", "names too many co-authors: %d, at most %d", len(list), maxCoAuthors)
+	if len(list) > MaxCoAuthors {
+		return FieldErrorf(CodeInvalidField, "message", "names more than %d co-authors", MaxCoAuthors)
 	}
 	for _, a := range list {
 		if err := checkAuthor("message", a.Name); err != nil {

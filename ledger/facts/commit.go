@@ -94,7 +94,7 @@ func (c *Commit) Policy(targets policy.TargetRule, defaultBranch string) policy.
 		newest = c.Targets[n-1]
 	}
 	return policy.Facts{
-		Authors: c.Authors(), Proven: c.Tree != "", Branch: c.Branch,
+		Authors: c.Authors(), SigningKeys: c.SigningKeys, Proven: c.Tree != "", Branch: c.Branch,
 		Targets: targets.Targets(defaultBranch, c.Targets), Target: cmp.Or(newest, defaultBranch),
 		HasChanges: c.Changes != "", ChangesKey: c.Changes,
 	}

@@ -15,9 +15,8 @@ const (
 	// MaxSize is the maximum size of a commit object, in bytes.
 	MaxSize = 1 << 20
 
-	maxParents   = 64
-	maxName      = 320 // bytes of a name or an e-mail address
-	maxCoAuthors = 100
+	maxParents = 64
+	maxName    = 320 // bytes of a name or an e-mail address
 )
 
 // A Commit is a parsed commit object. It says who wrote the commit; git does not check

@@ -147,7 +147,7 @@ func TestParseRefuses(t *testing.T) {
 		"text after the zone": {tree + strings.Replace(people, "+0200", "+0200 x", 1) + "\n", "for a time"},
 		"a long name": {tree + strings.Replace(people, "Ada", strings.Repeat("x", 321), 1) + "\n",
 			"321 bytes"},
-		"101 co-authors": {tree + people + "\n" + manyAuthors(101), "101 co-authors"},
+		"101 co-authors": {tree + people + "\n" + manyAuthors(101), "more than 100 co-authors"},
 	} {
 		_, err := Parse(idOf(test.object), []byte(test.object))
 		wantFault(t, name, err, test.why)

@@ -34,8 +34,8 @@ func Decode(id string, object []byte) (*Commit, error) {
 
 // check returns an error if the ledger cannot store what the object says.
 func (c *Commit) check() error {
-	if len(c.CoAuthors) > maxCoAuthors {
-		return faultf("the message names %d co-authors: at most %d", len(c.CoAuthors), maxCoAuthors)
+	if len(c.CoAuthors) > ledger.MaxCoAuthors {
+		return faultf("the message names more than %d co-authors", ledger.MaxCoAuthors)
 	}
 	for _, a := range append([]ledger.Author{c.Author.Author, c.Committer.Author}, c.CoAuthors...) {
 		for _, name := range []string{a.Name, a.Email} {

@@ -1,6 +1,8 @@
 package identity
 
 import (
+	"slices"
+
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -10,8 +12,13 @@ type Change struct {
 	May *Predicates `json:"may,omitzero"`
 	// DNPattern is allowed only for a root. If it is empty, the root certifies every DN.
 	DNPattern *string `json:"dn_pattern,omitzero"`
-	// Email is allowed only for a key. If it is empty, that of the certificate is used.
+	// Email is allowed only for a key. It replaces the first address. If it is empty, and no
+	// other is left, that of the certificate is used.
 	Email *string `json:"email,omitzero"`
+	// Emails replaces all addresses of a key.
+	Emails *[]string `json:"emails,omitzero"`
+	// Logins replaces all logins. It is not allowed for a root.
+	Logins *[]string `json:"logins,omitzero"`
 }
 
 // Changed validates a change and returns the identity with it. A revoked identity cannot
@@ -36,17 +43,43 @@ func (i Identity) Changed(c Change) (Identity, error) {
 			return i, err
 		}
 	}
-	if c.Email == nil {
+	if c.Logins != nil {
+		if i.Logins, err = checkedLogins(i.Kind == RootIdentity, *c.Logins); err != nil {
+			return i, err
+		}
+	}
+	return i.withEmails(c)
+}
+
+// withEmails returns the identity with the e-mail addresses of a change.
+func (i Identity) withEmails(c Change) (Identity, error) {
+	var email string
+	var emails []string
+	switch {
+	case c.Emails != nil:
+		emails = *c.Emails
+		if c.Email != nil {
+			email = *c.Email
+		}
+	case c.Email == nil:
 		return i, nil
+	default:
+		email = *c.Email
+		if len(i.Emails) > 1 {
+			emails = slices.DeleteFunc(slices.Clone(i.Emails[1:]), func(other string) bool { return other == email })
+		}
+		if email != "" && len(emails) > 0 {
+			emails = slices.Insert(emails, 0, email)
+		}
 	}
-	if i.Kind == SigstoreIdentity {
-		_, err = checkedEmail(i.Kind, *c.Email, nil)
-		return i, err
+
+	var m material
+	var err error
+	if i.Kind != SigstoreIdentity {
+		if m, err = parseMaterial(i.PEM); err != nil {
+			return i, err
+		}
 	}
-	m, err := parseMaterial(i.PEM)
-	if err != nil {
-		return i, err
-	}
-	i.Email, err = checkedEmail(i.Kind, *c.Email, m.cert)
+	i.Email, i.Emails, err = checkedEmails(i.Kind, email, emails, m.cert)
 	return i, err
 }

@@ -7,11 +7,9 @@ import (
 	"crypto"
 	"crypto/sha256"
 	"crypto/x509"
-	"encoding/asn1"
 	"encoding/hex"
 	"encoding/pem"
 	"fmt"
-	"net/mail"
 	"slices"
 	"strings"
 
@@ -33,11 +31,7 @@ const (
 	SigstoreIdentity Kind = "sigstore"
 )
 
-const (
-	maxPEM    = 64 << 10
-	maxEmail  = 254 // bytes
-	maxEmails = 16  // of a signer
-)
+const maxPEM = 64 << 10
 
 // An Identity is a key or a root certificate that an org trusts, or an entry of its allow-list for
 // keyless signers.
@@ -48,6 +42,10 @@ type Identity struct {
 	// DN names the signer. For a root, it is the certificate's subject.
 	DN    string `json:"dn"`
 	Email string `json:"email,omitzero"`
+	// Emails has all e-mail addresses, Email first, if there are several.
+	Emails []string `json:"emails,omitzero"`
+	// Logins are accounts of the signer at forges, in the form of LoginAt.
+	Logins []string `json:"logins,omitzero"`
 	// May has the predicates that the identity may attest; nil means every predicate.
 	May Predicates `json:"may,omitzero"`
 	// DNPattern is a Pattern. The root trusts only certificates whose subject matches it;
@@ -76,9 +74,9 @@ type Identity struct {
 // has no ID and no Timestamp.
 func (i Identity) Logged(action ledger.IdentityAction) (ledger.IdentityEvent, error) {
 	e := ledger.IdentityEvent{
-		Org: i.Org, Action: action, IdentityID: i.ID, Kind: string(i.Kind), DN: i.DN, Email: i.Email, May: i.May,
-		DNPattern: i.DNPattern, Key: i.Fingerprint, NotAfter: i.NotAfter, RevokedAt: i.RevokedAt,
-		DistrustedSince: i.DistrustedSince, Sigstore: i.Sigstore,
+		Org: i.Org, Action: action, IdentityID: i.ID, Kind: string(i.Kind), DN: i.DN, Email: i.Email,
+		Emails: i.Emails, Logins: i.Logins, May: i.May, DNPattern: i.DNPattern, Key: i.Fingerprint,
+		NotAfter: i.NotAfter, RevokedAt: i.RevokedAt, DistrustedSince: i.DistrustedSince, Sigstore: i.Sigstore,
 	}
 	if i.Kind == SigstoreIdentity {
 		return e, nil
@@ -115,6 +113,17 @@ func (i Identity) Digest() (string, error) {
 	return Fingerprint(public)
 }
 
+// Addresses returns all e-mail addresses of the identity, the first one first.
+func (i Identity) Addresses() []string {
+	if i.Email == "" || len(i.Emails) > 0 {
+		return i.Emails
+	}
+	return []string{i.Email}
+}
+
+// AuthorNames returns the e-mail addresses and the logins by which commits may name the signer.
+func (i Identity) AuthorNames() []string { return slices.Concat(i.Addresses(), i.Logins) }
+
 // A NewIdentity is the body of a request to trust a key, a root or keyless signers. PEM holds a
 // public key, which requires a DN, or an X.509 certificate, whose subject is the DN. A
 // SigstoreIdentity has Sigstore, DN and May instead.
@@ -123,6 +132,10 @@ type NewIdentity struct {
 	PEM   string `json:"pem,omitzero"`
 	DN    string `json:"dn,omitzero"`
 	Email string `json:"email,omitzero"`
+	// Emails has all e-mail addresses. If Email is given, it is the first.
+	Emails []string `json:"emails,omitzero"`
+	// Logins are as in Identity; a root has none.
+	Logins []string `json:"logins,omitzero"`
 	// May and DNPattern are as in Identity.
 	May       Predicates            `json:"may,omitzero"`
 	DNPattern string                `json:"dn_pattern,omitzero"`
@@ -156,7 +169,10 @@ func (n NewIdentity) Identity() (Identity, error) {
 	if err != nil {
 		return Identity{}, err
 	}
-	if id.Email, err = checkedEmail(n.Kind, n.Email, m.cert); err != nil {
+	if id.Email, id.Emails, err = checkedEmails(n.Kind, n.Email, n.Emails, m.cert); err != nil {
+		return Identity{}, err
+	}
+	if id.Logins, err = checkedLogins(n.Kind == RootIdentity, n.Logins); err != nil {
 		return Identity{}, err
 	}
 	if id.May, err = n.May.checked(); err != nil {
@@ -197,7 +213,10 @@ func (n NewIdentity) keyless() (Identity, error) {
 	if id.DN, err = n.givenDN(); err != nil {
 		return Identity{}, err
 	}
-	if id.Email, err = checkedEmail(n.Kind, n.Email, nil); err != nil {
+	if id.Email, id.Emails, err = checkedEmails(n.Kind, n.Email, n.Emails, nil); err != nil {
+		return Identity{}, err
+	}
+	if id.Logins, err = checkedLogins(n.Kind == RootIdentity, n.Logins); err != nil {
 		return Identity{}, err
 	}
 	if id.May, err = n.May.checked(); err != nil {
@@ -215,22 +234,54 @@ func errKeylessMay() error {
 		"required for a sigstore identity (use e.g. build:*, or * for every predicate)")
 }
 
-// checkedEmail validates the e-mail address of an identity. If it is empty, it returns
-// that of the signer's certificate.
-func checkedEmail(kind Kind, email string, cert *x509.Certificate) (string, error) {
-	if kind != KeyIdentity && email != "" {
-		return "", ledger.FieldErrorf(ledger.CodeInvalidField, "email",
+// checkedEmails validates the e-mail addresses of an identity, of which email is the first if both
+// are given. It returns the first, and all if they are several. Without any, it is that of the
+// signer's certificate.
+func checkedEmails(kind Kind, email string, emails []string, cert *x509.Certificate) (string, []string, error) {
+	if kind != KeyIdentity && (email != "" || len(emails) > 0) {
+		return "", nil, ledger.FieldErrorf(ledger.CodeInvalidField, emailField(emails),
 			"not allowed for a %s identity: signers' addresses come from their certificates", kind)
 	}
 	if err := CheckEmail(email); err != nil {
-		return "", err
+		return "", nil, err
 	}
-	if email == "" && kind == KeyIdentity && cert != nil {
-		if emails := emailsOf(cert); len(emails) > 0 && CheckEmail(emails[0]) == nil {
-			return emails[0], nil
+	if len(emails) > maxEmails {
+		return "", nil, ledger.FieldErrorf(ledger.CodeInvalidField, "emails", "too many: %d, at most %d", len(emails),
+			maxEmails)
+	}
+	if email != "" && len(emails) > 0 && emails[0] != email {
+		return "", nil, ledger.FieldErrorf(ledger.CodeInvalidField, "emails", "the first is not the email %s (omit email)",
+			text.Quote(email))
+	}
+
+	var all []string
+	for i, address := range emails {
+		if err := checkAddress(text.Entry("emails", i), address); err != nil {
+			return "", nil, err
+		}
+		if !slices.Contains(all, address) {
+			all = append(all, address)
 		}
 	}
-	return email, nil
+	switch {
+	case len(all) > 1:
+		return all[0], all, nil
+	case len(all) == 1:
+		return all[0], nil, nil
+	case email == "" && kind == KeyIdentity && cert != nil:
+		if given := emailsOf(cert); len(given) > 0 && CheckEmail(given[0]) == nil {
+			email = given[0]
+		}
+	}
+	return email, nil, nil
+}
+
+// emailField returns the field that is wrong if addresses are not allowed.
+func emailField(emails []string) string {
+	if len(emails) > 0 {
+		return "emails"
+	}
+	return "email"
 }
 
 // checkedPattern validates the DN pattern of a root, and returns it as it is stored. A
@@ -347,47 +398,6 @@ func (n NewIdentity) checkGivenDN(subject DN) error {
 			subject)
 	}
 	return nil
-}
-
-// CheckEmail returns an error about the field email unless it is empty or an address
-// without a name.
-func CheckEmail(email string) error {
-	if email == "" {
-		return nil
-	}
-	if address, err := mail.ParseAddress(email); err != nil || address.Address != email || len(email) > maxEmail {
-		return ledger.FieldErrorf(ledger.CodeInvalidField, "email", "%q is not an e-mail address (use e.g. ci@acme.example)",
-			text.Clip(email))
-	}
-	if err := CheckVisible(email); err != nil {
-		return ledger.FieldErrorf(ledger.CodeInvalidField, "email", "%v", err)
-	}
-	return nil
-}
-
-// oidEmail is the OID of the subject attribute emailAddress (RFC 2985). Older CAs use it
-// instead of an alternative name.
-var oidEmail = asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 9, 1}
-
-// emailsOf returns the e-mail addresses in a certificate's alternative names and
-// subject, at most maxEmails. It skips those with control or other invisible characters.
-func emailsOf(cert *x509.Certificate) []string {
-	var emails []string
-	add := func(email string) {
-		if len(emails) < maxEmails && email != "" && !slices.Contains(emails, email) &&
-			!strings.ContainsFunc(email, isInvisible) {
-			emails = append(emails, email)
-		}
-	}
-	for _, email := range cert.EmailAddresses {
-		add(email)
-	}
-	for _, attribute := range cert.Subject.Names {
-		if email, ok := attribute.Value.(string); ok && attribute.Type.Equal(oidEmail) {
-			add(email)
-		}
-	}
-	return emails
 }
 
 // A material is the content of an identity's PEM.

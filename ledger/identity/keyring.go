@@ -134,13 +134,11 @@ func (k *Keyring) addKey(id *Identity, m material, refused error) error {
 	h := &holder{
 		voucher: voucher{signer: Signer{DN: dn, Identity: id.ID, Key: digest}, may: id.May}, revoked: id.RevokedAt != 0,
 	}
-	if id.Email != "" {
-		h.signer.Emails = []string{id.Email}
-	}
+	h.signer.Emails = slices.Clone(id.Addresses())
 	if m.cert != nil {
 		h.notBefore, h.notAfter = m.cert.NotBefore, m.cert.NotAfter
 		for _, email := range emailsOf(m.cert) {
-			if email != id.Email && len(h.signer.Emails) < maxEmails {
+			if !slices.Contains(h.signer.Emails, email) && len(h.signer.Emails) < maxEmails {
 				h.signer.Emails = append(h.signer.Emails, email)
 			}
 		}

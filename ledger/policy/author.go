@@ -3,67 +3,123 @@ package policy
 import (
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
 // ExcludesAuthor reports whether any requirement ignores evidence by those who wrote the
-// commit. If so, Derive needs Facts.AuthorPeople.
-func (c *Contract) ExcludesAuthor() bool {
+// commit. If so, Derive needs AuthorPeople and KnownAuthors.
+func (c *Contract) ExcludesAuthor() bool { return c.authorRule() != AuthorCounts }
+
+// NeedsKnownAuthors reports whether any requirement needs to know those who wrote the commit as
+// somebody of the org.
+func (c *Contract) NeedsKnownAuthors() bool { return c.authorRule() == KnownAuthorExcluded }
+
+// authorRule returns the strictest rule of any requirement.
+func (c *Contract) authorRule() (rule AuthorRule) {
 	for i := range c.Requirements {
-		if c.Requirements[i].ExcludeAuthor != AuthorCounts {
-			return true
-		}
+		rule = max(rule, c.Requirements[i].ExcludeAuthor)
 	}
-	return false
+	return rule
 }
 
-// knowsAuthor reports whether it is known who wrote a commit.
-func knowsAuthor(authors []ledger.Author) bool {
-	isKnown := func(a ledger.Author) bool { return FoldName(a.Name) != "" || FoldName(a.Email) != "" }
-	return slices.ContainsFunc(authors, isKnown)
+// An authorship says who wrote a commit, with the fields of Facts.
+type authorship struct {
+	authors []ledger.Author
+	people  []int64
+	keys    []string
+	known   []string
+	proven  bool
 }
 
-// byAuthors reports, for each piece of evidence, whether its signer wrote the commit, or the
-// one that it is about.
-func (f *Facts) byAuthors() []bool {
-	own := newAuthorSet(f.Authors, f.AuthorPeople)
-	sources := make([]*authorSet, len(f.Sources))
-	list := make([]bool, len(f.Evidence))
-	for i := range f.Evidence {
-		e := &f.Evidence[i]
-		list[i] = own.wrote(e)
-		if e.Source == 0 || list[i] {
-			continue
-		}
-		source := &sources[e.Source-1]
-		if *source == nil {
-			s := &f.Sources[e.Source-1]
-			*source = newAuthorSet(s.Authors, s.AuthorPeople)
-		}
-		list[i] = (*source).wrote(e)
+// authorships returns who wrote the commit, followed by who wrote each source.
+func (f *Facts) authorships() []authorship {
+	list := []authorship{{f.Authors, f.AuthorPeople, f.SigningKeys, f.KnownAuthors, f.Proven}}
+	for i := range f.Sources {
+		s := &f.Sources[i]
+		list = append(list, authorship{s.Authors, s.AuthorPeople, s.SigningKeys, s.KnownAuthors, s.Proven})
 	}
 	return list
 }
 
-// An authorSet holds those who wrote a commit.
-type authorSet struct {
-	people map[int64]bool
-	names  map[string]bool
-	sums   map[uint64]bool // of the names
+// satisfies returns the strictest rule, up to the given one, that knows who wrote the commit.
+func (a *authorship) satisfies(upTo AuthorRule) AuthorRule {
+	switch {
+	case !a.hasName():
+		return AuthorCounts
+	case upTo == AuthorExcluded || !a.proven:
+		return AuthorExcluded
+	case upTo == ProvenAuthorExcluded || !a.namesPerson() || a.strangers() != nil || a.strangeKeys() != nil:
+		return ProvenAuthorExcluded
+	}
+	return KnownAuthorExcluded
 }
 
-func newAuthorSet(authors []ledger.Author, people []int64) *authorSet {
-	set := &authorSet{make(map[int64]bool, len(people)), make(map[string]bool, 2*len(authors)),
-		make(map[uint64]bool, 2*len(authors))}
-	for _, id := range people {
+// hasName reports whether any author has a name.
+func (a *authorship) hasName() bool {
+	return slices.ContainsFunc(a.authors, func(author ledger.Author) bool {
+		return FoldName(author.Name) != "" || FoldName(author.Email) != ""
+	})
+}
+
+// namesPerson reports whether an author is anybody but a forge.
+func (a *authorship) namesPerson() bool {
+	return slices.ContainsFunc(a.authors, func(a ledger.Author) bool { return !isForge(a) })
+}
+
+// strangers returns the authors whom the org does not know by any of their names.
+func (a *authorship) strangers() (list []ledger.Author) {
+	isKnown := func(name string) bool { return slices.Contains(a.known, name) }
+	for _, author := range a.authors {
+		if !isForge(author) && !slices.ContainsFunc(AuthorNames([]ledger.Author{author}), isKnown) {
+			list = append(list, author)
+		}
+	}
+	return list
+}
+
+// strangeKeys returns the keys that signed the commit and that the org does not know.
+func (a *authorship) strangeKeys() (list []string) {
+	for _, key := range a.keys {
+		if !slices.Contains(a.known, key) {
+			list = append(list, key)
+		}
+	}
+	return list
+}
+
+// forges are the e-mail addresses under which forges themselves commit what people do in
+// their pages.
+var forges = [...]string{
+	"noreply@github.com", // GitHub
+	"noreply@gitlab.com", // GitLab, if it signs such commits
+	"gitea@fake.local",   // Gitea and Forgejo
+}
+
+// isForge reports whether an author is a forge.
+func isForge(a ledger.Author) bool { return slices.Contains(forges[:], strings.ToLower(a.Email)) }
+
+// UnknownAuthors returns those who wrote the commit and whom the org does not know by any of
+// their names. It is empty if nobody is named.
+func (f *Facts) UnknownAuthors() []ledger.Author { return f.authorships()[0].strangers() }
+
+// An authorSet holds those who wrote a commit.
+type authorSet struct {
+	people    map[int64]bool
+	names     map[string]bool
+	sums      map[uint64]bool // of the names
+	hasLogins bool            // among the names
+}
+
+func newAuthorSet(a *authorship) *authorSet {
+	set := &authorSet{people: make(map[int64]bool, len(a.people)), names: make(map[string]bool, 2*len(a.authors)),
+		sums: make(map[uint64]bool, 2*len(a.authors))}
+	for _, id := range a.people {
 		set.people[id] = true
 	}
-	for _, name := range AuthorNames(authors) {
+	for _, name := range AuthorNames(a.authors) {
 		set.names[name], set.sums[sumASCII(name)] = true, true
+		set.hasLogins = set.hasLogins || strings.Contains(name, ":")
 	}
 	return set
 }
@@ -75,75 +131,11 @@ func (s *authorSet) wrote(e *Evidence) bool {
 
 // hasName reports whether an author has a name. Most names are nobody's: their sums show
 // that without folding them.
-func (s *authorSet) hasName(name string) bool {
-	return (!isASCII(name) || s.sums[sumASCII(name)]) && s.names[FoldName(name)]
-}
+func (s *authorSet) hasName(name string) bool { return s.mayHave(name) && s.names[FoldName(name)] }
 
-// AuthorNames returns the names and e-mail addresses of authors in the form of FoldName.
-func AuthorNames(authors []ledger.Author) []string {
-	names := make([]string, 0, 2*len(authors))
-	for _, a := range authors {
-		for _, name := range []string{FoldName(a.Name), FoldName(a.Email)} {
-			if name != "" {
-				names = append(names, name)
-			}
-		}
-	}
-	return names
-}
-
-// FoldName returns a name or an e-mail address in the form in which authors are compared
-// with signers: folded, without brackets, blanks and invisible characters. Databases store
-// this form, so changing it takes a migration.
-func FoldName(name string) string {
-	if !isASCII(name) {
-		return strings.Map(foldRune, identity.FoldText(name))
-	}
-	return strings.Map(foldASCII, name) // fast, since most names have only ASCII
-}
-
-func isASCII(name string) bool {
-	for i := range len(name) {
-		if name[i] >= utf8.RuneSelf {
-			return false
-		}
-	}
-	return true
-}
-
-// sumASCII returns a sum (FNV-1a) of a name. Names of ASCII that fold to the same text, and
-// this text, have the same sum.
-func sumASCII(name string) uint64 {
-	sum := uint64(14695981039346656037)
-	for i := range len(name) {
-		c := name[i]
-		switch {
-		case 'A' <= c && c <= 'Z':
-			c += 'a' - 'A'
-		case c <= ' ' || c == '<' || c == '>' || c == '(' || c == ')' || c == '[' || c == ']' || c == '{' || c == '}':
-			continue // a bracket or a blank, or a character that no name has
-		}
-		sum = (sum ^ uint64(c)) * 1099511628211
-	}
-	return sum
-}
-
-// foldRune is like foldASCII, and also drops other blanks and invisible characters.
-func foldRune(r rune) rune {
-	if unicode.In(r, unicode.White_Space, unicode.Cf, unicode.Variation_Selector) {
-		return -1
-	}
-	return foldASCII(r)
-}
-
-// foldASCII folds a character of ASCII, or drops it if it is a bracket or a blank. It
-// returns others unchanged.
-func foldASCII(r rune) rune {
-	switch {
-	case 'A' <= r && r <= 'Z':
-		return r - 'A' + 'a'
-	case strings.ContainsRune("<>()[]{} \t\n\v\f\r", r):
-		return -1
-	}
-	return r
+// mayHave reports whether an author may have a name: its sum is that of an author's, or may
+// differ from that of the folded name.
+func (s *authorSet) mayHave(name string) bool {
+	return !isASCII(name) || s.sums[sumASCII(name)] || strings.Contains(name, "+") ||
+		s.hasLogins && strings.Contains(name, "@")
 }

@@ -1,10 +1,13 @@
 package policy
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/ledgerd/ledgerd/ledger"
 )
 
 func TestFoldName(t *testing.T) {
@@ -18,6 +21,46 @@ func TestFoldName(t *testing.T) {
 		"Stra\u00dfe":            "strasse",
 		"\u212aim":               "kim",
 		" ":                      "",
+
+		// Addresses.
+		"eve+work@acme.example":         "eve@acme.example",
+		"Eve+a+b@ACME.example":          "eve@acme.example",
+		"+eve@acme.example":             "+eve@acme.example",
+		"+@acme.example":                "+@acme.example",
+		"cn+dev":                        "cn+dev",
+		"\uff25ve+x@acme.example":       "eve@acme.example",
+		"eve@noreply.acme.example+x":    "acme.example+x:eve",
+		"noreply@github.com":            "noreply@github.com",
+		"@users.noreply.github.com":     "@users.noreply.github.com",
+		"eve@users.noreply.":            "eve@users.noreply.",
+		"users.noreply.github.com":      "users.noreply.github.com",
+		"eve@xusers.noreply.github.com": "eve@xusers.noreply.github.com",
+
+		// No-reply addresses of forges.
+		"123+Eve@users.noreply.github.com":                  "github:eve",
+		"eve@users.noreply.github.com":                      "github:eve",
+		"123+eve+work@users.noreply.github.com":             "github:eve",
+		"eve+work@users.noreply.github.com":                 "github:eve",
+		"123-eve@users.noreply.github.com":                  "github:123-eve",
+		"12a+eve@users.noreply.github.com":                  "github:12a",
+		"49699333+dependabot[bot]@users.noreply.github.com": "github:dependabotbot",
+		"123+eve@users.noreply.acme.ghe.com":                "acme.ghe.com:eve",
+		"123-eve@users.noreply.gitlab.com":                  "gitlab:eve",
+		"123@users.noreply.gitlab.com":                      "gitlab:123",
+		"123-eve-x@users.noreply.git.acme.example":          "git.acme.example:eve-x",
+		"eve@noreply.codeberg.org":                          "codeberg:eve",
+		"1-eve@noreply.git.acme.example":                    "git.acme.example:1-eve",
+
+		// Logins.
+		"github:Eve":                "github:eve",
+		"github:dependabot[bot]":    "github:dependabotbot",
+		"gitlab.acme.example:eve.x": "gitlab.acme.example:eve.x",
+
+		// Nobody.
+		"-":      "",
+		"<->":    "",
+		"- @ -":  "",
+		"\u2013": "\u2013",
 	} {
 		if got := FoldName(name); got != want {
 			t.Errorf("%q folds to %q, want %q", name, got, want)
@@ -29,8 +72,124 @@ func TestFoldName(t *testing.T) {
 func TestFoldNameOfASCII(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.StringMatching(`[ -~\t]{0,20}`).Draw(t, "name")
-		if got, want := FoldName(name), strings.TrimSuffix(FoldName(name+"\u00e9"), "\u00e9"); got != want {
+		if got, want := foldText(name), strings.TrimSuffix(foldText(name+"\u00e9"), "\u00e9"); got != want {
 			t.Errorf("%q folds to %q, want %q", name, got, want)
 		}
 	})
+}
+
+// The sums that show quickly that nobody has a name never say so of somebody's.
+func TestAuthorSetHasName(t *testing.T) {
+	names := []string{"Eve", "eve+work@acme.example", "eve@acme.example", "EVE @acme.example", "github:eve",
+		"1+eve@users.noreply.github.com", "Eve@Users.NoReply.GitHub.com", "1-eve@users.noreply.gitlab.com", "\uff25ve", "-"}
+	for _, author := range names {
+		set := newAuthorSet(&authorship{authors: []ledger.Author{{Name: author}}})
+		for _, signer := range names {
+			want := FoldName(signer) != "" && FoldName(author) == FoldName(signer)
+			if got := set.hasName(signer); got != want {
+				t.Errorf("author %q, signer %q: %t, want %t", author, signer, got, want)
+			}
+		}
+	}
+}
+
+// Eve, whom the org knows by an address and by her logins, reviews a commit that names its
+// author in the ways in which git and the forges spell her.
+func TestAuthorsReviewThemselves(t *testing.T) {
+	const requirement = `{"state":"PROMOTABLE","predicate":"review:*","exclude_author":`
+	known := []string{"eve@acme.example", "github:eve", "gitlab:eve"} // by which a signer is known
+	ann := ledger.Author{Name: "Ann", Email: "ann@acme.example"}
+
+	for spelling, author := range map[string]ledger.Author{
+		"her address":              {Name: "E", Email: "eve@acme.example"},
+		"in another case":          {Name: "E", Email: "Eve@Acme.Example"},
+		"GitHub's no-reply":        {Name: "E", Email: "123+eve@users.noreply.github.com"},
+		"GitHub's old no-reply":    {Name: "E", Email: "eve@users.noreply.github.com"},
+		"GitLab's no-reply":        {Name: "E", Email: "123-eve@users.noreply.gitlab.com"},
+		"an address with plus tag": {Name: "E", Email: "eve+work@acme.example"},
+	} {
+		for _, rule := range []string{`true`, `"proven"`, `"known"`} {
+			for role, authors := range map[string][]ledger.Author{
+				"the author": {author}, "a co-author": {ann, author},
+			} {
+				f := attested(signed("cn=reviewer-7,ou=dev,o=acme", "review:code", ledger.Pass))
+				f.Evidence[0].Person, f.Proven, f.Authors = 7, true, authors
+				f.KnownAuthors = []string{"ann"}
+				for _, name := range AuthorNames(authors) { // as the store finds people by their names
+					if slices.Contains(known, name) {
+						f.AuthorPeople, f.KnownAuthors = []int64{7}, append(f.KnownAuthors, name)
+					}
+				}
+				got := mustParse(t, requirement+rule+"}").Derive(f, policyNow).Requirements[0]
+				if got.Met || !strings.Contains(got.Reason, "by the commit's author") {
+					t.Errorf("%s as %s, by %s: %+v", spelling, role, rule, got)
+				}
+			}
+		}
+	}
+}
+
+// By the rule "known", the review of a commit counts only if the org knows all who wrote it.
+func TestKnownAuthors(t *testing.T) {
+	ann := ledger.Author{Name: "Ann", Email: "ann@acme.example"}
+	eve := ledger.Author{Name: "Eve", Email: "eve@home.example"}
+	forge := ledger.Author{Name: "GitHub", Email: "noreply@github.com"}
+	bot := ledger.Author{Name: "dependabot[bot]", Email: "49699333+dependabot[bot]@users.noreply.github.com"}
+	const strange = "the org knows nobody of this name: "
+	for name, test := range map[string]struct {
+		change func(f *Facts)
+		met    bool
+		reason string // a part of it
+	}{
+		"by a signer": {func(f *Facts) {}, true, "met by " + bob},
+		"by a signer with a plus tag": {func(f *Facts) {
+			f.Authors = []ledger.Author{{Name: "A", Email: "ann+x@acme.example"}}
+		}, true, ""},
+		"not proven": {func(f *Facts) { f.Proven = false }, false, "the commit's author is not proven"},
+		"nobody":     {func(f *Facts) { f.Authors = nil }, false, "the commit's author is unknown"},
+		"by a stranger": {func(f *Facts) { f.Authors = []ledger.Author{eve} }, false,
+			strange + `"Eve <eve@home.example>"`},
+		"with a stranger": {func(f *Facts) { f.Authors = append(f.Authors, eve) }, false,
+			strange + `"Eve <eve@home.example>"`},
+		"with an unnamed author": {func(f *Facts) { f.Authors = append(f.Authors, ledger.Author{Name: "-", Email: "-"}) },
+			false, strange + `"- <->"`},
+		"by an unnamed author": {func(f *Facts) { f.Authors = []ledger.Author{{Name: "-", Email: "-"}} }, false,
+			"the commit's author is unknown"},
+		"committed by the forge": {func(f *Facts) { f.Authors = append(f.Authors, forge) }, true, ""},
+		"by the forge alone": {func(f *Facts) { f.Authors = []ledger.Author{forge} }, false,
+			"it names only the forge"},
+		"by an unknown bot": {func(f *Facts) { f.Authors = []ledger.Author{bot, forge} }, false,
+			strange + `"dependabot[bot] <49699333+dependabot[bot]@users.noreply.github.com>"`},
+		"by a bot with an identity": {func(f *Facts) {
+			f.Authors, f.KnownAuthors = []ledger.Author{bot, forge}, []string{"github:dependabotbot"}
+		}, true, ""},
+		"signed with a key of a signer": {func(f *Facts) {
+			f.SigningKeys, f.KnownAuthors = []string{"ab12"}, append(f.KnownAuthors, "ab12")
+		}, true, ""},
+		"signed with an unknown key": {func(f *Facts) { f.SigningKeys = []string{"ab12"} }, false,
+			"the org does not know the key that signed the commit: ab12"},
+	} {
+		f := attested(signed(bob, "review:code", ledger.Pass))
+		f.Authors, f.KnownAuthors, f.Proven = []ledger.Author{ann}, []string{"ann", "ann@acme.example"}, true
+		test.change(&f)
+		c := mustParse(t, `{"state":"PROMOTABLE","predicate":"review:*","exclude_author":"known"}`)
+		got := c.Derive(f, policyNow).Requirements[0]
+		if got.Met != test.met || !strings.Contains(got.Reason, test.reason) {
+			t.Errorf("%s: met %t, %s", name, got.Met, got.Reason)
+		}
+	}
+}
+
+// By the other rules, an author whom the org does not know changes only the reason.
+func TestStrangersAreNamed(t *testing.T) {
+	for _, rule := range []string{"true", `"proven"`} {
+		f := attested(signed(bob, "review:code", ledger.Pass))
+		f.Proven, f.SigningKeys, f.KnownAuthors = true, []string{"ab12"}, nil
+		got := mustParse(t, `{"state":"PROMOTABLE","predicate":"review:*","exclude_author":`+rule+`}`).Derive(f, policyNow)
+		want := "met by " + bob + `; the org knows nobody of this name: "Alice <alice@acme.org>" ` +
+			"(if it is a signer's, add it: ledgerd identity update)"
+		if r := got.Requirements[0]; !r.Met || r.Reason != want {
+			t.Errorf("%s: met %t, %s\nwant %s", rule, r.Met, r.Reason, want)
+		}
+	}
 }

@@ -68,34 +68,86 @@ func modelMayBeAuthor(r Requirement, f Facts, e Evidence) bool {
 	if r.ExcludeAuthor == AuthorCounts {
 		return false
 	}
-	mayBe := modelWrote(f.Authors, f.AuthorPeople, e) || !modelHasAuthor(f.Authors) ||
-		r.ExcludeAuthor == ProvenAuthorExcluded && !f.Proven
+	own := Source{Authors: f.Authors, AuthorPeople: f.AuthorPeople, SigningKeys: f.SigningKeys,
+		KnownAuthors: f.KnownAuthors, Proven: f.Proven}
+	mayBe := modelWrote(own, e) || !modelKnows(r, own)
 	if e.Source != 0 {
 		s := f.Sources[e.Source-1]
-		mayBe = mayBe || modelWrote(s.Authors, s.AuthorPeople, e) || !modelHasAuthor(s.Authors) ||
-			r.ExcludeAuthor == ProvenAuthorExcluded && !s.Proven
+		mayBe = mayBe || modelWrote(s, e) || !modelKnows(r, s)
 	}
 	return mayBe
 }
 
+// modelNames has the forms in which e-mail addresses are compared, by address.
+var modelNames = map[string]string{
+	"": "", "ann@acme.org": "ann@acme.org", "EVE": "eve", "ci@acme.org": "ci@acme.org", "-": "",
+	"Ann+Work@acme.org": "ann@acme.org", "ann+home@acme.org": "ann@acme.org",
+	"7+eve@users.noreply.github.com": "github:eve", "Eve@users.noreply.github.com": "github:eve",
+	"7-eve@users.noreply.gitlab.com": "gitlab:eve", "noreply@github.com": "noreply@github.com",
+}
+
+// modelFold returns the form in which a name or an address is compared.
+func modelFold(name string) string {
+	if folded, ok := modelNames[name]; ok {
+		return folded
+	}
+	return strings.ToLower(name)
+}
+
 // modelWrote reports whether a signer is one of the people, or has the name or the e-mail
 // address of an author.
-func modelWrote(authors []ledger.Author, people []int64, e Evidence) bool {
-	lower, names := strings.ToLower, map[string]bool{}
-	for _, a := range authors {
-		names[lower(a.Name)], names[lower(a.Email)] = true, true
+func modelWrote(s Source, e Evidence) bool {
+	names := map[string]bool{}
+	for _, a := range s.Authors {
+		names[modelFold(a.Name)], names[modelFold(a.Email)] = true, true
 	}
 	delete(names, "")
-	own := names[lower(e.Signer.CN)] || e.Person != 0 && slices.Contains(people, e.Person)
+	own := names[modelFold(e.Signer.CN)] || e.Person != 0 && slices.Contains(s.AuthorPeople, e.Person)
 	for _, email := range e.Emails {
-		own = own || names[lower(email)]
+		own = own || names[modelFold(email)]
 	}
 	return own
 }
 
+// modelKnows reports whether it is known who wrote a commit: somebody with a name. By the rules
+// "proven" and "known" the object says so, and by the latter the org knows everybody but the
+// forge, of whom there must be one, and every key.
+func modelKnows(r Requirement, s Source) bool {
+	if !modelHasAuthor(s.Authors) || r.ExcludeAuthor != AuthorExcluded && !s.Proven {
+		return false
+	}
+	if r.ExcludeAuthor != KnownAuthorExcluded {
+		return true
+	}
+
+	people := 0
+	for _, a := range s.Authors {
+		if a.Email == "noreply@github.com" {
+			continue
+		}
+		people++
+		isKnown := false
+		for _, name := range []string{modelFold(a.Name), modelFold(a.Email)} {
+			isKnown = isKnown || name != "" && slices.Contains(s.KnownAuthors, name)
+		}
+		if !isKnown {
+			return false
+		}
+	}
+
+	for _, key := range s.SigningKeys {
+		if !slices.Contains(s.KnownAuthors, key) {
+			return false
+		}
+	}
+	return people > 0
+}
+
 // modelHasAuthor reports whether any author has a name or an e-mail address.
 func modelHasAuthor(authors []ledger.Author) bool {
-	return slices.ContainsFunc(authors, func(a ledger.Author) bool { return a != (ledger.Author{}) })
+	return slices.ContainsFunc(authors, func(a ledger.Author) bool {
+		return modelFold(a.Name) != "" || modelFold(a.Email) != ""
+	})
 }
 
 // compareCarried checks what the status of a requirement says about other commits.

@@ -243,7 +243,8 @@ func TestParseContractRefuses(t *testing.T) {
 		"many paths": {one(`"paths":` + long(101, `"a"`)),
 			[]ledger.FieldError{{Field: "requirements[1].paths", Message: "at most 100"}}},
 		"yes instead of true": {one(`"exclude_author":"yes"`),
-			[]ledger.FieldError{{Field: "requirements[1].exclude_author", Message: "must be true, false or \"proven\""}}},
+			[]ledger.FieldError{{Field: "requirements[1].exclude_author",
+				Message: "must be true, false, \"proven\" or \"known\""}}},
 		"a passkey as a string": {one(`"passkey":"true"`),
 			[]ledger.FieldError{{Field: "requirements[1].passkey", Message: "must be true or false"}}},
 		"a requirement as a string": {

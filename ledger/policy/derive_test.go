@@ -18,8 +18,8 @@ const hour = ledger.Time(3600 * 1000)
 // attested returns the facts of a commit with the given evidence and target main.
 func attested(evidence ...Evidence) Facts {
 	return Facts{
-		Authors: []ledger.Author{{Name: "Alice", Email: "alice@acme.org"}}, Targets: []string{"main"}, Target: "main",
-		Evidence: evidence, Attested: true,
+		Authors: []ledger.Author{{Name: "Alice", Email: "alice@acme.org"}}, KnownAuthors: []string{"alice"},
+		Targets: []string{"main"}, Target: "main", Evidence: evidence, Attested: true,
 	}
 }
 

@@ -53,6 +53,7 @@ func drawSource(t *rapid.T) Source {
 		Proven:       rapid.Bool().Draw(t, "source is proven"),
 		SameTree:     rapid.Bool().Draw(t, "same tree"),
 	}
+	s.SigningKeys, s.KnownAuthors = drawKeys().Draw(t, "source's keys"), drawKnown(t, s.Authors, s.SigningKeys)
 	for i := range rapid.SampledFrom([]int{0, 1, 1, 2}).Draw(t, "claims") {
 		s.Claims = append(s.Claims, MergeClaim{
 			Attestation: fmt.Sprintf("att_%s%d", s.Commit[:6], i),
@@ -104,7 +105,7 @@ func drawPlain(t *rapid.T) (Contract, Facts) {
 			r.MaxAge = 0
 		}
 		if rapid.Bool().Draw(t, "plain authors") {
-			r.ExcludeAuthor = AuthorRule(rapid.SampledFrom([]int{0, 0, 1, 2, 2}).Draw(t, "exclude plain authors"))
+			r.ExcludeAuthor = AuthorRule(rapid.SampledFrom([]int{0, 0, 1, 2, 2, 3, 3}).Draw(t, "exclude plain authors"))
 		}
 	}
 
@@ -118,10 +119,18 @@ func drawPlain(t *rapid.T) (Contract, Facts) {
 		}
 	}
 	if rapid.IntRange(0, 3).Draw(t, "known authors") > 0 {
-		f.Authors, f.AuthorPeople = []ledger.Author{{Name: "Joe"}}, nil
+		f.Authors, f.AuthorPeople, f.SigningKeys = []ledger.Author{{Name: "Joe"}}, nil, nil
 		for _, e := range f.Carried {
 			if rapid.IntRange(0, 3).Draw(t, "by a signer") == 0 {
 				f.Authors = append(f.Authors, ledger.Author{Name: e.Signer.CN})
+			}
+		}
+		f.KnownAuthors = drawKnown(t, f.Authors, nil)
+		for i := range f.Sources {
+			if s := &f.Sources[i]; rapid.Bool().Draw(t, "source by Joe") {
+				s.Authors, s.AuthorPeople, s.SigningKeys = []ledger.Author{{Name: "Joe"}}, nil, nil
+				s.Proven = rapid.IntRange(0, 3).Draw(t, "source by Joe is proven") > 0
+				s.KnownAuthors = drawKnown(t, s.Authors, nil)
 			}
 		}
 	}
@@ -263,6 +272,15 @@ var withoutRule = map[string]func(c *Contract, f *Facts){
 	"the source is proven": func(_ *Contract, f *Facts) {
 		for i := range f.Sources {
 			f.Sources[i].Proven = true
+		}
+	},
+	"known": func(_ *Contract, f *Facts) {
+		f.KnownAuthors = append(AuthorNames(f.Authors), f.SigningKeys...)
+	},
+	"the source is known": func(_ *Contract, f *Facts) {
+		for i := range f.Sources {
+			s := &f.Sources[i]
+			s.KnownAuthors = append(AuthorNames(s.Authors), s.SigningKeys...)
 		}
 	},
 	"passkey": func(c *Contract, _ *Facts) {

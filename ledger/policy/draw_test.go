@@ -46,7 +46,7 @@ func drawRequirement(t *rapid.T) Requirement {
 		Threshold:     rapid.SampledFrom([]int{1, 1, 1, 2, 3}).Draw(t, "threshold"),
 		Accept:        rapid.SliceOfNDistinct(drawStatus(), 1, 3, rapid.ID).Draw(t, "accept"),
 		MaxAge:        ledger.Duration(rapid.SampledFrom([]int64{0, 0, 1, 10, 30}).Draw(t, "max age") * 1e6),
-		ExcludeAuthor: AuthorRule(rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(t, "exclude author")),
+		ExcludeAuthor: AuthorRule(rapid.SampledFrom([]int{0, 0, 1, 2, 3}).Draw(t, "exclude author")),
 		Where:         rapid.SampledFrom([]string{"", "", "", "type == 'x'", "type == 'y'"}).Draw(t, "where"),
 		Passkey:       rapid.IntRange(0, 3).Draw(t, "needs a passkey") == 0,
 		Paths:         drawSome(t, "paths", modelPaths),
@@ -106,6 +106,7 @@ func drawFacts(t *rapid.T) Facts {
 		Evidence:   rapid.SliceOfN(rapid.Custom(drawEvidence), 0, 8).Draw(t, "evidence"),
 	}
 	f.AuthorPeople = drawPeople().Draw(t, "people who wrote the commit")
+	f.SigningKeys, f.KnownAuthors = drawKeys().Draw(t, "keys"), drawKnown(t, f.Authors, f.SigningKeys)
 	f.Proven = rapid.IntRange(0, 3).Draw(t, "proven") > 0
 	drawSources(t, &f)
 	drawIDs(t, &f)
@@ -154,9 +155,27 @@ func drawTarget() *rapid.Generator[string] {
 
 func drawAuthor(t *rapid.T) ledger.Author {
 	return ledger.Author{
-		Name:  rapid.SampledFrom([]string{"", "Ann", "bot", "Joe"}).Draw(t, "author"),
-		Email: rapid.SampledFrom([]string{"", "ann@acme.org", "EVE", "ci@acme.org"}).Draw(t, "author's mail"),
+		Name:  rapid.SampledFrom([]string{"", "Ann", "bot", "Joe", "-"}).Draw(t, "author"),
+		Email: rapid.SampledFrom(slices.Sorted(maps.Keys(modelNames))).Draw(t, "author's mail"),
 	}
+}
+
+func drawKeys() *rapid.Generator[[]string] {
+	return rapid.SampledFrom([][]string{nil, nil, nil, {"k1"}, {"k1", "k2"}})
+}
+
+// drawKnown draws which of the names of authors and of the keys the org knows.
+func drawKnown(t *rapid.T, authors []ledger.Author, keys []string) (known []string) {
+	all := slices.Clone(keys)
+	for _, a := range authors {
+		all = append(all, modelFold(a.Name), modelFold(a.Email))
+	}
+	for _, name := range all {
+		if name != "" && rapid.IntRange(0, 3).Draw(t, "knows "+name) > 0 {
+			known = append(known, name)
+		}
+	}
+	return known
 }
 
 func drawEvidence(t *rapid.T) Evidence {
@@ -168,8 +187,8 @@ func drawEvidence(t *rapid.T) Evidence {
 		Slot:          rapid.SampledFrom([]string{"", "", "sha256:a", "sha256:b"}).Draw(t, "slot"),
 		Signer:        modelDNs[signer],
 		Person:        modelPeople[signer],
-		Emails: rapid.SliceOfN(rapid.SampledFrom([]string{"", "ANN@acme.org", "ci@acme.org"}), 0, 2).Draw(t,
-			"mails"),
+		Emails: rapid.SliceOfN(rapid.SampledFrom([]string{"", "ann+home@acme.org", "Eve@users.noreply.github.com"}),
+			0, 2).Draw(t, "mails"),
 		Status:          drawStatus().Draw(t, "status"),
 		RecordedAt:      ledger.Time(rapid.Int64Range(drawnFrom, drawnFrom+40).Draw(t, "recorded")),
 		Passkey:         rapid.IntRange(0, 3).Draw(t, "with a passkey") > 0,

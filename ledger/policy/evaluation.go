@@ -40,9 +40,10 @@ type evaluation struct {
 	people, topics []int
 	statuses       []statusSet
 	isAuthor       []bool
-	// authorKnown reports whether it is known who wrote the commit, and then each source. It
-	// is set with isAuthor.
-	authorKnown []bool
+	// authorships say who wrote the commit, and then each source, and authorKnown is the
+	// strictest rule that knows it. They are set with isAuthor.
+	authorships []authorship
+	authorKnown []AuthorRule
 	// can has, by person, the requirements for which the person counts.
 	can []requirementSet
 	// incomplete has, by topic, the number of the last requirement for which evidence for a
@@ -271,23 +272,41 @@ func (v *evaluation) verdict(i, at int) verdict {
 // commit, or the one that it is about.
 func (v *evaluation) wroteCommit(at int) bool {
 	if v.isAuthor == nil {
-		v.isAuthor = v.f.byAuthors()
-		v.authorKnown = []bool{knowsAuthor(v.f.Authors)}
-		for i := range v.f.Sources {
-			v.authorKnown = append(v.authorKnown, knowsAuthor(v.f.Sources[i].Authors))
+		v.authorships = v.f.authorships()
+		v.isAuthor = v.byAuthors()
+		strictest := v.c.authorRule()
+		for i := range v.authorships {
+			v.authorKnown = append(v.authorKnown, v.authorships[i].satisfies(strictest))
 		}
 	}
 	return v.isAuthor[at]
 }
 
+// byAuthors reports, for each piece of evidence, whether its signer wrote the commit, or the
+// one that it is about.
+func (v *evaluation) byAuthors() []bool {
+	sets := make([]*authorSet, len(v.authorships))
+	sets[0] = newAuthorSet(&v.authorships[0])
+	list := make([]bool, len(v.f.Evidence))
+	for i := range v.f.Evidence {
+		e := &v.f.Evidence[i]
+		list[i] = sets[0].wrote(e)
+		if e.Source == 0 || list[i] {
+			continue
+		}
+		source := &sets[e.Source]
+		if *source == nil {
+			*source = newAuthorSet(&v.authorships[e.Source])
+		}
+		list[i] = (*source).wrote(e)
+	}
+	return list
+}
+
 // knowsAuthors reports whether it is known, as a rule wants it, who wrote the commit, and
 // who the one that the evidence at a position is about. It is used after wroteCommit.
 func (v *evaluation) knowsAuthors(rule AuthorRule, at int) bool {
-	n, needsProof := v.f.Evidence[at].Source, rule == ProvenAuthorExcluded
-	if !v.authorKnown[0] || !v.authorKnown[n] || needsProof && !v.f.Proven {
-		return false
-	}
-	return !needsProof || n == 0 || v.f.Sources[n-1].Proven
+	return v.authorKnown[0] >= rule && v.authorKnown[v.f.Evidence[at].Source] >= rule
 }
 
 // withoutOthers changes the verdict on evidence that would count if the same person's

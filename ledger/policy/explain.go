@@ -72,7 +72,8 @@ func (v *evaluation) signersCounted(d *decision) []string {
 func (v *evaluation) reason(i int, s *ledger.RequirementStatus) string {
 	r, d := &v.c.Requirements[i], &v.decisions[i]
 	if s.Met {
-		return "met by " + text.JoinFirst(counting(d, s.SignersCounted), " and ") + carriedFrom(s.Carried)
+		return "met by " + text.JoinFirst(counting(d, s.SignersCounted), " and ") + carriedFrom(s.Carried) +
+			v.strangerReason(r, d)
 	}
 	if d.blocked && d.exception == nil {
 		return v.reports(d, blocks)
@@ -112,6 +113,7 @@ func (v *evaluation) reason(i int, s *ledger.RequirementStatus) string {
 		b.WriteString("; where cannot be evaluated: " + list)
 	}
 	b.WriteString(v.authorReason(r, d))
+	b.WriteString(v.strangerReason(r, d))
 	b.WriteString(claimReason(r, v.f.Sources))
 	if d.exception != nil && d.filled == 0 {
 		b.WriteString("; the exception needs somebody to have deployed the commit")
@@ -124,22 +126,25 @@ func (v *evaluation) reason(i int, s *ledger.RequirementStatus) string {
 // It is empty if that is not so.
 func (v *evaluation) authorReason(r *Requirement, d *decision) string {
 	const how = " (to register it, run ledgerd commit register, or ledgerd attest in a work tree)"
-	rule, f := r.ExcludeAuthor, v.f
-	switch {
+	own := v.f.authorships()[0]
+	switch rule := r.ExcludeAuthor; {
 	case rule == AuthorCounts:
 		return ""
-	case !knowsAuthor(f.Authors):
+	case !own.hasName():
 		return "; the commit's author is unknown" + how
-	case rule == ProvenAuthorExcluded && !f.Proven:
+	case rule >= ProvenAuthorExcluded && !own.proven:
 		return "; the commit's author is not proven: its object is unknown" + how
+	case rule == KnownAuthorExcluded && !own.namesPerson():
+		return "; the commit's author is unknown: it names only the forge that made it"
 	}
 
 	unknown := ""
 	for at, verdict := range d.verdicts {
-		if verdict != byAnyone {
+		n := v.f.Evidence[at].Source
+		if verdict != byAnyone || n == 0 || v.authorKnown[n] >= min(r.ExcludeAuthor, ProvenAuthorExcluded) {
 			continue
 		}
-		if name := shortSHA(f.Sources[f.Evidence[at].Source-1].Commit); unknown == "" || name < unknown {
+		if name := shortSHA(v.f.Sources[n-1].Commit); unknown == "" || name < unknown {
 			unknown = name
 		}
 	}
@@ -147,6 +152,47 @@ func (v *evaluation) authorReason(r *Requirement, d *decision) string {
 		return ""
 	}
 	return "; it is unknown who wrote " + unknown + how
+}
+
+// strangerReason names those who wrote the commit, or another one whose evidence may count, and
+// whom the org does not know: one of them may have signed it by another name. It is empty if
+// there are none.
+func (v *evaluation) strangerReason(r *Requirement, d *decision) string {
+	if r.ExcludeAuthor == AuthorCounts {
+		return ""
+	}
+	list := v.f.authorships()
+	concerns := make([]bool, len(list))
+	concerns[0] = true
+	for at, verdict := range d.verdicts {
+		if verdict == counts || verdict == byAnyone {
+			concerns[v.f.Evidence[at].Source] = true
+		}
+	}
+
+	var names, keys []string
+	for n := range list {
+		if !concerns[n] || !list[n].hasName() {
+			continue
+		}
+		for _, a := range list[n].strangers() {
+			names = append(names, text.Quote(strings.TrimSpace(a.Name+" <"+a.Email+">")))
+		}
+		if r.ExcludeAuthor == KnownAuthorExcluded {
+			keys = append(keys, list[n].strangeKeys()...)
+		}
+	}
+	reason := ""
+	if names != nil {
+		slices.Sort(names)
+		reason = "; the org knows nobody of this name: " + text.JoinFirst(slices.Compact(names), ", ") +
+			" (if it is a signer's, add it: ledgerd identity update)"
+	}
+	if keys != nil {
+		slices.Sort(keys)
+		reason += "; the org does not know the key that signed the commit: " + text.JoinFirst(slices.Compact(keys), ", ")
+	}
+	return reason
 }
 
 // claimReason says why evidence of merged commits does not carry to a requirement, although

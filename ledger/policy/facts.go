@@ -67,6 +67,9 @@ type Facts struct {
 	// the commit: one who signed its object, or one with another identity that has the name
 	// of an author.
 	AuthorPeople []int64
+	// SigningKeys are the fingerprints of the keys that signed the commit, and KnownAuthors
+	// those among them, and among AuthorNames, that any signer of the org has.
+	SigningKeys, KnownAuthors []string
 	// Branch is the branch the commit was registered for.
 	Branch string
 	// Targets holds the branches that the commit is meant for (see TargetRule). A
@@ -118,10 +121,11 @@ type Facts struct {
 type Source struct {
 	// Commit is its id.
 	Commit string
-	// Authors, AuthorPeople and Proven are those of the source, as in Facts.
-	Authors      []ledger.Author
-	AuthorPeople []int64
-	Proven       bool
+	// Authors and the next fields are those of the source, as in Facts.
+	Authors                   []ledger.Author
+	AuthorPeople              []int64
+	SigningKeys, KnownAuthors []string
+	Proven                    bool
 	// SameTree reports whether its proven tree is that of the commit.
 	SameTree bool
 	// Claims are the claims that the commit is a clean merge of the source.

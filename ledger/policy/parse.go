@@ -325,8 +325,10 @@ func (k *contractCheck) excludeAuthor(field string, rule any) AuthorRule {
 		return AuthorExcluded
 	case "proven":
 		return ProvenAuthorExcluded
+	case "known":
+		return KnownAuthorExcluded
 	}
-	k.fault(field, "must be true, false or \"proven\"")
+	k.fault(field, "must be true, false, \"proven\" or \"known\"")
 	return AuthorCounts
 }
 

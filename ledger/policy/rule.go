@@ -14,7 +14,8 @@ import (
 // An AuthorRule says whether evidence by those who wrote a commit counts.
 type AuthorRule uint8
 
-// The author rules. In a contract, they are false, true and "proven".
+// The author rules, the stricter ones later. In a contract, they are false, true, "proven" and
+// "known".
 const (
 	AuthorCounts AuthorRule = iota
 	// AuthorExcluded leaves out those who wrote the commit. If they are unknown, nobody
@@ -23,16 +24,19 @@ const (
 	// ProvenAuthorExcluded is like AuthorExcluded, but takes the commit's object to know
 	// them: what registrations claim is not enough.
 	ProvenAuthorExcluded
+	// KnownAuthorExcluded is like ProvenAuthorExcluded, but also needs to know each of them as
+	// somebody of the org, who might have signed evidence by another name.
+	KnownAuthorExcluded
 )
 
 // MarshalJSON returns the rule as contracts have it.
 func (r AuthorRule) MarshalJSON() ([]byte, error) {
-	return []byte([...]string{"false", "true", `"proven"`}[r]), nil
+	return []byte([...]string{"false", "true", `"proven"`, `"known"`}[r]), nil
 }
 
 // UnmarshalJSON decodes what MarshalJSON returns.
 func (r *AuthorRule) UnmarshalJSON(data []byte) error {
-	for rule := AuthorCounts; rule <= ProvenAuthorExcluded; rule++ {
+	for rule := AuthorCounts; rule <= KnownAuthorExcluded; rule++ {
 		if text, _ := rule.MarshalJSON(); bytes.Equal(text, data) {
 			*r = rule
 			return nil

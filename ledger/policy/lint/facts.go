@@ -25,6 +25,9 @@ type Facts struct {
 	// AllProven reports whether the newest commits of the repo are all proven, and there are
 	// enough of them to expect the same of the next.
 	AllProven bool
+	// UnknownAuthors counts, among the newest commits of the repo, NewestCommits, those that were
+	// written by somebody whom the org does not know. It is 0 if no requirement excludes authors.
+	UnknownAuthors, NewestCommits int
 	// Type returns what is known of the statements of a type. If it is nil, nothing is.
 	Type func(uri string) TypeFacts
 	// RecordedPredicates are patterns of the predicates of statements without an outcome.
@@ -293,6 +296,7 @@ const (
 	FindingToolWithoutSigner FindingCode = "tool_without_signer" // any signer can claim to be the tool
 	FindingNoRequirements    FindingCode = "no_requirements"     // a state is reached without any evidence
 	FindingAuthorClaimed     FindingCode = "author_claimed"      // exclude_author takes a registration's word
+	FindingAuthorUnknown     FindingCode = "author_unknown"      // exclude_author does not know who some authors are
 	FindingNoDeployment      FindingCode = "no_deployment"       // no commit becomes DEPLOYED
 	FindingNoIdentities      FindingCode = "no_identities"       // the org trusts nobody
 	FindingNobodyMatches     FindingCode = "nobody_matches"      // no trusted identity can sign it

@@ -64,10 +64,27 @@ func (l *linter) requirement(i int, at string) {
 	}
 	l.environments(i, at)
 	l.carry(i, at)
-	if r := &l.Requirements[i]; r.ExcludeAuthor == policy.AuthorExcluded && l.facts.AllProven {
+	l.authors(i, at)
+}
+
+// authors adds findings about who is left out because they wrote the commit.
+func (l *linter) authors(i int, at string) {
+	r := &l.Requirements[i]
+	if r.ExcludeAuthor == policy.AuthorExcluded && l.facts.AllProven {
 		l.add(FindingAuthorClaimed, at+".exclude_author", "set it to \"proven\"", "%s: until the commit object is known, "+
 			"registrations say who the author is; the newest commits of the repo all came with their objects", r.Subject())
 	}
+	if r.ExcludeAuthor == policy.AuthorCounts || l.facts.UnknownAuthors == 0 {
+		return
+	}
+	what := "an author who signs by another name counts"
+	if r.ExcludeAuthor == policy.KnownAuthorExcluded {
+		what = "no signature counts for these"
+	}
+	l.add(FindingAuthorUnknown, at+".exclude_author",
+		"give the authors' addresses and logins to their identities: ledgerd identity update",
+		"%s: %d of the newest %d commits name an author whom the org does not know, so %s", r.Subject(),
+		l.facts.UnknownAuthors, l.facts.NewestCommits, what)
 }
 
 // openness adds a finding if every trusted identity satisfies the requirement. Keys do not if

@@ -84,6 +84,9 @@ func (d *derivation) checkPresent(logged ledger.State, now ledger.Time) (why str
 		return "the ledger may still be deriving it again, as a contract, an identity or evidence has changed in the last " +
 			"minute (run it again in a minute)", nil
 	}
+	if d.hasUnread && contract.NeedsKnownAuthors() {
+		return unreadSigners, nil
+	}
 	return "", fmt.Errorf("it is %s, and by the evidence in the log %s", logged, derived)
 }
 
@@ -101,6 +104,9 @@ func (d *derivation) checkDeployed(since moment) (why string, err error) {
 	if derived != ledger.Deployed {
 		if d.commit.logged.index > since.index || d.trusted.index > since.index {
 			return "what is known of it, or an identity, has changed since it was deployed", nil
+		}
+		if contract, _ := d.contractBefore(since.index); d.hasUnread && contract.NeedsKnownAuthors() {
+			return unreadSigners, nil
 		}
 		return "", fmt.Errorf("it was DEPLOYED at %s, and by the evidence in the log it was %s then", since.at, derived)
 	}
@@ -127,6 +133,7 @@ func (d *derivation) checkDeployed(since moment) (why string, err error) {
 // Reasons why a state is not derived again.
 const (
 	unknownContract = "the contract was changed while this was verified (run it again)"
+	unreadSigners   = "its authors may be signers of other repos, whose e-mail addresses are not read (verify those)"
 	blockedOverlaps = "the contract blocks overlaps with other commits, which are not read " + seeRadar
 	seeRadar        = "('ledgerd radar' shows them)"
 )
@@ -166,7 +173,7 @@ func (d *derivation) derive(m moment) (state ledger.State, why string) {
 // known returns what is known of the commit, as a contract reads it, without evidence.
 func (d *derivation) known(contract *policy.Contract) policy.Facts {
 	f := d.commit.known.Policy(contract.Targets, d.branch)
-	f.AuthorPeople = d.people.authors(f.Authors, d.commit.known.SigningKeys)
+	f.AuthorPeople, f.KnownAuthors = d.people.authors(f.Authors, f.SigningKeys)
 	f.Changes, f.Verdicts = d.commit.paths, d.verdicts
 	return f
 }
@@ -306,11 +313,10 @@ func about(e *policy.Evidence) topic {
 
 // source returns a commit with the same tree.
 func (r *Replay) source(c *commit) policy.Source {
-	authors := c.known.Authors()
-	return policy.Source{
-		Commit: c.sha, Authors: authors, AuthorPeople: r.people.authors(authors, c.known.SigningKeys), Proven: true,
-		SameTree: true,
-	}
+	s := policy.Source{Commit: c.sha, Authors: c.known.Authors(), SigningKeys: c.known.SigningKeys, Proven: true,
+		SameTree: true}
+	s.AuthorPeople, s.KnownAuthors = r.people.authors(s.Authors, s.SigningKeys)
+	return s
 }
 
 // evidenceOf returns the evidence of another commit before an event of the log.

@@ -52,10 +52,19 @@ func (p *people) sign(dn identity.DN, key string) {
 	p.parent[p.root(p.node(keyNode(key)))] = p.root(signer)
 }
 
-// name notes names of a DN, in addition to its CN.
-func (p *people) name(dn identity.DN, emails ...string) {
+// forget notes that a DN no longer has some names.
+func (p *people) forget(dn identity.DN, names []string) {
 	n := p.node(dnNode(dn))
-	for _, name := range append([]string{dn.CN}, emails...) {
+	for _, name := range names {
+		name = policy.FoldName(name)
+		p.named[name] = slices.DeleteFunc(p.named[name], func(other int) bool { return other == n })
+	}
+}
+
+// name notes names of a DN, in addition to its CN.
+func (p *people) name(dn identity.DN, names ...string) {
+	n := p.node(dnNode(dn))
+	for _, name := range append([]string{dn.CN}, names...) {
 		if name = policy.FoldName(name); name != "" && !slices.Contains(p.named[name], n) {
 			p.named[name] = append(p.named[name], n)
 		}
@@ -65,18 +74,19 @@ func (p *people) name(dn identity.DN, emails ...string) {
 // of returns the person of a DN.
 func (p *people) of(dn identity.DN) int64 { return int64(p.root(p.node(dnNode(dn)))) + 1 }
 
-// authors returns the people who have the names of authors, or their keys.
-func (p *people) authors(authors []ledger.Author, keys []string) (list []int64) {
+// authors returns the people who have the names of authors, or their keys, and the names and
+// keys that anybody has.
+func (p *people) authors(authors []ledger.Author, keys []string) (list []int64, known []string) {
 	for _, name := range policy.AuthorNames(authors) {
 		for _, n := range p.named[name] {
-			list = append(list, int64(p.root(n))+1)
+			list, known = append(list, int64(p.root(n))+1), append(known, name)
 		}
 	}
 	for _, key := range keys {
 		if n, ok := p.nodes[keyNode(key)]; ok {
-			list = append(list, int64(p.root(n))+1)
+			list, known = append(list, int64(p.root(n))+1), append(known, key)
 		}
 	}
 	slices.Sort(list)
-	return slices.Compact(list)
+	return slices.Compact(list), known
 }

@@ -25,6 +25,7 @@ type Replay struct {
 	verdicts  map[policy.VerdictKey]policy.Verdict
 
 	people     *people
+	hasUnread  bool                            // whether signers may have addresses that were not read
 	identities map[string]ledger.IdentityEvent // the last of each
 	holders    map[string][]string             // the IDs of identities by key and DN
 	trusted    moment                          // when an identity was last added or changed
@@ -107,30 +108,44 @@ func (r *Replay) Identity(e ledger.IdentityEvent) error {
 		return nil // no state follows from it
 	}
 	r.trusted = r.now(e.Timestamp)
+	before, after := authorNames(r.identities[e.IdentityID]), authorNames(e)
 	r.identities[e.IdentityID] = e
-	if e.Kind != string(identity.KeyIdentity) {
+	isKey := e.Kind == string(identity.KeyIdentity)
+	if !isKey && len(before) == 0 && len(after) == 0 {
 		return nil
 	}
+
 	dn, err := identity.ParseDN(e.DN)
 	if err != nil {
 		return fmt.Errorf("identity %s: %w", e.IdentityID, err)
+	}
+	r.people.forget(dn, before)
+	r.people.name(dn, after...)
+	if !isKey {
+		return nil
 	}
 	if holder := e.Key + dn.String(); !slices.Contains(r.holders[holder], e.IdentityID) {
 		r.holders[holder] = append(r.holders[holder], e.IdentityID)
 	}
 	r.people.sign(dn, e.Key)
-	r.people.name(dn, e.Email)
 	return nil
 }
 
-// Signed adds an event of an attestation in any repo of the org, which shows that a signer has a
-// key.
+// authorNames returns the names by which commits may name the signer of an identity.
+func authorNames(e ledger.IdentityEvent) []string {
+	return identity.Identity{Email: e.Email, Emails: e.Emails, Logins: e.Logins}.AuthorNames()
+}
+
+// Signed adds an event of an attestation in another repo of the org, which shows that a signer
+// has a key, but not which e-mail addresses the signer has.
 func (r *Replay) Signed(e ledger.AttestationEvent) error {
 	dn, err := identity.ParseDN(e.Identity)
 	if err != nil {
 		return fmt.Errorf("signer of %s: %w", e.Attestation, err)
 	}
 	r.people.sign(dn, e.Key)
+	r.people.name(dn)
+	r.hasUnread = true
 	return nil
 }
 

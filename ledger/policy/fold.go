@@ -1,0 +1,127 @@
+package policy
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
+)
+
+// AuthorNames returns the names and e-mail addresses of authors in the form of FoldName.
+func AuthorNames(authors []ledger.Author) []string {
+	names := make([]string, 0, 2*len(authors))
+	for _, a := range authors {
+		for _, name := range []string{FoldName(a.Name), FoldName(a.Email)} {
+			if name != "" {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// FoldName returns a name, an e-mail address or a login in the form in which authors are
+// compared with signers: folded, without brackets, blanks and invisible characters. An
+// address has no plus tag, and a no-reply address of a forge is the login. It is empty if the
+// name names nobody. Databases store this form, so changing it takes a migration.
+func FoldName(name string) string {
+	if ledger.NamesNobody(name) {
+		return ""
+	}
+	return foldAddress(foldText(name))
+}
+
+func foldText(name string) string {
+	if !isASCII(name) {
+		return strings.Map(foldRune, identity.FoldText(name))
+	}
+	return strings.Map(foldASCII, name) // fast, since most names have only ASCII
+}
+
+// foldAddress removes the plus tag of an e-mail address, and returns the login of a no-reply
+// address: GitHub's are ID+eve@users.noreply.github.com and, before 2017, without the ID;
+// GitLab's are ID-eve@users.noreply.gitlab.com; those of Gitea and Forgejo are eve@noreply.HOST.
+// It returns other text unchanged.
+func foldAddress(name string) string {
+	account, host, ok := strings.Cut(name, "@")
+	if !ok {
+		return name
+	}
+	forge, isUsers := strings.CutPrefix(host, "users.noreply.")
+	isLogin := isUsers
+	if !isUsers {
+		forge, isLogin = strings.CutPrefix(host, "noreply.")
+	}
+
+	if isLogin {
+		account = withoutID(account, "+")
+	}
+	if isUsers && forge != "github.com" {
+		account = withoutID(account, "-")
+	}
+	if tagged, _, _ := strings.Cut(account, "+"); tagged != "" {
+		account = tagged
+	}
+	if isLogin && account != "" && forge != "" {
+		return identity.LoginAt(forge, account)
+	}
+	return account + "@" + host
+}
+
+// withoutID returns an account without the number before it and a separator.
+func withoutID(account, separator string) string {
+	id, rest, _ := strings.Cut(account, separator)
+	isDigit := func(r rune) bool { return '0' <= r && r <= '9' }
+	if id == "" || rest == "" || strings.TrimFunc(id, isDigit) != "" {
+		return account
+	}
+	return rest
+}
+
+func isASCII(name string) bool {
+	for i := range len(name) {
+		if name[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+// sumASCII returns a sum (FNV-1a) of a name. Names of ASCII that fold to the same text, and
+// this text, have the same sum.
+func sumASCII(name string) uint64 {
+	sum := uint64(14695981039346656037)
+	for i := range len(name) {
+		c := name[i]
+		switch {
+		case 'A' <= c && c <= 'Z':
+			c += 'a' - 'A'
+		case c <= ' ' || c == '<' || c == '>' || c == '(' || c == ')' || c == '[' || c == ']' || c == '{' || c == '}':
+			continue // a bracket or a blank, or a character that no name has
+		}
+		sum = (sum ^ uint64(c)) * 1099511628211
+	}
+	return sum
+}
+
+// foldRune is like foldASCII, and also drops other blanks and invisible characters.
+func foldRune(r rune) rune {
+	if unicode.In(r, unicode.White_Space, unicode.Cf, unicode.Variation_Selector) {
+		return -1
+	}
+	return foldASCII(r)
+}
+
+// foldASCII folds a character of ASCII, or drops it if it is a bracket or a blank. It
+// returns others unchanged.
+func foldASCII(r rune) rune {
+	switch {
+	case 'A' <= r && r <= 'Z':
+		return r - 'A' + 'a'
+	case strings.ContainsRune("<>()[]{} \t\n\v\f\r", r):
+		return -1
+	}
+	return r
+}
