@@ -85,6 +85,8 @@ func identityFields(i identity.Identity) []ledger.Field {
 		{Name: "kind", Value: i.Kind},
 		{Name: "dn", Value: i.DN},
 		{Name: "email", Value: optional(i.Email)},
+		{Name: "emails", Value: optionalList(i.Emails)},
+		{Name: "logins", Value: optionalList(i.Logins)},
 		{Name: "may", Value: optionalList(i.May)},
 		{Name: "dn_pattern", Value: optional(i.DNPattern)},
 		{Name: "sigstore", Value: optional(i.Sigstore)},

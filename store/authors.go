@@ -9,12 +9,13 @@ import (
 )
 
 // gatherAuthors reads who is known to have written commits: the people who have signed
-// them, and those who have any identity with the name of an author.
+// them, and those who have any identity with the name of an author. It also notes which of the
+// names and keys are known.
 func (rd reader) gatherAuthors(list []*subject) error {
 	names, keys := make(map[nameKey][]*subject), make(map[nameKey][]*subject)
 	var nameArgs, keyArgs []any
 	for _, s := range list {
-		s.facts.AuthorPeople = nil
+		s.facts.AuthorPeople, s.facts.KnownAuthors = nil, nil
 		if !s.d.contract.ExcludesAuthor() {
 			continue
 		}
@@ -48,6 +49,8 @@ func (rd reader) gatherAuthors(list []*subject) error {
 	for _, s := range list { // a person may have several names
 		slices.Sort(s.facts.AuthorPeople)
 		s.facts.AuthorPeople = slices.Compact(s.facts.AuthorPeople)
+		slices.Sort(s.facts.KnownAuthors)
+		s.facts.KnownAuthors = slices.Compact(s.facts.KnownAuthors)
 	}
 	return nil
 }
@@ -68,8 +71,13 @@ func (rd reader) addPeople(commits map[nameKey][]*subject, table nameTable, args
 			return err
 		}
 		key.name = string(name)
+		known := key.name
+		if table == keysTable {
+			known = hex.EncodeToString(name)
+		}
 		for _, s := range commits[key] {
 			s.facts.AuthorPeople = append(s.facts.AuthorPeople, person)
+			s.facts.KnownAuthors = append(s.facts.KnownAuthors, known)
 		}
 		return nil
 	}, query, 2, args)

@@ -22,7 +22,7 @@ type caches struct {
 	evidence   *cache[int64, policy.Evidence]   // by row id of the attestation
 	rows       *cache[nameKey, int64]           // row ids of predicates, types, signers and keys
 	people     *cache[personKey, int64]         // the person of a signature
-	named      *cache[emailsKey, struct{}]      // signers whose names are stored
+	named      *cache[namesKey, struct{}]       // signers whose names are stored
 	// expressions holds row ids; verdicts holds what is stored.
 	expressions *cache[string, int64]
 	programs    *cache[string, *where.Program] // by expression
@@ -84,7 +84,7 @@ func newCaches() *caches {
 		evidence:   newCache[int64, policy.Evidence](maxEvidence),
 		rows:       newCache[nameKey, int64](maxNames),
 		people:     newCache[personKey, int64](maxNames),
-		named:      newCache[emailsKey, struct{}](maxNames),
+		named:      newCache[namesKey, struct{}](maxNames),
 
 		expressions:  newCache[string, int64](maxContracts),
 		programs:     newCache[string, *where.Program](maxPrograms),

@@ -99,6 +99,45 @@ SELECT DISTINCT n.name FROM signer_names n JOIN orgs o ON o.id = n.org_id WHERE 
 	}
 }
 
+// The names of signers that an earlier release stored fold as policy.FoldName does, and the
+// commits whose authors may be others are derived again.
+func TestMigrationFoldsNames(t *testing.T) {
+	path := unpackSchema(t, 17)
+	db := readRaw(t, path)
+	names := []string{"eve", "eve+work@acme.example", "eve@acme.example", "eve+a+b@acme.example", "+eve@acme.example",
+		"+eve+x@acme.example", "123+eve@users.noreply.github.com", "eve2@users.noreply.github.com",
+		"123-eve3@users.noreply.github.com", "1+eve4+x@users.noreply.github.com", "a1+eve5@users.noreply.github.com",
+		"123-eve6@users.noreply.gitlab.com", "123@users.noreply.gitlab.com", "9-eve-7@users.noreply.git.acme.example",
+		"1-x9-eve@users.noreply.git.acme.example", "x1-eve@users.noreply.git.acme.example", "12+@users.noreply.github.com",
+		"12-@users.noreply.gitlab.com", "eve8@noreply.codeberg.org", "3+eve9@noreply.gitea.com", "eve@users.noreply.",
+		"eve@noreply.", "@users.noreply.github.com", "a@b@users.noreply.github.com", "c+d@e+f@acme.example", "g@h+i",
+		"noreply@github.com", "c++dev"}
+	for _, name := range names {
+		_, err := db.Exec("INSERT INTO signer_names (org_id, name, signer_id) SELECT org_id, ?, id FROM signers LIMIT 1", name)
+		check(t, err)
+	}
+	_, err := db.Exec("UPDATE commits SET author_email = 'eve+work@acme.example' WHERE id = (SELECT min(id) FROM commits)")
+	check(t, err)
+	before := texts(t, db, "SELECT DISTINCT name FROM signer_names")
+	check(t, db.Close())
+	migrate(t, path, Options{NoCopy: true})
+
+	var want []string
+	for _, name := range before {
+		want = append(want, policy.FoldName(name))
+	}
+	slices.Sort(want)
+	db = readRaw(t, path)
+	got := texts(t, db, "SELECT DISTINCT name FROM signer_names ORDER BY name")
+	if want = slices.Compact(want); !slices.Equal(got, want) {
+		t.Errorf("names  %q\nwant   %q", got, want)
+	}
+	repos := texts(t, db, "SELECT count(*) FROM rederivations WHERE cause_type = 'upgrade'")
+	if !slices.Equal(repos, []string{"1"}) {
+		t.Errorf("%s repos are derived again, want 1", repos)
+	}
+}
+
 // A name is stored for a limited number of signers.
 func TestNamesAreBounded(t *testing.T) {
 	path := UnpackV5(t)

@@ -16,24 +16,30 @@ import (
 )
 
 const selectIdentity = `
-SELECT i.id, i.identity_id, o.name, i.kind, i.dn, i.email, i.may, i.dn_pattern, i.pem, i.fingerprint, i.not_after,
+SELECT i.id, i.identity_id, o.name, i.kind, i.dn, i.email, i.emails, i.logins, i.may, i.dn_pattern, i.pem, i.fingerprint, i.not_after,
   i.created_at, i.revoked_at, i.distrusted_since, i.event_id, i.sigstore
 FROM identities i JOIN orgs o ON o.id = i.org_id `
 
 func scanIdentity(row scanner) (keyed[identity.Identity], error) {
 	var i keyed[identity.Identity]
-	var may, entry string
-	err := row.Scan(&i.id, &i.row.ID, &i.row.Org, &i.row.Kind, &i.row.DN, &i.row.Email, &may, &i.row.DNPattern,
-		&i.row.PEM, &i.row.Fingerprint, &i.row.NotAfter, &i.row.CreatedAt, &i.row.RevokedAt,
+	var emails, logins, may, entry string
+	err := row.Scan(&i.id, &i.row.ID, &i.row.Org, &i.row.Kind, &i.row.DN, &i.row.Email, &emails, &logins, &may,
+		&i.row.DNPattern, &i.row.PEM, &i.row.Fingerprint, &i.row.NotAfter, &i.row.CreatedAt, &i.row.RevokedAt,
 		&i.row.DistrustedSince, &i.row.Event, &entry)
-	if may != "" {
-		i.row.May = strings.Split(may, "\n")
-	}
+	i.row.Emails, i.row.Logins, i.row.May = linesOf(emails), linesOf(logins), linesOf(may)
 	if err == nil && entry != "" {
 		i.row.Sigstore = new(ledger.SigstoreEntry)
 		err = json.Unmarshal([]byte(entry), i.row.Sigstore)
 	}
 	return i, err
+}
+
+// linesOf returns the lines of a text; nil without any.
+func linesOf(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, "\n")
 }
 
 // entryOf returns the entry of an identity as it is stored; empty without one.
@@ -115,41 +121,11 @@ func (t *tx) insertIdentity(orgID int64, identityID string, n identity.Identity)
 		return 0, err
 	}
 	return t.Insert(`
-INSERT INTO identities (identity_id, org_id, kind, dn, email, may, dn_pattern, pem, fingerprint, not_after, created_at,
-  sigstore)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		identityID, orgID, n.Kind, n.DN, n.Email, strings.Join(n.May, "\n"), n.DNPattern, n.PEM, n.Fingerprint,
-		n.NotAfter, t.now, entry)
-}
-
-// registerPerson stores that the name and the key of a new identity are of one person.
-func (t *tx) registerPerson(orgID int64, identityID string, n identity.Identity) error {
-	if n.Kind != identity.KeyIdentity {
-		return nil
-	}
-	dn, err := identity.ParseDN(n.DN)
-	if err != nil {
-		return err
-	}
-	digest, err := n.KeyDigest()
-	if err != nil {
-		return err
-	}
-
-	var sig signature
-	if sig.signerID, err = t.rowFor(nameKey{signersTable, orgID, n.DN}, dn); err != nil {
-		return err
-	}
-	if sig.keyID, err = t.rowFor(nameKey{keysTable, orgID, string(digest[:])}, dn); err != nil {
-		return err
-	}
-	cause := ledger.Cause{Type: ledger.CauseIdentity, ID: identityID}
-	person, _, err := t.join(orgID, sig, cause)
-	if err != nil {
-		return err
-	}
-	_, err = t.nameSigner(orgID, sig.signerID, person, dn.CN, n.Email, cause)
-	return err
+INSERT INTO identities (identity_id, org_id, kind, dn, email, emails, logins, may, dn_pattern, pem, fingerprint,
+  not_after, created_at, sigstore)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		identityID, orgID, n.Kind, n.DN, n.Email, strings.Join(n.Emails, "\n"), strings.Join(n.Logins, "\n"),
+		strings.Join(n.May, "\n"), n.DNPattern, n.PEM, n.Fingerprint, n.NotAfter, t.now, entry)
 }
 
 func (rd reader) findIdentity(org, id string) (keyed[identity.Identity], error) {
@@ -183,12 +159,14 @@ func (s *Store) ChangeIdentity(ctx context.Context, org, id string, c identity.C
 			return i.row, err
 		}
 
-		may := strings.Join(changed.May, "\n")
-		if may == strings.Join(i.row.May, "\n") && changed.DNPattern == i.row.DNPattern && changed.Email == i.row.Email {
+		isSame := slices.Equal(changed.May, i.row.May) && changed.DNPattern == i.row.DNPattern &&
+			slices.Equal(changed.AuthorNames(), i.row.AuthorNames())
+		if isSame {
 			return changed, nil
 		}
-		_, err = t.Exec("UPDATE identities SET may = ?, dn_pattern = ?, email = ? WHERE id = ?",
-			may, changed.DNPattern, changed.Email, i.id)
+		_, err = t.Exec("UPDATE identities SET may = ?, dn_pattern = ?, email = ?, emails = ?, logins = ? WHERE id = ?",
+			strings.Join(changed.May, "\n"), changed.DNPattern, changed.Email, strings.Join(changed.Emails, "\n"),
+			strings.Join(changed.Logins, "\n"), i.id)
 		if err != nil {
 			return changed, fmt.Errorf("update identity: %w", err)
 		}
@@ -196,7 +174,7 @@ func (s *Store) ChangeIdentity(ctx context.Context, org, id string, c identity.C
 		if err != nil {
 			return changed, err
 		}
-		if err := t.changeEmail(orgID, i.row, changed.Email); err != nil {
+		if err := t.changeNames(orgID, i.row, changed); err != nil {
 			return changed, err
 		}
 		if err := t.keyringChanged(orgID); err != nil {
@@ -206,33 +184,6 @@ func (s *Store) ChangeIdentity(ctx context.Context, org, id string, c identity.C
 		i.row = changed
 		return t.logIdentity(orgID, before, i, ledger.IdentityChanged)
 	})
-}
-
-// changeEmail stores another e-mail address of a key's signer. The former one is no longer
-// the signer's, except in what is recorded.
-func (t *tx) changeEmail(orgID int64, i identity.Identity, email string) error {
-	if i.Kind != identity.KeyIdentity || i.Email == email {
-		return nil
-	}
-	dn, err := identity.ParseDN(i.DN)
-	if err != nil {
-		return err
-	}
-	id, err := t.rowOf(nameKey{signersTable, orgID, i.DN})
-	if err != nil {
-		return err
-	}
-
-	var person int64
-	if err := t.Row("SELECT person FROM signers WHERE id = ?", id).Scan(&person); err != nil {
-		return fmt.Errorf("read signer: %w", err)
-	}
-	cause := ledger.Cause{Type: ledger.CauseIdentity, ID: i.ID}
-	if err := t.forgetName(orgID, id, i.Email, cause); err != nil {
-		return err
-	}
-	_, err = t.nameSigner(orgID, id, person, dn.CN, email, cause)
-	return err
 }
 
 // RevokeIdentity revokes an identity; what it has signed stays recorded and counts. It is

@@ -15,9 +15,9 @@ const (
 	// maxLintSigners is the number of identities up to which a review compares them with a
 	// contract.
 	maxLintSigners = 10_000
-	// minLintProven is the number of newest commits that must all be proven for a review to
-	// expect the same of the next.
-	minLintProven = 20
+	// lintCommits is the number of newest commits whose authors a review reads. If all of them are
+	// proven, it expects the same of the next.
+	lintCommits = 20
 	// maxLintNames is how many predicates or types a review reads for each pattern.
 	maxLintNames = 20
 )
@@ -50,20 +50,44 @@ func (s *Store) LintFacts(ctx context.Context, org, repo string, c policy.Contra
 			}
 		}
 		f.AnySigned = len(f.Signed["*"]) > 0
-		if f.AllProven, err = rd.allProven(r.id); err != nil {
-			return f, fmt.Errorf("read whether commits are proven: %w", err)
+		if err := rd.lintAuthors(&f, deriver{repo: r, contract: &c}); err != nil {
+			return f, fmt.Errorf("read the authors of commits: %w", err)
 		}
 		return f, nil
 	})
 }
 
-// allProven reports whether the newest commits of a repo are all proven.
-func (rd reader) allProven(repoID int64) (bool, error) {
-	proven := 0
-	err := rd.Row(`
-SELECT count(nullif(tree, '')) FROM (SELECT tree FROM commits WHERE repo_id = ? ORDER BY id DESC LIMIT ?) newest`,
-		repoID, minLintProven).Scan(&proven)
-	return proven == minLintProven, err
+// lintAuthors reads who wrote the newest commits of a repo.
+func (rd reader) lintAuthors(f *lint.Facts, d deriver) error {
+	commits, err := all(rd, scanCommitRow, selectCommitRow+"WHERE repo_id = ? ORDER BY id DESC LIMIT ?", d.repo.id,
+		lintCommits)
+	if err != nil {
+		return err
+	}
+
+	f.NewestCommits, f.AllProven = len(commits), len(commits) == lintCommits
+	list := make([]*subject, len(commits))
+	for i, c := range commits {
+		known, err := c.known()
+		if err != nil {
+			return err
+		}
+		f.AllProven = f.AllProven && c.isProven()
+		list[i] = &subject{commitRow: c, d: &d, facts: policy.Facts{Authors: known.Authors()}}
+	}
+
+	if !d.contract.ExcludesAuthor() {
+		return nil
+	}
+	if err := rd.gatherAuthors(list); err != nil {
+		return err
+	}
+	for _, s := range list {
+		if len(s.facts.UnknownAuthors()) > 0 {
+			f.UnknownAuthors++
+		}
+	}
+	return nil
 }
 
 // lintSigners returns the identities of an org that are neither revoked nor expired, at

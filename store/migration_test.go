@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"os"
@@ -23,6 +24,12 @@ import (
 func UnpackV5(t *testing.T) (path string) {
 	t.Helper()
 	return unpack(t, "testdata/v5.db.gz")
+}
+
+// unpackSchema returns a copy of the database that the release of a schema has made.
+func unpackSchema(t *testing.T, version int) (path string) {
+	t.Helper()
+	return unpack(t, fmt.Sprintf("testdata/schemas/v%d.db.gz", version))
 }
 
 // unpack writes a compressed database to a new directory, and returns its path.

@@ -62,8 +62,8 @@ type personKey struct {
 	keyringVersion int64
 }
 
-// An emailsKey is a signer with e-mail addresses, one per line.
-type emailsKey struct {
+// An namesKey is a signer with names, one per line.
+type namesKey struct {
 	signerID int64
 	emails   string
 }

@@ -22,7 +22,9 @@ CREATE TABLE artifacts (
   PRIMARY KEY (org_id, digest, commit_id, identity_id, signer_id)
 ) STRICT, WITHOUT ROWID;
 INSERT INTO artifacts SELECT * FROM links; DROP TABLE links;
-DROP TABLE passkey_challenges; DROP TABLE passkeys; ALTER TABLE attestations DROP COLUMN assertion;
+DROP TABLE passkey_challenges; DROP TABLE passkeys;
+ALTER TABLE identities DROP COLUMN emails; ALTER TABLE identities DROP COLUMN logins;
+ALTER TABLE attestations DROP COLUMN assertion;
 ALTER TABLE envelopes DROP COLUMN assertion;
 DROP TABLE members; DROP TABLE member_rules; DROP TABLE token_repos; DROP TABLE review_drafts;
 DROP INDEX tokens_by_member; DROP INDEX tokens_of_sign_ins; DROP INDEX tokens_listed; DROP INDEX tokens_signed_in;

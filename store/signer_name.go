@@ -18,19 +18,20 @@ const insertSignerName = "INSERT INTO signer_names (org_id, name, signer_id) VAL
 // name are still compared with authors by it, but not the other names of their people.
 const maxNamed = 1000
 
-// nameSigner stores the names of a signer: the CN and the e-mail addresses, one per line.
-// If they are new names of a person who is already known, who then may be the author of
-// commits, the commits of the org are derived again, and changed is true.
+// nameSigner stores the names of a signer: the CN, and e-mail addresses and logins, one per
+// line. If they are new names of a person who is already known, who then may be the author of
+// commits, or if a contract needs to know authors, the commits of the org are derived again,
+// and changed is true.
 func (t *tx) nameSigner(
-	orgID, signerID, person int64, cn, emails string, cause ledger.Cause,
+	orgID, signerID, person int64, cn, names string, cause ledger.Cause,
 ) (changed bool, err error) {
-	key := emailsKey{signerID, emails}
+	key := namesKey{signerID, names}
 	if _, ok := t.caches.named.get(key); ok {
 		return false, nil
 	}
 
 	isNew, added := false, 0
-	for i, name := range append([]string{cn}, strings.Split(emails, "\n")...) {
+	for i, name := range append([]string{cn}, strings.Split(names, "\n")...) {
 		if name = policy.FoldName(name); name == "" {
 			continue
 		}
@@ -44,11 +45,36 @@ func (t *tx) nameSigner(
 	t.caches.named.put(key, struct{}{})
 	t.cached = true
 
-	// A person has the row id of the first signer.
-	if added == 0 || isNew && person == signerID {
+	// A person has the row id of the first signer. A new one has signed nothing else.
+	if added == 0 {
 		return false, nil
 	}
+	if isNew && person == signerID {
+		if needed, err := t.needsKnownAuthors(orgID); err != nil || !needed {
+			return false, err
+		}
+	}
 	return true, t.rederiveOrg(orgID, cause)
+}
+
+// needsKnownAuthors reports whether the contract of any repo of an org needs to know authors.
+func (t *tx) needsKnownAuthors(orgID int64) (bool, error) {
+	repos, err := all(t.reader, scanID,
+		"SELECT min(id) FROM repos WHERE org_id = ? AND deleted_at = 0 GROUP BY policy_digest", orgID)
+	if err != nil {
+		return false, fmt.Errorf("read the contracts of an org: %w", err)
+	}
+	for _, id := range repos {
+		r, err := t.repoByID(id)
+		if err != nil {
+			return false, err
+		}
+		contract, err := t.contract(r)
+		if err != nil || contract.NeedsKnownAuthors() {
+			return err == nil, err
+		}
+	}
+	return false, nil
 }
 
 // forgetName deletes a name of a signer, and has the commits of the org derived again.

@@ -275,7 +275,7 @@ func (rd reader) readSourceCommits(commits map[int64]*subject) error {
 		if err != nil {
 			return err
 		}
-		s.facts.Authors = known.Authors()
+		s.facts.Authors, s.facts.SigningKeys = known.Authors(), known.SigningKeys
 		if names[s.d] == nil {
 			names[s.d] = make(map[string]bool)
 		}
@@ -330,8 +330,8 @@ func (s *subject) source(c *subject, numbers map[int64]int) int {
 	n := numbers[c.id]
 	if n == 0 {
 		s.facts.Sources = append(s.facts.Sources, policy.Source{
-			Commit: c.sha, Authors: c.facts.Authors, AuthorPeople: c.facts.AuthorPeople, Proven: c.isProven(),
-			SameTree: c.treeID != 0 && c.treeID == s.treeID,
+			Commit: c.sha, Authors: c.facts.Authors, AuthorPeople: c.facts.AuthorPeople, SigningKeys: c.facts.SigningKeys,
+			KnownAuthors: c.facts.KnownAuthors, Proven: c.isProven(), SameTree: c.treeID != 0 && c.treeID == s.treeID,
 		})
 		n = len(s.facts.Sources)
 		numbers[c.id] = n

@@ -20,7 +20,7 @@ func (c *checker) identities(ctx context.Context, o *org) error {
 		var page []keyed
 		err := c.read(ctx, func(conn *sqldb.Conn) (err error) {
 			page, err = sqldb.All(conn, scanIdentity, `
-SELECT id, identity_id, kind, dn, email, may, dn_pattern, pem, fingerprint, not_after, revoked_at, distrusted_since,
+SELECT id, identity_id, kind, dn, email, emails, logins, may, dn_pattern, pem, fingerprint, not_after, revoked_at, distrusted_since,
   event_id, sigstore
 FROM identities WHERE org_id = ? AND id > ? ORDER BY id LIMIT 200`, o.id, after)
 			if err != nil {
@@ -71,11 +71,16 @@ type keyed struct {
 }
 
 func scanIdentity(row sqldb.Scanner) (i keyed, err error) {
-	var may, entry string
-	err = row.Scan(&i.row, &i.ID, &i.Kind, &i.DN, &i.Email, &may, &i.DNPattern, &i.PEM, &i.Fingerprint, &i.NotAfter,
+	var emails, logins, may, entry string
+	err = row.Scan(&i.row, &i.ID, &i.Kind, &i.DN, &i.Email, &emails, &logins, &may, &i.DNPattern, &i.PEM, &i.Fingerprint, &i.NotAfter,
 		&i.RevokedAt, &i.DistrustedSince, &i.Event, &entry)
-	if may != "" {
-		i.May = strings.Split(may, "\n")
+	for _, list := range []struct {
+		text  string
+		lines *[]string
+	}{{emails, &i.Emails}, {logins, &i.Logins}, {may, (*[]string)(&i.May)}} {
+		if list.text != "" {
+			*list.lines = strings.Split(list.text, "\n")
+		}
 	}
 	i.Sigstore = entryIn(entry)
 	return i, err
@@ -140,6 +145,8 @@ func (c *checker) compareIdentity(o *org, i identity.Identity) {
 	}
 	for _, field := range []struct{ name, row, event string }{
 		{"kind", row.Kind, said.Kind}, {"DN", row.DN, said.DN}, {"e-mail address", row.Email, said.Email},
+		{"e-mail addresses", strings.Join(row.Emails, " "), strings.Join(said.Emails, " ")},
+		{"logins", strings.Join(row.Logins, " "), strings.Join(said.Logins, " ")},
 		{"predicates", strings.Join(row.May, " "), strings.Join(said.May, " ")},
 		{"pattern of DNs", row.DNPattern, said.DNPattern}, {"key", row.Key, said.Key},
 		{"certificate", row.Certificate, said.Certificate}, {"expiry", row.NotAfter.String(), said.NotAfter.String()},

@@ -71,7 +71,7 @@ func (m *model) register() {
 	commit := m.commit()
 	author := m.author[commit]
 	if author == "" {
-		author = rapid.SampledFrom([]string{"ann", "bob"}).Draw(m.r, "author")
+		author = rapid.SampledFrom([]string{"ann", "bob", "eve"}).Draw(m.r, "author")
 	}
 	_, _, err := m.fx.Register(m.fx.t.Context(), "acme", "api", commit,
 		ledger.Registration{Author: ledger.Author{Name: author}})
@@ -86,6 +86,7 @@ func (m *model) changePolicy() {
 		`{"requirements":[{"state":"PROMOTABLE","predicate":"review:*","threshold":2,"exclude_author":true},` +
 			`{"state":"DEPLOYED","predicate":"deploy:*"}]}`,
 		`{"requirements":[{"state":"ATTESTED","predicate":"test:*","accept":["pass","skip"]}]}`,
+		`{"requirements":[{"state":"ATTESTED","predicate":"review:*","exclude_author":"known"}]}`,
 		string(policy.Default().Canonical()),
 	}).Draw(m.r, "policy")
 
@@ -168,6 +169,9 @@ func (m *model) checkCommit(contract policy.Contract, c ledger.Commit) {
 func (m *model) facts(sha string) policy.Facts {
 	f := policy.Facts{Authors: []ledger.Author{{Name: m.author[sha]}}, Targets: []string{"main"}, Target: "main",
 		Attested: len(m.evidence[sha]) > 0}
+	if author := m.author[sha]; author != "eve" { // nobody of the org has this name
+		f.KnownAuthors = []string{author}
+	}
 	latest := make(map[string]int)
 	for _, s := range m.evidence[sha] {
 		key := s.Predicate + " " + s.Signer.String()

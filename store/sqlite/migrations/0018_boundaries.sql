@@ -46,3 +46,61 @@ INSERT INTO artifacts_18 (org_id, digest, commit_id, identity_id, signer_id, is_
   WHERE l.is_build = 0 GROUP BY l.org_id, l.digest, l.commit_id, l.identity_id, l.signer_id;
 DROP TABLE artifacts;
 ALTER TABLE artifacts_18 RENAME TO artifacts;
+
+-- All e-mail addresses of an identity's signer, if there are several, and the logins at forges,
+-- one per line.
+ALTER TABLE identities ADD COLUMN emails TEXT NOT NULL DEFAULT '';
+ALTER TABLE identities ADD COLUMN logins TEXT NOT NULL DEFAULT '';
+
+-- E-mail addresses are compared without plus tags, and no-reply addresses of forges as logins, as
+-- policy.FoldName does. The names of signers follow.
+WITH
+parts AS (
+  SELECT org_id, name, signer_id, substr(name, 1, instr(name, '@') - 1) AS account,
+    substr(name, instr(name, '@') + 1) AS host
+  FROM signer_names WHERE instr(name, '@') > 1
+),
+forges AS (
+  SELECT *, CASE WHEN host LIKE 'users.noreply._%' THEN substr(host, 15) WHEN host LIKE 'noreply._%'
+    THEN substr(host, 9) ELSE '' END AS forge
+  FROM parts
+),
+without_number AS (
+  SELECT org_id, name, signer_id, host, forge,
+    CASE WHEN forge <> '' AND account GLOB '[0-9]*+?*'
+      AND substr(account, 1, instr(account, '+') - 1) NOT GLOB '*[^0-9]*' THEN substr(account, instr(account, '+') + 1)
+    ELSE account END AS account
+  FROM forges
+),
+without_id AS (
+  SELECT org_id, name, signer_id, host, forge,
+    CASE WHEN host LIKE 'users.noreply.%' AND forge NOT IN ('', 'github.com') AND account GLOB '[0-9]*-?*'
+      AND substr(account, 1, instr(account, '-') - 1) NOT GLOB '*[^0-9]*' THEN substr(account, instr(account, '-') + 1)
+    ELSE account END AS account
+  FROM without_number
+),
+folded AS (
+  SELECT org_id, name, signer_id, host,
+    CASE forge WHEN 'github.com' THEN 'github' WHEN 'gitlab.com' THEN 'gitlab' WHEN 'codeberg.org' THEN 'codeberg'
+      WHEN 'gitea.com' THEN 'gitea' WHEN 'bitbucket.org' THEN 'bitbucket' ELSE forge END AS forge,
+    CASE WHEN instr(account, '+') > 1 THEN substr(account, 1, instr(account, '+') - 1) ELSE account END AS account
+  FROM without_id
+)
+INSERT INTO signer_names (org_id, name, signer_id)
+SELECT org_id, CASE forge WHEN '' THEN account || '@' || host ELSE forge || ':' || account END, signer_id
+FROM folded WHERE true
+ON CONFLICT (org_id, name, signer_id) DO NOTHING;
+DELETE FROM signer_names
+WHERE instr(name, '@') > 1 AND (instr(name, '+') > 1 AND instr(name, '+') < instr(name, '@')
+  OR substr(name, instr(name, '@')) LIKE '@users.noreply._%' OR substr(name, instr(name, '@')) LIKE '@noreply._%');
+
+-- Those who wrote commits may be other people now.
+INSERT INTO rederivations (repo_id, cause_type, cause_id, done)
+SELECT r.id, 'upgrade', '', 0 FROM repos r
+WHERE r.deleted_at = 0 AND EXISTS (
+  SELECT 1 FROM commits c WHERE c.repo_id = r.id AND (
+    c.author_email LIKE '%+%@%' OR c.author_email LIKE '%noreply.%' OR c.writers LIKE '%+%@%'
+    OR c.writers LIKE '%noreply.%' OR c.author_name LIKE '%+%@%' OR c.author_name LIKE '%noreply.%'
+    OR c.author_name IN ('-', '?', '.'))
+)
+ON CONFLICT (repo_id) DO UPDATE SET done = 0;

@@ -1,0 +1,169 @@
+package storetest
+
+import (
+	"crypto/ed25519"
+	"crypto/sha1" //nolint:gosec // git's object ids
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/policy"
+)
+
+// named adds a key whose signer commits name in several ways.
+func (fx *fixture) named(dn string, emails []string, logins ...string) (*signer, identity.Identity) {
+	fx.t.Helper()
+	fx.turn()
+	public, key, err := ed25519.GenerateKey(nil)
+	check(fx.t, err)
+	n, err := identity.NewIdentity{Kind: identity.KeyIdentity, PEM: publicPEM(fx.t, public), DN: dn, Emails: emails,
+		Logins: logins}.Identity()
+	check(fx.t, err)
+	added, err := fx.AddIdentity(fx.t.Context(), "acme", n)
+	check(fx.t, err)
+	return &signer{fx, key, dn}, added
+}
+
+// proveBy registers a commit with its object, which names an author, a committer and, in its
+// message, co-authors. It returns its id.
+func (fx *fixture) proveBy(author, committer, message string) string {
+	fx.t.Helper()
+	fx.turn()
+	at := fx.clock.ms.Add(1)
+	raw := fmt.Appendf(nil, "tree %040x\nauthor %s 1780000000 +0000\ncommitter %s 1780000000 +0000\n\nCommit %d\n\n%s\n",
+		at, author, committer, at, message)
+	sum := sha1.Sum(fmt.Appendf(nil, "commit %d\x00%s", len(raw), raw)) //nolint:gosec // git's object ids
+	id := hex.EncodeToString(sum[:])
+	_, _, err := fx.Register(fx.t.Context(), "acme", "api", id, ledger.Registration{Object: raw})
+	check(fx.t, err)
+	return id
+}
+
+// Eve reviews commits that name her in the ways of git and of the forges, under the default
+// contract.
+func (s suite) TestAuthorsDoNotReviewThemselvesUnderAnyName(t *testing.T) {
+	fx := s.newFixture(t)
+	ci := fx.signer("cn=ci,ou=build,o=acme")
+	eve, _ := fx.named("cn=reviewer-7,ou=review,o=acme", []string{"e@acme.example", "eve+review@acme.example"},
+		"github:eve", "gitlab:Eve", "git.acme.example:eve")
+
+	const dora = "Dora <dora@acme.example>"
+	for _, author := range []string{
+		"E <eve@acme.example>", "E <EVE@Acme.Example>", "E <eve+work@acme.example>", "E <e@acme.example>",
+		"E <123+eve@users.noreply.github.com>", "E <eve@users.noreply.github.com>",
+		"E <123-eve@users.noreply.gitlab.com>", "E <123-eve@users.noreply.git.acme.example>",
+		"E <eve@noreply.git.acme.example>",
+	} {
+		for role, id := range map[string]string{
+			"author":    fx.proveBy(author, dora, ""),
+			"committer": fx.proveBy(dora, author, ""),
+			"co-author": fx.proveBy(dora, dora, "Co-authored-by: A <a@acme.example>, "+author),
+		} {
+			ci.attest(id, "test:go", ledger.Pass)
+			eve.attest(id, "review:code", ledger.Pass)
+			if c := fx.commit(id); c.State != ledger.Attested {
+				t.Errorf("%s as the %s: the commit is %s", author, role, c.State)
+			}
+		}
+	}
+
+	other := fx.proveBy(dora, dora, "")
+	ci.attest(other, "test:go", ledger.Pass)
+	eve.attest(other, "review:code", ledger.Pass)
+	fx.wantState(other, ledger.Promotable)
+}
+
+// With exclude_author "known", a review counts once the org knows all authors, and no longer if it
+// does not know one any more.
+func (s suite) TestReviewsCountOnceTheAuthorsAreKnown(t *testing.T) {
+	fx := s.newFixture(t)
+	c, err := policy.Parse([]byte(`{"requirements":[
+		{"state":"PROMOTABLE","predicate":"review:*","exclude_author":"known"}]}`))
+	check(t, err)
+	fx.setPolicy(c)
+	rita := fx.signer("cn=rita,ou=review,o=acme")
+	const github = "GitHub <noreply@github.com>"
+
+	eve := fx.proveBy("Eve <eve@home.example>", github, "")
+	bot := fx.proveBy("dependabot[bot] <49699333+dependabot[bot]@users.noreply.github.com>", github, "")
+	unnamed := fx.proveBy("- <->", github, "")
+	forge := fx.proveBy(github, github, "")
+	claimed := sha(7)
+	_, _, err = fx.Register(t.Context(), "acme", "api", claimed, ledger.Registration{
+		Author: ledger.Author{Name: "eve", Email: "eve@acme.example"}})
+	check(t, err)
+	all := []string{eve, bot, unnamed, forge, claimed}
+	for _, id := range all {
+		rita.attest(id, "review:code", ledger.Pass)
+		fx.wantState(id, ledger.Attested)
+	}
+	if reason := fx.commit(eve).Requirements[0].Reason; !strings.Contains(reason, `"Eve <eve@home.example>"`) {
+		t.Errorf("the reason does not name the author: %s", reason)
+	}
+	facts, err := fx.LintFacts(t.Context(), "acme", "api", c)
+	check(t, err)
+	if facts.UnknownAuthors != 3 || facts.NewestCommits != len(all) {
+		t.Errorf("lint counts %d commits of %d, want 3 of %d", facts.UnknownAuthors, facts.NewestCommits, len(all))
+	}
+
+	_, added := fx.named("cn=e7,ou=dev,o=acme", []string{"eve@acme.example", "eve@home.example"})
+	fx.named("cn=bot,ou=build,o=acme", nil, "github:dependabot[bot]")
+	check(t, fx.Settle(t.Context()))
+	fx.wantState(eve, ledger.Promotable)
+	fx.wantState(bot, ledger.Promotable)
+	for _, id := range []string{unnamed, forge, claimed} {
+		fx.wantState(id, ledger.Attested)
+	}
+
+	fx.turn()
+	_, err = fx.ChangeIdentity(t.Context(), "acme", added.ID, identity.Change{Emails: new([]string{"eve@acme.example"})})
+	check(t, err)
+	check(t, fx.Settle(t.Context()))
+	fx.wantState(eve, ledger.Attested)
+	fx.turn()
+	_, err = fx.ChangeIdentity(t.Context(), "acme", added.ID, identity.Change{Emails: new([]string{"eve@home.example"})})
+	check(t, err)
+	check(t, fx.RevokeIdentity(t.Context(), "acme", added.ID)) // she is still known
+	check(t, fx.Settle(t.Context()))
+	fx.wantState(eve, ledger.Promotable)
+}
+
+// The e-mail addresses and logins of an identity are stored, and logged if they say more than before.
+func (s suite) TestNamesOfIdentitiesAreStored(t *testing.T) {
+	fx := s.newFixture(t)
+	emails, logins := []string{"eve@acme.example", "eve@home.example"}, []string{"github:eve", "git.acme.example:eve"}
+	_, added := fx.named("cn=eve,ou=dev,o=acme", emails, logins...)
+	want := func(i identity.Identity, err error, email string, emails, logins []string) {
+		t.Helper()
+		check(t, err)
+		if i.Email != email || !slices.Equal(i.Emails, emails) || !slices.Equal(i.Logins, logins) {
+			t.Errorf("%q, %q, %q; want %q, %q, %q", i.Email, i.Emails, i.Logins, email, emails, logins)
+		}
+		events := eventsOf[ledger.IdentityEvent](fx)
+		if e := events[len(events)-1]; e.Email != email || !slices.Equal(e.Emails, emails) ||
+			!slices.Equal(e.Logins, logins) {
+			t.Errorf("logged as %+v", e)
+		}
+		stored, err := fx.Identity(t.Context(), "acme", i.ID)
+		check(t, err)
+		if !slices.Equal(stored.AuthorNames(), i.AuthorNames()) {
+			t.Errorf("stored as %+v", stored)
+		}
+	}
+	change := func(c identity.Change) (identity.Identity, error) {
+		fx.turn()
+		return fx.ChangeIdentity(t.Context(), "acme", added.ID, c)
+	}
+
+	want(added, nil, emails[0], emails, logins)
+	changed, err := change(identity.Change{Email: new("e@acme.example")})
+	want(changed, err, "e@acme.example", []string{"e@acme.example", emails[1]}, logins)
+	changed, err = change(identity.Change{Emails: new([]string{emails[1]}), Logins: new(logins[:1])})
+	want(changed, err, emails[1], nil, logins[:1])
+	changed, err = change(identity.Change{Emails: new([]string{}), Logins: new([]string{})})
+	want(changed, err, "", nil, nil)
+}
