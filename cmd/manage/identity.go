@@ -22,6 +22,7 @@ func newIdentity(p *cli.Program) *cobra.Command {
 
 func newIdentityAdd(p *cli.Program) *cobra.Command {
 	var org, cert, root, key string
+	var emails []string
 	n := identity.NewIdentity{Kind: identity.KeyIdentity}
 	var keyless bool
 	var entry ledger.SigstoreEntry
@@ -40,10 +41,15 @@ matches any characters; in --subject and --workflow, only a * at the end matches
 the @ before the ref. --dn names the signer of what they attest, and --may is
 required.
 
+--email and --login say how commits name the signer, so that policies recognize
+the author of a commit who signs it. A login is github:eve, gitlab:eve or, for
+another forge, gitlab.acme.example:eve: it stands for the no-reply addresses.
+
 --may limits what the signer may attest: predicates, or prefixes that end in a *.`,
 		Example: `  ledgerd identity add --org acme --cert ci.crt --may 'test:*,build:*'
   ledgerd identity add --org acme --root ca.crt --dn-pattern 'ou=build,o=acme'
   ledgerd identity add --org acme --key ci.pub --dn 'cn=ci,ou=build,o=acme' --email ci@acme.example
+  ledgerd identity add --org acme --cert eve.crt --email eve@acme.example,eve@home.example --login github:eve
   ledgerd identity add --org acme --sigstore --trusted-root public-good \
     --issuer https://token.actions.githubusercontent.com --repository-id 495574555 \
     --ref refs/heads/main --dn 'cn=release,ou=build,o=acme' --may 'build:*'`,
@@ -58,6 +64,9 @@ required.
 				n.Kind, n.Sigstore = identity.SigstoreIdentity, &entry
 			case entry != (ledger.SigstoreEntry{}):
 				return cli.Usagef("--trusted-root, --issuer and what else selects keyless certificates need --sigstore")
+			}
+			if n.Emails = emails; len(emails) == 1 {
+				n.Email, n.Emails = emails[0], nil
 			}
 			if err := readNewIdentity(p, &n, cert+root+key); err != nil { // at most one of them is set
 				return err
@@ -82,7 +91,7 @@ required.
 	flags.BoolVar(&keyless, "sigstore", false, "admit keyless Sigstore bundles")
 	sigstoreFlags(command, &entry)
 	flags.StringVar(&n.DN, "dn", "", "distinguished `name` of the signer of a key or of keyless bundles")
-	flags.StringVar(&n.Email, "email", "", "e-mail `address` of the signer, if the certificate has none")
+	signerNames(command, &emails, &n.Logins, "default: the first one of the certificate")
 	flagvalue.IdentityLimits(command, &n.May, &n.DNPattern)
 	flagvalue.RequireOne(command, "cert", "root", "key", "sigstore")
 	flagvalue.Exclude(command, "cert", "root", "key", "sigstore")
@@ -99,6 +108,15 @@ func readNewIdentity(p *cli.Program, n *identity.NewIdentity, file string) error
 	text, err := p.ReadFile(file)
 	n.PEM = string(text)
 	return err
+}
+
+// signerNames adds the flags for the names of a signer. unset says what no address means.
+func signerNames(command *cobra.Command, emails, logins *[]string, unset string) {
+	flags := command.Flags()
+	flags.StringSliceVar(emails, "email", nil, "e-mail `addresses` of the signer, comma-separated; "+unset)
+	flags.StringSliceVar(logins, "login", nil, "`accounts` of the signer at forges, comma-separated, such as github:eve")
+	flagvalue.NameField(command, "emails", "email")
+	flagvalue.NameField(command, "logins", "login")
 }
 
 // sigstoreFlags adds the flags of an entry for keyless signers.
@@ -167,22 +185,25 @@ func newIdentityShow(p *cli.Program) *cobra.Command {
 }
 
 func newIdentityUpdate(p *cli.Program) *cobra.Command {
-	var org, email, dnPattern string
+	var org, dnPattern string
+	var emails, logins []string
 	var may identity.Predicates
 	command := &cobra.Command{
 		Use:   "update ID",
-		Short: "Change what a trusted key or root may attest",
-		Long: `Changes a key or root, effective immediately. Each flag replaces what is stored;
---may replaces the whole list. Attestations that were recorded before stay and
-still count, with the e-mail address that the signer had then.`,
+		Short: "Change what a trusted key or root may attest, and how commits name its signer",
+		Long: `Changes a key or root, effective immediately. Each flag replaces what is stored:
+--may, --email and --login replace the whole list. Attestations that were recorded
+before stay and still count, with the e-mail addresses that the signer had then.`,
 		Example: `  ledgerd identity update idn_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme --may 'test:*,build:*'
-  ledgerd identity update idn_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme --may '*'`,
+  ledgerd identity update idn_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme --may '*'
+  ledgerd identity update idn_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme --email eve@acme.example,eve@home.example --login github:eve`,
 		Args: cli.Takes("ID"),
 		RunE: func(command *cobra.Command, args []string) error {
 			change := identity.Change{
 				May:       cli.Changed(command, "may", &may),
 				DNPattern: cli.Changed(command, "dn-pattern", &dnPattern),
-				Email:     cli.Changed(command, "email", &email),
+				Emails:    cli.Changed(command, "email", &emails),
+				Logins:    cli.Changed(command, "login", &logins),
 			}
 			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
 				i, err := c.ChangeIdentity(ctx, org, args[0], change)
@@ -195,9 +216,9 @@ still count, with the e-mail address that the signer had then.`,
 	}
 
 	cli.OrgFlag(command, &org)
-	command.Flags().StringVar(&email, "email", "", "e-mail `address` of the signer; empty: that of the certificate")
+	signerNames(command, &emails, &logins, "empty: that of the certificate")
 	flagvalue.IdentityLimits(command, &may, &dnPattern)
-	flagvalue.RequireOne(command, "may", "dn-pattern", "email")
+	flagvalue.RequireOne(command, "may", "dn-pattern", "email", "login")
 	return command
 }
 

@@ -65,6 +65,8 @@ func requirementLine(r policy.Requirement) string {
 		line += " exclude_author"
 	case policy.ProvenAuthorExcluded:
 		line += " exclude_author=proven"
+	case policy.KnownAuthorExcluded:
+		line += " exclude_author=known"
 	}
 	if len(r.DistinctFrom) > 0 {
 		line += fmt.Sprintf(" distinct_from=%v", r.DistinctFrom)

@@ -105,7 +105,10 @@ func Identity(w io.Writer, i identity.Identity) {
 	t.Row("org", i.Org)
 	t.Row("kind", i.Kind)
 	t.Row("dn", i.DN)
-	t.Row("email", terminal.OrDash(i.Email))
+	t.Row("email", terminal.OrDash(strings.Join(i.Addresses(), ", ")))
+	if len(i.Logins) > 0 {
+		t.Row("logins", strings.Join(i.Logins, ", "))
+	}
 	t.Row("may attest", cmp.Or(strings.Join(i.May, ","), "*"))
 	if i.Kind == identity.RootIdentity {
 		t.Row("certifies", cmp.Or(i.DNPattern, "every DN"))

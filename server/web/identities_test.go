@@ -70,9 +70,9 @@ func TestAddIdentities(t *testing.T) {
 	check(t, err)
 	text := publicPEM(t, key)
 	w.post(identitiesPath+"/new", url.Values{"kind": {"key"}, "pem": {pasted(text)},
-		"dn": {` cn=\<b\>ci\</b\>,ou=build,o=acme `}, "email": {"ci@example.com"}}).redirectsTo(identitiesPath)
+		"dn": {` cn=\<b\>ci\</b\>,ou=build,o=acme `}, "emails": {"ci@example.com"}}).redirectsTo(identitiesPath)
 	w.post(identitiesPath+"/new",
-		url.Values{"kind": {"root"}, "pem": {pasted(e.rootPEM())}, "dn": {""}, "email": {""}}).redirectsTo(identitiesPath)
+		url.Values{"kind": {"root"}, "pem": {pasted(e.rootPEM())}, "dn": {""}, "emails": {""}}).redirectsTo(identitiesPath)
 	added := e.identities()
 	if len(added) != 2 || added[0].Kind != identity.KeyIdentity || added[0].DN != `cn=\<b\>ci\</b\>,ou=build,o=acme` ||
 		added[0].Email != "ci@example.com" || added[0].PEM != text {
@@ -172,7 +172,7 @@ func TestEditIdentities(t *testing.T) {
 
 	// Errors are shown under their field, and change nothing.
 	w.post(ofKey, url.Values{"may": {"test:*\r\nte<i>*st"}}).want(422).hasError("may", `"te<i>*st" has a * before its end`)
-	w.post(ofKey, url.Values{"email": {"nobody"}}).want(422).hasError("email", "not an e-mail address")
+	w.post(ofKey, url.Values{"emails": {"nobody"}}).want(422).hasError("emails", "not an e-mail address")
 	w.post(ofRoot, url.Values{"dn_pattern": {"build"}}).want(422).hasError("dn_pattern", "")
 	private := privatePEM(t, key)
 	w.post(ofKey, url.Values{"may": {pasted(private)}}).want(422).hasError("may", "contains a private key").
@@ -181,7 +181,7 @@ func TestEditIdentities(t *testing.T) {
 		t.Errorf("changed: %+v", again)
 	}
 
-	w.post(ofKey, url.Values{"may": {""}, "email": {"ci@example.com"}}).redirectsTo(identitiesPath)
+	w.post(ofKey, url.Values{"may": {""}, "emails": {"ci@example.com"}}).redirectsTo(identitiesPath)
 	w.post(ofRoot, url.Values{"may": {"build:*"}, "dn_pattern": {""}}).redirectsTo(identitiesPath)
 	if again := e.identities(); again[0].May != nil || again[0].Email != "ci@example.com" || again[1].DNPattern != "" ||
 		strings.Join(again[1].May, " ") != "build:*" {
@@ -218,12 +218,12 @@ func TestIdentityFormErrors(t *testing.T) {
 		"private key without its first line": {"pem", secret, "no PEM block"},
 		"private key in lower case":          {"pem", strings.ReplaceAll(private, "PRIVATE KEY", "private key"), ""},
 		"private key as DN":                  {"dn", private, "contains a private key"},
-		"private key as e-mail":              {"email", private, "contains a private key"},
+		"private key as e-mail":              {"emails", private, "contains a private key"},
 		"long PEM":                           {"pem", strings.Repeat("x", 100_000), "too long"},
 		"no DN":                              {"dn", "", ""},
 		"invalid DN":                         {"dn", "ci<i>", ""},
 		"long DN":                            {"dn", "cn=" + strings.Repeat("x", 10_000), ""},
-		"invalid e-mail":                     {"email", "nobody", ""},
+		"invalid e-mail":                     {"emails", "nobody", ""},
 		"no kind":                            {"kind", "", ""},
 		"unknown kind":                       {"kind", "<u>x</u>", ""},
 		"key as root":                        {"kind", "root", ""},

@@ -147,6 +147,8 @@ func (s Sentence) others(r policy.Requirement) Sentence {
 		people = append(people, "the author")
 	case policy.ProvenAuthorExcluded:
 		people = append(people, "the author (who must be proven)")
+	case policy.KnownAuthorExcluded:
+		people = append(people, "the author (who must be proven, and known to the org)")
 	}
 	if len(r.DistinctFrom) > 0 {
 		people = append(people, "people needed for "+statesInWords(r.DistinctFrom))

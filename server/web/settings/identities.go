@@ -51,19 +51,20 @@ func addIdentity(v *page.Visit) (*page.Response, error) {
 		return nil, err
 	}
 
-	refuseKeys(f, "dn", "email", "may", "dn_pattern")
+	refuseKeys(f, "dn", "emails", "logins", "may", "dn_pattern")
 	if !f.Failed() {
 		_, err = v.API.AddIdentity(v.Ctx(), v.Org, identity.NewIdentity{
-			Kind:  identity.Kind(f.Get("kind")),
-			PEM:   strings.ReplaceAll(f.Get("pem"), "\r\n", "\n"), // forms are sent with CRLF
-			DN:    strings.TrimSpace(f.Get("dn")),
-			Email: strings.TrimSpace(f.Get("email")),
+			Kind:   identity.Kind(f.Get("kind")),
+			PEM:    strings.ReplaceAll(f.Get("pem"), "\r\n", "\n"), // forms are sent with CRLF
+			DN:     strings.TrimSpace(f.Get("dn")),
+			Emails: entriesIn(f.Get("emails")),
+			Logins: entriesIn(f.Get("logins")),
 
-			May:       patternsIn(f.Get("may")),
+			May:       entriesIn(f.Get("may")),
 			DNPattern: strings.TrimSpace(f.Get("dn_pattern")),
 			Sigstore:  entryIn(f),
 		})
-		if err != nil && !explainMay(f, err) {
+		if err != nil && !explainEntries(f, err) {
 			return nil, err
 		}
 	}
@@ -77,26 +78,26 @@ func addIdentity(v *page.Visit) (*page.Response, error) {
 	return page.SeeOther(v.PathOf(page.IdentitiesPattern)), nil
 }
 
-// patternsIn returns the patterns in a field, which are on lines of their own or separated
-// by commas.
-func patternsIn(text string) identity.Predicates {
-	var patterns identity.Predicates
+// entriesIn returns the entries of a list in a field, which are on lines of their own or
+// separated by commas.
+func entriesIn(text string) []string {
+	var entries []string
 	for field := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '\n' || r == ',' }) {
 		if field = strings.TrimSpace(field); field != "" {
-			patterns = append(patterns, field)
+			entries = append(entries, field)
 		}
 	}
-	return patterns
+	return entries
 }
 
-// explainMay is [form.Form.Explain], with the error of a pattern on the field may.
-func explainMay(f *form.Form, err error) bool {
+// explainEntries is [form.Form.Explain], with the error of an entry on the field of its list.
+func explainEntries(f *form.Form, err error) bool {
 	if !f.Explain(err) {
 		return false
 	}
 	for field, message := range f.Errors {
-		if strings.HasPrefix(field, "may[") {
-			f.Fail("may", message)
+		if list, _, isEntry := strings.Cut(field, "["); isEntry {
+			f.Fail(list, message)
 		}
 	}
 	return true
@@ -114,7 +115,8 @@ func editIdentityForm(v *page.Visit) (*page.Response, error) {
 		return nil, err
 	}
 	may := cmp.Or(strings.Join(i.May, "\n"), "*") // an empty field is an error for keyless signers
-	f := form.New("may", may, "dn_pattern", i.DNPattern, "email", i.Email)
+	f := form.New("may", may, "dn_pattern", i.DNPattern,
+		"emails", strings.Join(i.Addresses(), "\n"), "logins", strings.Join(i.Logins, "\n"))
 	return v.Page("identity-edit", "Edit identity", identityFormPage{f, i}), nil
 }
 
@@ -128,18 +130,21 @@ func editIdentity(v *page.Visit) (*page.Response, error) {
 		return nil, err
 	}
 
-	refuseKeys(f, "email", "may", "dn_pattern")
+	refuseKeys(f, "emails", "logins", "may", "dn_pattern")
 	if !f.Failed() {
-		change := identity.Change{May: new(patternsIn(f.Get("may")))}
+		change := identity.Change{May: new(identity.Predicates(entriesIn(f.Get("may"))))}
+		if i.Kind != identity.RootIdentity {
+			change.Logins = new(entriesIn(f.Get("logins")))
+		}
 		switch i.Kind {
 		case identity.RootIdentity:
 			change.DNPattern = new(strings.TrimSpace(f.Get("dn_pattern")))
 		case identity.KeyIdentity:
-			change.Email = new(strings.TrimSpace(f.Get("email")))
+			change.Emails = new(entriesIn(f.Get("emails")))
 		case identity.SigstoreIdentity:
 		}
 		_, err = v.API.ChangeIdentity(v.Ctx(), v.Org, i.ID, change)
-		if err != nil && !explainMay(f, err) {
+		if err != nil && !explainEntries(f, err) {
 			return nil, err
 		}
 	}
