@@ -201,7 +201,7 @@ var mayImport = map[string][]string{
 	"webhook/dispatch/metrics": {"webhook/dispatch"},
 	// Only gitrepo runs git. It does not depend on a server.
 	"internal/gitrepo":             {"internal/parallel", "ledger", "ledger/gitobject", "ledger/radar"},
-	"internal/gitrepo/gitrepotest": {}, // repositories for tests
+	"internal/gitrepo/gitrepotest": {"internal/testenv"}, // repositories for tests
 	"internal/parallel":            {},
 	"internal/ci":                  {"ledger", "ledger/forge"}, // detects the CI job
 	"internal/ci/checkout":         {"internal/ci", "internal/gitrepo"},
@@ -262,7 +262,8 @@ var mayImport = map[string][]string{
 
 	"internal/tlstest":  {},
 	"internal/freeport": {},
-	"internal/pgtest":   {"internal/freeport"}, // PostgreSQL servers for tests
+	"internal/testenv":  {},                                        // which tests can run on a machine
+	"internal/pgtest":   {"internal/freeport", "internal/testenv"}, // PostgreSQL servers for tests
 	"internal/rate":     {},
 	// HTTP clients for OpenID Connect issuers and providers.
 	"internal/boundedhttp": {},

@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
 // TestReadmeFirstTenMinutes runs the commands of the README's section of that name.
@@ -48,11 +50,7 @@ func runReadme(t *testing.T, section string) string {
 	if runtime.GOOS == "windows" {
 		t.Skip("the README's commands are for a Unix shell")
 	}
-	for _, tool := range []string{"bash", "curl", "git", "go"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("%s is not installed", tool)
-		}
-	}
+	testenv.Need(t, "bash", "curl", "git", "go")
 	dir := t.TempDir()
 	t.Setenv("GOBIN", filepath.Join(dir, "bin"))
 	run(t, ".", "go", "install", ".")

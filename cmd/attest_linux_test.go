@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/internal/gitrepo/gitrepotest"
+	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
 // The command under attest cannot read the API token from the process that runs it.
@@ -71,7 +72,7 @@ func unprivileged(t *testing.T) []string {
 	const capabilities = "-sys_ptrace,-sys_admin,-perfmon"
 	prefix := []string{"setpriv", "--bounding-set", capabilities, "--inh-caps", capabilities}
 	if err := exec.Command(prefix[0], append(prefix[1:], "true")...).Run(); err != nil {
-		t.Skipf("as root, the test needs setpriv: %v", err)
+		testenv.Missing(t, "setpriv, as root")
 	}
 	return prefix
 }

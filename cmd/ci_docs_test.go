@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -14,6 +13,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
 // ciDocs has the examples for CI systems.
@@ -22,9 +23,10 @@ const ciDocs = "../docs/ci"
 // TestCIDocs runs the examples in docs/ci as far as a shell can run them: the commands of
 // their jobs, in clones as the CI systems make them, with a server on loopback.
 func TestCIDocs(t *testing.T) {
-	if _, err := exec.LookPath("bash"); err != nil || runtime.GOOS == "windows" {
-		t.Skip("needs bash")
+	if runtime.GOOS == "windows" {
+		t.Skip("the examples are for a Unix shell")
 	}
+	testenv.Need(t, "bash")
 	if testing.Short() {
 		t.Skip("takes some seconds")
 	}

@@ -24,6 +24,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/freeport"
 	"github.com/ledgerd/ledgerd/internal/pgtest"
+	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
 func TestMain(m *testing.M) {
@@ -52,9 +53,7 @@ func TestMain(m *testing.M) {
 //
 // The condition [sqlite] is false when TestOnPostgreSQL runs the scripts.
 func TestScript(t *testing.T) {
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("the scripts need git")
-	}
+	testenv.Need(t, "git")
 	runScripts(t, "testdata/script", setUpScript)
 }
 

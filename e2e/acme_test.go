@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/internal/tlstest"
 )
 
@@ -22,7 +23,7 @@ const pebbleConfig = `{"pebble": {"listenAddress": %q, "managementListenAddress"
 
 // A server fetches its certificate by ACME, and has it still after a restart.
 func TestACME(t *testing.T) {
-	need(t, "pebble", "pebble-challtestsrv")
+	testenv.Need(t, "pebble", "pebble-challtestsrv")
 	t.Parallel()
 	o := newOrg(t)
 	authority := startPebble(t, o.address)

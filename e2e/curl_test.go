@@ -9,11 +9,13 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
 // TestCurl checks the stream line by line, as curl prints it.
 func TestCurl(t *testing.T) {
-	need(t, "curl")
+	testenv.Need(t, "curl")
 	t.Parallel() // mostly waits
 	o := newOrg(t)
 	o.start()

@@ -4,13 +4,13 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/e2e/internal/daemon"
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -20,7 +20,7 @@ func (o *org) inject(fault string) (stop func()) {
 	o.t.Helper()
 	detach, err := daemon.Inject(o.server.Process.Pid, fault)
 	if err != nil {
-		o.t.Skip(err)
+		testenv.Missing(o.t, err.Error())
 	}
 	return func() { check(o.t, detach()) }
 }
@@ -43,9 +43,7 @@ func (o *org) getAPI(path string) (int, string) {
 // and the log has a line for the beginning and one for the end. Then everything works
 // again without a restart.
 func TestFaultDiskFails(t *testing.T) {
-	if _, err := exec.LookPath("strace"); err != nil {
-		t.Skip("strace is not installed")
-	}
+	testenv.Need(t, "strace")
 	const commits = "/v1/orgs/acme/repos/api/commits"
 	faults := []struct {
 		name, fault   string

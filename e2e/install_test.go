@@ -6,11 +6,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
 // What docs/install.md says after the installation leads to the first attestation.
 func TestInstallDocs(t *testing.T) {
-	need(t, "bash", "git")
+	testenv.Need(t, "bash", "git")
 	t.Parallel()
 	o, folder := newEmptyLedger(t), t.TempDir()
 	config := filepath.Join(folder, "config.yaml")

@@ -54,21 +54,6 @@ func TestOnPostgreSQL(t *testing.T) {
 	})
 }
 
-// need skips the test if a program is missing. In CI it fails the test instead,
-// so that no test is skipped unnoticed.
-func need(t *testing.T, programs ...string) {
-	t.Helper()
-	for _, program := range programs {
-		if _, err := exec.LookPath(program); err == nil {
-			continue
-		}
-		if os.Getenv("CI") == "true" {
-			t.Fatalf("%s is not installed", program)
-		}
-		t.Skipf("%s is not installed", program)
-	}
-}
-
 func check(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/e2e/internal/daemon"
+	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
 // litestreamConfig replicates a database into a folder, and has a socket for litestream sync.
@@ -27,7 +28,7 @@ socket:
 // The host of a server is lost while 64 clients attest. What Litestream has restored passes the
 // check, and has each event that was answered before the last sync. It goes on as a ledger.
 func TestLitestream(t *testing.T) {
-	need(t, "litestream")
+	testenv.Need(t, "litestream")
 	t.Parallel()
 	o := newOrg(t)
 	o.env = append(o.env, "LEDGERD_EXTERNAL_CHECKPOINTS=true")

@@ -21,6 +21,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/ledgerd/ledgerd/internal/pgtest"
+	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
 // newLogOrg returns an org whose log is signed.
@@ -124,15 +125,15 @@ func (o *org) copyLedger(from, to string) {
 // module is not among those of ledgerd, so it is downloaded.
 func buildFsck(t *testing.T) string {
 	t.Helper()
-	need(t, "go")
+	testenv.Need(t, "go")
 	program := filepath.Join(t.TempDir(), "fsck")
 	for _, args := range [][]string{{"mod", "download"}, {"build", "-o", program, "."}} {
 		command := exec.Command("go", args...)
 		command.Dir = filepath.Join("testdata", "fsck")
 		out, err := command.CombinedOutput()
 		switch {
-		case err != nil && args[0] == "mod" && os.Getenv("CI") != "true":
-			t.Skipf("the modules of fsck cannot be downloaded: %s", out)
+		case err != nil && args[0] == "mod":
+			testenv.Missing(t, "the Go modules of fsck")
 		case err != nil:
 			t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, out)
 		}

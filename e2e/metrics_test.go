@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/ledgerd/ledgerd/internal/pgtest"
+	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
 // prometheusConfig scrapes one server twice a second.
@@ -27,7 +28,7 @@ scrape_configs:
 
 // Prometheus scrapes a server, and promtool has nothing to say against its metrics.
 func TestPrometheusScrapes(t *testing.T) {
-	need(t, "prometheus", "promtool")
+	testenv.Need(t, "prometheus", "promtool")
 	t.Parallel()
 	o := newOrg(t)
 	metrics := freeAddress(t)
@@ -118,7 +119,7 @@ func ask(prometheus, query string) string {
 
 // Each alert fires when it should, and not before.
 func TestAlerts(t *testing.T) {
-	need(t, "promtool")
+	testenv.Need(t, "promtool")
 	test := exec.Command("promtool", "test", "rules", "alerts_test.yaml")
 	test.Dir = "../deploy/prometheus"
 	if out, err := test.CombinedOutput(); err != nil {

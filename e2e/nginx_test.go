@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
 // nginxConfig leaves buffering at nginx's defaults.
@@ -62,7 +64,7 @@ func (o *org) nginx(locations string) string {
 // compresses every type.
 func TestNginxPassesEventsAtOnce(t *testing.T) {
 	t.Setenv("PATH", os.Getenv("PATH")+":/usr/sbin") // where Debian has nginx
-	need(t, "nginx")
+	testenv.Need(t, "nginx")
 	o := newOrg(t)
 	o.start()
 	s := o.listen("http://" + o.nginx("location / { proxy_pass "+o.url+"; }"))

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 )
@@ -22,7 +23,7 @@ func TestGeneratedGoClient(t *testing.T) {
 	if *oapiCodegen == "" {
 		t.Skip("-oapi-codegen is not set")
 	}
-	need(t, "go")
+	testenv.Need(t, "go")
 	generator, err := filepath.Abs(*oapiCodegen)
 	check(t, err)
 	description, err := filepath.Abs("../server/openapi.yaml")

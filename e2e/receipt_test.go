@@ -13,6 +13,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/proof/receipt"
 )
@@ -103,7 +104,7 @@ func receipts(t *testing.T) (first, second ledger.Receipt, logKey string) {
 
 // All verifiers accept the receipts of a real server, and refuse what was changed in them.
 func TestReceiptsOfARealServer(t *testing.T) {
-	need(t, "node", "python3")
+	testenv.Need(t, "node", "python3")
 	first, second, logKey := receipts(t)
 	origin, _, _ := strings.Cut(logKey, "+")
 	_, otherKey, err := note.GenerateKey(nil, origin)
@@ -180,7 +181,7 @@ func TestReceiptsOfARealServer(t *testing.T) {
 
 // The commands of docs/receipts.md work as they are.
 func TestReceiptExamples(t *testing.T) {
-	need(t, "bash", "node", "python3")
+	testenv.Need(t, "bash", "node", "python3")
 	first, _, logKey := receipts(t)
 	dir := t.TempDir()
 	text, err := json.Marshal(first)

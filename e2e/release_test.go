@@ -24,6 +24,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/ledgerd/ledgerd/e2e/internal/daemon"
+	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
 var dist = flag.String("dist", "", "`folder` with the files of a release, for TestRelease")
@@ -131,7 +132,7 @@ func TestReleaseSBOM(t *testing.T) {
 // The deb is installed into a folder: its binary serves there with its configuration. A second
 // installation keeps the configuration and the data, and so does the removal.
 func TestReleaseDeb(t *testing.T) {
-	need(t, "dpkg", "systemd-sysusers", "systemd-analyze")
+	testenv.Need(t, "dpkg", "systemd-sysusers", "systemd-analyze")
 	deb := released(t, "ledgerd_*_linux_ARCH.deb")
 	if os.Getuid() != 0 {
 		t.Skip("only root can install a deb, even into a folder")
@@ -193,7 +194,7 @@ func TestReleaseDeb(t *testing.T) {
 // The rpm has the same files as the deb, and its scripts are valid.
 func TestReleaseRPM(t *testing.T) {
 	deb, rpm := released(t, "ledgerd_*_linux_ARCH.deb"), released(t, "ledgerd_*_linux_ARCH.rpm")
-	need(t, "rpm", "dpkg-deb")
+	testenv.Need(t, "rpm", "dpkg-deb")
 	var inDeb []string
 	for line := range strings.Lines(output(t, "dpkg-deb", "--contents", deb)) {
 		if fields := strings.Fields(line); !strings.HasSuffix(fields[5], "/") {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 )
@@ -28,7 +29,7 @@ var (
 // rebase and by a queue. Their tests and reviews carry to the mainline exactly if they may,
 // and never to a merge with a smuggled line.
 func TestReplayOfMerges(t *testing.T) {
-	need(t, "git")
+	testenv.Need(t, "git")
 	var paths []string
 	if *replayRepos != "" {
 		paths = strings.Split(*replayRepos, ",")

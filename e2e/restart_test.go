@@ -23,6 +23,8 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
 // A follower is a client of the live stream. It should receive every event of
@@ -36,7 +38,7 @@ type follower interface {
 // continue.
 func TestClientsMissNothingThroughRestarts(t *testing.T) {
 	t.Setenv("PATH", os.Getenv("PATH")+":/usr/sbin") // where Debian has nginx
-	need(t, "bash", "chromium", "curl", "go", "nginx", "node", "python3")
+	testenv.Need(t, "bash", "chromium", "curl", "go", "nginx", "node", "python3")
 	o := newOrg(t)
 	o.start()
 	followers := o.followers()
@@ -108,7 +110,7 @@ func (o *org) followers() map[string]follower {
 
 // The shortest example in docs prints events.
 func TestDocumentedCurl(t *testing.T) {
-	need(t, "bash", "curl")
+	testenv.Need(t, "bash", "curl")
 	t.Parallel()
 	o := newOrg(t)
 	o.start()
@@ -197,17 +199,13 @@ func (o *org) node(code string) *process {
 }
 
 // nodeDir creates a folder whose modules may import the packages in
-// testdata/node. It skips the test, or in CI fails it, if the given module is not
-// installed.
+// testdata/node, of which the test needs one.
 func nodeDir(t *testing.T, module string) string {
 	t.Helper()
 	modules, err := filepath.Abs("testdata/node/node_modules")
 	check(t, err)
 	if _, err := os.Stat(filepath.Join(modules, module)); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal(err)
-		}
-		t.Skipf("npm package %s is not installed (run npm ci --prefix e2e/testdata/node)", module)
+		testenv.Missing(t, "the npm package "+module)
 	}
 	dir := t.TempDir()
 	check(t, os.Symlink(modules, filepath.Join(dir, "node_modules")))
@@ -245,6 +243,7 @@ type browser struct {
 
 func newBrowser(t *testing.T, more ...chromedp.ExecAllocatorOption) *browser {
 	t.Helper()
+	testenv.Need(t, "chromium")
 	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
 		chromedp.ExecPath("chromium"),
 		chromedp.NoSandbox, // the sandbox does not work as root

@@ -13,12 +13,14 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
 // systemd passes the socket, and is notified when the server is ready, while it is well, and
 // when it stops (sd_listen_fds, sd_notify).
 func TestSystemd(t *testing.T) {
-	need(t, "systemd-socket-activate")
+	testenv.Need(t, "systemd-socket-activate")
 	t.Parallel()
 	o := newOrg(t)
 	path := filepath.Join(t.TempDir(), "notify")

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
 // A violation is a rule of axe-core that a page breaks.
@@ -18,7 +20,7 @@ type violation struct {
 // schemes, in a wide and a narrow window. No page logs an error or scrolls
 // sideways.
 func TestWebPagesAreAccessible(t *testing.T) {
-	need(t, "chromium")
+	testenv.Need(t, "chromium")
 	t.Parallel()
 	axe := readAxe(t)
 	r := newTour(t, newBusyStage(t))
@@ -30,10 +32,7 @@ func readAxe(t *testing.T) string {
 	t.Helper()
 	axe, err := os.ReadFile("testdata/node/node_modules/axe-core/axe.min.js")
 	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal(err)
-		}
-		t.Skip("npm package axe-core is not installed (run npm ci --prefix e2e/testdata/node)")
+		testenv.Missing(t, "the npm package axe-core")
 	}
 	return string(axe)
 }

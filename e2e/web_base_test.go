@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -32,7 +33,7 @@ func (s *stage) nginxBelow(strips bool) string {
 // proxies that strip the base path and those that don't.
 func TestWebBelowABasePath(t *testing.T) {
 	t.Setenv("PATH", os.Getenv("PATH")+":/usr/sbin") // where Debian has nginx
-	need(t, "chromium", "nginx")
+	testenv.Need(t, "chromium", "nginx")
 	s := newStage(t, (*stage).atBase)
 	b := newBrowser(t)
 	for name, strips := range map[string]bool{"nginx strips it": true, "nginx leaves it": false} {
@@ -73,7 +74,7 @@ func TestWebBelowABasePath(t *testing.T) {
 // Below a base path, no page loads anything from outside of it, and every form works.
 func TestWebPagesBelowABasePath(t *testing.T) {
 	t.Setenv("PATH", os.Getenv("PATH")+":/usr/sbin")
-	need(t, "chromium", "nginx")
+	testenv.Need(t, "chromium", "nginx")
 	s := newBusyStage(t, (*stage).atBase)
 	url := s.nginxBelow(false)
 	b := newBrowser(t)

@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -124,7 +125,7 @@ func (v *visitor) runCheck() (steps []string, summary string) {
 
 // The browser verifies every kind of signature that the ledger accepts.
 func TestWebCorruptionCheckVerifiesEveryKey(t *testing.T) {
-	need(t, "chromium")
+	testenv.Need(t, "chromium")
 	t.Parallel()
 	o := newCheckedOrg(t)
 	v := newBrowser(t).visitor(t, o.url)
@@ -223,7 +224,7 @@ func (o *checkedOrg) signsWithCertificate() ledger.AttestationRecord {
 
 // TestWebCorruptionCheckFindsTampering changes each part that the check fetches.
 func TestWebCorruptionCheckFindsTampering(t *testing.T) {
-	need(t, "chromium")
+	testenv.Need(t, "chromium")
 	t.Parallel()
 	o := newCheckedOrg(t)
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -277,7 +278,7 @@ func TestWebCorruptionCheckFindsTampering(t *testing.T) {
 // The assertion of a passkey is compared with the digest on the page, and this with the one in the event,
 // which the event here does not have.
 func TestWebCorruptionCheckOfAPasskey(t *testing.T) {
-	need(t, "chromium")
+	testenv.Need(t, "chromium")
 	t.Parallel()
 	o := newCheckedOrg(t)
 	record := o.signs("ada", must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t))

@@ -13,12 +13,13 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/e2e/internal/daemon"
+	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
 // Somebody starts the demo, opens its link, and looks at what it recommends. A page moves
 // while they watch. With -screenshots, this takes screenshots of these pages.
 func TestWebDemo(t *testing.T) {
-	need(t, "chromium", "git")
+	testenv.Need(t, "chromium", "git")
 	t.Parallel()
 	d := startDemo(t)
 	v := newBrowser(t).visitor(t, d.url)

@@ -9,12 +9,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
 // An admin does everything in the browser, from the setup link to the sign-out,
 // with and without the pages' script.
 func TestWebFromSetupToSignOut(t *testing.T) {
-	need(t, "bash", "chromium", "curl")
+	testenv.Need(t, "bash", "chromium", "curl")
 	t.Parallel()
 	b := newBrowser(t)
 	for _, script := range []bool{true, false} {

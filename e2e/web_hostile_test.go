@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
@@ -85,7 +86,7 @@ func (s *stage) setHostilePolicy() {
 // Text from people and receivers stays text: it creates no elements, runs no
 // scripts, and does not make a page wider than a narrow window.
 func TestWebHostileTextStaysText(t *testing.T) {
-	need(t, "chromium")
+	testenv.Need(t, "chromium")
 	t.Parallel()
 	s := newStage(t, (*stage).pushHostile)
 	s.addWebhooks(quotes+reversed, quotes+reversed+strings.Repeat("A", 10_000))

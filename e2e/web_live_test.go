@@ -4,13 +4,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
 // Live updates preserve the scroll position and the focus. A page is fetched
 // again only after an event.
 func TestWebLiveUpdatesKeepScrollAndFocus(t *testing.T) {
-	need(t, "chromium")
+	testenv.Need(t, "chromium")
 	t.Parallel()
 	s := newStage(t)
 	v := newBrowser(t).visitor(t, s.url)
@@ -71,7 +72,7 @@ func (v *visitor) waitSwap(trigger func()) {
 // A copy button shows the outcome for a moment and then its name again, even if
 // it is pressed repeatedly.
 func TestWebCopyButtonsRestoreTheirNames(t *testing.T) {
-	need(t, "chromium")
+	testenv.Need(t, "chromium")
 	t.Parallel()
 	s := newStage(t)
 	v := newBrowser(t).visitor(t, s.url)

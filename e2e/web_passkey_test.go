@@ -9,6 +9,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/passkey"
@@ -130,7 +131,7 @@ func TestPasskeyInTheBrowser(t *testing.T) {
 }
 
 func TestWebPasskeysAreAccessible(t *testing.T) {
-	need(t, "chromium")
+	testenv.Need(t, "chromium")
 	axe := readAxe(t)
 	o, _ := newPasskeyOrg(t)
 	v := newBrowser(t).visitor(t, o.url)

@@ -20,6 +20,7 @@ import (
 	"github.com/secure-systems-lab/go-securesystemslib/dsse"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/member"
@@ -125,7 +126,7 @@ func TestReviewAsksToSignInAgain(t *testing.T) {
 // The parts of pages that only members see are accessible, too: the form, the statement, and the
 // list of waiting commits.
 func TestWebReviewIsAccessible(t *testing.T) {
-	need(t, "chromium")
+	testenv.Need(t, "chromium")
 	axe := readAxe(t)
 	o := newCheckedOrg(t)
 	sha := strings.Repeat("a", 40)
@@ -170,7 +171,7 @@ func keyOfReview(t *testing.T, api *client.Client, sha string) string {
 
 // verifyWithOpenSSL runs the commands of docs/reviews.md.
 func verifyWithOpenSSL(t *testing.T, api *client.Client, sha, root string) {
-	need(t, "openssl", "python3")
+	testenv.Need(t, "openssl", "python3")
 	var ca identity.Identity
 	check(t, json.Unmarshal([]byte(root), &ca))
 	envelope, err := api.Envelope(t.Context(), "acme", "api", latestReview(t, api, sha).ID)
@@ -242,7 +243,7 @@ func verifyWithDSSE(t *testing.T, api *client.Client, sha string) {
 
 // verifyWithCosign verifies an envelope with cosign's own package, and the key of its certificate.
 func verifyWithCosign(t *testing.T, api *client.Client, sha string) {
-	need(t, "cosign-verify")
+	testenv.Need(t, "cosign-verify")
 	bundle, cert := readBundle(t, api, sha)
 	folder := t.TempDir()
 	der, err := x509.MarshalPKIXPublicKey(cert.PublicKey)

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
 var (
@@ -22,7 +24,7 @@ func TestWebScreenshots(t *testing.T) {
 	if *screenshots == "" {
 		t.Skip("-screenshots is not set")
 	}
-	need(t, "chromium")
+	testenv.Need(t, "chromium")
 	dir := *screenshots
 	if !filepath.IsAbs(dir) {
 		dir = filepath.Join("..", dir) // tests run in the package's folder

@@ -4,11 +4,13 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
 // The keys / and Ctrl-K go to the search box, but not while somebody types. Enter searches.
 func TestWebSearchByKeyboard(t *testing.T) {
-	need(t, "chromium")
+	testenv.Need(t, "chromium")
 	t.Parallel()
 	s := newStage(t)
 	v := newBrowser(t).visitor(t, s.url)

@@ -22,6 +22,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/webhook"
 )
@@ -110,7 +111,7 @@ func startCGI(t *testing.T, secret, address, code string) follower {
 // Every receiver in docs accepts genuine deliveries and rejects all others.
 // During the overlap of a rotation this works with the old and the new secret.
 func TestDocumentedWebhookReceivers(t *testing.T) {
-	need(t, "go", "node", "openssl", "python3")
+	testenv.Need(t, "go", "node", "openssl", "python3")
 	t.Parallel()
 	h := newHooks(t)
 	for name, start := range documentedReceivers(t, readExamples(t, "webhooks.md")) {
@@ -256,7 +257,7 @@ func checkRotation(t *testing.T, h *webhookOrg, start startReceiver, w ledger.We
 // The receivers in docs do not run without a secret: with an empty one, anybody
 // could sign.
 func TestDocumentedWebhookReceiversRequireSecret(t *testing.T) {
-	need(t, "go", "node", "openssl", "python3")
+	testenv.Need(t, "go", "node", "openssl", "python3")
 	t.Parallel()
 	for name, start := range documentedReceivers(t, readExamples(t, "webhooks.md")) {
 		t.Run(name, func(t *testing.T) {
@@ -315,7 +316,7 @@ func TestDocumentedWebhookDelivery(t *testing.T) {
 // The npm package of Standard Webhooks verifies our deliveries, and during the
 // overlap of a rotation with both secrets.
 func TestStandardWebhooksInNode(t *testing.T) {
-	need(t, "node")
+	testenv.Need(t, "node")
 	t.Parallel()
 	dir := nodeDir(t, "standardwebhooks")
 	example := readExamples(t, "webhooks.md").pick("js", "standardwebhooks")
@@ -402,7 +403,7 @@ func tryOut(t *testing.T, e examples, database, server, receiver string) string 
 
 // The commands for trying out webhooks in docs work.
 func TestDocumentedWebhookTryOut(t *testing.T) {
-	need(t, "bash", "curl")
+	testenv.Need(t, "bash", "curl")
 	t.Parallel()
 	o := newOrg(t)
 	database := "'" + o.database + "'" // the URL of a database has an &

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/e2e/internal/filecheck"
 	"github.com/ledgerd/ledgerd/e2e/internal/load"
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/server"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/webhook/dispatch"
@@ -134,7 +135,7 @@ func (v *clockVictim) check(when string) {
 func TestFaultClockUnderLoad(t *testing.T) {
 	slow(t)
 	t.Parallel()
-	need(t, "python3")
+	testenv.Need(t, "python3")
 	type victim = clockVictim
 	for _, story := range []struct {
 		name string

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/e2e/internal/daemon"
+	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
 // mount mounts a file system of 64 MiB for the test. It skips the test if that is not
@@ -95,7 +96,7 @@ func TestFaultFullDisk(t *testing.T) {
 // recorded, whether the server goes on or is killed.
 func TestFaultFailingDisk(t *testing.T) {
 	slow(t)
-	need(t, "strace")
+	testenv.Need(t, "strace")
 	for _, f := range []struct {
 		name, fault string
 		long        bool
@@ -145,7 +146,7 @@ func (v *victim) withFault(fault string, what func(detach func() error)) {
 		aMoment()
 		detach, err := daemon.Inject(v.server.Process.Pid, fault)
 		if err != nil {
-			v.t.Skip(err)
+			testenv.Missing(v.t, err.Error())
 		}
 		waitForRefusals(v.t, v.load, &v.log, 5)
 		aMoment()

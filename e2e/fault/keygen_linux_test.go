@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/e2e/internal/powercut"
+	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
 // parsePair returns an error unless the files of a key and its certificate are complete.
@@ -39,7 +40,7 @@ func parsePair(key, cert []byte) (public string, err error) {
 // complete until the new one is.
 func TestFaultPowerCutDuringKeygen(t *testing.T) {
 	slow(t)
-	need(t, "strace")
+	testenv.Need(t, "strace")
 	const cuts = 200
 	keygen := func(dir string, more ...string) *exec.Cmd {
 		return exec.Command("ledgerd", append([]string{"keygen", "--dn", "cn=ci,ou=build,o=acme",

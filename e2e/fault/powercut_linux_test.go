@@ -16,6 +16,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/e2e/internal/filecheck"
 	"github.com/ledgerd/ledgerd/e2e/internal/powercut"
+	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
 // traceOf runs a command and returns the trace of its calls that affect a folder.
@@ -150,7 +151,7 @@ func randomCuts(t *testing.T, trace *powercut.Trace, n int) []powercut.Cut {
 // is intact, and the server goes on.
 func TestFaultPowerCut(t *testing.T) {
 	slow(t)
-	need(t, "strace")
+	testenv.Need(t, "strace")
 	t.Parallel()
 	v := newVictim(t, t.TempDir())
 	trace, err := v.record(func() {
@@ -237,7 +238,7 @@ func findLoss(t *testing.T, trace *powercut.Trace, list []recordedNote) bool {
 // A power cut while a database is created leaves one that can be used, or none.
 func TestFaultPowerCutDuringCreation(t *testing.T) {
 	slow(t)
-	need(t, "strace", "python3")
+	testenv.Need(t, "strace", "python3")
 	t.Parallel()
 	ledgerd := func(folder string, args ...string) *exec.Cmd {
 		return exec.Command("ledgerd", append(args, "--database", filepath.Join(folder, "ledger.db"))...)
@@ -280,7 +281,7 @@ func TestFaultPowerCutDuringCreation(t *testing.T) {
 // old database is complete if there is one.
 func TestFaultPowerCutDuringMigration(t *testing.T) {
 	slow(t)
-	need(t, "strace", "python3")
+	testenv.Need(t, "strace", "python3")
 	t.Parallel()
 	packed, err := os.Open("../../store/testdata/v5.db.gz")
 	check(t, err)
@@ -319,7 +320,7 @@ func TestFaultPowerCutDuringMigration(t *testing.T) {
 // The copy that a server writes if its database was deleted survives a power cut.
 func TestFaultPowerCutAfterRescue(t *testing.T) {
 	slow(t)
-	need(t, "strace")
+	testenv.Need(t, "strace")
 	t.Parallel()
 	v := newVictim(t, t.TempDir())
 	trace, err := v.record(func() {

@@ -22,6 +22,7 @@ import (
 	"github.com/ledgerd/ledgerd/e2e/internal/load"
 	"github.com/ledgerd/ledgerd/internal/freeport"
 	"github.com/ledgerd/ledgerd/internal/pgtest"
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger/proof"
 )
 
@@ -47,7 +48,7 @@ type replica struct {
 // newReplicas starts n replicas with the database at a URL.
 func newReplicas(t *testing.T, n int, url string) *replicas {
 	t.Helper()
-	need(t, "python3")
+	testenv.Need(t, "python3")
 	r := &replicas{t: t, url: url, keys: filepath.Join(t.TempDir(), "keys")}
 	r.run("log", "new-seed", r.keys)
 	var err error

@@ -21,6 +21,7 @@ import (
 	"github.com/ledgerd/ledgerd/e2e/internal/filecheck"
 	"github.com/ledgerd/ledgerd/e2e/internal/load"
 	"github.com/ledgerd/ledgerd/internal/freeport"
+	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
 var long = flag.Bool("fault.long", false, "run everything, and as often as docs/reliability.md says")
@@ -45,20 +46,6 @@ func slow(t *testing.T) {
 	t.Helper()
 	if os.Getenv("CI") != "true" && !*long {
 		t.Skip("slow (run it with CI=true or -fault.long)")
-	}
-}
-
-// need skips the test if a program is missing. In CI it fails the test instead.
-func need(t *testing.T, programs ...string) {
-	t.Helper()
-	for _, program := range programs {
-		if _, err := exec.LookPath(program); err == nil {
-			continue
-		}
-		if os.Getenv("CI") == "true" {
-			t.Fatalf("%s is not installed", program)
-		}
-		t.Skipf("%s is not installed", program)
 	}
 }
 
@@ -108,7 +95,7 @@ func (c *tally) add(problems []string) {
 // newVictim creates a database in dir, and starts a server.
 func newVictim(t *testing.T, dir string) *victim {
 	t.Helper()
-	need(t, "python3")
+	testenv.Need(t, "python3")
 	v := &victim{t: t, database: filepath.Join(dir, "ledger.db")}
 	var err error
 	v.address, err = freeport.Address()

@@ -11,6 +11,9 @@ import (
 // secret. With _FILE appended, it names a file that holds the secret.
 const WebhookSecretVariable = "LEDGERD_WEBHOOK_SECRET"
 
+// testPrefix begins the names of variables that the tests of ledgerd read, not the program.
+const testPrefix = "LEDGERD_TEST_"
+
 // CheckEnvironment reports unknown variables whose names begin with LEDGERD_.
 // environment has the form of os.Environ.
 func CheckEnvironment(environment []string) error {
@@ -26,7 +29,8 @@ func CheckEnvironment(environment []string) error {
 	var problems []error
 	for _, entry := range environment {
 		name, _, _ := strings.Cut(entry, "=")
-		if !strings.HasPrefix(name, "LEDGERD_") || slices.Contains(known, name) || setByKubernetes(name) {
+		if !strings.HasPrefix(name, "LEDGERD_") || slices.Contains(known, name) || setByKubernetes(name) ||
+			strings.HasPrefix(name, testPrefix) {
 			continue
 		}
 		problems = append(problems, fmt.Errorf("unknown environment variable %s (use %s)", name, joinSorted(known)))

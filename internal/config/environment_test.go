@@ -22,6 +22,7 @@ func TestCheckEnvironment(t *testing.T) {
 		"LEDGERDS":                    false,
 		"LEDGERD_PORT_8080_TCP_ADDR":  false, // by Kubernetes
 		"LEDGERD_SERVICE_HOST":        false,
+		"LEDGERD_TEST_REQUIRE":        false, // of the tests
 		"LEDGERD_LOGLEVEL":            true,
 		"LEDGERD_LOG":                 true,
 		"LEDGERD_log_level":           true,

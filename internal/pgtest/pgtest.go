@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ledgerd/ledgerd/internal/freeport"
+	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
 // A Cluster is a PostgreSQL server with its data in a temporary folder.
@@ -28,7 +29,7 @@ type Cluster struct {
 }
 
 // Start starts a server on a free port. It stops when the test ends. settings are of the form
-// name=value. Without PostgreSQL on the machine, the test is skipped, but fails in CI.
+// name=value. It needs PostgreSQL on the machine.
 func Start(t testing.TB, settings ...string) *Cluster {
 	t.Helper()
 	return StartIn(t, Folders{}, settings...)
@@ -67,10 +68,7 @@ func newCluster(t testing.TB, folder string) *Cluster {
 	t.Helper()
 	c := &Cluster{bin: programs(), port: freePort(t)}
 	if c.bin == "" {
-		if os.Getenv("CI") != "" {
-			t.Fatal("CI has no PostgreSQL")
-		}
-		t.Skip("needs PostgreSQL 14 or newer, such as the Debian package postgresql")
+		testenv.Missing(t, "PostgreSQL 14 or newer")
 	}
 
 	var err error

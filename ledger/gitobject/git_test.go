@@ -13,6 +13,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/ledgerd/ledgerd/internal/gitrepo/gitrepotest"
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/gitobject"
 )
@@ -107,9 +108,7 @@ func TestParseAgreesWithGit(t *testing.T) {
 // newKey makes an SSH key, and returns its file and the hex of its SubjectPublicKeyInfo.
 func newKey(t *testing.T, args ...string) (file, spki string) {
 	t.Helper()
-	if _, err := exec.LookPath("ssh-keygen"); err != nil {
-		t.Skip("the test needs ssh-keygen")
-	}
+	testenv.Need(t, "ssh-keygen")
 	file = filepath.Join(t.TempDir(), "key")
 	args = append([]string{"-q", "-N", "", "-f", file}, args...)
 	if out, err := exec.Command("ssh-keygen", args...).CombinedOutput(); err != nil {

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,6 +15,7 @@ import (
 	"github.com/ledgerd/ledgerd/e2e/internal/load"
 	"github.com/ledgerd/ledgerd/internal/config"
 	"github.com/ledgerd/ledgerd/internal/service"
+	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
 func check(t *testing.T, err error) {
@@ -157,9 +157,7 @@ func hasAttested(t *testing.T, database string) (has bool) {
 }
 
 func TestDamagesAreFound(t *testing.T) {
-	if _, err := exec.LookPath("python3"); err != nil && os.Getenv("CI") != "true" {
-		t.Skip("python3 is not installed")
-	}
+	testenv.Need(t, "python3")
 	database, notes := newLedger(t)
 	problemsOf := func(file string, notes []filecheck.Note) string {
 		t.Helper()

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	_ "modernc.org/sqlite" // the driver
+
+	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
 // If this variable is set, the test binary is a program that writes a database with this
@@ -58,12 +60,7 @@ func writeDatabase(path, mode string) error {
 // recordDatabase returns the trace of writeDatabase.
 func recordDatabase(t *testing.T, mode string) *Trace {
 	t.Helper()
-	if _, err := exec.LookPath("strace"); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal(err)
-		}
-		t.Skip("strace is not installed")
-	}
+	testenv.Need(t, "strace")
 	folder, trace := t.TempDir(), filepath.Join(t.TempDir(), "trace")
 	writer := exec.Command(os.Args[0], filepath.Join(folder, "test.db"))
 	writer.Env = append(os.Environ(), synchronous+"="+mode)

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
 // A Tree is the content of a commit: its files by path.
@@ -32,9 +34,7 @@ func ModuleFile(digit string) File { return File{"160000", strings.Repeat(digit,
 // IgnoreConfig hides the system and user configuration from git, and sets an author.
 // It skips the test if git is not installed.
 func IgnoreConfig(t testing.TB) {
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("needs git")
-	}
+	testenv.Need(t, "git")
 	for _, name := range []string{"AUTHOR", "COMMITTER"} {
 		t.Setenv("GIT_"+name+"_NAME", "Ada")
 		t.Setenv("GIT_"+name+"_EMAIL", "ada@example.org")

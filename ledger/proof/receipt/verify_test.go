@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/proof/receipt"
 )
@@ -326,7 +327,7 @@ console.log(JSON.stringify(JSON.parse(readFileSync(0)).map((t) => {
 // verdicts returns why the script refuses trials; empty if it accepts them.
 func (s script) verdicts(t *testing.T, program string, trials []*trial) (verdicts []string) {
 	t.Helper()
-	need(t, program)
+	testenv.Need(t, program)
 	type member map[string]any
 	var list []member
 	for _, tr := range trials {
@@ -388,7 +389,7 @@ func TestScriptsReportBySayingWhyAndTheExitStatus(t *testing.T) {
 // run runs a script on a receipt, as a person would.
 func (tr *trial) run(program string, s script, more ...string) (exit int, output string) {
 	tr.t.Helper()
-	need(tr.t, program)
+	testenv.Need(tr.t, program)
 	dir := tr.t.TempDir()
 	text, err := json.Marshal(tr.receipt)
 	check(tr.t, err)
@@ -404,17 +405,6 @@ func (tr *trial) run(program string, s script, more ...string) (exit int, output
 	command := exec.Command(program, append(args, more...)...)
 	out, _ := command.CombinedOutput() // the exit status is the result
 	return command.ProcessState.ExitCode(), string(out)
-}
-
-// need skips the test without a program, or in CI fails it.
-func need(t *testing.T, program string) {
-	t.Helper()
-	if _, err := exec.LookPath(program); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
 }
 
 func TestScriptsAreShort(t *testing.T) {

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
 // A size is what a model has of everything.
@@ -34,7 +36,7 @@ var (
 )
 
 func TestModelIsRight(t *testing.T) {
-	needSpin(t)
+	testenv.Need(t, "spin", "gcc")
 	model := read(t)
 	var unreached []string
 	for i, s := range []size{feed, outbox, whole} {
@@ -58,7 +60,7 @@ func TestModelIsRight(t *testing.T) {
 // Properties such as complete are evaluated when no process can act any more, so every run must
 // reach that point.
 func TestEveryRunEnds(t *testing.T) {
-	needSpin(t)
+	testenv.Need(t, "spin", "gcc")
 	for _, s := range []size{smallFeed, smallOutbox} {
 		r := explore(t, read(t), cycle, s.flags()...)
 		if len(r.violated) > 0 {
@@ -124,7 +126,7 @@ var bugs = []struct {
 }
 
 func TestModelFindsBugs(t *testing.T) {
-	needSpin(t)
+	testenv.Need(t, "spin", "gcc")
 	for _, bug := range bugs {
 		t.Run(bug.name, func(t *testing.T) {
 			t.Parallel()
@@ -140,19 +142,6 @@ func TestModelFindsBugs(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// needSpin skips the test if a program is missing. In CI, the test fails.
-func needSpin(t *testing.T) {
-	t.Helper()
-	for _, program := range []string{"spin", "gcc"} {
-		if _, err := exec.LookPath(program); err != nil {
-			if os.Getenv("CI") != "" {
-				t.Fatal(err)
-			}
-			t.Skip(err)
-		}
 	}
 }
 
