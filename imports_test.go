@@ -312,7 +312,7 @@ var mayImport = map[string][]string{
 	"ledger/attestation/bulk": {
 		"ledger", "ledger/internal/text",
 	},
-	"ledger/facts": {"ledger", "ledger/attestation", "ledger/internal/text", "ledger/policy", "ledger/radar"},
+	"ledger/facts": {"ledger", "ledger/attestation", "ledger/identity", "ledger/internal/text", "ledger/policy", "ledger/radar"},
 	"ledger/proof/rederive": {
 		"ledger", "ledger/attestation", "ledger/facts", "ledger/identity", "ledger/policy", "ledger/where",
 	},

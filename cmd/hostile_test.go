@@ -77,6 +77,7 @@ func newHostile(t *testing.T, honest string) string {
 		r.Header.Set("Content-Length", strconv.Itoa(len(body)))
 		return nil
 	}
+
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Header.Del("Accept-Encoding")
 		proxy.ServeHTTP(w, r)

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
 // gatherAuthors reads who is known to have written commits: the people who have signed
@@ -20,7 +20,7 @@ func (rd reader) gatherAuthors(list []*subject) error {
 			continue
 		}
 		org := s.d.repo.orgID
-		for _, name := range policy.AuthorNames(s.facts.Authors) {
+		for _, name := range identity.AuthorNames(s.facts.Authors) {
 			key := nameKey{signersTable, org, name}
 			if names[key] == nil {
 				nameArgs = append(nameArgs, org, name)

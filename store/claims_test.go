@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
@@ -99,7 +100,7 @@ SELECT DISTINCT n.name FROM signer_names n JOIN orgs o ON o.id = n.org_id WHERE 
 	}
 }
 
-// The names of signers that an earlier release stored fold as policy.FoldName does, and the
+// The names of signers that an earlier release stored fold as identity.FoldName does, and the
 // commits whose authors may be others are derived again.
 func TestMigrationFoldsNames(t *testing.T) {
 	path := unpackSchema(t, 17)
@@ -124,7 +125,7 @@ func TestMigrationFoldsNames(t *testing.T) {
 
 	var want []string
 	for _, name := range before {
-		want = append(want, policy.FoldName(name))
+		want = append(want, identity.FoldName(name))
 	}
 	slices.Sort(want)
 	db = readRaw(t, path)

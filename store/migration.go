@@ -249,7 +249,7 @@ JOIN signers s ON s.id = a.signer_id`
 
 	for _, s := range signers {
 		for name := range strings.SplitSeq(s.names, "\n") {
-			if name = policy.FoldName(name); name == "" {
+			if name = identity.FoldName(name); name == "" {
 				continue
 			}
 			if _, err := addSignerName(c, s.orgID, s.id, name); err != nil {

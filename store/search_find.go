@@ -8,7 +8,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/search"
 )
 
@@ -153,7 +153,7 @@ func (f *finder) findSigners() error {
 	}
 
 	const columns = "SELECT s.id, s.cn, s.dn FROM "
-	if name := policy.FoldName(f.q.Text); name != "" {
+	if name := identity.FoldName(f.q.Text); name != "" {
 		err := f.Each(func(row scanner) error {
 			return add(row, func(cn, _ string) search.Rank {
 				if rank := f.q.Match(cn); rank != search.No {

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
@@ -32,7 +32,7 @@ func (t *tx) nameSigner(
 
 	isNew, added := false, 0
 	for i, name := range append([]string{cn}, strings.Split(names, "\n")...) {
-		if name = policy.FoldName(name); name == "" {
+		if name = identity.FoldName(name); name == "" {
 			continue
 		}
 		n, err := addSignerName(t.Conn, orgID, signerID, name)
@@ -79,7 +79,7 @@ func (t *tx) needsKnownAuthors(orgID int64) (bool, error) {
 
 // forgetName deletes a name of a signer, and has the commits of the org derived again.
 func (t *tx) forgetName(orgID, signerID int64, name string, cause ledger.Cause) error {
-	if name = policy.FoldName(name); name == "" {
+	if name = identity.FoldName(name); name == "" {
 		return nil
 	}
 	t.caches.named.clear()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 )
 
@@ -279,7 +280,7 @@ func (rd reader) readSourceCommits(commits map[int64]*subject) error {
 		if names[s.d] == nil {
 			names[s.d] = make(map[string]bool)
 		}
-		for _, name := range policy.AuthorNames(s.facts.Authors) {
+		for _, name := range identity.AuthorNames(s.facts.Authors) {
 			names[s.d][name] = true
 		}
 		if len(names[s.d]) > maxSourceNames {

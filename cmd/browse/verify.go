@@ -307,6 +307,7 @@ func printReport(p *cli.Program, r checks.Report) {
 			terminal.Printf(p.Stdout, "%-12s saved %s\n", "", terminal.Clean(file))
 		}
 	}
+
 	mark, style := "✓", terminal.Green
 	switch {
 	case !r.Verified:

@@ -8,7 +8,6 @@ import (
 	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
-	"github.com/ledgerd/ledgerd/ledger/policy"
 )
 
 // A cast has the names that appear in the demo: of the product, its people, their commits
@@ -55,7 +54,7 @@ func (l *peopleList) add(a ledger.Author) {
 		return
 	}
 
-	names := policy.AuthorNames([]ledger.Author{a})
+	names := identity.AuthorNames([]ledger.Author{a})
 	if len(names) != 2 || slices.ContainsFunc(names, func(name string) bool { return l.names[name] }) {
 		return
 	}

@@ -295,7 +295,7 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// What is written to a screen cannot control the terminal, whoever wrote the text. Colours stay.
+// What is written to a screen cannot control the terminal. Colours stay.
 func TestScreenNeutralizesWhatItIsGiven(t *testing.T) {
 	painted := Painter{colours: true}.Paint(Red, "fail")
 	for text, want := range map[string]string{

@@ -169,8 +169,8 @@ func TestStatesThatDoNotFollow(t *testing.T) {
 	}
 }
 
-// A host that changes an identity has a minute in which its states need not follow. Whoever asks for
-// them meanwhile is told that they were not derived.
+// A host that changes an identity has a minute in which its states need not follow. A
+// verification in this minute reports that they were not derived.
 func TestStateThatMayStillBeDerivedLeavesTheReportIncomplete(t *testing.T) {
 	h := newHost(t)
 	_, ci := h.addSigner("cn=build,ou=ci,o=acme")

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/radar"
@@ -80,7 +81,7 @@ func (c *Commit) Digest() string {
 // Authors returns everybody who wrote the commit. It is empty if the author is unknown: a
 // committer alone does not say who wrote the commit.
 func (c *Commit) Authors() []ledger.Author {
-	if len(policy.AuthorNames([]ledger.Author{c.Author})) == 0 {
+	if len(identity.AuthorNames([]ledger.Author{c.Author})) == 0 {
 		return nil
 	}
 	return append([]ledger.Author{c.Author}, c.Writers...)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
 // ExcludesAuthor reports whether any requirement ignores evidence by those who wrote the
@@ -58,7 +59,7 @@ func (a *authorship) satisfies(upTo AuthorRule) AuthorRule {
 // hasName reports whether any author has a name.
 func (a *authorship) hasName() bool {
 	return slices.ContainsFunc(a.authors, func(author ledger.Author) bool {
-		return FoldName(author.Name) != "" || FoldName(author.Email) != ""
+		return identity.FoldName(author.Name) != "" || identity.FoldName(author.Email) != ""
 	})
 }
 
@@ -71,7 +72,7 @@ func (a *authorship) namesPerson() bool {
 func (a *authorship) strangers() (list []ledger.Author) {
 	isKnown := func(name string) bool { return slices.Contains(a.known, name) }
 	for _, author := range a.authors {
-		if !isForge(author) && !slices.ContainsFunc(AuthorNames([]ledger.Author{author}), isKnown) {
+		if !isForge(author) && !slices.ContainsFunc(identity.AuthorNames([]ledger.Author{author}), isKnown) {
 			list = append(list, author)
 		}
 	}
@@ -117,8 +118,9 @@ func newAuthorSet(a *authorship) *authorSet {
 	for _, id := range a.people {
 		set.people[id] = true
 	}
-	for _, name := range AuthorNames(a.authors) {
-		set.names[name], set.sums[sumASCII(name)] = true, true
+	for _, name := range identity.AuthorNames(a.authors) {
+		sum, _ := identity.SumName(name)
+		set.names[name], set.sums[sum] = true, true
 		set.hasLogins = set.hasLogins || strings.Contains(name, ":")
 	}
 	return set
@@ -131,11 +133,14 @@ func (s *authorSet) wrote(e *Evidence) bool {
 
 // hasName reports whether an author has a name. Most names are nobody's: their sums show
 // that without folding them.
-func (s *authorSet) hasName(name string) bool { return s.mayHave(name) && s.names[FoldName(name)] }
+func (s *authorSet) hasName(name string) bool {
+	return s.mayHave(name) && s.names[identity.FoldName(name)]
+}
 
 // mayHave reports whether an author may have a name: its sum is that of an author's, or may
 // differ from that of the folded name.
 func (s *authorSet) mayHave(name string) bool {
-	return !isASCII(name) || s.sums[sumASCII(name)] || strings.Contains(name, "+") ||
+	sum, isASCII := identity.SumName(name)
+	return !isASCII || s.sums[sum] || strings.Contains(name, "+") ||
 		s.hasLogins && strings.Contains(name, "@")
 }

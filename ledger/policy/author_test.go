@@ -5,78 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 )
-
-func TestFoldName(t *testing.T) {
-	for name, want := range map[string]string{
-		"ann":                    "ann",
-		"Ann  Smith":             "annsmith",
-		"<Ann@ACME.org>":         "ann@acme.org",
-		"dependabot[bot]":        "dependabotbot",
-		"\tann\u00a0smith\u3000": "annsmith",
-		"\uff21\uff4e\uff4e":     "ann",
-		"Stra\u00dfe":            "strasse",
-		"\u212aim":               "kim",
-		" ":                      "",
-
-		// Addresses.
-		"eve+work@acme.example":         "eve@acme.example",
-		"Eve+a+b@ACME.example":          "eve@acme.example",
-		"+eve@acme.example":             "+eve@acme.example",
-		"+@acme.example":                "+@acme.example",
-		"cn+dev":                        "cn+dev",
-		"\uff25ve+x@acme.example":       "eve@acme.example",
-		"eve@noreply.acme.example+x":    "acme.example+x:eve",
-		"noreply@github.com":            "noreply@github.com",
-		"@users.noreply.github.com":     "@users.noreply.github.com",
-		"eve@users.noreply.":            "eve@users.noreply.",
-		"users.noreply.github.com":      "users.noreply.github.com",
-		"eve@xusers.noreply.github.com": "eve@xusers.noreply.github.com",
-
-		// No-reply addresses of forges.
-		"123+Eve@users.noreply.github.com":                  "github:eve",
-		"eve@users.noreply.github.com":                      "github:eve",
-		"123+eve+work@users.noreply.github.com":             "github:eve",
-		"eve+work@users.noreply.github.com":                 "github:eve",
-		"123-eve@users.noreply.github.com":                  "github:123-eve",
-		"12a+eve@users.noreply.github.com":                  "github:12a",
-		"49699333+dependabot[bot]@users.noreply.github.com": "github:dependabotbot",
-		"123+eve@users.noreply.acme.ghe.com":                "acme.ghe.com:eve",
-		"123-eve@users.noreply.gitlab.com":                  "gitlab:eve",
-		"123@users.noreply.gitlab.com":                      "gitlab:123",
-		"123-eve-x@users.noreply.git.acme.example":          "git.acme.example:eve-x",
-		"eve@noreply.codeberg.org":                          "codeberg:eve",
-		"1-eve@noreply.git.acme.example":                    "git.acme.example:1-eve",
-
-		// Logins.
-		"github:Eve":                "github:eve",
-		"github:dependabot[bot]":    "github:dependabotbot",
-		"gitlab.acme.example:eve.x": "gitlab.acme.example:eve.x",
-
-		// Nobody.
-		"-":      "",
-		"<->":    "",
-		"- @ -":  "",
-		"\u2013": "\u2013",
-	} {
-		if got := FoldName(name); got != want {
-			t.Errorf("%q folds to %q, want %q", name, got, want)
-		}
-	}
-}
-
-// The fast way for ASCII has the same result as the one for all characters.
-func TestFoldNameOfASCII(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		name := rapid.StringMatching(`[ -~\t]{0,20}`).Draw(t, "name")
-		if got, want := foldText(name), strings.TrimSuffix(foldText(name+"\u00e9"), "\u00e9"); got != want {
-			t.Errorf("%q folds to %q, want %q", name, got, want)
-		}
-	})
-}
 
 // The sums that show quickly that nobody has a name never say so of somebody's.
 func TestAuthorSetHasName(t *testing.T) {
@@ -85,7 +16,7 @@ func TestAuthorSetHasName(t *testing.T) {
 	for _, author := range names {
 		set := newAuthorSet(&authorship{authors: []ledger.Author{{Name: author}}})
 		for _, signer := range names {
-			want := FoldName(signer) != "" && FoldName(author) == FoldName(signer)
+			want := identity.FoldName(signer) != "" && identity.FoldName(author) == identity.FoldName(signer)
 			if got := set.hasName(signer); got != want {
 				t.Errorf("author %q, signer %q: %t, want %t", author, signer, got, want)
 			}
@@ -115,7 +46,7 @@ func TestAuthorsReviewThemselves(t *testing.T) {
 				f := attested(signed("cn=reviewer-7,ou=dev,o=acme", "review:code", ledger.Pass))
 				f.Evidence[0].Person, f.Proven, f.Authors = 7, true, authors
 				f.KnownAuthors = []string{"ann"}
-				for _, name := range AuthorNames(authors) { // as the store finds people by their names
+				for _, name := range identity.AuthorNames(authors) { // as the store finds people by their names
 					if slices.Contains(known, name) {
 						f.AuthorPeople, f.KnownAuthors = []int64{7}, append(f.KnownAuthors, name)
 					}

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
 // drawCarry lets a requirement carry evidence, as Parse allows.
@@ -275,12 +276,12 @@ var withoutRule = map[string]func(c *Contract, f *Facts){
 		}
 	},
 	"known": func(_ *Contract, f *Facts) {
-		f.KnownAuthors = append(AuthorNames(f.Authors), f.SigningKeys...)
+		f.KnownAuthors = append(identity.AuthorNames(f.Authors), f.SigningKeys...)
 	},
 	"the source is known": func(_ *Contract, f *Facts) {
 		for i := range f.Sources {
 			s := &f.Sources[i]
-			s.KnownAuthors = append(AuthorNames(s.Authors), s.SigningKeys...)
+			s.KnownAuthors = append(identity.AuthorNames(s.Authors), s.SigningKeys...)
 		}
 	},
 	"passkey": func(c *Contract, _ *Facts) {

@@ -21,7 +21,8 @@ const drawnFrom = 2 * modelMonth
 
 // drawContract returns a contract in the form that Parse returns.
 func drawContract(t *rapid.T) Contract {
-	c := Contract{Requirements: make([]Requirement, rapid.IntRange(0, 4).Draw(t, "requirements")), Radar: defaultRadar()}
+	c := Contract{Rules: Rules, Requirements: make([]Requirement, rapid.IntRange(0, 4).Draw(t, "requirements")),
+		Radar: defaultRadar()}
 	for i := range c.Requirements {
 		c.Requirements[i] = drawRequirement(t)
 		if rapid.Bool().Draw(t, "named") {

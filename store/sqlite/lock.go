@@ -34,6 +34,7 @@ func TakeLock(path string) (*Lock, error) {
 	if err := checkLink(path + ".lock"); err != nil {
 		return nil, err
 	}
+
 	l := &Lock{flock.New(path+".lock", flock.SetPermissions(0o600))}
 	ok, err := l.file.TryLock()
 	if err != nil {

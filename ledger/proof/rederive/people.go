@@ -5,7 +5,6 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
-	"github.com/ledgerd/ledgerd/ledger/policy"
 )
 
 // people finds out which signers are one person: those with a common DN, or a common key.
@@ -56,7 +55,7 @@ func (p *people) sign(dn identity.DN, key string) {
 func (p *people) forget(dn identity.DN, names []string) {
 	n := p.node(dnNode(dn))
 	for _, name := range names {
-		name = policy.FoldName(name)
+		name = identity.FoldName(name)
 		p.named[name] = slices.DeleteFunc(p.named[name], func(other int) bool { return other == n })
 	}
 }
@@ -65,7 +64,7 @@ func (p *people) forget(dn identity.DN, names []string) {
 func (p *people) name(dn identity.DN, names ...string) {
 	n := p.node(dnNode(dn))
 	for _, name := range append([]string{dn.CN}, names...) {
-		if name = policy.FoldName(name); name != "" && !slices.Contains(p.named[name], n) {
+		if name = identity.FoldName(name); name != "" && !slices.Contains(p.named[name], n) {
 			p.named[name] = append(p.named[name], n)
 		}
 	}
@@ -77,7 +76,7 @@ func (p *people) of(dn identity.DN) int64 { return int64(p.root(p.node(dnNode(dn
 // authors returns the people who have the names of authors, or their keys, and the names and
 // keys that anybody has.
 func (p *people) authors(authors []ledger.Author, keys []string) (list []int64, known []string) {
-	for _, name := range policy.AuthorNames(authors) {
+	for _, name := range identity.AuthorNames(authors) {
 		for _, n := range p.named[name] {
 			list, known = append(list, int64(p.root(n))+1), append(known, name)
 		}

@@ -40,7 +40,7 @@ ALTER TABLE identities ADD COLUMN emails text COLLATE "C" NOT NULL DEFAULT '';
 ALTER TABLE identities ADD COLUMN logins text COLLATE "C" NOT NULL DEFAULT '';
 
 -- E-mail addresses are compared without plus tags, and no-reply addresses of forges as logins, as
--- policy.FoldName does. The names of signers follow.
+-- identity.FoldName does. The names of signers follow.
 WITH
 parts AS (
   SELECT org_id, name, signer_id, substr(name, 1, strpos(name, '@') - 1) AS account,

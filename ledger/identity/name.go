@@ -1,4 +1,4 @@
-package policy
+package identity
 
 import (
 	"strings"
@@ -6,7 +6,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
 // AuthorNames returns the names and e-mail addresses of authors in the form of FoldName.
@@ -35,7 +34,7 @@ func FoldName(name string) string {
 
 func foldText(name string) string {
 	if !isASCII(name) {
-		return strings.Map(foldRune, identity.FoldText(name))
+		return strings.Map(foldRune, FoldText(name))
 	}
 	return strings.Map(foldASCII, name) // fast, since most names have only ASCII
 }
@@ -65,7 +64,7 @@ func foldAddress(name string) string {
 		account = tagged
 	}
 	if isLogin && account != "" && forge != "" {
-		return identity.LoginAt(forge, account)
+		return LoginAt(forge, account)
 	}
 	return account + "@" + host
 }
@@ -89,10 +88,13 @@ func isASCII(name string) bool {
 	return true
 }
 
-// sumASCII returns a sum (FNV-1a) of a name. Names of ASCII that fold to the same text, and
-// this text, have the same sum.
-func sumASCII(name string) uint64 {
-	sum := uint64(14695981039346656037)
+// SumName returns a sum (FNV-1a) of a name, and false if the name has other characters than
+// ASCII. Names that differ only in case, brackets and blanks have the same sum.
+func SumName(name string) (sum uint64, ok bool) {
+	if !isASCII(name) {
+		return 0, false
+	}
+	sum = 14695981039346656037
 	for i := range len(name) {
 		c := name[i]
 		switch {
@@ -103,7 +105,7 @@ func sumASCII(name string) uint64 {
 		}
 		sum = (sum ^ uint64(c)) * 1099511628211
 	}
-	return sum
+	return sum, true
 }
 
 // foldRune is like foldASCII, and also drops other blanks and invisible characters.
