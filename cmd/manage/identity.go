@@ -192,8 +192,9 @@ func newIdentityUpdate(p *cli.Program) *cobra.Command {
 		Use:   "update ID",
 		Short: "Change what a trusted key or root may attest, and how commits name its signer",
 		Long: `Changes a key or root, effective immediately. Each flag replaces what is stored:
---may, --email and --login replace the whole list. Attestations that were recorded
-before stay and still count, with the e-mail addresses that the signer had then.`,
+--may, --email and --login replace the whole list. Attestations that were
+recorded before stay and still count, with the e-mail addresses that the signer
+had then.`,
 		Example: `  ledgerd identity update idn_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme --may 'test:*,build:*'
   ledgerd identity update idn_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme --may '*'
   ledgerd identity update idn_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme --email eve@acme.example,eve@home.example --login github:eve`,

@@ -26,9 +26,10 @@ func TestArtifactPages(t *testing.T) {
 		Predicate: "build:image", Result: ledger.Result{Status: ledger.Pass}})
 	check(t, err)
 	named := strings.Replace(string(payload), `"subject":[`, `"subject":[{"digest":{"sha256":"`+digest[7:]+`"}},`, 1)
+	e.policy(`{"requirements":[{"state":"PROMOTABLE","predicate":"review:*"}],"artifacts":{"signers":["cn=ci"]}}`)
 	e.sign(ci, named)
-	w.get(path+"/"+digest).want(200).has("Validating is the least state of the commits whose link counts.",
-		"Validating api@ "+commitID(1)[:12]+" , linked by build:image of ci", "ledgerd gate acme --artifact "+digest)
+	w.get(path+"/"+digest).want(200).has("Attested is the least state of the commits whose link counts.",
+		"Attested api@ "+commitID(1)[:12]+" , linked by build:image of ci", "ledgerd gate acme --artifact "+digest)
 
 	e.policy(`{"requirements":[{"state":"PROMOTABLE","predicate":"review:*"}],"artifacts":{"signers":["cn=builder"]}}`)
 	w.get(path+"/"+digest).want(200).has("Unknown: no link counts", "Does not count: the signer is not in the policy's")

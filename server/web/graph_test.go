@@ -172,7 +172,8 @@ func (h *history) inherit(commit string, k *known) {
 	k.Sources, k.Carried = nil, nil
 	for _, id := range slices.Sorted(maps.Keys(h.facts)) {
 		o := h.facts[id]
-		s := policy.Source{Commit: id, Authors: o.Authors, AuthorPeople: o.AuthorPeople, Proven: o.Proven,
+		s := policy.Source{Commit: id, Authors: o.Authors, AuthorPeople: o.AuthorPeople,
+			KnownAuthors: o.KnownAuthors, Proven: o.Proven,
 			SameTree: k.Proven && o.Proven && k.object.tree == o.object.tree}
 		latest := make(map[int64]policy.MergeClaim)
 		for _, c := range k.claims {

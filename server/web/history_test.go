@@ -302,21 +302,21 @@ func (h *history) register(commit string, n ledger.Registration) {
 	if k.author != (ledger.Author{}) {
 		k.Authors = append([]ledger.Author{k.author}, k.others...)
 	}
-	k.AuthorPeople = h.peopleNamed(k.Authors)
+	k.AuthorPeople, k.KnownAuthors = h.peopleNamed(k.Authors)
 	h.derive(commit, k)
 }
 
-// peopleNamed returns the people with an identity that has the name of an author.
-func (h *history) peopleNamed(authors []ledger.Author) (people []int64) {
+// peopleNamed returns the people with an identity that has the name of an author, and these names.
+func (h *history) peopleNamed(authors []ledger.Author) (people []int64, known []string) {
 	for dn, person := range h.people {
 		name, err := identity.ParseDN(dn)
 		check(h.t, err)
 		isNamed := func(a ledger.Author) bool { return strings.EqualFold(a.Name, name.CN) }
 		if slices.ContainsFunc(authors, isNamed) {
-			people = append(people, person)
+			people, known = append(people, person), append(known, identity.FoldName(name.CN))
 		}
 	}
-	return people
+	return people, known
 }
 
 // attestAny records an attestation of any commit.

@@ -32,8 +32,9 @@ func migrate(c *sqldb.Conn, path string, o Options) error {
 	if err := useWAL(c); err != nil {
 		return fmt.Errorf("switch to the write-ahead log: %w", err)
 	}
-	if version == len(files) {
-		return nil
+	// This read also opens the log, which the guard expects.
+	if version, err = schemaVersion(c); err != nil || version == len(files) {
+		return err
 	}
 	return migrateAlone(c, path, files, o)
 }
