@@ -30,7 +30,7 @@ func (e *exerciser) trustedRoots() {
 
 	entry := ledger.SigstoreEntry{TrustedRoot: "public-good", Issuer: "https://issuer.example", Subject: "a@b.example"}
 	n, err := identity.NewIdentity{Kind: identity.SigstoreIdentity, DN: "cn=release,ou=build,o=acme", Sigstore: &entry,
-		May: identity.Predicates{"build:*"}}.Identity()
+		May: identity.Predicates{"build:*"}, Logins: []string{"github:release"}}.Identity()
 	check(e.t, err)
 	e.ok(e.AddIdentity(ctx, "acme", n))
 	_, _, err = e.Keyring(ctx, "acme")

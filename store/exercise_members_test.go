@@ -52,4 +52,7 @@ func (e *exerciser) signIns(added member.Member) {
 	check(e.t, e.Run(ctx, "INSERT INTO review_drafts (digest, token_id, repo_id, until) "+
 		"SELECT randomblob(32), t.id, r.id, 1 FROM tokens t JOIN repos r ON r.org_id = t.org_id WHERE t.is_sign_in = 1"))
 	check(e.t, e.EndSignIn(ctx, "acme", added.ID, last.ID))
+
+	check(e.t, e.Run(ctx, "UPDATE members SET issuer = 'https://other.example' WHERE subject = '2'"))
+	check(e.t, e.EndSignInsOfProviders(ctx))
 }
