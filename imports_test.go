@@ -154,7 +154,8 @@ var mayImport = map[string][]string{
 		"ledger", "ledger/attention", "ledger/attestation", "ledger/ca", "ledger/exchange", "ledger/facts",
 		"ledger/gitobject", "ledger/identity", "ledger/insights", "ledger/member", "ledger/passkey",
 		"ledger/policy", "ledger/policy/lint", "ledger/proof", "ledger/proof/receipt", "ledger/radar", "ledger/search",
-		"ledger/where", "store/internal/cursor", "store/internal/envelope", "store/internal/lookup", "store/internal/sealed", "store/postgres",
+		"ledger/where", "store/internal/cursor", "store/internal/envelope", "store/internal/lookup",
+		"store/internal/sealed", "store/postgres",
 		"store/radarindex",
 		"store/sqldb", "store/sqlite",
 	},
@@ -255,7 +256,8 @@ var mayImport = map[string][]string{
 	"internal/atomicfile":   {},
 	"internal/backup":       {"ledger", "store", "store/check", "store/sqldb", "store/sqlite"},
 	"internal/doctor": {
-		"internal/config", "internal/idp", "internal/parallel", "internal/service", "internal/terminal", "ledger", "ledger/member",
+		"internal/config", "internal/idp", "internal/parallel", "internal/service", "internal/terminal", "ledger",
+		"ledger/member",
 		"store", "store/postgres", "store/sqlite", "transparency",
 	},
 	"internal/logqueue": {},
@@ -292,8 +294,9 @@ var mayImport = map[string][]string{
 	// The domain. The types that all share are in ledger, which imports only radar and forge.
 	"ledger/identity": {"ledger", "ledger/identity/sigstore", "ledger/internal/base64text",
 		"ledger/internal/publickey", "ledger/internal/text"},
-	"ledger/identity/sigstore": {"ledger/internal/publickey", "ledger/internal/text"}, // the only one that imports sigstore-go
-	"ledger":                   {"ledger/forge", "ledger/internal/text", "ledger/radar"},
+	"ledger/identity/sigstore": {"ledger/internal/publickey", "ledger/internal/text"},
+	// the only one that imports sigstore-go
+	"ledger": {"ledger/forge", "ledger/internal/text", "ledger/radar"},
 	"ledger/exchange": {
 		"ledger", "ledger/ca", "ledger/forge", "ledger/identity", "ledger/internal/glob", "ledger/internal/issuer",
 		"ledger/internal/publickey", "ledger/internal/text", "ledger/where",
@@ -312,7 +315,8 @@ var mayImport = map[string][]string{
 	"ledger/attestation/bulk": {
 		"ledger", "ledger/internal/text",
 	},
-	"ledger/facts": {"ledger", "ledger/attestation", "ledger/identity", "ledger/internal/text", "ledger/policy", "ledger/radar"},
+	"ledger/facts": {"ledger", "ledger/attestation", "ledger/identity", "ledger/internal/text", "ledger/policy",
+		"ledger/radar"},
 	"ledger/proof/rederive": {
 		"ledger", "ledger/attestation", "ledger/facts", "ledger/identity", "ledger/policy", "ledger/where",
 	},

@@ -76,7 +76,8 @@ func TestOrgsOfAProvider(t *testing.T) {
 		t.Fatalf("the first sign-in: %d %s", status, body)
 	}
 
-	for org, claims := range map[string][2]string{"globex": {"aud", idptest.ClientID}, "umbrella": {"groups", "everyone"}} {
+	for org, claims := range map[string][2]string{"globex": {"aud", idptest.ClientID}, "umbrella": {"groups",
+		"everyone"}} {
 		if status, body := o.createRuleIn(org, rule(org, claims[0], claims[1])); status != 422 {
 			t.Errorf("a rule on %s in %s: %d %s", claims[0], org, status, body)
 		}

@@ -207,7 +207,8 @@ func TestNobodyButBuildersLinksArtifacts(t *testing.T) {
 			b.setContract(buildAndReview + `}`)
 			ci := b.limited("cn=ci,ou=build,o=acme", "build:*")
 			b.builds(ci, 1, image(2))
-			b.attest(b.limited("cn=rita,ou=dev,o=acme", "review:*").statement(t, commitID(1), "review:code", ledger.Pass, 1)).want(201)
+			b.attest(b.limited("cn=rita,ou=dev,o=acme", "review:*").statement(t, commitID(1), "review:code", ledger.Pass,
+				1)).want(201)
 			test.link(b)
 			b.wantArtifact(image(1), "no link counts: "+test.want, "api 1 PROMOTABLE: "+test.want)
 
@@ -228,7 +229,8 @@ func TestNobodyButBuildersLinksArtifacts(t *testing.T) {
 func TestOnlyBuildersSignProvenance(t *testing.T) {
 	b := newBackend(t)
 	ci := b.limited("cn=tests,ou=build,o=acme", "test:*")
-	payload := statement(fmt.Sprintf(`{"name":"img","digest":{"sha256":%q}}`, image(1)[7:]), "https://slsa.dev/provenance/v1",
+	payload := statement(fmt.Sprintf(`{"name":"img","digest":{"sha256":%q}}`, image(1)[7:]),
+		"https://slsa.dev/provenance/v1",
 		fmt.Sprintf(`{"buildDefinition":{"resolvedDependencies":[{"uri":"git+https://git.example/acme/api",
 			"digest":{"gitCommit":%q}}]},"runDetails":{"builder":{"id":"https://ci.example/runner"}}}`, commitID(1)))
 	b.attest(ci.sign(t, payload)).wantProblem(422, ledger.CodePredicateNotAllowed)

@@ -67,7 +67,8 @@ func TestEveryRouteAnswersStrangersAlike(t *testing.T) {
 				}
 
 				first := answer(places[0].org)
-				if want := map[bool]int{true: http.StatusUnauthorized, false: http.StatusForbidden}[token == ""]; first.status != want {
+				if want := map[bool]int{true: http.StatusUnauthorized,
+					false: http.StatusForbidden}[token == ""]; first.status != want {
 					t.Errorf("%s: %s gets %d, want %d: %s", first.what, who, first.status, want, first.body)
 				}
 				for _, p := range places[1:] {
@@ -106,10 +107,19 @@ func TestExchangesAnswerStrangersAlike(t *testing.T) {
 		"one with the key of a stranger": func(org string) string {
 			return oidctest.Sign(t, jose.ES256, key, "key-1", claims(org))
 		},
-		"one with an unknown key":    func(org string) string { return j.provider.TokenWithID("key-99", claims(org)) },
-		"one of an unknown issuer":   func(org string) string { return j.provider.Token(claims(org, map[string]any{"iss": "https://x.org"})) },
-		"one without a repository":   func(org string) string { return j.provider.Token(claims(org, map[string]any{"repository_id": nil})) },
-		"one of two kinds of issuer": func(org string) string { return j.provider.Token(claims(org, map[string]any{"project_id": "1"})) },
+		"one with an unknown key": func(org string) string { return j.provider.TokenWithID("key-99", claims(org)) },
+		"one of an unknown issuer": func(org string) string {
+			return j.provider.Token(claims(org,
+				map[string]any{"iss": "https://x.org"}))
+		},
+		"one without a repository": func(org string) string {
+			return j.provider.Token(claims(org,
+				map[string]any{"repository_id": nil}))
+		},
+		"one of two kinds of issuer": func(org string) string {
+			return j.provider.Token(claims(org,
+				map[string]any{"project_id": "1"}))
+		},
 	} {
 		for what, send := range map[string]func(org string) response{
 			"exchange": func(org string) response {

@@ -163,8 +163,9 @@ func (b *backend) read(org string) reading {
 		}
 	}
 	for path, body := range map[string]string{
-		"/artifacts":             toJSON(b.t, map[string]any{"digests": []string{image(1), image(2), image(99)}}),
-		"/repos/api/radar":       toJSON(b.t, ledger.RadarQuery{Commit: commitID(50), Registration: registering("x", editing("cmd/root.go", 101))}),
+		"/artifacts": toJSON(b.t, map[string]any{"digests": []string{image(1), image(2), image(99)}}),
+		"/repos/api/radar": toJSON(b.t, ledger.RadarQuery{Commit: commitID(50), Registration: registering("x",
+			editing("cmd/root.go", 101))}),
 		"/policies/api/simulate": deploymentPolicy,
 		"/policies/api/lint":     deploymentPolicy,
 	} {

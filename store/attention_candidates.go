@@ -47,7 +47,8 @@ type troubledRepo struct {
 // more repos. A repoID of 0 selects all repos.
 func (rd reader) troubledRepos(orgID, repoID int64) (list []troubledRepo, more bool, err error) {
 	from, by := `FROM (
-  SELECT id FROM repos /*+index repos_by_org*/ WHERE org_id = ? AND deleted_at = 0 ORDER BY id LIMIT ?) r`, []any{orgID, maxAttentionRepos + 1}
+  SELECT id FROM repos /*+index repos_by_org*/ WHERE org_id = ? AND deleted_at = 0 ORDER BY id LIMIT ?) r`,
+		[]any{orgID, maxAttentionRepos + 1}
 	if repoID != 0 {
 		from, by = "FROM repos r WHERE r.id = ?", []any{repoID}
 	}

@@ -26,7 +26,8 @@ type AuditFilter struct {
 // Audits lists the events of the administrative actions in an org, newest first by default,
 // byte for byte as they were recorded.
 func (s *Store) Audits(ctx context.Context, org string, f AuditFilter) (ledger.Page[jsontext.Value], error) {
-	return listWalk(ctx, s, org, f.Query, "administrative actions", func(rd reader, orgID int64) (walk[jsontext.Value], error) {
+	return listWalk(ctx, s, org, f.Query, "administrative actions", func(rd reader, orgID int64) (walk[jsontext.Value],
+		error) {
 		return rd.auditWalk(orgID, f)
 	})
 }

@@ -114,7 +114,8 @@ func TestMigrationFoldsNames(t *testing.T) {
 		"eve@noreply.", "@users.noreply.github.com", "a@b@users.noreply.github.com", "c+d@e+f@acme.example", "g@h+i",
 		"noreply@github.com", "c++dev"}
 	for _, name := range names {
-		_, err := db.Exec("INSERT INTO signer_names (org_id, name, signer_id) SELECT org_id, ?, id FROM signers LIMIT 1", name)
+		_, err := db.Exec("INSERT INTO signer_names (org_id, name, signer_id) SELECT org_id, ?, id FROM signers LIMIT 1",
+			name)
 		check(t, err)
 	}
 	_, err := db.Exec("UPDATE commits SET author_email = 'eve+work@acme.example' WHERE id = (SELECT min(id) FROM commits)")

@@ -16,7 +16,8 @@ import (
 )
 
 const selectIdentity = `
-SELECT i.id, i.identity_id, o.name, i.kind, i.dn, i.email, i.emails, i.logins, i.may, i.dn_pattern, i.pem, i.fingerprint, i.not_after,
+SELECT i.id, i.identity_id, o.name, i.kind, i.dn, i.email, i.emails, i.logins, i.may, i.dn_pattern, i.pem,
+  i.fingerprint, i.not_after,
   i.created_at, i.revoked_at, i.distrusted_since, i.event_id, i.sigstore
 FROM identities i JOIN orgs o ON o.id = i.org_id `
 
@@ -143,7 +144,8 @@ func (s *Store) Identity(ctx context.Context, org, id string) (identity.Identity
 
 // Identities lists the identities of an org, oldest first, including revoked ones.
 func (s *Store) Identities(ctx context.Context, org string, q Query) (ledger.Page[identity.Identity], error) {
-	return listOf(ctx, s, org, "identities", q, scanIdentity, selectIdentity+"WHERE i.org_id = ? AND i.id > ? ORDER BY i.id LIMIT ?")
+	return listOf(ctx, s, org, "identities", q, scanIdentity,
+		selectIdentity+"WHERE i.org_id = ? AND i.id > ? ORDER BY i.id LIMIT ?")
 }
 
 // ChangeIdentity changes an identity and returns it. Attestations that are verified from

@@ -25,7 +25,8 @@ func scanMember(row scanner) (keyed[member.Member], error) {
 
 // Members lists the members and former members of an org, oldest first.
 func (s *Store) Members(ctx context.Context, org string, q Query) (ledger.Page[member.Member], error) {
-	return listOf(ctx, s, org, "members", q, scanMember, selectMember+"WHERE m.org_id = ? AND m.id > ? ORDER BY m.id LIMIT ?")
+	return listOf(ctx, s, org, "members", q, scanMember, selectMember+"WHERE m.org_id = ? AND m.id > ? ORDER BY m.id "+
+		"LIMIT ?")
 }
 
 // Member returns a member, who may be a former one.
@@ -42,7 +43,8 @@ func (rd reader) member(org, id string) (keyed[member.Member], error) {
 }
 
 // AddMember adds an account to an org before its person signs in. n is completed. It returns
-// CodeInvalidField if the org may not use the provider, CodeAlreadyExists if the account is a member, also a former one, or if another member has the DN,
+// CodeInvalidField if the org may not use the provider, CodeAlreadyExists if the account is a
+// member, also a former one, or if another member has the DN,
 // and CodeLimitReached if the org has too many.
 func (s *Store) AddMember(ctx context.Context, org string, n member.NewMember) (member.Member, error) {
 	return write(ctx, s, org, func(t *tx) (member.Member, error) {

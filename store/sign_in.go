@@ -22,7 +22,9 @@ const keepState = time.Hour
 // session, and state that of the state of the sign-in, which counts once.
 //
 // It returns CodeForbidden if the org does not admit the account, may not use its provider, or does not
-// exist, or if the person must agree to join it and has not (see [member.Offers]), CodeAlreadyExists if the DN that a rule gives is another person's, and CodeUnauthenticated if the
+// exist, or if the person must agree to join it and has not (see [member.Offers]),
+// CodeAlreadyExists if the DN that a rule gives is another person's, and CodeUnauthenticated
+// if the
 // state was used before. Tokens of an account that is no longer admitted are revoked.
 func (s *Store) SignInMember(
 	ctx context.Context, org string, a member.Account, state, session [32]byte, expires ledger.Time,

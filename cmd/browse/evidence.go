@@ -121,7 +121,8 @@ func (x evidenceExport) run(
 	if err := writeTo(x.out, export); err != nil {
 		return err
 	}
-	terminal.Printf(p.Hints(), "Wrote %s: the evidence of %s. See 'ledgerd verify evidence %s'.\n", x.out, countOf(m), x.out)
+	terminal.Printf(p.Hints(), "Wrote %s: the evidence of %s. See 'ledgerd verify evidence %s'.\n", x.out, countOf(m),
+		x.out)
 	return nil
 }
 

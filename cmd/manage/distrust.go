@@ -88,7 +88,8 @@ func revokeQuestion(
 // printDistrust prints what does not count any more because an identity was revoked. The
 // counts are left out if they cannot be read: the identity is revoked.
 func printDistrust(ctx context.Context, p *cli.Program, c *cli.Connection, i identity.Identity) {
-	terminal.Printf(p.Stdout, "What was recorded with it since %s does not count any more; what it replaced counts again.\n",
+	terminal.Printf(p.Stdout, "What was recorded with it since %s does not count any more; what it replaced counts "+
+		"again.\n",
 		i.DistrustedSince)
 	if i.Kind == identity.RootIdentity {
 		return

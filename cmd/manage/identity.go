@@ -77,7 +77,8 @@ another forge, gitlab.acme.example:eve: it stands for the no-reply addresses.
 					return err
 				}
 				return p.Confirm(added, func() {
-					terminal.Printf(p.Stdout, "Trusted %s %s in %s (%s)\n", added.Kind, terminal.Printable(added.DN), added.Org, added.ID)
+					terminal.Printf(p.Stdout, "Trusted %s %s in %s (%s)\n", added.Kind, terminal.Printable(added.DN), added.Org,
+						added.ID)
 				})
 			})
 		},
@@ -197,7 +198,7 @@ recorded before stay and still count, with the e-mail addresses that the signer
 had then.`,
 		Example: `  ledgerd identity update idn_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme --may 'test:*,build:*'
   ledgerd identity update idn_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme --may '*'
-  ledgerd identity update idn_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme --email eve@acme.example,eve@home.example --login github:eve`,
+  ledgerd identity update idn_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme --email eve@acme.example --login github:eve`,
 		Args: cli.Takes("ID"),
 		RunE: func(command *cobra.Command, args []string) error {
 			change := identity.Change{

@@ -45,7 +45,8 @@ With --repo, the token is only for what is about one of these repos.`,
 				if err != nil {
 					return err
 				}
-				terminal.Printf(p.Hints(), "Created %s token %q (%s). Copy it now: it won't be shown again.\n", token.Scope, token.Name,
+				terminal.Printf(p.Hints(), "Created %s token %q (%s). Copy it now: it won't be shown again.\n", token.Scope,
+					token.Name,
 					token.ID)
 				return p.Print(token, func() { terminal.Printf(p.Stdout, "%s\n", token.Secret) })
 			})

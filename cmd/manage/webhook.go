@@ -98,7 +98,8 @@ LEDGERD_URL.`,
 				if err != nil {
 					return err
 				}
-				terminal.Printf(p.Hints(), "Created webhook %s for %s events of %s. Copy its secret now: it won't be shown again.\n",
+				terminal.Printf(p.Hints(), "Created webhook %s for %s events of %s. Copy its secret now: it won't be shown "+
+					"again.\n",
 					w.ID, display.EventTypes(w.Events, " and "), name)
 				return p.Print(w, func() { terminal.Printf(p.Stdout, "%s\n", w.Secret) })
 			})

@@ -109,7 +109,8 @@ func writeEnvelope(
 	if subject == "" {
 		subject = fmt.Sprintf("%s %s", a.predicate, o.Status)
 	}
-	terminal.Printf(p.Hints(), "Signed %s and wrote it to %s. To record it, run 'ledgerd attest %s --envelope %s'.\n", subject,
+	terminal.Printf(p.Hints(), "Signed %s and wrote it to %s. To record it, run 'ledgerd attest %s --envelope %s'.\n",
+		subject,
 		a.out, a.repo, a.out)
 	return nil
 }

@@ -124,7 +124,8 @@ func (r receiptRequest) run(
 	if err := file.Write(text); err != nil {
 		return err
 	}
-	terminal.Printf(p.Hints(), "Wrote %s: %s had reached %s. It is valid until %s.\n", r.out, name.At(says.Commit), says.State,
+	terminal.Printf(p.Hints(), "Wrote %s: %s had reached %s. It is valid until %s.\n", r.out, name.At(says.Commit),
+		says.State,
 		says.ValidUntil)
 	return nil
 }

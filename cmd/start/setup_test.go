@@ -31,7 +31,8 @@ func TestNothingIsCreatedThroughALink(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			top := t.TempDir()
 			clone := filepath.Join(top, "clone")
-			for _, folder := range []string{filepath.Dir(filepath.Join(clone, test.link)), clone + "/inside", top + "/elsewhere"} {
+			for _, folder := range []string{filepath.Dir(filepath.Join(clone, test.link)), clone + "/inside",
+				top + "/elsewhere"} {
 				if err := os.MkdirAll(folder, 0o777); err != nil {
 					t.Fatal(err)
 				}

@@ -26,7 +26,8 @@ func Lines(c policy.Contract) []string {
 	}
 
 	if c.Rules > 0 {
-		lines = append(lines, fmt.Sprintf("rules %d (without artifacts.signers, only builds by identities with --may build:… "+
+		lines = append(lines, fmt.Sprintf("rules %d (without artifacts.signers, only builds by identities with --may "+
+			"build:… "+
 			"link artifacts)", c.Rules))
 	}
 	r := c.Radar

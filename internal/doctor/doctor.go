@@ -168,7 +168,8 @@ func (e *examination) linkers(repos []string) {
 		list += " and others"
 	}
 	e.add("policy", Warning, "any_linker: by the rules of an earlier release, every identity without --may can link any "+
-		"artifact with any commit in %s (name the builders in artifacts.signers, or give their identities --may build:…, and "+
+		"artifact with any commit in %s (name the builders in artifacts.signers, or give their identities --may "+
+		"build:…, and "+
 		"apply each policy again)", list)
 }
 

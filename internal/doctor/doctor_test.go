@@ -269,7 +269,8 @@ func TestExamine(t *testing.T) {
 				"may (none)"},
 		{name: "a provider that an org has used", spoil: func(t *testing.T, s *config.Settings) {
 			providersWith("")(t, s)
-			change(t, string(s.Database), "INSERT INTO provider_orgs (issuer, org_id) SELECT 'https://idp.example', id FROM orgs")
+			change(t, string(s.Database), "INSERT INTO provider_orgs (issuer, org_id) SELECT 'https://idp.example', id "+
+				"FROM orgs")
 		}, check: "sign-in", level: doctor.Warning, want: "may (acme)"},
 		{name: "a witness policy that is missing", spoil: func(_ *testing.T, s *config.Settings) {
 			s.Log.Policy = "missing"

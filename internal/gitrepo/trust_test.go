@@ -197,7 +197,8 @@ func TestTrustedFolders(t *testing.T) {
 	f.Git("clone", "--quiet", "--bare", ".", filepath.Join(elsewhere, "bare.git"))
 	mustGit(t, Repo{Dir: filepath.Join(elsewhere, "bare.git")}, "", "worktree", "add", "--quiet",
 		filepath.Join(elsewhere, "of-bare"), "main")
-	f.Git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", filepath.Join(elsewhere, "bare.git"), "module")
+	f.Git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", filepath.Join(elsewhere, "bare.git"),
+		"module")
 
 	for name, folder := range map[string]string{
 		"a work tree whose files look like a repository": f.Forest.Dir,

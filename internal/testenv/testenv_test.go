@@ -32,9 +32,10 @@ func TestMissingProgramsSkipOrFail(t *testing.T) {
 		programs        []string
 		skipped, failed string
 	}{
-		"installed":             {"all", []string{"go"}, "", ""},
-		"none":                  {"all", nil, "", ""},
-		"missing":               {"", []string{"go", "no-such-a", "no-such-b"}, "no-such-a and no-such-b, as .ci/run has", ""},
+		"installed": {"all", []string{"go"}, "", ""},
+		"none":      {"all", nil, "", ""},
+		"missing": {"", []string{"go", "no-such-a", "no-such-b"}, "no-such-a and no-such-b, as .ci/run has",
+			""},
 		"missing, but required": {"all", []string{"no-such-a"}, "", "needs no-such-a"},
 	} {
 		t.Setenv("LEDGERD_TEST_REQUIRE", tc.require)

@@ -205,7 +205,8 @@ func (d *derivation) compare(ctx context.Context, shown *ledger.Commit) error {
 		}
 	}
 	if d.later[shown.SHA] {
-		d.tally.Add(shown.SHA, verify.Skipped(checkDerivation, "it was registered again while this was verified (run it again)"))
+		d.tally.Add(shown.SHA, verify.Skipped(checkDerivation,
+			"it was registered again while this was verified (run it again)"))
 	} else {
 		d.tally.Add(shown.SHA, verify.Failure(checkDerivation, "%v", err))
 	}

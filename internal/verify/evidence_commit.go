@@ -124,7 +124,8 @@ func checkKnown(record *ledger.Commit, logged string) verify.Check {
 	case logged == "" && !known.IsRegistered():
 		return verify.Passed(checkFacts, "nothing is known of it but its evidence")
 	case logged == "":
-		return verify.Skipped(checkFacts, "the export has no event of what is known of the commit (register it again, and export it again)")
+		return verify.Skipped(checkFacts, "the export has no event of what is known of the commit (register it again, "+
+			"and export it again)")
 	case logged != known.Digest():
 		return verify.Failure(checkFacts, "author, branch, targets, changes or another part of the record are not those in "+
 			"the log")

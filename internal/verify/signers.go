@@ -46,7 +46,8 @@ func (s *Session) isLogged(
 	ctx context.Context, id, event string, logged func(body []byte) verify.Check,
 ) ([]verify.Check, error) {
 	if event == "" {
-		return []verify.Check{verify.Skipped(verify.CheckIdentity, "the server has not logged %s yet (run it again in a minute)", id)}, nil
+		return []verify.Check{verify.Skipped(verify.CheckIdentity,
+			"the server has not logged %s yet (run it again in a minute)", id)}, nil
 	}
 	e, checks, err := s.event(ctx, event)
 	if err != nil {

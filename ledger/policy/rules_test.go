@@ -87,7 +87,8 @@ func TestLinkRefusalByName(t *testing.T) {
 	}
 	for _, rules := range []int{0, Rules} {
 		c := Contract{Rules: rules, Artifacts: ArtifactRule{Signers: []identity.Pattern{builders}}}
-		if refusal, warning := c.LinkRefusal("test:image", identity.DN{CN: "ci", OU: "build"}, nil); refusal+string(warning) != "" {
+		if refusal, warning := c.LinkRefusal("test:image", identity.DN{CN: "ci", OU: "build"},
+			nil); refusal+string(warning) != "" {
 			t.Errorf("a named signer: %q, %q", refusal, warning)
 		}
 		refusal, warning := c.LinkRefusal("build:gh", identity.DN{CN: "ci", OU: "dev"}, identity.Predicates{"build:*"})

@@ -20,7 +20,8 @@ func (c *checker) identities(ctx context.Context, o *org) error {
 		var page []keyed
 		err := c.read(ctx, func(conn *sqldb.Conn) (err error) {
 			page, err = sqldb.All(conn, scanIdentity, `
-SELECT id, identity_id, kind, dn, email, emails, logins, may, dn_pattern, pem, fingerprint, not_after, revoked_at, distrusted_since,
+SELECT id, identity_id, kind, dn, email, emails, logins, may, dn_pattern, pem, fingerprint, not_after, revoked_at,
+  distrusted_since,
   event_id, sigstore
 FROM identities WHERE org_id = ? AND id > ? ORDER BY id LIMIT 200`, o.id, after)
 			if err != nil {
@@ -72,7 +73,8 @@ type keyed struct {
 
 func scanIdentity(row sqldb.Scanner) (i keyed, err error) {
 	var emails, logins, may, entry string
-	err = row.Scan(&i.row, &i.ID, &i.Kind, &i.DN, &i.Email, &emails, &logins, &may, &i.DNPattern, &i.PEM, &i.Fingerprint, &i.NotAfter,
+	err = row.Scan(&i.row, &i.ID, &i.Kind, &i.DN, &i.Email, &emails, &logins, &may, &i.DNPattern, &i.PEM, &i.Fingerprint,
+		&i.NotAfter,
 		&i.RevokedAt, &i.DistrustedSince, &i.Event, &entry)
 	for _, list := range []struct {
 		text  string

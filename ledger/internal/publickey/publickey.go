@@ -53,7 +53,8 @@ func checkRSA(pub *rsa.PublicKey) error {
 		return fmt.Errorf("RSA keys of %d bits are not supported (use %d to %d bits)", bits, minRSA, maxRSA)
 	}
 	if pub.N.Bit(0) == 0 || pub.E < 3 || pub.E%2 == 0 {
-		return errors.New("the modulus and the exponent of an RSA key are odd, and the exponent is 3 or more (create a new key)")
+		return errors.New("the modulus and the exponent of an RSA key are odd, and the exponent is 3 or more (create a " +
+			"new key)")
 	}
 	return nil
 }

@@ -46,7 +46,8 @@ func Check(c policy.Contract, f Facts) Review {
 			"nobody links artifacts: no trusted identity matches")
 	}
 	if c.AnyLinker() {
-		l.add(FindingAnyLinker, "artifacts", "name the builders in artifacts.signers or by identity update --may build:…, and "+
+		l.add(FindingAnyLinker, "artifacts", "name the builders in artifacts.signers or by identity update --may "+
+			"build:…, and "+
 			"apply the policy again", "any identity without a list of predicates can link any image to any commit, by the "+
 			"rules of an earlier release")
 	}

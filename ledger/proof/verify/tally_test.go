@@ -138,10 +138,12 @@ func TestPolicies(t *testing.T) {
 	if p.Check(second) == nil {
 		t.Error("a version without an event passes")
 	}
-	check(t, p.Add(ledger.PolicyEvent{ID: "evt_1", Version: 2, PreviousVersion: 1, Digest: shown.Digest, Rules: policy.Rules}, false))
+	check(t, p.Add(ledger.PolicyEvent{ID: "evt_1", Version: 2, PreviousVersion: 1, Digest: shown.Digest,
+		Rules: policy.Rules}, false))
 	check(t, p.Check(shown))
 	check(t, p.Check(second))
-	check(t, p.Add(ledger.PolicyEvent{ID: "evt_2", Version: 3, PreviousVersion: 2, Digest: shown.Digest, Rules: policy.Rules}, true))
+	check(t, p.Add(ledger.PolicyEvent{ID: "evt_2", Version: 3, PreviousVersion: 2, Digest: shown.Digest,
+		Rules: policy.Rules}, true))
 	if p.Check(shown) == nil || p.Check(second) == nil {
 		t.Error("an old version passes")
 	}

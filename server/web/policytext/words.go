@@ -284,7 +284,8 @@ func Artifacts(c policy.Contract) Sentence {
 			text(" can link artifacts with commits, also identities without a list of predicates. To end this, save the " +
 				"policy again.")
 	}
-	return Sentence{}.text("Statements for ").code("build:*").text(" link artifacts with commits if the signer’s identity " +
+	return Sentence{}.text("Statements for ").code("build:*").text(" link artifacts with commits if the signer’s " +
+		"identity " +
 		"has a list of predicates that names ").code("build:").text(".")
 }
 
