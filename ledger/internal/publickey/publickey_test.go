@@ -5,6 +5,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/rsa"
 	"math/big"
 	"strings"
@@ -28,6 +29,13 @@ func TestWeakKeysAreRefused(t *testing.T) {
 		return n.Add(n, big.NewInt(1))
 	}
 	p256 := ledgertest.NewP256().Public().(*ecdsa.PublicKey)
+	//nolint:staticcheck // such a key can only be made by its coordinates
+	offCurve := &ecdsa.PublicKey{Curve: elliptic.P256(), X: big.NewInt(1), Y: big.NewInt(1)}
+	p224, err := ecdsa.GenerateKey(elliptic.P224(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+
 	for name, test := range map[string]struct {
 		key  crypto.PublicKey
 		want string // empty: it is accepted
@@ -44,8 +52,8 @@ func TestWeakKeysAreRefused(t *testing.T) {
 			&rsa.PublicKey{N: new(big.Int).Lsh(big.NewInt(1), 2047), E: 65537}, "modulus",
 		},
 		"P-256":          {p256, ""},
-		"off the curve":  {&ecdsa.PublicKey{Curve: elliptic.P256(), X: p256.X, Y: big.NewInt(1)}, "point of its curve"},
-		"P-224":          {&ecdsa.PublicKey{Curve: elliptic.P224(), X: p256.X, Y: p256.Y}, "unsupported ECDSA curve"},
+		"off the curve":  {offCurve, "point of its curve"},
+		"P-224":          {&p224.PublicKey, "unsupported ECDSA curve"},
 		"short Ed25519":  {ed25519.PublicKey{1}, "has 32 bytes"},
 		"no key":         {nil, "unsupported key type"},
 		"another's type": {ed25519.PrivateKey{}, "unsupported key type"},
