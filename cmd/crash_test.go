@@ -47,7 +47,7 @@ type victim struct {
 func newVictim(t *testing.T) *victim {
 	t.Helper()
 	folder := t.TempDir()
-	database, err := pgtest.NewLocation(folder, "ledger.db")
+	database, err := pgtest.NewLocation(t.Cleanup, folder, "ledger.db")
 	check(t, err)
 	keys, err := pgtest.NewKeys(folder)
 	check(t, err)

@@ -136,11 +136,11 @@ func setVariables(env *testscript.Env) error {
 // setLedgers sets LEDGER and OTHER_LEDGER to the locations of ledgers that do not exist yet. The
 // first is the default of commands. A script on PostgreSQL that creates a file instead fails.
 func setLedgers(env *testscript.Env) error {
-	ledger, err := pgtest.NewLocation(env.WorkDir, "ledger.db")
+	ledger, err := pgtest.NewLocation(env.Defer, env.WorkDir, "ledger.db")
 	if err != nil {
 		return err
 	}
-	other, err := pgtest.NewLocation(env.WorkDir, "other.db")
+	other, err := pgtest.NewLocation(env.Defer, env.WorkDir, "other.db")
 	if err != nil {
 		return err
 	}

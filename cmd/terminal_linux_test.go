@@ -37,7 +37,7 @@ func atTerminal(t *testing.T) *person {
 		t.Setenv(name, "")
 	}
 	t.Setenv("TERM", "xterm")
-	database, err := pgtest.NewLocation(t.TempDir(), "ledger.db")
+	database, err := pgtest.NewLocation(t.Cleanup, t.TempDir(), "ledger.db")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -95,7 +95,7 @@ func newOrg(t *testing.T) *org {
 func newEmptyLedger(t *testing.T) *org {
 	t.Helper()
 	dir := t.TempDir()
-	database, err := pgtest.NewLocation(dir, "ledger.db")
+	database, err := pgtest.NewLocation(t.Cleanup, dir, "ledger.db")
 	check(t, err)
 	keys, err := pgtest.NewKeys(dir)
 	check(t, err)

@@ -96,7 +96,7 @@ func (o *org) keep() (restore func()) {
 		o.copyLedger(o.database, file)
 		return func() {
 			o.t.Helper()
-			restored, err := pgtest.NewLocation(o.folder, "restored.db")
+			restored, err := pgtest.NewLocation(o.t.Cleanup, o.folder, "restored.db")
 			check(o.t, err)
 			o.copyLedger(file, restored)
 			o.database = restored

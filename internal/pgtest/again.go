@@ -68,8 +68,8 @@ func RunAgain(t *testing.T, once map[string]string) {
 func OnPostgreSQL() bool { return os.Getenv(portVariable) != "" }
 
 // NewLocation returns the location of a ledger that does not exist yet: a file in a folder, and in
-// tests that [RunAgain] runs, a database.
-func NewLocation(folder, file string) (string, error) {
+// tests that [RunAgain] runs, a database. cleanup is called with what removes the database.
+func NewLocation(cleanup func(func()), folder, file string) (string, error) {
 	if !OnPostgreSQL() {
 		return filepath.Join(folder, file), nil
 	}
@@ -77,8 +77,9 @@ func NewLocation(folder, file string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read %s: %w", portVariable, err)
 	}
-	cluster := &Cluster{port: port}
-	return cluster.newDatabase()
+	c := &Cluster{port: port}
+	name, err := c.copy(cleanup, empty)
+	return c.url(name), err
 }
 
 // NewKeys returns the variables with the keys of the logs, which servers need for a ledger in a

@@ -58,8 +58,8 @@ func StartIn(t testing.TB, f Folders, settings ...string) *Cluster {
 	}
 	c.Configure(t, fmt.Sprint("port=", c.port))
 	c.Run(t)
-	check(t, c.Exec(t.Context(), c.AdminURL(), "CREATE DATABASE ledgers"))
-	check(t, c.Exec(t.Context(), c.url("ledgers", ""), "CREATE EXTENSION citext"))
+	check(t, c.Exec(t.Context(), c.AdminURL(), "CREATE DATABASE "+empty))
+	check(t, c.Exec(t.Context(), c.url(empty), "CREATE EXTENSION citext"))
 	return c
 }
 
@@ -166,32 +166,72 @@ func (c *Cluster) IsRunning(t testing.TB) bool {
 func (c *Cluster) Address() string { return fmt.Sprint("127.0.0.1:", c.port) }
 
 // AdminURL is the URL of a database that always exists.
-func (c *Cluster) AdminURL() string { return c.url("postgres", "") }
+func (c *Cluster) AdminURL() string { return c.url("postgres") }
 
-// url returns the URL of a database, and of a schema in it if that is not empty.
-func (c *Cluster) url(database, schema string) string {
-	url := fmt.Sprintf("postgres://ledgerd@%s/%s?sslmode=disable", c.Address(), database)
-	if schema != "" {
-		url += "&search_path=" + schema + ",public"
-	}
-	return url
+// url returns the URL of a database.
+func (c *Cluster) url(database string) string {
+	return fmt.Sprintf("postgres://ledgerd@%s/%s?sslmode=disable", c.Address(), database)
 }
 
-// NewDatabase creates an empty database, and returns its URL. It is a schema, which is created
-// faster.
+// empty is the database that those of tests are copied from. It has nothing but an extension.
+const empty = "empty"
+
+// NewDatabase creates a database without tables, which is removed when the test ends, and returns its URL.
 func (c *Cluster) NewDatabase(t testing.TB) (url string) {
 	t.Helper()
-	url, err := c.newDatabase()
-	check(t, err)
-	return url
+	return c.newCopy(t, empty)
 }
 
-func (c *Cluster) newDatabase() (url string, err error) {
-	name := "ledger_" + strings.ToLower(rand.Text())
-	if err := c.Exec(context.Background(), c.url("ledgers", ""), "CREATE SCHEMA "+name); err != nil {
+// Copies fills a database, and returns what creates copies of it, which are removed when their tests end.
+// Nothing may be connected to a database that was filled.
+func (c *Cluster) Copies(t testing.TB, fill func(url string)) (newCopy func(testing.TB) (url string)) {
+	t.Helper()
+	original, err := c.copy(t.Cleanup, empty)
+	check(t, err)
+	fill(c.url(original))
+	return func(t testing.TB) string {
+		t.Helper()
+		return c.newCopy(t, original)
+	}
+}
+
+func (c *Cluster) newCopy(t testing.TB, original string) (url string) {
+	t.Helper()
+	name, err := c.copy(t.Cleanup, original)
+	check(t, err)
+	return c.url(name)
+}
+
+// copy creates a copy of a database. Tests have databases of their own rather than schemas in one, since
+// each table makes statements about the catalog slower for all schemas of a database.
+func (c *Cluster) copy(cleanup func(func()), original string) (name string, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, c.AdminURL())
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close(ctx)
+
+	var version int
+	err = conn.QueryRow(ctx, "SELECT current_setting('server_version_num')::int").Scan(&version)
+	if err != nil {
+		return "", fmt.Errorf("read the version of the server: %w", err)
+	}
+	name = "ledger_" + strings.ToLower(rand.Text())
+	statement := fmt.Sprintf("CREATE DATABASE %s TEMPLATE %s", name, original)
+	if version >= 150000 { // older ones always copy files
+		statement += " STRATEGY file_copy"
+	}
+	if _, err := conn.Exec(ctx, statement); err != nil {
 		return "", fmt.Errorf("create a database: %w", err)
 	}
-	return c.url("ledgers", name), nil
+	cleanup(func() {
+		// It stays if the server does not run, and goes with the server's folder.
+		_ = c.Exec(context.Background(), c.AdminURL()+"&synchronous_commit=off",
+			fmt.Sprintf("DROP DATABASE %s WITH (FORCE)", name))
+	})
+	return name, nil
 }
 
 // Exec runs a script in a database.

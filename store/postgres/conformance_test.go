@@ -22,10 +22,13 @@ func (u database) Open(t testing.TB, o store.Options) *store.Store {
 	return s
 }
 
-// newDatabases starts a server, and returns what creates databases on it.
+// newDatabases starts a server, and returns what creates databases on it. They are copies of one, because
+// the migrations take several times as long.
 func newDatabases(t testing.TB, settings ...string) storetest.New {
-	cluster := pgtest.Start(t, settings...)
-	return func(t testing.TB) storetest.Database { return database(cluster.NewDatabase(t)) }
+	newCopy := pgtest.Start(t, settings...).Copies(t, func(url string) {
+		check(t, database(url).Open(t, store.Options{}).Close())
+	})
+	return func(t testing.TB) storetest.Database { return database(newCopy(t)) }
 }
 
 // TestConformance runs the suite that SQLite passes, too, with two stores on each database. Each case
