@@ -16,7 +16,7 @@ type Pool struct {
 
 	mu      sync.Mutex
 	closed  bool
-	idle    []*sqldb.Conn
+	idle    []*sqldb.Conn // the last one was used last
 	used    int
 	rows    uint64        // that reads have returned
 	paused  bool          // no connection is given out
@@ -77,10 +77,11 @@ func (p *Pool) enter(org string) (*sqldb.Conn, chan *sqldb.Conn, error) {
 	return nil, turn, nil
 }
 
-// handOut returns an idle connection.
+// handOut returns the idle connection that was used last: it is open, and its caches are warm.
 func (p *Pool) handOut() *sqldb.Conn {
-	c := p.idle[0]
-	p.idle = p.idle[1:]
+	last := len(p.idle) - 1
+	c := p.idle[last]
+	p.idle = p.idle[:last]
 	p.busy.Add(1)
 	p.used++
 	return c
