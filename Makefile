@@ -27,7 +27,7 @@ e2e: ## run the end-to-end tests (on Debian, install the programs they need)
 
 .PHONY: faults
 faults: ## kill, stop, fill and break a server under load, for 10 minutes
-	go test ./e2e/fault -count=1 -v -timeout=30m -fault.long
+	LEDGERD_TEST_LEVEL=full go test ./e2e/fault -count=1 -v -timeout=30m
 
 .PHONY: race
 race: ## run the tests with the race detector

@@ -179,7 +179,7 @@ var mayImport = map[string][]string{
 	"store/radarindex": {"ledger", "ledger/policy", "ledger/radar"},
 	// The conformance suite of the storage.
 	"store/storetest": {
-		"internal/oidc/oidctest", "internal/sigstoretest", "ledger", "ledger/attention", "ledger/attestation", "ledger/ca",
+		"internal/oidc/oidctest", "internal/sigstoretest", "internal/testenv", "ledger", "ledger/attention", "ledger/attestation", "ledger/ca",
 		"ledger/exchange", "ledger/identity", "ledger/member", "ledger/passkey", "ledger/policy", "ledger/radar", "store",
 	},
 	"store/postgres/model": {}, // only a test
@@ -264,7 +264,7 @@ var mayImport = map[string][]string{
 
 	"internal/tlstest":  {},
 	"internal/freeport": {},
-	"internal/testenv":  {},                                        // which tests can run on a machine
+	"internal/testenv":  {},                                        // which tests run, and how much they try
 	"internal/pgtest":   {"internal/freeport", "internal/testenv"}, // PostgreSQL servers for tests
 	"internal/rate":     {},
 	// HTTP clients for OpenID Connect issuers and providers.

@@ -23,6 +23,7 @@ const ciDocs = "../docs/ci"
 // TestCIDocs runs the examples in docs/ci as far as a shell can run them: the commands of
 // their jobs, in clones as the CI systems make them, with a server on loopback.
 func TestCIDocs(t *testing.T) {
+	testenv.From(t, testenv.Push, "takes a minute")
 	if runtime.GOOS == "windows" {
 		t.Skip("the examples are for a Unix shell")
 	}

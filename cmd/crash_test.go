@@ -25,6 +25,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ledgerd/ledgerd/internal/pgtest"
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -171,7 +172,7 @@ func waitUntil(t *testing.T, what string, holds func() bool) {
 // responded with 201.
 func TestKillLosesNoAttestation(t *testing.T) {
 	t.Parallel()
-	const rounds, writers = 20, 64
+	rounds, writers := testenv.Pick(3, 10, 20), 64
 	v := newVictim(t)
 	keys := make([]ed25519.PrivateKey, 4)
 	for i := range keys {

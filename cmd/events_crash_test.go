@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
 // A follower is a running 'ledgerd events --follow'.
@@ -76,7 +78,7 @@ func (f *follower) interrupt() int {
 // order, although the server is killed repeatedly.
 func TestFollowerMissesNoEvent(t *testing.T) {
 	t.Parallel()
-	const rounds, writers = 20, 4
+	rounds, writers := testenv.Pick(3, 10, 20), 4
 	v := newVictim(t)
 	key := v.addSigner("cn=ci,ou=build,o=acme")
 	ci := v.ledgerd("token", "create", "--org", "acme", "--name", "ci", "--scope", "write")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/gitrepo/gitrepotest"
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/server"
@@ -37,7 +38,7 @@ type radarEnv struct {
 // Other HIGH overlaps must be among the exceptions of mayBeHigh.
 func TestRadarAgainstGit(t *testing.T) {
 	gitrepotest.IgnoreConfig(t)
-	histories := 200
+	histories := testenv.Pick(20, 60, 1000)
 	if testing.Short() {
 		histories = 20
 	}

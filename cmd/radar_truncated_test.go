@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/internal/gitrepo/gitrepotest"
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
@@ -67,6 +68,7 @@ func (r *radarEnv) prints(command string, lines ...string) {
 // TestRadarTruncated checks that commands which count or list the overlaps of a commit
 // say so if it has more than are stored.
 func TestRadarTruncated(t *testing.T) {
+	testenv.From(t, testenv.Push, "takes seconds")
 	if testing.Short() {
 		t.Skip("takes minutes with the race detector")
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/webhook"
@@ -179,7 +180,7 @@ func (f *faultyReceiver) compare(t *testing.T, wanted map[string][]byte) (twice 
 // the server is killed repeatedly.
 func TestKillLosesNoWebhookDelivery(t *testing.T) {
 	t.Parallel()
-	rounds, writers := 30, 4
+	rounds, writers := testenv.Pick(5, 10, 30), 4
 	if testing.Short() {
 		rounds = 5
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 )
@@ -81,6 +82,7 @@ func (o *org) checkServed() {
 // 1,000 connections that announce large bodies and send 250 bytes of them cost what
 // they sent.
 func TestFaultHalfSentBodies(t *testing.T) {
+	testenv.From(t, testenv.Push, "waits for timeouts")
 	o := newOrg(t)
 	o.start()
 	head := fmt.Sprintf("POST /v1/orgs/acme/repos/api/attestations HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n"+
@@ -91,6 +93,7 @@ func TestFaultHalfSentBodies(t *testing.T) {
 
 // 400 clients that request large responses and do not read them share a budget.
 func TestFaultUnreadResponses(t *testing.T) {
+	testenv.From(t, testenv.Push, "waits for timeouts")
 	o := newOrg(t)
 	o.start()
 	large := o.attestLarge(2 << 20)
@@ -119,6 +122,7 @@ func (o *org) attestLarge(size int) ledger.AttestationRecord {
 // 2,000 connections whose requests never end do not lock out others, although the
 // server may open far fewer files.
 func TestFaultSlowLoris(t *testing.T) {
+	testenv.From(t, testenv.Push, "waits for timeouts")
 	o := newOrg(t)
 	o.startWith(func(serve *exec.Cmd) *exec.Cmd {
 		return exec.Command("sh", append([]string{"-c", `ulimit -n 600; exec "$@"`, "sh"}, serve.Args...)...)

@@ -1,6 +1,6 @@
 // Package e2e contains only tests. They run the real binary against programs
-// that users have: curl, nginx, a browser, Node.js, Python. A test is skipped if
-// a program that it needs is missing; with CI=true in the environment, it fails.
+// that users have: curl, nginx, a browser, Node.js, Python. Package testenv
+// decides which of them run.
 //
 // The folder fault has tests with a mixed load, which check the database file after
 // each fault; see its documentation for the long version.

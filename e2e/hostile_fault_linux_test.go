@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json"
+
+	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
 // A crowdFigure is what bench crowd reports of the server while a crowd is connected.
@@ -34,9 +36,7 @@ var crowdRefusals = map[string][]string{
 // readiness are answered, and only clients over a bound are refused. The crowds of bench
 // crowd are as large by default; here they are a tenth, except for the readers.
 func TestFaultHostileCrowds(t *testing.T) {
-	if os.Getenv("CI") != "true" {
-		t.Skip("takes more than a minute (run it with CI=true)")
-	}
+	testenv.From(t, testenv.Full, "takes more than a minute")
 	bench := exec.Command("ledgerd", "bench", "crowd", "-o", "json", "--dir", t.TempDir(), "--attestations", "40000",
 		"--seconds", "4s", "--slowdown", "0", "--bodies", "100", "--loris", "200", "--streams", "500", "--unread", "100",
 		"--viewers", "20", "--large", "2")

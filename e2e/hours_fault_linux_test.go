@@ -21,6 +21,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/ledgerd/ledgerd/e2e/internal/fastclock"
+	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
 // fewHours is the duration of FaultFortyHours in CI.
@@ -65,8 +66,8 @@ func TestFaultFortyHours(t *testing.T) {
 	if !fastclock.Supported {
 		t.Skip("runs on Linux on AMD64")
 	}
-	if os.Getenv("CI") != "true" && *loadHours == fewHours {
-		t.Skip("takes 20 s (run it with CI=true or -fault.hours)")
+	if *loadHours == fewHours {
+		testenv.From(t, testenv.Full, "takes 20 s")
 	}
 	l := newLoad(t, 120)
 	l.idle()

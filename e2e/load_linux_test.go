@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -64,6 +65,7 @@ func (o *org) requestStream(query string) *net.TCPConn {
 // A client that does not read is disconnected after 10 s. It delays none of 200
 // other clients, and the server's memory stays bounded.
 func TestStalledClientIsDisconnected(t *testing.T) {
+	testenv.From(t, testenv.Push, "waits for timeouts")
 	const readers, before = 200, 25_000
 	o := newOrg(t)
 	o.fill(before) // more than fits into the buffers of a connection
@@ -208,6 +210,7 @@ func procAddress(t *testing.T, a net.Addr) string {
 // Ten thousand clients that connect and disconnect leak no goroutines, files,
 // threads or memory.
 func TestDisconnectedClientsLeakNothing(t *testing.T) {
+	testenv.From(t, testenv.Push, "takes many seconds")
 	const clients, workers = 10_000, 20
 	o := newOrg(t)
 	o.start()

@@ -11,11 +11,14 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
 // A server with a restored database signs nothing, and says why. A new epoch of the log is
 // signed with a new key, and names what the old log had. The old log can still be read.
 func TestRestoredDatabaseNeedsANewEpoch(t *testing.T) {
+	testenv.From(t, testenv.Push, "takes many seconds")
 	o := newLogOrg(t)
 	o.start()
 	record := func(n int) {

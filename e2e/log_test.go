@@ -144,6 +144,7 @@ func buildFsck(t *testing.T) string {
 // Two programs that know nothing of ledgerd find the log in order, and every change of the
 // stopped database.
 func TestOthersCheckTheLog(t *testing.T) {
+	testenv.From(t, testenv.Push, "takes many seconds")
 	fsck := buildFsck(t)
 	o := newLogOrg(t)
 	o.start()
@@ -241,6 +242,7 @@ func checkExport(t *testing.T, fsck, folder, vkey string) {
 // Every checkpoint that a server has served or has on disk is a prefix of what is there
 // afterwards, however often it is killed while it records and signs.
 func TestKilledServerKeepsItsCheckpoints(t *testing.T) {
+	testenv.From(t, testenv.Push, "takes many seconds")
 	o := newLogOrg(t)
 	o.start()
 	_, err := o.attest()

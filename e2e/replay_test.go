@@ -29,6 +29,7 @@ var (
 // rebase and by a queue. Their tests and reviews carry to the mainline exactly if they may,
 // and never to a merge with a smuggled line.
 func TestReplayOfMerges(t *testing.T) {
+	testenv.From(t, testenv.Push, "takes many seconds")
 	testenv.Need(t, "git")
 	var paths []string
 	if *replayRepos != "" {

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
 func TestParseDuration(t *testing.T) {
@@ -67,7 +69,7 @@ func TestParseDurationRefuses(t *testing.T) {
 }
 
 func TestDurationRoundTrip(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testenv.Check(t, func(t *rapid.T) {
 		d := Duration(rapid.Int64Range(1, int64(maxDuration)/1e6).Draw(t, "ms") * 1e6)
 		if back, err := ParseDuration(d.String()); err != nil || back != d {
 			t.Fatalf("%d formats as %s, which parses as %d, %v", d, d, back, err)

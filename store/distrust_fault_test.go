@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -128,6 +129,7 @@ func TestFaultDistrustMeanwhile(t *testing.T) {
 // The background reads and writes in bounded portions, however much an identity has
 // recorded on one commit or on many.
 func TestDistrustIsBounded(t *testing.T) {
+	testenv.From(t, testenv.Push, "takes seconds")
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}

@@ -12,6 +12,7 @@ import (
 	"modernc.org/libc"
 	sqlite3 "modernc.org/sqlite/lib"
 
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
@@ -146,6 +147,7 @@ const few = 60 * maxExamined
 // The lists of a ledger with many rows. The subtests share the ledger; the second one
 // changes it.
 func TestListsOfManyRows(t *testing.T) {
+	testenv.From(t, testenv.Push, "inserts a million rows")
 	if testing.Short() {
 		t.Skip("inserts a million rows")
 	}

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -124,6 +125,7 @@ func crashes(t *testing.T, path string) (copies []crash) {
 }
 
 func TestInterruptedMigration(t *testing.T) {
+	testenv.From(t, testenv.Push, "takes seconds")
 	path := UnpackV5(t)
 	copies := crashes(t, path)
 	migrate(t, path, Options{NoCopy: true}) // a no-op

@@ -14,6 +14,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -26,7 +27,7 @@ import (
 func TestSetEqualsOneByOne(t *testing.T) {
 	t.Parallel()
 	template := newTwinFile(t)
-	rapid.Check(t, func(r *rapid.T) {
+	testenv.Check(t, func(r *rapid.T) {
 		single, sets := openTwin(t, template), openTwin(t, template)
 		defer single.Close()
 		defer sets.Close()

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store"
@@ -43,6 +44,7 @@ func BenchmarkTokenByHash(b *testing.B)        { storetest.BenchmarkTokenByHash(
 // TestSizePerRegistrationInCrowdedDirectory registers 2,000 commits that each change a file
 // in the same directory. It measures how much the database grows after the first 400.
 func TestSizePerRegistrationInCrowdedDirectory(t *testing.T) {
+	testenv.From(t, testenv.Push, "takes seconds")
 	t.Parallel()
 	file := newSQLite(t).(sqliteFile)
 	s := file.Open(t, store.Options{})

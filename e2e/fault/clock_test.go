@@ -168,7 +168,7 @@ func TestFaultClockUnderLoad(t *testing.T) {
 			v.runFor(70 * time.Second) // after a minute, it repairs what was wrong
 		}, true},
 	} {
-		if story.long && !*long {
+		if story.long && !isLong() {
 			continue
 		}
 		t.Run(story.name, func(t *testing.T) {

@@ -108,7 +108,7 @@ func TestFaultFailingDisk(t *testing.T) {
 		{"EIO for every fifth flush", "fsync,fdatasync:error=EIO:when=3+5", true},
 		{"EIO for reads", "pread64:error=EIO", false},
 	} {
-		if f.long && !*long {
+		if f.long && !isLong() {
 			continue
 		}
 		t.Run(f.name, func(t *testing.T) {

@@ -53,7 +53,7 @@ func TestFaultFilesUnderLoad(t *testing.T) {
 	v := newVictim(t, t.TempDir())
 	for range times(1, 3) {
 		for i, a := range accidents {
-			if i%6 != 0 && !*long { // a few of them
+			if i%6 != 0 && !isLong() { // a few of them
 				continue
 			}
 			v.backUp()

@@ -167,7 +167,7 @@ func TestFaultPowerCut(t *testing.T) {
 
 	book, cuts := v.load.Book, randomCuts(t, trace, times(9, 75))
 	for i, c := range cuts {
-		v.replay(trace, c, list, *long || i%4 == 0)
+		v.replay(trace, c, list, isLong() || i%4 == 0)
 	}
 	v.logRow("power cut", len(cuts), book)
 

@@ -3,7 +3,6 @@ package fault_test
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"net/http"
 	"os"
@@ -24,15 +23,11 @@ import (
 	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
-var long = flag.Bool("fault.long", false, "run everything, and as often as docs/reliability.md says")
+// isLong reports whether everything is run, as often as docs/reliability.md says.
+func isLong() bool { return testenv.CurrentLevel() == testenv.Full }
 
 // times returns the number of runs of a scenario.
-func times(short, all int) int {
-	if *long {
-		return all
-	}
-	return short
-}
+func times(short, all int) int { return testenv.Pick(short, short, all) }
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
@@ -40,13 +35,10 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// slow skips the test, except in CI and with -fault.long. Together, these tests take a
-// minute of both cores.
+// slow skips the test below the full level. Together, these tests take a minute of both cores.
 func slow(t *testing.T) {
 	t.Helper()
-	if os.Getenv("CI") != "true" && !*long {
-		t.Skip("slow (run it with CI=true or -fault.long)")
-	}
+	testenv.From(t, testenv.Full, "takes seconds of both cores")
 }
 
 func check(t *testing.T, err error) {

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
 // portVariable has the port of the server that [RunAgain] started.
@@ -22,17 +24,15 @@ const portVariable = "PGTEST_PORT"
 // [NewLocation] returns databases of a new PostgreSQL server. once maps reasons to regular
 // expressions: tests whose names match one of them are not run again.
 //
-// It takes minutes, so it runs only in CI, or if the flag -run names the calling test. Below it, the
-// flag names the tests that are run again: -run TestOnPostgreSQL/TestScript/serve.
+// It runs at the level [testenv.Full], or if the flag -run names the calling test. Below it, the flag
+// names the tests that are run again: -run TestOnPostgreSQL/TestScript/serve.
 func RunAgain(t *testing.T, once map[string]string) {
 	t.Helper()
 	if OnPostgreSQL() {
 		t.Skip("the tests run on PostgreSQL already")
 	}
-	caller, tests, _ := strings.Cut(flag.Lookup("test.run").Value.String(), "/")
-	if os.Getenv("CI") == "" && caller != t.Name() {
-		t.Skipf("takes minutes, and runs in CI or with -run %s", t.Name())
-	}
+	testenv.From(t, testenv.Full, "takes minutes")
+	_, tests, _ := strings.Cut(flag.Lookup("test.run").Value.String(), "/")
 	cluster := Start(t, Fast()...)
 	program, err := os.Executable()
 	check(t, err)

@@ -66,6 +66,7 @@ func StartIn(t testing.TB, f Folders, settings ...string) *Cluster {
 // newCluster returns a cluster without data, which stops when the test ends.
 func newCluster(t testing.TB, folder string) *Cluster {
 	t.Helper()
+	testenv.From(t, testenv.Push, "starts PostgreSQL")
 	c := &Cluster{bin: programs(), port: freePort(t)}
 	if c.bin == "" {
 		testenv.Missing(t, "PostgreSQL 14 or newer")

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
 func TestPlacesFor(t *testing.T) {
@@ -212,6 +214,7 @@ func TestFaultIdleAndNewConnectionsAreLimited(t *testing.T) {
 // Ten thousand idle connections, and a thousand with half of a large head, take a bounded
 // amount of memory.
 func TestFaultMemoryOfConnections(t *testing.T) {
+	testenv.From(t, testenv.Push, "opens 10,000 connections")
 	const many, clients = 10_000, 1000
 	if testing.Short() || maxFiles() < 2*maxIdle+4*clients {
 		t.Skip("needs many open files")

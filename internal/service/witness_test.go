@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/internal/config"
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/proof"
 	"github.com/ledgerd/ledgerd/ledger/proof/trustpolicy"
@@ -193,7 +194,7 @@ func TestTwoNeighboursWatchEachOther(t *testing.T) {
 	a.cosigned(logA)
 	b.cosigned(logB)
 
-	growths := 1000
+	growths := testenv.Pick(50, 200, 1000)
 	if testing.Short() {
 		growths = 50
 	}

@@ -1,10 +1,11 @@
-// Package testenv decides which tests run on this machine: some need programs that not every
-// machine has.
+// Package testenv decides which tests run, and how much they try: some take minutes, and some need
+// programs that not every machine has.
 package testenv
 
 import (
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -13,7 +14,11 @@ import (
 // run fails.
 const requireVariable = "LEDGERD_TEST_REQUIRE"
 
-// Need skips the test if one of the programs is not in PATH.
+// common are the programs that machines with this repository have.
+var common = []string{"bash", "git", "go"}
+
+// Need skips the test if one of the programs is not in PATH, and below the level [Push] if not all
+// developers have them.
 func Need(t testing.TB, programs ...string) {
 	t.Helper()
 	var missing []string
@@ -24,6 +29,11 @@ func Need(t testing.TB, programs ...string) {
 	}
 	if len(missing) > 0 {
 		Missing(t, strings.Join(missing, " and "))
+	}
+	for _, program := range programs {
+		if !slices.Contains(common, program) {
+			From(t, Push, "starts "+program)
+		}
 	}
 }
 

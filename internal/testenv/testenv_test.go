@@ -1,6 +1,7 @@
 package testenv_test
 
 import (
+	"flag"
 	"fmt"
 	"strings"
 	"testing"
@@ -16,6 +17,8 @@ type result struct {
 
 func (r *result) Helper() {}
 
+func (r *result) Name() string { return "TestResult" }
+
 func (r *result) Skipf(format string, args ...any) {
 	if r.failed == "" { // Fatalf of a real test does not return
 		r.skipped = fmt.Sprintf(format, args...)
@@ -27,6 +30,7 @@ func (r *result) Fatalf(format string, args ...any) { r.failed = fmt.Sprintf(for
 // A test whose programs are missing is skipped with one line that names them, and fails where all
 // are required.
 func TestMissingProgramsSkipOrFail(t *testing.T) {
+	t.Setenv("LEDGERD_TEST_LEVEL", "push")
 	for name, tc := range map[string]struct {
 		require         string
 		programs        []string
@@ -50,4 +54,51 @@ func TestMissingProgramsSkipOrFail(t *testing.T) {
 // matches reports whether a message contains the text, or whether both are empty.
 func matches(message, text string) bool {
 	return strings.Contains(message, text) && (message == "") == (text == "")
+}
+
+// Tests of a level are skipped below it, with a line that says what runs them.
+func TestLevels(t *testing.T) {
+	costs := func(t testing.TB) { testenv.From(t, testenv.Full, "takes minutes") }
+	starts := func(t testing.TB) { testenv.Need(t, "go", "env") }
+	for _, tc := range []struct {
+		level   string
+		needs   func(testing.TB)
+		skipped string
+		pick    string
+	}{
+		{"", costs, "takes minutes: runs with -run TestResult and in .ci/run full", "few"},
+		{"push", costs, "takes minutes: runs with -run TestResult and in .ci/run full", "some"},
+		{"full", costs, "", "many"},
+		{"quick", starts, "starts env: runs with -run TestResult and in .ci/run", "few"},
+		{"push", starts, "", "some"},
+	} {
+		t.Setenv("LEDGERD_TEST_LEVEL", tc.level)
+		var r result
+		tc.needs(&r)
+		pick := testenv.Pick("few", "some", "many")
+		if r.skipped != tc.skipped || r.failed != "" || pick != tc.pick {
+			t.Errorf("level %q: skipped %q, failed %q, picked %q; want %q, none, %q",
+				tc.level, r.skipped, r.failed, pick, tc.skipped, tc.pick)
+		}
+	}
+}
+
+// A test that the flag -run names runs at every level.
+func TestNamedTestsAreNotSkipped(t *testing.T) {
+	run := flag.Lookup("test.run").Value
+	before := run.String()
+	t.Cleanup(func() { _ = run.Set(before) })
+	t.Setenv("LEDGERD_TEST_LEVEL", "quick")
+	for pattern, isSkipped := range map[string]bool{
+		"": true, "Result": true, "TestResult": false, "^TestResult$": false, "TestResult/a/b": false, "^TestResult$/a": false,
+	} {
+		if err := run.Set(pattern); err != nil {
+			t.Fatal(err)
+		}
+		var r result
+		testenv.From(&r, testenv.Push, "takes seconds")
+		if (r.skipped != "") != isSkipped {
+			t.Errorf("-run %q: skipped %q, want %t", pattern, r.skipped, isSkipped)
+		}
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/proof/verify"
 	"github.com/ledgerd/ledgerd/transparency"
@@ -42,6 +43,7 @@ func (p *person) accepting(s *site, subject func(*Session) (verify.Report, error
 }
 
 func TestNewEpochAfterARestoreIsAcceptedByHand(t *testing.T) {
+	testenv.From(t, testenv.Push, "takes many seconds")
 	h := newHost(t)
 	kept := h.attest(commitID(2), "test:go", ledger.Pass)
 	backup := h.copied()

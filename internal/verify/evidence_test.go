@@ -17,6 +17,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/ledgerd/ledgerd/internal/evidence"
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/proof/trustpolicy"
@@ -342,6 +343,7 @@ func TestEvidenceOfOtherCommits(t *testing.T) {
 // All contracts that can have been applied to a commit are in its export, and checked by the log.
 // The first one is in no event.
 func TestEvidenceOfContracts(t *testing.T) {
+	testenv.From(t, testenv.Push, "takes many seconds")
 	h := newHost(t)
 	h.receipt() // its key
 	check(t, h.require("test:*", "lint:*"))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/evidence"
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/member"
@@ -307,6 +308,7 @@ func TestPasskeysInEarlierLogs(t *testing.T) {
 
 // Nothing shows whose a passkey is that was enrolled while the log was not signed.
 func TestPasskeyThatWasEnrolledWhileTheLogWasNotSigned(t *testing.T) {
+	testenv.From(t, testenv.Push, "takes many seconds")
 	h := newHost(t)
 	h.setPolicy(passkeyContract)
 	h.register(commitID(2), ledger.Registration{Author: ledger.Author{Name: "eve"}})

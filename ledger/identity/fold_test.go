@@ -6,6 +6,8 @@ import (
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
+
+	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
 func TestFold(t *testing.T) {
@@ -70,7 +72,7 @@ func TestFoldIsIdempotent(t *testing.T) {
 	value := rapid.OneOf(drawValue(1), rapid.StringOfN(rapid.OneOf(base, mark), 1, 100, maxAttribute),
 		rapid.StringOfN(rapid.OneOf(rapid.Rune(), mark), 1, 100, maxAttribute)).Filter(utf8.ValidString)
 
-	rapid.Check(t, func(t *rapid.T) {
+	testenv.Check(t, func(t *rapid.T) {
 		d := DN{CN: value.Draw(t, "cn"), OU: value.Draw(t, "ou"), O: drawValue(0).Draw(t, "o")}
 		once := d.folded()
 		if twice := once.folded(); twice != once {

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
 func TestFoldName(t *testing.T) {
@@ -67,7 +69,7 @@ func TestFoldName(t *testing.T) {
 
 // The fast way for ASCII has the same result as the one for all characters.
 func TestFoldNameOfASCII(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testenv.Check(t, func(t *rapid.T) {
 		name := rapid.StringMatching(`[ -~\t]{0,20}`).Draw(t, "name")
 		if got, want := foldText(name), strings.TrimSuffix(foldText(name+"\u00e9"), "\u00e9"); got != want {
 			t.Errorf("%q folds to %q, want %q", name, got, want)

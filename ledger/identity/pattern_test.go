@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
 func TestPatternMatch(t *testing.T) {
@@ -107,7 +109,7 @@ func TestPatternText(t *testing.T) {
 
 // A pattern matches the same values as the equivalent regular expression.
 func TestPatternAgainstRegexp(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testenv.Check(t, func(t *rapid.T) {
 		letters := rapid.StringOfN(rapid.SampledFrom([]rune("ab*")), 1, 8, -1)
 		pattern := letters.Draw(t, "pattern")
 		value := rapid.StringOfN(rapid.SampledFrom([]rune("ab")), 1, 12, -1).Draw(t, "value")
@@ -124,7 +126,7 @@ func TestPatternAgainstRegexp(t *testing.T) {
 
 // The text of a DN, with stars escaped, is a pattern that matches that DN.
 func TestPatternOfDN(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testenv.Check(t, func(t *rapid.T) {
 		d, other := drawDN(t), drawDN(t)
 		p, err := ParsePattern(strings.ReplaceAll(d.String(), "*", `\*`))
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/internal/ledgertest"
 	"pgregory.net/rapid"
@@ -134,7 +135,7 @@ func TestPeopleIsTransitiveClosure(t *testing.T) {
 		unit := rapid.SampledFrom([]string{"", "web", "Web"}).Draw(t, "ou")
 		return signer{identity.DN{CN: name.Draw(t, "cn"), OU: unit}, keyNo(rapid.IntRange(0, 20).Draw(t, "key"))}
 	})
-	rapid.Check(t, func(t *rapid.T) {
+	testenv.Check(t, func(t *rapid.T) {
 		wantPersons(t, rapid.SliceOfN(drawSigner, 0, 30).Draw(t, "signers"))
 	})
 }

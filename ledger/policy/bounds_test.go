@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 )
@@ -120,7 +121,7 @@ func TestVerdictsAreLimited(t *testing.T) {
 // Sorted evidence and an index find the same as looking at everything.
 func TestSortedEvidence(t *testing.T) {
 	predicates := rapid.StringMatching(`[ab]{0,2}(://)?[ab]{0,2}\*?`)
-	rapid.Check(t, func(t *rapid.T) {
+	testenv.Check(t, func(t *rapid.T) {
 		var list []Evidence
 		for range rapid.IntRange(0, 20).Draw(t, "evidence") {
 			e := Evidence{Predicate: predicates.Draw(t, "predicate"), PredicateType: predicates.Draw(t, "type")}
@@ -150,7 +151,7 @@ func TestSortedEvidence(t *testing.T) {
 
 func TestSignerIndex(t *testing.T) {
 	patterns := rapid.SampledFrom([]string{"cn=a", "cn=b", "cn=*", "cn=*a", "o=x", "cn=a*,o=y", "ou=*"})
-	rapid.Check(t, func(t *rapid.T) {
+	testenv.Check(t, func(t *rapid.T) {
 		draw := func() (list []identity.Pattern) {
 			for range rapid.IntRange(0, 3).Draw(t, "patterns") {
 				p, err := identity.ParsePattern(patterns.Draw(t, "pattern"))

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -191,7 +192,7 @@ func compareCarried(t *rapid.T, r Requirement, f Facts, s ledger.RequirementStat
 // TestOtherCommitsDoNotCountWithoutCarry checks that facts about other commits change
 // nothing for a contract without carry, nor what is about the commit alone.
 func TestOtherCommitsDoNotCountWithoutCarry(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testenv.Check(t, func(t *rapid.T) {
 		c, f, e := drawContract(t), drawFacts(t), drawEvidence(t)
 		alone := f
 		alone.Sources, alone.Carried, alone.Incomplete = nil, nil, ""
@@ -213,7 +214,7 @@ func TestOtherCommitsDoNotCountWithoutCarry(t *testing.T) {
 // TestViolationAgainstModel checks which deployments break a policy: those that count for
 // no requirement by themselves.
 func TestViolationAgainstModel(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testenv.Check(t, func(t *rapid.T) {
 		c, f, now := drawContract(t), drawFacts(t), drawNow(t)
 		e := drawEvidence(t)
 		e.Attestation = "att_z" // the latest

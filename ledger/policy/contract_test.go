@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"pgregory.net/rapid"
 
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -411,7 +412,7 @@ func TestNeedsChanges(t *testing.T) {
 }
 
 func TestContractRoundTrip(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testenv.Check(t, func(t *rapid.T) {
 		c := drawContract(t)
 		back, err := Parse(c.Canonical())
 		if err != nil || !reflect.DeepEqual(back, c) {

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/radar"
@@ -316,7 +317,7 @@ func modelState(c Contract, f Facts, now ledger.Time) ledger.State {
 }
 
 func TestDeriveAgainstModel(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testenv.Check(t, func(t *rapid.T) {
 		c := drawContract(t)
 		for range 20 {
 			compareToModel(t, c, drawFacts(t), drawNow(t))
@@ -385,7 +386,7 @@ func compareBlock(t *rapid.T, c Contract, f Facts, got []ledger.RequirementStatu
 func dnText(dn identity.DN) string { return "cn=" + dn.CN + ",ou=" + dn.OU + ",o=" + dn.O }
 
 func TestStateIsStableUntilExpires(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testenv.Check(t, func(t *rapid.T) {
 		c, f, now := drawContract(t), drawFacts(t), drawNow(t)
 		before := c.Derive(f, now)
 		end := before.Expires
@@ -413,7 +414,7 @@ func TestStateIsStableUntilExpires(t *testing.T) {
 }
 
 func TestWaitingNeverRaisesTheState(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testenv.Check(t, func(t *rapid.T) {
 		c, f, now := drawContract(t), drawFacts(t), drawNow(t)
 		later := now + ledger.Time(rapid.Int64Range(0, 100).Draw(t, "wait"))
 		if after, before := c.Derive(f, later).State, c.Derive(f, now).State; after > before {
@@ -423,7 +424,7 @@ func TestWaitingNeverRaisesTheState(t *testing.T) {
 }
 
 func TestOrderOfEvidenceDoesNotMatter(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testenv.Check(t, func(t *rapid.T) {
 		c, f, now := drawContract(t), drawFacts(t), drawNow(t)
 		want := c.Derive(f, now)
 		f.Evidence = rapid.Permutation(f.Evidence).Draw(t, "order")
@@ -437,7 +438,7 @@ func TestOrderOfEvidenceDoesNotMatter(t *testing.T) {
 }
 
 func TestRollsBackAgainstModel(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testenv.Check(t, func(t *rapid.T) {
 		c, f, e := drawContract(t), drawFacts(t), drawEvidence(t)
 		want := false
 		for _, r := range c.Requirements {
@@ -452,7 +453,7 @@ func TestRollsBackAgainstModel(t *testing.T) {
 }
 
 func TestPathIsConsecutive(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testenv.Check(t, func(t *rapid.T) {
 		from := rapid.SampledFrom(ledger.States()).Draw(t, "from")
 		to := rapid.SampledFrom(ledger.States()).Draw(t, "to")
 		path := Path(from, to)

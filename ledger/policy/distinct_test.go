@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 )
@@ -69,7 +70,7 @@ func TestDistinctFrom(t *testing.T) {
 
 // An additional pass by somebody new never lowers the state.
 func TestMoreSignaturesTakeNoStateAway(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testenv.Check(t, func(t *rapid.T) {
 		c, f, now := drawContract(t), drawFacts(t), drawNow(t)
 		before, _ := c.State(f, now)
 

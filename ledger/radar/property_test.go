@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
 // drawRecord returns a valid record for a few files, with a few new names and contents.
@@ -74,7 +76,7 @@ func drawOptions(t *rapid.T) Options {
 }
 
 func TestDrawnRecordsAreValid(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testenv.Check(t, func(t *rapid.T) {
 		if field, fault := CheckChanges(drawRecord(t)); fault != "" {
 			t.Error(field, fault)
 		}
@@ -82,7 +84,7 @@ func TestDrawnRecordsAreValid(t *testing.T) {
 }
 
 func TestCompareIsSymmetric(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testenv.Check(t, func(t *rapid.T) {
 		a, b, o := drawRecord(t), drawRecord(t), drawOptions(t)
 		if got, want := compare(b, a, o).Swap(), compare(a, b, o); describe(got) != describe(want) {
 			t.Errorf("got %s, swapped %s", describe(want), describe(got))
@@ -91,7 +93,7 @@ func TestCompareIsSymmetric(t *testing.T) {
 }
 
 func TestPackedRecordsCompareTheSame(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testenv.Check(t, func(t *rapid.T) {
 		a, b, o := drawRecord(t), drawRecord(t), drawOptions(t)
 		ignore := rapid.SampledFrom([]string{"", "d/**", "new"}).Draw(t, "ignored")
 		if got, want := comparePacked(a, b, o, ignore), compare(a, b, o, ignore); describe(got) != describe(want) {
@@ -101,7 +103,7 @@ func TestPackedRecordsCompareTheSame(t *testing.T) {
 }
 
 func TestRecordDoesNotOverlapItself(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testenv.Check(t, func(t *rapid.T) {
 		a := drawRecord(t)
 		if o := compare(a, a, drawOptions(t)); o.Level != NoLevel || len(o.Paths) != 0 {
 			t.Error(describe(o))
@@ -110,7 +112,7 @@ func TestRecordDoesNotOverlapItself(t *testing.T) {
 }
 
 func TestLevelOfStrongestPath(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testenv.Check(t, func(t *rapid.T) {
 		o := compare(drawRecord(t), drawRecord(t), drawOptions(t))
 		strongest := NoLevel
 		for i, p := range o.Paths {
@@ -128,7 +130,7 @@ func TestLevelOfStrongestPath(t *testing.T) {
 // Ignoring a path removes its overlap, and that of a file with the directory of the path.
 // All other overlaps above LOW remain.
 func TestIgnoreRemovesOnlyThePath(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testenv.Check(t, func(t *rapid.T) {
 		a, b, o := drawRecord(t), drawRecord(t), drawOptions(t)
 		path := rapid.SampledFrom(
 			[]string{"a", "b", "d/a", "d/b", "d/e/f/a", "new", "d/new", "d/e", "a/x", "d/e/f/x"}).Draw(t, "ignored")
@@ -155,7 +157,7 @@ func TestIgnoreRemovesOnlyThePath(t *testing.T) {
 // Ignoring a path has the same effect as removing its change, unless the path belongs to
 // a rename.
 func TestIgnoreIsLikeRemovingTheChange(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testenv.Check(t, func(t *rapid.T) {
 		a, b, o := drawRecord(t), drawRecord(t), drawOptions(t)
 		path := rapid.SampledFrom([]string{"a", "b", "d/a", "d/b", "d/e/f/a", "new", "d/new", "d/e"}).Draw(t, "ignored")
 		without := func(changes []Change) []Change {
@@ -173,7 +175,7 @@ func TestIgnoreIsLikeRemovingTheChange(t *testing.T) {
 
 // Looking up the paths that a footprint lists finds all overlaps.
 func TestFootprintListsFindAllOverlaps(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testenv.Check(t, func(t *rapid.T) {
 		r, o := New(nil), drawOptions(t)
 		a, b := r.Footprint(drawRecord(t)), r.Footprint(drawRecord(t))
 		want := Compare(a, b, o)

@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"maps"
@@ -9,12 +10,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 )
 
 var (
-	histories    = flag.Int("agreement.histories", 60, "the `number` of histories in TestAllAgreeOnStates")
+	histories = flag.Int("agreement.histories", 0,
+		"the `number` of histories in TestAllAgreeOnStates, instead of that of the level")
 	firstHistory = flag.Int("agreement.first", 0, "the `number` of the first history")
 )
 
@@ -24,7 +27,8 @@ var (
 // itself knows of the history.
 func TestAllAgreeOnStates(t *testing.T) {
 	a := newAgreement(t)
-	for n := *firstHistory; n < *firstHistory+*histories; n++ {
+	many := cmp.Or(*histories, testenv.Pick(15, 60, 10_000))
+	for n := *firstHistory; n < *firstHistory+many; n++ {
 		h := a.newHistory(uint64(n))
 		for range 4 + h.rnd.IntN(12) {
 			h.step()

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/internal/pgtest"
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/storetest"
 )
@@ -34,7 +35,7 @@ func newDatabases(t testing.TB, settings ...string) storetest.New {
 // TestConformance runs the suite that SQLite passes, too, with two stores on each database. Each case
 // of the models takes a new database, so there are fewer.
 func TestConformance(t *testing.T) {
-	check(t, flag.Set("rapid.checks", "15"))
+	check(t, flag.Set("rapid.checks", testenv.Pick("5", "15", "100")))
 	storetest.RunReplicas(t, newDatabases(t, pgtest.Fast()...))
 }
 

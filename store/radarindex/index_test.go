@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
@@ -16,7 +17,7 @@ import (
 // of the index with a search of all tips.
 func TestIndexFindsChanges(t *testing.T) {
 	names := []string{"a", "b", "d", "d/a", "d/b", "d/e", "d/e/f", "d/e/f/g", "x/y/z", "old/a", "old/d", "old"}
-	rapid.Check(t, func(t *rapid.T) {
+	testenv.Check(t, func(t *rapid.T) {
 		x, tips := newIndex(1), map[int64][]radar.Change{}
 
 		t.Repeat(map[string]func(*rapid.T){

@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -31,7 +32,7 @@ type write struct {
 // TestBatchesAgreeWithSingleWrites records random statements in two ledgers, in one of
 // them concurrently. It compares the results and the contents of the ledgers.
 func (s suite) TestBatchesAgreeWithSingleWrites(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
+	testenv.Check(t, func(r *rapid.T) {
 		alone, together := s.newFixture(t), s.newFixture(t)
 		defer alone.closeAll()
 		defer together.closeAll()

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
@@ -17,7 +18,7 @@ import (
 // state of every commit follows from its evidence and is the end of its transitions,
 // and that the counts are right.
 func (s suite) TestStatesFollowFromEvidence(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
+	testenv.Check(t, func(r *rapid.T) {
 		fx := s.newFixture(t)
 		defer fx.closeAll()
 		m := &model{fx: fx, r: r, evidence: make(map[string][]policy.Evidence), author: make(map[string]string)}

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/radar"
@@ -19,7 +20,7 @@ import (
 // blocks. It checks that the overlaps of tips in flight have the levels of their change
 // records, and that the state of each commit follows from its evidence and overlaps.
 func (s suite) TestOverlapsFollowFromTipsInFlight(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
+	testenv.Check(t, func(r *rapid.T) {
 		fx := s.newFixture(t)
 		defer fx.closeAll()
 		m := &radarModel{fx: fx, r: r, ci: fx.signer("cn=ci,ou=build,o=acme"), changes: make(map[string][]radar.Change),

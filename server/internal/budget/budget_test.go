@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
 var (
@@ -271,7 +273,7 @@ func TestNilLeaseIsUnlimited(t *testing.T) {
 // In any order of calls, the amounts add up and stay within the limits, and everyone
 // is served in the end.
 func TestFaultBudgetModel(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	testenv.Check(t, func(rt *rapid.T) {
 		synctest.Test(t, func(t *testing.T) {
 			const total, share = 20, 8
 			b := New(Config{Total: total, Share: share, Wait: time.Hour, Waiting: 100, ShareWaiting: 100,

@@ -60,6 +60,7 @@ func TestModelIsRight(t *testing.T) {
 // Properties such as complete are evaluated when no process can act any more, so every run must
 // reach that point.
 func TestEveryRunEnds(t *testing.T) {
+	testenv.From(t, testenv.Full, "explores millions of states")
 	testenv.Need(t, "spin", "gcc")
 	for _, s := range []size{smallFeed, smallOutbox} {
 		r := explore(t, read(t), cycle, s.flags()...)
@@ -126,6 +127,7 @@ var bugs = []struct {
 }
 
 func TestModelFindsBugs(t *testing.T) {
+	testenv.From(t, testenv.Full, "explores millions of states")
 	testenv.Need(t, "spin", "gcc")
 	for _, bug := range bugs {
 		t.Run(bug.name, func(t *testing.T) {
