@@ -309,6 +309,7 @@ func TestPasskeysInEarlierLogs(t *testing.T) {
 // Nothing shows whose a passkey is that was enrolled while the log was not signed.
 func TestPasskeyThatWasEnrolledWhileTheLogWasNotSigned(t *testing.T) {
 	testenv.From(t, testenv.Push, "takes many seconds")
+
 	h := newHost(t)
 	h.setPolicy(passkeyContract)
 	h.register(commitID(2), ledger.Registration{Author: ledger.Author{Name: "eve"}})
