@@ -421,3 +421,33 @@ func TestAnyLinker(t *testing.T) {
 		}
 	}
 }
+
+// Commits whose authors the org does not know are counted for what leaves authors out.
+func TestUnknownAuthors(t *testing.T) {
+	for _, tc := range []struct {
+		rule    string
+		unknown int
+		want    string // of the finding, or "" for none
+	}{
+		{`true`, 2, "2 of the newest 10 commits name an author whom the org does not know, so an author who signs by another " +
+			"name counts"},
+		{`"proven"`, 2, "so an author who signs by another name counts"},
+		{`"known"`, 2, "so no signature counts for these"},
+		{`"known"`, 0, ""},
+		{`false`, 2, ""},
+	} {
+		c := parseContract(t, `{"requirements":[{"state":"PROMOTABLE","predicate":"review:*","signers":["ou=review"],`+
+			`"exclude_author":`+tc.rule+`}]}`)
+		f := facts(c, nil, reviewer)
+		f.UnknownAuthors, f.NewestCommits = tc.unknown, 10
+		got := ""
+		for _, finding := range lint.Check(c, f).Findings {
+			if finding.Code == lint.FindingAuthorUnknown {
+				got = finding.Message
+			}
+		}
+		if !strings.HasSuffix(got, tc.want) || (got == "") != (tc.want == "") {
+			t.Errorf("exclude_author %s, %d unknown: found %q, want %q", tc.rule, tc.unknown, got, tc.want)
+		}
+	}
+}
