@@ -179,8 +179,9 @@ var mayImport = map[string][]string{
 	"store/radarindex": {"ledger", "ledger/policy", "ledger/radar"},
 	// The conformance suite of the storage.
 	"store/storetest": {
-		"internal/oidc/oidctest", "internal/sigstoretest", "internal/testenv", "ledger", "ledger/attention", "ledger/attestation",
-		"ledger/ca", "ledger/exchange", "ledger/identity", "ledger/member", "ledger/passkey", "ledger/policy", "ledger/radar", "store",
+		"internal/oidc/oidctest", "internal/sigstoretest", "internal/testenv", "ledger", "ledger/attention",
+		"ledger/attestation", "ledger/ca", "ledger/exchange", "ledger/identity", "ledger/member", "ledger/passkey",
+		"ledger/policy", "ledger/radar", "store",
 	},
 	"store/postgres/model": {}, // only a test
 	// Issues certificates with keys that the store never sees.
