@@ -12,11 +12,11 @@
 // To run forty hours of load, in twenty minutes, on a server whose clocks run 120 times
 // faster:
 //
-//	go test ./e2e -run FaultFortyHours -fault.hours 40 -timeout 30m -v
+//	go test ./e2e -run TestFaultFortyHours -fault.hours 40 -timeout 30m -v
 //
 // To take screenshots of every page of the web interface:
 //
-//	go test ./e2e -run Screenshots -screenshots DIR
+//	go test ./e2e -run TestWebScreenshots -screenshots DIR
 //
 // or of what 'ledgerd demo' recommends to look at, with -run WebDemo.
 //

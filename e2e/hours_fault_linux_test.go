@@ -61,7 +61,7 @@ var measures = []measure{
 // Memory, descriptors, goroutines and the write-ahead log do not grow with time, and
 // nothing is left after the load:
 //
-//	go test ./e2e -run FaultFortyHours -fault.hours 40 -timeout 30m -v
+//	go test ./e2e -run TestFaultFortyHours -fault.hours 40 -timeout 30m -v
 func TestFaultFortyHours(t *testing.T) {
 	if !fastclock.Supported {
 		t.Skip("runs on Linux on AMD64")

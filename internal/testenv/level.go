@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -48,7 +49,7 @@ func From(t testing.TB, level Level, why string) {
 	}
 	pattern, _, _ := strings.Cut(flag.Lookup("test.run").Value.String(), "/")
 	name, _, _ := strings.Cut(t.Name(), "/")
-	if strings.Trim(pattern, "^$") != name {
+	if named := strings.Split(strings.Trim(pattern, "^$()"), "|"); !slices.Contains(named, name) {
 		t.Skipf("%s: runs with -run %s and in %s", why, name, level.command())
 	}
 }

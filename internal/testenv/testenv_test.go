@@ -91,7 +91,7 @@ func TestNamedTestsAreNotSkipped(t *testing.T) {
 	t.Setenv("LEDGERD_TEST_LEVEL", "quick")
 	for pattern, isSkipped := range map[string]bool{
 		"": true, "Result": true, "TestResult": false, "^TestResult$": false, "TestResult/a/b": false,
-		"^TestResult$/a": false,
+		"^TestResult$/a": false, "TestA|TestResult": false, "^(TestResult|TestA)$": false, "TestA|Result": true,
 	} {
 		if err := run.Set(pattern); err != nil {
 			t.Fatal(err)
