@@ -4,6 +4,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
@@ -50,7 +51,8 @@ var mayImport = map[string][]string{
 	"cmd/run": {
 		"client", "internal/backup", "internal/bench", "internal/buildinfo", "internal/cli", "internal/config",
 		"internal/demo", "internal/doctor", "internal/flagvalue", "internal/seen", "internal/service", "internal/terminal",
-		"ledger", "ledger/proof", "store/check", "store/sqlite", "store/transfer", "transparency", "transparency/witness",
+		"ledger", "ledger/identity/sigstore", "ledger/proof", "store/check", "store/sqlite", "store/transfer",
+		"transparency", "transparency/witness",
 	},
 	"cmd/start": {
 		"client", "internal/atomicfile", "internal/buildinfo", "internal/cli", "internal/contexts", "internal/flagvalue",
@@ -215,12 +217,10 @@ var mayImport = map[string][]string{
 	},
 	"internal/flagvalue": {"ledger", "ledger/identity", "ledger/radar"},
 	"internal/service": {
-		"authority", "client", "internal/backup", "internal/buildinfo", "internal/config", "internal/logqueue",
-		"internal/idp", "internal/oidc", "internal/terminal", "server", "ledger", "server/metrics", "server/web", "store",
-		"store/check",
-		"store/sqlite",
-		"store/metrics", "transparency", "transparency/witness", "transparency/witness/metrics", "webhook/dispatch",
-		"webhook/dispatch/metrics",
+		"authority", "client", "internal/backup", "internal/buildinfo", "internal/config", "internal/idp",
+		"internal/logqueue", "internal/oidc", "internal/terminal", "ledger", "ledger/identity/sigstore", "server",
+		"server/metrics", "server/web", "store", "store/check", "store/metrics", "store/sqlite", "transparency",
+		"transparency/witness", "transparency/witness/metrics", "webhook/dispatch", "webhook/dispatch/metrics",
 	},
 	"internal/receiver": {"client", "internal/eventbody", "ledger", "webhook"},
 	"internal/display": {
@@ -240,8 +240,8 @@ var mayImport = map[string][]string{
 	// Verifies what a server says, as its client.
 	"internal/verify": {
 		"client", "internal/evidence", "internal/parallel", "internal/seen", "ledger", "ledger/attestation",
-		"ledger/facts", "ledger/identity", "ledger/policy", "ledger/proof", "ledger/proof/receipt", "ledger/proof/rederive",
-		"ledger/proof/trustpolicy", "ledger/proof/verify",
+		"ledger/facts", "ledger/identity", "ledger/identity/sigstore", "ledger/policy", "ledger/proof",
+		"ledger/proof/receipt", "ledger/proof/rederive", "ledger/proof/trustpolicy", "ledger/proof/verify",
 	},
 	// Exports of evidence: written from what a server says, and read.
 	"internal/evidence": {
@@ -255,7 +255,9 @@ var mayImport = map[string][]string{
 	"internal/subprocess":   {"internal/config", "ledger"},
 	"internal/signing":      {"internal/atomicfile", "ledger", "ledger/attestation", "ledger/identity"},
 	"internal/atomicfile":   {},
-	"internal/backup":       {"ledger", "store", "store/check", "store/sqldb", "store/sqlite"},
+	"internal/backup": {
+		"ledger", "ledger/identity/sigstore", "store", "store/check", "store/sqldb", "store/sqlite",
+	},
 	"internal/doctor": {
 		"internal/config", "internal/idp", "internal/parallel", "internal/service", "internal/terminal", "ledger",
 		"ledger/member",
@@ -293,11 +295,11 @@ var mayImport = map[string][]string{
 		"ledger/identity", "ledger/policy",
 	},
 	// The domain. The types that all share are in ledger, which imports only radar and forge.
-	"ledger/identity": {"ledger", "ledger/identity/sigstore", "ledger/internal/base64text",
-		"ledger/internal/publickey", "ledger/internal/text"},
-	"ledger/identity/sigstore": {"ledger/internal/publickey", "ledger/internal/text"},
-	// the only one that imports sigstore-go
-	"ledger": {"ledger/forge", "ledger/internal/text", "ledger/radar"},
+	"ledger/identity": {
+		"ledger", "ledger/internal/base64text", "ledger/internal/publickey", "ledger/internal/text",
+	},
+	"ledger/identity/sigstore": {"ledger/identity", "ledger/internal/publickey", "ledger/internal/text"},
+	"ledger":                   {"ledger/forge", "ledger/internal/text", "ledger/radar"},
 	"ledger/exchange": {
 		"ledger", "ledger/ca", "ledger/forge", "ledger/identity", "ledger/internal/glob", "ledger/internal/issuer",
 		"ledger/internal/publickey", "ledger/internal/text", "ledger/where",
@@ -443,5 +445,53 @@ func TestImportsGoOneWay(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// heavy has the packages that the domain must not link, and linkers its packages that may. What is
+// linked into the domain is linked into most test binaries.
+var (
+	heavy   = []string{"net/http", "google.golang.org/grpc", "github.com/sigstore/sigstore-go"}
+	linkers = []string{
+		module + "/ledger/identity/sigstore",
+		module + "/ledger/passkey", // go-webauthn links net/http
+	}
+)
+
+func TestTheDomainLinksNoNetworkLibraries(t *testing.T) {
+	command := exec.Command("go", "list", "-deps", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./ledger/...")
+	listed, err := command.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	imports := make(map[string][]string)
+	for line := range strings.Lines(string(listed)) {
+		words := strings.Fields(line)
+		imports[words[0]] = words[1:]
+	}
+
+	seen := make(map[string]bool)
+	var follow func(importer string)
+	follow = func(importer string) {
+		if seen[importer] || slices.Contains(linkers, importer) {
+			return
+		}
+		seen[importer] = true
+		for _, imported := range imports[importer] {
+			for _, h := range heavy {
+				if imported == h || strings.HasPrefix(imported, h+"/") {
+					t.Errorf("the domain links %s: %s imports it", imported, importer)
+				}
+			}
+			follow(imported)
+		}
+	}
+	for importPath := range imports {
+		if strings.HasPrefix(importPath, module+"/ledger") {
+			follow(importPath)
+		}
+	}
+	if len(seen) < 50 {
+		t.Errorf("only %d packages were listed", len(seen))
 	}
 }

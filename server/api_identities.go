@@ -105,11 +105,8 @@ func (s *Server) removeTrustedRoot(c *call) (*reply, error) {
 
 // setTrustedRoot makes a document the next version of a trusted root; without one, it removes it.
 func (s *Server) setTrustedRoot(c *call, document []byte) (*reply, error) {
-	root, err := identity.NewTrustedRoot(c.path.ByName("name"), document)
+	root, err := s.store.SetTrustedRoot(c.ctx(), c.org(), c.path.ByName("name"), document)
 	if err != nil {
-		return nil, err
-	}
-	if root, err = s.store.SetTrustedRoot(c.ctx(), c.org(), root); err != nil {
 		return nil, err
 	}
 	return &reply{status: http.StatusOK, record: root}, nil

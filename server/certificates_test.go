@@ -147,7 +147,7 @@ func TestEvidenceOfAJobOutlivesItsCertificate(t *testing.T) {
 	root, err := j.store.Identity(t.Context(), "acme", c.Identity)
 	check(t, err)
 	root.RevokedAt = 0
-	ring, err := identity.NewKeyring([]identity.Identity{root})
+	ring, err := identity.NewKeyring([]identity.Identity{root}, nil)
 	check(t, err)
 	if _, err := attestation.VerifyRecorded(envelope, jobCommit, ring, record.RecordedAt); err != nil {
 		t.Errorf("the recorded attestation is not valid any more: %v", err)

@@ -25,6 +25,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/identity/sigstore"
 	"github.com/ledgerd/ledgerd/ledger/member"
 	"github.com/ledgerd/ledgerd/server/internal/wire"
 	"github.com/ledgerd/ledgerd/store"
@@ -76,7 +77,7 @@ func newBackendOn(t testing.TB, pipes *pipes, changes ...func(*Config)) *backend
 	b := &backend{t: t, clock: newClock(), log: new(bytes.Buffer), file: storetest.NewFile(t),
 		providers: storetest.Providers()}
 	db, err := store.Open(context.Background(), b.file,
-		store.Options{Now: b.clock.now, Providers: b.providers})
+		store.Options{Now: b.clock.now, Providers: b.providers, ParseRoot: sigstore.ParseRoot})
 	check(t, err)
 	t.Cleanup(func() { check(t, db.Close()) })
 	b.store = db

@@ -16,6 +16,7 @@ import (
 type caches struct {
 	contracts  *cache[string, *policy.Contract] // by digest
 	keyrings   *cache[string, versionedKeyring] // the latest keyring, by org
+	parseRoot  identity.RootParser              // makes their trusted roots
 	predicates *cache[int64, string]            // names, by row id
 	types      *cache[int64, string]            // URIs of predicate types, by row id
 	signers    *cache[int64, signerName]        // by row id

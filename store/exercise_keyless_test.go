@@ -21,9 +21,7 @@ func (e *exerciser) trustedRoots() {
 	ctx := e.t.Context()
 	document := sigstoretest.File(e.t, sigstoretest.PublicGood)
 	for _, text := range [][]byte{document, nil, document} { // it is removed, and set again
-		r, err := identity.NewTrustedRoot("public-good", text)
-		check(e.t, err)
-		e.ok(e.SetTrustedRoot(ctx, "acme", r))
+		e.ok(e.SetTrustedRoot(ctx, "acme", "public-good", text))
 	}
 	pages(e.t, func(q store.Query) (ledger.Page[identity.TrustedRoot], error) { return e.TrustedRoots(ctx, "acme", q) })
 	e.ok(e.TrustedRoot(ctx, "acme", "public-good", 1))

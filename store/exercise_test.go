@@ -14,6 +14,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/identity/sigstore"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store"
@@ -34,7 +35,7 @@ func exercise(t *testing.T) (plans, opening map[string][]string) {
 	e := &exerciser{t: t, path: path, now: now}
 	e.Store, err = store.Open(t.Context(), path, store.Options{
 		Now: func() time.Time { return e.now }, Monotonic: func() time.Duration { return e.now.Sub(now) - e.jumped },
-		SecretKeys: secretKeys(t, 1), Providers: storetest.Providers(),
+		SecretKeys: secretKeys(t, 1), Providers: storetest.Providers(), ParseRoot: sigstore.ParseRoot,
 	})
 	check(t, err)
 	defer e.Close()

@@ -268,7 +268,7 @@ func (rd reader) keyring(org string) (versionedKeyring, error) {
 			return v, err
 		}
 	}
-	if v.keyring, err = identity.NewKeyring(identities, roots...); err != nil {
+	if v.keyring, err = identity.NewKeyring(identities, rd.caches.parseRoot, roots...); err != nil {
 		return v, fmt.Errorf("create keyring of %s: %w", org, err)
 	}
 	rd.caches.keyrings.put(org, v)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/member"
 	"github.com/ledgerd/ledgerd/store/internal/lookup"
 	"github.com/ledgerd/ledgerd/store/postgres"
@@ -39,6 +40,9 @@ type Options struct {
 	SecretKeys SecretKeys
 	// Providers are the providers with which people sign in, and the orgs that may use them.
 	Providers member.Providers
+	// ParseRoot parses trusted roots. Without it, none can be set, and those that are set vouch for
+	// nobody.
+	ParseRoot identity.RootParser
 	// NoCopy disables the copy of the database that Open takes before a migration.
 	NoCopy bool
 	// ExternalCheckpoints leaves the checkpoints of the write-ahead log to another process.
@@ -139,6 +143,7 @@ func newStore(o Options) *Store {
 		touched:      newCache[string, ledger.Time](maxTouched),
 		closing:      make(chan struct{}),
 	}
+	s.caches.parseRoot = o.ParseRoot
 	s.batch = newBatch(s.tips)
 	return s
 }

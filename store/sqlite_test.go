@@ -9,6 +9,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity/sigstore"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/storetest"
@@ -21,6 +22,7 @@ func newSQLite(t testing.TB) storetest.Database { return sqliteFile(storetest.Ne
 
 func (f sqliteFile) Open(t testing.TB, o store.Options) *store.Store {
 	t.Helper()
+	o.ParseRoot = sigstore.ParseRoot
 	s, err := store.Open(context.Background(), string(f), o)
 	if err != nil {
 		t.Fatal(err)

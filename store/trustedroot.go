@@ -86,10 +86,14 @@ func (rd reader) findTrustedRoot(org, name string, version int) (identity.Truste
 	return r.row, err
 }
 
-// SetTrustedRoot makes r the next version of a trusted root, or removes it if r is a removal, and
-// returns it. It is a no-op if that is already in effect. Attestations that are verified from then on
-// follow it; those that are recorded keep counting.
-func (s *Store) SetTrustedRoot(ctx context.Context, org string, r identity.TrustedRoot) (identity.TrustedRoot, error) {
+// SetTrustedRoot makes a document the next version of a trusted root, or removes it if there is none,
+// and returns the version. It is a no-op if that is already in effect. Attestations that are verified
+// from then on follow it; those that are recorded keep counting.
+func (s *Store) SetTrustedRoot(ctx context.Context, org, name string, document []byte) (identity.TrustedRoot, error) {
+	r, err := identity.NewTrustedRoot(name, document, s.caches.parseRoot)
+	if err != nil {
+		return r, err
+	}
 	return write(ctx, s, org, func(t *tx) (identity.TrustedRoot, error) {
 		orgID, err := t.writableOrg(org)
 		if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/seen"
 	"github.com/ledgerd/ledgerd/internal/service"
 	"github.com/ledgerd/ledgerd/internal/terminal"
+	"github.com/ledgerd/ledgerd/ledger/identity/sigstore"
 	"github.com/ledgerd/ledgerd/store/check"
 	"github.com/ledgerd/ledgerd/transparency"
 )
@@ -79,6 +80,7 @@ EXIT STATUS
 
 // options reads the checkpoints that are known.
 func (k checking) options(p *cli.Program, s config.Settings) (o check.Options, err error) {
+	o.ParseRoot = sigstore.ParseRoot
 	for _, file := range k.seen {
 		text, err := p.ReadFile(file)
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity/sigstore"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/check"
 	"github.com/ledgerd/ledgerd/store/sqldb"
@@ -85,7 +86,8 @@ func (r Restore) Run(ctx context.Context) (done Restored, err error) {
 // check checks what a copy of the backup contains.
 func (r Restore) check(ctx context.Context, copied string) error {
 	report, err := check.Run(ctx, copied, check.Options{
-		Progress: func(step string, done, total int64) { r.progress("checking the "+step, done, total) },
+		ParseRoot: sigstore.ParseRoot,
+		Progress:  func(step string, done, total int64) { r.progress("checking the "+step, done, total) },
 	})
 	if err != nil {
 		return fmt.Errorf("check the backup: %w", err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/config"
 	"github.com/ledgerd/ledgerd/internal/idp"
+	"github.com/ledgerd/ledgerd/ledger/identity/sigstore"
 	"github.com/ledgerd/ledgerd/store"
 )
 
@@ -21,7 +22,7 @@ func openStore(ctx context.Context, s config.Settings, o store.Options) (*store.
 	if err != nil {
 		return nil, err
 	}
-	o.Providers = idp.Orgs(providers)
+	o.Providers, o.ParseRoot = idp.Orgs(providers), sigstore.ParseRoot
 	o.SecretKeys, o.NoCopy, o.ExternalCheckpoints = keys, s.NoCopy, s.ExternalCheckpoints
 	db, err := store.Open(ctx, string(s.Database), o)
 	if err != nil || !o.Serve {

@@ -91,7 +91,7 @@ func (s *Signer) CheckTrusted(identities []identity.Identity, commit string) err
 	if err != nil {
 		return err
 	}
-	keys, err := identity.NewKeyring(identities)
+	keys, err := identity.NewKeyring(identities, nil)
 	if err != nil {
 		return nil // a newer server may have kinds of identities that are unknown here
 	}
@@ -113,7 +113,7 @@ func (s *Signer) CheckStatement(statement []byte) error {
 	}
 	public := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
 	keys, err := identity.NewKeyring(
-		[]identity.Identity{{Kind: identity.KeyIdentity, DN: "cn=signer", PEM: string(public)}})
+		[]identity.Identity{{Kind: identity.KeyIdentity, DN: "cn=signer", PEM: string(public)}}, nil)
 	if err != nil {
 		return err
 	}

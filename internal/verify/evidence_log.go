@@ -11,6 +11,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/evidence"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/identity/sigstore"
 	"github.com/ledgerd/ledgerd/ledger/proof"
 	"github.com/ledgerd/ledgerd/ledger/proof/trustpolicy"
 	"github.com/ledgerd/ledgerd/ledger/proof/verify"
@@ -81,7 +82,7 @@ func (x *exportAudit) identities() error {
 	if len(roots) > verify.MaxRoots {
 		return fmt.Errorf("%s has more than %d versions of trusted roots", evidence.TrustedRootsFile, verify.MaxRoots)
 	}
-	x.keys = verify.Listed(list, roots...)
+	x.keys = verify.Listed(list, sigstore.ParseRoot, roots...)
 	if x.Keys != nil {
 		x.keys = *x.Keys
 	}

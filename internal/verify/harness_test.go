@@ -21,6 +21,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/identity/sigstore"
 	"github.com/ledgerd/ledgerd/ledger/proof/verify"
 	"github.com/ledgerd/ledgerd/server"
 	"github.com/ledgerd/ledgerd/store"
@@ -95,7 +96,8 @@ func (h *host) open() {
 	h.t.Helper()
 	ago := h.ago
 	db, err := store.Open(h.t.Context(), filepath.Join(h.folder, "ledger.db"), store.Options{
-		Now: func() time.Time { return time.Now().Add(-ago) }, Providers: storetest.Providers(),
+		ParseRoot: sigstore.ParseRoot,
+		Now:       func() time.Time { return time.Now().Add(-ago) }, Providers: storetest.Providers(),
 	})
 	check(h.t, err)
 	folder := filepath.Join(h.folder, "keys")

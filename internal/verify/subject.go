@@ -7,6 +7,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity/sigstore"
 	"github.com/ledgerd/ledgerd/ledger/proof/verify"
 )
 
@@ -89,7 +90,7 @@ func (s *Session) keys(ctx context.Context) (verify.Keys, error) {
 		if err != nil {
 			return verify.Keys{}, err
 		}
-		keys := verify.Listed(list, roots...)
+		keys := verify.Listed(list, sigstore.ParseRoot, roots...)
 		s.Keys = &keys
 	}
 	return *s.Keys, nil

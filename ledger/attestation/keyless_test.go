@@ -10,6 +10,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/identity/sigstore"
 	"github.com/ledgerd/ledgerd/ledger/internal/ledgertest"
 )
 
@@ -33,9 +34,9 @@ func allows(s *ledgertest.Sigstore, entries ...ledger.SigstoreEntry) *identity.K
 			Kind: identity.SigstoreIdentity, Sigstore: &e, DN: "cn=release,ou=build,o=acme",
 			May: identity.Predicates{"test:*"}}))
 	}
-	root := ledgertest.Must(identity.NewTrustedRoot("own", s.TrustedRoot(nil)))
+	root := ledgertest.Must(identity.NewTrustedRoot("own", s.TrustedRoot(nil), sigstore.ParseRoot))
 	root.Version = 1
-	return ledgertest.Must(identity.NewKeyring(ids, root))
+	return ledgertest.Must(identity.NewKeyring(ids, sigstore.ParseRoot, root))
 }
 
 func bundle(s *ledgertest.Sigstore, leaf *ledgertest.Party) *ledgertest.Bundle {
@@ -295,18 +296,34 @@ func TestRevokedEntries(t *testing.T) {
 		return ledgertest.Registered(id, identity.NewIdentity{Kind: identity.SigstoreIdentity, Sigstore: &e,
 			DN: "cn=release,ou=build,o=acme", May: identity.Predicates{"test:*"}})
 	}
-	root := ledgertest.Must(identity.NewTrustedRoot("own", s.TrustedRoot(nil)))
+	root := ledgertest.Must(identity.NewTrustedRoot("own", s.TrustedRoot(nil), sigstore.ParseRoot))
 	revoked := ledgertest.Revoked(entry("idn_a", ledger.SigstoreEntry{Subject: ciSubject}))
 	other := entry("idn_b", ledger.SigstoreEntry{Subject: "rita@acme.example"})
 
 	for _, ids := range [][]identity.Identity{{revoked}, {revoked, other}} {
-		_, err := attestation.Verify(signed, ledgertest.Must(identity.NewKeyring(ids, root)), ledgertest.Now)
+		keys := ledgertest.Must(identity.NewKeyring(ids, sigstore.ParseRoot, root))
+		_, err := attestation.Verify(signed, keys, ledgertest.Now)
 		ledgertest.WantCode(t, err, ledger.CodeRevokedIdentity)
 	}
 	active := entry("idn_c", ledger.SigstoreEntry{RepositoryID: "4711"})
-	keys := ledgertest.Must(identity.NewKeyring([]identity.Identity{revoked, active}, root))
+	keys := ledgertest.Must(identity.NewKeyring([]identity.Identity{revoked, active}, sigstore.ParseRoot, root))
 	a, err := attestation.Verify(signed, keys, ledgertest.Now)
 	if err != nil || a.Signer.Identity != "idn_c" {
 		t.Errorf("got %+v, %v", a, err)
 	}
+}
+
+// A keyring of a program that parses no trusted roots admits no keyless certificate.
+func TestKeyringsWithoutAParserAdmitNoKeylessCertificates(t *testing.T) {
+	s := ledgertest.NewSigstore()
+	root := ledgertest.Must(identity.NewTrustedRoot("own", s.TrustedRoot(nil), sigstore.ParseRoot))
+	entry := ledgertest.Registered("idn_a", identity.NewIdentity{Kind: identity.SigstoreIdentity,
+		DN: "cn=release,ou=build,o=acme", May: identity.Predicates{"test:*"},
+		Sigstore: &ledger.SigstoreEntry{TrustedRoot: "own", Issuer: ciIssuer, Subject: ciSubject}})
+	keys := ledgertest.Must(identity.NewKeyring([]identity.Identity{entry}, nil, root))
+
+	_, err := attestation.Verify(bundle(s, s.Leaf(ciSubject, extensions())).JSON(), keys, ledgertest.Now)
+	ledgertest.WantCode(t, err, ledger.CodeUntrustedIdentity)
+	_, err = identity.NewTrustedRoot("own", s.TrustedRoot(nil), nil)
+	ledgertest.WantCode(t, err, ledger.CodeInvalidField)
 }

@@ -71,7 +71,7 @@ func (f fixture) keyring(pattern string) *identity.Keyring {
 	i, err := identity.NewIdentity{Kind: identity.RootIdentity, PEM: ca.PEM(f.cert), DNPattern: pattern}.Identity()
 	check(f.t, err)
 	i.ID = "idn_ca"
-	ring, err := identity.NewKeyring([]identity.Identity{i})
+	ring, err := identity.NewKeyring([]identity.Identity{i}, nil)
 	check(f.t, err)
 	return ring
 }

@@ -150,7 +150,7 @@ func TestCertificateIsWorthlessForOtherPayloads(t *testing.T) {
 	i, err := ca.NewAuthority{}.Identity(ca.People, "acme", ca.PEM(f.cert))
 	check(t, err)
 	i.ID = "idn_ca"
-	ring, err := identity.NewKeyring([]identity.Identity{i})
+	ring, err := identity.NewKeyring([]identity.Identity{i}, nil)
 	check(t, err)
 
 	for _, tc := range []struct {

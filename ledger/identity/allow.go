@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/ledger/identity/sigstore"
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
 
@@ -73,7 +72,7 @@ func hasOwner(pattern string) bool {
 
 // mismatch returns a field in which a certificate differs from an entry, with what the entry admits
 // and what the certificate has, and how many fields before it match. The name is empty if all do.
-func mismatch(e *ledger.SigstoreEntry, c *sigstore.Certificate) (name, want, got string, matched int) {
+func mismatch(e *ledger.SigstoreEntry, c *Certificate) (name, want, got string, matched int) {
 	// The URL of a workflow ends in @ and a ref. A branch can have a name with an @, such as x@refs/heads/main.
 	const beforeRef = "@"
 	for _, f := range []struct{ name, want, got, unless string }{

@@ -78,7 +78,7 @@ func TestNewIdentity(t *testing.T) {
 			if isCert := cert != nil; isCert != (got.NotAfter != 0) || isCert && got.NotAfter != ledger.TimeOf(cert.NotAfter) {
 				t.Errorf("got not_after %v", got.NotAfter)
 			}
-			if _, err := identity.NewKeyring([]identity.Identity{got}); err != nil {
+			if _, err := identity.NewKeyring([]identity.Identity{got}, nil); err != nil {
 				t.Errorf("NewKeyring: %v", err)
 			}
 		})
@@ -200,7 +200,7 @@ func FuzzIdentity(f *testing.F) {
 			ledgertest.WantCode(t, err, ledger.CodeInvalidField)
 			return
 		}
-		if _, err := identity.NewKeyring([]identity.Identity{id}); err != nil {
+		if _, err := identity.NewKeyring([]identity.Identity{id}, nil); err != nil {
 			t.Fatal(err)
 		}
 	})

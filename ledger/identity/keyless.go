@@ -4,42 +4,13 @@ import (
 	"bytes"
 	"cmp"
 	"crypto/sha256"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/asn1"
 	"errors"
 	"slices"
 	"strconv"
 
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/ledger/identity/sigstore"
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
-
-// oidFulcio is the arc of the extensions in which Fulcio writes who asked for a certificate
-// (https://github.com/sigstore/fulcio/blob/main/docs/oid-info.md).
-var oidFulcio = asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57264, 1}
-
-// IsKeyless reports whether Fulcio, or a CA like it, issued a certificate. It does not show that its
-// holder may sign: anyone with an account at an identity provider can get one.
-func IsKeyless(cert *x509.Certificate) bool {
-	return slices.ContainsFunc(cert.Extensions, func(e pkix.Extension) bool {
-		return len(e.Id) > len(oidFulcio) && e.Id[:len(oidFulcio)].Equal(oidFulcio)
-	})
-}
-
-// KeylessCertificate returns what a keyless certificate says of its signer; nil for any other
-// certificate. It does not verify the certificate.
-func KeylessCertificate(cert *x509.Certificate) *ledger.SigstoreCertificate {
-	if !IsKeyless(cert) {
-		return nil
-	}
-	c, err := sigstore.CertificateOf(cert)
-	if err != nil {
-		return nil
-	}
-	return &ledger.SigstoreCertificate{Subject: c.Subject, Issuer: c.Issuer, RunURL: c.RunURL}
-}
 
 // keylessSigners are the entries of an org's allow-list and its trusted roots.
 type keylessSigners struct {
@@ -59,12 +30,12 @@ type keylessEntry struct {
 // A versionedRoot is a version of a trusted root.
 type versionedRoot struct {
 	version int
-	root    *sigstore.Root
+	root    BundleVerifier
 	refused error // why there is no root, if an earlier release accepted it
 }
 
 // addRoots adds versions of trusted roots, except removals.
-func (s *keylessSigners) addRoots(versions []TrustedRoot) {
+func (s *keylessSigners) addRoots(parse RootParser, versions []TrustedRoot) {
 	if len(s.entries) == 0 {
 		return // no entry uses them
 	}
@@ -74,7 +45,7 @@ func (s *keylessSigners) addRoots(versions []TrustedRoot) {
 			continue
 		}
 		added := &versionedRoot{version: v.Version}
-		added.root, added.refused = sigstore.ParseRoot([]byte(v.Document))
+		added.root, added.refused = parse.parse(v.Document)
 		s.roots[v.Name] = append(s.roots[v.Name], added)
 	}
 	for _, list := range s.roots {
@@ -108,7 +79,7 @@ func (s *keylessSigners) vouchers(signed *Signed, digest [sha256.Size]byte) (pub
 			"no log entry and no timestamp proves when the keyless certificate signed (send the Sigstore bundle, which has "+
 				"them)")
 	}
-	certificate, err := sigstore.CertificateOf(leaf)
+	certificate, err := CertificateOf(leaf)
 	if err != nil {
 		return nil, nil, ledger.Errorf(ledger.CodeUntrustedIdentity, "%v", err)
 	}
@@ -131,7 +102,7 @@ func (s *keylessSigners) vouchers(signed *Signed, digest [sha256.Size]byte) (pub
 }
 
 // admitting returns the active entries that match a certificate: at least one.
-func (s *keylessSigners) admitting(c *sigstore.Certificate) (entries []*keylessEntry, err error) {
+func (s *keylessSigners) admitting(c *Certificate) (entries []*keylessEntry, err error) {
 	var nearest *keylessEntry
 	most := -1
 	for _, e := range s.entries {
@@ -174,7 +145,7 @@ func quoteName(name string) string {
 // vouch returns the vouchers of those entries whose trusted root verifies the bundle. Without one, the
 // error is that of the first entry.
 func (s *keylessSigners) vouch(
-	signed *Signed, entries []*keylessEntry, c *sigstore.Certificate, digest [sha256.Size]byte,
+	signed *Signed, entries []*keylessEntry, c *Certificate, digest [sha256.Size]byte,
 ) (vouchers Vouchers, err error) {
 	results := make(map[string]error, len(entries)) // by name of the trusted root
 	for _, e := range entries {
@@ -228,9 +199,9 @@ func (s *keylessSigners) verify(signed *Signed, name string) (err error) {
 func bundleError(name string, version int, err error) error {
 	code := ledger.CodeUntrustedIdentity
 	switch {
-	case errors.Is(err, sigstore.ErrMalformed):
+	case errors.Is(err, ErrMalformedBundle):
 		return ledger.Errorf(ledger.CodeInvalidEnvelope, "%v", err)
-	case errors.Is(err, sigstore.ErrExpired):
+	case errors.Is(err, ErrExpiredCertificate):
 		code = ledger.CodeExpiredCertificate
 	}
 	return ledger.Errorf(code, "trusted root %s, version %d: %v", name, version, err)
@@ -238,7 +209,7 @@ func bundleError(name string, version int, err error) error {
 
 // sameSigned returns an error unless a bundle was read in the same way here and by the library: parsers
 // of JSON can differ.
-func sameSigned(signed *Signed, verified *sigstore.Signed) error {
+func sameSigned(signed *Signed, verified *VerifiedBundle) error {
 	if bytes.Equal(verified.Leaf, signed.Certificates[0].Raw) && bytes.Equal(verified.Signature, signed.Signature) &&
 		bytes.Equal(verified.Message, signed.Message) {
 		return nil

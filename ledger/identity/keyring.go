@@ -56,8 +56,9 @@ type holder struct {
 
 // NewKeyring returns a keyring of an org's identities. Include the revoked ones, so
 // that Verify can distinguish a revoked signer from an unknown one. roots are the versions of trusted
-// roots that vouch for keyless signers: those in effect or, to verify what is recorded, all.
-func NewKeyring(ids []Identity, roots ...TrustedRoot) (*Keyring, error) {
+// roots that vouch for keyless signers: those in effect or, to verify what is recorded, all. parse
+// parses them; nil if there are none.
+func NewKeyring(ids []Identity, parse RootParser, roots ...TrustedRoot) (*Keyring, error) {
 	k := &Keyring{
 		bySPKI: make(map[[sha256.Size]byte]*trustedKey),
 		byHint: make(map[[sha256.Size]byte]*trustedKey),
@@ -67,7 +68,7 @@ func NewKeyring(ids []Identity, roots ...TrustedRoot) (*Keyring, error) {
 			return nil, fmt.Errorf("identity %s: %w", ids[i].ID, err)
 		}
 	}
-	k.keyless.addRoots(roots)
+	k.keyless.addRoots(parse, roots)
 	slices.SortStableFunc(k.keys, func(a, b *trustedKey) int {
 		switch {
 		case a.isActive() == b.isActive():

@@ -468,7 +468,8 @@ func TestNewKeyringErrors(t *testing.T) {
 	} {
 		id := good
 		spoil(&id)
-		if _, err := identity.NewKeyring([]identity.Identity{id}); err == nil || !strings.Contains(err.Error(), "idn_key") {
+		_, err := identity.NewKeyring([]identity.Identity{id}, nil)
+		if err == nil || !strings.Contains(err.Error(), "idn_key") {
 			t.Errorf("%s: got %v, want an error with the identity's id", name, err)
 		}
 	}

@@ -7,12 +7,11 @@ import (
 	"regexp"
 
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/ledger/identity/sigstore"
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
 
 // MaxTrustedRoot is the maximum size of a trusted root in bytes.
-const MaxTrustedRoot = sigstore.MaxRoot
+const MaxTrustedRoot = 256 << 10
 
 // A TrustedRoot is a version of a trusted root that an org has set: the authorities and logs of a
 // Sigstore instance. The highest version is in effect. Earlier ones are kept to verify what was
@@ -47,7 +46,7 @@ func CheckTrustedRootName(name string) error {
 
 // NewTrustedRoot validates a document and returns the version of a trusted root to store. The store
 // sets its org, version, time and event. Without a document, it removes the trusted root.
-func NewTrustedRoot(name string, document []byte) (TrustedRoot, error) {
+func NewTrustedRoot(name string, document []byte, parse RootParser) (TrustedRoot, error) {
 	if err := CheckTrustedRootName(name); err != nil {
 		return TrustedRoot{}, ledger.FieldErrorf(ledger.CodeInvalidField, "name", "%v", err)
 	}
@@ -57,7 +56,7 @@ func NewTrustedRoot(name string, document []byte) (TrustedRoot, error) {
 	if r.Removed {
 		return r, nil
 	}
-	if _, err := sigstore.ParseRoot(document); err != nil {
+	if _, err := parse.parse(r.Document); err != nil {
 		return TrustedRoot{}, ledger.FieldErrorf(ledger.CodeInvalidField, "document", "%v", err)
 	}
 	return r, nil

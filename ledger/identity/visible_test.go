@@ -149,7 +149,7 @@ func TestInvisibleNamesStored(t *testing.T) {
 		id := ledgertest.KeyIdentity(key.Public())
 		dn := identity.DN{CN: "a" + string(r) + "b", OU: "build", O: "acme"}
 		id.DN, id.Email = dn.String(), "a"+string(r)+"@acme.example"
-		keys, err := identity.NewKeyring([]identity.Identity{id})
+		keys, err := identity.NewKeyring([]identity.Identity{id}, nil)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue

@@ -26,6 +26,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/identity/sigstore"
 	"github.com/ledgerd/ledgerd/ledger/member"
 	"github.com/ledgerd/ledgerd/ledger/passkey"
 	"github.com/ledgerd/ledgerd/server"
@@ -75,7 +76,8 @@ func newEmptyEnv(t testing.TB) *env {
 	e := &env{t: t, clock: new(clock), log: new(bytes.Buffer), providers: storetest.Providers()}
 	e.clock.ms.Store(time.Date(2030, 11, 30, 9, 0, 0, 0, time.UTC).UnixMilli())
 	e.database = storetest.NewFile(t)
-	db, err := store.Open(context.Background(), e.database, store.Options{Now: e.clock.now, Providers: e.providers})
+	db, err := store.Open(context.Background(), e.database, store.Options{Now: e.clock.now, Providers: e.providers,
+		ParseRoot: sigstore.ParseRoot})
 	check(t, err)
 	t.Cleanup(func() { check(t, db.Close()) })
 	e.db, e.guard = db, dispatch.NewGuard([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")})

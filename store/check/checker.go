@@ -18,6 +18,9 @@ type Options struct {
 	// Others, if not nil, returns what others have seen of a log, and what could not be asked.
 	Others func(ctx context.Context, origin string) (list []Seen, unchecked []string)
 
+	// ParseRoot parses trusted roots. Without it, they vouch for nobody.
+	ParseRoot identity.RootParser
+
 	maxKnown int // if not 0, replaces the constant, in tests
 }
 
@@ -53,9 +56,11 @@ type checker struct {
 }
 
 func newChecker(db store.Source, o Options) *checker {
-	c := &checker{reporter: newReporter(), db: db, store: store.NewReader(db, store.Options{}), step: o.Progress,
-		others: o.Others, maxKnown: cmp.Or(o.maxKnown, maxKnown)}
-	c.vouching.keyrings = make(map[string]*identity.Keyring)
+	c := &checker{
+		reporter: newReporter(), db: db, store: store.NewReader(db, store.Options{ParseRoot: o.ParseRoot}),
+		step: o.Progress, others: o.Others, maxKnown: cmp.Or(o.maxKnown, maxKnown),
+	}
+	c.vouching = vouching{keyrings: make(map[string]*identity.Keyring), parseRoot: o.ParseRoot}
 	if c.step == nil {
 		c.step = func(string, int64, int64) {}
 	}

@@ -3,12 +3,13 @@ package check
 import (
 	"context"
 
+	"github.com/ledgerd/ledgerd/ledger/identity/sigstore"
 	"github.com/ledgerd/ledgerd/store"
 )
 
 // RunOn checks a database that is open.
 func RunOn(ctx context.Context, db store.Source) (Report, error) {
-	c := newChecker(db, Options{})
+	c := newChecker(db, Options{ParseRoot: sigstore.ParseRoot})
 	err := c.run(ctx)
 	return c.result(), err
 }

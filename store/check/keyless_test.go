@@ -14,6 +14,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/ca"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/identity/sigstore"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/check"
 	"github.com/ledgerd/ledgerd/store/sqldb"
@@ -40,12 +41,10 @@ func newAcme(t *testing.T, o store.Options) (s *store.Store, path string) {
 func newKeylessDatabase(t *testing.T) string {
 	t.Helper()
 	ctx := t.Context()
-	s, path := newAcme(t, store.Options{})
+	s, path := newAcme(t, store.Options{ParseRoot: sigstore.ParseRoot})
 
 	set := func(document []byte) {
-		root, err := identity.NewTrustedRoot("public-good", document)
-		ok(t, err)
-		_, err = s.SetTrustedRoot(ctx, "acme", root)
+		_, err := s.SetTrustedRoot(ctx, "acme", "public-good", document)
 		ok(t, err)
 	}
 	set(sigstoretest.File(t, sigstoretest.PublicGood))
@@ -80,7 +79,7 @@ func newKeylessDatabase(t *testing.T) string {
 // A keyless attestation is checked with the trusted roots of its time, and these with their events.
 func TestKeylessAttestations(t *testing.T) {
 	path := newKeylessDatabase(t)
-	report, err := check.Run(t.Context(), path, check.Options{})
+	report, err := check.Run(t.Context(), path, check.Options{ParseRoot: sigstore.ParseRoot})
 	ok(t, err)
 	for _, problem := range report.Problems {
 		t.Error(problem)
@@ -135,7 +134,7 @@ func TestKeylessAttestations(t *testing.T) {
 			run(test.change)(t, db)
 			ok(t, db.Close())
 
-			report, err := check.Run(t.Context(), copied, check.Options{})
+			report, err := check.Run(t.Context(), copied, check.Options{ParseRoot: sigstore.ParseRoot})
 			ok(t, err)
 			for _, problem := range report.Problems {
 				if strings.Contains(problem.String(), test.want) {
@@ -165,14 +164,12 @@ func (i *interrupted) Read(ctx context.Context, r sqldb.Reader, fn func(*sqldb.C
 // A trusted root that is set, or a CA that is replaced, at any time of a check is no problem.
 func TestSignersChangeDuringACheck(t *testing.T) {
 	ctx, path := t.Context(), newKeylessDatabase(t)
-	s, err := store.Open(ctx, path, store.Options{})
+	s, err := store.Open(ctx, path, store.Options{ParseRoot: sigstore.ParseRoot})
 	ok(t, err)
 	defer s.Close()
 	change := func() {
 		for _, document := range [][]byte{sigstoretest.File(t, sigstoretest.PublicGood), nil} {
-			root, err := identity.NewTrustedRoot("public-good", document)
-			ok(t, err)
-			_, err = s.SetTrustedRoot(ctx, "acme", root)
+			_, err := s.SetTrustedRoot(ctx, "acme", "public-good", document)
 			ok(t, err)
 		}
 		_, err := s.CreateCA(ctx, "acme", ca.Jobs, storetest.NewRoot(t, ca.Jobs, s.Now()), true)

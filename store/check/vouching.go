@@ -12,7 +12,8 @@ import (
 
 // A vouching holds the keyrings of identities, by ID, and which attestations were mapped again.
 type vouching struct {
-	keyrings map[string]*identity.Keyring
+	keyrings  map[string]*identity.Keyring
+	parseRoot identity.RootParser
 	// mappedBelow is the row id below which attestations may have another outcome than the one
 	// with which they were recorded.
 	mappedBelow int64
@@ -49,7 +50,7 @@ func (v *vouching) keyring(conn *sqldb.Conn, id string) (*identity.Keyring, erro
 		if err != nil {
 			return nil, err
 		}
-		if keyring, err = identity.NewKeyring(list, roots...); err != nil {
+		if keyring, err = identity.NewKeyring(list, v.parseRoot, roots...); err != nil {
 			keyring = nil // the check of the identities reports it
 		}
 	}

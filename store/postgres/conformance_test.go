@@ -7,6 +7,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/pgtest"
 	"github.com/ledgerd/ledgerd/internal/testenv"
+	"github.com/ledgerd/ledgerd/ledger/identity/sigstore"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/storetest"
 )
@@ -16,6 +17,7 @@ type database string
 
 func (u database) Open(t testing.TB, o store.Options) *store.Store {
 	t.Helper()
+	o.ParseRoot = sigstore.ParseRoot
 	s, err := store.Open(context.Background(), string(u), o)
 	if err != nil {
 		t.Fatal(err)

@@ -12,10 +12,7 @@ import (
 )
 
 func (fx *fixture) setTrustedRoot(name string, document []byte) (identity.TrustedRoot, error) {
-	fx.t.Helper()
-	r, err := identity.NewTrustedRoot(name, document)
-	check(fx.t, err)
-	return fx.SetTrustedRoot(fx.t.Context(), "acme", r)
+	return fx.SetTrustedRoot(fx.t.Context(), "acme", name, document)
 }
 
 // A trusted root has versions. The last one is in effect, and each changes the keyring.

@@ -4,11 +4,12 @@ import (
 	"encoding/base64"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/secure-systems-lab/go-securesystemslib/dsse"
 	"github.com/sigstore/sigstore-go/pkg/bundle"
 	"github.com/sigstore/sigstore-go/pkg/verify"
+
+	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
 // The limits of a bundle.
@@ -21,24 +22,11 @@ const (
 	maxTimestamp = 8 << 10
 )
 
-// A Signed is what a bundle proves.
-type Signed struct {
-	// Leaf is the DER of the certificate of the key that signed.
-	Leaf []byte
-	// Message is what the key signed: the pre-authentication encoding of the DSSE envelope.
-	Message, Signature []byte
-	// Time is the earliest time for which a log or a timestamp authority vouches. The certificate was
-	// valid then.
-	Time time.Time
-}
-
-// Verify verifies a bundle with a certificate: that an authority of the trusted root issued the
-// certificate, that its key signed the bundle, and that logs and timestamp authorities of the root
-// show that it did while the certificate was valid. It does not ask who the signer is.
-func (r *Root) Verify(document []byte) (signed *Signed, err error) {
+// Verify verifies a bundle, as identity.BundleVerifier says.
+func (r *trustedRoot) Verify(document []byte) (signed *identity.VerifiedBundle, err error) {
 	if len(document) > MaxBundle {
-		return nil, fmt.Errorf("%w: it has %d bytes, and a bundle with a keyless certificate may have %d", ErrMalformed,
-			len(document), MaxBundle)
+		return nil, fmt.Errorf("%w: it has %d bytes, and a bundle with a keyless certificate may have %d",
+			identity.ErrMalformedBundle, len(document), MaxBundle)
 	}
 	err = guard(func() error {
 		signed, err = r.verify(document)
@@ -47,21 +35,21 @@ func (r *Root) Verify(document []byte) (signed *Signed, err error) {
 	return signed, err
 }
 
-func (r *Root) verify(document []byte) (*Signed, error) {
+func (r *trustedRoot) verify(document []byte) (*identity.VerifiedBundle, error) {
 	var b bundle.Bundle
 	if err := b.UnmarshalJSON(document); err != nil {
-		return nil, fmt.Errorf("%w: %s", ErrMalformed, clip(err))
+		return nil, fmt.Errorf("%w: %s", identity.ErrMalformedBundle, clip(err))
 	}
 	if err := checkMaterial(&b); err != nil {
 		return nil, err
 	}
 	content, err := b.VerificationContent()
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s", ErrMalformed, clip(err))
+		return nil, fmt.Errorf("%w: %s", identity.ErrMalformedBundle, clip(err))
 	}
 	leaf := content.Certificate()
 	if leaf == nil {
-		return nil, fmt.Errorf("%w: it has no certificate", ErrMalformed)
+		return nil, fmt.Errorf("%w: it has no certificate", identity.ErrMalformedBundle)
 	}
 
 	result, err := r.verifier.Verify(&b, verify.NewPolicy(verify.WithoutArtifactUnsafe(),
@@ -71,13 +59,15 @@ func (r *Root) verify(document []byte) (*Signed, error) {
 	}
 	envelope, err := b.Envelope()
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s", ErrMalformed, clip(err))
+		return nil, fmt.Errorf("%w: %s", identity.ErrMalformedBundle, clip(err))
 	}
 	payload, err := base64.StdEncoding.DecodeString(envelope.Payload)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s", ErrMalformed, clip(err))
+		return nil, fmt.Errorf("%w: %s", identity.ErrMalformedBundle, clip(err))
 	}
-	signed := &Signed{Leaf: leaf.Raw, Message: dsse.PAE(envelope.PayloadType, payload), Signature: envelope.Signature()}
+	signed := &identity.VerifiedBundle{
+		Leaf: leaf.Raw, Message: dsse.PAE(envelope.PayloadType, payload), Signature: envelope.Signature(),
+	}
 	signed.Time = slices.MinFunc(result.VerifiedTimestamps, func(a, b verify.TimestampVerificationResult) int {
 		return a.Timestamp.Compare(b.Timestamp)
 	}).Timestamp
@@ -91,15 +81,16 @@ func (r *Root) verify(document []byte) (*Signed, error) {
 func checkMaterial(b *bundle.Bundle) error {
 	material := b.GetVerificationMaterial()
 	if n := len(material.GetTlogEntries()); n > maxEntries {
-		return fmt.Errorf("%w: it has %d log entries: at most %d", ErrMalformed, n, maxEntries)
+		return fmt.Errorf("%w: it has %d log entries: at most %d", identity.ErrMalformedBundle, n, maxEntries)
 	}
 	timestamps := material.GetTimestampVerificationData().GetRfc3161Timestamps()
 	if len(timestamps) > maxTimestamps {
-		return fmt.Errorf("%w: it has %d timestamps: at most %d", ErrMalformed, len(timestamps), maxTimestamps)
+		return fmt.Errorf("%w: it has %d timestamps: at most %d", identity.ErrMalformedBundle, len(timestamps),
+			maxTimestamps)
 	}
 	for _, timestamp := range timestamps {
 		if n := len(timestamp.GetSignedTimestamp()); n > maxTimestamp {
-			return fmt.Errorf("%w: it has a timestamp of %d bytes: at most %d", ErrMalformed, n, maxTimestamp)
+			return fmt.Errorf("%w: it has a timestamp of %d bytes: at most %d", identity.ErrMalformedBundle, n, maxTimestamp)
 		}
 	}
 	return nil

@@ -14,15 +14,20 @@ import (
 	"github.com/sigstore/sigstore-go/pkg/tlog"
 	"github.com/sigstore/sigstore-go/pkg/verify"
 
+	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
+
+// errStale is the error of a bundle for whose time the trusted root lacks a key, because it is too old
+// or of another Sigstore instance.
+var errStale = errors.New("the trusted root is stale, or of another Sigstore instance")
 
 // explain says why a bundle does not verify, in the terms of the trusted root if it lacks what the
 // bundle needs. reason is what the library says.
 func explain(r *root.TrustedRoot, b *bundle.Bundle, leaf *x509.Certificate, reason error) error {
 	entries, err := b.TlogEntries()
 	if err != nil {
-		return fmt.Errorf("%w: %s", ErrMalformed, clip(err))
+		return fmt.Errorf("%w: %s", identity.ErrMalformedBundle, clip(err))
 	}
 	for _, find := range []func() error{
 		func() error { return lackedLog(r, entries, leaf) },
@@ -46,7 +51,7 @@ func lackedCA(r *root.TrustedRoot, leaf *x509.Certificate) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%w: it has no certificate authority that issued certificates as %s at %s", ErrStale,
+	return fmt.Errorf("%w: it has no certificate authority that issued certificates as %s at %s", errStale,
 		text.Quote(leaf.Issuer.String()), date(leaf.NotBefore))
 }
 
@@ -70,10 +75,10 @@ func lackedLog(r *root.TrustedRoot, entries []*tlog.Entry, leaf *x509.Certificat
 		key, ok := logs[id]
 		switch {
 		case !ok:
-			stale = fmt.Errorf("%w: it has no key of the transparency log %.16s…, whose entry is from %s", ErrStale, id,
+			stale = fmt.Errorf("%w: it has no key of the transparency log %.16s…, whose entry is from %s", errStale, id,
 				date(at))
 		case !isWithin(at, key):
-			stale = fmt.Errorf("%w: its key of the transparency log %.16s… is not for %s, the time of the entry", ErrStale, id,
+			stale = fmt.Errorf("%w: its key of the transparency log %.16s… is not for %s, the time of the entry", errStale, id,
 				date(at))
 		default:
 			return checkTime(leaf, at)
@@ -96,7 +101,7 @@ func lackedTimestamp(r *root.TrustedRoot, b *bundle.Bundle, entries []*tlog.Entr
 	}
 	signed, err := b.Timestamps()
 	if err != nil {
-		return fmt.Errorf("%w: %s", ErrMalformed, clip(err))
+		return fmt.Errorf("%w: %s", identity.ErrMalformedBundle, clip(err))
 	}
 	if len(signed) == 0 {
 		return errors.New("no timestamp proves when it was signed: the bundle needs an RFC 3161 timestamp of an authority " +
@@ -105,7 +110,7 @@ func lackedTimestamp(r *root.TrustedRoot, b *bundle.Bundle, entries []*tlog.Entr
 
 	verified, reasons, err := verify.VerifySignedTimestamp(b, r)
 	if err != nil {
-		return fmt.Errorf("%w: %s", ErrMalformed, clip(err))
+		return fmt.Errorf("%w: %s", identity.ErrMalformedBundle, clip(err))
 	}
 	for _, timestamp := range verified {
 		if err := checkTime(leaf, timestamp.Time); err != nil {
@@ -138,7 +143,7 @@ func lackedCTLog(r *root.TrustedRoot, leaf *x509.Certificate) error {
 		if ok && isWithin(at, key) {
 			return nil
 		}
-		stale = fmt.Errorf("%w: it has no key of the log of certificates %.16s… for %s", ErrStale, id, date(at))
+		stale = fmt.Errorf("%w: it has no key of the log of certificates %.16s… for %s", errStale, id, date(at))
 	}
 	return stale
 }
@@ -147,8 +152,8 @@ func lackedCTLog(r *root.TrustedRoot, leaf *x509.Certificate) error {
 // authority vouches.
 func checkTime(leaf *x509.Certificate, at time.Time) error {
 	if at.Before(leaf.NotBefore) || at.After(leaf.NotAfter) {
-		return fmt.Errorf("%w: it is valid from %s until %s, and signed at %s", ErrExpired, date(leaf.NotBefore),
-			date(leaf.NotAfter), date(at))
+		return fmt.Errorf("%w: it is valid from %s until %s, and signed at %s", identity.ErrExpiredCertificate,
+			date(leaf.NotBefore), date(leaf.NotAfter), date(at))
 	}
 	return nil
 }

@@ -1,27 +1,18 @@
 package sigstore
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"unicode"
-)
 
-var (
-	// ErrMalformed is the error of a bundle that cannot be read.
-	ErrMalformed = errors.New("the bundle is not valid")
-	// ErrExpired is the error of a bundle that was signed while its certificate was not valid.
-	ErrExpired = errors.New("the certificate was not valid when it signed")
-	// ErrStale is the error of a bundle for whose time the trusted root lacks a key, because it is too
-	// old or of another Sigstore instance.
-	ErrStale = errors.New("the trusted root is stale, or of another Sigstore instance")
+	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
 // guard calls a function that parses untrusted input. It returns a panic as an error.
 func guard(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: the Sigstore library failed on it", ErrMalformed)
+			err = fmt.Errorf("%w: the Sigstore library failed on it", identity.ErrMalformedBundle)
 		}
 	}()
 	return f()

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
 // A panic in the library with any value becomes the error of an invalid bundle.
@@ -13,11 +15,11 @@ func TestPanicIsAnError(t *testing.T) {
 		"an error":   func() error { panic(errors.New("x")) },
 		"nil itself": func() error { panic(nil) }, //nolint:govet // what a library may do
 	} {
-		if err := guard(f); !errors.Is(err, ErrMalformed) {
+		if err := guard(f); !errors.Is(err, identity.ErrMalformedBundle) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
-	if err := guard(func() error { return ErrStale }); !errors.Is(err, ErrStale) {
+	if err := guard(func() error { return errStale }); !errors.Is(err, errStale) {
 		t.Errorf("an error: got %v", err)
 	}
 }

@@ -1,6 +1,6 @@
 // Package sigstore verifies Sigstore bundles with keyless certificates against trusted roots. It is
-// the only package that uses sigstore-go. It needs no network. Inputs are bounded, and a panic of the
-// library is an error.
+// the only package that uses sigstore-go, which links net/http and gRPC: ledger/identity is given its
+// ParseRoot. It needs no network. Inputs are bounded, and a panic of the library is an error.
 package sigstore
 
 import (
@@ -13,38 +13,39 @@ import (
 	"github.com/sigstore/sigstore-go/pkg/root"
 	"github.com/sigstore/sigstore-go/pkg/verify"
 
+	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/internal/publickey"
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
 
 // The limits of a trusted root.
 const (
-	MaxRoot        = 256 << 10 // bytes
-	maxAuthorities = 100       // in each of its lists
-	maxChain       = 10        // certificates of an authority
+	maxAuthorities = 100 // in each of its lists
+	maxChain       = 10  // certificates of an authority
 )
 
-// A Root is a trusted root: the certificate authorities, logs and timestamp authorities of Sigstore
-// instances. It is safe for concurrent use.
-type Root struct {
+// A trustedRoot has the certificate authorities, logs and timestamp authorities of Sigstore instances.
+type trustedRoot struct {
 	material *root.TrustedRoot
 	verifier *verify.Verifier
 }
 
-// ParseRoot parses a trusted root, the JSON file trusted_root.json of a Sigstore instance. Errors name
-// the field.
-func ParseRoot(document []byte) (r *Root, err error) {
-	if len(document) > MaxRoot {
-		return nil, fmt.Errorf("the trusted root has %d bytes: at most %d", len(document), MaxRoot)
+// ParseRoot is an identity.RootParser.
+func ParseRoot(document []byte) (r identity.BundleVerifier, err error) {
+	if len(document) > identity.MaxTrustedRoot {
+		return nil, fmt.Errorf("the trusted root has %d bytes: at most %d", len(document), identity.MaxTrustedRoot)
 	}
 	err = guard(func() error {
 		r, err = parseRoot(document)
 		return err
 	})
-	return r, err
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
 }
 
-func parseRoot(document []byte) (*Root, error) {
+func parseRoot(document []byte) (*trustedRoot, error) {
 	parsed, err := root.NewTrustedRootProtobuf(document)
 	if err != nil {
 		return nil, fmt.Errorf("not a trusted root: %s", clip(err))
@@ -65,7 +66,7 @@ func parseRoot(document []byte) (*Root, error) {
 	if err != nil {
 		return nil, fmt.Errorf("use the trusted root: %w", err)
 	}
-	return &Root{material, verifier}, nil
+	return &trustedRoot{material, verifier}, nil
 }
 
 // required returns what a bundle must have: what the trusted root can verify.

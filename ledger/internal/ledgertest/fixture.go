@@ -118,7 +118,7 @@ func Revoked(id identity.Identity) identity.Identity {
 }
 
 // Keyring returns a keyring with the given identities.
-func Keyring(ids ...identity.Identity) *identity.Keyring { return Must(identity.NewKeyring(ids)) }
+func Keyring(ids ...identity.Identity) *identity.Keyring { return Must(identity.NewKeyring(ids, nil)) }
 
 // A Party is a CA or a signer: a key and its certificate.
 type Party struct {

@@ -82,7 +82,7 @@ const goodAttestation = "signature ok, digests ok, record ok"
 
 func TestAttestation(t *testing.T) {
 	ci, eve := newSigner(t, "cn=ci,ou=build,o=acme"), newSigner(t, "cn=eve,ou=build,o=acme")
-	keys := Listed([]identity.Identity{eve.id, ci.id})
+	keys := Listed([]identity.Identity{eve.id, ci.id}, nil)
 	good := recordedBy(t, ci)
 	const (
 		unsigned   = "signature failed, digests ok, record not_checked"
@@ -163,7 +163,7 @@ func TestKeysAtTheTime(t *testing.T) {
 	} {
 		id := ci.id
 		test.change(&id)
-		if got := good.verify(t, Listed([]identity.Identity{id}))[0].Status == OK; got != test.want {
+		if got := good.verify(t, Listed([]identity.Identity{id}, nil))[0].Status == OK; got != test.want {
 			t.Errorf("%s: %v, want %v", name, got, test.want)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 // Signatures are verified with the version of a trusted root that was in effect: with several if one was
 // replaced in the same millisecond.
 func TestTrustedRootsInEffect(t *testing.T) {
-	keys := Listed(nil, []identity.TrustedRoot{
+	keys := Listed(nil, nil, []identity.TrustedRoot{
 		{Name: "a", Version: 1, CreatedAt: 10}, {Name: "a", Version: 2, CreatedAt: 20},
 		{Name: "a", Version: 3, CreatedAt: 20}, {Name: "b", Version: 1, CreatedAt: 30},
 	}...)

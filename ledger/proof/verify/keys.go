@@ -22,7 +22,8 @@ const (
 type Keys struct {
 	identities []identity.Identity
 	// roots are versions of trusted roots, which vouch for keyless signers.
-	roots []identity.TrustedRoot
+	roots     []identity.TrustedRoot
+	parseRoot identity.RootParser
 	// pinned reports that the caller knows them, and not only the ledger.
 	pinned bool
 	// used has the IDs of listed identities with which a signature was verified; nil if pinned.
@@ -30,9 +31,9 @@ type Keys struct {
 }
 
 // Listed returns the keys and roots that the ledger lists, revoked ones included, and all versions of
-// its trusted roots.
-func Listed(identities []identity.Identity, roots ...identity.TrustedRoot) Keys {
-	return Keys{identities: identities, roots: roots, used: make(map[string]bool)}
+// its trusted roots, which parse parses.
+func Listed(identities []identity.Identity, parse identity.RootParser, roots ...identity.TrustedRoot) Keys {
+	return Keys{identities: identities, roots: roots, parseRoot: parse, used: make(map[string]bool)}
 }
 
 // ParseKeys parses a file of pinned keys: the JSON list that 'ledgerd identity list -o json'
@@ -69,7 +70,7 @@ func (k Keys) check() error {
 			all[n].DN = "cn=any"
 		}
 	}
-	_, err := identity.NewKeyring(all)
+	_, err := identity.NewKeyring(all, nil)
 	return err
 }
 
@@ -125,7 +126,7 @@ func (k Keys) keyring(dn string, at ledger.Time) (*identity.Keyring, error) {
 			then = append(then, i)
 		}
 	}
-	return identity.NewKeyring(then, k.rootsAt(at)...)
+	return identity.NewKeyring(then, k.parseRoot, k.rootsAt(at)...)
 }
 
 // rootsAt returns the versions of trusted roots that were in effect at a time: several of one trusted

@@ -51,7 +51,7 @@ func (c *confirmed) attestation(t testing.TB) Attestation {
 // attestation says, and if it was the signer's then.
 func TestPasskey(t *testing.T) {
 	ann := newSigner(t, annDN)
-	keys := Listed([]identity.Identity{ann.id})
+	keys := Listed([]identity.Identity{ann.id}, nil)
 	party := passkey.Party{ID: "ledger.example.com", Origin: "https://ledger.example.com"}
 	mine, other := passkeytest.New(t, party), passkeytest.New(t, party)
 	good := recordedBy(t, ann)
@@ -141,7 +141,7 @@ func TestPasskey(t *testing.T) {
 // Without the digest of an assertion, there is nothing to check. The record must have that of the event.
 func TestPasskeyDigestOfTheRecord(t *testing.T) {
 	ci := newSigner(t, "cn=ci,ou=build,o=acme")
-	keys := Listed([]identity.Identity{ci.id})
+	keys := Listed([]identity.Identity{ci.id}, nil)
 	c := confirmed{recorded: recordedBy(t, ci)}
 	a := c.attestation(t)
 	checks, signed := a.Verify(keys)
@@ -172,7 +172,7 @@ func TestPasskeyDigestOfTheRecord(t *testing.T) {
 // If the envelope or the event was pruned, the rest is checked, and the check says why it is not whole.
 func TestPasskeyOfPrunedAttestation(t *testing.T) {
 	ann := newSigner(t, annDN)
-	keys := Listed([]identity.Identity{ann.id})
+	keys := Listed([]identity.Identity{ann.id}, nil)
 	d := passkeytest.New(t, passkey.Party{ID: "ledger.example.com", Origin: "https://ledger.example.com"})
 	good := recordedBy(t, ann)
 	payload, err := attestation.Payload(good.envelope)
@@ -219,7 +219,7 @@ func TestPasskeyOfPrunedAttestation(t *testing.T) {
 	c.setDigest(digest(nil))
 	a := c.attestation(t)
 	a.Event = nil
-	checks := a.VerifyPruned(Listed(nil))
+	checks := a.VerifyPruned(Listed(nil, nil))
 	if got := summary(checks); got != "signature failed, digests not_checked, record not_checked, passkey failed" {
 		t.Errorf("the event, and the signature is not valid: %s", got)
 	}
