@@ -34,46 +34,61 @@ func migrateAll(c *sqldb.Conn, files []string, version int, steps map[int]func(*
 		err = errors.Join(err, c.Run("PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY"), setDefensive(c, true))
 	}()
 
+	if version == 0 { // a new database needs one transaction
+		return migrateTo(c, files, version, len(files), steps)
+	}
 	for ; version < len(files); version++ {
-		if err := migrateOne(c, files[version], version+1, steps[version+1]); err != nil {
+		if err := migrateTo(c, files, version, version+1, steps); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func migrateOne(c *sqldb.Conn, file string, version int, step func(*sqldb.Conn) error) error {
-	script, err := migrations.ReadFile(file)
-	if err != nil {
-		return fmt.Errorf("read %s: %w", file, err)
-	}
+// migrateTo runs the migrations from one version to another in a transaction.
+func migrateTo(c *sqldb.Conn, files []string, from, to int, steps map[int]func(*sqldb.Conn) error) error {
 	if err := c.Run("BEGIN IMMEDIATE"); err != nil {
-		return fmt.Errorf("begin %s: %w", file, err)
+		return fmt.Errorf("begin the migration to version %d: %w", to, err)
 	}
 	defer c.Run("ROLLBACK") // a no-op after the COMMIT
 
 	// Another process may have migrated the database while this one waited for the
 	// lock.
-	if now, err := schemaVersion(c); err != nil || now >= version {
+	if now, err := schemaVersion(c); err != nil || now >= to {
 		return err
 	}
-	if err := c.Run(string(script)); err != nil {
-		return fmt.Errorf("run %s: %w", file, err)
-	}
-	if step != nil {
-		if err := step(c); err != nil {
-			return fmt.Errorf("run the Go step of %s: %w", file, err)
+	for version := from; version < to; version++ {
+		if err := runMigration(c, files[version], steps[version+1]); err != nil {
+			return err
 		}
 	}
 
 	if err := checkReferences(c); err != nil {
-		return fmt.Errorf("check %s: %w", file, err)
+		return fmt.Errorf("check the migration to version %d: %w", to, err)
 	}
-	if err := c.Run(fmt.Sprintf("PRAGMA user_version = %d", version)); err != nil {
-		return fmt.Errorf("finish %s: %w", file, err)
+	if err := c.Run(fmt.Sprintf("PRAGMA user_version = %d", to)); err != nil {
+		return fmt.Errorf("finish the migration to version %d: %w", to, err)
 	}
 	if err := c.Run("COMMIT"); err != nil {
-		return fmt.Errorf("commit %s: %w", file, err)
+		return fmt.Errorf("commit the migration to version %d: %w", to, err)
+	}
+	return nil
+}
+
+// runMigration runs a script and its Go step.
+func runMigration(c *sqldb.Conn, file string, step func(*sqldb.Conn) error) error {
+	script, err := migrations.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", file, err)
+	}
+	if err := c.Run(string(script)); err != nil {
+		return fmt.Errorf("run %s: %w", file, err)
+	}
+	if step == nil {
+		return nil
+	}
+	if err := step(c); err != nil {
+		return fmt.Errorf("run the Go step of %s: %w", file, err)
 	}
 	return nil
 }
