@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 
@@ -31,6 +32,19 @@ func (f sqliteFile) Open(t testing.TB, o store.Options) *store.Store {
 }
 
 func TestOnSQLite(t *testing.T) { storetest.Run(t, newSQLite) }
+
+func BenchmarkOpen(b *testing.B) {
+	file := newSQLite(b)
+	for b.Loop() {
+		check(b, file.Open(b, store.Options{}).Close())
+	}
+}
+
+func BenchmarkCreate(b *testing.B) {
+	for b.Loop() {
+		check(b, sqliteFile(filepath.Join(b.TempDir(), "new.db")).Open(b, store.Options{}).Close())
+	}
+}
 
 func BenchmarkRecord(b *testing.B) { storetest.BenchmarkRecord(b, newSQLite) }
 func BenchmarkRecordOneOfManyWithATree(b *testing.B) {

@@ -18,9 +18,12 @@ const maxPrepared = 1000
 // it at a time.
 type Conn struct {
 	dialect *Dialect
-	// Either sql with its prepared statements, or native with the statements in its syntax.
-	sql    *sql.Conn
-	stmts  map[string]*sql.Stmt
+	// Either sql with its prepared statements, or native with the statements in its syntax. Until Ready
+	// takes sql from the pool, it is nil.
+	sql   *sql.Conn
+	pool  *sql.DB
+	check func() error
+	stmts map[string]*sql.Stmt
 	native Native
 	texts  map[string]string
 	// answered reports whether the native connection has had a result since Ready.
@@ -44,11 +47,19 @@ func (c *Conn) TakeRows() uint64 {
 
 // Connect takes a connection from the pool of db.
 func Connect(ctx context.Context, db *sql.DB, dialect *Dialect) (*Conn, error) {
-	c, err := db.Conn(ctx)
-	if err != nil {
-		return nil, dialect.wrap(err)
+	c := ConnectLater(db, dialect, func() error { return nil })
+	if err := c.Ready(ctx); err != nil {
+		return nil, err
 	}
-	return &Conn{sql: c, dialect: dialect, stmts: make(map[string]*sql.Stmt), ctx: context.Background()}, nil
+	return c, nil
+}
+
+// ConnectLater returns a connection that Ready takes from the pool of db, unless check returns an error
+// before or after.
+func ConnectLater(db *sql.DB, dialect *Dialect, check func() error) *Conn {
+	return &Conn{
+		pool: db, check: check, dialect: dialect, stmts: make(map[string]*sql.Stmt), ctx: context.Background(),
+	}
 }
 
 // NewNative returns a connection without database/sql.
@@ -83,10 +94,28 @@ type Turns chan struct{}
 // transaction.
 func (c *Conn) Ready(ctx context.Context) error {
 	if c.native == nil {
-		return nil
+		return c.dialect.wrap(c.takeFromPool(ctx))
 	}
 	c.answered = false
 	return c.dialect.wrap(c.native.Ready(ctx))
+}
+
+func (c *Conn) takeFromPool(ctx context.Context) error {
+	if c.sql != nil {
+		return nil
+	}
+	if err := c.check(); err != nil {
+		return err
+	}
+	conn, err := c.pool.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	if err := c.check(); err != nil {
+		return errors.Join(err, conn.Close())
+	}
+	c.sql = conn
+	return nil
 }
 
 // Answered reports whether the database has answered a statement since Ready.
@@ -117,6 +146,9 @@ func (c *Conn) Close() error {
 		return c.native.Close()
 	}
 	c.closeStatements()
+	if c.sql == nil {
+		return nil
+	}
 	return c.sql.Close()
 }
 

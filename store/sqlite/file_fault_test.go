@@ -193,6 +193,45 @@ func TestFaultFileIsGone(t *testing.T) {
 	}
 }
 
+// A reading connection is made when a read needs it. It does not read a file that has taken the place of
+// the database since, while the connections that are open keep reading the database.
+func TestFaultConnectionsAreNotMadeToOtherFiles(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows does not move open files")
+	}
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	other := filepath.Join(t.TempDir(), "other.db")
+	check(t, openWith(t, other, new(journal).options()).Close())
+	db := openWith(t, path, new(journal).options())
+	defer db.Close() //nolint:errcheck // it says that the file was replaced
+	check(t, add(t.Context(), db, "a"))
+	if n := db.readDB.Stats().OpenConnections; n != 0 {
+		t.Errorf("%d reading connections are open before the first read", n)
+	}
+
+	read := func(lane sqldb.Lane) (things int, err error) {
+		err = db.Read(t.Context(), sqldb.Reader{Lane: lane}, func(c *sqldb.Conn) error {
+			return c.Row("SELECT count(*) FROM expressions").Scan(&things)
+		})
+		return things, err
+	}
+	if n, err := read(sqldb.Requests); n != 1 || err != nil {
+		t.Fatalf("read %d things, %v; want 1", n, err)
+	}
+	check(t, os.Link(path, path+".away"))
+	check(t, os.Rename(other, path))
+	if n, err := read(sqldb.Checks); sqldb.ClassOf(err) != sqldb.Gone {
+		t.Errorf("a new connection read %d things, %v; want an error of class Gone", n, err)
+	}
+	if n, err := read(sqldb.Requests); n != 1 || err != nil {
+		t.Errorf("an open connection read %d things, %v; want 1", n, err)
+	}
+	check(t, os.Rename(path+".away", path))
+	if n, err := read(sqldb.Checks); n != 1 || err != nil {
+		t.Errorf("after the file came back, a new connection read %d things, %v; want 1", n, err)
+	}
+}
+
 // Close does not touch the log of another process.
 func TestFaultForeignLogIsKept(t *testing.T) {
 	if runtime.GOOS == "windows" {

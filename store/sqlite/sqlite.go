@@ -101,13 +101,11 @@ func (db *DB) open(ctx context.Context, path string, o Options) (err error) {
 	if db.readDB, err = openFile(path, readerPragmas); err != nil {
 		return err
 	}
+	db.readDB.SetMaxIdleConns(0) // a connection that the guard has refused is not used again
 	turns := make(sqldb.Turns, searches())
 	for lane, n := range readers() {
 		for range n {
-			c, err := sqldb.Connect(ctx, db.readDB, &dialect)
-			if err != nil {
-				return err
-			}
+			c := sqldb.ConnectLater(db.readDB, &dialect, db.guard.check)
 			switch sqldb.Lane(lane) {
 			case sqldb.Requests:
 				c.KeepShort()
