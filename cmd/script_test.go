@@ -51,7 +51,8 @@ func TestMain(m *testing.M) {
 //   - sql DATABASE FILE runs the statement in a file on a database file, as another program does.
 //   - job NAME sets the variables of a recorded CI job, job alone removes them.
 //
-// The condition [sqlite] is false when TestOnPostgreSQL runs the scripts.
+// The condition [sqlite] is false when TestOnPostgreSQL runs the scripts, and [push] at the level of each
+// change.
 func TestScript(t *testing.T) {
 	testenv.Need(t, "git")
 	runScripts(t, "testdata/script", setUpScript)
@@ -117,6 +118,7 @@ func setVariables(env *testscript.Env) error {
 
 	env.Vars = append(env.Vars,
 		"HOME="+env.WorkDir,
+		"GOGC=off", // most commands end before a collection pays
 		"XDG_CONFIG_HOME="+env.WorkDir,
 		"GIT_CONFIG_NOSYSTEM=1",
 		"GIT_CEILING_DIRECTORIES="+filepath.Dir(env.WorkDir),
@@ -162,10 +164,13 @@ func setLedgers(env *testscript.Env) error {
 }
 
 func scriptCondition(condition string) (bool, error) {
-	if condition != "sqlite" {
-		return false, fmt.Errorf("unknown condition %q", condition)
+	switch condition {
+	case "sqlite":
+		return !pgtest.OnPostgreSQL(), nil
+	case "push":
+		return testenv.CurrentLevel() >= testenv.Push, nil
 	}
-	return !pgtest.OnPostgreSQL(), nil
+	return false, fmt.Errorf("unknown condition %q", condition)
 }
 
 func scriptExits(ts *testscript.TestScript, neg bool, args []string) {
