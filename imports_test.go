@@ -69,8 +69,8 @@ var mayImport = map[string][]string{
 	},
 	"client": {
 		"ledger", "ledger/attention", "ledger/ca", "ledger/eventstream", "ledger/exchange", "ledger/identity",
-		"ledger/insights", "ledger/member", "ledger/passkey", "ledger/policy", "ledger/policy/lint", "ledger/radar",
-		"ledger/review", "ledger/search",
+		"ledger/insights", "ledger/member", "ledger/passkey", "ledger/policy", "ledger/policy/lint",
+		"ledger/proof/receipt", "ledger/radar", "ledger/review", "ledger/search",
 	},
 	"server": {
 		"authority", "internal/oidc", "internal/rate", "ledger", "ledger/attention", "ledger/attestation",

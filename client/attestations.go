@@ -142,3 +142,29 @@ func (c *Client) RecordReview(
 ) (ledger.AttestationRecord, error) {
 	return post[ledger.AttestationRecord](ctx, c, pathOf("orgs", org, "repos", repo, "commits", sha, "reviews"), n)
 }
+
+// Artifact returns the commits with which statements link an artifact, given its digest,
+// such as sha256:… with 64 hex digits. If repo is not empty, only commits of this repo are
+// linked. If nothing names the digest, the code of the error is ledger.CodeNotFound.
+func (c *Client) Artifact(ctx context.Context, org, repo, digest string) (ledger.Artifact, error) {
+	path := pathOf("orgs", org, "artifacts", digest)
+	if query := parameters("repo", repo); len(query) > 0 {
+		path += "?" + query.Encode()
+	}
+	return get[ledger.Artifact](ctx, c, path)
+}
+
+// Artifacts is like Artifact, for up to ledger.MaxDigests digests. The result is in their
+// order, and has those that nothing names without links.
+func (c *Client) Artifacts(ctx context.Context, org string, q ledger.ArtifactQuery) ([]ledger.Artifact, error) {
+	list, err := post[ledger.ArtifactList](ctx, c, pathOf("orgs", org, "artifacts"), q)
+	if err != nil {
+		return nil, err
+	}
+	for i, a := range list.Data[:min(len(list.Data), len(q.Digests))] {
+		if !isSame("artifacts", q.Digests[i], a.Digest) {
+			return nil, &AnotherError{What: "artifacts", Requested: q.Digests[i], Received: a.Digest}
+		}
+	}
+	return list.Data, nil
+}

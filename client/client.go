@@ -166,17 +166,26 @@ func (c *Client) newRequest(ctx context.Context, r request) (*http.Request, erro
 	return req, nil
 }
 
-// call sends a request and decodes the record in the response.
+// call sends a request and decodes the record in the response. It returns an *AnotherError if
+// that is not the one that the request names.
 func call[T any](ctx context.Context, c *Client, r request) (T, *response, error) {
-	var record T
+	var record, none T
 	a, err := c.do(ctx, r)
 	if err != nil {
-		return record, nil, err
+		return none, nil, err
 	}
 	if err := a.decode(&record); err != nil {
-		return record, nil, err
+		return none, nil, err
+	}
+	if err := r.check(record); err != nil {
+		return none, nil, err
 	}
 	return record, a, nil
+}
+
+// check returns an *AnotherError if a record is not the one that the request names.
+func (r request) check(record any) error {
+	return keyIn(r.path, r.query).check(record, r.method == http.MethodPatch)
 }
 
 func get[T any](ctx context.Context, c *Client, path string) (T, error) {

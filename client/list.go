@@ -58,8 +58,17 @@ func (q Query) addTo(query url.Values) {
 // although there is a next page.
 func page[T any](ctx context.Context, c *Client, path string, query url.Values, q Query) (ledger.Page[T], error) {
 	q.addTo(query)
-	p, _, err := call[ledger.Page[T]](ctx, c, request{method: http.MethodGet, path: path, query: query})
-	return p, err
+	r := request{method: http.MethodGet, path: path, query: query}
+	p, _, err := call[ledger.Page[T]](ctx, c, r)
+	if err != nil {
+		return p, err
+	}
+	for _, record := range p.Data {
+		if err := r.check(record); err != nil {
+			return ledger.Page[T]{}, err
+		}
+	}
+	return p, nil
 }
 
 // Collect returns the first records of a list, at most limit. If limit is 0, it returns

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/proof/receipt"
 )
 
 // maxLogFile is the maximum size of a file of a log, and maxEvent that of an event, in bytes.
@@ -47,10 +48,25 @@ func (c *Client) Receipt(
 	if state != nil {
 		query.Set("state", state.String())
 	}
-	r, _, err := call[ledger.Receipt](ctx, c, request{
+	asked := request{
 		method: http.MethodGet, path: pathOf("orgs", org, "repos", repo, "commits", sha, "receipt"), query: query,
-	})
-	return r, err
+	}
+	r, _, err := call[ledger.Receipt](ctx, c, asked)
+	if err != nil {
+		return r, err
+	}
+
+	says, err := receipt.Read(r.Envelope)
+	if err != nil {
+		return ledger.Receipt{}, fmt.Errorf("read the receipt in the response: %w", err)
+	}
+	if err := asked.check(says); err != nil {
+		return ledger.Receipt{}, err
+	}
+	if says.Target != target {
+		return ledger.Receipt{}, &AnotherError{What: "target", Requested: target, Received: says.Target}
+	}
+	return r, nil
 }
 
 // EventProof returns the proof that an event is in the log (C2SP tlog-proof).

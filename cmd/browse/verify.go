@@ -3,6 +3,7 @@ package browse
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -193,16 +194,16 @@ func (v *verification) run(ctx context.Context, p *cli.Program, command *cobra.C
 	progress := p.NewProgress()
 	o.Progress = func(done, total int64) { progress.Show("reading the events of the log", done, total) }
 	s, failed, err := verify.Begin(ctx, c.Client, o)
+	report := checks.NewReport(kind, id, failed)
+	if err == nil && s != nil {
+		report, err = subject(s)
+		progress.Clear()
+	}
+	if another, ok := errors.AsType[*client.AnotherError](err); ok {
+		report, err = checks.NewReport(kind, id, []checks.Check{checks.Failure(checks.CheckRecord, "%v", another)}), nil
+	}
 	if err != nil {
 		return err
-	}
-
-	report := checks.NewReport(kind, id, failed)
-	if s != nil {
-		report, err = subject(s)
-		if progress.Clear(); err != nil {
-			return err
-		}
 	}
 	return show(p, report)
 }

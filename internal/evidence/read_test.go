@@ -64,13 +64,13 @@ func TestCommitIsReadAtOneMoment(t *testing.T) {
 			w.Header().Set("Content-Type", "application/json")
 			switch {
 			case strings.HasSuffix(r.URL.Path, "/attestations"):
-				list := strings.TrimSuffix(strings.Repeat(`{"id":"att_1"},`, attested), ",")
+				list := strings.TrimSuffix(strings.Repeat(`{"id":"att_1","org":"acme","repo":"api"},`, attested), ",")
 				fmt.Fprintf(w, `{"data":[%s],"next_cursor":""}`, list)
 				attested = min(attested+1, until) // one more is recorded
 			case strings.HasSuffix(r.URL.Path, "/transitions"):
 				_, _ = io.WriteString(w, `{"data":[],"next_cursor":""}`)
 			default:
-				fmt.Fprintf(w, `{"sha":"abc","attested":%d}`, attested)
+				fmt.Fprintf(w, `{"org":"acme","repo":"api","sha":"abc","attested":%d}`, attested)
 			}
 		})
 
@@ -90,7 +90,8 @@ func TestCommitsAreLimited(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		list := make([]string, MaxCommits+1)
 		for i := range list {
-			list[i] = fmt.Sprintf(`{"id":"att_%d","commit":"%040x","recorded_at":"2026-01-01T00:00:00.000Z"}`, i, i)
+			list[i] = fmt.Sprintf(`{"id":"att_%d","org":"acme","repo":"api","commit":"%040x",`+
+				`"recorded_at":"2026-01-01T00:00:00.000Z"}`, i, i)
 		}
 		fmt.Fprintf(w, `{"data":[%s],"next_cursor":""}`, strings.Join(list, ","))
 	})

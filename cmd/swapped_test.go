@@ -1,0 +1,95 @@
+package cmd
+
+import (
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/ledgerd/ledgerd/internal/cli"
+)
+
+// newSwapping starts a proxy of a server that replaces a text in the paths of requests.
+func newSwapping(t *testing.T, server, asked, instead string) string {
+	t.Helper()
+	target, err := url.Parse(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(target)
+		r.Out.URL.Path = strings.ReplaceAll(r.Out.URL.Path, asked, instead)
+	}})
+	t.Cleanup(proxy.Close)
+	return proxy.URL
+}
+
+// No command takes another record for the one that it was asked for.
+func TestSwappedRecords(t *testing.T) {
+	folder := t.TempDir()
+	t.Chdir(folder)
+	t.Setenv("XDG_STATE_HOME", folder)
+	t.Setenv("LEDGERD_URL", "")
+	t.Setenv("LEDGERD_BASE_URL", "http://ledger.example")
+	database := filepath.Join(folder, "ledger.db")
+	t.Setenv("LEDGERD_DATABASE", database)
+	must := func(line string) string {
+		t.Helper()
+		status, stdout, stderr := perform(strings.Fields(line)...)
+		if status != 0 {
+			t.Fatalf("%s: status %d: %s", line, status, stderr)
+		}
+		return stdout
+	}
+	first, third := strings.Repeat("1", 40), strings.Repeat("3", 40)
+	must("org create acme")
+	must("keygen --dn cn=ci,ou=build,o=acme --out ci")
+	must("identity add --org acme --cert ci.crt")
+	for _, repo := range []string{"acme/api", "acme/web"} {
+		must("repo create " + repo)
+		must("attest " + repo + " --commit " + first + " --predicate test:go --status pass --key ci.key")
+		must("attest " + repo + " --commit " + third + " --predicate test:go --status fail --key ci.key")
+	}
+	id := regexp.MustCompile(`att_\w+`)
+	a1 := id.FindString(must("attestation list acme/api --commit " + first + " -o json"))
+	a3 := id.FindString(must("attestation list acme/api --commit " + third + " -o json"))
+	hook := regexp.MustCompile(`whk_\w+`)
+	w1 := hook.FindString(must("webhook add acme/api --url https://ci.example.com/1 -o json"))
+	w3 := hook.FindString(must("webhook add acme/api --url https://ci.example.com/3 -o json"))
+	token := strings.TrimSpace(must("token create --org acme --name boss --scope admin"))
+	t.Setenv("LEDGERD_TOKEN", token)
+	t.Setenv("LEDGERD_DATABASE", "")
+	server := serveHere(t, database)
+
+	for _, test := range []struct{ line, asked, instead string }{
+		{"verify attestation acme/api " + a3, a3, a1},
+		{"verify commit acme/api " + third, third, first},
+		{"verify commit acme/api " + third + " --rederive", third, first},
+		{"verify commit acme/api 3333333", "3333333", "1111111"},
+		{"verify commit acme/api " + third, "/api", "/web"},
+		{"verify repo acme/api", "/api", "/web"},
+		{"receipt acme/api " + third + " --state ATTESTED --out receipt", third, first},
+		{"receipt acme/api " + first + " --state ATTESTED", "/api", "/web"},
+		{"gate acme/api --commit " + third + " --state ATTESTED", third, first},
+		{"gate acme/api --commit " + third + " --state ATTESTED", "/api", "/web"},
+		{"commit show acme/api " + third, third, first},
+		{"commit list acme/api", "/api", "/web"},
+		{"attestation show acme/api " + a3, a3, a1},
+		{"attestation list acme/api", "/api", "/web"},
+		{"policy show acme/api", "/api", "/web"},
+		{"webhook show acme/api " + w3, w3, w1},
+		{"evidence export acme/api --commit " + third + " --out evidence.zip", third, first},
+	} {
+		args := strings.Fields(test.line)
+		if honest, _, stderr := perform(append(args, "--server", server)...); honest == cli.ExitUsage {
+			t.Errorf("%s: %s", test.line, stderr)
+		}
+		status, stdout, stderr := perform(append(args, "--server", newSwapping(t, server, test.asked, test.instead))...)
+		if status == 0 || status == cli.ExitIncomplete || !strings.Contains(stdout+stderr, "was requested") {
+			t.Errorf("%s with %s for %s: status %d: %s%s", test.line, test.instead, test.asked, status, stdout, stderr)
+		}
+	}
+}
