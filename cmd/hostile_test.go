@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -19,19 +20,20 @@ import (
 )
 
 // hostileText ends each text of a hostile server: it sets the title, rings, turns the direction of what
-// follows, conceals it, and begins a line.
-const hostileText = "\x1b]0;x\x07\u202e\u200b\x1b[8m\r\nFAKE"
+// follows, conceals it, colours it, and begins a line.
+const hostileText = "\x1b]0;x\x07\u202e\u200b\x1b[8m\x1b[32m\r\nFAKE"
 
 // exactText is of texts that a client parses: times, states, levels, IDs and digests.
 var exactText = regexp.MustCompile(`^(\d{4}-\d\d-\d\dT.*|[A-Z]+|sha256:.*|)$`)
 
-// exactMembers has members whose values a client parses.
-var exactMembers = map[string]bool{
-	"next_cursor": true, "permission": true, "scope": true, "role": true, "signers": true, "subject": true,
-}
+// exactMembers are the members whose values a client parses, or compares with what it requested.
+const exactMembers = " next_cursor permission scope role signers subject "
 
-// makeHostile appends hostileText to the texts in a JSON value.
-func makeHostile(v any) any {
+// requestedMembers are those that name what was requested, and the types of events.
+const requestedMembers = exactMembers + "org repo name sha id commit type kind carry cause "
+
+// makeHostile appends hostileText to the texts in a JSON value, but not to those of the exact members.
+func makeHostile(v any, exact string) any {
 	switch v := v.(type) {
 	case string:
 		if !exactText.MatchString(v) {
@@ -39,20 +41,42 @@ func makeHostile(v any) any {
 		}
 	case []any:
 		for i := range v {
-			v[i] = makeHostile(v[i])
+			v[i] = makeHostile(v[i], exact)
 		}
 	case map[string]any:
 		for name, member := range v {
-			if !exactMembers[name] {
-				v[name] = makeHostile(member)
+			if !strings.Contains(exact, " "+name+" ") {
+				v[name] = makeHostile(member, exact)
 			}
 		}
 	}
 	return v
 }
 
-// newHostile starts a server that answers as another one, with hostile texts.
-func newHostile(t *testing.T, honest string) string {
+// makeStreamHostile makes the data of the events of a stream hostile.
+func makeStreamHostile(stream io.ReadCloser, exact string) io.ReadCloser {
+	read, write := io.Pipe()
+	go func() {
+		defer stream.Close()
+		lines := bufio.NewScanner(stream)
+		for lines.Scan() {
+			line := lines.Text()
+			var v any
+			if data, ok := strings.CutPrefix(line, "data: "); ok && json.Unmarshal([]byte(data), &v) == nil {
+				text, _ := json.Marshal(makeHostile(v, exact))
+				line = "data: " + string(text)
+			}
+			if _, err := io.WriteString(write, line+"\n"); err != nil {
+				return
+			}
+		}
+		_ = write.CloseWithError(lines.Err())
+	}()
+	return read
+}
+
+// newHostile starts a server that answers as another one, with hostile texts but for the exact members.
+func newHostile(t *testing.T, honest, exact string) string {
 	t.Helper()
 	target, err := url.Parse(honest)
 	if err != nil {
@@ -60,6 +84,10 @@ func newHostile(t *testing.T, honest string) string {
 	}
 	proxy := httputil.NewSingleHostReverseProxy(target)
 	proxy.ModifyResponse = func(r *http.Response) error {
+		if strings.Contains(r.Header.Get("Content-Type"), "event-stream") {
+			r.Body = makeStreamHostile(r.Body, exact)
+			return nil
+		}
 		if !strings.Contains(r.Header.Get("Content-Type"), "json") {
 			return nil
 		}
@@ -69,7 +97,7 @@ func newHostile(t *testing.T, honest string) string {
 		}
 		var v any
 		if json.Unmarshal(body, &v) == nil {
-			if body, err = json.Marshal(makeHostile(v)); err != nil {
+			if body, err = json.Marshal(makeHostile(v, exact)); err != nil {
 				return err
 			}
 		}
@@ -120,6 +148,7 @@ func TestOutputOfAHostileServer(t *testing.T) {
 	folder := t.TempDir()
 	t.Chdir(folder)
 	t.Setenv("LEDGERD_URL", "")
+	t.Setenv("LEDGERD_BASE_URL", "http://ledger.example")
 	t.Setenv("XDG_STATE_HOME", folder)
 	database := filepath.Join(folder, "ledger.db")
 	t.Setenv("LEDGERD_DATABASE", database)
@@ -143,7 +172,8 @@ func TestOutputOfAHostileServer(t *testing.T) {
 	attestation := regexp.MustCompile(`att_\w+`).FindString(must("attestation list acme/api -o json"))
 	t.Setenv("LEDGERD_DATABASE", "")
 	t.Setenv("LEDGERD_TOKEN", token)
-	hostile := newHostile(t, serveHere(t, database))
+	honest := serveHere(t, database)
+	servers := []string{newHostile(t, honest, exactMembers), newHostile(t, honest, requestedMembers)}
 
 	for _, line := range []string{
 		"policy lint acme/api", "policy show acme/api", "policy history acme/api",
@@ -155,17 +185,28 @@ func TestOutputOfAHostileServer(t *testing.T) {
 		"receipt acme/api " + sha, "whoami",
 		"insights --org acme", "org update acme --log-public",
 		"member list --org acme", "token create --org acme --name x --scope read", "repo create acme/other",
+		"events acme --types attestation,state,violation,policy,identity,audit",
+		"events acme --follow --since-id earliest --types attestation,state,violation --limit 3",
+		"verify attestation acme/api " + attestation, "verify commit acme/api " + sha, "verify repo acme/api",
+		"evidence export acme/api --commit " + sha + " --out evidence.tar",
 	} {
-		status, stdout, stderr := perform(append(strings.Fields(line), "--server", hostile)...)
-		all := stdout + stderr
-		if status == cli.ExitUsage {
-			t.Errorf("%s: %s", line, stderr)
+		for _, hostile := range servers {
+			status, stdout, stderr := perform(append(strings.Fields(line), "--server", hostile)...)
+			if status == cli.ExitUsage {
+				t.Errorf("%s: %s", line, stderr)
+			}
+			wantOnlyOurs(t, line, stdout+stderr)
 		}
-		if i := strings.IndexAny(all, "\x1b\x07\r\u202e\u200b"); i >= 0 {
-			t.Errorf("%s: control characters in %q", line, all[max(0, i-60):min(len(all), i+60)])
-		}
-		if strings.HasPrefix(all, "FAKE") || strings.Contains(all, "\nFAKE") {
-			t.Errorf("%s: a line of the server in %q", line, all)
-		}
+	}
+}
+
+// wantOnlyOurs checks that an output has no line of a hostile text, and no control character.
+func wantOnlyOurs(t *testing.T, command, output string) {
+	t.Helper()
+	if i := strings.IndexAny(output, "\x1b\x07\r\u202e\u200b"); i >= 0 {
+		t.Errorf("%s: control characters in %q", command, output[max(0, i-60):min(len(output), i+60)])
+	}
+	if strings.HasPrefix(output, "FAKE") || strings.Contains(output, "\nFAKE") {
+		t.Errorf("%s: a line of the server in %q", command, output)
 	}
 }

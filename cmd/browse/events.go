@@ -158,7 +158,7 @@ func followEvents(ctx context.Context, p *cli.Program, l cli.Location, q eventQu
 func showEvents(p *cli.Program, events iter.Seq2[client.Event, error], limit int) error {
 	line := eventline.JSON
 	if p.Global.Output != "json" {
-		line = (&eventline.Printer{Painter: terminal.NewPainter(p.Stdout)}).Line
+		line = (&eventline.Printer{Painter: p.Stdout.Painter}).Line
 	}
 
 	n := 0

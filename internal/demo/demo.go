@@ -43,7 +43,7 @@ func Play(ctx context.Context, o Options) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 
-	d := &demo{Options: o, printer: printer{terminal.NewPainter(o.Out), o.Out}, dir: dir, began: time.Now()}
+	d := &demo{Options: o, printer: printer{terminal.NewScreen(o.Out)}, dir: dir, began: time.Now()}
 	if err = d.prepare(ctx); err == nil {
 		err = d.play(ctx)
 	}

@@ -59,7 +59,7 @@ func TestDemoInterrupted(t *testing.T) {
 func play(t *testing.T) *demo {
 	t.Helper()
 	o := Options{Org: "demo", Listen: "127.0.0.1:0", Out: io.Discard, Log: t.Output()}
-	d := &demo{Options: o, printer: printer{terminal.NewPainter(o.Out), o.Out}, dir: t.TempDir(), began: time.Now()}
+	d := &demo{Options: o, printer: printer{terminal.NewScreen(o.Out)}, dir: t.TempDir(), began: time.Now()}
 	must(t, d.prepare(t.Context()))
 	t.Cleanup(func() { must(t, d.stop()) })
 	must(t, d.story.play(t.Context(), d.stage))

@@ -2,19 +2,15 @@ package demo
 
 import (
 	"fmt"
-	"io"
 
 	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
 // A printer prints the demo's text.
-type printer struct {
-	terminal.Painter
-	out io.Writer
-}
+type printer struct{ *terminal.Screen }
 
-func (p printer) print(format string, args ...any) { fmt.Fprintf(p.out, format+"\n", args...) }
+func (p printer) print(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
 
 func (p printer) heading(format string, args ...any) {
 	p.print("\n%s", p.Paint(terminal.Bold, fmt.Sprintf(format, args...)))

@@ -56,7 +56,7 @@ type columns struct {
 	colour  string // of kind
 	repo    string
 	commit  string
-	summary string // safe to print
+	summary string // what the Printer has not painted may be from anybody
 }
 
 // columns returns the time of an event and the columns of its line.
@@ -69,7 +69,7 @@ func (l *Printer) columns(e client.Event) (ledger.Time, columns) {
 		a := e.Attestation
 		at, c.repo, c.commit, c.colour = a.Timestamp, a.Repo, a.Commit, terminal.Blue
 		status := l.Paint(statusColour(a.Result.Status), string(a.Result.Status))
-		c.summary = fmt.Sprintf("%s %s, signed by %s", terminal.Clean(a.Predicate), status, terminal.Clean(a.Identity))
+		c.summary = fmt.Sprintf("%s %s, signed by %s", a.Predicate, status, a.Identity)
 	case e.State != nil:
 		s := e.State
 		at, c.repo, c.commit, c.colour = s.Timestamp, s.Repo, s.Commit, terminal.Magenta
@@ -96,10 +96,9 @@ func (l *Printer) columns(e client.Event) (ledger.Time, columns) {
 		at, c.repo, c.summary = e.Audit.Timestamp, terminal.OrDash(e.Audit.Repo), administered(e.Audit)
 	case e.Restored != nil:
 		at, c.colour = e.Restored.RestoredAt, terminal.Red
-		c.summary = "the ledger was restored from a backup: the events after " + terminal.Clean(e.Restored.LastEvent) +
-			" are gone"
+		c.summary = "the ledger was restored from a backup: the events after " + e.Restored.LastEvent + " are gone"
 	default:
-		c.summary = terminal.Clean(string(e.Data))
+		c.summary = string(e.Data)
 	}
 	return at, c
 }
@@ -110,10 +109,9 @@ var levelColours = [...]string{terminal.Grey, terminal.Grey, terminal.Yellow, te
 // overlap returns the level of an overlap, the other commit and the path.
 func (l *Printer) overlap(r *eventstream.Radar) string {
 	summary := fmt.Sprintf("%s overlap with %s of %s by %s", l.Paint(levelColours[r.Level], r.Level.String()),
-		terminal.Clean(terminal.Short(r.Other.Commit)), terminal.Clean(r.Other.Branch),
-		terminal.Clean(terminal.OrDash(terminal.AuthorName(r.Other.Author))))
+		terminal.Short(r.Other.Commit), r.Other.Branch, terminal.OrDash(terminal.AuthorName(r.Other.Author)))
 	if len(r.Paths) > 0 {
-		summary += fmt.Sprintf(": %s (%s)", terminal.Clean(r.Paths[0].Path), terminal.Clean(string(r.Paths[0].Reason)))
+		summary += fmt.Sprintf(": %s (%s)", r.Paths[0].Path, r.Paths[0].Reason)
 	}
 	if r.PathsTotal > 1 {
 		summary += fmt.Sprintf(", +%d more", r.PathsTotal-1)
@@ -126,48 +124,45 @@ func (l *Printer) overlap(r *eventstream.Radar) string {
 func (l *Printer) violation(v *eventstream.Violation) string {
 	if v.ClosedBy != nil {
 		return fmt.Sprintf("%s %s of %s, by %s %s", l.Paint(terminal.Green, string(v.Status)),
-			terminal.Clean(v.Predicate), terminal.Clean(v.Identity), terminal.Clean(string(v.ClosedBy.Type)),
-			terminal.Clean(v.ClosedBy.ID))
+			v.Predicate, v.Identity, v.ClosedBy.Type, v.ClosedBy.ID)
 	}
-	return fmt.Sprintf("%s %s of %s: %s", l.Paint(terminal.Red, string(v.Status)), terminal.Clean(v.Predicate),
-		terminal.Clean(v.Identity), terminal.Clean(strings.Join(v.Missing, "; ")))
+	return fmt.Sprintf("%s %s of %s: %s", l.Paint(terminal.Red, string(v.Status)), v.Predicate, v.Identity,
+		strings.Join(v.Missing, "; "))
 }
 
 // known returns how something became known of a commit, and what was corrected.
 func known(c *eventstream.Commit) string {
 	summary := "registered"
 	if c.Tree != "" {
-		summary = "proven, tree " + terminal.Clean(terminal.Short(c.Tree))
+		summary = "proven, tree " + terminal.Short(c.Tree)
 	}
 	for i, f := range c.Corrected {
 		separator := ", "
 		if i == 0 {
 			separator = "; corrected "
 		}
-		summary += separator + terminal.Clean(f.Field)
+		summary += separator + f.Field
 	}
 	return summary
 }
 
 // keyChange returns what has happened to a key, and why.
 func keyChange(k *eventstream.Key) string {
-	summary := fmt.Sprintf("%s key %s %s", terminal.Clean(string(k.Purpose)), terminal.Clean(terminal.Short(k.Key)),
-		terminal.Clean(string(k.Action)))
+	summary := fmt.Sprintf("%s key %s %s", k.Purpose, terminal.Short(k.Key), k.Action)
 	if k.Reason != "" {
-		summary += ": " + terminal.Clean(k.Reason)
+		summary += ": " + k.Reason
 	}
 	return summary
 }
 
 // identityChange returns what has happened to an identity.
 func identityChange(i *eventstream.Identity) string {
-	summary := fmt.Sprintf("%s %s %s, key %s", terminal.Clean(i.Kind), terminal.Clean(i.DN),
-		terminal.Clean(string(i.Action)), terminal.Clean(terminal.Short(i.Key)))
+	summary := fmt.Sprintf("%s %s %s, key %s", i.Kind, i.DN, i.Action, terminal.Short(i.Key))
 	if i.May != nil {
-		summary += ", may attest " + terminal.Clean(strings.Join(i.May, ","))
+		summary += ", may attest " + strings.Join(i.May, ",")
 	}
 	if i.DNPattern != "" {
-		summary += ", certifies " + terminal.Clean(i.DNPattern)
+		summary += ", certifies " + i.DNPattern
 	}
 	if i.DistrustedSince != 0 {
 		summary += ", since " + i.DistrustedSince.String()
@@ -177,28 +172,28 @@ func identityChange(i *eventstream.Identity) string {
 
 // administered returns what an administrator did.
 func administered(a *eventstream.Audit) string {
-	summary := fmt.Sprintf("%s %s by %s", terminal.Clean(string(a.Action)), terminal.Clean(a.Target),
-		terminal.Clean(a.By.Who()))
+	summary := fmt.Sprintf("%s %s by %s", a.Action, a.Target, a.By.Who())
 	if from := a.By.Where(); from != "" {
-		summary += ", " + terminal.Clean(from)
+		summary += ", " + from
 	}
 	for i, c := range a.Changes {
 		separator := ", "
 		if i == 0 {
 			separator = ": "
 		}
-		summary += separator + terminal.Clean(c.String())
+		summary += separator + c.String()
 	}
 	return summary
 }
 
-// format returns a line without its newline.
+// format returns a line without its newline. Nothing in the columns can begin another one, or control the
+// terminal.
 func (l *Printer) format(at ledger.Time, c columns) []byte {
 	repo := terminal.Clean(c.repo)
 	l.repoWidth = max(l.repoWidth, len(repo))
 	kind := l.Paint(c.colour, fmt.Sprintf("%-11s", terminal.Clean(string(c.kind))))
 	return fmt.Appendf(nil, "%s  %s  %-*s  %-12s  %s", l.Paint(terminal.Grey, terminal.OrDash(at.String())), kind,
-		l.repoWidth, repo, terminal.Clean(terminal.Short(c.commit)), c.summary)
+		l.repoWidth, repo, terminal.Clean(terminal.Short(c.commit)), l.Inline(c.summary))
 }
 
 func statusColour(s ledger.Status) string {
@@ -234,13 +229,14 @@ func ReceiptPrinter(w io.Writer, asJSON bool) func(receiver.Receipt) error {
 			if err != nil {
 				return fmt.Errorf("write JSON: %w", err)
 			}
-			_, err = w.Write(append(text, '\n'))
+			_, err = w.Write(append(terminal.EscapeJSON(text), '\n'))
 			return err
 		}
 	}
-	lines := &Printer{Painter: terminal.NewPainter(w)}
+	screen := terminal.NewScreen(w)
+	lines := &Printer{Painter: screen.Painter}
 	return func(t receiver.Receipt) error {
-		_, err := w.Write(lines.Receipt(t))
+		_, err := screen.Write(lines.Receipt(t))
 		return err
 	}
 }

@@ -57,6 +57,12 @@ func TestReceiver(t *testing.T) {
 			"not a ledgerd event"},
 		"control characters": {&receiver.Handler{}, "POST", "/", "", 0,
 			`{"id":"evt_4","type":"policy","repo":"\u001b[2J","timestamp":"2026-11-20T09:00:00.000Z"}`, 204, "\uFFFD[2J"},
+		"lines of somebody else": {&receiver.Handler{}, "POST", "/", "", 0,
+			`{"id":"evt_5","type":"attestation","identity":"cn=ci","result":{"status":"pass\u001b[32m\r\nFAKE"},` +
+				`"timestamp":"2026-11-20T09:00:00.000Z"}`, 204, "pass\uFFFD[32m FAKE"},
+		"lines in a violation": {&receiver.Handler{}, "POST", "/", "", 0,
+			`{"id":"evt_6","type":"violation","identity":"cn=ci","status":"opened\nFAKE",` +
+				`"timestamp":"2026-11-20T09:00:00.000Z"}`, 204, "opened FAKE"},
 		"right path": {&receiver.Handler{Path: "/ledger"}, "POST", "/ledger", "", 0, ping, 204, "test delivery"},
 		"wrong path": {&receiver.Handler{Path: "/ledger"}, "POST", "/", "", 0, ping, 404, ""},
 		"GET":        {&receiver.Handler{}, "GET", "/", "", 0, "", 405, ""},
@@ -79,7 +85,7 @@ func TestReceiver(t *testing.T) {
 			if !strings.Contains(printed, test.printed) || (test.printed == "") != (printed == "") {
 				t.Errorf("printed %q, want it to contain %q", printed, test.printed)
 			}
-			if strings.Contains(printed, "\x1b") {
+			if strings.ContainsAny(printed, "\x1b\r") || strings.Count(printed, "\n") > 1 {
 				t.Errorf("printed %q, with a control character", printed)
 			}
 		})
@@ -109,6 +115,15 @@ func TestJSONHidesNothing(t *testing.T) {
 	const want = `{"id":"evt_1","type":"attestation","identity":"ci\u202egro.elpmaxe"}` + "\n"
 	if err != nil || string(got) != want {
 		t.Errorf("%s, %v, want %s", got, err, want)
+	}
+}
+
+// A pipe gets the values of a delivery in JSON as they were sent.
+func TestReceiptInJSONHidesNothing(t *testing.T) {
+	var b strings.Builder
+	err := ReceiptPrinter(&b, true)(receiver.Receipt{Body: []byte("{\"dn\":\"ci\u202egro\"}")})
+	if err != nil || !strings.Contains(b.String(), `"body":{"dn":"ci\u202egro"}`) {
+		t.Errorf("%q, %v", b.String(), err)
 	}
 }
 

@@ -4,7 +4,9 @@ package terminal
 
 import (
 	"bytes"
-	"slices"
+	"crypto/rand"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/ledgerd/ledgerd/ledger"
 )
@@ -24,35 +26,57 @@ const (
 	Grey    = "90"
 )
 
-// The texts around a style, and the style that ends it.
+// The texts around a style on a terminal, and the style that ends it.
 const (
 	beforeStyle = "\x1b["
 	afterStyle  = "m"
 	noStyle     = "0"
 )
 
-// styleSize returns the size of the code of a style with which a text begins, or 0 if it begins with
-// none.
-func styleSize(text []byte) int {
-	rest, ok := bytes.CutPrefix(text, []byte(beforeStyle))
-	style, _, ended := bytes.Cut(rest[:min(len(rest), 3)], []byte(afterStyle))
-	styles := []string{noStyle, Bold, Faint, Underlined, Red, Green, Yellow, Blue, Magenta, Cyan, Grey}
-	if !ok || !ended || !slices.Contains(styles, string(style)) {
-		return 0
-	}
-	return len(beforeStyle) + len(style) + len(afterStyle)
+// A Painter colours text for its Screen. If the output does not support colours, it returns the text
+// unchanged. The zero Painter does so.
+type Painter struct {
+	// mark is before each style that the Painter writes. It is random, so that no text of somebody else
+	// can have it. The Screen replaces it. If it is empty, there are no colours.
+	mark string
 }
 
-// A Painter colours text. If the output does not support colours, it returns the text
-// unchanged. The zero Painter does so.
-type Painter struct{ colours bool }
+// newPainter returns a Painter with a mark.
+func newPainter() Painter { return Painter{"\x1b" + rand.Text()} }
 
 // Paint returns the text in a style, such as Red. An empty style changes nothing.
 func (p Painter) Paint(style, text string) string {
-	if !p.colours || style == "" || text == "" {
+	if p.mark == "" || style == "" || text == "" {
 		return text
 	}
-	return beforeStyle + style + afterStyle + text + beforeStyle + noStyle + afterStyle
+	return p.mark + style + afterStyle + text + p.mark + noStyle + afterStyle
+}
+
+// Inline returns a text as one line, safe to print, and keeps what the Painter has painted in it.
+func (p Painter) Inline(text string) string {
+	return string(p.visible([]byte(strings.ReplaceAll(Inline(text), "\t", " ")), p.mark))
+}
+
+// visible is like Printable, but keeps the styles of the Painter, with a text before each in place of its mark.
+func (p Painter) visible(text []byte, before string) []byte {
+	if !bytes.ContainsFunc(text, func(r rune) bool { return !isPrintable(r) }) && utf8.Valid(text) {
+		return text
+	}
+	shown := make([]byte, 0, len(text))
+	for len(text) > 0 {
+		if rest, ok := bytes.CutPrefix(text, []byte(p.mark)); ok && p.mark != "" {
+			shown, text = append(shown, before...), rest
+			continue
+		}
+		r, size := utf8.DecodeRune(text)
+		if isPrintable(r) {
+			shown = utf8.AppendRune(shown, r)
+		} else {
+			shown = append(shown, "\uFFFD"...)
+		}
+		text = text[size:]
+	}
+	return shown
 }
 
 // StateColour returns the style of a state.

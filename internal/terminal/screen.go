@@ -39,12 +39,11 @@ func NewScreen(w io.Writer) *Screen {
 	if s.isTerminal {
 		s.width = widthOf(w)
 	}
-	s.colours = hasColours(s.isTerminal, os.Getenv)
+	if hasColours(s.isTerminal, os.Getenv) {
+		s.Painter = newPainter()
+	}
 	return s
 }
-
-// NewPainter returns the Painter of the Screen that writes to w.
-func NewPainter(w io.Writer) Painter { return NewScreen(w).Painter }
 
 // Unwrap returns the writer below a Screen, or w itself. A program that gets a terminal's
 // own file can tell that it is one.
@@ -58,7 +57,7 @@ func Unwrap(w io.Writer) io.Writer {
 // Write writes a text. It replaces what could control the terminal, as Printable does. Each call must have
 // whole characters.
 func (s *Screen) Write(text []byte) (int, error) {
-	if _, err := s.writer.Write(visible(text)); err != nil {
+	if _, err := s.writer.Write(s.visible(text, beforeStyle)); err != nil {
 		return 0, err
 	}
 	return len(text), nil

@@ -229,7 +229,7 @@ used     -
 
 func TestCellsHaveColours(t *testing.T) {
 	var b bytes.Buffer
-	s := &Screen{writer: &b, Painter: Painter{true}, isTerminal: true, width: 80}
+	s := &Screen{writer: &b, Painter: newPainter(), isTerminal: true, width: 80}
 	table := NewTable(s, "", "STATUS", "NOTE")
 	table.Row("✗", ledger.Fail, "x\x1b[31m")
 	table.Row("✓", ledger.Pass, "y")
@@ -254,7 +254,7 @@ func TestScreenOfATerminal(t *testing.T) {
 	}
 	t.Setenv("TERM", "xterm")
 
-	if s := NewScreen(slave); !s.isTerminal || s.width != usualWidth || !s.colours {
+	if s := NewScreen(slave); !s.isTerminal || s.width != usualWidth || s.mark == "" {
 		t.Errorf("without a size: %+v", s)
 	}
 	if err := pty.Setsize(master, &pty.Winsize{Rows: 24, Cols: 133}); err != nil {
@@ -295,12 +295,13 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// What is written to a screen cannot control the terminal. Colours stay.
+// What is written to a screen cannot control the terminal. Only what its Painter has painted has colours.
 func TestScreenNeutralizesWhatItIsGiven(t *testing.T) {
-	painted := Painter{colours: true}.Paint(Red, "fail")
+	painter := newPainter()
 	for text, want := range map[string]string{
 		"a line\n\twith ümläuts ✓ 漢字\n": "a line\n\twith ümläuts ✓ 漢字\n",
-		painted + "\n":                  painted + "\n",
+		painter.Paint(Red, "fail"):      "\x1b[31mfail\x1b[0m",
+		"green \x1b[32mok\x1b[0m":       "green \uFFFD[32mok\uFFFD[0m",
 		"title \x1b]0;x\x07":            "title \uFFFD]0;x\uFFFD",
 		"cleared \x1b[2J\x1b[H":         "cleared \uFFFD[2J\uFFFD[H",
 		"concealed \x1b[8m":             "concealed \uFFFD[8m",
@@ -313,10 +314,15 @@ func TestScreenNeutralizesWhatItIsGiven(t *testing.T) {
 		"bytes \xff\x9b":                "bytes \uFFFD\uFFFD",
 	} {
 		var b bytes.Buffer
-		n, err := NewScreen(&b).Write([]byte(text))
+		n, err := (&Screen{writer: &b, Painter: painter}).Write([]byte(text))
 		if err != nil || n != len(text) || b.String() != want {
 			t.Errorf("%q: wrote %q, %d, %v, want %q", text, b.String(), n, err, want)
 		}
+	}
+
+	if got, want := painter.Inline("a\n\x1b[32m\tb "+painter.Paint(Red, "c\r\nd")),
+		"a \uFFFD[32m b "+painter.Paint(Red, "c d"); got != want {
+		t.Errorf("a line: %q, want %q", got, want)
 	}
 	var b bytes.Buffer
 	if _, err := NewScreen(&b).Exact().Write([]byte("\x1b\xff")); err != nil || b.String() != "\x1b\xff" {

@@ -1,14 +1,12 @@
 package terminal
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"reflect"
 	"slices"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 )
 
 // Printable replaces control characters, so that untrusted text cannot control the
@@ -23,26 +21,6 @@ func Printable(s string) string {
 }
 
 func isPrintable(r rune) bool { return r == '\n' || r == '\t' || unicode.IsGraphic(r) }
-
-// visible is like Printable, but keeps the styles of a Painter.
-func visible(text []byte) []byte {
-	if !bytes.ContainsFunc(text, func(r rune) bool { return !isPrintable(r) }) && utf8.Valid(text) {
-		return text
-	}
-	shown := make([]byte, 0, len(text))
-	for len(text) > 0 {
-		r, size := utf8.DecodeRune(text)
-		if n := styleSize(text); n > 0 {
-			shown, size = append(shown, text[:n]...), n
-		} else if isPrintable(r) {
-			shown = utf8.AppendRune(shown, r)
-		} else {
-			shown = append(shown, "\uFFFD"...)
-		}
-		text = text[size:]
-	}
-	return shown
-}
 
 // QuoteShell quotes a word for a POSIX shell, if necessary.
 func QuoteShell(s string) string {
