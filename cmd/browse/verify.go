@@ -133,10 +133,11 @@ func newVerifyRepo(p *cli.Program) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "repo [ORG/REPO]",
 		Short: "Verify all that the ledger shows of a repo by the events in the log",
-		Long: `Checks the bodies of all events in the log of the org and, for the repo, the
-attestations as 'ledgerd verify attestation' does, that the ledger lists exactly
-those in the log, and that the states of all commits and the policy follow from
-the events. It takes a request for each event, and two for each attestation.
+		Long: `Checks the bodies of all events in the log of the org that the scope of the
+token permits to read and, for the repo, the attestations as
+'ledgerd verify attestation' does, that the ledger lists exactly those in the
+log, and that the states of all commits and the policy follow from the events.
+Events of the type audit need the scope admin. It takes a request for each event, and two for each attestation.
 With --rederive, and one for each commit, derives the states again.
 ` + verifyHelp,
 		Example: "  ledgerd verify repo acme/api --keys keys.json --policy policy --max-age 2h",

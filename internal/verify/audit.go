@@ -163,11 +163,13 @@ func (a *audit) run(ctx context.Context) (checks []verify.Check, err error) {
 		return nil, fetch
 	}
 	checks = append(checks, verify.Result(checkEvents, err, "the ledger lists all %d of the log, %d of them read here",
-		end-before-a.unread, a.events))
+		end-before-a.unread-a.unknown, a.events))
 	if a.unread > 0 {
-		checks = append(checks, verify.Unasked(checkEvents,
-			"%d are of a type that only administrators can read: use a token with the scope %s to verify them", a.unread,
-			ledger.Admin))
+		checks = append(checks, a.unreadable(ctx))
+	}
+	if a.unknown > 0 {
+		checks = append(checks, verify.Skipped(checkEvents, "%d are of a type that this version of ledgerd does not know",
+			a.unknown))
 	}
 	if a.pruned > 0 {
 		checks = append(checks, verify.Skipped(checkEvents, "the ledger has pruned what %d of them say", a.pruned))
@@ -192,6 +194,19 @@ func (a *audit) run(ctx context.Context) (checks []verify.Check, err error) {
 	}
 	return append(checks, verify.Passed(verify.CheckCheckpoint, "%d events of %s, signed by its key %s", c.Size, c.Origin,
 		verify.KeyID(a.open))), nil
+}
+
+// unreadable returns the check of the events that the server refuses to show. They were asked for unless
+// the token, as the server says, may not read them.
+func (a *audit) unreadable(ctx context.Context) verify.Check {
+	token, err := a.client.OwnToken(ctx)
+	if err == nil && token.Scope < ledger.Admin {
+		return verify.Unasked(checkEvents,
+			"%d are of a type that only administrators can read: use a token with the scope %s to verify them", a.unread,
+			ledger.Admin)
+	}
+	return verify.Skipped(checkEvents, "%d are of a type that only administrators can read, and the server refuses them "+
+		"to one", a.unread)
 }
 
 // A reading is an event with what the ledger has about it.

@@ -2,6 +2,8 @@ package verify
 
 import (
 	"bytes"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -98,4 +100,37 @@ func TestHiddenEvent(t *testing.T) {
 	}
 	r := newPerson(t).verify(s, repo(t))
 	want(t, r, verify.CheckBody, verify.Failed, "not the one in the log")
+}
+
+// Events that a server refuses to an administrator, and those of newer versions, are not checked.
+func TestEventsThatAreNotRead(t *testing.T) {
+	h := newHost(t)
+	h.record(commitID(2), "test:go", ledger.Pass)
+	h.sign()
+	honest := h.api
+	h.api = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/events") && strings.Contains(r.URL.Query().Get("types"), "audit") {
+			w.Header().Set("Content-Type", "application/problem+json")
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = io.WriteString(w, `{"title":"Forbidden","status":403,"code":"forbidden","detail":"no"}`)
+			return
+		}
+		honest.ServeHTTP(w, r)
+	})
+	r := newPerson(t).verify(newSite(t, h), repo(t))
+	wantVerified(t, r)
+	want(t, r, checkEvents, verify.NotChecked, "only administrators can read, and the server refuses them")
+	if r.Complete {
+		t.Error("complete, without what the server refuses")
+	}
+
+	h = newHost(t)
+	h.record(commitID(2), "test:go", ledger.Pass)
+	h.change("UPDATE events SET type = 'of-tomorrow' WHERE type = 'state' AND seq = (SELECT max(seq) FROM events)")
+	h.sign()
+	r = newPerson(t).verify(newSite(t, h), func(s *Session) (verify.Report, error) { return s.Repo(t.Context(), "api") })
+	want(t, r, checkEvents, verify.NotChecked, "1 are of a type that this version of ledgerd does not know")
+	if r.Complete {
+		t.Error("complete, without what is of a newer version")
+	}
 }

@@ -55,8 +55,10 @@ type Session struct {
 	accepted    *verify.Check // that the log has replaced another; or nil
 	// maxListed and maxVersions are the constants of these names; tests lower them.
 	maxListed, maxVersions int
-	unread                 int64 // events of the last walk that it has passed over
-	enrolled               enrolments
+	// unread is how many events the last walk has passed over, and unknown how many because this version
+	// does not know their type.
+	unread, unknown int64
+	enrolled        enrolments
 }
 
 // An epoch is a log of the org with its tree: that of its newest checkpoint or, if it was

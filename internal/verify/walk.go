@@ -31,11 +31,12 @@ const concurrent = 8
 // walk reads the events of some types in the logs of a chain, in order: a bundle at a time. The error is a
 // *verify.FetchError if the ledger cannot be read. Otherwise the ledger does not list what is in
 // the logs. Events before the chain, of which there are so many, are passed over, and so are those
-// of other types, or of types that the token may not read: s.unread counts them.
+// of other types, or of types that the token may not read: s.unread counts them, and s.unknown those of
+// types of newer versions.
 func (s *Session) walk(
 	ctx context.Context, chain []epoch, before int64, types []ledger.EventType, visit func([]logged) error,
 ) error {
-	s.unread = 0
+	s.unread, s.unknown = 0, 0
 	bodies := &bodies{session: s, before: before, types: types, events: before}
 	for _, e := range chain {
 		bodies.events += e.tree.Size
@@ -75,7 +76,8 @@ func (s *Session) walkEpoch(
 		for i, leaf := range leaves {
 			e := logged{index: first + n*proof.TileWidth + int64(i), leaf: leaf, isOld: !isNewest}
 			if !slices.Contains(ledger.EventTypes(), leaf.Type) {
-				continue // of a newer version: it cannot be listed
+				s.unknown++ // of a newer version: it cannot be listed
+				continue
 			}
 			if !slices.Contains(bodies.types, leaf.Type) {
 				s.unread++
