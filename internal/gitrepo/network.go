@@ -3,9 +3,11 @@ package gitrepo
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 )
@@ -14,9 +16,14 @@ import (
 // obeys the configuration of the clone for credentials: headers, helpers and the ssh command. It
 // runs no hooks, never asks for a password, and uses no transport that can be any command.
 func (g Repo) network(ctx context.Context, args ...string) (string, error) {
-	options, ssh, err := g.origin(ctx)
+	name := "ledgerd-" + rand.Text() // the configuration of the clone cannot have settings of it
+	options, ssh, err := g.origin(ctx, name)
 	if err != nil {
 		return "", err
+	}
+	args = slices.Clone(args)
+	if i := slices.Index(args, remoteName); i >= 0 {
+		args[i] = name
 	}
 	command := g.newCommand(ctx, "file:git:http:https:ssh", append(options, args...))
 	command.Env = append(command.Env, "GCM_INTERACTIVE=never")
@@ -40,14 +47,14 @@ func (g Repo) network(ctx context.Context, args ...string) (string, error) {
 	return stdout.String(), nil
 }
 
-// remoteName is the remote that git connects to. It is origin, without the settings of origin that
-// are commands.
+// remoteName stands for the remote that git connects to, in the arguments of a command. It is origin, without
+// the settings of origin that are commands.
 const remoteName = "ledgerd-origin"
 
-// origin returns the options of git that define remoteName, and the ssh command that the clone
+// origin returns the options of git that define origin under another name, and the ssh command that the clone
 // configures, if any. git applies url.BASE.insteadOf to the URL and looks up credentials for it. A
 // remote that has the missing objects of a partial clone keeps doing so.
-func (g Repo) origin(ctx context.Context) (options []string, ssh string, err error) {
+func (g Repo) origin(ctx context.Context, as string) (options []string, ssh string, err error) {
 	out, err := g.line(ctx, "config", "-z", "--get-regexp",
 		`^(core\.sshcommand|remote\.origin\.(url|proxy|proxyauthmethod|promisor|partialclonefilter))$`)
 	if err != nil {
@@ -55,7 +62,7 @@ func (g Repo) origin(ctx context.Context) (options []string, ssh string, err err
 	}
 
 	hasURL := false
-	set := func(setting string) { options = append(options, "-c", "remote."+remoteName+"."+setting) }
+	set := func(setting string) { options = append(options, "-c", "remote."+as+"."+setting) }
 	for _, setting := range splitNull(out) {
 		name, value, hasValue := strings.Cut(setting, "\n")
 		name, isRemote := strings.CutPrefix(name, "remote.origin.")

@@ -66,7 +66,7 @@ func (p programs) ran(t *testing.T) []string {
 
 // programSettings are settings that make git run a program.
 func programSettings() []string {
-	return []string{"remote.origin.uploadpack", "core.fsmonitor", "core.pager", "core.editor", "pager.log", "gpg.program",
+	return []string{"remote.origin.uploadpack", "remote." + remoteName + ".uploadpack", "core.fsmonitor", "core.pager", "core.editor", "pager.log", "gpg.program",
 		"core.alternateRefsCommand", "diff.external", "diff.x.command", "diff.x.textconv", "merge.x.driver",
 		"filter.x.smudge", "filter.x.clean", "filter.x.process", "uploadpack.packObjectsHook", "alias.fetch",
 		"alias.ls-remote", "submodule.x.update"}
@@ -243,7 +243,8 @@ func TestProgramsOfTheClone(t *testing.T) {
 		p.write(t, filepath.Join(gitDir.Dir, "hooks", hook))
 	}
 	for key, value := range map[string]string{"log.showSignature": "true", "gc.auto": "1", "protocol.allow": "always",
-		"fetch.recurseSubmodules": "true", "remote.origin.vcs": "program"} {
+		"fetch.recurseSubmodules": "true", "remote.origin.vcs": "program",
+		"remote." + remoteName + ".url": filepath.Join(h.Forest.Dir, "gone")} {
 		mustGit(t, clone, "", "config", key, value)
 	}
 	p.set(t, gitDir, programSettings()...)
