@@ -3,7 +3,6 @@ package run
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"os"
 	"os/signal"
@@ -126,19 +125,19 @@ func runCheck(ctx context.Context, p *cli.Program, database config.Database, o c
 // printReport prints a report for people.
 func printReport(p *cli.Program, database string, r check.Report) {
 	for _, problem := range r.Problems {
-		fmt.Fprintln(p.Stdout, terminal.Printable(problem.String()))
+		terminal.Printf(p.Stdout, "%s\n", problem)
 	}
 	for _, kind := range slices.Sorted(maps.Keys(r.More)) {
-		fmt.Fprintf(p.Stdout, "%s: %d more\n", kind, r.More[kind])
+		terminal.Printf(p.Stdout, "%s: %d more\n", kind, r.More[kind])
 	}
 	for _, line := range r.Unchecked {
-		fmt.Fprintf(p.Stdout, "not checked: %s\n", terminal.Printable(line))
+		terminal.Printf(p.Stdout, "not checked: %s\n", line)
 	}
 
 	verdict := "OK"
 	if r.Found > 0 {
 		verdict = terminal.Plural(r.Found, "problem")
 	}
-	fmt.Fprintf(p.Stdout, "%s: %s (orgs %d, events %d, attestations %d, commits %d, tiles %d)\n",
-		terminal.Printable(database), verdict, r.Orgs, r.Events, r.Attestations, r.Commits, r.Tiles)
+	terminal.Printf(p.Stdout, "%s: %s (orgs %d, events %d, attestations %d, commits %d, tiles %d)\n", database, verdict,
+		r.Orgs, r.Events, r.Attestations, r.Commits, r.Tiles)
 }

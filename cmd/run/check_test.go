@@ -15,7 +15,7 @@ import (
 	"github.com/ledgerd/ledgerd/store"
 )
 
-// A database with problems has an exit status of its own, and a line for each.
+// A database with problems has an exit status of its own, and a line for each, whatever names it has.
 func TestCheckOfAChangedDatabase(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	s, err := store.Open(t.Context(), path, store.Options{})
@@ -33,7 +33,7 @@ func TestCheckOfAChangedDatabase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = db.Exec("UPDATE orgs SET log_id = 7")
+	_, err = db.Exec("UPDATE orgs SET log_id = 7, name = 'ac' || char(10) || 'me'")
 	if err = cmp.Or(err, db.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestCheckOfAChangedDatabase(t *testing.T) {
 	if p.Status(err) != cli.ExitNotReached || !cli.Silent(err) {
 		t.Errorf("got %v, status %d, want %d", err, p.Status(err), cli.ExitNotReached)
 	}
-	for _, want := range []string{"log acme: the org's present log is row 7", ": 1 problem (orgs 1, events "} {
+	for _, want := range []string{"log ac me: the org's present log is row 7", ": 3 problems (orgs 1, events "} {
 		if !strings.Contains(stdout.String(), want) {
 			t.Errorf("the output does not contain %q:\n%s", want, stdout.String())
 		}

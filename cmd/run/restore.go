@@ -3,7 +3,6 @@ package run
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
@@ -91,12 +90,13 @@ func printRestored(p *cli.Program, done backup.Restored) {
 	if !done.Checked {
 		checked = "not checked but for its pages: run 'ledgerd check'"
 	}
-	fmt.Fprintf(p.Stdout, "%s: restored (%s)\n", terminal.Printable(done.Database), checked)
+	terminal.Printf(p.Stdout, "%s: restored (%s)\n", done.Database, checked)
 	for _, org := range done.Orgs {
 		if org.Last == "" {
-			fmt.Fprintf(p.Stdout, "%s  no event\n", org.Org)
+			terminal.Printf(p.Stdout, "%s  no event\n", org.Org)
 			continue
 		}
-		fmt.Fprintf(p.Stdout, "%s  %s, the last %s of %s\n", org.Org, terminal.Plural(org.Events, "event"), org.Last, org.At)
+		terminal.Printf(p.Stdout, "%s  %s, the last %s of %s\n", org.Org, terminal.Plural(org.Events, "event"), org.Last,
+			org.At)
 	}
 }

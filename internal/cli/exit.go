@@ -77,20 +77,19 @@ func Silent(err error) bool {
 	return ok && e.Err == nil
 }
 
-// Describe returns an error as text for people. Several invalid fields get a line
-// each. A field that the user set with a flag is called by the name of the flag.
+// Describe returns an error as text for people: a line, or one for each error that was joined. Several
+// invalid fields get a line each. A field that the user set with a flag is called by the name of the flag.
 func (p *Program) Describe(err error) string {
-	text, fields := err.Error(), []ledger.FieldError(nil)
+	var fields []ledger.FieldError
 	if e, ok := errors.AsType[*client.Error](err); ok {
-		text, fields = strings.Replace(text, e.Error(), terminal.Inline(e.Problem.Detail), 1), e.Problem.Errors
+		fields = e.Problem.Errors
 	} else if e, ok := errors.AsType[*ledger.Error](err); ok {
-		text, fields = strings.Replace(text, e.Error(), e.Detail, 1), e.Fields
-	} else if e, ok := errors.AsType[*url.Error](err); ok {
-		text = strings.Replace(text, e.Error(), connect.Describe(e), 1)
+		fields = e.Fields
 	}
 
+	text := lineOf(err)
 	if len(fields) == 1 { // text already has its message
-		field := fields[0].Field
+		field := terminal.Inline(fields[0].Field)
 		text = strings.Replace(text, "invalid "+field+": ", "invalid "+p.flagOf(field)+": ", 1)
 	} else {
 		for _, f := range fields {
@@ -98,6 +97,38 @@ func (p *Program) Describe(err error) string {
 		}
 	}
 	return terminal.Printable(strings.TrimSpace(text))
+}
+
+// lineOf returns the text of an error in one line, whatever names and messages of others are in it. Only
+// errors that were joined get a line each.
+func lineOf(err error) string {
+	switch e := err.(type) {
+	case *client.Error:
+		return terminal.Inline(e.Problem.Detail)
+	case *ledger.Error:
+		return terminal.Inline(e.Detail)
+	case *url.Error:
+		return terminal.Inline(connect.Describe(e))
+	}
+	var wrapped []error
+	if e, ok := err.(interface{ Unwrap() []error }); ok {
+		wrapped = e.Unwrap()
+	} else if e := errors.Unwrap(err); e != nil {
+		wrapped = []error{e}
+	}
+
+	text, rest := "", err.Error()
+	for _, e := range wrapped {
+		before, after, ok := strings.Cut(rest, e.Error())
+		if !ok {
+			continue
+		}
+		if before != "\n" {
+			before = terminal.Inline(before)
+		}
+		text, rest = text+before+lineOf(e), after
+	}
+	return text + terminal.Inline(rest)
 }
 
 // flagOf returns the flag with which the user set an API field, or the name of the

@@ -31,6 +31,17 @@ func TestDescribe(t *testing.T) {
 			fmt.Errorf("applying: %w", &client.Error{Problem: ledger.Problem{Detail: refused.Detail, Errors: refused.Fields}}),
 			"applying: 2 invalid fields\n  radar.block: unknown level\n  requirements[0].state: unknown state",
 		},
+		"a name with lines": {
+			fmt.Errorf("read %w", fmt.Errorf("event %s: %w", "evt_1\nFAKE", errors.New("no\r\nFAKE"))),
+			"read event evt_1 FAKE: no FAKE",
+		},
+		"errors that were joined": {
+			fmt.Errorf("config: %w", errors.Join(errors.New("no\nurl"), errors.New("no name"))), "config: no url\nno name",
+		},
+		"a field's name with lines": {
+			&client.Error{Problem: ledger.Problem{Detail: "invalid a\nb: no", Errors: []ledger.FieldError{{Field: "a\nb"}}}},
+			"invalid a b: no",
+		},
 		"control characters": {errors.New("no \x1b[2Jluck"), "no \uFFFD[2Jluck"},
 	} {
 		if got := (&Program{}).Describe(test.err); got != test.want {

@@ -39,8 +39,8 @@ func (l Location) Explain(err error) error {
 	if l.URL == "" || client.CodeOf(err) != ledger.CodeForbidden {
 		return err
 	}
-	return fmt.Errorf("%w\nthe request went to a server because %s is set; on its host, use --database FILE to work on "+
-		"the file directly", err, l.URLName)
+	return errors.Join(err, fmt.Errorf("the request went to a server because %s is set; on its host, use --database FILE "+
+		"to work on the file directly", l.URLName))
 }
 
 // A Connection is a client of a server or of a database file.
