@@ -38,6 +38,9 @@ server is running on it.`,
 		Version:       run.Version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
+
+		DisableSuggestions:         true, // Main writes them in the line of the error
+		SuggestionsMinimumDistance: 2,
 	}
 	root.SetVersionTemplate("ledgerd {{.Version}}\n")
 	p.AddGlobalFlags(root)
@@ -89,10 +92,23 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	command, err := root.ExecuteContextC(ctx)
 	status := p.Status(err)
 	if err != nil && !cli.Silent(err) {
-		fmt.Fprintf(p.Stderr, "ledgerd: %s\n", p.Describe(err))
+		fmt.Fprintf(p.Stderr, "ledgerd: %s%s\n", p.Describe(err), suggestion(root, err))
 		if status == cli.ExitUsage {
 			fmt.Fprintf(p.Stderr, "See '%s --help'.\n", command.CommandPath())
 		}
 	}
 	return status
+}
+
+// suggestion returns which commands a user may have meant by one that does not exist.
+func suggestion(root *cobra.Command, err error) string {
+	var name string
+	if n, _ := fmt.Sscanf(err.Error(), "unknown command %q for \"ledgerd\"", &name); n == 0 {
+		return ""
+	}
+	list := root.SuggestionsFor(name)
+	if len(list) == 0 {
+		return ""
+	}
+	return " (did you mean " + flagvalue.OneOf(list) + "?)"
 }
