@@ -137,8 +137,9 @@ func newVerifyRepo(p *cli.Program) *cobra.Command {
 token permits to read and, for the repo, the attestations as
 'ledgerd verify attestation' does, that the ledger lists exactly those in the
 log, and that the states of all commits and the policy follow from the events.
-Events of the type audit need the scope admin. It takes a request for each event, and two for each attestation.
-With --rederive, and one for each commit, derives the states again.
+Events of the type audit need the scope admin. It takes a request for each event,
+and two for each attestation. With --rederive, and one for each commit, derives
+the states again.
 ` + verifyHelp,
 		Example: "  ledgerd verify repo acme/api --keys keys.json --policy policy --max-age 2h",
 		Args:    cli.TakesRepo,
