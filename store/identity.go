@@ -88,7 +88,7 @@ func (t *tx) addIdentity(org string, orgID int64, n identity.Identity) (added id
 	if err := t.keyringChanged(orgID); err != nil {
 		return added, err
 	}
-	if err := t.registerPerson(orgID, identityID, n); err != nil {
+	if err := t.registerPerson(orgID, identityID, n, n.AuthorNames()); err != nil {
 		return added, err
 	}
 	i, err := scanIdentity(t.Row(selectIdentity+"WHERE i.id = ?", id))
@@ -161,20 +161,20 @@ func (s *Store) ChangeIdentity(ctx context.Context, org, id string, c identity.C
 			return i.row, err
 		}
 
+		orgID, err := t.writableOrg(org)
+		if err != nil {
+			return changed, err
+		}
 		isSame := slices.Equal(changed.May, i.row.May) && changed.DNPattern == i.row.DNPattern &&
 			slices.Equal(changed.AuthorNames(), i.row.AuthorNames())
 		if isSame {
-			return changed, nil
+			return changed, t.changeNames(orgID, i.row, changed)
 		}
 		_, err = t.Exec("UPDATE identities SET may = ?, dn_pattern = ?, email = ?, emails = ?, logins = ? WHERE id = ?",
 			strings.Join(changed.May, "\n"), changed.DNPattern, changed.Email, strings.Join(changed.Emails, "\n"),
 			strings.Join(changed.Logins, "\n"), i.id)
 		if err != nil {
 			return changed, fmt.Errorf("update identity: %w", err)
-		}
-		orgID, err := t.writableOrg(org)
-		if err != nil {
-			return changed, err
 		}
 		if err := t.changeNames(orgID, i.row, changed); err != nil {
 			return changed, err

@@ -2,17 +2,15 @@ package store
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
-// registerPerson stores the names of the signer of a new identity, and that they and its key
-// are of one person.
-func (t *tx) registerPerson(orgID int64, identityID string, n identity.Identity) error {
-	names := n.AuthorNames()
+// registerPerson stores names of the signer of an identity, and that they and its key are of one
+// person.
+func (t *tx) registerPerson(orgID int64, identityID string, n identity.Identity, names []string) error {
 	if n.Kind != identity.KeyIdentity && len(names) == 0 {
 		return nil // its signers are named when they sign
 	}
@@ -60,25 +58,27 @@ func (t *tx) personOfIdentity(
 	return signerID, person, err
 }
 
-// changeNames stores other e-mail addresses and logins of an identity's signer. Former ones are
-// no longer the signer's, except in what is recorded.
+// changeNames stores the e-mail addresses and logins of the signer of an identity that was changed.
+// Former ones are no longer the signer's, except in what is recorded, or if another identity with
+// the DN has them. It also stores those that are missing.
 func (t *tx) changeNames(orgID int64, before, after identity.Identity) error {
-	names := after.AuthorNames()
-	if slices.Equal(before.AuthorNames(), names) {
-		return nil
-	}
-	cause := ledger.Cause{Type: ledger.CauseIdentity, ID: after.ID}
-	id, err := t.rowOf(nameKey{signersTable, orgID, after.DN})
+	dn, err := identity.ParseDN(after.DN)
 	if err != nil {
 		return err
 	}
-	for _, name := range before.AuthorNames() {
-		if slices.Contains(names, name) {
-			continue
-		}
-		if err := t.forgetName(orgID, id, name, cause); err != nil {
-			return err
-		}
+	all, err := all(t.reader, scanIdentity, selectIdentity+"WHERE i.org_id = ? AND i.dn = ? ORDER BY i.id", orgID, after.DN)
+	if err != nil {
+		return fmt.Errorf("read the identities of a signer: %w", err)
 	}
-	return t.registerPerson(orgID, after.ID, after)
+	var names []string
+	for _, i := range all {
+		names = append(names, i.row.AuthorNames()...)
+	}
+
+	cause := ledger.Cause{Type: ledger.CauseIdentity, ID: after.ID}
+	t.caches.named.clear()
+	if err := t.forgetNames(orgID, after.DN, identity.Dropped(dn, before.AuthorNames(), names), cause); err != nil {
+		return err
+	}
+	return t.registerPerson(orgID, after.ID, after, names)
 }

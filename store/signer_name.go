@@ -77,15 +77,20 @@ func (t *tx) needsKnownAuthors(orgID int64) (bool, error) {
 	return false, nil
 }
 
-// forgetName deletes a name of a signer, and has the commits of the org derived again.
-func (t *tx) forgetName(orgID, signerID int64, name string, cause ledger.Cause) error {
-	if name = identity.FoldName(name); name == "" {
+// forgetNames deletes folded names of a signer, and has the commits of the org derived again.
+func (t *tx) forgetNames(orgID int64, dn string, names []string, cause ledger.Cause) error {
+	if len(names) == 0 {
 		return nil
 	}
-	t.caches.named.clear()
-	_, err := t.Exec("DELETE FROM signer_names WHERE org_id = ? AND name = ? AND signer_id = ?", orgID, name, signerID)
+	signerID, err := t.rowOf(nameKey{signersTable, orgID, dn})
 	if err != nil {
-		return fmt.Errorf("delete a name of a signer: %w", err)
+		return err
+	}
+	for _, name := range names {
+		_, err := t.Exec("DELETE FROM signer_names WHERE org_id = ? AND name = ? AND signer_id = ?", orgID, name, signerID)
+		if err != nil {
+			return fmt.Errorf("delete a name of a signer: %w", err)
+		}
 	}
 	return t.rederiveOrg(orgID, cause)
 }

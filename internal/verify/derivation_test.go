@@ -285,6 +285,42 @@ func TestRandomLedgersAreDerivedAgain(t *testing.T) {
 	}
 }
 
+// Names that identities of one person get and lose are those that are derived again.
+func TestChangedNamesAreDerivedAgain(t *testing.T) {
+	h := newHost(t)
+	random := rand.New(rand.NewPCG(1, 0))
+	var ids []string
+	var signers []func()
+	for _, dn := range []string{"cn=Uma,ou=x,o=acme", "cn=Uma,ou=x,o=acme", "cn=UMA,ou=X,o=acme", "cn=github:uma,ou=x,o=acme"} {
+		id, use := h.addSigner(dn)
+		ids, signers = append(ids, id), append(signers, use)
+	}
+	_, ci := h.addSigner("cn=build,ou=ci,o=acme")
+	authors := map[string]string{"u@x.example": "cafe", "1+uma@users.noreply.github.com": "beef"}
+	logins := [][]string{nil, {"github:uma"}, {"github:uma", "gitlab:uma"}}
+	emails := [][]string{nil, {"u@x.example"}, {"u@x.example", "v@x.example"}}
+
+	for range 8 {
+		for range 4 {
+			n := random.IntN(len(ids))
+			_, err := h.admin.ChangeIdentity(t.Context(), "acme", ids[n], identity.Change{
+				Logins: &logins[random.IntN(3)], Emails: &emails[random.IntN(3)]})
+			check(t, err)
+		}
+		for email, prefix := range authors {
+			sha := fmt.Sprintf("%s%036x", prefix, random.Int64())
+			h.register(sha, ledger.Registration{Author: ledger.Author{Name: "Q", Email: email}})
+			ci()
+			h.record(sha, "test:go", ledger.Pass)
+			signers[random.IntN(len(signers))]()
+			h.record(sha, "review:code", ledger.Pass)
+		}
+		check(t, h.store.Settle(t.Context()))
+		h.sign()
+		wantVerified(t, rederiving(t).verify(newSite(t, h), repo(t)))
+	}
+}
+
 // What became known of a commit while it is verified is no forgery.
 func TestCommitIsRegisteredWhileItIsVerified(t *testing.T) {
 	h := newHost(t)

@@ -21,6 +21,22 @@ func AuthorNames(authors []ledger.Author) []string {
 	return names
 }
 
+// Dropped returns those of the former names of a signer, in the form of FoldName, which are none of
+// the present ones: the CN, and the names that all identities with the DN have, revoked ones too.
+func Dropped(dn DN, former, names []string) (dropped []string) {
+	has := map[string]bool{"": true, FoldName(dn.CN): true}
+	for _, name := range names {
+		has[FoldName(name)] = true
+	}
+	for _, name := range former {
+		if name = FoldName(name); !has[name] {
+			has[name] = true
+			dropped = append(dropped, name)
+		}
+	}
+	return dropped
+}
+
 // FoldName returns a name, an e-mail address or a login in the form in which authors are
 // compared with signers: folded, without brackets, blanks and invisible characters. An
 // address has no plus tag, and a no-reply address of a forge is the login. It is empty if the

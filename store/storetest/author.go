@@ -167,3 +167,69 @@ func (s suite) TestNamesOfIdentitiesAreStored(t *testing.T) {
 	changed, err = change(identity.Change{Emails: new([]string{}), Logins: new([]string{})})
 	want(changed, err, "", nil, nil)
 }
+
+// A name that two identities of a person have stays the person's until neither has it, whether
+// they are revoked or not, and whether their DNs differ in case and blanks.
+func (s suite) TestNamesStayWhileAnyIdentityHasThem(t *testing.T) {
+	emails, logins := []string{"ria@home.example"}, []string{"github:ria"}
+	none := identity.Change{Emails: new([]string{}), Logins: new([]string{})}
+	for name, test := range map[string]struct {
+		dn    string // of the second identity
+		first bool   // the first identity is the reviewer's
+	}{
+		"the same DN":                       {"cn=ria,ou=review,o=acme", true},
+		"the same DN, other signer":         {"cn=ria,ou=review,o=acme", false},
+		"a DN in another case":              {"cn=Ria,ou=review,o=acme", true},
+		"a DN in another case, its reviews": {"cn=Ria,ou=review,o=acme", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fx := s.newFixture(t)
+			ci := fx.signer("cn=ci,ou=build,o=acme")
+			reviewer, a := fx.named("cn=ria,ou=review,o=acme", emails, logins...)
+			other, b := fx.named(test.dn, emails, logins...)
+			if !test.first {
+				reviewer = other
+			}
+			id := fx.proveBy("Q <9+ria@users.noreply.github.com>", "R <ria@home.example>", "")
+			login := fx.proveBy("Q <9+ria@users.noreply.github.com>", "Q <q@acme.example>", "")
+			address := fx.proveBy("R <ria@home.example>", "Q <q@acme.example>", "")
+			for _, id := range []string{id, login, address} {
+				ci.attest(id, "test:go", ledger.Pass)
+				reviewer.attest(id, "review:code", ledger.Pass)
+			}
+			want := func(state ledger.State) {
+				t.Helper()
+				check(t, fx.Settle(t.Context()))
+				for _, id := range []string{id, login, address} {
+					fx.wantState(id, state)
+				}
+			}
+			change := func(id string, c identity.Change) {
+				t.Helper()
+				fx.turn()
+				_, err := fx.ChangeIdentity(t.Context(), "acme", id, c)
+				check(t, err)
+			}
+
+			want(ledger.Attested)
+			change(a.ID, none)
+			want(ledger.Attested)
+			change(a.ID, identity.Change{Emails: &emails, Logins: &logins})
+			check(t, fx.RevokeIdentity(t.Context(), "acme", b.ID))
+			change(a.ID, none)
+			want(ledger.Attested) // the revoked identity has the names
+		})
+	}
+
+	fx := s.newFixture(t)
+	ci := fx.signer("cn=ci,ou=build,o=acme")
+	ria, a := fx.named("cn=ria,ou=review,o=acme", emails, logins...)
+	id := fx.proveBy("Q <9+ria@users.noreply.github.com>", "Q <q@acme.example>", "")
+	ci.attest(id, "test:go", ledger.Pass)
+	ria.attest(id, "review:code", ledger.Pass)
+	fx.wantState(id, ledger.Attested)
+	_, err := fx.ChangeIdentity(t.Context(), "acme", a.ID, none)
+	check(t, err)
+	check(t, fx.Settle(t.Context()))
+	fx.wantState(id, ledger.Promotable)
+}

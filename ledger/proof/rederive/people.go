@@ -11,12 +11,19 @@ import (
 type people struct {
 	nodes  map[string]int // DNs and keys
 	parent []int          // of the nodes; roots are their own
-	// named has, by folded name, the nodes of the DNs with this name.
-	named map[string][]int
+	// named has, by folded name, who has this name.
+	named map[string][]named
+}
+
+// A named is a DN that has a name, and its node. Others that fold to the same text have this node,
+// too, and names of their own.
+type named struct {
+	dn   identity.DN
+	node int
 }
 
 func newPeople() *people {
-	return &people{nodes: make(map[string]int), named: make(map[string][]int)}
+	return &people{nodes: make(map[string]int), named: make(map[string][]named)}
 }
 
 // Keys of nodes: DNs fold, and keys are hex SHA-256.
@@ -51,18 +58,16 @@ func (p *people) sign(dn identity.DN, key string) {
 	p.parent[p.root(p.node(keyNode(key)))] = p.root(signer)
 }
 
-// forget notes that a DN no longer has some names.
+// forget notes that a DN no longer has some folded names.
 func (p *people) forget(dn identity.DN, names []string) {
-	n := p.node(dnNode(dn))
 	for _, name := range names {
-		name = identity.FoldName(name)
-		p.named[name] = slices.DeleteFunc(p.named[name], func(other int) bool { return other == n })
+		p.named[name] = slices.DeleteFunc(p.named[name], func(other named) bool { return other.dn == dn })
 	}
 }
 
 // name notes names of a DN, in addition to its CN.
 func (p *people) name(dn identity.DN, names ...string) {
-	n := p.node(dnNode(dn))
+	n := named{dn, p.node(dnNode(dn))}
 	for _, name := range append([]string{dn.CN}, names...) {
 		if name = identity.FoldName(name); name != "" && !slices.Contains(p.named[name], n) {
 			p.named[name] = append(p.named[name], n)
@@ -78,7 +83,7 @@ func (p *people) of(dn identity.DN) int64 { return int64(p.root(p.node(dnNode(dn
 func (p *people) authors(authors []ledger.Author, keys []string) (list []int64, known []string) {
 	for _, name := range identity.AuthorNames(authors) {
 		for _, n := range p.named[name] {
-			list, known = append(list, int64(p.root(n))+1), append(known, name)
+			list, known = append(list, int64(p.root(n.node))+1), append(known, name)
 		}
 	}
 	for _, key := range keys {

@@ -28,6 +28,7 @@ type Replay struct {
 	hasUnread  bool                            // whether signers may have addresses that were not read
 	identities map[string]ledger.IdentityEvent // the last of each
 	holders    map[string][]string             // the IDs of identities by key and DN
+	namesakes  map[string][]string             // the IDs of identities by DN
 	trusted    moment                          // when an identity was last added or changed
 	versions   []version
 	isFirst    bool // a state followed from version 1 of the contract
@@ -82,8 +83,9 @@ func New(contracts map[int]policy.Contract) *Replay {
 		contracts: contracts, programs: make(map[string]*where.Program),
 		verdicts: make(map[policy.VerdictKey]policy.Verdict), people: newPeople(),
 		identities: make(map[string]ledger.IdentityEvent), holders: make(map[string][]string),
-		versions: []version{{number: 1}},
-		commits:  make(map[string]*commit), trees: make(map[string][]*commit),
+		namesakes: make(map[string][]string),
+		versions:  []version{{number: 1}},
+		commits:   make(map[string]*commit), trees: make(map[string][]*commit),
 	}
 }
 
@@ -108,8 +110,12 @@ func (r *Replay) Identity(e ledger.IdentityEvent) error {
 		return nil // no state follows from it
 	}
 	r.trusted = r.now(e.Timestamp)
-	before, after := authorNames(r.identities[e.IdentityID]), authorNames(e)
+	last, isKnown := r.identities[e.IdentityID]
+	before, after := authorNames(last), authorNames(e)
 	r.identities[e.IdentityID] = e
+	if !isKnown {
+		r.namesakes[e.DN] = append(r.namesakes[e.DN], e.IdentityID)
+	}
 	isKey := e.Kind == string(identity.KeyIdentity)
 	if !isKey && len(before) == 0 && len(after) == 0 {
 		return nil
@@ -119,7 +125,9 @@ func (r *Replay) Identity(e ledger.IdentityEvent) error {
 	if err != nil {
 		return fmt.Errorf("identity %s: %w", e.IdentityID, err)
 	}
-	r.people.forget(dn, before)
+	if !slices.Equal(before, after) {
+		r.people.forget(dn, identity.Dropped(dn, before, r.namesOf(e.DN)))
+	}
 	r.people.name(dn, after...)
 	if !isKey {
 		return nil
@@ -131,9 +139,27 @@ func (r *Replay) Identity(e ledger.IdentityEvent) error {
 	return nil
 }
 
+// namesOf returns the names that the identities with a DN have.
+func (r *Replay) namesOf(dn string) (names []string) {
+	for _, id := range r.namesakes[dn] {
+		names = append(names, authorNames(r.identities[id])...)
+	}
+	return names
+}
+
 // authorNames returns the names by which commits may name the signer of an identity.
 func authorNames(e ledger.IdentityEvent) []string {
 	return identity.Identity{Email: e.Email, Emails: e.Emails, Logins: e.Logins}.AuthorNames()
+}
+
+// addresses returns the e-mail addresses that identities have so far. The keys that verify signatures
+// have only the present ones, and evidence keeps those of its time.
+func (r *Replay) addresses(ids []string) (emails []string) {
+	for _, id := range ids {
+		e := r.identities[id]
+		emails = append(emails, identity.Identity{Email: e.Email, Emails: e.Emails}.Addresses()...)
+	}
+	return emails
 }
 
 // Signed adds an event of an attestation in another repo of the org, which shows that a signer
@@ -160,6 +186,7 @@ func (r *Replay) Attestation(e ledger.AttestationEvent, signed *attestation.Atte
 	if _, ok := r.identities[rec.identity]; !ok && len(holders) > 0 { // a pinned key, which has another ID
 		rec.identity = holders[0]
 	}
+	rec.evidence.Emails = slices.Concat(v.Emails, r.addresses(holders), r.addresses([]string{rec.identity}))
 	if x, ok := facts.Exception(signed, &v); ok {
 		rec.exception = &x
 	}
