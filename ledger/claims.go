@@ -33,8 +33,12 @@ func AddTarget(claimed []string, target string) ([]string, error) {
 // author, oldest first, with the committer and the co-authors of a registration.
 func AddWriters(writers []Author, n Registration) ([]Author, error) {
 	writers = slices.Clip(writers)
-	for _, w := range append([]Author{n.Committer}, CoAuthors(n.Message)...) {
-		if w == (Author{}) || w == n.Author || slices.Contains(writers, w) {
+	claimed := CoAuthors(n.Message)
+	if n.Committer != (Author{}) {
+		claimed = slices.Insert(claimed, 0, n.Committer)
+	}
+	for _, w := range claimed {
+		if w == n.Author || slices.Contains(writers, w) {
 			continue
 		}
 		if len(writers) >= maxWriters {

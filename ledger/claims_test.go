@@ -9,6 +9,7 @@ import (
 
 func TestCoAuthors(t *testing.T) {
 	ann, bob := Author{Name: "Ann", Email: "ann@x"}, Author{Name: "Bob"}
+	listed := []Author{{"Ann X, Bob", "b@x"}, {Name: "Ann X"}, {"Bob", "b@x"}}
 	for name, test := range map[string]struct {
 		message string
 		want    []Author
@@ -22,24 +23,46 @@ func TestCoAuthors(t *testing.T) {
 		"no blank":          {"Fix\n\nCo-authored-by:Ann<ann@x>", []Author{ann}},
 		"a name":            {"Fix\n\nCo-authored-by: Bob\n", []Author{bob}},
 		"an address":        {"Fix\n\nCo-authored-by: <ann@x>\n", []Author{{Email: "ann@x"}}},
-		"continued":         {"Fix\n\nCo-authored-by: Ann\n  <ann@x>\n\tand more\nBob\n", []Author{ann}},
+		"continued":         {"Fix\n\nCo-authored-by: Ann\n  <ann@x>\n\tand more\nBob\n", []Author{ann, {Name: "more"}}},
 		"a squashed commit": {"A\n\nCo-authored-by: Ann <ann@x>\n\nB\n\nCo-authored-by: Bob\n", []Author{ann, bob}},
 		"twice":             {"A\n\nCo-authored-by: Ann <ann@x>\nCo-authored-by: Ann <ann@x>\n", []Author{ann}},
-		"nobody":            {"A\n\nCo-authored-by:\nCo-authored-by: <>\n", nil},
+		"nobody":            {"A\n\nCo-authored-by:\nCo-authored-by: <>\n", []Author{{}}},
 		"several": {"A\n\nCo-authored-by: Ann <ann@x>, Bob <bob@x>\n",
 			[]Author{ann, {"Bob", "bob@x"}}},
 		"several with words": {"A\n\nCo-Authored-By: Ann <ann@x> and Smith, Bob <bob@x> & <eve@x>;\n",
-			[]Author{ann, {"Smith, Bob", "bob@x"}, {Email: "eve@x"}}},
+			[]Author{ann, {"Smith, Bob", "bob@x"}, {"Smith", "bob@x"}, {"Bob", "bob@x"}, {Email: "eve@x"}}},
 		"several on lines":       {"A\n\nCo-authored-by: Ann <ann@x>,\n Bob <bob@x>\n", []Author{ann, {"Bob", "bob@x"}}},
-		"several addresses":      {"A\n\nCo-authored-by: ann@x, bob@x\n", []Author{{Name: "ann@x"}, {Name: "bob@x"}}},
+		"several addresses":      {"A\n\nCo-authored-by: ann@x, bob@x\n", []Author{{Email: "ann@x"}, {Email: "bob@x"}}},
 		"several names":          {"A\n\nCo-authored-by: Ann, Bob\n", []Author{{Name: "Ann"}, bob, {Name: "Ann, Bob"}}},
 		"a name at the end":      {"A\n\nCo-authored-by: Ann <ann@x>, Bob\n", []Author{ann, bob}},
 		"a comment":              {"A\n\nCo-authored-by: Ann <ann@x> (at home)\n", []Author{ann}},
-		"a name with a comma":    {"A\n\nCo-authored-by: X, Ann <ann@x>\n", []Author{{"X, Ann", "ann@x"}}},
+		"a name with a comma":    {"A\n\nCo-authored-by: X, Ann <ann@x>\n", []Author{{"X, Ann", "ann@x"}, {"X", "ann@x"}, {"Ann", "ann@x"}}},
 		"ended by an empty line": {"A\n\nCo-authored-by: Ann <ann@x>\n\n  curl -u <user>\n", []Author{ann}},
-		"unnamed":                {"A\n\nCo-authored-by: - <->\n", []Author{{"-", "-"}}},
-		"a word in the text":     {"A\n\nThis has no Co-authored-by: line.\n", nil},
-		"control characters":     {"A\n\nCo-authored-by: Bob\x00\x1b\n", []Author{bob}},
+		"unnamed":                {"A\n\nCo-authored-by: - <->\n", []Author{{Email: "-"}}},
+		"an item":                {"A\n\n* Co-authored-by: Bob\n", []Author{bob}},
+		"a nested item":          {"A\n\n  - Co-authored-by: Bob\n", []Author{bob}},
+		"quoted":                 {"A\n\n> Co-authored-by: Bob\n", []Author{bob}},
+		"emphasized":             {"A\n\n**Co-authored-by:** Bob\n", []Author{bob}},
+		"with blanks":            {"A\n\nCo authored by: Bob\n", []Author{bob}},
+		"a list of both":         {"A\n\nCo-authored-by: Ann X, Bob <b@x>\n", listed},
+		"words before an address": {"A\n\nCo-authored-by: Ann X & Bob <b@x>\n",
+			[]Author{{"Ann X & Bob", "b@x"}, {Name: "Ann X"}, {"Bob", "b@x"}}},
+		"a word after an address": {"A\n\nCo-authored-by: Bob <b@x> and Ann X\n", []Author{{"Bob", "b@x"}, {Name: "Ann X"}}},
+		"a bare address":          {"A\n\nCo-authored-by: X eve@x\n", []Author{{"X", "eve@x"}}},
+		"in other brackets":       {"A\n\nCo-authored-by: X (eve@x)\n", []Author{{"X", "eve@x"}}},
+		"in square brackets":      {"A\n\nCo-authored-by: X [eve@x]\n", []Author{{"X", "eve@x"}}},
+		"two addresses":           {"A\n\nCo-authored-by: eve@x ann@x\n", []Author{{Email: "eve@x"}, {Email: "ann@x"}}},
+		"two in brackets":         {"A\n\nCo-authored-by: X <b@x, eve@x>\n", []Author{{"X", "b@x"}, {Email: "eve@x"}}},
+		"quotes":                  {"A\n\nCo-authored-by: \"X\" <\"eve@x\">\n", []Author{{"X", "eve@x"}}},
+		"an account":              {"A\n\nCo-authored-by: @eve\n", []Author{{Email: "@eve"}}},
+		"an address in a comment": {"A\n\nCo-authored-by: Ann <ann@x> (eve@x)\n", []Author{ann, {Email: "eve@x"}}},
+		"a bot": {"A\n\nCo-authored-by: b[bot] <1+b[bot]@users.noreply.github.com>\n",
+			[]Author{{"b[bot]", "1+b[bot]@users.noreply.github.com"}}},
+		"an address in words":   {"A\n\nCo-authored-by: Ann <ann at x>\n", []Author{{"Ann", "ann at x"}}},
+		"a name with a dash":    {"A\n\nCo-authored-by: Ann - X <ann@x>\n", []Author{{"Ann - X", "ann@x"}}},
+		"a name, then a person": {"A\n\nCo-authored-by: Stone, Ann\n", []Author{{Name: "Stone"}, {Name: "Ann"}, {Name: "Stone, Ann"}}},
+		"a word in the text":    {"A\n\nThis has no Co-authored-by: line.\n", nil},
+		"control characters":    {"A\n\nCo-authored-by: Bob\x00\x1b\n", []Author{bob}},
 	} {
 		if got := CoAuthors(test.message); !slices.Equal(got, test.want) {
 			t.Errorf("%s: %q, want %q", name, got, test.want)

@@ -73,7 +73,8 @@ func (rd reader) lintAuthors(f *lint.Facts, d deriver) error {
 			return err
 		}
 		f.AllProven = f.AllProven && c.isProven()
-		list[i] = &subject{commitRow: c, d: &d, facts: policy.Facts{Authors: known.Authors()}}
+		list[i] = &subject{commitRow: c, d: &d, facts: policy.Facts{
+			Authors: known.Authors(), SigningKeys: known.SigningKeys, Proven: c.isProven()}}
 	}
 
 	if !d.contract.ExcludesAuthor() {
@@ -83,7 +84,7 @@ func (rd reader) lintAuthors(f *lint.Facts, d deriver) error {
 		return err
 	}
 	for _, s := range list {
-		if len(s.facts.UnknownAuthors()) > 0 {
+		if s.facts.HasUnknownAuthor() {
 			f.UnknownAuthors++
 		}
 	}

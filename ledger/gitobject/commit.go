@@ -105,11 +105,15 @@ func WithoutClaims(n ledger.Registration) ledger.Registration {
 }
 
 // Writers returns everybody who wrote the commit with its author: the committer and the
-// co-authors, without duplicates.
+// co-authors, without duplicates, also those without a name. The committer comes first, and is left
+// out if it is the author, unless a co-author would be taken for a forge that commits.
 func (c *Commit) Writers() []ledger.Author {
 	var list []ledger.Author
-	for _, a := range append([]ledger.Author{c.Committer.Author}, c.CoAuthors...) {
-		if a != (ledger.Author{}) && a != c.Author.Author && !slices.Contains(list, a) {
+	if c.Committer.Author != c.Author.Author || len(c.CoAuthors) > 0 && c.CoAuthors[0].IsForge() {
+		list = append(list, c.Committer.Author)
+	}
+	for _, a := range c.CoAuthors {
+		if a != c.Author.Author && !slices.Contains(list, a) {
 			list = append(list, a)
 		}
 	}

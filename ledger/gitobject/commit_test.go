@@ -159,6 +159,30 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
+// The committer comes first if a forge could be taken for it, and nobody is left out who has no name.
+func TestWriters(t *testing.T) {
+	const ann, forge = "Ann <ann@x>", "F <noreply@github.com>"
+	for name, test := range map[string]struct{ committer, message, want string }{
+		"the author alone":             {ann, "", "[]"},
+		"a co-author":                  {ann, "Co-authored-by: Bob", "[{Bob }]"},
+		"a forge commits":              {forge, "", "[{F noreply@github.com}]"},
+		"a forge commits with another": {forge, "Co-authored-by: Bob", "[{F noreply@github.com} {Bob }]"},
+		"a co-author named like one":   {ann, "Co-authored-by: " + forge, "[{Ann ann@x} {F noreply@github.com}]"},
+		"no committer":                 {" <>", "", "[{ }]"},
+		"no co-author":                 {ann, "Co-authored-by: <>", "[{ }]"},
+	} {
+		object := fmt.Appendf(nil, "tree %040x\nauthor %s 1 +0000\ncommitter %s 1 +0000\n\nA\n\n%s\n", 1, ann, test.committer,
+			test.message)
+		c, err := Decode(strings.Repeat("0", 40), object)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		if got := fmt.Sprint(c.Writers()); got != test.want {
+			t.Errorf("%s: %s, want %s", name, got, test.want)
+		}
+	}
+}
+
 func manyAuthors(n int) string {
 	var b strings.Builder
 	for i := range n {

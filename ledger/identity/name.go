@@ -8,13 +8,21 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// AuthorNames returns the names and e-mail addresses of authors in the form of FoldName.
+// AuthorNames returns the names and e-mail addresses of authors in the form of FoldName, and what
+// else they may mean: @eve is an account of any public forge.
 func AuthorNames(authors []ledger.Author) []string {
 	names := make([]string, 0, 2*len(authors))
 	for _, a := range authors {
 		for _, name := range []string{FoldName(a.Name), FoldName(a.Email)} {
-			if name != "" {
-				names = append(names, name)
+			if name == "" {
+				continue
+			}
+			names = append(names, name)
+			if account, ok := strings.CutPrefix(name, "@"); ok && isAccount(account) {
+				names = append(names, account)
+				for _, f := range publicForges {
+					names = append(names, LoginAt(f.host, account))
+				}
 			}
 		}
 	}

@@ -50,7 +50,7 @@ func (a *authorship) satisfies(upTo AuthorRule) AuthorRule {
 		return AuthorCounts
 	case upTo == AuthorExcluded || !a.proven:
 		return AuthorExcluded
-	case upTo == ProvenAuthorExcluded || !a.namesPerson() || a.strangers() != nil || a.strangeKeys() != nil:
+	case upTo == ProvenAuthorExcluded || a.strangers() != nil || a.strangeKeys() != nil:
 		return ProvenAuthorExcluded
 	}
 	return KnownAuthorExcluded
@@ -63,16 +63,14 @@ func (a *authorship) hasName() bool {
 	})
 }
 
-// namesPerson reports whether an author is anybody but a forge.
-func (a *authorship) namesPerson() bool {
-	return slices.ContainsFunc(a.authors, func(a ledger.Author) bool { return !isForge(a) })
-}
-
-// strangers returns the authors whom the org does not know by any of their names.
+// strangers returns the authors whom the org does not know by any of their names. A forge is left
+// out if it is the committer, which follows the author.
 func (a *authorship) strangers() (list []ledger.Author) {
+	const committer = 1
 	isKnown := func(name string) bool { return slices.Contains(a.known, name) }
-	for _, author := range a.authors {
-		if !isForge(author) && !slices.ContainsFunc(identity.AuthorNames([]ledger.Author{author}), isKnown) {
+	for i, author := range a.authors {
+		isForge := i == committer && author.IsForge()
+		if !isForge && !slices.ContainsFunc(identity.AuthorNames([]ledger.Author{author}), isKnown) {
 			list = append(list, author)
 		}
 	}
@@ -89,20 +87,12 @@ func (a *authorship) strangeKeys() (list []string) {
 	return list
 }
 
-// forges are the e-mail addresses under which forges themselves commit what people do in
-// their pages.
-var forges = [...]string{
-	"noreply@github.com", // GitHub
-	"noreply@gitlab.com", // GitLab, if it signs such commits
-	"gitea@fake.local",   // Gitea and Forgejo
+// HasUnknownAuthor reports whether the org does not know everybody who wrote the commit, or a key
+// that signed it. If the commit is not proven, somebody must be named.
+func (f *Facts) HasUnknownAuthor() bool {
+	own := f.authorships()[0]
+	return own.proven && !own.hasName() || own.strangers() != nil || own.strangeKeys() != nil
 }
-
-// isForge reports whether an author is a forge.
-func isForge(a ledger.Author) bool { return slices.Contains(forges[:], strings.ToLower(a.Email)) }
-
-// UnknownAuthors returns those who wrote the commit and whom the org does not know by any of
-// their names. It is empty if nobody is named.
-func (f *Facts) UnknownAuthors() []ledger.Author { return f.authorships()[0].strangers() }
 
 // An authorSet holds those who wrote a commit.
 type authorSet struct {

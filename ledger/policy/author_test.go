@@ -77,7 +77,9 @@ func TestKnownAuthors(t *testing.T) {
 			f.Authors = []ledger.Author{{Name: "A", Email: "ann+x@acme.example"}}
 		}, true, ""},
 		"not proven": {func(f *Facts) { f.Proven = false }, false, "the commit's author is not proven"},
-		"nobody":     {func(f *Facts) { f.Authors = nil }, false, "the commit's author is unknown"},
+		"nobody":     {func(f *Facts) { f.Authors = nil }, false, "its object names none"},
+		"not registered": {func(f *Facts) { f.Authors, f.Proven = nil, false }, false,
+			"unknown (to register it"},
 		"by a stranger": {func(f *Facts) { f.Authors = []ledger.Author{eve} }, false,
 			strange + `"Eve <eve@home.example>"`},
 		"with a stranger": {func(f *Facts) { f.Authors = append(f.Authors, eve) }, false,
@@ -85,10 +87,18 @@ func TestKnownAuthors(t *testing.T) {
 		"with an unnamed author": {func(f *Facts) { f.Authors = append(f.Authors, ledger.Author{Name: "-", Email: "-"}) },
 			false, strange + `"- <->"`},
 		"by an unnamed author": {func(f *Facts) { f.Authors = []ledger.Author{{Name: "-", Email: "-"}} }, false,
-			"the commit's author is unknown"},
+			"the commit's author is unknown: its object names none"},
 		"committed by the forge": {func(f *Facts) { f.Authors = append(f.Authors, forge) }, true, ""},
 		"by the forge alone": {func(f *Facts) { f.Authors = []ledger.Author{forge} }, false,
-			"it names only the forge"},
+			strange + `"GitHub <noreply@github.com>"`},
+		"by the forge as the author": {func(f *Facts) { f.Authors = []ledger.Author{forge, ann} }, false,
+			strange + `"GitHub <noreply@github.com>"`},
+		"with a co-author of the forge's address": {func(f *Facts) { f.Authors = []ledger.Author{ann, forge, forge} }, false,
+			strange + `"GitHub <noreply@github.com>"`},
+		"with an author without a name": {func(f *Facts) { f.Authors = append(f.Authors, ledger.Author{}) }, false,
+			strange + "(no name)"},
+		"with an author without an address": {func(f *Facts) { f.Authors = append(f.Authors, ledger.Author{Name: "@eve"}) },
+			false, strange + `"@eve" (`},
 		"by an unknown bot": {func(f *Facts) { f.Authors = []ledger.Author{bot, forge} }, false,
 			strange + `"dependabot[bot] <49699333+dependabot[bot]@users.noreply.github.com>"`},
 		"by a bot with an identity": {func(f *Facts) {
@@ -118,7 +128,7 @@ func TestStrangersAreNamed(t *testing.T) {
 		f.Proven, f.SigningKeys, f.KnownAuthors = true, []string{"ab12"}, nil
 		got := mustParse(t, `{"state":"PROMOTABLE","predicate":"review:*","exclude_author":`+rule+`}`).Derive(f, policyNow)
 		want := "met by " + bob + `; the org knows nobody of this name: "Alice <alice@acme.org>" ` +
-			"(if it is a signer's, add it: ledgerd identity update)"
+			"(if it is a signer's, add it: ledgerd identity update, or identity add of a key with the signer's DN)"
 		if r := got.Requirements[0]; !r.Met || r.Reason != want {
 			t.Errorf("%s: met %t, %s\nwant %s", rule, r.Met, r.Reason, want)
 		}

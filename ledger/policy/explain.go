@@ -130,12 +130,12 @@ func (v *evaluation) authorReason(r *Requirement, d *decision) string {
 	switch rule := r.ExcludeAuthor; {
 	case rule == AuthorCounts:
 		return ""
+	case !own.hasName() && own.proven:
+		return "; the commit's author is unknown: its object names none"
 	case !own.hasName():
 		return "; the commit's author is unknown" + how
 	case rule >= ProvenAuthorExcluded && !own.proven:
 		return "; the commit's author is not proven: its object is unknown" + how
-	case rule == KnownAuthorExcluded && !own.namesPerson():
-		return "; the commit's author is unknown: it names only the forge that made it"
 	}
 
 	unknown := ""
@@ -176,7 +176,7 @@ func (v *evaluation) strangerReason(r *Requirement, d *decision) string {
 			continue
 		}
 		for _, a := range list[n].strangers() {
-			names = append(names, text.Quote(strings.TrimSpace(a.Name+" <"+a.Email+">")))
+			names = append(names, quoted(a))
 		}
 		if r.ExcludeAuthor == KnownAuthorExcluded {
 			keys = append(keys, list[n].strangeKeys()...)
@@ -186,13 +186,24 @@ func (v *evaluation) strangerReason(r *Requirement, d *decision) string {
 	if names != nil {
 		slices.Sort(names)
 		reason = "; the org knows nobody of this name: " + text.JoinFirst(slices.Compact(names), ", ") +
-			" (if it is a signer's, add it: ledgerd identity update)"
+			" (if it is a signer's, add it: ledgerd identity update, or identity add of a key with the signer's DN)"
 	}
 	if keys != nil {
 		slices.Sort(keys)
 		reason += "; the org does not know the key that signed the commit: " + text.JoinFirst(slices.Compact(keys), ", ")
 	}
 	return reason
+}
+
+// quoted returns the name and the address of an author, as far as there are any.
+func quoted(a ledger.Author) string {
+	switch {
+	case a == ledger.Author{}:
+		return "(no name)"
+	case a.Email == "":
+		return text.Quote(a.Name)
+	}
+	return text.Quote(strings.TrimSpace(a.Name + " <" + a.Email + ">"))
 }
 
 // claimReason says why evidence of merged commits does not carry to a requirement, although

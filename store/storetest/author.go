@@ -71,6 +71,23 @@ func (s suite) TestAuthorsDoNotReviewThemselvesUnderAnyName(t *testing.T) {
 		}
 	}
 
+	for _, line := range []string{
+		"Co-authored-by: Reviewer-7, Bob B <bob@acme.example>", "Co-authored-by: Reviewer-7 & Bob <bob@acme.example>",
+		"Co-authored-by: Bob <bob@acme.example> and reviewer-7", "Co-authored-by: X e@acme.example",
+		"Co-authored-by: X (e@acme.example)", "Co-authored-by: X [e@acme.example]",
+		"Co-authored-by: e@acme.example ann@x.example", "Co-authored-by: X <bob@acme.example, e@acme.example>",
+		`Co-authored-by: "X" <"e@acme.example">`, "Co-authored-by: @eve", "Co-authored-by: Reviewer-7, E",
+		"* Co-authored-by: E <e@acme.example>", "> Co-authored-by: E <e@acme.example>",
+		"Co authored by: E <e@acme.example>",
+	} {
+		id := fx.proveBy(dora, dora, line)
+		ci.attest(id, "test:go", ledger.Pass)
+		eve.attest(id, "review:code", ledger.Pass)
+		if c := fx.commit(id); c.State != ledger.Attested {
+			t.Errorf("%s: the commit is %s", line, c.State)
+		}
+	}
+
 	other := fx.proveBy(dora, dora, "")
 	ci.attest(other, "test:go", ledger.Pass)
 	eve.attest(other, "review:code", ledger.Pass)
@@ -96,7 +113,10 @@ func (s suite) TestReviewsCountOnceTheAuthorsAreKnown(t *testing.T) {
 	_, _, err = fx.Register(t.Context(), "acme", "api", claimed, ledger.Registration{
 		Author: ledger.Author{Name: "eve", Email: "eve@acme.example"}})
 	check(t, err)
-	all := []string{eve, bot, unnamed, forge, claimed}
+	fx.named("cn=dora,ou=dev,o=acme", nil)
+	const dora, co = "Dora <dora@acme.example>", "Co-authored-by: "
+	all := []string{eve, bot, unnamed, forge, claimed, fx.proveBy(dora, " <>", ""), fx.proveBy(" <>", dora, ""),
+		fx.proveBy(dora, dora, co+"<>"), fx.proveBy(dora, dora, co+github), fx.proveBy(dora, github, co+"X, Dora D <d@x>")}
 	for _, id := range all {
 		rita.attest(id, "review:code", ledger.Pass)
 		fx.wantState(id, ledger.Attested)
@@ -106,8 +126,8 @@ func (s suite) TestReviewsCountOnceTheAuthorsAreKnown(t *testing.T) {
 	}
 	facts, err := fx.LintFacts(t.Context(), "acme", "api", c)
 	check(t, err)
-	if facts.UnknownAuthors != 3 || facts.NewestCommits != len(all) {
-		t.Errorf("lint counts %d commits of %d, want 3 of %d", facts.UnknownAuthors, facts.NewestCommits, len(all))
+	if facts.UnknownAuthors != len(all) || facts.NewestCommits != len(all) {
+		t.Errorf("lint counts %d commits of %d, want all of %d", facts.UnknownAuthors, facts.NewestCommits, len(all))
 	}
 
 	_, added := fx.named("cn=e7,ou=dev,o=acme", []string{"eve@acme.example", "eve@home.example"})
@@ -115,7 +135,7 @@ func (s suite) TestReviewsCountOnceTheAuthorsAreKnown(t *testing.T) {
 	check(t, fx.Settle(t.Context()))
 	fx.wantState(eve, ledger.Promotable)
 	fx.wantState(bot, ledger.Promotable)
-	for _, id := range []string{unnamed, forge, claimed} {
+	for _, id := range append(all[5:], unnamed, forge, claimed) {
 		fx.wantState(id, ledger.Attested)
 	}
 

@@ -84,7 +84,7 @@ func (l *linter) authors(i int, at string) {
 	}
 	l.add(FindingAuthorUnknown, at+".exclude_author",
 		"give the authors' addresses and logins to their identities: ledgerd identity update",
-		"%s: %d of the newest %d commits name an author whom the org does not know, so %s", r.Subject(),
+		"%s: %d of the newest %d commits are by somebody whom the org does not know, so %s", r.Subject(),
 		l.facts.UnknownAuthors, l.facts.NewestCommits, what)
 }
 

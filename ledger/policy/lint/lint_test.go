@@ -429,7 +429,7 @@ func TestUnknownAuthors(t *testing.T) {
 		unknown int
 		want    string // of the finding, or "" for none
 	}{
-		{`true`, 2, "2 of the newest 10 commits name an author whom the org does not know, so an author who signs by " +
+		{`true`, 2, "2 of the newest 10 commits are by somebody whom the org does not know, so an author who signs by " +
 			"another name counts"},
 		{`"proven"`, 2, "so an author who signs by another name counts"},
 		{`"known"`, 2, "so no signature counts for these"},
