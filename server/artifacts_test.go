@@ -147,9 +147,15 @@ func TestManyArtifacts(t *testing.T) {
 // names records a statement of ours whose subjects are commit n and an image.
 func (b *backend) names(s *signer, n int, digest, predicate string) ledger.AttestationRecord {
 	b.t.Helper()
+	return b.reports(s, n, digest, predicate, ledger.Pass)
+}
+
+// reports is like names, with a status.
+func (b *backend) reports(s *signer, n int, digest, predicate string, status ledger.Status) ledger.AttestationRecord {
+	b.t.Helper()
 	return decode[ledger.AttestationRecord](b.attest(s.sign(b.t, statement(
 		about(n)+fmt.Sprintf(`,{"digest":{"sha256":%q}}`, digest[7:]), attestation.ResultPredicateType,
-		own(predicate, ledger.Pass, "")))).want(201))
+		own(predicate, status, "")))).want(201))
 }
 
 // storeEarlier stores a contract as releases before the member rules did.
@@ -164,7 +170,7 @@ func (b *backend) storeEarlier(document string) {
 
 const (
 	notBuild   = "only statements for build: predicates link artifacts (name the signer in the policy's artifacts.signers)"
-	notBuilder = "the signer's identity has no list that names build: (name the signer in the policy's " +
+	notBuilder = "no build: pattern of the signer's identity matches it (name the signer in the policy's " +
 		"artifacts.signers, or give its identity --may build:…)"
 	notListed = "the signer is not in the policy's artifacts.signers"
 )
@@ -189,6 +195,9 @@ func TestNobodyButBuildersLinksArtifacts(t *testing.T) {
 		}, notBuilder},
 		"a key that may attest all that begins with b": {func(b *backend) {
 			b.builds(b.limited("cn=eve,ou=dev,o=acme", "b*"), 1, image(1))
+		}, notBuilder},
+		"a key that may attest another build, and all that begins with b": {func(b *backend) {
+			b.names(b.limited("cn=eve,ou=dev,o=acme", "build:x", "b*"), 1, image(1), "build:zzz")
 		}, notBuilder},
 		"the key of tests": {func(b *backend) {
 			b.names(b.limited("cn=tests,ou=build,o=acme", "test:*"), 1, image(1), "test:image")
@@ -279,6 +288,15 @@ func TestBuildsAfterOtherStatementsLink(t *testing.T) {
 	if l := b.artifact(image(1)).Links[0]; l.Attestation != built.ID {
 		t.Errorf("the link is by %+v, want %s", l, built.ID)
 	}
+
+	for status, state := range map[ledger.Status]string{
+		ledger.Fail: "VALIDATING", ledger.Errored: "VALIDATING", ledger.Skip: "ATTESTED",
+	} {
+		b.reports(ci, 1, image(4), "build:x", status)
+		b.wantArtifact(image(4), "no link counts: the build did not pass", "api 1 "+state+": the build did not pass")
+	}
+	b.reports(ci, 1, image(4), "build:x", ledger.Warn)
+	b.wantArtifact(image(4), "ATTESTED", "api 1 ATTESTED")
 
 	b.names(b.signer("cn=eve,ou=dev,o=acme"), 2, image(3), "build:x")
 	b.names(ci, 2, image(3), "build:x")

@@ -65,7 +65,7 @@ type linker struct {
 }
 
 // A linkRow is a link of an artifact with a commit, by one signer under one identity: the first by
-// a statement of a build, or the first by another.
+// a statement of a build that passed, or the first by another.
 type linkRow struct {
 	commit                        commitRow // those fields that say whether it is due
 	repoID                        int64
@@ -73,6 +73,7 @@ type linkRow struct {
 	attestationID                 int64
 	distrustedSince               ledger.Time
 	may                           string
+	status                        ledger.Status // of the statement
 	link                          ledger.ArtifactLink
 }
 
@@ -80,7 +81,7 @@ type linkRow struct {
 const selectLinks = `
 SELECT l.commit_id, c.repo_id, c.sha, c.state, c.policy_version, c.expires, c.tree_id, c.merged, c.basis,
   l.signer_id, l.attestation_id,
-  a.attestation_id, a.predicate_id, a.type_id, ` + ageOf + `, i.may, i.distrusted_since
+  a.attestation_id, a.predicate_id, a.type_id, a.status, ` + ageOf + `, i.may, i.distrusted_since
 FROM artifacts l /*+ordered*/ JOIN commits c ON c.id = l.commit_id
   /*+ordered*/ JOIN attestations a ON a.id = l.attestation_id
   /*+ordered*/ JOIN identities i ON i.identity_id = l.identity_id
@@ -90,7 +91,7 @@ func scanLink(row scanner) (r linkRow, err error) {
 	c := &r.commit
 	return r, row.Scan(&c.id, &r.repoID, &r.link.Commit, &c.state, &c.policyVersion, &c.expires,
 		&c.treeID, &c.merged, &c.basis, &r.signerID, &r.attestationID,
-		&r.link.Attestation, &r.predicateID, &r.typeID, &r.link.RecordedAt, &r.may, &r.distrustedSince)
+		&r.link.Attestation, &r.predicateID, &r.typeID, &r.status, &r.link.RecordedAt, &r.may, &r.distrustedSince)
 }
 
 // artifact returns the artifact with a digest.
@@ -188,7 +189,7 @@ func (l *linker) judge(r *linkRow) error {
 		may = strings.Split(r.may, "\n")
 	}
 	r.link.Repo, r.link.Identity = d.repo.name, signer.text
-	r.link.Reason, r.link.Warning = d.contract.LinkRefusal(r.link.Predicate, signer.dn, may)
+	r.link.Reason, r.link.Warning = d.contract.LinkRefusal(r.link.Predicate, r.status, signer.dn, may)
 	if r.distrustedSince != 0 && r.link.RecordedAt >= r.distrustedSince {
 		r.link.Reason = "the identity that signed it is distrusted since " + r.distrustedSince.String()
 	}

@@ -192,7 +192,7 @@ WHERE id = ?`, predicateID, o.Slot, string(o.Result.Status), o.Result.DurationMS
 		return 0, false, err
 	}
 
-	if err := t.linkRecorded(a, policy.IsBuild(o.Predicate), artifacts.Digests); err != nil {
+	if err := t.linkRecorded(a, policy.Builds(o.Predicate, o.Result.Status), artifacts.Digests); err != nil {
 		return 0, false, fmt.Errorf("link artifacts: %w", err)
 	}
 	before := latestKey{a.commitID, a.predicateID, a.slot, a.signerID}

@@ -38,10 +38,12 @@ func (p Predicates) MatchSome(prefix string) bool {
 	return len(p) == 0
 }
 
-// Names reports whether one of the patterns matches only predicates with the given prefix. Nil
-// and * do not.
-func (p Predicates) Names(prefix string) bool {
-	return slices.ContainsFunc(p, func(pattern string) bool { return strings.HasPrefix(pattern, prefix) })
+// Names reports whether a pattern that matches only predicates with the given prefix matches a
+// predicate. Nil and * do not.
+func (p Predicates) Names(prefix, predicate string) bool {
+	return slices.ContainsFunc(p, func(pattern string) bool {
+		return strings.HasPrefix(pattern, prefix) && Predicates{pattern}.Match(predicate)
+	})
 }
 
 // checked validates the patterns, and returns them as they are stored: nil if one matches

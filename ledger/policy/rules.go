@@ -26,15 +26,21 @@ const buildPrefix = "build:"
 // IsBuild reports whether a predicate says how an artifact was built.
 func IsBuild(predicate string) bool { return strings.HasPrefix(predicate, buildPrefix) }
 
+// Builds reports whether a statement says how an artifact was built: a build that did not fail, and
+// was not skipped.
+func Builds(predicate string, status ledger.Status) bool {
+	return IsBuild(predicate) && status != ledger.Fail && status != ledger.Errored && status != ledger.Skip
+}
+
 // AnyLinker reports whether everybody who may attest build:* links artifacts, which is so for
 // identities without a list of predicates, too. Contracts of a release before Rules say so.
 func (c Contract) AnyLinker() bool { return c.Rules < 2 && len(c.Artifacts.Signers) == 0 }
 
 // LinkRefusal says why a statement for a predicate does not link artifacts with its commit, given
-// its signer and what the signer's identity may attest now. It is empty if the statement does.
+// its status, its signer and what the signer's identity may attest now. It is empty if the statement does.
 // warning is ledger.AnyLinker if the statement does so only because of AnyLinker.
 func (c Contract) LinkRefusal(
-	predicate string, signer identity.DN, may identity.Predicates,
+	predicate string, status ledger.Status, signer identity.DN, may identity.Predicates,
 ) (refusal string, warning ledger.LinkWarning) {
 	if rule := c.Artifacts.Signers; len(rule) > 0 {
 		if slices.ContainsFunc(rule, func(p identity.Pattern) bool { return p.Match(signer) }) {
@@ -46,8 +52,10 @@ func (c Contract) LinkRefusal(
 	switch {
 	case !IsBuild(predicate):
 		refusal = "only statements for build: predicates link artifacts (name the signer in the policy's artifacts.signers)"
-	case !may.Names(buildPrefix):
-		refusal = "the signer's identity has no list that names build: " +
+	case !Builds(predicate, status):
+		refusal = "the build did not pass"
+	case !may.Names(buildPrefix, predicate):
+		refusal = "no build: pattern of the signer's identity matches it " +
 			"(name the signer in the policy's artifacts.signers, or give its identity --may build:…)"
 	}
 	if refusal != "" && c.AnyLinker() && may.MatchSome(buildPrefix) {

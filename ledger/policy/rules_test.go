@@ -46,7 +46,7 @@ func TestIsDefault(t *testing.T) {
 // Without artifacts.signers, a statement links artifacts if it is a build by an identity that was
 // made for builds. By the rules of an earlier release, anybody's did who may attest any build.
 func TestLinkRefusal(t *testing.T) {
-	const notBuild, notBuilder = "only statements for build:", "has no list that names build:"
+	const notBuild, notBuilder = "only statements for build:", "no build: pattern of the signer's identity"
 	for _, test := range []struct {
 		name, predicate, may string // patterns, separated by blanks
 		want                 string // a part of the refusal; empty if the statement links
@@ -57,6 +57,7 @@ func TestLinkRefusal(t *testing.T) {
 		{"a builder of some kinds", "build:gh-1", "build:gh*", "", ""},
 		{"an identity without a list", "build:gh", "", notBuilder, "any_linker"},
 		{"a wildcard that includes builds", "build:gh", "b*", notBuilder, "any_linker"},
+		{"a builder of another kind", "build:gh", "build:docker b*", notBuilder, "any_linker"},
 		{"an identity that may no longer build", "build:gh", "test:*", notBuilder, notBuilder},
 		{"another name that begins like build", "build:gh", "builder:*", notBuilder, notBuilder},
 		{"a test by a builder", "test:image", "build:* test:*", notBuild, "any_linker"},
@@ -66,7 +67,7 @@ func TestLinkRefusal(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			for rules, want := range map[int]string{Rules: test.want, 0: test.old} {
-				refusal, warning := Contract{Rules: rules}.LinkRefusal(test.predicate, identity.DN{}, strings.Fields(test.may))
+				refusal, warning := Contract{Rules: rules}.LinkRefusal(test.predicate, ledger.Pass, identity.DN{}, strings.Fields(test.may))
 				warned := want == string(ledger.AnyLinker)
 				if warned {
 					want = ""
@@ -79,6 +80,20 @@ func TestLinkRefusal(t *testing.T) {
 	}
 }
 
+// A build that did not pass links nothing, but by the rules of an earlier release.
+func TestFailedBuildsDoNotLink(t *testing.T) {
+	for status, links := range map[ledger.Status]bool{
+		ledger.Pass: true, ledger.Warn: true, ledger.Recorded: true, ledger.Fail: false, ledger.Errored: false, ledger.Skip: false,
+	} {
+		may := identity.Predicates{"build:*"}
+		refusal, _ := Contract{Rules: Rules}.LinkRefusal("build:gh", status, identity.DN{}, may)
+		old, warning := Contract{}.LinkRefusal("build:gh", status, identity.DN{}, may)
+		if (refusal == "") != links || old != "" || (warning == "") != links {
+			t.Errorf("%s: %q, by the earlier rules %q, %q", status, refusal, old, warning)
+		}
+	}
+}
+
 // With artifacts.signers, the signer alone decides, by any rules.
 func TestLinkRefusalByName(t *testing.T) {
 	builders, err := identity.ParsePattern("ou=build")
@@ -87,11 +102,11 @@ func TestLinkRefusalByName(t *testing.T) {
 	}
 	for _, rules := range []int{0, Rules} {
 		c := Contract{Rules: rules, Artifacts: ArtifactRule{Signers: []identity.Pattern{builders}}}
-		if refusal, warning := c.LinkRefusal("test:image", identity.DN{CN: "ci", OU: "build"},
+		if refusal, warning := c.LinkRefusal("test:image", ledger.Fail, identity.DN{CN: "ci", OU: "build"},
 			nil); refusal+string(warning) != "" {
 			t.Errorf("a named signer: %q, %q", refusal, warning)
 		}
-		refusal, warning := c.LinkRefusal("build:gh", identity.DN{CN: "ci", OU: "dev"}, identity.Predicates{"build:*"})
+		refusal, warning := c.LinkRefusal("build:gh", ledger.Pass, identity.DN{CN: "ci", OU: "dev"}, identity.Predicates{"build:*"})
 		if refusal != "the signer is not in the policy's artifacts.signers" || warning != "" {
 			t.Errorf("another signer: %q, %q", refusal, warning)
 		}
