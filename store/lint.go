@@ -49,6 +49,10 @@ func (s *Store) LintFacts(ctx context.Context, org, repo string, c policy.Contra
 				return f, fmt.Errorf("read what was signed in %s: %w", org, err)
 			}
 		}
+		err = rd.Row("SELECT EXISTS (SELECT 1 FROM artifacts WHERE org_id = ?)", r.orgID).Scan(&f.HasArtifacts)
+		if err != nil {
+			return f, fmt.Errorf("find artifacts of %s: %w", org, err)
+		}
 		f.AnySigned = len(f.Signed["*"]) > 0
 		if err := rd.lintAuthors(&f, deriver{repo: r, contract: &c}); err != nil {
 			return f, fmt.Errorf("read the authors of commits: %w", err)

@@ -40,6 +40,16 @@ func (p Pattern) Match(d DN) bool {
 	return true
 }
 
+// MatchesAll reports whether the pattern matches every DN.
+func (p Pattern) MatchesAll() bool {
+	for _, g := range p.values {
+		if g != nil && strings.Join(g, "*") != "*" {
+			return false
+		}
+	}
+	return true
+}
+
 // String formats p with its attributes in the order cn, ou, o.
 func (p Pattern) String() string {
 	b, _ := p.AppendText(nil)

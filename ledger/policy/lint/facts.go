@@ -28,6 +28,8 @@ type Facts struct {
 	// UnknownAuthors counts, among the newest commits of the repo, NewestCommits, those that were
 	// written by somebody whom the org does not know. It is 0 if no requirement excludes authors.
 	UnknownAuthors, NewestCommits int
+	// HasArtifacts reports whether any statement of the org is about an artifact, such as an image.
+	HasArtifacts bool
 	// Type returns what is known of the statements of a type. If it is nil, nothing is.
 	Type func(uri string) TypeFacts
 	// RecordedPredicates are patterns of the predicates of statements without an outcome.
@@ -103,6 +105,8 @@ type signerNeed struct {
 	// anyMay and allMay report whether any, and whether every identity may attest the
 	// predicate.
 	anyMay, allMay bool
+	// everybody reports whether each identity can sign, there are several, and none is a root.
+	everybody bool
 }
 
 // isNobodys reports whether it is known that nobody can sign.
@@ -123,7 +127,9 @@ func newSigners(c policy.Contract, f *Facts) (s *signers, unchecked string) {
 	people := make(map[int64]int) // positions by number
 	needs := make([]signerNeed, len(x.subjects))
 	for i := range needs {
-		needs[i] = signerNeed{people: newPeopleSet(len(f.Signers)), allMay: len(f.Signers) > 0}
+		needs[i] = signerNeed{
+			people: newPeopleSet(len(f.Signers)), allMay: len(f.Signers) > 0, everybody: len(f.Signers) > 1,
+		}
 	}
 	for i := range f.Signers {
 		id := &f.Signers[i]
@@ -134,8 +140,10 @@ func newSigners(c policy.Contract, f *Facts) (s *signers, unchecked string) {
 		for at := range needs {
 			n := &needs[at]
 			n.anyMay, n.allMay = n.anyMay || may[at], n.allMay && may[at]
+			canSign := may[at] && x.isSigner(at, matches)
+			n.everybody = n.everybody && canSign && !id.IsRoot
 			switch {
-			case !may[at] || !x.isSigner(at, matches):
+			case !canSign:
 			case id.IsRoot:
 				n.unknown = true
 			default:
@@ -307,7 +315,8 @@ const (
 	FindingNeverCarries      FindingCode = "never_carries"       // carry is set, but such evidence does not carry
 	FindingNeverConfirmed    FindingCode = "never_confirmed"     // passkey is set, but no passkey confirms such evidence
 	FindingMixedEnvironments FindingCode = "mixed_environments"  // counts deployments to other environments
-	FindingAnyLinker         FindingCode = "any_linker"          // every identity without a list links artifacts
+	FindingAnyLinker         FindingCode = "any_linker"          // every identity links artifacts
+	FindingNobodyLinks       FindingCode = "nobody_links"        // no identity links artifacts
 	FindingClaimedTargets    FindingCode = "claimed_targets"     // anyone who registers a commit decides what applies
 )
 

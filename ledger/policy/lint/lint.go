@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 )
@@ -45,13 +46,29 @@ func Check(c policy.Contract, f Facts) Review {
 		l.add(FindingNobodyMatches, "artifacts.signers", "name signers that the org trusts",
 			"nobody links artifacts: no trusted identity matches")
 	}
-	if c.AnyLinker() {
+	l.linkers()
+	return l.review
+}
+
+// linkers adds findings about who links artifacts: everybody, or nobody.
+func (l *linter) linkers() {
+	isBuilder := func(s Signer) bool { return slices.ContainsFunc(s.May, policy.IsBuild) }
+	named := l.Artifacts.Signers
+	switch {
+	case l.AnyLinker():
 		l.add(FindingAnyLinker, "artifacts", "name the builders in artifacts.signers or by identity update --may "+
 			"build:…, and "+
 			"apply the policy again", "any identity without a list of predicates can link any image to any commit, by the "+
 			"rules of an earlier release")
+	case slices.ContainsFunc(named, identity.Pattern.MatchesAll),
+		len(named) > 0 && l.signers != nil && l.signers.artifacts.everybody:
+		l.add(FindingAnyLinker, "artifacts.signers", "name the builders, such as ou=build",
+			"every trusted identity can link any image to any commit, by any statement")
+	case len(named) > 0 || !l.facts.HasArtifacts || l.facts.Missing:
+	case !slices.ContainsFunc(l.facts.Signers, isBuilder):
+		l.add(FindingNobodyLinks, "artifacts", "name the builders in artifacts.signers or by identity update --may build:…",
+			"nobody links artifacts, so no image reaches a state: no trusted identity has a build: pattern in its list")
 	}
-	return l.review
 }
 
 func (l *linter) requires(s ledger.State) bool {

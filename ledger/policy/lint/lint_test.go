@@ -422,6 +422,45 @@ func TestAnyLinker(t *testing.T) {
 	}
 }
 
+// Lint says whether everybody or nobody links artifacts, if there are any.
+func TestWhoLinks(t *testing.T) {
+	builder := key(4, "cn=b,ou=build,o=acme", "build:*")
+	everybody := []lint.Signer{ci, reviewer, platform}
+	for name, test := range map[string]struct {
+		rest    string
+		signers []lint.Signer
+		without bool // artifacts
+		want    []string
+	}{
+		"everybody": {rest: `,"artifacts":{"signers":["cn=*"]}`, want: []string{"any_linker artifacts.signers"}},
+		"everybody, with a builder": {rest: `,"artifacts":{"signers":["ou=build","cn=**,o=*"]}`,
+			want: []string{"any_linker artifacts.signers"}},
+		"everybody there is": {rest: `,"artifacts":{"signers":["o=acme"]}`, want: []string{"any_linker artifacts.signers"}},
+		"everybody, and a root": {rest: `,"artifacts":{"signers":["cn=*"]}`, signers: append(everybody, root("")),
+			want: []string{"any_linker artifacts.signers"}},
+		"a name, and a root":        {rest: `,"artifacts":{"signers":["o=acme"]}`, signers: append(everybody, root(""))},
+		"a name":                    {rest: `,"artifacts":{"signers":["ou=build"]}`},
+		"the only identity":         {rest: `,"artifacts":{"signers":["ou=build"]}`, signers: []lint.Signer{ci}},
+		"nobody":                    {want: []string{"nobody_links artifacts"}},
+		"nobody, without artifacts": {without: true},
+		"a builder":                 {signers: append(everybody, builder)},
+		"a list that includes builds": {signers: append(everybody, key(4, "cn=b,ou=build,o=acme", "b*")),
+			want: []string{"nobody_links artifacts"}},
+	} {
+		c := parseContract(t, `{"requirements":[`+testByCI+","+reviewByAda+","+deployByOps+`]`+test.rest+`}`)
+		if test.signers == nil {
+			test.signers = everybody
+		}
+		f := facts(c, nil, test.signers...)
+		f.HasArtifacts = !test.without
+		isOther := func(finding string) bool { return !strings.Contains(finding, " artifacts") }
+		got := slices.DeleteFunc(findings(lint.Check(c, f)), isOther)
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s: found %q, want %q", name, got, test.want)
+		}
+	}
+}
+
 // Commits whose authors the org does not know are counted for what leaves authors out.
 func TestUnknownAuthors(t *testing.T) {
 	for _, tc := range []struct {
