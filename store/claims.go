@@ -31,6 +31,18 @@ func (c *claims) decodeWriters() (list []ledger.Author, err error) {
 	return list, nil
 }
 
+// encodeWriters returns writers as they are stored.
+func encodeWriters(list []ledger.Author) (string, error) {
+	if len(list) == 0 {
+		return "", nil
+	}
+	text, err := json.Marshal(list)
+	if err != nil {
+		return "", fmt.Errorf("encode the writers of a commit: %w", err)
+	}
+	return string(text), nil
+}
+
 // keys returns the fingerprints of all keys that are claimed to have signed a commit.
 func (c *claims) keys() []string {
 	if c.signingKeys == "" {
@@ -58,11 +70,9 @@ func (c *claims) add(targets []string, n ledger.Registration) error {
 		return err
 	}
 	if len(writers) > len(before) {
-		text, err := json.Marshal(writers)
-		if err != nil {
-			return fmt.Errorf("encode the writers of a commit: %w", err)
+		if c.writers, err = encodeWriters(writers); err != nil {
+			return err
 		}
-		c.writers = string(text)
 	}
 
 	keys, err := ledger.AddSigningKey(c.keys(), n.SigningKey)

@@ -175,3 +175,35 @@ func TestFactsOfPathsWithoutAKey(t *testing.T) {
 		t.Errorf("logged %+v, want the same facts twice", list)
 	}
 }
+
+// An earlier release has read fewer co-authors from the object of a commit. The same object, sent
+// again, completes them.
+func TestObjectsAreReadAgain(t *testing.T) {
+	s, path := newLogStore(t)
+	object := "tree " + strings.Repeat("ab", 20) + "\nauthor Ann <ann@acme.example> 1700000000 +0000\n" +
+		"committer Ann <ann@acme.example> 1700000000 +0000\n\nFix the login.\n\nCo-authored-by: Bob B & Eve <eve@x>\n"
+	sum := sha1.Sum(fmt.Appendf(nil, "commit %d\x00%s", len(object), object))
+	sha := hex.EncodeToString(sum[:])
+	register := func() string {
+		t.Helper()
+		c, _, err := s.Register(t.Context(), "acme", "api", sha, ledger.Registration{Object: []byte(object)})
+		check(t, err)
+		return fmt.Sprint(c.Writers)
+	}
+
+	want, logged := register(), len(knownEvents(t, s))
+	if register(); len(knownEvents(t, s)) != logged {
+		t.Error("the same object is logged again")
+	}
+	check(t, s.Close())
+	db := readRaw(t, path)
+	_, err := db.Exec(`UPDATE commits SET writers = '[{"name":"Bob B & Eve","email":"eve@x"}]'`)
+	check(t, err)
+	check(t, db.Close())
+	s, err = Open(t.Context(), path, Options{})
+	check(t, err)
+	defer s.Close()
+	if got := register(); got != want || !strings.Contains(got, "{Bob B }") {
+		t.Errorf("writers %s, want %s", got, want)
+	}
+}

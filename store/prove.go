@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/gitobject"
@@ -141,15 +139,12 @@ func isSubset[T comparable](a, b []T) bool {
 
 // saveObject stores the object of a commit, and what it says.
 func (t *tx) saveObject(c *commitRow, o *gitobject.Commit, key string) error {
-	c.tree, c.author, c.claims.signingKeys, c.claims.writers = o.Tree, o.Author.Author, key, ""
-	if writers := o.Writers(); len(writers) > 0 {
-		text, err := json.Marshal(writers)
-		if err != nil {
-			return fmt.Errorf("encode the writers of a commit: %w", err)
-		}
-		c.claims.writers = string(text)
+	var err error
+	if c.claims.writers, err = encodeWriters(o.Writers()); err != nil {
+		return err
 	}
-	_, err := t.Exec(`
+	c.tree, c.author, c.claims.signingKeys = o.Tree, o.Author.Author, key
+	_, err = t.Exec(`
 UPDATE commits SET tree = ?, author_name = ?, author_email = ?, message = ?, committed_at = ?, writers = ?,
   signing_keys = ?
 WHERE id = ?`, c.tree, c.author.Name, c.author.Email, o.Message, o.Committer.At, c.claims.writers, c.claims.signingKeys,

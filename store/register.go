@@ -172,6 +172,11 @@ func (t *tx) describeCommit(d *deriver, c *commitRow, n submission) (moved bool,
 	if isProof || c.isProven() {
 		claims = gitobject.WithoutClaims(claims)
 	}
+	if n.object != nil && !isProof {
+		if err := t.readAgain(c, n.object); err != nil {
+			return false, err
+		}
+	}
 	if err := t.claimCommit(d, c, claims); err != nil {
 		return false, err
 	}
@@ -179,6 +184,20 @@ func (t *tx) describeCommit(d *deriver, c *commitRow, n submission) (moved bool,
 		return false, t.logKnown(d.repo, c.id, nil)
 	}
 	return t.prove(d, c, n.object)
+}
+
+// readAgain takes from the object of a proven commit who wrote it: an earlier release may have read
+// fewer co-authors.
+func (t *tx) readAgain(c *commitRow, o *gitobject.Commit) error {
+	writers, err := encodeWriters(o.Writers())
+	if err != nil {
+		return err
+	}
+	if writers != c.claims.writers {
+		c.claims.writers = writers
+		t.inheritChanged(c, ledger.Cause{Type: ledger.CauseCommit, ID: c.sha})
+	}
+	return nil
 }
 
 // concernsRadar reports whether a registration can change the overlaps of its commit.
