@@ -50,6 +50,10 @@ func checkedLogins(isRoot bool, logins []string) ([]string, error) {
 			return nil, ledger.FieldErrorf(ledger.CodeInvalidField, text.Entry("logins", i),
 				"%s is not a login (use e.g. github:eve, gitlab:eve or gitlab.example.com:eve)", text.Quote(login))
 		}
+		if other := withoutNoReply(host); other != strings.ToLower(host) {
+			return nil, ledger.FieldErrorf(ledger.CodeInvalidField, text.Entry("logins", i),
+				"%s never matches: this is not the forge's own host (use %s)", text.Quote(login), LoginAt(other, account))
+		}
 		login = LoginAt(host, account)
 		isSame := func(other string) bool { return strings.EqualFold(other, login) }
 		if !slices.ContainsFunc(list, isSame) {
@@ -57,6 +61,21 @@ func checkedLogins(isRoot bool, logins []string) ([]string, error) {
 		}
 	}
 	return list, nil
+}
+
+// withoutNoReply returns the host of a forge of which a host has the no-reply addresses, or the pages
+// of a public forge. It returns others in lower case.
+func withoutNoReply(host string) string {
+	host = strings.ToLower(host)
+	if bare, ok := strings.CutPrefix(host, "www."); ok && LoginAt(bare, "") != bare+":" {
+		return bare
+	}
+	for _, prefix := range []string{"users.noreply.", "noreply."} {
+		if forge, ok := strings.CutPrefix(host, prefix); ok {
+			return forge
+		}
+	}
+	return host
 }
 
 // isForge reports whether a text is the name of a public forge, or a host with a dot.

@@ -29,6 +29,11 @@ func TestLogins(t *testing.T) {
 		"github:dependabot[bot]":             "github:dependabot[bot]",
 		"GitLab.Acme.Example:eve.x":          "gitlab.acme.example:eve.x",
 		"git-1.acme.example:1":               "git-1.acme.example:1",
+		"www.acme.example:eve":               "www.acme.example:eve",
+		"www.github.com:eve":                 "",
+		"users.noreply.github.com:eve":       "",
+		"noreply.codeberg.org:eve":           "",
+		"Users.NoReply.git.acme.example:eve": "",
 		"eve":                                "",
 		"github:":                            "",
 		"github:-":                           "",
@@ -69,6 +74,18 @@ func TestLogins(t *testing.T) {
 	root.Logins, root.Emails = nil, []string{"ca@acme.example"}
 	_, err = root.Identity()
 	wantInvalid(t, "a root with addresses", err, "emails")
+}
+
+// The error about a host that no author has says which to use.
+func TestHostsOfNoReplyAddressesAreNotForges(t *testing.T) {
+	for given, want := range map[string]string{
+		"users.noreply.github.com:eve": "(use github:eve)", "noreply.codeberg.org:eve": "(use codeberg:eve)",
+		"www.gitlab.com:eve": "(use gitlab:eve)", "noreply.git.acme.example:eve": "(use git.acme.example:eve)",
+	} {
+		if _, err := newKey(nil, []string{given}).Identity(); err == nil || !strings.Contains(fmt.Sprint(err), want) {
+			t.Errorf("%s: %v, want %s", given, err, want)
+		}
+	}
 }
 
 func TestEmailsOfAnIdentity(t *testing.T) {

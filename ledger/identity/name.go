@@ -5,11 +5,13 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"golang.org/x/net/idna"
+
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
 // AuthorNames returns the names and e-mail addresses of authors in the form of FoldName, and what
-// else they may mean: @eve is an account of any public forge.
+// else they may mean: @eve is an account of any public forge, and a host has a form in ASCII.
 func AuthorNames(authors []ledger.Author) []string {
 	names := make([]string, 0, 2*len(authors))
 	for _, a := range authors {
@@ -18,15 +20,37 @@ func AuthorNames(authors []ledger.Author) []string {
 				continue
 			}
 			names = append(names, name)
-			if account, ok := strings.CutPrefix(name, "@"); ok && isAccount(account) {
-				names = append(names, account)
+			account, host, isAddress := strings.Cut(name, "@")
+			switch {
+			case !isAddress:
+			case account == "" && isAccount(host):
+				names = append(names, host)
 				for _, f := range publicForges {
-					names = append(names, LoginAt(f.host, account))
+					names = append(names, LoginAt(f.host, host))
+				}
+			default:
+				if other := otherHost(host); other != host {
+					names = append(names, FoldName(account+"@"+other))
 				}
 			}
 		}
 	}
 	return names
+}
+
+// otherHost returns a host with an internationalized name in its other form, Unicode or ASCII.
+func otherHost(host string) string {
+	convert := idna.ToASCII
+	if isASCII(host) {
+		if !strings.Contains(host, "xn--") {
+			return host
+		}
+		convert = idna.ToUnicode
+	}
+	if other, err := convert(host); err == nil {
+		return other
+	}
+	return host
 }
 
 // Dropped returns those of the former names of a signer, in the form of FoldName, which are none of
@@ -47,13 +71,26 @@ func Dropped(dn DN, former, names []string) (dropped []string) {
 
 // FoldName returns a name, an e-mail address or a login in the form in which authors are
 // compared with signers: folded, without brackets, blanks and invisible characters. An
-// address has no plus tag, and a no-reply address of a forge is the login. It is empty if the
-// name names nobody. Databases store this form, so changing it takes a migration.
+// address has no plus tag, and a no-reply address of a forge is the login, which keeps brackets as in
+// dependabot[bot]. It is empty if the name names nobody. Databases store this form, so changing it
+// takes a migration.
 func FoldName(name string) string {
 	if ledger.NamesNobody(name) {
 		return ""
 	}
-	return foldAddress(foldText(name))
+	text := foldText(name)
+	if !strings.ContainsAny(text, "@:") {
+		return withoutBrackets(text)
+	}
+	return foldAddress(text)
+}
+
+// withoutBrackets returns a text without square brackets. Others are gone.
+func withoutBrackets(text string) string {
+	if !strings.ContainsAny(text, "[]") {
+		return text
+	}
+	return strings.NewReplacer("[", "", "]", "").Replace(text)
 }
 
 func foldText(name string) string {
@@ -66,12 +103,18 @@ func foldText(name string) string {
 // foldAddress removes the plus tag of an e-mail address, and returns the login of a no-reply
 // address: GitHub's are ID+eve@users.noreply.github.com and, before 2017, without the ID;
 // GitLab's are ID-eve@users.noreply.gitlab.com; those of Gitea and Forgejo are eve@noreply.HOST.
-// It returns other text unchanged.
+// An address may follow mailto:, have quotes, and a host that ends in a dot. It returns other text
+// without brackets.
 func foldAddress(name string) string {
 	account, host, ok := strings.Cut(name, "@")
 	if !ok {
-		return name
+		if forge, account, _ := strings.Cut(name, ":"); isForge(forge) && isAccount(account) {
+			return name
+		}
+		return withoutBrackets(name)
 	}
+	account = strings.Trim(strings.TrimLeft(strings.TrimPrefix(account, "mailto:"), "["), `"`)
+	host = strings.TrimRight(withoutBrackets(strings.ReplaceAll(host, "。", ".")), ".")
 	forge, isUsers := strings.CutPrefix(host, "users.noreply.")
 	isLogin := isUsers
 	if !isUsers {
@@ -90,7 +133,7 @@ func foldAddress(name string) string {
 	if isLogin && account != "" && forge != "" {
 		return LoginAt(forge, account)
 	}
-	return account + "@" + host
+	return withoutBrackets(account) + "@" + host
 }
 
 // withoutID returns an account without the number before it and a separator.
@@ -140,13 +183,13 @@ func foldRune(r rune) rune {
 	return foldASCII(r)
 }
 
-// foldASCII folds a character of ASCII, or drops it if it is a bracket or a blank. It
-// returns others unchanged.
+// foldASCII folds a character of ASCII, or drops it if it is a blank or a bracket that no login has.
+// It returns others unchanged.
 func foldASCII(r rune) rune {
 	switch {
 	case 'A' <= r && r <= 'Z':
 		return r - 'A' + 'a'
-	case strings.ContainsRune("<>()[]{} \t\n\v\f\r", r):
+	case strings.ContainsRune("<>(){} \t\n\v\f\r", r):
 		return -1
 	}
 	return r

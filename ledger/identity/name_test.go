@@ -1,12 +1,14 @@
 package identity
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"github.com/ledgerd/ledgerd/internal/testenv"
+	"github.com/ledgerd/ledgerd/ledger"
 )
 
 func TestFoldName(t *testing.T) {
@@ -31,9 +33,22 @@ func TestFoldName(t *testing.T) {
 		"eve@noreply.acme.example+x":    "acme.example+x:eve",
 		"noreply@github.com":            "noreply@github.com",
 		"@users.noreply.github.com":     "@users.noreply.github.com",
-		"eve@users.noreply.":            "eve@users.noreply.",
+		"eve@users.noreply.":            "eve@users.noreply",
 		"users.noreply.github.com":      "users.noreply.github.com",
 		"eve@xusers.noreply.github.com": "eve@xusers.noreply.github.com",
+
+		"eve@acme.example.":                "eve@acme.example",
+		"eve@users.noreply.github.com.":    "github:eve",
+		"eve@acme\u3002example":            "eve@acme.example",
+		"eve@acme\uff61example":            "eve@acme.example",
+		`"eve"@acme.example`:               "eve@acme.example",
+		"mailto:Eve+x@acme.example":        "eve@acme.example",
+		"<mailto:eve@acme.example>":        "eve@acme.example",
+		"[eve@acme.example]":               "eve@acme.example",
+		"[1+eve@users.noreply.github.com]": "github:eve",
+		"e[v]e@acme.example":               "eve@acme.example",
+		"Team: Eve [x]":                    "team:evex",
+		"eve@xn--bcher-kva.example":        "eve@xn--bcher-kva.example",
 
 		// No-reply addresses of forges.
 		"123+Eve@users.noreply.github.com":                  "github:eve",
@@ -42,7 +57,7 @@ func TestFoldName(t *testing.T) {
 		"eve+work@users.noreply.github.com":                 "github:eve",
 		"123-eve@users.noreply.github.com":                  "github:123-eve",
 		"12a+eve@users.noreply.github.com":                  "github:12a",
-		"49699333+dependabot[bot]@users.noreply.github.com": "github:dependabotbot",
+		"49699333+dependabot[bot]@users.noreply.github.com": "github:dependabot[bot]",
 		"123+eve@users.noreply.acme.ghe.com":                "acme.ghe.com:eve",
 		"123-eve@users.noreply.gitlab.com":                  "gitlab:eve",
 		"123@users.noreply.gitlab.com":                      "gitlab:123",
@@ -52,7 +67,7 @@ func TestFoldName(t *testing.T) {
 
 		// Logins.
 		"github:Eve":                "github:eve",
-		"github:dependabot[bot]":    "github:dependabotbot",
+		"github:dependabot[bot]":    "github:dependabot[bot]",
 		"gitlab.acme.example:eve.x": "gitlab.acme.example:eve.x",
 
 		// Nobody.
@@ -63,6 +78,24 @@ func TestFoldName(t *testing.T) {
 	} {
 		if got := FoldName(name); got != want {
 			t.Errorf("%q folds to %q, want %q", name, got, want)
+		}
+	}
+}
+
+// Authors are also compared by other forms of what they have.
+func TestAuthorNames(t *testing.T) {
+	for email, want := range map[string][]string{
+		"eve@acme.example":          {"eve@acme.example"},
+		"eve@xn--bcher-kva.example": {"eve@xn--bcher-kva.example", "eve@b\u00fccher.example"},
+		"Eve@B\u00dccher.example":   {"eve@b\u00fccher.example", "eve@xn--bcher-kva.example"},
+		"@Eve":                      {"@eve", "eve", "github:eve", "gitlab:eve", "codeberg:eve", "gitea:eve", "bitbucket:eve"},
+		"@acme team": {"@acmeteam", "acmeteam", "github:acmeteam", "gitlab:acmeteam", "codeberg:acmeteam",
+			"gitea:acmeteam", "bitbucket:acmeteam"},
+		"@eve/x": {"@eve/x"},
+		"":       {},
+	} {
+		if got := AuthorNames([]ledger.Author{{Email: email}}); !slices.Equal(got, want) {
+			t.Errorf("%q has the names %q, want %q", email, got, want)
 		}
 	}
 }

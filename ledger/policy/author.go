@@ -131,6 +131,6 @@ func (s *authorSet) hasName(name string) bool {
 // differ from that of the folded name.
 func (s *authorSet) mayHave(name string) bool {
 	sum, isASCII := identity.SumName(name)
-	return !isASCII || s.sums[sum] || strings.Contains(name, "+") ||
+	return !isASCII || s.sums[sum] || strings.ContainsAny(name, `+":`) || strings.HasSuffix(name, ".") ||
 		s.hasLogins && strings.Contains(name, "@")
 }

@@ -12,7 +12,8 @@ import (
 // The sums that show quickly that nobody has a name never say so of somebody's.
 func TestAuthorSetHasName(t *testing.T) {
 	names := []string{"Eve", "eve+work@acme.example", "eve@acme.example", "EVE @acme.example", "github:eve",
-		"1+eve@users.noreply.github.com", "Eve@Users.NoReply.GitHub.com", "1-eve@users.noreply.gitlab.com", "\uff25ve", "-"}
+		"1+eve@users.noreply.github.com", "Eve@Users.NoReply.GitHub.com", "1-eve@users.noreply.gitlab.com", "github:eve[bot]",
+		"evebot", `"eve"@acme.example.`, "mailto:eve@acme.example", "1+eve[bot]@users.noreply.github.com", "\uff25ve", "-"}
 	for _, author := range names {
 		set := newAuthorSet(&authorship{authors: []ledger.Author{{Name: author}}})
 		for _, signer := range names {
@@ -102,8 +103,12 @@ func TestKnownAuthors(t *testing.T) {
 		"by an unknown bot": {func(f *Facts) { f.Authors = []ledger.Author{bot, forge} }, false,
 			strange + `"dependabot[bot] <49699333+dependabot[bot]@users.noreply.github.com>"`},
 		"by a bot with an identity": {func(f *Facts) {
-			f.Authors, f.KnownAuthors = []ledger.Author{bot, forge}, []string{"github:dependabotbot"}
+			f.Authors, f.KnownAuthors = []ledger.Author{bot, forge}, []string{"github:dependabot[bot]"}
 		}, true, ""},
+		"by a bot with a name like that of another": {func(f *Facts) {
+			f.Authors, f.KnownAuthors = []ledger.Author{{Name: "x", Email: "dependabotbot@users.noreply.github.com"}, forge},
+				[]string{"github:dependabot[bot]"}
+		}, false, strange},
 		"signed with a key of a signer": {func(f *Facts) {
 			f.SigningKeys, f.KnownAuthors = []string{"ab12"}, append(f.KnownAuthors, "ab12")
 		}, true, ""},
