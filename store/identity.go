@@ -168,7 +168,7 @@ func (s *Store) ChangeIdentity(ctx context.Context, org, id string, c identity.C
 		isSame := slices.Equal(changed.May, i.row.May) && changed.DNPattern == i.row.DNPattern &&
 			slices.Equal(changed.AuthorNames(), i.row.AuthorNames())
 		if isSame {
-			return changed, t.changeNames(orgID, i.row, changed)
+			return changed, t.namesChanged(orgID, i.row, changed)
 		}
 		_, err = t.Exec("UPDATE identities SET may = ?, dn_pattern = ?, email = ?, emails = ?, logins = ? WHERE id = ?",
 			strings.Join(changed.May, "\n"), changed.DNPattern, changed.Email, strings.Join(changed.Emails, "\n"),
@@ -176,7 +176,7 @@ func (s *Store) ChangeIdentity(ctx context.Context, org, id string, c identity.C
 		if err != nil {
 			return changed, fmt.Errorf("update identity: %w", err)
 		}
-		if err := t.changeNames(orgID, i.row, changed); err != nil {
+		if err := t.namesChanged(orgID, i.row, changed); err != nil {
 			return changed, err
 		}
 		if err := t.keyringChanged(orgID); err != nil {
@@ -186,6 +186,20 @@ func (s *Store) ChangeIdentity(ctx context.Context, org, id string, c identity.C
 		i.row = changed
 		return t.logIdentity(orgID, before, i, ledger.IdentityChanged)
 	})
+}
+
+// namesChanged stores the names that the signer of a changed identity has by all identities with its
+// DN, revoked ones too.
+func (t *tx) namesChanged(orgID int64, before, after identity.Identity) error {
+	list, err := all(t.reader, scanIdentity, selectIdentity+"WHERE i.org_id = ? AND i.dn = ? ORDER BY i.id", orgID, after.DN)
+	if err != nil {
+		return fmt.Errorf("read the identities of a signer: %w", err)
+	}
+	var names []string
+	for _, i := range list {
+		names = append(names, i.row.AuthorNames()...)
+	}
+	return t.changeNames(orgID, before, after, names)
 }
 
 // RevokeIdentity revokes an identity; what it has signed stays recorded and counts. It is

@@ -59,22 +59,13 @@ func (t *tx) personOfIdentity(
 }
 
 // changeNames stores the e-mail addresses and logins of the signer of an identity that was changed.
-// Former ones are no longer the signer's, except in what is recorded, or if another identity with
-// the DN has them. It also stores those that are missing.
-func (t *tx) changeNames(orgID int64, before, after identity.Identity) error {
+// Former ones are no longer the signer's, except in what is recorded, unless they are among the names
+// that all identities with the DN have. It also stores those of these that are missing.
+func (t *tx) changeNames(orgID int64, before, after identity.Identity, names []string) error {
 	dn, err := identity.ParseDN(after.DN)
 	if err != nil {
 		return err
 	}
-	all, err := all(t.reader, scanIdentity, selectIdentity+"WHERE i.org_id = ? AND i.dn = ? ORDER BY i.id", orgID, after.DN)
-	if err != nil {
-		return fmt.Errorf("read the identities of a signer: %w", err)
-	}
-	var names []string
-	for _, i := range all {
-		names = append(names, i.row.AuthorNames()...)
-	}
-
 	cause := ledger.Cause{Type: ledger.CauseIdentity, ID: after.ID}
 	t.caches.named.clear()
 	if err := t.forgetNames(orgID, after.DN, identity.Dropped(dn, before.AuthorNames(), names), cause); err != nil {

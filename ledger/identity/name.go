@@ -20,6 +20,7 @@ func AuthorNames(authors []ledger.Author) []string {
 				continue
 			}
 			names = append(names, name)
+
 			account, host, isAddress := strings.Cut(name, "@")
 			switch {
 			case !isAddress:
@@ -53,8 +54,8 @@ func otherHost(host string) string {
 	return host
 }
 
-// Dropped returns those of the former names of a signer, in the form of FoldName, which are none of
-// the present ones: the CN, and the names that all identities with the DN have, revoked ones too.
+// Dropped returns the former names of a signer, in the form of FoldName, without the present ones: the
+// CN, and the names that all identities with the DN have, revoked ones too.
 func Dropped(dn DN, former, names []string) (dropped []string) {
 	has := map[string]bool{"": true, FoldName(dn.CN): true}
 	for _, name := range names {
