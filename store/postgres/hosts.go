@@ -56,7 +56,7 @@ func newHosts(config *pgx.ConnConfig) *hosts {
 	h := &hosts{links: make(map[*link]bool)}
 	whole := config.Copy()
 	if whole.ValidateConnect == nil {
-		whole.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
+		whole.ValidateConnect = isPrimary
 	}
 	for _, f := range slices.Concat([]*pgconn.FallbackConfig{{
 		Host: whole.Host, Port: whole.Port, TLSConfig: whole.TLSConfig,
@@ -71,6 +71,19 @@ func newHosts(config *pgx.ConnConfig) *hosts {
 		h.configs = append(h.configs, one)
 	}
 	return h
+}
+
+// isPrimary returns an error if a connection is to a standby. Unlike that of the driver, it runs no
+// function of the same name that is planted in a database.
+func isPrimary(ctx context.Context, c *pgconn.PgConn) error {
+	results, err := c.Exec(ctx, "SELECT pg_catalog.pg_is_in_recovery()").ReadAll()
+	if err != nil {
+		return err
+	}
+	if string(results[0].Rows[0][0]) == "t" {
+		return pgconn.ErrStandbyConnection
+	}
+	return nil
 }
 
 // anyHost returns what connects as the driver does: to the hosts in their order, and to standbys, too.

@@ -20,7 +20,7 @@ func migrate(c *sqldb.Conn, o Options) error {
 	if err != nil {
 		return err
 	}
-	version, err := schemaVersion(c)
+	version, err := checkObjects(c)
 	if err != nil {
 		return err
 	}
@@ -28,8 +28,8 @@ func migrate(c *sqldb.Conn, o Options) error {
 		return fmt.Errorf("schema version %d is too new: this release supports versions up to %d "+
 			"(use the newer release that wrote it)", version, latest)
 	}
-	if err := checkObjects(c); err != nil || version == latest {
-		return err
+	if version == latest {
+		return nil
 	}
 	if version > 0 && o.Migrating != nil {
 		o.Migrating(version, latest, "")
@@ -57,7 +57,7 @@ func runAll(c *sqldb.Conn, latest int) error {
 	if _, err := c.Exec("SELECT pg_advisory_xact_lock(?)", int64(migrationLock)); err != nil {
 		return fmt.Errorf("wait for the migration of another process: %w", err)
 	}
-	version, err := schemaVersion(c)
+	version, _, err := inspect(c)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func checkSchema(c *sqldb.Conn) error {
 	if err != nil {
 		return err
 	}
-	switch version, err := schemaVersion(c); {
+	switch version, err := checkObjects(c); {
 	case err != nil:
 		return err
 	case version == 0:
@@ -85,5 +85,5 @@ func checkSchema(c *sqldb.Conn) error {
 		return fmt.Errorf("schema version %d is of an earlier release: this release reads version %d (use the release that "+
 			"wrote it, or start a server of this one, which migrates it)", version, latest)
 	}
-	return checkObjects(c)
+	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"runtime"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -220,13 +221,13 @@ func (db *DB) Changed() error { return nil }
 
 // checkServer returns an error if the server cannot store a ledger.
 func checkServer(c *sqldb.Conn) error {
-	var version int
-	var encoding string
-	err := c.Row("SELECT current_setting('server_version_num')::int, current_setting('server_encoding')").
-		Scan(&version, &encoding)
+	var number, encoding string
+	err := c.Row("SELECT pg_catalog.current_setting('server_version_num'), pg_catalog.current_setting('server_encoding')").
+		Scan(&number, &encoding)
+	version, parsing := strconv.Atoi(number)
 	switch {
-	case err != nil:
-		return fmt.Errorf("read the version of the server: %w", err)
+	case err != nil || parsing != nil:
+		return fmt.Errorf("read the version of the server: %w", cmp.Or(err, parsing))
 	case version < 140000:
 		return fmt.Errorf("the server has PostgreSQL %d, but ledgerd needs 14 or newer", version/10000)
 	case encoding != "UTF8":

@@ -21,7 +21,7 @@ func TestSchemaDigestIsThatOfTheMigrations(t *testing.T) {
 	if err := s.Create(); err != nil {
 		t.Fatal(err)
 	}
-	schema, err := readSchema(s.Conn)
+	_, schema, err := inspectAlone(s.Conn)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"embed"
-	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -56,26 +55,3 @@ func runScripts(c *sqldb.Conn, after, last int) error {
 // migrationLock is the key of the lock that a process holds while it migrates. Nothing else uses
 // advisory locks.
 const migrationLock = 0x6c646764 // "ldgd"
-
-// schemaVersion returns the version of the schema, or 0 if the database has no tables. It returns
-// an error if it has tables of another program.
-func schemaVersion(c *sqldb.Conn) (version int, err error) {
-	var tables, isLedger int
-	err = c.Row(`
-SELECT count(*), count(*) FILTER (WHERE c.relname = 'ledger' AND EXISTS (
-    SELECT 1 FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = 'schema_version'))
-FROM pg_class c WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm')`).
-		Scan(&tables, &isLedger)
-	switch {
-	case err != nil:
-		return 0, fmt.Errorf("read the tables: %w", err)
-	case tables == 0:
-		return 0, nil
-	case isLedger == 0:
-		return 0, errors.New("not a database of ledgerd: another program has created tables in it (create an empty database)")
-	}
-	if err := c.Row("SELECT schema_version FROM ledger").Scan(&version); err != nil {
-		return 0, fmt.Errorf("read the schema version: %w", err)
-	}
-	return version, nil
-}

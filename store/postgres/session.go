@@ -47,7 +47,7 @@ func (s *Session) learnTypes() error {
 // Create creates the tables of a database that has none. It returns an error if the schema is then
 // not that of this release.
 func (s *Session) Create() error {
-	version, err := schemaVersion(s.Conn)
+	version, err := checkObjects(s.Conn)
 	if err == nil && version == 0 {
 		err = migrate(s.Conn, Options{})
 	}
