@@ -225,7 +225,7 @@ FROM (SELECT count(*) FROM sqlite_schema)`).Scan(&application, &version)
 	switch {
 	case err != nil:
 		return err
-	case application != applicationID || version == 0:
+	case application != applicationID || version <= 0:
 		return errors.New("not a database of ledgerd")
 	}
 	return nil

@@ -122,5 +122,8 @@ func schemaVersion(c *sqldb.Conn) (int, error) {
 	if err := c.Row("PRAGMA user_version").Scan(&version); err != nil {
 		return 0, fmt.Errorf("read schema version: %w", err)
 	}
+	if version < 0 {
+		return 0, fmt.Errorf("schema version %d is not valid: no release has created it (use a backup of your own)", version)
+	}
 	return version, nil
 }

@@ -37,9 +37,6 @@ func (db *DB) openReadOnly(ctx context.Context, path string) (err error) {
 	if err := checkLog(path); err != nil {
 		return err
 	}
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real // next to which the log is
-	}
 	var options url.Values
 	if options, db.still, err = readOnly(path); err != nil {
 		return err
@@ -65,8 +62,15 @@ func (db *DB) openReadOnly(ctx context.Context, path string) (err error) {
 }
 
 // readOnly returns the options with which a file is only read. If it has no log, nobody has it
-// open: then still is not nil, and SQLite creates no log.
+// open: then still is not nil, and SQLite creates no log. It returns an error if there is a rollback
+// journal: what the next process that writes finds in the file is not what is in it now.
 func readOnly(path string) (options url.Values, still fs.FileInfo, err error) {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real // next to which the log is
+	}
+	if err := checkJournal(path); err != nil {
+		return nil, nil, err
+	}
 	options = url.Values{"mode": {"ro"}}
 	if hasLog(path) {
 		return options, nil, nil
@@ -74,6 +78,17 @@ func readOnly(path string) (options url.Values, still fs.FileInfo, err error) {
 	options.Set("immutable", "1")
 	still, err = os.Stat(path)
 	return options, still, err
+}
+
+// checkJournal returns an error if there is a rollback journal with data next to a file. ledgerd has one
+// only while it creates a database.
+func checkJournal(path string) error {
+	journal, err := os.Stat(path + "-journal")
+	if err != nil || journal.Size() == 0 {
+		return nil
+	}
+	return fmt.Errorf("the rollback journal %s contains data, with which the next process that writes would change the "+
+		"database file (move the journal to another folder, or use a backup of your own)", path+"-journal")
 }
 
 // hasLog reports whether a database has a log to read, or that another process may write to.

@@ -59,19 +59,36 @@ func readSchema(c *sqldb.Conn) (version int, s sqldb.Schema, err error) {
 	}
 
 	s = make(sqldb.Schema)
+	taken := make(map[int64]bool)
 	err = c.Each(func(row sqldb.Scanner) error {
 		var o sqldb.Object
 		var text string
-		if err := row.Scan(&o.Kind, &o.Name, &o.Of, &text); err != nil {
+		var root int64
+		if err := row.Scan(&o.Kind, &o.Name, &o.Of, &text, &root); err != nil {
 			return err
 		}
-		s.Add(o, plain(text))
+		s.Add(o, plain(text)+pages(o, root, taken))
 		return nil
-	}, "SELECT coalesce(type, ''), coalesce(name, ''), coalesce(tbl_name, ''), coalesce(sql, '') FROM sqlite_schema")
+	}, `
+SELECT coalesce(type, ''), coalesce(name, ''), coalesce(tbl_name, ''), coalesce(sql, ''), coalesce(rootpage, 0)
+FROM sqlite_schema`)
 	if err != nil {
 		return 0, nil, fmt.Errorf("read the schema: %w", err)
 	}
 	return version, s, nil
+}
+
+// pages marks the definition of a table or an index that has no root page of its own: its rows are those of
+// another one.
+func pages(o sqldb.Object, root int64, taken map[int64]bool) (mark string) {
+	if o.Kind != "table" && o.Kind != "index" {
+		return "" // it has no rows
+	}
+	if root <= 0 || taken[root] {
+		mark = " -- in the pages of another"
+	}
+	taken[root] = true
+	return mark
 }
 
 // migrated returns the schema that the migrations up to a version make. Their Go steps only change rows.

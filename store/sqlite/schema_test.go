@@ -87,6 +87,11 @@ func TestWhatIsPlantedInASchemaIsRefused(t *testing.T) {
 		{"a text that ends for SQLite before it ends", forge("UPDATE sqlite_schema SET sql = 'CREATE TABLE expressions (" +
 			"id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE) --' || char(0) || char(10) || 'STRICT' " +
 			"WHERE name = 'expressions'"), `table "expressions" was changed`},
+		{"a table that has the rows of another", forge("UPDATE sqlite_schema SET rootpage = (SELECT rootpage FROM " +
+			"sqlite_schema WHERE name = 'tokens') WHERE name = 'restores'"), `table "restores" was changed`},
+		{"statistics that are the rows of another table", "ANALYZE; " + forge("UPDATE sqlite_schema SET rootpage = (SELECT "+
+			"rootpage FROM sqlite_schema WHERE name = 'tokens') WHERE name = 'sqlite_stat1'"),
+			`table "sqlite_stat1" is unknown`},
 		{"a table of Litestream with a trigger", "CREATE TABLE _litestream_seq (id INTEGER PRIMARY KEY, seq INTEGER); " +
 			"CREATE TRIGGER t AFTER INSERT ON _litestream_seq BEGIN DELETE FROM tokens; END",
 			`trigger "t" of "_litestream_seq"`},
@@ -176,6 +181,59 @@ func TestPlantedDatabasesOfEarlierReleasesAreNotMigrated(t *testing.T) {
 	}
 	if files, _ := filepath.Glob(path + "*"); len(files) > 1 {
 		t.Errorf("there are the files %q", files)
+	}
+}
+
+func TestVersionsOfNoReleaseAreRefused(t *testing.T) {
+	path := newPath(t)
+	check(t, open(t, path, noHooks).Close())
+	plant(t, path, "PRAGMA user_version = -1")
+	want := "schema version -1 is not valid"
+
+	_, _, err := SchemaOf(t.Context(), path)
+	wantMessage(t, "SchemaOf", err, want)
+	db, err := OpenReadOnly(t.Context(), path)
+	if err == nil {
+		check(t, db.Close())
+	}
+	wantMessage(t, "OpenReadOnly", err, want)
+	if db, err = Open(t.Context(), path, Options{Hooks: noHooks}); err == nil {
+		check(t, db.Close())
+	}
+	wantMessage(t, "Open", err, want)
+	_, err = Backup{From: path, To: path + ".copy"}.Run(t.Context())
+	wantMessage(t, "Backup", err, "not a database of ledgerd")
+}
+
+// What a journal next to a file would change is not in what is read of the file alone.
+func TestFilesWithARollbackJournalAreNotRead(t *testing.T) {
+	path := newPath(t)
+	check(t, open(t, path, noHooks).Close())
+	link := filepath.Join(t.TempDir(), "link.db")
+	check(t, os.Symlink(path, link))
+	check(t, os.WriteFile(path+"-journal", []byte("\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"), 0o600))
+
+	for _, name := range []string{path, link} {
+		_, _, err := SchemaOf(t.Context(), name)
+		wantMessage(t, "SchemaOf", err, path+"-journal contains data")
+		db, err := OpenReadOnly(t.Context(), name)
+		if err == nil {
+			check(t, db.Close())
+		}
+		wantMessage(t, "OpenReadOnly", err, path+"-journal contains data")
+		_, err = Backup{From: name, Still: true, To: name + ".copy"}.Run(t.Context())
+		wantMessage(t, "Backup", err, path+"-journal contains data")
+	}
+	check(t, os.Truncate(path+"-journal", 0)) // as another program leaves it
+	_, _, err := SchemaOf(t.Context(), path)
+	check(t, err)
+}
+
+// wantMessage checks that an error has a message.
+func wantMessage(t *testing.T, what string, err error, want string) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%s: got error %v, want %q", what, err, want)
 	}
 }
 
