@@ -51,11 +51,13 @@ func (b *backend) signInWith(subject string, claims map[string][]string) error {
 	return err
 }
 
+// signInAccount signs in an account whose person agrees to join acme.
 func (b *backend) signInAccount(a member.Account, session string) (ledger.Token, error) {
 	b.t.Helper()
 	var state [32]byte
 	rand.Read(state[:])
 	ctx := store.WithActor(b.t.Context(), ledger.Actor{Via: ledger.ViaWeb, Address: "2001:db8::1"})
+	a.Consent = "acme"
 	return b.store.SignInMember(ctx, "acme", a, state, sha256.Sum256([]byte(session)), b.clock.time().Add(SessionLife))
 }
 

@@ -47,7 +47,7 @@ func (s *Store) SignInMember(
 		if err != nil || isStranger(before.row) && after.RemovedAt != 0 {
 			return ledger.Token{}, err
 		}
-		if isStranger(before.row) {
+		if !before.row.HasJoined() {
 			offers, err := t.offers(s.providers, a)
 			if err != nil || !member.MayJoin(offers, a, org) {
 				return ledger.Token{}, err

@@ -101,6 +101,9 @@ type Member struct {
 // isCurrent reports whether m is a member, and neither zero nor a former one.
 func (m Member) isCurrent() bool { return m.ID != "" && m.RemovedAt == 0 }
 
+// HasJoined reports whether m is a member who has signed in, and not only one whom an admin has added.
+func (m Member) HasJoined() bool { return m.isCurrent() && m.SignedInAt != 0 }
+
 // A NewMember is the body of a request to add a member before the first sign-in.
 type NewMember struct {
 	Issuer  string `json:"issuer"`

@@ -24,8 +24,8 @@ type Offer struct {
 	// Member is the member after the sign-in. The DN is empty if a rule admits the account but gives
 	// it none: the sign-in says why.
 	Member Member
-	// Joins reports whether the person must agree first: the sign-in would begin a membership by a
-	// rule, and the account is a member of another org, or could become one.
+	// Joins reports whether the person must agree first: it would be the first sign-in to the org, and
+	// the account is a member of another org, or could become one.
 	Joins bool
 }
 
@@ -33,25 +33,28 @@ type Offer struct {
 // in the order of their names. standings are those of all orgs that know the account, or have rules for
 // its issuer.
 //
-// Anyone who may write a rule could otherwise make every account of a provider a member, and read names
-// and addresses. So a rule admits without consent only to the first org of an account, and only if no
-// other org would admit it.
+// Anyone who may write a rule, or add an account by its subject, could otherwise read names and addresses
+// of other orgs' people, and a link would take them to that org. So the first sign-in to an org needs no
+// consent only if no other org knows the account or would admit it.
 func Offers(standings []Standing, a Account, now ledger.Time) []Offer {
 	var offers []Offer
-	isMember := false
+	memberships := make(map[string]bool)
 	for _, s := range standings {
-		isMember = isMember || s.Member.isCurrent()
+		if s.Member.isCurrent() {
+			memberships[s.Org] = true
+		}
 		if !s.MayUse {
 			continue
 		}
 		after, err := Admit(s.Member, s.Rules, a, now)
 		if err != nil || after.RemovedAt == 0 {
-			offers = append(offers, Offer{Org: s.Org, Member: after, Joins: !s.Member.isCurrent()})
+			offers = append(offers, Offer{Org: s.Org, Member: after, Joins: !s.Member.HasJoined()})
 		}
 	}
 
-	if len(offers) == 1 && !isMember {
-		offers[0].Joins = false
+	if len(offers) == 1 {
+		delete(memberships, offers[0].Org)
+		offers[0].Joins = offers[0].Joins && len(memberships) > 0
 	}
 	slices.SortFunc(offers, func(a, b Offer) int {
 		if a.Joins != b.Joins {

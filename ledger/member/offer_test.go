@@ -38,13 +38,15 @@ func TestOrgsOfProviders(t *testing.T) {
 	}
 }
 
-// A rule admits without consent only to the first org of an account, if no other org would admit it.
+// A first sign-in needs no consent only if no other org knows the account or would admit it.
 func TestOffers(t *testing.T) {
 	rules := []member.Rule{{NewRule: member.NewRule{Issuer: issuer, Claim: "groups", Value: "dev", Role: member.Reader,
 		DN: "cn={sub},ou=people-dev,o=acme"}}}
 	nameless := []member.Rule{{NewRule: rules[0].NewRule}}
 	nameless[0].DN = "cn={login},ou=people-dev,o=acme"
-	current := member.Member{ID: "mem_1", DN: "cn=x,ou=people-dev,o=acme", Role: member.Reader}
+	current := member.Member{ID: "mem_1", DN: "cn=x,ou=people-dev,o=acme", Role: member.Reader, SignedInAt: 1}
+	added := current
+	added.SignedInAt = 0
 	byRule, removed, removedByRule := current, current, current
 	byRule.ByRule, removed.RemovedAt = true, 1
 	removedByRule.ByRule, removedByRule.RemovedAt = true, 1
@@ -73,6 +75,10 @@ func TestOffers(t *testing.T) {
 		"a second org":                 {orgs{a, in("b", byRule, rules)}, "b +a"},
 		"a second org again":           {orgs{in("a", removedByRule, rules), in("b", byRule, rules)}, "b +a"},
 		"two orgs of a member":         {orgs{in("b", current, nil), in("a", byRule, rules)}, "a b"},
+		"added by one org":             {orgs{in("acme", added, nil)}, "acme"},
+		"added by a second org":        {orgs{in("a", added, nil), in("b", byRule, rules)}, "b +a"},
+		"added by one, a rule of one":  {orgs{in("a", added, nil), b}, "+a +b"},
+		"added, the first may not":     {orgs{in("a", added, nil), closed(in("b", current, nil))}, "+a"},
 		"the first org no longer may":  {orgs{a, closed(in("b", current, nil))}, "+a"},
 		"no rule of the first matches": {orgs{a, in("b", byRule, nil)}, "+a"},
 		"the other org may not":        {orgs{a, closed(b)}, "a"},

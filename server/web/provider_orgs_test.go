@@ -66,6 +66,7 @@ func TestMemberOfSeveralOrgs(t *testing.T) {
 		DN: "cn=ann,ou=people-dev,o=globex", Role: member.Reader})
 	check(t, err)
 	w := e.browser()
+	e.join(w, e.signInAt(w, "/login/with/okta"), "globex").redirectsTo("/")
 	p := e.signInAt(w, "/login/with/okta?max_age=60&next=%2Forgs%2Fglobex").want(200).has("Choose an org", "acme",
 		"globex").hasNot("Join")
 	checkHTML(t, "several orgs", p)
@@ -117,6 +118,35 @@ func TestAnOrgDoesNotClaimTheAccountsOfAnother(t *testing.T) {
 	w.get("/orgs/evil").want(200)
 	e.wantMembers("evil", "ann")
 	e.signInAt(w, "/login/with/okta?org=evil&next=%2Forgs%2Fevil").redirectsTo("/orgs/evil")
+}
+
+// The admin of an org adds an account by its subject. A link that names the org neither ends the session in
+// another org nor shows the admin anything, until the person agrees.
+func TestAnOrgThatAddsAnAccountAsksIt(t *testing.T) {
+	e := newSignInEnv(t)
+	e.okta.TokenClaims = map[string]any{"name": "Ann Lee"}
+	w := e.browser()
+	e.signInAt(w, "/login/with/okta").redirectsTo("/")
+	e.createOrg("evil")
+	_, err := e.db.AddMember(t.Context(), "evil", member.NewMember{Issuer: e.okta.URL, Subject: "ann",
+		DN: "cn=ann,ou=people-dev,o=evil", Role: member.Reader})
+	check(t, err)
+
+	nameIn := func(org string) string {
+		list, err := client.Collect(e.host.Members(t.Context(), org), 0)
+		check(t, err)
+		return list[0].Name
+	}
+	p := e.signInAt(w, "/login/with/okta?org=evil").want(200).has("Join evil", "your name Ann Lee")
+	w.get("/orgs/acme").want(200)
+	if name := nameIn("evil"); name != "" {
+		t.Errorf("evil knows the name %q", name)
+	}
+	e.join(w, p, "evil").redirectsTo("/")
+	w.get("/orgs/evil").want(200)
+	if name := nameIn("evil"); name != "Ann Lee" {
+		t.Errorf("after the consent, evil knows the name %q", name)
+	}
 }
 
 // The form that joins an org works once, for ten minutes, and only from this site.

@@ -70,6 +70,8 @@ func (s suite) TestOrgsOfAnAccount(t *testing.T) {
 
 	ann, err := fx.add("ann", member.Reader)
 	check(t, err)
+	fx.wantOffers(account("ann", "dev"), "+acme", "+globex", "+umbrella") // none has seen her yet
+	fx.signedIn(account("ann"))
 	fx.wantOffers(account("ann", "dev"), "acme", "+globex", "+umbrella")
 	fx.wantOffers(account("ann"), "acme")
 	fx.wantOffers(account("bob", "dev"), "+globex", "+umbrella")
@@ -111,6 +113,17 @@ func (s suite) TestASecondOrgNeedsConsent(t *testing.T) {
 	a.Consent = ""
 	fx.wantOffers(a, "acme", "globex")
 	_, _, err = fx.signInTo("globex", a)
+	check(t, err)
+
+	// An org that adds the account by its subject learns no more.
+	_, err = fx.AddMember(t.Context(), "umbrella", member.NewMember{Issuer: a.Issuer, Subject: a.Subject,
+		DN: "cn=ann,ou=people-dev,o=umbrella", Role: member.Reader})
+	check(t, err)
+	fx.wantOffers(a, "acme", "globex", "+umbrella")
+	_, _, err = fx.signInTo("umbrella", a)
+	wantCode(t, err, ledger.CodeForbidden)
+	a.Consent = "umbrella"
+	_, _, err = fx.signInTo("umbrella", a)
 	check(t, err)
 }
 
