@@ -46,7 +46,11 @@ func TestProtocolClaims(t *testing.T) {
 		"iss": true, "aud": true, "azp": true, "exp": true, "iat": true, "nbf": true, "auth_time": true, "nonce": true,
 		"acr": true, "amr": true, "at_hash": true, "c_hash": true, "s_hash": true, "jti": true, "sid": true, "typ": true,
 		"token_use": true, "ver": true, "AUD": true, "email_verified": true,
-		"sub": false, "groups": false, "hd": false, "email": false, "audience": false,
+		"idp": true, "nonce_supported": true, "tid": true, "cid": true, "rat": true, "uti": true, "appid": true,
+		"is_private_email": true, "updated_at": true, "act": true, "cnf": true, "origin_jti": true,
+		"sub": false, "groups": false, "hd": false, "email": false, "audience": false, "roles": false, "oid": false,
+		"upn": false, "preferred_username": false, "wids": false, "realm_access": false, "groups_direct": false,
+		"cognito:groups": false, "amr_groups": false,
 	} {
 		rule := member.NewRule{Issuer: issuer, Claim: claim, Value: "x", Role: member.Reader,
 			DN: "cn={sub},ou=people-dev,o=acme"}

@@ -86,9 +86,16 @@ func IsProtocolClaim(name string) bool {
 	switch strings.ToLower(name) {
 	case "iss", "aud", "exp", "nbf", "iat", "jti", // RFC 7519
 		"azp", "nonce", "auth_time", "acr", "amr", "at_hash", "c_hash", "s_hash", // OpenID Connect Core 1.0, FAPI 1.0
-		"sid", "session_state", "typ", "token_type", "token_use", "ver", // what several providers add
-		"client_id", "scope", "scp", // RFC 8693
-		"email_verified", "phone_number_verified":
+		"cnf", "sub_jwk", "origin", "events", "toe", "txn", // other claims that IANA lists
+		"client_id", "scope", "scp", "act", "may_act", "authorization_details", // RFC 8693, RFC 9396
+		"email_verified", "phone_number_verified", "updated_at",
+		"sid", "session_state", "typ", "token_type", "token_use", "ver", "rat", "allowed-origins", // several providers
+		"idp", "cid", // Okta
+		"tid", "aio", "rh", "uti", "azpacr", "appid", "appidacr", "app_displayname", "idtyp", "xms_cc", // Microsoft Entra
+		"tenant_region_scope", "tenant_region_sub_scope", "tenant_ctry", "xms_tcdt", "xms_edov",
+		"nonce_supported", "is_private_email", "real_user_status", "transfer_sub", // Apple
+		"event_id", "origin_jti", // Amazon Cognito
+		"client_ip", "clienthost", "clientaddress": // Keycloak
 		return true
 	}
 	return false
