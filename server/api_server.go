@@ -29,8 +29,8 @@ func (s *Server) getReadiness(*call) (*reply, error) {
 		return nil, ledger.Errorf(ledger.CodeStorageUnavailable, "not ready: %v", err)
 	}
 	r := readiness{Status: "ok", Clock: clockOf(s.store.ClockStatus())}
-	if unsigned := len(s.signing()); unsigned > 0 {
-		r.Log = &logReadiness{Unsigned: unsigned, Detail: "the server log says why these transparency logs are not signed"}
+	if len(s.signing()) > 0 {
+		r.Log = &logReadiness{Unsigned: true, Detail: "the server log says why these transparency logs are not signed"}
 	}
 	if s.witness != nil && s.witness.Off() != "" {
 		r.Witness = &witnessReadiness{Off: true, Detail: "the server log says why the witness cosigns nothing"}
@@ -53,9 +53,9 @@ type witnessReadiness struct {
 	Detail string `json:"detail"`
 }
 
-// A logReadiness counts the logs that are not signed. Anyone may read it, so it names none.
+// A logReadiness says that logs are not signed. Anyone may read it, so it neither names nor counts them.
 type logReadiness struct {
-	Unsigned int    `json:"unsigned"`
+	Unsigned bool   `json:"unsigned"`
 	Detail   string `json:"detail"`
 }
 
