@@ -191,7 +191,8 @@ func (s *Store) ChangeIdentity(ctx context.Context, org, id string, c identity.C
 // namesChanged stores the names that the signer of a changed identity has by all identities with its
 // DN, revoked ones too.
 func (t *tx) namesChanged(orgID int64, before, after identity.Identity) error {
-	list, err := all(t.reader, scanIdentity, selectIdentity+"WHERE i.org_id = ? AND i.dn = ? ORDER BY i.id", orgID, after.DN)
+	list, err := all(t.reader, scanIdentity, selectIdentity+"WHERE i.org_id = ? AND i.dn = ? ORDER BY i.id", orgID,
+		after.DN)
 	if err != nil {
 		return fmt.Errorf("read the identities of a signer: %w", err)
 	}

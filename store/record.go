@@ -391,7 +391,8 @@ func (t *tx) bufferAttestation(v *view, s *subject, r *recording, e *policy.Evid
 		}
 	}
 	for _, digest := range a.Artifacts.Digests {
-		rows.artifacts.Add(org, digestKey(digest), s.id, a.Signer.Identity, st.signerID, policy.Builds(a.Predicate, e.Status), id)
+		rows.artifacts.Add(org, digestKey(digest), s.id, a.Signer.Identity, st.signerID,
+			policy.Builds(a.Predicate, e.Status), id)
 	}
 	if s.isLatest(e) {
 		key := latestKey{s.id, st.predicateID, a.Slot, st.signerID}

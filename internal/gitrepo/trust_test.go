@@ -66,7 +66,8 @@ func (p programs) ran(t *testing.T) []string {
 
 // programSettings are settings that make git run a program.
 func programSettings() []string {
-	return []string{"remote.origin.uploadpack", "remote." + remoteName + ".uploadpack", "core.fsmonitor", "core.pager", "core.editor", "pager.log", "gpg.program",
+	return []string{"remote.origin.uploadpack", "remote." + remoteName + ".uploadpack", "core.fsmonitor", "core.pager",
+		"core.editor", "pager.log", "gpg.program",
 		"core.alternateRefsCommand", "diff.external", "diff.x.command", "diff.x.textconv", "merge.x.driver",
 		"filter.x.smudge", "filter.x.clean", "filter.x.process", "uploadpack.packObjectsHook", "alias.fetch",
 		"alias.ls-remote", "submodule.x.update"}

@@ -291,7 +291,9 @@ func TestChangedNamesAreDerivedAgain(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 0))
 	var ids []string
 	var signers []func()
-	for _, dn := range []string{"cn=Uma,ou=x,o=acme", "cn=Uma,ou=x,o=acme", "cn=UMA,ou=X,o=acme", "cn=github:uma,ou=x,o=acme"} {
+	for _, dn := range []string{
+		"cn=Uma,ou=x,o=acme", "cn=Uma,ou=x,o=acme", "cn=UMA,ou=X,o=acme", "cn=github:uma,ou=x,o=acme",
+	} {
 		id, use := h.addSigner(dn)
 		ids, signers = append(ids, id), append(signers, use)
 	}

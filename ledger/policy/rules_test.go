@@ -67,7 +67,8 @@ func TestLinkRefusal(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			for rules, want := range map[int]string{Rules: test.want, 0: test.old} {
-				refusal, warning := Contract{Rules: rules}.LinkRefusal(test.predicate, ledger.Pass, identity.DN{}, strings.Fields(test.may))
+				may := identity.Predicates(strings.Fields(test.may))
+				refusal, warning := Contract{Rules: rules}.LinkRefusal(test.predicate, ledger.Pass, identity.DN{}, may)
 				warned := want == string(ledger.AnyLinker)
 				if warned {
 					want = ""
@@ -83,7 +84,8 @@ func TestLinkRefusal(t *testing.T) {
 // A build that did not pass links nothing, but by the rules of an earlier release.
 func TestFailedBuildsDoNotLink(t *testing.T) {
 	for status, links := range map[ledger.Status]bool{
-		ledger.Pass: true, ledger.Warn: true, ledger.Recorded: true, ledger.Fail: false, ledger.Errored: false, ledger.Skip: false,
+		ledger.Pass: true, ledger.Warn: true, ledger.Recorded: true,
+		ledger.Fail: false, ledger.Errored: false, ledger.Skip: false,
 	} {
 		may := identity.Predicates{"build:*"}
 		refusal, _ := Contract{Rules: Rules}.LinkRefusal("build:gh", status, identity.DN{}, may)
@@ -106,7 +108,8 @@ func TestLinkRefusalByName(t *testing.T) {
 			nil); refusal+string(warning) != "" {
 			t.Errorf("a named signer: %q, %q", refusal, warning)
 		}
-		refusal, warning := c.LinkRefusal("build:gh", ledger.Pass, identity.DN{CN: "ci", OU: "dev"}, identity.Predicates{"build:*"})
+		dn, may := identity.DN{CN: "ci", OU: "dev"}, identity.Predicates{"build:*"}
+		refusal, warning := c.LinkRefusal("build:gh", ledger.Pass, dn, may)
 		if refusal != "the signer is not in the policy's artifacts.signers" || warning != "" {
 			t.Errorf("another signer: %q, %q", refusal, warning)
 		}

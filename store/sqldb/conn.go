@@ -20,10 +20,10 @@ type Conn struct {
 	dialect *Dialect
 	// Either sql with its prepared statements, or native with the statements in its syntax. Until Ready
 	// takes sql from the pool, it is nil.
-	sql   *sql.Conn
-	pool  *sql.DB
-	check func() error
-	stmts map[string]*sql.Stmt
+	sql    *sql.Conn
+	pool   *sql.DB
+	check  func() error
+	stmts  map[string]*sql.Stmt
 	native Native
 	texts  map[string]string
 	// answered reports whether the native connection has had a result since Ready.
