@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/sigstore/sigstore-go/pkg/fulcio/certificate"
-	"github.com/sigstore/sigstore/pkg/cryptoutils"
 	"pgregory.net/rapid"
 
 	"github.com/ledgerd/ledgerd/internal/testenv"
@@ -67,7 +66,7 @@ func drawCertificate(t *rapid.T, c *x509.Certificate) {
 		case "other":
 			name := rapid.SampledFrom([]string{"ann!acme.example", ""}).Draw(t, "other name")
 			c.URIs, c.EmailAddresses, c.DNSNames = nil, nil, nil
-			c.ExtraExtensions = []pkix.Extension{*ledgertest.Must(cryptoutils.MarshalOtherNameSAN(name, true))}
+			c.ExtraExtensions = []pkix.Extension{otherName(name)}
 		}
 	}
 
@@ -81,5 +80,17 @@ func drawCertificate(t *rapid.T, c *x509.Certificate) {
 	for _, n := range rapid.SliceOfNDistinct(rapid.IntRange(1, 25), 0, 6, rapid.ID[int]).Draw(t, "extensions") {
 		c.ExtraExtensions = append(c.ExtraExtensions, pkix.Extension{
 			Id: asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57264, 1, n}, Value: value.Draw(t, "value")})
+	}
+}
+
+// otherName returns the extension with an alternative name of Fulcio's own kind.
+func otherName(name string) pkix.Extension {
+	der := ledgertest.Must(asn1.MarshalWithParams(struct {
+		ID    asn1.ObjectIdentifier
+		Value string `asn1:"utf8,explicit,tag:0"`
+	}{asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57264, 1, 7}, name}, "tag:0"))
+	return pkix.Extension{
+		Id: asn1.ObjectIdentifier{2, 5, 29, 17}, Critical: true,
+		Value: ledgertest.Must(asn1.Marshal([]asn1.RawValue{{FullBytes: der}})),
 	}
 }
