@@ -45,8 +45,9 @@ func TestRadarAgainstGit(t *testing.T) {
 	env := newRadarEnv(t)
 	var all []*randomHistory
 	var in bytes.Buffer
-	for seed := range histories {
-		h := newRandomHistory(uint64(seed))
+	first := testenv.Seed(t)
+	for seed := first; seed < first+uint64(histories); seed++ {
+		h := newRandomHistory(seed)
 		h.write(&in)
 		all = append(all, h)
 	}

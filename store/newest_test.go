@@ -3,10 +3,10 @@ package store
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -14,7 +14,7 @@ import (
 // the end of a part, no commit is missing; together, the parts have all.
 func TestReadNewest(t *testing.T) {
 	s := openWithRepo(t)
-	random := rand.New(rand.NewPCG(1, 1))
+	random := testenv.Rand(t)
 	const repos, commits = 7, 900
 	insertRepos(t, s, repos)
 	check(t, s.write(t.Context(), "", func(t *tx) error {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
@@ -28,7 +29,8 @@ SELECT count(*) FROM overlaps o JOIN tips l ON l.commit_id = o.later JOIN tips e
 // has rows for the overlaps that are open or may open again, and for no others.
 func TestPruneDeletesClosedOverlaps(t *testing.T) {
 	kept, pruned := 0, 0
-	for seed := range uint64(10) {
+	first := testenv.Seed(t)
+	for seed := first; seed < first+10; seed++ {
 		now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 		s := openAgain(t, filepath.Join(t.TempDir(), "ledger.db"), Options{Now: func() time.Time { return now }})
 		_, err := s.CreateOrg(t.Context(), "acme")

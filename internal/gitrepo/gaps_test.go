@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/internal/gitrepo/gitrepotest"
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
@@ -104,7 +105,7 @@ func checkHunks(t *testing.T, c radar.Change, before, after gitrepotest.Tree) {
 // many repeated lines.
 func TestGitRecordOfRandomEdits(t *testing.T) {
 	gitrepotest.IgnoreConfig(t)
-	random := rand.New(rand.NewPCG(5, 2026))
+	random := testenv.Rand(t)
 	hunks, repeated := 0, 0
 	for range 12 {
 		before, after := gitrepotest.Tree{}, gitrepotest.Tree{}
@@ -160,7 +161,7 @@ func randomFile(random *rand.Rand, lines []string) string {
 
 // Pairs of lines are compared by content, even if all sums collide.
 func TestRepeatedGapsWithCollidingSums(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2))
+	random := testenv.Rand(t)
 	hasher := newGapHasher()
 	for range 200 {
 		content := randomFile(random, randomLines(random, random.IntN(30)))

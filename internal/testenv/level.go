@@ -1,10 +1,13 @@
 package testenv
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -67,22 +70,49 @@ func Pick[T any](quick, push, full T) T {
 	return [...]T{Quick: quick, Push: push, Full: full}[CurrentLevel()]
 }
 
-// Check is like [rapid.Check], with as many checks as the level has unless RAPID_CHECKS or the flag
-// -rapid.checks says otherwise.
+// seedVariable is an environment variable with the seed of random tests. .ci/run takes it from the commit,
+// so that each commit tries other inputs, and one commit always the same.
+const seedVariable = "LEDGERD_TEST_SEED"
+
+// Seed returns the seed of a random test, which a test that fails prints. The default is 0.
+func Seed(t testing.TB) uint64 {
+	t.Helper()
+	text := cmp.Or(os.Getenv(seedVariable), "0")
+	seed, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatalf("%s is %q: use a number", seedVariable, text)
+	}
+	t.Logf("%s=%d", seedVariable, seed)
+	return seed
+}
+
+// Rand returns the random numbers of a test, by its seed.
+func Rand(t testing.TB) *rand.Rand {
+	t.Helper()
+	return rand.New(rand.NewPCG(Seed(t), 0))
+}
+
+// Check is like [rapid.Check], with as many checks as the level has and the seed of the tests, unless
+// flags of rapid or RAPID_CHECKS say otherwise. Without a seed, rapid takes one.
 func Check(t rapid.TB, property func(*rapid.T)) {
 	t.Helper()
-	setChecks()
+	setFlags()
 	rapid.Check(t, property)
 }
 
-// setChecks sets the number of checks of rapid.
-var setChecks = sync.OnceFunc(func() {
-	isGiven := os.Getenv("RAPID_CHECKS") != ""
-	flag.Visit(func(f *flag.Flag) { isGiven = isGiven || f.Name == "rapid.checks" })
-	if isGiven {
-		return
+// setFlags sets the flags of rapid that are not given.
+var setFlags = sync.OnceFunc(func() {
+	values := map[string]string{"rapid.checks": fmt.Sprint(Pick(25, 100, 500)), "rapid.seed": os.Getenv(seedVariable)}
+	flag.Visit(func(f *flag.Flag) { delete(values, f.Name) })
+	if os.Getenv("RAPID_CHECKS") != "" {
+		delete(values, "rapid.checks")
 	}
-	if err := flag.Set("rapid.checks", fmt.Sprint(Pick(25, 100, 500))); err != nil {
-		panic(err)
+	for name, value := range values {
+		if value == "" {
+			continue
+		}
+		if err := flag.Set(name, value); err != nil {
+			panic(err)
+		}
 	}
 })

@@ -83,6 +83,18 @@ func TestLevels(t *testing.T) {
 	}
 }
 
+// Random tests have the same numbers for one seed, and others for another.
+func TestSeed(t *testing.T) {
+	var got []uint64
+	for _, seed := range []string{"", "0", "268435455", "7"} {
+		t.Setenv("LEDGERD_TEST_SEED", seed)
+		got = append(got, testenv.Rand(t).Uint64())
+	}
+	if got[0] != got[1] || got[2] == got[3] || got[1] == got[2] {
+		t.Errorf("drew %v: the first two should be the same, and no others", got)
+	}
+}
+
 // A test that the flag -run names runs at every level.
 func TestNamedTestsAreNotSkipped(t *testing.T) {
 	run := flag.Lookup("test.run").Value

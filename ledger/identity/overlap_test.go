@@ -1,8 +1,9 @@
 package identity
 
 import (
-	"math/rand/v2"
 	"testing"
+
+	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
 func TestOverlaps(t *testing.T) {
@@ -48,7 +49,7 @@ func TestOverlapsAgreesWithMatch(t *testing.T) {
 		}
 	}
 
-	r := rand.New(rand.NewPCG(1, 2))
+	r := testenv.Rand(t)
 	random := func() Pattern {
 		text := []byte("cn=")
 		for range 1 + r.IntN(3) {

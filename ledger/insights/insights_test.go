@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/insights"
 )
@@ -190,7 +191,7 @@ func TestPredicates(t *testing.T) {
 // TestDeploymentsAsDefined compares the figures with the definitions in docs/insights.md,
 // read literally, on random outcomes.
 func TestDeploymentsAsDefined(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2))
+	random := testenv.Rand(t)
 	statuses := []ledger.Status{ledger.Pass, ledger.Pass, ledger.Pass, ledger.Fail, ledger.Skip, ledger.Recorded}
 	for range 3000 {
 		outcomes := make([]insights.Outcome, random.IntN(12))

@@ -111,8 +111,8 @@ func modelWrote(s Source, e Evidence) bool {
 }
 
 // modelKnows reports whether it is known who wrote a commit: somebody with a name. By the rules
-// "proven" and "known" the object says so, and by the latter the org knows everybody but the
-// forge, of whom there must be one, and every key.
+// "proven" and "known" the object says so, and by the latter the org knows everybody but a forge
+// that is the second of them, the committer, and every key.
 func modelKnows(r Requirement, s Source) bool {
 	if !modelHasAuthor(s.Authors) || r.ExcludeAuthor != AuthorExcluded && !s.Proven {
 		return false
@@ -121,12 +121,10 @@ func modelKnows(r Requirement, s Source) bool {
 		return true
 	}
 
-	people := 0
-	for _, a := range s.Authors {
-		if a.Email == "noreply@github.com" {
+	for i, a := range s.Authors {
+		if i == 1 && a.Email == "noreply@github.com" {
 			continue
 		}
-		people++
 		isKnown := false
 		for _, name := range []string{modelFold(a.Name), modelFold(a.Email)} {
 			isKnown = isKnown || name != "" && slices.Contains(s.KnownAuthors, name)
@@ -141,7 +139,7 @@ func modelKnows(r Requirement, s Source) bool {
 			return false
 		}
 	}
-	return people > 0
+	return true
 }
 
 // modelHasAuthor reports whether any author has a name or an e-mail address.

@@ -3,13 +3,13 @@ package proof
 import (
 	"crypto/rand"
 	"fmt"
-	mrand "math/rand/v2"
 	"strings"
 	"testing"
 
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -104,7 +104,7 @@ func TestEveryChangeOfAProofIsNoticed(t *testing.T) {
 	key, verifier := newKey(t, origin)
 	const largest = 700
 	r, leaves := newTree(t, largest)
-	random := mrand.New(mrand.NewPCG(1, 2))
+	random := testenv.Rand(t)
 	for range 1000 {
 		size := 1 + random.Int64N(largest)
 		n := random.Int64N(size)

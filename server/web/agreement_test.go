@@ -18,7 +18,6 @@ import (
 var (
 	histories = flag.Int("agreement.histories", 0,
 		"the `number` of histories in TestAllAgreeOnStates, instead of that of the level")
-	firstHistory = flag.Int("agreement.first", 0, "the `number` of the first history")
 )
 
 // TestAllAgreeOnStates runs random histories under random contracts. The stored record,
@@ -28,8 +27,9 @@ var (
 func TestAllAgreeOnStates(t *testing.T) {
 	a := newAgreement(t)
 	many := cmp.Or(*histories, testenv.Pick(15, 60, 10_000))
-	for n := *firstHistory; n < *firstHistory+many; n++ {
-		h := a.newHistory(uint64(n))
+	first := testenv.Seed(t)
+	for n := first; n < first+uint64(many); n++ {
+		h := a.newHistory(n)
 		for range 4 + h.rnd.IntN(12) {
 			h.step()
 		}

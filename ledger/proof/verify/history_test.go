@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger/proof"
 )
 
@@ -87,7 +88,7 @@ func TestTilesAreNotTrusted(t *testing.T) {
 
 // Any prefix of a log is one, and no other tree is.
 func TestExtendsRandomTrees(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
+	r := testenv.Rand(t)
 	ours := (&tree{t: t}).grow(2000, "ours")
 	for range 300 {
 		size := 1 + r.IntN(2000)

@@ -2,11 +2,11 @@ package chart_test
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/server/web/chart"
 )
 
@@ -45,7 +45,7 @@ func inside(t *testing.T, c *chart.Chart) {
 }
 
 func TestChartsFit(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 1))
+	random := testenv.Rand(t)
 	for n := 1; n <= 54; n++ {
 		for _, scale := range []float64{0, 1, 7, 1000, 1e6, 1e9, 1e11} {
 			counts, failed, durations := make([]float64, n), make([]float64, n), make([]float64, n)
