@@ -193,8 +193,8 @@ func TestFaultFileIsGone(t *testing.T) {
 	}
 }
 
-// A reading connection is made when a read needs it. It does not read a file that has taken the place of
-// the database since, while the connections that are open keep reading the database.
+// Except in a server, a reading connection is made when a read needs it. It does not read a file that has
+// taken the place of the database since, while the connections that are open keep reading the database.
 func TestFaultConnectionsAreNotMadeToOtherFiles(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows does not move open files")
@@ -208,6 +208,12 @@ func TestFaultConnectionsAreNotMadeToOtherFiles(t *testing.T) {
 	if n := db.readDB.Stats().OpenConnections; n != 0 {
 		t.Errorf("%d reading connections are open before the first read", n)
 	}
+
+	server := openWith(t, filepath.Join(t.TempDir(), "ledger.db"), Options{Hooks: noHooks, Serve: true})
+	if n := server.readDB.Stats().OpenConnections; n < 2 {
+		t.Errorf("a server has %d reading connections", n)
+	}
+	check(t, server.Close())
 
 	read := func(lane sqldb.Lane) (things int, err error) {
 		err = db.Read(t.Context(), sqldb.Reader{Lane: lane}, func(c *sqldb.Conn) error {

@@ -106,6 +106,11 @@ func (db *DB) open(ctx context.Context, path string, o Options) (err error) {
 	for lane, n := range readers() {
 		for range n {
 			c := sqldb.ConnectLater(db.readDB, &dialect, db.guard.check)
+			if o.Serve { // reads of a server go on if the file is moved away
+				if err := c.Ready(ctx); err != nil {
+					return err
+				}
+			}
 			switch sqldb.Lane(lane) {
 			case sqldb.Requests:
 				c.KeepShort()
