@@ -30,7 +30,7 @@ func (s *Server) getReadiness(*call) (*reply, error) {
 	}
 	r := readiness{Status: "ok", Clock: clockOf(s.store.ClockStatus())}
 	if len(s.signing()) > 0 {
-		r.Log = &logReadiness{Unsigned: true, Detail: "the server log says why these transparency logs are not signed"}
+		r.Log = &logReadiness{Unsigned: 1, Detail: "the server log says why these transparency logs are not signed"}
 	}
 	if s.witness != nil && s.witness.Off() != "" {
 		r.Witness = &witnessReadiness{Off: true, Detail: "the server log says why the witness cosigns nothing"}
@@ -55,7 +55,7 @@ type witnessReadiness struct {
 
 // A logReadiness says that logs are not signed. Anyone may read it, so it neither names nor counts them.
 type logReadiness struct {
-	Unsigned bool   `json:"unsigned"`
+	Unsigned int    `json:"unsigned"` // always 1
 	Detail   string `json:"detail"`
 }
 
