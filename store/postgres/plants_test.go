@@ -123,7 +123,8 @@ func TestWhatAnOwnerPlantsDoesNotRun(t *testing.T) {
 		{"a view in place of the version", ran + "ALTER TABLE ledger RENAME TO kept; " +
 			"CREATE VIEW ledger AS SELECT id, f() AS schema_version FROM kept", `view "ledger" is unknown`},
 		{"a policy of the version", ran + "ALTER TABLE ledger ENABLE ROW LEVEL SECURITY; " +
-			"ALTER TABLE ledger FORCE ROW LEVEL SECURITY; CREATE POLICY p ON ledger USING (f() = 1)", `policy "p" of "ledger" is unknown`},
+			"ALTER TABLE ledger FORCE ROW LEVEL SECURITY; " +
+			"CREATE POLICY p ON ledger USING (f() = 1)", `policy "p" of "ledger" is unknown`},
 		{"a table that the version inherits", ran + "CREATE TABLE x.more () INHERITS (ledger)",
 			`inheriting table "x.more" of "ledger" is unknown`},
 		{"a member of an extension", "ALTER EXTENSION citext ADD VIEW shown", `view "shown" is unknown`},
