@@ -67,6 +67,10 @@ func TestUpgradesAgreeOnBothEngines(t *testing.T) {
 	}
 	ok(t, from.Close())
 
+	const reason = "schema version 17 is of an earlier release"
+	if err := checkSchema(s.Conn); err == nil || !strings.Contains(err.Error(), reason) {
+		t.Errorf("to read the ledger before its upgrade: got %v, want %q", err, reason)
+	}
 	ok(t, migrate(s.Conn, Options{}))
 	db, err := sqlite.Open(t.Context(), file, sqlite.Options{NoCopy: true})
 	ok(t, err)
