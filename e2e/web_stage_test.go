@@ -25,6 +25,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/identity/sigstore"
 	"github.com/ledgerd/ledgerd/ledger/member"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/server"
@@ -63,7 +64,9 @@ func newStage(t *testing.T, more ...func(*stage)) *stage {
 		"LEDGERD_BASE_URL=https://ledger.acme.example")
 	s := &stage{webhookOrg: &webhookOrg{org: o}, now: time.Now().Add(-80 * time.Hour),
 		keys: map[string]ed25519.PrivateKey{"ci": o.key}, shown: "refund-currency"}
-	db, err := store.Open(t.Context(), o.database, store.Options{Now: func() time.Time { return s.now }})
+	db, err := store.Open(t.Context(), o.database, store.Options{
+		Now: func() time.Time { return s.now }, ParseRoot: sigstore.ParseRoot,
+	})
 	check(t, err)
 
 	host := server.New(server.Config{Store: db, Now: func() time.Time { return s.now }}).Host()
