@@ -58,13 +58,13 @@ func (q Query) addTo(query url.Values) {
 // although there is a next page.
 func page[T any](ctx context.Context, c *Client, path string, query url.Values, q Query) (ledger.Page[T], error) {
 	q.addTo(query)
-	r := request{method: http.MethodGet, path: path, query: query}
-	p, _, err := call[ledger.Page[T]](ctx, c, r)
+	p, _, err := call[ledger.Page[T]](ctx, c, request{method: http.MethodGet, path: path, query: query})
 	if err != nil {
 		return p, err
 	}
+	requested := keyIn(path, query)
 	for _, record := range p.Data {
-		if err := r.check(record); err != nil {
+		if err := requested.check(record, false); err != nil {
 			return ledger.Page[T]{}, err
 		}
 	}

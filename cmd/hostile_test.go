@@ -143,16 +143,18 @@ func serveHere(t *testing.T, database string) string {
 	return strings.TrimSpace(strings.TrimPrefix(string(line[:n]), "listening on "))
 }
 
-// Nothing that a server says can control the terminal, or passes for a line of ledgerd.
-func TestOutputOfAHostileServer(t *testing.T) {
+// newLocal makes a folder for a ledger the current one, and returns the path of the ledger and what runs a
+// command on it that must succeed.
+func newLocal(t *testing.T) (database string, must func(line string) (stdout string)) {
+	t.Helper()
 	folder := t.TempDir()
 	t.Chdir(folder)
 	t.Setenv("LEDGERD_URL", "")
 	t.Setenv("LEDGERD_BASE_URL", "http://ledger.example")
 	t.Setenv("XDG_STATE_HOME", folder)
-	database := filepath.Join(folder, "ledger.db")
+	database = filepath.Join(folder, "ledger.db")
 	t.Setenv("LEDGERD_DATABASE", database)
-	must := func(line string) string {
+	return database, func(line string) string {
 		t.Helper()
 		status, stdout, stderr := perform(strings.Fields(line)...)
 		if status != 0 {
@@ -160,6 +162,11 @@ func TestOutputOfAHostileServer(t *testing.T) {
 		}
 		return stdout
 	}
+}
+
+// Nothing that a server says can control the terminal, or passes for a line of ledgerd.
+func TestOutputOfAHostileServer(t *testing.T) {
+	database, must := newLocal(t)
 	const sha = "1111111111111111111111111111111111111111"
 	must("org create acme")
 	must("repo create acme/api")

@@ -4,7 +4,6 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -29,21 +28,7 @@ func newSwapping(t *testing.T, server, asked, instead string) string {
 
 // No command takes another record for the one that it was asked for.
 func TestSwappedRecords(t *testing.T) {
-	folder := t.TempDir()
-	t.Chdir(folder)
-	t.Setenv("XDG_STATE_HOME", folder)
-	t.Setenv("LEDGERD_URL", "")
-	t.Setenv("LEDGERD_BASE_URL", "http://ledger.example")
-	database := filepath.Join(folder, "ledger.db")
-	t.Setenv("LEDGERD_DATABASE", database)
-	must := func(line string) string {
-		t.Helper()
-		status, stdout, stderr := perform(strings.Fields(line)...)
-		if status != 0 {
-			t.Fatalf("%s: status %d: %s", line, status, stderr)
-		}
-		return stdout
-	}
+	database, must := newLocal(t)
 	first, third := strings.Repeat("1", 40), strings.Repeat("3", 40)
 	must("org create acme")
 	must("keygen --dn cn=ci,ou=build,o=acme --out ci")

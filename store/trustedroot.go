@@ -86,9 +86,9 @@ func (rd reader) findTrustedRoot(org, name string, version int) (identity.Truste
 	return r.row, err
 }
 
-// SetTrustedRoot makes a document the next version of a trusted root, or removes it if there is none,
-// and returns the version. It is a no-op if that is already in effect. Attestations that are verified
-// from then on follow it; those that are recorded keep counting.
+// SetTrustedRoot stores a document as the next version of a trusted root and returns the version. An
+// empty document removes the trusted root. It is a no-op if that is already in effect. Attestations that
+// are verified from then on follow it; those that are recorded keep counting.
 func (s *Store) SetTrustedRoot(ctx context.Context, org, name string, document []byte) (identity.TrustedRoot, error) {
 	r, err := identity.NewTrustedRoot(name, document, s.caches.parseRoot)
 	if err != nil {

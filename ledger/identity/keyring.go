@@ -57,7 +57,7 @@ type holder struct {
 // NewKeyring returns a keyring of an org's identities. Include the revoked ones, so
 // that Verify can distinguish a revoked signer from an unknown one. roots are the versions of trusted
 // roots that vouch for keyless signers: those in effect or, to verify what is recorded, all. parse
-// parses them; nil if there are none.
+// reads their documents. It may be nil if there are no roots.
 func NewKeyring(ids []Identity, parse RootParser, roots ...TrustedRoot) (*Keyring, error) {
 	k := &Keyring{
 		bySPKI: make(map[[sha256.Size]byte]*trustedKey),
