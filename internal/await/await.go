@@ -42,8 +42,11 @@ func (p Poll[T]) Run(ctx context.Context) (T, error) {
 }
 
 // temporary reports whether a retry may succeed: the server is unreachable, overloaded or
-// failing.
+// failing. A server that answers with another record is the wrong one.
 func temporary(err error) bool {
+	if _, isAnother := errors.AsType[*client.AnotherError](err); isAnother {
+		return false
+	}
 	e, ok := errors.AsType[*client.Error](err)
 	return !ok || e.Status >= 500 || e.Status == http.StatusTooManyRequests
 }
