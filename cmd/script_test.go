@@ -36,6 +36,7 @@ func TestMain(m *testing.M) {
 	}
 	testscript.Main(m, map[string]func(){
 		"ledgerd": func() { os.Exit(Execute()) },
+		"worker":  work,
 	})
 }
 
@@ -43,7 +44,9 @@ func TestMain(m *testing.M) {
 // binary and the machine's git.
 //
 // In addition to the commands of testscript there are:
-//   - exits STATUS COMMAND… runs a command and checks its exit status.
+//   - call ledgerd… is like exec, without standard input, in the one process that a script has for such
+//     commands (worker_test.go).
+//   - exits STATUS COMMAND… runs a command and checks its exit status. The command may begin with call.
 //   - await URL [STATUS] waits until a server responds, or responds with a status.
 //   - get URL prints the response to a GET request with the token in the file $TOKEN.
 //   - grab NAME FILE REGEXP sets a variable to the match of the first group.
@@ -76,6 +79,7 @@ func runScripts(t *testing.T, dir string, setUp func(*testscript.Env) error) {
 		Condition:           scriptCondition,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits":   scriptExits,
+			"call":    scriptCall,
 			"await":   scriptAwait,
 			"get":     scriptGet,
 			"grab":    scriptGrab,
@@ -93,7 +97,10 @@ func setUpScript(env *testscript.Env) error {
 	if err := setVariables(env); err != nil {
 		return err
 	}
-	return setLedgers(env)
+	if err := setLedgers(env); err != nil {
+		return err
+	}
+	return setWorker(env)
 }
 
 // setVariables sets variables with three free addresses and with the paths of fixtures.
@@ -180,7 +187,9 @@ func scriptExits(ts *testscript.TestScript, neg bool, args []string) {
 	want, err := strconv.Atoi(args[0])
 	ts.Check(err)
 	got := 0
-	if err := ts.Exec(args[1], args[2:]...); err != nil {
+	if args[1] == "call" {
+		got = call(ts, args[2:])
+	} else if err := ts.Exec(args[1], args[2:]...); err != nil {
 		e, ok := errors.AsType[*exec.ExitError](err)
 		if !ok {
 			ts.Fatalf("%v", err)
