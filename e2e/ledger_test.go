@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/ed25519"
 	"crypto/x509"
@@ -124,10 +125,19 @@ func freeAddress(t *testing.T) string {
 }
 
 // ledgerd runs a command on the database and returns its trimmed standard
-// output. The server may be running.
+// output. The server may be running. A command with variables has a process of its own.
 func (o *org) ledgerd(args ...string) string {
 	o.t.Helper()
-	command := exec.Command("ledgerd", append(args, "--database", o.database)...)
+	args = append(args, "--database", o.database)
+	if len(o.env) == 0 {
+		var stdout, stderr bytes.Buffer
+		if status := cmd.Main(o.t.Context(), args, strings.NewReader(""), &stdout, &stderr); status != 0 {
+			o.t.Fatalf("ledgerd %s: exit status %d: %s", strings.Join(args, " "), status, &stderr)
+		}
+		return strings.TrimSpace(stdout.String())
+	}
+
+	command := exec.Command("ledgerd", args...)
 	command.Env = append(os.Environ(), o.env...)
 	command.Stderr = os.Stderr
 	out, err := command.Output()

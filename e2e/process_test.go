@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -47,6 +48,7 @@ func TestStreamShowsWritesOfOtherProcesses(t *testing.T) {
 // If another process revokes a token, the token's streams end within 15 s and
 // others stay open.
 func TestRevocationEndsTheStream(t *testing.T) {
+	testenv.From(t, testenv.Push, "takes many seconds")
 	t.Parallel() // mostly waits
 	o := newOrg(t)
 	o.start()

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -36,6 +37,7 @@ type hostileReceiver struct {
 // Deliveries to hostile receivers end as expected, and hardly delay those to a
 // healthy one.
 func TestWebhooksToHostileReceivers(t *testing.T) {
+	testenv.From(t, testenv.Push, "takes many seconds")
 	t.Parallel()
 	h := newHooks(t, "LEDGERD_WEBHOOKS_ALLOWED_NETWORKS="+receiverHost+"/32",
 		"LEDGERD_WEBHOOKS_TIMEOUT=2s", "LEDGERD_WEBHOOKS_CONNECT_TIMEOUT=1s", "LEDGERD_WEBHOOKS_SCHEDULE=1s,2s,4s,8s,16s")
