@@ -33,6 +33,7 @@ func TestMain(m *testing.M) {
 	// Tests in this process are in no CI job. Scripts have their own environment.
 	if filepath.Base(os.Args[0]) != "ledgerd" {
 		_ = os.Setenv("LEDGERD_CI", "off")
+		testenv.UseMemory()
 	}
 	testscript.Main(m, map[string]func(){
 		"ledgerd": func() { os.Exit(Execute()) },

@@ -29,12 +29,14 @@ import (
 	"github.com/ledgerd/ledgerd/e2e/internal/daemon"
 	"github.com/ledgerd/ledgerd/internal/freeport"
 	"github.com/ledgerd/ledgerd/internal/pgtest"
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 )
 
 func TestMain(m *testing.M) {
 	_ = os.Setenv("LEDGERD_CI", "off") // no test is about the CI job that runs it
+	testenv.UseMemory()
 	testscript.Main(m, map[string]func(){
 		"ledgerd":      func() { os.Exit(cmd.Execute()) },
 		"ledgerd-fast": runFast,

@@ -43,7 +43,7 @@ func (f mergeForest) commitAll(message string, options ...string) string {
 	f.t.Helper()
 	f.Git("add", "--all")
 	f.Git(append([]string{"commit", "--quiet", "--allow-empty", "--message", message}, options...)...)
-	return f.Git("rev-parse", "HEAD")
+	return f.CheckedOut()
 }
 
 func (f mergeForest) write(name, content string) {

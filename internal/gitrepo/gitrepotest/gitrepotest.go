@@ -41,7 +41,12 @@ func IgnoreConfig(t testing.TB) {
 	}
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("GIT_CONFIG_NOSYSTEM", "1")
-	t.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
+	config := filepath.Join(t.TempDir(), "config")
+	if err := os.WriteFile(config, []byte("[maintenance]\n\tauto = false\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("GIT_CONFIG_GLOBAL", config)
+	t.Setenv("GIT_TEMPLATE_DIR", "") // no repository needs the samples of hooks
 }
 
 // New creates a repository with a commit on main for each tree, and returns its
@@ -113,7 +118,25 @@ func (f Forest) Commit(name, content string) string {
 	WriteFile(f.t, filepath.Join(f.Dir, name), content)
 	f.Git("add", "--all")
 	f.Git("commit", "--quiet", "--message", name)
-	return f.Git("rev-parse", "HEAD")
+	return f.CheckedOut()
+}
+
+// CheckedOut returns the id of the commit that is checked out, which git has just written to a file.
+func (f Forest) CheckedOut() string {
+	f.t.Helper()
+	head := "HEAD"
+	for {
+		text, err := os.ReadFile(filepath.Join(f.Dir, ".git", head))
+		if err != nil {
+			return f.Git("rev-parse", "HEAD")
+		}
+		value := strings.TrimSpace(string(text))
+		ref, isRef := strings.CutPrefix(value, "ref: ")
+		if !isRef {
+			return value
+		}
+		head = ref
+	}
 }
 
 // Branch creates a branch from another one and changes one file on it. The

@@ -1,0 +1,9 @@
+package store
+
+import (
+	"testing"
+
+	"github.com/ledgerd/ledgerd/internal/testenv"
+)
+
+func TestMain(m *testing.M) { testenv.InMemory(m) }
