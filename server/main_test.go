@@ -6,4 +6,4 @@ import (
 	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
-func TestMain(m *testing.M) { testenv.InMemory(m) }
+func TestMain(m *testing.M) { testenv.Main(m) }

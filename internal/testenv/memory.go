@@ -2,12 +2,17 @@ package testenv
 
 import (
 	"os"
+	"runtime/debug"
 	"testing"
 )
 
-// InMemory is the main function of the tests of a package that write many temporary files: they are in
-// memory where there is room. The environment variable TMPDIR takes precedence.
-func InMemory(m *testing.M) {
+// Main is the main function of the tests of a package that allocate a lot: memory is collected less often
+// than in production, and temporary files are in memory where there is room. The environment variables
+// GOGC and TMPDIR take precedence.
+func Main(m *testing.M) {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(400)
+	}
 	UseMemory()
 	os.Exit(m.Run())
 }
