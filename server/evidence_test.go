@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -330,6 +331,7 @@ func TestPastedDocuments(t *testing.T) {
 // A commit has room for 1,000 combinations of predicate, person and slot. What is already
 // there can still be replaced.
 func TestTooMuchEvidence(t *testing.T) {
+	testenv.From(t, testenv.Push, "fills a limit")
 	if testing.Short() {
 		t.Skip("records 1,000 attestations")
 	}

@@ -22,6 +22,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/proof"
@@ -428,6 +429,7 @@ func TestReceiptsAreBounded(t *testing.T) {
 
 // Of evidence, 16 MiB of envelopes are read for a receipt.
 func TestEnvelopesOfAReceiptAreBounded(t *testing.T) {
+	testenv.From(t, testenv.Push, "fills a limit")
 	b := newReceiptBackend(t)
 	ci := b.backend.signer("cn=ci,ou=build,o=acme")
 	for i := range 6 {

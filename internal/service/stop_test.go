@@ -21,6 +21,7 @@ import (
 // While the service drains, it serves requests, even on new connections, and closes
 // their connections.
 func TestDrainServesRequests(t *testing.T) {
+	t.Parallel() // mostly waits
 	v := start(t)
 	stopped := make(chan error)
 	go func() { stopped <- v.Stop(3*time.Second, time.Minute) }()

@@ -14,6 +14,7 @@ import (
 
 // Stop ends the streams, and closes those whose clients do not read.
 func TestFaultStopWithStreams(t *testing.T) {
+	t.Parallel() // mostly waits
 	v := start(t)
 	token := fill(t, v)
 	request := fmt.Sprintf("GET /v1/orgs/acme/events?last_event_id=earliest HTTP/1.1\r\nHost: ledger\r\n"+

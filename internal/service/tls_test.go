@@ -65,6 +65,7 @@ func TestTLSRefuses(t *testing.T) {
 
 // New files are served to new connections, without a gap, and those that are open go on.
 func TestTLSReload(t *testing.T) {
+	t.Parallel() // mostly waits
 	v, roots, files := startTLS(t)
 	defer v.Stop(0, 0)
 	kept := clientOfTLS(t, roots, 1)

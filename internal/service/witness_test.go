@@ -181,6 +181,7 @@ func check(t *testing.T, err error) {
 // Then one of them serves another history, with the same key: the other does not cosign it,
 // says so, and the first one stops signing.
 func TestTwoNeighboursWatchEachOther(t *testing.T) {
+	t.Parallel() // mostly waits
 	a, b := newNeighbour(t, "a"), newNeighbour(t, "b")
 	logA, logB := a.begin(), b.begin()
 	a.stop()

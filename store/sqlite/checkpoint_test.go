@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/store/engine"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
@@ -44,6 +45,7 @@ func TestCheckpointsRunInTheBackground(t *testing.T) {
 }
 
 func TestLogIsBoundedUnderConstantLoad(t *testing.T) {
+	testenv.From(t, testenv.Push, "takes seconds")
 	path := t.TempDir() + "/ledger.db"
 	db, err := Open(t.Context(), path, Options{Hooks: noHooks})
 	if err != nil {
@@ -104,6 +106,7 @@ func holdSnapshots(t *testing.T, read func(func()) error) (stop func()) {
 
 // SQLite alone would never restart the log if there are always readers.
 func TestFaultLogIsBoundedUnderReaders(t *testing.T) {
+	testenv.From(t, testenv.Push, "takes seconds")
 	if testing.Short() {
 		t.Skip("writes 150 MB")
 	}
@@ -129,6 +132,7 @@ func TestFaultLogIsBoundedUnderReaders(t *testing.T) {
 // A transaction of another process that keeps the log from being restarted is reported
 // once, and so is its end.
 func TestFaultForeignTransactionIsReported(t *testing.T) {
+	testenv.From(t, testenv.Push, "waits for the report")
 	path := newPath(t)
 	j := new(journal)
 	db := openWith(t, path, j.options())

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/store/engine"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
@@ -21,6 +22,7 @@ import (
 // after a while, later ones fail at once, and the engine is not ready. When the lock is
 // free, it works again.
 func TestFaultLockIsHeldForLong(t *testing.T) {
+	testenv.From(t, testenv.Push, "takes seconds")
 	path := newPath(t)
 	j := new(journal)
 	db := openWith(t, path, j.options())
@@ -94,6 +96,7 @@ func TestFaultCloseWhileLocked(t *testing.T) {
 // While the disk is full, the engine is not ready. It detects without a request that
 // writing works again.
 func TestFaultFullDisk(t *testing.T) {
+	testenv.From(t, testenv.Push, "takes seconds")
 	j := new(journal)
 	db := openWith(t, newPath(t), j.options())
 	limit := func(pages int) {

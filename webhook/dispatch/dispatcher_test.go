@@ -15,6 +15,7 @@ import (
 // TestRetries checks that a failing receiver gets as many attempts as the schedule has,
 // with the same event signed again each time.
 func TestRetries(t *testing.T) {
+	t.Parallel()
 	var fails atomic.Bool
 	fails.Store(true)
 	r := receive(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -59,6 +60,7 @@ func TestRetries(t *testing.T) {
 }
 
 func TestRetryAfter(t *testing.T) {
+	t.Parallel()
 	r := receive(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", "600")
 		w.WriteHeader(http.StatusTooManyRequests)
@@ -76,6 +78,7 @@ func TestRetryAfter(t *testing.T) {
 // TestGone checks that a 410 response disables the webhook. Its pending deliveries
 // stay, and are sent when it is activated again.
 func TestGone(t *testing.T) {
+	t.Parallel()
 	var gone atomic.Bool
 	gone.Store(true)
 	r := receive(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -122,6 +125,7 @@ func TestGone(t *testing.T) {
 // TestLimitAfterFailure checks that a failing receiver gets one request at a time until
 // it succeeds.
 func TestLimitAfterFailure(t *testing.T) {
+	t.Parallel()
 	var fails atomic.Bool
 	var now, most, served atomic.Int64
 	r := receive(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -157,6 +161,7 @@ func TestLimitAfterFailure(t *testing.T) {
 // TestFaultyWebhooksDoNotDelayOthers checks that receivers that hang, fail and drip do
 // not slow down the deliveries to a healthy one.
 func TestFaultyWebhooksDoNotDelayOthers(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	for _, handler := range []http.HandlerFunc{hang, drip(200), drip(500), func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(500)
@@ -187,6 +192,7 @@ func TestFaultyWebhooksDoNotDelayOthers(t *testing.T) {
 // TestNoWakeIsLost queues deliveries just when the endpoint is about to end. Each must be
 // sent at once, not after the next poll.
 func TestNoWakeIsLost(t *testing.T) {
+	t.Parallel()
 	arrived := make(chan struct{}, 1)
 	r := receive(t, func(http.ResponseWriter, *http.Request) { arrived <- struct{}{} })
 	f := newFixture(t)

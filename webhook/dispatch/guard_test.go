@@ -122,6 +122,7 @@ func networks(list ...string) (prefixes []netip.Prefix) {
 // TestGuardRefusesDials checks that a refused address is not dialled, even if the URL was
 // accepted before.
 func TestGuardRefusesDials(t *testing.T) {
+	t.Parallel()
 	var reached bool
 	r := receive(t, func(http.ResponseWriter, *http.Request) { reached = true })
 	_, port, _ := net.SplitHostPort(r.Listener.Addr().String())
@@ -158,6 +159,7 @@ func TestGuardRefusesDials(t *testing.T) {
 // TestDNSRebinding uses a name that is public when it is checked, and loopback when it
 // is dialled.
 func TestDNSRebinding(t *testing.T) {
+	t.Parallel()
 	r := receive(t, nil)
 	_, port, _ := net.SplitHostPort(r.Listener.Addr().String())
 	dns := newDNS(t)

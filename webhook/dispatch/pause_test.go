@@ -40,6 +40,7 @@ func newOutage(t *testing.T, status int, retryAfter string) *outage {
 // hang as failing webhooks may have requests in flight. A single failure does not make it
 // wait for those.
 func TestFaultNowAndThen(t *testing.T) {
+	t.Parallel()
 	var requests atomic.Int64
 	flaky := receive(t, func(w http.ResponseWriter, _ *http.Request) {
 		if requests.Add(1)%10 == 0 {
@@ -82,6 +83,7 @@ func (r *releases) Release(ctx context.Context, webhook string, deliveries []led
 // TestFaultKeepsClaims has a fast receiver that fails every 50th time: no failure releases
 // the deliveries that were claimed in advance.
 func TestFaultKeepsClaims(t *testing.T) {
+	t.Parallel()
 	var requests atomic.Int64
 	r := receive(t, func(w http.ResponseWriter, _ *http.Request) {
 		if requests.Add(1)%50 == 0 {
@@ -153,6 +155,7 @@ func TestOutage(t *testing.T) {
 // TestPingDuringPause pings a receiver that was fixed: the ping does not wait for the end
 // of the pause.
 func TestPingDuringPause(t *testing.T) {
+	t.Parallel()
 	o := newOutage(t, http.StatusServiceUnavailable, "3600")
 	f := newFixture(t)
 	w := f.webhook(o.URL)
@@ -177,6 +180,7 @@ func TestPingDuringPause(t *testing.T) {
 
 // TestChangeEndsPause changes the URL of a paused webhook.
 func TestChangeEndsPause(t *testing.T) {
+	t.Parallel()
 	o, good := newOutage(t, http.StatusServiceUnavailable, "3600"), receive(t, nil)
 	f := newFixture(t)
 	w := f.webhook(o.URL)
@@ -191,6 +195,7 @@ func TestChangeEndsPause(t *testing.T) {
 // TestChangeWhileSending changes the URL while many deliveries are claimed: those not yet
 // started go to the new URL.
 func TestChangeWhileSending(t *testing.T) {
+	t.Parallel()
 	slow := func(http.ResponseWriter, *http.Request) { time.Sleep(5 * time.Millisecond) }
 	before, after := receive(t, slow), receive(t, slow)
 	f := newFixture(t)
@@ -215,6 +220,7 @@ func TestChangeWhileSending(t *testing.T) {
 // TestTotalInFlight checks that with more hanging receivers than TotalInFlight, healthy
 // ones still get their deliveries, and the hanging ones take turns.
 func TestTotalInFlight(t *testing.T) {
+	t.Parallel()
 	var now, most atomic.Int64
 	f := newFixture(t)
 	var hooks []ledger.Webhook

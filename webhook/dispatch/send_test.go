@@ -19,6 +19,7 @@ import (
 
 // TestResponses sends a delivery to receivers with every kind of response.
 func TestResponses(t *testing.T) {
+	t.Parallel()
 	status := func(code int) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
 	}
@@ -128,6 +129,7 @@ func drip(status int) http.HandlerFunc {
 
 // TestHugeResponse checks that only the beginning of a response of a gigabyte is read.
 func TestHugeResponse(t *testing.T) {
+	t.Parallel()
 	var written atomic.Int64
 	r := receive(t, func(w http.ResponseWriter, _ *http.Request) {
 		chunk := []byte(strings.Repeat("ä", 32<<10) + "x") // so that the cut is in the middle of a character
@@ -157,6 +159,7 @@ func TestHugeResponse(t *testing.T) {
 
 // TestNoConnection uses receivers to which no connection is possible.
 func TestNoConnection(t *testing.T) {
+	t.Parallel()
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	check(t, err)
 	check(t, closed.Close())
@@ -182,6 +185,7 @@ func TestNoConnection(t *testing.T) {
 // TestIdleConnectionIsClosed checks that an attempt does not fail if the receiver closes
 // an idle connection just when the request is sent on it.
 func TestIdleConnectionIsClosed(t *testing.T) {
+	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	check(t, err)
 	defer listener.Close()
@@ -212,6 +216,7 @@ func TestIdleConnectionIsClosed(t *testing.T) {
 }
 
 func TestStoredHeadersAreBounded(t *testing.T) {
+	t.Parallel()
 	r := receive(t, func(w http.ResponseWriter, _ *http.Request) {
 		for i := range 100 {
 			w.Header().Set(fmt.Sprintf("X-%02d", i), strings.Repeat("y", 300))
@@ -236,6 +241,7 @@ func TestStoredHeadersAreBounded(t *testing.T) {
 
 // TestPanic panics during an attempt, which then fails.
 func TestPanic(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	w := f.webhook("https://ci.example.com")
 	id := f.ping(w).ID

@@ -13,6 +13,7 @@ import (
 // TestStop stops the dispatcher after one success, while two requests are in flight and
 // more deliveries are pending.
 func TestStop(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		what     string
 		grace    time.Duration
@@ -78,6 +79,7 @@ func TestStop(t *testing.T) {
 
 // TestStopReleases stops a fast endpoint, which has prefetched deliveries.
 func TestStopReleases(t *testing.T) {
+	t.Parallel()
 	r := receive(t, nil)
 	f := newFixture(t)
 	w := f.webhook(r.URL)

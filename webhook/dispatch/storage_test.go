@@ -43,6 +43,7 @@ func (f *faulty) RecordOutcomes(ctx context.Context, outcomes []ledger.Outcome, 
 // TestStorageFails checks that if the store fails while requests are in flight, their
 // outcomes are recorded when it works again, and nothing is sent twice.
 func TestStorageFails(t *testing.T) {
+	t.Parallel()
 	release := make(chan struct{})
 	var served atomic.Int64
 	r := receive(t, func(http.ResponseWriter, *http.Request) {
@@ -110,6 +111,7 @@ func TestOneOutcomeCannotBeRecorded(t *testing.T) {
 
 // TestStopWhileStorageFails checks that stopping takes bounded time.
 func TestStopWhileStorageFails(t *testing.T) {
+	t.Parallel()
 	r := receive(t, nil)
 	f := newFixture(t)
 	w := f.webhook(r.URL)

@@ -24,6 +24,7 @@ import (
 
 // TestWire reads the raw bytes of a delivery from a socket.
 func TestWire(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	check(t, err)
@@ -96,6 +97,7 @@ func readRequest(t *testing.T, conn net.Conn) (lines []string, body string) {
 // TestReceiversVerify verifies deliveries with this package and with the library of
 // Standard Webhooks, over HTTP/1.1 and HTTP/2.
 func TestReceiversVerify(t *testing.T) {
+	t.Parallel()
 	for _, proto := range []int{1, 2} {
 		t.Run(fmt.Sprintf("HTTP/%d", proto), func(t *testing.T) {
 			f := newFixture(t)
@@ -140,6 +142,7 @@ func verify(secret string, got received) error {
 }
 
 func TestRotation(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	r := receive(t, nil)
 	w := f.webhook(r.URL)
