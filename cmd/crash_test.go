@@ -395,6 +395,7 @@ func events(t *testing.T, s *store.Store) func(func(anyEvent) bool) {
 // TestReevaluationSurvivesKill checks that the re-evaluation of 10,000 commits after a
 // policy change continues after a kill, with the result of a simulation.
 func TestReevaluationSurvivesKill(t *testing.T) {
+	testenv.From(t, testenv.Push, "takes many seconds")
 	t.Parallel()
 	const commits = 10_000
 	v := newVictim(t)

@@ -77,6 +77,7 @@ func (f *follower) interrupt() int {
 // TestFollowerMissesNoEvent checks that 'events --follow' prints every event once and in
 // order, although the server is killed repeatedly.
 func TestFollowerMissesNoEvent(t *testing.T) {
+	testenv.From(t, testenv.Push, "takes many seconds")
 	t.Parallel()
 	rounds, writers := testenv.Pick(3, 10, 20), 4
 	v := newVictim(t)

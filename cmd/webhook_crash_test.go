@@ -179,6 +179,7 @@ func (f *faultyReceiver) compare(t *testing.T, wanted map[string][]byte) (twice 
 // TestKillLosesNoWebhookDelivery checks that faulty receivers get every event, although
 // the server is killed repeatedly.
 func TestKillLosesNoWebhookDelivery(t *testing.T) {
+	testenv.From(t, testenv.Push, "takes many seconds")
 	t.Parallel()
 	rounds, writers := testenv.Pick(5, 10, 30), 4
 	if testing.Short() {

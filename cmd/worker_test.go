@@ -112,6 +112,7 @@ func (w *worker) start(ts *testscript.TestScript) {
 	ts.Check(err)
 	w.process = exec.Command(program)
 	w.process.Args[0] = "worker" // for testscript.Main
+	w.process.Env = append(os.Environ(), "GOGC=400")
 	w.process.Stderr = os.Stderr
 	stdin, err := w.process.StdinPipe()
 	ts.Check(err)
