@@ -161,6 +161,7 @@ func TestPingDuringPause(t *testing.T) {
 	w := f.webhook(o.URL)
 	f.start(nil)
 	f.attempted(w, f.ping(w).ID, 1)
+
 	began := time.Now()
 	for range 20 {
 		f.ping(w)

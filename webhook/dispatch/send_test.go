@@ -227,6 +227,7 @@ func TestStoredHeadersAreBounded(t *testing.T) {
 	w := f.webhook(r.URL)
 	id := f.ping(w).ID
 	f.start(nil)
+
 	size, headers := 0, f.attempted(w, id, 1).History[0].Response.Headers
 	for name, values := range headers {
 		size += len(name) + len(strings.Join(values, ""))
