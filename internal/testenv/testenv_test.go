@@ -3,6 +3,10 @@ package testenv_test
 import (
 	"flag"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -113,5 +117,24 @@ func TestNamedTestsAreNotSkipped(t *testing.T) {
 		if (r.skipped != "") != isSkipped {
 			t.Errorf("-run %q: skipped %q, want %t", pattern, r.skipped, isSkipped)
 		}
+	}
+}
+
+// Temporary files are where TMPDIR says. Otherwise they are in a folder whose programs can be started.
+func TestTemporaryFiles(t *testing.T) {
+	t.Setenv("TMPDIR", "/somewhere/else")
+	testenv.UseMemory()
+	if got := os.Getenv("TMPDIR"); got != "/somewhere/else" {
+		t.Errorf("TMPDIR was %q afterwards", got)
+	}
+
+	t.Setenv("TMPDIR", "")
+	testenv.UseMemory()
+	program := filepath.Join(t.TempDir(), "program")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := exec.Command(program).Run(); runtime.GOOS != "windows" && err != nil {
+		t.Errorf("a program in %s: %v", os.TempDir(), err)
 	}
 }
