@@ -161,7 +161,6 @@ func TestLimitAfterFailure(t *testing.T) {
 // TestFaultyWebhooksDoNotDelayOthers checks that receivers that hang, fail and drip do
 // not slow down the deliveries to a healthy one.
 func TestFaultyWebhooksDoNotDelayOthers(t *testing.T) {
-	t.Parallel()
 	f := newFixture(t)
 	for _, handler := range []http.HandlerFunc{hang, drip(200), drip(500), func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(500)
@@ -192,7 +191,6 @@ func TestFaultyWebhooksDoNotDelayOthers(t *testing.T) {
 // TestNoWakeIsLost queues deliveries just when the endpoint is about to end. Each must be
 // sent at once, not after the next poll.
 func TestNoWakeIsLost(t *testing.T) {
-	t.Parallel()
 	arrived := make(chan struct{}, 1)
 	r := receive(t, func(http.ResponseWriter, *http.Request) { arrived <- struct{}{} })
 	f := newFixture(t)

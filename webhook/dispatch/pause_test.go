@@ -155,7 +155,6 @@ func TestOutage(t *testing.T) {
 // TestPingDuringPause pings a receiver that was fixed: the ping does not wait for the end
 // of the pause.
 func TestPingDuringPause(t *testing.T) {
-	t.Parallel()
 	o := newOutage(t, http.StatusServiceUnavailable, "3600")
 	f := newFixture(t)
 	w := f.webhook(o.URL)
@@ -221,7 +220,6 @@ func TestChangeWhileSending(t *testing.T) {
 // TestTotalInFlight checks that with more hanging receivers than TotalInFlight, healthy
 // ones still get their deliveries, and the hanging ones take turns.
 func TestTotalInFlight(t *testing.T) {
-	t.Parallel()
 	var now, most atomic.Int64
 	f := newFixture(t)
 	var hooks []ledger.Webhook

@@ -13,7 +13,6 @@ import (
 // TestStop stops the dispatcher after one success, while two requests are in flight and
 // more deliveries are pending.
 func TestStop(t *testing.T) {
-	t.Parallel()
 	for _, c := range []struct {
 		what     string
 		grace    time.Duration
