@@ -32,7 +32,7 @@ type workerKey struct{}
 // A workRequest is a command for a worker.
 type workRequest struct {
 	Folder    string
-	Variables []string // NAME=VALUE
+	Variables []string // NAME=VALUE, without those that are empty
 	Arguments []string // without the name of the program
 }
 

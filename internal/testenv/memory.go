@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Main is the main function of the tests of a package that are many or wait: parallel tests run eight at a
-// time, memory is collected less often than in production, and temporary files are in memory if there is
+// Main runs the tests of a package that has many, or some that wait, and exits: eight parallel tests at a
+// time, with fewer garbage collections than in production, and with temporary files in memory if there is
 // room. The flag -parallel and the environment variables GOGC and TMPDIR take precedence.
 func Main(m *testing.M) {
 	_ = flag.Set("test.parallel", "8")
