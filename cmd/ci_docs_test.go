@@ -46,6 +46,9 @@ func TestCIDocs(t *testing.T) {
 			"EXAMPLE=Jenkinsfile", "PULL_REQUEST=jenkins_pull_request", "PUSH=jenkins_push"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if name != "GitHub" && name != "GitLab" {
+				testenv.From(t, testenv.Full, "takes ten seconds")
+			}
 			testscript.Run(t, testscript.Params{
 				Files:               []string{"testdata/ci_docs.txtar"},
 				RequireExplicitExec: true,

@@ -172,7 +172,7 @@ func waitUntil(t *testing.T, what string, holds func() bool) {
 // responded with 201.
 func TestKillLosesNoAttestation(t *testing.T) {
 	t.Parallel()
-	rounds, writers := testenv.Pick(3, 10, 20), 64
+	rounds, writers := testenv.Pick(3, 5, 20), 64
 	v := newVictim(t)
 	keys := make([]ed25519.PrivateKey, 4)
 	for i := range keys {

@@ -79,7 +79,7 @@ func (f *follower) interrupt() int {
 func TestFollowerMissesNoEvent(t *testing.T) {
 	testenv.From(t, testenv.Push, "takes many seconds")
 	t.Parallel()
-	rounds, writers := testenv.Pick(3, 10, 20), 4
+	rounds, writers := testenv.Pick(3, 5, 20), 4
 	v := newVictim(t)
 	key := v.addSigner("cn=ci,ou=build,o=acme")
 	ci := v.ledgerd("token", "create", "--org", "acme", "--name", "ci", "--scope", "write")

@@ -55,8 +55,8 @@ func TestMain(m *testing.M) {
 //   - sql DATABASE FILE runs the statement in a file on a database file, as another program does.
 //   - job NAME sets the variables of a recorded CI job, job alone removes them.
 //
-// The condition [sqlite] is false when TestOnPostgreSQL runs the scripts, and [push] at the level of each
-// change.
+// The condition [sqlite] is false when TestOnPostgreSQL runs the scripts, and [push] and [full] at lower levels than
+// those.
 func TestScript(t *testing.T) {
 	testenv.Need(t, "git")
 	runScripts(t, "testdata/script", setUpScript)
@@ -177,6 +177,8 @@ func scriptCondition(condition string) (bool, error) {
 		return !pgtest.OnPostgreSQL(), nil
 	case "push":
 		return testenv.CurrentLevel() >= testenv.Push, nil
+	case "full":
+		return testenv.CurrentLevel() == testenv.Full, nil
 	}
 	return false, fmt.Errorf("unknown condition %q", condition)
 }

@@ -181,10 +181,7 @@ func (f *faultyReceiver) compare(t *testing.T, wanted map[string][]byte) (twice 
 func TestKillLosesNoWebhookDelivery(t *testing.T) {
 	testenv.From(t, testenv.Push, "takes many seconds")
 	t.Parallel()
-	rounds, writers := testenv.Pick(5, 10, 30), 4
-	if testing.Short() {
-		rounds = 5
-	}
+	rounds, writers := testenv.Pick(5, 5, 30), 4
 	v := newVictim(t)
 	v.ledgerd("repo", "create", "acme/web")
 	v.flags = []string{

@@ -18,7 +18,7 @@ const backups = 20
 // Backups are written while 64 clients attest. Each passes the check, and has each event that was
 // answered before it began. One of them is restored, and goes on as a ledger.
 func TestBackupsUnderLoad(t *testing.T) {
-	testenv.From(t, testenv.Push, "takes many seconds")
+	testenv.From(t, testenv.Full, "takes many seconds")
 	t.Parallel()
 	o := newOrg(t)
 	o.start()

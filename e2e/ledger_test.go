@@ -7,6 +7,7 @@ import (
 	"crypto/ed25519"
 	"crypto/x509"
 	"encoding/pem"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -35,7 +36,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	_ = os.Setenv("LEDGERD_CI", "off") // no test is about the CI job that runs it
+	_ = os.Setenv("LEDGERD_CI", "off")                    // no test is about the CI job that runs it
+	_ = os.Setenv("PATH", os.Getenv("PATH")+":/usr/sbin") // where Debian has nginx
+	_ = flag.Set("test.parallel", "4")                    // most tests wait for browsers and servers
 	testenv.UseMemory()
 	testscript.Main(m, map[string]func(){
 		"ledgerd":      func() { os.Exit(cmd.Execute()) },

@@ -19,6 +19,7 @@ import (
 // signed with a new key, and names what the old log had. The old log can still be read.
 func TestRestoredDatabaseNeedsANewEpoch(t *testing.T) {
 	testenv.From(t, testenv.Push, "takes many seconds")
+	t.Parallel()
 	o := newLogOrg(t)
 	o.start()
 	record := func(n int) {

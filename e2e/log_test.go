@@ -145,6 +145,7 @@ func buildFsck(t *testing.T) string {
 // stopped database.
 func TestOthersCheckTheLog(t *testing.T) {
 	testenv.From(t, testenv.Push, "takes many seconds")
+	t.Parallel()
 	fsck := buildFsck(t)
 	o := newLogOrg(t)
 	o.start()
@@ -243,6 +244,7 @@ func checkExport(t *testing.T, fsck, folder, vkey string) {
 // afterwards, however often it is killed while it records and signs.
 func TestKilledServerKeepsItsCheckpoints(t *testing.T) {
 	testenv.From(t, testenv.Push, "takes many seconds")
+	t.Parallel()
 	o := newLogOrg(t)
 	o.start()
 	_, err := o.attest()

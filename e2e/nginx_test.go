@@ -63,7 +63,6 @@ func (o *org) nginx(locations string) string {
 // Events pass through nginx within a second, although it buffers responses and
 // compresses every type.
 func TestNginxPassesEventsAtOnce(t *testing.T) {
-	t.Setenv("PATH", os.Getenv("PATH")+":/usr/sbin") // where Debian has nginx
 	testenv.Need(t, "nginx")
 	o := newOrg(t)
 	o.start()

@@ -105,6 +105,7 @@ func receipts(t *testing.T) (first, second ledger.Receipt, logKey string) {
 // All verifiers accept the receipts of a real server, and refuse what was changed in them.
 func TestReceiptsOfARealServer(t *testing.T) {
 	testenv.Need(t, "node", "python3")
+	t.Parallel()
 	first, second, logKey := receipts(t)
 	origin, _, _ := strings.Cut(logKey, "+")
 	_, otherKey, err := note.GenerateKey(nil, origin)
@@ -182,6 +183,7 @@ func TestReceiptsOfARealServer(t *testing.T) {
 // The commands of docs/receipts.md work as they are.
 func TestReceiptExamples(t *testing.T) {
 	testenv.Need(t, "bash", "node", "python3")
+	t.Parallel()
 	first, _, logKey := receipts(t)
 	dir := t.TempDir()
 	text, err := json.Marshal(first)

@@ -37,7 +37,6 @@ type follower interface {
 // once and in order, although the server is killed and stopped while writers
 // continue.
 func TestClientsMissNothingThroughRestarts(t *testing.T) {
-	t.Setenv("PATH", os.Getenv("PATH")+":/usr/sbin") // where Debian has nginx
 	testenv.Need(t, "bash", "chromium", "curl", "go", "nginx", "node", "python3")
 	o := newOrg(t)
 	o.start()

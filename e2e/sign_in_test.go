@@ -18,6 +18,7 @@ import (
 // TestSignInWithProvider signs a person in to the real binary with a provider whose certificate is in
 // SSL_CERT_FILE. The provider is down when the server starts.
 func TestSignInWithProvider(t *testing.T) {
+	t.Parallel()
 	o, provider := newOrg(t), idptest.New(t)
 	provider.SignInAs(idptest.Person{Claims: map[string]any{"sub": "00u1", "groups": []string{"dev"}}})
 	provider.Replace(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
@@ -58,6 +59,7 @@ func TestSignInWithProvider(t *testing.T) {
 // TestOrgsOfAProvider signs in a member of acme while the admin of another org writes a rule that all
 // accounts of the provider fulfil, and after the host has changed which orgs may use the provider.
 func TestOrgsOfAProvider(t *testing.T) {
+	t.Parallel()
 	o, provider := newOrg(t), idptest.New(t)
 	provider.SignInAs(idptest.Person{Claims: map[string]any{"sub": "00u1", "groups": []string{"dev", "everyone"}}})
 	for _, name := range []string{"globex", "umbrella"} {

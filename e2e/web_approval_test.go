@@ -17,6 +17,7 @@ import (
 // A person signs in with a provider and approves a commit, which becomes PROMOTABLE in front of them. A
 // sign-in that is too old is not enough. A key and approvals on the page count as one person.
 func TestPersonSignsInAndApproves(t *testing.T) {
+	t.Parallel()
 	o, provider := newOrg(t), idptest.New(t)
 	o.withProvider("okta", provider)
 	o.ledgerd("identity", "people-ca", "create", "--org", "acme")

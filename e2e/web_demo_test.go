@@ -19,6 +19,7 @@ import (
 // Somebody starts the demo, opens its link, and looks at what it recommends. A page moves
 // while they watch. With -screenshots, this takes screenshots of these pages.
 func TestWebDemo(t *testing.T) {
+	testenv.From(t, testenv.Full, "takes half a minute")
 	testenv.Need(t, "chromium", "git")
 	t.Parallel()
 	d := startDemo(t)

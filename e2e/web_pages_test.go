@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/server/web"
 )
 
@@ -197,7 +198,7 @@ func getRoutes() []string {
 	return routes
 }
 
-// A tour visits all pages of a stage, in two tabs at once.
+// A tour visits the pages of a stage, in two tabs at once.
 type tour struct {
 	*stage
 	browser   *browser
@@ -221,14 +222,22 @@ func newTour(t *testing.T, s *stage) *tour {
 // names have its value as a prefix.
 const pagesVariable = "LEDGERD_E2E_PAGES"
 
-// each calls test for every page, with a visitor that has it open.
+// isVisited reports whether tours visit the page. Below the highest level they visit one of each route.
+func (p *webPage) isVisited() bool {
+	if prefix := os.Getenv(pagesVariable); prefix != "" {
+		return strings.HasPrefix(p.name, prefix)
+	}
+	return p.route != "" || testenv.CurrentLevel() == testenv.Full
+}
+
+// each calls test for every page that is visited, with a visitor that has it open.
 func (r *tour) each(t *testing.T, test func(*visitor, webPage)) {
 	t.Helper()
 	pages := make(chan webPage, 100)
 	var setup []webPage
 	for _, p := range r.pages() {
 		switch {
-		case !strings.HasPrefix(p.name, os.Getenv(pagesVariable)):
+		case !p.isVisited():
 		case p.setup:
 			setup = append(setup, p)
 		default:

@@ -56,6 +56,7 @@ func newPasskeyOrg(t *testing.T) (*org, *client.Client) {
 // A member adds a passkey, and confirms an approval with it long after the sign-in. The policy asks for
 // one. What the passkey has signed is evidence that anybody can verify.
 func TestPasskeyInTheBrowser(t *testing.T) {
+	t.Parallel()
 	o, api := newPasskeyOrg(t)
 	page := "/orgs/acme/repos/api/commits/" + passkeyCommit
 	v := newBrowser(t).visitor(t, o.url)
@@ -132,6 +133,7 @@ func TestPasskeyInTheBrowser(t *testing.T) {
 
 func TestWebPasskeysAreAccessible(t *testing.T) {
 	testenv.Need(t, "chromium")
+	t.Parallel()
 	axe := readAxe(t)
 	o, _ := newPasskeyOrg(t)
 	v := newBrowser(t).visitor(t, o.url)

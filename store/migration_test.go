@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/sqlite"
 )
@@ -260,7 +261,7 @@ func TestConcurrentMigrations(t *testing.T) {
 	migrate(t, want, Options{NoCopy: true})
 	after := rowsOf(t, want)
 
-	for range 5 {
+	for range testenv.Pick(2, 2, 5) {
 		path := UnpackV5(t)
 		opened := make(chan error)
 		for range 2 {

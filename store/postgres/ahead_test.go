@@ -13,6 +13,7 @@ const countOrgs = "SELECT count(*) FROM orgs"
 // A query that was announced is answered early only if nothing changes in between: neither in the
 // same write, nor before the next read on the connection.
 func TestAnnouncedQueriesSeeChanges(t *testing.T) {
+	t.Parallel()
 	db := openEngine(t, pgtest.Start(t, pgtest.Fast()...).NewDatabase(t))
 	const into = "INSERT INTO orgs (name, created_at) VALUES "
 	changes := map[string]func(c *sqldb.Conn, name string) error{
@@ -86,6 +87,7 @@ func wantCount(t *testing.T, c *sqldb.Conn, after string, want int64) error {
 // The answers of several announced queries do not get mixed up, whatever the order in which they are
 // run. One that fails is an error of the next statement.
 func TestAnnouncedQueriesAreKeptApart(t *testing.T) {
+	t.Parallel()
 	db := openEngine(t, pgtest.Start(t, pgtest.Fast()...).NewDatabase(t))
 	const echo = "SELECT ?::text, ?::bigint"
 	check(t, db.Write(t.Context(), sqldb.Write{Do: func(c *sqldb.Conn) error {

@@ -34,10 +34,11 @@ func newDatabases(t testing.TB, settings ...string) storetest.New {
 	return func(t testing.TB) storetest.Database { return database(newCopy(t)) }
 }
 
-// TestConformance runs the suite that SQLite passes, too, with two stores on each database. Each case
-// of the models takes a new database, so there are fewer.
+// TestConformance runs the suite that SQLite passes, too, also with two stores on a database. Each case
+// of the models takes a new database.
 func TestConformance(t *testing.T) {
-	check(t, flag.Set("rapid.checks", testenv.Pick("5", "15", "100")))
+	t.Parallel()
+	check(t, flag.Set("rapid.checks", testenv.Pick("5", "5", "100")))
 	storetest.RunReplicas(t, newDatabases(t, pgtest.Fast()...))
 }
 

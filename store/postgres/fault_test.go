@@ -20,6 +20,7 @@ import (
 
 // A database that cannot be used is an error that says why.
 func TestOpenRefuses(t *testing.T) {
+	t.Parallel()
 	cluster := pgtest.Start(t, pgtest.Fast()...)
 	admin := cluster.AdminURL()
 	run := func(url, script string) { t.Helper(); check(t, cluster.Exec(t.Context(), url, script)) }
@@ -225,6 +226,7 @@ func TestServerThatDoesNotAnswer(t *testing.T) {
 
 // Connections that were lost while nobody used them cost no request.
 func TestLostConnectionsAreReplaced(t *testing.T) {
+	t.Parallel()
 	p, url := newProxy(t, pgtest.Start(t, pgtest.Fast()...).NewDatabase(t))
 	db := openEngine(t, url)
 	for i := range 5 {
@@ -240,6 +242,7 @@ func TestLostConnectionsAreReplaced(t *testing.T) {
 
 // A query whose rows or whose first statement cannot be had leaves the connection free for others.
 func TestFailedStatements(t *testing.T) {
+	t.Parallel()
 	db := openEngine(t, pgtest.Start(t, pgtest.Fast()...).NewDatabase(t))
 	check(t, insert(t.Context(), db, "acme"))
 	returning := func(c *sqldb.Conn) error {
@@ -287,6 +290,7 @@ func TestFailedStatements(t *testing.T) {
 
 // If the rows of a write are refused, as on a full disk, nothing of it is recorded: its counters are not, either.
 func TestRowsThatAreRefused(t *testing.T) {
+	t.Parallel()
 	cluster := pgtest.Start(t, pgtest.Fast()...)
 	url := cluster.NewDatabase(t)
 	s := database(url).Open(t, store.Options{})

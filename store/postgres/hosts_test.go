@@ -30,6 +30,7 @@ func watch(t *testing.T, s interface {
 
 // If the first host of a URL hangs, and does not end its connections, the second one is used.
 func TestHostThatHangs(t *testing.T) {
+	t.Parallel()
 	cluster := pgtest.Start(t, pgtest.Fast()...)
 	url := cluster.NewDatabase(t)
 	p, _ := newProxy(t, url)
@@ -70,6 +71,7 @@ func TestHostThatHangs(t *testing.T) {
 
 // A host that accepts connections and never answers costs no read: there is another one.
 func TestReadsPassAHostThatHangs(t *testing.T) {
+	t.Parallel()
 	cluster := pgtest.Start(t, pgtest.Fast()...)
 	url := cluster.NewDatabase(t)
 	hung, err := net.Listen("tcp", "127.0.0.1:0")
@@ -84,6 +86,7 @@ func TestReadsPassAHostThatHangs(t *testing.T) {
 
 // Only a primary is used, also if the URL does not ask for one.
 func TestStandbyIsNotUsed(t *testing.T) {
+	t.Parallel()
 	cluster := pgtest.Start(t, pgtest.Fast()...)
 	url := cluster.NewDatabase(t)
 	db := openEngine(t, url)

@@ -68,6 +68,7 @@ func (r *stores) signIn(ctx context.Context, replica int, org string) error {
 
 // Replicas that write to the same orgs take turns: numbers are dense, and ids are in their order.
 func TestReplicasNumberEventsInOrder(t *testing.T) {
+	t.Parallel()
 	orgs := []string{"acme", "globex", "initech"}
 	r := newStores(t, orgs...)
 	const writers, each = 4, 20
@@ -106,6 +107,7 @@ func TestReplicasNumberEventsInOrder(t *testing.T) {
 // An org that is locked delays neither others nor those who read. A write about all orgs waits for
 // it, as does a new org.
 func TestLocksAreOfOneOrg(t *testing.T) {
+	t.Parallel()
 	r := newStores(t, "acme", "globex")
 	c, err := pgx.Connect(t.Context(), r.url)
 	check(t, err)
@@ -164,7 +166,7 @@ func TestLocksAreOfOneOrg(t *testing.T) {
 
 // Background work about an org does not wait for another one that is locked: evidence expires,
 // violations are closed, and states are derived from inherited evidence.
-func TestBackgroundWorkLocksItsOrg(t *testing.T) {
+func TestBackgroundWorkLocksItsOrg(t *testing.T) { // alone, since its evidence expires soon
 	r := newStores(t, "acme", "globex")
 	s := r.list[0]
 	_, err := s.CreateRepo(t.Context(), "globex", ledger.NewRepo{Name: "api"}, "host")
@@ -231,6 +233,7 @@ SELECT 0, id, 'policy', '', 0, 0 FROM commits`)
 
 // Expired tokens and sessions are deleted while an org is locked, since no other write depends on them.
 func TestExpiredRowsArePrunedWithoutLocks(t *testing.T) {
+	t.Parallel()
 	r := newStores(t, "acme")
 	check(t, r.write(t.Context(), 0, "acme"))
 	c, err := pgx.Connect(t.Context(), r.url)
@@ -269,6 +272,7 @@ SELECT (SELECT count(*) FROM tokens WHERE rule_id > 0 OR is_sign_in = 1) + (SELE
 
 // A rule is removed while pruning has locked its expired tokens.
 func TestRulesAreRemovedDuringPruning(t *testing.T) {
+	t.Parallel()
 	r := newStores(t, "acme")
 	s := r.list[0]
 	_, err := s.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
@@ -299,6 +303,7 @@ SELECT 'tok_x', org_id, 'ci', 1, '\x01', 1, 1, id FROM exchange_rules`)
 
 // A member is removed while pruning has locked the sign-ins of the member that have expired.
 func TestMembersAreRemovedDuringPruning(t *testing.T) {
+	t.Parallel()
 	r := newStores(t, "acme")
 	s := r.list[0]
 	m, err := s.AddMember(t.Context(), "acme", member.NewMember{Issuer: "https://idp.example", Subject: "1",
@@ -326,6 +331,7 @@ SELECT 'tok_x', org_id, dn, 1, '\x01', 1, 1, id, 1 FROM members`)
 
 // What one replica writes wakes those who wait on the other one.
 func TestReplicasWakeEachOther(t *testing.T) {
+	t.Parallel()
 	r := newStores(t, "acme")
 	ctx, stop := context.WithCancel(t.Context())
 	var watching sync.WaitGroup
@@ -356,6 +362,7 @@ func TestReplicasWakeEachOther(t *testing.T) {
 
 // While an org is locked, a write about all orgs does not run, and those of other orgs do.
 func TestWritesAboutAllOrgsWait(t *testing.T) {
+	t.Parallel()
 	url := pgtest.Start(t, pgtest.Fast()...).NewDatabase(t)
 	db := openEngine(t, url)
 	check(t, insert(t.Context(), db, "acme"))

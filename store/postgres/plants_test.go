@@ -15,7 +15,9 @@ import (
 
 // What is planted in the schema of a ledger is named by all who open it, and nothing of it runs.
 func TestWhatIsPlantedInASchemaIsRefused(t *testing.T) {
+	t.Parallel()
 	cluster := pgtest.Start(t, pgtest.Fast()...)
+	newCopy := cluster.Copies(t, func(url string) { check(t, database(url).Open(t, store.Options{}).Close()) })
 	file := filepath.Join(t.TempDir(), "ledger.db")
 	s, err := store.Open(t.Context(), file, store.Options{})
 	check(t, errors.Join(err, s.Close()))
@@ -78,8 +80,7 @@ func TestWhatIsPlantedInASchemaIsRefused(t *testing.T) {
 		{"a type", "CREATE DOMAIN positive AS bigint CHECK (VALUE > 0)", `type "positive" is unknown`},
 	} {
 		t.Run(p.name, func(t *testing.T) {
-			url := cluster.NewDatabase(t)
-			check(t, database(url).Open(t, store.Options{}).Close())
+			url := newCopy(t)
 			check(t, cluster.Exec(t.Context(), url, p.plant))
 
 			s, err := store.Open(t.Context(), url, store.Options{})
@@ -105,6 +106,7 @@ func TestWhatIsPlantedInASchemaIsRefused(t *testing.T) {
 
 // What the owner of a ledger, who is no superuser, plants to run before the comparison does not run.
 func TestWhatAnOwnerPlantsDoesNotRun(t *testing.T) {
+	t.Parallel()
 	cluster := pgtest.Start(t, pgtest.Fast()...)
 	check(t, cluster.Exec(t.Context(), cluster.AdminURL(), "CREATE ROLE led LOGIN"))
 	const ran = "CREATE SCHEMA IF NOT EXISTS x; CREATE TABLE x.ran (); CREATE FUNCTION f() RETURNS bigint " +
@@ -156,6 +158,7 @@ func TestWhatAnOwnerPlantsDoesNotRun(t *testing.T) {
 
 // A version that no release has had is named before anything is compared with it.
 func TestVersionsOfNoReleaseAreRefused(t *testing.T) {
+	t.Parallel()
 	cluster := pgtest.Start(t, pgtest.Fast()...)
 	url := cluster.NewDatabase(t)
 	check(t, database(url).Open(t, store.Options{}).Close())
@@ -178,6 +181,7 @@ func TestVersionsOfNoReleaseAreRefused(t *testing.T) {
 
 // An empty database has nothing that could become part of a ledger.
 func TestWhatIsPlantedInAnEmptyDatabaseIsRefused(t *testing.T) {
+	t.Parallel()
 	cluster := pgtest.Start(t, pgtest.Fast()...)
 	url := cluster.NewDatabase(t)
 	check(t, cluster.Exec(t.Context(), url,

@@ -13,6 +13,7 @@ var update = flag.Bool("update", false, "write migrations/schema.sha256 instead 
 
 // The comparison makes what the migrations make as temporary tables, which are the same schema.
 func TestSchemaDigestIsThatOfTheMigrations(t *testing.T) {
+	t.Parallel()
 	s, err := Connect(t.Context(), pgtest.Start(t, pgtest.Fast()...).NewDatabase(t))
 	if err != nil {
 		t.Fatal(err)

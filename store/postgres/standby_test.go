@@ -12,6 +12,7 @@ import (
 // A commit that the synchronous standby does not get is not confirmed, and others do not see it, until the
 // standby has it. If the primary were lost in the meantime, so would the commit.
 func TestCommitWithoutStandby(t *testing.T) {
+	t.Parallel()
 	cluster := pgtest.Start(t)
 	db := openEngine(t, cluster.NewDatabase(t))
 	standby := cluster.NewStandby(t)
@@ -46,6 +47,7 @@ func TestCommitWithoutStandby(t *testing.T) {
 // If something else ends the wait for the standby, such as a statement_timeout or an administrator, the
 // server answers the COMMIT as if all was well, with a warning.
 func TestCommitWhoseWaitIsCanceled(t *testing.T) {
+	t.Parallel()
 	cluster := pgtest.Start(t)
 	url := cluster.NewDatabase(t)
 	cancelWaits := func() {

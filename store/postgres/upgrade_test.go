@@ -46,6 +46,7 @@ FROM attestations a JOIN repos r ON r.id = a.repo_id WHERE a.id IN (SELECT min(i
 
 // A ledger of the release before has the same rows after its upgrade on both engines.
 func TestUpgradesAgreeOnBothEngines(t *testing.T) {
+	t.Parallel()
 	file := unpackBefore(t)
 	from := openFile(t, file)
 	_, err := from.Exec(enriched)

@@ -12,6 +12,7 @@ import (
 // Without notifications, as behind PgBouncer, Watch finds commits by looking each second, on one
 // connection.
 func TestWatchWithoutNotifications(t *testing.T) {
+	t.Parallel()
 	cluster := pgtest.Start(t, pgtest.Fast()...)
 	url := cluster.NewDatabase(t)
 	db := openEngine(t, url)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
@@ -174,7 +175,7 @@ func TestOpenCopiesOnlyToMigrate(t *testing.T) {
 }
 
 func TestConcurrentOpensCreateOneDatabase(t *testing.T) {
-	for range 10 {
+	for range testenv.Pick(3, 3, 10) {
 		path := newPath(t)
 		opened := make(chan error)
 		for range 2 {

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/internal/oidc/oidctest"
-	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/ca"
 	"github.com/ledgerd/ledgerd/ledger/exchange"
@@ -225,7 +224,7 @@ func (s suite) TestCertificatesAreRefused(t *testing.T) {
 
 // A rule gives a limited number of API tokens, also with certificates. Without, there is no limit.
 func (s suite) TestCertificatesCountAsExchanges(t *testing.T) {
-	testenv.From(t, testenv.Push, "fills a limit")
+	s.fillsALimit(t)
 	fx := s.newIssuers(t)
 	ctx := t.Context()
 	root, err := fx.CreateCA(ctx, "acme", ca.Jobs, fx.root(), false)

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/policy"
@@ -166,7 +165,7 @@ func (s suite) TestCarriedEvidenceIsSettledInPortionsAfterARestart(t *testing.T)
 }
 
 func (s suite) TestTooMuchEvidenceOfATreeDoesNotCarry(t *testing.T) {
-	testenv.From(t, testenv.Push, "fills a limit")
+	s.fillsALimit(t)
 	fx := s.newFixture(t)
 	fx.setPolicy(carryContract(t))
 	one, two, three := fx.prove(1, "Dora", 1), fx.prove(1, "Dora", 2), fx.prove(1, "Dora", 3)

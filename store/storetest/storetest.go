@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/store"
 )
 
@@ -23,14 +24,17 @@ type New func(t testing.TB) Database
 // Run runs all tests of the suite as subtests.
 func Run(t *testing.T, newDatabase New) { run(t, suite{newDatabase: newDatabase}) }
 
-// RunReplicas is like Run, but two stores share the database of a test and take turns.
+// RunReplicas is like Run, but two stores share the database of a test and take turns. Below the highest
+// level of tests, that is a third of them, which the seed selects.
 func RunReplicas(t *testing.T, newDatabase New) {
-	run(t, suite{newDatabase: newDatabase, replicas: true})
+	run(t, suite{newDatabase: newDatabase, shares: true})
 }
 
 func run(t *testing.T, tests suite) {
-	s := reflect.ValueOf(tests)
-	for method, test := range s.Methods() {
+	random := testenv.Rand(t)
+	for i := range reflect.TypeFor[suite]().NumMethod() {
+		tests.replicas = tests.shares && (testenv.CurrentLevel() == testenv.Full || random.IntN(3) == 0)
+		method, test := reflect.TypeFor[suite]().Method(i), reflect.ValueOf(tests).Method(i)
 		name, isTest := strings.CutPrefix(method.Name, "Test")
 		run, hasSignature := test.Interface().(func(*testing.T))
 		if !isTest || !hasSignature {
@@ -47,5 +51,29 @@ func run(t *testing.T, tests suite) {
 // none can be forgotten.
 type suite struct {
 	newDatabase New
-	replicas    bool // whether each fixture has two stores
+	shares      bool // whether stores can share a database of the engine
+	replicas    bool // whether each fixture of this test has two stores
+}
+
+// level is the least level at which the suite is thorough. It is a higher one for engines that stores can share,
+// since their writes take several times as long.
+func (s suite) level() testenv.Level {
+	if s.shares {
+		return testenv.Full
+	}
+	return testenv.Push
+}
+
+// fillsALimit skips a test that writes thousands of rows, unless the suite is thorough.
+func (s suite) fillsALimit(t *testing.T) {
+	t.Helper()
+	testenv.From(t, s.level(), "fills a limit")
+}
+
+// pick returns how many rows a test writes.
+func (s suite) pick(few, thorough int) int {
+	if testenv.CurrentLevel() < s.level() {
+		return few
+	}
+	return thorough
 }
