@@ -3,6 +3,7 @@ package gitrepo
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/internal/gitrepo/gitrepotest"
+	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
 // A hostedRepo is a repository as a forge has it, with a pull request from feature to main
@@ -66,24 +68,31 @@ func (h hostedRepo) clone(fetch ...string) Repo {
 // A shallow clone of CI gets as much history as the change record needs. The record is the
 // same as in a full clone.
 func TestFetchedHistory(t *testing.T) {
-	near, far := newHostedRepo(t, 20), newHostedRepo(t, 700)
-	for name, test := range map[string]struct {
+	near := newHostedRepo(t, 20)
+	type layout struct {
 		hosted hostedRepo
 		fetch  []string
 		query  Query
 		most   int // commits in the clone afterwards
-	}{
+	}
+	layouts := map[string]layout{
 		"a pull request's merge commit": {near, []string{"--depth=1", "+refs/pull/1/merge:refs/remotes/pull/1/merge"},
 			Query{Branch: "feature", BaseBranch: "main"}, 25},
-		"a branch": {near, []string{"--depth=1", "+refs/heads/feature:refs/remotes/origin/feature"},
-			Query{Branch: "feature"}, 24},
 		"a branch with 20 commits": {near, []string{"--depth=20", "+refs/heads/feature:refs/remotes/origin/feature"},
 			Query{Branch: "feature", Target: "main"}, 24},
-		"a branch, all of it":     {near, []string{"+refs/heads/feature:refs/remotes/origin/feature"}, Query{}, 24},
-		"a target that is gone":   {near, []string{"--depth=1", "+refs/pull/1/merge:refs/x"}, Query{BaseBranch: "gone"}, 25},
-		"a base by name":          {near, []string{"--depth=1", "refs/heads/feature"}, Query{Base: "origin/main"}, 24},
-		"a mainline that went on": {far, []string{"--depth=1", "refs/heads/feature"}, Query{BaseBranch: "main"}, 704},
-	} {
+		"a base by name": {near, []string{"--depth=1", "refs/heads/feature"}, Query{Base: "origin/main"}, 24},
+	}
+	if testenv.CurrentLevel() >= testenv.Push {
+		far := newHostedRepo(t, 700)
+		maps.Copy(layouts, map[string]layout{
+			"a branch": {near, []string{"--depth=1", "+refs/heads/feature:refs/remotes/origin/feature"},
+				Query{Branch: "feature"}, 24},
+			"a branch, all of it":     {near, []string{"+refs/heads/feature:refs/remotes/origin/feature"}, Query{}, 24},
+			"a target that is gone":   {near, []string{"--depth=1", "+refs/pull/1/merge:refs/x"}, Query{BaseBranch: "gone"}, 25},
+			"a mainline that went on": {far, []string{"--depth=1", "refs/heads/feature"}, Query{BaseBranch: "main"}, 704},
+		})
+	}
+	for name, test := range layouts {
 		t.Run(name, func(t *testing.T) {
 			full := test.hosted.clone("+refs/heads/*:refs/remotes/origin/*")
 			want, err := full.ReadCommit(t.Context(), Query{Rev: test.hosted.head})
