@@ -60,7 +60,7 @@ func BenchmarkTokenByHash(b *testing.B)        { storetest.BenchmarkTokenByHash(
 // TestSizePerRegistrationInCrowdedDirectory registers 2,000 commits that each change a file
 // in the same directory. It measures how much the database grows after the first 400.
 func TestSizePerRegistrationInCrowdedDirectory(t *testing.T) {
-	testenv.From(t, testenv.Push, "takes seconds")
+	testenv.From(t, testenv.Full, "takes seconds")
 	t.Parallel()
 	file := newSQLite(t).(sqliteFile)
 	s := file.Open(t, store.Options{})

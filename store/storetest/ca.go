@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/internal/oidc/oidctest"
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/ca"
 	"github.com/ledgerd/ledgerd/ledger/exchange"
@@ -224,7 +225,7 @@ func (s suite) TestCertificatesAreRefused(t *testing.T) {
 
 // A rule gives a limited number of API tokens, also with certificates. Without, there is no limit.
 func (s suite) TestCertificatesCountAsExchanges(t *testing.T) {
-	s.fillsALimit(t)
+	testenv.From(t, testenv.Full, "fills a limit")
 	fx := s.newIssuers(t)
 	ctx := t.Context()
 	root, err := fx.CreateCA(ctx, "acme", ca.Jobs, fx.root(), false)

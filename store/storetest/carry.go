@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/policy"
@@ -165,7 +166,7 @@ func (s suite) TestCarriedEvidenceIsSettledInPortionsAfterARestart(t *testing.T)
 }
 
 func (s suite) TestTooMuchEvidenceOfATreeDoesNotCarry(t *testing.T) {
-	s.fillsALimit(t)
+	testenv.From(t, testenv.Full, "fills a limit")
 	fx := s.newFixture(t)
 	fx.setPolicy(carryContract(t))
 	one, two, three := fx.prove(1, "Dora", 1), fx.prove(1, "Dora", 2), fx.prove(1, "Dora", 3)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/policy"
@@ -247,7 +248,7 @@ func (s suite) TestEnvironmentsBehind(t *testing.T) {
 // Pages do not separate the environments of a repo, if that is possible, and have all
 // environments of all repos. Of a repo with many, only the newest are listed.
 func (s suite) TestPagesOfEnvironments(t *testing.T) {
-	repos := s.pick(60, 300)
+	repos := testenv.Pick(60, 60, 300)
 	fx := s.newFixture(t)
 	cd := fx.signer("cn=cd,ou=x,o=acme")
 	for n := range repos {

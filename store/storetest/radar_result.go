@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/radar"
@@ -133,7 +134,7 @@ func (s suite) TestIgnoredPathsAreNotListed(t *testing.T) {
 // TestACrowdedDirectory registers 2,000 commits that each change a different file of
 // one directory. Each overlaps with all before it, at LOW.
 func (s suite) TestACrowdedDirectory(t *testing.T) {
-	s.fillsALimit(t)
+	testenv.From(t, testenv.Full, "fills a limit")
 	fx := s.newFixture(t)
 	const tips, lanes = 2000, 8
 	var filling sync.WaitGroup

@@ -22,18 +22,20 @@ type Database interface {
 type New func(t testing.TB) Database
 
 // Run runs all tests of the suite as subtests.
-func Run(t *testing.T, newDatabase New) { run(t, suite{newDatabase: newDatabase}) }
+func Run(t *testing.T, newDatabase New) {
+	run(t, newDatabase, func() bool { return false })
+}
 
 // RunReplicas is like Run, but two stores share the database of a test and take turns. Below the highest
 // level of tests, that is a third of them, which the seed selects.
 func RunReplicas(t *testing.T, newDatabase New) {
-	run(t, suite{newDatabase: newDatabase, shares: true})
+	random := testenv.Rand(t)
+	run(t, newDatabase, func() bool { return testenv.CurrentLevel() == testenv.Full || random.IntN(3) == 0 })
 }
 
-func run(t *testing.T, tests suite) {
-	random := testenv.Rand(t)
+func run(t *testing.T, newDatabase New, haveReplicas func() bool) {
 	for i := range reflect.TypeFor[suite]().NumMethod() {
-		tests.replicas = tests.shares && (testenv.CurrentLevel() == testenv.Full || random.IntN(3) == 0)
+		tests := suite{newDatabase: newDatabase, replicas: haveReplicas()}
 		method, test := reflect.TypeFor[suite]().Method(i), reflect.ValueOf(tests).Method(i)
 		name, isTest := strings.CutPrefix(method.Name, "Test")
 		run, hasSignature := test.Interface().(func(*testing.T))
@@ -51,29 +53,5 @@ func run(t *testing.T, tests suite) {
 // none can be forgotten.
 type suite struct {
 	newDatabase New
-	shares      bool // whether stores can share a database of the engine
-	replicas    bool // whether each fixture of this test has two stores
-}
-
-// level is the least level at which the suite is thorough. It is a higher one for engines that stores can share,
-// since their writes take several times as long.
-func (s suite) level() testenv.Level {
-	if s.shares {
-		return testenv.Full
-	}
-	return testenv.Push
-}
-
-// fillsALimit skips a test that writes thousands of rows, unless the suite is thorough.
-func (s suite) fillsALimit(t *testing.T) {
-	t.Helper()
-	testenv.From(t, s.level(), "fills a limit")
-}
-
-// pick returns how many rows a test writes.
-func (s suite) pick(few, thorough int) int {
-	if testenv.CurrentLevel() < s.level() {
-		return few
-	}
-	return thorough
+	replicas    bool // whether each fixture of the test has two stores
 }
