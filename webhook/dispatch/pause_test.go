@@ -1,7 +1,6 @@
 package dispatch_test
 
 import (
-	"context"
 	"net"
 	"net/http"
 	"os"
@@ -12,7 +11,6 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/webhook/dispatch"
 )
 
@@ -67,38 +65,6 @@ func TestFaultNowAndThen(t *testing.T) {
 	const n = 100
 	f.pings(w, n)
 	eventually(t, func() bool { return requests.Load() > n })
-}
-
-// A releases outbox counts the claimed deliveries that are released.
-type releases struct {
-	*store.Store
-	n atomic.Int64
-}
-
-func (r *releases) Release(ctx context.Context, webhook string, deliveries []ledger.DueDelivery) error {
-	r.n.Add(int64(len(deliveries)))
-	return r.Store.Release(ctx, webhook, deliveries)
-}
-
-// TestFaultKeepsClaims has a fast receiver that fails every 50th time: no failure releases
-// the deliveries that were claimed in advance.
-func TestFaultKeepsClaims(t *testing.T) {
-	t.Parallel()
-	var requests atomic.Int64
-	r := receive(t, func(w http.ResponseWriter, _ *http.Request) {
-		if requests.Add(1)%50 == 0 {
-			w.WriteHeader(http.StatusInternalServerError)
-		}
-	})
-	f := newFixture(t)
-	const n = 1000
-	f.pings(f.webhook(r.URL), n)
-	outbox := &releases{Store: f.Store}
-	f.start(func(c *dispatch.Config) { c.Outbox = outbox })
-	eventually(t, func() bool { return requests.Load() == n })
-	if n := outbox.n.Load(); n > 0 {
-		t.Errorf("%d claimed deliveries were released", n)
-	}
 }
 
 // TestRetryAfterPausesWebhook checks that none of many pending deliveries is sent for

@@ -256,3 +256,42 @@ func TestFaultPauseEndsIfTheClockGoesBack(t *testing.T) {
 		t.Error("the probe waits for the time of the last attempt")
 	}
 }
+
+// timeOnly is an outbox of which only the time is asked.
+type timeOnly struct{ Outbox }
+
+func (timeOnly) Now() ledger.Time { return 0 }
+
+// TestFailuresAndClaims has attempts end in different ways. A single failure of a fast receiver releases none
+// of the deliveries that were claimed in advance.
+func TestFailuresAndClaims(t *testing.T) {
+	const fast, slow = time.Millisecond, time.Second
+	success, failure := completion{how: endedInSuccess, took: fast}, completion{how: endedInFailure}
+	for name, test := range map[string]struct {
+		completions []completion
+		inAdvance   bool
+	}{
+		"before the first attempt": {nil, false},
+		"a fast receiver":          {[]completion{success}, true},
+		"a failure":                {[]completion{success, failure}, true},
+		"now and then a failure":   {[]completion{success, failure, success, success, success, success, failure}, true},
+		"two failures in a row":    {[]completion{success, failure, failure}, false},
+		"a slow receiver":          {[]completion{{how: endedInSuccess, took: slow}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := &attempter{cfg: Config{InFlight: 8, Outbox: timeOnly{}}}
+			e := newEndpoint(a, nil, lifetime{}, "whk_x", health{limit: 8})
+			for _, c := range test.completions {
+				c.number = e.health.start()
+				e.inFlight++
+				e.finished(c)
+			}
+			if n := e.prefetch(); (n > 0) != test.inAdvance {
+				t.Errorf("%d deliveries are claimed in advance, with the health %+v", n, e.health)
+			}
+			if e.health.paused(0) {
+				t.Error("the webhook is paused")
+			}
+		})
+	}
+}
