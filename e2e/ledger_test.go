@@ -40,10 +40,18 @@ func TestMain(m *testing.M) {
 	_ = os.Setenv("PATH", os.Getenv("PATH")+":/usr/sbin") // where Debian has nginx
 	_ = flag.Set("test.parallel", "4")                    // most tests wait for browsers and servers
 	testenv.UseMemory()
-	testscript.Main(m, map[string]func(){
+	testscript.Main(tests{m}, map[string]func(){
 		"ledgerd":      func() { os.Exit(cmd.Execute()) },
 		"ledgerd-fast": runFast,
 	})
+}
+
+// tests runs the tests, and stops what they share.
+type tests struct{ *testing.M }
+
+func (m tests) Run() int {
+	defer func() { chromium.stop() }()
+	return m.M.Run()
 }
 
 // TestOnPostgreSQL runs the tests again, with ledgers in databases of PostgreSQL instead of files.

@@ -234,28 +234,49 @@ func buildGo(t *testing.T, files ...string) string {
 	return program
 }
 
-// A browser is a headless Chromium.
+// A browser is the headless Chromium of all tests. Each visitor has cookies of its own.
 type browser struct {
 	t   *testing.T
 	ctx context.Context
 }
 
-func newBrowser(t *testing.T, more ...chromedp.ExecAllocatorOption) *browser {
+func newBrowser(t *testing.T) *browser {
 	t.Helper()
 	testenv.Need(t, "chromium")
-	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
-		chromedp.ExecPath("chromium"),
-		chromedp.NoSandbox, // the sandbox does not work as root
-		chromedp.DisableGPU,
-		chromedp.Flag("disable-quic", true),
-		chromedp.Flag("disable-component-update", true),
-	)
-	ctx, cancel := chromedp.NewExecAllocator(context.Background(), append(options, more...)...)
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewContext(ctx)
-	t.Cleanup(cancel)
-	check(t, chromedp.Do(ctx)) // starts it
+	ctx, err := chromium.start()
+	check(t, err)
 	return &browser{t, ctx}
+}
+
+// chromium starts once, which takes as long as a test, and is stopped after all tests.
+var chromium = newProgram()
+
+// A program is a browser that starts when the first test needs it.
+type program struct {
+	start func() (context.Context, error)
+	stop  func()
+}
+
+func newProgram() *program {
+	p := &program{stop: func() {}}
+	p.start = sync.OnceValues(func() (context.Context, error) {
+		options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
+			chromedp.ExecPath("chromium"),
+			chromedp.NoSandbox, // the sandbox does not work as root
+			chromedp.DisableGPU,
+			chromedp.Flag("disable-quic", true),
+			chromedp.Flag("disable-component-update", true),
+			chromedp.Flag("ignore-certificate-errors", true), // of the provider that people sign in with
+		)
+		ctx, _ := chromedp.NewExecAllocator(context.Background(), options...)
+		ctx, _ = chromedp.NewContext(ctx)
+		p.stop = func() {
+			_ = chromedp.Cancel(ctx) // the results of the tests do not depend on it
+			chromedp.FromContext(ctx).Allocator.Wait()
+		}
+		return ctx, chromedp.Do(ctx)
+	})
+	return p
 }
 
 // A tab shows a page in a browser.

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/chromedp"
-
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/idp/idptest"
 	"github.com/ledgerd/ledgerd/ledger"
@@ -31,7 +29,7 @@ func TestPersonSignsInAndApproves(t *testing.T) {
 	// The provider has authenticated ann 20 minutes ago.
 	ann := map[string]any{"sub": "00u1", "groups": []string{"dev"}, "login": "ann"}
 	provider.SignInAs(idptest.Person{Claims: ann, AuthTime: time.Now().Add(-20 * time.Minute)})
-	v := newBrowser(t, chromedp.Flag("ignore-certificate-errors", true)).visitor(t, o.url)
+	v := newBrowser(t).visitor(t, o.url)
 	v.open("/login?next=/orgs/acme")
 	v.press("Sign in with Okta")
 	v.sees("Waiting for your review", "review:*: 0 of 1", "First")

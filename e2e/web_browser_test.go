@@ -129,6 +129,21 @@ func evaluate[T any](v *visitor, expression string) T {
 	return value
 }
 
+// look is like evaluate, for expressions without effects: if the page is replaced meanwhile, it looks at the
+// next one.
+func (v *visitor) look(expression string) string {
+	v.t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		value, err := chromedp.Run(v.ctx, chromedp.Evaluate[string](expression))
+		if err == nil {
+			return value
+		}
+		if !strings.Contains(err.Error(), "navigated or closed") || time.Now().After(deadline) {
+			v.t.Fatalf("%s: %v", expression, err)
+		}
+	}
+}
+
 // quote returns text as a JavaScript string literal.
 func quote(text string) string {
 	quoted, err := json.Marshal(text)
@@ -141,7 +156,7 @@ func quote(text string) string {
 // read returns the visible text of the page, with white space collapsed.
 func (v *visitor) read() string {
 	v.t.Helper()
-	return strings.Join(strings.Fields(evaluate[string](v, "document.body?.innerText ?? ''")), " ")
+	return strings.Join(strings.Fields(v.look("document.body?.innerText ?? ''")), " ")
 }
 
 // sees waits until the page shows all texts.
@@ -161,7 +176,7 @@ func (v *visitor) sees(texts ...string) {
 // path returns the path and query of the page.
 func (v *visitor) path() string {
 	v.t.Helper()
-	return evaluate[string](v, "location.pathname + location.search")
+	return v.look("location.pathname + location.search")
 }
 
 // find is a JavaScript function. It returns the visible element whose accessible
