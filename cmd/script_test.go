@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -60,6 +61,32 @@ func TestMain(m *testing.M) {
 func TestScript(t *testing.T) {
 	testenv.Need(t, "git")
 	runScripts(t, "testdata/script", setUpScript)
+}
+
+// TestScriptsNeedOnlyGit checks that no script of the lowest level starts a program that a machine with Go and
+// git may lack.
+func TestScriptsNeedOnlyGit(t *testing.T) {
+	have := strings.Fields("bash cat chmod cp echo git ledgerd ls mkdir mv rm sed sh sleep stat tar")
+	started := regexp.MustCompile(`(?m)^[^#\n>]*\bexec ([\w-]+)`)
+	files, err := filepath.Glob("testdata/script/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		script, _, _ := strings.Cut(string(text), "\n-- ")
+		if strings.Contains("\n"+script, "\n[!push] skip") {
+			continue
+		}
+		for _, match := range started.FindAllStringSubmatch(script, -1) {
+			if !slices.Contains(have, match[1]) {
+				t.Errorf("%s starts %s: use what scripts have, or begin it with [!push] skip", file, match[1])
+			}
+		}
+	}
 }
 
 // TestOnPostgreSQL runs the tests again, with ledgers in databases of PostgreSQL instead of files.
