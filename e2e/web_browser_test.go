@@ -129,7 +129,7 @@ func evaluate[T any](v *visitor, expression string) T {
 	return value
 }
 
-// look is like evaluate, for expressions without effects: if the page is replaced meanwhile, it looks at the
+// look is like evaluate, for expressions without effects: if the page is replaced just then, it looks at the
 // next one.
 func (v *visitor) look(expression string) string {
 	v.t.Helper()
