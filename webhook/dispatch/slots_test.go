@@ -257,7 +257,7 @@ func TestFaultPauseEndsIfTheClockGoesBack(t *testing.T) {
 	}
 }
 
-// timeOnly is an outbox of which only the time is asked.
+// timeOnly is an outbox of which only the time is asked. A release of claims panics.
 type timeOnly struct{ Outbox }
 
 func (timeOnly) Now() ledger.Time { return 0 }
@@ -281,6 +281,7 @@ func TestFailuresAndClaims(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := &attempter{cfg: Config{InFlight: 8, Outbox: timeOnly{}}}
 			e := newEndpoint(a, nil, lifetime{}, "whk_x", health{limit: 8})
+			e.queue = []job{{due: ledger.DueDelivery{Lease: 1}}}
 			for _, c := range test.completions {
 				c.number = e.health.start()
 				e.inFlight++
