@@ -154,7 +154,8 @@ func (h *history) claimMerge(commit string, m attestation.Merge, by *signer) {
 }
 
 // parentState returns what is stored with a claim about a commit: the state of the first
-// parent, or DRAFT if the claim does not agree with the objects that are known.
+// parent without its exceptions, or DRAFT if the claim does not agree with the objects that
+// are known.
 func (h *history) parentState(m attestation.Merge, k *known) ledger.State {
 	parent := h.facts[m.Parent.SHA]
 	switch o := k.object; {
@@ -163,7 +164,10 @@ func (h *history) parentState(m attestation.Merge, k *known) ledger.State {
 		m.Kind == attestation.Merged && (len(o.parents) != 2 || o.parents[1] != m.Source.SHA), !parent.Proven:
 		return ledger.Draft
 	}
-	return h.derive(m.Parent.SHA, parent)
+	state, facts := h.derive(m.Parent.SHA, parent), parent.Facts
+	facts.Exceptions = nil
+	without, _ := h.contract.State(facts, h.clock.time())
+	return min(state, without)
 }
 
 // inherit sets which evidence may carry to a commit: all of the commits with the same tree,
