@@ -263,7 +263,7 @@ func TestCIDocsAreValid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"/v1/orgs/acme/artifacts/{{ digest }}", "state || 'unknown'", "[PROMOTABLE, DEPLOYED]"} {
+	for _, want := range []string{"/v1/orgs/acme/artifacts/{{ digest }}", "standing || 'unknown'", "value: PROMOTABLE"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("docs/ci/kyverno.yaml lacks %q", want)
 		}

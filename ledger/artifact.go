@@ -16,8 +16,10 @@ type Artifact struct {
 	Digest string `json:"digest"`
 	// State is the least state of the commits whose link counts. It is nil if there are
 	// none, or if not all are known; Reason then says why.
-	State  *State `json:"state"`
-	Reason string `json:"reason,omitzero"`
+	State *State `json:"state"`
+	// Standing is the least standing of the commits whose link counts. It is nil if State is.
+	Standing *State `json:"standing"`
+	Reason   string `json:"reason,omitzero"`
 	// Links has one link for each commit, those registered last first: at most MaxLinks.
 	Links []ArtifactLink `json:"links"`
 	// Truncated reports whether there are more links. The State considers them.
@@ -30,8 +32,9 @@ type Artifact struct {
 type ArtifactLink struct {
 	Repo   string `json:"repo"`
 	Commit string `json:"commit"`
-	// State is the state of the commit.
-	State State `json:"state"`
+	// State and Standing are those of the commit.
+	State    State `json:"state"`
+	Standing State `json:"standing"`
 	// Attestation is the id of the first one that makes the link: the first that counts, if
 	// any does.
 	Attestation   string `json:"attestation"`
@@ -68,9 +71,9 @@ const (
 	MaxDigests = 100
 )
 
-// Reached reports whether the artifact has reached a state: all commits whose link counts
-// have, and there are some.
-func (a *Artifact) Reached(s State) bool { return a.State != nil && *a.State >= s }
+// Reached reports whether the artifact has reached a state, as Commit.Reached reports of one:
+// all commits whose link counts have, and there are some.
+func (a *Artifact) Reached(s State) bool { return a.State != nil && Reached(s, *a.State, *a.Standing) }
 
 // IsNamed reports whether any statement names the artifact, or may do so.
 func (a *Artifact) IsNamed() bool { return len(a.Links) > 0 || a.Reason != unnamed }
@@ -116,21 +119,26 @@ func NewArtifact(digest string, links []ArtifactLink, unknown string) Artifact {
 	if links == nil {
 		a.Links = []ArtifactLink{}
 	}
-	least := -1
+	least, lowest := -1, -1 // the links with the least state, and with the least standing
 	for i := range links {
-		w := links[i].Warning
-		if links[i].Counts && w != "" && !slices.Contains(a.Warnings, w) {
-			a.Warnings = append(a.Warnings, w)
+		l := &links[i]
+		if !l.Counts {
+			continue
 		}
-		if links[i].Counts && (least < 0 || links[i].State < links[least].State) {
+		if l.Warning != "" && !slices.Contains(a.Warnings, l.Warning) {
+			a.Warnings = append(a.Warnings, l.Warning)
+		}
+		if least < 0 || l.State < links[least].State {
 			least = i
+		}
+		if lowest < 0 || l.Standing < links[lowest].Standing {
+			lowest = i
 		}
 	}
 	switch {
 	case unknown != "":
 	case least >= 0:
-		state := links[least].State
-		a.State = &state
+		a.State, a.Standing = new(links[least].State), new(links[lowest].Standing)
 	case len(links) > 0:
 		a.Reason = "no link counts: " + links[0].Reason
 	default:
@@ -140,8 +148,12 @@ func NewArtifact(digest string, links []ArtifactLink, unknown string) Artifact {
 	if len(links) > MaxLinks {
 		a.Truncated = true
 		a.Links = slices.Clone(links[:MaxLinks])
-		if least >= MaxLinks { // the commit that decides is always listed
-			a.Links[MaxLinks-1] = links[least]
+		// The commits that decide are always listed.
+		if lowest >= MaxLinks {
+			a.Links[MaxLinks-1] = links[lowest]
+		}
+		if least >= MaxLinks && least != lowest {
+			a.Links[MaxLinks-2] = links[least]
 		}
 	}
 	return a

@@ -47,8 +47,10 @@ type Environment struct {
 // A Deployment is the deployment of a commit to an environment, with what has become of the
 // commit.
 type Deployment struct {
-	Commit      string `json:"commit"`
-	State       State  `json:"state"` // of the commit, now
+	Commit string `json:"commit"`
+	// State and Standing are those of the commit, now.
+	State       State  `json:"state"`
+	Standing    State  `json:"standing"`
 	Branch      string `json:"branch"`
 	Subject     string `json:"subject"`  // first line of the commit's message
 	Identity    string `json:"identity"` // the signer's DN

@@ -185,6 +185,10 @@ type Commit struct {
 	// that the commit would have if it was meant for that branch alone. A DEPLOYED commit
 	// stays DEPLOYED.
 	TargetState *State `json:"target_state,omitzero"`
+	// Standing is what the evidence gives at the time of the response: the state that the
+	// commit would have if it had not been deployed, at most PROMOTABLE. In the response to a
+	// request for one target branch, it is for that branch.
+	Standing State `json:"standing"`
 	// Requirements holds the status of each requirement at the time of the response,
 	// in the contract's order. In the response to a request for one target branch, they are
 	// evaluated for that branch.
@@ -223,6 +227,23 @@ const (
 	MaxViolations     = 20
 	MaxOpenViolations = 1000
 )
+
+// Reached reports whether the commit has reached a state: its standing is at least that. For
+// DEPLOYED it is its state that counts. In the response to a request for one target branch, it is
+// whether the commit has reached the state for that branch.
+func (c *Commit) Reached(s State) bool { return Reached(s, c.AnsweredState(), c.Standing) }
+
+// Reached reports whether a commit with a state and a standing has reached the state s: DEPLOYED
+// is a state that it has had since, all others are asked of its standing.
+func Reached(s, state, standing State) bool {
+	if s == Deployed {
+		return state == Deployed
+	}
+	return standing >= s
+}
+
+// Lapsed reports whether a commit is DEPLOYED, and would not be PROMOTABLE now.
+func Lapsed(state, standing State) bool { return state == Deployed && standing < Promotable }
 
 // AnsweredState returns TargetState in the response to a request for one target branch, and
 // State otherwise.

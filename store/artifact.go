@@ -17,8 +17,8 @@ const (
 	maxLinkReads = 5000
 	// maxLinksListed limits the links that one response lists.
 	maxLinksListed = 2000
-	// maxDueLinks is the number of due commits whose states one request derives.
-	maxDueLinks = 100
+	// maxDerivedLinks is the number of commits, DEPLOYED or due, whose states one request derives.
+	maxDerivedLinks = 100
 )
 
 // Artifacts returns what is known of the artifacts with the given digests, which are as
@@ -30,7 +30,7 @@ func (s *Store) Artifacts(ctx context.Context, org, repo string, digests []strin
 		if err != nil {
 			return nil, err
 		}
-		l := linker{reader: rd, orgID: orgID, repos: make(derivers), rows: maxLinkReads, due: maxDueLinks}
+		l := linker{reader: rd, orgID: orgID, repos: make(derivers), rows: maxLinkReads, derived: maxDerivedLinks}
 		if repo != "" {
 			only, err := rd.findRepo(org, repo)
 			if err != nil {
@@ -60,8 +60,8 @@ type linker struct {
 	orgID int64
 	only  int64 // the repo whose commits are linked; 0 for all
 	repos derivers
-	// rows and due are how many links may still be read, and how many due commits derived.
-	rows, due int
+	// rows and derived are how many links may still be read, and how many commits derived.
+	rows, derived int
 }
 
 // A linkRow is a link of an artifact with a commit, by one signer under one identity: the first by
@@ -202,42 +202,42 @@ func (l *linker) judge(r *linkRow) error {
 	return nil
 }
 
-// setStates sets the present states of the commits. It reports whether it did so for all of
-// them.
+// setStates sets the present states and standings of the commits. It reports whether it did so
+// for all of them.
 func (l *linker) setStates(rows []linkRow) (known bool, err error) {
 	list := make([]*subject, len(rows))
 	for i := range rows {
 		list[i] = &subject{commitRow: &rows[i].commit, d: l.repos[rows[i].repoID]}
-		rows[i].link.State = list[i].state
+		rows[i].link.State, rows[i].link.Standing = list[i].state, list[i].state
 	}
 	if err := l.gatherVersions(list); err != nil {
 		return false, err
 	}
-	due := make(map[*deriver][]int64)
+	unknown := make(map[*deriver][]int64)
 	for _, s := range list {
-		if s.isDue(l.now) {
-			due[s.d] = append(due[s.d], s.id)
-			l.due--
+		if s.needsDerivation(l.now) {
+			unknown[s.d] = append(unknown[s.d], s.id)
+			l.derived--
 		}
 	}
-	if l.due < 0 {
+	if l.derived < 0 {
 		return false, nil
 	}
 
-	states := make(map[int64]ledger.State)
-	for d, ids := range due {
-		present, err := l.presentStates(d, ids)
+	now := make(map[int64]presentState)
+	for d, ids := range unknown {
+		found, err := l.presentStates(d, ids)
 		if err != nil {
 			return false, err
 		}
-		if len(present) < len(ids) {
+		if len(found) < len(ids) {
 			return false, nil // an expression has not been evaluated
 		}
-		maps.Copy(states, present)
+		maps.Copy(now, found)
 	}
 	for i := range rows {
-		if state, ok := states[rows[i].commit.id]; ok {
-			rows[i].link.State = state
+		if p, ok := now[rows[i].commit.id]; ok {
+			rows[i].link.State, rows[i].link.Standing = p.state, p.standing
 		}
 	}
 	return true, nil

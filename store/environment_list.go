@@ -247,11 +247,11 @@ func (l *environmentList) ofRepo(rows []environmentRow) ([]keyed[ledger.Environm
 // derivedRows is the number of rows as which deriving the state of a commit is counted.
 const derivedRows = 20
 
-// setStates sets the present states of the commits that run. A DEPLOYED commit stays so.
+// setStates sets the present states and standings of the commits that run.
 func (l *environmentList) setStates(r repoRow, runs []running, list []keyed[ledger.Environment]) error {
 	var ids []int64
 	for i, run := range runs {
-		if d := list[i].row.Deployment; d != nil && d.State != ledger.Deployed && !slices.Contains(ids, run.commitID) {
+		if list[i].row.Deployment != nil && !slices.Contains(ids, run.commitID) {
 			ids = append(ids, run.commitID)
 			l.examined += derivedRows
 		}
@@ -264,13 +264,13 @@ func (l *environmentList) setStates(r repoRow, runs []running, list []keyed[ledg
 	if err != nil {
 		return err
 	}
-	states, err := l.presentStates(d, ids)
+	now, err := l.presentStates(d, ids)
 	if err != nil {
 		return err
 	}
 	for i, run := range runs {
-		if state, ok := states[run.commitID]; ok {
-			list[i].row.Deployment.State = state
+		if p, ok := now[run.commitID]; ok {
+			list[i].row.Deployment.State, list[i].row.Deployment.Standing = p.state, p.standing
 		}
 	}
 	return nil
@@ -305,7 +305,7 @@ func (l *environmentList) deployment(e environmentRow, v *ledger.Environment) (r
 		if err != nil {
 			return err
 		}
-		d.Identity, d.Subject = signer.text, ledger.Subject(d.Subject)
+		d.Identity, d.Subject, d.Standing = signer.text, ledger.Subject(d.Subject), min(d.State, ledger.Promotable)
 		r, v.Deployment = found, &d
 		return errFull
 	}, `

@@ -51,18 +51,28 @@ func (t *tx) settleCommit(id int64) error {
 	return t.settleDue(list[0])
 }
 
-// presentStates returns the states of those commits of a repo that are due. The states of the
-// others are stored. It writes nothing.
-func (rd reader) presentStates(d *deriver, ids []int64) (map[int64]ledger.State, error) {
+// A presentState is the state and the standing that a commit has now.
+type presentState struct{ state, standing ledger.State }
+
+// needsDerivation reports whether what is stored of a commit does not say its present state and
+// standing.
+func (s *subject) needsDerivation(now ledger.Time) bool {
+	return s.state == ledger.Deployed || s.isDue(now)
+}
+
+// presentStates derives the present states and standings of commits of a repo. It leaves out those
+// for which an expression has not been evaluated, and writes nothing.
+func (rd reader) presentStates(d *deriver, ids []int64) (map[int64]presentState, error) {
 	list, err := rd.readSubjects(d, ids)
 	if err != nil {
 		return nil, err
 	}
-	states := make(map[int64]ledger.State)
+	found := make(map[int64]presentState)
 	for _, s := range list {
-		if s.isDue(rd.now) && !s.isUnevaluated() {
-			states[s.id], _ = d.contract.State(s.facts, rd.now)
+		if !s.isUnevaluated() {
+			state, standing := d.contract.Present(s.facts, rd.now)
+			found[s.id] = presentState{state, standing}
 		}
 	}
-	return states, nil
+	return found, nil
 }

@@ -96,8 +96,8 @@ func (t *tx) whyUnproven(s *subject, m *attestation.Merge) (string, error) {
 	return "", nil
 }
 
-// setParentState sets the present state of the first parent that a claim names, if it is
-// proven. It reports false if its state cannot be derived now.
+// setParentState sets the present standing of the first parent that a claim names, if it is
+// proven. It reports false if that cannot be derived now.
 func (t *tx) setParentState(v *view, d *deriver, r *recording, f *mergeFact) (ok bool, err error) {
 	sha := r.attestation.Merge.Parent.SHA
 	row, err := t.findParent(v, d, sha)
@@ -129,8 +129,7 @@ func (t *tx) setParentState(v *view, d *deriver, r *recording, f *mergeFact) (ok
 	}
 	facts := p.facts
 	facts.Exceptions = nil // they stand for this commit only
-	state, _ := d.contract.State(facts, t.now)
-	f.parentState = min(p.state, state)
+	f.parentState, _ = d.contract.Standing(facts, t.now)
 	return true, nil
 }
 

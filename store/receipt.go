@@ -73,20 +73,23 @@ func (rd reader) decide(q DecisionQuery, work *int64) (v Decision, err error) {
 		s.facts.Targets, s.facts.Target = []string{q.Target}, q.Target
 	}
 
-	state, expires, counted := d.contract.Counted(s.facts, rd.now)
-	wanted := state
+	decided := d.contract.Decide(s.facts, rd.now)
+	wanted := decided.State
 	if q.State != nil {
 		wanted = *q.State
 	}
-	if wanted < ledger.Attested || state < wanted {
-		return v, notReached(c.row.SHA, state, wanted)
+	if wanted < ledger.Attested || !ledger.Reached(wanted, decided.State, decided.Standing) {
+		return v, notReached(c.row.SHA, wanted, decided)
 	}
 	v.Receipt = receipt.Receipt{
 		Org: q.Org, Repo: d.repo.name, Commit: c.row.SHA, State: wanted, Target: q.Target,
 		PolicyVersion: d.repo.policyVersion, PolicyDigest: d.repo.policyDigest,
-		CreatedAt: rd.now, ValidUntil: s.validUntil(wanted, rd.now, expires, q.Validity),
+		CreatedAt: rd.now, ValidUntil: s.validUntil(min(wanted, decided.Standing), rd.now, decided.Expires, q.Validity),
 	}
-	if v.Evidence, v.Omitted, err = rd.countedEvidence(d.repo, counted, wanted); err != nil {
+	if wanted == ledger.Deployed {
+		v.Standing = &decided.Standing
+	}
+	if v.Evidence, v.Omitted, err = rd.countedEvidence(d.repo, decided.Counted, wanted); err != nil {
 		return v, err
 	}
 	newest, err := rd.newestEvent(s, v.Evidence)
@@ -116,28 +119,33 @@ func (rd reader) gatherDecision(d *deriver, id int64, work *int64) (*subject, er
 }
 
 // notReached returns why there is no receipt for a commit.
-func notReached(sha string, state, wanted ledger.State) error {
-	if wanted < ledger.Attested {
+func notReached(sha string, wanted ledger.State, d policy.Decision) error {
+	switch {
+	case wanted < ledger.Attested:
 		return ledger.Errorf(ledger.CodeStateNotReached,
-			"commit %s is %s: receipts are for commits that are ATTESTED, PROMOTABLE or DEPLOYED", sha, state)
+			"commit %s is %s: receipts are for commits that are ATTESTED, PROMOTABLE or DEPLOYED", sha, d.State)
+	case d.State >= wanted:
+		return ledger.Errorf(ledger.CodeStateNotReached,
+			"commit %s is %s, but its standing is %s, not %s (its record says what is missing now)",
+			sha, d.State, d.Standing, wanted)
 	}
 	return ledger.Errorf(ledger.CodeStateNotReached,
-		"commit %s is %s, not %s (its record says what is missing)", sha, state, wanted)
+		"commit %s is %s, not %s (its record says what is missing)", sha, d.State, wanted)
 }
 
 // maxLapses is how many times are tried at which a state may end.
 const maxLapses = 8
 
-// validUntil returns how long a decision is valid: until the state ends because of the time,
+// validUntil returns how long a decision is valid: until the standing ends because of the time,
 // but at most for the given duration. expires is when the decisions about requirements next
 // change because of the time.
 func (s *subject) validUntil(
-	wanted ledger.State, now, expires ledger.Time, validity time.Duration,
+	standing ledger.State, now, expires ledger.Time, validity time.Duration,
 ) ledger.Time {
 	end := now.Add(validity)
 	for n := 0; expires != 0 && expires < end; n++ {
-		state, next := s.d.contract.State(s.facts, expires)
-		if state < wanted || n == maxLapses || next != 0 && next <= expires {
+		then, next := s.d.contract.Standing(s.facts, expires)
+		if then < standing || n == maxLapses || next != 0 && next <= expires {
 			return expires
 		}
 		expires = next

@@ -430,10 +430,8 @@ func (s *subject) isPromotable(now ledger.Time) bool {
 	if s.state != ledger.Deployed {
 		return s.state == ledger.Promotable
 	}
-	f := s.facts
-	f.Deployed = false
-	state, _ := s.d.contract.State(f, now)
-	return state >= ledger.Promotable
+	standing, _ := s.d.contract.Standing(s.facts, now)
+	return standing == ledger.Promotable
 }
 
 // add adds evidence to the facts. It replaces the person's earlier evidence for the

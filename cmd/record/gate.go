@@ -45,8 +45,11 @@ func newGate(p *cli.Program) *cobra.Command {
 exit status says whether the commit has reached the state; run this before a
 deployment. With --wait it polls until the commit has reached the state.
 
-A state is reached if the commit is in this state or a higher one. A commit that
-is not in the ledger has reached none; with -o json its state is null.
+A state is reached if the evidence gives it now. A commit that was deployed stays
+DEPLOYED when a scan fails or a key is revoked afterwards, but it has reached
+PROMOTABLE only if its standing is PROMOTABLE. --state DEPLOYED asks whether it is
+deployed, whatever its standing. A commit that is not in the ledger has reached
+none; with -o json its state is null.
 
 A commit is meant for the repo's default branch and for every target that was
 ever registered. With --target, only the requirements for that branch count; with
@@ -156,7 +159,7 @@ func gateResult(p *cli.Program, g gate, sha string, commit *ledger.Commit) error
 	}
 
 	verdict := fmt.Sprintf("✗ (%s required)", g.state)
-	if commit.AnsweredState() >= g.state {
+	if commit.Reached(g.state) {
 		verdict = "✓"
 	}
 	title := fmt.Sprintf("%s is %s %s", g.repo.At(commit.SHA), g.describeState(commit), verdict)
@@ -165,7 +168,7 @@ func gateResult(p *cli.Program, g gate, sha string, commit *ledger.Commit) error
 		display.Requirements(p.Stdout, commit.Requirements, time.Now())
 	})
 	g.job.report(p, g.summary, report.Gate(title, commit, g.state))
-	if err == nil && commit.AnsweredState() < g.state {
+	if err == nil && !commit.Reached(g.state) {
 		return &cli.ExitError{Status: g.missed()}
 	}
 	return err
@@ -177,7 +180,7 @@ func gateResult(p *cli.Program, g gate, sha string, commit *ledger.Commit) error
 func awaitState(ctx context.Context, p *cli.Program, c *cli.Connection, g gate, sha string) (*ledger.Commit, error) {
 	look := func(ctx context.Context) (*ledger.Commit, bool, error) {
 		commit, err := lookUp(ctx, c, g, sha)
-		return commit, commit != nil && commit.AnsweredState() >= g.state, err
+		return commit, commit != nil && commit.Reached(g.state), err
 	}
 	return waiting.Until(ctx, waitFor(p, g), look, func(commit *ledger.Commit) string {
 		return g.repo.At(sha) + " is " + g.describeState(commit)
@@ -192,7 +195,7 @@ func (g gate) describeState(commit *ledger.Commit) string {
 	if commit == nil {
 		return "unknown"
 	}
-	return commit.AnsweredState().String() + strings.TrimSuffix(" for "+g.target, " for ")
+	return terminal.State(commit.AnsweredState(), commit.Standing) + strings.TrimSuffix(" for "+g.target, " for ")
 }
 
 // lookUp returns the commit, or nil if it is not in the ledger.
@@ -246,10 +249,10 @@ func requireState(p *cli.Program, command *cobra.Command, g gate) error {
 				"commit %s not found, so it has not reached %s: nothing was run or signed", g.repo.At(g.rev), g.state)
 		}
 
-		if commit.State >= g.state {
+		if commit.Reached(g.state) {
 			return nil
 		}
-		terminal.Printf(p.Stderr, "%s is %s ✗ (%s required)\n", g.repo.At(commit.SHA), commit.State, g.state)
+		terminal.Printf(p.Stderr, "%s is %s ✗ (%s required)\n", g.repo.At(commit.SHA), g.describeState(commit), g.state)
 		display.Requirements(p.Stderr, commit.Requirements, time.Now())
 		return cli.Exitf(cli.ExitNotReached, "the commit has not reached %s: nothing was run or signed", g.state)
 	})

@@ -13,7 +13,8 @@ import { readFileSync, realpathSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { isDeepStrictEqual, parseArgs } from "node:util"
 
-const states = ["ATTESTED", "PROMOTABLE", "DEPLOYED"]
+const allStates = ["DRAFT", "VALIDATING", "ATTESTED", "PROMOTABLE", "DEPLOYED"]
+const states = allStates.slice(2) // those that receipts are for
 const statementType = "https://in-toto.io/Statement/v1"
 const predicateType = "https://in-toto.io/attestation/svr/v0.2"
 const payloadType = "application/vnd.in-toto+json"
@@ -183,14 +184,21 @@ function openEnvelope(envelope, der) {
   return canonical(utf8(payload), "payload")
 }
 
+// reached reports whether a receipt says that the commit had reached a state: the standing says what
+// else is true of a deployed one.
+const reached = (x, state) => state === "DEPLOYED" ? x.state === state
+  : allStates.indexOf(x.standing ?? x.state) >= allStates.indexOf(state)
+
 // readStatement checks that the fields of the statement agree, and returns what ledgerd's
 // extension says.
 function readStatement(statement, origin) {
   const s = members(statement, "statement", ["_type", "subject", "predicateType", "predicate"])
   const p = members(s.predicate, "predicate", ["verifier", "timeCreated", "properties", "ledgerd"])
   const x = members(p.ledgerd, "predicate.ledgerd", ["org", "repo", "commit", "state", "policyVersion", "validUntil",
-    "evidence", "log"], ["target", "evidenceOmitted"])
+    "evidence", "log"], ["standing", "target", "evidenceOmitted"])
   need(states.includes(x.state), `the state ${x.state} is not one that receipts are for`)
+  need(!("standing" in x) || x.state === "DEPLOYED" && allStates.slice(0, 4).includes(x.standing),
+    "the standing is malformed")
   need(isHex(x.commit, 40) || isHex(x.commit), "the commit is not a full commit ID")
 
   const at = origin.lastIndexOf(`/v1/orgs/${x.org}/log`)
@@ -204,7 +212,7 @@ function readStatement(statement, origin) {
     ["type", [s._type, s.predicateType], [statementType, predicateType]],
     ["subject", s.subject, [{ name: `${x.org}/${x.repo}`, digest: { gitCommit: x.commit } }]],
     ["verifier", p.verifier, { id: `${url}#ledgerd/v1`, policies: [policy] }],
-    ["properties", p.properties, states.slice(0, states.indexOf(x.state) + 1).map((state) => `LEDGERD_${state}`)],
+    ["properties", p.properties, states.filter((state) => reached(x, state)).map((state) => `LEDGERD_${state}`)],
   ]) {
     need(isDeepStrictEqual(have, want), `${what}: it does not agree with the rest of the receipt, want ${
       JSON.stringify(want)}`)
@@ -258,8 +266,8 @@ export function verify(text, logKeys, want, now = Date.now()) {
   need(x.commit === want.commit, `the receipt is for the commit ${x.commit}`)
   need(target.have === target.want, `the receipt is for the target branch ${target.have}, not ${target.want}`)
   need(!want.policy || x.policy === want.policy, `the policy is ${x.policy}`)
-  need(states.includes(want.state) && states.indexOf(x.state) >= states.indexOf(want.state),
-    `the receipt says ${x.state}, not ${want.state}`)
+  need(states.includes(want.state) && reached(x, want.state),
+    `the receipt says ${x.state} (standing ${x.standing ?? x.state}), not ${want.state}`)
   return x
 }
 

@@ -12,7 +12,8 @@ Only Python 3.8 or later is needed. Exit status: 0 valid, 4 not valid, 2 wrong u
 import argparse, base64, hashlib, json, re, sys, time
 from datetime import datetime, timezone
 
-STATES = ["ATTESTED", "PROMOTABLE", "DEPLOYED"]
+ALL_STATES = ["DRAFT", "VALIDATING", "ATTESTED", "PROMOTABLE", "DEPLOYED"]
+STATES = ALL_STATES[2:]  # those that receipts are for
 STATEMENT, PREDICATE = "https://in-toto.io/Statement/v1", "https://in-toto.io/attestation/svr/v0.2"
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 MAX_VALIDITY, CLOCK_SKEW = 7 * 24 * 3600 * 1000, 5 * 60 * 1000  # milliseconds
@@ -203,14 +204,23 @@ def open_envelope(envelope, der, point):
     p256_verify(point, signed, unbase64(sig))
     return canonical(payload.decode(), "payload")
 
+def reached(x, state):
+    """Return whether a receipt says that the commit had reached a state.
+
+    The standing says what else is true of a deployed one."""
+    if state == "DEPLOYED":
+        return x["state"] == state
+    return ALL_STATES.index(x.get("standing", x["state"])) >= ALL_STATES.index(state)
+
 def read_statement(statement, origin):
     """Check that the fields of the statement agree, and return what ledgerd's extension says."""
     _, subject, _, predicate = members(statement, "statement", ["_type", "subject", "predicateType", "predicate"])
     verifier, created, properties, x = members(
         predicate, "predicate", ["verifier", "timeCreated", "properties", "ledgerd"])
     members(x, "predicate.ledgerd", ["org", "repo", "commit", "state", "policyVersion", "validUntil", "evidence",
-                                     "log"], ["target", "evidenceOmitted"])
+                                     "log"], ["standing", "target", "evidenceOmitted"])
     need(x["state"] in STATES, "the state %s is not one that receipts are for" % x["state"])
+    need("standing" not in x or x["state"] == "DEPLOYED" and x["standing"] in ALL_STATES[:4], "the standing is malformed")
     need(is_hex(x["commit"], 40) or is_hex(x["commit"], 64), "the commit is not a full commit ID")
 
     prefix, _, epoch = origin.rpartition("/v1/orgs/%s/log" % x["org"])
@@ -223,7 +233,7 @@ def read_statement(statement, origin):
             ("type", [statement["_type"], statement["predicateType"]], [STATEMENT, PREDICATE]),
             ("subject", subject, [{"name": x["org"] + "/" + x["repo"], "digest": {"gitCommit": x["commit"]}}]),
             ("verifier", verifier, {"id": url + "#ledgerd/v1", "policies": [policy]}),
-            ("properties", properties, ["LEDGERD_" + s for s in STATES[:STATES.index(x["state"]) + 1]])]:
+            ("properties", properties, ["LEDGERD_" + s for s in STATES if reached(x, s)])]:
         need(have == want, "%s: %s does not agree with the rest of the receipt, want %s" % (what, have, want))
     need(is_hex(digest) and x["policyVersion"] > 0, "the policy is malformed")
     need(isinstance(x["evidence"], list) and len(x["evidence"]) <= MAX_EVIDENCE, "the evidence is malformed")
@@ -269,7 +279,8 @@ def verify(receipt, log_keys, org, repo, commit, state, target="", policy=None, 
             ("org", x["org"], org), ("repo", x["repo"], repo), ("commit", x["commit"], commit),
             ("target", x.get("target", ""), target), ("policy", policy_digest, policy or policy_digest)]:
         need(have == want, "the receipt is for the %s %s, not %s" % (what, have, want))
-    need(STATES.index(x["state"]) >= STATES.index(state), "the receipt says %s, not %s" % (x["state"], state))
+    need(reached(x, state), "the receipt says %s (standing %s), not %s" % (
+        x["state"], x.get("standing", x["state"]), state))
     return x
 
 def main():

@@ -29,7 +29,7 @@ func Artifact(w io.Writer, org string, a ledger.Artifact, required ledger.State)
 	t.Wrap = true
 	for _, l := range a.Links {
 		mark, reason := terminal.Link(l, required)
-		t.Row(mark, At(org+"/"+l.Repo, l.Commit), l.State, l.Predicate, l.Identity, reason)
+		t.Row(mark, At(org+"/"+l.Repo, l.Commit), terminal.State(l.State, l.Standing), l.Predicate, l.Identity, reason)
 	}
 	t.Flush()
 	if a.Truncated {
@@ -46,10 +46,10 @@ func ArtifactTitle(a ledger.Artifact, required ledger.State) string {
 	return fmt.Sprintf("%s is %s %s", a.Digest, ArtifactState(a), verdict)
 }
 
-// ArtifactState returns the state of an artifact as text.
+// ArtifactState returns the state of an artifact, with its standing, as text.
 func ArtifactState(a ledger.Artifact) string {
 	if a.State == nil {
 		return "unknown"
 	}
-	return a.State.String()
+	return terminal.State(*a.State, *a.Standing)
 }

@@ -16,7 +16,7 @@ import (
 func Commit(w io.Writer, c ledger.Commit, now time.Time) {
 	t := terminal.NewTable(w)
 	t.Row("commit", c.SHA)
-	t.Row("state", terminal.Parts{c.State, terminal.Since(c.StateSince)})
+	t.Row("state", terminal.Parts{terminal.State(c.State, c.Standing), terminal.Since(c.StateSince)})
 	t.Row("branch", fmt.Sprintf("%s → %s", terminal.OrDash(c.Branch), terminal.OrDash(c.Target)))
 	if len(c.Targets) > 1 {
 		t.Row("targets", strings.Join(c.Targets, ", "))

@@ -52,7 +52,7 @@ func EnvironmentRows(now time.Time) func(ledger.Environment) []any {
 		if !d.Required {
 			required = "no"
 		}
-		return []any{e.Repo, e.Name, terminal.Short(d.Commit), d.State, age(now, d.DeployedAt),
+		return []any{e.Repo, e.Name, terminal.Short(d.Commit), terminal.State(d.State, d.Standing), age(now, d.DeployedAt),
 			counted(d.Behind, d.BehindMore), required, violations}
 	}
 }

@@ -43,13 +43,21 @@ func Requirement(r ledger.RequirementStatus) (mark, have string) {
 	return mark, fmt.Sprintf("%d of %d", r.Have, r.Need)
 }
 
+// State returns the state of a commit or an artifact as text, with its standing if that has lapsed.
+func State(state, standing ledger.State) string {
+	if ledger.Lapsed(state, standing) {
+		return fmt.Sprintf("%s (standing %s)", state, standing)
+	}
+	return state.String()
+}
+
 // Link returns the mark of a link of an artifact, and whether it counts and its commit has
 // reached a state.
 func Link(l ledger.ArtifactLink, required ledger.State) (mark, reason string) {
 	switch {
 	case !l.Counts:
 		return "-", "does not count: " + l.Reason
-	case l.State >= required:
+	case ledger.Reached(required, l.State, l.Standing):
 		mark, reason = "✓", "counts"
 	default:
 		mark, reason = "✗", fmt.Sprintf("has not reached %s", required)

@@ -17,19 +17,30 @@ type Counted struct {
 	Attestations []string
 }
 
-// Counted is like Derive, and lists what counts for each requirement that is met.
-func (c Contract) Counted(f Facts, now ledger.Time) (state ledger.State, expires ledger.Time, list []Counted) {
+// A Decision is what a contract decides about a commit at a time, and what that rests on.
+type Decision struct {
+	State, Standing ledger.State
+	// Expires is when the standing next changes because of the time, if it does: see Standing.
+	Expires ledger.Time
+	// Counted lists what counts for each requirement that is met.
+	Counted []Counted
+}
+
+// Decide is like Derive, and lists what counts instead of the reasons.
+func (c Contract) Decide(f Facts, now ledger.Time) (d Decision) {
 	v := c.evaluate(&f, now)
-	state, expires = v.state(v.radarStatus())
+	radar := v.radarStatus()
+	d.State, _ = v.state(radar)
+	d.Standing, d.Expires = v.standing(radar)
 
 	for i := range v.decisions {
-		d, r := &v.decisions[i], &c.Requirements[i]
-		if !d.applies || !d.met {
+		requirement, r := &v.decisions[i], &c.Requirements[i]
+		if !requirement.applies || !requirement.met {
 			continue
 		}
 
 		counted := Counted{Name: cmp.Or(r.Name, r.Predicate, r.Type), State: r.State}
-		for at, verdict := range d.verdicts {
+		for at, verdict := range requirement.verdicts {
 			if verdict == counts {
 				counted.Attestations = append(counted.Attestations, v.f.Evidence[at].Attestation)
 			}
@@ -39,13 +50,13 @@ func (c Contract) Counted(f Facts, now ledger.Time) (state ledger.State, expires
 				counted.Attestations = append(counted.Attestations, carried.Claim)
 			}
 		}
-		if d.exception != nil {
-			counted.Attestations = append(counted.Attestations, d.exception.Attestation)
+		if requirement.exception != nil {
+			counted.Attestations = append(counted.Attestations, requirement.exception.Attestation)
 		}
 
 		slices.Sort(counted.Attestations)
 		counted.Attestations = slices.Compact(counted.Attestations)
-		list = append(list, counted)
+		d.Counted = append(d.Counted, counted)
 	}
-	return state, expires, list
+	return d
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-func TestCountedListsWhatCountsForRequirementsThatAreMet(t *testing.T) {
+func TestDecideListsWhatCountsForRequirementsThatAreMet(t *testing.T) {
 	c, err := Parse([]byte(`{"exceptions":{"signers":["cn=ops"]},"requirements":[
 		{"state":"ATTESTED","name":"tests","predicate":"test:*"},
 		{"state":"ATTESTED","predicate":"build:*","carry":["merge"],"carry_signers":["cn=ops"]},
@@ -34,15 +34,20 @@ func TestCountedListsWhatCountsForRequirementsThatAreMet(t *testing.T) {
 		RecordedAt: policyNow - hour, Until: policyNow + hour}}
 
 	var lines []string
-	state, expires, list := c.Counted(f, policyNow)
-	for _, c := range list {
+	decided := c.Decide(f, policyNow)
+	for _, c := range decided.Counted {
 		lines = append(lines, fmt.Sprint(c.State, " ", c.Name, " ", strings.Join(c.Attestations, " ")))
 	}
 	want := "ATTESTED tests att_1; ATTESTED build:* att_5 att_6; PROMOTABLE scan att_7"
 	if got := strings.Join(lines, "; "); got != want {
 		t.Errorf("what counts is %s\nwant %s", got, want)
 	}
-	if d := c.Derive(f, policyNow); state != ledger.Attested || d.State != state || d.Expires != expires {
-		t.Errorf("the state is %s until %s, want that of Derive: %s until %s", state, expires, d.State, d.Expires)
+	d := c.Derive(f, policyNow)
+	if decided.State != ledger.Attested || d.State != decided.State || d.Expires != decided.Expires {
+		t.Errorf("the state is %s until %s, want that of Derive: %s until %s", decided.State, decided.Expires, d.State,
+			d.Expires)
+	}
+	if decided.Standing != ledger.Attested || d.Standing != decided.Standing {
+		t.Errorf("the standing is %s, and by Derive %s, want ATTESTED", decided.Standing, d.Standing)
 	}
 }

@@ -9,6 +9,8 @@ import (
 // A Derivation is the state of a commit under a contract, with the reasons.
 type Derivation struct {
 	State ledger.State
+	// Standing is what the evidence gives now, as Standing returns it.
+	Standing ledger.State
 	// Requirements holds the status of each requirement, in the contract's order. If
 	// RadarSettings.Blocks, the radar's requirement is last.
 	Requirements []ledger.RequirementStatus
@@ -34,6 +36,7 @@ func (c Contract) Derive(f Facts, now ledger.Time) Derivation {
 		d.Requirements = append(d.Requirements, *radar)
 	}
 	d.State, d.Expires = v.state(radar)
+	d.Standing, _ = v.standing(radar)
 	return d
 }
 
@@ -41,6 +44,23 @@ func (c Contract) Derive(f Facts, now ledger.Time) Derivation {
 func (c Contract) State(f Facts, now ledger.Time) (state ledger.State, expires ledger.Time) {
 	v := c.evaluate(&f, now)
 	return v.state(v.radarStatus())
+}
+
+// Present returns State and Standing at once.
+func (c Contract) Present(f Facts, now ledger.Time) (state, standing ledger.State) {
+	v := c.evaluate(&f, now)
+	radar := v.radarStatus()
+	state, _ = v.state(radar)
+	standing, _ = v.standing(radar)
+	return state, standing
+}
+
+// Standing returns what the evidence gives now: the state that the commit would have if it had
+// not been deployed, at most PROMOTABLE. Until expires, the same facts result in the same
+// standing.
+func (c Contract) Standing(f Facts, now ledger.Time) (standing ledger.State, expires ledger.Time) {
+	v := c.evaluate(&f, now)
+	return v.standing(v.radarStatus())
 }
 
 // An Outcome is what the writer stores of a Derivation.
@@ -74,12 +94,23 @@ func (v *evaluation) radarStatus() *ledger.RequirementStatus {
 	return &s
 }
 
-// state returns the highest state up to which every requirement that applies is met, and
-// when the decisions change because of the time. The radar's status may be nil.
+// state returns the state, and when the decisions change because of the time. The radar's
+// status may be nil.
 func (v *evaluation) state(radar *ledger.RequirementStatus) (state ledger.State, expires ledger.Time) {
 	if v.f.Deployed {
 		return ledger.Deployed, 0 // a deployment does not expire
 	}
+	return v.reached(radar)
+}
+
+// standing returns what the evidence gives now, at most PROMOTABLE.
+func (v *evaluation) standing(radar *ledger.RequirementStatus) (standing ledger.State, expires ledger.Time) {
+	reached, expires := v.reached(radar)
+	return min(reached, ledger.Promotable), expires
+}
+
+// reached returns the highest state up to which every requirement that applies is met.
+func (v *evaluation) reached(radar *ledger.RequirementStatus) (state ledger.State, expires ledger.Time) {
 	expires = v.radarExpires
 	var applying, unmet [ledger.Deployed + 1]int
 	for i := range v.decisions {

@@ -333,6 +333,7 @@ func compareToModel(t *rapid.T, c Contract, f Facts, now ledger.Time) {
 		t.Errorf("state %s, want %s", got.State, want)
 	}
 	compareBlock(t, c, f, got.Requirements)
+	compareStanding(t, c, f, now, got)
 	if state, expires := c.State(f, now); state != got.State || expires != got.Expires {
 		t.Errorf("State returns %s until %d, but Derive %s until %d", state, expires, got.State, got.Expires)
 	}
@@ -380,6 +381,28 @@ func compareBlock(t *rapid.T, c Contract, f Facts, got []ledger.RequirementStatu
 	named := strings.Contains(s.Reason, "c0ffee at ") || strings.Contains(s.Reason, "decade at ")
 	if s.Reason == "" || named != blocked {
 		t.Errorf("reason %q, blocked: %t", s.Reason, blocked)
+	}
+}
+
+// compareStanding compares the standing with the state that the commit would have if it had not
+// been deployed.
+func compareStanding(t *rapid.T, c Contract, f Facts, now ledger.Time, got Derivation) {
+	never := f
+	never.Deployed = false
+	want := min(modelState(c, never, now), ledger.Promotable)
+	if got.Standing != want {
+		t.Errorf("standing %s, want %s", got.Standing, want)
+	}
+	standing, expires := c.Standing(f, now)
+	if end := c.Derive(never, now).Expires; standing != want || expires != end {
+		t.Errorf("Standing returns %s until %d, want %s until %d", standing, expires, want, end)
+	}
+	if state, standing := c.Present(f, now); state != got.State || standing != want {
+		t.Errorf("Present returns %s and %s, want %s and %s", state, standing, got.State, want)
+	}
+	if d := c.Decide(f, now); d.State != got.State || d.Standing != want || d.Expires != expires {
+		t.Errorf("Decide returns %s and %s until %d, want %s and %s until %d", d.State, d.Standing, d.Expires, got.State, want,
+			expires)
 	}
 }
 

@@ -105,8 +105,9 @@ func (h *history) compareRecord(commit string, k *known) policy.Derivation {
 
 	got := h.record(commit)
 	h.contract.NoteDistrusted(want.Requirements, got.Attestations)
-	if got.State != want.State {
-		h.t.Errorf("commit %s is %s, want %s", commit[36:], got.State, want.State)
+	if got.State != want.State || got.Standing != want.Standing {
+		h.t.Errorf("commit %s is %s, standing %s, want %s, standing %s", commit[36:], got.State, got.Standing, want.State,
+			want.Standing)
 	}
 	for i, r := range want.Requirements {
 		if !reflect.DeepEqual(normal(got.Requirements[i]), normal(r)) {
@@ -136,8 +137,9 @@ func (h *history) compareTarget(commit string, k *known) {
 	got, err := h.host.CommitFor(h.t.Context(), "acme", h.repo, commit, target)
 	check(h.t, err)
 	h.contract.NoteDistrusted(want.Requirements, got.Attestations)
-	if got.TargetState == nil || *got.TargetState != want.State {
-		h.t.Errorf("commit %s for %s is %v, want %s", commit[36:], target, got.TargetState, want.State)
+	if got.TargetState == nil || *got.TargetState != want.State || got.Standing != want.Standing {
+		h.t.Errorf("commit %s for %s is %v, standing %s, want %s, standing %s", commit[36:], target, got.TargetState,
+			got.Standing, want.State, want.Standing)
 	}
 	for i, r := range want.Requirements {
 		if !reflect.DeepEqual(normal(got.Requirements[i]), normal(r)) {

@@ -153,7 +153,7 @@ func (h *history) claimMerge(commit string, m attestation.Merge, by *signer) {
 	h.derive(commit, k)
 }
 
-// parentState returns what is stored with a claim about a commit: the state of the first
+// parentState returns what is stored with a claim about a commit: the standing of the first
 // parent without its exceptions, or DRAFT if the claim does not agree with the objects that
 // are known.
 func (h *history) parentState(m attestation.Merge, k *known) ledger.State {
@@ -164,10 +164,11 @@ func (h *history) parentState(m attestation.Merge, k *known) ledger.State {
 		m.Kind == attestation.Merged && (len(o.parents) != 2 || o.parents[1] != m.Source.SHA), !parent.Proven:
 		return ledger.Draft
 	}
-	state, facts := h.derive(m.Parent.SHA, parent), parent.Facts
-	facts.Exceptions = nil
-	without, _ := h.contract.State(facts, h.clock.time())
-	return min(state, without)
+	h.derive(m.Parent.SHA, parent)
+	facts := parent.Facts
+	facts.Exceptions, facts.Deployed = nil, false
+	state, _ := h.contract.State(facts, h.clock.time())
+	return min(state, ledger.Promotable)
 }
 
 // inherit sets which evidence may carry to a commit: all of the commits with the same tree,

@@ -173,6 +173,7 @@ func (s *Site) functions() template.FuncMap {
 		"maxPairs": func() int { return radar.MaxPairs },
 		"lower":    func(v any) string { return strings.ToLower(fmt.Sprint(v)) },
 		"label":    format.State,
+		"lapsed":   ledger.Lapsed,
 		"states":   ledger.States,
 		"field":    form.NewField,
 		"choice":   func(value, label string) form.Choice { return form.Choice{Value: value, Label: label} },

@@ -13,7 +13,7 @@ import (
 // nil if the ledger does not know it.
 func Gate(title string, commit *ledger.Commit, required ledger.State) Report {
 	r := Report{Heading: title}
-	reached := commit != nil && commit.AnsweredState() >= required
+	reached := commit != nil && commit.Reached(required)
 	if commit != nil {
 		r.Columns = []string{"", "State", "Predicate", "Have", "Reason"}
 		for _, s := range commit.Requirements {
@@ -48,7 +48,7 @@ func Artifact(title string, a ledger.Artifact, required ledger.State) Report {
 	}
 	for _, l := range a.Links {
 		mark, reason := terminal.Link(l, required)
-		r.Rows = append(r.Rows, []string{mark, l.Repo, terminal.Short(l.Commit), l.State.String(), l.Predicate, reason})
+		r.Rows = append(r.Rows, []string{mark, l.Repo, terminal.Short(l.Commit), terminal.State(l.State, l.Standing), l.Predicate, reason})
 	}
 	if !a.Reached(required) {
 		r.Annotations = append(r.Annotations, Annotation{Level: Error, Title: "ledgerd gate", Message: title})

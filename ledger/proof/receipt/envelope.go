@@ -206,6 +206,8 @@ func (r Receipt) checkSubject(want Want) error {
 		return fault(x+"commit", "the receipt is for the commit %s, not %s", r.Commit, want.Commit)
 	case want.State < ledger.Attested || r.State < want.State:
 		return fault(x+"state", "the receipt says %s, not %s", r.State, want.State)
+	case !r.says(want.State):
+		return fault(x+"standing", "the receipt says %s, but the standing was %s, not %s", r.State, *r.Standing, want.State)
 	case r.Target != want.Target:
 		return fault(x+"target", "the receipt is for the target branch %q, not %q", r.Target, want.Target)
 	case want.PolicyDigest != "" && r.PolicyDigest != want.PolicyDigest:

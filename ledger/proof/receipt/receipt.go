@@ -38,6 +38,9 @@ type Receipt struct {
 	Org, Repo, Commit string
 	// State is ATTESTED, PROMOTABLE or DEPLOYED.
 	State ledger.State
+	// Standing is what the evidence gave for a DEPLOYED commit. It is nil in receipts for other
+	// states, and in those of earlier releases.
+	Standing *ledger.State
 	// Target is the branch for which the requirements were evaluated; empty for all branches
 	// that the commit is meant for.
 	Target string
@@ -115,16 +118,17 @@ type policy struct {
 
 // extension is what ledgerd adds to the predicate.
 type extension struct {
-	Org           string       `json:"org"`
-	Repo          string       `json:"repo"`
-	Commit        string       `json:"commit"`
-	State         ledger.State `json:"state"`
-	Target        string       `json:"target,omitzero"`
-	PolicyVersion int          `json:"policyVersion"`
-	ValidUntil    ledger.Time  `json:"validUntil"`
-	Evidence      []Evidence   `json:"evidence"`
-	Omitted       int          `json:"evidenceOmitted,omitzero"`
-	Log           Position     `json:"log"`
+	Org           string        `json:"org"`
+	Repo          string        `json:"repo"`
+	Commit        string        `json:"commit"`
+	State         ledger.State  `json:"state"`
+	Standing      *ledger.State `json:"standing,omitzero"`
+	Target        string        `json:"target,omitzero"`
+	PolicyVersion int           `json:"policyVersion"`
+	ValidUntil    ledger.Time   `json:"validUntil"`
+	Evidence      []Evidence    `json:"evidence"`
+	Omitted       int           `json:"evidenceOmitted,omitzero"`
+	Log           Position      `json:"log"`
 }
 
 // Payload returns the receipt as an in-toto statement.
@@ -144,8 +148,8 @@ func (r Receipt) statement() statement {
 	s.Predicate = predicate{
 		Verifier: verifier{ID: r.VerifierID(), Policies: []policy{p}}, TimeCreated: r.CreatedAt, Properties: r.Properties(),
 		Ledgerd: extension{
-			Org: r.Org, Repo: r.Repo, Commit: r.Commit, State: r.State, Target: r.Target, PolicyVersion: r.PolicyVersion,
-			ValidUntil: r.ValidUntil, Evidence: r.Evidence, Omitted: r.Omitted, Log: r.Log,
+			Org: r.Org, Repo: r.Repo, Commit: r.Commit, State: r.State, Standing: r.Standing, Target: r.Target,
+			PolicyVersion: r.PolicyVersion, ValidUntil: r.ValidUntil, Evidence: r.Evidence, Omitted: r.Omitted, Log: r.Log,
 		},
 	}
 	return s
@@ -183,14 +187,25 @@ func cutLast(s, sep string) (before, after string, ok bool) {
 	return s[:i], s[i+len(sep):], true
 }
 
-// Properties returns the properties that the receipt asserts: its state, and those before
-// it that have requirements.
+// Properties returns the properties that the receipt asserts: the states from ATTESTED that the
+// commit had reached.
 func (r Receipt) Properties() []string {
-	var list []string
-	for s := ledger.Attested; s <= min(r.State, ledger.Deployed); s++ {
-		list = append(list, propertyPrefix+s.String())
+	list := []string{}
+	for s := ledger.Attested; s <= ledger.Deployed; s++ {
+		if r.says(s) {
+			list = append(list, propertyPrefix+s.String())
+		}
 	}
 	return list
+}
+
+// says reports whether the receipt says that the commit had reached a state.
+func (r Receipt) says(s ledger.State) bool {
+	standing := r.State
+	if r.Standing != nil {
+		standing = *r.Standing
+	}
+	return ledger.Reached(s, r.State, standing)
 }
 
 // Parse parses a statement. It accepts only what Payload writes.
@@ -227,7 +242,7 @@ func (s statement) receipt() Receipt {
 	p, x := s.Predicate, s.Predicate.Ledgerd
 	scheme, _, _ := strings.Cut(p.Verifier.ID, "://")
 	return Receipt{
-		Scheme: scheme, Org: x.Org, Repo: x.Repo, Commit: x.Commit, State: x.State, Target: x.Target,
+		Scheme: scheme, Org: x.Org, Repo: x.Repo, Commit: x.Commit, State: x.State, Standing: x.Standing, Target: x.Target,
 		PolicyVersion: x.PolicyVersion, PolicyDigest: digestPrefix + p.Verifier.Policies[0].Digest.SHA256,
 		CreatedAt: p.TimeCreated, ValidUntil: x.ValidUntil, Evidence: x.Evidence, Omitted: x.Omitted, Log: x.Log,
 	}
@@ -264,6 +279,8 @@ func (r Receipt) Validate() error {
 		return fault(x+"commit", "%q is not a full commit ID", r.Commit)
 	case r.State < ledger.Attested || r.State > ledger.Deployed:
 		return fault(x+"state", "%s is not a state that receipts are for (use ATTESTED, PROMOTABLE or DEPLOYED)", r.State)
+	case r.Standing != nil && (r.State != ledger.Deployed || *r.Standing > ledger.Promotable):
+		return fault(x+"standing", "want a state up to PROMOTABLE, in a receipt for DEPLOYED")
 	case r.PolicyVersion < 1:
 		return fault(x+"policyVersion", "%d is not a version", r.PolicyVersion)
 	}

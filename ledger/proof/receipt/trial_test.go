@@ -41,6 +41,13 @@ func newTrial(t *testing.T) *trial {
 	}
 }
 
+// deploy makes the receipt one for DEPLOYED, with a standing.
+func (tr *trial) deploy(standing ledger.State) {
+	tr.t.Helper()
+	tr.content.State, tr.content.Standing = ledger.Deployed, &standing
+	tr.sign()
+}
+
 // sign signs the receipt again, after the content was changed.
 func (tr *trial) sign() { tr.signWith("", "") }
 
