@@ -154,6 +154,18 @@ func (c *Client) Artifact(ctx context.Context, org, repo, digest string) (ledger
 	return get[ledger.Artifact](ctx, c, path)
 }
 
+// ArtifactGate answers whether the commits that an artifact was built from have reached a state. If
+// repo is empty, they may be of any repo of the org.
+func (c *Client) ArtifactGate(
+	ctx context.Context, org, repo, digest string, required ledger.State,
+) (ledger.Gate, error) {
+	gate, _, err := call[ledger.Gate](ctx, c, request{
+		method: http.MethodGet, path: pathOf("orgs", org, "artifacts", digest, "gate"),
+		query: parameters("state", required.String(), "repo", repo),
+	})
+	return gate, err
+}
+
 // Artifacts is like Artifact, for up to ledger.MaxDigests digests. The result is in their
 // order, and has those that nothing names without links.
 func (c *Client) Artifacts(ctx context.Context, org string, q ledger.ArtifactQuery) ([]ledger.Artifact, error) {

@@ -73,6 +73,17 @@ func (c *Client) CommitFor(ctx context.Context, org, repo, sha, target string) (
 	return commit, err
 }
 
+// Gate answers whether a commit has reached a state, for one target branch if target is not empty.
+func (c *Client) Gate(
+	ctx context.Context, org, repo, sha string, required ledger.State, target string,
+) (ledger.Gate, error) {
+	gate, _, err := call[ledger.Gate](ctx, c, request{
+		method: http.MethodGet, path: pathOf("orgs", org, "repos", repo, "commits", sha, "gate"),
+		query: parameters("state", required.String(), "target", target),
+	})
+	return gate, err
+}
+
 // Correct replaces what registrations have claimed of a commit. It needs a token with the
 // scope admin.
 func (c *Client) Correct(

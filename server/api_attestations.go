@@ -268,18 +268,40 @@ func (c *call) exceptionFilter() (f store.ExceptionFilter, err error) {
 
 // getArtifact returns the commits with which statements link an artifact.
 func (s *Server) getArtifact(c *call) (*reply, error) {
-	digest, err := ledger.ParseDigest(c.path.ByName("digest"))
-	if err != nil {
-		return nil, ledger.FieldErrorf(ledger.CodeInvalidField, "digest", "%v", err)
-	}
-	list, err := s.store.Artifacts(c.ctx(), c.org(), c.query.Get("repo"), []string{digest})
+	artifact, err := s.artifact(c)
 	if err != nil {
 		return nil, err
 	}
-	if artifact := list[0]; !artifact.IsNamed() {
-		return nil, ledger.Errorf(ledger.CodeNotFound, "no statement about a commit names %s", digest)
+	if !artifact.IsNamed() {
+		return nil, ledger.Errorf(ledger.CodeNotFound, "no statement about a commit names %s", artifact.Digest)
 	}
-	return single(list[0], nil)
+	return single(artifact, nil)
+}
+
+// getArtifactGate answers whether the commits of an artifact have reached a state.
+func (s *Server) getArtifactGate(c *call) (*reply, error) {
+	state, err := requiredState(c)
+	if err != nil {
+		return nil, err
+	}
+	artifact, err := s.artifact(c)
+	if err != nil {
+		return nil, err
+	}
+	return single(artifact.Gate(state), nil)
+}
+
+// artifact returns the artifact that a request names.
+func (s *Server) artifact(c *call) (ledger.Artifact, error) {
+	digest, err := ledger.ParseDigest(c.path.ByName("digest"))
+	if err != nil {
+		return ledger.Artifact{}, ledger.FieldErrorf(ledger.CodeInvalidField, "digest", "%v", err)
+	}
+	list, err := s.store.Artifacts(c.ctx(), c.org(), c.query.Get("repo"), []string{digest})
+	if err != nil {
+		return ledger.Artifact{}, err
+	}
+	return list[0], nil
 }
 
 // getArtifacts returns several artifacts. It writes nothing; it is a POST only because the

@@ -83,6 +83,30 @@ func (s *Server) getCommit(c *call) (*reply, error) {
 	return single(c.linked(commit), err)
 }
 
+// getCommitGate answers whether a commit has reached a state.
+func (s *Server) getCommitGate(c *call) (*reply, error) {
+	if err := c.checkSHA(); err != nil {
+		return nil, err
+	}
+	state, err := requiredState(c)
+	if err != nil {
+		return nil, err
+	}
+	q := store.DecisionQuery{Org: c.org(), Repo: c.repo(), Commit: c.sha(), State: &state}
+	if q.Target, err = parse(c, "target", ledger.ParseBranch); err != nil {
+		return nil, err
+	}
+	return single(s.store.Gate(c.ctx(), q))
+}
+
+// requiredState returns the state that a gate asks for.
+func requiredState(c *call) (ledger.State, error) {
+	if !c.query.Has("state") {
+		return 0, invalidParameter("state", "required (use ATTESTED, PROMOTABLE or DEPLOYED)")
+	}
+	return parse(c, "state", ledger.ParseState)
+}
+
 func (s *Server) putCommit(c *call) (*reply, error) {
 	if !ledger.IsCommit(c.sha()) {
 		return nil, ledger.FieldErrorf(

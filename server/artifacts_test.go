@@ -76,6 +76,8 @@ func TestArtifacts(t *testing.T) {
 	b.setContract(buildAndReview + `}`)
 	ci := b.limited("cn=ci,ou=build,o=acme", builderMay...)
 	b.get(artifactsPath+"/"+image(1)).wantProblem(404, ledger.CodeNotFound)
+	b.wantGate(image(1), `{"reached":false,"required":"PROMOTABLE","state":null,"standing":null,`+
+		`"reasons":["no statement about a commit names it"]}`)
 
 	first := b.builds(ci, 1, image(1), image(2))
 	b.wantArtifact(image(1), "ATTESTED", "api 1 ATTESTED")
@@ -91,6 +93,9 @@ func TestArtifacts(t *testing.T) {
 	b.attest(ci.sign(t, statement(about(1)+fmt.Sprintf(`,{"digest":{"sha256":%q}}`, strings.ToUpper(image(2)[7:])),
 		attestation.ResultPredicateType, own("test:image", ledger.Pass, "")))).want(201)
 	b.wantArtifact(image(1), "ATTESTED", "api 2 ATTESTED", "api 1 PROMOTABLE")
+	b.wantGate(image(1), `{"reached":false,"required":"PROMOTABLE","state":"ATTESTED","standing":"ATTESTED",`+
+		`"reasons":["api@000000000000 is ATTESTED, standing ATTESTED"]}`)
+	b.wantGate(image(2), `{"reached":true,"required":"PROMOTABLE","state":"PROMOTABLE","standing":"PROMOTABLE"}`)
 	if l := b.artifact("sha256:" + strings.ToUpper(image(2)[7:])).Links; len(l) != 1 || l[0].Attestation != first.ID {
 		t.Errorf("links %+v, want only that of %s", l, first.ID)
 	}
@@ -99,6 +104,15 @@ func TestArtifacts(t *testing.T) {
 	b.get(artifactsPath+"/"+image(1)+"?repo=web").wantProblem(404, ledger.CodeNotFound)
 	b.get(artifactsPath + "/" + image(1) + "?repo=api").want(200)
 	b.get(artifactsPath+"/"+image(1)+"?repo=nothing").wantProblem(404, ledger.CodeNotFound)
+}
+
+// wantGate asks whether an artifact is PROMOTABLE.
+func (b *backend) wantGate(digest, answer string) {
+	b.t.Helper()
+	body := b.get(artifactsPath + "/" + digest + "/gate?state=PROMOTABLE").want(200).body
+	if got := strings.TrimSpace(string(body)); got != answer {
+		b.t.Errorf("the gate of %s is %s\nwant %s", digest, got, answer)
+	}
 }
 
 // A digest that is no digest is refused with its field, and several are answered at once.

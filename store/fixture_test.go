@@ -190,6 +190,20 @@ func TestFixtureV5Environments(t *testing.T) {
 	}
 }
 
+// standingV5 returns the standing of a commit, which records did not have before.
+func standingV5(c ledger.Commit) ledger.State {
+	if c.State != ledger.Deployed {
+		return c.State
+	}
+	standing := ledger.Promotable
+	for _, r := range c.Requirements {
+		if r.Applies && !r.Met {
+			standing = min(standing, r.State-1)
+		}
+	}
+	return standing
+}
+
 func wantRepoV5(t *testing.T, s *store.Store, org, repo string) {
 	ctx, all := t.Context(), store.Query{Limit: 500}
 	commits, err := s.Commits(ctx, org, repo, store.CommitFilter{Query: all})
@@ -208,6 +222,7 @@ func wantRepoV5(t *testing.T, s *store.Store, org, repo string) {
 		for i := range want.Requirements {
 			upgradeRequirement(c.SHA, &want.Requirements[i])
 		}
+		want.Standing = standingV5(want)
 		sameJSON(t, "commit "+c.SHA, got, want)
 	}
 

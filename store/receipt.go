@@ -22,7 +22,7 @@ type DecisionQuery struct {
 	// Target is the branch for which the requirements are evaluated; empty for all branches
 	// that the commit is meant for.
 	Target string
-	// State must have been reached; nil for the commit's present state.
+	// State must have been reached. For a receipt, nil is the commit's present state.
 	State *ledger.State
 	// Validity is how long the decision is valid, if the state does not end before.
 	Validity time.Duration
@@ -38,7 +38,24 @@ type Decision struct {
 // Decide decides whether a commit has reached a state, from what is recorded. It returns
 // CodeStateNotReached if it has not, and CodeNotInCheckpoint if no checkpoint covers the
 // events that the decision rests on.
-func (s *Store) Decide(ctx context.Context, q DecisionQuery) (v Decision, err error) {
+func (s *Store) Decide(ctx context.Context, q DecisionQuery) (Decision, error) {
+	return decided(ctx, s, q, func(rd reader, s *subject) (Decision, error) { return rd.decide(q, s) })
+}
+
+// Gate answers whether a commit has reached the query's state.
+func (s *Store) Gate(ctx context.Context, q DecisionQuery) (ledger.Gate, error) {
+	return decided(ctx, s, q, func(rd reader, s *subject) (ledger.Gate, error) {
+		derived := s.d.contract.Derive(s.facts, rd.now)
+		c := ledger.Commit{Standing: derived.Standing, Requirements: derived.Requirements}
+		c.State = derived.State
+		return c.Gate(*q.State), nil
+	})
+}
+
+// decided runs fn, which decides about a commit by its facts.
+func decided[T any](
+	ctx context.Context, s *Store, q DecisionQuery, fn func(reader, *subject) (T, error),
+) (v T, err error) {
 	leave, err := s.heavy.enter(ctx, requestKey(q.Org, q.Repo, q.Commit))
 	if err != nil {
 		return v, storageError(err)
@@ -47,42 +64,31 @@ func (s *Store) Decide(ctx context.Context, q DecisionQuery) (v Decision, err er
 	defer func() { leave(work) }()
 
 	err = s.fresh(ctx, q.Org, func(isLast bool) error {
-		v, err = read(ctx, s, byOrg(q.Org), func(rd reader) (Decision, error) {
+		v, err = read(ctx, s, byOrg(q.Org), func(rd reader) (v T, err error) {
 			rd.fresh = !isLast
-			return rd.decide(q, &work)
+			subject, err := rd.gatherDecision(q, &work)
+			if err != nil {
+				return v, err
+			}
+			return fn(rd, subject)
 		})
 		return err
 	})
 	return v, err
 }
 
-func (rd reader) decide(q DecisionQuery, work *int64) (v Decision, err error) {
-	d, err := rd.deriverOf(q.Org, q.Repo)
-	if err != nil {
-		return v, err
-	}
-	c, err := rd.findCommit(d.repo, q.Commit)
-	if err != nil {
-		return v, err
-	}
-	s, err := rd.gatherDecision(d, c.id, work)
-	if err != nil {
-		return v, err
-	}
-	if q.Target != "" {
-		s.facts.Targets, s.facts.Target = []string{q.Target}, q.Target
-	}
-
+func (rd reader) decide(q DecisionQuery, s *subject) (v Decision, err error) {
+	d := s.d
 	decided := d.contract.Decide(s.facts, rd.now)
 	wanted := decided.State
 	if q.State != nil {
 		wanted = *q.State
 	}
 	if wanted < ledger.Attested || !ledger.Reached(wanted, decided.State, decided.Standing) {
-		return v, notReached(c.row.SHA, wanted, decided)
+		return v, notReached(s.sha, wanted, decided)
 	}
 	v.Receipt = receipt.Receipt{
-		Org: q.Org, Repo: d.repo.name, Commit: c.row.SHA, State: wanted, Target: q.Target,
+		Org: q.Org, Repo: d.repo.name, Commit: s.sha, State: wanted, Target: q.Target,
 		PolicyVersion: d.repo.policyVersion, PolicyDigest: d.repo.policyDigest,
 		CreatedAt: rd.now, ValidUntil: s.validUntil(min(wanted, decided.Standing), rd.now, decided.Expires, q.Validity),
 	}
@@ -99,10 +105,18 @@ func (rd reader) decide(q DecisionQuery, work *int64) (v Decision, err error) {
 	return v, rd.addPosition(&v, newest)
 }
 
-// gatherDecision reads the facts about a commit. It fails if its state is to be derived
-// again first, so that all transitions are in the log.
-func (rd reader) gatherDecision(d *deriver, id int64, work *int64) (*subject, error) {
-	row, err := rd.findCommitRow(id)
+// gatherDecision reads the facts about the commit of a query. It fails if its state is to be
+// derived again first, so that all transitions are in the log.
+func (rd reader) gatherDecision(q DecisionQuery, work *int64) (*subject, error) {
+	d, err := rd.deriverOf(q.Org, q.Repo)
+	if err != nil {
+		return nil, err
+	}
+	c, err := rd.findCommit(d.repo, q.Commit)
+	if err != nil {
+		return nil, err
+	}
+	row, err := rd.findCommitRow(c.id)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +127,10 @@ func (rd reader) gatherDecision(d *deriver, id int64, work *int64) (*subject, er
 	}
 	s, err := rd.gatherOne(d, row)
 	if err == nil && rd.fresh && s.isDue(rd.now) {
-		err = &outdated{id}
+		err = &outdated{row.id}
+	}
+	if q.Target != "" {
+		s.facts.Targets, s.facts.Target = []string{q.Target}, q.Target
 	}
 	return s, err
 }

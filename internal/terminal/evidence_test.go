@@ -49,9 +49,9 @@ func TestRequirement(t *testing.T) {
 
 func TestLink(t *testing.T) {
 	for want, l := range map[string]ledger.ArtifactLink{
-		"✓ counts":                     {Counts: true, State: ledger.Attested},
-		"✗ has not reached ATTESTED":   {Counts: true, State: ledger.Validating},
-		"✓ counts (any_linker)":        {Counts: true, State: ledger.Attested, Warning: ledger.AnyLinker},
+		"✓ counts":                     {Counts: true, State: ledger.Deployed, Standing: ledger.Attested},
+		"✗ has not reached ATTESTED":   {Counts: true, State: ledger.Deployed, Standing: ledger.Validating},
+		"✓ counts (any_linker)":        {Counts: true, Standing: ledger.Promotable, Warning: ledger.AnyLinker},
 		"- does not count: not linked": {State: ledger.Deployed, Reason: "not linked"},
 	} {
 		if mark, reason := Link(l, ledger.Attested); mark+" "+reason != want {

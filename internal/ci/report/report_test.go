@@ -223,8 +223,8 @@ func TestReportIsBounded(t *testing.T) {
 }
 
 func TestGateReport(t *testing.T) {
-	commit := ledger.Commit{}
-	commit.State = ledger.Attested
+	commit := ledger.Commit{Standing: ledger.Attested}
+	commit.State = ledger.Deployed
 	commit.Requirements = []ledger.RequirementStatus{
 		{State: ledger.Attested, Predicate: "test:*", Applies: true, Met: true, Have: 1, Need: 1, Reason: "met by cn=ci"},
 		{State: ledger.Promotable, Predicate: "review:*", Applies: true, Need: 2, Have: 1, Reason: "1 of 2"},
