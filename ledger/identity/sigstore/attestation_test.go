@@ -1,4 +1,4 @@
-package attestation_test
+package sigstore_test
 
 import (
 	"crypto/x509"
