@@ -1,4 +1,4 @@
-package metrics_test
+package store_test
 
 import (
 	"crypto/sha256"
@@ -40,10 +40,10 @@ func TestMetrics(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(metrics.New(db))
 	wantMetrics(t, registry, "")
-	record(t, db, 1, "deploy:prod", "mallory")
-	record(t, db, 2, "deploy:eu", "mallory")
-	record(t, db, 3, "deploy:us", "mallory")
-	record(t, db, 3, "deploy:us", "cd")
+	deploy(t, db, 1, "deploy:prod", "mallory")
+	deploy(t, db, 2, "deploy:eu", "mallory")
+	deploy(t, db, 3, "deploy:us", "mallory")
+	deploy(t, db, 3, "deploy:us", "cd")
 	wantMetrics(t, registry, `
 # HELP ledgerd_violations_open Violations that nothing has closed yet.
 # TYPE ledgerd_violations_open gauge
@@ -66,8 +66,8 @@ func wantMetrics(t *testing.T, registry *prometheus.Registry, want string) {
 	}
 }
 
-// record records a passed deployment of commit n.
-func record(t *testing.T, db *store.Store, n int, predicate, signer string) {
+// deploy records a passed deployment of commit n.
+func deploy(t *testing.T, db *store.Store, n int, predicate, signer string) {
 	t.Helper()
 	payload := fmt.Appendf(nil, "%d %s %s", n, predicate, signer)
 	a := &attestation.Attestation{
@@ -83,11 +83,4 @@ func record(t *testing.T, db *store.Store, n int, predicate, signer string) {
 	check(t, err)
 	_, _, err = db.Record(t.Context(), "acme", "api", a, version)
 	check(t, err)
-}
-
-func check(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

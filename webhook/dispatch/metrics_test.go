@@ -1,52 +1,34 @@
-package metrics_test
+package dispatch_test
 
 import (
-	"context"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/store"
-	"github.com/ledgerd/ledgerd/store/storetest"
 	"github.com/ledgerd/ledgerd/webhook/dispatch"
 	"github.com/ledgerd/ledgerd/webhook/dispatch/metrics"
 )
 
 // TestMetrics makes two deliveries, one of which fails.
 func TestMetrics(t *testing.T) {
-	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/bad" {
 			w.WriteHeader(http.StatusInternalServerError)
 		}
 	}))
-	defer receiver.Close()
-	db := open(t)
+	defer server.Close()
+	f := newFixture(t)
 	for _, path := range []string{"/good", "/bad"} {
-		n := ledger.NewWebhook{URL: receiver.URL + path}
-		check(t, n.Check())
-		w, err := db.CreateWebhook(t.Context(), "acme", "api", n, ledger.NewWebhookSecret())
-		check(t, err)
-		_, err = db.PingWebhook(t.Context(), "acme", "api", w.ID)
-		check(t, err)
+		f.ping(f.webhook(server.URL + path))
 	}
-	d := dispatch.New(dispatch.Config{
-		Outbox: db, Guard: dispatch.NewGuard([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")})})
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	ended := make(chan struct{})
-	go func() { defer close(ended); d.Run(ctx) }()
-	for ctx.Err() == nil && d.Stats().Seconds.Count < 2 {
-		time.Sleep(5 * time.Millisecond)
-	}
-	cancel()
-	<-ended
+	d := dispatch.New(dispatch.Config{Outbox: f.Store, Guard: loopback()})
+	stop := run(t, d)
+	eventually(t, func() bool { return d.Stats().Seconds.Count >= 2 })
+	stop()
 
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(metrics.New(d))
@@ -84,23 +66,5 @@ ledgerd_webhook_unsettled 0
 		"ledgerd_webhook_in_flight", "ledgerd_webhook_unsettled")
 	if err != nil {
 		t.Error(err)
-	}
-}
-
-func open(t *testing.T) *store.Store {
-	db, err := store.Open(t.Context(), storetest.NewFile(t), store.Options{})
-	check(t, err)
-	t.Cleanup(func() { db.Close() })
-	_, err = db.CreateOrg(t.Context(), "acme")
-	check(t, err)
-	_, err = db.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
-	check(t, err)
-	return db
-}
-
-func check(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }
