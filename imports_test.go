@@ -256,7 +256,7 @@ var mayImport = map[string][]string{
 	"internal/signing":      {"internal/atomicfile", "ledger", "ledger/attestation", "ledger/identity"},
 	"internal/atomicfile":   {},
 	"internal/backup": {
-		"ledger", "ledger/identity/sigstore", "store", "store/check", "store/sqldb", "store/sqlite",
+		"ledger", "ledger/identity", "store", "store/check", "store/sqldb", "store/sqlite",
 	},
 	"internal/doctor": {
 		"internal/config", "internal/idp", "internal/parallel", "internal/service", "internal/terminal", "ledger",

@@ -13,10 +13,11 @@ import (
 	"github.com/ledgerd/ledgerd/internal/cli"
 	"github.com/ledgerd/ledgerd/internal/service"
 	"github.com/ledgerd/ledgerd/internal/terminal"
+	"github.com/ledgerd/ledgerd/ledger/identity/sigstore"
 )
 
 func newRestore(p *cli.Program) *cobra.Command {
-	r := backup.Restore{}
+	r := backup.Restore{ParseRoot: sigstore.ParseRoot}
 	command := &cobra.Command{
 		Use:   "restore FILE",
 		Short: "Make a database from a backup",

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/ledger/identity/sigstore"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/check"
 	"github.com/ledgerd/ledgerd/store/sqldb"
@@ -20,6 +20,8 @@ type Restore struct {
 	Database string
 	// Quick skips the check of what the backup contains. The file itself is always checked.
 	Quick bool
+	// ParseRoot parses the trusted roots in the backup. Without it, the check refuses keyless signatures.
+	ParseRoot identity.RootParser
 	// By is who restores, for audit events.
 	By ledger.Actor
 	// Progress, if not nil, is called with how much of a step is done; total is 0 if that is not known.
@@ -86,7 +88,7 @@ func (r Restore) Run(ctx context.Context) (done Restored, err error) {
 // check checks what a copy of the backup contains.
 func (r Restore) check(ctx context.Context, copied string) error {
 	report, err := check.Run(ctx, copied, check.Options{
-		ParseRoot: sigstore.ParseRoot,
+		ParseRoot: r.ParseRoot,
 		Progress:  func(step string, done, total int64) { r.progress("checking the "+step, done, total) },
 	})
 	if err != nil {
