@@ -1,4 +1,4 @@
-package filecheck_test
+package fault_test
 
 import (
 	"context"
@@ -17,13 +17,6 @@ import (
 	"github.com/ledgerd/ledgerd/internal/service"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 )
-
-func check(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // newLedger returns a database that a server has written under load, and the notes of its
 // clients.
