@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -110,5 +111,6 @@ func (s *Store) Repos(ctx context.Context, org string, q Query) (ledger.Page[led
 // DeletedRepos lists the deleted repos of an org, oldest first.
 func (s *Store) DeletedRepos(ctx context.Context, org string, q Query) (ledger.Page[ledger.Repo], error) {
 	return listOf(ctx, s, org, "deleted repos", q, scanRepo,
-		selectRepo+"WHERE r.org_id = ? AND r.deleted_at > 0 AND r.id > ? ORDER BY r.id LIMIT ?")
+		strings.Replace(selectRepo, "FROM repos r", "FROM repos r /*+index repos_deleted*/", 1)+
+			"WHERE r.org_id = ? AND r.deleted_at > 0 AND r.id > ? ORDER BY r.id LIMIT ?")
 }

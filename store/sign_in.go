@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -208,9 +209,10 @@ func (t *tx) endSignIn(orgID int64, org string, token keyed[ledger.Token]) error
 func (s *Store) SignIns(ctx context.Context, org, memberID string, q Query) (ledger.Page[ledger.Token], error) {
 	return read(ctx, s, byOrg(org), func(rd reader) (list ledger.Page[ledger.Token], err error) {
 		var owner int64
-		what, where := "sign-ins", "WHERE t.org_id = ? AND "
+		what, query, where := "sign-ins", selectToken, "WHERE t.org_id = ? AND "
 		if memberID == "" {
 			owner, err = rd.orgID(org)
+			query = strings.Replace(selectToken, "FROM tokens t", "FROM tokens t /*+index tokens_signed_in*/", 1)
 		} else {
 			var m keyed[member.Member]
 			m, err = rd.member(org, memberID)
@@ -225,7 +227,7 @@ func (s *Store) SignIns(ctx context.Context, org, memberID string, q Query) (led
 		if err != nil {
 			return list, err
 		}
-		p, err := readPage(rd, scanToken, q.Limit, selectToken+where+`
+		p, err := readPage(rd, scanToken, q.Limit, query+where+`
 t.id > ? AND t.is_sign_in = 1 AND t.revoked_at = 0 AND t.expires_at > ? ORDER BY t.id LIMIT ?`, owner, after, s.Now())
 		return p.page(l), err
 	})
