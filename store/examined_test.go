@@ -1,19 +1,22 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
 	"reflect"
-	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"modernc.org/libc"
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
@@ -39,8 +42,14 @@ func steps(t *testing.T, s *Store) (total int) {
 // manyRows is the number of rows of each list that do not match its filters.
 const manyRows = 100_000
 
-// digit is a pattern of the digit DIGIT(n) of an id, which encodes five bits of its time.
-var digit = regexp.MustCompile(`DIGIT\((.*?)\)`)
+// ulidSQL returns an expression for the ULID of the time n.
+func ulidSQL() string {
+	digits := "'000000'"
+	for _, shift := range []int{15, 10, 5, 0} {
+		digits += fmt.Sprintf(" || substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ', ((n >> %d) & 31) + 1, 1)", shift)
+	}
+	return digits + " || '0000000000000000'"
+}
 
 // fill is a script that fills the lists of acme/api, which are empty, with manyRows rows
 // each. Commits and tips have the ids from 1 to manyRows, and stay in flight until 2100. Each
@@ -51,7 +60,7 @@ INSERT INTO tokens (token_id, org_id, name, permission, hash, created_at, expire
 INSERT INTO identities (identity_id, org_id, kind, dn, email, pem, fingerprint, not_after, created_at)
   SELECT 'idn_' || n, 2, 'key', 'cn=x', '', '', n || '', 0, 1;
 INSERT INTO repos (org_id, name, default_branch, created_at, policy_version, policy_digest)
-  SELECT 2, 'r' || n, 'main', 1, 1, '';
+  SELECT 2, CASE n WHEN 1 THEN 'web' ELSE 'r' || n END, 'main', 1, 1, '';
 INSERT INTO predicates (id, org_id, name) SELECT n, 1, 'test:' || n;
 INSERT INTO signers (id, org_id, dn, cn) SELECT n, 1, 'cn=x,ou=' || n, 'x';
 INSERT INTO predicate_types (org_id, uri) SELECT 1, 'https://many.example/' || n;
@@ -67,14 +76,12 @@ INSERT INTO overlaps (later, earlier, level, told, since, path, reason)
 INSERT INTO attestations (id, previous, attestation_id, repo_id, commit_id, predicate_id, type_id, mapping_version,
     slot, signer_id, key_id, status, duration_ms, recorded_at, payload_digest, identity_id, emails,
     while_promotable, event_id)
-  SELECT n, n - 1,
-    'att_000000' || DIGIT(n >> 15) || DIGIT(n >> 10) || DIGIT(n >> 5) || DIGIT(n) || '0000000000000000',
-    1, 1, n % 100 + 1, 1, 1, '', n % 100 + 1, 1,
-    CASE n % 2 WHEN 1 THEN 'pass' ELSE 'error' END, 0, n, CAST(n AS BLOB), 'idn_x', '', 0, 'evt_' || n;
+  SELECT n, n - 1, 'att_' || ULID, 1, 1, n % 100 + 1, 1, 1, '', n % 100 + 1, 1,
+    CASE n % 2 WHEN 1 THEN 'pass' ELSE 'error' END, 0, n, CAST(n AS BLOB), 'idn_x', '', 0, 'evt_' || ULID;
 INSERT INTO exceptions (attestation_id, repo_id, commit_id, requirement, reason, ends_at)
   SELECT n, 1, n % 100 + 1, 'review', 'x', 4102444800000 + n;
 INSERT INTO events (id, org_id, seq, event_id, type, repo_id, at, body)
-  SELECT n, 1, n, 'evt_' || n, CASE n % 2 WHEN 1 THEN 'attestation' ELSE 'radar' END, 1, n, CAST('{}' AS BLOB);
+  SELECT n, 1, n, 'evt_' || ULID, CASE n % 2 WHEN 1 THEN 'attestation' ELSE 'radar' END, 1, n, CAST('{}' AS BLOB);
 INSERT INTO violations (repo_id, org_id, commit_id, predicate_id, attestation_id, state, opened_at, missing, closed_at)
   SELECT 1, 1, 1 + n % 2, 1 + n % 100, n, 0, n, '["x"]', n % 3;
 INSERT INTO violation_events (org_id, seq, repo_id, event) SELECT 1, n, 1, n;
@@ -93,7 +100,7 @@ func filled(t *testing.T) *Store {
 	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), Options{})
 	check(t, err)
 	t.Cleanup(func() { check(t, s.Close()) })
-	for _, org := range []string{"acme", "crowd"} {
+	for _, org := range []string{"acme", "umbrella"} {
 		_, err = s.CreateOrg(t.Context(), org)
 		check(t, err)
 	}
@@ -104,10 +111,10 @@ func filled(t *testing.T) *Store {
 
 	forgetEvents(t, s)
 	check(t, s.write(t.Context(), "", func(t *tx) error {
-		for _, id := range []int{1, 2} {
+		for i, id := range []string{webhook, "whk_2"} {
 			_, err := t.Exec(`
 INSERT INTO webhooks (id, webhook_id, repo_id, url, events, description, active, created_at, changed_at, secret)
-VALUES (?, ?, 1, '', 1, '', 1, 1, 1, '')`, id, fmt.Sprint("whk_", id))
+VALUES (?, ?, 1, '', 1, '', 1, 1, 1, '')`, i+1, id)
 			if err != nil {
 				return err
 			}
@@ -119,7 +126,7 @@ INSERT INTO predicate_types (id, org_id, uri)
 		if err != nil {
 			return err
 		}
-		script := digit.ReplaceAllString(fill, "substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ', (($1) & 31) + 1, 1)")
+		script := strings.ReplaceAll(fill, "ULID", ulidSQL())
 		for statement := range strings.SplitSeq(script, ";\n") {
 			into, values, _ := strings.Cut(statement, "SELECT")
 			values, where, _ := strings.Cut(strings.TrimSuffix(values, ";"), " WHERE ")
@@ -162,47 +169,117 @@ func TestListsOfManyRows(t *testing.T) {
 func wantFewRows(t *testing.T, s *Store) {
 	steps(t, s)
 
-	// list reads pages of a list, from the start and after many empty ones.
 	most, worst := 0, ""
-	list := func(name string, page func(context.Context, Query) (string, error)) {
-		t.Helper()
-		q := Query{Limit: 50}
-		for n := range 3 {
-			next, err := page(t.Context(), q)
-			if err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
-			got := steps(t, s)
-			if got > few {
-				t.Errorf("%s: page %d takes %d steps, want at most %d", name, n, got, few)
-			}
-			if got > most {
-				most, worst = got, name
-			}
-			if q.Cursor = next; next == "" {
-				break
+	for _, l := range append(reports(s), Lists(t, s)...) {
+		check(t, s.Run(t.Context(), before(s)[l.Name]))
+		for f := range l.Filters() {
+			// Pages from the start, and after many empty ones.
+			q := Query{Limit: 50}
+			for n := range 3 {
+				next, err := f.Page(t.Context(), q)
+				if err != nil {
+					t.Fatalf("%v: %v", f, err)
+				}
+				got := steps(t, s)
+				if got > few {
+					t.Errorf("%v: page %d takes %d steps, want at most %d", f, n, got, few)
+				}
+				if got > most {
+					most, worst = got, f.String()
+				}
+				if q.Cursor = next; next == "" {
+					break
+				}
 			}
 		}
 	}
-	listSimple(s, list)
-	listAttestations(s, list)
-	listAttestationTypes(s, list)
-	listCommits(s, list)
-	listEvents(s, list)
-	listRadar(s, list)
-	listViolations(s, list)
-	listAudits(s, list)
-	listExceptions(s, list)
-	listEnvironments(t, s, list)
-	listSearch(t, s, list)
-	listInsights(s, list)
-	listAttention(t, s, list)
 	t.Logf("the most expensive page takes %d steps: %s", most, worst)
+	check(t, s.Run(t.Context(), "UPDATE commits SET state = 0; UPDATE tips SET level = 0; UPDATE overlaps SET level = 1"))
 }
 
-type listFunc = func(name string, page func(context.Context, Query) (string, error))
+// before returns scripts that are run before a list is read.
+func before(s *Store) map[string]string {
+	now, soon := s.Now(), s.Now().Add(time.Hour)
+	return map[string]string{
+		// Environments of many repos and of one repo, with many deployments, commits and violations.
+		"environments": `
+UPDATE predicates SET name = 'deploy:prod' WHERE id = 7;
+INSERT INTO environments (predicate_id, repo_id, org_id, latest_id) SELECT id, 1, 1, id FROM predicates;
+INSERT INTO environments (predicate_id, repo_id, org_id, latest_id) SELECT 7, id, 2, id FROM repos WHERE id > 2;
+INSERT INTO environments (predicate_id, repo_id, org_id, latest_id) VALUES (7, 2, 1, 1);
+INSERT INTO deployments (repo_id, predicate_id, commit_id, attestation_id, required, ended_id)
+  SELECT 1, 7, id, id, 1, id % 2 FROM commits;
+UPDATE environments SET latest_id = 1000000 WHERE repo_id = 1 AND predicate_id < 70;
+UPDATE commits SET state = 3`,
+		// Everything needs attention.
+		"attention": fmt.Sprintf(`
+INSERT INTO policies (repo_id, version, digest, contract, created_at, created_by)
+  SELECT id, 1, '', CAST('{"requirements":[]}' AS BLOB), 1, '' FROM repos WHERE org_id = 2;
+UPDATE commits SET state = 2, state_since = %[1]d, failing_since = (id %% 2) * %[1]d, expires = %[2]d,
+  branch = 'b' || id %% 7;
+INSERT INTO repo_states (repo_id, state, commits) VALUES (1, 2, 100000)
+  ON CONFLICT (repo_id, state) DO UPDATE SET commits = 100000;
+UPDATE tips SET level = 3;
+UPDATE overlaps SET level = 3;
+UPDATE webhooks SET active = 0;
+UPDATE tokens SET expires_at = %[2]d;
+UPDATE identities SET not_after = %[2]d;
+UPDATE exceptions SET ends_at = %[2]d + attestation_id`, now, soon),
+	}
+}
 
-func next[T any](p ledger.Page[T], err error) (string, error) { return p.NextCursor, err }
+// reports returns reads that only a ledger with many rows can do.
+func reports(s *Store) []List {
+	return []List{
+		{"review", func(ctx context.Context, f *Filter) (string, error) {
+			org := pick(f, "acme", "umbrella")
+			return "", reviewLargest(ctx, s, org, reposOf(org)[1])
+		}},
+		// The oldest tip may overlap with all others.
+		{"commit", func(ctx context.Context, f *Filter) (string, error) {
+			_, err := s.Commit(ctx, "acme", "api", fmt.Sprintf("%040x", pick(f, 1, manyRows/2, manyRows)))
+			return "", err
+		}},
+		{"commits from the middle", func(ctx context.Context, f *Filter) (string, error) {
+			q := Query{Limit: f.Limit, Cursor: cmp.Or(f.Cursor, listingOf(s, "commits", 1).cursor(manyRows/2))}
+			return next(s.Commits(ctx, "acme", "api", CommitFilter{Query: q, Standing: true}))
+		}},
+	}
+}
+
+// reviewLargest reads the facts for a review of a contract that is about 200 predicates and
+// types, of which there are many.
+func reviewLargest(ctx context.Context, s *Store, org, repo string) error {
+	var c policy.Contract
+	for i := range 100 {
+		c.Requirements = append(c.Requirements, policy.Requirement{Predicate: fmt.Sprintf("test:%d*", i)},
+			policy.Requirement{Type: fmt.Sprintf("https://many.example/%d*", i)})
+	}
+	f, err := s.LintFacts(ctx, org, repo, c)
+	if err == nil && (len(f.Signers) > maxLintSigners || f.Missing != (org == "umbrella") ||
+		len(f.Signed["test:1*"]) > maxLintNames) {
+		return fmt.Errorf("%d identities, missing: %t, names: %q", len(f.Signers), f.Missing, f.Signed["test:1*"])
+	}
+	return err
+}
+
+func TestFiltersAreAllCombinations(t *testing.T) {
+	l := List{"things", func(_ context.Context, f *Filter) (string, error) {
+		if pick(f, "red", "blue") == "blue" {
+			pick(f, 1, 2)
+		}
+		return "", nil
+	}}
+	var got []string
+	for f := range l.Filters() {
+		_, err := f.Page(t.Context(), Query{Limit: 1})
+		check(t, err)
+		got = append(got, f.String())
+	}
+	if want := []string{"things [red]", "things [blue 1]", "things [blue 2]"}; !slices.Equal(got, want) {
+		t.Errorf("the filters are %q, want %q", got, want)
+	}
+}
 
 // The overlaps of one commit are found without reading those of all others.
 func TestOverlapsOfACommitAreLookedUp(t *testing.T) {

@@ -23,7 +23,6 @@ func (e *exerciser) trustedRoots() {
 	for _, text := range [][]byte{document, nil, document} { // it is removed, and set again
 		e.ok(e.SetTrustedRoot(ctx, "acme", "public-good", text))
 	}
-	pages(e.t, func(q store.Query) (ledger.Page[identity.TrustedRoot], error) { return e.TrustedRoots(ctx, "acme", q) })
 	e.ok(e.TrustedRoot(ctx, "acme", "public-good", 1))
 
 	entry := ledger.SigstoreEntry{TrustedRoot: "public-good", Issuer: "https://issuer.example", Subject: "a@b.example"}
@@ -41,7 +40,6 @@ func (e *exerciser) exchanges() {
 	for _, url := range []string{provider.URL, "https://other.example"} {
 		e.ok(e.AddIssuer(ctx, "acme", exchange.NewIssuer{URL: url}))
 	}
-	pages(e.t, func(q store.Query) (ledger.Page[exchange.Issuer], error) { return e.Issuers(ctx, "acme", q) })
 	issuer, err := e.IssuerByURL(ctx, "acme", provider.URL)
 	check(e.t, err)
 
@@ -54,7 +52,6 @@ func (e *exerciser) exchanges() {
 		check(e.t, err)
 		rules = append(rules, r)
 	}
-	pages(e.t, func(q store.Query) (ledger.Page[exchange.Rule], error) { return e.Rules(ctx, "acme", q) })
 	e.ok(e.RulesFor(ctx, issuer, "1234"))
 
 	token, err := exchange.Parse(provider.Token(provider.GitHub("x", e.now, map[string]any{"jti": "one"})))

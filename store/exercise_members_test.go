@@ -17,8 +17,6 @@ func (e *exerciser) members() {
 	rule, err := e.CreateMemberRule(ctx, "acme", member.NewRule{Issuer: "https://idp.example", Claim: "groups",
 		Value: "dev", Role: member.Reader, DN: "cn={sub},ou=people-dev,o=acme"})
 	check(e.t, err)
-	pages(e.t, func(q store.Query) (ledger.Page[member.Member], error) { return e.Members(ctx, "acme", q) })
-	pages(e.t, func(q store.Query) (ledger.Page[member.Rule], error) { return e.MemberRules(ctx, "acme", q) })
 	e.ok(e.Member(ctx, "acme", added.ID))
 
 	e.signIns(added)
@@ -46,9 +44,6 @@ func (e *exerciser) signIns(added member.Member) {
 	e.ok(e.CreateToken(by, "acme",
 		ledger.NewToken{Name: "limited", Scope: ledger.Read, Repos: []string{"api"}}, [32]byte{91}))
 	e.ok(e.TokenByHash(ctx, [32]byte{91}))
-	for _, id := range []string{"", added.ID} {
-		pages(e.t, func(q store.Query) (ledger.Page[ledger.Token], error) { return e.SignIns(ctx, "acme", id, q) })
-	}
 	check(e.t, e.Run(ctx, "INSERT INTO review_drafts (digest, token_id, repo_id, until) "+
 		"SELECT randomblob(32), t.id, r.id, 1 FROM tokens t JOIN repos r ON r.org_id = t.org_id WHERE t.is_sign_in = 1"))
 	check(e.t, e.EndSignIn(ctx, "acme", added.ID, last.ID))

@@ -10,27 +10,32 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// Plans returns the query plan of every statement that the store has run, as steps.
-func (s *Store) Plans(ctx context.Context) (map[string][]string, error) {
-	plans := make(map[string][]string)
+// AddPlans adds to plans the query plan of every statement that the store has run since the last
+// call, as steps. A connection forgets its statements if they are many.
+func (s *Store) AddPlans(ctx context.Context, plans map[string][]string) error {
 	add := func(c *sqldb.Conn) error {
 		for _, statement := range c.Statements() {
+			if plans[statement] != nil {
+				continue
+			}
 			steps, err := c.Plan(statement)
 			if err != nil {
 				return err
 			}
 			plans[statement] = steps
 		}
+		c.CloseStatements()
 		return nil
 	}
+
 	for lane := range sqldb.Lanes {
 		for range 8 { // all connections of the lane
 			if err := s.db.ReadLoose(ctx, sqldb.Reader{Lane: lane}, add); err != nil {
-				return nil, err
+				return err
 			}
 		}
 	}
-	return plans, s.db.Write(ctx, sqldb.Write{Do: add})
+	return s.db.Write(ctx, sqldb.Write{Do: add})
 }
 
 // LogRoots returns the roots of all logs.
@@ -86,7 +91,7 @@ WHERE id >= %[1]d`, first, n, r.id, branch, flight, t.now))
 	})
 }
 
-// InsertRepos inserts n repos many-1 to many-n.
+// InsertRepos inserts n repos r1 to rn.
 func (s *Store) InsertRepos(ctx context.Context, org string, n int) error {
 	return s.write(ctx, org, func(t *tx) error {
 		id, err := t.orgID(org)
@@ -96,9 +101,9 @@ func (s *Store) InsertRepos(ctx context.Context, org string, n int) error {
 		return t.Run(fmt.Sprintf(`
 WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < %[1]d)
 INSERT INTO repos (org_id, name, default_branch, created_at, policy_version, policy_digest)
-SELECT %[2]d, 'many-' || n, 'main', 1, 1, '' FROM numbers;
+SELECT %[2]d, 'r' || n, 'main', 1, 1, '' FROM numbers;
 INSERT INTO policies (repo_id, version, digest, contract, created_at, created_by)
-SELECT id, 1, '', CAST('{"requirements":[]}' AS BLOB), 1, '' FROM repos WHERE name LIKE 'many-%%'`, n, id))
+SELECT id, 1, '', CAST('{"requirements":[]}' AS BLOB), 1, '' FROM repos WHERE org_id = %[2]d AND name LIKE 'r%%'`, n, id))
 	})
 }
 

@@ -145,14 +145,15 @@ func (c *Conn) Close() error {
 	if c.native != nil {
 		return c.native.Close()
 	}
-	c.closeStatements()
+	c.CloseStatements()
 	if c.sql == nil {
 		return nil
 	}
 	return c.sql.Close()
 }
 
-func (c *Conn) closeStatements() {
+// CloseStatements closes the prepared statements. They are prepared again when they run.
+func (c *Conn) CloseStatements() {
 	for _, stmt := range c.stmts {
 		_ = stmt.Close()
 	}
@@ -164,7 +165,7 @@ func (c *Conn) prepare(statement string) (*sql.Stmt, error) {
 		return stmt, nil
 	}
 	if len(c.stmts) >= maxPrepared && c.reading == 0 { // a statement in use must stay open
-		c.closeStatements()
+		c.CloseStatements()
 	}
 	stmt, err := c.sql.PrepareContext(context.Background(), c.dialect.SQL(statement))
 	if err != nil {
