@@ -94,7 +94,7 @@ func TestScriptsNeedOnlyGit(t *testing.T) {
 func TestOnPostgreSQL(t *testing.T) {
 	pgtest.RunAgain(t, map[string]string{
 		"it uses both engines":       "TestPostgresScript",
-		"it does not run the binary": "TestRadarAgainstGit",
+		"it does not run the binary": "TestRadarAgainstGit|TestExamine.*|TestDatabaseOnAServer",
 		"it is about CI jobs, which use the API as the scripts do, and takes half a minute": "TestCIDocs",
 	})
 }

@@ -1,4 +1,4 @@
-package doctor_test
+package cmd_test
 
 import (
 	"compress/gzip"
@@ -17,6 +17,7 @@ import (
 	"github.com/ledgerd/ledgerd/authority"
 	"github.com/ledgerd/ledgerd/internal/config"
 	"github.com/ledgerd/ledgerd/internal/doctor"
+	"github.com/ledgerd/ledgerd/internal/pgtest"
 	"github.com/ledgerd/ledgerd/internal/tlstest"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/ca"
@@ -25,13 +26,6 @@ import (
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/transparency"
 )
-
-func check(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // newSettings returns settings for a ledger with the org acme and the backups of a server that
 // is well.
@@ -106,7 +100,7 @@ func providersWith(key string) func(t *testing.T, s *config.Settings) {
 // useEarlier replaces the database by one of an earlier release.
 func useEarlier(t *testing.T, s *config.Settings) {
 	t.Helper()
-	packed, err := os.Open("../../store/testdata/schemas/v17.db.gz")
+	packed, err := os.Open("../store/testdata/schemas/v17.db.gz")
 	check(t, err)
 	defer packed.Close()
 	unpacked, err := gzip.NewReader(packed)
@@ -313,4 +307,30 @@ func TestExamineLeavesNothing(t *testing.T) {
 	if len(before) != len(after) {
 		t.Errorf("the folder has %v, and had %v", after, before)
 	}
+}
+
+func TestDatabaseOnAServer(t *testing.T) {
+	cluster := pgtest.Start(t)
+	s := config.Default()
+	s.Listen, s.Log.KeyDir = "127.0.0.1:0", t.TempDir()+"/keys"
+	s.Database = config.Database(cluster.NewDatabase(t))
+	expect := func(level doctor.Level, part string) {
+		t.Helper()
+		findings := doctor.Examine(t.Context(), s, time.Now())
+		if !slices.ContainsFunc(findings, func(f doctor.Finding) bool {
+			return f.Check == "database" && f.Level == level && strings.Contains(f.Text, part)
+		}) {
+			t.Errorf("got %+v, want a finding with %q", findings, part)
+		}
+	}
+
+	expect(doctor.OK, "is empty: serve creates the tables")
+	db, err := store.Open(t.Context(), string(s.Database), store.Options{})
+	check(t, errors.Join(err, db.Close()))
+	expect(doctor.OK, "is reached")
+
+	check(t, cluster.Exec(t.Context(), string(s.Database), "UPDATE ledger SET schema_version = 999"))
+	expect(doctor.Problem, "too new")
+	s.Database = config.Database(strings.Replace(cluster.AdminURL(), "/postgres?", "/missing?", 1))
+	expect(doctor.Problem, `database "missing" does not exist`)
 }

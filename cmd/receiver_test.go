@@ -1,8 +1,10 @@
-package receiver
+package cmd
 
 import (
 	"net"
 	"testing"
+
+	"github.com/ledgerd/ledgerd/internal/receiver"
 )
 
 func TestLocalAddress(t *testing.T) {
@@ -18,7 +20,7 @@ func TestLocalAddress(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if hostPort, network := LocalAddress(address); [2]string{hostPort, network} != want {
+		if hostPort, network := receiver.LocalAddress(address); [2]string{hostPort, network} != want {
 			t.Errorf("%s: %s in %s, want %v", listening, hostPort, network, want)
 		}
 	}

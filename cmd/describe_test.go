@@ -1,4 +1,4 @@
-package cli
+package cmd
 
 import (
 	"errors"
@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/cli"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -44,7 +45,7 @@ func TestDescribe(t *testing.T) {
 		},
 		"control characters": {errors.New("no \x1b[2Jluck"), "no \uFFFD[2Jluck"},
 	} {
-		if got := (&Program{}).Describe(test.err); got != test.want {
+		if got := (&cli.Program{}).Describe(test.err); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
 	}

@@ -1,9 +1,0 @@
-package doctor_test
-
-import (
-	"testing"
-
-	"github.com/ledgerd/ledgerd/internal/testenv"
-)
-
-func TestMain(m *testing.M) { testenv.Main(m) }
