@@ -159,11 +159,12 @@ func TestSignInsOfASlowProvider(t *testing.T) {
 	s := newSite(t)
 	var running atomic.Int64
 	full, release := make(chan struct{}), make(chan struct{})
+	fill := sync.OnceFunc(func() { close(full) })
 	s.idp.Replace(s.except("/token", func(w http.ResponseWriter, r *http.Request) {
 		n := running.Add(1)
 		defer running.Add(-1)
 		if n == 16 {
-			close(full)
+			fill()
 		} else if n > 16 {
 			t.Errorf("the provider gets %d requests at the same time", n)
 		}
