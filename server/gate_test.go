@@ -35,8 +35,8 @@ func TestGateOfACommit(t *testing.T) {
 		`{"reached":true,"required":"PROMOTABLE","state":"PROMOTABLE","standing":"PROMOTABLE"}`)
 	want("state=PROMOTABLE", `{"reached":false,"required":"PROMOTABLE","state":"ATTESTED","standing":"ATTESTED",`+
 		`"reasons":["PROMOTABLE: docs:*: 0 of 1 signatures"]}`)
-	want("state=DEPLOYED&target=main", `{"reached":false,"required":"DEPLOYED","state":"PROMOTABLE","standing":"PROMOTABLE",`+
-		`"reasons":["DEPLOYED: deploy:*: 0 of 1 signatures"]}`)
+	want("state=DEPLOYED&target=main", `{"reached":false,"required":"DEPLOYED","state":"PROMOTABLE",`+
+		`"standing":"PROMOTABLE","reasons":["DEPLOYED: deploy:*: 0 of 1 signatures"]}`)
 
 	b.passes(ci, sha, "docs:all")
 	b.passes(ci, sha, "deploy:prod")
@@ -65,7 +65,9 @@ func TestGateIsSmall(t *testing.T) {
 	for range ledger.MaxLinks {
 		a.Links = append(a.Links, ledger.ArtifactLink{Repo: strings.Repeat("r", 100), Commit: commitID(1), Counts: true})
 	}
-	for name, g := range map[string]ledger.Gate{"commit": c.Gate(ledger.Promotable), "artifact": a.Gate(ledger.Promotable)} {
+	for name, g := range map[string]ledger.Gate{
+		"commit": c.Gate(ledger.Promotable), "artifact": a.Gate(ledger.Promotable),
+	} {
 		text, err := json.Marshal(g)
 		check(t, err)
 		if size := len(text); size > ledger.MaxGate || g.Reasons == nil || len(g.Reasons)+g.More < ledger.MaxLinks {

@@ -103,7 +103,8 @@ WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHER
 INSERT INTO repos (org_id, name, default_branch, created_at, policy_version, policy_digest)
 SELECT %[2]d, 'r' || n, 'main', 1, 1, '' FROM numbers;
 INSERT INTO policies (repo_id, version, digest, contract, created_at, created_by)
-SELECT id, 1, '', CAST('{"requirements":[]}' AS BLOB), 1, '' FROM repos WHERE org_id = %[2]d AND name LIKE 'r%%'`, n, id))
+SELECT id, 1, '', CAST('{"requirements":[]}' AS BLOB), 1, '' FROM repos
+WHERE org_id = %[2]d AND name LIKE 'r%%'`, n, id))
 	})
 }
 

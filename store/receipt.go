@@ -120,19 +120,23 @@ func (rd reader) gatherDecision(q DecisionQuery, work *int64) (*subject, error) 
 	if err != nil {
 		return nil, err
 	}
+
 	if *work = workOfRecord(row.attestations, len(d.contract.Requirements)); *work > heavyWork {
 		if err := rd.Long(); err != nil {
 			return nil, err
 		}
 	}
 	s, err := rd.gatherOne(d, row)
-	if err == nil && rd.fresh && s.isDue(rd.now) {
-		err = &outdated{row.id}
+	if err != nil {
+		return nil, err
+	}
+	if rd.fresh && s.isDue(rd.now) {
+		return nil, &outdated{row.id}
 	}
 	if q.Target != "" {
 		s.facts.Targets, s.facts.Target = []string{q.Target}, q.Target
 	}
-	return s, err
+	return s, nil
 }
 
 // notReached returns why there is no receipt for a commit.

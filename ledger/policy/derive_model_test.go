@@ -401,8 +401,8 @@ func compareStanding(t *rapid.T, c Contract, f Facts, now ledger.Time, got Deriv
 		t.Errorf("Present returns %s and %s, want %s and %s", state, standing, got.State, want)
 	}
 	if d := c.Decide(f, now); d.State != got.State || d.Standing != want || d.Expires != expires {
-		t.Errorf("Decide returns %s and %s until %d, want %s and %s until %d", d.State, d.Standing, d.Expires, got.State, want,
-			expires)
+		t.Errorf("Decide returns %s and %s until %d, want %s and %s until %d",
+			d.State, d.Standing, d.Expires, got.State, want, expires)
 	}
 }
 

@@ -48,7 +48,8 @@ func Artifact(title string, a ledger.Artifact, required ledger.State) Report {
 	}
 	for _, l := range a.Links {
 		mark, reason := terminal.Link(l, required)
-		r.Rows = append(r.Rows, []string{mark, l.Repo, terminal.Short(l.Commit), terminal.State(l.State, l.Standing), l.Predicate, reason})
+		state := terminal.State(l.State, l.Standing)
+		r.Rows = append(r.Rows, []string{mark, l.Repo, terminal.Short(l.Commit), state, l.Predicate, reason})
 	}
 	if !a.Reached(required) {
 		r.Annotations = append(r.Annotations, Annotation{Level: Error, Title: "ledgerd gate", Message: title})
