@@ -87,6 +87,7 @@ func (rd reader) decide(q DecisionQuery, s *subject) (v Decision, err error) {
 	if wanted < ledger.Attested || !ledger.Reached(wanted, decided.State, decided.Standing) {
 		return v, notReached(s.sha, wanted, decided)
 	}
+
 	v.Receipt = receipt.Receipt{
 		Org: q.Org, Repo: d.repo.name, Commit: s.sha, State: wanted, Target: q.Target,
 		PolicyVersion: d.repo.policyVersion, PolicyDigest: d.repo.policyDigest,
@@ -95,6 +96,7 @@ func (rd reader) decide(q DecisionQuery, s *subject) (v Decision, err error) {
 	if wanted == ledger.Deployed {
 		v.Standing = &decided.Standing
 	}
+
 	if v.Evidence, v.Omitted, err = rd.countedEvidence(d.repo, decided.Counted, wanted); err != nil {
 		return v, err
 	}
