@@ -75,6 +75,23 @@ const (
 // all commits whose link counts have, and there are some.
 func (a *Artifact) Reached(s State) bool { return a.State != nil && Reached(s, *a.State, *a.Standing) }
 
+// Gate answers whether the artifact has reached a state.
+func (a *Artifact) Gate(required State) Gate {
+	g := newGate(required, a.State, a.Standing)
+	if g.Reached {
+		return g
+	}
+	if a.State == nil {
+		g.add(a.Reason)
+	}
+	for _, l := range a.Links {
+		if l.Counts && !Reached(required, l.State, l.Standing) {
+			g.add(fmt.Sprintf("%s@%.12s is %s, standing %s", l.Repo, l.Commit, l.State, l.Standing))
+		}
+	}
+	return g
+}
+
 // IsNamed reports whether any statement names the artifact, or may do so.
 func (a *Artifact) IsNamed() bool { return len(a.Links) > 0 || a.Reason != unnamed }
 

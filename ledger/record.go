@@ -233,17 +233,22 @@ const (
 // whether the commit has reached the state for that branch.
 func (c *Commit) Reached(s State) bool { return Reached(s, c.AnsweredState(), c.Standing) }
 
-// Reached reports whether a commit with a state and a standing has reached the state s: DEPLOYED
-// is a state that it has had since, all others are asked of its standing.
-func Reached(s, state, standing State) bool {
-	if s == Deployed {
-		return state == Deployed
+// Gate answers whether the commit has reached a state.
+func (c *Commit) Gate(required State) Gate {
+	g := newGate(required, new(c.AnsweredState()), &c.Standing)
+	if g.Reached {
+		return g
 	}
-	return standing >= s
+	for i := range c.Requirements {
+		if r := &c.Requirements[i]; r.Applies && !r.Met && r.State <= required {
+			g.add(r.State.String() + ": " + r.Reason)
+		}
+	}
+	if g.Reasons == nil {
+		g.add("it was not deployed, or was rolled back")
+	}
+	return g
 }
-
-// Lapsed reports whether a commit is DEPLOYED, and would not be PROMOTABLE now.
-func Lapsed(state, standing State) bool { return state == Deployed && standing < Promotable }
 
 // AnsweredState returns TargetState in the response to a request for one target branch, and
 // State otherwise.

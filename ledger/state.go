@@ -83,6 +83,18 @@ const (
 	CauseCarry       CauseType = "carry"       // evidence of another commit, which carries, changed
 )
 
+// Reached reports whether a commit with a state and a standing has reached the state s: DEPLOYED
+// is a state that it has had since, all others are asked of its standing.
+func Reached(s, state, standing State) bool {
+	if s == Deployed {
+		return state == Deployed
+	}
+	return standing >= s
+}
+
+// Lapsed reports whether a commit is DEPLOYED, and would not be PROMOTABLE now.
+func Lapsed(state, standing State) bool { return state == Deployed && standing < Promotable }
+
 // A Gate is the answer to the question whether a commit or an artifact has reached a state. As
 // JSON, it has at most MaxGate bytes.
 type Gate struct {
@@ -102,40 +114,6 @@ const (
 	// maxReasons limits the size of all reasons of a Gate as JSON.
 	maxReasons = 800
 )
-
-// Gate answers whether the commit has reached a state.
-func (c *Commit) Gate(required State) Gate {
-	g := newGate(required, new(c.AnsweredState()), &c.Standing)
-	if g.Reached {
-		return g
-	}
-	for i := range c.Requirements {
-		if r := &c.Requirements[i]; r.Applies && !r.Met && r.State <= required {
-			g.add(r.State.String() + ": " + r.Reason)
-		}
-	}
-	if g.Reasons == nil {
-		g.add("it was not deployed, or was rolled back")
-	}
-	return g
-}
-
-// Gate answers whether the artifact has reached a state.
-func (a *Artifact) Gate(required State) Gate {
-	g := newGate(required, a.State, a.Standing)
-	if g.Reached {
-		return g
-	}
-	if a.State == nil {
-		g.add(a.Reason)
-	}
-	for _, l := range a.Links {
-		if l.Counts && !Reached(required, l.State, l.Standing) {
-			g.add(fmt.Sprintf("%s@%.12s is %s, standing %s", l.Repo, l.Commit, l.State, l.Standing))
-		}
-	}
-	return g
-}
 
 func newGate(required State, state, standing *State) Gate {
 	return Gate{Required: required, State: state, Standing: standing,
