@@ -69,7 +69,9 @@ func TestDetect(t *testing.T) {
 		"github_tag":          onGitHub(Job{Event: Tag, Commit: head, Tag: "v1.4.0"}),
 		"github_merge_group":  onGitHub(Job{Event: MergeQueue, Commit: merge, Target: "main", Base: base}),
 		"github_workflow_run": onGitHub(Job{Event: Push, Commit: head, Branch: "fork/grace/main", Fork: true}),
-		"github_schedule":     onGitHub(Job{Event: Push, Commit: base, Branch: "main"}),
+		"github_workflow_run_pull_request": onGitHub(Job{Event: PullRequest, Commit: head, Branch: "feature/login",
+			Target: "main", Base: base, PullRequest: "42"}),
+		"github_schedule": onGitHub(Job{Event: Push, Commit: base, Branch: "main"}),
 
 		"gitea_push": {Provider: Gitea, Event: Push, Commit: head, Branch: "feature/login",
 			RunURL: gitea + "/actions/runs/9876543210", RepoURL: gitea, Slug: "acme/api"},

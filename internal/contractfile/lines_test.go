@@ -2,6 +2,7 @@ package contractfile
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/ledgerd/ledgerd/ledger/policy"
@@ -60,5 +61,10 @@ func TestLinesOfTrust(t *testing.T) {
 	}
 	if got := Lines(c)[:3]; !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
+	}
+
+	c.Rules = 0 // those of earlier releases
+	if got := Lines(c); len(got) != 4 || !strings.HasPrefix(got[3], "radar ") {
+		t.Errorf("the last line is %q, want that of the radar after three others", got[len(got)-1])
 	}
 }

@@ -20,6 +20,7 @@ func TestWriteJSON(t *testing.T) {
 		"zero\u200bwidth":       `"zero\u200bwidth"`,
 		"\u2028\u2029":          `"\u2028\u2029"`,
 		"delete\x7f c1\u009b":   `"delete\u007f c1\u009b"`,
+		"\uffff \U0010ffff":     `"\uffff \udbff\udfff"`,
 		"tag \U000e0041 \ufeff": `"tag \udb40\udc41 \ufeff"`,
 	} {
 		var b bytes.Buffer

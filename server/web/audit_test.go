@@ -27,6 +27,9 @@ func TestAuditPage(t *testing.T) {
 
 	p := w.get(auditPage).want(200).has("Audit", "token.created", "name: <ci>", "admin of acme , web 127.0.0.1",
 		"repo.changed api", "web_url: https://git.example/a → to https://git.example/b", "by host").hasNot("ldg_")
+	if n := strings.Count(p.text(), "token: all"); n != 1 {
+		t.Errorf("the filter offers all actions of tokens %d times", n)
+	}
 	first := strings.Index(p.text(), "repo.changed api")
 	if first < 0 || first > strings.Index(p.text(), "org.created acme") {
 		t.Errorf("the oldest action is first: %s", p.text())
