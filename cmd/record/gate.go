@@ -46,10 +46,10 @@ exit status says whether the commit has reached the state; run this before a
 deployment. With --wait it polls until the commit has reached the state.
 
 A state is reached if the evidence gives it now. A commit that was deployed stays
-DEPLOYED when a scan fails or a key is revoked afterwards, but it has reached
-PROMOTABLE only if its standing is PROMOTABLE. --state DEPLOYED asks whether it is
-deployed, whatever its standing. A commit that is not in the ledger has reached
-none; with -o json its state is null.
+DEPLOYED when a scan fails or a key is revoked afterwards, but has reached
+PROMOTABLE only if its standing is PROMOTABLE. --state DEPLOYED asks whether it
+is deployed, whatever its standing. A commit that is not in the ledger has
+reached none; with -o json its state is null.
 
 A commit is meant for the repo's default branch and for every target that was
 ever registered. With --target, only the requirements for that branch count; with

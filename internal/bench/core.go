@@ -242,19 +242,24 @@ func (b *Core) readPages() error {
 // readCommits measures reading the first commits. They have the same number of
 // attestations, except while their last turn is in progress.
 func (b *Core) readCommits() error {
-	requests := make([][]byte, min(b.Commits, b.recorded))
-	for i := range requests {
-		requests[i] = load.Request(http.MethodGet, "/v1/orgs/bench/repos/repo/commits/"+commitID(i), b.token, nil)
-	}
-	result, err := load.Load{Address: b.server.address, Conns: b.Readers, Requests: requests, Repeat: b.ReadingTime}.Run()
-	if err != nil {
-		return fmt.Errorf("read commits: %w", err)
-	}
 	each := (b.recorded + b.Commits - 1) / b.Commits
 	if b.PerCommit > 0 {
 		each = min(each, b.PerCommit)
 	}
-	b.report(fmt.Sprintf("commit record with %d attestations, of %d", min(100, each), b.recorded), result)
+	for _, of := range []struct{ what, path string }{
+		{fmt.Sprintf("commit record with %d attestations", min(100, each)), ""},
+		{fmt.Sprintf("gate of a commit with %d attestations", each), "/gate?state=PROMOTABLE"},
+	} {
+		requests := make([][]byte, min(b.Commits, b.recorded))
+		for i := range requests {
+			requests[i] = load.Request(http.MethodGet, "/v1/orgs/bench/repos/repo/commits/"+commitID(i)+of.path, b.token, nil)
+		}
+		result, err := load.Load{Address: b.server.address, Conns: b.Readers, Requests: requests, Repeat: b.ReadingTime}.Run()
+		if err != nil {
+			return fmt.Errorf("read commits: %w", err)
+		}
+		b.report(fmt.Sprintf("%s, of %d", of.what, b.recorded), result)
+	}
 	return nil
 }
 
