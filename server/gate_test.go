@@ -49,7 +49,11 @@ func TestGateOfACommit(t *testing.T) {
 		t.Errorf("the ETag was %q, and is %q", etag, now)
 	}
 
-	b.get(commitPath(sha)+"/gate").wantFields(400, ledger.CodeInvalidParameter, "state")
+	for _, query := range []string{"", "?state=", "?state=&target=main"} { // such as of an unset variable
+		b.get(commitPath(sha)+"/gate"+query).wantFields(400, ledger.CodeInvalidParameter, "state")
+		b.get(artifactsPath+"/"+image(1)+"/gate"+strings.ReplaceAll(query, "target=main", "repo=api")).
+			wantFields(400, ledger.CodeInvalidParameter, "state")
+	}
 	b.get(commitPath(sha)+"/gate?state=READY").wantFields(400, ledger.CodeInvalidParameter, "state")
 	b.get(commitPath(commitID(2)) + "/gate?state=DRAFT").want(404)
 }

@@ -255,6 +255,9 @@ func (r reading) readAll(rt route, path string) {
 		if isList {
 			query += "&limit=2"
 		}
+		if strings.HasSuffix(rt.pattern, "/gate") && !strings.HasPrefix(query, "state=") {
+			query += "&state=PROMOTABLE" // gates have it always
+		}
 		r.readPages(rt, path+"?"+strings.TrimPrefix(query, "&"))
 	}
 }
