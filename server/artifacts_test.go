@@ -344,6 +344,23 @@ func TestWhoLinksArtifacts(t *testing.T) {
 	b.wantArtifact(image(1), "no link counts: "+notBuilder, "api 2 ATTESTED: "+notBuilder, "api 1 ATTESTED: "+notBuild)
 }
 
+// An artifact may be built from more commits than one page lists, all of them deployed. The one whose
+// evidence has lapsed decides.
+func TestArtifactOfManyDeployedCommits(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	b.setContract(`{"requirements":[{"state":"ATTESTED","predicate":"build:*"},{"state":"DEPLOYED","predicate":"deploy:*"}]}`)
+	ci, cd := b.limited("cn=ci,ou=build,o=acme", builderMay...), b.limited("cn=cd,ou=build,o=acme", "deploy:*", "build:*")
+	for n := range 120 {
+		b.builds(ci, n+1, image(1))
+		b.attest(cd.statement(t, commitID(n+1), "deploy:prod", ledger.Pass, 1)).want(201)
+	}
+	b.wantGate(image(1), `{"reached":true,"required":"PROMOTABLE","state":"DEPLOYED","standing":"PROMOTABLE"}`)
+	b.attest(cd.statement(t, commitID(7), "build:again", ledger.Fail, 1)).want(201)
+	b.wantGate(image(1), `{"reached":false,"required":"PROMOTABLE","state":"DEPLOYED","standing":"VALIDATING",`+
+		`"reasons":["api@000000000000 is DEPLOYED, standing VALIDATING"]}`)
+}
+
 // An artifact of commits whose policy has changed, or whose evidence has expired, has their
 // state by now, also if nothing has derived it yet.
 func TestArtifactsOfDueCommits(t *testing.T) {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -17,8 +18,9 @@ const (
 	maxLinkReads = 5000
 	// maxLinksListed limits the links that one response lists.
 	maxLinksListed = 2000
-	// maxDerivedLinks is the number of commits, DEPLOYED or due, whose states one request derives.
-	maxDerivedLinks = 100
+	// maxDerivedLinks is the number of commits, DEPLOYED or due, whose states one request derives:
+	// as many as one artifact has.
+	maxDerivedLinks = maxLinkRows
 )
 
 // Artifacts returns what is known of the artifacts with the given digests, which are as
@@ -106,7 +108,7 @@ func (l *linker) artifact(digest string) (ledger.Artifact, error) {
 	case !l.caches.mapped.Load():
 		unknown = "the statements that an earlier release recorded are still being read (try again later)"
 	case len(rows) > limit && limit < maxLinkRows:
-		unknown = "this request asks for too many links (ask for fewer digests)"
+		unknown = tooManyLinks
 	case len(rows) > limit:
 		unknown = fmt.Sprintf("it has more than %d links", maxLinkRows)
 	}
@@ -117,13 +119,11 @@ func (l *linker) artifact(digest string) (ledger.Artifact, error) {
 	if err != nil {
 		return ledger.Artifact{}, err
 	}
-	known, err := l.setStates(best)
+	underived, err := l.setStates(best)
 	if err != nil {
 		return ledger.Artifact{}, err
 	}
-	if !known && unknown == "" {
-		unknown = "the states of its commits are still being derived (try again later)"
-	}
+	unknown = cmp.Or(unknown, underived)
 	links := make([]ledger.ArtifactLink, len(best))
 	for i := range best {
 		links[i] = best[i].link
@@ -202,36 +202,39 @@ func (l *linker) judge(r *linkRow) error {
 	return nil
 }
 
-// setStates sets the present states and standings of the commits. It reports whether it did so
-// for all of them.
-func (l *linker) setStates(rows []linkRow) (known bool, err error) {
+// tooManyLinks is why an artifact has no state in a response that is about too many.
+const tooManyLinks = "this request asks for too many links (ask for fewer digests)"
+
+// setStates sets the present states and standings of the commits. If it cannot do so for all of
+// them, unknown says why.
+func (l *linker) setStates(rows []linkRow) (unknown string, err error) {
 	list := make([]*subject, len(rows))
 	for i := range rows {
 		list[i] = &subject{commitRow: &rows[i].commit, d: l.repos[rows[i].repoID]}
 		rows[i].link.State, rows[i].link.Standing = list[i].state, list[i].state
 	}
 	if err := l.gatherVersions(list); err != nil {
-		return false, err
+		return "", err
 	}
-	unknown := make(map[*deriver][]int64)
+	underived := make(map[*deriver][]int64)
 	for _, s := range list {
 		if s.needsDerivation(l.now) {
-			unknown[s.d] = append(unknown[s.d], s.id)
+			underived[s.d] = append(underived[s.d], s.id)
 			l.derived--
 		}
 	}
 	if l.derived < 0 {
-		return false, nil
+		return tooManyLinks, nil
 	}
 
 	now := make(map[int64]presentState)
-	for d, ids := range unknown {
+	for d, ids := range underived {
 		found, err := l.presentStates(d, ids)
 		if err != nil {
-			return false, err
+			return "", err
 		}
-		if len(found) < len(ids) {
-			return false, nil // an expression has not been evaluated
+		if len(found) < len(ids) { // an expression has not been evaluated
+			return "the states of its commits are still being derived (try again later)", nil
 		}
 		maps.Copy(now, found)
 	}
@@ -240,5 +243,5 @@ func (l *linker) setStates(rows []linkRow) (known bool, err error) {
 			rows[i].link.State, rows[i].link.Standing = p.state, p.standing
 		}
 	}
-	return true, nil
+	return "", nil
 }
