@@ -349,7 +349,9 @@ func TestWhoLinksArtifacts(t *testing.T) {
 func TestArtifactOfManyDeployedCommits(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
-	b.setContract(`{"requirements":[{"state":"ATTESTED","predicate":"build:*"},{"state":"DEPLOYED","predicate":"deploy:*"}]}`)
+	b.setContract(`{"requirements":[
+		{"state":"ATTESTED","predicate":"build:*"},
+		{"state":"DEPLOYED","predicate":"deploy:*"}]}`)
 	ci, cd := b.limited("cn=ci,ou=build,o=acme", builderMay...), b.limited("cn=cd,ou=build,o=acme", "deploy:*", "build:*")
 	for n := range 120 {
 		b.builds(ci, n+1, image(1))
