@@ -101,7 +101,7 @@ func (s *Server) getCommitGate(c *call) (*reply, error) {
 
 // requiredState returns the state that a gate asks for.
 func requiredState(c *call) (ledger.State, error) {
-	if c.query.Get("state") == "" { // also if it comes from an unset variable
+	if !c.query.Has("state") {
 		return 0, invalidParameter("state", "required (use ATTESTED, PROMOTABLE or DEPLOYED)")
 	}
 	return parse(c, "state", ledger.ParseState)

@@ -147,7 +147,8 @@ func TestDeployedBeforePolicy(t *testing.T) {
 	e.policy(`{"requirements":[{"state":"ATTESTED","predicate":"audit:*"},
 		{"state":"DEPLOYED","predicate":"deploy:prod"}]}`)
 	p := e.signIn(e.reader).get(commitPath(commitID(1))).want(200)
-	p.has("Requirements that are not met now: audit:* 0 of 1").hasNot("All requirements are met", "Blocked by")
+	p.has("It would not be deployed now : its standing is Validating. Requirements that are not met now: audit:* 0 of 1").
+		hasNot("All requirements are met", "Blocked by")
 }
 
 // With one key, the page says that somebody else is needed.

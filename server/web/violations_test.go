@@ -119,7 +119,9 @@ func TestEnvironmentsPage(t *testing.T) {
 	}
 
 	e.attest(cd, commitID(2), "deploy:prod", ledger.Pass)
-	w.get(page).want(200).has("prod "+short(2)+" Deployed").hasNot(" behind", "open violation")
+	w.get(page).want(200).has("prod "+short(2)+" Deployed").hasNot(" behind", "open violation", "standing")
+	e.attest(cd, commitID(2), "review:code", ledger.Fail)
+	w.get(page).want(200).has("prod " + short(2) + " Deployed standing Attested")
 	e.attest(cd, commitID(2), "deploy:prod", ledger.Fail)
 	w.get(page).want(200).has("prod "+short(1)+" Deployed", "rolled back from "+short(2))
 	e.attest(cd, commitID(1), "deploy:prod", ledger.Fail)
