@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy/internal/assign"
 )
 
 // A verdict is the effect of one piece of evidence on one requirement.
@@ -45,7 +46,7 @@ type evaluation struct {
 	authorships []authorship
 	authorKnown []AuthorRule
 	// can has, by person, the requirements for which the person counts.
-	can []requirementSet
+	can []assign.Set
 	// incomplete has, by topic, the number of the last requirement for which evidence for a
 	// slot does not count, counted from 1.
 	incomplete []int
@@ -59,7 +60,7 @@ type evaluation struct {
 	radarExpires ledger.Time
 	carrying     carrying
 	// search is set if any requirement has a distinct_from.
-	search *search
+	search *assign.Search
 }
 
 // A decision is what an evaluation has decided about one requirement.
@@ -76,7 +77,7 @@ type decision struct {
 	exception *Exception
 	// filled is 1 if the exception fills a place of the threshold.
 	filled   int
-	distinct assignment
+	distinct assign.Result
 	// expires is when the decision changes because of the time; zero for never.
 	expires ledger.Time
 	met     bool
@@ -140,7 +141,7 @@ func (v *evaluation) number() {
 		}
 		people = len(persons.list)
 	}
-	v.can = make([]requirementSet, people)
+	v.can = make([]assign.Set, people)
 }
 
 // numberFew is like number, for little evidence: comparing all pairs is faster. It returns
@@ -353,8 +354,8 @@ func (v *evaluation) count(i int, about []int) {
 	r, d := &v.c.Requirements[i], &v.decisions[i]
 	for _, at := range about {
 		verdict := d.verdicts[at]
-		if can := &v.can[v.people[at]]; verdict == counts && !can.contains(i) {
-			can.add(i)
+		if can := &v.can[v.people[at]]; verdict == counts && !can.Contains(i) {
+			can.Add(i)
 			d.have++
 		}
 		if verdict == counts || verdict == otherSlot {
@@ -378,7 +379,7 @@ func (v *evaluation) decide(i int) {
 		return
 	}
 	d.distinct = v.assign(i, v.demand(i))
-	d.met = d.distinct == assigned
+	d.met = d.distinct == assign.Found
 }
 
 // isIncomplete reports whether evidence may be missing that would block a requirement.
@@ -390,32 +391,34 @@ func (v *evaluation) demand(i int) int { return v.c.Requirements[i].Threshold - 
 // assign reports whether so many people can be assigned to a requirement, apart from those
 // whom the states of its distinct_from need, and these apart from those whom the states of
 // theirs need. Additional evidence never makes it worse.
-func (v *evaluation) assign(i, demand int) assignment {
+func (v *evaluation) assign(i, demand int) assign.Result {
 	if len(v.c.Requirements[i].DistinctFrom) == 0 {
-		return assigned
+		return assign.Found
 	}
 	if v.search == nil {
-		v.search = newSearch(v.c.Requirements, func(i int) bool { return v.decisions[i].applies })
-	}
-	if !v.search.spend(peopleSteps * len(v.can)) {
-		return gaveUp
+		v.search = assign.New(len(v.c.Requirements), v.mustDiffer)
 	}
 
-	p := problem{demands: make([]int, len(v.decisions))}
+	demands := make([]int, len(v.decisions))
 	involved := v.involved(i)
-	for j := range involved.all(len(v.decisions)) {
-		p.demands[j] = v.demand(j)
+	for j := range involved.All(len(v.decisions)) {
+		demands[j] = v.demand(j)
 	}
-	p.demands[i] = demand
-	p.classes = classesOf(v.can, &involved)
-	return v.search.run(p)
+	demands[i] = demand
+	return v.search.People(demands, v.can, &involved)
+}
+
+// mustDiffer reports whether requirement i needs other people than j, and both apply.
+func (v *evaluation) mustDiffer(i, j int) bool {
+	return v.decisions[i].applies && v.decisions[j].applies &&
+		slices.Contains(v.c.Requirements[i].DistinctFrom, v.c.Requirements[j].State)
 }
 
 // involved returns a requirement with those of the states in its distinct_from, and those
 // of the states in theirs.
-func (v *evaluation) involved(i int) (set requirementSet) {
+func (v *evaluation) involved(i int) (set assign.Set) {
 	var states [ledger.Deployed + 1]bool
-	set.add(i)
+	set.Add(i)
 	// The states are lower than the requirement's, so going down finds all.
 	for _, s := range v.c.Requirements[i].DistinctFrom {
 		states[s] = true
@@ -425,7 +428,7 @@ func (v *evaluation) involved(i int) (set requirementSet) {
 			if r := &v.c.Requirements[j]; r.State != state || !states[state] || !v.decisions[j].applies {
 				continue
 			}
-			set.add(j)
+			set.Add(j)
 			for _, s := range v.c.Requirements[j].DistinctFrom {
 				states[s] = true
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
+	"github.com/ledgerd/ledgerd/ledger/policy/internal/assign"
 )
 
 // status explains the decision about a requirement.
@@ -312,16 +313,16 @@ func (v *evaluation) distinctReason(i int, s *ledger.RequirementStatus) string {
 		names = append(names, state.String())
 	}
 	states := strings.Join(names, " and ")
-	if d.distinct == gaveUp {
+	if d.distinct == assign.GaveUp {
 		return tooManyWays + states
 	}
 
 	demand := v.demand(i)
 	for more := 1; more <= demand; more++ {
 		switch v.assign(i, demand-more) {
-		case gaveUp:
+		case assign.GaveUp:
 			return tooManyWays + states
-		case assigned:
+		case assign.Found:
 			return "; " + morePeople(more) + " not needed for " + states
 		}
 	}

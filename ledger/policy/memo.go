@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/policy/internal/assign"
 )
 
 // A Memo remembers what takes long to find out about commits under one contract. It may
@@ -17,7 +18,7 @@ type Memo interface {
 
 // A SignerMatch says for which requirements of a contract a signer may sign.
 type SignerMatch struct {
-	set      requirementSet
+	set      assign.Set
 	compared int // the number of patterns, the first ones of the index
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/internal/glob"
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
+	"github.com/ledgerd/ledgerd/ledger/policy/internal/assign"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/ledger/where"
 )
@@ -157,8 +158,8 @@ func (k *contractCheck) contract(doc *document) Contract {
 	case doc.Requirements == nil:
 		// An empty contract makes every attested commit PROMOTABLE, which must be explicit.
 		k.fault("requirements", "required (use [] if commits need no evidence)")
-	case n > maxRequirements:
-		k.fault("requirements", "too many: %d entries, at most %d", n, maxRequirements)
+	case n > assign.MaxRequirements:
+		k.fault("requirements", "too many: %d entries, at most %d", n, assign.MaxRequirements)
 		return Contract{}
 	}
 	c := Contract{Rules: k.rules(doc.Rules), Targets: k.targets(doc.Targets), Exceptions: k.exceptions(doc.Exceptions),

@@ -57,7 +57,7 @@ func (m *signerMatcher) isSigner(requirement, at int) bool {
 	if m.at[at] == nil {
 		m.at[at] = m.match(m.f.Evidence[at].Signer, m.limit)
 	}
-	return m.at[at].set.contains(requirement)
+	return m.at[at].set.Contains(requirement)
 }
 
 // isAnySigner is like isSigner, for somebody who may have no evidence, and for a requirement
@@ -67,7 +67,7 @@ func (m *signerMatcher) isAnySigner(requirement int, d identity.DN) bool {
 	if m.index == nil || len(r.Signers) == 0 {
 		return r.isSigner(d)
 	}
-	return m.match(d, m.index.end[requirement]).set.contains(requirement)
+	return m.match(d, m.index.end[requirement]).set.Contains(requirement)
 }
 
 // mayExcept reports whether the exceptions of a signer count.
@@ -75,7 +75,7 @@ func (m *signerMatcher) mayExcept(d identity.DN) bool {
 	if m.index == nil {
 		return matchesAny(m.c.Exceptions.Signers, d)
 	}
-	return m.match(d, m.index.exceptionsEnd).set.contains(exceptionBit)
+	return m.match(d, m.index.exceptionsEnd).set.Contains(exceptionBit)
 }
 
 // match returns the match of a signer with at least the first patterns, up to the limit.

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/policy/internal/assign"
 	"github.com/ledgerd/ledgerd/ledger/policy/internal/patterns"
 )
 
@@ -13,8 +14,8 @@ const maxComparisons = 2_000_000
 // each of them is faster than looking the result up.
 const fewPatterns = 16
 
-// exceptionBit is the number that stands in a requirementSet for the rule of exceptions.
-const exceptionBit = maxRequirements
+// exceptionBit is the number that stands in an assign.Set for the rule of exceptions.
+const exceptionBit = assign.MaxRequirements
 
 // A signerIndex finds for which requirements of a contract a signer may sign. It compares
 // each signer once with each distinct pattern.
@@ -64,7 +65,7 @@ func (x *signerIndex) match(d identity.DN, limit int) SignerMatch {
 		}
 		for _, at := range of {
 			if at < len(matches) && matches[at] {
-				m.set.add(i)
+				m.set.Add(i)
 				break
 			}
 		}

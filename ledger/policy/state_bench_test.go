@@ -8,6 +8,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/policy/internal/assign"
 )
 
 // The worst cases within all bounds of contracts and commits: what the writer decides at
@@ -104,7 +105,7 @@ func BenchmarkStateWorst(b *testing.B) {
 
 func worstContract(b *testing.B, requirement func(i int) string) Contract {
 	var requirements []string
-	for i := range maxRequirements {
+	for i := range assign.MaxRequirements {
 		requirements = append(requirements, "{"+requirement(i)+"}")
 	}
 	c, err := Parse([]byte(`{"exceptions":{"signers":["o=acme"],"max_duration":"30d"},` +

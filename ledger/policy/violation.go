@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy/internal/assign"
 )
 
 // maxMissing limits the reasons of a violation.
@@ -85,10 +86,10 @@ func (v *evaluation) hasCounted(i, at int) bool {
 	defer func() { v.can = all }()
 	for person := range v.can {
 		if person != v.people[at] {
-			v.can[person].remove(i)
+			v.can[person].Remove(i)
 		}
 	}
-	return v.assign(i, 1) == assigned
+	return v.assign(i, 1) == assign.Found
 }
 
 // IsDeployment reports whether e is a deployment: a pass for a predicate that a DEPLOYED

@@ -1,17 +1,20 @@
-package policy
+// Package assign finds out whether people can be assigned to requirements so that nobody is
+// assigned to two that must be distinct.
+package assign
 
 import (
 	"maps"
 	"slices"
 )
 
-// An assignment is the result of a search for distinct people.
-type assignment uint8
+// A Result is the result of a search for distinct people.
+type Result uint8
 
+// The results.
 const (
-	notAssigned assignment = iota
-	assigned
-	gaveUp // there are too many ways to assign people to try all
+	Missing Result = iota // people are missing
+	Found
+	GaveUp // there are too many ways to assign people to try all
 )
 
 // maxSteps limits the steps of assigning people, to derive one state. That many take a few
@@ -21,17 +24,17 @@ const maxSteps = 200_000
 // peopleSteps is how many steps it takes to find the class of one person.
 const peopleSteps = 10
 
-// A search assigns people to requirements so that nobody is assigned to two that must be
+// A Search assigns people to requirements so that nobody is assigned to two that must be
 // distinct. A person may be assigned to several others.
-type search struct {
+type Search struct {
 	// apart holds, by requirement, those from which it must be distinct.
-	apart []requirementSet
+	apart []Set
 	// steps is how many more steps may be taken.
 	steps int
 }
 
 // spend takes steps, and reports whether there are as many.
-func (s *search) spend(steps int) bool {
+func (s *Search) spend(steps int) bool {
 	s.steps -= min(steps, s.steps+1)
 	return s.steps >= 0
 }
@@ -44,7 +47,7 @@ type problem struct {
 
 // A class is a number of people who count for the same requirements.
 type class struct {
-	can    requirementSet
+	can    Set
 	people int
 }
 
@@ -52,59 +55,67 @@ func (p problem) clone() problem {
 	return problem{slices.Clone(p.demands), slices.Clone(p.classes)}
 }
 
-// newSearch returns the search for a contract, limited to requirements that apply.
-func newSearch(requirements []Requirement, applies func(i int) bool) *search {
-	s := &search{apart: make([]requirementSet, len(requirements)), steps: maxSteps}
-	for i := range requirements {
-		if !applies(i) || len(requirements[i].DistinctFrom) == 0 {
-			continue
-		}
-		for j := range requirements {
-			if applies(j) && slices.Contains(requirements[i].DistinctFrom, requirements[j].State) {
-				s.apart[i].add(j)
-				s.apart[j].add(i)
+// New returns a search among n requirements. mustDiffer reports whether requirement i must be
+// distinct from j.
+func New(n int, mustDiffer func(i, j int) bool) *Search {
+	s := &Search{apart: make([]Set, n), steps: maxSteps}
+	for i := range n {
+		for j := range n {
+			if mustDiffer(i, j) {
+				s.apart[i].Add(j)
+				s.apart[j].Add(i)
 			}
 		}
 	}
 	return s
 }
 
+// People reports whether people can be assigned so that all demands are met, which are the
+// numbers of people by requirement. can has the requirements for which each person counts; of them,
+// only those in the set of are looked at.
+func (s *Search) People(demands []int, can []Set, of *Set) Result {
+	if !s.spend(peopleSteps * len(can)) {
+		return GaveUp
+	}
+	return s.run(problem{demands, classesOf(can, of)})
+}
+
 // run reports whether people can be assigned so that all demands are met.
-func (s *search) run(p problem) assignment {
+func (s *Search) run(p problem) Result {
 	if !s.assignFree(&p) {
-		return gaveUp
+		return GaveUp
 	}
 	switch scarce, spare := p.scarcest(); {
 	case scarce < 0:
-		return assigned
+		return Found
 	case spare < 0:
-		return notAssigned
+		return Missing
 	default:
 		return s.choose(p, scarce)
 	}
 }
 
 // choose tries the ways in which somebody can be assigned to a requirement.
-func (s *search) choose(p problem, scarce int) assignment {
+func (s *Search) choose(p problem, scarce int) Result {
 	// Either somebody of this class is assigned to the scarcest requirement, or nobody is.
-	i := slices.IndexFunc(p.classes, func(c class) bool { return c.can.contains(scarce) })
+	i := slices.IndexFunc(p.classes, func(c class) bool { return c.can.Contains(scarce) })
 	options := s.options(p.classes[i].can.minus(&s.apart[scarce]), nil)
 	for _, set := range options {
 		with := p.clone()
 		with.classes[i].people--
 		with.assign(&set, 1)
-		if result := s.run(with); result != notAssigned {
+		if result := s.run(with); result != Missing {
 			return result
 		}
 	}
 	without := p.clone()
-	without.classes[i].can.remove(scarce)
+	without.classes[i].can.Remove(scarce)
 	return s.run(without)
 }
 
 // assignFree assigns all people who need not choose, and drops them. It returns false if
 // that takes too many steps.
-func (s *search) assignFree(p *problem) bool {
+func (s *Search) assignFree(p *problem) bool {
 	for changed := true; changed; {
 		changed = false
 		if !s.spend(len(p.classes) * (2 + len(p.demands)/16)) {
@@ -112,9 +123,9 @@ func (s *search) assignFree(p *problem) bool {
 		}
 		for i := range p.classes {
 			c := &p.classes[i]
-			for at := range c.can.all(len(p.demands)) {
+			for at := range c.can.All(len(p.demands)) {
 				if p.demands[at] <= 0 {
-					c.can.remove(at)
+					c.can.Remove(at)
 				}
 			}
 			if c.people > 0 && !c.can.isEmpty() && s.conflict(&c.can) < 0 {
@@ -129,8 +140,8 @@ func (s *search) assignFree(p *problem) bool {
 
 // conflict returns a requirement of the set that must be distinct from another one of it,
 // or -1.
-func (s *search) conflict(set *requirementSet) int {
-	for at := range set.all(len(s.apart)) {
+func (s *Search) conflict(set *Set) int {
+	for at := range set.All(len(s.apart)) {
 		if set.meets(&s.apart[at]) {
 			return at
 		}
@@ -140,7 +151,7 @@ func (s *search) conflict(set *requirementSet) int {
 
 // options returns subsets that one person can be assigned to, among them all that cannot
 // be extended. It appends at most one for each step that is left.
-func (s *search) options(set requirementSet, list []requirementSet) []requirementSet {
+func (s *Search) options(set Set, list []Set) []Set {
 	at := s.conflict(&set)
 	if at < 0 {
 		return append(list, set)
@@ -149,13 +160,13 @@ func (s *search) options(set requirementSet, list []requirementSet) []requiremen
 	if !s.spend(2 + len(s.apart)/16) {
 		return list
 	}
-	set.remove(at)
+	set.Remove(at)
 	return s.options(set, list)
 }
 
 // assign assigns a number of people to the requirements of a set.
-func (p *problem) assign(set *requirementSet, people int) {
-	for at := range set.all(len(p.demands)) {
+func (p *problem) assign(set *Set, people int) {
+	for at := range set.All(len(p.demands)) {
 		p.demands[at] -= people
 	}
 }
@@ -166,7 +177,7 @@ func (p *problem) scarcest() (scarcest, spare int) {
 	spares := make([]int, len(p.demands))
 	for i := range p.classes {
 		c := &p.classes[i]
-		for at := range c.can.all(len(p.demands)) {
+		for at := range c.can.All(len(p.demands)) {
 			spares[at] += c.people
 		}
 	}
@@ -185,14 +196,14 @@ func (p *problem) scarcest() (scarcest, spare int) {
 
 // classesOf returns the classes of people who count for the same requirements of a set,
 // in a fixed order. can has the requirements for which each person counts.
-func classesOf(can []requirementSet, of *requirementSet) []class {
-	count := make(map[requirementSet]int)
+func classesOf(can []Set, of *Set) []class {
+	count := make(map[Set]int)
 	for i := range can {
 		if set := can[i].and(of); !set.isEmpty() {
 			count[set]++
 		}
 	}
-	sets := slices.SortedFunc(maps.Keys(count), func(a, b requirementSet) int { return slices.Compare(a[:], b[:]) })
+	sets := slices.SortedFunc(maps.Keys(count), func(a, b Set) int { return slices.Compare(a[:], b[:]) })
 	classes := make([]class, len(sets))
 	for i, set := range sets {
 		classes[i] = class{set, count[set]}
