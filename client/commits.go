@@ -73,13 +73,14 @@ func (c *Client) CommitFor(ctx context.Context, org, repo, sha, target string) (
 	return commit, err
 }
 
-// Gate answers whether a commit has reached a state, for one target branch if target is not empty.
+// Gate answers whether a commit has reached a state, for one target branch if target is not empty,
+// and was not rolled back from the environment if that is not empty.
 func (c *Client) Gate(
-	ctx context.Context, org, repo, sha string, required ledger.State, target string,
+	ctx context.Context, org, repo, sha string, required ledger.State, target, environment string,
 ) (ledger.Gate, error) {
 	gate, _, err := call[ledger.Gate](ctx, c, request{
 		method: http.MethodGet, path: pathOf("orgs", org, "repos", repo, "commits", sha, "gate"),
-		query: parameters("state", required.String(), "target", target),
+		query: parameters("state", required.String(), "target", target, "env", environment),
 	})
 	return gate, err
 }

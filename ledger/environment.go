@@ -1,6 +1,9 @@
 package ledger
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // environmentPrefix begins the predicates that say where a commit was deployed.
 const environmentPrefix = "deploy:"
@@ -14,6 +17,47 @@ func EnvironmentOf(predicate string) (name string, ok bool) {
 
 // EnvironmentPredicate returns the predicate of the deployments to an environment.
 func EnvironmentPredicate(name string) string { return environmentPrefix + name }
+
+// ParseEnvironment parses the name of an environment.
+func ParseEnvironment(name string) (string, error) {
+	if name == "" || !IsPredicateName(RollbackPredicate(name)) {
+		return "", fmt.Errorf("%q is not the name of an environment (use what follows deploy: in the predicate, such as "+
+			"prod)", name)
+	}
+	return name, nil
+}
+
+// ResultType is the ledger's own predicate type of results, such as those of deployments.
+const ResultType = "https://github.com/ledgerd/ledgerd/predicate/result/v1"
+
+// RollbackType is the predicate type of statements that take a commit out of an environment.
+const RollbackType = "https://github.com/ledgerd/ledgerd/predicate/rollback/v1"
+
+// RollbackPredicate returns the predicate of the rollbacks from an environment.
+func RollbackPredicate(name string) string { return rollbackPrefix + name }
+
+// RollbackOf returns the name of the environment from which a statement takes a commit. ok is
+// false if it is of another type than RollbackType: earlier releases have recorded ordinary
+// results whose predicates begin in the same way.
+func RollbackOf(predicate, predicateType string) (name string, ok bool) {
+	if predicateType != RollbackType {
+		return "", false
+	}
+	return strings.CutPrefix(predicate, rollbackPrefix)
+}
+
+// IsExcusable reports whether an exception may name a requirement: one of a contract, or
+// rollback:NAME for the environment NAME.
+func IsExcusable(requirement string) bool {
+	if name, ok := strings.CutPrefix(requirement, rollbackPrefix); ok {
+		_, err := ParseEnvironment(name)
+		return err == nil
+	}
+	return IsRequirementName(requirement)
+}
+
+// RolloutFailed says of a deployment that it failed, and that what runs has not changed.
+const RolloutFailed = "failed"
 
 // Limits of an Environment.
 const (
@@ -64,6 +108,21 @@ type Deployment struct {
 	Behind int `json:"behind"`
 	// BehindMore reports whether there may be more of them.
 	BehindMore bool `json:"behind_more"`
+}
+
+// A CommitRollback says that a commit was rolled back from an environment, whose gate is shut for
+// it since.
+type CommitRollback struct {
+	Environment string `json:"environment"`
+	Identity    string `json:"identity"` // the signer's DN
+	Reason      string `json:"reason"`
+	Attestation string `json:"attestation"`
+	At          Time   `json:"at"`
+}
+
+// String says who rolled the commit back, and why.
+func (r CommitRollback) String() string {
+	return "rolled back from " + r.Environment + " by " + r.Identity + ": " + r.Reason
 }
 
 // A Rollback is an attestation that ended the deployment of a commit.

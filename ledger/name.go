@@ -81,10 +81,14 @@ func IsCommit(s string) bool { return text.IsObject(s) }
 // lower-case hex digits.
 func IsCommitPrefix(s string) bool { return len(s) >= 7 && len(s) <= 64 && text.IsHex(s) }
 
+// rollbackPrefix begins the predicates of statements of the type RollbackType, and the
+// requirements of exceptions that open a gate which a rollback has shut.
+const rollbackPrefix = "rollback:"
+
 // ReservedPrefix returns the reserved prefix of a predicate name, or "". Only the ledger
 // gives such names.
 func ReservedPrefix(name string) string {
-	for _, prefix := range []string{"signed:", "merge:", "exception:"} {
+	for _, prefix := range []string{"signed:", "merge:", "exception:", rollbackPrefix} {
 		if len(name) >= len(prefix) && strings.EqualFold(name[:len(prefix)], prefix) {
 			return prefix
 		}

@@ -65,6 +65,10 @@ type AttestationRecord struct {
 	Signer     string `json:"signer"`
 	Result     Result `json:"result"`
 	RecordedAt Time   `json:"recorded_at"`
+	// Rollout is RolloutFailed if the statement reports an attempt to deploy that failed.
+	Rollout string `json:"rollout,omitzero"`
+	// Reason is why the commit was rolled back, or is deployed again.
+	Reason string `json:"reason,omitzero"`
 	// PayloadDigest is "sha256:" and the hex digest of the payload bytes.
 	PayloadDigest string `json:"payload_digest"`
 	// Event is the id of the attestation's event.
@@ -75,6 +79,9 @@ type AttestationRecord struct {
 	// Violation says that the attestation is a violation. It is set only in the response to
 	// its recording.
 	Violation *ViolationNote `json:"violation,omitzero"`
+	// Notice says in a sentence what the statement means for its environment, if that is not what
+	// its signer may expect. It is set only in the response to its recording.
+	Notice string `json:"notice,omitzero"`
 	// Unlinked is how many artifacts the statement names that are not linked with its commit,
 	// because it names too many. It is set only in the response to its recording.
 	Unlinked int `json:"unlinked,omitzero"`
@@ -189,6 +196,9 @@ type Commit struct {
 	// commit would have if it had not been deployed, at most PROMOTABLE. In the response to a
 	// request for one target branch, it is for that branch.
 	Standing State `json:"standing"`
+	// RolledBack says from which environments the commit was rolled back, whose gates are shut for
+	// it since.
+	RolledBack []CommitRollback `json:"rolled_back,omitempty"`
 	// Requirements holds the status of each requirement at the time of the response,
 	// in the contract's order. In the response to a request for one target branch, they are
 	// evaluated for that branch.
@@ -233,9 +243,16 @@ const (
 // whether the commit has reached the state for that branch.
 func (c *Commit) Reached(s State) bool { return Reached(s, c.AnsweredState(), c.Standing) }
 
-// Gate answers whether the commit has reached a state.
-func (c *Commit) Gate(required State) Gate {
+// Gate answers whether the commit has reached a state, and was not rolled back from the environment
+// if that is not empty.
+func (c *Commit) Gate(required State, environment string) Gate {
 	g := newGate(required, new(c.AnsweredState()), &c.Standing)
+	for _, r := range c.RolledBack {
+		if r.Environment == environment {
+			g.Reached = false
+			g.add(r.String())
+		}
+	}
 	if g.Reached {
 		return g
 	}

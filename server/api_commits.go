@@ -96,6 +96,9 @@ func (s *Server) getCommitGate(c *call) (*reply, error) {
 	if q.Target, err = parse(c, "target", ledger.ParseBranch); err != nil {
 		return nil, err
 	}
+	if q.Environment, err = parse(c, "env", ledger.ParseEnvironment); err != nil {
+		return nil, err
+	}
 	return single(s.store.Gate(c.ctx(), q))
 }
 

@@ -70,7 +70,7 @@ func TestGateIsSmall(t *testing.T) {
 		a.Links = append(a.Links, ledger.ArtifactLink{Repo: strings.Repeat("r", 100), Commit: commitID(1), Counts: true})
 	}
 	for name, g := range map[string]ledger.Gate{
-		"commit": c.Gate(ledger.Promotable), "artifact": a.Gate(ledger.Promotable),
+		"commit": c.Gate(ledger.Promotable, ""), "artifact": a.Gate(ledger.Promotable),
 	} {
 		text, err := json.Marshal(g)
 		check(t, err)

@@ -92,7 +92,7 @@ func (s *Server) routes() []route {
 		{get, commits + "/:sha", read, []string{"target"}, s.getCommit},
 		{get, commits + "/:sha/receipt", read, []string{"state", "target"}, s.getReceipt},
 		{get, commits + "/:sha/transitions", read, list(), s.listTransitions},
-		{get, commits + "/:sha/gate", read, []string{"state", "target"}, s.getCommitGate},
+		{get, commits + "/:sha/gate", read, []string{"state", "target", "env"}, s.getCommitGate},
 		{put, commits + "/:sha", write, nil, s.putCommit},
 		{patch, commits + "/:sha", admin, nil, s.correctCommit},
 		{post, commits + "/:sha/withdraw", write, nil, s.withdrawCommit},

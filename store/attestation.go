@@ -18,7 +18,7 @@ import (
 // that of the clock as it was put right; the column recorded_at has the time in the id.
 const attestationColumns = `a.attestation_id, c.sha, a.predicate_id, a.type_id, a.signer_id, a.status,
   a.duration_ms, ` + ageOf + `, a.payload_digest,
-  a.event_id, a.slot, a.assertion, a.id`
+  a.event_id, a.slot, a.assertion, a.reason, a.id`
 
 const selectAttestation = "SELECT " + attestationColumns + `
 FROM attestations a /*+ordered*/ JOIN commits c ON c.id = a.commit_id `
@@ -38,7 +38,7 @@ func (rd reader) scanAttestation(row scanner, repo func() repoRow, before ...any
 	var assertion []byte
 	v := &a.rec.row
 	err = row.Scan(append(before, &v.ID, &v.Commit, &predicateID, &typeID, &signerID, &status, &v.Result.DurationMS,
-		&recordedAt, &a.digest, &v.Event, &v.Slot, &assertion, &a.rec.id)...)
+		&recordedAt, &a.digest, &v.Event, &v.Slot, &assertion, &v.Reason, &a.rec.id)...)
 	if err != nil {
 		return a, err
 	}
@@ -50,6 +50,7 @@ func (rd reader) scanAttestation(row scanner, repo func() repoRow, before ...any
 	if v.PredicateType, err = rd.predicateType(typeID); err != nil {
 		return a, err
 	}
+	v.Rollout = rolloutOf(v)
 	signer, err := rd.signer(signerID)
 
 	r := repo()
@@ -60,6 +61,16 @@ func (rd reader) scanAttestation(row scanner, repo func() repoRow, before ...any
 		v.AssertionDigest = digestText(assertion)
 	}
 	return a, err
+}
+
+// rolloutOf returns what a record says of a deployment: of its own type, only the statement of an
+// attempt that failed has no outcome.
+func rolloutOf(v *ledger.AttestationRecord) string {
+	if _, ok := ledger.EnvironmentOf(v.Predicate); ok && v.PredicateType == ledger.ResultType &&
+		v.Result.Status == ledger.Recorded {
+		return ledger.RolloutFailed
+	}
+	return ""
 }
 
 // attestationScanner returns a scan function for rows of selectAttestation.

@@ -51,7 +51,7 @@ ON CONFLICT (id) DO UPDATE SET state = excluded.state, state_since = excluded.st
 		attestations: sqldb.NewRows(`
 INSERT INTO attestations (id, previous, attestation_id, repo_id, commit_id, predicate_id, type_id,
   mapping_version, slot, signer_id, key_id, status, duration_ms, recorded_at, payload_digest,
-  identity_id, emails, while_promotable, event_id, aged_from, finished_at, assertion) VALUES `, "", 22),
+  identity_id, emails, while_promotable, event_id, aged_from, finished_at, assertion, reason) VALUES `, "", 23),
 		envelopes: sqldb.NewRows("INSERT INTO envelopes (attestation_id, body, payload, payload_at, assertion) VALUES ", "",
 			5),
 		verdicts: sqldb.NewRows("INSERT INTO verdicts (attestation_id, expression_id, verdict, error) VALUES ", `

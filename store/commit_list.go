@@ -188,7 +188,7 @@ func (rd reader) addVerdict(d *deriver, c *keyed[ledger.Commit], target string) 
 	case isDue && !s.isUnevaluated():
 		v.State = derived.State
 	}
-	v.Standing = derived.Standing
+	v.Standing, v.RolledBack = derived.Standing, derived.RolledBack
 	v.Requirements, v.PolicyVersion = derived.Requirements, d.repo.policyVersion
 	return nil
 }

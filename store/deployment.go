@@ -1,8 +1,9 @@
 package store
 
 import (
+	"database/sql"
+	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
@@ -11,25 +12,97 @@ import (
 // recordDeployment notes what an attestation that was just recorded says of an environment.
 // The judgement decides whether a deployment counts. A pass for a predicate that no DEPLOYED
 // requirement names counts too, and any other outcome of it is a rollback.
-func (t *tx) recordDeployment(s *subject, j judgement) error {
-	if _, ok := ledger.EnvironmentOf(j.evidence.Predicate); !ok {
+func (t *tx) recordDeployment(s *subject, r *recording, j judgement) error {
+	if j.environment.name == "" {
 		return nil
 	}
 
-	required := slices.ContainsFunc(s.d.contract.Requirements, func(r policy.Requirement) bool {
-		return r.State == ledger.Deployed && r.Names(j.evidence.Predicate, j.evidence.PredicateType)
-	})
 	switch status := j.evidence.Status; {
 	case j.note != nil:
-		t.changeEnvironment(s, j.predicateID)
+		t.changeEnvironment(s, j.environment.predicateID)
+		return nil
 	case status == ledger.Pass:
-		if t.deployed == nil {
-			t.deployed = make(map[deploymentKey]deployed)
+		return t.deploy(s, r, j)
+	case status == ledger.Recorded && !j.environment.isRollback:
+		return nil // an attempt that failed
+	case j.environment.required && !s.d.contract.RollsBack(s.facts, j.evidence):
+		if j.environment.isRollback {
+			r.rec.Notice = "it has no effect: by the policy, " + r.identity + " does not deploy to " + j.environment.name
 		}
-		t.deployed[deploymentKey{s.repoID, j.predicateID, s.id}] = deployed{s.newest, required}
-		t.changeEnvironment(s, j.predicateID)
-	case status != ledger.Recorded && (!required || s.d.contract.RollsBack(s.facts, j.evidence)):
-		return t.endDeployment(s, j.predicateID)
+		return nil
+	}
+	return t.rollBack(s, r, j)
+}
+
+// deploy notes that a commit was deployed, unless what runs was deployed after it.
+func (t *tx) deploy(s *subject, r *recording, j judgement) error {
+	finished := r.attestation.FinishedAt
+	later, err := t.deployedLater(s, j.environment.predicateID, finished)
+	if err != nil {
+		return err
+	}
+	if later != nil {
+		r.rec.Notice = fmt.Sprintf("it does not change what runs in %s: %s was deployed there later, at %s, and this "+
+			"deployment finished at %s", j.environment.name, later.sha, later.finishedAt, finished)
+		return t.deployEarlier(s, j)
+	}
+
+	if t.deployed == nil {
+		t.deployed = make(map[deploymentKey]deployed)
+	}
+	t.deployed[deploymentKey{s.repoID, j.environment.predicateID, s.id}] = deployed{
+		attestation: s.newest, required: j.environment.required,
+	}
+	t.changeEnvironment(s, j.environment.predicateID)
+	return nil
+}
+
+// A laterDeployment is a deployment of another commit that finished later.
+type laterDeployment struct {
+	sha        string
+	finishedAt ledger.Time
+}
+
+// deployedLater returns the deployment of what runs in an environment, if it is of another
+// commit and finished after the given time. It returns nil without the time.
+func (t *tx) deployedLater(s *subject, predicateID int64, finished ledger.Time) (*laterDeployment, error) {
+	if finished == 0 {
+		return nil, nil
+	}
+	if err := t.flush(); err != nil {
+		return nil, err
+	}
+
+	var d laterDeployment
+	err := t.Row(`
+SELECT c.sha, a.finished_at
+FROM deployments d /*+index deployments_present*/ /*+ordered*/ JOIN attestations a ON a.id = d.attestation_id
+/*+ordered*/ JOIN commits c ON c.id = d.commit_id
+WHERE d.repo_id = ? AND d.predicate_id = ? AND d.ended_id = 0 AND `+isTrusted+`
+ORDER BY d.attestation_id DESC LIMIT 1`, s.repoID, predicateID).Scan(&d.sha, &d.finishedAt)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("find what runs: %w", err)
+	case d.sha == s.sha || d.finishedAt <= finished:
+		return nil, nil
+	}
+	return &d, nil
+}
+
+// endedEarlier is in place of the attestation that has ended a deployment, if another deployment
+// replaced it before it was recorded. The indexes of what runs and of rollbacks do not have it.
+const endedEarlier = -1
+
+// deployEarlier notes a deployment that another one has replaced before it was recorded.
+func (t *tx) deployEarlier(s *subject, j judgement) error {
+	_, err := t.Exec(`
+INSERT INTO deployments (repo_id, predicate_id, commit_id, attestation_id, required, ended_id) VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT (repo_id, predicate_id, commit_id) DO NOTHING`,
+		s.repoID, j.environment.predicateID, s.id, s.newest, j.environment.required, endedEarlier)
+	if err != nil {
+		return fmt.Errorf("note an earlier deployment: %w", err)
 	}
 	return nil
 }
@@ -42,19 +115,136 @@ func (t *tx) changeEnvironment(s *subject, predicateID int64) {
 	t.environments[environmentKey{predicateID, s.repoID}] = environmentChange{s.d.repo.orgID, s.newest}
 }
 
-// endDeployment rolls back the deployment of a commit, if it has one.
-func (t *tx) endDeployment(s *subject, predicateID int64) error {
+// rollBack ends the deployment of a commit, if it has one, and has the commit run that a
+// rollback names.
+func (t *tx) rollBack(s *subject, r *recording, j judgement) error {
 	if err := t.flush(); err != nil {
 		return err
 	}
 	n, err := t.Exec(`
 UPDATE deployments SET ended_id = ? WHERE repo_id = ? AND predicate_id = ? AND commit_id = ? AND ended_id = 0`,
-		s.newest, s.repoID, predicateID, s.id)
+		s.newest, s.repoID, j.environment.predicateID, s.id)
 	if err != nil {
 		return fmt.Errorf("roll back deployment: %w", err)
 	}
+
 	if n > 0 {
-		t.changeEnvironment(s, predicateID)
+		t.changeEnvironment(s, j.environment.predicateID)
+		if !j.environment.isRollback {
+			r.rec.Notice = fmt.Sprintf("it is a rollback: the commit no longer runs in %s (if only an attempt to deploy has "+
+				"failed, deploy with ledgerd deploy, or sign the statement with \"rollout\": %q)",
+				j.environment.name, ledger.RolloutFailed)
+		}
+	}
+	if rollback := r.attestation.Rollback; rollback != nil && rollback.To.SHA != "" {
+		return t.resume(s, j, rollback.To.SHA)
 	}
 	return nil
+}
+
+// resume has a commit run that was deployed before.
+func (t *tx) resume(s *subject, j judgement, sha string) error {
+	_, err := t.Exec(`
+UPDATE deployments SET attestation_id = ?, ended_id = 0
+WHERE repo_id = ? AND predicate_id = ? AND commit_id = (SELECT id FROM commits WHERE repo_id = ? AND sha = ?)`,
+		s.newest, s.repoID, j.environment.predicateID, s.repoID, sha)
+	if err != nil {
+		return fmt.Errorf("resume deployment: %w", err)
+	}
+	t.changeEnvironment(s, j.environment.predicateID)
+	return nil
+}
+
+// checkRollback refuses a rollback to a commit that cannot run in its place: its deployment did
+// not count, or was rolled back.
+func (t *tx) checkRollback(d *deriver, r *recording) error {
+	rollback := r.attestation.Rollback
+	if rollback == nil || rollback.To.SHA == "" {
+		return nil
+	}
+	if err := t.flush(); err != nil {
+		return err
+	}
+	predicate := ledger.EnvironmentPredicate(rollback.Environment)
+	predicateID, err := t.rowOf(nameKey{predicatesTable, d.repo.orgID, predicate})
+	if err != nil {
+		return err
+	}
+
+	var isUndone bool
+	err = t.Row(`
+SELECT d.ended_id > 0
+FROM commits c JOIN deployments d ON d.commit_id = c.id JOIN attestations a ON a.id = d.attestation_id
+WHERE c.repo_id = ? AND c.sha = ? AND d.repo_id = ? AND d.predicate_id = ? AND `+isTrusted,
+		d.repo.id, rollback.To.SHA, d.repo.id, predicateID).Scan(&isUndone)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		r.err = ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicate.to.sha", "no deployment of %s to %s has counted "+
+			"(to deploy it, use ledgerd deploy %[2]s)", rollback.To.SHA, rollback.Environment)
+	case err != nil:
+		return fmt.Errorf("find the deployment: %w", err)
+	case isUndone:
+		r.err = ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicate.to.sha", "%s was rolled back from %s "+
+			"(to deploy it, use ledgerd deploy %[2]s --again)", rollback.To.SHA, rollback.Environment)
+	}
+	return nil
+}
+
+// replacedDeployment returns the attestation that has changed an environment since a statement
+// about it was recorded, if repeating the statement would have another effect now. It is empty
+// if not.
+func (t *tx) replacedDeployment(s *subject, rec *ledger.AttestationRecord) (by string, err error) {
+	e := policy.Evidence{Predicate: rec.Predicate, PredicateType: rec.PredicateType}
+	name, isRollback := ledger.RollbackOf(e.Predicate, e.PredicateType)
+	if !isRollback {
+		var ok bool
+		if name, ok = ledger.EnvironmentOf(e.Predicate); !ok || rec.Result.Status == ledger.Recorded {
+			return "", nil
+		}
+	}
+	if err := t.flush(); err != nil {
+		return "", err
+	}
+	predicateID, err := t.rowOf(nameKey{predicatesTable, s.d.repo.orgID, ledger.EnvironmentPredicate(name)})
+	if err != nil {
+		return "", err
+	}
+
+	var own struct {
+		id, endedID int64
+		public      string
+	}
+	err = t.Row(`
+SELECT d.attestation_id, d.ended_id, a.attestation_id
+FROM deployments d /*+ordered*/ JOIN attestations a ON a.id = d.attestation_id
+WHERE d.repo_id = ? AND d.predicate_id = ? AND d.commit_id = ?`, s.repoID, predicateID, s.id).
+		Scan(&own.id, &own.endedID, &own.public)
+	switch {
+	case errors.Is(err, sql.ErrNoRows) || err == nil && own.endedID == endedEarlier:
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("find the deployment: %w", err)
+	case rec.Result.Status != ledger.Pass && own.public > rec.ID: // deployed after it was rolled back
+		return own.public, nil
+	case rec.Result.Status != ledger.Pass:
+		return "", nil
+	}
+
+	by = own.public
+	if own.endedID > 0 {
+		err = t.Row("SELECT attestation_id FROM attestations WHERE id = ?", own.endedID).Scan(&by)
+	} else {
+		err = t.Row(`
+SELECT a.attestation_id FROM deployments d /*+index deployments_present*/ /*+ordered*/ JOIN attestations a
+ON a.id = d.attestation_id
+WHERE d.repo_id = ? AND d.predicate_id = ? AND d.ended_id = 0 ORDER BY d.attestation_id DESC LIMIT 1`,
+			s.repoID, predicateID).Scan(&by)
+	}
+	if err != nil {
+		return "", fmt.Errorf("find what has replaced the deployment: %w", err)
+	}
+	if by == own.public {
+		return "", nil
+	}
+	return by, nil
 }

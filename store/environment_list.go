@@ -330,7 +330,7 @@ func (l *environmentList) addRollback(e environmentRow, attestationID int64, v *
 SELECT c.sha, a.attestation_id, a.recorded_at
 FROM deployments d /*+index deployments_ended*/ /*+ordered*/ JOIN attestations a ON a.id = d.ended_id
 /*+ordered*/ JOIN commits c ON c.id = d.commit_id
-WHERE d.repo_id = ? AND d.predicate_id = ? AND d.ended_id > 0 AND d.ended_id > ? ORDER BY d.ended_id DESC LIMIT 1`,
+WHERE d.repo_id = ? AND d.predicate_id = ? AND d.ended_id > 0 AND d.ended_id >= ? ORDER BY d.ended_id DESC LIMIT 1`,
 		e.repoID, e.predicateID, attestationID)
 	if err != nil {
 		return fmt.Errorf("read rollback: %w", err)

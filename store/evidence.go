@@ -68,7 +68,7 @@ func (rd reader) readEvidence(places map[int64]place, rows []any) error {
 		var emails string
 		var e policy.Evidence
 		err := row.Scan(&id, &predicateID, &typeID, &e.Slot, &signerID, &e.Attestation, &emails, &e.Status, &e.RecordedAt,
-			&e.FinishedAt, &e.WhilePromotable, &e.Passkey)
+			&e.FinishedAt, &e.WhilePromotable, &e.Passkey, &e.Reason)
 		if err != nil {
 			return err
 		}
@@ -98,6 +98,6 @@ func (rd reader) readEvidence(places map[int64]place, rows []any) error {
 	}, `
 SELECT id, predicate_id, type_id, slot, signer_id, attestation_id, emails, status,
   CASE aged_from WHEN 0 THEN recorded_at ELSE aged_from END, finished_at, while_promotable,
-  assertion IS NOT NULL
+  assertion IS NOT NULL, reason
 FROM attestations WHERE id IN `, 1, rows)
 }

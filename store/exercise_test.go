@@ -282,6 +282,7 @@ func (e *exerciser) violations() {
 	e.attests("deployed", sha(1), "deploy:prod", ledger.Pass)
 	check(e.t, e.Settle(ctx))
 	e.attests("deployed", sha(2), "deploy:eu", ledger.Fail) // of a commit without a violation of it
+	e.rollsBack()
 	e.ok(e.ViolationCounts(ctx))
 	e.ok(e.Stats(ctx))
 }

@@ -22,6 +22,8 @@ type DecisionQuery struct {
 	// Target is the branch for which the requirements are evaluated; empty for all branches
 	// that the commit is meant for.
 	Target string
+	// Environment is the one that the commit is to be deployed to, for a gate; empty for any.
+	Environment string
 	// State must have been reached. For a receipt, nil is the commit's present state.
 	State *ledger.State
 	// Validity is how long the decision is valid, if the state does not end before.
@@ -46,9 +48,9 @@ func (s *Store) Decide(ctx context.Context, q DecisionQuery) (Decision, error) {
 func (s *Store) Gate(ctx context.Context, q DecisionQuery) (ledger.Gate, error) {
 	return decided(ctx, s, q, func(rd reader, s *subject) (ledger.Gate, error) {
 		derived := s.d.contract.Derive(s.facts, rd.now)
-		c := ledger.Commit{Standing: derived.Standing, Requirements: derived.Requirements}
+		c := ledger.Commit{Standing: derived.Standing, Requirements: derived.Requirements, RolledBack: derived.RolledBack}
 		c.State = derived.State
-		return c.Gate(*q.State), nil
+		return c.Gate(*q.State, q.Environment), nil
 	})
 }
 

@@ -24,7 +24,7 @@ import (
 func (s *Store) Record(
 	ctx context.Context, org, repo string, a *attestation.Attestation, keyringVersion int64,
 ) (rec ledger.AttestationRecord, created bool, err error) {
-	if err := a.CheckRepo(org, repo); err != nil {
+	if err := cmp.Or(a.CheckRepo(org, repo), a.CheckName()); err != nil {
 		return rec, false, err
 	}
 	r := newRecording(org, repo, a, keyringVersion)
@@ -212,6 +212,9 @@ func (t *tx) record(v *view, r *recording) error {
 	if ok, err := t.checkMerge(v, d, s, r); err != nil || !ok {
 		return err
 	}
+	if err := t.checkRollback(d, r); err != nil || r.err != nil {
+		return err
+	}
 	r.created = true
 	if s == nil {
 		if s, err = t.addCommit(d, r.attestation.Commit); err != nil {
@@ -250,7 +253,10 @@ func (t *tx) findDuplicate(v *view, s *subject, r *recording) (*duplicate, error
 			dup.replacedBy = e.Attestation
 		}
 	}
-	return dup, nil
+	if dup.replacedBy == "" {
+		dup.replacedBy, err = t.replacedDeployment(s, &dup.rec)
+	}
+	return dup, err
 }
 
 // trustedStatements returns the records of an attestation's statement that are not
@@ -289,7 +295,9 @@ func (t *tx) addAttestation(v *view, s *subject, r *recording) error {
 		Identity: r.identity, Signer: a.Signer.DN.CN,
 		Result: a.Result, RecordedAt: t.now,
 		PayloadDigest: digestText(a.PayloadDigest[:]), Slot: a.Slot, AssertionDigest: passkey.Digest(a.Assertion),
+		Reason: a.Reason(),
 	}
+	rec.Rollout = rolloutOf(rec)
 
 	var err error
 	if rec.ID, err = t.newID(s.d.repo.orgID, attestationPrefix); err != nil {
@@ -322,12 +330,16 @@ func (t *tx) addAttestation(v *view, s *subject, r *recording) error {
 	if err := t.addMerge(v, s, r); err != nil {
 		return err
 	}
-	j := s.judge(st.predicateID, e, wasDeployed)
+	environment, err := t.environmentOf(s, &e, st.predicateID)
+	if err != nil {
+		return err
+	}
+	j := s.judge(environment, e, wasDeployed)
 	if err := t.settle(s, r.cause()); err != nil {
 		return err
 	}
 	rec.Violation = j.note
-	if err := t.recordDeployment(s, j); err != nil {
+	if err := t.recordDeployment(s, r, j); err != nil {
 		return err
 	}
 	return t.recordViolations(s, j)
@@ -369,6 +381,7 @@ func (t *tx) bufferAttestation(v *view, s *subject, r *recording, e *policy.Evid
 		}
 	}
 	e.FinishedAt = policy.Finished(s.facts.Evidence, e)
+	e.WhilePromotable = e.WhilePromotable && s.d.contract.MayDeploy(s.facts, *e, a.Again != "", t.now)
 
 	id, err := t.takeRow("attestations")
 	if err != nil {
@@ -382,7 +395,7 @@ func (t *tx) bufferAttestation(v *view, s *subject, r *recording, e *policy.Evid
 		int64(attestation.MappingVersion), a.Slot, st.signerID, st.keyID,
 		string(e.Status), a.Result.DurationMS, int64(t.stamp), a.PayloadDigest[:], a.Signer.Identity,
 		emails, e.WhilePromotable, r.rec.Event, int64(t.agedFrom()),
-		int64(e.FinishedAt), r.assertionDigest)
+		int64(e.FinishedAt), r.assertionDigest, e.Reason)
 	s.newest = id
 	rows.envelopes.Add(id, r.envelope.Body, r.envelope.Payload, r.envelope.PayloadAt, r.assertion)
 	for _, x := range slices.Sorted(maps.Keys(r.verdicts)) {

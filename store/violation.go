@@ -12,7 +12,7 @@ import (
 // A judgement says what a new attestation means for the violations of its repo. It is made
 // before the attestation has any effect on the state of its commit.
 type judgement struct {
-	predicateID int64
+	environment environmentNote
 	evidence    policy.Evidence
 	state       ledger.State          // of the commit
 	note        *ledger.ViolationNote // nil if the attestation is no violation
@@ -23,8 +23,8 @@ type judgement struct {
 }
 
 // judge judges an attestation whose evidence is already among the facts of its commit.
-func (s *subject) judge(predicateID int64, e policy.Evidence, wasDeployed bool) judgement {
-	j := judgement{predicateID: predicateID, evidence: e, state: s.state, wasDeployed: wasDeployed}
+func (s *subject) judge(n environmentNote, e policy.Evidence, wasDeployed bool) judgement {
+	j := judgement{environment: n, evidence: e, state: s.state, wasDeployed: wasDeployed}
 	switch contract := s.d.contract; {
 	case contract.IsDeployment(e):
 		j.closes = ledger.ClosedByDeployment
@@ -46,9 +46,10 @@ func (t *tx) recordViolations(s *subject, j judgement) error {
 		return nil
 	}
 
-	c := closing{repoID: s.repoID, predicateID: j.predicateID, at: t.now, how: j.closes, by: j.evidence.Attestation}
+	c := closing{repoID: s.repoID, predicateID: j.environment.predicateID, at: t.now, how: j.closes,
+		by: j.evidence.Attestation}
 	if c.how == ledger.ClosedByRollback && !j.wasDeployed {
-		if isOpen, err := t.hasViolation(s, j.predicateID); err != nil || !isOpen {
+		if isOpen, err := t.hasViolation(s, j.environment.predicateID); err != nil || !isOpen {
 			return err
 		}
 	}
@@ -68,7 +69,7 @@ const exceptionPrefix = "exception:"
 // openViolation adds a violation, unless one of the same commit and predicate is open.
 func (t *tx) openViolation(s *subject, j judgement) error {
 	if s.d.repo.violated {
-		if isOpen, err := t.hasViolation(s, j.predicateID); err != nil || isOpen {
+		if isOpen, err := t.hasViolation(s, j.environment.predicateID); err != nil || isOpen {
 			return err
 		}
 	}
@@ -80,7 +81,7 @@ func (t *tx) openViolation(s *subject, j judgement) error {
 	if err != nil {
 		return fmt.Errorf("encode violation: %w", err)
 	}
-	t.batch.rows.violations.Add(id, s.repoID, s.d.repo.orgID, s.id, j.predicateID, s.newest, int64(j.state),
+	t.batch.rows.violations.Add(id, s.repoID, s.d.repo.orgID, s.id, j.environment.predicateID, s.newest, int64(j.state),
 		int64(t.now), string(missing))
 
 	s.d.repo.violated = true

@@ -26,6 +26,10 @@ type Attestation struct {
 	Artifacts Artifacts
 	// Merge is what a claim of a merge says. It is nil for statements of other types.
 	Merge *Merge
+	// Rollback is what a rollback says. It is nil for statements of other types.
+	Rollback *Rollback
+	// Again is why a commit is deployed that was rolled back. It is empty for other statements.
+	Again string
 	// Payload is the signed bytes of the statement.
 	Payload []byte
 	// PayloadDigest is the SHA-256 of the payload bytes.
@@ -73,6 +77,8 @@ func Verify(body []byte, keys *identity.Keyring, now ledger.Time) (*Attestation,
 		Repo:          st.repo,
 		Signer:        signer,
 		Artifacts:     st.artifacts,
+		Rollback:      st.rollback,
+		Again:         st.again,
 		Payload:       env.Payload,
 		PayloadDigest: sha256.Sum256(env.Payload),
 		Envelope:      body,
@@ -84,11 +90,22 @@ func Verify(body []byte, keys *identity.Keyring, now ledger.Time) (*Attestation,
 	case MergePredicateType:
 		a.Merge = st.merge
 		err = a.Merge.checkCommit(a.Commit)
+	case RollbackPredicateType:
+		err = a.Rollback.checkCommit(a.Commit)
 	}
 	if err != nil {
 		return nil, err
 	}
 	return a, nil
+}
+
+// Reason returns why the commit was rolled back, or is deployed again. It is empty for other
+// statements.
+func (a *Attestation) Reason() string {
+	if a.Rollback != nil {
+		return a.Rollback.Reason
+	}
+	return a.Again
 }
 
 // CheckRepo refuses a statement that is for another repo.
@@ -146,4 +163,22 @@ func MergedCommits(envelope []byte) []string {
 		return nil
 	}
 	return []string{st.commit, st.merge.Parent.SHA, st.merge.Source.SHA}
+}
+
+// CheckName refuses a new statement with a predicate that is reserved. Earlier releases have
+// recorded results with a name that is reserved since.
+func (a *Attestation) CheckName() error {
+	if a.PredicateType != ResultPredicateType {
+		return nil
+	}
+	return checkReserved(a.Predicate)
+}
+
+// AsRecorded gives the statement the status with which it was recorded. It differs only for a
+// failed attempt to deploy that was recorded as a failure, before rollout was read.
+func (a *Attestation) AsRecorded(status ledger.Status) {
+	if _, ok := ledger.EnvironmentOf(a.Predicate); ok && a.PredicateType == ResultPredicateType &&
+		a.Result.Status == ledger.Recorded && status.IsFailure() {
+		a.Result.Status = status
+	}
 }

@@ -20,6 +20,8 @@ type body struct {
 	exception  Exception // of an exception: what it says
 	resource   string    // of a verification summary: the URI of what was verified
 	merge      *Merge    // of a merge: what it claims
+	rollback   *Rollback // of a rollback: what it says
+	again      string    // of a deployment: why the commit is deployed although it was rolled back
 }
 
 // An actorJSON is a builder or a verifier.

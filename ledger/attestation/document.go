@@ -3,6 +3,7 @@ package attestation
 import (
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -66,11 +67,9 @@ func (d *statementJSON) check() error {
 	case !strings.Contains(d.PredicateType, "://"):
 		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicateType", "%q is not a URI (use e.g. %s)",
 			text.Clip(d.PredicateType), ResultPredicateType)
-	case strings.HasPrefix(d.PredicateType, ownPredicateTypes) && d.PredicateType != ResultPredicateType &&
-		d.PredicateType != ExceptionPredicateType && d.PredicateType != MergePredicateType:
+	case strings.HasPrefix(d.PredicateType, ownPredicateTypes) && !slices.Contains(ownTypes(), d.PredicateType):
 		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicateType",
-			"unknown predicate type %q (use %s, %s or %s)", text.Clip(d.PredicateType), ResultPredicateType,
-			ExceptionPredicateType, MergePredicateType)
+			"unknown predicate type %q (use %s)", text.Clip(d.PredicateType), strings.Join(ownTypes(), ", "))
 	}
 	return resources{"subject", d.Subject}.checkDigests()
 }
@@ -85,7 +84,7 @@ const (
 
 // ResultPredicateType is the ledger's own predicate type: the name of a check and its
 // result.
-const ResultPredicateType = ownPredicateTypes + "result/v1"
+const ResultPredicateType = ledger.ResultType
 
 // ExceptionPredicateType is the ledger's own predicate type for exceptions: somebody
 // vouches for a commit in place of one requirement, until an end.
@@ -94,6 +93,15 @@ const ExceptionPredicateType = ownPredicateTypes + "exception/v1"
 // MergePredicateType is the ledger's own predicate type for claims that a commit is a clean
 // merge of its first parent and another commit.
 const MergePredicateType = ownPredicateTypes + "merge/v1"
+
+// RollbackPredicateType is the ledger's own predicate type for rollbacks: a commit no longer
+// runs in an environment, and is not to be deployed there again.
+const RollbackPredicateType = ledger.RollbackType
+
+// ownTypes returns the ledger's own predicate types that can be sent.
+func ownTypes() []string {
+	return []string{ResultPredicateType, ExceptionPredicateType, MergePredicateType, RollbackPredicateType}
+}
 
 // ownPredicateTypes is the prefix of all present and future predicate types of the
 // ledger.

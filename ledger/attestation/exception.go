@@ -13,7 +13,7 @@ import (
 const exceptionPrefix = "exception:"
 
 const (
-	// maxReason is the maximum length of the reason of an exception, in characters.
+	// maxReason is the maximum length of a reason, in characters.
 	maxReason = 1000
 	// maxException is the longest time from now to the end of an exception.
 	maxException = 366 * 24 * time.Hour
@@ -48,19 +48,25 @@ func (x *Exception) check() error {
 		return fault("repo", "%q is not a repo (use e.g. acme/api)", text.Clip(x.Repo))
 	case x.Requirement == "":
 		return fault("requirement", "required: the name of a requirement in the repo's policy")
-	case !ledger.IsRequirementName(x.Requirement):
-		return fault("requirement", "%q is not the name of a requirement (use letters, digits and . _ -, at most %d bytes)",
-			text.Clip(x.Requirement), ledger.MaxRequirementName)
+	case !ledger.IsExcusable(x.Requirement):
+		return fault("requirement", "%q is not the name of a requirement (use letters, digits and . _ -, at most %d bytes, "+
+			"or rollback:ENV)", text.Clip(x.Requirement), ledger.MaxRequirementName)
 	case x.Reason == "":
 		return fault("reason", "required: say why the requirement need not be met")
 	case x.Until == 0:
 		return fault("until", "required: when the exception ends, an RFC 3339 time")
-	case utf8.RuneCountInString(x.Reason) > maxReason:
-		return fault("reason", "too long: at most %d characters", maxReason)
 	}
+	return checkReason("reason", x.Reason)
+}
 
-	if err := identity.CheckVisible(x.Reason); err != nil {
-		return fault("reason", "%v", err)
+// checkReason validates the text of a reason in a field of a predicate.
+func checkReason(field, reason string) error {
+	if utf8.RuneCountInString(reason) > maxReason {
+		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicate."+field, "too long: at most %d characters",
+			maxReason)
+	}
+	if err := identity.CheckVisible(reason); err != nil {
+		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicate."+field, "%v", err)
 	}
 	return nil
 }

@@ -12,8 +12,13 @@ type ResultPredicate struct {
 	// Repo is the repo that the statement is for, as org/name. Another repo refuses it.
 	Repo string `json:"repo,omitzero"`
 	// StartedOn and FinishedOn make the statements of two runs differ.
-	StartedOn   ledger.Time       `json:"startedOn,omitzero"`
-	FinishedOn  ledger.Time       `json:"finishedOn,omitzero"`
+	StartedOn  ledger.Time `json:"startedOn,omitzero"`
+	FinishedOn ledger.Time `json:"finishedOn,omitzero"`
+	// Rollout is ledger.RolloutFailed in the statement of a deployment that failed, and has changed
+	// nothing of what runs. Without it, a failure is a rollback.
+	Rollout string `json:"rollout,omitzero"`
+	// Again is why a commit is deployed to an environment from which it was rolled back.
+	Again       string            `json:"again,omitzero"`
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
@@ -28,6 +33,8 @@ func parseResult(predicate []byte) (body, error) {
 		Repo        string       `json:"repo"`
 		StartedOn   moment       `json:"startedOn"`
 		FinishedOn  moment       `json:"finishedOn"`
+		Rollout     string       `json:"rollout"`
+		Again       string       `json:"again"`
 		Annotations skipped      `json:"annotations"` // known, so that few statements have others
 		Other       otherMembers `json:",embed"`
 	}
@@ -39,7 +46,35 @@ func parseResult(predicate []byte) (body, error) {
 	if err := checkResult(p.Predicate, p.Repo, result); err != nil {
 		return body{}, err
 	}
-	return body{predicate: p.Predicate, result: result, repo: p.Repo, finishedAt: p.FinishedOn.time()}, nil
+	b := body{predicate: p.Predicate, result: result, repo: p.Repo, finishedAt: p.FinishedOn.time()}
+	if _, ok := ledger.EnvironmentOf(p.Predicate); ok {
+		if err := checkRollout(p.Rollout, p.Again, result.Status); err != nil {
+			return body{}, err
+		}
+		b.again = p.Again
+		if p.Rollout != "" {
+			b.result.Status = ledger.Recorded // it is no outcome of what runs
+		}
+	}
+	return b, nil
+}
+
+// checkRollout validates what the statement of a deployment says of it besides its result.
+func checkRollout(rollout, again string, status ledger.Status) error {
+	fault := func(field, format string, args ...any) error {
+		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicate."+field, format, args...)
+	}
+	switch {
+	case rollout != "" && rollout != ledger.RolloutFailed:
+		return fault("rollout", "%q is not known (use %s, or leave it out)", text.Clip(rollout), ledger.RolloutFailed)
+	case rollout != "" && !status.IsFailure():
+		return fault("rollout", "%s contradicts the status %s (use fail or error)", rollout, status)
+	case again == "":
+		return nil
+	case status != ledger.Pass:
+		return fault("again", "only for a deployment with the status pass: this is %s", status)
+	}
+	return checkReason("again", again)
 }
 
 // insteadOf says what to do instead of using a reserved prefix.
@@ -49,8 +84,20 @@ func insteadOf(prefix string) string {
 		return "use another name; to claim a merge, use ledgerd attest --squash-of or --merge-of"
 	case exceptionPrefix:
 		return "use another name; to grant an exception, use ledgerd exception grant"
+	case ledger.RollbackPredicate(""):
+		return "use another name; to roll a commit back, use ledgerd rollback"
 	}
 	return "use another name"
+}
+
+// checkReserved refuses the name of a result that is reserved.
+func checkReserved(predicate string) error {
+	prefix := ledger.ReservedPrefix(predicate)
+	if prefix == "" {
+		return nil
+	}
+	return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicate.predicate",
+		"%q begins with %s, which is reserved (%s)", text.Clip(predicate), prefix, insteadOf(prefix))
 }
 
 // checkResult validates a predicate of the ledger's own type.
@@ -59,9 +106,10 @@ func checkResult(predicate, repo string, r ledger.Result) error {
 		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicate.predicate",
 			"%q is not a predicate name (use e.g. test:go)", text.Clip(predicate))
 	}
-	if prefix := ledger.ReservedPrefix(predicate); prefix != "" {
-		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicate.predicate",
-			"%q begins with %s, which is reserved (%s)", text.Clip(predicate), prefix, insteadOf(prefix))
+	if ledger.ReservedPrefix(predicate) != ledger.RollbackPredicate("") { // see CheckName
+		if err := checkReserved(predicate); err != nil {
+			return err
+		}
 	}
 	if repo != "" && !isRepo(repo) {
 		return ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicate.repo",

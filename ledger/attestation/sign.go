@@ -23,6 +23,12 @@ func NewTreeStatement(subjectName, commit, tree string, p ResultPredicate) ([]by
 	if err := checkResult(p.Predicate, p.Repo, p.Result); err != nil {
 		return nil, err
 	}
+	if err := checkReserved(p.Predicate); err != nil {
+		return nil, err
+	}
+	if err := checkRollout(p.Rollout, p.Again, p.Result.Status); err != nil {
+		return nil, err
+	}
 	return newStatement(subjectName, commit, tree, ResultPredicateType, p)
 }
 
@@ -32,6 +38,17 @@ func NewExceptionStatement(commit string, x Exception) ([]byte, error) {
 		return nil, err
 	}
 	return newStatement(x.Repo, commit, "", ExceptionPredicateType, x)
+}
+
+// NewRollbackStatement returns an in-toto statement that rolls a commit back.
+func NewRollbackStatement(commit string, r Rollback) ([]byte, error) {
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	if err := r.checkCommit(commit); err != nil {
+		return nil, err
+	}
+	return newStatement(r.Repo, commit, "", RollbackPredicateType, r)
 }
 
 // NewMergeStatement returns an in-toto statement with the claim that a commit is a merge.

@@ -15,7 +15,9 @@ type statement struct {
 	outcome       Outcome
 	exception     Exception
 	artifacts     Artifacts
-	merge         *Merge // nil for other types
+	merge         *Merge    // nil for other types
+	rollback      *Rollback // the same
+	again         string
 }
 
 // parseStatement parses an in-toto statement about a commit.
@@ -33,7 +35,8 @@ func parseStatement(payload []byte) (statement, error) {
 		return statement{}, err
 	}
 	return statement{
-		commit, doc.PredicateType, b.repo, doc.outcome(&m, &b, commit), b.exception, doc.artifacts(&b, commit), b.merge,
+		commit: commit, predicateType: doc.PredicateType, repo: b.repo, outcome: doc.outcome(&m, &b, commit),
+		exception: b.exception, artifacts: doc.artifacts(&b, commit), merge: b.merge, rollback: b.rollback, again: b.again,
 	}, nil
 }
 
@@ -87,6 +90,8 @@ func Remap(r Recorded) (Outcome, Artifacts) {
 	switch {
 	case err == nil && o.FinishedAt > r.RecordedAt.Add(maxAhead):
 		o.FinishedAt = 0
+	case err == nil && r.Outcome.Result.Status.IsFailure() && o.Result.Status == ledger.Recorded:
+		o.Result.Status = r.Outcome.Result.Status // of before rollout was read
 	case err == nil:
 	case r.Outcome.Result.Status.IsFailure():
 		return r.Outcome, Artifacts{}

@@ -9,7 +9,7 @@ import (
 func Evidence(a *attestation.Attestation) policy.Evidence {
 	return policy.Evidence{
 		Predicate: a.Predicate, PredicateType: a.PredicateType, Slot: a.Slot, Signer: a.Signer.DN, Emails: a.Signer.Emails,
-		Status: a.Result.Status, FinishedAt: a.FinishedAt, Passkey: len(a.Assertion) > 0,
+		Status: a.Result.Status, FinishedAt: a.FinishedAt, Passkey: len(a.Assertion) > 0, Reason: a.Reason(),
 	}
 }
 

@@ -17,8 +17,17 @@ const (
 	maxMayPattern = 512 // bytes
 )
 
-// Match reports whether one of the patterns matches a predicate. It is case-sensitive.
+// Match reports whether one of the patterns matches a predicate. It is case-sensitive. Those who
+// may deploy to an environment may roll back there too.
 func (p Predicates) Match(predicate string) bool {
+	if environment, ok := strings.CutPrefix(predicate, ledger.RollbackPredicate("")); ok &&
+		p.match(ledger.EnvironmentPredicate(environment)) {
+		return true
+	}
+	return p.match(predicate)
+}
+
+func (p Predicates) match(predicate string) bool {
 	for _, pattern := range p {
 		if prefix, ok := strings.CutSuffix(pattern, "*"); pattern == predicate || ok && strings.HasPrefix(predicate, prefix) {
 			return true

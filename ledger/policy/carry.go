@@ -33,11 +33,17 @@ func (c *Contract) carriable(f *Facts) []Evidence {
 	}
 	list := make([]Evidence, 0, len(f.Carried))
 	for i := range f.Carried {
-		if e := &f.Carried[i]; ledger.ReservedPrefix(e.Predicate) == "" && !c.isDeployment(e) {
+		if e := &f.Carried[i]; !e.isReserved() && !c.isDeployment(e) {
 			list = append(list, *e)
 		}
 	}
 	return list
+}
+
+// isReserved reports whether the predicate of e is reserved. A result that an earlier release has
+// recorded under a name that is reserved since is an ordinary one.
+func (e *Evidence) isReserved() bool {
+	return ledger.ReservedPrefix(e.Predicate) != "" && e.PredicateType != ledger.ResultType
 }
 
 // isDeployment reports whether a requirement for DEPLOYED is about e.

@@ -14,6 +14,8 @@ type Derivation struct {
 	// Requirements holds the status of each requirement, in the contract's order. If
 	// RadarSettings.Blocks, the radar's requirement is last.
 	Requirements []ledger.RequirementStatus
+	// RolledBack holds the rollbacks that shut gates, as RolledBack returns them.
+	RolledBack []ledger.CommitRollback
 	// Expires is when the first evidence that counts now reaches its max_age. Until
 	// then, the same facts result in the same state. It is zero for never.
 	Expires ledger.Time
@@ -37,6 +39,7 @@ func (c Contract) Derive(f Facts, now ledger.Time) Derivation {
 	}
 	d.State, d.Expires = v.state(radar)
 	d.Standing, _ = v.standing(radar)
+	d.RolledBack = v.rolledBack()
 	return d
 }
 
@@ -112,6 +115,12 @@ func (v *evaluation) standing(radar *ledger.RequirementStatus) (standing ledger.
 // reached returns the highest state up to which every requirement that applies is met.
 func (v *evaluation) reached(radar *ledger.RequirementStatus) (state ledger.State, expires ledger.Time) {
 	expires = v.radarExpires
+	for i := range v.rollbacks {
+		if x := v.rollbacks[i].exception; x != nil {
+			expires = earlier(expires, x.Until)
+		}
+	}
+
 	var applying, unmet [ledger.Deployed + 1]int
 	for i := range v.decisions {
 		if d := &v.decisions[i]; d.applies {
@@ -137,28 +146,6 @@ func (v *evaluation) reached(radar *ledger.RequirementStatus) (state ledger.Stat
 		state = next
 	}
 	return state, expires
-}
-
-// RollsBack reports whether e, just recorded for a DEPLOYED commit, is a rollback: it
-// matches the signers and the predicate of a DEPLOYED requirement that applies, and has
-// a status that the requirement does not accept. Evidence without an outcome is not a
-// rollback. Nothing but the signers is asked of it: a rollback loosens nothing.
-func (c Contract) RollsBack(f Facts, e Evidence) bool {
-	if e.Status == ledger.Recorded {
-		return false
-	}
-	matcher := c.signerMatcher(&f)
-	for i := range c.Requirements {
-		r := &c.Requirements[i]
-		if r.State != ledger.Deployed || !r.isAbout(&e) || slices.Contains(r.Accept, e.Status) ||
-			!matcher.isAnySigner(i, e.Signer) {
-			continue
-		}
-		if scopes := c.scopes(&f); scopes == nil || scopes[i].excluded == "" {
-			return true
-		}
-	}
-	return false
 }
 
 // ExpiredAt returns the cause of a change at the given time: an attestation whose evidence

@@ -41,7 +41,8 @@ var (
 	}
 	modelPeople = map[string]int64{"ci": 1, "bot": 2, "ann": 3, "eve": 1} // eve uses the key of ci
 	modelTypes  = map[string]string{                                      // pattern: matching types
-		"https://a.example/v1": "https://a.example/v1", "https://*": "https://a.example/v1 https://b.example/v1",
+		"https://a.example/v1": "https://a.example/v1",
+		"https://*":            "https://a.example/v1 https://b.example/v1 " + ledger.ResultType,
 	}
 )
 
@@ -113,7 +114,8 @@ type modelTally struct {
 	counts    map[string]bool // the evidence that does, by attestation
 	blocks    map[string]bool // the evidence that blocks
 	signed    bool            // whether any evidence carries
-	blocked   bool            // by a failure
+	blocked   bool            // by a failure or a rollback
+	again     bool            // whether a deployment has counted after a rollback
 	exception bool
 	needed    int         // people, after the exception
 	first     ledger.Time // when the first evidence or the exception ends
@@ -133,7 +135,7 @@ func modelWeigh(c Contract, r Requirement, f Facts, now ledger.Time) modelTally 
 	tally := modelTally{people: map[any]string{}, counts: map[string]bool{}, blocks: map[string]bool{}}
 	tally.needed = r.Threshold
 	good, bad, accepted := map[about][]Evidence{}, map[about]bool{}, false
-	list := modelEvidence(c, r, f)
+	list, undone, again := modelEvidence(c, r, f), modelRollback(c, f), false
 	for _, e := range list {
 		if !modelLatest(list, e) || !modelIsAbout(r, e) {
 			continue
@@ -141,7 +143,9 @@ func modelWeigh(c Contract, r Requirement, f Facts, now ledger.Time) modelTally 
 		tally.signed = tally.signed || e.Source != 0
 		a := about{modelWho(e), e.Predicate}
 		ok := slices.Contains(r.Accept, e.Status)
-		accepted = accepted || ok
+		isUndone := r.State == ledger.Deployed && e.Predicate == "deploy:prod" && e.Source == 0 &&
+			e.Attestation < undone.Attestation
+		accepted = accepted || ok && !isUndone
 		verdict := f.Verdicts[VerdictKey{e.Attestation, r.Where}]
 		until := modelEnd(r, e)
 		switch {
@@ -153,12 +157,22 @@ func modelWeigh(c Contract, r Requirement, f Facts, now ledger.Time) modelTally 
 		case e.Source != 0 && modelMayBeAuthor(r, f, e):
 			// The same: it carries no further than it counts.
 		case !ok, modelMayBeAuthor(r, f, e), r.Passkey && !e.Passkey, r.Where != "" && !verdict.True,
-			r.State == ledger.Deployed && !e.WhilePromotable:
+			r.State == ledger.Deployed && !e.WhilePromotable, isUndone:
 			bad[a] = true
 		case until > 0 && now >= until:
 			bad[a] = bad[a] || e.Source == 0 // carried evidence that was good is as if it had never been
+			again = again || modelIsAgain(e, undone)
 		default:
 			good[a] = append(good[a], e)
+			again = again || modelIsAgain(e, undone)
+		}
+	}
+	if r.State == ledger.Deployed && undone.Attestation != "" && modelIsAbout(r, modelDeployment) {
+		tally.again = again
+		if x, ok := modelException(c, Requirement{Name: "rollback:prod"}, f, now); ok {
+			tally.first = x.Until
+		} else if !again {
+			tally.blocked = true
 		}
 	}
 
@@ -185,6 +199,33 @@ func modelWeigh(c Contract, r Requirement, f Facts, now ledger.Time) modelTally 
 		}
 	}
 	return tally
+}
+
+// modelDeployment is like the deployments to prod.
+var modelDeployment = Evidence{Predicate: "deploy:prod", PredicateType: ledger.ResultType}
+
+// modelRollback returns the last rollback from prod. If a requirement is about deployments to
+// prod, only those who match its signers roll back.
+func modelRollback(c Contract, f Facts) (last Evidence) {
+	for _, e := range f.Evidence {
+		required, may := false, false
+		for _, r := range c.Requirements {
+			if r.State == ledger.Deployed && modelIsAbout(r, modelDeployment) {
+				required = true
+				may = may || modelApplies(r, f) && modelIsSigner(r.Signers, e.Signer)
+			}
+		}
+		if e.PredicateType == ledger.RollbackType && modelLatest(f.Evidence, e) && (may || !required) &&
+			e.Attestation > last.Attestation {
+			last = e
+		}
+	}
+	return last
+}
+
+// modelIsAgain reports whether evidence is a deployment to prod after a rollback.
+func modelIsAgain(e, undone Evidence) bool {
+	return e.Source == 0 && e.Predicate == "deploy:prod" && e.Attestation > undone.Attestation
 }
 
 // modelException returns the exception in force for a requirement: the latest one that is
@@ -359,6 +400,11 @@ func compareToModel(t *rapid.T, c Contract, f Facts, now ledger.Time) {
 			expires = first
 		}
 	}
+	if x, ok := modelException(c, Requirement{Name: "rollback:prod"}, f, now); ok && !f.Deployed &&
+		modelRollback(c, f).Attestation != "" && (expires == 0 || x.Until < expires) {
+		expires = x.Until
+	}
+	compareRollback(t, c, f, now, got.RolledBack)
 	if got.Expires != expires {
 		t.Errorf("expires %d, want %d", got.Expires, expires)
 	}
@@ -381,6 +427,32 @@ func compareBlock(t *rapid.T, c Contract, f Facts, got []ledger.RequirementStatu
 	named := strings.Contains(s.Reason, "c0ffee at ") || strings.Contains(s.Reason, "decade at ")
 	if s.Reason == "" || named != blocked {
 		t.Errorf("reason %q, blocked: %t", s.Reason, blocked)
+	}
+}
+
+// compareRollback checks whether the gate of prod is shut: the commit was rolled back, no exception
+// is in force, and no deployment has counted since. Whether one has may also depend on whom others
+// need; the model leaves that out.
+func compareRollback(t *rapid.T, c Contract, f Facts, now ledger.Time, got []ledger.CommitRollback) {
+	last, required, again := modelRollback(c, f), false, false
+	_, excepted := modelException(c, Requirement{Name: "rollback:prod"}, f, now)
+	for _, r := range c.Requirements {
+		if r.State != ledger.Deployed || !modelIsAbout(r, modelDeployment) {
+			continue
+		}
+		if len(r.DistinctFrom) > 0 {
+			return
+		}
+		required = true
+		again = again || modelApplies(r, f) && modelWeigh(c, r, f, now).again
+	}
+	for _, e := range f.Evidence {
+		again = again || !required && modelIsAgain(e, last) && modelLatest(f.Evidence, e) && e.Status == "pass" &&
+			e.WhilePromotable
+	}
+	want := last.Attestation != "" && !excepted && !again
+	if want != (len(got) == 1) || want && got[0].Attestation != last.Attestation {
+		t.Errorf("rolled back: %+v, want %t by %s", got, want, last.Attestation)
 	}
 }
 

@@ -89,7 +89,7 @@ func drawIDs(t *rapid.T, f *Facts) {
 
 // drawPlain draws a contract and a commit with little else to decide than what carries.
 func drawPlain(t *rapid.T) (Contract, Facts) {
-	c, f := drawContract(t), drawFacts(t)
+	c, f := drawContract(t), drawNotRolledBack(t)
 	c.Radar.Enabled, f.Deployed = false, false
 	for i := range c.Requirements {
 		r := &c.Requirements[i]

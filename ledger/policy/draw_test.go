@@ -97,6 +97,15 @@ func drawStatus() *rapid.Generator[ledger.Status] {
 }
 
 func drawFacts(t *rapid.T) Facts {
+	f := drawNotRolledBack(t)
+	if rapid.IntRange(0, 2).Draw(t, "was rolled back") == 0 {
+		drawRollbacks(t, f.Evidence)
+	}
+	return f
+}
+
+// drawNotRolledBack draws a commit that was not rolled back.
+func drawNotRolledBack(t *rapid.T) Facts {
 	f := Facts{
 		Authors:    rapid.SliceOfN(rapid.Custom(drawAuthor), 0, 2).Draw(t, "authors"),
 		Branch:     rapid.SampledFrom([]string{"", "main", "feature-x", "topic"}).Draw(t, "branch"),
@@ -130,7 +139,7 @@ func drawFacts(t *rapid.T) Facts {
 		recorded := rapid.Int64Range(drawnFrom, drawnFrom+40).Draw(t, "granted")
 		f.Exceptions = append(f.Exceptions, Exception{
 			Attestation: fmt.Sprintf("att_x%d", i),
-			Requirement: rapid.SampledFrom([]string{"r0", "r0", "r1", "r2"}).Draw(t, "for"),
+			Requirement: rapid.SampledFrom([]string{"r0", "r0", "r1", "r2", "rollback:prod"}).Draw(t, "for"),
 			Signer:      modelDNs[keys(modelDNs).Draw(t, "granted by")], Reason: "it is urgent",
 			RecordedAt: ledger.Time(recorded), Until: ledger.Time(recorded + rapid.Int64Range(-5, 60).Draw(t, "until")),
 		})
@@ -148,6 +157,19 @@ func drawFacts(t *rapid.T) Facts {
 			0, 3).Draw(t, "changes")
 	}
 	return f
+}
+
+// drawRollbacks makes some of the evidence rollbacks from prod, and some deployments to it.
+func drawRollbacks(t *rapid.T, list []Evidence) {
+	for i := range list {
+		e := &list[i]
+		switch rapid.IntRange(0, 2).Draw(t, "prod") {
+		case 0:
+			e.Predicate, e.PredicateType, e.Slot, e.Status = "rollback:prod", ledger.RollbackType, "", ledger.Recorded
+		case 1:
+			e.Predicate, e.PredicateType, e.Slot = "deploy:prod", ledger.ResultType, ""
+		}
+	}
 }
 
 func drawTarget() *rapid.Generator[string] {

@@ -21,6 +21,7 @@ const (
 	notEvaluated                // the expression was not evaluated yet
 	whereError                  // the expression could not be evaluated
 	whereFalse                  // the expression is false
+	undone                      // a deployment that was rolled back
 	early                       // for DEPLOYED: recorded before the commit was PROMOTABLE
 	expired                     // older than max_age
 	otherSlot                   // would count, but not the person's evidence for another slot
@@ -59,6 +60,10 @@ type evaluation struct {
 	// radarExpires is when the first blocking overlap ends; zero for never.
 	radarExpires ledger.Time
 	carrying     carrying
+	// statements are the rollbacks by anybody, and rollbacks the last of each environment that has an
+	// effect.
+	statements []Evidence
+	rollbacks  []rollback
 	// search is set if any requirement has a distinct_from.
 	search *assign.Search
 }
@@ -85,17 +90,22 @@ type decision struct {
 
 // evaluate decides about the requirements of a contract.
 func (c *Contract) evaluate(f *Facts, now ledger.Time) *evaluation {
-	f.Evidence = withoutExceptions(Latest(f.Evidence))
+	evidence, statements := withoutStatements(Latest(f.Evidence))
+	f.Evidence = evidence
 	own := len(f.Evidence)
 	if carriable := c.carriable(f); carriable != nil {
 		f.Evidence = append(slices.Clip(f.Evidence), carriable...)
 	}
 	v := &evaluation{
 		c: c, f: f, now: now, matcher: c.signerMatcher(f), sorted: newSortedEvidence(f.Evidence),
-		decisions: make([]decision, len(c.Requirements)), carrying: carrying{f: f, own: own},
+		decisions: make([]decision, len(c.Requirements)), carrying: carrying{f: f, own: own}, statements: statements,
 	}
 	v.number()
 	v.carrying.people = v.people
+	if statements != nil {
+		v.rollbacks = c.lastRollbacks(f, statements, now, &v.matcher)
+	}
+
 	scopes := c.scopes(f)
 	verdicts := make([]verdict, len(f.Evidence)*len(c.Requirements))
 	for i := range c.Requirements {
@@ -108,17 +118,6 @@ func (c *Contract) evaluate(f *Facts, now ledger.Time) *evaluation {
 	}
 	return v
 }
-
-// withoutExceptions returns evidence without exceptions, which no requirement is about.
-func withoutExceptions(list []Evidence) []Evidence {
-	isException := func(e Evidence) bool { return ledger.ReservedPrefix(e.Predicate) == exceptionPrefix }
-	if !slices.ContainsFunc(list, isException) {
-		return list
-	}
-	return slices.DeleteFunc(slices.Clone(list), isException)
-}
-
-const exceptionPrefix = "exception:"
 
 // number numbers the people of the evidence.
 func (v *evaluation) number() {
@@ -190,8 +189,9 @@ func (v *evaluation) weigh(i int, scopes []scope) {
 		verdict := v.verdict(i, at)
 		d.verdicts[at] = verdict
 		d.blocked = d.blocked || verdict == blocks
-		hasAccepted = hasAccepted || v.statuses[at]&d.accept != 0
+		hasAccepted = hasAccepted || v.statuses[at]&d.accept != 0 && !v.isUndone(&v.f.Evidence[at])
 	}
+	d.blocked = d.blocked || len(v.shutting(i)) > 0
 	v.withoutOthers(i, about)
 	v.count(i, about)
 
@@ -202,6 +202,34 @@ func (v *evaluation) weigh(i int, scopes []scope) {
 			d.filled = 1
 		}
 	}
+}
+
+// isDeployment reports whether evidence with the verdict has counted as a deployment. It does
+// not cease to be one with time.
+func (w verdict) isDeployment() bool { return w == counts || w == expired || w == otherSlot }
+
+// shutting returns the rollbacks that block a requirement, after its evidence was weighed: those
+// from an environment that it is about, to which no deployment has counted since.
+func (v *evaluation) shutting(i int) (list []*rollback) {
+	for n := range v.rollbacks {
+		r := &v.rollbacks[n]
+		if r.exception != nil || v.c.Requirements[i].State != ledger.Deployed || !v.c.Requirements[i].isAbout(&r.deployment) {
+			continue
+		}
+		isAgain := false
+		for at, verdict := range v.decisions[i].verdicts {
+			isAgain = isAgain || verdict.isDeployment() && r.isBefore(&v.f.Evidence[at])
+		}
+		if !isAgain {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// isUndone reports whether evidence is a deployment that was rolled back.
+func (v *evaluation) isUndone(e *Evidence) bool {
+	return slices.ContainsFunc(v.rollbacks, func(r rollback) bool { return r.undoes(e) })
 }
 
 // evidenceAbout returns the positions of the evidence that a requirement takes into account.
@@ -261,6 +289,8 @@ func (v *evaluation) verdict(i, at int) verdict {
 	}
 
 	switch end := r.end(e); {
+	case r.State == ledger.Deployed && v.isUndone(e):
+		return undone
 	case r.State == ledger.Deployed && !e.WhilePromotable:
 		return early
 	case end != 0 && end <= v.now:

@@ -90,8 +90,9 @@ func (c *Contract) WhyInactive(list []Exception, now ledger.Time) []string {
 // whyNotAllowed returns why an exception counts at no time. It is empty if it is allowed.
 func (c *Contract) whyNotAllowed(x *Exception, isSigner func(identity.DN) bool) string {
 	named := func(r Requirement) bool { return r.Name == x.Requirement }
+	isRollback := !ledger.IsRequirementName(x.Requirement)
 	switch rule := &c.Exceptions; {
-	case !slices.ContainsFunc(c.Requirements, named):
+	case !isRollback && !slices.ContainsFunc(c.Requirements, named):
 		return fmt.Sprintf("the policy has no requirement with the name %s", x.Requirement)
 	case !rule.IsOpen():
 		return "the policy allows nobody's exceptions"

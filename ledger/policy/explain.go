@@ -35,6 +35,9 @@ func (v *evaluation) status(i int) ledger.RequirementStatus {
 			}
 		}
 	}
+	for _, shut := range v.shutting(i) {
+		s.FailedBy = append(s.FailedBy, shut.Signer.String())
+	}
 	slices.Sort(s.FailedBy)
 	s.FailedBy = slices.Compact(s.FailedBy)
 	s.Carried = v.carried(i)
@@ -77,7 +80,7 @@ func (v *evaluation) reason(i int, s *ledger.RequirementStatus) string {
 			v.strangerReason(r, d)
 	}
 	if d.blocked && d.exception == nil {
-		return v.reports(d, blocks)
+		return v.blockers(i)
 	}
 
 	var b strings.Builder
@@ -287,6 +290,7 @@ var notes = []struct {
 	{whereFalse, "where is false"},
 	{notEvaluated, "where is not evaluated yet"},
 	{expired, "expired"},
+	{undone, "deployed before it was rolled back"},
 	{early, "recorded before the commit was PROMOTABLE"},
 	{otherSlot, "not for each artifact"},
 	{byAuthor, "by the commit's author"},
@@ -349,6 +353,18 @@ func (v *evaluation) reports(d *decision, which verdict) string {
 	}
 	slices.Sort(list)
 	return text.JoinFirst(list, " and ")
+}
+
+// blockers lists what blocks a requirement: failures, and rollbacks.
+func (v *evaluation) blockers(i int) string {
+	var list []string
+	if failures := v.reports(&v.decisions[i], blocks); failures != "" {
+		list = append(list, failures)
+	}
+	for _, shut := range v.shutting(i) {
+		list = append(list, shut.record().String())
+	}
+	return strings.Join(list, " and ")
 }
 
 // name returns the name of the signer of the evidence at a position.

@@ -33,8 +33,11 @@ type Evidence struct {
 	// the source, counted from 1.
 	Source int
 	// WhilePromotable reports whether the commit was PROMOTABLE when the attestation
-	// was recorded. Only then can it count for DEPLOYED.
+	// was recorded, and the gate of its environment was not shut by a rollback. Only then can
+	// it count for DEPLOYED.
 	WhilePromotable bool
+	// Reason is why the commit was rolled back, or is deployed again.
+	Reason string
 }
 
 // A person is a signer as policies count them: all identities of one person.

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/ledger/policy/internal/assign"
 )
 
 // maxMissing limits the reasons of a violation.
@@ -75,21 +74,7 @@ func clipReason(reason string) string {
 // person can be assigned to it, apart from the people from whom it must be distinct.
 func (v *evaluation) hasCounted(i, at int) bool {
 	d := &v.decisions[i]
-	if d.verdicts[at] != counts || d.blocked {
-		return false
-	}
-	if len(v.c.Requirements[i].DistinctFrom) == 0 {
-		return true
-	}
-	// As if nobody else counted for the requirement.
-	all := slices.Clone(v.can)
-	defer func() { v.can = all }()
-	for person := range v.can {
-		if person != v.people[at] {
-			v.can[person].Remove(i)
-		}
-	}
-	return v.assign(i, 1) == assign.Found
+	return d.verdicts[at] == counts && !d.blocked && v.isAssignable(i, at)
 }
 
 // IsDeployment reports whether e is a deployment: a pass for a predicate that a DEPLOYED

@@ -144,7 +144,7 @@ var changes = []struct {
 	{"an attestation without an event", run(`
 		INSERT INTO attestations SELECT 100000, previous, 'att_x', repo_id, commit_id, predicate_id, type_id, mapping_version,
 		  slot, signer_id, key_id, status, duration_ms, recorded_at, randomblob(32), identity_id, emails, while_promotable,
-		  'evt_x', aged_from, finished_at, assertion FROM attestations WHERE id = 7`),
+		  'evt_x', aged_from, finished_at, assertion, reason FROM attestations WHERE id = 7`),
 		[]string{"attestation acme: there are 182 attestations, and 181 of them have an event"}},
 	{"the time of an attestation", run(`UPDATE attestations SET recorded_at = recorded_at + 1 WHERE id = 7`),
 		[]string{"attestation acme event ", ": there is no attestation for the event"}},

@@ -211,7 +211,11 @@ func (d *derivation) add(f *policy.Facts, contract *policy.Contract, rec *record
 		if d.judged > maxJudged {
 			return "too many attestations were recorded while it was DEPLOYED"
 		}
-		rec.evidence.WhilePromotable, rec.isJudged = d.wasPromotable(rec.moment), true
+		may, why := d.mayDeploy(rec, policy.HasRollback(f.Evidence))
+		if why != "" {
+			return why
+		}
+		rec.evidence.WhilePromotable, rec.isJudged = may && d.wasPromotable(rec.moment), true
 	}
 	f.Evidence = append(f.Evidence, d.present(rec, before))
 	if rec.exception != nil {
@@ -261,6 +265,22 @@ func (d *derivation) wasPromotable(m moment) bool {
 	d.judged++
 	derived, why := d.derive(m)
 	return why == "" && derived >= ledger.Promotable
+}
+
+// mayDeploy reports whether an attestation may count for DEPLOYED although the commit may have been
+// rolled back before.
+func (d *derivation) mayDeploy(rec *record, wasRolledBack bool) (may bool, why string) {
+	if !wasRolledBack {
+		return true, ""
+	}
+	contract, ok := d.contractBefore(rec.index)
+	if !ok {
+		return false, unknownContract
+	}
+	f, why := d.facts(&contract, rec.moment)
+	e := rec.evidence
+	e.Person = d.people.of(e.Signer)
+	return contract.MayDeploy(f, e, rec.isAgain, rec.at), why
 }
 
 // carry adds the evidence of other commits with the same tree.

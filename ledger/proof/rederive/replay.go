@@ -67,6 +67,7 @@ type record struct {
 	evidence  policy.Evidence
 	exception *policy.Exception
 	isMerge   bool
+	isAgain   bool   // the commit is deployed although it was rolled back
 	identity  string // the ID of the signer's
 	isJudged  bool   // WhilePromotable is set
 }
@@ -181,7 +182,8 @@ func (r *Replay) Attestation(e ledger.AttestationEvent, signed *attestation.Atte
 	v := facts.Evidence(signed)
 	v.Attestation, v.RecordedAt = e.Attestation, e.Timestamp
 	key := hex.EncodeToString(signed.Signer.Key[:])
-	rec := record{moment: r.now(e.Timestamp), evidence: v, isMerge: signed.Merge != nil, identity: signed.Signer.Identity}
+	rec := record{moment: r.now(e.Timestamp), evidence: v, isMerge: signed.Merge != nil,
+		isAgain: signed.Again != "", identity: signed.Signer.Identity}
 	holders := r.holders[key+v.Signer.String()]
 	if _, ok := r.identities[rec.identity]; !ok && len(holders) > 0 { // a pinned key, which has another ID
 		rec.identity = holders[0]

@@ -185,6 +185,7 @@ func (a Attestation) open(keys Keys, e recording) (*attestation.Attestation, err
 		return nil, err
 	}
 
+	signed.AsRecorded(e.Result.Status)
 	if dn := signed.Signer.DN.String(); dn != e.Identity {
 		return nil, fmt.Errorf("it is by %s, and the event says %s", dn, e.Identity)
 	}

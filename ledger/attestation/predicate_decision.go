@@ -1,0 +1,49 @@
+package attestation
+
+import "github.com/ledgerd/ledgerd/ledger"
+
+func parseException(predicate []byte) (body, error) {
+	var p struct {
+		Repo        string       `json:"repo"`
+		Requirement string       `json:"requirement"`
+		Reason      string       `json:"reason"`
+		Until       ledger.Time  `json:"until"`
+		IssuedOn    ledger.Time  `json:"issuedOn"`
+		Other       otherMembers `json:",embed"`
+	}
+	if err := decodePredicate(predicate, &p); err != nil {
+		return body{}, err
+	}
+
+	x := Exception{Repo: p.Repo, Requirement: p.Requirement, Reason: p.Reason, Until: p.Until, IssuedOn: p.IssuedOn}
+	if err := x.check(); err != nil {
+		return body{}, err
+	}
+	return body{predicate: ExceptionPredicate(x.Requirement), result: ledger.Result{Status: ledger.Recorded},
+		repo: x.Repo, exception: x}, nil
+}
+
+func parseRollback(predicate []byte) (body, error) {
+	var p struct {
+		Repo        string `json:"repo"`
+		Environment string `json:"environment"`
+		Reason      string `json:"reason"`
+		To          struct {
+			SHA   string       `json:"sha"`
+			Other otherMembers `json:",embed"`
+		} `json:"to"`
+		IssuedOn ledger.Time  `json:"issuedOn"`
+		Other    otherMembers `json:",embed"`
+	}
+	if err := decodePredicate(predicate, &p); err != nil {
+		return body{}, err
+	}
+
+	r := &Rollback{Repo: p.Repo, Environment: p.Environment, Reason: p.Reason, To: RunningCommit{p.To.SHA},
+		IssuedOn: p.IssuedOn}
+	if err := r.check(); err != nil {
+		return body{}, err
+	}
+	return body{predicate: ledger.RollbackPredicate(r.Environment), result: ledger.Result{Status: ledger.Recorded},
+		repo: r.Repo, rollback: r}, nil
+}

@@ -1,0 +1,128 @@
+package policy
+
+import (
+	"slices"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// A rollback is the last statement that took a commit out of an environment.
+type rollback struct {
+	*Evidence
+	environment string
+	// deployment is like the deployments that it undoes.
+	deployment Evidence
+	// exception keeps the gate open. It is nil if none does.
+	exception *Exception
+}
+
+// record returns the rollback as records have it.
+func (r *rollback) record() ledger.CommitRollback {
+	return ledger.CommitRollback{Environment: r.environment, Identity: r.Signer.String(), Reason: r.Reason,
+		Attestation: r.Attestation, At: r.RecordedAt}
+}
+
+// isBefore reports whether e is a deployment after the rollback.
+func (r *rollback) isBefore(e *Evidence) bool {
+	return e.Source == 0 && e.Predicate == r.deployment.Predicate && e.Attestation > r.Attestation
+}
+
+// undoes reports whether e is a deployment before the rollback.
+func (r *rollback) undoes(e *Evidence) bool {
+	return e.Source == 0 && e.Predicate == r.deployment.Predicate && e.Attestation < r.Attestation
+}
+
+// isRollback reports whether e took its commit out of an environment.
+func (e *Evidence) isRollback() bool {
+	_, ok := ledger.RollbackOf(e.Predicate, e.PredicateType)
+	return ok
+}
+
+// HasRollback reports whether any of the evidence is a rollback.
+func HasRollback(list []Evidence) bool {
+	return slices.ContainsFunc(list, func(e Evidence) bool { return e.isRollback() })
+}
+
+// deployment returns a deployment to an environment by the signer of e.
+func (e *Evidence) deployment(environment string) Evidence {
+	d := *e
+	d.Predicate, d.PredicateType = ledger.EnvironmentPredicate(environment), ledger.ResultType
+	return d
+}
+
+const exceptionPrefix = "exception:"
+
+// withoutStatements returns evidence without exceptions and rollbacks, which no requirement is
+// about, and the rollbacks.
+func withoutStatements(list []Evidence) (others, rollbacks []Evidence) {
+	isStatement := func(e Evidence) bool {
+		return ledger.ReservedPrefix(e.Predicate) == exceptionPrefix || e.isRollback()
+	}
+	if !slices.ContainsFunc(list, isStatement) {
+		return list, nil
+	}
+	for i := range list {
+		if list[i].isRollback() {
+			rollbacks = append(rollbacks, list[i])
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(list), isStatement), rollbacks
+}
+
+// lastRollbacks returns the last of the statements for each environment that has an effect. The
+// others are by signers whose deployments to it would not count either.
+func (c *Contract) lastRollbacks(f *Facts, statements []Evidence, now ledger.Time, m *signerMatcher) (last []rollback) {
+	scopes := c.scopes(f)
+	for i := range statements {
+		e := &statements[i]
+		environment, _ := ledger.RollbackOf(e.Predicate, e.PredicateType)
+		d := e.deployment(environment)
+		if c.isDeployment(&d) && !c.isDeployer(m, scopes, &d, nil) {
+			continue
+		}
+
+		r := rollback{Evidence: e, environment: environment, deployment: d}
+		r.exception = c.Exceptions.inForce(f.Exceptions, e.Predicate, now, m.mayExcept)
+		n := slices.IndexFunc(last, func(other rollback) bool { return other.environment == environment })
+		switch {
+		case n < 0:
+			last = append(last, r)
+		case e.Attestation > last[n].Attestation:
+			last[n] = r
+		}
+	}
+	return last
+}
+
+// RollsBack reports whether e, just recorded for a DEPLOYED commit, is a rollback: it
+// matches the signers and the predicate of a DEPLOYED requirement that applies, and has
+// a status that the requirement does not accept, or is of the type ledger.RollbackType. Other
+// evidence without an outcome is not a rollback. Nothing but the signers is asked of it: a
+// rollback loosens nothing.
+func (c Contract) RollsBack(f Facts, e Evidence) bool {
+	status := []ledger.Status{e.Status}
+	if environment, ok := ledger.RollbackOf(e.Predicate, e.PredicateType); ok {
+		e, status = e.deployment(environment), nil
+	} else if e.Status == ledger.Recorded {
+		return false
+	}
+	matcher := c.signerMatcher(&f)
+	return c.isDeployer(&matcher, c.scopes(&f), &e, status)
+}
+
+// isDeployer reports whether the signer of e matches those of a requirement for DEPLOYED that
+// applies, is about e, and accepts none of the statuses.
+func (c *Contract) isDeployer(m *signerMatcher, scopes []scope, e *Evidence, statuses []ledger.Status) bool {
+	for i := range c.Requirements {
+		r := &c.Requirements[i]
+		isAccepted := func(s ledger.Status) bool { return slices.Contains(r.Accept, s) }
+		if r.State != ledger.Deployed || !r.isAbout(e) || slices.ContainsFunc(statuses, isAccepted) ||
+			!m.isAnySigner(i, e.Signer) {
+			continue
+		}
+		if scopes == nil || scopes[i].excluded == "" {
+			return true
+		}
+	}
+	return false
+}
