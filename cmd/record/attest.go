@@ -69,9 +69,10 @@ sign in a job of its own. See docs/identities.md.
 With --cert the statement is sent as a Sigstore bundle with the certificate,
 otherwise as a DSSE envelope. The private key must not be encrypted.
 
-A deployment that does not count is recorded as a violation, with the reasons.
-With --require-state PROMOTABLE, such a deployment is not even run: if the commit
-has not reached the state, no command is run and nothing is signed.
+A deployment (--predicate deploy:ENV) is 'ledgerd deploy': use that. One that
+does not count is recorded as a violation, with the reasons. With --require-state
+PROMOTABLE, no command is run and nothing is signed if the commit has not reached
+the state, or was rolled back from ENV.
 
 EXIT STATUS
   The exit status of the command if it failed; 127 if it could not be started;
@@ -81,7 +82,6 @@ EXIT STATUS
   2  usage error; no command was run
   4  the commit has not reached --require-state; no command was run`,
 		Example: `  ledgerd attest acme/api --commit HEAD --predicate test:go --key ci.key -- go test ./...
-  ledgerd attest acme/api --commit HEAD --predicate deploy:prod --require-state PROMOTABLE --key cd.key -- ./deploy.sh
   ledgerd attest acme/api --commit HEAD --predicate review:code --status pass --key alice.key --cert alice.crt
   ledgerd attest acme/api --ci --predicate test:go -- go test ./...
   ledgerd attest acme/api --commit HEAD --squash-of feature/login --key queue.key
@@ -92,21 +92,10 @@ EXIT STATUS
 		Args: a.takeArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			a.needsState = command.Flags().Changed("require-state")
-			job := detectJob()
-			err := a.complete(command.Context(), p, job)
-			if err == nil {
-				err = a.check()
-			}
-			if a.ci {
-				p.NeedNoToken()
-			}
-			if err == nil {
-				a.repo, _, err = p.Repo(command, a.names)
-			}
-			if err != nil {
+			a.environment, _ = ledger.EnvironmentOf(a.predicate)
+			if _, err := a.prepare(p, command); err != nil {
 				return err
 			}
-			job.log(p)
 			return attest(p, command, &a)
 		},
 	}
@@ -118,12 +107,9 @@ EXIT STATUS
 	flagvalue.ResultVar(command, &a.status, "record this status instead of running a command")
 	flags.StringVar(&a.statement, "statement", "", "sign and record the in-toto statement in this `file`")
 	flags.StringVar(&a.envelope, "envelope", "", "record the signed envelope, or all envelopes, in this `file`")
-	flags.StringVar(&a.key, "key", "", "private key to sign with, a PEM `file`")
-	flags.StringVar(&a.cert, "cert", "", "certificate of the key, with its chain, a PEM `file`")
-	flags.BoolVar(&a.ci, "ci", false, "sign as the CI job, without a key: the server certifies a new one for ten minutes")
+	a.signingFlags(command)
 	flags.StringVar(&a.out, "out", "", "write the envelope to this `file` (- for standard output) instead of "+
 		"recording it")
-	flags.StringArrayVar(&a.annotations, "annotation", nil, "`key=value` to add to the statement; repeatable")
 	flagvalue.StateVar(command, &a.required, "require-state", "run and sign nothing unless the commit has reached this "+
 		"state")
 	flagvalue.Exclude(command, "out", "envelope")
@@ -131,6 +117,33 @@ EXIT STATUS
 	flagvalue.RequireRev(command, "commit", "merge-of", "squash-of")
 
 	return command
+}
+
+// signingFlags defines the flags that say who signs.
+func (a *attestRequest) signingFlags(command *cobra.Command) {
+	flags := command.Flags()
+	flags.StringVar(&a.key, "key", "", "private key to sign with, a PEM `file`")
+	flags.StringVar(&a.cert, "cert", "", "certificate of the key, with its chain, a PEM `file`")
+	flags.BoolVar(&a.ci, "ci", false, "sign as the CI job, without a key: the server certifies a new one for ten minutes")
+	flags.StringArrayVar(&a.annotations, "annotation", nil, "`key=value` to add to the statement; repeatable")
+}
+
+// prepare completes and checks the arguments. It returns those after ORG/REPO.
+func (a *attestRequest) prepare(p *cli.Program, command *cobra.Command) (rest []string, err error) {
+	job := detectJob()
+	if err = a.complete(command.Context(), p, job); err == nil {
+		err = a.check()
+	}
+	if a.ci {
+		p.NeedNoToken()
+	}
+	if err == nil {
+		a.repo, rest, err = p.Repo(command, a.names)
+	}
+	if err == nil {
+		job.log(p)
+	}
+	return rest, err
 }
 
 // attest creates the attestation and records it, or writes it to --out. It checks
@@ -151,7 +164,7 @@ func attest(p *cli.Program, command *cobra.Command, a *attestRequest) (err error
 		}
 	}
 	if a.needsState {
-		if err := requireState(p, command, gate{repo: a.repo, rev: a.commit, state: a.required}); err != nil {
+		if err := requireState(p, command, a, s); err != nil {
 			return err
 		}
 	}
@@ -247,8 +260,10 @@ func newEnvelope(p *cli.Program, a *attestRequest, s *signing.Signer, o subproce
 		return s.Sign(statement)
 	}
 
-	statement, err := signing.NewStatement(a.repo.String(), a.commit, a.predicate, a.annotations, o.Status, o.Started,
-		o.Finished)
+	statement, err := signing.NewStatement(a.repo.String(), a.commit, signing.Run{
+		Predicate: a.predicate, Annotations: a.annotations, Status: o.Status, Started: o.Started, Finished: o.Finished,
+		IsAttempt: a.environment != "" && len(a.command) > 0 && o.Status.IsFailure(), Again: a.again,
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -20,14 +20,17 @@ type attestRequest struct {
 	repo      cli.RepoName
 	commit    string // a git revision, replaced by the sha that it resolves to
 	predicate string
-	status    ledger.Status
-	statement string // file name
-	envelope  string // file name
-	key, cert string // file names
-	ci        bool   // sign as the CI job, with a key of its own
-	out       string // file name
-	claim     mergeclaim.Request
-	claimed   []byte // the statement of the claim
+	// environment is that of the predicate; empty if it is about none. again is why a commit is deployed
+	// to it that was rolled back.
+	environment, again string
+	status             ledger.Status
+	statement          string // file name
+	envelope           string // file name
+	key, cert          string // file names
+	ci                 bool   // sign as the CI job, with a key of its own
+	out                string // file name
+	claim              mergeclaim.Request
+	claimed            []byte // the statement of the claim
 	// required is the state that the commit must have reached, if needsState is set.
 	required    ledger.State
 	needsState  bool

@@ -18,6 +18,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	waiting "github.com/ledgerd/ledgerd/internal/gate"
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
+	"github.com/ledgerd/ledgerd/internal/signing"
 	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
 )
@@ -30,9 +31,12 @@ type gate struct {
 	artifact string // a digest; empty for a commit
 	target   string
 	state    ledger.State
-	wait     time.Duration
-	summary  string // file name
-	job      *job
+	// environment is the one to deploy to, or with isRunning the one in which the commit runs.
+	environment string
+	isRunning   bool
+	wait        time.Duration
+	summary     string // file name
+	job         *job
 }
 
 func newGate(p *cli.Program) *cobra.Command {
@@ -50,6 +54,10 @@ DEPLOYED when a scan fails or a key is revoked afterwards, but has reached
 PROMOTABLE only if its standing is PROMOTABLE. --state DEPLOYED asks whether it
 is deployed, whatever its standing. A commit that is not in the ledger has
 reached none; with -o json its state is null.
+
+With --env, the gate of this environment is also shut for a commit that was rolled
+back from it, until an exception for rollback:ENV or 'ledgerd deploy ENV --again'.
+With --running, the commit is the one that runs there.
 
 A commit is meant for the repo's default branch and for every target that was
 ever registered. With --target, only the requirements for that branch count; with
@@ -71,12 +79,16 @@ EXIT STATUS
   4  not reached
   5  not reached within --wait`,
 		Example: `  ledgerd gate acme/api --commit HEAD --state PROMOTABLE
-  ledgerd gate acme/api --commit HEAD --state PROMOTABLE --wait 10m
+  ledgerd gate acme/api --commit HEAD --state PROMOTABLE --env prod --wait 10m
+  ledgerd gate acme/api --state PROMOTABLE --env prod --running
   ledgerd gate acme/api --commit HEAD --state PROMOTABLE --target release/2.x
   ledgerd gate acme --artifact ghcr.io/acme/api@sha256:2892… --state PROMOTABLE`,
 		Args: cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) (err error) {
 			g.job = detectJob()
+			if g.isRunning && g.environment == "" {
+				return cli.Usagef("--running needs --env")
+			}
 			isArtifact := command.Flags().Changed("artifact") // an empty one is a mistake
 			if !isArtifact {
 				if g.repo, _, err = p.Repo(command, args); err != nil {
@@ -95,12 +107,17 @@ EXIT STATUS
 	flags.StringVar(&g.rev, "commit", "HEAD", "commit to check, a sha or a git `rev`")
 	flags.StringVar(&artifact, "artifact", "", "check the commits of an artifact: a `digest`, or a reference with one")
 	flagvalue.StateVar(command, &g.state, "state", "required state")
+	flags.StringVar(&g.environment, "env", "", "`name` of the environment to deploy to: shut if the commit was rolled back "+
+		"from it")
+	flags.BoolVar(&g.isRunning, "running", false, "with --env: check the commit that runs there")
 	flags.StringVar(&g.target, "target", "", "evaluate the requirements for this target `branch` alone")
 	flags.Var(flagvalue.Duration(&g.wait), "wait", "how long to wait for the state")
 	summaryFlag(command, &g.summary)
 	flagvalue.Require(command, "state")
 	flagvalue.Exclude(command, "artifact", "commit")
 	flagvalue.Exclude(command, "artifact", "target")
+	flagvalue.Exclude(command, "artifact", "env")
+	flagvalue.Exclude(command, "running", "commit")
 	flagvalue.RequireRev(command, "commit")
 	return command
 }
@@ -112,24 +129,43 @@ func checkCommit(p *cli.Program, command *cobra.Command, g gate) error {
 	if err != nil {
 		return err
 	}
-	if !command.Flags().Changed("commit") {
-		if g.rev, err = g.job.commit(ctx); err != nil {
+	sha := ""
+	if !g.isRunning {
+		if sha, err = g.findCommit(ctx, p, command); err != nil {
 			return err
 		}
-		g.job.log(p)
-	}
-
-	sha, err := gitrepo.Find(ctx, g.rev)
-	if err != nil {
-		return err
 	}
 	return l.Use(ctx, func(ctx context.Context, c *cli.Connection) error {
+		if g.isRunning {
+			if sha, err = running(ctx, c, g.repo, g.environment); err != nil {
+				return err
+			}
+		}
 		commit, err := awaitState(ctx, p, c, g, sha)
 		if err != nil {
 			return err
 		}
 		return gateResult(p, g, sha, commit)
 	})
+}
+
+// findCommit returns the commit to check.
+func (g gate) findCommit(ctx context.Context, p *cli.Program, command *cobra.Command) (sha string, err error) {
+	if !command.Flags().Changed("commit") {
+		if g.rev, err = g.job.commit(ctx); err != nil {
+			return "", err
+		}
+		g.job.log(p)
+	}
+	return gitrepo.Find(ctx, g.rev)
+}
+
+// shutBy returns the environment whose rollbacks shut the gate, or an empty text.
+func (g gate) shutBy() string {
+	if g.isRunning {
+		return ""
+	}
+	return g.environment
 }
 
 // missed returns the exit status if the state is not reached.
@@ -159,16 +195,18 @@ func gateResult(p *cli.Program, g gate, sha string, commit *ledger.Commit) error
 	}
 
 	verdict := fmt.Sprintf("✗ (%s required)", g.state)
-	if commit.Reached(g.state) {
+	isReached := commit.Gate(g.state, g.shutBy()).Reached
+	if isReached {
 		verdict = "✓"
 	}
 	title := fmt.Sprintf("%s is %s %s", g.repo.At(commit.SHA), g.describeState(commit), verdict)
 	err := p.Print(commit, func() {
 		fmt.Fprintln(p.Stdout, title)
+		display.RolledBack(p.Stdout, commit.RolledBack)
 		display.Requirements(p.Stdout, commit.Requirements, time.Now())
 	})
 	g.job.report(p, g.summary, report.Gate(title, commit, g.state))
-	if err == nil && !commit.Reached(g.state) {
+	if err == nil && !isReached {
 		return &cli.ExitError{Status: g.missed()}
 	}
 	return err
@@ -180,7 +218,7 @@ func gateResult(p *cli.Program, g gate, sha string, commit *ledger.Commit) error
 func awaitState(ctx context.Context, p *cli.Program, c *cli.Connection, g gate, sha string) (*ledger.Commit, error) {
 	look := func(ctx context.Context) (*ledger.Commit, bool, error) {
 		commit, err := lookUp(ctx, c, g, sha)
-		return commit, commit != nil && commit.Reached(g.state), err
+		return commit, commit != nil && commit.Gate(g.state, g.shutBy()).Reached, err
 	}
 	return waiting.Until(ctx, waitFor(p, g), look, func(commit *ledger.Commit) string {
 		return g.repo.At(sha) + " is " + g.describeState(commit)
@@ -232,13 +270,15 @@ func gateArtifact(p *cli.Program, command *cobra.Command, args []string, g gate)
 	})
 }
 
-// requireState returns an error with an exit status, before a command is run, if the
-// commit has not reached the state. It prints what is missing.
-func requireState(p *cli.Program, command *cobra.Command, g gate) error {
+// requireState returns an error with an exit status, before a command is run, if the commit has
+// not reached the state, or was rolled back from the environment of the request. It prints what is
+// missing. The signer may be nil.
+func requireState(p *cli.Program, command *cobra.Command, a *attestRequest, s *signing.Signer) error {
 	l, err := p.Locate(command)
 	if err != nil {
 		return err
 	}
+	g := gate{repo: a.repo, rev: a.commit, state: a.required, environment: a.environment}
 	return l.Use(command.Context(), func(ctx context.Context, c *cli.Connection) error {
 		commit, err := lookUp(ctx, c, g, g.rev)
 		if err != nil {
@@ -248,12 +288,47 @@ func requireState(p *cli.Program, command *cobra.Command, g gate) error {
 			return cli.Exitf(cli.ExitNotReached,
 				"commit %s not found, so it has not reached %s: nothing was run or signed", g.repo.At(g.rev), g.state)
 		}
+		if a.again != "" {
+			if g.environment, err = "", a.checkAgain(ctx, c, s, commit); err != nil {
+				return err
+			}
+		}
 
-		if commit.Reached(g.state) {
+		if commit.Gate(g.state, g.environment).Reached {
 			return nil
 		}
 		terminal.Printf(p.Stderr, "%s is %s ✗ (%s required)\n", g.repo.At(commit.SHA), g.describeState(commit), g.state)
+		display.RolledBack(p.Stderr, commit.RolledBack)
 		display.Requirements(p.Stderr, commit.Requirements, time.Now())
+		if commit.Reached(g.state) {
+			return cli.Exitf(cli.ExitNotReached, "the commit was rolled back from %s: nothing was run or signed "+
+				"(to deploy it although it was, somebody else uses ledgerd deploy %[1]s --again)", g.environment)
+		}
 		return cli.Exitf(cli.ExitNotReached, "the commit has not reached %s: nothing was run or signed", g.state)
 	})
+}
+
+// checkAgain refuses to deploy a commit again by the one who has rolled it back, if the signer is
+// known before the command is run.
+func (a *attestRequest) checkAgain(
+	ctx context.Context, c *cli.Connection, s *signing.Signer, commit *ledger.Commit,
+) error {
+	for _, r := range commit.RolledBack {
+		if r.Environment != a.environment || s == nil {
+			continue
+		}
+		identities, err := client.Collect(c.Identities(ctx, a.repo.Org), 0)
+		if err != nil {
+			return err
+		}
+		name, err := s.Name(identities, a.commit, a.predicate)
+		if err != nil {
+			return err
+		}
+		if name.String() == r.Identity {
+			return cli.Exitf(cli.ExitNotReached, "%s has rolled the commit back from %s: somebody else must deploy it again, "+
+				"so nothing was run or signed", r.Identity, r.Environment)
+		}
+	}
+	return nil
 }

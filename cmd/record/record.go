@@ -13,6 +13,8 @@ func Commands(p *cli.Program) []*cobra.Command {
 	return []*cobra.Command{
 		newCommit(p),
 		newAttest(p),
+		newDeploy(p),
+		newRollback(p),
 		newReview(p),
 		newException(p),
 		newGate(p),

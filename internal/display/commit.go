@@ -39,6 +39,7 @@ func Commit(w io.Writer, c ledger.Commit, now time.Time) {
 	t.Row("radar", radarLine(c))
 	t.Flush()
 
+	RolledBack(w, c.RolledBack)
 	openViolations(w, c)
 	terminal.Printf(w, "\nrequirements (policy v%d)\n", c.PolicyVersion)
 	Requirements(w, c.Requirements, now)

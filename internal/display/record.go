@@ -153,6 +153,9 @@ func StatusOf(a ledger.AttestationRecord) any {
 	if a.Distrusted {
 		return string(a.Result.Status) + " (distrusted)"
 	}
+	if a.Rollout != "" {
+		return "attempt failed"
+	}
 	return a.Result.Status
 }
 

@@ -42,6 +42,23 @@ func Violation(w io.Writer, at string, a ledger.AttestationRecord) {
 	}
 }
 
+// Notice prints what an attestation means for its environment, if that may not be expected.
+func Notice(w io.Writer, a ledger.AttestationRecord) {
+	switch {
+	case a.Notice != "":
+		terminal.Printf(w, "NOTE: %s\n", terminal.Printable(a.Notice))
+	case a.Rollout != "":
+		terminal.Printf(w, "NOTE: recorded as an attempt that failed: what runs has not changed\n")
+	}
+}
+
+// RolledBack prints from which environments a commit was rolled back.
+func RolledBack(w io.Writer, list []ledger.CommitRollback) {
+	for _, r := range list {
+		terminal.Printf(w, "  %s, at %s\n", terminal.Printable(r.String()), r.At)
+	}
+}
+
 // openViolations prints the open violations of a commit.
 func openViolations(w io.Writer, c ledger.Commit) {
 	if c.OpenViolations == 0 {

@@ -81,26 +81,36 @@ func (s *Signer) Sign(statement []byte) ([]byte, error) {
 // CheckTrusted returns an error if none of the identities trusts the Signer, or if the
 // one that does is revoked. Other failures are not errors: the server decides.
 func (s *Signer) CheckTrusted(identities []identity.Identity, commit string) error {
+	_, err := s.Name(identities, commit, "probe")
+	return err
+}
+
+// Name returns the DN that the identities give the Signer of a predicate, and the error of
+// CheckTrusted. The DN is zero if it is not known.
+func (s *Signer) Name(identities []identity.Identity, commit, predicate string) (name identity.DN, err error) {
 	statement, err := attestation.NewStatement("", commit, attestation.ResultPredicate{
-		Predicate: "probe", Result: ledger.Result{Status: ledger.Skip},
+		Predicate: predicate, Result: ledger.Result{Status: ledger.Skip},
 	})
 	if err != nil {
-		return err
+		return name, err
 	}
 	envelope, err := s.Sign(statement)
 	if err != nil {
-		return err
+		return name, err
 	}
 	keys, err := identity.NewKeyring(identities, nil)
 	if err != nil {
-		return nil // a newer server may have kinds of identities that are unknown here
+		return name, nil // a newer server may have kinds of identities that are unknown here
 	}
-	_, err = attestation.Verify(envelope, keys, ledger.TimeOf(time.Now()))
+	a, err := attestation.Verify(envelope, keys, ledger.TimeOf(time.Now()))
 	e, ok := errors.AsType[*ledger.Error](err)
 	if ok && (e.Code == ledger.CodeUntrustedIdentity || e.Code == ledger.CodeRevokedIdentity) {
-		return fmt.Errorf("signatures of this key would be refused: %w", err)
+		return name, fmt.Errorf("signatures of this key would be refused: %w", err)
 	}
-	return nil
+	if a != nil {
+		name = a.Signer.DN
+	}
+	return name, nil
 }
 
 // CheckStatement returns an error if the ledger would refuse a statement as invalid. It

@@ -8,19 +8,33 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 )
 
-// NewStatement returns a statement of ledgerd's own type with the result of a command. The
-// annotations have the form key=value.
-func NewStatement(
-	repo, commit, name string, annotations []string, status ledger.Status, started, finished time.Time,
-) ([]byte, error) {
+// A Run is a command that was run, or is said to have been.
+type Run struct {
+	// Predicate names what it has shown, such as test:go.
+	Predicate         string
+	Annotations       []string // key=value
+	Status            ledger.Status
+	Started, Finished time.Time
+	// IsAttempt reports whether a deployment that failed has changed nothing.
+	IsAttempt bool
+	// Again is why a commit is deployed that was rolled back.
+	Again string
+}
+
+// NewStatement returns a statement of ledgerd's own type about a run on a commit.
+func NewStatement(repo, commit string, r Run) ([]byte, error) {
 	predicate := attestation.ResultPredicate{
-		Predicate:  name,
-		Result:     ledger.Result{Status: status, DurationMS: finished.Sub(started).Milliseconds()},
+		Predicate:  r.Predicate,
+		Result:     ledger.Result{Status: r.Status, DurationMS: r.Finished.Sub(r.Started).Milliseconds()},
 		Repo:       repo,
-		StartedOn:  ledger.TimeOf(started),
-		FinishedOn: ledger.TimeOf(finished),
+		StartedOn:  ledger.TimeOf(r.Started),
+		FinishedOn: ledger.TimeOf(r.Finished),
+		Again:      r.Again,
 	}
-	for _, annotation := range annotations {
+	if r.IsAttempt {
+		predicate.Rollout = ledger.RolloutFailed
+	}
+	for _, annotation := range r.Annotations {
 		if predicate.Annotations == nil {
 			predicate.Annotations = make(map[string]string)
 		}
