@@ -235,7 +235,7 @@ func TestJobIsRefusedBeforeItsCommand(t *testing.T) {
 		"an envelope": {f.variables(), []string{"--envelope", "x"}, 2, "--ci cannot be used with --envelope"},
 		"a file":      {f.variables(), []string{"--out", "x"}, 2, "--ci cannot be used with --out"},
 		"a state": {f.variables(), []string{"--require-state", "PROMOTABLE"}, 2,
-			"--require-state with --ci needs an API token"},
+			"--require-state and deploy with --ci need an API token"},
 		"no server": {f.variables("GITHUB_ACTIONS=true", "LEDGERD_URL="), nil, 2, "--ci needs a server"},
 		"a wrong token": {f.variables("GITHUB_ACTIONS=true", "ACTIONS_ID_TOKEN_REQUEST_URL="+f.url,
 			"ACTIONS_ID_TOKEN_REQUEST_TOKEN="+requestSecret, "LEDGERD_TOKEN=ldg_x"), nil, 1, "API token"},

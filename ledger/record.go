@@ -381,16 +381,18 @@ type RequirementStatus struct {
 	// FailedBy holds the signers whose fail or error blocks the requirement, regardless
 	// of how many others count.
 	FailedBy []string `json:"failed_by,omitempty"`
+	// RolledBack holds the rollbacks that block the requirement.
+	RolledBack []CommitRollback `json:"rolled_back,omitempty"`
 	// Carried holds the evidence of other commits that counts or blocks: at most MaxCarried.
 	Carried []CarriedEvidence `json:"carried,omitempty"`
-	// Exception stands in for one signer, and overrides FailedBy, until it ends.
+	// Exception stands in for one signer, and overrides FailedBy and RolledBack, until it ends.
 	Exception *ExceptionStatus `json:"exception,omitzero"`
 	Reason    string           `json:"reason"`
 }
 
-// IsFailed reports whether a fail or error blocks the requirement, which applies.
+// IsFailed reports whether a fail or error or a rollback blocks the requirement, which applies.
 func (s *RequirementStatus) IsFailed() bool {
-	return s.Applies && !s.Met && len(s.FailedBy) > 0 && s.Exception == nil
+	return s.Applies && !s.Met && len(s.FailedBy)+len(s.RolledBack) > 0 && s.Exception == nil
 }
 
 // MaxCarried is the maximum number of pieces of carried evidence in a RequirementStatus.

@@ -161,25 +161,50 @@ func (m *sampler) outcomeTracks(ofRepo bool) (tracks []track[outcome], err error
 	}
 
 	for i, e := range environments {
-		scan := func(row scanner) (o keyed[outcome], err error) {
-			o.row.Place = int64(i)
-			var status string
-			err = row.Scan(&o.id, &o.row.Commit, &status, &o.row.recorded, &o.row.At, &o.row.isTrusted)
-			o.row.Status = ledger.Status(status)
-			return o, err
-		}
-		t, err := attestationTrack(m.reader, "attestations_by_predicate", "a.repo_id = ? AND a.predicate_id = ?",
-			[]any{e.repoID, e.predicateID}, m.from,
-			"a.id, a.commit_id, a.status, a.recorded_at, "+ageOf+", "+isTrusted, scan,
-			func(o outcome) ledger.Time { return o.recorded })
+		rollbackID, err := m.rollbackPredicate(e.predicateID)
 		if err != nil {
 			return nil, err
 		}
-		if t != nil {
-			tracks = append(tracks, *t)
+		for _, predicateID := range []int64{e.predicateID, rollbackID} {
+			if predicateID == 0 { // it was never rolled back in this way
+				continue
+			}
+			t, err := m.outcomeTrack(int64(i), e.repoID, predicateID, predicateID == rollbackID)
+			if err != nil {
+				return nil, err
+			}
+			if t != nil {
+				tracks = append(tracks, *t)
+			}
 		}
 	}
 	return tracks, nil
+}
+
+// rollbackPredicate returns the row of the predicate of the rollbacks from an environment, given
+// that of its deployments. It is 0 if nothing was rolled back from it.
+func (m *sampler) rollbackPredicate(predicateID int64) (int64, error) {
+	name, err := m.predicate(predicateID)
+	if err != nil {
+		return 0, err
+	}
+	environment, _ := ledger.EnvironmentOf(name)
+	return m.rowOf(nameKey{predicatesTable, m.searched.orgID, ledger.RollbackPredicate(environment)})
+}
+
+// outcomeTrack returns the track of a predicate about an environment of a repo.
+func (m *sampler) outcomeTrack(place, repoID, predicateID int64, isRollback bool) (*track[outcome], error) {
+	scan := func(row scanner) (o keyed[outcome], err error) {
+		o.row.Place, o.row.IsRollback = place, isRollback
+		var status string
+		err = row.Scan(&o.id, &o.row.Commit, &status, &o.row.recorded, &o.row.At, &o.row.isTrusted)
+		o.row.Status = ledger.Status(status)
+		return o, err
+	}
+	return attestationTrack(m.reader, "attestations_by_predicate", "a.repo_id = ? AND a.predicate_id = ?",
+		[]any{repoID, predicateID}, m.from,
+		"a.id, a.commit_id, a.status, a.recorded_at, "+ageOf+", "+isTrusted, scan,
+		func(o outcome) ledger.Time { return o.recorded })
 }
 
 // violations reads which attestations were violations in the time of the report. since is

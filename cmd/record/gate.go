@@ -55,8 +55,8 @@ PROMOTABLE only if its standing is PROMOTABLE. --state DEPLOYED asks whether it
 is deployed, whatever its standing. A commit that is not in the ledger has
 reached none; with -o json its state is null.
 
-With --env, the gate of this environment is also shut for a commit that was rolled
-back from it, until an exception for rollback:ENV or 'ledgerd deploy ENV --again'.
+With --env, the gate is also shut if the commit was rolled back from this
+environment, until an exception for rollback:ENV or 'ledgerd deploy ENV --again'.
 With --running, the commit is the one that runs there.
 
 A commit is meant for the repo's default branch and for every target that was
@@ -129,12 +129,14 @@ func checkCommit(p *cli.Program, command *cobra.Command, g gate) error {
 	if err != nil {
 		return err
 	}
+
 	sha := ""
 	if !g.isRunning {
 		if sha, err = g.findCommit(ctx, p, command); err != nil {
 			return err
 		}
 	}
+
 	return l.Use(ctx, func(ctx context.Context, c *cli.Connection) error {
 		if g.isRunning {
 			if sha, err = running(ctx, c, g.repo, g.environment); err != nil {
@@ -331,4 +333,18 @@ func (a *attestRequest) checkAgain(
 		}
 	}
 	return nil
+}
+
+// running returns the commit that runs in an environment.
+func running(ctx context.Context, c *cli.Connection, name cli.RepoName, environment string) (sha string, err error) {
+	for e, err := range c.Environments(ctx, name.Org, client.EnvironmentFilter{Repo: name.Repo, Name: environment}) {
+		if err != nil {
+			return "", err
+		}
+		if e.Deployment != nil {
+			return e.Deployment.Commit, nil
+		}
+	}
+	return "", cli.Exitf(cli.ExitNotReached, "it is not known which commit of %s runs in %s (see 'ledgerd environment "+
+		"list')", name, environment)
 }

@@ -98,6 +98,7 @@ func (s *Signer) Name(identities []identity.Identity, commit, predicate string) 
 	if err != nil {
 		return name, err
 	}
+
 	keys, err := identity.NewKeyring(identities, nil)
 	if err != nil {
 		return name, nil // a newer server may have kinds of identities that are unknown here

@@ -103,8 +103,11 @@ func (i Item) because(unmet []ledger.RequirementStatus) (_ Item, ok bool) {
 		reasons = append(reasons, strconv.Itoa(more)+" more")
 	}
 	i.Reason, i.Predicate = strings.Join(reasons, "; "), unmet[0].Predicate
-	if len(unmet[0].FailedBy) > 0 {
-		i.Identity = unmet[0].FailedBy[0]
+	switch first := unmet[0]; {
+	case len(first.FailedBy) > 0:
+		i.Identity = first.FailedBy[0]
+	case len(first.RolledBack) > 0:
+		i.Identity = first.RolledBack[0].Identity
 	}
 	return i, true
 }

@@ -422,6 +422,27 @@ func TestRemapOfARefusedStatement(t *testing.T) {
 	}
 }
 
+// A failure that was recorded before rollout was read stays one.
+func TestRemapOfAFailedDeployment(t *testing.T) {
+	payload := statementOf(aboutCommit, ResultPredicateType,
+		`{"predicate":"deploy:prod","result":{"status":"fail"},"rollout":"failed"}`)
+	for before, want := range map[ledger.Status]ledger.Status{
+		ledger.Fail: ledger.Fail, ledger.Recorded: ledger.Recorded, "": ledger.Recorded,
+	} {
+		r := Recorded{Envelope: ledgertest.Must(SignDSSE(ledgertest.NewP256(), []byte(payload))),
+			PredicateType: ResultPredicateType, Commit: ledgertest.Commit}
+		r.Outcome.Result.Status = before
+		if got, _ := Remap(r); got.Result.Status != want {
+			t.Errorf("it was %q, and is %q, want %q", before, got.Result.Status, want)
+		}
+		a := Attestation{PredicateType: ResultPredicateType}
+		a.Predicate, a.Result.Status = "deploy:prod", ledger.Recorded
+		if a.AsRecorded(before); a.Result.Status != want {
+			t.Errorf("it was recorded as %q, and is %q, want %q", before, a.Result.Status, want)
+		}
+	}
+}
+
 // A recorded time in the future is ignored: it would make all later successes stale.
 func TestRemapOfAFutureTime(t *testing.T) {
 	key := ledgertest.NewP256()

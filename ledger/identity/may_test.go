@@ -41,6 +41,13 @@ func TestPredicatesMatch(t *testing.T) {
 		{identity.Predicates{"https://example.com/type"}, "https://example.com/*", false},
 		{identity.Predicates{"exception:*"}, "exception:review", true},
 		{identity.Predicates{"test:*"}, "exception:review", false},
+		// Those who may deploy to an environment may roll back there.
+		{identity.Predicates{"deploy:prod"}, "rollback:prod", true},
+		{identity.Predicates{"deploy:*"}, "rollback:prod", true},
+		{identity.Predicates{"rollback:*"}, "rollback:prod", true},
+		{identity.Predicates{"rollback:prod"}, "deploy:prod", false},
+		{identity.Predicates{"deploy:pro"}, "rollback:prod", false},
+		{identity.Predicates{"test:*"}, "rollback:prod", false},
 	} {
 		if got := test.patterns.Match(test.predicate); got != test.want {
 			t.Errorf("%q matches %q: %v, want %v", test.patterns, test.predicate, got, test.want)

@@ -24,7 +24,8 @@ type Step struct {
 	At       ledger.Time
 }
 
-// An Outcome is an attestation for a predicate deploy:NAME.
+// An Outcome is an attestation for a predicate deploy:NAME or rollback:NAME. With the status
+// ledger.Recorded, one for deploy:NAME is an attempt that failed.
 type Outcome struct {
 	// Place identifies the environment of a repo, and Commit the commit.
 	Place, Commit int64
@@ -32,6 +33,8 @@ type Outcome struct {
 	Status        ledger.Status
 	// Violation reports whether it is a deployment that did not count.
 	Violation bool
+	// IsRollback reports whether it is for the predicate rollback:NAME.
+	IsRollback bool
 }
 
 // A Result is the outcome of any attestation.
@@ -81,7 +84,7 @@ func (r *Report) addDeployments(outcomes []Outcome) {
 		for n < len(outcomes) && outcomes[n].Place == outcomes[0].Place {
 			n++
 		}
-		for _, d := range deployments(outcomes[:n]) {
+		for _, d := range r.deployments(outcomes[:n]) {
 			r.addDeployment(d)
 		}
 		outcomes = outcomes[n:]
@@ -106,6 +109,14 @@ func (r *Report) addDeployment(d deployment) {
 	}
 }
 
+// count counts what has happened at a time, if it is in the time of the report.
+func (r *Report) count(at ledger.Time, total *int, of func(*Week) *int) {
+	if w := r.week(at); w != nil {
+		*total++
+		*of(w)++
+	}
+}
+
 // A deployment is one of an environment.
 type deployment struct {
 	commit            int64
@@ -114,16 +125,19 @@ type deployment struct {
 }
 
 // deployments returns the deployments among the outcomes of one environment, which are in
-// their order. A pass of the commit that runs already is no other deployment.
-func deployments(outcomes []Outcome) (list []deployment) {
+// their order, and counts attempts and rollbacks. A pass of the commit that runs already is no
+// other deployment.
+func (r *Report) deployments(outcomes []Outcome) (list []deployment) {
 	running := -1                 // index of the latest that counts, unless it was rolled back
 	latest := make(map[int64]int) // index by commit
 
 	for _, o := range outcomes {
 		switch {
-		case o.Status == ledger.Recorded:
+		case o.Status == ledger.Recorded && !o.IsRollback:
+			r.count(o.At, &r.Deployments.Attempts, func(w *Week) *int { return &w.Attempts })
 		case o.Status != ledger.Pass: // a rollback, if the commit was deployed
 			if i, ok := latest[o.Commit]; ok {
+				r.count(o.At, &r.Deployments.Rollbacks, func(w *Week) *int { return &w.Rollbacks })
 				list[i].fail(o.At)
 				delete(latest, o.Commit)
 				if running == i {

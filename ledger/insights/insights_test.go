@@ -115,6 +115,32 @@ func TestDeployments(t *testing.T) {
 	}
 }
 
+// Attempts that failed and rollbacks are counted by themselves, in their weeks.
+func TestAttemptsAndRollbacks(t *testing.T) {
+	outcome := func(commit int64, after time.Duration, status ledger.Status, isRollback bool) insights.Outcome {
+		return insights.Outcome{Place: 1, Commit: commit, At: monday.Add(after), Status: status, IsRollback: isRollback}
+	}
+	r := report(7, monday.Add(13*day))
+	r.From = monday
+	r.Add(nil, []insights.Outcome{
+		outcome(1, -hour, ledger.Recorded, false), // before the report
+		outcome(1, hour, ledger.Recorded, false),
+		outcome(1, 2*hour, ledger.Pass, false),
+		outcome(1, 8*day, ledger.Recorded, true),
+		outcome(1, 9*day, ledger.Recorded, true), // it does not run any more
+		outcome(1, 10*day, ledger.Recorded, false),
+		outcome(2, 10*day, ledger.Pass, false),
+		outcome(2, 11*day, ledger.Fail, false),
+	}, nil)
+	d, weeks := r.Deployments, r.Weeks
+	if d.Count != 2 || d.Attempts != 2 || d.Rollbacks != 2 || d.Failed != 1 {
+		t.Errorf("%+v, want 2 deployments, 2 attempts and 2 rollbacks", d)
+	}
+	if weeks[0].Attempts != 1 || weeks[1].Attempts != 1 || weeks[0].Rollbacks != 0 || weeks[1].Rollbacks != 2 {
+		t.Errorf("weeks %+v", weeks)
+	}
+}
+
 func TestLeadTimesAndStates(t *testing.T) {
 	up := func(at time.Duration, from, to ledger.State) insights.Step {
 		return insights.Step{From: from, To: to, At: monday.Add(at)}

@@ -52,6 +52,10 @@ type Deployments struct {
 	FailRate *float64 `json:"fail_rate,omitzero"`
 	// Violations counts the deployments that did not count. They are not in Count.
 	Violations int `json:"violations"`
+	// Attempts counts the attempts to deploy that failed, and Rollbacks what ended deployments. They
+	// are not in Count.
+	Attempts  int `json:"attempts"`
+	Rollbacks int `json:"rollbacks"`
 }
 
 // A Spread summarizes durations. The quantiles are 0 if Count is.
@@ -68,6 +72,8 @@ type Week struct {
 	Count      int         `json:"deployments"`
 	Failed     int         `json:"failed"`
 	Violations int         `json:"violations"`
+	Attempts   int         `json:"attempts"`
+	Rollbacks  int         `json:"rollbacks"`
 	LeadTime   Spread      `json:"lead_time"`
 }
 

@@ -392,7 +392,7 @@ func compareToModel(t *rapid.T, c Contract, f Facts, now ledger.Time) {
 		tally := tallies[i]
 		if s.Met != met[i] || s.Have != len(tally.people)+r.Threshold-tally.needed || s.Need != r.Threshold ||
 			!slices.Equal(s.SignersCounted, slices.Sorted(maps.Values(tally.people))) ||
-			(len(s.FailedBy) > 0) != tally.blocked || (s.Exception != nil) != tally.exception {
+			(len(s.FailedBy)+len(s.RolledBack) > 0) != tally.blocked || (s.Exception != nil) != tally.exception {
 			t.Errorf("requirement %d: %+v, want met %t: %+v", i, s, met[i], tally)
 		}
 		compareCarried(t, r, f, s, tally)

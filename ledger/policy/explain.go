@@ -36,7 +36,7 @@ func (v *evaluation) status(i int) ledger.RequirementStatus {
 		}
 	}
 	for _, shut := range v.shutting(i) {
-		s.FailedBy = append(s.FailedBy, shut.Signer.String())
+		s.RolledBack = append(s.RolledBack, shut.record())
 	}
 	slices.Sort(s.FailedBy)
 	s.FailedBy = slices.Compact(s.FailedBy)
@@ -80,7 +80,7 @@ func (v *evaluation) reason(i int, s *ledger.RequirementStatus) string {
 			v.strangerReason(r, d)
 	}
 	if d.blocked && d.exception == nil {
-		return v.blockers(i)
+		return v.blockers(i, s)
 	}
 
 	var b strings.Builder
@@ -356,13 +356,13 @@ func (v *evaluation) reports(d *decision, which verdict) string {
 }
 
 // blockers lists what blocks a requirement: failures, and rollbacks.
-func (v *evaluation) blockers(i int) string {
+func (v *evaluation) blockers(i int, s *ledger.RequirementStatus) string {
 	var list []string
 	if failures := v.reports(&v.decisions[i], blocks); failures != "" {
 		list = append(list, failures)
 	}
-	for _, shut := range v.shutting(i) {
-		list = append(list, shut.record().String())
+	for _, r := range s.RolledBack {
+		list = append(list, r.String())
 	}
 	return strings.Join(list, " and ")
 }

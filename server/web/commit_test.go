@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
@@ -149,6 +150,29 @@ func TestDeployedBeforePolicy(t *testing.T) {
 	p := e.signIn(e.reader).get(commitPath(commitID(1))).want(200)
 	p.has("It would not be deployed now : its standing is Validating. Requirements that are not met now: audit:* 0 of 1").
 		hasNot("All requirements are met", "Blocked by")
+}
+
+// A commit that was rolled back says from where, by whom and why.
+func TestRolledBackCommit(t *testing.T) {
+	e := newEnv(t)
+	ci := e.signer("cn=ci,ou=build,o=acme")
+	e.deploy(ci, e.signer("cn=rita,ou=review,o=acme"), commitID(1))
+	e.send(ci, func() ([]byte, error) {
+		return attestation.NewStatement("", commitID(1), attestation.ResultPredicate{Predicate: "deploy:prod",
+			Result: ledger.Result{Status: ledger.Fail}, Rollout: ledger.RolloutFailed, FinishedOn: e.clock.time()})
+	})
+	w := e.signIn(e.reader)
+	w.get(commitPath(commitID(1))).want(200).has("Moved to Deployed", "attempt failed").hasNot("Rolled back")
+
+	e.clock.advance(time.Minute)
+	e.send(ci, func() ([]byte, error) {
+		return attestation.NewRollbackStatement(commitID(1), attestation.Rollback{Repo: "acme/api", Environment: "prod",
+			Reason: "it <b>leaks</b>"})
+	})
+	w.get(commitPath(commitID(1))).want(200).has("Rolled back from prod by ci 30 Nov 2030 09:01 UTC : it <b>leaks</b>",
+		"It is not to be deployed there again.", "deploy:prod Rolled back, 0 of 1")
+	w.get("/orgs/acme/repos/api").want(200).has("rolled back by ci: it <b>leaks</b>")
+	w.get("/orgs/acme/insights").want(200).has("Rollbacks 1 1 failed attempt to deploy")
 }
 
 // With one key, the page says that somebody else is needed.

@@ -361,6 +361,17 @@ func (e *env) attest(s *signer, commit, predicate string, status ledger.Status) 
 	return record
 }
 
+// send signs and records a statement.
+func (e *env) send(s *signer, statement func() ([]byte, error)) {
+	e.t.Helper()
+	payload, err := statement()
+	check(e.t, err)
+	envelope, err := attestation.SignDSSE(s.key, payload)
+	check(e.t, err)
+	_, _, err = e.host.Record(e.t.Context(), "acme", "api", envelope)
+	check(e.t, err)
+}
+
 // deploy takes a commit by Dora to DEPLOYED. ci signs its tests and its deployment.
 func (e *env) deploy(ci, reviewer *signer, commit string) {
 	e.t.Helper()

@@ -25,7 +25,7 @@ func TestViolationPages(t *testing.T) {
 		w.get(path).want(200).hasNot("open violation", "Violation")
 	}
 	for _, path := range []string{org, repo} {
-		w.get(path+"/violations").want(200).has("No open violations", "--require-state PROMOTABLE")
+		w.get(path+"/violations").want(200).has("No open violations", "ledgerd deploy acme/REPO prod")
 	}
 
 	e.attest(mallory, commitID(1), "deploy:prod", ledger.Pass)
@@ -99,7 +99,7 @@ func TestEnvironmentsPage(t *testing.T) {
 	w := e.signIn(e.reader)
 	const page = "/orgs/acme/environments"
 	w.get("/orgs/acme").want(200).has("Environments")
-	w.get(page).want(200).has("No deployments yet", "--require-state PROMOTABLE").hasNot("Others")
+	w.get(page).want(200).has("No deployments yet", "ledgerd deploy acme/REPO prod").hasNot("Others")
 
 	for n := 1; n <= 2; n++ {
 		e.push(commitID(n), ledger.Registration{Branch: "one", Message: fmt.Sprint("Commit ", n)})

@@ -12,7 +12,7 @@ import (
 type Blocker struct {
 	Predicate string
 	Failed    bool
-	// Text is the number of signers so far, or who signed the failure.
+	// Text is the number of signers so far, or who signed the failure or the rollback.
 	Text string
 }
 
@@ -20,8 +20,11 @@ type Blocker struct {
 func Blockers(missing []ledger.RequirementStatus) []Blocker {
 	needs := make([]Blocker, len(missing))
 	for i, r := range missing {
-		n := Blocker{Predicate: r.Predicate, Failed: len(r.FailedBy) > 0}
+		n := Blocker{Predicate: r.Predicate, Failed: len(r.FailedBy)+len(r.RolledBack) > 0}
 		switch {
+		case len(r.RolledBack) > 0:
+			last := r.RolledBack[len(r.RolledBack)-1]
+			n.Text = "rolled back by " + format.Clip(format.PlainName(last.Identity), 60) + ": " + format.Clip(last.Reason, 100)
 		case n.Failed:
 			n.Text = "failed by " + format.Clip(format.PlainName(r.FailedBy[0]), 60)
 			if more := len(r.FailedBy) - 1; more > 0 {

@@ -355,6 +355,8 @@ func requirementOf(s ledger.RequirementStatus, shown []ledger.AttestationRecord)
 		r.Reason = strings.TrimPrefix(s.Reason, "does not apply: ")
 	case s.Met:
 		r.Mark, r.Word = "met", "Met"
+	case len(s.RolledBack) > 0:
+		r.Mark, r.Word = "failed", "Rolled back"
 	case len(s.FailedBy) > 0:
 		r.Mark, r.Word = "failed", "Failed"
 	}

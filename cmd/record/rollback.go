@@ -1,0 +1,108 @@
+package record
+
+import (
+	"context"
+	"time"
+
+	"github.com/ledgerd/ledgerd/internal/cli"
+	"github.com/ledgerd/ledgerd/internal/display"
+	"github.com/ledgerd/ledgerd/internal/flagvalue"
+	"github.com/ledgerd/ledgerd/internal/gitrepo"
+	"github.com/ledgerd/ledgerd/internal/signing"
+	"github.com/ledgerd/ledgerd/internal/terminal"
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/spf13/cobra"
+)
+
+// A rollbackRequest holds the arguments of rollback.
+type rollbackRequest struct {
+	environment string
+	commit, to  string // revs
+	reason      string
+	key, cert   string // file names
+}
+
+func newRollback(p *cli.Program) *cobra.Command {
+	var q rollbackRequest
+	command := &cobra.Command{
+		Use:   "rollback [ORG/REPO] ENV",
+		Short: "Record that a commit was rolled back from an environment",
+		Long: `Signs and records a rollback: the commit that runs in the environment ENV, or
+--commit, no longer does. What runs instead is the commit that was deployed
+before, or --to. The rollback itself is done by your tools, before this.
+
+The gate of ENV is then shut for the commit, and pages say who rolled it back and
+why. See 'ledgerd deploy --again' for what opens it. Other environments are not
+affected. A rollback counts if the policy lets its signer deploy to ENV.
+
+--to takes a commit whose deployment to ENV counted. Deploy any other with
+'ledgerd deploy', which asks the policy.`,
+		Example: `  ledgerd rollback acme/api prod --reason 'memory leak' --key cd.key
+  ledgerd rollback acme/api prod --to v1.4.2 --reason 'memory leak' --key cd.key`,
+		Args: cli.TakesRepo,
+		RunE: func(command *cobra.Command, args []string) (err error) {
+			if q.environment, err = environmentArg(command, args); err != nil {
+				return err
+			}
+			return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) error {
+				return rollBack(ctx, p, c, name, q)
+			})
+		},
+	}
+
+	flags := command.Flags()
+	flags.StringVar(&q.reason, "reason", "", "`text` that says why, at most 1000 characters")
+	flags.StringVar(&q.to, "to", "", "commit that runs instead, a sha or a git `rev`")
+	flags.StringVar(&q.commit, "commit", "", "commit to roll back, a sha or a git `rev` (default: what runs)")
+	flags.StringVar(&q.key, "key", "", "private key to sign with, a PEM `file`")
+	flags.StringVar(&q.cert, "cert", "", "certificate of the key, with its chain, a PEM `file`")
+	flagvalue.Require(command, "reason", "key")
+	flagvalue.RequireRev(command, "commit", "to")
+	return command
+}
+
+// rollBack records a rollback.
+func rollBack(ctx context.Context, p *cli.Program, c *cli.Connection, name cli.RepoName, q rollbackRequest) error {
+	signer, err := signing.Load(q.key, q.cert)
+	if err != nil {
+		return err
+	}
+	sha, err := q.rolledBack(ctx, c, name)
+	if err != nil {
+		return err
+	}
+	r := attestation.Rollback{Repo: name.String(), Environment: q.environment, Reason: q.reason,
+		IssuedOn: ledger.TimeOf(time.Now())}
+	if q.to != "" {
+		if r.To.SHA, err = gitrepo.Resolve(ctx, q.to); err != nil {
+			return err
+		}
+	}
+
+	statement, err := attestation.NewRollbackStatement(sha, r)
+	if err != nil {
+		return err
+	}
+	envelope, err := signer.Sign(statement)
+	if err != nil {
+		return err
+	}
+	record, _, err := c.Record(ctx, name.Org, name.Repo, envelope)
+	if err != nil {
+		return err
+	}
+	err = p.Confirm(record, func() {
+		terminal.Printf(p.Stdout, "Rolled %s back from %s (%s)\n", name.At(record.Commit), q.environment, record.ID)
+	})
+	display.Notice(p.Stderr, record)
+	return err
+}
+
+// rolledBack returns the commit to roll back.
+func (q rollbackRequest) rolledBack(ctx context.Context, c *cli.Connection, name cli.RepoName) (string, error) {
+	if q.commit != "" {
+		return gitrepo.Resolve(ctx, q.commit)
+	}
+	return running(ctx, c, name, q.environment)
+}
