@@ -119,7 +119,8 @@ var parameterValues = map[string][]string{
 	"kind": {"failed", "expiring", "violation", "review", "conflict", "webhook"}, "name": {"a", "b"},
 	"sort": {"name", "blocked", "failing", "conflicts", "production", "violations", "activity"}, "reverse": {"true"},
 	"environment": {"e0"}, "q": {"work", "b1", "test", "sha256:0", commitID(4)[:7], "att_0", "ann"}, "days": {"30"},
-	"active": {"true"}, "event": {"evt_01ARZ3NDEKTSV4RRFFQ69G5FAV"}, "version": {"1"}, "member": nil, "target": {"main"}, "env": {"e0"},
+	"active": {"true"}, "event": {"evt_01ARZ3NDEKTSV4RRFFQ69G5FAV"}, "version": {"1"}, "member": nil, "target": {"main"},
+	"env":    {"e0"},
 	"action": {"token", "webhook.created"}, "by": {"host"}, "types": {"radar", "violation", "state,policy", "audit"},
 	"after": nil, "last_event_id": nil,
 

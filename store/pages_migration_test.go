@@ -10,7 +10,8 @@ import (
 )
 
 // undoPages makes a database one of schema version 10: it undoes 0019_rollback.sql,
-// 0018_boundaries.sql, 0017_members.sql, 0016_keyless.sql, 0015_retention.sql, 0014_operate.sql, 0013_operations.sql, 0012_proof.sql and 0011_pages.sql.
+// 0018_boundaries.sql, 0017_members.sql, 0016_keyless.sql, 0015_retention.sql, 0014_operate.sql,
+// 0013_operations.sql, 0012_proof.sql and 0011_pages.sql.
 const undoPages = `
 DROP TABLE provider_orgs; DROP TABLE cursor_key; DROP INDEX commits_expiring_by_repo;
 ALTER TABLE attestations DROP COLUMN reason;

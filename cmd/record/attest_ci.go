@@ -37,8 +37,8 @@ func newJobSigner(p *cli.Program, command *cobra.Command, org string, needsToken
 	case l.URL == "":
 		return nil, cli.Usagef("--ci needs a server: set LEDGERD_URL or --server")
 	case needsToken && l.Token == "":
-		return nil, cli.Usagef("--require-state and deploy with --ci need an API token: the job gets its own only after the command " +
-			"(set LEDGERD_TOKEN, or run 'ledgerd gate' in a step before)")
+		return nil, cli.Usagef("--require-state and deploy with --ci need an API token: the job gets its own only after " +
+			"the command (set LEDGERD_TOKEN, or run 'ledgerd gate' in a step before)")
 	}
 	j := &jobSigner{location: l, org: org}
 	j.source, err = idtoken.Find(os.Getenv, j.audience())

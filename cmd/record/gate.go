@@ -107,8 +107,8 @@ EXIT STATUS
 	flags.StringVar(&g.rev, "commit", "HEAD", "commit to check, a sha or a git `rev`")
 	flags.StringVar(&artifact, "artifact", "", "check the commits of an artifact: a `digest`, or a reference with one")
 	flagvalue.StateVar(command, &g.state, "state", "required state")
-	flags.StringVar(&g.environment, "env", "", "`name` of the environment to deploy to: shut if the commit was rolled back "+
-		"from it")
+	flags.StringVar(&g.environment, "env", "", "`name` of the environment to deploy to: shut if the commit was rolled "+
+		"back from it")
 	flags.BoolVar(&g.isRunning, "running", false, "with --env: check the commit that runs there")
 	flags.StringVar(&g.target, "target", "", "evaluate the requirements for this target `branch` alone")
 	flags.Var(flagvalue.Duration(&g.wait), "wait", "how long to wait for the state")
