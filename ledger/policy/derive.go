@@ -14,7 +14,8 @@ type Derivation struct {
 	// Requirements holds the status of each requirement, in the contract's order. If
 	// RadarSettings.Blocks, the radar's requirement is last.
 	Requirements []ledger.RequirementStatus
-	// RolledBack holds the rollbacks that shut gates, as RolledBack returns them.
+	// RolledBack holds the rollbacks that shut gates: no deployment to their environment has counted
+	// since, and no exception is in force. They are in the order of the environments.
 	RolledBack []ledger.CommitRollback
 	// Expires is when the first evidence that counts now reaches its max_age. Until
 	// then, the same facts result in the same state. It is zero for never.

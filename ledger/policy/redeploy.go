@@ -1,30 +1,21 @@
 package policy
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy/internal/assign"
 )
 
-// RolledBack returns the rollbacks that shut gates for the commit at the time now: no deployment
-// to their environment has counted since, and no exception is in force. They are in the order of
-// the environments.
-func (c Contract) RolledBack(f Facts, now ledger.Time) []ledger.CommitRollback {
-	if !HasRollback(f.Evidence) {
-		return nil
-	}
-	return c.evaluate(&f, now).rolledBack()
-}
-
+// rolledBack returns the rollbacks that shut gates for the commit: no deployment to their
+// environment has counted since, and no exception is in force. They are in the order of the
+// environments.
 func (v *evaluation) rolledBack() (list []ledger.CommitRollback) {
 	for i := range v.rollbacks {
 		if r := &v.rollbacks[i]; r.exception == nil && !v.isDeployedAgain(r) {
 			list = append(list, r.record())
 		}
 	}
-	slices.SortFunc(list, func(a, b ledger.CommitRollback) int { return cmp.Compare(a.Environment, b.Environment) })
 	return list
 }
 

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -69,8 +70,8 @@ func withoutStatements(list []Evidence) (others, rollbacks []Evidence) {
 	return slices.DeleteFunc(slices.Clone(list), isStatement), rollbacks
 }
 
-// lastRollbacks returns the last of the statements for each environment that has an effect. The
-// others are by signers whose deployments to it would not count either.
+// lastRollbacks returns the last of the statements for each environment that has an effect, in the
+// order of the environments. The others are by signers whose deployments to it would not count either.
 func (c *Contract) lastRollbacks(f *Facts, statements []Evidence, now ledger.Time, m *signerMatcher) (last []rollback) {
 	scopes := c.scopes(f)
 	for i := range statements {
@@ -91,6 +92,7 @@ func (c *Contract) lastRollbacks(f *Facts, statements []Evidence, now ledger.Tim
 			last[n] = r
 		}
 	}
+	slices.SortFunc(last, func(a, b rollback) int { return cmp.Compare(a.environment, b.environment) })
 	return last
 }
 

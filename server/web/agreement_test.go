@@ -38,7 +38,8 @@ func TestAllAgreeOnStates(t *testing.T) {
 			t.Fatalf("history %d, contract %s:\n%s", n, h.document, strings.Join(h.log, "\n"))
 		}
 	}
-	t.Logf("%d states compared: %v; evidence carries %v", a.compared, a.reached, a.carried)
+	t.Logf("%d states compared: %v; evidence carries %v; rolled back from %v", a.compared, a.reached, a.carried,
+		a.rolledBack)
 }
 
 // An agreement is a server on which histories take place, each in a repo of its own.
@@ -51,11 +52,13 @@ type agreement struct {
 	compared int
 	reached  map[ledger.State]int
 	carried  map[string]int // evidence of other commits, by how it carries
+	// rolledBack counts commits by the environment whose gate is shut for them.
+	rolledBack map[string]int
 }
 
 func newAgreement(t *testing.T) *agreement {
 	a := &agreement{env: newEnv(t), people: make(map[string]int64), reached: make(map[ledger.State]int),
-		carried: make(map[string]int)}
+		carried: make(map[string]int), rolledBack: make(map[string]int)}
 	for i, dn := range []string{"cn=ci,ou=build,o=acme", "cn=ann,ou=dev,o=acme", "cn=bob,ou=dev,o=acme",
 		"cn=ops,ou=platform,o=acme", "cn=sec,ou=platform,o=acme"} {
 		a.signers = append(a.signers, a.signer(dn))
@@ -108,6 +111,12 @@ func (h *history) compareRecord(commit string, k *known) policy.Derivation {
 	if got.State != want.State || got.Standing != want.Standing {
 		h.t.Errorf("commit %s is %s, standing %s, want %s, standing %s", commit[36:], got.State, got.Standing, want.State,
 			want.Standing)
+	}
+	if !reflect.DeepEqual(got.RolledBack, want.RolledBack) {
+		h.t.Errorf("%s was rolled back: %+v, want %+v", commit[36:], got.RolledBack, want.RolledBack)
+	}
+	for _, r := range want.RolledBack {
+		h.rolledBack[r.Environment]++
 	}
 	for i, r := range want.Requirements {
 		if !reflect.DeepEqual(normal(got.Requirements[i]), normal(r)) {
@@ -176,7 +185,7 @@ func (h *history) comparePage(commit string, want policy.Derivation) {
 			mark, reason = "left-out", strings.TrimPrefix(r.Reason, "does not apply: ")
 		case r.Met:
 			mark, reason = "met", fmt.Sprintf("%d of %d", r.Have, r.Need)
-		case len(r.FailedBy) > 0:
+		case len(r.FailedBy)+len(r.RolledBack) > 0:
 			mark = "failed"
 		}
 		isShown := func(item string) bool {

@@ -184,6 +184,8 @@ func (h *history) step() {
 		h.distrust(pick(r, h.admitted, now, h.admitted+(now-h.admitted)/2))
 	case h.merging && one(r, 3):
 		h.claim()
+	case one(r, 8):
+		h.rollBack()
 
 	default:
 		h.attestAny()
@@ -339,15 +341,47 @@ func (h *history) attest(commit, predicate string, status ledger.Status) {
 	if one(r, 2) {
 		p.Annotations = map[string]string{"by": "hand"}
 	}
+	_, isDeployment := ledger.EnvironmentOf(predicate)
+	switch {
+	case isDeployment && status == ledger.Fail && one(r, 2):
+		p.Rollout = ledger.RolloutFailed
+	case isDeployment && status == ledger.Pass && one(r, 3):
+		p.Again = "it was the database"
+	}
 	payload, err := attestation.NewStatement("git+https://git.example/acme/"+h.repo, commit, p)
 	check(h.t, err)
 	rec := h.send(payload, h.anySigner(predicate != "deploy:prod"))
-	h.note("%s of %s: %s by %s, %d ms, %v", predicate, commit[36:], status, rec.Identity, p.Result.DurationMS,
-		p.Annotations)
+	h.note("%s of %s: %s by %s, %d ms, %v, %s%s", predicate, commit[36:], status, rec.Identity, p.Result.DurationMS,
+		p.Annotations, p.Rollout, p.Again)
 
 	e := h.evidence(rec, before)
+	e.WhilePromotable = e.WhilePromotable && h.contract.MayDeploy(k.Facts, e, p.Again != "", h.clock.time())
 	k.Evidence, k.Attested = append(k.Evidence, e), true
 	maps.Copy(h.verdicts, verdicts(rec.ID, p.Result.DurationMS == 5, p.Annotations != nil))
+	h.judge(commit, predicate, rec, e)
+}
+
+// rollBack takes a commit out of an environment.
+func (h *history) rollBack() {
+	commit, environment := h.commit(), pick(h.rnd, "prod", "prod", "staging")
+	k := h.know(commit)
+	before := h.worth(commit, k)
+	h.clock.advance(time.Millisecond)
+	payload, err := attestation.NewRollbackStatement(commit, attestation.Rollback{Repo: "acme/" + h.repo,
+		Environment: environment, Reason: "it leaks", IssuedOn: h.clock.time()})
+	check(h.t, err)
+	rec := h.send(payload, h.anySigner(false))
+	h.note("rollback of %s from %s by %s", commit[36:], environment, rec.Identity)
+
+	e := h.evidence(rec, before)
+	e.Reason = "it leaks"
+	k.Evidence, k.Attested = append(k.Evidence, e), true
+	h.judge(commit, ledger.EnvironmentPredicate(environment), rec, e)
+}
+
+// judge says what an attestation means for the violations of a predicate, and for the state.
+func (h *history) judge(commit, predicate string, rec ledger.AttestationRecord, e policy.Evidence) {
+	k := h.know(commit)
 	wasDeployed := k.Deployed
 	isRollback := h.contract.RollsBack(k.Facts, e)
 	k.Deployed = k.Deployed && !isRollback
@@ -407,7 +441,7 @@ func (h *history) except() {
 	before := h.worth(commit, k)
 	h.clock.advance(time.Millisecond)
 	x := attestation.Exception{
-		Repo: "acme/" + h.repo, Requirement: pick(r, "r0", "r0", "r1", "r2"), Reason: "it is urgent",
+		Repo: "acme/" + h.repo, Requirement: pick(r, "r0", "r0", "r1", "r2", "rollback:prod"), Reason: "it is urgent",
 		Until: h.clock.time().Add(pick(r, 0, time.Hour, 3*time.Hour, 48*time.Hour)), IssuedOn: h.clock.time(),
 	}
 	payload, err := attestation.NewExceptionStatement(commit, x)
