@@ -18,6 +18,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/proof/verify"
 	"github.com/ledgerd/ledgerd/ledger/radar"
@@ -234,9 +235,8 @@ func TestRandomLedgersAreDerivedAgain(t *testing.T) {
 		`{"requirements":[{"state":"ATTESTED","predicate":"test:go","accept":["pass","warn"]},
 			{"state":"PROMOTABLE","predicate":"lint:*","carry":["tree"]},{"state":"DEPLOYED","predicate":"deploy:*"}]}`,
 	}
-	// The seeds are the same for each commit: the ledger of seed 555558 has a commit that is DEPLOYED, and by
-	// the replay was rolled back.
-	for seed := range uint64(6) {
+	first := testenv.Seed(t)
+	for seed := first; seed < first+uint64(testenv.Pick(6, 20, 300)); seed++ {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 0))
 			pick := func(list ...string) string { return list[random.IntN(len(list))] }
@@ -266,11 +266,16 @@ func TestRandomLedgersAreDerivedAgain(t *testing.T) {
 				case 1:
 					h.setPolicy(contracts[random.IntN(len(contracts))])
 				case 2:
-					if n := random.IntN(40); n < len(ids) {
+					if n := random.IntN(40); n < len(ids) && ids[n] != "" {
 						err := h.admin.DistrustIdentity(t.Context(), "acme", ids[n], ledger.TimeOf(time.Now()).Add(-time.Millisecond))
 						check(t, err)
+						ids[n] = "" // a second time would have to be earlier
 						check(t, h.store.Settle(t.Context()))
 					}
+				case 3:
+					signers[random.IntN(len(signers))]()
+					_, err := h.send(prodStatement(t, sha, random.IntN(3)))
+					_ = err // the signer may be distrusted
 				default:
 					signers[random.IntN(len(signers))]()
 					status := []ledger.Status{ledger.Pass, ledger.Pass, ledger.Pass, ledger.Fail, ledger.Warn}[random.IntN(5)]
@@ -286,6 +291,28 @@ func TestRandomLedgersAreDerivedAgain(t *testing.T) {
 			want(t, r, checkDerivation, verify.OK, fmt.Sprint(len(shas), " commits"))
 		})
 	}
+}
+
+// prodStatement returns a statement about the environment prod: a rollback, a failed attempt or a
+// deployment after a rollback.
+func prodStatement(t *testing.T, commit string, kind int) []byte {
+	t.Helper()
+	now := ledger.TimeOf(time.Now())
+	p := attestation.ResultPredicate{Predicate: "deploy:prod", StartedOn: now}
+	switch kind {
+	case 0:
+		payload, err := attestation.NewRollbackStatement(commit, attestation.Rollback{Repo: "acme/api", Environment: "prod",
+			Reason: "it leaks", IssuedOn: now})
+		check(t, err)
+		return payload
+	case 1:
+		p.Result.Status, p.Rollout = ledger.Fail, ledger.RolloutFailed
+	default:
+		p.Result.Status, p.Again = ledger.Pass, "it was the database"
+	}
+	payload, err := attestation.NewStatement("acme/api", commit, p)
+	check(t, err)
+	return payload
 }
 
 // Names that identities of one person get and lose are those that are derived again.

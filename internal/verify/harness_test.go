@@ -168,6 +168,12 @@ func (h *host) try(commit, predicate string, status ledger.Status) (ledger.Attes
 		Predicate: predicate, Result: ledger.Result{Status: status, DurationMS: int64(h.sent)},
 		StartedOn: ledger.TimeOf(time.Now())})
 	check(h.t, err)
+	return h.send(payload)
+}
+
+// send signs and records a statement.
+func (h *host) send(payload []byte) (ledger.AttestationRecord, error) {
+	h.t.Helper()
 	envelope, err := attestation.SignDSSE(h.key, payload)
 	check(h.t, err)
 	record, _, err := h.admin.Record(h.t.Context(), "acme", "api", envelope)

@@ -25,7 +25,7 @@ func TestViolationPages(t *testing.T) {
 		w.get(path).want(200).hasNot("open violation", "Violation")
 	}
 	for _, path := range []string{org, repo} {
-		w.get(path+"/violations").want(200).has("No open violations", "ledgerd deploy acme/REPO prod")
+		w.get(path+"/violations").want(200).has("No open violations", "ledgerd deploy ORG/REPO prod")
 	}
 
 	e.attest(mallory, commitID(1), "deploy:prod", ledger.Pass)

@@ -123,7 +123,14 @@ func (d *derivation) checkDeployed(since moment) (why string, err error) {
 		if !ok {
 			return unknownContract, nil
 		}
-		if contract.RollsBack(d.known(&contract), rec.evidence) {
+		if !contract.RollsBack(d.known(&contract), rec.evidence) {
+			continue
+		}
+		after, unknown := d.derive(moment{rec.index + 1, rec.at}) // the deployments of others may still count
+		if unknown != "" {
+			return unknown, nil
+		}
+		if after != ledger.Deployed {
 			return "", fmt.Errorf("it is DEPLOYED, and %s has rolled it back", rec.evidence.Attestation)
 		}
 	}
