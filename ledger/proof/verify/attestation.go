@@ -242,6 +242,9 @@ func (a Attestation) isSigned(e recording, signed *attestation.Attestation) Chec
 		claims = append(claims, claim{"commit", r.Commit, signed.Commit}, claim{"predicate", r.Predicate, signed.Predicate},
 			claim{"predicate type", r.PredicateType, signed.PredicateType}, claim{"slot", r.Slot, signed.Slot},
 			claim{"result", r.Result, signed.Result}, claim{"signer", r.Signer, signed.Signer.DN.CN})
+		if r.Reason != "" { // earlier releases recorded none
+			claims = append(claims, claim{"reason", r.Reason, signed.Reason()})
+		}
 		claims = append(claims, recordedClaims(r, e)...)
 	}
 	if !strings.Contains(e.Predicate, "://") { // earlier versions had the type as the predicate of most statements

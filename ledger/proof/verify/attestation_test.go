@@ -120,6 +120,7 @@ func TestAttestation(t *testing.T) {
 		"record's repo":           {func(r *recorded) { r.record.Repo = "web" }, wrong},
 		"record's commit":         {func(r *recorded) { r.record.Commit = strings.Repeat("2", 40) }, wrong},
 		"record's predicate":      {func(r *recorded) { r.record.Predicate = "review:code" }, wrong},
+		"record's reason":         {func(r *recorded) { r.record.Reason = "it leaks" }, wrong},
 		"record's predicate type": {func(r *recorded) { r.record.PredicateType = "https://x/y" }, wrong},
 		"record's slot":           {func(r *recorded) { r.record.Slot = "sha256:1" }, wrong},
 		"record's result":         {func(r *recorded) { r.record.Result.Status = ledger.Warn }, wrong},
