@@ -55,7 +55,8 @@ requirement of one commit, and overrides failures. It counts only if the policy
 lets its signer grant exceptions of this duration. A later one for the same
 requirement takes its place.
 
-The requirement must have a name in the policy; see 'ledgerd policy show'.
+The requirement must have a name in the policy; see 'ledgerd policy show'. For
+rollback:ENV, the commit may be deployed to ENV although it was rolled back.
 
 EXIT STATUS
   0  recorded, and it counts

@@ -23,7 +23,10 @@ func Attestation(w io.Writer, a ledger.AttestationRecord) {
 		t.Row("slot", a.Slot)
 	}
 	t.Row("signed by", a.Identity)
-	t.Row("status", a.Result.Status)
+	t.Row("status", StatusOf(a))
+	if a.Reason != "" {
+		t.Row("reason", terminal.OneLine(a.Reason))
+	}
 	t.Row("duration", Milliseconds(a.Result.DurationMS))
 	t.Row("recorded", a.RecordedAt)
 
@@ -148,7 +151,8 @@ func Revoked(i identity.Identity) any {
 	return terminal.Parts{i.RevokedAt, " (distrusted since ", i.DistrustedSince, ")"}
 }
 
-// StatusOf returns a cell with the status of an attestation, marked if it is distrusted.
+// StatusOf returns a cell with the status of an attestation, marked if it is distrusted or a failed
+// attempt to deploy.
 func StatusOf(a ledger.AttestationRecord) any {
 	if a.Distrusted {
 		return string(a.Result.Status) + " (distrusted)"

@@ -362,14 +362,15 @@ func (e *env) attest(s *signer, commit, predicate string, status ledger.Status) 
 }
 
 // send signs and records a statement.
-func (e *env) send(s *signer, statement func() ([]byte, error)) {
+func (e *env) send(s *signer, statement func() ([]byte, error)) ledger.AttestationRecord {
 	e.t.Helper()
 	payload, err := statement()
 	check(e.t, err)
 	envelope, err := attestation.SignDSSE(s.key, payload)
 	check(e.t, err)
-	_, _, err = e.host.Record(e.t.Context(), "acme", "api", envelope)
+	record, _, err := e.host.Record(e.t.Context(), "acme", "api", envelope)
 	check(e.t, err)
+	return record
 }
 
 // deploy takes a commit by Dora to DEPLOYED. ci signs its tests and its deployment.
