@@ -171,7 +171,7 @@ func TestRolledBackCommit(t *testing.T) {
 	})
 	w.get(commitPath(commitID(1))).want(200).has("Rolled back from prod by ci 30 Nov 2030 09:01 UTC : it <b>leaks</b>",
 		"It is not to be deployed there again.", "deploy:prod Rolled back, 0 of 1")
-	w.get("/orgs/acme/repos/api/attestations/"+rollback.ID).want(200).has("Reason it <b>leaks</b>")
+	w.get("/orgs/acme/repos/api/attestations/" + rollback.ID).want(200).has("Reason it <b>leaks</b>")
 	w.get("/orgs/acme/repos/api").want(200).has("rolled back by ci: it <b>leaks</b>")
 	w.get("/orgs/acme/insights").want(200).has("Rollbacks 1 1 failed attempt to deploy")
 }
