@@ -196,8 +196,7 @@ type Commit struct {
 	// commit would have if it had not been deployed, at most PROMOTABLE. In the response to a
 	// request for one target branch, it is for that branch.
 	Standing State `json:"standing"`
-	// RolledBack says from which environments the commit was rolled back, whose gates are shut for
-	// it since.
+	// RolledBack has the rollbacks that keep the commit out of an environment.
 	RolledBack []CommitRollback `json:"rolled_back,omitempty"`
 	// Requirements holds the status of each requirement at the time of the response,
 	// in the contract's order. In the response to a request for one target branch, they are

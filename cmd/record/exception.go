@@ -141,16 +141,24 @@ func recordException(p *cli.Program, command *cobra.Command, args []string, q ex
 		if err != nil {
 			return err
 		}
-		envelope, err := signer.Sign(statement)
-		if err != nil {
-			return err
-		}
-		record, _, err := c.Record(ctx, name.Org, name.Repo, envelope)
+		record, err := signAndRecord(ctx, c, name, signer, statement)
 		if err != nil {
 			return err
 		}
 		return exceptionResult(ctx, p, c, name, record)
 	})
+}
+
+// signAndRecord signs a statement and records it.
+func signAndRecord(
+	ctx context.Context, c *cli.Connection, name cli.RepoName, signer *signing.Signer, statement []byte,
+) (record ledger.AttestationRecord, err error) {
+	envelope, err := signer.Sign(statement)
+	if err != nil {
+		return record, err
+	}
+	record, _, err = c.Record(ctx, name.Org, name.Repo, envelope)
+	return record, err
 }
 
 // exceptionResult prints an exception that was recorded, and returns an error with the exit

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/internal/cli"
-	"github.com/ledgerd/ledgerd/internal/display"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
 	"github.com/ledgerd/ledgerd/internal/signing"
@@ -37,7 +36,13 @@ why. See 'ledgerd deploy --again' for what opens it. Other environments are not
 affected. A rollback counts if the policy lets its signer deploy to ENV.
 
 --to takes a commit whose deployment to ENV counted. Deploy any other with
-'ledgerd deploy', which asks the policy.`,
+'ledgerd deploy', which asks the policy.
+
+EXIT STATUS
+  0  recorded, and it counts
+  1  not recorded
+  2  usage error
+  4  recorded, but it has no effect; or it is not known what runs`,
 		Example: `  ledgerd rollback acme/api prod --reason 'memory leak' --key cd.key
   ledgerd rollback acme/api prod --to v1.4.2 --reason 'memory leak' --key cd.key`,
 		Args: cli.TakesRepo,
@@ -84,18 +89,18 @@ func rollBack(ctx context.Context, p *cli.Program, c *cli.Connection, name cli.R
 	if err != nil {
 		return err
 	}
-	envelope, err := signer.Sign(statement)
-	if err != nil {
-		return err
-	}
-	record, _, err := c.Record(ctx, name.Org, name.Repo, envelope)
+	record, err := signAndRecord(ctx, c, name, signer, statement)
 	if err != nil {
 		return err
 	}
 	err = p.Confirm(record, func() {
-		terminal.Printf(p.Stdout, "Rolled %s back from %s (%s)\n", name.At(record.Commit), q.environment, record.ID)
+		if record.Notice == "" {
+			terminal.Printf(p.Stdout, "Rolled %s back from %s (%s)\n", name.At(record.Commit), q.environment, record.ID)
+		}
 	})
-	display.Notice(p.Stderr, record)
+	if err == nil && record.Notice != "" {
+		return cli.Exitf(cli.ExitNotReached, "recorded as %s, but %s", record.ID, record.Notice)
+	}
 	return err
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/internal/ledgertest"
 )
 
-// wantFault checks that an error is about a field of a statement, or that there is none.
+// wantFault checks that an error names a field of a statement. With an empty field, it wants no error.
 func wantFault(t *testing.T, name string, err error, field string) {
 	t.Helper()
 	fault, _ := errors.AsType[*ledger.Error](err)

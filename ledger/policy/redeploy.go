@@ -88,7 +88,7 @@ func (c Contract) MayDeploy(f Facts, e Evidence, again bool, now ledger.Time) bo
 	return again && !slices.ContainsFunc(v.statements, isBySame)
 }
 
-// lastUndone returns the last deployment before a rollback. It is empty if there is none.
+// lastUndone returns the attestation of the last deployment before a rollback, or "".
 func (v *evaluation) lastUndone(r *rollback) (last string) {
 	for at := range v.f.Evidence {
 		e := &v.f.Evidence[at]

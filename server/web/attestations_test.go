@@ -14,16 +14,12 @@ import (
 // run records a result with an annotation run_url.
 func (e *env) run(s *signer, commit, predicate string, status ledger.Status, runURL string) ledger.AttestationRecord {
 	e.t.Helper()
-	payload, err := attestation.NewStatement("git+https://git.example/acme/api", commit, attestation.ResultPredicate{
-		Predicate: predicate, Result: ledger.Result{Status: status},
-		Annotations: map[string]string{attestation.RunURL: runURL},
+	return e.send(s, func() ([]byte, error) {
+		return attestation.NewStatement("git+https://git.example/acme/api", commit, attestation.ResultPredicate{
+			Predicate: predicate, Result: ledger.Result{Status: status},
+			Annotations: map[string]string{attestation.RunURL: runURL},
+		})
 	})
-	check(e.t, err)
-	envelope, err := attestation.SignDSSE(s.key, payload)
-	check(e.t, err)
-	record, _, err := e.host.Record(e.t.Context(), "acme", "api", envelope)
-	check(e.t, err)
-	return record
 }
 
 // The checks of a commit are one row each, failed first, with the key that signed.

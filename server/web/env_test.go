@@ -349,16 +349,12 @@ func (e *env) signer(dn string) *signer {
 // attest records an attestation on a commit of acme/api.
 func (e *env) attest(s *signer, commit, predicate string, status ledger.Status) ledger.AttestationRecord {
 	e.t.Helper()
-	payload, err := attestation.NewStatement("git+https://git.example/acme/api", commit, attestation.ResultPredicate{
-		Predicate: predicate, Result: ledger.Result{Status: status, DurationMS: 1200},
-		FinishedOn: e.clock.time(),
+	return e.send(s, func() ([]byte, error) {
+		return attestation.NewStatement("git+https://git.example/acme/api", commit, attestation.ResultPredicate{
+			Predicate: predicate, Result: ledger.Result{Status: status, DurationMS: 1200},
+			FinishedOn: e.clock.time(),
+		})
 	})
-	check(e.t, err)
-	envelope, err := attestation.SignDSSE(s.key, payload)
-	check(e.t, err)
-	record, _, err := e.host.Record(e.t.Context(), "acme", "api", envelope)
-	check(e.t, err)
-	return record
 }
 
 // send signs and records a statement.

@@ -157,6 +157,19 @@ func (s *signer) attest(sha, predicate string, status ledger.Status) ledger.Atte
 	return rec
 }
 
+// send signs and records a statement.
+func (s *signer) send(payload []byte) (ledger.AttestationRecord, bool, error) {
+	s.fx.t.Helper()
+	s.fx.turn()
+	envelope, err := attestation.SignDSSE(s.key, payload)
+	check(s.fx.t, err)
+	keyring, version, err := s.fx.Keyring(s.fx.t.Context(), "acme")
+	check(s.fx.t, err)
+	a, err := attestation.Verify(envelope, keyring, s.fx.Now())
+	check(s.fx.t, err)
+	return s.fx.Record(s.fx.t.Context(), "acme", "api", a, version)
+}
+
 // review records a review that counts under the default contract: of a commit with a known
 // author, by a reviewer who signs nothing else.
 func (fx *fixture) review(sha string) {

@@ -11,19 +11,6 @@ import (
 	"github.com/ledgerd/ledgerd/store"
 )
 
-// send signs and records a statement.
-func (s *signer) send(payload []byte) (ledger.AttestationRecord, bool, error) {
-	s.fx.t.Helper()
-	s.fx.turn()
-	envelope, err := attestation.SignDSSE(s.key, payload)
-	check(s.fx.t, err)
-	keyring, version, err := s.fx.Keyring(s.fx.t.Context(), "acme")
-	check(s.fx.t, err)
-	a, err := attestation.Verify(envelope, keyring, s.fx.Now())
-	check(s.fx.t, err)
-	return s.fx.Record(s.fx.t.Context(), "acme", "api", a, version)
-}
-
 // deployment returns the statement of a deployment to prod.
 func (fx *fixture) deployment(sha string, change func(*attestation.ResultPredicate)) []byte {
 	fx.t.Helper()
