@@ -118,7 +118,8 @@ func newAuthorSet(a *authorship) *authorSet {
 
 // wrote reports whether the signer of e is one of the authors.
 func (s *authorSet) wrote(e *Evidence) bool {
-	return e.Person != 0 && s.people[e.Person] || s.hasName(e.Signer.CN) || slices.ContainsFunc(e.Emails, s.hasName)
+	id := e.individual().id
+	return id != 0 && s.people[id] || s.hasName(e.Signer.CN) || slices.ContainsFunc(e.Emails, s.hasName)
 }
 
 // hasName reports whether an author has a name. Most names are nobody's: their sums show

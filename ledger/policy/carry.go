@@ -61,8 +61,8 @@ type carrying struct {
 	f *Facts
 	// own is the number of pieces of evidence of the commit itself, which are the first.
 	own int
-	// people numbers the people of the evidence, by its position.
-	people []int
+	// topics numbers the pairs of person and predicate of the evidence, by its position.
+	topics []int
 	// next links the evidence of a person for a predicate and slot: it has the position of
 	// the next one, and of the first one for the last. It is nil until it is needed.
 	next []int
@@ -116,14 +116,14 @@ func (k *carrying) isReplaced(at int) bool {
 // link sets next.
 func (k *carrying) link() {
 	type key struct {
-		person          int
-		predicate, slot string
+		topic int
+		slot  string
 	}
 	last := make(map[key]int, len(k.f.Evidence))
 	k.next = make([]int, len(k.f.Evidence))
 	for at := range k.f.Evidence {
 		e := &k.f.Evidence[at]
-		key := key{k.people[at], e.Predicate, e.Slot}
+		key := key{k.topics[at], e.Slot}
 		k.next[at] = at
 		if before, ok := last[key]; ok {
 			k.next[at], k.next[before] = k.next[before], at

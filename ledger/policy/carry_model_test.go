@@ -103,11 +103,18 @@ func modelWrote(s Source, e Evidence) bool {
 		names[modelFold(a.Name)], names[modelFold(a.Email)] = true, true
 	}
 	delete(names, "")
-	own := names[modelFold(e.Signer.CN)] || e.Person != 0 && slices.Contains(s.AuthorPeople, e.Person)
+	own := names[modelFold(e.Signer.CN)] || modelIsWriter(s, e)
 	for _, email := range e.Emails {
 		own = own || names[modelFold(email)]
 	}
 	return own
+}
+
+// modelIsWriter reports whether the person of a signer, or somebody with a common name, is one of
+// the people who wrote a commit.
+func modelIsWriter(s Source, e Evidence) bool {
+	who, ok := modelCounted(e).(int64)
+	return ok && slices.Contains(s.AuthorPeople, who)
 }
 
 // modelKnows reports whether it is known who wrote a commit: somebody with a name. By the rules
@@ -242,7 +249,7 @@ func modelCountsAlone(c Contract, f Facts, i int, tallies []modelTally, e Eviden
 		return false
 	}
 	tallies = slices.Clone(tallies)
-	tallies[i].people, tallies[i].needed = map[any]string{modelWho(e): ""}, 1
+	tallies[i].people, tallies[i].needed = map[any]string{modelCounted(e): ""}, 1
 	return len(c.Requirements[i].DistinctFrom) == 0 ||
 		modelAssign(c, f, tallies, modelInvolved(c, f, i), map[int][]any{})
 }

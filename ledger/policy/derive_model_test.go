@@ -108,6 +108,14 @@ func modelWho(e Evidence) any {
 	return e.Signer
 }
 
+// modelCounted identifies who counts by evidence: the person, or all people who have a common name.
+func modelCounted(e Evidence) any {
+	if e.Individual != 0 {
+		return e.Individual
+	}
+	return modelWho(e)
+}
+
 // A modelTally is what a requirement makes of the evidence.
 type modelTally struct {
 	people    map[any]string  // who counts, with their names
@@ -179,8 +187,8 @@ func modelWeigh(c Contract, r Requirement, f Facts, now ledger.Time) modelTally 
 	for a, list := range good {
 		for _, e := range list {
 			name := dnText(e.Signer)
-			if known := tally.people[a.who]; !bad[a] && (known == "" || name < known) {
-				tally.people[a.who] = name
+			if known := tally.people[modelCounted(e)]; !bad[a] && (known == "" || name < known) {
+				tally.people[modelCounted(e)] = name
 			}
 			tally.counts[e.Attestation] = !bad[a]
 			if until := modelEnd(r, e); until > 0 && (tally.first == 0 || until < tally.first) {

@@ -37,16 +37,16 @@ type evaluation struct {
 	matcher signerMatcher
 	sorted  *sortedEvidence // nil if there is little
 
-	// By the position of the evidence: the person, the pair of person and predicate, each
-	// numbered from 0, the status, and whether the person is an author.
-	people, topics []int
-	statuses       []statusSet
-	isAuthor       []bool
+	// By the position of the evidence: the individual, the pair of person and predicate, each
+	// numbered from 0, the status, and whether the individual is an author.
+	individuals, topics []int
+	statuses            []statusSet
+	isAuthor            []bool
 	// authorships say who wrote the commit, and then each source, and authorKnown is the
 	// strictest rule that knows it. They are set with isAuthor.
 	authorships []authorship
 	authorKnown []AuthorRule
-	// can has, by person, the requirements for which the person counts.
+	// can has, by individual, the requirements for which it counts.
 	can []assign.Set
 	// incomplete has, by topic, the number of the last requirement for which evidence for a
 	// slot does not count, counted from 1.
@@ -77,7 +77,7 @@ type decision struct {
 	blocked  bool
 	accept   statusSet
 	tooMany  bool // there are too many signers and patterns to compare, or requirements and topics
-	// have is the number of people whose evidence counts.
+	// have is the number of individuals whose evidence counts.
 	have      int
 	exception *Exception
 	// filled is 1 if the exception fills a place of the threshold.
@@ -101,7 +101,7 @@ func (c *Contract) evaluate(f *Facts, now ledger.Time) *evaluation {
 		decisions: make([]decision, len(c.Requirements)), carrying: carrying{f: f, own: own}, statements: statements,
 	}
 	v.number()
-	v.carrying.people = v.people
+	v.carrying.topics = v.topics
 	if statements != nil {
 		v.rollbacks = c.lastRollbacks(f, statements, now, &v.matcher)
 	}
@@ -119,48 +119,47 @@ func (c *Contract) evaluate(f *Facts, now ledger.Time) *evaluation {
 	return v
 }
 
-// number numbers the people of the evidence.
+// number numbers the individuals and topics of the evidence.
 func (v *evaluation) number() {
 	n := len(v.f.Evidence)
 	numbers := make([]int, 3*n)
-	v.people, v.topics, v.about = numbers[:n], numbers[n:2*n], numbers[2*n:2*n]
+	v.individuals, v.topics, v.about = numbers[:n], numbers[n:2*n], numbers[2*n:2*n]
 	v.statuses = make([]statusSet, n)
 	for i := range v.f.Evidence {
 		v.statuses[i] = setOf(v.f.Evidence[i].Status)
 	}
 
-	people := 0
 	if n <= maxCompared {
-		people = v.numberFew()
-	} else {
-		persons, topics := groups{}, groups{byPredicate: true}
-		for i := range v.f.Evidence {
-			v.people[i], _ = persons.add(&v.f.Evidence[i])
-			v.topics[i], _ = topics.add(&v.f.Evidence[i])
-		}
-		people = len(persons.list)
+		v.can = make([]assign.Set, v.numberFew())
+		return
 	}
-	v.can = make([]assign.Set, people)
+	individuals, topics := groups{}, groups{byPredicate: true}
+	for i := range v.f.Evidence {
+		v.individuals[i], _ = individuals.add(&v.f.Evidence[i])
+		v.topics[i], _ = topics.add(&v.f.Evidence[i])
+	}
+	v.can = make([]assign.Set, len(individuals.list))
 }
 
 // numberFew is like number, for little evidence: comparing all pairs is faster. It returns
-// the number of people.
-func (v *evaluation) numberFew() (people int) {
+// the number of individuals.
+func (v *evaluation) numberFew() (individuals int) {
 	topics := 0
 	for i := range v.f.Evidence {
-		e, person, topic := &v.f.Evidence[i], people, topics
+		e, individual, topic := &v.f.Evidence[i], individuals, topics
 		for j := range i {
-			if other := &v.f.Evidence[j]; other.samePerson(e) {
-				person = v.people[j]
-				if other.Predicate == e.Predicate {
-					topic = v.topics[j]
-				}
+			other := &v.f.Evidence[j]
+			if other.sameIndividual(e) {
+				individual = v.individuals[j]
+			}
+			if other.Predicate == e.Predicate && other.samePerson(e) {
+				topic = v.topics[j]
 			}
 		}
-		v.people[i], v.topics[i] = person, topic
-		people, topics = max(people, person+1), max(topics, topic+1)
+		v.individuals[i], v.topics[i] = individual, topic
+		individuals, topics = max(individuals, individual+1), max(topics, topic+1)
 	}
-	return people
+	return individuals
 }
 
 // maxWeighed limits the verdicts of one derivation. Within the bounds of contracts and of
@@ -378,13 +377,13 @@ func (v *evaluation) isSilent(i, at int) bool {
 	return v.decisions[i].verdicts[at] == expired
 }
 
-// count counts the people whose evidence counts for a requirement, and finds out when the
+// count counts the individuals whose evidence counts for a requirement, and finds out when the
 // first evidence that counts, or would if that for other slots did, expires.
 func (v *evaluation) count(i int, about []int) {
 	r, d := &v.c.Requirements[i], &v.decisions[i]
 	for _, at := range about {
 		verdict := d.verdicts[at]
-		if can := &v.can[v.people[at]]; verdict == counts && !can.Contains(i) {
+		if can := &v.can[v.individuals[at]]; verdict == counts && !can.Contains(i) {
 			can.Add(i)
 			d.have++
 		}

@@ -49,20 +49,20 @@ func (v *evaluation) status(i int) ledger.RequirementStatus {
 	return s
 }
 
-// signersCounted returns the names of the people who count, sorted. Of several names of a
-// person, it is the first one.
+// signersCounted returns the names of those who count, sorted. Of several names of an
+// individual, it is the first one.
 func (v *evaluation) signersCounted(d *decision) []string {
 	var names []string
-	first := make(map[int]int, d.have) // by person, the index in names
+	first := make(map[int]int, d.have) // by individual, the index in names
 	for at, verdict := range d.verdicts {
 		if verdict != counts {
 			continue
 		}
 		name := v.name(at)
-		n, ok := first[v.people[at]]
+		n, ok := first[v.individuals[at]]
 		switch {
 		case !ok:
-			first[v.people[at]] = len(names)
+			first[v.individuals[at]] = len(names)
 			names = append(names, name)
 		case name < names[n]:
 			names[n] = name

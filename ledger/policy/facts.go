@@ -18,7 +18,10 @@ type Evidence struct {
 	Signer identity.DN
 	// Person identifies the person of the signer. Identities with a common key or DN are
 	// one person. It is 0 if only the DN is known.
-	Person     int64
+	Person int64
+	// Individual identifies who counts. People with a common name, e-mail address or login are
+	// one individual (see [identity.Individuals]). It is 0 if that is the person alone.
+	Individual int64
 	Emails     []string
 	Status     ledger.Status
 	RecordedAt ledger.Time
@@ -59,6 +62,23 @@ func (e *Evidence) samePerson(other *Evidence) bool {
 	return e.Person == other.Person && (e.Person != 0 || e.Signer == other.Signer)
 }
 
+// individual returns who counts: the people who are one individual count once.
+func (e *Evidence) individual() person {
+	if e.Individual != 0 {
+		return person{id: e.Individual}
+	}
+	return e.person()
+}
+
+// sameIndividual reports whether both are of one individual. It is faster than comparing the
+// results of individual.
+func (e *Evidence) sameIndividual(other *Evidence) bool {
+	if e.Person == 0 && e.Individual == 0 {
+		return other.Person == 0 && other.Individual == 0 && e.Signer == other.Signer
+	}
+	return e.individual().id == other.individual().id
+}
+
 // Facts is the part of a commit that Derive needs.
 type Facts struct {
 	// Authors holds everybody who wrote the commit: its author, its committer and its
@@ -66,9 +86,9 @@ type Facts struct {
 	Authors []ledger.Author
 	// Proven reports whether Authors are those that the commit's object names.
 	Proven bool
-	// AuthorPeople holds the people, as in Evidence.Person, who are known to have written
-	// the commit: one who signed its object, or one with another identity that has the name
-	// of an author.
+	// AuthorPeople holds the individuals, as in Evidence.Individual, who are known to have
+	// written the commit: one who signed its object, or one with another identity that has the
+	// name of an author.
 	AuthorPeople []int64
 	// SigningKeys are the fingerprints of the keys that signed the commit, and KnownAuthors
 	// those among them, and among AuthorNames, that any signer of the org has.

@@ -53,8 +53,8 @@ func Latest(list []Evidence) []Evidence {
 // map.
 const maxCompared = 16
 
-// groups numbers the people of evidence, or if byPredicate is set, the distinct pairs of a
-// person and a predicate, in the order in which they are added.
+// groups numbers the individuals of evidence, or if byPredicate is set, the distinct pairs of
+// a person and a predicate, in the order in which they are added.
 type groups struct {
 	byPredicate bool
 	list        []*Evidence   // the first of each group
@@ -66,7 +66,7 @@ func (g *groups) key(e *Evidence) topic {
 	if g.byPredicate {
 		return topic{person: e.person(), predicate: e.Predicate}
 	}
-	return topic{person: e.person()}
+	return topic{person: e.individual()}
 }
 
 // find returns the number of the group of e, or -1.
@@ -78,7 +78,8 @@ func (g *groups) find(e *Evidence) int {
 		return -1
 	}
 	for n, first := range g.list {
-		if first.samePerson(e) && (!g.byPredicate || first.Predicate == e.Predicate) {
+		if g.byPredicate && first.Predicate == e.Predicate && first.samePerson(e) ||
+			!g.byPredicate && first.sameIndividual(e) {
 			return n
 		}
 	}

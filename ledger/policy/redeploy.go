@@ -49,7 +49,7 @@ func (v *evaluation) hasDeployed(at int) bool {
 	return false
 }
 
-// isAssignable reports whether the person of the evidence at a position can be assigned to a
+// isAssignable reports whether the individual of the evidence at a position can be assigned to a
 // requirement, apart from the people from whom it must be distinct.
 func (v *evaluation) isAssignable(i, at int) bool {
 	if len(v.c.Requirements[i].DistinctFrom) == 0 {
@@ -58,9 +58,9 @@ func (v *evaluation) isAssignable(i, at int) bool {
 	// As if nobody else counted for the requirement.
 	all := slices.Clone(v.can)
 	defer func() { v.can = all }()
-	for person := range v.can {
-		if person != v.people[at] {
-			v.can[person].Remove(i)
+	for individual := range v.can {
+		if individual != v.individuals[at] {
+			v.can[individual].Remove(i)
 		}
 	}
 	return v.assign(i, 1) == assign.Found
@@ -83,7 +83,7 @@ func (c Contract) MayDeploy(f Facts, e Evidence, again bool, now ledger.Time) bo
 	r := &v.rollbacks[n]
 	undone := v.lastUndone(r)
 	isBySame := func(s Evidence) bool {
-		return s.Predicate == r.Predicate && s.samePerson(&e) && s.Attestation > undone
+		return s.Predicate == r.Predicate && s.sameIndividual(&e) && s.Attestation > undone
 	}
 	return again && !slices.ContainsFunc(v.statements, isBySame)
 }
