@@ -236,7 +236,8 @@ type IdentityEvent struct {
 	Action IdentityAction `json:"action"`
 	// IdentityID is the ID of the identity, and Kind its kind: key, root or sigstore. If Kind is
 	// KindTrustedRoot, the event is about a version of a trusted root, and IdentityID is its name.
-	// If it is KindPasskey, the event is about a passkey of the person with the DN.
+	// If it is KindPasskey, the event is about a passkey of the person with the DN. If it is
+	// KindSigner, the event is about the signer with the DN, which is the IdentityID.
 	IdentityID string `json:"identity_id"`
 	Kind       string `json:"kind"`
 	DN         string `json:"dn"`
@@ -247,7 +248,7 @@ type IdentityEvent struct {
 	DNPattern string `json:"dn_pattern,omitzero"`
 	// Key is the SHA-256 of the DER SubjectPublicKeyInfo, and Certificate that of the DER certificate,
 	// if there is one; both in hex. For a keyless entry, Key is the SHA-256 of Sigstore; for a trusted
-	// root, of its document; for a passkey, of its key in the form of COSE.
+	// root, of its document; for a passkey, of its key in the form of COSE; for a signer, of the DN.
 	Key         string `json:"key"`
 	Certificate string `json:"certificate,omitzero"`
 	// NotBefore and NotAfter are the validity of the certificate.
@@ -268,6 +269,9 @@ type IdentityEvent struct {
 	// of the signer at forges.
 	Emails []string `json:"emails,omitzero"`
 	Logins []string `json:"logins,omitzero"`
+	// Distinct reports, in an event of a signer, whether the signer is another person than all
+	// others with the same names.
+	Distinct bool `json:"distinct,omitzero"`
 }
 
 // A SigstoreEntry is an entry of an org's allow-list of keyless signers: which certificates of a
@@ -309,6 +313,7 @@ type SigstoreCertificate struct {
 const (
 	KindTrustedRoot = "trusted_root" // a trusted root of keyless signatures
 	KindPasskey     = "passkey"      // a passkey of a member
+	KindSigner      = "signer"       // whether a signer is another person than others with the names
 )
 
 // An IdentityAction says what happened to an identity.

@@ -93,6 +93,7 @@ func identityFields(i identity.Identity) []ledger.Field {
 		{Name: "fingerprint", Value: i.Fingerprint},
 		{Name: "revoked_at", Value: optional(i.RevokedAt)},
 		{Name: "distrusted_since", Value: optional(i.DistrustedSince)},
+		{Name: "distinct", Value: optional(i.Distinct)},
 	}
 }
 

@@ -55,12 +55,14 @@ func (rd reader) gatherAuthors(list []*subject) error {
 	return nil
 }
 
-// Queries for people by their names and by their keys.
+// Queries for individuals by their names and by their keys.
 const (
 	selectNamed = `
-SELECT n.org_id, n.name, s.person
+SELECT n.org_id, n.name, s.individual
 FROM signer_names n /*+ordered*/ JOIN signers s ON s.id = n.signer_id WHERE s.person > 0 AND (n.org_id, n.name) IN `
-	selectKeyed = "SELECT org_id, digest, person FROM keys WHERE person > 0 AND (org_id, digest) IN "
+	selectKeyed = `
+SELECT k.org_id, k.digest, s.individual
+FROM keys k /*+ordered*/ JOIN signers s ON s.id = k.person WHERE k.person > 0 AND (k.org_id, k.digest) IN `
 )
 
 // addPeople adds the people that a query returns to the commits with their names or keys.

@@ -22,7 +22,7 @@ type caches struct {
 	signers    *cache[int64, signerName]        // by row id
 	evidence   *cache[int64, policy.Evidence]   // by row id of the attestation
 	rows       *cache[nameKey, int64]           // row ids of predicates, types, signers and keys
-	people     *cache[personKey, int64]         // the person of a signature
+	people     *cache[personKey, who]           // by whom a signature is
 	named      *cache[namesKey, struct{}]       // signers whose names are stored
 	// expressions holds row ids; verdicts holds what is stored.
 	expressions *cache[string, int64]
@@ -84,7 +84,7 @@ func newCaches() *caches {
 		signers:    newCache[int64, signerName](maxNames),
 		evidence:   newCache[int64, policy.Evidence](maxEvidence),
 		rows:       newCache[nameKey, int64](maxNames),
-		people:     newCache[personKey, int64](maxNames),
+		people:     newCache[personKey, who](maxNames),
 		named:      newCache[namesKey, struct{}](maxNames),
 
 		expressions:  newCache[string, int64](maxContracts),

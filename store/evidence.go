@@ -7,17 +7,20 @@ import (
 )
 
 const selectLatest = `
-SELECT l.commit_id, l.attestation_id, s.person FROM latest l /*+ordered*/ JOIN signers s ON s.id = l.signer_id
+SELECT l.commit_id, l.attestation_id, s.person, s.individual FROM latest l /*+ordered*/ JOIN signers s ON s.id = l.signer_id
 WHERE l.commit_id IN `
 
 // gatherEvidence reads the evidence of commits: the latest attestation of each
 // signer for each predicate.
 func (rd reader) gatherEvidence(byID map[int64]*subject, ids []any) error {
-	type latest struct{ commit, attestation, person int64 }
+	type latest struct {
+		commit, attestation int64
+		who
+	}
 	var list []latest
 	err := rd.EachIn(func(row scanner) error {
 		var l latest
-		err := row.Scan(&l.commit, &l.attestation, &l.person)
+		err := row.Scan(&l.commit, &l.attestation, &l.person, &l.individual)
 		list = append(list, l)
 		return err
 	}, selectLatest, 1, ids)
@@ -43,7 +46,7 @@ func (rd reader) gatherEvidence(byID map[int64]*subject, ids []any) error {
 		}
 
 		e, ok := rd.caches.evidence.get(l.attestation)
-		e.Person = l.person
+		e.Person, e.Individual = l.person, l.individual
 		f.Evidence = append(f.Evidence, e)
 		if !ok || !mapped {
 			uncached = append(uncached, l.attestation)
@@ -61,7 +64,7 @@ func (rd reader) gatherEvidence(byID map[int64]*subject, ids []any) error {
 }
 
 // readEvidence reads attestations by row id, and sets the evidence at their places, except
-// for the person.
+// for who has signed.
 func (rd reader) readEvidence(places map[int64]place, rows []any) error {
 	return rd.EachIn(func(row scanner) error {
 		var id, predicateID, typeID, signerID int64
@@ -89,7 +92,7 @@ func (rd reader) readEvidence(places map[int64]place, rows []any) error {
 		e.Signer = signer.dn
 
 		at := &places[id].facts.Evidence[places[id].index]
-		e.Person = at.Person
+		e.Person, e.Individual = at.Person, at.Individual
 		*at = e
 		if rd.writes {
 			rd.caches.evidence.put(id, e)

@@ -113,6 +113,8 @@ func (e *exerciser) orgs() {
 	check(e.t, err)
 	e.ok(e.Identity(ctx, "umbrella", added.ID))
 	e.ok(e.ChangeIdentity(ctx, "umbrella", added.ID, identityChange("test:*")))
+	e.ok(e.ChangeIdentity(ctx, "umbrella", added.ID, distinctChange(true)))
+	e.ok(e.ChangeIdentity(ctx, "umbrella", added.ID, distinctChange(false)))
 	_, _, err = e.Keyring(ctx, "umbrella")
 	check(e.t, err)
 	for _, email := range []string{"zoe@umbrella.example", ""} {
@@ -143,6 +145,8 @@ func identityChange(may ...string) identity.Change {
 }
 
 func emailChange(email string) identity.Change { return identity.Change{Email: &email} }
+
+func distinctChange(distinct bool) identity.Change { return identity.Change{Distinct: &distinct} }
 
 // identityOf returns the identity of a key.
 func identityOf(t *testing.T, public ed25519.PublicKey, dn string) identity.Identity {

@@ -18,7 +18,8 @@ import (
 const selectIdentity = `
 SELECT i.id, i.identity_id, o.name, i.kind, i.dn, i.email, i.emails, i.logins, i.may, i.dn_pattern, i.pem,
   i.fingerprint, i.not_after,
-  i.created_at, i.revoked_at, i.distrusted_since, i.event_id, i.sigstore
+  i.created_at, i.revoked_at, i.distrusted_since, i.event_id, i.sigstore, i.kind <> 'root' AND EXISTS (
+    SELECT 1 FROM signers s WHERE s.org_id = i.org_id AND s.dn = i.dn AND s.distinct_by > 0)
 FROM identities i JOIN orgs o ON o.id = i.org_id `
 
 func scanIdentity(row scanner) (keyed[identity.Identity], error) {
@@ -26,7 +27,7 @@ func scanIdentity(row scanner) (keyed[identity.Identity], error) {
 	var emails, logins, may, entry string
 	err := row.Scan(&i.id, &i.row.ID, &i.row.Org, &i.row.Kind, &i.row.DN, &i.row.Email, &emails, &logins, &may,
 		&i.row.DNPattern, &i.row.PEM, &i.row.Fingerprint, &i.row.NotAfter, &i.row.CreatedAt, &i.row.RevokedAt,
-		&i.row.DistrustedSince, &i.row.Event, &entry)
+		&i.row.DistrustedSince, &i.row.Event, &entry, &i.row.Distinct)
 	i.row.Emails, i.row.Logins, i.row.May = linesOf(emails), linesOf(logins), linesOf(may)
 	if err == nil && entry != "" {
 		i.row.Sigstore = new(ledger.SigstoreEntry)
@@ -165,10 +166,18 @@ func (s *Store) ChangeIdentity(ctx context.Context, org, id string, c identity.C
 		if err != nil {
 			return changed, err
 		}
+		if changed.Distinct != i.row.Distinct {
+			if err := t.setDistinct(orgID, org, changed.ID, changed.DN, changed.Distinct); err != nil {
+				return changed, err
+			}
+		}
 		isSame := slices.Equal(changed.May, i.row.May) && changed.DNPattern == i.row.DNPattern &&
 			slices.Equal(changed.AuthorNames(), i.row.AuthorNames())
 		if isSame {
-			return changed, t.namesChanged(orgID, i.row, changed)
+			if err := t.namesChanged(orgID, i.row, changed); err != nil || changed.Distinct == i.row.Distinct {
+				return changed, err
+			}
+			return changed, t.auditIdentity(orgID, i.row, changed, ledger.IdentityChanged)
 		}
 		_, err = t.Exec("UPDATE identities SET may = ?, dn_pattern = ?, email = ?, emails = ?, logins = ? WHERE id = ?",
 			strings.Join(changed.May, "\n"), changed.DNPattern, changed.Email, strings.Join(changed.Emails, "\n"),

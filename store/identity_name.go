@@ -32,18 +32,11 @@ func (t *tx) registerPerson(orgID int64, identityID string, n identity.Identity,
 func (t *tx) personOfIdentity(
 	orgID int64, n identity.Identity, dn identity.DN, cause ledger.Cause,
 ) (signerID, person int64, err error) {
+	if n.Kind != identity.KeyIdentity {
+		return t.personOfName(orgID, n.DN, dn)
+	}
 	if signerID, err = t.rowFor(nameKey{signersTable, orgID, n.DN}, dn); err != nil {
 		return 0, 0, err
-	}
-	if n.Kind != identity.KeyIdentity {
-		if person, err = personOfName(t.Conn, orgID, signerID); err != nil {
-			return 0, 0, fmt.Errorf("find the person of a signer: %w", err)
-		}
-		if person == 0 {
-			person = signerID
-		}
-		_, err = t.Exec("UPDATE signers SET person = ? WHERE id = ?", person, signerID)
-		return signerID, person, err
 	}
 
 	digest, err := n.KeyDigest()
@@ -56,6 +49,23 @@ func (t *tx) personOfIdentity(
 	}
 	person, _, err = t.join(orgID, signature{signerID: signerID, keyID: keyID}, cause)
 	return signerID, person, err
+}
+
+// personOfName returns the signer with a DN and the person. It stores both if they are new.
+func (t *tx) personOfName(orgID int64, name string, dn identity.DN) (signerID, person int64, err error) {
+	if signerID, err = t.rowFor(nameKey{signersTable, orgID, name}, dn); err != nil {
+		return 0, 0, err
+	}
+	if person, err = personOfName(t.Conn, orgID, signerID); err != nil {
+		return 0, 0, fmt.Errorf("find the person of a signer: %w", err)
+	}
+	if person == 0 {
+		person = signerID
+	}
+	if _, err := t.Exec("UPDATE signers SET person = ? WHERE id = ?", person, signerID); err != nil {
+		return 0, 0, fmt.Errorf("note the person of a signer: %w", err)
+	}
+	return signerID, person, t.individualize(signerID, person)
 }
 
 // changeNames stores the e-mail addresses and logins of the signer of an identity that was changed.

@@ -100,7 +100,7 @@ func (rd reader) lintAuthors(f *lint.Facts, d deriver) error {
 func (rd reader) lintSigners(orgID int64) ([]lint.Signer, error) {
 	// With the kinds, this uses the index identities_active, which has no revoked identities.
 	return all(rd, scanLintSigner, `
-SELECT i.id, i.kind, i.dn, i.may, i.dn_pattern, coalesce(s.person, 0)
+SELECT i.id, i.kind, i.dn, i.may, i.dn_pattern, coalesce(s.individual, 0)
 FROM identities i LEFT JOIN signers s ON s.org_id = i.org_id AND s.dn = i.dn AND i.kind <> ?
 WHERE i.org_id = ? AND i.kind IN (?, ?, ?) AND i.revoked_at = 0 AND (i.not_after = 0 OR i.not_after > ?) LIMIT ?`,
 		identity.RootIdentity, orgID, identity.KeyIdentity, identity.RootIdentity, identity.SigstoreIdentity, rd.now,

@@ -54,17 +54,18 @@ func (s *Store) BuildLogsOnce(ctx context.Context) error {
 			errs = append(errs, err)
 		}
 	}
+
 	if err := s.logIdentities(ctx); err != nil {
 		errs = append(errs, fmt.Errorf("log identities: %w", err))
+	}
+	if err := s.logDistincts(ctx); err != nil {
+		errs = append(errs, fmt.Errorf("log distinct signers: %w", err))
 	}
 	if err := s.logCommits(ctx); err != nil {
 		errs = append(errs, fmt.Errorf("log what is known of commits: %w", err))
 	}
 	return errors.Join(errs...)
 }
-
-// logIdentitiesBatch is the number of identities that one write logs.
-const logIdentitiesBatch = 50
 
 // logIdentities logs the identities that were added before a release that logs them, so
 // that the log has every identity that has ever signed.

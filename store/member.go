@@ -13,14 +13,15 @@ import (
 
 const selectMember = `
 SELECT m.id, m.member_id, o.name, m.issuer, m.subject, m.dn, m.name, m.email, m.role, m.by_rule, m.created_at,
-  m.signed_in_at, m.removed_at
+  m.signed_in_at, m.removed_at, EXISTS (
+    SELECT 1 FROM signers s WHERE s.org_id = m.org_id AND s.dn = m.dn AND s.distinct_by > 0)
 FROM members m JOIN orgs o ON o.id = m.org_id `
 
 func scanMember(row scanner) (keyed[member.Member], error) {
 	var m keyed[member.Member]
 	var r = &m.row
 	return m, row.Scan(&m.id, &r.ID, &r.Org, &r.Issuer, &r.Subject, &r.DN, &r.Name, &r.Email, &r.Role, &r.ByRule,
-		&r.CreatedAt, &r.SignedInAt, &r.RemovedAt)
+		&r.CreatedAt, &r.SignedInAt, &r.RemovedAt, &r.Distinct)
 }
 
 // Members lists the members and former members of an org, oldest first.
@@ -147,6 +148,7 @@ func memberFields(m member.Member) []ledger.Field {
 		{Name: "role", Value: m.Role},
 		{Name: "by_rule", Value: m.ByRule},
 		{Name: "removed", Value: m.RemovedAt != 0},
+		{Name: "distinct", Value: optional(m.Distinct)},
 	}
 }
 
@@ -164,10 +166,16 @@ func (s *Store) ChangeMember(ctx context.Context, org, id string, c member.Chang
 		if err != nil {
 			return before.row, err
 		}
+
 		after := c.Apply(before.row, t.now)
 		if before.row.RemovedAt != 0 && after.RemovedAt == 0 {
 			if err := t.checkProvider(s.providers, orgID, org, after.Issuer); err != nil {
 				return before.row, err
+			}
+		}
+		if after.Distinct != before.row.Distinct {
+			if err := t.setDistinct(orgID, org, after.ID, after.DN, after.Distinct); err != nil {
+				return after, err
 			}
 		}
 		return after, t.updateMember(org, before, after)

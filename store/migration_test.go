@@ -147,7 +147,7 @@ func wantFiles(t *testing.T, path string, want ...string) {
 }
 
 // latest is the current schema version.
-const latest = "19"
+const latest = "20"
 
 func TestMigrationCopiesDatabase(t *testing.T) {
 	path := UnpackV5(t)

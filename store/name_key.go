@@ -67,3 +67,6 @@ type namesKey struct {
 	signerID int64
 	emails   string
 }
+
+// A who is the person and the individual of a signer, as in policy.Evidence.
+type who struct{ person, individual int64 }

@@ -9,12 +9,14 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// undoPages makes a database one of schema version 10: it undoes 0019_rollback.sql,
-// 0018_boundaries.sql, 0017_members.sql, 0016_keyless.sql, 0015_retention.sql, 0014_operate.sql,
+// undoPages makes a database one of schema version 10: it undoes 0020_once.sql,
+// 0019_rollback.sql, 0018_boundaries.sql, 0017_members.sql, 0016_keyless.sql, 0015_retention.sql, 0014_operate.sql,
 // 0013_operations.sql, 0012_proof.sql and 0011_pages.sql.
 const undoPages = `
 DROP TABLE provider_orgs; DROP TABLE cursor_key; DROP INDEX commits_expiring_by_repo;
 ALTER TABLE attestations DROP COLUMN reason;
+DROP INDEX signers_to_log; DROP INDEX signers_distinct;
+ALTER TABLE signers DROP COLUMN individual; ALTER TABLE signers DROP COLUMN distinct_by;
 CREATE TEMP TABLE links AS SELECT org_id, digest, commit_id, identity_id, signer_id, min(attestation_id) FROM artifacts
   GROUP BY 1, 2, 3, 4, 5;
 DROP TABLE artifacts;

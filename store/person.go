@@ -9,19 +9,32 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// personOf returns the person of a signature in the present version of the keyring, and
-// stores that the signer and the key are of one person. changed reports whether it may
-// have made somebody an author of commits.
-func (t *tx) personOf(orgID int64, key personKey, cause ledger.Cause) (person int64, changed bool, err error) {
-	if person, ok := t.caches.people.get(key); ok {
-		return person, false, nil
+// whoSigned returns who a signature is by, in the present version of the keyring. It stores that
+// the signer and the key are of one person, and the signer's names: the CN, and e-mail addresses,
+// one per line. changed reports whether people may have become one, individuals too, or authors of
+// commits.
+func (t *tx) whoSigned(
+	orgID int64, key personKey, cn, emails string, cause ledger.Cause,
+) (w who, changed bool, err error) {
+	w, ok := t.caches.people.get(key)
+	if _, isNamed := t.caches.named.get(namesKey{key.signerID, emails}); ok && isNamed {
+		return w, false, nil
 	}
-	if person, changed, err = t.join(orgID, key.signature, cause); err != nil {
-		return 0, false, err
+
+	person, joined, err := t.join(orgID, key.signature, cause)
+	if err != nil {
+		return w, false, err
 	}
-	t.caches.people.put(key, person)
+	named, err := t.nameSigner(orgID, key.signerID, person, cn, emails, cause)
+	if err != nil {
+		return w, false, err
+	}
+	if w, err = t.whoIs(person); err != nil {
+		return w, false, err
+	}
+	t.caches.people.put(key, w)
 	t.cached = true
-	return person, changed, nil
+	return w, joined || named, nil
 }
 
 // join stores that a signer and a key are of one person, and returns the person. If they
@@ -33,11 +46,18 @@ func (t *tx) join(orgID int64, sig signature, cause ledger.Cause) (person int64,
 	if err != nil {
 		return 0, false, fmt.Errorf("read key: %w", err)
 	}
+
 	person, other, err := joinPeople(t.Conn, orgID, sig)
 	if err != nil {
 		return 0, false, fmt.Errorf("join the people of a signature: %w", err)
 	}
+	if err := t.individualize(sig.signerID, person); err != nil {
+		return 0, false, err
+	}
 	if other != 0 {
+		if _, err := t.regroup(orgID, 0); err != nil {
+			return 0, false, err
+		}
 		t.caches.people.clear()
 		if err := t.keyringChanged(orgID); err != nil {
 			return 0, false, err
@@ -122,8 +142,8 @@ func (t *tx) peopleLike(orgID int64, r *recording) (people []int64, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if person, ok := t.caches.people.get(personKey{signature{signerID, keyID}, r.keyringVersion}); ok {
-		return []int64{person}, nil
+	if w, ok := t.caches.people.get(personKey{signature{signerID, keyID}, r.keyringVersion}); ok {
+		return []int64{w.person}, nil
 	}
 
 	var person int64
@@ -149,10 +169,4 @@ func (t *tx) peopleLike(orgID int64, r *recording) (people []int64, err error) {
 		}
 	}
 	return people, nil
-}
-
-// keyringChanged notes that the identities of an org have changed.
-func (t *tx) keyringChanged(orgID int64) error {
-	_, err := t.Exec("UPDATE orgs SET keyring_version = keyring_version + 1 WHERE id = ?", orgID)
-	return err
 }

@@ -57,6 +57,7 @@ var mayScan = []exception{
 	{"INSERT INTO restores", afterRestore},
 	{"AND e.seq = o.next_seq - 1 ORDER BY o.name", afterRestore},
 	{"UPDATE sessions SET expires_at", afterClock},
+	{"FROM signers s /*+index signers_to_log*/", "reads the index of the signers to be logged"},
 	{"UPDATE tokens SET last_used_at = ?1", afterClock},
 	{"UPDATE webhooks SET changed_at = ?1", afterClock},
 	{"UPDATE webhooks SET failing_since = ?1", afterClock},

@@ -367,16 +367,14 @@ func (t *tx) bufferAttestation(v *view, s *subject, r *recording, e *policy.Evid
 
 	cause := ledger.Cause{Type: ledger.CauseIdentity, ID: a.Signer.Identity}
 	key := personKey{signature{st.signerID, st.keyID}, r.keyringVersion}
-	joined, named, emails := false, false, strings.Join(e.Emails, "\n")
-	if e.Person, joined, err = t.personOf(org, key, cause); err != nil {
+	emails := strings.Join(e.Emails, "\n")
+	by, changed, err := t.whoSigned(org, key, a.Signer.DN.CN, emails, cause)
+	if err != nil {
 		return st, err
 	}
-	if named, err = t.nameSigner(org, st.signerID, e.Person, a.Signer.DN.CN, emails, cause); err != nil {
-		return st, err
-	}
-	v.joinPeople(org, r.people, e.Person)
-	if joined || named {
-		if err := t.gatherPeople(v.subjectsOf(org)); err != nil {
+	e.Person, e.Individual = by.person, by.individual
+	if changed {
+		if err := t.viewPeople(v, org, r.people, by.person); err != nil {
 			return st, err
 		}
 	}

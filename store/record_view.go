@@ -90,24 +90,34 @@ func (t *tx) view(list []*recording) (v *view, now []*recording, err error) {
 	return v, now, t.gather(v.subjects(now))
 }
 
-// joinPeople notes that people of an org have become one person, which has changed the
-// version of the keyring.
-func (v *view) joinPeople(orgID int64, people []int64, person int64) {
-	if len(people) < 2 {
-		return
+// viewPeople reads again who the people of an org are, and the version of its keyring, after some
+// have become the given person, or one individual, or authors of commits.
+func (t *tx) viewPeople(v *view, orgID int64, joined []int64, person int64) error {
+	var version int64
+	if err := t.Row("SELECT keyring_version FROM orgs WHERE id = ?", orgID).Scan(&version); err != nil {
+		return fmt.Errorf("read the version of a keyring: %w", err)
 	}
 	for _, d := range v.repos {
 		if d.repo.orgID == orgID {
-			d.repo.keyringVersion++
+			d.repo.keyringVersion = keyringVersion(orgID, version)
 		}
 	}
-	for _, s := range v.commits {
+
+	commits := v.subjectsOf(orgID)
+	for _, s := range commits {
 		for i := range s.facts.Evidence {
-			if e := &s.facts.Evidence[i]; slices.Contains(people, e.Person) {
+			e := &s.facts.Evidence[i]
+			if slices.Contains(joined, e.Person) {
 				e.Person = person
 			}
+			w, err := t.whoIs(e.Person)
+			if err != nil {
+				return err
+			}
+			e.Individual = w.individual
 		}
 	}
+	return t.gatherPeople(commits)
 }
 
 // subjectsOf returns the commits of an org.

@@ -20,8 +20,8 @@ const maxNamed = 1000
 
 // nameSigner stores the names of a signer: the CN, and e-mail addresses and logins, one per
 // line. If they are new names of a person who is already known, who then may be the author of
-// commits, or if a contract needs to know authors, the commits of the org are derived again,
-// and changed is true.
+// commits, if they make people one individual, or if a contract needs to know authors, the commits
+// of the org are derived again, and changed is true.
 func (t *tx) nameSigner(
 	orgID, signerID, person int64, cn, names string, cause ledger.Cause,
 ) (changed bool, err error) {
@@ -30,7 +30,7 @@ func (t *tx) nameSigner(
 		return false, nil
 	}
 
-	isNew, added := false, 0
+	isNew, added := false, []string(nil)
 	for i, name := range append([]string{cn}, strings.Split(names, "\n")...) {
 		if name = identity.FoldName(name); name == "" {
 			continue
@@ -40,16 +40,26 @@ func (t *tx) nameSigner(
 			return false, err
 		}
 		isNew = isNew || i == 0 && n > 0
-		added += int(n)
+		if n > 0 {
+			added = append(added, name)
+		}
 	}
 	t.caches.named.put(key, struct{}{})
 	t.cached = true
 
 	// A person has the row id of the first signer. A new one has signed nothing else.
-	if added == 0 {
-		return false, nil
-	}
+	newSigner := int64(0)
 	if isNew && person == signerID {
+		newSigner = signerID
+	}
+	shares, err := t.sharesName(orgID, person, added)
+	if err == nil && shares {
+		changed, err = t.regroup(orgID, newSigner)
+	}
+	if err != nil || len(added) == 0 {
+		return false, err
+	}
+	if newSigner != 0 && !changed {
 		if needed, err := t.needsKnownAuthors(orgID); err != nil || !needed {
 			return false, err
 		}
@@ -91,6 +101,9 @@ func (t *tx) forgetNames(orgID int64, dn string, names []string, cause ledger.Ca
 		if err != nil {
 			return fmt.Errorf("delete a name of a signer: %w", err)
 		}
+	}
+	if _, err := t.regroup(orgID, 0); err != nil {
+		return err
 	}
 	return t.rederiveOrg(orgID, cause)
 }

@@ -214,16 +214,21 @@ SELECT t.tree_id, a.id FROM tree_latest t /*+ordered*/ JOIN attestations a ON a.
 WHERE NOT (`+isTrusted+`) AND t.tree_id IN `, 1, ids)
 }
 
-// A treeLatest is a row of tree_latest, with the person of its signer.
-type treeLatest struct{ attestation, commit, person int64 }
+// A treeLatest is a row of tree_latest, with who its signer is.
+type treeLatest struct {
+	attestation, commit int64
+	who
+}
 
 // treeRows reads which evidence a tree has. If it is too much, it reads the failures, and
 // one more than carries.
 func (rd reader) treeRows(id int64, tree *treeEvidence) ([]treeLatest, error) {
 	const query = `
-SELECT t.attestation_id, t.commit_id, s.person FROM tree_latest t /*+ordered*/ JOIN signers s ON s.id = t.signer_id
+SELECT t.attestation_id, t.commit_id, s.person, s.individual FROM tree_latest t /*+ordered*/ JOIN signers s ON s.id = t.signer_id
 WHERE t.tree_id = ? `
-	scan := func(row scanner) (l treeLatest, err error) { return l, row.Scan(&l.attestation, &l.commit, &l.person) }
+	scan := func(row scanner) (l treeLatest, err error) {
+		return l, row.Scan(&l.attestation, &l.commit, &l.person, &l.individual)
+	}
 	list, err := all(rd, scan, query+"LIMIT ?", id, policy.MaxTopics+1)
 	if tree.tooMuch = len(list) > policy.MaxTopics; !tree.tooMuch {
 		return list, err
@@ -240,7 +245,7 @@ func (rd reader) addTreeRows(
 	for _, l := range list {
 		tree.rows, tree.commits = append(tree.rows, l.attestation), append(tree.commits, l.commit)
 		e, ok := rd.caches.evidence.get(l.attestation)
-		e.Person = l.person
+		e.Person, e.Individual = l.person, l.individual
 		facts.Evidence = append(facts.Evidence, e)
 		if !ok || !mapped {
 			uncached = append(uncached, l.attestation)

@@ -189,16 +189,22 @@ func newIdentityUpdate(p *cli.Program) *cobra.Command {
 	var org, dnPattern string
 	var emails, logins []string
 	var may identity.Predicates
+	var distinct bool
 	command := &cobra.Command{
 		Use:   "update ID",
 		Short: "Change what a trusted key or root may attest, and how commits name its signer",
 		Long: `Changes a key or root, effective immediately. Each flag replaces what is stored:
 --may, --email and --login replace the whole list. Attestations that were
 recorded before stay and still count, with the e-mail addresses that the signer
-had then.`,
+had then.
+
+Signers with the same common name, e-mail address or login count once. If they
+are different people, --distinct says so for one of them, and --distinct=false
+takes it back. The states of the org's commits follow.`,
 		Example: `  ledgerd identity update idn_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme --may 'test:*,build:*'
   ledgerd identity update idn_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme --may '*'
-  ledgerd identity update idn_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme --email eve@acme.example --login github:eve`,
+  ledgerd identity update idn_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme --email eve@acme.example --login github:eve
+  ledgerd identity update idn_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme --distinct`,
 		Args: cli.Takes("ID"),
 		RunE: func(command *cobra.Command, args []string) error {
 			change := identity.Change{
@@ -206,6 +212,7 @@ had then.`,
 				DNPattern: cli.Changed(command, "dn-pattern", &dnPattern),
 				Emails:    cli.Changed(command, "email", &emails),
 				Logins:    cli.Changed(command, "login", &logins),
+				Distinct:  cli.Changed(command, "distinct", &distinct),
 			}
 			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
 				i, err := c.ChangeIdentity(ctx, org, args[0], change)
@@ -220,8 +227,16 @@ had then.`,
 	cli.OrgFlag(command, &org)
 	signerNames(command, &emails, &logins, "empty: that of the certificate")
 	flagvalue.IdentityLimits(command, &may, &dnPattern)
-	flagvalue.RequireOne(command, "may", "dn-pattern", "email", "login")
+	distinctFlag(command, &distinct)
+	flagvalue.RequireOne(command, "may", "dn-pattern", "email", "login", "distinct")
 	return command
+}
+
+// distinctFlag adds the flag that says that a signer is another person than others with the names.
+func distinctFlag(command *cobra.Command, distinct *bool) {
+	command.Flags().BoolVar(distinct, "distinct", false,
+		"the signer is another person than all others with the same common name, address or login")
+	flagvalue.NameField(command, "distinct", "distinct")
 }
 
 func newIdentityRevoke(p *cli.Program) *cobra.Command {

@@ -90,27 +90,45 @@ func newMemberList(p *cli.Program) *cobra.Command {
 func newMemberSet(p *cli.Program) *cobra.Command {
 	var org string
 	var r member.Role
+	var distinct bool
 	command := &cobra.Command{
 		Use:   "set ID",
-		Short: "Change the role of a member",
+		Short: "Change the role of a member, or say that the member is nobody else",
 		Long: `Changes the role of a member. From then on, rules no longer decide about the
-member. Sign-ins and API tokens of the member that permit more are revoked.`,
-		Example: "  ledgerd member set mem_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme --role maintainer",
+member. Sign-ins and API tokens of the member that permit more are revoked.
+
+Signers with the same common name count once. If a member is another person
+than they are, --distinct says so, and --distinct=false takes it back.`,
+		Example: `  ledgerd member set mem_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme --role maintainer
+  ledgerd member set mem_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme --distinct`,
 		Args:    cli.Takes("ID"),
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
-				m, err := c.ChangeMember(ctx, org, args[0], member.Change{Role: &r})
+				m, err := c.ChangeMember(ctx, org, args[0], member.Change{Role: cli.Changed(command, "role", &r),
+					Distinct: cli.Changed(command, "distinct", &distinct)})
 				if err != nil {
 					return err
 				}
-				return p.Confirm(m, func() { terminal.Printf(p.Stdout, "%s is now %s\n", terminal.Printable(m.DN), m.Role) })
+				return p.Confirm(m, func() {
+					terminal.Printf(p.Stdout, "%s is now %s%s\n", terminal.Printable(m.DN), m.Role, distinctly(m))
+				})
 			})
 		},
 	}
 	cli.OrgFlag(command, &org)
 	roleFlag(command, &r)
-	flagvalue.Require(command, "role")
+	command.Flags().BoolVar(&distinct, "distinct", false,
+		"the member is another person than all others with the same common name")
+	flagvalue.RequireOne(command, "role", "distinct")
 	return command
+}
+
+// distinctly says that a member is another person than others with the name, if so.
+func distinctly(m member.Member) string {
+	if !m.Distinct {
+		return ""
+	}
+	return ", and another person than all others with the same common name"
 }
 
 func newMemberRemove(p *cli.Program) *cobra.Command {

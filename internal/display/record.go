@@ -112,6 +112,9 @@ func Identity(w io.Writer, i identity.Identity) {
 	if len(i.Logins) > 0 {
 		t.Row("logins", strings.Join(i.Logins, ", "))
 	}
+	if i.Distinct {
+		t.Row("counts", "as another person than all others with the same names")
+	}
 	t.Row("may attest", cmp.Or(strings.Join(i.May, ","), "*"))
 	if i.Kind == identity.RootIdentity {
 		t.Row("certifies", cmp.Or(i.DNPattern, "every DN"))

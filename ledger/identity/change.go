@@ -19,6 +19,9 @@ type Change struct {
 	Emails *[]string `json:"emails,omitzero"`
 	// Logins replaces all logins. It is not allowed for a root.
 	Logins *[]string `json:"logins,omitzero"`
+	// Distinct replaces whether the signer is another person than others with the same names. It is
+	// not allowed for a root.
+	Distinct *bool `json:"distinct,omitzero"`
 }
 
 // Changed validates a change and returns the identity with it. A revoked identity cannot
@@ -47,6 +50,13 @@ func (i Identity) Changed(c Change) (Identity, error) {
 		if i.Logins, err = checkedLogins(i.Kind == RootIdentity, *c.Logins); err != nil {
 			return i, err
 		}
+	}
+	if c.Distinct != nil {
+		if i.Kind == RootIdentity {
+			return i, ledger.FieldErrorf(ledger.CodeInvalidField, "distinct",
+				"not allowed for a root, which certifies many signers (members have distinct, too)")
+		}
+		i.Distinct = *c.Distinct
 	}
 	return i.withEmails(c)
 }

@@ -65,6 +65,9 @@ type Identity struct {
 	// DistrustedSince is the time from which on evidence by the identity does not count; zero
 	// if all of it counts.
 	DistrustedSince ledger.Time `json:"distrusted_since,omitzero"`
+	// Distinct reports whether the signer with the DN is another person than all others with the
+	// same common name, e-mail address or login, who count once.
+	Distinct bool `json:"distinct,omitzero"`
 	// Event is the ID of the latest event about the identity. It is empty if it was added
 	// before a release that logs identities, until the server has logged it.
 	Event string `json:"event,omitzero"`

@@ -1,6 +1,6 @@
 package identity
 
-// A NamedSigner has what tells who else may be the same individual as a signer.
+// A NamedSigner has what shows who else is the same individual as a signer.
 type NamedSigner struct {
 	// Person is that of the signer, as in People.
 	Person int64

@@ -92,7 +92,10 @@ type Member struct {
 	Role  Role   `json:"role"`
 	// ByRule reports whether rules decide about the role and the membership at each sign-in.
 	// Otherwise an admin has set them.
-	ByRule     bool        `json:"by_rule"`
+	ByRule bool `json:"by_rule"`
+	// Distinct reports whether the person is somebody else than all others with the same common
+	// name, who count once.
+	Distinct   bool        `json:"distinct,omitzero"`
 	CreatedAt  ledger.Time `json:"created_at,omitzero"`
 	SignedInAt ledger.Time `json:"signed_in_at,omitzero"`
 	RemovedAt  ledger.Time `json:"removed_at,omitzero"`
@@ -139,11 +142,17 @@ type Change struct {
 	Role *Role `json:"role,omitzero"`
 	// Removed ends or restores the membership.
 	Removed *bool `json:"removed,omitzero"`
+	// Distinct says whether the person is somebody else than others with the same common name. Rules
+	// do not decide about it.
+	Distinct *bool `json:"distinct,omitzero"`
 }
 
 // Apply returns the member after the change at a time.
 func (c Change) Apply(m Member, now ledger.Time) Member {
-	m.ByRule = false
+	m.ByRule = m.ByRule && c.Role == nil && c.Removed == nil
+	if c.Distinct != nil {
+		m.Distinct = *c.Distinct
+	}
 	if c.Role != nil {
 		m.Role = *c.Role
 	}

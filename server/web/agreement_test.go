@@ -12,6 +12,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 )
 
@@ -67,7 +68,29 @@ func newAgreement(t *testing.T) *agreement {
 	// Another key of bob, under a name that folds to the same.
 	a.signers = append(a.signers, a.signer("cn=Bob,ou=Dev,o=acme"))
 	a.people["cn=Bob,ou=Dev,o=acme"] = a.people["cn=bob,ou=dev,o=acme"]
+	// A person with the name of another one, who count once.
+	a.signers = append(a.signers, a.signer("cn=ops,ou=dev,o=acme"))
+	a.people["cn=ops,ou=dev,o=acme"] = 6
 	return a
+}
+
+// individual returns the number of those who count once with a person: it is that of the first of
+// the people with the name.
+func (a *agreement) individual(dn string) int64 {
+	individual := a.people[dn]
+	for other, person := range a.people {
+		if nameOf(a.t, other) == nameOf(a.t, dn) {
+			individual = min(individual, person)
+		}
+	}
+	return individual
+}
+
+// nameOf returns the name of a DN, in the form in which names are compared.
+func nameOf(t testing.TB, dn string) string {
+	parsed, err := identity.ParseDN(dn)
+	check(t, err)
+	return identity.FoldName(parsed.CN)
 }
 
 // compare compares what all parts say about each commit.

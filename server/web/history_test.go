@@ -308,14 +308,14 @@ func (h *history) register(commit string, n ledger.Registration) {
 	h.derive(commit, k)
 }
 
-// peopleNamed returns the people with an identity that has the name of an author, and these names.
+// peopleNamed returns the individuals with an identity that has the name of an author, and these
+// names.
 func (h *history) peopleNamed(authors []ledger.Author) (people []int64, known []string) {
-	for dn, person := range h.people {
-		name, err := identity.ParseDN(dn)
-		check(h.t, err)
-		isNamed := func(a ledger.Author) bool { return strings.EqualFold(a.Name, name.CN) }
+	for dn := range h.people {
+		name := nameOf(h.t, dn)
+		isNamed := func(a ledger.Author) bool { return strings.EqualFold(a.Name, name) }
 		if slices.ContainsFunc(authors, isNamed) {
-			people, known = append(people, person), append(known, identity.FoldName(name.CN))
+			people, known = append(people, h.individual(dn)), append(known, name)
 		}
 	}
 	return people, known
@@ -430,7 +430,7 @@ func (h *history) evidence(rec ledger.AttestationRecord, before ledger.State) po
 	dn, err := identity.ParseDN(rec.Identity)
 	check(h.t, err)
 	return policy.Evidence{Attestation: rec.ID, Predicate: rec.Predicate, PredicateType: rec.PredicateType, Signer: dn,
-		Person: h.people[rec.Identity], Status: rec.Result.Status, RecordedAt: rec.RecordedAt,
+		Person: h.people[rec.Identity], Individual: h.individual(rec.Identity), Status: rec.Result.Status, RecordedAt: rec.RecordedAt,
 		WhilePromotable: before >= ledger.Promotable}
 }
 

@@ -78,6 +78,10 @@ var changes = []struct {
 		[]string{`event acme event 20 (evt_`, `): the row has the type "radar", and its body "`}},
 	{"the repo of an event", run(`UPDATE events SET repo_id = 3 - repo_id WHERE seq = 20`),
 		[]string{`event acme event 20 (evt_`, `): the row has the repo "`}},
+	{"a signer who is distinct", run(`UPDATE signers SET distinct_by = 1 WHERE id = 1`),
+		[]string{"the row says that it is distinct: true, and the events: false"}},
+	{"a signer who counts as another", run(`UPDATE signers SET individual = individual + 1 WHERE id = 1`),
+		[]string{"it counts as the individual 2, and by its names it is 1"}},
 	{"the name of an org", run(`UPDATE orgs SET name = 'umbrella'`),
 		[]string{`the row has the org "umbrella", and its body "acme"`}},
 

@@ -55,6 +55,9 @@ FROM identities WHERE org_id = ? AND id > ? ORDER BY id LIMIT 200`, o.id, after)
 	if err := c.passkeys(ctx, o); err != nil {
 		return err
 	}
+	if err := c.signers(ctx, o); err != nil {
+		return err
+	}
 	if err := c.authorities(ctx, o); err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ type loggedIdentities struct {
 	// versions are the events about trusted roots, by name and version.
 	versions map[rootVersion]*ledger.IdentityEvent
 	passkeys map[string]*ledger.IdentityEvent // the latest about each, by its ID
+	signers  map[string]*ledger.IdentityEvent // the latest about each, by its DN
 	// authorities are the latest events about CAs, by the digest of the certificate in hex.
 	authorities map[string]*ledger.KeyEvent
 	rows        map[string]bool // identities that have a row
@@ -24,7 +25,7 @@ type loggedIdentities struct {
 func newLoggedIdentities(end int64) loggedIdentities {
 	return loggedIdentities{
 		latest: make(map[string]*ledger.IdentityEvent), versions: make(map[rootVersion]*ledger.IdentityEvent),
-		passkeys:    make(map[string]*ledger.IdentityEvent),
+		passkeys: make(map[string]*ledger.IdentityEvent), signers: make(map[string]*ledger.IdentityEvent),
 		authorities: make(map[string]*ledger.KeyEvent), rows: make(map[string]bool), end: end,
 	}
 }
@@ -42,6 +43,8 @@ func (l *loggedIdentities) add(e *event) {
 		l.versions[rootVersion{e.identity.IdentityID, e.identity.Version}] = e.identity
 	case e.identity != nil && e.identity.Kind == ledger.KindPasskey:
 		l.passkeys[e.identity.IdentityID] = e.identity
+	case e.identity != nil && e.identity.Kind == ledger.KindSigner:
+		l.signers[e.identity.DN] = e.identity
 	case e.identity != nil:
 		l.latest[e.identity.IdentityID] = e.identity
 	case e.key != nil && e.key.Purpose == ledger.KeyOfCA:

@@ -33,7 +33,7 @@ func readEvidence(conn *sqldb.Conn, v *vouching, events []*event, full func([]*e
 		if err != nil {
 			return err
 		}
-		if e := byEvent[a.event]; e != nil && e.evidence == nil {
+		if e := byEvent[a.event]; e != nil && e.evidence == nil && a.at == e.at {
 			a.again = a.id < v.mappedBelow
 			e.evidence, byID[a.id] = a, e
 			ids = append(ids, a.id)

@@ -78,6 +78,53 @@ func TestCheck(t *testing.T) {
 			h.enter(promotable)
 		}, want: "!" + wrong},
 
+		"tests and a review by two signers with a common name": {log: func(h *history) {
+			h.trust("ci/y", "ci/y", "")
+			h.register(byAnn())
+			h.pass("ci", "test:go")
+			h.pass("ci/y", "review:code")
+			h.enter(promotable)
+		}, want: "!" + wrong},
+		"tests and a review by two signers with a common name, who are distinct": {log: func(h *history) {
+			h.trust("ci/y", "ci/y", "")
+			h.setDistinct("ci/y", true)
+			h.register(byAnn())
+			h.pass("ci", "test:go")
+			h.pass("ci/y", "review:code")
+			h.enter(promotable)
+		}},
+		"tests and a review by two signers with a common name, who are no longer distinct": {log: func(h *history) {
+			h.trust("ci/y", "ci/y", "")
+			h.setDistinct("ci/y", true)
+			h.setDistinct("ci/y", false)
+			h.register(byAnn())
+			h.pass("ci", "test:go")
+			h.pass("ci/y", "review:code")
+			h.enter(promotable)
+		}, want: "!" + wrong},
+		"tests and a review by two signers with an address of a third": {log: func(h *history) {
+			h.trust("eve", "eve", "ci")
+			h.trust("eve/y", "eve/y", "rev")
+			h.register(byAnn())
+			h.pass("ci", "test:go")
+			h.pass("rev", "review:code")
+			h.enter(promotable)
+		}, want: "!" + wrong},
+		"a failure of a signer, and a pass of another with the name": {log: func(h *history) {
+			h.trust("ci/y", "ci/y", "")
+			h.register(byAnn())
+			h.pass("ci/y", "test:go")
+			h.enter(attested)
+			h.attest(theCommit, "ci", "test:go", ledger.Fail, nil)
+			h.pass("ci/y", "test:go")
+		}, want: "!" + wrong},
+		"tests and a review, perhaps with one address, in certificates of other repos": {log: func(h *history) {
+			check(h.t, h.Signed(ledger.AttestationEvent{Identity: dn("new")}))
+			h.register(byAnn())
+			h.pass("ci", "test:go")
+			h.pass("rev", "review:code")
+			h.enter(attested)
+		}, want: "have signed in other repos"},
 		"a distrusted reviewer": {log: func(h *history) {
 			h.register(byAnn())
 			h.pass("ci", "test:go")
@@ -267,6 +314,12 @@ func TestCheck(t *testing.T) {
 		"DEPLOYED, and the reviewer distrusted since then": {log: func(h *history) {
 			h.deploy()
 			h.distrust("rev")
+		}, want: "has changed since it was deployed"},
+		"DEPLOYED, and the tester and the reviewer have a common name since then": {log: func(h *history) {
+			h.deploy()
+			h.attest("beef", "rev", "lint:go", ledger.Pass, func(a *attestation.Attestation) {
+				a.Signer.Emails = []string{"ci"}
+			})
 		}, want: "has changed since it was deployed"},
 		"DEPLOYED, and a failure since then": {log: func(h *history) {
 			h.deploy()

@@ -84,7 +84,7 @@ func (d *derivation) checkPresent(logged ledger.State, now ledger.Time) (why str
 		return "the ledger may still be deriving it again, as a contract, an identity or evidence has changed in the last " +
 			"minute (run it again in a minute)", nil
 	}
-	if d.hasUnread && contract.NeedsKnownAuthors() {
+	if d.hasUnread && (contract.NeedsKnownAuthors() || derived > logged) {
 		return unreadSigners, nil
 	}
 	return "", fmt.Errorf("it is %s, and by the evidence in the log %s", logged, derived)
@@ -92,7 +92,7 @@ func (d *derivation) checkPresent(logged ledger.State, now ledger.Time) (why str
 
 // changedAt returns when a contract, an identity, or evidence that may carry has last changed.
 func (d *derivation) changedAt() ledger.Time {
-	return max(d.versions[len(d.versions)-1].at, d.trusted.at, d.carriedAt)
+	return max(d.versions[len(d.versions)-1].at, d.trusted.at, d.joined.at, d.carriedAt)
 }
 
 // checkDeployed checks a commit that has become DEPLOYED at the given moment.
@@ -102,8 +102,8 @@ func (d *derivation) checkDeployed(since moment) (why string, err error) {
 		return why, nil
 	}
 	if derived != ledger.Deployed {
-		if d.commit.logged.index > since.index || d.trusted.index > since.index {
-			return "what is known of it, or an identity, has changed since it was deployed", nil
+		if max(d.commit.logged.index, d.trusted.index, d.joined.index) > since.index {
+			return "what is known of it, or of who signs, has changed since it was deployed", nil
 		}
 		if contract, _ := d.contractBefore(since.index); d.hasUnread && contract.NeedsKnownAuthors() {
 			return unreadSigners, nil
@@ -140,7 +140,7 @@ func (d *derivation) checkDeployed(since moment) (why string, err error) {
 // Reasons why a state is not derived again.
 const (
 	unknownContract = "the contract was changed while this was verified (run it again)"
-	unreadSigners   = "its authors may be signers of other repos, whose e-mail addresses are not read (verify those)"
+	unreadSigners   = "its authors or signers may have signed in other repos, with e-mail addresses that are not read (verify those)"
 	blockedOverlaps = "the contract blocks overlaps with other commits, which are not read " + seeRadar
 	seeRadar        = "('ledgerd radar' shows them)"
 )
@@ -243,7 +243,7 @@ type subject struct {
 // present returns the evidence of a record, after what was said before of its commit.
 func (d *derivation) present(rec *record, before said) policy.Evidence {
 	e := rec.evidence
-	e.Person = d.people.of(e.Signer)
+	d.people.who(&e)
 	about := subject{e.Person, e.Predicate, e.Slot}
 	old, ok := before[about]
 	if ok {
@@ -286,7 +286,7 @@ func (d *derivation) mayDeploy(rec *record, wasRolledBack bool) (may bool, why s
 	}
 	f, why := d.facts(&contract, rec.moment)
 	e := rec.evidence
-	e.Person = d.people.of(e.Signer)
+	d.people.who(&e)
 	return contract.MayDeploy(f, e, rec.isAgain, rec.at), why
 }
 

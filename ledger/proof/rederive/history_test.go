@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -57,7 +58,14 @@ func (h *history) tick() ledger.Time {
 	return h.now
 }
 
-func dn(name string) string { return "cn=" + name + ",ou=x,o=acme" }
+// dn returns the DN of a name, or of a name and an ou, such as ci/y.
+func dn(name string) string {
+	cn, ou, ok := strings.Cut(name, "/")
+	if !ok {
+		ou = "x"
+	}
+	return "cn=" + cn + ",ou=" + ou + ",o=acme"
+}
 
 // keyOf returns the digest of the key with a name.
 func keyOf(name string) (sum [sha256.Size]byte) { return sha256.Sum256([]byte(name)) }
@@ -71,6 +79,13 @@ func (h *history) trust(name, key, email string) {
 }
 
 // distrust distrusts an identity since the given time, or from the beginning.
+// setDistinct says whether the owner of a name is another person than others with this name.
+func (h *history) setDistinct(name string, distinct bool) {
+	h.t.Helper()
+	check(h.t, h.Identity(ledger.IdentityEvent{IdentityID: dn(name), Kind: ledger.KindSigner, DN: dn(name),
+		Distinct: distinct, Timestamp: h.tick()}))
+}
+
 func (h *history) distrust(name string, since ...ledger.Time) {
 	h.t.Helper()
 	since = append(since, start)

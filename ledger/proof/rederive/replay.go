@@ -30,6 +30,7 @@ type Replay struct {
 	holders    map[string][]string             // the IDs of identities by key and DN
 	namesakes  map[string][]string             // the IDs of identities by DN
 	trusted    moment                          // when an identity was last added or changed
+	joined     moment                          // when a signature last made people one
 	versions   []version
 	isFirst    bool // a state followed from version 1 of the contract
 	commits    map[string]*commit
@@ -111,6 +112,21 @@ func (r *Replay) Identity(e ledger.IdentityEvent) error {
 		return nil // no state follows from it
 	}
 	r.trusted = r.now(e.Timestamp)
+	err := r.trust(e)
+	r.people.isJoined = false // trusted says when
+	return err
+}
+
+// trust notes who has what names and keys after an event of an identity or a signer.
+func (r *Replay) trust(e ledger.IdentityEvent) error {
+	if e.Kind == ledger.KindSigner {
+		dn, err := identity.ParseDN(e.DN)
+		if err != nil {
+			return fmt.Errorf("signer %s: %w", e.IdentityID, err)
+		}
+		r.people.setDistinct(dn, e.Distinct)
+		return nil
+	}
 	last, isKnown := r.identities[e.IdentityID]
 	before, after := authorNames(last), authorNames(e)
 	r.identities[e.IdentityID] = e
@@ -164,7 +180,7 @@ func (r *Replay) addresses(ids []string) (emails []string) {
 }
 
 // Signed adds an event of an attestation in another repo of the org, which shows that a signer
-// has a key, but not which e-mail addresses the signer has.
+// has a key, but not which e-mail addresses a certificate has, if there is one.
 func (r *Replay) Signed(e ledger.AttestationEvent) error {
 	dn, err := identity.ParseDN(e.Identity)
 	if err != nil {
@@ -172,7 +188,8 @@ func (r *Replay) Signed(e ledger.AttestationEvent) error {
 	}
 	r.people.sign(dn, e.Key)
 	r.people.name(dn)
-	r.hasUnread = true
+	r.noteJoined(e.Timestamp)
+	r.hasUnread = r.hasUnread || len(r.holders[e.Key+dn.String()]) == 0
 	return nil
 }
 
@@ -194,6 +211,7 @@ func (r *Replay) Attestation(e ledger.AttestationEvent, signed *attestation.Atte
 	}
 	r.people.sign(v.Signer, key)
 	r.people.name(v.Signer, v.Emails...)
+	r.noteJoined(e.Timestamp)
 	c := r.commit(signed.Commit)
 	c.recs = append(c.recs, rec)
 	r.evaluate(&v, signed.Payload)
@@ -203,6 +221,13 @@ func (r *Replay) Attestation(e ledger.AttestationEvent, signed *attestation.Atte
 		return fmt.Errorf("%s is for %s, which %s was not allowed to attest", e.Attestation, v.Predicate, v.Signer)
 	}
 	return nil
+}
+
+// noteJoined notes when people became one, if they have.
+func (r *Replay) noteJoined(at ledger.Time) {
+	if r.people.isJoined {
+		r.people.isJoined, r.joined = false, r.now(at)
+	}
 }
 
 // mayAttest reports whether one of the identities may attest a predicate, as the log has them so

@@ -1,0 +1,132 @@
+package storetest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
+)
+
+// Commits on which people agree.
+var shaA, shaB, shaC = strings.Repeat("a", 40), strings.Repeat("b", 40), strings.Repeat("c", 40)
+
+const twoReviews = `{"requirements":[{"state":"PROMOTABLE","predicate":"review:*","threshold":2}]}`
+
+// setDistinct says whether an identity is another person than others with its names.
+func (fx *fixture) setDistinct(i identity.Identity, distinct bool) {
+	fx.t.Helper()
+	fx.turn()
+	changed, err := fx.ChangeIdentity(fx.t.Context(), "acme", i.ID, identity.Change{Distinct: &distinct})
+	check(fx.t, err)
+	if changed.Distinct != distinct || fx.identityOf(i.DN).Distinct != distinct {
+		fx.t.Errorf("%s is distinct: %t, want %t", i.DN, changed.Distinct, distinct)
+	}
+	check(fx.t, fx.Settle(fx.t.Context()))
+}
+
+func (s suite) TestCommonNamesCountOnce(t *testing.T) {
+	fx := s.newFixture(t)
+	fx.setContract(twoReviews)
+	key, _ := fx.named("cn=rita,ou=review,o=acme", nil)
+	other, signIn := fx.named("cn=Rita,ou=people-dev,o=acme", nil)
+	eve, _ := fx.named("cn=eve,ou=review,o=acme", []string{"rita@acme.example"})
+	bob, _ := fx.named("cn=bob,ou=review,o=acme", nil)
+
+	key.attest(shaA, "review:code", ledger.Pass)
+	other.attest(shaA, "review:code", ledger.Pass)
+	fx.wantState(shaA, ledger.Attested)
+	bob.attest(shaA, "review:code", ledger.Pass)
+	fx.wantState(shaA, ledger.Promotable)
+
+	// An address connects people, too, as soon as it is known.
+	eve.attest(shaB, "review:code", ledger.Pass)
+	key.attest(shaB, "review:code", ledger.Pass)
+	fx.wantState(shaB, ledger.Promotable)
+	fx.turn()
+	_, err := fx.ChangeIdentity(t.Context(), "acme", signIn.ID, identity.Change{Email: new("Rita@ACME.example")})
+	check(t, err)
+	check(t, fx.Settle(t.Context()))
+	fx.wantState(shaB, ledger.Attested)
+	fx.turn()
+	_, err = fx.ChangeIdentity(t.Context(), "acme", signIn.ID, identity.Change{Email: new("")})
+	check(t, err)
+	check(t, fx.Settle(t.Context()))
+	fx.wantState(shaB, ledger.Promotable)
+
+	// Each keeps its own results: a pass under another name clears no failure.
+	key.attest(shaC, "review:code", ledger.Fail)
+	other.attest(shaC, "review:code", ledger.Pass)
+	bob.attest(shaC, "review:code", ledger.Pass)
+	fx.wantState(shaC, ledger.Attested)
+	key.attest(shaC, "review:code", ledger.Pass)
+	fx.wantState(shaC, ledger.Promotable)
+}
+
+func (s suite) TestDistinctPeopleCountTwice(t *testing.T) {
+	fx := s.newFixture(t)
+	fx.setContract(twoReviews)
+	rita, _ := fx.named("cn=rita,ou=review,o=acme", nil)
+	namesake, i := fx.named("cn=rita,ou=people-dev,o=acme", nil)
+	rita.attest(shaA, "review:code", ledger.Pass)
+	namesake.attest(shaA, "review:code", ledger.Pass)
+	fx.wantState(shaA, ledger.Attested)
+
+	fx.setDistinct(i, true)
+	fx.wantState(shaA, ledger.Promotable)
+	rita.attest(shaB, "review:code", ledger.Pass)
+	namesake.attest(shaB, "review:code", ledger.Pass)
+	fx.wantState(shaB, ledger.Promotable)
+	fx.setDistinct(i, false)
+	fx.wantState(shaA, ledger.Attested)
+	fx.setDistinct(i, false) // again
+	fx.setDistinct(i, true)
+
+	var said []string
+	for _, e := range eventsOf[ledger.IdentityEvent](fx) {
+		if e.Kind == ledger.KindSigner {
+			said = append(said, fmt.Sprint(e.IdentityID, " ", e.Action, " ", e.Distinct))
+		}
+	}
+	const dn = "cn=rita,ou=people-dev,o=acme changed "
+	if want := []string{dn + "true", dn + "false", dn + "true"}; !slices.Equal(said, want) {
+		t.Errorf("events %q, want %q", said, want)
+	}
+	var audited int
+	for _, e := range eventsOf[ledger.AuditEvent](fx) {
+		if e.Action == ledger.AuditIdentityChanged && e.Target == i.ID {
+			audited++
+		}
+	}
+	if audited != 3 {
+		t.Errorf("%d audit events, want 3", audited)
+	}
+}
+
+// TestAuthorsCountOnce checks that nobody reviews a commit of an author with whom a third person
+// connects them.
+func (s suite) TestAuthorsCountOnce(t *testing.T) {
+	fx := s.newFixture(t)
+	ci := fx.signer("cn=ci,ou=build,o=acme")
+	fx.named("cn=ann,ou=dev,o=acme", []string{"rev@acme.example"})
+	rev, i := fx.named("cn=rev,ou=review,o=acme", []string{"rev@acme.example"})
+	sha := fx.proveBy("ann <ann@home.example>", "ann <ann@home.example>", "")
+	ci.attest(sha, "test:go", ledger.Pass)
+	rev.attest(sha, "review:code", ledger.Pass)
+	fx.wantState(sha, ledger.Attested)
+	fx.setDistinct(i, true)
+	fx.wantState(sha, ledger.Promotable)
+}
+
+// TestRootsAreNotDistinct checks that only signers are.
+func (s suite) TestRootsAreNotDistinct(t *testing.T) {
+	fx := s.newFixture(t)
+	root, err := fx.AddIdentity(t.Context(), "acme", fx.root())
+	check(t, err)
+	_, err = fx.ChangeIdentity(t.Context(), "acme", root.ID, identity.Change{Distinct: new(true)})
+	if err == nil || !strings.Contains(err.Error(), "distinct: not allowed for a root") {
+		t.Errorf("error %v", err)
+	}
+}
