@@ -17,7 +17,6 @@ import (
 
 func (e *exerciser) log() {
 	t, ctx := e.t, e.t.Context()
-	check(t, e.Run(ctx, "UPDATE signers SET distinct_by = 3 WHERE id = 1")) // as at an upgrade
 	check(t, e.BuildLogsOnce(ctx))
 	e.ok(e.LogsToSign(ctx, false, "", 10))
 	logs, err := e.LogsToSign(ctx, true, "", 10)

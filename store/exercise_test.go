@@ -45,6 +45,7 @@ func exercise(t *testing.T) (plans, opening map[string][]string) {
 
 	check(t, e.Run(t.Context(), "UPDATE envelopes SET body = randomblob(32), payload = NULL, payload_at = -1 "+
 		"WHERE attestation_id = 1")) // pruned before it was mapped
+	check(t, e.Run(t.Context(), "UPDATE signers SET distinct_by = 3 WHERE id = 1")) // as at an upgrade
 	check(t, e.Settle(t.Context()))
 	for _, step := range []func(){
 		e.orgs, e.tokens, e.readTips, e.record, e.violations, e.register, e.carry, e.policies, e.webhooks, e.log,

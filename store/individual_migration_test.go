@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
 )
 
 // Signers with common names, who were two people in the release before, stay two. The log says so.
@@ -39,6 +40,12 @@ func TestPairsOfAnUpgradeStayTwo(t *testing.T) {
 		"cn=bob,ou=review,o=acme known true", "cn=bobby,ou=review,o=acme known true",
 	}; !slices.Equal(said, want) {
 		t.Errorf("events %q, want %q", said, want)
+	}
+	review, err := s.LintFacts(t.Context(), "acme", "api", policy.Default())
+	check(t, err)
+	if names := fmt.Sprint(review.SameNames); names != "[{bob@acme.example [cn=bob,ou=review,o=acme "+
+		"cn=bobby,ou=review,o=acme]} {rita [cn=rita,ou=review,o=acme cn=rita,ou=people-dev,o=acme]}]" {
+		t.Errorf("lint finds the names %s", names)
 	}
 	identities, err := s.Identities(t.Context(), "acme", Query{Limit: 10})
 	check(t, err)

@@ -44,6 +44,9 @@ func (s *Store) LintFacts(ctx context.Context, org, repo string, c policy.Contra
 			f.Signers = f.Signers[:maxLintSigners]
 		}
 
+		if f.SameNames, err = rd.sameNames(r.orgID); err != nil {
+			return f, fmt.Errorf("read the names of signers of %s: %w", org, err)
+		}
 		for _, subject := range append(c.Subjects(), "*") {
 			if f.Signed[subject], err = rd.signed(r.orgID, subject); err != nil {
 				return f, fmt.Errorf("read what was signed in %s: %w", org, err)
@@ -130,6 +133,44 @@ func scanLintSigner(row scanner) (s lint.Signer, err error) {
 	}
 	s.DN, err = identity.ParseDN(dn)
 	return s, err
+}
+
+// maxSameNames is how many names of several people a review lists.
+const maxSameNames = 20
+
+// sameNames returns names of those who were several people before an upgrade, and are still.
+func (rd reader) sameNames(orgID int64) (list []lint.SameName, err error) {
+	var isAny bool
+	err = rd.Row("SELECT EXISTS (SELECT 1 FROM signers WHERE org_id = ? AND distinct_by > 1)", orgID).Scan(&isAny)
+	if err != nil || !isAny {
+		return nil, err
+	}
+
+	var last lint.SameName
+	people := make(map[int64]bool)
+	end := func() {
+		if len(people) > 1 && len(list) < maxSameNames {
+			list = append(list, last)
+		}
+	}
+	err = rd.Each(func(row scanner) error {
+		var name, dn string
+		var person int64
+		if err := row.Scan(&name, &dn, &person); err != nil {
+			return err
+		}
+		if name != last.Name {
+			end()
+			last = lint.SameName{Name: name}
+			clear(people)
+		}
+		last.DNs, people[person] = append(last.DNs, dn), true
+		return nil
+	}, `
+SELECT n.name, s.dn, s.person FROM signer_names n /*+ordered*/ JOIN signers s ON s.id = n.signer_id
+WHERE n.org_id = ? AND s.distinct_by > 1 ORDER BY n.name, n.signer_id`, orgID)
+	end()
+	return list, err
 }
 
 // signed returns the first predicates or predicate types that were signed in an org and

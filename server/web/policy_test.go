@@ -94,6 +94,7 @@ func TestPolicyFindings(t *testing.T) {
 	const finding = "requirements[1].signers : review:*: any trusted identity satisfies it, CI's key too . " +
 		"Fix: name the signers, add distinct_from, or limit what identities may attest ."
 	e.signer("cn=ci,ou=build,o=acme")
+	e.signer("cn=ada,ou=review,o=acme")
 
 	w := e.signIn(e.admin)
 	w.edit(w.get(policyPath+"/edit"), "preview", "document", open).want(200).has("Probable mistakes", finding)
@@ -102,7 +103,7 @@ func TestPolicyFindings(t *testing.T) {
 	w.edit(w.get(policyPath+"/edit"), "save", "document", open).redirectsTo(policyPath + "?saved=2")
 	e.signIn(e.reader).get(policyPath).want(200).has("Probable mistakes", finding, "ledgerd policy lint acme/api -f")
 
-	closed := strings.Replace(open, `"review:*"`, `"review:*","signers":["o=acme"]`, 1)
+	closed := strings.Replace(open, `"review:*"`, `"review:*","signers":["ou=review"]`, 1)
 	w.edit(w.get(policyPath+"/edit"), "preview", "document", closed).want(200).hasNot("Probable mistakes")
 	w.edit(w.get(policyPath+"/edit"), "save", "document", closed).redirectsTo(policyPath + "?saved=3")
 	w.get(policyPath).want(200).hasNot("Probable mistakes")

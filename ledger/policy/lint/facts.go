@@ -17,6 +17,8 @@ type Facts struct {
 	// reports whether there are more.
 	Signers []Signer
 	Missing bool
+	// SameNames has the names of those who count as several people only since an upgrade.
+	SameNames []SameName
 	// Signed holds, for each of Contract.Subjects, predicates or types that match it and were
 	// signed in the org: the first ones, if there are many. AnySigned reports whether
 	// anything was.
@@ -38,7 +40,7 @@ type Facts struct {
 
 // A Signer is a key or a root that the org trusts.
 type Signer struct {
-	// Person is the person of a key: keys of one person have the same number.
+	// Person is who counts by a key: keys of one individual have the same number.
 	Person int64
 	DN     identity.DN
 	// May has patterns of the predicates that the identity may attest; empty: all.
@@ -263,6 +265,13 @@ func (s peopleSet) common(other peopleSet) (n int) {
 	return n
 }
 
+// keep removes those who are not in the other set.
+func (s peopleSet) keep(other peopleSet) {
+	for i := range s {
+		s[i] &= other[i]
+	}
+}
+
 // subjectField returns the name of the member that Subject returns.
 func subjectField(r *policy.Requirement) string {
 	if r.Type != "" {
@@ -317,6 +326,9 @@ const (
 	FindingMixedEnvironments FindingCode = "mixed_environments"  // counts deployments to other environments
 	FindingAnyLinker         FindingCode = "any_linker"          // every identity links artifacts
 	FindingNobodyLinks       FindingCode = "nobody_links"        // no identity links artifacts
+	FindingOneForAll         FindingCode = "one_for_all"         // one person can test and review alone
+	FindingMayEverything     FindingCode = "may_everything"      // an identity may attest every predicate
+	FindingSameName          FindingCode = "same_name"           // people with one name count twice
 	FindingClaimedTargets    FindingCode = "claimed_targets"     // anyone who registers a commit decides what applies
 )
 

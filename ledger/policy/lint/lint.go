@@ -37,6 +37,7 @@ func Check(c policy.Contract, f Facts) Review {
 		l.requirement(i, fmt.Sprintf("requirements[%d]", i))
 	}
 
+	l.people()
 	l.targets()
 	if l.signers != nil && len(c.Exceptions.Signers) > 0 && l.signers.exceptions.isNobodys() {
 		l.add(FindingNobodyMatches, "exceptions.signers", "name signers that the org trusts, and let them attest exception:*",

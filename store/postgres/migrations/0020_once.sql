@@ -12,4 +12,4 @@ UPDATE signers SET distinct_by = 3 WHERE person > 0 AND id IN (
     SELECT n.org_id, n.name FROM signer_names n JOIN signers s ON s.id = n.signer_id
     WHERE s.person > 0 GROUP BY n.org_id, n.name HAVING min(s.person) < max(s.person)));
 CREATE INDEX signers_to_log ON signers (id) WHERE distinct_by = 3;
-CREATE INDEX signers_distinct ON signers (org_id) WHERE distinct_by > 0;
+CREATE INDEX signers_distinct ON signers (org_id) WHERE distinct_by > 1;
