@@ -4,6 +4,7 @@ import (
 	"compress/gzip"
 	"database/sql"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -100,14 +101,29 @@ func providersWith(key string) func(t *testing.T, s *config.Settings) {
 // useEarlier replaces the database by one of an earlier release.
 func useEarlier(t *testing.T, s *config.Settings) {
 	t.Helper()
-	packed, err := os.Open("../store/testdata/schemas/v17.db.gz")
+	unpackSchema(t, 17, string(s.Database))
+}
+
+// useSameNames replaces the database by one where signers had one name before an upgrade.
+func useSameNames(t *testing.T, s *config.Settings) {
+	t.Helper()
+	unpackSchema(t, 19, string(s.Database))
+	opened, err := store.Open(t.Context(), string(s.Database), store.Options{NoCopy: true})
+	check(t, err)
+	check(t, opened.Close())
+}
+
+// unpackSchema writes the database of a schema to a file.
+func unpackSchema(t *testing.T, version int, file string) {
+	t.Helper()
+	packed, err := os.Open(fmt.Sprintf("../store/testdata/schemas/v%d.db.gz", version))
 	check(t, err)
 	defer packed.Close()
 	unpacked, err := gzip.NewReader(packed)
 	check(t, err)
 	text, err := io.ReadAll(unpacked)
 	check(t, err)
-	check(t, os.WriteFile(string(s.Database), text, 0o600))
+	check(t, os.WriteFile(file, text, 0o600))
 }
 
 // certificateFor returns a function that sets a certificate with so much of its time left.
@@ -140,6 +156,8 @@ func TestExamine(t *testing.T) {
 		{name: "it is hours behind", later: -3 * time.Hour, check: "clock", level: doctor.Problem, want: "set the clock"},
 		{name: "a contract of an earlier release", spoil: storeEarlierContract, check: "policy", level: doctor.Warning,
 			want: "any artifact with any commit in acme/api (name the builders"},
+		{name: "names that count twice", spoil: useSameNames, check: "policy", level: doctor.Warning,
+			want: "same_name: signers with one name count as several people, because they did before an upgrade, in acme ("},
 		{name: "no backups", check: "backup", level: doctor.Warning, want: "writes no backups"},
 		{name: "backups on the same disk", spoil: func(t *testing.T, s *config.Settings) {
 			s.Backup.Folder = t.TempDir()

@@ -18,10 +18,13 @@ type Glance struct {
 	// AnyLinkers are the repos, as ORG/REPO, whose contract says policy.Contract.AnyLinker, at most as
 	// many as were asked for.
 	AnyLinkers []string
+	// SameNames are the orgs where signers with one name count as several people only since an
+	// upgrade, at most as many as were asked for.
+	SameNames []string
 }
 
 // Glance returns the latest time of the database, the URLs of active webhooks, the CAs that are in
-// use and not revoked, and the repos where everybody links artifacts.
+// use and not revoked, the repos where everybody links artifacts, and the orgs where names count twice.
 func (s *Store) Glance(ctx context.Context, limit int) (Glance, error) {
 	return read(ctx, s, forWrite(""), func(rd reader) (g Glance, err error) {
 		if g.Last, err = rd.lastStamp(); err != nil {
@@ -42,7 +45,13 @@ ORDER BY i.id LIMIT ?`, limit)
 		if err != nil {
 			return g, err
 		}
-		g.AnyLinkers, err = rd.anyLinkers(limit)
+		if g.AnyLinkers, err = rd.anyLinkers(limit); err != nil {
+			return g, err
+		}
+		g.SameNames, err = all(rd, scanText, `
+SELECT name FROM orgs o WHERE deleted_at = 0 AND EXISTS (
+  SELECT 1 FROM signers s WHERE s.org_id = o.id AND s.distinct_by > 1)
+ORDER BY name LIMIT ?`, limit)
 		return g, err
 	})
 }

@@ -101,7 +101,7 @@ Signers with the same common name count once. If a member is another person
 than they are, --distinct says so, and --distinct=false takes it back.`,
 		Example: `  ledgerd member set mem_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme --role maintainer
   ledgerd member set mem_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme --distinct`,
-		Args:    cli.Takes("ID"),
+		Args: cli.Takes("ID"),
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
 				m, err := c.ChangeMember(ctx, org, args[0], member.Change{Role: cli.Changed(command, "role", &r),

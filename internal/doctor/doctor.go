@@ -153,6 +153,7 @@ func (e *examination) content(ctx context.Context) {
 	e.clock(glance.Last.Std())
 	e.authorities(glance)
 	e.linkers(glance.AnyLinkers)
+	e.names(glance.SameNames)
 	e.secrets(ctx)
 	e.providers(ctx)
 	e.webhooks(ctx, glance.WebhookURLs)
@@ -163,14 +164,29 @@ func (e *examination) linkers(repos []string) {
 	if len(repos) == 0 {
 		return
 	}
-	list := strings.Join(repos[:min(len(repos), maxListed)], ", ")
-	if len(repos) > maxListed {
-		list += " and others"
-	}
 	e.add("policy", Warning, "any_linker: by the rules of an earlier release, every identity without --may can link any "+
 		"artifact with any commit in %s (name the builders in artifacts.signers, or give their identities --may "+
 		"build:…, and "+
-		"apply each policy again)", list)
+		"apply each policy again)", listed(repos))
+}
+
+// names examines who counts twice under one name.
+func (e *examination) names(orgs []string) {
+	if len(orgs) == 0 {
+		return
+	}
+	e.add("policy", Warning, "same_name: signers with one name count as several people, because they did before an "+
+		"upgrade, in %s ('ledgerd policy lint ORG/REPO' lists them; for each, say whether they are one person: "+
+		"'ledgerd identity update ID --distinct' or '--distinct=false')", listed(orgs))
+}
+
+// listed returns the first names of a list as text.
+func listed(names []string) string {
+	list := strings.Join(names[:min(len(names), maxListed)], ", ")
+	if len(names) > maxListed {
+		list += " and others"
+	}
+	return list
 }
 
 // glance looks into the database.

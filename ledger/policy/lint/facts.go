@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/policy/internal/patterns"
@@ -49,6 +50,13 @@ type Signer struct {
 	// not known.
 	IsRoot    bool
 	Certifies identity.Pattern
+}
+
+// A SameName is a common name, e-mail address or login of signers who count as several people,
+// although no administrator has said that they are.
+type SameName struct {
+	Name string
+	DNs  []string
 }
 
 // TypeFacts is what is known of the statements of a type.
@@ -358,4 +366,21 @@ func (l *linter) add(code FindingCode, field, fix, format string, args ...any) {
 		return
 	}
 	l.review.Findings = append(l.review.Findings, Finding{code, field, fmt.Sprintf(format, args...), fix})
+}
+
+func (l *linter) requires(s ledger.State) bool {
+	return slices.ContainsFunc(l.Requirements, func(r policy.Requirement) bool { return r.State == s })
+}
+
+// isApart reports whether distinct_from asks for another person than those of a lower
+// state.
+func (l *linter) isApart(r *policy.Requirement) bool {
+	return slices.ContainsFunc(r.DistinctFrom, l.requires)
+}
+
+func peopleText(n int) string {
+	if n == 1 {
+		return "1 person"
+	}
+	return fmt.Sprintf("%d people", n)
 }

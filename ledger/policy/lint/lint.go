@@ -72,10 +72,6 @@ func (l *linter) linkers() {
 	}
 }
 
-func (l *linter) requires(s ledger.State) bool {
-	return slices.ContainsFunc(l.Requirements, func(r policy.Requirement) bool { return r.State == s })
-}
-
 func (l *linter) requirement(i int, at string) {
 	l.openness(i, at)
 	if !l.unmeetable(i, at) && !l.neverConfirmed(i, at) && !l.neverCounts(i, at) {
@@ -130,12 +126,6 @@ func (l *linter) openness(i int, at string) {
 		l.add(FindingAnySigner, at+".signers", fix, "%s: any trusted identity satisfies it, and nothing else is required "+
 			"for PROMOTABLE", r.Subject())
 	}
-}
-
-// isApart reports whether distinct_from asks for another person than those of a lower
-// state.
-func (l *linter) isApart(r *policy.Requirement) bool {
-	return slices.ContainsFunc(r.DistinctFrom, l.requires)
 }
 
 // tool returns the kind of tool whose result the requirement asks for, or "" for none.
@@ -324,13 +314,6 @@ func signerTexts(r *policy.Requirement) string {
 		texts = append(texts, p.String())
 	}
 	return text.JoinFirst(texts, " or ")
-}
-
-func peopleText(n int) string {
-	if n == 1 {
-		return "1 person"
-	}
-	return fmt.Sprintf("%d people", n)
 }
 
 func statusesText(statuses []ledger.Status) string {

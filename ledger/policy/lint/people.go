@@ -8,13 +8,6 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
 
-// A SameName is a common name, e-mail address or login of signers who count as several people,
-// although no administrator has said that they are.
-type SameName struct {
-	Name string
-	DNs  []string
-}
-
 // people adds findings about who may do too much, or counts too often.
 func (l *linter) people() {
 	isOpen := false // whether it depends on the identities alone who counts
@@ -54,6 +47,7 @@ func (l *linter) oneForAll() {
 	if l.signers == nil || !l.requires(ledger.Attested) || !l.requires(ledger.Promotable) {
 		return
 	}
+
 	all := newPeopleSet(len(l.facts.Signers))
 	for i := range l.facts.Signers {
 		all.add(i)
@@ -68,6 +62,7 @@ func (l *linter) oneForAll() {
 			all.keep(l.signers.needs[i].people)
 		}
 	}
+
 	if n := all.count(); n > 0 {
 		l.add(FindingOneForAll, "requirements", `add "distinct_from": ["ATTESTED"] to the review, or limit what identities may attest`,
 			"%s can sign for all requirements of ATTESTED and PROMOTABLE alone, tests and reviews", peopleText(n))
