@@ -24,7 +24,8 @@ var mayImport = map[string][]string{
 		"internal/flagvalue",
 	},
 	"cmd/people": {
-		"client", "internal/cli", "internal/flagvalue", "internal/terminal", "ledger", "ledger/member", "ledger/passkey",
+		"client", "internal/cli", "internal/display", "internal/flagvalue", "internal/terminal", "ledger",
+		"ledger/identity", "ledger/member", "ledger/passkey",
 	},
 	"cmd/browse": {
 		"client", "internal/atomicfile", "internal/buildinfo", "internal/cli", "internal/display", "internal/eventbody",

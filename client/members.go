@@ -34,7 +34,7 @@ func (c *Client) ChangeMember(ctx context.Context, org, id string, change member
 	return patch[member.Member](ctx, c, pathOf("orgs", org, "members", id), change)
 }
 
-// RemoveMember ends a membership, and revokes the sign-ins and the tokens of the member.
+// RemoveMember ends a membership, and revokes the sign-ins, the tokens and the keys of the member.
 func (c *Client) RemoveMember(ctx context.Context, org, id string) error {
 	return c.remove(ctx, pathOf("orgs", org, "members", id))
 }

@@ -23,6 +23,7 @@ func (e *exerciser) members() {
 	reader := member.Reader
 	e.ok(e.ChangeMember(ctx, "acme", added.ID, member.Change{Role: &reader}))
 	check(e.t, e.RemoveMemberRule(ctx, "acme", rule.ID))
+	e.ok(e.ChangeMember(ctx, "acme", added.ID, member.Change{Removed: new(true)}))
 }
 
 // signIns signs in a member whom an admin added, and one whom a rule admits.

@@ -152,36 +152,6 @@ func memberFields(m member.Member) []ledger.Field {
 	}
 }
 
-// ChangeMember changes a member. Tokens that permit more than the new role are revoked, and all
-// tokens if the member is removed. These are the member's sign-ins, and the tokens that the member
-// has created. It returns CodeInvalidField if the member is to be restored, and the org may not use the
-// provider.
-func (s *Store) ChangeMember(ctx context.Context, org, id string, c member.Change) (member.Member, error) {
-	return write(ctx, s, org, func(t *tx) (member.Member, error) {
-		orgID, err := t.writableOrg(org)
-		if err != nil {
-			return member.Member{}, err
-		}
-		before, err := t.member(org, id)
-		if err != nil {
-			return before.row, err
-		}
-
-		after := c.Apply(before.row, t.now)
-		if before.row.RemovedAt != 0 && after.RemovedAt == 0 {
-			if err := t.checkProvider(s.providers, orgID, org, after.Issuer); err != nil {
-				return before.row, err
-			}
-		}
-		if after.Distinct != before.row.Distinct {
-			if err := t.setDistinct(orgID, org, after.ID, after.DN, after.Distinct); err != nil {
-				return after, err
-			}
-		}
-		return after, t.updateMember(org, before, after)
-	})
-}
-
 // updateMember updates and logs a member that has changed, and revokes the tokens that permit more
 // than the member may do.
 func (t *tx) updateMember(org string, before keyed[member.Member], after member.Member) error {

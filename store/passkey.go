@@ -201,20 +201,24 @@ func (s *Store) RemovePasskey(ctx context.Context, org, memberID, id string) err
 		if memberID != "" && p.row.Member != memberID {
 			return ledger.Errorf(ledger.CodeNotFound, "passkey %s not found", id)
 		}
-		if p.row.RemovedAt != 0 {
-			return nil
-		}
+		return t.removePasskey(orgID, org, p)
+	})
+}
 
-		if _, err := t.Exec("UPDATE passkeys SET removed_at = ? WHERE id = ?", t.now, p.id); err != nil {
-			return fmt.Errorf("remove passkey: %w", err)
-		}
-		p.row.RemovedAt = t.now
-		if err := t.logPasskey(orgID, p.row, ledger.IdentityRevoked); err != nil {
-			return err
-		}
-		return t.audit(orgID, org, audited{
-			action: ledger.AuditPasskeyRemoved, target: id, before: passkeyFields(p.row),
-		})
+// removePasskey removes a passkey, unless it was removed.
+func (t *tx) removePasskey(orgID int64, org string, p keyed[passkey.Passkey]) error {
+	if p.row.RemovedAt != 0 {
+		return nil
+	}
+	if _, err := t.Exec("UPDATE passkeys SET removed_at = ? WHERE id = ?", t.now, p.id); err != nil {
+		return fmt.Errorf("remove passkey: %w", err)
+	}
+	p.row.RemovedAt = t.now
+	if err := t.logPasskey(orgID, p.row, ledger.IdentityRevoked); err != nil {
+		return err
+	}
+	return t.audit(orgID, org, audited{
+		action: ledger.AuditPasskeyRemoved, target: p.row.ID, before: passkeyFields(p.row),
 	})
 }
 

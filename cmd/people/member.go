@@ -2,7 +2,6 @@ package people
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -133,33 +132,52 @@ func distinctly(m member.Member) string {
 
 func newMemberRemove(p *cli.Program) *cobra.Command {
 	var org string
+	change := member.Change{Removed: new(true)}
 	command := &cobra.Command{
 		Use:   "remove ID",
-		Short: "Remove a member, and revoke the sign-ins and tokens of the member",
-		Long: `Ends a membership. The sign-ins of the member and the API tokens that the member
-has created are revoked: pages and streams end within 15 seconds. No rule admits
-the member again; 'ledgerd member restore' does. What the member has signed stays
-recorded: to distrust a key of the member, see 'ledgerd identity revoke'.`,
-		Example: "  ledgerd member remove mem_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme",
-		Args:    cli.Takes("ID"),
+		Short: "Remove a member with sign-ins, tokens and keys",
+		Long: `Ends a membership, and with it what the member could still use: sign-ins, the API
+tokens that the member has created, passkeys, and the keys that are registered
+with the DN of the member or are one of the member's keys. Pages and streams end
+within 15 seconds. --keep-keys keeps keys and passkeys.
+
+Keys that only have the common name or an e-mail address of the member are
+listed; --also revokes them, too. What the member has signed stays recorded and
+counts: to distrust a key, see 'ledgerd identity revoke --since'. No rule admits
+the member again; 'ledgerd member restore' does.
+
+On a terminal it asks first, and says what ends.`,
+		Example: `  ledgerd member remove mem_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme
+  ledgerd member remove mem_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme \
+    --also idn_01JD3X0V6Q8Z2M4N5P7R9T1W3Y`,
+		Args: cli.Takes("ID"),
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
-				ask := func() (string, error) {
-					m, err := c.Member(ctx, org, args[0])
-					return fmt.Sprintf("Remove %s from %s, and revoke all sign-ins and API tokens of the member?",
-						terminal.Printable(m.DN), org), err
-				}
-				if err := p.Ask(ask); err != nil {
+				m, err := c.Member(ctx, org, args[0])
+				if err != nil {
 					return err
 				}
-				if err := c.RemoveMember(ctx, org, args[0]); err != nil {
+				who, err := personNamed(ctx, c.Client, org, m.ID)
+				if err != nil {
 					return err
 				}
-				return p.Confirm(ended{args[0], org}, func() { terminal.Printf(p.Stdout, "Removed %s\n", args[0]) })
+				l := leavingOf(m, who, change)
+				if err := p.Ask(func() (string, error) { return l.question(), nil }); err != nil {
+					return err
+				}
+				if _, err := c.ChangeMember(ctx, org, m.ID, change); err != nil {
+					return err
+				}
+				return p.Confirm(l, func() { l.print(p.Stdout) })
 			})
 		},
 	}
 	cli.OrgFlag(command, &org)
+	flags := command.Flags()
+	flags.BoolVar(&change.KeepKeys, "keep-keys", false, "keep the keys and passkeys of the member")
+	flags.StringSliceVar(&change.Also, "also", nil, "revoke these other identities, too (`IDs`, comma-separated)")
+	flagvalue.NameField(command, "keep_keys", "keep-keys")
+	flagvalue.NameField(command, "also", "also")
 	p.YesFlag(command)
 	return command
 }

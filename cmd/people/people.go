@@ -9,5 +9,5 @@ import (
 
 // Commands returns the commands of this package.
 func Commands(p *cli.Program) []*cobra.Command {
-	return []*cobra.Command{newMember(p), newSignIn(p), newPasskey(p)}
+	return []*cobra.Command{newMember(p), newPerson(p), newSignIn(p), newPasskey(p)}
 }

@@ -140,11 +140,32 @@ func (n NewMember) Completed() (NewMember, error) {
 // as those of two people.
 type Change struct {
 	Role *Role `json:"role,omitzero"`
-	// Removed ends or restores the membership.
-	Removed *bool `json:"removed,omitzero"`
+	// Removed ends or restores the membership. Its end revokes the identities that have the DN of the
+	// member or share a key with it, and removes the passkeys, unless KeepKeys is set.
+	Removed  *bool `json:"removed,omitzero"`
+	KeepKeys bool  `json:"keep_keys,omitzero"`
+	// Also are the IDs of other identities that the end of the membership revokes.
+	Also []string `json:"also,omitzero"`
 	// Distinct says whether the person is somebody else than others with the same common name. Rules
 	// do not decide about it.
 	Distinct *bool `json:"distinct,omitzero"`
+}
+
+// maxAlso is the maximum number of identities that the end of a membership revokes in addition.
+const maxAlso = 100
+
+// Check validates the change.
+func (c Change) Check() error {
+	ends := c.Removed != nil && *c.Removed
+	switch {
+	case c.KeepKeys && !ends:
+		return invalidField("keep_keys", "allowed only with removed")
+	case len(c.Also) > 0 && !ends:
+		return invalidField("also", "allowed only with removed")
+	case len(c.Also) > maxAlso:
+		return invalidField("also", "too many: %d, at most %d", len(c.Also), maxAlso)
+	}
+	return nil
 }
 
 // Apply returns the member after the change at a time.

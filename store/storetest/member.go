@@ -3,6 +3,7 @@ package storetest
 import (
 	"crypto/ed25519"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -134,4 +135,75 @@ func (s suite) TestAMemberWithAKeyIsOneSigner(t *testing.T) {
 	fx.wantState(sha(1), ledger.Validating)
 	fx.signer("cn=bob,ou=people-dev,o=acme").attest(sha(1), "review:code", ledger.Pass)
 	fx.wantState(sha(1), ledger.Promotable)
+}
+
+// Who leaves does not sign any more, under the name of the member or with a key of the member.
+func (s suite) TestKeysEndWithTheMembership(t *testing.T) {
+	for name, test := range map[string]struct {
+		change member.Change
+		want   map[string]bool // whose identities are revoked, by name
+	}{
+		"by default": {member.Change{}, map[string]bool{"same": true, "renamed": true, "sharing": true}},
+		"kept":       {member.Change{KeepKeys: true}, nil},
+		"another":    {member.Change{KeepKeys: true, Also: []string{"named"}}, map[string]bool{"named": true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fx := s.newPeople(t)
+			ctx := t.Context()
+			ann, err := fx.add("ann", member.Contributor)
+			check(t, err)
+			ids := make(map[string]string)
+			add := func(name, dn string, key ed25519.PrivateKey) {
+				n, err := identity.NewIdentity{Kind: identity.KeyIdentity, DN: dn,
+					PEM: publicPEM(t, key.Public().(ed25519.PublicKey))}.Identity()
+				check(t, err)
+				i, err := fx.AddIdentity(ctx, "acme", n)
+				check(t, err)
+				ids[name] = i.ID
+			}
+			keys := make([]ed25519.PrivateKey, 4)
+			for i := range keys {
+				_, keys[i], err = ed25519.GenerateKey(nil)
+				check(t, err)
+			}
+			add("same", ann.DN, keys[0])
+			add("renamed", strings.ToUpper(ann.DN[:6])+ann.DN[6:], keys[1])
+			add("named", "cn=ann,ou=review,o=acme", keys[2])
+			add("stranger", "cn=bob,ou=review,o=acme", keys[3])
+			check(t, fx.RevokeIdentity(ctx, "acme", ids["same"]))
+			add("sharing", "cn=laptop,ou=review,o=acme", keys[0])
+
+			for i, id := range test.change.Also {
+				test.change.Also[i] = ids[id]
+			}
+			test.change.Removed = new(true)
+			_, err = fx.ChangeMember(ctx, "acme", ann.ID, test.change)
+			check(t, err)
+			for name, id := range ids {
+				i, err := fx.Identity(ctx, "acme", id)
+				check(t, err)
+				if want := test.want[name] || name == "same"; (i.RevokedAt != 0) != want {
+					t.Errorf("%s is revoked: %t, want %t", name, i.RevokedAt != 0, want)
+				}
+			}
+		})
+	}
+}
+
+func (s suite) TestKeysDoNotEndWithoutTheMembership(t *testing.T) {
+	fx := s.newPeople(t)
+	ann, err := fx.add("ann", member.Contributor)
+	check(t, err)
+	for _, c := range []member.Change{{KeepKeys: true}, {Also: []string{"idn_x"}},
+		{Removed: new(true), Also: make([]string, 101)}} {
+		_, err := fx.ChangeMember(t.Context(), "acme", ann.ID, c)
+		wantCode(t, err, ledger.CodeInvalidField)
+	}
+	_, err = fx.ChangeMember(t.Context(), "acme", ann.ID, member.Change{Removed: new(true), Also: []string{"idn_x"}})
+	wantCode(t, err, ledger.CodeNotFound)
+	m, err := fx.Member(t.Context(), "acme", ann.ID)
+	check(t, err)
+	if m.RemovedAt != 0 {
+		t.Error("a membership has ended although an identity is unknown")
+	}
 }

@@ -118,7 +118,8 @@ func (s suite) TestPasskeysAreRemoved(t *testing.T) {
 	}
 }
 
-// The passkeys of a removed member are still listed, and confirm again if the member is restored.
+// Passkeys that a removal of the member keeps are still listed, and confirm again if the member is
+// restored. Otherwise, they are removed.
 func (s suite) TestPasskeysOfRestoredMembers(t *testing.T) {
 	fx := s.newReviewers(t)
 	p, err := fx.enrol(1, fx.ann, fx.challenge(1, fx.ann))
@@ -126,7 +127,7 @@ func (s suite) TestPasskeysOfRestoredMembers(t *testing.T) {
 	confirmed := fx.draft(1, fx.ann)
 	confirmed.Passkey = p.ID
 
-	_, err = fx.ChangeMember(t.Context(), "acme", fx.ann.Member, member.Change{Removed: new(true)})
+	_, err = fx.ChangeMember(t.Context(), "acme", fx.ann.Member, member.Change{Removed: new(true), KeepKeys: true})
 	check(t, err)
 	wantCode(t, fx.log(confirmed, "ann"), ledger.CodeForbidden)
 	if got := fx.passkeysOf(""); !slices.Equal(got, []string{p.ID}) {
@@ -140,6 +141,12 @@ func (s suite) TestPasskeysOfRestoredMembers(t *testing.T) {
 	confirmed = fx.draft(2, again)
 	confirmed.Passkey = p.ID
 	check(t, fx.log(confirmed, "ann"))
+
+	_, err = fx.ChangeMember(t.Context(), "acme", fx.ann.Member, member.Change{Removed: new(true)})
+	check(t, err)
+	if left := fx.passkeysOf(""); len(left) > 0 {
+		t.Errorf("%q are left", left)
+	}
 }
 
 // Enrolments and removals are in the log, and who did it is in the audit.

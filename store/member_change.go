@@ -1,0 +1,106 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/member"
+)
+
+// ChangeMember changes a member. Tokens that permit more than the new role are revoked, and all
+// tokens if the member is removed. These are the member's sign-ins, and the tokens that the member
+// has created. If the member is removed, the keys end, too, as member.Change says. It returns
+// CodeInvalidField if the member is to be restored, and the org may not use the provider.
+func (s *Store) ChangeMember(ctx context.Context, org, id string, c member.Change) (member.Member, error) {
+	if err := c.Check(); err != nil {
+		return member.Member{}, err
+	}
+	return write(ctx, s, org, func(t *tx) (member.Member, error) {
+		orgID, err := t.writableOrg(org)
+		if err != nil {
+			return member.Member{}, err
+		}
+		before, err := t.member(org, id)
+		if err != nil {
+			return before.row, err
+		}
+
+		after := c.Apply(before.row, t.now)
+		if before.row.RemovedAt != 0 && after.RemovedAt == 0 {
+			if err := t.checkProvider(s.providers, orgID, org, after.Issuer); err != nil {
+				return before.row, err
+			}
+		}
+		if after.Distinct != before.row.Distinct {
+			if err := t.setDistinct(orgID, org, after.ID, after.DN, after.Distinct); err != nil {
+				return after, err
+			}
+		}
+		if c.Removed != nil && *c.Removed {
+			if err := t.endKeys(orgID, before, c); err != nil {
+				return after, err
+			}
+		}
+		return after, t.updateMember(org, before, after)
+	})
+}
+
+// endKeys revokes the identities of a member who leaves, and removes the passkeys, unless c keeps
+// them. It revokes those that c names, too.
+func (t *tx) endKeys(orgID int64, m keyed[member.Member], c member.Change) error {
+	for _, id := range c.Also {
+		i, err := t.findIdentity(m.row.Org, id)
+		if err != nil {
+			return err
+		}
+		if err := t.revokeIdentity(m.row.Org, i); err != nil {
+			return err
+		}
+	}
+	if c.KeepKeys {
+		return nil
+	}
+
+	person, err := t.personOfDN(orgID, m.row.DN)
+	if err != nil {
+		return err
+	}
+	identities, err := all(t.reader, scanIdentity, selectIdentity+`
+WHERE i.org_id = ? AND i.revoked_at = 0 AND i.kind <> ? AND i.dn IN (
+  SELECT s.dn FROM signers s WHERE s.org_id = ? AND s.person = ? AND s.person > 0) ORDER BY i.id`,
+		orgID, identity.RootIdentity, orgID, person)
+	if err != nil {
+		return fmt.Errorf("read the identities of a member: %w", err)
+	}
+	for _, i := range identities {
+		if err := t.revokeIdentity(m.row.Org, i); err != nil {
+			return err
+		}
+	}
+
+	passkeys, err := all(t.reader, scanPasskey, selectPasskey+"WHERE p.member_id = ? AND p.removed_at = 0 ORDER BY p.id",
+		m.id)
+	if err != nil {
+		return fmt.Errorf("read the passkeys of a member: %w", err)
+	}
+	for _, p := range passkeys {
+		if err := t.removePasskey(orgID, m.row.Org, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// personOfDN returns the person with a DN, or 0 if nobody has signed or is registered with it.
+func (t *tx) personOfDN(orgID int64, dn string) (person int64, err error) {
+	parsed, err := identity.ParseDN(dn)
+	if err != nil {
+		return 0, fmt.Errorf("parse the DN of a member: %w", err)
+	}
+	person, err = personOfFold(t.Conn, orgID, parsed.Fold())
+	if err != nil {
+		return 0, fmt.Errorf("find the person of a DN: %w", err)
+	}
+	return person, nil
+}
