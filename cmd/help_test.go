@@ -69,7 +69,7 @@ func TestSecretFlags(t *testing.T) {
 			return
 		}
 		for _, word := range []string{"token", "secret", "password", "key", "credential"} {
-			if strings.Contains(f.Name, word) && kind != "file" && kind != "folder" {
+			if strings.Contains(f.Name, word) && kind != "" && kind != "file" && kind != "folder" {
 				t.Errorf("%s takes a %s: if that is a secret, its help must say who can see it", path, kind)
 			}
 		}

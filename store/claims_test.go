@@ -134,10 +134,6 @@ func TestMigrationFoldsNames(t *testing.T) {
 	if want = slices.Compact(want); !slices.Equal(got, want) {
 		t.Errorf("names  %q\nwant   %q", got, want)
 	}
-	repos := texts(t, db, "SELECT count(*) FROM rederivations WHERE cause_type = 'upgrade'")
-	if !slices.Equal(repos, []string{"1"}) {
-		t.Errorf("%s repos are derived again, want 1", repos)
-	}
 }
 
 // A name is stored for a limited number of signers.

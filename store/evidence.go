@@ -7,7 +7,8 @@ import (
 )
 
 const selectLatest = `
-SELECT l.commit_id, l.attestation_id, s.person, s.individual FROM latest l /*+ordered*/ JOIN signers s ON s.id = l.signer_id
+SELECT l.commit_id, l.attestation_id, s.person, s.individual
+FROM latest l /*+ordered*/ JOIN signers s ON s.id = l.signer_id
 WHERE l.commit_id IN `
 
 // gatherEvidence reads the evidence of commits: the latest attestation of each

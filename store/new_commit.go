@@ -33,5 +33,7 @@ func (t *tx) addCommit(d *deriver, sha string) (*subject, error) {
 	}
 	t.markDirty(c)
 	t.countState(d.repo.id, c.state, 1)
-	return &subject{commitRow: c, d: d, facts: d.factsOf(&facts.Commit{ID: sha}), versions: d.repo.distrusted()}, nil
+	f := d.factsOf(&facts.Commit{ID: sha})
+	f.RegisteredAt = c.registeredAt
+	return &subject{commitRow: c, d: d, facts: f, versions: d.repo.distrusted()}, nil
 }

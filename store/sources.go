@@ -224,7 +224,8 @@ type treeLatest struct {
 // one more than carries.
 func (rd reader) treeRows(id int64, tree *treeEvidence) ([]treeLatest, error) {
 	const query = `
-SELECT t.attestation_id, t.commit_id, s.person, s.individual FROM tree_latest t /*+ordered*/ JOIN signers s ON s.id = t.signer_id
+SELECT t.attestation_id, t.commit_id, s.person, s.individual
+FROM tree_latest t /*+ordered*/ JOIN signers s ON s.id = t.signer_id
 WHERE t.tree_id = ? `
 	scan := func(row scanner) (l treeLatest, err error) {
 		return l, row.Scan(&l.attestation, &l.commit, &l.person, &l.individual)

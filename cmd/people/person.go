@@ -59,10 +59,12 @@ together, as they count once.`,
 // print prints a table for each kind of thing that the person has.
 func (p *person) print(w io.Writer) {
 	gap := ""
-	printTable(w, &gap, p.Members, func(m member.Member) []any { return []any{m.ID, m.DN, m.Role, m.SignedInAt, m.RemovedAt} },
-		"MEMBER", "DN", "ROLE", "SIGNED IN", "REMOVED")
-	printTable(w, &gap, p.Identities, func(i identity.Identity) []any { return []any{i.ID, i.DN, i.May, display.Revoked(i)} },
-		"IDENTITY", "DN", "MAY", "REVOKED")
+	printTable(w, &gap, p.Members, func(m member.Member) []any {
+		return []any{m.ID, m.DN, m.Role, m.SignedInAt, m.RemovedAt}
+	}, "MEMBER", "DN", "ROLE", "SIGNED IN", "REMOVED")
+	printTable(w, &gap, p.Identities, func(i identity.Identity) []any {
+		return []any{i.ID, i.DN, i.May, display.Revoked(i)}
+	}, "IDENTITY", "DN", "MAY", "REVOKED")
 	printTable(w, &gap, p.Passkeys, func(k passkey.Passkey) []any { return []any{k.ID, k.Name, k.CreatedAt} },
 		"PASSKEY", "NAME", "ADDED")
 	printTable(w, &gap, p.SignIns, func(t ledger.Token) []any { return []any{t.ID, t.Scope, t.CreatedAt, t.ExpiresAt} },

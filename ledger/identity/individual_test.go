@@ -21,12 +21,13 @@ func TestIndividuals(t *testing.T) {
 		signers signers
 		want    map[int64]int64
 	}{
-		"nobody":                         {nil, map[int64]int64{}},
-		"other names":                    {signers{by(1, "ann"), by(2, "bob")}, map[int64]int64{1: 1, 2: 2}},
-		"no names":                       {signers{by(1), by(2)}, map[int64]int64{1: 1, 2: 2}},
-		"a common name":                  {signers{by(2, "rita"), by(1, "rita")}, map[int64]int64{1: 1, 2: 1}},
-		"the address of another":         {signers{by(1, "rita", "r@x"), by(2, "ann", "r@x")}, map[int64]int64{1: 1, 2: 1}},
-		"connected by a third":           {signers{by(1, "a"), by(2, "b"), by(3, "b", "a")}, map[int64]int64{1: 1, 2: 1, 3: 1}},
+		"nobody":                 {nil, map[int64]int64{}},
+		"other names":            {signers{by(1, "ann"), by(2, "bob")}, map[int64]int64{1: 1, 2: 2}},
+		"no names":               {signers{by(1), by(2)}, map[int64]int64{1: 1, 2: 2}},
+		"a common name":          {signers{by(2, "rita"), by(1, "rita")}, map[int64]int64{1: 1, 2: 1}},
+		"the address of another": {signers{by(1, "rita", "r@x"), by(2, "ann", "r@x")}, map[int64]int64{1: 1, 2: 1}},
+		"connected by a third": {signers{by(1, "a"), by(2, "b"), by(3, "b", "a")},
+			map[int64]int64{1: 1, 2: 1, 3: 1}},
 		"connected by a person's signer": {signers{by(1, "a"), by(2, "b"), by(2, "a")}, map[int64]int64{1: 1, 2: 1}},
 		"distinct": {signers{by(1, "rita"), distinct(by(2, "rita")), by(3, "rita")},
 			map[int64]int64{1: 1, 2: 2, 3: 1}},

@@ -52,14 +52,16 @@ func modelEvidence(c Contract, r Requirement, f Facts) []Evidence {
 }
 
 // modelEnd returns when evidence no longer counts for a requirement; 0 for never.
-func modelEnd(r Requirement, e Evidence) ledger.Time {
+func modelEnd(r Requirement, f Facts, e Evidence) ledger.Time {
 	switch {
 	case r.MaxAge > 0:
 		return e.RecordedAt + ledger.Time(r.MaxAge/1e6)
-	case e.Source != 0:
-		return e.RecordedAt + modelMonth
+	case e.Source == 0:
+		return 0
+	case f.RegisteredAt > 0 && f.RegisteredAt-e.RecordedAt < modelMonth:
+		return 0 // it was not too old when the commit came
 	}
-	return 0
+	return e.RecordedAt + modelMonth
 }
 
 // modelMayBeAuthor reports whether a requirement leaves out evidence because its person
@@ -179,7 +181,7 @@ func compareCarried(t *rapid.T, r Requirement, f Facts, s ledger.RequirementStat
 		if way == "merge" {
 			way = got.Claim
 		}
-		until := modelEnd(r, e)
+		until := modelEnd(r, f, e)
 		if tally.blocks[e.Attestation] {
 			until = 0 // a failure never expires
 		}

@@ -50,6 +50,35 @@ func TestOldCarriedEvidenceOfAnotherSlot(t *testing.T) {
 	}
 }
 
+// Without a max_age, evidence carries if it was at most 30 days old when the ledger first learnt of the
+// commit, and does not age from then on. A max_age goes on.
+func TestCarriedEvidenceDoesNotAge(t *testing.T) {
+	const day = ledger.Time(24 * 3600 * 1000)
+	for _, test := range []struct {
+		registered ledger.Time // days after the review
+		later      ledger.Time // days after that
+		maxAge     string
+		want       ledger.State
+	}{
+		{0, 0, "", ledger.Promotable},
+		{29, 400, "", ledger.Promotable},
+		{31, 0, "", ledger.Attested},
+		{-5, 40, "", ledger.Promotable}, // the commit was there before
+		{1, 5, `,"max_age":"168h"`, ledger.Promotable},
+		{1, 7, `,"max_age":"168h"`, ledger.Attested},
+	} {
+		c := mustParse(t, `{"state":"PROMOTABLE","predicate":"review:*","carry":["tree"]`+test.maxAge+`}`)
+		review := signed(bob, "review:code", ledger.Pass)
+		review.Source, review.RecordedAt = 1, 100*day
+		f := attested()
+		f.Sources = []Source{{Commit: strings.Repeat("a", 40), Proven: true, SameTree: true}}
+		f.Carried, f.RegisteredAt = []Evidence{review}, (100+test.registered)*day
+		if got, _ := c.State(f, f.RegisteredAt+test.later*day); got != test.want {
+			t.Errorf("%+v: %s", test, got)
+		}
+	}
+}
+
 // A review that a passkey has confirmed carries. The latest review of a person decides, also if it is
 // about another commit.
 func TestPasskeysCarry(t *testing.T) {

@@ -163,7 +163,7 @@ func (c Contract) ExpiredAt(f Facts, at ledger.Time) ledger.Cause {
 			return ledger.Cause{Type: ledger.CauseException, ID: x.Attestation}
 		}
 		for n, verdict := range d.verdicts {
-			if e := &f.Evidence[n]; verdict == expired && r.end(e) == at {
+			if e := &f.Evidence[n]; verdict == expired && r.end(v.f, e) == at {
 				return ledger.Cause{Type: ledger.CauseExpiry, ID: e.Attestation}
 			}
 		}

@@ -155,7 +155,7 @@ func modelWeigh(c Contract, r Requirement, f Facts, now ledger.Time) modelTally 
 			e.Attestation < undone.Attestation
 		accepted = accepted || ok && !isUndone
 		verdict := f.Verdicts[VerdictKey{e.Attestation, r.Where}]
-		until := modelEnd(r, e)
+		until := modelEnd(r, f, e)
 		switch {
 		case !ok && (e.Status == "fail" || e.Status == "error"):
 			tally.blocked, bad[a] = true, true
@@ -191,7 +191,7 @@ func modelWeigh(c Contract, r Requirement, f Facts, now ledger.Time) modelTally 
 				tally.people[modelCounted(e)] = name
 			}
 			tally.counts[e.Attestation] = !bad[a]
-			if until := modelEnd(r, e); until > 0 && (tally.first == 0 || until < tally.first) {
+			if until := modelEnd(r, f, e); until > 0 && (tally.first == 0 || until < tally.first) {
 				tally.first = until
 			}
 		}

@@ -256,6 +256,7 @@ var withoutRule = map[string]func(c *Contract, f *Facts){
 			}
 		}
 	},
+	"evidence ages": func(_ *Contract, f *Facts) { f.RegisteredAt = 0 },
 	"the commit's author": func(_ *Contract, f *Facts) {
 		if len(f.Evidence) == 0 && len(f.Authors) > 0 {
 			f.Authors, f.AuthorPeople = []ledger.Author{{Name: "nobody"}}, nil

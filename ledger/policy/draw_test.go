@@ -115,6 +115,9 @@ func drawNotRolledBack(t *rapid.T) Facts {
 		Deployed:   rapid.SampledFrom([]bool{false, false, false, true}).Draw(t, "deployed"),
 		Evidence:   rapid.SliceOfN(rapid.Custom(drawEvidence), 0, 8).Draw(t, "evidence"),
 	}
+	if rapid.Bool().Draw(t, "is registered") {
+		f.RegisteredAt = ledger.Time(rapid.Int64Range(drawnFrom, drawnFrom+40).Draw(t, "registered at"))
+	}
 	f.AuthorPeople = drawPeople().Draw(t, "people who wrote the commit")
 	f.SigningKeys, f.KnownAuthors = drawKeys().Draw(t, "keys"), drawKnown(t, f.Authors, f.SigningKeys)
 	f.Proven = rapid.IntRange(0, 3).Draw(t, "proven") > 0

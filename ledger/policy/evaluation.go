@@ -287,7 +287,7 @@ func (v *evaluation) verdict(i, at int) verdict {
 		}
 	}
 
-	switch end := r.end(e); {
+	switch end := r.end(v.f, e); {
 	case r.State == ledger.Deployed && v.isUndone(e):
 		return undone
 	case r.State == ledger.Deployed && !e.WhilePromotable:
@@ -388,7 +388,7 @@ func (v *evaluation) count(i int, about []int) {
 			d.have++
 		}
 		if verdict == counts || verdict == otherSlot {
-			d.expires = earlier(d.expires, r.end(&v.f.Evidence[at]))
+			d.expires = earlier(d.expires, r.end(v.f, &v.f.Evidence[at]))
 		}
 	}
 }

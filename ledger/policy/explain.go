@@ -441,7 +441,7 @@ func (v *evaluation) carried(i int) (list []ledger.CarriedEvidence) {
 			c.By, c.Claim = "merge", v.carrying.claims[e.Source-1].Attestation
 		}
 		if d.verdicts[at] == counts {
-			c.Until = r.end(e)
+			c.Until = r.end(v.f, e)
 		}
 		list = append(list, c)
 	}

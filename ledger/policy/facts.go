@@ -93,6 +93,9 @@ type Facts struct {
 	// SigningKeys are the fingerprints of the keys that signed the commit, and KnownAuthors
 	// those among them, and among AuthorNames, that any signer of the org has.
 	SigningKeys, KnownAuthors []string
+	// RegisteredAt is when the ledger first learnt of the commit. It is zero if it does not know
+	// it yet: if it learns of it now.
+	RegisteredAt ledger.Time
 	// Branch is the branch the commit was registered for.
 	Branch string
 	// Targets holds the branches that the commit is meant for (see TargetRule). A

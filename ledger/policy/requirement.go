@@ -48,16 +48,20 @@ type Requirement struct {
 	Branches []string `json:"branches"`
 }
 
-// end returns when e expires, or zero for never. Carried evidence always does.
-func (r *Requirement) end(e *Evidence) ledger.Time {
-	age := r.MaxAge
-	if age == 0 && e.Source != 0 {
-		age = defaultCarryAge
+// end returns when e expires as evidence for a commit, or zero for never. Without a MaxAge, carried
+// evidence counts if it was not too old when the ledger first learnt of the commit, and does not age
+// from then on: what runs does not lose its standing with time.
+func (r *Requirement) end(f *Facts, e *Evidence) ledger.Time {
+	if r.MaxAge > 0 {
+		return e.RecordedAt.Add(r.MaxAge.Std())
 	}
-	if age == 0 {
+	if e.Source == 0 {
 		return 0
 	}
-	return e.RecordedAt.Add(age.Std())
+	if end := e.RecordedAt.Add(defaultCarryAge.Std()); f.RegisteredAt == 0 || end <= f.RegisteredAt {
+		return end
+	}
+	return 0
 }
 
 // Subject returns the predicate or the type that the requirement is about.

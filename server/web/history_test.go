@@ -210,8 +210,18 @@ func (h *history) settle() {
 	}
 }
 
+// noteRegistered notes that the ledger learns of a commit now, if it does not know it.
+func (h *history) noteRegistered(k *known) {
+	if k.RegisteredAt == 0 {
+		k.RegisteredAt = h.clock.time()
+	}
+}
+
 // derive updates what the test knows after something has happened.
 func (h *history) derive(commit string, k *known) ledger.State {
+	if k.Attested {
+		h.noteRegistered(k)
+	}
 	h.inherit(commit, k)
 	k.Targets = h.contract.Targets.Targets("main", k.claimed)
 	state, _ := h.contract.State(k.Facts, h.clock.time())
@@ -293,6 +303,7 @@ func (h *history) claimAuthors(k *known, n *ledger.Registration) {
 
 func (h *history) register(commit string, n ledger.Registration) {
 	k := h.know(commit)
+	h.noteRegistered(k)
 	_, _, err := h.host.Register(h.t.Context(), "acme", h.repo, commit, n)
 	check(h.t, err)
 	h.note("register %s of the tree %s, object %t, %+v %+v %s %s %+v", commit[36:], h.git(commit).tree[:4],
@@ -430,7 +441,8 @@ func (h *history) evidence(rec ledger.AttestationRecord, before ledger.State) po
 	dn, err := identity.ParseDN(rec.Identity)
 	check(h.t, err)
 	return policy.Evidence{Attestation: rec.ID, Predicate: rec.Predicate, PredicateType: rec.PredicateType, Signer: dn,
-		Person: h.people[rec.Identity], Individual: h.individual(rec.Identity), Status: rec.Result.Status, RecordedAt: rec.RecordedAt,
+		Person: h.people[rec.Identity], Individual: h.individual(rec.Identity), Status: rec.Result.Status,
+		RecordedAt:      rec.RecordedAt,
 		WhilePromotable: before >= ledger.Promotable}
 }
 

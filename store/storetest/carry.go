@@ -63,13 +63,19 @@ func (s suite) TestEvidenceCarriesBetweenCommitsWithOneTree(t *testing.T) {
 	fx.wantState(squash, ledger.Promotable)
 	carried := fx.commit(squash).Requirements[1].Carried
 	if len(carried) != 1 || carried[0].Commit != branch || carried[0].Attestation != review.ID ||
-		carried[0].By != "tree" || carried[0].Until != review.RecordedAt.Add(30*24*time.Hour) {
+		carried[0].By != "tree" || carried[0].Until != 0 {
 		t.Errorf("the review carries as %+v", carried)
 	}
 	if got, want := path(fx.commit(squash)), "DRAFT>VALIDATING VALIDATING>ATTESTED ATTESTED>PROMOTABLE"; got != want {
 		t.Errorf("the squashed commit went %s, want %s", got, want)
 	}
 	fx.wantState(fx.prove(2, "Dora", 3), ledger.Draft)
+
+	// What has carried does not age. To a commit that comes later, it carries no more.
+	fx.clock.advance(31 * 24 * time.Hour)
+	check(t, fx.Settle(t.Context()))
+	fx.wantState(squash, ledger.Promotable)
+	fx.wantState(fx.prove(1, "Dora", 4), ledger.Validating)
 }
 
 func (s suite) TestEvidenceCarriesToCommitsThatWereThereBefore(t *testing.T) {
@@ -97,7 +103,11 @@ func (s suite) TestAFailureOnTheBranchTakesTheMainlineDownAtTheNextRead(t *testi
 	} {
 		t.Run(name, func(t *testing.T) {
 			fx := s.newFixture(t)
-			fx.setPolicy(carryContract(t))
+			c := carryContract(t)
+			for i := range c.Requirements {
+				c.Requirements[i].MaxAge = ledger.Duration(30 * 24 * time.Hour)
+			}
+			fx.setPolicy(c)
 			ci, rita := fx.signer("cn=ci,ou=build,o=acme"), fx.signer("cn=rita,ou=review,o=acme")
 			branch := fx.prove(1, "Dora", 1)
 			ci.attest(branch, "test:go", ledger.Pass)

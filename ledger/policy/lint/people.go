@@ -64,7 +64,8 @@ func (l *linter) oneForAll() {
 	}
 
 	if n := all.count(); n > 0 {
-		l.add(FindingOneForAll, "requirements", `add "distinct_from": ["ATTESTED"] to the review, or limit what identities may attest`,
+		l.add(FindingOneForAll, "requirements",
+			`add "distinct_from": ["ATTESTED"] to the review, or limit what identities may attest`,
 			"%s can sign for all requirements of ATTESTED and PROMOTABLE alone, tests and reviews", peopleText(n))
 	}
 }

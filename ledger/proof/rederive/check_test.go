@@ -384,6 +384,22 @@ func TestCheck(t *testing.T) {
 			h.register(withTree(theCommit))
 			h.enter(attested)
 		}},
+		"tests of another commit with the same tree, which are no older than a month when the commit comes": {
+			log: func(h *history) {
+				h.register(withTree("beef"))
+				h.attest("beef", "ci", "test:go", ledger.Pass, nil)
+				h.now = h.now.Add(29 * 24 * time.Hour)
+				h.register(withTree(theCommit))
+				h.enter(attested)
+			}, after: 365 * 24 * time.Hour},
+		"tests of another commit with the same tree, which are older than a month when the commit comes": {
+			log: func(h *history) {
+				h.register(withTree("beef"))
+				h.attest("beef", "ci", "test:go", ledger.Pass, nil)
+				h.now = h.now.Add(31 * 24 * time.Hour)
+				h.register(withTree(theCommit))
+				h.enter(attested)
+			}, want: "!" + wrong},
 		"a failure of another commit with the same tree": {log: func(h *history) {
 			h.register(withTree("beef"))
 			h.register(withTree(theCommit))

@@ -140,7 +140,7 @@ func (d *derivation) checkDeployed(since moment) (why string, err error) {
 // Reasons why a state is not derived again.
 const (
 	unknownContract = "the contract was changed while this was verified (run it again)"
-	unreadSigners   = "its authors or signers may have signed in other repos, with e-mail addresses that are not read (verify those)"
+	unreadSigners   = "its authors or signers may have signed in other repos, whose addresses are not read (verify those)"
 	blockedOverlaps = "the contract blocks overlaps with other commits, which are not read " + seeRadar
 	seeRadar        = "('ledgerd radar' shows them)"
 )
@@ -180,6 +180,7 @@ func (d *derivation) derive(m moment) (state ledger.State, why string) {
 // known returns what is known of the commit, as a contract reads it, without evidence.
 func (d *derivation) known(contract *policy.Contract) policy.Facts {
 	f := d.commit.known.Policy(contract.Targets, d.branch)
+	f.RegisteredAt = d.commit.first
 	f.AuthorPeople, f.KnownAuthors = d.people.authors(f.Authors, f.SigningKeys)
 	f.Changes, f.Verdicts = d.commit.paths, d.verdicts
 	return f

@@ -53,9 +53,10 @@ type version struct {
 // A commit is what the log has of a commit.
 type commit struct {
 	sha    string
-	digest string // of the facts in its last event; empty without one
-	tree   string // the same
-	logged moment // when that was
+	first  ledger.Time // when the log learnt of it
+	digest string      // of the facts in its last event; empty without one
+	tree   string      // the same
+	logged moment      // when that was
 	known  *facts.Commit
 	paths  []string
 	recs   []record
@@ -95,6 +96,15 @@ func New(contracts map[int]policy.Contract) *Replay {
 func (r *Replay) now(at ledger.Time) moment {
 	r.next++
 	return moment{r.next, at}
+}
+
+// learn returns the commit of an event, of which the log learns now if it does not know it.
+func (r *Replay) learn(sha string, at ledger.Time) *commit {
+	c := r.commit(sha)
+	if c.first == 0 {
+		c.first = at
+	}
+	return c
 }
 
 func (r *Replay) commit(sha string) *commit {
@@ -212,7 +222,7 @@ func (r *Replay) Attestation(e ledger.AttestationEvent, signed *attestation.Atte
 	r.people.sign(v.Signer, key)
 	r.people.name(v.Signer, v.Emails...)
 	r.noteJoined(e.Timestamp)
-	c := r.commit(signed.Commit)
+	c := r.learn(signed.Commit, e.Timestamp)
 	c.recs = append(c.recs, rec)
 	r.evaluate(&v, signed.Payload)
 
@@ -294,7 +304,7 @@ func (r *Replay) State(e ledger.StateEvent) {
 
 // Commit adds an event of what is known of a commit.
 func (r *Replay) Commit(e ledger.CommitEvent) {
-	c := r.commit(e.Commit)
+	c := r.learn(e.Commit, e.Timestamp)
 	if c.tree == "" && e.Tree != "" { // an object never changes
 		r.trees[e.Tree] = append(r.trees[e.Tree], c)
 	}

@@ -13,3 +13,8 @@ UPDATE signers SET distinct_by = 3 WHERE person > 0 AND id IN (
     WHERE s.person > 0 GROUP BY n.org_id, n.name HAVING min(s.person) < max(s.person)));
 CREATE INDEX signers_to_log ON signers (id) WHERE distinct_by = 3;
 CREATE INDEX signers_distinct ON signers (org_id) WHERE distinct_by > 1;
+
+-- Carried evidence does not age any more, so commits may have other states.
+INSERT INTO rederivations (repo_id, cause_type, cause_id, done)
+SELECT id, 'upgrade', '', 0 FROM repos WHERE deleted_at = 0
+ON CONFLICT (repo_id) DO UPDATE SET done = 0;
