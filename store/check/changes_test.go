@@ -100,10 +100,12 @@ var changes = []struct {
 	{"an envelope deleted", run(`DELETE FROM envelopes WHERE attestation_id = 7`),
 		[]string{"envelope acme attestation att_", ": there is no envelope, or its parts do not fit"}},
 	{"envelopes swapped", run(`
-		CREATE TEMP TABLE pair AS SELECT * FROM envelopes WHERE attestation_id IN (7, 8);
-		UPDATE envelopes SET payload = (SELECT payload FROM pair WHERE pair.attestation_id = 15 - envelopes.attestation_id),
-		  body = (SELECT body FROM pair WHERE pair.attestation_id = 15 - envelopes.attestation_id)
-		WHERE attestation_id IN (7, 8)`),
+		CREATE TEMP TABLE two AS SELECT id FROM attestations WHERE predicate_id = 1 ORDER BY id LIMIT 2; -- by one signer
+		CREATE TEMP TABLE pair AS SELECT e.*, (SELECT sum(id) FROM two) - attestation_id AS other
+		  FROM envelopes e WHERE attestation_id IN (SELECT id FROM two);
+		UPDATE envelopes SET payload = (SELECT payload FROM pair WHERE other = envelopes.attestation_id),
+		  body = (SELECT body FROM pair WHERE other = envelopes.attestation_id)
+		WHERE attestation_id IN (SELECT id FROM two)`),
 		[]string{"attestation acme attestation att_", ": the row has the digest of the payload"}},
 	{"a result", run(`UPDATE attestations SET status = 'warn' WHERE id = 7`),
 		[]string{"attestation acme attestation att_", `: the row says "`, `{warn 1200}", and the statement "`}},
