@@ -155,13 +155,14 @@ func (c *Client) Artifact(ctx context.Context, org, repo, digest string) (ledger
 }
 
 // ArtifactGate answers whether the commits that an artifact was built from have reached a state. If
-// repo is empty, they may be of any repo of the org.
+// repo is empty, they may be of any repo of the org. If environment is not empty, none may have been
+// rolled back from it.
 func (c *Client) ArtifactGate(
-	ctx context.Context, org, repo, digest string, required ledger.State,
+	ctx context.Context, org, repo, digest string, required ledger.State, environment string,
 ) (ledger.Gate, error) {
 	gate, _, err := call[ledger.Gate](ctx, c, request{
 		method: http.MethodGet, path: pathOf("orgs", org, "artifacts", digest, "gate"),
-		query: parameters("state", required.String(), "repo", repo),
+		query: parameters("state", required.String(), "repo", repo, "env", environment),
 	})
 	return gate, err
 }

@@ -263,7 +263,8 @@ func TestCIDocsAreValid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"/v1/orgs/acme/artifacts/{{ digest }}", "standing || 'unknown'", "value: PROMOTABLE"} {
+	for _, want := range []string{"/v1/orgs/acme/artifacts/{{ digest }}/gate?state=PROMOTABLE&env=prod",
+		"to_string(reached) || 'unknown'", `value: "true"`} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("docs/ci/kyverno.yaml lacks %q", want)
 		}

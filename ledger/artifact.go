@@ -26,6 +26,9 @@ type Artifact struct {
 	Truncated bool `json:"truncated,omitzero"`
 	// Warnings has those of the links that count, each once.
 	Warnings []LinkWarning `json:"warnings,omitzero"`
+	// RolledBack reports whether any of the commits whose link counts was rolled back from the
+	// environment that was asked for.
+	RolledBack bool `json:"rolled_back,omitzero"`
 }
 
 // An ArtifactLink is a commit that an artifact was built from, as an attestation says.
@@ -35,6 +38,9 @@ type ArtifactLink struct {
 	// State and Standing are those of the commit.
 	State    State `json:"state"`
 	Standing State `json:"standing"`
+	// RolledBack has the rollbacks from the environment that was asked for that keep the commit out
+	// of it.
+	RolledBack []CommitRollback `json:"rolled_back,omitempty"`
 	// Attestation is the id of the first one that makes the link: the first that counts, if
 	// any does.
 	Attestation   string `json:"attestation"`
@@ -72,21 +78,30 @@ const (
 )
 
 // Reached reports whether the artifact has reached a state, as Commit.Reached reports of one:
-// all commits whose link counts have, and there are some.
-func (a *Artifact) Reached(s State) bool { return a.State != nil && Reached(s, *a.State, *a.Standing) }
+// all commits whose link counts have, and there are some, and none was rolled back from the
+// environment that was asked for.
+func (a *Artifact) Reached(s State) bool {
+	return a.State != nil && !a.RolledBack && Reached(s, *a.State, *a.Standing)
+}
 
 // Gate answers whether the artifact has reached a state.
 func (a *Artifact) Gate(required State) Gate {
 	g := newGate(required, a.State, a.Standing)
-	if g.Reached {
+	if g.Reached = a.Reached(required); g.Reached {
 		return g
 	}
 	if a.State == nil {
 		g.add(a.Reason)
 	}
 	for _, l := range a.Links {
-		if l.Counts && !Reached(required, l.State, l.Standing) {
+		if !l.Counts {
+			continue
+		}
+		if !Reached(required, l.State, l.Standing) {
 			g.add(fmt.Sprintf("%s@%.12s is %s, standing %s", l.Repo, l.Commit, l.State, l.Standing))
+		}
+		for _, r := range l.RolledBack {
+			g.add(fmt.Sprintf("%s@%.12s was %s", l.Repo, l.Commit, r))
 		}
 	}
 	return g
@@ -104,6 +119,8 @@ type ArtifactQuery struct {
 	Digests []string `json:"digests"`
 	// Repo limits the links to commits of a repo; empty for all.
 	Repo string `json:"repo,omitzero"`
+	// Environment is where the artifacts are to be deployed to; empty for anywhere.
+	Environment string `json:"env,omitzero"`
 }
 
 // Check validates the query, and makes its digests as ParseDigest returns them.
@@ -119,6 +136,12 @@ func (q *ArtifactQuery) Check() error {
 		if q.Digests[i], err = ParseDigest(digest); err != nil {
 			return FieldErrorf(CodeInvalidField, text.Entry("digests", i), "%v", err)
 		}
+	}
+	if q.Environment == "" {
+		return nil
+	}
+	if _, err := ParseEnvironment(q.Environment); err != nil {
+		return FieldErrorf(CodeInvalidField, "env", "%v", err)
 	}
 	return nil
 }
@@ -145,6 +168,7 @@ func NewArtifact(digest string, links []ArtifactLink, unknown string) Artifact {
 		if l.Warning != "" && !slices.Contains(a.Warnings, l.Warning) {
 			a.Warnings = append(a.Warnings, l.Warning)
 		}
+		a.RolledBack = a.RolledBack || len(l.RolledBack) > 0
 		if least < 0 || l.State < links[least].State {
 			least = i
 		}

@@ -297,7 +297,11 @@ func (s *Server) artifact(c *call) (ledger.Artifact, error) {
 	if err != nil {
 		return ledger.Artifact{}, ledger.FieldErrorf(ledger.CodeInvalidField, "digest", "%v", err)
 	}
-	list, err := s.store.Artifacts(c.ctx(), c.org(), c.query.Get("repo"), []string{digest})
+	q := ledger.ArtifactQuery{Digests: []string{digest}, Repo: c.query.Get("repo")}
+	if q.Environment, err = parse(c, "env", ledger.ParseEnvironment); err != nil {
+		return ledger.Artifact{}, err
+	}
+	list, err := s.store.Artifacts(c.ctx(), c.org(), q)
 	if err != nil {
 		return ledger.Artifact{}, err
 	}
@@ -317,7 +321,7 @@ func (s *Server) getArtifacts(c *call) (*reply, error) {
 	if err := c.beginRead(); err != nil {
 		return nil, err
 	}
-	list, err := s.store.Artifacts(c.ctx(), c.org(), q.Repo, q.Digests)
+	list, err := s.store.Artifacts(c.ctx(), c.org(), q)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -113,6 +114,42 @@ func (b *backend) wantGate(digest, answer string) {
 	if got := strings.TrimSpace(string(body)); got != answer {
 		b.t.Errorf("the gate of %s is %s\nwant %s", digest, got, answer)
 	}
+}
+
+// The gate of an artifact is shut for an environment from which one of its commits was rolled back.
+func TestArtifactGateOfAnEnvironment(t *testing.T) {
+	b := newBackend(t)
+	b.setContract(`{"requirements":[{"state":"PROMOTABLE","predicate":"build:*"},
+		{"state":"DEPLOYED","predicate":"deploy:*"}]}`)
+	ci := b.limited("cn=ci,ou=build,o=acme", append(builderMay, "deploy:*")...)
+	b.builds(ci, 1, image(1))
+	b.attest(ci.statement(t, commitID(1), "deploy:prod", ledger.Pass, 1)).want(201)
+	undo, err := attestation.NewRollbackStatement(commitID(1), attestation.Rollback{Repo: "acme/api", Environment: "prod",
+		Reason: "it leaks", IssuedOn: b.clock.time()})
+	check(t, err)
+	b.attest(ci.sign(t, undo)).want(201)
+
+	gate := artifactsPath + "/" + image(1) + "/gate?state=PROMOTABLE&env="
+	shut := decode[ledger.Gate](b.get(gate + "prod").want(200))
+	const reason = "api@000000000000 was rolled back from prod by cn=ci,ou=build,o=acme: it leaks"
+	if shut.Reached || !slices.Equal(shut.Reasons, []string{reason}) {
+		t.Errorf("the gate of prod is %+v, want it shut", shut)
+	}
+	for _, environment := range []string{"staging", "pro"} {
+		if open := decode[ledger.Gate](b.get(gate + environment).want(200)); !open.Reached {
+			t.Errorf("the gate of %q is %+v, want it open", environment, open)
+		}
+	}
+	b.get(gate+"pr%20od").wantProblem(400, ledger.CodeInvalidParameter)
+
+	for query, want := range map[string]bool{"?env=prod": true, "?env=staging": false, "": false} {
+		a := decode[ledger.Artifact](b.get(artifactsPath + "/" + image(1) + query).want(200))
+		if a.RolledBack != want || (len(a.Links[0].RolledBack) > 0) != want || a.Reached(ledger.Promotable) == want {
+			t.Errorf("%s: %+v, want it rolled back: %t", query, a, want)
+		}
+	}
+	b.post(artifactsPath, fmt.Sprintf(`{"digests":[%q],"env":"pr od"}`, image(1))).
+		wantFields(422, ledger.CodeInvalidField, "env")
 }
 
 // A digest that is no digest is refused with its field, and several are answered at once.

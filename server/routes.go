@@ -112,8 +112,8 @@ func (s *Server) routes() []route {
 
 		{get, org + "/violations", read, list("status", "repo", "commit", "predicate"), s.listViolations},
 		{get, repo + "/violations", read, list("status", "commit", "predicate"), s.listViolations},
-		{get, org + "/artifacts/:digest", read, []string{"repo"}, s.getArtifact},
-		{get, org + "/artifacts/:digest/gate", read, []string{"state", "repo"}, s.getArtifactGate},
+		{get, org + "/artifacts/:digest", read, []string{"repo", "env"}, s.getArtifact},
+		{get, org + "/artifacts/:digest/gate", read, []string{"state", "repo", "env"}, s.getArtifactGate},
 		{post, org + "/artifacts", read, nil, s.getArtifacts},
 		{get, org + "/attention", read, list("kind", "repo"), s.listAttention},
 		{get, org + "/overview", read, list("name", "sort", "reverse"), s.listOverview},

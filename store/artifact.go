@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -18,32 +19,31 @@ const (
 	maxLinkReads = 5000
 	// maxLinksListed limits the links that one response lists.
 	maxLinksListed = 2000
-	// maxDerivedLinks is the number of commits, DEPLOYED or due, whose states one request derives:
-	// as many as one artifact has.
+	// maxDerivedLinks is the number of commits, DEPLOYED or due, or all of them if it asks for an
+	// environment, whose states one request derives: as many as one artifact has.
 	maxDerivedLinks = maxLinkRows
 )
 
-// Artifacts returns what is known of the artifacts with the given digests, which are as
-// ledger.ParseDigest returns them, in their order. If repo is not empty, only commits of this
-// repo are linked.
-func (s *Store) Artifacts(ctx context.Context, org, repo string, digests []string) ([]ledger.Artifact, error) {
+// Artifacts returns what is known of the artifacts of a query, which has been checked, in its order.
+func (s *Store) Artifacts(ctx context.Context, org string, q ledger.ArtifactQuery) ([]ledger.Artifact, error) {
 	return read(ctx, s, byOrg(org), func(rd reader) ([]ledger.Artifact, error) {
 		orgID, err := rd.orgID(org)
 		if err != nil {
 			return nil, err
 		}
-		l := linker{reader: rd, orgID: orgID, repos: make(derivers), rows: maxLinkReads, derived: maxDerivedLinks}
-		if repo != "" {
-			only, err := rd.findRepo(org, repo)
+		l := linker{reader: rd, orgID: orgID, environment: q.Environment, repos: make(derivers), rows: maxLinkReads,
+			derived: maxDerivedLinks}
+		if q.Repo != "" {
+			only, err := rd.findRepo(org, q.Repo)
 			if err != nil {
 				return nil, err
 			}
 			l.only = only.id
 		}
 
-		list := make([]ledger.Artifact, len(digests))
+		list := make([]ledger.Artifact, len(q.Digests))
 		listed := 0
-		for i, digest := range digests {
+		for i, digest := range q.Digests {
 			if list[i], err = l.artifact(digest); err != nil {
 				return nil, fmt.Errorf("read the links of %s: %w", digest, err)
 			}
@@ -61,7 +61,9 @@ type linker struct {
 	reader
 	orgID int64
 	only  int64 // the repo whose commits are linked; 0 for all
-	repos derivers
+	// environment is where the artifacts are to be deployed to; empty for anywhere.
+	environment string
+	repos       derivers
 	// rows and derived are how many links may still be read, and how many commits derived.
 	rows, derived int
 }
@@ -218,7 +220,7 @@ func (l *linker) setStates(rows []linkRow) (unknown string, err error) {
 	}
 	underived := make(map[*deriver][]int64)
 	for _, s := range list {
-		if s.needsDerivation(l.now) {
+		if l.environment != "" || s.needsDerivation(l.now) {
 			underived[s.d] = append(underived[s.d], s.id)
 			l.derived--
 		}
@@ -241,6 +243,9 @@ func (l *linker) setStates(rows []linkRow) (unknown string, err error) {
 	for i := range rows {
 		if p, ok := now[rows[i].commit.id]; ok {
 			rows[i].link.State, rows[i].link.Standing = p.state, p.standing
+			rows[i].link.RolledBack = slices.DeleteFunc(p.rolledBack, func(r ledger.CommitRollback) bool {
+				return r.Environment != l.environment
+			})
 		}
 	}
 	return "", nil

@@ -258,8 +258,8 @@ func (e *exerciser) artifacts() {
 	a.Artifacts.Digests = digests
 	_, err := e.post("api", a)
 	check(e.t, err)
-	e.ok(e.Artifacts(e.t.Context(), "acme", "", digests))
-	e.ok(e.Artifacts(e.t.Context(), "acme", "web", digests[:1]))
+	e.ok(e.Artifacts(e.t.Context(), "acme", ledger.ArtifactQuery{Digests: digests}))
+	e.ok(e.Artifacts(e.t.Context(), "acme", ledger.ArtifactQuery{Digests: digests[:1], Repo: "web"}))
 }
 
 // violations opens more violations than a deployment closes at once, and closes them.

@@ -51,8 +51,12 @@ func (t *tx) settleCommit(id int64) error {
 	return t.settleDue(list[0])
 }
 
-// A presentState is the state and the standing that a commit has now.
-type presentState struct{ state, standing ledger.State }
+// A presentState is the state and the standing that a commit has now, and the rollbacks that keep it
+// out of environments.
+type presentState struct {
+	state, standing ledger.State
+	rolledBack      []ledger.CommitRollback
+}
 
 // needsDerivation reports whether what is stored of a commit does not say its present state and
 // standing.
@@ -70,8 +74,8 @@ func (rd reader) presentStates(d *deriver, ids []int64) (map[int64]presentState,
 	found := make(map[int64]presentState)
 	for _, s := range list {
 		if !s.isUnevaluated() {
-			state, standing := d.contract.Present(s.facts, rd.now)
-			found[s.id] = presentState{state, standing}
+			state, standing, rolledBack := d.contract.Present(s.facts, rd.now)
+			found[s.id] = presentState{state, standing, rolledBack}
 		}
 	}
 	return found, nil

@@ -82,7 +82,7 @@ EXIT STATUS
   ledgerd gate acme/api --commit HEAD --state PROMOTABLE --env prod --wait 10m
   ledgerd gate acme/api --state PROMOTABLE --env prod --running
   ledgerd gate acme/api --commit HEAD --state PROMOTABLE --target release/2.x
-  ledgerd gate acme --artifact ghcr.io/acme/api@sha256:2892… --state PROMOTABLE`,
+  ledgerd gate acme --artifact ghcr.io/acme/api@sha256:2892… --state PROMOTABLE --env prod`,
 		Args: cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) (err error) {
 			g.job = detectJob()
@@ -116,7 +116,7 @@ EXIT STATUS
 	flagvalue.Require(command, "state")
 	flagvalue.Exclude(command, "artifact", "commit")
 	flagvalue.Exclude(command, "artifact", "target")
-	flagvalue.Exclude(command, "artifact", "env")
+	flagvalue.Exclude(command, "artifact", "running")
 	flagvalue.Exclude(command, "running", "commit")
 	flagvalue.RequireRev(command, "commit")
 	return command
@@ -259,7 +259,8 @@ func gateArtifact(p *cli.Program, command *cobra.Command, args []string, g gate)
 		g.repo = cli.RepoName{Org: org, Repo: repo}
 		ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 		defer stop()
-		a, err := waiting.Artifact(ctx, c, waitFor(p, g), g.repo.Org, g.repo.Repo, g.artifact)
+		query := ledger.ArtifactQuery{Digests: []string{g.artifact}, Repo: g.repo.Repo, Environment: g.environment}
+		a, err := waiting.Artifact(ctx, c, waitFor(p, g), g.repo.Org, query)
 		if err != nil {
 			return err
 		}

@@ -43,9 +43,10 @@ func Until[T any](
 }
 
 // Artifact waits until all commits that an artifact was built from have reached the state.
-// If repo is empty, they may be of any repo of the org.
-func Artifact(ctx context.Context, c *connect.Connection, w Wait, org, repo, digest string) (ledger.Artifact, error) {
-	query := ledger.ArtifactQuery{Digests: []string{digest}, Repo: repo}
+// The query has one digest.
+func Artifact(
+	ctx context.Context, c *connect.Connection, w Wait, org string, query ledger.ArtifactQuery,
+) (ledger.Artifact, error) {
 	look := func(ctx context.Context) (a ledger.Artifact, reached bool, err error) {
 		if err := c.Settle(ctx); err != nil {
 			return a, false, err

@@ -57,6 +57,8 @@ func Link(l ledger.ArtifactLink, required ledger.State) (mark, reason string) {
 	switch {
 	case !l.Counts:
 		return "-", "does not count: " + l.Reason
+	case len(l.RolledBack) > 0:
+		return "✗", Printable(l.RolledBack[0].String())
 	case ledger.Reached(required, l.State, l.Standing):
 		mark, reason = "✓", "counts"
 	default:

@@ -50,13 +50,13 @@ func (c Contract) State(f Facts, now ledger.Time) (state ledger.State, expires l
 	return v.state(v.radarStatus())
 }
 
-// Present returns State and Standing at once.
-func (c Contract) Present(f Facts, now ledger.Time) (state, standing ledger.State) {
+// Present returns State, Standing and Derivation.RolledBack at once.
+func (c Contract) Present(f Facts, now ledger.Time) (state, standing ledger.State, shut []ledger.CommitRollback) {
 	v := c.evaluate(&f, now)
 	radar := v.radarStatus()
 	state, _ = v.state(radar)
 	standing, _ = v.standing(radar)
-	return state, standing
+	return state, standing, v.rolledBack()
 }
 
 // Standing returns what the evidence gives now: the state that the commit would have if it had

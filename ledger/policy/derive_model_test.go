@@ -477,8 +477,9 @@ func compareStanding(t *rapid.T, c Contract, f Facts, now ledger.Time, got Deriv
 	if end := c.Derive(never, now).Expires; standing != want || expires != end {
 		t.Errorf("Standing returns %s until %d, want %s until %d", standing, expires, want, end)
 	}
-	if state, standing := c.Present(f, now); state != got.State || standing != want {
-		t.Errorf("Present returns %s and %s, want %s and %s", state, standing, got.State, want)
+	state, standing, shut := c.Present(f, now)
+	if state != got.State || standing != want || !reflect.DeepEqual(shut, got.RolledBack) {
+		t.Errorf("Present returns %s, %s and %v, want %s, %s and %v", state, standing, shut, got.State, want, got.RolledBack)
 	}
 	if d := c.Decide(f, now); d.State != got.State || d.Standing != want || d.Expires != expires {
 		t.Errorf("Decide returns %s and %s until %d, want %s and %s until %d",

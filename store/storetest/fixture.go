@@ -136,13 +136,7 @@ func (s *signer) sign(sha, predicate string, status ledger.Status, note string) 
 		Annotations: map[string]string{"note": note},
 	})
 	check(s.fx.t, err)
-	envelope, err := attestation.SignDSSE(s.key, payload)
-	check(s.fx.t, err)
-	keyring, version, err := s.fx.Keyring(s.fx.t.Context(), "acme")
-	check(s.fx.t, err)
-	attestation, err := attestation.Verify(envelope, keyring, s.fx.Now())
-	check(s.fx.t, err)
-	return attestation, version
+	return s.verify(payload)
 }
 
 // attest signs and records a statement.
@@ -157,16 +151,23 @@ func (s *signer) attest(sha, predicate string, status ledger.Status) ledger.Atte
 	return rec
 }
 
-// send signs and records a statement.
-func (s *signer) send(payload []byte) (ledger.AttestationRecord, bool, error) {
+// verify signs a statement, and returns it verified with the keyring's version.
+func (s *signer) verify(payload []byte) (*attestation.Attestation, int64) {
 	s.fx.t.Helper()
-	s.fx.turn()
 	envelope, err := attestation.SignDSSE(s.key, payload)
 	check(s.fx.t, err)
 	keyring, version, err := s.fx.Keyring(s.fx.t.Context(), "acme")
 	check(s.fx.t, err)
 	a, err := attestation.Verify(envelope, keyring, s.fx.Now())
 	check(s.fx.t, err)
+	return a, version
+}
+
+// send signs and records a statement.
+func (s *signer) send(payload []byte) (ledger.AttestationRecord, bool, error) {
+	s.fx.t.Helper()
+	s.fx.turn()
+	a, version := s.verify(payload)
 	return s.fx.Record(s.fx.t.Context(), "acme", "api", a, version)
 }
 

@@ -1,0 +1,76 @@
+package storetest
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+)
+
+// Who counts once with the person who has rolled a commit back does not deploy it again.
+func (s suite) TestNamesakeDoesNotDeployAgain(t *testing.T) {
+	fx, ann, _, _ := s.deployers(t)
+	namesake, i := fx.named("cn=Ann,ou=cd,o=globex", nil)
+	ann.sends(fx.rollback(sha(1), ""), "")
+	if rec := namesake.sends(fx.deployment(sha(1), again), ""); rec.Violation == nil {
+		t.Error("a namesake of who has rolled it back deploys it again, and that is no violation")
+	}
+	fx.wantShut(1, "prod")
+
+	fx.setDistinct(i, true)
+	once := func(p *attestation.ResultPredicate) { p.Again, p.FinishedOn = "it was the database", fx.Now() }
+	if rec := namesake.sends(fx.deployment(sha(1), once), ""); rec.Violation != nil {
+		t.Errorf("another person deploys it again: %v", rec.Violation.Missing)
+	}
+	fx.wantShut(1)
+}
+
+// Of two deployments at once, what runs is the one that finished last, in whatever order they are
+// recorded.
+func (s suite) TestTwoDeployersAtOnce(t *testing.T) {
+	for range 10 {
+		fx, ann, bob, _ := s.deployers(t)
+		now := fx.Now()
+		statements := map[*signer][]byte{
+			ann: fx.deployment(sha(0), finished(now.Add(-2*time.Second))),
+			bob: fx.deployment(sha(2), finished(now.Add(-time.Second))),
+		}
+		var group sync.WaitGroup
+		for who, statement := range statements {
+			a, keyring := who.verify(statement)
+			group.Go(func() {
+				_, _, err := fx.Record(t.Context(), "acme", "api", a, keyring)
+				check(t, err)
+			})
+		}
+		group.Wait()
+		fx.wantState(sha(0), ledger.Deployed)
+		fx.wantState(sha(2), ledger.Deployed)
+		fx.wantEnvironments("prod 2 DEPLOYED")
+	}
+}
+
+// A rollback is later than the deployment that it takes back, also if the clock was put back or ran
+// ahead between them.
+func (s suite) TestClockStepBetweenDeploymentAndRollback(t *testing.T) {
+	for name, step := range map[string]time.Duration{"back": -3 * time.Hour, "ahead": 3 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			fx, ann, bob, _ := s.deployers(t)
+			fx.clock.advance(step)
+			ann.sends(fx.rollback(sha(1), ""), "")
+			fx.wantState(sha(1), ledger.Promotable)
+			fx.wantShut(1, "prod")
+			fx.clock.advance(-step)
+			if rec := bob.attest(sha(1), "deploy:prod", ledger.Pass); rec.Violation == nil {
+				t.Error("it is deployed again without a word, and that is no violation")
+			}
+			fx.wantShut(1, "prod")
+			bob.sends(fx.deployment(sha(1), again), "")
+			fx.wantState(sha(1), ledger.Deployed)
+			fx.wantShut(1)
+			fx.wantEnvironments("prod 1 DEPLOYED behind 1")
+		})
+	}
+}
