@@ -110,14 +110,31 @@ func (s suite) TestDistinctPeopleCountTwice(t *testing.T) {
 func (s suite) TestAuthorsCountOnce(t *testing.T) {
 	fx := s.newFixture(t)
 	ci := fx.signer("cn=ci,ou=build,o=acme")
-	fx.named("cn=ann,ou=dev,o=acme", []string{"rev@acme.example"})
 	rev, i := fx.named("cn=rev,ou=review,o=acme", []string{"rev@acme.example"})
+	fx.named("cn=ann,ou=dev,o=acme", []string{"rev@acme.example"})
+	second, _ := fx.named("cn=second,ou=review,o=acme", []string{"rev@acme.example"})
 	sha := fx.proveBy("ann <ann@home.example>", "ann <ann@home.example>", "")
 	ci.attest(sha, "test:go", ledger.Pass)
 	rev.attest(sha, "review:code", ledger.Pass)
+	second.attest(sha, "review:code", ledger.Pass)
 	fx.wantState(sha, ledger.Attested)
 	fx.setDistinct(i, true)
 	fx.wantState(sha, ledger.Promotable)
+}
+
+// TestOwnersOfKeysCountOnce checks the same of a commit that a key of the third person has signed.
+func (s suite) TestOwnersOfKeysCountOnce(t *testing.T) {
+	fx := s.newFixture(t)
+	fx.setContract(`{"requirements":[{"state":"PROMOTABLE","predicate":"review:*","exclude_author":true}]}`)
+	rev, i := fx.named("cn=rev,ou=review,o=acme", []string{"rev@acme.example"})
+	_, laptop := fx.named("cn=laptop,ou=dev,o=acme", []string{"rev@acme.example"})
+	_, _, err := fx.Register(t.Context(), "acme", "api", shaA, ledger.Registration{
+		Author: ledger.Author{Name: "ann"}, SigningKey: laptop.Fingerprint})
+	check(t, err)
+	rev.attest(shaA, "review:code", ledger.Pass)
+	fx.wantState(shaA, ledger.Attested)
+	fx.setDistinct(i, true)
+	fx.wantState(shaA, ledger.Promotable)
 }
 
 // TestRootsAreNotDistinct checks that only signers are.
