@@ -58,7 +58,7 @@ func modelEnd(r Requirement, f Facts, e Evidence) ledger.Time {
 		return e.RecordedAt + ledger.Time(r.MaxAge/1e6)
 	case e.Source == 0:
 		return 0
-	case f.RegisteredAt > 0 && f.RegisteredAt-e.RecordedAt < modelMonth:
+	case f.RegisteredAt > 0 && f.RegisteredAt-e.RecordedAt <= modelMonth:
 		return 0 // it was not too old when the commit came
 	}
 	return e.RecordedAt + modelMonth

@@ -61,7 +61,7 @@ func TestCarriedEvidenceDoesNotAge(t *testing.T) {
 		want       ledger.State
 	}{
 		{0, 0, "", ledger.Promotable},
-		{29, 400, "", ledger.Promotable},
+		{30, 400, "", ledger.Promotable},
 		{31, 0, "", ledger.Attested},
 		{-5, 40, "", ledger.Promotable}, // the commit was there before
 		{1, 5, `,"max_age":"168h"`, ledger.Promotable},

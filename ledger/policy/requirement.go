@@ -58,7 +58,7 @@ func (r *Requirement) end(f *Facts, e *Evidence) ledger.Time {
 	if e.Source == 0 {
 		return 0
 	}
-	if end := e.RecordedAt.Add(defaultCarryAge.Std()); f.RegisteredAt == 0 || end <= f.RegisteredAt {
+	if end := e.RecordedAt.Add(defaultCarryAge.Std()); f.RegisteredAt == 0 || end < f.RegisteredAt {
 		return end
 	}
 	return 0
