@@ -41,8 +41,12 @@ func (t *tx) setDistinct(orgID int64, org, id, dn string, distinct bool) error {
 	if distinct {
 		by = distinctByAdmin
 	}
-	if _, err := t.Exec("UPDATE signers SET distinct_by = ? WHERE id = ?", by, signerID); err != nil {
+	said, err := t.Exec("UPDATE signers SET distinct_by = ?1 WHERE id = ?2 AND distinct_by <> ?1", by, signerID)
+	if err != nil {
 		return fmt.Errorf("note that a signer is distinct: %w", err)
+	}
+	if said == 0 {
+		return nil
 	}
 	if err := t.logDistinct(orgID, org, dn, distinct, ledger.IdentityChanged); err != nil {
 		return err

@@ -48,12 +48,32 @@ ORDER BY i.id LIMIT ?`, limit)
 		if g.AnyLinkers, err = rd.anyLinkers(limit); err != nil {
 			return g, err
 		}
-		g.SameNames, err = all(rd, scanText, `
-SELECT name FROM orgs o WHERE deleted_at = 0 AND EXISTS (
-  SELECT 1 FROM signers s WHERE s.org_id = o.id AND s.distinct_by > 1)
-ORDER BY name LIMIT ?`, limit)
+		g.SameNames, err = rd.orgsWithSameNames(limit)
 		return g, err
 	})
+}
+
+// orgsWithSameNames returns the orgs where signers with one name count as several people only since
+// an upgrade.
+func (rd reader) orgsWithSameNames(limit int) (orgs []string, err error) {
+	type org struct {
+		id   int64
+		name string
+	}
+	list, err := all(rd, func(row scanner) (o org, err error) { return o, row.Scan(&o.id, &o.name) }, `
+SELECT id, name FROM orgs o WHERE deleted_at = 0 AND EXISTS (
+  SELECT 1 FROM signers s WHERE s.org_id = o.id AND s.distinct_by > 1)
+ORDER BY name`)
+	for _, o := range list {
+		names, err := rd.sameNames(o.id)
+		if err != nil {
+			return nil, err
+		}
+		if len(names) > 0 && len(orgs) < limit {
+			orgs = append(orgs, o.name)
+		}
+	}
+	return orgs, err
 }
 
 // anyLinkers returns the repos whose contract says policy.Contract.AnyLinker. Those with Rules begin

@@ -166,7 +166,7 @@ func (s *Store) ChangeIdentity(ctx context.Context, org, id string, c identity.C
 		if err != nil {
 			return changed, err
 		}
-		if changed.Distinct != i.row.Distinct {
+		if c.Distinct != nil {
 			if err := t.setDistinct(orgID, org, changed.ID, changed.DN, changed.Distinct); err != nil {
 				return changed, err
 			}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 )
 
@@ -52,6 +53,49 @@ func TestPairsOfAnUpgradeStayTwo(t *testing.T) {
 	for _, i := range identities.Data {
 		if want := strings.Contains(i.DN, "cn=rita") || strings.Contains(i.DN, "cn=bob"); i.Distinct != want {
 			t.Errorf("%s is distinct: %t, want %t", i.DN, i.Distinct, want)
+		}
+	}
+	wantSameNames(t, s)
+}
+
+// wantSameNames checks that lint and doctor list names until an admin has said of all but one of those
+// with a name that they are distinct, or of all that they are not.
+func wantSameNames(t *testing.T, s *Store) {
+	t.Helper()
+	names := func() (list []string) {
+		review, err := s.LintFacts(t.Context(), "acme", "api", policy.Default())
+		check(t, err)
+		for _, n := range review.SameNames {
+			list = append(list, n.Name)
+		}
+		glance, err := s.Glance(t.Context(), 10)
+		check(t, err)
+		if (len(glance.SameNames) > 0) != (len(list) > 0) {
+			t.Errorf("doctor lists the orgs %q, and lint the names %q", glance.SameNames, list)
+		}
+		return list
+	}
+	ids := make(map[string]string)
+	page, err := s.Identities(t.Context(), "acme", Query{Limit: 10})
+	check(t, err)
+	for _, i := range page.Data {
+		ids[i.DN] = i.ID
+	}
+
+	const bob, rita = "bob@acme.example", "rita"
+	for _, step := range []struct {
+		dn       string
+		distinct bool
+		want     []string
+	}{
+		{"cn=rita,ou=review,o=acme", false, []string{bob, rita}},
+		{"cn=rita,ou=people-dev,o=acme", false, []string{bob}},
+		{"cn=bob,ou=review,o=acme", true, nil},
+	} {
+		_, err := s.ChangeIdentity(t.Context(), "acme", ids[step.dn], identity.Change{Distinct: &step.distinct})
+		check(t, err)
+		if got := names(); !slices.Equal(got, step.want) {
+			t.Errorf("after %s is distinct: %t, names %q, want %q", step.dn, step.distinct, got, step.want)
 		}
 	}
 }

@@ -138,7 +138,8 @@ func scanLintSigner(row scanner) (s lint.Signer, err error) {
 // maxSameNames is how many names of several people a review lists.
 const maxSameNames = 20
 
-// sameNames returns names of those who were several people before an upgrade, and are still.
+// sameNames returns names of several people of whom one was distinct before an upgrade, and nobody
+// has said so since. It leaves out those of whom an administrator has.
 func (rd reader) sameNames(orgID int64) (list []lint.SameName, err error) {
 	var isAny bool
 	err = rd.Row("SELECT EXISTS (SELECT 1 FROM signers WHERE org_id = ? AND distinct_by > 1)", orgID).Scan(&isAny)
@@ -147,28 +148,32 @@ func (rd reader) sameNames(orgID int64) (list []lint.SameName, err error) {
 	}
 
 	var last lint.SameName
-	people := make(map[int64]bool)
+	people, isUndecided := make(map[int64]bool), false
 	end := func() {
-		if len(people) > 1 && len(list) < maxSameNames {
+		if len(people) > 1 && isUndecided && len(list) < maxSameNames {
 			list = append(list, last)
 		}
 	}
 	err = rd.Each(func(row scanner) error {
 		var name, dn string
 		var person int64
-		if err := row.Scan(&name, &dn, &person); err != nil {
+		var byUpgrade bool
+		if err := row.Scan(&name, &dn, &person, &byUpgrade); err != nil {
 			return err
 		}
+
 		if name != last.Name {
 			end()
-			last = lint.SameName{Name: name}
+			last, isUndecided = lint.SameName{Name: name}, false
 			clear(people)
 		}
 		last.DNs, people[person] = append(last.DNs, dn), true
+		isUndecided = isUndecided || byUpgrade
 		return nil
 	}, `
-SELECT n.name, s.dn, s.person FROM signer_names n /*+ordered*/ JOIN signers s ON s.id = n.signer_id
-WHERE n.org_id = ? AND s.distinct_by > 1 ORDER BY n.name, n.signer_id`, orgID)
+SELECT n.name, s.dn, s.person, s.distinct_by > 1
+FROM signer_names n /*+ordered*/ JOIN signers s ON s.id = n.signer_id
+WHERE n.org_id = ? AND s.person > 0 AND s.distinct_by <> ? ORDER BY n.name, n.signer_id`, orgID, distinctByAdmin)
 	end()
 	return list, err
 }

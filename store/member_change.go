@@ -32,7 +32,7 @@ func (s *Store) ChangeMember(ctx context.Context, org, id string, c member.Chang
 				return before.row, err
 			}
 		}
-		if after.Distinct != before.row.Distinct {
+		if c.Distinct != nil {
 			if err := t.setDistinct(orgID, org, after.ID, after.DN, after.Distinct); err != nil {
 				return after, err
 			}

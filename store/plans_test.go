@@ -77,7 +77,7 @@ var mayScan = []exception{
 	{"FROM provider_orgs p JOIN orgs o", "sorts the few orgs of a provider"},
 	{"GROUP BY policy_digest", "reads the repos of one org"},
 	{"AND substr(p.contract, 1, 8) <> ?", "reads all repos, for doctor"},
-	{"SELECT name FROM orgs o WHERE deleted_at = 0 AND EXISTS", "reads all orgs, for doctor"},
+	{"SELECT id, name FROM orgs o WHERE deleted_at = 0 AND EXISTS", "reads all orgs, for doctor"},
 
 	{"INSERT INTO orgs (", ifMissing},
 	{"INSERT INTO events (", ifMissing},

@@ -176,8 +176,8 @@ func (e *examination) names(orgs []string) {
 		return
 	}
 	e.add("policy", Warning, "same_name: signers with one name count as several people, because they did before an "+
-		"upgrade, in %s ('ledgerd policy lint ORG/REPO' lists them; for each, say whether they are one person: "+
-		"'ledgerd identity update ID --distinct' or '--distinct=false')", listed(orgs))
+		"upgrade, in %s ('ledgerd policy lint ORG/REPO' lists them; for each signer, say "+
+		"'ledgerd identity update ID --distinct=false' if they are one person, and '--distinct' if not)", listed(orgs))
 }
 
 // listed returns the first names of a list as text.

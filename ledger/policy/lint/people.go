@@ -28,7 +28,7 @@ func (l *linter) people() {
 			"%s may attest every predicate, reviews and deployments too", text.JoinFirst(unlimited, " and "))
 	}
 	for _, s := range l.facts.SameNames {
-		l.add(FindingSameName, "requirements", "if they are one person: ledgerd identity update --distinct=false; "+
+		l.add(FindingSameName, "requirements", "if they are one person, for each: ledgerd identity update --distinct=false; "+
 			"if not: --distinct",
 			"%s have the name %s, and count as %d people since an upgrade", text.JoinFirst(s.DNs, " and "),
 			text.Quote(s.Name), len(s.DNs))
