@@ -227,16 +227,10 @@ takes it back. The states of the org's commits follow.`,
 	cli.OrgFlag(command, &org)
 	signerNames(command, &emails, &logins, "empty: that of the certificate")
 	flagvalue.IdentityLimits(command, &may, &dnPattern)
-	distinctFlag(command, &distinct)
+	command.Flags().BoolVar(&distinct, "distinct", false,
+		"the signer is another person than all others with the same common name, address or login")
 	flagvalue.RequireOne(command, "may", "dn-pattern", "email", "login", "distinct")
 	return command
-}
-
-// distinctFlag adds the flag that says that a signer is another person than others with the names.
-func distinctFlag(command *cobra.Command, distinct *bool) {
-	command.Flags().BoolVar(distinct, "distinct", false,
-		"the signer is another person than all others with the same common name, address or login")
-	flagvalue.NameField(command, "distinct", "distinct")
 }
 
 func newIdentityRevoke(p *cli.Program) *cobra.Command {

@@ -26,7 +26,7 @@ type person struct {
 	same map[string]bool
 }
 
-// A signer is an identity or a member, by whom who counts once is found.
+// A signer is an identity or a member, with what shows who else is the same.
 type signer struct {
 	id     string
 	dn     identity.DN
@@ -71,7 +71,9 @@ func signersOf(members []member.Member, identities []identity.Identity) ([]signe
 		s := signer{id: id, dn: parsed, key: key, names: append(names, id, dn)}
 		s.who.Distinct = distinct
 		for _, name := range append([]string{parsed.CN}, names...) {
-			s.who.Names = append(s.who.Names, identity.FoldName(name))
+			if name = identity.FoldName(name); name != "" {
+				s.who.Names = append(s.who.Names, name)
+			}
 		}
 		list = append(list, s)
 		return err

@@ -92,7 +92,7 @@ func newMemberSet(p *cli.Program) *cobra.Command {
 	var distinct bool
 	command := &cobra.Command{
 		Use:   "set ID",
-		Short: "Change the role of a member, or say that the member is nobody else",
+		Short: "Change the role of a member, or say that two with one name are two people",
 		Long: `Changes the role of a member. From then on, rules no longer decide about the
 member. Sign-ins and API tokens of the member that permit more are revoked.
 

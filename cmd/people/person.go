@@ -104,6 +104,7 @@ type leaving struct {
 	member  member.Member
 	revoked []identity.Identity
 	others  []identity.Identity
+	strange []string // the IDs of identities that have no name of the member
 }
 
 // leavingOf returns what ends with a membership.
@@ -124,6 +125,11 @@ func leavingOf(m member.Member, p person, c member.Change) leaving {
 	}
 	for _, i := range ending {
 		l.revoked, l.Revoked = append(l.revoked, i), append(l.Revoked, i.ID)
+	}
+	for _, id := range c.Also {
+		if !slices.Contains(l.Revoked, id) { // a key under another name
+			l.strange, l.Revoked = append(l.strange, id), append(l.Revoked, id)
+		}
 	}
 
 	for _, k := range p.Passkeys {
@@ -159,6 +165,9 @@ func (l *leaving) question() string {
 	for _, i := range l.revoked {
 		fmt.Fprintf(&b, "  key: %s (%s)\n", i.ID, terminal.Printable(i.DN))
 	}
+	for _, id := range l.strange {
+		fmt.Fprintf(&b, "  key: %s\n", terminal.Printable(id))
+	}
 	for _, i := range l.others {
 		fmt.Fprintf(&b, "It keeps %s (%s), which has a name of the member: --also %[1]s revokes it.\n", i.ID,
 			terminal.Printable(i.DN))
@@ -171,6 +180,9 @@ func (l *leaving) print(w io.Writer) {
 	terminal.Printf(w, "Removed %s (%s)\n", l.ID, terminal.Printable(l.member.DN))
 	for _, i := range l.revoked {
 		terminal.Printf(w, "Revoked %s (%s)\n", i.ID, terminal.Printable(i.DN))
+	}
+	for _, id := range l.strange {
+		terminal.Printf(w, "Revoked %s\n", terminal.Printable(id))
 	}
 	for _, id := range l.Passkeys {
 		terminal.Printf(w, "Removed the passkey %s\n", id)

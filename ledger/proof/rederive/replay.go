@@ -53,7 +53,7 @@ type version struct {
 // A commit is what the log has of a commit.
 type commit struct {
 	sha    string
-	first  ledger.Time // when the log learnt of it
+	first  ledger.Time // the time of the first event about it
 	digest string      // of the facts in its last event; empty without one
 	tree   string      // the same
 	logged moment      // when that was
@@ -98,7 +98,7 @@ func (r *Replay) now(at ledger.Time) moment {
 	return moment{r.next, at}
 }
 
-// learn returns the commit of an event, of which the log learns now if it does not know it.
+// learn returns the commit of an event, and notes the time of the first event about it.
 func (r *Replay) learn(sha string, at ledger.Time) *commit {
 	c := r.commit(sha)
 	if c.first == 0 {
