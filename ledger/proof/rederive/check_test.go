@@ -1,6 +1,7 @@
 package rederive
 
 import (
+	"cmp"
 	"encoding/hex"
 	"strings"
 	"testing"
@@ -11,14 +12,32 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
+// A checkTest is a log of one commit, and what Check says of it.
+type checkTest struct {
+	contracts []string
+	log       func(h *history)
+	// after is how long after the last event the state is derived; ten minutes by default.
+	after time.Duration
+	want  string // a part of why, or of the error if it begins with "!"
+}
+
+func (test checkTest) run(t *testing.T) {
+	h := newHistory(t, test.contracts...)
+	test.log(h)
+	_, why, err := h.Check(theCommit, "main", h.now.Add(cmp.Or(test.after, 10*time.Minute)))
+	got := why
+	if err != nil {
+		got = "!" + err.Error()
+	}
+	isFailure := strings.HasPrefix(test.want, "!")
+	isWanted := strings.Contains(got, strings.TrimPrefix(test.want, "!")) && (test.want != sure || got == "")
+	if (err != nil) != isFailure || !isWanted {
+		t.Errorf("got %q, want %q", got, test.want)
+	}
+}
+
 func TestCheck(t *testing.T) {
-	for name, test := range map[string]struct {
-		contracts []string
-		log       func(h *history)
-		// after is how long after the last event the state is derived; an hour by default.
-		after time.Duration
-		want  string // a part of why, or of the error if it begins with "!"
-	}{
+	for name, test := range map[string]checkTest{
 		"nothing":     {log: func(h *history) { h.register(byAnn()) }},
 		"every state": {log: (*history).deploy},
 		"a state too high": {log: func(h *history) {
@@ -290,94 +309,6 @@ func TestCheck(t *testing.T) {
 			h.enter(promotable)
 		}, after: time.Hour + 30*time.Second, want: later},
 
-		"DEPLOYED without a review": {log: func(h *history) {
-			h.register(byAnn())
-			h.pass("ci", "test:go")
-			h.enter(attested)
-			h.pass("ops", "deploy:prod")
-			h.enter(deployed)
-		}, want: "!DEPLOYED at"},
-		"a review after the deployment": {log: func(h *history) {
-			h.register(byAnn())
-			h.pass("ci", "test:go")
-			h.enter(attested)
-			h.pass("ops", "deploy:prod")
-			h.enter(deployed)
-			h.pass("rev", "review:code")
-		}, want: "!DEPLOYED at"},
-		"DEPLOYED, and another author since then": {log: func(h *history) {
-			h.deploy()
-			c := byAnn()
-			c.Author.Name = "rev"
-			h.register(c)
-		}, want: "has changed since it was deployed"},
-		"DEPLOYED, and the reviewer distrusted since then": {log: func(h *history) {
-			h.deploy()
-			h.distrust("rev")
-		}, want: "has changed since it was deployed"},
-		"DEPLOYED, and the tester and the reviewer have a common name since then": {log: func(h *history) {
-			h.deploy()
-			h.attest("beef", "rev", "lint:go", ledger.Pass, func(a *attestation.Attestation) {
-				a.Signer.Emails = []string{"ci"}
-			})
-		}, want: "has changed since it was deployed"},
-		"DEPLOYED, and a failure since then": {log: func(h *history) {
-			h.deploy()
-			h.attest(theCommit, "ci", "test:go", ledger.Fail, nil)
-		}},
-		"DEPLOYED, and rolled back": {log: func(h *history) {
-			h.deploy()
-			h.attest(theCommit, "ops", "deploy:prod", ledger.Fail, nil)
-		}, want: "!att_004 has rolled it back"},
-		"DEPLOYED, and rolled back by who is distrusted": {log: func(h *history) {
-			h.deploy()
-			h.attest(theCommit, "ann", "deploy:prod", ledger.Fail, nil)
-			h.distrust("ann")
-		}},
-		"DEPLOYED by the reviewer": {log: func(h *history) {
-			h.register(byAnn())
-			h.pass("ci", "test:go")
-			h.pass("rev", "review:code")
-			h.enter(promotable)
-			h.pass("rev", "deploy:prod")
-			h.enter(deployed)
-		}, want: "!DEPLOYED at"},
-		"DEPLOYED by a deployment before the review": {log: func(h *history) {
-			h.register(byAnn())
-			h.pass("ci", "test:go")
-			h.enter(attested)
-			h.pass("ops", "deploy:prod")
-			h.pass("rev", "review:code")
-			h.enter(promotable, deployed)
-		}, want: "!DEPLOYED at"},
-		"DEPLOYED by tests that carry, but are later": {log: func(h *history) {
-			h.register(withTree("beef"))
-			h.register(withTree(theCommit))
-			h.pass("rev", "review:code")
-			h.enter(promotable)
-			h.pass("ops", "deploy:prod")
-			h.enter(deployed)
-			h.attest("beef", "ci", "test:go", ledger.Pass, nil)
-		}, want: "!DEPLOYED at"},
-		"DEPLOYED under an earlier contract": {contracts: []string{
-			`{"requirements":[{"state":"DEPLOYED","predicate":"deploy:prod"}]}`, strict,
-		}, log: func(h *history) {
-			h.register(byAnn())
-			h.pass("ci", "test:go")
-			h.enter(promotable)
-			h.pass("ops", "deploy:prod")
-			h.enter(deployed)
-			h.apply(2)
-		}},
-		"a second deployment after a rollback": {log: func(h *history) {
-			h.deploy()
-			h.pass("ops", "deploy:prod")
-			h.attest(theCommit, "ops", "deploy:prod", ledger.Fail, nil)
-			h.enter(promotable)
-			h.pass("ops", "deploy:prod")
-			h.enter(deployed)
-		}},
-
 		"tests of another commit with the same tree": {log: func(h *history) {
 			h.register(withTree("beef"))
 			h.attest("beef", "ci", "test:go", ledger.Pass, nil)
@@ -479,17 +410,6 @@ func TestCheck(t *testing.T) {
 			h.pass("ci", "test:go")
 			h.enter(promotable)
 		}, want: "blocks overlaps"},
-		"DEPLOYED if no overlap blocks": {
-			contracts: []string{`{"requirements":[{"state":"DEPLOYED","predicate":"deploy:prod"}],"radar":{"block":"HIGH"}}`},
-			log: func(h *history) {
-				h.register(byAnn())
-				h.pass("ci", "test:go")
-				h.enter(promotable)
-				h.pass("ops", "deploy:prod")
-				h.enter(deployed)
-			},
-			want: "blocks overlaps",
-		},
 		"ATTESTED if an overlap blocks": {contracts: []string{blocking}, log: func(h *history) {
 			h.register(byAnn())
 			h.pass("ci", "test:go")
@@ -500,20 +420,6 @@ func TestCheck(t *testing.T) {
 			h.enter(promotable)
 		}, want: "!" + wrong},
 	} {
-		h := newHistory(t, test.contracts...)
-		test.log(h)
-		if test.after == 0 {
-			test.after = 10 * time.Minute
-		}
-		_, why, err := h.Check(theCommit, "main", h.now.Add(test.after))
-		got := why
-		if err != nil {
-			got = "!" + err.Error()
-		}
-		isFailure := strings.HasPrefix(test.want, "!")
-		isWanted := strings.Contains(got, strings.TrimPrefix(test.want, "!")) && (test.want != sure || got == "")
-		if (err != nil) != isFailure || !isWanted {
-			t.Errorf("%s: got %q, want %q", name, got, test.want)
-		}
+		t.Run(name, test.run)
 	}
 }
