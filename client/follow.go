@@ -48,6 +48,7 @@ type Event struct {
 	Data        json.RawMessage
 	Attestation *eventstream.Attestation
 	State       *eventstream.State
+	Standing    *eventstream.Standing
 	Policy      *eventstream.Policy
 	Radar       *eventstream.Radar
 	Violation   *eventstream.Violation
@@ -69,6 +70,9 @@ func NewEvent(id string, t ledger.EventType, data []byte) (Event, error) {
 	case ledger.EventState:
 		e.State = new(eventstream.State)
 		typed = e.State
+	case ledger.EventStanding:
+		e.Standing = new(eventstream.Standing)
+		typed = e.Standing
 	case ledger.EventPolicy:
 		e.Policy = new(eventstream.Policy)
 		typed = e.Policy

@@ -23,13 +23,14 @@ const (
 	EventKey         EventType = "key"         // a key of the org's log or receipts is added or revoked
 	EventIdentity    EventType = "identity"    // an identity that the org trusts is added, changed or revoked
 	EventAudit       EventType = "audit"       // an administrator does something
+	EventStanding    EventType = "standing"    // the standing of what runs changes
 )
 
 // EventTypes lists all event types. The database has sets of them as bits in this order.
 func EventTypes() []EventType {
 	return []EventType{
 		EventAttestation, EventState, EventPolicy, EventRadar, EventViolation, EventCommit, EventKey, EventIdentity,
-		EventAudit,
+		EventAudit, EventStanding,
 	}
 }
 
@@ -88,7 +89,7 @@ func ParseEventTypes(list string) ([]EventType, error) {
 	return types, nil
 }
 
-// An Event is the body of one event: an AttestationEvent, StateEvent, PolicyEvent,
+// An Event is the body of one event: an AttestationEvent, StateEvent, StandingEvent, PolicyEvent,
 // RadarEvent, ViolationEvent, CommitEvent, KeyEvent, IdentityEvent or AuditEvent. Fields are
 // written in the order of their declaration; within v1 of the API, fields are added but never removed.
 type Event interface {
@@ -121,6 +122,21 @@ type AttestationEvent struct {
 
 // A StateEvent reports that a commit moved between two states.
 type StateEvent struct {
+	ID        string    `json:"id"`
+	Type      EventType `json:"type"` // set by Render
+	Org       string    `json:"org"`
+	Repo      string    `json:"repo"`
+	Commit    string    `json:"commit"`
+	From      State     `json:"from"`
+	To        State     `json:"to"`
+	Cause     Cause     `json:"cause"`
+	Timestamp Time      `json:"timestamp"`
+}
+
+// A StandingEvent reports that the standing of a commit has changed that is DEPLOYED, and stays so,
+// while the ledger keeps the standing: as long as the commit runs in an environment, or a claim of a
+// merge names it as the source.
+type StandingEvent struct {
 	ID        string    `json:"id"`
 	Type      EventType `json:"type"` // set by Render
 	Org       string    `json:"org"`
@@ -373,6 +389,9 @@ func (AttestationEvent) EventType() EventType { return EventAttestation }
 // EventType returns EventState.
 func (StateEvent) EventType() EventType { return EventState }
 
+// EventType returns EventStanding.
+func (StandingEvent) EventType() EventType { return EventStanding }
+
 // EventType returns EventPolicy.
 func (PolicyEvent) EventType() EventType { return EventPolicy }
 
@@ -387,6 +406,7 @@ func (e KeyEvent) typed() Event         { e.Type = e.EventType(); return e }
 func (e CommitEvent) typed() Event      { e.Type = e.EventType(); return e }
 func (e AttestationEvent) typed() Event { e.Type = e.EventType(); return e }
 func (e StateEvent) typed() Event       { e.Type = e.EventType(); return e }
+func (e StandingEvent) typed() Event    { e.Type = e.EventType(); return e }
 func (e PolicyEvent) typed() Event      { e.Type = e.EventType(); return e }
 
 func (e RadarEvent) typed() Event {

@@ -109,7 +109,7 @@ func TestParseEventType(t *testing.T) {
 		}
 	}
 	const want = `"State" is not an event type (use attestation, state, policy, radar, violation, commit, key, ` +
-		"identity or audit)"
+		"identity, audit or standing)"
 	if _, err := ParseEventType("State"); err == nil || err.Error() != want {
 		t.Errorf("ParseEventType(State): %v, want %s", err, want)
 	}

@@ -143,8 +143,8 @@ type CommitSummary struct {
 	CommittedAt  Time   `json:"committed_at,omitzero"`
 	// Attested counts the commit's attestations.
 	Attested int64 `json:"attested"`
-	// Missing holds the requirements that block the commit from its next state. It is
-	// set only in lists that were requested with it; nil then means none.
+	// Missing holds the requirements that block the commit from its next state, or that a commit which
+	// runs must meet to be deployed now. It is set only in lists that were requested with it; nil then means none.
 	Missing []RequirementStatus `json:"missing,omitempty"`
 	// Overlaps counts the commit's open overlaps by level. It is nil in lists that were
 	// requested without it.

@@ -176,7 +176,7 @@ func (c RetentionChange) apply(r Retention) (Retention, error) {
 // repo. Those of others say what is needed to derive states, or what administrators did.
 func (t EventType) IsPrunable() bool {
 	switch t {
-	case EventAttestation, EventState, EventRadar, EventViolation:
+	case EventAttestation, EventState, EventStanding, EventRadar, EventViolation:
 		return true
 	}
 	return false

@@ -211,7 +211,7 @@ func TestAttentionPages(t *testing.T) {
 			seen[i.Commit] = true
 		}
 
-		if c := l.Counts[1]; c.Count != 3 || l.Counts[2].Count != 4 {
+		if c := l.Counts[2]; c.Count != 3 || l.Counts[3].Count != 4 {
 			t.Errorf("counts %+v", l.Counts)
 		}
 		path, pages = "", pages+1

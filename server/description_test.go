@@ -203,15 +203,19 @@ func TestWebhooksAreDescribed(t *testing.T) {
 		w.WriteHeader(http.StatusNoContent)
 	}))
 	t.Cleanup(receiver.Close)
-	types := `["attestation","state","policy","radar","violation","commit","key","identity","audit"]`
+	types := `["attestation","state","policy","radar","violation","commit","key","identity","audit","standing"]`
 	w := b.webhook(fmt.Sprintf(`{"url":%q,"events":%s}`, receiver.URL, types))
 	at := webhooksPath + "/" + w.ID
 	b.post(at+"/ping", "").want(202)
 	ci := b.signer("cn=ci,ou=build,o=acme")
 	b.attest(ci.statement(t, commitID(1), "test:go", ledger.Pass, 1)).want(201)
 	b.attest(ci.statement(t, commitID(1), "deploy:prod", ledger.Pass, 1)).want(201)
-	b.send(request{method: "PUT", path: "/v1/orgs/acme/policies/api", token: b.admin, body: `{"requirements":[]}`,
+	b.send(request{method: "PUT", path: "/v1/orgs/acme/policies/api", token: b.admin,
+		body: `{"requirements":[{"state":"PROMOTABLE","predicate":"test:*"},{"state":"DEPLOYED","predicate":"deploy:*"}]}`,
 		header: map[string]string{"If-Match": "*"}}).want(200)
+	b.attest(ci.statement(t, commitID(4), "test:go", ledger.Pass, 1)).want(201)
+	b.attest(ci.statement(t, commitID(4), "deploy:prod", ledger.Pass, 1)).want(201)
+	b.attest(ci.statement(t, commitID(4), "test:go", ledger.Fail, 1)).want(201)
 	b.push(2, "one", editing("cmd/root.go", 100))
 	b.clock.advance(time.Second)
 	b.push(3, "two", editing("cmd/root.go", 101))

@@ -147,6 +147,7 @@ func (l *attentionList) collect() error {
 			return err
 		}
 	}
+	l.more[attention.Lapsed] = l.more[attention.Failed] // they are examined together
 	return nil
 }
 
@@ -311,26 +312,29 @@ func (l *attentionList) addExceptions(d *deriver, limit int) (examined int, more
 	return rows.examined, p.end != nil, nil
 }
 
-// addEvidence adds the commits in flight of a repo whose evidence expires soon, the earliest first.
+// addEvidence adds the commits of a repo that are in flight or run, and whose evidence expires soon,
+// the earliest first.
 func (l *attentionList) addEvidence(d *deriver, limit int) (examined int, more bool, err error) {
 	err = l.EachLong(func(row scanner) error {
 		var id int64
-		var state ledger.State
+		var state, kept ledger.State
 		var until ledger.Time
-		var inFlight bool
-		err := row.Scan(&id, &state, &until, &inFlight)
+		var matters bool
+		err := row.Scan(&id, &state, &kept, &until, &matters)
 		examined++
-		if err != nil || !inFlight {
+		if err != nil || !matters {
 			return err
 		}
 
 		isException := func(r candidate) bool { return r.commitID == id && r.Until == until }
-		if i, ok := attention.EvidenceItem(state, until, l.now); ok && !slices.ContainsFunc(l.rows, isException) {
+		i, ok := attention.EvidenceItem(min(state, kept), until, l.now)
+		if ok && !slices.ContainsFunc(l.rows, isException) {
 			l.add(i, fromEvidence, id, d.repo.id, id)
 		}
 		return nil
 	}, `
-SELECT c.id, c.state, c.expires, EXISTS (SELECT 1 FROM tips t WHERE t.commit_id = c.id AND t.`+isInFlight+`)
+SELECT c.id, c.state, c.standing, c.expires,
+  EXISTS (SELECT 1 FROM tips t WHERE t.commit_id = c.id AND t.`+isInFlight+`) OR c.standing < 4 AND `+runs("c.id")+`
 FROM commits c /*+index commits_expiring_by_repo*/
 WHERE c.repo_id = ? AND c.expires > 0 AND c.expires > ? AND c.expires <= ? ORDER BY c.expires LIMIT ?`,
 		d.repo.id, l.now, l.now.Add(attention.EvidenceSoon), limit)
@@ -422,7 +426,8 @@ func (l *attentionList) explain(rows []candidate) ([]attention.Item, error) {
 			i = i.Of(commits[r.commitID])
 		}
 		if s := derived[r.commitID]; s != nil && r.Reason == "" {
-			i, ok = i.Explain(s.state, s.d.contract.Derive(s.facts, l.now).Requirements)
+			derived := s.d.contract.Derive(s.facts, l.now)
+			i, ok = i.Explain(derived.Standing, derived.Requirements)
 		}
 		if ok {
 			items = append(items, i)

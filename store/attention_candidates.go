@@ -127,11 +127,12 @@ func flightOf(f radarindex.Flight) attention.Flight {
 	}
 }
 
-// failing reads the newest commits of a repo with a failed requirement, and examines up to
-// limit commits.
+// failing reads the newest commits of a repo with a failed requirement, or that run and have lapsed,
+// and examines up to limit commits.
 func (rd reader) failing(r repoRow, limit int) (list []presentRow, full bool, err error) {
 	return rd.present(r, limit, attention.Failed, presentCommit+"FROM commits c /*+index commits_failing*/"+withTip+`
-WHERE c.repo_id = ? AND c.failing_since > 0 ORDER BY c.id DESC LIMIT ?`, r.id, limit)
+WHERE c.repo_id = ? AND c.failing_since > 0 AND (c.state < 4 OR`+runs("c.id")+`)
+ORDER BY c.id DESC LIMIT ?`, r.id, limit)
 }
 
 // waiting reads the newest commits of a repo that wait for PROMOTABLE, and examines up to
@@ -158,7 +159,7 @@ func (rd reader) present(
 		if kind == attention.Review && p.registeredAt < oldest && p.StateSince < oldest {
 			return errFull
 		}
-		if i, ok := p.Needs(rd.now); ok && i.Kind == kind {
+		if i, ok := p.Needs(rd.now); ok && (i.Kind == kind || i.Kind == attention.Lapsed) {
 			list = append(list, p)
 		}
 		full = rows == limit

@@ -33,20 +33,20 @@ type buffers struct {
 func newBuffers() *buffers {
 	const commits = `
 INSERT INTO commits (id, repo_id, sha, state, state_since, registered_at, policy_version, expires,
-  attestations, newest, basis, failing_since) VALUES `
+  attestations, newest, basis, failing_since, standing) VALUES `
 	return &buffers{
-		commits: sqldb.NewRows(commits, "", 12),
+		commits: sqldb.NewRows(commits, "", 13),
 
 		// An upsert updates many rows with one statement. If the state is the same,
 		// the index on it is not written.
 		updated: sqldb.NewRows(commits, `
 ON CONFLICT (id) DO UPDATE SET policy_version = excluded.policy_version, expires = excluded.expires,
-  attestations = excluded.attestations, newest = excluded.newest, basis = excluded.basis`, 12),
+  attestations = excluded.attestations, newest = excluded.newest, basis = excluded.basis`, 13),
 		moved: sqldb.NewRows(commits, `
 ON CONFLICT (id) DO UPDATE SET state = excluded.state, state_since = excluded.state_since,
   policy_version = excluded.policy_version, expires = excluded.expires,
   attestations = excluded.attestations, newest = excluded.newest, basis = excluded.basis,
-  failing_since = excluded.failing_since`, 12),
+  failing_since = excluded.failing_since, standing = excluded.standing`, 13),
 
 		attestations: sqldb.NewRows(`
 INSERT INTO attestations (id, previous, attestation_id, repo_id, commit_id, predicate_id, type_id,

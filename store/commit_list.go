@@ -423,7 +423,12 @@ func (rd reader) addStanding(d *deriver, p *part[ledger.CommitSummary]) error {
 	l := rd.lister(d)
 	for i, s := range subjects {
 		v := &p.rows[i].row
-		v.Missing = policy.Missing(v.State, d.contract.Derive(s.facts, rd.now).Requirements)
+		derived := d.contract.Derive(s.facts, rd.now)
+		reached := v.State
+		if s.keepsStanding() && ledger.Lapsed(v.State, derived.Standing) {
+			reached = derived.Standing
+		}
+		v.Missing = policy.Missing(reached, derived.Requirements)
 		if err := l.addOverlaps(v, s.id); err != nil {
 			return err
 		}

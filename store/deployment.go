@@ -36,14 +36,14 @@ func (t *tx) recordDeployment(s *subject, r *recording, j judgement) error {
 
 // deploy notes that a commit was deployed, unless what runs was deployed after it.
 func (t *tx) deploy(s *subject, r *recording, j judgement) error {
-	finished := r.attestation.FinishedAt
-	later, err := t.deployedLater(s, j.environment.predicateID, finished)
+	before, err := t.whatRuns(s.repoID, j.environment.predicateID)
 	if err != nil {
 		return err
 	}
-	if later != nil {
+	if finished := r.attestation.FinishedAt; finished != 0 && before.id != s.id && before.finishedAt > finished {
 		r.rec.Notice = fmt.Sprintf("it does not change what runs in %s: %s was deployed there later, at %s, and this "+
-			"deployment finished at %s", j.environment.name, later.sha, later.finishedAt, finished)
+			"deployment finished at %s", j.environment.name, before.sha, before.finishedAt, finished)
+		t.watchAgain(r.cause(), s.id)
 		return t.deployEarlier(s, j)
 	}
 
@@ -53,42 +53,38 @@ func (t *tx) deploy(s *subject, r *recording, j judgement) error {
 	t.deployed[deploymentKey{s.repoID, j.environment.predicateID, s.id}] = deployed{
 		attestation: s.newest, required: j.environment.required,
 	}
+	if before.id != s.id {
+		t.watchAgain(r.cause(), before.id)
+	}
+	if s.isHistory() {
+		t.watchAgain(r.cause(), s.id)
+	}
 	t.changeEnvironment(s, j.environment.predicateID)
 	return nil
 }
 
-// A laterDeployment is a deployment of another commit that finished later.
-type laterDeployment struct {
+// A runningCommit is the commit that runs in an environment; its id is 0 if none does.
+type runningCommit struct {
+	id         int64
 	sha        string
-	finishedAt ledger.Time
+	finishedAt ledger.Time // when it was deployed, by its deployer; 0 if that is not known
 }
 
-// deployedLater returns the deployment of what runs in an environment, if it is of another
-// commit and finished after the given time. It returns nil without the time.
-func (t *tx) deployedLater(s *subject, predicateID int64, finished ledger.Time) (*laterDeployment, error) {
-	if finished == 0 {
-		return nil, nil
-	}
+// whatRuns returns the commit that runs in an environment.
+func (t *tx) whatRuns(repoID, predicateID int64) (c runningCommit, err error) {
 	if err := t.flush(); err != nil {
-		return nil, err
+		return c, err
 	}
-
-	var d laterDeployment
-	err := t.Row(`
-SELECT c.sha, a.finished_at
+	err = t.Row(`
+SELECT c.id, c.sha, a.finished_at
 FROM deployments d /*+index deployments_present*/ /*+ordered*/ JOIN attestations a ON a.id = d.attestation_id
 /*+ordered*/ JOIN commits c ON c.id = d.commit_id
 WHERE d.repo_id = ? AND d.predicate_id = ? AND d.ended_id = 0 AND `+isTrusted+`
-ORDER BY d.attestation_id DESC LIMIT 1`, s.repoID, predicateID).Scan(&d.sha, &d.finishedAt)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("find what runs: %w", err)
-	case d.sha == s.sha || d.finishedAt <= finished:
-		return nil, nil
+ORDER BY d.attestation_id DESC LIMIT 1`, repoID, predicateID).Scan(&c.id, &c.sha, &c.finishedAt)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return c, fmt.Errorf("find what runs: %w", err)
 	}
-	return &d, nil
+	return c, nil
 }
 
 // endedEarlier is in place of the attestation that has ended a deployment, if another deployment
@@ -118,7 +114,8 @@ func (t *tx) changeEnvironment(s *subject, predicateID int64) {
 // rollBack ends the deployment of a commit, if it has one, and has the commit run that a
 // rollback names.
 func (t *tx) rollBack(s *subject, r *recording, j judgement) error {
-	if err := t.flush(); err != nil {
+	before, err := t.whatRuns(s.repoID, j.environment.predicateID)
+	if err != nil {
 		return err
 	}
 	n, err := t.Exec(`
@@ -137,9 +134,16 @@ UPDATE deployments SET ended_id = ? WHERE repo_id = ? AND predicate_id = ? AND c
 		}
 	}
 	if rollback := r.attestation.Rollback; rollback != nil && rollback.To.SHA != "" {
-		return t.resume(s, j, rollback.To.SHA)
+		if err := t.resume(s, j, rollback.To.SHA); err != nil {
+			return err
+		}
 	}
-	return nil
+
+	after, err := t.whatRuns(s.repoID, j.environment.predicateID)
+	if err == nil && after != before {
+		t.watchAgain(r.cause(), before.id, after.id)
+	}
+	return err
 }
 
 // resume has a commit run that was deployed before.

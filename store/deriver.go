@@ -114,17 +114,17 @@ func (s *subject) expiry(at ledger.Time) ledger.Cause {
 // isDue reports whether the policy or inherited evidence has changed, or evidence or an
 // overlap has expired, since the state was derived.
 func (s *subject) isDue(now ledger.Time) bool {
-	return s.state != ledger.Deployed && s.policyVersion != s.d.repo.policyVersion || s.hasExpired(now) || s.isOutdated()
+	return !s.isHistory() && s.policyVersion != s.d.repo.policyVersion || s.hasExpired(now) || s.isOutdated()
 }
 
 // isOutdated reports whether evidence of other commits, or whose evidence counts, has
 // changed since the state was derived.
-func (s *subject) isOutdated() bool { return s.state != ledger.Deployed && s.versions != s.basis }
+func (s *subject) isOutdated() bool { return !s.isHistory() && s.versions != s.basis }
 
 // hasExpired reports whether evidence or an overlap has expired since the state was
 // derived.
 func (s *subject) hasExpired(now ledger.Time) bool {
-	return s.state != ledger.Deployed && s.expires != 0 && s.expires <= now
+	return !s.isHistory() && s.expires != 0 && s.expires <= now
 }
 
 // contract returns the repo's active contract. The cache is keyed by digest, so it

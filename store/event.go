@@ -79,6 +79,18 @@ func (t *tx) stateEvent(r repoRow, sha string, from, to ledger.State, cause ledg
 	}))
 }
 
+// standingEvent appends the event of a commit whose standing has changed, and the state has not.
+func (t *tx) standingEvent(r repoRow, sha string, from, to ledger.State, cause ledger.Cause) error {
+	eventID, err := t.newID(r.orgID, eventPrefix)
+	if err != nil {
+		return err
+	}
+	_, err = t.append(r, ledger.EventStanding, eventID, ledger.Render(ledger.StandingEvent{
+		ID: eventID, Org: r.org, Repo: r.name, Commit: sha, From: from, To: to, Cause: cause, Timestamp: t.now,
+	}))
+	return err
+}
+
 // policyEvent appends the event of a new policy version, which replaces the repo's
 // active one. It returns the event's row id.
 func (t *tx) policyEvent(r repoRow, version int, c policy.Contract, by string) (id int64, err error) {

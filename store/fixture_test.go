@@ -150,7 +150,7 @@ func TestFixtureV5(t *testing.T) {
 		bodies, err := os.ReadFile(filepath.Join(v5, o, "events.jsonl"))
 		check(t, err)
 		want := bytes.Split(bytes.TrimSuffix(bodies, []byte("\n")), []byte("\n"))
-		events, err := s.Events(ctx, o, store.EventFilter{Query: all, Types: ledger.EventTypes()})
+		events, err := s.Events(ctx, o, store.EventFilter{Query: all, Types: typesV5()})
 		got := wholeList(t, events, err)
 		if len(got) != len(want) {
 			t.Fatalf("%s: %d events, want %d", o, len(got), len(want))
@@ -165,6 +165,11 @@ func TestFixtureV5(t *testing.T) {
 			t.Run(o+"/"+repo.Name, func(t *testing.T) { wantRepoV5(t, s, o, repo.Name) })
 		}
 	}
+}
+
+// typesV5 returns all types of events but those of standings, which an upgrade adds.
+func typesV5() []ledger.EventType {
+	return slices.DeleteFunc(ledger.EventTypes(), func(t ledger.EventType) bool { return t == ledger.EventStanding })
 }
 
 // TestFixtureV5Environments checks that the migration finds what runs where.

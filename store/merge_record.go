@@ -187,6 +187,7 @@ INSERT INTO merges (attestation_id, commit_id, source_id, kind, parent_state, re
 		return fmt.Errorf("insert source of a merge: %w", err)
 	}
 	t.addWork(r.cause(), s.id)
+	t.watchAgain(r.cause(), sourceID)
 	return nil
 }
 

@@ -147,7 +147,7 @@ func wantFiles(t *testing.T, path string, want ...string) {
 }
 
 // latest is the current schema version.
-const latest = "20"
+const latest = "21"
 
 func TestMigrationCopiesDatabase(t *testing.T) {
 	path := UnpackV5(t)

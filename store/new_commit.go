@@ -30,6 +30,7 @@ func (t *tx) addCommit(d *deriver, sha string) (*subject, error) {
 	c := &commitRow{
 		id: id, repoID: d.repo.id, sha: sha, state: ledger.Draft, stateSince: t.now, registeredAt: t.now,
 		policyVersion: d.repo.policyVersion, basis: d.repo.distrusted(), isNew: true,
+		standing: ledger.Deployed,
 	}
 	t.markDirty(c)
 	t.countState(d.repo.id, c.state, 1)

@@ -9,10 +9,12 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// undoPages makes a database one of schema version 10: it undoes 0020_once.sql,
-// 0019_rollback.sql, 0018_boundaries.sql, 0017_members.sql, 0016_keyless.sql, 0015_retention.sql, 0014_operate.sql,
+// undoPages makes a database one of schema version 10: it undoes 0021_standing.sql,
+// 0020_once.sql, 0019_rollback.sql, 0018_boundaries.sql, 0017_members.sql, 0016_keyless.sql,
+// 0015_retention.sql, 0014_operate.sql,
 // 0013_operations.sql, 0012_proof.sql and 0011_pages.sql.
 const undoPages = `
+DROP INDEX deployments_by_commit; ALTER TABLE commits DROP COLUMN standing;
 DROP TABLE provider_orgs; DROP TABLE cursor_key; DROP INDEX commits_expiring_by_repo;
 ALTER TABLE attestations DROP COLUMN reason;
 DROP INDEX signers_to_log; DROP INDEX signers_distinct;
@@ -96,8 +98,9 @@ func TestMigrationMarksFailures(t *testing.T) {
 			check(t, <-registered)
 
 			db = readRaw(t, path)
+			// Commit 14 runs, and would not be deployed now.
 			got := texts(t, db, "SELECT id FROM commits WHERE failing_since > 0 ORDER BY id")
-			if want := []string{"4", "12"}; !slices.Equal(got, want) {
+			if want := []string{"4", "12", "14"}; !slices.Equal(got, want) {
 				t.Errorf("failing commits are %q, want %q", got, want)
 			}
 			if left := texts(t, db, "SELECT repo_id FROM rederivations"); len(left) > 0 {

@@ -24,6 +24,9 @@ type Recheck struct {
 	// Moves are the commits whose evidence leads to another state than the one they have, though
 	// nothing has changed since that was derived.
 	Moves []ledger.Move
+	// Standings are the same of commits whose standing is kept, from that to the derived one. If the
+	// radar blocks, they are left out: the standings of deployed commits do not follow its overlaps.
+	Standings []ledger.Move
 	// Known is what is known of the commits.
 	Known []facts.Commit
 	// Pending counts the commits whose state is to be derived again.
@@ -33,7 +36,7 @@ type Recheck struct {
 }
 
 // Recheck derives the states of the next commits of a repo again, after the row id after. It
-// writes nothing. Commits that are DEPLOYED stay so whatever their evidence is.
+// writes nothing. Commits that are DEPLOYED stay so whatever their evidence is, and may have another standing.
 func (s *Store) Recheck(ctx context.Context, repoID, after int64) (Recheck, error) {
 	return read(ctx, s, forWrite(""), func(rd reader) (r Recheck, err error) {
 		d, err := rd.deriverByID(repoID)
@@ -58,7 +61,7 @@ func (s *Store) Recheck(ctx context.Context, repoID, after int64) (Recheck, erro
 		}
 		var list []*subject
 		for _, c := range commits {
-			if c.state != ledger.Deployed {
+			if !c.isHistory() {
 				list = append(list, &subject{commitRow: c, d: d})
 			}
 		}
@@ -66,10 +69,16 @@ func (s *Store) Recheck(ctx context.Context, repoID, after int64) (Recheck, erro
 			return r, err
 		}
 		for _, c := range list {
-			if c.isDue(rd.now) || c.isUnevaluated() || derivedTo >= 0 && c.id > derivedTo {
+			if c.isDue(rd.now) || len(c.unevaluated) > 0 || derivedTo >= 0 && c.id > derivedTo {
 				r.Pending++
-			} else if derived := d.contract.Derive(c.facts, rd.now); derived.State != c.state {
+				continue
+			}
+			derived := d.contract.Derive(c.facts, rd.now)
+			switch {
+			case derived.State != c.state:
 				r.Moves = append(r.Moves, move(c.commitRow, derived))
+			case c.keepsStanding() && derived.Standing != c.standing && !d.contract.Radar.Blocks():
+				r.Standings = append(r.Standings, ledger.Move{Commit: c.sha, From: c.standing, To: derived.Standing})
 			}
 		}
 		return r, nil

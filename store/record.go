@@ -339,6 +339,9 @@ func (t *tx) addAttestation(v *view, s *subject, r *recording) error {
 		return err
 	}
 	rec.Violation = j.note
+	if s.state == ledger.Deployed && !wasDeployed && environment.name == "" {
+		t.watchAgain(r.cause(), s.id)
+	}
 	if err := t.recordDeployment(s, r, j); err != nil {
 		return err
 	}

@@ -127,16 +127,21 @@ func (t *tx) deriveAgain(causes map[int64]ledger.Cause) error {
 		if err != nil {
 			return err
 		}
-		if c.state != ledger.Deployed {
-			commits = append(commits, c)
-		}
+		commits = append(commits, c)
 	}
 
 	list, err := t.subjectsOf(commits)
 	if err != nil {
 		return err
 	}
-	list = slices.DeleteFunc(list, func(s *subject) bool { return s.policyVersion != s.d.repo.policyVersion })
+	for _, s := range list {
+		if err := t.watch(s); err != nil {
+			return err
+		}
+	}
+	list = slices.DeleteFunc(list, func(s *subject) bool {
+		return s.isHistory() || s.policyVersion != s.d.repo.policyVersion
+	})
 	now, err := firstOf(t, list, func(s *subject) *commitRow { return s.commitRow })
 	if err != nil {
 		return fmt.Errorf("count carried evidence: %w", err)
@@ -198,7 +203,7 @@ func (t *tx) deriveNextAgain(repoID, after int64) (lastID int64, last bool, err 
 		return 0, false, err
 	}
 	for _, s := range list {
-		if s.state == ledger.Deployed || s.policyVersion != d.repo.policyVersion {
+		if s.isHistory() || s.policyVersion != d.repo.policyVersion {
 			continue
 		}
 		if err := t.settle(s, d.policyCause()); err != nil {

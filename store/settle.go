@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -69,11 +70,10 @@ func (t *tx) settle(s *subject, cause ledger.Cause) error {
 	}
 
 	s.expires, s.policyVersion, s.basis = o.Expires, s.d.repo.policyVersion, s.versions
-	if state == ledger.Deployed {
-		s.expires = 0 // a deployed commit does not expire
-	}
 	t.markDirty(s.commitRow)
-	s.noteFailed(o.Failed, t.now)
+	if err := t.moveStanding(s, o, cause); err != nil {
+		return err
+	}
 	s.facts.Deployed = state == ledger.Deployed // still true if other signers' deployments count
 
 	if state == s.state {
@@ -88,22 +88,39 @@ func (t *tx) settle(s *subject, cause ledger.Cause) error {
 	return nil
 }
 
+// moveStanding notes the standing of a commit that is moved to a state. It appends an event if the
+// standing changes and the state does not.
+func (t *tx) moveStanding(s *subject, o policy.Outcome, cause ledger.Cause) error {
+	standing, failed := o.Standing, o.Failed
+	switch {
+	case o.State != ledger.Deployed:
+		standing = ledger.Deployed
+	case s.isHistory():
+		s.expires = 0
+		return nil
+	case s.state == ledger.Deployed && len(s.unevaluated) > 0:
+		return t.postpone(s, cause)
+	case s.state == ledger.Deployed && s.standing != standing:
+		if err := t.standingEvent(s.d.repo, s.sha, s.standing, standing, cause); err != nil {
+			return err
+		}
+	}
+
+	if o.State == ledger.Deployed {
+		failed = standing < ledger.Promotable
+	}
+	s.noteFailed(failed, t.now)
+	s.isMoved = s.isMoved || standing != s.standing
+	s.standing = standing
+	return nil
+}
+
 // suspend leaves the state of a commit of a deleted repo as it is. It is derived again if the
 // repo is restored.
 func (t *tx) suspend(s *subject) error {
 	s.expires, s.policyVersion, s.basis = 0, s.d.repo.policyVersion, s.versions
 	t.markDirty(s.commitRow)
 	return nil
-}
-
-// noteFailed notes whether a requirement fails, and since when.
-func (c *commitRow) noteFailed(failed bool, now ledger.Time) {
-	switch {
-	case failed && c.failingSince == 0:
-		c.failingSince, c.isMoved = now, true
-	case !failed && c.failingSince != 0:
-		c.failingSince, c.isMoved = 0, true
-	}
 }
 
 // postpone leaves a commit to Evaluate, because expressions must be evaluated first: what
@@ -176,6 +193,14 @@ func (t *tx) drain(d *deriver) error {
 
 // settleAgain settles a commit of the worklist.
 func (t *tx) settleAgain(s *subject, e workEntry) error {
+	if e.runs != (ledger.Cause{}) {
+		if err := t.watch(s); err != nil {
+			return err
+		}
+		if s.keepsStanding() {
+			e.cause = cmp.Or(e.cause, e.runs)
+		}
+	}
 	switch {
 	case e.reached && s.isDue(t.now):
 		return t.settleDue(s)

@@ -234,7 +234,7 @@ func (t *tx) bufferDirty() {
 		}
 		rows.Add(c.id, c.repoID, c.sha, int64(c.state), int64(c.stateSince), int64(c.registeredAt),
 			int64(c.policyVersion), int64(c.expires), c.attestations, c.newest, c.basis,
-			int64(c.failingSince))
+			int64(c.failingSince), int64(c.standing))
 		c.isNew, c.isDirty, c.isMoved = false, false, false
 	}
 	t.dirty = t.dirty[:0]

@@ -19,6 +19,8 @@ type workEntry struct {
 	// reached reports whether Evaluate has reached the commit. If the commit is due,
 	// it is settled with the cause that made it due.
 	reached bool
+	// runs is the cause if another commit may run in an environment; empty for none.
+	runs ledger.Cause
 }
 
 func (w *worklist) add(commitID int64, e workEntry) {
@@ -29,5 +31,7 @@ func (w *worklist) add(commitID int64, e workEntry) {
 	if !known {
 		w.order = append(w.order, commitID)
 	}
-	w.entries[commitID] = workEntry{cmp.Or(e.cause, before.cause), e.reached || before.reached}
+	w.entries[commitID] = workEntry{
+		cmp.Or(e.cause, before.cause), e.reached || before.reached, cmp.Or(e.runs, before.runs),
+	}
 }

@@ -78,10 +78,11 @@ are posted to the URL. They are signed with a secret, and only this secret is
 printed to standard output. It cannot be shown again; 'ledgerd webhook rotate'
 replaces it.
 
-The event types are attestation, state, policy, radar, violation, commit, key and
-identity; all but the first three are only sent if --events includes them. Those
-of the types key and identity are events of the org. URLs of private addresses
-are refused, unless the setting webhooks.allowed_networks includes their network.
+The event types are attestation, state, standing, policy, radar, violation,
+commit, key and identity; standing and the last five are only sent if --events
+includes them. Those of the types key and identity are events of the org. URLs of
+private addresses are refused, unless the setting webhooks.allowed_networks
+includes their network.
 
 Here --url is the receiver. To name the ledgerd server, use --server or
 LEDGERD_URL.`,

@@ -74,6 +74,10 @@ func (l *Printer) columns(e client.Event) (ledger.Time, columns) {
 		s := e.State
 		at, c.repo, c.commit, c.colour = s.Timestamp, s.Repo, s.Commit, terminal.Magenta
 		c.summary = fmt.Sprintf("%s → %s", s.From, l.Paint(terminal.StateColour(s.To), s.To.String()))
+	case e.Standing != nil:
+		s := e.Standing
+		at, c.repo, c.commit, c.colour = s.Timestamp, s.Repo, s.Commit, terminal.Magenta
+		c.summary = fmt.Sprintf("%s → %s, still DEPLOYED", s.From, l.Paint(terminal.StateColour(s.To), s.To.String()))
 	case e.Policy != nil:
 		at, c.repo, c.colour = e.Policy.Timestamp, e.Policy.Repo, terminal.Cyan
 		c.summary = fmt.Sprintf("v%d → v%d", e.Policy.PreviousVersion, e.Policy.Version)

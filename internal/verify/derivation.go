@@ -99,6 +99,11 @@ func (d *derivation) replayEvent(r logged, signed *attestation.Attestation) erro
 			d.replay.State(e)
 			return nil
 		})
+	case ledger.EventStanding:
+		return decode(r.body, func(e ledger.StandingEvent) error {
+			d.replay.Standing(e)
+			return nil
+		})
 	case ledger.EventCommit:
 		return decode(r.body, func(e ledger.CommitEvent) error {
 			d.replay.Commit(e)

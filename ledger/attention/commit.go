@@ -27,9 +27,11 @@ const (
 
 // A Commit is what decides whether a commit needs attention.
 type Commit struct {
-	State        ledger.State
-	StateSince   ledger.Time
-	FailingSince ledger.Time // since when a fail or error blocks a requirement; 0: none does
+	State      ledger.State
+	StateSince ledger.Time
+	// FailingSince is since when a fail or error blocks a requirement, or a commit that runs is no
+	// longer PROMOTABLE; 0 if neither is so.
+	FailingSince ledger.Time
 	Flight       Flight
 	// OnTarget reports whether the commit's branch is one that others are merged into.
 	OnTarget bool
@@ -41,8 +43,8 @@ type Commit struct {
 // attention.
 func (c Commit) Needs(now ledger.Time) (i Item, ok bool) {
 	switch {
-	case c.State == ledger.Deployed:
-		return Item{}, false
+	case c.State == ledger.Deployed: // as long as it runs
+		return Item{Kind: Lapsed, Severity: High, At: c.FailingSince}, c.FailingSince != 0
 	case c.FailingSince != 0:
 		i = Item{Kind: Failed, Severity: High, At: c.FailingSince}
 	case c.State == ledger.Attested:
@@ -70,16 +72,21 @@ func (i Item) Of(s Summary) Item {
 	return i
 }
 
-// Explain returns the item of a commit with the reason, from the requirements for its state.
+// Explain returns the item of a commit with the reason, from its standing and its requirements.
 // ok is false if they do not need attention after all.
-func (i Item) Explain(state ledger.State, requirements []ledger.RequirementStatus) (_ Item, ok bool) {
+func (i Item) Explain(standing ledger.State, requirements []ledger.RequirementStatus) (_ Item, ok bool) {
 	switch i.Kind {
+	case Lapsed:
+		if standing >= ledger.Promotable {
+			return i, false
+		}
+		return i.because(policy.Missing(standing, requirements))
 	case Failed:
 		return i.because(slices.DeleteFunc(slices.Clone(requirements), func(r ledger.RequirementStatus) bool {
 			return !r.IsFailed()
 		}))
 	case Review:
-		missing := policy.Missing(state, requirements)
+		missing := policy.Missing(standing, requirements)
 		i.Review = reviewNeed(missing)
 		return i.because(missing)
 	}

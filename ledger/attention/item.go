@@ -15,6 +15,7 @@ type Kind string
 // The kinds of items, in the order in which people read them.
 const (
 	Violation Kind = "violation" // an open violation
+	Lapsed    Kind = "lapsed"    // a commit that runs, and would not be deployed now
 	Failed    Kind = "failed"    // a commit with a fail or error that blocks a requirement
 	Review    Kind = "review"    // a commit in ATTESTED that waits for what PROMOTABLE needs
 	Conflict  Kind = "conflict"  // a commit that must rebase, because of overlaps at HIGH
@@ -23,13 +24,13 @@ const (
 )
 
 // Kinds returns all kinds.
-func Kinds() []Kind { return []Kind{Violation, Failed, Review, Conflict, Webhook, Expiring} }
+func Kinds() []Kind { return []Kind{Violation, Lapsed, Failed, Review, Conflict, Webhook, Expiring} }
 
 // ParseKind returns the kind with this name.
 func ParseKind(name string) (Kind, error) {
 	if !slices.Contains(Kinds(), Kind(name)) {
 		return "", ledger.Errorf(ledger.CodeInvalidParameter,
-			"invalid kind %q: use violation, failed, review, conflict, webhook or expiring", name)
+			"invalid kind %q: use violation, lapsed, failed, review, conflict, webhook or expiring", name)
 	}
 	return Kind(name), nil
 }

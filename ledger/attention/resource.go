@@ -89,12 +89,12 @@ func ExceptionItem(x ledger.ExceptionRecord, now ledger.Time) (i Item, ok bool) 
 		Object: Object{CommitObject, x.Commit}}, true
 }
 
-// EvidenceItem returns the item of a commit in flight whose state ends soon, because
-// evidence that counts expires.
-func EvidenceItem(state ledger.State, until, now ledger.Time) (i Item, ok bool) {
-	if state != ledger.Attested && state != ledger.Promotable || until <= now || until > now.Add(EvidenceSoon) {
+// EvidenceItem returns the item of a commit in flight, or of one that runs, whose standing ends
+// soon, because evidence that counts expires.
+func EvidenceItem(standing ledger.State, until, now ledger.Time) (i Item, ok bool) {
+	if standing != ledger.Attested && standing != ledger.Promotable || until <= now || until > now.Add(EvidenceSoon) {
 		return Item{}, false
 	}
-	return Item{Kind: Expiring, Severity: Medium, Reason: fmt.Sprintf("evidence for %s expires", state),
+	return Item{Kind: Expiring, Severity: Medium, Reason: fmt.Sprintf("evidence for %s expires", standing),
 		Until: until}, true
 }

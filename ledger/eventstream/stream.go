@@ -93,6 +93,16 @@ type Identity struct {
 	Version  int                   `json:"version,omitzero"`
 }
 
+// A Standing is the data of a standing event on the stream.
+type Standing struct {
+	Commit    string       `json:"commit"`
+	From      ledger.State `json:"from"`
+	To        ledger.State `json:"to"`
+	Cause     ledger.Cause `json:"cause"`
+	Repo      string       `json:"repo"`
+	Timestamp ledger.Time  `json:"timestamp"`
+}
+
 // A Violation is the data of a violation event on the stream.
 type Violation struct {
 	Commit      string                 `json:"commit"`
@@ -150,6 +160,13 @@ func Data(t ledger.EventType, body []byte) ([]byte, error) {
 			return nil, fmt.Errorf("decode event body: %w", err)
 		}
 		return text.JSON(State{e.Commit, e.From, e.To, e.Repo, e.Timestamp}), nil
+
+	case ledger.EventStanding:
+		var e ledger.StandingEvent
+		if err := json.Unmarshal(body, &e); err != nil {
+			return nil, fmt.Errorf("decode event body: %w", err)
+		}
+		return text.JSON(Standing{e.Commit, e.From, e.To, e.Cause, e.Repo, e.Timestamp}), nil
 
 	case ledger.EventPolicy:
 		var e ledger.PolicyEvent

@@ -69,7 +69,8 @@ func (c Contract) Standing(f Facts, now ledger.Time) (standing ledger.State, exp
 
 // An Outcome is what the writer stores of a Derivation.
 type Outcome struct {
-	State   ledger.State
+	State, Standing ledger.State
+	// Expires is until when the same facts result in the same standing. It is zero for never.
 	Expires ledger.Time
 	// Failed reports whether a fail or error blocks a requirement that applies. A deployed
 	// commit has none.
@@ -79,7 +80,9 @@ type Outcome struct {
 // Outcome is like Derive, without the reasons, which is faster.
 func (c Contract) Outcome(f Facts, now ledger.Time) (o Outcome) {
 	v := c.evaluate(&f, now)
-	o.State, o.Expires = v.state(v.radarStatus())
+	radar := v.radarStatus()
+	o.State, _ = v.state(radar)
+	o.Standing, o.Expires = v.standing(radar)
 	o.Failed = o.State != ledger.Deployed && slices.ContainsFunc(v.decisions, isFailed)
 	return o
 }

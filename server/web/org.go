@@ -24,7 +24,7 @@ func showEnvironments(v *page.Visit) (*page.Response, error) {
 		return nil, err
 	}
 	p := environmentsPage{Grid: grid.Of(list.Data), Next: v.NextPage(list.NextCursor)}
-	return v.LivePage("environments", "Environments", p, ledger.EventAttestation, ledger.EventState,
+	return v.LivePage("environments", "Environments", p, ledger.EventAttestation, ledger.EventState, ledger.EventStanding,
 		ledger.EventViolation), nil
 }
 

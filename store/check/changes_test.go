@@ -161,6 +161,8 @@ var changes = []struct {
 		[]string{"state acme commit ", "@", ": it is PROMOTABLE, and its transitions lead to VALIDATING"}},
 	{"a state that does not follow", run(`UPDATE commits SET state = 3 WHERE state = 1`),
 		[]string{"state acme commit ", "@", ": it is PROMOTABLE, and its evidence makes it VALIDATING"}},
+	{"the standing of what runs", run(`UPDATE commits SET standing = 1 WHERE standing = 3`),
+		[]string{"state acme commit ", "@", ": its standing is stored as VALIDATING, and its evidence gives PROMOTABLE"}},
 	{"a transition", run(`UPDATE transitions SET to_state = 3 WHERE to_state = 4`),
 		[]string{"state acme commit ", "@", ": its transition is api@"}},
 	{"the cause of a transition", run(`UPDATE transitions SET cause_id = 'x' WHERE to_state = 4`),

@@ -170,10 +170,15 @@ func (c *checker) derive(ctx context.Context, o *org, r repo) error {
 			return err
 		}
 		if r.deleted || o.deleted {
-			result.Moves, result.Pending = nil, 0
+			result.Moves, result.Standings, result.Pending = nil, nil, 0
 		}
+
 		for _, m := range result.Moves {
 			c.problemf("state", o.name, "commit "+r.name+"@"+m.Commit, "it is %s, and its evidence makes it %s", m.From, m.To)
+		}
+		for _, m := range result.Standings {
+			c.problemf("state", o.name, "commit "+r.name+"@"+m.Commit,
+				"its standing is stored as %s, and its evidence gives %s", m.From, m.To)
 		}
 		c.count(func(r *Report) *int64 { return &r.Pending }, result.Pending)
 		if err := c.known(ctx, o, r, result.Known); err != nil {

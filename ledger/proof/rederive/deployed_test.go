@@ -2,6 +2,7 @@ package rederive
 
 import (
 	"testing"
+	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
@@ -108,6 +109,58 @@ func TestCheckOfDeployed(t *testing.T) {
 			},
 			want: "blocks overlaps",
 		},
+	} {
+		t.Run(name, test.run)
+	}
+}
+
+// stand adds the event of a standing.
+func (h *history) stand(to ledger.State) {
+	h.Standing(ledger.StandingEvent{Commit: theCommit, To: to, Timestamp: h.tick()})
+}
+
+// What the log says of the standing of a commit in DEPLOYED must have followed from the evidence then.
+func TestCheckOfStandings(t *testing.T) {
+	fails := func(h *history) { h.attest(theCommit, "ci", "test:go", ledger.Fail, nil) }
+	for name, test := range map[string]checkTest{
+		"its tests fail": {log: func(h *history) { h.deploy(); fails(h); h.stand(validating) }},
+		"its tests fail, and pass again": {log: func(h *history) {
+			h.deploy()
+			fails(h)
+			h.stand(validating)
+			h.pass("ci", "test:go")
+			h.stand(promotable)
+		}},
+		"its tests fail after that": {log: func(h *history) { h.deploy(); h.stand(promotable); fails(h) }},
+		"a standing too low":        {log: func(h *history) { h.deploy(); h.stand(attested) }, want: "!standing"},
+		"a standing too high": {log: func(h *history) {
+			h.deploy()
+			fails(h)
+			h.stand(promotable)
+		}, want: "!standing"},
+		"a standing of DEPLOYED":            {log: func(h *history) { h.deploy(); h.stand(deployed) }, want: "!standing"},
+		"a standing before it was deployed": {log: func(h *history) { h.stand(attested); h.deploy() }},
+		"a wrong standing under a contract that blocks": {
+			contracts: []string{`{"requirements":[{"state":"DEPLOYED","predicate":"deploy:prod"}],"radar":{"block":"HIGH"}}`},
+			log:       func(h *history) { h.deploy(); h.stand(attested) }, want: "blocks overlaps",
+		},
+		"the reviewer is distrusted": {log: func(h *history) { h.deploy(); h.distrust("rev"); h.stand(attested) },
+			want: "has changed since it was deployed"},
+		"its tests expire": {contracts: []string{
+			`{"requirements":[{"state":"ATTESTED","predicate":"test:*","max_age":"1h"},` +
+				`{"state":"DEPLOYED","predicate":"deploy:prod"}]}`}, log: func(h *history) {
+			h.deploy()
+			h.now = h.now.Add(time.Hour)
+			h.stand(validating)
+		}},
+		"another contract applies": {contracts: []string{
+			`{"requirements":[{"state":"DEPLOYED","predicate":"deploy:prod"}]}`,
+			`{"requirements":[{"state":"ATTESTED","predicate":"fuzz:*"}]}`}, log: func(h *history) {
+			h.apply(1)
+			h.deploy()
+			h.apply(2)
+			h.stand(validating)
+		}},
 	} {
 		t.Run(name, test.run)
 	}

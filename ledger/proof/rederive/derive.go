@@ -27,7 +27,9 @@ func (r *Replay) Check(sha, defaultBranch string, now ledger.Time) (state ledger
 		return logged, "it is not known what it is", nil
 	}
 	if logged == ledger.Deployed {
-		why, err = d.checkDeployed(since)
+		if why, err = d.checkDeployed(since); err == nil && why == "" {
+			why, err = d.checkStanding(since)
+		}
 	} else {
 		why, err = d.checkPresent(logged, now)
 	}
@@ -135,6 +137,26 @@ func (d *derivation) checkDeployed(since moment) (why string, err error) {
 		}
 	}
 	return why, nil
+}
+
+// checkStanding checks the last standing that the log has of a commit which is DEPLOYED since the
+// given moment.
+func (d *derivation) checkStanding(since moment) (why string, err error) {
+	logged := d.commit.standing
+	if logged.index <= since.index {
+		return "", nil
+	}
+	derived, why := d.derive(logged.moment)
+	switch {
+	case why != "" || min(derived, ledger.Promotable) == logged.to:
+		return why, nil
+	case max(d.commit.logged.index, d.trusted.index, d.joined.index) > logged.index:
+		return "what is known of it, or of who signs, has changed since its standing did", nil
+	case d.hasUnread:
+		return unreadSigners, nil
+	}
+	return "", fmt.Errorf("its standing was logged as %s at %s, and by the evidence in the log it was %s then",
+		logged.to, logged.at, min(derived, ledger.Promotable))
 }
 
 // Reasons why a state is not derived again.

@@ -61,6 +61,8 @@ type commit struct {
 	paths  []string
 	recs   []record
 	states []state
+	// standing is the last that was logged.
+	standing state
 }
 
 // A record is a recorded attestation.
@@ -300,6 +302,11 @@ func (r *Replay) Policy(e ledger.PolicyEvent) error {
 func (r *Replay) State(e ledger.StateEvent) {
 	c := r.commit(e.Commit)
 	c.states = append(c.states, state{e.To, r.now(e.Timestamp)})
+}
+
+// Standing adds a standing that a commit in DEPLOYED has reached.
+func (r *Replay) Standing(e ledger.StandingEvent) {
+	r.commit(e.Commit).standing = state{e.To, r.now(e.Timestamp)}
 }
 
 // Commit adds an event of what is known of a commit.

@@ -127,5 +127,5 @@ func showArtifact(v *page.Visit) (*page.Response, error) {
 	}
 	p := artifactsPage{Asked: list[0].Digest, Artifact: &list[0]}
 	return v.LivePage("artifacts", "Artifact "+format.Clip(p.Asked, 24), p, ledger.EventAttestation, ledger.EventState,
-		ledger.EventPolicy), nil
+		ledger.EventStanding, ledger.EventPolicy), nil
 }

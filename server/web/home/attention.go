@@ -3,6 +3,7 @@ package home
 import (
 	"cmp"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/ledgerd/ledgerd/client"
@@ -55,7 +56,7 @@ func newAttention(v *page.Visit, list attention.List, repo string) (a Attention)
 		}
 		a.Chips = append(a.Chips, chip{Label: label, Path: pathOfKind(v, c.Kind, repo), Count: c.Count, More: c.More,
 			Current: v.Query("kind") == string(c.Kind),
-			Bad:     c.Kind == attention.Violation || c.Kind == attention.Failed})
+			Bad:     slices.Contains([]attention.Kind{attention.Violation, attention.Lapsed, attention.Failed}, c.Kind)})
 	}
 
 	for _, i := range list.Data {
@@ -144,6 +145,8 @@ func kindsOf(k attention.Kind) (chip, row string) {
 	switch k {
 	case attention.Violation:
 		return "Violations", "Violation"
+	case attention.Lapsed:
+		return "Lapsed", "Lapsed"
 	case attention.Failed:
 		return "Failed", "Failed"
 	case attention.Review:

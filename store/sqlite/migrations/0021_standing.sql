@@ -1,0 +1,11 @@
+-- The standing of what runs is kept.
+
+-- The standing of a commit in DEPLOYED that runs in an environment, or that a claim of a merge names
+-- as the source; 4 of all others.
+ALTER TABLE commits ADD COLUMN standing INTEGER NOT NULL DEFAULT 4;
+CREATE INDEX deployments_by_commit ON deployments (commit_id) WHERE ended_id = 0;
+
+-- It is derived in the background.
+INSERT INTO rederivations (repo_id, cause_type, cause_id, done)
+SELECT id, 'upgrade', '', 0 FROM repos WHERE deleted_at = 0
+ON CONFLICT (repo_id) DO UPDATE SET done = 0;

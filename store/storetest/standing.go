@@ -1,0 +1,181 @@
+package storetest
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attention"
+	"github.com/ledgerd/ledgerd/store"
+)
+
+// live has what was deployed to prod, in the order of time, and what the ledger says of it.
+type live struct {
+	*fixture
+	ci, reviewer, cd *signer
+	seen             int // events
+}
+
+const livePolicy = `{"requirements":[{"state":"ATTESTED","predicate":"scan:*","max_age":"24h"},
+{"state":"PROMOTABLE","predicate":"review:*"},
+{"state":"DEPLOYED","predicate":"deploy:prod","signers":["ou=cd"]}],"radar":{"enabled":false}}`
+
+// commitOf returns the commit whose SHA ends with a digit.
+func commitOf(digit int) string { return sha(digit - 1) }
+
+// newLive deploys commit 1 to prod.
+func (s suite) newLive(t *testing.T) *live {
+	fx := s.newFixture(t)
+	fx.setPolicyText(livePolicy)
+	l := &live{fixture: fx, ci: fx.signer("cn=ci,ou=build,o=acme"), reviewer: fx.signer("cn=ann,ou=review,o=acme"),
+		cd: fx.signer("cn=cd,ou=cd,o=acme")}
+	l.deploy(1)
+	l.want(1, "")
+	return l
+}
+
+// deploy tests, reviews and deploys a commit.
+func (l *live) deploy(n int) {
+	l.t.Helper()
+	l.ci.attest(commitOf(n), "scan:image", ledger.Pass)
+	l.reviewer.attest(commitOf(n), "review:code", ledger.Pass)
+	l.cd.attest(commitOf(n), "deploy:prod", ledger.Pass)
+	l.wantState(commitOf(n), ledger.Deployed)
+}
+
+// want checks the reason for which a commit that runs needs attention, empty for none, and the new
+// events of standings.
+func (l *live) want(n int, reason string, events ...string) {
+	l.t.Helper()
+	check(l.t, l.Settle(l.t.Context()))
+	var got []string
+	all := eventsOf[ledger.StandingEvent](l.fixture)
+	for _, e := range all[l.seen:] {
+		got = append(got, fmt.Sprint(e.Commit[39:], " ", e.From, " ", e.To, " ", e.Cause.Type))
+		if e.To != l.commit(e.Commit).Standing {
+			l.t.Errorf("an event says that %s has the standing %s, and it has %s", e.Commit, e.To, l.commit(e.Commit).Standing)
+		}
+	}
+	if l.seen = len(all); !slices.Equal(got, events) {
+		l.t.Errorf("events of standings: %q, want %q", got, events)
+	}
+
+	list, err := l.Attention(l.t.Context(), "acme", store.AttentionFilter{
+		Query: store.Query{Limit: 10}, Kind: attention.Lapsed})
+	check(l.t, err)
+	reasons := []string{}
+	for _, i := range list.Data {
+		reasons = append(reasons, i.Commit[39:]+" "+i.Reason)
+	}
+	page, err := l.Commits(l.t.Context(), "acme", "api", store.CommitFilter{
+		Query: store.Query{Limit: 10}, State: new(ledger.Deployed), Standing: true})
+	check(l.t, err)
+	for _, c := range page.Data {
+		if (len(c.Missing) > 0) != (reason != "" && c.SHA == commitOf(n)) {
+			l.t.Errorf("the list of commits says that %s misses %v", c.SHA, c.Missing)
+		}
+	}
+	wanted := []string{}
+	if reason != "" {
+		wanted = []string{fmt.Sprint(n, " ", reason)}
+	}
+	if !slices.Equal(reasons, wanted) || list.Counts[1].Count != len(wanted) {
+		l.t.Errorf("lapsed are %q, counted %d, want %q", reasons, list.Counts[1].Count, wanted)
+	}
+}
+
+// A change of the standing of what runs is an event, whatever has changed it, and needs attention
+// until it is made good. The state does not change.
+func (s suite) TestStandingOfWhatRuns(t *testing.T) {
+	for name, lapse := range map[string]struct {
+		change func(l *live)
+		reason string
+		event  string
+		mend   func(l *live)
+		mended string
+	}{
+		"its scan fails": {
+			func(l *live) { l.ci.attest(commitOf(1), "scan:image", ledger.Fail) },
+			"scan:image failed (cn=ci,ou=build,o=acme)", "1 PROMOTABLE VALIDATING attestation",
+			func(l *live) { l.ci.attest(commitOf(1), "scan:image", ledger.Pass) }, "1 VALIDATING PROMOTABLE attestation",
+		},
+		"its scan expires": {
+			func(l *live) { l.clock.advance(25 * time.Hour) },
+			"scan:*: 0 of 1 signatures; expired: scan:image passed (cn=ci,ou=build,o=acme)", "1 PROMOTABLE VALIDATING expiry",
+			func(l *live) { l.ci.attest(commitOf(1), "scan:image", ledger.Pass) }, "1 VALIDATING PROMOTABLE attestation",
+		},
+		"a key is revoked": {
+			func(l *live) { l.distrust(l.reviewer, 1) },
+			"review:*: 0 of 1 signatures", "1 PROMOTABLE ATTESTED identity",
+			func(l *live) { l.signer("cn=bob,ou=review,o=acme").attest(commitOf(1), "review:code", ledger.Pass) },
+			"1 ATTESTED PROMOTABLE attestation",
+		},
+		"the policy changes": {
+			func(l *live) {
+				l.setPolicyText(`{"requirements":[{"state":"ATTESTED","predicate":"fuzz:*"}],"radar":{"enabled":false}}`)
+			},
+			"fuzz:*: 0 of 1 signatures", "1 PROMOTABLE VALIDATING policy",
+			func(l *live) { l.setPolicyText(livePolicy) }, "1 VALIDATING PROMOTABLE policy",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := s.newLive(t)
+			moved := len(eventsOf[ledger.StateEvent](l.fixture))
+			lapse.change(l)
+			l.want(1, lapse.reason, lapse.event)
+			l.wantState(commitOf(1), ledger.Deployed)
+			lapse.mend(l)
+			l.want(1, "", lapse.mended)
+			if n := len(eventsOf[ledger.StateEvent](l.fixture)); n != moved {
+				t.Errorf("%d events of states, want %d", n, moved)
+			}
+		})
+	}
+}
+
+// Evidence of what runs needs attention before it expires.
+func (s suite) TestEvidenceOfWhatRunsExpiresSoon(t *testing.T) {
+	l := s.newLive(t)
+	expiring := func() (list []string) {
+		page, err := l.Attention(t.Context(), "acme", store.AttentionFilter{
+			Query: store.Query{Limit: 10}, Kind: attention.Expiring})
+		check(t, err)
+		for _, i := range page.Data {
+			list = append(list, i.Commit[39:]+" "+i.Reason)
+		}
+		return list
+	}
+	if got := expiring(); !slices.Equal(got, []string{"1 evidence for PROMOTABLE expires"}) {
+		t.Errorf("%q expire", got)
+	}
+	l.deploy(2)
+	if got := expiring(); !slices.Equal(got, []string{"2 evidence for PROMOTABLE expires"}) {
+		t.Errorf("after another commit was deployed: %q expire", got)
+	}
+}
+
+// The ledger follows the standing of a commit from when it comes to run until another one runs.
+func (s suite) TestStandingIsKeptWhileACommitRuns(t *testing.T) {
+	l := s.newLive(t)
+	l.deploy(2)
+	l.ci.attest(commitOf(1), "scan:image", ledger.Fail)
+	l.want(0, "")
+	if c := l.commit(commitOf(1)); c.Standing != ledger.Validating {
+		t.Errorf("a commit that does not run has the standing %s, want VALIDATING", c.Standing)
+	}
+
+	const reason = "scan:image failed (cn=ci,ou=build,o=acme)"
+	l.cd.sends(l.rollback(commitOf(2), commitOf(1)), "")
+	l.want(1, reason, "1 PROMOTABLE VALIDATING attestation")
+	l.ci.attest(commitOf(2), "scan:image", ledger.Fail) // not DEPLOYED any more
+	l.want(1, reason)
+
+	l.deploy(3)
+	l.want(0, "")
+	l.distrust(l.cd, 1) // nothing runs
+	l.want(0, "")
+	l.ci.attest(commitOf(3), "scan:image", ledger.Fail)
+	l.want(0, "")
+}
