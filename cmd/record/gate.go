@@ -214,17 +214,34 @@ func gateResult(p *cli.Program, g gate, sha string, commit *ledger.Commit) error
 	return err
 }
 
-// awaitState polls the commit until it has reached the state or the wait is over, and
-// returns the last result. Temporary errors, such as an unreachable server, are
-// retried.
+// awaitState returns the commit. With a wait, it first asks the gate until the commit has reached
+// the state or the wait is over; temporary errors, such as an unreachable server, are then retried.
 func awaitState(ctx context.Context, p *cli.Program, c *cli.Connection, g gate, sha string) (*ledger.Commit, error) {
-	look := func(ctx context.Context) (*ledger.Commit, bool, error) {
-		commit, err := lookUp(ctx, c, g, sha)
-		return commit, commit != nil && commit.Gate(g.state, g.shutBy()).Reached, err
+	if g.wait > 0 {
+		look := func(ctx context.Context) (*ledger.Gate, bool, error) {
+			answer, err := g.ask(ctx, c, sha)
+			return answer, answer != nil && answer.Reached, err
+		}
+		_, err := waiting.Until(ctx, waitFor(p, g), look, func(answer *ledger.Gate) string {
+			return g.repo.At(sha) + " is " + g.answeredState(answer)
+		})
+		if err != nil {
+			return nil, err
+		}
 	}
-	return waiting.Until(ctx, waitFor(p, g), look, func(commit *ledger.Commit) string {
-		return g.repo.At(sha) + " is " + g.describeState(commit)
-	})
+	return lookUp(ctx, c, g, sha)
+}
+
+// ask asks the gate of a commit. The answer is nil if the commit is not in the ledger.
+func (g gate) ask(ctx context.Context, c *cli.Connection, sha string) (*ledger.Gate, error) {
+	if err := c.Settle(ctx); err != nil {
+		return nil, err
+	}
+	answer, err := c.Gate(ctx, g.repo.Org, g.repo.Repo, sha, g.state, g.target, g.shutBy())
+	if err == nil {
+		return &answer, nil
+	}
+	return nil, g.unlessUnknown(ctx, c, err)
 }
 
 func waitFor(p *cli.Program, g gate) waiting.Wait {
@@ -232,10 +249,19 @@ func waitFor(p *cli.Program, g gate) waiting.Wait {
 }
 
 func (g gate) describeState(commit *ledger.Commit) string {
-	if commit == nil {
+	return g.presentState(commit.AnsweredState(), commit.Standing)
+}
+
+// answeredState is like describeState, for the answer of the gate. It may be nil.
+func (g gate) answeredState(answer *ledger.Gate) string {
+	if answer == nil || answer.State == nil || answer.Standing == nil {
 		return "unknown"
 	}
-	return terminal.State(commit.AnsweredState(), commit.Standing) + strings.TrimSuffix(" for "+g.target, " for ")
+	return g.presentState(*answer.State, *answer.Standing)
+}
+
+func (g gate) presentState(state, standing ledger.State) string {
+	return terminal.State(state, standing) + strings.TrimSuffix(" for "+g.target, " for ")
 }
 
 // lookUp returns the commit, or nil if it is not in the ledger.
@@ -247,10 +273,15 @@ func lookUp(ctx context.Context, c *cli.Connection, g gate, sha string) (*ledger
 	if err == nil {
 		return &commit, nil
 	}
+	return nil, g.unlessUnknown(ctx, c, err)
+}
+
+// unlessUnknown returns an error of a request for a commit, or nil if the commit is not in the ledger.
+func (g gate) unlessUnknown(ctx context.Context, c *cli.Connection, err error) error {
 	if client.CodeOf(err) != ledger.CodeNotFound {
-		return nil, err
+		return err
 	}
-	return nil, g.repo.MustExist(ctx, c) // a missing repo is an error
+	return g.repo.MustExist(ctx, c) // a missing repo is an error
 }
 
 // gateArtifact is like gate, for the commits that an artifact was built from.
@@ -283,6 +314,12 @@ func requireState(p *cli.Program, command *cobra.Command, a *attestRequest, s *s
 	}
 	g := gate{repo: a.repo, rev: a.commit, state: a.required, environment: a.environment}
 	return l.Use(command.Context(), func(ctx context.Context, c *cli.Connection) error {
+		if a.again == "" {
+			answer, err := g.ask(ctx, c, g.rev)
+			if err != nil || answer != nil && answer.Reached {
+				return err
+			}
+		}
 		commit, err := lookUp(ctx, c, g, g.rev)
 		if err != nil {
 			return err
