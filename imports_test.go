@@ -260,9 +260,8 @@ var mayImport = map[string][]string{
 		"ledger", "ledger/identity", "store", "store/check", "store/sqldb", "store/sqlite",
 	},
 	"internal/doctor": {
-		"internal/config", "internal/idp", "internal/parallel", "internal/service", "internal/terminal", "ledger",
-		"ledger/member",
-		"store", "store/postgres", "store/sqlite", "transparency",
+		"internal/buildinfo", "internal/config", "internal/idp", "internal/parallel", "internal/service",
+		"internal/terminal", "ledger", "ledger/member", "store", "store/postgres", "store/sqlite", "transparency",
 	},
 	"internal/logqueue": {},
 

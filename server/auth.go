@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/mod/semver"
+
 	"github.com/ledgerd/ledgerd/internal/rate"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/member"
@@ -41,20 +43,31 @@ func (s *Server) byToken(r *http.Request) (caller, error) {
 	if err != nil {
 		return caller{}, err
 	}
-	return s.bySecret(r.Context(), secret)
+	return s.bySecret(r.Context(), secret, clientVersion(r))
 }
 
-// bySecret identifies the caller by a token's secret.
-func (s *Server) bySecret(ctx context.Context, secret string) (caller, error) {
+// clientVersion returns the version of ledgerd that sends a request, or an empty text if another
+// program does, or a build without a version.
+func clientVersion(r *http.Request) string {
+	const longest = 100
+	version, ok := strings.CutPrefix(r.UserAgent(), "ledgerd/")
+	if !ok || len(version) > longest || !semver.IsValid(version) {
+		return ""
+	}
+	return version
+}
+
+// bySecret identifies the caller by a token's secret. client is as in [store.Store.TouchToken].
+func (s *Server) bySecret(ctx context.Context, secret, client string) (caller, error) {
 	hash, err := ledger.ParseSecret(secret)
 	if err != nil {
 		return caller{}, err
 	}
-	return s.byCredential(ctx, credential{hash: hash})
+	return s.byCredential(ctx, credential{hash: hash}, client)
 }
 
 // byCredential identifies the caller by a credential.
-func (s *Server) byCredential(ctx context.Context, c credential) (caller, error) {
+func (s *Server) byCredential(ctx context.Context, c credential, client string) (caller, error) {
 	token, err := s.tokenOf(ctx, c)
 	if err != nil {
 		return caller{}, err
@@ -65,7 +78,7 @@ func (s *Server) byCredential(ctx context.Context, c credential) (caller, error)
 	case token.ExpiresAt != 0 && token.ExpiresAt <= now:
 		return caller{}, ledger.Errorf(ledger.CodeUnauthenticated, "the API token expired at %s", token.ExpiresAt)
 	}
-	s.store.TouchToken(token.ID)
+	s.store.TouchToken(token.ID, client)
 	return caller{token, c}, nil
 }
 
@@ -105,7 +118,7 @@ func (s *Server) recheck(ctx context.Context, c caller) error {
 	ctx = context.WithoutCancel(ctx)
 	return s.rechecks.of(c.credential, func() error {
 		return live.OnOwnStack(func() error {
-			_, err := s.byCredential(ctx, c.credential)
+			_, err := s.byCredential(ctx, c.credential, "")
 			return err
 		})
 	})
@@ -147,7 +160,7 @@ const SessionLife = 12 * time.Hour
 // SignIn creates a session from a token's secret. It returns the secret of the session and the
 // time at which it expires. The ledger stores only the hash of the secret.
 func (s *Server) SignIn(ctx context.Context, token string) (session string, expires ledger.Time, err error) {
-	c, err := s.bySecret(ctx, token)
+	c, err := s.bySecret(ctx, token, "")
 	if err != nil {
 		return "", 0, err
 	}
@@ -236,7 +249,7 @@ func (s *Server) bySession(r *http.Request) (caller, error) {
 	if !ok {
 		return caller{}, ledger.Errorf(ledger.CodeUnauthenticated, "sign in with an API token")
 	}
-	return s.byCredential(r.Context(), credential{sha256.Sum256([]byte(session)), true})
+	return s.byCredential(r.Context(), credential{sha256.Sum256([]byte(session)), true}, "")
 }
 
 // clientKey is the context key of the address of a visitor of the web interface. No request from

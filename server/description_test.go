@@ -211,7 +211,7 @@ func TestWebhooksAreDescribed(t *testing.T) {
 	b.attest(ci.statement(t, commitID(1), "test:go", ledger.Pass, 1)).want(201)
 	b.attest(ci.statement(t, commitID(1), "deploy:prod", ledger.Pass, 1)).want(201)
 	b.send(request{method: "PUT", path: "/v1/orgs/acme/policies/api", token: b.admin,
-		body: `{"requirements":[{"state":"PROMOTABLE","predicate":"test:*"},{"state":"DEPLOYED","predicate":"deploy:*"}]}`,
+		body:   `{"requirements":[{"state":"PROMOTABLE","predicate":"test:*"},{"state":"DEPLOYED","predicate":"deploy:*"}]}`,
 		header: map[string]string{"If-Match": "*"}}).want(200)
 	b.attest(ci.statement(t, commitID(4), "test:go", ledger.Pass, 1)).want(201)
 	b.attest(ci.statement(t, commitID(4), "deploy:prod", ledger.Pass, 1)).want(201)

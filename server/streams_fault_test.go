@@ -284,7 +284,7 @@ func TestFaultRecheckOfACaller(t *testing.T) {
 		check(t, b.server.recheck(b.t.Context(), caller{token: ledger.Token{Scope: ledger.Host}}))
 
 		token := decode[ledger.Token](b.post("/v1/orgs/acme/tokens", `{"name":"short","scope":"read"}`).want(201))
-		c, err := b.server.bySecret(b.t.Context(), token.Secret)
+		c, err := b.server.bySecret(b.t.Context(), token.Secret, "")
 		check(t, err)
 		ended, cancel := context.WithCancel(b.t.Context())
 		cancel()

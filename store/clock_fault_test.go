@@ -153,7 +153,7 @@ func wrongFor40Days(t *testing.T, putRight func(*timeline)) {
 	l.wantState(1, ledger.Validating) // its evidence is expired
 	l.promote(2)
 	check(t, l.CreateSession(ctx, token.ID, [32]byte{2}, l.Now().Add(12*time.Hour)))
-	l.TouchToken(token.ID)
+	l.TouchToken(token.ID, "v1.0.0")
 	_, _, err = l.Register(ctx, "acme", "api", sha(4), ledger.Registration{Branch: "four", Changes: changeOf("p.go", 10)})
 	check(t, err)
 	if n := l.fail(hook, 5*time.Second); n != 4 {

@@ -29,7 +29,7 @@ func (e *exerciser) lists() {
 		e.list(l)
 	}
 	check(e.t, e.Run(ctx, fmt.Sprintf("UPDATE commits SET expires = 0 WHERE expires = %d", expires)))
-	e.ok(e.Glance(ctx, 10))
+	e.ok(e.Glance(ctx, "v1.0.0", 10))
 }
 
 // list reads a list with a large limit, and then its first two pages of one row.

@@ -165,7 +165,7 @@ func (e *exerciser) tokens() {
 	token, err := e.CreateToken(ctx, "acme", ledger.NewToken{Name: "me", Scope: ledger.Read}, [32]byte{1})
 	check(e.t, err)
 	e.ok(e.TokenByHash(ctx, [32]byte{1}))
-	e.TouchToken(token.ID)
+	e.TouchToken(token.ID, "v1.0.0")
 	check(e.t, e.CreateSession(ctx, token.ID, [32]byte{2}, e.Now().Add(time.Hour)))
 	check(e.t, e.CreateSession(ctx, token.ID, [32]byte{3}, e.Now().Add(time.Hour)))
 	_, _, err = e.SessionToken(ctx, [32]byte{2})

@@ -110,7 +110,7 @@ func TestFaultManyTokensAreTouched(t *testing.T) {
 	for i := range maxTouched * 3 / 2 {
 		id := fmt.Sprintf("tok_%d", i)
 		for ok := false; !ok; _, ok = s.touched.get(id) { // the writer's queue may be full
-			s.TouchToken(id)
+			s.TouchToken(id, "")
 		}
 	}
 	if n := len(s.touched.new) + len(s.touched.old); n > maxTouched {

@@ -68,7 +68,7 @@ func wantSameNames(t *testing.T, s *Store) {
 		for _, n := range review.SameNames {
 			list = append(list, n.Name)
 		}
-		glance, err := s.Glance(t.Context(), 10)
+		glance, err := s.Glance(t.Context(), "v1.0.0", 10)
 		check(t, err)
 		if (len(glance.SameNames) > 0) != (len(list) > 0) {
 			t.Errorf("doctor lists the orgs %q, and lint the names %q", glance.SameNames, list)

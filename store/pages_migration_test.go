@@ -15,6 +15,7 @@ import (
 // 0013_operations.sql, 0012_proof.sql and 0011_pages.sql.
 const undoPages = `
 DROP INDEX deployments_by_commit; ALTER TABLE commits DROP COLUMN standing;
+ALTER TABLE tokens DROP COLUMN client; ALTER TABLE tokens DROP COLUMN client_at;
 DROP TABLE provider_orgs; DROP TABLE cursor_key; DROP INDEX commits_expiring_by_repo;
 ALTER TABLE attestations DROP COLUMN reason;
 DROP INDEX signers_to_log; DROP INDEX signers_distinct;

@@ -59,6 +59,7 @@ var mayScan = []exception{
 	{"UPDATE sessions SET expires_at", afterClock},
 	{"FROM signers s /*+index signers_to_log*/", "reads the index of the signers to be logged"},
 	{"UPDATE tokens SET last_used_at = ?1", afterClock},
+	{"UPDATE tokens SET client_at = ?1", afterClock},
 	{"UPDATE webhooks SET changed_at = ?1", afterClock},
 	{"UPDATE webhooks SET failing_since = ?1", afterClock},
 	{"UPDATE webhooks SET failing_since = failing_since + ?", "runs once after a jump of the clock"},
@@ -77,6 +78,7 @@ var mayScan = []exception{
 	{"FROM provider_orgs p JOIN orgs o", "sorts the few orgs of a provider"},
 	{"GROUP BY policy_digest", "reads the repos of one org"},
 	{"AND substr(p.contract, 1, 8) <> ?", "reads all repos, for doctor"},
+	{"SELECT o.name, t.name, t.client FROM tokens t", "reads all tokens, for doctor"},
 	{"SELECT id, name FROM orgs o WHERE deleted_at = 0 AND EXISTS", "reads all orgs, for doctor"},
 
 	{"INSERT INTO orgs (", ifMissing},

@@ -404,6 +404,7 @@ func (t *tx) redateRest() error {
 		// A session lasts as long from now on as it would have lasted.
 		"UPDATE sessions SET expires_at = ?1 + expires_at - created_at, created_at = ?1 WHERE created_at > ?1",
 		"UPDATE tokens SET last_used_at = ?1 WHERE last_used_at > ?1",
+		"UPDATE tokens SET client_at = ?1 WHERE client_at > ?1",
 		"UPDATE webhooks SET changed_at = ?1 WHERE changed_at > ?1",
 		"UPDATE webhooks SET failing_since = ?1 WHERE failing_since > ?1",
 	} {

@@ -8,10 +8,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
 // tokenColumns are the columns of a token t of an org o, without those of its rule, member and repos.
@@ -243,21 +241,4 @@ func (s *Store) RevokeToken(ctx context.Context, org, id string) error {
 		}
 		return t.auditIn(org, audited{action: ledger.AuditTokenRevoked, target: id, before: tokenFields(token.row)})
 	})
-}
-
-// TouchToken sets the time at which a token was last used. It writes at most once a
-// minute per token, in the background; more often only if more than maxTouched tokens
-// are in use. If the writer's queue is full, it is a no-op.
-func (s *Store) TouchToken(id string) {
-	now := s.Now()
-	if last, ok := s.touched.get(id); ok && now.Sub(last).Abs() < time.Minute {
-		return
-	}
-	queued := s.db.TryWrite(sqldb.Write{Unlocked: true, Do: func(c *sqldb.Conn) error {
-		_, err := c.Exec("UPDATE tokens SET last_used_at = ? WHERE token_id = ? AND last_used_at < ?", now, id, now)
-		return err
-	}})
-	if queued {
-		s.touched.put(id, now)
-	}
 }

@@ -5,12 +5,14 @@ package doctor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/buildinfo"
 	"github.com/ledgerd/ledgerd/internal/config"
 	"github.com/ledgerd/ledgerd/internal/service"
 	"github.com/ledgerd/ledgerd/store"
@@ -154,6 +156,7 @@ func (e *examination) content(ctx context.Context) {
 	e.authorities(glance)
 	e.linkers(glance.AnyLinkers)
 	e.names(glance.SameNames)
+	e.clients(glance.OldClients)
 	e.secrets(ctx)
 	e.providers(ctx)
 	e.webhooks(ctx, glance.WebhookURLs)
@@ -180,6 +183,19 @@ func (e *examination) names(orgs []string) {
 		"'ledgerd identity update ID --distinct=false' if they are one person, and '--distinct' if not)", listed(orgs))
 }
 
+// clients examines which versions of ledgerd use the API tokens.
+func (e *examination) clients(old []store.TokenClient) {
+	if len(old) == 0 {
+		return
+	}
+	var names []string
+	for _, c := range old {
+		names = append(names, fmt.Sprintf("%s with the token %q of %s", c.Version, c.Token, c.Org))
+	}
+	e.add("clients", Warning, "ledgerd is older than this one where it runs with these tokens: %s (upgrade it there; "+
+		"the changelog says what earlier versions read otherwise)", listed(names))
+}
+
 // listed returns the first names of a list as text.
 func listed(names []string) string {
 	list := strings.Join(names[:min(len(names), maxListed)], ", ")
@@ -195,7 +211,7 @@ func (e *examination) glance(ctx context.Context) (g store.Glance, err error) {
 	if err != nil {
 		return g, err
 	}
-	g, err = store.NewReader(db, store.Options{}).Glance(ctx, maxListed+1)
+	g, err = store.NewReader(db, store.Options{}).Glance(ctx, buildinfo.Version(), maxListed+1)
 	return g, errors.Join(err, db.Close())
 }
 

@@ -55,7 +55,7 @@ func TestActivityPage(t *testing.T) {
 		t.Errorf("raw events:\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	if live := attribute(p.elements("main")[0], "data-live"); live !=
-		"/orgs/acme/events?types=attestation%2Cstate%2Cpolicy%2Cradar%2Cviolation%2Ccommit%2Ckey%2Cidentity" {
+		"/orgs/acme/events?types=attestation%2Cstate%2Cpolicy%2Cradar%2Cviolation%2Ccommit%2Ckey%2Cidentity%2Cstanding" {
 		t.Errorf("data-live: %q", live)
 	}
 

@@ -40,7 +40,7 @@ func TestOrgPage(t *testing.T) {
 		t.Errorf("%d bars, want 3", len(rects))
 	}
 	if live := attribute(p.elements("main")[0], "data-live"); live !=
-		"/orgs/acme/events?types=attestation%2Cstate%2Cpolicy%2Cradar%2Cviolation%2Ccommit%2Ckey%2Cidentity" {
+		"/orgs/acme/events?types=attestation%2Cstate%2Cpolicy%2Cradar%2Cviolation%2Ccommit%2Ckey%2Cidentity%2Cstanding" {
 		t.Errorf("data-live: %q", live)
 	}
 	if since := attribute(p.elements("main")[0], "data-live-since"); since != e.newestEvent() {

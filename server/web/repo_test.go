@@ -74,7 +74,7 @@ func TestBoard(t *testing.T) {
 		t.Errorf("a card has %d links to its commit, want one with the subject", len(links))
 	}
 	if live := attribute(p.elements("main")[0], "data-live"); !strings.HasSuffix(
-		live, "&types=attestation%2Cstate%2Cpolicy%2Cradar%2Cviolation%2Ccommit%2Ckey%2Cidentity") ||
+		live, "&types=attestation%2Cstate%2Cpolicy%2Cradar%2Cviolation%2Ccommit%2Ckey%2Cidentity%2Cstanding") ||
 		!strings.Contains(live, "repo=api") {
 		t.Errorf("data-live: %q", live)
 	}

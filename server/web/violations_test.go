@@ -119,9 +119,13 @@ func TestEnvironmentsPage(t *testing.T) {
 	}
 
 	e.attest(cd, commitID(2), "deploy:prod", ledger.Pass)
-	w.get(page).want(200).has("prod "+short(2)+" Deployed").hasNot(" behind", "open violation", "standing")
+	w.get(page).want(200).has("prod "+short(2)+" Deployed").hasNot(" behind", "open violation", "standing Attested")
 	e.attest(cd, commitID(2), "review:code", ledger.Fail)
 	w.get(page).want(200).has("prod " + short(2) + " Deployed standing Attested")
+	w.get("/orgs/acme/activity?type=standing").want(200).has("Standing api@ " + short(2) +
+		" , which runs, lapsed : Promotable → to Attested")
+	w.get("/orgs/acme/attention?kind=lapsed").want(200).has("Lapsed 1", "review:code failed (cd)")
+	w.get("/orgs/acme/repos/api?view=list").want(200).has("Deployed would not be deployed now")
 	e.attest(cd, commitID(2), "deploy:prod", ledger.Fail)
 	w.get(page).want(200).has("prod "+short(1)+" Deployed", "rolled back from "+short(2))
 	e.attest(cd, commitID(1), "deploy:prod", ledger.Fail)

@@ -9,3 +9,7 @@ CREATE INDEX deployments_by_commit ON deployments (commit_id) WHERE ended_id = 0
 INSERT INTO rederivations (repo_id, cause_type, cause_id, done)
 SELECT id, 'upgrade', '', 0 FROM repos WHERE deleted_at = 0
 ON CONFLICT (repo_id) DO UPDATE SET done = 0;
+
+-- The oldest version of ledgerd that has used a token, and when.
+ALTER TABLE tokens ADD COLUMN client text NOT NULL DEFAULT '';
+ALTER TABLE tokens ADD COLUMN client_at bigint NOT NULL DEFAULT 0;
