@@ -21,6 +21,7 @@ func TestOldestClientOfAToken(t *testing.T) {
 			}
 			return version
 		}
+
 		for _, step := range []struct {
 			after     time.Duration
 			userAgent string
@@ -41,6 +42,7 @@ func TestOldestClientOfAToken(t *testing.T) {
 			b.send(request{method: "GET", path: "/v1/token", token: b.admin,
 				header: map[string]string{"User-Agent": step.userAgent}}).want(200)
 			synctest.Wait()
+
 			if got := oldest("v1.9.0"); got != step.want {
 				t.Errorf("after %s: the oldest is %q, want %q", step.userAgent, got, step.want)
 			}

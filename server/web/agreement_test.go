@@ -10,8 +10,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attention"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 )
@@ -39,8 +41,8 @@ func TestAllAgreeOnStates(t *testing.T) {
 			t.Fatalf("history %d, contract %s:\n%s", n, h.document, strings.Join(h.log, "\n"))
 		}
 	}
-	t.Logf("%d states compared: %v; evidence carries %v; rolled back from %v", a.compared, a.reached, a.carried,
-		a.rolledBack)
+	t.Logf("%d states compared: %v; evidence carries %v; rolled back from %v; %d lapsed", a.compared, a.reached, a.carried,
+		a.rolledBack, a.lapsed)
 }
 
 // An agreement is a server on which histories take place, each in a repo of its own.
@@ -55,6 +57,7 @@ type agreement struct {
 	carried  map[string]int // evidence of other commits, by how it carries
 	// rolledBack counts commits by the environment whose gate is shut for them.
 	rolledBack map[string]int
+	lapsed     int
 }
 
 func newAgreement(t *testing.T) *agreement {
@@ -100,8 +103,10 @@ func (h *history) compare() {
 	for _, commit := range slices.Sorted(maps.Keys(h.facts)) {
 		h.compareCommit(commit, h.facts[commit])
 	}
+	h.compareLapsed()
 	h.compareSimulation()
 	h.compareBackground()
+	h.compareLapsed()
 }
 
 func (h *history) record(commit string) ledger.Commit {
@@ -218,6 +223,30 @@ func (h *history) comparePage(commit string, want policy.Derivation) {
 			h.t.Errorf("the page of %s does not show %s %s %q, but %q", commit[36:], mark, r.Predicate, reason, items)
 		}
 	}
+}
+
+// compareLapsed compares what needs attention because it runs and has lapsed with what runs.
+func (h *history) compareLapsed() {
+	ctx := h.t.Context()
+	var want, got []string
+	for e, err := range h.host.Environments(ctx, "acme", client.EnvironmentFilter{Repo: h.repo}) {
+		check(h.t, err)
+		if d := e.Deployment; d != nil && ledger.Lapsed(d.State, d.Standing) && !slices.Contains(want, d.Commit) {
+			want = append(want, d.Commit)
+		}
+	}
+	list, err := h.host.AttentionPage(ctx, "acme", client.AttentionFilter{Repo: h.repo, Kind: attention.Lapsed},
+		client.Query{Limit: 100})
+	check(h.t, err)
+	for _, i := range list.Data {
+		got = append(got, i.Commit)
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		h.t.Errorf("lapsed are %q, want %q", got, want)
+	}
+	h.lapsed += len(want)
 }
 
 // compareSimulation simulates the contract that is active: nothing may move.

@@ -27,6 +27,7 @@ type history struct {
 	thief    *signer
 	admitted ledger.Time
 	merging  bool              // it is mostly about a merge, under plain contracts
+	deploys  bool              // it is mostly about what is deployed, under plain contracts
 	facts    map[string]*known // by commit
 	verdicts map[policy.VerdictKey]policy.Verdict
 	open     map[violated]bool
@@ -53,6 +54,7 @@ func (a *agreement) newHistory(seed uint64) *history {
 	check(a.t, err)
 	a.page = a.signIn(a.admin) // a session ends after 12 hours
 	h.merging = one(h.rnd, 3)
+	h.deploys = !h.merging && one(h.rnd, 3)
 	if one(h.rnd, 8) {
 		h.admitThief(seed)
 	}
@@ -64,7 +66,7 @@ func (a *agreement) newHistory(seed uint64) *history {
 			h.register(c.id, ledger.Registration{Object: c.object})
 		}
 	}
-	if h.merging {
+	if h.merging || h.deploys {
 		for range 2 {
 			h.attest(h.graph[0].id, "test:go", ledger.Pass)
 			h.attest(h.graph[0].id, "review:code", ledger.Pass)
@@ -83,12 +85,16 @@ func (h *history) draft() string {
 	r := h.rnd
 	var requirements []string
 	most := 5
-	if h.merging {
+	if h.merging || h.deploys {
 		most = 2
+	}
+	if h.deploys {
+		requirements = append(requirements, `{"name":"live","state":"DEPLOYED","predicate":"deploy:prod"}`)
 	}
 	for i, n := 0, 1+r.IntN(most); i < n; i++ {
 		requirements = append(requirements, h.requirement(i))
 	}
+
 	members := []string{`"requirements":[` + strings.Join(requirements, ",") + `]`}
 	if one(r, 3) {
 		members = append(members, `"targets":"claimed"`)
@@ -109,9 +115,12 @@ func (h *history) requirement(i int) string {
 		state = pick(r, ledger.Attested, ledger.Promotable)
 		carries, ways = 1, `"tree","merge"],"carry_signers":["cn=*"`
 	}
+	if h.deploys {
+		state = pick(r, ledger.Attested, ledger.Promotable)
+	}
 	members := []string{fmt.Sprintf(`"name":"r%d","state":%q`, i, state)}
 	add := func(chance int, format string, args ...any) {
-		if chance == 1 || one(r, chance) && !(h.merging && one(r, 2)) {
+		if chance == 1 || one(r, chance) && !((h.merging || h.deploys) && one(r, 2)) {
 			members = append(members, fmt.Sprintf(format, args...))
 		}
 	}
@@ -186,10 +195,24 @@ func (h *history) step() {
 		h.claim()
 	case one(r, 8):
 		h.rollBack()
+	case one(r, 3) && h.oneIn(ledger.Promotable) != "":
+		h.attest(h.oneIn(ledger.Promotable), "deploy:prod", ledger.Pass)
+	case one(r, 3) && h.oneIn(ledger.Deployed) != "":
+		h.attestAny(h.oneIn(ledger.Deployed))
 
 	default:
-		h.attestAny()
+		h.attestAny(h.commit())
 	}
+}
+
+// oneIn returns the first commit in a state; an empty text if none is.
+func (h *history) oneIn(s ledger.State) string {
+	for _, c := range h.graph {
+		if k := h.facts[c.id]; k != nil && h.derive(c.id, k) == s {
+			return c.id
+		}
+	}
+	return ""
 }
 
 func (h *history) commit() string { return pick(h.rnd, h.graph...).id }
@@ -332,9 +355,9 @@ func (h *history) peopleNamed(authors []ledger.Author) (people []int64, known []
 	return people, known
 }
 
-// attestAny records an attestation of any commit.
-func (h *history) attestAny() {
-	r, commit := h.rnd, h.commit()
+// attestAny records any attestation of a commit.
+func (h *history) attestAny(commit string) {
+	r := h.rnd
 	predicate := pick(r, "test:go", "test:go", "review:code", "deploy:prod", "deploy:staging")
 	if h.worth(commit, h.know(commit)) >= ledger.Promotable && one(r, 2) {
 		predicate = "deploy:prod"
