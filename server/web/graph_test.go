@@ -204,6 +204,7 @@ func (h *history) inherit(commit string, k *known) {
 // look reads a commit at once. Whatever has happened to the commits from which evidence
 // carries, the record and its state are those of now.
 func (h *history) look() {
+	h.replace()
 	commit := h.commit()
 	if k := h.facts[commit]; k != nil {
 		h.note("look at %s", commit[36:])
@@ -243,8 +244,13 @@ func (h *history) distrust(since ledger.Time) {
 			return distrusted[c.Attestation]
 		})
 	}
-	if h.sharesTree() {
-		// Until the background has replaced it, distrusted evidence of a tree counts as failed.
+	h.isReplacing = true
+	h.replace()
+}
+
+// replace has the background replace distrusted evidence of a tree: until then, it counts as failed.
+func (h *history) replace() {
+	if h.isReplacing && h.sharesTree() {
 		h.settle()
 	}
 }

@@ -24,14 +24,17 @@ type history struct {
 	document string
 	graph    []gitCommit
 	// thief has a key, admitted at some time, that is distrusted later. It may be nil.
-	thief    *signer
-	admitted ledger.Time
-	merging  bool              // it is mostly about a merge, under plain contracts
-	deploys  bool              // it is mostly about what is deployed, under plain contracts
-	facts    map[string]*known // by commit
-	verdicts map[policy.VerdictKey]policy.Verdict
-	open     map[violated]bool
-	log      []string
+	thief *signer
+	// isReplacing reports whether evidence of the thief was distrusted since the background has last
+	// done its work.
+	isReplacing bool
+	admitted    ledger.Time
+	merging     bool              // it is mostly about a merge, under plain contracts
+	deploys     bool              // it is mostly about what is deployed, under plain contracts
+	facts       map[string]*known // by commit
+	verdicts    map[policy.VerdictKey]policy.Verdict
+	open        map[violated]bool
+	log         []string
 }
 
 // A violated is a commit and the predicate of a violation.
@@ -175,6 +178,7 @@ func (h *history) note(format string, args ...any) {
 
 // step lets something happen.
 func (h *history) step() {
+	h.replace()
 	switch r := h.rnd; {
 	case one(r, 12):
 		h.changePolicy(h.draft())
@@ -228,6 +232,7 @@ func (h *history) know(commit string) *known {
 
 func (h *history) settle() {
 	check(h.t, h.db.Settle(h.t.Context()))
+	h.isReplacing = false
 	for commit, k := range h.facts {
 		h.derive(commit, k)
 	}
