@@ -167,20 +167,32 @@ func (rd reader) findClaimedChanges(commitID int64) (changes []radar.Change, pat
 	return changes, paths, nil
 }
 
+// findCommit finds a commit of a repo by its full id, or by a prefix that is unique in the repo.
 func (rd reader) findCommit(r repoRow, prefix string) (keyed[ledger.Commit], error) {
+	return findIn(rd, r, prefix, selectCommit, scanCommit, func(c keyed[ledger.Commit]) string { return c.row.SHA })
+}
+
+// findRow is like findCommit, for the columns from which the state is derived.
+func (rd reader) findRow(r repoRow, prefix string) (*commitRow, error) {
+	return findIn(rd, r, prefix, selectCommitRow, scanCommitRow, func(c *commitRow) string { return c.sha })
+}
+
+// findIn finds a commit with a query that selects commits.
+func findIn[T any](
+	rd reader, r repoRow, prefix, query string, scan func(scanner) (T, error), sha func(T) string,
+) (c T, err error) {
 	// "g" sorts after every hex digit.
-	commits, err := all(rd, scanCommit, selectCommit+`
+	commits, err := all(rd, scan, query+`
 WHERE repo_id = ? AND sha >= ? AND sha < ? ORDER BY sha LIMIT 2`, r.id, prefix, prefix+"g")
 	switch {
 	case err != nil:
-		return keyed[ledger.Commit]{}, fmt.Errorf("find commit: %w", err)
+		return c, fmt.Errorf("find commit: %w", err)
 	case len(commits) == 0:
-		return keyed[ledger.Commit]{}, ledger.Errorf(
-			ledger.CodeNotFound, "commit %s not found in %s/%s", prefix, r.org, r.name)
-	case len(commits) > 1 && commits[0].row.SHA != prefix:
-		return keyed[ledger.Commit]{}, ledger.Errorf(
+		return c, ledger.Errorf(ledger.CodeNotFound, "commit %s not found in %s/%s", prefix, r.org, r.name)
+	case len(commits) > 1 && sha(commits[0]) != prefix:
+		return c, ledger.Errorf(
 			ledger.CodeAmbiguousCommit, "%s matches several commits of %s/%s, including %s and %s: give more digits",
-			prefix, r.org, r.name, commits[0].row.SHA, commits[1].row.SHA)
+			prefix, r.org, r.name, sha(commits[0]), sha(commits[1]))
 	}
 	return commits[0], nil
 }

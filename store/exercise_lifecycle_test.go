@@ -55,5 +55,7 @@ func (e *exerciser) retention() {
 	l, err := e.Log(ctx, "acme", 0)
 	check(e.t, err)
 	check(e.t, e.SaveCheckpoint(ctx, l, l.Leaves, []byte("signed")))
+	e.ok(e.Gate(ctx, store.DecisionQuery{Org: "acme", Repo: "api", Commit: sha(1), State: new(ledger.Draft),
+		Environment: "none"}))
 	e.ok(e.Decide(ctx, store.DecisionQuery{Org: "acme", Repo: "api", Commit: deployedCommit, Validity: time.Hour}))
 }

@@ -41,23 +41,24 @@ type Decision struct {
 // CodeStateNotReached if it has not, and CodeNotInCheckpoint if no checkpoint covers the
 // events that the decision rests on.
 func (s *Store) Decide(ctx context.Context, q DecisionQuery) (Decision, error) {
-	return decided(ctx, s, q, func(rd reader, s *subject) (Decision, error) { return rd.decide(q, s) })
-}
-
-// Gate answers whether a commit has reached the query's state.
-func (s *Store) Gate(ctx context.Context, q DecisionQuery) (ledger.Gate, error) {
-	return decided(ctx, s, q, func(rd reader, s *subject) (ledger.Gate, error) {
-		derived := s.d.contract.Derive(s.facts, rd.now)
-		c := ledger.Commit{Standing: derived.Standing, Requirements: derived.Requirements, RolledBack: derived.RolledBack}
-		c.State = derived.State
-		return c.Gate(*q.State, q.Environment), nil
+	return decided(ctx, s, q, func(x *question) (Decision, error) {
+		if err := x.gather(); err != nil {
+			return Decision{}, err
+		}
+		return x.decide(q, x.subject)
 	})
 }
 
-// decided runs fn, which decides about a commit by its facts.
-func decided[T any](
-	ctx context.Context, s *Store, q DecisionQuery, fn func(reader, *subject) (T, error),
-) (v T, err error) {
+// A question is asked about a commit. It reads the facts only if it needs them.
+type question struct {
+	reader
+	*subject
+	target string
+	work   *int64 // what reading the facts counts as
+}
+
+// decided runs fn, which decides about a commit.
+func decided[T any](ctx context.Context, s *Store, q DecisionQuery, fn func(*question) (T, error)) (v T, err error) {
 	leave, err := s.heavy.enter(ctx, requestKey(q.Org, q.Repo, q.Commit))
 	if err != nil {
 		return v, storageError(err)
@@ -68,15 +69,39 @@ func decided[T any](
 	err = s.fresh(ctx, q.Org, func(isLast bool) error {
 		v, err = read(ctx, s, byOrg(q.Org), func(rd reader) (v T, err error) {
 			rd.fresh = !isLast
-			subject, err := rd.gatherDecision(q, &work)
+			d, err := rd.deriverOf(q.Org, q.Repo)
 			if err != nil {
 				return v, err
 			}
-			return fn(rd, subject)
+			row, err := rd.findRow(d.repo, q.Commit)
+			if err != nil {
+				return v, err
+			}
+			return fn(&question{rd, &subject{commitRow: row, d: d}, q.Target, &work})
 		})
 		return err
 	})
 	return v, err
+}
+
+// gather reads the facts about the commit. It fails if its state is to be derived again first, so
+// that all transitions are in the log.
+func (x *question) gather() error {
+	if *x.work = workOfRecord(x.attestations, len(x.d.contract.Requirements)); *x.work > heavyWork {
+		if err := x.Long(); err != nil {
+			return err
+		}
+	}
+	if err := x.reader.gather([]*subject{x.subject}); err != nil {
+		return err
+	}
+	if x.fresh && x.isDue(x.now) {
+		return &outdated{x.id}
+	}
+	if x.target != "" {
+		x.facts.Targets, x.facts.Target = []string{x.target}, x.target
+	}
+	return nil
 }
 
 func (rd reader) decide(q DecisionQuery, s *subject) (v Decision, err error) {
@@ -107,40 +132,6 @@ func (rd reader) decide(q DecisionQuery, s *subject) (v Decision, err error) {
 		return v, err
 	}
 	return v, rd.addPosition(&v, newest)
-}
-
-// gatherDecision reads the facts about the commit of a query. It fails if its state is to be
-// derived again first, so that all transitions are in the log.
-func (rd reader) gatherDecision(q DecisionQuery, work *int64) (*subject, error) {
-	d, err := rd.deriverOf(q.Org, q.Repo)
-	if err != nil {
-		return nil, err
-	}
-	c, err := rd.findCommit(d.repo, q.Commit)
-	if err != nil {
-		return nil, err
-	}
-	row, err := rd.findCommitRow(c.id)
-	if err != nil {
-		return nil, err
-	}
-
-	if *work = workOfRecord(row.attestations, len(d.contract.Requirements)); *work > heavyWork {
-		if err := rd.Long(); err != nil {
-			return nil, err
-		}
-	}
-	s, err := rd.gatherOne(d, row)
-	if err != nil {
-		return nil, err
-	}
-	if rd.fresh && s.isDue(rd.now) {
-		return nil, &outdated{row.id}
-	}
-	if q.Target != "" {
-		s.facts.Targets, s.facts.Target = []string{q.Target}, q.Target
-	}
-	return s, nil
 }
 
 // notReached returns why there is no receipt for a commit.

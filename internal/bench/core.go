@@ -248,7 +248,8 @@ func (b *Core) readCommits() error {
 	}
 	for _, of := range []struct{ what, path string }{
 		{fmt.Sprintf("commit record with %d attestations", min(100, each)), ""},
-		{fmt.Sprintf("gate of a commit with %d attestations", each), "/gate?state=PROMOTABLE"},
+		{fmt.Sprintf("open gate of a commit with %d attestations", each), "/gate?state=VALIDATING"},
+		{fmt.Sprintf("shut gate of a commit with %d attestations", each), "/gate?state=PROMOTABLE"},
 	} {
 		requests := make([][]byte, min(b.Commits, b.recorded))
 		for i := range requests {

@@ -135,6 +135,7 @@ func (h *history) compareRecord(commit string, k *known) policy.Derivation {
 	}
 
 	got := h.record(commit)
+	h.compareGate(commit, &got)
 	h.contract.NoteDistrusted(want.Requirements, got.Attestations)
 	if got.State != want.State || got.Standing != want.Standing {
 		h.t.Errorf("commit %s is %s, standing %s, want %s, standing %s", commit[36:], got.State, got.Standing, want.State,
@@ -162,6 +163,18 @@ func (h *history) compareRecord(commit string, k *known) policy.Derivation {
 		h.t.Errorf("%s has %d open violations, %+v, want %d", commit[36:], got.OpenViolations, got.Violations, open)
 	}
 	return want
+}
+
+// compareGate compares what the gate of a commit answers with its record.
+func (h *history) compareGate(commit string, record *ledger.Commit) {
+	required, environment := pick(h.rnd, ledger.States()...), pick(h.rnd, "", "prod", "staging")
+	got, err := h.host.Gate(h.t.Context(), "acme", h.repo, commit, required, "", environment)
+	check(h.t, err)
+	want := record.Gate(required, environment)
+	got.Reasons, want.Reasons, got.More, want.More = nil, nil, 0, 0 // a record says what is distrusted, too
+	if !reflect.DeepEqual(got, want) {
+		h.t.Errorf("the gate of %s for %s to %q answers %+v, want %+v", commit[36:], required, environment, got, want)
+	}
 }
 
 // compareTarget compares the answer for one branch, which gate --target reads.
