@@ -27,9 +27,13 @@ var (
 // what gate reads, a simulation of the same contract, the page, and the evaluation in the
 // background give the same state and the same reasons, which follow from what the test
 // itself knows of the history.
+//
+// To run a part of many histories, name the first and their number:
+//
+//	LEDGERD_TEST_SEED=3000 go test ./server/web -run TestAllAgreeOnStates -agreement.histories 1000
 func TestAllAgreeOnStates(t *testing.T) {
 	a := newAgreement(t)
-	many := cmp.Or(*histories, testenv.Pick(15, 60, 10_000))
+	many := cmp.Or(*histories, testenv.Pick(15, 500, 10_000))
 	first := testenv.Seed(t)
 	for n := first; n < first+uint64(many); n++ {
 		h := a.newHistory(n)
