@@ -426,7 +426,13 @@ func (rd reader) addStanding(d *deriver, p *part[ledger.CommitSummary]) error {
 		derived := d.contract.Derive(s.facts, rd.now)
 		reached := v.State
 		if s.keepsStanding() && ledger.Lapsed(v.State, derived.Standing) {
-			reached = derived.Standing
+			running, err := rd.isRunning(s.id)
+			if err != nil {
+				return err
+			}
+			if running {
+				reached = derived.Standing
+			}
 		}
 		v.Missing = policy.Missing(reached, derived.Requirements)
 		if err := l.addOverlaps(v, s.id); err != nil {

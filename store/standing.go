@@ -29,15 +29,19 @@ func (t *tx) watch(s *subject) error {
 }
 
 // isWatched reports whether the standing of a commit in DEPLOYED is to be kept.
-func (t *tx) isWatched(c *commitRow) (watched bool, err error) {
+func (t *tx) isWatched(c *commitRow) (bool, error) {
 	if c.merged&isMerged != 0 {
 		return true, nil
 	}
-	err = t.Row("SELECT "+runs("?"), c.id).Scan(&watched)
-	if err != nil {
+	return t.isRunning(c.id)
+}
+
+// isRunning reports whether a commit runs in an environment.
+func (rd reader) isRunning(commitID int64) (running bool, err error) {
+	if err := rd.Row("SELECT "+runs("?"), commitID).Scan(&running); err != nil {
 		return false, fmt.Errorf("find where the commit runs: %w", err)
 	}
-	return watched, nil
+	return running, nil
 }
 
 // runs is true of a commit whose deployment to an environment is the latest trusted one. id is an

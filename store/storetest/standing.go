@@ -8,6 +8,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attention"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/store"
 )
 
@@ -178,4 +179,90 @@ func (s suite) TestStandingIsKeptWhileACommitRuns(t *testing.T) {
 	l.want(0, "")
 	l.ci.attest(commitOf(3), "scan:image", ledger.Fail)
 	l.want(0, "")
+}
+
+// What does not run any more neither expires nor lapses. It lapses anew when it runs again.
+func (s suite) TestWhatWasReplacedDoesNotLapse(t *testing.T) {
+	l := s.newLive(t)
+	l.clock.advance(12 * time.Hour)
+	l.deploy(2)
+	l.clock.advance(13 * time.Hour) // the scan of the first expires
+	l.want(0, "")
+
+	l.clock.advance(12 * time.Hour) // and that of the second
+	const reason = "scan:*: 0 of 1 signatures; expired: scan:image passed (cn=ci,ou=build,o=acme)"
+	l.want(2, reason, "2 PROMOTABLE VALIDATING expiry")
+	l.deploy(3)
+	l.want(0, "")
+	l.clock.advance(time.Hour)
+	l.cd.sends(l.rollback(commitOf(3), commitOf(2)), "")
+	l.want(2, reason, "2 PROMOTABLE VALIDATING attestation")
+	list, err := l.Attention(t.Context(), "acme", store.AttentionFilter{Query: store.Query{Limit: 1}})
+	check(t, err)
+	if at := list.Data[0].At; at != l.Now() {
+		t.Errorf("it has lapsed since %s, want %s, when it was resumed", at, l.Now())
+	}
+}
+
+// The standing of the source of a claimed merge is kept, too. It needs no attention.
+func (s suite) TestStandingOfAMergedCommit(t *testing.T) {
+	l := s.newLive(t)
+	l.deploy(2)
+	payload, err := attestation.NewMergeStatement(commitOf(9), attestation.Merge{Repo: "acme/api",
+		Kind: attestation.Squashed, Source: attestation.MergedCommit{SHA: commitOf(1)},
+		Parent: attestation.MergedCommit{SHA: commitOf(2)}, Tree: commitOf(8)})
+	check(t, err)
+	l.ci.sends(payload, "")
+	l.ci.attest(commitOf(1), "scan:image", ledger.Fail)
+	l.want(0, "", "1 PROMOTABLE VALIDATING attestation")
+}
+
+// A policy that evaluates statements is applied to what runs when they are evaluated.
+func (s suite) TestStandingUnderAnExpression(t *testing.T) {
+	l := s.newLive(t)
+	l.setPolicyText(`{"requirements":[{"state":"ATTESTED","predicate":"scan:*","where":"predicate.result.duration_ms > 1000000"}],
+"radar":{"enabled":false}}`)
+	l.want(1, "scan:*: 0 of 1 signatures; where is false: scan:image passed (cn=ci,ou=build,o=acme)",
+		"1 PROMOTABLE VALIDATING policy")
+	l.wantState(commitOf(1), ledger.Deployed)
+}
+
+// A commit that becomes DEPLOYED without an environment runs nowhere.
+func (s suite) TestStandingWithoutAnEnvironment(t *testing.T) {
+	l := s.newLive(t)
+	l.setPolicyText(`{"requirements":[{"state":"ATTESTED","predicate":"scan:*"},
+{"state":"DEPLOYED","predicate":"smoke:*"}],"radar":{"enabled":false}}`)
+	l.ci.attest(commitOf(2), "scan:image", ledger.Pass)
+	l.ci.attest(commitOf(2), "smoke:prod", ledger.Pass)
+	l.wantState(commitOf(2), ledger.Deployed)
+	l.ci.attest(commitOf(2), "scan:image", ledger.Fail)
+	l.want(0, "")
+}
+
+// A deployment that arrives late does not make its commit run.
+func (s suite) TestStandingOfALateDeployment(t *testing.T) {
+	l := s.newLive(t)
+	for n := 2; n <= 3; n++ {
+		l.ci.attest(commitOf(n), "scan:image", ledger.Pass)
+		l.reviewer.attest(commitOf(n), "review:code", ledger.Pass)
+	}
+	l.cd.sends(l.deployment(commitOf(3), finished(l.Now())), "")
+	l.cd.sends(l.deployment(commitOf(2), finished(l.Now().Add(-time.Minute))), "it does not change what runs in prod")
+	l.wantState(commitOf(2), ledger.Deployed)
+	l.ci.attest(commitOf(2), "scan:image", ledger.Fail)
+	l.want(0, "")
+}
+
+// What ran before runs again when the deployment after it is distrusted.
+func (s suite) TestStandingAfterADistrustedDeployment(t *testing.T) {
+	l := s.newLive(t)
+	thief := l.signer("cn=thief,ou=cd,o=acme")
+	l.ci.attest(commitOf(2), "scan:image", ledger.Pass)
+	l.reviewer.attest(commitOf(2), "review:code", ledger.Pass)
+	thief.attest(commitOf(2), "deploy:prod", ledger.Pass)
+	l.distrust(thief, 1)
+	l.want(0, "")
+	l.ci.attest(commitOf(2), "scan:image", ledger.Fail)
+	l.ci.attest(commitOf(1), "scan:image", ledger.Fail)
+	l.want(1, "scan:image failed (cn=ci,ou=build,o=acme)", "1 PROMOTABLE VALIDATING attestation")
 }
