@@ -181,7 +181,7 @@ func (s suite) TestStandingIsKeptWhileACommitRuns(t *testing.T) {
 	l.want(0, "")
 }
 
-// What does not run any more neither expires nor lapses. It lapses anew when it runs again.
+// What does not run any more neither expires nor lapses. When it runs again, it lapses from then on.
 func (s suite) TestWhatWasReplacedDoesNotLapse(t *testing.T) {
 	l := s.newLive(t)
 	l.clock.advance(12 * time.Hour)
