@@ -220,8 +220,8 @@ func (s suite) TestStandingOfAMergedCommit(t *testing.T) {
 // A policy that evaluates statements is applied to what runs when they are evaluated.
 func (s suite) TestStandingUnderAnExpression(t *testing.T) {
 	l := s.newLive(t)
-	l.setPolicyText(`{"requirements":[{"state":"ATTESTED","predicate":"scan:*","where":"predicate.result.duration_ms > 1000000"}],
-"radar":{"enabled":false}}`)
+	l.setPolicyText(`{"requirements":[{"state":"ATTESTED","predicate":"scan:*",
+"where":"predicate.result.duration_ms > 1000000"}],"radar":{"enabled":false}}`)
 	l.want(1, "scan:*: 0 of 1 signatures; where is false: scan:image passed (cn=ci,ou=build,o=acme)",
 		"1 PROMOTABLE VALIDATING policy")
 	l.wantState(commitOf(1), ledger.Deployed)
