@@ -199,7 +199,7 @@ WHERE c.expires > 0 AND c.expires <= ? ORDER BY c.expires LIMIT ?`, rd.now, eval
 }
 
 // expire settles those of an org's commits that have expired evidence or expired blocking overlaps,
-// or the first of them if they have much evidence. It returns their number.
+// or the first of them if they have much evidence. It returns how many of them are not due any more.
 func (t *tx) expire(commits []any) (settled int, err error) {
 	var due []*commitRow
 	err = t.EachIn(func(row scanner) error {
@@ -239,6 +239,9 @@ func (t *tx) expire(commits []any) (settled int, err error) {
 		if err := settle(s); err != nil {
 			return 0, err
 		}
+		if s.expires == 0 || s.expires > t.now {
+			settled++
+		}
 	}
-	return len(now), nil
+	return settled, nil
 }
