@@ -221,6 +221,10 @@ func (s suite) TestStandingOfAMergedCommit(t *testing.T) {
 func (s suite) TestStandingUnderAnExpression(t *testing.T) {
 	l := s.newLive(t)
 	l.setPolicyText(`{"requirements":[{"state":"ATTESTED","predicate":"scan:*",
+"where":"predicate.result.duration_ms < 1000000"}],"radar":{"enabled":false}}`)
+	l.ci.attest(commitOf(1), "lint:go", ledger.Pass) // before it is evaluated
+	l.want(1, "")
+	l.setPolicyText(`{"requirements":[{"state":"ATTESTED","predicate":"scan:*",
 "where":"predicate.result.duration_ms > 1000000"}],"radar":{"enabled":false}}`)
 	l.want(1, "scan:*: 0 of 1 signatures; where is false: scan:image passed (cn=ci,ou=build,o=acme)",
 		"1 PROMOTABLE VALIDATING policy")
