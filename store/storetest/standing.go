@@ -204,6 +204,18 @@ func (s suite) TestWhatWasReplacedDoesNotLapse(t *testing.T) {
 	}
 }
 
+// What ran no longer does after a rollback of another commit that names what runs now.
+func (s suite) TestStandingOfWhatARollbackReplaces(t *testing.T) {
+	l := s.newLive(t)
+	l.deploy(2)
+	l.deploy(3)
+	l.cd.sends(l.rollback(commitOf(2), commitOf(1)), "")
+	l.ci.attest(commitOf(3), "scan:image", ledger.Fail)
+	l.want(0, "")
+	l.ci.attest(commitOf(1), "scan:image", ledger.Fail)
+	l.want(1, "scan:image failed (cn=ci,ou=build,o=acme)", "1 PROMOTABLE VALIDATING attestation")
+}
+
 // The standing of the source of a claimed merge is kept, too. It needs no attention.
 func (s suite) TestStandingOfAMergedCommit(t *testing.T) {
 	l := s.newLive(t)
