@@ -15,7 +15,7 @@ export const change: operations["updateWebhook"]["requestBody"]["content"]["appl
 
 export const preview = (overlaps: operations["previewOverlaps"]["responses"][200]["content"]["application/json"]) => overlaps.level === "HIGH"
 
-export const isPromotable = (commit: Commit): boolean => commit.state === "PROMOTABLE" || commit.state === "DEPLOYED"
+export const isPromotable = (commit: Commit): boolean => commit.standing === "PROMOTABLE"
 
 export const signatures = (header: webhooks["ping"]["post"]["parameters"]["header"]): string[] => [
   header["X-ledger-Signature"],
@@ -30,6 +30,8 @@ export function describe(event: Event | Delivery): string {
       return `${event.identity}: ${event.predicate} ${event.result.status}`
     case "state":
       return `${event.from} to ${event.to} by ${event.cause.type}`
+    case "standing":
+      return `DEPLOYED, standing ${event.to} by ${event.cause.type}`
     case "policy":
       return `policy ${event.version}`
     case "radar":
