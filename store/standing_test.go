@@ -2,12 +2,22 @@ package store_test
 
 import (
 	"database/sql"
-	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 )
+
+// number returns the number that a query of the database finds.
+func (l *timeline) number(query string) (n int) {
+	l.t.Helper()
+	db, err := sql.Open("sqlite", l.path)
+	check(l.t, err)
+	defer db.Close()
+	check(l.t, db.QueryRow(query).Scan(&n))
+	return n
+}
 
 // Nothing is noted of when the evidence of a deployed commit expires that does not run.
 func TestHistoryDoesNotExpire(t *testing.T) {
@@ -17,14 +27,9 @@ func TestHistoryDoesNotExpire(t *testing.T) {
 	check(t, err)
 	_, err = l.SetPolicy(t.Context(), "acme", "api", contract, 2, "host")
 	check(t, err)
-	db, err := sql.Open("sqlite", filepath.Clean(l.path))
-	check(t, err)
-	defer db.Close()
 	wantExpiring := func(when string, want int) {
 		t.Helper()
-		var got int
-		check(t, db.QueryRow("SELECT count(*) FROM commits WHERE expires > 0").Scan(&got))
-		if got != want {
+		if got := l.number("SELECT count(*) FROM commits WHERE expires > 0"); got != want {
 			t.Errorf("%s: %d commits expire, want %d", when, got, want)
 		}
 	}
@@ -41,4 +46,39 @@ func TestHistoryDoesNotExpire(t *testing.T) {
 	wantExpiring("when the first runs again", 1)
 	l.settle()
 	wantExpiring("after the background", 1)
+}
+
+// The same is so of the standing of what runs: a contract that becomes active while the clock is ahead
+// finds its evidence expired, until the clock is put right.
+func TestFaultStandingUnderAPolicyOfAWrongTime(t *testing.T) {
+	l := newTimeline(t)
+	setPolicy := func(maxAge string) {
+		t.Helper()
+		contract, err := policy.Parse([]byte(`{"requirements":[{"state":"ATTESTED","predicate":"test:*"` + maxAge + `},
+{"state":"DEPLOYED","predicate":"deploy:prod"}]}`))
+		check(t, err)
+		_, err = l.SetPolicy(t.Context(), "acme", "api", contract, 0, "host")
+		check(t, err)
+	}
+	wantStanding := func(want ledger.State) {
+		t.Helper()
+		if got := ledger.State(l.number("SELECT standing FROM commits WHERE state = 4")); got != want {
+			t.Errorf("the stored standing is %s, want %s", got, want)
+		}
+	}
+
+	setPolicy("")
+	l.attest(1, "test:go")
+	l.attest(1, "deploy:prod")
+	l.wantState(1, ledger.Deployed)
+	wantStanding(ledger.Promotable)
+
+	l.jump(40 * day)
+	l.pass(2 * time.Minute)
+	setPolicy(`,"max_age":"720h"`)
+	l.settle()
+	wantStanding(ledger.Validating)
+	l.jump(-40 * day)
+	l.pass(2 * time.Minute)
+	wantStanding(ledger.Promotable)
 }

@@ -136,23 +136,26 @@ func (s suite) TestStandingOfWhatRuns(t *testing.T) {
 	}
 }
 
+// expiring returns the commits whose evidence needs attention because it expires.
+func (l *live) expiring() (list []string) {
+	l.t.Helper()
+	page, err := l.Attention(l.t.Context(), "acme", store.AttentionFilter{
+		Query: store.Query{Limit: 10}, Kind: attention.Expiring})
+	check(l.t, err)
+	for _, i := range page.Data {
+		list = append(list, i.Commit[39:]+" "+i.Reason)
+	}
+	return list
+}
+
 // Evidence of what runs needs attention before it expires.
 func (s suite) TestEvidenceOfWhatRunsExpiresSoon(t *testing.T) {
 	l := s.newLive(t)
-	expiring := func() (list []string) {
-		page, err := l.Attention(t.Context(), "acme", store.AttentionFilter{
-			Query: store.Query{Limit: 10}, Kind: attention.Expiring})
-		check(t, err)
-		for _, i := range page.Data {
-			list = append(list, i.Commit[39:]+" "+i.Reason)
-		}
-		return list
-	}
-	if got := expiring(); !slices.Equal(got, []string{"1 evidence for PROMOTABLE expires"}) {
+	if got := l.expiring(); !slices.Equal(got, []string{"1 evidence for PROMOTABLE expires"}) {
 		t.Errorf("%q expire", got)
 	}
 	l.deploy(2)
-	if got := expiring(); !slices.Equal(got, []string{"2 evidence for PROMOTABLE expires"}) {
+	if got := l.expiring(); !slices.Equal(got, []string{"2 evidence for PROMOTABLE expires"}) {
 		t.Errorf("after another commit was deployed: %q expire", got)
 	}
 }
@@ -225,6 +228,9 @@ func (s suite) TestStandingOfAMergedCommit(t *testing.T) {
 		Parent: attestation.MergedCommit{SHA: commitOf(2)}, Tree: commitOf(8)})
 	check(t, err)
 	l.ci.sends(payload, "")
+	if got := l.expiring(); !slices.Equal(got, []string{"2 evidence for PROMOTABLE expires"}) {
+		t.Errorf("%q expire", got)
+	}
 	l.ci.attest(commitOf(1), "scan:image", ledger.Fail)
 	l.want(0, "", "1 PROMOTABLE VALIDATING attestation")
 }
