@@ -20,11 +20,10 @@ type RepoOverview struct {
 	// Production is what runs in the environment prod or production, or else in the one that
 	// changed last. It is nil if nothing is known to run.
 	Production *RepoDeployment `json:"production,omitzero"`
-	// Blocked counts the commits in flight that have evidence and wait for more before
-	// PROMOTABLE, Failing the commits that need attention because a fail or error blocks a
-	// requirement, and Conflicts the commits that must rebase because of overlaps at HIGH. Only
-	// the newest are counted: MaxOverviewCount of each kind, and MaxOverviewConflicts that
-	// overlap.
+	// Blocked counts the commits in flight that have evidence and wait for more before PROMOTABLE,
+	// Failing those that need attention because a fail or error blocks a requirement, or because they
+	// run and have lapsed, and Conflicts those that must rebase because of overlaps at HIGH. Only the
+	// newest are counted: MaxOverviewCount of each kind, and MaxOverviewConflicts that overlap.
 	Blocked   int `json:"blocked"`
 	Failing   int `json:"failing"`
 	Conflicts int `json:"conflicts"`

@@ -1,23 +1,12 @@
 package store_test
 
 import (
-	"database/sql"
 	"testing"
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 )
-
-// number returns the number that a query of the database finds.
-func (l *timeline) number(query string) (n int) {
-	l.t.Helper()
-	db, err := sql.Open("sqlite", l.path)
-	check(l.t, err)
-	defer db.Close()
-	check(l.t, db.QueryRow(query).Scan(&n))
-	return n
-}
 
 // Nothing is noted of when the evidence of a deployed commit expires that does not run.
 func TestHistoryDoesNotExpire(t *testing.T) {
@@ -29,7 +18,7 @@ func TestHistoryDoesNotExpire(t *testing.T) {
 	check(t, err)
 	wantExpiring := func(when string, want int) {
 		t.Helper()
-		if got := l.number("SELECT count(*) FROM commits WHERE expires > 0"); got != want {
+		if got := l.rows("SELECT count(*) FROM commits WHERE expires > 0"); got != want {
 			t.Errorf("%s: %d commits expire, want %d", when, got, want)
 		}
 	}
@@ -62,7 +51,7 @@ func TestFaultStandingUnderAPolicyOfAWrongTime(t *testing.T) {
 	}
 	wantStanding := func(want ledger.State) {
 		t.Helper()
-		if got := ledger.State(l.number("SELECT standing FROM commits WHERE state = 4")); got != want {
+		if got := ledger.State(l.rows("SELECT standing FROM commits WHERE state = 4")); got != want {
 			t.Errorf("the stored standing is %s, want %s", got, want)
 		}
 	}

@@ -86,6 +86,11 @@ EXIT STATUS
 		Args: cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) (err error) {
 			g.job = detectJob()
+			if command.Flags().Changed("env") { // a wrong name would have no rollbacks
+				if g.environment, err = ledger.ParseEnvironment(g.environment); err != nil {
+					return cli.Usagef("invalid --env: %w", err)
+				}
+			}
 			if g.isRunning && g.environment == "" {
 				return cli.Usagef("--running needs --env")
 			}
