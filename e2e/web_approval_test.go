@@ -9,12 +9,14 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/idp/idptest"
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
 // A person signs in with a provider and approves a commit, which becomes PROMOTABLE in front of them. A
 // sign-in that is too old is not enough. A key and approvals on the page count as one person.
 func TestPersonSignsInAndApproves(t *testing.T) {
+	testenv.Need(t, "chromium")
 	t.Parallel()
 	o, provider := newOrg(t), idptest.New(t)
 	o.withProvider("okta", provider)

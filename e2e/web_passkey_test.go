@@ -56,6 +56,7 @@ func newPasskeyOrg(t *testing.T) (*org, *client.Client) {
 // A member adds a passkey, and confirms an approval with it long after the sign-in. The policy asks for
 // one. What the passkey has signed is evidence that anybody can verify.
 func TestPasskeyInTheBrowser(t *testing.T) {
+	testenv.Need(t, "chromium")
 	t.Parallel()
 	o, api := newPasskeyOrg(t)
 	page := "/orgs/acme/repos/api/commits/" + passkeyCommit

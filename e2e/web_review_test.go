@@ -54,6 +54,7 @@ func (v *visitor) signInAnn(o *org, authTime time.Time) {
 // In a browser, a member sees the statement and signs it, and the commit reaches its next state.
 // Other tools can verify the attestation.
 func TestReviewInTheBrowser(t *testing.T) {
+	testenv.Need(t, "chromium")
 	t.Parallel()
 	o := newCheckedOrg(t)
 	sha := strings.Repeat("a", 40)
@@ -102,6 +103,7 @@ func TestReviewInTheBrowser(t *testing.T) {
 
 // After more than 15 minutes, the page asks to sign in again. Without scripts, it says what to do.
 func TestReviewAsksToSignInAgain(t *testing.T) {
+	testenv.Need(t, "chromium")
 	t.Parallel()
 	o := newCheckedOrg(t)
 	sha := strings.Repeat("a", 40)

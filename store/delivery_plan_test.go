@@ -1,7 +1,6 @@
 package store
 
 import (
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -9,7 +8,7 @@ import (
 // Queries for deliveries use an index, so their cost does not depend on the size of the
 // outbox.
 func TestDeliveryQueriesUseIndexes(t *testing.T) {
-	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), Options{})
+	s, err := Open(t.Context(), NewFile(t), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -97,7 +96,7 @@ INSERT INTO outbox (webhook_id, delivery_id, ping, status, due_at, created_at, e
 // filled returns a store in which every list of acme/api has many rows.
 func filled(t *testing.T) *Store {
 	t.Helper()
-	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), Options{})
+	s, err := Open(t.Context(), NewFile(t), Options{})
 	check(t, err)
 	t.Cleanup(func() { check(t, s.Close()) })
 	for _, org := range []string{"acme", "umbrella"} {

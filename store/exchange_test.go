@@ -2,7 +2,6 @@ package store
 
 import (
 	"errors"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -13,7 +12,7 @@ import (
 // A rule has at most 1,000 tokens that are valid, and an org at most 1,000 rules.
 func TestTokensOfARuleAreLimited(t *testing.T) {
 	now := time.Date(2026, 11, 26, 9, 0, 0, 0, time.UTC)
-	path := filepath.Join(t.TempDir(), "ledger.db")
+	path := NewFile(t)
 	s, err := Open(t.Context(), path, Options{Now: func() time.Time { return now }})
 	check(t, err)
 	defer s.Close()
@@ -64,7 +63,7 @@ FROM exchange_rules x, (WITH RECURSIVE n (value) AS (SELECT 1 UNION ALL SELECT v
 // Used tokens are kept for an hour after they expired.
 func TestUsedTokensArePruned(t *testing.T) {
 	now := time.Date(2026, 11, 26, 9, 0, 0, 0, time.UTC)
-	s := openAgain(t, filepath.Join(t.TempDir(), "ledger.db"), Options{Now: func() time.Time { return now }})
+	s := openAgain(t, NewFile(t), Options{Now: func() time.Time { return now }})
 	_, err := s.CreateOrg(t.Context(), "acme")
 	check(t, err)
 	check(t, s.write(t.Context(), "acme", func(t *tx) error {

@@ -14,7 +14,7 @@ import (
 
 func openEmpty(t *testing.T) *Store {
 	t.Helper()
-	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), Options{})
+	s, err := Open(t.Context(), NewFile(t), Options{})
 	check(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -57,7 +56,7 @@ func recordsIn(t *testing.T, db *sql.DB) [][]byte {
 // newLogStore returns a store with the repo acme/api.
 func newLogStore(t testing.TB) (s *Store, path string) {
 	t.Helper()
-	path = filepath.Join(t.TempDir(), "ledger.db")
+	path = NewFile(t)
 	s, err := Open(t.Context(), path, Options{})
 	check(t, err)
 	t.Cleanup(func() { s.Close() })

@@ -2,7 +2,6 @@ package store
 
 import (
 	"fmt"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -12,7 +11,7 @@ import (
 
 // An org has at most 10,000 members, including former members, and 500 rules.
 func TestMembersAreLimited(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "ledger.db")
+	path := NewFile(t)
 	s := openAgain(t, path, Options{})
 	_, err := s.CreateOrg(t.Context(), "acme")
 	check(t, err)
@@ -93,7 +92,7 @@ VALUES ('mem_1', 12, 'https://idp.example', '1', 'cn=1,ou=people-x,o=x', '1', ''
 
 // At most 100 orgs are offered to an account.
 func TestOffersAreBounded(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "ledger.db")
+	path := NewFile(t)
 	s := openAgain(t, path, Options{Providers: member.Providers{"https://idp.example": {member.AnyOrg}}})
 	for _, insert := range []string{`
 WITH RECURSIVE n (value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM n WHERE value < 101)
@@ -116,7 +115,7 @@ SELECT 'mrl_' || id, id, 'https://idp.example', 'groups', 'dev', 1, 'cn={sub},ou
 // Drafts of reviews and challenges are deleted when they end, and before their sign-in.
 func TestDraftsArePruned(t *testing.T) {
 	now := time.Date(2026, 11, 26, 9, 0, 0, 0, time.UTC)
-	s := openAgain(t, filepath.Join(t.TempDir(), "ledger.db"), Options{Now: func() time.Time { return now },
+	s := openAgain(t, NewFile(t), Options{Now: func() time.Time { return now },
 		Providers: member.Providers{"https://idp.example": {"acme"}}})
 	_, err := s.CreateOrg(t.Context(), "acme")
 	check(t, err)
@@ -154,7 +153,7 @@ INSERT INTO review_drafts (digest, token_id, repo_id, until) SELECT x'01', t.id,
 // A refused sign-in writes nothing, whether or not the org exists: the time that a write takes would
 // reveal that.
 func TestRefusedSignInsWriteNothing(t *testing.T) {
-	s := openAgain(t, filepath.Join(t.TempDir(), "ledger.db"),
+	s := openAgain(t, NewFile(t),
 		Options{Providers: member.Providers{"https://idp.example": {"acme"}}})
 	_, err := s.CreateOrg(t.Context(), "acme")
 	check(t, err)
@@ -179,7 +178,7 @@ func TestRefusedSignInsWriteNothing(t *testing.T) {
 // A server of an earlier release that still runs after the migration reads no tokens. It would take
 // those with the scope admin, which has the value 4 now, for the administrator of the host.
 func TestTokensAreNotReadByEarlierReleases(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "ledger.db")
+	path := NewFile(t)
 	openAgain(t, path, Options{})
 	if _, err := readRaw(t, path).Exec("SELECT t.name, t.scope FROM tokens t"); err == nil {
 		t.Error("the query of an earlier release works")

@@ -2,7 +2,6 @@ package store
 
 import (
 	"database/sql"
-	"path/filepath"
 	"testing"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -11,7 +10,7 @@ import (
 // An event that is pruned while its delivery is claimed, because the webhook was deleted, is not
 // delivered without its body.
 func TestPrunedEventIsNotDelivered(t *testing.T) {
-	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), Options{})
+	s, err := Open(t.Context(), NewFile(t), Options{})
 	check(t, err)
 	t.Cleanup(func() { s.Close() })
 	_, err = s.CreateOrg(t.Context(), "acme")

@@ -109,6 +109,7 @@ func TestStatements(t *testing.T) {
 	plans, opening := exercise(t)
 	t.Run("UseIndexes", func(t *testing.T) { testStatementsUseIndexes(t, plans, opening) })
 	t.Run("ArePortable", func(t *testing.T) { testStatementsArePortable(t, plans, opening) })
+	t.Run("AreAcceptedByPostgreSQL", func(t *testing.T) { testPostgreSQLAcceptsStatements(t, plans, opening) })
 }
 
 // testStatementsUseIndexes checks the plans of all statements of the store. A plan

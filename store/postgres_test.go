@@ -16,10 +16,10 @@ import (
 // lengths are parts of statements in which a parameter is compared with a length.
 var lengths = []string{"substr(c.sha, 1, ?)", "chain.n < ?3", "length(checkpoint) <= ?"}
 
-// PostgreSQL accepts every statement, and takes none of its parameters for a number of 32 bits, in
-// which no time and no row id fits.
-func TestPostgreSQLAcceptsStatements(t *testing.T) {
-	plans, opening := exercise(t)
+// testPostgreSQLAcceptsStatements checks that PostgreSQL accepts every statement, and takes none of
+// its parameters for a number of 32 bits, in which no time and no row id fits.
+func testPostgreSQLAcceptsStatements(t *testing.T, plans, opening map[string][]string) {
+	t.Helper()
 	url := pgtest.Start(t, pgtest.Fast()...).NewDatabase(t)
 	s, err := store.Open(t.Context(), url, store.Options{})
 	check(t, err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -18,7 +17,7 @@ import (
 // three, which all change the file f and so overlap. push registers another tip.
 func openWithTips(t *testing.T, o Options) (s *Store, push func(sha, branch string)) {
 	t.Helper()
-	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), o)
+	s, err := Open(t.Context(), NewFile(t), o)
 	check(t, err)
 	t.Cleanup(func() { s.Close() })
 	_, err = s.CreateOrg(t.Context(), "acme")

@@ -3,7 +3,6 @@ package store
 import (
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -32,7 +31,7 @@ func TestPruneDeletesClosedOverlaps(t *testing.T) {
 	first := testenv.Seed(t)
 	for seed := first; seed < first+10; seed++ {
 		now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
-		s := openAgain(t, filepath.Join(t.TempDir(), "ledger.db"), Options{Now: func() time.Time { return now }})
+		s := openAgain(t, NewFile(t), Options{Now: func() time.Time { return now }})
 		_, err := s.CreateOrg(t.Context(), "acme")
 		check(t, err)
 		_, err = s.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
@@ -106,7 +105,7 @@ func TestClosedOverlapsArePrunedInPages(t *testing.T) {
 // TestManyExpiredSessionsArePruned has more expired sessions than one write deletes.
 func TestManyExpiredSessionsArePruned(t *testing.T) {
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
-	s := openAgain(t, filepath.Join(t.TempDir(), "ledger.db"), Options{Now: func() time.Time { return now }})
+	s := openAgain(t, NewFile(t), Options{Now: func() time.Time { return now }})
 	_, err := s.CreateOrg(t.Context(), "acme")
 	check(t, err)
 

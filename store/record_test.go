@@ -84,7 +84,7 @@ func openTwin(t testing.TB, file string) twin {
 // newTwinFile returns the file of a ledger for newTwin.
 func newTwinFile(t testing.TB) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "ledger.db")
+	path := NewFile(t)
 	now := time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
 	s, err := Open(t.Context(), path, Options{Now: func() time.Time { return now }})
 	check(t, err)

@@ -39,7 +39,7 @@ type secretsFile struct {
 }
 
 func newSecretsFile(t *testing.T) secretsFile {
-	f := secretsFile{t, filepath.Join(t.TempDir(), "ledger.db")}
+	f := secretsFile{t, store.NewFile(t)}
 	f.with(nil, func(s *store.Store) {
 		_, err := s.CreateOrg(t.Context(), "acme")
 		check(t, err)

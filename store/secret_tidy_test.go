@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/base64"
 	"log/slog"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -17,7 +16,7 @@ func TestTidyEncryptsSecrets(t *testing.T) {
 	keys, err := ReadSecretKeys(strings.NewReader(base64.StdEncoding.EncodeToString(make([]byte, 32))))
 	check(t, err)
 	var log bytes.Buffer
-	path := filepath.Join(t.TempDir(), "ledger.db")
+	path := NewFile(t)
 	s, err := Open(t.Context(), path, Options{SecretKeys: keys, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	check(t, err)
 	defer s.Close()

@@ -3,7 +3,6 @@ package store
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -69,7 +68,7 @@ func (s *Store) path(t *testing.T) string {
 // TestRadarMemoryLimitKeepsLatestTips gives the radar less memory than the tips of two
 // repos need.
 func TestRadarMemoryLimitKeepsLatestTips(t *testing.T) {
-	s := openAgain(t, filepath.Join(t.TempDir(), "ledger.db"), Options{RadarMemory: 20 * (sizeOfTip + 50)})
+	s := openAgain(t, NewFile(t), Options{RadarMemory: 20 * (sizeOfTip + 50)})
 	_, err := s.CreateOrg(t.Context(), "acme")
 	check(t, err)
 	push := func(repo string, i int) ledger.Commit {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -73,7 +72,7 @@ func newCostlyLedger(t testing.TB, repos ...string) *costlyLedger {
 	t.Helper()
 	l := &costlyLedger{t: t, now: time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)}
 	start := l.now
-	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), Options{
+	s, err := Open(t.Context(), NewFile(t), Options{
 		Now: func() time.Time { return l.now }, Monotonic: func() time.Duration { return l.now.Sub(start) },
 	})
 	check(t, err)
