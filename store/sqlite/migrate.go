@@ -8,10 +8,10 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// migrate updates the schema to the version of this release. It runs the numbered
-// scripts in order, each in its own transaction. PRAGMA user_version is the number
-// of the last one. It refuses a database with a newer schema, or with anything in its schema
-// that they have not made, before it writes to it.
+// migrate updates the schema to the version of this release. In a new database it creates the
+// schema. In others it runs the numbered scripts in order, each in its own transaction. PRAGMA
+// user_version is the number of the last one. It refuses a database with a newer schema, or with
+// anything in its schema that they have not made, before it writes to it.
 func migrate(c *sqldb.Conn, path string, o Options) error {
 	files, err := scripts()
 	if err != nil {
@@ -51,10 +51,11 @@ func migrateAlone(c *sqldb.Conn, path string, files []string, o Options) error {
 	if err != nil || version == len(files) {
 		return err
 	}
-	if version > 0 {
-		if err := beforeMigration(c, path, version, len(files), o); err != nil {
-			return err
-		}
+	if version == 0 {
+		return create(c, len(files))
+	}
+	if err := beforeMigration(c, path, version, len(files), o); err != nil {
+		return err
 	}
 	return migrateAll(c, files, version, o.Steps)
 }

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -14,21 +15,80 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-var update = flag.Bool("update", false, "write migrations/schema.sha256 instead of comparing with it")
+var update = flag.Bool("update", false, "write migrations/schema.sha256 and schema.sql instead of comparing with them")
 
 func TestSchemaDigestIsThatOfTheMigrations(t *testing.T) {
 	files, err := scripts()
 	check(t, err)
 	schema, err := migrated(len(files))
 	check(t, err)
+	script := scriptOfMigrations(t, files)
 	if *update {
 		check(t, os.WriteFile("migrations/schema.sha256", []byte(schema.Digest()+"\n"), 0o644))
+		check(t, os.WriteFile("schema.sql", []byte(script), 0o644))
 		return
 	}
 	if strings.TrimSpace(digest) != schema.Digest() {
 		t.Error("migrations/schema.sha256 is not the digest of what the migrations make, so each start makes a schema to " +
 			"compare with: run 'go test ./store/sqlite -run SchemaDigest -update'")
 	}
+	if latestSchema != script {
+		t.Error("schema.sql does not create what the migrations create: " +
+			"run 'go test ./store/sqlite -run SchemaDigest -update'")
+	}
+}
+
+// A new database has the objects that the migrations create.
+func TestNewDatabaseHasTheSchemaOfTheMigrations(t *testing.T) {
+	path := newPath(t)
+	check(t, open(t, path, noHooks).Close())
+	files, err := scripts()
+	check(t, err)
+	want, err := migrated(len(files))
+	check(t, err)
+
+	c, err := sqldb.Connect(t.Context(), openRaw(t, path), &dialect)
+	check(t, err)
+	defer c.Close()
+	version, got, err := readSchema(c)
+	check(t, err)
+	if err := got.Compare(want); err != nil || version != len(files) {
+		t.Errorf("the schema has version %d, want %d: %v", version, len(files), err)
+	}
+}
+
+// scriptOfMigrations returns a script that creates what the migrations create.
+func scriptOfMigrations(t *testing.T, files []string) string {
+	t.Helper()
+	db, err := openHardened("file::memory:")
+	check(t, err)
+	defer db.Close()
+	c, err := sqldb.Connect(t.Context(), db, &dialect)
+	check(t, err)
+	defer c.Close()
+	check(t, migrateAll(c, files, 0, nil))
+
+	script := "-- The schema of a new database. 'go test -run SchemaDigest -update' writes it from the migrations.\n" +
+		fmt.Sprintf("PRAGMA application_id = %#x;\n", applicationID)
+	tables := make(map[string]int)
+	check(t, c.Each(func(row sqldb.Scanner) error {
+		var kind, name, text string
+		err := row.Scan(&kind, &name, &text)
+		script += "\n" + text + ";\n"
+		if kind == "table" {
+			tables[name] = 0
+		}
+		return err
+	}, "SELECT type, name, sql FROM sqlite_schema WHERE sql <> '' AND name NOT LIKE 'sqlite_%' ORDER BY rowid"))
+
+	for table := range tables {
+		var n int
+		check(t, c.Row("SELECT count(*) FROM "+table).Scan(&n))
+		if want := map[string]int{"cursor_key": 1}[table]; n != want {
+			t.Errorf("the migrations insert %d rows into %s of a new database, and the script %d", n, table, want)
+		}
+	}
+	return script + "\nINSERT INTO cursor_key (id, key) VALUES (1, randomblob(32));\n"
 }
 
 // raising makes every read token an admin when its use is noted.

@@ -12,6 +12,12 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
+// latestSchema creates what all migrations create, in a new database and in a fraction of the time.
+// 'go test ./store/sqlite -run SchemaDigest -update' writes it.
+//
+//go:embed schema.sql
+var latestSchema string
+
 // scripts returns the files of the migrations in order.
 func scripts() ([]string, error) {
 	files, err := fs.Glob(migrations, "migrations/*.sql")
@@ -34,19 +40,27 @@ func migrateAll(c *sqldb.Conn, files []string, version int, steps map[int]func(*
 		err = errors.Join(err, c.Run("PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY"), setDefensive(c, true))
 	}()
 
-	if version == 0 { // a new database needs one transaction
-		return migrateTo(c, files, version, len(files), steps)
-	}
 	for ; version < len(files); version++ {
-		if err := migrateTo(c, files, version, version+1, steps); err != nil {
+		err := migrateTo(c, version+1, func() error { return runMigration(c, files[version], steps[version+1]) })
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// migrateTo runs the migrations from one version to another in a transaction.
-func migrateTo(c *sqldb.Conn, files []string, from, to int, steps map[int]func(*sqldb.Conn) error) error {
+// create makes the schema of a version in a new database.
+func create(c *sqldb.Conn, version int) error {
+	return migrateTo(c, version, func() error {
+		if err := c.Run(latestSchema); err != nil {
+			return fmt.Errorf("run schema.sql: %w", err)
+		}
+		return nil
+	})
+}
+
+// migrateTo runs change, which migrates the schema to a version, in a transaction.
+func migrateTo(c *sqldb.Conn, to int, change func() error) error {
 	if err := c.Run("BEGIN IMMEDIATE"); err != nil {
 		return fmt.Errorf("begin the migration to version %d: %w", to, err)
 	}
@@ -57,10 +71,8 @@ func migrateTo(c *sqldb.Conn, files []string, from, to int, steps map[int]func(*
 	if now, err := schemaVersion(c); err != nil || now >= to {
 		return err
 	}
-	for version := from; version < to; version++ {
-		if err := runMigration(c, files[version], steps[version+1]); err != nil {
-			return err
-		}
+	if err := change(); err != nil {
+		return err
 	}
 
 	if err := checkReferences(c); err != nil {
