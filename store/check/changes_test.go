@@ -406,6 +406,7 @@ func TestChangesAreFound(t *testing.T) {
 	}
 	for _, test := range changes {
 		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
 			lines := d.copy(t, test.change).problems(t)
 			if !slices.ContainsFunc(lines, func(line string) bool { return containsAll(line, test.want) }) {
 				t.Errorf("got the problems\n%s\nwant %q", strings.Join(lines, "\n"), test.want)

@@ -127,6 +127,7 @@ func TestBackupRefuses(t *testing.T) {
 }
 
 func TestBackupIsCancelled(t *testing.T) {
+	t.Parallel()
 	db := open(t, newPath(t), noHooks)
 	addOrgs(t, db, 0, 100, 100_000)
 	to := filepath.Join(t.TempDir(), "copy.db")
@@ -170,6 +171,7 @@ func TestStillBackupWritesNothing(t *testing.T) {
 
 // TestFaultNoIncidentDuringBackup writes more than the log may hold while a backup reads it.
 func TestFaultNoIncidentDuringBackup(t *testing.T) {
+	t.Parallel()
 	j := new(journal)
 	db := openWith(t, newPath(t), j.options())
 	addOrgs(t, db, 0, 1, 1000)
@@ -196,6 +198,7 @@ func TestFaultNoIncidentDuringBackup(t *testing.T) {
 
 // TestExternalCheckpoints leaves the log to another process.
 func TestExternalCheckpoints(t *testing.T) {
+	t.Parallel()
 	path := newPath(t)
 	db, err := Open(t.Context(), path, Options{Hooks: noHooks, ExternalCheckpoints: true})
 	check(t, err)

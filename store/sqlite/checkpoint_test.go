@@ -27,6 +27,7 @@ func addOrgs(t testing.TB, db *DB, from, n, size int) {
 }
 
 func TestCheckpointsRunInTheBackground(t *testing.T) {
+	t.Parallel()
 	path := t.TempDir() + "/ledger.db"
 	db, err := Open(t.Context(), path, Options{Hooks: noHooks, Began: func(incident sqldb.Incident) { t.Error(incident) }})
 	if err != nil {
@@ -59,6 +60,7 @@ func TestLogIsBoundedUnderConstantLoad(t *testing.T) {
 }
 
 func TestFailingCheckpointsAreReportedOnce(t *testing.T) {
+	t.Parallel()
 	path := newPath(t)
 	db := open(t, path, noHooks)
 	c, err := sqldb.Connect(t.Context(), openRaw(t, path), &dialect)

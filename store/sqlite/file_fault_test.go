@@ -263,6 +263,7 @@ func TestFaultForeignLogIsKept(t *testing.T) {
 
 // The commands of the message that reports a deleted database save all data.
 func TestFaultHelpSavesTheData(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("needs /proc")
 	}
@@ -290,6 +291,7 @@ func TestFaultHelpSavesTheData(t *testing.T) {
 
 // A file that is moved back is used again, without a restart.
 func TestFaultFileComesBack(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows does not move open files")
 	}

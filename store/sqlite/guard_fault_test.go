@@ -14,6 +14,7 @@ import (
 // SQLite may close the files after each accident but those in which it would write to
 // the files of another process, or delete the log of an emptied database.
 func TestFaultCanClose(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows does not delete or move open files")
 	}

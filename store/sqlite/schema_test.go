@@ -168,6 +168,7 @@ func TestWhatIsPlantedInASchemaIsRefused(t *testing.T) {
 	check(t, err)
 	for _, p := range plants {
 		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
 			path := newPath(t)
 			check(t, os.WriteFile(path, ledger, 0o600))
 			plant(t, path, p.plant)
@@ -214,6 +215,7 @@ func unpack(t *testing.T, file string) (path string) {
 }
 
 func TestSchemasOfEarlierReleasesAreKnown(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob("../testdata/schemas/v*.db.gz")
 	check(t, err)
 	if len(files) < 13 {

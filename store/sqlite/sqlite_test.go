@@ -214,6 +214,7 @@ func TestReadSeesOneSnapshot(t *testing.T) {
 }
 
 func TestErrorsAreClassified(t *testing.T) {
+	t.Parallel()
 	const schema = `
 CREATE TABLE texts (name TEXT PRIMARY KEY) STRICT;
 CREATE TABLE pairs (a INTEGER, b INTEGER, PRIMARY KEY (a, b)) STRICT, WITHOUT ROWID;
@@ -255,6 +256,7 @@ INSERT INTO pairs VALUES (1, 1);`
 }
 
 func TestLockOfAnotherProcess(t *testing.T) {
+	t.Parallel()
 	path := newPath(t)
 	db := open(t, path, noHooks)
 	db.Writer.Patience = 200 * time.Millisecond

@@ -76,6 +76,7 @@ func (s set) WriteAll(c *sqldb.Conn, items []any) error {
 }
 
 func TestWritesOfASet(t *testing.T) {
+	t.Parallel()
 	cases := []struct {
 		name   string
 		writes string // SET:ITEM of each write; - means no set, and ! cancels its context before it begins
