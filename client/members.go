@@ -44,11 +44,6 @@ func (c *Client) MemberRules(ctx context.Context, org string) iter.Seq2[member.R
 	return list[member.Rule](ctx, c, pathOf("orgs", org, "member-rules"), parameters())
 }
 
-// MemberRulesPage returns one page of the list of MemberRules.
-func (c *Client) MemberRulesPage(ctx context.Context, org string, q Query) (ledger.Page[member.Rule], error) {
-	return page[member.Rule](ctx, c, pathOf("orgs", org, "member-rules"), parameters(), q)
-}
-
 // CreateMemberRule creates a rule by which people become members.
 func (c *Client) CreateMemberRule(ctx context.Context, org string, n member.NewRule) (member.Rule, error) {
 	return post[member.Rule](ctx, c, pathOf("orgs", org, "member-rules"), n)

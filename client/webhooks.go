@@ -87,11 +87,6 @@ func (c *Client) DeliveriesPage(
 	return page[ledger.Delivery](ctx, c, webhookPath(org, repo, webhook, "deliveries"), f.query(), q)
 }
 
-// WebhooksPage returns one page of the list of Webhooks.
-func (c *Client) WebhooksPage(ctx context.Context, org, repo string, q Query) (ledger.Page[ledger.Webhook], error) {
-	return page[ledger.Webhook](ctx, c, webhookPath(org, repo), parameters(), q)
-}
-
 // Delivery returns one delivery with its body and its attempts.
 func (c *Client) Delivery(ctx context.Context, org, repo, webhook, id string) (ledger.DeliveryRecord, error) {
 	return get[ledger.DeliveryRecord](ctx, c, webhookPath(org, repo, webhook, "deliveries", id))

@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/store"
-	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
 // An exception allows a statement, identified by a part of its text, to scan or sort.
@@ -197,8 +196,16 @@ var onlySQLite = []*regexp.Regexp{
 	regexp.MustCompile(`coalesce\(e\.body, o\.ping\)`),
 }
 
+// translated lists the SQL in our statements that only SQLite accepts as written, and that the
+// dialect of another engine translates.
+var translated = []*regexp.Regexp{
+	regexp.MustCompile(`\?[1-9]`),                      // parameters used several times are numbered; others write $1
+	regexp.MustCompile(`ping ->> 'id'`),                // others cannot apply ->> to the JSON in a text column
+	regexp.MustCompile(`coalesce\(e\.body, o\.ping\)`), // the body is a blob and the ping a text; others need one type
+}
+
 // testStatementsArePortable checks that all engines accept the SQL of the store, except
-// the parts that sqldb.OnlySQLite lists. Migrations only run on SQLite.
+// what is translated. Migrations only run on SQLite.
 func testStatementsArePortable(t *testing.T, plans, opening map[string][]string) {
 	t.Helper()
 	statements := sqlTexts(t, "migration.go")
@@ -208,13 +215,12 @@ func testStatementsArePortable(t *testing.T, plans, opening map[string][]string)
 		}
 	}
 
-	special := sqldb.OnlySQLite()
-	used := make([]bool, len(special))
+	used := make([]bool, len(translated))
 	for _, statement := range statements {
 		rest := statement
-		for i, s := range special {
+		for i, part := range translated {
 			before := rest
-			rest = s.SQL.ReplaceAllString(rest, "")
+			rest = part.ReplaceAllString(rest, "")
 			used[i] = used[i] || rest != before
 		}
 		for _, only := range onlySQLite {
@@ -227,9 +233,9 @@ func testStatementsArePortable(t *testing.T, plans, opening map[string][]string)
 		}
 	}
 
-	for i, s := range special {
+	for i, part := range translated {
 		if !used[i] {
-			t.Errorf("no statement matches %v: remove it from the list", s.SQL)
+			t.Errorf("no statement matches %v: remove it from the list", part)
 		}
 	}
 }

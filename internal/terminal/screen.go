@@ -45,15 +45,6 @@ func NewScreen(w io.Writer) *Screen {
 	return s
 }
 
-// Unwrap returns the writer below a Screen, or w itself. A program that gets a terminal's
-// own file can tell that it is one.
-func Unwrap(w io.Writer) io.Writer {
-	if s, ok := w.(*Screen); ok {
-		return s.writer
-	}
-	return w
-}
-
 // Write writes a text. It replaces what could control the terminal, as Printable does. Each call must have
 // whole characters.
 func (s *Screen) Write(text []byte) (int, error) {

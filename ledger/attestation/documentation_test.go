@@ -48,7 +48,7 @@ func documentedMappings(t *testing.T) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\nThe version of these rules is `mapping_version` %d.\n\n", MappingVersion)
 	b.WriteString("| predicate type | predicate | result | slot |\n|---|---|---|---|\n")
-	for _, m := range Mappings() {
+	for _, m := range mappings {
 		var types []string
 		for _, uri := range m.Types {
 			types = append(types, "`"+uri+"`")

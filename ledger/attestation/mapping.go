@@ -47,10 +47,8 @@ type Mapping struct {
 	parse func(predicate []byte) (body, error)
 }
 
-// Mappings returns the table of the predicate types that the ledger understands. All
-// others map to their type and ledger.Recorded.
-func Mappings() []Mapping { return slices.Clone(mappings) }
-
+// mappings is the table of the predicate types that the ledger understands. All others map to their
+// type and ledger.Recorded.
 var mappings = []Mapping{
 	{Types: []string{ResultPredicateType},
 		Predicate: "`predicate.predicate`",

@@ -53,7 +53,7 @@ func TestEachCACertifiesItsOwnNames(t *testing.T) {
 		{identity.DN{OU: "people-dev", O: "acme"}, nil},
 		{identity.DN{CN: "ann\u200b", OU: "people-dev", O: "acme"}, nil},
 	} {
-		for _, p := range ca.Purposes() {
+		for _, p := range []ca.Purpose{ca.Jobs, ca.People} {
 			if err := p.CheckDN(tc.dn); (err == nil) != tc.want[p] {
 				t.Errorf("the CA for %s: %s gives %v", p.Holders(), tc.dn, err)
 			}

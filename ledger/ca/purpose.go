@@ -18,9 +18,6 @@ const (
 	People Purpose = "people" // members, each for one statement
 )
 
-// Purposes lists all purposes.
-func Purposes() []Purpose { return []Purpose{Jobs, People} }
-
 // unitPrefix begins the OU of all names that a CA of the purpose certifies. It keeps CI jobs and
 // people distinct.
 func (p Purpose) unitPrefix() string { return string(p) + "-" }

@@ -9,12 +9,6 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
 
-// Allows reports whether an exception counts until it ends: its signer and its duration
-// are within the rule. One that ends its predecessor has no duration.
-func (r *ExceptionRule) Allows(x *Exception) bool {
-	return r.allowsEnd(x) && r.isSigner(x.Signer)
-}
-
 func (r *ExceptionRule) isSigner(d identity.DN) bool { return matchesAny(r.Signers, d) }
 
 func (r *ExceptionRule) allowsEnd(x *Exception) bool {
@@ -25,14 +19,9 @@ func (r *ExceptionRule) allowsEnd(x *Exception) bool {
 // Facts.Exceptions.
 func (r *ExceptionRule) IsOpen() bool { return len(r.Signers) > 0 }
 
-// InForce returns the exception that decides about the named requirement at the time now:
+// inForce returns the exception that decides about the named requirement at the time now:
 // the latest one that the rule allows, unless it has ended. It returns nil if there is
 // none.
-func (r *ExceptionRule) InForce(list []Exception, requirement string, now ledger.Time) *Exception {
-	return r.inForce(list, requirement, now, r.isSigner)
-}
-
-// inForce is like InForce, with a faster isSigner.
 func (r *ExceptionRule) inForce(
 	list []Exception, requirement string, now ledger.Time, isSigner func(identity.DN) bool,
 ) *Exception {

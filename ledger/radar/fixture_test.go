@@ -150,7 +150,7 @@ func (r radarTable) String() string {
 		float64(r.correct)/float64(r.correct+r.missed))
 	for _, l := range []Level{High, Medium, Low} {
 		fmt.Fprintf(&b, "%-6s %5d\n", l, r.levels[l])
-		for _, reason := range Reasons() {
+		for _, reason := range reasons {
 			if reason.Level() == l && r.reasons[reason] > 0 {
 				fmt.Fprintf(&b, "  %-14s %5d\n", reason, r.reasons[reason])
 			}

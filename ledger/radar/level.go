@@ -56,9 +56,6 @@ func (l *Level) UnmarshalText(b []byte) error {
 // A Reason is why two commits overlap at a path.
 type Reason string
 
-// Reasons lists the reasons, strongest first.
-func Reasons() []Reason { return slices.Clone(reasons[:]) }
-
 // The reasons, strongest first: eight of level HIGH, three of MEDIUM and one of LOW.
 const (
 	SameLines     Reason = "same_lines"     // both change the same or adjacent lines

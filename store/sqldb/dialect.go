@@ -1,7 +1,6 @@
 package sqldb
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 )
@@ -72,25 +71,6 @@ func (d *Dialect) wrap(err error) error {
 		return &Error{class, err}
 	}
 	return err
-}
-
-// A Special is SQL that other engines than SQLite need in another form.
-type Special struct {
-	SQL *regexp.Regexp
-	Why string
-}
-
-// OnlySQLite lists the SQL in our statements that only SQLite accepts as written.
-// Tests check that the list is complete.
-func OnlySQLite() []Special {
-	return []Special{
-		{regexp.MustCompile(`\?[1-9]`), "parameters used several times are numbered; other engines write $1"},
-		{regexp.MustCompile(`ping ->> 'id'`), "pings are JSON in a text column, to which other engines cannot apply ->>"},
-		{
-			regexp.MustCompile(`coalesce\(e\.body, o\.ping\)`),
-			"the body of an event is a blob and that of a ping is text; other engines need one type",
-		},
-	}
 }
 
 // numbered writes the parameters of a statement as $1, $2 and so on. Those written ? get the next

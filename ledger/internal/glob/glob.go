@@ -81,16 +81,6 @@ func alternatives(glob string) int {
 	return product * group
 }
 
-// MatchAny reports whether any of the globs matches the name.
-func MatchAny(globs []string, name string) bool {
-	for _, g := range globs {
-		if doublestar.MatchUnvalidated(g, name) {
-			return true
-		}
-	}
-	return false
-}
-
 // AnyMatch reports whether any of the globs matches any of the names. It gives up, with
 // sure false, if that would take more than the given steps.
 func AnyMatch(globs, names []string, steps int) (matches, sure bool) {

@@ -84,13 +84,6 @@ func Read(text []byte) (Receipt, error) {
 	return Parse(payload)
 }
 
-// KeyID returns the ID of the key that an envelope names: the hex SHA-256 of its DER
-// SubjectPublicKeyInfo.
-func KeyID(text []byte) (string, error) {
-	_, id, _, err := parseEnvelope(text)
-	return id, err
-}
-
 func parseEnvelope(text []byte) (payload []byte, keyID string, sig []byte, err error) {
 	if len(text) > MaxEnvelope {
 		return nil, "", nil, fmt.Errorf("the envelope has more than %d bytes", MaxEnvelope)
@@ -147,19 +140,6 @@ func ParsePublicKey(text []byte) (*ecdsa.PublicKey, error) {
 		return nil, err
 	}
 	return key.(*ecdsa.PublicKey), nil
-}
-
-// FormatPublicKey returns a public key in PEM, and its ID.
-func FormatPublicKey(key *ecdsa.PublicKey) (text, id string, err error) {
-	id, err = identity.Fingerprint(key)
-	if err != nil {
-		return "", "", err
-	}
-	der, err := x509.MarshalPKIXPublicKey(key)
-	if err != nil {
-		return "", "", fmt.Errorf("marshal public key: %w", err)
-	}
-	return string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})), id, nil
 }
 
 // A Want says what a receipt must be for.

@@ -61,9 +61,7 @@ func TestEveryChangeOfAByteOfAProofFails(t *testing.T) {
 // announced returns the announcement of a key by the second event of a log.
 func announced(t *testing.T, key *ecdsa.PrivateKey, l *log) receipt.Announcement {
 	t.Helper()
-	text, _, err := receipt.FormatPublicKey(&key.PublicKey)
-	check(t, err)
-	return receipt.Announcement{PublicKey: text, Event: keyEvent(t, key, "acme"), Proof: l.prove(1)}
+	return receipt.Announcement{PublicKey: pemOf(t, key), Event: keyEvent(t, key, "acme"), Proof: l.prove(1)}
 }
 
 func TestAKeyIsThatOfTheLog(t *testing.T) {
@@ -77,8 +75,7 @@ func TestAKeyIsThatOfTheLog(t *testing.T) {
 
 	other, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	check(t, err)
-	text, _, err := receipt.FormatPublicKey(&other.PublicKey)
-	check(t, err)
+	text := pemOf(t, other)
 	for what, change := range map[string]func(a *receipt.Announcement){
 		"event.key":            func(a *receipt.Announcement) { a.PublicKey = text },
 		"PEM":                  func(a *receipt.Announcement) { a.PublicKey = "key" },

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/proof"
 	"github.com/ledgerd/ledgerd/ledger/proof/receipt"
 )
@@ -107,7 +108,7 @@ func example(t *testing.T) (r receipt.Receipt, envelope []byte, key *ecdsa.Priva
 
 func keyEvent(t *testing.T, key *ecdsa.PrivateKey, org string) string {
 	t.Helper()
-	_, id, err := receipt.FormatPublicKey(&key.PublicKey)
+	id, err := identity.Fingerprint(&key.PublicKey)
 	check(t, err)
 	return fmt.Sprintf(`{"id":"evt_2","type":"key","org":%q,"action":"added","purpose":"receipt","key":%q,`+
 		`"not_before":%q,"not_after":%q}`, org, id, start, start+2*hour)

@@ -5,7 +5,9 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/x509"
 	"encoding/base64"
+	"encoding/pem"
 	"math/big"
 	"os"
 	"os/exec"
@@ -446,9 +448,9 @@ func newKey(t *testing.T) *ecdsa.PrivateKey {
 
 func pemOf(t *testing.T, key *ecdsa.PrivateKey) string {
 	t.Helper()
-	text, _, err := receipt.FormatPublicKey(&key.PublicKey)
+	der, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
 	check(t, err)
-	return text
+	return string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
 }
 
 // rawOf returns a DER signature as r and s of 32 bytes each.
