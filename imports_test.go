@@ -198,7 +198,8 @@ var mayImport = map[string][]string{
 		"internal/atomicfile", "internal/rate", "ledger", "ledger/proof", "ledger/proof/trustpolicy", "store",
 		"transparency",
 	},
-	"transparency/witness/metrics": {"transparency/witness"},
+	"transparency/witness/metrics":     {"transparency/witness"},
+	"transparency/witness/witnesstest": {}, // for tests
 	// Receivers import webhook to verify deliveries, so it does not import the
 	// dispatcher.
 	"webhook":                  {"ledger"},
