@@ -53,7 +53,7 @@ var mayImport = map[string][]string{
 		"client", "internal/backup", "internal/bench", "internal/buildinfo", "internal/cli", "internal/config",
 		"internal/demo", "internal/doctor", "internal/flagvalue", "internal/seen", "internal/service", "internal/terminal",
 		"ledger", "ledger/identity/sigstore", "ledger/proof", "store/check", "store/sqlite", "store/transfer",
-		"transparency", "transparency/witness",
+		"transparency",
 	},
 	"cmd/start": {
 		"client", "internal/atomicfile", "internal/buildinfo", "internal/cli", "internal/contexts", "internal/flagvalue",
@@ -80,7 +80,7 @@ var mayImport = map[string][]string{
 		"ledger/review", "ledger/search", "server/internal/budget", "server/internal/live", "server/internal/reviews",
 		"server/internal/tokenexchange",
 		"server/internal/wire", "store",
-		"transparency", "transparency/witness",
+		"transparency",
 	},
 	// The pages are a client of the API.
 	"server/web": {
@@ -194,10 +194,7 @@ var mayImport = map[string][]string{
 		"internal/atomicfile", "internal/parallel", "ledger", "ledger/ca", "ledger/identity", "ledger/proof",
 		"ledger/proof/verify", "store",
 	},
-	"transparency/witness": {
-		"internal/atomicfile", "internal/rate", "ledger", "ledger/proof", "ledger/proof/trustpolicy", "store",
-		"transparency",
-	},
+	"transparency/witness":             {"ledger", "ledger/proof", "ledger/proof/trustpolicy", "transparency"},
 	"transparency/witness/metrics":     {"transparency/witness"},
 	"transparency/witness/witnesstest": {}, // for tests
 	// Receivers import webhook to verify deliveries, so it does not import the

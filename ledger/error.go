@@ -20,6 +20,7 @@ const (
 	CodePayloadTooLarge      Code = "payload_too_large"
 	CodeUnsupportedMediaType Code = "unsupported_media_type"
 	CodeMethodNotAllowed     Code = "method_not_allowed"
+	CodeEndpointRemoved      Code = "endpoint_removed" // an earlier release had it
 	CodeNotAcceptable        Code = "not_acceptable"
 
 	// The caller lacks permission, or the resource does not exist.
@@ -72,11 +73,6 @@ const (
 	CodeAlreadyExists   Code = "already_exists"
 	CodeNotInCheckpoint Code = "not_in_checkpoint"
 	CodeStateNotReached Code = "state_not_reached"
-
-	CodeInvalidCheckpoint      Code = "invalid_checkpoint"
-	CodeUntrustedCheckpoint    Code = "untrusted_checkpoint"
-	CodeInconsistentCheckpoint Code = "inconsistent_checkpoint"
-	CodeWitnessOff             Code = "witness_off"
 
 	CodePreconditionRequired Code = "precondition_required"
 	CodePreconditionFailed   Code = "precondition_failed"

@@ -32,9 +32,6 @@ func (s *Server) getReadiness(*call) (*reply, error) {
 	if len(s.signing()) > 0 {
 		r.Log = &logReadiness{Unsigned: 1, Detail: "the server log says why these transparency logs are not signed"}
 	}
-	if s.witness != nil && s.witness.Off() != "" {
-		r.Witness = &witnessReadiness{Off: true, Detail: "the server log says why the witness cosigns nothing"}
-	}
 	return &reply{status: http.StatusOK, record: r}, nil
 }
 
@@ -44,13 +41,6 @@ type readiness struct {
 	Clock  *clockRecord `json:"clock,omitzero"`
 	// Log is set if transparency logs are not signed. Everything else works.
 	Log *logReadiness `json:"log,omitzero"`
-	// Witness is set if the witness of other logs is off. Everything else works.
-	Witness *witnessReadiness `json:"witness,omitzero"`
-}
-
-type witnessReadiness struct {
-	Off    bool   `json:"off"`
-	Detail string `json:"detail"`
 }
 
 // A logReadiness says that logs are not signed. Anyone may read it, so it neither names nor counts them.

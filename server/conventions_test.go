@@ -46,6 +46,26 @@ func TestMethods(t *testing.T) {
 	}
 }
 
+// Endpoints that an earlier release had say what to use instead, to everybody.
+func TestRemovedEndpoints(t *testing.T) {
+	b := newBackend(t)
+	for _, r := range []request{
+		{method: "POST", path: "/v1/witness/add-checkpoint", body: "old 0\n\n",
+			header: map[string]string{"Content-Type": "text/plain"}},
+		{method: "GET", path: "/v1/witness/x/checkpoint", token: b.reader},
+		{method: "HEAD", path: "/v1/witness/x/checkpoint"},
+	} {
+		resp := b.send(r).want(410)
+		if r.method == "HEAD" {
+			continue
+		}
+		resp.wantProblem(410, ledger.CodeEndpointRemoved)
+		if detail := decode[ledger.Problem](resp).Detail; !strings.Contains(detail, "use a witness such as litewitness") {
+			t.Errorf("%s: got the detail %q", resp.what, detail)
+		}
+	}
+}
+
 // HEAD returns the headers of an uncompressed GET.
 func TestHeadIsGetWithoutBody(t *testing.T) {
 	b := newBackend(t)

@@ -36,7 +36,7 @@ func (s *Server) Sessions() http.Handler { return s.handler("", s.bySession, uno
 
 // handler returns the handler of all endpoints, which are below the base path.
 func (s *Server) handler(base string, identify identify, observed observed) http.Handler {
-	return s.framed(s.router(s.routes(), base, identify, observed))
+	return s.framed(s.router(append(s.routes(), removedRoutes()...), base, identify, observed))
 }
 
 // An observed function returns the handler of a route, with what counts its responses.

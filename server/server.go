@@ -22,7 +22,6 @@ import (
 	"github.com/ledgerd/ledgerd/server/internal/tokenexchange"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/transparency"
-	"github.com/ledgerd/ledgerd/transparency/witness"
 )
 
 // DefaultMaxBody is the default of Config.MaxBody, in bytes.
@@ -77,8 +76,6 @@ type Config struct {
 	Issuers *oidc.Issuers
 	// CheckIssuer is like CheckTarget, for the URL of an issuer.
 	CheckIssuer func(ctx context.Context, url string) error
-	// Witness cosigns the checkpoints of other logs. It may be nil.
-	Witness *witness.Witness
 	// Witnesses returns how far each witness has cosigned the log with an origin. It may be
 	// nil.
 	Witnesses func(origin string) []ledger.LogWitness
@@ -116,7 +113,6 @@ type Server struct {
 	signing     func() map[string]string
 	receipts    *transparency.Receipts
 	authority   *authority.Authority
-	witness     *witness.Witness
 	witnesses   func(origin string) []ledger.LogWitness
 
 	feeds    *live.Feeds
@@ -155,7 +151,7 @@ func New(c Config) *Server {
 	}
 	s.receipts, s.authority, s.hostUser, s.base = c.Receipts, c.Authority, c.HostUser, c.Base
 	s.reviews = &reviews.Desk{Store: c.Store, Authority: c.Authority, Party: c.Party, Now: s.time}
-	if s.witness, s.witnesses = c.Witness, c.Witnesses; s.witnesses == nil {
+	if s.witnesses = c.Witnesses; s.witnesses == nil {
 		s.witnesses = func(string) []ledger.LogWitness { return nil }
 	}
 	if s.observer = c.Observer; s.observer == nil {

@@ -50,9 +50,10 @@ func newConfigCheck(p *cli.Program) *cobra.Command {
 		Use:   "check",
 		Short: "Check the configuration, for instance before a restart",
 		Long: `Reports every error in the configuration in effect, and in the files that
-log.policy, witness.logs, webhooks.secrets_key and sign_in.providers name. It
-also reports unknown environment variables that begin with LEDGERD_, such as
-misspelt ones; all other commands ignore them.`,
+log.policy, webhooks.secrets_key and sign_in.providers name. It also reports
+unknown environment variables that begin with LEDGERD_, such as misspelt ones;
+all other commands ignore them. Settings that were removed have no effect, and
+are named.`,
 		Example: "  ledgerd config check --config /etc/ledgerd/config.yaml",
 		Args:    cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -62,6 +63,9 @@ misspelt ones; all other commands ignore them.`,
 			}
 			if err = errors.Join(err, config.CheckEnvironment(os.Environ())); err != nil {
 				return err
+			}
+			for _, note := range s.Gone {
+				fmt.Fprintf(p.Hints(), "ledgerd: %s\n", terminal.Printable(note))
 			}
 			return p.Confirm(struct {
 				OK bool `json:"ok"`

@@ -27,7 +27,6 @@ func Tools(p *cli.Program, ledgerd Main) []*cobra.Command {
 		newDoctor(p),
 		newReady(p),
 		newLog(p),
-		newWitness(p),
 		newBench(p, ledgerd),
 		newVersion(p),
 		newUpgrade(p),

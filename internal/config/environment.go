@@ -29,7 +29,8 @@ func CheckEnvironment(environment []string) error {
 	var problems []error
 	for _, entry := range environment {
 		name, _, _ := strings.Cut(entry, "=")
-		if !strings.HasPrefix(name, "LEDGERD_") || slices.Contains(known, name) || setByKubernetes(name) ||
+		isGone := slices.ContainsFunc(goneKeys(), func(key string) bool { return Variable(key) == name })
+		if !strings.HasPrefix(name, "LEDGERD_") || slices.Contains(known, name) || setByKubernetes(name) || isGone ||
 			strings.HasPrefix(name, testPrefix) {
 			continue
 		}

@@ -14,29 +14,30 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// readConfig merges the values of a configuration file into v. If the file has errors,
-// it still merges the rest, so that later checks report the errors there as well.
-func readConfig(v *viper.Viper, file string) error {
+// readConfig merges the values of a configuration file into v, and returns notes about settings in it
+// that were removed. If the file has errors, it still merges the rest, so that later checks report the
+// errors there as well.
+func readConfig(v *viper.Viper, file string) (notes []string, err error) {
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("configuration file %s not found", file)
+		return nil, fmt.Errorf("configuration file %s not found", file)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 
 	document, err := readDocument(text)
 	if err != nil {
-		return fmt.Errorf("%s: %w", file, err)
+		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	f := configFile{name: file, keys: v.AllKeys(), values: map[string]any{}}
+	f := configFile{name: file, keys: v.AllKeys(), gone: goneKeys(), values: map[string]any{}}
 	if document != nil {
 		f.read("", document)
 	}
 	if err := v.MergeConfigMap(f.values); err != nil {
-		return fmt.Errorf("%s: %w", file, err)
+		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	return errors.Join(f.problems...)
+	return f.notes, errors.Join(f.problems...)
 }
 
 // readDocument returns the YAML mapping in text, or nil if there is no document.
@@ -70,7 +71,9 @@ func readDocument(text []byte) (*yaml.Node, error) {
 type configFile struct {
 	name     string
 	keys     []string       // all valid keys
+	gone     []string       // keys of settings that were removed
 	values   map[string]any // by key, as text
+	notes    []string       // about settings that were removed
 	problems []error
 }
 
@@ -90,8 +93,11 @@ func (f *configFile) read(prefix string, mapping *yaml.Node) {
 		}
 
 		members := membersOf(key, f.keys)
+		isSection := members != nil || membersOf(key, f.gone) != nil
 		switch _, duplicate := f.values[key]; {
-		case members != nil && value.Kind == yaml.MappingNode:
+		case slices.Contains(f.gone, key): // whatever its value
+			f.notes = append(f.notes, goneNote(key, "in "+f.name))
+		case isSection && value.Kind == yaml.MappingNode:
 			f.read(key+".", value)
 		case members != nil:
 			f.reportf("%s is a section: set %s below it, one per line", key, strings.Join(members, " and "))

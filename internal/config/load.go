@@ -27,8 +27,9 @@ func Load(flags *pflag.FlagSet, file string) (Settings, error) {
 		file = os.Getenv("LEDGERD_CONFIG")
 	}
 	var fileErr error
+	var notes []string
 	if file != "" {
-		fileErr = readConfig(v, file)
+		notes, fileErr = readConfig(v, file)
 	}
 
 	for _, key := range v.AllKeys() {
@@ -41,6 +42,7 @@ func Load(flags *pflag.FlagSet, file string) (Settings, error) {
 
 	s, err := decodeSettings(v)
 	s.DatabaseSource = sourceOf("database", v, flags)
+	s.Gone = append(notes, goneOutside(flags)...)
 	return s, errors.Join(fileErr, err)
 }
 

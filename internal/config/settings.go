@@ -38,7 +38,6 @@ type Settings struct {
 	Webhooks            Webhooks      `mapstructure:"webhooks" yaml:"webhooks"`
 	RadarMemory         Size          `mapstructure:"radar_memory" yaml:"radar_memory"`
 	Log                 Log           `mapstructure:"log" yaml:"log"`
-	Witness             Witness       `mapstructure:"witness" yaml:"witness"`
 	Receipts            Receipts      `mapstructure:"receipts" yaml:"receipts"`
 	OIDC                OIDC          `mapstructure:"oidc" yaml:"oidc"`
 	SignIn              SignIn        `mapstructure:"sign_in" yaml:"sign_in"`
@@ -47,6 +46,8 @@ type Settings struct {
 
 	// DatabaseSource says where Database comes from. It is not a setting itself.
 	DatabaseSource Source `mapstructure:"-" yaml:"-"`
+	// Gone has a note about each setting that is set and was removed. It is not a setting itself.
+	Gone []string `mapstructure:"-" yaml:"-"`
 }
 
 // A Source says where the value of a setting comes from.
@@ -90,15 +91,6 @@ type Log struct {
 	// Policy is the file with the witnesses that cosign the logs; see [Log.LoadPolicy].
 	Policy          string   `mapstructure:"policy" yaml:"policy"`
 	WitnessNetworks Networks `mapstructure:"witness_networks" yaml:"witness_networks,flow"`
-}
-
-// Witness holds the settings of the witness, which cosigns the logs of other servers.
-type Witness struct {
-	// Logs is the file with the keys of these logs. If it is empty, the server is no witness.
-	Logs string `mapstructure:"logs" yaml:"logs"`
-	// Name is the name of the witness's key. If it is empty, it follows from base_url; see
-	// [Settings.WitnessName].
-	Name string `mapstructure:"name" yaml:"name"`
 }
 
 // Receipts holds the settings of receipts.

@@ -47,6 +47,9 @@ func Examine(ctx context.Context, s config.Settings, now time.Time) []Finding {
 
 // configuration examines the environment, and the files that settings name.
 func (e *examination) configuration() {
+	for _, note := range e.settings.Gone {
+		e.add("configuration", Warning, "%s", note)
+	}
 	err := errors.Join(config.CheckEnvironment(os.Environ()), e.settings.CheckFiles(), e.settings.CheckForServer())
 	if err != nil {
 		e.add("configuration", Problem, "%v", err)

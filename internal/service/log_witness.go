@@ -56,35 +56,16 @@ func AskWitnesses(s config.Settings) (func(ctx context.Context, origin string) (
 	}, nil
 }
 
-// newWitness returns the witness of other logs, or nil if witness.logs is not set.
-func newWitness(ctx context.Context, s config.Settings, db *store.Store, log *slog.Logger) (*witness.Witness, error) {
-	logs, err := s.Witness.LoadLogs()
-	if s.Witness.Logs == "" || err != nil {
-		return nil, err
-	}
-	name, err := s.WitnessName()
-	if err != nil {
-		return nil, err
-	}
-	if _, err := openKeys(s); err != nil {
-		return nil, err
-	}
-	return witness.NewWitness(ctx, witness.Config{Store: db, Folder: s.StateDir(), Name: name, Logs: logs,
-		Logger: log})
-}
-
-// logs are the parts of the service that sign our transparency logs, and cosign those of
-// others.
+// logs are the parts of the service that sign our transparency logs.
 type logs struct {
-	signer  *transparency.Signer
-	pool    *witness.Pool    // may be nil
-	witness *witness.Witness // may be nil
+	signer *transparency.Signer
+	pool   *witness.Pool // may be nil
 
 	receipts  *transparency.Receipts // may be nil
 	authority *authority.Authority
 }
 
-func newLogs(ctx context.Context, s config.Settings, db *store.Store, log *slog.Logger) (l logs, err error) {
+func newLogs(s config.Settings, db *store.Store, log *slog.Logger) (l logs, err error) {
 	if l.pool, err = newPool(s, log); err != nil {
 		return l, err
 	}
@@ -92,13 +73,12 @@ func newLogs(ctx context.Context, s config.Settings, db *store.Store, log *slog.
 		return l, err
 	}
 	l.receipts, l.authority = newReceipts(s, db, log), newAuthority(s, db)
-	l.witness, err = newWitness(ctx, s, db, log)
-	return l, err
+	return l, nil
 }
 
 // serve adds what the API shows of the logs to its configuration.
 func (l logs) serve(c server.Config) server.Config {
-	c.Signing, c.Witness, c.Receipts, c.Authority = l.signer.Problems, l.witness, l.receipts, l.authority
+	c.Signing, c.Receipts, c.Authority = l.signer.Problems, l.receipts, l.authority
 	if l.pool != nil {
 		c.Witnesses = l.pool.Status
 	}

@@ -69,7 +69,7 @@ func revision() string {
 
 // watch registers what the parts of an instance say of themselves.
 func (m *metrics) watch(
-	api *server.Server, db *store.Store, pool *witness.Pool, w *witness.Witness, webhooks *dispatch.Dispatcher,
+	api *server.Server, db *store.Store, pool *witness.Pool, webhooks *dispatch.Dispatcher,
 	backups *backup.Schedule,
 ) {
 	servermetrics.Watch(m.all, api)
@@ -77,7 +77,7 @@ func (m *metrics) watch(
 	if backups != nil {
 		m.watchBackups(backups)
 	}
-	m.orgs.MustRegister(storemetrics.New(db), witnessmetrics.New(pool, w))
+	m.orgs.MustRegister(storemetrics.New(db), witnessmetrics.New(pool))
 }
 
 func (m *metrics) watchBackups(backups *backup.Schedule) {

@@ -75,6 +75,9 @@ func Start(ctx context.Context, s config.Settings, log *Log) (*Instance, error) 
 // must not jump against it (see [store.Options]).
 func StartAt(ctx context.Context, s config.Settings, l *Log, now func() time.Time) (*Instance, error) {
 	log := l.Logger
+	for _, note := range s.Gone {
+		log.Warn(note)
+	}
 	if err := errors.Join(CheckDatabase(string(s.Database)), s.CheckForServer()); err != nil {
 		return nil, err
 	}
@@ -101,7 +104,7 @@ func StartAt(ctx context.Context, s config.Settings, l *Log, now func() time.Tim
 	}
 
 	guard := s.Webhooks.Guard()
-	logs, err := newLogs(ctx, s, db, log)
+	logs, err := newLogs(s, db, log)
 	if err != nil {
 		return nil, errors.Join(err, db.Close(), listener.Close())
 	}
@@ -183,7 +186,7 @@ func StartAt(ctx context.Context, s config.Settings, l *Log, now func() time.Tim
 	v.running.Go(func() { db.BuildLogs(background) })
 	v.running.Go(func() { logs.run(background) })
 	v.running.Go(func() { dispatcher.Run(background) })
-	m.watch(api, db, logs.pool, logs.witness, dispatcher, backups)
+	m.watch(api, db, logs.pool, dispatcher, backups)
 	if private != nil {
 		v.Metrics = "http://" + private.listener.Addr().String() + "/metrics"
 		v.running.Go(func() {

@@ -1,4 +1,3 @@
-// Package witness is both sides of C2SP tlog-witness. A Pool asks witnesses to cosign the
-// checkpoints of our logs. A Witness cosigns the checkpoints of other logs, after it has
-// verified that each extends the one before.
+// Package witness has our logs cosigned. A Pool asks witnesses to cosign the checkpoints (C2SP
+// tlog-witness), which they do after they have verified that each extends the one before.
 package witness

@@ -23,8 +23,8 @@ type Shown struct {
 }
 
 // Shown asks each witness for the latest checkpoint of a log that it has cosigned, as monitors
-// do (C2SP tlog-witness). Their monitoring prefix is taken to be their submission prefix, as it
-// is for ledgerd.
+// do (C2SP tlog-witness). Their monitoring prefix is taken to be their submission prefix, since a
+// policy names no other.
 func (p *Pool) Shown(ctx context.Context, origin string) []Shown {
 	var list []Shown
 	for _, r := range p.witnesses {

@@ -27,7 +27,7 @@ func Parse(text []byte) (*Policy, error) {
 		return nil, err
 	}
 
-	p := newParser(MaxOf)
+	p := newParser()
 	for number, line := range lines {
 		if len(line) == 0 {
 			continue
@@ -41,29 +41,6 @@ func Parse(text []byte) (*Policy, error) {
 		return nil, &Error{Problem: "no quorum line: add one, such as quorum none"}
 	}
 	return &p.policy, nil
-}
-
-// ParseLogs parses a file that has only the log lines of a policy: the logs for which a
-// witness cosigns. The error is an *Error.
-func ParseLogs(text []byte) ([]Log, error) {
-	lines, err := Lines(text)
-	if err != nil {
-		return nil, err
-	}
-	p := newParser(MaxWitnessed)
-	for number, line := range lines {
-		if len(line) == 0 {
-			continue
-		}
-		p.line = number + 1
-		if line[0] != "log" {
-			return nil, &Error{p.line, fmt.Sprintf("unknown keyword %.100q: use log VKEY", line[0])}
-		}
-		if err := p.log(line[1:]); err != nil {
-			return nil, &Error{p.line, err.Error()}
-		}
-	}
-	return p.policy.Logs, nil
 }
 
 // Lines returns the items on each line of a file that has the syntax of a policy. Empty
@@ -104,12 +81,10 @@ type parser struct {
 	// logs and witnesses have the lines of their keys.
 	logs, witnesses map[string]int
 	quorum          int // its line, or 0
-	maxLogs         int
 }
 
-func newParser(maxLogs int) *parser {
-	return &parser{named: make(map[string]named), logs: make(map[string]int), witnesses: make(map[string]int),
-		maxLogs: maxLogs}
+func newParser() *parser {
+	return &parser{named: make(map[string]named), logs: make(map[string]int), witnesses: make(map[string]int)}
 }
 
 // named says where a witness or group is defined, and in which line it became the member
@@ -135,8 +110,8 @@ func (p *parser) log(items []string) error {
 	if len(items) < 1 || len(items) > 2 {
 		return fmt.Errorf("a log has %d items: use log VKEY [URL]", len(items))
 	}
-	if len(p.policy.Logs) == p.maxLogs {
-		return fmt.Errorf("more than %d logs", p.maxLogs)
+	if len(p.policy.Logs) == MaxOf {
+		return fmt.Errorf("more than %d logs", MaxOf)
 	}
 	key, err := ParseKey(items[0], LogTypes()...)
 	if err != nil {

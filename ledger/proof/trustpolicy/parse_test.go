@@ -161,20 +161,6 @@ func TestOtherPoliciesAreRefusedWithTheirLine(t *testing.T) {
 	}
 }
 
-func TestTheLogsOfAWitnessAreBounded(t *testing.T) {
-	logs := func(n int) []byte {
-		return []byte(many(n, func(n int) string { return "log " + key("l", trustpolicy.Ed25519, n) + "\n" }))
-	}
-	list, err := trustpolicy.ParseLogs(logs(trustpolicy.MaxWitnessed))
-	if err != nil || len(list) != trustpolicy.MaxWitnessed {
-		t.Errorf("%d logs, %v, want %d", len(list), err, trustpolicy.MaxWitnessed)
-	}
-	const want = "line 4097: more than 4096 logs"
-	if _, err := trustpolicy.ParseLogs(logs(trustpolicy.MaxWitnessed + 1)); err == nil || err.Error() != want {
-		t.Errorf("got error %v, want %s", err, want)
-	}
-}
-
 func TestOnlyTheCanonicalFormOfAKeyIsAccepted(t *testing.T) {
 	k := keyOf("w.example", trustpolicy.CosignedV1, 1)
 	vkey := k.String()

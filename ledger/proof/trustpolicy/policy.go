@@ -8,8 +8,6 @@ package trustpolicy
 const (
 	MaxSize = 1 << 20 // in bytes
 	MaxOf   = 256     // logs, witnesses and groups, each
-	// MaxWitnessed is the maximum number of logs for which a witness cosigns.
-	MaxWitnessed = 4096
 )
 
 // None is the quorum of a policy that needs no cosignatures.

@@ -25,6 +25,7 @@ var kinds = map[ledger.Code]Kind{
 	ledger.CodePayloadTooLarge:      {http.StatusRequestEntityTooLarge, "Request body too large"},
 	ledger.CodeUnsupportedMediaType: {http.StatusUnsupportedMediaType, "Unsupported media type"},
 	ledger.CodeMethodNotAllowed:     {http.StatusMethodNotAllowed, "Method not allowed"},
+	ledger.CodeEndpointRemoved:      {http.StatusGone, "Endpoint removed"},
 	ledger.CodeNotAcceptable:        {http.StatusNotAcceptable, "Not acceptable"},
 
 	ledger.CodeUnauthenticated: {http.StatusUnauthorized, "Authentication required"},
@@ -72,11 +73,6 @@ var kinds = map[ledger.Code]Kind{
 	ledger.CodeNotDeleted:      {http.StatusConflict, "Not deleted"},
 	ledger.CodeNotInCheckpoint: {http.StatusConflict, "Not in a checkpoint"},
 	ledger.CodeStateNotReached: {http.StatusConflict, "State not reached"},
-
-	ledger.CodeInvalidCheckpoint:      {http.StatusBadRequest, "Invalid checkpoint"},
-	ledger.CodeUntrustedCheckpoint:    {http.StatusForbidden, "Checkpoint not signed by the log"},
-	ledger.CodeInconsistentCheckpoint: {http.StatusUnprocessableEntity, "Inconsistent checkpoint"},
-	ledger.CodeWitnessOff:             {http.StatusServiceUnavailable, "Witness off"},
 
 	ledger.CodePreconditionRequired: {http.StatusPreconditionRequired, "If-Match header required"},
 	ledger.CodePreconditionFailed:   {http.StatusPreconditionFailed, "Changed since it was read"},

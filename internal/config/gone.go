@@ -1,0 +1,42 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+
+	"github.com/spf13/pflag"
+)
+
+// gone returns the settings that were removed, and why. For one release it is no error to set one:
+// the log of the server says that it has no effect. Delete them here after the next release.
+func gone() map[string]string {
+	const noWitness = "ledgerd no longer cosigns the logs of others (see docs/witness.md)"
+	return map[string]string{
+		"witness.logs": noWitness,
+		"witness.name": noWitness,
+	}
+}
+
+// goneKeys returns the keys of the settings that were removed.
+func goneKeys() []string { return slices.Sorted(maps.Keys(gone())) }
+
+// goneNote says that a setting that was removed is set, and where.
+func goneNote(key, where string) string {
+	return fmt.Sprintf("setting %s (%s) has no effect any more: %s", key, where, gone()[key])
+}
+
+// goneOutside returns notes about settings that were removed and are set in the environment, or by
+// flags. A flag that is to be accepted stays defined, hidden.
+func goneOutside(flags *pflag.FlagSet) (notes []string) {
+	for _, key := range goneKeys() {
+		if os.Getenv(Variable(key)) != "" {
+			notes = append(notes, goneNote(key, Variable(key)))
+		}
+		if flags.Changed(flagOf(key)) {
+			notes = append(notes, goneNote(key, "--"+flagOf(key)))
+		}
+	}
+	return notes
+}
