@@ -104,23 +104,6 @@ func (e *exerciser) restored() {
 	}
 }
 
-// witness cosigns the log of another server, and keeps evidence until the oldest is deleted.
-func (e *exerciser) witness() {
-	t, ctx := e.t, e.t.Context()
-	w := store.Witnessed{Origin: "other.example/log", Size: 1, Checkpoint: []byte("signed")}
-	e.ok(e.SaveWitnessed(ctx, w, store.Witnessed{}))
-	e.ok(e.SaveWitnessed(ctx, w, w))
-	e.ok(e.WitnessMark(ctx))
-	for n := range 17 {
-		e.ok(e.KeepEvidence(ctx, store.Evidence{Origin: w.Origin, Kind: store.Unproved, Size: int64(n)}))
-	}
-	kept, err := e.Evidence(ctx, w.Origin)
-	check(t, err)
-	if len(kept) != 16 || kept[0].Size != 1 {
-		t.Errorf("%d pieces of evidence, the first of size %d", len(kept), kept[0].Size)
-	}
-}
-
 // idIn returns the ID in the body of an event.
 func idIn(t testing.TB, body jsontext.Value) string {
 	t.Helper()

@@ -49,7 +49,7 @@ func exercise(t *testing.T) (plans, opening map[string][]string) {
 	check(t, e.Settle(t.Context()))
 	for _, step := range []func(){
 		e.orgs, e.tokens, e.readTips, e.record, e.violations, e.register, e.carry, e.policies, e.webhooks, e.log,
-		e.trustedRoots, e.exchanges, e.members, e.lists, e.retention, e.lifecycles, e.restored, e.witness, e.distrust,
+		e.trustedRoots, e.exchanges, e.members, e.lists, e.retention, e.lifecycles, e.restored, e.distrust,
 		e.putClockRight,
 	} {
 		step()

@@ -49,7 +49,7 @@ ALTER TABLE repos DROP COLUMN keep_envelopes; ALTER TABLE repos DROP COLUMN keep
 ALTER TABLE repos DROP COLUMN keep_deliveries; ALTER TABLE repos DROP COLUMN purged_at;
 ALTER TABLE orgs DROP COLUMN purged_at;
 DROP TABLE audits; DROP TABLE restores;
-DROP TABLE receipt_keys; DROP TABLE tiles; DROP TABLE logs; DROP TABLE witnessed; DROP TABLE witness_evidence;
+DROP TABLE receipt_keys; DROP TABLE tiles; DROP TABLE logs;
 DROP INDEX events_of_org; DROP INDEX identities_to_log;
 ALTER TABLE commits DROP COLUMN facts; DROP TABLE unlogged_commits;
 ALTER TABLE identities DROP COLUMN event_id; ALTER TABLE policies DROP COLUMN event;

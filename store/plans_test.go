@@ -69,8 +69,6 @@ var mayScan = []exception{
 	{"ORDER BY place LIMIT ?) l\nLEFT JOIN overlaps", "reads a limited number of tips"},
 	{"ORDER BY n.id DESC LIMIT 20)\n    later", "reads a limited number of commits of a branch"},
 	{"ORDER BY commit_id DESC LIMIT ?) newest", "reads a limited number of tips"},
-	{"FROM witnessed ORDER BY seq DESC LIMIT 1", "finds the first row"},
-	{"FROM witness_evidence WHERE origin = ? ORDER BY id", "sorts the evidence against one log, which is limited"},
 	{"WITH RECURSIVE chain", "scans its own result, at most a page"},
 
 	{"FROM tokens t JOIN members m ON m.id = t.member_id", "reads the sign-ins of all orgs, at the start of the server"},

@@ -602,29 +602,6 @@ CREATE TABLE tiles (
   PRIMARY KEY (log_id, level, n)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE witnessed (
-  origin     TEXT    NOT NULL PRIMARY KEY,
-  size       INTEGER NOT NULL,
-  root       BLOB    NOT NULL,
-  checkpoint TEXT    NOT NULL, -- with the signatures of the log and of the witness
-  seq        INTEGER NOT NULL UNIQUE,
-  digest     BLOB    NOT NULL,
-  previous   BLOB    NOT NULL, -- the digest before
-  at         INTEGER NOT NULL
-) STRICT;
-
-CREATE TABLE witness_evidence (
-  id         INTEGER PRIMARY KEY,
-  origin     TEXT    NOT NULL,
-  kind       TEXT    NOT NULL, -- fork or unproved
-  size       INTEGER NOT NULL,
-  root       BLOB    NOT NULL,
-  checkpoint TEXT    NOT NULL, -- as it was submitted
-  cosigned   TEXT    NOT NULL, -- the checkpoint that was cosigned at that time
-  at         INTEGER NOT NULL,
-  UNIQUE (origin, kind, size, root)
-) STRICT;
-
 CREATE TABLE receipt_keys (
   log_id     INTEGER NOT NULL REFERENCES logs,
   not_after  INTEGER NOT NULL,

@@ -13,3 +13,7 @@ ON CONFLICT (repo_id) DO UPDATE SET done = 0;
 -- The oldest version of ledgerd that has used a token, and when.
 ALTER TABLE tokens ADD COLUMN client text NOT NULL DEFAULT '';
 ALTER TABLE tokens ADD COLUMN client_at bigint NOT NULL DEFAULT 0;
+
+-- What this server knew as a witness of other logs, which it no longer is.
+DROP TABLE witnessed;
+DROP TABLE witness_evidence;
