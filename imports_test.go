@@ -50,7 +50,7 @@ var mayImport = map[string][]string{
 	"deploy/man":       {"cmd"},
 	"deploy/container": {},
 	"cmd/run": {
-		"client", "internal/backup", "internal/bench", "internal/buildinfo", "internal/cli", "internal/config",
+		"client", "e2e/bench/measure", "internal/backup", "internal/buildinfo", "internal/cli", "internal/config",
 		"internal/demo", "internal/doctor", "internal/flagvalue", "internal/seen", "internal/service", "internal/terminal",
 		"ledger", "ledger/identity/sigstore", "ledger/proof", "store/check", "store/sqlite", "store/transfer",
 		"transparency",
@@ -280,13 +280,6 @@ var mayImport = map[string][]string{
 	"internal/terminal":    {"ledger"},
 	"internal/jq":          {"internal/flagvalue", "internal/terminal"},
 	"internal/buildinfo":   {},
-	// A benchmark starts its server as a process, so it does not import it.
-	"internal/bench": {
-		"client", "internal/bench/load", "internal/bench/network", "internal/buildinfo", "internal/gitrepo",
-		"internal/terminal", "ledger", "ledger/attestation", "ledger/eventstream", "ledger/identity", "ledger/radar",
-	},
-	"internal/bench/load":    {"ledger"},
-	"internal/bench/network": {},
 	"internal/demo": {
 		"client", "internal/buildinfo", "internal/config", "internal/gitrepo", "internal/parallel", "internal/receiver",
 		"internal/service", "internal/signing", "internal/terminal", "ledger", "ledger/attestation",
@@ -352,9 +345,16 @@ var mayImport = map[string][]string{
 	"ledger/internal/ledgertest": {"ledger", "ledger/identity"}, // for tests
 	"e2e":                        {},                            // only tests
 	"e2e/fault":                  {},                            // only tests
-	"e2e/internal/fastclock":     {},                            // clocks that run faster, for tests
-	"e2e/internal/filecheck":     {"ledger", "store"},           // for tests
-	"e2e/internal/daemon":        {},
+	// A benchmark starts its server as a process, so it does not import it.
+	"e2e/bench/measure": {
+		"client", "e2e/bench/load", "e2e/bench/network", "internal/buildinfo", "internal/gitrepo",
+		"internal/terminal", "ledger", "ledger/attestation", "ledger/eventstream", "ledger/identity", "ledger/radar",
+	},
+	"e2e/bench/load":         {"ledger"},
+	"e2e/bench/network":      {},
+	"e2e/internal/fastclock": {},                  // clocks that run faster, for tests
+	"e2e/internal/filecheck": {"ledger", "store"}, // for tests
+	"e2e/internal/daemon":    {},
 	"e2e/internal/load": {
 		"client", "e2e/internal/filecheck", "internal/config", "internal/service", "ledger", "ledger/attestation",
 		"ledger/identity", "ledger/policy", "ledger/radar", "webhook",

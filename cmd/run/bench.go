@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ledgerd/ledgerd/internal/bench"
+	"github.com/ledgerd/ledgerd/e2e/bench/measure"
 	"github.com/ledgerd/ledgerd/internal/cli"
 	"github.com/ledgerd/ledgerd/internal/config"
 )
@@ -19,7 +19,7 @@ import (
 // newBench returns the command bench. Its benchmarks call the function ledgerd to
 // run other commands of the program.
 func newBench(p *cli.Program, ledgerd Main) *cobra.Command {
-	b := new(bench.Core)
+	b := new(measure.Core)
 	command := &cobra.Command{
 		Use:   "bench",
 		Short: "Benchmark a server on this machine",
@@ -51,9 +51,9 @@ with this many attestations is replaced by a new one, as in an active repo.`,
 	flags.DurationVar(&b.ReadingTime, "seconds", 5*time.Second, "duration of each read load")
 	flags.StringVar(&b.Dir, "dir", "", "folder for the temporary database (default: the system's temporary folder)")
 	command.AddCommand(newBenchStream(p, ledgerd), newBenchWebhook(p, ledgerd),
-		newBenchRadar(p, ledgerd), benchCommand(p, ledgerd, new(bench.Crowd)), benchCommand(p, ledgerd, new(bench.Gate)),
-		benchCommand(p, ledgerd, new(bench.Proof)), benchCommand(p, ledgerd, new(bench.Replicas)),
-		newHidden("empty-handler", func(context.Context) error { return bench.ServeNothing(p.Stdout) }))
+		newBenchRadar(p, ledgerd), benchCommand(p, ledgerd, new(measure.Crowd)), benchCommand(p, ledgerd, new(measure.Gate)),
+		benchCommand(p, ledgerd, new(measure.Proof)), benchCommand(p, ledgerd, new(measure.Replicas)),
+		newHidden("empty-handler", func(context.Context) error { return measure.ServeNothing(p.Stdout) }))
 	return command
 }
 
@@ -64,7 +64,7 @@ func newHidden(use string, run func(ctx context.Context) error) *cobra.Command {
 }
 
 func newBenchStream(p *cli.Program, ledgerd Main) *cobra.Command {
-	b := new(bench.Stream)
+	b := new(measure.Stream)
 	command := &cobra.Command{
 		Use:   "stream",
 		Short: "Benchmark the live stream on this machine",
@@ -87,12 +87,12 @@ The benchmark fails if a message is lost.`,
 	flags.DurationVar(&b.ReadingTime, "seconds", 10*time.Second, "duration of the load at a steady rate")
 	flags.IntVar(&b.Connections, "connections", 64, "connections of the write load")
 	flags.StringVar(&b.Dir, "dir", "", "folder for the temporary database (default: the system's temporary folder)")
-	command.AddCommand(newHidden("bare-server", func(context.Context) error { return bench.ServeBareStream(p.Stdout) }))
+	command.AddCommand(newHidden("bare-server", func(context.Context) error { return measure.ServeBareStream(p.Stdout) }))
 	return command
 }
 
 func newBenchWebhook(p *cli.Program, ledgerd Main) *cobra.Command {
-	b := new(bench.Webhook)
+	b := new(measure.Webhook)
 	command := &cobra.Command{
 		Use:   "webhook",
 		Short: "Benchmark webhooks on this machine",
@@ -121,7 +121,7 @@ benchmark fails if a delivery is lost.`,
 }
 
 func newBenchRadar(p *cli.Program, ledgerd Main) *cobra.Command {
-	b := new(bench.Radar)
+	b := new(measure.Radar)
 	command := &cobra.Command{
 		Use:   "radar",
 		Short: "Benchmark Conflict Radar on this machine",
@@ -170,7 +170,7 @@ type Main = func(ctx context.Context, args []string, stdin io.Reader, stdout, st
 // A benchmark checks its options and then measures.
 type benchmark interface {
 	Check() error
-	Measure(context.Context, bench.Env) error
+	Measure(context.Context, measure.Env) error
 }
 
 // runBenchmark returns the RunE function of a benchmark's command.
@@ -185,7 +185,7 @@ func runBenchmark(p *cli.Program, b benchmark, ledgerd Main) func(*cobra.Command
 		}
 		ctx, release := signal.NotifyContext(command.Context(), os.Interrupt, syscall.SIGTERM)
 		defer release()
-		err = b.Measure(ctx, bench.Env{Stdout: p.Stdout, Stderr: p.Stderr, JSON: p.Global.Output == "json",
+		err = b.Measure(ctx, measure.Env{Stdout: p.Stdout, Stderr: p.Stderr, JSON: p.Global.Output == "json",
 			Database: database, Command: ledgerd})
 		if err != nil && ctx.Err() != nil {
 			return errors.New("interrupted")

@@ -1,4 +1,4 @@
-package bench
+package measure
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 
 	"github.com/r3labs/sse/v2"
 
-	"github.com/ledgerd/ledgerd/internal/bench/load"
+	"github.com/ledgerd/ledgerd/e2e/bench/load"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/eventstream"
 )

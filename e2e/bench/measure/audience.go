@@ -1,4 +1,4 @@
-package bench
+package measure
 
 import (
 	"bufio"
@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ledgerd/ledgerd/internal/bench/load"
+	"github.com/ledgerd/ledgerd/e2e/bench/load"
 )
 
 // An audience is a number of subscribers of one stream, on raw TCP connections. They

@@ -1,4 +1,4 @@
-package bench
+package measure
 
 import (
 	"context"
@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/client"
-	"github.com/ledgerd/ledgerd/internal/bench/load"
-	"github.com/ledgerd/ledgerd/internal/bench/network"
+	"github.com/ledgerd/ledgerd/e2e/bench/load"
+	"github.com/ledgerd/ledgerd/e2e/bench/network"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 

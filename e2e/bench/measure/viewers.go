@@ -1,4 +1,4 @@
-package bench
+package measure
 
 import (
 	"bufio"
@@ -18,7 +18,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ledgerd/ledgerd/internal/bench/load"
+	"github.com/ledgerd/ledgerd/e2e/bench/load"
 )
 
 // viewersPerToken is how many viewers sign in with the same token. A token can have 50

@@ -1,4 +1,4 @@
-package bench
+package measure
 
 import (
 	"context"
@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/ledgerd/ledgerd/internal/bench/load"
+	"github.com/ledgerd/ledgerd/e2e/bench/load"
 )
 
 // A Proof measures what an auditor asks: the checkpoint of a log and the proof of one of its

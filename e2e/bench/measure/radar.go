@@ -1,4 +1,4 @@
-package bench
+package measure
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 	"os/exec"
 	"time"
 
-	"github.com/ledgerd/ledgerd/internal/bench/load"
+	"github.com/ledgerd/ledgerd/e2e/bench/load"
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
 )
 

@@ -1,6 +1,6 @@
-// Package bench measures a server on this machine: recording and reading, the live
+// Package measure measures a server on this machine: recording and reading, the live
 // stream, webhooks, Conflict Radar, and recording while hostile clients are connected.
-package bench
+package measure
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/ledgerd/ledgerd/internal/bench/load"
+	"github.com/ledgerd/ledgerd/e2e/bench/load"
 	"github.com/ledgerd/ledgerd/internal/buildinfo"
 	"github.com/ledgerd/ledgerd/internal/terminal"
 )

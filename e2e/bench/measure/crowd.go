@@ -1,4 +1,4 @@
-package bench
+package measure
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ledgerd/ledgerd/internal/bench/load"
+	"github.com/ledgerd/ledgerd/e2e/bench/load"
 )
 
 // A Crowd is a run of bench crowd, which measures recording and readiness while crowds of

@@ -1,4 +1,4 @@
-package bench
+package measure
 
 import (
 	"encoding/hex"
@@ -9,7 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/ledgerd/ledgerd/internal/bench/load"
+	"github.com/ledgerd/ledgerd/e2e/bench/load"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )

@@ -1,4 +1,4 @@
-package bench
+package measure
 
 import (
 	"bytes"
@@ -14,7 +14,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/ledgerd/ledgerd/internal/bench/load"
+	"github.com/ledgerd/ledgerd/e2e/bench/load"
 )
 
 // A hostile crowd is a number of connections that do harm. Each is replaced by a new one
