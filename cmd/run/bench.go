@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/ledgerd/ledgerd/e2e/bench/measure"
 	"github.com/ledgerd/ledgerd/internal/cli"
@@ -51,8 +52,8 @@ with this many attestations is replaced by a new one, as in an active repo.`,
 	flags.DurationVar(&b.ReadingTime, "seconds", 5*time.Second, "duration of each read load")
 	flags.StringVar(&b.Dir, "dir", "", "folder for the temporary database (default: the system's temporary folder)")
 	command.AddCommand(newBenchStream(p, ledgerd), newBenchWebhook(p, ledgerd),
-		newBenchRadar(p, ledgerd), benchCommand(p, ledgerd, new(measure.Crowd)), benchCommand(p, ledgerd, new(measure.Gate)),
-		benchCommand(p, ledgerd, new(measure.Proof)), benchCommand(p, ledgerd, new(measure.Replicas)),
+		newBenchRadar(p, ledgerd), newBenchCrowd(p, ledgerd), newBenchGate(p, ledgerd), newBenchProof(p, ledgerd),
+		newBenchReplicas(p, ledgerd),
 		newHidden("empty-handler", func(context.Context) error { return measure.ServeNothing(p.Stdout) }))
 	return command
 }
@@ -154,13 +155,138 @@ alternates with the 'git diff-tree' that it runs. This requires git.`,
 	return command
 }
 
-// benchCommand returns the command of a benchmark that defines its flags itself.
-func benchCommand(p *cli.Program, ledgerd Main, b interface {
-	benchmark
-	Command() *cobra.Command
-}) *cobra.Command {
-	command := b.Command()
-	command.Args, command.RunE = cobra.NoArgs, runBenchmark(p, b, ledgerd)
+func newBenchCrowd(p *cli.Program, ledgerd Main) *cobra.Command {
+	b := new(measure.Crowd)
+	command := &cobra.Command{
+		Use:   "crowd",
+		Short: "Benchmark recording while hostile clients are connected",
+		Long: `Starts its own server on a temporary database with --attestations attestations.
+Then it records --rate attestations a second and requests /readyz, first with no
+other clients, then with each crowd of clients alone, and with all together:
+
+  readers   read lists with filters that match nothing
+  bodies    announce large bodies, send 250 bytes of them and wait
+  loris     send one header line after the other, and never a whole request
+  streams   follow the live stream; --unread of them never read
+  viewers   view live pages: like the script of the pages, a viewer follows the
+            stream and fetches its page again after events
+  large     attest and read a commit with the most evidence and requirements
+  together  all of these
+
+Latencies count from the moment at which a request was due. Each crowd meets a
+new server and runs in a process of its own; all share the machine's cores. RATIO
+compares a p99 with the same without a crowd, and CPU is the use of one core.
+The lines below a crowd are the responses to its clients. The benchmark fails if
+a stream that is read loses a message.
+At last it records as fast as possible, in rounds with and without viewers.`,
+		Example: `  ledgerd bench crowd
+  ledgerd bench crowd --only streams --rate 60 --slowdown 0
+  ledgerd bench crowd --streams 500 --unread 100 --viewers 20 -o json`,
+		Args: cobra.NoArgs,
+		RunE: runBenchmark(p, b, ledgerd),
+	}
+	flags := command.Flags()
+	flags.IntVar(&b.Attestations, "attestations", 100_000, "attestations in the database")
+	flags.StringSliceVar(&b.Only, "only", nil, "measure only these crowds")
+	flags.IntVar(&b.HostileReaders, "readers", 12, "number of hostile readers")
+	flags.IntVar(&b.Bodies, "bodies", 1000, "number of half-sent bodies")
+	flags.IntVar(&b.Loris, "loris", 2000, "number of slow-loris connections")
+	flags.IntVar(&b.Streams, "streams", 5000, "number of streams")
+	flags.IntVar(&b.Unread, "unread", 1000, "how many of the streams are never read")
+	flags.IntVar(&b.Viewers, "viewers", 200, "number of viewers")
+	flags.IntVar(&b.Large, "large", 8, "number of clients of the large commit")
+	flags.IntVar(&b.Rate, "rate", 40, "attestations to record a second")
+	flags.DurationVar(&b.ReadingTime, "seconds", 20*time.Second, "how long to measure with each crowd")
+	flags.IntVar(&b.Connections, "connections", 8, "connections of the write load as fast as possible")
+	flags.IntVar(&b.Slow, "slowdown", 10_000, "attestations to record with and without viewers (0: leave this part out)")
+	flags.StringVar(&b.Dir, "dir", "", "folder for the temporary database (default: the system's temporary folder)")
+	command.AddCommand(newHidden("clients", func(ctx context.Context) error {
+		return measure.RunCrowd(ctx, p.Stdin, p.Stdout)
+	}))
+	return command
+}
+
+func newBenchGate(p *cli.Program, ledgerd Main) *cobra.Command {
+	b := new(measure.Gate)
+	command := &cobra.Command{
+		Use:   "gate",
+		Short: "Benchmark what 'ledgerd gate' asks, by commit and by artifact",
+		Long: `Starts its own server on a temporary database with --attestations attestations,
+ten for each commit. One of the ten names an image that was built from the
+commit. Then it reads commit records, as 'ledgerd gate' does, and asks for the
+images, as 'ledgerd gate --artifact' does, in turns. Server and load share the
+machine's cores.
+
+RATIO compares the rate with that of the commit records.`,
+		Example: `  ledgerd bench gate
+  ledgerd bench gate --attestations 1000000 --seconds 10s -o json`,
+		Args: cobra.NoArgs,
+		RunE: runBenchmark(p, b, ledgerd),
+	}
+	addGateFlags(command.Flags(), b)
+	return command
+}
+
+// addGateFlags defines the flags of gate and proof.
+func addGateFlags(flags *pflag.FlagSet, b *measure.Gate) {
+	flags.IntVar(&b.Attestations, "attestations", 50_000, "attestations in the database")
+	flags.IntVar(&b.Connections, "connections", 64, "connections of the write load")
+	flags.IntVar(&b.Readers, "readers", 16, "connections of the read loads")
+	flags.DurationVar(&b.ReadingTime, "seconds", 5*time.Second, "duration of each of the six read loads")
+	flags.StringVar(&b.Dir, "dir", "", "folder for the temporary database (default: the system's temporary folder)")
+}
+
+func newBenchProof(p *cli.Program, ledgerd Main) *cobra.Command {
+	b := new(measure.Proof)
+	command := &cobra.Command{
+		Use:   "proof",
+		Short: "Benchmark proofs of events in the transparency log",
+		Long: `Starts its own server on a temporary database with --attestations attestations,
+ten for each commit. Then it reads commit records, and the checkpoint of the log
+with the proof of an event, in turns. Server and load share the machine's cores.
+
+RATIO compares the rate of checkpoints with proofs with that of the commit
+records.`,
+		Example: `  ledgerd bench proof
+  ledgerd bench proof --attestations 1000000 --seconds 10s -o json`,
+		Args: cobra.NoArgs,
+		RunE: runBenchmark(p, b, ledgerd),
+	}
+	addGateFlags(command.Flags(), &b.Gate)
+	return command
+}
+
+func newBenchReplicas(p *cli.Program, ledgerd Main) *cobra.Command {
+	b := new(measure.Replicas)
+	command := &cobra.Command{
+		Use:   "replicas",
+		Short: "Benchmark servers that share a PostgreSQL database",
+		Long: `Starts servers on a temporary schema of the database that --database names, and
+records attestations: for one org and for --orgs, on one server and on two, and
+on a server whose round trips to the database take 0.5 ms longer. Servers, load
+and the database, if it is on this machine, share the machine's cores.
+
+Then it measures the time from POST on one server to arrival on a stream of the
+other, and how long an org waits for its attestations on one server while
+another org is recorded as fast as possible on the other. For comparison, the
+same while the busy org is of another ledger in the same PostgreSQL server.
+
+RATIO compares a rate or a p99 with that of the line it names.`,
+		Example: `  ledgerd bench replicas --database 'postgres://ledgerd@/ledger?host=/run/postgresql'
+  ledgerd bench replicas --database postgres://ledgerd@db.example/ledger --orgs 100 -o json`,
+		Args: cobra.NoArgs,
+		RunE: runBenchmark(p, b, ledgerd),
+	}
+	flags := command.Flags()
+	flags.IntVar(&b.Attestations, "attestations", 10_000, "attestations of each round, of which there are three")
+	flags.IntVar(&b.Orgs, "orgs", 16, "number of orgs")
+	flags.IntVar(&b.Connections, "connections", 64, "connections of the write load")
+	flags.DurationVar(&b.ReadingTime, "seconds", 5*time.Second, "how long a round measures times")
+	flags.StringVar(&b.Dir, "dir", "", "folder for temporary files (default: the system's temporary folder)")
+	command.AddCommand(&cobra.Command{Use: "network", Hidden: true, Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return measure.ServeNetwork(c.Context(), p.Stdout, args[0])
+		}})
 	return command
 }
 

@@ -11,8 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/e2e/bench/load"
 	"github.com/ledgerd/ledgerd/e2e/bench/network"
@@ -49,40 +47,9 @@ const (
 	neighborRate = 40
 )
 
-// Command returns the command of the benchmark, without what it runs.
-func (b *Replicas) Command() *cobra.Command {
-	command := &cobra.Command{
-		Use:   "replicas",
-		Short: "Benchmark servers that share a PostgreSQL database",
-		Long: `Starts servers on a temporary schema of the database that --database names, and
-records attestations: for one org and for --orgs, on one server and on two, and
-on a server whose round trips to the database take 0.5 ms longer. Servers, load
-and the database, if it is on this machine, share the machine's cores.
-
-Then it measures the time from POST on one server to arrival on a stream of the
-other, and how long an org waits for its attestations on one server while
-another org is recorded as fast as possible on the other. For comparison, the
-same while the busy org is of another ledger in the same PostgreSQL server.
-
-RATIO compares a rate or a p99 with that of the line it names.`,
-		Example: `  ledgerd bench replicas --database 'postgres://ledgerd@/ledger?host=/run/postgresql'
-  ledgerd bench replicas --database postgres://ledgerd@db.example/ledger --orgs 100 -o json`,
-	}
-	flags := command.Flags()
-	flags.IntVar(&b.Attestations, "attestations", 10_000, "attestations of each round, of which there are three")
-	flags.IntVar(&b.Orgs, "orgs", 16, "number of orgs")
-	flags.IntVar(&b.Connections, "connections", 64, "connections of the write load")
-	flags.DurationVar(&b.ReadingTime, "seconds", 5*time.Second, "how long a round measures times")
-	flags.StringVar(&b.Dir, "dir", "", "folder for temporary files (default: the system's temporary folder)")
-	command.AddCommand(&cobra.Command{Use: "network", Hidden: true, Args: cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			return serveNetwork(c.Context(), c.OutOrStdout(), args[0])
-		}})
-	return command
-}
-
-// serveNetwork runs a slow network before a database until the context ends.
-func serveNetwork(ctx context.Context, stdout io.Writer, database string) error {
+// ServeNetwork runs a slow network before a database until the context ends, and prints its address. bench
+// replicas starts it as a separate process.
+func ServeNetwork(ctx context.Context, stdout io.Writer, database string) error {
 	slow, err := network.NewSlow(database, roundTrip)
 	if err != nil {
 		return err
