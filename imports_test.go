@@ -347,7 +347,7 @@ var mayImport = map[string][]string{
 	"e2e/fault":                  {},                            // only tests
 	// A benchmark starts its server as a process, so it does not import it.
 	"e2e/bench/measure": {
-		"client", "e2e/bench/load", "e2e/bench/network", "internal/buildinfo", "internal/gitrepo",
+		"client", "e2e/bench/load", "e2e/bench/network", "internal/gitrepo",
 		"internal/terminal", "ledger", "ledger/attestation", "ledger/eventstream", "ledger/identity", "ledger/radar",
 	},
 	"e2e/bench/load":         {"ledger"},

@@ -48,7 +48,7 @@ server is running on it.`,
 	addGroup(root, "commits", "Record and check commits", record.Commands(p))
 	addGroup(root, "browse", "See what is recorded", browse.Commands(p))
 	addGroup(root, "manage", "Set up orgs, repos and signers", append(manage.Commands(p), people.Commands(p)...))
-	addGroup(root, "tools", "Tools", run.Tools(p, Main))
+	addGroup(root, "tools", "Tools", run.Tools(p))
 	root.SetHelpCommandGroupID("tools")
 	root.SetCompletionCommandGroupID("tools")
 	root.PersistentPreRunE = func(command *cobra.Command, _ []string) error {

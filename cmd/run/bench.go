@@ -3,7 +3,6 @@ package run
 import (
 	"context"
 	"errors"
-	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -17,9 +16,8 @@ import (
 	"github.com/ledgerd/ledgerd/internal/config"
 )
 
-// newBench returns the command bench. Its benchmarks call the function ledgerd to
-// run other commands of the program.
-func newBench(p *cli.Program, ledgerd Main) *cobra.Command {
+// newBench returns the command bench.
+func newBench(p *cli.Program) *cobra.Command {
 	b := new(measure.Core)
 	command := &cobra.Command{
 		Use:   "bench",
@@ -40,7 +38,7 @@ with this many attestations is replaced by a new one, as in an active repo.`,
   ledgerd bench --attestations 1000000 --seconds 10s
   ledgerd bench --attestations 1000000 --commits 50 --per-commit 20`,
 		Args: cobra.NoArgs,
-		RunE: runBenchmark(p, b, ledgerd),
+		RunE: runBenchmark(p, b),
 	}
 	flags := command.Flags()
 	flags.IntVar(&b.Attestations, "attestations", 50_000, "attestations to record")
@@ -51,9 +49,8 @@ with this many attestations is replaced by a new one, as in an active repo.`,
 	flags.IntVar(&b.Readers, "readers", 16, "connections of the read loads")
 	flags.DurationVar(&b.ReadingTime, "seconds", 5*time.Second, "duration of each read load")
 	flags.StringVar(&b.Dir, "dir", "", "folder for the temporary database (default: the system's temporary folder)")
-	command.AddCommand(newBenchStream(p, ledgerd), newBenchWebhook(p, ledgerd),
-		newBenchRadar(p, ledgerd), newBenchCrowd(p, ledgerd), newBenchGate(p, ledgerd), newBenchProof(p, ledgerd),
-		newBenchReplicas(p, ledgerd),
+	command.AddCommand(newBenchStream(p), newBenchWebhook(p), newBenchRadar(p), newBenchCrowd(p), newBenchGate(p),
+		newBenchProof(p), newBenchReplicas(p),
 		newHidden("empty-handler", func(context.Context) error { return measure.ServeNothing(p.Stdout) }))
 	return command
 }
@@ -64,7 +61,7 @@ func newHidden(use string, run func(ctx context.Context) error) *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error { return run(c.Context()) }}
 }
 
-func newBenchStream(p *cli.Program, ledgerd Main) *cobra.Command {
+func newBenchStream(p *cli.Program) *cobra.Command {
 	b := new(measure.Stream)
 	command := &cobra.Command{
 		Use:   "stream",
@@ -79,7 +76,7 @@ The benchmark fails if a message is lost.`,
 		Example: `  ledgerd bench stream
   ledgerd bench stream --subscribers 200 --events 5000`,
 		Args: cobra.NoArgs,
-		RunE: runBenchmark(p, b, ledgerd),
+		RunE: runBenchmark(p, b),
 	}
 	flags := command.Flags()
 	flags.IntVar(&b.Subscribers, "subscribers", 1000, "number of subscribers")
@@ -92,7 +89,7 @@ The benchmark fails if a message is lost.`,
 	return command
 }
 
-func newBenchWebhook(p *cli.Program, ledgerd Main) *cobra.Command {
+func newBenchWebhook(p *cli.Program) *cobra.Command {
 	b := new(measure.Webhook)
 	command := &cobra.Command{
 		Use:   "webhook",
@@ -107,7 +104,7 @@ benchmark fails if a delivery is lost.`,
 		Example: `  ledgerd bench webhook
   ledgerd bench webhook --events 2000 -o json`,
 		Args: cobra.NoArgs,
-		RunE: runBenchmark(p, b, ledgerd),
+		RunE: runBenchmark(p, b),
 	}
 	flags := command.Flags()
 	flags.IntVar(&b.Events, "events", 10_000, "events to queue for each webhook")
@@ -121,7 +118,7 @@ benchmark fails if a delivery is lost.`,
 	return command
 }
 
-func newBenchRadar(p *cli.Program, ledgerd Main) *cobra.Command {
+func newBenchRadar(p *cli.Program) *cobra.Command {
 	b := new(measure.Radar)
 	command := &cobra.Command{
 		Use:   "radar",
@@ -141,7 +138,7 @@ alternates with the 'git diff-tree' that it runs. This requires git.`,
 		Example: `  ledgerd bench radar
   ledgerd bench radar --in-flight 1000 --paths 2000 --registrations 500 -o json`,
 		Args: cobra.NoArgs,
-		RunE: runBenchmark(p, b, ledgerd),
+		RunE: runBenchmark(p, b),
 	}
 	flags := command.Flags()
 	flags.IntVar(&b.Tips, "in-flight", 10_000, "commits in flight")
@@ -155,7 +152,7 @@ alternates with the 'git diff-tree' that it runs. This requires git.`,
 	return command
 }
 
-func newBenchCrowd(p *cli.Program, ledgerd Main) *cobra.Command {
+func newBenchCrowd(p *cli.Program) *cobra.Command {
 	b := new(measure.Crowd)
 	command := &cobra.Command{
 		Use:   "crowd",
@@ -183,7 +180,7 @@ At last it records as fast as possible, in rounds with and without viewers.`,
   ledgerd bench crowd --only streams --rate 60 --slowdown 0
   ledgerd bench crowd --streams 500 --unread 100 --viewers 20 -o json`,
 		Args: cobra.NoArgs,
-		RunE: runBenchmark(p, b, ledgerd),
+		RunE: runBenchmark(p, b),
 	}
 	flags := command.Flags()
 	flags.IntVar(&b.Attestations, "attestations", 100_000, "attestations in the database")
@@ -206,7 +203,7 @@ At last it records as fast as possible, in rounds with and without viewers.`,
 	return command
 }
 
-func newBenchGate(p *cli.Program, ledgerd Main) *cobra.Command {
+func newBenchGate(p *cli.Program) *cobra.Command {
 	b := new(measure.Gate)
 	command := &cobra.Command{
 		Use:   "gate",
@@ -221,7 +218,7 @@ RATIO compares the rate with that of the commit records.`,
 		Example: `  ledgerd bench gate
   ledgerd bench gate --attestations 1000000 --seconds 10s -o json`,
 		Args: cobra.NoArgs,
-		RunE: runBenchmark(p, b, ledgerd),
+		RunE: runBenchmark(p, b),
 	}
 	addGateFlags(command.Flags(), b)
 	return command
@@ -236,7 +233,7 @@ func addGateFlags(flags *pflag.FlagSet, b *measure.Gate) {
 	flags.StringVar(&b.Dir, "dir", "", "folder for the temporary database (default: the system's temporary folder)")
 }
 
-func newBenchProof(p *cli.Program, ledgerd Main) *cobra.Command {
+func newBenchProof(p *cli.Program) *cobra.Command {
 	b := new(measure.Proof)
 	command := &cobra.Command{
 		Use:   "proof",
@@ -250,13 +247,13 @@ records.`,
 		Example: `  ledgerd bench proof
   ledgerd bench proof --attestations 1000000 --seconds 10s -o json`,
 		Args: cobra.NoArgs,
-		RunE: runBenchmark(p, b, ledgerd),
+		RunE: runBenchmark(p, b),
 	}
 	addGateFlags(command.Flags(), &b.Gate)
 	return command
 }
 
-func newBenchReplicas(p *cli.Program, ledgerd Main) *cobra.Command {
+func newBenchReplicas(p *cli.Program) *cobra.Command {
 	b := new(measure.Replicas)
 	command := &cobra.Command{
 		Use:   "replicas",
@@ -275,7 +272,7 @@ RATIO compares a rate or a p99 with that of the line it names.`,
 		Example: `  ledgerd bench replicas --database 'postgres://ledgerd@/ledger?host=/run/postgresql'
   ledgerd bench replicas --database postgres://ledgerd@db.example/ledger --orgs 100 -o json`,
 		Args: cobra.NoArgs,
-		RunE: runBenchmark(p, b, ledgerd),
+		RunE: runBenchmark(p, b),
 	}
 	flags := command.Flags()
 	flags.IntVar(&b.Attestations, "attestations", 10_000, "attestations of each round, of which there are three")
@@ -290,9 +287,6 @@ RATIO compares a rate or a p99 with that of the line it names.`,
 	return command
 }
 
-// A Main runs the program and returns its exit status, like cmd.Main.
-type Main = func(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int
-
 // A benchmark checks its options and then measures.
 type benchmark interface {
 	Check() error
@@ -300,7 +294,7 @@ type benchmark interface {
 }
 
 // runBenchmark returns the RunE function of a benchmark's command.
-func runBenchmark(p *cli.Program, b benchmark, ledgerd Main) func(*cobra.Command, []string) error {
+func runBenchmark(p *cli.Program, b benchmark) func(*cobra.Command, []string) error {
 	return func(command *cobra.Command, _ []string) error {
 		if err := b.Check(); err != nil {
 			return cli.Usagef("%w", err)
@@ -309,10 +303,15 @@ func runBenchmark(p *cli.Program, b benchmark, ledgerd Main) func(*cobra.Command
 		if err != nil {
 			return err
 		}
+		program, err := os.Executable()
+		if err != nil {
+			return err
+		}
+
 		ctx, release := signal.NotifyContext(command.Context(), os.Interrupt, syscall.SIGTERM)
 		defer release()
 		err = b.Measure(ctx, measure.Env{Stdout: p.Stdout, Stderr: p.Stderr, JSON: p.Global.Output == "json",
-			Database: database, Command: ledgerd})
+			Database: database, Program: program})
 		if err != nil && ctx.Err() != nil {
 			return errors.New("interrupted")
 		}

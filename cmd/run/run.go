@@ -15,9 +15,8 @@ func Commands(p *cli.Program) []*cobra.Command {
 	}
 }
 
-// Tools returns the commands about the program itself. They call ledgerd to run other
-// commands.
-func Tools(p *cli.Program, ledgerd Main) []*cobra.Command {
+// Tools returns the commands about the program itself.
+func Tools(p *cli.Program) []*cobra.Command {
 	return []*cobra.Command{
 		newConfig(p),
 		newBackup(p),
@@ -27,7 +26,7 @@ func Tools(p *cli.Program, ledgerd Main) []*cobra.Command {
 		newDoctor(p),
 		newReady(p),
 		newLog(p),
-		newBench(p, ledgerd),
+		newBench(p),
 		newVersion(p),
 		newUpgrade(p),
 	}

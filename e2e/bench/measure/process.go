@@ -12,20 +12,24 @@ import (
 	"strings"
 )
 
-// A process is another process of this program, a server on a free port.
+// A process is a server on a free port: the program that is measured, or one of this program.
 type process struct {
 	command *exec.Cmd
 	address string // host:port
 }
 
-// startProcess starts this program with the arguments, and waits until it prints its
-// address.
-func startProcess(ctx context.Context, stderr io.Writer, args ...string) (*process, error) {
+// startSelf starts this program with the arguments, and waits until it prints its address.
+func startSelf(ctx context.Context, stderr io.Writer, args ...string) (*process, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	command := exec.CommandContext(ctx, self, args...)
+	return startProcess(ctx, self, stderr, args...)
+}
+
+// startProcess starts a program with the arguments, and waits until it prints its address.
+func startProcess(ctx context.Context, program string, stderr io.Writer, args ...string) (*process, error) {
+	command := exec.CommandContext(ctx, program, args...)
 	command.Stderr = stderr
 	command.Env = append(os.Environ(), "LEDGERD_LIMITS_REQUESTS=0") // it measures what the server can do
 	stdout, err := command.StdoutPipe()

@@ -3,7 +3,6 @@ package measure
 import (
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
 	"time"
 
@@ -127,11 +126,7 @@ func (b *Radar) push(ctx context.Context) error {
 		}
 		diffed.Add(result)
 
-		command, err := b.pushCommand(ctx, busy, repo)
-		if err != nil {
-			return err
-		}
-		if result, err = timed(command.Run); err != nil {
+		if result, err = timed(b.pushCommand(ctx, busy, repo).Run); err != nil {
 			return fmt.Errorf("commit register: %w", err)
 		}
 		pushed.Add(result)
@@ -145,16 +140,12 @@ func (b *Radar) push(ctx context.Context) error {
 }
 
 // pushCommand returns the command that pushes the busy commit to the server.
-func (b *Radar) pushCommand(ctx context.Context, busy gitrepo.Synthetic, repo string) (*exec.Cmd, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	command := exec.CommandContext(ctx, self, "commit", "register", orgName+"/"+repo,
+func (b *Radar) pushCommand(ctx context.Context, busy gitrepo.Synthetic, repo string) *exec.Cmd {
+	command := exec.CommandContext(ctx, b.Program, "commit", "register", orgName+"/"+repo,
 		"--server", "http://"+b.server.address)
 	command.Dir, command.Stderr = busy.Dir, b.Stderr
 	command.Env = append(busy.Environ(), "LEDGERD_TOKEN="+b.token)
-	return command, nil
+	return command
 }
 
 // timed measures one call.

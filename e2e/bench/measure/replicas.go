@@ -88,7 +88,7 @@ func (b *Replicas) Measure(ctx context.Context, env Env) error {
 // withOthers starts the other servers, and measures.
 func (b *Replicas) withOthers(ctx context.Context) error {
 	// The proxy is a process of its own, so that it does not wait for the load.
-	proxy, err := startProcess(ctx, b.Stderr, "bench", "replicas", "network", b.database)
+	proxy, err := startSelf(ctx, b.Stderr, "bench", "replicas", "network", b.database)
 	if err != nil {
 		return err
 	}
@@ -122,8 +122,8 @@ func (b *Replicas) withOthers(ctx context.Context) error {
 
 // startReplica starts another server, with the keys of the first one.
 func (b *Replicas) startReplica(ctx context.Context, database, name string) (*process, error) {
-	return startProcess(ctx, b.Stderr, "serve", "--listen", "127.0.0.1:0", "--database", database, "--log-level", "warn",
-		"--log-key-dir", filepath.Join(b.Dir, "keys"), "--log-state-dir", filepath.Join(b.Dir, name))
+	return startProcess(ctx, b.Program, b.Stderr, "serve", "--listen", "127.0.0.1:0", "--database", database,
+		"--log-level", "warn", "--log-key-dir", filepath.Join(b.Dir, "keys"), "--log-state-dir", filepath.Join(b.Dir, name))
 }
 
 // addOrgs creates the orgs after the first one, which has as many commits as all of them together.

@@ -10,15 +10,16 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ledgerd/ledgerd/e2e/bench/load"
-	"github.com/ledgerd/ledgerd/internal/buildinfo"
 	"github.com/ledgerd/ledgerd/internal/terminal"
 )
 
@@ -29,8 +30,8 @@ type Env struct {
 	// Database is the URL of a database on a PostgreSQL server, in which the benchmark creates a
 	// schema, and drops it at the end. If it is empty, the benchmark uses a temporary file.
 	Database string
-	// Command runs a command of this program and returns its exit status.
-	Command func(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int
+	// Program is the absolute path of the ledgerd that is measured.
+	Program string
 }
 
 // A Core is a run of bench, which measures recording and reading attestations. The
@@ -83,8 +84,27 @@ func (b *Core) withTempDir(ctx context.Context, f func() error) (err error) {
 		b.serveFlags = append(b.serveFlags, "--log-key-dir", filepath.Join(dir, "keys"))
 	}
 
-	b.print("ledgerd %s, %s/%s, %d cores\n", buildinfo.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
+	version, err := b.version(ctx)
+	if err != nil {
+		return err
+	}
+	b.print("ledgerd %s, %s/%s, %d cores\n", version, runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
 	return f()
+}
+
+// version returns the version of the program.
+func (b *Core) version(ctx context.Context) (string, error) {
+	text, err := b.ledgerd(ctx, "version", "-o", "json")
+	if err != nil {
+		return "", err
+	}
+	var record struct {
+		Version string `json:"version"`
+	}
+	if err := json.Unmarshal([]byte(text), &record); err != nil {
+		return "", fmt.Errorf("read the output of ledgerd version: %w", err)
+	}
+	return record.Version, nil
 }
 
 // withServer starts a server and runs the workloads in order.
@@ -101,20 +121,21 @@ func (b *Core) withServer(ctx context.Context, workloads ...func(context.Context
 	return nil
 }
 
-// ledgerd runs a command of this program on the benchmark's database and returns its
-// output.
+// ledgerd runs a command of the program on the benchmark's database and returns its output.
 func (b *Core) ledgerd(ctx context.Context, args ...string) (string, error) {
-	var stdout, stderr strings.Builder
-	args = append(args, "--database", b.database)
-	if status := b.Command(ctx, args, strings.NewReader(""), &stdout, &stderr); status != 0 {
-		return "", fmt.Errorf("ledgerd %s: exit status %d: %s", strings.Join(args, " "), status, stderr.String())
+	var stderr strings.Builder
+	command := exec.CommandContext(ctx, b.Program, append(args, "--database", b.database)...)
+	command.Stderr = &stderr
+	stdout, err := command.Output()
+	if err != nil {
+		return "", fmt.Errorf("ledgerd %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(stderr.String()))
 	}
-	return strings.TrimSpace(stdout.String()), nil
+	return strings.TrimSpace(string(stdout)), nil
 }
 
 func (b *Core) startServer(ctx context.Context) (err error) {
 	args := []string{"serve", "--listen", "127.0.0.1:0", "--database", b.database, "--log-level", "warn"}
-	b.server, err = startProcess(ctx, b.Stderr, append(args, b.serveFlags...)...)
+	b.server, err = startProcess(ctx, b.Program, b.Stderr, append(args, b.serveFlags...)...)
 	return err
 }
 
