@@ -50,8 +50,8 @@ vuln: ## check for known vulnerabilities
 	.ci/run govulncheck
 
 .PHONY: bench
-bench: ## run 'ledgerd bench'
-	go run . bench
+bench: ## measure recording and reading on this machine
+	go run ./e2e/bench
 
 .PHONY: ci
 ci: ## run all checks of CI

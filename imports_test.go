@@ -50,7 +50,7 @@ var mayImport = map[string][]string{
 	"deploy/man":       {"cmd"},
 	"deploy/container": {},
 	"cmd/run": {
-		"client", "e2e/bench/measure", "internal/backup", "internal/buildinfo", "internal/cli", "internal/config",
+		"client", "internal/backup", "internal/buildinfo", "internal/cli", "internal/config",
 		"internal/demo", "internal/doctor", "internal/flagvalue", "internal/seen", "internal/service", "internal/terminal",
 		"ledger", "ledger/identity/sigstore", "ledger/proof", "store/check", "store/sqlite", "store/transfer",
 		"transparency",
@@ -346,6 +346,7 @@ var mayImport = map[string][]string{
 	"e2e":                        {},                            // only tests
 	"e2e/fault":                  {},                            // only tests
 	// A benchmark starts its server as a process, so it does not import it.
+	"e2e/bench": {"e2e/bench/measure", "internal/flagvalue", "internal/terminal"},
 	"e2e/bench/measure": {
 		"client", "e2e/bench/load", "e2e/bench/network", "internal/gitrepo",
 		"internal/terminal", "ledger", "ledger/attestation", "ledger/eventstream", "ledger/identity", "ledger/radar",

@@ -18,9 +18,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-var platforms = flag.Bool("platforms", false, "type-check the program for all released platforms")
+var platforms = flag.Bool("platforms", false, "type-check the programs for all released platforms")
 
-// TestTypesOnAllPlatforms checks the types of the program for each platform in
+// TestTypesOnAllPlatforms checks the types of ledgerd and bench for each platform in
 // goreleaser.yaml. Of dependencies it checks declarations, but no bodies of functions.
 // Nothing is compiled, so it takes a few seconds where a build takes a minute.
 func TestTypesOnAllPlatforms(t *testing.T) {
@@ -64,9 +64,10 @@ func (s *sourceFiles) parse(path string) (*ast.File, error) {
 	return file, err
 }
 
-// checkTypes checks the types of the program and of all that it imports.
+// checkTypes checks the types of the programs and of all that they import.
 func checkTypes(t *testing.T, files *sourceFiles, system, arch string) {
-	list := exec.Command("go", "list", "-deps", "-json=ImportPath,Dir,GoFiles,ImportMap,Module", ".")
+	list := exec.Command("go", "list", "-deps", "-json=ImportPath,Dir,GoFiles,ImportMap,Module", ".",
+		"./e2e/bench")
 	list.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+arch)
 	list.Stderr = os.Stderr
 	out, err := list.Output()

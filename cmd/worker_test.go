@@ -18,7 +18,7 @@ import (
 
 // A worker is a process that runs the commands of one script, one after the other, as processes of their
 // own would: in the script's folder and with its variables. To start a process takes longer than most
-// commands. A command that starts its own program, as bench does, needs a process.
+// commands.
 type worker struct {
 	process  *exec.Cmd
 	requests *gob.Encoder

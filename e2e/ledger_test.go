@@ -64,7 +64,7 @@ func TestOnPostgreSQL(t *testing.T) {
 		"it is about what browsers and receivers do with answers, not about what the server answers": "TestWebScreenshots|" +
 			"TestWebPagesAreAccessible|TestWeb.*BelowABasePath|TestWebCopyButtonsRestoreTheirNames|" +
 			"TestWebCorruptionCheckVerifiesEveryKey|TestWebCorruptionCheckFindsTampering|TestDocumentedWebhookReceivers",
-		"it takes long, and e2e/fault has replicas": "TestFaultFortyHours|TestFaultFlatness|TestFaultHostileCrowds",
+		"it takes long, and e2e/fault has replicas": "TestFaultFortyHours|TestFaultFlatness",
 	})
 }
 

@@ -26,7 +26,6 @@ func Tools(p *cli.Program) []*cobra.Command {
 		newDoctor(p),
 		newReady(p),
 		newLog(p),
-		newBench(p),
 		newVersion(p),
 		newUpgrade(p),
 	}

@@ -27,7 +27,7 @@ func startCrowd(ctx context.Context, stderr io.Writer, clients crowdClients) (*c
 	if err != nil {
 		return nil, err
 	}
-	p := &crowdProcess{command: exec.CommandContext(ctx, self, "bench", "crowd", "clients")}
+	p := &crowdProcess{command: exec.CommandContext(ctx, self, "crowd", "clients")}
 	p.command.Stderr = stderr
 	if p.stdin, err = p.command.StdinPipe(); err != nil {
 		return nil, err

@@ -25,7 +25,7 @@ type machineSpeed struct {
 
 func (b *Core) measureMachine(ctx context.Context) (machineSpeed, error) {
 	var m machineSpeed
-	process, err := startSelf(ctx, b.Stderr, "bench", "empty-handler")
+	process, err := startSelf(ctx, b.Stderr, "empty-handler")
 	if err != nil {
 		return m, err
 	}

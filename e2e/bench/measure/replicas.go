@@ -67,11 +67,8 @@ func (b *Replicas) Check() error {
 	return nil
 }
 
-// Measure runs the benchmark.
+// Measure runs the benchmark, in env.Database.
 func (b *Replicas) Measure(ctx context.Context, env Env) error {
-	if env.Database == "" {
-		return errors.New("servers can share only a PostgreSQL database: name one with --database")
-	}
 	b.Env, b.Commits, b.PerCommit = env, replicaCommits, replicaTurns
 	err := b.withTempDir(ctx, func() error {
 		if err := b.setUp(ctx); err != nil {
@@ -88,7 +85,7 @@ func (b *Replicas) Measure(ctx context.Context, env Env) error {
 // withOthers starts the other servers, and measures.
 func (b *Replicas) withOthers(ctx context.Context) error {
 	// The proxy is a process of its own, so that it does not wait for the load.
-	proxy, err := startSelf(ctx, b.Stderr, "bench", "replicas", "network", b.database)
+	proxy, err := startSelf(ctx, b.Stderr, "replicas", "network", "--database", b.database)
 	if err != nil {
 		return err
 	}
@@ -318,7 +315,7 @@ func (b *Replicas) stream(ctx context.Context, server *process, total *load.Resu
 // withNeighbor starts a server with a ledger of its own, and measures how long an org waits while
 // another one is busy.
 func (b *Replicas) withNeighbor(ctx context.Context) error {
-	apart := &Core{Env: b.Env, Connections: b.Connections, Commits: b.Commits, PerCommit: b.PerCommit, Dir: b.Dir}
+	apart := &Core{Env: b.Env, Connections: b.Connections, Commits: b.Commits, PerCommit: b.PerCommit}
 	apart.JSON = true // it prints nothing
 	return apart.withTempDir(ctx, func() error {
 		if err := apart.setUp(ctx); err != nil {

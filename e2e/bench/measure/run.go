@@ -30,6 +30,8 @@ type Env struct {
 	// Database is the URL of a database on a PostgreSQL server, in which the benchmark creates a
 	// schema, and drops it at the end. If it is empty, the benchmark uses a temporary file.
 	Database string
+	// Dir is the folder for temporary files. If empty, it is the system's.
+	Dir string
 	// Program is the absolute path of the ledgerd that is measured.
 	Program string
 }
@@ -44,8 +46,6 @@ type Core struct {
 	ReadingTime                        time.Duration
 	images                             bool // whether the first attestation of a commit names an image
 
-	// Dir is the folder for temporary files. If empty, it is the system's.
-	Dir        string
 	database   string
 	serveFlags []string // additional flags of ledgerd serve
 	server     *process

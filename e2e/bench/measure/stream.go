@@ -137,7 +137,7 @@ func (b *Stream) delivered(ctx context.Context, server string, a *audience, star
 
 // bare measures a bare r3labs/sse server with the same messages, for comparison.
 func (b *Stream) bare(ctx context.Context) error {
-	process, err := startSelf(ctx, b.Stderr, "bench", "stream", "bare-server")
+	process, err := startSelf(ctx, b.Stderr, "stream", "bare-server")
 	if err != nil {
 		return err
 	}

@@ -1,29 +1,28 @@
-package run
+package main
 
 import (
 	"context"
 	"errors"
-	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/ledgerd/ledgerd/e2e/bench/measure"
-	"github.com/ledgerd/ledgerd/internal/cli"
-	"github.com/ledgerd/ledgerd/internal/config"
+	"github.com/ledgerd/ledgerd/internal/flagvalue"
 )
 
-// newBench returns the command bench.
-func newBench(p *cli.Program) *cobra.Command {
+// newRoot returns the command bench, which measures recording and reading, with its subcommands.
+func newRoot(p *program) *cobra.Command {
 	b := new(measure.Core)
 	command := &cobra.Command{
 		Use:   "bench",
 		Short: "Benchmark a server on this machine",
-		Long: `Starts its own server on a temporary database, loads it through the HTTP API and
+		Long: `Starts a server on a temporary database, loads it through the HTTP API and
 prints the throughput and latency. Server and load share the machine's cores.
+
+The server is the program that --ledgerd names, such as another release. By
+default, bench builds the one of the checkout that it is run in.
 
 First it measures the machine: an HTTP handler that does nothing, Ed25519
 verifications and fsyncs. Read the figures as ratios to those.
@@ -34,12 +33,20 @@ server on the file.
 
 The attestations go to --commits commits in turn. With --per-commit, a commit
 with this many attestations is replaced by a new one, as in an active repo.`,
-		Example: `  ledgerd bench
-  ledgerd bench --attestations 1000000 --seconds 10s
-  ledgerd bench --attestations 1000000 --commits 50 --per-commit 20`,
-		Args: cobra.NoArgs,
-		RunE: runBenchmark(p, b),
+		Example: `  go run ./e2e/bench
+  go run ./e2e/bench --attestations 1000000 --seconds 10s
+  go run ./e2e/bench --attestations 1000000 --commits 50 --per-commit 20
+  go run ./e2e/bench --ledgerd ~/ledgerd-0.1.0/ledgerd`,
+		Args:          cobra.NoArgs,
+		RunE:          p.runs(b),
+		SilenceUsage:  true,
+		SilenceErrors: true,
+
+		Annotations:       map[string]string{cobra.CommandDisplayNameAnnotation: "go run ./e2e/bench"},
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
+	p.addFlags(command)
+	command.SetFlagErrorFunc(flagvalue.Error)
 	flags := command.Flags()
 	flags.IntVar(&b.Attestations, "attestations", 50_000, "attestations to record")
 	flags.IntVar(&b.Commits, "commits", 1000, "commits that get attestations at the same time")
@@ -48,20 +55,21 @@ with this many attestations is replaced by a new one, as in an active repo.`,
 	flags.IntVar(&b.Connections, "connections", 64, "connections of the write load")
 	flags.IntVar(&b.Readers, "readers", 16, "connections of the read loads")
 	flags.DurationVar(&b.ReadingTime, "seconds", 5*time.Second, "duration of each read load")
-	flags.StringVar(&b.Dir, "dir", "", "folder for the temporary database (default: the system's temporary folder)")
-	command.AddCommand(newBenchStream(p), newBenchWebhook(p), newBenchRadar(p), newBenchCrowd(p), newBenchGate(p),
-		newBenchProof(p), newBenchReplicas(p),
-		newHidden("empty-handler", func(context.Context) error { return measure.ServeNothing(p.Stdout) }))
+	command.AddCommand(newStream(p), newWebhook(p), newRadar(p), newCrowd(p), newGate(p), newProof(p), newReplicas(p),
+		newHidden(p, "empty-handler", func(context.Context) error { return measure.ServeNothing(p.stdout) }))
 	return command
 }
 
 // newHidden returns a command that a benchmark starts as a separate process.
-func newHidden(use string, run func(ctx context.Context) error) *cobra.Command {
+func newHidden(p *program, use string, run func(ctx context.Context) error) *cobra.Command {
 	return &cobra.Command{Use: use, Hidden: true, Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return run(c.Context()) }}
+		RunE: func(c *cobra.Command, _ []string) error {
+			p.started = true
+			return run(c.Context())
+		}}
 }
 
-func newBenchStream(p *cli.Program) *cobra.Command {
+func newStream(p *program) *cobra.Command {
 	b := new(measure.Stream)
 	command := &cobra.Command{
 		Use:   "stream",
@@ -73,10 +81,10 @@ subscribers share the machine's cores.
 For comparison it measures a bare r3labs/sse server that sends the same messages
 to as many subscribers, without storing any: read the figures as ratios to that.
 The benchmark fails if a message is lost.`,
-		Example: `  ledgerd bench stream
-  ledgerd bench stream --subscribers 200 --events 5000`,
+		Example: `  go run ./e2e/bench stream
+  go run ./e2e/bench stream --subscribers 200 --events 5000`,
 		Args: cobra.NoArgs,
-		RunE: runBenchmark(p, b),
+		RunE: p.runs(b),
 	}
 	flags := command.Flags()
 	flags.IntVar(&b.Subscribers, "subscribers", 1000, "number of subscribers")
@@ -84,12 +92,13 @@ The benchmark fails if a message is lost.`,
 	flags.IntVar(&b.Slow, "slowdown", 10_000, "attestations to record with and without subscribers, to measure their cost")
 	flags.DurationVar(&b.ReadingTime, "seconds", 10*time.Second, "duration of the load at a steady rate")
 	flags.IntVar(&b.Connections, "connections", 64, "connections of the write load")
-	flags.StringVar(&b.Dir, "dir", "", "folder for the temporary database (default: the system's temporary folder)")
-	command.AddCommand(newHidden("bare-server", func(context.Context) error { return measure.ServeBareStream(p.Stdout) }))
+	command.AddCommand(newHidden(p, "bare-server", func(context.Context) error {
+		return measure.ServeBareStream(p.stdout)
+	}))
 	return command
 }
 
-func newBenchWebhook(p *cli.Program) *cobra.Command {
+func newWebhook(p *program) *cobra.Command {
 	b := new(measure.Webhook)
 	command := &cobra.Command{
 		Use:   "webhook",
@@ -101,10 +110,10 @@ respond at once. Server, load and receivers share the machine's cores.
 To measure how fast queues drain, events are queued while no server is running.
 The time is measured from the start of the server to the last arrival. The
 benchmark fails if a delivery is lost.`,
-		Example: `  ledgerd bench webhook
-  ledgerd bench webhook --events 2000 -o json`,
+		Example: `  go run ./e2e/bench webhook
+  go run ./e2e/bench webhook --events 2000 -o json`,
 		Args: cobra.NoArgs,
-		RunE: runBenchmark(p, b),
+		RunE: p.runs(b),
 	}
 	flags := command.Flags()
 	flags.IntVar(&b.Events, "events", 10_000, "events to queue for each webhook")
@@ -114,11 +123,10 @@ benchmark fails if a delivery is lost.`,
 	flags.DurationVar(&b.ReadingTime, "seconds", 20*time.Second,
 		"how long to measure a healthy webhook, alone and next to one that hangs")
 	flags.IntVar(&b.Connections, "connections", 64, "connections of the write load")
-	flags.StringVar(&b.Dir, "dir", "", "folder for the temporary database (default: the system's temporary folder)")
 	return command
 }
 
-func newBenchRadar(p *cli.Program) *cobra.Command {
+func newRadar(p *program) *cobra.Command {
 	b := new(measure.Radar)
 	command := &cobra.Command{
 		Use:   "radar",
@@ -135,10 +143,10 @@ how much commits in flight slow down registration.
 Last it creates a git repository with a commit that changes many files. It runs
 'ledgerd commit register' on this commit, for repos with nothing in flight, and
 alternates with the 'git diff-tree' that it runs. This requires git.`,
-		Example: `  ledgerd bench radar
-  ledgerd bench radar --in-flight 1000 --paths 2000 --registrations 500 -o json`,
+		Example: `  go run ./e2e/bench radar
+  go run ./e2e/bench radar --in-flight 1000 --paths 2000 --registrations 500 -o json`,
 		Args: cobra.NoArgs,
-		RunE: runBenchmark(p, b),
+		RunE: p.runs(b),
 	}
 	flags := command.Flags()
 	flags.IntVar(&b.Tips, "in-flight", 10_000, "commits in flight")
@@ -147,12 +155,10 @@ alternates with the 'git diff-tree' that it runs. This requires git.`,
 	flags.IntVar(&b.Files, "files", 500, "files that the registered commit changes")
 	flags.IntVar(&b.Pushes, "pushes", 20, "how often to register it")
 	flags.IntVar(&b.Connections, "connections", 16, "connections of the load")
-	flags.StringVar(&b.Dir, "dir", "",
-		"folder for the temporary database and git repository (default: the system's temporary folder)")
 	return command
 }
 
-func newBenchCrowd(p *cli.Program) *cobra.Command {
+func newCrowd(p *program) *cobra.Command {
 	b := new(measure.Crowd)
 	command := &cobra.Command{
 		Use:   "crowd",
@@ -176,11 +182,11 @@ compares a p99 with the same without a crowd, and CPU is the use of one core.
 The lines below a crowd are the responses to its clients. The benchmark fails if
 a stream that is read loses a message.
 At last it records as fast as possible, in rounds with and without viewers.`,
-		Example: `  ledgerd bench crowd
-  ledgerd bench crowd --only streams --rate 60 --slowdown 0
-  ledgerd bench crowd --streams 500 --unread 100 --viewers 20 -o json`,
+		Example: `  go run ./e2e/bench crowd
+  go run ./e2e/bench crowd --only streams --rate 60 --slowdown 0
+  go run ./e2e/bench crowd --streams 500 --unread 100 --viewers 20 -o json`,
 		Args: cobra.NoArgs,
-		RunE: runBenchmark(p, b),
+		RunE: p.runs(b),
 	}
 	flags := command.Flags()
 	flags.IntVar(&b.Attestations, "attestations", 100_000, "attestations in the database")
@@ -196,14 +202,13 @@ At last it records as fast as possible, in rounds with and without viewers.`,
 	flags.DurationVar(&b.ReadingTime, "seconds", 20*time.Second, "how long to measure with each crowd")
 	flags.IntVar(&b.Connections, "connections", 8, "connections of the write load as fast as possible")
 	flags.IntVar(&b.Slow, "slowdown", 10_000, "attestations to record with and without viewers (0: leave this part out)")
-	flags.StringVar(&b.Dir, "dir", "", "folder for the temporary database (default: the system's temporary folder)")
-	command.AddCommand(newHidden("clients", func(ctx context.Context) error {
-		return measure.RunCrowd(ctx, p.Stdin, p.Stdout)
+	command.AddCommand(newHidden(p, "clients", func(ctx context.Context) error {
+		return measure.RunCrowd(ctx, p.stdin, p.stdout)
 	}))
 	return command
 }
 
-func newBenchGate(p *cli.Program) *cobra.Command {
+func newGate(p *program) *cobra.Command {
 	b := new(measure.Gate)
 	command := &cobra.Command{
 		Use:   "gate",
@@ -215,10 +220,10 @@ images, as 'ledgerd gate --artifact' does, in turns. Server and load share the
 machine's cores.
 
 RATIO compares the rate with that of the commit records.`,
-		Example: `  ledgerd bench gate
-  ledgerd bench gate --attestations 1000000 --seconds 10s -o json`,
+		Example: `  go run ./e2e/bench gate
+  go run ./e2e/bench gate --attestations 1000000 --seconds 10s -o json`,
 		Args: cobra.NoArgs,
-		RunE: runBenchmark(p, b),
+		RunE: p.runs(b),
 	}
 	addGateFlags(command.Flags(), b)
 	return command
@@ -230,10 +235,9 @@ func addGateFlags(flags *pflag.FlagSet, b *measure.Gate) {
 	flags.IntVar(&b.Connections, "connections", 64, "connections of the write load")
 	flags.IntVar(&b.Readers, "readers", 16, "connections of the read loads")
 	flags.DurationVar(&b.ReadingTime, "seconds", 5*time.Second, "duration of each of the six read loads")
-	flags.StringVar(&b.Dir, "dir", "", "folder for the temporary database (default: the system's temporary folder)")
 }
 
-func newBenchProof(p *cli.Program) *cobra.Command {
+func newProof(p *program) *cobra.Command {
 	b := new(measure.Proof)
 	command := &cobra.Command{
 		Use:   "proof",
@@ -244,16 +248,16 @@ with the proof of an event, in turns. Server and load share the machine's cores.
 
 RATIO compares the rate of checkpoints with proofs with that of the commit
 records.`,
-		Example: `  ledgerd bench proof
-  ledgerd bench proof --attestations 1000000 --seconds 10s -o json`,
+		Example: `  go run ./e2e/bench proof
+  go run ./e2e/bench proof --attestations 1000000 --seconds 10s -o json`,
 		Args: cobra.NoArgs,
-		RunE: runBenchmark(p, b),
+		RunE: p.runs(b),
 	}
 	addGateFlags(command.Flags(), &b.Gate)
 	return command
 }
 
-func newBenchReplicas(p *cli.Program) *cobra.Command {
+func newReplicas(p *program) *cobra.Command {
 	b := new(measure.Replicas)
 	command := &cobra.Command{
 		Use:   "replicas",
@@ -269,65 +273,25 @@ another org is recorded as fast as possible on the other. For comparison, the
 same while the busy org is of another ledger in the same PostgreSQL server.
 
 RATIO compares a rate or a p99 with that of the line it names.`,
-		Example: `  ledgerd bench replicas --database 'postgres://ledgerd@/ledger?host=/run/postgresql'
-  ledgerd bench replicas --database postgres://ledgerd@db.example/ledger --orgs 100 -o json`,
+		Example: `  go run ./e2e/bench replicas --database 'postgres://ledgerd@/ledger?host=/run/postgresql'
+  go run ./e2e/bench replicas --database postgres://ledgerd@db.example/ledger --orgs 100 -o json`,
 		Args: cobra.NoArgs,
-		RunE: runBenchmark(p, b),
+		PreRunE: func(*cobra.Command, []string) error {
+			if p.database == "" {
+				return errors.New("servers can share only a PostgreSQL database: name one with --database")
+			}
+			return nil
+		},
+		RunE: p.runs(b),
 	}
 	flags := command.Flags()
 	flags.IntVar(&b.Attestations, "attestations", 10_000, "attestations of each round, of which there are three")
 	flags.IntVar(&b.Orgs, "orgs", 16, "number of orgs")
 	flags.IntVar(&b.Connections, "connections", 64, "connections of the write load")
 	flags.DurationVar(&b.ReadingTime, "seconds", 5*time.Second, "how long a round measures times")
-	flags.StringVar(&b.Dir, "dir", "", "folder for temporary files (default: the system's temporary folder)")
-	command.AddCommand(&cobra.Command{Use: "network", Hidden: true, Args: cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			return measure.ServeNetwork(c.Context(), p.Stdout, args[0])
-		}})
+	network := newHidden(p, "network", func(ctx context.Context) error {
+		return measure.ServeNetwork(ctx, p.stdout, p.database)
+	})
+	command.AddCommand(network)
 	return command
-}
-
-// A benchmark checks its options and then measures.
-type benchmark interface {
-	Check() error
-	Measure(context.Context, measure.Env) error
-}
-
-// runBenchmark returns the RunE function of a benchmark's command.
-func runBenchmark(p *cli.Program, b benchmark) func(*cobra.Command, []string) error {
-	return func(command *cobra.Command, _ []string) error {
-		if err := b.Check(); err != nil {
-			return cli.Usagef("%w", err)
-		}
-		database, err := benchmarkDatabase(p, command)
-		if err != nil {
-			return err
-		}
-		program, err := os.Executable()
-		if err != nil {
-			return err
-		}
-
-		ctx, release := signal.NotifyContext(command.Context(), os.Interrupt, syscall.SIGTERM)
-		defer release()
-		err = b.Measure(ctx, measure.Env{Stdout: p.Stdout, Stderr: p.Stderr, JSON: p.Global.Output == "json",
-			Database: database, Program: program})
-		if err != nil && ctx.Err() != nil {
-			return errors.New("interrupted")
-		}
-		return err
-	}
-}
-
-// benchmarkDatabase returns the URL of the database to measure with, or empty for a temporary file.
-// That of the environment or of a configuration file is not used: it may be the one of a server.
-func benchmarkDatabase(p *cli.Program, command *cobra.Command) (url string, err error) {
-	s, err := p.Settings(command)
-	if err != nil || s.DatabaseSource != config.FromFlag {
-		return "", err
-	}
-	if !s.Database.IsServer() {
-		return "", cli.Usagef("bench takes --database only with a postgres:// URL: without it, it uses a temporary file")
-	}
-	return string(s.Database), nil
 }
