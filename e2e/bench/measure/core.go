@@ -179,7 +179,7 @@ func (b *Core) attest(n int) error {
 	if err != nil {
 		return err
 	}
-	b.report(fmt.Sprintf("attest: %d, of %d in the ledger then", n, b.recorded), result)
+	b.figure(rateFigure(fmt.Sprintf("attest: %d, of %d in the ledger then", n, b.recorded), result))
 	return nil
 }
 
@@ -235,7 +235,7 @@ func (b *Core) readPages() error {
 	if err != nil {
 		return fmt.Errorf("read pages: %w", err)
 	}
-	b.report(fmt.Sprintf("page of 50 by predicate and since, of %d", b.recorded), result)
+	b.figure(rateFigure(fmt.Sprintf("page of 50 by predicate and since, of %d", b.recorded), result))
 	return nil
 }
 
@@ -259,14 +259,14 @@ func (b *Core) readCommits() error {
 		if err != nil {
 			return fmt.Errorf("read commits: %w", err)
 		}
-		b.report(fmt.Sprintf("%s, of %d", of.what, b.recorded), result)
+		b.figure(rateFigure(fmt.Sprintf("%s, of %d", of.what, b.recorded), result))
 	}
 	return nil
 }
 
 func (b *Core) reportMemory() {
 	if bytes, ok := b.server.residentMemory(); ok {
-		fmt.Fprintf(b.Stdout, "%-58s %8.0f MB\n", "memory of the server", float64(bytes)/1e6)
+		b.print("%-58s %8.0f MB", "memory of the server", float64(bytes)/1e6)
 	}
 }
 
@@ -277,7 +277,7 @@ func (b *Core) restart(ctx context.Context) error {
 		return fmt.Errorf("stop the server: %w", err)
 	}
 	if info, err := os.Stat(b.database); err == nil { // stop has checkpointed the WAL
-		fmt.Fprintf(b.Stdout, "%-58s %8.0f MB\n", "size of the database", float64(info.Size())/1e6)
+		b.print("%-58s %8.0f MB", "size of the database", float64(info.Size())/1e6)
 	}
 
 	start := time.Now()
@@ -287,8 +287,8 @@ func (b *Core) restart(ctx context.Context) error {
 	if err := b.checkReady(); err != nil {
 		return err
 	}
-	fmt.Fprintf(b.Stdout, "%-58s %8.0f ms\n", fmt.Sprintf("start until ready with %d attestations", b.recorded),
-		load.MS(time.Since(start)))
+	took := load.MS(time.Since(start))
+	b.print("%-58s %8.0f ms", fmt.Sprintf("start until ready with %d attestations", b.recorded), took)
 	return nil
 }
 
@@ -325,6 +325,9 @@ func (b *Core) Measure(ctx context.Context, env Env) error {
 		if err := b.setUp(ctx); err != nil {
 			return err
 		}
-		return b.withServer(ctx, b.workloads)
+		if err := b.withServer(ctx, b.workloads); err != nil {
+			return err
+		}
+		return b.printFigures()
 	})
 }

@@ -97,6 +97,12 @@ func (b *Core) describeMachine(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if b.JSON {
+		b.figures = append(b.figures, figure{Workload: "empty net/http handler", Rate: m.handler.Rate()},
+			figure{Workload: "Ed25519 verifications on one core", Rate: m.verify},
+			figure{Workload: "fsyncs of 4 KiB", Rate: m.fsync})
+		return nil
+	}
 	t := terminal.NewTable(b.Stdout, "MACHINE", "RATE")
 	t.Row("empty net/http handler", fmt.Sprintf("%.0f/s at %d connections", m.handler.Rate(), b.Connections))
 	t.Row("Ed25519 verifications", fmt.Sprintf("%.0f/s on one core", m.verify))

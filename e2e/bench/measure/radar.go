@@ -101,12 +101,6 @@ func (b *Radar) load(repo string, n, branches int) (load.Result, error) {
 	return result, nil
 }
 
-func rateFigure(workload string, result load.Result) figure {
-	f := latencyFigure(workload, result)
-	f.Rate = result.Rate()
-	return f
-}
-
 // push measures commit register, compared with the git diff-tree that it runs.
 func (b *Radar) push(ctx context.Context) error {
 	busy, err := gitrepo.NewSynthetic(ctx, b.Dir, b.Files)

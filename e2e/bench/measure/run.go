@@ -139,12 +139,6 @@ func (b *Core) startServer(ctx context.Context) (err error) {
 	return err
 }
 
-// report prints the result of a workload.
-func (b *Core) report(workload string, result load.Result) {
-	fmt.Fprintf(b.Stdout, "%-58s %8.0f/s  p50 %6.2f ms  p99 %6.2f ms\n", workload, result.Rate(),
-		load.MS(result.Percentile(0.50)), load.MS(result.Percentile(0.99)))
-}
-
 // print prints a line, except with -o json.
 func (b *Core) print(format string, values ...any) {
 	if !b.JSON {
@@ -178,6 +172,12 @@ func (b *Core) figure(f figure) {
 
 func latencyFigure(workload string, result load.Result) figure {
 	return figure{Workload: workload, P50: load.MS(result.Percentile(0.50)), P99: load.MS(result.Percentile(0.99))}
+}
+
+func rateFigure(workload string, result load.Result) figure {
+	f := latencyFigure(workload, result)
+	f.Rate = result.Rate()
+	return f
 }
 
 // A signer signs the benchmark's statements.
