@@ -185,7 +185,7 @@ func TestKillLosesNoWebhookDelivery(t *testing.T) {
 	v := newVictim(t)
 	v.ledgerd("repo", "create", "acme/web")
 	v.flags = []string{
-		"--webhooks-allowed-networks", "127.0.0.0/8,::1/128", "--webhooks-timeout", "1s", "--webhooks-connect-timeout", "1s",
+		"--webhooks-allowed-networks", "127.0.0.0/8,::1/128", "--webhooks-timeout", "1s",
 		// Enough retries that no delivery fails, although one attempt in five does.
 		"--webhooks-schedule", strings.Repeat("1s,", 30) + "1s",
 	}

@@ -28,7 +28,7 @@ func TestACME(t *testing.T) {
 	o := newOrg(t)
 	authority := startPebble(t, o.address)
 	o.env = append(o.env, "SSL_CERT_FILE="+authority.trusted, "LEDGERD_TLS_DOMAINS=ledger.example.com",
-		"LEDGERD_TLS_EMAIL=ops@example.com", "LEDGERD_TLS_DIRECTORY="+authority.directory)
+		"LEDGERD_TLS_DIRECTORY="+authority.directory)
 	o.start()
 
 	first := o.servedCertificate("ledger.example.com")

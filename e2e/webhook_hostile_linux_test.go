@@ -40,7 +40,7 @@ func TestWebhooksToHostileReceivers(t *testing.T) {
 	testenv.From(t, testenv.Push, "takes many seconds")
 	t.Parallel()
 	h := newHooks(t, "LEDGERD_WEBHOOKS_ALLOWED_NETWORKS="+receiverHost+"/32",
-		"LEDGERD_WEBHOOKS_TIMEOUT=2s", "LEDGERD_WEBHOOKS_CONNECT_TIMEOUT=1s", "LEDGERD_WEBHOOKS_SCHEDULE=1s,2s,4s,8s,16s")
+		"LEDGERD_WEBHOOKS_TIMEOUT=2s", "LEDGERD_WEBHOOKS_SCHEDULE=1s,2s,4s,8s,16s")
 	arrived := make(chan arrival, 10_000)
 	healthy := serve(t, receiverHost, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)

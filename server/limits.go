@@ -35,11 +35,11 @@ func (l *limits) acquire(org, token string) (release func(), err error) {
 	}
 	if l.open[org] >= l.perOrg {
 		return nil, ledger.Errorf(
-			ledger.CodeTooManyStreams, "the org already has %d open streams (setting streams.per_org)", l.perOrg)
+			ledger.CodeTooManyStreams, "the org already has %d open streams (see docs/limits.md)", l.perOrg)
 	}
 	if l.open[token] >= l.perToken {
 		return nil, ledger.Errorf(ledger.CodeTooManyStreams,
-			"the API token already has %d open streams (setting streams.per_token)", l.perToken)
+			"the API token already has %d open streams (see docs/limits.md)", l.perToken)
 	}
 
 	l.all++

@@ -56,9 +56,8 @@ type Config struct {
 	Version string
 	// Streams is the maximum number of open live streams of all orgs. 0 means no limit.
 	Streams int
-	// StreamsPerOrg and StreamsPerToken are the maximum numbers of open live streams
-	// (settings streams.per_org and streams.per_token). 0 means DefaultStreamsPerOrg
-	// or DefaultStreamsPerToken.
+	// StreamsPerOrg and StreamsPerToken are the maximum numbers of open live streams. 0 means
+	// DefaultStreamsPerOrg or DefaultStreamsPerToken.
 	StreamsPerOrg, StreamsPerToken int
 	// Requests is the maximum number of requests per second with a token, and for public logs
 	// from an address (setting limits.requests). 0 means no limit.

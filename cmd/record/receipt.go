@@ -39,7 +39,7 @@ proofs that the org's transparency log has what it rests on. With the key of the
 log, others can verify it without the server: see docs/receipts.md.
 
 A receipt says what the ledger decided at a time, not that it would decide the
-same now. It is valid for a day, or as the server says (receipts.valid_for).
+same now. It is valid for a day.
 
 Without --state, it is for the present state, which must be ATTESTED, PROMOTABLE
 or DEPLOYED. In a CI job, the commit is by default that of the job; see

@@ -100,8 +100,7 @@ func (p *Program) AddGlobalFlags(root *cobra.Command) {
 	flags := root.PersistentFlags()
 	flags.StringVar(&p.Global.Config, "config", "", "configuration `file` (LEDGERD_CONFIG)")
 	flags.String("database", string(config.Default().Database), "database `file` or postgres:// URL (LEDGERD_DATABASE)")
-	flags.Bool("no-copy", config.Default().NoCopy,
-		"migrate the schema without copying the database first (LEDGERD_NO_COPY)")
+	flags.Bool("no-copy", false, "migrate the schema without copying the database first")
 	flags.StringVar(&p.Global.Server, "server", "", "`URL` of the server (LEDGERD_URL)")
 	flags.StringVar(&p.Global.oldServer, "url", "", "earlier name of --server")
 	_ = flags.MarkHidden("url")

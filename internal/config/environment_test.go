@@ -10,7 +10,7 @@ func TestCheckEnvironment(t *testing.T) {
 	for name, reported := range map[string]bool{
 		"LEDGERD_LISTEN":              false,
 		"LEDGERD_LOG_LEVEL":           false,
-		"LEDGERD_STREAMS_PER_ORG":     false,
+		"LEDGERD_STREAMS_PER_ORG":     false, // removed
 		"LEDGERD_CONFIG":              false,
 		"LEDGERD_URL":                 false,
 		"LEDGERD_TOKEN":               false,
@@ -26,7 +26,7 @@ func TestCheckEnvironment(t *testing.T) {
 		"LEDGERD_LOGLEVEL":            true,
 		"LEDGERD_LOG":                 true,
 		"LEDGERD_log_level":           true,
-		"LEDGERD_STREAMS__PER_ORG":    true,
+		"LEDGERD_LIMITS__REQUESTS":    true,
 		"LEDGERD_TOKEN_FILES":         true,
 		"LEDGERD_SHUTDOWN_TIMEOUT_MS": true,
 	} {

@@ -28,6 +28,7 @@ func AddFlags(command *cobra.Command) {
 	flags.String("metrics-listen", "", "`address` of metrics, profiles and the log level, or off (LEDGERD_METRICS_LISTEN)")
 	addBackupFlags(flags)
 	addWebhookFlags(flags)
+	addGoneFlags(flags)
 	flagvalue.ChoiceVar(command, flags, new(string), "log-level", "", "minimum level to log (LEDGERD_LOG_LEVEL)",
 		logLevels()...)
 	flagvalue.ChoiceVar(command, flags, new(string), "log-format", "", "log format (LEDGERD_LOG_FORMAT)", logFormats()...)
@@ -71,17 +72,20 @@ func addWebhookFlags(flags *pflag.FlagSet) {
 	textVar("schedule", "DURATIONS", strings.Join(schedule, ","), "wait before each retry, comma-separated",
 		validAs[retrySchedule])
 	textVar("timeout", "DURATION", d.Timeout.String(), "how long an attempt may take", validAs[duration])
-	textVar("connect-timeout", "DURATION", d.ConnectTimeout.String(), "how long connecting to a receiver may take",
-		validAs[duration])
-	flags.Int("webhooks-in-flight", d.InFlight,
-		"maximum concurrent requests to one webhook (LEDGERD_WEBHOOKS_IN_FLIGHT)")
-	flags.Int("webhooks-total-in-flight", d.TotalInFlight,
-		"maximum concurrent requests to all webhooks (LEDGERD_WEBHOOKS_TOTAL_IN_FLIGHT)")
 	textVar("disable-after", "DURATION", d.DisableAfter.String(),
 		"disable a webhook after it has only failed for this long", validAs[duration])
 	textVar("keep", "DURATION", d.Keep.String(), "how long to keep finished deliveries", validAs[duration])
 	flags.String("webhooks-proxy", "", "`URL` of an HTTP proxy for webhooks; a password in it is visible to other "+
 		"users of this machine: prefer LEDGERD_WEBHOOKS_PROXY")
+}
+
+// addGoneFlags defines the flags of settings that were removed, so that for one release it is no error
+// to use them.
+func addGoneFlags(flags *pflag.FlagSet) {
+	for _, name := range []string{"webhooks-connect-timeout", "webhooks-in-flight", "webhooks-total-in-flight"} {
+		flags.String(name, "", "has no effect any more")
+		_ = flags.MarkHidden(name) // it was defined just now
+	}
 }
 
 // validAs returns text unchanged, and an error if it is not the text form of a T.

@@ -12,10 +12,21 @@ import (
 // gone returns the settings that were removed, and why. For one release it is no error to set one:
 // the log of the server says that it has no effect. Delete them here after the next release.
 func gone() map[string]string {
-	const noWitness = "ledgerd no longer cosigns the logs of others (see docs/witness.md)"
+	const (
+		constant  = "it is a constant (see docs/limits.md)"
+		noWitness = "ledgerd no longer cosigns the logs of others (see docs/witness.md)"
+	)
 	return map[string]string{
-		"witness.logs": noWitness,
-		"witness.name": noWitness,
+		"no_copy":                  "give the command the flag --no-copy",
+		"receipts.valid_for":       constant,
+		"streams.per_org":          constant,
+		"streams.per_token":        constant,
+		"tls.email":                "certificate authorities send no mail before a certificate expires",
+		"webhooks.connect_timeout": constant,
+		"webhooks.in_flight":       constant,
+		"webhooks.total_in_flight": constant,
+		"witness.logs":             noWitness,
+		"witness.name":             noWitness,
 	}
 }
 
@@ -34,8 +45,8 @@ func goneOutside(flags *pflag.FlagSet) (notes []string) {
 		if os.Getenv(Variable(key)) != "" {
 			notes = append(notes, goneNote(key, Variable(key)))
 		}
-		if flags.Changed(flagOf(key)) {
-			notes = append(notes, goneNote(key, "--"+flagOf(key)))
+		if flag := flags.Lookup(flagOf(key)); flag != nil && flag.Hidden && flag.Changed {
+			notes = append(notes, goneNote(key, "--"+flag.Name))
 		}
 	}
 	return notes

@@ -20,6 +20,9 @@ func TestGone(t *testing.T) {
 		}
 		flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
 		flags.String("witness-name", "", "") // as a flag that was removed would be
+		if err := flags.MarkHidden("witness-name"); err != nil {
+			t.Fatal(err)
+		}
 		if err := flags.Parse(args); err != nil {
 			t.Fatal(err)
 		}

@@ -43,6 +43,9 @@ func Load(flags *pflag.FlagSet, file string) (Settings, error) {
 	s, err := decodeSettings(v)
 	s.DatabaseSource = sourceOf("database", v, flags)
 	s.Gone = append(notes, goneOutside(flags)...)
+	if flags.Lookup("no-copy") != nil {
+		s.NoCopy, _ = flags.GetBool("no-copy") // it is a bool
+	}
 	return s, errors.Join(fileErr, err)
 }
 

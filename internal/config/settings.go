@@ -13,8 +13,6 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
-	"github.com/ledgerd/ledgerd/ledger/proof/receipt"
-	"github.com/ledgerd/ledgerd/server"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/webhook/dispatch"
 )
@@ -27,23 +25,22 @@ type Settings struct {
 	TrustedProxies Networks `mapstructure:"trusted_proxies" yaml:"trusted_proxies,flow"`
 	BaseURL        BaseURL  `mapstructure:"base_url" yaml:"base_url"`
 	Database       Database `mapstructure:"database" yaml:"database"`
-	NoCopy         bool     `mapstructure:"no_copy" yaml:"no_copy"`
 	// ExternalCheckpoints leaves the checkpoints of the write-ahead log to another program.
 	ExternalCheckpoints bool          `mapstructure:"external_checkpoints" yaml:"external_checkpoints"`
 	Backup              Backup        `mapstructure:"backup" yaml:"backup"`
 	Metrics             Metrics       `mapstructure:"metrics" yaml:"metrics"`
 	MaxBody             Size          `mapstructure:"max_body" yaml:"max_body"`
-	Streams             Streams       `mapstructure:"streams" yaml:"streams"`
 	Limits              Limits        `mapstructure:"limits" yaml:"limits"`
 	Webhooks            Webhooks      `mapstructure:"webhooks" yaml:"webhooks"`
 	RadarMemory         Size          `mapstructure:"radar_memory" yaml:"radar_memory"`
 	Log                 Log           `mapstructure:"log" yaml:"log"`
-	Receipts            Receipts      `mapstructure:"receipts" yaml:"receipts"`
 	OIDC                OIDC          `mapstructure:"oidc" yaml:"oidc"`
 	SignIn              SignIn        `mapstructure:"sign_in" yaml:"sign_in"`
 	ShutdownDelay       time.Duration `mapstructure:"shutdown_delay" yaml:"shutdown_delay"`
 	ShutdownTimeout     time.Duration `mapstructure:"shutdown_timeout" yaml:"shutdown_timeout"`
 
+	// NoCopy is the flag --no-copy: a database is migrated without a copy. It is not a setting itself.
+	NoCopy bool `mapstructure:"-" yaml:"-"`
 	// DatabaseSource says where Database comes from. It is not a setting itself.
 	DatabaseSource Source `mapstructure:"-" yaml:"-"`
 	// Gone has a note about each setting that is set and was removed. It is not a setting itself.
@@ -60,12 +57,6 @@ const (
 	FromEnvironment
 	FromFlag
 )
-
-// Streams are the limits of concurrent live streams.
-type Streams struct {
-	PerOrg   int `mapstructure:"per_org" yaml:"per_org"`
-	PerToken int `mapstructure:"per_token" yaml:"per_token"`
-}
 
 // Limits are how often callers may send requests. 0 means no limit.
 type Limits struct {
@@ -93,12 +84,6 @@ type Log struct {
 	WitnessNetworks Networks `mapstructure:"witness_networks" yaml:"witness_networks,flow"`
 }
 
-// Receipts holds the settings of receipts.
-type Receipts struct {
-	// ValidFor is how long a receipt is valid.
-	ValidFor duration `mapstructure:"valid_for" yaml:"valid_for"`
-}
-
 // OIDC holds the settings of the issuers whose tokens are exchanged.
 type OIDC struct {
 	// AllowedNetworks are the private networks in which issuers may be.
@@ -119,11 +104,9 @@ func Default() Settings {
 		Backup:          defaultBackup(),
 		MaxBody:         4 << 20,
 		Limits:          Limits{Requests: 1000, FailedSignIns: 60},
-		Streams:         Streams{PerOrg: server.DefaultStreamsPerOrg, PerToken: server.DefaultStreamsPerToken},
 		Webhooks:        defaultWebhooks(),
 		RadarMemory:     store.DefaultRadarMemory,
 		Log:             Log{Level: logLevels()[0], Format: logFormats()[0]},
-		Receipts:        Receipts{ValidFor: duration(24 * time.Hour)},
 		ShutdownDelay:   time.Second,
 		ShutdownTimeout: 15 * time.Second,
 	}
@@ -150,17 +133,11 @@ func (s Settings) check() problems {
 		invalid("max_body", "%v is out of range (use 1KiB to 1GiB)", s.MaxBody)
 	}
 
-	if s.Streams.PerOrg < 1 {
-		invalid("streams.per_org", "%d is out of range (use 1 or more)", s.Streams.PerOrg)
-	}
 	if n := s.Limits.Requests; n < 0 || n > maxRate {
 		invalid("limits.requests", "%d is out of range (use 0 to %d)", n, maxRate)
 	}
 	if n := s.Limits.FailedSignIns; n < 0 || n > maxRate {
 		invalid("limits.failed_sign_ins", "%d is out of range (use 0 to %d)", n, maxRate)
-	}
-	if s.Streams.PerToken < 1 {
-		invalid("streams.per_token", "%d is out of range (use 1 or more)", s.Streams.PerToken)
 	}
 	s.Webhooks.check(invalid)
 	if s.RadarMemory < 1<<20 || s.RadarMemory > 64<<30 {
@@ -172,9 +149,6 @@ func (s Settings) check() problems {
 	}
 	if !slices.Contains(logFormats(), s.Log.Format) {
 		invalid("log.format", "%q is not a log format (use %s)", s.Log.Format, flagvalue.OneOf(logFormats()))
-	}
-	if valid := time.Duration(s.Receipts.ValidFor); valid < time.Minute || valid > receipt.MaxValidity {
-		invalid("receipts.valid_for", "%v is out of range (use 1m to 7d)", s.Receipts.ValidFor)
 	}
 	if _, err := s.SignIn.Party(s.BaseURL); err != nil {
 		invalid("sign_in.rp_id", "%v", err)

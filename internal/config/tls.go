@@ -14,8 +14,6 @@ type TLS struct {
 	Key  string `mapstructure:"key" yaml:"key"`
 	// Domains are the names for which certificates are fetched by ACME (RFC 8555).
 	Domains domains `mapstructure:"domains" yaml:"domains,flow"`
-	// Email is the contact of the ACME account. It may be empty.
-	Email string `mapstructure:"email" yaml:"email"`
 	// Directory is the URL of the ACME directory. If it is empty, it is that of Let's Encrypt.
 	Directory string `mapstructure:"directory" yaml:"directory"`
 	// Folder has the ACME account and certificates. If it is empty, it is next to the database;
@@ -38,7 +36,7 @@ func (t TLS) check(invalid func(key, format string, args ...any)) {
 		invalid("tls.domains", "set together with tls.cert: use one of the two")
 	}
 
-	if len(t.Domains) == 0 && (t.Email != "" || t.Directory != "" || t.Folder != "") {
+	if len(t.Domains) == 0 && (t.Directory != "" || t.Folder != "") {
 		invalid("tls.domains", "empty: name the domains for which ACME fetches certificates")
 	}
 	if u, err := url.Parse(t.Directory); t.Directory != "" && (err != nil || u.Scheme != "https" || u.Host == "") {

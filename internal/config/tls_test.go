@@ -29,7 +29,6 @@ func TestConnectionsAreChecked(t *testing.T) {
 		{"ACME and files", func(s *Settings) {
 			s.TLS.Domains, s.TLS.Cert, s.TLS.Key = domains{"a.example"}, "c", "k"
 		}, "tls.domains: set together with tls.cert"},
-		{"an email without domains", func(s *Settings) { s.TLS.Email = "ops@a.example" }, "tls.domains: empty"},
 		{"a folder without domains", func(s *Settings) { s.TLS.Folder = "acme" }, "tls.domains: empty"},
 		{"a directory without domains", func(s *Settings) { s.TLS.Directory = "https://acme.example" }, "tls.domains: empty"},
 		{"a directory without TLS", func(s *Settings) {

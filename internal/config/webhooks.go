@@ -12,9 +12,6 @@ type Webhooks struct {
 	AllowedNetworks Networks      `mapstructure:"allowed_networks" yaml:"allowed_networks,flow"`
 	Schedule        retrySchedule `mapstructure:"schedule" yaml:"schedule,flow"`
 	Timeout         duration      `mapstructure:"timeout" yaml:"timeout"`
-	ConnectTimeout  duration      `mapstructure:"connect_timeout" yaml:"connect_timeout"`
-	InFlight        int           `mapstructure:"in_flight" yaml:"in_flight"`
-	TotalInFlight   int           `mapstructure:"total_in_flight" yaml:"total_in_flight"`
 	DisableAfter    duration      `mapstructure:"disable_after" yaml:"disable_after"`
 	Keep            duration      `mapstructure:"keep" yaml:"keep"`
 	Proxy           proxyURL      `mapstructure:"proxy" yaml:"proxy"`
@@ -29,13 +26,10 @@ func defaultWebhooks() Webhooks {
 		schedule = append(schedule, duration(d))
 	}
 	return Webhooks{
-		Schedule:       schedule,
-		Timeout:        duration(15 * time.Second),
-		ConnectTimeout: duration(5 * time.Second),
-		InFlight:       8,
-		TotalInFlight:  dispatch.DefaultTotalInFlight,
-		DisableAfter:   duration(5 * day),
-		Keep:           duration(store.DefaultKeepDeliveries),
+		Schedule:     schedule,
+		Timeout:      duration(15 * time.Second),
+		DisableAfter: duration(5 * day),
+		Keep:         duration(store.DefaultKeepDeliveries),
 	}
 }
 
@@ -72,19 +66,7 @@ func (s Webhooks) check(invalid func(key, format string, args ...any)) {
 		}
 	}
 
-	timeout := within("timeout", s.Timeout, duration(time.Second), duration(2*time.Minute))
-	if within("connect_timeout", s.ConnectTimeout, duration(100*time.Millisecond), duration(2*time.Minute)) && timeout &&
-		s.ConnectTimeout > s.Timeout {
-		invalid("webhooks.connect_timeout", "%v is longer than webhooks.timeout (%v)", s.ConnectTimeout, s.Timeout)
-	}
-
-	if s.InFlight < 1 || s.InFlight > 64 {
-		invalid("webhooks.in_flight", "%d is out of range (use 1 to 64)", s.InFlight)
-	}
-	if s.TotalInFlight < 1 || s.TotalInFlight > 65536 {
-		invalid("webhooks.total_in_flight", "%d is out of range (use 1 to 65536)", s.TotalInFlight)
-	}
-
+	within("timeout", s.Timeout, duration(time.Second), duration(2*time.Minute))
 	within("disable_after", s.DisableAfter, duration(time.Minute), duration(365*day))
 	if within("keep", s.Keep, duration(day), duration(3650*day)) && s.Keep < minKeep {
 		invalid("webhooks.keep", "%v is too short: webhooks.schedule requires at least %v", s.Keep, minKeep)

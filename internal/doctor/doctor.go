@@ -127,7 +127,7 @@ func (e *examination) schema(ctx context.Context, bytes int64) (readable bool) {
 		return true
 	}
 	if e.settings.NoCopy {
-		e.add(check, Warning, "version %d is of an earlier release: serve migrates it without a copy, as no_copy says",
+		e.add(check, Warning, "version %d is of an earlier release: serve migrates it without a copy, as --no-copy says",
 			version)
 		return false
 	}
@@ -139,7 +139,7 @@ func (e *examination) schema(ctx context.Context, bytes int64) (readable bool) {
 // files examines how many files the process may open.
 func (e *examination) files() {
 	const enough = 1000
-	connections := service.MaxConnections(e.settings)
+	connections := service.MaxConnections()
 	if connections < enough {
 		e.add("files", Warning, "the process may open so few files that the server has at most %d connections "+
 			"(raise the limit with ulimit -n, or LimitNOFILE= of systemd)", connections)

@@ -141,10 +141,13 @@ func receiverOf(u *url.URL) receiver {
 	return receiver{u.Scheme, net.JoinHostPort(u.Hostname(), port)}
 }
 
+// connectTimeout is how long connecting to a receiver may take. Deliveries have the same limit.
+const connectTimeout = 5 * time.Second
+
 // reach connects to a receiver, with TLS if it has that, and sends nothing. Without a proxy the
 // guard of deliveries applies.
 func (e *examination) reach(ctx context.Context, r receiver) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(e.settings.Webhooks.ConnectTimeout))
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	dialer := &net.Dialer{Control: e.settings.Webhooks.Guard().Control}
 	if e.settings.Webhooks.Proxy.URL() != nil {

@@ -116,6 +116,10 @@ func openKeys(s config.Settings) (*transparency.Keys, error) {
 	return transparency.OpenKeys(s.KeyDir(), s.StateDir())
 }
 
+// receiptValidity is how long receipts are valid: long enough for a deployment, and short enough that a
+// verdict is not used after it has changed.
+const receiptValidity = 24 * time.Hour
+
 // newReceipts returns what signs receipts, or nil if the base URL is not set. It opens the
 // folder of the keys for the first receipt.
 func newReceipts(s config.Settings, db *store.Store, log *slog.Logger) *transparency.Receipts {
@@ -124,7 +128,7 @@ func newReceipts(s config.Settings, db *store.Store, log *slog.Logger) *transpar
 		return nil
 	}
 	return transparency.NewReceipts(transparency.ReceiptConfig{
-		Store: db, Scheme: base.Scheme, Validity: time.Duration(s.Receipts.ValidFor), Logger: log,
+		Store: db, Scheme: base.Scheme, Validity: receiptValidity, Logger: log,
 		Keys: sync.OnceValues(func() (*transparency.Keys, error) { return openKeys(s) }),
 	})
 }

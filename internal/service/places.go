@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ledgerd/ledgerd/internal/config"
+	"github.com/ledgerd/ledgerd/webhook/dispatch"
 )
 
 const (
@@ -39,9 +39,9 @@ func placesFor(files, webhookRequests int) int {
 	return min(max(files-webhooks-reservedFiles, minPlaces), maxPlaces)
 }
 
-// MaxConnections returns how many connections a server with these settings may have in this
-// process, which may open a limited number of files.
-func MaxConnections(s config.Settings) int { return placesFor(maxFiles(), s.Webhooks.TotalInFlight) }
+// MaxConnections returns how many connections a server may have in this process, which may open a
+// limited number of files.
+func MaxConnections() int { return placesFor(maxFiles(), dispatch.DefaultTotalInFlight) }
 
 // places limits the open connections of an http.Server. If too many are idle, the one
 // that has been idle longest is closed. If there are too many in all, a new one takes the

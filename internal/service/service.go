@@ -87,7 +87,7 @@ func StartAt(ctx context.Context, s config.Settings, l *Log, now func() time.Tim
 		return nil, err
 	}
 	m := newMetrics()
-	listener, err := listen(s.Listen, MaxConnections(s))
+	listener, err := listen(s.Listen, MaxConnections())
 	if err != nil {
 		return nil, err
 	}
@@ -117,22 +117,20 @@ func StartAt(ctx context.Context, s config.Settings, l *Log, now func() time.Tim
 		return nil, errors.Join(err, db.Close(), listener.Close())
 	}
 	api := server.New(logs.serve(server.Config{
-		Store:           db,
-		Base:            s.BaseURL.Path(),
-		Streams:         listener.places.limit * 3 / 4, // the rest is for other requests
-		Logger:          log,
-		MaxBody:         int64(s.MaxBody),
-		StreamsPerOrg:   s.Streams.PerOrg,
-		StreamsPerToken: s.Streams.PerToken,
-		Requests:        s.Limits.Requests,
-		FailedSignIns:   s.Limits.FailedSignIns,
-		CheckTarget:     guard.Check,
-		CheckIssuer:     s.OIDC.Guard().Check,
-		Issuers:         newIssuers(s, log),
-		BaseURL:         string(s.BaseURL),
-		Party:           party,
-		Version:         buildinfo.Version(),
-		Observer:        m.server,
+		Store:         db,
+		Base:          s.BaseURL.Path(),
+		Streams:       listener.places.limit * 3 / 4, // the rest is for other requests
+		Logger:        log,
+		MaxBody:       int64(s.MaxBody),
+		Requests:      s.Limits.Requests,
+		FailedSignIns: s.Limits.FailedSignIns,
+		CheckTarget:   guard.Check,
+		CheckIssuer:   s.OIDC.Guard().Check,
+		Issuers:       newIssuers(s, log),
+		BaseURL:       string(s.BaseURL),
+		Party:         party,
+		Version:       buildinfo.Version(),
+		Observer:      m.server,
 	}))
 	site, err := newSite(s, api, db, log)
 	if err != nil {
@@ -289,18 +287,15 @@ func newIssuers(s config.Settings, log *slog.Logger) *oidc.Issuers {
 // newDispatcher returns the dispatcher that sends the deliveries in the database.
 func newDispatcher(s config.Settings, db *store.Store, guard *dispatch.Guard, log *slog.Logger) *dispatch.Dispatcher {
 	return dispatch.New(dispatch.Config{
-		Outbox:         db,
-		Logger:         log,
-		Guard:          guard,
-		UserAgent:      buildinfo.UserAgent(),
-		Schedule:       s.Webhooks.Schedule.Durations(),
-		Timeout:        time.Duration(s.Webhooks.Timeout),
-		ConnectTimeout: time.Duration(s.Webhooks.ConnectTimeout),
-		InFlight:       s.Webhooks.InFlight,
-		TotalInFlight:  s.Webhooks.TotalInFlight,
-		DisableAfter:   time.Duration(s.Webhooks.DisableAfter),
-		Grace:          s.ShutdownTimeout,
-		Proxy:          s.Webhooks.Proxy.URL(),
+		Outbox:       db,
+		Logger:       log,
+		Guard:        guard,
+		UserAgent:    buildinfo.UserAgent(),
+		Schedule:     s.Webhooks.Schedule.Durations(),
+		Timeout:      time.Duration(s.Webhooks.Timeout),
+		DisableAfter: time.Duration(s.Webhooks.DisableAfter),
+		Grace:        s.ShutdownTimeout,
+		Proxy:        s.Webhooks.Proxy.URL(),
 	})
 }
 

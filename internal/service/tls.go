@@ -38,7 +38,6 @@ func newACME(s config.TLS, folder string) *autocert.Manager {
 		Prompt:     autocert.AcceptTOS,
 		Cache:      autocert.DirCache(folder),
 		HostPolicy: autocert.HostWhitelist(s.Domains...),
-		Email:      s.Email,
 	}
 	if s.Directory != "" {
 		m.Client = &acme.Client{DirectoryURL: s.Directory}

@@ -34,8 +34,7 @@ func (a *attempter) logShortage(err error) {
 	defer a.shortageMu.Unlock()
 	if time.Since(a.shortageLogged) > time.Minute {
 		a.shortageLogged = time.Now()
-		a.cfg.Logger.Error("no file descriptors left for webhook requests; retrying (raise the limit with ulimit -n, or "+
-			"lower webhooks.total_in_flight)", "error", err)
+		a.cfg.Logger.Error("no file descriptors left for webhook requests; retrying (raise ulimit -n)", "error", err)
 	}
 }
 

@@ -28,8 +28,7 @@ type crowdClients struct {
 	LargeClient                              largeClient
 }
 
-// streamsPerToken is how many streams of a benchmark share a token. The default of
-// streams.per_token is 2000.
+// streamsPerToken is how many streams of a benchmark share a token. A server allows 2,000.
 const streamsPerToken = 1000
 
 // A crowdReport is what a crowd has seen.
