@@ -63,7 +63,7 @@ type Config struct {
 	// from an address (setting limits.requests). 0 means no limit.
 	Requests int
 	// FailedSignIns is the maximum number of requests per minute from an address whose token
-	// is not accepted (setting limits.failed_sign_ins). 0 means no limit.
+	// is not accepted. 0 means no limit.
 	FailedSignIns int
 	// CheckTarget returns a *ledger.Error about the field url if a webhook must not
 	// have that URL. It is called when a webhook is created and when its URL changes.

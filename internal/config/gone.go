@@ -17,6 +17,7 @@ func gone() map[string]string {
 		noWitness = "ledgerd no longer cosigns the logs of others (see docs/witness.md)"
 	)
 	return map[string]string{
+		"limits.failed_sign_ins":   constant,
 		"no_copy":                  "give the command the flag --no-copy",
 		"receipts.valid_for":       constant,
 		"streams.per_org":          constant,

@@ -62,11 +62,9 @@ const (
 type Limits struct {
 	// Requests is the number per second with one token.
 	Requests int `mapstructure:"requests" yaml:"requests"`
-	// FailedSignIns is the number per minute from one address whose token is not accepted.
-	FailedSignIns int `mapstructure:"failed_sign_ins" yaml:"failed_sign_ins"`
 }
 
-// maxRate is the maximum of each of the Limits.
+// maxRate is the maximum of Limits.Requests.
 const maxRate = 1_000_000
 
 // Log holds the settings of the server's log, and of the transparency logs.
@@ -103,7 +101,7 @@ func Default() Settings {
 		Database:        "ledger.db",
 		Backup:          defaultBackup(),
 		MaxBody:         4 << 20,
-		Limits:          Limits{Requests: 1000, FailedSignIns: 60},
+		Limits:          Limits{Requests: 1000},
 		Webhooks:        defaultWebhooks(),
 		RadarMemory:     store.DefaultRadarMemory,
 		Log:             Log{Level: logLevels()[0], Format: logFormats()[0]},
@@ -135,9 +133,6 @@ func (s Settings) check() problems {
 
 	if n := s.Limits.Requests; n < 0 || n > maxRate {
 		invalid("limits.requests", "%d is out of range (use 0 to %d)", n, maxRate)
-	}
-	if n := s.Limits.FailedSignIns; n < 0 || n > maxRate {
-		invalid("limits.failed_sign_ins", "%d is out of range (use 0 to %d)", n, maxRate)
 	}
 	s.Webhooks.check(invalid)
 	if s.RadarMemory < 1<<20 || s.RadarMemory > 64<<30 {

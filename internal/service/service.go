@@ -70,6 +70,10 @@ func Start(ctx context.Context, s config.Settings, log *Log) (*Instance, error) 
 	return StartAt(ctx, s, log, nil)
 }
 
+// failedSignIns is how many requests per minute may come from an address whose token is not accepted.
+// One address may be that of many people behind a proxy.
+const failedSignIns = 60
+
 // StartAt is Start with another clock than that of the system, or of the database on a server: all
 // that the server records has its time. The times that now returns need a monotonic reading, and
 // must not jump against it (see [store.Options]).
@@ -123,7 +127,7 @@ func StartAt(ctx context.Context, s config.Settings, l *Log, now func() time.Tim
 		Logger:        log,
 		MaxBody:       int64(s.MaxBody),
 		Requests:      s.Limits.Requests,
-		FailedSignIns: s.Limits.FailedSignIns,
+		FailedSignIns: failedSignIns,
 		CheckTarget:   guard.Check,
 		CheckIssuer:   s.OIDC.Guard().Check,
 		Issuers:       newIssuers(s, log),
