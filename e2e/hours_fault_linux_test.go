@@ -127,7 +127,7 @@ func (l *load) start() {
 	socket := filepath.Join(filepath.Dir(l.o.database), "stats")
 	l.o.env = []string{fastFactor + "=" + fmt.Sprint(l.factor), fastSocket + "=" + socket,
 		"LEDGERD_WEBHOOKS_ALLOWED_NETWORKS=127.0.0.0/8", "LEDGERD_WEBHOOKS_SCHEDULE=5s,5m,10m",
-		"LEDGERD_WEBHOOKS_KEEP=25h", "LEDGERD_WEBHOOKS_DISABLE_AFTER=3h"}
+		"LEDGERD_WEBHOOKS_KEEP=25h"}
 	l.o.startWith(func(serve *exec.Cmd) *exec.Cmd { return exec.Command("ledgerd-fast", serve.Args[1:]...) })
 	stats := l.stats()
 	l.began, l.realBegan = stats.Now, time.Now()

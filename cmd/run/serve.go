@@ -82,7 +82,7 @@ func serve(p *cli.Program, command *cobra.Command, s config.Settings) error {
 	}
 	release() // a second signal ends the program at once
 	log.Info("stopping", "shutdown_delay", s.ShutdownDelay)
-	return errors.Join(err, running.Stop(s.ShutdownDelay, s.ShutdownTimeout))
+	return errors.Join(err, running.Stop(s.ShutdownDelay, service.StopTimeout))
 }
 
 // listeningOn returns where a server listens, for a person.

@@ -77,7 +77,7 @@ func (r *replicas) start(one *replica) {
 	one.server = exec.Command("ledgerd", "serve", "--listen", one.address)
 	one.server.Env = append(append(os.Environ(), load.Settings()...), "LEDGERD_DATABASE="+r.url,
 		"LEDGERD_LOG_KEY_DIR="+r.keys, "LEDGERD_LOG_STATE_DIR="+one.state, "LEDGERD_BASE_URL=http://ledger.example",
-		"LEDGERD_SHUTDOWN_DELAY=300ms", "LEDGERD_SHUTDOWN_TIMEOUT=3s")
+		"LEDGERD_SHUTDOWN_DELAY=300ms")
 	one.log.Reset()
 	server := one.server
 	check(r.t, daemon.Start(server, &one.log))

@@ -113,8 +113,7 @@ func (v *victim) start() {
 // command returns the command that serves the database.
 func (v *victim) command() *exec.Cmd {
 	serve := exec.Command("ledgerd", "serve", "--listen", v.address, "--database", v.database)
-	serve.Env = append(append(os.Environ(), load.Settings()...), "LEDGERD_SHUTDOWN_DELAY=300ms",
-		"LEDGERD_SHUTDOWN_TIMEOUT=3s")
+	serve.Env = append(append(os.Environ(), load.Settings()...), "LEDGERD_SHUTDOWN_DELAY=300ms")
 	return serve
 }
 

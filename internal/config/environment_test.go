@@ -28,7 +28,7 @@ func TestCheckEnvironment(t *testing.T) {
 		"LEDGERD_log_level":           true,
 		"LEDGERD_LIMITS__REQUESTS":    true,
 		"LEDGERD_TOKEN_FILES":         true,
-		"LEDGERD_SHUTDOWN_TIMEOUT_MS": true,
+		"LEDGERD_SHUTDOWN_DELAY_MS":   true,
 	} {
 		err := CheckEnvironment([]string{name + "=x=y", "HOME=/"})
 		if got := err != nil; got != reported {

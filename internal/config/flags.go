@@ -34,8 +34,6 @@ func AddFlags(command *cobra.Command) {
 	flagvalue.ChoiceVar(command, flags, new(string), "log-format", "", "log format (LEDGERD_LOG_FORMAT)", logFormats()...)
 	flags.Duration("shutdown-delay", d.ShutdownDelay,
 		"on shutdown, how long to be not ready but still serve requests (LEDGERD_SHUTDOWN_DELAY)")
-	flags.Duration("shutdown-timeout", d.ShutdownTimeout,
-		"on shutdown, how long to wait for requests, and then for webhooks (LEDGERD_SHUTDOWN_TIMEOUT)")
 }
 
 // addListenFlags defines the flags of how clients connect.
@@ -72,8 +70,6 @@ func addWebhookFlags(flags *pflag.FlagSet) {
 	textVar("schedule", "DURATIONS", strings.Join(schedule, ","), "wait before each retry, comma-separated",
 		validAs[retrySchedule])
 	textVar("timeout", "DURATION", d.Timeout.String(), "how long an attempt may take", validAs[duration])
-	textVar("disable-after", "DURATION", d.DisableAfter.String(),
-		"disable a webhook after it has only failed for this long", validAs[duration])
 	textVar("keep", "DURATION", d.Keep.String(), "how long to keep finished deliveries", validAs[duration])
 	flags.String("webhooks-proxy", "", "`URL` of an HTTP proxy for webhooks; a password in it is visible to other "+
 		"users of this machine: prefer LEDGERD_WEBHOOKS_PROXY")
@@ -82,7 +78,10 @@ func addWebhookFlags(flags *pflag.FlagSet) {
 // addGoneFlags defines the flags of settings that were removed, so that for one release it is no error
 // to use them.
 func addGoneFlags(flags *pflag.FlagSet) {
-	for _, name := range []string{"webhooks-connect-timeout", "webhooks-in-flight", "webhooks-total-in-flight"} {
+	for _, name := range []string{
+		"shutdown-timeout", "webhooks-connect-timeout", "webhooks-disable-after", "webhooks-in-flight",
+		"webhooks-total-in-flight",
+	} {
 		flags.String(name, "", "has no effect any more")
 		_ = flags.MarkHidden(name) // it was defined just now
 	}

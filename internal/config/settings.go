@@ -37,7 +37,6 @@ type Settings struct {
 	OIDC                OIDC          `mapstructure:"oidc" yaml:"oidc"`
 	SignIn              SignIn        `mapstructure:"sign_in" yaml:"sign_in"`
 	ShutdownDelay       time.Duration `mapstructure:"shutdown_delay" yaml:"shutdown_delay"`
-	ShutdownTimeout     time.Duration `mapstructure:"shutdown_timeout" yaml:"shutdown_timeout"`
 
 	// NoCopy is the flag --no-copy: a database is migrated without a copy. It is not a setting itself.
 	NoCopy bool `mapstructure:"-" yaml:"-"`
@@ -97,16 +96,15 @@ func (o OIDC) Guard() *dispatch.Guard {
 // Default returns the default settings.
 func Default() Settings {
 	return Settings{
-		Listen:          "127.0.0.1:8080",
-		Database:        "ledger.db",
-		Backup:          defaultBackup(),
-		MaxBody:         4 << 20,
-		Limits:          Limits{Requests: 1000},
-		Webhooks:        defaultWebhooks(),
-		RadarMemory:     store.DefaultRadarMemory,
-		Log:             Log{Level: logLevels()[0], Format: logFormats()[0]},
-		ShutdownDelay:   time.Second,
-		ShutdownTimeout: 15 * time.Second,
+		Listen:        "127.0.0.1:8080",
+		Database:      "ledger.db",
+		Backup:        defaultBackup(),
+		MaxBody:       4 << 20,
+		Limits:        Limits{Requests: 1000},
+		Webhooks:      defaultWebhooks(),
+		RadarMemory:   store.DefaultRadarMemory,
+		Log:           Log{Level: logLevels()[0], Format: logFormats()[0]},
+		ShutdownDelay: time.Second,
 	}
 }
 
@@ -150,9 +148,6 @@ func (s Settings) check() problems {
 	}
 	if s.ShutdownDelay < 0 || s.ShutdownDelay > 10*time.Minute {
 		invalid("shutdown_delay", "%v is out of range (use 0s to 10m)", s.ShutdownDelay)
-	}
-	if s.ShutdownTimeout < time.Millisecond {
-		invalid("shutdown_timeout", "%v is out of range (use 1ms or more)", s.ShutdownTimeout)
 	}
 
 	return p

@@ -12,7 +12,6 @@ type Webhooks struct {
 	AllowedNetworks Networks      `mapstructure:"allowed_networks" yaml:"allowed_networks,flow"`
 	Schedule        retrySchedule `mapstructure:"schedule" yaml:"schedule,flow"`
 	Timeout         duration      `mapstructure:"timeout" yaml:"timeout"`
-	DisableAfter    duration      `mapstructure:"disable_after" yaml:"disable_after"`
 	Keep            duration      `mapstructure:"keep" yaml:"keep"`
 	Proxy           proxyURL      `mapstructure:"proxy" yaml:"proxy"`
 	// SecretsKey is the file with the keys that encrypt the signing secrets; see
@@ -26,10 +25,9 @@ func defaultWebhooks() Webhooks {
 		schedule = append(schedule, duration(d))
 	}
 	return Webhooks{
-		Schedule:     schedule,
-		Timeout:      duration(15 * time.Second),
-		DisableAfter: duration(5 * day),
-		Keep:         duration(store.DefaultKeepDeliveries),
+		Schedule: schedule,
+		Timeout:  duration(15 * time.Second),
+		Keep:     duration(store.DefaultKeepDeliveries),
 	}
 }
 
@@ -67,7 +65,6 @@ func (s Webhooks) check(invalid func(key, format string, args ...any)) {
 	}
 
 	within("timeout", s.Timeout, duration(time.Second), duration(2*time.Minute))
-	within("disable_after", s.DisableAfter, duration(time.Minute), duration(365*day))
 	if within("keep", s.Keep, duration(day), duration(3650*day)) && s.Keep < minKeep {
 		invalid("webhooks.keep", "%v is too short: webhooks.schedule requires at least %v", s.Keep, minKeep)
 	}

@@ -180,7 +180,7 @@ func (d *demo) stop() error {
 		return nil // it has not started
 	}
 	d.stage.observers.unfollow()
-	err := errors.Join(d.stage.running.Stop(0, d.settings.ShutdownTimeout), d.stage.stopReceivers())
+	err := errors.Join(d.stage.running.Stop(0, service.StopTimeout), d.stage.stopReceivers())
 	if d.stage.logs != nil {
 		err = errors.Join(err, d.stage.logs.stop())
 	}

@@ -70,6 +70,10 @@ func Start(ctx context.Context, s config.Settings, log *Log) (*Instance, error) 
 	return StartAt(ctx, s, log, nil)
 }
 
+// StopTimeout is how long a stop waits for requests, and then again for webhook attempts. What kills
+// the program must wait longer: see docs/reliability.md.
+const StopTimeout = 15 * time.Second
+
 // failedSignIns is how many requests per minute may come from an address whose token is not accepted.
 // One address may be that of many people behind a proxy.
 const failedSignIns = 60
@@ -291,15 +295,14 @@ func newIssuers(s config.Settings, log *slog.Logger) *oidc.Issuers {
 // newDispatcher returns the dispatcher that sends the deliveries in the database.
 func newDispatcher(s config.Settings, db *store.Store, guard *dispatch.Guard, log *slog.Logger) *dispatch.Dispatcher {
 	return dispatch.New(dispatch.Config{
-		Outbox:       db,
-		Logger:       log,
-		Guard:        guard,
-		UserAgent:    buildinfo.UserAgent(),
-		Schedule:     s.Webhooks.Schedule.Durations(),
-		Timeout:      time.Duration(s.Webhooks.Timeout),
-		DisableAfter: time.Duration(s.Webhooks.DisableAfter),
-		Grace:        s.ShutdownTimeout,
-		Proxy:        s.Webhooks.Proxy.URL(),
+		Outbox:    db,
+		Logger:    log,
+		Guard:     guard,
+		UserAgent: buildinfo.UserAgent(),
+		Schedule:  s.Webhooks.Schedule.Durations(),
+		Timeout:   time.Duration(s.Webhooks.Timeout),
+		Grace:     StopTimeout,
+		Proxy:     s.Webhooks.Proxy.URL(),
 	})
 }
 
