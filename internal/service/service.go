@@ -3,66 +3,25 @@
 package service
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
-	"net/url"
-	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
 
-	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/buildinfo"
 	"github.com/ledgerd/ledgerd/internal/config"
 	"github.com/ledgerd/ledgerd/internal/idp"
 	"github.com/ledgerd/ledgerd/internal/oidc"
-	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server"
 	"github.com/ledgerd/ledgerd/server/web"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/webhook/dispatch"
 )
-
-// An Instance is a running server with its store and background goroutines.
-type Instance struct {
-	// URL is where clients reach it, with the base path. If it listens on a unix socket, that is
-	// the URL of what is in front of it.
-	URL string
-	// Socket is the path of the unix socket on which it listens, or empty.
-	Socket string
-	// Metrics is the URL of the metrics if they have a listener of their own.
-	Metrics string
-
-	db      *store.Store
-	api     *server.Server
-	site    *web.Site
-	logs    logs
-	metrics *metrics
-	log     *slog.Logger
-	clients *connections
-	http    *http.Server
-	cancel  context.CancelFunc // of the background goroutines
-	running sync.WaitGroup
-	failed  chan error // receives the error if the HTTP server fails
-
-	draining       atomic.Bool   // every response closes its connection
-	arrivalTimeout time.Duration // how long Stop waits for requests to arrive
-}
-
-// maxStreams is the maximum number of requests at a time on one connection with HTTP/2.
-const maxStreams = 100
-
-// maxHead is the maximum size of the head of a request in bytes, to which net/http adds
-// 4 KiB.
-const maxHead = 12 << 10
 
 // Start opens the database and serves HTTP. The context only applies to starting; use
 // [Instance.Stop] to stop the service.
@@ -217,63 +176,6 @@ func StartAt(ctx context.Context, s config.Settings, l *Log, now func() time.Tim
 	return v, nil
 }
 
-// serve serves HTTP, encrypted if so set, until the listener is closed.
-func (v *Instance) serve() error {
-	if v.http.TLSConfig != nil {
-		return v.http.ServeTLS(v.clients, "", "")
-	}
-	return v.http.Serve(v.clients)
-}
-
-// urlOf returns the URL of a server that listens on an address.
-func urlOf(s config.Settings, address net.Addr) string {
-	if socketOf(address) != "" {
-		return cmp.Or(string(s.BaseURL), "http://localhost")
-	}
-	if s.TLS.Enabled() {
-		return "https://" + address.String() + s.BaseURL.Path()
-	}
-	return "http://" + address.String() + s.BaseURL.Path()
-}
-
-// socketOf returns the path of a unix socket, or an empty string for other addresses.
-func socketOf(address net.Addr) string {
-	if socket, ok := address.(*net.UnixAddr); ok {
-		return socket.Name
-	}
-	return ""
-}
-
-// withPages routes the paths of the API, below the base path, to api, that of the metrics to
-// metrics, unless it is nil, and all others to site. Metrics are for the inside: they have the root
-// path only, so that no proxy that leaves the base path in requests publishes them.
-func withPages(base string, api, site, metrics http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/metrics" && metrics != nil {
-			metrics.ServeHTTP(w, r)
-			return
-		}
-		r = below(base, r)
-		switch path := strings.TrimPrefix(r.URL.Path, base); {
-		case path == "/v1", strings.HasPrefix(path, "/v1/"), path == "/healthz", path == "/readyz", path == "*":
-			api.ServeHTTP(w, r)
-		default:
-			site.ServeHTTP(w, r)
-		}
-	})
-}
-
-// closing returns next with a response header that closes the connection, while the
-// service drains.
-func (v *Instance) closing(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if v.draining.Load() {
-			w.Header().Set("Connection", "close")
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
 // newSite returns the web interface.
 func newSite(s config.Settings, api *server.Server, db *store.Store, log *slog.Logger) (*web.Site, error) {
 	configs, err := s.SignIn.LoadProviders(s.BaseURL)
@@ -304,38 +206,4 @@ func newDispatcher(s config.Settings, db *store.Store, guard *dispatch.Guard, lo
 		Grace:     StopTimeout,
 		Proxy:     s.Webhooks.Proxy.URL(),
 	})
-}
-
-// SetupURL returns the URL of the page that creates the first org, for a browser on this
-// machine. It works once.
-func (v *Instance) SetupURL() string { return browserURL(v.URL) + v.site.SetupPath() }
-
-// SignInURL returns the URL of a page that signs a person in with a token, for a browser on
-// this machine. The token's secret must be set. The URL works once, for a time; used is
-// closed when it was used.
-func (v *Instance) SignInURL(token ledger.Token, lifetime time.Duration) (link string, used <-chan struct{}) {
-	path, used := v.site.SignInPath(token, lifetime)
-	return browserURL(v.URL) + path, used
-}
-
-// browserURL returns the URL at which a browser on this machine reaches the server. If
-// the server listens on all addresses, such as [::]:8080, the host is localhost.
-func browserURL(listening string) string {
-	u, err := url.Parse(listening)
-	if err != nil {
-		return listening
-	}
-	if ip, err := netip.ParseAddr(u.Hostname()); err == nil && ip.IsUnspecified() {
-		u.Host = net.JoinHostPort("localhost", u.Port())
-	}
-	return u.String()
-}
-
-// Settle re-evaluates the commits whose state may have changed, for instance because
-// evidence has expired. The service does this by itself, at least once a second.
-func (v *Instance) Settle(ctx context.Context) error { return v.db.Settle(ctx) }
-
-// Host returns an in-process client with the rights of the administrator of the host.
-func (v *Instance) Host() (*client.Client, error) {
-	return newHostClient(v.api, new(atomic.Bool))
 }
