@@ -1,8 +1,10 @@
 package service
 
 import (
+	"log/slog"
 	"net/http"
 	"strings"
+	"time"
 )
 
 // maxStreams is the maximum number of requests at a time on one connection with HTTP/2.
@@ -40,6 +42,23 @@ func (v *Instance) closing(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// newHTTP returns an HTTP server for a listener of the type [connections].
+func newHTTP(log *Log) *http.Server {
+	return &http.Server{
+		ConnContext:       inContext,
+		ConnState:         stateChanged,
+		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       time.Minute,
+		WriteTimeout:      time.Minute,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    maxHead,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		// OPTIONS * gets the same response as other requests without an endpoint.
+		DisableGeneralOptionsHandler: true,
+	}
 }
 
 // serve serves HTTP, encrypted if so set, until the listener is closed.

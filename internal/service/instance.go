@@ -3,7 +3,7 @@ package service
 import (
 	"cmp"
 	"context"
-	"log/slog"
+	"crypto/tls"
 	"net"
 	"net/http"
 	"net/netip"
@@ -13,11 +13,13 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/backup"
 	"github.com/ledgerd/ledgerd/internal/config"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server"
 	"github.com/ledgerd/ledgerd/server/web"
 	"github.com/ledgerd/ledgerd/store"
+	"github.com/ledgerd/ledgerd/webhook/dispatch"
 )
 
 // An Instance is a running server with its store and background goroutines.
@@ -30,17 +32,24 @@ type Instance struct {
 	// Metrics is the URL of the metrics if they have a listener of their own.
 	Metrics string
 
-	db      *store.Store
-	api     *server.Server
-	site    *web.Site
-	logs    logs
-	metrics *metrics
-	log     *slog.Logger
-	clients *connections
-	http    *http.Server
-	cancel  context.CancelFunc // of the background goroutines
-	running sync.WaitGroup
-	failed  chan error // receives the error if the HTTP server fails
+	settings config.Settings
+	now      func() time.Time // clock of the database; nil for the usual one
+	log      *Log
+	guard    *dispatch.Guard // of webhooks
+	metrics  *metrics
+
+	encryption *tls.Config // nil if connections are plain
+	clients    *connections
+	db         *store.Store
+	logs       logs
+	backups    *backup.Schedule // may be nil
+	api        *server.Server
+	site       *web.Site
+	private    *privateServer     // of metrics; may be nil
+	cancel     context.CancelFunc // of the background goroutines
+	running    sync.WaitGroup
+	http       *http.Server
+	failed     chan error // receives the error if the HTTP server fails
 
 	draining       atomic.Bool   // every response closes its connection
 	arrivalTimeout time.Duration // how long Stop waits for requests to arrive

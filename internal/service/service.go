@@ -29,19 +29,10 @@ func Start(ctx context.Context, s config.Settings, log *Log) (*Instance, error) 
 	return StartAt(ctx, s, log, nil)
 }
 
-// StopTimeout is how long a stop waits for requests, and then again for webhook attempts. What kills
-// the program must wait longer: see docs/reliability.md.
-const StopTimeout = 15 * time.Second
-
-// failedSignIns is how many requests per minute may come from an address whose token is not accepted.
-// One address may be that of many people behind a proxy.
-const failedSignIns = 60
-
 // StartAt is Start with another clock than that of the system, or of the database on a server: all
 // that the server records has its time. The times that now returns need a monotonic reading, and
 // must not jump against it (see [store.Options]).
-func StartAt(ctx context.Context, s config.Settings, l *Log, now func() time.Time) (*Instance, error) {
-	log := l.Logger
+func StartAt(ctx context.Context, s config.Settings, log *Log, now func() time.Time) (*Instance, error) {
 	for _, note := range s.Gone {
 		log.Warn(note)
 	}
@@ -49,131 +40,222 @@ func StartAt(ctx context.Context, s config.Settings, l *Log, now func() time.Tim
 		return nil, err
 	}
 
-	encryption, err := newTLS(s.TLS, s.ACMEFolder(), log)
-	if err != nil {
+	v := &Instance{
+		settings: s,
+		now:      now,
+		log:      log,
+		guard:    s.Webhooks.Guard(),
+		metrics:  newMetrics(),
+		failed:   make(chan error, 1),
+
+		arrivalTimeout: 2 * time.Second,
+	}
+	if err := startParts(ctx, v.parts()); err != nil {
 		return nil, err
 	}
-	m := newMetrics()
-	listener, err := listen(s.Listen, MaxConnections())
-	if err != nil {
-		return nil, err
+	return v, nil
+}
+
+// StopTimeout is how long a stop waits for requests, and then again for webhook attempts. What kills
+// the program must wait longer: see docs/reliability.md.
+const StopTimeout = 15 * time.Second
+
+// Stop stops the service. For the delay, the server still serves requests but is not
+// ready, and each response closes its connection, so that clients move to another
+// server. Then Stop accepts no more connections and waits: at most two seconds for
+// requests to arrive, at most timeout for their responses, and at most timeout again
+// for running webhook attempts. Finally it closes the database. Responses that clients
+// do not read are cut off, which is not an error.
+func (v *Instance) Stop(delay, timeout time.Duration) error {
+	return stopParts(v.parts(), shutdown{delay, timeout})
+}
+
+// parts returns the parts of the service in the order in which they start. Nothing runs before
+// all parts that can fail have started.
+func (v *Instance) parts() []part {
+	return []part{
+		{v.listen, v.closeListener},
+		{v.openDatabase, v.closeDatabase},
+		{v.openLogs, nil},
+		{v.openBackups, nil},
+		{v.openAPI, nil},
+		{v.openSite, nil},
+		{v.listenForMetrics, v.closeMetrics},
+		{v.startBackground, v.stopBackground},
+		{v.startHTTP, v.stopHTTP},
+		{v.announce, v.withdraw},
 	}
-	db, err := openStore(ctx, s, store.Options{
-		Now:            now,
-		Logger:         log,
-		KeepDeliveries: time.Duration(s.Webhooks.Keep),
-		RadarMemory:    int64(s.RadarMemory),
-		Committed:      m.writer.Committed,
+}
+
+// listen reads the certificate and listens for clients.
+func (v *Instance) listen(context.Context) (err error) {
+	s := v.settings
+	if v.encryption, err = newTLS(s.TLS, s.ACMEFolder(), v.log.Logger); err != nil {
+		return err
+	}
+	if v.clients, err = listen(s.Listen, MaxConnections()); err != nil {
+		return err
+	}
+	v.URL, v.Socket = urlOf(s, v.clients.Addr()), socketOf(v.clients.Addr())
+	return nil
+}
+
+func (v *Instance) closeListener(shutdown) error { return v.clients.Close() }
+
+func (v *Instance) openDatabase(ctx context.Context) (err error) {
+	v.db, err = openStore(ctx, v.settings, store.Options{
+		Now:            v.now,
+		Logger:         v.log.Logger,
+		KeepDeliveries: time.Duration(v.settings.Webhooks.Keep),
+		RadarMemory:    int64(v.settings.RadarMemory),
+		Committed:      v.metrics.writer.Committed,
 		Serve:          true,
 	})
-	if err != nil {
-		return nil, errors.Join(err, listener.Close())
-	}
+	return err
+}
 
-	guard := s.Webhooks.Guard()
-	logs, err := newLogs(s, db, log)
-	if err != nil {
-		return nil, errors.Join(err, db.Close(), listener.Close())
-	}
-	backups, err := newBackups(s, db, log)
-	if err != nil {
-		return nil, errors.Join(err, db.Close(), listener.Close())
-	}
+func (v *Instance) closeDatabase(shutdown) error { return v.db.Close() }
+
+func (v *Instance) openLogs(context.Context) (err error) {
+	v.logs, err = newLogs(v.settings, v.db, v.log.Logger)
+	return err
+}
+
+func (v *Instance) openBackups(context.Context) (err error) {
+	v.backups, err = newBackups(v.settings, v.db, v.log.Logger)
+	return err
+}
+
+// failedSignIns is how many requests per minute may come from an address whose token is not accepted.
+// One address may be that of many people behind a proxy.
+const failedSignIns = 60
+
+func (v *Instance) openAPI(context.Context) error {
+	s := v.settings
 	party, err := s.SignIn.Party(s.BaseURL)
 	if err != nil {
-		return nil, errors.Join(err, db.Close(), listener.Close())
+		return err
 	}
-	api := server.New(logs.serve(server.Config{
-		Store:         db,
+	v.api = server.New(v.logs.serve(server.Config{
+		Store:         v.db,
 		Base:          s.BaseURL.Path(),
-		Streams:       listener.places.limit * 3 / 4, // the rest is for other requests
-		Logger:        log,
+		Streams:       v.clients.places.limit * 3 / 4, // the rest is for other requests
+		Logger:        v.log.Logger,
 		MaxBody:       int64(s.MaxBody),
 		Requests:      s.Limits.Requests,
 		FailedSignIns: failedSignIns,
-		CheckTarget:   guard.Check,
+		CheckTarget:   v.guard.Check,
 		CheckIssuer:   s.OIDC.Guard().Check,
-		Issuers:       newIssuers(s, log),
+		Issuers:       newIssuers(s, v.log.Logger),
 		BaseURL:       string(s.BaseURL),
 		Party:         party,
 		Version:       buildinfo.Version(),
-		Observer:      m.server,
+		Observer:      v.metrics.server,
 	}))
-	site, err := newSite(s, api, db, log)
-	if err != nil {
-		return nil, errors.Join(err, db.Close(), listener.Close())
-	}
+	return nil
+}
 
-	private, err := m.private(s.Metrics, l)
-	if err != nil {
-		return nil, errors.Join(err, db.Close(), listener.Close())
-	}
+func (v *Instance) openSite(context.Context) (err error) {
+	v.site, err = newSite(v.settings, v.api, v.db, v.log.Logger)
+	return err
+}
 
-	dispatcher := newDispatcher(s, db, guard, log)
-	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	v := &Instance{
-		URL:     urlOf(s, listener.Addr()),
-		Socket:  socketOf(listener.Addr()),
-		db:      db,
-		api:     api,
-		site:    site,
-		logs:    logs,
-		metrics: m,
-		log:     log,
-		clients: listener,
-		cancel:  cancel,
-		failed:  make(chan error, 1),
-
-		arrivalTimeout: 2 * time.Second,
-
-		http: &http.Server{
-			ConnContext:       inContext,
-			ConnState:         stateChanged,
-			ReadHeaderTimeout: 10 * time.Second,
-			ReadTimeout:       time.Minute,
-			WriteTimeout:      time.Minute,
-			IdleTimeout:       2 * time.Minute,
-			MaxHeaderBytes:    maxHead,
-			TLSConfig:         encryption,
-			HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
-			ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
-			// OPTIONS * gets the same response as other requests without an endpoint.
-			DisableGeneralOptionsHandler: true,
-		},
+// listenForMetrics listens on metrics.listen, if that is an address.
+func (v *Instance) listenForMetrics(context.Context) (err error) {
+	v.private, err = v.metrics.private(v.settings.Metrics, v.log)
+	if v.private != nil {
+		v.Metrics = "http://" + v.private.listener.Addr().String() + "/metrics"
 	}
+	return err
+}
 
-	handler := v.closing(withPages(s.BaseURL.Path(), api.Handler(), site.Handler(), m.public(s.Metrics)))
-	v.http.Handler = listener.track(withClient(handler, s.TrustedProxies))
-	v.http.RegisterOnShutdown(api.EndStreams)
-	v.running.Go(func() { db.Evaluate(background) })
-	v.running.Go(func() { db.Tidy(background) })
-	v.running.Go(func() { db.Watch(background) })
-	v.running.Go(func() { db.BuildLogs(background) })
-	v.running.Go(func() { logs.run(background) })
-	v.running.Go(func() { dispatcher.Run(background) })
-	m.watch(api, db, logs.pool, dispatcher, backups)
-	if private != nil {
-		v.Metrics = "http://" + private.listener.Addr().String() + "/metrics"
-		v.running.Go(func() {
-			if err := private.serve(background); err != nil {
-				log.Error("metrics are not served", "error", err)
-			}
-		})
+// closeMetrics closes the listener of the metrics, unless it has been serving them.
+func (v *Instance) closeMetrics(shutdown) error {
+	if v.private == nil {
+		return nil
 	}
-	if backups != nil {
-		v.running.Go(func() { backups.Run(background) })
+	if err := v.private.listener.Close(); !errors.Is(err, net.ErrClosed) {
+		return err
 	}
+	return nil
+}
+
+// startBackground starts what runs besides the HTTP server, which it outlives.
+func (v *Instance) startBackground(ctx context.Context) error {
+	ctx, v.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	dispatcher := newDispatcher(v.settings, v.db, v.guard, v.log.Logger)
+	v.metrics.watch(v.api, v.db, v.logs.pool, dispatcher, v.backups)
+
+	run := func(task func(context.Context)) { v.running.Go(func() { task(ctx) }) }
+	run(v.db.Evaluate)
+	run(v.db.Tidy)
+	run(v.db.Watch)
+	run(v.db.BuildLogs)
+	run(v.logs.run)
+	run(dispatcher.Run)
+	if v.private != nil {
+		run(v.serveMetrics)
+	}
+	if v.backups != nil {
+		run(v.backups.Run)
+	}
+	if interval := watchdogInterval(v.log.Logger); interval > 0 {
+		run(func(ctx context.Context) { feedWatchdog(ctx, v.db, interval, v.log.Logger) })
+	}
+	return nil
+}
+
+func (v *Instance) stopBackground(shutdown) error {
+	v.cancel()
+	v.running.Wait()
+	return nil
+}
+
+// serveMetrics serves metrics.listen until ctx is done.
+func (v *Instance) serveMetrics(ctx context.Context) {
+	if err := v.private.serve(ctx); err != nil {
+		v.log.Error("metrics are not served", "error", err)
+	}
+}
+
+// startHTTP serves clients.
+func (v *Instance) startHTTP(context.Context) error {
+	s := v.settings
+	handler := v.closing(withPages(s.BaseURL.Path(), v.api.Handler(), v.site.Handler(), v.metrics.public(s.Metrics)))
+	v.http = newHTTP(v.log)
+	v.http.TLSConfig = v.encryption
+	v.http.Handler = v.clients.track(withClient(handler, s.TrustedProxies))
+	v.http.RegisterOnShutdown(v.api.EndStreams)
+
 	v.running.Go(func() {
 		err := v.serve()
-		if !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) { // by Stop
+		if !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) { // by stopHTTP
 			v.failed <- fmt.Errorf("serving: %w", err)
 		}
 	})
-	if interval := watchdogInterval(log); interval > 0 {
-		v.running.Go(func() { feedWatchdog(background, db, interval, log) })
-	}
-	notify(log, daemon.SdNotifyReady)
-	return v, nil
+	return nil
+}
+
+// stopHTTP accepts no more connections, and waits for the requests of the others.
+func (v *Instance) stopHTTP(s shutdown) error {
+	v.clients.cutRequests(time.Now().Add(min(v.arrivalTimeout, s.timeout)))
+	_ = v.clients.Close() // closeListener returns the error
+	v.clients.waitForFirst(min(firstTimeout, s.timeout))
+	return v.shutDown(s.timeout)
+}
+
+// announce notifies systemd that the service is ready.
+func (v *Instance) announce(context.Context) error {
+	notify(v.log.Logger, daemon.SdNotifyReady)
+	return nil
+}
+
+// withdraw makes the service not ready, and serves for the delay.
+func (v *Instance) withdraw(s shutdown) error {
+	notify(v.log.Logger, daemon.SdNotifyStopping)
+	v.api.Drain()
+	v.draining.Store(true)
+	return v.serveFor(s.delay)
 }
 
 // newSite returns the web interface.

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coreos/go-systemd/v22/daemon"
 	"golang.org/x/term"
 )
 
@@ -56,27 +55,6 @@ func onTerminal() bool {
 	return slices.ContainsFunc([]*os.File{os.Stdin, os.Stdout, os.Stderr}, func(f *os.File) bool {
 		return term.IsTerminal(int(f.Fd()))
 	})
-}
-
-// Stop stops the service. For the delay, the server still serves requests but is not
-// ready, and each response closes its connection, so that clients move to another
-// server. Then Stop accepts no more connections and waits: at most two seconds for
-// requests to arrive, at most timeout for their responses, and at most timeout again
-// for running webhook attempts. Finally it closes the database. Responses that clients
-// do not read are cut off, which is not an error.
-func (v *Instance) Stop(delay, timeout time.Duration) error {
-	notify(v.log, daemon.SdNotifyStopping)
-	v.api.Drain()
-	v.draining.Store(true)
-	err := v.serveFor(delay)
-
-	v.clients.cutRequests(time.Now().Add(min(v.arrivalTimeout, timeout)))
-	err = errors.Join(err, v.clients.Close())
-	v.clients.waitForFirst(min(firstTimeout, timeout))
-	err = errors.Join(err, v.shutDown(timeout))
-	v.cancel()
-	v.running.Wait()
-	return errors.Join(err, v.db.Close())
 }
 
 // firstTimeout is how long Stop waits for the first requests of connections that have
