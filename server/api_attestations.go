@@ -99,7 +99,7 @@ func ascending(s string) (bool, error) {
 }
 
 func (s *Server) recordAttestation(c *call) (*reply, error) {
-	body, err := c.body(s.maxBody, typeJSON, typeDSSE, typeBundle, typeBundleOld, typeLines, typeLinesX)
+	body, err := c.body(s.config.Limits.MaxBody, typeJSON, typeDSSE, typeBundle, typeBundleOld, typeLines, typeLinesX)
 	if err != nil {
 		return nil, err
 	}
@@ -187,7 +187,7 @@ func (s *Server) record(c *call, signed reviews.Signed) (ledger.AttestationRecor
 			continue
 		}
 		if err == nil && isNew {
-			s.observer.Recorded(attestation.Result.Status)
+			s.config.Observer.Recorded(attestation.Result.Status)
 		}
 		record.Unlinked = attestation.Artifacts.Left
 		return record, isNew, err

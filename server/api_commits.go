@@ -116,7 +116,7 @@ func (s *Server) putCommit(c *call) (*reply, error) {
 			ledger.CodeInvalidField, "sha", "%q is not a full commit ID (use 40 or 64 lower-case hex digits)", c.sha())
 	}
 	var r ledger.Registration
-	if err := c.decode(&r, s.maxBody); err != nil {
+	if err := c.decode(&r, s.config.Limits.MaxBody); err != nil {
 		return nil, err
 	}
 	if err := r.Check(); err != nil {
@@ -156,7 +156,7 @@ func (s *Server) correctCommit(c *call) (*reply, error) {
 		return nil, err
 	}
 	var body correction
-	if err := c.decode(&body, s.maxBody); err != nil {
+	if err := c.decode(&body, s.config.Limits.MaxBody); err != nil {
 		return nil, err
 	}
 	change := ledger.CommitCorrection{Targets: body.Targets}

@@ -141,13 +141,13 @@ func (s *Server) streamEvents(c *call) (*reply, error) {
 		return nil, err
 	}
 
-	release, err := s.limits.acquire(c.org(), c.caller.token.ID)
+	release, err := s.streams.acquire(c.org(), c.caller.token.ID)
 	if err != nil {
 		return nil, err
 	}
 	caller := c.caller
 	stream, err := s.feeds.Open(c.ctx(), c.org(), live.Options{
-		Filter: f, Timing: s.timing, CutOff: s.observer.CutOff, Ended: release, Stopping: s.stopping,
+		Filter: f, Timing: s.timing, CutOff: s.config.Observer.CutOff, Ended: release, Stopping: s.stopping,
 		Recheck: func(ctx context.Context) error { return s.recheck(ctx, caller) },
 	})
 	if err != nil {

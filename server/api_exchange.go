@@ -24,7 +24,7 @@ func (s *Server) addIssuer(c *call) (*reply, error) {
 		return nil, err
 	}
 	if n.JWKS == "" {
-		if err := s.checkIssuer(c.ctx(), n.URL); err != nil {
+		if err := s.config.CheckIssuer(c.ctx(), n.URL); err != nil {
 			return nil, err
 		}
 	}

@@ -129,7 +129,7 @@ func (s *Server) createCA(p ca.Purpose) func(*call) (*reply, error) {
 		if err := c.decode(&n, smallBody); err != nil {
 			return nil, err
 		}
-		root, err := s.authority.Create(c.ctx(), c.org(), p, n)
+		root, err := s.config.Authority.Create(c.ctx(), c.org(), p, n)
 		if err != nil {
 			return nil, err
 		}
@@ -167,7 +167,7 @@ func (s *Server) issueCertificate(c *call) (*reply, error) {
 		return nil, s.CountFailure(c.w.Header(), c.r.RemoteAddr, err)
 	}
 	actor := ledger.Actor{Name: rule.Name, Via: ledger.ViaAPI, Address: addressOf(c.r.RemoteAddr)}
-	issued, err := s.authority.Issue(store.WithActor(c.ctx(), actor), c.org(), key,
+	issued, err := s.config.Authority.Issue(store.WithActor(c.ctx(), actor), c.org(), key,
 		store.Exchange{Rule: rule, Claims: claims, Scope: n.Scope})
 	if err != nil {
 		return nil, s.CountFailure(c.w.Header(), c.r.RemoteAddr, err)
@@ -176,7 +176,7 @@ func (s *Server) issueCertificate(c *call) (*reply, error) {
 }
 
 func (s *Server) checkAuthority() error {
-	if s.authority == nil {
+	if s.config.Authority == nil {
 		return ledger.Errorf(ledger.CodeNotFound, "this server has no folder for the keys of CAs")
 	}
 	return nil

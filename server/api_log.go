@@ -29,8 +29,8 @@ func (s *Server) getLog(c *call) (*reply, error) {
 	}
 	return single(ledger.Log{
 		Built: built, Org: l.Org, Epoch: l.Epoch, Origin: l.Origin, Key: l.VKey, Events: l.Leaves, FirstEvent: l.FirstSeq,
-		Size: l.Size, SignedAt: l.SignedAt, Public: l.Public, Building: l.Building, Problem: s.signing()[l.Org],
-		Witnesses: s.witnesses(l.Origin),
+		Size: l.Size, SignedAt: l.SignedAt, Public: l.Public, Building: l.Building, Problem: s.config.Logs.Signing()[l.Org],
+		Witnesses: s.config.Logs.Witnesses(l.Origin),
 	}, nil)
 }
 
@@ -137,10 +137,10 @@ func (s *Server) getReceipt(c *call) (*reply, error) {
 		return nil, err
 	}
 
-	if s.receipts == nil {
+	if s.config.Logs.Receipts == nil {
 		return nil, ledger.Errorf(ledger.CodeNotInCheckpoint, "no receipts are signed: base_url is not set on the server")
 	}
-	r, err := s.receipts.Issue(c.ctx(), q)
+	r, err := s.config.Logs.Receipts.Issue(c.ctx(), q)
 	if err != nil {
 		return nil, err
 	}

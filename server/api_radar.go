@@ -43,7 +43,7 @@ func overlapLevel(name string) (radar.Level, error) {
 // it is a POST only because a change record is too large for a query.
 func (s *Server) previewOverlaps(c *call) (*reply, error) {
 	var q ledger.RadarQuery
-	if err := c.decode(&q, s.maxBody); err != nil {
+	if err := c.decode(&q, s.config.Limits.MaxBody); err != nil {
 		return nil, err
 	}
 	if err := q.Check(); err != nil {

@@ -29,7 +29,7 @@ func (s *Server) getReadiness(*call) (*reply, error) {
 		return nil, ledger.Errorf(ledger.CodeStorageUnavailable, "not ready: %v", err)
 	}
 	r := readiness{Status: "ok", Clock: clockOf(s.store.ClockStatus())}
-	if len(s.signing()) > 0 {
+	if len(s.config.Logs.Signing()) > 0 {
 		r.Log = &logReadiness{Unsigned: 1, Detail: "the server log says why these transparency logs are not signed"}
 	}
 	return &reply{status: http.StatusOK, record: r}, nil

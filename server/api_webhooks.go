@@ -30,7 +30,7 @@ func (s *Server) createWebhook(c *call) (*reply, error) {
 	if err := n.Check(); err != nil {
 		return nil, err
 	}
-	if err := s.checkTarget(c.ctx(), n.URL); err != nil {
+	if err := s.config.CheckTarget(c.ctx(), n.URL); err != nil {
 		return nil, err
 	}
 
@@ -67,7 +67,7 @@ func (s *Server) changeWebhook(c *call) (*reply, error) {
 			return nil, err
 		}
 		if *change.URL != webhook.URL {
-			if err := s.checkTarget(c.ctx(), *change.URL); err != nil {
+			if err := s.config.CheckTarget(c.ctx(), *change.URL); err != nil {
 				return nil, err
 			}
 		}

@@ -305,7 +305,7 @@ func TestBulkInAnArchivedRepo(t *testing.T) {
 
 // Each item counts as a request of the token. Beyond the limit, nothing is recorded.
 func TestBulkCountsAsRequests(t *testing.T) {
-	b := newBackend(t, func(c *Config) { c.Requests = 2 })
+	b := newBackend(t, func(c *Config) { c.Limits.Requests = 2 })
 	ci := b.signer("cn=ci,ou=build,o=acme")
 	var envelopes [][]byte
 	for i := range 12 {

@@ -153,7 +153,7 @@ func (s *Server) count(c *call, take func(client string, now time.Time) rate.Quo
 func (s *Server) problem(w http.ResponseWriter, r *http.Request, err error) ledger.Problem {
 	id := w.Header().Get(wire.HeaderRequestID)
 	e := wire.Explain(err)
-	s.observer.Refused(e.Code)
+	s.config.Observer.Refused(e.Code)
 	if e.Code == ledger.CodeInternal {
 		s.log.ErrorContext(r.Context(), "request failed", "method", r.Method, "path", r.URL.Path, "error", err,
 			"remote", r.RemoteAddr, "request", id, wire.CallerOf(r))

@@ -274,7 +274,7 @@ func TestJobSignsByARuleWithAName(t *testing.T) {
 }
 
 func TestRequestsForCertificatesAreLimitedByAddress(t *testing.T) {
-	j := newJobs(t, func(c *Config) { c.Requests = 1 })
+	j := newJobs(t, func(c *Config) { c.Limits.Requests = 1 })
 	n := j.request("", 0)
 	n.CSR = "text"
 	for range 1000 {
@@ -288,7 +288,7 @@ func TestRequestsForCertificatesAreLimitedByAddress(t *testing.T) {
 
 // Guesses of tokens are limited, as with API tokens, and so are tokens that were used.
 func TestRefusedTokensOfJobsAreLimited(t *testing.T) {
-	limit := func(c *Config) { c.FailedSignIns = 2 }
+	limit := func(c *Config) { c.Limits.FailedSignIns = 2 }
 	j := newJobs(t, limit)
 	used := j.token()
 	j.certify(j.request(used, 0)).want(201)

@@ -239,7 +239,7 @@ func TestBodies(t *testing.T) {
 
 func TestMaxBody(t *testing.T) {
 	const limit = 10_000
-	b := newBackend(t, func(c *Config) { c.MaxBody = limit })
+	b := newBackend(t, func(c *Config) { c.Limits.MaxBody = limit })
 	registration := func(size int) string {
 		const before, after = `{"message":"`, `"}`
 		return before + strings.Repeat("m", size-len(before)-len(after)) + after

@@ -352,7 +352,7 @@ func TestFaultBodiesGrowByWhatArrives(t *testing.T) {
 
 // All orgs together have a bounded number of streams.
 func TestFaultStreamsOfAll(t *testing.T) {
-	b := newBackend(t, func(c *Config) { c.Streams = 2 })
+	b := newBackend(t, func(c *Config) { c.Limits.Streams = 2 })
 	b.listen("", b.reader, nil)
 	second := b.listen("", b.writer, nil)
 	resp := b.send(request{method: "GET", path: "/v1/orgs/acme/events", token: b.admin,
@@ -366,9 +366,9 @@ func TestFaultStreamsOfAll(t *testing.T) {
 
 	second.close()
 	waitFor(t, "the end of the second stream", func() bool {
-		b.server.limits.mu.Lock()
-		defer b.server.limits.mu.Unlock()
-		return b.server.limits.all == 1
+		b.server.streams.mu.Lock()
+		defer b.server.streams.mu.Unlock()
+		return b.server.streams.all == 1
 	})
 	b.listen("", b.admin, nil)
 }

@@ -283,7 +283,7 @@ func TestExchangeThatIsNotPossible(t *testing.T) {
 
 // Failures are limited by address; tokens that are accepted are not among them.
 func TestFailedExchangesAreLimited(t *testing.T) {
-	b := newExchanging(t, func(c *Config) { c.FailedSignIns = 3 })
+	b := newExchanging(t, func(c *Config) { c.Limits.FailedSignIns = 3 })
 	b.rule(``)
 	for range 4 { // no token is refused here
 		b.exchange("").wantProblem(400, ledger.CodeUnsupportedGrantType)
@@ -300,7 +300,7 @@ func TestFailedExchangesAreLimited(t *testing.T) {
 
 // All exchanges of an address are limited, like requests with a token.
 func TestExchangesAreLimited(t *testing.T) {
-	b := newExchanging(t, func(c *Config) { c.Requests = 1 })
+	b := newExchanging(t, func(c *Config) { c.Limits.Requests = 1 })
 	for range rateWindow {
 		b.exchange("").wantProblem(400, ledger.CodeUnsupportedGrantType)
 	}

@@ -19,7 +19,7 @@ import (
 // Handler returns the API for the network, below the base path. Callers authenticate with a
 // token.
 func (s *Server) Handler() http.Handler {
-	return wire.Compressed(s.handler(s.base, s.byToken, s.observed),
+	return wire.Compressed(s.handler(s.config.Base, s.byToken, s.observed),
 		typeJSON, typeProblem, typeYAML, typeDSSE, typeBundle, typeBundleOld)
 }
 
@@ -55,15 +55,19 @@ func (s *Server) observed(route string, next httprouter.Handle) httprouter.Handl
 			out = hijackable{recorder, hijacker}
 		}
 		next(out, r, path)
-		s.observer.Responded(route, r.Method, recorder.Status(), recorder.Took())
+		s.config.Observer.Responded(route, r.Method, recorder.Status(), recorder.Took())
 	}
 }
 
 // framed returns next with the headers, request id and access log that all
 // requests have, even those of unknown paths.
 func (s *Server) framed(next http.Handler) http.Handler {
+	name := "ledgerd"
+	if v := s.config.Version; v != "" {
+		name += "/" + v
+	}
 	frame := wire.Frame{
-		Header: map[string]string{"Server": s.name, "Cache-Control": "private, no-cache"},
+		Header: map[string]string{"Server": name, "Cache-Control": "private, no-cache"},
 		Fail:   s.fail,
 	}
 	return wire.Logged(wire.WithRequestID(frame.Handler(next)), s.log)
@@ -104,7 +108,8 @@ func (s *Server) router(routes []route, base string, identify identify, observed
 // the response or the problem.
 func (s *Server) serve(rt route, base string, identify identify) httprouter.Handle {
 	return func(w http.ResponseWriter, r *http.Request, path httprouter.Params) {
-		c := &call{w: w, r: r, base: base, path: path, identify: identify, maxBody: s.maxBody, stopping: &s.draining}
+		c := &call{w: w, r: r, base: base, path: path, identify: identify,
+			maxBody: s.config.Limits.MaxBody, stopping: &s.draining}
 		defer func() { c.memory.Release() }()
 		var response *reply
 		respond := func() (err error) {
@@ -237,7 +242,7 @@ func (c caller) authorize(rt route, org string) error {
 // actor returns who makes a call, and from where, as audit events report it.
 func (s *Server) actor(c *call) ledger.Actor {
 	if c.caller.isHost() {
-		a := ledger.Actor{Name: c.caller.token.Name, Via: ledger.ViaHost, User: s.hostUser}
+		a := ledger.Actor{Name: c.caller.token.Name, Via: ledger.ViaHost, User: s.config.HostUser}
 		if remote, ok := c.ctx().Value(clientKey{}).(string); ok { // the setup page
 			a.Via, a.User, a.Address = ledger.ViaWeb, "", addressOf(remote)
 		}

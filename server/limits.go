@@ -14,8 +14,8 @@ import (
 	"github.com/ledgerd/ledgerd/server/internal/wire"
 )
 
-// limits counts the open streams and limits their number.
-type limits struct {
+// openStreams counts the open streams and limits their number.
+type openStreams struct {
 	total, perOrg, perToken int
 
 	mu   sync.Mutex
@@ -24,9 +24,13 @@ type limits struct {
 	none chan struct{}  // closed when all is 0; nil if nobody waits for it
 }
 
+func newOpenStreams(l Limits) *openStreams {
+	return &openStreams{total: l.Streams, perOrg: l.StreamsPerOrg, perToken: l.StreamsPerToken, open: make(map[string]int)}
+}
+
 // acquire counts one more stream, or returns an error with CodeTooManyStreams. The
 // caller must call release when the stream ends.
-func (l *limits) acquire(org, token string) (release func(), err error) {
+func (l *openStreams) acquire(org, token string) (release func(), err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.all >= l.total {
@@ -61,7 +65,7 @@ func (l *limits) acquire(org, token string) (release func(), err error) {
 }
 
 // wait waits until no streams are open or ctx is done.
-func (l *limits) wait(ctx context.Context) error {
+func (l *openStreams) wait(ctx context.Context) error {
 	l.mu.Lock()
 	if l.all == 0 {
 		l.mu.Unlock()
@@ -192,9 +196,9 @@ type rates struct {
 const rateWindow = 10
 
 // newRates returns limits for requests per second, and for failed sign-ins per minute.
-func newRates(requests, failures int) rates {
+func newRates(l Limits) rates {
 	return rates{
-		requests: rate.New(float64(requests), rateWindow*requests),
-		failures: rate.New(float64(failures)/60, failures),
+		requests: rate.New(float64(l.Requests), rateWindow*l.Requests),
+		failures: rate.New(float64(l.FailedSignIns)/60, l.FailedSignIns),
 	}
 }

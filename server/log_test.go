@@ -40,7 +40,7 @@ func newLogBackend(t *testing.T) *logBackend {
 	check(t, err)
 	b.backend = newBackend(t, func(c *Config) {
 		b.signer = transparency.NewSigner(transparency.Config{Store: c.Store, Keys: keys, BaseURL: base, Logger: c.Logger})
-		c.Signing = b.signer.Problems
+		c.Logs.Signing = b.signer.Problems
 	})
 	return b
 }

@@ -10,7 +10,7 @@ import (
 
 // A token may send so many requests per second; other tokens are not affected.
 func TestRequestsOfOneToken(t *testing.T) {
-	b := newBackend(t, func(c *Config) { c.Requests = 2 })
+	b := newBackend(t, func(c *Config) { c.Limits.Requests = 2 })
 	burst := 2 * rateWindow
 	for i := range burst {
 		r := getAs(b, b.reader, "/v1/token").want(200)
@@ -40,7 +40,7 @@ func TestRequestsOfOneToken(t *testing.T) {
 // After so many tokens from an address that are not accepted, the next ones are answered with
 // 429. Valid tokens from there are accepted, and requests without a token are not counted.
 func TestFailedSignIns(t *testing.T) {
-	b := newBackend(t, func(c *Config) { c.FailedSignIns = 3 })
+	b := newBackend(t, func(c *Config) { c.Limits.FailedSignIns = 3 })
 	for range 5 {
 		getAs(b, "", "/v1/token").wantProblem(401, ledger.CodeUnauthenticated)
 	}

@@ -44,7 +44,7 @@ func newReceiptBackend(t *testing.T, changes ...func(*Config)) *receiptBackend {
 	base := &url.URL{Scheme: "https", Host: "ledger.test"}
 	open := func() (*transparency.Keys, error) { return transparency.OpenKeys(r.keys, r.keys) }
 	r.backend = newBackend(t, append(changes, func(c *Config) {
-		c.Receipts = transparency.NewReceipts(transparency.ReceiptConfig{Store: c.Store, Keys: open, Scheme: base.Scheme,
+		c.Logs.Receipts = transparency.NewReceipts(transparency.ReceiptConfig{Store: c.Store, Keys: open, Scheme: base.Scheme,
 			Validity: 24 * time.Hour, Logger: c.Logger})
 		keys, err := open()
 		check(t, err)

@@ -232,7 +232,7 @@ func TestStreamErrors(t *testing.T) {
 
 func TestStreamLimits(t *testing.T) {
 	b := newBackend(t)
-	b.server.limits.perOrg, b.server.limits.perToken = 3, 2
+	b.server.streams.perOrg, b.server.streams.perToken = 3, 2
 	wantRejected := func(token string) {
 		t.Helper()
 		resp := b.send(request{method: "GET", path: "/v1/orgs/acme/events", token: token,
@@ -250,9 +250,9 @@ func TestStreamLimits(t *testing.T) {
 	wantRejected(b.admin) // limit of the org
 	first.close()
 	waitFor(t, "the end of the first stream", func() bool {
-		b.server.limits.mu.Lock()
-		defer b.server.limits.mu.Unlock()
-		return b.server.limits.open["acme"] == 2
+		b.server.streams.mu.Lock()
+		defer b.server.streams.mu.Unlock()
+		return b.server.streams.open["acme"] == 2
 	})
 	b.listen("", b.admin, nil)
 }
@@ -294,9 +294,9 @@ func TestStreamsUnderLoad(t *testing.T) {
 		}
 	}
 	waitFor(t, "the end of the unread stream", func() bool {
-		b.server.limits.mu.Lock()
-		defer b.server.limits.mu.Unlock()
-		return len(b.server.limits.open) == 2 // the org and the read token, without the admin token
+		b.server.streams.mu.Lock()
+		defer b.server.streams.mu.Unlock()
+		return len(b.server.streams.open) == 2 // the org and the read token, without the admin token
 	})
 }
 
@@ -342,9 +342,9 @@ func TestStreamsLeakNothing(t *testing.T) {
 	wg.Wait()
 	waitFor(t, "the goroutines of the streams to end", func() bool { return runtime.NumGoroutine() <= before+5 })
 	waitFor(t, "the limits and the feed to be released", func() bool {
-		b.server.limits.mu.Lock()
-		defer b.server.limits.mu.Unlock()
-		return len(b.server.limits.open) == 0 && b.server.feeds.Len() == 0
+		b.server.streams.mu.Lock()
+		defer b.server.streams.mu.Unlock()
+		return len(b.server.streams.open) == 0 && b.server.feeds.Len() == 0
 	})
 }
 

@@ -216,7 +216,7 @@ func TestFaultStreamsEndBeforeTheStore(t *testing.T) {
 // than its context allows.
 func TestFaultWaitForStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &limits{total: 9, perOrg: 9, perToken: 9, open: make(map[string]int)}
+		l := &openStreams{total: 9, perOrg: 9, perToken: 9, open: make(map[string]int)}
 		for range 2 {
 			release, err := l.acquire("acme", "token")
 			check(t, err)

@@ -38,12 +38,12 @@ func OpenLocal(ctx context.Context, s config.Settings) (*Local, error) {
 	local := &Local{db: db}
 	api := server.New(server.Config{
 		Store:       db,
-		MaxBody:     int64(s.MaxBody),
+		Limits:      server.Limits{MaxBody: int64(s.MaxBody)},
 		CheckTarget: s.Webhooks.Guard().Check,
 		CheckIssuer: s.OIDC.Guard().Check,
 		Version:     buildinfo.Version(),
 		HostUser:    HostActor().User,
-		Receipts:    newReceipts(s, db, slog.New(slog.DiscardHandler)),
+		Logs:        server.Logs{Receipts: newReceipts(s, db, slog.New(slog.DiscardHandler))},
 		Authority:   newAuthority(s, db),
 	})
 	if local.Client, err = newHostClient(api, &local.wrote); err != nil {

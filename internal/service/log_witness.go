@@ -76,13 +76,13 @@ func newLogs(s config.Settings, db *store.Store, log *slog.Logger) (l logs, err 
 	return l, nil
 }
 
-// serve adds what the API shows of the logs to its configuration.
-func (l logs) serve(c server.Config) server.Config {
-	c.Signing, c.Receipts, c.Authority = l.signer.Problems, l.receipts, l.authority
+// shown returns what the API shows of the logs.
+func (l logs) shown() server.Logs {
+	s := server.Logs{Signing: l.signer.Problems, Receipts: l.receipts}
 	if l.pool != nil {
-		c.Witnesses = l.pool.Status
+		s.Witnesses = l.pool.Status
 	}
-	return c
+	return s
 }
 
 // run signs the logs until ctx is done.

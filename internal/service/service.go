@@ -136,22 +136,26 @@ func (v *Instance) openAPI(context.Context) error {
 	if err != nil {
 		return err
 	}
-	v.api = server.New(v.logs.serve(server.Config{
-		Store:         v.db,
-		Base:          s.BaseURL.Path(),
-		Streams:       v.clients.places.limit * 3 / 4, // the rest is for other requests
-		Logger:        v.log.Logger,
-		MaxBody:       int64(s.MaxBody),
-		Requests:      s.Limits.Requests,
-		FailedSignIns: failedSignIns,
-		CheckTarget:   v.guard.Check,
-		CheckIssuer:   s.OIDC.Guard().Check,
-		Issuers:       newIssuers(s, v.log.Logger),
-		BaseURL:       string(s.BaseURL),
-		Party:         party,
-		Version:       buildinfo.Version(),
-		Observer:      v.metrics.server,
-	}))
+	v.api = server.New(server.Config{
+		Store:    v.db,
+		Logger:   v.log.Logger,
+		Observer: v.metrics.server,
+		Version:  buildinfo.Version(),
+		Base:     s.BaseURL.Path(),
+		BaseURL:  string(s.BaseURL),
+		Limits: server.Limits{
+			MaxBody:       int64(s.MaxBody),
+			Requests:      s.Limits.Requests,
+			FailedSignIns: failedSignIns,
+			Streams:       v.clients.places.limit * 3 / 4, // the rest is for other requests
+		},
+		Logs:        v.logs.shown(),
+		Authority:   v.logs.authority,
+		Party:       party,
+		Issuers:     newIssuers(s, v.log.Logger),
+		CheckIssuer: s.OIDC.Guard().Check,
+		CheckTarget: v.guard.Check,
+	})
 	return nil
 }
 

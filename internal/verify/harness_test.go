@@ -110,7 +110,7 @@ func (h *host) open() {
 		Logger: slog.New(slog.DiscardHandler)})
 	h.receipts = transparency.NewReceipts(transparency.ReceiptConfig{Store: db, Scheme: "https", Validity: time.Hour,
 		Logger: slog.New(slog.DiscardHandler), Keys: func() (*transparency.Keys, error) { return keys, nil }})
-	s := server.New(server.Config{Store: db, Receipts: h.receipts})
+	s := server.New(server.Config{Store: db, Logs: server.Logs{Receipts: h.receipts}})
 	h.api = s.Host()
 	h.admin, err = client.New("http://host", client.Options{HTTPClient: &http.Client{Transport: client.InProcess(h.api)}})
 	check(h.t, err)

@@ -87,9 +87,9 @@ func newEmptyEnv(t testing.TB) *env {
 	e.api = server.New(server.Config{Store: db, Authority: authority.New(authority.Config{Store: db,
 		Keys: func() (*transparency.Keys, error) { return transparency.OpenKeys(keys, keys) }}),
 		Now: e.clock.now, Logger: logger, CheckTarget: e.guard.Check,
-		Party:     party,
-		Signing:   e.problems,
-		Witnesses: func(string) []ledger.LogWitness { return e.witnesses }})
+		Party: party,
+		Logs: server.Logs{Signing: e.problems,
+			Witnesses: func(string) []ledger.LogWitness { return e.witnesses }}})
 	e.site, err = web.New(web.Config{API: e.api, RPID: party.ID, Logger: logger, Now: e.clock.now})
 	check(t, err)
 	e.host, err = client.New(

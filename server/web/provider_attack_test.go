@@ -192,7 +192,7 @@ func TestAccountIsNotAdmitted(t *testing.T) {
 
 // Failed sign-ins of an address are limited. Those that succeed are not affected.
 func TestFailedSignInsAreLimited(t *testing.T) {
-	e := newSignInEnvWith(t, server.Config{FailedSignIns: 3})
+	e := newSignInEnvWith(t, server.Config{Limits: server.Limits{FailedSignIns: 3}})
 	for i := range 5 {
 		p := e.browser().get("/login/callback/okta?code=a&state=b")
 		if want := map[bool]int{true: 401, false: 429}[i < 3]; p.status != want {
