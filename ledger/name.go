@@ -96,15 +96,18 @@ func ReservedPrefix(name string) string {
 	return ""
 }
 
+// Short returns the first 12 digits of a hash or of an id of git, for display.
+func Short(id string) string { return id[:min(len(id), 12)] }
+
 // ShortSlot shortens the slot of an attestation, for display: the algorithm and the first
 // 12 digits of its digest, those of the ID of a commit, or the beginning of a name.
 func ShortSlot(slot string) string {
 	algorithm, digest, ok := strings.Cut(slot, ":")
 	switch {
 	case !ok && IsCommit(slot):
-		return slot[:12]
+		return Short(slot)
 	case !ok:
 		return slot[:min(len(slot), 40)] // it is ASCII
 	}
-	return algorithm + ":" + digest[:min(len(digest), 12)]
+	return algorithm + ":" + Short(digest)
 }

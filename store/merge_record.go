@@ -85,13 +85,14 @@ func (t *tx) whyUnproven(s *subject, m *attestation.Merge) (string, error) {
 	parents := lineage.parents
 	switch {
 	case s.tree != m.Tree:
-		return fmt.Sprintf("the claim is about the tree %s, but the commit has %s", short(m.Tree), short(s.tree)), nil
+		return fmt.Sprintf("the claim is about the tree %s, but the commit has %s",
+			ledger.Short(m.Tree), ledger.Short(s.tree)), nil
 	case len(parents) == 0 || parents[0] != m.Parent.SHA:
-		return fmt.Sprintf("%s is not the first parent of the commit", short(m.Parent.SHA)), nil
+		return fmt.Sprintf("%s is not the first parent of the commit", ledger.Short(m.Parent.SHA)), nil
 	case m.Kind == attestation.Squashed && len(parents) != 1:
 		return fmt.Sprintf("a squash has one parent, but the commit has %d", len(parents)), nil
 	case m.Kind == attestation.Merged && (len(parents) != 2 || parents[1] != m.Source.SHA):
-		return fmt.Sprintf("%s is not the second of two parents of the commit", short(m.Source.SHA)), nil
+		return fmt.Sprintf("%s is not the second of two parents of the commit", ledger.Short(m.Source.SHA)), nil
 	}
 	return "", nil
 }
@@ -106,7 +107,7 @@ func (t *tx) setParentState(v *view, d *deriver, r *recording, f *mergeFact) (ok
 	}
 	if row == nil || !row.isProven() {
 		f.reason = fmt.Sprintf("the object of the first parent, %s, was unknown (register it, and claim again)",
-			short(sha))
+			ledger.Short(sha))
 		return true, nil
 	}
 
@@ -219,6 +220,3 @@ func (t *tx) markMerged(commitID int64, role mergeRole) error {
 	}
 	return nil
 }
-
-// short returns the first digits of an object id.
-func short(id string) string { return id[:min(len(id), 12)] }

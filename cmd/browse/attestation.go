@@ -11,7 +11,6 @@ import (
 	"github.com/ledgerd/ledgerd/internal/display"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
-	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -41,7 +40,7 @@ func newAttestationList(p *cli.Program) *cobra.Command {
 				columns := []string{"RECORDED", "COMMIT", "PREDICATE", "STATUS", "IDENTITY", "ID"}
 				return cli.PrintList(p, c.Attestations(ctx, name.Org, name.Repo, filter), limit, columns,
 					func(a ledger.AttestationRecord) []any {
-						return []any{a.RecordedAt, terminal.Short(a.Commit), a.Predicate, display.StatusOf(a), a.Identity, a.ID}
+						return []any{a.RecordedAt, ledger.Short(a.Commit), a.Predicate, display.StatusOf(a), a.Identity, a.ID}
 					})
 			})
 		},

@@ -12,6 +12,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/cli"
 	"github.com/ledgerd/ledgerd/internal/display"
 	"github.com/ledgerd/ledgerd/internal/terminal"
+	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/insights"
 	"github.com/ledgerd/ledgerd/ledger/search"
 )
@@ -56,7 +57,7 @@ Words are compared with the newest commits. --cursor goes on with older ones.`,
 func printFound(p *cli.Program, found search.Result) {
 	t := terminal.NewTable(p.Stdout, "TYPE", "REPO", "COMMIT", "STATE", "TITLE", "DETAIL")
 	for _, h := range found.Data {
-		id, state := terminal.Short(h.Commit), any("")
+		id, state := ledger.Short(h.Commit), any("")
 		if h.ID != "" {
 			id = h.ID
 		}

@@ -154,7 +154,7 @@ func newIdentityList(p *cli.Program) *cobra.Command {
 			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
 				columns := []string{"ID", "KIND", "DN", "EMAIL", "MAY", "FINGERPRINT", "EXPIRES", "CREATED", "REVOKED"}
 				return cli.PrintList(p, c.Identities(ctx, org), 0, columns, func(i identity.Identity) []any {
-					return []any{i.ID, i.Kind, i.DN, terminal.OrDash(i.Email), i.May, terminal.Short(i.Fingerprint),
+					return []any{i.ID, i.Kind, i.DN, terminal.OrDash(i.Email), i.May, ledger.Short(i.Fingerprint),
 						i.NotAfter, i.CreatedAt, display.Revoked(i)}
 				})
 			})

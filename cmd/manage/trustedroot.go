@@ -10,6 +10,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/cli"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/terminal"
+	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
@@ -68,7 +69,7 @@ func newTrustedRootList(p *cli.Program) *cobra.Command {
 					if r.Removed {
 						removed = "yes"
 					}
-					return []any{r.Name, r.Version, terminal.Short(r.Digest), r.CreatedAt, removed}
+					return []any{r.Name, r.Version, ledger.Short(r.Digest), r.CreatedAt, removed}
 				})
 			})
 		},

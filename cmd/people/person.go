@@ -72,7 +72,7 @@ func (p *person) print(w io.Writer) {
 	printTable(w, &gap, p.Tokens, func(t ledger.Token) []any { return []any{t.ID, t.Name, t.Scope, t.ExpiresAt} },
 		"TOKEN", "NAME", "SCOPE", "EXPIRES")
 	printTable(w, &gap, p.Signed, func(a ledger.AttestationRecord) []any {
-		return []any{a.RecordedAt, a.Repo + "@" + terminal.Short(a.Commit), a.Predicate, a.Result.Status, a.Identity}
+		return []any{a.RecordedAt, a.Repo + "@" + ledger.Short(a.Commit), a.Predicate, a.Result.Status, a.Identity}
 	}, "SIGNED", "COMMIT", "PREDICATE", "STATUS", "AS")
 }
 

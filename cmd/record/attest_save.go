@@ -154,8 +154,8 @@ func recordEnvelope(ctx context.Context, p *cli.Program, l cli.Location, a *atte
 		display.Notice(p.Stderr, record)
 
 		if a.commit != "" && a.commit != record.Commit {
-			return fmt.Errorf("the attestation is about commit %s, not about --commit %s", terminal.Short(record.Commit),
-				terminal.Short(a.commit))
+			return fmt.Errorf("the attestation is about commit %s, not about --commit %s", ledger.Short(record.Commit),
+				ledger.Short(a.commit))
 		}
 		return p.Print(record, func() {})
 	})

@@ -83,7 +83,7 @@ func (r bulkRequest) report(p *cli.Program, item ledger.BulkItem) bool {
 	display.Violation(p.Stderr, at, *record)
 	if r.commit != "" && r.commit != record.Commit {
 		terminal.Printf(p.Stderr, "%d: the attestation is about commit %s, not about --commit %s\n", number,
-			terminal.Short(record.Commit), terminal.Short(r.commit))
+			ledger.Short(record.Commit), ledger.Short(r.commit))
 		return false
 	}
 	return true

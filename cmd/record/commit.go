@@ -79,7 +79,7 @@ func newCommitList(p *cli.Program) *cobra.Command {
 				columns := []string{"COMMIT", "STATE", "SINCE", "ATTESTED", "BRANCH", "AUTHOR", "MESSAGE"}
 				return cli.PrintList(p, c.Commits(ctx, name.Org, name.Repo, filter), limit, columns,
 					func(s ledger.CommitSummary) []any {
-						return []any{terminal.Short(s.SHA), s.State, s.StateSince, s.Attested, terminal.OrDash(s.Branch),
+						return []any{ledger.Short(s.SHA), s.State, s.StateSince, s.Attested, terminal.OrDash(s.Branch),
 							terminal.OrDash(s.Author.Name), s.Message}
 					})
 			})

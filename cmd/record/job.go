@@ -15,6 +15,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/cli"
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
 	"github.com/ledgerd/ledgerd/internal/terminal"
+	"github.com/ledgerd/ledgerd/ledger"
 )
 
 // A job is the CI job that a command runs in, if any. It completes what the user has not
@@ -37,7 +38,7 @@ func (j *job) commit(ctx context.Context) (string, error) {
 	}
 	rev, err := checkout.Commit(ctx, j.Job)
 	if err == nil && rev != "HEAD" {
-		j.taken = append(j.taken, "commit "+terminal.Short(rev))
+		j.taken = append(j.taken, "commit "+ledger.Short(rev))
 	}
 	return rev, err
 }

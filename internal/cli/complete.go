@@ -243,7 +243,7 @@ func (q question) ofRepo(ctx context.Context, what string) []cobra.Completion {
 	case what == "ATTESTATION":
 		return distinct(q.c.Attestations(ctx, name.Org, name.Repo, client.AttestationFilter{}),
 			func(a ledger.AttestationRecord) string {
-				return withNote(a.ID, a.Predicate+" "+string(a.Result.Status)+" on "+terminal.Short(a.Commit))
+				return withNote(a.ID, a.Predicate+" "+string(a.Result.Status)+" on "+ledger.Short(a.Commit))
 			})
 	}
 	return nil

@@ -17,6 +17,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/parallel"
 	"github.com/ledgerd/ledgerd/internal/service"
 	"github.com/ledgerd/ledgerd/internal/terminal"
+	"github.com/ledgerd/ledgerd/ledger"
 )
 
 // Options configures a demo.
@@ -212,7 +213,7 @@ func (d *demo) introduce() (opened <-chan struct{}) {
 	d.heading("Six things to look at")
 	page, _, _ := strings.Cut(link, "/login")
 	page += "/orgs/" + d.Org
-	commit := func(c *commit) string { return page + "/repos/" + c.in.name + "/commits/" + terminal.Short(c.sha) }
+	commit := func(c *commit) string { return page + "/repos/" + c.in.name + "/commits/" + ledger.Short(c.sha) }
 	for i, look := range []struct{ what, url string }{
 		{"Two deployments that the policy did not allow: one was excused, one is open", page + "/violations?status=all"},
 		{"A squash in production: tests and review carry from its branch", commit(s.sights.squash)},

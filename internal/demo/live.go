@@ -44,7 +44,7 @@ func (w *show) deliver(ctx context.Context, c *commit) error {
 	if err != nil {
 		return err
 	}
-	w.printStep(c.author.Name, "pushes "+terminal.Short(c.sha), w.state(registered.State))
+	w.printStep(c.author.Name, "pushes "+ledger.Short(c.sha), w.state(registered.State))
 
 	tests, reviewer := w.story.test, w.story.reviewer(c)
 	job := c.in.name + "/runs/live/jobs/"

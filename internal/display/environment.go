@@ -38,7 +38,7 @@ func EnvironmentRows(now time.Time) func(ledger.Environment) []any {
 	return func(e ledger.Environment) []any {
 		violations := counted(e.OpenViolations, e.OpenViolations == ledger.MaxEnvironmentViolations)
 		if e.Violation != nil {
-			violations += " (" + terminal.Short(e.Violation.Commit) + ")"
+			violations += " (" + ledger.Short(e.Violation.Commit) + ")"
 		}
 		d := e.Deployment
 		if d == nil {
@@ -52,7 +52,7 @@ func EnvironmentRows(now time.Time) func(ledger.Environment) []any {
 		if !d.Required {
 			required = "no"
 		}
-		return []any{e.Repo, e.Name, terminal.Short(d.Commit), terminal.State(d.State, d.Standing), age(now, d.DeployedAt),
+		return []any{e.Repo, e.Name, ledger.Short(d.Commit), terminal.State(d.State, d.Standing), age(now, d.DeployedAt),
 			counted(d.Behind, d.BehindMore), required, violations}
 	}
 }

@@ -20,7 +20,7 @@ func ExceptionRow(x ledger.ExceptionRecord, now time.Time) []any {
 	} else {
 		status = x.Inactive
 	}
-	return []any{terminal.Short(x.Commit), x.Requirement, end, x.Identity, x.Reason, status}
+	return []any{ledger.Short(x.Commit), x.Requirement, end, x.Identity, x.Reason, status}
 }
 
 // exceptionOf returns a note on the exception that stands in for a requirement.

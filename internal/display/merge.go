@@ -12,7 +12,7 @@ import (
 
 // mergeLine describes a claim that a commit is a merge.
 func mergeLine(m ledger.MergeClaim) string {
-	line := fmt.Sprintf("of %s, by %s", terminal.Short(m.Source), terminal.Printable(m.Identity))
+	line := fmt.Sprintf("of %s, by %s", ledger.Short(m.Source), terminal.Printable(m.Identity))
 	if m.Reason != "" {
 		return line + ": nothing carries, " + m.Reason
 	}
@@ -27,7 +27,7 @@ func UselessClaim(w io.Writer, c ledger.Commit, attestation string, now time.Tim
 		return
 	}
 	if m := c.Merges[i]; m.Reason != "" {
-		terminal.Printf(w, "Nothing carries from %s: %s\n", terminal.Short(m.Source), m.Reason)
+		terminal.Printf(w, "Nothing carries from %s: %s\n", ledger.Short(m.Source), m.Reason)
 		return
 	}
 	unmet := slices.DeleteFunc(slices.Clone(c.Requirements),

@@ -15,7 +15,7 @@ func Overlaps(w io.Writer, pairs []ledger.RadarPair) {
 	t := terminal.NewTable(w, "LEVEL", "COMMIT", "BRANCH", "AUTHOR", "WITH", "BRANCH", "AUTHOR", "PATH", "REASON")
 	for _, pair := range pairs {
 		later := pair.Commit
-		t.Row(append([]any{pair.Level, terminal.Short(later.SHA), terminal.OrDash(later.Branch),
+		t.Row(append([]any{pair.Level, ledger.Short(later.SHA), terminal.OrDash(later.Branch),
 			terminal.OrDash(terminal.AuthorName(later.Author))}, withCells(pair, pair.Other)...)...)
 	}
 	t.Flush()
@@ -41,7 +41,7 @@ func withCells(pair ledger.RadarPair, other ledger.RadarCommit) []any {
 		author += " (same author)"
 	}
 	if len(pair.Paths) == 0 {
-		return []any{terminal.Short(other.SHA), terminal.OrDash(other.Branch), author, terminal.OrDash(""),
+		return []any{ledger.Short(other.SHA), terminal.OrDash(other.Branch), author, terminal.OrDash(""),
 			terminal.OrDash("")}
 	}
 	strongest := pair.Paths[0]
@@ -49,7 +49,7 @@ func withCells(pair ledger.RadarPair, other ledger.RadarCommit) []any {
 	if pair.PathsTotal > 1 {
 		reason += fmt.Sprintf(", +%d more", pair.PathsTotal-1)
 	}
-	return []any{terminal.Short(other.SHA), terminal.OrDash(other.Branch), author, strongest.Path,
+	return []any{ledger.Short(other.SHA), terminal.OrDash(other.Branch), author, strongest.Path,
 		reason}
 }
 
@@ -71,7 +71,7 @@ func Registered(w io.Writer, repo string, commit ledger.Commit) {
 			which = "all stored"
 		}
 		terminal.Printf(w, "To list %s overlaps, run 'ledgerd radar %s --commit %s'.\n", which, repo,
-			terminal.Short(commit.SHA))
+			ledger.Short(commit.SHA))
 	}
 }
 
@@ -106,7 +106,7 @@ func Truncated(w io.Writer, commits []ledger.RadarCommit) {
 	}
 	var names []string
 	for _, c := range commits[:min(len(commits), maxTruncated)] {
-		names = append(names, terminal.Short(c.SHA))
+		names = append(names, ledger.Short(c.SHA))
 	}
 	if rest := len(commits) - len(names); rest > 0 {
 		names = append(names, terminal.Plural(int64(rest), "other commit"))

@@ -18,7 +18,7 @@ func Simulation(w io.Writer, s ledger.Simulation) {
 	if len(s.Moves) > 0 {
 		t := terminal.NewTable(w, "COMMIT", "FROM", "TO", "REASON")
 		for _, m := range s.Moves {
-			t.Row(terminal.Short(m.Commit), m.From, m.To, strings.Join(m.Reasons, "; "))
+			t.Row(ledger.Short(m.Commit), m.From, m.To, strings.Join(m.Reasons, "; "))
 		}
 		t.Flush()
 		if s.Truncated > 0 {

@@ -194,4 +194,4 @@ func Token(w io.Writer, token ledger.Token) {
 func Milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
 // At returns ORG/REPO@SHA for a commit of a repo, with an abbreviated sha.
-func At(repo, sha string) string { return repo + "@" + terminal.Short(sha) }
+func At(repo, sha string) string { return repo + "@" + ledger.Short(sha) }

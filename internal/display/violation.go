@@ -27,7 +27,7 @@ func ViolationRow(v ledger.Violation) []any {
 	if v.ClosedBy != nil {
 		status += " by " + string(v.ClosedBy.Type)
 	}
-	return []any{v.OpenedAt, v.Repo, terminal.Short(v.Commit), v.Predicate, v.Identity, status,
+	return []any{v.OpenedAt, v.Repo, ledger.Short(v.Commit), v.Predicate, v.Identity, status,
 		strings.Join(v.Missing, "; ")}
 }
 

@@ -113,7 +113,7 @@ var levelColours = [...]string{terminal.Grey, terminal.Grey, terminal.Yellow, te
 // overlap returns the level of an overlap, the other commit and the path.
 func (l *Printer) overlap(r *eventstream.Radar) string {
 	summary := fmt.Sprintf("%s overlap with %s of %s by %s", l.Paint(levelColours[r.Level], r.Level.String()),
-		terminal.Short(r.Other.Commit), r.Other.Branch, terminal.OrDash(terminal.AuthorName(r.Other.Author)))
+		ledger.Short(r.Other.Commit), r.Other.Branch, terminal.OrDash(terminal.AuthorName(r.Other.Author)))
 	if len(r.Paths) > 0 {
 		summary += fmt.Sprintf(": %s (%s)", r.Paths[0].Path, r.Paths[0].Reason)
 	}
@@ -138,7 +138,7 @@ func (l *Printer) violation(v *eventstream.Violation) string {
 func known(c *eventstream.Commit) string {
 	summary := "registered"
 	if c.Tree != "" {
-		summary = "proven, tree " + terminal.Short(c.Tree)
+		summary = "proven, tree " + ledger.Short(c.Tree)
 	}
 	for i, f := range c.Corrected {
 		separator := ", "
@@ -152,7 +152,7 @@ func known(c *eventstream.Commit) string {
 
 // keyChange returns what has happened to a key, and why.
 func keyChange(k *eventstream.Key) string {
-	summary := fmt.Sprintf("%s key %s %s", k.Purpose, terminal.Short(k.Key), k.Action)
+	summary := fmt.Sprintf("%s key %s %s", k.Purpose, ledger.Short(k.Key), k.Action)
 	if k.Reason != "" {
 		summary += ": " + k.Reason
 	}
@@ -161,7 +161,7 @@ func keyChange(k *eventstream.Key) string {
 
 // identityChange returns what has happened to an identity.
 func identityChange(i *eventstream.Identity) string {
-	summary := fmt.Sprintf("%s %s %s, key %s", i.Kind, i.DN, i.Action, terminal.Short(i.Key))
+	summary := fmt.Sprintf("%s %s %s, key %s", i.Kind, i.DN, i.Action, ledger.Short(i.Key))
 	if i.May != nil {
 		summary += ", may attest " + strings.Join(i.May, ",")
 	}
@@ -197,7 +197,7 @@ func (l *Printer) format(at ledger.Time, c columns) []byte {
 	l.repoWidth = max(l.repoWidth, len(repo))
 	kind := l.Paint(c.colour, fmt.Sprintf("%-11s", terminal.Clean(string(c.kind))))
 	return fmt.Appendf(nil, "%s  %s  %-*s  %-12s  %s", l.Paint(terminal.Grey, terminal.OrDash(at.String())), kind,
-		l.repoWidth, repo, terminal.Clean(terminal.Short(c.commit)), l.Inline(c.summary))
+		l.repoWidth, repo, terminal.Clean(ledger.Short(c.commit)), l.Inline(c.summary))
 }
 
 func statusColour(s ledger.Status) string {

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/ledgerd/ledgerd/ledger"
 )
 
 // A Merge is a commit whose tree is exactly what git makes of its first parent and another
@@ -105,7 +107,7 @@ func (c mergeCheck) readCommit(ctx context.Context, isSquash bool) error {
 		}
 	}
 
-	short := shortID(c.Commit)
+	short := ledger.Short(c.Commit)
 	switch {
 	case c.Source == c.Commit:
 		return fmt.Errorf("%s is the commit itself: name the commit that was merged into it", short)
@@ -118,7 +120,7 @@ func (c mergeCheck) readCommit(ctx context.Context, isSquash bool) error {
 	case !isSquash && len(parents) == 1:
 		return fmt.Errorf("commit %s has one parent: it is not a merge (use --squash-of)", short)
 	case !isSquash && parents[1] != c.Source:
-		return fmt.Errorf("commit %s merges %s, not %s", short, shortID(parents[1]), shortID(c.Source))
+		return fmt.Errorf("commit %s merges %s, not %s", short, ledger.Short(parents[1]), ledger.Short(c.Source))
 	}
 	c.Parent = parents[0]
 	return nil
@@ -132,7 +134,7 @@ func (c mergeCheck) checkBases(ctx context.Context) error {
 		return err
 	}
 	if !present[c.Parent] {
-		return fmt.Errorf("the first parent, %s, is not in this clone: %s", shortID(c.Parent), deepen)
+		return fmt.Errorf("the first parent, %s, is not in this clone: %s", ledger.Short(c.Parent), deepen)
 	}
 	out, err := c.line(ctx, noGraph, noGraphValue, "merge-base", "--all", c.Parent, c.Source)
 	if err != nil {
@@ -142,13 +144,13 @@ func (c mergeCheck) checkBases(ctx context.Context) error {
 	bases := strings.Fields(out)
 	switch {
 	case slices.Contains(bases, c.Source):
-		return fmt.Errorf("the first parent, %s, already contains %s: there is nothing to merge", shortID(c.Parent),
-			shortID(c.Source))
+		return fmt.Errorf("the first parent, %s, already contains %s: there is nothing to merge", ledger.Short(c.Parent),
+			ledger.Short(c.Source))
 	case len(bases) == 0 && c.shallow:
-		return fmt.Errorf("this shallow clone has no common ancestor of %s and %s: %s", shortID(c.Parent),
-			shortID(c.Source), deepen)
+		return fmt.Errorf("this shallow clone has no common ancestor of %s and %s: %s", ledger.Short(c.Parent),
+			ledger.Short(c.Source), deepen)
 	case len(bases) == 0:
-		return fmt.Errorf("%s and %s have no common ancestor", shortID(c.Parent), shortID(c.Source))
+		return fmt.Errorf("%s and %s have no common ancestor", ledger.Short(c.Parent), ledger.Short(c.Source))
 	case !c.shallow:
 		return nil
 	}
@@ -176,7 +178,8 @@ func (c mergeCheck) checkShallow(ctx context.Context, bases []string) error {
 	}
 	for sha := range strings.FieldsSeq(out) {
 		if isEnd[sha] {
-			return fmt.Errorf("this shallow clone ends at %s, so that the merge base is uncertain: %s", shortID(sha), deepen)
+			return fmt.Errorf("this shallow clone ends at %s, so that the merge base is uncertain: %s",
+				ledger.Short(sha), deepen)
 		}
 	}
 	return nil
@@ -189,8 +192,8 @@ func (c mergeCheck) checkTree(ctx context.Context) error {
 	case err != nil:
 		return err
 	case conflicts != nil:
-		return fmt.Errorf("commit %s is not a clean merge of %s and %s: they conflict in %s", shortID(c.Commit),
-			shortID(c.Parent), shortID(c.Source), namePaths(conflicts))
+		return fmt.Errorf("commit %s is not a clean merge of %s and %s: they conflict in %s", ledger.Short(c.Commit),
+			ledger.Short(c.Parent), ledger.Short(c.Source), namePaths(conflicts))
 	case tree == c.Tree:
 		return nil
 	}
@@ -201,7 +204,7 @@ func (c mergeCheck) checkTree(ctx context.Context) error {
 		return err
 	}
 	return fmt.Errorf("commit %s is not a clean merge of %s and %s: it differs from what git makes of them in %s",
-		shortID(c.Commit), shortID(c.Parent), shortID(c.Source), namePaths(splitNull(out)))
+		ledger.Short(c.Commit), ledger.Short(c.Parent), ledger.Short(c.Source), namePaths(splitNull(out)))
 }
 
 // Options of git: commit graphs are only caches, which somebody may have written.
@@ -257,6 +260,3 @@ func namePaths(paths []string) string {
 	}
 	return text
 }
-
-// shortID returns the first digits of an object id.
-func shortID(id string) string { return id[:min(len(id), 12)] }

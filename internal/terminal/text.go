@@ -39,9 +39,6 @@ func OneLine(s string) string {
 	return strings.ReplaceAll(strings.TrimSpace(line), "\t", " ")
 }
 
-// Short returns an abbreviated sha.
-func Short(sha string) string { return sha[:min(len(sha), 12)] }
-
 // Clip shortens s to at most n characters, the last of which is then an ellipsis.
 func Clip(s string, n int) string {
 	if r := []rune(s); len(r) > n {

@@ -148,7 +148,7 @@ func (v *evaluation) authorReason(r *Requirement, d *decision) string {
 		if verdict != byAnyone || n == 0 || v.authorKnown[n] >= min(r.ExcludeAuthor, ProvenAuthorExcluded) {
 			continue
 		}
-		if name := shortSHA(v.f.Sources[n-1].Commit); unknown == "" || name < unknown {
+		if name := ledger.Short(v.f.Sources[n-1].Commit); unknown == "" || name < unknown {
 			unknown = name
 		}
 	}
@@ -220,7 +220,7 @@ func claimReason(r *Requirement, sources []Source) string {
 	for i := range sources {
 		s := &sources[i]
 		if len(s.Claims) > 0 && r.claim(s) == nil && (!s.SameTree || r.Carry&CarryTree == 0) {
-			list = append(list, shortSHA(s.Commit)+", because "+r.refuses(s.Claims))
+			list = append(list, ledger.Short(s.Commit)+", because "+r.refuses(s.Claims))
 		}
 	}
 	if list == nil {
@@ -391,7 +391,7 @@ func (v *evaluation) report(at int) string {
 		}
 		v.reported[at] = e.Predicate + " " + verb + e.inSlot() + " (" + v.name(at) + ")"
 		if e.Source != 0 {
-			v.reported[at] += " on " + shortSHA(v.f.Sources[e.Source-1].Commit)
+			v.reported[at] += " on " + ledger.Short(v.f.Sources[e.Source-1].Commit)
 		}
 	}
 	return v.reported[at]
@@ -457,7 +457,7 @@ func carriedFrom(list []ledger.CarriedEvidence) string {
 		if c.By == "merge" {
 			way = "merged here"
 		}
-		if name := shortSHA(c.Commit) + " (" + way + ")"; !slices.Contains(names, name) {
+		if name := ledger.Short(c.Commit) + " (" + way + ")"; !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}

@@ -212,7 +212,7 @@ func (o OpenOverlap) String() string {
 	if o.Branch != "" {
 		b.WriteString(o.Branch)
 	} else {
-		b.WriteString(shortSHA(o.Commit))
+		b.WriteString(ledger.Short(o.Commit))
 	}
 	if o.Path != "" {
 		b.WriteString(" at " + o.Path)
@@ -221,10 +221,4 @@ func (o OpenOverlap) String() string {
 		b.WriteString(" (" + strings.ReplaceAll(string(o.Reason), "_", " ") + ")")
 	}
 	return b.String()
-}
-
-// shortSHA returns the first digits of a commit's id.
-func shortSHA(id string) string {
-	const digits = 12
-	return id[:min(len(id), digits)]
 }

@@ -49,7 +49,7 @@ func Artifact(title string, a ledger.Artifact, required ledger.State) Report {
 	for _, l := range a.Links {
 		mark, reason := terminal.Link(l, required)
 		state := terminal.State(l.State, l.Standing)
-		r.Rows = append(r.Rows, []string{mark, l.Repo, terminal.Short(l.Commit), state, l.Predicate, reason})
+		r.Rows = append(r.Rows, []string{mark, l.Repo, ledger.Short(l.Commit), state, l.Predicate, reason})
 	}
 	if !a.Reached(required) {
 		r.Annotations = append(r.Annotations, Annotation{Level: Error, Title: "ledgerd gate", Message: title})
@@ -86,7 +86,7 @@ func name(c ledger.RadarCommit) string {
 		return c.Branch
 	}
 	if c.SHA != "" {
-		return terminal.Short(c.SHA)
+		return ledger.Short(c.SHA)
 	}
 	return "this commit"
 }

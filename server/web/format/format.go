@@ -19,10 +19,7 @@ func Short(id string) string {
 	if prefix, rest, ok := strings.Cut(id, "_"); ok && len(rest) > 8 {
 		return prefix + "_…" + rest[len(rest)-6:]
 	}
-	if len(id) > 12 {
-		return id[:12]
-	}
-	return id
+	return ledger.Short(id)
 }
 
 // Duration formats a duration: milliseconds as an int64, a time.Duration or a
