@@ -6,6 +6,7 @@ import (
 	"unicode"
 
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
 
 // guard calls a function that parses untrusted input. It returns a panic as an error.
@@ -33,8 +34,5 @@ func clip(err error) string {
 		}
 		return r
 	}, message)
-	if len(message) <= maxMessage {
-		return message
-	}
-	return strings.ToValidUTF8(message[:maxMessage], "") + "…"
+	return text.ClipAt(message, maxMessage)
 }
