@@ -136,7 +136,7 @@ func (g *Guard) check(ctx context.Context, rawURL string, strictly bool) error {
 
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
-	addrs, err := g.lookup().LookupNetIP(ctx, "ip", host)
+	addrs, err := g.addressesOf(ctx, host)
 	if err != nil {
 		if dns, ok := errors.AsType[*net.DNSError](err); !strictly || ok && dns.IsNotFound {
 			return nil // the name may resolve later
@@ -155,6 +155,15 @@ func (g *Guard) check(ctx context.Context, rawURL string, strictly bool) error {
 		return urlError(notPublic(host, g.setting))
 	}
 	return nil
+}
+
+// addressesOf looks up a name. localhost and the names below it are this machine, also where neither
+// a hosts file nor DNS has them (RFC 6761, 6.3).
+func (g *Guard) addressesOf(ctx context.Context, host string) ([]netip.Addr, error) {
+	if last := host[strings.LastIndexByte(host, '.')+1:]; strings.EqualFold(last, "localhost") {
+		return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}, nil
+	}
+	return g.lookup().LookupNetIP(ctx, "ip", host)
 }
 
 // lookupProblem returns why a lookup failed, without the addresses of name servers.

@@ -69,6 +69,9 @@ func TestGuardChecks(t *testing.T) {
 		{host: "１２７.0.0.1", err: "ASCII"},
 		{host: "localhost", err: "localhost resolves to an address that is not public (the server's setting " +
 			"webhooks.allowed_networks can allow it)"},
+		{host: "App.LocalHost", err: "App.LocalHost resolves to an address that is not public"}, // DNS has no such name
+		{host: "localhost", allowed: "127.0.0.0/8"},
+		{host: "localhost.example"},
 		{host: "public.example"},
 		{host: "unknown.example"},
 		{host: "both.example"},
