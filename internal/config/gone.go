@@ -20,7 +20,7 @@ func gone() map[string]string {
 		"limits.failed_sign_ins":   constant,
 		"no_copy":                  "give the command the flag --no-copy",
 		"receipts.valid_for":       constant,
-		"shutdown_timeout":         constant,
+		"shutdown_timeout":         "it is 15s (see docs/reliability.md)",
 		"streams.per_org":          constant,
 		"streams.per_token":        constant,
 		"tls.email":                "certificate authorities send no mail before a certificate expires",
