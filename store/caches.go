@@ -1,7 +1,6 @@
 package store
 
 import (
-	"crypto/sha256"
 	"sync/atomic"
 
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -36,8 +35,6 @@ type caches struct {
 	// orgOfRepo and orgOfWebhook hold row ids of orgs, by row id and by id.
 	orgOfRepo    *cache[int64, int64]
 	orgOfWebhook *cache[string, int64]
-	matches      *cache[matchKey, policy.SignerMatch]
-	scopes       *cache[scopesKey, policy.Scopes]
 	// mapped reports whether all statements are mapped by the present rules. Until then,
 	// any process may change evidence, and what is cached of it is not used.
 	mapped atomic.Bool
@@ -50,23 +47,9 @@ const (
 	maxNames     = 10_000
 	maxEvidence  = 20_000
 	maxTouched   = 10_000
-	maxMatches   = 20_000
-	maxScopes    = 1000
 	maxVerdicts  = 50_000
 	maxPrograms  = 500
 	maxTiles     = 1000 // of up to 8 KiB
-)
-
-// A matchKey and a scopesKey identify what is known under a contract.
-type (
-	matchKey struct {
-		digest string
-		signer identity.DN
-	}
-	scopesKey struct {
-		digest string
-		facts  [sha256.Size]byte
-	}
 )
 
 // A versionedKeyring is a keyring with its version.
@@ -94,8 +77,6 @@ func newCaches() *caches {
 		tiles:        newCache[tileKey, []byte](maxTiles),
 		orgOfRepo:    newCache[int64, int64](maxNames),
 		orgOfWebhook: newCache[string, int64](maxNames),
-		matches:      newCache[matchKey, policy.SignerMatch](maxMatches),
-		scopes:       newCache[scopesKey, policy.Scopes](maxScopes),
 	}
 }
 

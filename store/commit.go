@@ -118,6 +118,9 @@ ON CONFLICT (commit_id) DO UPDATE SET parents = excluded.parents, ancestors = ex
 	if err != nil {
 		return fmt.Errorf("save commit details: %w", err)
 	}
+	if delete(t.claimed, commitID); d.changes == nil {
+		return nil
+	}
 	if t.claimed == nil {
 		t.claimed = make(map[int64][]string)
 	}

@@ -21,11 +21,6 @@ func (s *Store) Commit(ctx context.Context, org, repo, prefix string) (ledger.Co
 // evaluated as if the commit was meant for that branch alone, and TargetState is set. If
 // target is empty, it is the same as Commit.
 func (s *Store) CommitFor(ctx context.Context, org, repo, prefix, target string) (v ledger.Commit, err error) {
-	leave, err := s.heavy.enter(ctx, requestKey(org, repo, prefix))
-	if err != nil {
-		return ledger.Commit{}, storageError(err)
-	}
-	defer func() { leave(workOfRecord(v.Attested, len(v.Requirements))) }()
 	err = s.fresh(ctx, org, func(isLast bool) error {
 		v, err = s.commitFor(ctx, org, repo, prefix, target, !isLast)
 		return err
@@ -53,11 +48,6 @@ func (s *Store) commitFor(
 		err = rd.completeCommit(r, &c, target)
 		return c.row, err
 	})
-}
-
-// workOfRecord estimates the work of evaluating the requirements of a commit.
-func workOfRecord(attestations int64, requirements int) int64 {
-	return min(attestations, policy.MaxTopics) * int64(requirements)
 }
 
 // The maximum number of attestations and of transitions in a commit record.
@@ -147,11 +137,6 @@ func (rd reader) addVerdict(d *deriver, c *keyed[ledger.Commit], target string) 
 	row, err := rd.findCommitRow(c.id)
 	if err != nil {
 		return err
-	}
-	if workOfRecord(row.attestations, len(d.contract.Requirements)) > heavyWork {
-		if err := rd.Long(); err != nil {
-			return err
-		}
 	}
 	s, err := rd.gatherOne(d, row)
 	if err != nil {

@@ -60,9 +60,6 @@ func (t *tx) correct(
 	if err != nil {
 		return done, nil, err
 	}
-	if err := t.checkPrepared([]*subject{s}); err != nil {
-		return done, nil, err
-	}
 	if err := t.settleDue(s); err != nil {
 		return done, nil, err
 	}

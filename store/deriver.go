@@ -13,7 +13,6 @@ import (
 type deriver struct {
 	repo     repoRow
 	contract *policy.Contract
-	memo     policy.Memo // of the contract; nil if it needs none
 }
 
 // deriver returns the deriver for the repo's active contract.
@@ -22,7 +21,7 @@ func (rd reader) deriver(r repoRow) (*deriver, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &deriver{r, contract, rd.caches.memo(contract, r.policyDigest, rd.kept)}, nil
+	return &deriver{r, contract}, nil
 }
 
 // deriverOf is like deriver, for a repo given by name.

@@ -227,16 +227,8 @@ func (t *tx) expire(commits []any) (settled int, err error) {
 	if err := t.gather(list); err != nil {
 		return 0, err
 	}
-	if err := t.checkPrepared(list); err != nil && t.prepared < maxPrepared {
-		return 0, err
-	}
-
 	for _, s := range list {
-		settle := t.settleDue
-		if !s.isPrepared() { // other commits must not wait for it
-			settle = t.postponeDue
-		}
-		if err := settle(s); err != nil {
+		if err := t.settleDue(s); err != nil {
 			return 0, err
 		}
 		if s.expires == 0 || s.expires > t.now {

@@ -21,7 +21,7 @@ func (rd reader) gather(list []*subject) error {
 		}
 		s.facts = s.d.factsOf(&known)
 		s.facts.RegisteredAt = s.registeredAt
-		s.facts.Attested, s.facts.Deployed, s.facts.Memo = s.attestations > 0, s.state == ledger.Deployed, s.d.memo
+		s.facts.Attested, s.facts.Deployed = s.attestations > 0, s.state == ledger.Deployed
 		if s.attestations > 0 {
 			attested = append(attested, s.id)
 		}

@@ -45,7 +45,7 @@ func (t *tx) settleCommit(id int64) error {
 	if err != nil {
 		return err
 	}
-	if err := t.gatherPrepared(list); err != nil {
+	if err := t.gather(list); err != nil {
 		return err
 	}
 	return t.settleDue(list[0])

@@ -2,9 +2,11 @@ package store
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/policy"
 )
 
 // A Glance is what a look at a database shows of its surroundings, without a server.
@@ -18,6 +20,9 @@ type Glance struct {
 	// AnyLinkers are the repos, as ORG/REPO, whose contract says policy.Contract.AnyLinker, at most as
 	// many as were asked for.
 	AnyLinkers []string
+	// LargeContracts are the repos, as ORG/REPO, whose contract is larger than a new one may be, at most
+	// as many as were asked for.
+	LargeContracts []string
 	// SameNames are the orgs where signers with one name count as several people only since an
 	// upgrade, at most as many as were asked for.
 	SameNames []string
@@ -49,7 +54,15 @@ ORDER BY i.id LIMIT ?`, limit)
 		if err != nil {
 			return g, err
 		}
-		if g.AnyLinkers, err = rd.anyLinkers(limit); err != nil {
+		err = rd.activeContracts(func(repo string, c *policy.Contract) {
+			if c.AnyLinker() && len(g.AnyLinkers) < limit {
+				g.AnyLinkers = append(g.AnyLinkers, repo)
+			}
+			if c.IsLarge() && len(g.LargeContracts) < limit {
+				g.LargeContracts = append(g.LargeContracts, repo)
+			}
+		})
+		if err != nil {
 			return g, err
 		}
 		if g.SameNames, err = rd.orgsWithSameNames(limit); err != nil {
@@ -83,16 +96,26 @@ ORDER BY name`)
 	return orgs, err
 }
 
-// anyLinkers returns the repos whose contract says policy.Contract.AnyLinker. Those with Rules begin
-// with them.
-func (rd reader) anyLinkers(limit int) (repos []string, err error) {
-	list, err := all(rd, scanPolicy, selectPolicy+`
-WHERE p.version = r.policy_version AND r.deleted_at = 0 AND o.deleted_at = 0 AND substr(p.contract, 1, 8) <> ?
-ORDER BY o.name, r.name`, []byte(`{"rules"`))
-	for _, p := range list {
-		if p.row.AnyLinker() && len(repos) < limit {
-			repos = append(repos, p.row.Org+"/"+p.row.Repo)
+// activeContracts calls fn with each repo, as ORG/REPO, and its active contract.
+func (rd reader) activeContracts(fn func(repo string, c *policy.Contract)) error {
+	known := make(map[string]*policy.Contract) // by digest
+	return rd.Each(func(row scanner) error {
+		var repo, digest string
+		var text []byte
+		if err := row.Scan(&repo, &digest, &text); err != nil {
+			return err
 		}
-	}
-	return repos, err
+		if known[digest] == nil {
+			c, err := policy.ParseStored(text)
+			if err != nil {
+				return fmt.Errorf("decode the contract of %s: %w", repo, err)
+			}
+			known[digest] = &c
+		}
+		fn(repo, known[digest])
+		return nil
+	}, `
+SELECT o.name || '/' || r.name, p.digest, p.contract
+FROM repos r JOIN orgs o ON o.id = r.org_id JOIN policies p ON p.repo_id = r.id AND p.version = r.policy_version
+WHERE r.deleted_at = 0 AND o.deleted_at = 0 ORDER BY o.name, r.name`)
 }

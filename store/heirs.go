@@ -117,7 +117,7 @@ func (t *tx) settleOutdated(commits []*commitRow, cause ledger.Cause) error {
 	if err != nil {
 		return err
 	}
-	if err := t.gatherPrepared(list); err != nil {
+	if err := t.gather(list); err != nil {
 		return err
 	}
 	for _, s := range list {

@@ -115,9 +115,6 @@ func (t *tx) setParentState(v *view, d *deriver, r *recording, f *mergeFact) (ok
 	if err := t.gather([]*subject{p}); err != nil {
 		return false, err
 	}
-	if r.err = t.checkPrepared([]*subject{p}); r.err != nil {
-		return false, nil
-	}
 	if p.isUnevaluated() {
 		r.unevaluated = p.unevaluated
 		return false, nil

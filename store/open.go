@@ -136,7 +136,6 @@ func newStore(o Options) *Store {
 		previewSlots: make(chan struct{}, maxPreviews),
 		maxPreview:   maxPreview,
 		evaluating:   make(chan struct{}, maxEvaluating),
-		heavy:        newHeavyLimit(),
 		queued:       newQueued(),
 		wake:         make(chan struct{}, 1),
 		tokens:       lookup.New[[32]byte, ledger.Token](),

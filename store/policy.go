@@ -106,6 +106,10 @@ func (s *Store) SetPolicy(
 				"the active policy is version %d, not %d: read it again", r.policyVersion, ifVersion)
 		}
 
+		if err := contract.CheckSize(d.contract.Size()); err != nil {
+			return p, err
+		}
+
 		version := r.policyVersion + 1
 		event, err := t.policyEvent(r, version, contract, by)
 		if err != nil {

@@ -15,10 +15,8 @@ type reader struct {
 	caches *caches
 	now    ledger.Time // start of the read or write, by the ledger's clock
 	writes bool        // whether it is the writer
-	// Only of a write: kept is what it knows about commits, and claimed has the changed
-	// paths that it has stored.
-	kept    *preparation
-	claimed map[int64][]string // by commit
+	// claimed has the changed paths that a write has stored, by commit.
+	claimed map[int64][]string
 	// fresh reports whether reading a commit that is due fails with errOutdated.
 	fresh bool
 }

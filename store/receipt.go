@@ -54,18 +54,10 @@ type question struct {
 	reader
 	*subject
 	target string
-	work   *int64 // what reading the facts counts as
 }
 
 // decided runs fn, which decides about a commit.
 func decided[T any](ctx context.Context, s *Store, q DecisionQuery, fn func(*question) (T, error)) (v T, err error) {
-	leave, err := s.heavy.enter(ctx, requestKey(q.Org, q.Repo, q.Commit))
-	if err != nil {
-		return v, storageError(err)
-	}
-	var work int64
-	defer func() { leave(work) }()
-
 	err = s.fresh(ctx, q.Org, func(isLast bool) error {
 		v, err = read(ctx, s, byOrg(q.Org), func(rd reader) (v T, err error) {
 			rd.fresh = !isLast
@@ -77,7 +69,7 @@ func decided[T any](ctx context.Context, s *Store, q DecisionQuery, fn func(*que
 			if err != nil {
 				return v, err
 			}
-			return fn(&question{rd, &subject{commitRow: row, d: d}, q.Target, &work})
+			return fn(&question{rd, &subject{commitRow: row, d: d}, q.Target})
 		})
 		return err
 	})
@@ -87,11 +79,6 @@ func decided[T any](ctx context.Context, s *Store, q DecisionQuery, fn func(*que
 // gather reads the facts about the commit. It fails if its state is to be derived again first, so
 // that all transitions are in the log.
 func (x *question) gather() error {
-	if *x.work = workOfRecord(x.attestations, len(x.d.contract.Requirements)); *x.work > heavyWork {
-		if err := x.Long(); err != nil {
-			return err
-		}
-	}
 	if err := x.reader.gather([]*subject{x.subject}); err != nil {
 		return err
 	}

@@ -42,12 +42,6 @@ const maxTries = 50
 // takes for active, outside the writer. If the writer finds that verdicts are missing, it
 // evaluates them, and writes again.
 func (s *Store) record(ctx context.Context, r *recording) error {
-	leave, err := s.heavy.enter(ctx, requestKey(r.org, r.repo, r.attestation.Commit))
-	if err != nil {
-		return storageError(err)
-	}
-	defer func() { leave(r.work) }()
-
 	key := repoKey(r.org, r.repo)
 	contract, known := s.caches.active.get(key)
 	if known {
@@ -58,7 +52,7 @@ func (s *Store) record(ctx context.Context, r *recording) error {
 	}
 
 	for range maxTries {
-		if err := s.writeSoon(ctx, r); err != nil {
+		if err := s.db.Write(ctx, sqldb.Write{Org: r.org, Set: recorder{s}, Item: r}); err != nil {
 			return storageError(err)
 		}
 		done := len(r.missing)+len(r.unevaluated) == 0
@@ -78,23 +72,6 @@ func (s *Store) record(ctx context.Context, r *recording) error {
 	}
 	return ledger.Errorf(ledger.CodeStorageUnavailable,
 		"the policy changed again and again while its expressions were evaluated: nothing was recorded (send it again)")
-}
-
-// writeSoon writes a recording. It prepares it if the writer refuses to derive its state
-// unprepared, and queues it again if it was deferred.
-func (s *Store) writeSoon(ctx context.Context, r *recording) error {
-	for {
-		err := s.db.Write(ctx, sqldb.Write{Org: r.org, Set: recorder{s}, Item: r})
-		u, ok := errors.AsType[*unprepared](cmp.Or(err, r.err))
-		switch {
-		case ok:
-			if r.prepared, err = s.prepare(ctx, r.prepared, u); err != nil {
-				return err
-			}
-		case err != nil || !errors.Is(r.err, errDeferred):
-			return err
-		}
-	}
 }
 
 // evaluateNew evaluates expressions on an attestation that is not recorded yet.
@@ -128,15 +105,12 @@ func (r recorder) WriteAll(c *sqldb.Conn, items []any) error {
 	}
 
 	return r.store.inTx(c, func(t *tx) error {
-		for _, r := range list {
-			t.kept.add(r.prepared)
-		}
 		for len(list) > 0 {
-			v, now, err := t.view(list)
+			v, err := t.view(list)
 			if err != nil {
 				return err
 			}
-			if list, err = t.recordAll(v, now); err != nil {
+			if list, err = t.recordAll(v, list); err != nil {
 				return err
 			}
 		}
@@ -149,7 +123,7 @@ func (r recorder) WriteAll(c *sqldb.Conn, items []any) error {
 // new view.
 func (t *tx) recordAll(v *view, list []*recording) (rest []*recording, err error) {
 	for i, r := range list {
-		t.prepared, t.actor = r.prepared.count(), r.by
+		t.actor = r.by
 		if err := t.record(v, r); err != nil {
 			return nil, fmt.Errorf("record attestation: %w", err)
 		}
@@ -185,9 +159,6 @@ func (t *tx) record(v *view, r *recording) error {
 	key := commitKey{d.repo.id, r.attestation.Commit}
 	s := v.commits[key]
 	if s != nil {
-		if r.err = t.checkPrepared([]*subject{s}); r.err != nil {
-			return nil
-		}
 		dup, err := t.findDuplicate(v, s, r)
 		if err != nil {
 			return err

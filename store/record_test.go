@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -223,12 +222,9 @@ func (w twin) recordSet(t testing.TB, set []*drawn) []string {
 		copies[i] = d.recording
 		items[i] = &copies[i]
 	}
-	for len(items) > 0 {
-		check(t, w.db.Write(t.Context(), sqldb.Write{Do: func(c *sqldb.Conn) error {
-			return recorder{w.Store}.WriteAll(c, items)
-		}}))
-		items = slices.DeleteFunc(items, func(item any) bool { return item.(*recording).err != errDeferred })
-	}
+	check(t, w.db.Write(t.Context(), sqldb.Write{Do: func(c *sqldb.Conn) error {
+		return recorder{w.Store}.WriteAll(c, items)
+	}}))
 	results := make([]string, len(set))
 	for i, c := range copies {
 		results[i] = resultOf(c.rec, c.created, c.err)

@@ -60,34 +60,22 @@ func repoKey(org, repo string) string {
 	}, repo)
 }
 
-// requestKey returns the key of a commit in heavyLimit.commits.
-func requestKey(org, repo, commit string) string { return repoKey(org, repo) + "@" + commit }
-
-// view reads the view for a set of attestations, and returns those that are to be recorded
-// now.
-func (t *tx) view(list []*recording) (v *view, now []*recording, err error) {
+// view reads the view for a set of attestations.
+func (t *tx) view(list []*recording) (*view, error) {
 	if err := t.flush(); err != nil { // effects of the set's earlier attestations
-		return nil, nil, err
+		return nil, err
 	}
-	v = &view{commits: make(map[commitKey]*subject, len(list)), statements: make(map[statementKey][]statement)}
+	v := &view{commits: make(map[commitKey]*subject, len(list)), statements: make(map[statementKey][]statement)}
 	if err := t.viewRepos(v, list); err != nil {
-		return nil, nil, fmt.Errorf("read repos: %w", err)
+		return nil, fmt.Errorf("read repos: %w", err)
 	}
 	if err := t.viewCommits(v, list); err != nil {
-		return nil, nil, fmt.Errorf("read commits: %w", err)
+		return nil, fmt.Errorf("read commits: %w", err)
 	}
-
-	commits := make([]*subject, len(list))
-	for i, r := range list {
-		commits[i] = v.commitOf(r)
+	if err := t.viewStatements(v, list); err != nil {
+		return nil, fmt.Errorf("read statements: %w", err)
 	}
-	if now, err = t.portion(list, commits); err != nil {
-		return nil, nil, fmt.Errorf("count evidence: %w", err)
-	}
-	if err := t.viewStatements(v, now); err != nil {
-		return nil, nil, fmt.Errorf("read statements: %w", err)
-	}
-	return v, now, t.gather(v.subjects(now))
+	return v, t.gather(v.subjects(list))
 }
 
 // viewPeople reads again who the people of an org are, and the version of its keyring, after some

@@ -34,13 +34,8 @@ type recording struct {
 	people []int64
 	// verdicts holds what expressions say of the attestation.
 	verdicts map[string]policy.Verdict
-	// prepared is what is known about its commit, after a try that was unprepared.
-	prepared *preparation
-	deferred int // how often it was deferred
 	// merge is what a claim of a merge is recorded with; nil for other statements.
 	merge *mergeFact
-	// work is the estimated work of recording it, from the last attempt.
-	work int64
 
 	// The result is a record, or the reason why the attestation was refused.
 	rec     ledger.AttestationRecord

@@ -152,7 +152,7 @@ func (t *tx) deriveAgain(causes map[int64]ledger.Cause) error {
 		}
 	}
 
-	if err := t.gatherPrepared(now); err != nil {
+	if err := t.gather(now); err != nil {
 		return err
 	}
 	for _, s := range now {

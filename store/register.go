@@ -22,30 +22,23 @@ func (s *Store) Register(
 	if err != nil {
 		return v, false, err
 	}
-	v, done, err := s.registerInTurn(ctx, org, repo, sha, sub)
+	v, done, err := s.registerCommit(ctx, org, repo, sha, sub)
 	if err != nil || sub.object == nil || !sub.object.HasSSHSignature() {
 		return v, done.created, err
 	}
 
 	signature, isNew, err := s.recordSignature(ctx, org, repo, sub.object)
 	if err == nil && isNew {
-		v, err = s.registeredInTurn(ctx, org, repo, sha, done)
+		v, err = read(ctx, s, forWrite(org), func(rd reader) (ledger.Commit, error) { return rd.registered(done) })
 	}
 	v.Signature = signature
 	return v, done.created, Unread("the commit was registered", err)
 }
 
-// registerInTurn registers a commit, and returns its record. Requests for a commit with
-// much evidence take turns.
-func (s *Store) registerInTurn(
+// registerCommit registers a commit, and returns its record.
+func (s *Store) registerCommit(
 	ctx context.Context, org, repo, sha string, sub submission,
 ) (v ledger.Commit, done registered, err error) {
-	leave, err := s.heavy.enter(ctx, requestKey(org, repo, sha))
-	if err != nil {
-		return v, done, storageError(err)
-	}
-	defer func() { leave(done.work) }()
-
 	p, err := s.prospect(ctx, org, repo, sha, sub.Registration)
 	if err != nil {
 		return v, done, err
@@ -63,18 +56,6 @@ func (s *Store) registerInTurn(
 	}
 	v, err = read(ctx, s, forWrite(org), func(rd reader) (ledger.Commit, error) { return rd.registered(done) })
 	return v, done, Unread("the commit was registered", err)
-}
-
-// registeredInTurn returns the record of a commit after its registration.
-func (s *Store) registeredInTurn(
-	ctx context.Context, org, repo, sha string, done registered,
-) (v ledger.Commit, err error) {
-	leave, err := s.heavy.enter(ctx, requestKey(org, repo, sha))
-	if err != nil {
-		return v, storageError(err)
-	}
-	defer func() { leave(done.work) }()
-	return read(ctx, s, forWrite(org), func(rd reader) (ledger.Commit, error) { return rd.registered(done) })
 }
 
 // A submission is a registration, completed from the commit object that it contains.
@@ -102,7 +83,6 @@ type registered struct {
 	repo    repoRow
 	radar   tipResult
 	created bool
-	work    int64 // the estimated work of deriving the commit's state
 }
 
 func (t *tx) register(org, repo, sha string, n submission, ahead *prospectScan) (done registered, err error) {
@@ -123,10 +103,6 @@ func (t *tx) register(org, repo, sha string, n submission, ahead *prospectScan) 
 	if !isNew {
 		s, err := t.gatherOne(d, c)
 		if err != nil {
-			return done, err
-		}
-		done.work = workOfRecord(c.attestations, len(d.contract.Requirements))
-		if err := t.checkPrepared([]*subject{s}); err != nil {
 			return done, err
 		}
 		if err := t.settleDue(s); err != nil {

@@ -45,7 +45,7 @@ func TestTooMuchEvidence(t *testing.T) {
 func TestTooMuchOlderEvidence(t *testing.T) {
 	w := newTwin(t)
 	defer w.Close()
-	set := make([]*drawn, 600)
+	set := make([]*drawn, 300)
 	for i := range set {
 		set[i] = stated("ci", 0, fmt.Sprint("test:", i), ledger.Pass)
 	}
@@ -60,7 +60,7 @@ INSERT INTO latest (commit_id, predicate_id, slot, signer_id, attestation_id)
 SELECT commit_id, predicate_id, slot, signer_id, id FROM more;
 DROP TABLE more`)
 	}}))
-	w.wantEvidence(t, 1200)
+	w.wantEvidence(t, 600)
 
 	results := w.recordEach(t, []*drawn{
 		inSlotOf(stated("ci", 0, "test:5", ledger.Fail), "sha256:old"), stated("ci", 0, "test:6", ledger.Fail),
@@ -71,7 +71,7 @@ DROP TABLE more`)
 			t.Errorf("attestation %d: %s, want %s", i, results[i], want)
 		}
 	}
-	w.wantEvidence(t, 1200)
+	w.wantEvidence(t, 600)
 	c, err := w.Commit(t.Context(), "acme", "api", numbered(0))
 	check(t, err)
 	failed := c.Requirements[0].Reason

@@ -150,18 +150,6 @@ ON CONFLICT (repo_id) DO UPDATE SET cause_type = excluded.cause_type, cause_id =
 	return nil
 }
 
-// postponeDue leaves a commit that is due to Evaluate, which then derives it with others of
-// its repo.
-func (t *tx) postponeDue(s *subject) error {
-	cause := ledger.Cause{Type: ledger.CauseExpiry}
-	if s.hasExpired(t.now) {
-		if err := t.noteExpired(s, cause); err != nil {
-			return err
-		}
-	}
-	return t.postpone(s, cause)
-}
-
 func (t *tx) transition(s *subject, from, to ledger.State, cause ledger.Cause) error {
 	event, err := t.stateEvent(s.d.repo, s.sha, from, to, cause)
 	if err != nil {
@@ -217,11 +205,7 @@ func (t *tx) subjects(d *deriver, ids []int64) ([]*subject, error) {
 	if err := t.flush(); err != nil {
 		return nil, err
 	}
-	list, err := t.readSubjects(d, ids)
-	if err != nil {
-		return nil, err
-	}
-	return list, t.checkPrepared(list)
+	return t.readSubjects(d, ids)
 }
 
 // readSubjects reads commits of a repo and their facts.
@@ -263,14 +247,6 @@ func (t *tx) subjectsOf(commits []*commitRow) ([]*subject, error) {
 	return list, nil
 }
 
-// gatherPrepared reads the facts of commits, whose states can then be derived fast.
-func (t *tx) gatherPrepared(list []*subject) error {
-	if err := t.gather(list); err != nil {
-		return err
-	}
-	return t.checkPrepared(list)
-}
-
 // returnTip puts a commit that was rolled back in flight again. It has the radar scan the
 // commit, because newer commits were not compared with it, and updates the overlaps in
 // its facts.
@@ -295,21 +271,3 @@ WHERE commit_id = ? AND flight = ?`, radarindex.InFlight, s.id, radarindex.Deplo
 	s.facts.Overlaps = nil
 	return t.gatherOverlaps(map[int64]*subject{s.id: s}, []any{s.id})
 }
-
-// checkPrepared returns an error of the type *unprepared unless the states of all commits
-// can be derived fast.
-func (t *tx) checkPrepared(list []*subject) error {
-	for _, s := range list {
-		switch {
-		case s.isPrepared():
-		case t.prepared < maxPrepared:
-			return &unprepared{list}
-		default:
-			return errUnprepared()
-		}
-	}
-	return nil
-}
-
-// isPrepared reports whether the state of a commit can be derived fast.
-func (s *subject) isPrepared() bool { return s.d.contract.IsPrepared(&s.facts) }

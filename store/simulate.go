@@ -11,11 +11,10 @@ import (
 // It is a dry run: it writes nothing. It reads the commits in batches, between which
 // commits may change.
 func (s *Store) Simulate(ctx context.Context, org, repo string, draft policy.Contract) (ledger.Simulation, error) {
-	memo := s.caches.memo(&draft, draft.Digest(), nil)
 	sim := ledger.Simulation{Sums: []ledger.MoveSum{}, Moves: []ledger.Move{}}
 	for last := int64(0); ; {
 		b, err := read(ctx, s, byOrg(org), func(rd reader) (simulated, error) {
-			return rd.nextSimulated(org, repo, last, deriver{contract: &draft, memo: memo})
+			return rd.nextSimulated(org, repo, last, deriver{contract: &draft})
 		})
 		if err != nil || b.last == 0 {
 			return sim, err
@@ -38,6 +37,13 @@ type simulated struct {
 func (rd reader) nextSimulated(org, repo string, after int64, d deriver) (b simulated, err error) {
 	r, err := rd.findRepo(org, repo)
 	if err != nil {
+		return b, err
+	}
+	active, err := rd.contract(r)
+	if err != nil {
+		return b, err
+	}
+	if err := d.contract.CheckSize(active.Size()); err != nil {
 		return b, err
 	}
 	commits, err := all(rd, scanCommitRow,

@@ -40,7 +40,6 @@ type Store struct {
 	maxPreview   time.Duration // limit of each of them
 	// evaluating limits the number of statements that are evaluated at the same time.
 	evaluating chan struct{}
-	heavy      *heavyLimit
 	notifier   notifier
 	queued     *queued
 	wake       chan struct{} // wakes Evaluate

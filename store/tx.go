@@ -37,8 +37,6 @@ type tx struct {
 	// environments, like latest.
 	deployed     map[deploymentKey]deployed
 	environments map[environmentKey]environmentChange
-	// prepared is how often this write was prepared, see unprepared.
-	prepared int
 	// evaluating reports whether this is a write of Evaluate.
 	evaluating bool
 	// ids holds, by table, the ids of the next buffered rows.
@@ -61,34 +59,17 @@ func writeYielding[T any](ctx context.Context, s *Store, owners []int64, fn func
 	return writeAs(ctx, s, sqldb.Write{Yields: true, Owners: owners}, fn)
 }
 
-// writeAs runs fn in the writer's next transaction, with the options in w. It runs fn again
-// if that must be prepared.
+// writeAs runs fn in the writer's next transaction, with the options in w.
 func writeAs[T any](ctx context.Context, s *Store, w sqldb.Write, fn func(*tx) (T, error)) (v T, err error) {
-	var known *preparation
 	w.Do = func(c *sqldb.Conn) error {
 		return s.inTx(c, func(t *tx) (err error) {
-			t.know(known)
 			t.actor = actorOf(ctx)
 			v, err = fn(t)
 			return err
 		})
 	}
-	for {
-		err = s.db.Write(ctx, w)
-		u, ok := errors.AsType[*unprepared](err)
-		if !ok {
-			return v, storageError(err)
-		}
-		if known, err = s.prepare(ctx, known, u); err != nil {
-			return v, storageError(err)
-		}
-	}
-}
-
-// know adds what is known from preparing a write, which may be nil.
-func (t *tx) know(p *preparation) {
-	t.kept.add(p)
-	t.prepared = p.count()
+	err = s.db.Write(ctx, w)
+	return v, storageError(err)
 }
 
 // write is like the function write, for an fn that returns no value.
@@ -120,7 +101,7 @@ func (s *Store) repeatAs(ctx context.Context, w sqldb.Write, batch func(*tx) (la
 // inTx runs fn as one write of the transaction on c, and flushes the buffers.
 func (s *Store) inTx(c *sqldb.Conn, fn func(*tx) error) (err error) {
 	now := s.Now()
-	rd := reader{Conn: c, caches: s.caches, now: now, writes: true, kept: newPreparation()}
+	rd := reader{Conn: c, caches: s.caches, now: now, writes: true}
 	t := &tx{reader: rd, stamp: s.clock.next(now), batch: s.batch}
 	done := false
 	defer func() { // also if fn panics

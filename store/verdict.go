@@ -80,9 +80,9 @@ func (s *subject) needed() (list []unevaluated) {
 
 func (s *subject) setVerdict(attestation, expression string, v policy.Verdict) {
 	if s.facts.Verdicts == nil {
-		s.facts.Verdicts = make(map[policy.VerdictKey]policy.Verdict)
+		s.facts.Verdicts = make(policy.Verdicts)
 	}
-	s.facts.Verdicts[policy.VerdictKey{Attestation: attestation, Expression: expression}] = v
+	s.facts.Verdicts.Add(expression, attestation, v)
 }
 
 // verdictKey returns the key of u, and notes the id of its expression in ids.

@@ -158,6 +158,7 @@ func (e *examination) content(ctx context.Context) {
 	e.clock(glance.Last.Std())
 	e.authorities(glance)
 	e.linkers(glance.AnyLinkers)
+	e.large(glance.LargeContracts)
 	e.names(glance.SameNames)
 	e.clients(glance.OldClients)
 	e.secrets(ctx)
@@ -174,6 +175,15 @@ func (e *examination) linkers(repos []string) {
 		"artifact with any commit in %s (name the builders in artifacts.signers, or give their identities --may "+
 		"build:…, and "+
 		"apply each policy again)", listed(repos))
+}
+
+// large examines which repos have a contract that is larger than a new one may be.
+func (e *examination) large(repos []string) {
+	if len(repos) == 0 {
+		return
+	}
+	e.add("policy", Warning, "too_large: the policies of %s are of an earlier release, and larger than a new one may be. "+
+		"They work, but each attestation takes longer ('ledgerd policy lint ORG/REPO' says what to reduce)", listed(repos))
 }
 
 // names examines who counts twice under one name.

@@ -97,6 +97,6 @@ func (c *Commit) Policy(targets policy.TargetRule, defaultBranch string) policy.
 	return policy.Facts{
 		Authors: c.Authors(), SigningKeys: c.SigningKeys, Proven: c.Tree != "", Branch: c.Branch,
 		Targets: targets.Targets(defaultBranch, c.Targets), Target: cmp.Or(newest, defaultBranch),
-		HasChanges: c.Changes != "", ChangesKey: c.Changes,
+		HasChanges: c.Changes != "",
 	}
 }

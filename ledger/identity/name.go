@@ -156,24 +156,25 @@ func isASCII(name string) bool {
 	return true
 }
 
-// SumName returns a sum (FNV-1a) of a name, and false if the name has other characters than
-// ASCII. Names that differ only in case, brackets and blanks have the same sum.
-func SumName(name string) (sum uint64, ok bool) {
-	if !isASCII(name) {
-		return 0, false
-	}
-	sum = 14695981039346656037
+// SumName returns a sum (FNV-1a) of a name. Names of ASCII characters that differ only in case,
+// brackets and blanks have the same sum. isPlain reports whether no other names fold to the same: not
+// if the name has other characters than ASCII, or one that begins a tag, a quotation or a provider.
+func SumName(name string) (sum uint64, isPlain bool) {
+	sum, isPlain = 14695981039346656037, true
 	for i := range len(name) {
 		c := name[i]
 		switch {
+		case 'a' <= c && c <= 'z' || '-' <= c && c <= '9':
 		case 'A' <= c && c <= 'Z':
 			c += 'a' - 'A'
+		case c >= utf8.RuneSelf || c == '+' || c == '"' || c == ':':
+			isPlain = false
 		case c <= ' ' || c == '<' || c == '>' || c == '(' || c == ')' || c == '[' || c == ']' || c == '{' || c == '}':
 			continue // a bracket or a blank, or a character that no name has
 		}
 		sum = (sum ^ uint64(c)) * 1099511628211
 	}
-	return sum, true
+	return sum, isPlain
 }
 
 // foldRune is like foldASCII, and also drops other blanks and invisible characters.

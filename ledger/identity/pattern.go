@@ -32,12 +32,7 @@ func ParsePattern(s string) (Pattern, error) {
 // Match reports whether every attribute of the pattern matches d. It is case-sensitive.
 // A missing attribute of d is empty, so * matches it.
 func (p Pattern) Match(d DN) bool {
-	for attr, value := range d.values() {
-		if g := p.values[attr]; g != nil && !g.match(value) {
-			return false
-		}
-	}
-	return true
+	return p.values[attrOU].match(d.OU) && p.values[attrO].match(d.O) && p.values[attrCN].match(d.CN)
 }
 
 // MatchesAll reports whether the pattern matches every DN.
@@ -48,6 +43,14 @@ func (p Pattern) MatchesAll() bool {
 		}
 	}
 	return true
+}
+
+// Wildcards returns how many wildcards the value of p has that has the most.
+func (p Pattern) Wildcards() (n int) {
+	for _, g := range p.values {
+		n = max(n, len(g)-1)
+	}
+	return n
 }
 
 // String formats p with its attributes in the order cn, ou, o.
@@ -103,7 +106,15 @@ func partsOf(value []piece) (parts, error) {
 
 // match reports whether value matches. It needs no backtracking: matching each inner
 // part at its first occurrence leaves the most text for the others.
-func (g parts) match(value string) bool { return g.matchUnless("", value) }
+func (g parts) match(value string) bool {
+	switch len(g) {
+	case 0:
+		return true
+	case 1:
+		return value == g[0]
+	}
+	return g.matchUnless("", value)
+}
 
 // matchUnless is like match, but only a * at the end matches the given characters. As in match, the
 // first occurrence of a part is the best one: a later one leaves these characters to the * before it.
@@ -118,12 +129,12 @@ func (g parts) matchUnless(chars, value string) bool {
 	value = value[len(first) : len(value)-len(last)]
 	for _, part := range g[1 : len(g)-1] {
 		i := strings.Index(value, part)
-		if i < 0 || strings.ContainsAny(value[:i], chars) {
+		if i < 0 || chars != "" && strings.ContainsAny(value[:i], chars) {
 			return false
 		}
 		value = value[i+len(part):]
 	}
-	return last == "" || !strings.ContainsAny(value, chars)
+	return last == "" || chars == "" || !strings.ContainsAny(value, chars)
 }
 
 func (g parts) appendText(b []byte) []byte {

@@ -116,22 +116,36 @@ func newAuthorSet(a *authorship) *authorSet {
 	return set
 }
 
-// wrote reports whether the signer of e is one of the authors.
-func (s *authorSet) wrote(e *Evidence) bool {
-	id := e.individual().id
-	return id != 0 && s.people[id] || s.hasName(e.Signer.CN) || slices.ContainsFunc(e.Emails, s.hasName)
+// A signerNames has the names of a signer, with their sums.
+type signerNames struct {
+	id    int64 // of the individual
+	names []string
+	sums  []uint64
+	plain []bool
 }
 
-// hasName reports whether an author has a name. Most names are nobody's: their sums show
-// that without folding them.
-func (s *authorSet) hasName(name string) bool {
-	return s.mayHave(name) && s.names[identity.FoldName(name)]
+// setTo sets the names to those of the signer of e.
+func (n *signerNames) setTo(e *Evidence) {
+	n.id = e.individual().id
+	n.names = append(append(n.names[:0], e.Signer.CN), e.Emails...)
+	n.sums, n.plain = n.sums[:0], n.plain[:0]
+	for _, name := range n.names {
+		sum, isPlain := identity.SumName(name)
+		n.sums, n.plain = append(n.sums, sum), append(n.plain, isPlain && !strings.HasSuffix(name, "."))
+	}
 }
 
-// mayHave reports whether an author may have a name: its sum is that of an author's, or may
-// differ from that of the folded name.
-func (s *authorSet) mayHave(name string) bool {
-	sum, isASCII := identity.SumName(name)
-	return !isASCII || s.sums[sum] || strings.ContainsAny(name, `+":`) || strings.HasSuffix(name, ".") ||
-		s.hasLogins && strings.Contains(name, "@")
+// wrote reports whether a signer is one of the authors. Most names are nobody's: their sums show that
+// without folding them.
+func (s *authorSet) wrote(n *signerNames) bool {
+	if n.id != 0 && s.people[n.id] {
+		return true
+	}
+	for i, name := range n.names {
+		may := s.sums[n.sums[i]] || !n.plain[i] || s.hasLogins && strings.Contains(name, "@")
+		if may && s.names[identity.FoldName(name)] {
+			return true
+		}
+	}
+	return false
 }

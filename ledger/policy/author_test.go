@@ -10,7 +10,7 @@ import (
 )
 
 // The sums that show quickly that nobody has a name never say so of somebody's.
-func TestAuthorSetHasName(t *testing.T) {
+func TestAuthorSetWrote(t *testing.T) {
 	names := []string{"Eve", "eve+work@acme.example", "eve@acme.example", "EVE @acme.example", "github:eve",
 		"1+eve@users.noreply.github.com", "Eve@Users.NoReply.GitHub.com", "1-eve@users.noreply.gitlab.com", "github:eve[bot]",
 		"evebot", `"eve"@acme.example.`, "mailto:eve@acme.example", "1+eve[bot]@users.noreply.github.com", "\uff25ve", "-"}
@@ -18,7 +18,9 @@ func TestAuthorSetHasName(t *testing.T) {
 		set := newAuthorSet(&authorship{authors: []ledger.Author{{Name: author}}})
 		for _, signer := range names {
 			want := identity.FoldName(signer) != "" && identity.FoldName(author) == identity.FoldName(signer)
-			if got := set.hasName(signer); got != want {
+			var names signerNames
+			names.setTo(&Evidence{Signer: identity.DN{CN: signer}})
+			if got := set.wrote(&names); got != want {
 				t.Errorf("author %q, signer %q: %t, want %t", author, signer, got, want)
 			}
 		}

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -26,7 +27,8 @@ func (c *Contract) MayCarry(d identity.DN) bool {
 }
 
 // carriable returns the evidence of other commits that may carry. Deployments do not, nor
-// does evidence that is about one commit only.
+// does evidence that is about one commit only. If it is by too many names, only failures carry, and
+// f.NotCarried says so.
 func (c *Contract) carriable(f *Facts) []Evidence {
 	if len(f.Carried) == 0 || !c.Carries() {
 		return nil
@@ -36,6 +38,11 @@ func (c *Contract) carriable(f *Facts) []Evidence {
 		if e := &f.Carried[i]; !e.isReserved() && !c.isDeployment(e) {
 			list = append(list, *e)
 		}
+	}
+
+	if len(list) > MaxSigners && len(signersOf(list)) > MaxSigners {
+		f.NotCarried = fmt.Sprintf("only failures carry: more than %d names have signed what might carry", MaxSigners)
+		list = slices.DeleteFunc(list, func(e Evidence) bool { return !e.Status.IsFailure() })
 	}
 	return list
 }

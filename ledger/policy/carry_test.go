@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -34,10 +35,8 @@ func TestOldCarriedEvidenceOfAnotherSlot(t *testing.T) {
 			carried := Evidence{Attestation: "att_1", Predicate: "scan:image", Slot: "a", Signer: ci, Status: test.status,
 				RecordedAt: 1, Source: 1}
 			f := Facts{Proven: true, Attested: true, Evidence: []Evidence{own}, Carried: []Evidence{carried},
-				Sources: []Source{{Commit: strings.Repeat("a", 40), Proven: true, SameTree: true}},
-				Verdicts: map[VerdictKey]Verdict{
-					{"att_1", "predicate.deep"}: {True: test.deep}, {"att_2", "predicate.deep"}: {True: true},
-				}}
+				Sources:  []Source{{Commit: strings.Repeat("a", 40), Proven: true, SameTree: true}},
+				Verdicts: Verdicts{"predicate.deep": {"att_1": {True: test.deep}, "att_2": {True: true}}}}
 			var states []string
 			for _, days := range []ledger.Time{1, month - 1, month + 1} {
 				f.Evidence[0].RecordedAt = days * day // of its own, it is never too old
@@ -122,6 +121,31 @@ func TestCarryRuleWithBlanks(t *testing.T) {
 	for _, text := range []string{`["merge", "tree"]`, `["trees"]`, `"tree"`, `[`, ""} {
 		if err := new(CarryRule).UnmarshalJSON([]byte(text)); err == nil {
 			t.Errorf("%q is accepted", text)
+		}
+	}
+}
+
+// If more names than a commit may have signed what might carry, only failures do.
+func TestEvidenceOfTooManySignersDoesNotCarry(t *testing.T) {
+	c := mustParse(t, `{"state":"PROMOTABLE","predicate":"test:*","carry":["tree"]}`)
+	for name, test := range map[string]struct {
+		signers int
+		status  ledger.Status // of the last
+		want    string        // what the reason has
+	}{
+		"as many as may":         {MaxSigners, ledger.Pass, "and 97 more, carried from aaaaaaaaaaaa"},
+		"one more":               {MaxSigners + 1, ledger.Pass, "only failures carry: more than 100 names have signed"},
+		"one more, who reported": {MaxSigners + 1, ledger.Fail, "test:x failed (cn=signer-100)"},
+	} {
+		f := Facts{Proven: true, Sources: []Source{{Commit: strings.Repeat("a", 40), Proven: true, SameTree: true}}}
+		for i := range test.signers {
+			e := signed(fmt.Sprintf("cn=signer-%d", i), "test:x", ledger.Pass)
+			e.Attestation, e.Source = fmt.Sprintf("att_%04d", i), 1
+			f.Carried = append(f.Carried, e)
+		}
+		f.Carried[test.signers-1].Status = test.status
+		if r := c.Derive(f, policyNow).Requirements[0]; !strings.Contains(r.Reason, test.want) {
+			t.Errorf("%s: %q, want %q", name, r.Reason, test.want)
 		}
 	}
 }

@@ -32,8 +32,6 @@ type Contract struct {
 	// Artifacts says who links artifacts with commits.
 	Artifacts ArtifactRule  `json:"artifacts,omitzero"`
 	Radar     RadarSettings `json:"radar"`
-
-	index *signerIndex // of a contract with many patterns, if it was parsed
 }
 
 // An ExceptionRule says whose exceptions count, and for how long.

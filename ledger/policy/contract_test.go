@@ -112,13 +112,6 @@ func TestParseContractRefuses(t *testing.T) {
 	long := func(n int, entry string) string {
 		return "[" + strings.TrimSuffix(strings.Repeat(entry+",", n), ",") + "]"
 	}
-	expressions := func(n int) string {
-		var list []string
-		for i := range n {
-			list = append(list, fmt.Sprintf(`{"state":"ATTESTED","predicate":"x","where":"%d == 1"}`, i))
-		}
-		return `{"requirements":[` + strings.Join(list, ",") + `]}`
-	}
 
 	for name, test := range map[string]struct {
 		document string
@@ -133,7 +126,7 @@ func TestParseContractRefuses(t *testing.T) {
 		"rules in quotes": {`{"rules":"2","requirements":[]}`, []ledger.FieldError{{Field: "rules",
 			Message: "must be a whole number"}}},
 		"too many requirements": {`{"requirements":` + long(201, `{}`) + `}`,
-			[]ledger.FieldError{{Field: "requirements", Message: "at most 200"}}},
+			[]ledger.FieldError{{Field: "requirements", Message: "at most 50"}}},
 		"an empty requirement": {
 			`{"requirements":[{}]}`,
 			[]ledger.FieldError{{Field: "requirements[0].state", Message: "use ATTESTED, PROMOTABLE or DEPLOYED"},
@@ -166,8 +159,6 @@ func TestParseContractRefuses(t *testing.T) {
 			[]ledger.FieldError{{Field: "requirements[0].distinct_from[1]", Message: "occurs twice"}}},
 		"a long expression": {one(`"where":"` + strings.Repeat("x", 2049) + `"`), []ledger.FieldError{
 			{Field: "requirements[1].where", Message: "too long: 2049 bytes, at most 2048"}}},
-		"21 different expressions": {expressions(21), []ledger.FieldError{
-			{Field: "requirements[20].where", Message: "too many different expressions: at most 20"}}},
 		"an unknown target rule": {`{"requirements":[],"targets":"some"}`, []ledger.FieldError{
 			{Field: "targets", Message: `"some" is not a rule (use all or claimed)`}}},
 		"exceptions by nobody": {`{"requirements":[],"exceptions":{"signers":[]}}`, []ledger.FieldError{

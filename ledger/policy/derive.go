@@ -162,7 +162,7 @@ func (c Contract) ExpiredAt(f Facts, at ledger.Time) ledger.Cause {
 		if !d.applies {
 			continue
 		}
-		if x := c.Exceptions.latest(f.Exceptions, r.Name, v.matcher.mayExcept); x != nil && x.Until == at {
+		if x := c.Exceptions.latest(f.Exceptions, r.Name); x != nil && x.Until == at {
 			return ledger.Cause{Type: ledger.CauseException, ID: x.Attestation}
 		}
 		for n, verdict := range d.verdicts {

@@ -154,7 +154,7 @@ func modelWeigh(c Contract, r Requirement, f Facts, now ledger.Time) modelTally 
 		isUndone := r.State == ledger.Deployed && e.Predicate == "deploy:prod" && e.Source == 0 &&
 			e.Attestation < undone.Attestation
 		accepted = accepted || ok && !isUndone
-		verdict := f.Verdicts[VerdictKey{e.Attestation, r.Where}]
+		verdict := f.Verdicts[r.Where][e.Attestation]
 		until := modelEnd(r, f, e)
 		switch {
 		case !ok && (e.Status == "fail" || e.Status == "error"):

@@ -82,7 +82,7 @@ func TestMoreSignaturesTakeNoStateAway(t *testing.T) {
 		f.Evidence = append(f.Evidence, e)
 		f.Attested = true
 		for _, expression := range []string{"type == 'x'", "type == 'y'"} {
-			f.Verdicts[VerdictKey{e.Attestation, expression}] = Verdict{True: true}
+			f.Verdicts.Add(expression, e.Attestation, Verdict{True: true})
 		}
 		if after, _ := c.State(f, now); after < before && e.Person == 99 {
 			t.Errorf("from %s to %s by a pass", before, after)

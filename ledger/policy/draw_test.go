@@ -124,17 +124,17 @@ func drawNotRolledBack(t *rapid.T) Facts {
 	drawSources(t, &f)
 	drawIDs(t, &f)
 
-	f.Verdicts = make(map[VerdictKey]Verdict)
+	f.Verdicts = make(Verdicts)
 	for _, e := range slices.Concat(f.Evidence, f.Carried) {
 		for _, expression := range []string{"type == 'x'", "type == 'y'"} {
 			switch rapid.IntRange(0, 4).Draw(t, "verdict") {
 			case 0: // not evaluated
 			case 1:
-				f.Verdicts[VerdictKey{e.Attestation, expression}] = Verdict{Error: "no such key"}
+				f.Verdicts.Add(expression, e.Attestation, Verdict{Error: "no such key"})
 			case 2:
-				f.Verdicts[VerdictKey{e.Attestation, expression}] = Verdict{}
+				f.Verdicts.Add(expression, e.Attestation, Verdict{})
 			default:
-				f.Verdicts[VerdictKey{e.Attestation, expression}] = Verdict{True: true}
+				f.Verdicts.Add(expression, e.Attestation, Verdict{True: true})
 			}
 		}
 	}

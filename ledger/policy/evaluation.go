@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy/internal/assign"
 )
 
@@ -31,11 +32,9 @@ const (
 // An evaluation weighs the evidence of one commit under a contract, at one time. First
 // it decides, which is all that a state needs; then it can explain the decisions.
 type evaluation struct {
-	c       *Contract
-	f       *Facts // Evidence is the latest
-	now     ledger.Time
-	matcher signerMatcher
-	sorted  *sortedEvidence // nil if there is little
+	c   *Contract
+	f   *Facts // Evidence is the latest
+	now ledger.Time
 
 	// By the position of the evidence: the individual, the pair of person and predicate, each
 	// numbered from 0, the status, and whether the individual is an author.
@@ -46,6 +45,11 @@ type evaluation struct {
 	// strictest rule that knows it. They are set with isAuthor.
 	authorships []authorship
 	authorKnown []AuthorRule
+	// signers numbers the signers, by the position of the evidence. It is nil if there is little. By
+	// that number, compared has the last requirement, counted from 1, with whose patterns the signer
+	// was compared, and matches the result.
+	signers, compared []int
+	matches           []bool
 	// can has, by individual, the requirements for which it counts.
 	can []assign.Set
 	// incomplete has, by topic, the number of the last requirement for which evidence for a
@@ -76,7 +80,7 @@ type decision struct {
 	verdicts []verdict
 	blocked  bool
 	accept   statusSet
-	tooMany  bool // there are too many signers and patterns to compare, or requirements and topics
+	says     map[string]Verdict // what its expression says of attestations
 	// have is the number of individuals whose evidence counts.
 	have      int
 	exception *Exception
@@ -97,13 +101,13 @@ func (c *Contract) evaluate(f *Facts, now ledger.Time) *evaluation {
 		f.Evidence = append(slices.Clip(f.Evidence), carriable...)
 	}
 	v := &evaluation{
-		c: c, f: f, now: now, matcher: c.signerMatcher(f), sorted: newSortedEvidence(f.Evidence),
-		decisions: make([]decision, len(c.Requirements)), carrying: carrying{f: f, own: own}, statements: statements,
+		c: c, f: f, now: now, decisions: make([]decision, len(c.Requirements)),
+		carrying: carrying{f: f, own: own}, statements: statements,
 	}
 	v.number()
 	v.carrying.topics = v.topics
 	if statements != nil {
-		v.rollbacks = c.lastRollbacks(f, statements, now, &v.matcher)
+		v.rollbacks = c.lastRollbacks(f, statements, now)
 	}
 
 	scopes := c.scopes(f)
@@ -134,11 +138,19 @@ func (v *evaluation) number() {
 		return
 	}
 	individuals, topics := groups{}, groups{byPredicate: true}
+	names := make(map[identity.DN]int)
+	v.signers = make([]int, n)
 	for i := range v.f.Evidence {
-		v.individuals[i], _ = individuals.add(&v.f.Evidence[i])
-		v.topics[i], _ = topics.add(&v.f.Evidence[i])
+		e := &v.f.Evidence[i]
+		v.individuals[i], _ = individuals.add(e)
+		v.topics[i], _ = topics.add(e)
+		if _, ok := names[e.Signer]; !ok {
+			names[e.Signer] = len(names)
+		}
+		v.signers[i] = names[e.Signer]
 	}
 	v.can = make([]assign.Set, len(individuals.list))
+	v.compared, v.matches = make([]int, len(names)), make([]bool, len(names))
 }
 
 // numberFew is like number, for little evidence: comparing all pairs is faster. It returns
@@ -162,10 +174,6 @@ func (v *evaluation) numberFew() (individuals int) {
 	return individuals
 }
 
-// maxWeighed limits the verdicts of one derivation. Within the bounds of contracts and of
-// evidence there are at most 200,000.
-const maxWeighed = 1_000_000
-
 // weigh reaches the verdicts for a requirement, and what follows from them alone.
 func (v *evaluation) weigh(i int, scopes []scope) {
 	r, d := &v.c.Requirements[i], &v.decisions[i]
@@ -176,11 +184,7 @@ func (v *evaluation) weigh(i int, scopes []scope) {
 		return
 	}
 	d.applies = true
-	d.tooMany = v.matcher.tooMany(i) || (i+1)*len(v.f.Evidence) > maxWeighed
-	d.accept = setOf(r.Accept...)
-	if (i+1)*len(v.f.Evidence) > maxWeighed {
-		return
-	}
+	d.accept, d.says = setOf(r.Accept...), v.f.Verdicts[r.Where]
 
 	about := v.evidenceAbout(i)
 	hasAccepted := false
@@ -194,7 +198,7 @@ func (v *evaluation) weigh(i int, scopes []scope) {
 	v.withoutOthers(i, about)
 	v.count(i, about)
 
-	if d.exception = v.c.Exceptions.inForce(v.f.Exceptions, r.Name, v.now, v.matcher.mayExcept); d.exception != nil {
+	if d.exception = v.c.Exceptions.inForce(v.f.Exceptions, r.Name, v.now); d.exception != nil {
 		d.expires = earlier(d.expires, d.exception.Until)
 		// No exception makes a commit DEPLOYED that nobody has deployed.
 		if r.State != ledger.Deployed || hasAccepted {
@@ -234,26 +238,17 @@ func (v *evaluation) isUndone(e *Evidence) bool {
 // evidenceAbout returns the positions of the evidence that a requirement takes into account.
 // They are valid until the next call.
 func (v *evaluation) evidenceAbout(i int) []int {
-	about := v.allAbout(&v.c.Requirements[i])
-	if v.carrying.own == len(v.f.Evidence) {
-		return about
-	}
-	return v.carrying.take(&v.c.Requirements[i], about)
-}
-
-// allAbout returns the positions of the evidence that a requirement is about, whether it
-// carries or not. They are valid until the next call.
-func (v *evaluation) allAbout(r *Requirement) []int {
-	if v.sorted != nil {
-		return v.sorted.about(r)
-	}
+	r := &v.c.Requirements[i]
 	v.about = v.about[:0]
 	for at := range v.f.Evidence {
 		if r.isAbout(&v.f.Evidence[at]) {
 			v.about = append(v.about, at)
 		}
 	}
-	return v.about
+	if v.carrying.own == len(v.f.Evidence) {
+		return v.about
+	}
+	return v.carrying.take(r, v.about)
 }
 
 // verdict returns the verdict of a requirement on the evidence at a position, which it is
@@ -263,7 +258,7 @@ func (v *evaluation) verdict(i, at int) verdict {
 	switch {
 	case status&failures&^d.accept != 0, v.f.Evidence[at].Distrusted:
 		return blocks
-	case len(r.Signers) > 0 && (d.tooMany || !v.matcher.isSigner(i, at)):
+	case !v.isSigner(i, at):
 		return notSigner
 	case r.ExcludeAuthor != AuthorCounts && v.wroteCommit(at):
 		return byAuthor
@@ -277,7 +272,7 @@ func (v *evaluation) verdict(i, at int) verdict {
 
 	e := &v.f.Evidence[at]
 	if r.Where != "" {
-		switch where, ok := v.f.Verdicts[VerdictKey{e.Attestation, r.Where}]; {
+		switch where, ok := d.says[e.Attestation]; {
 		case !ok:
 			return notEvaluated
 		case where.Error != "":
@@ -296,6 +291,20 @@ func (v *evaluation) verdict(i, at int) verdict {
 		return expired
 	}
 	return counts
+}
+
+// isSigner reports whether the signer of the evidence at a position may sign for a requirement, the
+// one that is weighed. It compares each signer with the patterns once.
+func (v *evaluation) isSigner(i, at int) bool {
+	r, signer := &v.c.Requirements[i], v.f.Evidence[at].Signer
+	if v.signers == nil || len(r.Signers) == 0 {
+		return r.isSigner(signer)
+	}
+	n := v.signers[at]
+	if v.compared[n] != i+1 {
+		v.compared[n], v.matches[n] = i+1, r.isSigner(signer)
+	}
+	return v.matches[n]
 }
 
 // wroteCommit reports whether the evidence at a position is by somebody who wrote the
@@ -318,9 +327,11 @@ func (v *evaluation) byAuthors() []bool {
 	sets := make([]*authorSet, len(v.authorships))
 	sets[0] = newAuthorSet(&v.authorships[0])
 	list := make([]bool, len(v.f.Evidence))
+	var names signerNames
 	for i := range v.f.Evidence {
 		e := &v.f.Evidence[i]
-		list[i] = sets[0].wrote(e)
+		names.setTo(e)
+		list[i] = sets[0].wrote(&names)
 		if e.Source == 0 || list[i] {
 			continue
 		}
@@ -328,7 +339,7 @@ func (v *evaluation) byAuthors() []bool {
 		if *source == nil {
 			*source = newAuthorSet(&v.authorships[e.Source])
 		}
-		list[i] = (*source).wrote(e)
+		list[i] = (*source).wrote(&names)
 	}
 	return list
 }

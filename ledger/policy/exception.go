@@ -5,11 +5,8 @@ import (
 	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
-
-func (r *ExceptionRule) isSigner(d identity.DN) bool { return matchesAny(r.Signers, d) }
 
 func (r *ExceptionRule) allowsEnd(x *Exception) bool {
 	return x.Until <= x.RecordedAt.Add(r.MaxDuration.Std())
@@ -22,26 +19,22 @@ func (r *ExceptionRule) IsOpen() bool { return len(r.Signers) > 0 }
 // inForce returns the exception that decides about the named requirement at the time now:
 // the latest one that the rule allows, unless it has ended. It returns nil if there is
 // none.
-func (r *ExceptionRule) inForce(
-	list []Exception, requirement string, now ledger.Time, isSigner func(identity.DN) bool,
-) *Exception {
-	if x := r.latest(list, requirement, isSigner); x != nil && x.Until > now {
+func (r *ExceptionRule) inForce(list []Exception, requirement string, now ledger.Time) *Exception {
+	if x := r.latest(list, requirement); x != nil && x.Until > now {
 		return x
 	}
 	return nil
 }
 
 // latest returns the latest exception for a requirement that the rule allows, or nil.
-func (r *ExceptionRule) latest(
-	list []Exception, requirement string, isSigner func(identity.DN) bool,
-) (latest *Exception) {
+func (r *ExceptionRule) latest(list []Exception, requirement string) (latest *Exception) {
 	if requirement == "" {
 		return nil
 	}
 	for i := range list {
 		x := &list[i]
 		if x.Requirement == requirement && (latest == nil || x.Attestation > latest.Attestation) &&
-			r.allowsEnd(x) && isSigner(x.Signer) {
+			r.allowsEnd(x) && matchesAny(r.Signers, x.Signer) {
 			latest = x
 		}
 	}
@@ -51,25 +44,15 @@ func (r *ExceptionRule) latest(
 // WhyInactive returns, for each of the exceptions of one commit, why it is not in force
 // now. It is empty for those that are.
 func (c *Contract) WhyInactive(list []Exception, now ledger.Time) []string {
-	known := make(map[identity.DN]bool)
-	isSigner := func(d identity.DN) bool {
-		is, ok := known[d]
-		if !ok {
-			is = c.Exceptions.isSigner(d)
-			known[d] = is
-		}
-		return is
-	}
-
 	latest := make(map[string]*Exception)
 	reasons := make([]string, len(list))
 	for i := range list {
 		x := &list[i]
-		if reasons[i] = c.whyNotAllowed(x, isSigner); reasons[i] != "" {
+		if reasons[i] = c.whyNotAllowed(x); reasons[i] != "" {
 			continue
 		}
 		if latest[x.Requirement] == nil {
-			latest[x.Requirement] = c.Exceptions.latest(list, x.Requirement, isSigner)
+			latest[x.Requirement] = c.Exceptions.latest(list, x.Requirement)
 		}
 		reasons[i] = x.whyOver(latest[x.Requirement], now)
 	}
@@ -77,7 +60,7 @@ func (c *Contract) WhyInactive(list []Exception, now ledger.Time) []string {
 }
 
 // whyNotAllowed returns why an exception counts at no time. It is empty if it is allowed.
-func (c *Contract) whyNotAllowed(x *Exception, isSigner func(identity.DN) bool) string {
+func (c *Contract) whyNotAllowed(x *Exception) string {
 	named := func(r Requirement) bool { return r.Name == x.Requirement }
 	isRollback := !ledger.IsRequirementName(x.Requirement)
 	switch rule := &c.Exceptions; {
@@ -85,7 +68,7 @@ func (c *Contract) whyNotAllowed(x *Exception, isSigner func(identity.DN) bool) 
 		return fmt.Sprintf("the policy has no requirement with the name %s", x.Requirement)
 	case !rule.IsOpen():
 		return "the policy allows nobody's exceptions"
-	case !isSigner(x.Signer):
+	case !matchesAny(rule.Signers, x.Signer):
 		return fmt.Sprintf("the policy allows no exceptions by %s, only by %s", x.Signer, rule.signers())
 	case !rule.allowsEnd(x):
 		return fmt.Sprintf("too long: the policy allows exceptions of at most %s", rule.MaxDuration)

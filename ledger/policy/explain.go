@@ -105,9 +105,6 @@ func (v *evaluation) reason(i int, s *ledger.RequirementStatus) string {
 		b.WriteString("; " + v.f.NotCarried)
 	}
 
-	if d.tooMany {
-		b.WriteString(v.tooManyReason(i))
-	}
 	for _, note := range notes {
 		if list := v.reports(d, note.verdict); list != "" {
 			b.WriteString("; " + note.text + ": " + list)
@@ -272,14 +269,6 @@ func distrustReason(r *Requirement, attestations []ledger.AttestationRecord) str
 	return "; distrusted, because the key was compromised: " + text.JoinFirst(slices.Compact(list), " and ")
 }
 
-// tooManyReason says why a requirement is not weighed.
-func (v *evaluation) tooManyReason(i int) string {
-	if !v.matcher.tooMany(i) {
-		return fmt.Sprintf("; weighing %d attestations for each requirement takes too long", len(v.f.Evidence))
-	}
-	return fmt.Sprintf("; comparing %d signers with the patterns of the contract takes too long", v.matcher.names)
-}
-
 // notes explain the evidence that does not count.
 var notes = []struct {
 	verdict verdict
@@ -416,7 +405,7 @@ func (v *evaluation) whereErrors(r *Requirement, d *decision) string {
 	for at, verdict := range d.verdicts {
 		if verdict == whereError {
 			e := &v.f.Evidence[at]
-			fault := v.f.Verdicts[VerdictKey{e.Attestation, r.Where}].Error
+			fault := v.f.Verdicts[r.Where][e.Attestation].Error
 			list = append(list, text.Clip(fault)+" ("+e.Signer.String()+")")
 		}
 	}

@@ -107,11 +107,9 @@ type Facts struct {
 	// reports whether the commit has a change record; if not, Changes is ignored.
 	Changes    []string
 	HasChanges bool
-	// ChangesKey identifies Changes, for Memo (see ChangesKey). It may be empty.
-	ChangesKey string
-	// ChangesUnread reports whether Changes was not read, because that takes long. Only Memo
-	// may know then which requirements apply, by ChangesKey.
-	ChangesUnread bool
+	// ManyChanges reports whether there are more paths than globs are matched with. Changes may then
+	// be empty.
+	ManyChanges bool
 	// Evidence holds at least the latest attestation of each person for each predicate
 	// and slot. Others that it holds are ignored.
 	Evidence []Evidence
@@ -135,12 +133,10 @@ type Facts struct {
 	// RadarSettings.Blocks.
 	Overlaps []OpenOverlap
 	// Verdicts holds what expressions say of the evidence, for every Requirement.Where.
-	Verdicts map[VerdictKey]Verdict
+	Verdicts Verdicts
 	// Exceptions holds the exceptions recorded for the commit, by anybody. It is used only
 	// if Contract.Exceptions allows any.
 	Exceptions []Exception
-	// Memo is that of the contract. It may be nil.
-	Memo Memo
 }
 
 // A Source is another commit of the repo whose evidence may carry to the commit.
@@ -167,8 +163,16 @@ type MergeClaim struct {
 	ParentState ledger.State
 }
 
-// A VerdictKey identifies a Verdict: an attestation's id, and an expression.
-type VerdictKey struct{ Attestation, Expression string }
+// Verdicts holds what expressions say of attestations, by expression and by attestation.
+type Verdicts map[string]map[string]Verdict
+
+// Add adds what an expression says of an attestation.
+func (v Verdicts) Add(expression, attestation string, verdict Verdict) {
+	if v[expression] == nil {
+		v[expression] = make(map[string]Verdict)
+	}
+	v[expression][attestation] = verdict
+}
 
 // A Verdict is what a Requirement.Where says of a statement. Without one, the expression
 // was not evaluated yet, and the evidence does not count.

@@ -16,9 +16,7 @@ import (
 
 // The limits of a contract.
 const (
-	maxPatterns     = 4096 // of signers, in all lists together
-	maxEntries      = 100  // in any list of a contract
-	maxExpressions  = 20   // different ones in a contract
+	maxEntries      = 100 // in any list of a contract
 	maxExceptionAge = ledger.Duration(366 * 24 * time.Hour)
 	maxThreshold    = 100
 	maxPredicate    = 512 // bytes; a type URI can be long
@@ -27,12 +25,10 @@ const (
 
 // A contractCheck collects the faults of one document.
 type contractCheck struct {
-	stored       bool // by this release or an earlier one
-	faults       []ledger.FieldError
-	globsSeen    int              // the number of globs so far
-	patternsSeen int              // the number of patterns of signers so far
-	names        map[string]bool  // of requirements so far
-	expressions  map[string]error // so far, with why they are invalid
+	stored    bool // by this release or an earlier one
+	faults    []ledger.FieldError
+	globsSeen int             // the number of globs so far
+	names     map[string]bool // of requirements so far
 }
 
 func (k *contractCheck) fault(field, format string, args ...any) {
@@ -70,22 +66,10 @@ func (k *contractCheck) name(field, name string) string {
 // where validates an expression. A stored one may be of another release: if it does not
 // compile in this one, that is its verdict on each statement.
 func (k *contractCheck) where(field, expression string) string {
-	if expression == "" || k.stored {
-		return expression
+	if expression != "" && !k.stored {
+		_, err := where.Compile(expression)
+		k.note(field, err)
 	}
-	err, known := k.expressions[expression]
-	if !known {
-		if len(k.expressions) == maxExpressions {
-			k.fault(field, "too many different expressions: at most %d in a contract", maxExpressions)
-			return expression
-		}
-		if k.expressions == nil {
-			k.expressions = make(map[string]error)
-		}
-		_, err = where.Compile(expression)
-		k.expressions[expression] = err
-	}
-	k.note(field, err)
 	return expression
 }
 
@@ -118,11 +102,6 @@ func (k *contractCheck) pattern(field, p string) {
 func (k *contractCheck) signers(field string, texts []string) []identity.Pattern {
 	if !k.fits(field, texts) {
 		return nil
-	}
-	seen := k.patternsSeen
-	k.patternsSeen += len(texts)
-	if seen <= maxPatterns && k.patternsSeen > maxPatterns && !k.stored {
-		k.fault(field, "too many patterns: at most %d in all lists of signers together", maxPatterns)
 	}
 	var patterns []identity.Pattern
 	for i, text := range texts {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
 // A topic is what a person's evidence is about. The latest evidence for a topic replaces
@@ -179,18 +180,27 @@ func failing(s ledger.Status) ledger.Status {
 const (
 	// MaxTopics limits what the evidence of one commit is about: combinations of predicate,
 	// person and slot. Every attestation reads the evidence of its commit.
-	MaxTopics = 1000
+	MaxTopics = 400
+	// MaxSigners limits the names that have signed the evidence of one commit, and what carries to it.
+	MaxSigners = 100
 	// maxNamed limits combinations of predicate, name and slot: people with many names may
 	// have more of these.
 	maxNamed = 2 * MaxTopics
 )
 
 // CheckRoom returns an error if a commit with the latest evidence in the list has no room
-// for e: as many topics as are allowed, and e is about another one. People are those who
+// for e: as many names or topics as are allowed, and e is of another one. People are those who
 // have the name or the key of its signer. Evidence for a topic of the list under the same
 // name always has room, even if an earlier release has recorded more of them.
 func CheckRoom(list []Evidence, e *Evidence, people []int64) error {
-	if len(list) < MaxTopics || hasName(list, e) {
+	if len(list) < MaxSigners || hasName(list, e) {
+		return nil
+	}
+	if names := signersOf(list); len(names) >= MaxSigners && !names[e.Signer] {
+		return ledger.Errorf(ledger.CodeTooMuchEvidence, "%d names have signed evidence for the commit, which is the "+
+			"maximum: only these can sign more", len(names))
+	}
+	if len(list) < MaxTopics {
 		return nil
 	}
 	if !hasTopic(list, *e, people) && len(Latest(list)) >= MaxTopics {
@@ -202,6 +212,15 @@ func CheckRoom(list []Evidence, e *Evidence, people []int64) error {
 			"(%d combinations of predicate, name and slot): sign with one of these", maxNamed)
 	}
 	return nil
+}
+
+// signersOf returns the names that have signed evidence.
+func signersOf(list []Evidence) map[identity.DN]bool {
+	names := make(map[identity.DN]bool)
+	for i := range list {
+		names[list[i].Signer] = true
+	}
+	return names
 }
 
 // hasTopic reports whether the list has evidence for the topic of e, by any of the people.

@@ -63,12 +63,13 @@ type (
 )
 
 // Parse decodes a contract from JSON, validates it, and sets the defaults. The error
-// lists all invalid fields, each with its path.
+// lists all invalid fields, each with its path. How large a contract may be depends on the one that it
+// replaces: CheckSize checks this.
 func Parse(data []byte) (Contract, error) { return parse(data, contractCheck{}) }
 
 // ParseStored decodes the canonical document of a contract. Releases before the member
 // targets knew one target for each commit: their contracts keep this meaning, which is
-// that of ClaimedTargets. They may have more patterns than Parse allows, and no Rules.
+// that of ClaimedTargets. They may have no Rules.
 func ParseStored(data []byte) (Contract, error) { return parse(data, contractCheck{stored: true}) }
 
 func parse(data []byte, k contractCheck) (Contract, error) {
@@ -79,9 +80,6 @@ func parse(data []byte, k contractCheck) (Contract, error) {
 	c := k.contract(&doc)
 	if len(k.faults) > 0 {
 		return Contract{}, ledger.FieldsError(ledger.CodeInvalidContract, k.faults...)
-	}
-	if x := newSignerIndex(c.Exceptions.Signers, c.Requirements); x != nil && len(x.Patterns) > fewPatterns {
-		c.index = x
 	}
 	return c, nil
 }
@@ -124,7 +122,7 @@ func (k *contractCheck) contract(doc *document) Contract {
 		// An empty contract makes every attested commit PROMOTABLE, which must be explicit.
 		k.fault("requirements", "required (use [] if commits need no evidence)")
 	case n > assign.MaxRequirements:
-		k.fault("requirements", "too many: %d entries, at most %d", n, assign.MaxRequirements)
+		k.fault("requirements", "too many: %d entries, at most %d", n, MaxRequirements)
 		return Contract{}
 	}
 	c := Contract{Rules: k.rules(doc.Rules), Targets: k.targets(doc.Targets), Exceptions: k.exceptions(doc.Exceptions),

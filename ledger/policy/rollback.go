@@ -72,18 +72,18 @@ func withoutStatements(list []Evidence) (others, rollbacks []Evidence) {
 
 // lastRollbacks returns the last of the statements for each environment that has an effect, in the
 // order of the environments. The others are by signers whose deployments to it would not count either.
-func (c *Contract) lastRollbacks(f *Facts, statements []Evidence, now ledger.Time, m *signerMatcher) (last []rollback) {
+func (c *Contract) lastRollbacks(f *Facts, statements []Evidence, now ledger.Time) (last []rollback) {
 	scopes := c.scopes(f)
 	for i := range statements {
 		e := &statements[i]
 		environment, _ := ledger.RollbackOf(e.Predicate, e.PredicateType)
 		d := e.deployment(environment)
-		if c.isDeployment(&d) && !c.isDeployer(m, scopes, &d, nil) {
+		if c.isDeployment(&d) && !c.isDeployer(scopes, &d, nil) {
 			continue
 		}
 
 		r := rollback{Evidence: e, environment: environment, deployment: d}
-		r.exception = c.Exceptions.inForce(f.Exceptions, e.Predicate, now, m.mayExcept)
+		r.exception = c.Exceptions.inForce(f.Exceptions, e.Predicate, now)
 		n := slices.IndexFunc(last, func(other rollback) bool { return other.environment == environment })
 		switch {
 		case n < 0:
@@ -108,18 +108,17 @@ func (c Contract) RollsBack(f Facts, e Evidence) bool {
 	} else if e.Status == ledger.Recorded {
 		return false
 	}
-	matcher := c.signerMatcher(&f)
-	return c.isDeployer(&matcher, c.scopes(&f), &e, status)
+	return c.isDeployer(c.scopes(&f), &e, status)
 }
 
 // isDeployer reports whether the signer of e matches those of a requirement for DEPLOYED that
 // applies, is about e, and accepts none of the statuses.
-func (c *Contract) isDeployer(m *signerMatcher, scopes []scope, e *Evidence, statuses []ledger.Status) bool {
+func (c *Contract) isDeployer(scopes []scope, e *Evidence, statuses []ledger.Status) bool {
 	for i := range c.Requirements {
 		r := &c.Requirements[i]
 		isAccepted := func(s ledger.Status) bool { return slices.Contains(r.Accept, s) }
 		if r.State != ledger.Deployed || !r.isAbout(e) || slices.ContainsFunc(statuses, isAccepted) ||
-			!m.isAnySigner(i, e.Signer) {
+			!r.isSigner(e.Signer) {
 			continue
 		}
 		if scopes == nil || scopes[i].excluded == "" {

@@ -26,6 +26,9 @@ func TestCheckRoom(t *testing.T) {
 	slots := func(n int) []Evidence {
 		return list(n, func(i int) Evidence { return of(ci, 1, "test:go", fmt.Sprint("sha256:", i)) })
 	}
+	signers := func(n int) []Evidence {
+		return list(n, func(i int) Evidence { return of(fmt.Sprint("cn=signer-", i), int64(i+1), "test:go", "") })
+	}
 	// Each of n topics under two names.
 	named := func(n int) []Evidence {
 		return list(2*n, func(i int) Evidence { return of([]string{ci, ci2}[i/n], 1, "test:go", fmt.Sprint("sha256:", i%n)) })
@@ -43,9 +46,12 @@ func TestCheckRoom(t *testing.T) {
 		{"another predicate", slots(MaxTopics), of(ci, 0, "test:js", "sha256:0"), []int64{1}, false},
 		{"another person", slots(MaxTopics), of(ops, 0, "test:go", "sha256:0"), []int64{2}, false},
 		{"a person without evidence", slots(MaxTopics), of(ops, 0, "test:go", "sha256:0"), nil, false},
-		{"a known topic", slots(MaxTopics), of(ci, 0, "test:go", "sha256:999"), []int64{1}, true},
-		{"another name", slots(MaxTopics), of(ci2, 0, "test:go", "sha256:999"), []int64{1}, true},
-		{"two people become one", slots(MaxTopics), of(ci2, 0, "test:go", "sha256:999"), []int64{2, 1}, true},
+		{"a known topic", slots(MaxTopics), of(ci, 0, "test:go", "sha256:399"), []int64{1}, true},
+		{"another name", slots(MaxTopics), of(ci2, 0, "test:go", "sha256:399"), []int64{1}, true},
+		{"two people become one", slots(MaxTopics), of(ci2, 0, "test:go", "sha256:399"), []int64{2, 1}, true},
+		{"the last signer", signers(MaxSigners - 1), of("cn=new", 0, "test:go", ""), nil, true},
+		{"one more signer", signers(MaxSigners), of("cn=new", 0, "test:go", ""), nil, false},
+		{"another topic of a signer", signers(MaxSigners), of("cn=signer-1", 0, "test:js", ""), nil, true},
 		{"an older commit", slots(5000), of(ci, 0, "test:go", "sha256:4999"), []int64{1}, true},
 		{"one more on an older commit", slots(5000), of(ci, 0, "test:go", "sha256:5000"), []int64{1}, false},
 		{"names are not topics", named(MaxTopics - 1), of(ci, 0, "test:go", "sha256:new"), []int64{1}, true},

@@ -9,102 +9,49 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
 
-// scopes returns the scope of each requirement. It is nil if all apply to every commit.
+// A scope says whether a requirement applies to a commit.
+type scope struct {
+	// excluded says why it does not apply. It is empty if it applies.
+	excluded string
+	// unsure says why it applies, although finding out whether it does takes too long.
+	unsure string
+}
+
+// maxMatching limits the steps of matching the globs of a contract: that many take about a
+// millisecond. By the rules of version 1, it is glob.MaxMatching.
+const maxMatching = 1 << 18
+
+// scopes returns the scope of each requirement. It is nil if all apply to every commit. Each glob
+// may take an equal part of the steps, so that the result does not depend on the order of
+// requirements.
 func (c *Contract) scopes(f *Facts) []scope {
-	if !c.hasGlobs() {
-		return nil
-	}
-	if f.Memo == nil || c.isMatchedFast(f) {
-		return c.matchScopes(f)
-	}
-	return c.memorizedScopes(f).list
-}
-
-// memorizedScopes returns the scopes from the memo. If they are not there, it adds them.
-func (c *Contract) memorizedScopes(f *Facts) Scopes {
-	key := f.scopeKey()
-	known, ok := f.Memo.Scopes(key)
-	if !ok {
-		known = Scopes{c.matchScopes(f)}
-		if !f.ChangesUnread {
-			f.Memo.SetScopes(key, known)
-		}
-	}
-	return known
-}
-
-// KnowsScopes reports whether the memo knows which requirements apply to a commit.
-func (c *Contract) KnowsScopes(f *Facts) bool {
-	if f.Memo == nil {
-		return false
-	}
-	_, ok := f.Memo.Scopes(f.scopeKey())
-	return ok
-}
-
-func (c *Contract) hasGlobs() bool {
-	for i := range c.Requirements {
-		if len(c.Requirements[i].Paths)+len(c.Requirements[i].Branches) > 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// matchScopes matches the globs of all requirements. Each glob may take an equal part of
-// the steps, so that the result does not depend on the order of requirements.
-func (c *Contract) matchScopes(f *Facts) []scope {
 	globs := 0
 	for i := range c.Requirements {
 		globs += len(c.Requirements[i].Paths) + len(c.Requirements[i].Branches)
 	}
+	if globs == 0 {
+		return nil
+	}
+
+	steps := maxMatching
+	if c.Rules < 2 {
+		steps = glob.MaxMatching
+	}
 	list := make([]scope, len(c.Requirements))
 	for i := range c.Requirements {
-		list[i] = c.Requirements[i].scope(f, glob.MaxMatching/max(globs, 1))
+		list[i] = c.Requirements[i].scope(f, steps/globs)
 	}
 	return list
 }
 
-// maxUnprepared limits the steps of matching globs while others wait.
-const maxUnprepared = 200_000
+// ManyChangesKey is the key of more paths than globs are matched with.
+const ManyChangesKey = "many"
 
-// isMatchedFast reports whether matching the globs of all requirements takes few steps.
-func (c *Contract) isMatchedFast(f *Facts) bool {
-	if f.ChangesUnread {
-		return false
-	}
-	steps := 0
-	for i := range c.Requirements {
-		r := &c.Requirements[i]
-		steps += glob.MaxCost(r.Branches, f.Targets)
-		if f.HasChanges && len(f.Changes) <= glob.MaxMatched {
-			steps += glob.MaxCost(r.Paths, f.Changes)
-		}
-		if steps > maxUnprepared {
-			return false
-		}
-	}
-	return true
-}
-
-// scopeKey identifies all that scopes depend on, apart from the contract.
-func (f *Facts) scopeKey() [sha256.Size]byte {
-	changes := f.ChangesKey
-	if changes == "" && f.HasChanges {
-		changes = ChangesKey(f.Changes)
-	}
-	text := fmt.Appendf(nil, "%t %d %q", f.HasChanges, len(f.Targets), changes)
-	for _, name := range f.Targets {
-		text = append(append(text, 0), name...)
-	}
-	return sha256.Sum256(text)
-}
-
-// ChangesKey returns a key for Facts.ChangesKey: lists of paths with equal keys have the
-// same scopes under every contract.
+// ChangesKey returns a key of the paths that a commit changes: lists of paths with equal keys have
+// the same scopes under every contract.
 func ChangesKey(paths []string) string {
 	if len(paths) > glob.MaxMatched {
-		return "many"
+		return ManyChangesKey
 	}
 	h := sha256.New()
 	for _, path := range paths {
@@ -132,10 +79,7 @@ func (r *Requirement) scope(f *Facts, steps int) (s scope) {
 		return s
 	}
 
-	if f.ChangesUnread {
-		return scope{unsure: "the changed paths were not read"}
-	}
-	if len(f.Changes) > glob.MaxMatched {
+	if f.ManyChanges || len(f.Changes) > glob.MaxMatched {
 		return scope{unsure: fmt.Sprintf("the commit changes more than %d paths", glob.MaxMatched)}
 	}
 	switch matches, sure := glob.AnyMatch(r.Paths, f.Changes, steps*len(r.Paths)); {

@@ -8,36 +8,37 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
-	"github.com/ledgerd/ledgerd/ledger/policy/internal/assign"
+	"github.com/ledgerd/ledgerd/ledger/internal/glob"
 )
 
-// The worst cases within all bounds of contracts and commits: what the writer decides at
-// once, for one attestation, after what takes longer was prepared.
+// The worst cases within the limits of contracts and of the evidence of a commit.
 func BenchmarkStateWorst(b *testing.B) {
 	long := strings.Repeat("a", 200)
 	for name, test := range map[string]struct {
 		requirement func(i int) string
 		evidence    func(i int) Evidence
+		facts       func(f *Facts) // may be nil
 	}{
 		"people": {
-			func(i int) string { return `"state":"ATTESTED","predicate":"test:*","threshold":100` },
-			func(i int) Evidence { return worstEvidence(i, "test:go") },
+			requirement: func(i int) string { return `"state":"ATTESTED","predicate":"test:*","threshold":100` },
 		},
 		"predicates": {
-			func(i int) string { return fmt.Sprintf(`"state":"PROMOTABLE","predicate":"test:%s%d"`, long, i) },
-			func(i int) Evidence { return worstEvidence(i, fmt.Sprintf("test:%s%d", long, i)) },
+			requirement: func(i int) string {
+				return fmt.Sprintf(`"state":"PROMOTABLE","predicate":"test:%s%d*"`, long, i%2)
+			},
+			evidence: func(i int) Evidence { return worstEvidence(i, fmt.Sprintf("test:%s%d", long, i)) },
 		},
 		"slots": {
-			func(i int) string { return `"state":"PROMOTABLE","predicate":"test:*","max_age":"90d"` },
-			func(i int) Evidence {
+			requirement: func(i int) string { return `"state":"PROMOTABLE","predicate":"test:*","max_age":"90d"` },
+			evidence: func(i int) Evidence {
 				e := worstEvidence(i, "test:go")
 				e.Person, e.Signer, e.Slot = 1, identity.DN{CN: "ci"}, fmt.Sprintf("sha256:%064d", i)
 				return e
 			},
 		},
 		"authors": {
-			func(i int) string { return `"state":"PROMOTABLE","predicate":"test:*","exclude_author":true` },
-			func(i int) Evidence {
+			requirement: func(i int) string { return `"state":"PROMOTABLE","predicate":"test:*","exclude_author":true` },
+			evidence: func(i int) Evidence {
 				e := worstEvidence(i, "test:go")
 				for n := range 16 {
 					e.Emails = append(e.Emails, fmt.Sprintf("Somebody.%04d.%d@Example.ORG", i, n))
@@ -46,67 +47,149 @@ func BenchmarkStateWorst(b *testing.B) {
 			},
 		},
 		"names": {
-			func(i int) string {
-				var patterns []string
-				for n := range 20 {
-					patterns = append(patterns, fmt.Sprintf("%q", fmt.Sprintf("cn=*a*%d-%d", i, n)))
-				}
-				return `"state":"PROMOTABLE","predicate":"test:*","signers":[` + strings.Join(patterns, ",") + `]`
-			},
-			func(i int) Evidence { return worstEvidence(i, "test:go") },
+			requirement: func(i int) string { return worstSigners(i, "cn=*a*%d") },
 		},
 		"wildcards": {
-			func(i int) string {
-				var patterns []string
-				for n := range 20 {
-					patterns = append(patterns, fmt.Sprintf("%q", "cn="+strings.Repeat("*a", 120)+fmt.Sprintf("*%d-%d", i, n)))
-				}
-				return `"state":"PROMOTABLE","predicate":"test:*","signers":[` + strings.Join(patterns, ",") + `]`
-			},
-			func(i int) Evidence {
-				e := worstEvidence(i%480, "test:go")
-				e.Person, e.Signer.CN = int64(i+1), fmt.Sprintf("%s%d", strings.Repeat("a", 250), i%480)
+			requirement: func(i int) string { return worstSigners(i, "cn=*a*a*%d*") },
+			evidence: func(i int) Evidence {
+				e := worstEvidence(i, "test:go")
+				e.Signer.CN = fmt.Sprintf("%s%d", strings.Repeat("a", 250), worstSigner(i))
 				return e
 			},
 		},
+		"wildcards4": {
+			requirement: func(i int) string { return worstSigners(i, "cn=*aaaaab*%d*") },
+			evidence: func(i int) Evidence {
+				e := worstEvidence(i, "test:go")
+				e.Signer.CN = fmt.Sprintf("%s%d", strings.Repeat("a", 250), worstSigner(i))
+				return e
+			},
+		},
+		"expressions": {
+			requirement: func(i int) string {
+				return `"state":"PROMOTABLE","predicate":"test:*"` + worstWhere(i)
+			},
+			facts: func(f *Facts) {
+				f.Verdicts = make(Verdicts)
+				for _, list := range [][]Evidence{f.Evidence, f.Carried} {
+					for _, e := range list {
+						for n := range MaxExpressions {
+							f.Verdicts.Add(worstExpression(n), e.Attestation, Verdict{True: true})
+						}
+					}
+				}
+			},
+		},
+		"all": {
+			requirement: func(i int) string {
+				return worstSigners(i, "cn=*a*a*%d*") + `,"exclude_author":true,"threshold":100,"max_age":"90d"` +
+					worstWhere(i) + worstPaths(i)
+			},
+			evidence: func(i int) Evidence {
+				e := worstEvidence(i, "test:go")
+				e.Signer.CN = fmt.Sprintf("%s%d", strings.Repeat("a", 250), worstSigner(i))
+				for n := range 16 {
+					e.Emails = append(e.Emails, fmt.Sprintf("Somebody.%04d.%d@Example.ORG", i, n))
+				}
+				return e
+			},
+			facts: func(f *Facts) {
+				worstChanges(f)
+				f.Exceptions = worstExceptions()
+				f.Verdicts = make(Verdicts)
+				for _, list := range [][]Evidence{f.Evidence, f.Carried} {
+					for _, e := range list {
+						for n := range MaxExpressions {
+							f.Verdicts.Add(worstExpression(n), e.Attestation, Verdict{True: true})
+						}
+					}
+				}
+			},
+		},
 		"distinct": {
-			func(i int) string {
+			requirement: func(i int) string {
 				state, from := "ATTESTED", ""
-				if i >= 100 {
+				if i >= 25 {
 					state, from = "PROMOTABLE", `,"distinct_from":["ATTESTED"]`
 				}
 				return fmt.Sprintf(`"state":%q,"predicate":"test:%03d*","threshold":7%s`, state, i, from)
 			},
-			func(i int) Evidence {
-				e := worstEvidence(i, fmt.Sprintf("test:%03d", (i*37+i/200*11)%200))
+			evidence: func(i int) Evidence {
+				e := worstEvidence(i, fmt.Sprintf("test:%03d", (i*37+i/50*11)%50))
 				e.Person = int64(i%150 + 1)
 				return e
 			},
 		},
 		"exceptions": {
-			func(i int) string {
+			requirement: func(i int) string {
 				return fmt.Sprintf(`"name":"r%d","state":"PROMOTABLE","predicate":"test:*","threshold":100`, i)
 			},
-			func(i int) Evidence { return worstEvidence(i, "test:go") },
+			facts: func(f *Facts) { f.Exceptions = worstExceptions() },
+		},
+		"paths": {
+			requirement: func(i int) string {
+				return `"state":"PROMOTABLE","predicate":"test:*"` + worstPaths(i)
+			},
+			facts: worstChanges,
 		},
 	} {
-		b.Run(name, func(b *testing.B) {
-			c, f := worstContract(b, test.requirement), worstFacts(test.evidence)
-			if name == "exceptions" {
-				f.Exceptions = worstExceptions()
-			}
-			c.Prepare(&f)
-			for b.Loop() {
-				c.State(f, policyNow)
-			}
-		})
+		for _, carry := range []bool{false, true} {
+			b.Run(fmt.Sprint(name, "/carry=", carry), func(b *testing.B) {
+				if test.evidence == nil {
+					test.evidence = func(i int) Evidence { return worstEvidence(i, "test:go") }
+				}
+				c, f := worstContract(b, test.requirement, carry), worstFacts(test.evidence, carry)
+				if test.facts != nil {
+					test.facts(&f)
+				}
+				for b.Loop() {
+					c.State(f, policyNow)
+				}
+			})
+		}
 	}
 }
 
-func worstContract(b *testing.B, requirement func(i int) string) Contract {
+// worstSigners returns a requirement with its part of the patterns that a contract may have.
+func worstSigners(i int, format string) string {
+	var patterns []string
+	for n := range MaxPatterns / MaxRequirements {
+		patterns = append(patterns, fmt.Sprintf("%q", fmt.Sprintf(format, i*100+n)))
+	}
+	return `"state":"PROMOTABLE","predicate":"test:*","signers":[` + strings.Join(patterns, ",") + `]`
+}
+
+func worstExpression(i int) string {
+	return fmt.Sprintf("predicate.x != '%s%d'", strings.Repeat("a", 2000), i%MaxExpressions)
+}
+
+func worstPaths(i int) string {
+	glob := "*" + strings.Repeat("a", 120)
+	return fmt.Sprintf(`,"paths":["%s[b%02d]*","%s[c%02d]*"]`, glob, i, glob, i)
+}
+
+func worstChanges(f *Facts) {
+	f.HasChanges = true
+	for i := range glob.MaxMatched {
+		f.Changes = append(f.Changes, fmt.Sprintf("%s/%04d", strings.Repeat("a", 1800), i))
+	}
+}
+
+func worstWhere(i int) string {
+	if i >= MaxExpressions {
+		return ""
+	}
+	return fmt.Sprintf(`,"where":%q`, worstExpression(i))
+}
+
+func worstContract(b *testing.B, requirement func(i int) string, carry bool) Contract {
 	var requirements []string
-	for i := range assign.MaxRequirements {
-		requirements = append(requirements, "{"+requirement(i)+"}")
+	for i := range MaxRequirements {
+		r := requirement(i)
+		if carry {
+			r += `,"carry":["tree"]`
+		}
+		requirements = append(requirements, "{"+r+"}")
 	}
 	c, err := Parse([]byte(`{"exceptions":{"signers":["o=acme"],"max_duration":"30d"},` +
 		`"requirements":[` + strings.Join(requirements, ",") + `]}`))
@@ -116,14 +199,25 @@ func worstContract(b *testing.B, requirement func(i int) string) Contract {
 	return c
 }
 
-func worstFacts(evidence func(i int) Evidence) Facts {
-	f := Facts{Attested: true, Targets: []string{"main"}, Memo: new(testMemo)}
+func worstFacts(evidence func(i int) Evidence, carry bool) Facts {
+	f := Facts{Attested: true, Targets: []string{"main"}}
 	for i := range 100 {
 		email := fmt.Sprintf("a%d@example.org", i)
 		f.Authors = append(f.Authors, ledger.Author{Name: fmt.Sprint("Author ", i), Email: email})
 	}
 	for i := range MaxTopics {
 		f.Evidence = append(f.Evidence, evidence(i))
+	}
+	if !carry {
+		return f
+	}
+	for i := range 20 {
+		f.Sources = append(f.Sources, Source{Commit: fmt.Sprintf("%040d", i), SameTree: true, Authors: f.Authors[:25]})
+	}
+	for i := range MaxTopics {
+		e := evidence(MaxTopics + i)
+		e.Source = i%20 + 1
+		f.Carried = append(f.Carried, e)
 	}
 	return f
 }
@@ -136,11 +230,15 @@ func worstExceptions() (list []Exception) {
 	return list
 }
 
+// worstSigner returns the number of a signer: as many as are allowed have signed the commit's own
+// evidence, and as many others what carries.
+func worstSigner(n int) int { return n/MaxTopics*MaxSigners + n%MaxSigners }
+
 // worstEvidence returns a passing attestation by the n-th person.
 func worstEvidence(n int, predicate string) Evidence {
 	return Evidence{
 		Attestation: fmt.Sprintf("att_%026d", n), Predicate: predicate, PredicateType: "https://example.org/test/v1",
-		Signer: identity.DN{CN: fmt.Sprintf("person-%d", n), OU: "engineering", O: "acme"}, Person: int64(n + 1),
+		Signer: identity.DN{CN: fmt.Sprintf("person-%d", worstSigner(n)), OU: "engineering", O: "acme"}, Person: int64(n + 1),
 		Status: ledger.Pass, RecordedAt: policyNow.Add(-time.Minute),
 	}
 }

@@ -117,8 +117,8 @@ func (r *Radar) Ignores(name string) bool {
 // matching from them.
 func (r *Radar) ignores(name string, steps *int) bool {
 	for i, glob := range r.globs {
-		may := r.shapes[i].MayMatch(name)
-		if *steps -= r.shapes[i].Cost(name, may); *steps < 0 {
+		may, cost := r.shapes[i].MayMatch(name)
+		if *steps -= cost; *steps < 0 {
 			return false
 		}
 		if may && doublestar.MatchUnvalidated(glob, name) {

@@ -84,15 +84,24 @@ const (
 	whereOfHand = `predicate.annotations.by == "hand"`
 )
 
+// learn adds what expressions say.
+func (h *history) learn(verdicts policy.Verdicts) {
+	for expression, said := range verdicts {
+		for attestation, verdict := range said {
+			h.verdicts.Add(expression, attestation, verdict)
+		}
+	}
+}
+
 // verdicts returns what the expressions say of a statement.
-func verdicts(attestation string, isShort, isAnnotated bool) map[policy.VerdictKey]policy.Verdict {
+func verdicts(attestation string, isShort, isAnnotated bool) policy.Verdicts {
 	ofHand := policy.Verdict{True: true}
 	if !isAnnotated {
 		ofHand = policy.Verdict{Error: "no such key: annotations"}
 	}
-	return map[policy.VerdictKey]policy.Verdict{
-		{Attestation: attestation, Expression: whereShort}:                    {True: isShort},
-		{Attestation: attestation, Expression: whereOfHand}:                   ofHand,
-		{Attestation: attestation, Expression: `type.startsWith("https://")`}: {True: true},
+	return policy.Verdicts{
+		whereShort:                    {attestation: {True: isShort}},
+		whereOfHand:                   {attestation: ofHand},
+		`type.startsWith("https://")`: {attestation: {True: true}},
 	}
 }

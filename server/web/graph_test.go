@@ -144,9 +144,9 @@ func (h *history) claimMerge(commit string, m attestation.Merge, by *signer) {
 	e := h.evidence(rec, before)
 	e.Slot = m.Source.SHA
 	k.Evidence, k.Attested = append(k.Evidence, e), true
-	maps.Copy(h.verdicts, verdicts(rec.ID, false, false))
+	h.learn(verdicts(rec.ID, false, false))
 	noResult := policy.Verdict{Error: "no such key: result"}
-	h.verdicts[policy.VerdictKey{Attestation: rec.ID, Expression: whereShort}] = noResult
+	h.verdicts.Add(whereShort, rec.ID, noResult)
 	k.claims = append(k.claims, mergeClaim{
 		policy.MergeClaim{Attestation: rec.ID, Signer: e.Signer, ParentState: parentState}, m.Source.SHA, e.Person})
 	h.know(m.Source.SHA)

@@ -32,7 +32,7 @@ type history struct {
 	merging     bool              // it is mostly about a merge, under plain contracts
 	deploys     bool              // it is mostly about what is deployed, under plain contracts
 	facts       map[string]*known // by commit
-	verdicts    map[policy.VerdictKey]policy.Verdict
+	verdicts    policy.Verdicts
 	open        map[violated]bool
 	log         []string
 }
@@ -52,7 +52,7 @@ type known struct {
 
 func (a *agreement) newHistory(seed uint64) *history {
 	h := &history{agreement: a, repo: fmt.Sprintf("r%d", seed), rnd: rand.New(rand.NewPCG(seed, 1)),
-		facts: make(map[string]*known), verdicts: make(map[policy.VerdictKey]policy.Verdict), open: make(map[violated]bool)}
+		facts: make(map[string]*known), verdicts: make(policy.Verdicts), open: make(map[violated]bool)}
 	_, err := a.host.CreateRepo(a.t.Context(), "acme", ledger.NewRepo{Name: h.repo})
 	check(a.t, err)
 	a.page = a.signIn(a.admin) // a session ends after 12 hours
@@ -307,7 +307,7 @@ func (h *history) attest(commit, predicate string, status ledger.Status) {
 	e := h.evidence(rec, before)
 	e.WhilePromotable = e.WhilePromotable && h.contract.MayDeploy(k.Facts, e, p.Again != "", h.clock.time())
 	k.Evidence, k.Attested = append(k.Evidence, e), true
-	maps.Copy(h.verdicts, verdicts(rec.ID, p.Result.DurationMS == 5, p.Annotations != nil))
+	h.learn(verdicts(rec.ID, p.Result.DurationMS == 5, p.Annotations != nil))
 	h.judge(commit, predicate, rec, e)
 }
 

@@ -21,8 +21,8 @@ const (
 
 	// MaxMatched limits the paths that are matched against a contract's globs.
 	MaxMatched = 2000
-	// MaxMatching limits the steps of matching them. That many take at most a tenth of a
-	// second.
+	// MaxMatching limits the steps of matching what is not matched in the writer. That many take at
+	// most a tenth of a second.
 	MaxMatching = 1 << 24
 )
 
@@ -87,8 +87,8 @@ func AnyMatch(globs, names []string, steps int) (matches, sure bool) {
 	for _, g := range globs {
 		shape := ShapeOf(g)
 		for _, name := range names {
-			may := shape.MayMatch(name)
-			if steps -= shape.Cost(name, may); steps < 0 {
+			may, cost := shape.MayMatch(name)
+			if steps -= cost; steps < 0 {
 				return false, false
 			}
 			if may && doublestar.MatchUnvalidated(g, name) {
@@ -97,22 +97,6 @@ func AnyMatch(globs, names []string, steps int) (matches, sure bool) {
 		}
 	}
 	return false, true
-}
-
-// MaxCost returns an upper bound on the steps of AnyMatch without a limit.
-func MaxCost(globs, names []string) int {
-	if len(globs) == 0 {
-		return 0
-	}
-	bytes := 0
-	for _, name := range names {
-		bytes += len(name) + 1
-	}
-	cost := 0
-	for _, g := range globs {
-		cost += len(names) + bytes/4 + alternatives(g)*(len(g)+1)*bytes
-	}
-	return cost
 }
 
 // A Shape is a fast filter for a glob. It excludes most names that do not match, and
@@ -141,20 +125,17 @@ func ShapeOf(glob string) Shape {
 	return s
 }
 
-// MayMatch reports false only if the name does not match the glob.
-func (s *Shape) MayMatch(name string) bool {
-	return strings.HasPrefix(name, s.prefix) && strings.HasSuffix(name, s.suffix) && strings.Contains(name, s.part)
-}
-
-// Cost returns an upper bound on the steps of matching: in the worst case, each
-// alternative compares the text after each * again from every byte of the name.
-// Excluding a name with MayMatch is much cheaper.
-func (s *Shape) Cost(name string, may bool) int {
-	cost := 1 + len(name)/4
-	if may {
-		cost += s.alternatives * (s.rest + 1) * (len(name) - len(s.prefix) + 1)
+// MayMatch reports false only if the name does not match the glob, and returns an upper bound on the
+// steps of finding out whether it does: in the worst case, each alternative compares the text after
+// each * again from every byte of the name.
+func (s *Shape) MayMatch(name string) (may bool, steps int) {
+	if !strings.HasPrefix(name, s.prefix) || !strings.HasSuffix(name, s.suffix) {
+		return false, 1
 	}
-	return cost
+	if !strings.Contains(name, s.part) {
+		return false, 1 + len(name)/4
+	}
+	return true, 1 + len(name)/4 + s.alternatives*(s.rest+1)*(len(name)-len(s.prefix)+1)
 }
 
 const maxPart = 16

@@ -9,7 +9,6 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
-	"github.com/ledgerd/ledgerd/ledger/policy/internal/patterns"
 )
 
 // Facts is what Check needs to know of an org.
@@ -184,9 +183,9 @@ func carryMerges(c policy.Contract) (list []int) {
 // requirements are followed by the exceptions, the links of artifacts and the claims of
 // merges.
 type index struct {
-	subjects      []string // patterns of predicates, by requirement
-	patterns.List          // of signers
-	of            [][]int  // the positions of the patterns of each requirement
+	subjects    []string // patterns of predicates, by requirement
+	patternList          // of signers
+	of          [][]int  // the positions of the patterns of each requirement
 	// known remembers what lists of predicates may attest.
 	known map[string][]bool
 }
@@ -194,7 +193,7 @@ type index struct {
 func newIndex(c policy.Contract, f *Facts) *index {
 	x := &index{known: make(map[string][]bool)}
 	add := func(subject string, signers []identity.Pattern) {
-		x.subjects, x.of = append(x.subjects, subject), append(x.of, x.Add(signers))
+		x.subjects, x.of = append(x.subjects, subject), append(x.of, x.add(signers))
 	}
 
 	for i := range c.Requirements {
@@ -211,7 +210,7 @@ func newIndex(c policy.Contract, f *Facts) *index {
 
 // steps returns the number of comparisons that the identities need.
 func (x *index) steps(signers []Signer) int {
-	steps := len(x.Patterns) * len(signers)
+	steps := len(x.patterns) * len(signers)
 	seen := make(map[string]bool)
 	for i := range signers {
 		if key := strings.Join(signers[i].May, "\n"); key != "" && !seen[key] {
@@ -225,8 +224,8 @@ func (x *index) steps(signers []Signer) int {
 // matches reports for each pattern whether it matches the identity, or may match a
 // certificate of the root.
 func (x *index) matches(id *Signer) []bool {
-	matches := make([]bool, len(x.Patterns))
-	for i, p := range x.Patterns {
+	matches := make([]bool, len(x.patterns))
+	for i, p := range x.patterns {
 		if id.IsRoot {
 			matches[i] = p.Overlaps(id.Certifies)
 		} else {
@@ -337,6 +336,7 @@ const (
 	FindingOneForAll         FindingCode = "one_for_all"         // one person can test and review alone
 	FindingMayEverything     FindingCode = "may_everything"      // an identity may attest every predicate
 	FindingSameName          FindingCode = "same_name"           // people with one name count twice
+	FindingTooLarge          FindingCode = "too_large"           // larger than a new contract may be
 	FindingClaimedTargets    FindingCode = "claimed_targets"     // anyone who registers a commit decides what applies
 )
 

@@ -33,6 +33,7 @@ func Check(c policy.Contract, f Facts) Review {
 			"no commit becomes DEPLOYED: there is no requirement for it")
 	}
 
+	l.size()
 	for i := range c.Requirements {
 		l.requirement(i, fmt.Sprintf("requirements[%d]", i))
 	}
@@ -49,6 +50,13 @@ func Check(c policy.Contract, f Facts) Review {
 	}
 	l.linkers()
 	return l.review
+}
+
+// size adds a finding for each limit of new contracts that the contract passes.
+func (l *linter) size() {
+	for _, f := range l.Excess(policy.Size{}) {
+		l.add(FindingTooLarge, f.Field, "remove or merge requirements and patterns", "%s", f.Message)
+	}
 }
 
 // linkers adds findings about who links artifacts: everybody, or nobody.

@@ -354,8 +354,14 @@ func TestLintBounds(t *testing.T) {
 	}
 	few := many[:100]
 	review := lint.Check(c, facts(c, nil, few...))
-	if len(review.Findings) != lint.MaxFindings || review.Truncated != 1 || review.Unchecked != "" {
+	if len(review.Findings) != lint.MaxFindings || review.Truncated != 3 || review.Unchecked != "" {
 		t.Errorf("%d findings, %d more, unchecked: %s", len(review.Findings), review.Truncated, review.Unchecked)
+	}
+
+	for i, want := range []string{"200 entries, at most 50", "4061 in all lists together, at most 256"} {
+		if f := review.Findings[1+i]; f.Code != lint.FindingTooLarge || !strings.Contains(f.Message, want) {
+			t.Errorf("found %+v, want too_large with %q", f, want)
+		}
 	}
 
 	review = lint.Check(c, facts(c, nil, many...))

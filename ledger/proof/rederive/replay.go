@@ -22,7 +22,7 @@ import (
 type Replay struct {
 	contracts map[int]policy.Contract
 	programs  map[string]*where.Program // by expression; nil if it does not compile
-	verdicts  map[policy.VerdictKey]policy.Verdict
+	verdicts  policy.Verdicts
 
 	people     *people
 	hasUnread  bool                            // whether signers may have addresses that were not read
@@ -86,7 +86,7 @@ type state struct {
 func New(contracts map[int]policy.Contract) *Replay {
 	return &Replay{
 		contracts: contracts, programs: make(map[string]*where.Program),
-		verdicts: make(map[policy.VerdictKey]policy.Verdict), people: newPeople(),
+		verdicts: make(policy.Verdicts), people: newPeople(),
 		identities: make(map[string]ledger.IdentityEvent), holders: make(map[string][]string),
 		namesakes: make(map[string][]string),
 		versions:  []version{{number: 1}},
@@ -262,14 +262,13 @@ func (r *Replay) evaluate(e *policy.Evidence, payload []byte) {
 	var statement *where.Statement
 	for _, contract := range r.contracts {
 		for _, x := range contract.Expressions(e) {
-			key := policy.VerdictKey{Attestation: e.Attestation, Expression: x}
-			if _, ok := r.verdicts[key]; ok {
+			if _, ok := r.verdicts[x][e.Attestation]; ok {
 				continue
 			}
 			if statement == nil {
 				statement = where.Read(payload)
 			}
-			r.verdicts[key] = r.eval(x, statement)
+			r.verdicts.Add(x, e.Attestation, r.eval(x, statement))
 		}
 	}
 }

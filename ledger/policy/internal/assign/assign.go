@@ -21,9 +21,6 @@ const (
 // milliseconds. Assigning some people to some requirements takes some hundred.
 const maxSteps = 200_000
 
-// peopleSteps is how many steps it takes to find the class of one person.
-const peopleSteps = 10
-
 // A Search assigns people to requirements so that nobody is assigned to two that must be
 // distinct. A person may be assigned to several others.
 type Search struct {
@@ -31,12 +28,6 @@ type Search struct {
 	apart []Set
 	// steps is how many more steps may be taken.
 	steps int
-}
-
-// spend takes steps, and reports whether there are as many.
-func (s *Search) spend(steps int) bool {
-	s.steps -= min(steps, s.steps+1)
-	return s.steps >= 0
 }
 
 // A problem is what is left to assign.
@@ -74,9 +65,6 @@ func New(n int, mustDiffer func(i, j int) bool) *Search {
 // numbers of people by requirement. can has the requirements for which each person counts; of them,
 // only those in the set of are looked at.
 func (s *Search) People(demands []int, can []Set, of *Set) Result {
-	if !s.spend(peopleSteps * len(can)) {
-		return GaveUp
-	}
 	return s.run(problem{demands, classesOf(can, of)})
 }
 
@@ -118,7 +106,7 @@ func (s *Search) choose(p problem, scarce int) Result {
 func (s *Search) assignFree(p *problem) bool {
 	for changed := true; changed; {
 		changed = false
-		if !s.spend(len(p.classes) * (2 + len(p.demands)/16)) {
+		if s.steps -= len(p.classes) * (2 + len(p.demands)/16); s.steps < 0 {
 			return false
 		}
 		for i := range p.classes {
@@ -150,16 +138,14 @@ func (s *Search) conflict(set *Set) int {
 }
 
 // options returns subsets that one person can be assigned to, among them all that cannot
-// be extended. It appends at most one for each step that is left.
+// be extended. A requirement is apart from all of a state or from none, so they are at most the product
+// of the numbers of requirements of two states.
 func (s *Search) options(set Set, list []Set) []Set {
 	at := s.conflict(&set)
 	if at < 0 {
 		return append(list, set)
 	}
 	list = s.options(set.minus(&s.apart[at]), list)
-	if !s.spend(2 + len(s.apart)/16) {
-		return list
-	}
 	set.Remove(at)
 	return s.options(set, list)
 }
