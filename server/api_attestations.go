@@ -169,57 +169,21 @@ func (s *Server) item(c *call, index int, record ledger.AttestationRecord, isNew
 	return ledger.BulkItem{Index: index, Status: status, Attestation: &record}
 }
 
-// maxVerifications limits how many times an attestation is verified if the org's
-// identities change between verifying and recording.
-const maxVerifications = 4
-
 // record verifies and records an envelope. It reports whether the attestation is new. The assertion of
 // a passkey must be verified.
 func (s *Server) record(c *call, signed reviews.Signed) (ledger.AttestationRecord, bool, error) {
-	for attempt := range maxVerifications {
-		attestation, version, err := s.verify(c, signed.Envelope, attempt == 0)
-		if err != nil {
-			return ledger.AttestationRecord{}, false, err
+	verify := func(keys *identity.Keyring) (*attestation.Attestation, error) {
+		a, err := attestation.Verify(signed.Envelope, keys, s.time())
+		if err == nil {
+			a.Assertion, a.Passkey = signed.Assertion, signed.Passkey
 		}
-		attestation.Assertion, attestation.Passkey = signed.Assertion, signed.Passkey
-		record, isNew, err := s.store.Record(c.ctx(), c.org(), c.repo(), attestation, version)
-		if errors.Is(err, store.ErrKeyringChanged) {
-			continue
-		}
-		if err == nil && isNew {
-			s.config.Observer.Recorded(attestation.Result.Status)
-		}
-		record.Unlinked = attestation.Artifacts.Left
-		return record, isNew, err
+		return a, err
 	}
-	return ledger.AttestationRecord{}, false, ledger.Errorf(
-		ledger.CodeStorageUnavailable, "the org's identities keep changing: nothing was recorded (try again)")
-}
-
-// verify verifies an attestation against the org's keyring, and returns the
-// keyring's version. With useCached, it tries the cached keyring first, which may
-// be out of date. That is safe: Record compares the version of a keyring that
-// accepted the attestation, and verify reads the current keyring before it rejects
-// one.
-func (s *Server) verify(c *call, body []byte, useCached bool) (*attestation.Attestation, int64, error) {
-	cached, cachedVersion, ok := s.store.LastKeyring(c.org())
-	var rejection error
-	if ok && useCached {
-		var a *attestation.Attestation
-		if a, rejection = attestation.Verify(body, cached, s.time()); rejection == nil || isMalformed(rejection) {
-			return a, cachedVersion, rejection // with any keyring
-		}
+	record, isNew, err := s.store.Attest(c.ctx(), c.org(), c.repo(), verify)
+	if err == nil && isNew {
+		s.config.Observer.Recorded(record.Result.Status)
 	}
-
-	keyring, version, err := s.store.Keyring(c.ctx(), c.org())
-	if err != nil {
-		return nil, 0, err
-	}
-	if rejection != nil && version == cachedVersion {
-		return nil, 0, rejection
-	}
-	a, err := attestation.Verify(body, keyring, s.time())
-	return a, version, err
+	return record, isNew, err
 }
 
 func (s *Server) getAttestation(c *call) (*reply, error) {

@@ -13,26 +13,20 @@ type outdated struct{ commit int64 }
 
 func (*outdated) Error() string { return "the state of the commit is to be derived again" }
 
-// maxFresh is how often fresh reads.
-const maxFresh = 3
-
-// fresh runs fn, which reads, and if that is outdated, derives the state of the commit and
-// runs fn again. The last time, fn must read what is stored, and derive the state itself:
-// also if nothing can be written.
+// fresh runs fn, which reads. If that is outdated, fresh derives the state of the commit, and runs
+// fn again, for the last time. fn must then read what is stored, and derive the state itself: nothing
+// may have been written, or the commit may be due again.
 func (s *Store) fresh(ctx context.Context, org string, fn func(isLast bool) error) error {
-	for n := 1; ; n++ {
-		err := fn(n == maxFresh)
-		o, ok := errors.AsType[*outdated](err)
-		if !ok {
-			return err
-		}
-		err = s.write(ctx, org, func(t *tx) error { return t.settleCommit(o.commit) })
-		if e, ok := errors.AsType[*ledger.Error](err); ok && e.Code == ledger.CodeStorageUnavailable {
-			n = maxFresh - 1
-		} else if err != nil {
-			return err
-		}
+	err := fn(false)
+	o, ok := errors.AsType[*outdated](err)
+	if !ok {
+		return err
 	}
+	err = s.write(ctx, org, func(t *tx) error { return t.settleCommit(o.commit) })
+	if err != nil && !isCode(err, ledger.CodeStorageUnavailable) {
+		return err
+	}
+	return fn(true)
 }
 
 // settleCommit settles a commit if it is due.

@@ -250,14 +250,6 @@ func (t *tx) revoke(orgID, identity int64) error {
 	return t.keyringChanged(orgID)
 }
 
-// LastKeyring returns the keyring that Keyring last returned for an org; ok is false
-// if it is not cached. It does not check whether the keyring is up to date. Record does,
-// by its version.
-func (s *Store) LastKeyring(org string) (keyring *identity.Keyring, version int64, ok bool) {
-	v, ok := s.caches.keyrings.get(org)
-	return v.keyring, v.version, ok
-}
-
 // Keyring returns the org's current keyring, and its version, which Record compares.
 func (s *Store) Keyring(ctx context.Context, org string) (*identity.Keyring, int64, error) {
 	v, err := readLoose(ctx, s, forWrite(org), func(rd reader) (versionedKeyring, error) { return rd.keyring(org) })

@@ -116,7 +116,7 @@ func (t *tx) setParentState(v *view, d *deriver, r *recording, f *mergeFact) (ok
 		return false, err
 	}
 	if p.isUnevaluated() {
-		r.unevaluated = p.unevaluated
+		r.err = &unjudged{recording: r, unevaluated: p.unevaluated}
 		return false, nil
 	}
 	if err := t.settleDue(p); err != nil {

@@ -135,6 +135,7 @@ func newStore(o Options) *Store {
 		tips:         radarindex.NewSet(cmp.Or(o.RadarMemory, DefaultRadarMemory)),
 		previewSlots: make(chan struct{}, maxPreviews),
 		maxPreview:   maxPreview,
+		maxWrite:     maxWrite,
 		evaluating:   make(chan struct{}, maxEvaluating),
 		queued:       newQueued(),
 		wake:         make(chan struct{}, 1),

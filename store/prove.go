@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
@@ -193,45 +192,20 @@ func checkAuthor(c *commitRow, n ledger.Author) error {
 		"already registered as %s <%s>, and cannot change", c.author.Name, c.author.Email)
 }
 
-// maxSignatureTries limits how often a signature is verified if the org's identities change
-// between verifying and recording.
-const maxSignatureTries = 4
-
 // recordSignature records the SSH signature in a commit object as an attestation, if its
 // key is trusted. It returns what became of it, and whether it was recorded just now.
 func (s *Store) recordSignature(
 	ctx context.Context, org, repo string, o *gitobject.Commit,
 ) (result *ledger.CommitSignature, isNew bool, err error) {
-	for range maxSignatureTries {
-		keyring, version, err := s.Keyring(ctx, org)
-		if err != nil {
-			return nil, false, err
-		}
-		a, err := attestation.OfCommit(o, keyring, s.Now())
-		if err != nil {
-			return &ledger.CommitSignature{Reason: reasonOf(err)}, false, nil
-		}
-
-		rec, isNew, err := s.Record(ctx, org, repo, a, version)
-		fault, isFault := errors.AsType[*ledger.Error](err)
-		switch {
-		case err == nil:
-			return &ledger.CommitSignature{Attestation: rec.ID}, isNew, nil
-		case errors.Is(err, ErrKeyringChanged):
-		case isFault && fault.Code != ledger.CodeStorageUnavailable:
-			return &ledger.CommitSignature{Reason: reasonOf(err)}, false, nil
-		default:
-			return nil, false, err
-		}
+	rec, isNew, err := s.Attest(ctx, org, repo, func(keys *identity.Keyring) (*attestation.Attestation, error) {
+		return attestation.OfCommit(o, keys, s.Now())
+	})
+	fault, isFault := errors.AsType[*ledger.Error](err)
+	switch {
+	case err == nil:
+		return &ledger.CommitSignature{Attestation: rec.ID}, isNew, nil
+	case isFault && fault.Code != ledger.CodeStorageUnavailable:
+		return &ledger.CommitSignature{Reason: cmp.Or(fault.Detail, err.Error())}, false, nil
 	}
-	return nil, false, ledger.Errorf(ledger.CodeStorageUnavailable,
-		"the org's identities keep changing: the signature was not recorded (register the commit again)")
-}
-
-// reasonOf returns an error as a reason.
-func reasonOf(err error) string {
-	if fault, ok := errors.AsType[*ledger.Error](err); ok {
-		return cmp.Or(fault.Detail, err.Error())
-	}
-	return strings.TrimSpace(err.Error())
+	return nil, false, err
 }

@@ -16,6 +16,20 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
+// Attest verifies an attestation with the keyring of the org, and records it like Record. If the
+// keyring changes before it is recorded, Attest verifies it again.
+func (s *Store) Attest(
+	ctx context.Context, org, repo string, verify Verify,
+) (rec ledger.AttestationRecord, created bool, err error) {
+	a, version, err := s.verify(ctx, org, verify)
+	if err != nil {
+		return rec, false, err
+	}
+	r := newRecording(org, repo, a, version)
+	r.verify = verify
+	return s.record(ctx, r)
+}
+
 // Record records a verified attestation and its effects: the commit if it is new, its
 // state and the events. If the statement is already recorded, it returns that record and
 // false, or CodeStaleStatement if the same signer has since attested something else for
@@ -24,72 +38,34 @@ import (
 func (s *Store) Record(
 	ctx context.Context, org, repo string, a *attestation.Attestation, keyringVersion int64,
 ) (rec ledger.AttestationRecord, created bool, err error) {
-	if err := cmp.Or(a.CheckRepo(org, repo), a.CheckName()); err != nil {
-		return rec, false, err
-	}
-	r := newRecording(org, repo, a, keyringVersion)
-	r.by = actorOf(ctx)
-	if err := s.record(ctx, r); err != nil {
-		return rec, false, err
-	}
-	return r.rec, r.created, r.err
+	return s.record(ctx, newRecording(org, repo, a, keyringVersion))
 }
 
-// maxTries limits how often record evaluates expressions again because the policy changes.
-const maxTries = 50
-
 // record writes a recording. Before, it evaluates the expressions of the contract that it
-// takes for active, outside the writer. If the writer finds that verdicts are missing, it
-// evaluates them, and writes again.
-func (s *Store) record(ctx context.Context, r *recording) error {
+// takes for active.
+func (s *Store) record(ctx context.Context, r *recording) (rec ledger.AttestationRecord, created bool, err error) {
+	if err := cmp.Or(r.attestation.CheckRepo(r.org, r.repo), r.attestation.CheckName()); err != nil {
+		return rec, false, err
+	}
 	key := repoKey(r.org, r.repo)
 	contract, known := s.caches.active.get(key)
 	if known {
 		e := r.evidence()
 		if err := s.evaluateNew(ctx, r, contract.Expressions(&e)); err != nil {
-			return err
+			return rec, false, err
 		}
 	}
 
-	for range maxTries {
-		if err := s.db.Write(ctx, sqldb.Write{Org: r.org, Set: recorder{s}, Item: r}); err != nil {
-			return storageError(err)
-		}
-		done := len(r.missing)+len(r.unevaluated) == 0
-		if r.contract != nil && r.contract != contract && (known || !done) {
-			s.caches.active.put(key, r.contract)
-		}
-		if done {
-			return nil
-		}
-
-		if err := s.evaluateNew(ctx, r, r.missing); err != nil {
-			return err
-		}
-		if err := s.storeMissing(ctx, r.org, r.unevaluated); err != nil {
-			return err
-		}
+	r.by = actorOf(ctx)
+	err = s.retry(ctx, func(ctx context.Context) error {
+		err := s.db.Write(ctx, sqldb.Write{Org: r.org, Set: recorder{s}, Item: r})
+		return cmp.Or(err, r.err)
+	})
+	if known && r.contract != nil && r.contract != contract {
+		s.caches.active.put(key, r.contract)
 	}
-	return ledger.Errorf(ledger.CodeStorageUnavailable,
-		"the policy changed again and again while its expressions were evaluated: nothing was recorded (send it again)")
-}
-
-// evaluateNew evaluates expressions on an attestation that is not recorded yet.
-func (s *Store) evaluateNew(ctx context.Context, r *recording, expressions []string) error {
-	if len(expressions) == 0 {
-		return nil
-	}
-	verdicts, err := s.evaluate(ctx, r.attestation.Payload, expressions)
-	if err != nil {
-		return err
-	}
-	if r.verdicts == nil {
-		r.verdicts = make(map[string]policy.Verdict)
-	}
-	for i, x := range expressions {
-		r.verdicts[x] = verdicts[i]
-	}
-	return nil
+	r.rec.Unlinked = r.attestation.Artifacts.Left
+	return r.rec, r.created, err
 }
 
 // A recorder records the attestations that are queued at the same time as one set. It
@@ -141,7 +117,7 @@ func (t *tx) recordAll(v *view, list []*recording) (rest []*recording, err error
 // A refused attestation adds no rows.
 func (t *tx) record(v *view, r *recording) error {
 	r.rec, r.created, r.err = ledger.AttestationRecord{}, false, nil
-	r.contract, r.missing, r.unevaluated, r.merge = nil, nil, nil, nil
+	r.contract, r.merge = nil, nil
 	d, err := v.deriver(r)
 	if err != nil {
 		r.err = err
@@ -177,7 +153,8 @@ func (t *tx) record(v *view, r *recording) error {
 		}
 	}
 
-	if r.contract = d.contract; r.lacksVerdicts(s) {
+	r.contract = d.contract
+	if r.err = r.checkVerdicts(s); r.err != nil {
 		return nil
 	}
 	if ok, err := t.checkMerge(v, d, s, r); err != nil || !ok {

@@ -44,7 +44,7 @@ func (v *view) deriver(r *recording) (*deriver, error) {
 		return nil, ledger.Errorf(ledger.CodeNotFound, "repo %s/%s not found", r.org, r.repo)
 	}
 	if d.repo.keyringVersion != r.keyringVersion {
-		return nil, ErrKeyringChanged
+		return nil, &unverified{r}
 	}
 	return d, d.repo.checkWritable()
 }

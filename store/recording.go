@@ -8,14 +8,18 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/facts"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store/internal/envelope"
 )
 
 // ErrKeyringChanged means that an identity was added, changed or revoked, or two people
-// became one, between the verification of an attestation and its recording. The caller
-// must verify the attestation again.
+// became one, between the verification of an attestation and its recording. The attestation
+// must be verified again.
 var ErrKeyringChanged = errors.New("the org's identities changed after the attestation was verified")
+
+// A Verify verifies an attestation with the keyring of an org.
+type Verify func(*identity.Keyring) (*attestation.Attestation, error)
 
 // A recording is an attestation to be recorded, and then the result.
 type recording struct {
@@ -23,6 +27,7 @@ type recording struct {
 	attestation    *attestation.Attestation
 	envelope       envelope.Packed
 	keyringVersion int64
+	verify         Verify       // nil if the caller must verify it again
 	by             ledger.Actor // who sent it
 	identity       string       // the signer's DN
 	key            string       // hex SHA-256 of the signer's key
@@ -38,25 +43,20 @@ type recording struct {
 	merge *mergeFact
 
 	// The result is a record, or the reason why the attestation was refused.
-	rec     ledger.AttestationRecord
-	created bool
-	err     error
-	// contract is the active one. If the verdicts in missing are needed to record the
-	// attestation, and those in unevaluated to derive the commit's state, nothing was recorded.
-	contract    *policy.Contract
-	missing     []string
-	unevaluated []unevaluated
+	rec      ledger.AttestationRecord
+	created  bool
+	err      error
+	contract *policy.Contract // the active one
 }
 
 func newRecording(org, repo string, a *attestation.Attestation, keyringVersion int64) *recording {
 	digest := sha256.Sum256(a.Envelope)
 	r := &recording{
-		org: org, repo: repo, attestation: a, keyringVersion: keyringVersion,
+		org: org, repo: repo,
 		envelope:       envelope.Pack(a.Envelope, a.Payload),
-		identity:       a.Signer.DN.String(),
-		key:            hex.EncodeToString(a.Signer.Key[:]),
 		envelopeDigest: digestText(digest[:]),
 	}
+	r.setVerified(a, keyringVersion)
 	if len(a.Assertion) > 0 {
 		sum := sha256.Sum256(a.Assertion)
 		r.assertion, r.assertionDigest = a.Assertion, sum[:]
@@ -64,22 +64,10 @@ func newRecording(org, repo string, a *attestation.Attestation, keyringVersion i
 	return r
 }
 
-// lacksVerdicts sets what must be evaluated before the attestation is recorded on a
-// commit, which is nil if it is new. It reports whether anything is.
-func (r *recording) lacksVerdicts(s *subject) bool {
-	if !r.contract.NeedsVerdicts() {
-		return false
-	}
-	e := r.evidence()
-	for _, x := range r.contract.Expressions(&e) {
-		if _, ok := r.verdicts[x]; !ok {
-			r.missing = append(r.missing, x)
-		}
-	}
-	if s != nil {
-		r.unevaluated = s.unevaluated
-	}
-	return len(r.missing)+len(r.unevaluated) > 0
+// setVerified sets the attestation, as a keyring has verified it.
+func (r *recording) setVerified(a *attestation.Attestation, keyringVersion int64) {
+	r.attestation, r.keyringVersion = a, keyringVersion
+	r.identity, r.key = a.Signer.DN.String(), hex.EncodeToString(a.Signer.Key[:])
 }
 
 // evidence returns the evidence in the attestation, without the data of its record.

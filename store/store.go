@@ -38,6 +38,7 @@ type Store struct {
 	// previewSlots limits the number of concurrent PreviewOverlaps calls.
 	previewSlots chan struct{}
 	maxPreview   time.Duration // limit of each of them
+	maxWrite     time.Duration // see retry
 	// evaluating limits the number of statements that are evaluated at the same time.
 	evaluating chan struct{}
 	notifier   notifier

@@ -1,8 +1,8 @@
 package storetest
 
 import (
-	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -221,22 +221,41 @@ func (s suite) TestConcurrentDuplicatesAreRecordedOnce(t *testing.T) {
 	}
 }
 
+// An identity that is revoked between the verification and the write attests nothing. If its key
+// is added again, what counts is the name that it then has.
 func (s suite) TestRevokingBetweenVerifyAndRecordIsDetected(t *testing.T) {
 	fx := s.newFixture(t)
-	ci := fx.signer("cn=ci,ou=build,o=acme")
-	a, version := ci.sign(sha(1), "test:go", ledger.Pass, "")
-	identities, err := fx.Identities(t.Context(), "acme", store.Query{Limit: 10})
-	check(t, err)
-	check(t, fx.RevokeIdentity(t.Context(), "acme", identities.Data[0].ID))
+	for _, again := range []string{"", "cn=robot,ou=build,o=acme"} {
+		signed, _ := fx.signer("cn=ci,ou=build,o=acme").sign(sha(1), "test:go", ledger.Pass, "")
+		identities, err := fx.Identities(t.Context(), "acme", store.Query{Limit: 10})
+		check(t, err)
+		i := identities.Data[slices.IndexFunc(identities.Data, func(i identity.Identity) bool { return i.RevokedAt == 0 })]
 
-	_, _, err = fx.Record(t.Context(), "acme", "api", a, version)
-	if !errors.Is(err, store.ErrKeyringChanged) {
-		t.Fatalf("got %v, want ErrKeyringChanged", err)
+		verified := 0
+		verify := func(keys *identity.Keyring) (*attestation.Attestation, error) {
+			a, err := attestation.Verify(signed.Envelope, keys, fx.Now())
+			if verified++; verified > 1 {
+				return a, err
+			}
+			check(t, fx.RevokeIdentity(t.Context(), "acme", i.ID))
+			if again != "" {
+				added, err := identity.NewIdentity{Kind: i.Kind, PEM: i.PEM, DN: again}.Identity()
+				check(t, err)
+				_, err = fx.AddIdentity(t.Context(), "acme", added)
+				check(t, err)
+			}
+			return a, err
+		}
+		rec, _, err := fx.Attest(t.Context(), "acme", "api", verify)
+		if again == "" {
+			wantCode(t, err, ledger.CodeRevokedIdentity)
+		} else if err != nil || rec.Identity != again {
+			t.Errorf("signed by %s, %v; want %s", rec.Identity, err, again)
+		}
+		if verified != 2 {
+			t.Errorf("it was verified %d times, want 2", verified)
+		}
 	}
-	keyring, _, err := fx.Keyring(t.Context(), "acme")
-	check(t, err)
-	_, err = attestation.Verify(a.Envelope, keyring, fx.Now())
-	wantCode(t, err, ledger.CodeRevokedIdentity)
 }
 
 func (s suite) TestTheEnvelopeIsStoredUnchanged(t *testing.T) {

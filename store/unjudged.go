@@ -1,0 +1,66 @@
+package store
+
+import (
+	"context"
+
+	"github.com/ledgerd/ledgerd/ledger/policy"
+)
+
+// An unjudged is the unready error of a recording that needs verdicts: of the missing expressions
+// on its own attestation, and those on recorded ones.
+type unjudged struct {
+	*recording
+	missing     []string
+	unevaluated []unevaluated
+}
+
+func (*unjudged) Error() string { return "expressions have not been evaluated" }
+
+// prepare implements unready.
+func (u *unjudged) prepare(ctx context.Context, s *Store) error {
+	s.caches.active.put(repoKey(u.org, u.repo), u.contract)
+	if err := s.evaluateNew(ctx, u.recording, u.missing); err != nil {
+		return err
+	}
+	return s.storeMissing(ctx, u.org, u.unevaluated)
+}
+
+// checkVerdicts returns an error of the type *unjudged unless all is evaluated that the attestation
+// needs to be recorded on a commit, which is nil if it is new.
+func (r *recording) checkVerdicts(s *subject) error {
+	if !r.contract.NeedsVerdicts() {
+		return nil
+	}
+	u := &unjudged{recording: r}
+	e := r.evidence()
+	for _, x := range r.contract.Expressions(&e) {
+		if _, ok := r.verdicts[x]; !ok {
+			u.missing = append(u.missing, x)
+		}
+	}
+	if s != nil {
+		u.unevaluated = s.unevaluated
+	}
+	if len(u.missing)+len(u.unevaluated) > 0 {
+		return u
+	}
+	return nil
+}
+
+// evaluateNew evaluates expressions on an attestation that is not recorded yet.
+func (s *Store) evaluateNew(ctx context.Context, r *recording, expressions []string) error {
+	if len(expressions) == 0 {
+		return nil
+	}
+	verdicts, err := s.evaluate(ctx, r.attestation.Payload, expressions)
+	if err != nil {
+		return err
+	}
+	if r.verdicts == nil {
+		r.verdicts = make(map[string]policy.Verdict)
+	}
+	for i, x := range expressions {
+		r.verdicts[x] = verdicts[i]
+	}
+	return nil
+}

@@ -1,0 +1,52 @@
+package store
+
+import (
+	"context"
+
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+)
+
+// verify verifies an attestation with the keyring of the org, and returns the version of the keyring.
+// It first tries the keyring that was read last, which may be out of date. That is safe: the write
+// compares the version of a keyring that accepted the attestation, and verify reads the present
+// keyring before it rejects one.
+func (s *Store) verify(
+	ctx context.Context, org string, verify Verify,
+) (a *attestation.Attestation, version int64, err error) {
+	last, ok := s.caches.keyrings.get(org)
+	if ok {
+		if a, err = verify(last.keyring); err == nil {
+			return a, last.version, nil
+		}
+	}
+	keyring, version, readErr := s.Keyring(ctx, org)
+	if readErr != nil {
+		return nil, 0, readErr
+	}
+	if !ok || version != last.version {
+		a, err = verify(keyring)
+	}
+	return a, version, err
+}
+
+// An unverified is the unready error of a recording that was verified with an earlier keyring.
+type unverified struct{ *recording }
+
+func (*unverified) Error() string { return ErrKeyringChanged.Error() }
+
+// prepare implements unready.
+func (u *unverified) prepare(ctx context.Context, s *Store) error {
+	if u.verify == nil {
+		return ErrKeyringChanged
+	}
+	keyring, version, err := s.Keyring(ctx, u.org)
+	if err != nil {
+		return err
+	}
+	a, err := u.verify(keyring)
+	if err != nil {
+		return err
+	}
+	u.setVerified(a, version)
+	return nil
+}
