@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 const module = "github.com/ledgerd/ledgerd"
@@ -182,9 +184,9 @@ var mayImport = map[string][]string{
 	"store/radarindex": {"ledger", "ledger/policy", "ledger/radar"},
 	// The conformance suite of the storage.
 	"store/storetest": {
-		"internal/oidc/oidctest", "internal/sigstoretest", "internal/testenv", "ledger", "ledger/attention",
-		"ledger/attestation", "ledger/ca", "ledger/exchange", "ledger/identity", "ledger/member", "ledger/passkey",
-		"ledger/policy", "ledger/radar", "store",
+		"internal/must", "internal/oidc/oidctest", "internal/sigstoretest", "internal/testenv", "ledger",
+		"ledger/attention", "ledger/attestation", "ledger/ca", "ledger/exchange", "ledger/identity", "ledger/member",
+		"ledger/passkey", "ledger/policy", "ledger/radar", "store",
 	},
 	"store/postgres/model": {}, // only a test
 	// Issues certificates with keys that the store never sees.
@@ -196,7 +198,7 @@ var mayImport = map[string][]string{
 	},
 	"transparency/witness":             {"ledger", "ledger/proof", "ledger/proof/trustpolicy", "transparency"},
 	"transparency/witness/metrics":     {"transparency/witness"},
-	"transparency/witness/witnesstest": {}, // for tests
+	"transparency/witness/witnesstest": {"internal/must"}, // for tests
 	// Receivers import webhook to verify deliveries, so it does not import the
 	// dispatcher.
 	"webhook":                  {"ledger"},
@@ -263,17 +265,19 @@ var mayImport = map[string][]string{
 	},
 	"internal/logqueue": {},
 
-	"internal/tlstest":  {},
+	"internal/tlstest":  {"internal/must"},
 	"internal/freeport": {},
-	"internal/testenv":  {},                                        // which tests run, and how much they try
-	"internal/pgtest":   {"internal/freeport", "internal/testenv"}, // PostgreSQL servers for tests
-	"internal/rate":     {},
+	"internal/must":     {}, // what tests rely on
+	"internal/testenv":  {}, // which tests run, and how much they try
+	// PostgreSQL servers for tests.
+	"internal/pgtest": {"internal/freeport", "internal/must", "internal/testenv"},
+	"internal/rate":   {},
 	// HTTP clients for OpenID Connect issuers and providers.
 	"internal/boundedhttp": {},
 	// Reads the keys of OpenID Connect issuers.
 	"internal/oidc":          {"internal/boundedhttp", "ledger", "ledger/exchange"},
-	"internal/oidc/oidctest": {}, // for tests
-	"internal/sigstoretest":  {}, // for tests
+	"internal/oidc/oidctest": {"internal/must"}, // for tests
+	"internal/sigstoretest":  {},                // for tests
 	// Signs people in with OpenID Connect providers.
 	"internal/idp":         {"internal/boundedhttp", "ledger", "ledger/exchange", "ledger/member"},
 	"internal/idp/idptest": {"internal/oidc/oidctest"}, // for tests
@@ -439,9 +443,7 @@ func TestImportsGoOneWay(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 }
 
 // heavy has the packages that the domain must not link, and linkers its packages that may. What is
@@ -457,9 +459,7 @@ var (
 func TestTheDomainLinksNoNetworkLibraries(t *testing.T) {
 	command := exec.Command("go", "list", "-deps", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./ledger/...")
 	listed, err := command.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	imports := make(map[string][]string)
 	for line := range strings.Lines(string(listed)) {
 		words := strings.Fields(line)
