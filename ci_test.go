@@ -1,31 +1,26 @@
 package main
 
 import (
-	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 // TestWorkflowRunsEveryStep checks that the workflow's jobs run each step of .ci/run exactly once, and
 // of '.ci/run full' at night.
 func TestWorkflowRunsEveryStep(t *testing.T) {
-	script, err := os.ReadFile(".ci/run")
-	if err != nil {
-		t.Fatal(err)
-	}
+	script := must.Read(t, ".ci/run")
 	list := regexp.MustCompile(`(?m)^steps=\((.+)\)\nfull_steps=\("\$\{steps\[@\]\}" (.+)\)$`).FindSubmatch(script)
 	if list == nil {
 		t.Fatal(".ci/run has no lists of steps")
 	}
 
-	text, err := os.ReadFile(".github/workflows/ci.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Read(t, ".github/workflows/ci.yaml")
 	var workflow struct {
 		Jobs struct {
 			CI struct {
@@ -40,9 +35,7 @@ func TestWorkflowRunsEveryStep(t *testing.T) {
 			}
 		}
 	}
-	if err := yaml.Unmarshal(text, &workflow); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, yaml.Unmarshal(text, &workflow))
 
 	steps := make(map[bool][]string) // by whether they run only at night
 	for _, job := range workflow.Jobs.CI.Strategy.Matrix.Include {
@@ -62,10 +55,7 @@ func TestWorkflowRunsEveryStep(t *testing.T) {
 // TestLintIncludesVet checks that the linter runs all analyzers of go vet, since no
 // step of .ci/run runs go vet by default.
 func TestLintIncludesVet(t *testing.T) {
-	text, err := os.ReadFile(".golangci.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Read(t, ".golangci.yaml")
 	var config struct {
 		Linters struct {
 			Enable     []string
@@ -75,9 +65,7 @@ func TestLintIncludesVet(t *testing.T) {
 			}
 		}
 	}
-	if err := yaml.Unmarshal(text, &config); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, yaml.Unmarshal(text, &config))
 
 	if !slices.Contains(config.Linters.Enable, "govet") {
 		t.Error("govet is not enabled")

@@ -7,12 +7,13 @@ import (
 	"go/token"
 	"go/types"
 	"maps"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 // TestFilesFormNoCycle checks that the files of each package form layers. If a file
@@ -36,10 +37,7 @@ func TestNoPackageIsTooLarge(t *testing.T) {
 	for _, folder := range slices.Sorted(maps.Keys(mayImport)) {
 		files, lines := 0, 0
 		for _, name := range filesOf(t, folder) {
-			text, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := must.Read(t, name)
 			files, lines = files+1, lines+bytes.Count(text, []byte("\n"))
 		}
 		if !strings.HasPrefix(folder, "store") && (files > maxFiles || lines > maxLines) {
@@ -51,10 +49,7 @@ func TestNoPackageIsTooLarge(t *testing.T) {
 // filesOf lists the files of a package, without its tests.
 func filesOf(t *testing.T, folder string) []string {
 	t.Helper()
-	names, err := filepath.Glob(filepath.Join(folder, "*.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	names := must.Get(filepath.Glob(filepath.Join(folder, "*.go")))(t)
 	return slices.DeleteFunc(names, func(name string) bool { return strings.HasSuffix(name, "_test.go") })
 }
 
@@ -97,10 +92,7 @@ func usesBetweenFiles(t *testing.T, folder string) fileUses {
 	var files []*ast.File
 	selected := make(stubImporter)
 	for _, name := range filesOf(t, folder) {
-		file, err := parser.ParseFile(fset, name, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := must.Get(parser.ParseFile(fset, name, nil, parser.SkipObjectResolution))(t)
 		files = append(files, file)
 		ast.Inspect(file, func(n ast.Node) bool {
 			if s, ok := n.(*ast.SelectorExpr); ok && s.Sel.IsExported() {

@@ -7,22 +7,15 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 // TestLimitsAreDocumented checks that what docs/limits.md names exists: settings, codes and tests.
 func TestLimitsAreDocumented(t *testing.T) {
-	text, err := os.ReadFile("docs/limits.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	example, err := os.ReadFile("config.example.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	codes, err := os.ReadFile("docs/api.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Read(t, "docs/limits.md")
+	example := must.Read(t, "config.example.yaml")
+	codes := must.Read(t, "docs/api.md")
 
 	tests, rows := testNames(t), 0
 	name := regexp.MustCompile("`([a-zA-Z_.]+)`")
@@ -71,8 +64,6 @@ func testNames(t *testing.T) map[string]bool {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return names
 }

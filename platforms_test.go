@@ -16,6 +16,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 var platforms = flag.Bool("platforms", false, "type-check the programs for all released platforms")
@@ -27,16 +29,11 @@ func TestTypesOnAllPlatforms(t *testing.T) {
 	if !*platforms {
 		t.Skip("the step cross_build of .ci/run runs this test")
 	}
-	text, err := os.ReadFile("goreleaser.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Read(t, "goreleaser.yaml")
 	var release struct {
 		Builds []struct{ Goos, Goarch []string }
 	}
-	if err := yaml.Unmarshal(text, &release); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, yaml.Unmarshal(text, &release))
 	if len(release.Builds) != 1 {
 		t.Fatalf("goreleaser.yaml has %d builds, want 1", len(release.Builds))
 	}
@@ -71,9 +68,7 @@ func checkTypes(t *testing.T, files *sourceFiles, system, arch string) {
 	list.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+arch)
 	list.Stderr = os.Stderr
 	out, err := list.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 
 	checked := map[string]*types.Package{"unsafe": types.Unsafe}
 	for in := json.NewDecoder(bytes.NewReader(out)); ; {
@@ -95,9 +90,7 @@ func checkTypes(t *testing.T, files *sourceFiles, system, arch string) {
 		var parsed []*ast.File
 		for _, name := range p.GoFiles {
 			file, err := files.parse(filepath.Join(p.Dir, name))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			parsed = append(parsed, file)
 		}
 		config := types.Config{

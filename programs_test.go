@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 // startsPrograms lists the functions that start other programs, with the programs. All of git
@@ -38,9 +40,7 @@ func TestProgramsAreStartedInListedPlaces(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 
 	for place := range found {
 		if startsPrograms[place] == "" {
@@ -57,10 +57,7 @@ func TestProgramsAreStartedInListedPlaces(t *testing.T) {
 // programStarts returns the functions of a file that start programs.
 func programStarts(t *testing.T, name string) (functions []string) {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution))(t)
 	starts := []string{"exec.Command", "exec.CommandContext", "os.StartProcess", "syscall.Exec", "syscall.ForkExec",
 		"syscall.StartProcess", "unix.Exec"}
 

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 // phrases are replaced by plainer ones everywhere. CONTRIBUTING.md has the rules.
@@ -52,10 +54,7 @@ const maxUnbroken = 20
 func TestLongFunctionsHaveParagraphs(t *testing.T) {
 	eachFile(t, regexp.MustCompile(`\.go$`), func(name, text string) {
 		files := token.NewFileSet()
-		file, err := parser.ParseFile(files, name, text, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := must.Get(parser.ParseFile(files, name, text, parser.SkipObjectResolution))(t)
 
 		lines := strings.Split(text, "\n")
 		for _, d := range file.Decls {
@@ -119,10 +118,7 @@ func TestLinksBetweenDocsWork(t *testing.T) {
 // those in its HTML.
 func anchors(t *testing.T, file string) []string {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Read(t, file)
 
 	punctuation := regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 	var all []string
@@ -152,7 +148,5 @@ func eachFile(t *testing.T, match *regexp.Regexp, check func(name, text string))
 		check(name, string(text))
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
@@ -59,9 +60,7 @@ func runReadme(t *testing.T, section string) string {
 		"api_test.go":  "package api\n\nimport \"testing\"\n\nfunc TestNothing(t *testing.T) {}\n",
 		"first-ten.sh": readmeScript(t, section),
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
 
 	run(t, dir, "git", "init", "-q", "-b", "main")
@@ -96,10 +95,7 @@ func run(t *testing.T, dir, name string, args ...string) string {
 // readmeSection returns the README's section on the first ten minutes.
 func readmeSection(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Read(t, "README.md")
 	_, section, ok := strings.Cut(string(text), "## The first ten minutes")
 	section, _, ok2 := strings.Cut(section, "Statements signed with cosign")
 	if !ok || !ok2 {
@@ -140,23 +136,14 @@ func readmeLine(line string) string {
 
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer listener.Close()
 	return listener.Addr().String()
 }
 
 func TestEveryErrorCodeIsDocumented(t *testing.T) {
-	source, err := os.ReadFile("ledger/error.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	docs, err := os.ReadFile("docs/api.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := must.Read(t, "ledger/error.go")
+	docs := must.Read(t, "docs/api.md")
 	codes := regexp.MustCompile(`Code = "([a-z_]+)"`).FindAllStringSubmatch(string(source), -1)
 	if len(codes) < 20 {
 		t.Fatalf("found only %d codes in ledger/error.go", len(codes))

@@ -17,6 +17,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/ledgerd/ledgerd/authority"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/oidc/oidctest"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
@@ -28,13 +29,6 @@ import (
 	"github.com/ledgerd/ledgerd/store/storetest"
 	"github.com/ledgerd/ledgerd/transparency"
 )
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 func wantCode(t testing.TB, err error, want ledger.Code) {
 	t.Helper()
@@ -60,16 +54,16 @@ func newFixture(t testing.TB) *fixture {
 	f := &fixture{t: t, now: time.Date(2026, 11, 26, 9, 0, 0, 0, time.UTC), folder: filepath.Join(t.TempDir(), "keys"),
 		provider: oidctest.New(t), file: storetest.NewFile(t)}
 	db, err := store.Open(t.Context(), f.file, store.Options{Now: func() time.Time { return f.now }})
-	check(t, err)
-	t.Cleanup(func() { check(t, db.Close()) })
+	must.OK(t, err)
+	t.Cleanup(func() { must.OK(t, db.Close()) })
 	_, err = db.CreateOrg(t.Context(), "acme")
-	check(t, err)
+	must.OK(t, err)
 	_, err = db.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
-	check(t, err)
+	must.OK(t, err)
 	f.Authority = authority.New(authority.Config{Store: db,
 		Keys: func() (*transparency.Keys, error) { return transparency.OpenKeys(f.folder, f.folder) }})
 	_, err = db.AddIssuer(t.Context(), "acme", exchange.NewIssuer{URL: f.provider.URL})
-	check(t, err)
+	must.OK(t, err)
 	f.granting = f.rule()
 	return f
 }
@@ -81,15 +75,14 @@ func (f *fixture) create(n ca.NewAuthority) identity.Identity {
 		n.May = identity.Predicates{"test:*"}
 	}
 	root, err := f.Create(f.t.Context(), "acme", ca.Jobs, n)
-	check(f.t, err)
+	must.OK(f.t, err)
 	return root
 }
 
 // keyFiles returns the number of keys in the folder.
 func (f *fixture) keyFiles() int {
 	f.t.Helper()
-	files, err := filepath.Glob(filepath.Join(f.folder, "ca-*.key"))
-	check(f.t, err)
+	files := must.Get(filepath.Glob(filepath.Join(f.folder, "ca-*.key")))(f.t)
 	return len(files)
 }
 
@@ -100,9 +93,9 @@ func (f *fixture) rule() exchange.Rule {
 	f.t.Helper()
 	n, err := exchange.NewRule{Name: "ci", Issuer: f.provider.URL, RepositoryID: "1", Scope: ledger.Write,
 		Repos: []string{"api"}, DN: job, Refs: []string{"main"}}.Completed()
-	check(f.t, err)
+	must.OK(f.t, err)
 	r, err := f.Store.CreateRule(f.t.Context(), "acme", n)
-	check(f.t, err)
+	must.OK(f.t, err)
 	return r
 }
 
@@ -118,11 +111,10 @@ func (f *fixture) issue(key *ecdsa.PrivateKey, dn, token string) (ca.Certificate
 func (f *fixture) claims(id string) exchange.Claims {
 	f.t.Helper()
 	token, err := exchange.Parse(f.provider.Token(f.provider.GitHub("x", f.now, map[string]any{"jti": id})))
-	check(f.t, err)
-	keys, err := exchange.ParseKeys([]byte(f.provider.JWKS()))
-	check(f.t, err)
+	must.OK(f.t, err)
+	keys := must.Get(exchange.ParseKeys([]byte(f.provider.JWKS())))(f.t)
 	c, err := token.Verify(keys)
-	check(f.t, err)
+	must.OK(f.t, err)
 	return c
 }
 
@@ -135,19 +127,17 @@ func (f *fixture) record(c ca.Certificate, key *ecdsa.PrivateKey, predicate stri
 func (f *fixture) sign(c ca.Certificate, key *ecdsa.PrivateKey, predicate string) []byte {
 	f.t.Helper()
 	chain, err := identity.ParseCertificates([]byte(c.Certificate))
-	check(f.t, err)
+	must.OK(f.t, err)
 	statement, err := attestation.NewStatement("acme/api", strings.Repeat("1", 40), attestation.ResultPredicate{
 		Predicate: predicate, Result: ledger.Result{Status: ledger.Pass}})
-	check(f.t, err)
-	bundle, err := attestation.SignBundle(key, chain, statement)
-	check(f.t, err)
-	return bundle
+	must.OK(f.t, err)
+	return must.Get(attestation.SignBundle(key, chain, statement))(f.t)
 }
 
 func (f *fixture) recordBundle(bundle []byte) (ledger.AttestationRecord, error) {
 	f.t.Helper()
 	ring, version, err := f.Store.Keyring(f.t.Context(), "acme")
-	check(f.t, err)
+	must.OK(f.t, err)
 	a, err := attestation.Verify(bundle, ring, ledger.TimeOf(f.now))
 	if err != nil {
 		return ledger.AttestationRecord{}, err
@@ -164,7 +154,7 @@ func TestJobSignsWithItsCertificate(t *testing.T) {
 	}
 	key := oidctest.NewKey(t)
 	c, err := f.issue(key, job, "1")
-	check(t, err)
+	must.OK(t, err)
 	if until := ledger.TimeOf(f.now.Add(ca.Lifetime)); c.DN != job || c.Identity != root.ID || c.NotAfter != until {
 		t.Errorf("the certificate is %+v", c)
 	}
@@ -176,7 +166,7 @@ func TestJobSignsWithItsCertificate(t *testing.T) {
 	_, err = f.record(c, key, "review:code")
 	wantCode(t, err, ledger.CodePredicateNotAllowed)
 	other, err := f.issue(oidctest.NewKey(t), job, "2")
-	check(t, err)
+	must.OK(t, err)
 	swapped := bytes.Replace(f.sign(c, key, "test:other"), encoded(c), encoded(other), 1)
 	_, err = f.recordBundle(swapped)
 	wantCode(t, err, ledger.CodeInvalidSignature)
@@ -203,13 +193,13 @@ func TestRuleCannotMintAPerson(t *testing.T) {
 
 	// The same is true if the pattern of the CA allows the name.
 	root, err := f.Store.CA(t.Context(), "acme", ca.Jobs)
-	check(t, err)
+	must.OK(t, err)
 	_, err = f.Store.ChangeIdentity(t.Context(), "acme", root.ID, identity.Change{DNPattern: new("")})
-	check(t, err)
+	must.OK(t, err)
 	_, err = f.issue(key, "cn=alice,ou=dev,o=acme", "1")
 	wantCode(t, err, ledger.CodeForbidden)
 	_, err = f.issue(key, "cn=api,ou=ci-x,o=globex", "1")
-	check(t, err)
+	must.OK(t, err)
 }
 
 func TestTokenGivesOneCertificate(t *testing.T) {
@@ -217,14 +207,14 @@ func TestTokenGivesOneCertificate(t *testing.T) {
 	f.create(ca.NewAuthority{})
 	key := oidctest.NewKey(t)
 	_, err := f.issue(key, job, "1")
-	check(t, err)
+	must.OK(t, err)
 	c, err := f.issue(key, job, "1")
 	wantCode(t, err, ledger.CodeTokenUsed)
 	if c.Certificate != "" {
 		t.Error("the error comes with a certificate")
 	}
 	_, err = f.issue(key, job, "2")
-	check(t, err)
+	must.OK(t, err)
 }
 
 func TestCAIsReplaced(t *testing.T) {
@@ -232,7 +222,7 @@ func TestCAIsReplaced(t *testing.T) {
 	first := f.create(ca.NewAuthority{})
 	key := oidctest.NewKey(t)
 	before, err := f.issue(key, job, "1")
-	check(t, err)
+	must.OK(t, err)
 	_, err = f.Create(t.Context(), "acme", ca.Jobs, ca.NewAuthority{May: identity.Predicates{"*"}})
 	wantCode(t, err, ledger.CodeAlreadyExists)
 	if n := f.keyFiles(); n != 1 {
@@ -240,27 +230,27 @@ func TestCAIsReplaced(t *testing.T) {
 	}
 	second := f.create(ca.NewAuthority{Replace: true})
 	after, err := f.issue(key, job, "2")
-	check(t, err)
+	must.OK(t, err)
 	if before.Identity != first.ID || after.Identity != second.ID {
 		t.Errorf("issued by %s and %s, want %s and %s", before.Identity, after.Identity, first.ID, second.ID)
 	}
 
 	// Running jobs can still use their certificates.
 	_, err = f.record(before, key, "test:before")
-	check(t, err)
+	must.OK(t, err)
 	_, err = f.record(after, key, "test:after")
-	check(t, err)
-	check(t, f.Store.RevokeIdentity(t.Context(), "acme", first.ID))
+	must.OK(t, err)
+	must.OK(t, f.Store.RevokeIdentity(t.Context(), "acme", first.ID))
 	_, err = f.record(before, key, "test:revoked")
 	wantCode(t, err, ledger.CodeRevokedIdentity)
 
-	check(t, f.Store.RetireCA(t.Context(), "acme", ca.Jobs))
+	must.OK(t, f.Store.RetireCA(t.Context(), "acme", ca.Jobs))
 	_, err = f.issue(key, job, "3")
 	wantCode(t, err, ledger.CodeNotFound)
 	_, err = f.record(after, key, "test:retired")
 	wantCode(t, err, ledger.CodeRevokedIdentity)
 	third := f.create(ca.NewAuthority{})
-	check(t, f.Store.RevokeIdentity(t.Context(), "acme", third.ID))
+	must.OK(t, f.Store.RevokeIdentity(t.Context(), "acme", third.ID))
 	_, err = f.issue(key, job, "3")
 	wantCode(t, err, ledger.CodeRevokedIdentity)
 	if !strings.Contains(err.Error(), "create another with 'ledgerd identity ci-ca create'") {
@@ -326,17 +316,17 @@ func TestEvidenceOutlivesItsCertificate(t *testing.T) {
 	for n := range 3 {
 		key := oidctest.NewKey(t)
 		c, err := f.issue(key, job, fmt.Sprint(n))
-		check(t, err)
+		must.OK(t, err)
 		f.now = c.NotAfter.Std() // the last second
 		_, err = f.record(c, key, fmt.Sprint("test:", n))
-		check(t, err)
+		must.OK(t, err)
 	}
 	f.create(ca.NewAuthority{Replace: true})
-	check(t, f.Store.RetireCA(t.Context(), "acme", ca.Jobs))
+	must.OK(t, f.Store.RetireCA(t.Context(), "acme", ca.Jobs))
 	page, err := f.Store.Identities(t.Context(), "acme", store.Query{Limit: 10})
-	check(t, err)
+	must.OK(t, err)
 	for _, root := range page.Data {
-		check(t, f.Store.RevokeIdentity(t.Context(), "acme", root.ID))
+		must.OK(t, f.Store.RevokeIdentity(t.Context(), "acme", root.ID))
 	}
 	f.now = f.now.AddDate(20, 0, 0) // the CA itself has expired
 
@@ -353,15 +343,15 @@ func TestJobGetsAnAPIToken(t *testing.T) {
 	key := oidctest.NewKey(t)
 	e := store.Exchange{Rule: f.granting, Claims: f.claims("1"), Scope: ledger.Write}
 	c, err := f.Issue(t.Context(), "acme", &key.PublicKey, e)
-	check(t, err)
+	must.OK(t, err)
 	hash, err := ledger.ParseSecret(c.APIToken)
-	check(t, err)
+	must.OK(t, err)
 	token, err := f.Store.TokenByHash(t.Context(), hash)
 	if err != nil || token.Scope != ledger.Write || token.Rule != f.granting.ID {
 		t.Errorf("the API token is %+v, %v", token, err)
 	}
 	chain, err := identity.ParseCertificates([]byte(c.Certificate))
-	check(t, err)
+	must.OK(t, err)
 	claims, _, err := ca.ClaimsOf(chain[0])
 	if err != nil || claims.Issuer != f.provider.URL || claims.Digest != e.Claims.Digest() {
 		t.Errorf("the certificate has the claims %+v, %v", claims, err)
@@ -386,7 +376,7 @@ func TestCAThatExpiresIsReplaced(t *testing.T) {
 	}
 	f.create(ca.NewAuthority{Replace: true})
 	_, err = f.issue(key, job, "1")
-	check(t, err)
+	must.OK(t, err)
 }
 
 // Without its key, a CA issues nothing. The token is not used up.
@@ -395,12 +385,12 @@ func TestCAWithoutItsKeyIssuesNothing(t *testing.T) {
 	f.create(ca.NewAuthority{})
 	key := oidctest.NewKey(t)
 	other := f.folder + "-elsewhere"
-	check(t, os.Rename(f.folder, other))
+	must.OK(t, os.Rename(f.folder, other))
 	if _, err := f.issue(key, job, "1"); err == nil {
 		t.Error("issued")
 	}
-	check(t, os.RemoveAll(f.folder))
-	check(t, os.Rename(other, f.folder))
+	must.OK(t, os.RemoveAll(f.folder))
+	must.OK(t, os.Rename(other, f.folder))
 	_, err := f.issue(key, job, "1")
-	check(t, err)
+	must.OK(t, err)
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 )
@@ -17,19 +18,12 @@ func TestRecordAll(t *testing.T) {
 	sign := func(key ed25519.PrivateKey, predicate string) string {
 		payload, err := attestation.NewStatement("acme/api", strings.Repeat("1", 40),
 			attestation.ResultPredicate{Predicate: predicate, Result: ledger.Result{Status: ledger.Pass}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		envelope, err := attestation.SignDSSE(key, payload)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
+		envelope := must.Get(attestation.SignDSSE(key, payload))(t)
 		return string(envelope)
 	}
 	_, stranger, err := ed25519.GenerateKey(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 
 	for _, test := range []struct {
 		name, body string

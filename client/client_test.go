@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/forge"
 	"github.com/ledgerd/ledgerd/ledger/radar"
@@ -22,33 +23,33 @@ func TestOrgsAndTokens(t *testing.T) {
 	b := newBackend(t)
 	ctx := t.Context()
 
-	orgs := must(client.Collect(b.host.Orgs(ctx), 0))(t)
+	orgs := must.Get(client.Collect(b.host.Orgs(ctx), 0))(t)
 	if len(orgs) != 1 || orgs[0].Name != "acme" {
 		t.Errorf("orgs %v, want only acme", orgs)
 	}
-	if org := must(b.admin.Org(ctx, "acme"))(t); !reflect.DeepEqual(org, orgs[0]) {
+	if org := must.Get(b.admin.Org(ctx, "acme"))(t); !reflect.DeepEqual(org, orgs[0]) {
 		t.Errorf("org %v, listed as %v", org, orgs[0])
 	}
-	if org := must(b.admin.ChangeOrg(ctx, "acme", ledger.OrgChange{LogPublic: new(true)}))(t); !org.LogPublic {
+	if org := must.Get(b.admin.ChangeOrg(ctx, "acme", ledger.OrgChange{LogPublic: new(true)}))(t); !org.LogPublic {
 		t.Errorf("the changed org %+v", org)
 	}
-	repo := must(b.admin.Repo(ctx, "acme", "api"))(t)
+	repo := must.Get(b.admin.Repo(ctx, "acme", "api"))(t)
 	if repo.DefaultBranch != "main" || repo.PolicyVersion != 1 || len(repo.Commits) != len(ledger.States()) {
 		t.Errorf("repo %+v", repo)
 	}
-	if repos := must(client.Collect(b.admin.Repos(ctx, "acme"), 0))(t); len(repos) != 1 || repos[0].Name != "api" {
+	if repos := must.Get(client.Collect(b.admin.Repos(ctx, "acme"), 0))(t); len(repos) != 1 || repos[0].Name != "api" {
 		t.Errorf("repos %v", repos)
 	}
-	linked := must(b.admin.ChangeRepo(ctx, "acme", "api",
+	linked := must.Get(b.admin.ChangeRepo(ctx, "acme", "api",
 		ledger.RepoChange{WebURL: new("https://codeberg.org/acme/api")}))(t)
 	if linked.WebURL != "https://codeberg.org/acme/api" || linked.Forge != forge.Forgejo {
 		t.Errorf("the changed repo %+v", linked)
 	}
-	own := must(b.admin.OwnToken(ctx))(t)
+	own := must.Get(b.admin.OwnToken(ctx))(t)
 	if own.Name != "admin" || own.Scope != ledger.Admin || own.Org != "acme" || own.Secret != "" {
 		t.Errorf("own token %+v", own)
 	}
-	created := must(b.admin.CreateToken(ctx, "acme",
+	created := must.Get(b.admin.CreateToken(ctx, "acme",
 		ledger.NewToken{Name: "ci", Scope: ledger.Write, ExpiresAt: ledger.TimeOf(time.Now().Add(time.Hour))}))(t)
 	if created.Secret == "" || created.ExpiresAt == 0 {
 		t.Errorf("created token %+v", created)
@@ -60,7 +61,7 @@ func TestOrgsAndTokens(t *testing.T) {
 	if client.CodeOf(err) != ledger.CodeUnauthenticated {
 		t.Errorf("revoked token: %v", err)
 	}
-	if tokens := must(client.Collect(b.admin.Tokens(ctx, "acme"), 0))(t); len(tokens) != 2 {
+	if tokens := must.Get(client.Collect(b.admin.Tokens(ctx, "acme"), 0))(t); len(tokens) != 2 {
 		t.Errorf("tokens %v, want two", tokens)
 	}
 }
@@ -90,7 +91,7 @@ func TestAttest(t *testing.T) {
 	if err != nil || created || again != record {
 		t.Errorf("recorded again as %+v, created %t: %v", again, created, err)
 	}
-	got := must(b.admin.Attestation(ctx, "acme", "api", record.ID))(t)
+	got := must.Get(b.admin.Attestation(ctx, "acme", "api", record.ID))(t)
 	if want := (ledger.Verification{Key: identity.Fingerprint, IdentityID: identity.ID}); got.Verification == nil ||
 		*got.Verification != want {
 		t.Errorf("verification %+v, want %+v", got.Verification, want)
@@ -98,25 +99,24 @@ func TestAttest(t *testing.T) {
 	if got.Verification = nil; got != record {
 		t.Errorf("attestation %+v, recorded as %+v", got, record)
 	}
-	if got := must(b.admin.Envelope(ctx, "acme", "api", record.ID))(t); string(got) != string(signed) {
+	if got := must.Get(b.admin.Envelope(ctx, "acme", "api", record.ID))(t); string(got) != string(signed) {
 		t.Errorf("envelope %s, posted as %s", got, signed)
 	}
-	commit = must(b.admin.Commit(ctx, "acme", "api", sha[:8]))(t)
+	commit = must.Get(b.admin.Commit(ctx, "acme", "api", sha[:8]))(t)
 	if commit.State != ledger.Attested || len(commit.Attestations) != 1 || len(commit.Transitions) != 2 ||
 		commit.Message != "m" {
 		t.Errorf("commit %+v", commit)
 	}
-	if got := must(client.Collect(b.admin.Predicates(ctx, "acme"), 0))(t); len(got) != 1 || got[0].Predicate != "test:go" {
-		t.Errorf("predicates %v", got)
+	predicates := must.Get(client.Collect(b.admin.Predicates(ctx, "acme"), 0))(t)
+	if len(predicates) != 1 || predicates[0].Predicate != "test:go" {
+		t.Errorf("predicates %v", predicates)
 	}
 
-	if err := b.admin.RevokeIdentity(ctx, "acme", identity.ID); err != nil {
-		t.Fatal(err)
-	}
-	if got := must(b.admin.Identity(ctx, "acme", identity.ID))(t); got.RevokedAt == 0 {
+	must.OK(t, b.admin.RevokeIdentity(ctx, "acme", identity.ID))
+	if got := must.Get(b.admin.Identity(ctx, "acme", identity.ID))(t); got.RevokedAt == 0 {
 		t.Errorf("revoked identity %+v", got)
 	}
-	if got := must(client.Collect(b.admin.Identities(ctx, "acme"), 0))(t); len(got) != 1 {
+	if got := must.Get(client.Collect(b.admin.Identities(ctx, "acme"), 0))(t); len(got) != 1 {
 		t.Errorf("identities %v", got)
 	}
 	_, _, err = b.admin.Record(ctx, "acme", "api", envelope(t, key, sha, "test:go", ledger.Fail))
@@ -170,11 +170,11 @@ func TestFilters(t *testing.T) {
 		}
 	}
 
-	commits := must(client.Collect(b.admin.Commits(ctx, "acme", "api", client.CommitFilter{State: &attested}), 0))(t)
+	commits := must.Get(client.Collect(b.admin.Commits(ctx, "acme", "api", client.CommitFilter{State: &attested}), 0))(t)
 	if len(commits) != 1 || commits[0].SHA != sha {
 		t.Errorf("ATTESTED commits: %v, want only %s", commits, sha)
 	}
-	commits = must(client.Collect(
+	commits = must.Get(client.Collect(
 		b.admin.Commits(ctx, "acme", "api", client.CommitFilter{Branch: "none", Author: "nobody"}), 0))(t)
 	if len(commits) != 0 {
 		t.Errorf("commits of an unknown author: %v", commits)
@@ -190,10 +190,10 @@ func TestPolicy(t *testing.T) {
 	}
 
 	contract := []byte(`{"requirements":[{"state":"ATTESTED","predicate":"lint:*"}]}`)
-	if s := must(b.admin.Simulate(ctx, "acme", "api", contract))(t); s.Evaluated != 0 || len(s.Moves) != 0 {
+	if s := must.Get(b.admin.Simulate(ctx, "acme", "api", contract))(t); s.Evaluated != 0 || len(s.Moves) != 0 {
 		t.Errorf("simulated %+v", s)
 	}
-	second := must(b.admin.SetPolicy(ctx, "acme", "api", contract, etag))(t)
+	second := must.Get(b.admin.SetPolicy(ctx, "acme", "api", contract, etag))(t)
 	if second.Version != 2 || len(second.Requirements) != 1 {
 		t.Errorf("replaced by %+v", second)
 	}
@@ -217,10 +217,10 @@ func TestPolicy(t *testing.T) {
 	if client.CodeOf(err) != ledger.CodePreconditionRequired {
 		t.Errorf("no ETag: %v", err)
 	}
-	if old := must(b.admin.PolicyVersion(ctx, "acme", "api", 1))(t); old.Digest != first.Digest {
+	if old := must.Get(b.admin.PolicyVersion(ctx, "acme", "api", 1))(t); old.Digest != first.Digest {
 		t.Errorf("version 1 is %+v, want %+v", old, first)
 	}
-	versions := must(client.Collect(b.admin.PolicyVersions(ctx, "acme", "api"), 0))(t)
+	versions := must.Get(client.Collect(b.admin.PolicyVersions(ctx, "acme", "api"), 0))(t)
 	if len(versions) != 4 || versions[0].Version != 4 {
 		t.Errorf("versions %v, want 4, 3, 2 and 1", versions)
 	}
@@ -237,18 +237,16 @@ func TestPages(t *testing.T) {
 
 	seen := make(map[string]bool)
 	for repo, err := range b.admin.Repos(t.Context(), "acme") {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		seen[repo.Name] = true
 	}
 	if len(seen) != repos+1 {
 		t.Errorf("listed %d repos, want %d", len(seen), repos+1)
 	}
-	if some := must(client.Collect(b.admin.Repos(t.Context(), "acme"), 70))(t); len(some) != 70 {
+	if some := must.Get(client.Collect(b.admin.Repos(t.Context(), "acme"), 70))(t); len(some) != 70 {
 		t.Errorf("collected %d repos, want 70", len(some))
 	}
-	none := must(client.Collect(b.admin.Identities(t.Context(), "acme"), 0))(t)
+	none := must.Get(client.Collect(b.admin.Identities(t.Context(), "acme"), 0))(t)
 	if none == nil {
 		t.Error("an empty list is nil, which is null in JSON")
 	}
@@ -267,9 +265,7 @@ func TestEvents(t *testing.T) {
 	}
 	walk := func(f client.EventFilter) (events []event) {
 		for body, err := range b.admin.Events(t.Context(), "acme", f) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			var e event
 			if err := ledger.DecodeOpen(body, &e); err != nil {
 				t.Fatalf("%s: %v", body, err)
@@ -296,7 +292,7 @@ func TestPublicEndpoints(t *testing.T) {
 	if err := c.Ready(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if text := must(c.Description(t.Context()))(t); !strings.HasPrefix(string(text), "openapi:") &&
+	if text := must.Get(c.Description(t.Context()))(t); !strings.HasPrefix(string(text), "openapi:") &&
 		!strings.Contains(string(text), "\nopenapi:") {
 		t.Errorf("the description starts with %.40q", text)
 	}
@@ -412,7 +408,7 @@ func TestUnknownFieldsAreIgnored(t *testing.T) {
 		io.WriteString(w, `{"id":"tok_1","name":"ci","scope":"read","colour":"blue"}`)
 	}))
 	defer s.Close()
-	if token := must(newClient(t, s.URL, "t").OwnToken(t.Context()))(t); token.Name != "ci" {
+	if token := must.Get(newClient(t, s.URL, "t").OwnToken(t.Context()))(t); token.Name != "ci" {
 		t.Errorf("token %+v", token)
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -29,17 +30,13 @@ func TestFollowYieldsTypedEvents(t *testing.T) {
 	b := newBackend(t)
 	key, _ := b.addKey(t, "cn=ci,ou=build,o=acme")
 	record, _, err := b.admin.Record(t.Context(), "acme", "api", envelope(t, key, sha, "test:go", ledger.Pass))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if _, err := b.admin.SetPolicy(t.Context(), "acme", "api", []byte(`{"requirements":[]}`), "*"); err != nil {
 		t.Fatal(err)
 	}
 	var got []client.Event
 	for e, err := range b.admin.Follow(t.Context(), "acme", client.FollowOptions{After: client.Earliest}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if got = append(got, e); e.Policy != nil {
 			break
 		}
@@ -79,10 +76,7 @@ type flakyProxy struct {
 
 func newFlakyProxy(t *testing.T, to string, after func() int64) (c *flakyProxy, url string) {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	c = &flakyProxy{Listener: listener, to: strings.TrimPrefix(to, "http://"), limit: after}
 	t.Cleanup(func() { listener.Close(); c.cut() })
 	go c.serve()
@@ -158,9 +152,7 @@ func TestFollowOverBrokenConnections(t *testing.T) {
 	var breaks int
 	onRetry := func(error, time.Duration) { breaks++ }
 	for e, err := range follower.Follow(ctx, "acme", client.FollowOptions{After: client.Earliest, OnRetry: onRetry}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if got = append(got, e.ID); len(got) == want {
 			break
 		}
@@ -179,15 +171,11 @@ func TestFollowOverBrokenConnections(t *testing.T) {
 func eventIDs(t *testing.T, b *backend) (ids []string) {
 	t.Helper()
 	for body, err := range b.admin.Events(t.Context(), "acme", client.EventFilter{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		var e struct {
 			ID string `json:"id"`
 		}
-		if err := json.Unmarshal(body, &e); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, json.Unmarshal(body, &e))
 		ids = append(ids, e.ID)
 	}
 	return ids
@@ -227,9 +215,7 @@ func TestFollowResumesBeforeTheFirstEvent(t *testing.T) {
 			defer cancel()
 			got := "nothing"
 			for e, err := range follower.Follow(ctx, "acme", client.FollowOptions{OnRetry: onRetry}) {
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, err)
 				got = e.ID
 				break
 			}
@@ -340,18 +326,14 @@ func TestFollowRetries(t *testing.T) {
 		}}
 		c, err := client.New(
 			"http://ledger.example", client.Options{HTTPClient: &http.Client{Transport: s, Timeout: time.Second}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 
 		var waits []time.Duration
 		start := time.Now()
 		n := 0
 		for e, err := range c.Follow(t.Context(), "acme",
 			client.FollowOptions{OnRetry: func(_ error, wait time.Duration) { waits = append(waits, wait) }}) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			n++
 			if want := fmt.Sprintf("evt_%d", n); e.ID != want || e.Type != ledger.EventRadar {
 				t.Errorf("event %d: %+v", n, e)
@@ -382,9 +364,7 @@ func TestFollowLeaksNoGoroutines(t *testing.T) {
 	transport := &http.Transport{}
 	c, err := client.New(
 		b.url, client.Options{Token: b.token(t, ledger.Read), HTTPClient: &http.Client{Transport: transport}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	key, _ := b.addKey(t, "cn=ci,ou=build,o=acme")
 	if _, _, err := b.admin.Record(t.Context(), "acme", "api", envelope(t, key, sha, "test:go", ledger.Pass)); err != nil {
 		t.Fatal(err)

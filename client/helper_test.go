@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -29,10 +30,7 @@ type backend struct {
 
 func newBackend(t *testing.T) *backend {
 	t.Helper()
-	db, err := store.Open(t.Context(), storetest.NewFile(t), store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(store.Open(t.Context(), storetest.NewFile(t), store.Options{}))(t)
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
 			t.Error(err)
@@ -56,20 +54,14 @@ func newBackend(t *testing.T) *backend {
 
 func newClient(t *testing.T, url, token string) *client.Client {
 	t.Helper()
-	c, err := client.New(url, client.Options{Token: token})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return must.Get(client.New(url, client.Options{Token: token}))(t)
 }
 
 // token creates a token of acme and returns its secret.
 func (b *backend) token(t *testing.T, scope ledger.Scope) string {
 	t.Helper()
 	token, err := b.host.CreateToken(t.Context(), "acme", ledger.NewToken{Name: scope.String(), Scope: scope})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return token.Secret
 }
 
@@ -77,21 +69,14 @@ func (b *backend) token(t *testing.T, scope ledger.Scope) string {
 func (b *backend) addKey(t *testing.T, dn string) (ed25519.PrivateKey, identity.Identity) {
 	t.Helper()
 	public, key, err := ed25519.GenerateKey(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	der, err := x509.MarshalPKIXPublicKey(public)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
+	der := must.Get(x509.MarshalPKIXPublicKey(public))(t)
 	identity, err := b.admin.AddIdentity(t.Context(), "acme", identity.NewIdentity{
 		Kind: identity.KeyIdentity,
 		DN:   dn,
 		PEM:  string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return key, identity
 }
 
@@ -102,25 +87,8 @@ func envelope(t *testing.T, key ed25519.PrivateKey, commit, predicate string, st
 		Result:    ledger.Result{Status: status, DurationMS: 12},
 		StartedOn: ledger.TimeOf(time.Now()),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	signed, err := attestation.SignDSSE(key, statement)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return signed
+	must.OK(t, err)
+	return must.Get(attestation.SignDSSE(key, statement))(t)
 }
 
 var sha = strings.Repeat("a1", 20)
-
-// must returns a function that returns v, or ends the test if there is an error.
-func must[T any](v T, err error) func(*testing.T) T {
-	return func(t *testing.T) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-}

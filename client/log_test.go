@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/proof"
 	"github.com/ledgerd/ledgerd/transparency"
@@ -20,15 +21,10 @@ import (
 func (b *backend) sign(t *testing.T) {
 	t.Helper()
 	folder := filepath.Join(t.TempDir(), "keys")
-	keys, err := transparency.OpenKeys(folder, folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	keys := must.Get(transparency.OpenKeys(folder, folder))(t)
 	signer := transparency.NewSigner(transparency.Config{Store: b.store, Keys: keys, Logger: slog.New(slog.DiscardHandler),
 		BaseURL: &url.URL{Scheme: "https", Host: "ledger.example"}})
-	if err := signer.SignAll(t.Context(), true); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, signer.SignAll(t.Context(), true))
 }
 
 func TestLog(t *testing.T) {
@@ -39,19 +35,17 @@ func TestLog(t *testing.T) {
 	}
 	key, _ := b.addKey(t, "cn=ci,ou=build,o=acme")
 	a, _, err := b.admin.Record(ctx, "acme", "api", envelope(t, key, sha, "test:go", ledger.Pass))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	b.sign(t)
 
-	l := must(b.admin.Log(ctx, "acme"))(t)
-	signed := must(b.admin.LogFile(ctx, "acme", 1, "checkpoint"))(t)
-	c := must(proof.ReadCheckpoint(signed))(t)
+	l := must.Get(b.admin.Log(ctx, "acme"))(t)
+	signed := must.Get(b.admin.LogFile(ctx, "acme", 1, "checkpoint"))(t)
+	c := must.Get(proof.ReadCheckpoint(signed))(t)
 	if c.Size != l.Size || c.Origin != l.Origin || l.Size == 0 {
 		t.Errorf("the checkpoint %+v of the log %+v", c, l)
 	}
 	tile := proof.Tile{Width: int(c.Size)}
-	if hashes := must(b.admin.LogFile(ctx, "acme", 1, "tile/"+tile.Path()))(t); len(hashes) != 32*int(c.Size) {
+	if hashes := must.Get(b.admin.LogFile(ctx, "acme", 1, "tile/"+tile.Path()))(t); len(hashes) != 32*int(c.Size) {
 		t.Errorf("the tile has %d bytes", len(hashes))
 	}
 	if _, err := b.admin.LogFile(ctx, "acme", 2, "checkpoint"); client.CodeOf(err) != ledger.CodeNotFound {
@@ -63,13 +57,13 @@ func TestLog(t *testing.T) {
 		}
 	}
 
-	body := must(b.admin.Event(ctx, "acme", a.Event))(t)
+	body := must.Get(b.admin.Event(ctx, "acme", a.Event))(t)
 	if !strings.Contains(string(body), a.ID) {
 		t.Errorf("the event: %s", body)
 	}
-	byEvent := must(b.admin.EventProof(ctx, "acme", a.Event))(t)
-	byAttestation := must(b.admin.AttestationProof(ctx, "acme", "api", a.ID))(t)
-	if !bytes.Equal(byEvent, byAttestation) || must(proof.ParseInclusion(byEvent))(t).Index >= c.Size {
+	byEvent := must.Get(b.admin.EventProof(ctx, "acme", a.Event))(t)
+	byAttestation := must.Get(b.admin.AttestationProof(ctx, "acme", "api", a.ID))(t)
+	if !bytes.Equal(byEvent, byAttestation) || must.Get(proof.ParseInclusion(byEvent))(t).Index >= c.Size {
 		t.Errorf("the proofs %s and %s", byEvent, byAttestation)
 	}
 }
@@ -84,7 +78,7 @@ func TestFilesOfTheLogAreBounded(t *testing.T) {
 	c := newClient(t, s.URL, "")
 
 	size = 2 << 20
-	must(c.LogFile(t.Context(), "acme", 1, "checkpoint"))(t)
+	must.Get(c.LogFile(t.Context(), "acme", 1, "checkpoint"))(t)
 	size++
 	if _, err := c.LogFile(t.Context(), "acme", 1, "checkpoint"); err == nil || !strings.Contains(err.Error(), "larger") {
 		t.Errorf("a large checkpoint: %v", err)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
@@ -51,16 +52,15 @@ func TestRadar(t *testing.T) {
 	push := func(sha string, r ledger.Registration) ledger.Commit {
 		t.Helper()
 		commit, _, err := b.admin.Register(ctx, "acme", "api", sha, r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		return commit
 	}
 	push(shas[0], adding("one", "cmd/new.go"))
 	push(shas[1], adding("second", "cmd/other.go"))
 
 	q := ledger.RadarQuery{Commit: shas[2], Registration: adding("three", "cmd/new.go")}
-	if got := must(b.admin.PreviewOverlaps(ctx, "acme", "api", q))(t); got.Level != radar.High || len(got.Overlaps) != 2 ||
+	got := must.Get(b.admin.PreviewOverlaps(ctx, "acme", "api", q))(t)
+	if got.Level != radar.High || len(got.Overlaps) != 2 ||
 		got.Overlaps[0].Other.SHA != shas[0] {
 		t.Errorf("preview %+v", got)
 	}
@@ -91,11 +91,12 @@ func TestRadar(t *testing.T) {
 	}
 
 	for range 2 {
-		if commit := must(b.admin.Withdraw(ctx, "acme", "api", shas[0][:8]))(t); commit.SHA != shas[0] || commit.InFlight {
+		commit := must.Get(b.admin.Withdraw(ctx, "acme", "api", shas[0][:8]))(t)
+		if commit.SHA != shas[0] || commit.InFlight {
 			t.Errorf("withdrawn as %+v", commit)
 		}
 	}
-	tips := must(client.Collect(b.admin.Commits(ctx, "acme", "api", client.CommitFilter{InFlight: true}), 0))(t)
+	tips := must.Get(client.Collect(b.admin.Commits(ctx, "acme", "api", client.CommitFilter{InFlight: true}), 0))(t)
 	if len(tips) != 2 || tips[0].SHA != shas[2] || tips[1].SHA != shas[1] {
 		t.Errorf("in flight: %v", tips)
 	}

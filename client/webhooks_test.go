@@ -6,18 +6,19 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
 func TestWebhooks(t *testing.T) {
 	b := newBackend(t)
 	ctx := t.Context()
-	created := must(b.admin.CreateWebhook(
+	created := must.Get(b.admin.CreateWebhook(
 		ctx, "acme", "api", ledger.NewWebhook{URL: "https://ci.example.com", Active: new(false)}))(t)
 	if created.Secret == "" || created.Active || len(created.Events) != 3 {
 		t.Errorf("created %+v", created)
 	}
-	changed := must(b.admin.ChangeWebhook(ctx, "acme", "api", created.ID, ledger.WebhookChange{
+	changed := must.Get(b.admin.ChangeWebhook(ctx, "acme", "api", created.ID, ledger.WebhookChange{
 		Active: new(true), Events: &[]ledger.EventType{ledger.EventState},
 	}))(t)
 	if !changed.Active || !slices.Equal(changed.Events, []ledger.EventType{ledger.EventState}) ||
@@ -26,21 +27,22 @@ func TestWebhooks(t *testing.T) {
 	}
 
 	before := ledger.TimeOf(time.Now())
-	rotated := must(b.admin.RotateWebhook(ctx, "acme", "api", created.ID, ledger.DefaultOverlap))(t)
+	rotated := must.Get(b.admin.RotateWebhook(ctx, "acme", "api", created.ID, ledger.DefaultOverlap))(t)
 	if rotated.Secret == "" || rotated.Secret == created.Secret ||
 		rotated.PreviousSecretUntil < before.Add(ledger.DefaultOverlap.Std()) {
 		t.Errorf("rotated to %+v", rotated)
 	}
-	rotated = must(b.admin.RotateWebhook(ctx, "acme", "api", created.ID, 0))(t)
+	rotated = must.Get(b.admin.RotateWebhook(ctx, "acme", "api", created.ID, 0))(t)
 	if rotated.PreviousSecretUntil != 0 {
 		t.Errorf("without overlap, the previous secret signs until %s", rotated.PreviousSecretUntil)
 	}
 
-	read := must(b.admin.Webhook(ctx, "acme", "api", created.ID))(t)
+	read := must.Get(b.admin.Webhook(ctx, "acme", "api", created.ID))(t)
 	if read.Secret != "" || read.ID != created.ID || !read.Active {
 		t.Errorf("read %+v", read)
 	}
-	if all := must(client.Collect(b.admin.Webhooks(ctx, "acme", "api"), 0))(t); len(all) != 1 || all[0].ID != created.ID {
+	all := must.Get(client.Collect(b.admin.Webhooks(ctx, "acme", "api"), 0))(t)
+	if len(all) != 1 || all[0].ID != created.ID {
 		t.Errorf("listed %+v", all)
 	}
 	_, err := b.admin.CreateWebhook(
@@ -68,9 +70,9 @@ func TestDeliveries(t *testing.T) {
 	if _, _, err := b.admin.Record(ctx, "acme", "api", envelope(t, key, sha, "test:go", ledger.Pass)); err != nil {
 		t.Fatal(err)
 	}
-	w := must(b.admin.CreateWebhook(ctx, "acme", "api", ledger.NewWebhook{URL: "https://ci.example.com"}))(t)
+	w := must.Get(b.admin.CreateWebhook(ctx, "acme", "api", ledger.NewWebhook{URL: "https://ci.example.com"}))(t)
 
-	ping := must(b.admin.PingWebhook(ctx, "acme", "api", w.ID))(t)
+	ping := must.Get(b.admin.PingWebhook(ctx, "acme", "api", w.ID))(t)
 	if ping.Type != ledger.EventPing || ping.Status != ledger.DeliveryPending {
 		t.Errorf("pinged with %+v", ping)
 	}
@@ -82,16 +84,14 @@ func TestDeliveries(t *testing.T) {
 		Webhook: w.ID, Delivery: ping.ID, Status: ledger.DeliverySucceeded,
 		Attempt: ledger.Attempt{At: start, Response: ledger.AttemptResponse{Status: 200, Body: "thanks"}},
 	}}, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	record := must(b.admin.Delivery(ctx, "acme", "api", w.ID, ping.ID))(t)
+	must.OK(t, err)
+	record := must.Get(b.admin.Delivery(ctx, "acme", "api", w.ID, ping.ID))(t)
 	if record.Status != ledger.DeliverySucceeded || len(record.History) != 1 ||
 		record.History[0].Response.Body != "thanks" || string(record.Body) != string(due[0].Body) {
 		t.Errorf("the ping is %+v", record)
 	}
 
-	if got := must(b.admin.ReplayWebhook(ctx, "acme", "api", w.ID, start))(t); got.Queued != 3 {
+	if got := must.Get(b.admin.ReplayWebhook(ctx, "acme", "api", w.ID, start))(t); got.Queued != 3 {
 		t.Errorf("replayed %+v, want the attestation and two transitions", got)
 	}
 	for name, test := range map[string]struct {
@@ -103,17 +103,17 @@ func TestDeliveries(t *testing.T) {
 		"an event": {client.DeliveryFilter{Event: ping.Event}, 1},
 		"no match": {client.DeliveryFilter{Event: ping.Event, Status: ledger.DeliveryFailed}, 0},
 	} {
-		if got := must(client.Collect(b.admin.Deliveries(ctx, "acme", "api", w.ID, test.filter), 0))(t); len(got) !=
+		if got := must.Get(client.Collect(b.admin.Deliveries(ctx, "acme", "api", w.ID, test.filter), 0))(t); len(got) !=
 			test.want {
 			t.Errorf("%s: %d deliveries, want %d", name, len(got), test.want)
 		}
 	}
-	again := must(b.admin.Redeliver(ctx, "acme", "api", w.ID, ping.ID))(t)
+	again := must.Get(b.admin.Redeliver(ctx, "acme", "api", w.ID, ping.ID))(t)
 	if again.ID != ping.ID || again.Status != ledger.DeliveryPending || again.Attempts != 1 {
 		t.Errorf("redelivered as %+v", again)
 	}
 
-	must(b.admin.ChangeWebhook(ctx, "acme", "api", w.ID, ledger.WebhookChange{Active: new(false)}))(t)
+	must.Get(b.admin.ChangeWebhook(ctx, "acme", "api", w.ID, ledger.WebhookChange{Active: new(false)}))(t)
 	if _, err := b.admin.PingWebhook(ctx, "acme", "api", w.ID); client.CodeOf(err) != ledger.CodeWebhookInactive {
 		t.Errorf("ping an inactive webhook: %v", err)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/ledgerd/ledgerd/internal/freeport"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/oidc/oidctest"
 )
 
@@ -45,7 +46,7 @@ func newForge(t *testing.T) *forge {
 	f.ledgerd("identity", "ci-ca", "create", "--org", "acme", "--may", "test:*")
 	admin := f.ledgerd("token", "create", "--org", "acme", "--name", "admin", "--scope", "admin")
 	address, err := freeport.Address()
-	check(t, err)
+	must.OK(t, err)
 	f.env = append(f.env, "LEDGERD_BASE_URL=http://"+address)
 	f.victim.url = "http://" + f.listen(address)
 
@@ -63,15 +64,14 @@ func newForge(t *testing.T) *forge {
 // post creates a resource of acme.
 func (f *forge) post(token, path string, body any) {
 	f.t.Helper()
-	text, err := json.Marshal(body)
-	check(f.t, err)
+	text := must.Get(json.Marshal(body))(f.t)
 	r, err := http.NewRequestWithContext(f.t.Context(), "POST", f.victim.url+"/v1/orgs/acme/"+path, bytes.NewReader(text))
-	check(f.t, err)
+	must.OK(f.t, err)
 	r.Header.Set("Authorization", "Bearer "+token)
 	r.Header.Set("Content-Type", "application/json")
 	resp, err := http.DefaultClient.Do(r)
-	check(f.t, err)
-	check(f.t, resp.Body.Close())
+	must.OK(f.t, err)
+	must.OK(f.t, resp.Body.Close())
 	if resp.StatusCode != http.StatusCreated {
 		f.t.Fatalf("POST %s: %s", path, resp.Status)
 	}
@@ -179,7 +179,7 @@ func (f *forge) wantEvidence() {
 	}
 
 	key := fileIn(f.t, file, "log/vkey")
-	check(f.t, os.WriteFile(policy, fmt.Appendf(nil, "log %s\nquorum none\n", bytes.TrimSpace(key)), 0o600))
+	must.OK(f.t, os.WriteFile(policy, fmt.Appendf(nil, "log %s\nquorum none\n", bytes.TrimSpace(key)), 0o600))
 	offline := append(env, "LEDGERD_URL=")
 	stdout, stderr, status := run(f.t, offline, "ledgerd", "verify", "evidence", file, "--policy", policy)
 	if status != 0 || !strings.Contains(stdout, "signature    ok: 3 attestations") {
@@ -190,16 +190,13 @@ func (f *forge) wantEvidence() {
 // fileIn returns a file in an archive.
 func fileIn(t *testing.T, archive, name string) []byte {
 	t.Helper()
-	file, err := os.Open(archive)
-	check(t, err)
+	file := must.Get(os.Open(archive))(t)
 	defer file.Close()
 	for r := tar.NewReader(file); ; {
 		header, err := r.Next()
-		check(t, err)
+		must.OK(t, err)
 		if header.Name == name {
-			text, err := io.ReadAll(r)
-			check(t, err)
-			return text
+			return must.Get(io.ReadAll(r))(t)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/internal/gitrepo/gitrepotest"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
@@ -119,9 +120,9 @@ func TestGitAfterTheCommandSeesNoSecret(t *testing.T) {
 	folder := t.TempDir()
 	ended, seen := filepath.Join(folder, "ended"), filepath.Join(folder, "seen")
 	git, err := exec.LookPath("git")
-	check(t, err)
+	must.OK(t, err)
 	wrapper := fmt.Sprintf("#!/bin/sh\n[ -e %s ] && env >>%s\nexec %s \"$@\"\n", ended, seen, git)
-	check(t, os.WriteFile(filepath.Join(folder, "git"), []byte(wrapper), 0o700))
+	must.OK(t, os.WriteFile(filepath.Join(folder, "git"), []byte(wrapper), 0o700))
 
 	repo, _ := gitrepotest.New(t, nil, gitrepotest.Tree{"a": gitrepotest.TextFile("text")})
 	env := append(f.variables(), "LEDGERD_TOKEN="+writer, "LEDGERD_ID_TOKEN=", "PATH="+folder+":"+os.Getenv("PATH"))
@@ -132,8 +133,7 @@ func TestGitAfterTheCommandSeesNoSecret(t *testing.T) {
 		t.Fatalf("attest: %v\n%s", err, out)
 	}
 
-	text, err := os.ReadFile(seen)
-	check(t, err)
+	text := must.Read(t, seen)
 	for _, secret := range []string{writer, requestSecret, f.url, "ID_TOKEN"} {
 		if strings.Contains(string(text), secret) {
 			t.Errorf("git has %q in its environment", secret)

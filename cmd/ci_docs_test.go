@@ -14,6 +14,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
@@ -236,33 +237,21 @@ func TestCIDocsAreValid(t *testing.T) {
 		t.Fatal(files, err)
 	}
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Read(t, file)
 		var document map[string]any
 		if err := yaml.Unmarshal(text, &document); err != nil || len(document) == 0 {
 			t.Errorf("%s: %v", file, err)
 		}
 	}
 
-	readme, err := os.ReadFile(ciDocs + "/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	entries, err := os.ReadDir(ciDocs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	readme := must.Read(t, ciDocs+"/README.md")
+	entries := must.Get(os.ReadDir(ciDocs))(t)
 	for _, entry := range entries {
 		if entry.Name() != "README.md" && !strings.Contains(string(readme), "("+entry.Name()+")") {
 			t.Errorf("docs/ci/README.md does not link %s", entry.Name())
 		}
 	}
-	text, err := os.ReadFile(ciDocs + "/kyverno.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Read(t, ciDocs+"/kyverno.yaml")
 	for _, want := range []string{"/v1/orgs/acme/artifacts/{{ digest }}/gate?state=PROMOTABLE&env=prod",
 		"to_string(reached) || 'unknown'", `value: "true"`} {
 		if !strings.Contains(string(text), want) {

@@ -24,6 +24,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/pgtest"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
@@ -49,9 +50,9 @@ func newVictim(t *testing.T) *victim {
 	t.Helper()
 	folder := t.TempDir()
 	database, err := pgtest.NewLocation(t.Cleanup, folder, "ledger.db")
-	check(t, err)
+	must.OK(t, err)
 	keys, err := pgtest.NewKeys(folder)
-	check(t, err)
+	must.OK(t, err)
 	v := &victim{t: t, database: database, env: append(os.Environ(), keys...)}
 	v.ledgerd("org", "create", "acme")
 	v.ledgerd("repo", "create", "acme/api")
@@ -89,12 +90,12 @@ func (v *victim) listen(address string) string {
 	}
 
 	stdout, err := v.server.StdoutPipe()
-	check(v.t, err)
-	check(v.t, v.server.Start())
+	must.OK(v.t, err)
+	must.OK(v.t, v.server.Start())
 	v.t.Cleanup(v.kill)
 	line := make([]byte, 4096)
 	n, err := stdout.Read(line)
-	check(v.t, err)
+	must.OK(v.t, err)
 	_, url, ok := strings.Cut(string(line[:n]), "http://")
 	if !ok {
 		v.t.Fatalf("serve printed %q, want its address", line[:n])
@@ -111,9 +112,7 @@ func (v *victim) kill() {
 
 func (v *victim) open() *store.Store {
 	v.t.Helper()
-	s, err := store.Open(v.t.Context(), v.database, store.Options{})
-	check(v.t, err)
-	return s
+	return must.Get(store.Open(v.t.Context(), v.database, store.Options{}))(v.t)
 }
 
 // scan reads the row of a query.
@@ -121,15 +120,14 @@ func (v *victim) scan(query string, row ...any) {
 	v.t.Helper()
 	if pgtest.OnPostgreSQL() {
 		c, err := pgx.Connect(v.t.Context(), v.database)
-		check(v.t, err)
+		must.OK(v.t, err)
 		defer c.Close(v.t.Context())
-		check(v.t, c.QueryRow(v.t.Context(), query).Scan(row...))
+		must.OK(v.t, c.QueryRow(v.t.Context(), query).Scan(row...))
 		return
 	}
-	db, err := sql.Open("sqlite", v.database+"?_pragma=busy_timeout(5000)")
-	check(v.t, err)
+	db := must.Get(sql.Open("sqlite", v.database+"?_pragma=busy_timeout(5000)"))(v.t)
 	defer db.Close()
-	check(v.t, db.QueryRow(query).Scan(row...))
+	must.OK(v.t, db.QueryRow(query).Scan(row...))
 }
 
 // checkIntegrity checks that the numbers of the events have no gaps. On SQLite, it also runs the
@@ -148,23 +146,6 @@ func (v *victim) checkIntegrity() {
 	v.scan("SELECT next_seq FROM orgs", &next)
 	if first != 0 || last != events-1 || next != events {
 		v.t.Fatalf("%d events have the numbers %d to %d, and the next number is %d", events, first, last, next)
-	}
-}
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// waitUntil waits until a condition is true, for at most a minute.
-func waitUntil(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited for %s for a minute", what)
-		}
 	}
 }
 
@@ -200,7 +181,7 @@ func TestKillLosesNoAttestation(t *testing.T) {
 				}
 			})
 		}
-		waitUntil(t, "the server to be under load", func() bool {
+		must.Wait(t, "the server to be under load", func() bool {
 			mu.Lock()
 			defer mu.Unlock()
 			return len(confirmed) >= (round+1)*writers
@@ -230,17 +211,16 @@ func (v *victim) registerAuthors() {
 	for n := range attestedCommits {
 		_, _, err := s.Register(v.t.Context(), "acme", "api", fmt.Sprintf("%040x", n),
 			ledger.Registration{Author: ledger.Author{Name: "Dora"}})
-		check(v.t, err)
+		must.OK(v.t, err)
 	}
 }
 
 func (v *victim) addSigner(dn string) ed25519.PrivateKey {
 	public, private, err := ed25519.GenerateKey(nil)
-	check(v.t, err)
-	der, err := x509.MarshalPKIXPublicKey(public)
-	check(v.t, err)
+	must.OK(v.t, err)
+	der := must.Get(x509.MarshalPKIXPublicKey(public))(v.t)
 	file := filepath.Join(v.t.TempDir(), "key.pub")
-	check(v.t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), 0o600))
+	must.OK(v.t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), 0o600))
 	v.ledgerd("identity", "add", "--org", "acme", "--key", file, "--dn", dn)
 	return private
 }
@@ -334,7 +314,7 @@ func replay(t *testing.T, s *store.Store) map[string]bool {
 		f := facts[e.Commit]
 		if f == nil {
 			c, err := s.Commit(t.Context(), "acme", "api", e.Commit)
-			check(t, err)
+			must.OK(t, err)
 			f = &policy.Facts{Authors: []ledger.Author{c.Author}, Targets: []string{"main"}, Target: "main"}
 			facts[e.Commit] = f
 		}
@@ -352,7 +332,7 @@ func replay(t *testing.T, s *store.Store) map[string]bool {
 
 	for sha, want := range states {
 		c, err := s.Commit(t.Context(), "acme", "api", sha)
-		check(t, err)
+		must.OK(t, err)
 		if c.State != want {
 			t.Errorf("commit %s is %s, want %s after its events", sha, c.State, want)
 		}
@@ -362,8 +342,7 @@ func replay(t *testing.T, s *store.Store) map[string]bool {
 
 func evidenceOf(t *testing.T, e anyEvent, promotable bool) policy.Evidence {
 	t.Helper()
-	dn, err := identity.ParseDN(e.Identity)
-	check(t, err)
+	dn := must.Get(identity.ParseDN(e.Identity))(t)
 	return policy.Evidence{
 		Attestation: e.Attestation, Predicate: e.Predicate, Signer: dn, Status: e.Result.Status,
 		RecordedAt: e.Timestamp, WhilePromotable: promotable,
@@ -377,10 +356,10 @@ func events(t *testing.T, s *store.Store) func(func(anyEvent) bool) {
 			Types: append(ledger.DefaultEventTypes(), ledger.EventViolation)}
 		for {
 			page, err := s.Events(t.Context(), "acme", f)
-			check(t, err)
+			must.OK(t, err)
 			for _, body := range page.Data {
 				var e anyEvent
-				check(t, json.Unmarshal(body, &e))
+				must.OK(t, json.Unmarshal(body, &e))
 				if !yield(e) {
 					return
 				}
@@ -403,12 +382,12 @@ func TestReevaluationSurvivesKill(t *testing.T) {
 	fill(t, s, commits)
 	draft, err := policy.Parse(
 		[]byte(`{"requirements":[{"state":"ATTESTED","predicate":"lint:*"},{"state":"PROMOTABLE","predicate":"test:*"}]}`))
-	check(t, err)
+	must.OK(t, err)
 	simulated, err := s.Simulate(t.Context(), "acme", "api", draft)
-	check(t, err)
+	must.OK(t, err)
 	_, err = s.SetPolicy(t.Context(), "acme", "api", draft, 1, "host")
-	check(t, err)
-	check(t, s.Close())
+	must.OK(t, err)
+	must.OK(t, s.Close())
 
 	v.start()
 	v.waitForReevaluation(func(done, all int) bool { return done > all/4 })
@@ -436,7 +415,7 @@ func TestReevaluationSurvivesKill(t *testing.T) {
 		}
 	}
 	repo, err := s.Repo(t.Context(), "acme", "api")
-	check(t, err)
+	must.OK(t, err)
 	if simulated.Total() != commits || repo.Commits[ledger.Validating] != commits/2 ||
 		repo.Commits[ledger.Attested] != commits/2 {
 		t.Errorf("%d moves were simulated, and the commits per state are %v", simulated.Total(), repo.Commits)
@@ -448,7 +427,7 @@ func TestReevaluationSurvivesKill(t *testing.T) {
 func fill(t *testing.T, s *store.Store, n int) {
 	t.Helper()
 	_, version, err := s.Keyring(t.Context(), "acme")
-	check(t, err)
+	must.OK(t, err)
 
 	var wg sync.WaitGroup
 	for lane := range 64 {

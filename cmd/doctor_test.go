@@ -18,6 +18,7 @@ import (
 	"github.com/ledgerd/ledgerd/authority"
 	"github.com/ledgerd/ledgerd/internal/config"
 	"github.com/ledgerd/ledgerd/internal/doctor"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/pgtest"
 	"github.com/ledgerd/ledgerd/internal/tlstest"
 	"github.com/ledgerd/ledgerd/ledger"
@@ -36,11 +37,11 @@ func newSettings(t *testing.T) config.Settings {
 	s.Database = config.Database(filepath.Join(t.TempDir(), "ledger.db"))
 	s.Listen = "127.0.0.1:0"
 	db, err := store.Open(t.Context(), string(s.Database), store.Options{})
-	check(t, err)
+	must.OK(t, err)
 	_, err = db.CreateOrg(t.Context(), "acme")
-	check(t, err)
+	must.OK(t, err)
 	_, err = db.CreateToken(t.Context(), "acme", ledger.NewToken{Name: "ci", Scope: ledger.Read}, [32]byte{1})
-	check(t, errors.Join(err, db.Close()))
+	must.OK(t, errors.Join(err, db.Close()))
 	return s
 }
 
@@ -48,45 +49,44 @@ func newSettings(t *testing.T) config.Settings {
 func newSeed(t *testing.T, folder string) {
 	t.Helper()
 	_, err := transparency.CreateSeed(folder)
-	check(t, err)
+	must.OK(t, err)
 }
 
 // newCA creates the CA of acme, with its key in the folder of the keys.
 func newCA(t *testing.T, s *config.Settings) {
 	t.Helper()
 	db, err := store.Open(t.Context(), string(s.Database), store.Options{})
-	check(t, err)
+	must.OK(t, err)
 	keys := func() (*transparency.Keys, error) { return transparency.OpenKeys(s.KeyDir(), s.StateDir()) }
 	_, err = authority.New(authority.Config{Store: db, Keys: keys}).Create(t.Context(), "acme", ca.Jobs,
 		ca.NewAuthority{May: identity.Predicates{"test:*"}})
-	check(t, errors.Join(err, db.Close()))
+	must.OK(t, errors.Join(err, db.Close()))
 }
 
 // storeEarlierContract creates repos whose contracts are as a release before the member rules stored
 // them: everybody links artifacts in acme/api, and those whom the contract names in acme/web.
 func storeEarlierContract(t *testing.T, s *config.Settings) {
 	t.Helper()
-	db, err := store.Open(t.Context(), string(s.Database), store.Options{})
-	check(t, err)
+	db := must.Get(store.Open(t.Context(), string(s.Database), store.Options{}))(t)
 	for repo, rest := range map[string]string{"api": "", "web": `,"artifacts":{"signers":["ou=build"]}`} {
 		_, err := db.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: repo}, "host")
-		check(t, err)
+		must.OK(t, err)
 		contract, err := policy.ParseStored([]byte(`{"requirements":[],"targets":"all"` + rest + `}`))
-		check(t, err)
+		must.OK(t, err)
 		_, err = db.SetPolicy(t.Context(), "acme", repo, contract, 0, "host")
-		check(t, err)
+		must.OK(t, err)
 	}
-	_, err = db.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "new"}, "host")
-	check(t, errors.Join(err, db.Close()))
+	_, err := db.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "new"}, "host")
+	must.OK(t, errors.Join(err, db.Close()))
 }
 
 // change runs a statement on a file.
 func change(t *testing.T, file, statement string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+file)
-	check(t, err)
+	must.OK(t, err)
 	_, err = db.Exec(statement)
-	check(t, errors.Join(err, db.Close()))
+	must.OK(t, errors.Join(err, db.Close()))
 }
 
 // providersWith returns a function that sets a file with the provider okta, which has one more key.
@@ -94,7 +94,7 @@ func providersWith(key string) func(t *testing.T, s *config.Settings) {
 	return func(t *testing.T, s *config.Settings) {
 		s.BaseURL, s.SignIn.Providers = "http://localhost:8080", filepath.Join(t.TempDir(), "providers.yaml")
 		text := "- {name: okta, issuer: https://idp.example, client_id: a, client_secret: b, " + key + "}"
-		check(t, os.WriteFile(s.SignIn.Providers, []byte(text), 0o600))
+		must.OK(t, os.WriteFile(s.SignIn.Providers, []byte(text), 0o600))
 	}
 }
 
@@ -108,22 +108,18 @@ func useEarlier(t *testing.T, s *config.Settings) {
 func useSameNames(t *testing.T, s *config.Settings) {
 	t.Helper()
 	unpackSchema(t, 19, string(s.Database))
-	opened, err := store.Open(t.Context(), string(s.Database), store.Options{NoCopy: true})
-	check(t, err)
-	check(t, opened.Close())
+	opened := must.Get(store.Open(t.Context(), string(s.Database), store.Options{NoCopy: true}))(t)
+	must.OK(t, opened.Close())
 }
 
 // unpackSchema writes the database of a schema to a file.
 func unpackSchema(t *testing.T, version int, file string) {
 	t.Helper()
-	packed, err := os.Open(fmt.Sprintf("../store/testdata/schemas/v%d.db.gz", version))
-	check(t, err)
+	packed := must.Get(os.Open(fmt.Sprintf("../store/testdata/schemas/v%d.db.gz", version)))(t)
 	defer packed.Close()
-	unpacked, err := gzip.NewReader(packed)
-	check(t, err)
-	text, err := io.ReadAll(unpacked)
-	check(t, err)
-	check(t, os.WriteFile(file, text, 0o600))
+	unpacked := must.Get(gzip.NewReader(packed))(t)
+	text := must.Get(io.ReadAll(unpacked))(t)
+	must.OK(t, os.WriteFile(file, text, 0o600))
 }
 
 // certificateFor returns a function that sets a certificate with so much of its time left.
@@ -136,8 +132,7 @@ func certificateFor(left time.Duration) func(t *testing.T, s *config.Settings) {
 }
 
 func TestExamine(t *testing.T) {
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	check(t, err)
+	taken := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer taken.Close()
 	cases := []struct {
 		name  string
@@ -166,7 +161,7 @@ func TestExamine(t *testing.T) {
 			s.Backup.Folder = filepath.Join(t.TempDir(), "missing")
 		}, check: "backup", level: doctor.Problem, want: "cannot be written to"},
 		{name: "another program's file", spoil: func(t *testing.T, s *config.Settings) {
-			check(t, os.WriteFile(string(s.Database), []byte(strings.Repeat("text", 100)), 0o600))
+			must.OK(t, os.WriteFile(string(s.Database), []byte(strings.Repeat("text", 100)), 0o600))
 		}, check: "database", level: doctor.Problem, want: "is not a ledgerd database"},
 		{name: "a newer schema", spoil: func(t *testing.T, s *config.Settings) {
 			change(t, string(s.Database), "PRAGMA user_version = 999")
@@ -182,18 +177,18 @@ func TestExamine(t *testing.T) {
 			change(t, string(s.Database), "CREATE TRIGGER raise AFTER INSERT ON tokens BEGIN SELECT 1; END")
 		}, check: "schema", level: doctor.Problem, want: `trigger "raise" of "tokens" is unknown`},
 		{name: "a database that others read", spoil: func(t *testing.T, s *config.Settings) {
-			check(t, os.Chmod(string(s.Database), 0o644))
+			must.OK(t, os.Chmod(string(s.Database), 0o644))
 		}, check: "database", level: doctor.Warning, want: "chmod 600"},
 		{name: "keys that others read", spoil: func(t *testing.T, s *config.Settings) {
-			check(t, os.Mkdir(s.KeyDir(), 0o700))
-			check(t, os.Chmod(s.KeyDir(), 0o755))
+			must.OK(t, os.Mkdir(s.KeyDir(), 0o700))
+			must.OK(t, os.Chmod(s.KeyDir(), 0o755))
 		}, check: "keys", level: doctor.Problem, want: "chmod 700"},
 		{name: "a seed", spoil: func(t *testing.T, s *config.Settings) {
 			newSeed(t, s.KeyDir())
 		}, check: "keys", level: doctor.OK, want: "derived from the seed in"},
 		{name: "a damaged seed", spoil: func(t *testing.T, s *config.Settings) {
 			newSeed(t, s.KeyDir())
-			check(t, os.WriteFile(filepath.Join(s.KeyDir(), "seed"), []byte("AAAA\n"), 0o600))
+			must.OK(t, os.WriteFile(filepath.Join(s.KeyDir(), "seed"), []byte("AAAA\n"), 0o600))
 		}, check: "keys", level: doctor.Problem, want: "is damaged"},
 		{name: "a new state folder", spoil: func(t *testing.T, s *config.Settings) {
 			newSeed(t, s.KeyDir())
@@ -209,11 +204,11 @@ func TestExamine(t *testing.T) {
 		{name: "a state folder that others read", spoil: func(t *testing.T, s *config.Settings) {
 			newSeed(t, s.KeyDir())
 			s.Log.StateDir = t.TempDir()
-			check(t, os.Chmod(s.Log.StateDir, 0o755))
+			must.OK(t, os.Chmod(s.Log.StateDir, 0o755))
 		}, check: "keys", level: doctor.Problem, want: "in log.state_dir"},
 		{name: "no seed on a server", spoil: func(t *testing.T, s *config.Settings) {
 			s.Log.KeyDir = t.TempDir()
-			check(t, os.Chmod(s.Log.KeyDir, 0o700))
+			must.OK(t, os.Chmod(s.Log.KeyDir, 0o700))
 			s.Database = "postgres://127.0.0.1:1/ledger"
 		}, check: "keys", level: doctor.Warning, want: "has no seed: other servers", others: true},
 		{name: "a folder of keys that is read-only", spoil: func(t *testing.T, s *config.Settings) {
@@ -233,21 +228,21 @@ func TestExamine(t *testing.T) {
 			want: "the keys of the CAs of CI jobs are in"},
 		{name: "no key of a CA", spoil: func(t *testing.T, s *config.Settings) {
 			newCA(t, s)
-			check(t, os.RemoveAll(s.KeyDir()))
+			must.OK(t, os.RemoveAll(s.KeyDir()))
 		}, check: "keys", level: doctor.Problem, want: "CI jobs of acme get no certificates: read the key of the CA: open"},
 		{name: "another key of a CA", spoil: func(t *testing.T, s *config.Settings) {
 			newCA(t, s)
-			check(t, os.RemoveAll(s.KeyDir()))
+			must.OK(t, os.RemoveAll(s.KeyDir()))
 			newSeed(t, s.KeyDir())
 		}, check: "keys", level: doctor.Problem, want: "is not the key of the CA acme CI CA"},
 		{name: "a revoked CA without its key", spoil: func(t *testing.T, s *config.Settings) {
 			newCA(t, s)
-			check(t, os.RemoveAll(s.KeyDir()))
+			must.OK(t, os.RemoveAll(s.KeyDir()))
 			change(t, string(s.Database), "UPDATE identities SET revoked_at = 1")
 		}, check: "keys", level: doctor.OK, want: "does not exist yet"},
 		{name: "the CA of a deleted org without its key", spoil: func(t *testing.T, s *config.Settings) {
 			newCA(t, s)
-			check(t, os.RemoveAll(s.KeyDir()))
+			must.OK(t, os.RemoveAll(s.KeyDir()))
 			change(t, string(s.Database), "UPDATE orgs SET deleted_at = 1")
 		}, check: "keys", level: doctor.OK, want: "does not exist yet"},
 		{name: "an address that is taken", spoil: func(_ *testing.T, s *config.Settings) {
@@ -269,7 +264,7 @@ func TestExamine(t *testing.T) {
 			check: "certificate", level: doctor.Problem, want: "is the clock right"},
 		{name: "a certificate without its key", spoil: func(t *testing.T, s *config.Settings) {
 			certificateFor(time.Hour)(t, s)
-			check(t, os.Remove(s.TLS.Key))
+			must.OK(t, os.Remove(s.TLS.Key))
 		}, check: "certificate", level: doctor.Problem, want: "cannot be used"},
 		{name: "orgs of a provider", spoil: providersWith("orgs: [acme]"), check: "sign-in", level: doctor.OK,
 			want: "the orgs that may use the provider okta exist"},
@@ -317,11 +312,9 @@ func TestExamine(t *testing.T) {
 // TestExamineLeavesNothing looks at the folder of the database after an examination.
 func TestExamineLeavesNothing(t *testing.T) {
 	s := newSettings(t)
-	before, err := os.ReadDir(filepath.Dir(string(s.Database)))
-	check(t, err)
+	before := must.Get(os.ReadDir(filepath.Dir(string(s.Database))))(t)
 	doctor.Examine(t.Context(), s, time.Now())
-	after, err := os.ReadDir(filepath.Dir(string(s.Database)))
-	check(t, err)
+	after := must.Get(os.ReadDir(filepath.Dir(string(s.Database))))(t)
 	if len(before) != len(after) {
 		t.Errorf("the folder has %v, and had %v", after, before)
 	}
@@ -344,10 +337,10 @@ func TestDatabaseOnAServer(t *testing.T) {
 
 	expect(doctor.OK, "is empty: serve creates the tables")
 	db, err := store.Open(t.Context(), string(s.Database), store.Options{})
-	check(t, errors.Join(err, db.Close()))
+	must.OK(t, errors.Join(err, db.Close()))
 	expect(doctor.OK, "is reached")
 
-	check(t, cluster.Exec(t.Context(), string(s.Database), "UPDATE ledger SET schema_version = 999"))
+	must.OK(t, cluster.Exec(t.Context(), string(s.Database), "UPDATE ledger SET schema_version = 999"))
 	expect(doctor.Problem, "too new")
 	s.Database = config.Database(strings.Replace(cluster.AdminURL(), "/postgres?", "/missing?", 1))
 	expect(doctor.Problem, `database "missing" does not exist`)

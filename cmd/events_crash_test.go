@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
@@ -31,11 +32,11 @@ func (v *victim) follow(token string) *follower {
 	command := exec.Command("ledgerd", "events", "acme", "--follow", "-o", "json", "--server", v.url)
 	command.Env = append(os.Environ(), "LEDGERD_TOKEN="+token)
 	stdout, err := command.StdoutPipe()
-	check(v.t, err)
+	must.OK(v.t, err)
 	stderr, err := command.StderrPipe()
-	check(v.t, err)
+	must.OK(v.t, err)
 	f := &follower{t: v.t, command: command, reconnects: make(chan int, 1)}
-	check(v.t, command.Start())
+	must.OK(v.t, command.Start())
 	v.t.Cleanup(func() { command.Process.Kill() })
 
 	go func() {
@@ -66,7 +67,7 @@ func (f *follower) printed() []string {
 // interrupt stops the command like Ctrl-C, and returns how many times it reconnected.
 func (f *follower) interrupt() int {
 	f.t.Helper()
-	check(f.t, f.command.Process.Signal(os.Interrupt))
+	must.OK(f.t, f.command.Process.Signal(os.Interrupt))
 	reconnects := <-f.reconnects
 	if err := f.command.Wait(); err != nil {
 		f.t.Errorf("interrupted, the follower ends with %v", err)
@@ -91,7 +92,7 @@ func TestFollowerMissesNoEvent(t *testing.T) {
 			t.Fatal("the follower prints nothing")
 		}
 		_, err := v.attest(ci, key, fmt.Sprint("begin", n))
-		check(t, err)
+		must.OK(t, err)
 		time.Sleep(50 * time.Millisecond)
 	}
 
@@ -140,7 +141,7 @@ func (v *victim) keepWriting(ctx context.Context, token string, key ed25519.Priv
 func (f *follower) waitForMore(n int) {
 	f.t.Helper()
 	want := len(f.printed()) + n
-	waitUntil(f.t, "the follower to print more", func() bool { return len(f.printed()) >= want })
+	must.Wait(f.t, "the follower to print more", func() bool { return len(f.printed()) >= want })
 }
 
 // waitFor waits until the follower has printed the line as its last one.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/internal/cli"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server"
 	"github.com/ledgerd/ledgerd/store"
@@ -18,10 +19,7 @@ import (
 // TestGateRetries checks that gate --wait retries while the server is unavailable, and
 // that gate without --wait fails.
 func TestGateRetries(t *testing.T) {
-	db, err := store.Open(t.Context(), storetest.NewFile(t), store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(store.Open(t.Context(), storetest.NewFile(t), store.Options{}))(t)
 	defer db.Close()
 	sha := strings.Repeat("a1", 20)
 	if _, err := db.CreateOrg(t.Context(), "acme"); err != nil {

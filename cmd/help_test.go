@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ledgerd/ledgerd/internal/cli"
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 // TestHelp checks that every visible command has a short help, an example and help text
@@ -40,9 +41,7 @@ func TestHelp(t *testing.T) {
 	for _, name := range []string{"attest", "gate", "radar", "webhook ping", "webhook redeliver", "verify attestation",
 		"verify event", "verify commit", "verify repo"} {
 		command, _, err := root.Find(strings.Fields(name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if !strings.Contains(command.Long, "EXIT STATUS\n") {
 			t.Errorf("%s: help does not list the exit statuses", name)
 		}

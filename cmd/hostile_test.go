@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/internal/cli"
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 // hostileText ends each text of a hostile server: it sets the title, rings, turns the direction of what
@@ -78,10 +79,7 @@ func makeStreamHostile(stream io.ReadCloser, exact string) io.ReadCloser {
 // newHostile starts a server that answers as another one, with hostile texts but for the exact members.
 func newHostile(t *testing.T, honest, exact string) string {
 	t.Helper()
-	target, err := url.Parse(honest)
-	if err != nil {
-		t.Fatal(err)
-	}
+	target := must.Get(url.Parse(honest))(t)
 	proxy := httputil.NewSingleHostReverseProxy(target)
 	proxy.ModifyResponse = func(r *http.Response) error {
 		if strings.Contains(r.Header.Get("Content-Type"), "event-stream") {
@@ -136,16 +134,14 @@ func serveHere(t *testing.T, database string) string {
 	t.Cleanup(func() { stop(); <-ended })
 	line := make([]byte, 200)
 	n, err := read.Read(line)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	go io.Copy(io.Discard, read)
 	return strings.TrimSpace(strings.TrimPrefix(string(line[:n]), "listening on "))
 }
 
 // newLocal makes a folder for a ledger the current one, and returns the path of the ledger and what runs a
 // command on it that must succeed.
-func newLocal(t *testing.T) (database string, must func(line string) (stdout string)) {
+func newLocal(t *testing.T) (database string, ledgerd func(line string) (stdout string)) {
 	t.Helper()
 	folder := t.TempDir()
 	t.Chdir(folder)
@@ -166,17 +162,17 @@ func newLocal(t *testing.T) (database string, must func(line string) (stdout str
 
 // Nothing that a server says can control the terminal, or passes for a line of ledgerd.
 func TestOutputOfAHostileServer(t *testing.T) {
-	database, must := newLocal(t)
+	database, ledgerd := newLocal(t)
 	const sha = "1111111111111111111111111111111111111111"
-	must("org create acme")
-	must("repo create acme/api")
-	must("keygen --dn cn=ci,ou=build,o=acme --out ci")
-	must("identity add --org acme --cert ci.crt")
-	must("webhook add acme/api --url https://ci.example.com/ledger")
-	token := strings.TrimSpace(must("token create --org acme --name boss --scope admin"))
-	must("attest acme/api --commit " + sha + " --predicate test:go --status pass --key ci.key")
-	must("attest acme/api --commit " + sha + " --predicate deploy:prod --status pass --key ci.key")
-	attestation := regexp.MustCompile(`att_\w+`).FindString(must("attestation list acme/api -o json"))
+	ledgerd("org create acme")
+	ledgerd("repo create acme/api")
+	ledgerd("keygen --dn cn=ci,ou=build,o=acme --out ci")
+	ledgerd("identity add --org acme --cert ci.crt")
+	ledgerd("webhook add acme/api --url https://ci.example.com/ledger")
+	token := strings.TrimSpace(ledgerd("token create --org acme --name boss --scope admin"))
+	ledgerd("attest acme/api --commit " + sha + " --predicate test:go --status pass --key ci.key")
+	ledgerd("attest acme/api --commit " + sha + " --predicate deploy:prod --status pass --key ci.key")
+	attestation := regexp.MustCompile(`att_\w+`).FindString(ledgerd("attestation list acme/api -o json"))
 	t.Setenv("LEDGERD_DATABASE", "")
 	t.Setenv("LEDGERD_TOKEN", token)
 	honest := serveHere(t, database)

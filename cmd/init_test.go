@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 // newClone makes a new git repository the current folder.
@@ -24,7 +26,7 @@ func newClone(t *testing.T) {
 // TestExamples checks that init writes the examples of docs/ci, which are tested, for its
 // repo, and without their deployments.
 func TestExamples(t *testing.T) {
-	_, must := newLocal(t)
+	_, ledgerd := newLocal(t)
 	for _, example := range []struct{ name, ci, file string }{
 		{"github.yml", "github", ".github/workflows/ledgerd.yml"},
 		{"gitlab-ci.yml", "gitlab", ".gitlab-ci.yml"},
@@ -32,11 +34,8 @@ func TestExamples(t *testing.T) {
 	} {
 		t.Run(example.name, func(t *testing.T) {
 			newClone(t)
-			must("init --org globex --repo web --ci " + example.ci)
-			text, err := os.ReadFile(example.file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			ledgerd("init --org globex --repo web --ci " + example.ci)
+			text := must.Read(t, example.file)
 
 			adapted := string(text)
 			var parsed map[string]any
@@ -60,14 +59,8 @@ func TestExamples(t *testing.T) {
 // The examples that init has are those of docs/ci.
 func TestExamplesAreThoseOfTheDocs(t *testing.T) {
 	for _, name := range []string{"github.yml", "gitlab-ci.yml", "gitea.yml"} {
-		text, err := os.ReadFile(filepath.Join("start", "ci", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		docs, err := os.ReadFile(filepath.Join(ciDocs, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Read(t, filepath.Join("start", "ci", name))
+		docs := must.Read(t, filepath.Join(ciDocs, name))
 		if string(text) != string(docs) {
 			t.Errorf("cmd/start/ci/%s differs from docs/ci/%[1]s: copy it", name)
 		}
@@ -99,9 +92,7 @@ func TestNothingIsCreatedThroughALink(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			newClone(t)
 			for _, folder := range []string{filepath.Dir(test.link), "inside", "../elsewhere"} {
-				if err := os.MkdirAll(folder, 0o777); err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, os.MkdirAll(folder, 0o777))
 			}
 			if err := os.Symlink(test.target, test.link); err != nil {
 				t.Skip(err) // Windows permits it to some users only

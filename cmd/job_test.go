@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 // recordedJobs has the environments of CI jobs.
@@ -81,13 +83,9 @@ func scriptJob(ts *testscript.TestScript, neg bool, args []string) {
 // environment, and no other test may see the variables of a job.
 func TestScriptsAreInNoJob(t *testing.T) {
 	names, err := jobVariables()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	env := &testscript.Env{WorkDir: t.TempDir()}
-	if err := setVariables(env); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, setVariables(env))
 	for _, name := range names {
 		if env.Getenv(name) != "" {
 			t.Errorf("a script has the variable %s", name)

@@ -9,6 +9,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/ledgerd/ledgerd/internal/gitrepo/gitrepotest"
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 // TestRadarDocs runs the examples for a CI job and a git hook in docs/radar.md, with the
@@ -38,10 +39,7 @@ func TestRadarDocs(t *testing.T) {
 // shellExample returns the only shell example in docs/radar.md with the given prefix.
 func shellExample(t *testing.T, prefix string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "docs", "radar.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Read(t, filepath.Join("..", "docs", "radar.md"))
 	var matches []string
 	for _, block := range strings.Split(string(text), "```sh\n")[1:] {
 		if code, _, ok := strings.Cut(block, "```"); ok && strings.HasPrefix(code, prefix) {

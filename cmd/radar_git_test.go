@@ -13,6 +13,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/gitrepo/gitrepotest"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/radar"
@@ -71,10 +72,7 @@ func TestRadarAgainstGit(t *testing.T) {
 
 func newRadarEnv(t *testing.T) *radarEnv {
 	t.Helper()
-	db, err := store.Open(t.Context(), storetest.NewFile(t), store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(store.Open(t.Context(), storetest.NewFile(t), store.Options{}))(t)
 	t.Cleanup(func() { db.Close() })
 
 	api := server.New(server.Config{Store: db})
@@ -82,17 +80,13 @@ func newRadarEnv(t *testing.T) *radarEnv {
 	t.Cleanup(web.Close)
 	host, err := client.New(
 		"http://localhost", client.Options{HTTPClient: &http.Client{Transport: client.InProcess(api.Host())}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 
 	if _, err := host.CreateOrg(t.Context(), ledger.NewOrg{Name: "acme"}); err != nil {
 		t.Fatal(err)
 	}
 	token, err := host.CreateToken(t.Context(), "acme", ledger.NewToken{Name: "ci", Scope: ledger.Write})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 
 	env := &radarEnv{t: t, git: t.TempDir(), api: host, url: web.URL, token: token.Secret}
 	gitrepotest.Git(t, env.git, "", "init", "--quiet", "--initial-branch=main")

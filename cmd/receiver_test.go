@@ -4,6 +4,7 @@ import (
 	"net"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/receiver"
 )
 
@@ -17,9 +18,7 @@ func TestLocalAddress(t *testing.T) {
 		"[::ffff:127.0.0.1]:9": {"127.0.0.1:9", "127.0.0.0/8"},
 	} {
 		address, err := net.ResolveTCPAddr("tcp", listening)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if hostPort, network := receiver.LocalAddress(address); [2]string{hostPort, network} != want {
 			t.Errorf("%s: %s in %s, want %v", listening, hostPort, network, want)
 		}

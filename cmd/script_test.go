@@ -24,6 +24,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/ledgerd/ledgerd/internal/freeport"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/pgtest"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 )
@@ -74,10 +75,7 @@ func TestScriptsNeedOnlyGit(t *testing.T) {
 	}
 
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Read(t, file)
 		script, _, _ := strings.Cut(string(text), "\n-- ")
 		if strings.Contains("\n"+script, "\n[!push] skip") {
 			continue
@@ -323,14 +321,8 @@ func scriptSQL(ts *testscript.TestScript, neg bool, args []string) {
 // TestQueueDocsAreRun checks that the contract and the commands for merge queues in the docs
 // are those that a script runs.
 func TestQueueDocsAreRun(t *testing.T) {
-	docs, err := os.ReadFile(filepath.Join("..", "docs", "evidence.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	script, err := os.ReadFile(filepath.Join("testdata", "script", "carry_queue.txtar"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	docs := must.Read(t, filepath.Join("..", "docs", "evidence.md"))
+	script := must.Read(t, filepath.Join("testdata", "script", "carry_queue.txtar"))
 
 	for _, name := range []string{"queue.yaml", "queue.sh"} {
 		_, text, _ := strings.Cut(string(docs), "\n# "+name+"\n")

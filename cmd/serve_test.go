@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 // A writerFunc is an io.Writer.
@@ -19,10 +21,7 @@ func (f writerFunc) Write(text []byte) (int, error) {
 // A signal that arrives while serve looks at the database is not an error.
 func TestHintIgnoresASignal(t *testing.T) {
 	folder := t.TempDir()
-	stderr, err := os.Create(filepath.Join(folder, "stderr"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	stderr := must.Get(os.Create(filepath.Join(folder, "stderr")))(t)
 	defer stderr.Close()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -30,10 +29,7 @@ func TestHintIgnoresASignal(t *testing.T) {
 
 	status := Main(ctx, []string{"serve", "--listen", "127.0.0.1:0", "--shutdown-delay", "0s",
 		"--database", filepath.Join(folder, "ledger.db")}, strings.NewReader(""), listening, stderr)
-	text, err := os.ReadFile(stderr.Name())
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Read(t, stderr.Name())
 	if status != 0 || !strings.Contains(string(text), "The ledger is empty") {
 		t.Errorf("status %d, and printed %q; want 0, and the hint for an empty ledger", status, text)
 	}

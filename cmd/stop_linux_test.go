@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 // If the terminal of a server is closed, the server stops: the SIGHUP does not mean to
@@ -22,11 +24,11 @@ func TestFaultClosedTerminalStopsTheServer(t *testing.T) {
 		server.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	}
 	v.start()
-	check(t, terminal.Close())
+	must.OK(t, terminal.Close())
 
-	check(t, v.server.Process.Signal(syscall.SIGHUP))
+	must.OK(t, v.server.Process.Signal(syscall.SIGHUP))
 	log.waitFor(t, "configuration reloaded")
-	check(t, master.Close())
+	must.OK(t, master.Close())
 	v.waitForExit(0)
 	log.waitFor(t, "msg=stopping")
 }
@@ -39,11 +41,10 @@ func newTerminal(t *testing.T) (master, terminal *os.File) {
 		t.Skipf("no pseudo-terminals: %v", err)
 	}
 	t.Cleanup(func() { master.Close() })
-	check(t, unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0))
+	must.OK(t, unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0))
 	number, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
-	check(t, err)
-	terminal, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
-	check(t, err)
+	must.OK(t, err)
+	terminal = must.Get(os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0))(t)
 	t.Cleanup(func() { terminal.Close() })
 	return master, terminal
 }

@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 // Behind a load balancer, which stops sending requests when the server is not ready, a
@@ -44,9 +46,9 @@ func TestFaultTermUnderLoadLosesNoResponse(t *testing.T) {
 			}
 		})
 	}
-	waitUntil(t, "some attestations", func() bool { return responses.Load() >= 50 })
-	check(t, v.server.Process.Signal(syscall.SIGTERM))
-	waitUntil(t, "/readyz to say 503", func() bool {
+	must.Wait(t, "some attestations", func() bool { return responses.Load() >= 50 })
+	must.OK(t, v.server.Process.Signal(syscall.SIGTERM))
+	must.Wait(t, "/readyz to say 503", func() bool {
 		response, body := get(t, v.url+"/readyz")
 		if response.StatusCode == http.StatusServiceUnavailable && !response.Close {
 			t.Errorf("the server is not ready, but the response does not close the connection: %s", body)
@@ -81,7 +83,7 @@ func TestFaultHalfSentRequestsDoNotDelayTheStop(t *testing.T) {
 	get(t, v.url+"/healthz") // the server has accepted the connections above
 
 	stopping := time.Now()
-	check(t, v.server.Process.Signal(syscall.SIGTERM))
+	must.OK(t, v.server.Process.Signal(syscall.SIGTERM))
 	v.waitForExit(0)
 	if took := time.Since(stopping); took > 14*time.Second {
 		t.Errorf("the stop took %v, want about 2 s", took)
@@ -98,10 +100,10 @@ func TestFaultHangupReloadsTheLogLevel(t *testing.T) {
 	v := newVictim(t)
 	config := filepath.Join(t.TempDir(), "config.yaml")
 	configure := func(text string) {
-		check(t, os.WriteFile(config, []byte(text), 0o600))
-		check(t, v.server.Process.Signal(syscall.SIGHUP))
+		must.OK(t, os.WriteFile(config, []byte(text), 0o600))
+		must.OK(t, v.server.Process.Signal(syscall.SIGHUP))
 	}
-	check(t, os.WriteFile(config, []byte("log: {level: warn}\n"), 0o600))
+	must.OK(t, os.WriteFile(config, []byte("log: {level: warn}\n"), 0o600))
 	v.flags = []string{"--config", config}
 	log := v.readLog()
 	v.start()
@@ -120,7 +122,7 @@ func TestFaultHangupReloadsTheLogLevel(t *testing.T) {
 		t.Errorf("%d requests of /healthz logged, want the one after the level was debug:\n%s", requests, log.text())
 	}
 
-	check(t, v.server.Process.Signal(syscall.SIGTERM))
+	must.OK(t, v.server.Process.Signal(syscall.SIGTERM))
 	v.waitForExit(0)
 	log.waitFor(t, "msg=stopping")
 }
@@ -130,15 +132,15 @@ func TestFaultClosedLogPipe(t *testing.T) {
 	v := newVictim(t)
 	v.flags = []string{"--log-level", "debug", "--shutdown-delay", "0s"}
 	r, w, err := os.Pipe()
-	check(t, err)
-	check(t, r.Close())
+	must.OK(t, err)
+	must.OK(t, r.Close())
 	v.log = w
 	v.start()
-	check(t, w.Close())
+	must.OK(t, w.Close())
 	for range 10 {
 		get(t, v.url+"/healthz")
 	}
-	check(t, v.server.Process.Signal(syscall.SIGTERM))
+	must.OK(t, v.server.Process.Signal(syscall.SIGTERM))
 	v.waitForExit(0)
 }
 
@@ -149,11 +151,11 @@ func TestFaultBlockedLogPipe(t *testing.T) {
 	v := newVictim(t)
 	v.flags = []string{"--log-level", "debug", "--shutdown-delay", "0s"}
 	r, w, err := os.Pipe()
-	check(t, err)
+	must.OK(t, err)
 	defer r.Close()
 	v.log = w
 	v.start()
-	check(t, w.Close())
+	must.OK(t, w.Close())
 	path := "/v1/" + strings.Repeat("x", pathSize)
 	for range requests {
 		get(t, v.url+path)
@@ -161,7 +163,7 @@ func TestFaultBlockedLogPipe(t *testing.T) {
 
 	log := collect(r)
 	log.waitFor(t, "log lines were dropped")
-	check(t, v.server.Process.Signal(syscall.SIGTERM))
+	must.OK(t, v.server.Process.Signal(syscall.SIGTERM))
 	v.waitForExit(0)
 	log.waitFor(t, "msg=stopping")
 	_, after, _ := strings.Cut(log.text(), `msg="log lines were dropped`)
@@ -180,8 +182,7 @@ func TestFaultCrashOutputHasNoSecret(t *testing.T) {
 	v := newVictim(t)
 	token := v.ledgerd("token", "create", "--org", "acme", "--name", "ci", "--scope", "write")
 	v.prepare = func(server *exec.Cmd) { server.Env = append(server.Env, "GOTRACEBACK=system") }
-	output, err := os.Create(filepath.Join(t.TempDir(), "output"))
-	check(t, err)
+	output := must.Get(os.Create(filepath.Join(t.TempDir(), "output")))(t)
 	defer output.Close()
 	v.log = output
 	v.start()
@@ -193,12 +194,11 @@ func TestFaultCrashOutputHasNoSecret(t *testing.T) {
 		t.Fatalf("got %q, %v, want a handler that reads the body", line, err)
 	}
 	_, err = io.WriteString(conn, `{"payload":"hunter2`)
-	check(t, err)
+	must.OK(t, err)
 
-	check(t, v.server.Process.Signal(syscall.SIGQUIT))
+	must.OK(t, v.server.Process.Signal(syscall.SIGQUIT))
 	v.waitForExit(2)
-	text, err := os.ReadFile(output.Name())
-	check(t, err)
+	text := must.Read(t, output.Name())
 	if !bytes.Contains(text, []byte("wire.ReadBody(")) {
 		t.Errorf("the handler is not in what the crash printed:\n%s", text)
 	}
@@ -222,10 +222,10 @@ func (v *victim) waitForExit(status int) {
 func (v *victim) dial(text string) net.Conn {
 	v.t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(v.url, "http://"))
-	check(v.t, err)
+	must.OK(v.t, err)
 	v.t.Cleanup(func() { conn.Close() })
 	_, err = io.WriteString(conn, text)
-	check(v.t, err)
+	must.OK(v.t, err)
 	return conn
 }
 
@@ -239,7 +239,7 @@ type serverLog struct {
 func (v *victim) readLog() *serverLog {
 	v.t.Helper()
 	r, w, err := os.Pipe()
-	check(v.t, err)
+	must.OK(v.t, err)
 	v.t.Cleanup(func() { w.Close() })
 	v.log = w
 	return collect(r)
@@ -272,16 +272,15 @@ func (l *serverLog) text() string {
 // waitFor waits until the log contains a text.
 func (l *serverLog) waitFor(t *testing.T, text string) {
 	t.Helper()
-	waitUntil(t, "the log to have "+text, func() bool { return strings.Contains(l.text(), text) })
+	must.Wait(t, "the log to have "+text, func() bool { return strings.Contains(l.text(), text) })
 }
 
 // get returns the response to a GET request, and its body.
 func get(t *testing.T, url string) (*http.Response, string) {
 	t.Helper()
 	response, err := http.Get(url)
-	check(t, err)
+	must.OK(t, err)
 	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	check(t, err)
+	body := must.Get(io.ReadAll(response.Body))(t)
 	return response, string(body)
 }

@@ -9,15 +9,13 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/internal/cli"
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 // newSwapping starts a proxy of a server that replaces a text in the paths of requests.
 func newSwapping(t *testing.T, server, asked, instead string) string {
 	t.Helper()
-	target, err := url.Parse(server)
-	if err != nil {
-		t.Fatal(err)
-	}
+	target := must.Get(url.Parse(server))(t)
 	proxy := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(target)
 		r.Out.URL.Path = strings.ReplaceAll(r.Out.URL.Path, asked, instead)
@@ -28,23 +26,23 @@ func newSwapping(t *testing.T, server, asked, instead string) string {
 
 // No command takes another record for the one that it was asked for.
 func TestSwappedRecords(t *testing.T) {
-	database, must := newLocal(t)
+	database, ledgerd := newLocal(t)
 	first, third := strings.Repeat("1", 40), strings.Repeat("3", 40)
-	must("org create acme")
-	must("keygen --dn cn=ci,ou=build,o=acme --out ci")
-	must("identity add --org acme --cert ci.crt")
+	ledgerd("org create acme")
+	ledgerd("keygen --dn cn=ci,ou=build,o=acme --out ci")
+	ledgerd("identity add --org acme --cert ci.crt")
 	for _, repo := range []string{"acme/api", "acme/web"} {
-		must("repo create " + repo)
-		must("attest " + repo + " --commit " + first + " --predicate test:go --status pass --key ci.key")
-		must("attest " + repo + " --commit " + third + " --predicate test:go --status fail --key ci.key")
+		ledgerd("repo create " + repo)
+		ledgerd("attest " + repo + " --commit " + first + " --predicate test:go --status pass --key ci.key")
+		ledgerd("attest " + repo + " --commit " + third + " --predicate test:go --status fail --key ci.key")
 	}
 	id := regexp.MustCompile(`att_\w+`)
-	a1 := id.FindString(must("attestation list acme/api --commit " + first + " -o json"))
-	a3 := id.FindString(must("attestation list acme/api --commit " + third + " -o json"))
+	a1 := id.FindString(ledgerd("attestation list acme/api --commit " + first + " -o json"))
+	a3 := id.FindString(ledgerd("attestation list acme/api --commit " + third + " -o json"))
 	hook := regexp.MustCompile(`whk_\w+`)
-	w1 := hook.FindString(must("webhook add acme/api --url https://ci.example.com/1 -o json"))
-	w3 := hook.FindString(must("webhook add acme/api --url https://ci.example.com/3 -o json"))
-	token := strings.TrimSpace(must("token create --org acme --name boss --scope admin"))
+	w1 := hook.FindString(ledgerd("webhook add acme/api --url https://ci.example.com/1 -o json"))
+	w3 := hook.FindString(ledgerd("webhook add acme/api --url https://ci.example.com/3 -o json"))
+	token := strings.TrimSpace(ledgerd("token create --org acme --name boss --scope admin"))
 	t.Setenv("LEDGERD_TOKEN", token)
 	t.Setenv("LEDGERD_DATABASE", "")
 	server := serveHere(t, database)

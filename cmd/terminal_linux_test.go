@@ -11,6 +11,7 @@ import (
 
 	"github.com/creack/pty"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/pgtest"
 )
 
@@ -30,17 +31,13 @@ func atTerminal(t *testing.T) *person {
 		t.Skip("no pseudo-terminals:", err)
 	}
 	t.Cleanup(func() { master.Close(); slave.Close() })
-	if err := pty.Setsize(slave, &pty.Winsize{Rows: 24, Cols: 80}); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, pty.Setsize(slave, &pty.Winsize{Rows: 24, Cols: 80}))
 	for _, name := range []string{"COLUMNS", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "FORCE_COLOR", "LEDGERD_URL"} {
 		t.Setenv(name, "")
 	}
 	t.Setenv("TERM", "xterm")
 	database, err := pgtest.NewLocation(t.Cleanup, t.TempDir(), "ledger.db")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Setenv("LEDGERD_DATABASE", database)
 	t.Chdir(t.TempDir())
 

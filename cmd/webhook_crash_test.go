@@ -18,6 +18,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store"
@@ -50,7 +51,7 @@ func newFaulty(t *testing.T, c *client.Client, repo string, types ...ledger.Even
 	f.Server = httptest.NewServer(http.HandlerFunc(f.receive))
 	t.Cleanup(f.Close)
 	w, err := c.CreateWebhook(t.Context(), "acme", repo, ledger.NewWebhook{URL: f.URL, Events: types})
-	check(t, err)
+	must.OK(t, err)
 	f.id, f.secret = w.ID, w.Secret
 	return f
 }
@@ -138,12 +139,12 @@ func (f *faultyReceiver) wants(t *testing.T, s *store.Store) map[string][]byte {
 	filter := store.EventFilter{Query: store.Query{Limit: 500}, Repo: f.repo, Types: f.types}
 	for {
 		page, err := s.Events(t.Context(), "acme", filter)
-		check(t, err)
+		must.OK(t, err)
 		for _, body := range page.Data {
 			var event struct {
 				ID string `json:"id"`
 			}
-			check(t, json.Unmarshal(body, &event))
+			must.OK(t, json.Unmarshal(body, &event))
 			wanted[event.ID] = body
 		}
 		if filter.Cursor = page.NextCursor; filter.Cursor == "" {
@@ -193,8 +194,7 @@ func TestKillLosesNoWebhookDelivery(t *testing.T) {
 	token := v.ledgerd("token", "create", "--org", "acme", "--name", "admin", "--scope", "admin")
 	v.start()
 	address := strings.TrimPrefix(v.url, "http://")
-	c, err := client.New(v.url, client.Options{Token: token})
-	check(t, err)
+	c := must.Get(client.New(v.url, client.Options{Token: token}))(t)
 	receivers := []*faultyReceiver{
 		newFaulty(t, c, "api", ledger.EventAttestation, ledger.EventState, ledger.EventPolicy),
 		newFaulty(t, c, "api", ledger.EventState),
@@ -218,7 +218,7 @@ func TestKillLosesNoWebhookDelivery(t *testing.T) {
 	}
 	for round := range rounds {
 		enough := int64((round + 1) * 20)
-		waitUntil(t, "the server to be under load", func() bool { return attested.Load() >= enough })
+		must.Wait(t, "the server to be under load", func() bool { return attested.Load() >= enough })
 		time.Sleep(time.Duration(rand.IntN(400)) * time.Millisecond)
 		v.kill()
 		v.listen(address)
@@ -247,8 +247,7 @@ func (f *faultyReceiver) waitFor(t *testing.T, c *client.Client, wanted map[stri
 	t.Helper()
 	pending := client.DeliveryFilter{Status: ledger.DeliveryPending}
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		waiting, err := client.Collect(c.Deliveries(t.Context(), "acme", f.repo, f.id, pending), 0)
-		check(t, err)
+		waiting := must.Get(client.Collect(c.Deliveries(t.Context(), "acme", f.repo, f.id, pending), 0))(t)
 		if len(waiting) == 0 && f.missing(wanted) == 0 {
 			return
 		}

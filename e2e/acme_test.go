@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/internal/tlstest"
 )
@@ -84,16 +85,17 @@ func startPebble(t *testing.T, validates string) *pebble {
 	p := &pebble{directory: "https://" + listen + "/dir", management: "https://" + management, trusted: files.Cert,
 		client: &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}}
 	_, port, err := net.SplitHostPort(validates)
-	check(t, err)
+	must.OK(t, err)
 	config := filepath.Join(folder, "pebble.json")
-	check(t, os.WriteFile(config, fmt.Appendf(nil, pebbleConfig, listen, management, files.Cert, files.Key, port), 0o600))
+	settings := fmt.Appendf(nil, pebbleConfig, listen, management, files.Cert, files.Key, port)
+	must.OK(t, os.WriteFile(config, settings, 0o600))
 
 	names := exec.Command("pebble-challtestsrv", "-defaultIPv4", "127.0.0.1", "-defaultIPv6", "", "-dnsserver", dns,
 		"-doh", "", "-http01", "", "-https01", "", "-tlsalpn01", "", "-management", freeAddress(t))
 	authority := exec.Command("pebble", "-config", config, "-dnsserver", dns)
 	authority.Env = append(os.Environ(), "PEBBLE_VA_NOSLEEP=1")
 	for _, program := range []*exec.Cmd{names, authority} {
-		check(t, program.Start())
+		must.OK(t, program.Start())
 		t.Cleanup(func() {
 			program.Process.Kill()
 			program.Wait()
@@ -124,10 +126,9 @@ func (p *pebble) issuer(t *testing.T) *x509.CertPool { return p.pool(t, "/interm
 func (p *pebble) pool(t *testing.T, path string) *x509.CertPool {
 	t.Helper()
 	response, err := p.client.Get(p.management + path)
-	check(t, err)
+	must.OK(t, err)
 	defer response.Body.Close()
-	content, err := io.ReadAll(response.Body)
-	check(t, err)
+	content := must.Get(io.ReadAll(response.Body))(t)
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(content)
 	return pool

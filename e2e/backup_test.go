@@ -9,6 +9,7 @@ import (
 
 	_ "modernc.org/sqlite" // the driver
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
@@ -73,18 +74,17 @@ func wantEvents(t *testing.T, file string, ids []string) {
 // eventsIn returns the IDs of the events in a database file.
 func eventsIn(t *testing.T, file string) map[string]bool {
 	t.Helper()
-	db, err := sql.Open("sqlite", "file:"+file+"?mode=ro")
-	check(t, err)
+	db := must.Get(sql.Open("sqlite", "file:"+file+"?mode=ro"))(t)
 	defer db.Close()
 	rows, err := db.Query("SELECT event_id FROM events")
-	check(t, err)
+	must.OK(t, err)
 	defer rows.Close()
 	ids := make(map[string]bool)
 	for rows.Next() {
 		var id string
-		check(t, rows.Scan(&id))
+		must.OK(t, rows.Scan(&id))
 		ids[id] = true
 	}
-	check(t, rows.Err())
+	must.OK(t, rows.Err())
 	return ids
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
@@ -109,13 +110,11 @@ func (o *org) attestLarge(size int) ledger.AttestationRecord {
 	payload, err := attestation.NewStatement("git+https://git.example/acme/api", fmt.Sprintf("%040x", 7),
 		attestation.ResultPredicate{Predicate: "test:large", Result: ledger.Result{Status: ledger.Pass},
 			Annotations: map[string]string{"log": strings.Repeat("x", size*3/4)}})
-	check(o.t, err)
-	envelope, err := attestation.SignDSSE(ed25519.PrivateKey(o.key), payload)
-	check(o.t, err)
-	c, err := client.New(o.url, client.Options{Token: o.token})
-	check(o.t, err)
+	must.OK(o.t, err)
+	envelope := must.Get(attestation.SignDSSE(ed25519.PrivateKey(o.key), payload))(o.t)
+	c := must.Get(client.New(o.url, client.Options{Token: o.token}))(o.t)
 	record, _, err := c.Record(o.t.Context(), "acme", "api", envelope)
-	check(o.t, err)
+	must.OK(o.t, err)
 	return record
 }
 

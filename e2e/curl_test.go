@@ -3,13 +3,13 @@ package e2e_test
 import (
 	"bufio"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
@@ -30,7 +30,7 @@ func TestCurl(t *testing.T) {
 	checkHeader(t, headers)
 
 	record, err := o.attest()
-	check(t, err)
+	must.OK(t, err)
 	ids := o.history()
 	recordedAt, sha := record.RecordedAt, record.Commit
 	for _, want := range []string{
@@ -64,8 +64,7 @@ func TestCurl(t *testing.T) {
 // file.
 func checkHeader(t *testing.T, file string) {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	check(t, err)
+	text := must.Read(t, file)
 	header := strings.ToLower(string(text))
 	for _, want := range []string{"content-type: text/event-stream", "cache-control: no-cache, no-transform",
 		"x-accel-buffering: no"} {
@@ -87,8 +86,8 @@ func (o *org) curl(headerFile string) (next func(timeout time.Duration) string) 
 	command := exec.Command("curl", "-sN", "--compressed", "-D", headerFile, "-H", "Authorization: Bearer "+o.token,
 		"-H", "Accept: text/event-stream", o.url+"/v1/orgs/acme/events")
 	stdout, err := command.StdoutPipe()
-	check(t, err)
-	check(t, command.Start())
+	must.OK(t, err)
+	must.OK(t, command.Start())
 	t.Cleanup(func() {
 		command.Process.Kill()
 		command.Wait()

@@ -1,9 +1,10 @@
 package e2e_test
 
 import (
-	"os"
 	"strings"
 	"testing"
+
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 // An example is a fenced code block in docs.
@@ -18,8 +19,7 @@ type examples struct {
 
 func readExamples(t *testing.T, page string) examples {
 	t.Helper()
-	text, err := os.ReadFile("../docs/" + page)
-	check(t, err)
+	text := must.Read(t, "../docs/"+page)
 	e := examples{t: t, page: page}
 	for i, block := range strings.Split(string(text), "```") {
 		if language, code, ok := strings.Cut(block, "\n"); ok && i%2 == 1 {

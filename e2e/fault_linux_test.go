@@ -10,6 +10,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/e2e/internal/daemon"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 )
@@ -22,20 +23,18 @@ func (o *org) inject(fault string) (stop func()) {
 	if err != nil {
 		testenv.Missing(o.t, err.Error())
 	}
-	return func() { check(o.t, detach()) }
+	return func() { must.OK(o.t, detach()) }
 }
 
 // getAPI returns the status and the body of a GET request.
 func (o *org) getAPI(path string) (int, string) {
 	o.t.Helper()
-	request, err := http.NewRequest(http.MethodGet, o.url+path, nil)
-	check(o.t, err)
+	request := must.Get(http.NewRequest(http.MethodGet, o.url+path, nil))(o.t)
 	request.Header.Set("Authorization", "Bearer "+o.token)
 	response, err := http.DefaultClient.Do(request)
-	check(o.t, err)
+	must.OK(o.t, err)
 	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	check(o.t, err)
+	body := must.Get(io.ReadAll(response.Body))(o.t)
 	return response.StatusCode, string(body)
 }
 
@@ -61,7 +60,7 @@ func TestFaultDiskFails(t *testing.T) {
 			o := newOrg(t)
 			o.start()
 			_, err := o.attest()
-			check(t, err)
+			must.OK(t, err)
 
 			stop := o.inject(f.fault)
 			_, err = o.attest()
@@ -86,7 +85,7 @@ func TestFaultDiskFails(t *testing.T) {
 				return status == 200
 			})
 			_, err = o.attest()
-			check(t, err)
+			must.OK(t, err)
 			if status, body := o.getAPI(commits); status != 200 {
 				t.Errorf("read: got %d: %s, want 200", status, body)
 			}

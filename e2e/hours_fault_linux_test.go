@@ -21,6 +21,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/ledgerd/ledgerd/e2e/internal/fastclock"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
@@ -197,7 +198,7 @@ func (l *load) rest(before sample) (after sample) {
 func (l *load) stats() processStats {
 	l.t.Helper()
 	var stats processStats
-	check(l.t, json.Unmarshal(l.fromProcess("/stats"), &stats))
+	must.OK(l.t, json.Unmarshal(l.fromProcess("/stats"), &stats))
 	return stats
 }
 
@@ -210,11 +211,9 @@ func (l *load) fromProcess(path string) []byte {
 			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
 		}}}
 	response, err := c.Get("http://process" + path)
-	check(l.t, err)
+	must.OK(l.t, err)
 	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	check(l.t, err)
-	return body
+	return must.Get(io.ReadAll(response.Body))(l.t)
 }
 
 // sample takes a sample.
@@ -232,8 +231,7 @@ func (l *load) sample() sample {
 // size returns the size of a file of the database, in MiB.
 func (l *load) size(suffix string) float64 {
 	l.t.Helper()
-	info, err := os.Stat(l.o.database + suffix)
-	check(l.t, err)
+	info := must.Get(os.Stat(l.o.database + suffix))(l.t)
 	return float64(info.Size()) / (1 << 20)
 }
 
@@ -294,11 +292,10 @@ func (l *load) checkTasks(isLong bool) {
 // forgotten, and sessions and deliveries have not piled up.
 func (l *load) checkTime() {
 	l.t.Helper()
-	db, err := sql.Open("sqlite", "file:"+l.o.database)
-	check(l.t, err)
+	db := must.Get(sql.Open("sqlite", "file:"+l.o.database))(l.t)
 	defer db.Close()
 	count := func(query string, args ...any) (n int) {
-		check(l.t, db.QueryRow(query, args...).Scan(&n))
+		must.OK(l.t, db.QueryRow(query, args...).Scan(&n))
 		return n
 	}
 

@@ -20,6 +20,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -90,7 +91,7 @@ func newLoad(t *testing.T, factor int64) *load {
 	l.start()
 	for _, n := range l.tenants {
 		n.adminOf = l.client(n.adminSecret)
-		check(t, l.furnish(n))
+		must.OK(t, l.furnish(n))
 	}
 	return l
 }
@@ -106,7 +107,7 @@ func (l *load) now() time.Time {
 func (l *load) client(token string) *client.Client {
 	c, err := client.New(l.o.url, client.Options{Token: token,
 		HTTPClient: &http.Client{Transport: l.transport, Timeout: 10 * time.Second}})
-	check(l.t, err)
+	must.OK(l.t, err)
 	return c
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
@@ -16,10 +17,9 @@ func TestInstallDocs(t *testing.T) {
 	t.Parallel()
 	o, folder := newEmptyLedger(t), t.TempDir()
 	config := filepath.Join(folder, "config.yaml")
-	text, err := os.ReadFile("../deploy/package/config.yaml")
-	check(t, err)
+	text := must.Read(t, "../deploy/package/config.yaml")
 	packaged := strings.NewReplacer("127.0.0.1:8080", o.address, "/var/lib/ledgerd/ledger.db", o.database)
-	check(t, os.WriteFile(config, []byte(packaged.Replace(string(text))), 0o600))
+	must.OK(t, os.WriteFile(config, []byte(packaged.Replace(string(text))), 0o600))
 	o.env = append(o.env, "LEDGERD_CONFIG="+config)
 
 	e := readExamples(t, "install.md")

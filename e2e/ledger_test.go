@@ -29,6 +29,7 @@ import (
 	"github.com/ledgerd/ledgerd/cmd"
 	"github.com/ledgerd/ledgerd/e2e/internal/daemon"
 	"github.com/ledgerd/ledgerd/internal/freeport"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/pgtest"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
@@ -68,13 +69,6 @@ func TestOnPostgreSQL(t *testing.T) {
 	})
 }
 
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // An org is the org acme with its repo api, in its own database, served by the
 // real binary. The server's address survives restarts.
 type org struct {
@@ -110,22 +104,20 @@ func newEmptyLedger(t *testing.T) *org {
 	t.Helper()
 	dir := t.TempDir()
 	database, err := pgtest.NewLocation(t.Cleanup, dir, "ledger.db")
-	check(t, err)
+	must.OK(t, err)
 	keys, err := pgtest.NewKeys(dir)
-	check(t, err)
+	must.OK(t, err)
 	o := &org{t: t, database: database, folder: dir, address: freeAddress(t), env: keys,
 		keyFile: filepath.Join(dir, "ci.key")}
 	o.url = "http://" + o.address
 	public, private, err := ed25519.GenerateKey(nil)
-	check(t, err)
+	must.OK(t, err)
 	o.key = private
 
-	der, err := x509.MarshalPKIXPublicKey(public)
-	check(t, err)
-	check(t, os.WriteFile(o.keyFile+".pub", pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), 0o600))
-	der, err = x509.MarshalPKCS8PrivateKey(private)
-	check(t, err)
-	check(t, os.WriteFile(o.keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600))
+	der := must.Get(x509.MarshalPKIXPublicKey(public))(t)
+	must.OK(t, os.WriteFile(o.keyFile+".pub", pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), 0o600))
+	der = must.Get(x509.MarshalPKCS8PrivateKey(private))(t)
+	must.OK(t, os.WriteFile(o.keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600))
 	return o
 }
 
@@ -133,7 +125,7 @@ func newEmptyLedger(t *testing.T) *org {
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	address, err := freeport.Address()
-	check(t, err)
+	must.OK(t, err)
 	return address
 }
 
@@ -170,7 +162,7 @@ func (o *org) startWith(wrap func(serve *exec.Cmd) *exec.Cmd) {
 	// What a test does in seconds, a token may do for longer.
 	o.server.Env = append(append(os.Environ(), "LEDGERD_LIMITS_REQUESTS=0"), o.env...)
 	o.log.Reset()
-	check(o.t, daemon.Start(o.server, &o.log))
+	must.OK(o.t, daemon.Start(o.server, &o.log))
 	o.t.Cleanup(o.kill)
 }
 
@@ -267,16 +259,15 @@ func (c *attesters) stop() []string {
 // history returns the IDs of all events of the org, oldest first.
 func (o *org) history() []string {
 	o.t.Helper()
-	c, err := client.New(o.url, client.Options{Token: o.token})
-	check(o.t, err)
+	c := must.Get(client.New(o.url, client.Options{Token: o.token}))(o.t)
 
 	var ids []string
 	for body, err := range c.Events(o.t.Context(), "acme", client.EventFilter{}) {
-		check(o.t, err)
+		must.OK(o.t, err)
 		var event struct {
 			ID string `json:"id"`
 		}
-		check(o.t, json.Unmarshal(body, &event))
+		must.OK(o.t, json.Unmarshal(body, &event))
 		ids = append(ids, event.ID)
 	}
 	return ids
@@ -331,13 +322,13 @@ func (o *org) listen(url string) *stream {
 func (o *org) listenAs(token, url string) *stream {
 	o.t.Helper()
 	request, err := http.NewRequestWithContext(o.t.Context(), http.MethodGet, url+"/v1/orgs/acme/events", nil)
-	check(o.t, err)
+	must.OK(o.t, err)
 	request.Header.Set("Authorization", "Bearer "+token)
 	request.Header.Set("Accept", "text/event-stream")
 
 	// Its own Transport, so that each stream has its own connection.
 	response, err := (&http.Transport{ResponseHeaderTimeout: 10 * time.Second}).RoundTrip(request)
-	check(o.t, err)
+	must.OK(o.t, err)
 	if response.StatusCode != http.StatusOK {
 		o.t.Fatalf("open stream: %s", response.Status)
 	}

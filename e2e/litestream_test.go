@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/e2e/internal/daemon"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
@@ -34,7 +35,7 @@ func TestLitestream(t *testing.T) {
 	o.env = append(o.env, "LEDGERD_EXTERNAL_CHECKPOINTS=true")
 	o.start()
 	_, err := o.attest() // begins the write-ahead log
-	check(t, err)
+	must.OK(t, err)
 	replicator := startLitestream(t, o.database)
 
 	load, log := o.attestAtOnce(64), o.database+"-wal"
@@ -43,8 +44,7 @@ func TestLitestream(t *testing.T) {
 	least, most := time.Now().Add(10*time.Second), time.Now().Add(2*time.Minute)
 	for time.Now().Before(least) || time.Now().Before(most) && walResets(t, log) == before {
 		time.Sleep(50 * time.Millisecond)
-		info, err := os.Stat(log)
-		check(t, err)
+		info := must.Get(os.Stat(log))(t)
 		largest = max(largest, info.Size())
 	}
 	resets := walResets(t, log) - before
@@ -86,11 +86,11 @@ func TestLitestream(t *testing.T) {
 func walResets(t *testing.T, log string) uint32 {
 	t.Helper()
 	file, err := os.Open(log)
-	check(t, err)
+	must.OK(t, err)
 	defer file.Close()
 	salt := make([]byte, 4)
 	_, err = file.ReadAt(salt, 16)
-	check(t, err)
+	must.OK(t, err)
 	return binary.BigEndian.Uint32(salt)
 }
 
@@ -109,11 +109,11 @@ func startLitestream(t *testing.T, database string) *litestream {
 	l := &litestream{t: t, database: database, replica: filepath.Join(dir, "replica"),
 		socket: filepath.Join(dir, "socket")}
 	config := filepath.Join(dir, "litestream.yml")
-	check(t, os.WriteFile(config, fmt.Appendf(nil, litestreamConfig, l.database, l.replica, l.socket), 0o600))
+	must.OK(t, os.WriteFile(config, fmt.Appendf(nil, litestreamConfig, l.database, l.replica, l.socket), 0o600))
 
 	l.process = exec.Command("litestream", "replicate", "-config", config)
 	l.process.Stdout, l.process.Stderr = &l.log, &l.log
-	check(t, l.process.Start())
+	must.OK(t, l.process.Start())
 	t.Cleanup(l.kill)
 	waitFor(t, "Litestream", 10*time.Second, func() bool {
 		_, err := os.Stat(l.socket)

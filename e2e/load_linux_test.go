@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
@@ -29,22 +30,18 @@ import (
 // (in KiB) or Threads.
 func (o *org) status(name string) int {
 	o.t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", o.server.Process.Pid))
-	check(o.t, err)
+	text := must.Read(o.t, fmt.Sprintf("/proc/%d/status", o.server.Process.Pid))
 	match := regexp.MustCompile(`(?m)^` + name + `:\s+(\d+)`).FindSubmatch(text)
 	if match == nil {
 		o.t.Fatalf("no %s in:\n%s", name, text)
 	}
-	n, err := strconv.Atoi(string(match[1]))
-	check(o.t, err)
-	return n
+	return must.Get(strconv.Atoi(string(match[1])))(o.t)
 }
 
 // openFiles returns the number of open file descriptors of the server.
 func (o *org) openFiles() int {
 	o.t.Helper()
-	descriptors, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", o.server.Process.Pid))
-	check(o.t, err)
+	descriptors := must.Get(os.ReadDir(fmt.Sprintf("/proc/%d/fd", o.server.Process.Pid)))(o.t)
 	return len(descriptors)
 }
 
@@ -76,7 +73,7 @@ func TestStalledClientIsDisconnected(t *testing.T) {
 	}
 	for range 20 {
 		_, err := o.attest() // causes the one-time allocations
-		check(t, err)
+		must.OK(t, err)
 	}
 	memory := o.status("VmRSS")
 
@@ -88,7 +85,7 @@ func TestStalledClientIsDisconnected(t *testing.T) {
 	for time.Since(began) < 20*time.Second && cutOff == 0 {
 		at := time.Now()
 		record, err := o.attest()
-		check(t, err)
+		must.OK(t, err)
 		posted.Store(record.Event, at)
 		posts++
 		time.Sleep(20 * time.Millisecond)
@@ -146,7 +143,7 @@ func (o *org) stalledClient() *net.TCPConn {
 		o.t.FailNow()
 	}
 	o.t.Cleanup(func() { conn.Close() })
-	check(o.t, conn.SetReadBuffer(4096))
+	must.OK(o.t, conn.SetReadBuffer(4096))
 	return conn
 }
 
@@ -154,11 +151,10 @@ func (o *org) stalledClient() *net.TCPConn {
 // signed.
 func (o *org) fill(n int) {
 	o.t.Helper()
-	s, err := store.Open(o.t.Context(), o.database, store.Options{})
-	check(o.t, err)
+	s := must.Get(store.Open(o.t.Context(), o.database, store.Options{}))(o.t)
 	defer s.Close()
 	_, version, err := s.Keyring(o.t.Context(), "acme")
-	check(o.t, err)
+	must.OK(o.t, err)
 
 	var wg sync.WaitGroup
 	const workers = 64
@@ -187,8 +183,7 @@ func (o *org) fill(n int) {
 // The client's end would only show this after reading everything.
 func established(t *testing.T, conn *net.TCPConn) bool {
 	t.Helper()
-	text, err := os.ReadFile("/proc/net/tcp")
-	check(t, err)
+	text := must.Read(t, "/proc/net/tcp")
 	server, client := procAddress(t, conn.RemoteAddr()), procAddress(t, conn.LocalAddr())
 	for line := range strings.Lines(string(text)) {
 		if f := strings.Fields(line); f[1] == server && f[2] == client {
@@ -202,7 +197,7 @@ func established(t *testing.T, conn *net.TCPConn) bool {
 func procAddress(t *testing.T, a net.Addr) string {
 	t.Helper()
 	ap, err := netip.ParseAddrPort(a.String())
-	check(t, err)
+	must.OK(t, err)
 	ip := ap.Addr().As4()
 	return fmt.Sprintf("%08X:%04X", binary.NativeEndian.Uint32(ip[:]), ap.Port())
 }
@@ -233,7 +228,7 @@ func TestDisconnectedClientsLeakNothing(t *testing.T) {
 	}
 
 	record, err := o.attest()
-	check(t, err)
+	must.OK(t, err)
 	if m := open.next(t); m.id != record.Event {
 		t.Errorf("the open stream got %+v, want event %s", m, record.Event)
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
@@ -25,13 +26,13 @@ func TestRestoredDatabaseNeedsANewEpoch(t *testing.T) {
 	record := func(n int) {
 		for range n {
 			_, err := o.attest()
-			check(t, err)
+			must.OK(t, err)
 		}
 	}
 	record(30)
 	old := o.reader()
 	first, err := old.checkpoint()
-	check(t, err)
+	must.OK(t, err)
 	o.signal(syscall.SIGTERM)
 	restore := o.keep()
 	o.start()
@@ -40,8 +41,7 @@ func TestRestoredDatabaseNeedsANewEpoch(t *testing.T) {
 	verify := o.verifier()
 	verify(0, "consistency  not checked: first contact", "repo acme/api ✓", "--rederive")
 	o.signal(syscall.SIGTERM)
-	newest, err := os.ReadFile(filepath.Join(o.folder, "ledger.db-keys", "acme.1.checkpoint"))
-	check(t, err)
+	newest := must.Read(t, filepath.Join(o.folder, "ledger.db-keys", "acme.1.checkpoint"))
 
 	restore()
 	o.start()
@@ -51,9 +51,9 @@ func TestRestoredDatabaseNeedsANewEpoch(t *testing.T) {
 		t.Errorf("the restored database has the checkpoint %+v, %v, want %+v", c, err, first)
 	}
 	state, err := o.logState()
-	check(t, err)
+	must.OK(t, err)
 	ready, err := getAs(t, o.token)(o.url + "/readyz")
-	check(t, err)
+	must.OK(t, err)
 	if !strings.Contains(state.Problem, "older than the log") || !strings.Contains(string(ready), `"unsigned":1`) ||
 		strings.Count(o.log.String(), "THE TRANSPARENCY LOG IS NOT SIGNED") != 1 {
 		t.Errorf("problem: %q, readiness: %s, log:\n%s", state.Problem, ready, o.log.String())
@@ -67,7 +67,7 @@ func TestRestoredDatabaseNeedsANewEpoch(t *testing.T) {
 		command := exec.Command("ledgerd", "log", "new-epoch", "acme", "--reason", "restored", "--database", o.database)
 		command.Env = append(os.Environ(), o.env...)
 		command.Stdout, command.Stderr = &out, &out
-		check(t, command.Start())
+		must.OK(t, command.Start())
 		return command, &out
 	}
 	for range 10 {
@@ -89,17 +89,17 @@ func TestRestoredDatabaseNeedsANewEpoch(t *testing.T) {
 	renewed := o.reader()
 	renewed.url += "/2"
 	state, err = o.logState()
-	check(t, err)
+	must.OK(t, err)
 	if state.Problem != "" || state.Origin != "ledger.example.com/v1/orgs/acme/log/2" || state.Key == old.vkey {
 		t.Errorf("the log is %+v", state)
 	}
 	entries, err := renewed.check()
-	check(t, err)
+	must.OK(t, err)
 	if c, err := old.checkpoint(); err != nil || c != first {
 		t.Errorf("the old log has the checkpoint %+v, %v, want %+v", c, err, first)
 	}
 	_, err = old.check()
-	check(t, err)
+	must.OK(t, err)
 	wantFirstLeaf(o, entries[0], newest, old.vkey)
 	verify(4, "epoch        FAILED: NEW LOG", "repo acme/api ✗ NOT VERIFIED")
 	verify(3, "epoch        ok: accepted", "repo acme/api ? INCOMPLETE", "--accept-epoch")
@@ -135,9 +135,9 @@ func (o *org) verifier() func(status int, part, result string, flags ...string) 
 func wantFirstLeaf(o *org, entry, checkpoint []byte, vkey string) {
 	o.t.Helper()
 	var leaf struct{ Event, Type string }
-	check(o.t, json.Unmarshal(entry, &leaf))
+	must.OK(o.t, json.Unmarshal(entry, &leaf))
 	body, err := getAs(o.t, o.token)(o.url + "/v1/orgs/acme/events/" + leaf.Event)
-	check(o.t, err)
+	must.OK(o.t, err)
 	var event struct {
 		Reason   string
 		Previous struct {
@@ -145,12 +145,12 @@ func wantFirstLeaf(o *org, entry, checkpoint []byte, vkey string) {
 			Size               int64
 		}
 	}
-	check(o.t, json.Unmarshal(body, &event))
+	must.OK(o.t, json.Unmarshal(body, &event))
 	p := event.Previous
 	if leaf.Type != "key" || event.Reason != "restored" || p.Origin != "ledger.example.com/v1/orgs/acme/log" ||
 		p.Checkpoint != string(checkpoint) || p.Size < 40 {
 		o.t.Errorf("the first event of the new log is %s", body)
 	}
 	_, err = openCheckpoint(p.Checkpoint, vkey)
-	check(o.t, err)
+	must.OK(o.t, err)
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	_ "modernc.org/sqlite"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/pgtest"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 )
@@ -66,10 +67,10 @@ func (o *org) edit(statement string) {
 	o.t.Helper()
 	if pgtest.OnPostgreSQL() {
 		c, err := pgx.Connect(o.t.Context(), o.database)
-		check(o.t, err)
+		must.OK(o.t, err)
 		defer c.Close(o.t.Context())
 		_, err = c.Exec(o.t.Context(), "SET session_replication_role = replica") // no foreign keys, as for SQLite
-		check(o.t, err)
+		must.OK(o.t, err)
 		changed, err := c.Exec(o.t.Context(), strings.ReplaceAll(statement, " AS BLOB)", " AS bytea)"))
 		if n := changed.RowsAffected(); n == 0 || err != nil {
 			o.t.Fatalf("%s changed nothing: %v", statement, err)
@@ -77,14 +78,13 @@ func (o *org) edit(statement string) {
 		return
 	}
 
-	db, err := sql.Open("sqlite", o.database)
-	check(o.t, err)
+	db := must.Get(sql.Open("sqlite", o.database))(o.t)
 	result, err := db.Exec(statement)
-	check(o.t, err)
+	must.OK(o.t, err)
 	if n, err := result.RowsAffected(); n == 0 || err != nil {
 		o.t.Fatalf("%s changed nothing: %v", statement, err)
 	}
-	check(o.t, db.Close())
+	must.OK(o.t, db.Close())
 }
 
 // keep copies the database while the server is stopped. restore puts the copy in its place. On
@@ -97,20 +97,19 @@ func (o *org) keep() (restore func()) {
 		return func() {
 			o.t.Helper()
 			restored, err := pgtest.NewLocation(o.t.Cleanup, o.folder, "restored.db")
-			check(o.t, err)
+			must.OK(o.t, err)
 			o.copyLedger(file, restored)
 			o.database = restored
 		}
 	}
 
-	kept, err := os.ReadFile(o.database)
-	check(o.t, err)
+	kept := must.Read(o.t, o.database)
 	return func() {
 		o.t.Helper()
 		for _, suffix := range []string{"-wal", "-shm"} {
-			check(o.t, os.RemoveAll(o.database+suffix))
+			must.OK(o.t, os.RemoveAll(o.database+suffix))
 		}
-		check(o.t, os.WriteFile(o.database, kept, 0o600))
+		must.OK(o.t, os.WriteFile(o.database, kept, 0o600))
 	}
 }
 
@@ -151,7 +150,7 @@ func TestOthersCheckTheLog(t *testing.T) {
 	o.start()
 	for range 280 {
 		_, err := o.attest()
-		check(t, err)
+		must.OK(t, err)
 	}
 	r := o.reader()
 	runFsck := func() error {
@@ -163,9 +162,9 @@ func TestOthersCheckTheLog(t *testing.T) {
 	}
 	clean := func() {
 		t.Helper()
-		check(t, runFsck())
+		must.OK(t, runFsck())
 		entries, err := r.check()
-		check(t, err)
+		must.OK(t, err)
 		if len(entries) < 290 { // with those of states
 			t.Errorf("the log has %d entries", len(entries))
 		}
@@ -220,22 +219,21 @@ func TestOthersCheckTheLog(t *testing.T) {
 // checkExport checks an exported log with fsck, and after every kind of change.
 func checkExport(t *testing.T, fsck, folder, vkey string) {
 	t.Helper()
-	check(t, exec.Command(fsck, "--url", "file://"+folder, "--key", vkey).Run())
+	must.OK(t, exec.Command(fsck, "--url", "file://"+folder, "--key", vkey).Run())
 	for _, file := range []string{"checkpoint", "tile/0/000", "tile/entries/000", "tile/1/000.p/1"} {
 		name := filepath.Join(folder, filepath.FromSlash(file))
-		text, err := os.ReadFile(name)
-		check(t, err)
+		text := must.Read(t, name)
 		changed := bytes.Clone(text)
 		changed[len(changed)/2] ^= 1
 		for what, change := range map[string]func() error{
 			"a changed bit": func() error { return os.WriteFile(name, changed, 0o600) },
 			"a lost file":   func() error { return os.Remove(name) },
 		} {
-			check(t, change())
+			must.OK(t, change())
 			if err := exec.Command(fsck, "--url", "file://"+folder, "--key", vkey).Run(); err == nil {
 				t.Errorf("%s with %s: fsck finds the log in order", file, what)
 			}
-			check(t, os.WriteFile(name, text, 0o600))
+			must.OK(t, os.WriteFile(name, text, 0o600))
 		}
 	}
 }
@@ -248,7 +246,7 @@ func TestKilledServerKeepsItsCheckpoints(t *testing.T) {
 	o := newLogOrg(t)
 	o.start()
 	_, err := o.attest()
-	check(t, err)
+	must.OK(t, err)
 	r := o.reader()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -272,10 +270,9 @@ func TestKilledServerKeepsItsCheckpoints(t *testing.T) {
 	for range kills {
 		time.Sleep(time.Duration(rand.Int64N(int64(1100 * time.Millisecond))))
 		o.kill()
-		note, err := os.ReadFile(filepath.Join(o.folder, "ledger.db-keys", "acme.1.checkpoint"))
-		check(t, err)
+		note := must.Read(t, filepath.Join(o.folder, "ledger.db-keys", "acme.1.checkpoint"))
 		c, err := openCheckpoint(string(note), r.vkey)
-		check(t, err)
+		must.OK(t, err)
 		onDisk[c] = true
 		o.start()
 	}
@@ -283,7 +280,7 @@ func TestKilledServerKeepsItsCheckpoints(t *testing.T) {
 	running.Wait()
 
 	entries, err := o.reader().check()
-	check(t, err)
+	must.OK(t, err)
 	hashes := make([][32]byte, len(entries))
 	for i, entry := range entries {
 		hashes[i] = sha256.Sum256(append([]byte{0}, entry...))

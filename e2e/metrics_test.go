@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/pgtest"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 )
@@ -39,11 +40,11 @@ func TestPrometheusScrapes(t *testing.T) {
 	o.start()
 	for range 10 {
 		_, err := o.attest()
-		check(t, err)
+		must.OK(t, err)
 	}
 
 	response, err := http.Get("http://" + metrics + "/metrics")
-	check(t, err)
+	must.OK(t, err)
 	defer response.Body.Close()
 	lint := exec.Command("promtool", "check", "metrics")
 	lint.Stdin = response.Body
@@ -52,13 +53,12 @@ func TestPrometheusScrapes(t *testing.T) {
 	}
 
 	dir, address := t.TempDir(), freeAddress(t)
-	rules, err := filepath.Abs("../deploy/prometheus/alerts.yaml")
-	check(t, err)
+	rules := must.Get(filepath.Abs("../deploy/prometheus/alerts.yaml"))(t)
 	config := filepath.Join(dir, "prometheus.yaml")
-	check(t, os.WriteFile(config, fmt.Appendf(nil, prometheusConfig, rules, metrics), 0o600))
+	must.OK(t, os.WriteFile(config, fmt.Appendf(nil, prometheusConfig, rules, metrics), 0o600))
 	prometheus := exec.Command("prometheus", "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"),
 		"--web.listen-address="+address)
-	check(t, prometheus.Start())
+	must.OK(t, prometheus.Start())
 	t.Cleanup(func() {
 		prometheus.Process.Kill()
 		prometheus.Wait()
@@ -125,10 +125,8 @@ func TestAlerts(t *testing.T) {
 	if out, err := test.CombinedOutput(); err != nil {
 		t.Errorf("promtool test rules: %v\n%s", err, out)
 	}
-	rules, err := os.ReadFile("../deploy/prometheus/alerts.yaml")
-	check(t, err)
-	tests, err := os.ReadFile("../deploy/prometheus/alerts_test.yaml")
-	check(t, err)
+	rules := must.Read(t, "../deploy/prometheus/alerts.yaml")
+	tests := must.Read(t, "../deploy/prometheus/alerts_test.yaml")
 	for line := range strings.Lines(string(rules)) {
 		if _, alert, ok := strings.Cut(strings.TrimSpace(line), "alert: "); ok {
 			if strings.Count(string(tests), "alertname: "+alert) != 2 {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
@@ -39,12 +40,12 @@ http {
 func (o *org) nginx(locations string) string {
 	o.t.Helper()
 	dir, address := o.t.TempDir(), freeAddress(o.t)
-	check(o.t, os.Chmod(filepath.Dir(dir), 0o755)) // started by root, nginx runs its workers as another user
+	must.OK(o.t, os.Chmod(filepath.Dir(dir), 0o755)) // started by root, nginx runs its workers as another user
 	config := filepath.Join(dir, "nginx.conf")
-	check(o.t, os.WriteFile(config, fmt.Appendf(nil, nginxConfig, dir, address, locations), 0o600))
+	must.OK(o.t, os.WriteFile(config, fmt.Appendf(nil, nginxConfig, dir, address, locations), 0o600))
 	nginx := exec.Command("nginx", "-c", config, "-p", dir, "-e", "stderr")
 	nginx.Stderr = os.Stderr
-	check(o.t, nginx.Start())
+	must.OK(o.t, nginx.Start())
 	o.t.Cleanup(func() {
 		nginx.Process.Signal(os.Interrupt)
 		nginx.Wait()
@@ -70,7 +71,7 @@ func TestNginxPassesEventsAtOnce(t *testing.T) {
 	for range 20 {
 		began := time.Now()
 		record, err := o.attest()
-		check(t, err)
+		must.OK(t, err)
 		for {
 			m := s.next(t)
 			if took := m.receivedAt.Sub(began); took > time.Second {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
@@ -24,13 +25,11 @@ func TestGeneratedGoClient(t *testing.T) {
 		t.Skip("-oapi-codegen is not set")
 	}
 	testenv.Need(t, "go")
-	generator, err := filepath.Abs(*oapiCodegen)
-	check(t, err)
-	description, err := filepath.Abs("../server/openapi.yaml")
-	check(t, err)
+	generator := must.Get(filepath.Abs(*oapiCodegen))(t)
+	description := must.Get(filepath.Abs("../server/openapi.yaml"))(t)
 	dir := t.TempDir()
-	check(t, os.CopyFS(dir, os.DirFS("testdata/openapi")))
-	check(t, os.Mkdir(filepath.Join(dir, "api"), 0o700))
+	must.OK(t, os.CopyFS(dir, os.DirFS("testdata/openapi")))
+	must.OK(t, os.Mkdir(filepath.Join(dir, "api"), 0o700))
 	program := filepath.Join(dir, "program")
 	for _, args := range [][]string{
 		{generator, "-config", "oapi-codegen.yaml", description},
@@ -50,9 +49,8 @@ func TestGeneratedGoClient(t *testing.T) {
 		attestation.ResultPredicate{
 			Predicate: "test:go", Result: ledger.Result{Status: ledger.Pass, DurationMS: 12},
 		})
-	check(t, err)
-	envelope, err := attestation.SignDSSE(o.key, payload)
-	check(t, err)
+	must.OK(t, err)
+	envelope := must.Get(attestation.SignDSSE(o.key, payload))(t)
 	command := exec.Command(program)
 	command.Stdin = bytes.NewReader(envelope)
 	command.Env = append(os.Environ(), "LEDGERD_URL="+o.url, "LEDGERD_TOKEN="+o.token)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 )
@@ -20,7 +21,7 @@ func TestStreamShowsWritesOfOtherProcesses(t *testing.T) {
 	o.start()
 	s := o.listen(o.url)
 	policy := filepath.Join(t.TempDir(), "policy.yaml")
-	check(t, os.WriteFile(policy, []byte("requirements:\n- state: ATTESTED\n  predicate: test:*\n"), 0o600))
+	must.OK(t, os.WriteFile(policy, []byte("requirements:\n- state: ATTESTED\n  predicate: test:*\n"), 0o600))
 
 	for _, test := range []struct {
 		args []string
@@ -55,7 +56,7 @@ func TestRevocationEndsTheStream(t *testing.T) {
 	open := o.listen(o.url)
 	var token ledger.Token
 	created := o.ledgerd("token", "create", "--org", "acme", "--name", "short", "--scope", "read", "-o", "json")
-	check(t, json.Unmarshal([]byte(created), &token))
+	must.OK(t, json.Unmarshal([]byte(created), &token))
 	closing := o.listenAs(token.Secret, o.url)
 
 	o.ledgerd("token", "revoke", token.ID, "--org", "acme")
@@ -71,6 +72,6 @@ func TestRevocationEndsTheStream(t *testing.T) {
 	}
 
 	_, err := o.attest()
-	check(t, err)
+	must.OK(t, err)
 	open.next(t)
 }

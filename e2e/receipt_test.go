@@ -13,6 +13,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/proof/receipt"
@@ -46,9 +47,8 @@ func (p *presented) payload(t *testing.T, old, now string) {
 	var envelope struct {
 		Payload string `json:"payload"`
 	}
-	check(t, json.Unmarshal(p.receipt.Envelope, &envelope, json.RejectUnknownMembers(false)))
-	text, err := base64.StdEncoding.DecodeString(envelope.Payload)
-	check(t, err)
+	must.OK(t, json.Unmarshal(p.receipt.Envelope, &envelope, json.RejectUnknownMembers(false)))
+	text := must.Get(base64.StdEncoding.DecodeString(envelope.Payload))(t)
 	changed := string(text)
 	replace(t, &changed, old, now)
 	replace(t, &p.receipt.Envelope, envelope.Payload, base64.StdEncoding.EncodeToString([]byte(changed)))
@@ -58,16 +58,14 @@ func (p *presented) payload(t *testing.T, old, now string) {
 func (p *presented) verify(t *testing.T) map[string]int {
 	t.Helper()
 	statuses := map[string]int{"go": 0}
-	key, err := note.NewVerifier(p.logKey)
-	check(t, err)
+	key := must.Get(note.NewVerifier(p.logKey))(t)
 	if _, err := receipt.Verify(p.receipt, receipt.Trust{Logs: []note.Verifier{key}}, p.want, p.now); err != nil {
 		statuses["go"] = 4
 	}
 
-	text, err := json.Marshal(p.receipt)
-	check(t, err)
+	text := must.Get(json.Marshal(p.receipt))(t)
 	file := filepath.Join(t.TempDir(), "receipt.json")
-	check(t, os.WriteFile(file, text, 0o600))
+	must.OK(t, os.WriteFile(file, text, 0o600))
 	for program, script := range map[string]string{"python3": "receipt.py", "node": "receipt.mjs"} {
 		command := exec.Command(program, "../docs/verify/"+script, file, "--log-key", p.logKey, "--org", p.want.Org,
 			"--repo", p.want.Repo, "--commit", p.want.Commit, "--state", p.want.State.String(), "--at", p.now.String())
@@ -90,15 +88,14 @@ func receipts(t *testing.T) (first, second ledger.Receipt, logKey string) {
 	// One from the server, one from the command on the database next to it.
 	file := filepath.Join(t.TempDir(), "receipt.json")
 	o.ledgerd("receipt", "acme/api", receiptCommit, "--out", file)
-	text, err := os.ReadFile(file)
-	check(t, err)
-	check(t, json.Unmarshal(text, &first))
+	text := must.Read(t, file)
+	must.OK(t, json.Unmarshal(text, &first))
 	c, err := client.New(o.url, client.Options{Token: o.token})
-	check(t, err)
+	must.OK(t, err)
 	second, err = c.Receipt(t.Context(), "acme", "api", otherCommit, nil, "")
-	check(t, err)
+	must.OK(t, err)
 	l, err := c.Log(t.Context(), "acme")
-	check(t, err)
+	must.OK(t, err)
 	return first, second, l.Key
 }
 
@@ -109,7 +106,7 @@ func TestReceiptsOfARealServer(t *testing.T) {
 	first, second, logKey := receipts(t)
 	origin, _, _ := strings.Cut(logKey, "+")
 	_, otherKey, err := note.GenerateKey(nil, origin)
-	check(t, err)
+	must.OK(t, err)
 	now := ledger.TimeOf(time.Now())
 	for name, test := range map[string]struct {
 		status int
@@ -186,13 +183,11 @@ func TestReceiptExamples(t *testing.T) {
 	t.Parallel()
 	first, _, logKey := receipts(t)
 	dir := t.TempDir()
-	text, err := json.Marshal(first)
-	check(t, err)
-	check(t, os.WriteFile(filepath.Join(dir, "receipt.json"), text, 0o600))
+	text := must.Get(json.Marshal(first))(t)
+	must.OK(t, os.WriteFile(filepath.Join(dir, "receipt.json"), text, 0o600))
 	for _, script := range []string{"receipt.py", "receipt.mjs"} {
-		text, err := os.ReadFile("../docs/verify/" + script)
-		check(t, err)
-		check(t, os.WriteFile(filepath.Join(dir, script), text, 0o600))
+		text := must.Read(t, "../docs/verify/"+script)
+		must.OK(t, os.WriteFile(filepath.Join(dir, script), text, 0o600))
 	}
 
 	code := strings.ReplaceAll(readExamples(t, "receipts.md").pick("sh", "receipt.py"), "PROMOTABLE", "ATTESTED")

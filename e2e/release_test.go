@@ -24,6 +24,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/ledgerd/ledgerd/e2e/internal/daemon"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
@@ -37,7 +38,7 @@ func released(t *testing.T, pattern string) string {
 		t.Skip("-dist is not set")
 	}
 	matches, err := filepath.Glob(filepath.Join(*dist, strings.ReplaceAll(pattern, "ARCH", runtime.GOARCH)))
-	check(t, err)
+	must.OK(t, err)
 	if len(matches) != 1 {
 		t.Fatalf("%s matches %q, want one file", pattern, matches)
 	}
@@ -56,8 +57,7 @@ func output(t *testing.T, name string, args ...string) string {
 
 // The checksums are those of all files that are published.
 func TestReleaseChecksums(t *testing.T) {
-	text, err := os.ReadFile(released(t, "checksums.txt"))
-	check(t, err)
+	text := must.Read(t, released(t, "checksums.txt"))
 	sums := map[string]string{}
 	for line := range strings.Lines(string(text)) {
 		sum, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
@@ -65,14 +65,12 @@ func TestReleaseChecksums(t *testing.T) {
 	}
 
 	for _, kind := range []string{"linux_*.tar.gz", "*.deb", "*.rpm", "*_container.tar", "linux_*.cdx.json"} {
-		files, err := filepath.Glob(filepath.Join(*dist, "ledgerd_*"+kind))
-		check(t, err)
+		files := must.Get(filepath.Glob(filepath.Join(*dist, "ledgerd_*"+kind)))(t)
 		if len(files) != 2 {
 			t.Errorf("%s are %q, want those of amd64 and arm64", kind, files)
 		}
 		for _, file := range files {
-			content, err := os.ReadFile(file)
-			check(t, err)
+			content := must.Read(t, file)
 			sum := sha256.Sum256(content)
 			if got := hex.EncodeToString(sum[:]); sums[filepath.Base(file)] != got {
 				t.Errorf("%s has the checksum %s, checksums.txt has %q", file, got, sums[filepath.Base(file)])
@@ -96,13 +94,10 @@ func TestReleaseArchive(t *testing.T) {
 		t.Errorf("the binary prints %q", out)
 	}
 
-	page, err := os.Open(filepath.Join(folder, "man/ledgerd-serve.1.gz"))
-	check(t, err)
+	page := must.Get(os.Open(filepath.Join(folder, "man/ledgerd-serve.1.gz")))(t)
 	defer page.Close()
-	text, err := gzip.NewReader(page)
-	check(t, err)
-	content, err := io.ReadAll(text)
-	check(t, err)
+	text := must.Get(gzip.NewReader(page))(t)
+	content := must.Get(io.ReadAll(text))(t)
 	if !strings.Contains(string(content), "--shutdown-delay") {
 		t.Error("the man page of serve does not have its flags")
 	}
@@ -110,8 +105,7 @@ func TestReleaseArchive(t *testing.T) {
 
 // The bill of materials names the modules in the binary.
 func TestReleaseSBOM(t *testing.T) {
-	text, err := os.ReadFile(released(t, "ledgerd_*_linux_ARCH.cdx.json"))
-	check(t, err)
+	text := must.Read(t, released(t, "ledgerd_*_linux_ARCH.cdx.json"))
 	type component struct {
 		Name    string `json:"name"`
 		Version string `json:"version"`
@@ -120,7 +114,7 @@ func TestReleaseSBOM(t *testing.T) {
 		Format     string      `json:"bomFormat"`
 		Components []component `json:"components"`
 	}
-	check(t, json.Unmarshal(text, &bill))
+	must.OK(t, json.Unmarshal(text, &bill))
 	for _, module := range []string{"modernc.org/sqlite", "github.com/spf13/cobra", "std"} {
 		isModule := func(c component) bool { return c.Name == module && c.Version != "" }
 		if !slices.ContainsFunc(bill.Components, isModule) {
@@ -144,20 +138,17 @@ func TestReleaseDeb(t *testing.T) {
 		output(t, "dpkg", append([]string{"--root=" + root, "--force-script-chrootless", "--force-confold"}, args...)...)
 	}
 	for _, folder := range []string{"var/lib/dpkg/updates", "var/lib/dpkg/info", "var/lib/ledgerd"} {
-		check(t, os.MkdirAll(at(folder), 0o755))
+		must.OK(t, os.MkdirAll(at(folder), 0o755))
 	}
-	check(t, os.WriteFile(at("var/lib/dpkg/status"), nil, 0o644))
+	must.OK(t, os.WriteFile(at("var/lib/dpkg/status"), nil, 0o644))
 
 	dpkg("--install", deb)
-	users, err := os.ReadFile(at("etc/passwd"))
-	check(t, err)
-	groups, err := os.ReadFile(at("etc/group"))
-	check(t, err)
+	users := must.Read(t, at("etc/passwd"))
+	groups := must.Read(t, at("etc/group"))
 	if !strings.Contains(string(users), "ledgerd:") || !strings.Contains(string(groups), "ledgerd:") {
 		t.Errorf("there is no user ledgerd: %s%s", users, groups)
 	}
-	info, err := os.Stat(at("etc/ledgerd/config.yaml"))
-	check(t, err)
+	info := must.Get(os.Stat(at("etc/ledgerd/config.yaml")))(t)
 	group := info.Sys().(*syscall.Stat_t).Gid
 	if info.Mode().Perm() != 0o640 || group == 0 {
 		t.Errorf("the configuration has mode %v and the group %d, want 0640 and that of ledgerd", info.Mode(), group)
@@ -169,14 +160,14 @@ func TestReleaseDeb(t *testing.T) {
 	o := newEmptyLedger(t)
 	serve := exec.Command(at("usr/bin/ledgerd"), "serve", "--config", at("etc/ledgerd/config.yaml"),
 		"--listen", o.address, "--database", at("var/lib/ledgerd/ledger.db"))
-	check(t, daemon.Start(serve, &o.log))
+	must.OK(t, daemon.Start(serve, &o.log))
 	defer serve.Process.Kill()
 	output(t, at("usr/bin/ledgerd"), "ready", "--server", o.url)
-	check(t, serve.Process.Signal(syscall.SIGTERM))
-	check(t, serve.Wait())
+	must.OK(t, serve.Process.Signal(syscall.SIGTERM))
+	must.OK(t, serve.Wait())
 
 	changed := []byte("listen: 127.0.0.1:9999\n")
-	check(t, os.WriteFile(at("etc/ledgerd/config.yaml"), changed, 0o640))
+	must.OK(t, os.WriteFile(at("etc/ledgerd/config.yaml"), changed, 0o640))
 	for _, args := range [][]string{{"--install", deb}, {"--remove", "ledgerd"}} {
 		dpkg(args...)
 		if got, err := os.ReadFile(at("etc/ledgerd/config.yaml")); err != nil || string(got) != string(changed) {
@@ -232,23 +223,23 @@ func TestReleaseContainer(t *testing.T) {
 		Config string
 		Layers []string
 	}
-	check(t, json.Unmarshal(files["manifest.json"], &manifest))
+	must.OK(t, json.Unmarshal(files["manifest.json"], &manifest))
 	var i image
-	check(t, json.Unmarshal(files[manifest[0].Config], &i, json.MatchCaseInsensitiveNames(true)))
+	must.OK(t, json.Unmarshal(files[manifest[0].Config], &i, json.MatchCaseInsensitiveNames(true)))
 	if i.Config.User != "65532:65532" || i.Architecture != runtime.GOARCH ||
 		!slices.Equal(i.Config.Entrypoint, []string{"/ledgerd"}) || !slices.Equal(i.Config.Cmd, []string{"serve"}) ||
 		!slices.Equal(i.Config.Healthcheck.Test, []string{"CMD", "/ledgerd", "ready"}) {
 		t.Errorf("the image is %+v", i)
 	}
 
-	check(t, os.Chmod(root, 0o755))
+	must.OK(t, os.Chmod(root, 0o755))
 	for _, layer := range manifest[0].Layers {
-		check(t, os.WriteFile(filepath.Join(root, "layer.tar"), files[layer], 0o600))
+		must.OK(t, os.WriteFile(filepath.Join(root, "layer.tar"), files[layer], 0o600))
 		output(t, "tar", "-xpf", filepath.Join(root, "layer.tar"), "-C", root)
-		check(t, os.Remove(filepath.Join(root, "layer.tar")))
+		must.OK(t, os.Remove(filepath.Join(root, "layer.tar")))
 	}
 	var names []string
-	check(t, filepath.WalkDir(root, func(name string, _ os.DirEntry, err error) error {
+	must.OK(t, filepath.WalkDir(root, func(name string, _ os.DirEntry, err error) error {
 		names = append(names, strings.TrimPrefix(name, root))
 		return err
 	}))
@@ -270,12 +261,12 @@ func TestReleaseContainer(t *testing.T) {
 	var log daemon.Log
 	serve := inside(i.Config.Cmd...)
 	serve.Stderr = &log
-	check(t, serve.Start())
+	must.OK(t, serve.Start())
 	defer serve.Process.Kill()
 	waitFor(t, "the health check", 20*time.Second, func() bool {
 		return inside(i.Config.Healthcheck.Test[2:]...).Run() == nil
 	})
-	check(t, serve.Process.Signal(syscall.SIGTERM))
+	must.OK(t, serve.Process.Signal(syscall.SIGTERM))
 	if err := serve.Wait(); err != nil {
 		t.Errorf("%v\n%s", err, log.String())
 	}
@@ -287,8 +278,7 @@ func TestReleaseContainer(t *testing.T) {
 // readTar returns the files in an archive, by name. Links have the content of their targets.
 func readTar(t *testing.T, archive string) map[string][]byte {
 	t.Helper()
-	file, err := os.Open(archive)
-	check(t, err)
+	file := must.Get(os.Open(archive))(t)
 	defer file.Close()
 
 	files := map[string][]byte{}
@@ -298,13 +288,13 @@ func readTar(t *testing.T, archive string) map[string][]byte {
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		check(t, err)
+		must.OK(t, err)
 		if h.Typeflag == tar.TypeSymlink {
 			links[h.Name] = path.Join(path.Dir(h.Name), h.Linkname)
 			continue
 		}
 		files[h.Name], err = io.ReadAll(r)
-		check(t, err)
+		must.OK(t, err)
 	}
 
 	for name, target := range links {

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/internal/gitrepo/gitrepotest"
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 // A gitHistory is a clone of a repository with merge commits, in which a replay makes more
@@ -90,8 +91,7 @@ const maxRebased = 50
 // rebase makes the commits of a branch again on the mainline, and returns the last one. It
 // returns "" if they conflict, if none is left, or if there are too many.
 func (h *gitHistory) rebase(m gitMerge, committer string) string {
-	count, err := strconv.Atoi(h.git("rev-list", "--count", "--no-merges", m.mainline+".."+m.branch))
-	check(h.t, err)
+	count := must.Get(strconv.Atoi(h.git("rev-list", "--count", "--no-merges", m.mainline+".."+m.branch)))(h.t)
 	if count == 0 || count > maxRebased {
 		return ""
 	}
@@ -135,7 +135,7 @@ func (h *gitHistory) smuggle(commit string) string {
 		return ""
 	}
 	content, err := exec.Command("git", "-C", h.dir, "cat-file", "blob", object).Output()
-	check(h.t, err)
+	must.OK(h.t, err)
 	changed := gitrepotest.Git(h.t, h.dir, string(content)+"\nsmuggled\n", "hash-object", "-w", "--stdin")
 
 	index := []string{"GIT_INDEX_FILE=" + filepath.Join(h.t.TempDir(), "index")}

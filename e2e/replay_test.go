@@ -13,6 +13,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
@@ -106,20 +107,17 @@ func newReplay(t *testing.T) *replay {
 	r.reviewer = r.addPerson("cn=reviewer,ou=dev,o=acme")
 	r.claimer = r.addPerson("cn=queue,ou=merge,o=acme")
 	r.org.start()
-	var err error
-	r.api, err = client.New(r.org.url, client.Options{Token: r.org.token})
-	check(t, err)
+	r.api = must.Get(client.New(r.org.url, client.Options{Token: r.org.token}))(t)
 	return r
 }
 
 // addPerson adds a new key to acme's keyring.
 func (r *replay) addPerson(dn string) ed25519.PrivateKey {
 	public, private, err := ed25519.GenerateKey(nil)
-	check(r.t, err)
-	der, err := x509.MarshalPKIXPublicKey(public)
-	check(r.t, err)
+	must.OK(r.t, err)
+	der := must.Get(x509.MarshalPKIXPublicKey(public))(r.t)
 	file := filepath.Join(r.t.TempDir(), "key.pub")
-	check(r.t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), 0o600))
+	must.OK(r.t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), 0o600))
 	r.org.ledgerd("identity", "add", "--org", "acme", "--key", file, "--dn", dn)
 	return private
 }
@@ -127,7 +125,7 @@ func (r *replay) addPerson(dn string) ed25519.PrivateKey {
 // mergeAll merges each branch of a history in each way, each way in a repo of its own.
 func (r *replay) mergeAll(h *gitHistory) {
 	contract := filepath.Join(r.t.TempDir(), "contract.yaml")
-	check(r.t, os.WriteFile(contract, []byte(replayContract), 0o600))
+	must.OK(r.t, os.WriteFile(contract, []byte(replayContract), 0o600))
 	for i, kind := range mergeKinds {
 		l := &lane{replay: r, history: h, kind: kind.name, tally: &r.tallies[i], repo: h.name + "-" + kind.name,
 			claims: make(map[string]claimed), trees: make(map[string]string)}
@@ -275,9 +273,9 @@ func (l *lane) register(commit string) {
 		return
 	}
 	c, err := gitrepo.Repo{Dir: l.history.dir}.Describe(l.t.Context(), commit)
-	check(l.t, err)
+	must.OK(l.t, err)
 	_, _, err = l.api.Register(l.t.Context(), "acme", l.repo, c.SHA, c.Registration)
-	check(l.t, err)
+	must.OK(l.t, err)
 	l.trees[commit] = l.history.tree(commit)
 }
 
@@ -300,14 +298,14 @@ func (l *lane) state(commit, predicate string, isPass bool, key ed25519.PrivateK
 	payload, err := attestation.NewStatement("acme/"+l.repo, commit, attestation.ResultPredicate{
 		Predicate: predicate, Result: result, Annotations: map[string]string{"serial": fmt.Sprint(l.serial)},
 	})
-	check(l.t, err)
-	check(l.t, l.record(key, payload))
+	must.OK(l.t, err)
+	must.OK(l.t, l.record(key, payload))
 	return stated{commit, l.trees[commit], isPass}
 }
 
 func (l *lane) record(key ed25519.PrivateKey, payload []byte) error {
 	envelope, err := attestation.SignDSSE(key, payload)
-	check(l.t, err)
+	must.OK(l.t, err)
 	_, _, err = l.api.Record(l.t.Context(), "acme", l.repo, envelope)
 	return err
 }
@@ -325,7 +323,7 @@ func (l *lane) claim(commit, branch string) (refused bool) {
 
 	l.register(checked.Parent)
 	tests, reviews := l.isTested(checked.Parent), l.isPromotable(checked.Parent)
-	check(l.t, l.sign(commit, checked))
+	must.OK(l.t, l.sign(commit, checked))
 	l.claims[commit] = claimed{branch, tests, reviews}
 	return false
 }
@@ -345,7 +343,7 @@ func (l *lane) sign(commit string, m gitrepo.Merge) error {
 		Repo: "acme/" + l.repo, Kind: kind, Tree: m.Tree,
 		Source: attestation.MergedCommit{SHA: m.Source}, Parent: attestation.MergedCommit{SHA: m.Parent},
 	})
-	check(l.t, err)
+	must.OK(l.t, err)
 	return l.record(l.claimer, payload)
 }
 
@@ -353,7 +351,7 @@ func (l *lane) sign(commit string, m gitrepo.Merge) error {
 func (l *lane) check(commit string) bool {
 	l.t.Helper()
 	c, err := l.api.Commit(l.t.Context(), "acme", l.repo, commit)
-	check(l.t, err)
+	must.OK(l.t, err)
 	is, want := c.State >= ledger.Promotable, l.isPromotable(commit)
 	if is && !want {
 		l.tally.wrong++
@@ -391,7 +389,7 @@ func (l *lane) smuggle(commit, branch string) {
 	forged := gitrepo.Merge{Source: branch, Parent: l.history.git("rev-parse", bad+"^"), Tree: l.trees[commit]}
 	l.register(forged.Parent)
 	if forged.Parent != forged.Source {
-		check(l.t, l.sign(bad, forged))
+		must.OK(l.t, l.sign(bad, forged))
 	}
 	if l.check(bad) {
 		l.tally.smuggledWrong++

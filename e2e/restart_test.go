@@ -24,6 +24,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
@@ -95,7 +96,7 @@ func (o *org) followers() map[string]follower {
 	o.kill()
 	o.start()
 	_, err := o.attest()
-	check(o.t, err)
+	must.OK(o.t, err)
 	return map[string]follower{
 		"EventSource": plain,
 		"docs/stream: page": browser.open(
@@ -116,7 +117,7 @@ func TestDocumentedCurl(t *testing.T) {
 	curl := o.program("bash", "-c", readExamples(t, "stream.md").pick("sh", "curl -N"))
 	waitFor(t, "the first line", 10*time.Second, func() bool { return slices.Contains(curl.ids(), "retry:") })
 	_, err := o.attest()
-	check(t, err)
+	must.OK(t, err)
 	waitFor(t, "an event", time.Second, func() bool { return slices.Contains(curl.ids(), "data:") })
 }
 
@@ -134,7 +135,7 @@ func firstDifference(a, b []string) int {
 func (o *org) waitForAll(followers map[string]follower) {
 	o.t.Helper()
 	record, err := o.attest()
-	check(o.t, err)
+	must.OK(o.t, err)
 	for name, f := range followers {
 		waitFor(o.t, name, 20*time.Second, func() bool { return slices.Contains(f.ids(), record.Event) })
 	}
@@ -169,8 +170,8 @@ func startProgram(t *testing.T, variables []string, name string, args ...string)
 	command.Env = append(os.Environ(), variables...)
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that its children can be killed too
 	stdout, err := command.StdoutPipe()
-	check(t, err)
-	check(t, command.Start())
+	must.OK(t, err)
+	must.OK(t, command.Start())
 	t.Cleanup(func() {
 		syscall.Kill(-command.Process.Pid, syscall.SIGKILL)
 		command.Wait()
@@ -193,7 +194,7 @@ func startProgram(t *testing.T, variables []string, name string, args ...string)
 func (o *org) node(code string) *process {
 	o.t.Helper()
 	file := filepath.Join(nodeDir(o.t, "eventsource"), "follow.mjs")
-	check(o.t, os.WriteFile(file, []byte(code), 0o600))
+	must.OK(o.t, os.WriteFile(file, []byte(code), 0o600))
 	return o.program("node", file)
 }
 
@@ -201,13 +202,12 @@ func (o *org) node(code string) *process {
 // testdata/node, of which the test needs one.
 func nodeDir(t *testing.T, module string) string {
 	t.Helper()
-	modules, err := filepath.Abs("testdata/node/node_modules")
-	check(t, err)
+	modules := must.Get(filepath.Abs("testdata/node/node_modules"))(t)
 	if _, err := os.Stat(filepath.Join(modules, module)); err != nil {
 		testenv.Missing(t, "the npm package "+module)
 	}
 	dir := t.TempDir()
-	check(t, os.Symlink(modules, filepath.Join(dir, "node_modules")))
+	must.OK(t, os.Symlink(modules, filepath.Join(dir, "node_modules")))
 	return dir
 }
 
@@ -225,7 +225,7 @@ func buildGo(t *testing.T, files ...string) string {
 	args := []string{"build", "-o", program}
 	for i, code := range files {
 		file := fmt.Sprintf("%s%d.go", program, i)
-		check(t, os.WriteFile(file, []byte(code), 0o600))
+		must.OK(t, os.WriteFile(file, []byte(code), 0o600))
 		args = append(args, file)
 	}
 	if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
@@ -244,7 +244,7 @@ func newBrowser(t *testing.T) *browser {
 	t.Helper()
 	testenv.Need(t, "chromium")
 	ctx, err := chromium.start()
-	check(t, err)
+	must.OK(t, err)
 	return &browser{t, ctx}
 }
 
@@ -291,14 +291,14 @@ func (b *browser) open(url, expression string) *tab {
 	b.t.Helper()
 	ctx, cancel := chromedp.NewContext(b.ctx)
 	b.t.Cleanup(cancel)
-	check(b.t, chromedp.Do(ctx, chromedp.Navigate(url)))
+	must.OK(b.t, chromedp.Do(ctx, chromedp.Navigate(url)))
 	return &tab{b.t, ctx, expression}
 }
 
 func (p *tab) ids() []string {
 	p.t.Helper()
 	ids, err := chromedp.Run(p.ctx, chromedp.Evaluate[[]string](p.expression))
-	check(p.t, err)
+	must.OK(p.t, err)
 	return ids
 }
 
@@ -306,7 +306,7 @@ func (p *tab) ids() []string {
 func (p *tab) connected() bool {
 	p.t.Helper()
 	state, err := chromedp.Run(p.ctx, chromedp.Evaluate[int]("source.readyState"))
-	check(p.t, err)
+	must.OK(p.t, err)
 	return state == 1 // EventSource.OPEN
 }
 
@@ -315,8 +315,7 @@ func (p *tab) connected() bool {
 // connection: a 502 response would make the EventSource give up.
 func (o *org) plainPage() string {
 	o.t.Helper()
-	target, err := url.Parse(o.url)
-	check(o.t, err)
+	target := must.Get(url.Parse(o.url))(o.t)
 	proxy := &httputil.ReverseProxy{
 		FlushInterval: -1,
 		Rewrite: func(r *httputil.ProxyRequest) {
@@ -351,7 +350,7 @@ func (o *org) plainPage() string {
 func (o *org) nginxPage(e examples) string {
 	o.t.Helper()
 	dir := o.t.TempDir()
-	check(o.t, os.WriteFile(filepath.Join(dir, "index.html"), []byte(e.pick("html", "EventSource")), 0o644))
+	must.OK(o.t, os.WriteFile(filepath.Join(dir, "index.html"), []byte(e.pick("html", "EventSource")), 0o644))
 	location := strings.NewReplacer("http://127.0.0.1:8080/", o.url+"/", "ldg_…", o.token).Replace(
 		e.pick("nginx", "proxy_pass"))
 	return "http://" + o.nginx(location+"\nlocation / { root "+dir+"; }")

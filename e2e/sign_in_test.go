@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/internal/idp/idptest"
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 // TestSignInWithProvider signs a person in to the real binary with a provider whose certificate is in
@@ -124,9 +125,9 @@ func TestOrgsOfAProvider(t *testing.T) {
 func (o *org) withProvider(name string, p *idptest.Provider, orgs ...string) {
 	o.t.Helper()
 	providers, roots := filepath.Join(o.folder, "providers.yaml"), filepath.Join(o.folder, "roots.pem")
-	check(o.t, os.WriteFile(providers, []byte(p.YAML(name, "Okta", orgs...)), 0o600))
+	must.OK(o.t, os.WriteFile(providers, []byte(p.YAML(name, "Okta", orgs...)), 0o600))
 	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.Certificate().Raw})
-	check(o.t, os.WriteFile(roots, certificate, 0o600))
+	must.OK(o.t, os.WriteFile(roots, certificate, 0o600))
 	o.env = append(o.env, "LEDGERD_SIGN_IN_PROVIDERS="+providers, "LEDGERD_BASE_URL="+o.url, "SSL_CERT_FILE="+roots)
 }
 
@@ -144,7 +145,7 @@ func (o *org) createRuleIn(org, rule string) (status int, body string) {
 	admin := o.ledgerd("token", "create", "--org", org, "--name", "admin", "--scope", "admin")
 	request, err := http.NewRequestWithContext(o.t.Context(), http.MethodPost, o.url+"/v1/orgs/"+org+"/member-rules",
 		strings.NewReader(rule))
-	check(o.t, err)
+	must.OK(o.t, err)
 	request.Header.Set("Authorization", "Bearer "+admin)
 	request.Header.Set("Content-Type", "application/json")
 	return pageOf(o.t)(http.DefaultClient.Do(request))
@@ -158,8 +159,7 @@ type personBrowser struct {
 
 func newPerson(t *testing.T, p *idptest.Provider) *personBrowser {
 	t.Helper()
-	jar, err := cookiejar.New(nil)
-	check(t, err)
+	jar := must.Get(cookiejar.New(nil))(t)
 	client := p.Client()
 	client.Jar = jar
 	return &personBrowser{t, client}
@@ -181,10 +181,9 @@ func (b *personBrowser) post(address string, form url.Values) (status int, body 
 func pageOf(t *testing.T) func(*http.Response, error) (status int, body string) {
 	return func(response *http.Response, err error) (int, string) {
 		t.Helper()
-		check(t, err)
+		must.OK(t, err)
 		defer response.Body.Close()
-		text, err := io.ReadAll(response.Body)
-		check(t, err)
+		text := must.Get(io.ReadAll(response.Body))(t)
 		return response.StatusCode, string(text)
 	}
 }

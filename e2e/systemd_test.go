@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
@@ -25,7 +26,7 @@ func TestSystemd(t *testing.T) {
 	o := newOrg(t)
 	path := filepath.Join(t.TempDir(), "notify")
 	notifications, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
-	check(t, err)
+	must.OK(t, err)
 	defer notifications.Close()
 
 	// It accepts no connection itself; the first one starts the server.
@@ -33,7 +34,7 @@ func TestSystemd(t *testing.T) {
 		"--setenv=WATCHDOG_USEC=600000", "--setenv=PATH="+os.Getenv("PATH"),
 		"ledgerd", "serve", "--listen", "systemd", "--database", o.database)
 	serve.Stderr = &o.log
-	check(t, serve.Start())
+	must.OK(t, serve.Start())
 	defer func() {
 		serve.Process.Kill()
 		serve.Wait()
@@ -64,7 +65,7 @@ func TestSystemd(t *testing.T) {
 		t.Errorf("the first six notifications are %v, want READY=1 once and WATCHDOG=1", wellOrReady)
 	}
 
-	check(t, serve.Process.Signal(syscall.SIGTERM))
+	must.OK(t, serve.Process.Signal(syscall.SIGTERM))
 	for message := next(); message != "STOPPING=1"; message = next() {
 		if message != "WATCHDOG=1" {
 			t.Fatalf("notification %q while the server stops, want STOPPING=1", message)
@@ -84,10 +85,10 @@ func TestSystemdPassesOneSocket(t *testing.T) {
 			"--database %s", sockets, o.database))
 		for range sockets {
 			listener, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
-			check(t, err)
+			must.OK(t, err)
 			defer listener.Close()
 			file, err := listener.File()
-			check(t, err)
+			must.OK(t, err)
 			defer file.Close()
 			serve.ExtraFiles = append(serve.ExtraFiles, file)
 		}

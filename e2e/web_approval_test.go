@@ -9,6 +9,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/idp/idptest"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 )
@@ -88,7 +89,7 @@ func TestPersonSignsInAndApproves(t *testing.T) {
 func (o *org) requireReviews(condition string) {
 	o.t.Helper()
 	file := filepath.Join(o.folder, "policy.yaml")
-	check(o.t, os.WriteFile(file, []byte("requirements:\n- {state: ATTESTED, predicate: test:*}\n"+
+	must.OK(o.t, os.WriteFile(file, []byte("requirements:\n- {state: ATTESTED, predicate: test:*}\n"+
 		"- {state: PROMOTABLE, predicate: 'review:*', "+condition+"}\n"), 0o600))
 	o.ledgerd("policy", "apply", "acme/api", "-f", file)
 }
@@ -97,9 +98,9 @@ func (o *org) requireReviews(condition string) {
 func (o *org) attested(sha, name string) *client.Client {
 	o.t.Helper()
 	api, err := client.New(o.url, client.Options{Token: o.token})
-	check(o.t, err)
+	must.OK(o.t, err)
 	_, _, err = api.Register(o.t.Context(), "acme", "api", sha, ledger.Registration{Branch: name, Message: name})
-	check(o.t, err)
+	must.OK(o.t, err)
 	o.ledgerd("attest", "acme/api", "--commit", sha, "--predicate", "test:go", "--status", "pass", "--key", o.keyFile)
 	return api
 }
@@ -113,7 +114,7 @@ func (o *org) reviews(sha, key string) {
 func stateOf(t *testing.T, api *client.Client, sha string) ledger.Commit {
 	t.Helper()
 	commit, err := api.Commit(t.Context(), "acme", "api", sha)
-	check(t, err)
+	must.OK(t, err)
 	return commit
 }
 

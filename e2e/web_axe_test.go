@@ -7,6 +7,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
@@ -41,7 +42,7 @@ func readAxe(t *testing.T) string {
 func (v *visitor) isAccessible(axe string) {
 	v.t.Helper()
 	// DevTools may evaluate scripts despite the content security policy.
-	check(v.t, chromedp.Do(v.ctx, chromedp.Evaluate[chromedp.Void](axe+";0")))
+	must.OK(v.t, chromedp.Do(v.ctx, chromedp.Evaluate[chromedp.Void](axe+";0")))
 	v.window(wide, "light")
 	v.axe("light", `{}`)
 	v.window(wide, "dark")
@@ -61,7 +62,7 @@ func (v *visitor) axe(label, options string) {
 		(results) => results.violations.map((v) => ({ ID: v.id, Impact: v.impact, Help: v.help, Nodes: v.nodes.map((n) => `+
 			`n.target.join(' ') + ': ' + n.failureSummary + ' ' + n.html) })))`, options),
 			chromedp.EvalAwaitPromise))
-	check(v.t, err)
+	must.OK(v.t, err)
 	for _, f := range violations {
 		v.t.Errorf("%s: %s (%s): %s\n%q", label, f.ID, f.Impact, f.Help, f.Nodes)
 	}

@@ -15,6 +15,8 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/go-json-experiment/json"
+
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 // A visitor uses the web interface by mouse and keyboard, in a tab with its own
@@ -33,11 +35,11 @@ func (b *browser) visitor(t *testing.T, url string) *visitor {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(b.ctx, chromedp.WithNewBrowserContext())
 	t.Cleanup(cancel)
-	check(t, chromedp.Do(ctx))
+	must.OK(t, chromedp.Do(ctx))
 	ctx, cancel = context.WithTimeout(ctx, 3*time.Minute)
 	t.Cleanup(cancel)
 	v := &visitor{t: t, ctx: ctx, url: url}
-	check(t, chromedp.Listen(ctx, v.listen))
+	must.OK(t, chromedp.Listen(ctx, v.listen))
 	return v
 }
 
@@ -88,18 +90,18 @@ func (v *visitor) disableScript() {
 	v.t.Helper()
 	_, err := chromedp.Call(v.ctx, emulation.SetScriptExecutionDisabled,
 		emulation.SetScriptExecutionDisabledParams{Value: true})
-	check(v.t, err)
+	must.OK(v.t, err)
 }
 
 // window sets the width of the window and the preferred colour scheme.
 func (v *visitor) window(width int64, scheme string) {
 	v.t.Helper()
-	check(v.t, chromedp.Do(v.ctx, chromedp.EmulateViewport(width, 860)))
+	must.OK(v.t, chromedp.Do(v.ctx, chromedp.EmulateViewport(width, 860)))
 	_, err := chromedp.Call(v.ctx, emulation.SetEmulatedMedia,
 		emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
 			{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
 		}})
-	check(v.t, err)
+	must.OK(v.t, err)
 }
 
 // open navigates to a path of the server.
@@ -237,7 +239,7 @@ func (v *visitor) click(selector, name string) {
 	if len(position) != 2 {
 		v.t.Fatalf("%s has no %s named %q: %s", v.path(), selector, name, v.read())
 	}
-	check(v.t, chromedp.Do(v.ctx, chromedp.MouseClickXY(position[0], position[1])))
+	must.OK(v.t, chromedp.Do(v.ctx, chromedp.MouseClickXY(position[0], position[1])))
 }
 
 // fill replaces the text of the field with a label.
@@ -252,7 +254,7 @@ func (v *visitor) fill(label, text string) {
 		v.t.Fatalf("%s has no field %q: %s", v.path(), label, v.read())
 	}
 	_, err := chromedp.Call(v.ctx, input.InsertText, input.InsertTextParams{Text: text})
-	check(v.t, err)
+	must.OK(v.t, err)
 }
 
 // value returns the text of the field with a label.

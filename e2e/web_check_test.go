@@ -16,7 +16,6 @@ import (
 	"fmt"
 	"math/big"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,6 +23,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
@@ -44,9 +44,7 @@ func newCheckedOrg(t *testing.T) *checkedOrg {
 	o.admin = o.ledgerd("token", "create", "--org", "acme", "--name", "admin", "--scope", "admin")
 	o.env = append(o.env, "LEDGERD_BASE_URL=https://ledger.acme.example")
 	o.start()
-	var err error
-	o.api, err = client.New(o.url, client.Options{Token: o.admin})
-	check(t, err)
+	o.api = must.Get(client.New(o.url, client.Options{Token: o.admin}))(t)
 	return o
 }
 
@@ -57,9 +55,9 @@ func (o *checkedOrg) records(trusted identity.NewIdentity, envelope []byte) ledg
 		trusted.Kind = identity.KeyIdentity
 	}
 	_, err := o.api.AddIdentity(o.t.Context(), "acme", trusted)
-	check(o.t, err)
+	must.OK(o.t, err)
 	record, _, err := o.api.Record(o.t.Context(), "acme", "api", envelope)
-	check(o.t, err)
+	must.OK(o.t, err)
 	return record
 }
 
@@ -81,14 +79,13 @@ func statementOf(t *testing.T, run string) []byte {
 	payload, err := attestation.NewStatement("git+https://git.example/acme/api", fmt.Sprintf("%040x", 7),
 		attestation.ResultPredicate{Predicate: "test:go", Result: ledger.Result{Status: ledger.Pass, DurationMS: 12},
 			Annotations: map[string]string{"run": run}})
-	check(t, err)
+	must.OK(t, err)
 	return payload
 }
 
 func publicPEM(t *testing.T, key crypto.PublicKey) string {
 	t.Helper()
-	der, err := x509.MarshalPKIXPublicKey(key)
-	check(t, err)
+	der := must.Get(x509.MarshalPKIXPublicKey(key))(t)
 	return string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
 }
 
@@ -96,7 +93,7 @@ func publicPEM(t *testing.T, key crypto.PublicKey) string {
 func signedDSSE(t *testing.T, payload []byte, sign func(pae []byte) ([]byte, error)) []byte {
 	t.Helper()
 	sig, err := sign(attestation.PAE(attestation.StatementType, payload))
-	check(t, err)
+	must.OK(t, err)
 	encode := base64.StdEncoding.EncodeToString
 	return fmt.Appendf(nil, `{"payloadType":%q,"payload":%q,"signatures":[{"sig":%q}]}`, attestation.StatementType,
 		encode(payload), encode(sig))
@@ -154,10 +151,8 @@ func (o *checkedOrg) recordEveryKey() map[string]ledger.AttestationRecord {
 		"RSA-PSS with SHA-256, in-toto":              {"tools/rsa-2048.pub", "tools/intoto-go-rsa-2048.json"},
 		"Ed25519, witness":                           {"tools/ed25519.pub", "tools/wit-ed.json"},
 	} {
-		key, err := os.ReadFile(filepath.Join("../ledger/testdata", files[0]))
-		check(o.t, err)
-		envelope, err := os.ReadFile(filepath.Join("../ledger/testdata", files[1]))
-		check(o.t, err)
+		key := must.Read(o.t, filepath.Join("../ledger/testdata", files[0]))
+		envelope := must.Read(o.t, filepath.Join("../ledger/testdata", files[1]))
 		dn := "cn=" + filepath.Base(files[0]) + ",ou=x,o=acme"
 		records[name] = o.records(identity.NewIdentity{PEM: string(key), DN: dn}, envelope)
 	}
@@ -166,16 +161,14 @@ func (o *checkedOrg) recordEveryKey() map[string]ledger.AttestationRecord {
 		"ECDSA P-256 with SHA-256, ledgerd": elliptic.P256(), "ECDSA P-384 with SHA-384": elliptic.P384(),
 		"ECDSA P-521 with SHA-512": elliptic.P521(),
 	} {
-		key, err := ecdsa.GenerateKey(curve, rand.Reader)
-		check(o.t, err)
+		key := must.Get(ecdsa.GenerateKey(curve, rand.Reader))(o.t)
 		records[name] = o.signs(name, key)
 	}
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	check(o.t, err)
+	key := must.Get(rsa.GenerateKey(rand.Reader, 2048))(o.t)
 	records["RSA PKCS #1 v1.5 with SHA-256"] = o.signs("rsa", key)
 
 	public, private, err := ed25519.GenerateKey(nil)
-	check(o.t, err)
+	must.OK(o.t, err)
 	envelope := signedDSSE(o.t, statementOf(o.t, "ph"), func(pae []byte) ([]byte, error) {
 		digest := sha512.Sum512(pae)
 		return private.Sign(nil, digest[:], &ed25519.Options{Hash: crypto.SHA512})
@@ -188,8 +181,7 @@ func (o *checkedOrg) recordEveryKey() map[string]ledger.AttestationRecord {
 // signs records a statement that is signed with a key.
 func (o *checkedOrg) signs(name string, key crypto.Signer) ledger.AttestationRecord {
 	o.t.Helper()
-	envelope, err := attestation.SignDSSE(key, statementOf(o.t, name))
-	check(o.t, err)
+	envelope := must.Get(attestation.SignDSSE(key, statementOf(o.t, name)))(o.t)
 	return o.records(identity.NewIdentity{PEM: publicPEM(o.t, key.Public()),
 		DN: "cn=" + strings.ReplaceAll(name, ",", "") + ",ou=x,o=acme"}, envelope)
 }
@@ -197,10 +189,8 @@ func (o *checkedOrg) signs(name string, key crypto.Signer) ledger.AttestationRec
 // signsWithCertificate records a bundle with a certificate under a root that acme trusts.
 func (o *checkedOrg) signsWithCertificate() ledger.AttestationRecord {
 	o.t.Helper()
-	caKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	check(o.t, err)
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	check(o.t, err)
+	caKey := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(o.t)
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(o.t)
 	template := func(cn string) *x509.Certificate {
 		return &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour),
 			NotAfter: time.Now().Add(time.Hour), BasicConstraintsValid: true,
@@ -210,14 +200,11 @@ func (o *checkedOrg) signsWithCertificate() ledger.AttestationRecord {
 	ca, leaf := template("root"), template("certified")
 	ca.IsCA, ca.KeyUsage = true, x509.KeyUsageCertSign
 	leaf.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageCodeSigning}
-	caDER, err := x509.CreateCertificate(rand.Reader, ca, ca, caKey.Public(), caKey)
-	check(o.t, err)
-	leafDER, err := x509.CreateCertificate(rand.Reader, leaf, ca, key.Public(), caKey)
-	check(o.t, err)
-	cert, err := x509.ParseCertificate(leafDER)
-	check(o.t, err)
+	caDER := must.Get(x509.CreateCertificate(rand.Reader, ca, ca, caKey.Public(), caKey))(o.t)
+	leafDER := must.Get(x509.CreateCertificate(rand.Reader, leaf, ca, key.Public(), caKey))(o.t)
+	cert := must.Get(x509.ParseCertificate(leafDER))(o.t)
 	bundle, err := attestation.SignBundle(key, []*x509.Certificate{cert}, statementOf(o.t, "certificate"))
-	check(o.t, err)
+	must.OK(o.t, err)
 	text := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: caDER}))
 	return o.records(identity.NewIdentity{Kind: identity.RootIdentity, PEM: text}, bundle)
 }
@@ -227,17 +214,16 @@ func TestWebCorruptionCheckFindsTampering(t *testing.T) {
 	testenv.Need(t, "chromium")
 	t.Parallel()
 	o := newCheckedOrg(t)
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	check(t, err)
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	for range 5 {
 		_, err := o.attest()
-		check(t, err)
+		must.OK(t, err)
 	}
 	record := o.signs("ada", key)
-	other := o.signs("bob", must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t))
+	other := o.signs("bob", must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t))
 	for range 6 {
 		_, err := o.attest()
-		check(t, err)
+		must.OK(t, err)
 	}
 	o.settle()
 
@@ -281,7 +267,7 @@ func TestWebCorruptionCheckOfAPasskey(t *testing.T) {
 	testenv.Need(t, "chromium")
 	t.Parallel()
 	o := newCheckedOrg(t)
-	record := o.signs("ada", must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t))
+	record := o.signs("ada", must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t))
 	o.settle()
 	p := newTamperer(t, o.url)
 	v := newBrowser(t).visitor(t, p.url)

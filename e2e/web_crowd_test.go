@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
@@ -26,7 +27,7 @@ func (s *stage) pushCrowd() {
 		repos = append(repos, name)
 		s.pending = append(s.pending, step{s.now, func() {
 			_, err := s.api.CreateRepo(s.t.Context(), "acme", ledger.NewRepo{Name: name})
-			check(s.t, err)
+			must.OK(s.t, err)
 		}})
 	}
 	for r, repo := range repos {

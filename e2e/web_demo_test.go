@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/e2e/internal/daemon"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
@@ -91,9 +92,9 @@ func startDemo(t *testing.T) *demo {
 	var out daemon.Log
 	command := exec.Command("ledgerd", "demo")
 	command.Dir, command.Stdout, command.Stderr = t.TempDir(), &out, &out
-	check(t, command.Start())
+	must.OK(t, command.Start())
 	t.Cleanup(func() {
-		check(t, command.Process.Signal(syscall.SIGTERM))
+		must.OK(t, command.Process.Signal(syscall.SIGTERM))
 		if err := command.Wait(); err != nil {
 			t.Errorf("demo: %v\n%s", err, out.String())
 		}
@@ -128,12 +129,12 @@ func (d *demo) shoot(v *visitor, name string) {
 	if !filepath.IsAbs(dir) {
 		dir = filepath.Join("..", dir)
 	}
-	check(d.t, os.MkdirAll(dir, 0o755))
+	must.OK(d.t, os.MkdirAll(dir, 0o755))
 	for _, scheme := range []string{"light", "dark"} {
 		for _, width := range []int64{wide, narrow} {
 			v.window(width, scheme)
 			file := filepath.Join(dir, fmt.Sprintf("demo-%s-%d-%s.png", name, width, scheme))
-			check(d.t, os.WriteFile(file, v.screenshot(width), 0o644))
+			must.OK(d.t, os.WriteFile(file, v.screenshot(width), 0o644))
 		}
 	}
 	v.window(wide, "light")

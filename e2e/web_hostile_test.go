@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -38,8 +39,7 @@ func (s *stage) pushHostile() {
 	dn := `cn=\"\>\<img class\=planted src\=x onerror\=alert(6)\>` + rightToLeft + `,ou=` + strings.Repeat("u", 200) +
 		`,o=acme`
 	s.trust(dn)
-	name, err := identity.ParseDN(dn)
-	check(s.t, err)
+	name := must.Get(identity.ParseDN(dn))(s.t)
 
 	path := `payments/"><img class=planted src=x onerror=alert(7)>` + reversed + strings.Repeat("p", 300) + ".go"
 	other := ledger.Author{Name: quotes, Email: "other@x"} // the radar folds the pairs of one author
@@ -65,22 +65,22 @@ func (s *stage) hostileStatement() []byte {
 		"predicateType": "https://evil.example/" + strings.ReplaceAll(quotes, " ", "/") + strings.Repeat("t", 200),
 		"predicate":     map[string]string{quotes: reversed + quotes, "long": strings.Repeat("L", 10_000)},
 	})
-	check(s.t, err)
+	must.OK(s.t, err)
 	return text
 }
 
 // setHostilePolicy adds requirements whose predicates are hostile.
 func (s *stage) setHostilePolicy() {
 	p, etag, err := s.api.Policy(s.t.Context(), "acme", "api")
-	check(s.t, err)
+	must.OK(s.t, err)
 	for _, predicate := range []string{quotes, reversed, strings.Repeat("q", 500)} {
 		p.Requirements = append(p.Requirements, policy.Requirement{State: ledger.Promotable, Predicate: predicate,
 			Threshold: 1, Accept: []ledger.Status{ledger.Pass}})
 	}
 	text, err := json.Marshal(p.Contract)
-	check(s.t, err)
+	must.OK(s.t, err)
 	_, err = s.api.SetPolicy(s.t.Context(), "acme", "api", jsontext.Value(text), etag)
-	check(s.t, err)
+	must.OK(s.t, err)
 }
 
 // Text from people and receivers stays text: it creates no elements, runs no

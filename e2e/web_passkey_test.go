@@ -9,6 +9,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
@@ -19,14 +20,14 @@ import (
 func (v *visitor) device() webauthn.AuthenticatorID {
 	v.t.Helper()
 	_, err := chromedp.Call(v.ctx, webauthn.Enable, webauthn.EnableParams{})
-	check(v.t, err)
+	must.OK(v.t, err)
 	added, err := chromedp.Call(v.ctx, webauthn.AddVirtualAuthenticator, webauthn.AddVirtualAuthenticatorParams{
 		Options: &webauthn.VirtualAuthenticatorOptions{
 			Protocol: webauthn.AuthenticatorProtocolCtap2, Transport: webauthn.AuthenticatorTransportInternal,
 			HasResidentKey: true, HasUserVerification: true, IsUserVerified: true, AutomaticPresenceSimulation: true,
 		},
 	})
-	check(v.t, err)
+	must.OK(v.t, err)
 	return added.AuthenticatorID
 }
 
@@ -35,7 +36,7 @@ func (v *visitor) verifies(device webauthn.AuthenticatorID, ok bool) {
 	v.t.Helper()
 	_, err := chromedp.Call(v.ctx, webauthn.SetUserVerified,
 		webauthn.SetUserVerifiedParams{AuthenticatorID: device, IsUserVerified: ok})
-	check(v.t, err)
+	must.OK(v.t, err)
 }
 
 const passkeyCommit = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
@@ -108,14 +109,14 @@ func TestPasskeyInTheBrowser(t *testing.T) {
 	v.open("/orgs/acme/repos/api/attestations/" + latest.ID)
 	v.sees("The signer confirmed the statement with a passkey", latest.AssertionDigest)
 	text, err := api.Assertion(t.Context(), "acme", "api", latest.ID)
-	check(t, err)
+	must.OK(t, err)
 	a, err := passkey.ParseAssertion(text)
-	check(t, err)
+	must.OK(t, err)
 	envelope, err := api.Envelope(t.Context(), "acme", "api", latest.ID)
-	check(t, err)
+	must.OK(t, err)
 	payload, err := attestation.Payload(envelope)
-	check(t, err)
-	check(t, a.Verify(payload))
+	must.OK(t, err)
+	must.OK(t, a.Verify(payload))
 	if passkey.Digest(text) != latest.AssertionDigest || a.RPID != "localhost" {
 		t.Errorf("the assertion is %s", text)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/secure-systems-lab/go-securesystemslib/dsse"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -35,7 +36,7 @@ func (v *visitor) signInAnn(o *org, authTime time.Time) {
 	v.t.Helper()
 	ctx := v.t.Context()
 	db, err := store.Open(ctx, o.database, store.Options{Providers: storetest.Providers()})
-	check(v.t, err)
+	must.OK(v.t, err)
 	defer db.Close()
 	account := member.Account{Issuer: "https://idp.example", Subject: "ann", AuthTime: ledger.TimeOf(authTime)}
 	_, err = db.AddMember(ctx, "acme", member.NewMember{Issuer: account.Issuer, Subject: account.Subject, DN: annDN,
@@ -46,7 +47,7 @@ func (v *visitor) signInAnn(o *org, authTime time.Time) {
 	session := rand.Text()
 	_, err = db.SignInMember(ctx, "acme", account, sha256.Sum256([]byte("state "+session)), sha256.Sum256([]byte(session)),
 		ledger.TimeOf(time.Now().Add(time.Hour)))
-	check(v.t, err)
+	must.OK(v.t, err)
 	v.open("/login")
 	evaluate[string](v, "document.cookie = "+quote("ledgerd="+session+"; path=/"))
 }
@@ -62,7 +63,7 @@ func TestReviewInTheBrowser(t *testing.T) {
 	root := o.ledgerd("identity", "people-ca", "create", "--org", "acme", "-o", "json")
 	_, _, err := o.api.Register(t.Context(), "acme", "api", sha,
 		ledger.Registration{Branch: "feature", Message: "Limit orders", Author: ledger.Author{Name: "Bob"}})
-	check(t, err)
+	must.OK(t, err)
 
 	v := newBrowser(t).visitor(t, o.url)
 	v.signInAnn(o.org, time.Now())
@@ -110,7 +111,7 @@ func TestReviewAsksToSignInAgain(t *testing.T) {
 	page := "/orgs/acme/repos/api/commits/" + sha
 	o.ledgerd("identity", "people-ca", "create", "--org", "acme")
 	_, _, err := o.api.Register(t.Context(), "acme", "api", sha, ledger.Registration{Branch: "feature"})
-	check(t, err)
+	must.OK(t, err)
 	v := newBrowser(t).visitor(t, o.url)
 	v.signInAnn(o.org, time.Now().Add(-16*time.Minute))
 	v.open(page)
@@ -162,7 +163,7 @@ func latestReview(t *testing.T, api *client.Client, sha string) ledger.Attestati
 	t.Helper()
 	list, err := api.AttestationsPage(t.Context(), "acme", "api",
 		client.AttestationFilter{Commit: sha, Predicate: "review:code", Verification: true}, client.Query{Limit: 1})
-	check(t, err)
+	must.OK(t, err)
 	if len(list.Data) != 1 {
 		t.Fatal("no review")
 	}
@@ -178,15 +179,14 @@ func keyOfReview(t *testing.T, api *client.Client, sha string) string {
 func verifyWithOpenSSL(t *testing.T, api *client.Client, sha, root string) {
 	testenv.Need(t, "openssl", "python3")
 	var ca identity.Identity
-	check(t, json.Unmarshal([]byte(root), &ca))
+	must.OK(t, json.Unmarshal([]byte(root), &ca))
 	envelope, err := api.Envelope(t.Context(), "acme", "api", latestReview(t, api, sha).ID)
-	check(t, err)
+	must.OK(t, err)
 	folder := t.TempDir()
-	check(t, os.WriteFile(filepath.Join(folder, "people-ca.pem"), []byte(ca.PEM), 0o600))
-	check(t, os.WriteFile(filepath.Join(folder, "review.json"), envelope, 0o600))
+	must.OK(t, os.WriteFile(filepath.Join(folder, "people-ca.pem"), []byte(ca.PEM), 0o600))
+	must.OK(t, os.WriteFile(filepath.Join(folder, "review.json"), envelope, 0o600))
 
-	docs, err := os.ReadFile("../docs/reviews.md")
-	check(t, err)
+	docs := must.Read(t, "../docs/reviews.md")
 	script := regexp.MustCompile("(?s)```sh verify\n(.*?)```").FindSubmatch(docs)
 	if script == nil {
 		t.Fatal("docs/reviews.md has no commands")
@@ -205,7 +205,7 @@ func verifyWithOpenSSL(t *testing.T, api *client.Client, sha, root string) {
 
 	// The commands find a statement that was changed.
 	changed := strings.Replace(string(envelope), `"payload":"eyJ`, `"payload":"IHsi`, 1)
-	check(t, os.WriteFile(filepath.Join(folder, "review.json"), []byte(changed), 0o600))
+	must.OK(t, os.WriteFile(filepath.Join(folder, "review.json"), []byte(changed), 0o600))
 	if out, err := run(); err == nil {
 		t.Errorf("the commands accept another statement: %s", out)
 	}
@@ -225,10 +225,9 @@ type reviewBundle struct {
 func readBundle(t *testing.T, api *client.Client, sha string) (b reviewBundle, cert *x509.Certificate) {
 	t.Helper()
 	body, err := api.Envelope(t.Context(), "acme", "api", latestReview(t, api, sha).ID)
-	check(t, err)
-	check(t, json.Unmarshal(body, &b))
-	cert, err = x509.ParseCertificate(b.Material.Certificate.RawBytes)
-	check(t, err)
+	must.OK(t, err)
+	must.OK(t, json.Unmarshal(body, &b))
+	cert = must.Get(x509.ParseCertificate(b.Material.Certificate.RawBytes))(t)
 	return b, cert
 }
 
@@ -236,7 +235,7 @@ func readBundle(t *testing.T, api *client.Client, sha string) (b reviewBundle, c
 func verifyWithDSSE(t *testing.T, api *client.Client, sha string) {
 	bundle, cert := readBundle(t, api, sha)
 	verifier, err := dsse.NewEnvelopeVerifier(keyVerifier{cert})
-	check(t, err)
+	must.OK(t, err)
 	if _, err := verifier.Verify(t.Context(), &bundle.DSSE); err != nil {
 		t.Errorf("the envelope: %v\n%s", err, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw}))
 	}
@@ -251,14 +250,12 @@ func verifyWithCosign(t *testing.T, api *client.Client, sha string) {
 	testenv.Need(t, "cosign-verify")
 	bundle, cert := readBundle(t, api, sha)
 	folder := t.TempDir()
-	der, err := x509.MarshalPKIXPublicKey(cert.PublicKey)
-	check(t, err)
+	der := must.Get(x509.MarshalPKIXPublicKey(cert.PublicKey))(t)
 	key, file := filepath.Join(folder, "key.pem"), filepath.Join(folder, "envelope.json")
-	check(t, os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), 0o600))
+	must.OK(t, os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), 0o600))
 	verify := func(e dsse.Envelope) ([]byte, error) {
-		text, err := json.Marshal(e)
-		check(t, err)
-		check(t, os.WriteFile(file, text, 0o600))
+		text := must.Get(json.Marshal(e))(t)
+		must.OK(t, os.WriteFile(file, text, 0o600))
 		return exec.Command("cosign-verify", key, file).CombinedOutput()
 	}
 

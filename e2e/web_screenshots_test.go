@@ -10,6 +10,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
@@ -29,7 +30,7 @@ func TestWebScreenshots(t *testing.T) {
 	if !filepath.IsAbs(dir) {
 		dir = filepath.Join("..", dir) // tests run in the package's folder
 	}
-	check(t, os.MkdirAll(dir, 0o755))
+	must.OK(t, os.MkdirAll(dir, 0o755))
 
 	var more []func(*stage)
 	if *crowded {
@@ -41,7 +42,7 @@ func TestWebScreenshots(t *testing.T) {
 			for _, width := range []int64{wide, narrow} {
 				v.window(width, scheme)
 				file := filepath.Join(dir, fmt.Sprintf("%s-%d-%s.png", p.name, width, scheme))
-				check(v.t, os.WriteFile(file, v.screenshot(width), 0o644))
+				must.OK(v.t, os.WriteFile(file, v.screenshot(width), 0o644))
 			}
 		}
 	})
@@ -59,6 +60,6 @@ func (v *visitor) screenshot(width int64) []byte {
 		}
 		return chromedp.CaptureScreenshot()(ctx, target)
 	})
-	check(v.t, err)
+	must.OK(v.t, err)
 	return shot
 }

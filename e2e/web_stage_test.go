@@ -22,6 +22,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -67,11 +68,11 @@ func newStage(t *testing.T, more ...func(*stage)) *stage {
 	db, err := store.Open(t.Context(), o.database, store.Options{
 		Now: func() time.Time { return s.now }, ParseRoot: sigstore.ParseRoot,
 	})
-	check(t, err)
+	must.OK(t, err)
 
 	host := server.New(server.Config{Store: db, Now: func() time.Time { return s.now }}).Host()
 	s.api, err = client.New("http://host", client.Options{HTTPClient: &http.Client{Transport: client.InProcess(host)}})
-	check(t, err)
+	must.OK(t, err)
 
 	s.createOrg()
 	for _, push := range append(more, (*stage).pushAll) {
@@ -82,12 +83,11 @@ func newStage(t *testing.T, more ...func(*stage)) *stage {
 		s.now = step.at
 		step.do()
 	}
-	check(t, db.Settle(t.Context()))
-	check(t, db.Close())
+	must.OK(t, db.Settle(t.Context()))
+	must.OK(t, db.Close())
 
 	o.start()
-	s.api, err = client.New(o.url, client.Options{Token: s.admin})
-	check(t, err)
+	s.api = must.Get(client.New(o.url, client.Options{Token: s.admin}))(t)
 	waitFor(t, "the checkpoint of the log", 10*time.Second, func() bool {
 		l, err := s.api.Log(t.Context(), "acme")
 		return err == nil && l.Size == l.Events
@@ -107,10 +107,10 @@ func newBusyStage(t *testing.T, more ...func(*stage)) *stage {
 func (s *stage) createOrg() {
 	t, ctx := s.t, s.t.Context()
 	_, err := s.api.CreateOrg(ctx, ledger.NewOrg{Name: "acme"})
-	check(t, err)
+	must.OK(t, err)
 	for _, repo := range []string{"api", "billing", "handbook", "web"} {
 		_, err := s.api.CreateRepo(ctx, "acme", ledger.NewRepo{Name: repo})
-		check(t, err)
+		must.OK(t, err)
 	}
 
 	for _, n := range []ledger.NewToken{
@@ -120,14 +120,14 @@ func (s *stage) createOrg() {
 		{Name: "old laptop", Scope: ledger.Write},
 	} {
 		token, err := s.api.CreateToken(ctx, "acme", n)
-		check(t, err)
+		must.OK(t, err)
 		switch n.Name {
 		case "Grace Okafor":
 			s.admin = token.Secret
 		case "ci":
 			s.token = token.Secret
 		case "old laptop":
-			check(t, s.api.RevokeToken(ctx, "acme", token.ID))
+			must.OK(t, s.api.RevokeToken(ctx, "acme", token.ID))
 		}
 	}
 
@@ -137,17 +137,17 @@ func (s *stage) createOrg() {
 	}
 	root, err := s.api.AddIdentity(ctx, "acme",
 		identity.NewIdentity{Kind: identity.RootIdentity, PEM: s.rootCertificate()})
-	check(t, err)
+	must.OK(t, err)
 	s.identity = root.ID
 	s.trustKeyless()
 	s.admitPeople()
 
 	for _, contract := range []string{firstContract, secondContract} {
 		_, etag, err := s.api.Policy(ctx, "acme", "api")
-		check(t, err)
+		must.OK(t, err)
 		s.now = s.now.Add(3 * time.Hour)
 		_, err = s.api.SetPolicy(ctx, "acme", "api", jsontext.Value(contract), etag)
-		check(t, err)
+		must.OK(t, err)
 	}
 }
 
@@ -158,29 +158,29 @@ func (s *stage) admitPeople() {
 		"00u4c5d6": "cn=Charles,ou=people-dev,o=acme"} {
 		m, err := s.api.AddMember(ctx, "acme",
 			member.NewMember{Issuer: "https://acme.okta.com", Subject: subject, DN: dn, Role: member.Maintainer})
-		check(s.t, err)
+		must.OK(s.t, err)
 		if strings.Contains(dn, "Charles") {
-			check(s.t, s.api.RemoveMember(ctx, "acme", m.ID))
+			must.OK(s.t, s.api.RemoveMember(ctx, "acme", m.ID))
 		}
 	}
 	_, err := s.api.CreateMemberRule(ctx, "acme", member.NewRule{Issuer: "https://acme.okta.com", Claim: "groups",
 		Value: "developers", Role: member.Contributor, DN: "cn={login},ou=people-dev,o=acme"})
-	check(s.t, err)
+	must.OK(s.t, err)
 }
 
 // trustKeyless admits the keyless signers of releases.
 func (s *stage) trustKeyless() {
 	ctx := s.t.Context()
 	document, err := os.ReadFile(filepath.Join("..", "ledger", "testdata", "sigstore", "public-good-trusted_root.json"))
-	check(s.t, err)
+	must.OK(s.t, err)
 	_, err = s.api.SetTrustedRoot(ctx, "acme", "public-good", document)
-	check(s.t, err)
+	must.OK(s.t, err)
 	_, err = s.api.AddIdentity(ctx, "acme", identity.NewIdentity{Kind: identity.SigstoreIdentity,
 		DN: "cn=release,ou=build,o=acme", May: identity.Predicates{"build:*"}, Sigstore: &ledger.SigstoreEntry{
 			TrustedRoot: "public-good", Issuer: "https://token.actions.githubusercontent.com", RepositoryID: "495574555",
 			Subject: "https://github.com/acme/api/.github/workflows/release.yml@*", Ref: "refs/heads/main",
 		}})
-	check(s.t, err)
+	must.OK(s.t, err)
 }
 
 const firstContract = `{"requirements": [
@@ -200,33 +200,32 @@ const secondContract = `{"requirements": [
 // s.keys has one for the common name.
 func (s *stage) trust(dn string) {
 	name, err := identity.ParseDN(dn)
-	check(s.t, err)
+	must.OK(s.t, err)
 	key, ok := s.keys[name.CN]
 	if !ok {
 		_, key, err = ed25519.GenerateKey(nil)
-		check(s.t, err)
+		must.OK(s.t, err)
 		s.keys[name.CN] = key
 	}
 	der, err := x509.MarshalPKIXPublicKey(key.Public())
-	check(s.t, err)
+	must.OK(s.t, err)
 	text := string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
 	_, err = s.api.AddIdentity(s.t.Context(), "acme", identity.NewIdentity{Kind: identity.KeyIdentity, PEM: text, DN: dn})
-	check(s.t, err)
+	must.OK(s.t, err)
 }
 
 // rootCertificate returns a root certificate that expires ten days after s.now,
 // as PEM.
 func (s *stage) rootCertificate() string {
 	public, private, err := ed25519.GenerateKey(nil)
-	check(s.t, err)
+	must.OK(s.t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "Build Root", OrganizationalUnit: []string{"security"},
 			Organization: []string{"acme"}},
 		NotBefore: s.now.Add(-time.Hour), NotAfter: s.now.AddDate(0, 0, 10),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, public, private)
-	check(s.t, err)
+	der := must.Get(x509.CreateCertificate(rand.Reader, template, template, public, private))(s.t)
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 }
 
@@ -252,7 +251,7 @@ func (s *stage) push(repo string, ago time.Duration, r ledger.Registration, acts
 	r.CommittedAt = ledger.TimeOf(pushed.Add(-7 * time.Minute))
 	s.pending = append(s.pending, step{pushed, func() {
 		_, _, err := s.api.Register(s.t.Context(), "acme", repo, sha, r)
-		check(s.t, err)
+		must.OK(s.t, err)
 	}})
 	for _, a := range acts {
 		s.pending = append(s.pending, step{pushed.Add(a.after), func() { s.record(repo, sha, a) }})
@@ -268,16 +267,15 @@ func (s *stage) record(repo, sha string, a act) {
 		FinishedOn:  ledger.TimeOf(s.now),
 		Annotations: map[string]string{"run": fmt.Sprintf("https://ci.acme.example/%s/%d", repo, 4000+s.serial.Add(1))},
 	})
-	check(s.t, err)
+	must.OK(s.t, err)
 	s.post(repo, a.signer, payload)
 }
 
 // post signs a statement with the signer's key and records it.
 func (s *stage) post(repo, signer string, statement []byte) {
-	envelope, err := attestation.SignDSSE(s.keys[signer], statement)
-	check(s.t, err)
+	envelope := must.Get(attestation.SignDSSE(s.keys[signer], statement))(s.t)
 	record, _, err := s.api.Record(s.t.Context(), "acme", repo, envelope)
-	check(s.t, err)
+	must.OK(s.t, err)
 	if record.Commit == commitOf(s.shown) {
 		s.attestation = record.ID
 	}
@@ -379,7 +377,7 @@ func (s *stage) addWebhooks(description, response string) {
 	}
 	add := func(url, description string) ledger.Webhook {
 		w, err := s.api.CreateWebhook(ctx, "acme", "api", ledger.NewWebhook{URL: url, Description: description})
-		check(s.t, err)
+		must.OK(s.t, err)
 		return w
 	}
 
@@ -387,14 +385,14 @@ func (s *stage) addWebhooks(description, response string) {
 	disabled := add(receiver(http.StatusOK)+"/old", "The old chat room")
 	active := false
 	_, err := s.api.ChangeWebhook(ctx, "acme", "api", disabled.ID, ledger.WebhookChange{Active: &active})
-	check(s.t, err)
+	must.OK(s.t, err)
 	failing := add(receiver(http.StatusServiceUnavailable)+"/ledger", description)
 
 	s.now = time.Now()
 	s.record("api", commitOf("request-id"), act{0, "ci", "build:image", ledger.Pass, 48 * time.Second})
 	for _, w := range []ledger.Webhook{succeeding, failing} {
 		d, err := s.api.PingWebhook(ctx, "acme", "api", w.ID)
-		check(s.t, err)
+		must.OK(s.t, err)
 		s.waitAttempts(s.t, w.ID, d.ID, 1)
 		s.waitAttempts(s.t, w.ID, s.oldest(s.t, w.ID).ID, 1)
 		s.webhook, s.delivery = w.ID, d.ID

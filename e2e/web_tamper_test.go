@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -26,8 +27,7 @@ type tamperer struct {
 
 func newTamperer(t *testing.T, server string) *tamperer {
 	t.Helper()
-	target, err := url.Parse(server)
-	check(t, err)
+	target := must.Get(url.Parse(server))(t)
 	p := new(tamperer)
 	proxy := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
@@ -61,14 +61,6 @@ type tampering struct {
 	part  string
 	edit  func(string) string
 	steps []string
-}
-
-func must[T any](value T, err error) func(*testing.T) T {
-	return func(t *testing.T) T {
-		t.Helper()
-		check(t, err)
-		return value
-	}
 }
 
 // replaceOnce returns an edit that replaces a text once.
@@ -140,7 +132,7 @@ func (o *checkedOrg) tamperings(record, other ledger.AttestationRecord) map[stri
 	t, ctx := o.t, o.t.Context()
 	flip := func(at int) func(string) string { return func(s string) string { return flipped(s, at) } }
 	instead := func(body []byte, err error) func(string) string {
-		check(t, err)
+		must.OK(t, err)
 		return func(string) string { return string(body) }
 	}
 	otherKey := publicPEM(t, o.key.Public())
@@ -203,13 +195,13 @@ func (o *checkedOrg) tamperings(record, other ledger.AttestationRecord) map[stri
 func signatureOf(t *testing.T, o *checkedOrg, record ledger.AttestationRecord) string {
 	t.Helper()
 	body, err := o.api.Envelope(t.Context(), "acme", "api", record.ID)
-	check(t, err)
+	must.OK(t, err)
 	var envelope struct {
 		Signatures []struct {
 			Sig string `json:"sig"`
 		} `json:"signatures"`
 	}
-	check(t, json.Unmarshal(body, &envelope))
+	must.OK(t, json.Unmarshal(body, &envelope))
 	return envelope.Signatures[0].Sig
 }
 

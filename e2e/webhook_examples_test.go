@@ -22,6 +22,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/webhook"
@@ -58,7 +59,7 @@ func documentedReceivers(t *testing.T, e examples) map[string]startReceiver {
 			code := strings.ReplaceAll(e.pick("js", "function verify("), `(9000, "127.0.0.1")`,
 				fmt.Sprintf("(%s, %q)", port, host))
 			file := filepath.Join(t.TempDir(), "receive.mjs")
-			check(t, os.WriteFile(file, []byte(code), 0o600))
+			must.OK(t, os.WriteFile(file, []byte(code), 0o600))
 			return startSecret(t, secret, "node", file)
 		},
 		"shell": func(t *testing.T, secret, listen string) follower {
@@ -88,12 +89,11 @@ func (f folder) ids() (ids []string) {
 func startCGI(t *testing.T, secret, address, code string) follower {
 	t.Helper()
 	dir := t.TempDir()
-	check(t, os.Mkdir(filepath.Join(dir, "events"), 0o700))
+	must.OK(t, os.Mkdir(filepath.Join(dir, "events"), 0o700))
 	script := filepath.Join(dir, "receive.cgi")
-	check(t, os.WriteFile(script, []byte(code), 0o700))
+	must.OK(t, os.WriteFile(script, []byte(code), 0o700))
 
-	listener, err := net.Listen("tcp", address)
-	check(t, err)
+	listener := must.Get(net.Listen("tcp", address))(t)
 	web := httptest.NewUnstartedServer(&cgi.Handler{
 		Path:   script,
 		Dir:    dir,
@@ -122,7 +122,7 @@ func TestDocumentedWebhookReceivers(t *testing.T) {
 			waitForAddress(t, address)
 
 			record, err := h.attest()
-			check(t, err)
+			must.OK(t, err)
 			waitFor(t, "the event", 10*time.Second, func() bool { return slices.Contains(r.ids(), record.Event) })
 			d := h.waitAttempts(t, w.ID, h.oldest(t, w.ID).ID, 1)
 			if d.Status != ledger.DeliverySucceeded {
@@ -151,8 +151,7 @@ func waitForAddress(t *testing.T, address string) {
 func forward(t *testing.T, address string, d ledger.DeliveryRecord, change func(*http.Request, []byte) []byte) int {
 	t.Helper()
 	body := bytes.Clone(d.Body)
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+address+"/", nil)
-	check(t, err)
+	request := must.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+address+"/", nil))(t)
 	for name, values := range d.History[len(d.History)-1].Request.Headers {
 		request.Header[name] = values
 	}
@@ -161,7 +160,7 @@ func forward(t *testing.T, address string, d ledger.DeliveryRecord, change func(
 	request.Body = io.NopCloser(bytes.NewReader(body))
 
 	response, err := http.DefaultTransport.RoundTrip(request)
-	check(t, err)
+	must.OK(t, err)
 	response.Body.Close()
 	return response.StatusCode
 }
@@ -226,7 +225,7 @@ func checkRotation(t *testing.T, h *webhookOrg, start startReceiver, w ledger.We
 	t.Helper()
 	const overlap = 2 * time.Second
 	rotated, err := h.api.RotateWebhook(t.Context(), "acme", "api", w.ID, ledger.Duration(overlap))
-	check(t, err)
+	must.OK(t, err)
 	during := h.ping(t, w.ID)
 	if during.Status != ledger.DeliverySucceeded {
 		t.Errorf("during the overlap, the receiver with the old secret failed: %s", during.LastError)
@@ -288,8 +287,7 @@ func TestDocumentedWebhookReceiversRequireSecret(t *testing.T) {
 
 // The example delivery in docs/webhooks.md is signed with the example secret.
 func TestDocumentedWebhookDelivery(t *testing.T) {
-	text, err := os.ReadFile("../docs/webhooks.md")
-	check(t, err)
+	text := must.Read(t, "../docs/webhooks.md")
 	secret := regexp.MustCompile("`(whsec_[A-Za-z0-9+/]{43}=)`").FindSubmatch(text)
 	if secret == nil {
 		t.Fatal("docs/webhooks.md has no secret")
@@ -320,8 +318,8 @@ func TestStandardWebhooksInNode(t *testing.T) {
 	t.Parallel()
 	dir := nodeDir(t, "standardwebhooks")
 	example := readExamples(t, "webhooks.md").pick("js", "standardwebhooks")
-	check(t, os.WriteFile(filepath.Join(dir, "verified.mjs"), []byte(example), 0o600))
-	check(t, os.WriteFile(filepath.Join(dir, "main.mjs"), []byte(`
+	must.OK(t, os.WriteFile(filepath.Join(dir, "verified.mjs"), []byte(example), 0o600))
+	must.OK(t, os.WriteFile(filepath.Join(dir, "main.mjs"), []byte(`
 import { readFileSync } from "node:fs"
 import { verified } from "./verified.mjs"
 const { body, headers } = JSON.parse(readFileSync(0, "utf8"))
@@ -332,8 +330,7 @@ process.stdout.write(verified(body, headers).id)
 		for name := range a.header {
 			headers[strings.ToLower(name)] = a.header.Get(name)
 		}
-		in, err := json.Marshal(map[string]any{"body": string(a.body), "headers": headers})
-		check(t, err)
+		in := must.Get(json.Marshal(map[string]any{"body": string(a.body), "headers": headers}))(t)
 		command := exec.Command("node", filepath.Join(dir, "main.mjs"))
 		command.Env = append(os.Environ(), "LEDGERD_WEBHOOK_SECRET="+secret)
 		command.Stdin = bytes.NewReader(in)
@@ -345,7 +342,7 @@ process.stdout.write(verified(body, headers).id)
 	s := newSink(t, http.StatusNoContent)
 	old := h.add(t, s.url, ledger.EventAttestation)
 	record, err := h.attest()
-	check(t, err)
+	must.OK(t, err)
 	first := s.next(t)
 	if got, err := verify(old.Secret, first); err != nil || got != record.Event {
 		t.Errorf("verify returned %q, %v, want %s", got, err, record.Event)
@@ -356,7 +353,7 @@ process.stdout.write(verified(body, headers).id)
 	}
 
 	rotated, err := h.api.RotateWebhook(t.Context(), "acme", "api", old.ID, ledger.DefaultOverlap)
-	check(t, err)
+	must.OK(t, err)
 	ping := h.ping(t, old.ID)
 	for _, secret := range []string{old.Secret, rotated.Secret} {
 		if got, err := verify(secret, arrivalOf(ping)); err != nil || got != ping.Event {
@@ -423,8 +420,7 @@ func TestDocumentedWebhookTryOut(t *testing.T) {
 // Every webhook command in the text of docs works.
 func TestDocumentedWebhookCommands(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../docs/webhooks.md")
-	check(t, err)
+	text := must.Read(t, "../docs/webhooks.md")
 	h := newHooks(t)
 	w := h.add(t, newSink(t, http.StatusNoContent).url)
 	d := h.ping(t, w.ID)

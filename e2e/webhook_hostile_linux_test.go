@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 )
@@ -71,8 +71,7 @@ func TestWebhooksToHostileReceivers(t *testing.T) {
 	}
 	compareLatencies(t, baseline, withHealthy, withHostile)
 
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", h.server.Process.Pid))
-	check(t, err)
+	status := must.Read(t, fmt.Sprintf("/proc/%d/status", h.server.Process.Pid))
 	t.Logf("the server: %s", regexp.MustCompile(`VmHWM:.*`).Find(status))
 }
 
@@ -84,7 +83,7 @@ func (h *webhookOrg) latencies(t *testing.T, arrived <-chan arrival, n int) []ti
 	for i := range latencies {
 		began := time.Now()
 		record, err := h.attest()
-		check(t, err)
+		must.OK(t, err)
 
 		for {
 			var a arrival
@@ -116,7 +115,7 @@ func (h *webhookOrg) latenciesWithHealthy(t *testing.T, arrived <-chan arrival, 
 	}
 	latencies := h.latencies(t, arrived, events)
 	for _, id := range ids {
-		check(t, h.api.DeleteWebhook(t.Context(), "acme", "api", id))
+		must.OK(t, h.api.DeleteWebhook(t.Context(), "acme", "api", id))
 	}
 	return latencies
 }
@@ -148,7 +147,7 @@ func (h *webhookOrg) addUnchecked(t *testing.T, url string) string {
 
 	var last string
 	for w, err := range h.api.Webhooks(t.Context(), "acme", "api") {
-		check(t, err)
+		must.OK(t, err)
 		last = w.ID
 	}
 	return last
@@ -188,7 +187,7 @@ func hostiles(t *testing.T, requests *atomic.Int64) map[string]hostileReceiver {
 	t.Helper()
 	forbidden := serve(t, "127.0.0.1", func(http.ResponseWriter, *http.Request) { requests.Add(1) })
 	_, port, err := net.SplitHostPort(strings.TrimPrefix(forbidden, "http://"))
-	check(t, err)
+	must.OK(t, err)
 
 	stop := make(chan struct{})
 	mostSent := new(atomic.Int64)
@@ -280,8 +279,7 @@ func badResponders(t *testing.T, stop <-chan struct{}, mostSent *atomic.Int64) m
 // dripHeader starts a receiver that sends its response at one byte per second.
 func dripHeader(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", receiverHost+":0")
-	check(t, err)
+	listener := must.Get(net.Listen("tcp", receiverHost+":0"))(t)
 	t.Cleanup(func() { listener.Close() })
 
 	go func() {
@@ -308,8 +306,7 @@ func dripHeader(t *testing.T) string {
 // untrustedCertificate starts a receiver whose certificate is not trusted.
 func untrustedCertificate(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", receiverHost+":0")
-	check(t, err)
+	listener := must.Get(net.Listen("tcp", receiverHost+":0"))(t)
 	web := httptest.NewUnstartedServer(http.NotFoundHandler())
 	web.Listener.Close()
 	web.Listener = listener

@@ -23,6 +23,7 @@ import (
 	standard "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -40,8 +41,7 @@ func newHooks(t *testing.T, variables ...string) *webhookOrg {
 	o.env = append(append(o.env, "LEDGERD_WEBHOOKS_ALLOWED_NETWORKS=127.0.0.0/8,::1/128"), variables...)
 	o.start()
 	token := o.ledgerd("token", "create", "--org", "acme", "--name", "admin", "--scope", "admin")
-	api, err := client.New(o.url, client.Options{Token: token})
-	check(t, err)
+	api := must.Get(client.New(o.url, client.Options{Token: token}))(t)
 	return &webhookOrg{o, api}
 }
 
@@ -50,7 +50,7 @@ func newHooks(t *testing.T, variables ...string) *webhookOrg {
 func (h *webhookOrg) add(t *testing.T, url string, types ...ledger.EventType) ledger.Webhook {
 	t.Helper()
 	w, err := h.api.CreateWebhook(t.Context(), "acme", "api", ledger.NewWebhook{URL: url, Events: types})
-	check(t, err)
+	must.OK(t, err)
 	return w
 }
 
@@ -58,7 +58,7 @@ func (h *webhookOrg) add(t *testing.T, url string, types ...ledger.EventType) le
 func (h *webhookOrg) show(t *testing.T, id string) ledger.Webhook {
 	t.Helper()
 	w, err := h.api.Webhook(t.Context(), "acme", "api", id)
-	check(t, err)
+	must.OK(t, err)
 	return w
 }
 
@@ -69,7 +69,7 @@ func (h *webhookOrg) waitAttempts(t *testing.T, webhook, delivery string, n int)
 	waitFor(t, fmt.Sprintf("attempt %d of %s", n, delivery), 20*time.Second, func() bool {
 		var err error
 		d, err = h.api.Delivery(t.Context(), "acme", "api", webhook, delivery)
-		check(t, err)
+		must.OK(t, err)
 		return d.Attempts >= n
 	})
 	return d
@@ -79,7 +79,7 @@ func (h *webhookOrg) waitAttempts(t *testing.T, webhook, delivery string, n int)
 func (h *webhookOrg) ping(t *testing.T, webhook string) ledger.DeliveryRecord {
 	t.Helper()
 	d, err := h.api.PingWebhook(t.Context(), "acme", "api", webhook)
-	check(t, err)
+	must.OK(t, err)
 	return h.waitAttempts(t, webhook, d.ID, 1)
 }
 
@@ -87,7 +87,7 @@ func (h *webhookOrg) ping(t *testing.T, webhook string) ledger.DeliveryRecord {
 func (h *webhookOrg) oldest(t *testing.T, webhook string) (oldest ledger.Delivery) {
 	t.Helper()
 	for d, err := range h.api.Deliveries(t.Context(), "acme", "api", webhook, client.DeliveryFilter{}) {
-		check(t, err)
+		must.OK(t, err)
 		oldest = d
 	}
 	return oldest
@@ -103,7 +103,7 @@ type arrival struct {
 // event returns the fields that all events have.
 func (a arrival) event(t *testing.T) (e struct{ ID, Type, Org, Repo, Commit string }) {
 	t.Helper()
-	check(t, json.Unmarshal(a.body, &e, json.MatchCaseInsensitiveNames(true)))
+	must.OK(t, json.Unmarshal(a.body, &e, json.MatchCaseInsensitiveNames(true)))
 	return e
 }
 
@@ -130,8 +130,7 @@ func newSink(t *testing.T, status int) *sink {
 // serve serves HTTP on a free port of a loopback address and returns the URL.
 func serve(t *testing.T, host string, handler http.HandlerFunc) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
-	check(t, err)
+	listener := must.Get(net.Listen("tcp", net.JoinHostPort(host, "0")))(t)
 	web := httptest.NewUnstartedServer(handler)
 	web.Listener.Close()
 	web.Listener = listener
@@ -193,14 +192,14 @@ func signature(secret string, at time.Time, body []byte) string {
 func receiveRaw(t *testing.T, listener net.Listener) (head []string, body []byte) {
 	t.Helper()
 	conn, err := listener.Accept()
-	check(t, err)
+	must.OK(t, err)
 	defer conn.Close()
 
 	in := bufio.NewReader(conn)
 	length := 0
 	for {
 		line, err := in.ReadString('\n')
-		check(t, err)
+		must.OK(t, err)
 		if line == "\r\n" {
 			break
 		}
@@ -210,10 +209,10 @@ func receiveRaw(t *testing.T, listener net.Listener) (head []string, body []byte
 
 	body = make([]byte, length)
 	_, err = io.ReadFull(in, body)
-	check(t, err)
+	must.OK(t, err)
 
 	_, err = io.WriteString(conn, "HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n")
-	check(t, err)
+	must.OK(t, err)
 	return head, body
 }
 
@@ -221,12 +220,11 @@ func receiveRaw(t *testing.T, listener net.Listener) (head []string, body []byte
 func TestWebhookOnTheWire(t *testing.T) {
 	t.Parallel()
 	h := newHooks(t)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	check(t, err)
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { listener.Close() })
 	w := h.add(t, "http://"+listener.Addr().String()+"/ledger?from=acme", ledger.EventAttestation)
 	record, err := h.attest()
-	check(t, err)
+	must.OK(t, err)
 
 	head, body := receiveRaw(t, listener)
 	t1 := checkRaw(t, w, head, body)
@@ -237,9 +235,9 @@ func TestWebhookOnTheWire(t *testing.T) {
 		t.Errorf("head lacks webhook-id: %s:\n%s", record.Event, strings.Join(head, "\n"))
 	}
 	stored, err := h.api.Attestation(t.Context(), "acme", "api", record.ID)
-	check(t, err)
+	must.OK(t, err)
 	envelope, err := h.api.Envelope(t.Context(), "acme", "api", record.ID)
-	check(t, err)
+	must.OK(t, err)
 	want := fmt.Sprintf(`{"id":%q,"type":"attestation","org":"acme","repo":"api","commit":%q,"predicate":"test:go",`+
 		`"identity":"cn=ci,ou=build,o=acme","result":{"status":"pass","duration_ms":12},"timestamp":%q,`+
 		`"attestation":%q,"payload_digest":%q,"key":%q,"envelope_digest":"sha256:%x"}`,
@@ -256,7 +254,7 @@ func TestWebhookOnTheWire(t *testing.T) {
 	d := h.waitAttempts(t, w.ID, h.oldest(t, w.ID).ID, 1)
 	time.Sleep(1100 * time.Millisecond)
 	_, err = h.api.Redeliver(t.Context(), "acme", "api", w.ID, d.ID)
-	check(t, err)
+	must.OK(t, err)
 	head, redelivered := receiveRaw(t, listener)
 	if t2 := checkRaw(t, w, head, redelivered); t2 == t1 {
 		t.Errorf("redelivered with the same t=%s", t1)
@@ -299,15 +297,13 @@ func checkRaw(t *testing.T, w ledger.Webhook, head []string, body []byte) string
 func (o *org) rawHistory() []byte {
 	o.t.Helper()
 	request, err := http.NewRequestWithContext(o.t.Context(), http.MethodGet, o.url+"/v1/orgs/acme/events", nil)
-	check(o.t, err)
+	must.OK(o.t, err)
 	request.Header.Set("Authorization", "Bearer "+o.token)
 	request.Header.Set("Accept", "application/json")
 	response, err := http.DefaultClient.Do(request)
-	check(o.t, err)
+	must.OK(o.t, err)
 	defer response.Body.Close()
-	history, err := io.ReadAll(response.Body)
-	check(o.t, err)
-	return history
+	return must.Get(io.ReadAll(response.Body))(o.t)
 }
 
 // The Go library of Standard Webhooks verifies our deliveries, and during the
@@ -319,12 +315,12 @@ func TestStandardWebhooksInGo(t *testing.T) {
 	old := h.add(t, s.url)
 	verify := func(secret string, a arrival) error {
 		library, err := standard.NewWebhook(secret)
-		check(t, err)
+		must.OK(t, err)
 		return library.Verify(a.body, a.header)
 	}
 
 	_, err := h.attest()
-	check(t, err)
+	must.OK(t, err)
 	first := s.next(t)
 	if err := verify(old.Secret, first); err != nil {
 		t.Errorf("%v: %v", first.header, err)
@@ -335,7 +331,7 @@ func TestStandardWebhooksInGo(t *testing.T) {
 	}
 
 	rotated, err := h.api.RotateWebhook(t.Context(), "acme", "api", old.ID, ledger.DefaultOverlap)
-	check(t, err)
+	must.OK(t, err)
 	h.ping(t, old.ID)
 	ping := s.next(t)
 	for ping.event(t).Type != "ping" {
@@ -369,12 +365,12 @@ func TestWebhookGetsOnlyItsEvents(t *testing.T) {
 	h.add(t, states.url, ledger.EventState)
 	h.add(t, radar.url, ledger.EventRadar)
 	_, err := h.api.CreateWebhook(t.Context(), "acme", "web", ledger.NewWebhook{URL: web.url})
-	check(t, err)
+	must.OK(t, err)
 
 	_, err = h.attest()
-	check(t, err)
+	must.OK(t, err)
 	policy := filepath.Join(t.TempDir(), "policy.yaml")
-	check(t, os.WriteFile(policy, []byte("requirements:\n- state: ATTESTED\n  predicate: test:*\n"), 0o600))
+	must.OK(t, os.WriteFile(policy, []byte("requirements:\n- state: ATTESTED\n  predicate: test:*\n"), 0o600))
 	h.ledgerd("policy", "apply", "acme/web", "-f", policy)
 
 	ids := h.history()
@@ -405,7 +401,7 @@ func TestWebhookGone(t *testing.T) {
 	gone, back := newSink(t, http.StatusGone), newSink(t, http.StatusNoContent)
 	w := h.add(t, gone.url, ledger.EventAttestation)
 	first, err := h.attest()
-	check(t, err)
+	must.OK(t, err)
 	gone.next(t)
 	waitFor(t, "the webhook to be disabled", 5*time.Second, func() bool { return !h.show(t, w.ID).Active })
 	shown := h.ledgerd("webhook", "show", "acme/api", w.ID)
@@ -415,7 +411,7 @@ func TestWebhookGone(t *testing.T) {
 		}
 	}
 	second, err := h.attest()
-	check(t, err)
+	must.OK(t, err)
 	gone.expectNone(t, 1500*time.Millisecond)
 
 	h.ledgerd("webhook", "update", "acme/api", w.ID, "--active", "--url", back.url)
@@ -483,7 +479,5 @@ func TestWebhookSecretIsShownOnce(t *testing.T) {
 // decode decodes base64.
 func decode(t *testing.T, text string) []byte {
 	t.Helper()
-	data, err := base64.StdEncoding.DecodeString(text)
-	check(t, err)
-	return data
+	return must.Get(base64.StdEncoding.DecodeString(text))(t)
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
@@ -56,9 +57,7 @@ func TestRadarEventIsBounded(t *testing.T) {
 				t.Errorf("%d bytes", len(body))
 			}
 			var got RadarEvent
-			if err := json.Unmarshal(body, &got); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, json.Unmarshal(body, &got))
 			if got.PathsTotal != test.total || len(got.Paths) != test.want || got.Paths[0].Path != test.path(0) {
 				t.Errorf("got %d paths of %d, want %d of %d", len(got.Paths), got.PathsTotal, test.want, test.total)
 			}

@@ -2,12 +2,12 @@ package server
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/policy"
@@ -126,7 +126,7 @@ func TestArtifactGateOfAnEnvironment(t *testing.T) {
 	b.attest(ci.statement(t, commitID(1), "deploy:prod", ledger.Pass, 1)).want(201)
 	undo, err := attestation.NewRollbackStatement(commitID(1), attestation.Rollback{Repo: "acme/api", Environment: "prod",
 		Reason: "it leaks", IssuedOn: b.clock.time()})
-	check(t, err)
+	must.OK(t, err)
 	b.attest(ci.sign(t, undo)).want(201)
 
 	gate := artifactsPath + "/" + image(1) + "/gate?state=PROMOTABLE&env="
@@ -213,10 +213,10 @@ func (b *backend) reports(s *signer, n int, digest, predicate string, status led
 func (b *backend) storeEarlier(document string) {
 	b.t.Helper()
 	contract, err := policy.ParseStored([]byte(document))
-	check(b.t, err)
+	must.OK(b.t, err)
 	_, err = b.store.SetPolicy(b.t.Context(), "acme", "api", contract, 0, "host")
-	check(b.t, err)
-	check(b.t, b.store.Settle(b.t.Context()))
+	must.OK(b.t, err)
+	must.OK(b.t, b.store.Settle(b.t.Context()))
 }
 
 const (
@@ -475,8 +475,7 @@ func TestArtifactsOfOtherTools(t *testing.T) {
 	b.patch(identityPath(key.ID), `{"may":["build:*"]}`).want(200)
 	ci := b.limited("cn=ci,ou=build,o=acme", builderMay...)
 	signed := func(file string) []byte {
-		payload, err := os.ReadFile("../ledger/testdata/provenance/" + file)
-		check(t, err)
+		payload := must.Read(t, "../ledger/testdata/provenance/"+file)
 		return ci.sign(t, payload)
 	}
 	for _, test := range []struct {

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -37,7 +38,7 @@ func (b *backend) setContract(contract string) {
 	b.t.Helper()
 	b.send(request{method: "PUT", path: "/v1/orgs/acme/policies/api", token: b.admin, body: contract,
 		header: map[string]string{"If-Match": "*"}}).want(200)
-	check(b.t, b.store.Settle(b.t.Context()))
+	must.OK(b.t, b.store.Settle(b.t.Context()))
 }
 
 func TestCosign(t *testing.T) {
@@ -141,8 +142,7 @@ func flipped(t *testing.T, envelope []byte, member string) []byte {
 func issue(t *testing.T, now time.Time, change func(*x509.Certificate)) (*ecdsa.PrivateKey, *x509.Certificate) {
 	t.Helper()
 	caKey, ca := cosignAuthority(t)
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	check(t, err)
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(now.UnixNano()),
 		Subject:      pkix.Name{CommonName: "ci-bot", OrganizationalUnit: []string{"build"}, Organization: []string{"acme"}},
@@ -151,10 +151,8 @@ func issue(t *testing.T, now time.Time, change func(*x509.Certificate)) (*ecdsa.
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageCodeSigning},
 	}
 	change(template)
-	der, err := x509.CreateCertificate(rand.Reader, template, ca, key.Public(), caKey)
-	check(t, err)
-	cert, err := x509.ParseCertificate(der)
-	check(t, err)
+	der := must.Get(x509.CreateCertificate(rand.Reader, template, ca, key.Public(), caKey))(t)
+	cert := must.Get(x509.ParseCertificate(der))(t)
 	return key, cert
 }
 
@@ -180,9 +178,8 @@ func TestCertificates(t *testing.T) {
 			key, cert := issue(t, b.clock.now(), test.change)
 			payload, err := attestation.NewStatement(
 				"", commitID(1), attestation.ResultPredicate{Predicate: "test:go", Result: ledger.Result{Status: ledger.Pass}})
-			check(t, err)
-			bundle, err := attestation.SignBundle(key, []*x509.Certificate{cert}, payload)
-			check(t, err)
+			must.OK(t, err)
+			bundle := must.Get(attestation.SignBundle(key, []*x509.Certificate{cert}, payload))(t)
 
 			resp := b.attest(bundle)
 			if test.code == "" {
@@ -420,9 +417,9 @@ func (b *backend) addIdentityToStore() {
 	b.t.Helper()
 	identity, err := identity.NewIdentity{Kind: identity.KeyIdentity, PEM: newSigner(b.t, "").publicPEM(b.t),
 		DN: "cn=new,ou=build,o=acme"}.Identity()
-	check(b.t, err)
+	must.OK(b.t, err)
 	_, err = b.store.AddIdentity(b.t.Context(), "acme", identity)
-	check(b.t, err)
+	must.OK(b.t, err)
 }
 
 // The server verifies against a cached keyring. Added and revoked identities still
@@ -437,11 +434,11 @@ func TestIdentityChangesTakeEffectImmediately(t *testing.T) {
 	identity, err := identity.NewIdentity{
 		Kind: identity.KeyIdentity, PEM: added.publicPEM(t), DN: "cn=new,ou=build,o=acme",
 	}.Identity()
-	check(t, err)
+	must.OK(t, err)
 	_, err = b.store.AddIdentity(t.Context(), "acme", identity)
-	check(t, err)
+	must.OK(t, err)
 	b.attest(added.statement(t, commitID(1), "test:go", ledger.Pass, 1)).want(201)
 
-	check(t, b.store.RevokeIdentity(t.Context(), "acme", ci.id))
+	must.OK(t, b.store.RevokeIdentity(t.Context(), "acme", ci.id))
 	b.attest(ci.statement(t, commitID(1), "test:go", ledger.Pass, 2)).wantProblem(422, ledger.CodeRevokedIdentity)
 }

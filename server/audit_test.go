@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/oidc/oidctest"
 	"github.com/ledgerd/ledgerd/internal/sigstoretest"
 	"github.com/ledgerd/ledgerd/ledger"
@@ -193,10 +194,10 @@ var administration = []struct {
 	{"sign in and out", func(a *administrative) {
 		ctx := a.server.WithClient(a.t.Context(), "[2001:db8::1]:1234")
 		session, _, err := a.server.SignIn(ctx, a.admin)
-		check(a.t, err)
+		must.OK(a.t, err)
 		a.session = session
-		check(a.t, a.server.SignOut(ctx, session))
-		check(a.t, a.server.SignOut(ctx, session))
+		must.OK(a.t, a.server.SignOut(ctx, session))
+		must.OK(a.t, a.server.SignOut(ctx, session))
 		_, _, err = a.server.SignIn(ctx, ledger.NewSecret())
 		if err == nil {
 			a.t.Error("signed in with an unknown token")
@@ -250,7 +251,7 @@ var administration = []struct {
 	{"be admitted by a rule, and no longer", func(a *administrative) {
 		rule := decode[member.Rule](a.post(memberRulesPath, `{"issuer":"https://idp.example","claim":"groups",`+
 			`"value":"dev","role":"reader","dn":"cn={login},ou=people-dev,o=acme"}`).want(201))
-		check(a.t, a.signInWith("bob", map[string][]string{"groups": {"dev"}, "login": {"bob"}}))
+		must.OK(a.t, a.signInWith("bob", map[string][]string{"groups": {"dev"}, "login": {"bob"}}))
 		a.delete(memberRulesPath + "/" + rule.ID).want(204)
 		if err := a.signInWith("bob", nil); !isCode(err, ledger.CodeForbidden) {
 			a.t.Errorf("signed in without a rule: %v", err)
@@ -292,15 +293,15 @@ var administration = []struct {
 
 	{"begin an epoch", func(a *administrative) {
 		l, err := a.store.Log(a.t.Context(), "acme", 0)
-		check(a.t, err)
+		must.OK(a.t, err)
 		ctx := store.WithActor(a.t.Context(), ledger.Actor{Name: "host", Via: ledger.ViaHost, User: "ann"})
 		_, err = a.store.BeginEpoch(ctx, l, 2, ledger.KeyEvent{Action: ledger.KeyAdded, Purpose: ledger.KeyOfLog,
 			Key: strings.Repeat("0a", 32), Reason: "moved", Previous: &ledger.PreviousLog{}})
-		check(a.t, err)
+		must.OK(a.t, err)
 	}, []string{"log.replaced; by host over host; epoch: 1 → 2; reason: moved"}},
 	{"restore", func(a *administrative) {
 		_, err := a.store.NoteRestore(store.WithActor(a.t.Context(), ledger.Actor{Name: "host", Via: ledger.ViaHost}))
-		check(a.t, err)
+		must.OK(a.t, err)
 	}, []string{"database.restored; by host over host; events: …; last_event: evt_…"}},
 }
 
@@ -388,7 +389,7 @@ func (w *watcher) RoundTrip(r *http.Request) (*http.Response, error) {
 func (b *backend) actions() int {
 	b.t.Helper()
 	list, err := b.store.Audits(b.t.Context(), "acme", store.AuditFilter{Query: store.Query{Limit: 500}})
-	check(b.t, err)
+	must.OK(b.t, err)
 	return len(list.Data)
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/server/internal/wire"
@@ -59,11 +60,10 @@ func TestAuthentication(t *testing.T) {
 	}
 	t.Run("two Authorization headers", func(t *testing.T) {
 		b := b.in(t)
-		req, err := http.NewRequestWithContext(t.Context(), "GET", b.url+"/v1/orgs/acme", nil)
-		check(t, err)
+		req := must.Get(http.NewRequestWithContext(t.Context(), "GET", b.url+"/v1/orgs/acme", nil))(t)
 		req.Header["Authorization"] = []string{"Bearer " + b.reader, "Bearer " + b.admin}
 		resp, err := b.client.Do(req)
-		check(t, err)
+		must.OK(t, err)
 		resp.Body.Close()
 		if resp.StatusCode != 401 {
 			t.Errorf("%d, want 401", resp.StatusCode)

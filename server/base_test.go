@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 // Below a base path, the API has nothing at the root, and the URLs in its headers have the base
@@ -51,15 +53,13 @@ func TestBasePath(t *testing.T) {
 // plain sends a request as an administrator of acme, which openapi.yaml does not describe.
 func (b *backend) plain(t *testing.T, method, path, body string, status int) (http.Header, string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, b.url+path, strings.NewReader(body))
-	check(t, err)
+	r := must.Get(http.NewRequestWithContext(t.Context(), method, b.url+path, strings.NewReader(body)))(t)
 	r.Header.Set("Authorization", "Bearer "+b.admin)
 	r.Header.Set("Content-Type", "application/json")
 	response, err := b.stream.Do(r)
-	check(t, err)
+	must.OK(t, err)
 	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	check(t, err)
+	text := must.Get(io.ReadAll(response.Body))(t)
 	if response.StatusCode != status {
 		t.Fatalf("%s %s: %d, want %d: %s", method, path, response.StatusCode, status, text)
 	}

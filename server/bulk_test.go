@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/attestation/bulk"
@@ -75,7 +76,7 @@ func TestBulk(t *testing.T) {
 	pass := ci.statement(t, commitID(1), "test:go", ledger.Pass, 1)
 	other, err := attestation.NewStatement("git+https://git.example/acme/web", commitID(1),
 		attestation.ResultPredicate{Predicate: "test:go", Result: ledger.Result{Status: ledger.Pass}, Repo: "acme/web"})
-	check(t, err)
+	must.OK(t, err)
 	envelopes := [][]byte{
 		pass,
 		pass,
@@ -284,8 +285,7 @@ func TestBulkOfTools(t *testing.T) {
 	for file, mediaType := range map[string]string{
 		"github-two-bundles.jsonl": typeLines, "npm-attestations.json": typeJSON,
 	} {
-		body, err := os.ReadFile(filepath.Join("..", "ledger", "attestation", "bulk", "testdata", file))
-		check(t, err)
+		body := must.Read(t, filepath.Join("..", "ledger", "attestation", "bulk", "testdata", file))
 		if got := outcomes(b.attestAll(mediaType, string(body)).items()); got != want {
 			t.Errorf("%s: got %s", file, got)
 		}
@@ -376,7 +376,7 @@ func TestStorageFailsDuringBulk(t *testing.T) {
 	calls, away := 0, b.file+".away"
 	during = func() { // called once for the token, once for the body, and then once for each envelope
 		if calls++; calls == 5 {
-			check(t, os.Rename(b.file, away))
+			must.OK(t, os.Rename(b.file, away))
 		}
 	}
 	items := b.attestAll(typeLinesX, lines(envelopes...)).items()
@@ -384,7 +384,7 @@ func TestStorageFailsDuringBulk(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 	during = nil
-	check(t, os.Rename(away, b.file))
+	must.OK(t, os.Rename(away, b.file))
 
 	if got := outcomes(b.attestAll(typeLinesX, lines(envelopes...)).items()); got != "200, 200, 201, 201" {
 		t.Errorf("sent again: %s", got)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/oidc/oidctest"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
@@ -42,7 +43,7 @@ func newJobs(t *testing.T, changes ...func(*Config)) *jobs {
 	b.post(caURL, `{"may":["test:*"]}`).want(201)
 	// Its keys are pasted, so that nothing is read from the provider.
 	_, err := b.store.AddIssuer(t.Context(), "acme", exchange.NewIssuer{URL: j.provider.URL, JWKS: j.provider.JWKS()})
-	check(t, err)
+	must.OK(t, err)
 	j.rule = j.newRule(jobDN)
 	return j
 }
@@ -53,9 +54,9 @@ func (j *jobs) newRule(dn string) exchange.Rule {
 	claims := j.provider.GitHub("x", j.clock.now())
 	n, err := exchange.NewRule{Name: "api main", Issuer: j.provider.URL, RepositoryID: fmt.Sprint(claims["repository_id"]),
 		Scope: ledger.Write, Repos: []string{"api"}, DN: dn}.Completed()
-	check(j.t, err)
+	must.OK(j.t, err)
 	r, err := j.store.CreateRule(j.t.Context(), "acme", n)
-	check(j.t, err)
+	must.OK(j.t, err)
 	return r
 }
 
@@ -68,8 +69,7 @@ func (j *jobs) token(changes ...map[string]any) string {
 
 func (j *jobs) request(token string, scope ledger.Scope) ca.NewCertificate {
 	j.t.Helper()
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{}, j.key)
-	check(j.t, err)
+	der := must.Get(x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{}, j.key))(j.t)
 	csr := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
 	return ca.NewCertificate{CSR: string(csr), Token: token, Scope: scope}
 }
@@ -84,13 +84,11 @@ func (j *jobs) certify(n ca.NewCertificate) response {
 func (j *jobs) sign(c ca.Certificate, commit, predicate string) []byte {
 	j.t.Helper()
 	chain, err := identity.ParseCertificates([]byte(c.Certificate))
-	check(j.t, err)
+	must.OK(j.t, err)
 	statement, err := attestation.NewStatement("git+https://git.example/acme/api", commit, attestation.ResultPredicate{
 		Predicate: predicate, Result: ledger.Result{Status: ledger.Pass}})
-	check(j.t, err)
-	bundle, err := attestation.SignBundle(j.key, chain, statement)
-	check(j.t, err)
-	return bundle
+	must.OK(j.t, err)
+	return must.Get(attestation.SignBundle(j.key, chain, statement))(j.t)
 }
 
 // record records a bundle with the API token of a job.
@@ -120,9 +118,9 @@ func TestJobRecordsWithItsTokenAlone(t *testing.T) {
 	// Each issuance is logged.
 	page, err := j.store.Events(t.Context(), "acme", store.EventFilter{Query: store.Query{Limit: 500},
 		Types: []ledger.EventType{ledger.EventAudit}})
-	check(t, err)
+	must.OK(t, err)
 	var last ledger.AuditEvent
-	check(t, ledger.DecodeStrict(page.Data[len(page.Data)-1], &last))
+	must.OK(t, ledger.DecodeStrict(page.Data[len(page.Data)-1], &last))
 	if last.Action != ledger.AuditCertificateIssued || last.Target != c.Serial || last.By.Name != "api main" ||
 		last.By.Via != ledger.ViaAPI || last.By.Address != "127.0.0.1" {
 		t.Errorf("the last audit event is %+v", last)
@@ -145,10 +143,10 @@ func TestEvidenceOfAJobOutlivesItsCertificate(t *testing.T) {
 	url := "/v1/orgs/acme/repos/api/attestations/" + record.ID
 	envelope := j.get(url + "/envelope").want(200).body
 	root, err := j.store.Identity(t.Context(), "acme", c.Identity)
-	check(t, err)
+	must.OK(t, err)
 	root.RevokedAt = 0
 	ring, err := identity.NewKeyring([]identity.Identity{root}, nil)
-	check(t, err)
+	must.OK(t, err)
 	if _, err := attestation.VerifyRecorded(envelope, jobCommit, ring, record.RecordedAt); err != nil {
 		t.Errorf("the recorded attestation is not valid any more: %v", err)
 	}
@@ -224,21 +222,21 @@ func TestRuleCannotMintAPerson(t *testing.T) {
 		t.Errorf("a rule for the name of a person: %v", err)
 	}
 	// The same is true if the database has such a rule.
-	check(t, j.store.RemoveRule(t.Context(), "acme", j.rule.ID))
+	must.OK(t, j.store.RemoveRule(t.Context(), "acme", j.rule.ID))
 	n := j.rule.NewRule
 	for _, dn := range []string{"cn=alice,ou=dev,o=acme", "cn=api,ou=ci-build,o=globex"} {
 		n.DN = dn
 		r, err := j.store.CreateRule(t.Context(), "acme", n)
-		check(t, err)
+		must.OK(t, err)
 		j.certify(j.request(j.token(), 0)).wantProblem(403, ledger.CodeForbidden)
-		check(t, j.store.RemoveRule(t.Context(), "acme", r.ID))
+		must.OK(t, j.store.RemoveRule(t.Context(), "acme", r.ID))
 	}
 }
 
 func TestCertificatesNeedACA(t *testing.T) {
 	j := newJobs(t)
 	root := decode[identity.Identity](j.get(caURL).want(200))
-	check(t, j.store.RevokeIdentity(t.Context(), "acme", root.ID))
+	must.OK(t, j.store.RevokeIdentity(t.Context(), "acme", root.ID))
 	token := j.token()
 	j.certify(j.request(token, 0)).wantProblem(422, ledger.CodeRevokedIdentity)
 	j.delete(caURL).want(204)
@@ -264,7 +262,7 @@ func TestRequestForACertificateIsBounded(t *testing.T) {
 // The rule that counts is the oldest that gives a name.
 func TestJobSignsByARuleWithAName(t *testing.T) {
 	j := newJobs(t)
-	check(t, j.store.RemoveRule(t.Context(), "acme", j.rule.ID))
+	must.OK(t, j.store.RemoveRule(t.Context(), "acme", j.rule.ID))
 	j.certify(j.request(j.token(), 0)).wantProblem(400, ledger.CodeNoMatchingRule)
 	j.newRule("")
 	j.newRule(jobDN)

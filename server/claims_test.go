@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 )
@@ -176,7 +177,7 @@ func TestWritersAreExcluded(t *testing.T) {
 		Kind: identity.KeyIdentity, PEM: key.publicPEM(t), DN: key.dn, Email: "ann@acme.example",
 	})
 	fingerprint, err := identity.Fingerprint(key.key.Public())
-	check(t, err)
+	must.OK(t, err)
 	eve := `"author":{"name":"Eve","email":"eve@acme.example"}`
 
 	for what, test := range map[string]struct {
@@ -237,7 +238,7 @@ func TestWritersOnlyAccumulate(t *testing.T) {
 	ann, sha := b.signer("cn=Ann,ou=dev,o=acme"), commitID(1)
 	key := newSigner(t, "")
 	fingerprint, err := identity.Fingerprint(key.key.Public())
-	check(t, err)
+	must.OK(t, err)
 
 	b.register(sha, `{"author":{"name":"Eve"},"message":"A\n\nCo-authored-by: Ann <a@b>","committer":{"name":"Bob"},
 		"signing_key":"`+fingerprint+`"}`).want(201)
@@ -302,7 +303,7 @@ func TestSigningKeyBecomesKnownLater(t *testing.T) {
 	ann, bob := b.signer("cn=Ann,ou=dev,o=acme"), b.signer("cn=Bob,ou=dev,o=acme")
 	ssh, sha := newSigner(t, bob.dn), commitID(1)
 	fingerprint, err := identity.Fingerprint(ssh.key.Public())
-	check(t, err)
+	must.OK(t, err)
 
 	b.register(sha, `{"author":{"name":"Eve"},"signing_key":"`+fingerprint+`"}`).want(201)
 	b.passes(ann, sha, "test:go")

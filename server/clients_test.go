@@ -4,6 +4,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 // The ledger knows the oldest version of ledgerd that has used a token in the last 30 days.
@@ -12,7 +14,7 @@ func TestOldestClientOfAToken(t *testing.T) {
 		oldest := func(than string) (version string) {
 			t.Helper()
 			glance, err := b.store.Glance(t.Context(), than, 10)
-			check(t, err)
+			must.OK(t, err)
 			for _, c := range glance.OldClients {
 				if c.Org != "acme" || len(glance.OldClients) > 1 {
 					t.Errorf("old clients: %+v", glance.OldClients)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/storetest"
@@ -19,28 +20,28 @@ func TestFaultClockJumps(t *testing.T) {
 	db, err := store.Open(t.Context(), storetest.NewFile(t), store.Options{
 		Now: func() time.Time { return wall }, Monotonic: func() time.Duration { return monotonic },
 	})
-	check(t, err)
+	must.OK(t, err)
 	defer db.Close()
 	s := New(Config{Store: db})
 	pass := func(d time.Duration) {
 		wall, monotonic = wall.Add(d), monotonic+d
-		check(t, db.Settle(t.Context()))
+		must.OK(t, db.Settle(t.Context()))
 	}
 	jump := func(d time.Duration) {
 		wall = wall.Add(d)
-		check(t, db.Settle(t.Context()))
+		must.OK(t, db.Settle(t.Context()))
 	}
 
 	_, err = db.CreateOrg(t.Context(), "acme")
-	check(t, err)
+	must.OK(t, err)
 	secret := ledger.NewSecret()
 	hash, err := ledger.ParseSecret(secret)
-	check(t, err)
+	must.OK(t, err)
 	token := ledger.NewToken{Name: "me", Scope: ledger.Read, ExpiresAt: db.Now().Add(9 * 24 * time.Hour)}
 	_, err = db.CreateToken(t.Context(), "acme", token, hash)
-	check(t, err)
+	must.OK(t, err)
 	session, _, err := s.SignIn(t.Context(), secret)
-	check(t, err)
+	must.OK(t, err)
 
 	want := func(what string, status, statusOfSession int) {
 		t.Helper()

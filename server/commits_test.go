@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -61,7 +62,7 @@ func TestRegisterCommit(t *testing.T) {
 func toJSONSorted(t *testing.T, v any) string {
 	t.Helper()
 	text, err := marshal(v)
-	check(t, err)
+	must.OK(t, err)
 	return string(text)
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/server/internal/wire"
 )
 
@@ -31,11 +32,10 @@ func TestContractIsPinned(t *testing.T) {
 	file := filepath.Join("testdata", "contract.txt")
 	got := contractOf(loadDescription(t))
 	if *updateContract {
-		check(t, os.WriteFile(file, []byte(got), 0o644))
+		must.OK(t, os.WriteFile(file, []byte(got), 0o644))
 		return
 	}
-	pinned, err := os.ReadFile(file)
-	check(t, err)
+	pinned := must.Read(t, file)
 	want := strings.ReplaceAll(string(pinned), "\r\n", "\n")
 	if got == want {
 		return

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server/internal/wire"
 )
@@ -254,11 +255,11 @@ func TestMaxBody(t *testing.T) {
 	// A chunked body has no Content-Length.
 	req, err := http.NewRequestWithContext(t.Context(), "PUT", b.url+commitPath(commitID(3)),
 		io.MultiReader(strings.NewReader(registration(limit+1))))
-	check(t, err)
+	must.OK(t, err)
 	req.Header.Set("Authorization", "Bearer "+b.writer)
 	req.Header.Set("Content-Type", typeJSON)
 	resp, err := http.DefaultClient.Do(req)
-	check(t, err)
+	must.OK(t, err)
 	defer resp.Body.Close()
 	if resp.StatusCode != 413 {
 		t.Errorf("chunked: %s", resp.Status)
@@ -343,10 +344,8 @@ func TestCompression(t *testing.T) {
 			t.Errorf("%s for %q: Vary: %q", test.path, test.accept, vary)
 		}
 		if test.compressed {
-			zipped, err := gzip.NewReader(bytes.NewReader(resp.body))
-			check(t, err)
-			body, err := io.ReadAll(zipped)
-			check(t, err)
+			zipped := must.Get(gzip.NewReader(bytes.NewReader(resp.body)))(t)
+			body := must.Get(io.ReadAll(zipped))(t)
 			if want := get(test.path, "identity").body; !bytes.Equal(body, want) {
 				t.Errorf("%s: unzipped to %d bytes, want %d", test.path, len(body), len(want))
 			}
@@ -457,7 +456,7 @@ func TestPanicLogHasNoSecret(t *testing.T) {
 // A server whose database is unavailable is alive, but not ready.
 func TestReadiness(t *testing.T) {
 	b := newBackend(t)
-	check(t, b.store.Close())
+	must.OK(t, b.store.Close())
 	b.send(request{method: "GET", path: "/healthz"}).want(200)
 	p := b.send(request{method: "GET", path: "/readyz"}).wantProblem(503, ledger.CodeStorageUnavailable)
 	if !strings.HasPrefix(p.Detail, "not ready: ") || b.log.Len() > 0 {

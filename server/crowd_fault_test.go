@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server/internal/wire"
 )
@@ -27,7 +28,7 @@ type rawConn struct {
 func (b *backend) dial() *rawConn {
 	b.t.Helper()
 	conn, err := b.stream.Transport.(*http.Transport).DialContext(b.t.Context(), "tcp", "ledger.example")
-	check(b.t, err)
+	must.OK(b.t, err)
 	b.t.Cleanup(func() { conn.Close() })
 	return &rawConn{conn, b.t.(*testing.T), bufio.NewReader(conn)}
 }
@@ -42,9 +43,8 @@ func (c *rawConn) request(method, path, token string, size int) {
 func (c *rawConn) response() response {
 	c.t.Helper()
 	resp, err := http.ReadResponse(c.r, nil)
-	check(c.t, err)
-	body, err := io.ReadAll(resp.Body)
-	check(c.t, err)
+	must.OK(c.t, err)
+	body := must.Get(io.ReadAll(resp.Body))(c.t)
 	if resp.Close { // ReadResponse has removed the header
 		resp.Header.Set("Connection", "close")
 	}
@@ -149,14 +149,13 @@ func TestFaultRefusedBeforeTheBody(t *testing.T) {
 // the server does not close the connection at once, which would reset it.
 func TestFaultEarlyResponseIsReadable(t *testing.T) {
 	b := newBackend(t)
-	conn, err := net.Dial("tcp", strings.TrimPrefix(b.url, "http://"))
-	check(t, err)
+	conn := must.Get(net.Dial("tcp", strings.TrimPrefix(b.url, "http://")))(t)
 	defer conn.Close()
 	c := &rawConn{conn, t, bufio.NewReader(conn)}
 	c.request("POST", attestationsPath, "ldg_none", 100_000)
 	for range 10 {
 		_, err := io.WriteString(c, strings.Repeat("x", 10_000))
-		check(t, err)
+		must.OK(t, err)
 		time.Sleep(10 * time.Millisecond)
 	}
 	c.response().wantProblem(401, ledger.CodeUnauthenticated)
@@ -195,7 +194,7 @@ func TestFaultConcurrentReads(t *testing.T) {
 		var held []interface{ Release() }
 		for range readsPerToken() {
 			slot := b.server.budgets.reads.Lease(token.ID)
-			check(b.t, slot.Grow(b.t.Context(), 1))
+			must.OK(b.t, slot.Grow(b.t.Context(), 1))
 			held = append(held, slot)
 		}
 
@@ -253,7 +252,7 @@ func TestFaultDrainingIsNoRead(t *testing.T) {
 func TestFaultReadsOfAll(t *testing.T) {
 	inBubble(t, nil, func(b *backend) {
 		for i := range readShares * readsPerToken() {
-			check(b.t, b.server.budgets.reads.Lease(fmt.Sprint(i/readsPerToken())).Grow(b.t.Context(), 1))
+			must.OK(b.t, b.server.budgets.reads.Lease(fmt.Sprint(i/readsPerToken())).Grow(b.t.Context(), 1))
 		}
 		began := time.Now()
 		b.host("GET", "/v1/orgs/acme/repos", "").want(200)
@@ -294,7 +293,7 @@ func TestFaultUnreadResponses(t *testing.T) {
 		b.get(commitPath(commitID(1))).want(200)
 		b.put(commitPath(commitID(2)), `{}`).want(201)
 		writes := b.server.Memory(writer.ID, &http.Request{Method: "PUT"})
-		check(b.t, writes.Grow(b.t.Context(), minMemory)) // they have a share of their own
+		must.OK(b.t, writes.Grow(b.t.Context(), minMemory)) // they have a share of their own
 		writes.Release()
 		if took := time.Since(began); took > 0 {
 			b.t.Errorf("others waited for %v", took)
@@ -320,9 +319,9 @@ func TestFaultWritesAreNotRefusedAfterwards(t *testing.T) {
 		synctest.Wait()
 
 		others := b.server.Memory(token.ID, request)
-		check(b.t, others.Grow(b.t.Context(), minMemory/2))
+		must.OK(b.t, others.Grow(b.t.Context(), minMemory/2))
 		more := b.server.Memory(token.ID, request)
-		check(b.t, more.Grow(b.t.Context(), minMemory/2-200_000))
+		must.OK(b.t, more.Grow(b.t.Context(), minMemory/2-200_000))
 		go io.WriteString(c, body[50_000:])
 		c.response().want(201)
 	})
@@ -340,13 +339,13 @@ func TestFaultBodiesGrowByWhatArrives(t *testing.T) {
 		synctest.Wait()
 		rest := b.server.Memory(token.ID, &http.Request{Method: "PUT"})
 		began := time.Now()
-		check(b.t, rest.Grow(b.t.Context(), minMemory-1000*1024))
+		must.OK(b.t, rest.Grow(b.t.Context(), minMemory-1000*1024))
 		if took := time.Since(began); took > 0 {
 			b.t.Errorf("1,000 bodies of 12 bytes take more than 1 KiB each")
 		}
 		rest.Release()
 		time.Sleep(10 * time.Second) // the bodies have timed out
-		check(b.t, rest.Grow(b.t.Context(), minMemory))
+		must.OK(b.t, rest.Grow(b.t.Context(), minMemory))
 	})
 }
 
@@ -365,7 +364,7 @@ func TestFaultStreamsOfAll(t *testing.T) {
 	}
 
 	second.close()
-	waitFor(t, "the end of the second stream", func() bool {
+	must.Wait(t, "the end of the second stream", func() bool {
 		b.server.streams.mu.Lock()
 		defer b.server.streams.mu.Unlock()
 		return b.server.streams.all == 1
@@ -379,7 +378,7 @@ func TestBudgetHoldsTheLargestBody(t *testing.T) {
 		b := newBudgets(maxBody)
 		request := &http.Request{Method: "PUT"}
 		for range 2 {
-			check(t, b.memoryOf("", request).Grow(t.Context(), size/2))
+			must.OK(t, b.memoryOf("", request).Grow(t.Context(), size/2))
 		}
 		if err := b.memoryOf("", request).Grow(t.Context(), 1); err == nil {
 			t.Error("the token gets more than the largest body takes")
@@ -387,7 +386,7 @@ func TestBudgetHoldsTheLargestBody(t *testing.T) {
 
 		began := time.Now()
 		for i := range memoryShares - 1 { // other tokens
-			check(t, b.memoryOf(fmt.Sprint(i), request).Grow(t.Context(), size))
+			must.OK(t, b.memoryOf(fmt.Sprint(i), request).Grow(t.Context(), size))
 		}
 		if time.Since(began) > 0 {
 			t.Error("the largest body waits")

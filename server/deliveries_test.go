@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -13,7 +14,7 @@ import (
 func (b *backend) claim(webhook string) (ledger.Endpoint, []ledger.DueDelivery) {
 	b.t.Helper()
 	endpoint, due, err := b.store.Claim(b.t.Context(), webhook, 100, time.Minute)
-	check(b.t, err)
+	must.OK(b.t, err)
 	return endpoint, due
 }
 
@@ -42,7 +43,7 @@ func (b *backend) recordOutcome(webhook string, d ledger.DueDelivery, status led
 	if status == ledger.DeliveryPending {
 		outcome.RetryAt = b.clock.time().Add(5 * time.Minute)
 	}
-	check(b.t, b.store.RecordOutcomes(b.t.Context(), []ledger.Outcome{outcome}, 0))
+	must.OK(b.t, b.store.RecordOutcomes(b.t.Context(), []ledger.Outcome{outcome}, 0))
 }
 
 func TestDeliveries(t *testing.T) {
@@ -291,7 +292,7 @@ func TestInactiveWebhook(t *testing.T) {
 	at := webhooksPath + "/" + w.ID
 	d := decode[ledger.Delivery](b.post(at+"/ping", "").want(202))
 	_, due := b.claim(w.ID)
-	check(t, b.store.RecordOutcomes(t.Context(), []ledger.Outcome{{
+	must.OK(t, b.store.RecordOutcomes(t.Context(), []ledger.Outcome{{
 		Webhook: w.ID, Delivery: due[0].ID, Status: ledger.DeliveryFailed, Disable: "the receiver returned 410",
 		Tries: due[0].Tries, Lease: due[0].Lease,
 		Attempt: ledger.Attempt{

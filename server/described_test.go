@@ -20,6 +20,7 @@ import (
 	"github.com/getkin/kin-openapi/routers"
 	"github.com/getkin/kin-openapi/routers/legacy"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server/internal/wire"
 )
@@ -37,7 +38,7 @@ var openAPI = sync.OnceValues(func() (*openapi3.T, error) {
 func loadDescription(t testing.TB) *openapi3.T {
 	t.Helper()
 	doc, err := openAPI()
-	check(t, err)
+	must.OK(t, err)
 	return doc
 }
 
@@ -306,8 +307,7 @@ func TestCommonResponses(t *testing.T) {
 // codesOfLedger returns the codes in the source of package ledger, so that a new code
 // cannot be forgotten.
 func codesOfLedger(t *testing.T) []ledger.Code {
-	file, err := parser.ParseFile(token.NewFileSet(), "../ledger/error.go", nil, 0)
-	check(t, err)
+	file := must.Get(parser.ParseFile(token.NewFileSet(), "../ledger/error.go", nil, 0))(t)
 	var codes []ledger.Code
 	ast.Inspect(file, func(n ast.Node) bool {
 		spec, ok := n.(*ast.ValueSpec)

@@ -19,6 +19,7 @@ import (
 	"github.com/getkin/kin-openapi/routers"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server/internal/wire"
 	"github.com/ledgerd/ledgerd/webhook"
@@ -30,7 +31,7 @@ func TestOnlyRequestsAreClosed(t *testing.T) {
 	doc := loadDescription(t)
 	objects := func(where string, content openapi3.Content, closed bool) {
 		for _, body := range content {
-			check(t, body.Schema.WalkSubtree(func(pointer string, ref *openapi3.SchemaRef) error {
+			must.OK(t, body.Schema.WalkSubtree(func(pointer string, ref *openapi3.SchemaRef) error {
 				s := ref.Value
 				if got := s.AdditionalProperties.Has != nil && !*s.AdditionalProperties.Has; got != closed &&
 					len(s.Properties) > 0 {
@@ -102,7 +103,7 @@ func describedSchemas(t *testing.T) map[string]any {
 	var doc struct {
 		Components struct{ Schemas map[string]any }
 	}
-	check(t, yaml.Unmarshal(description, &doc))
+	must.OK(t, yaml.Unmarshal(description, &doc))
 	return doc.Components.Schemas
 }
 
@@ -118,7 +119,7 @@ func fieldLines(t *testing.T, schemas map[string]any, name string) map[string]st
 	fields := make(map[string]string)
 	for field, described := range schema["properties"].(map[string]any) {
 		text, err := yaml.Marshal(described)
-		check(t, err)
+		must.OK(t, err)
 		isRequired := slices.Contains(requires, any(field))
 		fields[field] = fmt.Sprintf("%srequired: %t\n", pairNames.Replace(string(text)), isRequired)
 	}
@@ -129,7 +130,7 @@ func fieldLines(t *testing.T, schemas map[string]any, name string) map[string]st
 // bodies, parameters and headers.
 func TestExamplesOfSchemas(t *testing.T) {
 	compiler, err := schemas()
-	check(t, err)
+	must.OK(t, err)
 	checked := 0
 
 	var visit func(pointer string, node any)
@@ -138,7 +139,7 @@ func TestExamplesOfSchemas(t *testing.T) {
 		case map[string]any:
 			if examples, ok := node["examples"].([]any); ok {
 				schema, err := compiler.at(pointer)
-				check(t, err)
+				must.OK(t, err)
 				for _, example := range examples {
 					checked++
 					if err := schema.Validate(example); err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 )
@@ -35,7 +36,7 @@ func TestEvents(t *testing.T) {
 		page := decode[ledger.Page[jsontext.Value]](b.get("/v1/orgs/acme/events" + query).want(200))
 		for _, raw := range page.Data {
 			var e event
-			check(t, ledger.DecodeOpen(
+			must.OK(t, ledger.DecodeOpen(
 				[]byte(strings.NewReplacer(`"id"`, `"ID"`, `"type"`, `"Type"`, `"repo"`, `"Repo"`, `"from"`, `"From"`, `"to"`,
 					`"To"`).Replace(string(raw))), &e))
 			summary += fmt.Sprintf("%s %s %s%s; ", e.Repo, e.Type, e.From, e.To)
@@ -134,7 +135,7 @@ func (b *backend) logKey(e ledger.KeyEvent) string {
 	b.t.Helper()
 	e.Key = strings.Repeat("0a", 32)
 	id, err := b.store.LogKey(b.t.Context(), "acme", e)
-	check(b.t, err)
+	must.OK(b.t, err)
 	return id
 }
 
@@ -193,8 +194,7 @@ func TestEventsOfTheOrg(t *testing.T) {
 // keyDigest returns the hex SHA-256 of the signer's public key.
 func (s *signer) keyDigest(t testing.TB) string {
 	t.Helper()
-	der, err := x509.MarshalPKIXPublicKey(s.key.Public())
-	check(t, err)
+	der := must.Get(x509.MarshalPKIXPublicKey(s.key.Public()))(t)
 	return strings.TrimPrefix(digestOf(der), "sha256:")
 }
 
@@ -231,7 +231,7 @@ func TestAnIdentityLeavesTraces(t *testing.T) {
 			trace
 			ID string
 		}
-		check(t, json.Unmarshal(body, &got))
+		must.OK(t, json.Unmarshal(body, &got))
 		ids = append(ids, got.ID)
 		if got.Timestamp == "" || len(page.Data) != len(want) {
 			t.Fatalf("events %s", page.Data)

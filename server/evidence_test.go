@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
@@ -221,13 +222,10 @@ func (b *backend) issued(key crypto.Signer, cn, ou string) func(payload []byte) 
 		NotBefore:    now.Add(-time.Hour), NotAfter: now.Add(time.Hour), KeyUsage: x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageCodeSigning},
 	}, ca, key.Public(), caKey)
-	check(b.t, err)
-	cert, err := x509.ParseCertificate(der)
-	check(b.t, err)
+	must.OK(b.t, err)
+	cert := must.Get(x509.ParseCertificate(der))(b.t)
 	return func(payload []byte) []byte {
-		bundle, err := attestation.SignBundle(key, []*x509.Certificate{cert}, payload)
-		check(b.t, err)
-		return bundle
+		return must.Get(attestation.SignBundle(key, []*x509.Certificate{cert}, payload))(b.t)
 	}
 }
 
@@ -235,9 +233,7 @@ func (b *backend) issued(key crypto.Signer, cn, ou string) func(payload []byte) 
 // that share a key.
 func TestOnePersonWithSeveralIdentities(t *testing.T) {
 	newKey := func() *ecdsa.PrivateKey {
-		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		check(t, err)
-		return key
+		return must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	}
 	key, second := newKey(), newKey()
 	type sign = func([]byte) []byte

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 )
@@ -29,7 +30,7 @@ func (b *backend) except(s *signer, n int, requirement string, lasts time.Durati
 	now := b.clock.time()
 	payload, err := attestation.NewExceptionStatement(commitID(n), attestation.Exception{Repo: "acme/api",
 		Requirement: requirement, Reason: "it is on fire", Until: now.Add(lasts), IssuedOn: now})
-	check(b.t, err)
+	must.OK(b.t, err)
 	return b.attest(s.sign(b.t, payload))
 }
 
@@ -124,7 +125,7 @@ func TestExceptionIsNotReplayed(t *testing.T) {
 	now := b.clock.time()
 	payload, err := attestation.NewExceptionStatement(commitID(1), attestation.Exception{Repo: "acme/api",
 		Requirement: "review", Reason: "urgent", Until: now.Add(time.Hour)})
-	check(t, err)
+	must.OK(t, err)
 	b.attest(b.security.sign(t, payload)).want(201)
 	b.except(b.boss, 1, "review", 0).want(201)
 	b.attest(b.security.sign(t, payload)).want(200) // recorded already
@@ -138,11 +139,11 @@ func TestExceptionExpires(t *testing.T) {
 	b := newExceptional(t, 1)
 	granted := decode[ledger.AttestationRecord](b.except(b.security, 1, "review", time.Hour).want(201))
 	b.clock.advance(time.Hour - time.Millisecond)
-	check(t, b.store.Settle(t.Context()))
+	must.OK(t, b.store.Settle(t.Context()))
 	b.wantState(1, ledger.Promotable)
 
 	b.clock.advance(time.Millisecond)
-	check(t, b.store.Settle(t.Context()))
+	must.OK(t, b.store.Settle(t.Context()))
 	b.wantState(1, ledger.Attested)
 	b.wantInactive("it ended at ")
 	c := decode[ledger.Commit](b.get(commitPath(commitID(1))).want(200))
@@ -190,7 +191,7 @@ func TestExceptionsThatDoNotCount(t *testing.T) {
 		contract, _, _ := strings.Cut(fmt.Sprintf(withExceptions, 1), `,
 		"exceptions"`)
 		b.putPolicy("*", contract+"}").want(200)
-		check(t, b.store.Settle(t.Context()))
+		must.OK(t, b.store.Settle(t.Context()))
 		b.wantState(1, ledger.Attested)
 		b.wantInactive("the policy allows nobody's exceptions")
 	})
@@ -232,7 +233,7 @@ func TestExceptionOverridesAFailure(t *testing.T) {
 	b.except(b.security, 1, "tests", time.Hour).want(201)
 	b.wantState(1, ledger.Attested)
 	b.clock.advance(time.Hour)
-	check(t, b.store.Settle(t.Context()))
+	must.OK(t, b.store.Settle(t.Context()))
 	b.wantState(1, ledger.Validating)
 }
 
@@ -265,7 +266,7 @@ func TestExceptionIsReplaced(t *testing.T) {
 		t.Errorf("exceptions: %+v", list)
 	}
 	b.clock.advance(time.Hour)
-	check(t, b.store.Settle(t.Context()))
+	must.OK(t, b.store.Settle(t.Context()))
 	b.wantState(1, ledger.Attested)
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -72,8 +73,7 @@ func TestGateIsSmall(t *testing.T) {
 	for name, g := range map[string]ledger.Gate{
 		"commit": c.Gate(ledger.Promotable, ""), "artifact": a.Gate(ledger.Promotable),
 	} {
-		text, err := json.Marshal(g)
-		check(t, err)
+		text := must.Get(json.Marshal(g))(t)
 		if size := len(text); size > ledger.MaxGate || g.Reasons == nil || len(g.Reasons)+g.More < ledger.MaxLinks {
 			t.Errorf("%s: %d bytes, %d reasons and %d more", name, size, len(g.Reasons), g.More)
 		}

@@ -12,7 +12,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -22,6 +21,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/ledgerd/ledgerd/authority"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -78,8 +78,8 @@ func newBackendOn(t testing.TB, pipes *pipes, changes ...func(*Config)) *backend
 		providers: storetest.Providers()}
 	db, err := store.Open(context.Background(), b.file,
 		store.Options{Now: b.clock.now, Providers: b.providers, ParseRoot: sigstore.ParseRoot})
-	check(t, err)
-	t.Cleanup(func() { check(t, db.Close()) })
+	must.OK(t, err)
+	t.Cleanup(func() { must.OK(t, db.Close()) })
 	b.store = db
 
 	keys := filepath.Join(t.TempDir(), "keys")
@@ -113,13 +113,6 @@ func (b *backend) in(t testing.TB) *backend {
 	sub := *b
 	sub.t = t
 	return &sub
-}
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // token creates a token and returns its secret.
@@ -170,7 +163,7 @@ func (p inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 func receive(t testing.TB, client *http.Client, base string, r request) response {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), r.method, base+r.path, strings.NewReader(r.body))
-	check(t, err)
+	must.OK(t, err)
 	if r.token != "" {
 		req.Header.Set("Authorization", "Bearer "+r.token)
 	}
@@ -183,10 +176,9 @@ func receive(t testing.TB, client *http.Client, base string, r request) response
 	}
 
 	resp, err := client.Do(req)
-	check(t, err)
+	must.OK(t, err)
 	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	check(t, err)
+	body := must.Get(io.ReadAll(resp.Body))(t)
 	return response{t, r.method + " " + r.path, resp.StatusCode, resp.Header, body}
 }
 
@@ -281,7 +273,7 @@ type signer struct {
 func newSigner(t testing.TB, dn string) *signer {
 	t.Helper()
 	_, key, err := ed25519.GenerateKey(nil)
-	check(t, err)
+	must.OK(t, err)
 	return &signer{key: key, dn: dn}
 }
 
@@ -300,8 +292,7 @@ func (b *backend) trust(n identity.NewIdentity) identity.Identity {
 
 func (s *signer) publicPEM(t testing.TB) string {
 	t.Helper()
-	der, err := x509.MarshalPKIXPublicKey(s.key.Public())
-	check(t, err)
+	der := must.Get(x509.MarshalPKIXPublicKey(s.key.Public()))(t)
 	return string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
 }
 
@@ -313,15 +304,13 @@ func (s *signer) statement(t testing.TB, commit, predicate string, status ledger
 		Predicate: predicate, Result: ledger.Result{Status: status, DurationMS: 1200},
 		Annotations: map[string]string{"run": fmt.Sprint(run)},
 	})
-	check(t, err)
+	must.OK(t, err)
 	return s.sign(t, payload)
 }
 
 func (s *signer) sign(t testing.TB, payload []byte) []byte {
 	t.Helper()
-	envelope, err := attestation.SignDSSE(s.key, payload)
-	check(t, err)
-	return envelope
+	return must.Get(attestation.SignDSSE(s.key, payload))(t)
 }
 
 // commitID returns the id of the n-th commit of the tests.
@@ -345,8 +334,7 @@ func (b *backend) count() (attestations, events int) {
 
 func toJSON(t testing.TB, v any) string {
 	t.Helper()
-	text, err := json.Marshal(v)
-	check(t, err)
+	text := must.Get(json.Marshal(v))(t)
 	return string(text)
 }
 
@@ -355,17 +343,15 @@ const cosignCommit = "adbc8813901bba65827259daa8e22ff94ec1f30e"
 
 func cosignFile(t testing.TB, name string) []byte {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "ledger", "testdata", "cosign", name))
-	check(t, err)
-	return data
+	return must.Read(t, filepath.Join("..", "ledger", "testdata", "cosign", name))
 }
 
 // cosignAuthority returns the CA of the cosign fixtures.
 func cosignAuthority(t testing.TB) (*ecdsa.PrivateKey, *x509.Certificate) {
 	t.Helper()
 	key, err := identity.ParsePrivateKey(cosignFile(t, "ca.key"))
-	check(t, err)
+	must.OK(t, err)
 	certs, err := identity.ParseCertificates(cosignFile(t, "ca.crt"))
-	check(t, err)
+	must.OK(t, err)
 	return key.(*ecdsa.PrivateKey), certs[0]
 }

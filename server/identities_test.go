@@ -5,11 +5,11 @@ import (
 	"crypto/ed25519"
 	"crypto/x509"
 	"encoding/pem"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 )
@@ -77,8 +77,7 @@ func TestIdentities(t *testing.T) {
 
 func publicPEMOf(t *testing.T, pub crypto.PublicKey) string {
 	t.Helper()
-	der, err := x509.MarshalPKIXPublicKey(pub)
-	check(t, err)
+	der := must.Get(x509.MarshalPKIXPublicKey(pub))(t)
 	return string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
 }
 
@@ -111,7 +110,6 @@ func TestRawSignature(t *testing.T) {
 
 func toolsFile(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "ledger", "testdata", "tools", name))
-	check(t, err)
+	text := must.Read(t, filepath.Join("..", "ledger", "testdata", "tools", name))
 	return string(text)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -275,7 +276,7 @@ func TestDeletedRepoKeepsItsStates(t *testing.T) {
 	b.attest(s.statement(t, commitID(1), "test:go", ledger.Pass, 1)).want(201)
 	states := func() (list []string) {
 		t.Helper()
-		check(t, b.store.Settle(t.Context()))
+		must.OK(t, b.store.Settle(t.Context()))
 		page := decode[ledger.Page[ledger.StateEvent]](b.get("/v1/orgs/acme/events?types=state").want(200))
 		for _, e := range page.Data {
 			list = append(list, e.From.String()+" "+e.To.String()+" "+string(e.Cause.Type))
@@ -320,9 +321,7 @@ func TestPruned(t *testing.T) {
 	b.patch(repo, `{"retention":{"envelopes":"1d","events":"1d"}}`).want(200)
 
 	b.clock.advance(25 * time.Hour)
-	if err := b.store.Prune(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, b.store.Prune(t.Context()))
 	b.get(repo+"/attestations/"+a.ID+"/envelope").wantProblem(410, ledger.CodePruned)
 	b.get("/v1/orgs/acme/events/"+a.Event).wantProblem(410, ledger.CodePruned)
 	now := decode[ledger.AttestationRecord](b.get(repo + "/attestations/" + a.ID).want(200))

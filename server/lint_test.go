@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy/lint"
 )
@@ -138,7 +139,7 @@ func TestLintOfDistinctPeople(t *testing.T) {
 func TestReviewsTakeTurns(t *testing.T) {
 	b := newBackend(t)
 	busy := b.server.budgets.reviews.Lease("busy")
-	check(t, busy.Grow(t.Context(), 1))
+	must.OK(t, busy.Grow(t.Context(), 1))
 	reviewed := make(chan response)
 	go func() { reviewed <- b.send(request{method: "POST", path: lintPath, token: b.reader}) }()
 	select {

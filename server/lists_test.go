@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -141,10 +142,8 @@ func (b *backend) page(path, key string) (keys []string, next string) {
 		return keys, ""
 	}
 	next = strings.TrimSuffix(strings.TrimPrefix(link, "<"), `>; rel="next"`)
-	current, err := url.Parse(path)
-	check(b.t, err)
-	following, err := url.Parse(next)
-	check(b.t, err)
+	current := must.Get(url.Parse(path))(b.t)
+	following := must.Get(url.Parse(next))(b.t)
 	query := current.Query()
 	query.Set("cursor", page.NextCursor)
 	if following.Path != current.Path || following.RawQuery != query.Encode() {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -18,16 +19,14 @@ func TestHostHeaderDoesNotNameTheLog(t *testing.T) {
 	b.grow(1)
 	for range 2 {
 		for _, host := range []string{"evil.example", "ledger.example.com.evil.example"} {
-			req, err := http.NewRequestWithContext(t.Context(), "GET", b.url+logPath+"/checkpoint", nil)
-			check(t, err)
+			req := must.Get(http.NewRequestWithContext(t.Context(), "GET", b.url+logPath+"/checkpoint", nil))(t)
 			req.Host = host
 			req.Header.Set("Authorization", "Bearer "+b.reader)
 			req.Header.Set("X-Forwarded-Host", host)
 			resp, err := b.client.Do(req)
-			check(t, err)
-			body, err := io.ReadAll(resp.Body)
-			check(t, err)
-			check(t, resp.Body.Close())
+			must.OK(t, err)
+			body := must.Get(io.ReadAll(resp.Body))(t)
+			must.OK(t, resp.Body.Close())
 
 			named := strings.HasPrefix(string(body), logOrigin+"\n")
 			if resp.StatusCode == 200 && !named || strings.Contains(string(body), "evil") {
@@ -54,12 +53,12 @@ func TestReadinessOfUnsignedLogs(t *testing.T) {
 	}
 
 	_, err := b.store.CreateOrg(t.Context(), "globex")
-	check(t, err)
+	must.OK(t, err)
 	b.sign()
 	key, other := filepath.Join(b.keys, "acme.1.key"), filepath.Join(b.keys, "globex.1.key")
-	check(t, errors.Join(os.Rename(key, key+".moved"), os.Rename(other, other+".moved")))
+	must.OK(t, errors.Join(os.Rename(key, key+".moved"), os.Rename(other, other+".moved")))
 	_, err = b.store.CreateRepo(t.Context(), "globex", ledger.NewRepo{Name: "api"}, "host")
-	check(t, err)
+	must.OK(t, err)
 	b.grow(2)
 	b.sign()
 	r := b.send(request{method: "GET", path: "/readyz"}).want(200)
@@ -73,12 +72,12 @@ func TestReadinessOfUnsignedLogs(t *testing.T) {
 	b.get(logPath + "/checkpoint").want(200)
 	b.get(logPath + "/tile/0/000.p/10").want(200)
 
-	check(t, os.Rename(key+".moved", key))
+	must.OK(t, os.Rename(key+".moved", key))
 	b.sign()
 	if r := ready(); r.Log == nil || r.Log.Unsigned != 1 {
 		t.Errorf("got %+v, want 1 as for two logs", r.Log)
 	}
-	check(t, os.Rename(other+".moved", other))
+	must.OK(t, os.Rename(other+".moved", other))
 	b.sign()
 	if r := ready(); r.Log != nil || b.status().Problem != "" || b.status().Size != 12 {
 		t.Errorf("got %+v, %+v", r.Log, b.status())

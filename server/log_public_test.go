@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/proof"
 )
@@ -19,18 +20,17 @@ func (b *backend) signLog() []byte {
 	b.t.Helper()
 	const origin = "ledger.test/v1/orgs/acme/log"
 	skey, vkey, err := note.GenerateKey(nil, origin)
-	check(b.t, err)
-	key, err := note.NewSigner(skey)
-	check(b.t, err)
+	must.OK(b.t, err)
+	key := must.Get(note.NewSigner(skey))(b.t)
 	ctx := b.t.Context()
 	l, err := b.store.Log(ctx, "acme", 0)
-	check(b.t, err)
-	check(b.t, b.store.BeginOrigin(ctx, l, origin, vkey))
+	must.OK(b.t, err)
+	must.OK(b.t, b.store.BeginOrigin(ctx, l, origin, vkey))
 	root, err := b.store.Root(ctx, l, l.Leaves)
-	check(b.t, err)
+	must.OK(b.t, err)
 	signed, err := proof.Checkpoint{Origin: origin, Size: l.Leaves, Root: root}.Sign(key)
-	check(b.t, err)
-	check(b.t, b.store.SaveCheckpoint(ctx, l, l.Leaves, signed))
+	must.OK(b.t, err)
+	must.OK(b.t, b.store.SaveCheckpoint(ctx, l, l.Leaves, signed))
 	return signed
 }
 
@@ -138,13 +138,12 @@ func TestReadsOfPublicLogsAreLimited(t *testing.T) {
 	b.signLog()
 	b.patch("/v1/orgs/acme", `{"log_public":true}`).want(200)
 	slots := b.server.budgets.reads.Lease("")
-	check(t, slots.Grow(t.Context(), readsPerToken()))
+	must.OK(t, slots.Grow(t.Context(), readsPerToken()))
 
 	const path = "/v1/orgs/acme/log/checkpoint"
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, "GET", b.url+path, nil)
-	check(t, err)
+	r := must.Get(http.NewRequestWithContext(ctx, "GET", b.url+path, nil))(t)
 	if resp, err := b.stream.Do(r); err == nil {
 		resp.Body.Close()
 		t.Errorf("a read without a token has status %d while its reads are in use", resp.StatusCode)

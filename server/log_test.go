@@ -17,6 +17,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/proof"
 	"github.com/ledgerd/ledgerd/transparency"
@@ -34,10 +35,8 @@ type logBackend struct {
 func newLogBackend(t *testing.T) *logBackend {
 	t.Helper()
 	b := &logBackend{keys: filepath.Join(t.TempDir(), "keys")}
-	keys, err := transparency.OpenKeys(b.keys, b.keys)
-	check(t, err)
-	base, err := url.Parse("https://ledger.example.com")
-	check(t, err)
+	keys := must.Get(transparency.OpenKeys(b.keys, b.keys))(t)
+	base := must.Get(url.Parse("https://ledger.example.com"))(t)
 	b.backend = newBackend(t, func(c *Config) {
 		b.signer = transparency.NewSigner(transparency.Config{Store: c.Store, Keys: keys, BaseURL: base, Logger: c.Logger})
 		c.Logs.Signing = b.signer.Problems
@@ -57,24 +56,24 @@ func (b *logBackend) grow(n int) {
 func (b *logBackend) growTo(n int64) {
 	b.t.Helper()
 	l, err := b.store.Log(b.t.Context(), "acme", 0)
-	check(b.t, err)
+	must.OK(b.t, err)
 	b.grow(int(n - l.Leaves))
 	b.sign()
 }
 
 func (b *logBackend) sign() {
 	b.t.Helper()
-	check(b.t, b.signer.SignAll(b.t.Context(), true))
+	must.OK(b.t, b.signer.SignAll(b.t.Context(), true))
 }
 
 // edit changes the database behind the back of the server.
 func (b *backend) edit(statement string, args ...any) {
 	b.t.Helper()
 	db, err := sql.Open("sqlite", "file:"+b.file+"?_pragma=busy_timeout(10000)")
-	check(b.t, err)
+	must.OK(b.t, err)
 	_, err = db.Exec(statement, args...)
-	check(b.t, err)
-	check(b.t, db.Close())
+	must.OK(b.t, err)
+	must.OK(b.t, db.Close())
 }
 
 const logPath = "/v1/orgs/acme/log"
@@ -87,11 +86,8 @@ func (b *logBackend) status() ledger.Log {
 // checkpoint returns the newest checkpoint of the log at a path, whose signature it verifies.
 func (b *logBackend) checkpoint(path, vkey string) proof.Checkpoint {
 	b.t.Helper()
-	verifier, err := note.NewVerifier(vkey)
-	check(b.t, err)
-	c, err := proof.OpenCheckpoint(b.get(path+"/checkpoint").want(200).body, verifier)
-	check(b.t, err)
-	return c
+	verifier := must.Get(note.NewVerifier(vkey))(b.t)
+	return must.Get(proof.OpenCheckpoint(b.get(path+"/checkpoint").want(200).body, verifier))(b.t)
 }
 
 // tilesOf returns the paths of all tiles and entry bundles of a log of the given size, as C2SP
@@ -117,8 +113,7 @@ func (b *logBackend) entries(path string, size int64) (records [][]byte) {
 	b.t.Helper()
 	for _, tile := range tilesOf(size) {
 		if strings.HasPrefix(tile, "/tile/entries/") {
-			bundle, err := proof.ParseBundle(b.get(path + tile).want(200).body)
-			check(b.t, err)
+			bundle := must.Get(proof.ParseBundle(b.get(path + tile).want(200).body))(b.t)
 			records = append(records, bundle...)
 		}
 	}
@@ -328,7 +323,7 @@ func idOf(t *testing.T, body []byte) string {
 	var event struct {
 		ID string `json:"id"`
 	}
-	check(t, json.Unmarshal(body, &event))
+	must.OK(t, json.Unmarshal(body, &event))
 	return event.ID
 }
 
@@ -339,8 +334,7 @@ func TestProofsOfEvents(t *testing.T) {
 	b.attest(ci.statement(t, commitID(1), "test:go", ledger.Pass, 1)).want(201)
 	b.growTo(280)
 	l := b.status()
-	verifier, err := note.NewVerifier(l.Key)
-	check(t, err)
+	verifier := must.Get(note.NewVerifier(l.Key))(t)
 	records := b.entries(logPath, l.Size)
 	bodies := b.events()
 	if len(bodies) != len(records) || len(bodies) != 280 {
@@ -350,14 +344,11 @@ func TestProofsOfEvents(t *testing.T) {
 	for i, body := range bodies {
 		id := idOf(t, body)
 		r := b.send(request{method: "GET", path: "/v1/orgs/acme/events/" + id + "/proof", token: b.admin}).want(200)
-		p, err := proof.ParseInclusion(r.body)
-		check(t, err)
-		c, err := proof.OpenCheckpoint(p.Checkpoint, verifier)
-		check(t, err)
-		opening, err := proof.ParseOpening(p.Extra)
-		check(t, err)
-		check(t, opening.Verify(body))
-		check(t, p.Verify(opening.Leaf.LeafHash(), c))
+		p := must.Get(proof.ParseInclusion(r.body))(t)
+		c := must.Get(proof.OpenCheckpoint(p.Checkpoint, verifier))(t)
+		opening := must.Get(proof.ParseOpening(p.Extra))(t)
+		must.OK(t, opening.Verify(body))
+		must.OK(t, p.Verify(opening.Leaf.LeafHash(), c))
 		if p.Index != int64(i) || !bytes.Equal(opening.Leaf.Record(), records[i]) || c.Size != 280 {
 			t.Errorf("the proof of event %d is %s, and the entry %s", i, r.body, records[i])
 		}
@@ -373,8 +364,7 @@ func TestProofsOfEvents(t *testing.T) {
 	if want := b.get("/v1/orgs/acme/events/" + rec.Event + "/proof").want(200); !bytes.Equal(got.body, want.body) {
 		t.Errorf("got %s, want %s", got.body, want.body)
 	}
-	p, err := proof.ParseInclusion(got.body)
-	check(t, err)
+	p := must.Get(proof.ParseInclusion(got.body))(t)
 	if e := decode[ledger.AttestationEvent](response{t: t, body: bodies[p.Index]}); e.Attestation != rec.ID {
 		t.Errorf("the proof is of %s", bodies[p.Index])
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -119,7 +120,7 @@ func TestMayTakesEffectImmediately(t *testing.T) {
 	change := func(may ...string) {
 		patterns := identity.Predicates(may)
 		_, err := b.store.ChangeIdentity(t.Context(), "acme", ci.id, identity.Change{May: &patterns})
-		check(t, err)
+		must.OK(t, err)
 	}
 	for run := range 3 {
 		change("test:*")
@@ -143,7 +144,7 @@ func TestMayCannotBeWidened(t *testing.T) {
 	withCert := func(predicate string) []byte {
 		payload, err := attestation.NewStatement("x", commitID(1), attestation.ResultPredicate{Predicate: predicate,
 			Result: ledger.Result{Status: ledger.Pass}})
-		check(t, err)
+		must.OK(t, err)
 		return sign(payload)
 	}
 	b.attest(withCert("test:go")).want(201)
@@ -170,13 +171,12 @@ func TestRootLimits(t *testing.T) {
 	if root.DNPattern != "cn=ci-*,ou=build" {
 		t.Errorf("pattern %q", root.DNPattern)
 	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	check(t, err)
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	attest := func(cn, predicate string) response {
 		t.Helper()
 		payload, err := attestation.NewStatement("x", commitID(1), attestation.ResultPredicate{Predicate: predicate,
 			Result: ledger.Result{Status: ledger.Pass}, Annotations: map[string]string{"cn": cn}})
-		check(t, err)
+		must.OK(t, err)
 		return b.attest(b.issued(key, cn, "build")(payload))
 	}
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -40,7 +41,7 @@ func (b *backend) signInMember(subject string) (session string, token ledger.Tok
 	b.t.Helper()
 	session = rand.Text()
 	token, err := b.signInAccount(member.Account{Issuer: provider, Subject: subject, Name: "Ann"}, session)
-	check(b.t, err)
+	must.OK(b.t, err)
 	return session, token
 }
 
@@ -66,15 +67,14 @@ func (b *backend) asWith(session, method, path, body string) response {
 	b.t.Helper()
 	ctx := b.server.WithSession(b.t.Context(), session)
 	req, err := http.NewRequestWithContext(ctx, method, "http://localhost"+path, strings.NewReader(body))
-	check(b.t, err)
+	must.OK(b.t, err)
 	if body != "" {
 		req.Header.Set("Content-Type", typeJSON)
 	}
 	resp, err := (&http.Client{Transport: &checkedTransport{t: b.t, next: client.InProcess(b.server.Sessions())}}).Do(req)
-	check(b.t, err)
+	must.OK(b.t, err)
 	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	check(b.t, err)
+	text := must.Get(io.ReadAll(resp.Body))(b.t)
 	return response{b.t, method + " " + path, resp.StatusCode, resp.Header, text}
 }
 
@@ -148,7 +148,7 @@ func TestIneffectiveMemberRules(t *testing.T) {
 	b := newBackend(t)
 	_, err := b.store.CreateMemberRule(t.Context(), "acme", member.NewRule{Issuer: provider, Claim: "aud",
 		Value: "ledgerd", Role: member.Reader, DN: "cn={sub},ou=people-dev,o=acme"})
-	check(t, err)
+	must.OK(t, err)
 	listed := b.send(request{method: "GET", path: memberRulesPath, token: b.admin}).want(200)
 	list := decode[ledger.Page[member.Rule]](listed).Data
 	if len(list) != 1 || !strings.HasPrefix(list[0].Ineffective, "aud says nothing about") {
@@ -222,7 +222,7 @@ func TestSessionsOfMembers(t *testing.T) {
 		`{"name":"x","scope":"read"}`).want(201))
 	for _, secret := range []string{b.reader, ofAnn.Secret} {
 		plain, _, err := b.server.SignIn(t.Context(), secret)
-		check(t, err)
+		must.OK(t, err)
 		if got := decode[ledger.Token](b.as(plain, "GET", "/v1/token").want(200)); got.IsSignIn || got.DN != "" {
 			t.Errorf("the token of the session is %+v", got)
 		}
@@ -295,16 +295,16 @@ func TestRemovalOfAMemberEndsStreams(t *testing.T) {
 		byToken, other := b.listen("", created.Secret, nil), b.listen("", b.reader, nil)
 		req, err := http.NewRequestWithContext(b.server.WithSession(b.t.Context(), session), "GET",
 			"http://localhost/v1/orgs/acme/events", nil)
-		check(b.t, err)
+		must.OK(b.t, err)
 		req.Header.Set("Accept", typeEvents)
 		inPage, err := client.InProcess(b.server.Sessions()).RoundTrip(req)
-		check(b.t, err)
+		must.OK(b.t, err)
 		defer inPage.Body.Close()
 
 		start := time.Now()
 		b.delete(membersPath + "/" + ann.ID).want(204)
 		_, err = io.Copy(io.Discard, inPage.Body)
-		check(b.t, err)
+		must.OK(b.t, err)
 		byToken.wantEnd()
 		if took := time.Since(start); took > 15*time.Second {
 			b.t.Errorf("the streams of a former member ended after %v", took)
@@ -368,9 +368,8 @@ func TestRulesGiveNoDNOfASigner(t *testing.T) {
 
 	statement, err := attestation.NewStatement("git+https://git.example/acme/api", jobCommit,
 		attestation.ResultPredicate{Predicate: "review:code", Result: ledger.Result{Status: ledger.Pass}})
-	check(t, err)
-	bundle, err := attestation.SignBundle(key, []*x509.Certificate{leaf}, statement)
-	check(t, err)
+	must.OK(t, err)
+	bundle := must.Get(attestation.SignBundle(key, []*x509.Certificate{leaf}, statement))(t)
 	b.send(request{method: "POST", path: "/v1/orgs/acme/repos/api/attestations", token: b.writer, body: string(bundle)}).
 		want(201)
 	if err := b.signInWith("mallory", claims); !isCode(err, ledger.CodeAlreadyExists) {
@@ -378,5 +377,5 @@ func TestRulesGiveNoDNOfASigner(t *testing.T) {
 	}
 
 	b.addMember("ann", "contributor") // an admin may
-	check(t, b.signInWith("ann", claims))
+	must.OK(t, b.signInWith("ann", claims))
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 )
@@ -15,7 +16,7 @@ func (b *backend) squash(s *signer, n, source int) []byte {
 		Repo: "acme/api", Kind: attestation.Squashed, Tree: strings.Repeat("e", 40),
 		Source: attestation.MergedCommit{SHA: commitID(source)}, Parent: attestation.MergedCommit{SHA: commitID(900)},
 	})
-	check(b.t, err)
+	must.OK(b.t, err)
 	return s.sign(b.t, payload)
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/passkey"
 	"github.com/ledgerd/ledgerd/ledger/passkey/passkeytest"
@@ -61,10 +62,10 @@ func (p *person) newToken() (secret string) {
 	p.t.Helper()
 	secret = ledger.NewSecret()
 	hash, err := ledger.ParseSecret(secret)
-	check(p.t, err)
+	must.OK(p.t, err)
 	ctx := store.WithActor(p.t.Context(), ledger.Actor{Name: annDN, Token: p.token().ID})
 	created, err := p.store.CreateToken(ctx, "acme", ledger.NewToken{Name: "script", Scope: ledger.Write}, hash)
-	check(p.t, err)
+	must.OK(p.t, err)
 	if created.Member == "" {
 		p.t.Fatalf("no member owns the token: %+v", created)
 	}
@@ -193,11 +194,11 @@ func TestPasskeysOfAFormerDomain(t *testing.T) {
 	ann := r.signIn("ann", time.Minute)
 	device := passkeytest.New(t, passkey.Party{ID: "old.example.com", Origin: party.Origin})
 	token := ann.token().ID
-	check(t, r.store.CreatePasskeyChallenge(t.Context(), "acme", token, []byte{1}, r.clock.time().Add(time.Minute)))
+	must.OK(t, r.store.CreatePasskeyChallenge(t.Context(), "acme", token, []byte{1}, r.clock.time().Add(time.Minute)))
 	_, err := r.store.AddPasskey(t.Context(), "acme", token, []byte{1}, passkey.Passkey{
 		Name: "Old", RPID: "old.example.com", CredentialID: device.ID, PublicKey: device.PublicKey(t),
 	})
-	check(t, err)
+	must.OK(t, err)
 
 	d := decode[review.Draft](ann.postTo(draftsURL, `{"verdict":"approve"}`).want(201))
 	o := decode[passkey.Options](ann.postTo(challengesURL, "").want(201))
@@ -227,8 +228,8 @@ func TestPasskeyConfirmsAReview(t *testing.T) {
 		t.Errorf("the assertion has the digest %s, and the record %s", got, record.AssertionDigest)
 	}
 	a, err := passkey.ParseAssertion(kept.body)
-	check(t, err)
-	check(t, a.Verify(d.Payload))
+	must.OK(t, err)
+	must.OK(t, a.Verify(d.Payload))
 	if a.Key() != enrolled.Key || kept.header.Get("Content-Type") != typeJSON {
 		t.Errorf("it is of the key %s as %s", a.Key(), kept.header.Get("Content-Type"))
 	}

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 )
@@ -192,7 +193,7 @@ func TestSimulate(t *testing.T) {
 		t.Fatalf("simulated: %+v", simulated)
 	}
 	b.putPolicy("*", draft).want(200)
-	check(t, b.store.Settle(t.Context()))
+	must.OK(t, b.store.Settle(t.Context()))
 	for _, move := range simulated.Moves {
 		if state := b.state(move.Commit); state != move.To || len(move.Reasons) == 0 && move.To < move.From {
 			t.Errorf("simulated %+v, but the state is %s", move, state)

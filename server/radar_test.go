@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/eventstream"
 	"github.com/ledgerd/ledgerd/ledger/radar"
@@ -268,7 +269,7 @@ func TestRadarEvents(t *testing.T) {
 		t.Fatalf("history %s", page.Data)
 	}
 	var e ledger.RadarEvent
-	check(t, ledger.DecodeStrict(page.Data[0], &e))
+	must.OK(t, ledger.DecodeStrict(page.Data[0], &e))
 	if e.Commit != commitID(2) || e.Level != radar.High || e.Other.Commit != commitID(1) || e.Other.Branch != "one" ||
 		e.Other.Author.Name != "one" ||
 		len(e.Paths) != 1 ||
@@ -280,7 +281,7 @@ func TestRadarEvents(t *testing.T) {
 	}
 
 	data, err := eventstream.Data(ledger.EventRadar, page.Data[0])
-	check(t, err)
+	must.OK(t, err)
 	if got, want := withRadar.next(2)[0], (message{e.ID, "radar", string(data)}); got != want {
 		t.Errorf("streamed\n%+v, want\n%+v", got, want)
 	}

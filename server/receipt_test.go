@@ -22,6 +22,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
@@ -47,7 +48,7 @@ func newReceiptBackend(t *testing.T, changes ...func(*Config)) *receiptBackend {
 		c.Logs.Receipts = transparency.NewReceipts(transparency.ReceiptConfig{Store: c.Store, Keys: open, Scheme: base.Scheme,
 			Validity: 24 * time.Hour, Logger: c.Logger})
 		keys, err := open()
-		check(t, err)
+		must.OK(t, err)
 		r.signer = transparency.NewSigner(transparency.Config{Store: c.Store, Keys: keys, BaseURL: base,
 			Logger: slog.New(slog.DiscardHandler)})
 	})...)
@@ -57,7 +58,7 @@ func newReceiptBackend(t *testing.T, changes ...func(*Config)) *receiptBackend {
 // signAll signs the log.
 func (r *receiptBackend) signAll() {
 	r.t.Helper()
-	check(r.t, r.signer.SignAll(r.t.Context(), true))
+	must.OK(r.t, r.signer.SignAll(r.t.Context(), true))
 }
 
 func receiptPath(n int, query string) string { return commitPath(commitID(n)) + "/receipt" + query }
@@ -77,11 +78,10 @@ func (r *receiptBackend) ready(n int, query string) ledger.Receipt {
 func (r *receiptBackend) verify(v ledger.Receipt, want receipt.Want) receipt.Verified {
 	r.t.Helper()
 	l, err := r.store.Log(r.t.Context(), "acme", 0)
-	check(r.t, err)
-	key, err := note.NewVerifier(l.VKey)
-	check(r.t, err)
+	must.OK(r.t, err)
+	key := must.Get(note.NewVerifier(l.VKey))(r.t)
 	verified, err := receipt.Verify(v, receipt.Trust{Logs: []note.Verifier{key}}, want, r.clock.time())
-	check(r.t, err)
+	must.OK(r.t, err)
 	return verified
 }
 
@@ -92,9 +92,7 @@ func wantOf(n int, state ledger.State) receipt.Want {
 // receiptKeys returns the files with private keys of receipts.
 func (r *receiptBackend) receiptKeys() []string {
 	r.t.Helper()
-	files, err := filepath.Glob(filepath.Join(r.keys, "acme.1.receipt-*.key"))
-	check(r.t, err)
-	return files
+	return must.Get(filepath.Glob(filepath.Join(r.keys, "acme.1.receipt-*.key")))(r.t)
 }
 
 // events returns the bodies of acme's events of a type.
@@ -133,7 +131,7 @@ func TestReceiptsOfTwoServers(t *testing.T) {
 	b.signAll()
 	for range 3 {
 		v, err := issue()
-		check(t, err)
+		must.OK(t, err)
 		b.verify(v, wantOf(1, ledger.Attested))
 		if v.Key.PublicKey == first.Key.PublicKey {
 			t.Error("both servers sign with one key")
@@ -199,10 +197,8 @@ func TestAReceiptOpensNoEventButThatOfItsKey(t *testing.T) {
 	b.passes(b.backend.signer("cn=ci,ou=build,o=acme"), commitID(1), "test:go")
 	v := b.ready(1, "")
 	for text, salted := range map[string]bool{v.Proof: false, v.Key.Proof: true} {
-		p, err := proof.ParseInclusion([]byte(text))
-		check(t, err)
-		opening, err := proof.ParseOpening(p.Extra)
-		check(t, err)
+		p := must.Get(proof.ParseInclusion([]byte(text)))(t)
+		opening := must.Get(proof.ParseOpening(p.Extra))(t)
 		if (opening.Salt != nil) != salted {
 			t.Errorf("the proof of %s has a salt: %t", opening.Leaf.Event, opening.Salt != nil)
 		}
@@ -357,7 +353,7 @@ func TestKeysOfReceiptsAreRotated(t *testing.T) {
 
 	// A key that is lost is replaced.
 	for _, file := range b.receiptKeys() {
-		check(t, os.Remove(file))
+		must.OK(t, os.Remove(file))
 	}
 	third := b.ready(1, "")
 	b.verify(third, wantOf(1, ledger.Attested))
@@ -368,14 +364,14 @@ func TestKeysOfReceiptsAreRotated(t *testing.T) {
 	// So is one that is broken, or another one.
 	files := b.receiptKeys()
 	for _, text := range []string{"key", privatePEM(t)} {
-		check(t, os.WriteFile(files[0], []byte(text), 0o600))
+		must.OK(t, os.WriteFile(files[0], []byte(text), 0o600))
 		b.get(receiptPath(1, "")).wantProblem(409, ledger.CodeNotInCheckpoint)
 		if !strings.Contains(b.log.String(), "a key of receipts cannot be used") {
 			t.Errorf("the log: %s", b.log)
 		}
 		for _, file := range b.receiptKeys() {
 			if file != files[0] {
-				check(t, os.Remove(file))
+				must.OK(t, os.Remove(file))
 			}
 		}
 	}
@@ -390,18 +386,15 @@ func TestPrivateKeysOfReceiptsStayInTheirFolder(t *testing.T) {
 	if len(files) != 1 {
 		t.Fatalf("%d keys", len(files))
 	}
-	info, err := os.Stat(files[0])
-	check(t, err)
+	info := must.Get(os.Stat(files[0]))(t)
 	if info.Mode().Perm() != 0o600 {
 		t.Errorf("the key has the mode %v", info.Mode())
 	}
 
-	text, err := os.ReadFile(files[0])
-	check(t, err)
+	text := must.Read(t, files[0])
 	block, _ := pem.Decode(text)
 	secret := block.Bytes[36:68] // the scalar in the PKCS #8 form
-	database, err := os.ReadFile(b.file)
-	check(t, err)
+	database := must.Read(t, b.file)
 	inBase64, inHex := base64.StdEncoding.EncodeToString(block.Bytes), hex.EncodeToString(secret)
 	for _, form := range []string{string(secret), inBase64, inHex} {
 		if bytes.Contains(database, []byte(form)) {
@@ -436,7 +429,7 @@ func TestEnvelopesOfAReceiptAreBounded(t *testing.T) {
 		payload, err := attestation.NewStatement("x", commitID(1), attestation.ResultPredicate{
 			Predicate: fmt.Sprint("test:", i), Result: ledger.Result{Status: ledger.Pass},
 			Annotations: map[string]string{"log": strings.Repeat("x", 2_900_000)}})
-		check(t, err)
+		must.OK(t, err)
 		b.attest(ci.sign(t, payload)).want(201)
 	}
 	if v := b.verify(b.ready(1, ""), wantOf(1, ledger.Attested)); len(v.Evidence) != 5 || v.Omitted != 1 {
@@ -447,9 +440,7 @@ func TestEnvelopesOfAReceiptAreBounded(t *testing.T) {
 // privatePEM returns a new private key that receipts could be signed with.
 func privatePEM(t *testing.T) string {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	check(t, err)
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	check(t, err)
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
+	der := must.Get(x509.MarshalPKCS8PrivateKey(key))(t)
 	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -59,7 +60,7 @@ func (r *reviewers) signIn(subject string, ago time.Duration) *person {
 	}
 	session := rand.Text()
 	_, err := r.signInAccount(a, session)
-	check(r.t, err)
+	must.OK(r.t, err)
 	return r.withSession(session)
 }
 
@@ -71,8 +72,7 @@ func (r *reviewers) withSession(session string) *person {
 		sessions.ServeHTTP(w, q.WithContext(r.server.WithSession(q.Context(), session)))
 	}))
 	r.t.Cleanup(s.Close)
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	check(r.t, err)
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(r.t)
 	return &person{r, s.URL, key}
 }
 
@@ -96,10 +96,8 @@ func (p *person) draft() []byte {
 // sign signs a payload with a key, as the page does.
 func sign(t testing.TB, key crypto.Signer, payload []byte) review.NewReview {
 	t.Helper()
-	public, err := x509.MarshalPKIXPublicKey(key.Public())
-	check(t, err)
-	signature, err := identity.Sign(key, attestation.PAE(attestation.StatementType, payload))
-	check(t, err)
+	public := must.Get(x509.MarshalPKIXPublicKey(key.Public()))(t)
+	signature := must.Get(identity.Sign(key, attestation.PAE(attestation.StatementType, payload)))(t)
 	return review.NewReview{Payload: payload, PublicKey: public, Signature: signature}
 }
 
@@ -144,7 +142,7 @@ func TestWhoMayReview(t *testing.T) {
 	r := newReviewers(t)
 	payload := r.signIn("ann", 0).draft()
 	session, _, err := r.server.SignIn(t.Context(), r.admin)
-	check(t, err)
+	must.OK(t, err)
 	for name, test := range map[string]struct {
 		person *person
 		code   ledger.Code // empty: may
@@ -179,8 +177,7 @@ func TestForgedReviewsAreRefused(t *testing.T) {
 	ann, max := r.signIn("ann", 0), r.signIn("max", 0)
 	payload := ann.draft()
 	good := sign(t, ann.key, payload)
-	p384, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
-	check(t, err)
+	p384 := must.Get(ecdsa.GenerateKey(elliptic.P384(), rand.Reader))(t)
 
 	changed := func(old, replacement string) review.NewReview {
 		text := strings.Replace(string(payload), old, replacement, 1)
@@ -220,8 +217,7 @@ func TestForgedReviewsAreRefused(t *testing.T) {
 			n.Signature = sign(t, ann.key, []byte("other")).Signature
 		}), 422, ledger.CodeInvalidSignature},
 		"signature of the bare payload": {ann, reviewsURL, with(func(n *review.NewReview) {
-			n.Signature, err = identity.Sign(ann.key, payload)
-			check(t, err)
+			n.Signature = must.Get(identity.Sign(ann.key, payload))(t)
 		}), 422, ledger.CodeInvalidSignature},
 		"r and s": {ann, reviewsURL, with(func(n *review.NewReview) { n.Signature = rawOf(t, n.Signature) }), 422,
 			ledger.CodeInvalidSignature},
@@ -246,7 +242,7 @@ func rawOf(t testing.TB, der []byte) []byte {
 	t.Helper()
 	var integers struct{ R, S asn1.RawValue }
 	_, err := asn1.Unmarshal(der, &integers)
-	check(t, err)
+	must.OK(t, err)
 	var raw []byte
 	for _, v := range [][]byte{integers.R.Bytes, integers.S.Bytes} {
 		padded := append(make([]byte, 32), v...)
@@ -265,7 +261,7 @@ func TestDraftsOfReviewsEnd(t *testing.T) {
 	late := ann.draft()
 	record(payload).want(201)
 	r.clock.advance(5 * time.Minute)
-	check(t, r.store.Prune(t.Context()))
+	must.OK(t, r.store.Prune(t.Context()))
 	record(late).want(201) // the sign-in is almost 15 minutes old
 	ann = r.signIn("ann", 0)
 	expired := ann.draft()
@@ -366,7 +362,7 @@ func TestFormerMembersReviewNothing(t *testing.T) {
 	ann := r.signIn("ann", 0)
 	payload := ann.draft()
 	page, err := r.store.Members(t.Context(), "acme", store.Query{Limit: 10})
-	check(t, err)
+	must.OK(t, err)
 	for _, m := range page.Data {
 		if m.Subject == "ann" {
 			r.delete("/v1/orgs/acme/members/" + m.ID).want(204)
@@ -388,15 +384,14 @@ func TestCertificateOfAReviewIsForOneStatement(t *testing.T) {
 	const attestationsURL = "/v1/orgs/acme/repos/api/attestations"
 	envelope := r.get(attestationsURL + "/" + record.ID + "/envelope").want(200).body
 	parsed, err := attestation.ParseEnvelope(envelope)
-	check(t, err)
+	must.OK(t, err)
 
 	commits := map[string]string{"another commit": strings.Repeat("5", 40), "the same commit": reviewCommit}
 	for name, commit := range commits {
 		statement, err := attestation.NewStatement("acme/api", commit, attestation.ResultPredicate{
 			Predicate: "review:code", Result: ledger.Result{Status: ledger.Pass}})
-		check(t, err)
-		bundle, err := attestation.SignBundle(ann.key, parsed.Certificates, statement)
-		check(t, err)
+		must.OK(t, err)
+		bundle := must.Get(attestation.SignBundle(ann.key, parsed.Certificates, statement))(t)
 		t.Log(name)
 		resp := r.send(request{method: "POST", path: attestationsURL, token: r.writer, body: string(bundle)})
 		resp.wantProblem(422, ledger.CodeInvalidSignature)
@@ -406,7 +401,7 @@ func TestCertificateOfAReviewIsForOneStatement(t *testing.T) {
 	}
 	again := r.send(request{method: "POST", path: attestationsURL, token: r.writer, body: string(envelope)})
 	mirrored, err := attestation.NewBundle(parsed.Certificates, parsed.Payload, mirrorOf(t, parsed.Signature))
-	check(t, err)
+	must.OK(t, err)
 	twin := r.send(request{method: "POST", path: attestationsURL, token: r.writer, body: string(mirrored)})
 	if got := decode[ledger.AttestationRecord](twin.want(200)); got.ID != record.ID {
 		t.Errorf("with its other signature, it is recorded again as %s", got.ID)
@@ -422,9 +417,9 @@ func mirrorOf(t testing.TB, der []byte) []byte {
 	t.Helper()
 	var integers struct{ R, S *big.Int }
 	_, err := asn1.Unmarshal(der, &integers)
-	check(t, err)
+	must.OK(t, err)
 	integers.S.Sub(elliptic.P256().Params().N, integers.S)
 	mirrored, err := asn1.Marshal(integers)
-	check(t, err)
+	must.OK(t, err)
 	return mirrored
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -14,14 +15,13 @@ func (b *backend) as(session, method, path string) response {
 	b.t.Helper()
 	req, err := http.NewRequestWithContext(b.server.WithSession(b.t.Context(), session), method, "http://localhost"+path,
 		nil)
-	check(b.t, err)
+	must.OK(b.t, err)
 	req.Body = http.NoBody // as a server sets it
 	client := &http.Client{Transport: &inProcess{b.server.Sessions()}}
 	resp, err := client.Do(req)
-	check(b.t, err)
+	must.OK(b.t, err)
 	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	check(b.t, err)
+	body := must.Get(io.ReadAll(resp.Body))(b.t)
 	return response{b.t, method + " " + path, resp.StatusCode, resp.Header, body}
 }
 
@@ -29,7 +29,7 @@ func (b *backend) as(session, method, path string) response {
 func TestSessions(t *testing.T) {
 	b := newBackend(t)
 	session, expires, err := b.server.SignIn(t.Context(), b.reader)
-	check(t, err)
+	must.OK(t, err)
 	if want := b.clock.time().Add(12 * time.Hour); expires != want {
 		t.Errorf("session expires %s, want %s", expires, want)
 	}
@@ -51,16 +51,16 @@ func TestSessions(t *testing.T) {
 	t.Run("signed out", func(t *testing.T) {
 		b := b.in(t)
 		other, _, err := b.server.SignIn(t.Context(), b.reader)
-		check(t, err)
-		check(t, b.server.SignOut(t.Context(), other))
-		check(t, b.server.SignOut(t.Context(), other))
+		must.OK(t, err)
+		must.OK(t, b.server.SignOut(t.Context(), other))
+		must.OK(t, b.server.SignOut(t.Context(), other))
 		b.as(other, "GET", "/v1/token").wantProblem(401, ledger.CodeUnauthenticated)
 		b.as(session, "GET", "/v1/token").want(200)
 	})
 	t.Run("token revoked", func(t *testing.T) {
 		b := b.in(t)
 		writer, _, err := b.server.SignIn(t.Context(), b.writer)
-		check(t, err)
+		must.OK(t, err)
 		token := decode[ledger.Token](b.as(writer, "GET", "/v1/token").want(200))
 		b.delete("/v1/orgs/acme/tokens/" + token.ID).want(204)
 		b.as(writer, "GET", "/v1/token").wantProblem(401, ledger.CodeUnauthenticated)
@@ -82,7 +82,7 @@ func TestSessions(t *testing.T) {
 func TestSessionsAreOnlyInProcess(t *testing.T) {
 	b := newBackend(t)
 	session, _, err := b.server.SignIn(t.Context(), b.admin)
-	check(t, err)
+	must.OK(t, err)
 	for _, header := range []map[string]string{
 		{"Cookie": "ledgerd=" + session},
 		{"Cookie": "__Host-ledgerd=" + session},
@@ -92,15 +92,14 @@ func TestSessionsAreOnlyInProcess(t *testing.T) {
 	} {
 		b.send(request{method: "GET", path: "/v1/token", header: header}).wantProblem(401, ledger.CodeUnauthenticated)
 
-		req, err := http.NewRequestWithContext(t.Context(), "GET", "http://localhost/v1/token", nil)
-		check(t, err)
+		req := must.Get(http.NewRequestWithContext(t.Context(), "GET", "http://localhost/v1/token", nil))(t)
 		for name, value := range header {
 			req.Header.Set(name, value)
 		}
 		req.Header.Add("Authorization", "Bearer "+b.admin)
 		req.Body = http.NoBody
 		resp, err := (&inProcess{b.server.Sessions()}).RoundTrip(req)
-		check(t, err)
+		must.OK(t, err)
 		if resp.StatusCode != 401 {
 			t.Errorf("the API for sessions accepts %v: %d", header, resp.StatusCode)
 		}
@@ -109,10 +108,10 @@ func TestSessionsAreOnlyInProcess(t *testing.T) {
 	// The handler for the network ignores the session in the context.
 	req, err := http.NewRequestWithContext(b.server.WithSession(t.Context(), session), "GET", "http://localhost/v1/token",
 		nil)
-	check(t, err)
+	must.OK(t, err)
 	req.Body = http.NoBody
 	resp, err := (&inProcess{b.server.Handler()}).RoundTrip(req)
-	check(t, err)
+	must.OK(t, err)
 	if resp.StatusCode != 401 {
 		t.Errorf("the API for the network accepts a session: %d", resp.StatusCode)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/hiddeco/sshsig"
 	"golang.org/x/crypto/ssh"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -18,10 +19,9 @@ import (
 // signedCommit returns a commit object with an SSH signature for a namespace.
 func (s *signer) signedCommit(t testing.TB, raw rawCommit, namespace string) rawCommit {
 	t.Helper()
-	key, err := ssh.NewSignerFromKey(s.key)
-	check(t, err)
+	key := must.Get(ssh.NewSignerFromKey(s.key))(t)
 	sig, err := sshsig.Sign(strings.NewReader(raw.text), key, sshsig.HashSHA512, namespace)
-	check(t, err)
+	must.OK(t, err)
 	armor := strings.ReplaceAll(strings.TrimSuffix(string(sshsig.Armor(sig)), "\n"), "\n", "\n ")
 	text := strings.Replace(raw.text, "\n\n", "\ngpgsig "+armor+"\n\n", 1)
 	return rawCommit{objectID(text), text}
@@ -121,7 +121,7 @@ func TestSignaturesThatDoNotCount(t *testing.T) {
 	envelope, err := attestation.SignDSSE(ada.key, fmt.Appendf(nil, `{"_type":"https://in-toto.io/Statement/v1",
 		"subject":[{"name":"x","digest":{"gitCommit":%q}}],"predicateType":%q,"predicate":{}}`, raw.sha,
 		attestation.SignedCommitType))
-	check(t, err)
+	must.OK(t, err)
 	b.attest(envelope).wantFields(422, ledger.CodeInvalidStatement, "predicateType")
 }
 
@@ -133,7 +133,7 @@ func TestSignerOfTheObjectIsAnAuthor(t *testing.T) {
 	late := newSigner(t, "cn=Cy,ou=dev,o=acme") // trusted later
 	b.setPolicy(`"requirements":[{"state":"PROMOTABLE","predicate":"review:*","exclude_author":true}]`)
 	fingerprint, err := identity.Fingerprint(bob.key.Public())
-	check(t, err)
+	must.OK(t, err)
 
 	raw := ada.signedCommit(t, rawCommitOf("Eve <eve@x>", "Eve <eve@x>", "Pay"), "git")
 	b.register(raw.sha, fmt.Sprintf(`{"author":{"name":"Eve","email":"eve@x"},"signing_key":%q}`, fingerprint)).want(201)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/oidc/oidctest"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/exchange"
@@ -89,7 +90,7 @@ func TestExchangesAnswerStrangersAlike(t *testing.T) {
 	for _, p := range places[1 : len(places)-1] {
 		if p.org == "globex" { // has the issuer, and no rules
 			_, err := j.store.AddIssuer(t.Context(), p.org, exchange.NewIssuer{URL: j.provider.URL, JWKS: j.provider.JWKS()})
-			check(t, err)
+			must.OK(t, err)
 		}
 	}
 

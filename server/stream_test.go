@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -41,14 +42,14 @@ func (b *backend) listenTo(org, query, token string, header map[string]string) *
 	b.t.Helper()
 	ctx, cancel := context.WithCancel(b.t.Context())
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, b.url+"/v1/orgs/"+org+"/events"+query, nil)
-	check(b.t, err)
+	must.OK(b.t, err)
 	request.Header.Set("Authorization", "Bearer "+token)
 	request.Header.Set("Accept", typeEvents)
 	for name, value := range header {
 		request.Header.Set(name, value)
 	}
 	response, err := b.stream.Do(request)
-	check(b.t, err)
+	must.OK(b.t, err)
 	l := &listener{b.t.(*testing.T), response, make(chan message, 10_000), make(chan string, 1), make(chan struct{}, 100),
 		cancel}
 	if response.StatusCode != http.StatusOK {
@@ -249,7 +250,7 @@ func TestStreamLimits(t *testing.T) {
 	b.listen("", b.admin, nil)
 	wantRejected(b.admin) // limit of the org
 	first.close()
-	waitFor(t, "the end of the first stream", func() bool {
+	must.Wait(t, "the end of the first stream", func() bool {
 		b.server.streams.mu.Lock()
 		defer b.server.streams.mu.Unlock()
 		return b.server.streams.open["acme"] == 2
@@ -293,7 +294,7 @@ func TestStreamsUnderLoad(t *testing.T) {
 			t.Fatalf("message %d is %s, but %s in the history", i, want[i].id, id)
 		}
 	}
-	waitFor(t, "the end of the unread stream", func() bool {
+	must.Wait(t, "the end of the unread stream", func() bool {
 		b.server.streams.mu.Lock()
 		defer b.server.streams.mu.Unlock()
 		return len(b.server.streams.open) == 2 // the org and the read token, without the admin token
@@ -309,12 +310,12 @@ func (b *backend) openUnreadStream() {
 	web.Start()
 	b.t.Cleanup(web.Close)
 	conn, err := net.Dial("tcp", web.Listener.Addr().String())
-	check(b.t, err)
+	must.OK(b.t, err)
 	b.t.Cleanup(func() { conn.Close() })
-	check(b.t, conn.(*net.TCPConn).SetReadBuffer(4096))
+	must.OK(b.t, conn.(*net.TCPConn).SetReadBuffer(4096))
 	_, err = fmt.Fprintf(conn, "GET /v1/orgs/acme/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nAccept: "+
 		"%s\r\n\r\n", b.admin, typeEvents)
-	check(b.t, err)
+	must.OK(b.t, err)
 }
 
 type smallBuffers struct{ net.Listener }
@@ -340,19 +341,10 @@ func TestStreamsLeakNothing(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	waitFor(t, "the goroutines of the streams to end", func() bool { return runtime.NumGoroutine() <= before+5 })
-	waitFor(t, "the limits and the feed to be released", func() bool {
+	must.Wait(t, "the goroutines of the streams to end", func() bool { return runtime.NumGoroutine() <= before+5 })
+	must.Wait(t, "the limits and the feed to be released", func() bool {
 		b.server.streams.mu.Lock()
 		defer b.server.streams.mu.Unlock()
 		return len(b.server.streams.open) == 0 && b.server.feeds.Len() == 0
 	})
-}
-
-func waitFor(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !done(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("timeout waiting for %s", what)
-		}
-	}
 }

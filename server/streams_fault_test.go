@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -32,8 +33,7 @@ func TestFaultMemoryOfStreams(t *testing.T) {
 	b.listen("", b.reader, nil).close()
 	before := memory()
 	for range streams {
-		conn, err := net.Dial("tcp", strings.TrimPrefix(b.url, "http://"))
-		check(t, err)
+		conn := must.Get(net.Dial("tcp", strings.TrimPrefix(b.url, "http://")))(t)
 		t.Cleanup(func() { conn.Close() })
 		(&rawConn{conn, t, nil}).requestStream("1.1", b.reader)
 		if _, err := io.ReadFull(conn, make([]byte, len("HTTP/1.1 200"))); err != nil {
@@ -75,7 +75,7 @@ func TestFaultEndsOfStreams(t *testing.T) {
 				c := b.dial()
 				c.requestStream(test.version, b.reader)
 				resp, err := http.ReadResponse(c.r, nil)
-				check(t, err)
+				must.OK(t, err)
 				if !resp.Close {
 					t.Error("no Connection: close")
 				}
@@ -84,7 +84,7 @@ func TestFaultEndsOfStreams(t *testing.T) {
 					time.AfterFunc(time.Minute, b.server.EndStreams)
 				} else {
 					_, err := io.ReadFull(resp.Body, make([]byte, 100))
-					check(t, err)
+					must.OK(t, err)
 					// It reads again when the server has just given up.
 					time.Sleep(b.server.timing.Silence + b.server.timing.Stall + time.Second/2)
 				}
@@ -101,7 +101,7 @@ func TestFaultEndsOfStreams(t *testing.T) {
 					}
 				}
 				b.server.EndStreams()
-				check(t, b.server.WaitForStreams(b.t.Context()))
+				must.OK(t, b.server.WaitForStreams(b.t.Context()))
 			})
 		})
 	}
@@ -115,7 +115,7 @@ func TestFaultUnusualStreams(t *testing.T) {
 			c := b.dial()
 			c.requestStream("1.1", b.reader)
 			resp, err := http.ReadResponse(c.r, nil)
-			check(t, err)
+			must.OK(t, err)
 			fmt.Fprint(c, "G")
 
 			body := make(chan string)
@@ -138,9 +138,9 @@ func TestFaultUnusualStreams(t *testing.T) {
 			c := b.dial()
 			c.requestStream("1.1", b.reader)
 			resp, err := http.ReadResponse(c.r, nil)
-			check(t, err)
+			must.OK(t, err)
 			_, err = io.ReadFull(resp.Body, make([]byte, len("retry: 3000\n\n")))
-			check(t, err)
+			must.OK(t, err)
 			time.Sleep(time.Second) // the stream has left its handler
 			fmt.Fprint(c, "G")
 			time.Sleep(time.Second)
@@ -150,7 +150,7 @@ func TestFaultUnusualStreams(t *testing.T) {
 				t.Errorf("got %q, %v", event, err)
 			}
 			b.server.EndStreams()
-			check(t, b.server.WaitForStreams(b.t.Context()))
+			must.OK(t, b.server.WaitForStreams(b.t.Context()))
 		})
 	})
 
@@ -159,14 +159,14 @@ func TestFaultUnusualStreams(t *testing.T) {
 			c := b.dial()
 			c.requestStream("1.1", b.reader)
 			resp, err := http.ReadResponse(c.r, nil)
-			check(t, err)
+			must.OK(t, err)
 			_, err = io.ReadFull(resp.Body, make([]byte, len("retry: 3000\n\n")))
-			check(t, err)
+			must.OK(t, err)
 			time.Sleep(time.Second)
 			b.server.EndStreams()
 			ctx, cancel := context.WithTimeout(b.t.Context(), time.Minute)
 			defer cancel()
-			check(t, b.server.WaitForStreams(ctx))
+			must.OK(t, b.server.WaitForStreams(ctx))
 		})
 	})
 
@@ -179,7 +179,7 @@ func TestFaultUnusualStreams(t *testing.T) {
 		b.putPolicy("*", `{"requirements":[]}`).want(200)
 		l.next(1)
 		b.server.EndStreams()
-		check(t, b.server.WaitForStreams(b.t.Context()))
+		must.OK(t, b.server.WaitForStreams(b.t.Context()))
 		l.wantEnd()
 	})
 }
@@ -187,7 +187,7 @@ func TestFaultUnusualStreams(t *testing.T) {
 // WaitForStreams waits for all streams.
 func TestFaultStreamsEndBeforeTheStore(t *testing.T) {
 	inBubble(t, nil, func(b *backend) {
-		check(t, b.server.WaitForStreams(b.t.Context()))
+		must.OK(t, b.server.WaitForStreams(b.t.Context()))
 		for range 10 {
 			b.listen("", b.reader, nil)
 		}
@@ -204,7 +204,7 @@ func TestFaultStreamsEndBeforeTheStore(t *testing.T) {
 
 		b.server.EndStreams()
 		for range 3 {
-			check(t, <-waited)
+			must.OK(t, <-waited)
 		}
 		if n := b.server.feeds.Len(); n > 0 {
 			t.Errorf("%d feeds are open", n)
@@ -219,7 +219,7 @@ func TestFaultWaitForStreams(t *testing.T) {
 		l := &openStreams{total: 9, perOrg: 9, perToken: 9, open: make(map[string]int)}
 		for range 2 {
 			release, err := l.acquire("acme", "token")
-			check(t, err)
+			must.OK(t, err)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			start := time.Now()
@@ -231,7 +231,7 @@ func TestFaultWaitForStreams(t *testing.T) {
 			go func() { waited <- l.wait(t.Context()) }()
 			synctest.Wait()
 			release()
-			check(t, <-waited)
+			must.OK(t, <-waited)
 		}
 	})
 }
@@ -281,16 +281,16 @@ func TestFaultRechecksAreShared(t *testing.T) {
 // it ends. The host's administrator has no token.
 func TestFaultRecheckOfACaller(t *testing.T) {
 	inBubble(t, nil, func(b *backend) {
-		check(t, b.server.recheck(b.t.Context(), caller{token: ledger.Token{Scope: ledger.Host}}))
+		must.OK(t, b.server.recheck(b.t.Context(), caller{token: ledger.Token{Scope: ledger.Host}}))
 
 		token := decode[ledger.Token](b.post("/v1/orgs/acme/tokens", `{"name":"short","scope":"read"}`).want(201))
 		c, err := b.server.bySecret(b.t.Context(), token.Secret, "")
-		check(t, err)
+		must.OK(t, err)
 		ended, cancel := context.WithCancel(b.t.Context())
 		cancel()
-		check(t, b.server.recheck(ended, c))
+		must.OK(t, b.server.recheck(ended, c))
 		b.delete("/v1/orgs/acme/tokens/" + token.ID).want(204)
-		check(t, b.server.recheck(b.t.Context(), c))
+		must.OK(t, b.server.recheck(b.t.Context(), c))
 		time.Sleep(recheckLife)
 		if err := b.server.recheck(b.t.Context(), c); !isCode(err, ledger.CodeUnauthenticated) {
 			t.Errorf("got %v, want that the token was revoked", err)

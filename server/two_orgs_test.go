@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/sigstoretest"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/exchange"
@@ -48,12 +49,12 @@ func (r *receiptBackend) fillPeople() {
 	issuers := []string{"https://gitlab.com", "https://token.actions.githubusercontent.com", "https://forge.example"}
 	for n, issuer := range issuers {
 		_, err := r.store.AddIssuer(r.t.Context(), "acme", exchange.NewIssuer{URL: issuer, JWKS: `{"keys":[]}`})
-		check(r.t, err)
+		must.OK(r.t, err)
 		rule, err := exchange.NewRule{Name: "ci", Issuer: issuer, RepositoryID: strconv.Itoa(n + 1), Scope: ledger.Read,
 			Repos: []string{"api"}}.Completed()
-		check(r.t, err)
+		must.OK(r.t, err)
 		_, err = r.store.CreateRule(r.t.Context(), "acme", rule)
-		check(r.t, err)
+		must.OK(r.t, err)
 		r.post("/v1/orgs/acme/tokens", fmt.Sprintf(`{"name":"soon","scope":"read","expires_at":%q}`,
 			r.clock.time().Add(24*time.Hour))).want(201)
 		r.post(memberRulesPath, fmt.Sprintf(`{"issuer":%q,"claim":"groups","value":"g%d","role":"reader",`+
@@ -209,7 +210,7 @@ func (r reading) first(list string) string {
 		} `json:"data"`
 	}
 	body := r.send(request{method: "GET", path: r.path(list), token: r.admin}).want(200).body
-	check(r.t, json.Unmarshal(body, &page))
+	must.OK(r.t, json.Unmarshal(body, &page))
 	if len(page.Data) == 0 {
 		r.t.Fatalf("%s has no rows", list)
 	}
@@ -220,9 +221,7 @@ func (r reading) first(list string) string {
 func (r reading) leaves() int {
 	r.t.Helper()
 	checkpoint := r.send(request{method: "GET", path: r.path("/v1/orgs/:org/log/checkpoint"), token: r.admin}).want(200)
-	n, err := strconv.Atoi(strings.Split(string(checkpoint.body), "\n")[1])
-	check(r.t, err)
-	return n
+	return must.Get(strconv.Atoi(strings.Split(string(checkpoint.body), "\n")[1]))(r.t)
 }
 
 // readAll reads a path of a route without parameters, and with each value of each.
@@ -279,8 +278,7 @@ func (r reading) readPages(rt route, path string) {
 		if json.Unmarshal(answer.body, &page) != nil || page.Next == "" {
 			return
 		}
-		u, err := url.Parse(path)
-		check(r.t, err)
+		u := must.Get(url.Parse(path))(r.t)
 		q := u.Query()
 		q.Set("cursor", page.Next)
 		path = u.Path + "?" + q.Encode()

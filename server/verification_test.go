@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -16,7 +17,7 @@ func (b *backend) run(s *signer, commit, predicate, url, note string) ledger.Att
 		Predicate: predicate, Result: ledger.Result{Status: ledger.Pass},
 		Annotations: map[string]string{"run_url": url, "note": note},
 	})
-	check(b.t, err)
+	must.OK(b.t, err)
 	return decode[ledger.AttestationRecord](b.attest(s.sign(b.t, payload)).want(201))
 }
 
@@ -28,7 +29,7 @@ func TestVerification(t *testing.T) {
 	var want []ledger.Verification
 	record := func(s *signer, url, shown, note string) {
 		public, err := identity.Fingerprint(s.key.Public())
-		check(t, err)
+		must.OK(t, err)
 		rec := b.run(s, commitID(1), "test:go", url, note)
 		w := ledger.Verification{Key: public, IdentityID: s.id, RunURL: shown}
 		want = append(want, w)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -94,7 +95,7 @@ func (d *deployer) events(query string) (list []string) {
 
 func decodeOpen[T any](r response) (v T) {
 	r.t.Helper()
-	check(r.t, ledger.DecodeOpen(r.body, &v))
+	must.OK(r.t, ledger.DecodeOpen(r.body, &v))
 	return v
 }
 
@@ -385,7 +386,7 @@ func TestExceptionClosesViolations(t *testing.T) {
 
 	// Its end opens nothing again.
 	d.clock.advance(2 * time.Hour)
-	check(t, d.store.Settle(t.Context()))
+	must.OK(t, d.store.Settle(t.Context()))
 	d.want(open...)
 }
 
@@ -404,7 +405,7 @@ func TestExceptionClosesManyViolations(t *testing.T) {
 		if got := len(d.violations("?limit=500&status=closed")); got != closed {
 			t.Errorf("%d violations are closed, want %d", got, closed)
 		}
-		check(t, d.store.Settle(t.Context()))
+		must.OK(t, d.store.Settle(t.Context()))
 	}
 	d.record(1, d.stranger, "deploy:59", ledger.Pass)
 	if got := len(d.violations("?limit=500&status=open")); got != many+1 {

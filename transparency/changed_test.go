@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	_ "modernc.org/sqlite"
+
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 // A database that does not extend the last checkpoint is not signed, whether it is older, or
@@ -19,11 +21,11 @@ func TestDatabaseThatDoesNotExtendTheCheckpoint(t *testing.T) {
 		return func() {
 			var err error
 			*content, err = os.ReadFile(f.path)
-			check(t, err)
+			must.OK(t, err)
 		}
 	}
 	restore := func(content []byte) func() {
-		return func() { check(t, os.WriteFile(f.path, content, 0o600)) }
+		return func() { must.OK(t, os.WriteFile(f.path, content, 0o600)) }
 	}
 	f.reopen(read(&backup))
 	f.grow(100)
@@ -54,12 +56,10 @@ func TestDatabaseMayLoseWhatWasNotSigned(t *testing.T) {
 	c := f.wantSigned()
 	var backup []byte
 	f.reopen(func() {
-		var err error
-		backup, err = os.ReadFile(f.path)
-		check(t, err)
+		backup = must.Read(t, f.path)
 	})
 	f.grow(50)
-	f.reopen(func() { check(t, os.WriteFile(f.path, backup, 0o600)) })
+	f.reopen(func() { must.OK(t, os.WriteFile(f.path, backup, 0o600)) })
 	f.sign(true)
 	if got := f.wantSigned(); got != c {
 		t.Errorf("got %v, want %v", got, c)

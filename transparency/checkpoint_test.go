@@ -11,6 +11,7 @@ import (
 
 	_ "modernc.org/sqlite"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger/proof"
 )
 
@@ -76,7 +77,7 @@ func TestCheckpointIsBroughtBack(t *testing.T) {
 	if got := f.wantSigned(); got != want {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	check(t, os.Remove(filepath.Join(f.folder, "acme.1.checkpoint")))
+	must.OK(t, os.Remove(filepath.Join(f.folder, "acme.1.checkpoint")))
 	f.sign(true)
 	if got := f.wantSigned(); got != want {
 		t.Errorf("got %v, want %v", got, want)
@@ -91,15 +92,15 @@ func TestCheckpointInTheDatabase(t *testing.T) {
 	f.sign(false)
 	f.wantSigned()
 	key, err := f.signer.Keys.Load(LogName{"acme", 1}, origin)
-	check(t, err)
+	must.OK(t, err)
 	fork, err := proof.Checkpoint{Origin: origin, Size: 4}.Sign(key)
-	check(t, err)
+	must.OK(t, err)
 	smaller := func() []byte {
 		l := f.log()
 		root, err := f.store.Root(t.Context(), l, 3)
-		check(t, err)
+		must.OK(t, err)
 		signed, err := proof.Checkpoint{Origin: origin, Size: 3, Root: root}.Sign(key)
-		check(t, err)
+		must.OK(t, err)
 		return signed
 	}()
 
@@ -120,7 +121,7 @@ func TestCheckpointInTheDatabase(t *testing.T) {
 		})
 		if test.reason != "" {
 			f.wantRefused(test.reason)
-			check(t, os.Remove(filepath.Join(f.folder, "acme.1.checkpoint")))
+			must.OK(t, os.Remove(filepath.Join(f.folder, "acme.1.checkpoint")))
 			f.reopen(func() {})
 			f.wantRefused(test.reason)
 			f.reopen(func() { f.edit("UPDATE logs SET checkpoint = ?, size = 3", string(smaller)) })
@@ -134,10 +135,9 @@ func TestCheckpointInTheDatabase(t *testing.T) {
 func TestInterruptedBeginning(t *testing.T) {
 	f := newFixture(t)
 	f.grow(2)
-	u, err := url.Parse(f.base)
-	check(t, err)
+	u := must.Get(url.Parse(f.base))(t)
 	key, err := f.signer.Keys.Create(LogName{"acme", 1}, Origin(u, LogName{"acme", 1}))
-	check(t, err)
+	must.OK(t, err)
 	f.reopen(func() { f.base = "https://elsewhere.example" })
 	f.sign(true)
 	f.wantSigned()
@@ -148,8 +148,8 @@ func TestInterruptedBeginning(t *testing.T) {
 	f = newFixture(t)
 	f.grow(2)
 	key, err = f.signer.Keys.Create(LogName{"acme", 1}, origin)
-	check(t, err)
-	check(t, f.store.BeginOrigin(t.Context(), f.log(), key.Name(), key.VKey))
+	must.OK(t, err)
+	must.OK(t, f.store.BeginOrigin(t.Context(), f.log(), key.Name(), key.VKey))
 	f.reopen(func() {})
 	f.sign(true)
 	f.wantSigned()

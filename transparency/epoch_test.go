@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/proof"
 )
@@ -24,14 +25,12 @@ func rolledBack(t *testing.T) (f *fixture, newest []byte) {
 	f.sign(false)
 	var backup []byte
 	f.reopen(func() {
-		var err error
-		backup, err = os.ReadFile(f.path)
-		check(t, err)
+		backup = must.Read(t, f.path)
 	})
 	f.grow(100)
 	f.sign(false)
 	newest = f.log().Checkpoint
-	f.reopen(func() { check(t, os.WriteFile(f.path, backup, 0o600)) })
+	f.reopen(func() { must.OK(t, os.WriteFile(f.path, backup, 0o600)) })
 	f.grow(2)
 	f.sign(true)
 	return f, newest
@@ -61,12 +60,11 @@ func (f *fixture) wantBegun(b Begun, epoch string, checkpoint []byte) ledger.Key
 	}
 
 	body, err := f.store.Event(f.t.Context(), "acme", b.Event)
-	check(f.t, err)
+	must.OK(f.t, err)
 	var e ledger.KeyEvent
-	check(f.t, json.Unmarshal(body, &e))
+	must.OK(f.t, json.Unmarshal(body, &e))
 	digest := sha256.Sum256(e.PublicKey)
-	key, err := base64.StdEncoding.DecodeString(strings.SplitN(b.Key, "+", 3)[2])
-	check(f.t, err)
+	key := must.Get(base64.StdEncoding.DecodeString(strings.SplitN(b.Key, "+", 3)[2]))(f.t)
 	if e.Action != ledger.KeyAdded || e.Purpose != ledger.KeyOfLog || e.Key != hex.EncodeToString(digest[:]) ||
 		!strings.HasSuffix(string(e.PublicKey), string(key[1:])) || e.Previous.Origin != origin ||
 		e.Previous.Checkpoint != string(checkpoint) {
@@ -84,9 +82,8 @@ func TestNewEpochAfterARestore(t *testing.T) {
 	}
 	old := f.log()
 	b, err := f.begin(NewEpoch{})
-	check(t, err)
-	c, err := proof.ReadCheckpoint(newest)
-	check(t, err)
+	must.OK(t, err)
+	c := must.Get(proof.ReadCheckpoint(newest))(t)
 	if b.Epoch != 2 || b.Previous != origin || b.Known != c.Size || b.Key == old.VKey {
 		t.Errorf("got %+v", b)
 	}
@@ -104,7 +101,7 @@ func TestNewEpochAfterARestore(t *testing.T) {
 		f.sign(true)
 	}
 	l, err := f.store.Log(t.Context(), "acme", 1)
-	check(t, err)
+	must.OK(t, err)
 	if !l.Frozen || l.Size != old.Size || string(l.Checkpoint) != string(old.Checkpoint) || l.Leaves != old.Leaves {
 		t.Errorf("the old log was %+v, and is %+v", old, l)
 	}
@@ -125,14 +122,14 @@ func TestNewEpochWithoutTheKeys(t *testing.T) {
 	for _, given := range []bool{false, true} {
 		f, newest := rolledBack(t)
 		want := f.log().Checkpoint
-		f.reopen(func() { check(t, os.RemoveAll(f.folder)) })
+		f.reopen(func() { must.OK(t, os.RemoveAll(f.folder)) })
 		n := NewEpoch{}
 		if given {
 			n.Checkpoint, want = []byte(string(newest)+"\u2014 witness.example AAAAAAAA\n"), newest
 		}
 		f.sign(true)
 		b, err := f.begin(n)
-		check(t, err)
+		must.OK(t, err)
 		f.wantBegun(b, "2", want)
 	}
 }
@@ -145,12 +142,12 @@ func TestNewEpochAfterALostKey(t *testing.T) {
 		f.grow(5)
 		f.sign(false)
 		want := f.log().Checkpoint
-		check(t, os.Remove(filepath.Join(f.folder, "acme.1.key")))
+		must.OK(t, os.Remove(filepath.Join(f.folder, "acme.1.key")))
 		if key != nil {
 			f.write("acme.1.key", key)
 		}
 		b, err := f.begin(NewEpoch{})
-		check(t, err)
+		must.OK(t, err)
 		f.wantBegun(b, "2", want)
 	}
 }
@@ -197,14 +194,14 @@ func TestNewEpochThatIsNotSignedYetIsNotReplaced(t *testing.T) {
 	f.grow(2)
 	f.sign(false)
 	_, err := f.begin(NewEpoch{Force: true})
-	check(t, err)
+	must.OK(t, err)
 	_, err = f.begin(NewEpoch{Force: true})
 	if err == nil || !strings.Contains(err.Error(), "has already begun epoch 2") {
 		t.Errorf("again: %v", err)
 	}
 	f.sign(false)
 	_, err = f.begin(NewEpoch{Force: true})
-	check(t, err)
+	must.OK(t, err)
 }
 
 // A log in order is replaced if that is forced, or if another history of it is known.
@@ -214,7 +211,7 @@ func TestNewEpochOfALogInOrder(t *testing.T) {
 	f.sign(false)
 	want := f.log().Checkpoint
 	b, err := f.begin(NewEpoch{Reason: strings.Repeat("x", MaxReason), Force: true})
-	check(t, err)
+	must.OK(t, err)
 	f.wantBegun(b, "2", want)
 
 	// Both the database and the keys were restored, and only a witness knows more.
@@ -224,7 +221,7 @@ func TestNewEpochOfALogInOrder(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	b, err = f.begin(NewEpoch{Checkpoint: newest})
-	check(t, err)
+	must.OK(t, err)
 	f.wantBegun(b, "2", newest)
 }
 
@@ -233,13 +230,13 @@ func TestNewEpochOfALogInOrder(t *testing.T) {
 func TestInterruptedNewEpoch(t *testing.T) {
 	f, newest := rolledBack(t)
 	key, err := f.signer.Keys.Create(LogName{"acme", 2}, origin+"/2")
-	check(t, err)
+	must.OK(t, err)
 	f.sign(true) // the key of a later epoch changes nothing
 	if len(f.signer.Problems()) != 1 {
 		t.Error("the log is signed")
 	}
 	b, err := f.begin(NewEpoch{})
-	check(t, err)
+	must.OK(t, err)
 	if b.Key != key.VKey {
 		t.Errorf("another key was made: %+v", b)
 	}
@@ -250,7 +247,7 @@ func TestInterruptedNewEpoch(t *testing.T) {
 	second.reopen(func() {})
 	second.grow(1)
 	b, err = second.begin(NewEpoch{}) // before the server has run
-	check(t, err)
+	must.OK(t, err)
 	second.wantBegun(b, "3", newest)
 
 	third := newFixture(t)
@@ -259,6 +256,6 @@ func TestInterruptedNewEpoch(t *testing.T) {
 	third.grow(1)
 	third.sign(true) // refused, but its log has an origin now
 	b, err = third.begin(NewEpoch{})
-	check(t, err)
+	must.OK(t, err)
 	third.wantBegun(b, "4", newest)
 }

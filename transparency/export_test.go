@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger/proof"
 )
 
@@ -18,7 +19,7 @@ func (f *fixture) export(folder string) (Exported, error) {
 func filesIn(t *testing.T, folder string) map[string]string {
 	t.Helper()
 	files := make(map[string]string)
-	check(t, filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+	must.OK(t, filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
@@ -39,7 +40,7 @@ func TestExport(t *testing.T) {
 	f.grow(3)
 	f.sign(false)
 	done, err := f.export(folder)
-	check(t, err)
+	must.OK(t, err)
 	if l := f.log(); done.Files != 3 || done.Size != l.Size || done.Origin != l.Origin || done.Key != l.VKey {
 		t.Errorf("exported %+v", done)
 	}
@@ -49,7 +50,7 @@ func TestExport(t *testing.T) {
 	f.grow(300)
 	f.sign(true)
 	done, err = f.export(folder)
-	check(t, err)
+	must.OK(t, err)
 	files := filesIn(t, folder)
 	for _, name := range []string{"checkpoint", "tile/0/000", "tile/entries/000", "tile/1/000.p/1"} {
 		if files[name] == "" {
@@ -66,8 +67,8 @@ func TestExport(t *testing.T) {
 	}
 
 	// A damaged file and a lost one are written again.
-	check(t, os.WriteFile(filepath.Join(folder, "tile/0/000"), []byte("damaged"), 0o600))
-	check(t, os.Remove(filepath.Join(folder, "tile/entries/000")))
+	must.OK(t, os.WriteFile(filepath.Join(folder, "tile/0/000"), []byte("damaged"), 0o600))
+	must.OK(t, os.Remove(filepath.Join(folder, "tile/entries/000")))
 	if done, err = f.export(folder); err != nil || done.Files != 2 {
 		t.Errorf("exported %+v, %v", done, err)
 	}
@@ -76,7 +77,7 @@ func TestExport(t *testing.T) {
 	}
 
 	// An export that was interrupted has no checkpoint.
-	check(t, os.Remove(filepath.Join(folder, "checkpoint")))
+	must.OK(t, os.Remove(filepath.Join(folder, "checkpoint")))
 	if done, err = f.export(folder); err != nil || done.Files != 1 {
 		t.Errorf("exported %+v, %v", done, err)
 	}
@@ -96,7 +97,7 @@ func TestExportIsRefused(t *testing.T) {
 		"a later checkpoint": {"checkpoint", later(t, newest), "ROLLBACK"},
 	} {
 		folder := t.TempDir()
-		check(t, os.WriteFile(filepath.Join(folder, c.file), []byte(c.content), 0o600))
+		must.OK(t, os.WriteFile(filepath.Join(folder, c.file), []byte(c.content), 0o600))
 		if _, err := f.export(folder); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %s", name, err, c.want)
 		}
@@ -111,7 +112,7 @@ func TestExportIsRefused(t *testing.T) {
 	other.sign(false)
 	folder := t.TempDir()
 	_, err := other.export(folder)
-	check(t, err)
+	must.OK(t, err)
 	if _, err := f.export(folder); err == nil || !strings.Contains(err.Error(), "FORK") {
 		t.Errorf("another history: %v", err)
 	}
@@ -120,8 +121,7 @@ func TestExportIsRefused(t *testing.T) {
 // later returns a checkpoint with one more event.
 func later(t *testing.T, signed []byte) string {
 	t.Helper()
-	c, err := proof.ReadCheckpoint(signed)
-	check(t, err)
+	c := must.Get(proof.ReadCheckpoint(signed))(t)
 	text := c.Text()
 	c.Size++
 	return strings.Replace(string(signed), text, c.Text(), 1)

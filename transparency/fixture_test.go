@@ -15,6 +15,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	_ "modernc.org/sqlite"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/proof"
 	"github.com/ledgerd/ledgerd/store"
@@ -22,13 +23,6 @@ import (
 )
 
 const origin = "ledger.example.com/base/v1/orgs/acme/log"
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // A fixture is a database with the org acme, and the folder with what a server has signed.
 type fixture struct {
@@ -56,22 +50,19 @@ func newFixtureOn(t *testing.T, database, keys string) *fixture {
 		base: "https://ledger.example.com/base/", output: new(bytes.Buffer)}
 	f.open()
 	_, err := f.store.CreateOrg(t.Context(), "acme")
-	check(t, err)
+	must.OK(t, err)
 	_, err = f.store.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
-	check(t, err)
+	must.OK(t, err)
 	return f
 }
 
 // open opens the database and the keys, as a start does.
 func (f *fixture) open() {
 	f.t.Helper()
-	db, err := store.Open(f.t.Context(), f.path, store.Options{NoCopy: true})
-	check(f.t, err)
+	db := must.Get(store.Open(f.t.Context(), f.path, store.Options{NoCopy: true}))(f.t)
 	f.t.Cleanup(func() { db.Close() })
-	keys, err := OpenKeys(cmp.Or(f.keys, f.folder), f.folder)
-	check(f.t, err)
-	base, err := url.Parse(f.base)
-	check(f.t, err)
+	keys := must.Get(OpenKeys(cmp.Or(f.keys, f.folder), f.folder))(f.t)
+	base := must.Get(url.Parse(f.base))(f.t)
 	f.store = db
 	f.signer = NewSigner(Config{Store: db, Keys: keys, BaseURL: base, Shared: f.shared,
 		Logger: slog.New(slog.NewTextHandler(f.output, nil))})
@@ -80,7 +71,7 @@ func (f *fixture) open() {
 // reopen opens the database again, after what change does to its file.
 func (f *fixture) reopen(change func()) {
 	f.t.Helper()
-	check(f.t, f.store.Close())
+	must.OK(f.t, f.store.Close())
 	change()
 	f.open()
 }
@@ -89,10 +80,10 @@ func (f *fixture) reopen(change func()) {
 func (f *fixture) edit(statement string, args ...any) {
 	f.t.Helper()
 	db, err := sql.Open("sqlite", f.path)
-	check(f.t, err)
+	must.OK(f.t, err)
 	_, err = db.Exec(statement, args...)
-	check(f.t, err)
-	check(f.t, db.Close())
+	must.OK(f.t, err)
+	must.OK(f.t, db.Close())
 }
 
 // grow adds n events.
@@ -101,33 +92,31 @@ func (f *fixture) grow(n int) {
 	for range n {
 		f.n++
 		_, err := f.store.LogKey(f.t.Context(), "acme", ledger.KeyEvent{Key: fmt.Sprint(f.n)})
-		check(f.t, err)
+		must.OK(f.t, err)
 	}
 }
 
 func (f *fixture) sign(all bool) {
 	f.t.Helper()
-	check(f.t, f.signer.SignAll(f.t.Context(), all))
+	must.OK(f.t, f.signer.SignAll(f.t.Context(), all))
 }
 
 func (f *fixture) log() store.Log {
 	f.t.Helper()
 	l, err := f.store.Log(f.t.Context(), "acme", 0)
-	check(f.t, err)
+	must.OK(f.t, err)
 	return l
 }
 
 // file returns the content of a file next to the keys.
 func (f *fixture) file(name string) []byte {
 	f.t.Helper()
-	content, err := os.ReadFile(filepath.Join(f.folder, name))
-	check(f.t, err)
-	return content
+	return must.Read(f.t, filepath.Join(f.folder, name))
 }
 
 func (f *fixture) write(name string, content []byte) {
 	f.t.Helper()
-	check(f.t, os.WriteFile(filepath.Join(f.folder, name), content, 0o600))
+	must.OK(f.t, os.WriteFile(filepath.Join(f.folder, name), content, 0o600))
 }
 
 // wantSigned checks that the newest checkpoint covers all events, is the one on disk, and is
@@ -138,12 +127,10 @@ func (f *fixture) wantSigned() proof.Checkpoint {
 		f.t.Fatalf("problems: %v", problems)
 	}
 	l := f.log()
-	verifier, err := note.NewVerifier(l.VKey)
-	check(f.t, err)
-	c, err := proof.OpenCheckpoint(l.Checkpoint, verifier)
-	check(f.t, err)
+	verifier := must.Get(note.NewVerifier(l.VKey))(f.t)
+	c := must.Get(proof.OpenCheckpoint(l.Checkpoint, verifier))(f.t)
 	root, err := f.store.Root(f.t.Context(), l, l.Leaves)
-	check(f.t, err)
+	must.OK(f.t, err)
 	if want := (proof.Checkpoint{Origin: origin, Size: l.Leaves, Root: root}); c != want || l.Size != c.Size {
 		f.t.Fatalf("got checkpoint %+v of size %d, want %+v", c, l.Size, want)
 	}
@@ -187,8 +174,7 @@ func (f *fixture) wantRefused(reason string) {
 // files returns names and content of all files next to the keys.
 func (f *fixture) files() string {
 	f.t.Helper()
-	entries, err := os.ReadDir(f.folder)
-	check(f.t, err)
+	entries := must.Get(os.ReadDir(f.folder))(f.t)
 	var b strings.Builder
 	for _, entry := range entries {
 		fmt.Fprintf(&b, "%s\n%s\n", entry.Name(), f.file(entry.Name()))

@@ -10,6 +10,7 @@ import (
 
 	_ "modernc.org/sqlite"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 )
@@ -18,18 +19,18 @@ import (
 func TestKeysOfOrgs(t *testing.T) {
 	f := newFixture(t)
 	_, err := f.store.CreateOrg(t.Context(), "umbrella")
-	check(t, err)
+	must.OK(t, err)
 	_, err = f.store.CreateRepo(t.Context(), "umbrella", ledger.NewRepo{Name: "api"}, "host")
-	check(t, err)
+	must.OK(t, err)
 	contract, err := policy.Parse([]byte(`{"requirements":[]}`))
-	check(t, err)
+	must.OK(t, err)
 	_, err = f.store.SetPolicy(t.Context(), "umbrella", "api", contract, 0, "host")
-	check(t, err)
+	must.OK(t, err)
 	f.grow(1)
 	f.sign(false)
 
 	other, err := f.store.Log(t.Context(), "umbrella", 0)
-	check(t, err)
+	must.OK(t, err)
 	if l := f.log(); l.Origin != origin || other.Origin != strings.Replace(origin, "acme", "umbrella", 1) ||
 		strings.SplitN(l.VKey, "+", 3)[2] == strings.SplitN(other.VKey, "+", 3)[2] {
 		t.Errorf("got keys %s and %s", l.VKey, other.VKey)
@@ -39,8 +40,7 @@ func TestKeysOfOrgs(t *testing.T) {
 	}
 	for name, want := range map[string]os.FileMode{"": os.ModeDir | 0o700, "acme.1.key": 0o600, "acme.1.checkpoint": 0o600,
 		"umbrella.1.key": 0o600, "umbrella.1.checkpoint": 0o600} {
-		info, err := os.Stat(filepath.Join(f.folder, name))
-		check(t, err)
+		info := must.Get(os.Stat(filepath.Join(f.folder, name)))(t)
 		if info.Mode() != want {
 			t.Errorf("%q has mode %v, want %v", name, info.Mode(), want)
 		}
@@ -50,7 +50,7 @@ func TestKeysOfOrgs(t *testing.T) {
 func TestFolderOfKeysIsRefused(t *testing.T) {
 	folder := t.TempDir()
 	file := filepath.Join(folder, "file")
-	check(t, os.WriteFile(file, nil, 0o600))
+	must.OK(t, os.WriteFile(file, nil, 0o600))
 	for name, want := range map[string]string{file: "is not a folder", filepath.Join(file, "keys"): "not a directory",
 		filepath.Join(folder, "none", "keys"): "create log.key_dir"} {
 		if _, err := OpenKeys(name, name); err == nil || !strings.Contains(err.Error(), want) {
@@ -58,7 +58,7 @@ func TestFolderOfKeysIsRefused(t *testing.T) {
 		}
 	}
 	for _, mode := range []os.FileMode{0o740, 0o710, 0o704, 0o701, 0o755} {
-		check(t, os.Chmod(folder, mode))
+		must.OK(t, os.Chmod(folder, mode))
 		if _, err := OpenKeys(folder, folder); enforcesModes && (err == nil || !strings.Contains(err.Error(), "chmod 700")) {
 			t.Errorf("mode %o: %v", mode, err)
 		}
@@ -91,8 +91,7 @@ func TestOrigins(t *testing.T) {
 		"http://ledger.example:8080/":     "ledger.example:8080/v1/orgs/acme/log",
 		"https://ledger.example/a%20b/c/": "ledger.example/a%20b/c/v1/orgs/acme/log",
 	} {
-		u, err := url.Parse(base)
-		check(t, err)
+		u := must.Get(url.Parse(base))(t)
 		for epoch, suffix := range map[int]string{1: "", 2: "/2", 17: "/17"} {
 			if got := Origin(u, LogName{"acme", epoch}); got != want+suffix {
 				t.Errorf("%s, epoch %d: got %s", base, epoch, got)
@@ -128,7 +127,7 @@ func TestMissingAndForeignKeys(t *testing.T) {
 		{bytes.Replace(key, []byte("PRIVATE"), []byte("PUBLIC"), 1), "read the key of the log"},
 		{key[:len(key)-3], "read the key of the log"},
 	} {
-		check(t, os.Remove(filepath.Join(f.folder, "acme.1.key")))
+		must.OK(t, os.Remove(filepath.Join(f.folder, "acme.1.key")))
 		if test.key != nil {
 			f.write("acme.1.key", test.key)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/storetest"
 )
@@ -21,8 +22,7 @@ func (f *fixture) receipts() *Receipts {
 // keyFiles returns how many private keys of receipts a server has.
 func (f *fixture) keyFiles() int {
 	f.t.Helper()
-	files, err := filepath.Glob(filepath.Join(f.folder, "acme.1.receipt-*.key"))
-	check(f.t, err)
+	files := must.Get(filepath.Glob(filepath.Join(f.folder, "acme.1.receipt-*.key")))(f.t)
 	return len(files)
 }
 
@@ -47,14 +47,14 @@ func TestServersMakeReceiptKeysAtOnce(t *testing.T) {
 	servers[0].sign(true)
 
 	announced, err := servers[0].store.ReceiptKeys(t.Context(), "acme")
-	check(t, err)
+	must.OK(t, err)
 	if len(announced) != 2 {
 		t.Errorf("%d keys are announced, want 2", len(announced))
 	}
 	used := make(map[string]bool)
 	for i, r := range issuers {
 		key, err := r.key(t.Context(), "acme", at)
-		check(t, err)
+		must.OK(t, err)
 		used[key.Key] = true
 		if n := servers[i].keyFiles(); n != 1 {
 			t.Errorf("a server has %d keys", n)
@@ -72,36 +72,36 @@ func TestServerWithoutTheAnnouncedKey(t *testing.T) {
 	first.grow(1)
 	at := ledger.TimeOf(time.Now())
 	_, err := first.receipts().renew(t.Context(), "acme", at, nil)
-	check(t, err)
+	must.OK(t, err)
 	const others = 20
 	for n := range others {
 		later := at.Add(time.Duration(n+1) * time.Millisecond)
 		_, err := first.replica(first.keys).receipts().renew(t.Context(), "acme", later, nil)
-		check(t, err)
+		must.OK(t, err)
 	}
 	first.sign(true)
 
 	count := func() int {
 		announced, err := first.store.ReceiptKeys(t.Context(), "acme")
-		check(t, err)
+		must.OK(t, err)
 		return len(announced)
 	}
 	for range 3 {
 		_, err := first.receipts().key(t.Context(), "acme", at.Add(time.Second))
-		check(t, err)
+		must.OK(t, err)
 	}
 	if n := count(); n != 1+others || first.keyFiles() != 1 {
 		t.Errorf("%d keys are announced, and the server has %d", n, first.keyFiles())
 	}
 
-	check(t, os.RemoveAll(first.folder))
+	must.OK(t, os.RemoveAll(first.folder))
 	first.reopen(func() {})
 	_, err = first.receipts().renew(t.Context(), "acme", at.Add(time.Second), nil)
-	check(t, err)
+	must.OK(t, err)
 	first.sign(true)
 	for range 3 {
 		_, err := first.receipts().key(t.Context(), "acme", at.Add(time.Second))
-		check(t, err)
+		must.OK(t, err)
 	}
 	if n := count(); n != 2+others || first.keyFiles() != 1 {
 		t.Errorf("%d keys are announced, and the server has %d", n, first.keyFiles())

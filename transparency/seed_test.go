@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	_ "modernc.org/sqlite"
+
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 // testSeed is a seed of the bytes 0 to 31.
@@ -19,22 +21,21 @@ const testSeed = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n"
 func newKeyDir(t *testing.T, seed string) string {
 	t.Helper()
 	folder := filepath.Join(t.TempDir(), "keys")
-	check(t, os.Mkdir(folder, 0o700))
-	check(t, os.WriteFile(filepath.Join(folder, seedFile), []byte(seed), 0o600))
+	must.OK(t, os.Mkdir(folder, 0o700))
+	must.OK(t, os.WriteFile(filepath.Join(folder, seedFile), []byte(seed), 0o600))
 	return folder
 }
 
 // Keys that are derived must never change, or no log that is signed with one can go on.
 func TestDerivedKeysAreFixed(t *testing.T) {
-	keys, err := OpenKeys(newKeyDir(t, testSeed), t.TempDir()+"/state")
-	check(t, err)
+	keys := must.Get(OpenKeys(newKeyDir(t, testSeed), t.TempDir()+"/state"))(t)
 	for origin, want := range map[string]string{
 		origin:                           "a67e641f+AYV/35jfWOIHIwXCDS76K65Rb1q6iHduIew/s3+xyzqn",
 		origin + "/2":                    "77c1134a+AU5LbjrB763zKcu5d78EQwoHjMb2SVDFe59zsswQiwTM",
 		"other.example/v1/orgs/acme/log": "d2dbf7e4+Af73rtY5veQ2JMN/FF9ezbGZ3GsyiWm/1WxsWP3t+Wdi",
 	} {
 		key, err := keys.Load(LogName{"acme", 1}, origin)
-		check(t, err)
+		must.OK(t, err)
 		if key.VKey != origin+"+"+want || key.Name() != origin {
 			t.Errorf("%s has the key %s, want %s", origin, key.VKey, want)
 		}
@@ -46,7 +47,7 @@ func TestLogsWithASeed(t *testing.T) {
 	keys := newKeyDir(t, testSeed)
 	f := newFixture(t)
 	f.reopen(func() { f.keys = keys })
-	check(t, os.Chmod(keys, 0o755)) // as the folder of a mounted secret may be
+	must.OK(t, os.Chmod(keys, 0o755)) // as the folder of a mounted secret may be
 	for range 2 {
 		f.grow(2)
 		f.sign(false)
@@ -56,7 +57,7 @@ func TestLogsWithASeed(t *testing.T) {
 	f.reopen(func() { f.base = "https://ledger.example.com/base" })
 	want := f.log().Checkpoint
 	b, err := f.begin(NewEpoch{Force: true})
-	check(t, err)
+	must.OK(t, err)
 	f.wantBegun(b, "2", want)
 
 	entries, err := os.ReadDir(keys)
@@ -73,7 +74,7 @@ func TestKeyFileTakesPrecedenceOverTheSeed(t *testing.T) {
 	vkey := f.log().VKey
 	f.reopen(func() { f.keys = newKeyDir(t, testSeed) })
 	f.wantRefused("the seed in log.key_dir is not the one of the log")
-	check(t, os.WriteFile(filepath.Join(f.keys, "acme.1.key"), f.file("acme.1.key"), 0o600))
+	must.OK(t, os.WriteFile(filepath.Join(f.keys, "acme.1.key"), f.file("acme.1.key"), 0o600))
 	f.grow(1)
 	f.sign(false)
 	f.wantSigned()
@@ -132,8 +133,8 @@ func TestSeedIsRefused(t *testing.T) {
 		}
 	}
 	folder := newKeyDir(t, testSeed)
-	check(t, os.Remove(filepath.Join(folder, "seed")))
-	check(t, os.Symlink("missing", filepath.Join(folder, "seed")))
+	must.OK(t, os.Remove(filepath.Join(folder, "seed")))
+	must.OK(t, os.Symlink("missing", filepath.Join(folder, "seed")))
 	if _, err := OpenKeys(folder, folder); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a dangling link: %v", err)
 	}
@@ -145,9 +146,8 @@ func TestSeedIsRefused(t *testing.T) {
 func TestCreateSeed(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "keys")
 	name, err := CreateSeed(folder)
-	check(t, err)
-	first, err := os.ReadFile(name)
-	check(t, err)
+	must.OK(t, err)
+	first := must.Read(t, name)
 	if has, err := HasSeed(folder); !has || err != nil {
 		t.Errorf("HasSeed = %v, %v", has, err)
 	}
@@ -161,14 +161,14 @@ func TestCreateSeed(t *testing.T) {
 	if again, err := os.ReadFile(name); err != nil || string(again) != string(first) {
 		t.Errorf("the seed was replaced: %v", err)
 	}
-	check(t, os.Remove(name))
+	must.OK(t, os.Remove(name))
 	_, err = CreateSeed(folder)
-	check(t, err)
+	must.OK(t, err)
 	if again, err := os.ReadFile(name); err != nil || string(again) == string(first) {
 		t.Errorf("another seed is the same: %v", err)
 	}
-	check(t, os.Chmod(folder, 0o755))
-	check(t, os.Remove(name))
+	must.OK(t, os.Chmod(folder, 0o755))
+	must.OK(t, os.Remove(name))
 	if _, err := CreateSeed(folder); enforcesModes && (err == nil || !strings.Contains(err.Error(), "chmod 700")) {
 		t.Errorf("a folder that others read: %v", err)
 	}
@@ -203,12 +203,12 @@ func TestSecretsInAMountedFolder(t *testing.T) {
 	}
 	for _, name := range []string{"seed", "acme.1.key"} {
 		keys, state := newKeyDir(t, testSeed), filepath.Join(t.TempDir(), "state")
-		check(t, os.Chmod(keys, 0o755))
+		must.OK(t, os.Chmod(keys, 0o755))
 		opened, err := OpenKeys(keys, state)
-		check(t, err)
+		must.OK(t, err)
 		_, err = opened.Create(LogName{"acme", 1}, origin)
-		check(t, err)
-		check(t, os.Chmod(filepath.Join(keys, name), 0o604))
+		must.OK(t, err)
+		must.OK(t, os.Chmod(filepath.Join(keys, name), 0o604))
 		if opened, err = OpenKeys(keys, state); err == nil {
 			_, err = opened.Load(LogName{"acme", 1}, origin)
 		}
@@ -225,8 +225,7 @@ func TestReadOnlyFolders(t *testing.T) {
 	}
 	const readOnly = "/proc/self/fd" // of mode 0500, and not even root can write to it
 	state := filepath.Join(t.TempDir(), "state")
-	keys, err := OpenKeys(readOnly, state)
-	check(t, err)
+	keys := must.Get(OpenKeys(readOnly, state))(t)
 	if _, err := keys.Create(LogName{"acme", 1}, origin); err == nil ||
 		!strings.Contains(err.Error(), "make log.key_dir writable, or create a seed in it") {
 		t.Errorf("a new key: %v", err)
@@ -246,7 +245,7 @@ func TestReadOnlyFolders(t *testing.T) {
 		!strings.Contains(err.Error(), "log.key_dir") {
 		t.Errorf("no folder of keys: %v", err)
 	}
-	check(t, os.Chmod(state, 0o750))
+	must.OK(t, os.Chmod(state, 0o750))
 	if _, err := OpenKeys(readOnly, state); err == nil || !strings.Contains(err.Error(), "log.state_dir") {
 		t.Errorf("a state folder that others read: %v", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	_ "modernc.org/sqlite"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/pgtest"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/proof"
@@ -45,14 +46,12 @@ func (f *fixture) replica(keys string) *fixture {
 func (f *fixture) wantPrefixes(checkpoints [][]byte) {
 	f.t.Helper()
 	l := f.log()
-	verifier, err := note.NewVerifier(l.VKey)
-	check(f.t, err)
+	verifier := must.Get(note.NewVerifier(l.VKey))(f.t)
 	var last int64
 	for _, signed := range checkpoints {
-		c, err := proof.OpenCheckpoint(signed, verifier)
-		check(f.t, err)
+		c := must.Get(proof.OpenCheckpoint(signed, verifier))(f.t)
 		root, err := f.store.Root(f.t.Context(), l, c.Size)
-		check(f.t, err)
+		must.OK(f.t, err)
 		if c.Size < last || c.Root != root {
 			f.t.Errorf("a checkpoint of size %d after one of %d has the root %v, want %v", c.Size, last, c.Root, root)
 		}
@@ -144,12 +143,10 @@ func TestDatabaseThatIsOlderThanWhatAnotherSigned(t *testing.T) {
 	a.grow(3)
 	a.sign(false)
 	b.sign(true)
-	check(t, b.store.Close())
+	must.OK(t, b.store.Close())
 	var backup []byte
 	a.reopen(func() {
-		var err error
-		backup, err = os.ReadFile(a.path)
-		check(t, err)
+		backup = must.Read(t, a.path)
 	})
 	b.open()
 	b.sign(true)
@@ -158,8 +155,8 @@ func TestDatabaseThatIsOlderThanWhatAnotherSigned(t *testing.T) {
 	b.sign(false)
 	b.wantSigned()
 
-	check(t, b.store.Close())
-	a.reopen(func() { check(t, os.WriteFile(a.path, backup, 0o600)) })
+	must.OK(t, b.store.Close())
+	a.reopen(func() { must.OK(t, os.WriteFile(a.path, backup, 0o600)) })
 	b.open()
 	for _, r := range replicas {
 		r.wantRefused("it is older than the log")
@@ -181,7 +178,7 @@ func TestStoredCheckpointIsNotTakenOver(t *testing.T) {
 	b.wantSigned()
 
 	key, err := a.signer.Keys.Load(LogName{"acme", 1}, origin)
-	check(t, err)
+	must.OK(t, err)
 	l := a.log()
 	for _, c := range []proof.Checkpoint{{Origin: origin, Size: l.Leaves}, {Origin: "other", Size: l.Leaves}} {
 		before := b.files()
@@ -189,7 +186,7 @@ func TestStoredCheckpointIsNotTakenOver(t *testing.T) {
 		if c.Origin == "other" {
 			forged, err = []byte("nonsense"), nil
 		}
-		check(t, err)
+		must.OK(t, err)
 		b.edit("UPDATE logs SET checkpoint = ?", string(forged))
 		b.sign(false)
 		if problem := b.signer.Problems()["acme"]; !strings.Contains(problem, "signed") || b.files() != before {
@@ -207,7 +204,7 @@ func TestOldCheckpointIsLeftToTheCheck(t *testing.T) {
 	b.sign(false)
 	b.wantSigned()
 
-	check(t, os.Remove(filepath.Join(b.folder, "acme.1.checkpoint")))
+	must.OK(t, os.Remove(filepath.Join(b.folder, "acme.1.checkpoint")))
 	b.edit("UPDATE logs SET signed_at = 1")
 	b.sign(false)
 	if b.signer.Keys.hasSigned(LogName{"acme", 1}) {
@@ -225,8 +222,8 @@ func TestLogThatWasReadBeforeTheFile(t *testing.T) {
 	before := a.log()
 	a.grow(2)
 	a.sign(false)
-	check(t, a.signer.extends(t.Context(), before, a.wantSigned()))
-	check(t, a.signer.sign(t.Context(), before))
+	must.OK(t, a.signer.extends(t.Context(), before, a.wantSigned()))
+	must.OK(t, a.signer.sign(t.Context(), before))
 	a.sign(true)
 	a.wantSigned()
 }
@@ -257,7 +254,7 @@ func TestReplicasBeginALog(t *testing.T) {
 	replicas[0].grow(1)
 	l := replicas[0].log()
 	for _, r := range replicas {
-		check(t, r.signer.sign(t.Context(), l))
+		must.OK(t, r.signer.sign(t.Context(), l))
 		r.wantSigned()
 	}
 	vkey := replicas[0].log().VKey
@@ -269,7 +266,7 @@ func TestReplicasBeginALog(t *testing.T) {
 
 	want := replicas[0].log().Checkpoint
 	b, err := replicas[0].begin(NewEpoch{Force: true})
-	check(t, err)
+	must.OK(t, err)
 	replicas[1].wantBegun(b, "2", want)
 	replicas[0].sign(false)
 	if got := replicas[0].file("acme.2.checkpoint"); !bytes.Equal(got, replicas[0].log().Checkpoint) {
@@ -293,7 +290,7 @@ func TestLargestCheckpointIsKept(t *testing.T) {
 		{l.Size, cosigned, cosigned}, {l.Size, plain, cosigned}, {l.Size, again, again},
 		{l.Size - 1, again + "longer", again}, {l.Size + 1, "larger", "larger"}, {l.Size, cosigned, "larger"},
 	} {
-		check(t, f.store.SaveCheckpoint(t.Context(), l, step.size, []byte(step.save)))
+		must.OK(t, f.store.SaveCheckpoint(t.Context(), l, step.size, []byte(step.save)))
 		if got := string(f.log().Checkpoint); got != step.want {
 			t.Errorf("after %q of size %d: got %q, want %q", step.save, step.size, got, step.want)
 		}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	_ "modernc.org/sqlite"
+
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 func TestLogIsSignedAsItGrows(t *testing.T) {
@@ -74,7 +76,7 @@ func TestLogIsSignedOnceASecond(t *testing.T) {
 		}
 		cancel()
 		<-done
-		check(t, f.store.Close())
+		must.OK(t, f.store.Close())
 	})
 }
 

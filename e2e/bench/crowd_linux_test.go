@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
@@ -45,13 +46,9 @@ func TestFaultHostileCrowds(t *testing.T) {
 		"--streams", "500", "--unread", "100", "--viewers", "20", "--large", "2")
 	bench.Stderr = os.Stderr
 	out, err := bench.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	var figures []crowdFigure
-	if err := json.Unmarshal(out, &figures, json.MatchCaseInsensitiveNames(true)); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, json.Unmarshal(out, &figures, json.MatchCaseInsensitiveNames(true)))
 	if len(figures) != 8 {
 		t.Errorf("%d figures, want one for no crowd, each crowd and all together", len(figures))
 	}

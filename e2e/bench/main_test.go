@@ -15,6 +15,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/ledgerd/ledgerd/cmd"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/pgtest"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 )
@@ -42,9 +43,7 @@ func TestOnPostgreSQL(t *testing.T) {
 	t.Run("scripts", func(t *testing.T) { runScripts(t, "testdata/postgres", "DATABASE="+database) })
 
 	conn, err := pgx.Connect(t.Context(), database)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer conn.Close(t.Context())
 	left := 0
 	err = conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'ledgerd_%'").Scan(&left)

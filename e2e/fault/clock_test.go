@@ -12,6 +12,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/e2e/internal/filecheck"
 	"github.com/ledgerd/ledgerd/e2e/internal/load"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/server"
 	"github.com/ledgerd/ledgerd/store"
@@ -72,7 +73,7 @@ func (v *clockVictim) start() {
 		Now: v.clock.now, Monotonic: v.clock.monotonic, Serve: true,
 		KeepDeliveries: 1000 * day, // so that the check finds a delivery for every event
 	})
-	check(v.t, err)
+	must.OK(v.t, err)
 	guard := dispatch.NewGuard([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")})
 	api := server.New(server.Config{Store: s, CheckTarget: guard.Check})
 	dispatcher := dispatch.New(dispatch.Config{Outbox: s, Guard: guard})
@@ -89,7 +90,7 @@ func (v *clockVictim) start() {
 		v.http.Close()
 		cancel()
 		running.Wait()
-		check(v.t, s.Close())
+		must.OK(v.t, s.Close())
 	})
 	v.t.Cleanup(v.stop)
 }
@@ -102,12 +103,12 @@ func (v *clockVictim) runFor(d time.Duration) {
 	go func() { ended <- v.load.Run(ctx, v.http.URL, 4, 5*time.Millisecond) }()
 	for ; d > 0; d -= time.Second {
 		v.clock.pass(time.Second)
-		check(v.t, v.store.Settle(v.t.Context()))
-		check(v.t, v.store.Prune(v.t.Context()))
+		must.OK(v.t, v.store.Settle(v.t.Context()))
+		must.OK(v.t, v.store.Prune(v.t.Context()))
 		time.Sleep(5 * time.Millisecond)
 	}
 	stop()
-	check(v.t, <-ended)
+	must.OK(v.t, <-ended)
 }
 
 // check stops the server, checks the file, and starts another server.
@@ -115,7 +116,7 @@ func (v *clockVictim) check(when string) {
 	v.t.Helper()
 	const wait = 3 * time.Minute // longer than leases
 	f, err := v.load.Follow(v.t.Context(), v.http.URL)
-	check(v.t, err)
+	must.OK(v.t, err)
 	if _, err := v.load.Delivered(v.t.Context(), v.http.URL, f, wait); err != nil {
 		v.t.Errorf("%s: not everything was delivered: %v", when, err)
 	}
@@ -123,7 +124,7 @@ func (v *clockVictim) check(when string) {
 	v.stop()
 
 	problems, err := filecheck.Check(v.t.Context(), v.database, v.load.Book.Notes(), v.clock.now)
-	check(v.t, err)
+	must.OK(v.t, err)
 	if v.add(problems); len(problems) > 0 {
 		v.t.Errorf("%s: the file has these problems:\n%s", when, strings.Join(problems, "\n"))
 	}
@@ -176,7 +177,7 @@ func TestFaultClockUnderLoad(t *testing.T) {
 			v := &victim{t: t, clock: &clock{begun: time.Now()}, database: filepath.Join(t.TempDir(), "ledger.db")}
 			var err error
 			v.load, err = load.New(t.Context(), v.database)
-			check(t, err)
+			must.OK(t, err)
 			t.Cleanup(v.load.Close)
 			v.start()
 

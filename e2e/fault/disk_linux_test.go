@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/e2e/internal/daemon"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
@@ -35,8 +36,8 @@ func mountTmpfs(t *testing.T) string {
 func mountExt4(t *testing.T) string {
 	t.Helper()
 	image := filepath.Join(t.TempDir(), "image")
-	check(t, os.WriteFile(image, nil, 0o600))
-	check(t, os.Truncate(image, 64<<20))
+	must.OK(t, os.WriteFile(image, nil, 0o600))
+	must.OK(t, os.Truncate(image, 64<<20))
 	if out, err := exec.Command("/sbin/mkfs.ext4", "-q", "-m", "0", image).CombinedOutput(); err != nil {
 		t.Skipf("mkfs.ext4: %v: %s", err, out)
 	}
@@ -47,12 +48,11 @@ func mountExt4(t *testing.T) string {
 func fill(t *testing.T, dir string, but int64) (ballast string) {
 	t.Helper()
 	var s syscall.Statfs_t
-	check(t, syscall.Statfs(dir, &s))
+	must.OK(t, syscall.Statfs(dir, &s))
 	ballast = filepath.Join(dir, "ballast")
-	file, err := os.Create(ballast)
-	check(t, err)
-	check(t, syscall.Fallocate(int(file.Fd()), 0, 0, int64(s.Bavail)*s.Bsize-but))
-	check(t, file.Close())
+	file := must.Get(os.Create(ballast))(t)
+	must.OK(t, syscall.Fallocate(int(file.Fd()), 0, 0, int64(s.Bavail)*s.Bsize-but))
+	must.OK(t, file.Close())
 	return ballast
 }
 
@@ -73,16 +73,16 @@ func TestFaultFullDisk(t *testing.T) {
 						v.stop(syscall.SIGKILL)
 						return
 					}
-					check(t, os.Remove(ballast))
+					must.OK(t, os.Remove(ballast))
 					v.waitReady()
 				})
 
 				if run%2 == 0 {
 					v.check()
-					check(t, os.Remove(ballast))
+					must.OK(t, os.Remove(ballast))
 				} else {
 					v.works()
-					check(t, v.stop(syscall.SIGTERM))
+					must.OK(t, v.stop(syscall.SIGTERM))
 					v.check()
 				}
 				v.start()
@@ -118,9 +118,9 @@ func TestFaultFailingDisk(t *testing.T) {
 				v.withFault(f.fault, func(detach func() error) {
 					switch run % 3 {
 					case 0: // it goes on
-						check(t, detach())
+						must.OK(t, detach())
 						v.works()
-						check(t, v.stop(syscall.SIGTERM))
+						must.OK(t, v.stop(syscall.SIGTERM))
 					case 1: // it is killed under load
 						v.stop(syscall.SIGKILL)
 						_ = detach() // it has ended with the server

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/pgtest"
 )
 
@@ -15,7 +16,7 @@ import (
 func mountFor(t *testing.T) string {
 	t.Helper()
 	dir := mount(t, "-t", "tmpfs", "-o", "size=192m", "tmpfs")
-	check(t, os.Chmod(filepath.Dir(dir), 0o755)) // the server has a user of its own
+	must.OK(t, os.Chmod(filepath.Dir(dir), 0o755)) // the server has a user of its own
 	return dir
 }
 
@@ -41,9 +42,8 @@ func TestFaultFullDiskOfPostgres(t *testing.T) {
 	slow(t)
 	for name, foldersOn := range map[string]func(t *testing.T, dir string) pgtest.Folders{
 		"tables": func(t *testing.T, dir string) pgtest.Folders {
-			wal, err := os.MkdirTemp("", "wal")
-			check(t, err)
-			t.Cleanup(func() { check(t, os.RemoveAll(wal)) })
+			wal := must.Get(os.MkdirTemp("", "wal"))(t)
+			t.Cleanup(func() { must.OK(t, os.RemoveAll(wal)) })
 			return pgtest.Folders{Data: dir, WAL: wal}
 		},
 		"WAL": func(_ *testing.T, dir string) pgtest.Folders { return pgtest.Folders{WAL: dir} },
@@ -67,7 +67,7 @@ func TestFaultFullDiskOfPostgres(t *testing.T) {
 				if name == "tables" {
 					r.expectFull()
 				}
-				check(t, os.Remove(ballast))
+				must.OK(t, os.Remove(ballast))
 				if !cluster.IsRunning(t) { // it gives up if it cannot recover from a crash
 					cluster.Run(t)
 				}

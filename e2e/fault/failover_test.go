@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/e2e/internal/filecheck"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/pgtest"
 )
 
@@ -137,7 +138,7 @@ func TestFaultFailoverThatLoses(t *testing.T) {
 	p.standby.Leave(t)
 	record(100)
 	events, err := r.load.Delivered(t.Context(), r.list[0].url, r.list[0].follower, time.Minute)
-	check(t, err)
+	must.OK(t, err)
 	for _, one := range r.list {
 		waitFor(t, "all events to be signed", &one.log, func() bool { return one.signed(t) >= int64(events) })
 	}
@@ -151,7 +152,7 @@ func TestFaultFailoverThatLoses(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "copy.db")
 	r.run("copy", "--from", r.url, "--to", file)
 	problems, err := filecheck.Check(t.Context(), file, r.load.Book.Notes(), time.Now)
-	check(t, err)
+	must.OK(t, err)
 	if r.add(problems); r.lost == 0 {
 		t.Error("nothing was lost, so this test shows nothing")
 	}

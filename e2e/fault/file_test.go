@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 // What can happen to the files of a database that is served, and how the data is saved.
@@ -61,7 +63,7 @@ func TestFaultFilesUnderLoad(t *testing.T) {
 				if a.name != "emptied" { // what was recorded since the backup would be lost
 					aMoment()
 				}
-				check(t, a.do(v.database))
+				must.OK(t, a.do(v.database))
 				v.wait(a.name+": not ready", func() bool { return v.ready() == http.StatusServiceUnavailable })
 				waitForRefusals(v.t, v.load, &v.log, 10)
 				if a.name == "moved" {
@@ -71,7 +73,7 @@ func TestFaultFilesUnderLoad(t *testing.T) {
 			})
 
 			if a.name == "moved" {
-				check(t, v.stop(syscall.SIGTERM))
+				must.OK(t, v.stop(syscall.SIGTERM))
 			} else {
 				a.save(v)
 			}
@@ -85,15 +87,15 @@ func TestFaultFilesUnderLoad(t *testing.T) {
 // backUp stops the server, copies the database, and starts the server again.
 func (v *victim) backUp() {
 	v.t.Helper()
-	check(v.t, v.stop(syscall.SIGTERM))
-	check(v.t, copyFile(v.database, v.database+".backup"))
+	must.OK(v.t, v.stop(syscall.SIGTERM))
+	must.OK(v.t, copyFile(v.database, v.database+".backup"))
 	v.start()
 }
 
 // moveBack moves the database back to its path.
 func (v *victim) moveBack() {
 	v.t.Helper()
-	check(v.t, os.Rename(v.database+".moved", v.database))
+	must.OK(v.t, os.Rename(v.database+".moved", v.database))
 	v.waitReady()
 }
 
@@ -122,7 +124,7 @@ func (v *victim) useSaved() {
 	v.stop(syscall.SIGKILL)
 	saved := filepath.Join(shell.Dir, "saved.db")
 	v.replaceWith(saved)
-	check(v.t, copyFile(saved+"-wal", v.database+"-wal"))
+	must.OK(v.t, copyFile(saved+"-wal", v.database+"-wal"))
 }
 
 // useBackup kills the server and uses the backup.
@@ -140,8 +142,8 @@ func (v *victim) replaceWith(other string) {
 			v.t.Fatal(err)
 		}
 	}
-	check(v.t, copyFile(other, v.database))
+	must.OK(v.t, copyFile(other, v.database))
 	if strings.Contains(other, ".rescued-") {
-		check(v.t, os.Remove(other))
+		must.OK(v.t, os.Remove(other))
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/ledgerd/ledgerd/e2e/internal/filecheck"
 	"github.com/ledgerd/ledgerd/e2e/internal/load"
 	"github.com/ledgerd/ledgerd/internal/config"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/service"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 )
@@ -24,16 +25,16 @@ func newLedger(t *testing.T) (database string, notes []filecheck.Note) {
 	t.Helper()
 	database = filepath.Join(t.TempDir(), "ledger.db")
 	l, err := load.New(t.Context(), database)
-	check(t, err)
+	must.OK(t, err)
 	defer l.Close()
 
 	settings := config.Default()
 	settings.Database, settings.Listen = config.Database(database), "127.0.0.1:0"
 	settings.Webhooks.AllowedNetworks = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	server, err := service.Start(t.Context(), settings, &service.Log{Logger: slog.New(slog.DiscardHandler)})
-	check(t, err)
+	must.OK(t, err)
 	f, err := l.Follow(t.Context(), server.URL)
-	check(t, err)
+	must.OK(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	ran := make(chan error)
 	go func() { ran <- l.Run(ctx, server.URL, 4, time.Millisecond) }()
@@ -45,12 +46,12 @@ func newLedger(t *testing.T) (database string, notes []filecheck.Note) {
 		}
 	}
 	stop()
-	check(t, <-ran)
+	must.OK(t, <-ran)
 
 	n, err := l.Delivered(t.Context(), server.URL, f, time.Minute)
-	check(t, err)
+	must.OK(t, err)
 	f.Close()
-	check(t, server.Stop(0, time.Minute))
+	must.OK(t, server.Stop(0, time.Minute))
 	t.Logf("%d confirmed, %d refused, %d events", l.Book.Count(filecheck.Confirmed), l.Book.Count(filecheck.Refused), n)
 	return database, l.Book.Notes()
 }
@@ -142,10 +143,9 @@ var damages = []struct{ name, statements, problem string }{
 // hasAttested reports whether a commit is ATTESTED or PROMOTABLE.
 func hasAttested(t *testing.T, database string) (has bool) {
 	t.Helper()
-	db, err := sql.Open("sqlite", database)
-	check(t, err)
+	db := must.Get(sql.Open("sqlite", database))(t)
 	defer db.Close()
-	check(t, db.QueryRow("SELECT EXISTS (SELECT 1 FROM commits WHERE state IN (2, 3))").Scan(&has))
+	must.OK(t, db.QueryRow("SELECT EXISTS (SELECT 1 FROM commits WHERE state IN (2, 3))").Scan(&has))
 	return has
 }
 
@@ -155,7 +155,7 @@ func TestDamagesAreFound(t *testing.T) {
 	problemsOf := func(file string, notes []filecheck.Note) string {
 		t.Helper()
 		problems, err := filecheck.Check(t.Context(), file, notes, time.Now)
-		check(t, err)
+		must.OK(t, err)
 		return strings.Join(problems, "\n")
 	}
 	if got := problemsOf(database, notes); got != "" {
@@ -164,15 +164,14 @@ func TestDamagesAreFound(t *testing.T) {
 
 	damaged := func(t *testing.T, statements string) string {
 		t.Helper()
-		content, err := os.ReadFile(database)
-		check(t, err)
+		content := must.Read(t, database)
 		file := filepath.Join(t.TempDir(), "damaged.db")
-		check(t, os.WriteFile(file, content, 0o600))
+		must.OK(t, os.WriteFile(file, content, 0o600))
 		db, err := sql.Open("sqlite", file)
-		check(t, err)
+		must.OK(t, err)
 		_, err = db.Exec(statements)
-		check(t, err)
-		check(t, db.Close())
+		must.OK(t, err)
+		must.OK(t, db.Close())
 		return file
 	}
 	for _, d := range damages {
@@ -186,10 +185,9 @@ func TestDamagesAreFound(t *testing.T) {
 
 	t.Run("a block of the file", func(t *testing.T) {
 		file := damaged(t, "")
-		content, err := os.ReadFile(file)
-		check(t, err)
+		content := must.Read(t, file)
 		copy(content[len(content)/2:], make([]byte, 4096))
-		check(t, os.WriteFile(file, content, 0o600))
+		must.OK(t, os.WriteFile(file, content, 0o600))
 		if got := problemsOf(file, notes); got == "" {
 			t.Error("no problem was found")
 		}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/e2e/internal/powercut"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
@@ -60,9 +61,9 @@ func TestFaultPowerCutDuringKeygen(t *testing.T) {
 
 	t.Run("replaced", func(t *testing.T) {
 		dir := t.TempDir()
-		check(t, keygen(dir).Run())
+		must.OK(t, keygen(dir).Run())
 		old, err := parsePair(readFolder(t, dir)["ci.key"], readFolder(t, dir)["ci.crt"])
-		check(t, err)
+		must.OK(t, err)
 		trace := traceOf(t, dir, keygen(dir, "--force"))
 
 		for _, c := range trace.Cuts(cuts, rand.New(rand.NewPCG(1, 1)), func(powercut.Message) bool { return false }) {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/e2e/internal/filecheck"
 	"github.com/ledgerd/ledgerd/e2e/internal/powercut"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
@@ -23,7 +24,7 @@ import (
 func traceOf(t *testing.T, folder string, c *exec.Cmd) *powercut.Trace {
 	t.Helper()
 	start, file := readFolder(t, folder), filepath.Join(t.TempDir(), "trace")
-	check(t, powercut.Record(c, file))
+	must.OK(t, powercut.Record(c, file))
 	if out, err := c.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -33,23 +34,22 @@ func traceOf(t *testing.T, folder string, c *exec.Cmd) *powercut.Trace {
 // readTrace reads the trace of a process that has ended.
 func readTrace(t *testing.T, folder string, start map[string][]byte, file string, pid int) *powercut.Trace {
 	t.Helper()
-	check(t, powercut.Wait(file, pid))
-	in, err := os.Open(file)
-	check(t, err)
+	must.OK(t, powercut.Wait(file, pid))
+	in := must.Get(os.Open(file))(t)
 	defer in.Close()
 	trace, err := powercut.Parse(in, folder, start)
-	check(t, err)
+	must.OK(t, err)
 	return trace
 }
 
 func readFolder(t *testing.T, folder string) map[string][]byte {
 	t.Helper()
 	entries, err := os.ReadDir(folder)
-	check(t, err)
+	must.OK(t, err)
 	files := make(map[string][]byte)
 	for _, entry := range entries {
 		files[entry.Name()], err = os.ReadFile(filepath.Join(folder, entry.Name()))
-		check(t, err)
+		must.OK(t, err)
 	}
 	return files
 }
@@ -68,11 +68,11 @@ func ends(trace *powercut.Trace) (cuts []powercut.Cut) {
 // It returns the trace and how the server ended.
 func (v *victim) record(what func()) (*powercut.Trace, error) {
 	v.t.Helper()
-	check(v.t, v.stop(syscall.SIGTERM))
+	must.OK(v.t, v.stop(syscall.SIGTERM))
 	folder, file := filepath.Dir(v.database), filepath.Join(v.t.TempDir(), "trace")
 	start := readFolder(v.t, folder)
 	serve := v.command()
-	check(v.t, powercut.Record(serve, file))
+	must.OK(v.t, powercut.Record(serve, file))
 	v.startAs(serve)
 
 	what()
@@ -134,7 +134,7 @@ func write(t *testing.T, files map[string][]byte) (folder string) {
 	t.Helper()
 	folder = t.TempDir()
 	for name, text := range files {
-		check(t, os.WriteFile(filepath.Join(folder, name), text, 0o600))
+		must.OK(t, os.WriteFile(filepath.Join(folder, name), text, 0o600))
 	}
 	return folder
 }
@@ -211,7 +211,7 @@ func (v *victim) replay(trace *powercut.Trace, c powercut.Cut, list []recordedNo
 func wantIntact(t *testing.T, database string, notes []filecheck.Note) (problems []string) {
 	t.Helper()
 	problems, err := filecheck.Check(t.Context(), database, notes, time.Now)
-	check(t, err)
+	must.OK(t, err)
 	if len(problems) > 0 {
 		t.Errorf("the file has these problems:\n%s", strings.Join(problems, "\n"))
 	}
@@ -226,7 +226,7 @@ func findLoss(t *testing.T, trace *powercut.Trace, list []recordedNote) bool {
 		c := powercut.Cut{At: trace.Lines() * (20 - i) / 20, Loss: powercut.LoseAll, Name: powercut.LoseNone}
 		database := filepath.Join(write(t, trace.Disk(c)), "ledger.db")
 		problems, err := filecheck.Check(t.Context(), database, notesAt(list, c), time.Now)
-		check(t, err)
+		must.OK(t, err)
 		if len(problems) > 0 {
 			t.Logf("%s: %d problems, such as: %s", c, len(problems), problems[0])
 			return true
@@ -283,20 +283,17 @@ func TestFaultPowerCutDuringMigration(t *testing.T) {
 	slow(t)
 	testenv.Need(t, "strace", "python3")
 	t.Parallel()
-	packed, err := os.Open("../../store/testdata/v5.db.gz")
-	check(t, err)
+	packed := must.Get(os.Open("../../store/testdata/v5.db.gz"))(t)
 	defer packed.Close()
-	unpacked, err := gzip.NewReader(packed)
-	check(t, err)
-	old, err := io.ReadAll(unpacked)
-	check(t, err)
+	unpacked := must.Get(gzip.NewReader(packed))(t)
+	old := must.Get(io.ReadAll(unpacked))(t)
 	list := func(folder string) *exec.Cmd {
 		return exec.Command("ledgerd", "org", "list", "--database", filepath.Join(folder, "ledger.db"))
 	}
 	folder := write(t, map[string][]byte{"ledger.db": old})
 	trace := traceOf(t, folder, list(folder))
 	want, err := list(folder).Output()
-	check(t, err)
+	must.OK(t, err)
 	saved := readFolder(t, folder)["ledger.db.v5"]
 
 	for _, c := range append(randomCuts(t, trace, times(3, 30)), ends(trace)[0]) {
@@ -325,7 +322,7 @@ func TestFaultPowerCutAfterRescue(t *testing.T) {
 	v := newVictim(t, t.TempDir())
 	trace, err := v.record(func() {
 		v.works()
-		check(t, os.Remove(v.database))
+		must.OK(t, os.Remove(v.database))
 	})
 	if exitStatus(err) != 1 {
 		t.Errorf("the server ended with %v, want 1\n%s", err, v.log.String())

@@ -21,6 +21,7 @@ import (
 	"github.com/ledgerd/ledgerd/e2e/internal/filecheck"
 	"github.com/ledgerd/ledgerd/e2e/internal/load"
 	"github.com/ledgerd/ledgerd/internal/freeport"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/pgtest"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger/proof"
@@ -53,19 +54,19 @@ func newReplicas(t *testing.T, n int, url string) *replicas {
 	r.run("log", "new-seed", r.keys)
 	var err error
 	r.load, err = load.New(t.Context(), r.url)
-	check(t, err)
+	must.OK(t, err)
 	t.Cleanup(r.load.Close)
 
 	for range n {
 		address, err := freeport.Address()
-		check(t, err)
+		must.OK(t, err)
 		state := filepath.Join(t.TempDir(), "state")
 		r.list = append(r.list, &replica{address: address, url: "http://" + address, state: state})
 	}
 	for _, one := range r.list {
 		r.start(one)
 		one.follower, err = r.load.Follow(t.Context(), one.url)
-		check(t, err)
+		must.OK(t, err)
 		t.Cleanup(one.follower.Close)
 	}
 	return r
@@ -80,7 +81,7 @@ func (r *replicas) start(one *replica) {
 		"LEDGERD_SHUTDOWN_DELAY=300ms")
 	one.log.Reset()
 	server := one.server
-	check(r.t, daemon.Start(server, &one.log))
+	must.OK(r.t, daemon.Start(server, &one.log))
 	r.t.Cleanup(func() { _ = server.Process.Kill() })
 	waitFor(r.t, "the replica to be ready", &one.log, func() bool { return statusOf(one.url) == http.StatusOK })
 }
@@ -92,9 +93,8 @@ func (r *replica) signed(t *testing.T) int64 {
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0
 	}
-	check(t, err)
-	checkpoint, err := proof.ReadCheckpoint(text)
-	check(t, err)
+	must.OK(t, err)
+	checkpoint := must.Get(proof.ReadCheckpoint(text))(t)
 	return checkpoint.Size
 }
 
@@ -109,7 +109,7 @@ func (r *replicas) under(what func()) {
 	defer func() {
 		stop()
 		for range r.list {
-			check(r.t, <-ended)
+			must.OK(r.t, <-ended)
 		}
 	}()
 	what()
@@ -145,7 +145,7 @@ func (r *replicas) finish(fault string, runs int) {
 	file := filepath.Join(r.t.TempDir(), "copy.db")
 	r.run("copy", "--from", r.url, "--to", file)
 	problems, err := filecheck.Check(r.t.Context(), file, r.load.Book.Notes(), time.Now)
-	check(r.t, err)
+	must.OK(r.t, err)
 	if r.add(problems); len(problems) > 0 {
 		r.t.Errorf("the copy has these problems:\n%s", strings.Join(problems, "\n"))
 	}
@@ -159,16 +159,14 @@ func (r *replicas) finish(fault string, runs int) {
 
 // get returns the status and the body of a response.
 func (r *replicas) get(url string) (status int, body string) {
-	request, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet, url, nil)
-	check(r.t, err)
+	request := must.Get(http.NewRequestWithContext(r.t.Context(), http.MethodGet, url, nil))(r.t)
 	request.Header.Set("Authorization", "Bearer "+r.load.Token)
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return 0, err.Error()
 	}
 	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	check(r.t, err)
+	text := must.Get(io.ReadAll(response.Body))(r.t)
 	return response.StatusCode, string(text)
 }
 
@@ -199,7 +197,7 @@ func TestFaultReplicas(t *testing.T) {
 				victim.server.Process.Kill()
 				_ = victim.server.Wait() // it was killed
 			case 1:
-				check(t, cluster.Exec(t.Context(), cluster.AdminURL(), `
+				must.OK(t, cluster.Exec(t.Context(), cluster.AdminURL(), `
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'ledgerd' AND random() < 0.5`))
 			case 2:
 				cluster.Stop(t, "immediate")

@@ -20,6 +20,7 @@ import (
 	"github.com/ledgerd/ledgerd/e2e/internal/filecheck"
 	"github.com/ledgerd/ledgerd/e2e/internal/load"
 	"github.com/ledgerd/ledgerd/internal/freeport"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
@@ -39,13 +40,6 @@ func TestMain(m *testing.M) {
 func slow(t *testing.T) {
 	t.Helper()
 	testenv.From(t, testenv.Full, "takes seconds of both cores")
-}
-
-func check(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // A victim is a server with its database, and clients that use it.
@@ -91,15 +85,15 @@ func newVictim(t *testing.T, dir string) *victim {
 	v := &victim{t: t, database: filepath.Join(dir, "ledger.db")}
 	var err error
 	v.address, err = freeport.Address()
-	check(t, err)
+	must.OK(t, err)
 	v.url = "http://" + v.address
 	v.load, err = load.New(t.Context(), v.database)
-	check(t, err)
+	must.OK(t, err)
 	t.Cleanup(v.load.Close)
 
 	v.start()
 	v.follower, err = v.load.Follow(t.Context(), v.url)
-	check(t, err)
+	must.OK(t, err)
 	t.Cleanup(v.follower.Close)
 	return v
 }
@@ -122,7 +116,7 @@ func (v *victim) startAs(serve *exec.Cmd) {
 	v.t.Helper()
 	v.server = serve
 	v.log.Reset()
-	check(v.t, daemon.Start(v.server, &v.log))
+	must.OK(v.t, daemon.Start(v.server, &v.log))
 	v.t.Cleanup(func() { v.stop(syscall.SIGKILL) })
 	v.waitReady()
 }
@@ -183,7 +177,7 @@ func (v *victim) under(what func()) {
 	go func() { ended <- v.load.Run(ctx, v.url, 4, 2*time.Millisecond) }()
 	defer func() {
 		stop()
-		check(v.t, <-ended)
+		must.OK(v.t, <-ended)
 	}()
 	what()
 }
@@ -208,7 +202,7 @@ func (v *victim) check() {
 		}
 	}
 	problems, err := filecheck.Check(v.t.Context(), v.database, notes, time.Now)
-	check(v.t, err)
+	must.OK(v.t, err)
 	if v.add(problems); len(problems) > 0 {
 		v.t.Errorf("run %d: the file has these problems:\n%s", v.runs, strings.Join(problems, "\n"))
 	}

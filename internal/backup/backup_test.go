@@ -15,27 +15,21 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/internal/backup"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/store"
 )
-
-func check(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // newBackup writes a backup of a ledger with the org acme.
 func newBackup(t *testing.T) string {
 	t.Helper()
 	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), store.Options{})
-	check(t, err)
+	must.OK(t, err)
 	_, err = db.CreateOrg(t.Context(), "acme")
-	check(t, err)
+	must.OK(t, err)
 	file := filepath.Join(t.TempDir(), "backup.db")
 	_, err = db.Backup(t.Context(), file)
-	check(t, err)
-	check(t, db.Close())
+	must.OK(t, err)
+	must.OK(t, db.Close())
 	return file
 }
 
@@ -43,9 +37,9 @@ func newBackup(t *testing.T) string {
 func change(t *testing.T, file, statement string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+file)
-	check(t, err)
+	must.OK(t, err)
 	_, err = db.Exec(statement)
-	check(t, errors.Join(err, db.Close()))
+	must.OK(t, errors.Join(err, db.Close()))
 }
 
 // TestRestoreRefuses restores what must not be restored. The folder of the database stays as it
@@ -77,14 +71,13 @@ func TestRestoreRefuses(t *testing.T) {
 				change(t, r.File, c.change)
 			}
 			if c.exists != "" {
-				check(t, os.WriteFile(filepath.Join(filepath.Dir(r.Database), c.exists), []byte("kept"), 0o600))
+				must.OK(t, os.WriteFile(filepath.Join(filepath.Dir(r.Database), c.exists), []byte("kept"), 0o600))
 			}
 			if _, err := r.Run(t.Context()); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got error %v, want %q", err, c.want)
 			}
 
-			entries, err := os.ReadDir(filepath.Dir(r.Database))
-			check(t, err)
+			entries := must.Get(os.ReadDir(filepath.Dir(r.Database)))(t)
 			for _, entry := range entries {
 				if name := entry.Name(); name != c.exists && name != "ledger.db.lock" {
 					t.Errorf("the folder has %s", name)
@@ -99,7 +92,7 @@ func TestScheduleKeepsTheNewest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		folder := t.TempDir()
 		for _, other := range []string{"other-20200101T000000Z.db", "ledger-1.db", "ledger-20200101T000000Z.txt"} {
-			check(t, os.WriteFile(filepath.Join(folder, other), nil, 0o600))
+			must.OK(t, os.WriteFile(filepath.Join(folder, other), nil, 0o600))
 		}
 		var writes, failing atomic.Int64
 		var log bytes.Buffer
@@ -156,8 +149,7 @@ func TestScheduleKeepsTheNewest(t *testing.T) {
 // wantBackups checks how many backups a folder has, next to three other files.
 func wantBackups(t *testing.T, folder string, want int) {
 	t.Helper()
-	entries, err := os.ReadDir(folder)
-	check(t, err)
+	entries := must.Get(os.ReadDir(folder))(t)
 	if len(entries) != want+3 {
 		t.Errorf("the folder has %v, want %d backups and three other files", entries, want)
 	}
@@ -167,7 +159,7 @@ func wantBackups(t *testing.T, folder string, want int) {
 func TestScheduleWithABackupFromTheFuture(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		folder := t.TempDir()
-		check(t, os.WriteFile(filepath.Join(folder, "ledger-20990101T000000Z.db"), nil, 0o600))
+		must.OK(t, os.WriteFile(filepath.Join(folder, "ledger-20990101T000000Z.db"), nil, 0o600))
 		s := backup.Schedule{
 			Folder: folder, Name: "ledger", Every: time.Hour, Keep: 1, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 			Write: func(_ context.Context, path string) (int64, error) { return 0, os.WriteFile(path, nil, 0o600) },
@@ -178,8 +170,7 @@ func TestScheduleWithABackupFromTheFuture(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(folder, "ledger-20000101T010000Z.db")); err != nil {
 			t.Error(err)
 		}
-		entries, err := os.ReadDir(folder)
-		check(t, err)
+		entries := must.Get(os.ReadDir(folder))(t)
 		if len(entries) != 2 {
 			t.Errorf("the folder has %v, want the newest backup and that from the future", entries)
 		}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/internal/boundedhttp"
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 const maxAnswer = 1000 // bytes
@@ -37,9 +38,7 @@ func newServer(t *testing.T) *httptest.Server {
 func get(t *testing.T, c *http.Client, url string) (int, string, error) {
 	t.Helper()
 	response, err := c.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	return response.StatusCode, string(body), err

@@ -8,16 +8,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
 // environment returns the variables of a recorded job.
 func environment(t *testing.T, name string) func(string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", name+".env"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Read(t, filepath.Join("testdata", name+".env"))
 	variables := make(map[string]string)
 	for line := range strings.Lines(string(text)) {
 		key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
@@ -165,10 +163,7 @@ func TestDetect(t *testing.T) {
 
 func asJSON(t *testing.T, j Job) string {
 	t.Helper()
-	text, err := json.Marshal(j)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(j))(t)
 	return string(text)
 }
 
@@ -178,10 +173,7 @@ func TestAllFixturesAreUsed(t *testing.T) {
 	if err != nil || len(names) < 40 {
 		t.Fatal(len(names), err)
 	}
-	source, err := os.ReadFile("job_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := must.Read(t, "job_test.go")
 	for _, name := range names {
 		if name = strings.TrimSuffix(filepath.Base(name), ".env"); !strings.Contains(string(source), `"`+name+`": `) {
 			t.Errorf("no test reads testdata/%s.env", name)
@@ -284,9 +276,7 @@ func TestEventFileFault(t *testing.T) {
 		"head.json":    `{"pull_request": {"number": 42, "head": {"sha": "--upload-pack=x", "ref": "x"}}}`,
 	} {
 		path := filepath.Join(folder, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(path, []byte(text), 0o600))
 		j, ok := Detect(func(name string) string {
 			if name == "GITHUB_EVENT_PATH" {
 				return path

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 // The next argument may be the repo or, if that can be left out, the one after it.
@@ -60,10 +62,7 @@ func TestCandidatesAreBounded(t *testing.T) {
 
 // A server that accepts connections but never answers does not keep the shell waiting.
 func TestCompletionFaultySilentServer(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer listener.Close()
 	var out, errs bytes.Buffer
 	p := New(strings.NewReader(""), &out, &errs)

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/spf13/pflag"
+
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 // Settings that were removed are noted, wherever they are set, and are no error.
@@ -15,17 +17,11 @@ func TestGone(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "config.yaml")
 	load := func(text string, args ...string) (notes []string) {
 		t.Helper()
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(file, []byte(text), 0o600))
 		flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
 		flags.String("witness-name", "", "") // as a flag that was removed would be
-		if err := flags.MarkHidden("witness-name"); err != nil {
-			t.Fatal(err)
-		}
-		if err := flags.Parse(args); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, flags.MarkHidden("witness-name"))
+		must.OK(t, flags.Parse(args))
 		s, err := Load(flags, file)
 		if err != nil {
 			t.Errorf("%s %q: %v", text, args, err)
@@ -67,9 +63,7 @@ func TestGoneSectionsAreChecked(t *testing.T) {
 		"witness: {log: x}\n": `unknown key "witness.log"`,
 		"witness: logs\n":     `unknown key "witness"`,
 	} {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(file, []byte(text), 0o600))
 		_, err := Load(pflag.NewFlagSet("serve", pflag.ContinueOnError), file)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "witness.logs") {
 			t.Errorf("%s: got the error %v, want %s", text, err, want)
@@ -80,9 +74,7 @@ func TestGoneSectionsAreChecked(t *testing.T) {
 // A setting is not both.
 func TestGoneSettingsAreNotKnown(t *testing.T) {
 	v, err := newViper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, key := range goneKeys() {
 		if slices.Contains(v.AllKeys(), key) || gone()[key] == "" {
 			t.Errorf("%s: %q", key, gone()[key])

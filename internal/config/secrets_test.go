@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 func TestLoadSecretKeys(t *testing.T) {
@@ -31,12 +33,8 @@ func TestLoadSecretKeys(t *testing.T) {
 				t.Skip("permissions do not keep others out")
 			}
 			os.Remove(file)
-			if err := os.WriteFile(file, []byte(test.text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Chmod(file, test.mode); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, os.WriteFile(file, []byte(test.text), 0o600))
+			must.OK(t, os.Chmod(file, test.mode))
 
 			s := Default()
 			s.Webhooks.SecretsKey = test.path
@@ -82,12 +80,8 @@ func TestLoadProviders(t *testing.T) {
 				t.Skip("permissions do not keep others out")
 			}
 			os.Remove(file)
-			if err := os.WriteFile(file, []byte(test.text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Chmod(file, test.mode); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, os.WriteFile(file, []byte(test.text), 0o600))
+			must.OK(t, os.Chmod(file, test.mode))
 
 			s := Default()
 			s.BaseURL, s.SignIn.Providers = BaseURL(test.base), test.path

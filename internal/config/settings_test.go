@@ -2,33 +2,25 @@ package config
 
 import (
 	"bytes"
-	"os"
 	"slices"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 // TestExampleConfig checks that config.example.yaml has exactly the known keys, with
 // their defaults.
 func TestExampleConfig(t *testing.T) {
-	text, err := os.ReadFile("../../config.example.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Read(t, "../../config.example.yaml")
 	var example yaml.Node
-	if err := yaml.Unmarshal(text, &example); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, yaml.Unmarshal(text, &example))
 	dropComments(&example)
 	got, err := yaml.Marshal(&example)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	want, err := yaml.Marshal(Default())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if !bytes.Equal(got, want) {
 		t.Errorf("config.example.yaml has\n%s\nthe defaults are\n%s", got, want)
 	}

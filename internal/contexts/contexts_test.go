@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 func TestCanonical(t *testing.T) {
@@ -63,9 +65,7 @@ func TestFileIsPrivateAndBounded(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", folder)
 	t.Setenv("HOME", folder)
 	path, err := Path()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if l, err := Load(); err != nil || len(l.Contexts) != 0 {
 		t.Fatalf("without a file: %+v, %v", l, err)
 	}
@@ -73,17 +73,13 @@ func TestFileIsPrivateAndBounded(t *testing.T) {
 	var l List
 	for i := range MaxContexts {
 		c := Context{Name: fmt.Sprint(i), Server: "https://ledger.example", Org: "acme", TokenID: "tok_x", Token: "ldg_x"}
-		if err := l.Put(c); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, l.Put(c))
 	}
 	if err := l.Put(Context{Name: "more", Server: "https://ledger.example"}); err == nil {
 		t.Error("one context more than possible: no error")
 	}
 	l.Current = "7"
-	if err := l.Save(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, l.Save())
 	back, err := Load()
 	if err != nil || len(back.Contexts) != MaxContexts || back.Current != "7" || back.Contexts[7] != l.Contexts[7] {
 		t.Fatalf("read back %d contexts, current %q: %v", len(back.Contexts), back.Current, err)
@@ -99,12 +95,12 @@ func TestFileIsPrivateAndBounded(t *testing.T) {
 			}
 		}
 		for _, mode := range []os.FileMode{0o640, 0o604, 0o620} {
-			check(t, os.Chmod(path, mode))
+			must.OK(t, os.Chmod(path, mode))
 			if _, err := Load(); err == nil {
 				t.Errorf("mode %o is accepted", mode)
 			}
 		}
-		check(t, os.Chmod(path, 0o600))
+		must.OK(t, os.Chmod(path, 0o600))
 	}
 
 	for name, text := range map[string]string{
@@ -120,16 +116,9 @@ func TestFileIsPrivateAndBounded(t *testing.T) {
 		if strings.HasPrefix(text, "- ") {
 			text = "contexts:\n" + text
 		}
-		check(t, os.WriteFile(path, []byte(text), 0o600))
+		must.OK(t, os.WriteFile(path, []byte(text), 0o600))
 		if _, err := Load(); err == nil || strings.Contains(err.Error(), "ldg_secret") {
 			t.Errorf("%s: error %v", name, err)
 		}
-	}
-}
-
-func check(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

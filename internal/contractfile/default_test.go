@@ -1,19 +1,16 @@
 package contractfile
 
 import (
-	"os"
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 )
 
 // The documentation has the contract of new repos, ready to apply.
 func TestDefaultContractIsDocumented(t *testing.T) {
-	docs, err := os.ReadFile("../../docs/policy.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	docs := must.Read(t, "../../docs/policy.md")
 	_, block, ok := strings.Cut(string(docs), "```yaml\n# default.yaml\n")
 	block, _, ended := strings.Cut(block, "```")
 	if !ok || !ended {
@@ -21,13 +18,9 @@ func TestDefaultContractIsDocumented(t *testing.T) {
 	}
 
 	file, err := Read("default.yaml", []byte(block))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	documented, err := file.Contract()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if want := policy.Default(); documented.Digest() != want.Digest() {
 		t.Errorf("documented\n%s\nwant\n%s", documented.Canonical(), want.Canonical())
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/policy/policytest"
 )
@@ -21,9 +22,7 @@ func TestLinesShowEveryChange(t *testing.T) {
 
 func TestTypeLine(t *testing.T) {
 	c, err := policy.Parse([]byte(`{"requirements":[{"state":"ATTESTED","type":"https://slsa.dev/*"}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if got, want := Lines(c)[0], "ATTESTED needs type https://slsa.dev/*"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -35,13 +34,9 @@ func TestYAMLHasEveryMember(t *testing.T) {
 	policytest.EachVariant(t, func(t *testing.T, _, variant policy.Contract) {
 		variant.Rules = policy.Rules
 		text, err := YAML(policy.Policy{Contract: variant})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		file, err := Read("policy.yaml", text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if !file.Is(variant.Digest()) {
 			t.Errorf("%s\nis read as %s, want %s", text, file.JSON(), variant.Canonical())
 		}
@@ -52,9 +47,7 @@ func TestLinesOfTrust(t *testing.T) {
 	c, err := policy.Parse([]byte(`{"requirements":[{"name":"second","state":"PROMOTABLE","predicate":"review:*",` +
 		`"distinct_from":["ATTESTED"],"where":"predicate.level == \"high\"","passkey":true}],"targets":"claimed",` +
 		`"exceptions":{"signers":["ou=security","cn=boss"],"max_duration":"48h"}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	want := []string{
 		`second: PROMOTABLE needs review:* distinct_from=[ATTESTED] where="predicate.level == \"high\"" passkey`,
 		"targets claimed", "exceptions by ou=security or cn=boss max_duration=48h",

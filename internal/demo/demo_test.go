@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/radar"
@@ -47,7 +48,7 @@ func TestDemoInterrupted(t *testing.T) {
 	t.Chdir(dir)
 	for _, after := range []time.Duration{0, 100 * time.Millisecond, 600 * time.Millisecond} {
 		ctx, cancel := context.WithTimeout(t.Context(), after)
-		must(t, Play(ctx, Options{Org: "demo", Listen: "127.0.0.1:0", Once: true, Out: io.Discard, Log: t.Output()}))
+		must.OK(t, Play(ctx, Options{Org: "demo", Listen: "127.0.0.1:0", Once: true, Out: io.Discard, Log: t.Output()}))
 		cancel()
 		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 			t.Errorf("after %v: %v is left, %v", after, left, err)
@@ -60,9 +61,9 @@ func play(t *testing.T) *demo {
 	t.Helper()
 	o := Options{Org: "demo", Listen: "127.0.0.1:0", Out: io.Discard, Log: t.Output()}
 	d := &demo{Options: o, printer: printer{terminal.NewScreen(o.Out)}, dir: t.TempDir(), began: time.Now()}
-	must(t, d.prepare(t.Context()))
-	t.Cleanup(func() { must(t, d.stop()) })
-	must(t, d.story.play(t.Context(), d.stage))
+	must.OK(t, d.prepare(t.Context()))
+	t.Cleanup(func() { must.OK(t, d.stop()) })
+	must.OK(t, d.story.play(t.Context(), d.stage))
 	d.introduce()
 	t.Logf("ready after %v", time.Since(d.began))
 	return d
@@ -72,8 +73,8 @@ func play(t *testing.T) *demo {
 func newWorkTree(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir() + "/shop"
-	must(t, os.Mkdir(dir, 0o755))
-	must(t, os.WriteFile(dir+"/go.mod", []byte("module shop\n"), 0o644))
+	must.OK(t, os.Mkdir(dir, 0o755))
+	must.OK(t, os.WriteFile(dir+"/go.mod", []byte("module shop\n"), 0o644))
 	for _, args := range [][]string{
 		{"init", "-q"}, {"add", "."},
 		{"-c", "user.name=Ann Example", "-c", "user.email=ann@example.org", "commit", "-q", "-m", "api: open the shop"},
@@ -111,7 +112,7 @@ type visitor struct {
 func (v *visitor) commit(t *testing.T, c *commit) ledger.Commit {
 	t.Helper()
 	record, err := v.api.Commit(t.Context(), v.Org, c.in.name, c.sha)
-	must(t, err)
+	must.OK(t, err)
 	return record
 }
 
@@ -119,8 +120,7 @@ func (v *visitor) checkTimes(t *testing.T) {
 	n := 0
 	var first, last ledger.Time
 	for _, r := range v.story.repos {
-		commits, err := client.Collect(v.api.Commits(t.Context(), v.Org, r.name, client.CommitFilter{}), 0)
-		must(t, err)
+		commits := must.Get(client.Collect(v.api.Commits(t.Context(), v.Org, r.name, client.CommitFilter{}), 0))(t)
 		n += len(commits)
 		for _, c := range commits {
 			if at := c.RegisteredAt; first == 0 || at < first {
@@ -183,8 +183,7 @@ func (v *visitor) checkStates(t *testing.T) {
 }
 
 func (v *visitor) checkViolations(t *testing.T) {
-	list, err := client.Collect(v.api.Violations(t.Context(), v.Org, client.ViolationFilter{}), 0)
-	must(t, err)
+	list := must.Get(client.Collect(v.api.Violations(t.Context(), v.Org, client.ViolationFilter{}), 0))(t)
 	if len(list) != 2 || list[0].Status != ledger.ViolationOpen {
 		t.Fatalf("violations: %+v, want an open one and an older one", list)
 	}
@@ -196,8 +195,7 @@ func (v *visitor) checkViolations(t *testing.T) {
 	active := 0
 	for _, r := range v.story.repos {
 		filter := client.ExceptionFilter{Active: true}
-		exceptions, err := client.Collect(v.api.Exceptions(t.Context(), v.Org, r.name, filter), 0)
-		must(t, err)
+		exceptions := must.Get(client.Collect(v.api.Exceptions(t.Context(), v.Org, r.name, filter), 0))(t)
 		for _, x := range exceptions {
 			if left := time.Until(x.Until.Std()); left > 0 && left < day {
 				active++
@@ -257,7 +255,7 @@ func (v *visitor) checkBlocked(t *testing.T) {
 
 func (v *visitor) checkOverlaps(t *testing.T) {
 	pairs, err := client.Collect(v.api.Overlaps(t.Context(), v.Org, v.story.product, client.OverlapFilter{}), 0)
-	must(t, err)
+	must.OK(t, err)
 	levels := make(map[radar.Level]int)
 	sameAuthor := 0
 	for _, p := range pairs {
@@ -283,8 +281,7 @@ func (v *visitor) checkLanded(t *testing.T) {
 			}
 		}
 		filter := client.CommitFilter{InFlight: true}
-		flying, err := client.Collect(v.api.Commits(t.Context(), v.Org, r.name, filter), 0)
-		must(t, err)
+		flying := must.Get(client.Collect(v.api.Commits(t.Context(), v.Org, r.name, filter), 0))(t)
 		for _, c := range flying {
 			if merged[c.SHA] {
 				t.Errorf("%s is merged and in flight", c.Branch)
@@ -296,23 +293,20 @@ func (v *visitor) checkLanded(t *testing.T) {
 // The link to a job's log works.
 func (v *visitor) checkLogs(t *testing.T) {
 	filter := client.AttestationFilter{Predicate: v.story.test}
-	list, err := client.Collect(v.api.Attestations(t.Context(), v.Org, v.story.product, filter), 1)
-	must(t, err)
+	list := must.Get(client.Collect(v.api.Attestations(t.Context(), v.Org, v.story.product, filter), 1))(t)
 	record, err := v.api.Attestation(t.Context(), v.Org, v.story.product, list[0].ID)
-	must(t, err)
+	must.OK(t, err)
 	response, err := http.Get(record.Verification.RunURL)
-	must(t, err)
+	must.OK(t, err)
 	defer response.Body.Close()
-	log, err := io.ReadAll(response.Body)
-	must(t, err)
+	log := must.Get(io.ReadAll(response.Body))(t)
 	if response.StatusCode != http.StatusOK || !strings.Contains(string(log), v.story.test) {
 		t.Errorf("%s: %s\n%s", record.Verification.RunURL, response.Status, log)
 	}
 }
 
 func (v *visitor) checkWebhooks(t *testing.T) {
-	hooks, err := client.Collect(v.api.Webhooks(t.Context(), v.Org, v.story.product), 0)
-	must(t, err)
+	hooks := must.Get(client.Collect(v.api.Webhooks(t.Context(), v.Org, v.story.product), 0))(t)
 	if len(hooks) != 2 {
 		t.Fatalf("%d webhooks", len(hooks))
 	}
@@ -326,8 +320,7 @@ func (v *visitor) checkWebhooks(t *testing.T) {
 			status = ledger.DeliverySucceeded
 		}
 		list := v.api.Deliveries(t.Context(), v.Org, v.story.product, h.ID, client.DeliveryFilter{})
-		deliveries, err := client.Collect(list, 0)
-		must(t, err)
+		deliveries := must.Get(client.Collect(list, 0))(t)
 		for _, delivery := range deliveries {
 			if delivery.Status != status {
 				t.Errorf("delivery of %q is %s", h.Description, delivery.Status)
@@ -338,16 +331,8 @@ func (v *visitor) checkWebhooks(t *testing.T) {
 		}
 	}
 
-	disabled, err := client.Collect(v.api.Webhooks(t.Context(), v.Org, v.story.product+"-web"), 0)
-	must(t, err)
+	disabled := must.Get(client.Collect(v.api.Webhooks(t.Context(), v.Org, v.story.product+"-web"), 0))(t)
 	if len(disabled) != 1 || disabled[0].Active || disabled[0].DisabledReason == "" {
 		t.Errorf("webhooks of the second repo: %+v, want a disabled one", disabled)
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/receiver"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/webhook"
@@ -133,9 +134,7 @@ func TestLineOfKeyEvent(t *testing.T) {
 	for reason, want := range map[string]string{data: "revoked: lost\uFFFD[2J\n",
 		strings.Replace(data, `"reason":"lost\u001b[2J",`, "", 1): "revoked\n"} {
 		e, err := client.NewEvent("evt_1", ledger.EventKey, []byte(reason))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		line, err := (&Printer{}).Line(e)
 		want = "2026-11-20T09:00:00.000Z  key          -  -             receipt key 0123456789ab " + want
 		if err != nil || string(line) != want {

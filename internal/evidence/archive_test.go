@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -19,16 +20,12 @@ func packed(t testing.TB, headers ...tar.Header) []byte {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
 	for _, h := range headers {
-		if err := w.WriteHeader(&h); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, w.WriteHeader(&h))
 		if _, err := w.Write(bytes.Repeat([]byte("x"), int(h.Size))); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, w.Close())
 	return out.Bytes()
 }
 
@@ -38,22 +35,16 @@ func written(t testing.TB, files map[string]string, order ...string) []byte {
 	var out bytes.Buffer
 	w := newWriter(&out)
 	for _, name := range order {
-		if err := w.add(name, 0, []byte(files[name])); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, w.add(name, 0, []byte(files[name])))
 	}
-	if err := w.close(0); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, w.close(0))
 	return out.Bytes()
 }
 
 func TestRead(t *testing.T) {
 	text := written(t, map[string]string{"b.json": `{"a":1}`, "dir/a": ""}, "b.json", "dir/a", "b.json")
 	a, err := read(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if got := strings.Join(a.Names(), " "); got != "SHA256SUMS b.json dir/a" {
 		t.Errorf("names %s", got)
 	}
@@ -173,18 +164,12 @@ func TestCheckSums(t *testing.T) {
 		var out bytes.Buffer
 		w := newWriter(&out)
 		for _, name := range []string{"a", "b"} {
-			if err := w.write(name, 0, []byte("xxx")); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, w.write(name, 0, []byte("xxx")))
 		}
 		w.sums.WriteString(text)
-		if err := w.close(0); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, w.close(0))
 		a, err := read(out.Bytes())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		return a
 	}
 
@@ -205,9 +190,7 @@ func TestCheckSums(t *testing.T) {
 	}
 
 	a, err := read(packed(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if got := fmt.Sprint(a.CheckSums()); got != "[SHA256SUMS is missing]" {
 		t.Errorf("without sums: %s", got)
 	}
@@ -221,9 +204,7 @@ func TestManifestOfAnotherFormat(t *testing.T) {
 		`{"format":"ledgerd-evidence/v1","commits":["` + strings.Repeat(`a","`, MaxCommits) + `b"]}`: "more than 10000",
 	} {
 		a, err := read(written(t, map[string]string{ManifestFile: text}, ManifestFile))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if _, err := a.Manifest(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.60s: %v, want %q", text, err, want)
 		}
@@ -284,9 +265,7 @@ func TestPageEscapes(t *testing.T) {
 	page.Add(c, func(string) bool { return true })
 	page.Add(c, func(string) bool { return true })
 	text, err := page.Render()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, bad := range []string{"<script", "<img", `href="javascript:`, `"'>`} {
 		if strings.Contains(string(text), bad) {
 			t.Errorf("the page has %s", bad)

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -17,9 +18,7 @@ import (
 func inProcess(t *testing.T, answer http.HandlerFunc) *reader {
 	t.Helper()
 	c, err := client.New("http://host", client.Options{HTTPClient: &http.Client{Transport: client.InProcess(answer)}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return &reader{c, "acme", "api"}
 }
 
@@ -96,9 +95,7 @@ func TestCommitsAreLimited(t *testing.T) {
 		fmt.Fprintf(w, `{"data":[%s],"next_cursor":""}`, strings.Join(list, ","))
 	})
 	now, err := ledger.ParseSince("2026-06-01")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if _, err := r.attested(t.Context(), 1, now); err == nil || !strings.Contains(err.Error(), "more than 10000 commits") {
 		t.Errorf("too many commits: %v", err)
 	}

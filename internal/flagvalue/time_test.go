@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
@@ -88,9 +89,7 @@ func TestAnyCase(t *testing.T) {
 	StateVar(command, &state, "state", "")
 	LevelVar(command, &level, "level", "")
 	StatusVar(command, &status, "")
-	if err := command.ParseFlags([]string{"--state", "promotable", "--level", "high", "--status", "FAIL"}); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, command.ParseFlags([]string{"--state", "promotable", "--level", "high", "--status", "FAIL"}))
 	if state != ledger.Promotable || level != radar.High || status != ledger.Fail {
 		t.Errorf("%s, %s, %s", state, level, status)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/internal/gitrepo/gitrepotest"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
@@ -26,23 +27,17 @@ func joinLines(lines []string) string {
 func BenchmarkGitRecord(b *testing.B) {
 	gitrepotest.IgnoreConfig(b)
 	g, err := NewSynthetic(b.Context(), b.TempDir(), 500)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.OK(b, err)
 
 	b.Run("git diff-tree", func(b *testing.B) {
 		for b.Loop() {
-			if err := g.DiffTree(b.Context()).Run(); err != nil {
-				b.Fatal(err)
-			}
+			must.OK(b, g.DiffTree(b.Context()).Run())
 		}
 	})
 	b.Run("changes", func(b *testing.B) {
 		for b.Loop() {
 			objects, err := g.objects(b.Context())
-			if err != nil {
-				b.Fatal(err)
-			}
+			must.OK(b, err)
 			if changes, err := objects.changes(b.Context(), g.base, g.sha); err != nil || len(changes) != 500 {
 				b.Fatalf("%d changes: %v", len(changes), err)
 			}

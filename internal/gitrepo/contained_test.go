@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/internal/gitrepo/gitrepotest"
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 func TestContained(t *testing.T) {
@@ -90,14 +91,10 @@ func TestContainedWithAnOldGit(t *testing.T) {
 	}
 	bin := t.TempDir()
 	real, err := exec.LookPath("git")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	gitrepotest.WriteFile(t, filepath.Join(bin, "git"), "#!/bin/sh\ncase \" $* \" in *' merge-tree --write-tree '*) "+
 		"exit 129;; esac\nexec "+real+" \"$@\"\n")
-	if err := os.Chmod(filepath.Join(bin, "git"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Chmod(filepath.Join(bin, "git"), 0o755))
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	if got := f.contained(t.Context(), base, tips); !slices.Equal(got, []string{first}) {
 		t.Errorf("%q, want %q", got, first)
@@ -106,9 +103,6 @@ func TestContainedWithAnOldGit(t *testing.T) {
 
 func countObjects(t *testing.T, dir string) int {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, ".git", "objects", "*", "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(filepath.Glob(filepath.Join(dir, ".git", "objects", "*", "*")))(t)
 	return len(files)
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/internal/gitrepo/gitrepotest"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/gitobject"
 )
@@ -17,9 +18,7 @@ func TestDescribe(t *testing.T) {
 	g := Repo{Dir: f.Dir}
 
 	c, err := g.Describe(t.Context(), "HEAD~1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if c.Author.Name != "Eve" || c.Committer.Name != "Ada" || c.SigningKey != "" || c.Check() != nil ||
 		c.Branch != "" || c.Parents != nil || c.Changes != nil || len(ledger.CoAuthors(c.Message)) != 1 {
 		t.Errorf("%+v, %v", c, c.Check())
@@ -45,9 +44,7 @@ func TestDescribeReadsTheObjectItself(t *testing.T) {
 
 	for _, dir := range []string{f.Dir, shallow} {
 		c, err := Repo{Dir: dir}.ReadCommit(t.Context(), Query{Rev: second})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if o, err := gitobject.Parse(second, c.Object); err != nil || o.Message != "Two" || o.Parents[0] != first {
 			t.Errorf("%s: %+v, %v", dir, o, err)
 		}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/internal/gitrepo/gitrepotest"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
@@ -217,9 +218,7 @@ func TestFetchRunsNoCommandFault(t *testing.T) {
 	clone := h.clone("--depth=1", "+refs/heads/feature:refs/remotes/origin/feature")
 	hook := filepath.Join(clone.Dir, ".git", "hooks", "reference-transaction")
 	gitrepotest.WriteFile(t, hook, "#!/bin/sh\ntouch "+pwned+"\n")
-	if err := os.Chmod(hook, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Chmod(hook, 0o755))
 	if c, err := clone.ReadCommit(t.Context(), Query{Rev: h.head, Fetch: true}); err != nil || c.ChangesErr != nil {
 		t.Error(err, c.ChangesErr)
 	}
@@ -253,9 +252,7 @@ func TestFetchRunsNoCommandFault(t *testing.T) {
 func TestFetchCommit(t *testing.T) {
 	h := newHostedRepo(t, 30)
 	clone := h.clone("--depth=1", "+refs/pull/1/merge:refs/remotes/pull/1/merge")
-	if err := clone.FetchCommit(t.Context(), h.head); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, clone.FetchCommit(t.Context(), h.head))
 	c, err := clone.Describe(t.Context(), h.head)
 	if err != nil || c.SHA != h.head || c.Author.Name != "Ada" {
 		t.Error(c, err)

@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/ledgerd/ledgerd/internal/gitrepo/gitrepotest"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
@@ -75,9 +76,7 @@ func TestTooManyPaths(t *testing.T) {
 	}
 	g, commits := newGitRepo(t, nil, gitrepotest.Tree{}, most, more)
 	objects, err := g.objects(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer objects.close()
 	for i, want := range map[int]error{1: nil, 2: errTooManyPaths} {
 		changes, reason, err := g.changes(t.Context(), objects, commits[0], commits[i])

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/internal/gitrepo/gitrepotest"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
@@ -38,14 +39,10 @@ func newForest(t *testing.T) forest {
 func mustRecord(t testing.TB, g Repo, from, to string) []radar.Change {
 	t.Helper()
 	objects, err := g.objects(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer objects.close()
 	changes, err := objects.changes(t.Context(), from, to)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if err := (ledger.Registration{Changes: changes}).Check(); err != nil {
 		t.Errorf("the ledger would reject the record: %v", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -81,9 +82,7 @@ func TestGitMainline(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			test.query.DefaultBranch = trunk
 			got, err := test.clone.ReadCommit(t.Context(), test.query)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			base := test.base
 			if base != "" {
 				base = f.Git("rev-parse", base)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/internal/gitrepo/gitrepotest"
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 // A mergeForest has a branch topic, checked out from the first commit of main, and main has
@@ -19,9 +20,7 @@ const lines = "1\n2\n3\n4\n5\n6\n7\n8\n9\n"
 func newMergeForest(t *testing.T, options ...string) mergeForest {
 	f := mergeForest{newForest(t)}
 	if len(options) > 0 {
-		if err := os.RemoveAll(filepath.Join(f.Dir(), ".git")); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.RemoveAll(filepath.Join(f.Dir(), ".git")))
 		f.Git(append([]string{"init", "--quiet", "--initial-branch=main"}, options...)...)
 	}
 	f.Commit("a", lines)
@@ -123,9 +122,7 @@ func TestCleanMerges(t *testing.T) {
 			f.on("topic", func() { f.Git("update-index", "--chmod=+x", "a"); f.Git("checkout-index", "--force", "a") })
 			f.on("main", func() {
 				f.end()
-				if err := os.Symlink("a", filepath.Join(f.Dir(), "link")); err != nil {
-					f.t.Fatal(err)
-				}
+				must.OK(f.t, os.Symlink("a", filepath.Join(f.Dir(), "link")))
 			})
 		},
 		"a deleted file": func(f mergeForest) {
@@ -142,9 +139,7 @@ func TestCleanMerges(t *testing.T) {
 			module := func(digit string) func() {
 				return func() {
 					f.Git("update-index", "--add", "--cacheinfo", "160000,"+strings.Repeat(digit, 40)+",module")
-					if err := os.MkdirAll(filepath.Join(f.Dir(), "module"), 0o755); err != nil {
-						f.t.Fatal(err)
-					}
+					must.OK(f.t, os.MkdirAll(filepath.Join(f.Dir(), "module"), 0o755))
 				}
 			}
 			f.Git("checkout", "--quiet", "main")
@@ -296,9 +291,7 @@ func TestCloneDoesNotChangeVerdict(t *testing.T) {
 	for _, hook := range []string{"reference-transaction", "post-index-change", "pre-merge-commit"} {
 		path := filepath.Join(f.Dir(), ".git/hooks", hook)
 		gitrepotest.WriteFile(t, path, "#!/bin/sh\ntouch "+ran+"\n")
-		if err := os.Chmod(path, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.Chmod(path, 0o755))
 	}
 
 	t.Setenv("GIT_CONFIG_COUNT", "1")

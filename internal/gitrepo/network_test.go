@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/internal/gitrepo/gitrepotest"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
@@ -156,9 +157,7 @@ func TestCredentialsOfJobs(t *testing.T) {
 				ssh := filepath.Join(j.tmp, "ssh")
 				gitrepotest.WriteFile(t, ssh, "#!/bin/sh\n[ \"$1 $2\" = \"-i $RUNNER_TEMP/key\" ] || exit 1\n"+
 					"for command; do :; done\neval \"$command\"\n")
-				if err := os.Chmod(ssh, 0o755); err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, os.Chmod(ssh, 0o755))
 				j.config(t, "core.sshCommand", `"`+ssh+`" -i "$RUNNER_TEMP/key" -o StrictHostKeyChecking=yes`)
 				return j.Repo
 			}},

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/internal/gitrepo/gitrepotest"
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 // programs are small programs in a folder. Each leaves a file of its own name in the folder
@@ -21,9 +22,7 @@ func newPrograms(t *testing.T) programs {
 		t.Skip("needs a shell")
 	}
 	p := programs{t.TempDir()}
-	if err := os.Mkdir(filepath.Join(p.dir, "ran"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Mkdir(filepath.Join(p.dir, "ran"), 0o755))
 	p.write(t, filepath.Join(p.dir, "git-remote-program"))
 	t.Setenv("PATH", p.dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 	return p
@@ -32,9 +31,7 @@ func newPrograms(t *testing.T) programs {
 func (p programs) write(t *testing.T, path string) {
 	t.Helper()
 	gitrepotest.WriteFile(t, path, "#!/bin/sh\ntouch '"+filepath.Join(p.dir, "ran", filepath.Base(path))+"'\nexit 1\n")
-	if err := os.Chmod(path, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Chmod(path, 0o755))
 }
 
 // set sets settings of a repository to programs of the same names.
@@ -53,10 +50,7 @@ func (p programs) set(t *testing.T, g Repo, settings ...string) {
 // ran returns the names of the programs that ran.
 func (p programs) ran(t *testing.T) []string {
 	t.Helper()
-	entries, err := os.ReadDir(filepath.Join(p.dir, "ran"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := must.Get(os.ReadDir(filepath.Join(p.dir, "ran")))(t)
 	var names []string
 	for _, e := range entries {
 		names = append(names, e.Name())
@@ -102,9 +96,7 @@ func TestUntrustedFolders(t *testing.T) {
 		gitrepotest.Git(t, folder, "", "config", "--file", filepath.Join(folder, "config"), key, value)
 	}
 	replace := func(t *testing.T, path string, write func(string) error) {
-		if err := errors.Join(os.RemoveAll(path), write(path)); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, errors.Join(os.RemoveAll(path), write(path)))
 	}
 
 	for name, prepare := range map[string]func(t *testing.T, bare string) (folder string){
@@ -142,9 +134,7 @@ func TestUntrustedFolders(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			clone := h.clone("--depth=1", "+refs/heads/feature:refs/remotes/origin/feature")
 			bare := filepath.Join(clone.Dir, "sub", "folder", "bare")
-			if err := os.CopyFS(bare, os.DirFS(template)); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, os.CopyFS(bare, os.DirFS(template)))
 			g := Repo{Dir: prepare(t, bare)}
 			for what, err := range useAll(t, g, h) {
 				if _, ok := errors.AsType[untrustedFolder](err); !ok {

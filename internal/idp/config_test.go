@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/internal/idp"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger/member"
 )
 
@@ -22,7 +23,7 @@ func TestRead(t *testing.T) {
 - {name: keycloak, issuer: "http://127.0.0.1:8081/realms/acme", client_id: ledgerd, client_secret: 007}
 - {name: any, issuer: https://any.example, client_id: a, client_secret: b, orgs: ["*"]}
 `))
-	check(t, err)
+	must.OK(t, err)
 	want := []idp.Config{
 		{Name: "okta", Label: "Okta", Issuer: "https://acme.okta.com", ClientID: "0oa1", ClientSecret: "hunter2",
 			Scopes: []string{"openid", "groups"}, Orgs: []string{"acme", "globex"}},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/idp"
 	"github.com/ledgerd/ledgerd/internal/idp/idptest"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/member"
 )
@@ -23,7 +24,7 @@ func TestSignIn(t *testing.T) {
 		"mixed": []any{"a", 1}, "object": map[string]any{"a": "b"}, "long": strings.Repeat("x", 1025),
 	}})
 	got, err := s.signIn(idp.Request{})
-	check(t, err)
+	must.OK(t, err)
 	for _, name := range []string{"iss", "aud", "iat", "exp", "nonce", "auth_time"} {
 		if len(got.Claims[name]) != 1 {
 			t.Errorf("the claim %s has %q", name, got.Claims[name])
@@ -103,7 +104,7 @@ func TestAnswers(t *testing.T) {
 			test.change(answer)
 			_, err := s.provider.Finish(t.Context(), flow, answer)
 			if test.want == "" {
-				check(t, err)
+				must.OK(t, err)
 				return
 			}
 			s.wantRefused(name, err, test.want)
@@ -117,7 +118,7 @@ func TestProviderWithoutIssuerInAnswers(t *testing.T) {
 	s.idp.Metadata = map[string]any{"authorization_response_iss_parameter_supported": nil}
 	s.idp.ChangeAnswer = func(v url.Values) { v.Del("iss") }
 	_, err := s.signIn(idp.Request{})
-	check(t, err)
+	must.OK(t, err)
 	s.idp.ChangeAnswer = func(v url.Values) { v.Set("iss", "https://evil.example") }
 	_, err = s.signIn(idp.Request{})
 	s.wantRefused("another issuer", err, "the answer is not from Okta")
@@ -145,7 +146,7 @@ func TestFlows(t *testing.T) {
 	s.advance(10*time.Minute - time.Millisecond)
 	s.idp.TokenClaims = map[string]any{"iat": s.now().Unix()}
 	_, err = s.provider.Finish(t.Context(), flow, answer)
-	check(t, err)
+	must.OK(t, err)
 	_, err = s.provider.Finish(t.Context(), flow, answer)
 	s.wantRefused("a code that was used", err, "does not accept the code")
 

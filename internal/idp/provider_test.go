@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/internal/idp"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -55,7 +56,7 @@ func TestProviderThatFails(t *testing.T) {
 			s.idp.Replace(nil)
 			s.advance(5 * time.Second)
 			_, err = s.signIn(idp.Request{})
-			check(t, err)
+			must.OK(t, err)
 		})
 	}
 }
@@ -196,16 +197,16 @@ func TestSignInsOfASlowProvider(t *testing.T) {
 func TestMetadataAges(t *testing.T) {
 	s := newSite(t)
 	_, err := s.signIn(idp.Request{})
-	check(t, err)
+	must.OK(t, err)
 	s.idp.Metadata = map[string]any{"authorization_endpoint": s.idp.URL + "/authorize?tenant=acme"}
 	s.advance(time.Hour)
 	s.idp.Replace(s.except(discovery, status(500)))
 	_, err = s.signIn(idp.Request{})
-	check(t, err)
+	must.OK(t, err)
 	s.idp.Replace(nil)
 	s.advance(5 * time.Second)
 	_, err = s.signIn(idp.Request{})
-	check(t, err)
+	must.OK(t, err)
 	if s.idp.Asked().Get("tenant") != "acme" {
 		t.Errorf("the former endpoint was used: %v", s.idp.Asked())
 	}
@@ -234,5 +235,5 @@ func TestSecretInForm(t *testing.T) {
 		s.idp.ServeHTTP(w, r)
 	})
 	_, err := s.signIn(idp.Request{})
-	check(t, err)
+	must.OK(t, err)
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/idp"
 	"github.com/ledgerd/ledgerd/internal/idp/idptest"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/member"
 )
@@ -59,7 +60,7 @@ func newSite(t *testing.T) *site {
 	s.idp.Now = s.now
 	s.idp.SignInAs(idptest.Person{Claims: ann()})
 	configs, err := idp.Read(strings.NewReader(s.idp.YAML("okta", "Okta")))
-	check(t, err)
+	must.OK(t, err)
 	s.config = configs[0]
 	s.provider = s.open("okta")
 	return s
@@ -85,7 +86,7 @@ func (s *site) visit(location string) url.Values {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	resp, err := client.Get(location)
-	check(s.t, err)
+	must.OK(s.t, err)
 	defer resp.Body.Close()
 	back, err := resp.Location()
 	if err != nil {
@@ -102,9 +103,9 @@ func (s *site) visit(location string) url.Values {
 func (s *site) begin(r idp.Request) (idp.Flow, url.Values) {
 	s.t.Helper()
 	flow, location, err := s.provider.Begin(s.t.Context(), r)
-	check(s.t, err)
+	must.OK(s.t, err)
 	parsed, err := idp.ParseFlow(flow.Encode())
-	check(s.t, err)
+	must.OK(s.t, err)
 	return parsed, s.visit(location)
 }
 
@@ -113,13 +114,6 @@ func (s *site) signIn(r idp.Request) (member.Account, error) {
 	s.t.Helper()
 	flow, answer := s.begin(r)
 	return s.provider.Finish(s.t.Context(), flow, answer)
-}
-
-func check(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // wantRefused checks that a sign-in fails as one that counts, and that its error and the log say why.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/idp"
 	"github.com/ledgerd/ledgerd/internal/idp/idptest"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/oidc/oidctest"
 	"github.com/ledgerd/ledgerd/ledger"
 )
@@ -26,7 +27,7 @@ func TestUnverifiedEmail(t *testing.T) {
 		}
 		s.idp.SignInAs(idptest.Person{Claims: claims})
 		got, err := s.signIn(idp.Request{})
-		check(t, err)
+		must.OK(t, err)
 		if _, ok := got.Claims["email"]; ok || got.Email != "" {
 			t.Errorf("email_verified is %s: got the address %q and the claim %q", name, got.Email, got.Claims["email"])
 		}
@@ -95,8 +96,7 @@ func TestTokenClaims(t *testing.T) {
 
 func marshal(t *testing.T, v any) string {
 	t.Helper()
-	text, err := json.Marshal(v)
-	check(t, err)
+	text := must.Get(json.Marshal(v))(t)
 	return string(text)
 }
 
@@ -185,7 +185,7 @@ func TestSignatures(t *testing.T) {
 		s.idp.SignToken = test.sign
 		_, err := s.signIn(idp.Request{})
 		if test.want == "" {
-			check(t, err)
+			must.OK(t, err)
 			continue
 		}
 		s.wantRefused(name, err, test.want)
@@ -196,10 +196,10 @@ func TestSignatures(t *testing.T) {
 func TestKeyRotation(t *testing.T) {
 	s := newSite(t)
 	_, err := s.signIn(idp.Request{})
-	check(t, err)
+	must.OK(t, err)
 	s.idp.Rotate()
 	_, err = s.signIn(idp.Request{})
-	check(t, err)
+	must.OK(t, err)
 }
 
 // A provider's key of small order does not count: anybody could sign ID tokens with it.
@@ -209,8 +209,7 @@ func TestKeyOfSmallOrderDoesNotCount(t *testing.T) {
 	s.idp.Replace(s.except("/jwks", text(`{"keys":[`+oidctest.KeyOf(t, oidctest.NewKey(t))+
 		`,{"kty":"OKP","crv":"Ed25519","x":"`+oidctest.Encode(string(neutral))+`"}]}`)))
 	s.idp.SignToken = func(claims map[string]any) string {
-		payload, err := json.Marshal(claims)
-		check(t, err)
+		payload := must.Get(json.Marshal(claims))(t)
 		forged := append(neutral, make([]byte, 32)...) // of every message
 		return oidctest.Encode(`{"alg":"EdDSA"}`) + "." + oidctest.Encode(string(payload)) + "." +
 			oidctest.Encode(string(forged))

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 func run(t *testing.T, expression, text string) (string, error) {
@@ -60,9 +62,7 @@ func TestErrors(t *testing.T) {
 // An expression that does not end is stopped.
 func TestEndlessExpression(t *testing.T) {
 	q, err := Parse("def f: f; f")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	err = q.Write(ctx, new(bytes.Buffer), []byte("1"))
@@ -78,9 +78,7 @@ func (d *discarded) Write(p []byte) (int, error) { *d += discarded(len(p)); retu
 
 func TestOutputIsBounded(t *testing.T) {
 	q, err := Parse(`. as $x | repeat($x)`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	var n discarded
 	err = q.Write(t.Context(), &n, []byte(`"`+strings.Repeat("x", 1<<20)+`"`))
 	if err == nil || !strings.Contains(err.Error(), "more than 64 MiB") || n > MaxOutput {

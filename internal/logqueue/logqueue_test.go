@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/internal/logqueue"
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 func note(dropped int) []byte { return fmt.Appendf(nil, "dropped %d\n", dropped) }
@@ -82,9 +83,7 @@ func TestFaultLinesFollowAfterThePipeDrains(t *testing.T) {
 	reader := bufio.NewReader(r)
 	for {
 		text, err := reader.ReadString('\n')
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if strings.HasPrefix(text, "dropped ") {
 			break
 		}
@@ -199,9 +198,7 @@ func (w *flakyWriter) recover() {
 func pipe(t *testing.T) (r, w *os.File) {
 	t.Helper()
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() {
 		r.Close()
 		w.Close()

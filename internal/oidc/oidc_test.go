@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/oidc"
 	"github.com/ledgerd/ledgerd/internal/oidc/oidctest"
 	"github.com/ledgerd/ledgerd/ledger"
@@ -196,8 +197,7 @@ func TestAnIssuerThatHangs(t *testing.T) {
 
 	wantCode(t, "of another issuer", verify(v, other, valid(other)), "")
 	wantCode(t, "with a known key", verify(v, p, valid(p)), "")
-	token, err := exchange.Parse(p.TokenWithID("new", p.GitHub("x", time.Now())))
-	check(t, err)
+	token := must.Get(exchange.Parse(p.TokenWithID("new", p.GitHub("x", time.Now()))))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if _, err := v.Verify(ctx, exchange.Issuer{URL: p.URL}, token); !errors.Is(err, context.Canceled) {
@@ -211,8 +211,7 @@ func TestAnIssuerThatHangs(t *testing.T) {
 func TestReadingOutlivesARequest(t *testing.T) {
 	p := oidctest.New(t)
 	v, _ := newIssuers(p)
-	token, err := exchange.Parse(valid(p))
-	check(t, err)
+	token := must.Get(exchange.Parse(valid(p)))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if _, err := v.Verify(ctx, exchange.Issuer{URL: p.URL}, token); err != nil {
@@ -226,13 +225,12 @@ func TestPastedKeys(t *testing.T) {
 	v, _ := newIssuers(p)
 	issuer := exchange.Issuer{URL: p.URL, JWKS: p.JWKS()}
 	token, err := exchange.Parse(valid(p))
-	check(t, err)
+	must.OK(t, err)
 	_, err = v.Verify(context.Background(), issuer, token)
-	check(t, err)
+	must.OK(t, err)
 
 	p.Rotate()
-	token, err = exchange.Parse(valid(p))
-	check(t, err)
+	token = must.Get(exchange.Parse(valid(p)))(t)
 	_, err = v.Verify(context.Background(), issuer, token)
 	wantCode(t, "with another key", err, ledger.CodeInvalidToken)
 	wantReads(t, p, 0)
@@ -248,10 +246,8 @@ func TestPastedKeysAreOfOneOrg(t *testing.T) {
 	pasted := exchange.Issuer{URL: p.URL, JWKS: attacker.JWKS()}
 	claims := attacker.GitHub("x", time.Now())
 	claims["iss"] = p.URL
-	forged, err := exchange.Parse(attacker.Token(claims))
-	check(t, err)
-	genuine, err := exchange.Parse(valid(p))
-	check(t, err)
+	forged := must.Get(exchange.Parse(attacker.Token(claims)))(t)
+	genuine := must.Get(exchange.Parse(valid(p)))(t)
 
 	for range 2 { // the second time, keys are cached
 		for _, test := range []struct {
@@ -306,7 +302,7 @@ func TestManyIssuers(t *testing.T) {
 		url := fmt.Sprintf("https://127.0.0.1/%d", i)
 		claims["iss"] = url
 		token, err := exchange.Parse(p.Token(claims))
-		check(t, err)
+		must.OK(t, err)
 		_, err = v.Verify(context.Background(), exchange.Issuer{URL: url}, token)
 		wantUnavailable(t, url, err, "cannot be reached")
 	}
@@ -327,13 +323,6 @@ func endless(text string) http.HandlerFunc {
 				return
 			}
 		}
-	}
-}
-
-func check(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 

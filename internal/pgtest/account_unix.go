@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
+
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 // asServer gives a folder and a command to the user postgres if the test runs as root, under which
@@ -19,14 +21,14 @@ func asServer(t testing.TB, dir string, command *exec.Cmd) {
 		return
 	}
 	u, err := user.Lookup("postgres")
-	check(t, err)
+	must.OK(t, err)
 	uid, err := strconv.Atoi(u.Uid)
-	check(t, err)
+	must.OK(t, err)
 	gid, err := strconv.Atoi(u.Gid)
-	check(t, err)
+	must.OK(t, err)
 
 	if dir != "" {
-		check(t, os.Chown(dir, uid, gid))
+		must.OK(t, os.Chown(dir, uid, gid))
 	}
 	if command != nil {
 		command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
@@ -35,7 +36,7 @@ func RunAgain(t *testing.T, once map[string]string) {
 	_, tests, _ := strings.Cut(flag.Lookup("test.run").Value.String(), "/")
 	cluster := Start(t, Fast()...)
 	program, err := os.Executable()
-	check(t, err)
+	must.OK(t, err)
 	args := []string{"-test.run=" + tests, "-test.skip=^(" + strings.Join(slices.Sorted(maps.Values(once)), "|") + ")$"}
 	if testing.Verbose() {
 		args = append(args, "-test.v")

@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ledgerd/ledgerd/internal/freeport"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
@@ -58,8 +59,8 @@ func StartIn(t testing.TB, f Folders, settings ...string) *Cluster {
 	}
 	c.Configure(t, fmt.Sprint("port=", c.port))
 	c.Run(t)
-	check(t, c.Exec(t.Context(), c.AdminURL(), "CREATE DATABASE "+empty))
-	check(t, c.Exec(t.Context(), c.url(empty), "CREATE EXTENSION citext"))
+	must.OK(t, c.Exec(t.Context(), c.AdminURL(), "CREATE DATABASE "+empty))
+	must.OK(t, c.Exec(t.Context(), c.url(empty), "CREATE EXTENSION citext"))
 	return c
 }
 
@@ -74,8 +75,8 @@ func newCluster(t testing.TB, folder string) *Cluster {
 
 	var err error
 	c.dir, err = os.MkdirTemp("", "pg") // short, because it has a socket
-	check(t, err)
-	t.Cleanup(func() { check(t, os.RemoveAll(c.dir)) })
+	must.OK(t, err)
+	t.Cleanup(func() { must.OK(t, os.RemoveAll(c.dir)) })
 	asServer(t, c.dir, nil)
 	if folder == "" {
 		folder = c.dir
@@ -114,10 +115,10 @@ func programs() string {
 func freePort(t testing.TB) int {
 	t.Helper()
 	address, err := freeport.Address()
-	check(t, err)
+	must.OK(t, err)
 	_, port, _ := strings.Cut(address, ":")
 	number, err := strconv.Atoi(port)
-	check(t, err)
+	must.OK(t, err)
 	return number
 }
 
@@ -138,10 +139,10 @@ func (c *Cluster) run(t testing.TB, program string, args ...string) {
 func (c *Cluster) Configure(t testing.TB, setting string) {
 	t.Helper()
 	file, err := os.OpenFile(filepath.Join(c.data, "postgresql.conf"), os.O_APPEND|os.O_WRONLY, 0)
-	check(t, err)
+	must.OK(t, err)
 	defer file.Close()
 	_, err = fmt.Fprintln(file, setting)
-	check(t, err)
+	must.OK(t, err)
 }
 
 // Run starts the server, and waits until it accepts connections.
@@ -190,7 +191,7 @@ func (c *Cluster) NewDatabase(t testing.TB) (url string) {
 func (c *Cluster) Copies(t testing.TB, fill func(url string)) (newCopy func(testing.TB) (url string)) {
 	t.Helper()
 	original, err := c.copy(t.Cleanup, empty)
-	check(t, err)
+	must.OK(t, err)
 	fill(c.url(original))
 	return func(t testing.TB) string {
 		t.Helper()
@@ -201,7 +202,7 @@ func (c *Cluster) Copies(t testing.TB, fill func(url string)) (newCopy func(test
 func (c *Cluster) newCopy(t testing.TB, original string) (url string) {
 	t.Helper()
 	name, err := c.copy(t.Cleanup, original)
-	check(t, err)
+	must.OK(t, err)
 	return c.url(name)
 }
 
@@ -250,11 +251,4 @@ func (c *Cluster) Exec(ctx context.Context, url, script string) error {
 		err = closeErr
 	}
 	return err
-}
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

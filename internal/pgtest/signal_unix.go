@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 // Kill kills all processes of the server, as if its host was switched off.
@@ -35,9 +37,9 @@ func (c *Cluster) Kill(t testing.TB) {
 func (c *Cluster) forget(t testing.TB) {
 	t.Helper()
 	sockets, err := filepath.Glob(filepath.Join(c.dir, ".s.PGSQL.*"))
-	check(t, err)
+	must.OK(t, err)
 	for _, file := range append(sockets, filepath.Join(c.data, "postmaster.pid")) {
-		check(t, os.Remove(file))
+		must.OK(t, os.Remove(file))
 	}
 }
 
@@ -47,14 +49,14 @@ func (c *Cluster) Signal(t testing.TB, s syscall.Signal) {
 	t.Helper()
 	var main int
 	content, err := os.ReadFile(filepath.Join(c.data, "postmaster.pid"))
-	check(t, err)
+	must.OK(t, err)
 	_, err = fmt.Fscan(bytes.NewReader(content), &main)
-	check(t, err)
+	must.OK(t, err)
 
 	// The others have another parent as soon as the main one has ended.
 	list, err := exec.Command("ps", "-A", "-o", "pid=", "-o", "ppid=").Output()
-	check(t, err)
-	check(t, syscall.Kill(main, s))
+	must.OK(t, err)
+	must.OK(t, syscall.Kill(main, s))
 	for line := range bytes.Lines(list) {
 		var pid, parent int
 		if _, err := fmt.Sscan(string(line), &pid, &parent); err == nil && parent == main {

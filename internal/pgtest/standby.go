@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 // NewStandby starts a standby of the server, which stops when the test ends.
@@ -21,7 +23,7 @@ func (c *Cluster) NewStandby(t testing.TB) *Cluster {
 // Follow makes the server, which must not run, a standby of another one. What it had is deleted.
 func (c *Cluster) Follow(t testing.TB, primary *Cluster) {
 	t.Helper()
-	check(t, os.RemoveAll(c.data))
+	must.OK(t, os.RemoveAll(c.data))
 	c.run(t, "pg_basebackup", "-d", primary.AdminURL(), "-D", c.data, "-R", "-c", "fast", "--no-sync")
 	c.Configure(t, fmt.Sprint("port=", c.port))
 	c.Configure(t, fmt.Sprintf("unix_socket_directories='%s'", c.dir))
@@ -33,7 +35,7 @@ func (c *Cluster) Follow(t testing.TB, primary *Cluster) {
 // Leave lets a standby get nothing more from its primary.
 func (c *Cluster) Leave(t testing.TB) {
 	t.Helper()
-	check(t, c.Exec(t.Context(), c.AdminURL(), "ALTER SYSTEM SET primary_conninfo = ''"))
+	must.OK(t, c.Exec(t.Context(), c.AdminURL(), "ALTER SYSTEM SET primary_conninfo = ''"))
 	c.Reload(t)
 	c.await(t, "the standby to leave", func(ctx context.Context, conn *pgx.Conn) (has bool, err error) {
 		return has, conn.QueryRow(ctx, "SELECT count(*) = 0 FROM pg_stat_wal_receiver").Scan(&has)
@@ -53,7 +55,7 @@ SELECT count(*) = 1 FROM pg_stat_replication WHERE state = 'streaming' AND sync_
 
 	// Commits wait as soon as the checkpointer has read the setting. It then writes a checkpoint, to which
 	// the standby catches up.
-	check(t, c.Exec(t.Context(), c.AdminURL(), "CHECKPOINT"))
+	must.OK(t, c.Exec(t.Context(), c.AdminURL(), "CHECKPOINT"))
 	hasCaughtUp := func(ctx context.Context, conn *pgx.Conn) (has bool, err error) {
 		return has, conn.QueryRow(ctx, `
 SELECT coalesce(min(flush_lsn) >= pg_current_wal_lsn(), false) FROM pg_stat_replication`).Scan(&has)
@@ -79,7 +81,7 @@ func (c *Cluster) await(t testing.TB, what string, done func(context.Context, *p
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, c.AdminURL())
-	check(t, err)
+	must.OK(t, err)
 	defer conn.Close(ctx)
 	for {
 		is, err := done(ctx, conn)

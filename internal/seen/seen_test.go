@@ -8,17 +8,11 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
 const origin = "ledger.example/v1/orgs/acme/log"
-
-func check(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 func (m *Memory) mustReplace(t *testing.T, known, l Log, want bool) {
 	t.Helper()
@@ -52,7 +46,7 @@ func TestMemory(t *testing.T) {
 	m.wantLog(t, origin+"/2", Log{})
 
 	place := Place{Server: "https://ledger.example", Org: "acme", Origin: origin}
-	check(t, m.SavePlace(t.Context(), place))
+	must.OK(t, m.SavePlace(t.Context(), place))
 	for org, want := range map[string]string{"acme": origin, "globex": ""} {
 		if got, err := m.Place(place.Server, org); err != nil || got.Origin != want || got.Org != org {
 			t.Errorf("%s: %+v, %v", org, got, err)
@@ -88,7 +82,7 @@ func TestOneOfManyReplaces(t *testing.T) {
 
 func TestFilesThatAreRefused(t *testing.T) {
 	m := Open(t.TempDir())
-	check(t, os.MkdirAll(filepath.Dir(m.LogFile(origin)), 0o700))
+	must.OK(t, os.MkdirAll(filepath.Dir(m.LogFile(origin)), 0o700))
 	for name, text := range map[string]string{
 		"not JSON":       "x",
 		"empty":          "",
@@ -96,7 +90,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 		"unknown member": `{"origin":"` + origin + `","size":1}`,
 		"too large":      `{"origin":"` + origin + `"}` + strings.Repeat(" ", maxFile),
 	} {
-		check(t, os.WriteFile(m.LogFile(origin), []byte(text), 0o600))
+		must.OK(t, os.WriteFile(m.LogFile(origin), []byte(text), 0o600))
 		if l, err := m.Log(origin); err == nil || !strings.Contains(err.Error(), m.LogFile(origin)) {
 			t.Errorf("%s: %+v, %v", name, l, err)
 		}
@@ -144,7 +138,7 @@ func TestEvidence(t *testing.T) {
 	paths, err := m.SaveEvidence(1_795_000_000_000, origin, map[string][]byte{
 		"seen.checkpoint": []byte("a"), "served.checkpoint": []byte("b"), "nothing": nil,
 	})
-	check(t, err)
+	must.OK(t, err)
 	if len(paths) != 2 {
 		t.Fatalf("stored %q", paths)
 	}
@@ -161,11 +155,9 @@ func TestEvidence(t *testing.T) {
 func FuzzLog(f *testing.F) {
 	f.Add([]byte(`{"origin":"` + origin + `","key":"k","checkpoint":"c","seen_at":"2026-11-20T09:00:00.000Z"}`))
 	m := Open(f.TempDir())
-	if err := os.MkdirAll(filepath.Dir(m.LogFile(origin)), 0o700); err != nil {
-		f.Fatal(err)
-	}
+	must.OK(f, os.MkdirAll(filepath.Dir(m.LogFile(origin)), 0o700))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		check(t, os.WriteFile(m.LogFile(origin), text, 0o600))
+		must.OK(t, os.WriteFile(m.LogFile(origin), text, 0o600))
 		if l, err := m.Log(origin); err == nil && l != (Log{}) && l.Origin != origin {
 			t.Errorf("read %+v", l)
 		}

@@ -23,6 +23,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/config"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -69,13 +70,11 @@ func startBehind(t *testing.T, strips bool) *proxied {
 	s.Listen, s.Database = "127.0.0.1:0", config.Database(filepath.Join(t.TempDir(), "ledger.db"))
 	s.BaseURL = config.BaseURL(network.URL + testBase)
 	v, err := Start(t.Context(), s, discardLog())
-	noError(t, err)
-	t.Cleanup(func() { noError(t, v.Stop(0, time.Second)) })
-	target, err = url.Parse(strings.TrimSuffix(v.URL, testBase))
-	noError(t, err)
+	must.OK(t, err)
+	t.Cleanup(func() { must.OK(t, v.Stop(0, time.Second)) })
+	target = must.Get(url.Parse(strings.TrimSuffix(v.URL, testBase)))(t)
 
-	jar, err := cookiejar.New(nil)
-	noError(t, err)
+	jar := must.Get(cookiejar.New(nil))(t)
 	return &proxied{t: t, service: v, url: network.URL, browser: &http.Client{
 		Transport:     network.Client().Transport,
 		Jar:           jar,
@@ -83,47 +82,40 @@ func startBehind(t *testing.T, strips bool) *proxied {
 	}}
 }
 
-func noError(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // fill creates an org with what its pages link to, through the proxy.
 func (p *proxied) fill() {
 	t, ctx := p.t, p.t.Context()
 	host, err := p.service.Host()
-	noError(t, err)
+	must.OK(t, err)
 	_, err = host.CreateOrg(ctx, ledger.NewOrg{Name: "acme"})
-	noError(t, err)
+	must.OK(t, err)
 	token, err := host.CreateToken(ctx, "acme", ledger.NewToken{Name: "ada", Scope: ledger.Admin})
-	noError(t, err)
+	must.OK(t, err)
 	p.admin = token.Secret
 	p.api, err = client.New(p.url+testBase, client.Options{Token: p.admin,
 		HTTPClient: &http.Client{Transport: p.browser.Transport}})
-	noError(t, err)
+	must.OK(t, err)
 
 	_, err = p.api.CreateRepo(ctx, "acme", ledger.NewRepo{Name: "api"})
-	noError(t, err)
+	must.OK(t, err)
 	_, err = p.api.SetPolicy(ctx, "acme", "api", []byte(`{"requirements":[{"state":"ATTESTED","predicate":"test:*"}]}`),
 		"*")
-	noError(t, err)
+	must.OK(t, err)
 	_, err = p.api.CreateWebhook(ctx, "acme", "api", ledger.NewWebhook{URL: "https://receiver.example/"})
-	noError(t, err)
+	must.OK(t, err)
 	public, key, err := ed25519.GenerateKey(nil)
-	noError(t, err)
+	must.OK(t, err)
 	der, err := x509.MarshalPKIXPublicKey(public)
-	noError(t, err)
+	must.OK(t, err)
 	_, err = p.api.AddIdentity(ctx, "acme", identity.NewIdentity{Kind: identity.KeyIdentity, DN: "cn=ci,ou=build,o=acme",
 		PEM: string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))})
-	noError(t, err)
+	must.OK(t, err)
 	for i := range 60 { // more than one page
 		p.attest(key, i)
 	}
 	for l := (ledger.Log{}); l.Events == 0 || l.Size < l.Events; time.Sleep(50 * time.Millisecond) {
 		l, err = p.api.Log(ctx, "acme")
-		noError(t, err)
+		must.OK(t, err)
 	}
 }
 
@@ -133,27 +125,26 @@ func (p *proxied) attest(key ed25519.PrivateKey, n int) {
 	payload, err := attestation.NewStatement("git+https://git.example/acme/api", fmt.Sprintf("%040x", n%7+1),
 		attestation.ResultPredicate{Predicate: "test:go", Result: ledger.Result{Status: ledger.Pass},
 			Annotations: map[string]string{"serial": fmt.Sprint(n)}})
-	noError(p.t, err)
+	must.OK(p.t, err)
 	envelope, err := attestation.SignDSSE(key, payload)
-	noError(p.t, err)
+	must.OK(p.t, err)
 	_, _, err = p.api.Record(p.t.Context(), "acme", "api", envelope)
-	noError(p.t, err)
+	must.OK(p.t, err)
 }
 
 // do sends a request of the browser to a path of the proxy. The body is read and closed.
 func (p *proxied) do(method, path string, form url.Values) (*http.Response, string) {
 	p.t.Helper()
 	r, err := http.NewRequestWithContext(p.t.Context(), method, p.url+path, strings.NewReader(form.Encode()))
-	noError(p.t, err)
+	must.OK(p.t, err)
 	if method == http.MethodPost {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		r.Header.Set("Origin", p.url)
 	}
 	response, err := p.browser.Do(r)
-	noError(p.t, err)
+	must.OK(p.t, err)
 	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	noError(p.t, err)
+	body := must.Get(io.ReadAll(response.Body))(p.t)
 	return response, string(body)
 }
 
@@ -277,8 +268,7 @@ func (p *proxied) links(response *http.Response, body string, routes *http.Serve
 		return links
 	}
 
-	tree, err := html.Parse(strings.NewReader(body))
-	noError(p.t, err)
+	tree := must.Get(html.Parse(strings.NewReader(body)))(p.t)
 	for n := range tree.Descendants() {
 		values := map[string]string{}
 		for _, a := range n.Attr {
@@ -318,18 +308,17 @@ func (p *proxied) submit() {
 		t.Errorf("the page of a new token: %d without the command for %s: %s", response.StatusCode, want, body)
 	}
 	token, err := p.api.CreateToken(t.Context(), "acme", ledger.NewToken{Name: "eve", Scope: ledger.Read})
-	noError(t, err)
+	must.OK(t, err)
 	const tokens = testBase + "/orgs/acme/settings/tokens"
 	response, _ = p.do("POST", tokens+"/"+token.ID+"/revoke", nil)
 	if to := response.Header.Get("Location"); to != tokens {
 		t.Errorf("revoking a token leads to %d, %s", response.StatusCode, to)
 	}
 
-	r, err := http.NewRequestWithContext(t.Context(), "POST", p.url+testBase+"/logout", nil)
-	noError(t, err)
+	r := must.Get(http.NewRequestWithContext(t.Context(), "POST", p.url+testBase+"/logout", nil))(t)
 	r.Header.Set("Origin", "https://evil.example")
 	refused, err := p.browser.Do(r)
-	noError(t, err)
+	must.OK(t, err)
 	refused.Body.Close()
 	if refused.StatusCode != http.StatusForbidden {
 		t.Errorf("a form of another site: %d, want 403", refused.StatusCode)
@@ -342,14 +331,13 @@ func (p *proxied) follow() {
 	for _, path := range []string{"/v1/orgs/acme/events?last_event_id=earliest",
 		"/orgs/acme/events?types=attestation&last_event_id=earliest"} {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		r, err := http.NewRequestWithContext(ctx, "GET", p.url+testBase+path, nil)
-		noError(t, err)
+		r := must.Get(http.NewRequestWithContext(ctx, "GET", p.url+testBase+path, nil))(t)
 		r.Header.Set("Accept", "text/event-stream")
 		if strings.HasPrefix(path, "/v1") {
 			r.Header.Set("Authorization", "Bearer "+p.admin)
 		}
 		response, err := p.browser.Do(r)
-		noError(t, err)
+		must.OK(t, err)
 		lines := bufio.NewScanner(response.Body)
 		for lines.Scan() && !strings.HasPrefix(lines.Text(), "data: {") {
 		}
@@ -361,10 +349,10 @@ func (p *proxied) follow() {
 	}
 
 	r, err := http.NewRequestWithContext(t.Context(), "GET", p.url+testBase+"/v1/orgs/acme/repos/api/attestations", nil)
-	noError(t, err)
+	must.OK(t, err)
 	r.Header.Set("Authorization", "Bearer "+p.admin)
 	response, err := p.browser.Do(r)
-	noError(t, err)
+	must.OK(t, err)
 	response.Body.Close()
 	if link := response.Header.Get("Link"); !strings.HasPrefix(link, "<"+testBase+"/v1/orgs/acme/repos/api/") {
 		t.Errorf("Link: %s", link)
@@ -391,8 +379,8 @@ func TestBasePathOfTheServerItself(t *testing.T) {
 	s.Listen, s.Database = "127.0.0.1:0", config.Database(filepath.Join(t.TempDir(), "ledger.db"))
 	s.BaseURL = "https://tools.acme.example" + testBase
 	v, err := Start(t.Context(), s, discardLog())
-	noError(t, err)
-	defer func() { noError(t, v.Stop(0, time.Second)) }()
+	must.OK(t, err)
+	defer func() { must.OK(t, v.Stop(0, time.Second)) }()
 	root, isBelow := strings.CutSuffix(v.URL, testBase)
 	if !isBelow || !strings.HasPrefix(v.SetupURL(), v.URL+"/setup?key=") {
 		t.Errorf("the server is at %s, and the setup link is %s", v.URL, v.SetupURL())
@@ -405,7 +393,7 @@ func TestBasePathOfTheServerItself(t *testing.T) {
 		"/tools/%6cedger/login": 200, testBase + "/static/..%2Flogin": 404, strings.TrimPrefix(v.SetupURL(), root): 200,
 	} {
 		response, err := http.Get(root + path)
-		noError(t, err)
+		must.OK(t, err)
 		response.Body.Close()
 		if response.StatusCode != want {
 			t.Errorf("%s: %d, want %d", path, response.StatusCode, want)

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 // A database that was being created when the power failed is one, but no other file
@@ -24,13 +26,9 @@ func TestUnfinishedDatabase(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "ledger.db")
-			if err := os.WriteFile(path, []byte(test.database), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, os.WriteFile(path, []byte(test.database), 0o600))
 			if test.journal != "" {
-				if err := os.WriteFile(path+"-journal", []byte(test.journal), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, os.WriteFile(path+"-journal", []byte(test.journal), 0o600))
 			}
 			if err := CheckDatabase(path); (err == nil) != test.ok {
 				t.Errorf("got %v, want ok: %v", err, test.ok)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/internal/config"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -45,16 +46,11 @@ func TestUnixSocket(t *testing.T) {
 func TestUnixSocketInTheWay(t *testing.T) {
 	folder := t.TempDir()
 	left := filepath.Join(folder, "left.sock")
-	listener, err := net.Listen("unix", left)
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(net.Listen("unix", left))(t)
 	listener.(*net.UnixListener).SetUnlinkOnClose(false)
 	listener.Close()
 	replacement, err := Listen("unix:" + left)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	replacement.Close()
 
 	file := filepath.Join(folder, "notes")
@@ -86,18 +82,14 @@ func TestUnixSocketIsNotThisMachine(t *testing.T) {
 func startOnSocket(t *testing.T) (v *Instance, path string) {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "ledgerd") // that of the test may be too long for a socket
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { os.RemoveAll(folder) })
 	path = filepath.Join(folder, "http.sock")
 	s := config.Default()
 	s.Listen, s.Database = "unix:"+path, config.Database(filepath.Join(t.TempDir(), "ledger.db"))
 	s.BaseURL = "https://ledger.example.com"
 	v, err = Start(t.Context(), s, discardLog())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return v, path
 }
 
@@ -109,9 +101,7 @@ func getUnix(t *testing.T, socket, path string) *http.Response {
 	}}
 	defer transport.CloseIdleConnections()
 	response, err := (&http.Client{Transport: transport}).Get("http://localhost" + path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer response.Body.Close()
 	io.Copy(io.Discard, response.Body)
 	return response

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/internal/config"
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 // startWithLog starts a service with a log of the level warn and the given address of the metrics.
@@ -21,9 +22,7 @@ func startWithLog(t *testing.T, listen string) (*Instance, *logBuffer) {
 	log := OpenLog(lines, s.Log)
 	t.Cleanup(log.Close)
 	v, err := Start(t.Context(), s, log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() {
 		if err := v.Stop(0, time.Second); err != nil {
 			t.Error(err)
@@ -36,9 +35,7 @@ func startWithLog(t *testing.T, listen string) (*Instance, *logBuffer) {
 func askLevel(t *testing.T, listener, method, body string, header ...string) (int, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, listener+"/loglevel", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}

@@ -5,7 +5,6 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -16,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/ledgerd/ledgerd/internal/config"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -27,9 +27,7 @@ func startMetrics(t *testing.T, listen string) *Instance {
 	s.Database = config.Database(filepath.Join(t.TempDir(), "ledger.db"))
 	s.Backup.Folder = t.TempDir()
 	v, err := Start(t.Context(), s, discardLog())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() {
 		if err := v.Stop(0, time.Second); err != nil {
 			t.Error(err)
@@ -37,9 +35,7 @@ func startMetrics(t *testing.T, listen string) *Instance {
 	})
 
 	host, err := v.Host()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if _, err := host.CreateOrg(context.WithoutCancel(t.Context()), ledger.NewOrg{Name: "secretive"}); err != nil {
 		t.Fatal(err)
 	}
@@ -49,10 +45,7 @@ func startMetrics(t *testing.T, listen string) *Instance {
 // page returns the status and the body of a page.
 func page(t *testing.T, url string) (int, string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil))(t)
 	return send(t, r)
 }
 
@@ -60,14 +53,9 @@ func page(t *testing.T, url string) (int, string) {
 func send(t *testing.T, r *http.Request) (int, string) {
 	t.Helper()
 	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(io.ReadAll(response.Body))(t)
 	return response.StatusCode, string(text)
 }
 
@@ -154,10 +142,7 @@ func TestNamedMetricsExist(t *testing.T) {
 	for _, file := range []string{
 		"deploy/prometheus/alerts.yaml", "deploy/grafana/dashboard.json", "docs/operations.md", "docs/webhooks.md",
 	} {
-		text, err := os.ReadFile(filepath.Join("../..", file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Read(t, filepath.Join("../..", file))
 		for _, named := range metric.FindAllString(string(text), -1) {
 			name := named
 			for _, suffix := range []string{"_bucket", "_sum", "_count"} {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/config"
 	"github.com/ledgerd/ledgerd/internal/freeport"
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 // Parts start in order. If one does not start, those before it stop in reverse order, and no others.
@@ -48,9 +49,8 @@ func TestPartsStopInReverseOrder(t *testing.T) {
 // A service that does not start leaves neither its address nor its database in use.
 func TestFailedStartReleasesAll(t *testing.T) {
 	address, err := freeport.Address()
-	check(t, err)
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	check(t, err)
+	must.OK(t, err)
+	taken := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer taken.Close()
 
 	s := config.Default()
@@ -63,12 +63,12 @@ func TestFailedStartReleasesAll(t *testing.T) {
 		change(&bad)
 		if v, err := Start(t.Context(), bad, discardLog()); err == nil {
 			t.Errorf("%s: the service starts", name)
-			check(t, v.Stop(0, time.Second))
+			must.OK(t, v.Stop(0, time.Second))
 		}
 		v, err := Start(t.Context(), s, discardLog())
 		if err != nil {
 			t.Fatalf("after a failure of %s: %v", name, err)
 		}
-		check(t, v.Stop(0, time.Second))
+		must.OK(t, v.Stop(0, time.Second))
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
@@ -43,9 +44,7 @@ type limitedServer struct {
 func newLimitedServer(t *testing.T, limit int) *limitedServer {
 	t.Helper()
 	listener, err := listen("127.0.0.1:0", limit)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	s := &limitedServer{t: t, places: listener.places, address: listener.Addr().String(),
 		done: make(chan struct{}), ended: make(chan error, 1)}
 	handler := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -63,10 +62,7 @@ func newLimitedServer(t *testing.T, limit int) *limitedServer {
 // dial connects. After any of these calls, a timeout ends the test.
 func (s *limitedServer) dial() net.Conn {
 	s.t.Helper()
-	conn, err := net.Dial("tcp", s.address)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	conn := must.Get(net.Dial("tcp", s.address))(s.t)
 	s.t.Cleanup(func() { conn.Close() })
 	conn.SetDeadline(time.Now().Add(20 * time.Second))
 	return conn
@@ -223,10 +219,7 @@ func TestFaultMemoryOfConnections(t *testing.T) {
 
 	before := inUse()
 	for range many {
-		conn, err := net.Dial("tcp", s.address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := must.Get(net.Dial("tcp", s.address))(t)
 		s.get(conn, "/")
 		t.Cleanup(func() { conn.Close() })
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/config"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -46,9 +47,7 @@ func TestLogHasNoSecret(t *testing.T) {
 	s.Webhooks.AllowedNetworks = config.Networks{netip.MustParsePrefix("127.0.0.0/8")}
 	lines := slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})
 	v, err := Start(t.Context(), s, &Log{Logger: slog.New(lines)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	answered := make(chan struct{}, 1)
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "the receiver's stack trace", http.StatusInternalServerError)
@@ -103,9 +102,7 @@ func useSecrets(t *testing.T, v *Instance, receiver string) (token string, secre
 	ctx := context.WithoutCancel(t.Context())
 	check := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 	}
 	setup, err := url.Parse(v.SetupURL())
 	check(err)
@@ -144,24 +141,14 @@ func useSecrets(t *testing.T, v *Instance, receiver string) (token string, secre
 // signIn signs in with a token, shows a page, and returns the secret of the session.
 func signIn(t *testing.T, base, token string) string {
 	t.Helper()
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	jar := must.Get(cookiejar.New(nil))(t)
 
 	browser := &http.Client{Jar: jar}
 	response, err := browser.PostForm(base+"/login", url.Values{"token": {token}, "next": {"/orgs/acme"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := response.Body.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
+	must.OK(t, response.Body.Close())
 
-	at, err := url.Parse(base)
-	if err != nil {
-		t.Fatal(err)
-	}
+	at := must.Get(url.Parse(base))(t)
 	if cookies := jar.Cookies(at); len(cookies) == 1 {
 		return cookies[0].Value
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/internal/config"
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 // While the service drains, it serves requests, even on new connections, and closes
@@ -192,9 +193,7 @@ func TestFaultLateRequestIsCutOff(t *testing.T) {
 	conn := dial(t, v, "GET /healthz HTTP/1.1\r\nHost: ledger\r\n\r\n")
 	r := bufio.NewReader(conn)
 	response, err := http.ReadResponse(r, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if _, err := io.Copy(io.Discard, response.Body); err != nil {
 		t.Fatal(err)
 	}
@@ -264,9 +263,7 @@ func start(t *testing.T) *Instance {
 	s := config.Default()
 	s.Listen, s.Database = "127.0.0.1:0", config.Database(filepath.Join(t.TempDir(), "ledger.db"))
 	v, err := Start(context.Background(), s, discardLog())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return v
 }
 
@@ -279,9 +276,7 @@ func get(t *testing.T, url string) *http.Response {
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
 	response, err := (&http.Client{Transport: transport}).Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer response.Body.Close()
 	io.Copy(io.Discard, response.Body)
 	return response
@@ -290,10 +285,7 @@ func get(t *testing.T, url string) *http.Response {
 // dial sends text to the service.
 func dial(t *testing.T, v *Instance, text string) net.Conn {
 	t.Helper()
-	conn, err := net.Dial("tcp", v.clients.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(net.Dial("tcp", v.clients.Addr().String()))(t)
 	t.Cleanup(func() { conn.Close() })
 	fmt.Fprint(conn, text)
 	return conn

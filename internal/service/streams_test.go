@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -31,9 +32,7 @@ func TestFaultStopWithStreams(t *testing.T) {
 	waitForBlockedWrite(v.clients)
 
 	response, err := http.ReadResponse(bufio.NewReader(dial(t, v, request)), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	body := make(chan error)
 	go func() {
 		_, err := io.Copy(io.Discard, response.Body)
@@ -57,9 +56,7 @@ func fill(t *testing.T, v *Instance) (secret string) {
 	host, err := v.Host()
 	check := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 	}
 	check(err)
 	_, err = host.CreateOrg(t.Context(), ledger.NewOrg{Name: "acme"})

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/internal/config"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/tlstest"
 )
 
@@ -31,9 +32,7 @@ func TestTLS(t *testing.T) {
 	for _, version := range []int{1, 2} {
 		client := clientOfTLS(t, roots, version)
 		response, err := client.Get(v.URL + "/healthz")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		response.Body.Close()
 		if response.StatusCode != 200 || response.ProtoMajor != version {
 			t.Errorf("%s over %s, want 200 over HTTP/%d", response.Status, response.Proto, version)
@@ -72,9 +71,7 @@ func TestTLSReload(t *testing.T) {
 	request := func() {
 		t.Helper()
 		response, err := kept.Get(v.URL + "/healthz")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		io.Copy(io.Discard, response.Body)
 		response.Body.Close()
 	}
@@ -134,9 +131,7 @@ func TestTLSUnfinishedHandshakes(t *testing.T) {
 		dial(t, v, "\x16\x03\x01") // the beginning of a record
 	}
 	response, err := clientOfTLS(t, roots, 2).Get(v.URL + "/healthz")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	response.Body.Close()
 
 	begin := time.Now()
@@ -157,27 +152,19 @@ func startTLS(t *testing.T) (*Instance, *x509.CertPool, tlstest.Files) {
 	s.Listen, s.Database = "127.0.0.1:0", config.Database(filepath.Join(t.TempDir(), "ledger.db"))
 	s.TLS = config.TLS{Cert: files.Cert, Key: files.Key}
 	v, err := Start(t.Context(), s, discardLog())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return v, roots, files
 }
 
 // read returns the content of a file.
 func read(t *testing.T, file string) []byte {
 	t.Helper()
-	content, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return content
+	return must.Read(t, file)
 }
 
 func write(t *testing.T, file string, content []byte) {
 	t.Helper()
-	if err := os.WriteFile(file, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(file, content, 0o600))
 }
 
 // A countingDialer counts connections.
@@ -214,10 +201,7 @@ func dials(c *http.Client) int {
 // servedSerial returns the serial number of the certificate for a new connection.
 func servedSerial(t *testing.T, v *Instance, roots *x509.CertPool) int64 {
 	t.Helper()
-	c, err := tls.Dial("tcp", v.clients.Addr().String(), &tls.Config{RootCAs: roots})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(tls.Dial("tcp", v.clients.Addr().String(), &tls.Config{RootCAs: roots}))(t)
 	defer c.Close()
 	return c.ConnectionState().PeerCertificates[0].SerialNumber.Int64()
 }
@@ -225,19 +209,14 @@ func servedSerial(t *testing.T, v *Instance, roots *x509.CertPool) int64 {
 // openStream opens the stream of the org acme, from its first event.
 func openStream(t *testing.T, client *http.Client, url, token string) *bufio.Reader {
 	t.Helper()
-	request, err := http.NewRequest("GET", url+"/v1/orgs/acme/events?last_event_id=earliest", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	request := must.Get(http.NewRequest("GET", url+"/v1/orgs/acme/events?last_event_id=earliest", nil))(t)
 	request.Header.Set("Authorization", "Bearer "+token)
 	request.Header.Set("Accept", "text/event-stream")
 	response, err := client.Do(request)
 	if err == nil && response.StatusCode != 200 {
 		err = errors.New(response.Status)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { response.Body.Close() })
 	return bufio.NewReader(response.Body)
 }

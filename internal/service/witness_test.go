@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/internal/config"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/proof"
@@ -55,7 +56,7 @@ func newWatched(t *testing.T) *watched {
 	s.settings.Listen = "127.0.0.1:0"
 	s.settings.Database = config.Database(filepath.Join(folder, "ledger.db"))
 	s.settings.NoCopy = true
-	check(t, s.settings.BaseURL.UnmarshalText([]byte("https://a.example")))
+	must.OK(t, s.settings.BaseURL.UnmarshalText([]byte("https://a.example")))
 	s.settings.Log.WitnessNetworks = config.Networks{netip.MustParsePrefix("127.0.0.0/8")}
 	t.Cleanup(s.stop)
 	return s
@@ -64,7 +65,7 @@ func newWatched(t *testing.T) *watched {
 func (s *watched) start() {
 	s.t.Helper()
 	v, err := Start(s.t.Context(), s.settings, &Log{Logger: slog.New(slog.NewTextHandler(s.output, nil))})
-	check(s.t, err)
+	must.OK(s.t, err)
 	s.running = v
 }
 
@@ -82,13 +83,13 @@ func (s *watched) begin() string {
 	s.t.Helper()
 	s.start()
 	_, err := s.running.db.CreateOrg(s.t.Context(), "acme")
-	check(s.t, err)
+	must.OK(s.t, err)
 	_, err = s.running.db.CreateRepo(s.t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
-	check(s.t, err)
+	must.OK(s.t, err)
 	s.grow(1)
 	s.sign()
 	l, err := s.running.db.Log(s.t.Context(), "acme", 0)
-	check(s.t, err)
+	must.OK(s.t, err)
 	return l.VKey
 }
 
@@ -96,7 +97,7 @@ func (s *watched) begin() string {
 func (s *watched) grow(i int) {
 	s.t.Helper()
 	_, err := s.running.db.LogKey(s.t.Context(), "acme", ledger.KeyEvent{Key: fmt.Sprint(i)})
-	check(s.t, err)
+	must.OK(s.t, err)
 }
 
 func (s *watched) sign() {
@@ -111,18 +112,18 @@ func (s *watched) watch(w *witnesstest.Witness, log string) {
 	s.t.Helper()
 	w.Trust(s.t, log)
 	s.settings.Log.Policy = filepath.Join(filepath.Dir(string(s.settings.Database)), "policy")
-	check(s.t, os.WriteFile(s.settings.Log.Policy, w.Policy(), 0o600))
+	must.OK(s.t, os.WriteFile(s.settings.Log.Policy, w.Policy(), 0o600))
 }
 
 // verified verifies the newest checkpoint of a log with the policy of the server.
 func (s *watched) verified(log string) (trustpolicy.Verification, store.Log, error) {
 	s.t.Helper()
 	l, err := s.running.db.Log(s.t.Context(), "acme", 0)
-	check(s.t, err)
+	must.OK(s.t, err)
 	p, err := s.settings.Log.LoadPolicy()
-	check(s.t, err)
+	must.OK(s.t, err)
 	key, err := trustpolicy.ParseKey(log, trustpolicy.LogTypes()...)
-	check(s.t, err)
+	must.OK(s.t, err)
 	v, err := p.Verify(l.Checkpoint, key)
 	return v, l, err
 }
@@ -141,8 +142,7 @@ func (s *watched) wantCosigned(log string) proof.Checkpoint {
 		v, l, err = s.verified(log)
 	}
 
-	c, err := proof.ParseCheckpoint(v.Text)
-	check(s.t, err)
+	c := must.Get(proof.ParseCheckpoint(v.Text))(s.t)
 	if c.Size != l.Leaves {
 		s.t.Fatalf("the checkpoint has size %d, and the log %d", c.Size, l.Leaves)
 	}
@@ -150,13 +150,6 @@ func (s *watched) wantCosigned(log string) proof.Checkpoint {
 }
 
 func (s *watched) problem() string { return s.running.logs.signer.Problems()["acme"] }
-
-func check(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // TestWitnessCosignsUntilTheLogForks lets a witness cosign a log while it grows. Then the server
 // serves another history, with the same key: the witness does not cosign it, and the server stops
@@ -192,12 +185,10 @@ func TestWitnessCosignsUntilTheLogForks(t *testing.T) {
 			t.Errorf("%s fork: got the problem %q, and log:\n%s", name, a.problem(), a.output)
 		}
 
-		signed, err := os.ReadFile(filepath.Join(a.settings.KeyDir(), "acme.1.checkpoint"))
-		check(t, err)
+		signed := must.Read(t, filepath.Join(a.settings.KeyDir(), "acme.1.checkpoint"))
 		a.grow(5000)
 		a.sign()
-		again, err := os.ReadFile(filepath.Join(a.settings.KeyDir(), "acme.1.checkpoint"))
-		check(t, err)
+		again := must.Read(t, filepath.Join(a.settings.KeyDir(), "acme.1.checkpoint"))
 		if !bytes.Equal(signed, again) || a.leaves() != size+1 {
 			t.Errorf("%s fork: the log is still signed:\n%s", name, again)
 		}
@@ -217,7 +208,7 @@ func wantLatest(t *testing.T, w *witnesstest.Witness, want proof.Checkpoint) {
 func wantShown(t *testing.T, s *watched, want proof.Checkpoint) {
 	t.Helper()
 	ask, err := AskWitnesses(s.settings)
-	check(t, err)
+	must.OK(t, err)
 	shown, unchecked := ask(t.Context(), want.Origin)
 	if len(shown) != 1 || len(unchecked) > 0 || shown[0].What != "the witness w" {
 		t.Fatalf("%+v, %q", shown, unchecked)
@@ -241,7 +232,7 @@ func wantShown(t *testing.T, s *watched, want proof.Checkpoint) {
 func (s *watched) leaves() int64 {
 	s.t.Helper()
 	l, err := s.running.db.Log(s.t.Context(), "acme", 0)
-	check(s.t, err)
+	must.OK(s.t, err)
 	return l.Leaves
 }
 
@@ -262,15 +253,15 @@ func fork(t *testing.T, s *watched, growths int) {
 	s.settings.Log.Policy, s.settings.BaseURL = "", ""
 	s.start()
 	_, err := s.running.db.CreateOrg(t.Context(), "acme")
-	check(t, err)
+	must.OK(t, err)
 	_, err = s.running.db.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
-	check(t, err)
+	must.OK(t, err)
 	for i := range growths {
 		s.grow(i + 2000)
 	}
 	s.stop()
 	s.settings.Log.Policy = policyFile
-	check(t, s.settings.BaseURL.UnmarshalText([]byte("https://a.example")))
+	must.OK(t, s.settings.BaseURL.UnmarshalText([]byte("https://a.example")))
 	s.start()
 }
 

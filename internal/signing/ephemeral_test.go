@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/ca"
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -14,13 +15,12 @@ import (
 
 func TestEphemeralKeySignsWithItsCertificateOnly(t *testing.T) {
 	key, err := NewEphemeralKey()
-	check(t, err)
+	must.OK(t, err)
 	other, err := NewEphemeralKey()
-	check(t, err)
+	must.OK(t, err)
 	text, err := key.Request()
-	check(t, err)
-	public, err := ca.ParseRequest(text)
-	check(t, err)
+	must.OK(t, err)
+	public := must.Get(ca.ParseRequest(text))(t)
 	block, _ := pem.Decode([]byte(text))
 	request, err := x509.ParseCertificateRequest(block.Bytes)
 	if err != nil || len(request.Subject.Names) != 0 {
@@ -28,13 +28,12 @@ func TestEphemeralKeySignsWithItsCertificateOnly(t *testing.T) {
 	}
 
 	now := ledger.TimeOf(time.Now())
-	root, err := ca.NewRoot(ca.Jobs, "acme", ca.NewSerial(), other.key, now)
-	check(t, err)
+	root := must.Get(ca.NewRoot(ca.Jobs, "acme", ca.NewSerial(), other.key, now))(t)
 	leaf := ca.Leaf{Purpose: ca.Jobs, DN: identity.DN{CN: "api", OU: "ci-build", O: "acme"}, Key: public}
 	cert, err := leaf.Issue(root, other.key, now)
-	check(t, err)
+	must.OK(t, err)
 	signer, err := key.Signer(ca.PEM(cert))
-	check(t, err)
+	must.OK(t, err)
 	if _, err := signer.Sign([]byte("{}")); err != nil {
 		t.Errorf("sign: %v", err)
 	}
@@ -42,12 +41,5 @@ func TestEphemeralKeySignsWithItsCertificateOnly(t *testing.T) {
 		if _, err := key.Signer(certificate); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.20s: %v, want %s", certificate, err, want)
 		}
-	}
-}
-
-func check(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

@@ -4,15 +4,15 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 // TestWritePair checks that no certificate remains if its key cannot be written, and
 // that an existing key is not changed.
 func TestWritePair(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "ci")
-	if err := os.WriteFile(name+".key", []byte("old"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(name+".key", []byte("old"), 0o600))
 	if err := writePair(name, []byte("key"), []byte("cert")); err == nil {
 		t.Error("writePair overwrote a key")
 	}

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 // Characters that change how a terminal shows the text around them are escaped. The
@@ -24,9 +26,7 @@ func TestWriteJSON(t *testing.T) {
 		"tag \U000e0041 \ufeff": `"tag \udb40\udc41 \ufeff"`,
 	} {
 		var b bytes.Buffer
-		if err := WriteJSON(&b, map[string]string{"v": value}); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, WriteJSON(&b, map[string]string{"v": value}))
 		got := strings.TrimSuffix(strings.TrimPrefix(b.String(), "{\n  \"v\": "), "\n}\n")
 		if got = strings.TrimSpace(got); got != want {
 			t.Errorf("%q: %s, want %s", value, got, want)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/creack/pty"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -257,9 +258,7 @@ func TestScreenOfATerminal(t *testing.T) {
 	if s := NewScreen(slave); !s.isTerminal || s.width != usualWidth || s.mark == "" {
 		t.Errorf("without a size: %+v", s)
 	}
-	if err := pty.Setsize(master, &pty.Winsize{Rows: 24, Cols: 133}); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, pty.Setsize(master, &pty.Winsize{Rows: 24, Cols: 133}))
 	if s := NewScreen(slave); s.width != 133 {
 		t.Errorf("width %d, want 133", s.width)
 	}

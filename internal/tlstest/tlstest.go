@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 // Files are the PEM files of a certificate and its key.
@@ -28,7 +30,7 @@ func NewFiles(t testing.TB) Files {
 func (f Files) Make(t testing.TB, serial int64, expires time.Time, roots *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	check(t, err)
+	must.OK(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(serial),
 		NotBefore:    time.Now().Add(-365 * 24 * time.Hour),
@@ -37,21 +39,14 @@ func (f Files) Make(t testing.TB, serial int64, expires time.Time, roots *x509.C
 		IsCA:         true, BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	check(t, err)
+	must.OK(t, err)
 	secret, err := x509.MarshalPKCS8PrivateKey(key)
-	check(t, err)
+	must.OK(t, err)
 
 	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	check(t, os.WriteFile(f.Cert, certificate, 0o600))
-	check(t, os.WriteFile(f.Key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}), 0o600))
+	must.OK(t, os.WriteFile(f.Cert, certificate, 0o600))
+	must.OK(t, os.WriteFile(f.Key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}), 0o600))
 	if roots != nil {
 		roots.AppendCertsFromPEM(certificate)
-	}
-}
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/proof/verify"
 )
@@ -26,9 +27,9 @@ func TestRepoAndCommit(t *testing.T) {
 		h.attest(commitID(2+n), "lint:go", ledger.Fail)
 	}
 	_, etag, err := h.admin.Policy(t.Context(), "acme", "api")
-	check(t, err)
+	must.OK(t, err)
 	_, err = h.admin.SetPolicy(t.Context(), "acme", "api", []byte(`{"requirements":[]}`), etag)
-	check(t, err)
+	must.OK(t, err)
 	h.sign()
 	s, p := newSite(t, h), newPerson(t)
 

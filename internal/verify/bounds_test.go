@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/ledgerd/ledgerd/internal/evidence"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/proof/verify"
 )
@@ -76,7 +77,7 @@ func TestTrustedRootsAreBounded(t *testing.T) {
 			return body
 		}
 		var page map[string]jsontext.Value
-		check(t, json.Unmarshal(body, &page))
+		must.OK(t, json.Unmarshal(body, &page))
 		return []byte(`{"data":[` + many(strings.Trim(string(page["data"]), "[]")) + `]}`)
 	}
 	attestation := func(s *Session) (verify.Report, error) { return s.Attestation(t.Context(), "api", a.ID) }
@@ -90,7 +91,7 @@ func TestTrustedRootsAreBounded(t *testing.T) {
 	list := strings.Trim(strings.TrimSpace(string(f[evidence.TrustedRootsFile])), "[]")
 	f[evidence.TrustedRootsFile] = []byte("[" + many(list) + "]")
 	r, err := pinned(h).evidence(f.pack(t))
-	check(t, err)
+	must.OK(t, err)
 	want(t, r, verify.CheckIdentity, verify.Failed, tooMany)
 }
 

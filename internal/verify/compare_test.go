@@ -12,6 +12,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/proof"
 	"github.com/ledgerd/ledgerd/ledger/proof/trustpolicy"
@@ -22,7 +23,7 @@ import (
 func (h *host) checkpoint() []byte {
 	h.t.Helper()
 	signed, err := h.admin.LogFile(h.t.Context(), "acme", 1, "checkpoint")
-	check(h.t, err)
+	must.OK(h.t, err)
 	return signed
 }
 
@@ -50,10 +51,8 @@ func TestCompare(t *testing.T) {
 	theirs.attest(commitID(2), "test:go", ledger.Pass)
 	theirs.attest(commitID(3), "test:go", ledger.Pass)
 	s, fork := newSite(t, ours), newSite(t, theirs)
-	other, err := client.New(fork.URL, client.Options{})
-	check(t, err)
-	same, err := client.New(s.URL, client.Options{})
-	check(t, err)
+	other := must.Get(client.New(fork.URL, client.Options{}))(t)
+	same := must.Get(client.New(s.URL, client.Options{}))(t)
 
 	for name, test := range map[string]struct {
 		view *View
@@ -109,22 +108,20 @@ func TestPolicyAndAge(t *testing.T) {
 	h := newHost(t)
 	first := h.attest(commitID(2), "test:go", ledger.Pass)
 	l, err := h.store.Log(t.Context(), "acme", 0)
-	check(t, err)
+	must.OK(t, err)
 	skey, vkey, err := note.GenerateKey(rand.Reader, "w.example/w")
-	check(t, err)
+	must.OK(t, err)
 	plain, err := trustpolicy.ParseKey(vkey, trustpolicy.Ed25519)
-	check(t, err)
+	must.OK(t, err)
 	cosigner, err := formats.NewSignerForCosignatureV1(skey)
-	check(t, err)
+	must.OK(t, err)
 	witness := trustpolicy.NewKey(plain.Name, trustpolicy.CosignedV1, []byte(plain.Public))
 	parse := func(text string) *trustpolicy.Policy {
-		p, err := trustpolicy.Parse([]byte(text))
-		check(t, err)
-		return p
+		return must.Get(trustpolicy.Parse([]byte(text)))(t)
 	}
 	quorum := parse("log " + l.VKey + "\nwitness w " + witness.String() + "\nquorum w\n")
 	other, err := newHost(t).store.Log(t.Context(), "acme", 0)
-	check(t, err)
+	must.OK(t, err)
 
 	s := newSite(t, h)
 	for name, test := range map[string]struct {
@@ -146,12 +143,11 @@ func TestPolicyAndAge(t *testing.T) {
 		t.Run(name, func(t *testing.T) { want(t, r, test.check, test.want, test.text) })
 	}
 
-	c, err := proof.ReadCheckpoint(h.checkpoint())
-	check(t, err)
+	c := must.Get(proof.ReadCheckpoint(h.checkpoint()))(t)
 	signed, err := note.Sign(&note.Note{Text: c.Text()}, cosigner)
-	check(t, err)
+	must.OK(t, err)
 	lines := strings.TrimPrefix(string(signed), c.Text()+"\n")
-	check(t, h.store.SaveCheckpoint(t.Context(), l, c.Size, proof.Cosigned(h.checkpoint(), lines)))
+	must.OK(t, h.store.SaveCheckpoint(t.Context(), l, c.Size, proof.Cosigned(h.checkpoint(), lines)))
 	for later, status := range map[time.Duration]verify.Status{0: verify.OK, 3 * time.Hour: verify.Failed} {
 		p := newPerson(t)
 		p.change = func(o *Options) {

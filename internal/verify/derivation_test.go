@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
@@ -38,12 +39,11 @@ func rederiving(t *testing.T) *person {
 func (h *host) addSigner(dn string) (id string, use func()) {
 	h.t.Helper()
 	_, key, err := ed25519.GenerateKey(nil)
-	check(h.t, err)
-	der, err := x509.MarshalPKIXPublicKey(key.Public())
-	check(h.t, err)
+	must.OK(h.t, err)
+	der := must.Get(x509.MarshalPKIXPublicKey(key.Public()))(h.t)
 	i, err := h.admin.AddIdentity(h.t.Context(), "acme", identity.NewIdentity{Kind: identity.KeyIdentity, DN: dn,
 		PEM: string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))})
-	check(h.t, err)
+	must.OK(h.t, err)
 	return i.ID, func() { h.key, h.dn = key, dn }
 }
 
@@ -51,17 +51,17 @@ func (h *host) addSigner(dn string) (id string, use func()) {
 func (h *host) register(sha string, n ledger.Registration) {
 	h.t.Helper()
 	_, _, err := h.admin.Register(h.t.Context(), "acme", "api", sha, n)
-	check(h.t, err)
+	must.OK(h.t, err)
 }
 
 // setPolicy makes a contract the next version.
 func (h *host) setPolicy(contract string) {
 	h.t.Helper()
 	_, etag, err := h.admin.Policy(h.t.Context(), "acme", "api")
-	check(h.t, err)
+	must.OK(h.t, err)
 	_, err = h.admin.SetPolicy(h.t.Context(), "acme", "api", []byte(contract), etag)
-	check(h.t, err)
-	check(h.t, h.store.Settle(h.t.Context()))
+	must.OK(h.t, err)
+	must.OK(h.t, h.store.Settle(h.t.Context()))
 }
 
 // objectOf returns a commit object with a tree and an author, and its ID.
@@ -120,7 +120,7 @@ func TestStatesAreDerivedAgain(t *testing.T) {
 		wantVerified(t, r)
 		want(t, r, checkDerivation, verify.OK, "1 commit")
 		record, err := h.admin.Commit(t.Context(), "acme", "api", sha)
-		check(t, err)
+		must.OK(t, err)
 		if record.State != state {
 			t.Errorf("%s is %s, want %s", sha, record.State, state)
 		}
@@ -213,12 +213,12 @@ func replaceContract(before, after string) string {
 // change stops the server, changes the database, and starts it again.
 func (h *host) change(statement string) {
 	h.t.Helper()
-	check(h.t, h.store.Close())
+	must.OK(h.t, h.store.Close())
 	db, err := sql.Open("sqlite", filepath.Join(h.folder, "ledger.db"))
-	check(h.t, err)
+	must.OK(h.t, err)
 	_, err = db.Exec(statement)
-	check(h.t, err)
-	check(h.t, db.Close())
+	must.OK(h.t, err)
+	must.OK(h.t, db.Close())
 	h.open()
 }
 
@@ -268,9 +268,9 @@ func TestRandomLedgersAreDerivedAgain(t *testing.T) {
 				case 2:
 					if n := random.IntN(40); n < len(ids) && ids[n] != "" {
 						err := h.admin.DistrustIdentity(t.Context(), "acme", ids[n], ledger.TimeOf(time.Now()).Add(-time.Millisecond))
-						check(t, err)
+						must.OK(t, err)
 						ids[n] = "" // a second time would have to be earlier
-						check(t, h.store.Settle(t.Context()))
+						must.OK(t, h.store.Settle(t.Context()))
 					}
 				case 3:
 					signers[random.IntN(len(signers))]()
@@ -283,7 +283,7 @@ func TestRandomLedgersAreDerivedAgain(t *testing.T) {
 					_ = err // the signer may be distrusted
 				}
 			}
-			check(t, h.store.Settle(t.Context()))
+			must.OK(t, h.store.Settle(t.Context()))
 			h.sign()
 
 			r := rederiving(t).verify(newSite(t, h), repo(t))
@@ -303,7 +303,7 @@ func prodStatement(t *testing.T, commit string, kind int) []byte {
 	case 0:
 		payload, err := attestation.NewRollbackStatement(commit, attestation.Rollback{Repo: "acme/api", Environment: "prod",
 			Reason: "it leaks", IssuedOn: now})
-		check(t, err)
+		must.OK(t, err)
 		return payload
 	case 1:
 		p.Result.Status, p.Rollout = ledger.Fail, ledger.RolloutFailed
@@ -311,7 +311,7 @@ func prodStatement(t *testing.T, commit string, kind int) []byte {
 		p.Result.Status, p.Again = ledger.Pass, "it was the database"
 	}
 	payload, err := attestation.NewStatement("acme/api", commit, p)
-	check(t, err)
+	must.OK(t, err)
 	return payload
 }
 
@@ -337,7 +337,7 @@ func TestChangedNamesAreDerivedAgain(t *testing.T) {
 			n := random.IntN(len(ids))
 			_, err := h.admin.ChangeIdentity(t.Context(), "acme", ids[n], identity.Change{
 				Logins: &logins[random.IntN(3)], Emails: &emails[random.IntN(3)]})
-			check(t, err)
+			must.OK(t, err)
 		}
 		for email, prefix := range authors {
 			sha := fmt.Sprintf("%s%036x", prefix, random.Int64())
@@ -347,7 +347,7 @@ func TestChangedNamesAreDerivedAgain(t *testing.T) {
 			signers[random.IntN(len(signers))]()
 			h.record(sha, "review:code", ledger.Pass)
 		}
-		check(t, h.store.Settle(t.Context()))
+		must.OK(t, h.store.Settle(t.Context()))
 		h.sign()
 		wantVerified(t, rederiving(t).verify(newSite(t, h), repo(t)))
 	}

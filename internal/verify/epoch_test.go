@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/proof/verify"
@@ -18,18 +19,18 @@ import (
 func (h *host) begin(reason string) {
 	h.t.Helper()
 	_, err := h.signer.Begin(h.t.Context(), transparency.NewEpoch{Org: "acme", Reason: reason, Force: true})
-	check(h.t, err)
+	must.OK(h.t, err)
 	h.sign()
 }
 
 // restored returns the host with the database of a backup, and its own keys.
 func restored(h, backup *host) *host {
 	h.t.Helper()
-	check(h.t, backup.store.Close())
+	must.OK(h.t, backup.store.Close())
 	keys := filepath.Join(backup.folder, "keys")
-	check(h.t, os.RemoveAll(keys))
-	check(h.t, os.CopyFS(keys, os.DirFS(filepath.Join(h.folder, "keys"))))
-	check(h.t, os.Chmod(keys, 0o700))
+	must.OK(h.t, os.RemoveAll(keys))
+	must.OK(h.t, os.CopyFS(keys, os.DirFS(filepath.Join(h.folder, "keys"))))
+	must.OK(h.t, os.Chmod(keys, 0o700))
 	backup.open()
 	return backup
 }

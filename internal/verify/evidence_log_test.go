@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/internal/evidence"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/proof"
 	"github.com/ledgerd/ledgerd/ledger/proof/trustpolicy"
@@ -23,7 +24,7 @@ func TestEvidenceOfTwoEpochs(t *testing.T) {
 	text := h.export(evidence.Options{})
 	wantVerified(t, p.accepting(s, repo(t)))
 	r, err := p.evidence(text)
-	check(t, err)
+	must.OK(t, err)
 	wantVerified(t, r)
 	want(t, r, verify.CheckCheckpoint, verify.OK, "ledger.example/v1/orgs/acme/log/2, signed by its key")
 	want(t, r, checkStates, verify.OK, "1 commit")
@@ -40,7 +41,7 @@ func TestEvidenceOfTwoEpochs(t *testing.T) {
 	name := evidence.ProofFile(second.Event)
 	f[name] = []byte(strings.Replace(string(f[name]), "acme/log/2", "acme/log/3", 1))
 	r, err = p.evidence(f.pack(t))
-	check(t, err)
+	must.OK(t, err)
 	want(t, r, verify.CheckInclusion, verify.Failed, "acme/log/3")
 }
 
@@ -56,14 +57,14 @@ func TestEvidenceWithoutProof(t *testing.T) {
 
 	text := h.export(evidence.Options{})
 	archive, err := evidence.Read(bytes.NewReader(text), int64(len(text)))
-	check(t, err)
+	must.OK(t, err)
 	m, err := archive.Manifest()
-	check(t, err)
+	must.OK(t, err)
 	if !slices.Contains(m.Unproven, lost.Event) {
 		t.Errorf("the events without proof are %q", m.Unproven)
 	}
 	r, err := p.evidence(text)
-	check(t, err)
+	must.OK(t, err)
 	want(t, r, verify.CheckInclusion, verify.Failed, evidence.ProofFile(lost.Event)+" is missing")
 	want(t, r, verify.CheckRecord, verify.Failed, "does not prove its event")
 }
@@ -75,22 +76,21 @@ func TestEvidenceWithoutSalt(t *testing.T) {
 	f, p := filesOf(t, h.export(evidence.Options{})), pinned(h)
 	body := f.named(t, "events/*.json")
 	proofFile := strings.TrimSuffix(body, ".json") + ".proof"
-	inclusion, err := proof.ParseInclusion(f[proofFile])
-	check(t, err)
+	inclusion := must.Get(proof.ParseInclusion(f[proofFile]))(t)
 	opening, err := proof.ParseOpening(inclusion.Extra)
-	check(t, err)
+	must.OK(t, err)
 	opening.Salt = nil
 	inclusion.Extra, err = opening.Format()
-	check(t, err)
+	must.OK(t, err)
 	f[proofFile] = inclusion.Format()
 
 	r, err := p.evidence(f.pack(t))
-	check(t, err)
+	must.OK(t, err)
 	want(t, r, verify.CheckBody, verify.Failed, body+" is there, and its proof has nothing to compare it with")
 	want(t, r, verify.CheckRecord, verify.NotChecked, "")
 	delete(f, body)
 	r, err = p.evidence(f.pack(t))
-	check(t, err)
+	must.OK(t, err)
 	want(t, r, verify.CheckBody, verify.Failed, body+" is missing")
 }
 
@@ -100,18 +100,18 @@ func TestEvidenceNeedsCosignatures(t *testing.T) {
 	h.receipt() // its key
 	text, p := h.export(evidence.Options{}), pinned(h)
 	l, err := h.store.Log(t.Context(), "acme", 0)
-	check(t, err)
+	must.OK(t, err)
 	witness, cosigner := newWitness(t)
 	policy, err := trustpolicy.Parse([]byte("log " + l.VKey + "\nwitness w " + witness + "\nquorum w\n"))
-	check(t, err)
+	must.OK(t, err)
 	p.change = func(o *Options) { o.Policy = policy }
 	r, err := p.evidence(text)
-	check(t, err)
+	must.OK(t, err)
 	want(t, r, verify.CheckWitnesses, verify.Failed, "0 of 1")
 
 	f := filesOf(t, text)
 	c, err := proof.ReadCheckpoint(f[evidence.CheckpointFile])
-	check(t, err)
+	must.OK(t, err)
 	line := cosigner(c)
 	for name := range f {
 		if name == evidence.CheckpointFile || strings.HasSuffix(name, ".proof") {
@@ -119,14 +119,14 @@ func TestEvidenceNeedsCosignatures(t *testing.T) {
 		}
 	}
 	r, err = p.evidence(f.pack(t))
-	check(t, err)
+	must.OK(t, err)
 	wantVerified(t, r)
 	want(t, r, verify.CheckWitnesses, verify.OK, "1 of 1")
 
 	// A proof must lead to the checkpoint of the export, and not to one without cosignatures.
 	f[evidence.CheckpointFile] = f[evidence.CheckpointFile][:len(f[evidence.CheckpointFile])-len(line)]
 	r, err = p.evidence(f.pack(t))
-	check(t, err)
+	must.OK(t, err)
 	want(t, r, verify.CheckInclusion, verify.Failed, "another checkpoint than log/checkpoint")
 }
 
@@ -142,13 +142,13 @@ func TestEvidenceOfAnotherHistory(t *testing.T) {
 	wantVerified(t, p.verify(newSite(t, ours), event(t, last.Event)))
 
 	r, err := p.evidence(text)
-	check(t, err)
+	must.OK(t, err)
 	c := want(t, r, consistency, verify.Failed, "FORK")
 	if r.Verified || len(c.Evidence) != 2 {
 		t.Errorf("verified %v, evidence %q", r.Verified, c.Evidence)
 	}
 	p.change = pinned(newHost(t)).change // a policy with another key than was seen
 	r, err = p.evidence(text)
-	check(t, err)
+	must.OK(t, err)
 	want(t, r, consistency, verify.Failed, "ANOTHER KEY")
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/ledgerd/ledgerd/internal/evidence"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
@@ -33,7 +34,7 @@ func (h *host) export(o evidence.Options) []byte {
 	}
 	var out bytes.Buffer
 	_, err := evidence.Export(h.t.Context(), h.admin, o, &out)
-	check(h.t, err)
+	must.OK(h.t, err)
 	return out.Bytes()
 }
 
@@ -41,9 +42,8 @@ func (h *host) export(o evidence.Options) []byte {
 func pinned(h *host) *person {
 	p := newPerson(h.t)
 	l, err := h.store.Log(h.t.Context(), "acme", 0)
-	check(h.t, err)
-	policy, err := trustpolicy.Parse([]byte("log " + l.VKey + "\nquorum none\n"))
-	check(h.t, err)
+	must.OK(h.t, err)
+	policy := must.Get(trustpolicy.Parse([]byte("log " + l.VKey + "\nquorum none\n")))(h.t)
 	p.change = func(o *Options) { o.Policy = policy }
 	return p
 }
@@ -74,9 +74,9 @@ func filesOf(t *testing.T, text []byte) files {
 		if errors.Is(err, io.EOF) {
 			return f
 		}
-		check(t, err)
+		must.OK(t, err)
 		f[header.Name], err = io.ReadAll(r)
-		check(t, err)
+		must.OK(t, err)
 	}
 }
 
@@ -99,12 +99,12 @@ func (f files) packAs(t *testing.T, sums []byte) []byte {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
 	for _, name := range slices.Sorted(maps.Keys(f)) {
-		check(t, w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o644, Size: int64(len(f[name])),
+		must.OK(t, w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o644, Size: int64(len(f[name])),
 			Format: tar.FormatUSTAR}))
 		_, err := w.Write(f[name])
-		check(t, err)
+		must.OK(t, err)
 	}
-	check(t, w.Close())
+	must.OK(t, w.Close())
 	return out.Bytes()
 }
 
@@ -114,7 +114,7 @@ func (f files) named(t *testing.T, pattern string) string {
 	t.Helper()
 	for _, name := range slices.Sorted(maps.Keys(f)) {
 		matches, err := path.Match(pattern, name)
-		check(t, err)
+		must.OK(t, err)
 		if event, _, ok := strings.Cut(name, "."); ok && strings.HasPrefix(name, "events/") {
 			matches = matches && bytes.Contains(f[event+".json"], []byte(`"type":"attestation"`))
 		}
@@ -139,7 +139,7 @@ func TestEvidence(t *testing.T) {
 	}
 
 	r, err := pinned(h).evidence(text)
-	check(t, err)
+	must.OK(t, err)
 	wantVerified(t, r)
 	want(t, r, verify.CheckSignature, verify.OK, "2 attestations")
 	want(t, r, checkStates, verify.OK, "1 commit")
@@ -149,14 +149,14 @@ func TestEvidence(t *testing.T) {
 		t.Errorf("without the key of the log: %v", err)
 	}
 	r, err = pinned(newHost(t)).evidence(text) // another key of the same log
-	check(t, err)
+	must.OK(t, err)
 	want(t, r, verify.CheckCheckpoint, verify.Failed, "")
 
 	// All commits, and the key of the log from an earlier contact.
 	p := newPerson(t)
 	wantVerified(t, p.verify(newSite(t, h), event(t, h.attest(commitID(3), "test:go", ledger.Pass).Event)))
 	r, err = p.evidence(h.export(evidence.Options{Since: 1}))
-	check(t, err)
+	must.OK(t, err)
 	wantVerified(t, r)
 	want(t, r, checkStates, verify.OK, "3 commits")
 }
@@ -184,15 +184,15 @@ func TestEvidenceIsReproducible(t *testing.T) {
 func TestEvidenceTampered(t *testing.T) {
 	h := newHost(t)
 	h.receipt() // its key
-	check(t, h.require("test:*", "lint:*"))
+	must.OK(t, h.require("test:*", "lint:*"))
 	h.attest(commitID(1), "lint:go", ledger.Pass)
 	_, _, err := h.admin.Register(t.Context(), "acme", "api", commitID(1), ledger.Registration{
 		Author: ledger.Author{Name: "Ada", Email: "ada@example.org"}, Branch: "main", Message: "Add prices"})
-	check(t, err)
+	must.OK(t, err)
 	h.sign()
 	text, p := h.export(evidence.Options{}), pinned(h)
 	r, err := p.evidence(text)
-	check(t, err)
+	must.OK(t, err)
 	wantVerified(t, r)
 
 	replace := func(old, by string) func([]byte) []byte {
@@ -265,7 +265,7 @@ func TestEvidenceTampered(t *testing.T) {
 				delete(f, file)
 			}
 			r, err := p.evidence(f.pack(t))
-			check(t, err)
+			must.OK(t, err)
 			want(t, r, test.check, verify.Failed, "")
 		})
 	}
@@ -312,14 +312,14 @@ func TestEvidenceExtraFiles(t *testing.T) {
 		f := filesOf(t, text)
 		f[name] = []byte("{}")
 		r, err := p.evidence(f.pack(t))
-		check(t, err)
+		must.OK(t, err)
 		want(t, r, checkFiles, verify.Failed, name)
 	}
 	f := filesOf(t, text)
 	sums := f[evidence.SumsFile]
 	f["policy/v9.json"] = []byte("{}")
 	r, err := p.evidence(f.packAs(t, sums))
-	check(t, err)
+	must.OK(t, err)
 	want(t, r, checkFiles, verify.Failed, "policy/v9.json is not listed")
 }
 
@@ -335,7 +335,7 @@ func TestEvidenceOfOtherCommits(t *testing.T) {
 		}
 	}
 	r, err := p.evidence(f.pack(t))
-	check(t, err)
+	must.OK(t, err)
 	want(t, r, checkStates, verify.Failed, "which the export is not of")
 	want(t, r, checkAttestations, verify.Failed, "the export does not have att_")
 
@@ -347,16 +347,16 @@ func TestEvidenceOfContracts(t *testing.T) {
 	testenv.From(t, testenv.Push, "takes many seconds")
 	h := newHost(t)
 	h.receipt() // its key
-	check(t, h.require("test:*", "lint:*"))
-	check(t, h.require("test:*", "scan:*"))
+	must.OK(t, h.require("test:*", "lint:*"))
+	must.OK(t, h.require("test:*", "scan:*"))
 	h.attest(commitID(3), "test:go", ledger.Pass)
 	p := pinned(h)
 	r, err := p.evidence(h.export(evidence.Options{Commit: commitID(3)}))
-	check(t, err)
+	must.OK(t, err)
 	want(t, r, checkPolicy, verify.OK, "1 version")
 	f := filesOf(t, h.export(evidence.Options{Commit: commitID(1)}))
 	r, err = p.evidence(f.pack(t))
-	check(t, err)
+	must.OK(t, err)
 	wantVerified(t, r)
 	want(t, r, checkPolicy, verify.OK, "3 versions")
 
@@ -364,14 +364,14 @@ func TestEvidenceOfContracts(t *testing.T) {
 		"policy/v1.json": verify.NotChecked, "policy/v2.json": verify.Failed,
 	} {
 		var v policy.Policy
-		check(t, json.Unmarshal(f[name], &v))
+		must.OK(t, json.Unmarshal(f[name], &v))
 		v.Requirements = v.Requirements[:1]
 		v.Digest = v.Contract.Digest()
 		changed := maps.Clone(f)
 		changed[name], err = json.Marshal(v)
-		check(t, err)
+		must.OK(t, err)
 		r, err = p.evidence(changed.pack(t))
-		check(t, err)
+		must.OK(t, err)
 		want(t, r, checkPolicy, status, "")
 	}
 }
@@ -386,7 +386,7 @@ func TestEvidencePruned(t *testing.T) {
 	p := pinned(h)
 	text := h.export(evidence.Options{})
 	r, err := p.evidence(text)
-	check(t, err)
+	must.OK(t, err)
 	wantVerified(t, r)
 	want(t, r, verify.CheckSignature, verify.OK, "1 attestation")
 	want(t, r, verify.CheckSignature, verify.NotChecked, "2 attestations: the ledger has pruned the envelope")
@@ -397,12 +397,12 @@ func TestEvidencePruned(t *testing.T) {
 	record := f.named(t, "*/*/*/"+a.ID+"/record.json")
 	f[record] = bytes.Replace(f[record], []byte(`"pass"`), []byte(`"fail"`), 1)
 	r, err = p.evidence(f.pack(t))
-	check(t, err)
+	must.OK(t, err)
 	want(t, r, verify.CheckRecord, verify.Failed, "result")
 
 	h.prune(ledger.RetentionChange{Events: new(ledger.MinRetention)})
 	r, err = p.evidence(h.export(evidence.Options{}))
-	check(t, err)
+	must.OK(t, err)
 	wantVerified(t, r)
 	want(t, r, verify.CheckSignature, verify.NotChecked, "the ledger has pruned")
 	want(t, r, verify.CheckBody, verify.NotChecked, "2 events")

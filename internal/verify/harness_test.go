@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/seen"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
@@ -28,13 +29,6 @@ import (
 	"github.com/ledgerd/ledgerd/store/storetest"
 	"github.com/ledgerd/ledgerd/transparency"
 )
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // A host is a ledger with its database, its keys, and the org acme with the repo api.
 type host struct {
@@ -67,9 +61,9 @@ func newHostAgo(t *testing.T, ago time.Duration) *host {
 	h := &host{t: t, folder: t.TempDir(), dn: "cn=ci,ou=build,o=acme", ago: ago}
 	h.open()
 	_, err := h.admin.CreateOrg(t.Context(), ledger.NewOrg{Name: "acme"})
-	check(t, err)
+	must.OK(t, err)
 	_, err = h.admin.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"})
-	check(t, err)
+	must.OK(t, err)
 	h.key = h.trust(h.dn)
 	h.attest(commitID(1), "test:go", ledger.Pass)
 	return h
@@ -79,12 +73,12 @@ func newHostAgo(t *testing.T, ago time.Duration) *host {
 func (h *host) trust(dn string) ed25519.PrivateKey {
 	h.t.Helper()
 	_, key, err := ed25519.GenerateKey(nil)
-	check(h.t, err)
+	must.OK(h.t, err)
 	der, err := x509.MarshalPKIXPublicKey(key.Public())
-	check(h.t, err)
+	must.OK(h.t, err)
 	_, err = h.admin.AddIdentity(h.t.Context(), "acme", identity.NewIdentity{Kind: identity.KeyIdentity, DN: dn,
 		PEM: string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))})
-	check(h.t, err)
+	must.OK(h.t, err)
 	return key
 }
 
@@ -99,12 +93,11 @@ func (h *host) open() {
 		ParseRoot: sigstore.ParseRoot,
 		Now:       func() time.Time { return time.Now().Add(-ago) }, Providers: storetest.Providers(),
 	})
-	check(h.t, err)
+	must.OK(h.t, err)
 	folder := filepath.Join(h.folder, "keys")
-	keys, err := transparency.OpenKeys(folder, folder)
-	check(h.t, err)
+	keys := must.Get(transparency.OpenKeys(folder, folder))(h.t)
 	base, err := url.Parse(baseURL)
-	check(h.t, err)
+	must.OK(h.t, err)
 	h.store = db
 	h.signer = transparency.NewSigner(transparency.Config{Store: db, Keys: keys, BaseURL: base,
 		Logger: slog.New(slog.DiscardHandler)})
@@ -113,7 +106,7 @@ func (h *host) open() {
 	s := server.New(server.Config{Store: db, Logs: server.Logs{Receipts: h.receipts}})
 	h.api = s.Host()
 	h.admin, err = client.New("http://host", client.Options{HTTPClient: &http.Client{Transport: client.InProcess(h.api)}})
-	check(h.t, err)
+	must.OK(h.t, err)
 	h.t.Cleanup(func() { _ = db.Close() })
 }
 
@@ -121,12 +114,12 @@ func (h *host) open() {
 // the ledger is right from then on.
 func (h *host) prune(keep ledger.RetentionChange) {
 	h.t.Helper()
-	check(h.t, h.store.Close())
+	must.OK(h.t, h.store.Close())
 	h.ago = 0
 	h.open()
 	_, err := h.admin.ChangeRepo(h.t.Context(), "acme", "api", ledger.RepoChange{Retention: &keep})
-	check(h.t, err)
-	check(h.t, h.store.Prune(h.t.Context()))
+	must.OK(h.t, err)
+	must.OK(h.t, h.store.Prune(h.t.Context()))
 	h.sign()
 }
 
@@ -134,11 +127,11 @@ func (h *host) prune(keep ledger.RetentionChange) {
 // database is closed for it.
 func (h *host) copied() *host {
 	h.t.Helper()
-	check(h.t, h.store.Close())
+	must.OK(h.t, h.store.Close())
 	other := *h
 	other.folder = h.t.TempDir()
-	check(h.t, os.CopyFS(other.folder, os.DirFS(h.folder)))
-	check(h.t, os.Chmod(filepath.Join(other.folder, "keys"), 0o700))
+	must.OK(h.t, os.CopyFS(other.folder, os.DirFS(h.folder)))
+	must.OK(h.t, os.Chmod(filepath.Join(other.folder, "keys"), 0o700))
 	h.open()
 	other.open()
 	return &other
@@ -156,7 +149,7 @@ func (h *host) attest(commit, predicate string, status ledger.Status) ledger.Att
 func (h *host) record(commit, predicate string, status ledger.Status) ledger.AttestationRecord {
 	h.t.Helper()
 	record, err := h.try(commit, predicate, status)
-	check(h.t, err)
+	must.OK(h.t, err)
 	return record
 }
 
@@ -167,22 +160,21 @@ func (h *host) try(commit, predicate string, status ledger.Status) (ledger.Attes
 	payload, err := attestation.NewStatement("acme/api", commit, attestation.ResultPredicate{
 		Predicate: predicate, Result: ledger.Result{Status: status, DurationMS: int64(h.sent)},
 		StartedOn: ledger.TimeOf(time.Now())})
-	check(h.t, err)
+	must.OK(h.t, err)
 	return h.send(payload)
 }
 
 // send signs and records a statement.
 func (h *host) send(payload []byte) (ledger.AttestationRecord, error) {
 	h.t.Helper()
-	envelope, err := attestation.SignDSSE(h.key, payload)
-	check(h.t, err)
+	envelope := must.Get(attestation.SignDSSE(h.key, payload))(h.t)
 	record, _, err := h.admin.Record(h.t.Context(), "acme", "api", envelope)
 	return record, err
 }
 
 func (h *host) sign() {
 	h.t.Helper()
-	check(h.t, h.signer.SignAll(h.t.Context(), true))
+	must.OK(h.t, h.signer.SignAll(h.t.Context(), true))
 }
 
 // A site is where a host is reached. What it serves can be replaced and changed.
@@ -233,14 +225,13 @@ func newPerson(t *testing.T) *person {
 func (p *person) verify(s *site, subject func(*Session) (verify.Report, error)) verify.Report {
 	p.t.Helper()
 	report, err := p.try(s, subject)
-	check(p.t, err)
+	must.OK(p.t, err)
 	return report
 }
 
 func (p *person) try(s *site, subject func(*Session) (verify.Report, error)) (verify.Report, error) {
 	p.t.Helper()
-	c, err := client.New(s.URL, client.Options{})
-	check(p.t, err)
+	c := must.Get(client.New(s.URL, client.Options{}))(p.t)
 	o := Options{Server: s.URL, Org: "acme", Memory: p.memory, Now: ledger.TimeOf(time.Now())}
 	if p.change != nil {
 		p.change(&o)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/evidence"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/sigstoretest"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -20,19 +21,19 @@ func (h *host) keyless() ledger.AttestationRecord {
 	h.t.Helper()
 	ctx := h.t.Context()
 	_, err := h.admin.SetTrustedRoot(ctx, "acme", "public-good", sigstoretest.File(h.t, sigstoretest.PublicGood))
-	check(h.t, err)
+	must.OK(h.t, err)
 	_, err = h.admin.AddIdentity(ctx, "acme", identity.NewIdentity{
 		Kind: identity.SigstoreIdentity, DN: "cn=release,ou=build,o=acme", May: identity.Predicates{"build:*"},
 		Sigstore: &ledger.SigstoreEntry{TrustedRoot: "public-good", Issuer: "https://token.actions.githubusercontent.com",
 			Subject: "https://github.com/sigstore/*"},
 	})
-	check(h.t, err)
+	must.OK(h.t, err)
 	record, _, err := h.admin.Record(ctx, "acme", "api", sigstoretest.File(h.t, sigstoretest.Bundle))
-	check(h.t, err)
+	must.OK(h.t, err)
 
 	other := sigstoretest.File(h.t, sigstoretest.OtherRoot)
 	_, err = h.admin.SetTrustedRoot(ctx, "acme", "public-good", other)
-	check(h.t, err)
+	must.OK(h.t, err)
 	h.sign()
 	return record
 }
@@ -54,12 +55,10 @@ func TestKeylessAttestation(t *testing.T) {
 	want(t, r, verify.CheckSignature, verify.OK, "by cn=release,ou=build,o=acme")
 	want(t, r, verify.CheckIdentity, verify.OK, "the log has the 1 identity that has signed")
 
-	list, err := client.Collect(h.admin.Identities(t.Context(), "acme"), 10)
-	check(t, err)
-	text, err := json.Marshal(list)
-	check(t, err)
+	list := must.Get(client.Collect(h.admin.Identities(t.Context(), "acme"), 10))(t)
+	text := must.Get(json.Marshal(list))(t)
 	keys, err := verify.ParseKeys(text)
-	check(t, err)
+	must.OK(t, err)
 	p.change = func(o *Options) { o.Keys = &keys }
 	want(t, p.verify(s, attestation), verify.CheckSignature, verify.Failed, "pinned keys verify no keyless signatures")
 	p.change = nil
@@ -104,7 +103,7 @@ func TestKeylessEvidence(t *testing.T) {
 	a := h.keyless()
 	text := h.export(evidence.Options{Commit: a.Commit})
 	r, err := pinned(h).evidence(text)
-	check(t, err)
+	must.OK(t, err)
 	wantVerified(t, r)
 
 	for name, test := range map[string]struct {
@@ -124,7 +123,7 @@ func TestKeylessEvidence(t *testing.T) {
 		f := filesOf(t, text)
 		test.change(f)
 		r, err := pinned(h).evidence(f.pack(t))
-		check(t, err)
+		must.OK(t, err)
 		if r.Verified {
 			t.Errorf("%s: verified", name)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/evidence"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/proof/verify"
 )
@@ -17,9 +18,9 @@ func TestRenamedRepoIsVerified(t *testing.T) {
 	ctx := t.Context()
 	old := h.record(commitID(1), "lint:go", ledger.Pass)
 	_, err := h.admin.ChangeRepo(ctx, "acme", "api", ledger.RepoChange{Name: new("core")})
-	check(t, err)
+	must.OK(t, err)
 	_, err = h.admin.CreateRepo(ctx, "acme", ledger.NewRepo{Name: "api"})
-	check(t, err)
+	must.OK(t, err)
 	h.attest(commitID(1), "test:go", ledger.Pass) // of the new api
 	h.sign()
 
@@ -48,15 +49,15 @@ func TestSignedOrgKeepsItsName(t *testing.T) {
 	}
 	wantRefused("acme")
 
-	check(t, h.admin.DeleteOrg(ctx, "acme"))
+	must.OK(t, h.admin.DeleteOrg(ctx, "acme"))
 	wantRefused("~1")
 	logs, err := h.store.LogsToSign(ctx, true, "", 10)
-	check(t, err)
+	must.OK(t, err)
 	if len(logs) != 0 {
 		t.Errorf("the logs to sign are %+v", logs)
 	}
 	_, err = h.admin.ChangeOrg(ctx, "~1", ledger.OrgChange{Name: new("acme")})
-	check(t, err)
+	must.OK(t, err)
 
 	h.attest(commitID(1), "lint:go", ledger.Pass)
 	h.sign()
@@ -72,23 +73,23 @@ func TestEvidenceOfARenamedRepo(t *testing.T) {
 	rename := func(from, to string) {
 		t.Helper()
 		_, err := h.admin.ChangeRepo(t.Context(), "acme", from, ledger.RepoChange{Name: &to})
-		check(t, err)
+		must.OK(t, err)
 	}
 	rename("api", "core")
 	_, _, err := h.admin.Register(t.Context(), "acme", "core", commitID(1), ledger.Registration{Branch: "fix"})
-	check(t, err)
+	must.OK(t, err)
 	_, etag, err := h.admin.Policy(t.Context(), "acme", "core")
-	check(t, err)
+	must.OK(t, err)
 	_, err = h.admin.SetPolicy(t.Context(), "acme", "core",
 		[]byte(`{"requirements":[{"state":"ATTESTED","predicate":"lint:*"}]}`), etag)
-	check(t, err)
-	check(t, h.store.Settle(t.Context()))
+	must.OK(t, err)
+	must.OK(t, h.store.Settle(t.Context()))
 	rename("core", "api")
 	h.attest(commitID(1), "lint:go", ledger.Pass)
 
 	p, text := pinned(h), h.export(evidence.Options{})
 	r, err := p.evidence(text)
-	check(t, err)
+	must.OK(t, err)
 	wantVerified(t, r)
 	want(t, r, verify.CheckRecord, verify.OK, "2 attestations")
 	want(t, r, checkStates, verify.OK, "")
@@ -98,6 +99,6 @@ func TestEvidenceOfARenamedRepo(t *testing.T) {
 	f := filesOf(t, text)
 	f[evidence.ManifestFile] = bytes.Replace(f[evidence.ManifestFile], []byte(`"core"`), []byte(`"heart"`), 1)
 	r, err = p.evidence(f.pack(t))
-	check(t, err)
+	must.OK(t, err)
 	want(t, r, checkStates, verify.Failed, "which the export is not of")
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/evidence"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
@@ -42,18 +43,18 @@ func (h *host) reviewer(dn string) *reviewer {
 	account := member.Account{Issuer: "https://idp.example", Subject: dn}
 	_, err := h.store.AddMember(ctx, "acme", member.NewMember{Issuer: account.Issuer, Subject: dn, DN: dn,
 		Role: member.Contributor})
-	check(h.t, err)
+	must.OK(h.t, err)
 	until := h.store.Now().Add(time.Hour)
 	token, err := h.store.SignInMember(ctx, "acme", account, sha256.Sum256([]byte("token of "+dn)),
 		sha256.Sum256([]byte("session of "+dn)), until)
-	check(h.t, err)
+	must.OK(h.t, err)
 	challenge := sha256.Sum256([]byte("challenge of " + dn))
-	check(h.t, h.store.CreatePasskeyChallenge(ctx, "acme", token.ID, challenge[:], until))
+	must.OK(h.t, h.store.CreatePasskeyChallenge(ctx, "acme", token.ID, challenge[:], until))
 
 	r := &reviewer{Device: passkeytest.New(h.t, passkey.Party{ID: "ledger.example", Origin: baseURL})}
 	r.passkey, err = h.store.AddPasskey(ctx, "acme", token.ID, challenge[:], passkey.Passkey{Name: "Laptop",
 		RPID: r.RPID, CredentialID: r.ID, PublicKey: r.PublicKey(h.t)})
-	check(h.t, err)
+	must.OK(h.t, err)
 	_, r.use = h.addSigner(dn)
 	return r
 }
@@ -62,7 +63,7 @@ func (h *host) reviewer(dn string) *reviewer {
 func (r *reviewer) assert(t *testing.T, payload []byte) []byte {
 	t.Helper()
 	text, err := passkey.Assertion{RPID: r.RPID, PublicKey: r.PublicKey(t), Confirmation: r.Confirm(t, payload)}.Text()
-	check(t, err)
+	must.OK(t, err)
 	return text
 }
 
@@ -73,16 +74,15 @@ func (h *host) confirm(commit string, change func(payload []byte) []byte) ledger
 	h.sent++
 	payload, err := attestation.NewStatement("acme/api", commit, attestation.ResultPredicate{
 		Predicate: "review:code", Result: ledger.Result{Status: ledger.Pass, DurationMS: int64(h.sent)}})
-	check(h.t, err)
-	envelope, err := attestation.SignDSSE(h.key, payload)
-	check(h.t, err)
+	must.OK(h.t, err)
+	envelope := must.Get(attestation.SignDSSE(h.key, payload))(h.t)
 	keys, version, err := h.store.Keyring(h.t.Context(), "acme")
-	check(h.t, err)
+	must.OK(h.t, err)
 	a, err := attestation.Verify(envelope, keys, h.store.Now())
-	check(h.t, err)
+	must.OK(h.t, err)
 	a.Assertion = change(payload)
 	record, _, err := h.store.Record(h.t.Context(), "acme", "api", a, version)
-	check(h.t, err)
+	must.OK(h.t, err)
 	h.sign()
 	return record
 }
@@ -107,7 +107,7 @@ func TestPasskey(t *testing.T) {
 	h.confirm(commitID(3), func([]byte) []byte { return nil })
 	for n, state := range map[int]ledger.State{2: ledger.Promotable, 3: ledger.Validating} {
 		record, err := h.admin.Commit(t.Context(), "acme", "api", commitID(n))
-		check(t, err)
+		must.OK(t, err)
 		if record.State != state {
 			t.Fatalf("commit %d is %s, want %s", n, record.State, state)
 		}
@@ -129,7 +129,7 @@ func TestPasskey(t *testing.T) {
 	}
 
 	// What is enrolled and removed later changes nothing.
-	check(t, h.store.RemovePasskey(t.Context(), "acme", "", ann.passkey.ID))
+	must.OK(t, h.store.RemovePasskey(t.Context(), "acme", "", ann.passkey.ID))
 	h.reviewer(bobDN)
 	h.sign()
 	for _, subject := range subjects(t, a) {
@@ -155,7 +155,7 @@ func TestForgedAssertions(t *testing.T) {
 		"another's": {func(h *host, _, bob *reviewer, payload []byte) []byte { return bob.assert(h.t, payload) },
 			"is enrolled for " + bobDN},
 		"removed": {func(h *host, ann, _ *reviewer, payload []byte) []byte {
-			check(h.t, h.store.RemovePasskey(h.t.Context(), "acme", "", ann.passkey.ID))
+			must.OK(h.t, h.store.RemovePasskey(h.t.Context(), "acme", "", ann.passkey.ID))
 			return ann.assert(h.t, payload)
 		}, "was removed before the attestation"},
 		"not an assertion": {func(*host, *reviewer, *reviewer, []byte) []byte { return []byte("yes") }, "parse it"},
@@ -181,16 +181,16 @@ func TestForgedAssertions(t *testing.T) {
 func TestChangedResponsesAboutPasskeys(t *testing.T) {
 	h := newHost(t)
 	ann, bob := h.reviewer(annDN), h.reviewer(bobDN)
-	check(t, h.store.RemovePasskey(t.Context(), "acme", "", bob.passkey.ID))
+	must.OK(t, h.store.RemovePasskey(t.Context(), "acme", "", bob.passkey.ID))
 	ann.use()
 	a := h.confirm(commitID(2), func(payload []byte) []byte { return ann.assert(t, payload) })
 	bob.use()
 	b := h.confirm(commitID(3), func(payload []byte) []byte { return bob.assert(t, payload) })
 	var other ledger.IdentityEvent
 	for body, err := range h.admin.Events(t.Context(), "acme", identityEvents()) {
-		check(t, err)
+		must.OK(t, err)
 		var e ledger.IdentityEvent
-		check(t, json.Unmarshal(body, &e))
+		must.OK(t, json.Unmarshal(body, &e))
 		if e.IdentityID == bob.passkey.ID && e.Action == ledger.IdentityRevoked {
 			other = e
 		}
@@ -223,16 +223,14 @@ func TestChangedResponsesAboutPasskeys(t *testing.T) {
 				return body
 			}
 			var page ledger.Page[json.RawMessage]
-			check(t, json.Unmarshal(body, &page))
+			must.OK(t, json.Unmarshal(body, &page))
 			for i, e := range page.Data {
 				if bytes.Contains(e, []byte(other.ID)) {
 					page.Data = append(page.Data[:i], page.Data[i+1:]...)
 					break
 				}
 			}
-			body, err := json.Marshal(page)
-			check(t, err)
-			return body
+			return must.Get(json.Marshal(page))(t)
 		}, verify.CheckPasskey, "is " + other.ID + ", and the ledger does not list it"},
 	} {
 		s := newSite(t, h)
@@ -293,7 +291,7 @@ func TestPasskeysInEarlierLogs(t *testing.T) {
 	h.begin("moved")
 	b := h.confirm(commitID(2), confirmed)
 	h.begin("moved again")
-	check(t, h.store.RemovePasskey(t.Context(), "acme", "", ann.passkey.ID))
+	must.OK(t, h.store.RemovePasskey(t.Context(), "acme", "", ann.passkey.ID))
 	forged := h.confirm(commitID(3), confirmed)
 	s := newSite(t, h)
 	for _, subject := range []func(*Session) (verify.Report, error){attested(t, a.ID), attested(t, b.ID), commit(t, 2)} {
@@ -341,7 +339,7 @@ func TestPasskeyEvidence(t *testing.T) {
 	plain := h.confirm(commitID(2), func([]byte) []byte { return nil })
 	text := h.export(evidence.Options{Commit: commitID(2)})
 	r, err := pinned(h).evidence(text)
-	check(t, err)
+	must.OK(t, err)
 	wantVerified(t, r)
 	want(t, r, verify.CheckPasskey, verify.OK, "1 attestation")
 	want(t, r, checkPage, verify.OK, "")
@@ -383,19 +381,19 @@ func TestPasskeyEvidence(t *testing.T) {
 		f := filesOf(t, text)
 		test.change(f)
 		r, err := pinned(h).evidence(f.pack(t))
-		check(t, err)
+		must.OK(t, err)
 		if r.Verified {
 			t.Errorf("%s: verified", name)
 		}
 		want(t, r, test.check, verify.Failed, test.text)
 	}
 
-	check(t, h.store.RemovePasskey(t.Context(), "acme", "", ann.passkey.ID))
+	must.OK(t, h.store.RemovePasskey(t.Context(), "acme", "", ann.passkey.ID))
 	h.confirm(commitID(3), func(payload []byte) []byte { return ann.assert(t, payload) })
 	r, err = pinned(h).evidence(h.export(evidence.Options{Commit: commitID(2)}))
-	check(t, err)
+	must.OK(t, err)
 	wantVerified(t, r)
 	r, err = pinned(h).evidence(h.export(evidence.Options{Commit: commitID(3)}))
-	check(t, err)
+	must.OK(t, err)
 	want(t, r, verify.CheckPasskey, verify.Failed, "was removed before the attestation")
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/proof"
 	"github.com/ledgerd/ledgerd/ledger/proof/verify"
@@ -85,8 +86,7 @@ func TestPrunedExcusesNothingElse(t *testing.T) {
 // Events of the other types are never pruned, so a host cannot hide them by saying so.
 func TestOtherEventsAreNeverPruned(t *testing.T) {
 	h := newHost(t)
-	identities, err := client.Collect(h.admin.Identities(t.Context(), "acme"), 10)
-	check(t, err)
+	identities := must.Get(client.Collect(h.admin.Identities(t.Context(), "acme"), 10))(t)
 	h.change("UPDATE events SET body = x'', salt = NULL WHERE event_id = '" + identities[0].Event + "'")
 	s, p := newSite(t, h), newPerson(t)
 	r := p.verify(s, event(t, identities[0].Event))
@@ -120,7 +120,7 @@ func TestPrunedEventLeavesTheEnvelope(t *testing.T) {
 	want(t, r, verify.CheckRecord, verify.NotChecked, verify.PrunedEvent)
 
 	_, err := h.admin.ChangeRepo(t.Context(), "acme", "api", ledger.RepoChange{Name: new("web")})
-	check(t, err)
+	must.OK(t, err)
 	h.sign()
 	r = p.verify(s, func(s *Session) (verify.Report, error) { return s.Attestation(t.Context(), "web", a.ID) })
 	wantVerified(t, r)
@@ -192,8 +192,7 @@ func fakeEvents(t *testing.T, pages ...[]string) *Session {
 		fmt.Fprintf(w, `{"data":[%s],"next_cursor":%q}`, strings.Join(page, ","), next)
 	}))
 	t.Cleanup(s.Close)
-	c, err := client.New(s.URL, client.Options{})
-	check(t, err)
+	c := must.Get(client.New(s.URL, client.Options{}))(t)
 	return &Session{Options: Options{Org: "acme"}, client: c}
 }
 
@@ -202,7 +201,7 @@ func TestEarlierEventsArePassedOver(t *testing.T) {
 	b := &bodies{session: fakeEvents(t, []string{"evt_2", "evt_5", "evt_6"}), before: 3, events: 6}
 	for i, wanted := range []bool{false, true, true} {
 		e := logged{index: 3 + int64(i), leaf: proof.Leaf{Event: fmt.Sprint("evt_", 4+i), Type: ledger.EventState}}
-		check(t, b.next(t.Context(), &e))
+		must.OK(t, b.next(t.Context(), &e))
 		if got := e.body != nil; got != wanted {
 			t.Errorf("%s has a body: %v, want %v", e.leaf.Event, got, wanted)
 		}
@@ -224,7 +223,7 @@ func TestEventsThatAreNotListed(t *testing.T) {
 	}
 
 	b := &bodies{session: fakeEvents(t, []string{"evt_5", "evt_4", "evt_7"}), before: 3}
-	check(t, next(b, "evt_5"))
+	must.OK(t, next(b, "evt_5"))
 	if err := next(b, "evt_lost"); err == nil || !strings.Contains(err.Error(), "the ledger lists evt_4") {
 		t.Errorf("the error is %v, want that evt_4 is listed", err)
 	}

@@ -12,6 +12,7 @@ import (
 	formats "github.com/transparency-dev/formats/note"
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/seen"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/proof"
@@ -35,17 +36,15 @@ func (h *host) receiptOf(commit string) []byte {
 			h.sign()
 			continue
 		}
-		check(h.t, err)
-		text, err := json.Marshal(r)
-		check(h.t, err)
-		return text
+		must.OK(h.t, err)
+		return must.Get(json.Marshal(r))(h.t)
 	}
 }
 
 func parsed(t *testing.T, text []byte) verify.Receipt {
 	t.Helper()
 	r, err := verify.ParseReceipt(text)
-	check(t, err)
+	must.OK(t, err)
 	return r
 }
 
@@ -79,14 +78,14 @@ func TestReceipts(t *testing.T) {
 	want(t, r, verify.CheckCheckpoint, verify.OK, "")
 	want(t, r, consistency, verify.NotChecked, "first contact")
 	r, err := p.offline(text)
-	check(t, err)
+	must.OK(t, err)
 	wantVerified(t, r)
 	want(t, r, consistency, verify.NotChecked, "without the server")
 
 	h.attest(commitID(2), "test:go", ledger.Pass)
 	wantVerified(t, p.verify(s, receiptOf(t, text)))
 	r, err = p.offline(text)
-	check(t, err)
+	must.OK(t, err)
 	wantVerified(t, r)
 }
 
@@ -103,7 +102,7 @@ func TestReceiptOfAnotherHistory(t *testing.T) {
 	wantVerified(t, p.verify(s, event(t, last.Event)))
 
 	r, err := p.offline(text)
-	check(t, err)
+	must.OK(t, err)
 	c := want(t, r, consistency, verify.Failed, "FORK")
 	if r.Verified || len(c.Evidence) != 2 {
 		t.Errorf("verified %v, evidence %q", r.Verified, c.Evidence)
@@ -121,29 +120,28 @@ func TestKeyOfTheLogOfAReceipt(t *testing.T) {
 	s, p := newSite(t, h), newPerson(t)
 	vkey := func(h *host) string {
 		l, err := h.store.Log(t.Context(), "acme", 0)
-		check(t, err)
+		must.OK(t, err)
 		return l.VKey
 	}
 	pin := func(policy string) func(*Options) {
-		parsed, err := trustpolicy.Parse([]byte(policy))
-		check(t, err)
+		parsed := must.Get(trustpolicy.Parse([]byte(policy)))(t)
 		return func(o *Options) { o.Policy = parsed }
 	}
 	ours, theirs := pin("log "+vkey(h)+"\nquorum none\n"), pin("log "+vkey(other)+"\nquorum none\n")
 
 	p.change = ours
 	r, err := p.offline(text)
-	check(t, err)
+	must.OK(t, err)
 	wantVerified(t, r)
 	p.change = theirs
 	r, err = p.offline(text)
-	check(t, err)
+	must.OK(t, err)
 	want(t, r, verify.CheckKey, verify.Failed, "")
 	p.change = nil
 	wantVerified(t, p.verify(s, receiptOf(t, text)))
 	p.change = theirs // not the one that was seen
 	r, err = p.offline(text)
-	check(t, err)
+	must.OK(t, err)
 	want(t, r, consistency, verify.Failed, "ANOTHER KEY")
 	p.memory = seen.Open(t.TempDir())
 	p.change = pin("quorum none\n")
@@ -156,10 +154,10 @@ func TestKeyOfTheLogOfAReceipt(t *testing.T) {
 	l := seen.Log{Origin: "ledger.example/v1/orgs/acme/log", Key: vkey(other), Checkpoint: string(other.checkpoint()),
 		SeenAt: ledger.TimeOf(time.Now())}
 	_, err = p.memory.Replace(t.Context(), seen.Log{}, l)
-	check(t, err)
+	must.OK(t, err)
 	p.change = nil
 	r, err = p.offline(text)
-	check(t, err)
+	must.OK(t, err)
 	want(t, r, verify.CheckKey, verify.Failed, "")
 }
 
@@ -168,16 +166,16 @@ func TestKeyOfTheLogOfAReceipt(t *testing.T) {
 func newWitness(t *testing.T) (key string, cosign func(proof.Checkpoint) []byte) {
 	t.Helper()
 	skey, vkey, err := note.GenerateKey(rand.Reader, "w.example/w")
-	check(t, err)
+	must.OK(t, err)
 	plain, err := trustpolicy.ParseKey(vkey, trustpolicy.Ed25519)
-	check(t, err)
+	must.OK(t, err)
 	cosigner, err := formats.NewSignerForCosignatureV1(skey)
-	check(t, err)
+	must.OK(t, err)
 	return trustpolicy.NewKey(plain.Name, trustpolicy.CosignedV1, []byte(plain.Public)).String(),
 		func(c proof.Checkpoint) []byte {
 			t.Helper()
 			cosigned, err := note.Sign(&note.Note{Text: c.Text()}, cosigner)
-			check(t, err)
+			must.OK(t, err)
 			return cosigned[len(c.Text())+1:]
 		}
 }
@@ -187,28 +185,27 @@ func TestReceiptNeedsCosignaturesOffline(t *testing.T) {
 	h, p := newHost(t), newPerson(t)
 	text := h.receipt()
 	l, err := h.store.Log(t.Context(), "acme", 0)
-	check(t, err)
+	must.OK(t, err)
 	witness, cosigner := newWitness(t)
 	policy, err := trustpolicy.Parse([]byte("log " + l.VKey + "\nwitness w " + witness + "\nquorum w\n"))
-	check(t, err)
+	must.OK(t, err)
 	later := time.Duration(0)
 	p.change = func(o *Options) { o.Policy, o.MaxAge, o.Now = policy, 30*time.Minute, o.Now.Add(later) }
 	r, err := p.offline(text)
-	check(t, err)
+	must.OK(t, err)
 	want(t, r, verify.CheckWitnesses, verify.Failed, "0 of 1")
 
 	parts := parsed(t, text)
 	signed, err := parts.Checkpoints()
-	check(t, err)
+	must.OK(t, err)
 	c, err := proof.ReadCheckpoint(signed[0])
-	check(t, err)
+	must.OK(t, err)
 	parts.Proof += string(cosigner(c))
-	text, err = json.Marshal(parts.Receipt)
-	check(t, err)
+	text = must.Get(json.Marshal(parts.Receipt))(t)
 	for d, status := range map[time.Duration]verify.Status{0: verify.OK, 45 * time.Minute: verify.Failed} {
 		later = d
 		r, err = p.offline(text)
-		check(t, err)
+		must.OK(t, err)
 		want(t, r, verify.CheckWitnesses, verify.OK, "1 of 1")
 		want(t, r, verify.CheckAge, status, "ago")
 	}
@@ -237,7 +234,7 @@ func TestReceiptsOfTwoEpochs(t *testing.T) {
 	for _, text := range [][]byte{old, renewed} {
 		wantVerified(t, p.verify(s, receiptOf(t, text)))
 		r, err := p.offline(text)
-		check(t, err)
+		must.OK(t, err)
 		wantVerified(t, r)
 	}
 	r := p.verify(s, receiptOf(t, old))
@@ -270,8 +267,7 @@ func TestReceiptIsForWhatIsWanted(t *testing.T) {
 	s, p := newSite(t, h), newPerson(t)
 	text := h.receipt()
 	wantVerified(t, p.verify(s, receiptOf(t, text)))
-	other, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	check(t, err)
+	other := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	full := receipt.Want{Org: "acme", Repo: "api", Commit: commitID(1), State: ledger.Attested}
 
 	for name, test := range map[string]struct {
@@ -290,7 +286,7 @@ func TestReceiptIsForWhatIsWanted(t *testing.T) {
 		r := parsed(t, text)
 		test.change(&r)
 		report, err := Offline(Options{Memory: p.memory, Now: ledger.TimeOf(time.Now())}, r, ledger.TimeOf(time.Now()))
-		check(t, err)
+		must.OK(t, err)
 		t.Run(name, func(t *testing.T) { want(t, report, test.check, test.want, "") })
 	}
 
@@ -302,7 +298,7 @@ func TestReceiptIsForWhatIsWanted(t *testing.T) {
 			r.Want = full
 		}
 		report, err := Offline(Options{Memory: p.memory}, r, ledger.TimeOf(time.Now()))
-		check(t, err)
+		must.OK(t, err)
 		want(t, report, subject, status, "main")
 	}
 }

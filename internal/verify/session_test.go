@@ -1,11 +1,11 @@
 package verify
 
 import (
-	"os"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/proof"
 	"github.com/ledgerd/ledgerd/ledger/proof/verify"
@@ -22,8 +22,7 @@ func wantConflict(t *testing.T, p *person, r verify.Report, text string, seen, s
 		t.Fatalf("verified %v, evidence %q", r.Verified, c.Evidence)
 	}
 	for i, size := range []int64{seen, served} {
-		text, err := os.ReadFile(c.Evidence[i])
-		check(t, err)
+		text := must.Read(t, c.Evidence[i])
 		if stored, err := proof.ReadCheckpoint(text); err != nil || stored.Size != size {
 			t.Errorf("%s: %+v, %v, want size %d", c.Evidence[i], stored, err, size)
 		}
@@ -37,9 +36,8 @@ func wantConflict(t *testing.T, p *person, r verify.Report, text string, seen, s
 func (p *person) size() int64 {
 	p.t.Helper()
 	l, err := p.memory.Log("ledger.example/v1/orgs/acme/log")
-	check(p.t, err)
-	c, err := proof.ReadCheckpoint([]byte(l.Checkpoint))
-	check(p.t, err)
+	must.OK(p.t, err)
+	c := must.Get(proof.ReadCheckpoint([]byte(l.Checkpoint)))(p.t)
 	return c.Size
 }
 
@@ -76,7 +74,7 @@ func TestTruncatedAndSignedAgain(t *testing.T) {
 
 	s.host.Store(old)
 	l, err := old.store.Log(t.Context(), "acme", 0)
-	check(t, err)
+	must.OK(t, err)
 	if l.Size >= size {
 		t.Fatalf("size %d, want less than %d", l.Size, size)
 	}

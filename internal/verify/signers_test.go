@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/proof/verify"
 )
@@ -28,7 +29,7 @@ func TestListedIdentitiesAreLogged(t *testing.T) {
 
 	logged := ""
 	for i, err := range h.admin.Identities(t.Context(), "acme") {
-		check(t, err)
+		must.OK(t, err)
 		logged = i.Event
 	}
 	for name, test := range map[string]struct {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/internal/gitrepo/gitrepotest"
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 // TestFind checks where the file is searched, and that it is bounded.
@@ -16,10 +17,10 @@ func TestFind(t *testing.T) {
 	t.Setenv("GIT_CEILING_DIRECTORIES", outside)
 	root := filepath.Join(outside, "code")
 	below := filepath.Join(root, "a", "b")
-	check(t, os.MkdirAll(below, 0o755))
+	must.OK(t, os.MkdirAll(below, 0o755))
 	write := func(folder, text string) {
 		t.Helper()
-		check(t, os.WriteFile(filepath.Join(folder, Name), []byte(text), 0o644))
+		must.OK(t, os.WriteFile(filepath.Join(folder, Name), []byte(text), 0o644))
 	}
 	find := func(folder, want string) {
 		t.Helper()
@@ -37,7 +38,7 @@ func TestFind(t *testing.T) {
 	find(root, "acme/code")
 	write(below, "repo: acme/below\nserver: https://ledger.example\n")
 	find(below, "acme/below")
-	check(t, os.Remove(filepath.Join(root, Name)))
+	must.OK(t, os.Remove(filepath.Join(root, Name)))
 	find(root, "") // not from above the work tree
 
 	for name, text := range map[string]string{
@@ -49,12 +50,5 @@ func TestFind(t *testing.T) {
 		if _, err := Find(t.Context(), root); err == nil || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: error %v, want one line", name, err)
 		}
-	}
-}
-
-func check(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/internal/ledgertest"
@@ -61,9 +62,7 @@ func TestVerifyCosign(t *testing.T) {
 		t.Run(test.file, func(t *testing.T) {
 			body := ledgertest.CosignFile(test.file)
 			got, err := Verify(body, ledgertest.CosignOrg(), ledgertest.Now)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 
 			if got.Commit != ledgertest.Commit || got.Predicate != test.predicate || got.PredicateType != test.predicateType ||
 				got.Slot != test.slot || got.Result != test.result {
@@ -158,9 +157,7 @@ func TestVerifyPreservesBytes(t *testing.T) {
 	payload := append([]byte("  "), ledgertest.Passed()...)
 	body := append(ledgertest.Must(SignDSSE(key, payload)), '\n')
 	got, err := Verify(body, ledgertest.Keyring(ledgertest.KeyIdentity(key.Public())), ledgertest.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if got.PayloadDigest != sha256.Sum256(payload) || !bytes.Equal(got.Envelope, body) {
 		t.Error("the payload or the envelope changed")
 	}

@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 var updateDocs = flag.Bool("update", false, "write the table of predicate types to docs/evidence.md")
@@ -20,10 +22,7 @@ const (
 
 // The documented table is the one that statements are read by.
 func TestMappingsAreDocumented(t *testing.T) {
-	doc, err := os.ReadFile(docsFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := must.Read(t, docsFile)
 	before, rest, begins := strings.Cut(string(doc), tableBegin)
 	table, after, ends := strings.Cut(rest, tableEnd)
 	if !begins || !ends {
@@ -34,9 +33,7 @@ func TestMappingsAreDocumented(t *testing.T) {
 	switch {
 	case table == want:
 	case *updateDocs:
-		if err := os.WriteFile(docsFile, []byte(before+tableBegin+want+tableEnd+after), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(docsFile, []byte(before+tableBegin+want+tableEnd+after), 0o644))
 	default:
 		t.Errorf("%s has another table than the code (run go test ./ledger/attestation -run Documented -update):\n"+
 			"%s\nwant\n%s", docsFile, table, want)
@@ -60,9 +57,7 @@ func documentedMappings(t *testing.T) string {
 	}
 
 	others, err := mappingFor("https://example.com/any")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	others.Predicate, others.Result = "the predicate type", "`recorded`"
 	writeRow(&b, "all others", others)
 	return b.String() + "\n"

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/internal/ledgertest"
@@ -61,9 +62,7 @@ func TestEnvelopeBase64(t *testing.T) {
 				ledgertest.WantField(t, err, "payload")
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if !bytes.Equal(env.Payload, payload) || !bytes.Equal(env.Signature, payload) {
 				t.Errorf("got payload %q, signature %q", env.Payload, env.Signature)
 			}
@@ -176,9 +175,7 @@ func TestParseEnvelopeOpen(t *testing.T) {
 		"dsseEnvelope":{"payloadType":"application/vnd.in-toto+json","payload":"e30","signatures":[{"keyid":"other",` +
 		`"sig":"AAAA","extra":[1]}],"more":null}}`
 	env, err := ParseEnvelope([]byte(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if env.Hint != "our key" || string(env.Payload) != "{}" || len(env.Certificates) != 0 {
 		t.Errorf("got %+v", env)
 	}
@@ -261,9 +258,7 @@ func TestVerifyWitness(t *testing.T) {
 				Timestamps: []any{map[string]string{"type": "tsp", "data": "AAAA"}},
 			}}}))
 			got, err := Verify(body, ledgertest.Keyring(ledgertest.RootIdentity(root.Cert)), ledgertest.Now)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if got.Signer.DN != (identity.DN{CN: "ci", OU: "build", O: "acme"}) || got.Signer.Identity != "idn_root" {
 				t.Errorf("got signer %v", got.Signer)
 			}

@@ -2,7 +2,6 @@ package attestation
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/internal/ledgertest"
 )
@@ -19,11 +19,7 @@ const fixtureCommit = "df043c8a9b1077440b11a9cb418b676e1ac2dd2b"
 
 func statementFile(t *testing.T, name string) []byte {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "testdata", "statements", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
+	return must.Read(t, filepath.Join("..", "testdata", "statements", name))
 }
 
 // The statements of other tools have these outcomes.
@@ -65,9 +61,7 @@ func TestStatementsOfOtherTools(t *testing.T) {
 				ledgertest.WantCode(t, err, test.code)
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if got.commit != fixtureCommit || got.outcome.Predicate != test.predicate ||
 				got.outcome.Result.Status != test.status || got.outcome.Slot != "" {
 				t.Errorf("got %+v, want %s %s", got, test.predicate, test.status)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/internal/ledgertest"
 )
@@ -23,9 +24,7 @@ const (
 
 func TestParseMerge(t *testing.T) {
 	got, err := parseStatement([]byte(statementOf(aboutCommit, MergePredicateType, mergeBody)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	finished := ledger.TimeOf(time.Date(2026, 11, 20, 9, 0, 1, 5e8, time.UTC))
 	want := Outcome{Predicate: "merge:squash", Slot: mergeSource,
 		Result: ledger.Result{Status: ledger.Pass, DurationMS: 1500}, FinishedAt: finished}
@@ -41,13 +40,9 @@ func TestParseMerge(t *testing.T) {
 // What NewMergeStatement writes is what parseStatement reads.
 func TestNewMergeStatement(t *testing.T) {
 	var m Merge
-	if err := json.Unmarshal([]byte(mergeBody), &m); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, json.Unmarshal([]byte(mergeBody), &m))
 	text, err := NewMergeStatement(ledgertest.Commit, m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	got, err := parseStatement(text)
 	if err != nil || got.commit != ledgertest.Commit || got.merge.Source != m.Source ||
 		got.merge.FinishedOn != m.FinishedOn {

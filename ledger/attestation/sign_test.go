@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/internal/ledgertest"
@@ -89,9 +90,7 @@ func TestNewStatement(t *testing.T) {
 		FinishedOn:  ledgertest.Now,
 		Annotations: map[string]string{"os": "linux", "command": "go test ./..."},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	const want = `{"_type":"https://in-toto.io/Statement/v1",` +
 		`"subject":[{"name":"git+https://git.example/acme/cobra",` +
 		`"digest":{"gitCommit":"adbc8813901bba65827259daa8e22ff94ec1f30e"}}],` +

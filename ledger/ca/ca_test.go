@@ -13,26 +13,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/ca"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 )
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // now is half a second after a whole one: certificates have no smaller unit.
 var now = ledger.TimeOf(time.Date(2026, 11, 26, 9, 0, 0, 500e6, time.UTC))
 
 func newKey(t testing.TB) *ecdsa.PrivateKey {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	check(t, err)
-	return key
+	return must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 }
 
 // A fixture is the CA of acme.
@@ -45,23 +37,21 @@ type fixture struct {
 func newFixture(t testing.TB) fixture {
 	t.Helper()
 	key := newKey(t)
-	cert, err := ca.NewRoot(ca.Jobs, "acme", ca.NewSerial(), key, now)
-	check(t, err)
+	cert := must.Get(ca.NewRoot(ca.Jobs, "acme", ca.NewSerial(), key, now))(t)
 	return fixture{t, cert, key}
 }
 
 // leaf returns a leaf that the CA issues.
 func leaf(t testing.TB, dn string, key *ecdsa.PrivateKey) ca.Leaf {
 	t.Helper()
-	parsed, err := identity.ParseDN(dn)
-	check(t, err)
+	parsed := must.Get(identity.ParseDN(dn))(t)
 	return ca.Leaf{Purpose: ca.Jobs, DN: parsed, Key: &key.PublicKey, Claims: claims}
 }
 
 func (f fixture) issue(dn string, key *ecdsa.PrivateKey) *x509.Certificate {
 	f.t.Helper()
 	cert, err := leaf(f.t, dn, key).Issue(f.cert, f.key, now)
-	check(f.t, err)
+	must.OK(f.t, err)
 	return cert
 }
 
@@ -69,10 +59,10 @@ func (f fixture) issue(dn string, key *ecdsa.PrivateKey) *x509.Certificate {
 func (f fixture) keyring(pattern string) *identity.Keyring {
 	f.t.Helper()
 	i, err := identity.NewIdentity{Kind: identity.RootIdentity, PEM: ca.PEM(f.cert), DNPattern: pattern}.Identity()
-	check(f.t, err)
+	must.OK(f.t, err)
 	i.ID = "idn_ca"
 	ring, err := identity.NewKeyring([]identity.Identity{i}, nil)
-	check(f.t, err)
+	must.OK(f.t, err)
 	return ring
 }
 
@@ -126,7 +116,7 @@ func isCritical(cert *x509.Certificate, id asn1.ObjectIdentifier) bool {
 func TestCertificateHasTheDigestOfTheClaims(t *testing.T) {
 	f := newFixture(t)
 	got, ok, err := ca.ClaimsOf(f.issue(job, newKey(t)))
-	check(t, err)
+	must.OK(t, err)
 	if !ok || got != claims {
 		t.Errorf("claims are %q (%t), want %q", got, ok, claims)
 	}
@@ -137,7 +127,7 @@ func TestCertificateHasTheDigestOfTheClaims(t *testing.T) {
 
 func TestDamagedClaimsAreAnError(t *testing.T) {
 	good, err := asn1.Marshal(claims)
-	check(t, err)
+	must.OK(t, err)
 	for name, value := range map[string][]byte{
 		"no DER": []byte("x"), "more bytes": append(good, 0),
 	} {
@@ -176,8 +166,7 @@ func TestOrgTrustsCertificatesOfItsCA(t *testing.T) {
 			ledger.CodeUntrustedIdentity},
 		{"of another CA", other.issue(job, key), ca.Jobs.Pattern("acme"), key, issued, ledger.CodeUntrustedIdentity},
 	} {
-		signature, err := identity.Sign(tc.signer, []byte("text"))
-		check(t, err)
+		signature := must.Get(identity.Sign(tc.signer, []byte("text")))(t)
 		signed := &identity.Signed{Message: []byte("text"), Signature: signature,
 			Certificates: []*x509.Certificate{tc.cert}}
 		vouchers, err := f.keyring(tc.pattern).Verify(signed, tc.at)
@@ -198,8 +187,7 @@ func TestOrgTrustsCertificatesOfItsCA(t *testing.T) {
 func TestSignerHasTheCertifiedName(t *testing.T) {
 	f := newFixture(t)
 	key := newKey(t)
-	signature, err := identity.Sign(key, []byte("text"))
-	check(t, err)
+	signature := must.Get(identity.Sign(key, []byte("text")))(t)
 	for _, dn := range []string{
 		`cn=a\,ou\=dev\+b\"\\,ou=ci-\<x\>,o=acme\; inc`, `cn=\2a,ou=ci-\2a,o=acme & co`, `cn=\ a\ ,ou=ci-\ ,o=\#acme`,
 		`cn=é漢,ou=ci-é,o=acme`, `cn=a@b,ou=ci-_,o=acme`,
@@ -207,7 +195,7 @@ func TestSignerHasTheCertifiedName(t *testing.T) {
 		cert := f.issue(dn, key)
 		signed := &identity.Signed{Message: []byte("text"), Signature: signature, Certificates: []*x509.Certificate{cert}}
 		vouchers, err := f.keyring("ou=ci-*").Verify(signed, now.Std())
-		check(t, err)
+		must.OK(t, err)
 		signer, err := vouchers.Signer("test:go", "")
 		if want := leaf(t, dn, key).DN; err != nil || signer.DN != want {
 			t.Errorf("signed by %s: %v, want %s", signer.DN, err, want)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/ca"
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -22,19 +23,17 @@ const person = "cn=ann,ou=people-dev,o=acme"
 func newPeopleFixture(t testing.TB) fixture {
 	t.Helper()
 	key := newKey(t)
-	cert, err := ca.NewRoot(ca.People, "acme", ca.NewSerial(), key, now)
-	check(t, err)
+	cert := must.Get(ca.NewRoot(ca.People, "acme", ca.NewSerial(), key, now))(t)
 	return fixture{t, cert, key}
 }
 
 // issueFor issues a certificate with which a person signs a payload.
 func (f fixture) issueFor(payload string, key *ecdsa.PrivateKey) *x509.Certificate {
 	f.t.Helper()
-	dn, err := identity.ParseDN(person)
-	check(f.t, err)
+	dn := must.Get(identity.ParseDN(person))(f.t)
 	cert, err := ca.Leaf{Purpose: ca.People, DN: dn, Key: &key.PublicKey, Payload: sha256.Sum256([]byte(payload))}.
 		Issue(f.cert, f.key, now)
-	check(f.t, err)
+	must.OK(f.t, err)
 	return cert
 }
 
@@ -85,8 +84,7 @@ func TestCAsByPurpose(t *testing.T) {
 		{ca.Jobs, ca.NewAuthority{May: identity.Predicates{"*"}, DNPattern: "ou=people-*"}, "", "", "",
 			"allows names of people: its ou must begin with ci- (use e.g. ou=ci-*,o=acme)"},
 	} {
-		root, err := ca.NewRoot(tc.purpose, "acme", ca.NewSerial(), newKey(t), now)
-		check(t, err)
+		root := must.Get(ca.NewRoot(tc.purpose, "acme", ca.NewSerial(), newKey(t), now))(t)
 		i, err := tc.n.Identity(tc.purpose, "acme", ca.PEM(root))
 		if tc.wantErr != "" {
 			if codeOf(err) != ledger.CodeInvalidField || !strings.Contains(err.Error(), tc.wantErr) {
@@ -130,8 +128,7 @@ func TestCertificateOfAPersonIsForOnePayload(t *testing.T) {
 
 func TestPeopleGetNoOpenCertificate(t *testing.T) {
 	f := newPeopleFixture(t)
-	dn, err := identity.ParseDN(person)
-	check(t, err)
+	dn := must.Get(identity.ParseDN(person))(t)
 	for name, l := range map[string]ca.Leaf{
 		"without a payload": {Purpose: ca.People, DN: dn, Key: &newKey(t).PublicKey},
 		"as a CI job":       {Purpose: ca.Jobs, DN: dn, Key: &newKey(t).PublicKey, Payload: [32]byte{1}},
@@ -148,10 +145,10 @@ func TestCertificateIsWorthlessForOtherPayloads(t *testing.T) {
 	f, key := newPeopleFixture(t), newKey(t)
 	cert := f.issueFor("statement", key)
 	i, err := ca.NewAuthority{}.Identity(ca.People, "acme", ca.PEM(f.cert))
-	check(t, err)
+	must.OK(t, err)
 	i.ID = "idn_ca"
 	ring, err := identity.NewKeyring([]identity.Identity{i}, nil)
-	check(t, err)
+	must.OK(t, err)
 
 	for _, tc := range []struct {
 		name, message, payload string
@@ -170,13 +167,12 @@ func TestCertificateIsWorthlessForOtherPayloads(t *testing.T) {
 		{name: "a digest that is no DER", message: "pae statement", payload: "statement",
 			change: func(c *x509.Certificate) { setPayload(c, []byte("x")) }, want: ledger.CodeInvalidSignature},
 	} {
-		used, err := x509.ParseCertificate(cert.Raw)
-		check(t, err)
+		used := must.Get(x509.ParseCertificate(cert.Raw))(t)
 		if tc.change != nil {
 			tc.change(used)
 		}
 		signature, err := identity.Sign(key, []byte(tc.message))
-		check(t, err)
+		must.OK(t, err)
 		_, err = ring.Verify(&identity.Signed{Message: []byte(tc.message), Payload: []byte(tc.payload), Signature: signature,
 			Certificates: []*x509.Certificate{used}, IsRecorded: tc.recorded}, now.Std().Truncate(time.Second))
 		if got := codeOf(err); got != tc.want {

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/ca"
 )
@@ -25,7 +26,7 @@ func request(t testing.TB, key crypto.Signer) []byte {
 	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
 		Subject: pkix.Name{CommonName: "alice", Organization: []string{"acme"}}, DNSNames: []string{"acme.example"},
 	}, key)
-	check(t, err)
+	must.OK(t, err)
 	return der
 }
 
@@ -35,8 +36,7 @@ func asPEM(kind string, der []byte) string {
 
 func TestRequestGivesItsKeyAndNothingElse(t *testing.T) {
 	key := newKey(t)
-	got, err := ca.ParseRequest(asPEM("CERTIFICATE REQUEST", request(t, key)))
-	check(t, err)
+	got := must.Get(ca.ParseRequest(asPEM("CERTIFICATE REQUEST", request(t, key))))(t)
 	if !key.PublicKey.Equal(got) {
 		t.Error("the key is another one")
 	}
@@ -50,19 +50,17 @@ func TestRequestGivesItsKeyAndNothingElse(t *testing.T) {
 func TestRequestsAreRefused(t *testing.T) {
 	key := newKey(t)
 	good := request(t, key)
-	p384, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
-	check(t, err)
-	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
-	check(t, err)
+	p384 := must.Get(ecdsa.GenerateKey(elliptic.P384(), rand.Reader))(t)
+	rsaKey := must.Get(rsa.GenerateKey(rand.Reader, 2048))(t)
 	_, edKey, err := ed25519.GenerateKey(rand.Reader)
-	check(t, err)
+	must.OK(t, err)
 	// The last byte is of the signature.
 	forged := append([]byte(nil), good...)
 	forged[len(forged)-1] ^= 1
 	text := asPEM("CERTIFICATE REQUEST", good)
 	otherSubject := bytes.Replace(good, []byte("alice"), []byte("alicf"), 1)
 	point, err := key.PublicKey.Bytes()
-	check(t, err)
+	must.OK(t, err)
 	offCurve := append([]byte(nil), good...)
 	offCurve[bytes.Index(good, point)+len(point)-1] ^= 1
 

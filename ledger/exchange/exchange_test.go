@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/oidc/oidctest"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/exchange"
@@ -35,14 +36,13 @@ func TestAudience(t *testing.T) {
 func verified(t *testing.T, p *oidctest.Provider, c claims) exchange.Claims {
 	t.Helper()
 	verified, err := verify(t, p, c)
-	check(t, err)
+	must.OK(t, err)
 	return verified
 }
 
 func verify(t *testing.T, p *oidctest.Provider, c claims) (exchange.Claims, error) {
 	t.Helper()
-	keys, err := exchange.ParseKeys([]byte(p.JWKS()))
-	check(t, err)
+	keys := must.Get(exchange.ParseKeys([]byte(p.JWKS())))(t)
 	token, err := exchange.Parse(p.Token(c))
 	if err != nil {
 		return exchange.Claims{}, err
@@ -133,8 +133,7 @@ func TestHostileClaims(t *testing.T) {
 // Only a signature with an issuer's key, by an asymmetric algorithm, is valid.
 func TestSignatures(t *testing.T) {
 	p := oidctest.New(t)
-	keys, err := exchange.ParseKeys([]byte(p.JWKS()))
-	check(t, err)
+	keys := must.Get(exchange.ParseKeys([]byte(p.JWKS())))(t)
 	valid := p.Token(p.GitHub(audience, now))
 	parts := strings.Split(valid, ".")
 	other := oidctest.NewKey(t)
@@ -189,8 +188,7 @@ func TestSignatures(t *testing.T) {
 // A valid signature is not enough if the header is ambiguous or has critical extensions.
 func TestHeaders(t *testing.T) {
 	p := oidctest.New(t)
-	keys, err := exchange.ParseKeys([]byte(p.JWKS()))
-	check(t, err)
+	keys := must.Get(exchange.ParseKeys([]byte(p.JWKS())))(t)
 
 	for name, test := range map[string]struct {
 		header string
@@ -230,8 +228,7 @@ func TestNamesOfClaims(t *testing.T) {
 		t.Errorf("more claims with capitals: the claims are %+v", c)
 	}
 
-	keys, err := exchange.ParseKeys([]byte(p.JWKS()))
-	check(t, err)
+	keys := must.Get(exchange.ParseKeys([]byte(p.JWKS())))(t)
 	for name, payload := range map[string]string{
 		"twice":                `{"iss":"x","repository_id":"999","repository_id":"1234"}`,
 		"twice, once escaped":  `{"iss":"x","repository_id":"999","repository\u005fid":"1234"}`,
@@ -253,11 +250,10 @@ func TestNamesOfClaims(t *testing.T) {
 // The algorithms that well-known issuers use.
 func TestAlgorithms(t *testing.T) {
 	for algorithm, key := range oidctest.SigningKeys(t) {
-		keys, err := exchange.ParseKeys([]byte(oidctest.KeySet(t, "k", key.Public())))
-		check(t, err)
+		keys := must.Get(exchange.ParseKeys([]byte(oidctest.KeySet(t, "k", key.Public()))))(t)
 		p := &oidctest.Provider{URL: "https://issuer.example"}
 		token, err := exchange.Parse(oidctest.Sign(t, algorithm, key, "k", p.GitHub(audience, now)))
-		check(t, err)
+		must.OK(t, err)
 		if _, err = token.Verify(keys); err != nil {
 			t.Errorf("%s: %v", algorithm, err)
 		}
@@ -309,10 +305,9 @@ func TestLargestTokensAndKeys(t *testing.T) {
 	id := strings.Repeat("k", 256)
 	key := oidctest.KeySet(t, id, oidctest.NewKey(t).Public())
 	largest := key + strings.Repeat(" ", exchange.MaxKeySet-len(key))
-	keys, err := exchange.ParseKeys([]byte(largest))
-	check(t, err)
+	keys := must.Get(exchange.ParseKeys([]byte(largest)))(t)
 	token, err := exchange.Parse(p.TokenWithID(id, p.GitHub(audience, now)))
-	check(t, err)
+	must.OK(t, err)
 	if !token.KnownTo(keys) {
 		t.Error("a key with an ID of 256 bytes is not known")
 	}
@@ -324,7 +319,7 @@ func TestLargestTokensAndKeys(t *testing.T) {
 
 	single := oidctest.KeyOf(t, oidctest.NewKey(t))
 	fifty, err := exchange.ParseKeys([]byte(`{"keys":[` + strings.Repeat(single+",", 49) + single + `]}`))
-	check(t, err)
+	must.OK(t, err)
 	if fifty.Len() != 50 {
 		t.Errorf("%d keys, want 50", fifty.Len())
 	}
@@ -338,7 +333,7 @@ func TestLargestTokensAndKeys(t *testing.T) {
 	}
 	if n := len(padded(most)); n == exchange.MaxToken { // three bytes are four characters
 		_, err = exchange.Parse(padded(most))
-		check(t, err)
+		must.OK(t, err)
 	}
 	_, err = exchange.Parse(padded(most + 3))
 	wantCode(t, "a token that is too large", err, ledger.CodeInvalidToken)
@@ -348,11 +343,10 @@ func TestLargestTokensAndKeys(t *testing.T) {
 func TestAlgorithmOfAKey(t *testing.T) {
 	key := oidctest.SigningKeys(t)[jose.PS256]
 	set := strings.Replace(oidctest.KeySet(t, "k", key.Public()), `"kty"`, `"alg":"RS256","kty"`, 1)
-	keys, err := exchange.ParseKeys([]byte(set))
-	check(t, err)
+	keys := must.Get(exchange.ParseKeys([]byte(set)))(t)
 	p := &oidctest.Provider{URL: "https://issuer.example"}
 	token, err := exchange.Parse(oidctest.Sign(t, jose.PS256, key, "k", p.GitHub(audience, now)))
-	check(t, err)
+	must.OK(t, err)
 	_, err = token.Verify(keys)
 	wantCode(t, "PS256 with a key for RS256", err, ledger.CodeInvalidToken)
 }
@@ -361,7 +355,7 @@ func TestUses(t *testing.T) {
 	p, q := oidctest.New(t), oidctest.New(t)
 	digest := func(p *oidctest.Provider, jti string) [32]byte {
 		d, err := verified(t, p, p.GitHub(audience, now, claims{"jti": jti})).UseDigest()
-		check(t, err)
+		must.OK(t, err)
 		return d
 	}
 	if first := digest(p, "1"); digest(p, "1") != first {
@@ -428,13 +422,6 @@ func TestIssuers(t *testing.T) {
 	}
 }
 
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func wantCode(t *testing.T, name string, err error, want ledger.Code) {
 	t.Helper()
 	e, _ := errors.AsType[*ledger.Error](err)
@@ -474,7 +461,7 @@ func TestWeakKeysOfIssuersDoNotCount(t *testing.T) {
 			t.Errorf("%s is accepted", name)
 		}
 		keys, err := exchange.ParseKeys([]byte(`{"keys":[` + key + `,` + good + `]}`))
-		if check(t, err); keys.Len() != 1 {
+		if must.OK(t, err); keys.Len() != 1 {
 			t.Errorf("%s and another: %d keys", name, keys.Len())
 		}
 	}

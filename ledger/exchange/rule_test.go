@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/oidc/oidctest"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/exchange"
@@ -250,7 +251,7 @@ func TestCompleted(t *testing.T) {
 	rule := github(oidctest.New(t))
 	rule.DN = "o=acme, ou=ci-build, cn=api"
 	rule, err := rule.Completed()
-	check(t, err)
+	must.OK(t, err)
 	if got := strings.Join(rule.Events, " "); got != "push workflow_dispatch schedule release" {
 		t.Errorf("the events are %s", got)
 	}
@@ -300,7 +301,7 @@ func TestSelect(t *testing.T) {
 			change(&n)
 		}
 		n, err := n.Completed()
-		check(t, err)
+		must.OK(t, err)
 		return exchange.Rule{ID: id, NewRule: n}
 	}
 	reads := rule("rul_read", func(r *exchange.NewRule) { r.Scope = ledger.Read })

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -36,9 +37,7 @@ func TestParse(t *testing.T) {
 	object := tree + parent + strings.ReplaceAll(parent, "1", "2") + people +
 		"mergetag object 1\n type commit\n \n tag v1\nHG:extra x\n\nSubject\n\nCo-authored-by: Cy <cy@x>\n"
 	c, err := Parse(idOf(object), []byte(object))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if c.Tree != strings.Fields(tree)[1] || len(c.Parents) != 2 || c.Parents[1] != strings.Repeat("2", 40) {
 		t.Errorf("tree %s, parents %s", c.Tree, c.Parents)
 	}
@@ -232,9 +231,7 @@ func TestCollisionAttackIsRefused(t *testing.T) {
 	var ids []string
 	for _, name := range []string{"shattered-1.bin", "shattered-2.bin"} {
 		content, err := os.ReadFile(filepath.Join("testdata", name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		sum := sha1.Sum(content)
 		ids = append(ids, hex.EncodeToString(sum[:]))
 		for _, at := range []int{0, 10, 64, 200} {
@@ -258,9 +255,7 @@ func TestCollisionAttackIsRefused(t *testing.T) {
 func TestClaimsThatContradict(t *testing.T) {
 	object := tree + parent + people + "\nx\n"
 	c, err := Parse(idOf(object), []byte(object))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	own := ledger.Registration{Branch: "b", Object: []byte(object), Parents: c.Parents, Author: c.Author.Author,
 		Committer: c.Committer.Author, Message: "x\n", CommittedAt: c.Committer.At}
 	n, err := c.Complete(own)

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/ledgerd/ledgerd/internal/gitrepo/gitrepotest"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/gitobject"
@@ -46,9 +47,7 @@ func (r repository) object(rev string) (id string, object []byte) {
 	r.t.Helper()
 	id = r.git("rev-parse", rev)
 	out, err := exec.Command("git", "-C", r.dir, "cat-file", "commit", id).Output()
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must.OK(r.t, err)
 	return id, out
 }
 
@@ -68,9 +67,7 @@ func TestParseAgreesWithGit(t *testing.T) {
 		r.git("commit", "-q", "--allow-empty", "-m", "root")
 		for _, branch := range []string{"a", "b", "c", "d"} {
 			r.git("checkout", "-q", "-b", branch, "main")
-			if err := os.WriteFile(filepath.Join(r.dir, branch), []byte(branch), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, os.WriteFile(filepath.Join(r.dir, branch), []byte(branch), 0o600))
 			r.git("add", branch)
 			r.git("commit", "-q", "--author", "José É <jose@x>", "-m", "Add "+branch, "-m", "Co-authored-by: Cy <cy@x>")
 		}
@@ -114,23 +111,15 @@ func newKey(t *testing.T, args ...string) (file, spki string) {
 	if out, err := exec.Command("ssh-keygen", args...).CombinedOutput(); err != nil {
 		t.Fatalf("ssh-keygen: %v: %s", err, out)
 	}
-	text, err := os.ReadFile(file + ".pub")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Read(t, file+".pub")
 	key, _, _, _, err := ssh.ParseAuthorizedKey(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return file, spkiOf(t, key.(ssh.CryptoPublicKey).CryptoPublicKey())
 }
 
 func spkiOf(t *testing.T, key any) string {
 	t.Helper()
-	der, err := x509.MarshalPKIXPublicKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	der := must.Get(x509.MarshalPKIXPublicKey(key))(t)
 	return hex.EncodeToString(der)
 }
 

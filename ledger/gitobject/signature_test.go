@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger/internal/ledgertest"
 )
 
@@ -17,10 +18,7 @@ func TestWeakSSHKeysAreRefused(t *testing.T) {
 		keys = append(keys, key)
 	}
 	for _, key := range keys {
-		public, err := ssh.NewPublicKey(key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		public := must.Get(ssh.NewPublicKey(key))(t)
 		if _, err := keyOf(public); err == nil {
 			t.Errorf("%x is accepted", key)
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/member"
 )
@@ -170,9 +171,7 @@ func TestNamesOfRules(t *testing.T) {
 func TestInvalidRules(t *testing.T) {
 	valid := member.NewRule{Issuer: issuer, Claim: "groups", Value: "dev", Role: member.Reader,
 		DN: "cn={login},ou=people-dev,o=acme"}
-	if err := valid.Check(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, valid.Check())
 	for name, test := range map[string]struct {
 		change func(*member.NewRule)
 		field  string

@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-webauthn/webauthn/protocol/webauthncbor"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/internal/ledgertest"
@@ -21,13 +22,6 @@ import (
 )
 
 var party = passkey.Party{ID: "ledger.example.com", Origin: "https://ledger.example.com"}
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // wantFault checks that err has a code, is about a field, if there is one, and has a text.
 func wantFault(t testing.TB, name string, err error, code ledger.Code, field, text string) {
@@ -62,7 +56,7 @@ func TestParties(t *testing.T) {
 	} {
 		p, err := passkey.NewParty(test.id, test.pages)
 		if test.fault == "" {
-			check(t, err)
+			must.OK(t, err)
 			if !strings.HasPrefix(test.pages, p.Origin) || p.ID != test.id {
 				t.Errorf("%s at %s: %+v", test.id, test.pages, p)
 			}
@@ -93,11 +87,11 @@ func TestOriginsOfParties(t *testing.T) {
 		if err == nil {
 			d := passkeytest.New(t, passkey.Party{ID: p.ID, Origin: want})
 			_, err := enrolled(t, d).Assertion(p, d.Confirm(t, []byte("{}")), []byte("{}"))
-			check(t, err)
+			must.OK(t, err)
 		}
 	}
 	p, err := passkey.NewParty("localhost", "http://localhost:80")
-	check(t, err)
+	must.OK(t, err)
 	if p.Origin != "http://localhost" {
 		t.Errorf("the origin is %q", p.Origin)
 	}
@@ -129,12 +123,12 @@ func attested(
 ) passkey.NewPasskey {
 	t.Helper()
 	var object map[string]any
-	check(t, webauthncbor.Unmarshal(n.AttestationObject, &object))
+	must.OK(t, webauthncbor.Unmarshal(n.AttestationObject, &object))
 	client := sha256.Sum256(n.ClientData)
 	object["fmt"], object["attStmt"] = format, stmt(append(bytes.Clone(object["authData"].([]byte)), client[:]...))
 	var err error
 	n.AttestationObject, err = webauthncbor.Marshal(object)
-	check(t, err)
+	must.OK(t, err)
 	return n
 }
 
@@ -146,11 +140,11 @@ func TestAttestations(t *testing.T) {
 	self := func(signed []byte) any {
 		digest := sha256.Sum256(signed)
 		signature, err := ecdsa.SignASN1(rand.Reader, d.Key, digest[:])
-		check(t, err)
+		must.OK(t, err)
 		return statement{"alg": -7, "sig": signature}
 	}
 	_, _, err := attested(t, n, "packed", self).Verify(party)
-	check(t, err)
+	must.OK(t, err)
 
 	others := map[string]func(signed []byte) any{
 		"packed":   func([]byte) any { return statement{"alg": -7, "sig": []byte{1}, "x5c": []any{[]byte{1}}} },
@@ -203,7 +197,7 @@ func TestKeys(t *testing.T) {
 	}
 	for name, test := range keys {
 		text, err := webauthncbor.Marshal(test.key)
-		check(t, err)
+		must.OK(t, err)
 		d := passkeytest.New(t, party)
 		d.COSE = text
 		n := attested(t, d.Enrol(t, "Laptop", bytes.Repeat([]byte{7}, 32)), "packed", func([]byte) any {
@@ -260,7 +254,7 @@ func TestEnrolment(t *testing.T) {
 			wantFault(t, name, err, ledger.CodeInvalidField, test.field, test.text)
 			continue
 		}
-		check(t, err)
+		must.OK(t, err)
 		if !bytes.Equal(key, d.PublicKey(t)) || !bytes.Equal(got, challenge) {
 			t.Errorf("%s: the key %x and the challenge %x", name, key, got)
 		}
@@ -271,7 +265,7 @@ func statement(t testing.TB, commit string) []byte {
 	t.Helper()
 	s, err := attestation.NewStatement("acme/api", strings.Repeat(commit, 40), attestation.ResultPredicate{
 		Predicate: "review:code", Result: ledger.Result{Status: ledger.Pass}})
-	check(t, err)
+	must.OK(t, err)
 	return s
 }
 
@@ -323,7 +317,7 @@ func TestAssertions(t *testing.T) {
 
 		_, err := p.Assertion(party, c, approved)
 		if test.text == "" {
-			check(t, err)
+			must.OK(t, err)
 		} else {
 			wantFault(t, name, err, ledger.CodeInvalidAssertion, "", test.text)
 		}
@@ -336,13 +330,13 @@ func TestAssertionsAreKept(t *testing.T) {
 	d := passkeytest.New(t, party)
 	p := enrolled(t, d)
 	made, err := p.Assertion(party, d.Confirm(t, approved), approved)
-	check(t, err)
+	must.OK(t, err)
 	text, err := made.Text()
-	check(t, err)
+	must.OK(t, err)
 
 	a, err := passkey.ParseAssertion(text)
-	check(t, err)
-	check(t, a.Verify(approved))
+	must.OK(t, err)
+	must.OK(t, a.Verify(approved))
 	if a.Key() != p.Key || a.RPID != party.ID {
 		t.Errorf("the key %s for %s", a.Key(), a.RPID)
 	}
@@ -357,11 +351,11 @@ func TestAssertionsAreKept(t *testing.T) {
 	fits := a
 	fits.ClientData = nil
 	rest, err := fits.Text()
-	check(t, err)
+	must.OK(t, err)
 	room := (passkey.MaxAssertion - len(rest)) / 4 * 3 // in base64
 	fits.ClientData = make([]byte, room)
 	_, err = fits.Text()
-	check(t, err)
+	must.OK(t, err)
 	fits.ClientData = make([]byte, room+3)
 	_, err = fits.Text()
 	wantFault(t, "long client data", err, ledger.CodeInvalidAssertion, "", "may have at most")

@@ -9,16 +9,10 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 )
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // A tree is a log in memory.
 type tree struct{ hashes []tlog.Hash }
@@ -38,7 +32,7 @@ func newTree(t testing.TB, size int64) (*tree, []Leaf) {
 	for n := range size {
 		leaves[n] = leafOf(n)
 		hashes, err := tlog.StoredHashesForRecordHash(n, leaves[n].LeafHash(), r)
-		check(t, err)
+		must.OK(t, err)
 		r.hashes = append(r.hashes, hashes...)
 	}
 	return r, leaves
@@ -55,11 +49,9 @@ func bodyOf(n int64) []byte { return fmt.Appendf(nil, `{"id":"evt_%026d","type":
 func newKey(t testing.TB, origin string) (note.Signer, note.Verifier) {
 	t.Helper()
 	skey, vkey, err := note.GenerateKey(rand.Reader, origin)
-	check(t, err)
-	signer, err := note.NewSigner(skey)
-	check(t, err)
-	verifier, err := note.NewVerifier(vkey)
-	check(t, err)
+	must.OK(t, err)
+	signer := must.Get(note.NewSigner(skey))(t)
+	verifier := must.Get(note.NewVerifier(vkey))(t)
 	return signer, verifier
 }
 
@@ -67,13 +59,13 @@ func newKey(t testing.TB, origin string) (note.Signer, note.Verifier) {
 func proved(t testing.TB, r *tree, key note.Signer, leaf Leaf, size, n int64) []byte {
 	t.Helper()
 	root, err := tlog.TreeHash(size, r)
-	check(t, err)
+	must.OK(t, err)
 	signed, err := Checkpoint{Origin: key.Name(), Size: size, Root: root}.Sign(key)
-	check(t, err)
+	must.OK(t, err)
 	path, err := tlog.ProveRecord(size, n, r)
-	check(t, err)
+	must.OK(t, err)
 	extra, err := Opening{Salt: &Salt{byte(n)}, Leaf: leaf}.Format()
-	check(t, err)
+	must.OK(t, err)
 	return Inclusion{Extra: extra, Index: n, Path: path, Checkpoint: signed}.Format()
 }
 
@@ -135,9 +127,9 @@ func TestChangedPartsOfAProof(t *testing.T) {
 	elsewhere, elsewhereVerifier := newKey(t, "ledger.example.com/v1/orgs/umbrella/log")
 	r, leaves := newTree(t, 300)
 	good, err := ParseInclusion(proved(t, r, key, leaves[7], 300, 7))
-	check(t, err)
+	must.OK(t, err)
 	opening, err := ParseOpening(good.Extra)
-	check(t, err)
+	must.OK(t, err)
 
 	for name, change := range map[string]func(p *Inclusion, o *Opening){
 		"index":               func(p *Inclusion, _ *Opening) { p.Index++ },
@@ -163,7 +155,7 @@ func TestChangedPartsOfAProof(t *testing.T) {
 			p.Path, o.Salt = append([]tlog.Hash{}, good.Path...), &salt
 			change(&p, &o)
 			p.Extra, err = o.Format()
-			check(t, err)
+			must.OK(t, err)
 			if err := verify(p.Format(), bodyOf(7), verifier); err == nil {
 				t.Errorf("the change is not noticed:\n%s", p.Format())
 			}
@@ -172,7 +164,7 @@ func TestChangedPartsOfAProof(t *testing.T) {
 
 	// A key is only good for the log that has its name.
 	signed, err := note.Sign(&note.Note{Text: Checkpoint{Origin: origin, Size: 300}.Text()}, elsewhere)
-	check(t, err)
+	must.OK(t, err)
 	if _, err := OpenCheckpoint(signed, verifier, elsewhereVerifier); err == nil {
 		t.Error("the key of another log signs this one")
 	}
@@ -181,9 +173,9 @@ func TestChangedPartsOfAProof(t *testing.T) {
 func signedAs(t *testing.T, r *tree, key note.Signer, origin string, size int64) []byte {
 	t.Helper()
 	root, err := tlog.TreeHash(size, r)
-	check(t, err)
+	must.OK(t, err)
 	signed, err := Checkpoint{Origin: origin, Size: size, Root: root}.Sign(key)
-	check(t, err)
+	must.OK(t, err)
 	return signed
 }
 
@@ -235,7 +227,7 @@ func TestEntryBundles(t *testing.T) {
 		bundle = AppendEntry(bundle, leafOf(n).Record())
 	}
 	records, err := ParseBundle(bundle)
-	check(t, err)
+	must.OK(t, err)
 	if len(records) != 256 || string(records[255]) != string(leafOf(255).Record()) {
 		t.Errorf("the bundle has %d records", len(records))
 	}
@@ -282,9 +274,10 @@ func TestFormsAreCanonical(t *testing.T) {
 			t.Errorf("%s is accepted: %q", name, test.text)
 		}
 	}
-	check(t, parseRecord(record))
-	check(t, parseCheckpoint(signed))
-	check(t, parseProof("c2sp.org/tlog-proof@v1\nindex 0\n"+strings.Repeat(strings.Repeat("A", 43)+"=\n", 63)+"\n"+signed))
+	must.OK(t, parseRecord(record))
+	must.OK(t, parseCheckpoint(signed))
+	must.OK(t, parseProof(
+		"c2sp.org/tlog-proof@v1\nindex 0\n"+strings.Repeat(strings.Repeat("A", 43)+"=\n", 63)+"\n"+signed))
 }
 
 func parseRecord(s string) error     { _, err := ParseRecord([]byte(s)); return err }
@@ -333,7 +326,7 @@ func FuzzParse(f *testing.F) {
 
 		if o, err := ParseOpening(text); err == nil {
 			got, err := o.Format()
-			check(t, err)
+			must.OK(t, err)
 			again("opening", got)
 		}
 		if records, err := ParseBundle(text); err == nil {

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 // A tree has the roots and tiles that package tlog computes from all hashes.
@@ -27,12 +29,12 @@ func TestTree(t *testing.T) {
 	for n := range int64(size) {
 		leaf := leafOf(n).LeafHash()
 		hashes, err := tlog.StoredHashesForRecordHash(n, leaf, all)
-		check(t, err)
+		must.OK(t, err)
 		all.hashes = append(all.hashes, hashes...)
-		check(t, got.Add(leaf, full))
+		must.OK(t, got.Add(leaf, full))
 		if n < 1100 || n > size-300 {
 			want, err := tlog.TreeHash(n+1, all)
-			check(t, err)
+			must.OK(t, err)
 			if root := got.Root(); root != want {
 				t.Fatalf("the root of %d leaves is %v, want %v", n+1, root, want)
 			}

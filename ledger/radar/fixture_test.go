@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json"
+
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 // A radarFixture is a file in testdata: the open pull requests of a public repository,
@@ -28,18 +30,10 @@ type radarCommit struct {
 
 func readRadarFixture(t testing.TB, name string) (f radarFixture) {
 	t.Helper()
-	file, err := os.Open("testdata/" + name + ".json.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(os.Open("testdata/" + name + ".json.gz"))(t)
 	defer file.Close()
-	text, err := gzip.NewReader(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.UnmarshalRead(text, &f, json.RejectUnknownMembers(true)); err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(gzip.NewReader(file))(t)
+	must.OK(t, json.UnmarshalRead(text, &f, json.RejectUnknownMembers(true)))
 	return f
 }
 

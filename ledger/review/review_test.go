@@ -12,19 +12,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
 const commitID = "2222222222222222222222222222222222222222"
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // faultOf returns the code of an error and the field that it is about; both are empty for nil.
 func faultOf(t testing.TB, err error) (code ledger.Code, field string) {
@@ -129,9 +123,9 @@ func TestStatements(t *testing.T) {
 			`fail","duration_ms":0},"repo":"acme/api","annotations":{"comment":"<No>","nonce":"N","tree":"` + tree + `"}}}`},
 	} {
 		n, err := test.draft.Completed()
-		check(t, err)
+		must.OK(t, err)
 		got, err := n.Statement("acme/api", commitID, test.tree, "N")
-		check(t, err)
+		must.OK(t, err)
 		if string(got) != test.want {
 			t.Errorf("the statement is\n%s, want\n%s", got, test.want)
 		}
@@ -164,8 +158,7 @@ func TestReviewsAreVerified(t *testing.T) {
 	key := newKey(t, elliptic.P256())
 	good := signed(t, key, []byte("statement"))
 	onP384, otherKey := signed(t, newKey(t, elliptic.P384()), good.Payload), spki(t, newKey(t, elliptic.P256()))
-	bare, err := identity.Sign(key, []byte("statement"))
-	check(t, err)
+	bare := must.Get(identity.Sign(key, []byte("statement")))(t)
 	const invalidSignature, invalidField = ledger.CodeInvalidSignature, ledger.CodeInvalidField
 	for name, test := range map[string]struct {
 		change func(*NewReview)
@@ -201,21 +194,16 @@ func TestReviewsAreVerified(t *testing.T) {
 
 func newKey(t testing.TB, curve elliptic.Curve) *ecdsa.PrivateKey {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(curve, rand.Reader)
-	check(t, err)
-	return key
+	return must.Get(ecdsa.GenerateKey(curve, rand.Reader))(t)
 }
 
 func spki(t testing.TB, key crypto.Signer) []byte {
 	t.Helper()
-	der, err := x509.MarshalPKIXPublicKey(key.Public())
-	check(t, err)
-	return der
+	return must.Get(x509.MarshalPKIXPublicKey(key.Public()))(t)
 }
 
 func signed(t testing.TB, key crypto.Signer, payload []byte) NewReview {
 	t.Helper()
-	signature, err := identity.Sign(key, attestation.PAE(attestation.StatementType, payload))
-	check(t, err)
+	signature := must.Get(identity.Sign(key, attestation.PAE(attestation.StatementType, payload)))(t)
 	return NewReview{Payload: payload, PublicKey: spki(t, key), Signature: signature}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/search"
 )
@@ -18,9 +19,7 @@ const (
 func parse(t *testing.T, text string) search.Query {
 	t.Helper()
 	q, err := search.Parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return q
 }
 

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger/where"
 )
 
@@ -43,7 +44,7 @@ func TestClaimsThatCannotBeEvaluated(t *testing.T) {
 	}
 
 	p, err := where.CompileClaims(`true`)
-	check(t, err)
+	must.OK(t, err)
 	for _, token := range []string{``, `[]`, `"x"`, `{"a": 1, "a": 2}`, `{} {}`, `{"a": `} {
 		if got := p.EvalClaims(where.ReadClaims([]byte(token))); got.True || got.Error == "" {
 			t.Errorf("%s: got %+v, want an error", token, got)
@@ -58,7 +59,7 @@ func TestClaimsThatCannotBeEvaluated(t *testing.T) {
 func TestClaimsHaveLimits(t *testing.T) {
 	const costly = `claims.list.all(a, claims.list.all(b, claims.list.all(c, a + b + c >= 0)))`
 	p, err := where.CompileClaims(costly)
-	check(t, err)
+	must.OK(t, err)
 	list := strings.TrimSuffix(strings.Repeat("1,", 200), ",")
 	got := p.EvalClaims(where.ReadClaims([]byte(`{"list": [` + list + `]}`)))
 	if got.True || !strings.Contains(got.Error, "costs more") {

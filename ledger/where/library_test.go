@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 // library lists the functions that expressions may call, with the numbers of their
@@ -21,9 +23,7 @@ string 1, timestamp 1, type 1, uint 1`
 // A function without arguments could only read a clock or the machine, or be constant.
 func TestNoFunctionReadsAClock(t *testing.T) {
 	env, err := newEnv(patterns{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	var list []string
 	for name, f := range env.Functions() {
 		counts := make(map[int]bool)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger/where"
 )
 
@@ -38,8 +39,7 @@ var documented = map[string]struct{ isTrue, isFalse []string }{
 
 // The documented examples are true of the statements that they are for, and only of those.
 func TestDocumentedExamples(t *testing.T) {
-	doc, err := os.ReadFile(docsFile)
-	check(t, err)
+	doc := must.Read(t, docsFile)
 	_, rest, begins := strings.Cut(string(doc), examplesBegin)
 	table, _, ends := strings.Cut(rest, examplesEnd)
 	if !begins || !ends {
@@ -68,8 +68,7 @@ func TestDocumentedExamples(t *testing.T) {
 
 func evalFile(t *testing.T, expression, file string) where.Verdict {
 	t.Helper()
-	payload, err := os.ReadFile(file)
-	check(t, err)
+	payload := must.Read(t, file)
 	return eval(t, expression, string(payload))
 }
 
@@ -238,7 +237,7 @@ func TestCostIsLimited(t *testing.T) {
 		`predicate.ones.filter(x, predicate.ones.filter(y, y == x).size() > 0).size() > 0`,
 	} {
 		p, err := where.Compile(expression)
-		check(t, err)
+		must.OK(t, err)
 		if v := p.Eval(statement); v.True || v.Error != "the evaluation costs more than 100000, the limit" {
 			t.Errorf("%s is %+v, want the limit of its cost", expression, v)
 		}
@@ -247,7 +246,7 @@ func TestCostIsLimited(t *testing.T) {
 	// A text that is too long for a pattern is not matched at all. That is an error, which ||
 	// can make up for; an exceeded limit is not.
 	p, err := where.Compile(`predicate.long.matches("(a?){100}b") || true`)
-	check(t, err)
+	must.OK(t, err)
 	if v := p.Eval(statement); v != (where.Verdict{True: true}) {
 		t.Errorf("a long text is matched with a large pattern: %+v", v)
 	}
@@ -284,11 +283,9 @@ func FuzzWhere(f *testing.F) {
 	for expression := range documented {
 		f.Add(expression, payload)
 	}
-	files, err := os.ReadDir("../testdata/statements")
-	check(f, err)
+	files := must.Get(os.ReadDir("../testdata/statements"))(f)
 	for _, file := range files {
-		data, err := os.ReadFile("../testdata/statements/" + file.Name())
-		check(f, err)
+		data := must.Read(f, "../testdata/statements/"+file.Name())
 		f.Add(`subject.exists(s, s.digest.sha256 == "a") || predicate.x.matches("^a+$") || 1.5 in predicate.y`, string(data))
 	}
 
@@ -309,11 +306,4 @@ func FuzzWhere(f *testing.F) {
 			t.Errorf("the verdicts are %+v", verdicts)
 		}
 	})
-}
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
@@ -30,7 +31,7 @@ func TestActivityPage(t *testing.T) {
 		"No activity yet", "ledgerd attest acme/REPO --commit HEAD --predicate test:go --key ci.key -- go test ./...")
 
 	_, err := e.host.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "docs"})
-	check(t, err)
+	must.OK(t, err)
 	ci := e.signer("cn=ci,ou=build,o=acme")
 	e.branch(1, "one", "ada", lineEdit("cmd/root.go", 100))
 	e.branch(2, "two", "ada", lineEdit("cmd/root.go", 101))
@@ -48,7 +49,7 @@ func TestActivityPage(t *testing.T) {
 	var want []string
 	for body, err := range e.host.Events(t.Context(), "acme",
 		client.EventFilter{Types: ledger.EventTypesFor(ledger.Read)}) {
-		check(t, err)
+		must.OK(t, err)
 		want = append([]string{string(body)}, want...)
 	}
 	if got := rawEvents(p); strings.Join(got, "\n") != strings.Join(want, "\n") {
@@ -77,7 +78,7 @@ func TestActivityPage(t *testing.T) {
 			p.has("No matching events", "ledgerd events acme --follow")
 		}
 		values, err := url.ParseQuery(query[1:])
-		check(t, err)
+		must.OK(t, err)
 		for _, kind := range values["type"] {
 			if box := p.elements("input", "value", kind); len(box) != 1 ||
 				!strings.Contains(p.body, `value="`+kind+`" checked`) {
@@ -173,7 +174,7 @@ func TestActivityOfTheOrg(t *testing.T) {
 	e := newEnv(t)
 	id, err := e.db.LogKey(t.Context(), "acme", ledger.KeyEvent{Action: ledger.KeyAdded, Purpose: ledger.KeyOfLog,
 		Key: strings.Repeat("0a", 32), Reason: "restored from a backup"})
-	check(t, err)
+	must.OK(t, err)
 
 	w := e.signIn(e.reader)
 	for query, want := range map[string]int{"": 1, "?type=key": 1, "?type=policy": 0, "?repo=api": 0} {
@@ -188,6 +189,6 @@ func TestActivityOfTheOrg(t *testing.T) {
 
 	_, err = e.db.LogKey(t.Context(), "acme", ledger.KeyEvent{Action: ledger.KeyAdded, Purpose: ledger.KeyOfLog,
 		Key: strings.Repeat("0a", 32), PublicKey: make([]byte, 128<<10)})
-	check(t, err)
+	must.OK(t, err)
 	w.get(activityPath).want(200).has("ledgerd events acme --types key --since-id " + id + " --limit 1 -o json")
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attention"
@@ -95,8 +96,7 @@ func (a *agreement) individual(dn string) int64 {
 
 // nameOf returns the name of a DN, in the form in which names are compared.
 func nameOf(t testing.TB, dn string) string {
-	parsed, err := identity.ParseDN(dn)
-	check(t, err)
+	parsed := must.Get(identity.ParseDN(dn))(t)
 	return identity.FoldName(parsed.CN)
 }
 
@@ -115,7 +115,7 @@ func (h *history) compare() {
 
 func (h *history) record(commit string) ledger.Commit {
 	c, err := h.host.Commit(h.t.Context(), "acme", h.repo, commit)
-	check(h.t, err)
+	must.OK(h.t, err)
 	return c
 }
 
@@ -173,7 +173,7 @@ func (h *history) compareRecord(commit string, k *known) policy.Derivation {
 func (h *history) compareGate(commit string, record *ledger.Commit) {
 	required, environment := pick(h.rnd, ledger.States()...), pick(h.rnd, "", "prod", "staging")
 	got, err := h.host.Gate(h.t.Context(), "acme", h.repo, commit, required, "", environment)
-	check(h.t, err)
+	must.OK(h.t, err)
 	want := record.Gate(required, environment)
 	got.Reasons, want.Reasons, got.More, want.More = nil, nil, 0, 0 // a record says what is distrusted, too
 	if !reflect.DeepEqual(got, want) {
@@ -189,7 +189,7 @@ func (h *history) compareTarget(commit string, k *known) {
 	want := h.contract.Derive(f, h.clock.time())
 
 	got, err := h.host.CommitFor(h.t.Context(), "acme", h.repo, commit, target)
-	check(h.t, err)
+	must.OK(h.t, err)
 	h.contract.NoteDistrusted(want.Requirements, got.Attestations)
 	if got.TargetState == nil || *got.TargetState != want.State || got.Standing != want.Standing {
 		h.t.Errorf("commit %s for %s is %v, standing %s, want %s, standing %s", commit[36:], target, got.TargetState,
@@ -247,14 +247,14 @@ func (h *history) compareLapsed() {
 	ctx := h.t.Context()
 	var want, got []string
 	for e, err := range h.host.Environments(ctx, "acme", client.EnvironmentFilter{Repo: h.repo}) {
-		check(h.t, err)
+		must.OK(h.t, err)
 		if d := e.Deployment; d != nil && ledger.Lapsed(d.State, d.Standing) && !slices.Contains(want, d.Commit) {
 			want = append(want, d.Commit)
 		}
 	}
 	list, err := h.host.AttentionPage(ctx, "acme", client.AttentionFilter{Repo: h.repo, Kind: attention.Lapsed},
 		client.Query{Limit: 100})
-	check(h.t, err)
+	must.OK(h.t, err)
 	for _, i := range list.Data {
 		got = append(got, i.Commit)
 	}
@@ -269,7 +269,7 @@ func (h *history) compareLapsed() {
 // compareSimulation simulates the contract that is active: nothing may move.
 func (h *history) compareSimulation() {
 	sim, err := h.host.Simulate(h.t.Context(), "acme", h.repo, []byte(h.document))
-	check(h.t, err)
+	must.OK(h.t, err)
 	if sim.Total() > 0 {
 		h.t.Errorf("the same contract moves %+v", sim.Moves)
 	}
@@ -282,9 +282,9 @@ func (h *history) compareBackground() {
 		before[commit] = h.record(commit)
 	}
 	_, etag, err := h.host.Policy(h.t.Context(), "acme", h.repo)
-	check(h.t, err)
+	must.OK(h.t, err)
 	_, err = h.host.SetPolicy(h.t.Context(), "acme", h.repo, []byte(h.document), etag)
-	check(h.t, err)
+	must.OK(h.t, err)
 	h.settle()
 	for commit, old := range before {
 		if now := h.record(commit); now.State != old.State || len(now.Transitions) != len(old.Transitions) {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 )
@@ -24,7 +25,7 @@ func TestArtifactPages(t *testing.T) {
 
 	payload, err := attestation.NewStatement("git+https://git.example/acme/api", commitID(1), attestation.ResultPredicate{
 		Predicate: "build:image", Result: ledger.Result{Status: ledger.Pass}})
-	check(t, err)
+	must.OK(t, err)
 	named := strings.Replace(string(payload), `"subject":[`, `"subject":[{"digest":{"sha256":"`+digest[7:]+`"}},`, 1)
 	e.policy(`{"requirements":[{"state":"PROMOTABLE","predicate":"review:*"}],"artifacts":{"signers":["cn=ci"]}}`)
 	e.sign(ci, named)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 )
@@ -12,10 +13,9 @@ import (
 // sign signs and records a statement about a commit of acme/api.
 func (e *env) sign(s *signer, payload string) ledger.AttestationRecord {
 	e.t.Helper()
-	envelope, err := attestation.SignDSSE(s.key, []byte(payload))
-	check(e.t, err)
+	envelope := must.Get(attestation.SignDSSE(s.key, []byte(payload)))(e.t)
 	record, _, err := e.host.Record(e.t.Context(), "acme", "api", envelope)
-	check(e.t, err)
+	must.OK(e.t, err)
 	return record
 }
 
@@ -51,7 +51,7 @@ func TestEnvelopeDownload(t *testing.T) {
 	e := newEnv(t)
 	a := e.attest(e.signer("cn=ci,ou=build,o=acme"), commitID(1), "test:go", ledger.Pass)
 	want, err := e.host.Envelope(t.Context(), "acme", "api", a.ID)
-	check(t, err)
+	must.OK(t, err)
 	w := e.signIn(e.reader)
 	path := apiPath + "/attestations/" + a.ID
 	if links := w.get(path).want(200).elements("a", "href", path+"/envelope"); len(links) != 1 {

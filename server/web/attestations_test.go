@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 )
@@ -45,7 +46,7 @@ func TestChecksOfCommit(t *testing.T) {
 		t.Errorf("rows %q", rows)
 	}
 	record, err := e.host.Attestation(t.Context(), "acme", "api", last.ID)
-	check(t, err)
+	must.OK(t, err)
 	p.has("signature verified with key " + record.Verification.Key[:16])
 	if len(p.elements("a", "href", apiPath+"/attestations/"+last.ID+"#verify")) != 1 {
 		t.Error("no link to how to verify")
@@ -184,7 +185,7 @@ func TestForgeLinksOfCommit(t *testing.T) {
 	w.get(commitPath(commitID(1))).want(200).hasNot("Source", "Pull request")
 
 	_, err := e.host.ChangeRepo(t.Context(), "acme", "api", ledger.RepoChange{WebURL: new("https://github.com/acme/api")})
-	check(t, err)
+	must.OK(t, err)
 	p := w.get(commitPath(commitID(1))).want(200).has("Source", "Pull request")
 	for _, href := range []string{"/commit/" + commitID(1), "/tree/fix/a%23b", "/pulls?q=is%3Apr+head%3Afix%2Fa%23b"} {
 		if links := p.elements("a", "href", "https://github.com/acme/api"+href); len(links) != 1 ||
@@ -222,9 +223,9 @@ func TestPrunedAttestation(t *testing.T) {
 	a := e.attest(e.signer("cn=ci,ou=build,o=acme"), commitID(1), "test:go", ledger.Pass)
 	_, err := e.host.ChangeRepo(t.Context(), "acme", "api", ledger.RepoChange{
 		Retention: &ledger.RetentionChange{Envelopes: new(ledger.MinRetention), Events: new(ledger.MinRetention)}})
-	check(t, err)
+	must.OK(t, err)
 	e.clock.advance(25 * time.Hour)
-	check(t, e.db.Prune(t.Context()))
+	must.OK(t, e.db.Prune(t.Context()))
 
 	w := e.signIn(e.reader)
 	w.get(apiPath+"/attestations/"+a.ID).want(200).has(

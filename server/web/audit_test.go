@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -21,9 +22,9 @@ func TestAuditPage(t *testing.T) {
 	w.get("/orgs/acme/settings/tokens").want(200).has("Audit")
 	w.post(tokensPath+"/new", url.Values{"name": {"<ci>"}, "scope": {"write"}, "expires_in": {"30d"}}).want(201)
 	_, err := e.host.ChangeRepo(t.Context(), "acme", "api", ledger.RepoChange{WebURL: new("https://git.example/a")})
-	check(t, err)
+	must.OK(t, err)
 	_, err = e.host.ChangeRepo(t.Context(), "acme", "api", ledger.RepoChange{WebURL: new("https://git.example/b")})
-	check(t, err)
+	must.OK(t, err)
 
 	p := w.get(auditPage).want(200).has("Audit", "token.created", "name: <ci>", "admin of acme , web 127.0.0.1",
 		"repo.changed api", "web_url: https://git.example/a → to https://git.example/b", "by host").hasNot("ldg_")
@@ -47,7 +48,7 @@ func TestAuditPage(t *testing.T) {
 
 	var want strings.Builder
 	for body, err := range e.host.Audit(t.Context(), "acme", client.AuditFilter{Action: "repo"}) {
-		check(t, err)
+		must.OK(t, err)
 		fmt.Fprintf(&want, "%s\n", body)
 	}
 	file := w.get(auditPage + "/download?action=repo").want(200)
@@ -61,7 +62,7 @@ func TestAuditPagination(t *testing.T) {
 	e := newEnv(t)
 	for n := range 120 {
 		_, err := e.host.CreateToken(t.Context(), "acme", ledger.NewToken{Name: fmt.Sprint("n", n), Scope: ledger.Read})
-		check(t, err)
+		must.OK(t, err)
 	}
 	w := e.signIn(e.admin)
 	seen := 0

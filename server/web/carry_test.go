@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/storetest"
 )
@@ -22,7 +23,7 @@ func TestCommitPageShowsWhatCarries(t *testing.T) {
 	p := e.signIn(e.reader).get("/orgs/acme/repos/api/commits/" + squash).want(200)
 	p.has("Carried: test:go of " + branch[:12] + " (the same tree)")
 	e.attest(e.signer("cn=ann,ou=people,o=acme"), branch, "review:code", ledger.Pass)
-	check(t, e.db.Settle(t.Context()))
+	must.OK(t, e.db.Settle(t.Context()))
 	e.signIn(e.reader).get("/orgs/acme/repos/api/commits/"+squash).want(200).has(
 		"Attested → to Promotable due to evidence of another commit, which carries",
 		"pass review:code carried by ann", "by ann Carried from").hasNot("due to carry", "No attestations yet")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -19,9 +20,9 @@ import (
 func (e *env) policy(contract string) {
 	e.t.Helper()
 	_, etag, err := e.host.Policy(e.t.Context(), "acme", "api")
-	check(e.t, err)
+	must.OK(e.t, err)
 	_, err = e.host.SetPolicy(e.t.Context(), "acme", "api", jsontext.Value(contract), etag)
-	check(e.t, err)
+	must.OK(e.t, err)
 }
 
 func commitPath(sha string) string { return apiPath + "/commits/" + sha }
@@ -120,7 +121,7 @@ func TestClaimsOfCommit(t *testing.T) {
 	_, err := e.host.Correct(t.Context(), "acme", "api", sha, ledger.CommitCorrection{
 		Targets: &[]string{"main"}, Changes: new([]radar.Change),
 	})
-	check(t, err)
+	must.OK(t, err)
 	w.get(commitPath(sha)).want(200).has("2 corrections", "targets: release/2, main → to main by host",
 		"changes: a.go, b.go → to all paths by host").hasNot("Policies use all")
 }
@@ -287,7 +288,7 @@ func TestLongTimeline(t *testing.T) {
 	// A transition between two attestations, of which one is the last of the first
 	// page.
 	e.policy(`{"requirements":[{"state":"ATTESTED","predicate":"lint:go"}]}`)
-	check(t, e.db.Settle(t.Context()))
+	must.OK(t, e.db.Settle(t.Context()))
 	attest(200)
 
 	w := e.signIn(e.reader)
@@ -386,15 +387,15 @@ func TestTransitionByIdentity(t *testing.T) {
 
 	var bob identity.Identity
 	for i, err := range e.host.Identities(t.Context(), "acme") {
-		check(t, err)
+		must.OK(t, err)
 		bob = i
 	}
-	check(t, e.host.RevokeIdentity(t.Context(), "acme", bob.ID))
+	must.OK(t, e.host.RevokeIdentity(t.Context(), "acme", bob.ID))
 	_, err := e.host.AddIdentity(t.Context(), "acme",
 		identity.NewIdentity{Kind: bob.Kind, PEM: bob.PEM, DN: "cn=Ann,ou=dev,o=ACME"})
-	check(t, err)
+	must.OK(t, err)
 
-	check(t, e.db.Settle(t.Context()))
+	must.OK(t, e.db.Settle(t.Context()))
 	const want = "Moved back Attested → to Validating due to a change of identities 30 Nov 2030 09:00 UTC"
 	if got := w.get(commitPath(commitID(1))).want(200).moments(); !slices.Contains(got, want) {
 		t.Errorf("timeline: %q, want %q in it", got, want)

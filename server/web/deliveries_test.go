@@ -11,6 +11,7 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -19,7 +20,7 @@ func isChecked(a html.Attribute) bool { return a.Key == "checked" }
 func (e *env) deliveries(hook string) []ledger.Delivery {
 	e.t.Helper()
 	list, err := client.Collect(e.host.Deliveries(e.t.Context(), "acme", "api", hook, client.DeliveryFilter{}), 0)
-	check(e.t, err)
+	must.OK(e.t, err)
 	return list
 }
 
@@ -79,7 +80,7 @@ func TestHostileResponses(t *testing.T) {
 	e.dispatch()
 	location := w.post(webhooksPath+"/"+hook.ID+"/ping", nil).want(303).header.Get("Location")
 	w.post(location+"/redeliver", nil).redirectsTo(location)
-	eventually(t, "two attempts", func() bool { return e.deliveries(hook.ID)[0].Attempts == 2 })
+	must.Wait(t, "two attempts", func() bool { return e.deliveries(hook.ID)[0].Attempts == 2 })
 
 	p := w.get(location).want(200).has(nasty, "418", "[U+202E]dlrow[U+202C]␀␛[31m\ufffd😀", "First 4 000 of",
 		"ledgerd stores only the beginning")
@@ -163,8 +164,8 @@ func TestDeliveryLists(t *testing.T) {
 	w.get(at + "/deliveries/dlv_01KAJ8Q0M6R4YB0J3X5T9ZC2DE").want(404)
 
 	e.dispatch()
-	eventually(t, "all to be sent", func() bool { return r.count() == 60 })
-	eventually(t, "all to be written", func() bool { return shown(w.get(at+"?status=pending")) == 0 })
+	must.Wait(t, "all to be sent", func() bool { return r.count() == 60 })
+	must.Wait(t, "all to be written", func() bool { return shown(w.get(at+"?status=pending")) == 0 })
 	w.get(at + "?status=succeeded").want(200).has("last response 204")
 }
 
@@ -195,7 +196,7 @@ func TestReplay(t *testing.T) {
 		w.post(at+"/replay", url.Values{"since": {since}}).want(200).has("Nothing to replay") // already queued
 	}
 	e.dispatch()
-	eventually(t, "the event", func() bool { return r.count() == 1 })
+	must.Wait(t, "the event", func() bool { return r.count() == 1 })
 
 	w.post(at+"/active", url.Values{"active": {"false"}}).redirectsTo(at)
 	if p := w.post(at+"/replay", url.Values{"since": {"2030-11-30"}}); p.status < 400 || p.status > 499 {

@@ -23,6 +23,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/authority"
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -78,8 +79,8 @@ func newEmptyEnv(t testing.TB) *env {
 	e.database = storetest.NewFile(t)
 	db, err := store.Open(context.Background(), e.database, store.Options{Now: e.clock.now, Providers: e.providers,
 		ParseRoot: sigstore.ParseRoot})
-	check(t, err)
-	t.Cleanup(func() { check(t, db.Close()) })
+	must.OK(t, err)
+	t.Cleanup(func() { must.OK(t, db.Close()) })
 	e.db, e.guard = db, dispatch.NewGuard([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")})
 	logger := slog.New(slog.NewTextHandler(e.log, nil))
 
@@ -91,10 +92,10 @@ func newEmptyEnv(t testing.TB) *env {
 		Logs: server.Logs{Signing: e.problems,
 			Witnesses: func(string) []ledger.LogWitness { return e.witnesses }}})
 	e.site, err = web.New(web.Config{API: e.api, RPID: party.ID, Logger: logger, Now: e.clock.now})
-	check(t, err)
+	must.OK(t, err)
 	e.host, err = client.New(
 		"http://host", client.Options{HTTPClient: &http.Client{Transport: client.InProcess(e.api.Host())}})
-	check(t, err)
+	must.OK(t, err)
 	network := httptest.NewServer(e.site.Handler())
 	t.Cleanup(network.Close)
 	t.Cleanup(e.api.EndStreams)
@@ -114,19 +115,12 @@ func newEnv(t testing.TB) *env {
 	t.Helper()
 	e := newEmptyEnv(t)
 	_, err := e.host.CreateOrg(t.Context(), ledger.NewOrg{Name: "acme"})
-	check(t, err)
+	must.OK(t, err)
 	_, err = e.host.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"})
-	check(t, err)
+	must.OK(t, err)
 	e.reader, e.writer, e.admin = e.token("acme", ledger.Read).Secret, e.token("acme", ledger.Write).Secret,
 		e.token("acme", ledger.Admin).Secret
 	return e
-}
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // in returns a copy of the env for a subtest.
@@ -140,7 +134,7 @@ func (e *env) token(org string, scope ledger.Scope) ledger.Token {
 	e.t.Helper()
 	token, err := e.host.CreateToken(
 		e.t.Context(), org, ledger.NewToken{Name: scope.String() + " of " + org, Scope: scope})
-	check(e.t, err)
+	must.OK(e.t, err)
 	return token
 }
 
@@ -154,8 +148,7 @@ type browser struct {
 
 func (e *env) browser() *browser {
 	e.t.Helper()
-	jar, err := cookiejar.New(nil)
-	check(e.t, err)
+	jar := must.Get(cookiejar.New(nil))(e.t)
 	return &browser{t: e.t, url: e.url, client: &http.Client{
 		Jar:           jar,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -193,7 +186,7 @@ func (w *browser) post(path string, form url.Values) page {
 func (w *browser) send(method, path string, form url.Values) page {
 	w.t.Helper()
 	req, err := http.NewRequestWithContext(w.t.Context(), method, w.url+path, strings.NewReader(form.Encode()))
-	check(w.t, err)
+	must.OK(w.t, err)
 	if method == "POST" {
 		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		req.Header.Set("Origin", w.url)
@@ -203,10 +196,9 @@ func (w *browser) send(method, path string, form url.Values) page {
 		req.Header.Set(name, value)
 	}
 	resp, err := w.client.Do(req)
-	check(w.t, err)
+	must.OK(w.t, err)
 	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	check(w.t, err)
+	body := must.Get(io.ReadAll(resp.Body))(w.t)
 	return page{w.t, method + " " + path, resp.StatusCode, resp.Header, string(body)}
 }
 
@@ -297,9 +289,7 @@ func (p page) text() string {
 
 func (p page) tree() *html.Node {
 	p.t.Helper()
-	tree, err := html.Parse(strings.NewReader(p.body))
-	check(p.t, err)
-	return tree
+	return must.Get(html.Parse(strings.NewReader(p.body)))(p.t)
 }
 
 // elements returns the elements with the name and with all attributes, given as
@@ -337,12 +327,12 @@ type signer struct {
 func (e *env) signer(dn string) *signer {
 	e.t.Helper()
 	_, key, err := ed25519.GenerateKey(nil)
-	check(e.t, err)
+	must.OK(e.t, err)
 	der, err := x509.MarshalPKIXPublicKey(key.Public())
-	check(e.t, err)
+	must.OK(e.t, err)
 	text := string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
 	_, err = e.host.AddIdentity(e.t.Context(), "acme", identity.NewIdentity{Kind: identity.KeyIdentity, PEM: text, DN: dn})
-	check(e.t, err)
+	must.OK(e.t, err)
 	return &signer{key, dn}
 }
 
@@ -361,11 +351,10 @@ func (e *env) attest(s *signer, commit, predicate string, status ledger.Status) 
 func (e *env) send(s *signer, statement func() ([]byte, error)) ledger.AttestationRecord {
 	e.t.Helper()
 	payload, err := statement()
-	check(e.t, err)
-	envelope, err := attestation.SignDSSE(s.key, payload)
-	check(e.t, err)
+	must.OK(e.t, err)
+	envelope := must.Get(attestation.SignDSSE(s.key, payload))(e.t)
 	record, _, err := e.host.Record(e.t.Context(), "acme", "api", envelope)
-	check(e.t, err)
+	must.OK(e.t, err)
 	return record
 }
 
@@ -382,5 +371,5 @@ func (e *env) deploy(ci, reviewer *signer, commit string) {
 func (e *env) push(commit string, r ledger.Registration) {
 	e.t.Helper()
 	_, _, err := e.host.Register(e.t.Context(), "acme", "api", commit, r)
-	check(e.t, err)
+	must.OK(e.t, err)
 }

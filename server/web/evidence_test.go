@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -30,16 +31,14 @@ func TestEvidenceDownloads(t *testing.T) {
 	e.signLog(key)
 
 	event, err := e.host.Event(t.Context(), "acme", a.Event)
-	check(t, err)
+	must.OK(t, err)
 	if p := w.get(path + "/event").want(200); p.body != string(event) ||
 		p.header.Get("Content-Disposition") != "attachment; filename="+a.Event+".json" {
 		t.Errorf("the event %s: %s", p.header.Get("Content-Disposition"), p.body)
 	}
-	inclusion, err := proof.ParseInclusion([]byte(w.get(path + "/proof").want(200).body))
-	check(t, err)
-	opening, err := proof.ParseOpening(inclusion.Extra)
-	check(t, err)
-	check(t, opening.Verify(event))
+	inclusion := must.Get(proof.ParseInclusion([]byte(w.get(path + "/proof").want(200).body)))(t)
+	opening := must.Get(proof.ParseOpening(inclusion.Extra))(t)
+	must.OK(t, opening.Verify(event))
 
 	p := w.get(path).want(200).has("ledgerd verify attestation acme/api "+a.ID, "Run the check")
 	box := p.elements("section", "id", "corruption-check")[0]
@@ -70,15 +69,14 @@ func (e *env) wantKey(a ledger.AttestationRecord, public any) {
 	if block == nil || block.Type != "PUBLIC KEY" || len(rest) > 0 {
 		e.t.Fatalf("the key of %s: %s", a.ID, p.body)
 	}
-	got, err := x509.ParsePKIXPublicKey(block.Bytes)
-	check(e.t, err)
+	got := must.Get(x509.ParsePKIXPublicKey(block.Bytes))(e.t)
 	if key, ok := public.(interface{ Equal(any) bool }); ok && !key.Equal(got) {
 		e.t.Errorf("the key of %s is another one", a.ID)
 	}
 	digest, _, err := identity.DigestKey(public)
-	check(e.t, err)
+	must.OK(e.t, err)
 	gotDigest, _, err := identity.DigestKey(got)
-	check(e.t, err)
+	must.OK(e.t, err)
 	if digest != gotDigest {
 		e.t.Errorf("the key of %s has the digest %x, want %x", a.ID, gotDigest, digest)
 	}
@@ -116,15 +114,14 @@ func TestKeyDownload(t *testing.T) {
 		t.Errorf("cosign for a certificate: %s", got)
 	}
 
-	bundle, err := os.ReadFile("../../ledger/testdata/cosign/v3-p256.bundle.json")
-	check(t, err)
+	bundle := must.Read(t, "../../ledger/testdata/cosign/v3-p256.bundle.json")
 	key, err := os.ReadFile("../../ledger/testdata/cosign/p256.pub")
-	check(t, err)
+	must.OK(t, err)
 	_, err = e.host.AddIdentity(t.Context(), "acme",
 		identity.NewIdentity{Kind: identity.KeyIdentity, PEM: string(key), DN: "cn=cosign,ou=x,o=acme"})
-	check(t, err)
+	must.OK(t, err)
 	a, _, err = e.host.Record(t.Context(), "acme", "api", bundle)
-	check(t, err)
+	must.OK(t, err)
 	if p := w.get(apiPath + "/attestations/" + a.ID + "/key").want(200); p.body != string(key) {
 		t.Errorf("cosign's key is %s, want %s", p.body, key)
 	}
@@ -136,31 +133,26 @@ func TestKeyDownload(t *testing.T) {
 // certified records a bundle with a certificate of a root, and returns the certificate's key.
 func (e *env) certified() (ledger.AttestationRecord, any) {
 	e.t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	check(e.t, err)
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(e.t)
 	now := e.clock.now()
 	root := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour),
 		BasicConstraintsValid: true, IsCA: true, KeyUsage: x509.KeyUsageCertSign,
 		Subject: pkix.Name{CommonName: "root", OrganizationalUnit: []string{"ca"}, Organization: []string{"acme"}}}
-	rootKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	check(e.t, err)
-	rootDER, err := x509.CreateCertificate(rand.Reader, root, root, rootKey.Public(), rootKey)
-	check(e.t, err)
+	rootKey := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(e.t)
+	rootDER := must.Get(x509.CreateCertificate(rand.Reader, root, root, rootKey.Public(), rootKey))(e.t)
 
 	leaf := &x509.Certificate{SerialNumber: big.NewInt(2), NotBefore: root.NotBefore, NotAfter: root.NotAfter,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageCodeSigning},
 		Subject:     pkix.Name{CommonName: "leaf", OrganizationalUnit: []string{"ci"}, Organization: []string{"acme"}}}
-	leafDER, err := x509.CreateCertificate(rand.Reader, leaf, root, key.Public(), rootKey)
-	check(e.t, err)
+	leafDER := must.Get(x509.CreateCertificate(rand.Reader, leaf, root, key.Public(), rootKey))(e.t)
 	cert, err := x509.ParseCertificate(leafDER)
-	check(e.t, err)
+	must.OK(e.t, err)
 
 	text := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: rootDER}))
 	_, err = e.host.AddIdentity(e.t.Context(), "acme", identity.NewIdentity{Kind: identity.RootIdentity, PEM: text})
-	check(e.t, err)
-	bundle, err := attestation.SignBundle(key, []*x509.Certificate{cert}, []byte(sbomStatement))
-	check(e.t, err)
+	must.OK(e.t, err)
+	bundle := must.Get(attestation.SignBundle(key, []*x509.Certificate{cert}, []byte(sbomStatement)))(e.t)
 	a, _, err := e.host.Record(e.t.Context(), "acme", "api", bundle)
-	check(e.t, err)
+	must.OK(e.t, err)
 	return a, key.Public()
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 )
@@ -12,11 +13,11 @@ import (
 func TestExceptionIsShown(t *testing.T) {
 	e := newEnv(t)
 	_, etag, err := e.host.Policy(t.Context(), "acme", "api")
-	check(t, err)
+	must.OK(t, err)
 	_, err = e.host.SetPolicy(t.Context(), "acme", "api", []byte(`{"requirements":[`+
 		`{"name":"tests","state":"ATTESTED","predicate":"test:*"},{"state":"PROMOTABLE","predicate":"review:*"}],`+
 		`"exceptions":{"signers":["ou=security"]}}`), etag)
-	check(t, err)
+	must.OK(t, err)
 	ci, sue := e.signer("cn=ci,ou=build,o=acme"), e.signer("cn=sue,ou=security,o=acme")
 	e.push(commitID(1), ledger.Registration{Branch: "main", Message: "Change"})
 	e.attest(ci, commitID(1), "test:go", ledger.Fail)
@@ -53,9 +54,9 @@ func (e *env) grant(s *signer, commit, requirement, reason string, lasts time.Du
 	e.t.Helper()
 	payload, err := attestation.NewExceptionStatement(commit, attestation.Exception{Repo: "acme/api",
 		Requirement: requirement, Reason: reason, Until: e.clock.time().Add(lasts)})
-	check(e.t, err)
+	must.OK(e.t, err)
 	envelope, err := attestation.SignDSSE(s.key, payload)
-	check(e.t, err)
+	must.OK(e.t, err)
 	_, _, err = e.host.Record(e.t.Context(), "acme", "api", envelope)
-	check(e.t, err)
+	must.OK(e.t, err)
 }

@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 // Invalid forms and forms that are too long have different errors. The limit is
@@ -25,12 +27,12 @@ func TestInvalidForms(t *testing.T) {
 	} {
 		w := e.signIn(e.admin)
 		r, err := http.NewRequestWithContext(t.Context(), "POST", e.url+test.path, strings.NewReader(test.body))
-		check(t, err)
+		must.OK(t, err)
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		r.Header.Set("Origin", e.url)
 
 		resp, err := w.client.Do(r)
-		check(t, err)
+		must.OK(t, err)
 		resp.Body.Close()
 		if resp.StatusCode != test.status {
 			t.Errorf("%s of %d bytes: %d, want %d", test.path, len(test.body), resp.StatusCode, test.status)

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/member"
 	"github.com/ledgerd/ledgerd/ledger/radar"
@@ -32,9 +33,9 @@ func (e *env) examples() func(pattern string) string {
 	attestation := e.attest(ci, sha, "test:go", ledger.Fail).ID
 	hook := e.webhook(newReceiver(e.t).url).ID
 	ping, err := e.host.PingWebhook(e.t.Context(), "acme", "api", hook)
-	check(e.t, err)
+	must.OK(e.t, err)
 	e.dispatch()
-	eventually(e.t, "the ping", func() bool { return e.deliveries(hook)[0].Attempts == 1 })
+	must.Wait(e.t, "the ping", func() bool { return e.deliveries(hook)[0].Attempts == 1 })
 	_, style, _ := strings.Cut(attribute(e.browser().get("/login").elements("link", "rel", "stylesheet")[0], "href"),
 		"/static/")
 
@@ -43,11 +44,10 @@ func (e *env) examples() func(pattern string) string {
 	ann := e.addMember("ann", member.Admin)
 	rule, err := e.host.CreateMemberRule(e.t.Context(), "acme", member.NewRule{Issuer: provider, Claim: "groups",
 		Value: "dev", Role: member.Reader, DN: "cn={sub},ou=people-dev,o=acme"})
-	check(e.t, err)
+	must.OK(e.t, err)
 	_, signIn := e.signInMember("ann")
 	key := e.passkey(signIn)
-	identities, err := client.Collect(e.host.Identities(e.t.Context(), "acme"), 0)
-	check(e.t, err)
+	identities := must.Get(client.Collect(e.host.Identities(e.t.Context(), "acme"), 0))(e.t)
 	return strings.NewReplacer("{$}", "", "{org}", "acme", "{repo}", "api",
 		"{digest}", "sha256:"+strings.Repeat("2b", 32), "{sha}", sha, "{version}", "1", "{file}",
 		style,
@@ -158,11 +158,9 @@ func TestCrossSiteForms(t *testing.T) {
 func (e *env) state() string {
 	e.t.Helper()
 	repo, err := e.host.Repo(e.t.Context(), "acme", "api")
-	check(e.t, err)
-	tokens, err := client.Collect(e.host.Tokens(e.t.Context(), "acme"), 0)
-	check(e.t, err)
-	identities, err := client.Collect(e.host.Identities(e.t.Context(), "acme"), 0)
-	check(e.t, err)
+	must.OK(e.t, err)
+	tokens := must.Get(client.Collect(e.host.Tokens(e.t.Context(), "acme"), 0))(e.t)
+	identities := must.Get(client.Collect(e.host.Identities(e.t.Context(), "acme"), 0))(e.t)
 	var text strings.Builder
 	fmt.Fprintf(&text, "policy version %d, identities %v, webhooks %+v\n", repo.PolicyVersion, identities, e.webhooks())
 	for _, token := range tokens {
@@ -308,7 +306,7 @@ func TestStaticFilesWithoutDatabase(t *testing.T) {
 	e := newEnv(t)
 	w := e.signIn(e.reader)
 	style := attribute(w.get("/orgs/acme").want(200).elements("link", "rel", "stylesheet")[0], "href")
-	check(t, e.db.Close())
+	must.OK(t, e.db.Close())
 	w.get(style).want(200)
 	if p := w.get("/orgs/acme"); p.status < 500 {
 		t.Errorf("%s: %d, want a 5xx", p.what, p.status)

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -136,7 +137,7 @@ func (h *history) claimMerge(commit string, m attestation.Merge, by *signer) {
 	h.clock.advance(time.Millisecond)
 	m.FinishedOn = h.clock.time()
 	payload, err := attestation.NewMergeStatement(commit, m)
-	check(h.t, err)
+	must.OK(h.t, err)
 	rec := h.send(payload, by)
 	h.note("%s is a %s of %s and %s, says %s; the parent is %s", commit[36:], m.Kind, m.Parent.SHA[36:], m.Source.SHA[36:],
 		rec.Identity, parentState)
@@ -225,9 +226,9 @@ func (h *history) admitThief(seed uint64) {
 // been recorded, but its commits were signed.
 func (h *history) distrust(since ledger.Time) {
 	for i, err := range h.host.Identities(h.t.Context(), "acme") {
-		check(h.t, err)
+		must.OK(h.t, err)
 		if i.DN == h.thief.dn {
-			check(h.t, h.host.DistrustIdentity(h.t.Context(), "acme", i.ID, since))
+			must.OK(h.t, h.host.DistrustIdentity(h.t.Context(), "acme", i.ID, since))
 		}
 	}
 	h.note("%s is distrusted since %s", h.thief.dn, since)
@@ -332,16 +333,16 @@ func TestAuthorOfSourceUnderAnotherName(t *testing.T) {
 // rename revokes the identity of a signer, and adds one with the same key and another name.
 func (h *history) rename(s *signer, dn string) {
 	for i, err := range h.host.Identities(h.t.Context(), "acme") {
-		check(h.t, err)
+		must.OK(h.t, err)
 		if i.DN == s.dn {
-			check(h.t, h.host.RevokeIdentity(h.t.Context(), "acme", i.ID))
+			must.OK(h.t, h.host.RevokeIdentity(h.t.Context(), "acme", i.ID))
 		}
 	}
 	der, err := x509.MarshalPKIXPublicKey(s.key.Public())
-	check(h.t, err)
+	must.OK(h.t, err)
 	text := string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
 	_, err = h.host.AddIdentity(h.t.Context(), "acme", identity.NewIdentity{Kind: identity.KeyIdentity, PEM: text, DN: dn})
-	check(h.t, err)
+	must.OK(h.t, err)
 }
 
 // Until the background has found what distrusted evidence of a tree had replaced, it blocks,
@@ -362,9 +363,9 @@ func TestDistrustedEvidenceOfATreeMeetsNothing(t *testing.T) {
 	h.settle()
 
 	for i, err := range h.host.Identities(t.Context(), "acme") {
-		check(t, err)
+		must.OK(t, err)
 		if i.DN == h.thief.dn {
-			check(t, h.host.DistrustIdentity(t.Context(), "acme", i.ID, h.admitted))
+			must.OK(t, h.host.DistrustIdentity(t.Context(), "acme", i.ID, h.admitted))
 		}
 	}
 	if got := h.record(h.graph[1].id); got.State >= ledger.Attested {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -54,7 +55,7 @@ func (a *agreement) newHistory(seed uint64) *history {
 	h := &history{agreement: a, repo: fmt.Sprintf("r%d", seed), rnd: rand.New(rand.NewPCG(seed, 1)),
 		facts: make(map[string]*known), verdicts: make(policy.Verdicts), open: make(map[violated]bool)}
 	_, err := a.host.CreateRepo(a.t.Context(), "acme", ledger.NewRepo{Name: h.repo})
-	check(a.t, err)
+	must.OK(a.t, err)
 	a.page = a.signIn(a.admin) // a session ends after 12 hours
 	h.merging = one(h.rnd, 3)
 	h.deploys = !h.merging && one(h.rnd, 3)
@@ -142,7 +143,7 @@ func (h *history) know(commit string) *known {
 }
 
 func (h *history) settle() {
-	check(h.t, h.db.Settle(h.t.Context()))
+	must.OK(h.t, h.db.Settle(h.t.Context()))
 	h.isReplacing = false
 	for commit, k := range h.facts {
 		h.derive(commit, k)
@@ -170,12 +171,11 @@ func (h *history) derive(commit string, k *known) ledger.State {
 
 func (h *history) changePolicy(document string) {
 	h.document = document
-	contract, err := policy.Parse([]byte(h.document))
-	check(h.t, err)
+	contract := must.Get(policy.Parse([]byte(h.document)))(h.t)
 	_, etag, err := h.host.Policy(h.t.Context(), "acme", h.repo)
-	check(h.t, err)
+	must.OK(h.t, err)
 	_, err = h.host.SetPolicy(h.t.Context(), "acme", h.repo, []byte(h.document), etag)
-	check(h.t, err)
+	must.OK(h.t, err)
 	h.contract = contract
 	h.note("contract %s", h.document)
 	h.settle()
@@ -244,7 +244,7 @@ func (h *history) register(commit string, n ledger.Registration) {
 	k := h.know(commit)
 	h.noteRegistered(k)
 	_, _, err := h.host.Register(h.t.Context(), "acme", h.repo, commit, n)
-	check(h.t, err)
+	must.OK(h.t, err)
 	h.note("register %s of the tree %s, object %t, %+v %+v %s %s %+v", commit[36:], h.git(commit).tree[:4],
 		n.Object != nil, n.Author, n.Committer, n.Message, n.Target, n.Changes)
 	if n.Object != nil {
@@ -299,7 +299,7 @@ func (h *history) attest(commit, predicate string, status ledger.Status) {
 		p.Again = "it was the database"
 	}
 	payload, err := attestation.NewStatement("git+https://git.example/acme/"+h.repo, commit, p)
-	check(h.t, err)
+	must.OK(h.t, err)
 	rec := h.send(payload, h.anySigner(predicate != "deploy:prod"))
 	h.note("%s of %s: %s by %s, %d ms, %v, %s%s", predicate, commit[36:], status, rec.Identity, p.Result.DurationMS,
 		p.Annotations, p.Rollout, p.Again)
@@ -319,7 +319,7 @@ func (h *history) rollBack() {
 	h.clock.advance(time.Millisecond)
 	payload, err := attestation.NewRollbackStatement(commit, attestation.Rollback{Repo: "acme/" + h.repo,
 		Environment: environment, Reason: "it leaks", IssuedOn: h.clock.time()})
-	check(h.t, err)
+	must.OK(h.t, err)
 	rec := h.send(payload, h.anySigner(false))
 	h.note("rollback of %s from %s by %s", commit[36:], environment, rec.Identity)
 
@@ -369,16 +369,14 @@ func (h *history) anySigner(mayBeThief bool) *signer {
 
 // send signs a statement, and records it.
 func (h *history) send(payload []byte, by *signer) ledger.AttestationRecord {
-	envelope, err := attestation.SignDSSE(by.key, payload)
-	check(h.t, err)
+	envelope := must.Get(attestation.SignDSSE(by.key, payload))(h.t)
 	rec, _, err := h.host.Record(h.t.Context(), "acme", h.repo, envelope)
-	check(h.t, err)
+	must.OK(h.t, err)
 	return rec
 }
 
 func (h *history) evidence(rec ledger.AttestationRecord, before ledger.State) policy.Evidence {
-	dn, err := identity.ParseDN(rec.Identity)
-	check(h.t, err)
+	dn := must.Get(identity.ParseDN(rec.Identity))(h.t)
 	return policy.Evidence{Attestation: rec.ID, Predicate: rec.Predicate, PredicateType: rec.PredicateType, Signer: dn,
 		Person: h.people[rec.Identity], Individual: h.individual(rec.Identity), Status: rec.Result.Status,
 		RecordedAt:      rec.RecordedAt,
@@ -396,7 +394,7 @@ func (h *history) except() {
 		Until: h.clock.time().Add(pick(r, 0, time.Hour, 3*time.Hour, 48*time.Hour)), IssuedOn: h.clock.time(),
 	}
 	payload, err := attestation.NewExceptionStatement(commit, x)
-	check(h.t, err)
+	must.OK(h.t, err)
 	rec := h.send(payload, h.anySigner(false))
 	h.note("exception of %s from %s by %s until %s", commit[36:], x.Requirement, rec.Identity, x.Until)
 

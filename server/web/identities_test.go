@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
@@ -23,9 +24,7 @@ const identitiesPath = "/orgs/acme/settings/identities"
 
 func (e *env) identities() []identity.Identity {
 	e.t.Helper()
-	list, err := client.Collect(e.host.Identities(e.t.Context(), "acme"), 0)
-	check(e.t, err)
-	return list
+	return must.Get(client.Collect(e.host.Identities(e.t.Context(), "acme"), 0))(e.t)
 }
 
 // pasted returns text as a browser submits it in a form.
@@ -33,30 +32,26 @@ func pasted(text string) string { return strings.ReplaceAll(text, "\n", "\r\n") 
 
 func publicPEM(t *testing.T, key crypto.Signer) string {
 	t.Helper()
-	der, err := x509.MarshalPKIXPublicKey(key.Public())
-	check(t, err)
+	der := must.Get(x509.MarshalPKIXPublicKey(key.Public()))(t)
 	return string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
 }
 
 func privatePEM(t *testing.T, key crypto.Signer) string {
 	t.Helper()
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	check(t, err)
+	der := must.Get(x509.MarshalPKCS8PrivateKey(key))(t)
 	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
 }
 
 // rootPEM creates a CA certificate that is valid for a year.
 func (e *env) rootPEM() string {
 	e.t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	check(e.t, err)
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(e.t)
 	root := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "acme root", Organization: []string{"acme"}},
 		NotBefore: e.clock.now().Add(-time.Hour), NotAfter: e.clock.now().AddDate(1, 0, 0),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
-	der, err := x509.CreateCertificate(rand.Reader, root, root, key.Public(), key)
-	check(e.t, err)
+	der := must.Get(x509.CreateCertificate(rand.Reader, root, root, key.Public(), key))(e.t)
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 }
 
@@ -67,7 +62,7 @@ func TestAddIdentities(t *testing.T) {
 	w.get(identitiesPath + "/new").want(200).has("Never paste a private key")
 
 	_, key, err := ed25519.GenerateKey(nil)
-	check(t, err)
+	must.OK(t, err)
 	text := publicPEM(t, key)
 	w.post(identitiesPath+"/new", url.Values{"kind": {"key"}, "pem": {pasted(text)},
 		"dn": {` cn=\<b\>ci\</b\>,ou=build,o=acme `}, "emails": {"ci@example.com"}}).redirectsTo(identitiesPath)
@@ -142,7 +137,7 @@ func TestEditIdentities(t *testing.T) {
 	e := newEnv(t)
 	w := e.signIn(e.admin)
 	_, key, err := ed25519.GenerateKey(nil)
-	check(t, err)
+	must.OK(t, err)
 	w.post(identitiesPath+"/new", url.Values{"kind": {"key"}, "pem": {pasted(publicPEM(t, key))},
 		"dn": {"cn=ci,ou=build,o=acme"}, "may": {"test:*\r\n\r\n build:docker, lint:* "}}).redirectsTo(identitiesPath)
 	w.post(identitiesPath+"/new", url.Values{"kind": {"root"}, "pem": {pasted(e.rootPEM())},
@@ -202,7 +197,7 @@ func TestIdentityFormErrors(t *testing.T) {
 	e := newEnv(t)
 	w := e.signIn(e.admin)
 	_, key, err := ed25519.GenerateKey(nil)
-	check(t, err)
+	must.OK(t, err)
 	private := privatePEM(t, key)
 	secret := strings.Split(private, "\n")[1]
 	good := url.Values{"kind": {"key"}, "pem": {publicPEM(t, key)}, "dn": {"cn=ci,ou=build,o=acme"}}
@@ -269,7 +264,7 @@ func TestAddIdentityTwice(t *testing.T) {
 	e := newEnv(t)
 	w := e.signIn(e.admin)
 	_, key, err := ed25519.GenerateKey(nil)
-	check(t, err)
+	must.OK(t, err)
 	form := url.Values{"kind": {"key"}, "pem": {publicPEM(t, key)}, "dn": {"cn=ci,ou=build,o=acme"}}
 	w.post(identitiesPath+"/new", form).redirectsTo(identitiesPath)
 	if p := w.post(identitiesPath+"/new", form); p.status != 409 || len(e.identities()) != 1 {

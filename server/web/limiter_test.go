@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 // Pages wait until they can be rendered, up to a maximum number of waiting requests.
@@ -22,11 +24,10 @@ func TestLimiter(t *testing.T) {
 	}
 	w.get(asset).want(200)
 	ctx, leave := context.WithCancel(t.Context())
-	stream, err := http.NewRequestWithContext(ctx, "GET", e.url+"/orgs/acme/events", nil)
-	check(t, err)
+	stream := must.Get(http.NewRequestWithContext(ctx, "GET", e.url+"/orgs/acme/events", nil))(t)
 	stream.Header.Set("Accept", "text/event-stream")
 	resp, err := w.client.Do(stream)
-	check(t, err)
+	must.OK(t, err)
 	if resp.StatusCode != 200 {
 		t.Errorf("the stream: %s", resp.Status)
 	}
@@ -53,8 +54,7 @@ func TestSlowFormsDoNotOccupyTheLimiter(t *testing.T) {
 	body := make(chan struct{})
 	defer close(body)
 	for range 100 {
-		slow, err := http.NewRequestWithContext(t.Context(), "POST", e.url+"/login", slowBody(body))
-		check(t, err)
+		slow := must.Get(http.NewRequestWithContext(t.Context(), "POST", e.url+"/login", slowBody(body)))(t)
 		slow.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		slow.Header.Set("Origin", e.url)
 		go func() {

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/proof"
 )
@@ -24,12 +25,11 @@ type logKey struct {
 func (e *env) beginLog() logKey {
 	e.t.Helper()
 	skey, vkey, err := note.GenerateKey(nil, testOrigin)
-	check(e.t, err)
-	signer, err := note.NewSigner(skey)
-	check(e.t, err)
+	must.OK(e.t, err)
+	signer := must.Get(note.NewSigner(skey))(e.t)
 	l, err := e.db.Log(e.t.Context(), "acme", 0)
-	check(e.t, err)
-	check(e.t, e.db.BeginOrigin(e.t.Context(), l, testOrigin, vkey))
+	must.OK(e.t, err)
+	must.OK(e.t, e.db.BeginOrigin(e.t.Context(), l, testOrigin, vkey))
 	return logKey{signer, vkey}
 }
 
@@ -38,12 +38,12 @@ func (e *env) signLog(key logKey) int64 {
 	e.t.Helper()
 	ctx := e.t.Context()
 	l, err := e.db.Log(ctx, "acme", 0)
-	check(e.t, err)
+	must.OK(e.t, err)
 	root, err := e.db.Root(ctx, l, l.Leaves)
-	check(e.t, err)
+	must.OK(e.t, err)
 	signed, err := proof.Checkpoint{Origin: testOrigin, Size: l.Leaves, Root: root}.Sign(key)
-	check(e.t, err)
-	check(e.t, e.db.SaveCheckpoint(ctx, l, l.Leaves, signed))
+	must.OK(e.t, err)
+	must.OK(e.t, e.db.SaveCheckpoint(ctx, l, l.Leaves, signed))
 	return l.Leaves
 }
 
@@ -70,10 +70,10 @@ func TestLogPage(t *testing.T) {
 
 	e.attest(ci, commitID(1), "test:go", ledger.Pass)
 	l, err := e.db.Log(t.Context(), "acme", 0)
-	check(t, err)
+	must.OK(t, err)
 	w.get(path).want(200).has(fmt.Sprintf("%d newer events are not in it", l.Leaves-size))
 	_, err = e.host.ChangeOrg(t.Context(), "acme", ledger.OrgChange{LogPublic: new(true)})
-	check(t, err)
+	must.OK(t, err)
 	admin.get(path).want(200).has("Readable by everybody").hasNot("--log-public", "tokens of acme")
 }
 
@@ -115,7 +115,7 @@ func TestLogPageShowsTheBuilding(t *testing.T) {
 	e := newEnv(t)
 	e.attest(e.signer("cn=ci,ou=build,o=acme"), commitID(0), "test:go", ledger.Pass)
 	l, err := e.db.Log(t.Context(), "acme", 0)
-	check(t, err)
+	must.OK(t, err)
 	e.sql("UPDATE orgs SET log_built = 1")
 	w := e.signIn(e.reader) // which is an event
 	w.get("/orgs/acme/log").want(200).has("Transparency log being built",
@@ -131,8 +131,8 @@ func TestLogPageShowsTheBuilding(t *testing.T) {
 func (e *env) sql(statements string) {
 	e.t.Helper()
 	db, err := sql.Open("sqlite", "file:"+e.database)
-	check(e.t, err)
+	must.OK(e.t, err)
 	defer db.Close()
 	_, err = db.ExecContext(e.t.Context(), statements)
-	check(e.t, err)
+	must.OK(e.t, err)
 }

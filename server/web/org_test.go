@@ -12,6 +12,7 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 )
@@ -51,11 +52,11 @@ func TestOrgPage(t *testing.T) {
 func (e *env) newestEvent() string {
 	e.t.Helper()
 	list, err := e.host.EventsPage(e.t.Context(), "acme", client.EventFilter{NewestFirst: true}, client.Query{Limit: 1})
-	check(e.t, err)
+	must.OK(e.t, err)
 	var newest struct {
 		ID string `json:"id"`
 	}
-	check(e.t, ledger.DecodeOpen(list.Data[0], &newest))
+	must.OK(e.t, ledger.DecodeOpen(list.Data[0], &newest))
 	return newest.ID
 }
 
@@ -64,7 +65,7 @@ func TestNeedsForAdmins(t *testing.T) {
 	e := newEnv(t)
 	_, err := e.host.CreateToken(t.Context(), "acme",
 		ledger.NewToken{Name: "brief", Scope: ledger.Read, ExpiresAt: e.clock.time().Add(24 * time.Hour)})
-	check(t, err)
+	must.OK(t, err)
 	e.signIn(e.admin).get("/orgs/acme").want(200).has("Expiring brief token expires")
 	e.signIn(e.writer).get("/orgs/acme").want(200).hasNot("token expires", "Needs attention")
 }
@@ -74,7 +75,7 @@ func TestRepoPagination(t *testing.T) {
 	e := newEnv(t)
 	for n := range 60 {
 		_, err := e.host.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: fmt.Sprintf("repo-%02d", 59-n)})
-		check(t, err)
+		must.OK(t, err)
 	}
 	w := e.signIn(e.reader)
 	p := w.get("/orgs/acme").want(200).has("api", "repo-48").hasNot("repo-49")
@@ -90,7 +91,7 @@ func TestReposAreSorted(t *testing.T) {
 	e := newEnv(t)
 	for n := range 60 {
 		_, err := e.host.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: fmt.Sprintf("repo-%02d", n)})
-		check(t, err)
+		must.OK(t, err)
 	}
 	e.attest(e.signer("cn=ci,ou=build,o=acme"), commitID(1), "test:go", ledger.Fail)
 	w := e.signIn(e.reader)
@@ -137,7 +138,7 @@ func TestTextIsEscaped(t *testing.T) {
 	e.attest(ci, commitID(1), "test:go", ledger.Fail)
 	token, err := e.host.CreateToken(t.Context(), "acme",
 		ledger.NewToken{Name: `<b>"boss"</b>`, Scope: ledger.Admin, ExpiresAt: e.clock.time().Add(time.Hour)})
-	check(t, err)
+	must.OK(t, err)
 
 	w := e.signIn(token.Secret)
 	for path, shown := range map[string][]string{
@@ -160,10 +161,10 @@ func TestEventStream(t *testing.T) {
 	ci := e.signer("cn=ci,ou=build,o=acme")
 	w := e.signIn(e.reader)
 	req, err := http.NewRequestWithContext(t.Context(), "GET", e.url+"/orgs/acme/events?types=state&repo=api", nil)
-	check(t, err)
+	must.OK(t, err)
 	req.Header.Set("Accept", "text/event-stream")
 	resp, err := w.client.Do(req)
-	check(t, err)
+	must.OK(t, err)
 	defer resp.Body.Close()
 	if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "text/event-stream" {
 		t.Fatalf("%d %s", resp.StatusCode, resp.Header.Get("Content-Type"))
@@ -254,7 +255,7 @@ func TestBlockingNeedsFirst(t *testing.T) {
 	e.clock.advance(10 * 24 * time.Hour)
 	for _, root := range []string{e.rootPEM(), first} {
 		_, err := e.host.AddIdentity(t.Context(), "acme", identity.NewIdentity{Kind: identity.RootIdentity, PEM: root})
-		check(t, err)
+		must.OK(t, err)
 	}
 	e.clock.advance(360 * 24 * time.Hour) // the first root expired five days ago, the other expires in five days
 	p := e.signIn(e.admin).get("/orgs/acme").want(200).has("Expiring 2 Expiring cn=acme root,o=acme root expired")

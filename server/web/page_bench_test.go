@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
@@ -27,8 +28,7 @@ type visitor struct {
 
 func (e *env) visitor(token string) visitor {
 	e.t.Helper()
-	at, err := url.Parse(e.url)
-	check(e.t, err)
+	at := must.Get(url.Parse(e.url))(e.t)
 	jar := e.signIn(token).client.Jar.(*cookiejar.Jar)
 	return visitor{e.t, e.site.Handler(), jar.Cookies(at)}
 }
@@ -83,10 +83,10 @@ func BenchmarkOrgPage(b *testing.B) {
 	for n := range 49 {
 		repo := fmt.Sprintf("repo-%02d", n)
 		_, err := e.host.CreateRepo(b.Context(), "acme", ledger.NewRepo{Name: repo})
-		check(b, err)
+		must.OK(b, err)
 		for n := range 20 * (n % 2) { // every other repo has commits in flight
 			_, _, err := e.host.Register(b.Context(), "acme", repo, hashOf(n), registration(n, 0))
-			check(b, err)
+			must.OK(b, err)
 		}
 	}
 	for range 200 {

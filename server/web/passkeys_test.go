@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/member"
 	"github.com/ledgerd/ledgerd/ledger/passkey"
@@ -24,17 +25,16 @@ func (e *env) passkey(signIn ledger.Token) passkey.Passkey {
 	e.t.Helper()
 	device := passkeytest.New(e.t, party)
 	challenge := make([]byte, 32)
-	check(e.t, e.db.CreatePasskeyChallenge(e.t.Context(), "acme", signIn.ID, challenge, e.db.Now().Add(time.Minute)))
+	must.OK(e.t, e.db.CreatePasskeyChallenge(e.t.Context(), "acme", signIn.ID, challenge, e.db.Now().Add(time.Minute)))
 	p, err := e.db.AddPasskey(e.t.Context(), "acme", signIn.ID, challenge, passkey.Passkey{Name: "Phone", RPID: party.ID,
 		CredentialID: device.ID, PublicKey: device.PublicKey(e.t)})
-	check(e.t, err)
+	must.OK(e.t, err)
 	return p
 }
 
 func toJSON(t testing.TB, value any) string {
 	t.Helper()
-	text, err := json.Marshal(value)
-	check(t, err)
+	text := must.Get(json.Marshal(value))(t)
 	return string(text)
 }
 
@@ -116,7 +116,7 @@ func TestPagesWithoutPasskeys(t *testing.T) {
 	e := newReviewEnv(t)
 	e.member("ann", 0).get("/orgs/acme/settings/sign-ins").want(200).has("Passkeys")
 	site, err := web.New(web.Config{API: e.api, Now: e.clock.now})
-	check(t, err)
+	must.OK(t, err)
 	network := httptest.NewServer(site.Handler())
 	t.Cleanup(network.Close)
 	e.url = network.URL
@@ -150,7 +150,7 @@ func TestReviewWithAPasskeyByTheForms(t *testing.T) {
 	ann.get(at).want(200).has("confirmed the statement with a passkey", record.AssertionDigest)
 	file := ann.get(at + "/assertion").want(200)
 	kept, err := e.host.Assertion(t.Context(), "acme", "api", record.ID)
-	check(t, err)
+	must.OK(t, err)
 	if passkey.Digest([]byte(file.body)) != record.AssertionDigest || string(kept) != file.body {
 		t.Errorf("the file is %s", file.body)
 	}
@@ -158,10 +158,9 @@ func TestReviewWithAPasskeyByTheForms(t *testing.T) {
 		t.Errorf("it is saved as %s", got)
 	}
 
-	keys, err := client.Collect(e.host.Passkeys(t.Context(), "acme", ""), 10)
-	check(t, err)
+	keys := must.Get(client.Collect(e.host.Passkeys(t.Context(), "acme", ""), 10))(t)
 	if len(keys) != 1 || keys[0].Name != "Laptop" {
 		t.Errorf("the org has %+v", keys)
 	}
-	check(t, e.host.RemovePasskey(t.Context(), "acme", keys[0].ID))
+	must.OK(t, e.host.RemovePasskey(t.Context(), "acme", keys[0].ID))
 }

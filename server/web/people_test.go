@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/member"
 	"github.com/ledgerd/ledgerd/server"
@@ -26,7 +27,7 @@ func (e *env) addMember(subject string, r member.Role) member.Member {
 	e.t.Helper()
 	m, err := e.host.AddMember(e.t.Context(), "acme", member.NewMember{Issuer: provider, Subject: subject,
 		DN: "cn=" + subject + ",ou=people-dev,o=acme", Role: r})
-	check(e.t, err)
+	must.OK(e.t, err)
 	return m
 }
 
@@ -43,7 +44,7 @@ func (e *env) signInAccount(a member.Account) (*browser, ledger.Token) {
 	session := rand.Text()
 	token, err := e.db.SignInMember(e.t.Context(), "acme", a, sha256.Sum256([]byte("state "+session)),
 		sha256.Sum256([]byte(session)), e.clock.time().Add(server.SessionLife))
-	check(e.t, err)
+	must.OK(e.t, err)
 	w := e.browser()
 	w.client.Jar.SetCookies(parse(e.t, e.url), []*http.Cookie{{Name: "ledgerd", Value: session, Path: "/"}})
 	return w, token
@@ -51,9 +52,7 @@ func (e *env) signInAccount(a member.Account) (*browser, ledger.Token) {
 
 func (e *env) members() []member.Member {
 	e.t.Helper()
-	list, err := client.Collect(e.host.Members(e.t.Context(), "acme"), 0)
-	check(e.t, err)
-	return list
+	return must.Get(client.Collect(e.host.Members(e.t.Context(), "acme"), 0))(e.t)
 }
 
 // Admins add a member, change the role, and remove and restore the member.
@@ -131,8 +130,7 @@ func TestMemberRules(t *testing.T) {
 	form.Set("dn", "cn={login,ou=people-dev,o=acme")
 	w.post(rulesPath+"/new", form).want(422).hasError("dn", "").has("Nothing was saved")
 
-	rules, err := client.Collect(e.host.MemberRules(t.Context(), "acme"), 0)
-	check(t, err)
+	rules := must.Get(client.Collect(e.host.MemberRules(t.Context(), "acme"), 0))(t)
 	if len(rules) != 1 || rules[0].Role != member.Maintainer {
 		t.Fatalf("the rules are %+v", rules)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/member"
 	"github.com/ledgerd/ledgerd/server"
@@ -163,14 +164,14 @@ func TestAccountIsNotAdmitted(t *testing.T) {
 	e.createOrg("globex")
 	e.createOrg("archived")
 	_, err := e.host.ChangeOrg(t.Context(), "archived", ledger.OrgChange{Archived: new(true)})
-	check(t, err)
+	must.OK(t, err)
 	e.createOrg("deleted")
-	check(t, e.host.DeleteOrg(t.Context(), "deleted"))
+	must.OK(t, e.host.DeleteOrg(t.Context(), "deleted"))
 	removed, err := e.db.AddMember(t.Context(), "globex", member.NewMember{Issuer: e.okta.URL, Subject: "eve",
 		DN: "cn=eve,ou=people-dev,o=globex", Role: member.Admin})
-	check(t, err)
+	must.OK(t, err)
 	_, err = e.db.ChangeMember(t.Context(), "globex", removed.ID, member.Change{Removed: new(true)})
-	check(t, err)
+	must.OK(t, err)
 	e.okta.SignInAs(person("eve", "sales"))
 
 	texts := make(map[string]bool)

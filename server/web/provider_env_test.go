@@ -11,6 +11,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/idp"
 	"github.com/ledgerd/ledgerd/internal/idp/idptest"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/member"
 	"github.com/ledgerd/ledgerd/server"
@@ -45,7 +46,7 @@ func newSignInEnvAt(t *testing.T, origin string, c server.Config) *signInEnv {
 	e := &signInEnv{env: newEnv(t), base: base, okta: idptest.New(t), gitlab: idptest.New(t)}
 	e.okta.Now, e.gitlab.Now = e.clock.now, e.clock.now
 	configs, err := idp.Read(strings.NewReader(e.okta.YAML("okta", "Okta") + e.gitlab.YAML("gitlab", "GitLab")))
-	check(t, err)
+	must.OK(t, err)
 	maps.Copy(e.providers, idp.Orgs(configs))
 	roots := e.okta.Roots()
 	roots.AddCert(e.gitlab.Certificate())
@@ -62,7 +63,7 @@ func newSignInEnvAt(t *testing.T, origin string, c server.Config) *signInEnv {
 	e.site, err = web.New(web.Config{API: e.api, Logger: logger, Now: e.clock.now, Base: base,
 		Providers: idp.New(configs, idp.Options{CallbackURL: e.public + web.CallbackPath, RootCAs: roots, Logger: logger,
 			Now: e.clock.now})})
-	check(t, err)
+	must.OK(t, err)
 	network.Config.Handler = e.site.Handler()
 	network.Start()
 	t.Cleanup(network.Close)
@@ -78,13 +79,13 @@ func (e *signInEnv) admit(org, issuer, group string, role member.Role) {
 	e.t.Helper()
 	_, err := e.db.CreateMemberRule(e.t.Context(), org, member.NewRule{Issuer: issuer, Claim: "groups", Value: group,
 		Role: role, DN: "cn={sub},ou=people-dev,o=" + org})
-	check(e.t, err)
+	must.OK(e.t, err)
 }
 
 func (e *signInEnv) createOrg(name string) {
 	e.t.Helper()
 	_, err := e.host.CreateOrg(e.t.Context(), ledger.NewOrg{Name: name})
-	check(e.t, err)
+	must.OK(e.t, err)
 }
 
 func person(sub string, groups ...string) idptest.Person {
@@ -108,7 +109,7 @@ func (e *signInEnv) visit(location string) string {
 	client := p.Client()
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	resp, err := client.Get(location)
-	check(e.t, err)
+	must.OK(e.t, err)
 	defer resp.Body.Close()
 	path, ok := strings.CutPrefix(resp.Header.Get("Location"), e.public)
 	if !ok {
@@ -126,8 +127,7 @@ func (e *signInEnv) signInAt(w *browser, path string) page {
 // changed returns a path with other parameters; an empty one is removed.
 func changed(t *testing.T, path string, parameters ...string) string {
 	t.Helper()
-	u, err := url.Parse(path)
-	check(t, err)
+	u := must.Get(url.Parse(path))(t)
 	query := u.Query()
 	for i := 0; i < len(parameters); i += 2 {
 		query.Set(parameters[i], parameters[i+1])
@@ -157,7 +157,7 @@ func (e *signInEnv) wantRefused(w *browser, p page, status int, texts ...string)
 func (e *signInEnv) authTime() ledger.Time {
 	e.t.Helper()
 	list, err := e.db.SignIns(e.t.Context(), "acme", "", store.Query{Limit: 10})
-	check(e.t, err)
+	must.OK(e.t, err)
 	if len(list.Data) != 1 {
 		e.t.Fatalf("the sign-ins are %+v", list.Data)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/idp"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/member"
 	"github.com/ledgerd/ledgerd/store"
@@ -25,8 +26,7 @@ func (e *signInEnv) join(w *browser, p page, org string) page {
 // wantMembers checks the subjects of the members of an org.
 func (e *signInEnv) wantMembers(org string, want ...string) {
 	e.t.Helper()
-	list, err := client.Collect(e.host.Members(e.t.Context(), org), 0)
-	check(e.t, err)
+	list := must.Get(client.Collect(e.host.Members(e.t.Context(), org), 0))(e.t)
 	var got []string
 	for _, m := range list {
 		got = append(got, m.Subject)
@@ -64,7 +64,7 @@ func TestMemberOfSeveralOrgs(t *testing.T) {
 	e.signInAt(e.browser(), "/login/with/okta").redirectsTo("/")
 	_, err := e.db.AddMember(t.Context(), "globex", member.NewMember{Issuer: e.okta.URL, Subject: "ann",
 		DN: "cn=ann,ou=people-dev,o=globex", Role: member.Reader})
-	check(t, err)
+	must.OK(t, err)
 	w := e.browser()
 	e.join(w, e.signInAt(w, "/login/with/okta"), "globex").redirectsTo("/")
 	p := e.signInAt(w, "/login/with/okta?max_age=60&next=%2Forgs%2Fglobex").want(200).has("Choose an org", "acme",
@@ -104,7 +104,7 @@ func TestAnOrgDoesNotClaimTheAccountsOfAnother(t *testing.T) {
 	e.wantMembers("evil")
 	events, err := e.db.Events(t.Context(), "evil", store.EventFilter{Query: store.Query{Limit: 500},
 		Types: []ledger.EventType{ledger.AuditEvent{}.EventType()}})
-	check(t, err)
+	must.OK(t, err)
 	for _, body := range events.Data {
 		if strings.Contains(strings.ToLower(string(body)), "ann") {
 			t.Errorf("evil has the event %s", body)
@@ -130,11 +130,10 @@ func TestAnOrgThatAddsAnAccountAsksIt(t *testing.T) {
 	e.createOrg("evil")
 	_, err := e.db.AddMember(t.Context(), "evil", member.NewMember{Issuer: e.okta.URL, Subject: "ann",
 		DN: "cn=ann,ou=people-dev,o=evil", Role: member.Reader})
-	check(t, err)
+	must.OK(t, err)
 
 	nameIn := func(org string) string {
-		list, err := client.Collect(e.host.Members(t.Context(), org), 0)
-		check(t, err)
+		list := must.Get(client.Collect(e.host.Members(t.Context(), org), 0))(t)
 		return list[0].Name
 	}
 	p := e.signInAt(w, "/login/with/okta?org=evil").want(200).has("Join evil", "your name Ann Lee")

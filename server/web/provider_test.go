@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/internal/idp/idptest"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/member"
 	"github.com/ledgerd/ledgerd/server"
@@ -36,14 +37,14 @@ func TestSignInWithProvider(t *testing.T) {
 	}
 
 	signIns, err := e.db.SignIns(t.Context(), "acme", "", store.Query{Limit: 10})
-	check(t, err)
+	must.OK(t, err)
 	if len(signIns.Data) != 1 || signIns.Data[0].Scope != ledger.Write || signIns.Data[0].AuthTime != e.clock.time() ||
 		signIns.Data[0].DN != "cn=ann,ou=people-dev,o=acme" {
 		t.Errorf("the sign-ins are %+v", signIns.Data)
 	}
 	w.post("/logout", nil).want(303)
 	signIns, err = e.db.SignIns(t.Context(), "acme", "", store.Query{Limit: 10})
-	check(t, err)
+	must.OK(t, err)
 	if len(signIns.Data) != 0 {
 		t.Errorf("after signing out, the sign-ins are %+v", signIns.Data)
 	}
@@ -93,7 +94,7 @@ func TestSignInWithoutDatabase(t *testing.T) {
 		w:     e.begin(w, "/login/with/okta"),
 		toOrg: e.begin(toOrg, "/login/with/okta?org=acme"),
 	}
-	check(t, e.db.Close())
+	must.OK(t, e.db.Close())
 	for w, path := range paths {
 		p := w.get(path).want(500)
 		cookies := strings.Join(p.header.Values("Set-Cookie"), "\n")
@@ -109,9 +110,9 @@ func TestRemovedMember(t *testing.T) {
 	w := e.browser()
 	e.signInAt(w, "/login/with/okta").want(303)
 	members, err := e.db.Members(t.Context(), "acme", store.Query{Limit: 10})
-	check(t, err)
+	must.OK(t, err)
 	_, err = e.db.ChangeMember(t.Context(), "acme", members.Data[0].ID, member.Change{Removed: new(true)})
-	check(t, err)
+	must.OK(t, err)
 	w.get("/orgs/acme").want(303)
 	e.wantRefused(w, e.signInAt(w, "/login/with/okta?org=acme"), 401, "may not sign in to org acme")
 }

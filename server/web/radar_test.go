@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
@@ -177,7 +178,7 @@ func TestRadarManyOverlaps(t *testing.T) {
 		weakest := strongest
 		for _, pair := range strings.Split(pairsOf(p), ", ") {
 			level, err := radar.ParseLevel(strings.Fields(pair)[0])
-			check(t, err)
+			must.OK(t, err)
 			if level > strongest {
 				t.Fatalf("%s is on the page after one with level %s", pair, strongest)
 			}
@@ -243,7 +244,7 @@ func TestTruncatedOverlaps(t *testing.T) {
 	// Stored overlaps can close while others, not stored, remain.
 	for n := range crowd {
 		_, err := e.host.Withdraw(t.Context(), "acme", "api", commitID(n))
-		check(t, err)
+		must.OK(t, err)
 	}
 	w.get(commitPath(commitID(crowd))).want(200).has("None left. Weaker overlaps are not stored: " + limit)
 }
@@ -340,7 +341,7 @@ func TestRadarLinksOut(t *testing.T) {
 	e.branch(2, "two", "bob", lineEdit("cmd/a b.go", 101))
 	_, err := e.host.ChangeRepo(t.Context(), "acme", "api",
 		ledger.RepoChange{WebURL: new("https://codeberg.org/acme/api")})
-	check(t, err)
+	must.OK(t, err)
 	p := e.signIn(e.reader).get(radarPath).want(200)
 	for _, at := range []string{"/commit/" + commitID(2), "/src/commit/" + commitID(2) + "/cmd/a%20b.go"} {
 		links := p.elements("a", "href", "https://codeberg.org/acme/api"+at)

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -29,7 +30,7 @@ func (p page) liveParts() string {
 	var parts strings.Builder
 	for n := range p.tree().Descendants() {
 		if n.Type == html.ElementNode && attribute(n, "data-live-part") != "" {
-			check(p.t, html.Render(&parts, n))
+			must.OK(p.t, html.Render(&parts, n))
 		}
 	}
 	return parts.String()
@@ -75,13 +76,13 @@ func TestRefreshesAreNotSharedAcrossPermissions(t *testing.T) {
 	e := newEnv(t)
 	_, err := e.host.CreateToken(t.Context(), "acme", ledger.NewToken{Name: "expires-soon", Scope: ledger.Read,
 		ExpiresAt: e.clock.time().Add(24 * time.Hour)})
-	check(t, err)
+	must.OK(t, err)
 	_, err = e.host.CreateOrg(t.Context(), ledger.NewOrg{Name: "other"})
-	check(t, err)
+	must.OK(t, err)
 	foreign := e.token("other", ledger.Admin).Secret
 	revoked := e.token("acme", ledger.Admin)
 	ended := e.refreshing(revoked.Secret)
-	check(t, e.host.RevokeToken(t.Context(), "acme", revoked.ID))
+	must.OK(t, e.host.RevokeToken(t.Context(), "acme", revoked.ID))
 
 	var visitors sync.WaitGroup
 	for range 10 {
@@ -114,7 +115,7 @@ func TestFaultSessionEndsDuringRefresh(t *testing.T) {
 	refresh(first, 200)    // waits for the limiter
 	refresh(leader, 303)   // waits for its turn
 	refresh(follower, 200) // waits for the same rendering
-	check(t, e.host.RevokeToken(t.Context(), "acme", token.ID))
+	must.OK(t, e.host.RevokeToken(t.Context(), "acme", token.ID))
 	free()
 	visitors.Wait()
 }
@@ -180,9 +181,9 @@ func TestPagesFollowADigest(t *testing.T) {
 		defer leave()
 		r, err := http.NewRequestWithContext(ctx, "GET",
 			e.url+path+"&last_event_id=earliest", nil)
-		check(t, err)
+		must.OK(t, err)
 		resp, err := w.client.Do(r)
-		check(t, err)
+		must.OK(t, err)
 		defer resp.Body.Close()
 		if resp.StatusCode != 200 {
 			t.Fatalf("%s: %s", path, resp.Status)
@@ -205,9 +206,9 @@ func TestFaultFloodOfEvents(t *testing.T) {
 	ci := e.signer("cn=ci,ou=build,o=acme")
 	w := e.signIn(e.reader)
 	r, err := http.NewRequestWithContext(t.Context(), "GET", e.url+"/orgs/acme/events?types=attestation", nil)
-	check(t, err)
+	must.OK(t, err)
 	resp, err := w.client.Do(r)
-	check(t, err)
+	must.OK(t, err)
 	defer resp.Body.Close()
 
 	start := time.Now()

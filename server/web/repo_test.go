@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
@@ -170,7 +171,7 @@ func TestBoardLinksOut(t *testing.T) {
 	w.get(apiPath).want(200).hasNot("Open on")
 
 	_, err := e.host.ChangeRepo(t.Context(), "acme", "api", ledger.RepoChange{WebURL: new("https://github.com/acme/api")})
-	check(t, err)
+	must.OK(t, err)
 	for _, query := range []string{"", "?view=list"} {
 		p := w.get(apiPath + query).want(200).has("Open on GitHub")
 		for _, at := range []string{"https://github.com/acme/api", "https://github.com/acme/api/commit/" + commitID(1)} {
@@ -186,7 +187,7 @@ func TestBoardLinksOut(t *testing.T) {
 func (e *env) otherOrg() string {
 	e.t.Helper()
 	_, err := e.host.CreateOrg(e.t.Context(), ledger.NewOrg{Name: "other"})
-	check(e.t, err)
+	must.OK(e.t, err)
 	return "other"
 }
 

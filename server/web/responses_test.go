@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server"
 	"github.com/ledgerd/ledgerd/server/web"
@@ -57,10 +58,8 @@ func TestCompression(t *testing.T) {
 
 func unzip(t *testing.T, text string) string {
 	t.Helper()
-	zipped, err := gzip.NewReader(strings.NewReader(text))
-	check(t, err)
-	plain, err := io.ReadAll(zipped)
-	check(t, err)
+	zipped := must.Get(gzip.NewReader(strings.NewReader(text)))(t)
+	plain := must.Get(io.ReadAll(zipped))(t)
 	return string(plain)
 }
 
@@ -119,7 +118,7 @@ func (f faultyAPI) Sessions() http.Handler {
 func (e *env) withAPI(api web.API) *env {
 	e.t.Helper()
 	site, err := web.New(web.Config{API: api, Logger: slog.New(slog.NewTextHandler(e.log, nil)), Now: e.clock.now})
-	check(e.t, err)
+	must.OK(e.t, err)
 	network := httptest.NewServer(site.Handler())
 	e.t.Cleanup(network.Close)
 	other := *e
@@ -179,8 +178,7 @@ func TestPanicDuringResponse(t *testing.T) {
 	if p := w.get("/orgs/acme/events").want(202); !strings.HasPrefix(p.body, "the beginning") {
 		t.Errorf("the body starts with %q", p.body)
 	}
-	at, err := url.Parse(e.url)
-	check(t, err)
+	at := must.Get(url.Parse(e.url))(t)
 	session := w.client.Jar.Cookies(at)[0].Value
 	if log := e.log.String(); strings.Contains(log, session) || !strings.Contains(log, "out of cheese") {
 		t.Errorf("log: %q, want the panic without the session %q", log, session)

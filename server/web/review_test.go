@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/ca"
@@ -30,7 +31,7 @@ func newReviewEnv(t *testing.T) *env {
 	e := newEnv(t)
 	e.push(reviewed, ledger.Registration{Branch: "feature"})
 	_, err := e.host.CreateCA(t.Context(), "acme", ca.People, ca.NewAuthority{})
-	check(t, err)
+	must.OK(t, err)
 	for subject, role := range map[string]member.Role{"ann": member.Contributor, "rob": member.Reader} {
 		e.addMember(subject, role)
 	}
@@ -62,7 +63,7 @@ func TestWhoSeesTheReview(t *testing.T) {
 		t.Log(name)
 		w.get(reviewPath).want(200).hasNot(script, "Request changes")
 	}
-	check(t, e.host.RetireCA(t.Context(), "acme", ca.People))
+	must.OK(t, e.host.RetireCA(t.Context(), "acme", ca.People))
 	e.member("ann", 0).get(reviewPath).want(200).hasNot(script, "Request changes")
 }
 
@@ -95,14 +96,14 @@ func TestWhenThereIsNoReview(t *testing.T) {
 		e := newReviewEnv(t)
 		ann := e.member("ann", 0)
 		ann.get(reviewPath).want(200).has("Request changes")
-		check(t, change(e))
+		must.OK(t, change(e))
 		ann.get(reviewPath).want(200).hasNot("/static/review-", "Request changes")
 	}
 
 	// A commit that was registered again is no longer withdrawn.
 	e := newReviewEnv(t)
 	_, err := e.host.Withdraw(ctx, "acme", "api", reviewed)
-	check(t, err)
+	must.OK(t, err)
 	e.push(reviewed, ledger.Registration{Branch: "feature"})
 	e.member("ann", 0).get(reviewPath).want(200).has("Request changes")
 }
@@ -113,7 +114,7 @@ func TestReviewIsByThePersonOfThePage(t *testing.T) {
 	e := newReviewEnv(t)
 	_, err := e.db.AddMember(t.Context(), "acme", member.NewMember{Issuer: "https://idp.example", Subject: "max",
 		DN: "cn=max,ou=people-dev,o=acme", Role: member.Maintainer})
-	check(t, err)
+	must.OK(t, err)
 	ann := e.member("ann", 0)
 	form := url.Values{"member": {ann.id()}, "verdict": {"approve"}}
 	ann.post(reviewPath+"/review-draft", form).want(200)
@@ -166,19 +167,16 @@ func answer[T any](p page) (value T) {
 	if got := p.header.Get("Content-Type"); got != "application/json" {
 		p.t.Errorf("%s: media type %s", p.what, got)
 	}
-	check(p.t, json.Unmarshal([]byte(p.body), &value))
+	must.OK(p.t, json.Unmarshal([]byte(p.body), &value))
 	return value
 }
 
 // signedForm returns a form with a payload that a new key has signed.
 func signedForm(t testing.TB, payload []byte) url.Values {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	check(t, err)
-	public, err := x509.MarshalPKIXPublicKey(key.Public())
-	check(t, err)
-	signature, err := identity.Sign(key, attestation.PAE(attestation.StatementType, payload))
-	check(t, err)
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
+	public := must.Get(x509.MarshalPKIXPublicKey(key.Public()))(t)
+	signature := must.Get(identity.Sign(key, attestation.PAE(attestation.StatementType, payload)))(t)
 	text := base64.StdEncoding.EncodeToString
 	return url.Values{"payload": {text(payload)}, "public_key": {text(public)}, "signature": {text(signature)}}
 }
@@ -250,8 +248,7 @@ func TestReviewLinksToSignIn(t *testing.T) {
 			found = attribute(a, "href")
 		}
 	}
-	u, err := url.Parse(found)
-	check(t, err)
+	u := must.Get(url.Parse(found))(t)
 	if u.Query().Get("next") != reviewPath {
 		t.Fatalf("the link is %q", found)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -37,10 +38,10 @@ func TestSignIn(t *testing.T) {
 func TestSignInRefused(t *testing.T) {
 	e := newEnv(t)
 	revoked := e.token("acme", ledger.Admin)
-	check(t, e.host.RevokeToken(t.Context(), "acme", revoked.ID))
+	must.OK(t, e.host.RevokeToken(t.Context(), "acme", revoked.ID))
 	expired, err := e.host.CreateToken(
 		t.Context(), "acme", ledger.NewToken{Name: "brief", Scope: ledger.Read, ExpiresAt: e.clock.time().Add(time.Minute)})
-	check(t, err)
+	must.OK(t, err)
 	e.clock.advance(time.Minute)
 
 	for name, test := range map[string]struct{ token, want string }{
@@ -210,7 +211,7 @@ func TestSessionsEnd(t *testing.T) {
 	token := e.token("acme", ledger.Admin)
 
 	for name, end := range map[string]func(){
-		"revoked": func() { check(t, e.host.RevokeToken(t.Context(), "acme", token.ID)) },
+		"revoked": func() { must.OK(t, e.host.RevokeToken(t.Context(), "acme", token.ID)) },
 		"expired": func() { e.clock.advance(12 * time.Hour) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -281,7 +282,7 @@ func (e *env) withCookies(other *browser) *browser {
 func TestOtherOrg(t *testing.T) {
 	e := newEnv(t)
 	_, err := e.host.CreateOrg(t.Context(), ledger.NewOrg{Name: "umbrella"})
-	check(t, err)
+	must.OK(t, err)
 	example := e.examples()
 	stranger := e.signIn(e.token("umbrella", ledger.Admin).Secret)
 	for _, rt := range routes() {
@@ -298,7 +299,5 @@ func TestOtherOrg(t *testing.T) {
 
 func parse(t testing.TB, text string) *url.URL {
 	t.Helper()
-	u, err := url.Parse(text)
-	check(t, err)
-	return u
+	return must.Get(url.Parse(text))(t)
 }

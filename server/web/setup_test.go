@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -28,7 +29,7 @@ func TestSetup(t *testing.T) {
 	w.get("/orgs/acme").want(200).has("first admin", "No repos yet", "ledgerd repo create acme/api").hasNot("ldg_")
 	e.signIn(secret).get("/orgs/acme").want(200)
 	org, err := e.host.Org(t.Context(), "acme")
-	check(t, err)
+	must.OK(t, err)
 	if org.Name != "acme" {
 		t.Errorf("org: %+v", org)
 	}
@@ -68,13 +69,11 @@ func TestConcurrentSetup(t *testing.T) {
 		all.Go(func() { w.post("/setup", url.Values{"key": {key}, "name": {name}}) })
 	}
 	all.Wait()
-	orgs, err := client.Collect(e.host.Orgs(t.Context()), 0)
-	check(t, err)
+	orgs := must.Get(client.Collect(e.host.Orgs(t.Context()), 0))(t)
 	if len(orgs) != 1 {
 		t.Errorf("%d orgs, want 1", len(orgs))
 	}
-	tokens, err := client.Collect(e.host.Tokens(t.Context(), orgs[0].Name), 0)
-	check(t, err)
+	tokens := must.Get(client.Collect(e.host.Tokens(t.Context(), orgs[0].Name), 0))(t)
 	if len(tokens) != 1 || tokens[0].Scope != ledger.Admin {
 		t.Errorf("tokens: %+v", tokens)
 	}

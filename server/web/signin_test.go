@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -66,7 +67,7 @@ func TestSignInLinkRefused(t *testing.T) {
 	}
 
 	path, _ = e.site.SignInPath(token, time.Minute)
-	check(t, e.host.RevokeToken(t.Context(), "acme", token.ID))
+	must.OK(t, e.host.RevokeToken(t.Context(), "acme", token.ID))
 	key = strings.TrimPrefix(path, "/login?link=")
 	e.browser().post("/login", url.Values{"link": {key}}).want(401).has("revoked")
 }

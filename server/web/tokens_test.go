@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -20,9 +21,7 @@ var tokenText = regexp.MustCompile(`ldg_\w{20,}`)
 
 func (e *env) tokens() []ledger.Token {
 	e.t.Helper()
-	list, err := client.Collect(e.host.Tokens(e.t.Context(), "acme"), 0)
-	check(e.t, err)
-	return list
+	return must.Get(client.Collect(e.host.Tokens(e.t.Context(), "acme"), 0))(e.t)
 }
 
 func TestCreateToken(t *testing.T) {
@@ -150,8 +149,8 @@ func TestTokenList(t *testing.T) {
 	w := e.signIn(e.admin)
 	brief, err := e.host.CreateToken(t.Context(), "acme",
 		ledger.NewToken{Name: "<i>brief</i>", Scope: ledger.Read, ExpiresAt: e.clock.time().Add(time.Hour)})
-	check(t, err)
-	check(t, e.host.RevokeToken(t.Context(), "acme", e.token("acme", ledger.Write).ID))
+	must.OK(t, err)
+	must.OK(t, e.host.RevokeToken(t.Context(), "acme", e.token("acme", ledger.Write).ID))
 	w.get(tokensPath).want(200).has("<i>brief</i>", "never used", "expires 30 Nov 2030 10:00 UTC", "never expires",
 		"revoked 30 Nov 2030 09:00 UTC", "admin of acme admin you")
 	e.signIn(brief.Secret).get("/orgs/acme").want(200)
@@ -248,7 +247,7 @@ func TestTokenCurlCommand(t *testing.T) {
 		w := e.signIn(e.admin)
 		req, err := http.NewRequestWithContext(t.Context(), "POST", e.url+tokensPath+"/new",
 			strings.NewReader("name=x&scope=read&expires_in=7d"))
-		check(t, err)
+		must.OK(t, err)
 		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		req.Header.Set("Sec-Fetch-Site", "same-origin")
 		if test.origin != "" {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -51,11 +52,11 @@ func TestPagesDoNotDependOnOtherOrgs(t *testing.T) {
 
 	other := e.otherOrg()
 	_, err := e.host.CreateRepo(t.Context(), other, ledger.NewRepo{Name: "api"})
-	check(t, err)
+	must.OK(t, err)
 	e.token(other, ledger.Read)
 	for n := range 20 {
 		_, _, err := e.db.Register(t.Context(), other, "api", commitID(n), ledger.Registration{Branch: fmt.Sprint("b", n)})
-		check(t, err)
+		must.OK(t, err)
 	}
 	for what, seen := range read("acme") {
 		if seen != before[what] {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/webhook/dispatch"
 )
@@ -28,15 +29,13 @@ var webhookSecret = regexp.MustCompile(`whsec_[\w+/=]+`)
 func (e *env) webhook(target string, events ...ledger.EventType) ledger.Webhook {
 	e.t.Helper()
 	created, err := e.host.CreateWebhook(e.t.Context(), "acme", "api", ledger.NewWebhook{URL: target, Events: events})
-	check(e.t, err)
+	must.OK(e.t, err)
 	return created
 }
 
 func (e *env) webhooks() []ledger.Webhook {
 	e.t.Helper()
-	list, err := client.Collect(e.host.Webhooks(e.t.Context(), "acme", "api"), 0)
-	check(e.t, err)
-	return list
+	return must.Get(client.Collect(e.host.Webhooks(e.t.Context(), "acme", "api"), 0))(e.t)
 }
 
 // A receiver receives and stores deliveries. Tests set its response.
@@ -80,16 +79,6 @@ func (e *env) dispatch() {
 	var running sync.WaitGroup
 	running.Go(func() { d.Run(ctx) })
 	e.t.Cleanup(func() { cancel(); running.Wait() })
-}
-
-// eventually waits until a condition is true, at most 10 seconds.
-func eventually(t testing.TB, what string, condition func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !condition(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: not within 10 s", what)
-		}
-	}
 }
 
 func TestCreateWebhook(t *testing.T) {
@@ -274,7 +263,7 @@ func TestFailingWebhook(t *testing.T) {
 	r.respondWith(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) })
 	e.dispatch()
 	w.post(at+"/ping", nil).want(303)
-	eventually(t, "the failure", func() bool { return e.webhooks()[0].FailingSince != 0 })
+	must.Wait(t, "the failure", func() bool { return e.webhooks()[0].FailingSince != 0 })
 	w.get(at).has("first failure 30 Nov 2030 09:00 UTC")
 	w.get(webhooksPath).has("first failure 30 Nov 2030 09:00 UTC")
 	w.get("/orgs/acme").has("Webhooks 1 Webhook api "+r.url, "failing: 1 failed attempt")
@@ -284,7 +273,7 @@ func TestFailingWebhook(t *testing.T) {
 
 	r.respondWith(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusGone) })
 	w.post(at+"/ping", nil).want(303)
-	eventually(t, "the end", func() bool { return !e.webhooks()[0].Active })
+	must.Wait(t, "the end", func() bool { return !e.webhooks()[0].Active })
 	reason := e.webhooks()[0].DisabledReason
 	w.get(at).has("Disabled by ledgerd 30 Nov 2030 09:00 UTC", reason, "Fix the receiver", "Activate")
 	w.get(webhooksPath).has("disabled", reason)

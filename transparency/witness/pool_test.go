@@ -12,6 +12,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger/proof"
 	"github.com/ledgerd/ledgerd/ledger/proof/trustpolicy"
 	"github.com/ledgerd/ledgerd/transparency"
@@ -34,17 +35,9 @@ type tree struct {
 func newKey(t *testing.T) (key note.Signer, vkey string) {
 	t.Helper()
 	skey, vkey, err := note.GenerateKey(rand.Reader, origin)
-	check(t, err)
-	key, err = note.NewSigner(skey)
-	check(t, err)
+	must.OK(t, err)
+	key = must.Get(note.NewSigner(skey))(t)
 	return key, vkey
-}
-
-func check(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func (tr *tree) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
@@ -60,14 +53,14 @@ func (tr *tree) at(size int64) transparency.Signed {
 	tr.t.Helper()
 	for ; tr.size < size; tr.size++ {
 		stored, err := tlog.StoredHashes(tr.size, fmt.Appendf(nil, "%s %d", tr.word, tr.size), tr)
-		check(tr.t, err)
+		must.OK(tr.t, err)
 		tr.hashes = append(tr.hashes, stored...)
 	}
 	root, err := tlog.TreeHash(size, tr)
-	check(tr.t, err)
+	must.OK(tr.t, err)
 	c := proof.Checkpoint{Origin: origin, Size: size, Root: root}
 	signed, err := c.Sign(tr.key)
-	check(tr.t, err)
+	must.OK(tr.t, err)
 
 	prove := func(_ context.Context, old int64) (tlog.TreeProof, error) {
 		if old == 0 {
@@ -81,10 +74,9 @@ func (tr *tree) at(size int64) transparency.Signed {
 // newPool returns a pool that asks a witness.
 func newPool(t *testing.T, w *witnesstest.Witness) *witness.Pool {
 	t.Helper()
-	policy, err := trustpolicy.Parse(w.Policy())
-	check(t, err)
+	policy := must.Get(trustpolicy.Parse(w.Policy()))(t)
 	pool, err := witness.NewPool(witness.PoolConfig{Policy: policy, Logger: slog.New(slog.DiscardHandler)})
-	check(t, err)
+	must.OK(t, err)
 	t.Cleanup(pool.Close)
 	return pool
 }
@@ -93,9 +85,9 @@ func newPool(t *testing.T, w *witnesstest.Witness) *witness.Pool {
 func wantCosigned(t *testing.T, pool *witness.Pool, w *witnesstest.Witness, s transparency.Signed) {
 	t.Helper()
 	lines, err := pool.Cosign(t.Context(), s)
-	check(t, err)
+	must.OK(t, err)
 	key, err := trustpolicy.ParseKey(w.Key, trustpolicy.WitnessTypes()...)
-	check(t, err)
+	must.OK(t, err)
 	opened, err := trustpolicy.Open(proof.Cosigned(s.Note, lines), key)
 	if err != nil || len(opened.Sigs) != 1 {
 		t.Errorf("got the lines %q, %v", lines, err)

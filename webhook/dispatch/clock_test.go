@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/webhook"
 	"github.com/ledgerd/ledgerd/webhook/dispatch"
 )
@@ -40,7 +41,7 @@ func TestFaultClockGoesBack(t *testing.T) {
 			f.Now()
 			if back > time.Hour { // the jump must hold
 				f.advance(61 * time.Second)
-				check(t, f.Settle(t.Context()))
+				must.OK(t, f.Settle(t.Context()))
 			}
 			wantAttempt(t, attempts)
 		})
@@ -52,7 +53,7 @@ func wantAttempt(t *testing.T, attempts <-chan error) {
 	t.Helper()
 	select {
 	case err := <-attempts:
-		check(t, err)
+		must.OK(t, err)
 	case <-time.After(30 * time.Second):
 		t.Fatal("no attempt within 30 s")
 	}

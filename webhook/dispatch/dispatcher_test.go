@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/webhook/dispatch"
 )
@@ -43,7 +44,7 @@ func TestRetries(t *testing.T) {
 
 	fails.Store(false)
 	_, err := f.Redeliver(t.Context(), "acme", "api", w.ID, id)
-	check(t, err)
+	must.OK(t, err)
 	if d := f.attempted(w, id, 4); d.Status != ledger.DeliverySucceeded || d.History[3].Number != 4 {
 		t.Errorf("after the redelivery: %s", d.Status)
 	}
@@ -92,7 +93,7 @@ func TestGone(t *testing.T) {
 	f.start(func(c *dispatch.Config) { c.InFlight = 2 })
 	get := func() ledger.Webhook {
 		got, err := f.Webhook(t.Context(), "acme", "api", w.ID)
-		check(t, err)
+		must.OK(t, err)
 		return got
 	}
 
@@ -109,7 +110,7 @@ func TestGone(t *testing.T) {
 	gone.Store(false)
 	active := true
 	_, err := f.ChangeWebhook(t.Context(), "acme", "api", w.ID, ledger.WebhookChange{Active: &active})
-	check(t, err)
+	must.OK(t, err)
 	eventually(t, func() bool { return r.count() == 30 })
 	failed := 0
 	for _, id := range ids {

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 // A dns is a name server with records that tests can change.
@@ -24,7 +26,7 @@ const silence = 0xffff
 
 func newDNS(t *testing.T) *dns {
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
-	check(t, err)
+	must.OK(t, err)
 	d := &dns{conn: conn, zone: map[string][]netip.Addr{}, bad: map[string]uint16{}}
 	served := make(chan struct{})
 	go func() { defer close(served); d.serve() }()

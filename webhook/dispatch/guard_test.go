@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/webhook/dispatch"
 )
@@ -172,7 +173,7 @@ func TestDNSRebinding(t *testing.T) {
 	w := f.webhook("http://rebind.example:" + port + "/")
 
 	dns.set("rebind.example", public)
-	check(t, g.Check(t.Context(), w.URL))
+	must.OK(t, g.Check(t.Context(), w.URL))
 	dns.set("rebind.example", "127.0.0.1")
 	id := f.ping(w).ID
 	f.start(func(c *dispatch.Config) { c.Guard = g })

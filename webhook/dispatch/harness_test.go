@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/storetest"
@@ -33,33 +34,26 @@ func newFixture(t testing.TB) *fixture {
 	t.Helper()
 	f := &fixture{t: t}
 	s, err := store.Open(context.Background(), storetest.NewFile(t), store.Options{Now: f.now})
-	check(t, err)
+	must.OK(t, err)
 	t.Cleanup(func() { s.Close() })
 	f.Store = s
 	_, err = f.CreateOrg(t.Context(), "acme")
-	check(t, err)
+	must.OK(t, err)
 	_, err = f.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
-	check(t, err)
+	must.OK(t, err)
 	return f
 }
 
 func (f *fixture) now() time.Time          { return time.Now().Add(time.Duration(f.offset.Load())) }
 func (f *fixture) advance(d time.Duration) { f.offset.Add(int64(d)) }
 
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // webhook creates a webhook for a URL, with hookSecret.
 func (f *fixture) webhook(url string) ledger.Webhook {
 	f.t.Helper()
 	n := ledger.NewWebhook{URL: url}
-	check(f.t, n.Check())
+	must.OK(f.t, n.Check())
 	w, err := f.CreateWebhook(f.t.Context(), "acme", "api", n, hookSecret)
-	check(f.t, err)
+	must.OK(f.t, err)
 	return w
 }
 
@@ -67,7 +61,7 @@ func (f *fixture) webhook(url string) ledger.Webhook {
 func (f *fixture) ping(w ledger.Webhook) ledger.Delivery {
 	f.t.Helper()
 	d, err := f.PingWebhook(f.t.Context(), "acme", "api", w.ID)
-	check(f.t, err)
+	must.OK(f.t, err)
 	return d
 }
 
@@ -123,7 +117,7 @@ func run(t testing.TB, d *dispatch.Dispatcher) (stop func()) {
 func (f *fixture) delivery(w ledger.Webhook, id string) ledger.DeliveryRecord {
 	f.t.Helper()
 	d, err := f.Delivery(context.Background(), "acme", "api", w.ID, id)
-	check(f.t, err)
+	must.OK(f.t, err)
 	return d
 }
 
@@ -137,14 +131,7 @@ func (f *fixture) attempted(w ledger.Webhook, id string, n int) (d ledger.Delive
 	return d
 }
 
-func eventually(t testing.TB, done func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !done(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("timeout after a minute")
-		}
-	}
-}
+func eventually(t testing.TB, done func() bool) { t.Helper(); must.Wait(t, "the deliveries", done) }
 
 // A receiver is a web server that records the requests it gets.
 type receiver struct {

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/webhook/dispatch"
 	"github.com/ledgerd/ledgerd/webhook/dispatch/metrics"
 )
@@ -33,7 +34,7 @@ func TestMetrics(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(metrics.New(d))
 	problems, err := testutil.GatherAndLint(registry)
-	check(t, err)
+	must.OK(t, err)
 	for _, p := range problems {
 		t.Errorf("%s: %s", p.Metric, p.Text)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/webhook/dispatch"
 )
@@ -154,7 +155,7 @@ func TestChangeEndsPause(t *testing.T) {
 	f.start(nil)
 	eventually(t, func() bool { return o.count() > 0 })
 	_, err := f.ChangeWebhook(t.Context(), "acme", "api", w.ID, ledger.WebhookChange{URL: &good.URL})
-	check(t, err)
+	must.OK(t, err)
 	eventually(t, func() bool { return good.count() >= 8 })
 }
 
@@ -170,7 +171,7 @@ func TestChangeWhileSending(t *testing.T) {
 	f.start(nil)
 	eventually(t, func() bool { return before.count() > 200 })
 	_, err := f.ChangeWebhook(t.Context(), "acme", "api", w.ID, ledger.WebhookChange{URL: &after.URL})
-	check(t, err)
+	must.OK(t, err)
 	sent := before.count()
 	eventually(t, func() bool { return after.count() > 0 })
 	if n := before.count(); n > sent+32 {

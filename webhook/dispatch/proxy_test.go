@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/webhook/dispatch"
 )
 
@@ -24,7 +25,7 @@ func TestProxy(t *testing.T) {
 	proxy := httptest.NewServer(forward(target.Listener.Addr().String()))
 	defer proxy.Close()
 	proxyURL, err := url.Parse(proxy.URL)
-	check(t, err)
+	must.OK(t, err)
 	for _, c := range []struct{ url, body, err string }{
 		{url: "http://public.example/x", body: "by proxy: http://public.example/x"},
 		{url: "https://example.com/x"},

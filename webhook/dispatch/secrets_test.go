@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/storetest"
@@ -42,9 +43,9 @@ func TestEncryptedSecrets(t *testing.T) {
 			f := openWith(t, path, step.keys)
 			if w.ID == "" {
 				_, err := f.CreateOrg(t.Context(), "acme")
-				check(t, err)
+				must.OK(t, err)
 				_, err = f.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
-				check(t, err)
+				must.OK(t, err)
 				w = f.webhook(r.URL)
 			}
 			if _, err := f.EncryptSecrets(t.Context()); (err != nil) != (step.fail && step.keys != "") {
@@ -72,7 +73,7 @@ func TestEncryptedSecrets(t *testing.T) {
 		t.Errorf("%d deliveries, want 7", r.count())
 	}
 	for _, got := range r.all() {
-		check(t, webhook.Verify(hookSecret, got.header, got.body, time.Now()))
+		must.OK(t, webhook.Verify(hookSecret, got.header, got.body, time.Now()))
 	}
 }
 
@@ -84,10 +85,9 @@ func openWith(t *testing.T, path, keys string) *fixture {
 	var err error
 	if keys != "" {
 		o.SecretKeys, err = store.ReadSecretKeys(strings.NewReader(keys))
-		check(t, err)
+		must.OK(t, err)
 	}
-	f.Store, err = store.Open(t.Context(), path, o)
-	check(t, err)
+	f.Store = must.Get(store.Open(t.Context(), path, o))(t)
 	t.Cleanup(func() { f.Close() })
 	return f
 }

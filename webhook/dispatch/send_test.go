@@ -13,6 +13,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/webhook/dispatch"
 )
@@ -160,11 +161,10 @@ func TestHugeResponse(t *testing.T) {
 // TestNoConnection uses receivers to which no connection is possible.
 func TestNoConnection(t *testing.T) {
 	t.Parallel()
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	check(t, err)
-	check(t, closed.Close())
+	closed := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
+	must.OK(t, closed.Close())
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	check(t, err)
+	must.OK(t, err)
 	defer silent.Close()
 	for _, c := range []struct{ what, url, err string }{
 		{"no listener", "http://" + closed.Addr().String(), "connection refused"},
@@ -186,8 +186,7 @@ func TestNoConnection(t *testing.T) {
 // an idle connection just when the request is sent on it.
 func TestIdleConnectionIsClosed(t *testing.T) {
 	t.Parallel()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	check(t, err)
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer listener.Close()
 	go func() {
 		for {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/webhook/dispatch"
 )
@@ -63,7 +64,7 @@ func TestStop(t *testing.T) {
 
 			// Cancelled deliveries are still leased; the others are due.
 			_, due, err := f.Claim(t.Context(), w.ID, 100, 0)
-			check(t, err)
+			must.OK(t, err)
 			if len(due) != 17 {
 				t.Errorf("%d deliveries are due, want 17", len(due))
 			}
@@ -88,7 +89,7 @@ func TestStopReleases(t *testing.T) {
 	stop()
 	sent := r.count()
 	_, due, err := f.Claim(t.Context(), w.ID, 5000, time.Minute)
-	check(t, err)
+	must.OK(t, err)
 	if sent+len(due) != 2000 {
 		t.Errorf("%d deliveries sent and %d due, want 2000 in all", sent, len(due))
 	}

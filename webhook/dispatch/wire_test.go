@@ -17,6 +17,7 @@ import (
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/webhook"
 	"github.com/ledgerd/ledgerd/webhook/dispatch"
@@ -26,19 +27,18 @@ import (
 func TestWire(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	check(t, err)
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer listener.Close()
 	w := f.webhook("http://" + listener.Addr().String() + "/hooks/ledger?of=acme")
 	id := f.ping(w).ID
 	f.start(nil)
 
 	conn, err := listener.Accept()
-	check(t, err)
+	must.OK(t, err)
 	defer conn.Close()
 	lines, body := readRequest(t, conn)
 	_, err = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
-	check(t, err)
+	must.OK(t, err)
 
 	d := f.attempted(w, id, 1)
 	if d.Status != ledger.DeliverySucceeded || d.History[0].Response.Body != "ok" {
@@ -76,12 +76,12 @@ func TestWire(t *testing.T) {
 
 func readRequest(t *testing.T, conn net.Conn) (lines []string, body string) {
 	t.Helper()
-	check(t, conn.SetReadDeadline(time.Now().Add(5*time.Second)))
+	must.OK(t, conn.SetReadDeadline(time.Now().Add(5*time.Second)))
 	r := textproto.NewReader(bufio.NewReader(conn))
 	length := 0
 	for {
 		line, err := r.ReadLine()
-		check(t, err)
+		must.OK(t, err)
 		if line == "" {
 			break
 		}
@@ -90,7 +90,7 @@ func readRequest(t *testing.T, conn net.Conn) (lines []string, body string) {
 	}
 	raw := make([]byte, length)
 	_, err := io.ReadFull(r.R, raw)
-	check(t, err)
+	must.OK(t, err)
 	return lines, string(raw)
 }
 
@@ -156,7 +156,7 @@ func TestRotation(t *testing.T) {
 
 	fresh := ledger.NewWebhookSecret()
 	_, err := f.RotateWebhook(t.Context(), "acme", "api", w.ID, fresh, time.Hour)
-	check(t, err)
+	must.OK(t, err)
 	both := next()
 	if len(both.header["X-Ledger-Signature-Previous"]) != 1 {
 		t.Errorf("headers during the overlap: %v", slices.Sorted(maps.Keys(both.header)))
@@ -168,7 +168,7 @@ func TestRotation(t *testing.T) {
 	}
 
 	_, err = f.RotateWebhook(t.Context(), "acme", "api", w.ID, ledger.NewWebhookSecret(), 50*time.Millisecond)
-	check(t, err)
+	must.OK(t, err)
 	time.Sleep(60 * time.Millisecond)
 	after := next()
 	if verify(hookSecret, after) == nil || verify(fresh, after) == nil {

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/pgtest"
 )
 
@@ -12,19 +13,13 @@ func TestSlowNetworkDelaysEachRoundTrip(t *testing.T) {
 	const delay = 3 * time.Millisecond
 	cluster := pgtest.Start(t, pgtest.Fast()...)
 	slow, err := NewSlow(cluster.AdminURL(), delay)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer slow.Close()
 	database, err := Behind(cluster.AdminURL(), slow.Address())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 
 	took, err := RoundTrips(t.Context(), database)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if len(took) != trips || took[0] < delay {
 		t.Errorf("%d round trips, the shortest of %v, want %d of at least %v", len(took), took[0], trips, delay)
 	}

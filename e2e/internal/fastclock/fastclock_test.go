@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/e2e/internal/fastclock"
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 // A process whose clocks run 120 times faster sleeps a minute in half a second, and
@@ -30,9 +31,7 @@ func TestClocksRunFaster(t *testing.T) {
 		return
 	}
 
-	if err := fastclock.Start(120); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, fastclock.Start(120))
 	start := time.Now()
 	time.Sleep(time.Minute)
 	<-time.After(time.Second)

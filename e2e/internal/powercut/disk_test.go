@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 // parse parses a trace in which strings are not escaped.
@@ -114,7 +116,7 @@ func TestDisk(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			trace, err := parse(t, test.trace, start)
-			check(t, err)
+			must.OK(t, err)
 			at := test.at
 			if at == 0 {
 				at = trace.Lines() + 1
@@ -154,7 +156,7 @@ func TestLosses(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.loss.String(), func(t *testing.T) {
 			trace, err := parse(t, test.trace, map[string]string{"f": "--"})
-			check(t, err)
+			must.OK(t, err)
 			got := make(map[string]bool)
 			for seed := range uint64(100) {
 				text := trace.Disk(Cut{At: trace.Lines(), Loss: test.loss, Seed: seed})["f"]
@@ -188,7 +190,7 @@ func TestLostNames(t *testing.T) {
 7 renameat(AT_FDCWD</>, "/db/b", AT_FDCWD</>, "/db/a") = 0
 7 unlink("/db/a") = 0
 7 open("/db/c", O_RDWR|O_CREAT, 0600) = 3</db/c>`, map[string]string{"a": "old"})
-	check(t, err)
+	must.OK(t, err)
 	got := make(map[string]bool)
 	for seed := range uint64(200) {
 		got[show(trace.Disk(Cut{At: trace.Lines(), Name: LoseSome, Seed: seed}))] = true
@@ -208,7 +210,7 @@ func TestMessages(t *testing.T) {
 7 write(5<socket:[12]>, "HTTP/1.1 201 Created", 20 <unfinished ...>
 8 fsync(4</other>) = 0
 7 <... write resumed>) = 20`, nil)
-	check(t, err)
+	must.OK(t, err)
 	if m := trace.Messages(); len(m) != 1 || m[0].At != 1 || string(m[0].Text) != "HTTP/1.1 201 Created" {
 		t.Errorf("got %+v, want one message at line 1", m)
 	}
@@ -229,12 +231,5 @@ func TestUnknownCalls(t *testing.T) {
 		if _, err := parse(t, "7 "+call, map[string]string{"a": "old"}); err == nil {
 			t.Errorf("%s: no error", call)
 		}
-	}
-}
-
-func check(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

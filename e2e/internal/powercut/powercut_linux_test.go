@@ -13,6 +13,7 @@ import (
 
 	_ "modernc.org/sqlite" // the driver
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
@@ -65,25 +66,24 @@ func recordDatabase(t *testing.T, mode string) *Trace {
 	writer := exec.Command(os.Args[0], filepath.Join(folder, "test.db"))
 	writer.Env = append(os.Environ(), synchronous+"="+mode)
 	writer.Stderr = os.Stderr
-	check(t, Record(writer, trace))
+	must.OK(t, Record(writer, trace))
 	stdout, err := writer.StdoutPipe()
-	check(t, err)
-	check(t, writer.Start())
+	must.OK(t, err)
+	must.OK(t, writer.Start())
 	lines := 0
 	for in := bufio.NewScanner(stdout); in.Scan(); {
 		lines++
 	}
-	check(t, writer.Wait())
+	must.OK(t, writer.Wait())
 	if lines != rows {
 		t.Fatalf("the writer printed %d lines, want %d", lines, rows)
 	}
 
-	check(t, Wait(trace, writer.Process.Pid))
-	in, err := os.Open(trace)
-	check(t, err)
+	must.OK(t, Wait(trace, writer.Process.Pid))
+	in := must.Get(os.Open(trace))(t)
 	defer in.Close()
 	parsed, err := Parse(in, folder, nil)
-	check(t, err)
+	must.OK(t, err)
 	compareWithFolder(t, parsed, folder)
 	return parsed
 }
@@ -92,11 +92,9 @@ func recordDatabase(t *testing.T, mode string) *Trace {
 func compareWithFolder(t *testing.T, trace *Trace, folder string) {
 	t.Helper()
 	files := trace.Disk(Cut{At: trace.Lines(), Loss: LoseNone, Name: LoseNone})
-	entries, err := os.ReadDir(folder)
-	check(t, err)
+	entries := must.Get(os.ReadDir(folder))(t)
 	for _, entry := range entries {
-		text, err := os.ReadFile(filepath.Join(folder, entry.Name()))
-		check(t, err)
+		text := must.Read(t, filepath.Join(folder, entry.Name()))
 		if string(files[entry.Name()]) != string(text) {
 			t.Errorf("%s has %d bytes, the file of the trace differs: it has %d", entry.Name(), len(text),
 				len(files[entry.Name()]))
@@ -124,7 +122,7 @@ func replay(t *testing.T, trace *Trace, n int) (v verdict) {
 
 		folder := t.TempDir()
 		for name, text := range trace.Disk(c) {
-			check(t, os.WriteFile(filepath.Join(folder, name), text, 0o600))
+			must.OK(t, os.WriteFile(filepath.Join(folder, name), text, 0o600))
 		}
 		switch n, err := intactRows(filepath.Join(folder, "test.db")); {
 		case err != nil:

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 const audience = "https://ledger.example/v1/orgs/acme"
@@ -39,9 +41,7 @@ func TestTokenIsRequestedForTheAudience(t *testing.T) {
 	})
 
 	s, err := Find(env(variables), audience)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for n := 1; n <= 2; n++ {
 		got, err := s.Token(t.Context(), audience)
 		if want := fmt.Sprintf("a.b.%d", n); got != want || err != nil {
@@ -54,9 +54,7 @@ func TestTokenOfTheVariableIsTakenAsItIs(t *testing.T) {
 	variables := newForge(t, func(http.ResponseWriter, *http.Request) { t.Error("sent a request") })
 	variables[Variable] = " a.b.c\n"
 	s, err := Find(env(variables), audience)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for range 2 {
 		if got, err := s.Token(t.Context(), audience); got != "a.b.c" || err != nil {
 			t.Errorf("got %q, %v", got, err)
@@ -138,9 +136,7 @@ func TestRequestsAreRepeatedOnlyIfThatHelps(t *testing.T) {
 				tc.answer(w, r)
 			})
 			s, err := Find(env(variables), audience)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 
 			s.pause = time.Millisecond
 			_, err = s.Token(t.Context(), audience)
@@ -165,9 +161,7 @@ func TestSecondAttemptSucceeds(t *testing.T) {
 		fmt.Fprint(w, `{"value":"a.b.c"}`)
 	})
 	s, err := Find(env(variables), audience)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	s.pause = time.Millisecond
 	if got, err := s.Token(t.Context(), audience); got != "a.b.c" || err != nil || requests != 2 {
 		t.Errorf("got %q, %v after %d requests", got, err, requests)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/internal/ci"
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
@@ -35,9 +36,7 @@ func TestHostileAnnotations(t *testing.T) {
 		for _, p := range []ci.Provider{ci.GitHub, ci.Gitea, ci.Forgejo, ci.Azure, ci.GitLab, ""} {
 			var log bytes.Buffer
 			o := Output{Provider: p, Log: &log, Getenv: func(string) string { return "" }}
-			if err := o.Write(hostileReport(text)); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, o.Write(hostileReport(text)))
 
 			line, found := strings.CutSuffix(log.String(), "\n")
 			if !found && line == "" && (p == ci.GitLab || p == "") {
@@ -135,10 +134,7 @@ func obeyed(text string) bool {
 // In JSON, the same values are written differently.
 func TestGuardOfJSON(t *testing.T) {
 	for _, text := range hostile {
-		encoded, err := json.Marshal(map[string]string{"x": text})
-		if err != nil {
-			t.Fatal(err)
-		}
+		encoded := must.Get(json.Marshal(map[string]string{"x": text}))(t)
 		var out bytes.Buffer
 		w := Guard(&out, ci.Azure, func() Style { return JSON })
 		if _, err := w.Write(encoded); err != nil {
@@ -160,25 +156,19 @@ func TestSummaryFile(t *testing.T) {
 	}
 	r := Report{Heading: "one"}
 	for _, p := range []ci.Provider{ci.GitHub, ci.Gitea, ci.GitLab, ""} {
-		if err := (Output{Provider: p, Log: io.Discard, Getenv: getenv}).Write(r); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, (Output{Provider: p, Log: io.Discard, Getenv: getenv}).Write(r))
 	}
 	if text, err := os.ReadFile(file); err != nil || string(text) != "### one\n\n### one\n\n" {
 		t.Errorf("%q, %v", text, err)
 	}
 	own := filepath.Join(folder, "own.md")
-	if err := (Output{Summary: own, Log: io.Discard, Getenv: getenv}).Write(r); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, (Output{Summary: own, Log: io.Discard, Getenv: getenv}).Write(r))
 	if text, err := os.ReadFile(own); err != nil || string(text) != "### one\n\n" {
 		t.Errorf("%q, %v", text, err)
 	}
 
 	var log bytes.Buffer
-	if err := (Output{Provider: ci.Azure, Log: &log, Getenv: getenv}).Write(r); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, (Output{Provider: ci.Azure, Log: &log, Getenv: getenv}).Write(r))
 	name, found := strings.CutPrefix(strings.TrimSpace(log.String()), "##vso[task.uploadsummary]")
 	if text, err := os.ReadFile(name); !found || err != nil || string(text) != "### one\n\n" {
 		t.Errorf("%q: %q, %v", log.String(), text, err)
@@ -194,9 +184,7 @@ func TestSummaryFault(t *testing.T) {
 		t.Error(err)
 	}
 	full := filepath.Join(folder, "full.md")
-	if err := os.WriteFile(full, make([]byte, maxSummary), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(full, make([]byte, maxSummary), 0o600))
 	if err := (Output{Summary: full, Log: io.Discard, Getenv: none}).Write(Report{}); err == nil {
 		t.Error("a full summary has grown")
 	}
@@ -211,9 +199,7 @@ func TestReportIsBounded(t *testing.T) {
 		r.Annotations = append(r.Annotations, Annotation{Level: Error, Title: long, File: long, Message: long})
 	}
 	var log bytes.Buffer
-	if err := (Output{Provider: ci.GitHub, Log: &log, Getenv: func(string) string { return "" }}).Write(r); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, (Output{Provider: ci.GitHub, Log: &log, Getenv: func(string) string { return "" }}).Write(r))
 	if n := strings.Count(log.String(), "\n"); n != maxAnnotations || log.Len() > 100_000 {
 		t.Errorf("%d annotations of %d bytes", n, log.Len())
 	}

@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/go-jose/go-jose/v4"
+
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 // TokenWithID signs claims with the current key under another key ID.
@@ -30,11 +32,11 @@ func (p *Provider) Raw(payload string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: p.key}, nil)
-	check(p.t, err)
+	must.OK(p.t, err)
 	signed, err := signer.Sign([]byte(payload))
-	check(p.t, err)
+	must.OK(p.t, err)
 	token, err := signed.CompactSerialize()
-	check(p.t, err)
+	must.OK(p.t, err)
 	return token
 }
 
@@ -43,7 +45,7 @@ func (p *Provider) Raw(payload string) string {
 func (p *Provider) WithHeader(header string, claims map[string]any, isRaw bool) string {
 	p.t.Helper()
 	payload, err := json.Marshal(claims)
-	check(p.t, err)
+	must.OK(p.t, err)
 	encoded := Encode(header) + "." + Encode(string(payload))
 	signed := encoded
 	if isRaw {
@@ -54,7 +56,7 @@ func (p *Provider) WithHeader(header string, claims map[string]any, isRaw bool) 
 	defer p.mu.Unlock()
 	digest := sha256.Sum256([]byte(signed))
 	r, s, err := ecdsa.Sign(rand.Reader, p.key, digest[:])
-	check(p.t, err)
+	must.OK(p.t, err)
 	signature := make([]byte, 64)
 	r.FillBytes(signature[:32])
 	s.FillBytes(signature[32:])
@@ -69,7 +71,7 @@ func Encode(part string) string { return base64.RawURLEncoding.EncodeToString([]
 func Confused(t testing.TB, secret string, claims map[string]any) string {
 	t.Helper()
 	payload, err := json.Marshal(claims)
-	check(t, err)
+	must.OK(t, err)
 	text := Encode(`{"alg":"HS256","kid":"key-1","typ":"JWT"}`) + "." + Encode(string(payload))
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte(text))
@@ -85,7 +87,7 @@ func PrivateKeyOf(t testing.TB, key crypto.Signer) string { return jsonKey(t, ke
 func jsonKey(t testing.TB, key any) string {
 	t.Helper()
 	text, err := json.Marshal(jose.JSONWebKey{Key: key})
-	check(t, err)
+	must.OK(t, err)
 	return string(text)
 }
 
@@ -94,7 +96,7 @@ func NewRSAKey(t testing.TB, bits int) *rsa.PrivateKey {
 	t.Helper()
 	t.Setenv("GODEBUG", "rsa1024min=0")
 	key, err := rsa.GenerateKey(rand.Reader, bits)
-	check(t, err)
+	must.OK(t, err)
 	return key
 }
 
@@ -112,11 +114,11 @@ func SigningKeys(t testing.TB) map[jose.SignatureAlgorithm]crypto.Signer {
 		jose.ES256: elliptic.P256(), jose.ES384: elliptic.P384(), jose.ES512: elliptic.P521(),
 	} {
 		key, err := ecdsa.GenerateKey(curve, rand.Reader)
-		check(t, err)
+		must.OK(t, err)
 		keys[algorithm] = key
 	}
 	_, private, err := ed25519.GenerateKey(rand.Reader)
-	check(t, err)
+	must.OK(t, err)
 	keys[jose.EdDSA] = private
 	return keys
 }

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 // A Provider is an issuer with discovery, and one key at a time.
@@ -47,7 +49,7 @@ func New(t testing.TB) *Provider {
 func NewKey(t testing.TB) *ecdsa.PrivateKey {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	check(t, err)
+	must.OK(t, err)
 	return key
 }
 
@@ -111,7 +113,7 @@ func (p *Provider) JWKS() string {
 func KeySet(t testing.TB, id string, key crypto.PublicKey) string {
 	t.Helper()
 	set, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key, KeyID: id, Use: "sig"}}})
-	check(t, err)
+	must.OK(t, err)
 	return string(set)
 }
 
@@ -144,13 +146,13 @@ func Sign(t testing.TB, algorithm jose.SignatureAlgorithm, key any, id string, c
 		options = options.WithHeader("kid", id)
 	}
 	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: algorithm, Key: key}, options)
-	check(t, err)
+	must.OK(t, err)
 	payload, err := json.Marshal(claims)
-	check(t, err)
+	must.OK(t, err)
 	signed, err := signer.Sign(payload)
-	check(t, err)
+	must.OK(t, err)
 	token, err := signed.CompactSerialize()
-	check(t, err)
+	must.OK(t, err)
 	return token
 }
 
@@ -187,11 +189,4 @@ func changed(claims map[string]any, changes []map[string]any) map[string]any {
 	}
 	maps.DeleteFunc(claims, func(_ string, v any) bool { return v == nil })
 	return claims
-}
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

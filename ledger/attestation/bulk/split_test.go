@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/attestation/bulk"
@@ -78,9 +79,7 @@ func TestSplit(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			items, err := bulk.Split([]byte(test.body))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			got := make([]string, len(items))
 			for i, item := range items {
 				if got[i] = string(item.Envelope); item.Err != nil {
@@ -162,9 +161,7 @@ func TestSplitFilesOfTools(t *testing.T) {
 			}
 			for i, item := range items {
 				env, err := attestation.ParseEnvelope(item.Envelope)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, err)
 				if certified := len(env.Certificates) > 0; env.Hint != hints[i] || certified != (hints[i] == "") {
 					t.Errorf("item %d has the hint %q and %d certificates", i, env.Hint, len(env.Certificates))
 				}

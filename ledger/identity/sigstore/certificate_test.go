@@ -14,6 +14,7 @@ import (
 
 	"github.com/sigstore/sigstore-go/pkg/fulcio/certificate"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/internal/ledgertest"
 )
@@ -106,15 +107,8 @@ func certificateWith(t *testing.T, name string, extensions []pkix.Extension) *x5
 	}
 
 	key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
-	der, err := x509.CreateCertificate(nil, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	leaf, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return leaf
+	der := must.Get(x509.CreateCertificate(nil, template, template, key.Public(), key))(t)
+	return must.Get(x509.ParseCertificate(der))(t)
 }
 
 // otherName returns the extension with an alternative name of Fulcio's own kind.

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/identity/sigstore"
@@ -20,11 +21,7 @@ func file(name string) []byte { return ledgertest.SigstoreFile(filepath.Join("..
 
 func parse(t testing.TB, document []byte) identity.BundleVerifier {
 	t.Helper()
-	r, err := sigstore.ParseRoot(document)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return must.Get(sigstore.ParseRoot(document))(t)
 }
 
 // edit returns a JSON document with changed members.
@@ -115,9 +112,7 @@ func TestWhatIsRequired(t *testing.T) {
 	with := func(lists ...string) []byte { // what the public instance lists
 		return own.TrustedRoot(func(m map[string]any) {
 			var all map[string]any
-			if err := json.Unmarshal(public, &all); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, json.Unmarshal(public, &all))
 			for _, list := range lists {
 				m[list] = all[list]
 			}
@@ -226,9 +221,7 @@ func TestBundlesAreBounded(t *testing.T) {
 			"8193 bytes: at most 8192"},
 		"9 log entries": {func(b *ledgertest.Bundle) {
 			var public struct{ VerificationMaterial struct{ TlogEntries []any } }
-			if err := json.Unmarshal(file("github-sigstore-js-2.1.0.json"), &public); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, json.Unmarshal(file("github-sigstore-js-2.1.0.json"), &public))
 			list := make([]any, 9)
 			for i := range list {
 				list[i] = public.VerificationMaterial.TlogEntries[0]

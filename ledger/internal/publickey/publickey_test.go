@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger/internal/ledgertest"
 	"github.com/ledgerd/ledgerd/ledger/internal/publickey"
 )
@@ -31,10 +32,7 @@ func TestWeakKeysAreRefused(t *testing.T) {
 	p256 := ledgertest.NewP256().Public().(*ecdsa.PublicKey)
 	//nolint:staticcheck // such a key can only be made by its coordinates
 	offCurve := &ecdsa.PublicKey{Curve: elliptic.P256(), X: big.NewInt(1), Y: big.NewInt(1)}
-	p224, err := ecdsa.GenerateKey(elliptic.P224(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p224 := must.Get(ecdsa.GenerateKey(elliptic.P224(), rand.Reader))(t)
 
 	for name, test := range map[string]struct {
 		key  crypto.PublicKey

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/proof/receipt"
 )
@@ -14,7 +15,7 @@ import (
 func TestTheProofIsThatOfTheReceipt(t *testing.T) {
 	r, _, _, l := example(t)
 	checkpoint, err := r.CheckProof([]byte(l.prove(2)), l.verifier)
-	check(t, err)
+	must.OK(t, err)
 	if checkpoint.Size != 3 || checkpoint.Origin != origin {
 		t.Errorf("the checkpoint is %+v", checkpoint)
 	}
@@ -68,13 +69,12 @@ func TestAKeyIsThatOfTheLog(t *testing.T) {
 	r, envelope, key, l := example(t)
 	a := announced(t, key, l)
 	opened, err := receipt.OpenKey(a, origin, l.verifier)
-	check(t, err)
-	check(t, opened.Covers(r))
+	must.OK(t, err)
+	must.OK(t, opened.Covers(r))
 	_, err = receipt.Open(envelope, opened.PublicKey)
-	check(t, err)
+	must.OK(t, err)
 
-	other, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	check(t, err)
+	other := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	text := pemOf(t, other)
 	for what, change := range map[string]func(a *receipt.Announcement){
 		"event.key":            func(a *receipt.Announcement) { a.PublicKey = text },
@@ -108,7 +108,7 @@ func TestOnlyAnEventThatAddsAReceiptKeyAnnouncesOne(t *testing.T) {
 		a.Event = body
 		_, err := receipt.OpenKey(a, origin, l.verifier)
 		if change[0] == "" {
-			check(t, err)
+			must.OK(t, err)
 			continue
 		}
 		fails(t, err, field)
@@ -118,7 +118,7 @@ func TestOnlyAnEventThatAddsAReceiptKeyAnnouncesOne(t *testing.T) {
 func TestAKeyCoversReceiptsOfItsOrgAndTime(t *testing.T) {
 	r, _, key, l := example(t)
 	k, err := receipt.OpenKey(announced(t, key, l), origin, l.verifier)
-	check(t, err)
+	must.OK(t, err)
 	for _, c := range []struct {
 		at   ledger.Time
 		what string
@@ -127,11 +127,11 @@ func TestAKeyCoversReceiptsOfItsOrgAndTime(t *testing.T) {
 		if err := k.Covers(r); c.what != "" {
 			fails(t, err, c.what)
 		} else {
-			check(t, err)
+			must.OK(t, err)
 		}
 	}
 	r.CreatedAt, r.Org = k.NotBefore, "else"
 	fails(t, k.Covers(r), "event.org")
 	k.Org, k.NotAfter, r.CreatedAt = "else", 0, k.NotAfter+1
-	check(t, k.Covers(r))
+	must.OK(t, k.Covers(r))
 }

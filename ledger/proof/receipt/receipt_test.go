@@ -15,6 +15,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/proof"
@@ -42,11 +43,9 @@ type log struct {
 func newLog(t *testing.T) *log {
 	t.Helper()
 	skey, vkey, err := note.GenerateKey(rand.Reader, origin)
-	check(t, err)
-	signer, err := note.NewSigner(skey)
-	check(t, err)
-	verifier, err := note.NewVerifier(vkey)
-	check(t, err)
+	must.OK(t, err)
+	signer := must.Get(note.NewSigner(skey))(t)
+	verifier := must.Get(note.NewVerifier(vkey))(t)
 	return &log{t: t, signer: signer, verifier: verifier, vkey: vkey}
 }
 
@@ -65,7 +64,7 @@ func (l *log) add(event string, kind ledger.EventType, at ledger.Time, body stri
 	o := proof.Opening{Salt: &salt, Leaf: proof.Leaf{At: at, Event: event, Type: kind,
 		Hash: proof.HashBody(salt, []byte(body))}}
 	hashes, err := tlog.StoredHashes(int64(len(l.openings)), o.Leaf.Record(), l)
-	check(l.t, err)
+	must.OK(l.t, err)
 	l.openings, l.hashes = append(l.openings, o), append(l.hashes, hashes...)
 	return o
 }
@@ -75,13 +74,13 @@ func (l *log) prove(index int64) string {
 	l.t.Helper()
 	size := int64(len(l.openings))
 	root, err := tlog.TreeHash(size, l)
-	check(l.t, err)
+	must.OK(l.t, err)
 	path, err := tlog.ProveRecord(size, index, l)
-	check(l.t, err)
+	must.OK(l.t, err)
 	signed, err := proof.Checkpoint{Origin: l.signer.Name(), Size: size, Root: root}.Sign(l.signer)
-	check(l.t, err)
+	must.OK(l.t, err)
 	extra, err := l.openings[index].Format()
-	check(l.t, err)
+	must.OK(l.t, err)
 	return string(proof.Inclusion{Extra: extra, Index: index, Path: path, Checkpoint: signed}.Format())
 }
 
@@ -89,7 +88,7 @@ func (l *log) prove(index int64) string {
 func example(t *testing.T) (r receipt.Receipt, envelope []byte, key *ecdsa.PrivateKey, l *log) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	check(t, err)
+	must.OK(t, err)
 	l = newLog(t)
 	l.add("evt_1", "attestation", start, `{"id":"evt_1","type":"attestation"}`)
 	l.add("evt_2", "key", start+1, keyEvent(t, key, "acme"))
@@ -102,23 +101,16 @@ func example(t *testing.T) (r receipt.Receipt, envelope []byte, key *ecdsa.Priva
 		Log: receipt.Position{Origin: origin, Index: 2, Event: "evt_3", LeafHash: hex.EncodeToString(leaf[:])},
 	}
 	envelope, err = r.Sign(key)
-	check(t, err)
+	must.OK(t, err)
 	return r, envelope, key, l
 }
 
 func keyEvent(t *testing.T, key *ecdsa.PrivateKey, org string) string {
 	t.Helper()
 	id, err := identity.Fingerprint(&key.PublicKey)
-	check(t, err)
+	must.OK(t, err)
 	return fmt.Sprintf(`{"id":"evt_2","type":"key","org":%q,"action":"added","purpose":"receipt","key":%q,`+
 		`"not_before":%q,"not_after":%q}`, org, id, start, start+2*hour)
-}
-
-func check(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func fails(t *testing.T, err error, what string) {
@@ -131,11 +123,11 @@ func fails(t *testing.T, err error, what string) {
 func TestAReceiptIsWhatWasSigned(t *testing.T) {
 	r, envelope, key, _ := example(t)
 	opened, err := receipt.Open(envelope, &key.PublicKey)
-	check(t, err)
+	must.OK(t, err)
 	want, err := r.Payload()
-	check(t, err)
+	must.OK(t, err)
 	have, err := opened.Payload()
-	check(t, err)
+	must.OK(t, err)
 	if !bytes.Equal(have, want) {
 		t.Errorf("opened %s\nwant %s", have, want)
 	}
@@ -167,13 +159,12 @@ type parts struct {
 func TestEveryChangeOfAByteOfPayloadOrSignatureFails(t *testing.T) {
 	_, envelope, key, _ := example(t)
 	var e parts
-	check(t, json.Unmarshal(envelope, &e))
+	must.OK(t, json.Unmarshal(envelope, &e))
 	for _, part := range [][]byte{e.Payload, e.Signatures[0].Sig} {
 		for i := range part {
 			for _, bit := range []int{0, 1 + i%7} {
 				part[i] ^= 1 << bit
-				changed, err := json.Marshal(e)
-				check(t, err)
+				changed := must.Get(json.Marshal(e))(t)
 				if _, err := receipt.Open(changed, &key.PublicKey); err == nil {
 					t.Fatalf("a receipt with another byte %d was accepted: %s", i, changed)
 				}
@@ -201,10 +192,9 @@ func TestEveryChangeOfTheTextOfAnEnvelopeFails(t *testing.T) {
 
 func TestOtherEnvelopesAreRefused(t *testing.T) {
 	_, envelope, key, _ := example(t)
-	other, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	check(t, err)
+	other := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	large, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
-	check(t, err)
+	must.OK(t, err)
 	_, err = receipt.Open(envelope, &other.PublicKey)
 	fails(t, err, "signatures[0].keyid")
 	_, err = receipt.Open(envelope, &large.PublicKey)
@@ -213,7 +203,7 @@ func TestOtherEnvelopesAreRefused(t *testing.T) {
 	fails(t, err, "bytes")
 
 	var e parts
-	check(t, json.Unmarshal(envelope, &e))
+	must.OK(t, json.Unmarshal(envelope, &e))
 	id, sig := e.Signatures[0].KeyID, base64.StdEncoding.EncodeToString(e.Signatures[0].Sig)
 	_, err = receipt.Open(bytes.Replace(envelope, []byte(`{"payload"`), []byte(`{"more":1,"payload"`), 1), &key.PublicKey)
 	fails(t, err, "more")
@@ -264,7 +254,7 @@ func TestInvalidReceiptsAreNotSignedAndNameTheField(t *testing.T) {
 	}
 	valid.Log.Origin, valid.ValidUntil = origin+"/2", valid.CreatedAt+168*hour
 	_, err := valid.Sign(key)
-	check(t, err)
+	must.OK(t, err)
 }
 
 func many(e receipt.Evidence) (list []receipt.Evidence) {
@@ -277,7 +267,7 @@ func many(e receipt.Evidence) (list []receipt.Evidence) {
 func TestAStatementWhoseFieldsDisagreeIsRefused(t *testing.T) {
 	r, _, _, _ := example(t)
 	payload, err := r.Payload()
-	check(t, err)
+	must.OK(t, err)
 	for _, c := range []struct{ field, old, now string }{
 		{"_type", "Statement/v1", "Statement/v2"},
 		{"predicateType", "svr/v0.2", "svr/v0.1"},
@@ -309,12 +299,12 @@ func TestAReceiptIsGoodForWhatItIsFor(t *testing.T) {
 	r, _, _, _ := example(t)
 	now := start + 2*hour
 	valid := receipt.Want{Org: "acme", Repo: "api", Commit: commit, State: ledger.Promotable, PolicyDigest: digest}
-	check(t, r.Check(valid, now))
+	must.OK(t, r.Check(valid, now))
 	lower := valid
 	lower.State, lower.PolicyDigest = ledger.Attested, ""
-	check(t, r.Check(lower, now))
-	check(t, r.Check(valid, r.CreatedAt-300_000))
-	check(t, r.Check(valid, r.ValidUntil-1))
+	must.OK(t, r.Check(lower, now))
+	must.OK(t, r.Check(valid, r.CreatedAt-300_000))
+	must.OK(t, r.Check(valid, r.ValidUntil-1))
 
 	for field, change := range map[string]func(w *receipt.Want){
 		"ledgerd.org":          func(w *receipt.Want) { w.Org = "else" },

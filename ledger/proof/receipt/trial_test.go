@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/proof/receipt"
@@ -55,9 +56,9 @@ func (tr *trial) sign() { tr.signWith("", "") }
 func (tr *trial) signWith(old, now string) {
 	tr.t.Helper()
 	payload, err := tr.content.Payload()
-	check(tr.t, err)
+	must.OK(tr.t, err)
 	tr.receipt.Envelope, err = attestation.SignDSSE(tr.key, []byte(tr.swap(string(payload), old, now)))
-	check(tr.t, err)
+	must.OK(tr.t, err)
 }
 
 func (tr *trial) swap(text, old, now string) string {
@@ -92,7 +93,7 @@ func (tr *trial) signature(change func(sig []byte) []byte) {
 
 func (tr *trial) parts() (e parts) {
 	tr.t.Helper()
-	check(tr.t, json.Unmarshal(tr.receipt.Envelope, &e))
+	must.OK(tr.t, json.Unmarshal(tr.receipt.Envelope, &e))
 	return e
 }
 
@@ -116,8 +117,7 @@ func swapIn(old, now string) func(line string) string {
 func (tr *trial) extra(old, now string) {
 	tr.t.Helper()
 	tr.line(1, func(line string) string {
-		text, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(line, "extra "))
-		check(tr.t, err)
+		text := must.Get(base64.StdEncoding.DecodeString(strings.TrimPrefix(line, "extra ")))(tr.t)
 		return "extra " + base64.StdEncoding.EncodeToString([]byte(tr.swap(string(text), old, now)))
 	})
 }
@@ -162,13 +162,12 @@ func (tr *trial) verify() error {
 	tr.t.Helper()
 	var trust receipt.Trust
 	for _, vkey := range tr.vkeys {
-		verifier, err := note.NewVerifier(vkey)
-		check(tr.t, err)
+		verifier := must.Get(note.NewVerifier(vkey))(tr.t)
 		trust.Logs = append(trust.Logs, verifier)
 	}
 	if tr.pinned != "" {
 		key, err := receipt.ParsePublicKey([]byte(tr.pinned))
-		check(tr.t, err)
+		must.OK(tr.t, err)
 		trust.Key = key
 	}
 	_, err := receipt.Verify(tr.receipt, trust, tr.want, tr.now)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/proof/receipt"
@@ -91,8 +92,7 @@ var tampered = map[string]struct {
 	}},
 	"not the pinned key": {"key.public_key", func(tr *trial) { tr.pinned = pemOf(tr.t, newKey(tr.t)) }},
 	"a key on P-384": {"P-256", func(tr *trial) {
-		key, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
-		check(tr.t, err)
+		key := must.Get(ecdsa.GenerateKey(elliptic.P384(), rand.Reader))(tr.t)
 		tr.receipt.Key.PublicKey = pemOf(tr.t, key)
 	}},
 	"two keys": {"one public key", func(tr *trial) { tr.receipt.Key.PublicKey += tr.receipt.Key.PublicKey }},
@@ -353,16 +353,14 @@ func (s script) verdicts(t *testing.T, program string, trials []*trial) (verdict
 	type member map[string]any
 	var list []member
 	for _, tr := range trials {
-		text, err := json.Marshal(tr.receipt)
-		check(t, err)
+		text := must.Get(json.Marshal(tr.receipt))(t)
 		list = append(list, member{
 			"text": string(text), "log_keys": tr.vkeys, "org": tr.want.Org, "repo": tr.want.Repo, "commit": tr.want.Commit,
 			"state": tr.want.State, "target": tr.want.Target, "policy": tr.want.PolicyDigest, "key": tr.pinned,
 			"at": tr.now.String(),
 		})
 	}
-	input, err := json.Marshal(list)
-	check(t, err)
+	input := must.Get(json.Marshal(list))(t)
 
 	args := []string{"-c", s.all}
 	if program == "node" {
@@ -376,7 +374,7 @@ func (s script) verdicts(t *testing.T, program string, trials []*trial) (verdict
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", program, err, failure.String())
 	}
-	check(t, json.Unmarshal(output, &verdicts))
+	must.OK(t, json.Unmarshal(output, &verdicts))
 	if len(verdicts) != len(trials) {
 		t.Fatalf("%s has %d verdicts for %d receipts", program, len(verdicts), len(trials))
 	}
@@ -413,14 +411,13 @@ func (tr *trial) run(program string, s script, more ...string) (exit int, output
 	tr.t.Helper()
 	testenv.Need(tr.t, program)
 	dir := tr.t.TempDir()
-	text, err := json.Marshal(tr.receipt)
-	check(tr.t, err)
+	text := must.Get(json.Marshal(tr.receipt))(tr.t)
 	file, pinned := filepath.Join(dir, "receipt.json"), filepath.Join(dir, "key.pem")
-	check(tr.t, os.WriteFile(file, text, 0o600))
+	must.OK(tr.t, os.WriteFile(file, text, 0o600))
 	args := []string{"../../../docs/verify/" + s.file, file, "--log-key", tr.vkeys[0], "--org", tr.want.Org,
 		"--repo", tr.want.Repo, "--commit", tr.want.Commit, "--state", tr.want.State.String(), "--at", tr.now.String()}
 	if tr.pinned != "" {
-		check(tr.t, os.WriteFile(pinned, []byte(tr.pinned), 0o600))
+		must.OK(tr.t, os.WriteFile(pinned, []byte(tr.pinned), 0o600))
 		args = append(args, "--key", pinned)
 	}
 
@@ -431,8 +428,7 @@ func (tr *trial) run(program string, s script, more ...string) (exit int, output
 
 func TestScriptsAreShort(t *testing.T) {
 	for _, s := range scripts {
-		text, err := os.ReadFile("../../../docs/verify/" + s.file)
-		check(t, err)
+		text := must.Read(t, "../../../docs/verify/"+s.file)
 		if n := bytes.Count(text, []byte("\n")); n >= 320 {
 			t.Errorf("%s has %d lines, want fewer than 320", s.file, n)
 		}
@@ -441,15 +437,12 @@ func TestScriptsAreShort(t *testing.T) {
 
 func newKey(t *testing.T) *ecdsa.PrivateKey {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	check(t, err)
-	return key
+	return must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 }
 
 func pemOf(t *testing.T, key *ecdsa.PrivateKey) string {
 	t.Helper()
-	der, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
-	check(t, err)
+	der := must.Get(x509.MarshalPKIXPublicKey(&key.PublicKey))(t)
 	return string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
 }
 

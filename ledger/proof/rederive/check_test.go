@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/radar"
@@ -82,7 +83,7 @@ func TestCheck(t *testing.T) {
 		}, want: "!" + wrong},
 		"tests and a review with one key, in another repo": {log: func(h *history) {
 			sum := keyOf("ci")
-			check(h.t, h.Signed(ledger.AttestationEvent{Identity: dn("rev"), Key: hex.EncodeToString(sum[:])}))
+			must.OK(h.t, h.Signed(ledger.AttestationEvent{Identity: dn("rev"), Key: hex.EncodeToString(sum[:])}))
 			h.register(byAnn())
 			h.pass("ci", "test:go")
 			h.pass("rev", "review:code")
@@ -138,7 +139,7 @@ func TestCheck(t *testing.T) {
 			h.pass("ci/y", "test:go")
 		}, want: "!" + wrong},
 		"tests and a review, perhaps with one address, in certificates of other repos": {log: func(h *history) {
-			check(h.t, h.Signed(ledger.AttestationEvent{Identity: dn("new")}))
+			must.OK(h.t, h.Signed(ledger.AttestationEvent{Identity: dn("new")}))
 			h.register(byAnn())
 			h.pass("ci", "test:go")
 			h.pass("rev", "review:code")
@@ -190,12 +191,12 @@ func TestCheck(t *testing.T) {
 		}, want: "!" + wrong},
 		"signers in events without keys, of an earlier release": {log: func(h *history) {
 			for _, name := range []string{"ci", "rev", "ops", "ann"} {
-				check(h.t, h.Signed(ledger.AttestationEvent{Identity: dn(name)}))
+				must.OK(h.t, h.Signed(ledger.AttestationEvent{Identity: dn(name)}))
 			}
 			h.deploy()
 		}},
 		"a root": {log: func(h *history) {
-			check(h.t, h.Identity(ledger.IdentityEvent{IdentityID: "idn_root", Kind: "root"}))
+			must.OK(h.t, h.Identity(ledger.IdentityEvent{IdentityID: "idn_root", Kind: "root"}))
 			h.register(byAnn())
 		}},
 		"a signer who is not in the log": {log: func(h *history) {
@@ -266,7 +267,7 @@ func TestCheck(t *testing.T) {
 				h.register(byAnn())
 				h.pass("rev", "review:code")
 				h.enter(promotable)
-				check(h.t, h.Identity(ledger.IdentityEvent{IdentityID: "pas_1", Kind: ledger.KindPasskey, Timestamp: h.tick()}))
+				must.OK(h.t, h.Identity(ledger.IdentityEvent{IdentityID: "pas_1", Kind: ledger.KindPasskey, Timestamp: h.tick()}))
 			},
 			after: time.Second,
 			want:  "!" + wrong,
@@ -296,7 +297,7 @@ func TestCheck(t *testing.T) {
 		}, after: 30 * time.Second, want: later},
 		"a contract that was not read": {contracts: []string{tests}, log: func(h *history) {
 			h.register(byAnn())
-			check(h.t, h.Policy(ledger.PolicyEvent{Version: 2, Timestamp: h.tick()}))
+			must.OK(h.t, h.Policy(ledger.PolicyEvent{Version: 2, Timestamp: h.tick()}))
 		}, want: unknownContract},
 		"evidence that has expired": {contracts: []string{expiring}, log: func(h *history) {
 			h.register(byAnn())

@@ -8,19 +8,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/facts"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 )
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // A history is the log of a repo with the signers ci, rev, ops and ann, an hour ago. Each event
 // is a second after the one before.
@@ -40,8 +34,7 @@ func newHistory(t testing.TB, contracts ...string) *history {
 	t.Helper()
 	versions := map[int]policy.Contract{1: policy.Default()}
 	for i, text := range contracts {
-		contract, err := policy.Parse([]byte(text))
-		check(t, err)
+		contract := must.Get(policy.Parse([]byte(text)))(t)
 		versions[i+1] = contract
 	}
 	h := &history{Replay: New(versions), t: t, now: start}
@@ -74,7 +67,7 @@ func keyOf(name string) (sum [sha256.Size]byte) { return sha256.Sum256([]byte(na
 func (h *history) trust(name, key, email string) {
 	h.t.Helper()
 	sum := keyOf(key)
-	check(h.t, h.Identity(ledger.IdentityEvent{IdentityID: "idn_" + name, Kind: "key", DN: dn(name), Email: email,
+	must.OK(h.t, h.Identity(ledger.IdentityEvent{IdentityID: "idn_" + name, Kind: "key", DN: dn(name), Email: email,
 		Key: hex.EncodeToString(sum[:]), Timestamp: h.tick()}))
 }
 
@@ -82,7 +75,7 @@ func (h *history) trust(name, key, email string) {
 // setDistinct says whether the owner of a name is another person than others with this name.
 func (h *history) setDistinct(name string, distinct bool) {
 	h.t.Helper()
-	check(h.t, h.Identity(ledger.IdentityEvent{IdentityID: dn(name), Kind: ledger.KindSigner, DN: dn(name),
+	must.OK(h.t, h.Identity(ledger.IdentityEvent{IdentityID: dn(name), Kind: ledger.KindSigner, DN: dn(name),
 		Distinct: distinct, Timestamp: h.tick()}))
 }
 
@@ -90,15 +83,14 @@ func (h *history) distrust(name string, since ...ledger.Time) {
 	h.t.Helper()
 	since = append(since, start)
 	sum := keyOf(name)
-	check(h.t, h.Identity(ledger.IdentityEvent{IdentityID: "idn_" + name, Kind: "key", DN: dn(name),
+	must.OK(h.t, h.Identity(ledger.IdentityEvent{IdentityID: "idn_" + name, Kind: "key", DN: dn(name),
 		Key: hex.EncodeToString(sum[:]), DistrustedSince: since[0], Timestamp: h.tick()}))
 }
 
 // attest adds an attestation, which change may change.
 func (h *history) attest(commit, name, predicate string, status ledger.Status, change func(*attestation.Attestation)) {
 	h.t.Helper()
-	signer, err := identity.ParseDN(dn(name))
-	check(h.t, err)
+	signer := must.Get(identity.ParseDN(dn(name)))(h.t)
 	h.last++
 	a := &attestation.Attestation{Commit: commit, PredicateType: "https://acme.example/x",
 		Signer:  identity.Signer{DN: signer, Key: keyOf(name), Identity: "idn_" + name},
@@ -108,7 +100,7 @@ func (h *history) attest(commit, name, predicate string, status ledger.Status, c
 		change(a)
 	}
 	e := ledger.AttestationEvent{Attestation: fmt.Sprintf("att_%03d", h.last), Timestamp: h.tick()}
-	check(h.t, h.Attestation(e, a))
+	must.OK(h.t, h.Attestation(e, a))
 }
 
 func (h *history) pass(name, predicate string) {
@@ -127,14 +119,14 @@ func (h *history) register(c ledger.Commit) {
 	h.t.Helper()
 	known := facts.Of(&c)
 	h.Commit(ledger.CommitEvent{Commit: c.SHA, Facts: known.Digest(), Tree: c.Tree, Timestamp: h.tick()})
-	check(h.t, h.Known(&c))
+	must.OK(h.t, h.Known(&c))
 }
 
 // apply adds the event of a version of the contract.
 func (h *history) apply(version int) {
 	h.t.Helper()
 	c := h.contracts[version]
-	check(h.t, h.Policy(ledger.PolicyEvent{Version: version, Digest: c.Digest(), Rules: c.Rules, Timestamp: h.tick()}))
+	must.OK(h.t, h.Policy(ledger.PolicyEvent{Version: version, Digest: c.Digest(), Rules: c.Rules, Timestamp: h.tick()}))
 }
 
 func byAnn() ledger.Commit {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -19,7 +20,7 @@ func TestKnown(t *testing.T) {
 	h := newHistory(t)
 	unregistered := ledger.Commit{}
 	unregistered.SHA = theCommit
-	check(t, h.Known(&unregistered))
+	must.OK(t, h.Known(&unregistered))
 	c := byAnn()
 	if err := h.Known(&c); !errors.Is(err, ErrNotLogged) {
 		t.Errorf("a commit without an event: %v", err)
@@ -53,10 +54,9 @@ func TestSignersMayAttest(t *testing.T) {
 	sum := keyOf("ci")
 	key := hex.EncodeToString(sum[:])
 	allow := func(id, key string, may ...string) {
-		check(t, h.Identity(ledger.IdentityEvent{IdentityID: id, Kind: "key", DN: dn("ci"), Key: key, May: may}))
+		must.OK(t, h.Identity(ledger.IdentityEvent{IdentityID: id, Kind: "key", DN: dn("ci"), Key: key, May: may}))
 	}
-	signer, err := identity.ParseDN(dn("ci"))
-	check(t, err)
+	signer := must.Get(identity.ParseDN(dn("ci")))(t)
 	attest := func(id, predicate, said string) error {
 		a := &attestation.Attestation{Commit: theCommit, Signer: identity.Signer{DN: signer, Key: sum, Identity: id}}
 		a.Predicate = predicate

@@ -10,6 +10,7 @@ import (
 
 	formats "github.com/transparency-dev/formats/note"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger/internal/ledgertest"
 	"github.com/ledgerd/ledgerd/ledger/proof/trustpolicy"
 )
@@ -41,10 +42,7 @@ func example() string {
 }
 
 func TestTheExampleOfTheTextIsParsed(t *testing.T) {
-	p, err := trustpolicy.Parse([]byte("# a comment\n\n \t \n\t# and another: \xff\n" + example()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(trustpolicy.Parse([]byte("# a comment\n\n \t \n\t# and another: \xff\n" + example())))(t)
 	if len(p.Logs) != 1 || len(p.Witnesses) != 6 || p.Quorum != "X-and-Y" {
 		t.Errorf("got %d logs, %d witnesses, quorum %s", len(p.Logs), len(p.Witnesses), p.Quorum)
 	}
@@ -63,9 +61,7 @@ func TestPoliciesThatTheTextAllowsAreAccepted(t *testing.T) {
 		return "witness " + name + " " + key("w", trustpolicy.CosignedV1, n) + "\n"
 	}
 	_, mldsa, err := formats.GenerateMLDSAKey("pq.example/w")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for name, text := range map[string]string{
 		"no witness":               "quorum none\n",
 		"a single witness":         w("a", 1) + "quorum a\n",

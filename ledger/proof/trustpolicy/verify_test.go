@@ -11,6 +11,7 @@ import (
 	formats "github.com/transparency-dev/formats/note"
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger/proof/trustpolicy"
 )
 
@@ -23,32 +24,22 @@ func signer(t *testing.T, name string, kind byte, n int) note.Signer {
 	skey := "PRIVATE+KEY+" + name + "+" + strings.Split(k.String(), "+")[1] + "+" +
 		base64.StdEncoding.EncodeToString(append([]byte{kind}, private(n).Seed()...))
 	if kind == trustpolicy.Ed25519 {
-		s, err := note.NewSigner(skey)
-		check(t, err)
-		return s
+		return must.Get(note.NewSigner(skey))(t)
 	}
 	s, err := formats.NewSignerForCosignatureV1(skey)
-	check(t, err)
+	must.OK(t, err)
 	return s
 }
 
 func sign(t *testing.T, text string, signers ...note.Signer) []byte {
 	t.Helper()
 	signed, err := note.Sign(&note.Note{Text: text}, signers...)
-	check(t, err)
+	must.OK(t, err)
 	return signed
 }
 
-func check(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func TestTheQuorumOfTheExample(t *testing.T) {
-	p, err := trustpolicy.Parse([]byte(example()))
-	check(t, err)
+	p := must.Get(trustpolicy.Parse([]byte(example())))(t)
 	numbers := map[string]int{"X1": 11, "X2": 12, "X3": 13, "Y1": 21, "Y2": 22, "Y3": 23}
 	for names, want := range map[string]bool{
 		"":               false,
@@ -84,7 +75,7 @@ func TestSignaturesThatDoNotCount(t *testing.T) {
 	log, w := signer(t, "log.example/1", trustpolicy.Ed25519, 1), signer(t, "w.example/a", trustpolicy.CosignedV1, 11)
 	p, err := trustpolicy.Parse([]byte("log " + key("log.example/1", trustpolicy.Ed25519, 1) + "\n" +
 		"witness a " + key("w.example/a", trustpolicy.CosignedV1, 11) + "\nquorum a\n"))
-	check(t, err)
+	must.OK(t, err)
 	good := sign(t, checkpoint, log, w)
 	other := sign(t, strings.Replace(checkpoint, "5", "6", 1), log, w)
 	lines := strings.SplitAfter(string(good[len(checkpoint)+1:]), "\n")
@@ -130,16 +121,15 @@ func untimed(line string) string {
 
 func TestMLDSACosignaturesCount(t *testing.T) {
 	skey, vkey, err := formats.GenerateMLDSAKey("pq.example/w")
-	check(t, err)
+	must.OK(t, err)
 	subtree, err := formats.NewMLDSASigner(skey)
-	check(t, err)
-	p, err := trustpolicy.Parse([]byte("witness pq " + vkey + "\nquorum pq\n"))
-	check(t, err)
+	must.OK(t, err)
+	p := must.Get(trustpolicy.Parse([]byte("witness pq " + vkey + "\nquorum pq\n")))(t)
 	log := keyOf("log.example/1", trustpolicy.Ed25519, 1)
 
 	signed := sign(t, checkpoint, signer(t, "log.example/1", trustpolicy.Ed25519, 1), subtree)
 	v, err := p.Verify(signed, log)
-	check(t, err)
+	must.OK(t, err)
 	if len(v.Cosigned) != 1 || v.Cosigned[0].Witness != "pq" || v.Log != log {
 		t.Errorf("got %+v", v)
 	}
@@ -156,16 +146,16 @@ func TestMLDSACosignaturesCount(t *testing.T) {
 // time, and then says nothing about the largest size it has seen.
 func TestACosignatureWithoutTimeDoesNotCount(t *testing.T) {
 	skey, vkey, err := formats.GenerateMLDSAKey("pq.example/w")
-	check(t, err)
+	must.OK(t, err)
 	subtree, err := formats.NewMLDSASigner(skey)
-	check(t, err)
+	must.OK(t, err)
 	signature, err := subtree.SignSubtree(0, "log.example/1", 0, 5, make([]byte, 32))
-	check(t, err)
+	must.OK(t, err)
 	signature = append(binary.BigEndian.AppendUint32(nil, subtree.KeyHash()), signature...)
 	line := trustpolicy.LineOf(note.Signature{Name: subtree.Name(), Hash: subtree.KeyHash(),
 		Base64: base64.StdEncoding.EncodeToString(signature)})
 	p, err := trustpolicy.Parse([]byte("witness pq " + vkey + "\nquorum pq\n"))
-	check(t, err)
+	must.OK(t, err)
 	signed := append(sign(t, checkpoint, signer(t, "log.example/1", trustpolicy.Ed25519, 1)), line...)
 	_, err = p.Verify(signed, keyOf("log.example/1", trustpolicy.Ed25519, 1))
 	if err == nil || !strings.Contains(err.Error(), `0 of 1 witnesses have cosigned it, which is not the quorum "pq"`) {

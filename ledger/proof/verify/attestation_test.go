@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -30,13 +31,11 @@ type signer struct {
 
 func newSigner(t testing.TB, dn string) signer {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	check(t, err)
-	der, err := x509.MarshalPKIXPublicKey(key.Public())
-	check(t, err)
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
+	der := must.Get(x509.MarshalPKIXPublicKey(key.Public()))(t)
 	text := string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
 	id, err := identity.NewIdentity{Kind: identity.KeyIdentity, PEM: text, DN: dn}.Identity()
-	check(t, err)
+	must.OK(t, err)
 	id.ID, id.CreatedAt = "idn_"+dn, recordedAt-1
 	return signer{key, id}
 }
@@ -54,9 +53,8 @@ func recordedBy(t testing.TB, s signer) recorded {
 	commit := strings.Repeat("1", 40)
 	payload, err := attestation.NewStatement("acme/api", commit, attestation.ResultPredicate{
 		Predicate: "test:go", Result: ledger.Result{Status: ledger.Pass, DurationMS: 5}, Repo: "acme/api"})
-	check(t, err)
-	envelope, err := attestation.SignDSSE(s.key, payload)
-	check(t, err)
+	must.OK(t, err)
+	envelope := must.Get(attestation.SignDSSE(s.key, payload))(t)
 	sum := sha256.Sum256(envelope)
 
 	e := ledger.AttestationEvent{
@@ -72,8 +70,7 @@ func recordedBy(t testing.TB, s signer) recorded {
 
 func (r recorded) verify(t testing.TB, keys Keys) []Check {
 	t.Helper()
-	body, err := json.Marshal(r.event)
-	check(t, err)
+	body := must.Get(json.Marshal(r.event))(t)
 	checks, _ := Attestation{Envelope: r.envelope, Event: body, Record: &r.record}.Verify(keys)
 	return checks
 }
@@ -177,8 +174,7 @@ func TestPinnedKeys(t *testing.T) {
 		id := ci.id
 		id.CreatedAt = recordedAt + 1 // the file says that the key is trusted, whenever the ledger got it
 		change(&id)
-		text, err := json.Marshal([]identity.Identity{eve.id, id})
-		check(t, err)
+		text := must.Get(json.Marshal([]identity.Identity{eve.id, id}))(t)
 		return string(text)
 	}
 
@@ -229,8 +225,7 @@ func TestFilesOfKeysThatAreRefused(t *testing.T) {
 // FuzzKeys checks that no file of keys causes a panic, and that what is accepted is checked.
 func FuzzKeys(f *testing.F) {
 	id := newSigner(f, "cn=ci,ou=build,o=acme").id
-	text, err := json.Marshal([]identity.Identity{id})
-	check(f, err)
+	text := must.Get(json.Marshal([]identity.Identity{id}))(f)
 	f.Add([]byte(id.PEM))
 	f.Add(text)
 	f.Fuzz(func(t *testing.T, text []byte) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger/proof"
 )
 
@@ -40,7 +41,7 @@ func TestWhatAReplacedLogKeeps(t *testing.T) {
 	other, _ := newKey(t, origin)
 	sign := func(c proof.Checkpoint) string {
 		signed, err := c.Sign(signer)
-		check(t, err)
+		must.OK(t, err)
 		return string(signed)
 	}
 	at := func(size int64, root byte) (c proof.Checkpoint) {
@@ -48,7 +49,7 @@ func TestWhatAReplacedLogKeeps(t *testing.T) {
 		return c
 	}
 	foreign, err := at(9, 1).Sign(other)
-	check(t, err)
+	must.OK(t, err)
 
 	for name, c := range map[string]struct {
 		seen  proof.Checkpoint

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger/proof"
 )
 
@@ -15,9 +16,9 @@ import (
 func (r *tree) prove(index, size int64, body []byte, salt *proof.Salt, key note.Signer) Event {
 	r.t.Helper()
 	opening, err := proof.Opening{Salt: salt, Leaf: r.leaves[index]}.Format()
-	check(r.t, err)
+	must.OK(r.t, err)
 	path, err := tlog.ProveRecord(size, index, r)
-	check(r.t, err)
+	must.OK(r.t, err)
 	p := proof.Inclusion{Extra: opening, Index: index, Path: path, Checkpoint: sign(r.t, r.at(int(size)), key)}
 	return Event{ID: r.leaves[index].Event, Body: body, Proof: p.Format()}
 }
@@ -46,8 +47,7 @@ func TestEvent(t *testing.T) {
 
 	change := func(do func(e *Event, p *proof.Inclusion)) Event {
 		e := good
-		p, err := proof.ParseInclusion(good.Proof)
-		check(t, err)
+		p := must.Get(proof.ParseInclusion(good.Proof))(t)
 		do(&e, &p)
 		e.Proof = p.Format()
 		return e

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger/proof"
 )
@@ -109,7 +110,7 @@ func TestTilesAreKept(t *testing.T) {
 	ours := (&tree{t: t}).grow(3000, "ours")
 	tiles := ours.tiles()
 	for range 3 {
-		check(t, Extends(ours.at(300), ours.at(3000), tiles))
+		must.OK(t, Extends(ours.at(300), ours.at(3000), tiles))
 	}
 	if ours.reads != 3 {
 		t.Errorf("%d reads, want 3", ours.reads)
@@ -117,7 +118,7 @@ func TestTilesAreKept(t *testing.T) {
 
 	many := ours.tiles()
 	for old := 1; old < 3000; old += 7 {
-		check(t, Extends(ours.at(old), ours.at(old+1), many))
+		must.OK(t, Extends(ours.at(old), ours.at(old+1), many))
 	}
 	if len(many.known) == 0 || len(many.known) > maxTiles {
 		t.Errorf("%d tiles are kept", len(many.known))

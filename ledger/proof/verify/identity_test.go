@@ -5,6 +5,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 )
@@ -12,10 +13,9 @@ import (
 func TestLoggedIdentity(t *testing.T) {
 	ci, eve := newSigner(t, "cn=ci,ou=build,o=acme"), newSigner(t, "cn=ci,ou=build,o=acme")
 	e, err := ci.id.Logged(ledger.IdentityAdded)
-	check(t, err)
+	must.OK(t, err)
 	e.ID, e.Type, e.Timestamp = "evt_1", ledger.EventIdentity, 7
-	body, err := json.Marshal(e)
-	check(t, err)
+	body := must.Get(json.Marshal(e))(t)
 	if c := LoggedIdentity(ci.id, body); c.Status != OK {
 		t.Errorf("as it is: %+v", c)
 	}
@@ -37,8 +37,7 @@ func TestLoggedIdentity(t *testing.T) {
 		}
 	}
 	e.Type = ledger.EventKey
-	body, err = json.Marshal(e)
-	check(t, err)
+	body = must.Get(json.Marshal(e))(t)
 	for _, text := range []string{string(body), "x"} {
 		if c := LoggedIdentity(ci.id, []byte(text)); c.Status != Failed {
 			t.Errorf("%s: %+v", text, c)

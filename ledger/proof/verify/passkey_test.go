@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -21,7 +22,7 @@ const annDN = "cn=ann,ou=people-dev,o=acme"
 func assert(t testing.TB, d *passkeytest.Device, payload []byte) []byte {
 	t.Helper()
 	text, err := passkey.Assertion{RPID: d.RPID, PublicKey: d.PublicKey(t), Confirmation: d.Confirm(t, payload)}.Text()
-	check(t, err)
+	must.OK(t, err)
 	return text
 }
 
@@ -41,8 +42,7 @@ func (c *confirmed) setDigest(digest string) {
 // attestation returns the attestation as the ledger gives it.
 func (c *confirmed) attestation(t testing.TB) Attestation {
 	t.Helper()
-	body, err := json.Marshal(c.event)
-	check(t, err)
+	body := must.Get(json.Marshal(c.event))(t)
 	return Attestation{Envelope: c.envelope, Event: body, Record: &c.record, Assertion: c.assertion, Passkeys: c.passkeys,
 		Index: c.index}
 }
@@ -56,7 +56,7 @@ func TestPasskey(t *testing.T) {
 	mine, other := passkeytest.New(t, party), passkeytest.New(t, party)
 	good := recordedBy(t, ann)
 	payload, err := attestation.Payload(good.envelope)
-	check(t, err)
+	must.OK(t, err)
 
 	added := ledger.IdentityEvent{ID: "evt_added", Action: ledger.IdentityAdded, IdentityID: "pas_1",
 		Kind: ledger.KindPasskey, DN: annDN, Key: passkey.Fingerprint(mine.PublicKey(t)), RPID: party.ID}
@@ -176,7 +176,7 @@ func TestPasskeyOfPrunedAttestation(t *testing.T) {
 	d := passkeytest.New(t, passkey.Party{ID: "ledger.example.com", Origin: "https://ledger.example.com"})
 	good := recordedBy(t, ann)
 	payload, err := attestation.Payload(good.envelope)
-	check(t, err)
+	must.OK(t, err)
 	text, wrong := assert(t, d, payload), assert(t, d, []byte("{}"))
 	enrolled := ledger.IdentityEvent{Action: ledger.IdentityAdded, IdentityID: "pas_1", Kind: ledger.KindPasskey,
 		DN: annDN, Key: passkey.Fingerprint(d.PublicKey(t)), RPID: d.RPID}
@@ -240,8 +240,7 @@ func TestManyPasskeys(t *testing.T) {
 		IdentityID: "pas_ann", Kind: ledger.KindPasskey, Action: ledger.IdentityAdded, Key: a.Key(), DN: annDN, RPID: a.RPID,
 	})
 
-	dn, err := identity.ParseDN(signer.id.DN)
-	check(t, err)
+	dn := must.Get(identity.ParseDN(signer.id.DN))(t)
 	allocs := testing.AllocsPerRun(1, func() {
 		if err := p.check(a, dn, others+1); err != nil {
 			t.Error(err)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/proof/trustpolicy"
@@ -64,9 +65,9 @@ func TestStates(t *testing.T) {
 	if s.Check("c", ledger.Validating, 5) == nil {
 		t.Error("without events, a state passes")
 	}
-	check(t, s.Add(moved(ledger.Draft, ledger.Validating, 10), true))
-	check(t, s.Add(moved(ledger.Validating, ledger.Attested, 20), true))
-	check(t, s.Add(moved(ledger.Attested, ledger.Promotable, 30), false))
+	must.OK(t, s.Add(moved(ledger.Draft, ledger.Validating, 10), true))
+	must.OK(t, s.Add(moved(ledger.Validating, ledger.Attested, 20), true))
+	must.OK(t, s.Add(moved(ledger.Attested, ledger.Promotable, 30), false))
 	if s.Add(moved(ledger.Attested, ledger.Promotable, 40), false) == nil {
 		t.Error("a gap in the chain passes")
 	}
@@ -87,7 +88,7 @@ func TestStates(t *testing.T) {
 		t.Error(got)
 	}
 	var later States
-	check(t, later.Add(moved(ledger.Draft, ledger.Validating, 10), false))
+	must.OK(t, later.Add(moved(ledger.Draft, ledger.Validating, 10), false))
 	if len(later.Settled()) != 0 || later.Check("c", ledger.Draft, 5) != nil ||
 		later.Check("c", ledger.Validating, 10) != nil {
 		t.Error("an event after the question does not leave both answers open")
@@ -108,7 +109,7 @@ func TestStatesAfterPrunedEvents(t *testing.T) {
 		}
 	}
 
-	check(t, s.Add(moved(ledger.Validating, ledger.Attested, 10), false))
+	must.OK(t, s.Add(moved(ledger.Validating, ledger.Attested, 10), false))
 	for state, want := range map[ledger.State]bool{
 		ledger.Draft: false, ledger.Validating: true, ledger.Attested: true, ledger.Promotable: false,
 	} {
@@ -116,7 +117,7 @@ func TestStatesAfterPrunedEvents(t *testing.T) {
 			t.Errorf("%s: %v", state, err)
 		}
 	}
-	check(t, s.Add(moved(ledger.Attested, ledger.Promotable, 20), true))
+	must.OK(t, s.Add(moved(ledger.Attested, ledger.Promotable, 20), true))
 	if s.Add(moved(ledger.Attested, ledger.Promotable, 30), true) == nil {
 		t.Error("a gap between events passes")
 	}
@@ -126,7 +127,7 @@ func TestPolicies(t *testing.T) {
 	shown := policy.Policy{Version: 1, Contract: policy.Default()}
 	shown.Digest = shown.Contract.Digest()
 	var p Policies
-	check(t, p.Check(shown))
+	must.OK(t, p.Check(shown))
 	wrong := shown
 	wrong.Digest = "sha256:0"
 	if p.Check(wrong) == nil {
@@ -138,19 +139,19 @@ func TestPolicies(t *testing.T) {
 	if p.Check(second) == nil {
 		t.Error("a version without an event passes")
 	}
-	check(t, p.Add(ledger.PolicyEvent{ID: "evt_1", Version: 2, PreviousVersion: 1, Digest: shown.Digest,
+	must.OK(t, p.Add(ledger.PolicyEvent{ID: "evt_1", Version: 2, PreviousVersion: 1, Digest: shown.Digest,
 		Rules: policy.Rules}, false))
-	check(t, p.Check(shown))
-	check(t, p.Check(second))
-	check(t, p.Add(ledger.PolicyEvent{ID: "evt_2", Version: 3, PreviousVersion: 2, Digest: shown.Digest,
+	must.OK(t, p.Check(shown))
+	must.OK(t, p.Check(second))
+	must.OK(t, p.Add(ledger.PolicyEvent{ID: "evt_2", Version: 3, PreviousVersion: 2, Digest: shown.Digest,
 		Rules: policy.Rules}, true))
 	if p.Check(shown) == nil || p.Check(second) == nil {
 		t.Error("an old version passes")
 	}
 	second.Version = 3
-	check(t, p.Check(second))
+	must.OK(t, p.Check(second))
 	old := p
-	check(t, old.Add(ledger.PolicyEvent{ID: "evt_3", Version: 4, PreviousVersion: 3, Digest: shown.Digest}, true))
+	must.OK(t, old.Add(ledger.PolicyEvent{ID: "evt_3", Version: 4, PreviousVersion: 3, Digest: shown.Digest}, true))
 	if second.Version = 4; old.Check(second) == nil {
 		t.Error("a contract with other rules than those in the log passes")
 	}

@@ -10,18 +10,12 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/proof"
 )
 
 const origin = "ledger.example/v1/orgs/acme/log"
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // A tree is a log in memory, whose leaves begin with a word.
 type tree struct {
@@ -54,7 +48,7 @@ func (r *tree) grow(n int, word string) *tree {
 func (r *tree) add(leaf proof.Leaf) {
 	r.t.Helper()
 	hashes, err := tlog.StoredHashesForRecordHash(int64(len(r.leaves)), leaf.LeafHash(), r)
-	check(r.t, err)
+	must.OK(r.t, err)
 	r.hashes, r.leaves = append(r.hashes, hashes...), append(r.leaves, leaf)
 }
 
@@ -68,7 +62,7 @@ func bodyOf(i int64, word string) []byte {
 func (r *tree) at(size int) proof.Checkpoint {
 	r.t.Helper()
 	root, err := tlog.TreeHash(int64(size), r)
-	check(r.t, err)
+	must.OK(r.t, err)
 	return proof.Checkpoint{Origin: origin, Size: int64(size), Root: root}
 }
 
@@ -98,17 +92,15 @@ func (r *tree) tiles() *Tiles {
 func newKey(t testing.TB, name string) (note.Signer, note.Verifier) {
 	t.Helper()
 	skey, vkey, err := note.GenerateKey(rand.Reader, name)
-	check(t, err)
-	signer, err := note.NewSigner(skey)
-	check(t, err)
-	verifier, err := note.NewVerifier(vkey)
-	check(t, err)
+	must.OK(t, err)
+	signer := must.Get(note.NewSigner(skey))(t)
+	verifier := must.Get(note.NewVerifier(vkey))(t)
 	return signer, verifier
 }
 
 func sign(t testing.TB, c proof.Checkpoint, key note.Signer) []byte {
 	t.Helper()
 	signed, err := c.Sign(key)
-	check(t, err)
+	must.OK(t, err)
 	return signed
 }

@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
@@ -234,9 +235,7 @@ func TestFaultBudgetWaitEndsWithTheRequest(t *testing.T) {
 func TestFaultBudgetGrantsAtTheLastMoment(t *testing.T) {
 	b := newTestBudget(10, 10)
 	holder, late := b.Lease("ada"), b.Lease("bob")
-	if err := holder.Grow(t.Context(), 10); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, holder.Grow(t.Context(), 10))
 	w, err := b.request(late, 1)
 	if w == nil {
 		t.Fatalf("the lease does not wait: %v", err)

@@ -8,19 +8,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/server/internal/wire"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/storetest"
 )
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // A journal is a ledger with the org acme and its repo api, and its feeds.
 type journal struct {
@@ -31,12 +25,12 @@ type journal struct {
 func newJournal(t testing.TB) journal {
 	t.Helper()
 	s, err := store.Open(t.Context(), storetest.NewFile(t), store.Options{})
-	check(t, err)
-	t.Cleanup(func() { check(t, s.Close()) })
+	must.OK(t, err)
+	t.Cleanup(func() { must.OK(t, s.Close()) })
 	_, err = s.CreateOrg(t.Context(), "acme")
-	check(t, err)
+	must.OK(t, err)
 	_, err = s.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
-	check(t, err)
+	must.OK(t, err)
 	return journal{s, NewFeeds(s, slog.New(slog.DiscardHandler))}
 }
 
@@ -44,16 +38,16 @@ func newJournal(t testing.TB) journal {
 func (j journal) changePolicy(t testing.TB, n int) {
 	t.Helper()
 	contract, err := policy.Parse(fmt.Appendf(nil, `{"requirements":[{"state":"ATTESTED","predicate":"test:%d"}]}`, n))
-	check(t, err)
+	must.OK(t, err)
 	_, err = j.SetPolicy(t.Context(), "acme", "api", contract, 0, "")
-	check(t, err)
+	must.OK(t, err)
 }
 
 // join adds n streams to a feed that do not read.
 func (j journal) join(t testing.TB, n int64) *feed {
 	t.Helper()
 	f, _, err := j.feeds.acquire(t.Context(), "acme")
-	check(t, err)
+	must.OK(t, err)
 	f.streams.Add(n - 1)
 	return f
 }
@@ -103,7 +97,7 @@ func TestFeedReadsLessOftenForMoreStreams(t *testing.T) {
 		time.Sleep(2 * maxFeedInterval)
 
 		all, err := f.Next(t.Context())
-		check(t, err)
+		must.OK(t, err)
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		if f.next != all {
@@ -181,7 +175,7 @@ func TestStreamsAreSpreadOverPortions(t *testing.T) {
 	streams := make(map[int]int)
 	for range 2 * portions {
 		f, portion, err := j.feeds.acquire(t.Context(), "acme")
-		check(t, err)
+		must.OK(t, err)
 		defer j.feeds.release(f)
 		streams[portion]++
 	}
@@ -234,14 +228,14 @@ func TestFeedEvictsNothingNew(t *testing.T) {
 	}
 	wg.Wait()
 	tail, err := j.Tail(t.Context(), "acme")
-	check(t, err)
+	must.OK(t, err)
 
 	f := &feed{Tail: tail, memory: 10 << 10}
 	rounds, more := 0, true
 	for ; more; rounds++ {
 		next := f.next
 		more, err = f.catchUp(t.Context())
-		check(t, err)
+		must.OK(t, err)
 		if _, _, evicted := f.from(next, 0); evicted {
 			t.Fatalf("round %d: event %d was evicted", rounds, next)
 		}

@@ -6,6 +6,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 func TestPanics(t *testing.T) {
@@ -74,9 +76,6 @@ func get(t *testing.T, url string) (status int, body string, header http.Header)
 		return 0, "", nil
 	}
 	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(io.ReadAll(resp.Body))(t)
 	return resp.StatusCode, string(text), resp.Header
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/policy/policytest"
 )
@@ -23,11 +24,7 @@ func markdown(s Sentence) string {
 
 func parse(t *testing.T, document string) policy.Contract {
 	t.Helper()
-	c, err := policy.Parse([]byte(document))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return must.Get(policy.Parse([]byte(document)))(t)
 }
 
 func TestRequirementsInWords(t *testing.T) {

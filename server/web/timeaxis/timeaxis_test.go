@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server/web/timeaxis"
 )
@@ -31,9 +32,7 @@ func moves(t *testing.T, words string) []ledger.Transition {
 			to   *ledger.State
 		}{{from, &tr.From}, {to, &tr.To}} {
 			state, err := ledger.ParseState(s.name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			*s.to = state
 		}
 		list = append(list, tr)

@@ -21,6 +21,8 @@ import (
 	cosignature "github.com/transparency-dev/formats/note"
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 // A Witness cosigns the checkpoints of the logs that it trusts, over HTTP (C2SP tlog-witness).
@@ -47,12 +49,12 @@ type witnessed struct {
 func New(t testing.TB) *Witness {
 	t.Helper()
 	skey, vkey, err := note.GenerateKey(rand.Reader, "witness.example/w")
-	check(t, err)
+	must.OK(t, err)
 	w := &Witness{logs: make(map[string]*witnessed)}
 	w.Key, err = cosignature.VKeyToCosignatureV1(vkey)
-	check(t, err)
+	must.OK(t, err)
 	w.signer, err = cosignature.NewSignerForCosignatureV1(skey)
-	check(t, err)
+	must.OK(t, err)
 
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /add-checkpoint", w.addCheckpoint)
@@ -69,13 +71,6 @@ func New(t testing.TB) *Witness {
 	return w
 }
 
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // Policy returns a trust policy that requires the cosignature of the witness, whose name is w.
 func (w *Witness) Policy() []byte {
 	return fmt.Appendf(nil, "witness w %s %s\nquorum w\n", w.Key, w.URL)
@@ -85,7 +80,7 @@ func (w *Witness) Policy() []byte {
 func (w *Witness) Trust(t testing.TB, vkey string) {
 	t.Helper()
 	key, err := note.NewVerifier(vkey)
-	check(t, err)
+	must.OK(t, err)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.logs[key.Name()] = &witnessed{key: key}
