@@ -368,7 +368,7 @@ func TestHealth(t *testing.T) {
 // failing returns the backend with a GET /v1/orgs/acme that fails.
 func (b *backend) failing(fail func() error) *backend {
 	b.t.Helper()
-	routes := []route{{http.MethodGet, "/v1/orgs/:org", ledger.Read, nil, func(*call) (*reply, error) {
+	routes := []route{{http.MethodGet, "/v1/orgs/:org", access{scope: ledger.Read}, nil, func(*call) (*reply, error) {
 		return nil, fail()
 	}}}
 	network := httptest.NewServer(b.server.framed(b.server.router(routes, "", b.server.byToken, unobserved)))
@@ -425,7 +425,7 @@ func TestFailures(t *testing.T) {
 // The log line of a panic has the stack and nothing that the client has sent but the path.
 func TestPanicLogHasNoSecret(t *testing.T) {
 	b := newBackend(t)
-	routes := []route{{http.MethodPost, "/v1/orgs/:org", ledger.Admin, nil, func(c *call) (*reply, error) {
+	routes := []route{{http.MethodPost, "/v1/orgs/:org", access{scope: ledger.Admin}, nil, func(c *call) (*reply, error) {
 		body, err := c.body(smallBody, typeJSON)
 		if len(body) > 0 {
 			panic("out of cheese")

@@ -316,7 +316,7 @@ func TestExchangedTokensAreLimitedToTheirRepos(t *testing.T) {
 
 	allowed := map[string]bool{"/v1/token": true, "/v1/orgs/:org/repos/:repo": true}
 	for _, rt := range b.server.routes() {
-		if rt.scope == public || rt.scope == ledger.Host || rt.isOfLog() {
+		if rt.scope == public || rt.scope == ledger.Host || rt.kind == ofPublicLog {
 			continue
 		}
 		for _, repo := range []string{"api", "API", "web"} {
@@ -326,7 +326,7 @@ func TestExchangedTokensAreLimitedToTheirRepos(t *testing.T) {
 				header: map[string]string{"X-Undescribed": "1"}})
 			ofRepo := strings.Contains(rt.pattern, ":repo") && repo != "web"
 			isRefused := resp.status == 403 && strings.Contains(string(resp.body), "the API token is only for api")
-			if want := ofRepo || allowed[rt.pattern] && repo != "web" || rt.pattern == ownToken; want == isRefused {
+			if want := ofRepo || allowed[rt.pattern] && repo != "web" || rt.kind == ofToken; want == isRefused {
 				t.Errorf("%s %s: %d %s", rt.method, path, resp.status, resp.body)
 			}
 			if rt.method == http.MethodDelete || rt.method == http.MethodPatch {

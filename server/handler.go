@@ -125,7 +125,7 @@ func (s *Server) serve(rt route, base string, identify identify) httprouter.Hand
 		}
 
 		if err != nil {
-			if rt.pattern == tokenExchange {
+			if rt.kind == ofExchange {
 				err = tokenexchange.Failed(err)
 			}
 			s.fail(w, r, err)
@@ -177,7 +177,7 @@ func (s *Server) respond(rt route, c *call) (*reply, error) {
 
 // isOpened reports whether a call needs no token, because it is about a public log.
 func (s *Server) isOpened(rt route, c *call) (bool, error) {
-	if !rt.isOfLog() || c.r.Header["Authorization"] != nil {
+	if rt.kind != ofPublicLog || c.r.Header["Authorization"] != nil {
 		return false, nil
 	}
 	return s.isLogPublic(c)
@@ -273,11 +273,11 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 // the request is not about one of them.
 func (c *call) authorizeRepo(rt route) error {
 	t := c.caller.token
-	if !t.IsExchanged() && !t.IsLimited || rt.pattern == ownToken {
+	if !t.IsExchanged() && !t.IsLimited || rt.kind == ofToken {
 		return nil
 	}
 	repo := c.repo()
-	if rt.pattern == orgEvents {
+	if rt.kind == ofEvents {
 		repo = c.r.URL.Query().Get("repo") // the events of one repo; the query may have only one
 	}
 	if slices.ContainsFunc(t.Repos, func(name string) bool { return strings.EqualFold(name, repo) }) {

@@ -100,7 +100,7 @@ func (b *backend) onlyLogIsPublic(a ledger.AttestationRecord) {
 	for _, rt := range b.server.routes() {
 		path := strings.NewReplacer(":org", "acme", ":repo", "api", ":sha", a.Commit, "events/:id", "events/"+a.Event,
 			":id", a.ID).Replace(rt.pattern)
-		if rt.scope != public && !rt.isOfLog() {
+		if rt.scope != public && rt.kind != ofPublicLog {
 			b.anonymous(rt.method, path).wantProblem(401, ledger.CodeUnauthenticated)
 		}
 	}

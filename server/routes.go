@@ -13,44 +13,48 @@ import (
 type route struct {
 	method  string
 	pattern string
-	// scope is the smallest scope that the route accepts. A public route needs no
-	// token.
-	scope ledger.Scope
+	access
 	// parameters are the names of the query parameters that the route accepts.
 	parameters []string
 	handle     func(*call) (*reply, error)
 }
 
-// The patterns of routes that are not like others.
-const (
-	ownToken      = "/v1/token"
-	orgEvents     = "/v1/orgs/:org/events"
-	tokenExchange = "/v1/orgs/:org/token/exchange"
-)
+// An access says who can use a route, and how it is not like others.
+type access struct {
+	// scope is the smallest scope that the route accepts. A public route needs no
+	// token.
+	scope ledger.Scope
+	kind  kind
+}
 
 // public is the scope of routes that need no token.
 const public ledger.Scope = 0
 
+// A kind of routes differs from the others.
+type kind int
+
+const (
+	_           kind = iota // the others
+	ofToken                 // open to all tokens, even those that are only for some repos
+	ofEvents                // about the repo that the query names, if any; can be a live stream
+	ofExchange              // fails with the errors of OAuth
+	ofPublicLog             // needs no token if the org's log is public
+)
+
 // reads reports whether a request is one of the concurrent reads, whose number is
 // limited. Live streams have limits of their own.
 func (rt route) reads(r *http.Request) bool {
-	isStream := strings.HasSuffix(rt.pattern, "/events") && wire.IsStreamRequest(r)
-	return wire.IsRead(r) && !isStream
+	return wire.IsRead(r) && (rt.kind != ofEvents || !wire.IsStreamRequest(r))
 }
 
-// isOfLog reports whether the route has the files of a log. Those of a public log need no
-// token.
-func (rt route) isOfLog() bool { return strings.HasSuffix(rt.pattern, "/log/*path") }
-
-// inOrg reports whether the route's path has an org.
+// inOrg reports whether the route's path has an org. It follows from the pattern, so that no route
+// can lack it.
 func (rt route) inOrg() bool { return strings.Contains(rt.pattern, "/:org") }
 
 // routes returns all endpoints of the API.
 func (s *Server) routes() []route {
 	const (
 		get, put, post, patch, del = http.MethodGet, http.MethodPut, http.MethodPost, http.MethodPatch, http.MethodDelete
-		read, write, maintain      = ledger.Read, ledger.Write, ledger.Maintain
-		admin, atHost              = ledger.Admin, ledger.Host
 
 		orgs         = "/v1/orgs"
 		org          = orgs + "/:org"
@@ -72,6 +76,15 @@ func (s *Server) routes() []route {
 		memberRules  = org + "/member-rules"
 		signIns      = org + "/sign-ins"
 		passkeys     = org + "/passkeys"
+	)
+	var (
+		anyone, admin, atHost = access{scope: public}, access{scope: ledger.Admin}, access{scope: ledger.Host}
+		read, write, maintain = access{scope: ledger.Read}, access{scope: ledger.Write}, access{scope: ledger.Maintain}
+
+		readSelf   = access{ledger.Read, ofToken}
+		readEvents = access{ledger.Read, ofEvents}
+		readLog    = access{ledger.Read, ofPublicLog}
+		exchange   = access{public, ofExchange}
 	)
 	list := func(more ...string) []string { return append(more, "limit", "cursor") }
 
@@ -157,19 +170,19 @@ func (s *Server) routes() []route {
 		{get, org + "/people-ca", read, nil, s.getCA(ca.People)},
 		{post, org + "/people-ca", admin, nil, s.createCA(ca.People)},
 		{del, org + "/people-ca", admin, nil, s.retireCA(ca.People)},
-		{post, org + "/certificates", public, nil, s.issueCertificate},
+		{post, org + "/certificates", anyone, nil, s.issueCertificate},
 
 		{get, tokens, admin, list(), s.listTokens},
 		{post, tokens, admin, nil, s.createToken},
 		{del, tokens + "/:id", admin, nil, s.revokeToken},
-		{get, ownToken, read, nil, s.getOwnToken},
+		{get, "/v1/token", readSelf, nil, s.getOwnToken},
 		{get, issuers, admin, list(), s.listIssuers},
 		{post, issuers, admin, nil, s.addIssuer},
 		{del, issuers + "/:id", admin, nil, s.removeIssuer},
 		{get, rules, admin, list(), s.listRules},
 		{post, rules, admin, nil, s.createRule},
 		{del, rules + "/:id", admin, nil, s.removeRule},
-		{post, tokenExchange, public, nil, s.exchangeToken},
+		{post, org + "/token/exchange", exchange, nil, s.exchangeToken},
 
 		{get, members, admin, list(), s.listMembers},
 		{post, members, admin, nil, s.addMember},
@@ -189,16 +202,16 @@ func (s *Server) routes() []route {
 		{get, org + "/audit", admin, list("action", "by", "repo", "since", "order"), s.listAudit},
 
 		{get, org + "/predicates", read, list(), s.listPredicates},
-		{get, orgEvents, read, list("after", "types", "repo", "order", "last_event_id"), s.listEvents},
+		{get, org + "/events", readEvents, list("after", "types", "repo", "order", "last_event_id"), s.listEvents},
 
 		{get, org + "/events/:id", read, nil, s.getEvent},
 		{get, org + "/events/:id/proof", read, nil, s.getEventProof},
 		{get, org + "/log", read, nil, s.getLog},
-		{get, org + "/log/*path", read, nil, s.getLogFile},
+		{get, org + "/log/*path", readLog, nil, s.getLogFile},
 
-		{get, "/v1/openapi.yaml", public, nil, s.getDescription},
-		{get, "/healthz", public, nil, s.getHealth},
-		{get, "/readyz", public, nil, s.getReadiness},
+		{get, "/v1/openapi.yaml", anyone, nil, s.getDescription},
+		{get, "/healthz", anyone, nil, s.getHealth},
+		{get, "/readyz", anyone, nil, s.getReadiness},
 	}
 }
 
@@ -206,7 +219,7 @@ func (s *Server) routes() []route {
 // for one release only: delete them here after the next one. openapi.yaml does not have them.
 func removedRoutes() []route {
 	removed := func(method, pattern, why string) route {
-		return route{method, pattern, public, nil, func(*call) (*reply, error) {
+		return route{method, pattern, access{scope: public}, nil, func(*call) (*reply, error) {
 			return nil, ledger.Errorf(ledger.CodeEndpointRemoved, "%s", why)
 		}}
 	}
