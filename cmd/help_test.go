@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/ledgerd/ledgerd/internal/cli"
 	"github.com/ledgerd/ledgerd/internal/must"
 )
 
@@ -36,7 +35,7 @@ func TestHelp(t *testing.T) {
 		}
 	}
 
-	root := newRoot(&cli.Program{})
+	root := Root()
 	check(root)
 	for _, name := range []string{"attest", "gate", "radar", "webhook ping", "webhook redeliver", "verify attestation",
 		"verify event", "verify commit", "verify repo"} {
@@ -81,7 +80,7 @@ func TestSecretFlags(t *testing.T) {
 			checkCommand(child)
 		}
 	}
-	checkCommand(newRoot(&cli.Program{}))
+	checkCommand(Root())
 	for path := range instead {
 		t.Errorf("%s does not exist", path)
 	}

@@ -55,9 +55,8 @@ server is running on it.`,
 		return errors.Join(cli.CheckGlobalFlags(command), p.SetOutput(command))
 	}
 	root.SetFlagErrorFunc(flagvalue.Error)
-	p.AddRepoFlags(root)
 	p.MarkStart(root)
-	p.AddCompletion(root)
+	p.AddArguments(root)
 	return root
 }
 

@@ -23,12 +23,11 @@ func newAttestationList(p *cli.Program) *cobra.Command {
 	var filter client.AttestationFilter
 	var limit int
 	var rev string
-	command := &cobra.Command{
-		Use:   "list [ORG/REPO]",
+	command := p.Takes(&cobra.Command{
+		Use:   "list",
 		Short: "List the attestations of a repo, newest first",
 		Example: `  ledgerd attestation list acme/api --predicate 'test:*' --since 2026-11-20
   ledgerd attestation list acme/api --commit HEAD --status fail -o json`,
-		Args: cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) (err error) {
 				if rev != "" {
@@ -44,7 +43,7 @@ func newAttestationList(p *cli.Program) *cobra.Command {
 					})
 			})
 		},
-	}
+	}, cli.RepoArg)
 
 	flags := command.Flags()
 	flags.StringVar(&filter.Predicate, "predicate", "", "only this `predicate` or, with ://, this predicate type; a * at "+
@@ -61,13 +60,12 @@ func newAttestationList(p *cli.Program) *cobra.Command {
 }
 
 func newAttestationShow(p *cli.Program) *cobra.Command {
-	return &cobra.Command{
-		Use:     "show [ORG/REPO] ID",
+	return p.Takes(&cobra.Command{
+		Use:     "show",
 		Short:   "Show an attestation",
 		Example: "  ledgerd attestation show acme/api att_01JD3X0V6Q8Z2M4N5P7R9T1W3Y",
-		Args:    cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) error {
-			id := cli.RestArgs(command, args)[0]
+			id := p.RestArgs(command, args)[0]
 			return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) error {
 				a, err := c.Attestation(ctx, name.Org, name.Repo, id)
 				if err != nil {
@@ -76,17 +74,16 @@ func newAttestationShow(p *cli.Program) *cobra.Command {
 				return p.Print(a, func() { display.Attestation(p.Stdout, a) })
 			})
 		},
-	}
+	}, cli.RepoArg, "ID")
 }
 
 func newAttestationEnvelope(p *cli.Program) *cobra.Command {
-	return &cobra.Command{
-		Use:     "envelope [ORG/REPO] ID",
+	return p.Takes(&cobra.Command{
+		Use:     "envelope",
 		Short:   "Print the signed envelope of an attestation, byte for byte",
 		Example: "  ledgerd attestation envelope acme/api att_01JD3X0V6Q8Z2M4N5P7R9T1W3Y >envelope.json",
-		Args:    cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) error {
-			id := cli.RestArgs(command, args)[0]
+			id := p.RestArgs(command, args)[0]
 			return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) error {
 				envelope, err := c.Envelope(ctx, name.Org, name.Repo, id)
 				if err != nil {
@@ -96,7 +93,7 @@ func newAttestationEnvelope(p *cli.Program) *cobra.Command {
 				return err
 			})
 		},
-	}
+	}, cli.RepoArg, "ID")
 }
 
 func newViolation(p *cli.Program) *cobra.Command {
@@ -107,13 +104,12 @@ func newViolationList(p *cli.Program) *cobra.Command {
 	var filter client.ViolationFilter
 	var limit int
 	var rev string
-	command := &cobra.Command{
-		Use:   "list [ORG[/REPO]]",
+	command := p.Takes(&cobra.Command{
+		Use:   "list",
 		Short: "List the violations of an org or a repo, the latest first",
 		Long:  display.ViolationHelp(),
 		Example: `  ledgerd violation list acme --status open
   ledgerd violation list acme/api --commit HEAD -o json`,
-		Args: cli.Takes("[ORG[/REPO]]"),
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.WithOrgOrRepo(command, args, func(ctx context.Context, c *cli.Connection, org, repo string) (err error) {
 				if rev != "" && repo == "" {
@@ -127,7 +123,7 @@ func newViolationList(p *cli.Program) *cobra.Command {
 				return cli.PrintList(p, c.Violations(ctx, org, filter), limit, display.ViolationColumns(), display.ViolationRow)
 			})
 		},
-	}
+	}, cli.OrgOrRepoArg)
 
 	flags := command.Flags()
 	flags.Var(&flagvalue.Parsed[ledger.ViolationStatus]{Value: &filter.Status, Kind: "STATUS",
@@ -142,10 +138,9 @@ func newViolationList(p *cli.Program) *cobra.Command {
 func newEnvironment(p *cli.Program) *cobra.Command {
 	var filter client.EnvironmentFilter
 	var limit int
-	command := &cobra.Command{
-		Use: "list [ORG]", Short: "List what runs in the environments of an org", Long: display.EnvironmentHelp(),
+	command := p.Takes(&cobra.Command{
+		Use: "list", Short: "List what runs in the environments of an org", Long: display.EnvironmentHelp(),
 		Example: "  ledgerd environment list acme\n  ledgerd environment list acme --repo api --environment prod -o json",
-		Args:    cli.Takes("[ORG]"),
 		RunE: func(command *cobra.Command, args []string) error {
 			if name, ok := ledger.EnvironmentOf(filter.Name); ok { // the predicate
 				filter.Name = name
@@ -155,7 +150,7 @@ func newEnvironment(p *cli.Program) *cobra.Command {
 					display.EnvironmentRows(time.Now()))
 			})
 		},
-	}
+	}, "[ORG]")
 	command.Flags().StringVar(&filter.Repo, "repo", "", "only environments of this `repo`, such as api or acme/api")
 	command.Flags().StringVar(&filter.Name, "environment", "",
 		"only environments with this `name`, such as prod or deploy:prod")

@@ -32,8 +32,8 @@ type eventQuery struct {
 
 func newEvents(p *cli.Program) *cobra.Command {
 	var q eventQuery
-	command := &cobra.Command{
-		Use:   "events [ORG]",
+	command := p.Takes(&cobra.Command{
+		Use:   "events",
 		Short: "List or follow the events of an org",
 		Long: `Prints the events of an org, oldest first, one per line: recorded attestations,
 state changes of commits and policy changes. Other events are only printed if
@@ -58,7 +58,6 @@ and its data as in the live stream.`,
 		Example: `  ledgerd events acme --repo api --types policy
   ledgerd events acme --follow --types attestation,state -o json
   ledgerd events acme --follow --since-id earliest`,
-		Args: cli.Takes("[ORG]"),
 		RunE: func(command *cobra.Command, args []string) error {
 			var err error
 			if q.org, err = p.OrgArg(command, args, &q.repo); err != nil {
@@ -79,7 +78,7 @@ and its data as in the live stream.`,
 				return showEvents(p, pastEvents(ctx, c, q), q.limit)
 			})
 		},
-	}
+	}, "[ORG]")
 
 	flags := command.Flags()
 	flags.BoolVarP(&q.follow, "follow", "f", false, "print new events as they happen, until Ctrl-C")

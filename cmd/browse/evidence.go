@@ -32,8 +32,8 @@ type evidenceExport struct {
 
 func newEvidenceExport(p *cli.Program) *cobra.Command {
 	var x evidenceExport
-	command := &cobra.Command{
-		Use:   "export [ORG/REPO]",
+	command := p.Takes(&cobra.Command{
+		Use:   "export",
 		Short: "Write all evidence about commits to a tar file for an auditor",
 		Long: `Writes a tar file with what the ledger has about a commit, or about all commits
 that got an attestation since a time: signed statements and envelopes, the
@@ -48,7 +48,6 @@ checkpoint covers what it exports. A token with the scope read is enough. What
 the server has pruned is listed in manifest.json.`,
 		Example: `  ledgerd evidence export acme/api --commit HEAD --out release.tar
   ledgerd evidence export acme/api --since 2026-10-01 --until 2027-01-01 --out q4.tar`,
-		Args: cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) error {
 			if err := x.check(); err != nil {
 				return err
@@ -57,7 +56,7 @@ the server has pruned is listed in manifest.json.`,
 				return x.run(ctx, p, command, c, name)
 			})
 		},
-	}
+	}, cli.RepoArg)
 	flags := command.Flags()
 	flags.StringVar(&x.rev, "commit", "", "commit to export, a sha or a git `rev`")
 	flags.Var(flagvalue.Past(&x.since), "since", "export the commits that got an attestation since then: a date, "+

@@ -19,7 +19,6 @@ func newPredicateList(p *cli.Program) *cobra.Command {
 		Use:     "list",
 		Short:   "List the predicates of an org, with attestation counts",
 		Example: "  ledgerd predicate list --org acme",
-		Args:    cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
 			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
 				columns := []string{"PREDICATE", "ATTESTATIONS", "LAST RECORDED"}

@@ -20,8 +20,8 @@ import (
 func newSearch(p *cli.Program) *cobra.Command {
 	var org, cursor string
 	var limit int
-	command := &cobra.Command{
-		Use:   "search QUERY",
+	command := p.Takes(&cobra.Command{
+		Use:   "search",
 		Short: "Find commits, branches, repos, predicates, signers, digests and IDs",
 		Long: `Finds what people know of a record: words of the subject of a commit, a
 branch, an author, a repo, a predicate, a signer; a commit ID or a digest
@@ -46,7 +46,7 @@ Words are compared with the newest commits. --cursor goes on with older ones.`,
 				return p.Print(found, func() { printFound(p, found) })
 			})
 		},
-	}
+	}, "QUERY")
 	cli.OrgFlag(command, &org)
 	command.Flags().IntVar(&limit, "limit", 20, "maximum number of results of each type, up to 100")
 	command.Flags().StringVar(&cursor, "cursor", "", "continue with older commits, with the `cursor` of the last search")
@@ -90,7 +90,6 @@ func newInsights(p *cli.Program) *cobra.Command {
 		Long: `Shows deployments and lead time by week, how long commits stay in each state, and
 the pass rate and duration of checks. docs/insights.md defines the figures.`,
 		Example: "  ledgerd insights --org acme --days 30",
-		Args:    cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
 			if days < 1 || days > insights.MaxDays {
 				return cli.Usagef("invalid --days %d: use 1 to %d", days, insights.MaxDays)

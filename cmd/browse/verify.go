@@ -52,24 +52,23 @@ type verification struct {
 
 func newVerifyAttestation(p *cli.Program) *cobra.Command {
 	var v verification
-	command := &cobra.Command{
-		Use:   "attestation [ORG/REPO] ID",
+	command := p.Takes(&cobra.Command{
+		Use:   "attestation",
 		Short: "Verify the signature of an attestation, and that it is in the log",
 		Long: `Checks that a trusted key has signed the attestation, that the ledger shows what
 was signed, and that the event of its recording is in the log of the org.
 ` + verifyHelp,
 		Example: `  ledgerd verify attestation acme/api att_01JD3X0V6Q8Z2M4N5P7R9T1W3Y
   ledgerd verify attestation att_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --keys keys.json --policy policy`,
-		Args: cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) error {
-			id := cli.RestArgs(command, args)[0]
+			id := p.RestArgs(command, args)[0]
 			return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) error {
 				return v.run(ctx, p, command, c, name.Org, "attestation", id, func(s *verify.Session) (checks.Report, error) {
 					return s.Attestation(ctx, name.Repo, id)
 				})
 			})
 		},
-	}
+	}, cli.RepoArg, "ID")
 	v.addFlags(command)
 	v.addKeys(command)
 	return command
@@ -78,13 +77,12 @@ was signed, and that the event of its recording is in the log of the org.
 func newVerifyEvent(p *cli.Program) *cobra.Command {
 	var v verification
 	var org string
-	command := &cobra.Command{
-		Use:   "event ID",
+	command := p.Takes(&cobra.Command{
+		Use:   "event",
 		Short: "Verify that an event is in the log",
 		Long: `Checks that the body of an event is the one that the log of the org commits to.
 ` + verifyHelp,
 		Example: `  ledgerd verify event evt_01KAJ8Q0M6R4YB0J3X5T9ZC2DE --org acme`,
-		Args:    cli.Takes("ID"),
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
 				return v.run(ctx, p, command, c, org, "event", args[0], func(s *verify.Session) (checks.Report, error) {
@@ -92,7 +90,7 @@ func newVerifyEvent(p *cli.Program) *cobra.Command {
 				})
 			})
 		},
-	}
+	}, "ID")
 	v.addFlags(command)
 	cli.OrgFlag(command, &org)
 	return command
@@ -100,8 +98,8 @@ func newVerifyEvent(p *cli.Program) *cobra.Command {
 
 func newVerifyCommit(p *cli.Program) *cobra.Command {
 	var v verification
-	command := &cobra.Command{
-		Use:   "commit [ORG/REPO] [REV]",
+	command := p.Takes(&cobra.Command{
+		Use:   "commit",
 		Short: "Verify the attestations of a commit, and its state by the events in the log",
 		Long: `Reads all events in the log of the org, and checks those of the commit, by
 default HEAD: the attestations as 'ledgerd verify attestation' does, that the
@@ -110,7 +108,6 @@ ledger lists all of them, and that the state follows from the events. With
 ` + verifyHelp,
 		Example: `  ledgerd verify commit acme/api HEAD
   ledgerd verify commit acme/api HEAD --rederive`,
-		Args: cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.WithRev(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName, rev string) error {
 				sha, err := gitrepo.Find(ctx, cmp.Or(rev, "HEAD"))
@@ -122,7 +119,7 @@ ledger lists all of them, and that the state follows from the events. With
 				})
 			})
 		},
-	}
+	}, cli.RepoArg, cli.RevArg)
 	v.addFlags(command)
 	v.addStates(command)
 	return command
@@ -130,8 +127,8 @@ ledger lists all of them, and that the state follows from the events. With
 
 func newVerifyRepo(p *cli.Program) *cobra.Command {
 	var v verification
-	command := &cobra.Command{
-		Use:   "repo [ORG/REPO]",
+	command := p.Takes(&cobra.Command{
+		Use:   "repo",
 		Short: "Verify all that the ledger shows of a repo by the events in the log",
 		Long: `Checks the bodies of all events in the log of the org that the scope of the
 token permits to read and, for the repo, the attestations as
@@ -142,7 +139,6 @@ and two for each attestation. With --rederive, and one for each commit, derives
 the states again.
 ` + verifyHelp,
 		Example: "  ledgerd verify repo acme/api --keys keys.json --policy policy --max-age 2h",
-		Args:    cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) error {
 				return v.run(ctx, p, command, c, name.Org, "repo", name.String(), func(s *verify.Session) (checks.Report, error) {
@@ -150,7 +146,7 @@ the states again.
 				})
 			})
 		},
-	}
+	}, cli.RepoArg)
 	v.addFlags(command)
 	v.addStates(command)
 	return command

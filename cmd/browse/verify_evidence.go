@@ -13,8 +13,8 @@ import (
 
 func newVerifyEvidence(p *cli.Program) *cobra.Command {
 	var v verification
-	command := &cobra.Command{
-		Use:   "evidence FILE",
+	command := p.Takes(&cobra.Command{
+		Use:   "evidence",
 		Short: "Verify an export of evidence, without the server",
 		Long: `Checks a file that 'ledgerd evidence export' has written: that it is complete,
 that trusted keys have signed the attestations, that the log has all events, and
@@ -33,7 +33,6 @@ EXIT STATUS
   4  a check has failed`,
 		Example: `  ledgerd verify evidence release.tar --policy policy
   ledgerd verify evidence release.tar --policy policy --keys keys.json`,
-		Args: cli.Takes("FILE"),
 		RunE: func(command *cobra.Command, args []string) error {
 			o, err := v.options(p, command, "")
 			if err != nil {
@@ -50,7 +49,7 @@ EXIT STATUS
 			}
 			return show(p, report)
 		},
-	}
+	}, "FILE")
 	v.addPolicy(command)
 	v.addKeys(command)
 	return command

@@ -28,8 +28,8 @@ type receiptVerification struct {
 
 func newVerifyReceipt(p *cli.Program) *cobra.Command {
 	var v receiptVerification
-	command := &cobra.Command{
-		Use:   "receipt FILE",
+	command := p.Takes(&cobra.Command{
+		Use:   "receipt",
 		Short: "Verify a receipt, with or without the server",
 		Long: `Checks that a key that the log of the org announces has signed the receipt, that
 the log has what it rests on, that it is still valid, and that it is for what
@@ -42,9 +42,8 @@ it is not compared with the newest checkpoint of the log.
 ` + verifyHelp,
 		Example: `  ledgerd verify receipt receipt.json --repo acme/api --commit $SHA --state PROMOTABLE
   ledgerd verify receipt receipt.json --offline --policy policy`,
-		Args: cli.Takes("FILE"),
 		RunE: func(command *cobra.Command, args []string) error { return v.run(p, command, args[0]) },
-	}
+	}, "FILE")
 	v.addFlags(command)
 	flags := command.Flags()
 	flags.StringVar(&v.repo, "repo", "", "`repo` that the receipt must be for, as ORG/REPO")

@@ -35,7 +35,6 @@ transparency log: 'ledgerd verify event' proves it by its ID (-o json).`,
 		Example: `  ledgerd audit list --org acme --since 30d
   ledgerd audit list --org acme --action token --by tok_01JD3X0V6Q8Z2M4N5P7R9T1W3Y
   ledgerd audit list --org acme --action policy.applied --repo api -o json`,
-		Args: cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
 			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
 				columns := []string{"TIME", "ACTION", "REPO", "TARGET", "BY", "FROM", "CHANGES"}
@@ -102,7 +101,6 @@ func newAuditExport(p *cli.Program) *cobra.Command {
 oldest first: one event a line, byte for byte as it was logged.`,
 		Example: `  ledgerd audit export --org acme --since 2026-01-01 --out audit.jsonl
   ledgerd audit export --org acme --out - | jq .action`,
-		Args: cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
 			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
 				filter.OldestFirst = true

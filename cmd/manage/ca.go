@@ -92,7 +92,6 @@ may have been stolen.`, d.rotate),
 // its root.
 func (d caCommand) newOf(p *cli.Program, n ca.NewAuthority, command *cobra.Command, done string) *cobra.Command {
 	var org string
-	command.Args = cli.Takes()
 	command.RunE = func(command *cobra.Command, _ []string) error {
 		return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
 			root, err := c.CreateCA(ctx, org, d.purpose, n)
@@ -118,7 +117,6 @@ func (d caCommand) newShow(p *cli.Program) *cobra.Command {
 		Use:     "show",
 		Short:   "Show the CA of an org",
 		Example: d.exampleOf("show", ""),
-		Args:    cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
 			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
 				root, err := c.CA(ctx, org, d.purpose)
@@ -145,7 +143,6 @@ func (d caCommand) newRetire(p *cli.Program) *cobra.Command {
 		Short:   "End the CA of an org",
 		Long:    d.retire,
 		Example: d.exampleOf("retire", ""),
-		Args:    cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
 			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
 				root, err := c.CA(ctx, org, d.purpose)

@@ -38,44 +38,42 @@ func waitFlag(command *cobra.Command, wait *time.Duration) {
 
 func newWebhookPing(p *cli.Program) *cobra.Command {
 	var wait time.Duration
-	command := &cobra.Command{
-		Use:   "ping [ORG/REPO] WEBHOOK",
+	command := p.Takes(&cobra.Command{
+		Use:   "ping",
 		Short: "Send a ping to a webhook and show the outcome",
 		Long: `Queues a ping event, which is sent, signed and retried like any other, and waits
 for the outcome of the next attempt. A ping does not appear in the history or the
 live stream.
 ` + attemptStatuses,
 		Example: "  ledgerd webhook ping acme/api whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y",
-		Args:    cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) error {
 			return deliver(p, command, args, wait,
 				func(ctx context.Context, c *cli.Connection, name cli.RepoName, id string) (ledger.Delivery, error) {
 					return c.PingWebhook(ctx, name.Org, name.Repo, id)
 				})
 		},
-	}
+	}, cli.RepoArg, "WEBHOOK")
 	waitFlag(command, &wait)
 	return command
 }
 
 func newWebhookRedeliver(p *cli.Program) *cobra.Command {
 	var wait time.Duration
-	command := &cobra.Command{
-		Use:   "redeliver [ORG/REPO] WEBHOOK DELIVERY",
+	command := p.Takes(&cobra.Command{
+		Use:   "redeliver",
 		Short: "Send a delivery again and show the outcome",
 		Long: `Queues a delivery again, whether it succeeded or failed, and waits for the
 outcome of the next attempt. The body and the IDs are the same; the timestamp and
 the signature are new.
 ` + attemptStatuses,
 		Example: "  ledgerd webhook redeliver acme/api whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y dlv_01JD3X1B7N5C8K2M4P6R9T0V3W",
-		Args:    cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) error {
 			return deliver(p, command, args, wait,
 				func(ctx context.Context, c *cli.Connection, name cli.RepoName, id string) (ledger.Delivery, error) {
-					return c.Redeliver(ctx, name.Org, name.Repo, id, cli.RestArgs(command, args)[1])
+					return c.Redeliver(ctx, name.Org, name.Repo, id, p.RestArgs(command, args)[1])
 				})
 		},
-	}
+	}, cli.RepoArg, "WEBHOOK", "DELIVERY")
 	waitFlag(command, &wait)
 	return command
 }
@@ -150,15 +148,14 @@ func noOutcome(p *cli.Program, c *cli.Connection, record ledger.DeliveryRecord, 
 
 func newWebhookReplay(p *cli.Program) *cobra.Command {
 	var since ledger.Time
-	command := &cobra.Command{
-		Use:   "replay [ORG/REPO] WEBHOOK",
+	command := p.Takes(&cobra.Command{
+		Use:   "replay",
 		Short: "Send missed events to a webhook",
 		Long: `Queues the events since --since that the webhook missed because it failed or was
 inactive. Events that it has acknowledged, or that are already pending, are not
 queued again.`,
 		Example: `  ledgerd webhook replay acme/api whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --since 5d
   ledgerd webhook replay acme/api whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --since 2026-11-20`,
-		Args: cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.OnWebhook(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName, id string) error {
 				replayed, err := c.ReplayWebhook(ctx, name.Org, name.Repo, id, since)
@@ -175,7 +172,7 @@ queued again.`,
 				})
 			})
 		},
-	}
+	}, cli.RepoArg, "WEBHOOK")
 
 	command.Flags().Var(flagvalue.Past(&since), "since",
 		"start: how long ago, e.g. 5d or 12h, or a date or date-time")
@@ -187,18 +184,17 @@ queued again.`,
 func newWebhookDeliveries(p *cli.Program) *cobra.Command {
 	var filter client.DeliveryFilter
 	var limit int
-	command := &cobra.Command{
-		Use:   "deliveries [ORG/REPO] WEBHOOK [DELIVERY]",
+	command := p.Takes(&cobra.Command{
+		Use:   "deliveries",
 		Short: "List the deliveries of a webhook, or show one",
 		Long: `Lists the deliveries of a webhook, newest first. With DELIVERY, shows the body of
 this delivery, and the request and response of each attempt.`,
 		Example: `  ledgerd webhook deliveries acme/api whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --status failed --limit 20
   ledgerd webhook deliveries acme/api whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y dlv_01JD3X1B7N5C8K2M4P6R9T0V3W`,
-		Args: cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.OnWebhook(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName, id string) error {
-				if len(cli.RestArgs(command, args)) > 1 {
-					record, err := c.Delivery(ctx, name.Org, name.Repo, id, cli.RestArgs(command, args)[1])
+				if len(p.RestArgs(command, args)) > 1 {
+					record, err := c.Delivery(ctx, name.Org, name.Repo, id, p.RestArgs(command, args)[1])
 					if err != nil {
 						return err
 					}
@@ -212,7 +208,7 @@ this delivery, and the request and response of each attempt.`,
 					})
 			})
 		},
-	}
+	}, cli.RepoArg, "WEBHOOK", "[DELIVERY]")
 
 	flags := command.Flags()
 	flags.Var(&flagvalue.Parsed[ledger.DeliveryStatus]{Value: &filter.Status, Kind: "STATUS",

@@ -42,7 +42,6 @@ open one may do what the rule permits.`,
     --repository-id 1296269 --ref main --scope write --repo api
   ledgerd exchange-rule create --org acme --name deploy --issuer https://gitlab.com --project-id 278964 \
     --ref main --where 'claims.environment == "production"' --scope write --repo api`,
-		Args: cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
 			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
 				rule, err := c.CreateExchangeRule(ctx, org, n)
@@ -102,7 +101,6 @@ func newExchangeRuleList(p *cli.Program) *cobra.Command {
 		Use:     "list",
 		Short:   "List the exchange rules of an org",
 		Example: "  ledgerd exchange-rule list --org acme",
-		Args:    cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
 			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
 				columns := []string{"ID", "NAME", "ISSUER", "REPOSITORY", "EVENTS", "REFS", "SCOPE", "REPOS", "SIGNS AS", "CREATED"}
@@ -120,11 +118,10 @@ func newExchangeRuleList(p *cli.Program) *cobra.Command {
 
 func newExchangeRuleRemove(p *cli.Program) *cobra.Command {
 	var org string
-	command := &cobra.Command{
-		Use:     "remove ID",
+	command := p.Takes(&cobra.Command{
+		Use:     "remove",
 		Short:   "Remove an exchange rule, and revoke its API tokens",
 		Example: "  ledgerd exchange-rule remove rul_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme",
-		Args:    cli.Takes("ID"),
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
 				ask := func() (string, error) {
@@ -139,7 +136,7 @@ func newExchangeRuleRemove(p *cli.Program) *cobra.Command {
 				return p.Confirm(removed{args[0], org}, func() { terminal.Printf(p.Stdout, "Removed %s\n", args[0]) })
 			})
 		},
-	}
+	}, "ID")
 	cli.OrgFlag(command, &org)
 	p.YesFlag(command)
 	return command

@@ -53,7 +53,6 @@ another forge, gitlab.acme.example:eve: it stands for the no-reply addresses.
   ledgerd identity add --org acme --sigstore --trusted-root public-good \
     --issuer https://token.actions.githubusercontent.com --repository-id 495574555 \
     --ref refs/heads/main --dn 'cn=release,ou=build,o=acme' --may 'build:*'`,
-		Args: cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
 			switch {
 			case key != "" && n.DN == "":
@@ -149,7 +148,6 @@ func newIdentityList(p *cli.Program) *cobra.Command {
 		Use:     "list",
 		Short:   "List the trusted keys and roots of an org",
 		Example: "  ledgerd identity list --org acme",
-		Args:    cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
 			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
 				columns := []string{"ID", "KIND", "DN", "EMAIL", "MAY", "FINGERPRINT", "EXPIRES", "CREATED", "REVOKED"}
@@ -166,11 +164,10 @@ func newIdentityList(p *cli.Program) *cobra.Command {
 
 func newIdentityShow(p *cli.Program) *cobra.Command {
 	var org string
-	command := &cobra.Command{
-		Use:     "show ID",
+	command := p.Takes(&cobra.Command{
+		Use:     "show",
 		Short:   "Show a trusted key or root, and what it may attest",
 		Example: "  ledgerd identity show idn_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme",
-		Args:    cli.Takes("ID"),
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
 				i, err := c.Identity(ctx, org, args[0])
@@ -180,7 +177,7 @@ func newIdentityShow(p *cli.Program) *cobra.Command {
 				return printIdentity(p, i)
 			})
 		},
-	}
+	}, "ID")
 	cli.OrgFlag(command, &org)
 	return command
 }
@@ -190,8 +187,8 @@ func newIdentityUpdate(p *cli.Program) *cobra.Command {
 	var emails, logins []string
 	var may identity.Predicates
 	var distinct bool
-	command := &cobra.Command{
-		Use:   "update ID",
+	command := p.Takes(&cobra.Command{
+		Use:   "update",
 		Short: "Change what a trusted key or root may attest, and how commits name its signer",
 		Long: `Changes a key or root, effective immediately. Each flag replaces what is stored:
 --may, --email and --login replace the whole list. Attestations that were
@@ -205,7 +202,6 @@ takes it back. The states of the org's commits follow.`,
   ledgerd identity update idn_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme --may '*'
   ledgerd identity update idn_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme --email eve@acme.example --login github:eve
   ledgerd identity update idn_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme --distinct`,
-		Args: cli.Takes("ID"),
 		RunE: func(command *cobra.Command, args []string) error {
 			change := identity.Change{
 				May:       cli.Changed(command, "may", &may),
@@ -222,7 +218,7 @@ takes it back. The states of the org's commits follow.`,
 				return printIdentity(p, i)
 			})
 		},
-	}
+	}, "ID")
 
 	cli.OrgFlag(command, &org)
 	signerNames(command, &emails, &logins, "empty: that of the certificate")
@@ -236,8 +232,8 @@ takes it back. The states of the org's commits follow.`,
 func newIdentityRevoke(p *cli.Program) *cobra.Command {
 	var org string
 	var since ledger.Time
-	command := &cobra.Command{
-		Use:   "revoke ID",
+	command := p.Takes(&cobra.Command{
+		Use:   "revoke",
 		Short: "Revoke a trusted key or root",
 		Long: `Revokes a key or root: from now on its signatures are refused. What was recorded
 before stays and still counts. With --since, for a compromised key, what was
@@ -248,7 +244,6 @@ grows: a later call can give an earlier time.
 On a terminal it asks first, and says how many attestations are affected.`,
 		Example: `  ledgerd identity revoke idn_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme
   ledgerd identity revoke idn_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme --since 2026-11-20T09:00:00Z`,
-		Args: cli.Takes("ID"),
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
 				ask := func() (string, error) { return revokeQuestion(ctx, c, org, args[0], since) }
@@ -270,7 +265,7 @@ On a terminal it asks first, and says how many attestations are affected.`,
 				})
 			})
 		},
-	}
+	}, "ID")
 	cli.OrgFlag(command, &org)
 	command.Flags().Var(flagvalue.Past(&since), "since",
 		"what was recorded with it since then does not count any more: a date, date-time, yesterday, or how long ago, such "+

@@ -19,8 +19,8 @@ func newIssuer(p *cli.Program) *cobra.Command {
 
 func newIssuerAdd(p *cli.Program) *cobra.Command {
 	var org, jwks string
-	command := &cobra.Command{
-		Use:   "add URL",
+	command := p.Takes(&cobra.Command{
+		Use:   "add",
 		Short: "Accept tokens of an issuer",
 		Long: `Adds an OpenID Connect issuer to an org. URL is the claim iss of its tokens:
 
@@ -33,7 +33,6 @@ cannot reach the issuer, give it the keys with --jwks. Nobody gets an API token
 before you create a rule with 'ledgerd exchange-rule create'.`,
 		Example: `  ledgerd issuer add https://token.actions.githubusercontent.com --org acme
   ledgerd issuer add https://gitlab.internal --org acme --jwks keys.json`,
-		Args: cli.Takes("URL"),
 		RunE: func(command *cobra.Command, args []string) error {
 			n := exchange.NewIssuer{URL: args[0]}
 			if jwks != "" {
@@ -53,7 +52,7 @@ before you create a rule with 'ledgerd exchange-rule create'.`,
 				})
 			})
 		},
-	}
+	}, "URL")
 	cli.OrgFlag(command, &org)
 	command.Flags().StringVar(&jwks, "jwks", "", "JSON Web Key Set of the issuer, a `file` (default: ask the issuer)")
 	flagvalue.NameField(command, "jwks", "jwks")
@@ -66,7 +65,6 @@ func newIssuerList(p *cli.Program) *cobra.Command {
 		Use:     "list",
 		Short:   "List the issuers of an org",
 		Example: "  ledgerd issuer list --org acme",
-		Args:    cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
 			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
 				columns := []string{"ID", "URL", "KEYS", "CREATED"}
@@ -86,11 +84,10 @@ func newIssuerList(p *cli.Program) *cobra.Command {
 
 func newIssuerRemove(p *cli.Program) *cobra.Command {
 	var org string
-	command := &cobra.Command{
-		Use:     "remove ID",
+	command := p.Takes(&cobra.Command{
+		Use:     "remove",
 		Short:   "Remove an issuer with its exchange rules, and revoke their API tokens",
 		Example: "  ledgerd issuer remove iss_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme",
-		Args:    cli.Takes("ID"),
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
 				ask := func() (string, error) {
@@ -105,7 +102,7 @@ func newIssuerRemove(p *cli.Program) *cobra.Command {
 				return p.Confirm(removed{args[0], org}, func() { terminal.Printf(p.Stdout, "Removed %s\n", args[0]) })
 			})
 		},
-	}
+	}, "ID")
 	cli.OrgFlag(command, &org)
 	p.YesFlag(command)
 	return command

@@ -28,7 +28,6 @@ to NAME.key, unencrypted and readable only by you; the certificate, which names
 the signer, to NAME.crt. Keep the key secret. To have an org trust it, run
 'ledgerd identity add --cert NAME.crt'.`,
 		Example: "  ledgerd keygen --dn 'cn=ci,ou=build,o=acme' --out ci",
-		Args:    cli.Takes(),
 		RunE: func(*cobra.Command, []string) error {
 			if days < 1 || days > 36500 {
 				return cli.Usagef("invalid --days %d: use 1 to 36500", days)

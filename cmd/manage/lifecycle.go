@@ -12,8 +12,8 @@ import (
 )
 
 func newRepoRename(p *cli.Program) *cobra.Command {
-	return &cobra.Command{
-		Use:   "rename ORG/REPO NAME",
+	return p.Takes(&cobra.Command{
+		Use:   "rename",
 		Short: "Rename a repo, or restore a deleted one",
 		Long: `Gives a repo another name. Requests for the former name get an error that names
 the new one. What was recorded before keeps the former name in its events.
@@ -23,7 +23,6 @@ Its webhooks stay disabled, and its branches have to be registered again for
 Conflict Radar.`,
 		Example: `  ledgerd repo rename acme/api core
   ledgerd repo rename acme/~7 api`,
-		Args: cli.Takes("ORG/REPO", "NAME"),
 		RunE: func(command *cobra.Command, args []string) error {
 			name, err := cli.ParseRepoName(args[0])
 			if err != nil {
@@ -33,21 +32,20 @@ Conflict Radar.`,
 				return changeRepo(ctx, p, c, name, "Renamed "+args[0]+" to %s\n", ledger.RepoChange{Name: &args[1]})
 			})
 		},
-	}
+	}, "ORG/REPO", "NAME")
 }
 
 func newRepoArchive(p *cli.Program, archived bool) *cobra.Command {
 	command := &cobra.Command{
-		Use:   "archive [ORG/REPO]",
+		Use:   "archive",
 		Short: "Make a repo read-only",
 		Long: `Archives a repo: attestations, commits and policies are refused, and all that is
 recorded can be read. Evidence still expires. 'ledgerd repo unarchive' ends it.`,
 		Example: "  ledgerd repo archive acme/api",
-		Args:    cli.TakesRepo,
 	}
 	text := "Archived %s\n"
 	if !archived {
-		command.Use, command.Short, text = "unarchive [ORG/REPO]", "Take writes to an archived repo again", "Unarchived %s\n"
+		command.Use, command.Short, text = "unarchive", "Take writes to an archived repo again", "Unarchived %s\n"
 		command.Long, command.Example = "", "  ledgerd repo unarchive acme/api"
 	}
 	command.RunE = func(command *cobra.Command, args []string) error {
@@ -55,7 +53,7 @@ recorded can be read. Evidence still expires. 'ledgerd repo unarchive' ends it.`
 			return changeRepo(ctx, p, c, name, text, ledger.RepoChange{Archived: &archived})
 		})
 	}
-	return command
+	return p.Takes(command, cli.RepoArg)
 }
 
 // changeRepo changes a repo, and prints a text with its name.
@@ -75,8 +73,8 @@ type deletedName struct {
 }
 
 func newRepoDelete(p *cli.Program) *cobra.Command {
-	return newRepoEnd(p, "delete", "Deleted", (*client.Client).DeleteRepo, &cobra.Command{
-		Use:   "delete ORG/REPO",
+	return newRepoEnd(p, "delete", "Deleted", (*client.Client).DeleteRepo, p.Takes(&cobra.Command{
+		Use:   "delete",
 		Short: "Delete a repo, and keep its evidence",
 		Long: `Deletes a repo, after asking for its name. The name becomes free, its webhooks
 are disabled, and its branches are no longer in flight. What it has recorded
@@ -84,8 +82,7 @@ stays: 'ledgerd repo list --deleted' shows the name under which it can be read,
 such as acme/~7, and 'ledgerd repo rename' restores it.`,
 		Example: `  ledgerd repo delete acme/api
   ledgerd repo delete acme/api --confirm api`,
-		Args: cli.Takes("ORG/REPO"),
-	})
+	}, "ORG/REPO"))
 }
 
 // newRepoEnd makes a command that deletes or purges a repo, after its name is confirmed.
@@ -114,8 +111,8 @@ func newRepoEnd(
 }
 
 func newOrgRename(p *cli.Program) *cobra.Command {
-	return &cobra.Command{
-		Use:   "rename ORG NAME",
+	return p.Takes(&cobra.Command{
+		Use:   "rename",
 		Short: "Rename an org, or restore a deleted one",
 		Long: `Gives an org another name. Its tokens stay valid, for the new name; requests for
 the former one are refused. What was recorded before keeps the former name. An
@@ -126,32 +123,30 @@ A deleted org is restored by a name: 'ledgerd org list --deleted' lists them. It
 tokens stay revoked, and its webhooks disabled.`,
 		Example: `  ledgerd org rename acme globex --database ledger.db
   ledgerd org rename '~3' acme --database ledger.db`,
-		Args: cli.Takes("ORG", "NAME"),
 		RunE: func(command *cobra.Command, args []string) error {
 			return changeOrg(p, command, args[:1], "Renamed "+args[0]+" to %s\n", ledger.OrgChange{Name: &args[1]})
 		},
-	}
+	}, "ORG", "NAME")
 }
 
 func newOrgArchive(p *cli.Program, archived bool) *cobra.Command {
 	command := &cobra.Command{
-		Use:   "archive [ORG]",
+		Use:   "archive",
 		Short: "Make an org read-only",
 		Long: `Archives an org with all its repos: nothing is recorded, and no repo, token or
 identity is added. Tokens and identities can be revoked. 'ledgerd org unarchive'
 ends it.`,
 		Example: "  ledgerd org archive acme",
-		Args:    cli.Takes("[ORG]"),
 	}
 	text := "Archived %s\n"
 	if !archived {
-		command.Use, command.Short, text = "unarchive [ORG]", "Take writes to an archived org again", "Unarchived %s\n"
+		command.Use, command.Short, text = "unarchive", "Take writes to an archived org again", "Unarchived %s\n"
 		command.Long, command.Example = "", "  ledgerd org unarchive acme"
 	}
 	command.RunE = func(command *cobra.Command, args []string) error {
 		return changeOrg(p, command, args, text, ledger.OrgChange{Archived: &archived})
 	}
-	return command
+	return p.Takes(command, "[ORG]")
 }
 
 // changeOrg changes an org, and prints a text with its name.
@@ -166,16 +161,15 @@ func changeOrg(p *cli.Program, command *cobra.Command, args []string, text strin
 }
 
 func newOrgDelete(p *cli.Program) *cobra.Command {
-	return newOrgEnd(p, "delete", "Deleted", (*client.Client).DeleteOrg, &cobra.Command{
-		Use:   "delete ORG",
+	return newOrgEnd(p, "delete", "Deleted", (*client.Client).DeleteOrg, p.Takes(&cobra.Command{
+		Use:   "delete",
 		Short: "Delete an org, and keep its evidence",
 		Long: `Deletes an org, after asking for its name. The name becomes free, its tokens and
 sessions end, and its webhooks are disabled. What it has recorded stays: 'ledgerd
 org list --deleted' shows the name under which the administrator of the host can
 read it, such as ~3, and 'ledgerd org rename' restores it.`,
 		Example: "  ledgerd org delete acme --database ledger.db",
-		Args:    cli.Takes("ORG"),
-	})
+	}, "ORG"))
 }
 
 // newOrgEnd makes a command that deletes or purges an org, after its name is confirmed.

@@ -34,7 +34,6 @@ With -o json it prints one JSON object per line, with the body of the delivery
 and whether it was verified.`,
 		Example: `  LEDGERD_WEBHOOK_SECRET_FILE=secret ledgerd webhook listen
   ledgerd webhook listen --listen 127.0.0.1:9000 --status 500   # watch the retries`,
-		Args: cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) (err error) {
 			if v.Status != 0 && (v.Status < 200 || v.Status > 599) {
 				return cli.Usagef("invalid --status %d: use 200 to 599", v.Status)

@@ -18,14 +18,13 @@ func newOrg(p *cli.Program) *cobra.Command {
 }
 
 func newOrgCreate(p *cli.Program) *cobra.Command {
-	return &cobra.Command{
-		Use:   "create NAME",
+	return p.Takes(&cobra.Command{
+		Use:   "create",
 		Short: "Create an org, and the database if it does not exist",
 		Long: `Creates an org, which owns repos, identities and tokens. Only the administrator
 of the host may do this, so the command works on the database file. If the file
 does not exist, it is created.`,
 		Example: "  ledgerd org create acme --database ledger.db",
-		Args:    cli.Takes("NAME"),
 		RunE: func(command *cobra.Command, args []string) error {
 			if err := ledger.CheckOrg(args[0]); err != nil {
 				return err
@@ -47,7 +46,7 @@ does not exist, it is created.`,
 			}
 			return l.Explain(l.Use(command.Context(), create))
 		},
-	}
+	}, "NAME")
 }
 
 func newOrgList(p *cli.Program) *cobra.Command {
@@ -56,7 +55,6 @@ func newOrgList(p *cli.Program) *cobra.Command {
 		Use:     "list",
 		Short:   "List the orgs",
 		Example: "  ledgerd org list --database ledger.db",
-		Args:    cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
 			l, err := p.Locate(command)
 			if err != nil {
@@ -80,8 +78,8 @@ func newOrgList(p *cli.Program) *cobra.Command {
 
 func newOrgUpdate(p *cli.Program) *cobra.Command {
 	var logPublic bool
-	command := &cobra.Command{
-		Use:   "update [ORG]",
+	command := p.Takes(&cobra.Command{
+		Use:   "update",
 		Short: "Change the settings of an org",
 		Long: `Changes the settings of an org.
 
@@ -91,7 +89,6 @@ the type and the time of each event, and nothing else: no repo, commit or name.
 What was read cannot be made private again. See docs/proof.md.`,
 		Example: `  ledgerd org update acme --log-public
   ledgerd org update acme --log-public=false`,
-		Args: cli.Takes("[ORG]"),
 		RunE: func(command *cobra.Command, args []string) error {
 			change := ledger.OrgChange{LogPublic: cli.Changed(command, "log-public", &logPublic)}
 			return p.WithOrgArg(command, args, &p.Global.Repo, func(ctx context.Context, c *cli.Connection, org string) error {
@@ -108,7 +105,7 @@ What was read cannot be made private again. See docs/proof.md.`,
 				})
 			})
 		},
-	}
+	}, "[ORG]")
 
 	command.Flags().BoolVar(&logPublic, "log-public", false, "let everybody read the files of the transparency log")
 	flagvalue.Require(command, "log-public")

@@ -25,12 +25,11 @@ func newPolicy(p *cli.Program) *cobra.Command {
 func newPolicyShow(p *cli.Program) *cobra.Command {
 	var version int
 	var format string
-	command := &cobra.Command{
-		Use:   "show [ORG/REPO]",
+	command := p.Takes(&cobra.Command{
+		Use:   "show",
 		Short: "Print the policy contract of a repo, as YAML for 'policy apply'",
 		Example: `  ledgerd policy show acme/api >policy.yaml
   ledgerd policy show acme/api --version 3 -o json`,
-		Args: cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) error {
 			if version < 0 || (version == 0 && command.Flags().Changed("version")) {
 				return cli.Usagef("invalid --version %d: use 1 or more", version)
@@ -55,7 +54,7 @@ func newPolicyShow(p *cli.Program) *cobra.Command {
 				return p.Print(shown, func() { _, _ = p.Stdout.Exact().Write(text) })
 			})
 		},
-	}
+	}, cli.RepoArg)
 
 	command.Flags().IntVar(&version, "version", 0, "show version `N` (default the active one)")
 	flagvalue.ChoiceVar(command, command.Flags(), &format, "output", "o", "output format; table means yaml",
@@ -66,11 +65,10 @@ func newPolicyShow(p *cli.Program) *cobra.Command {
 
 func newPolicyHistory(p *cli.Program) *cobra.Command {
 	var limit int
-	command := &cobra.Command{
-		Use:     "history [ORG/REPO]",
+	command := p.Takes(&cobra.Command{
+		Use:     "history",
 		Short:   "List the policy versions of a repo, newest first",
 		Example: "  ledgerd policy history acme/api",
-		Args:    cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) error {
 				columns := []string{"VERSION", "CREATED", "BY", "DIGEST"}
@@ -79,15 +77,15 @@ func newPolicyHistory(p *cli.Program) *cobra.Command {
 				})
 			})
 		},
-	}
+	}, cli.RepoArg)
 	cli.LimitFlag(command, &limit)
 	return command
 }
 
 func newPolicySimulate(p *cli.Program) *cobra.Command {
 	var source contractSource
-	command := &cobra.Command{
-		Use:   "simulate [ORG/REPO]",
+	command := p.Takes(&cobra.Command{
+		Use:   "simulate",
 		Short: "Dry run: show which commits would change state under a contract",
 		Long: `Shows which commits of the repo would change state if the contract were applied
 now, and why. Nothing is written.
@@ -97,7 +95,6 @@ overlaps. Commits are not compared again: the effects of 'ignore', 'enabled' and
 'max_age' on the overlaps show only after the contract is applied.`,
 		Example: `  ledgerd policy simulate acme/api -f policy.yaml
   ledgerd policy simulate acme/api --default`,
-		Args: cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) error {
 			contract, err := readContract(p, source)
 			if err != nil {
@@ -111,15 +108,15 @@ overlaps. Commits are not compared again: the effects of 'ignore', 'enabled' and
 				return p.Print(s, func() { display.Simulation(p.Stdout, s) })
 			})
 		},
-	}
+	}, cli.RepoArg)
 	source.addFlags(command)
 	return command
 }
 
 func newPolicyLint(p *cli.Program) *cobra.Command {
 	var file string
-	command := &cobra.Command{
-		Use:   "lint [ORG/REPO]",
+	command := p.Takes(&cobra.Command{
+		Use:   "lint",
 		Short: "Review a contract for probable mistakes (sets the exit status)",
 		Long: `Reviews the active contract of the repo, or the one in a YAML or JSON file: which
 requirements any trusted identity satisfies alone, which nobody can meet, and
@@ -133,7 +130,6 @@ EXIT STATUS
   4  findings`,
 		Example: `  ledgerd policy lint acme/api
   ledgerd policy lint acme/api -f policy.yaml`,
-		Args: cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) (err error) {
 			var contract contractfile.File
 			if command.Flags().Changed("file") {
@@ -145,7 +141,7 @@ EXIT STATUS
 				return lintPolicy(ctx, p, c, name, contract)
 			})
 		},
-	}
+	}, cli.RepoArg)
 	command.Flags().StringVarP(&file, "file", "f", "",
 		"contract, a YAML or JSON `file`; - for standard input (default the active one)")
 	return command
@@ -173,8 +169,8 @@ func lintPolicy(
 
 func newPolicyApply(p *cli.Program) *cobra.Command {
 	var source contractSource
-	command := &cobra.Command{
-		Use:   "apply [ORG/REPO]",
+	command := p.Takes(&cobra.Command{
+		Use:   "apply",
 		Short: "Apply a policy contract to a repo",
 		Long: `Makes the contract in a YAML or JSON file the active one of the repo, as a new
 version, and re-evaluates the commits of the repo. If the contract is equal to
@@ -182,7 +178,6 @@ the active one, this is a no-op. If the policy changes at the same time, the
 command fails and writes nothing.`,
 		Example: `  ledgerd policy apply acme/api -f policy.yaml
   ledgerd policy show acme/api | sed 's/threshold: 1/threshold: 2/' | ledgerd policy apply acme/api -f -`,
-		Args: cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) error {
 			contract, err := readContract(p, source)
 			if err != nil {
@@ -192,7 +187,7 @@ command fails and writes nothing.`,
 				return applyPolicy(ctx, p, c, name, contract)
 			})
 		},
-	}
+	}, cli.RepoArg)
 
 	source.addFlags(command)
 	return command

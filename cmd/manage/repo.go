@@ -22,8 +22,8 @@ func newRepo(p *cli.Program) *cobra.Command {
 
 func newRepoCreate(p *cli.Program) *cobra.Command {
 	var branch, webURL, kind string
-	command := &cobra.Command{
-		Use:   "create [ORG/]REPO",
+	command := p.Takes(&cobra.Command{
+		Use:   "create",
 		Short: "Create a repo",
 		Long: `Creates a repo. Its default policy requires a passing test:* for ATTESTED, a
 passing review:* by somebody else, who is no author of the commit, for
@@ -34,7 +34,6 @@ with 'ledgerd policy apply'.
 With --web-url, the pages link to the repo's commits, branches and files there.`,
 		Example: `  ledgerd repo create acme/api
   ledgerd repo create acme/api --default-branch trunk --web-url https://github.com/acme/api`,
-		Args: cli.Takes("[ORG/]REPO"),
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.WithNewRepo(command, args[0], func(ctx context.Context, c *cli.Connection, name cli.RepoName) error {
 				repo, err := c.CreateRepo(ctx, name.Org, ledger.NewRepo{
@@ -47,7 +46,7 @@ With --web-url, the pages link to the repo's commits, branches and files there.`
 				return p.Confirm(repo, func() { terminal.Printf(p.Stdout, "Created repo %s/%s\n", repo.Org, repo.Name) })
 			})
 		},
-	}
+	}, "[ORG/]REPO")
 
 	command.Flags().StringVar(
 		&branch, "default-branch", "", "target `branch` of commits that name none (default main)")
@@ -74,7 +73,6 @@ func newRepoList(p *cli.Program) *cobra.Command {
 		Use:     "list",
 		Short:   "List the repos of an org",
 		Example: "  ledgerd repo list --org acme",
-		Args:    cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
 			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
 				if deleted {
@@ -103,11 +101,10 @@ func newRepoList(p *cli.Program) *cobra.Command {
 }
 
 func newRepoShow(p *cli.Program) *cobra.Command {
-	return &cobra.Command{
-		Use:     "show [ORG/REPO]",
+	return p.Takes(&cobra.Command{
+		Use:     "show",
 		Short:   "Show a repo, with the number of commits in each state",
 		Example: "  ledgerd repo show acme/api",
-		Args:    cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) error {
 				repo, err := c.Repo(ctx, name.Org, name.Repo)
@@ -117,14 +114,14 @@ func newRepoShow(p *cli.Program) *cobra.Command {
 				return p.Print(repo, func() { display.Repo(p.Stdout, repo) })
 			})
 		},
-	}
+	}, cli.RepoArg)
 }
 
 func newRepoUpdate(p *cli.Program) *cobra.Command {
 	var webURL, kind string
 	var keep ledger.Retention
-	command := &cobra.Command{
-		Use:   "update [ORG/REPO]",
+	command := p.Takes(&cobra.Command{
+		Use:   "update",
 		Short: "Change the forge of a repo, and how long it keeps evidence",
 		Long: `Changes where people see a repo in a browser. The pages link to commits,
 branches, files and pull requests there. The kind of forge says how these links
@@ -139,7 +136,6 @@ keep their states. docs/operations.md says what can no longer be verified.`,
   ledgerd repo update acme/api --web-url https://git.acme.example/acme/api --forge gitea
   ledgerd repo update acme/api --web-url ""
   ledgerd repo update acme/api --keep-envelopes 730d --keep-deliveries 7d`,
-		Args: cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) error {
 			change := ledger.RepoChange{
 				WebURL: cli.Changed(command, "web-url", &webURL),
@@ -161,7 +157,7 @@ keep their states. docs/operations.md says what can no longer be verified.`,
 				return p.Print(repo, func() { display.Repo(p.Stdout, repo) })
 			})
 		},
-	}
+	}, cli.RepoArg)
 
 	siteFlags(command, &webURL, &kind)
 	keepFlag(command, "envelopes", "signed envelopes", &keep.Envelopes)

@@ -38,7 +38,6 @@ Scopes:
 With --repo, the token is only for what is about one of these repos.`,
 		Example: `  ledgerd token create --org acme --name ci --scope write --repo api
   ledgerd token create --org acme --name dashboard --scope read --expires 90d -o json`,
-		Args: cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
 			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
 				token, err := c.CreateToken(ctx, org, n)
@@ -70,7 +69,6 @@ func newTokenList(p *cli.Program) *cobra.Command {
 		Use:     "list",
 		Short:   "List the API tokens of an org, without their secrets",
 		Example: "  ledgerd token list --org acme",
-		Args:    cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
 			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
 				columns := []string{"ID", "NAME", "SCOPE", "CREATED", "LAST USED", "EXPIRES", "REVOKED", "REPOS", "CREATED BY",
@@ -88,11 +86,10 @@ func newTokenList(p *cli.Program) *cobra.Command {
 
 func newTokenRevoke(p *cli.Program) *cobra.Command {
 	var org string
-	command := &cobra.Command{
-		Use:     "revoke ID",
+	command := p.Takes(&cobra.Command{
+		Use:     "revoke",
 		Short:   "Revoke an API token",
 		Example: "  ledgerd token revoke tok_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme",
-		Args:    cli.Takes("ID"),
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
 				ask := func() (string, error) {
@@ -107,7 +104,7 @@ func newTokenRevoke(p *cli.Program) *cobra.Command {
 				return p.Confirm(revoked{ID: args[0], Org: org}, func() { terminal.Printf(p.Stdout, "Revoked %s\n", args[0]) })
 			})
 		},
-	}
+	}, "ID")
 	cli.OrgFlag(command, &org)
 	p.YesFlag(command)
 	return command
@@ -140,7 +137,6 @@ func newTokenShow(p *cli.Program) *cobra.Command {
 		Use:     "show",
 		Short:   "Show the token in use and its scope",
 		Example: "  ledgerd token show --server https://ledger.example",
-		Args:    cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
 			return p.With(command, func(ctx context.Context, c *cli.Connection) (err error) {
 				token := ledger.Token{Name: "host", Scope: ledger.Host}

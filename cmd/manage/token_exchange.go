@@ -38,7 +38,6 @@ EXIT STATUS
   2  usage error`,
 		Example: `  ledgerd token exchange --org acme --server https://ledger.example.com
   ledgerd token exchange --org acme --id-token job.jwt --scope read -o json`,
-		Args: cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) error { return x.run(p, command) },
 	}
 	flags := command.Flags()

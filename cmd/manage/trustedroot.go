@@ -21,8 +21,8 @@ func newTrustedRoot(p *cli.Program) *cobra.Command {
 
 func newTrustedRootSet(p *cli.Program) *cobra.Command {
 	var org, file string
-	command := &cobra.Command{
-		Use:   "set NAME",
+	command := p.Takes(&cobra.Command{
+		Use:   "set",
 		Short: "Set a trusted root, or its next version",
 		Long: `Sets a trusted root: the certificate authorities, transparency logs and
 timestamp authorities of a Sigstore instance, as its file trusted_root.json has
@@ -31,7 +31,6 @@ verified with it from now on. What was recorded before stays and still counts.
 
 The ledger fetches nothing. When an instance gets new keys, set its new file.`,
 		Example: `  ledgerd trusted-root set public-good --org acme --file trusted_root.json`,
-		Args:    cli.Takes("NAME"),
 		RunE: func(command *cobra.Command, args []string) error {
 			document, err := p.ReadFile(file)
 			if err != nil {
@@ -47,7 +46,7 @@ The ledger fetches nothing. When an instance gets new keys, set its new file.`,
 				})
 			})
 		},
-	}
+	}, "NAME")
 	cli.OrgFlag(command, &org)
 	command.Flags().StringVar(&file, "file", "", "trusted root, a JSON `file`; - is standard input")
 	flagvalue.Require(command, "file")
@@ -60,7 +59,6 @@ func newTrustedRootList(p *cli.Program) *cobra.Command {
 		Use:     "list",
 		Short:   "List the versions of the trusted roots of an org",
 		Example: "  ledgerd trusted-root list --org acme",
-		Args:    cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
 			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
 				columns := []string{"NAME", "VERSION", "DIGEST", "CREATED", "REMOVED"}
@@ -81,12 +79,11 @@ func newTrustedRootList(p *cli.Program) *cobra.Command {
 func newTrustedRootShow(p *cli.Program) *cobra.Command {
 	var org string
 	var version int
-	command := &cobra.Command{
-		Use:     "show NAME",
+	command := p.Takes(&cobra.Command{
+		Use:     "show",
 		Short:   "Print the document of a trusted root",
 		Long:    "Prints the document of a trusted root, as it was set; with -o json, the record.",
 		Example: "  ledgerd trusted-root show public-good --org acme --version 1",
-		Args:    cli.Takes("NAME"),
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
 				r, err := c.TrustedRoot(ctx, org, args[0], version)
@@ -98,7 +95,7 @@ func newTrustedRootShow(p *cli.Program) *cobra.Command {
 				})
 			})
 		},
-	}
+	}, "NAME")
 	cli.OrgFlag(command, &org)
 	command.Flags().IntVar(&version, "version", 0, "`number` of the version (default: the one in effect)")
 	return command
@@ -106,15 +103,14 @@ func newTrustedRootShow(p *cli.Program) *cobra.Command {
 
 func newTrustedRootRemove(p *cli.Program) *cobra.Command {
 	var org string
-	command := &cobra.Command{
-		Use:   "remove NAME",
+	command := p.Takes(&cobra.Command{
+		Use:   "remove",
 		Short: "Remove a trusted root",
 		Long: `Removes a trusted root: bundles that need it are refused from now on. What was
 recorded before stays and still counts.
 
 On a terminal it asks first.`,
 		Example: "  ledgerd trusted-root remove public-good --org acme",
-		Args:    cli.Takes("NAME"),
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
 				ask := func() (string, error) {
@@ -131,7 +127,7 @@ On a terminal it asks first.`,
 				})
 			})
 		},
-	}
+	}, "NAME")
 	cli.OrgFlag(command, &org)
 	p.YesFlag(command)
 	return command

@@ -70,8 +70,8 @@ func parseBool(s string) (bool, error) {
 func newWebhookAdd(p *cli.Program) *cobra.Command {
 	var n ledger.NewWebhook
 	var active bool
-	command := &cobra.Command{
-		Use:   "add [ORG/REPO]",
+	command := p.Takes(&cobra.Command{
+		Use:   "add",
 		Short: "Create a webhook and print its signing secret (shown only once)",
 		Long: `Creates a webhook: from now on, events of the repo with one of the given types
 are posted to the URL. They are signed with a secret, and only this secret is
@@ -88,7 +88,6 @@ Here --url is the receiver. To name the ledgerd server, use --server or
 LEDGERD_URL.`,
 		Example: `  ledgerd webhook add acme/api --url https://ci.example.com/ledger
   ledgerd webhook add acme/api --url https://ci.example.com/ledger --events attestation,state -o json`,
-		Args: cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) error {
 			n.Active = &active
 			if err := readURL(p, &n.URL); err != nil {
@@ -105,7 +104,7 @@ LEDGERD_URL.`,
 				return p.Print(w, func() { terminal.Printf(p.Stdout, "%s\n", w.Secret) })
 			})
 		},
-	}
+	}, cli.RepoArg)
 	urlFlag(command, &n.URL)
 	eventsFlag(command, &n.Events, "event `types` to send, comma-separated (default attestation,state,policy)")
 	command.Flags().StringVar(&n.Description, "description", "", "descriptive `text`")
@@ -115,11 +114,10 @@ LEDGERD_URL.`,
 }
 
 func newWebhookList(p *cli.Program) *cobra.Command {
-	return &cobra.Command{
-		Use:     "list [ORG/REPO]",
+	return p.Takes(&cobra.Command{
+		Use:     "list",
 		Short:   "List the webhooks of a repo, without their secrets",
 		Example: "  ledgerd webhook list acme/api",
-		Args:    cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) error {
 				columns := []string{"ID", "URL", "EVENTS", "STATUS", "DESCRIPTION"}
@@ -129,15 +127,14 @@ func newWebhookList(p *cli.Program) *cobra.Command {
 				})
 			})
 		},
-	}
+	}, cli.RepoArg)
 }
 
 func newWebhookShow(p *cli.Program) *cobra.Command {
-	return &cobra.Command{
-		Use:     "show [ORG/REPO] WEBHOOK",
+	return p.Takes(&cobra.Command{
+		Use:     "show",
 		Short:   "Show a webhook and its status",
 		Example: "  ledgerd webhook show acme/api whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y",
-		Args:    cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.OnWebhook(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName, id string) error {
 				w, err := c.Webhook(ctx, name.Org, name.Repo, id)
@@ -147,15 +144,15 @@ func newWebhookShow(p *cli.Program) *cobra.Command {
 				return p.Print(w, func() { display.Webhook(p.Stdout, w) })
 			})
 		},
-	}
+	}, cli.RepoArg, "WEBHOOK")
 }
 
 func newWebhookUpdate(p *cli.Program) *cobra.Command {
 	var url, description string
 	var events []ledger.EventType
 	var active bool
-	command := &cobra.Command{
-		Use:   "update [ORG/REPO] WEBHOOK",
+	command := p.Takes(&cobra.Command{
+		Use:   "update",
 		Short: "Change, activate or deactivate a webhook",
 		Long: `Changes the properties of a webhook that the flags name.
 
@@ -167,7 +164,6 @@ Here --url is the receiver. To name the ledgerd server, use --server or
 LEDGERD_URL.`,
 		Example: `  ledgerd webhook update acme/api whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --events attestation,state,policy,radar
   ledgerd webhook update acme/api whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --active=false`,
-		Args: cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) error {
 			if err := readURL(p, &url); err != nil {
 				return err
@@ -189,7 +185,7 @@ LEDGERD_URL.`,
 				return p.Print(w, func() { display.Webhook(p.Stdout, w) })
 			})
 		},
-	}
+	}, cli.RepoArg, "WEBHOOK")
 	urlFlag(command, &url)
 	eventsFlag(command, &events, "event `types` to send, comma-separated")
 	command.Flags().StringVar(&description, "description", "", "descriptive `text`")
@@ -198,11 +194,10 @@ LEDGERD_URL.`,
 }
 
 func newWebhookRemove(p *cli.Program) *cobra.Command {
-	command := &cobra.Command{
-		Use:     "remove [ORG/REPO] WEBHOOK",
+	command := p.Takes(&cobra.Command{
+		Use:     "remove",
 		Short:   "Delete a webhook and cancel its pending deliveries",
 		Example: "  ledgerd webhook remove acme/api whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y",
-		Args:    cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.OnWebhook(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName, id string) error {
 				if err := p.Ask(aboutWebhook(ctx, c, name, id, "Delete", "and cancel its pending deliveries")); err != nil {
@@ -219,7 +214,7 @@ func newWebhookRemove(p *cli.Program) *cobra.Command {
 				return p.Confirm(deleted, func() { terminal.Printf(p.Stdout, "Deleted webhook %s\n", terminal.Printable(id)) })
 			})
 		},
-	}
+	}, cli.RepoArg, "WEBHOOK")
 	p.YesFlag(command)
 	return command
 }
@@ -236,8 +231,8 @@ func aboutWebhook(
 
 func newWebhookRotate(p *cli.Program) *cobra.Command {
 	overlap := ledger.DefaultOverlap
-	command := &cobra.Command{
-		Use:   "rotate [ORG/REPO] WEBHOOK",
+	command := p.Takes(&cobra.Command{
+		Use:   "rotate",
 		Short: "Replace the signing secret of a webhook (shown only once)",
 		Long: `Creates a new signing secret and prints only the secret to standard output. It is
 in effect immediately. During the overlap period the old secret signs as well, so
@@ -246,7 +241,6 @@ with the new secret, X-ledger-Signature-Previous with the old one, and
 webhook-signature with both.`,
 		Example: `  ledgerd webhook rotate acme/api whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y >secret
   ledgerd webhook rotate acme/api whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --overlap 0s   # the old secret has leaked`,
-		Args: cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.OnWebhook(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName, id string) error {
 				after := "and stop signing with the old one at once"
@@ -269,7 +263,7 @@ webhook-signature with both.`,
 				return p.Print(w, func() { terminal.Printf(p.Stdout, "%s\n", w.Secret) })
 			})
 		},
-	}
+	}, cli.RepoArg, "WEBHOOK")
 
 	command.Flags().Var(
 		&flagvalue.Parsed[ledger.Duration]{Value: &overlap, Text: overlap.String(), Kind: "DURATION", Parse: parseOverlap},

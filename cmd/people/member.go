@@ -39,7 +39,6 @@ Roles:
 To admit whole groups, see 'ledgerd member rule add'.`,
 		Example: `  ledgerd member add --org acme --issuer https://acme.okta.com \
     --subject 00u1a2b3c4 --dn cn=ann,ou=people-dev,o=acme --role contributor`,
-		Args: cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
 			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
 				m, err := c.AddMember(ctx, org, n)
@@ -68,7 +67,6 @@ func newMemberList(p *cli.Program) *cobra.Command {
 		Use:     "list",
 		Short:   "List the members and former members of an org",
 		Example: "  ledgerd member list --org acme",
-		Args:    cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
 			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
 				columns := []string{"ID", "DN", "NAME", "ROLE", "SET BY", "SIGNED IN", "REMOVED", "ISSUER", "SUBJECT"}
@@ -90,8 +88,8 @@ func newMemberSet(p *cli.Program) *cobra.Command {
 	var org string
 	var r member.Role
 	var distinct bool
-	command := &cobra.Command{
-		Use:   "set ID",
+	command := p.Takes(&cobra.Command{
+		Use:   "set",
 		Short: "Change the role of a member, or say that two with one name are two people",
 		Long: `Changes the role of a member. From then on, rules no longer decide about the
 member. Sign-ins and API tokens of the member that permit more are revoked.
@@ -100,7 +98,6 @@ Signers with the same common name count once. If a member is another person
 than they are, --distinct says so, and --distinct=false takes it back.`,
 		Example: `  ledgerd member set mem_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme --role maintainer
   ledgerd member set mem_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme --distinct`,
-		Args: cli.Takes("ID"),
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
 				m, err := c.ChangeMember(ctx, org, args[0], member.Change{Role: cli.Changed(command, "role", &r),
@@ -113,7 +110,7 @@ than they are, --distinct says so, and --distinct=false takes it back.`,
 				})
 			})
 		},
-	}
+	}, "ID")
 	cli.OrgFlag(command, &org)
 	roleFlag(command, &r)
 	command.Flags().BoolVar(&distinct, "distinct", false,
@@ -133,8 +130,8 @@ func distinctly(m member.Member) string {
 func newMemberRemove(p *cli.Program) *cobra.Command {
 	var org string
 	change := member.Change{Removed: new(true)}
-	command := &cobra.Command{
-		Use:   "remove ID",
+	command := p.Takes(&cobra.Command{
+		Use:   "remove",
 		Short: "Remove a member with sign-ins, tokens and keys",
 		Long: `Ends a membership, and with it what the member could still use: sign-ins, the API
 tokens that the member has created, passkeys, and the keys that are registered
@@ -150,7 +147,6 @@ On a terminal it asks first, and says what ends.`,
 		Example: `  ledgerd member remove mem_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme
   ledgerd member remove mem_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme \
     --also idn_01JD3X0V6Q8Z2M4N5P7R9T1W3Y`,
-		Args: cli.Takes("ID"),
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
 				m, err := c.Member(ctx, org, args[0])
@@ -171,7 +167,7 @@ On a terminal it asks first, and says what ends.`,
 				return p.Confirm(l, func() { l.print(p.Stdout) })
 			})
 		},
-	}
+	}, "ID")
 	cli.OrgFlag(command, &org)
 	flags := command.Flags()
 	flags.BoolVar(&change.KeepKeys, "keep-keys", false, "keep the keys and passkeys of the member")
@@ -184,13 +180,12 @@ On a terminal it asks first, and says what ends.`,
 
 func newMemberRestore(p *cli.Program) *cobra.Command {
 	var org string
-	command := &cobra.Command{
-		Use:   "restore ID",
+	command := p.Takes(&cobra.Command{
+		Use:   "restore",
 		Short: "Restore a former member",
 		Long: `Restores a membership with the role that it had. The person has to sign in again,
 and tokens that were revoked stay revoked.`,
 		Example: "  ledgerd member restore mem_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme",
-		Args:    cli.Takes("ID"),
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
 				removed := false
@@ -203,7 +198,7 @@ and tokens that were revoked stay revoked.`,
 				})
 			})
 		},
-	}
+	}, "ID")
 	cli.OrgFlag(command, &org)
 	return command
 }

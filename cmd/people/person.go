@@ -24,8 +24,8 @@ func newPerson(p *cli.Program) *cobra.Command {
 
 func newPersonShow(p *cli.Program) *cobra.Command {
 	var org string
-	command := &cobra.Command{
-		Use:   "show NAME",
+	command := p.Takes(&cobra.Command{
+		Use:   "show",
 		Short: "Show the keys, sign-ins and tokens of a person, and what they signed",
 		Long: `Shows all that an org has of one person: memberships, keys and what they may
 attest, passkeys, sign-ins, API tokens, and the newest attestations of each repo.
@@ -34,7 +34,6 @@ an identity. People with the same common name, address or login are shown
 together, as they count once.`,
 		Example: `  ledgerd person show rita --org acme
   ledgerd person show rita@acme.example --org acme`,
-		Args: cli.Takes("NAME"),
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
 				who, err := personNamed(ctx, c.Client, org, args[0])
@@ -51,7 +50,7 @@ together, as they count once.`,
 				return p.Print(who, func() { who.print(p.Stdout) })
 			})
 		},
-	}
+	}, "NAME")
 	cli.OrgFlag(command, &org)
 	return command
 }

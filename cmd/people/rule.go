@@ -40,7 +40,6 @@ A rule cannot be changed: create another rule, and remove this one.`,
 		Example: `  ledgerd member rule add --org acme --issuer https://acme.okta.com \
     --claim groups --value developers --role contributor \
     --dn 'cn={login},ou=people-dev,o=acme'`,
-		Args: cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
 			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
 				r, err := c.CreateMemberRule(ctx, org, n)
@@ -68,7 +67,6 @@ func newRuleList(p *cli.Program) *cobra.Command {
 		Use:     "list",
 		Short:   "List the member rules of an org",
 		Example: "  ledgerd member rule list --org acme",
-		Args:    cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
 			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
 				columns := []string{"ID", "ISSUER", "CLAIM", "VALUE", "ROLE", "DN", "CREATED", "INEFFECTIVE"}
@@ -84,13 +82,12 @@ func newRuleList(p *cli.Program) *cobra.Command {
 
 func newRuleRemove(p *cli.Program) *cobra.Command {
 	var org string
-	command := &cobra.Command{
-		Use:   "remove ID",
+	command := p.Takes(&cobra.Command{
+		Use:   "remove",
 		Short: "Remove a member rule",
 		Long: `Removes a rule. Members whom no other rule admits cannot sign in again. Their
 sign-ins stay until they expire: 'ledgerd member remove' ends these.`,
 		Example: "  ledgerd member rule remove mrl_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme",
-		Args:    cli.Takes("ID"),
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
 				ask := func() (string, error) { return fmt.Sprintf("Remove the member rule %s of %s?", args[0], org), nil }
@@ -103,7 +100,7 @@ sign-ins stay until they expire: 'ledgerd member remove' ends these.`,
 				return p.Confirm(ended{args[0], org}, func() { terminal.Printf(p.Stdout, "Removed %s\n", args[0]) })
 			})
 		},
-	}
+	}, "ID")
 	cli.OrgFlag(command, &org)
 	p.YesFlag(command)
 	return command

@@ -35,7 +35,7 @@ func listsOwned[T any](
 	columns []string, row func(T) []any,
 ) *cobra.Command {
 	var org, owner string
-	command.Use, command.Args = "list", cli.Takes()
+	command.Use = "list"
 	command.RunE = func(command *cobra.Command, _ []string) error {
 		return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
 			return cli.PrintList(p, list(c.Client, ctx, org, owner), 0, columns, row)
@@ -48,13 +48,12 @@ func listsOwned[T any](
 
 func newSignInEnd(p *cli.Program) *cobra.Command {
 	var org string
-	command := &cobra.Command{
-		Use:   "end ID",
+	command := p.Takes(&cobra.Command{
+		Use:   "end",
 		Short: "End a sign-in",
 		Long: `Ends a sign-in: its pages and streams end within 15 seconds. The person can sign
 in again; to prevent that, see 'ledgerd member remove'.`,
 		Example: "  ledgerd sign-in end tok_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme",
-		Args:    cli.Takes("ID"),
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
 				if err := c.EndSignIn(ctx, org, args[0]); err != nil {
@@ -63,7 +62,7 @@ in again; to prevent that, see 'ledgerd member remove'.`,
 				return p.Confirm(ended{args[0], org}, func() { terminal.Printf(p.Stdout, "Ended %s\n", args[0]) })
 			})
 		},
-	}
+	}, "ID")
 	cli.OrgFlag(command, &org)
 	return command
 }

@@ -18,8 +18,8 @@ import (
 
 func newAttest(p *cli.Program) *cobra.Command {
 	var a attestRequest
-	command := &cobra.Command{
-		Use:   "attest [ORG/REPO] [flags] -- COMMAND [ARG]...",
+	command := p.Takes(&cobra.Command{
+		Use:   "attest [flags] -- COMMAND [ARG]...",
 		Short: "Run a command and record a signed result",
 		Long: `Runs a command and records a signed attestation about a commit: whether the
 command passed, and how long it took. Input, output, signals and the exit status
@@ -98,7 +98,7 @@ EXIT STATUS
 			}
 			return attest(p, command, &a)
 		},
-	}
+	}, cli.RepoArg)
 
 	flags := command.Flags()
 	flags.StringVar(&a.commit, "commit", "", "commit to attest, a sha or a git `rev` (default HEAD); with --statement or "+

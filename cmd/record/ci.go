@@ -33,7 +33,6 @@ that the CI system tests. The branch of a fork is fork/OWNER/BRANCH.
 LEDGERD_CI=off turns this off, for jobs about commits of another repository. With
 -o json, the output is null outside a CI job.`,
 		Example: "  ledgerd ci\n  ledgerd ci -o json",
-		Args:    cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
 			job, ok := ci.Detect(os.Getenv)
 			if !ok {

@@ -26,15 +26,14 @@ func newCommit(p *cli.Program) *cobra.Command {
 
 func newCommitShow(p *cli.Program) *cobra.Command {
 	var transitions bool
-	command := &cobra.Command{
-		Use:   "show [ORG/REPO] [REV]",
+	command := p.Takes(&cobra.Command{
+		Use:   "show",
 		Short: "Show a commit: its state, requirements and attestations",
 		Long: `Shows the record of a commit, by default of HEAD. In a git work tree REV is any
 revision; a full or abbreviated sha works everywhere. The record has the newest
 100 attestations and transitions; 'ledgerd attestation list --commit REV' and
 --transitions list all.`,
 		Example: "  ledgerd commit show acme/api\n  ledgerd commit show acme/api adbc8813901b",
-		Args:    cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.WithRev(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName, rev string) error {
 				sha, err := gitrepo.Find(ctx, cmp.Or(rev, "HEAD"))
@@ -56,7 +55,7 @@ revision; a full or abbreviated sha works everywhere. The record has the newest
 				return p.Print(commit, func() { display.Commit(p.Stdout, commit, time.Now()) })
 			})
 		},
-	}
+	}, cli.RepoArg, cli.RevArg)
 	command.Flags().BoolVar(&transitions, "transitions", false, "list all transitions of the commit instead, newest first")
 	return command
 }
@@ -65,11 +64,10 @@ func newCommitList(p *cli.Program) *cobra.Command {
 	var filter client.CommitFilter
 	var state ledger.State
 	var limit int
-	command := &cobra.Command{
-		Use:     "list [ORG/REPO]",
+	command := p.Takes(&cobra.Command{
+		Use:     "list",
 		Short:   "List the commits of a repo, newest first",
 		Example: "  ledgerd commit list acme/api\n  ledgerd commit list acme/api --state PROMOTABLE --branch main -o json",
-		Args:    cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) error {
 			if command.Flags().Changed("state") {
 				filter.State = &state
@@ -84,7 +82,7 @@ func newCommitList(p *cli.Program) *cobra.Command {
 					})
 			})
 		},
-	}
+	}, cli.RepoArg)
 
 	flags := command.Flags()
 	flagvalue.StateVar(command, &state, "state", "only commits in this state")
@@ -100,8 +98,8 @@ func newCommitList(p *cli.Program) *cobra.Command {
 func newCommitRegister(p *cli.Program) *cobra.Command {
 	var q gitrepo.Query
 	var allowIncomplete bool
-	command := &cobra.Command{
-		Use:     "register [ORG/REPO] [REV]",
+	command := p.Takes(&cobra.Command{
+		Use:     "register",
 		Aliases: []string{"push"}, // its name in the first release
 		Short:   "Register a commit",
 		Long: `Registers a commit of this git work tree, by default HEAD: the commit object,
@@ -122,7 +120,6 @@ that the clone lacks is fetched. If that does not give a change record, nothing
 is registered, except with --allow-incomplete.`,
 		Example: `  ledgerd commit register acme/api
   ledgerd commit register acme/api feature/login --target release/2.x --base origin/release/2.x`,
-		Args: cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.WithRev(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName, rev string) error {
 				q.Rev = cmp.Or(rev, "HEAD")
@@ -156,7 +153,7 @@ is registered, except with --allow-incomplete.`,
 				})
 			})
 		},
-	}
+	}, cli.RepoArg, cli.RevArg)
 	flags := command.Flags()
 	flags.StringVar(&q.Branch, "branch", "", "`branch` of the commit (default the one that REV names, else the current "+
 		"branch if it contains the commit)")
@@ -180,8 +177,8 @@ func warnOfGaps(p *cli.Program, local gitrepo.Commit, registered ledger.Commit, 
 
 func newCommitWithdraw(p *cli.Program) *cobra.Command {
 	var branch string
-	command := &cobra.Command{
-		Use:   "withdraw [ORG/REPO] [REV]",
+	command := p.Takes(&cobra.Command{
+		Use:   "withdraw",
 		Short: "Take the commit of an abandoned branch out of flight",
 		Long: `Withdraws a commit, by default HEAD: the radar stops comparing other commits
 with it, and its overlaps are closed. With --branch, withdraws the commit of the
@@ -189,7 +186,6 @@ branch that is in flight; otherwise this is a no-op. To bring a commit
 back into flight, register it again.`,
 		Example: `  ledgerd commit withdraw acme/api adbc8813901b
   ledgerd commit withdraw acme/api --branch feature/login`,
-		Args: cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.WithRev(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName, rev string) error {
 				if branch != "" && rev != "" {
@@ -205,7 +201,7 @@ back into flight, register it again.`,
 				return withdraw(ctx, p, c, name, sha)
 			})
 		},
-	}
+	}, cli.RepoArg, cli.RevArg)
 
 	command.Flags().StringVar(&branch, "branch", "", "withdraw the commit of this `branch`")
 	p.YesFlag(command)
@@ -241,8 +237,8 @@ func withdrawBranch(ctx context.Context, p *cli.Program, c *cli.Connection, name
 func newCommitCorrect(p *cli.Program) *cobra.Command {
 	var targets []string
 	var allPaths bool
-	command := &cobra.Command{
-		Use:   "correct [ORG/REPO] [REV]",
+	command := p.Takes(&cobra.Command{
+		Use:   "correct",
 		Short: "Correct the targets or the changes that were registered for a commit",
 		Long: `Replaces what registrations have claimed of a commit, by default HEAD, and
 derives its state again. Registrations only add targets and changed paths. A
@@ -250,7 +246,6 @@ correction needs a token with the scope admin, and is listed in the commit's
 record.`,
 		Example: `  ledgerd commit correct acme/api adbc8813901b --target main
   ledgerd commit correct acme/api HEAD --target main,release/2.x --all-paths`,
-		Args: cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) error {
 			var change ledger.CommitCorrection
 			if command.Flags().Changed("target") {
@@ -276,7 +271,7 @@ record.`,
 				})
 			})
 		},
-	}
+	}, cli.RepoArg, cli.RevArg)
 
 	flags := command.Flags()
 	flags.StringSliceVar(&targets, "target", nil, "replace all targets with these `branches`, newest last; "+

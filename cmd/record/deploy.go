@@ -11,8 +11,8 @@ import (
 func newDeploy(p *cli.Program) *cobra.Command {
 	var a attestRequest
 	var again bool
-	command := &cobra.Command{
-		Use:   "deploy [ORG/REPO] ENV [flags] [-- COMMAND [ARG]...]",
+	command := p.Takes(&cobra.Command{
+		Use:   "deploy [flags] [-- COMMAND [ARG]...]",
 		Short: "Deploy a commit, and record that it was deployed",
 		Long: `Checks the gate of the environment ENV for the commit, runs the command that
 deploys it, and records a signed deployment (the predicate deploy:ENV). If the
@@ -45,13 +45,13 @@ EXIT STATUS
 			if dash := command.ArgsLenAtDash(); dash >= 0 {
 				a.names, a.command = args[:dash], args[dash:]
 			}
-			return cli.TakesRepo(command, a.names)
+			return p.CheckArgs(command, a.names)
 		},
 		RunE: func(command *cobra.Command, _ []string) (err error) {
 			if again != (a.again != "") {
 				return cli.Usagef("--again and --reason go together: say why the commit may be deployed after its rollback")
 			}
-			if a.environment, err = environmentArg(command, a.names); err != nil {
+			if a.environment, err = environmentArg(p, command, a.names); err != nil {
 				return err
 			}
 			a.predicate, a.needsState = ledger.EnvironmentPredicate(a.environment), true
@@ -63,7 +63,7 @@ EXIT STATUS
 			}
 			return attest(p, command, &a)
 		},
-	}
+	}, cli.RepoArg, "ENV")
 
 	flags := command.Flags()
 	flags.StringVar(&a.commit, "commit", "", "commit to deploy, a sha or a git `rev` (default HEAD)")
@@ -77,8 +77,8 @@ EXIT STATUS
 }
 
 // environmentArg returns the environment that the last argument names.
-func environmentArg(command *cobra.Command, args []string) (string, error) {
-	name, err := ledger.ParseEnvironment(cli.RestArgs(command, args)[0])
+func environmentArg(p *cli.Program, command *cobra.Command, args []string) (string, error) {
+	name, err := ledger.ParseEnvironment(p.RestArgs(command, args)[0])
 	if err != nil {
 		return "", cli.Usagef("%w", err)
 	}

@@ -47,8 +47,8 @@ func (q *exceptionRequest) flags(command *cobra.Command) {
 
 func newExceptionGrant(p *cli.Program) *cobra.Command {
 	var q exceptionRequest
-	command := &cobra.Command{
-		Use:   "grant [ORG/REPO]",
+	command := p.Takes(&cobra.Command{
+		Use:   "grant",
 		Short: "Stand in for a requirement that a commit does not meet",
 		Long: `Signs and records an exception: until it ends, it stands in for one signer of one
 requirement of one commit, and overrides failures. It counts only if the policy
@@ -67,7 +67,6 @@ EXIT STATUS
     --for 24h --key alice.key
   ledgerd exception grant acme/api --commit adbc8813901b --requirement review --reason 'INC-42' \
     --until 2026-11-21T09:00:00Z --key alice.key --cert alice.crt`,
-		Args: cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) error {
 			now := ledger.TimeOf(time.Now())
 			if q.lasts > 0 {
@@ -78,7 +77,7 @@ EXIT STATUS
 			}
 			return recordException(p, command, args, q)
 		},
-	}
+	}, cli.RepoArg)
 
 	q.flags(command)
 	command.Flags().Var(flagvalue.Expiry(&q.until), "until",
@@ -92,8 +91,8 @@ EXIT STATUS
 
 func newExceptionEnd(p *cli.Program) *cobra.Command {
 	var q exceptionRequest
-	command := &cobra.Command{
-		Use:   "end [ORG/REPO]",
+	command := p.Takes(&cobra.Command{
+		Use:   "end",
 		Short: "End the exceptions for a requirement of a commit",
 		Long: `Signs and records the end of the exceptions for one requirement of one commit, by
 any signer. Like an exception, it counts only if the policy lets its signer grant
@@ -105,9 +104,8 @@ EXIT STATUS
   2  usage error
   4  recorded, but it does not count: an exception is still active`,
 		Example: `  ledgerd exception end acme/api --commit HEAD --requirement review --reason 'reviewed' --key alice.key`,
-		Args:    cli.TakesRepo,
 		RunE:    func(command *cobra.Command, args []string) error { return recordException(p, command, args, q) },
-	}
+	}, cli.RepoArg)
 	q.flags(command)
 	return command
 }
@@ -199,14 +197,13 @@ func exceptionResult(
 func newExceptionList(p *cli.Program) *cobra.Command {
 	var filter client.ExceptionFilter
 	var limit int
-	command := &cobra.Command{
-		Use:   "list [ORG/REPO]",
+	command := p.Takes(&cobra.Command{
+		Use:   "list",
 		Short: "List the exceptions of a repo, newest first",
 		Long: `Lists the exceptions of a repo, newest first, and whether each of them counts.
 With --active, lists only those that count, and those that end first come first.`,
 		Example: `  ledgerd exception list acme/api --active
   ledgerd exception list acme/api --commit HEAD -o json`,
-		Args: cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) (err error) {
 				if filter.Commit != "" {
@@ -220,7 +217,7 @@ With --active, lists only those that count, and those that end first come first.
 					func(x ledger.ExceptionRecord) []any { return display.ExceptionRow(x, now) })
 			})
 		},
-	}
+	}, cli.RepoArg)
 
 	flags := command.Flags()
 	flags.StringVar(&filter.Commit, "commit", "", "only those of this commit, a sha or a git `rev`")

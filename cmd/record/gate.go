@@ -42,8 +42,8 @@ type gate struct {
 func newGate(p *cli.Program) *cobra.Command {
 	var g gate
 	var artifact string
-	command := &cobra.Command{
-		Use:   "gate [ORG/REPO]",
+	command := p.Takes(&cobra.Command{
+		Use:   "gate",
 		Short: "Check whether a commit has reached a state (sets the exit status)",
 		Long: `Prints the requirements of the policy for a commit and which of them are met. The
 exit status says whether the commit has reached the state; run this before a
@@ -83,7 +83,6 @@ EXIT STATUS
   ledgerd gate acme/api --state PROMOTABLE --env prod --running
   ledgerd gate acme/api --commit HEAD --state PROMOTABLE --target release/2.x
   ledgerd gate acme --artifact ghcr.io/acme/api@sha256:2892… --state PROMOTABLE --env prod`,
-		Args: cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) (err error) {
 			g.job = detectJob()
 			if command.Flags().Changed("env") { // a wrong name would have no rollbacks
@@ -107,7 +106,7 @@ EXIT STATUS
 			}
 			return gateArtifact(p, command, args, g)
 		},
-	}
+	}, cli.RepoArg)
 	flags := command.Flags()
 	flags.StringVar(&g.rev, "commit", "HEAD", "commit to check, a sha or a git `rev`")
 	flags.StringVar(&artifact, "artifact", "", "check the commits of an artifact: a `digest`, or a reference with one")

@@ -36,8 +36,8 @@ type radarQuery struct {
 
 func newRadar(p *cli.Program) *cobra.Command {
 	var q radarQuery
-	command := &cobra.Command{
-		Use:   "radar [ORG/REPO]",
+	command := p.Takes(&cobra.Command{
+		Use:   "radar",
 		Short: "List overlaps between commits in flight",
 		Long: `Lists the overlaps between the commits of a repo that are in flight,
 strongest first:
@@ -64,7 +64,6 @@ EXIT STATUS
 		Example: `  ledgerd radar acme/api --level HIGH
   ledgerd radar acme/api --commit HEAD
   ledgerd radar acme/api --dry-run --fail-on HIGH`,
-		Args: cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) error {
 			if q.base != "" && !q.dryRun {
 				return cli.Usagef("--base requires --dry-run")
@@ -84,7 +83,7 @@ EXIT STATUS
 				return showOverlaps(ctx, p, c, name, q)
 			})
 		},
-	}
+	}, cli.RepoArg)
 	flags := command.Flags()
 	flags.StringVar(&q.filter.Commit, "commit", "", "only overlaps of this commit, a sha or a git `rev`")
 	flags.StringVar(&q.filter.Branch, "branch", "", "only overlaps of this `branch`; with --dry-run, the branch of "+

@@ -30,8 +30,8 @@ type receiptRequest struct {
 
 func newReceipt(p *cli.Program) *cobra.Command {
 	var r receiptRequest
-	command := &cobra.Command{
-		Use:   "receipt [ORG/REPO] [REV]",
+	command := p.Takes(&cobra.Command{
+		Use:   "receipt",
 		Short: "Get a signed receipt that a commit has reached a state",
 		Long: `Prints a receipt for a commit, by default HEAD: a signed statement that the
 commit had reached a state, with the digests of the evidence that counted, and
@@ -55,7 +55,6 @@ EXIT STATUS
   4  the commit has not reached the state`,
 		Example: `  ledgerd receipt acme/api --state PROMOTABLE --out receipt.json
   ledgerd receipt acme/api adbc8813901b --state ATTESTED --target release/2.x`,
-		Args: cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.WithRev(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName, rev string) error {
 				job := detectJob()
@@ -73,7 +72,7 @@ EXIT STATUS
 				return r.run(ctx, p, c, name, sha)
 			})
 		},
-	}
+	}, cli.RepoArg, cli.RevArg)
 
 	flags := command.Flags()
 	flagvalue.StateVar(command, &r.state, "state", "state that must have been reached")

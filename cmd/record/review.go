@@ -22,8 +22,8 @@ import (
 func newReview(p *cli.Program) *cobra.Command {
 	return cli.Group("review", "List commits that wait for a review, and review them with a key",
 		newReviewList(p),
-		newReviewOf(p, review.Approve, &cobra.Command{
-			Use:   "approve [ORG/REPO]",
+		newReviewOf(p, review.Approve, p.Takes(&cobra.Command{
+			Use:   "approve",
 			Short: "Approve a commit, signed with a key",
 			Long: `Signs and records that you approve a commit: a statement of the predicate
 review:code with the result pass, and with --comment as an annotation. You sign
@@ -34,22 +34,21 @@ With --cert the statement is sent with the certificate of the key, otherwise the
 key must be an identity of the org. The private key must not be encrypted.`,
 			Example: `  ledgerd review approve acme/api --commit 5f2a1c9 --key ann.key
   ledgerd review approve acme/api --commit feature --key ann.key --cert ann.crt --comment 'Looks good'`,
-		}),
-		newReviewOf(p, review.RequestChanges, &cobra.Command{
-			Use:   "reject [ORG/REPO]",
+		}, cli.RepoArg)),
+		newReviewOf(p, review.RequestChanges, p.Takes(&cobra.Command{
+			Use:   "reject",
 			Short: "Request changes of a commit, signed with a key",
 			Long: `Signs and records that a commit needs changes: a statement of the predicate
 review:code with the result fail. The requirement stays unmet until you approve
 the commit, even if others do. It works like 'ledgerd review approve'.`,
 			Example: `  ledgerd review reject acme/api --commit 5f2a1c9 --key ann.key --comment 'The limit is off by one'`,
-		}))
+		}, cli.RepoArg)))
 }
 
 // newReviewOf completes a command that records a verdict. It does what attest does, with a status.
 func newReviewOf(p *cli.Program, verdict review.Verdict, command *cobra.Command) *cobra.Command {
 	a := attestRequest{status: verdict.Status()}
 	var comment string
-	command.Args = cli.TakesRepo
 	command.RunE = func(command *cobra.Command, args []string) (err error) {
 		switch {
 		case !review.IsPredicate(a.predicate):
@@ -91,8 +90,8 @@ const (
 
 func newReviewList(p *cli.Program) *cobra.Command {
 	limit := 0
-	command := &cobra.Command{
-		Use:   "list [ORG[/REPO]]",
+	command := p.Takes(&cobra.Command{
+		Use:   "list",
 		Short: "List commits that wait for a review",
 		Long: `Lists the commits that have reached ATTESTED, in the last 30 days, and lack a
 review for PROMOTABLE, the latest first. Without ORG, the org is that of the
@@ -102,7 +101,6 @@ WHO COULD names identities that may attest the review and have not: keys, and th
 names that a CA certifies. The policy may require others.`,
 		Example: `  ledgerd review list acme
   ledgerd review list acme/api`,
-		Args: cli.Takes("[ORG[/REPO]]"),
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.WithOrgOrRepo(command, args, func(ctx context.Context, c *cli.Connection, org, repo string) error {
 				columns := []string{"COMMIT", "BRANCH", "SINCE", "SUBJECT", "WAITS FOR", "WHO COULD"}
@@ -113,7 +111,7 @@ names that a CA certifies. The policy may require others.`,
 				})
 			})
 		},
-	}
+	}, cli.OrgOrRepoArg)
 	cli.LimitFlag(command, &limit)
 	return command
 }

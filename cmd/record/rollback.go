@@ -24,8 +24,8 @@ type rollbackRequest struct {
 
 func newRollback(p *cli.Program) *cobra.Command {
 	var q rollbackRequest
-	command := &cobra.Command{
-		Use:   "rollback [ORG/REPO] ENV",
+	command := p.Takes(&cobra.Command{
+		Use:   "rollback",
 		Short: "Record that a commit was rolled back from an environment",
 		Long: `Signs and records a rollback: the commit that runs in the environment ENV, or
 --commit, no longer does. What runs instead is the commit that was deployed
@@ -45,16 +45,15 @@ EXIT STATUS
   4  recorded, but it has no effect; or it is not known what runs`,
 		Example: `  ledgerd rollback acme/api prod --reason 'memory leak' --key cd.key
   ledgerd rollback acme/api prod --to v1.4.2 --reason 'memory leak' --key cd.key`,
-		Args: cli.TakesRepo,
 		RunE: func(command *cobra.Command, args []string) (err error) {
-			if q.environment, err = environmentArg(command, args); err != nil {
+			if q.environment, err = environmentArg(p, command, args); err != nil {
 				return err
 			}
 			return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) error {
 				return rollBack(ctx, p, c, name, q)
 			})
 		},
-	}
+	}, cli.RepoArg, "ENV")
 
 	flags := command.Flags()
 	flags.StringVar(&q.reason, "reason", "", "`text` that says why, at most 1000 characters")

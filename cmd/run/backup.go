@@ -18,8 +18,8 @@ import (
 )
 
 func newBackup(p *cli.Program) *cobra.Command {
-	return &cobra.Command{
-		Use:   "backup FILE",
+	return p.Takes(&cobra.Command{
+		Use:   "backup",
 		Short: "Write a consistent copy of the database, also while it is served",
 		Long: `Copies the database to a new file, while a server uses it or not. The copy is one
 moment of the database, with everything that was answered before the command
@@ -35,7 +35,6 @@ checks what is in a backup, and 'ledgerd restore' makes a database from it.
 Reads the database file: run it on the host.`,
 		Example: `  ledgerd backup /backups/ledger-2026-11-22.db
   ledgerd backup /backups/ledger.db --config /etc/ledgerd/config.yaml`,
-		Args: cli.Takes("FILE"),
 		RunE: func(command *cobra.Command, args []string) error {
 			if flag, url := p.Global.ServerFlag(); url != "" {
 				return cli.Usagef("backup does not take %s: it reads the database file", flag)
@@ -55,7 +54,7 @@ Reads the database file: run it on the host.`,
 			defer release()
 			return runBackup(ctx, p, string(s.Database), args[0])
 		},
-	}
+	}, "FILE")
 }
 
 // runBackup writes a backup and prints its name and size.

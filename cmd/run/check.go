@@ -53,7 +53,6 @@ EXIT STATUS
 		Example: `  ledgerd check --database ledger.db
   ledgerd check --config /etc/ledgerd/config.yaml -o json
   ledgerd check --seen acme.checkpoint --witness`,
-		Args: cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
 			if flag, url := p.Global.ServerFlag(); url != "" {
 				return cli.Usagef("check does not take %s: it reads the database", flag)

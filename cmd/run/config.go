@@ -26,7 +26,6 @@ the environment over the configuration file, and the file over the defaults. The
 file is named by --config or LEDGERD_CONFIG. The environment variable of a key
 such as log.level is LEDGERD_LOG_LEVEL.`,
 		Example: "  ledgerd config show --config /etc/ledgerd/config.yaml",
-		Args:    cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
 			s, err := p.Settings(command)
 			if err != nil {
@@ -55,7 +54,6 @@ unknown environment variables that begin with LEDGERD_, such as misspelt ones;
 all other commands ignore them. Settings that were removed have no effect, and
 are named.`,
 		Example: "  ledgerd config check --config /etc/ledgerd/config.yaml",
-		Args:    cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
 			s, err := p.Settings(command)
 			if err == nil {

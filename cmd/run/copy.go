@@ -44,7 +44,6 @@ EXIT STATUS
   2  wrong flags or arguments`,
 		Example: `  ledgerd copy --from ledger.db --to postgres://ledgerd@db.example/ledger
   ledgerd copy --from postgres://ledgerd@db.example/ledger --to ledger.db`,
-		Args: cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
 			if flag, url := p.Global.ServerFlag(); url != "" {
 				return cli.Usagef("copy does not take %s: use --from and --to", flag)

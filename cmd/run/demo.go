@@ -23,7 +23,6 @@ It then takes one more commit from DRAFT to DEPLOYED, and prints what the live
 stream and a webhook receiver that checks signatures report. The server keeps
 running so you can explore it in a browser; Ctrl-C stops it and deletes all data.`,
 		Example: "  ledgerd demo\n  ledgerd demo --once",
-		Args:    cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
 			if flag, url := p.Global.ServerFlag(); url != "" || command.Flags().Changed("database") {
 				return cli.Usagef("demo does not take %s or --database: it starts its own server", flag)

@@ -37,7 +37,6 @@ EXIT STATUS
   4  there are problems`,
 		Example: `  ledgerd doctor --config /etc/ledgerd/config.yaml
   sudo -u ledgerd ledgerd doctor --config /etc/ledgerd/config.yaml -o json`,
-		Args: cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
 			if flag, url := p.Global.ServerFlag(); url != "" {
 				return cli.Usagef("doctor does not take %s: it examines this host", flag)

@@ -24,8 +24,8 @@ func newLog(p *cli.Program) *cobra.Command {
 
 func newLogExport(p *cli.Program) *cobra.Command {
 	var e transparency.Export
-	command := &cobra.Command{
-		Use:   "export DIR [flags]",
+	command := p.Takes(&cobra.Command{
+		Use:   "export [flags]",
 		Short: "Write a log as files that any web server can serve",
 		Long: `Writes checkpoint, tiles and entries of the transparency log of an org to a
 folder, in the layout of C2SP tlog-tiles. Tools for such logs read it as it is,
@@ -38,7 +38,6 @@ repeated.
 
 Reads the database file: run it on the host. It writes nothing to it.`,
 		Example: `  ledgerd log export /srv/www/acme-log --org acme`,
-		Args:    cli.Takes("DIR"),
 		RunE: func(command *cobra.Command, args []string) error {
 			if flag, url := p.Global.ServerFlag(); url != "" {
 				return cli.Usagef("log export does not take %s: it reads the database", flag)
@@ -49,7 +48,7 @@ Reads the database file: run it on the host. It writes nothing to it.`,
 			e.Folder = args[0]
 			return exportLog(command, p, e)
 		},
-	}
+	}, "DIR")
 	flags := command.Flags()
 	flags.StringVar(&e.Org, "org", "", "`org` (default: the only one of the database)")
 	flags.IntVar(&e.Epoch, "epoch", 0, "`number` of the epoch (default: the present one)")
@@ -79,8 +78,8 @@ func exportLog(command *cobra.Command, p *cli.Program, e transparency.Export) er
 func newLogNewEpoch(p *cli.Program) *cobra.Command {
 	var n transparency.NewEpoch
 	var checkpoint string
-	command := &cobra.Command{
-		Use:   "new-epoch ORG [flags]",
+	command := p.Takes(&cobra.Command{
+		Use:   "new-epoch [flags]",
 		Short: "Replace a log that cannot be signed any more",
 		Long: `Begins a new transparency log for an org, with a new key. The first event of the
 new log commits to all events of the old one, to its last known checkpoint and to
@@ -94,7 +93,6 @@ Reads and writes the database, log.key_dir and log.state_dir: run it on the host
 A server that is running signs the new log within a second.`,
 		Example: `  ledgerd log new-epoch acme --reason "Restored the backup of 2026-11-20 after a disk failure"
   ledgerd log new-epoch acme --reason "The host was broken into" --force`,
-		Args: cli.Takes("ORG"),
 		RunE: func(command *cobra.Command, args []string) error {
 			if flag, url := p.Global.ServerFlag(); url != "" {
 				return cli.Usagef("log new-epoch does not take %s: it writes the database", flag)
@@ -109,7 +107,7 @@ A server that is running signs the new log within a second.`,
 			}
 			return beginEpoch(command, p, n)
 		},
-	}
+	}, "ORG")
 	flags := command.Flags()
 	flags.StringVar(&n.Reason, "reason", "", "why, for all who read the log (required)")
 	flags.StringVar(&checkpoint, "checkpoint", "",

@@ -10,8 +10,8 @@ import (
 )
 
 func newLogNewSeed(p *cli.Program) *cobra.Command {
-	return &cobra.Command{
-		Use:   "new-seed [FOLDER]",
+	return p.Takes(&cobra.Command{
+		Use:   "new-seed",
 		Short: "Create the seed from which servers derive the keys of logs",
 		Long: `Creates the file "seed" in a folder of log keys, by default that of log.key_dir.
 The folder is created if it does not exist. A seed that exists is not replaced.
@@ -22,7 +22,6 @@ and log.key_dir can be a read-only mount. Set log.state_dir on each of them.
 
 Anyone who has the seed can sign every log whose key is derived from it.`,
 		Example: `  ledgerd log new-seed /etc/ledgerd/keys`,
-		Args:    cli.Takes("[FOLDER]"),
 		RunE: func(command *cobra.Command, args []string) error {
 			if flag, url := p.Global.ServerFlag(); url != "" {
 				return cli.Usagef("log new-seed does not take %s: it writes to a folder of this host", flag)
@@ -42,7 +41,7 @@ Anyone who has the seed can sign every log whose key is derived from it.`,
 					"apart from the database.\n", file)
 			})
 		},
-	}
+	}, "[FOLDER]")
 }
 
 // seedFolder returns the folder that is given, or that of the settings.

@@ -28,7 +28,6 @@ EXIT STATUS
   2  wrong flags or arguments`,
 		Example: `  ledgerd ready --config /etc/ledgerd/config.yaml
   ledgerd ready --server https://ledger.example.com`,
-		Args: cli.Takes(),
 	}
 	command.Flags().DurationVar(&timeout, "timeout", timeout, "how long to wait for an answer")
 	command.RunE = func(command *cobra.Command, _ []string) error {

@@ -18,8 +18,8 @@ import (
 
 func newRestore(p *cli.Program) *cobra.Command {
 	r := backup.Restore{ParseRoot: sigstore.ParseRoot}
-	command := &cobra.Command{
-		Use:   "restore FILE",
+	command := p.Takes(&cobra.Command{
+		Use:   "restore",
 		Short: "Make a database from a backup",
 		Long: `Copies a backup to the database of the configuration, which must not exist: move
 an old one away first, with its -wal and -shm files. The backup itself is only
@@ -41,7 +41,6 @@ EXIT STATUS
   4  the backup is damaged or was changed, and nothing has changed`,
 		Example: `  ledgerd restore /backups/ledger-2026-11-22.db --database ledger.db
   ledgerd restore /backups/ledger.db --config /etc/ledgerd/config.yaml`,
-		Args: cli.Takes("FILE"),
 		RunE: func(command *cobra.Command, args []string) error {
 			if flag, url := p.Global.ServerFlag(); url != "" {
 				return cli.Usagef("restore does not take %s: it writes the database file", flag)
@@ -59,7 +58,7 @@ EXIT STATUS
 			defer release()
 			return runRestore(ctx, p, r)
 		},
-	}
+	}, "FILE")
 	command.Flags().BoolVar(&r.Quick, "quick", false, "check only the file, and not what it contains")
 	return command
 }

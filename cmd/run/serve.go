@@ -33,7 +33,6 @@ flag can also be set in the environment or in the configuration file; see
 'ledgerd config show'.`,
 		Example: `  ledgerd serve --listen 127.0.0.1:8080 --database ledger.db
   ledgerd serve --config /etc/ledgerd/config.yaml`,
-		Args: cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
 			if flag, url := p.Global.ServerFlag(); url != "" {
 				return cli.Usagef("serve does not take %s: it is the server", flag)

@@ -29,7 +29,6 @@ EXIT STATUS
   4  there is a newer release`,
 		Example: `  ledgerd upgrade --check
   ledgerd upgrade --check --releases https://mirror.example.com/ledgerd/latest.json`,
-		Args: cli.Takes(),
 	}
 	command.Flags().BoolVar(&check, "check", false, "look for a newer release")
 	command.Flags().StringVar(&url, "releases", url, "`URL` of the latest release, in the form of GitHub's API")

@@ -20,7 +20,6 @@ func newVersion(p *cli.Program) *cobra.Command {
 		Use:     "version",
 		Short:   "Print the version",
 		Example: "  ledgerd version\n  ledgerd version -o json",
-		Args:    cli.Takes(),
 		RunE: func(*cobra.Command, []string) error {
 			record := struct {
 				Version string `json:"version"`

@@ -20,7 +20,6 @@ func newContextList(p *cli.Program) *cobra.Command {
 		Use:     "list",
 		Short:   "List the servers that you are logged in to, without tokens",
 		Example: "  ledgerd context list",
-		Args:    cli.Takes(),
 		RunE: func(*cobra.Command, []string) error {
 			list, err := contexts.Load()
 			if err != nil {
@@ -45,11 +44,10 @@ func newContextList(p *cli.Program) *cobra.Command {
 }
 
 func newContextUse(p *cli.Program) *cobra.Command {
-	return &cobra.Command{
-		Use:     "use NAME",
+	return p.Takes(&cobra.Command{
+		Use:     "use",
 		Short:   "Make a context the current one",
 		Example: "  ledgerd context use acme@ledger.example",
-		Args:    cli.Takes("NAME"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			list, err := contexts.Load()
 			if err != nil {
@@ -65,15 +63,14 @@ func newContextUse(p *cli.Program) *cobra.Command {
 			}
 			return p.Print(c, func() { terminal.Printf(p.Stdout, "Using %s: %s of %s\n", c.Name, c.Org, c.Server) })
 		},
-	}
+	}, "NAME")
 }
 
 func newContextRemove(p *cli.Program) *cobra.Command {
-	return &cobra.Command{
-		Use:     "remove NAME",
+	return p.Takes(&cobra.Command{
+		Use:     "remove",
 		Short:   "Remove a context and its token from this machine",
 		Example: "  ledgerd context remove acme@ledger.example",
-		Args:    cli.Takes("NAME"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			list, err := contexts.Load()
 			if err != nil {
@@ -81,5 +78,5 @@ func newContextRemove(p *cli.Program) *cobra.Command {
 			}
 			return forget(p, list, args[0])
 		},
-	}
+	}, "NAME")
 }

@@ -39,7 +39,6 @@ with 'ledgerd login'.`,
 		Example: `  ledgerd init
   ledgerd init --org acme --database ledger.db
   ledgerd init --repo acme/api --ci github --yes`,
-		Args: cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
 			return initialize(p, command, &s)
 		},

@@ -23,8 +23,8 @@ import (
 
 func newLogin(p *cli.Program) *cobra.Command {
 	var name string
-	command := &cobra.Command{
-		Use:   "login [URL]",
+	command := p.Takes(&cobra.Command{
+		Use:   "login",
 		Short: "Log in to a server with an API token",
 		Long: `Asks for an API token, or reads it from standard input, checks it, and stores it
 as a context, which becomes the current one: from now on, commands use this
@@ -36,7 +36,6 @@ you can read. To get a token, open the server's web interface, or have an admin
 run 'ledgerd token create'.`,
 		Example: `  ledgerd login https://ledger.example
   ledgerd login https://ledger.example <token.txt`,
-		Args: cli.Takes("[URL]"),
 		RunE: func(command *cobra.Command, args []string) error {
 			server, err := loginServer(p, args)
 			if err != nil {
@@ -48,7 +47,7 @@ run 'ledgerd token create'.`,
 			}
 			return login(p, command, name, server, token)
 		},
-	}
+	}, "[URL]")
 	command.Flags().StringVar(&name, "name", "", "`name` of the context (default ORG@HOST)")
 	return command
 }
@@ -166,13 +165,12 @@ func login(p *cli.Program, command *cobra.Command, name, server, token string) e
 }
 
 func newLogout(p *cli.Program) *cobra.Command {
-	return &cobra.Command{
-		Use:   "logout [CONTEXT]",
+	return p.Takes(&cobra.Command{
+		Use:   "logout",
 		Short: "Forget the token of a server",
 		Long: `Removes a context, by default the current one, and its token from this machine.
 The token stays valid: 'ledgerd token revoke' ends it.`,
 		Example: "  ledgerd logout\n  ledgerd logout acme@ledger.example",
-		Args:    cli.Takes("[CONTEXT]"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			list, err := contexts.Load()
 			if err != nil {
@@ -187,7 +185,7 @@ The token stays valid: 'ledgerd token revoke' ends it.`,
 			}
 			return forget(p, list, name)
 		},
-	}
+	}, "[CONTEXT]")
 }
 
 // forget removes a context.

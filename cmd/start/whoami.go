@@ -19,7 +19,6 @@ the repo of commands without ORG/REPO. The repo is that of LEDGERD_REPO, else of
 .ledgerd.yaml in the git work tree, else of the git remote origin if the ledger
 has it.`,
 		Example: "  ledgerd whoami\n  ledgerd whoami -o json",
-		Args:    cli.Takes(),
 		RunE: func(command *cobra.Command, _ []string) error {
 			l, err := p.Locate(command)
 			if err != nil {

@@ -23,41 +23,31 @@ const (
 	maxCompletions = 100
 )
 
-// AddCompletion has the shell complete the arguments and flags of a command and its
-// subcommands: orgs, repos, predicates and IDs. The names of the arguments are those in its
-// usage. If the ledger cannot be asked, or not in time, nothing is completed.
-func (p *Program) AddCompletion(command *cobra.Command) {
-	if command.ValidArgsFunction == nil && command.Runnable() && len(argumentsOf(command.Use)) > 0 {
+// AddArguments has commands check their arguments, and the shell complete these and the flags: orgs,
+// repos, predicates and IDs. If the ledger cannot be asked, or not in time, nothing is completed.
+// It is for a command and its subcommands.
+func (p *Program) AddArguments(command *cobra.Command) {
+	names := p.arguments[command]
+	if command.Args == nil && command.Runnable() {
+		command.Args = p.CheckArgs
+	}
+	if len(names) > 0 {
 		command.ValidArgsFunction = func(
 			command *cobra.Command, args []string, _ string,
 		) ([]cobra.Completion, cobra.ShellCompDirective) {
-			return p.candidates(command, args, nextArguments(command.Use, args)), cobra.ShellCompDirectiveNoFileComp
+			return p.candidates(command, args, nextArguments(names, args)), cobra.ShellCompDirectiveNoFileComp
 		}
 	}
 	p.completeFlags(command)
 	for _, child := range command.Commands() {
-		p.AddCompletion(child)
+		p.AddArguments(child)
 	}
-}
-
-// argumentsOf returns the arguments in the usage of a command, such as [ORG/REPO] and ID.
-func argumentsOf(usage string) (names []string) {
-	for _, word := range strings.Fields(usage)[1:] {
-		if word == "--" {
-			break
-		}
-		if word == strings.ToUpper(word) {
-			names = append(names, word)
-		}
-	}
-	return names
 }
 
 // nextArguments returns the names of what the next argument may be, without brackets.
-func nextArguments(usage string, args []string) []string {
-	names := argumentsOf(usage)
+func nextArguments(names, args []string) []string {
 	given, many := len(args), 1
-	if len(names) > 0 && names[0] == orgRepo {
+	if len(names) > 0 && names[0] == RepoArg {
 		switch {
 		case given == 0:
 			many = 2
@@ -174,10 +164,18 @@ func (q question) repos(ctx context.Context) (list []cobra.Completion) {
 // reposForFlag returns the values of --repo: names of repos if the command is about an org, or
 // else ORG/REPO.
 func (q question) reposForFlag(ctx context.Context) []cobra.Completion {
-	if names := argumentsOf(q.command.Use); len(names) == 0 || strings.Trim(names[0], "[]") != "ORG" {
+	if strings.Trim(q.first(), "[]") != "ORG" {
 		return q.repos(ctx)
 	}
 	return distinct(q.c.Repos(ctx, q.org(ctx)), func(r ledger.Repo) string { return r.Name })
+}
+
+// first returns the name of the command's first argument; empty if it takes none.
+func (q question) first() string {
+	for _, name := range q.p.arguments[q.command] {
+		return name
+	}
+	return ""
 }
 
 // org returns the org that the command is about: that of --org, of the first argument, or the
@@ -186,7 +184,7 @@ func (q question) org(ctx context.Context) string {
 	if flag := q.command.Flags().Lookup("org"); flag != nil && flag.Value.String() != "" {
 		return flag.Value.String()
 	}
-	if len(q.args) > 0 && strings.Contains(q.command.Use, "ORG") {
+	if len(q.args) > 0 && strings.Contains(q.first(), "ORG") {
 		if org, _, _ := strings.Cut(q.args[0], "/"); ledger.CheckOrg(org) == nil {
 			return org
 		}

@@ -18,22 +18,22 @@ import (
 
 // The next argument may be the repo or, if that can be left out, the one after it.
 func TestNextArguments(t *testing.T) {
-	for _, test := range []struct{ usage, args, want string }{
-		{"list", "", ""},
-		{"show [ORG/REPO] [REV]", "", "ORG/REPO REV"},
-		{"show [ORG/REPO] [REV]", "acme/api", "REV"},
-		{"show [ORG/REPO] [REV]", "HEAD", ""},
-		{"show [ORG/REPO] [REV]", "acme/api HEAD", ""},
-		{"list [ORG[/REPO]]", "", "ORG/REPO"},
-		{"attest [ORG/REPO] [flags] -- COMMAND [ARG]...", "", "ORG/REPO"},
-		{"deliveries [ORG/REPO] WEBHOOK [DELIVERY]", "acme/api", "WEBHOOK"},
-		{"deliveries [ORG/REPO] WEBHOOK [DELIVERY]", "whk_1", "DELIVERY"},
-		{"deliveries [ORG/REPO] WEBHOOK [DELIVERY]", "acme/api whk_1", "DELIVERY"},
-		{"revoke ID", "", "ID"},
-		{"revoke ID", "idn_1", ""},
+	for _, test := range []struct{ names, args, want string }{
+		{"", "", ""},
+		{"[ORG/REPO] [REV]", "", "ORG/REPO REV"},
+		{"[ORG/REPO] [REV]", "acme/api", "REV"},
+		{"[ORG/REPO] [REV]", "HEAD", ""},
+		{"[ORG/REPO] [REV]", "acme/api HEAD", ""},
+		{"[ORG[/REPO]]", "", "ORG/REPO"},
+		{"[ORG/REPO]", "", "ORG/REPO"},
+		{"[ORG/REPO] WEBHOOK [DELIVERY]", "acme/api", "WEBHOOK"},
+		{"[ORG/REPO] WEBHOOK [DELIVERY]", "whk_1", "DELIVERY"},
+		{"[ORG/REPO] WEBHOOK [DELIVERY]", "acme/api whk_1", "DELIVERY"},
+		{"ID", "", "ID"},
+		{"ID", "idn_1", ""},
 	} {
-		if got := strings.Join(nextArguments(test.usage, strings.Fields(test.args)), " "); got != test.want {
-			t.Errorf("%q after %q: %q, want %q", test.usage, test.args, got, test.want)
+		if got := strings.Join(nextArguments(strings.Fields(test.names), strings.Fields(test.args)), " "); got != test.want {
+			t.Errorf("%q after %q: %q, want %q", test.names, test.args, got, test.want)
 		}
 	}
 }
@@ -68,9 +68,9 @@ func TestCompletionFaultySilentServer(t *testing.T) {
 	p := New(strings.NewReader(""), &out, &errs)
 	root := &cobra.Command{Use: "ledgerd"}
 	p.AddGlobalFlags(root)
-	command := &cobra.Command{Use: "show ORG/REPO", RunE: func(*cobra.Command, []string) error { return nil }}
-	root.AddCommand(command)
-	p.AddCompletion(root)
+	command := &cobra.Command{Use: "show", RunE: func(*cobra.Command, []string) error { return nil }}
+	root.AddCommand(p.Takes(command, "ORG/REPO"))
+	p.AddArguments(root)
 
 	done := make(chan []cobra.Completion)
 	go func() {

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
@@ -22,61 +22,6 @@ const RepoVariable = "LEDGERD_REPO"
 
 // remoteSource is the source of a repo that the git remote names.
 const remoteSource = "the git remote"
-
-// orgRepo is the repo in the usage line of a command. It can be left out before other
-// arguments.
-const orgRepo = "[ORG/REPO]"
-
-// AddRepoFlags defines --repo for every command with [ORG/REPO] in its usage line.
-func (p *Program) AddRepoFlags(command *cobra.Command) {
-	if strings.Contains(command.Use, orgRepo) || strings.Contains(command.Use, "[ORG[/REPO]]") {
-		command.Flags().StringVar(&p.Global.Repo, "repo", "", "`repo`, as ORG/REPO or REPO (LEDGERD_REPO)")
-	}
-	for _, child := range command.Commands() {
-		p.AddRepoFlags(child)
-	}
-}
-
-// TakesRepo checks the arguments of a command whose usage line has [ORG/REPO] before the
-// names of other arguments. A name in brackets is optional.
-func TakesRepo(command *cobra.Command, args []string) error {
-	_, _, err := splitArgs(command, args)
-	return err
-}
-
-// RestArgs returns the arguments after ORG/REPO, of a command that takes no REV.
-func RestArgs(command *cobra.Command, args []string) []string {
-	_, rest, _ := splitArgs(command, args) // TakesRepo has checked them
-	return rest
-}
-
-// splitArgs splits the arguments of a command into the repo, if there is one, and the
-// rest. The first argument is the repo if all arguments are there, or if it has the form
-// ORG/REPO. With --repo, none is.
-func splitArgs(command *cobra.Command, args []string) (repo string, rest []string, err error) {
-	usage, _, _ := strings.Cut(command.Use, " [flags]")
-	names := strings.Fields(usage)[2:]
-	flagged := isSet(command.Flags(), "repo")
-	if flagged && len(args) > len(names) && isRepoName(args[0]) {
-		return "", nil, Usagef("ORG/REPO and --repo are mutually exclusive")
-	}
-
-	rest = args
-	if !flagged && len(args) > 0 && (len(args) > len(names) || isRepoName(args[0])) {
-		repo, rest = args[0], args[1:]
-	}
-	return repo, rest, Takes(names...)(command, rest)
-}
-
-func isSet(flags *pflag.FlagSet, name string) bool {
-	flag := flags.Lookup(name)
-	return flag != nil && flag.Value.String() != ""
-}
-
-func isRepoName(s string) bool {
-	_, _, ok := cutRepo(s)
-	return ok
-}
 
 // A named is what names the repo of a command.
 type named struct {
@@ -95,13 +40,13 @@ func (n named) whole() (RepoName, bool) {
 // named returns what names the repo: the argument, else --repo, else LEDGERD_REPO, else
 // .ledgerd.yaml.
 func (p *Program) named(command *cobra.Command, args []string) (named, error) {
-	repo, rest, err := splitArgs(command, args)
+	repo, rest, err := p.splitArgs(command, args)
 	if err != nil {
 		return named{}, Usagef("%w", err)
 	}
 	if repo != "" {
 		_, err := ParseRepoName(repo)
-		isRev := len(rest) == 0 && strings.HasSuffix(command.Use, " [REV]") &&
+		isRev := len(rest) == 0 && slices.Contains(p.arguments[command], RevArg) &&
 			gitrepo.Repo{Dir: "."}.Knows(command.Context(), repo)
 		return named{repo: repo, rest: rest, isRev: isRev}, err
 	}

@@ -36,3 +36,8 @@ func (n RepoName) MustExist(ctx context.Context, c *Connection) error {
 	_, err := c.Repo(ctx, n.Org, n.Repo)
 	return err
 }
+
+func isRepoName(s string) bool {
+	_, _, ok := cutRepo(s)
+	return ok
+}

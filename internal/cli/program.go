@@ -32,7 +32,8 @@ type Program struct {
 	Command *cobra.Command
 	Global  GlobalFlags
 
-	located *connect.Location // result of Locate
+	arguments map[*cobra.Command][]string // names; see Takes
+	located   *connect.Location           // result of Locate
 	// tokenless is set by NeedNoToken.
 	tokenless bool
 	context   string // name of the context in use, if any
@@ -44,7 +45,8 @@ type Program struct {
 // New returns a Program with the given streams. In a CI job, texts of commits in its output
 // cannot act as commands of the CI system.
 func New(stdin io.Reader, stdout, stderr io.Writer) *Program {
-	p := &Program{Stdin: stdin, RawStdout: stdout, RawStderr: stderr}
+	p := &Program{Stdin: stdin, RawStdout: stdout, RawStderr: stderr,
+		arguments: make(map[*cobra.Command][]string)}
 	provider := ci.DetectProvider(os.Getenv)
 	stdout = report.Guard(stdout, provider, p.style)
 	stderr = report.Guard(stderr, provider, func() report.Style { return report.Text })
