@@ -61,10 +61,9 @@ func openEvidence(name string) (archive *evidence.Archive, closeFile func(), err
 	if err != nil {
 		return nil, nil, err
 	}
-	closeFile = func() { _ = file.Close() } // it was only read
 	defer func() {
 		if err != nil {
-			closeFile()
+			_ = file.Close() // it was only read
 		}
 	}()
 
@@ -76,5 +75,5 @@ func openEvidence(name string) (archive *evidence.Archive, closeFile func(), err
 		return nil, nil, fmt.Errorf("it is not a regular file")
 	}
 	archive, err = evidence.Read(file, info.Size())
-	return archive, closeFile, err
+	return archive, func() { _ = file.Close() }, err
 }
