@@ -2,8 +2,6 @@ package client_test
 
 import (
 	"crypto/ed25519"
-	"crypto/x509"
-	"encoding/pem"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -70,11 +68,10 @@ func (b *backend) addKey(t *testing.T, dn string) (ed25519.PrivateKey, identity.
 	t.Helper()
 	public, key, err := ed25519.GenerateKey(nil)
 	must.OK(t, err)
-	der := must.Get(x509.MarshalPKIXPublicKey(public))(t)
 	identity, err := b.admin.AddIdentity(t.Context(), "acme", identity.NewIdentity{
 		Kind: identity.KeyIdentity,
 		DN:   dn,
-		PEM:  string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})),
+		PEM:  must.PublicPEM(t, public),
 	})
 	must.OK(t, err)
 	return key, identity

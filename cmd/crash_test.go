@@ -5,9 +5,7 @@ import (
 	"context"
 	"crypto/ed25519"
 	"crypto/sha256"
-	"crypto/x509"
 	"database/sql"
-	"encoding/pem"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -218,9 +216,8 @@ func (v *victim) registerAuthors() {
 func (v *victim) addSigner(dn string) ed25519.PrivateKey {
 	public, private, err := ed25519.GenerateKey(nil)
 	must.OK(v.t, err)
-	der := must.Get(x509.MarshalPKIXPublicKey(public))(v.t)
 	file := filepath.Join(v.t.TempDir(), "key.pub")
-	must.OK(v.t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), 0o600))
+	must.OK(v.t, os.WriteFile(file, []byte(must.PublicPEM(v.t, public)), 0o600))
 	v.ledgerd("identity", "add", "--org", "acme", "--key", file, "--dn", dn)
 	return private
 }

@@ -2,8 +2,6 @@ package e2e_test
 
 import (
 	"crypto/ed25519"
-	"crypto/x509"
-	"encoding/pem"
 	"flag"
 	"fmt"
 	"os"
@@ -115,9 +113,8 @@ func newReplay(t *testing.T) *replay {
 func (r *replay) addPerson(dn string) ed25519.PrivateKey {
 	public, private, err := ed25519.GenerateKey(nil)
 	must.OK(r.t, err)
-	der := must.Get(x509.MarshalPKIXPublicKey(public))(r.t)
 	file := filepath.Join(r.t.TempDir(), "key.pub")
-	must.OK(r.t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), 0o600))
+	must.OK(r.t, os.WriteFile(file, []byte(must.PublicPEM(r.t, public)), 0o600))
 	r.org.ledgerd("identity", "add", "--org", "acme", "--key", file, "--dn", dn)
 	return private
 }

@@ -83,12 +83,6 @@ func statementOf(t *testing.T, run string) []byte {
 	return payload
 }
 
-func publicPEM(t *testing.T, key crypto.PublicKey) string {
-	t.Helper()
-	der := must.Get(x509.MarshalPKIXPublicKey(key))(t)
-	return string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
-}
-
 // signedDSSE returns an envelope of a payload with a signature that sign makes of its PAE.
 func signedDSSE(t *testing.T, payload []byte, sign func(pae []byte) ([]byte, error)) []byte {
 	t.Helper()
@@ -173,7 +167,8 @@ func (o *checkedOrg) recordEveryKey() map[string]ledger.AttestationRecord {
 		digest := sha512.Sum512(pae)
 		return private.Sign(nil, digest[:], &ed25519.Options{Hash: crypto.SHA512})
 	})
-	records["Ed25519ph"] = o.records(identity.NewIdentity{PEM: publicPEM(o.t, public), DN: "cn=ph,ou=x,o=acme"}, envelope)
+	text := must.PublicPEM(o.t, public)
+	records["Ed25519ph"] = o.records(identity.NewIdentity{PEM: text, DN: "cn=ph,ou=x,o=acme"}, envelope)
 	records["ECDSA P-256 with SHA-256, certificate"] = o.signsWithCertificate()
 	return records
 }
@@ -182,7 +177,7 @@ func (o *checkedOrg) recordEveryKey() map[string]ledger.AttestationRecord {
 func (o *checkedOrg) signs(name string, key crypto.Signer) ledger.AttestationRecord {
 	o.t.Helper()
 	envelope := must.Get(attestation.SignDSSE(key, statementOf(o.t, name)))(o.t)
-	return o.records(identity.NewIdentity{PEM: publicPEM(o.t, key.Public()),
+	return o.records(identity.NewIdentity{PEM: must.PublicPEM(o.t, key.Public()),
 		DN: "cn=" + strings.ReplaceAll(name, ",", "") + ",ou=x,o=acme"}, envelope)
 }
 

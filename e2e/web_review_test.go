@@ -250,9 +250,8 @@ func verifyWithCosign(t *testing.T, api *client.Client, sha string) {
 	testenv.Need(t, "cosign-verify")
 	bundle, cert := readBundle(t, api, sha)
 	folder := t.TempDir()
-	der := must.Get(x509.MarshalPKIXPublicKey(cert.PublicKey))(t)
 	key, file := filepath.Join(folder, "key.pem"), filepath.Join(folder, "envelope.json")
-	must.OK(t, os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), 0o600))
+	must.OK(t, os.WriteFile(key, []byte(must.PublicPEM(t, cert.PublicKey)), 0o600))
 	verify := func(e dsse.Envelope) ([]byte, error) {
 		text := must.Get(json.Marshal(e))(t)
 		must.OK(t, os.WriteFile(file, text, 0o600))

@@ -207,9 +207,7 @@ func (s *stage) trust(dn string) {
 		must.OK(s.t, err)
 		s.keys[name.CN] = key
 	}
-	der, err := x509.MarshalPKIXPublicKey(key.Public())
-	must.OK(s.t, err)
-	text := string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
+	text := must.PublicPEM(s.t, key.Public())
 	_, err = s.api.AddIdentity(s.t.Context(), "acme", identity.NewIdentity{Kind: identity.KeyIdentity, PEM: text, DN: dn})
 	must.OK(s.t, err)
 }

@@ -135,7 +135,7 @@ func (o *checkedOrg) tamperings(record, other ledger.AttestationRecord) map[stri
 		must.OK(t, err)
 		return func(string) string { return string(body) }
 	}
-	otherKey := publicPEM(t, o.key.Public())
+	otherKey := must.PublicPEM(t, o.key.Public())
 	return map[string]tampering{
 		"payload": {"/envelope", inJSON("payload", flip(-9)), []string{"Payload", "Signature", "Event"}},
 		"payload type": {"/envelope", inJSON("payloadType", func(s string) string { return s + "2" }),

@@ -6,7 +6,6 @@ import (
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/x509"
-	"encoding/pem"
 	"fmt"
 	"io"
 	"log/slog"
@@ -292,8 +291,7 @@ func (b *backend) trust(n identity.NewIdentity) identity.Identity {
 
 func (s *signer) publicPEM(t testing.TB) string {
 	t.Helper()
-	der := must.Get(x509.MarshalPKIXPublicKey(s.key.Public()))(t)
-	return string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
+	return must.PublicPEM(t, s.key.Public())
 }
 
 // statement returns a signed statement with a result for a predicate of a commit.

@@ -1,9 +1,7 @@
 package server
 
 import (
-	"crypto"
 	"crypto/ed25519"
-	"crypto/x509"
 	"encoding/pem"
 	"path/filepath"
 	"strings"
@@ -59,9 +57,9 @@ func TestIdentities(t *testing.T) {
 		"invalid e-mail": {identity.NewIdentity{Kind: "key", PEM: key, DN: "cn=x,ou=build,o=acme", Email: "x"}, "email"},
 		"wrong DN":       {identity.NewIdentity{Kind: "key", PEM: certificate, DN: "cn=x,ou=build,o=acme"}, "dn"},
 		"a key of small order": {identity.NewIdentity{Kind: "key", DN: "cn=x,ou=build,o=acme",
-			PEM: publicPEMOf(t, append(make(ed25519.PublicKey, 31), 0x80))}, "pem"},
+			PEM: must.PublicPEM(t, append(make(ed25519.PublicKey, 31), 0x80))}, "pem"},
 		"a key that is not canonical": {identity.NewIdentity{Kind: "key", DN: "cn=x,ou=build,o=acme",
-			PEM: publicPEMOf(t, ed25519.PublicKey("\xf0"+strings.Repeat("\xff", 30)+"\x7f"))}, "pem"},
+			PEM: must.PublicPEM(t, ed25519.PublicKey("\xf0"+strings.Repeat("\xff", 30)+"\x7f"))}, "pem"},
 		"an invisible character": {identity.NewIdentity{Kind: "key", PEM: key, DN: "cn=c\u200bi,ou=build,o=acme"}, "dn"},
 		"an invisible character in hex": {
 			identity.NewIdentity{Kind: "key", PEM: key, DN: `cn=c\e2\80\8bi,ou=build,o=acme`}, "dn"},
@@ -73,12 +71,6 @@ func TestIdentities(t *testing.T) {
 			b.post("/v1/orgs/acme/identities", toJSON(t, test.n)).wantFields(422, ledger.CodeInvalidField, test.field)
 		})
 	}
-}
-
-func publicPEMOf(t *testing.T, pub crypto.PublicKey) string {
-	t.Helper()
-	der := must.Get(x509.MarshalPKIXPublicKey(pub))(t)
-	return string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
 }
 
 // An intermediate CA can be a root. Without it, the error names it.

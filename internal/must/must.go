@@ -2,6 +2,9 @@
 package must
 
 import (
+	"crypto"
+	"crypto/x509"
+	"encoding/pem"
 	"os"
 	"time"
 )
@@ -36,6 +39,13 @@ func Read(t TB, file string) []byte {
 	content, err := os.ReadFile(file)
 	OK(t, err)
 	return content
+}
+
+// PublicPEM returns a public key as PEM.
+func PublicPEM(t TB, key crypto.PublicKey) string {
+	t.Helper()
+	der := Get(x509.MarshalPKIXPublicKey(key))(t)
+	return string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
 }
 
 // Wait polls done until it returns true, and ends the test after a minute. what says for what it waits.

@@ -48,6 +48,7 @@ func TestMust(t *testing.T) {
 		"an error":     {func(t must.TB) { must.OK(t, errors.New("full")) }, "full"},
 		"no error":     {func(t must.TB) { must.OK(t, nil) }, ""},
 		"no value":     {func(t must.TB) { must.Get("", errors.New("full"))(t) }, "full"},
+		"no key":       {func(t must.TB) { must.PublicPEM(t, "x") }, "x509: unsupported public key type: string"},
 		"no file":      {func(t must.TB) { must.Read(t, file+"x") }, "open " + file + "x: no such file or directory"},
 		"a file":       {func(t must.TB) { must.Read(t, file) }, ""},
 		"a true thing": {func(t must.TB) { must.Wait(t, "it", func() bool { return true }) }, ""},

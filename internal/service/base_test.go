@@ -4,8 +4,6 @@ import (
 	"bufio"
 	"context"
 	"crypto/ed25519"
-	"crypto/x509"
-	"encoding/pem"
 	"fmt"
 	"io"
 	"net/http"
@@ -105,10 +103,8 @@ func (p *proxied) fill() {
 	must.OK(t, err)
 	public, key, err := ed25519.GenerateKey(nil)
 	must.OK(t, err)
-	der, err := x509.MarshalPKIXPublicKey(public)
-	must.OK(t, err)
 	_, err = p.api.AddIdentity(ctx, "acme", identity.NewIdentity{Kind: identity.KeyIdentity, DN: "cn=ci,ou=build,o=acme",
-		PEM: string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))})
+		PEM: must.PublicPEM(t, public)})
 	must.OK(t, err)
 	for i := range 60 { // more than one page
 		p.attest(key, i)

@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"crypto/ed25519"
 	"crypto/sha1"
-	"crypto/x509"
 	"database/sql"
 	"encoding/hex"
-	"encoding/pem"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
@@ -40,9 +38,8 @@ func (h *host) addSigner(dn string) (id string, use func()) {
 	h.t.Helper()
 	_, key, err := ed25519.GenerateKey(nil)
 	must.OK(h.t, err)
-	der := must.Get(x509.MarshalPKIXPublicKey(key.Public()))(h.t)
 	i, err := h.admin.AddIdentity(h.t.Context(), "acme", identity.NewIdentity{Kind: identity.KeyIdentity, DN: dn,
-		PEM: string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))})
+		PEM: must.PublicPEM(h.t, key.Public())})
 	must.OK(h.t, err)
 	return i.ID, func() { h.key, h.dn = key, dn }
 }

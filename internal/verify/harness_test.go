@@ -2,8 +2,6 @@ package verify
 
 import (
 	"crypto/ed25519"
-	"crypto/x509"
-	"encoding/pem"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -74,10 +72,8 @@ func (h *host) trust(dn string) ed25519.PrivateKey {
 	h.t.Helper()
 	_, key, err := ed25519.GenerateKey(nil)
 	must.OK(h.t, err)
-	der, err := x509.MarshalPKIXPublicKey(key.Public())
-	must.OK(h.t, err)
 	_, err = h.admin.AddIdentity(h.t.Context(), "acme", identity.NewIdentity{Kind: identity.KeyIdentity, DN: dn,
-		PEM: string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))})
+		PEM: must.PublicPEM(h.t, key.Public())})
 	must.OK(h.t, err)
 	return key
 }

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/ed25519"
-	"crypto/x509"
-	"encoding/pem"
 	"io"
 	"log/slog"
 	"net/http"
@@ -328,9 +326,7 @@ func (e *env) signer(dn string) *signer {
 	e.t.Helper()
 	_, key, err := ed25519.GenerateKey(nil)
 	must.OK(e.t, err)
-	der, err := x509.MarshalPKIXPublicKey(key.Public())
-	must.OK(e.t, err)
-	text := string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
+	text := must.PublicPEM(e.t, key.Public())
 	_, err = e.host.AddIdentity(e.t.Context(), "acme", identity.NewIdentity{Kind: identity.KeyIdentity, PEM: text, DN: dn})
 	must.OK(e.t, err)
 	return &signer{key, dn}

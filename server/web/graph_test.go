@@ -3,9 +3,7 @@ package web_test
 import (
 	"cmp"
 	"crypto/sha1"
-	"crypto/x509"
 	"encoding/hex"
-	"encoding/pem"
 	"fmt"
 	"maps"
 	"slices"
@@ -338,10 +336,8 @@ func (h *history) rename(s *signer, dn string) {
 			must.OK(h.t, h.host.RevokeIdentity(h.t.Context(), "acme", i.ID))
 		}
 	}
-	der, err := x509.MarshalPKIXPublicKey(s.key.Public())
-	must.OK(h.t, err)
-	text := string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
-	_, err = h.host.AddIdentity(h.t.Context(), "acme", identity.NewIdentity{Kind: identity.KeyIdentity, PEM: text, DN: dn})
+	n := identity.NewIdentity{Kind: identity.KeyIdentity, PEM: must.PublicPEM(h.t, s.key.Public()), DN: dn}
+	_, err := h.host.AddIdentity(h.t.Context(), "acme", n)
 	must.OK(h.t, err)
 }
 

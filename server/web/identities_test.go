@@ -30,12 +30,6 @@ func (e *env) identities() []identity.Identity {
 // pasted returns text as a browser submits it in a form.
 func pasted(text string) string { return strings.ReplaceAll(text, "\n", "\r\n") }
 
-func publicPEM(t *testing.T, key crypto.Signer) string {
-	t.Helper()
-	der := must.Get(x509.MarshalPKIXPublicKey(key.Public()))(t)
-	return string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
-}
-
 func privatePEM(t *testing.T, key crypto.Signer) string {
 	t.Helper()
 	der := must.Get(x509.MarshalPKCS8PrivateKey(key))(t)
@@ -63,7 +57,7 @@ func TestAddIdentities(t *testing.T) {
 
 	_, key, err := ed25519.GenerateKey(nil)
 	must.OK(t, err)
-	text := publicPEM(t, key)
+	text := must.PublicPEM(t, key.Public())
 	w.post(identitiesPath+"/new", url.Values{"kind": {"key"}, "pem": {pasted(text)},
 		"dn": {` cn=\<b\>ci\</b\>,ou=build,o=acme `}, "emails": {"ci@example.com"}}).redirectsTo(identitiesPath)
 	w.post(identitiesPath+"/new",
@@ -138,7 +132,7 @@ func TestEditIdentities(t *testing.T) {
 	w := e.signIn(e.admin)
 	_, key, err := ed25519.GenerateKey(nil)
 	must.OK(t, err)
-	w.post(identitiesPath+"/new", url.Values{"kind": {"key"}, "pem": {pasted(publicPEM(t, key))},
+	w.post(identitiesPath+"/new", url.Values{"kind": {"key"}, "pem": {pasted(must.PublicPEM(t, key.Public()))},
 		"dn": {"cn=ci,ou=build,o=acme"}, "may": {"test:*\r\n\r\n build:docker, lint:* "}}).redirectsTo(identitiesPath)
 	w.post(identitiesPath+"/new", url.Values{"kind": {"root"}, "pem": {pasted(e.rootPEM())},
 		"dn_pattern": {` o=acme, ou=\<b\>build\</b\>`}}).redirectsTo(identitiesPath)
@@ -200,7 +194,7 @@ func TestIdentityFormErrors(t *testing.T) {
 	must.OK(t, err)
 	private := privatePEM(t, key)
 	secret := strings.Split(private, "\n")[1]
-	good := url.Values{"kind": {"key"}, "pem": {publicPEM(t, key)}, "dn": {"cn=ci,ou=build,o=acme"}}
+	good := url.Values{"kind": {"key"}, "pem": {must.PublicPEM(t, key.Public())}, "dn": {"cn=ci,ou=build,o=acme"}}
 
 	for name, test := range map[string]struct{ field, value, want string }{
 		"no PEM":                             {"pem", "", "no PEM block"},
@@ -265,7 +259,7 @@ func TestAddIdentityTwice(t *testing.T) {
 	w := e.signIn(e.admin)
 	_, key, err := ed25519.GenerateKey(nil)
 	must.OK(t, err)
-	form := url.Values{"kind": {"key"}, "pem": {publicPEM(t, key)}, "dn": {"cn=ci,ou=build,o=acme"}}
+	form := url.Values{"kind": {"key"}, "pem": {must.PublicPEM(t, key.Public())}, "dn": {"cn=ci,ou=build,o=acme"}}
 	w.post(identitiesPath+"/new", form).redirectsTo(identitiesPath)
 	if p := w.post(identitiesPath+"/new", form); p.status != 409 || len(e.identities()) != 1 {
 		t.Errorf("%d: %s", p.status, p.text())

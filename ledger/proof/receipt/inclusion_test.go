@@ -62,7 +62,8 @@ func TestEveryChangeOfAByteOfAProofFails(t *testing.T) {
 // announced returns the announcement of a key by the second event of a log.
 func announced(t *testing.T, key *ecdsa.PrivateKey, l *log) receipt.Announcement {
 	t.Helper()
-	return receipt.Announcement{PublicKey: pemOf(t, key), Event: keyEvent(t, key, "acme"), Proof: l.prove(1)}
+	text := must.PublicPEM(t, key.Public())
+	return receipt.Announcement{PublicKey: text, Event: keyEvent(t, key, "acme"), Proof: l.prove(1)}
 }
 
 func TestAKeyIsThatOfTheLog(t *testing.T) {
@@ -75,7 +76,7 @@ func TestAKeyIsThatOfTheLog(t *testing.T) {
 	must.OK(t, err)
 
 	other := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
-	text := pemOf(t, other)
+	text := must.PublicPEM(t, other.Public())
 	for what, change := range map[string]func(a *receipt.Announcement){
 		"event.key":            func(a *receipt.Announcement) { a.PublicKey = text },
 		"PEM":                  func(a *receipt.Announcement) { a.PublicKey = "key" },

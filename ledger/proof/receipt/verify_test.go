@@ -5,9 +5,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/x509"
 	"encoding/base64"
-	"encoding/pem"
 	"math/big"
 	"os"
 	"os/exec"
@@ -88,12 +86,12 @@ var tampered = map[string]struct {
 	"a key that is not announced": {"event.key", func(tr *trial) {
 		tr.key = newKey(tr.t)
 		tr.sign()
-		tr.receipt.Key.PublicKey = pemOf(tr.t, tr.key)
+		tr.receipt.Key.PublicKey = must.PublicPEM(tr.t, tr.key.Public())
 	}},
-	"not the pinned key": {"key.public_key", func(tr *trial) { tr.pinned = pemOf(tr.t, newKey(tr.t)) }},
+	"not the pinned key": {"key.public_key", func(tr *trial) { tr.pinned = must.PublicPEM(tr.t, newKey(tr.t).Public()) }},
 	"a key on P-384": {"P-256", func(tr *trial) {
 		key := must.Get(ecdsa.GenerateKey(elliptic.P384(), rand.Reader))(tr.t)
-		tr.receipt.Key.PublicKey = pemOf(tr.t, key)
+		tr.receipt.Key.PublicKey = must.PublicPEM(tr.t, key.Public())
 	}},
 	"two keys": {"one public key", func(tr *trial) { tr.receipt.Key.PublicKey += tr.receipt.Key.PublicKey }},
 	"no signature": {"signatures", func(tr *trial) {
@@ -384,7 +382,7 @@ func (s script) verdicts(t *testing.T, program string, trials []*trial) (verdict
 func TestScriptsReportBySayingWhyAndTheExitStatus(t *testing.T) {
 	valid, expired, pinned := newTrial(t), newTrial(t), newTrial(t)
 	expired.now = expired.content.ValidUntil
-	pinned.pinned = pemOf(t, newKey(t))
+	pinned.pinned = must.PublicPEM(t, newKey(t).Public())
 	for program, s := range scripts {
 		for _, c := range []struct {
 			tr   *trial
@@ -438,12 +436,6 @@ func TestScriptsAreShort(t *testing.T) {
 func newKey(t *testing.T) *ecdsa.PrivateKey {
 	t.Helper()
 	return must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
-}
-
-func pemOf(t *testing.T, key *ecdsa.PrivateKey) string {
-	t.Helper()
-	der := must.Get(x509.MarshalPKIXPublicKey(&key.PublicKey))(t)
-	return string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
 }
 
 // rawOf returns a DER signature as r and s of 32 bytes each.

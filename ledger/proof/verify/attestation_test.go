@@ -6,9 +6,7 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/sha256"
-	"crypto/x509"
 	"encoding/hex"
-	"encoding/pem"
 	"strings"
 	"testing"
 
@@ -32,8 +30,7 @@ type signer struct {
 func newSigner(t testing.TB, dn string) signer {
 	t.Helper()
 	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
-	der := must.Get(x509.MarshalPKIXPublicKey(key.Public()))(t)
-	text := string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
+	text := must.PublicPEM(t, key.Public())
 	id, err := identity.NewIdentity{Kind: identity.KeyIdentity, PEM: text, DN: dn}.Identity()
 	must.OK(t, err)
 	id.ID, id.CreatedAt = "idn_"+dn, recordedAt-1
