@@ -281,29 +281,3 @@ func TestOverview(t *testing.T) {
 	d.get("/v1/orgs/acme/overview?sort=x").wantFields(400, ledger.CodeInvalidParameter, "sort")
 	d.get("/v1/orgs/acme/overview?cursor=MS45OTk").wantProblem(400, ledger.CodeInvalidCursor)
 }
-
-// The author of a list of commits is exact if there is one, and otherwise a part.
-func TestCommitsByPartOfTheAuthor(t *testing.T) {
-	b := newBackend(t)
-	for n, author := range []string{
-		`{"name":"Ada Lovelace","email":"ada@acme.example"}`, `{"name":"Ada","email":"a.k@other.example"}`,
-		`{"name":"Grace 100%","email":"grace@acme.example"}`,
-	} {
-		b.put(commitPath(commitID(n)), `{"branch":"b`+fmt.Sprint(n)+`","author":`+author+`}`).want(201)
-	}
-	for query, want := range map[string]string{
-		"Ada": "1", "ada": "10", "LOVE": "0", "ada@acme.example": "0", "ADA@ACME.EXAMPLE": "0", "acme": "20", "100%25": "2",
-		"a_a": "", "%25": "2", "none": "",
-	} {
-		for _, more := range []string{"", "&in_flight=true", "&state=DRAFT"} {
-			got := ""
-			list := b.get("/v1/orgs/acme/repos/api/commits?author=" + query + more).want(200)
-			for _, c := range decode[ledger.Page[ledger.CommitSummary]](list).Data {
-				got += c.SHA[39:]
-			}
-			if got != want {
-				t.Errorf("author %s%s: commits %q, want %q", query, more, got, want)
-			}
-		}
-	}
-}

@@ -247,6 +247,11 @@ func (s suite) TestCommitPrefixesAndFilters(t *testing.T) {
 		{"a zero byte", store.CommitFilter{Text: "\x00"}, "[]"},
 		{"text before a zero byte", store.CommitFilter{Text: "fix\x00"}, "[]"},
 		{"author with a zero byte", store.CommitFilter{Author: "ann\x00"}, "[]"},
+		{"part of an author", store.CommitFilter{Author: "AN"}, "[bbbbbbbb aaaaaaa1]"},
+		{"part of an address", store.CommitFilter{Author: "ACME.ex"}, "[bbbbbbbb aaaaaaa2 aaaaaaa1]"},
+		{"part of an author in flight", store.CommitFilter{Author: "AN", InFlight: true}, "[bbbbbbbb aaaaaaa1]"},
+		{"part of an author with a percent sign", store.CommitFilter{Author: "50%_o"}, "[ccccccc1]"},
+		{"any letter in an author", store.CommitFilter{Author: "a_n"}, "[]"},
 		{"part of an author beyond ASCII", store.CommitFilter{Author: "ÖRG"}, "[ccccccc1]"},
 		{"all filters", store.CommitFilter{State: &attested, Branch: "main", Author: "Ann"}, "[]"},
 	}
