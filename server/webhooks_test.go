@@ -212,23 +212,6 @@ func TestWebhookTargets(t *testing.T) {
 	wantRejected(b.patch(at, public))
 }
 
-func TestWebhookLimit(t *testing.T) {
-	b := newBackend(t)
-	b.post("/v1/orgs/acme/repos", `{"name":"web"}`).want(201)
-	const body = `{"url":"https://ci.example.com"}`
-	var last ledger.Webhook
-	for range 50 {
-		last = b.webhook(body)
-	}
-	p := b.post(webhooksPath, body).wantProblem(422, ledger.CodeLimitReached)
-	if !strings.Contains(p.Detail, "50 webhooks") {
-		t.Errorf("detail %q, want it to name the limit", p.Detail)
-	}
-	b.post("/v1/orgs/acme/repos/web/webhooks", body).want(201)
-	b.delete(webhooksPath + "/" + last.ID).want(204)
-	b.webhook(body)
-}
-
 // webhookRoute is a request to an endpoint for webhooks.
 type webhookRoute struct{ method, path, body string }
 

@@ -423,10 +423,19 @@ func (s suite) TestPruneKeepsDeliveriesThatEndedRecently(t *testing.T) {
 
 func (s suite) TestTheWebhooksOfARepoAreLimited(t *testing.T) {
 	fx := s.newFixture(t)
-	for range 50 {
+	_, err := fx.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "web"}, "host")
+	check(t, err)
+	create := func(repo string) error {
+		_, err := fx.CreateWebhook(
+			t.Context(), "acme", repo, ledger.NewWebhook{URL: "https://x.example", Events: ledger.EventTypes()}, "whsec_x")
+		return err
+	}
+	for range 49 {
 		fx.webhook()
 	}
-	_, err := fx.CreateWebhook(
-		t.Context(), "acme", "api", ledger.NewWebhook{URL: "https://x.example", Events: ledger.EventTypes()}, "whsec_x")
-	wantCode(t, err, ledger.CodeLimitReached)
+	last := fx.webhook()
+	wantCode(t, create("api"), ledger.CodeLimitReached)
+	check(t, create("web"))
+	check(t, fx.DeleteWebhook(t.Context(), "acme", "api", last.ID))
+	check(t, create("api"))
 }
