@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"math/big"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -307,39 +306,6 @@ func TestMediaTypesOfAttestations(t *testing.T) {
 	envelope := b.get(attestationsPath + "/" + first.ID + "/envelope").want(200)
 	if got := envelope.header.Get("Content-Type"); got != typeBundleOld+";version=0.3" || string(envelope.body) != old {
 		t.Errorf("the bundle is returned as %s: %s", got, envelope.body)
-	}
-}
-
-// 64 concurrent posts of one statement create one record and one event, and return
-// one 201.
-func TestConcurrentPostsOfOneStatement(t *testing.T) {
-	b := newBackend(t)
-	envelope := b.signer("cn=ci,ou=build,o=acme").statement(t, commitID(1), "test:go", ledger.Pass, 1)
-	var created, repeated atomic.Int64
-	ids := new(sync.Map)
-
-	var posts sync.WaitGroup
-	for range 64 {
-		posts.Go(func() {
-			resp := b.attest(envelope)
-			switch resp.status {
-			case 201:
-				created.Add(1)
-			case 200:
-				repeated.Add(1)
-			}
-			ids.Store(decode[ledger.AttestationRecord](resp).ID, true)
-		})
-	}
-	posts.Wait()
-
-	if created.Load() != 1 || repeated.Load() != 63 {
-		t.Errorf("%d times 201 and %d times 200, want 1 and 63", created.Load(), repeated.Load())
-	}
-	distinct := 0
-	ids.Range(func(any, any) bool { distinct++; return true })
-	if attestations, events := b.count(); attestations != 1 || events != 1 || distinct != 1 {
-		t.Errorf("%d records, %d events, %d ids; want 1 each", attestations, events, distinct)
 	}
 }
 
