@@ -299,7 +299,7 @@ func (l *load) checkTime() {
 		return n
 	}
 
-	expired := count("SELECT count(*) FROM expirations")
+	expired := count("SELECT count(*) FROM transitions WHERE cause_type = 'expiry'")
 	forgotten := count("SELECT count(*) FROM tips WHERE flight = 6")
 	sessions := count("SELECT count(*) FROM sessions WHERE expires_at < ?", l.now().Add(-time.Hour).UnixMilli())
 	deliveries := count("SELECT count(*) FROM outbox")

@@ -81,6 +81,7 @@ const (
 
 	// The server failed or is overloaded.
 	CodeStorageUnavailable Code = "storage_unavailable"
+	CodeClockJumped        Code = "clock_jumped"
 	CodeTooManyStreams     Code = "too_many_streams"
 	CodeStopping           Code = "stopping"
 	CodeTooManyRequests    Code = "too_many_requests"

@@ -28,6 +28,9 @@ func (s *Server) getReadiness(*call) (*reply, error) {
 	if err := s.store.Ready(); err != nil {
 		return nil, ledger.Errorf(ledger.CodeStorageUnavailable, "not ready: %v", err)
 	}
+	if err := s.store.CheckClock(); err != nil {
+		return nil, ledger.Errorf(ledger.CodeClockJumped, "not ready: %v", err)
+	}
 	r := readiness{Status: "ok", Clock: clockOf(s.store.ClockStatus())}
 	if len(s.config.Logs.Signing()) > 0 {
 		r.Log = &logReadiness{Unsigned: 1, Detail: "the server log says why these transparency logs are not signed"}
@@ -51,11 +54,8 @@ type logReadiness struct {
 
 // A clockRecord says how the ledger's clock and the system clock differ.
 type clockRecord struct {
-	// Jumped reports whether the ledger ignores a jump of the system clock until it
-	// has held.
-	Jumped bool `json:"jumped"`
-	// LeadMS is how far the ledger's clock is ahead of the system clock; negative if
-	// it is behind. IDLeadMS is how far the times in ids are ahead of the ledger's clock.
+	// LeadMS is how far the ledger's clock is ahead of the system clock, and IDLeadMS how far
+	// the times in ids are ahead of the ledger's clock.
 	LeadMS   int64 `json:"lead_ms"`
 	IDLeadMS int64 `json:"id_lead_ms"`
 }
@@ -65,10 +65,10 @@ const minClockLead = time.Second
 
 // clockOf returns the record of a difference, or nil if the clocks agree.
 func clockOf(c store.ClockStatus) *clockRecord {
-	if !c.Unproven && c.Lead.Abs() < minClockLead && c.StampLead < minClockLead {
+	if c.Lead < minClockLead && c.StampLead < minClockLead {
 		return nil
 	}
-	return &clockRecord{Jumped: c.Unproven, LeadMS: c.Lead.Milliseconds(), IDLeadMS: c.StampLead.Milliseconds()}
+	return &clockRecord{LeadMS: c.Lead.Milliseconds(), IDLeadMS: c.StampLead.Milliseconds()}
 }
 
 func healthy() *reply {

@@ -1,9 +1,9 @@
 package server
 
 import (
-	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,8 +13,8 @@ import (
 	"github.com/ledgerd/ledgerd/store/storetest"
 )
 
-// TestFaultClockJumps checks that a jump of the system clock ends no token and no session
-// before it has held for a minute, and that none lives on after a jump back.
+// TestFaultClockJumps checks that a jump of the system clock ends no token and no session before the
+// clock is accepted, that nothing is recorded in the meantime, and that /readyz says why.
 func TestFaultClockJumps(t *testing.T) {
 	wall, monotonic := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC), time.Duration(0)
 	db, err := store.Open(t.Context(), storetest.NewFile(t), store.Options{
@@ -27,17 +27,19 @@ func TestFaultClockJumps(t *testing.T) {
 		wall, monotonic = wall.Add(d), monotonic+d
 		must.OK(t, db.Settle(t.Context()))
 	}
-	jump := func(d time.Duration) {
+	jumps := func(d time.Duration) {
 		wall = wall.Add(d)
 		must.OK(t, db.Settle(t.Context()))
 	}
 
 	_, err = db.CreateOrg(t.Context(), "acme")
 	must.OK(t, err)
+	_, err = db.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
+	must.OK(t, err)
 	secret := ledger.NewSecret()
 	hash, err := ledger.ParseSecret(secret)
 	must.OK(t, err)
-	token := ledger.NewToken{Name: "me", Scope: ledger.Read, ExpiresAt: db.Now().Add(9 * 24 * time.Hour)}
+	token := ledger.NewToken{Name: "me", Scope: ledger.Write, ExpiresAt: db.Now().Add(9 * 24 * time.Hour)}
 	_, err = db.CreateToken(t.Context(), "acme", token, hash)
 	must.OK(t, err)
 	session, _, err := s.SignIn(t.Context(), secret)
@@ -61,41 +63,63 @@ func TestFaultClockJumps(t *testing.T) {
 		}
 	}
 
-	wantClock := func(want string) {
+	wantReady := func(status int, want string) {
 		t.Helper()
 		w := httptest.NewRecorder()
 		s.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/readyz", nil))
-		if body := w.Body.String(); w.Code != 200 || body != want {
-			t.Errorf("/readyz returns %d %s, want %s", w.Code, body, want)
+		if body := w.Body.String(); w.Code != status || !strings.Contains(body, want) {
+			t.Errorf("/readyz returns %d %s, want %d %s", w.Code, body, status, want)
+		}
+	}
+	wantRefused := func(want string) {
+		t.Helper()
+		r := httptest.NewRequest("PUT", "/v1/orgs/acme/repos/api/commits/"+strings.Repeat("1", 40), strings.NewReader("{}"))
+		r.Header.Set("Authorization", "Bearer "+secret)
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		s.Handler().ServeHTTP(w, r)
+		if body := w.Body.String(); w.Code != 503 || !strings.Contains(body, `"code":"clock_jumped"`) ||
+			!strings.Contains(body, want) || w.Header().Get("Retry-After") == "" {
+			t.Errorf("a write returns %d %s %v, want 503 %s", w.Code, body, w.Header(), want)
 		}
 	}
 
 	want("before", 200, 200)
-	wantClock(`{"status":"ok"}`)
-	for _, d := range []time.Duration{10 * 24 * time.Hour, 40 * 24 * time.Hour, -40 * 24 * time.Hour} {
-		jump(d)
+	wantReady(200, `{"status":"ok"}`)
+	for jump, reason := range map[time.Duration]string{
+		10 * 24 * time.Hour: "the system clock has jumped ahead: it shows 2026-11-30T09:0",
+		-3 * time.Hour:      "the system clock is behind: it shows 2026-11-20T06:0",
+	} {
+		jumps(jump)
 		pass(50 * time.Second)
-		want("a brief jump by "+d.String(), 200, 200)
-		wantClock(fmt.Sprintf(`{"status":"ok","clock":{"jumped":true,"lead_ms":%d,"id_lead_ms":0}}`, -d.Milliseconds()))
-		jump(-d)
+		want("a brief jump by "+jump.String(), 200, 200)
+		wantReady(503, `"detail":"not ready: `+reason)
+		wantReady(503, `"code":"clock_jumped"`)
+		wantRefused(`"detail":"` + reason)
+		jumps(-jump)
 		pass(time.Second)
 	}
-	wantClock(`{"status":"ok"}`)
-	jump(-time.Hour)
-	wantClock(`{"status":"ok","clock":{"jumped":false,"lead_ms":3600000,"id_lead_ms":0}}`)
-	pass(12*time.Hour - time.Minute)
+	wantReady(200, `{"status":"ok"}`)
+	jumps(-time.Hour)
+	wantReady(200, `{"status":"ok","clock":{"lead_ms":3600000,"id_lead_ms":0}}`)
+	pass(12*time.Hour - 2*time.Minute)
 	want("12 hours later, an hour back", 200, 200)
 	pass(2 * time.Hour)
 	want("the session has ended", 200, 401)
 
-	jump(40 * 24 * time.Hour)
-	pass(59 * time.Second)
-	want("the jump has not held", 200, 401)
+	jumps(40 * 24 * time.Hour)
+	pass(10*time.Minute - time.Second)
+	want("the clock is not steady yet", 200, 401)
 	pass(time.Second)
-	want("the jump has held", 401, 401)
-	jump(-40 * 24 * time.Hour)
+	want("the clock was steady", 401, 401)
+	jumps(-40 * 24 * time.Hour)
 	pass(time.Minute)
-	want("put right", 200, 401)
+	want("put right, and not accepted", 401, 401)
+	_, _, err = db.AcceptClock(t.Context())
+	must.OK(t, err)
+	pass(time.Second)
+	want("accepted", 200, 401)
+	wantReady(200, `"clock":{"lead_ms":0,"id_lead_ms":34`)
 	pass(9 * 24 * time.Hour)
 	want("nine days later", 401, 401)
 }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/radarindex"
@@ -24,8 +23,6 @@ type batch struct {
 	// heads holds, by org, the end of its events at the start of the transaction.
 	heads map[int64]logHead
 	last  ledger.Time // start of the last write
-	// skipped is the part of clock.skipped by which webhooks do not fail for longer.
-	skipped time.Duration
 }
 
 func newBatch(tips *radarindex.Set) *batch {

@@ -9,66 +9,69 @@ import (
 )
 
 const (
-	// maxStep is how far the wall clock may jump forward at once without having to
-	// prove itself.
-	maxStep = 10 * time.Second
-	// MaxLead is how far the wall clock may go back without having to prove itself:
-	// the ledger's clock then slows down until the wall clock has caught up.
-	MaxLead = 2 * time.Hour
-	// holdTime is how long a larger jump, in either direction, must hold before the
-	// ledger's clock follows it.
-	holdTime = time.Minute
+	// MaxClockOffset is how far the wall clock may be from where it should be: the ledger's clock
+	// follows one that is ahead at once, and slows down for one that is behind.
+	MaxClockOffset = 2 * time.Hour
+	// steadyTime is how long a wall clock that has jumped ahead must be steady to be accepted,
+	// and maxDrift how far it may move in this time.
+	steadyTime = 10 * time.Minute
+	maxDrift   = 10 * time.Second
 	// minReportedLead is the smallest lead that is logged. Time servers correct less
 	// than this all the time.
 	minReportedLead = time.Second
+	// saveAccepted is how often the time is saved after a clock was accepted, so that a restart
+	// notices if the wall clock has gone back since.
+	saveAccepted = 30 * time.Minute
+	// stampSlack is how far stamps may have passed those that were accepted, by one millisecond
+	// per write. It must be more than saveAccepted, and less than maxOffset.
+	stampSlack = time.Hour
 )
 
 // A clock is the ledger's clock: the time by which everything in a store is recorded
-// and decided. It follows the wall clock, but not blindly:
+// and decided. It follows the wall clock, but not blindly. It measures it against the time
+// since the machine booted:
 //
-//   - A jump forward by more than maxStep, measured against monotonic time, is ignored
-//     until it has held for holdTime. Until then the clock follows monotonic time.
-//   - If the wall clock goes back by up to MaxLead, the clock does not: it runs at half
+//   - It follows a wall clock that is ahead by up to MaxClockOffset at once.
+//   - If the wall clock goes back by up to MaxClockOffset, the clock does not: it runs at half
 //     speed until the wall clock has caught up. So it neither runs backwards nor stops.
-//   - If the wall clock goes back further, the clock was wrong before, or is now. It
-//     follows monotonic time until the jump has held for holdTime, and then goes back.
-//     Only then does the ledger's time run backwards. The times in ids never do.
+//   - If the wall clock is further off, the clock goes on with the time since boot, and
+//     nobody may record. A wall clock that is ahead is accepted once it was steady for
+//     steadyTime. One that is behind is accepted by an operator, and only then does the
+//     ledger's time run backwards. The times in ids never do.
 type clock struct {
-	// source returns the wall clock, and the monotonic time since any fixed point.
-	source func() (wall time.Time, monotonic time.Duration)
+	// source returns the wall clock, and the time since boot or any other fixed point.
+	source func() (wall time.Time, boot time.Duration)
 	log    *slog.Logger
 
-	mu        sync.Mutex
-	now       time.Time     // at the last reading
-	wall      time.Time     // at the last reading
-	monotonic time.Duration // at the last reading
-	trust     trust
-	// jump is the distance of the wall clock from the clock that must hold, and held is
-	// for how long it has. They are valid if trust is unproven.
-	jump, held time.Duration
-	// dropped reports whether the clock went back and this has not been saved.
-	dropped bool
-	stamp   ledger.Time // the last one
-	// skipped is the sum of the jumps forward that the clock has followed: time that
-	// it showed, but in which nothing was done.
-	skipped time.Duration
+	mu    sync.Mutex
+	now   time.Time     // at the last reading
+	wall  time.Time     // at the last reading
+	boot  time.Duration // at the last reading
+	state clockState
+	// offset is how far the wall clock was ahead when it jumped, and steady for how long it has
+	// been so. They are valid if state is jumped.
+	offset, steady time.Duration
+
+	stamp    ledger.Time   // the last one
+	other    ledger.Time   // the last one that another process is known to have given
+	accepted acceptedClock // the last one that was read
 }
 
-// trust says what the clock thinks of the wall clock.
-type trust int
+// clockState says what the clock thinks of the wall clock.
+type clockState int
 
 const (
-	trusted  trust = iota // the wall clock is right
-	behind                // the wall clock is behind by at most MaxLead
-	unproven              // the wall clock has jumped, and must hold
+	right  clockState = iota
+	slow              // the wall clock is behind by at most MaxClockOffset
+	jumped            // the wall clock is off by more than MaxClockOffset
 )
 
-// newClock returns a clock that starts at the wall clock. If monotonic is nil, the times
-// that wall returns are expected to have a monotonic reading.
-func newClock(wall func() time.Time, monotonic func() time.Duration, log *slog.Logger) *clock {
+// newClock returns a clock that starts at the wall clock. If boot is nil, the times that wall
+// returns are expected to have a monotonic reading.
+func newClock(wall func() time.Time, boot func() time.Duration, log *slog.Logger) *clock {
 	c := &clock{log: log}
-	if monotonic != nil {
-		c.source = func() (time.Time, time.Duration) { return wall(), monotonic() }
+	if boot != nil {
+		c.source = func() (time.Time, time.Duration) { return wall(), boot() }
 	} else {
 		start := wall()
 		c.source = func() (time.Time, time.Duration) {
@@ -78,22 +81,18 @@ func newClock(wall func() time.Time, monotonic func() time.Duration, log *slog.L
 	}
 
 	at, elapsed := c.source()
-	c.now, c.wall, c.monotonic = at.Round(0), at.Round(0), elapsed
+	c.now, c.wall, c.boot = at.Round(0), at.Round(0), elapsed
 	return c
 }
 
-// resume makes the clock continue from the time last, if the wall clock is behind it,
-// and the stamps after the last one. held reports whether the wall clock has been far
-// behind for holdTime, as other processes saw it.
-func (c *clock) resume(last, stamp ledger.Time, held bool) {
+// resume makes the clock continue from the newest record, if the wall clock is behind it, and
+// the stamps after the newest one.
+func (c *clock) resume(newest ledger.Time, accepted acceptedClock) {
 	c.mu.Lock()
-	c.stamp = stamp + 1 // the ids of one millisecond are in order within a process only
-	switch lead := last.Std().Sub(c.now); {
-	case lead <= 0:
-	case lead > MaxLead && held:
-		c.dropped = true
-	default:
-		c.now = last.Std()
+	c.stamp = newest + 1 // the ids of one millisecond are in order within a process only
+	c.accepted = accepted
+	if at := accepted.timeOf(newest).Std(); at.After(c.now) {
+		c.now = at
 	}
 	c.mu.Unlock()
 	c.read()
@@ -103,66 +102,106 @@ func (c *clock) resume(last, stamp ledger.Time, held bool) {
 func (c *clock) read() ledger.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	wall, monotonic := c.source()
-	elapsed := max(monotonic-c.monotonic, 0)
-	c.wall, c.monotonic = wall.Round(0), monotonic
+	wall, boot := c.source()
+	elapsed := max(boot-c.boot, 0)
+	c.wall, c.boot = wall.Round(0), boot
 
 	expected := c.now.Add(elapsed)
 	switch offset := c.wall.Sub(expected); {
-	case offset > maxStep || offset < -MaxLead:
+	case offset.Abs() > MaxClockOffset:
 		c.now = expected
 		c.doubt(offset, elapsed)
 	case offset >= 0:
 		c.now = c.wall
-		c.setTrust(trusted)
+		c.setState(right)
 	default:
 		if c.now = c.now.Add(elapsed / 2); c.now.Before(c.wall) {
 			c.now = c.wall
 		}
-		c.setTrust(behind)
+		c.setState(slow)
 	}
 	return ledger.TimeOf(c.now)
 }
 
-// doubt follows the wall clock, which has jumped by offset, if the jump has held. elapsed
-// is the time since the last reading.
+// doubt notes that the wall clock is off by offset, and accepts it if it is ahead and has been
+// steady. elapsed is the time since the last reading.
 func (c *clock) doubt(offset, elapsed time.Duration) {
-	if c.trust != unproven || (offset-c.jump).Abs() > maxStep {
-		c.jump, c.held = offset, 0
-		c.setTrust(unproven)
-		c.log.Warn("the system clock has jumped; the ledger ignores this until it has held", "by", offset.Round(time.Second),
-			"hold", holdTime, "system_time", ledger.TimeOf(c.wall), "ledger_time", ledger.TimeOf(c.now))
+	if c.state != jumped || (offset-c.offset).Abs() > maxDrift {
+		c.offset, c.steady, c.state = offset, 0, jumped
+		c.warn()
 		return
 	}
-	if c.held += elapsed; c.held < holdTime {
-		return
+	if c.steady += elapsed; offset > 0 && c.steady >= steadyTime {
+		c.accept("it was steady for ten minutes")
 	}
-
-	c.log.Warn("the ledger follows the jump of the system clock", "by", offset.Round(time.Second),
-		"ledger_time", ledger.TimeOf(c.wall), "ids_ahead_until", max(c.stamp, ledger.TimeOf(c.now)))
-	c.dropped = c.dropped || offset < 0
-	c.skipped += max(offset, 0)
-	c.now, c.trust = c.wall, trusted
 }
 
-// setTrust sets what the clock thinks of the wall clock, and logs the begin and the end
+// warn logs that nothing is recorded.
+func (c *clock) warn() {
+	c.log.Warn("nothing is recorded because of the system clock", "reason", c.reason())
+}
+
+// accept follows the wall clock, which has jumped.
+func (c *clock) accept(why string) {
+	c.log.Warn("the system clock is accepted", "why", why, "former_time", ledger.TimeOf(c.now),
+		"ledger_time", ledger.TimeOf(c.wall), "ids_from", max(c.stamp, ledger.TimeOf(c.wall)))
+	c.now, c.state = c.wall, right
+}
+
+// setState sets what the clock thinks of the wall clock, and logs the begin and the end
 // of a lead.
-func (c *clock) setTrust(to trust) {
-	from := c.trust
+func (c *clock) setState(to clockState) {
+	from := c.state
+	if from == jumped {
+		c.log.Info("the ledger records again: the system clock is no longer far off")
+	}
 	lead := c.now.Sub(c.wall)
 	switch {
-	case to == behind && from != behind && lead < minReportedLead:
-		to = trusted // it catches up soon
-	case to == behind && from != behind:
+	case to == slow && from != slow && lead < minReportedLead:
+		to = right // it catches up soon
+	case to == slow && from != slow:
 		c.log.Warn("the system clock went back; the ledger's clock runs at half speed until it has caught up",
 			"lead", lead.Round(time.Millisecond), "system_time", ledger.TimeOf(c.wall), "ledger_time", ledger.TimeOf(c.now))
-	case to == trusted && from == behind:
+	case to == right && from == slow:
 		c.log.Info("the system clock has caught up with the ledger's clock")
-	case to == trusted && from == unproven:
-		c.log.Info("the jump of the system clock is over; the ledger has ignored it")
 	}
-	c.trust = to
+	c.state = to
 }
+
+// refusal returns why nothing may be recorded because of the wall clock, or nil.
+func (c *clock) refusal() error {
+	c.read()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.state != jumped && !c.isPassed() {
+		return nil
+	}
+	return ledger.Errorf(ledger.CodeClockJumped, "%s", c.reason())
+}
+
+// isPassed reports whether another process has recorded at a time that is far ahead.
+func (c *clock) isPassed() bool {
+	return c.other.Std().Sub(c.now) > MaxClockOffset && !c.accepted.covers(c.other)
+}
+
+// reason says how the wall clock is off, and what to do.
+func (c *clock) reason() string {
+	if c.state == jumped && c.offset > 0 {
+		return "the system clock has jumped ahead: it shows " + shown(c.wall) + ", and by the time since the machine " +
+			"booted it is " + shown(c.now) + ": nothing is recorded until the clock is put right, or was steady for " +
+			"10 minutes (" + (steadyTime - c.steady).Round(time.Second).String() + " left)"
+	}
+	at := c.now
+	if c.isPassed() {
+		at = c.other.Std()
+	}
+	return "the system clock is behind: it shows " + shown(c.wall) + ", and the ledger's time, which never runs " +
+		"backwards, is " + shown(at) + ": nothing is recorded until the clock is put right; if it is right, run " +
+		"'ledgerd doctor --accept-clock'"
+}
+
+// shown returns a time as errors show it.
+func shown(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // next returns the stamp of a write at the given time: the time in its ids, by which
 // events and attestations are ordered. It is the ledger's time, unless an earlier stamp
@@ -181,16 +220,64 @@ func (c *clock) next(now ledger.Time) ledger.Time {
 func (c *clock) follow(last ledger.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if last > c.stamp {
-		c.stamp = last + 1 // the ids of one millisecond are in order within a process only
+	if last <= c.stamp {
+		return
+	}
+	before := c.isPassed()
+	c.other, c.stamp = last, last+1 // the ids of one millisecond are in order within a process only
+	if c.isPassed() && !before {
+		c.warn()
 	}
 }
 
-// raiseStamp makes the next stamp later than one of another process.
-func (c *clock) raiseStamp(other ledger.Time) {
+// systemTime returns the wall clock.
+func (c *clock) systemTime() ledger.Time {
+	c.read()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.stamp = max(c.stamp, other)
+	return ledger.TimeOf(c.wall)
+}
+
+func (c *clock) lastStamp() ledger.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stamp
+}
+
+// isWatched reports whether other processes matter: an operator may accept the wall clock, or
+// stamps are or were ahead of the clock.
+func (c *clock) isWatched() bool {
+	now := c.read()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.state == jumped || c.stamp > now || c.accepted.at != 0
+}
+
+// adopt takes note of the accepted clock in the database. If that is new, and the wall clock has
+// jumped to it, the clock follows.
+func (c *clock) adopt(a acceptedClock) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if a == c.accepted {
+		return
+	}
+	c.accepted = a
+	if c.state == jumped && c.wall.Sub(a.at.Std()).Abs() <= MaxClockOffset {
+		c.accept("'ledgerd doctor --accept-clock' said that it is right")
+	}
+}
+
+// dueForSave returns what is to be saved of an accepted clock: a later time, or nothing once the
+// clock has reached the stamps.
+func (c *clock) dueForSave() (a acceptedClock, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := ledger.TimeOf(c.now)
+	if c.stamp > now {
+		a = acceptedClock{now, c.stamp}
+	}
+	return a, c.state != jumped && c.accepted.at != 0 &&
+		max(now.Sub(c.accepted.at), c.stamp.Sub(c.accepted.stamp)) > saveAccepted
 }
 
 // ClockStatus says how the ledger's clock and the system clock differ.
@@ -198,9 +285,6 @@ type ClockStatus struct {
 	// Lead is how far the ledger's clock is ahead of the system clock. It is negative
 	// while the ledger ignores a jump forward.
 	Lead time.Duration
-	// Unproven reports whether the system clock has jumped, and the ledger ignores
-	// that until it has held for a minute.
-	Unproven bool
 	// StampLead is how far the times in new ids are ahead of the ledger's clock,
 	// because that was put back.
 	StampLead time.Duration
@@ -210,79 +294,27 @@ func (c *clock) status() ClockStatus {
 	now := c.read()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return ClockStatus{Lead: c.now.Sub(c.wall), Unproven: c.trust == unproven, StampLead: max(c.stamp.Sub(now), 0)}
+	return ClockStatus{Lead: c.now.Sub(c.wall), StampLead: max(c.stamp.Sub(now), 0)}
 }
 
-// wallTime returns the wall clock, or the ledger's time if the wall clock is unproven.
-func (c *clock) wallTime() ledger.Time {
-	c.read()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.trust == unproven {
-		return ledger.TimeOf(c.now)
+// wallTime returns the wall clock, or the ledger's time if that is earlier: the wall clock has jumped
+// ahead.
+func (c *clock) wallTime() ledger.Time { return min(c.read(), c.systemTime()) }
+
+// An acceptedClock is the row of the table clock: the time that an operator has accepted although
+// newer records exist, or a later time, and the newest stamp at this time. It is zero if stamps are
+// not ahead of the clock.
+type acceptedClock struct{ at, stamp ledger.Time }
+
+// covers reports whether the newest records, at a stamp, were known when the clock was accepted.
+func (a acceptedClock) covers(stamp ledger.Time) bool {
+	return a.at != 0 && stamp <= a.stamp.Add(stampSlack)
+}
+
+// timeOf returns the time of the newest records, at a stamp, by the clock that was accepted.
+func (a acceptedClock) timeOf(stamp ledger.Time) ledger.Time {
+	if a.covers(stamp) {
+		return min(stamp, a.at)
 	}
-	return ledger.TimeOf(c.wall)
-}
-
-// systemTime returns the wall clock at the last reading.
-func (c *clock) systemTime() ledger.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return ledger.TimeOf(c.wall)
-}
-
-// takeDropped reports whether the clock went back since the last call.
-func (c *clock) takeDropped() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	dropped := c.dropped
-	c.dropped = false
-	return dropped
-}
-
-// untakeDropped makes the next call of takeDropped return true.
-func (c *clock) untakeDropped() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.dropped = true
-}
-
-// isFarBehind reports whether the wall clock is unproven and behind.
-func (c *clock) isFarBehind() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.trust == unproven && c.jump < 0
-}
-
-// totalSkipped returns the sum of the jumps forward that the clock has followed.
-func (c *clock) totalSkipped() time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.skipped
-}
-
-func (c *clock) lastStamp() ledger.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.stamp
-}
-
-// A savedClock is the row of the table clock: what must be known of the clock across
-// restarts.
-type savedClock struct {
-	mu sync.Mutex // held by correctTimes
-	clockRow
-}
-
-type clockRow struct {
-	// behindSince is the system clock when it was first seen far behind. It is 0 if it
-	// is not.
-	behindSince ledger.Time
-	// putRightAt is the time to which the ledger's clock was last put back, or later once
-	// no times are to be corrected. It is 0 if stamps are not ahead of the clock.
-	putRightAt ledger.Time
-	// aheadUntil is a time up to which stamps may be ahead of the clock since then.
-	aheadUntil ledger.Time
-	// pending reports whether times after putRightAt are still to be corrected.
-	pending bool
+	return stamp
 }

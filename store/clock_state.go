@@ -10,43 +10,83 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// stampSlack is by how much stamps may have passed aheadUntil, which is saved once a
-// minute. It must be less than MaxLead.
-const stampSlack = MaxLead / 2
-
-// resumeClock makes the clock continue from the last time in the database.
+// resumeClock makes the clock continue from the newest record in the database.
 func (s *Store) resumeClock(ctx context.Context) error {
-	var stamp ledger.Time
-	row, err := read(ctx, s, forWrite(""), func(rd reader) (row clockRow, err error) {
-		if stamp, err = rd.lastStamp(); err != nil {
-			return row, err
-		}
-		return rd.clockRow()
-	})
+	k, err := read(ctx, s, forWrite(""), reader.clock)
+	if err == nil {
+		s.clock.resume(k.newest, k.acceptedClock)
+	}
+	return err
+}
+
+// A storedClock is what a database says of the clock: the newest stamp, and what was accepted.
+type storedClock struct {
+	newest ledger.Time
+	acceptedClock
+}
+
+func (rd reader) clock() (k storedClock, err error) {
+	if k.newest, err = rd.lastStamp(); err != nil {
+		return k, err
+	}
+	err = rd.Row("SELECT accepted_at, stamp FROM clock WHERE id = 1").Scan(&k.at, &k.stamp)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return k, err
+}
+
+// watchClock takes note of the stamps of other processes, and of a clock that was accepted, while the
+// clock has jumped or stamps are ahead of it.
+func (s *Store) watchClock(ctx context.Context) error {
+	if !s.clock.isWatched() {
+		return nil
+	}
+	k, err := read(ctx, s, forWrite(""), reader.clock)
 	if err != nil {
 		return err
 	}
+	s.clock.adopt(k.acceptedClock)
+	s.clock.follow(k.newest)
 
-	last := stamp
-	if row.putRightAt != 0 && stamp <= row.aheadUntil.Add(stampSlack) {
-		last = row.putRightAt
-	}
-	behind := s.clock.read().Sub(row.behindSince)
-	s.clock.resume(last, stamp, row.behindSince != 0 && behind >= holdTime)
-	s.saved.clockRow = row
-	if err := s.saveClock(ctx); err != nil { // Evaluate saves it later: the disk may be full
-		s.log.ErrorContext(ctx, "saving the state of the clock failed", "error", err)
+	if a, ok := s.clock.dueForSave(); ok {
+		return s.write(ctx, "", func(t *tx) error { return t.saveClock(a) })
 	}
 	return nil
 }
 
-func (rd reader) clockRow() (row clockRow, err error) {
-	err = rd.Row("SELECT behind_since, put_right_at, ahead_until, pending FROM clock WHERE id = 1").
-		Scan(&row.behindSince, &row.putRightAt, &row.aheadUntil, &row.pending)
-	if errors.Is(err, sql.ErrNoRows) {
-		err = nil
+// saveClock saves an accepted clock.
+func (t *tx) saveClock(a acceptedClock) error {
+	_, err := t.Exec(`
+INSERT INTO clock (id, accepted_at, stamp) VALUES (1, ?, ?)
+ON CONFLICT (id) DO UPDATE SET accepted_at = excluded.accepted_at, stamp = excluded.stamp`, a.at, a.stamp)
+	if err != nil {
+		return fmt.Errorf("save the accepted clock: %w", err)
 	}
-	return row, err
+	return nil
+}
+
+// AcceptClock accepts the system clock: the ledger's clock of all processes follows it, even back, and
+// the states of all commits are derived again. It returns the system clock, and the newest time that
+// was recorded.
+func (s *Store) AcceptClock(ctx context.Context) (accepted, newest ledger.Time, err error) {
+	err = s.write(ctx, "", func(t *tx) error {
+		if newest, err = t.lastStamp(); err != nil {
+			return err
+		}
+		accepted = s.clock.systemTime()
+		if err := t.saveClock(acceptedClock{accepted, max(newest, t.stamp)}); err != nil {
+			return err
+		}
+		_, err := t.Exec(`
+INSERT INTO rederivations (repo_id, cause_type, cause_id, done) SELECT id, ?, '', 0 FROM repos WHERE deleted_at = 0
+ON CONFLICT (repo_id) DO UPDATE SET done = 0`, string(ledger.CauseExpiry))
+		return err
+	})
+	if err != nil {
+		return 0, 0, fmt.Errorf("accept the clock: %w", err)
+	}
+	return accepted, newest, nil
 }
 
 // LastStamp returns the latest time in the ids of the database that c reads.
@@ -78,75 +118,4 @@ SELECT coalesce(max(id), '') FROM (
 		}
 	}
 	return last, nil
-}
-
-// saveClock saves what has changed of the clock. Usually nothing has.
-func (s *Store) saveClock(ctx context.Context) error {
-	row := s.saved.clockRow
-	now := s.Now()
-	if err := s.followStamps(ctx, now); err != nil {
-		return err
-	}
-
-	dropped := s.clock.takeDropped()
-	switch far := s.clock.isFarBehind(); {
-	case dropped:
-		row = clockRow{putRightAt: now, aheadUntil: s.clock.lastStamp(), pending: true}
-	case !far:
-		row.behindSince = 0
-	case row.behindSince == 0 || row.behindSince > s.clock.systemTime():
-		row.behindSince = s.clock.systemTime()
-	}
-	row.follow(now, s.clock.lastStamp())
-	if row == s.saved.clockRow {
-		return nil
-	}
-
-	err := s.write(ctx, "", func(t *tx) error {
-		_, err := t.Exec(`
-INSERT INTO clock (id, behind_since, put_right_at, ahead_until, pending) VALUES (1, ?, ?, ?, ?)
-ON CONFLICT (id) DO UPDATE SET behind_since = excluded.behind_since, put_right_at = excluded.put_right_at,
-  ahead_until = excluded.ahead_until, pending = excluded.pending`,
-			row.behindSince, row.putRightAt, row.aheadUntil, row.pending)
-		return err
-	})
-	if err != nil {
-		if dropped {
-			s.clock.untakeDropped()
-		}
-		return fmt.Errorf("save the state of the clock: %w", err)
-	}
-	s.saved.clockRow = row
-	return nil
-}
-
-// follow updates the row of a clock that was put back: after a restart, the clock continues
-// from about now. Otherwise a clock that is ahead again would not be noticed.
-func (r *clockRow) follow(now, stamp ledger.Time) {
-	switch {
-	case r.putRightAt == 0:
-	case stamp > now:
-		if stamp > r.aheadUntil.Add(stampSlack/2) {
-			r.aheadUntil = stamp
-		}
-		if now > r.putRightAt.Add(stampSlack/2) && !r.pending {
-			r.putRightAt = now
-		}
-	case !r.pending: // the clock has reached the stamps
-		r.putRightAt, r.aheadUntil = 0, 0
-	}
-}
-
-// followStamps makes new stamps follow those of other processes while stamps are ahead of
-// the clock. Otherwise the clock does.
-func (s *Store) followStamps(ctx context.Context, now ledger.Time) error {
-	if s.clock.lastStamp() <= now {
-		return nil
-	}
-	last, err := read(ctx, s, forWrite(""), func(rd reader) (ledger.Time, error) { return rd.lastStamp() })
-	if err != nil {
-		return err
-	}
-	s.clock.raiseStamp(last)
-	return nil
 }

@@ -3,7 +3,6 @@ package store
 import (
 	"bytes"
 	"log/slog"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -30,21 +29,21 @@ func (h *handClock) passes(d time.Duration) {
 func (h *handClock) jumps(d time.Duration) { h.wall = h.wall.Add(d) }
 
 // TestFaultClockFollowsOrNot moves the wall clock and checks how far the ledger's clock is
-// from the time that has passed since the start.
+// from the time that has passed since the start, and whether anything may be recorded.
 func TestFaultClockFollowsOrNot(t *testing.T) {
 	const day = 24 * time.Hour
 	type step struct {
 		jump, pass time.Duration
-		want       time.Duration // of the ledger's clock, ahead of monotonic time
-		unproven   bool
+		want       time.Duration // of the ledger's clock, ahead of the time since boot
+		refused    bool
 	}
 	for name, test := range map[string]struct {
 		steps []step
 		logs  string // the first words of the messages
 	}{
 		"steady": {[]step{{0, time.Second, 0, false}, {0, 5 * day, 0, false}}, ""},
-		"small steps": {[]step{
-			{10 * time.Second, 0, 10 * time.Second, false}, {9 * time.Second, 0, 19 * time.Second, false},
+		"forward": {[]step{
+			{10 * time.Second, 0, 10 * time.Second, false}, {time.Hour, 0, time.Hour + 10*time.Second, false},
 		}, ""},
 		"an hour back": {[]step{
 			{-time.Hour, 0, 0, false},
@@ -59,32 +58,34 @@ func TestFaultClockFollowsOrNot(t *testing.T) {
 		"back and right again": {[]step{
 			{-time.Hour, 0, 0, false}, {0, 10 * time.Second, -5 * time.Second, false}, {time.Hour, 0, 0, false},
 		}, "went back, caught up"},
-		"forward, briefly": {[]step{
-			{40 * day, 0, 0, true}, {0, 30 * time.Second, 0, true}, {0, 29 * time.Second, 0, true}, {-40 * day, 0, 0, false},
-		}, "jumped, over"},
-		"forward for good": {[]step{
-			{10 * day, 0, 0, true}, {0, 59 * time.Second, 0, true}, {0, time.Second, 10 * day, false}, {0, day, 10 * day, false},
-		}, "jumped, follows"},
-		"forward again while it is unproven": {[]step{
-			{10 * day, 0, 0, true}, {0, 50 * time.Second, 0, true},
-			{10 * day, 0, 0, true}, {0, 50 * time.Second, 0, true}, {0, 10 * time.Second, 20 * day, false},
-		}, "jumped, jumped, follows"},
-		"less far forward while it is unproven": {[]step{
-			{20 * day, 0, 0, true}, {0, 50 * time.Second, 0, true},
-			{-10 * day, 0, 0, true}, {0, 50 * time.Second, 0, true}, {0, 10 * time.Second, 10 * day, false},
-		}, "jumped, jumped, follows"},
-		"just too far forward": {[]step{
-			{11 * time.Second, 0, 0, true}, {0, time.Minute, 11 * time.Second, false},
-		}, "jumped, follows"},
+		"as far ahead as it may": {[]step{{2 * time.Hour, 0, 2 * time.Hour, false}}, ""},
+		"just too far ahead":     {[]step{{2*time.Hour + time.Second, 0, 0, true}}, "refuses"},
+		"ahead, briefly": {[]step{
+			{40 * day, 0, 0, true}, {0, 9 * time.Minute, 0, true}, {0, 59 * time.Second, 0, true}, {-40 * day, 0, 0, false},
+		}, "refuses, right again"},
+		"ahead for good": {[]step{
+			{10 * day, 0, 0, true}, {0, 599 * time.Second, 0, true}, {0, time.Second, 10 * day, false},
+			{0, day, 10 * day, false},
+		}, "refuses, accepted"},
+		"ahead, and moved while it is refused": {[]step{
+			{10 * day, 0, 0, true}, {0, 9 * time.Minute, 0, true},
+			{10 * day, 0, 0, true}, {0, 9 * time.Minute, 0, true}, {0, time.Minute, 20 * day, false},
+		}, "refuses, refuses, accepted"},
+		"ahead, then less so": {[]step{
+			{20 * day, 0, 0, true}, {0, 9 * time.Minute, 0, true},
+			{-10 * day, 0, 0, true}, {0, 9 * time.Minute, 0, true}, {0, time.Minute, 10 * day, false},
+		}, "refuses, refuses, accepted"},
+		"ahead, and corrected in small steps": {[]step{
+			{10 * day, 5 * time.Minute, 0, true}, {-8 * time.Second, 5 * time.Minute, 10*day - 8*time.Second, false},
+		}, "refuses, accepted"},
 		"far back, briefly": {[]step{
-			{-40 * day, 0, 0, true}, {0, 50 * time.Second, 0, true}, {40 * day, 0, 0, false},
-		}, "jumped, over"},
-		"far back for good": {[]step{
-			{-40 * day, 0, 0, true}, {0, 59 * time.Second, 0, true}, {0, time.Second, -40 * day, false},
-		}, "jumped, follows"},
-		"just too far back": {[]step{
-			{-2*time.Hour - time.Second, 0, 0, true}, {0, time.Minute, -2*time.Hour - time.Second, false},
-		}, "jumped, follows"},
+			{-40 * day, 0, 0, true}, {0, time.Hour, 0, true}, {40 * day, 0, 0, false},
+		}, "refuses, right again"},
+		"far back for good": {[]step{{-40 * day, 0, 0, true}, {0, 39 * day, 0, true}}, "refuses"},
+		"far back, then less so": {[]step{
+			{-3 * time.Hour, 0, 0, true}, {2 * time.Hour, time.Minute, -30 * time.Second, false},
+		}, "refuses, right again, went back"},
+		"just too far back": {[]step{{-2*time.Hour - time.Second, 0, 0, true}}, "refuses"},
 		"as far back as it may": {[]step{
 			{-2 * time.Hour, 0, 0, false}, {0, time.Minute, -30 * time.Second, false},
 		}, "went back"},
@@ -106,8 +107,9 @@ func TestFaultClockFollowsOrNot(t *testing.T) {
 				h.passes(s.pass)
 				c.read()
 
-				if got := c.now.Sub(start) - h.monotonic; got != s.want || c.status().Unproven != s.unproven {
-					t.Errorf("step %d: the clock is ahead by %v (unproven: %v), want %v", i, got, c.status().Unproven, s.want)
+				refused := c.refusal() != nil
+				if got := c.now.Sub(start) - h.monotonic; got != s.want || refused != s.refused {
+					t.Errorf("step %d: the clock is ahead by %v (refused: %v), want %v", i, got, refused, s.want)
 				}
 				if lead := c.status().Lead; lead != c.now.Sub(h.wall) {
 					t.Errorf("step %d: the lead is %v, want %v", i, lead, c.now.Sub(h.wall))
@@ -128,7 +130,7 @@ func TestFaultClockFollowsOrNot(t *testing.T) {
 func eventsIn(log string) string {
 	names := []struct{ part, name string }{
 		{"system clock went back", "went back"}, {"clock has caught up with", "caught up"},
-		{"the system clock has jumped", "jumped"}, {"is over", "over"}, {"follows the jump", "follows"},
+		{"nothing is recorded because", "refuses"}, {"no longer far off", "right again"}, {"is accepted", "accepted"},
 	}
 	var events []string
 	for line := range strings.Lines(log) {
@@ -158,7 +160,7 @@ func TestClockOfTimeNow(t *testing.T) {
 func TestStampsAscend(t *testing.T) {
 	h := &handClock{wall: time.UnixMilli(5000)}
 	c := h.clock(slog.New(slog.DiscardHandler))
-	c.resume(5000, 5000, false)
+	c.resume(5000, acceptedClock{})
 	for i, s := range []struct{ now, want int64 }{
 		{5000, 5002}, {5001, 5003}, {5003, 5003}, {5003, 5003}, {9000, 9000}, {4000, 9001}, {4000, 9002}, {9001, 9003},
 	} {
@@ -168,72 +170,98 @@ func TestStampsAscend(t *testing.T) {
 	}
 }
 
-// TestFaultStampsAheadAreSaved checks that a restart recognises stamps that are ahead of the clock
-// after hours of writes have moved them.
-func TestFaultStampsAheadAreSaved(t *testing.T) {
-	h := &handClock{wall: time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)}
-	path := filepath.Join(t.TempDir(), "ledger.db")
-	open := func() *Store {
+// TestFaultClockResumes starts the clock with what a database says. Then another process saves an
+// accepted clock.
+func TestFaultClockResumes(t *testing.T) {
+	at := func(text string) ledger.Time {
 		t.Helper()
-		s, err := Open(t.Context(), path, Options{
-			Now: func() time.Time { return h.wall }, Monotonic: func() time.Duration { return h.monotonic }})
+		v, err := time.Parse(time.DateTime, "2026-11-"+text+":00")
 		check(t, err)
-		return s
+		return ledger.TimeOf(v)
 	}
-	s := open()
-	_, err := s.CreateOrg(t.Context(), "acme")
-	check(t, err)
-	tokens := byte(0)
-	token := func() {
-		t.Helper()
-		tokens++
-		_, err := s.CreateToken(t.Context(), "acme", ledger.NewToken{Name: "me", Scope: ledger.Read}, [32]byte{tokens})
-		check(t, err)
-	}
+	const none = ""
+	for name, test := range map[string]struct {
+		newest       string // record; the wall clock shows the 20th, 09:00
+		at, stamp    string // the accepted clock that is saved
+		want         string
+		refused      bool
+		nextAt       string // is accepted then, for all records
+		after        string
+		refusedAfter bool
+	}{
+		"stopped for days":       {"01 09:00", none, none, "20 09:00", false, none, "20 09:00", false},
+		"an hour behind":         {"20 10:00", none, none, "20 10:00", false, none, "20 10:00", false},
+		"two hours behind":       {"20 11:00", none, none, "20 11:00", false, none, "20 11:00", false},
+		"three hours behind":     {"20 12:00", none, none, "20 12:00", true, none, "20 12:00", true},
+		"... accepted":           {"20 12:00", none, none, "20 12:00", true, "20 09:00", "20 09:00", false},
+		"... another accepted":   {"20 12:00", none, none, "20 12:00", true, "10 09:00", "20 12:00", true},
+		"was accepted":           {"29 09:00", "20 08:00", "29 09:00", "20 09:00", false, none, "20 09:00", false},
+		"... and wrote much":     {"29 09:59", "20 08:00", "29 09:00", "20 09:00", false, none, "20 09:00", false},
+		"... and went back":      {"29 09:00", "20 12:00", "29 09:00", "20 12:00", true, none, "20 12:00", true},
+		"... an hour":            {"29 09:00", "20 10:00", "29 09:00", "20 10:00", false, none, "20 10:00", false},
+		"... and is ahead again": {"29 12:00", "20 08:00", "29 09:00", "29 12:00", true, none, "29 12:00", true},
+		"was accepted long ago":  {"19 09:00", "01 09:00", "10 09:00", "20 09:00", false, none, "20 09:00", false},
+	} {
+		h := &handClock{wall: at("20 09:00").Std()}
+		c := h.clock(slog.New(slog.DiscardHandler))
+		var saved acceptedClock
+		if test.at != none {
+			saved = acceptedClock{at(test.at), at(test.stamp)}
+		}
+		c.resume(at(test.newest), saved)
+		if refused := c.refusal() != nil; c.read() != at(test.want) || refused != test.refused {
+			t.Errorf("%s: the clock is %s (refused: %v), want %s", name, c.read(), refused, at(test.want))
+		}
 
-	for _, jump := range []time.Duration{40 * 24 * time.Hour, -40 * 24 * time.Hour} {
-		h.jumps(jump)
-		s.Now()
-		h.passes(holdTime)
-		check(t, s.Settle(t.Context()))
-		token()
-	}
-	for range 6 {
-		s.clock.raiseStamp(s.clock.lastStamp().Add(30 * time.Minute))
-		check(t, s.Settle(t.Context()))
-	}
-	token()
-	check(t, s.Close())
-
-	s = open()
-	defer s.Close()
-	if status := s.ClockStatus(); status.Unproven || status.Lead != 0 || status.StampLead < 40*24*time.Hour {
-		t.Errorf("after the restart the status is %+v", status)
+		if test.nextAt != none {
+			c.adopt(acceptedClock{at(test.nextAt), at(test.newest)})
+		}
+		if refused := c.refusal() != nil; c.read() != at(test.after) || refused != test.refusedAfter {
+			t.Errorf("%s: then the clock is %s (refused: %v), want %s", name, c.read(), refused, at(test.after))
+		}
+		if stamp := c.next(c.read()); stamp <= at(test.newest) {
+			t.Errorf("%s: the next stamp is %s, not after %s", name, stamp, at(test.newest))
+		}
 	}
 }
 
-// TestFaultRowOfAClockThatWasPutBack checks what is saved of a clock while stamps are ahead
-// of it, and that nothing is forgotten while times are still to be corrected.
-func TestFaultRowOfAClockThatWasPutBack(t *testing.T) {
-	const minute = ledger.Time(60_000)
-	for name, test := range map[string]struct {
-		row        clockRow
-		now, stamp ledger.Time
-		want       clockRow
+// TestFaultRefusalNamesTimes checks that each refusal names both times and what to do.
+func TestFaultRefusalNamesTimes(t *testing.T) {
+	for _, test := range []struct {
+		wrong func(h *handClock, c *clock)
+		want  string
 	}{
-		"never put back": {clockRow{}, 200 * minute, 300 * minute, clockRow{}},
-		"soon after":     {clockRow{0, 10, 900, false}, 10 + 30*minute, 900 + 30*minute, clockRow{0, 10, 900, false}},
-		"later": {clockRow{0, 10, 900, false}, 11 + 30*minute, 900 + 30*minute,
-			clockRow{0, 11 + 30*minute, 900, false}},
-		"later, uncorrected":  {clockRow{0, 10, 900, true}, 11 + 30*minute, 900 + 30*minute, clockRow{0, 10, 900, true}},
-		"far ahead":           {clockRow{0, 10, 900, true}, 10, 901 + 30*minute, clockRow{0, 10, 901 + 30*minute, true}},
-		"reached":             {clockRow{0, 10, 900, false}, 1000, 1000, clockRow{}},
-		"reached, far behind": {clockRow{7, 10, 900, false}, 1001, 1000, clockRow{behindSince: 7}},
-		"reached, uncorrected": {clockRow{0, 10, 900, true}, 100 * minute, 100 * minute,
-			clockRow{0, 10, 900, true}},
+		{func(h *handClock, c *clock) { h.jumps(240 * time.Hour); c.read(); h.passes(4 * time.Minute) },
+			"the system clock has jumped ahead: it shows 2026-11-30T09:04:00Z, and by the time since the machine booted " +
+				"it is 2026-11-20T09:04:00Z: nothing is recorded until the clock is put right, or was steady for 10 minutes " +
+				"(6m0s left)"},
+		{func(h *handClock, _ *clock) { h.jumps(-3 * time.Hour) },
+			"the system clock is behind: it shows 2026-11-20T06:00:00Z, and the ledger's time, which never runs backwards, " +
+				"is 2026-11-20T09:00:00Z: nothing is recorded until the clock is put right; if it is right, run " +
+				"'ledgerd doctor --accept-clock'"},
+		{func(h *handClock, c *clock) { c.follow(ledger.TimeOf(h.wall.Add(3 * time.Hour))) },
+			"the system clock is behind: it shows 2026-11-20T09:00:00Z, and the ledger's time, which never runs backwards, " +
+				"is 2026-11-20T12:00:00Z: nothing is recorded until the clock is put right; if it is right, run " +
+				"'ledgerd doctor --accept-clock'"},
 	} {
-		if test.row.follow(test.now, test.stamp); test.row != test.want {
-			t.Errorf("%s: the row is %+v, want %+v", name, test.row, test.want)
+		h := &handClock{wall: time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)}
+		c := h.clock(slog.New(slog.DiscardHandler))
+		test.wrong(h, c)
+		if err := c.refusal(); err == nil || err.Error() != test.want {
+			t.Errorf("refused with\n%v, want\n%s", err, test.want)
 		}
+	}
+}
+
+// By default, a jump is measured against the time since boot.
+func TestTimeSinceBoot(t *testing.T) {
+	boot := Options{}.monotonic()
+	before := boot()
+	time.Sleep(time.Millisecond)
+	if after := boot(); after-before < time.Millisecond || after-before > time.Minute || before < -time.Second {
+		t.Errorf("the time since boot went from %v to %v", before, after)
+	}
+	if (Options{Now: time.Now}).monotonic() != nil {
+		t.Error("a clock of its own is measured against the time since boot")
 	}
 }

@@ -234,13 +234,14 @@ VALUES (?, ?, ?, 'pending', ?, ?)`, w.id, deliveryID, string(body), dueAtOnce, t
 	})
 }
 
-// redeliver makes a delivery due. If an attempt is running, it keeps the lease. Its
-// parameters are the current time, the webhook and the delivery.
+// redeliver makes a delivery due. If an attempt is running, it keeps the lease, which ends within an
+// hour unless it is of a clock that was ahead. The parameters are the current time, the webhook and the
+// delivery.
 const redeliver = `
 UPDATE outbox
 SET status = 'pending', tries = 0, ended_at = 0,
-  leased = CASE WHEN leased = 1 AND due_at > ?1 THEN 1 ELSE 0 END,
-  due_at = CASE WHEN leased = 1 AND due_at > ?1 THEN due_at ELSE 1 END
+  leased = CASE WHEN leased = 1 AND due_at > ?1 AND due_at < ?1 + 3600000 THEN 1 ELSE 0 END,
+  due_at = CASE WHEN leased = 1 AND due_at > ?1 AND due_at < ?1 + 3600000 THEN due_at ELSE 1 END
 WHERE webhook_id = ?2 AND delivery_id = ?3`
 
 // Redeliver makes a delivery due now, whatever its status, before all other deliveries
@@ -380,8 +381,9 @@ func scanReplayEvent(row scanner) (replayEvent, error) {
 	return e, err
 }
 
-// requeue queues an event for a webhook if it has no delivery, or a failed one. It
-// returns the number of queued deliveries, 0 or 1.
+// requeue queues an event for a webhook if it has no delivery, a failed one, or one that waits for
+// longer than any schedule, because of a clock that was ahead. It returns the number of queued
+// deliveries, 0 or 1.
 func (t *tx) requeue(orgID, webhook, event int64) (int64, error) {
 	deliveryID, err := t.newID(orgID, deliveryPrefix)
 	if err != nil {
@@ -391,7 +393,8 @@ func (t *tx) requeue(orgID, webhook, event int64) (int64, error) {
 INSERT INTO outbox (webhook_id, delivery_id, event, status, due_at, created_at)
 VALUES (?, ?, ?, 'pending', ?, ?)
 ON CONFLICT (webhook_id, event) DO UPDATE
-SET status = 'pending', due_at = excluded.due_at, tries = 0, ended_at = 0 WHERE outbox.status = 'failed'`,
+SET status = 'pending', due_at = excluded.due_at, leased = 0, tries = 0, ended_at = 0
+WHERE outbox.status = 'failed' OR outbox.due_at > excluded.due_at + 172800000`,
 		webhook, deliveryID, event, t.now, t.now)
 	if err != nil {
 		return 0, fmt.Errorf("queue event: %w", err)

@@ -39,12 +39,15 @@ func (s *Store) Evaluate(ctx context.Context) {
 	}
 }
 
-// Settle does all pending work of Evaluate once. If one repo fails, it continues with
-// the others, and returns all errors.
+// Settle does all pending work of Evaluate once, unless the clock is wrong. If one repo fails, it
+// continues with the others, and returns all errors.
 func (s *Store) Settle(ctx context.Context) error {
 	var errs []error
-	if err := s.correctTimes(ctx); err != nil {
-		errs = append(errs, fmt.Errorf("correct times after the clock went back: %w", err))
+	if err := s.watchClock(ctx); err != nil {
+		errs = append(errs, fmt.Errorf("watch the clock: %w", err))
+	}
+	if s.CheckClock() != nil {
+		return errors.Join(errs...)
 	}
 
 	if err := s.remap(ctx); err != nil {

@@ -95,7 +95,7 @@ func TestTidyLogsErrors(t *testing.T) {
 	s.tidy(t.Context(), 0)
 	for _, want := range []string{
 		"pruning the delivery log failed", "pruning tips failed", "pruning sessions failed",
-		"pruning the log of expired evidence failed", "pruning overlaps failed",
+		"pruning sign-ins failed", "pruning overlaps failed",
 	} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("log is %q, want it to contain %q", log.String(), want)

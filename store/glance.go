@@ -11,7 +11,7 @@ import (
 
 // A Glance is what a look at a database shows of its surroundings, without a server.
 type Glance struct {
-	Last ledger.Time // the latest time in the ids of the database; zero if it has none
+	Last ledger.Time // of the newest record, by the clock that was accepted; zero if there is none
 	// WebhookURLs are those of active webhooks, at most as many as were asked for.
 	WebhookURLs []string
 	// CAs are the roots of the CAs that certify CI jobs of orgs that are not deleted, at most as many
@@ -36,9 +36,11 @@ type Glance struct {
 // the tokens with clients that are older than the version.
 func (s *Store) Glance(ctx context.Context, version string, limit int) (Glance, error) {
 	return read(ctx, s, forWrite(""), func(rd reader) (g Glance, err error) {
-		if g.Last, err = rd.lastStamp(); err != nil {
+		k, err := rd.clock()
+		if err != nil {
 			return g, err
 		}
+		g.Last = k.timeOf(k.newest)
 		g.WebhookURLs, err = all(rd, scanText,
 			"SELECT url FROM webhooks WHERE active = 1 AND deleted_at = 0 ORDER BY id LIMIT ?", limit)
 		if err != nil {

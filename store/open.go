@@ -24,7 +24,8 @@ type Options struct {
 	// time.Now.
 	Now func() time.Time
 	// Monotonic returns the time since any fixed moment. It shows when Now jumps. If it
-	// is nil, the monotonic readings in the results of Now are used.
+	// is nil, the monotonic readings in the results of Now are used, and by default the time
+	// since the machine booted.
 	Monotonic func() time.Duration
 	// Logger logs migrations and background errors. By default nothing is logged.
 	Logger *slog.Logger
@@ -90,7 +91,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 
 // openSQLite opens a file.
 func (s *Store) openSQLite(ctx context.Context, path string, o Options) error {
-	s.clock = newClock(o.now(time.Now), o.Monotonic, s.log)
+	s.clock = newClock(o.now(time.Now), o.monotonic(), s.log)
 	db, err := sqlite.Open(ctx, path, sqlite.Options{
 		Hooks: s.hooks(), Steps: migrationSteps(), NoCopy: o.NoCopy, Migrating: s.migrating,
 		ExternalCheckpoints: o.ExternalCheckpoints, Serve: o.Serve, Began: s.incidentBegan, Ended: s.incidentEnded,
@@ -108,7 +109,7 @@ func (s *Store) openPostgres(ctx context.Context, url string, o Options) error {
 		Hooks: s.hooks(), Migrating: s.migrating, Began: s.incidentBegan, Ended: s.incidentEnded,
 	})
 	if err == nil {
-		s.db, s.clock = db, newClock(o.now(db.Now), o.Monotonic, s.log)
+		s.db, s.clock = db, newClock(o.now(db.Now), o.monotonic(), s.log)
 	}
 	return err
 }
@@ -119,6 +120,15 @@ func (o Options) now(clock func() time.Time) func() time.Time {
 		return o.Now
 	}
 	return clock
+}
+
+// monotonic returns Monotonic, or by default the time since boot, if Now is not set either.
+func (o Options) monotonic() func() time.Duration {
+	if o.Monotonic != nil || o.Now != nil {
+		return o.Monotonic
+	}
+	start := time.Now()
+	return func() time.Duration { return time.Since(start) + suspended() }
 }
 
 func newStore(o Options) *Store {

@@ -32,9 +32,6 @@ func (s *Store) RecordOutcomes(ctx context.Context, outcomes []ledger.Outcome, d
 	}
 
 	disabled, err := writeYielding(ctx, s, owners, func(t *tx) ([]string, error) {
-		if err := t.skipFailing(s.clock.totalSkipped()); err != nil {
-			return nil, err
-		}
 		return t.recordOutcomes(rows, disableAfter)
 	})
 	for _, id := range disabled {
@@ -42,21 +39,6 @@ func (s *Store) RecordOutcomes(ctx context.Context, outcomes []ledger.Outcome, d
 		s.log.Warn("webhook disabled", "webhook", id)
 	}
 	return err
-}
-
-// skipFailing does not count the jumps forward of the clock, in total, as time in which
-// webhooks have failed.
-func (t *tx) skipFailing(total time.Duration) error {
-	jumps := total - t.batch.skipped
-	if jumps == 0 {
-		return nil
-	}
-	t.batch.skipped = total
-	_, err := t.Exec("UPDATE webhooks SET failing_since = failing_since + ? WHERE failing_since > 0", jumps.Milliseconds())
-	if err != nil {
-		return fmt.Errorf("update webhooks after a jump of the clock: %w", err)
-	}
-	return nil
 }
 
 // recordOutcomes records outcomes, and returns the ids of the webhooks that it disabled.

@@ -14,6 +14,21 @@ import (
 // 0015_retention.sql, 0014_operate.sql,
 // 0013_operations.sql, 0012_proof.sql and 0011_pages.sql.
 const undoPages = `
+DROP TABLE clock;
+CREATE TABLE clock (
+  id           INTEGER PRIMARY KEY CHECK (id = 1),
+  behind_since INTEGER NOT NULL, -- the wall clock when it was first seen far behind; 0: it is not
+  put_right_at INTEGER NOT NULL, -- the time to which the clock was put back, or later; 0: stamps are not ahead
+  ahead_until  INTEGER NOT NULL, -- the times in ids may be ahead of the clock up to here
+  pending      INTEGER NOT NULL  -- 1: times later than put_right_at are still to be corrected
+) STRICT;
+CREATE TABLE expirations (
+  at         INTEGER NOT NULL,
+  commit_id  INTEGER NOT NULL, -- without a foreign key, which would need an index
+  cause_type TEXT    NOT NULL,
+  cause_id   TEXT    NOT NULL,
+  PRIMARY KEY (at, commit_id)
+) STRICT, WITHOUT ROWID;
 DROP INDEX deployments_by_commit; ALTER TABLE commits DROP COLUMN standing;
 ALTER TABLE tokens DROP COLUMN client; ALTER TABLE tokens DROP COLUMN client_at;
 DROP TABLE provider_orgs; DROP TABLE cursor_key; DROP INDEX commits_expiring_by_repo;

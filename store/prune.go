@@ -38,6 +38,9 @@ func (s *Store) Tidy(ctx context.Context) {
 
 func (s *Store) tidy(ctx context.Context, page int64) (next int64) {
 	s.tidySecrets(ctx, false)
+	if s.CheckClock() != nil { // by another one, it may be too early
+		return page
+	}
 	for _, p := range s.pruners() {
 		if err := p.prune(ctx); err != nil && ctx.Err() == nil && !isUnavailable(err) {
 			s.log.ErrorContext(ctx, "pruning "+p.what+" failed", "error", err)
@@ -54,9 +57,12 @@ func (s *Store) tidy(ctx context.Context, page int64) (next int64) {
 // Prune deletes what is no longer needed: deliveries that finished more than
 // Options.KeepDeliveries ago, or as long as their repo keeps them, deleted webhooks with their
 // deliveries, the envelopes and the bodies of events that repos do not keep, the overlaps of
-// tips that are out of flight, expired sessions, exchanged tokens, used tokens, drafts and sign-ins, and
-// the log of evidence that expired more than keepExpirations ago.
+// tips that are out of flight, and expired sessions, exchanged tokens, used tokens, drafts and sign-ins.
+// While the clock is wrong, it deletes nothing.
 func (s *Store) Prune(ctx context.Context) error {
+	if s.CheckClock() != nil {
+		return nil
+	}
 	var errs []error
 	for _, p := range s.pruners() {
 		errs = append(errs, p.prune(ctx))
@@ -89,7 +95,6 @@ func (s *Store) pruners() []pruner {
 		{"exchanged tokens", s.pruneExchanged},
 		{"used tokens", s.pruneUsed},
 		{"sign-ins", s.pruneSignIns}, // after their sessions and drafts
-		{"the log of expired evidence", s.pruneExpirations},
 	}
 }
 
@@ -240,27 +245,6 @@ func (t *tx) pruneTipsOf(repoID int64) (last bool, err error) {
 		}
 	}
 	return len(tips) < pruneTipsBatch, nil
-}
-
-// keepExpirations is how long the log of expired evidence is retained. The states that a
-// wrong clock has changed are derived again if it is put right within this time.
-const keepExpirations = 90 * 24 * time.Hour
-
-// pruneExpirations deletes old rows of the log of expired evidence.
-func (s *Store) pruneExpirations(ctx context.Context) error {
-	cutoff := s.Now().Add(-keepExpirations)
-	old, err := readLoose(ctx, s, forWrite(""), func(rd reader) (old bool, err error) {
-		return old, rd.Row("SELECT EXISTS (SELECT 1 FROM expirations WHERE at < ?)", cutoff).Scan(&old)
-	})
-	if err != nil || !old {
-		return err
-	}
-	return s.repeat(ctx, func(t *tx) (bool, error) {
-		n, err := t.Exec(`
-DELETE FROM expirations
-WHERE (at, commit_id) IN (SELECT at, commit_id FROM expirations WHERE at < ? ORDER BY at LIMIT ?)`, cutoff, pruneBatch)
-		return n < pruneBatch, err
-	})
 }
 
 const (

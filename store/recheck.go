@@ -14,7 +14,7 @@ import (
 // NewReader returns a store on an engine that only reads. Close closes the engine.
 func NewReader(db sqldb.Engine, o Options) *Store {
 	s := newStore(o)
-	s.db, s.clock = db, newClock(o.now(time.Now), o.Monotonic, s.log)
+	s.db, s.clock = db, newClock(o.now(time.Now), o.monotonic(), s.log)
 	return s
 }
 

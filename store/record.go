@@ -56,6 +56,9 @@ func (s *Store) record(ctx context.Context, r *recording) (rec ledger.Attestatio
 		}
 	}
 
+	if err := s.admit(r.org); err != nil {
+		return rec, false, err
+	}
 	r.by = actorOf(ctx)
 	err = s.retry(ctx, func(ctx context.Context) error {
 		err := s.db.Write(ctx, sqldb.Write{Org: r.org, Set: recorder{s}, Item: r})

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger"
 )
@@ -23,8 +25,12 @@ ON CONFLICT (repo_id) DO UPDATE SET cause_type = excluded.cause_type, cause_id =
 	return nil
 }
 
-// rederive derives the states of all commits that are to be derived again.
+// rederive derives the states of all commits that are to be derived again. If the clock has become wrong
+// since Settle began, it waits: they may have been marked because the right one is accepted.
 func (s *Store) rederive(ctx context.Context) error {
+	if s.CheckClock() != nil {
+		return nil
+	}
 	repos, err := read(ctx, s, forWrite(""), func(rd reader) ([]int64, error) {
 		return all(rd, scanID, "SELECT repo_id FROM rederivations ORDER BY repo_id")
 	})
@@ -89,4 +95,49 @@ func (t *tx) rederiveBatch(repoID int64) (last, stuck bool, err error) {
 	}
 	_, err = t.Exec("UPDATE rederivations SET done = ? WHERE repo_id = ?", commits[len(commits)-1], repoID)
 	return false, false, err
+}
+
+// deriveAgain settles commits, each with a cause. It leaves those to Evaluate that it has
+// still to reach after a policy change, and those that are too much for one write.
+func (t *tx) deriveAgain(causes map[int64]ledger.Cause) error {
+	var commits []*commitRow
+	for _, id := range slices.Sorted(maps.Keys(causes)) {
+		c, err := t.findCommitRow(id)
+		if err != nil {
+			return err
+		}
+		commits = append(commits, c)
+	}
+
+	list, err := t.subjectsOf(commits)
+	if err != nil {
+		return err
+	}
+	for _, s := range list {
+		if err := t.watch(s); err != nil {
+			return err
+		}
+	}
+	list = slices.DeleteFunc(list, func(s *subject) bool {
+		return s.isHistory() || s.policyVersion != s.d.repo.policyVersion
+	})
+	now, err := firstOf(t, list, func(s *subject) *commitRow { return s.commitRow })
+	if err != nil {
+		return fmt.Errorf("count carried evidence: %w", err)
+	}
+	for _, s := range list[len(now):] {
+		if err := t.postpone(s, causes[s.id]); err != nil {
+			return err
+		}
+	}
+
+	if err := t.gather(now); err != nil {
+		return err
+	}
+	for _, s := range now {
+		if err := t.settle(s, causes[s.id]); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -250,6 +250,7 @@ func TestPurgeAfterAWrongClock(t *testing.T) {
 	a := l.attest(1, "test:go")
 	l.wall = l.wall.Add(-5 * time.Hour)
 	l.restart()
+	l.accept()
 	check(t, l.DeleteRepo(ctx, "acme", "api"))
 	check(t, l.PurgeRepo(ctx, "acme", "~1"))
 	l.pass(time.Second)
@@ -331,11 +332,9 @@ func TestRetentionLimit(t *testing.T) {
 	l := newTimeline(t)
 	l.keep(ledger.RetentionChange{Envelopes: days(1), Events: days(1)})
 	a := l.attest(1, "test:go")
-	for _, isKept := range []bool{true, false} {
-		l.wall, l.monotonic = a.RecordedAt.Std().Add(day), l.monotonic+day
-		if !isKept {
-			l.wall = l.wall.Add(time.Millisecond)
-		}
+	for i, passes := range []time.Duration{day, time.Millisecond} {
+		l.wall, l.monotonic = l.wall.Add(passes), l.monotonic+passes
+		isKept := i == 0
 		check(t, l.Prune(t.Context()))
 		l.wantEnvelope(a, isKept)
 		l.wantEvent(a.Event, isKept)

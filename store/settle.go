@@ -27,28 +27,11 @@ func (t *tx) settleDue(s *subject) error {
 	return t.settle(s, cause)
 }
 
-// noteExpired notes that evidence or an overlap of a commit has expired, in case the
-// clock turns out to be ahead.
-func (t *tx) noteExpired(s *subject, cause ledger.Cause) error {
-	_, err := t.Exec(`
-INSERT INTO expirations (at, commit_id, cause_type, cause_id) VALUES (?, ?, ?, ?)
-ON CONFLICT (at, commit_id) DO NOTHING`, t.now, s.id, cause.Type, cause.ID)
-	if err != nil {
-		return fmt.Errorf("note expiration: %w", err)
-	}
-	return nil
-}
-
 // settle derives a commit's state from its facts. It records the state, the transitions
 // and their events.
 func (t *tx) settle(s *subject, cause ledger.Cause) error {
 	if s.d.repo.deleted {
 		return t.suspend(s)
-	}
-	if s.hasExpired(t.now) {
-		if err := t.noteExpired(s, s.expiry(s.expires)); err != nil {
-			return err
-		}
 	}
 	if s.isUnevaluated() {
 		return t.postpone(s, cause)

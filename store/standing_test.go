@@ -2,7 +2,6 @@ package store_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
@@ -62,12 +61,10 @@ func TestFaultStandingUnderAPolicyOfAWrongTime(t *testing.T) {
 	l.wantState(1, ledger.Deployed)
 	wantStanding(ledger.Promotable)
 
-	l.jump(40 * day)
-	l.pass(2 * time.Minute)
-	setPolicy(`,"max_age":"720h"`)
-	l.settle()
-	wantStanding(ledger.Validating)
-	l.jump(-40 * day)
-	l.pass(2 * time.Minute)
+	l.ahead(40*day, func() {
+		setPolicy(`,"max_age":"720h"`)
+		l.settle()
+		wantStanding(ledger.Validating)
+	})
 	wantStanding(ledger.Promotable)
 }

@@ -21,7 +21,6 @@ import (
 // A Store is an open database. Its methods are safe for concurrent use.
 type Store struct {
 	clock     *clock
-	saved     savedClock // as the table clock has it; only correctTimes changes it
 	log       *slog.Logger
 	committed func(sqldb.Commit)
 	retention time.Duration // how long the delivery log is retained
@@ -66,8 +65,20 @@ func (s *Store) Close() error {
 // Now returns the current time of the ledger's clock.
 func (s *Store) Now() ledger.Time { return s.clock.read() }
 
+// CheckClock returns why nothing may be recorded because of the system clock, or nil.
+func (s *Store) CheckClock() error { return s.clock.refusal() }
+
+// admit returns why a write of a request in an org is refused because of the clock, or nil.
+// What goes on without an org, such as the deliveries of webhooks, has the ledger's time.
+func (s *Store) admit(org string) error {
+	if org == "" {
+		return nil
+	}
+	return s.CheckClock()
+}
+
 // WallTime returns the time that other machines probably have. It is the system clock,
-// unless that has just jumped.
+// unless that has jumped ahead.
 func (s *Store) WallTime() ledger.Time { return s.clock.wallTime() }
 
 // ClockStatus returns how the ledger's clock and the system clock differ.

@@ -61,6 +61,9 @@ func writeYielding[T any](ctx context.Context, s *Store, owners []int64, fn func
 
 // writeAs runs fn in the writer's next transaction, with the options in w.
 func writeAs[T any](ctx context.Context, s *Store, w sqldb.Write, fn func(*tx) (T, error)) (v T, err error) {
+	if err := s.admit(w.Org); err != nil {
+		return v, err
+	}
 	w.Do = func(c *sqldb.Conn) error {
 		return s.inTx(c, func(t *tx) (err error) {
 			t.actor = actorOf(ctx)
@@ -78,17 +81,12 @@ func (s *Store) write(ctx context.Context, org string, fn func(*tx) error) error
 	return err
 }
 
-// repeat runs batch in consecutive writes, about all orgs, until it reports that it was the last.
-func (s *Store) repeat(ctx context.Context, batch func(*tx) (last bool, err error)) error {
-	return s.repeatAs(ctx, sqldb.Write{}, batch)
-}
-
-// repeatFor is like repeat, for background work about some orgs.
+// repeatFor runs batch in consecutive writes about some orgs, until it reports that it was the last.
 func (s *Store) repeatFor(ctx context.Context, owners []int64, batch func(*tx) (last bool, err error)) error {
 	return s.repeatAs(ctx, sqldb.Write{Owners: owners}, batch)
 }
 
-// repeatAs is like repeat, with the options in w.
+// repeatAs is like repeatFor, with the options in w.
 func (s *Store) repeatAs(ctx context.Context, w sqldb.Write, batch func(*tx) (last bool, err error)) error {
 	for {
 		last, err := writeAs(ctx, s, w, batch)

@@ -14,11 +14,13 @@ import (
 	"github.com/ledgerd/ledgerd/internal/cli"
 	"github.com/ledgerd/ledgerd/internal/config"
 	"github.com/ledgerd/ledgerd/internal/doctor"
+	"github.com/ledgerd/ledgerd/internal/service"
 	"github.com/ledgerd/ledgerd/internal/terminal"
 )
 
 func newDoctor(p *cli.Program) *cobra.Command {
-	return &cobra.Command{
+	var acceptClock bool
+	c := &cobra.Command{
 		Use:   "doctor",
 		Short: "Find what would trouble a start of the server",
 		Long: `Examines the host for the server with these settings: the configuration, the
@@ -30,13 +32,19 @@ It can run next to a server, and before an upgrade or a restart. Run it as the
 user of the server. It changes nothing. It does not look for damage in the
 database: 'ledgerd check' does.
 
+A server records nothing while the system clock is hours behind the newest
+record. If the clock is right, because an earlier one was ahead, --accept-clock
+says so, to servers that run as well: their time goes back to it, and states are
+derived again. Nothing is examined then.
+
 EXIT STATUS
   0  nothing, or only warnings
   1  the settings are invalid, or the command was interrupted
   2  wrong flags or arguments
   4  there are problems`,
 		Example: `  ledgerd doctor --config /etc/ledgerd/config.yaml
-  sudo -u ledgerd ledgerd doctor --config /etc/ledgerd/config.yaml -o json`,
+  sudo -u ledgerd ledgerd doctor --config /etc/ledgerd/config.yaml -o json
+  ledgerd doctor --accept-clock --config /etc/ledgerd/config.yaml`,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if flag, url := p.Global.ServerFlag(); url != "" {
 				return cli.Usagef("doctor does not take %s: it examines this host", flag)
@@ -47,9 +55,26 @@ EXIT STATUS
 			}
 			ctx, release := signal.NotifyContext(command.Context(), os.Interrupt, syscall.SIGTERM)
 			defer release()
+			if acceptClock {
+				return runAcceptClock(ctx, p, s)
+			}
 			return runDoctor(ctx, p, s)
 		},
 	}
+	c.Flags().BoolVar(&acceptClock, "accept-clock", false,
+		"say that the system clock is right, although it is behind the newest record")
+	return c
+}
+
+// runAcceptClock accepts the system clock, and prints what it is.
+func runAcceptClock(ctx context.Context, p *cli.Program, s config.Settings) error {
+	a, err := service.AcceptClock(ctx, s)
+	if err != nil {
+		return err
+	}
+	return p.Print(a, func() {
+		fmt.Fprintf(p.Stdout, "Accepted the system clock, which shows %s. The newest record is of %s.\n", a.At, a.Newest)
+	})
 }
 
 // runDoctor examines the host and prints the findings.

@@ -244,18 +244,19 @@ func (e *examination) secrets(ctx context.Context) {
 	}
 }
 
-// clock compares the clock of the host with the last record.
-func (e *examination) clock(last time.Time) {
+// clock compares the clock of the host with the newest record.
+func (e *examination) clock(newest time.Time) {
 	const check = "clock"
-	ahead := last.Sub(e.now).Round(time.Second)
+	behind := newest.Sub(e.now).Round(time.Second)
+	times := fmt.Sprintf("it shows %s, and the newest record is of %s: ",
+		e.now.UTC().Format(time.RFC3339), newest.UTC().Format(time.RFC3339))
 	switch {
-	case ahead > store.MaxLead:
-		e.add(check, Problem, "it is %v behind the last record, of %s: set the clock, or the server records earlier times "+
-			"after a minute", ahead, last.Format(time.RFC3339))
-	case ahead > time.Second:
-		e.add(check, Warning, "it is %v behind the last record, of %s: until it has caught up, the server's time runs "+
-			"at half speed", ahead, last.Format(time.RFC3339))
+	case behind > store.MaxClockOffset:
+		e.add(check, Problem, "%snothing is recorded until the clock is put right (if it is right, run "+
+			"'ledgerd doctor --accept-clock')", times)
+	case behind > time.Second:
+		e.add(check, Warning, "%suntil it has caught up, the server's time runs at half speed", times)
 	default:
-		e.add(check, OK, "it is not behind the last record")
+		e.add(check, OK, "it is not behind the newest record")
 	}
 }

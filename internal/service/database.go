@@ -1,6 +1,7 @@
 package service
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,7 +10,9 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/ledgerd/ledgerd/internal/config"
 	"github.com/ledgerd/ledgerd/internal/terminal"
+	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store"
 )
 
@@ -98,4 +101,26 @@ func CheckExists(path, flag string) error {
 'ledgerd serve', name another file with --database, or a server with %s`, path, flag)
 	}
 	return CheckDatabase(path)
+}
+
+// An AcceptedClock says that the system clock, which shows At, is right although the database has
+// records of Newest.
+type AcceptedClock struct {
+	At     ledger.Time `json:"accepted_at"`
+	Newest ledger.Time `json:"newest_record"`
+}
+
+// AcceptClock accepts the system clock for the database of the settings. Servers that use the database
+// follow it within seconds.
+func AcceptClock(ctx context.Context, s config.Settings) (a AcceptedClock, err error) {
+	if err := CheckExists(string(s.Database), "--server"); err != nil {
+		return a, err
+	}
+	o := store.Options{NoCopy: s.NoCopy, ExternalCheckpoints: s.ExternalCheckpoints}
+	db, err := store.Open(ctx, string(s.Database), o)
+	if err != nil {
+		return a, err
+	}
+	a.At, a.Newest, err = db.AcceptClock(ctx)
+	return a, errors.Join(err, db.Close())
 }

@@ -37,6 +37,7 @@ INSERT INTO witnessed (origin, size, root, checkpoint, seq, digest, previous, at
 VALUES ('a', 1, zeroblob(32), 'a', 1, zeroblob(32), zeroblob(32), 1);
 INSERT INTO witness_evidence (origin, kind, size, root, checkpoint, cosigned, at)
 VALUES ('a', 'fork', 1, zeroblob(32), 'a', 'a', 1);
+INSERT INTO clock (id, behind_since, put_right_at, ahead_until, pending) VALUES (1, 0, 5, 9, 0);
 INSERT INTO predicates (id, org_id, name) SELECT 900, min(id), 'build:gh' FROM orgs;
 CREATE TABLE builds AS SELECT * FROM attestations WHERE id = (SELECT min(id) FROM attestations);
 UPDATE builds SET id = 901, attestation_id = 'att_901', predicate_id = 900, payload_digest = randomblob(32),

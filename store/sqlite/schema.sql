@@ -327,22 +327,6 @@ CREATE TABLE "events" (
 
 CREATE INDEX events_by_time ON events (org_id, at);
 
-CREATE TABLE expirations (
-  at         INTEGER NOT NULL,
-  commit_id  INTEGER NOT NULL, -- without a foreign key, which would need an index
-  cause_type TEXT    NOT NULL,
-  cause_id   TEXT    NOT NULL,
-  PRIMARY KEY (at, commit_id)
-) STRICT, WITHOUT ROWID;
-
-CREATE TABLE clock (
-  id           INTEGER PRIMARY KEY CHECK (id = 1),
-  behind_since INTEGER NOT NULL, -- the wall clock when it was first seen far behind; 0: it is not
-  put_right_at INTEGER NOT NULL, -- the time to which the clock was put back, or later; 0: stamps are not ahead
-  ahead_until  INTEGER NOT NULL, -- the times in ids may be ahead of the clock up to here
-  pending      INTEGER NOT NULL  -- 1: times later than put_right_at are still to be corrected
-) STRICT;
-
 CREATE INDEX sessions_by_token ON sessions (token_id, created_at);
 
 CREATE INDEX repos_by_org ON repos (org_id);
@@ -866,5 +850,11 @@ CREATE INDEX signers_to_log ON signers (id) WHERE distinct_by = 3;
 CREATE INDEX signers_distinct ON signers (org_id) WHERE distinct_by > 1;
 
 CREATE INDEX deployments_by_commit ON deployments (commit_id) WHERE ended_id = 0;
+
+CREATE TABLE clock (
+  id          INTEGER PRIMARY KEY CHECK (id = 1),
+  accepted_at INTEGER NOT NULL,
+  stamp       INTEGER NOT NULL
+) STRICT;
 
 INSERT INTO cursor_key (id, key) VALUES (1, randomblob(32));

@@ -55,7 +55,7 @@ func (s suite) TestTwoDeployersAtOnce(t *testing.T) {
 // A rollback is later than the deployment that it takes back, also if the clock was put back or ran
 // ahead between them.
 func (s suite) TestClockStepBetweenDeploymentAndRollback(t *testing.T) {
-	for name, step := range map[string]time.Duration{"back": -3 * time.Hour, "ahead": 3 * time.Hour} {
+	for name, step := range map[string]time.Duration{"back": -time.Hour, "ahead": time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			fx, ann, bob, _ := s.deployers(t)
 			fx.clock.advance(step)

@@ -242,7 +242,7 @@ def order(notes):
 PENDING = """
     SELECT EXISTS (SELECT 1 FROM reevaluations) OR EXISTS (SELECT 1 FROM tips WHERE policy_version = 0 AND flight = 1)
       OR EXISTS (SELECT 1 FROM commits WHERE expires > 0 AND expires <= ?)
-      OR EXISTS (SELECT 1 FROM clock WHERE pending = 1)"""
+      OR EXISTS (SELECT 1 FROM rederivations)"""
 
 
 def main():

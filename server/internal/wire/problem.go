@@ -80,6 +80,7 @@ var kinds = map[ledger.Code]Kind{
 	ledger.CodeWebhookInactive:      {http.StatusConflict, "Webhook not active"},
 
 	ledger.CodeStorageUnavailable: {http.StatusServiceUnavailable, "Storage unavailable"},
+	ledger.CodeClockJumped:        {http.StatusServiceUnavailable, "System clock wrong"},
 	ledger.CodeTooManyStreams:     {http.StatusServiceUnavailable, "Too many live streams"},
 	ledger.CodeStopping:           {http.StatusServiceUnavailable, "Server stopping"},
 	ledger.CodeTooManyRequests:    {http.StatusTooManyRequests, "Too many requests"},

@@ -17,3 +17,16 @@ ALTER TABLE tokens ADD COLUMN client_at INTEGER NOT NULL DEFAULT 0;
 -- What this server knew as a witness of other logs, which it no longer is.
 DROP TABLE witnessed;
 DROP TABLE witness_evidence;
+
+-- At most one row: the time that an operator has accepted although newer records exist, or a later time,
+-- and the newest stamp at this time; 0 if stamps are not ahead of the clock. Nothing notes any more what
+-- expired: once a clock is accepted, all states are derived again.
+ALTER TABLE clock RENAME TO former_clock;
+CREATE TABLE clock (
+  id          INTEGER PRIMARY KEY CHECK (id = 1),
+  accepted_at INTEGER NOT NULL,
+  stamp       INTEGER NOT NULL
+) STRICT;
+INSERT INTO clock (id, accepted_at, stamp) SELECT id, put_right_at, ahead_until FROM former_clock WHERE put_right_at > 0;
+DROP TABLE former_clock;
+DROP TABLE expirations;
