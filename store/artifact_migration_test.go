@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 // A database of the release before has, of each signer, the first statement that links an artifact.
@@ -16,7 +18,7 @@ func TestMigrationFindsBuilds(t *testing.T) {
 	run := func(statement string, args ...any) {
 		t.Helper()
 		_, err := db.Exec(statement, args...)
-		check(t, err)
+		must.OK(t, err)
 	}
 	const first = "(SELECT min(id) FROM attestations)" // test:go
 	image := func(n byte) []byte { return append(make([]byte, 31), n) }
@@ -36,7 +38,7 @@ func TestMigrationFindsBuilds(t *testing.T) {
 				FROM attestations a JOIN repos r ON r.id = a.repo_id WHERE a.id = `+linkedBy, image(byte(n)))
 		}
 	}
-	check(t, db.Close())
+	must.OK(t, db.Close())
 
 	migrate(t, path, Options{NoCopy: true})
 	var got []string

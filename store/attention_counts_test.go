@@ -3,6 +3,7 @@ package store
 import (
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger/attention"
 )
 
@@ -13,7 +14,7 @@ func TestAttentionCountsOfManyRepos(t *testing.T) {
 	insertRepos(t, s, maxAttentionRepos)
 
 	list, err := s.Attention(t.Context(), "acme", AttentionFilter{Query: Query{Limit: 1}, Admin: true})
-	check(t, err)
+	must.OK(t, err)
 	if len(list.Counts) != len(attention.Kinds()) {
 		t.Errorf("counts of %d kinds, want %d", len(list.Counts), len(attention.Kinds()))
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
@@ -55,32 +56,32 @@ func TestTargetOfThePreviousRelease(t *testing.T) {
   '"paths":["web/**"],"branches":[]', '"paths":[],"branches":["main"]') AS BLOB)`,
 	} {
 		_, err := db.Exec(statement)
-		check(t, err)
+		must.OK(t, err)
 	}
-	check(t, db.Close())
+	must.OK(t, db.Close())
 
 	s, err := Open(t.Context(), path, Options{NoCopy: true, Now: func() time.Time { return now }})
-	check(t, err)
+	must.OK(t, err)
 	defer s.Close()
-	check(t, s.Settle(t.Context()))
+	must.OK(t, s.Settle(t.Context()))
 	_, _, err = s.Register(t.Context(), "acme", "api", login, ledger.Registration{Message: "Derive it again"})
-	check(t, err)
+	must.OK(t, err)
 	c, err := s.Commit(t.Context(), "acme", "api", login)
-	check(t, err)
+	must.OK(t, err)
 	if c.State != ledger.Promotable || !slices.Equal(c.Targets, []string{"release/1"}) || c.Requirements[2].Applies {
 		t.Errorf("%s, targets %q, requirements %+v", c.State, c.Targets, c.Requirements)
 	}
 	p, err := s.Policy(t.Context(), "acme", "api", 0)
-	check(t, err)
+	must.OK(t, err)
 	if p.Targets != policy.ClaimedTargets {
 		t.Errorf("targets: %s, want claimed", p.Targets)
 	}
 
 	// A second target is added to the first.
 	_, _, err = s.Register(t.Context(), "acme", "api", login, ledger.Registration{Target: "main"})
-	check(t, err)
+	must.OK(t, err)
 	c, err = s.Commit(t.Context(), "acme", "api", login)
-	check(t, err)
+	must.OK(t, err)
 	if c.State != ledger.Attested || !slices.Equal(c.Targets, []string{"release/1", "main"}) {
 		t.Errorf("with another target: %s, targets %q", c.State, c.Targets)
 	}
@@ -116,12 +117,12 @@ func TestMigrationFoldsNames(t *testing.T) {
 	for _, name := range names {
 		_, err := db.Exec("INSERT INTO signer_names (org_id, name, signer_id) SELECT org_id, ?, id FROM signers LIMIT 1",
 			name)
-		check(t, err)
+		must.OK(t, err)
 	}
 	_, err := db.Exec("UPDATE commits SET author_email = 'eve+work@acme.example' WHERE id = (SELECT min(id) FROM commits)")
-	check(t, err)
+	must.OK(t, err)
 	before := texts(t, db, "SELECT DISTINCT name FROM signer_names")
-	check(t, db.Close())
+	must.OK(t, db.Close())
 	migrate(t, path, Options{NoCopy: true})
 
 	var want []string
@@ -141,10 +142,10 @@ func TestNamesAreBounded(t *testing.T) {
 	path := UnpackV5(t)
 	migrate(t, path, Options{NoCopy: true})
 	s, err := Open(t.Context(), path, Options{})
-	check(t, err)
+	must.OK(t, err)
 	defer s.Close()
 
-	check(t, s.write(t.Context(), "acme", func(t *tx) error {
+	must.OK(t, s.write(t.Context(), "acme", func(t *tx) error {
 		for i := range maxNamed + 5 {
 			id, err := t.Insert("INSERT INTO signers (org_id, dn, cn) VALUES (1, ?, 'ci')", fmt.Sprint("cn=ci,ou=", i))
 			if err != nil {

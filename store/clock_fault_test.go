@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store"
@@ -71,10 +72,10 @@ func TestFaultClockJumpsBriefly(t *testing.T) {
 			l := newTimeline(t)
 			ctx := t.Context()
 			token, err := l.CreateToken(ctx, "acme", ledger.NewToken{Name: "me", Scope: ledger.Read}, [32]byte{1})
-			check(t, err)
-			check(t, l.CreateSession(ctx, token.ID, [32]byte{2}, l.Now().Add(12*time.Hour)))
+			must.OK(t, err)
+			must.OK(t, l.CreateSession(ctx, token.ID, [32]byte{2}, l.Now().Add(12*time.Hour)))
 			_, _, err = l.Register(ctx, "acme", "api", sha(1), ledger.Registration{Branch: "one", Changes: changeOf("p.go", 10)})
-			check(t, err)
+			must.OK(t, err)
 			hook := l.webhook()
 			l.promote(1)
 			started := l.wall.Add(-l.monotonic)
@@ -247,9 +248,9 @@ func TestFaultPolicyOfAWrongTimeIsEvaluatedAgain(t *testing.T) {
 	setPolicy := func(text string) {
 		t.Helper()
 		contract, err := policy.Parse([]byte(text))
-		check(t, err)
+		must.OK(t, err)
 		_, err = l.SetPolicy(t.Context(), "acme", "api", contract, 0, "host")
-		check(t, err)
+		must.OK(t, err)
 	}
 	setPolicy(`{"requirements":[{"state":"ATTESTED","predicate":"test:*"}]}`)
 	l.attest(1, "test:go")
@@ -274,7 +275,7 @@ func TestFaultDeliveryOfAWrongTimeIsSentAgain(t *testing.T) {
 		l.fail(failed, time.Second)
 		l.fail(replayed, time.Second)
 		_, _, err := l.Claim(t.Context(), leased, 10, 30*time.Second)
-		check(t, err)
+		must.OK(t, err)
 	})
 
 	for _, hook := range []string{failed, leased} {
@@ -282,16 +283,16 @@ func TestFaultDeliveryOfAWrongTimeIsSentAgain(t *testing.T) {
 			t.Errorf("%d deliveries are due", n)
 		}
 		page, err := l.Deliveries(t.Context(), "acme", "api", hook, store.DeliveryFilter{Query: store.Query{Limit: 10}})
-		check(t, err)
+		must.OK(t, err)
 		_, err = l.Redeliver(t.Context(), "acme", "api", hook, page.Data[0].ID)
-		check(t, err)
+		must.OK(t, err)
 		if n := l.fail(hook, time.Second); n != 1 {
 			t.Errorf("%d deliveries are due after it is redelivered, want 1", n)
 		}
 	}
 	for _, want := range []int64{1, 0} {
 		n, err := l.ReplayWebhook(t.Context(), "acme", "api", replayed, 0)
-		check(t, err)
+		must.OK(t, err)
 		if n != want {
 			t.Errorf("%d deliveries are replayed, want %d", n, want)
 		}
@@ -306,7 +307,7 @@ func TestFaultStampsOfTwoProcesses(t *testing.T) {
 
 	first := l.Store
 	l.open()
-	defer func() { check(t, l.Close()); l.Store = first }()
+	defer func() { must.OK(t, l.Close()); l.Store = first }()
 	second := l.Store
 	for n := range 6 {
 		l.Store = []*store.Store{first, second}[n%2]
@@ -326,11 +327,11 @@ func TestFaultRestartAfterIDsWithoutEvents(t *testing.T) {
 	l := newTimeline(t)
 	l.pass(time.Hour)
 	token, err := l.CreateToken(t.Context(), "acme", ledger.NewToken{Name: "me", Scope: ledger.Read}, [32]byte{1})
-	check(t, err)
+	must.OK(t, err)
 	l.wall = l.wall.Add(-time.Hour)
 	l.restart()
 	next, err := l.CreateToken(t.Context(), "acme", ledger.NewToken{Name: "me", Scope: ledger.Read}, [32]byte{2})
-	check(t, err)
+	must.OK(t, err)
 	if next.ID <= token.ID || next.CreatedAt < token.CreatedAt {
 		t.Errorf("%s of %s comes after %s of %s", next.ID, next.CreatedAt, token.ID, token.CreatedAt)
 	}
@@ -407,8 +408,8 @@ func (l *timeline) accept() {
 	server := l.Store
 	l.open()
 	_, _, err := l.AcceptClock(l.t.Context())
-	check(l.t, err)
-	check(l.t, l.Close())
+	must.OK(l.t, err)
+	must.OK(l.t, l.Close())
 	l.Store = server
 	l.settle()
 	l.wantRefused(false)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -175,8 +176,7 @@ func TestStampsAscend(t *testing.T) {
 func TestFaultClockResumes(t *testing.T) {
 	at := func(text string) ledger.Time {
 		t.Helper()
-		v, err := time.Parse(time.DateTime, "2026-11-"+text+":00")
-		check(t, err)
+		v := must.Get(time.Parse(time.DateTime, "2026-11-"+text+":00"))(t)
 		return ledger.TimeOf(v)
 	}
 	const none = ""

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
@@ -33,13 +34,13 @@ UPDATE outbox SET status = 'pending' WHERE webhook_id = 1 AND event % 1031 = 0;`
 // wantAllRows checks that following the cursors of a list whose pages are short, or empty,
 // returns each row that matches exactly once and in order.
 func wantAllRows(t *testing.T, s *Store) {
-	check(t, s.write(t.Context(), "", func(t *tx) error { return t.Run(rare) }))
+	must.OK(t, s.write(t.Context(), "", func(t *tx) error { return t.Run(rare) }))
 
 	// want compares what a list returns with the result of a query.
 	want := func(name, query string, list func(Query) (ids []string, next string, err error)) {
 		t.Helper()
 		ids, err := read(t.Context(), s, byOrg(""), func(rd reader) ([]string, error) { return all(rd, scanText, query) })
-		check(t, err)
+		must.OK(t, err)
 		if len(ids) < 10 {
 			t.Fatalf("%s: only %d rows match", name, len(ids))
 		}
@@ -50,7 +51,7 @@ func wantAllRows(t *testing.T, s *Store) {
 			for q := (Query{Limit: limit}); pages == 0 || q.Cursor != ""; pages++ {
 				var page []string
 				page, q.Cursor, err = list(q)
-				check(t, err)
+				must.OK(t, err)
 				if len(page) > limit {
 					t.Errorf("%s: a page has %d rows, want at most %d", name, len(page), limit)
 				}
@@ -113,7 +114,7 @@ func pageOfEvents(t *testing.T, s *Store, f EventFilter, ids *[]string) (part[[]
 	}
 	l := listingOf(s, "events", 1)
 	position, err := l.after(f.Query, first)
-	check(t, err)
+	must.OK(t, err)
 
 	repo := map[string]int64{"api": 1, "web": 2}[f.Repo]
 	p, err := read(t.Context(), s, byOrg(""), func(rd reader) (p part[[]byte], err error) {
@@ -210,12 +211,12 @@ func wantAttestations(s *Store, t *testing.T, want wantFunc) {
 
 func wantPairs(s *Store, t *testing.T, want wantFunc) {
 	d, err := read(t.Context(), s, byOrg(""), func(rd reader) (*deriver, error) { return rd.deriverOf("acme", "api") })
-	check(t, err)
+	must.OK(t, err)
 	want("overlaps", "SELECT later FROM overlaps WHERE level = 3 ORDER BY later DESC",
 		func(q Query) (ids []string, next string, err error) {
 			cursors := listingOf(s, "overlaps", 1)
 			position, err := cursors.position(q, 3)
-			check(t, err)
+			must.OK(t, err)
 			_, err = read(t.Context(), s, byOrg(""), func(rd reader) (struct{}, error) {
 				l := rd.lister(d)
 				pairs, end, err := l.pairs(RadarFilter{Query: q, Level: radar.High}, position)
@@ -237,7 +238,7 @@ func TestFaultLargeRowsEndAPage(t *testing.T) {
 	forgetEvents(t, s)
 
 	const large, rows = 300 << 10, 20
-	check(t, s.write(t.Context(), "", func(t *tx) error {
+	must.OK(t, s.write(t.Context(), "", func(t *tx) error {
 		for i := range rows {
 			size := large
 			if i == 10 {
@@ -256,7 +257,7 @@ INSERT INTO events (org_id, seq, event_id, type, repo_id, at, body) VALUES (1, ?
 	got, pages := 0, 0
 	for f := (EventFilter{Query: Query{Limit: 500}}); pages == 0 || f.Cursor != ""; pages++ {
 		p, err := s.Events(t.Context(), "acme", f)
-		check(t, err)
+		must.OK(t, err)
 		size := 0
 		for _, body := range p.Data {
 			size += len(body)
@@ -278,15 +279,15 @@ func TestListedCommitsHaveSubjects(t *testing.T) {
 	sha := fmt.Sprintf("%040x", 1)
 	message := "fix: one\n\n" + strings.Repeat("x", 60_000)
 	_, _, err := s.Register(t.Context(), "acme", "api", sha, ledger.Registration{Message: message})
-	check(t, err)
+	must.OK(t, err)
 
 	list, err := s.Commits(t.Context(), "acme", "api", CommitFilter{Query: Query{Limit: 1}})
-	check(t, err)
+	must.OK(t, err)
 	if len(list.Data) != 1 || list.Data[0].Message != "fix: one" {
 		t.Errorf("the list has %.100v", list.Data)
 	}
 	c, err := s.Commit(t.Context(), "acme", "api", sha)
-	check(t, err)
+	must.OK(t, err)
 	if c.Message != message {
 		t.Errorf("the commit's message has %d bytes, want %d", len(c.Message), len(message))
 	}
@@ -296,13 +297,13 @@ func TestListedCommitsHaveSubjects(t *testing.T) {
 func TestFaultCommitRecordIsBounded(t *testing.T) {
 	s := openEmpty(t)
 	_, err := s.CreateOrg(t.Context(), "acme")
-	check(t, err)
+	must.OK(t, err)
 	_, err = s.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
-	check(t, err)
+	must.OK(t, err)
 	sha := fmt.Sprintf("%040x", 1)
 	_, _, err = s.Register(t.Context(), "acme", "api", sha, ledger.Registration{Message: "one"})
-	check(t, err)
-	check(t, s.write(t.Context(), "", func(t *tx) error {
+	must.OK(t, err)
+	must.OK(t, s.write(t.Context(), "", func(t *tx) error {
 		for i := range 150 {
 			_, err := t.Exec(`
 INSERT INTO events (org_id, seq, event_id, type, repo_id, at, body) VALUES (1, ?, ?, 'state', 1, ?, ?)`,
@@ -321,7 +322,7 @@ VALUES (1, (SELECT max(id) FROM events), 0, 1, ?, 'policy', '')`, i)
 	}))
 
 	c, err := s.Commit(t.Context(), "acme", "api", sha)
-	check(t, err)
+	must.OK(t, err)
 	if n := len(c.Transitions); n != maxTransitions || c.Transitions[0].At != 50 || c.Transitions[n-1].At != 149 {
 		t.Errorf("the record has %d transitions: %v", n, c.Transitions)
 	}
@@ -329,7 +330,7 @@ VALUES (1, (SELECT max(id) FROM events), 0, 1, ?, 'policy', '')`, i)
 	var times []ledger.Time
 	for q := (Query{Limit: 40}); ; {
 		page, err := s.Transitions(t.Context(), "acme", "api", sha, q)
-		check(t, err)
+		must.OK(t, err)
 		for _, step := range page.Data {
 			times = append(times, step.At)
 		}

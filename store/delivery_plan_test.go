@@ -3,15 +3,15 @@ package store
 import (
 	"strings"
 	"testing"
+
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 // Queries for deliveries use an index, so their cost does not depend on the size of the
 // outbox.
 func TestDeliveryQueriesUseIndexes(t *testing.T) {
 	s, err := Open(t.Context(), NewFile(t), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer s.Close()
 
 	const (
@@ -47,6 +47,6 @@ func TestDeliveryQueriesUseIndexes(t *testing.T) {
 func planOf(t *testing.T, s *Store, query string) []string {
 	t.Helper()
 	steps, err := read(t.Context(), s, byOrg(""), func(rd reader) ([]string, error) { return rd.Plan(query) })
-	check(t, err)
+	must.OK(t, err)
 	return steps
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 )
@@ -26,9 +27,9 @@ func newTheft(t *testing.T, n int) *theft {
 	t.Helper()
 	u := newUpgrade(t, 0)
 	p := u.open(t)
-	check(t, p.Settle(t.Context()))
+	must.OK(t, p.Settle(t.Context()))
 	_, stolen, err := ed25519.GenerateKey(nil)
-	check(t, err)
+	must.OK(t, err)
 	id := p.trust("cn=ci,ou=build,o=acme", stolen).ID
 	for i := range n {
 		p.attest(i+1, "unit", "FAILED")
@@ -40,8 +41,8 @@ func newTheft(t *testing.T, n int) *theft {
 	for i := range n {
 		p.wantState(i+1, ledger.Promotable)
 	}
-	check(t, p.DistrustIdentity(t.Context(), "acme", id, since))
-	check(t, p.Close())
+	must.OK(t, p.DistrustIdentity(t.Context(), "acme", id, since))
+	must.OK(t, p.Close())
 	return &theft{u, id, since}
 }
 
@@ -49,12 +50,12 @@ func newTheft(t *testing.T, n int) *theft {
 func (p *process) repairOne() (more bool) {
 	p.t.Helper()
 	d, err := read(p.t.Context(), p.Store, forWrite(""), reader.nextDistrust)
-	check(p.t, err)
+	must.OK(p.t, err)
 	if d == nil {
 		return false
 	}
 	_, err = p.repairNext(p.t.Context(), d)
-	check(p.t, err)
+	must.OK(p.t, err)
 	return true
 }
 
@@ -88,18 +89,18 @@ func TestFaultDistrustIsInterrupted(t *testing.T) {
 				t.Errorf("step %d, commit %d: %+v", steps, i+1, r)
 			}
 		}
-		check(t, p.Close())
+		must.OK(t, p.Close())
 	}
 	if steps < 2 {
 		t.Errorf("%d steps, want several", steps)
 	}
 
 	p := u.open(t)
-	check(t, p.Settle(t.Context()))
+	must.OK(t, p.Settle(t.Context()))
 	for i := range n {
 		p.wantState(i+1, ledger.Validating)
 	}
-	check(t, p.Close())
+	must.OK(t, p.Close())
 	u.wantLatest(t)
 }
 
@@ -109,20 +110,20 @@ func TestFaultDistrustMeanwhile(t *testing.T) {
 	u := newTheft(t, 3)
 	p := u.open(t)
 	d, err := read(t.Context(), p.Store, forWrite(""), reader.nextDistrust)
-	check(t, err)
+	must.OK(t, err)
 	list, err := p.findRepairs(t.Context(), 2)
-	check(t, err)
+	must.OK(t, err)
 	if len(list) != 1 || list[0].by == 0 {
 		t.Fatalf("found %+v, want what the thief has replaced", list)
 	}
 
-	check(t, p.DistrustIdentity(t.Context(), "acme", u.thief, u.since-1))
+	must.OK(t, p.DistrustIdentity(t.Context(), "acme", u.thief, u.since-1))
 	more, err := p.applyRepairs(t.Context(), d, d.position, list)
 	if more || err != nil {
 		t.Errorf("wrote what was found before: more %t, %v", more, err)
 	}
-	check(t, p.Settle(t.Context()))
-	check(t, p.Close())
+	must.OK(t, p.Settle(t.Context()))
+	must.OK(t, p.Close())
 	u.wantLatest(t)
 }
 
@@ -144,23 +145,23 @@ func TestDistrustIsBounded(t *testing.T) {
 				t.Errorf("before the background work: %+v", r)
 			}
 			d, err := read(t.Context(), p.Store, forWrite(""), reader.nextDistrust)
-			check(t, err)
+			must.OK(t, err)
 			windows := 0
 			for more := true; more; windows++ {
 				found, _, err := p.findDistrusted(t.Context(), d)
-				check(t, err)
+				must.OK(t, err)
 				if len(found) > repairWindow {
 					t.Fatalf("a window has %d commits, want at most %d", len(found), repairWindow)
 				}
 				more, err = p.repairNext(t.Context(), d)
-				check(t, err)
+				must.OK(t, err)
 			}
 			if least := many / repairWindow; windows < least {
 				t.Errorf("%d windows, want at least %d", windows, least)
 			}
-			check(t, p.Settle(t.Context()))
+			must.OK(t, p.Settle(t.Context()))
 			p.wantState(1, ledger.Validating)
-			check(t, p.Close())
+			must.OK(t, p.Close())
 			u.wantLatest(t)
 		})
 	}
@@ -199,7 +200,7 @@ func (u *theft) copyThief(t *testing.T, n, commits int) {
 		"commit_id": "a.commit_id + n", "attestation_id": "a.attestation_id + n",
 	})
 	_, err := db.Exec("UPDATE repo_states SET commits = commits + ? WHERE state = ?", n, ledger.Promotable)
-	check(t, err)
+	must.OK(t, err)
 }
 
 // copyRows copies the rows of a table n times, with other values in some columns.
@@ -214,7 +215,7 @@ func (u *theft) copyRows(t *testing.T, db *sql.DB, table string, n int, where st
 WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?2)
 INSERT INTO %s (%s) SELECT %s FROM %s a, numbers %s`,
 		table, strings.Join(columns, ", "), strings.Join(copied, ", "), table, where), u.thief, n)
-	check(t, err)
+	must.OK(t, err)
 }
 
 // What states no outcome does not take the place of an outcome, whatever was first.

@@ -13,6 +13,7 @@ import (
 	"modernc.org/libc"
 	sqlite3 "modernc.org/sqlite/lib"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
@@ -33,7 +34,7 @@ func steps(t *testing.T, s *Store) (total int) {
 		return nil
 	}
 	for range 8 { // all connections
-		check(t, s.db.ReadLoose(t.Context(), byOrg(""), func(c *sqldb.Conn) error { return c.Raw(count) }))
+		must.OK(t, s.db.ReadLoose(t.Context(), byOrg(""), func(c *sqldb.Conn) error { return c.Raw(count) }))
 	}
 	return total
 }
@@ -97,19 +98,19 @@ INSERT INTO outbox (webhook_id, delivery_id, ping, status, due_at, created_at, e
 func filled(t *testing.T) *Store {
 	t.Helper()
 	s, err := Open(t.Context(), NewFile(t), Options{})
-	check(t, err)
-	t.Cleanup(func() { check(t, s.Close()) })
+	must.OK(t, err)
+	t.Cleanup(func() { must.OK(t, s.Close()) })
 	for _, org := range []string{"acme", "umbrella"} {
 		_, err = s.CreateOrg(t.Context(), org)
-		check(t, err)
+		must.OK(t, err)
 	}
 	for _, repo := range []string{"api", "web"} {
 		_, err = s.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: repo}, "host")
-		check(t, err)
+		must.OK(t, err)
 	}
 
 	forgetEvents(t, s)
-	check(t, s.write(t.Context(), "", func(t *tx) error {
+	must.OK(t, s.write(t.Context(), "", func(t *tx) error {
 		for i, id := range []string{webhook, "whk_2"} {
 			_, err := t.Exec(`
 INSERT INTO webhooks (id, webhook_id, repo_id, url, events, description, active, created_at, changed_at, secret)
@@ -170,7 +171,7 @@ func wantFewRows(t *testing.T, s *Store) {
 
 	most, worst := 0, ""
 	for _, l := range append(reports(s), Lists(t, s)...) {
-		check(t, s.Run(t.Context(), before(s)[l.Name]))
+		must.OK(t, s.Run(t.Context(), before(s)[l.Name]))
 		for f := range l.Filters() {
 			// Pages from the start, and after many empty ones.
 			q := Query{Limit: 50}
@@ -193,7 +194,8 @@ func wantFewRows(t *testing.T, s *Store) {
 		}
 	}
 	t.Logf("the most expensive page takes %d steps: %s", most, worst)
-	check(t, s.Run(t.Context(), "UPDATE commits SET state = 0; UPDATE tips SET level = 0; UPDATE overlaps SET level = 1"))
+	must.OK(t, s.Run(t.Context(),
+		"UPDATE commits SET state = 0; UPDATE tips SET level = 0; UPDATE overlaps SET level = 1"))
 }
 
 // before returns scripts that are run before a list is read.
@@ -272,7 +274,7 @@ func TestFiltersAreAllCombinations(t *testing.T) {
 	var got []string
 	for f := range l.Filters() {
 		_, err := f.Page(t.Context(), Query{Limit: 1})
-		check(t, err)
+		must.OK(t, err)
 		got = append(got, f.String())
 	}
 	if want := []string{"things [red]", "things [blue 1]", "things [blue 2]"}; !slices.Equal(got, want) {
@@ -285,7 +287,7 @@ func TestOverlapsOfACommitAreLookedUp(t *testing.T) {
 	s := openWithRepo(t)
 	const tips, each = 12_000, 20
 	const most = 3 * (tips/maxExamined + 1) // pages, for three levels
-	check(t, s.write(t.Context(), "", func(t *tx) error {
+	must.OK(t, s.write(t.Context(), "", func(t *tx) error {
 		return t.Run(fmt.Sprintf(`
 WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < %d)
 INSERT INTO commits (id, repo_id, sha, state, state_since, registered_at, policy_version)
@@ -319,16 +321,16 @@ func pairsOf(t *testing.T, s *Store, f RadarFilter) (list []openPair, next strin
 	t.Helper()
 	cursors := listingOf(s, "overlaps", 1)
 	position, err := cursors.position(f.Query, 3)
-	check(t, err)
+	must.OK(t, err)
 	_, err = read(t.Context(), s, byOrg("acme"), func(rd reader) (struct{}, error) {
 		d, err := rd.deriverOf("acme", "api")
-		check(t, err)
+		must.OK(t, err)
 		pairs, end, err := rd.lister(d).pairs(f, position)
 		if list = pairs; end != nil {
 			next = cursors.cursor(end...)
 		}
 		return struct{}{}, err
 	})
-	check(t, err)
+	must.OK(t, err)
 	return list, next
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/exchange"
 )
@@ -14,19 +15,19 @@ func TestTokensOfARuleAreLimited(t *testing.T) {
 	now := time.Date(2026, 11, 26, 9, 0, 0, 0, time.UTC)
 	path := NewFile(t)
 	s, err := Open(t.Context(), path, Options{Now: func() time.Time { return now }})
-	check(t, err)
+	must.OK(t, err)
 	defer s.Close()
 	_, err = s.CreateOrg(t.Context(), "acme")
-	check(t, err)
+	must.OK(t, err)
 	_, err = s.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
-	check(t, err)
+	must.OK(t, err)
 	_, err = s.AddIssuer(t.Context(), "acme", exchange.NewIssuer{URL: "https://gitlab.com"})
-	check(t, err)
+	must.OK(t, err)
 	n, err := exchange.NewRule{Name: "ci", Issuer: "https://gitlab.com", ProjectID: "1", Scope: ledger.Read,
 		Repos: []string{"api"}}.Completed()
-	check(t, err)
+	must.OK(t, err)
 	rule, err := s.CreateRule(t.Context(), "acme", n)
-	check(t, err)
+	must.OK(t, err)
 
 	hashes := byte(0)
 	exchanged := func() error {
@@ -34,28 +35,28 @@ func TestTokensOfARuleAreLimited(t *testing.T) {
 		_, err := s.Exchange(t.Context(), "acme", Exchange{Rule: rule, Scope: ledger.Read}, [32]byte{hashes})
 		return err
 	}
-	check(t, exchanged())
+	must.OK(t, exchanged())
 	_, err = readRaw(t, path).Exec(`
 INSERT INTO tokens (token_id, org_id, name, permission, hash, created_at, expires_at, rule_id)
 SELECT 'tok_' || n.value, t.org_id, t.name, t.permission, CAST('hash ' || n.value AS BLOB), t.created_at, t.expires_at,
   t.rule_id
 FROM tokens t, (WITH RECURSIVE n (value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM n WHERE value < 998)
   SELECT value FROM n) n`)
-	check(t, err)
-	check(t, exchanged())
+	must.OK(t, err)
+	must.OK(t, exchanged())
 	wantLimit(t, exchanged())
 	now = now.Add(15 * time.Minute)
-	check(t, exchanged())
+	must.OK(t, exchanged())
 
 	_, err = readRaw(t, path).Exec(`
 INSERT INTO exchange_rules (rule_id, org_id, issuer_id, subject, dn, rule, created_at)
 SELECT 'rul_' || n.value, x.org_id, x.issuer_id, n.value + 1, x.dn, x.rule, x.created_at
 FROM exchange_rules x, (WITH RECURSIVE n (value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM n WHERE value < 998)
   SELECT value FROM n) n`)
-	check(t, err)
+	must.OK(t, err)
 	n.ProjectID = "5000"
 	_, err = s.CreateRule(t.Context(), "acme", n)
-	check(t, err)
+	must.OK(t, err)
 	_, err = s.CreateRule(t.Context(), "acme", n)
 	wantLimit(t, err)
 }
@@ -65,8 +66,8 @@ func TestUsedTokensArePruned(t *testing.T) {
 	now := time.Date(2026, 11, 26, 9, 0, 0, 0, time.UTC)
 	s := openAgain(t, NewFile(t), Options{Now: func() time.Time { return now }})
 	_, err := s.CreateOrg(t.Context(), "acme")
-	check(t, err)
-	check(t, s.write(t.Context(), "acme", func(t *tx) error {
+	must.OK(t, err)
+	must.OK(t, s.write(t.Context(), "acme", func(t *tx) error {
 		_, err := t.Exec("INSERT INTO used_tokens (org_id, digest, until) SELECT id, x'01', ? FROM orgs",
 			t.now.Add(time.Minute))
 		return err
@@ -74,7 +75,7 @@ func TestUsedTokensArePruned(t *testing.T) {
 
 	for _, want := range []int{1, 0} {
 		now = now.Add((time.Hour + time.Minute) / 2)
-		check(t, s.Prune(t.Context()))
+		must.OK(t, s.Prune(t.Context()))
 		if n := countRows(t, s, "SELECT count(*) FROM used_tokens"); n != want {
 			t.Errorf("at %s, %d used tokens are remembered, want %d", now, n, want)
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store/storetest"
@@ -15,7 +16,7 @@ func (e *exerciser) carry() {
 	e.ok(e.CreateRepo(ctx, "acme", ledger.NewRepo{Name: "carried"}, "host"))
 	contract, err := policy.Parse([]byte(`{"requirements":[{"state":"ATTESTED","predicate":"test:*",` +
 		`"carry":["tree","merge"],"carry_signers":["ou=ci"]}]}`))
-	check(e.t, err)
+	must.OK(e.t, err)
 	e.ok(e.SetPolicy(ctx, "acme", "carried", contract, 0, "host"))
 
 	var commits []string
@@ -23,12 +24,12 @@ func (e *exerciser) carry() {
 		e.now = e.now.Add(time.Millisecond)
 		id, object := storetest.Object(1+n/3, "Dora", n) // the last one has another tree
 		_, _, err := e.Register(ctx, "acme", "carried", id, ledger.Registration{Object: object})
-		check(e.t, err)
+		must.OK(e.t, err)
 		commits = append(commits, id)
 	}
 	claim, err := e.post("carried", e.attestation(commits[0], "test:go", ledger.Pass, buildDN))
-	check(e.t, err)
-	check(e.t, e.Run(ctx, fmt.Sprintf(`
+	must.OK(e.t, err)
+	must.OK(e.t, e.Run(ctx, fmt.Sprintf(`
 INSERT INTO merges (attestation_id, commit_id, source_id, kind, parent_state, reason)
 SELECT a.id, c.id, s.id, 'squash', 4, '' FROM attestations a, commits c, commits s
 WHERE a.attestation_id = '%s' AND c.sha = '%s' AND s.sha = '%s';
@@ -41,8 +42,8 @@ INSERT INTO merge_sources (commit_id, version) SELECT id, 0 FROM commits WHERE s
 	e.ok(e.Commit(ctx, "acme", "carried", commits[3]))
 	e.attests("carried", commits[0], "test:go", ledger.Fail)
 	e.attests("carried", commits[0], "test:go", ledger.Pass)
-	check(e.t, e.Settle(ctx))
-	check(e.t, e.RemapInherited(ctx, "acme", "carried", commits[0]))
+	must.OK(e.t, e.Settle(ctx))
+	must.OK(e.t, e.RemapInherited(ctx, "acme", "carried", commits[0]))
 
 	for n := range policy.MaxTopics + 1 { // more than carries
 		e.attests("carried", commits[n%2], fmt.Sprintf("test:%d", n), ledger.Pass)

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/oidc/oidctest"
 	"github.com/ledgerd/ledgerd/internal/sigstoretest"
 	"github.com/ledgerd/ledgerd/ledger"
@@ -28,10 +29,10 @@ func (e *exerciser) trustedRoots() {
 	entry := ledger.SigstoreEntry{TrustedRoot: "public-good", Issuer: "https://issuer.example", Subject: "a@b.example"}
 	n, err := identity.NewIdentity{Kind: identity.SigstoreIdentity, DN: "cn=release,ou=build,o=acme", Sigstore: &entry,
 		May: identity.Predicates{"build:*"}, Logins: []string{"github:release"}}.Identity()
-	check(e.t, err)
+	must.OK(e.t, err)
 	e.ok(e.AddIdentity(ctx, "acme", n))
 	_, _, err = e.Keyring(ctx, "acme")
-	check(e.t, err)
+	must.OK(e.t, err)
 }
 
 // exchanges exchanges tokens of an issuer, and removes the issuer with its rules.
@@ -41,106 +42,104 @@ func (e *exerciser) exchanges() {
 		e.ok(e.AddIssuer(ctx, "acme", exchange.NewIssuer{URL: url}))
 	}
 	issuer, err := e.IssuerByURL(ctx, "acme", provider.URL)
-	check(e.t, err)
+	must.OK(e.t, err)
 
 	var rules []exchange.Rule
 	for range 3 {
 		n, err := exchange.NewRule{Name: "ci", Issuer: provider.URL, RepositoryID: "1234", Scope: ledger.Write,
 			Repos: []string{"api"}, DN: "cn=api,ou=ci-build,o=acme", Refs: []string{"main"}}.Completed()
-		check(e.t, err)
+		must.OK(e.t, err)
 		r, err := e.CreateRule(ctx, "acme", n)
-		check(e.t, err)
+		must.OK(e.t, err)
 		rules = append(rules, r)
 	}
 	e.ok(e.RulesFor(ctx, issuer, "1234"))
 
 	token, err := exchange.Parse(provider.Token(provider.GitHub("x", e.now, map[string]any{"jti": "one"})))
-	check(e.t, err)
-	keys, err := exchange.ParseKeys([]byte(provider.JWKS()))
-	check(e.t, err)
+	must.OK(e.t, err)
+	keys := must.Get(exchange.ParseKeys([]byte(provider.JWKS())))(e.t)
 	claims, err := token.Verify(keys)
-	check(e.t, err)
+	must.OK(e.t, err)
 	e.ok(e.Exchange(ctx, "acme", store.Exchange{Rule: rules[0], Claims: claims, Scope: ledger.Read}, [32]byte{77}))
 	e.ok(e.TokenByHash(ctx, [32]byte{77}))
 	e.authority(rules[1], provider)
 	e.reviews()
 
-	check(e.t, e.RemoveRule(ctx, "acme", rules[2].ID))
-	check(e.t, e.RemoveIssuer(ctx, "acme", issuer.ID))
+	must.OK(e.t, e.RemoveRule(ctx, "acme", rules[2].ID))
+	must.OK(e.t, e.RemoveIssuer(ctx, "acme", issuer.ID))
 }
 
 // authority creates the CA of CI jobs, logs a certificate of it, replaces and retires it.
 func (e *exerciser) authority(rule exchange.Rule, provider *oidctest.Provider) {
 	ctx := e.t.Context()
-	check(e.t, e.CheckNoCA(ctx, "acme", ca.Jobs))
+	must.OK(e.t, e.CheckNoCA(ctx, "acme", ca.Jobs))
 	root, err := e.CreateCA(ctx, "acme", ca.Jobs, storetest.NewRoot(e.t, ca.Jobs, e.Now()), false)
-	check(e.t, err)
+	must.OK(e.t, err)
 	e.ok(e.CA(ctx, "acme", ca.Jobs))
 
 	token, err := exchange.Parse(provider.Token(provider.GitHub("x", e.now, map[string]any{"jti": "two"})))
-	check(e.t, err)
-	keys, err := exchange.ParseKeys([]byte(provider.JWKS()))
-	check(e.t, err)
+	must.OK(e.t, err)
+	keys := must.Get(exchange.ParseKeys([]byte(provider.JWKS())))(e.t)
 	claims, err := token.Verify(keys)
-	check(e.t, err)
+	must.OK(e.t, err)
 	certificate := store.Certificate{CA: root.ID, Serial: strings.Repeat("8", 32), Key: "0a",
 		NotAfter: ledger.TimeOf(e.now.Add(10 * time.Minute))}
 	use := store.Exchange{Rule: rule, Claims: claims, Scope: ledger.Read}
-	check(e.t, e.LogCertificate(ctx, "acme", certificate, use, &[32]byte{78}))
+	must.OK(e.t, e.LogCertificate(ctx, "acme", certificate, use, &[32]byte{78}))
 
 	e.ok(e.CreateCA(ctx, "acme", ca.Jobs, storetest.NewRoot(e.t, ca.Jobs, e.Now()), true))
-	check(e.t, e.RetireCA(ctx, "acme", ca.Jobs))
+	must.OK(e.t, e.RetireCA(ctx, "acme", ca.Jobs))
 }
 
 // reviews logs the certificate of a draft that a member has signed.
 func (e *exerciser) reviews() {
 	ctx := e.t.Context()
 	root, err := e.CreateCA(ctx, "acme", ca.People, storetest.NewRoot(e.t, ca.People, e.Now()), false)
-	check(e.t, err)
+	must.OK(e.t, err)
 	account := member.Account{Issuer: "https://idp.example", Subject: "reviewer"}
 	dn := "cn=reviewer,ou=people-dev,o=acme"
 	_, err = e.AddMember(ctx, "acme", member.NewMember{Issuer: account.Issuer, Subject: account.Subject, DN: dn,
 		Role: member.Contributor})
-	check(e.t, err)
+	must.OK(e.t, err)
 	token, err := e.SignInMember(ctx, "acme", account, [32]byte{91}, [32]byte{92}, ledger.TimeOf(e.now.Add(time.Hour)))
-	check(e.t, err)
+	must.OK(e.t, err)
 
 	d := store.ReviewDraft{Digest: [32]byte{93}, Token: token.ID, Until: ledger.TimeOf(e.now.Add(10 * time.Minute))}
-	check(e.t, e.CreateReviewDraft(ctx, "acme", "api", d))
-	check(e.t, e.LogReview(ctx, "acme", "api", d, store.Certificate{CA: root.ID, Serial: strings.Repeat("9", 32),
+	must.OK(e.t, e.CreateReviewDraft(ctx, "acme", "api", d))
+	must.OK(e.t, e.LogReview(ctx, "acme", "api", d, store.Certificate{CA: root.ID, Serial: strings.Repeat("9", 32),
 		Key: "0a", DN: dn, NotAfter: d.Until}))
 	e.passkeys(token.ID)
-	check(e.t, e.RetireCA(ctx, "acme", ca.People))
+	must.OK(e.t, e.RetireCA(ctx, "acme", ca.People))
 	d.Until = ledger.TimeOf(e.now.Add(-time.Minute)) // Prune deletes it
-	check(e.t, e.CreateReviewDraft(ctx, "acme", "api", d))
+	must.OK(e.t, e.CreateReviewDraft(ctx, "acme", "api", d))
 }
 
 // passkeys enrols a passkey of a sign-in, and lists and removes it.
 func (e *exerciser) passkeys(signIn string) {
 	ctx := e.t.Context()
 	until := ledger.TimeOf(e.now.Add(10 * time.Minute))
-	check(e.t, e.CreatePasskeyChallenge(ctx, "acme", signIn, []byte{1}, until))
+	must.OK(e.t, e.CreatePasskeyChallenge(ctx, "acme", signIn, []byte{1}, until))
 	p, err := e.AddPasskey(ctx, "acme", signIn, []byte{1}, passkey.Passkey{Name: "Laptop", RPID: "ledger.example.com",
 		CredentialID: []byte{1}, PublicKey: []byte{2}})
-	check(e.t, err)
+	must.OK(e.t, err)
 	d := store.ReviewDraft{Digest: [32]byte{94}, Token: signIn, Passkey: p.ID, Until: until}
-	check(e.t, e.CreateReviewDraft(ctx, "acme", "api", d))
+	must.OK(e.t, e.CreateReviewDraft(ctx, "acme", "api", d))
 	root, err := e.CA(ctx, "acme", ca.People)
-	check(e.t, err)
-	check(e.t, e.LogReview(ctx, "acme", "api", d, store.Certificate{
+	must.OK(e.t, err)
+	must.OK(e.t, e.LogReview(ctx, "acme", "api", d, store.Certificate{
 		CA: root.ID, Serial: strings.Repeat("7", 32), Key: "0a", DN: p.DN, NotAfter: until,
 	}))
 	for _, member := range []string{"", p.Member} {
 		_, err := e.Passkeys(ctx, "acme", member, store.Query{Limit: 10})
-		check(e.t, err)
+		must.OK(e.t, err)
 	}
 
-	check(e.t, e.RemovePasskey(ctx, "acme", "", p.ID))
+	must.OK(e.t, e.RemovePasskey(ctx, "acme", "", p.ID))
 	list, err := e.Attestations(ctx, "acme", "api", store.AttestationFilter{Query: store.Query{Limit: 1}})
-	check(e.t, err)
+	must.OK(e.t, err)
 	if _, err := e.Assertion(ctx, "acme", "api", list.Data[0].ID); err == nil {
 		e.t.Error("a passkey has confirmed an attestation")
 	}
 	past := ledger.TimeOf(e.now.Add(-time.Minute)) // Prune deletes it
-	check(e.t, e.CreatePasskeyChallenge(ctx, "acme", signIn, []byte{2}, past))
+	must.OK(e.t, e.CreatePasskeyChallenge(ctx, "acme", signIn, []byte{2}, past))
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store"
 )
@@ -22,23 +23,23 @@ func (e *exerciser) lifecycles() {
 		e.t.Error("a renamed repo has its former name")
 	}
 	e.ok(e.ChangeRepo(ctx, "initech", "reports", ledger.RepoChange{Archived: new(true)}))
-	check(e.t, e.DeleteRepo(ctx, "initech", "reports"))
+	must.OK(e.t, e.DeleteRepo(ctx, "initech", "reports"))
 	deleted, err := e.DeletedRepos(ctx, "initech", list)
-	check(e.t, err)
+	must.OK(e.t, err)
 	rename("initech", deleted.Data[0].Name, "reports")
 
 	e.ok(e.ChangeOrg(ctx, "initech", ledger.OrgChange{Archived: new(true)}))
-	check(e.t, e.DeleteOrg(ctx, "initech"))
+	must.OK(e.t, e.DeleteOrg(ctx, "initech"))
 	orgs, err := e.DeletedOrgs(ctx, list)
-	check(e.t, err)
+	must.OK(e.t, err)
 	e.ok(e.ChangeOrg(ctx, orgs.Data[0].Name, ledger.OrgChange{Name: new("initrode")}))
 
-	check(e.t, e.DeleteRepo(ctx, "initrode", "reports"))
+	must.OK(e.t, e.DeleteRepo(ctx, "initrode", "reports"))
 	deleted, err = e.DeletedRepos(ctx, "initrode", list)
-	check(e.t, err)
-	check(e.t, e.PurgeRepo(ctx, "initrode", deleted.Data[0].Name))
-	check(e.t, e.DeleteOrg(ctx, "initrode"))
-	check(e.t, e.PurgeOrg(ctx, orgs.Data[0].Name))
+	must.OK(e.t, err)
+	must.OK(e.t, e.PurgeRepo(ctx, "initrode", deleted.Data[0].Name))
+	must.OK(e.t, e.DeleteOrg(ctx, "initrode"))
+	must.OK(e.t, e.PurgeOrg(ctx, orgs.Data[0].Name))
 }
 
 // retention prunes envelopes and events of a repo, and reads what they were.
@@ -51,10 +52,10 @@ func (e *exerciser) retention() {
 		}}))
 	}
 	e.now = e.now.Add(48 * time.Hour)
-	check(e.t, e.Prune(ctx))
+	must.OK(e.t, e.Prune(ctx))
 	l, err := e.Log(ctx, "acme", 0)
-	check(e.t, err)
-	check(e.t, e.SaveCheckpoint(ctx, l, l.Leaves, []byte("signed")))
+	must.OK(e.t, err)
+	must.OK(e.t, e.SaveCheckpoint(ctx, l, l.Leaves, []byte("signed")))
 	e.ok(e.Gate(ctx, store.DecisionQuery{Org: "acme", Repo: "api", Commit: sha(1), State: new(ledger.Draft),
 		Environment: "none"}))
 	e.ok(e.Decide(ctx, store.DecisionQuery{Org: "acme", Repo: "api", Commit: deployedCommit, Validity: time.Hour}))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store"
 )
@@ -18,17 +19,17 @@ func (e *exerciser) lists() {
 	for _, l := range store.Lists(e.t, e.Store) {
 		switch l.Name {
 		case "search":
-			check(e.t, e.InsertRepos(ctx, "umbrella", 1001)) // more than are read
+			must.OK(e.t, e.InsertRepos(ctx, "umbrella", 1001)) // more than are read
 		case "overlaps":
-			check(e.t, e.InsertTips(ctx, "acme", "api", "busy", 2, 60)) // more than are read one by one
+			must.OK(e.t, e.InsertTips(ctx, "acme", "api", "busy", 2, 60)) // more than are read one by one
 			e.list(l)
-			check(e.t, e.InsertTips(ctx, "acme", "api", "flying", 1, 5000)) // more than a page examines
+			must.OK(e.t, e.InsertTips(ctx, "acme", "api", "flying", 1, 5000)) // more than a page examines
 		case "attention":
-			check(e.t, e.Run(ctx, fmt.Sprintf("UPDATE commits SET expires = %d WHERE expires = 0", expires)))
+			must.OK(e.t, e.Run(ctx, fmt.Sprintf("UPDATE commits SET expires = %d WHERE expires = 0", expires)))
 		}
 		e.list(l)
 	}
-	check(e.t, e.Run(ctx, fmt.Sprintf("UPDATE commits SET expires = 0 WHERE expires = %d", expires)))
+	must.OK(e.t, e.Run(ctx, fmt.Sprintf("UPDATE commits SET expires = 0 WHERE expires = %d", expires)))
 	e.ok(e.Glance(ctx, "v1.0.0", 10))
 }
 
@@ -65,7 +66,7 @@ func (e *exerciser) listed() {
 			e.attestsAs("api", sha(1), "test:1", status, "cn=x,ou=1")
 		}
 	}
-	check(e.t, e.Run(ctx, `
+	must.OK(e.t, e.Run(ctx, `
 INSERT INTO violations (repo_id, org_id, commit_id, predicate_id, attestation_id, state, opened_at, missing, closed_at)
 SELECT a.repo_id, p.org_id, a.commit_id, p.id, a.id, 0, 1, '["x"]', a.id % 2
 FROM attestations a JOIN predicates p ON p.id = a.predicate_id JOIN commits c ON c.id = a.commit_id
@@ -76,19 +77,19 @@ UPDATE orgs SET open_violations = open_violations + 1 WHERE name = 'acme'`))
 		a := e.attestation(commit, "vulns:x", ledger.Recorded, buildDN)
 		a.PredicateType = fmt.Sprintf("https://in-toto.io/attestation/vulns/v0.%d", 1+n/3)
 		_, err := e.post("api", a)
-		check(e.t, err)
+		must.OK(e.t, err)
 	}
 	e.push(sha(500), ledger.Registration{Branch: "busy"})
 	e.ok(e.LogKey(ctx, "acme", ledger.KeyEvent{Action: ledger.KeyAdded, Purpose: ledger.KeyOfLog}))
 
 	page, err := e.Audits(ctx, "acme", store.AuditFilter{Query: store.Query{Limit: 1}})
-	check(e.t, err)
+	must.OK(e.t, err)
 	id := idIn(e.t, page.Data[0])
 	e.ok(e.EventType(ctx, "acme", id))
 	tail, err := e.Tail(ctx, "acme")
-	check(e.t, err)
+	must.OK(e.t, err)
 	e.ok(tail.Next(ctx))
 	_, _, err = tail.Seq(ctx, id)
-	check(e.t, err)
+	must.OK(e.t, err)
 	e.ok(tail.Read(ctx, 0, 10))
 }

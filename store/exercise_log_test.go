@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/oklog/ulid/v2"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/proof"
 	"github.com/ledgerd/ledgerd/store"
@@ -17,32 +18,32 @@ import (
 
 func (e *exerciser) log() {
 	t, ctx := e.t, e.t.Context()
-	check(t, e.BuildLogsOnce(ctx))
+	must.OK(t, e.BuildLogsOnce(ctx))
 	e.ok(e.LogsToSign(ctx, false, "", 10))
 	logs, err := e.LogsToSign(ctx, true, "", 10)
-	check(t, err)
+	must.OK(t, err)
 	l := logs[0]
-	check(t, e.BeginOrigin(ctx, l, "ledger.example.com/v1/orgs/acme/log", "key"))
+	must.OK(t, e.BeginOrigin(ctx, l, "ledger.example.com/v1/orgs/acme/log", "key"))
 	e.ok(e.Root(ctx, l, l.Leaves))
 	e.ok(e.LogRoots(ctx))
 	e.ok(e.Consistency(ctx, l, 300, l.Leaves))
-	check(t, e.SaveCheckpoint(ctx, l, l.Leaves, []byte("signed")))
+	must.OK(t, e.SaveCheckpoint(ctx, l, l.Leaves, []byte("signed")))
 
 	e.ok(e.LogsSigned(ctx, e.Now().Add(-time.Minute), "", 10))
 
 	l, err = e.Log(ctx, l.Org, 0)
-	check(t, err)
+	must.OK(t, err)
 	e.ok(e.Log(ctx, l.Org, 1))
 	for _, level := range []int{proof.Entries, 0} {
 		e.ok(e.Tile(ctx, l, proof.Tile{Level: level, N: 0, Width: proof.TileWidth}))
 	}
 	recheck, err := e.Recheck(ctx, 1, 0)
-	check(t, err)
+	must.OK(t, err)
 	if recheck.Commits == 0 || recheck.Last == 0 {
 		t.Errorf("got %+v, want commits", recheck)
 	}
 	event, err := e.Events(ctx, l.Org, store.EventFilter{Query: store.Query{Limit: 1}})
-	check(t, err)
+	must.OK(t, err)
 	e.ok(e.EventProof(ctx, l.Org, idIn(t, event.Data[0])))
 	e.receipts(l)
 	e.ok(e.Event(ctx, l.Org, idIn(t, event.Data[0])))
@@ -53,9 +54,9 @@ func (e *exerciser) log() {
 func (e *exerciser) receipts(l store.Log) {
 	t, ctx := e.t, e.t.Context()
 	key := store.ReceiptKey{Key: "k1", PublicKey: []byte("key"), NotAfter: e.Now().Add(time.Hour)}
-	check(t, e.AnnounceReceiptKey(ctx, l.Org, l.Epoch, key))
+	must.OK(t, e.AnnounceReceiptKey(ctx, l.Org, l.Epoch, key))
 	keys, err := e.ReceiptKeys(ctx, l.Org)
-	check(t, err)
+	must.OK(t, err)
 	if len(keys) != 1 {
 		t.Fatalf("%d keys", len(keys))
 	}
@@ -64,13 +65,13 @@ func (e *exerciser) receipts(l store.Log) {
 		t.Errorf("the announcement: %v", err)
 	}
 	l, err = e.Log(ctx, l.Org, 0)
-	check(t, err)
-	check(t, e.SaveCheckpoint(ctx, l, l.Leaves, []byte("signed")))
+	must.OK(t, err)
+	must.OK(t, e.SaveCheckpoint(ctx, l, l.Leaves, []byte("signed")))
 	e.ok(e.Announcement(ctx, l.Org, keys[0]))
 
 	attested := store.CommitFilter{Query: store.Query{Limit: 10}, State: new(ledger.Attested)}
 	commits, err := e.Commits(ctx, l.Org, "api", attested)
-	check(t, err)
+	must.OK(t, err)
 	if len(commits.Data) == 0 {
 		t.Fatal("no commit is ATTESTED")
 	}
@@ -91,13 +92,13 @@ func codeOf(err error) ledger.Code {
 func (e *exerciser) restored() {
 	t, ctx := e.t, e.t.Context()
 	orgs, err := e.NoteRestore(ctx)
-	check(t, err)
+	must.OK(t, err)
 	for _, org := range orgs {
 		tail, err := e.Tail(ctx, org.Org)
-		check(t, err)
+		must.OK(t, err)
 		lost := "evt_" + ulid.MustNew(uint64(org.At)+1, bytes.NewReader(make([]byte, 10))).String()
 		cut, ok, err := tail.Cut(ctx, lost)
-		check(t, err)
+		must.OK(t, err)
 		if !ok || cut.Seq != org.Events {
 			t.Errorf("the history of %s is cut back at %d, %v; want %d", org.Org, cut.Seq, ok, org.Events)
 		}
@@ -110,6 +111,6 @@ func idIn(t testing.TB, body jsontext.Value) string {
 	var event struct {
 		ID string `json:"id"`
 	}
-	check(t, json.Unmarshal(body, &event))
+	must.OK(t, json.Unmarshal(body, &event))
 	return event.ID
 }

@@ -3,6 +3,7 @@ package store_test
 import (
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/member"
 	"github.com/ledgerd/ledgerd/store"
@@ -13,16 +14,16 @@ func (e *exerciser) members() {
 	ctx := e.t.Context()
 	added, err := e.AddMember(ctx, "acme", member.NewMember{Issuer: "https://idp.example", Subject: "1",
 		DN: "cn=una,ou=people-dev,o=acme", Role: member.Maintainer})
-	check(e.t, err)
+	must.OK(e.t, err)
 	rule, err := e.CreateMemberRule(ctx, "acme", member.NewRule{Issuer: "https://idp.example", Claim: "groups",
 		Value: "dev", Role: member.Reader, DN: "cn={sub},ou=people-dev,o=acme"})
-	check(e.t, err)
+	must.OK(e.t, err)
 	e.ok(e.Member(ctx, "acme", added.ID))
 
 	e.signIns(added)
 	reader := member.Reader
 	e.ok(e.ChangeMember(ctx, "acme", added.ID, member.Change{Role: &reader}))
-	check(e.t, e.RemoveMemberRule(ctx, "acme", rule.ID))
+	must.OK(e.t, e.RemoveMemberRule(ctx, "acme", rule.ID))
 	e.ok(e.ChangeMember(ctx, "acme", added.ID, member.Change{Removed: new(true)}))
 }
 
@@ -37,7 +38,7 @@ func (e *exerciser) signIns(added member.Member) {
 		e.ok(e.Offers(ctx, account))
 		token, err := e.SignInMember(ctx, "acme", account, [32]byte{1, byte(n)}, [32]byte{90, byte(n)},
 			e.Now().Add(time.Hour))
-		check(e.t, err)
+		must.OK(e.t, err)
 		last = token
 	}
 
@@ -45,10 +46,10 @@ func (e *exerciser) signIns(added member.Member) {
 	e.ok(e.CreateToken(by, "acme",
 		ledger.NewToken{Name: "limited", Scope: ledger.Read, Repos: []string{"api"}}, [32]byte{91}))
 	e.ok(e.TokenByHash(ctx, [32]byte{91}))
-	check(e.t, e.Run(ctx, "INSERT INTO review_drafts (digest, token_id, repo_id, until) "+
+	must.OK(e.t, e.Run(ctx, "INSERT INTO review_drafts (digest, token_id, repo_id, until) "+
 		"SELECT randomblob(32), t.id, r.id, 1 FROM tokens t JOIN repos r ON r.org_id = t.org_id WHERE t.is_sign_in = 1"))
-	check(e.t, e.EndSignIn(ctx, "acme", added.ID, last.ID))
+	must.OK(e.t, e.EndSignIn(ctx, "acme", added.ID, last.ID))
 
-	check(e.t, e.Run(ctx, "UPDATE members SET issuer = 'https://other.example' WHERE subject = '2'"))
-	check(e.t, e.EndSignInsOfProviders(ctx))
+	must.OK(e.t, e.Run(ctx, "UPDATE members SET issuer = 'https://other.example' WHERE subject = '2'"))
+	must.OK(e.t, e.EndSignInsOfProviders(ctx))
 }

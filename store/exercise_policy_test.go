@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -15,7 +16,7 @@ import (
 func (e *exerciser) policies() {
 	ctx := e.t.Context()
 	p, err := e.Policy(ctx, "acme", "api", 0)
-	check(e.t, err)
+	must.OK(e.t, err)
 	e.ok(e.Simulate(ctx, "acme", "api", p.Contract))
 	for _, subject := range []string{"test:*", "https://slsa.dev/*"} {
 		reviewed := policy.Contract{Requirements: []policy.Requirement{{Predicate: subject}}}
@@ -24,11 +25,11 @@ func (e *exerciser) policies() {
 	for _, ignored := range []string{"docs/**", "none/**"} {
 		p.Contract.Radar.Ignore = []string{ignored}
 		e.ok(e.SetPolicy(ctx, "acme", "api", p.Contract, 0, "host"))
-		check(e.t, e.Settle(ctx))
+		must.OK(e.t, e.Settle(ctx))
 	}
 
 	everybody, err := identity.ParsePattern("o=acme")
-	check(e.t, err)
+	must.OK(e.t, err)
 	p.Contract.Exceptions = policy.ExceptionRule{Signers: []identity.Pattern{everybody},
 		MaxDuration: ledger.Duration(time.Hour)}
 	e.ok(e.SetPolicy(ctx, "acme", "api", p.Contract, 0, "host"))
@@ -36,7 +37,7 @@ func (e *exerciser) policies() {
 		e.excepts("api", sha(1))
 		e.claimsMerge("api")
 	}
-	check(e.t, e.Settle(ctx))
+	must.OK(e.t, e.Settle(ctx))
 	e.expressions(p.Contract)
 }
 
@@ -55,17 +56,17 @@ func (e *exerciser) claimsMerge(repo string) {
 	ctx := e.t.Context()
 	parent, object := storetest.Object(42, "Dora", 1000)
 	_, _, err := e.Register(ctx, "acme", repo, parent, ledger.Registration{Object: object})
-	check(e.t, err)
+	must.OK(e.t, err)
 	commit, object := storetest.ObjectOn(parent, 43, "Dora", 1001)
 	_, _, err = e.Register(ctx, "acme", repo, commit, ledger.Registration{Object: object})
-	check(e.t, err)
+	must.OK(e.t, err)
 
 	a := e.attestation(commit, "merge:squash", ledger.Pass, buildDN)
 	a.PredicateType = attestation.MergePredicateType
 	a.Merge = &attestation.Merge{Kind: attestation.Squashed, Source: attestation.MergedCommit{SHA: sha(41)},
 		Parent: attestation.MergedCommit{SHA: parent}, Tree: fmt.Sprintf("%040x", 43)}
 	_, err = e.post(repo, a)
-	check(e.t, err)
+	must.OK(e.t, err)
 	e.ok(e.Commit(ctx, "acme", repo, commit))
 }
 
@@ -78,11 +79,11 @@ func (e *exerciser) expressions(c policy.Contract) {
 		State: ledger.Attested, Predicate: "lint:*", Threshold: 1, Accept: []ledger.Status{ledger.Pass}, Where: "true"})
 	e.ok(e.SetPolicy(ctx, "acme", "api", c, 0, "host"))
 	e.push(sha(30), ledger.Registration{Branch: "thirty"})
-	check(e.t, e.Settle(ctx))
-	check(e.t, e.LoseVerdicts(ctx))
+	must.OK(e.t, e.Settle(ctx))
+	must.OK(e.t, e.LoseVerdicts(ctx))
 	e.push(sha(30), ledger.Registration{Branch: "thirty"})
-	check(e.t, e.Settle(ctx))
+	must.OK(e.t, e.Settle(ctx))
 	e.attests("api", sha(30), "lint:where", ledger.Pass)
 	e.ok(e.SetPolicy(ctx, "acme", "api", before, 0, "host"))
-	check(e.t, e.Settle(ctx))
+	must.OK(e.t, e.Settle(ctx))
 }

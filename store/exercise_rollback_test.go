@@ -3,6 +3,7 @@ package store_test
 import (
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 )
@@ -15,7 +16,7 @@ func (e *exerciser) rollsBack() {
 		a := e.attestation(sha(n), "deploy:prod", ledger.Pass, buildDN)
 		a.FinishedAt = ledger.TimeOf(e.now.Add(-ago))
 		_, err := e.post("deployed", a)
-		check(e.t, err)
+		must.OK(e.t, err)
 		return a
 	}
 	rollBack := func(to string) *attestation.Attestation {

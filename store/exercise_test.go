@@ -3,15 +3,14 @@ package store_test
 import (
 	"crypto/ed25519"
 	"crypto/sha256"
-	"crypto/x509"
 	"encoding/base64"
-	"encoding/pem"
 	"fmt"
 	"maps"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -30,23 +29,23 @@ func exercise(t *testing.T) (plans, opening map[string][]string) {
 	t.Helper()
 	path, now := store.UnpackV5(t), store.WhenV5(t)
 	migrated, err := store.Open(t.Context(), path, store.Options{NoCopy: true})
-	check(t, err)
-	check(t, migrated.Close())
+	must.OK(t, err)
+	must.OK(t, migrated.Close())
 
 	e := &exerciser{t: t, path: path, now: now, plans: make(map[string][]string)}
 	e.Store, err = store.Open(t.Context(), path, store.Options{
 		Now: func() time.Time { return e.now }, Monotonic: func() time.Duration { return e.now.Sub(now) - e.jumped },
 		SecretKeys: secretKeys(t, 1), Providers: storetest.Providers(), ParseRoot: sigstore.ParseRoot,
 	})
-	check(t, err)
+	must.OK(t, err)
 	defer e.Close()
 	e.addPlans()
 	opening = maps.Clone(e.plans)
 
-	check(t, e.Run(t.Context(), "UPDATE envelopes SET body = randomblob(32), payload = NULL, payload_at = -1 "+
+	must.OK(t, e.Run(t.Context(), "UPDATE envelopes SET body = randomblob(32), payload = NULL, payload_at = -1 "+
 		"WHERE attestation_id = 1")) // pruned before it was mapped
-	check(t, e.Run(t.Context(), "UPDATE signers SET distinct_by = 3 WHERE id = 1")) // as at an upgrade
-	check(t, e.Settle(t.Context()))
+	must.OK(t, e.Run(t.Context(), "UPDATE signers SET distinct_by = 3 WHERE id = 1")) // as at an upgrade
+	must.OK(t, e.Settle(t.Context()))
 	for _, step := range []func(){
 		e.orgs, e.tokens, e.readTips, e.record, e.violations, e.register, e.carry, e.policies, e.webhooks, e.log,
 		e.trustedRoots, e.exchanges, e.members, e.lists, e.retention, e.lifecycles, e.restored, e.distrust,
@@ -61,7 +60,7 @@ func exercise(t *testing.T) (plans, opening map[string][]string) {
 // addPlans adds the plans of the statements that have run.
 func (e *exerciser) addPlans() {
 	e.t.Helper()
-	check(e.t, e.AddPlans(e.t.Context(), e.plans))
+	must.OK(e.t, e.AddPlans(e.t.Context(), e.plans))
 }
 
 // An exerciser runs every statement of a store.
@@ -87,7 +86,7 @@ const (
 // ok fails the test if a call returned an error. It ignores the result.
 func (e *exerciser) ok(_ any, err error) {
 	e.t.Helper()
-	check(e.t, err)
+	must.OK(e.t, err)
 }
 
 // refused fails the test if err does not have the given code.
@@ -100,7 +99,7 @@ func (e *exerciser) refused(want ledger.Code, err error) {
 
 func (e *exerciser) orgs() {
 	ctx := e.t.Context()
-	check(e.t, e.Ready())
+	must.OK(e.t, e.Ready())
 	e.ok(e.CreateOrg(ctx, "umbrella"))
 	e.ok(e.ChangeOrg(ctx, "umbrella", ledger.OrgChange{LogPublic: new(true)}))
 	e.ok(e.Org(ctx, "acme"))
@@ -108,36 +107,36 @@ func (e *exerciser) orgs() {
 	e.ok(e.Repo(ctx, "acme", "api"))
 
 	public, _, err := ed25519.GenerateKey(nil)
-	check(e.t, err)
+	must.OK(e.t, err)
 	identity := identityOf(e.t, public, "cn=zoe,ou=dev,o=umbrella")
 	added, err := e.AddIdentity(ctx, "umbrella", identity)
-	check(e.t, err)
+	must.OK(e.t, err)
 	e.ok(e.Identity(ctx, "umbrella", added.ID))
 	e.ok(e.ChangeIdentity(ctx, "umbrella", added.ID, identityChange("test:*")))
 	e.ok(e.ChangeIdentity(ctx, "umbrella", added.ID, distinctChange(true)))
 	e.ok(e.ChangeIdentity(ctx, "umbrella", added.ID, distinctChange(false)))
 	_, _, err = e.Keyring(ctx, "umbrella")
-	check(e.t, err)
+	must.OK(e.t, err)
 	for _, email := range []string{"zoe@umbrella.example", ""} {
 		e.ok(e.ChangeIdentity(ctx, "umbrella", added.ID, emailChange(email)))
 	}
-	check(e.t, e.RevokeIdentity(ctx, "umbrella", added.ID))
+	must.OK(e.t, e.RevokeIdentity(ctx, "umbrella", added.ID))
 
 	// The same key, then the same name: two people become one.
 	_, _, err = e.Register(ctx, "umbrella", "web", deployedCommit, ledger.Registration{})
-	check(e.t, err)
+	must.OK(e.t, err)
 	renamed := identity
 	renamed.DN = "cn=zara,ou=dev,o=umbrella"
 	e.ok(e.AddIdentity(ctx, "umbrella", renamed))
 	public, _, err = ed25519.GenerateKey(nil)
-	check(e.t, err)
+	must.OK(e.t, err)
 	other := identityOf(e.t, public, "cn=max,ou=dev,o=umbrella")
 	added, err = e.AddIdentity(ctx, "umbrella", other)
-	check(e.t, err)
-	check(e.t, e.RevokeIdentity(ctx, "umbrella", added.ID))
+	must.OK(e.t, err)
+	must.OK(e.t, e.RevokeIdentity(ctx, "umbrella", added.ID))
 	other.DN = renamed.DN
 	e.ok(e.AddIdentity(ctx, "umbrella", other))
-	check(e.t, e.Settle(ctx))
+	must.OK(e.t, e.Settle(ctx))
 }
 
 func identityChange(may ...string) identity.Change {
@@ -152,26 +151,24 @@ func distinctChange(distinct bool) identity.Change { return identity.Change{Dist
 // identityOf returns the identity of a key.
 func identityOf(t *testing.T, public ed25519.PublicKey, dn string) identity.Identity {
 	t.Helper()
-	der, err := x509.MarshalPKIXPublicKey(public)
-	check(t, err)
-	text := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
+	text := []byte(must.PublicPEM(t, public))
 	id, err := identity.NewIdentity{Kind: identity.KeyIdentity, PEM: string(text), DN: dn}.Identity()
-	check(t, err)
+	must.OK(t, err)
 	return id
 }
 
 func (e *exerciser) tokens() {
 	ctx := e.t.Context()
 	token, err := e.CreateToken(ctx, "acme", ledger.NewToken{Name: "me", Scope: ledger.Read}, [32]byte{1})
-	check(e.t, err)
+	must.OK(e.t, err)
 	e.ok(e.TokenByHash(ctx, [32]byte{1}))
 	e.TouchToken(token.ID, "v1.0.0")
-	check(e.t, e.CreateSession(ctx, token.ID, [32]byte{2}, e.Now().Add(time.Hour)))
-	check(e.t, e.CreateSession(ctx, token.ID, [32]byte{3}, e.Now().Add(time.Hour)))
+	must.OK(e.t, e.CreateSession(ctx, token.ID, [32]byte{2}, e.Now().Add(time.Hour)))
+	must.OK(e.t, e.CreateSession(ctx, token.ID, [32]byte{3}, e.Now().Add(time.Hour)))
 	_, _, err = e.SessionToken(ctx, [32]byte{2})
-	check(e.t, err)
-	check(e.t, e.DeleteSession(ctx, [32]byte{2}))
-	check(e.t, e.RevokeToken(ctx, "acme", token.ID))
+	must.OK(e.t, err)
+	must.OK(e.t, e.DeleteSession(ctx, [32]byte{2}))
+	must.OK(e.t, e.RevokeToken(ctx, "acme", token.ID))
 }
 
 // attests records a new statement signed by cn=build.
@@ -195,8 +192,7 @@ func (e *exerciser) attestation(
 ) *attestation.Attestation {
 	e.t.Helper()
 	e.n++
-	dn, err := identity.ParseDN(signer)
-	check(e.t, err)
+	dn := must.Get(identity.ParseDN(signer))(e.t)
 	payload, kind := fmt.Appendf(nil, "statement %d", e.n), attestation.ResultPredicateType
 	if strings.Contains(predicate, "://") {
 		kind = predicate
@@ -214,10 +210,10 @@ func (e *exerciser) attestation(
 func (e *exerciser) post(repo string, a *attestation.Attestation) (ledger.AttestationRecord, error) {
 	e.t.Helper()
 	_, version, err := e.Keyring(e.t.Context(), "acme")
-	check(e.t, err)
+	must.OK(e.t, err)
 	rec, _, err := e.Record(e.t.Context(), "acme", repo, a, version)
 	if _, isRefused := err.(*ledger.Error); !isRefused {
-		check(e.t, err)
+		must.OK(e.t, err)
 	}
 	return rec, err
 }
@@ -226,7 +222,7 @@ func (e *exerciser) record() {
 	ctx := e.t.Context()
 	first := e.attests("api", sha(1), "test:go", ledger.Pass) // a new commit
 	rec, err := e.post("api", first)
-	check(e.t, err)
+	must.OK(e.t, err)
 	e.ok(e.Attestation(ctx, "acme", "api", rec.ID))
 	e.ok(e.Envelope(ctx, "acme", "api", rec.ID))
 	e.attests("api", sha(1), "test:go", ledger.Fail)
@@ -240,7 +236,7 @@ func (e *exerciser) record() {
 		e.attestsAs("web", sha(1), predicate, ledger.Pass, "cn=new,ou=dev,o=acme")
 	}
 	e.now = e.now.Add(2 * time.Second)
-	check(e.t, e.Settle(ctx))
+	must.OK(e.t, e.Settle(ctx))
 
 	e.artifacts()
 
@@ -257,7 +253,7 @@ func (e *exerciser) artifacts() {
 	a := e.attestation(sha(1), "build:docker", ledger.Pass, buildDN)
 	a.Artifacts.Digests = digests
 	_, err := e.post("api", a)
-	check(e.t, err)
+	must.OK(e.t, err)
 	e.ok(e.Artifacts(e.t.Context(), "acme", ledger.ArtifactQuery{Digests: digests}))
 	e.ok(e.Artifacts(e.t.Context(), "acme", ledger.ArtifactQuery{Digests: digests[:1], Repo: "web"}))
 }
@@ -270,7 +266,7 @@ func (e *exerciser) violations() {
 	e.ok(e.ChangeRepo(ctx, "acme", "deployed", ledger.RepoChange{WebURL: &page}))
 	contract, err := policy.Parse([]byte(`{"requirements":[{"state":"DEPLOYED","predicate":"deploy:*","name":"x",` +
 		`"signers":["cn=build"]}],"exceptions":{"signers":["cn=build"],"max_duration":"1h"}}`))
-	check(e.t, err)
+	must.OK(e.t, err)
 	e.ok(e.SetPolicy(ctx, "acme", "deployed", contract, 0, "host"))
 	const mallory = "cn=mallory,ou=x,o=acme"
 	for n := range 60 {
@@ -285,7 +281,7 @@ func (e *exerciser) violations() {
 
 	e.attests("deployed", sha(1), "test:go", ledger.Pass)
 	e.attests("deployed", sha(1), "deploy:prod", ledger.Pass)
-	check(e.t, e.Settle(ctx))
+	must.OK(e.t, e.Settle(ctx))
 	e.attests("deployed", sha(2), "deploy:eu", ledger.Fail) // of a commit without a violation of it
 	e.rollsBack()
 	e.ok(e.ViolationCounts(ctx))
@@ -296,22 +292,22 @@ func (e *exerciser) violations() {
 func (e *exerciser) putClockRight() {
 	ctx := e.t.Context()
 	e.now = e.now.Add(60 * 24 * time.Hour)
-	check(e.t, e.Prune(ctx))
+	must.OK(e.t, e.Prune(ctx))
 	e.jump(160 * 24 * time.Hour)
 	for _, predicate := range []string{"test:go", "review:code"} {
 		e.attests("web", sha(1), predicate, ledger.Pass)
 		e.attestsAs("web", sha(1), predicate, ledger.Pass, "cn=new,ou=dev,o=acme")
 	}
 	e.now = e.now.Add(2 * time.Second) // these expire
-	check(e.t, e.Settle(ctx))
+	must.OK(e.t, e.Settle(ctx))
 	e.push(sha(20), ledger.Registration{Branch: "twenty", Changes: changeOf("p.go", 10)})
 
 	e.jump(-160 * 24 * time.Hour)
 	_, _, err := e.AcceptClock(ctx)
-	check(e.t, err)
-	check(e.t, e.Settle(ctx))
+	must.OK(e.t, err)
+	must.OK(e.t, e.Settle(ctx))
 	e.now = e.now.Add(time.Hour)
-	check(e.t, e.Settle(ctx)) // saves the clock
+	must.OK(e.t, e.Settle(ctx)) // saves the clock
 }
 
 // jump moves the clock until the store follows it, if it is ahead.
@@ -340,7 +336,7 @@ func changeOf(path string, line int) []radar.Change {
 func (e *exerciser) push(commit string, n ledger.Registration) {
 	e.t.Helper()
 	_, _, err := e.Register(e.t.Context(), "acme", "api", commit, n)
-	check(e.t, err)
+	must.OK(e.t, err)
 }
 
 // register registers overlapping commits that block each other, and changes the flight of
@@ -370,9 +366,9 @@ func (e *exerciser) register() {
 	// overlap with it.
 	e.attests("api", one, "deploy:prod", ledger.Pass)
 	e.push(one, ledger.Registration{Changes: changeOf("p.go", 11)})
-	check(e.t, e.Settle(ctx))
+	must.OK(e.t, e.Settle(ctx))
 	e.attests("api", one, "deploy:prod", ledger.Fail) // rolled back
-	check(e.t, e.Withdraw(ctx, "acme", "api", two))
+	must.OK(e.t, e.Withdraw(ctx, "acme", "api", two))
 	e.ok(e.Commit(ctx, "acme", "api", one[:39]+"b"))
 
 	e.push(loginCommit, ledger.Registration{Target: "release/1", Committer: ledger.Author{Name: "Bob"},
@@ -381,7 +377,7 @@ func (e *exerciser) register() {
 	_, _, err := e.Correct(ctx, "acme", "api", loginCommit, ledger.CommitCorrection{
 		Targets: &[]string{"main"}, Changes: new([]radar.Change),
 	}, "host")
-	check(e.t, err)
+	must.OK(e.t, err)
 }
 
 // readTips makes the radar's index read all tips, and then only new ones.
@@ -398,11 +394,11 @@ func (e *exerciser) webhooks() {
 	const url = "https://ci.example.com/ledger"
 	n := ledger.NewWebhook{URL: url, Events: ledger.EventTypes()}
 	hook, err := e.CreateWebhook(ctx, "acme", "api", n, ledger.NewWebhookSecret())
-	check(t, err)
+	must.OK(t, err)
 	deleted, err := e.CreateWebhook(ctx, "acme", "api", n, ledger.NewWebhookSecret())
-	check(t, err)
+	must.OK(t, err)
 	e.ok(e.EncryptSecrets(ctx)) // of the webhook in the fixture
-	check(t, e.CheckSecretKeys(ctx))
+	must.OK(t, e.CheckSecretKeys(ctx))
 	e.ok(e.Webhook(ctx, "acme", "api", hook.ID))
 	e.attests("api", sha(1), "test:go", ledger.Pass)
 	e.attests("api", sha(1), "test:go", ledger.Skip)
@@ -411,11 +407,11 @@ func (e *exerciser) webhooks() {
 
 	e.ok(e.DueWebhooks(ctx))
 	_, due, err := e.Claim(ctx, hook.ID, 4, time.Minute)
-	check(t, err)
+	must.OK(t, err)
 	if len(due) != 4 {
 		t.Fatalf("claimed %d deliveries, want 4", len(due))
 	}
-	check(t, e.Release(ctx, hook.ID, due[3:4]))
+	must.OK(t, e.Release(ctx, hook.ID, due[3:4]))
 	outcome := func(d ledger.DueDelivery, status ledger.DeliveryStatus) ledger.Outcome {
 		return ledger.Outcome{
 			Webhook: hook.ID, Delivery: d.ID, Status: status, Tries: d.Tries, Lease: d.Lease,
@@ -429,12 +425,12 @@ func (e *exerciser) webhooks() {
 	for _, o := range []ledger.Outcome{
 		outcome(due[0], ledger.DeliverySucceeded), outcome(due[1], ledger.DeliveryFailed), late, refusal,
 	} {
-		check(t, e.RecordOutcomes(ctx, []ledger.Outcome{o}, time.Hour))
+		must.OK(t, e.RecordOutcomes(ctx, []ledger.Outcome{o}, time.Hour))
 	}
 	e.ok(e.ChangeWebhook(ctx, "acme", "api", hook.ID, ledger.WebhookChange{Active: new(true)}))
 	e.ok(e.Delivery(ctx, "acme", "api", hook.ID, due[1].ID))
 	e.ok(e.Redeliver(ctx, "acme", "api", hook.ID, due[0].ID))
 	e.ok(e.ReplayWebhook(ctx, "acme", "api", hook.ID, 0))
 	e.TakeQueued()
-	check(t, e.DeleteWebhook(ctx, "acme", "api", deleted.ID))
+	must.OK(t, e.DeleteWebhook(ctx, "acme", "api", deleted.ID))
 }

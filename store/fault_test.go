@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
@@ -15,7 +16,7 @@ import (
 func openEmpty(t *testing.T) *Store {
 	t.Helper()
 	s, err := Open(t.Context(), NewFile(t), Options{})
-	check(t, err)
+	must.OK(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -25,9 +26,9 @@ func openWithRepo(t *testing.T) *Store {
 	t.Helper()
 	s := openEmpty(t)
 	_, err := s.CreateOrg(t.Context(), "acme")
-	check(t, err)
+	must.OK(t, err)
 	_, err = s.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
-	check(t, err)
+	must.OK(t, err)
 	return s
 }
 
@@ -54,7 +55,7 @@ func TestPanicRollsBackOnlyItsWrite(t *testing.T) {
 func TestFullDisk(t *testing.T) {
 	s := openEmpty(t)
 	limit := func(pages int) {
-		check(t, s.db.Write(t.Context(), sqldb.Write{Do: func(c *sqldb.Conn) error {
+		must.OK(t, s.db.Write(t.Context(), sqldb.Write{Do: func(c *sqldb.Conn) error {
 			return c.Run(fmt.Sprintf("PRAGMA max_page_count = %d", pages))
 		}}))
 	}
@@ -86,12 +87,8 @@ func TestTidyLogsErrors(t *testing.T) {
 	var log bytes.Buffer
 	options := Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}
 	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
+	must.OK(t, s.Close())
 	s.tidy(t.Context(), 0)
 	for _, want := range []string{
 		"pruning the delivery log failed", "pruning tips failed", "pruning sessions failed",

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
@@ -27,10 +27,9 @@ const v5 = "testdata/v5"
 // wantV5 decodes a file of the directory v5.
 func wantV5[T any](t *testing.T, name ...string) T {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(append([]string{v5}, name...)...))
-	check(t, err)
+	text := must.Read(t, filepath.Join(append([]string{v5}, name...)...))
 	var v T
-	check(t, ledger.DecodeStrict(text, &v))
+	must.OK(t, ledger.DecodeStrict(text, &v))
 	return v
 }
 
@@ -39,10 +38,9 @@ func wantV5[T any](t *testing.T, name ...string) T {
 func openV5(t *testing.T) *store.Store {
 	t.Helper()
 	path, now := store.UnpackV5(t), store.WhenV5(t)
-	s, err := store.Open(t.Context(), path, store.Options{Now: func() time.Time { return now }})
-	check(t, err)
+	s := must.Get(store.Open(t.Context(), path, store.Options{Now: func() time.Time { return now }}))(t)
 	t.Cleanup(func() { s.Close() })
-	check(t, s.Settle(t.Context()))
+	must.OK(t, s.Settle(t.Context()))
 	return s
 }
 
@@ -51,8 +49,7 @@ func sameJSON(t *testing.T, label string, got, want any) {
 	t.Helper()
 	var texts [2]string
 	for i, v := range []any{got, want} {
-		text, err := json.Marshal(v, json.Deterministic(true), jsontext.WithIndent(" "))
-		check(t, err)
+		text := must.Get(json.Marshal(v, json.Deterministic(true), jsontext.WithIndent(" ")))(t)
 		texts[i] = string(text)
 	}
 	if texts[0] != texts[1] {
@@ -63,7 +60,7 @@ func sameJSON(t *testing.T, label string, got, want any) {
 // wholeList returns the items of a list that fits on one page.
 func wholeList[T any](t *testing.T, page ledger.Page[T], err error) []T {
 	t.Helper()
-	check(t, err)
+	must.OK(t, err)
 	if page.NextCursor != "" {
 		t.Fatal("the list does not fit on one page")
 	}
@@ -147,8 +144,7 @@ func TestFixtureV5(t *testing.T) {
 		repos, err := s.Repos(ctx, o, all)
 		sameJSON(t, o+": repos", wholeList(t, repos, err), wantV5[[]ledger.Repo](t, o, "repo.json"))
 
-		bodies, err := os.ReadFile(filepath.Join(v5, o, "events.jsonl"))
-		check(t, err)
+		bodies := must.Read(t, filepath.Join(v5, o, "events.jsonl"))
 		want := bytes.Split(bytes.TrimSuffix(bodies, []byte("\n")), []byte("\n"))
 		events, err := s.Events(ctx, o, store.EventFilter{Query: all, Types: typesV5()})
 		got := wholeList(t, events, err)
@@ -176,7 +172,7 @@ func typesV5() []ledger.EventType {
 func TestFixtureV5Environments(t *testing.T) {
 	s := openV5(t)
 	list, err := s.Environments(t.Context(), "acme", store.EnvironmentFilter{Query: store.Query{Limit: 500}})
-	check(t, err)
+	must.OK(t, err)
 	var got []string
 	for _, e := range list.Data {
 		d := e.Deployment
@@ -215,7 +211,7 @@ func wantRepoV5(t *testing.T, s *store.Store, org, repo string) {
 	sameJSON(t, "commits", wholeList(t, commits, err), wantV5[[]ledger.CommitSummary](t, org, repo, "commits.json"))
 	for _, c := range commits.Data {
 		got, err := s.Commit(ctx, org, repo, c.SHA)
-		check(t, err)
+		must.OK(t, err)
 		want := wantV5[ledger.Commit](t, org, repo, "commits", c.SHA+".json")
 		want.AttestationsURL, want.TransitionsURL = "", "" // the server adds them
 		for i := range got.Requirements {                  // reasons did not name strangers before
@@ -245,7 +241,7 @@ func wantRepoV5(t *testing.T, s *store.Store, org, repo string) {
 	}
 	sameJSON(t, "policies", wholeList(t, policies, err), summaries)
 	p, err := s.Policy(ctx, org, repo, 0)
-	check(t, err)
+	must.OK(t, err)
 	wantPolicy := wantV5[policy.Policy](t, org, repo, "policy.json")
 	wantPolicy.Targets = policy.ClaimedTargets // which is what earlier contracts meant
 	sameJSON(t, "policy", p, wantPolicy)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -16,12 +17,12 @@ func TestIDsOfAnOrgDoNotDependOnOthers(t *testing.T) {
 	s := newIDs()
 	id := func(org int64) string {
 		text, err := s.next(org, eventPrefix, 1_700_000_000_000)
-		check(t, err)
+		must.OK(t, err)
 		return text
 	}
 	low := func(text string) uint64 {
 		parsed, err := ulid.ParseStrict(text[len(eventPrefix):])
-		check(t, err)
+		must.OK(t, err)
 		return binary.BigEndian.Uint64(parsed[8:])
 	}
 
@@ -54,7 +55,7 @@ func TestIDsBeginAtRandom(t *testing.T) {
 	s, seen := newIDs(), make(map[entropy]bool)
 	for i := range int64(100) {
 		_, err := s.next(i%2, eventPrefix, ledger.Time(1000+i/2))
-		check(t, err)
+		must.OK(t, err)
 		if e := s.last[i%2]; seen[e] || e.high >= 1<<15 {
 			t.Errorf("the random part %v was used before, or leaves no room", e)
 		}

@@ -2,12 +2,11 @@ package store
 
 import (
 	"crypto/ed25519"
-	"crypto/x509"
-	"encoding/pem"
 	"fmt"
 	"slices"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 )
@@ -16,12 +15,10 @@ import (
 func newIdentity(t *testing.T, dn string) identity.Identity {
 	t.Helper()
 	public, _, err := ed25519.GenerateKey(nil)
-	check(t, err)
-	der, err := x509.MarshalPKIXPublicKey(public)
-	check(t, err)
-	text := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
+	must.OK(t, err)
+	text := []byte(must.PublicPEM(t, public))
 	i, err := identity.NewIdentity{Kind: identity.KeyIdentity, PEM: string(text), DN: dn}.Identity()
-	check(t, err)
+	must.OK(t, err)
 	return i
 }
 
@@ -30,10 +27,10 @@ func identityEvents(t *testing.T, s *Store) (list []ledger.IdentityEvent) {
 	t.Helper()
 	page, err := s.Events(t.Context(), "acme",
 		EventFilter{Query: Query{Limit: 500}, Types: []ledger.EventType{ledger.EventIdentity}})
-	check(t, err)
+	must.OK(t, err)
 	for _, body := range page.Data {
 		var e ledger.IdentityEvent
-		check(t, ledger.DecodeStrict(body, &e))
+		must.OK(t, ledger.DecodeStrict(body, &e))
 		list = append(list, e)
 	}
 	return list
@@ -59,7 +56,7 @@ func TestIdentitiesAreLogged(t *testing.T) {
 			t.Fatalf("logged %q, want %q", got, want)
 		}
 		i, err := s.Identity(ctx, "acme", id)
-		check(t, err)
+		must.OK(t, err)
 		events := identityEvents(t, s)
 		last := events[len(events)-1]
 		if i.Event != last.ID || last.IdentityID != id || last.Timestamp == 0 || last.Org != "acme" {
@@ -69,7 +66,7 @@ func TestIdentitiesAreLogged(t *testing.T) {
 
 	n := newIdentity(t, "cn=alice,ou=dev,o=acme")
 	alice, err := s.AddIdentity(ctx, "acme", n)
-	check(t, err)
+	must.OK(t, err)
 	line := "cn=alice,ou=dev,o=acme " + alice.Fingerprint
 	wantEvents(alice.ID, "added "+line+` may [] "", revoked false, distrusted since 0`)
 	if got, err := s.Identity(ctx, "acme", alice.ID); err != nil || got.Event != alice.Event {
@@ -83,7 +80,7 @@ func TestIdentitiesAreLogged(t *testing.T) {
 	may, email := identity.Predicates{"test:*"}, "alice@acme.example"
 	for range 2 { // the second one changes nothing
 		changed, err := s.ChangeIdentity(ctx, "acme", alice.ID, identity.Change{May: &may, Email: &email})
-		check(t, err)
+		must.OK(t, err)
 		if events := identityEvents(t, s); len(events) != 2 || changed.Event != events[1].ID {
 			t.Errorf("changed with the event %q, logged %+v", changed.Event, events)
 		}
@@ -92,19 +89,19 @@ func TestIdentitiesAreLogged(t *testing.T) {
 	wantEvents(alice.ID, "changed "+line+`, revoked false, distrusted since 0`)
 
 	for range 2 {
-		check(t, s.RevokeIdentity(ctx, "acme", alice.ID))
+		must.OK(t, s.RevokeIdentity(ctx, "acme", alice.ID))
 	}
 	wantEvents(alice.ID, "revoked "+line+`, revoked true, distrusted since 0`)
 	for range 2 {
-		check(t, s.DistrustIdentity(ctx, "acme", alice.ID, 5))
+		must.OK(t, s.DistrustIdentity(ctx, "acme", alice.ID, 5))
 	}
 	wantEvents(alice.ID, "distrusted "+line+`, revoked true, distrusted since 5`)
 
 	bob, err := s.AddIdentity(ctx, "acme", newIdentity(t, "cn=bob,ou=dev,o=acme"))
-	check(t, err)
+	must.OK(t, err)
 	line = "cn=bob,ou=dev,o=acme " + bob.Fingerprint + ` may [] "", revoked `
 	wantEvents(bob.ID, "added "+line+"false, distrusted since 0")
-	check(t, s.DistrustIdentity(ctx, "acme", bob.ID, 7))
+	must.OK(t, s.DistrustIdentity(ctx, "acme", bob.ID, 7))
 	wantEvents(bob.ID, "distrusted "+line+"true, distrusted since 7")
 	wantLog(t, s, path)
 }
@@ -117,18 +114,18 @@ func TestKnownIdentitiesAreLogged(t *testing.T) {
 	var ids []string
 	for n := range many {
 		i, err := s.AddIdentity(ctx, "acme", newIdentity(t, fmt.Sprintf("cn=ci%d,ou=build,o=acme", n)))
-		check(t, err)
+		must.OK(t, err)
 		ids = append(ids, i.ID)
 	}
-	check(t, s.RevokeIdentity(ctx, "acme", ids[1]))
+	must.OK(t, s.RevokeIdentity(ctx, "acme", ids[1]))
 	before := len(identityEvents(t, s))
 	db := readRaw(t, path)
 	_, err := db.Exec("UPDATE identities SET event_id = '' WHERE dn <> 'cn=ci0,ou=build,o=acme'")
-	check(t, err)
-	check(t, db.Close())
+	must.OK(t, err)
+	must.OK(t, db.Close())
 
 	for range 2 {
-		check(t, s.BuildLogsOnce(ctx))
+		must.OK(t, s.BuildLogsOnce(ctx))
 		known := identityEvents(t, s)[before:]
 		if len(known) != many-1 {
 			t.Fatalf("logged %d identities, want %d", len(known), many-1)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/facts"
 	"github.com/ledgerd/ledgerd/ledger/radar"
@@ -18,10 +19,10 @@ func knownEvents(t *testing.T, s *Store) (list []ledger.CommitEvent) {
 	t.Helper()
 	page, err := s.Events(t.Context(), "acme",
 		EventFilter{Query: Query{Limit: 1000}, Types: []ledger.EventType{ledger.EventCommit}})
-	check(t, err)
+	must.OK(t, err)
 	for _, body := range page.Data {
 		var e ledger.CommitEvent
-		check(t, ledger.DecodeStrict(body, &e))
+		must.OK(t, ledger.DecodeStrict(body, &e))
 		list = append(list, e)
 	}
 	return list
@@ -103,7 +104,7 @@ func TestFactsOfCommitsAreLogged(t *testing.T) {
 			continue
 		}
 		record, err := s.Commit(ctx, "acme", "api", sha)
-		check(t, err)
+		must.OK(t, err)
 		known, last := facts.Of(&record), list[events-1]
 		if last.Facts != known.Digest() || last.Commit != sha || last.Tree != record.Tree {
 			t.Errorf("%s: the event is %+v, and the record has %+v", step.name, last, known)
@@ -125,7 +126,7 @@ func TestKnownCommitsAreLogged(t *testing.T) {
 	ctx := t.Context()
 	s, path := newLogStore(t)
 	const many = 2*logCommitsBatch + 3
-	check(t, registerMany(t, s, many))
+	must.OK(t, registerMany(t, s, many))
 	unregistered := fmt.Sprintf("%040x", many+1)
 	if _, _, err := s.Register(ctx, "acme", "api", unregistered, ledger.Registration{}); err != nil {
 		t.Fatal(err)
@@ -133,20 +134,20 @@ func TestKnownCommitsAreLogged(t *testing.T) {
 	db := readRaw(t, path)
 	_, err := db.Exec(`
 UPDATE commits SET facts = x''; INSERT INTO unlogged_commits (done, last) SELECT 0, max(id) FROM commits`)
-	check(t, err)
-	check(t, db.Close())
+	must.OK(t, err)
+	must.OK(t, db.Close())
 	_, _, err = s.Register(ctx, "acme", "api", fmt.Sprintf("%040x", 7), ledger.Registration{Target: "main"})
-	check(t, err)
+	must.OK(t, err)
 
 	for range 2 {
-		check(t, s.BuildLogsOnce(ctx))
+		must.OK(t, s.BuildLogsOnce(ctx))
 		list := knownEvents(t, s)[many:] // without those of the registrations
 		if len(list) != many {
 			t.Fatalf("logged %d commits, want %d", len(list), many)
 		}
 		for _, e := range list {
 			record, err := s.Commit(ctx, "acme", "api", e.Commit)
-			check(t, err)
+			must.OK(t, err)
 			if known := facts.Of(&record); e.Facts != known.Digest() || len(e.Corrected) > 0 {
 				t.Fatalf("logged %+v, want %+v", e, known)
 			}
@@ -162,14 +163,14 @@ func TestFactsOfPathsWithoutAKey(t *testing.T) {
 	sha := strings.Repeat("1", 40)
 	changes := []radar.Change{{Path: "b.go", OldPath: "a.go", Status: "R"}}
 	_, _, err := s.Register(ctx, "acme", "api", sha, ledger.Registration{Changes: changes})
-	check(t, err)
+	must.OK(t, err)
 	db := readRaw(t, path)
 	_, err = db.Exec("UPDATE commit_details SET paths_key = ''; UPDATE commits SET facts = x''")
-	check(t, err)
-	check(t, db.Close())
+	must.OK(t, err)
+	must.OK(t, db.Close())
 
 	_, _, err = s.Register(ctx, "acme", "api", sha, ledger.Registration{})
-	check(t, err)
+	must.OK(t, err)
 	list := knownEvents(t, s)
 	if len(list) != 2 || list[0].Facts != list[1].Facts {
 		t.Errorf("logged %+v, want the same facts twice", list)
@@ -187,7 +188,7 @@ func TestObjectsAreReadAgain(t *testing.T) {
 	register := func() string {
 		t.Helper()
 		c, _, err := s.Register(t.Context(), "acme", "api", sha, ledger.Registration{Object: []byte(object)})
-		check(t, err)
+		must.OK(t, err)
 		return fmt.Sprint(c.Writers)
 	}
 
@@ -195,13 +196,13 @@ func TestObjectsAreReadAgain(t *testing.T) {
 	if register(); len(knownEvents(t, s)) != logged {
 		t.Error("the same object is logged again")
 	}
-	check(t, s.Close())
+	must.OK(t, s.Close())
 	db := readRaw(t, path)
 	_, err := db.Exec(`UPDATE commits SET writers = '[{"name":"Bob B & Eve","email":"eve@x"}]'`)
-	check(t, err)
-	check(t, db.Close())
+	must.OK(t, err)
+	must.OK(t, db.Close())
 	s, err = Open(t.Context(), path, Options{})
-	check(t, err)
+	must.OK(t, err)
 	defer s.Close()
 	if got := register(); got != want || !strings.Contains(got, "{Bob B }") {
 		t.Errorf("writers %s, want %s", got, want)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -20,28 +21,28 @@ import (
 func TestFaultBusyListsDelayNothingElse(t *testing.T) {
 	s := openWithRepo(t)
 	token, err := s.CreateToken(t.Context(), "acme", ledger.NewToken{Name: "ci", Scope: ledger.Write}, [32]byte{1})
-	check(t, err)
-	check(t, s.CreateSession(t.Context(), token.ID, [32]byte{2}, s.Now().Add(time.Hour)))
+	must.OK(t, err)
+	must.OK(t, s.CreateSession(t.Context(), token.ID, [32]byte{2}, s.Now().Add(time.Hour)))
 
 	release := occupyLists(t, s)
 	defer release()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	_, err = s.TokenByHash(ctx, [32]byte{1})
-	check(t, err)
+	must.OK(t, err)
 	_, _, err = s.SessionToken(ctx, [32]byte{2})
-	check(t, err)
+	must.OK(t, err)
 	_, version, err := s.Keyring(ctx, "acme")
-	check(t, err)
+	must.OK(t, err)
 	_, _, err = s.Register(ctx, "acme", "api", fmt.Sprintf("%040x", 1), ledger.Registration{Branch: "main"})
-	check(t, err)
+	must.OK(t, err)
 	_, _, err = s.Record(ctx, "acme", "api", &attestation.Attestation{
 		Outcome: attestation.Outcome{Predicate: "test:go", Result: ledger.Result{Status: ledger.Pass}},
 		Commit:  fmt.Sprintf("%040x", 1), PredicateType: attestation.ResultPredicateType,
 		Signer:  identity.Signer{DN: identity.DN{CN: "ci"}, Identity: "idn_x"},
 		Payload: []byte("{}"), PayloadDigest: sha256.Sum256([]byte("{}")), Envelope: []byte(`{"payload":"e30="}`),
 	}, version)
-	check(t, err)
+	must.OK(t, err)
 
 	// A list waits, until its client goes.
 	gone, leave := context.WithCancel(t.Context())
@@ -63,14 +64,14 @@ func TestFaultLongListsDelayNoShortOnes(t *testing.T) {
 	register := func(from, to int) {
 		for i := from; i < to; i++ {
 			_, _, err := s.Register(t.Context(), "acme", "api", fmt.Sprintf("%040x", i), ledger.Registration{Branch: "main"})
-			check(t, err)
+			must.OK(t, err)
 		}
 	}
 
 	register(0, windowRows/2)
 	release := occupy(t, s, sqldb.Reader{Lane: sqldb.Long, Org: "acme"})
 	defer release()
-	check(t, list(t.Context()))
+	must.OK(t, list(t.Context()))
 	register(windowRows/2, 2*windowRows)
 	gone, leave := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer leave()
@@ -84,7 +85,7 @@ func TestFaultLongListsDelayNoShortOnes(t *testing.T) {
 func TestFaultLongSearchesDelayNoShortOnes(t *testing.T) {
 	s := openWithRepo(t)
 	q, err := search.Parse("word")
-	check(t, err)
+	must.OK(t, err)
 	reads := map[string]func(context.Context) error{
 		"a search": func(ctx context.Context) error {
 			_, err := s.Search(ctx, "acme", SearchQuery{Query: q, Limit: 10})
@@ -99,7 +100,7 @@ func TestFaultLongSearchesDelayNoShortOnes(t *testing.T) {
 	release := occupy(t, s, sqldb.Reader{Lane: sqldb.Long, Org: "acme"})
 	defer release()
 	for _, read := range reads {
-		check(t, read(t.Context()))
+		must.OK(t, read(t.Context()))
 	}
 	insertRepos(t, s, windowRows)
 	for name, read := range reads {
@@ -116,7 +117,7 @@ func TestFaultLongSearchesDelayNoShortOnes(t *testing.T) {
 func TestFaultSearchesDelayNothingElse(t *testing.T) {
 	s := openWithRepo(t)
 	_, _, err := s.Register(t.Context(), "acme", "api", fmt.Sprintf("%040x", 1), ledger.Registration{Branch: "main"})
-	check(t, err)
+	must.OK(t, err)
 	release := make(chan struct{})
 	defer close(release)
 	for range 8 { // as many as may ever run at the same time
@@ -142,9 +143,9 @@ func TestFaultSearchesDelayNothingElse(t *testing.T) {
 		}
 	}
 	_, err = s.Commits(t.Context(), "acme", "api", CommitFilter{Query: Query{Limit: 10}})
-	check(t, err)
+	must.OK(t, err)
 	_, _, err = s.Register(t.Context(), "acme", "api", fmt.Sprintf("%040x", 2), ledger.Registration{Branch: "main"})
-	check(t, err)
+	must.OK(t, err)
 }
 
 // occupyLists takes all connections for callers' requests until release is called.

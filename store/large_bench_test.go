@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 )
@@ -46,10 +47,9 @@ func (w twin) setLargest(t testing.TB) {
 			`{"state":"ATTESTED","predicate":"test:*","signers":[%s],"paths":["**/x*/**/y*/**/*.go%[2]d","%[2]d/**"]}`,
 			strings.Join(signers, ","), i))
 	}
-	contract, err := policy.Parse([]byte(`{"requirements":[` + strings.Join(list, ",") + `]}`))
-	check(t, err)
+	contract := must.Get(policy.Parse([]byte(`{"requirements":[` + strings.Join(list, ",") + `]}`)))(t)
 	before, err := w.Policy(t.Context(), "acme", "api", 0)
-	check(t, err)
+	must.OK(t, err)
 	_, err = w.SetPolicy(t.Context(), "acme", "api", contract, before.Version, "host")
-	check(t, err)
+	must.OK(t, err)
 }

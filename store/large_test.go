@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store/sqldb"
@@ -22,9 +23,7 @@ func TestLargeContracts(t *testing.T) {
 		for i := range list {
 			list[i] = fmt.Sprintf(`{"state":"ATTESTED","predicate":"test:%d","signers":["cn=ci"]}`, i%2)
 		}
-		c, err := policy.Parse([]byte(`{"requirements":[` + strings.Join(list, ",") + `]}`))
-		check(t, err)
-		return c
+		return must.Get(policy.Parse([]byte(`{"requirements":[` + strings.Join(list, ",") + `]}`)))(t)
 	}
 	set := func(requirements int) error {
 		_, err := w.SetPolicy(t.Context(), "acme", "api", sized(requirements), 0, "host")
@@ -46,7 +45,7 @@ func TestLargeContracts(t *testing.T) {
 
 	wantRefused(set(51))
 	wantLarge()
-	check(t, w.db.Write(t.Context(), sqldb.Write{Do: func(c *sqldb.Conn) error {
+	must.OK(t, w.db.Write(t.Context(), sqldb.Write{Do: func(c *sqldb.Conn) error {
 		large := sized(60)
 		_, err := c.Exec("UPDATE policies SET contract = ?, digest = ?", large.Canonical(), large.Digest())
 		if err == nil {
@@ -57,7 +56,7 @@ func TestLargeContracts(t *testing.T) {
 	wantLarge("acme/api")
 
 	rec, _, err := w.Record(t.Context(), "acme", "api", stated("ci", 0, "test:0", ledger.Pass).attestation, 0)
-	check(t, err)
+	must.OK(t, err)
 	c, err := w.Commit(t.Context(), "acme", "api", rec.Commit)
 	if err != nil || len(c.Requirements) != 60 || !c.Requirements[0].Met || c.Requirements[1].Met {
 		t.Errorf("%d requirements, %v", len(c.Requirements), err)
@@ -66,8 +65,8 @@ func TestLargeContracts(t *testing.T) {
 	_, err = w.Simulate(t.Context(), "acme", "api", sized(61))
 	wantRefused(err)
 	wantRefused(set(61))
-	check(t, set(60))
-	check(t, set(50))
+	must.OK(t, set(60))
+	must.OK(t, set(50))
 	wantRefused(set(51))
 	wantLarge()
 }

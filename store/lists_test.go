@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/ledger/search"
@@ -110,7 +111,7 @@ const (
 func Lists(t testing.TB, s *Store) []List {
 	t.Helper()
 	attestations, err := s.Attestations(t.Context(), "acme", "api", AttestationFilter{Query: Query{Limit: 1}})
-	check(t, err)
+	must.OK(t, err)
 	a := attestations.Data[0]
 	return slices.Concat(listsWithoutFilters(t, s), listsOfRepos(t, s, a.Event), listsOfCommits(s),
 		listsOfOrgs(s, a.Event), searches(t, s, a), listsOfStates(s))
@@ -119,7 +120,7 @@ func Lists(t testing.TB, s *Store) []List {
 func listsWithoutFilters(t testing.TB, s *Store) []List {
 	t.Helper()
 	members, err := s.Members(t.Context(), "acme", Query{Limit: 1})
-	check(t, err)
+	must.OK(t, err)
 	member := ""
 	for _, m := range members.Data {
 		member = m.ID
@@ -168,7 +169,7 @@ func reposOf(org string) []string {
 func listsOfRepos(t testing.TB, s *Store, event string) []List {
 	t.Helper()
 	webhooks, err := s.Webhooks(t.Context(), "acme", "api", Query{Limit: 2})
-	check(t, err)
+	must.OK(t, err)
 	const vulns, many = "https://in-toto.io/attestation/vulns/", "https://many.example/*"
 	return []List{
 		{"attestations", func(ctx context.Context, f *Filter) (string, error) {
@@ -288,7 +289,7 @@ func listsOfCommits(s *Store) []List {
 func searches(t testing.TB, s *Store, a ledger.AttestationRecord) []List {
 	t.Helper()
 	identities, err := s.Identities(t.Context(), "acme", Query{Limit: 1})
-	check(t, err)
+	must.OK(t, err)
 	texts := []string{"nothing like it", "busy", "Ann", "x", "test:1", "r1", commit1[:7], commit500, webhook,
 		"sha256:0000000", "sha256:" + strings.Repeat("0", 64), "sha512:0123456", "att_00000000000000000000000000", anEvent,
 		a.ID, a.Event, a.PayloadDigest}
@@ -299,7 +300,7 @@ func searches(t testing.TB, s *Store, a ledger.AttestationRecord) []List {
 	var queries []search.Query
 	for _, text := range texts {
 		q, err := search.Parse(text)
-		check(t, err)
+		must.OK(t, err)
 		queries = append(queries, q)
 	}
 	return []List{{"search", func(ctx context.Context, f *Filter) (string, error) {

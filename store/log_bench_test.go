@@ -4,6 +4,8 @@ import (
 	"flag"
 	"testing"
 	"time"
+
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 var benchEvents = flag.Int("log.events", 100_000, "`number` of events whose log BenchmarkBuildLog builds")
@@ -14,14 +16,14 @@ func BenchmarkBuildLog(b *testing.B) {
 	s, path := newLogStore(b)
 	const batch = 5000
 	for done := 0; done < *benchEvents; done += batch {
-		check(b, appendEvents(b.Context(), s, batch, nil))
+		must.OK(b, appendEvents(b.Context(), s, batch, nil))
 	}
 	db := readRaw(b, path)
 
 	for b.Loop() {
 		b.StopTimer()
 		_, err := db.Exec("UPDATE events SET salt = NULL, leaf = NULL; DELETE FROM tiles; UPDATE orgs SET log_built = 0")
-		check(b, err)
+		must.OK(b, err)
 		built := make(chan error)
 		b.StartTimer()
 
@@ -32,10 +34,10 @@ func BenchmarkBuildLog(b *testing.B) {
 			case err = <-built:
 				running = false
 			default:
-				check(b, appendEvents(b.Context(), s, 1, nil))
+				must.OK(b, appendEvents(b.Context(), s, 1, nil))
 			}
 		}
-		check(b, err)
+		must.OK(b, err)
 		b.ReportMetric(float64(*benchEvents)/time.Since(start).Seconds(), "events/s")
 		b.ReportMetric(float64(appended)/time.Since(start).Seconds(), "appended/s")
 	}

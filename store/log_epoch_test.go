@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/proof"
@@ -18,11 +19,11 @@ import (
 func beginEpoch(t *testing.T, s *Store, epoch int) (before, after Log, eventID string) {
 	t.Helper()
 	before, err := s.Log(t.Context(), "acme", 0)
-	check(t, err)
+	must.OK(t, err)
 	eventID, err = s.BeginEpoch(t.Context(), before, epoch, epochEvent)
-	check(t, err)
+	must.OK(t, err)
 	after, err = s.Log(t.Context(), "acme", 0)
-	check(t, err)
+	must.OK(t, err)
 	return before, after, eventID
 }
 
@@ -38,7 +39,7 @@ func wantEpochs(t *testing.T, s *Store, path string, epochs map[int]int) {
 	all := recordsIn(t, db)
 	for epoch, first := range epochs {
 		l, err := s.Log(t.Context(), "acme", epoch)
-		check(t, err)
+		must.OK(t, err)
 		end := len(all)
 		for other, begin := range epochs {
 			if other > epoch {
@@ -52,13 +53,13 @@ func wantEpochs(t *testing.T, s *Store, path string, epochs map[int]int) {
 
 		for size := 1; size <= len(records); size += max(1, len(records)/7) {
 			root, err := s.Root(t.Context(), l, int64(size))
-			check(t, err)
+			must.OK(t, err)
 			if root != tlog.Hash(merkleRoot(records[:size])) {
 				t.Fatalf("epoch %d: the root of %d leaves is %v", epoch, size, root)
 			}
 		}
 		var full int
-		check(t, db.QueryRow("SELECT count(*) FROM tiles WHERE log_id = ? AND level = 0", l.id).Scan(&full))
+		must.OK(t, db.QueryRow("SELECT count(*) FROM tiles WHERE log_id = ? AND level = 0", l.id).Scan(&full))
 		if full != len(records)/proof.TileWidth {
 			t.Errorf("epoch %d has %d tiles, want %d", epoch, full, len(records)/proof.TileWidth)
 		}
@@ -70,11 +71,11 @@ func wantEpochs(t *testing.T, s *Store, path string, epochs map[int]int) {
 func TestNewEpoch(t *testing.T) {
 	for _, n := range []int{1, 5, 255, 256, 257, 600} {
 		s, path := newLogStore(t)
-		check(t, appendEvents(t.Context(), s, n, nil))
+		must.OK(t, appendEvents(t.Context(), s, n, nil))
 		old, err := s.Log(t.Context(), "acme", 0)
-		check(t, err)
-		check(t, s.BeginOrigin(t.Context(), old, "first", "k1"))
-		check(t, s.SaveCheckpoint(t.Context(), old, 1, []byte("old")))
+		must.OK(t, err)
+		must.OK(t, s.BeginOrigin(t.Context(), old, "first", "k1"))
+		must.OK(t, s.SaveCheckpoint(t.Context(), old, 1, []byte("old")))
 
 		_, l, id := beginEpoch(t, s, 2)
 		if l.Epoch != 2 || l.Leaves != 2 || l.Origin != "" || l.Size != 0 {
@@ -82,14 +83,14 @@ func TestNewEpoch(t *testing.T) {
 		}
 		wantEpochs(t, s, path, map[int]int{1: 0, 2: n})
 		for _, more := range []int{1, 253, 1, 1, 300} {
-			check(t, appendEvents(t.Context(), s, more, nil))
+			must.OK(t, appendEvents(t.Context(), s, more, nil))
 			wantEpochs(t, s, path, map[int]int{1: 0, 2: n})
 		}
 
 		body, err := s.Event(t.Context(), "acme", id)
-		check(t, err)
+		must.OK(t, err)
 		var e ledger.KeyEvent
-		check(t, json.Unmarshal(body, &e))
+		must.OK(t, json.Unmarshal(body, &e))
 		root := merkleRoot(recordsIn(t, readRaw(t, path))[:n])
 		want := ledger.PreviousLog{Origin: "first", Size: int64(n), Root: base64.StdEncoding.EncodeToString(root[:]),
 			Checkpoint: "signed"}
@@ -108,11 +109,11 @@ func TestNewEpochAmongOtherWrites(t *testing.T) {
 		{1, 0, 0, 0}, {1, 1, 1, 0}, {200, 55, 254, 1}, {200, 56, 255, 1}, {200, 57, 256, 300}, {255, 600, 600, 600},
 	} {
 		s, path := newLogStore(t)
-		check(t, appendEvents(t.Context(), s, test.before, nil))
+		must.OK(t, appendEvents(t.Context(), s, test.before, nil))
 		l, err := s.Log(t.Context(), "acme", 0)
-		check(t, err)
+		must.OK(t, err)
 
-		check(t, s.write(t.Context(), "acme", func(t *tx) error {
+		must.OK(t, s.write(t.Context(), "acme", func(t *tx) error {
 			r, err := t.findRepo("acme", "api")
 			for range test.first {
 				_, appended := t.policyEvent(r, 1, policy.Default(), "admin")
@@ -135,7 +136,7 @@ func TestNewEpochAmongOtherWrites(t *testing.T) {
 			return err
 		}))
 		wantEpochs(t, s, path, map[int]int{1: 0, 2: test.before + test.first})
-		check(t, appendEvents(t.Context(), s, test.after, nil))
+		must.OK(t, appendEvents(t.Context(), s, test.after, nil))
 		wantEpochs(t, s, path, map[int]int{1: 0, 2: test.before + test.first})
 	}
 }
@@ -143,9 +144,9 @@ func TestNewEpochAmongOtherWrites(t *testing.T) {
 // A write that fails leaves the log as it was.
 func TestNewEpochThatFails(t *testing.T) {
 	s, path := newLogStore(t)
-	check(t, appendEvents(t.Context(), s, 250, nil))
+	must.OK(t, appendEvents(t.Context(), s, 250, nil))
 	l, err := s.Log(t.Context(), "acme", 0)
-	check(t, err)
+	must.OK(t, err)
 	failure := errors.New("a write that fails")
 	err = s.write(t.Context(), "acme", func(t *tx) error {
 		r, err := t.findRepo("acme", "api")
@@ -163,7 +164,7 @@ func TestNewEpochThatFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantEpochs(t, s, path, map[int]int{1: 0})
-	check(t, appendEvents(t.Context(), s, 300, nil))
+	must.OK(t, appendEvents(t.Context(), s, 300, nil))
 	wantLog(t, s, path)
 	beginEpoch(t, s, 2)
 	wantEpochs(t, s, path, map[int]int{1: 0, 2: 550})
@@ -172,7 +173,7 @@ func TestNewEpochThatFails(t *testing.T) {
 		t.Errorf("a new epoch of a log that was replaced: %v", err)
 	}
 	present, err := s.Log(t.Context(), "acme", 0)
-	check(t, err)
+	must.OK(t, err)
 	for _, epoch := range []int{1, 2} {
 		if _, err := s.BeginEpoch(t.Context(), present, epoch, epochEvent); err == nil {
 			t.Errorf("epoch %d began after epoch 2", epoch)
@@ -188,18 +189,18 @@ func TestProofsInEpochs(t *testing.T) {
 		var id string
 		db := readRaw(t, path)
 		defer db.Close()
-		check(t, db.QueryRow("SELECT event_id FROM events WHERE seq = ?", seq).Scan(&id))
+		must.OK(t, db.QueryRow("SELECT event_id FROM events WHERE seq = ?", seq).Scan(&id))
 		return id
 	}
-	check(t, appendEvents(t.Context(), s, 10, nil))
+	must.OK(t, appendEvents(t.Context(), s, 10, nil))
 	first, err := s.Log(t.Context(), "acme", 0)
-	check(t, err)
-	check(t, s.SaveCheckpoint(t.Context(), first, 7, []byte("old")))
+	must.OK(t, err)
+	must.OK(t, s.SaveCheckpoint(t.Context(), first, 7, []byte("old")))
 	beginEpoch(t, s, 4)
-	check(t, appendEvents(t.Context(), s, 2, nil))
+	must.OK(t, appendEvents(t.Context(), s, 2, nil))
 	_, third, _ := beginEpoch(t, s, 5)
-	check(t, appendEvents(t.Context(), s, 4, nil))
-	check(t, s.SaveCheckpoint(t.Context(), third, 3, []byte("new")))
+	must.OK(t, appendEvents(t.Context(), s, 4, nil))
+	must.OK(t, s.SaveCheckpoint(t.Context(), third, 3, []byte("new")))
 	wantEpochs(t, s, path, map[int]int{1: 0, 4: 10, 5: 14}) // each begins with two events
 
 	firstOf := func(seq int) int {
@@ -239,26 +240,26 @@ func TestProofsInEpochs(t *testing.T) {
 // root was.
 func TestNewEpochOfADamagedLog(t *testing.T) {
 	s, path := newLogStore(t)
-	check(t, appendEvents(t.Context(), s, 300, nil))
+	must.OK(t, appendEvents(t.Context(), s, 300, nil))
 	_, err := readRaw(t, path).Exec("DELETE FROM events WHERE seq = 290")
-	check(t, err)
-	check(t, appendEvents(t.Context(), s, 300, nil)) // their tile cannot be written
+	must.OK(t, err)
+	must.OK(t, appendEvents(t.Context(), s, 300, nil)) // their tile cannot be written
 	old, l, id := beginEpoch(t, s, 2)
 	if !old.Building || l.Building || l.Leaves != 2 {
 		t.Errorf("got %+v after %+v", l, old)
 	}
-	check(t, appendEvents(t.Context(), s, 300, nil))
-	check(t, s.BuildLogsOnce(t.Context()))
+	must.OK(t, appendEvents(t.Context(), s, 300, nil))
+	must.OK(t, s.BuildLogsOnce(t.Context()))
 	if l, err = s.Log(t.Context(), "acme", 0); err != nil || l.Building || l.Leaves != 302 {
 		t.Errorf("got %+v, %v", l, err)
 	}
 	_, err = s.Root(t.Context(), l, l.Leaves)
-	check(t, err)
+	must.OK(t, err)
 
 	body, err := s.Event(t.Context(), "acme", id)
-	check(t, err)
+	must.OK(t, err)
 	var e ledger.KeyEvent
-	check(t, json.Unmarshal(body, &e))
+	must.OK(t, json.Unmarshal(body, &e))
 	if e.Previous.Size != 600 || e.Previous.Root != "" {
 		t.Errorf("the event is %s", body)
 	}

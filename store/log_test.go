@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/proof"
@@ -35,21 +36,21 @@ func merkleRoot(records [][]byte) [32]byte {
 func recordsIn(t *testing.T, db *sql.DB) [][]byte {
 	t.Helper()
 	rows, err := db.Query("SELECT event_id, type, at, salt, leaf, body FROM events WHERE org_id = 1 ORDER BY seq")
-	check(t, err)
+	must.OK(t, err)
 	defer rows.Close()
 	var records [][]byte
 	for rows.Next() {
 		var id, kind string
 		var at ledger.Time
 		var salt, leaf, body []byte
-		check(t, rows.Scan(&id, &kind, &at, &salt, &leaf, &body))
+		must.OK(t, rows.Scan(&id, &kind, &at, &salt, &leaf, &body))
 		tagged := slices.Concat([]byte("ledgerd/leaf/v1\x00"), salt, body)
 		if want := sha256.Sum256(tagged); !slices.Equal(leaf, want[:]) || len(salt) != 16 {
 			t.Fatalf("event %d has the leaf %x, want %x", len(records), leaf, want)
 		}
 		records = append(records, fmt.Appendf(nil, `{"at":"%s","event":"%s","hash":"%x","type":"%s"}`, at, id, leaf, kind))
 	}
-	check(t, rows.Err())
+	must.OK(t, rows.Err())
 	return records
 }
 
@@ -58,12 +59,12 @@ func newLogStore(t testing.TB) (s *Store, path string) {
 	t.Helper()
 	path = NewFile(t)
 	s, err := Open(t.Context(), path, Options{})
-	check(t, err)
+	must.OK(t, err)
 	t.Cleanup(func() { s.Close() })
 	_, err = s.CreateOrg(t.Context(), "acme")
-	check(t, err)
+	must.OK(t, err)
 	_, err = s.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "admin")
-	check(t, err)
+	must.OK(t, err)
 	forgetEvents(t, s)
 	return s, path
 }
@@ -71,7 +72,7 @@ func newLogStore(t testing.TB) (s *Store, path string) {
 // forgetEvents deletes the events of creating orgs and repos, so that a test counts its own.
 func forgetEvents(t testing.TB, s *Store) {
 	t.Helper()
-	check(t, s.write(t.Context(), "", func(t *tx) error {
+	must.OK(t, s.write(t.Context(), "", func(t *tx) error {
 		return t.Run("DELETE FROM audits; DELETE FROM outbox; DELETE FROM events; UPDATE orgs SET next_seq = 0")
 	}))
 }
@@ -99,7 +100,7 @@ func wantLog(t *testing.T, s *Store, path string) {
 	defer db.Close()
 	records := recordsIn(t, db)
 	l, err := s.Log(t.Context(), "acme", 0)
-	check(t, err)
+	must.OK(t, err)
 	if l.Leaves != int64(len(records)) || l.Building {
 		t.Fatalf("the log has %d leaves, building: %t; want %d", l.Leaves, l.Building, len(records))
 	}
@@ -109,14 +110,14 @@ func wantLog(t *testing.T, s *Store, path string) {
 			continue
 		}
 		root, err := s.Root(t.Context(), l, int64(size))
-		check(t, err)
+		must.OK(t, err)
 		if want := tlog.Hash(merkleRoot(records[:size])); root != want {
 			t.Fatalf("the root of %d leaves is %v, want %v", size, root, want)
 		}
 	}
 
 	var full int
-	check(t, db.QueryRow("SELECT count(*) FROM tiles WHERE level = 0 AND length(hashes) = 8192").Scan(&full))
+	must.OK(t, db.QueryRow("SELECT count(*) FROM tiles WHERE level = 0 AND length(hashes) = 8192").Scan(&full))
 	if full != len(records)/proof.TileWidth {
 		t.Errorf("%d tiles are stored, want %d", full, len(records)/proof.TileWidth)
 	}
@@ -131,7 +132,7 @@ func TestLogHasEveryEvent(t *testing.T) {
 		if err := appendEvents(t.Context(), s, 3, failure); !errors.Is(err, failure) {
 			t.Fatal(err)
 		}
-		check(t, appendEvents(t.Context(), s, n, nil))
+		must.OK(t, appendEvents(t.Context(), s, n, nil))
 		wantLog(t, s, path)
 	}
 }
@@ -140,11 +141,11 @@ func TestLogHasEveryEvent(t *testing.T) {
 // those of the events.
 func TestTilesOfACheckpoint(t *testing.T) {
 	s, path := newLogStore(t)
-	check(t, appendEvents(t.Context(), s, 600, nil))
+	must.OK(t, appendEvents(t.Context(), s, 600, nil))
 	l, err := s.Log(t.Context(), "acme", 0)
-	check(t, err)
-	check(t, s.SaveCheckpoint(t.Context(), l, 600, []byte("signed")))
-	check(t, appendEvents(t.Context(), s, 300, nil)) // not in the checkpoint
+	must.OK(t, err)
+	must.OK(t, s.SaveCheckpoint(t.Context(), l, 600, []byte("signed")))
+	must.OK(t, appendEvents(t.Context(), s, 300, nil)) // not in the checkpoint
 	if l, err = s.Log(t.Context(), "acme", 1); err != nil || l.Size != 600 || l.Leaves != 900 {
 		t.Fatalf("got %+v, %v", l, err)
 	}
@@ -207,25 +208,25 @@ func TestLogIsBuiltAfterAnUpgrade(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(test), func(t *testing.T) {
 			s, path := newLogStore(t)
-			check(t, appendEvents(t.Context(), s, test.old, nil))
+			must.OK(t, appendEvents(t.Context(), s, test.old, nil))
 			db := readRaw(t, path)
 			_, err := db.Exec("UPDATE events SET salt = NULL, leaf = NULL; DELETE FROM tiles; UPDATE orgs SET log_built = 0")
-			check(t, err)
+			must.OK(t, err)
 
 			if logs, err := s.LogsToSign(t.Context(), true, "", 10); err != nil || len(logs) > 0 {
 				t.Errorf("logs to be signed: %v, %v; want none before they are built", logs, err)
 			}
 			for range test.during {
-				check(t, appendEvents(t.Context(), s, 1, nil))
+				must.OK(t, appendEvents(t.Context(), s, 1, nil))
 			}
 			built := make(chan error)
 			go func() { built <- s.BuildLogsOnce(t.Context()) }()
 			for range test.after {
-				check(t, appendEvents(t.Context(), s, 1, nil))
+				must.OK(t, appendEvents(t.Context(), s, 1, nil))
 			}
-			check(t, <-built)
+			must.OK(t, <-built)
 			wantLog(t, s, path)
-			check(t, appendEvents(t.Context(), s, 300, nil))
+			must.OK(t, appendEvents(t.Context(), s, 300, nil))
 			wantLog(t, s, path)
 		})
 	}
@@ -234,11 +235,11 @@ func TestLogIsBuiltAfterAnUpgrade(t *testing.T) {
 // A leaf that was deleted from the database does not stop writes: the builder reports it.
 func TestMissingLeafDoesNotStopWrites(t *testing.T) {
 	s, path := newLogStore(t)
-	check(t, appendEvents(t.Context(), s, 200, nil))
+	must.OK(t, appendEvents(t.Context(), s, 200, nil))
 	db := readRaw(t, path)
 	_, err := db.Exec("DELETE FROM events WHERE seq = 17")
-	check(t, err)
-	check(t, appendEvents(t.Context(), s, 100, nil))
+	must.OK(t, err)
+	must.OK(t, appendEvents(t.Context(), s, 100, nil))
 	if err := s.BuildLogsOnce(t.Context()); !errors.Is(err, errIncomplete) {
 		t.Errorf("building: %v, want %v", err, errIncomplete)
 	}

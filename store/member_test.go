@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/member"
 )
@@ -14,7 +15,7 @@ func TestMembersAreLimited(t *testing.T) {
 	path := NewFile(t)
 	s := openAgain(t, path, Options{})
 	_, err := s.CreateOrg(t.Context(), "acme")
-	check(t, err)
+	must.OK(t, err)
 	added := func(n int) error {
 		dn := fmt.Sprintf("cn=person %d,ou=people-dev,o=acme", n)
 		_, err := s.AddMember(t.Context(), "acme",
@@ -27,8 +28,8 @@ func TestMembersAreLimited(t *testing.T) {
 		return err
 	}
 
-	check(t, added(1))
-	check(t, ruled())
+	must.OK(t, added(1))
+	must.OK(t, ruled())
 	for _, insert := range []string{`
 INSERT INTO members (member_id, org_id, issuer, subject, dn, folded, name, email, role, by_rule, created_at, removed_at)
 SELECT 'mem_' || n.value, org_id, issuer, n.value, dn, n.value, '', '', role, 0, 1, 1
@@ -39,11 +40,11 @@ SELECT 'mrl_' || n.value, org_id, issuer, claim, r.value, role, dn, 1
 FROM member_rules r, (WITH RECURSIVE n (value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM n WHERE value < 498)
   SELECT value FROM n) n`} {
 		_, err := readRaw(t, path).Exec(insert)
-		check(t, err)
+		must.OK(t, err)
 	}
-	check(t, added(2))
+	must.OK(t, added(2))
 	wantLimit(t, added(3))
-	check(t, ruled())
+	must.OK(t, ruled())
 	wantLimit(t, ruled())
 }
 
@@ -63,9 +64,9 @@ VALUES ('mem_1', 12, 'https://idp.example', '1', 'cn=1,ou=people-x,o=x', '1', ''
   ('mem_2', 13, 'https://idp.example', '1', 'cn=1,ou=people-x,o=x', '1', '', '', 1, 0, 1, 2),
   ('mem_3', 14, 'https://other.example', '1', 'cn=1,ou=people-x,o=x', '1', '', '', 1, 0, 1, 0)`} {
 		_, err := db.Exec(insert)
-		check(t, err)
+		must.OK(t, err)
 	}
-	check(t, db.Close())
+	must.OK(t, db.Close())
 
 	s := openAgain(t, path, Options{NoCopy: true, Providers: member.Providers{"https://idp.example": nil}})
 	for issuer, want := range map[string]string{
@@ -84,7 +85,7 @@ VALUES ('mem_1', 12, 'https://idp.example', '1', 'cn=1,ou=people-x,o=x', '1', ''
 	}
 	offers, err := s.Offers(t.Context(), member.Account{Issuer: "https://idp.example", Subject: "1",
 		Claims: map[string][]string{"groups": {"dev"}, "sub": {"1"}}})
-	check(t, err)
+	must.OK(t, err)
 	if len(offers) != 2 || offers[0].Org != "peopled" || offers[1].Org != "ruled" || !offers[1].Joins {
 		t.Errorf("the offers are %+v", offers)
 	}
@@ -100,13 +101,13 @@ INSERT INTO orgs (name, created_at) SELECT 'org' || (1000 + value), 1 FROM n`, `
 INSERT INTO member_rules (rule_id, org_id, issuer, claim, value, role, dn, created_at)
 SELECT 'mrl_' || id, id, 'https://idp.example', 'groups', 'dev', 1, 'cn={sub},ou=people-x,o=x', 1 FROM orgs`} {
 		_, err := readRaw(t, path).Exec(insert)
-		check(t, err)
+		must.OK(t, err)
 	}
 
 	a := member.Account{Issuer: "https://idp.example", Subject: "1",
 		Claims: map[string][]string{"groups": {"dev"}, "sub": {"1"}}}
 	offers, err := s.Offers(t.Context(), a)
-	check(t, err)
+	must.OK(t, err)
 	if len(offers) != 100 || offers[0].Org != "org1001" || offers[99].Org != "org1100" {
 		t.Errorf("there are %d offers: %+v", len(offers), offers)
 	}
@@ -118,16 +119,16 @@ func TestDraftsArePruned(t *testing.T) {
 	s := openAgain(t, NewFile(t), Options{Now: func() time.Time { return now },
 		Providers: member.Providers{"https://idp.example": {"acme"}}})
 	_, err := s.CreateOrg(t.Context(), "acme")
-	check(t, err)
+	must.OK(t, err)
 	_, err = s.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
-	check(t, err)
+	must.OK(t, err)
 	_, err = s.AddMember(t.Context(), "acme", member.NewMember{Issuer: "https://idp.example", Subject: "1",
 		DN: "cn=ann,ou=people-dev,o=acme", Role: member.Reader})
-	check(t, err)
+	must.OK(t, err)
 	_, err = s.SignInMember(t.Context(), "acme", member.Account{Issuer: "https://idp.example", Subject: "1"}, [32]byte{1},
 		[32]byte{2}, s.Now())
-	check(t, err)
-	check(t, s.write(t.Context(), "acme", func(t *tx) error {
+	must.OK(t, err)
+	must.OK(t, s.write(t.Context(), "acme", func(t *tx) error {
 		_, err := t.Exec(`
 INSERT INTO review_drafts (digest, token_id, repo_id, until) SELECT x'01', t.id, r.id, ? FROM tokens t, repos r`,
 			t.now.Add(90*time.Minute))
@@ -140,7 +141,7 @@ INSERT INTO review_drafts (digest, token_id, repo_id, until) SELECT x'01', t.id,
 	}))
 
 	for _, want := range []int{3, 3, 2, 0} { // after an hour, the sign-in is kept for what names it
-		check(t, s.Prune(t.Context()))
+		must.OK(t, s.Prune(t.Context()))
 		n := countRows(t, s, `SELECT (SELECT count(*) FROM review_drafts) + (SELECT count(*) FROM tokens) +
   (SELECT count(*) FROM passkey_challenges)`)
 		if n != want {
@@ -156,12 +157,12 @@ func TestRefusedSignInsWriteNothing(t *testing.T) {
 	s := openAgain(t, NewFile(t),
 		Options{Providers: member.Providers{"https://idp.example": {"acme"}}})
 	_, err := s.CreateOrg(t.Context(), "acme")
-	check(t, err)
+	must.OK(t, err)
 	former, err := s.AddMember(t.Context(), "acme", member.NewMember{Issuer: "https://idp.example", Subject: "1",
 		DN: "cn=ann,ou=people-dev,o=acme", Role: member.Reader})
-	check(t, err)
+	must.OK(t, err)
 	_, err = s.ChangeMember(t.Context(), "acme", former.ID, member.Change{Removed: new(true)})
-	check(t, err)
+	must.OK(t, err)
 
 	for n, test := range []struct{ org, subject string }{{"none", "1"}, {"acme", "1"}, {"acme", "2"}} {
 		_, err := s.SignInMember(t.Context(), test.org, member.Account{Issuer: "https://idp.example", Subject: test.subject},

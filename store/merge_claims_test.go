@@ -3,6 +3,7 @@ package store
 import (
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -48,7 +49,7 @@ func TestGatherClaims(t *testing.T) {
 		}
 		return states, err
 	})
-	check(t, err)
+	must.OK(t, err)
 	// The last digits of a commit and a source, which are one more than their numbers.
 	want := map[string]ledger.State{"2 8 ci": ledger.Promotable, "2 8 ann": ledger.Promotable, "2 9 ci": ledger.Promotable,
 		"3 8 ci": ledger.Validating}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -32,7 +33,7 @@ func (l *timeline) prove(commit, tree int, parents ...int) {
 		list[i] = sha(p)
 	}
 	_, _, err := l.Register(l.t.Context(), "acme", "api", sha(commit), ledger.Registration{Parents: list})
-	check(l.t, err)
+	must.OK(l.t, err)
 	l.change("UPDATE commits SET tree = ? WHERE sha = ?", sha(tree), sha(commit))
 }
 
@@ -40,10 +41,10 @@ func (l *timeline) prove(commit, tree int, parents ...int) {
 func (l *timeline) change(statement string, args ...any) {
 	l.t.Helper()
 	db, err := sql.Open("sqlite", "file:"+l.path)
-	check(l.t, err)
+	must.OK(l.t, err)
 	defer db.Close()
 	_, err = db.ExecContext(l.t.Context(), statement, args...)
-	check(l.t, err)
+	must.OK(l.t, err)
 }
 
 // mergeOf returns a claim that mergeCommit, whose tree is 100, merges sourceCommit.
@@ -56,11 +57,10 @@ func mergeOf(kind attestation.MergeKind) attestation.Merge {
 func (l *timeline) claim(signer string, commit int, m attestation.Merge) (ledger.AttestationRecord, error) {
 	l.t.Helper()
 	l.n++
-	dn, err := identity.ParseDN("cn=" + signer + ",ou=queue,o=acme")
-	check(l.t, err)
+	dn := must.Get(identity.ParseDN("cn=" + signer + ",ou=queue,o=acme"))(l.t)
 	payload := fmt.Appendf(nil, "statement %d", l.n)
 	_, version, err := l.Keyring(l.t.Context(), "acme")
-	check(l.t, err)
+	must.OK(l.t, err)
 	rec, _, err := l.Record(l.t.Context(), "acme", "api", &attestation.Attestation{
 		Outcome: attestation.Outcome{Predicate: attestation.MergePredicate(m.Kind), Slot: m.Source.SHA,
 			Result: ledger.Result{Status: ledger.Pass}},
@@ -76,7 +76,7 @@ func (l *timeline) claim(signer string, commit int, m attestation.Merge) (ledger
 func (l *timeline) squash(signer string) ledger.AttestationRecord {
 	l.t.Helper()
 	rec, err := l.claim(signer, mergeCommit, mergeOf(attestation.Squashed))
-	check(l.t, err)
+	must.OK(l.t, err)
 	return rec
 }
 
@@ -130,7 +130,7 @@ func TestClaimHasStateOfParent(t *testing.T) {
 			}
 
 			_, err := l.claim("bot", mergeCommit, mergeOf(test.kind))
-			check(t, err)
+			must.OK(t, err)
 			claims := l.commit(mergeCommit).Merges
 			if len(claims) != 1 {
 				t.Fatalf("claims: %+v", claims)
@@ -187,10 +187,10 @@ func TestClaimSettlesParent(t *testing.T) {
 		l.prove(mergeCommit, 100, parentCommit)
 		contract, err := policy.Parse([]byte(`{"requirements":[{"state":"ATTESTED","predicate":"test:*"},
 			{"state":"PROMOTABLE","predicate":"test:*","where":"type == 'other'"}]}`))
-		check(t, err)
+		must.OK(t, err)
 
 		_, err = l.SetPolicy(t.Context(), "acme", "api", contract, 2, "host")
-		check(t, err)
+		must.OK(t, err)
 		l.squash("bot")
 		l.wantClaims("2 ATTESTED")
 	})
@@ -201,16 +201,15 @@ func TestClaimIgnoresExceptionsOfParent(t *testing.T) {
 	l := newTimeline(t)
 	contract, err := policy.Parse([]byte(`{"requirements":[{"name":"tests","state":"ATTESTED","predicate":"test:*"}],
 		"exceptions":{"signers":["cn=boss"],"max_duration":"1d"}}`))
-	check(t, err)
+	must.OK(t, err)
 	_, err = l.SetPolicy(t.Context(), "acme", "api", contract, 2, "host")
-	check(t, err)
+	must.OK(t, err)
 	l.prove(parentCommit, 90)
 	l.prove(mergeCommit, 100, parentCommit)
 
-	dn, err := identity.ParseDN("cn=boss,ou=x,o=acme")
-	check(t, err)
+	dn := must.Get(identity.ParseDN("cn=boss,ou=x,o=acme"))(t)
 	_, version, err := l.Keyring(t.Context(), "acme")
-	check(t, err)
+	must.OK(t, err)
 	until := ledger.TimeOf(l.wall.Add(time.Hour))
 	_, _, err = l.Record(t.Context(), "acme", "api", &attestation.Attestation{
 		Outcome: attestation.Outcome{Predicate: "exception:tests", Result: ledger.Result{Status: ledger.Recorded}},
@@ -219,7 +218,7 @@ func TestClaimIgnoresExceptionsOfParent(t *testing.T) {
 		Signer:    identity.Signer{DN: dn, Identity: "idn_boss", Key: sha256.Sum256([]byte("boss"))},
 		Payload:   []byte("{}"), Envelope: []byte(`{"payload":"e30="}`),
 	}, version)
-	check(t, err)
+	must.OK(t, err)
 
 	l.wantState(parentCommit, ledger.Promotable)
 	l.squash("bot")
@@ -234,7 +233,7 @@ func TestLatestClaimCounts(t *testing.T) {
 	other := mergeOf(attestation.Squashed)
 	other.Source.SHA = sha(9)
 	_, err := l.claim("bot", mergeCommit, other)
-	check(t, err)
+	must.OK(t, err)
 	l.promote(parentCommit)
 	l.prove(parentCommit, 90)
 	l.squash("eve")
@@ -244,7 +243,7 @@ func TestLatestClaimCounts(t *testing.T) {
 	l.squash("bot")
 	l.wantClaims("9 "+unknown, "2 PROMOTABLE", "2 PROMOTABLE")
 	_, err = l.claim("eve", mergeCommit, mergeOf(attestation.Merged)) // a false claim
-	check(t, err)
+	must.OK(t, err)
 	l.wantClaims("9 "+unknown, "2 PROMOTABLE", "2 DRAFT 000000000000 is not the second of two parents of the commit")
 }
 
@@ -259,9 +258,9 @@ func TestClaimsAreBounded(t *testing.T) {
 		return err
 	}
 	for i := range ledger.MaxMergeClaims - 1 {
-		check(t, claim("bot", 10+i))
+		must.OK(t, claim("bot", 10+i))
 	}
-	check(t, claim("eve", 10))
+	must.OK(t, claim("eve", 10))
 	for name, err := range map[string]error{"another source": claim("bot", 50), "another person": claim("ann", 10)} {
 		if e, ok := errors.AsType[*ledger.Error](err); !ok || e.Code != ledger.CodeTooManyMerges {
 			t.Errorf("%s: %v, want %s", name, err, ledger.CodeTooManyMerges)
@@ -272,8 +271,8 @@ func TestClaimsAreBounded(t *testing.T) {
 	}
 
 	for range 20 {
-		check(t, claim("bot", 10))
-		check(t, claim("eve", 10))
+		must.OK(t, claim("bot", 10))
+		must.OK(t, claim("eve", 10))
 	}
 	c := l.commit(mergeCommit)
 	if len(c.Merges) != ledger.MaxMergeClaims {
@@ -289,11 +288,11 @@ func TestClaimsHaveRoomForCarriers(t *testing.T) {
 	l := newTimeline(t)
 	contract, err := policy.Parse([]byte(`{"requirements":[{"state":"ATTESTED","predicate":"test:*","max_age":"24h",
 		"carry":["merge"],"carry_signers":["cn=bot,ou=queue,o=acme"]}]}`))
-	check(t, err)
+	must.OK(t, err)
 	before, err := l.Policy(t.Context(), "acme", "api", 0)
-	check(t, err)
+	must.OK(t, err)
 	_, err = l.SetPolicy(t.Context(), "acme", "api", contract, before.Version, "host")
-	check(t, err)
+	must.OK(t, err)
 	l.prove(mergeCommit, 100, parentCommit)
 	claim := func(signer string, source int) error {
 		m := mergeOf(attestation.Squashed)
@@ -308,13 +307,13 @@ func TestClaimsHaveRoomForCarriers(t *testing.T) {
 		}
 	}
 
-	check(t, claim("eve", 10))
-	check(t, claim("bot", 11))
+	must.OK(t, claim("eve", 10))
+	must.OK(t, claim("bot", 11))
 	for i := range ledger.MaxMergeClaims - 2 {
-		check(t, claim("eve", 20+i))
+		must.OK(t, claim("eve", 20+i))
 	}
 	wantFull("somebody whose claims do not carry", claim("ann", 10))
-	check(t, claim("bot", 12))
+	must.OK(t, claim("bot", 12))
 	c := l.commit(mergeCommit)
 	if first := c.Merges[0]; len(c.Merges) != ledger.MaxMergeClaims || first.Source != sha(11) {
 		t.Errorf("%d claims, the first of %s; want %d without the oldest that does not carry", len(c.Merges), first.Source,
@@ -322,7 +321,7 @@ func TestClaimsHaveRoomForCarriers(t *testing.T) {
 	}
 
 	for i := range ledger.MaxMergeClaims - 2 {
-		check(t, claim("bot", 40+i))
+		must.OK(t, claim("bot", 40+i))
 	}
 	wantFull("somebody whose claims carry, as do all others", claim("bot", 90))
 }
@@ -354,10 +353,9 @@ func TestClaimsMarkCommits(t *testing.T) {
 	m := mergeOf(attestation.Squashed)
 	m.Source.SHA, m.Parent.SHA = sha(mergeCommit), sha(9)
 	_, err := l.claim("bot", 8, m) // the merge is merged, too
-	check(t, err)
+	must.OK(t, err)
 
-	db, err := sql.Open("sqlite", "file:"+l.path)
-	check(t, err)
+	db := must.Get(sql.Open("sqlite", "file:"+l.path))(t)
 	defer db.Close()
 	for commit, want := range map[int]string{parentCommit: "0 0", sourceCommit: "2 1", mergeCommit: "3 1", 8: "1 0"} {
 		var got string

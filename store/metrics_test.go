@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -21,21 +22,20 @@ import (
 
 // TestMetrics opens three violations, and closes one of them.
 func TestMetrics(t *testing.T) {
-	db, err := store.Open(t.Context(), storetest.NewFile(t), store.Options{})
-	check(t, err)
+	db := must.Get(store.Open(t.Context(), storetest.NewFile(t), store.Options{}))(t)
 	t.Cleanup(func() { db.Close() })
 	contract, err := policy.Parse([]byte(
 		`{"requirements":[{"state":"DEPLOYED","predicate":"deploy:*","signers":["cn=cd"]}]}`))
-	check(t, err)
+	must.OK(t, err)
 	for _, org := range []string{"acme", "umbrella"} {
 		_, err = db.CreateOrg(t.Context(), org)
-		check(t, err)
+		must.OK(t, err)
 		_, err = db.CreateRepo(t.Context(), org, ledger.NewRepo{Name: "api"}, "host")
-		check(t, err)
+		must.OK(t, err)
 	}
 	_, err = db.SetPolicy(t.Context(), "acme", "api", contract, 0, "host")
-	check(t, err)
-	check(t, db.Settle(t.Context()))
+	must.OK(t, err)
+	must.OK(t, db.Settle(t.Context()))
 
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(metrics.New(db))
@@ -57,7 +57,7 @@ ledgerd_violations_opened_total{org="acme"} 3
 func wantMetrics(t *testing.T, registry *prometheus.Registry, want string) {
 	t.Helper()
 	problems, err := testutil.GatherAndLint(registry)
-	check(t, err)
+	must.OK(t, err)
 	for _, p := range problems {
 		t.Errorf("%s: %s", p.Metric, p.Text)
 	}
@@ -80,7 +80,7 @@ func deploy(t *testing.T, db *store.Store, n int, predicate, signer string) {
 		Envelope: []byte(`{"payload":"` + base64.StdEncoding.EncodeToString(payload) + `"}`),
 	}
 	_, version, err := db.Keyring(t.Context(), "acme")
-	check(t, err)
+	must.OK(t, err)
 	_, _, err = db.Record(t.Context(), "acme", "api", a, version)
-	check(t, err)
+	must.OK(t, err)
 }

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
@@ -75,8 +76,7 @@ func crashes(t *testing.T, path string) (copies []crash) {
 	copyFiles := func() {
 		var files [][]byte
 		for _, suffix := range []string{"", "-wal", "-shm"} {
-			text, err := os.ReadFile(path + suffix)
-			check(t, err)
+			text := must.Read(t, path+suffix)
 			files = append(files, text)
 		}
 
@@ -88,9 +88,9 @@ func crashes(t *testing.T, path string) (copies []crash) {
 		last = sum
 
 		file := filepath.Join(dir, fmt.Sprint(len(copies)), "ledger.db")
-		check(t, os.Mkdir(filepath.Dir(file), 0o700))
+		must.OK(t, os.Mkdir(filepath.Dir(file), 0o700))
 		for i, suffix := range []string{"", "-wal", "-shm"} {
-			check(t, os.WriteFile(file+suffix, files[i], 0o600))
+			must.OK(t, os.WriteFile(file+suffix, files[i], 0o600))
 		}
 		copies = append(copies, crash{file, texts(t, reader, "PRAGMA user_version")[0]})
 	}
@@ -102,24 +102,22 @@ func crashes(t *testing.T, path string) (copies []crash) {
 		"&_pragma=temp_store(memory)&_pragma=cache_size(1)", copyFiles})
 	defer tapped.Close()
 	c, err := sqldb.Connect(t.Context(), tapped, &sqldb.Dialect{Classify: func(error) sqldb.Class { return sqldb.Other }})
-	check(t, err)
+	must.OK(t, err)
 	defer c.Close()
 
 	for version := 6; version <= 8; version++ {
-		scripts, err := filepath.Glob(fmt.Sprintf("sqlite/migrations/%04d_*.sql", version))
-		check(t, err)
-		script, err := os.ReadFile(scripts[0])
-		check(t, err)
+		scripts := must.Get(filepath.Glob(fmt.Sprintf("sqlite/migrations/%04d_*.sql", version)))(t)
+		script := must.Read(t, scripts[0])
 
-		check(t, c.Run("BEGIN IMMEDIATE"))
+		must.OK(t, c.Run("BEGIN IMMEDIATE"))
 		for statement := range strings.SplitAfterSeq(string(script), ";\n") {
-			check(t, c.Run(statement))
+			must.OK(t, c.Run(statement))
 		}
 		if step := migrationSteps()[version]; step != nil {
-			check(t, step(c))
+			must.OK(t, step(c))
 		}
-		check(t, c.Run(fmt.Sprint("PRAGMA user_version = ", version)))
-		check(t, c.Run("COMMIT"))
+		must.OK(t, c.Run(fmt.Sprint("PRAGMA user_version = ", version)))
+		must.OK(t, c.Run("COMMIT"))
 	}
 	return copies
 }
@@ -152,8 +150,7 @@ func keyOf(t *testing.T, text string) string {
 	t.Helper()
 	block, _ := pem.Decode([]byte(text))
 	if block.Type == "CERTIFICATE" {
-		cert, err := x509.ParseCertificate(block.Bytes)
-		check(t, err)
+		cert := must.Get(x509.ParseCertificate(block.Bytes))(t)
 		return certifiedKey(cert)
 	}
 	return fmt.Sprintf("%X", sha256.Sum256(block.Bytes))
@@ -187,14 +184,14 @@ SELECT a.id, a.attestation_id, o.name, r.name, p.name, a.own_type, i.kind, i.pem
 FROM attestations a JOIN repos r ON r.id = a.repo_id JOIN orgs o ON o.id = r.org_id
 JOIN predicates p ON p.id = a.predicate_id JOIN identities i ON i.identity_id = a.identity_id
 JOIN envelopes e ON e.attestation_id = a.id ORDER BY a.id`)
-	check(t, err)
+	must.OK(t, err)
 	defer rows.Close()
 	for rows.Next() {
 		var p posted
-		check(t, rows.Scan(&p.id, &p.name, &p.org, &p.repo, &p.predicate, &p.own, &p.kind, &p.pem, &p.revoked, &p.envelope))
+		must.OK(t, rows.Scan(&p.id, &p.name, &p.org, &p.repo, &p.predicate, &p.own, &p.kind, &p.pem, &p.revoked, &p.envelope))
 		list = append(list, p)
 	}
-	check(t, rows.Err())
+	must.OK(t, rows.Err())
 	if len(list) < 30 {
 		t.Fatalf("the database has %d attestations, want at least 30", len(list))
 	}
@@ -215,13 +212,13 @@ func TestMigrationAddsSignatureKeys(t *testing.T) {
 			want = keyOf(t, p.pem)
 		} else {
 			env, err := attestation.ParseEnvelope(p.envelope)
-			check(t, err)
+			must.OK(t, err)
 			want = certifiedKey(env.Certificates[0])
 		}
 
 		var key int64
 		var digest, org string
-		check(t, db.QueryRow(`
+		must.OK(t, db.QueryRow(`
 SELECT a.key_id, hex(k.digest), o.name FROM attestations a JOIN keys k ON k.id = a.key_id JOIN orgs o ON o.id = k.org_id
 WHERE a.id = ?`, p.id).Scan(&key, &digest, &org))
 		if key <= 0 || digest != want || org != p.org {
@@ -265,8 +262,7 @@ func TestMigrationFoldsSigners(t *testing.T) {
 	migrate(t, path, Options{NoCopy: true})
 	db := readRaw(t, path)
 	for _, dn := range texts(t, db, "SELECT dn FROM signers") {
-		parsed, err := identity.ParseDN(dn)
-		check(t, err)
+		parsed := must.Get(identity.ParseDN(dn))(t)
 		if got := texts(t, db, "SELECT folded FROM signers WHERE dn = ?", dn); !slices.Equal(got, []string{parsed.Fold()}) {
 			t.Errorf("%s is folded to %q, want %q", dn, got, parsed.Fold())
 		}
@@ -287,13 +283,13 @@ func TestMigrationPreservesAttestations(t *testing.T) {
 	foreign := 0
 	for _, p := range list {
 		envelope, err := s.Envelope(t.Context(), p.org, p.repo, p.name)
-		check(t, err)
+		must.OK(t, err)
 		if !bytes.Equal(envelope, p.envelope) {
 			t.Errorf("envelope of attestation %d is\n%s\nwant\n%s", p.id, envelope, p.envelope)
 		}
 
 		rec, err := s.Attestation(t.Context(), p.org, p.repo, p.name)
-		check(t, err)
+		must.OK(t, err)
 		want := p.predicate
 		if p.own {
 			want = "https://github.com/ledgerd/ledgerd/predicate/result/v1"
@@ -319,13 +315,13 @@ func TestStatementsAreDeduplicatedAfterMigration(t *testing.T) {
 	outcomes := make(map[string]int)
 	for _, p := range list {
 		keyring, version, err := s.Keyring(t.Context(), p.org)
-		check(t, err)
+		must.OK(t, err)
 		a, err := attestation.Verify(p.envelope, keyring, ledger.TimeOf(now))
 		if p.revoked {
 			outcomes["revoked"]++
 			continue
 		}
-		check(t, err)
+		must.OK(t, err)
 
 		rec, created, err := s.Record(t.Context(), p.org, p.repo, a, version)
 		fault, _ := errors.AsType[*ledger.Error](err)

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/sqlite"
@@ -36,41 +37,34 @@ func unpackSchema(t *testing.T, version int) (path string) {
 // unpack writes a compressed database to a new directory, and returns its path.
 func unpack(t *testing.T, file string) (path string) {
 	t.Helper()
-	packed, err := os.Open(file)
-	check(t, err)
+	packed := must.Get(os.Open(file))(t)
 	defer packed.Close()
-	unpacked, err := gzip.NewReader(packed)
-	check(t, err)
-	database, err := io.ReadAll(unpacked)
-	check(t, err)
+	unpacked := must.Get(gzip.NewReader(packed))(t)
+	database := must.Get(io.ReadAll(unpacked))(t)
 	path = filepath.Join(t.TempDir(), "ledger.db")
-	check(t, os.WriteFile(path, database, 0o600))
+	must.OK(t, os.WriteFile(path, database, 0o600))
 	return path
 }
 
 // WhenV5 returns the time at which the database of version 5 was created.
 func WhenV5(t *testing.T) time.Time {
 	t.Helper()
-	at, err := os.ReadFile("testdata/v5/at")
-	check(t, err)
-	now, err := time.Parse(time.RFC3339, strings.TrimSpace(string(at)))
-	check(t, err)
-	return now
+	at := must.Read(t, "testdata/v5/at")
+	return must.Get(time.Parse(time.RFC3339, strings.TrimSpace(string(at))))(t)
 }
 
 // migrate opens and closes a database, which migrates it.
 func migrate(t *testing.T, path string, o Options) {
 	t.Helper()
 	s, err := Open(t.Context(), path, o)
-	check(t, err)
-	check(t, s.Close())
+	must.OK(t, err)
+	must.OK(t, s.Close())
 }
 
 // readRaw opens a database file with the SQLite driver.
 func readRaw(t testing.TB, path string) *sql.DB {
 	t.Helper()
-	db, err := sql.Open("sqlite", "file:"+path)
-	check(t, err)
+	db := must.Get(sql.Open("sqlite", "file:"+path))(t)
 	t.Cleanup(func() { db.Close() })
 	return db
 }
@@ -79,14 +73,14 @@ func readRaw(t testing.TB, path string) *sql.DB {
 func texts(t *testing.T, db *sql.DB, query string, args ...any) (list []string) {
 	t.Helper()
 	rows, err := db.Query(query, args...)
-	check(t, err)
+	must.OK(t, err)
 	defer rows.Close()
 	for rows.Next() {
 		var text string
-		check(t, rows.Scan(&text))
+		must.OK(t, rows.Scan(&text))
 		list = append(list, text)
 	}
-	check(t, rows.Err())
+	must.OK(t, rows.Err())
 	return list
 }
 
@@ -135,8 +129,7 @@ func wantIntact(t *testing.T, path, version string) {
 // wantFiles checks the names of the files in the directory of path.
 func wantFiles(t *testing.T, path string, want ...string) {
 	t.Helper()
-	entries, err := os.ReadDir(filepath.Dir(path))
-	check(t, err)
+	entries := must.Get(os.ReadDir(filepath.Dir(path)))(t)
 	var got []string
 	for _, entry := range entries {
 		got = append(got, entry.Name())
@@ -157,8 +150,7 @@ func TestMigrationCopiesDatabase(t *testing.T) {
 	wantIntact(t, path, latest)
 	wantIntact(t, path+".v5", "5")
 	wantRows(t, rowsOf(t, path+".v5"), before)
-	info, err := os.Stat(path + ".v5")
-	check(t, err)
+	info := must.Get(os.Stat(path + ".v5"))(t)
 	if info.Mode() != 0o600 {
 		t.Errorf("mode of the copy is %v, want -rw-------", info.Mode())
 	}
@@ -184,7 +176,7 @@ func TestMigrationWithoutCopy(t *testing.T) {
 	t.Run("already migrated", func(t *testing.T) {
 		path := UnpackV5(t)
 		migrate(t, path, Options{})
-		check(t, os.Remove(path+".v5"))
+		must.OK(t, os.Remove(path+".v5"))
 		migrate(t, path, Options{})
 		wantFiles(t, path, "ledger.db")
 	})
@@ -193,7 +185,7 @@ func TestMigrationWithoutCopy(t *testing.T) {
 func TestMigrationReplacesOldCopy(t *testing.T) {
 	path := UnpackV5(t)
 	before := rowsOf(t, path)
-	check(t, os.WriteFile(path+".v5", []byte("half a copy"), 0o644))
+	must.OK(t, os.WriteFile(path+".v5", []byte("half a copy"), 0o644))
 	migrate(t, path, Options{})
 	wantFiles(t, path, "ledger.db", "ledger.db.v5")
 	wantIntact(t, path+".v5", "5")
@@ -203,7 +195,7 @@ func TestMigrationReplacesOldCopy(t *testing.T) {
 func TestMigrationStopsIfCopyFails(t *testing.T) {
 	path := UnpackV5(t)
 	before := rowsOf(t, path)
-	check(t, os.MkdirAll(filepath.Join(path+".v5", "in the way"), 0o700))
+	must.OK(t, os.MkdirAll(filepath.Join(path+".v5", "in the way"), 0o700))
 
 	s, err := Open(t.Context(), path, Options{})
 	if err == nil {
@@ -219,7 +211,7 @@ func TestMigrationStopsIfCopyFails(t *testing.T) {
 	wantIntact(t, path, "5")
 	wantRows(t, rowsOf(t, path), before)
 
-	check(t, os.RemoveAll(path+".v5"))
+	must.OK(t, os.RemoveAll(path+".v5"))
 	migrate(t, path, Options{})
 	wantIntact(t, path, latest)
 	wantIntact(t, path+".v5", "5")
@@ -273,7 +265,7 @@ func TestConcurrentMigrations(t *testing.T) {
 				opened <- err
 			}()
 		}
-		check(t, errors.Join(<-opened, <-opened))
+		must.OK(t, errors.Join(<-opened, <-opened))
 		migrate(t, path, Options{}) // if both were closed at once, the next one removes the log
 
 		wantFiles(t, path, "ledger.db", "ledger.db.v5")
@@ -290,15 +282,15 @@ func TestCursorsOutliveTheProcess(t *testing.T) {
 	next := ""
 	for range 3 {
 		s, err := Open(t.Context(), path, Options{NoCopy: true})
-		check(t, err)
+		must.OK(t, err)
 		orgs, err := s.Orgs(t.Context(), Query{Limit: 1})
-		check(t, err)
+		must.OK(t, err)
 		q := Query{Limit: 1, Cursor: next}
 		events, err := s.Events(t.Context(), orgs.Data[0].Name, EventFilter{Query: q})
-		check(t, err)
+		must.OK(t, err)
 		if next = events.NextCursor; next == "" {
 			t.Fatal("the list of events has no further page")
 		}
-		check(t, s.Close())
+		must.OK(t, s.Close())
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 )
@@ -17,7 +18,7 @@ func TestReadNewest(t *testing.T) {
 	random := testenv.Rand(t)
 	const repos, commits = 7, 900
 	insertRepos(t, s, repos)
-	check(t, s.write(t.Context(), "", func(t *tx) error {
+	must.OK(t, s.write(t.Context(), "", func(t *tx) error {
 		for i := range commits {
 			_, err := t.Insert(`
 INSERT INTO commits (repo_id, sha, state, state_since, registered_at, policy_version)
@@ -53,7 +54,7 @@ SELECT id, ?, 0, 1, 1, 1 FROM repos WHERE name = ?`,
 // insertRepos adds the repos r0, r1 and so on to the first org.
 func insertRepos(t *testing.T, s *Store, n int) {
 	t.Helper()
-	check(t, s.write(t.Context(), "", func(t *tx) error {
+	must.OK(t, s.write(t.Context(), "", func(t *tx) error {
 		for i := range n {
 			_, err := t.Insert(`
 INSERT INTO repos (org_id, name, default_branch, created_at, policy_version, policy_digest)
@@ -72,9 +73,9 @@ func newestBelow(t *testing.T, s *Store, below int64, budget int) (ids []int64, 
 	t.Helper()
 	_, err := read(t.Context(), s, byOrg("acme"), func(rd reader) (struct{}, error) {
 		p, err := rd.findSearched("acme", "")
-		check(t, err)
+		must.OK(t, err)
 		tracks, err := rd.commitTracks(p, below)
-		check(t, err)
+		must.OK(t, err)
 
 		ids = nil // a long read begins again
 		examined, last, err := readNewest(rd, tracks, budget, func(c keyed[newestCommit]) error {
@@ -89,7 +90,7 @@ func newestBelow(t *testing.T, s *Store, below int64, budget int) (ids []int64, 
 		}
 		return struct{}{}, err
 	})
-	check(t, err)
+	must.OK(t, err)
 	ids = slices.DeleteFunc(ids, func(id int64) bool { return id < end })
 	slices.Sort(ids)
 	slices.Reverse(ids)

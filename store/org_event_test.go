@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/search"
 )
@@ -19,7 +20,7 @@ func newHook(t *testing.T, s *Store, repo string, kinds ...ledger.EventType) led
 	t.Helper()
 	n := ledger.NewWebhook{URL: "https://ci.example.com", Events: kinds}
 	w, err := s.CreateWebhook(t.Context(), "acme", repo, n, "whsec_x")
-	check(t, err)
+	must.OK(t, err)
 	return w
 }
 
@@ -27,7 +28,7 @@ func newHook(t *testing.T, s *Store, repo string, kinds ...ledger.EventType) led
 func queuedFor(t *testing.T, s *Store, w ledger.Webhook) (list []string) {
 	t.Helper()
 	_, due, err := s.Claim(t.Context(), w.ID, 10, time.Minute)
-	check(t, err)
+	must.OK(t, err)
 	for _, d := range due {
 		list = append(list, string(d.Type)+":"+d.Event)
 	}
@@ -37,10 +38,10 @@ func queuedFor(t *testing.T, s *Store, w ledger.Webhook) (list []string) {
 // listedTypes returns the types of a list's events.
 func listedTypes(t *testing.T, page ledger.Page[jsontext.Value], err error) (list []string) {
 	t.Helper()
-	check(t, err)
+	must.OK(t, err)
 	for _, body := range page.Data {
 		var e struct{ Type string }
-		check(t, ledger.DecodeOpen([]byte(strings.ReplaceAll(string(body), `"type"`, `"Type"`)), &e))
+		must.OK(t, ledger.DecodeOpen([]byte(strings.ReplaceAll(string(body), `"type"`, `"Type"`)), &e))
 		list = append(list, e.Type)
 	}
 	return list
@@ -54,26 +55,26 @@ func TestOrgEvents(t *testing.T) {
 	for _, org := range []string{"acme", "other"} {
 		if org != "acme" {
 			_, err := s.CreateOrg(ctx, org)
-			check(t, err)
+			must.OK(t, err)
 		}
 		_, err := s.CreateRepo(ctx, org, ledger.NewRepo{Name: "web"}, "admin")
-		check(t, err)
+		must.OK(t, err)
 	}
 	onlyKeys, both := newHook(t, s, "api", ledger.EventKey), newHook(t, s, "web", ledger.EventKey, ledger.EventPolicy)
 	defaults := newHook(t, s, "api", ledger.DefaultEventTypes()...)
 	inactive, deleted := newHook(t, s, "api", ledger.EventKey), newHook(t, s, "web", ledger.EventKey)
 	_, err := s.ChangeWebhook(ctx, "acme", "api", inactive.ID, ledger.WebhookChange{Active: new(false)})
-	check(t, err)
-	check(t, s.DeleteWebhook(ctx, "acme", "web", deleted.ID))
+	must.OK(t, err)
+	must.OK(t, s.DeleteWebhook(ctx, "acme", "web", deleted.ID))
 	foreign, err := s.CreateWebhook(ctx, "other", "web",
 		ledger.NewWebhook{URL: "https://ci.example.com", Events: ledger.EventTypes()}, "whsec_x")
-	check(t, err)
+	must.OK(t, err)
 	forgetEvents(t, s)
 
-	check(t, appendEvents(ctx, s, 1, nil))
+	must.OK(t, appendEvents(ctx, s, 1, nil))
 	id, err := s.LogKey(ctx, "acme", ledger.KeyEvent{Action: ledger.KeyAdded, Purpose: ledger.KeyOfReceipts, Key: "k1"})
-	check(t, err)
-	check(t, appendEvents(ctx, s, 1, nil))
+	must.OK(t, err)
+	must.OK(t, appendEvents(ctx, s, 1, nil))
 	if _, err := s.LogKey(ctx, "none", ledger.KeyEvent{}); err == nil {
 		t.Error("a key of an org that does not exist was logged")
 	}
@@ -117,16 +118,16 @@ func TestOrgEvents(t *testing.T) {
 	}
 
 	tail, err := s.Tail(ctx, "acme")
-	check(t, err)
+	must.OK(t, err)
 	events, err := tail.Read(ctx, 0, 10)
-	check(t, err)
+	must.OK(t, err)
 	if len(events) != 3 || events[1].ID != id || events[1].Repo != "" || events[2].Repo != "api" {
 		t.Errorf("the tail has %+v", events)
 	}
 	q, err := search.Parse(id)
-	check(t, err)
+	must.OK(t, err)
 	found, err := s.Search(ctx, "acme", SearchQuery{Query: q, Limit: 5})
-	check(t, err)
+	must.OK(t, err)
 	if len(found.Data) != 1 || found.Data[0].Title != "key" || found.Data[0].Repo != "" {
 		t.Errorf("found %+v", found.Data)
 	}
@@ -138,8 +139,8 @@ func TestReplayOfOrgEvents(t *testing.T) {
 	ctx := t.Context()
 	s, _ := newLogStore(t)
 	_, err := s.LogKey(ctx, "acme", ledger.KeyEvent{Key: "k1"})
-	check(t, err)
-	check(t, appendEvents(ctx, s, 2, nil))
+	must.OK(t, err)
+	must.OK(t, appendEvents(ctx, s, 2, nil))
 	for want, kinds := range map[int64][]ledger.EventType{1: {"key"}, 2: {"policy"}, 3: {"key", "policy"}, 0: {"state"}} {
 		w := newHook(t, s, "api", kinds...)
 		if queued, err := s.ReplayWebhook(ctx, "acme", "api", w.ID, 1); queued != want || err != nil {
@@ -157,7 +158,7 @@ func TestWebhooksOfOrgEventsAreLimited(t *testing.T) {
 		repo := fmt.Sprint("r", i/maxWebhooks)
 		if i%maxWebhooks == 0 {
 			_, err := s.CreateRepo(ctx, "acme", ledger.NewRepo{Name: repo}, "admin")
-			check(t, err)
+			must.OK(t, err)
 		}
 		w := newHook(t, s, repo, ledger.EventKey)
 		if i == 0 {
@@ -175,7 +176,7 @@ func TestWebhooksOfOrgEventsAreLimited(t *testing.T) {
 	_, err := s.CreateWebhook(ctx, "acme", "api", n, "whsec_x")
 	limited("one more", err)
 	hooks, err := s.Webhooks(ctx, "acme", "api", Query{Limit: 10})
-	check(t, err)
+	must.OK(t, err)
 	if len(hooks.Data) != 0 {
 		t.Errorf("the refused webhook is there: %+v", hooks.Data)
 	}
@@ -185,15 +186,15 @@ func TestWebhooksOfOrgEventsAreLimited(t *testing.T) {
 	limited("another one that asks for keys", err)
 	n.Active = new(false)
 	asleep, err := s.CreateWebhook(ctx, "acme", "api", n, "whsec_x")
-	check(t, err)
+	must.OK(t, err)
 	_, err = s.ChangeWebhook(ctx, "acme", "api", asleep.ID, ledger.WebhookChange{Active: new(true)})
 	limited("an inactive one that is activated", err)
 
-	check(t, s.DeleteWebhook(ctx, "acme", "r0", first.ID))
+	must.OK(t, s.DeleteWebhook(ctx, "acme", "r0", first.ID))
 	_, err = s.ChangeWebhook(ctx, "acme", "api", asleep.ID, ledger.WebhookChange{Active: new(true)})
-	check(t, err)
+	must.OK(t, err)
 	_, err = s.LogKey(ctx, "acme", ledger.KeyEvent{Key: "k1"})
-	check(t, err)
+	must.OK(t, err)
 	if got := queuedFor(t, s, asleep); len(got) != 1 {
 		t.Errorf("queued %q", got)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -94,24 +95,24 @@ func TestMigrationMarksFailures(t *testing.T) {
 			db := readRaw(t, path)
 			shift := time.Since(WhenV5(t)).Milliseconds() // the migration reads the machine's clock
 			_, err := db.Exec("UPDATE attestations SET recorded_at = recorded_at + ?", shift)
-			check(t, err)
+			must.OK(t, err)
 			if undo {
 				s, err := Open(t.Context(), path, Options{NoCopy: true})
-				check(t, err)
-				check(t, s.Settle(t.Context()))
-				check(t, s.Close())
+				must.OK(t, err)
+				must.OK(t, s.Settle(t.Context()))
+				must.OK(t, s.Close())
 				_, err = db.Exec(undoPages)
-				check(t, err)
+				must.OK(t, err)
 			}
-			check(t, db.Close())
+			must.OK(t, db.Close())
 
 			s, err := Open(t.Context(), path, Options{NoCopy: true})
-			check(t, err)
+			must.OK(t, err)
 			defer s.Close()
 			registered := make(chan error)
 			go func() { registered <- registerMany(t, s, 100) }()
-			check(t, s.Settle(t.Context()))
-			check(t, <-registered)
+			must.OK(t, s.Settle(t.Context()))
+			must.OK(t, <-registered)
 
 			db = readRaw(t, path)
 			// Commit 14 runs, and would not be deployed now.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/store"
 )
 
@@ -151,20 +152,17 @@ var startsLikeSQL = regexp.MustCompile(`^\s*(SELECT|INSERT|UPDATE|DELETE|FROM|WH
 // files.
 func sqlTexts(t *testing.T, except ...string) (texts []string) {
 	t.Helper()
-	files, err := os.ReadDir(".")
-	check(t, err)
+	files := must.Get(os.ReadDir("."))(t)
 	for _, f := range files {
 		name := f.Name()
 		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") || slices.Contains(except, name) {
 			continue
 		}
 
-		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
-		check(t, err)
+		file := must.Get(parser.ParseFile(token.NewFileSet(), name, nil, 0))(t)
 		for n := range ast.Preorder(file) {
 			if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING {
-				text, err := strconv.Unquote(literal.Value)
-				check(t, err)
+				text := must.Get(strconv.Unquote(literal.Value))(t)
 				if startsLikeSQL.MatchString(text) {
 					texts = append(texts, text)
 				}

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/pgtest"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/postgres"
@@ -21,11 +22,10 @@ var lengths = []string{"substr(c.sha, 1, ?)", "chain.n < ?3", "length(checkpoint
 func testPostgreSQLAcceptsStatements(t *testing.T, plans, opening map[string][]string) {
 	t.Helper()
 	url := pgtest.Start(t, pgtest.Fast()...).NewDatabase(t)
-	s, err := store.Open(t.Context(), url, store.Options{})
-	check(t, err)
-	check(t, s.Close())
+	s := must.Get(store.Open(t.Context(), url, store.Options{}))(t)
+	must.OK(t, s.Close())
 	c, err := pgx.Connect(t.Context(), url)
-	check(t, err)
+	must.OK(t, err)
 	defer c.Close(t.Context())
 
 	for _, statement := range store.Statements(plans) {

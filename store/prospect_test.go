@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store/radarindex"
@@ -18,16 +19,16 @@ import (
 func openWithTips(t *testing.T, o Options) (s *Store, push func(sha, branch string)) {
 	t.Helper()
 	s, err := Open(t.Context(), NewFile(t), o)
-	check(t, err)
+	must.OK(t, err)
 	t.Cleanup(func() { s.Close() })
 	_, err = s.CreateOrg(t.Context(), "acme")
-	check(t, err)
+	must.OK(t, err)
 	_, err = s.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
-	check(t, err)
+	must.OK(t, err)
 	push = func(sha, branch string) {
 		t.Helper()
 		_, _, err := s.Register(t.Context(), "acme", "api", sha, changesF(branch))
-		check(t, err)
+		must.OK(t, err)
 	}
 	for i, branch := range []string{"one", "two", "three"} {
 		push(numbered(i), branch)
@@ -43,13 +44,6 @@ func changesF(branch string) ledger.Registration {
 	return ledger.Registration{Branch: branch, Changes: []radar.Change{{Path: "f", Status: "M"}}}
 }
 
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // TestScanBeforeWriteIsBroughtUpToDate changes the tips during a registration: before its
 // scan, and between its scan and its write.
 func TestScanBeforeWriteIsBroughtUpToDate(t *testing.T) {
@@ -60,10 +54,10 @@ func TestScanBeforeWriteIsBroughtUpToDate(t *testing.T) {
 	}{
 		"no change": {func(*testing.T, *Store, func(string, string)) {}, all},
 		"withdrawn": {func(t *testing.T, s *Store, _ func(string, string)) {
-			check(t, s.Withdraw(t.Context(), "acme", "api", numbered(1)))
+			must.OK(t, s.Withdraw(t.Context(), "acme", "api", numbered(1)))
 		}, []string{"three", "one"}},
 		"withdrawn and pushed again": {func(t *testing.T, s *Store, push func(string, string)) {
-			check(t, s.Withdraw(t.Context(), "acme", "api", numbered(1)))
+			must.OK(t, s.Withdraw(t.Context(), "acme", "api", numbered(1)))
 			push(numbered(1), "two")
 		}, []string{"two", "three", "one"}},
 		"superseded": {func(_ *testing.T, _ *Store, push func(string, string)) {
@@ -72,19 +66,19 @@ func TestScanBeforeWriteIsBroughtUpToDate(t *testing.T) {
 		"landed": {func(t *testing.T, s *Store, push func(string, string)) {
 			n := ledger.Registration{Branch: "other", Contained: []string{numbered(0)}}
 			_, _, err := s.Register(t.Context(), "acme", "api", numbered(5), n)
-			check(t, err)
+			must.OK(t, err)
 		}, []string{"three", "two"}},
 		"same commit with another change record": {func(t *testing.T, s *Store, push func(string, string)) {
 			n := ledger.Registration{Branch: "new", Changes: []radar.Change{{Path: "g", Status: "M"}}}
 			_, _, err := s.Register(t.Context(), "acme", "api", numbered(9), n)
-			check(t, err)
+			must.OK(t, err)
 		}, all},
 		"file ignored by new contract": {func(t *testing.T, s *Store, _ func(string, string)) {
 			p, err := s.Policy(t.Context(), "acme", "api", 0)
-			check(t, err)
+			must.OK(t, err)
 			p.Radar.Ignore = []string{"f"}
 			_, err = s.SetPolicy(t.Context(), "acme", "api", p.Contract, p.Version, "host")
-			check(t, err)
+			must.OK(t, err)
 		}, nil},
 	} {
 		for _, beforeScan := range []bool{true, false} {
@@ -94,12 +88,12 @@ func TestScanBeforeWriteIsBroughtUpToDate(t *testing.T) {
 
 				n := changesF("new")
 				p, err := s.prospect(t.Context(), "acme", "api", numbered(9), n)
-				check(t, err)
+				must.OK(t, err)
 				if beforeScan {
 					test.change(t, s, push)
 				}
 				ahead, err := s.scanProspect(t.Context(), p)
-				check(t, err)
+				must.OK(t, err)
 				if !beforeScan {
 					test.change(t, s, push)
 				}
@@ -118,7 +112,7 @@ func (s *Store) register(t *testing.T, sha string, n ledger.Registration, ahead 
 	done, err := write(t.Context(), s, "", func(t *tx) (registered, error) {
 		return t.register("acme", "api", sha, submission{Registration: n, concernsRadar: concernsRadar(n)}, ahead)
 	})
-	check(t, err)
+	must.OK(t, err)
 	for _, f := range done.radar.overlaps {
 		branches = append(branches, f.Branch)
 	}
@@ -131,14 +125,14 @@ func TestConcurrentRegistrationsOfACommit(t *testing.T) {
 	s, push := openWithTips(t, Options{})
 	g := ledger.Registration{Branch: "new", Changes: []radar.Change{{Path: "g", Status: "M"}}}
 	_, _, err := s.Register(t.Context(), "acme", "api", numbered(9), g)
-	check(t, err)
+	must.OK(t, err)
 
 	n := ledger.Registration{Branch: "new"}
 	p, err := s.prospect(t.Context(), "acme", "api", numbered(9), n)
-	check(t, err)
+	must.OK(t, err)
 	push(numbered(9), "new")
 	ahead, err := s.scanProspect(t.Context(), p)
-	check(t, err)
+	must.OK(t, err)
 	if got := s.register(t, numbered(9), n, ahead); len(got) != 3 {
 		t.Errorf("overlaps with %q, want 3 branches", got)
 	}
@@ -156,7 +150,7 @@ func TestFailedWriteLeavesNoFootprints(t *testing.T) {
 	if !errors.Is(err, failed) {
 		t.Fatal(err)
 	}
-	check(t, s.write(t.Context(), "", func(t *tx) error {
+	must.OK(t, s.write(t.Context(), "", func(t *tx) error {
 		if t.batch.recent.Footprint(&radarindex.Tip{CommitID: 9, Seq: 4}, 0) != nil {
 			return errors.New("the footprint is still cached")
 		}
@@ -185,7 +179,7 @@ func TestFaultPreviewsAreLimitedInNumberAndTime(t *testing.T) {
 
 	time.AfterFunc(10*time.Millisecond, func() { <-s.previewSlots })
 	got, err := s.PreviewOverlaps(t.Context(), "acme", "api", query)
-	check(t, err)
+	must.OK(t, err)
 	if len(got.Overlaps) != 3 {
 		t.Errorf("after waiting: got %d overlaps, want 3", len(got.Overlaps))
 	}

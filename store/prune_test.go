@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/radar"
@@ -17,7 +18,7 @@ func countRows(t *testing.T, s *Store, query string, args ...any) int {
 	n, err := readLoose(t.Context(), s, forWrite(""), func(rd reader) (n int, err error) {
 		return n, rd.Row(query, args...).Scan(&n)
 	})
-	check(t, err)
+	must.OK(t, err)
 	return n
 }
 
@@ -33,9 +34,9 @@ func TestPruneDeletesClosedOverlaps(t *testing.T) {
 		now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 		s := openAgain(t, NewFile(t), Options{Now: func() time.Time { return now }})
 		_, err := s.CreateOrg(t.Context(), "acme")
-		check(t, err)
+		must.OK(t, err)
 		_, err = s.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
-		check(t, err)
+		must.OK(t, err)
 
 		random := rand.New(rand.NewPCG(seed, 0))
 		for range 150 {
@@ -45,9 +46,9 @@ func TestPruneDeletesClosedOverlaps(t *testing.T) {
 				_ = s.Withdraw(t.Context(), "acme", "api", numbered(commit)) // it may not be a tip
 			case 1:
 				now = now.Add(time.Duration(random.IntN(100)) * time.Hour)
-				check(t, s.Settle(t.Context()))
+				must.OK(t, s.Settle(t.Context()))
 			case 2:
-				check(t, s.Prune(t.Context()))
+				must.OK(t, s.Prune(t.Context()))
 			default:
 				n := ledger.Registration{Branch: fmt.Sprint("branch", commit%10),
 					Changes: []radar.Change{{Path: fmt.Sprint("file", random.IntN(3)), Status: "M"}}}
@@ -55,7 +56,7 @@ func TestPruneDeletesClosedOverlaps(t *testing.T) {
 					n.Contained = []string{numbered(random.IntN(40))}
 				}
 				_, _, err := s.Register(t.Context(), "acme", "api", numbered(commit), n)
-				check(t, err)
+				must.OK(t, err)
 			}
 		}
 
@@ -63,13 +64,13 @@ func TestPruneDeletesClosedOverlaps(t *testing.T) {
 		want := countRows(t, s, allPairs+"WHERE l."+isLive+" AND e."+isLive+
 			" AND e.place < l.place AND l.opened_at >= ? AND e.opened_at >= ?", oldest, oldest)
 		kept, pruned = kept+want, pruned+countRows(t, s, "SELECT count(*) FROM overlaps")-want
-		check(t, s.Prune(t.Context()))
+		must.OK(t, s.Prune(t.Context()))
 		if n := countRows(t, s, "SELECT count(*) FROM overlaps"); n != want {
 			t.Errorf("seed %d: %d overlaps after pruning, want %d", seed, n, want)
 		}
 
 		now = now.Add(31 * 24 * time.Hour)
-		check(t, s.Prune(t.Context()))
+		must.OK(t, s.Prune(t.Context()))
 		if n := countRows(t, s, "SELECT count(*) FROM overlaps"); n != 0 {
 			t.Errorf("seed %d: %d overlaps of tips that are too old", seed, n)
 		}
@@ -86,17 +87,17 @@ func TestClosedOverlapsArePrunedInPages(t *testing.T) {
 	for i := range overlapsPage {
 		push(numbered(10+i), fmt.Sprint("branch", i))
 	}
-	check(t, s.Withdraw(t.Context(), "acme", "api", numbered(0))) // earlier than all others
+	must.OK(t, s.Withdraw(t.Context(), "acme", "api", numbered(0))) // earlier than all others
 	const closed = allPairs + "WHERE NOT e." + isLive
 	before := countRows(t, s, closed)
 
 	next, err := s.pruneClosedOverlaps(t.Context(), 0)
-	check(t, err)
+	must.OK(t, err)
 	if left := countRows(t, s, closed); before-left != overlapsPage || next == 0 {
 		t.Errorf("%d of %d closed overlaps are left after the first page, next page at %d", left, before, next)
 	}
 	next, err = s.pruneClosedOverlaps(t.Context(), next)
-	check(t, err)
+	must.OK(t, err)
 	if left := countRows(t, s, closed); left != 0 || next != 0 {
 		t.Errorf("%d closed overlaps are left after the last page, next page at %d", left, next)
 	}
@@ -107,21 +108,21 @@ func TestManyExpiredSessionsArePruned(t *testing.T) {
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	s := openAgain(t, NewFile(t), Options{Now: func() time.Time { return now }})
 	_, err := s.CreateOrg(t.Context(), "acme")
-	check(t, err)
+	must.OK(t, err)
 
 	expires, tokens := s.Now().Add(time.Minute), pruneExpiredBatch/maxSessions+1
 	for i := range tokens {
 		token, err := s.CreateToken(t.Context(), "acme", ledger.NewToken{Name: fmt.Sprint(i), Scope: ledger.Read},
 			[32]byte{1, byte(i)})
-		check(t, err)
+		must.OK(t, err)
 		for n := range maxSessions {
-			check(t, s.CreateSession(t.Context(), token.ID, [32]byte{2, byte(i), byte(n)}, expires.Add(
+			must.OK(t, s.CreateSession(t.Context(), token.ID, [32]byte{2, byte(i), byte(n)}, expires.Add(
 				time.Duration(n/(maxSessions-1))*time.Hour))) // the last one of each token expires later
 		}
 	}
 
 	now = now.Add(time.Minute)
-	check(t, s.Prune(t.Context()))
+	must.OK(t, s.Prune(t.Context()))
 	if n := countRows(t, s, "SELECT count(*) FROM sessions"); n != tokens {
 		t.Errorf("%d sessions after pruning, want %d", n, tokens)
 	}

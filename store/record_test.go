@@ -13,6 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
@@ -36,7 +37,7 @@ func TestSetEqualsOneByOne(t *testing.T) {
 			if i > 0 { // a deployed commit only blocks the new one if it is rolled back
 				for _, w := range []twin{single, sets} {
 					_, _, err := w.Register(t.Context(), "acme", "api", numbered(2+i), changesF(fmt.Sprint("branch", i)))
-					check(t, err)
+					must.OK(t, err)
 				}
 			}
 
@@ -69,14 +70,13 @@ func newTwin(t *testing.T) twin {
 // openTwin returns the ledger in a copy of a file.
 func openTwin(t testing.TB, file string) twin {
 	t.Helper()
-	content, err := os.ReadFile(file)
-	check(t, err)
+	content := must.Read(t, file)
 	path := filepath.Join(t.TempDir(), "ledger.db")
-	check(t, os.WriteFile(path, content, 0o600))
+	must.OK(t, os.WriteFile(path, content, 0o600))
 
 	now := time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
 	s, err := Open(t.Context(), path, Options{Now: func() time.Time { return now }})
-	check(t, err)
+	must.OK(t, err)
 	return twin{s}
 }
 
@@ -86,24 +86,24 @@ func newTwinFile(t testing.TB) string {
 	path := NewFile(t)
 	now := time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
 	s, err := Open(t.Context(), path, Options{Now: func() time.Time { return now }})
-	check(t, err)
+	must.OK(t, err)
 	_, err = s.CreateOrg(t.Context(), "acme")
-	check(t, err)
+	must.OK(t, err)
 	_, err = s.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
-	check(t, err)
+	must.OK(t, err)
 	contract, err := policy.Parse([]byte(`{"requirements":[{"state":"ATTESTED","predicate":"test:*"},
 		{"state":"DEPLOYED","predicate":"deploy:*"}],"radar":{"block":"LOW"}}`))
-	check(t, err)
+	must.OK(t, err)
 	_, err = s.SetPolicy(t.Context(), "acme", "api", contract, 0, "host")
-	check(t, err)
-	check(t, s.Settle(t.Context()))
+	must.OK(t, err)
+	must.OK(t, s.Settle(t.Context()))
 
 	for i, branch := range []string{"one", "two", "three"} {
 		_, _, err := s.Register(t.Context(), "acme", "api", numbered(i), changesF(branch))
-		check(t, err)
+		must.OK(t, err)
 	}
-	check(t, s.write(t.Context(), "", proveTwin))
-	check(t, s.Close()) // moves everything into the file
+	must.OK(t, s.write(t.Context(), "", proveTwin))
+	must.OK(t, s.Close()) // moves everything into the file
 	return path
 }
 
@@ -222,7 +222,7 @@ func (w twin) recordSet(t testing.TB, set []*drawn) []string {
 		copies[i] = d.recording
 		items[i] = &copies[i]
 	}
-	check(t, w.db.Write(t.Context(), sqldb.Write{Do: func(c *sqldb.Conn) error {
+	must.OK(t, w.db.Write(t.Context(), sqldb.Write{Do: func(c *sqldb.Conn) error {
 		return recorder{w.Store}.WriteAll(c, items)
 	}}))
 	results := make([]string, len(set))
@@ -251,22 +251,22 @@ func (w twin) dump(t *testing.T) string {
 	t.Helper()
 	var text strings.Builder
 	events, err := w.Events(t.Context(), "acme", EventFilter{Query: Query{Limit: 500}, Types: ledger.EventTypes()})
-	check(t, err)
+	must.OK(t, err)
 	for _, body := range events.Data {
 		fmt.Fprintf(&text, "%s\n", body)
 	}
 	commits, err := w.Commits(t.Context(), "acme", "api", CommitFilter{Query: Query{Limit: 500}, Standing: true})
-	check(t, err)
+	must.OK(t, err)
 	for _, c := range commits.Data {
 		full, err := w.Commit(t.Context(), "acme", "api", c.SHA)
-		check(t, err)
+		must.OK(t, err)
 		fmt.Fprintf(&text, "%+v\n%+v\n%+v\n%+v\n%+v\n", c, full.Requirements, full.Transitions, full.Attestations,
 			full.Merges)
 	}
 	repo, err := w.Repo(t.Context(), "acme", "api")
-	check(t, err)
+	must.OK(t, err)
 	predicates, err := w.Predicates(t.Context(), "acme", Query{Limit: 500})
-	check(t, err)
+	must.OK(t, err)
 	fmt.Fprintf(&text, "%+v\n%+v\n", repo, predicates.Data)
 
 	numbers := make(map[string]string)
@@ -305,7 +305,7 @@ func TestSetComparesRepoNamesLikeTheDatabase(t *testing.T) {
 	w := newTwin(t)
 	defer w.Close()
 	_, err := w.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "kit"}, "host")
-	check(t, err)
+	must.OK(t, err)
 	set := []*drawn{
 		stated("ci", 0, "test:go", ledger.Pass),
 		stated("ci", 1, "test:go", ledger.Pass),
@@ -340,11 +340,11 @@ func TestSetSettlesCommitsAfterRollback(t *testing.T) {
 	w := newTwin(t)
 	defer w.Close()
 	for i := 1; i < 3; i++ {
-		check(t, w.Withdraw(t.Context(), "acme", "api", numbered(i)))
+		must.OK(t, w.Withdraw(t.Context(), "acme", "api", numbered(i)))
 	}
 	w.recordSet(t, []*drawn{stated("ci", 0, "test:go", ledger.Pass), stated("ci", 0, "deploy:prod", ledger.Pass)})
 	_, _, err := w.Register(t.Context(), "acme", "api", numbered(3), changesF("four"))
-	check(t, err)
+	must.OK(t, err)
 
 	w.recordSet(t, []*drawn{
 		stated("ci", 3, "test:go", ledger.Pass),     // PROMOTABLE: the overlapping commit is deployed
@@ -352,7 +352,7 @@ func TestSetSettlesCommitsAfterRollback(t *testing.T) {
 		stated("ci", 3, "deploy:prod", ledger.Pass), // so this deployment does not count
 	})
 	c, err := w.Commit(t.Context(), "acme", "api", numbered(3))
-	check(t, err)
+	must.OK(t, err)
 	var path []string
 	for _, step := range c.Transitions {
 		path = append(path, step.To.String())

@@ -2,9 +2,7 @@ package store
 
 import (
 	"crypto/ed25519"
-	"crypto/x509"
 	"database/sql"
-	"encoding/pem"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -12,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -45,22 +44,22 @@ const (
 func newUpgrade(t *testing.T, n int) *upgrade {
 	t.Helper()
 	_, key, err := ed25519.GenerateKey(nil)
-	check(t, err)
+	must.OK(t, err)
 	u := &upgrade{path: filepath.Join(t.TempDir(), "ledger.db"), key: key}
 	u.at = ledger.TimeOf(time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC))
 
 	p := u.open(t)
 	_, err = p.CreateOrg(t.Context(), "acme")
-	check(t, err)
+	must.OK(t, err)
 	_, err = p.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
-	check(t, err)
+	must.OK(t, err)
 	contract, err := policy.Parse([]byte(`{"requirements":[{"state":"ATTESTED","predicate":"https://in-toto.io/*"},
 		{"state":"PROMOTABLE","predicate":"review:*","branches":["release"]},
 		{"state":"DEPLOYED","predicate":"deploy:prod"}]}`))
-	check(t, err)
+	must.OK(t, err)
 	_, err = p.SetPolicy(t.Context(), "acme", "api", contract, 0, "host")
-	check(t, err)
-	check(t, p.Settle(t.Context()))
+	must.OK(t, err)
+	must.OK(t, p.Settle(t.Context()))
 	p.trust("cn=ci,ou=build,o=acme", key)
 
 	p.attest(0, "e2e", "PASSED")
@@ -71,7 +70,7 @@ func newUpgrade(t *testing.T, n int) *upgrade {
 		p.attest(i+1, "e2e", "PASSED")
 		p.attest(i+1, "make", "1")
 	}
-	check(t, p.Close())
+	must.OK(t, p.Close())
 	u.downgrade(t)
 	return u
 }
@@ -80,7 +79,7 @@ func newUpgrade(t *testing.T, n int) *upgrade {
 func (u *upgrade) downgrade(t *testing.T) {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+u.path)
-	check(t, err)
+	must.OK(t, err)
 	defer db.Close()
 
 	_, err = db.Exec(`
@@ -100,27 +99,25 @@ UPDATE repo_states SET commits = 0 WHERE state = 1;
 INSERT INTO repo_states (repo_id, state, commits) SELECT repo_id, 3, count(*) FROM commits WHERE state = 3 GROUP BY 1
 ON CONFLICT (repo_id, state) DO UPDATE SET commits = excluded.commits;
 DELETE FROM remapping`)
-	check(t, err)
+	must.OK(t, err)
 }
 
 // open opens the database as another process.
 func (u *upgrade) open(t *testing.T) *process {
 	t.Helper()
 	s, err := Open(t.Context(), u.path, Options{NoCopy: true, Now: func() time.Time { return u.at.Std() }})
-	check(t, err)
+	must.OK(t, err)
 	t.Cleanup(func() { s.Close() })
 	return &process{s, t, u}
 }
 
 func (p *process) trust(dn string, key ed25519.PrivateKey) identity.Identity {
 	p.t.Helper()
-	der, err := x509.MarshalPKIXPublicKey(key.Public())
-	check(p.t, err)
-	text := string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
+	text := must.PublicPEM(p.t, key.Public())
 	i, err := identity.NewIdentity{Kind: identity.KeyIdentity, PEM: text, DN: dn}.Identity()
-	check(p.t, err)
+	must.OK(p.t, err)
 	added, err := p.AddIdentity(p.t.Context(), "acme", i)
-	check(p.t, err)
+	must.OK(p.t, err)
 	return added
 }
 
@@ -147,14 +144,13 @@ func (p *process) attestBy(key ed25519.PrivateKey, commit int, config, result st
 	payload := fmt.Appendf(nil, `{"_type":"https://in-toto.io/Statement/v1","subject":[{"digest":{"gitCommit":"%040x"}}],`+
 		`"predicateType":%q,"predicate":%s}`, commit, kind, body)
 
-	envelope, err := attestation.SignDSSE(key, payload)
-	check(p.t, err)
+	envelope := must.Get(attestation.SignDSSE(key, payload))(p.t)
 	keyring, version, err := p.Keyring(p.t.Context(), "acme")
-	check(p.t, err)
+	must.OK(p.t, err)
 	a, err := attestation.Verify(envelope, keyring, p.Now())
-	check(p.t, err)
+	must.OK(p.t, err)
 	_, created, err := p.Record(p.t.Context(), "acme", "api", a, version)
-	check(p.t, err)
+	must.OK(p.t, err)
 	if !created {
 		p.t.Fatal("the statement is a duplicate")
 	}
@@ -164,14 +160,14 @@ func (p *process) attestBy(key ed25519.PrivateKey, commit int, config, result st
 func (p *process) mapNext(n int) (more bool) {
 	p.t.Helper()
 	progress, err := write(p.t.Context(), p.Store, "", func(t *tx) (remapping, error) { return t.remapBatch(n) })
-	check(p.t, err)
+	must.OK(p.t, err)
 	return progress.below > 0
 }
 
 func (p *process) commit(n int) ledger.Commit {
 	p.t.Helper()
 	c, err := p.Commit(p.t.Context(), "acme", "api", fmt.Sprintf("%040x", n))
-	check(p.t, err)
+	must.OK(p.t, err)
 	return c
 }
 
@@ -210,8 +206,8 @@ func checkMapped(t *testing.T, path string) {
 func TestFaultMappingIsInterrupted(t *testing.T) {
 	whole := newUpgrade(t, 4)
 	p := whole.open(t)
-	check(t, p.Settle(t.Context()))
-	check(t, p.Close())
+	must.OK(t, p.Settle(t.Context()))
+	must.OK(t, p.Close())
 	want, _ := mappedRows(t, whole.path)
 
 	for _, size := range []int{1, 2, 3} {
@@ -220,14 +216,14 @@ func TestFaultMappingIsInterrupted(t *testing.T) {
 		for more := true; more; batches++ {
 			p := u.open(t)
 			more = p.mapNext(size)
-			check(t, p.Close())
+			must.OK(t, p.Close())
 		}
 		if least := 15 / size; batches < least {
 			t.Errorf("%d batches of %d, want at least %d", batches, size, least)
 		}
 		p := u.open(t)
-		check(t, p.Settle(t.Context()))
-		check(t, p.Close())
+		must.OK(t, p.Settle(t.Context()))
+		must.OK(t, p.Close())
 
 		got, _ := mappedRows(t, u.path)
 		if !slices.Equal(got, want) {
@@ -246,7 +242,7 @@ func TestMappingDerivesStates(t *testing.T) {
 	u := newUpgrade(t, 2)
 	p := u.open(t)
 	p.wantState(1, ledger.Promotable)
-	check(t, p.Settle(t.Context()))
+	must.OK(t, p.Settle(t.Context()))
 
 	cause := ledger.Cause{Type: ledger.CauseUpgrade, ID: fmt.Sprint(attestation.MappingVersion)}
 	for commit := 1; commit <= 2; commit++ {
@@ -278,12 +274,12 @@ func TestStatementsAreRecordedDuringTheMapping(t *testing.T) {
 	p.mapNext(2)
 	p.attest(2, "make", "0")
 	p.attest(2, "e2e", "FAILED")
-	check(t, p.Settle(t.Context()))
+	must.OK(t, p.Settle(t.Context()))
 
 	p.wantState(1, ledger.Promotable)
 	p.wantState(2, ledger.Validating)
 	p.wantState(3, ledger.Promotable)
-	check(t, p.Close())
+	must.OK(t, p.Close())
 	checkMapped(t, u.path)
 }
 
@@ -293,7 +289,7 @@ func TestAnotherProcessMapsTheStatements(t *testing.T) {
 	one, other := u.open(t), u.open(t)
 	one.attest(1, "lint", "PASSED") // reads the evidence of commit 1
 	one.wantState(1, ledger.Promotable)
-	check(t, other.Settle(t.Context()))
+	must.OK(t, other.Settle(t.Context()))
 
 	one.wantState(1, ledger.Validating)
 	const failed = "run:make failed (cn=ci,ou=build,o=acme) and test:unit failed (cn=ci,ou=build,o=acme)"
@@ -302,11 +298,11 @@ func TestAnotherProcessMapsTheStatements(t *testing.T) {
 	}
 	one.attest(1, "unit", "PASSED")
 	one.wantState(1, ledger.Validating)
-	check(t, one.Settle(t.Context()))
+	must.OK(t, one.Settle(t.Context()))
 	one.attest(1, "make", "0")
 	one.wantState(1, ledger.Promotable)
-	check(t, one.Close())
-	check(t, other.Close())
+	must.OK(t, one.Close())
+	must.OK(t, other.Close())
 	checkMapped(t, u.path)
 }
 
@@ -322,8 +318,8 @@ func TestTwoProcessesMapTheStatements(t *testing.T) {
 		one.attest(2, "lint", "PASSED")
 	}
 
-	check(t, other.Settle(t.Context()))
-	check(t, one.Settle(t.Context()))
+	must.OK(t, other.Settle(t.Context()))
+	must.OK(t, one.Settle(t.Context()))
 
 	for _, p := range []*process{one, other} {
 		p.wantState(0, ledger.Deployed)
@@ -333,7 +329,7 @@ func TestTwoProcessesMapTheStatements(t *testing.T) {
 				t.Errorf("commit %d: %s, want the failures", commit, got)
 			}
 		}
-		check(t, p.Close())
+		must.OK(t, p.Close())
 	}
 	checkMapped(t, u.path)
 }
@@ -344,24 +340,24 @@ func TestAnotherProcessJoinsPeople(t *testing.T) {
 	one, other := u.open(t), u.open(t)
 	contract, err := policy.Parse([]byte(`{"requirements":[{"state":"ATTESTED","predicate":"test:*","threshold":2},
 		{"state":"PROMOTABLE","predicate":"review:*"}]}`))
-	check(t, err)
+	must.OK(t, err)
 	_, err = one.SetPolicy(t.Context(), "acme", "api", contract, 0, "host")
-	check(t, err)
-	check(t, one.Settle(t.Context()))
+	must.OK(t, err)
+	must.OK(t, one.Settle(t.Context()))
 	_, key, err := ed25519.GenerateKey(nil)
-	check(t, err)
+	must.OK(t, err)
 	bob := one.trust("cn=bob,ou=dev,o=acme", key)
 	one.attest(1, "unit", "PASSED")
 	one.attestBy(key, 1, "unit", "PASSED")
 	one.wantState(1, ledger.Attested)
 	other.wantState(1, ledger.Attested)
 
-	check(t, other.RevokeIdentity(t.Context(), "acme", bob.ID))
+	must.OK(t, other.RevokeIdentity(t.Context(), "acme", bob.ID))
 	renamed := other.trust("cn=CI,ou=Build,o=acme", key)
 	one.attest(2, "unit", "PASSED") // the process has the person of ci in its cache
 	one.attestBy(key, 2, "unit", "PASSED")
 	one.wantState(2, ledger.Validating)
-	check(t, one.Settle(t.Context()))
+	must.OK(t, one.Settle(t.Context()))
 	one.wantState(1, ledger.Validating)
 	other.wantState(1, ledger.Validating)
 	steps := one.commit(1).Transitions

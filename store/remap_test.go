@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 )
 
@@ -35,9 +36,9 @@ func TestStatementsOfAnEarlierReleaseAreMapped(t *testing.T) {
 	}
 	before := events()
 	s, err := Open(t.Context(), path, Options{NoCopy: true})
-	check(t, err)
-	check(t, s.Settle(t.Context()))
-	check(t, s.Close())
+	must.OK(t, err)
+	must.OK(t, s.Settle(t.Context()))
+	must.OK(t, s.Close())
 
 	outcomes, latest := mappedRows(t, path)
 	byType := make(map[string]string)

@@ -3,6 +3,7 @@ package store
 import (
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store/sqldb"
@@ -14,16 +15,16 @@ func TestRescanSkipsCommitsNotYetReevaluated(t *testing.T) {
 	s, _ := openWithTips(t, Options{})
 	setContract := func(text string) {
 		contract, err := policy.Parse([]byte(text))
-		check(t, err)
+		must.OK(t, err)
 		_, err = s.SetPolicy(t.Context(), "acme", "api", contract, 0, "host")
-		check(t, err)
+		must.OK(t, err)
 	}
 	setContract(`{"requirements":[{"state":"ATTESTED","predicate":"test:*"}]}`)
-	check(t, s.Settle(t.Context()))
+	must.OK(t, s.Settle(t.Context()))
 	twin{s}.recordSet(t, []*drawn{stated("ci", 1, "test:go", ledger.Pass)})
 	state := func() ledger.Commit {
 		c, err := s.Commit(t.Context(), "acme", "api", numbered(1))
-		check(t, err)
+		must.OK(t, err)
 		return c
 	}
 	if c := state(); c.State != ledger.Promotable {
@@ -31,15 +32,15 @@ func TestRescanSkipsCommitsNotYetReevaluated(t *testing.T) {
 	}
 
 	setContract(`{"requirements":[{"state":"ATTESTED","predicate":"test:*"}],"radar":{"block":"LOW"}}`)
-	check(t, s.db.Write(t.Context(), sqldb.Write{Do: func(c *sqldb.Conn) error {
+	must.OK(t, s.db.Write(t.Context(), sqldb.Write{Do: func(c *sqldb.Conn) error {
 		_, err := c.Exec("UPDATE tips SET policy_version = 0 WHERE branch = 'one'")
 		return err
 	}}))
-	check(t, s.rescanMarked(t.Context()))
+	must.OK(t, s.rescanMarked(t.Context()))
 	if c := state(); c.State != ledger.Promotable {
 		t.Errorf("after the re-scan of another tip: state is %s, want %s", c.State, ledger.Promotable)
 	}
-	check(t, s.Settle(t.Context()))
+	must.OK(t, s.Settle(t.Context()))
 	c := state()
 	last := c.Transitions[len(c.Transitions)-1]
 	if c.State != ledger.Attested || last.Cause.Type != ledger.CausePolicy {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/storetest"
@@ -25,21 +26,21 @@ func TestCut(t *testing.T) {
 	path := storetest.NewFile(t)
 	db, err := store.Open(t.Context(), path, store.Options{Now: func() time.Time { return now },
 		Monotonic: func() time.Duration { return now.Sub(start) }})
-	check(t, err)
+	must.OK(t, err)
 	t.Cleanup(func() { db.Close() })
 	hour := func(n float64) time.Time { return start.Add(time.Duration(n * float64(time.Hour))) }
 
 	_, err = db.CreateOrg(t.Context(), "acme")
-	check(t, err)
+	must.OK(t, err)
 	_, err = db.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
-	check(t, err)
+	must.OK(t, err)
 	register := func(n int) {
 		_, _, err := db.Register(t.Context(), "acme", "api", strings.Repeat("0", 39)+string(rune('0'+n)),
 			ledger.Registration{Branch: "main"})
-		check(t, err)
+		must.OK(t, err)
 	}
 	tail, err := db.Tail(t.Context(), "acme")
-	check(t, err)
+	must.OK(t, err)
 	wantNoCut := func(id string) {
 		t.Helper()
 		if cut, ok, err := tail.Cut(t.Context(), id); ok || err != nil {
@@ -49,7 +50,7 @@ func TestCut(t *testing.T) {
 	wantCut := func(id string, seq int64, at time.Time) {
 		t.Helper()
 		cut, ok, err := tail.Cut(t.Context(), id)
-		check(t, err)
+		must.OK(t, err)
 		if !ok || cut.Seq != seq || !cut.RestoredAt.Std().Equal(at) {
 			t.Errorf("for %s the history is cut back at %d, restored at %v, %v; want %d and %v", id, cut.Seq,
 				cut.RestoredAt, ok, seq, at)
@@ -61,7 +62,7 @@ func TestCut(t *testing.T) {
 	register(1)
 	now = hour(1)
 	_, err = db.NoteRestore(t.Context())
-	check(t, err)
+	must.OK(t, err)
 	wantCut(eventAt(hour(0.5)), 3, hour(1)) // after those of org, repo and commit
 	wantCut(eventAt(hour(1.9)), 3, hour(1)) // the clock of the host may have been behind
 	wantNoCut(eventAt(hour(2.1)))
@@ -72,7 +73,7 @@ func TestCut(t *testing.T) {
 	register(2)
 	now = hour(3)
 	restored, err := db.NoteRestore(t.Context())
-	check(t, err)
+	must.OK(t, err)
 	if len(restored) != 1 || restored[0].Org != "acme" || restored[0].Events != 5 || restored[0].At.Std() != hour(1) {
 		t.Errorf("got %+v, want the five events of acme", restored)
 	}

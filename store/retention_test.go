@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/proof"
 	"github.com/ledgerd/ledgerd/store"
@@ -17,7 +18,7 @@ import (
 func (l *timeline) keep(c ledger.RetentionChange) {
 	l.t.Helper()
 	_, err := l.ChangeRepo(l.t.Context(), "acme", "api", ledger.RepoChange{Retention: &c})
-	check(l.t, err)
+	must.OK(l.t, err)
 }
 
 func days(n int) *ledger.Duration { return new(ledger.Duration(time.Duration(n) * day)) }
@@ -28,7 +29,7 @@ func (l *timeline) addHook() ledger.Webhook {
 	hook, err := l.CreateWebhook(l.t.Context(), "acme", "api", ledger.NewWebhook{
 		URL: "https://hooks.example.com/", Events: []ledger.EventType{ledger.EventAttestation},
 	}, "whsec_secret")
-	check(l.t, err)
+	must.OK(l.t, err)
 	return hook
 }
 
@@ -59,12 +60,12 @@ func (l *timeline) wantEvent(id string, isKept bool) {
 func (l *timeline) decide(commit int) store.Decision {
 	l.t.Helper()
 	log, err := l.Log(l.t.Context(), "acme", 0)
-	check(l.t, err)
-	check(l.t, l.SaveCheckpoint(l.t.Context(), log, log.Leaves, []byte("signed")))
+	must.OK(l.t, err)
+	must.OK(l.t, l.SaveCheckpoint(l.t.Context(), log, log.Leaves, []byte("signed")))
 	d, err := l.Decide(l.t.Context(), store.DecisionQuery{
 		Org: "acme", Repo: "api", Commit: sha(commit), State: new(ledger.Attested), Validity: time.Hour,
 	})
-	check(l.t, err)
+	must.OK(l.t, err)
 	return d
 }
 
@@ -75,9 +76,9 @@ func TestRetentionPrunesEnvelopesAndEvents(t *testing.T) {
 	before, decided := l.commit(1), l.decide(1)
 	l.keep(ledger.RetentionChange{Envelopes: days(2), Events: days(4)})
 	log, err := l.Log(t.Context(), "acme", 0)
-	check(t, err)
+	must.OK(t, err)
 	root, err := l.Root(t.Context(), log, log.Leaves)
-	check(t, err)
+	must.OK(t, err)
 
 	l.pass(2*day - time.Minute)
 	l.wantEnvelope(old, true)
@@ -97,7 +98,7 @@ func TestRetentionPrunesEnvelopesAndEvents(t *testing.T) {
 		t.Errorf("the commit is\n%v\nafter pruning, want\n%v", after, before)
 	}
 	kept, err := l.Attestation(t.Context(), "acme", "api", old.ID)
-	check(t, err)
+	must.OK(t, err)
 	if kept.PayloadDigest != old.PayloadDigest || kept.Event != old.Event || !kept.Verification.EnvelopePruned {
 		t.Errorf("the record of the attestation is %+v after pruning, want %+v", kept, old)
 	}
@@ -105,9 +106,9 @@ func TestRetentionPrunesEnvelopesAndEvents(t *testing.T) {
 		t.Errorf("the root of the log is %v (%v) after pruning, want %v", now, err, root)
 	}
 	log, err = l.Log(t.Context(), "acme", 0)
-	check(t, err)
+	must.OK(t, err)
 	_, err = l.Tile(t.Context(), log, proof.Tile{Level: proof.Entries, Width: int(log.Size)})
-	check(t, err)
+	must.OK(t, err)
 }
 
 // Lists and streams leave out pruned events. Policies and other events that states follow from are
@@ -131,7 +132,7 @@ func TestPrunedEventsAreNotListed(t *testing.T) {
 			Type ledger.EventType `json:"type"`
 			ID   string           `json:"id"`
 		}
-		check(t, ledger.DecodeOpen(body, &e))
+		must.OK(t, ledger.DecodeOpen(body, &e))
 		l.wantEvent(e.ID, !e.Type.IsPrunable())
 		if !e.Type.IsPrunable() {
 			wantLeft++
@@ -178,8 +179,8 @@ func TestRetentionOfDeliveries(t *testing.T) {
 	l.wantEvent(a.Event, true)
 
 	_, due, err := l.Claim(t.Context(), hook.ID, 10, time.Minute)
-	check(t, err)
-	check(t, l.RecordOutcomes(t.Context(), []ledger.Outcome{{
+	must.OK(t, err)
+	must.OK(t, l.RecordOutcomes(t.Context(), []ledger.Outcome{{
 		Webhook: hook.ID, Delivery: due[0].ID, Status: ledger.DeliverySucceeded, Tries: due[0].Tries, Lease: due[0].Lease,
 	}}, 0))
 	l.pass(3*day - time.Minute)
@@ -201,21 +202,21 @@ func TestPurge(t *testing.T) {
 	a := l.attest(1, "test:go")
 	l.wantCode(l.PurgeRepo(ctx, "acme", "api"), ledger.CodeNotDeleted)
 	l.wantCode(l.PurgeOrg(ctx, "acme"), ledger.CodeNotDeleted)
-	check(t, l.DeleteRepo(ctx, "acme", "api"))
-	check(t, l.PurgeRepo(ctx, "acme", "~1"))
-	check(t, l.PurgeRepo(ctx, "acme", "~1"))
+	must.OK(t, l.DeleteRepo(ctx, "acme", "api"))
+	must.OK(t, l.PurgeRepo(ctx, "acme", "~1"))
+	must.OK(t, l.PurgeRepo(ctx, "acme", "~1"))
 	l.pass(time.Second)
 
 	_, err := l.Envelope(ctx, "acme", "~1", a.ID)
 	l.wantKept(err, false)
 	l.wantEvent(a.Event, false)
 	_, err = l.Attestation(ctx, "acme", "~1", a.ID)
-	check(t, err)
+	must.OK(t, err)
 	_, err = l.ChangeRepo(ctx, "acme", "~1", ledger.RepoChange{Name: new("api")})
 	l.wantCode(err, ledger.CodeArchived)
 
-	check(t, l.DeleteOrg(ctx, "acme"))
-	check(t, l.PurgeOrg(ctx, "~1"))
+	must.OK(t, l.DeleteOrg(ctx, "acme"))
+	must.OK(t, l.PurgeOrg(ctx, "~1"))
 	_, err = l.ChangeOrg(ctx, "~1", ledger.OrgChange{Name: new("acme")})
 	l.wantCode(err, ledger.CodeArchived)
 }
@@ -251,8 +252,8 @@ func TestPurgeAfterAWrongClock(t *testing.T) {
 	l.wall = l.wall.Add(-5 * time.Hour)
 	l.restart()
 	l.accept()
-	check(t, l.DeleteRepo(ctx, "acme", "api"))
-	check(t, l.PurgeRepo(ctx, "acme", "~1"))
+	must.OK(t, l.DeleteRepo(ctx, "acme", "api"))
+	must.OK(t, l.PurgeRepo(ctx, "acme", "~1"))
 	l.pass(time.Second)
 	_, err := l.Envelope(ctx, "acme", "~1", a.ID)
 	l.wantKept(err, false)
@@ -272,7 +273,7 @@ func TestPruningWaitsForDeliveries(t *testing.T) {
 	l.wantEvent(second.Event, true)
 	l.wantEvent(later.Event, true)
 
-	check(t, l.DeleteWebhook(ctx, "acme", "api", hook.ID))
+	must.OK(t, l.DeleteWebhook(ctx, "acme", "api", hook.ID))
 	l.settle()
 	l.wantEvent(second.Event, false)
 	l.wantEvent(later.Event, false)
@@ -282,24 +283,24 @@ func TestPruningWaitsForDeliveries(t *testing.T) {
 func TestRetentionIsOfOneRepo(t *testing.T) {
 	l, ctx := newTimeline(t), t.Context()
 	_, err := l.CreateRepo(ctx, "acme", ledger.NewRepo{Name: "web"}, "host")
-	check(t, err)
+	must.OK(t, err)
 	l.promote(1)
-	check(t, l.Close())
+	must.OK(t, l.Close())
 	db, err := sql.Open("sqlite", "file:"+l.path)
-	check(t, err)
+	must.OK(t, err)
 	defer db.Close()
 	_, err = db.Exec(`
 INSERT INTO events (id, org_id, seq, event_id, type, repo_id, at, body, salt, leaf)
 SELECT id + 1000 * n, org_id, (SELECT max(seq) FROM events) + n, event_id || n, 'radar', n, at, body, salt, leaf
 FROM events, (SELECT 1 AS n UNION ALL SELECT 2) WHERE id = (SELECT min(id) FROM events WHERE repo_id = 1);
 UPDATE orgs SET next_seq = next_seq + 2`)
-	check(t, err)
+	must.OK(t, err)
 	l.open()
 
 	l.keep(ledger.RetentionChange{Events: days(1)})
 	l.pass(day + time.Minute)
 	var left string
-	check(t, db.QueryRow(`
+	must.OK(t, db.QueryRow(`
 SELECT string_agg(repo_id || ':' || (length(body) > 0), ' ' ORDER BY repo_id) FROM events WHERE type = 'radar'`).
 		Scan(&left))
 	if left != "1:0 2:1" {
@@ -320,7 +321,7 @@ func TestOnePrunePrunesAll(t *testing.T) {
 			}
 			l.keep(keep)
 			l.wall, l.monotonic = l.wall.Add(2*day), l.monotonic+2*day
-			check(t, l.Prune(t.Context()))
+			must.OK(t, l.Prune(t.Context()))
 			l.wantEnvelope(newest, keep.Envelopes == nil)
 			l.wantEvent(newest.Event, keep.Events == nil)
 		})
@@ -335,7 +336,7 @@ func TestRetentionLimit(t *testing.T) {
 	for i, passes := range []time.Duration{day, time.Millisecond} {
 		l.wall, l.monotonic = l.wall.Add(passes), l.monotonic+passes
 		isKept := i == 0
-		check(t, l.Prune(t.Context()))
+		must.OK(t, l.Prune(t.Context()))
 		l.wantEnvelope(a, isKept)
 		l.wantEvent(a.Event, isKept)
 	}
@@ -345,12 +346,12 @@ func TestRetentionLimit(t *testing.T) {
 func TestRetentionKeepsEventsWithoutALeaf(t *testing.T) {
 	l := newTimeline(t)
 	a := l.attest(1, "test:go")
-	check(t, l.Close())
+	must.OK(t, l.Close())
 	db, err := sql.Open("sqlite", "file:"+l.path)
-	check(t, err)
+	must.OK(t, err)
 	_, err = db.Exec("UPDATE events SET leaf = NULL, salt = NULL WHERE event_id = '" + a.Event + "'")
-	check(t, err)
-	check(t, db.Close())
+	must.OK(t, err)
+	must.OK(t, db.Close())
 	l.open()
 	l.keep(ledger.RetentionChange{Events: days(1)})
 	l.pass(day + time.Minute)
@@ -364,24 +365,24 @@ func TestPurgeOfAnOrg(t *testing.T) {
 	a := l.attest(1, "test:go")
 	l.addHook()
 	_, err := l.CreateRepo(ctx, "acme", ledger.NewRepo{Name: "web"}, "host")
-	check(t, err)
-	check(t, l.DeleteRepo(ctx, "acme", "web"))
-	check(t, l.PurgeRepo(ctx, "acme", "~2"))
-	check(t, l.PurgeRepo(ctx, "acme", "~2"))
+	must.OK(t, err)
+	must.OK(t, l.DeleteRepo(ctx, "acme", "web"))
+	must.OK(t, l.PurgeRepo(ctx, "acme", "~2"))
+	must.OK(t, l.PurgeRepo(ctx, "acme", "~2"))
 	before, err := l.Repo(ctx, "acme", "~2")
-	check(t, err)
+	must.OK(t, err)
 
 	l.pass(time.Minute)
-	check(t, l.DeleteOrg(ctx, "acme"))
-	check(t, l.PurgeOrg(ctx, "~1"))
-	check(t, l.PurgeOrg(ctx, "~1"))
+	must.OK(t, l.DeleteOrg(ctx, "acme"))
+	must.OK(t, l.PurgeOrg(ctx, "~1"))
+	must.OK(t, l.PurgeOrg(ctx, "~1"))
 	l.pass(time.Second)
 	_, err = l.Envelope(ctx, "~1", "api", a.ID)
 	l.wantKept(err, false)
 	_, err = l.Event(ctx, "~1", a.Event)
 	l.wantKept(err, false)
 	after, err := l.Repo(ctx, "~1", "~2")
-	check(t, err)
+	must.OK(t, err)
 	if after.PurgedAt != before.PurgedAt || before.PurgedAt == 0 {
 		t.Errorf("the repo was purged at %s, want %s", after.PurgedAt, before.PurgedAt)
 	}

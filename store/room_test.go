@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store/internal/envelope"
@@ -50,7 +51,7 @@ func TestTooMuchOlderEvidence(t *testing.T) {
 		set[i] = stated("ci", 0, fmt.Sprint("test:", i), ledger.Pass)
 	}
 	w.wantAll(t, w.recordSet(t, set), "")
-	check(t, w.db.Write(t.Context(), sqldb.Write{Do: func(c *sqldb.Conn) error {
+	must.OK(t, w.db.Write(t.Context(), sqldb.Write{Do: func(c *sqldb.Conn) error {
 		return c.Run(`
 CREATE TEMP TABLE more AS SELECT * FROM attestations;
 UPDATE more SET id = id + 1000000, slot = 'sha256:old', attestation_id = 'att_0' || substr(attestation_id, 6),
@@ -73,7 +74,7 @@ DROP TABLE more`)
 	}
 	w.wantEvidence(t, 600)
 	c, err := w.Commit(t.Context(), "acme", "api", numbered(0))
-	check(t, err)
+	must.OK(t, err)
 	failed := c.Requirements[0].Reason
 	if !strings.Contains(failed, "test:5 failed") || !strings.Contains(failed, "test:6 failed") {
 		t.Errorf("the reason is %q, want both failures", failed)

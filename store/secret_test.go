@@ -6,12 +6,12 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/sqlite"
@@ -28,7 +28,7 @@ func secretKeys(t *testing.T, numbers ...byte) store.SecretKeys {
 		return store.SecretKeys{}
 	}
 	keys, err := store.ReadSecretKeys(strings.NewReader(file.String()))
-	check(t, err)
+	must.OK(t, err)
 	return keys
 }
 
@@ -42,10 +42,10 @@ func newSecretsFile(t *testing.T) secretsFile {
 	f := secretsFile{t, store.NewFile(t)}
 	f.with(nil, func(s *store.Store) {
 		_, err := s.CreateOrg(t.Context(), "acme")
-		check(t, err)
+		must.OK(t, err)
 		for n := range 5 {
 			_, err = s.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: fmt.Sprint("api-", n)}, "host")
-			check(t, err)
+			must.OK(t, err)
 		}
 	})
 	return f
@@ -54,19 +54,18 @@ func newSecretsFile(t *testing.T) secretsFile {
 // with opens the database with keys.
 func (f secretsFile) with(keys []byte, fn func(*store.Store)) {
 	f.t.Helper()
-	s, err := store.Open(f.t.Context(), f.path, store.Options{SecretKeys: secretKeys(f.t, keys...)})
-	check(f.t, err)
+	s := must.Get(store.Open(f.t.Context(), f.path, store.Options{SecretKeys: secretKeys(f.t, keys...)}))(f.t)
 	fn(s)
-	check(f.t, s.Close())
+	must.OK(f.t, s.Close())
 }
 
 // hook creates the nth webhook, whose secret is named after it.
 func (f secretsFile) hook(s *store.Store, n int) ledger.Webhook {
 	f.t.Helper()
 	hook := ledger.NewWebhook{URL: "https://ci.example.com/ledger"}
-	check(f.t, hook.Check())
+	must.OK(f.t, hook.Check())
 	w, err := s.CreateWebhook(f.t.Context(), "acme", fmt.Sprint("api-", n%5), hook, secretOf(n))
-	check(f.t, err)
+	must.OK(f.t, err)
 	return w
 }
 
@@ -76,9 +75,9 @@ func secretOf(n int) string { return fmt.Sprintf("whsec_secret-%d", n) }
 func (f secretsFile) run(statement string, args ...any) {
 	f.t.Helper()
 	db, err := sql.Open("sqlite", "file:"+f.path)
-	check(f.t, err)
+	must.OK(f.t, err)
 	_, err = db.Exec(statement, args...)
-	check(f.t, errors.Join(err, db.Close()))
+	must.OK(f.t, errors.Join(err, db.Close()))
 }
 
 // claims checks that a webhook is claimed with its secrets, or why it is not.
@@ -109,7 +108,7 @@ func TestSecretsAreEncrypted(t *testing.T) {
 		f.claims(s, plain, secretOf(1), "", "")
 		rotated = f.hook(s, 2)
 		_, err := s.RotateWebhook(t.Context(), "acme", rotated.Repo, rotated.ID, secretOf(3), time.Hour)
-		check(t, err)
+		must.OK(t, err)
 		for _, want := range []int{1, 0} { // only the plain one, once
 			if n, err := s.EncryptSecrets(t.Context()); n != want || err != nil {
 				t.Errorf("%d secrets are encrypted, %v; want %d", n, err, want)
@@ -127,7 +126,7 @@ func TestSecretsAreEncrypted(t *testing.T) {
 		}
 	})
 	f.with([]byte{2}, func(s *store.Store) {
-		check(t, s.CheckSecretKeys(t.Context()))
+		must.OK(t, s.CheckSecretKeys(t.Context()))
 		f.claims(s, plain, secretOf(1), "", "")
 		f.claims(s, rotated, secretOf(3), secretOf(2), "")
 	})
@@ -174,9 +173,9 @@ func TestSecretsThatCannotBeDecrypted(t *testing.T) {
 				w = f.hook(s, 2)
 				f.hook(s, 3)
 				_, err := s.RotateWebhook(t.Context(), "acme", w.Repo, w.ID, secretOf(4), time.Hour)
-				check(t, err)
+				must.OK(t, err)
 				_, err = s.PingWebhook(t.Context(), "acme", w.Repo, w.ID)
-				check(t, err)
+				must.OK(t, err)
 			})
 			if test.change != "" {
 				f.run(test.change)
@@ -202,7 +201,7 @@ func TestSecretsThatCannotBeDecrypted(t *testing.T) {
 
 				// A new secret needs none of the old keys.
 				_, err = s.RotateWebhook(t.Context(), "acme", w.Repo, w.ID, secretOf(5), 0)
-				check(t, err)
+				must.OK(t, err)
 				f.claims(s, w, secretOf(5), "", "")
 			})
 		})
@@ -217,7 +216,7 @@ func TestManySecrets(t *testing.T) {
 		for n := range 202 {
 			hooks = append(hooks, f.hook(s, n))
 		}
-		check(t, s.DeleteWebhook(t.Context(), "acme", hooks[99].Repo, hooks[99].ID))
+		must.OK(t, s.DeleteWebhook(t.Context(), "acme", hooks[99].Repo, hooks[99].ID))
 	})
 
 	f.with([]byte{1}, func(s *store.Store) {
@@ -254,13 +253,12 @@ func TestBackupHasNoPlainSecret(t *testing.T) {
 			f.with(test.keys, func(s *store.Store) {
 				w := f.hook(s, 1)
 				_, err := s.RotateWebhook(t.Context(), "acme", w.Repo, w.ID, secretOf(2), time.Hour)
-				check(t, err)
+				must.OK(t, err)
 				_, err = sqlite.Backup{From: f.path, To: copied}.Run(t.Context())
-				check(t, err)
+				must.OK(t, err)
 
 				for _, file := range []string{copied, f.path, f.path + "-wal"} {
-					content, err := os.ReadFile(file)
-					check(t, err)
+					content := must.Read(t, file)
 					found := bytes.Contains(content, []byte(secretOf(1))) || bytes.Contains(content, []byte(secretOf(2)))
 					if found != test.want && (file == copied || !test.want) {
 						t.Errorf("%s: the secrets are found: %t", filepath.Base(file), found)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -14,21 +15,21 @@ import (
 // encrypted within a minute, and what is logged of it.
 func TestTidyEncryptsSecrets(t *testing.T) {
 	keys, err := ReadSecretKeys(strings.NewReader(base64.StdEncoding.EncodeToString(make([]byte, 32))))
-	check(t, err)
+	must.OK(t, err)
 	var log bytes.Buffer
 	path := NewFile(t)
 	s, err := Open(t.Context(), path, Options{SecretKeys: keys, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	check(t, err)
+	must.OK(t, err)
 	defer s.Close()
 	_, err = s.CreateOrg(t.Context(), "acme")
-	check(t, err)
+	must.OK(t, err)
 	_, err = s.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
-	check(t, err)
+	must.OK(t, err)
 	other, err := Open(t.Context(), path, Options{})
-	check(t, err)
+	must.OK(t, err)
 	defer other.Close()
 	hook := ledger.NewWebhook{URL: "https://ci.example.com/ledger"}
-	check(t, hook.Check())
+	must.OK(t, hook.Check())
 
 	for _, step := range []struct {
 		name    string
@@ -42,11 +43,11 @@ func TestTidyEncryptsSecrets(t *testing.T) {
 		log.Reset()
 		if step.store != nil {
 			_, err := step.store.CreateWebhook(t.Context(), "acme", "api", hook, ledger.NewWebhookSecret())
-			check(t, err)
+			must.OK(t, err)
 		}
 		s.tidy(t.Context(), 0)
 
-		check(t, s.eachSecrets(t.Context(), func(batch []hookSecrets, _ int64) error {
+		must.OK(t, s.eachSecrets(t.Context(), func(batch []hookSecrets, _ int64) error {
 			for _, h := range batch {
 				if !h.areSealed(keys) {
 					t.Errorf("%s: a secret is in plain text", step.name)

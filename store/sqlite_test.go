@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity/sigstore"
@@ -24,11 +25,7 @@ func newSQLite(t testing.TB) storetest.Database { return sqliteFile(storetest.Ne
 func (f sqliteFile) Open(t testing.TB, o store.Options) *store.Store {
 	t.Helper()
 	o.ParseRoot = sigstore.ParseRoot
-	s, err := store.Open(context.Background(), string(f), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return must.Get(store.Open(context.Background(), string(f), o))(t)
 }
 
 func TestOnSQLite(t *testing.T) { storetest.Run(t, newSQLite) }
@@ -36,13 +33,13 @@ func TestOnSQLite(t *testing.T) { storetest.Run(t, newSQLite) }
 func BenchmarkOpen(b *testing.B) {
 	file := newSQLite(b)
 	for b.Loop() {
-		check(b, file.Open(b, store.Options{}).Close())
+		must.OK(b, file.Open(b, store.Options{}).Close())
 	}
 }
 
 func BenchmarkCreate(b *testing.B) {
 	for b.Loop() {
-		check(b, sqliteFile(filepath.Join(b.TempDir(), "new.db")).Open(b, store.Options{}).Close())
+		must.OK(b, sqliteFile(filepath.Join(b.TempDir(), "new.db")).Open(b, store.Options{}).Close())
 	}
 }
 
@@ -113,18 +110,8 @@ func TestSizePerRegistrationInCrowdedDirectory(t *testing.T) {
 func (f sqliteFile) size(t *testing.T) (n int64) {
 	t.Helper()
 	for _, suffix := range []string{"", "-wal"} {
-		info, err := os.Stat(string(f) + suffix)
-		if err != nil {
-			t.Fatal(err)
-		}
+		info := must.Get(os.Stat(string(f) + suffix))(t)
 		n += info.Size()
 	}
 	return n
-}
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

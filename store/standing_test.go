@@ -3,6 +3,7 @@ package store_test
 import (
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 )
@@ -12,9 +13,9 @@ func TestHistoryDoesNotExpire(t *testing.T) {
 	l := newTimeline(t)
 	contract, err := policy.Parse([]byte(`{"requirements":[{"state":"ATTESTED","predicate":"test:*","max_age":"24h"},
 {"state":"DEPLOYED","predicate":"deploy:prod"}]}`))
-	check(t, err)
+	must.OK(t, err)
 	_, err = l.SetPolicy(t.Context(), "acme", "api", contract, 2, "host")
-	check(t, err)
+	must.OK(t, err)
 	wantExpiring := func(when string, want int) {
 		t.Helper()
 		if got := l.rows("SELECT count(*) FROM commits WHERE expires > 0"); got != want {
@@ -44,9 +45,9 @@ func TestFaultStandingUnderAPolicyOfAWrongTime(t *testing.T) {
 		t.Helper()
 		contract, err := policy.Parse([]byte(`{"requirements":[{"state":"ATTESTED","predicate":"test:*"` + maxAge + `},
 {"state":"DEPLOYED","predicate":"deploy:prod"}]}`))
-		check(t, err)
+		must.OK(t, err)
 		_, err = l.SetPolicy(t.Context(), "acme", "api", contract, 0, "host")
-		check(t, err)
+		must.OK(t, err)
 	}
 	wantStanding := func(want ledger.State) {
 		t.Helper()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -48,13 +49,13 @@ func newTimeline(t *testing.T) *timeline {
 	l.open()
 	t.Cleanup(func() { l.Close() })
 	_, err := l.CreateOrg(t.Context(), "acme")
-	check(t, err)
+	must.OK(t, err)
 	_, err = l.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
-	check(t, err)
+	must.OK(t, err)
 	contract, err := policy.Parse([]byte(timelinePolicy))
-	check(t, err)
+	must.OK(t, err)
 	_, err = l.SetPolicy(t.Context(), "acme", "api", contract, 0, "host")
-	check(t, err)
+	must.OK(t, err)
 	return l
 }
 
@@ -64,14 +65,14 @@ func (l *timeline) open() {
 		Now: func() time.Time { return l.wall }, Monotonic: func() time.Duration { return l.monotonic },
 		Logger: slog.New(slog.NewTextHandler(&l.log, nil)),
 	})
-	check(l.t, err)
+	must.OK(l.t, err)
 	l.Store = s
 }
 
 // restart opens the database again. A new process has another monotonic time.
 func (l *timeline) restart() {
 	l.t.Helper()
-	check(l.t, l.Close())
+	must.OK(l.t, l.Close())
 	l.monotonic = time.Minute
 	l.open()
 }
@@ -97,18 +98,17 @@ func (l *timeline) pass(d time.Duration) {
 
 func (l *timeline) settle() {
 	l.t.Helper()
-	check(l.t, l.Settle(l.t.Context()))
-	check(l.t, l.Prune(l.t.Context()))
+	must.OK(l.t, l.Settle(l.t.Context()))
+	must.OK(l.t, l.Prune(l.t.Context()))
 }
 
 func (l *timeline) attest(commit int, predicate string) ledger.AttestationRecord {
 	l.t.Helper()
 	l.n++
-	dn, err := identity.ParseDN("cn=ci,ou=build,o=acme")
-	check(l.t, err)
+	dn := must.Get(identity.ParseDN("cn=ci,ou=build,o=acme"))(l.t)
 	payload := fmt.Appendf(nil, "statement %d", l.n)
 	_, version, err := l.Keyring(l.t.Context(), "acme")
-	check(l.t, err)
+	must.OK(l.t, err)
 	rec, _, err := l.Record(l.t.Context(), "acme", "api", &attestation.Attestation{
 		Outcome: attestation.Outcome{Predicate: predicate, Result: ledger.Result{Status: ledger.Pass}},
 		Commit:  sha(commit), PredicateType: attestation.ResultPredicateType,
@@ -116,7 +116,7 @@ func (l *timeline) attest(commit int, predicate string) ledger.AttestationRecord
 		Payload: payload, PayloadDigest: sha256.Sum256(payload),
 		Envelope: []byte(`{"payload":"` + base64.StdEncoding.EncodeToString(payload) + `"}`),
 	}, version)
-	check(l.t, err)
+	must.OK(l.t, err)
 	return rec
 }
 
@@ -131,7 +131,7 @@ func (l *timeline) promote(commit int) {
 func (l *timeline) commit(commit int) ledger.Commit {
 	l.t.Helper()
 	c, err := l.Commit(l.t.Context(), "acme", "api", sha(commit))
-	check(l.t, err)
+	must.OK(l.t, err)
 	return c
 }
 
@@ -161,10 +161,10 @@ type timedEvent struct {
 func (l *timeline) events() []timedEvent {
 	l.t.Helper()
 	page, err := l.Events(l.t.Context(), "acme", store.EventFilter{Query: store.Query{Limit: 500}})
-	check(l.t, err)
+	must.OK(l.t, err)
 	events := make([]timedEvent, len(page.Data))
 	for i, body := range page.Data {
-		check(l.t, json.Unmarshal(body, &events[i]))
+		must.OK(l.t, json.Unmarshal(body, &events[i]))
 	}
 	return events
 }
@@ -175,7 +175,7 @@ func (l *timeline) wantOrder() {
 	l.t.Helper()
 	events := l.events()
 	tail, err := l.Tail(l.t.Context(), "acme")
-	check(l.t, err)
+	must.OK(l.t, err)
 	for i, e := range events {
 		if i > 0 && e.ID <= events[i-1].ID {
 			l.t.Errorf("event %d has id %s, after %s", i, e.ID, events[i-1].ID)
@@ -209,7 +209,7 @@ func (l *timeline) attestations(f store.AttestationFilter) (list []ledger.Attest
 	l.t.Helper()
 	for f.Limit = 2; ; {
 		page, err := l.Attestations(l.t.Context(), "acme", "api", f)
-		check(l.t, err)
+		must.OK(l.t, err)
 		list = append(list, page.Data...)
 		if f.Cursor = page.NextCursor; f.Cursor == "" {
 			return list
@@ -220,10 +220,9 @@ func (l *timeline) attestations(f store.AttestationFilter) (list []ledger.Attest
 // rows returns the number that a query returns.
 func (l *timeline) rows(query string) (n int) {
 	l.t.Helper()
-	db, err := sql.Open("sqlite", l.path)
-	check(l.t, err)
+	db := must.Get(sql.Open("sqlite", l.path))(l.t)
 	defer db.Close()
-	check(l.t, db.QueryRow(query).Scan(&n))
+	must.OK(l.t, db.QueryRow(query).Scan(&n))
 	return n
 }
 
@@ -244,7 +243,7 @@ func (l *timeline) webhook() string {
 	l.t.Helper()
 	w, err := l.CreateWebhook(l.t.Context(), "acme", "api", ledger.NewWebhook{URL: timelineHook,
 		Events: []ledger.EventType{ledger.EventAttestation}}, ledger.NewWebhookSecret())
-	check(l.t, err)
+	must.OK(l.t, err)
 	return w.ID
 }
 
@@ -253,7 +252,7 @@ func (l *timeline) webhook() string {
 func (l *timeline) fail(hook string, retry time.Duration) int {
 	l.t.Helper()
 	_, due, err := l.Claim(l.t.Context(), hook, 100, 30*time.Second)
-	check(l.t, err)
+	must.OK(l.t, err)
 	outcomes := make([]ledger.Outcome, len(due))
 	for i, d := range due {
 		outcomes[i] = ledger.Outcome{
@@ -262,6 +261,6 @@ func (l *timeline) fail(hook string, retry time.Duration) int {
 			Attempt: ledger.Attempt{At: l.Now(), Error: "500", Request: ledger.AttemptRequest{URL: timelineHook}},
 		}
 	}
-	check(l.t, l.RecordOutcomes(l.t.Context(), outcomes, 0))
+	must.OK(l.t, l.RecordOutcomes(l.t.Context(), outcomes, 0))
 	return len(due)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store/radarindex"
@@ -19,7 +20,7 @@ const sizeOfTip = 720
 func openAgain(t *testing.T, path string, o Options) *Store {
 	t.Helper()
 	s, err := Open(t.Context(), path, o)
-	check(t, err)
+	must.OK(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -28,7 +29,7 @@ func openAgain(t *testing.T, path string, o Options) *Store {
 func preview(t *testing.T, s *Store, repo string) (branches []string, truncated bool) {
 	t.Helper()
 	result, err := s.PreviewOverlaps(t.Context(), "acme", repo, ledger.RadarQuery{Registration: changesF("new")})
-	check(t, err)
+	must.OK(t, err)
 	for _, o := range result.Overlaps {
 		branches = append(branches, o.Other.Branch)
 	}
@@ -49,9 +50,9 @@ func TestRadarSeesChangesOfOtherProcesses(t *testing.T) {
 	wantPreview("four", "three", "two", "one")
 	push(numbered(6), "two")
 	wantPreview("two", "four", "three", "one")
-	check(t, s.Withdraw(t.Context(), "acme", "api", numbered(5)))
+	must.OK(t, s.Withdraw(t.Context(), "acme", "api", numbered(5)))
 	wantPreview("two", "three", "one")
-	check(t, s.Withdraw(t.Context(), "acme", "api", numbered(0)))
+	must.OK(t, s.Withdraw(t.Context(), "acme", "api", numbered(0)))
 	wantPreview("two", "three")
 }
 
@@ -61,7 +62,7 @@ func (s *Store) path(t *testing.T) string {
 	path, err := read(t.Context(), s, byOrg(""), func(rd reader) (path string, err error) {
 		return path, rd.Row("SELECT file FROM pragma_database_list WHERE name = 'main'").Scan(&path)
 	})
-	check(t, err)
+	must.OK(t, err)
 	return path
 }
 
@@ -70,11 +71,11 @@ func (s *Store) path(t *testing.T) string {
 func TestRadarMemoryLimitKeepsLatestTips(t *testing.T) {
 	s := openAgain(t, NewFile(t), Options{RadarMemory: 20 * (sizeOfTip + 50)})
 	_, err := s.CreateOrg(t.Context(), "acme")
-	check(t, err)
+	must.OK(t, err)
 	push := func(repo string, i int) ledger.Commit {
 		t.Helper()
 		c, _, err := s.Register(t.Context(), "acme", repo, numbered(i), changesF(fmt.Sprint("branch", i)))
-		check(t, err)
+		must.OK(t, err)
 		return c
 	}
 
@@ -89,7 +90,7 @@ func TestRadarMemoryLimitKeepsLatestTips(t *testing.T) {
 
 	for _, repo := range []string{"api", "web"} {
 		_, err = s.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: repo}, "host")
-		check(t, err)
+		must.OK(t, err)
 		for i := range tips {
 			push(repo, i)
 		}
@@ -105,7 +106,7 @@ func TestRadarMemoryLimitKeepsLatestTips(t *testing.T) {
 	}
 
 	for i := range tips - 3 {
-		check(t, s.Withdraw(t.Context(), "acme", "web", numbered(tips-i)))
+		must.OK(t, s.Withdraw(t.Context(), "acme", "web", numbered(tips-i)))
 	}
 	preview(t, s, "web") // notices that there is space again
 	if branches, truncated := preview(t, s, "web"); len(branches) != 4 || truncated {
@@ -121,7 +122,7 @@ func TestTooLargeTipIsNotIndexed(t *testing.T) {
 		large.Changes = append(large.Changes, radar.Change{Path: fmt.Sprint("file", i), Status: "M"})
 	}
 	_, _, err := s.Register(t.Context(), "acme", "api", numbered(7), large)
-	check(t, err)
+	must.OK(t, err)
 
 	for range 2 {
 		branches, truncated := preview(t, s, "api")
@@ -150,12 +151,12 @@ func TestKnownOverlapsOfUnindexedTipsStayOpen(t *testing.T) {
 	open := func() int {
 		t.Helper()
 		list, err := s.Overlaps(t.Context(), "acme", "api", RadarFilter{Query: Query{Limit: 10}, Commit: numbered(2)})
-		check(t, err)
+		must.OK(t, err)
 		return len(list.Data)
 	}
 
 	c, _, err := s.Register(t.Context(), "acme", "api", numbered(2), changesF("three"))
-	check(t, err)
+	must.OK(t, err)
 	if n := open(); n != 2 || len(c.Radar.Overlaps) != 2 || c.Overlaps["MEDIUM"] != 2 {
 		t.Errorf("%d open overlaps, want 2; the registration returned %d and the counts %v",
 			n, len(c.Radar.Overlaps), c.Overlaps)
@@ -163,7 +164,7 @@ func TestKnownOverlapsOfUnindexedTipsStayOpen(t *testing.T) {
 
 	_, _, err = s.Register(t.Context(), "acme", "api", numbered(2),
 		ledger.Registration{Branch: "three", Changes: []radar.Change{{Path: "other", Status: "M"}}})
-	check(t, err)
+	must.OK(t, err)
 	if n := open(); n != 0 {
 		t.Errorf("after changing another file: %d open overlaps, want 0", n)
 	}
@@ -191,8 +192,8 @@ func TestIndexCatchesUpBeyondItsLimit(t *testing.T) {
 // of seq. It passes the changes of live tips.
 func TestTipSource(t *testing.T) {
 	s, push := openWithTips(t, Options{})
-	check(t, s.Withdraw(t.Context(), "acme", "api", numbered(1))) // seq 4
-	push(numbered(4), "four")                                     // seq 5
+	must.OK(t, s.Withdraw(t.Context(), "acme", "api", numbered(1))) // seq 4
+	push(numbered(4), "four")                                       // seq 5
 
 	var visited []string
 	visit := func(tip radarindex.Tip, changes []radar.Change) error {
@@ -201,13 +202,13 @@ func TestTipSource(t *testing.T) {
 	}
 
 	source := tipSource{s}
-	check(t, source.Since(t.Context(), 1, 3, visit))
+	must.OK(t, source.Since(t.Context(), 1, 3, visit))
 	if got, want := strings.Join(visited, " "), "two 4 0 four 5 1"; got != want {
 		t.Errorf("Since visited %s, want %s", got, want)
 	}
 	visited = nil
 	last, err := source.Live(t.Context(), 1, visit)
-	check(t, err)
+	must.OK(t, err)
 	slices.Sort(visited) // two may have been opened in the same millisecond
 	if got, want := strings.Join(visited, " "), "four 5 1 one 1 1 three 3 1"; got != want || last != 5 {
 		t.Errorf("Live visited %s, last %d; want %s, last 5", got, last, want)

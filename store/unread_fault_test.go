@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store"
 )
@@ -23,12 +24,12 @@ func TestFaultErrorAfterTheWriteSaysSo(t *testing.T) {
 		}
 		return time.Now()
 	}})
-	check(t, err)
+	must.OK(t, err)
 	defer s.Close()
 	_, err = s.CreateOrg(t.Context(), "acme")
-	check(t, err)
+	must.OK(t, err)
 	_, err = s.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
-	check(t, err)
+	must.OK(t, err)
 
 	failing := func(moment int, do func(context.Context) error) error {
 		var ctx context.Context

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -30,9 +31,9 @@ func newJudged(t *testing.T) *judged {
 	})
 	t.Cleanup(func() { j.Close() })
 	_, err := j.CreateOrg(t.Context(), "acme")
-	check(t, err)
+	must.OK(t, err)
 	_, err = j.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
-	check(t, err)
+	must.OK(t, err)
 	return j
 }
 
@@ -42,20 +43,19 @@ func (j *judged) setWhere(expression string) {
 	c, err := policy.ParseStored(fmt.Appendf(nil, `{"requirements":[
 		{"state":"ATTESTED","predicate":"test:*","where":%q,"max_age":"24h"},
 		{"state":"PROMOTABLE","predicate":"review:*"}],"targets":"all"}`, expression))
-	check(j.t, err)
+	must.OK(j.t, err)
 	_, err = j.SetPolicy(j.t.Context(), "acme", "api", c, 0, "host")
-	check(j.t, err)
+	must.OK(j.t, err)
 }
 
 // attest records a pass of test:go, with a level, on the first commit.
 func (j *judged) attest(level int) {
 	j.t.Helper()
 	j.now = j.now.Add(time.Second) // another statement
-	dn, err := identity.ParseDN("cn=ci,o=acme")
-	check(j.t, err)
+	dn := must.Get(identity.ParseDN("cn=ci,o=acme"))(j.t)
 	payload := fmt.Appendf(nil, `{"predicate": {"level": %d, "at": %d}}`, level, j.now.Unix())
 	_, version, err := j.Keyring(j.t.Context(), "acme")
-	check(j.t, err)
+	must.OK(j.t, err)
 	_, _, err = j.Record(j.t.Context(), "acme", "api", &attestation.Attestation{
 		Outcome: attestation.Outcome{Predicate: "test:go", Result: ledger.Result{Status: ledger.Pass}},
 		Commit:  sha(0), PredicateType: attestation.ResultPredicateType, Payload: payload,
@@ -63,7 +63,7 @@ func (j *judged) attest(level int) {
 		Signer:        identity.Signer{DN: dn, Identity: "idn_made", Key: sha256.Sum256([]byte(dn.CN))},
 		Envelope:      []byte(`{"payload":"` + base64.StdEncoding.EncodeToString(payload) + `"}`),
 	}, version)
-	check(j.t, err)
+	must.OK(j.t, err)
 }
 
 // want checks the state of the first commit, the reason of its first requirement, and the
@@ -71,7 +71,7 @@ func (j *judged) attest(level int) {
 func (j *judged) want(state ledger.State, reason string, transitions int) {
 	j.t.Helper()
 	c, err := j.Commit(j.t.Context(), "acme", "api", sha(0))
-	check(j.t, err)
+	must.OK(j.t, err)
 	if r := c.Requirements[0]; c.State != state || !strings.Contains(r.Reason, reason) ||
 		len(c.Transitions) != transitions {
 		j.t.Errorf("the commit is %s after %d transitions because %q, want %s, %d and %q", c.State, len(c.Transitions),
@@ -81,15 +81,15 @@ func (j *judged) want(state ledger.State, reason string, transitions int) {
 
 func (j *judged) settle() {
 	j.t.Helper()
-	check(j.t, j.Settle(j.t.Context()))
+	must.OK(j.t, j.Settle(j.t.Context()))
 }
 
 func TestWhereOfAPrunedEnvelope(t *testing.T) {
 	j := newJudged(t)
 	j.attest(1)
-	check(t, j.Run(t.Context(), "UPDATE repos SET keep_envelopes = 60000")) // shorter than evidence is valid
+	must.OK(t, j.Run(t.Context(), "UPDATE repos SET keep_envelopes = 60000")) // shorter than evidence is valid
 	j.now = j.now.Add(2 * time.Minute)
-	check(t, j.Prune(t.Context()))
+	must.OK(t, j.Prune(t.Context()))
 	j.setWhere("predicate.level == 1")
 	j.want(ledger.Attested, "not evaluated yet", 2)
 	j.settle()
@@ -106,7 +106,7 @@ func TestBatchWithoutVerdictsWaitsFault(t *testing.T) {
 	j.attest(1)
 	j.setWhere("predicate.level == 1")
 	stuck, err := j.ReevaluateBatch(t.Context(), "acme", "api")
-	check(t, err)
+	must.OK(t, err)
 	if !stuck {
 		t.Error("the batch was settled without verdicts")
 	}
@@ -144,22 +144,22 @@ func TestLostVerdictsFault(t *testing.T) {
 
 	register := func() {
 		_, _, err := j.Register(t.Context(), "acme", "api", sha(0), ledger.Registration{Branch: "topic"})
-		check(t, err)
+		must.OK(t, err)
 	}
-	check(t, j.LoseVerdicts(t.Context()))
+	must.OK(t, j.LoseVerdicts(t.Context()))
 	register()
 	j.want(ledger.Attested, "not evaluated yet", 2)
 	j.settle()
 	j.want(ledger.Attested, "met by", 2)
 
 	// An attestation is only recorded when all verdicts are known.
-	check(t, j.LoseVerdicts(t.Context()))
+	must.OK(t, j.LoseVerdicts(t.Context()))
 	j.attest(0)
 	j.want(ledger.Validating, "where", 3)
 	j.attest(1)
 
 	// The state also waits when evidence expires, and then falls because of it.
-	check(t, j.LoseVerdicts(t.Context()))
+	must.OK(t, j.LoseVerdicts(t.Context()))
 	j.now = j.now.Add(25 * time.Hour)
 	j.settle()
 	j.settle()

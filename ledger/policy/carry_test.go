@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -14,9 +15,7 @@ import (
 func TestOldCarriedEvidenceOfAnotherSlot(t *testing.T) {
 	c, err := Parse([]byte(`{"requirements":[{"state":"ATTESTED","predicate":"scan:image","accept":["pass"],
 		"carry":["tree"],"where":"predicate.deep"}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	const day, month = ledger.Time(24 * 3600 * 1000), 30
 	ci := mustDN(t, "cn=ci")
 

@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"pgregory.net/rapid"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 )
@@ -92,9 +93,7 @@ func TestParseContract(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, err := Parse([]byte(test.document))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if got := string(c.Canonical()); got != test.canonical {
 				t.Errorf("got  %s\nwant %s", got, test.canonical)
 			}
@@ -334,9 +333,7 @@ func TestDefaultContract(t *testing.T) {
 		{"name":"review","state":"PROMOTABLE","predicate":"review:*","exclude_author":true,"distinct_from":["ATTESTED"],
 			"carry":["tree"]},
 		{"name":"deploy","state":"DEPLOYED","predicate":"deploy:prod","distinct_from":["PROMOTABLE"]}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if got := Default(); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %s", got.Canonical())
 	}
@@ -394,9 +391,7 @@ func TestDigest(t *testing.T) {
 
 func TestNeedsChanges(t *testing.T) {
 	example, err := Parse([]byte(exampleContract))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if !example.NeedsChanges() || Default().NeedsChanges() {
 		t.Error("only a contract with paths needs changes")
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -15,9 +16,7 @@ func TestDecideListsWhatCountsForRequirementsThatAreMet(t *testing.T) {
 		{"state":"PROMOTABLE","name":"review","predicate":"review:*","threshold":2},
 		{"state":"PROMOTABLE","name":"scan","predicate":"scan:*"},
 		{"state":"PROMOTABLE","name":"docs","predicate":"docs:*","branches":["release/*"]}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	with := func(id string, e Evidence) Evidence { e.Attestation = id; return e }
 	carried := with("att_5", signed(ci, "build:go", ledger.Pass))
 	carried.Source = 1

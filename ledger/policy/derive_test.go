@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 )
@@ -54,9 +55,7 @@ const (
 func mustParse(t testing.TB, requirements ...string) Contract {
 	t.Helper()
 	c, err := Parse([]byte(`{"requirements":[` + strings.Join(requirements, ",") + `]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return c
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/radar"
@@ -74,9 +75,7 @@ func drawRequirement(t *rapid.T) Requirement {
 func drawPatterns(t *rapid.T, texts []string) (patterns []identity.Pattern) {
 	for _, s := range texts {
 		p, err := identity.ParsePattern(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		patterns = append(patterns, p)
 	}
 	return patterns

@@ -4,17 +4,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
 func mustDN(t *testing.T, text string) identity.DN {
 	t.Helper()
-	dn, err := identity.ParseDN(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return dn
+	return must.Get(identity.ParseDN(text))(t)
 }
 
 // A requirement says why a merge that is claimed carries nothing: the claim came too early, or
@@ -22,9 +19,7 @@ func mustDN(t *testing.T, text string) identity.DN {
 func TestReasonNamesUselessClaims(t *testing.T) {
 	c, err := Parse([]byte(`{"requirements":[{"state":"ATTESTED","predicate":"test:go","signers":["cn=ci"],
 		"carry":["merge"],"carry_signers":["cn=queue"]}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	source := Source{Commit: strings.Repeat("a", 40), Proven: true}
 	early := MergeClaim{Attestation: "att_1", Signer: mustDN(t, "cn=queue"), ParentState: ledger.Validating}
 	inTime := MergeClaim{Attestation: "att_2", Signer: mustDN(t, "cn=queue"), ParentState: ledger.Attested}
@@ -65,9 +60,7 @@ func TestReasonNamesUselessClaims(t *testing.T) {
 func TestReasonNamesDistrustedEvidence(t *testing.T) {
 	c, err := Parse([]byte(`{"requirements":[{"state":"ATTESTED","predicate":"test:*"},
 		{"state":"ATTESTED","predicate":"build:x"},{"state":"ATTESTED","predicate":"test:go","paths":["a"]}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	pass := ledger.Result{Status: ledger.Pass}
 	attestations := []ledger.AttestationRecord{
 		{Predicate: "test:go", Identity: "cn=ci", Result: pass, Distrusted: true},

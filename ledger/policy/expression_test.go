@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 )
@@ -59,9 +60,7 @@ func TestExpressionsOfEvidence(t *testing.T) {
 		{"state":"PROMOTABLE","predicate":"test:go","signers":["cn=x"],"where":"predicate.a"},
 		{"state":"PROMOTABLE","predicate":"review:*"},
 		{"state":"DEPLOYED","type":"https://example.com/*","where":"predicate.c"}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if !c.NeedsVerdicts() || policy.Default().NeedsVerdicts() {
 		t.Error("the contract needs verdicts, and the default one needs none")
 	}

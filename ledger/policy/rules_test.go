@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 )
@@ -14,18 +15,14 @@ func TestRules(t *testing.T) {
 	const stored = `{"requirements":[],"targets":"all","radar":{"enabled":true,"notify":"LOW","block":"none",` +
 		`"ignore":null,"max_age":"720h"}}`
 	old, err := ParseStored([]byte(stored))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if again, err := ParseStored(old.Canonical()); old.Rules != 0 || strings.Contains(string(old.Canonical()), "rules") ||
 		err != nil || again.Digest() != old.Digest() {
 		t.Errorf("a stored contract is read with the rules %d, as %s: %v", old.Rules, old.Canonical(), err)
 	}
 
 	sent, err := Parse(old.Canonical())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if want := `{"rules":2,` + string(old.Canonical()[1:]); sent.Rules != Rules || string(sent.Canonical()) != want {
 		t.Errorf("it is sent back as %s, want %s", sent.Canonical(), want)
 	}
@@ -99,9 +96,7 @@ func TestFailedBuildsDoNotLink(t *testing.T) {
 // With artifacts.signers, the signer alone decides, by any rules.
 func TestLinkRefusalByName(t *testing.T) {
 	builders, err := identity.ParsePattern("ou=build")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, rules := range []int{0, Rules} {
 		c := Contract{Rules: rules, Artifacts: ArtifactRule{Signers: []identity.Pattern{builders}}}
 		if refusal, warning := c.LinkRefusal("test:image", ledger.Fail, identity.DN{CN: "ci", OU: "build"},

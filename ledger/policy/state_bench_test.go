@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/internal/glob"
@@ -193,9 +194,7 @@ func worstContract(b *testing.B, requirement func(i int) string, carry bool) Con
 	}
 	c, err := Parse([]byte(`{"exceptions":{"signers":["o=acme"],"max_duration":"30d"},` +
 		`"requirements":[` + strings.Join(requirements, ",") + `]}`))
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.OK(b, err)
 	return c
 }
 

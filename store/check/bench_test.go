@@ -5,6 +5,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/store/check"
 )
 
@@ -21,15 +22,15 @@ func BenchmarkCheck(b *testing.B) {
 		if path == "" {
 			path = d.path
 		} else {
-			ok(b, os.Rename(d.path, path))
-			ok(b, os.Rename(d.keys, path+"-keys"))
+			must.OK(b, os.Rename(d.path, path))
+			must.OK(b, os.Rename(d.keys, path+"-keys"))
 		}
 	}
 
 	var checked int64
 	for b.Loop() {
 		report, err := check.Run(b.Context(), path, check.Options{})
-		ok(b, err)
+		must.OK(b, err)
 		if report.Found > 0 {
 			b.Fatalf("problems: %v", report.Problems)
 		}

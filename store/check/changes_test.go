@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger/proof"
 )
 
@@ -379,7 +380,7 @@ func rewrite(seq int) func(testing.TB, *sql.DB) {
 		t.Helper()
 		var id int64
 		var body []byte
-		ok(t, db.QueryRow(`
+		must.OK(t, db.QueryRow(`
 SELECT id, body FROM events WHERE seq = CASE WHEN ?1 < 0 THEN (SELECT max(seq) FROM events) + 1 + ?1 ELSE ?1 END`, seq).
 			Scan(&id, &body))
 		body = bytes.Replace(body, []byte(`"timestamp":"2`), []byte(`"timestamp":"3`), 1)
@@ -387,7 +388,7 @@ SELECT id, body FROM events WHERE seq = CASE WHEN ?1 < 0 THEN (SELECT max(seq) F
 		rand.Read(salt[:])
 		leaf := proof.HashBody(salt, body)
 		_, err := db.Exec("UPDATE events SET body = ?, salt = ?, leaf = ? WHERE id = ?", body, salt[:], leaf[:], id)
-		ok(t, err)
+		must.OK(t, err)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store"
@@ -19,13 +20,12 @@ import (
 // A damaged block is a problem, wherever it is.
 func TestDamagedFile(t *testing.T) {
 	d := newDatabase(t, 60)
-	content, err := os.ReadFile(d.path)
-	ok(t, err)
+	content := must.Read(t, d.path)
 	for block := 5; block < len(content)/4096; block += 7 {
 		damaged := bytes.Clone(content)
 		copy(damaged[block*4096:], make([]byte, 4096))
 		path := filepath.Join(t.TempDir(), "damaged.db")
-		ok(t, os.WriteFile(path, damaged, 0o600))
+		must.OK(t, os.WriteFile(path, damaged, 0o600))
 		report, err := check.Run(t.Context(), path, check.Options{})
 		if err == nil && report.Found == 0 {
 			t.Errorf("block %d is zero, and nothing was found", block)
@@ -36,18 +36,15 @@ func TestDamagedFile(t *testing.T) {
 // A check changes no file, also if it is read-only.
 func TestCheckWritesNothing(t *testing.T) {
 	d := newDatabase(t, 3)
-	before, err := os.ReadFile(d.path)
-	ok(t, err)
+	before := must.Read(t, d.path)
 	folder := filepath.Dir(d.path)
-	ok(t, os.Chmod(folder, 0o500))
+	must.OK(t, os.Chmod(folder, 0o500))
 	defer os.Chmod(folder, 0o700)
 	if lines := d.problems(t); len(lines) > 0 {
 		t.Errorf("problems: %q", lines)
 	}
-	after, err := os.ReadFile(d.path)
-	ok(t, err)
-	files, err := os.ReadDir(folder)
-	ok(t, err)
+	after := must.Read(t, d.path)
+	files := must.Get(os.ReadDir(folder))(t)
 	if !bytes.Equal(before, after) || len(files) != 2 {
 		t.Errorf("the check has changed the folder: %v", files)
 	}
@@ -63,23 +60,22 @@ func TestCheckOfALiveDatabase(t *testing.T) {
 // testLiveCheck checks a database, and changes it during a step.
 func testLiveCheck(t *testing.T, during string) {
 	d := newDatabase(t, 3)
-	s, err := store.Open(t.Context(), d.path, store.Options{})
-	ok(t, err)
+	s := must.Get(store.Open(t.Context(), d.path, store.Options{}))(t)
 	defer s.Close()
 
 	var changed sync.Once
 	change := func() {
 		contract, err := policy.Parse([]byte(`{"requirements":[{"state":"ATTESTED","predicate":"test:go"}]}`))
-		ok(t, err)
+		must.OK(t, err)
 		_, err = s.SetPolicy(t.Context(), "acme", "api", contract, 0, "host")
-		ok(t, err)
+		must.OK(t, err)
 		for n := range 2 {
 			_, _, err = s.Register(t.Context(), "acme", "api", sha(n), ledger.Registration{Branch: "changed"})
-			ok(t, err)
+			must.OK(t, err)
 		}
 		identities, err := s.Identities(t.Context(), "acme", store.Query{Limit: 1})
-		ok(t, err)
-		ok(t, s.RevokeIdentity(t.Context(), "acme", identities.Data[0].ID))
+		must.OK(t, err)
+		must.OK(t, s.RevokeIdentity(t.Context(), "acme", identities.Data[0].ID))
 	}
 
 	report, err := check.Run(t.Context(), d.path, check.Options{Progress: func(step string, _, _ int64) {
@@ -87,7 +83,7 @@ func testLiveCheck(t *testing.T, during string) {
 			changed.Do(change)
 		}
 	}})
-	ok(t, err)
+	must.OK(t, err)
 	for _, p := range report.Problems {
 		t.Errorf("problem: %+v", p)
 	}
@@ -99,18 +95,17 @@ func testLiveCheck(t *testing.T, during string) {
 // What is known of commits is compared up to a limit, and beyond it nothing is a problem.
 func TestKnownCommitsAreBounded(t *testing.T) {
 	d := newDatabase(t, 3)
-	s, err := store.Open(t.Context(), d.path, store.Options{})
-	ok(t, err)
+	s := must.Get(store.Open(t.Context(), d.path, store.Options{}))(t)
 	for n := range 3 {
 		_, _, err := s.Register(t.Context(), "acme", "api", fmt.Sprintf("%040x", 0xbeef+n), ledger.Registration{Branch: "x"})
-		ok(t, err)
+		must.OK(t, err)
 	}
-	ok(t, s.Settle(t.Context()))
-	ok(t, s.Close())
+	must.OK(t, s.Settle(t.Context()))
+	must.OK(t, s.Close())
 
 	for limit, isBeyond := range map[int]bool{3: true, 4: false} {
 		report, err := check.Run(t.Context(), d.path, check.Options{}.WithMaxKnown(limit))
-		ok(t, err)
+		must.OK(t, err)
 		for _, p := range report.Problems {
 			t.Errorf("limit %d: problem: %+v", limit, p)
 		}
@@ -134,7 +129,7 @@ func TestCommitsThatAreNotCompared(t *testing.T) {
 	} {
 		copied := d.copy(t, run(test.statement))
 		report, err := check.Run(t.Context(), copied.path, check.Options{})
-		ok(t, err)
+		must.OK(t, err)
 		for _, p := range report.Problems {
 			if p.Problem != test.problem {
 				t.Errorf("%s: problem: %+v", name, p)

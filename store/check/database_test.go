@@ -2,9 +2,7 @@ package check_test
 
 import (
 	"crypto/ed25519"
-	"crypto/x509"
 	"database/sql"
-	"encoding/pem"
 	"fmt"
 	"io"
 	"log/slog"
@@ -15,6 +13,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -24,13 +23,6 @@ import (
 	"github.com/ledgerd/ledgerd/store/check"
 	"github.com/ledgerd/ledgerd/transparency"
 )
-
-func ok(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // A database is a closed database file of a ledger that is used by the org acme, and the keys
 // of its logs.
@@ -59,32 +51,30 @@ func newDatabase(t testing.TB, commits int) database {
 	t.Helper()
 	d := database{path: filepath.Join(t.TempDir(), "ledger.db")}
 	d.keys = d.path + "-keys"
-	s, err := store.Open(t.Context(), d.path, store.Options{})
-	ok(t, err)
+	s := must.Get(store.Open(t.Context(), d.path, store.Options{}))(t)
 	w := newWriter(t, s)
 	w.setUp()
 	w.attest(commits)
 	w.register()
 	d.sign(t, s)
 	l, err := s.Log(t.Context(), "acme", 0)
-	ok(t, err)
+	must.OK(t, err)
 	d.size = l.Size
 	w.attestOne(3, "test:late", ledger.Pass) // in no checkpoint
-	ok(t, s.Settle(t.Context()))
-	ok(t, s.Close())
+	must.OK(t, s.Settle(t.Context()))
+	must.OK(t, s.Close())
 	return d
 }
 
 // sign signs the logs of a database as the server does.
 func (d database) sign(t testing.TB, s *store.Store) {
 	t.Helper()
-	keys, err := transparency.OpenKeys(d.keys, d.keys)
-	ok(t, err)
+	keys := must.Get(transparency.OpenKeys(d.keys, d.keys))(t)
 	signer := transparency.NewSigner(transparency.Config{
 		Store: s, Keys: keys, BaseURL: &url.URL{Scheme: "https", Host: "ledger.example.com"},
 		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
-	ok(t, signer.SignAll(t.Context(), true))
+	must.OK(t, signer.SignAll(t.Context(), true))
 	if problems := signer.Problems(); len(problems) > 0 {
 		t.Fatalf("the logs are not signed: %v", problems)
 	}
@@ -98,7 +88,7 @@ func (w *writer) register() {
 		Committer: ledger.Author{Name: "Bob"}, SigningKey: strings.Repeat("ab", 32),
 		Changes: []radar.Change{{Path: "a.go", Status: "M"}},
 	})
-	ok(w.t, err)
+	must.OK(w.t, err)
 }
 
 const (
@@ -110,51 +100,49 @@ const (
 func (w *writer) setUp() {
 	w.t.Helper()
 	ctx := w.t.Context()
-	ok(w.t, w.Settle(ctx)) // as a server does at its start
+	must.OK(w.t, w.Settle(ctx)) // as a server does at its start
 	_, err := w.CreateOrg(ctx, "acme")
-	ok(w.t, err)
+	must.OK(w.t, err)
 	for _, repo := range []string{"api", "web"} {
 		_, err = w.CreateRepo(ctx, "acme", ledger.NewRepo{Name: repo}, "host")
-		ok(w.t, err)
+		must.OK(w.t, err)
 	}
 	contract, err := policy.Parse([]byte(`{"requirements":[{"state":"ATTESTED","predicate":"test:go"},
 		{"state":"PROMOTABLE","predicate":"review:code"},{"state":"DEPLOYED","predicate":"deploy:prod"}]}`))
-	ok(w.t, err)
+	must.OK(w.t, err)
 	_, err = w.SetPolicy(ctx, "acme", "api", contract, 1, "host")
-	ok(w.t, err)
+	must.OK(w.t, err)
 
 	hook := ledger.NewWebhook{URL: "https://hooks.example.com/ledger", Events: ledger.DefaultEventTypes()}
 	created, err := w.CreateWebhook(ctx, "acme", "api", hook, "whsec_secret")
-	ok(w.t, err)
+	must.OK(w.t, err)
 	_, err = w.PingWebhook(ctx, "acme", "api", created.ID)
-	ok(w.t, err)
+	must.OK(w.t, err)
 	for _, dn := range []string{buildDN, reviewDN} {
 		w.addSigner(dn)
 	}
 	changed := w.addSigner("cn=lint,ou=ci,o=acme")
 	may := identity.Predicates{"test:*", "lint:*"}
 	_, err = w.ChangeIdentity(ctx, "acme", changed, identity.Change{May: &may})
-	ok(w.t, err)
-	ok(w.t, w.DistrustIdentity(ctx, "acme", w.addSigner("cn=eve,ou=ci,o=acme"), 5))
+	must.OK(w.t, err)
+	must.OK(w.t, w.DistrustIdentity(ctx, "acme", w.addSigner("cn=eve,ou=ci,o=acme"), 5))
 	w.keyring, w.version, err = w.Keyring(ctx, "acme")
-	ok(w.t, err)
+	must.OK(w.t, err)
 }
 
 // addSigner adds a signer with a new key, and returns the ID of its identity.
 func (w *writer) addSigner(dn string) string {
 	w.t.Helper()
 	public, key, err := ed25519.GenerateKey(nil)
-	ok(w.t, err)
-	der, err := x509.MarshalPKIXPublicKey(public)
-	ok(w.t, err)
-	text := string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
+	must.OK(w.t, err)
+	text := must.PublicPEM(w.t, public)
 	id, err := identity.NewIdentity{Kind: identity.KeyIdentity, PEM: text, DN: dn}.Identity()
-	ok(w.t, err)
+	must.OK(w.t, err)
 	id, err = w.AddIdentity(w.t.Context(), "acme", id)
-	ok(w.t, err)
+	must.OK(w.t, err)
 	w.keys[dn] = key
 	w.keyring, w.version, err = w.Keyring(w.t.Context(), "acme")
-	ok(w.t, err)
+	must.OK(w.t, err)
 	return id.ID
 }
 
@@ -208,19 +196,17 @@ func sha(n int) string { return fmt.Sprintf("%040x", n+1) }
 func (d database) copy(t testing.TB, change func(t testing.TB, db *sql.DB)) database {
 	t.Helper()
 	c := database{path: filepath.Join(t.TempDir(), "copy.db"), keys: d.keys, size: d.size}
-	from, err := os.Open(d.path)
-	ok(t, err)
+	from := must.Get(os.Open(d.path))(t)
 	defer from.Close()
 	to, err := os.Create(c.path)
-	ok(t, err)
+	must.OK(t, err)
 	_, err = io.Copy(to, from)
-	ok(t, err)
-	ok(t, to.Close())
+	must.OK(t, err)
+	must.OK(t, to.Close())
 
-	db, err := sql.Open("sqlite", c.path)
-	ok(t, err)
+	db := must.Get(sql.Open("sqlite", c.path))(t)
 	change(t, db)
-	ok(t, db.Close())
+	must.OK(t, db.Close())
 	return c
 }
 
@@ -229,7 +215,7 @@ func run(statements string) func(testing.TB, *sql.DB) {
 	return func(t testing.TB, db *sql.DB) {
 		t.Helper()
 		_, err := db.Exec("PRAGMA foreign_keys = OFF; " + statements)
-		ok(t, err)
+		must.OK(t, err)
 	}
 }
 
@@ -237,7 +223,7 @@ func run(statements string) func(testing.TB, *sql.DB) {
 func (d database) problems(t testing.TB) []string {
 	t.Helper()
 	report, err := check.Run(t.Context(), d.path, check.Options{})
-	ok(t, err)
+	must.OK(t, err)
 	lines := make([]string, len(report.Problems))
 	for i, p := range report.Problems {
 		lines[i] = p.String()

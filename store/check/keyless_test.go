@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/sigstoretest"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
@@ -26,12 +27,12 @@ func newAcme(t *testing.T, o store.Options) (s *store.Store, path string) {
 	t.Helper()
 	ctx, path := t.Context(), filepath.Join(t.TempDir(), "ledger.db")
 	s, err := store.Open(ctx, path, o)
-	ok(t, err)
-	ok(t, s.Settle(ctx))
+	must.OK(t, err)
+	must.OK(t, s.Settle(ctx))
 	_, err = s.CreateOrg(ctx, "acme")
-	ok(t, err)
+	must.OK(t, err)
 	_, err = s.CreateRepo(ctx, "acme", ledger.NewRepo{Name: "api"}, "host")
-	ok(t, err)
+	must.OK(t, err)
 	return s, path
 }
 
@@ -45,7 +46,7 @@ func newKeylessDatabase(t *testing.T) string {
 
 	set := func(document []byte) {
 		_, err := s.SetTrustedRoot(ctx, "acme", "public-good", document)
-		ok(t, err)
+		must.OK(t, err)
 	}
 	set(sigstoretest.File(t, sigstoretest.PublicGood))
 	entry, err := identity.NewIdentity{
@@ -53,26 +54,26 @@ func newKeylessDatabase(t *testing.T) string {
 		Sigstore: &ledger.SigstoreEntry{TrustedRoot: "public-good", Issuer: "https://token.actions.githubusercontent.com",
 			Subject: "https://github.com/sigstore/*"},
 	}.Identity()
-	ok(t, err)
+	must.OK(t, err)
 	_, err = s.AddIdentity(ctx, "acme", entry)
-	ok(t, err)
+	must.OK(t, err)
 	keyring, version, err := s.Keyring(ctx, "acme")
-	ok(t, err)
+	must.OK(t, err)
 	a, err := attestation.Verify(sigstoretest.File(t, sigstoretest.Bundle), keyring, s.Now())
-	ok(t, err)
+	must.OK(t, err)
 	_, _, err = s.Record(ctx, "acme", "api", a, version)
-	ok(t, err)
+	must.OK(t, err)
 
 	set(sigstoretest.File(t, sigstoretest.OtherRoot))
 	set(nil)
 	_, err = s.AddIdentity(ctx, "acme", storetest.NewRoot(t, ca.Jobs, s.Now()))
-	ok(t, err)
+	must.OK(t, err)
 	for range 2 { // the second replaces the first
 		_, err = s.CreateCA(ctx, "acme", ca.Jobs, storetest.NewRoot(t, ca.Jobs, s.Now()), true)
-		ok(t, err)
+		must.OK(t, err)
 	}
-	ok(t, s.Settle(ctx))
-	ok(t, s.Close())
+	must.OK(t, s.Settle(ctx))
+	must.OK(t, s.Close())
 	return path
 }
 
@@ -80,7 +81,7 @@ func newKeylessDatabase(t *testing.T) string {
 func TestKeylessAttestations(t *testing.T) {
 	path := newKeylessDatabase(t)
 	report, err := check.Run(t.Context(), path, check.Options{ParseRoot: sigstore.ParseRoot})
-	ok(t, err)
+	must.OK(t, err)
 	for _, problem := range report.Problems {
 		t.Error(problem)
 	}
@@ -126,16 +127,14 @@ func TestKeylessAttestations(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			copied := filepath.Join(t.TempDir(), "ledger.db")
-			text, err := os.ReadFile(path)
-			ok(t, err)
-			ok(t, os.WriteFile(copied, text, 0o600))
-			db, err := sql.Open("sqlite", copied)
-			ok(t, err)
+			text := must.Read(t, path)
+			must.OK(t, os.WriteFile(copied, text, 0o600))
+			db := must.Get(sql.Open("sqlite", copied))(t)
 			run(test.change)(t, db)
-			ok(t, db.Close())
+			must.OK(t, db.Close())
 
 			report, err := check.Run(t.Context(), copied, check.Options{ParseRoot: sigstore.ParseRoot})
-			ok(t, err)
+			must.OK(t, err)
 			for _, problem := range report.Problems {
 				if strings.Contains(problem.String(), test.want) {
 					return
@@ -164,28 +163,27 @@ func (i *interrupted) Read(ctx context.Context, r sqldb.Reader, fn func(*sqldb.C
 // A trusted root that is set, or a CA that is replaced, at any time of a check is no problem.
 func TestSignersChangeDuringACheck(t *testing.T) {
 	ctx, path := t.Context(), newKeylessDatabase(t)
-	s, err := store.Open(ctx, path, store.Options{ParseRoot: sigstore.ParseRoot})
-	ok(t, err)
+	s := must.Get(store.Open(ctx, path, store.Options{ParseRoot: sigstore.ParseRoot}))(t)
 	defer s.Close()
 	change := func() {
 		for _, document := range [][]byte{sigstoretest.File(t, sigstoretest.PublicGood), nil} {
 			_, err := s.SetTrustedRoot(ctx, "acme", "public-good", document)
-			ok(t, err)
+			must.OK(t, err)
 		}
 		_, err := s.CreateCA(ctx, "acme", ca.Jobs, storetest.NewRoot(t, ca.Jobs, s.Now()), true)
-		ok(t, err)
+		must.OK(t, err)
 	}
 
 	for n, isDone := int64(1), false; !isDone; n++ {
 		db, err := store.OpenSource(ctx, path)
-		ok(t, err)
+		must.OK(t, err)
 		source := &interrupted{Source: db, change: change, before: n}
 		report, err := check.RunOn(ctx, source)
-		ok(t, err)
+		must.OK(t, err)
 		for _, problem := range report.Problems {
 			t.Errorf("before read %d: %s", n, problem)
 		}
-		ok(t, db.Close())
+		must.OK(t, db.Close())
 		isDone = source.reads.Load() < n
 	}
 }

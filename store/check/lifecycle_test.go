@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/check"
@@ -15,31 +16,30 @@ import (
 // names of their time.
 func TestLifecyclesAreChecked(t *testing.T) {
 	d := newDatabase(t, 3)
-	s, err := store.Open(t.Context(), d.path, store.Options{})
-	ok(t, err)
+	s := must.Get(store.Open(t.Context(), d.path, store.Options{}))(t)
 	ctx := t.Context()
 	rename := func(org, repo, name string) {
 		t.Helper()
 		_, err := s.ChangeRepo(ctx, org, repo, ledger.RepoChange{Name: &name})
-		ok(t, err)
+		must.OK(t, err)
 	}
 
 	rename("acme", "api", "core")
 	rename("acme", "core", "heart")
-	_, err = s.ChangeRepo(ctx, "acme", "heart", ledger.RepoChange{Archived: new(true)})
-	ok(t, err)
-	ok(t, s.DeleteRepo(ctx, "acme", "web"))
-	ok(t, s.Settle(ctx))
+	_, err := s.ChangeRepo(ctx, "acme", "heart", ledger.RepoChange{Archived: new(true)})
+	must.OK(t, err)
+	must.OK(t, s.DeleteRepo(ctx, "acme", "web"))
+	must.OK(t, s.Settle(ctx))
 	wantNoProblems(t, d)
 
 	rename("acme", "~2", "web")
-	ok(t, s.DeleteOrg(ctx, "acme"))
-	ok(t, s.Settle(ctx))
+	must.OK(t, s.DeleteOrg(ctx, "acme"))
+	must.OK(t, s.Settle(ctx))
 	wantNoProblems(t, d)
 	_, err = s.ChangeOrg(ctx, "~1", ledger.OrgChange{Name: new("acme")})
-	ok(t, err)
-	ok(t, s.Settle(ctx))
-	ok(t, s.Close())
+	must.OK(t, err)
+	must.OK(t, s.Settle(ctx))
+	must.OK(t, s.Close())
 	wantNoProblems(t, d)
 }
 
@@ -56,18 +56,16 @@ func TestPrunedIsChecked(t *testing.T) {
 	later := time.Now().Add(48 * time.Hour)
 	open := func() *store.Store {
 		t.Helper()
-		s, err := store.Open(t.Context(), d.path, store.Options{Now: func() time.Time { return later }})
-		ok(t, err)
-		return s
+		return must.Get(store.Open(t.Context(), d.path, store.Options{Now: func() time.Time { return later }}))(t)
 	}
 	s := open()
 	prune := func(keep ledger.RetentionChange) check.Report {
 		t.Helper()
 		_, err := s.ChangeRepo(t.Context(), "acme", "api", ledger.RepoChange{Retention: &keep})
-		ok(t, err)
-		ok(t, s.Prune(t.Context()))
+		must.OK(t, err)
+		must.OK(t, s.Prune(t.Context()))
 		report, err := check.Run(t.Context(), d.path, check.Options{})
-		ok(t, err)
+		must.OK(t, err)
 		for _, problem := range report.Problems {
 			t.Error(problem)
 		}
@@ -81,18 +79,18 @@ func TestPrunedIsChecked(t *testing.T) {
 	if r := prune(ledger.RetentionChange{Envelopes: new(ledger.MinRetention)}); r.PrunedEnvelopes == 0 || r.Pruned != 0 {
 		t.Errorf("%d envelopes and %d events were pruned, want some envelopes only", r.PrunedEnvelopes, r.Pruned)
 	}
-	ok(t, s.Close())
+	must.OK(t, s.Close())
 	changed := d.copy(t, run("UPDATE envelopes SET body = randomblob(32) WHERE payload_at = -1"))
 	changed.wantProblem(t, check.Options{}, "envelope acme attestation att_", ": it has the digest sha256:")
 
 	s = open()
 	hooks, err := s.Webhooks(t.Context(), "acme", "api", store.Query{Limit: 10})
-	ok(t, err)
+	must.OK(t, err)
 	for _, hook := range hooks.Data { // whose deliveries keep the events
-		ok(t, s.DeleteWebhook(t.Context(), "acme", "api", hook.ID))
+		must.OK(t, s.DeleteWebhook(t.Context(), "acme", "api", hook.ID))
 	}
 	if r := prune(ledger.RetentionChange{Events: new(ledger.MinRetention)}); r.PrunedEnvelopes == 0 || r.Pruned == 0 {
 		t.Errorf("%d envelopes and %d events were pruned, want some of both", r.PrunedEnvelopes, r.Pruned)
 	}
-	ok(t, s.Close())
+	must.OK(t, s.Close())
 }

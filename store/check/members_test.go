@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/member"
 	"github.com/ledgerd/ledgerd/store"
@@ -21,14 +22,14 @@ func newMemberDatabase(t *testing.T) string {
 	s, path := newAcme(t, store.Options{Providers: storetest.Providers()})
 	_, err := s.AddMember(ctx, "acme", member.NewMember{Issuer: "https://idp.example", Subject: "1",
 		DN: "cn=Ann,ou=people-dev,o=acme", Role: member.Maintainer})
-	ok(t, err)
+	must.OK(t, err)
 	account := member.Account{Issuer: "https://idp.example", Subject: "1"}
 	token, err := s.SignInMember(ctx, "acme", account, [32]byte{1}, [32]byte{2}, s.Now()+1e9)
-	ok(t, err)
+	must.OK(t, err)
 	ctx = store.WithActor(ctx, ledger.Actor{Name: token.Name, Token: token.ID})
 	_, err = s.CreateToken(ctx, "acme", ledger.NewToken{Name: "ci", Scope: ledger.Write}, [32]byte{3})
-	ok(t, err)
-	ok(t, s.Close())
+	must.OK(t, err)
+	must.OK(t, s.Close())
 	return path
 }
 
@@ -45,16 +46,14 @@ func TestMembers(t *testing.T) {
 		"another's token": {"UPDATE members SET removed_at = 1; UPDATE tokens SET revoked_at = 1, member_id = 0", ""},
 	} {
 		copied := filepath.Join(t.TempDir(), "ledger.db")
-		text, err := os.ReadFile(path)
-		ok(t, err)
-		ok(t, os.WriteFile(copied, text, 0o600))
-		db, err := sql.Open("sqlite", copied)
-		ok(t, err)
+		text := must.Read(t, path)
+		must.OK(t, os.WriteFile(copied, text, 0o600))
+		db := must.Get(sql.Open("sqlite", copied))(t)
 		run(test.change)(t, db)
-		ok(t, db.Close())
+		must.OK(t, db.Close())
 
 		report, err := check.Run(t.Context(), copied, check.Options{})
-		ok(t, err)
+		must.OK(t, err)
 		var found []string
 		for _, problem := range report.Problems {
 			found = append(found, problem.String())

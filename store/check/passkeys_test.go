@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/member"
@@ -36,10 +37,10 @@ func newClerk(t *testing.T, o store.Options) (c *clerk, path string) {
 		party: passkey.Party{ID: "ledger.example.com", Origin: "https://ledger.example.com"}}
 	_, err := s.AddMember(ctx, "acme", member.NewMember{Issuer: "https://idp.example", Subject: "1", DN: annDN,
 		Role: member.Contributor})
-	ok(t, err)
+	must.OK(t, err)
 	account := member.Account{Issuer: "https://idp.example", Subject: "1"}
 	c.token, err = s.SignInMember(ctx, "acme", account, [32]byte{1}, [32]byte{2}, s.Now().Add(time.Hour))
-	ok(t, err)
+	must.OK(t, err)
 	c.addSigner(annDN)
 	return c, path
 }
@@ -49,10 +50,10 @@ func (c *clerk) enrol() (*passkeytest.Device, passkey.Passkey) {
 	c.t.Helper()
 	ctx, d := c.t.Context(), passkeytest.New(c.t, c.party)
 	challenge := sha256.Sum256(d.ID)
-	ok(c.t, c.CreatePasskeyChallenge(ctx, "acme", c.token.ID, challenge[:], c.Now().Add(time.Minute)))
+	must.OK(c.t, c.CreatePasskeyChallenge(ctx, "acme", c.token.ID, challenge[:], c.Now().Add(time.Minute)))
 	p, err := c.AddPasskey(ctx, "acme", c.token.ID, challenge[:], passkey.Passkey{Name: "Laptop", RPID: d.RPID,
 		CredentialID: d.ID, PublicKey: d.PublicKey(c.t)})
-	ok(c.t, err)
+	must.OK(c.t, err)
 	return d, p
 }
 
@@ -61,18 +62,17 @@ func (c *clerk) review(commit int, d *passkeytest.Device) {
 	c.t.Helper()
 	payload, err := attestation.NewStatement("acme/api", sha(commit),
 		attestation.ResultPredicate{Predicate: "review:code", Result: ledger.Result{Status: ledger.Pass}})
-	ok(c.t, err)
-	envelope, err := attestation.SignDSSE(c.keys[annDN], payload)
-	ok(c.t, err)
+	must.OK(c.t, err)
+	envelope := must.Get(attestation.SignDSSE(c.keys[annDN], payload))(c.t)
 	a, err := attestation.Verify(envelope, c.keyring, c.Now())
-	ok(c.t, err)
+	must.OK(c.t, err)
 	if d != nil {
 		a.Assertion, err = passkey.Assertion{RPID: d.RPID, PublicKey: d.PublicKey(c.t),
 			Confirmation: d.Confirm(c.t, payload)}.Text()
-		ok(c.t, err)
+		must.OK(c.t, err)
 	}
 	_, _, err = c.Record(c.t.Context(), "acme", "api", a, c.version)
-	ok(c.t, err)
+	must.OK(c.t, err)
 }
 
 // newPasskeyDatabase returns a database with two passkeys, of which one was removed, and with three reviews.
@@ -85,9 +85,9 @@ func newPasskeyDatabase(t *testing.T) database {
 	c.review(1, device)
 	c.review(2, old)
 	c.review(3, nil)
-	ok(t, c.RemovePasskey(t.Context(), "acme", "", removed.ID))
-	ok(t, c.Settle(t.Context()))
-	ok(t, c.Close())
+	must.OK(t, c.RemovePasskey(t.Context(), "acme", "", removed.ID))
+	must.OK(t, c.Settle(t.Context()))
+	must.OK(t, c.Close())
 	return database{path: path}
 }
 
@@ -101,15 +101,15 @@ func TestPasskeys(t *testing.T) {
 		return func(t testing.TB, db *sql.DB) {
 			t.Helper()
 			var other string
-			ok(t, db.QueryRow("SELECT CAST(assertion AS TEXT) FROM envelopes WHERE attestation_id = 2").Scan(&other))
+			must.OK(t, db.QueryRow("SELECT CAST(assertion AS TEXT) FROM envelopes WHERE attestation_id = 2").Scan(&other))
 			if text == "" {
 				text = other
 			}
 			sum := sha256.Sum256([]byte(text))
 			_, err := db.Exec("UPDATE envelopes SET assertion = ?"+first, []byte(text))
-			ok(t, err)
+			must.OK(t, err)
 			_, err = db.Exec("UPDATE attestations SET assertion = ? WHERE id = 1", sum[:])
-			ok(t, err)
+			must.OK(t, err)
 		}
 	}
 	for name, test := range map[string]struct {
@@ -172,17 +172,17 @@ func TestAssertionsOfPrunedEnvelopes(t *testing.T) {
 	c, path := newClerk(t, store.Options{Now: ago})
 	device, _ := c.enrol()
 	c.review(1, device)
-	ok(t, c.Close())
+	must.OK(t, c.Close())
 	s, err := store.Open(t.Context(), path, store.Options{})
-	ok(t, err)
+	must.OK(t, err)
 	keep := ledger.RetentionChange{Envelopes: new(ledger.MinRetention)}
 	_, err = s.ChangeRepo(t.Context(), "acme", "api", ledger.RepoChange{Retention: &keep})
-	ok(t, err)
-	ok(t, s.Prune(t.Context()))
-	ok(t, s.Close())
+	must.OK(t, err)
+	must.OK(t, s.Prune(t.Context()))
+	must.OK(t, s.Close())
 
 	report, err := check.Run(t.Context(), path, check.Options{})
-	ok(t, err)
+	must.OK(t, err)
 	if report.Found > 0 || report.PrunedEnvelopes != 1 {
 		t.Errorf("%d envelopes are pruned, and found %v", report.PrunedEnvelopes, report.Problems)
 	}
@@ -197,20 +197,20 @@ func TestPasskeysChangeDuringACheck(t *testing.T) {
 	change := func() {
 		device, p := c.enrol()
 		c.review(1, device)
-		ok(t, c.RemovePasskey(ctx, "acme", "", before.ID))
+		must.OK(t, c.RemovePasskey(ctx, "acme", "", before.ID))
 		before = p
 	}
 
 	for n, isDone := int64(1), false; !isDone; n++ {
 		db, err := store.OpenSource(ctx, path)
-		ok(t, err)
+		must.OK(t, err)
 		source := &interrupted{Source: db, change: change, before: n}
 		report, err := check.RunOn(ctx, source)
-		ok(t, err)
+		must.OK(t, err)
 		for _, problem := range report.Problems {
 			t.Errorf("before read %d: %s", n, strings.TrimSpace(problem.String()))
 		}
-		ok(t, db.Close())
+		must.OK(t, db.Close())
 		isDone = source.reads.Load() < n
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/check"
@@ -17,8 +18,7 @@ import (
 // TestDatabasesOfEarlierSchemas opens the databases that testdata/make-schemas.sh has made with
 // the release of each schema, which migrates them, and checks what is in them.
 func TestDatabasesOfEarlierSchemas(t *testing.T) {
-	files, err := filepath.Glob("../testdata/schemas/v*.db.gz")
-	ok(t, err)
+	files := must.Get(filepath.Glob("../testdata/schemas/v*.db.gz"))(t)
 	if len(files) < 8 {
 		t.Fatalf("found %d databases, want 8 or more", len(files))
 	}
@@ -27,15 +27,14 @@ func TestDatabasesOfEarlierSchemas(t *testing.T) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".db.gz"), func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "ledger.db")
 			unpack(t, file, path)
-			s, err := store.Open(t.Context(), path, store.Options{})
-			ok(t, err)
-			ok(t, s.BuildLogsOnce(t.Context()))
-			ok(t, s.Settle(t.Context()))
+			s := must.Get(store.Open(t.Context(), path, store.Options{}))(t)
+			must.OK(t, s.BuildLogsOnce(t.Context()))
+			must.OK(t, s.Settle(t.Context()))
 			wantStates(t, s)
-			ok(t, s.Close())
+			must.OK(t, s.Close())
 
 			report, err := check.Run(t.Context(), path, check.Options{})
-			ok(t, err)
+			must.OK(t, err)
 			for _, problem := range report.Problems {
 				t.Error(problem)
 			}
@@ -53,7 +52,7 @@ func wantStates(t *testing.T, s *store.Store) {
 	filter := store.CommitFilter{}
 	filter.Limit = 100
 	commits, err := s.Commits(t.Context(), "acme", "api", filter)
-	ok(t, err)
+	must.OK(t, err)
 	for _, commit := range commits.Data {
 		states[commit.State]++
 	}
@@ -65,13 +64,11 @@ func wantStates(t *testing.T, s *store.Store) {
 // unpack writes what a compressed file contains to a path.
 func unpack(t *testing.T, file, path string) {
 	t.Helper()
-	packed, err := os.Open(file)
-	ok(t, err)
+	packed := must.Get(os.Open(file))(t)
 	defer packed.Close()
-	unpacked, err := gzip.NewReader(packed)
-	ok(t, err)
+	unpacked := must.Get(gzip.NewReader(packed))(t)
 	out, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
-	ok(t, err)
+	must.OK(t, err)
 	_, err = io.Copy(out, unpacked)
-	ok(t, errors.Join(err, out.Close()))
+	must.OK(t, errors.Join(err, out.Close()))
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store"
@@ -21,27 +22,26 @@ func (d database) clone(t *testing.T) database {
 	t.Helper()
 	c := d.copy(t, func(testing.TB, *sql.DB) {})
 	c.keys = c.path + "-keys"
-	ok(t, os.CopyFS(c.keys, os.DirFS(d.keys)))
-	ok(t, os.Chmod(c.keys, 0o700))
+	must.OK(t, os.CopyFS(c.keys, os.DirFS(d.keys)))
+	must.OK(t, os.Chmod(c.keys, 0o700))
 	return c
 }
 
 // grow changes a policy, once for each predicate, and signs the log. It returns the checkpoint.
 func (d database) grow(t *testing.T, predicates ...string) []byte {
 	t.Helper()
-	s, err := store.Open(t.Context(), d.path, store.Options{})
-	ok(t, err)
+	s := must.Get(store.Open(t.Context(), d.path, store.Options{}))(t)
 	for _, predicate := range predicates {
 		contract, err := policy.Parse(fmt.Appendf(nil, `{"requirements":[{"state":"ATTESTED","predicate":%q}]}`, predicate))
-		ok(t, err)
+		must.OK(t, err)
 		_, err = s.SetPolicy(t.Context(), "acme", "web", contract, 0, "host")
-		ok(t, err)
+		must.OK(t, err)
 	}
-	ok(t, s.Settle(t.Context()))
+	must.OK(t, s.Settle(t.Context()))
 	d.sign(t, s)
 	l, err := s.Log(t.Context(), "acme", 0)
-	ok(t, err)
-	ok(t, s.Close())
+	must.OK(t, err)
+	must.OK(t, s.Close())
 	return l.Checkpoint
 }
 
@@ -50,7 +50,7 @@ func (d database) grow(t *testing.T, predicates ...string) []byte {
 func (d database) wantProblem(t *testing.T, o check.Options, want ...string) {
 	t.Helper()
 	report, err := check.Run(t.Context(), d.path, o)
-	ok(t, err)
+	must.OK(t, err)
 	var lines []string
 	for _, p := range report.Problems {
 		lines = append(lines, p.String())
@@ -103,7 +103,7 @@ func TestCheckpointsThatWereSeenElsewhere(t *testing.T) {
 		"checkpoint acme log: the witness w has ")
 	old.wantProblem(t, others(check.Seen{What: "the witness w", Signed: earlier}))
 	report, err := check.Run(t.Context(), old.path, others(check.Seen{What: "the witness w", Signed: []byte("?")}))
-	ok(t, err)
+	must.OK(t, err)
 	if report.Found > 0 || len(report.Unchecked) != 2 || report.Unchecked[0] != "a witness that is asleep" ||
 		!strings.HasPrefix(report.Unchecked[1], "the witness w: ") || asked != "ledger.example.com/v1/orgs/acme/log" {
 		t.Errorf("asked for %q: %+v", asked, report)
@@ -123,14 +123,13 @@ func TestLastSignedCheckpoint(t *testing.T) {
 	d.wantProblem(t, check.Options{Seen: []check.Seen{last}}, "checkpoint: the last signed checkpoint, ", " is damaged: ")
 
 	// The log that was replaced has ended, and the next one begins with its checkpoint.
-	s, err := store.Open(t.Context(), old.path, store.Options{})
-	ok(t, err)
+	s := must.Get(store.Open(t.Context(), old.path, store.Options{}))(t)
 	l, err := s.Log(t.Context(), "acme", 0)
-	ok(t, err)
+	must.OK(t, err)
 	_, err = s.BeginEpoch(t.Context(), l, 2, ledger.KeyEvent{Action: ledger.KeyAdded, Purpose: ledger.KeyOfLog,
 		Previous: &ledger.PreviousLog{Origin: l.Origin}})
-	ok(t, err)
-	ok(t, s.Close())
+	must.OK(t, err)
+	must.OK(t, s.Close())
 	old.wantProblem(t, o)
 	seen := o.Seen[0]
 	seen.IsLast = false

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/pgtest"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
@@ -35,7 +36,7 @@ func TestAnnouncedQueriesSeeChanges(t *testing.T) {
 		for _, isSent := range []bool{false, true} {
 			org := fmt.Sprintf("%s-%t", name, isSent)
 			want++
-			check(t, db.Write(t.Context(), sqldb.Write{Do: func(c *sqldb.Conn) error {
+			must.OK(t, db.Write(t.Context(), sqldb.Write{Do: func(c *sqldb.Conn) error {
 				c.Ahead(countOrgs)
 				if isSent {
 					if err := c.Send(); err != nil {
@@ -52,7 +53,7 @@ func TestAnnouncedQueriesSeeChanges(t *testing.T) {
 
 	read := func(fn func(*sqldb.Conn) error) {
 		t.Helper()
-		check(t, db.ReadLoose(t.Context(), sqldb.Reader{Lane: sqldb.Long}, fn))
+		must.OK(t, db.ReadLoose(t.Context(), sqldb.Reader{Lane: sqldb.Long}, fn))
 	}
 	for _, isSent := range []bool{false, true} {
 		for range 8 { // on every connection of the lane
@@ -65,7 +66,7 @@ func TestAnnouncedQueriesSeeChanges(t *testing.T) {
 			})
 		}
 		want++
-		check(t, insert(t.Context(), db, fmt.Sprintf("read-%t", isSent)))
+		must.OK(t, insert(t.Context(), db, fmt.Sprintf("read-%t", isSent)))
 		for range 8 {
 			read(func(c *sqldb.Conn) error { return wantCount(t, c, "the next read", want) })
 		}
@@ -90,7 +91,7 @@ func TestAnnouncedQueriesAreKeptApart(t *testing.T) {
 	t.Parallel()
 	db := openEngine(t, pgtest.Start(t, pgtest.Fast()...).NewDatabase(t))
 	const echo = "SELECT ?::text, ?::bigint"
-	check(t, db.Write(t.Context(), sqldb.Write{Do: func(c *sqldb.Conn) error {
+	must.OK(t, db.Write(t.Context(), sqldb.Write{Do: func(c *sqldb.Conn) error {
 		for i := range 3 {
 			c.Ahead(echo, "text", int64(i))
 		}
@@ -112,5 +113,5 @@ func TestAnnouncedQueriesAreKeptApart(t *testing.T) {
 	if err == nil {
 		t.Error("an announced query that fails is no error")
 	}
-	check(t, insert(t.Context(), db, "acme"))
+	must.OK(t, insert(t.Context(), db, "acme"))
 }

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/pgtest"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger/identity/sigstore"
@@ -18,18 +19,14 @@ type database string
 func (u database) Open(t testing.TB, o store.Options) *store.Store {
 	t.Helper()
 	o.ParseRoot = sigstore.ParseRoot
-	s, err := store.Open(context.Background(), string(u), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return must.Get(store.Open(context.Background(), string(u), o))(t)
 }
 
 // newDatabases starts a server, and returns what creates databases on it. They are copies of one, because
 // the migrations take several times as long.
 func newDatabases(t testing.TB, settings ...string) storetest.New {
 	newCopy := pgtest.Start(t, settings...).Copies(t, func(url string) {
-		check(t, database(url).Open(t, store.Options{}).Close())
+		must.OK(t, database(url).Open(t, store.Options{}).Close())
 	})
 	return func(t testing.TB) storetest.Database { return database(newCopy(t)) }
 }
@@ -38,15 +35,8 @@ func newDatabases(t testing.TB, settings ...string) storetest.New {
 // of the models takes a new database.
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	check(t, flag.Set("rapid.checks", testenv.Pick("5", "5", "100")))
+	must.OK(t, flag.Set("rapid.checks", testenv.Pick("5", "5", "100")))
 	storetest.RunReplicas(t, newDatabases(t, pgtest.Fast()...))
-}
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func BenchmarkRecord(b *testing.B) { storetest.BenchmarkRecord(b, newDatabases(b)) }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/pgtest"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store"
@@ -23,14 +24,14 @@ func TestOpenRefuses(t *testing.T) {
 	t.Parallel()
 	cluster := pgtest.Start(t, pgtest.Fast()...)
 	admin := cluster.AdminURL()
-	run := func(url, script string) { t.Helper(); check(t, cluster.Exec(t.Context(), url, script)) }
+	run := func(url, script string) { t.Helper(); must.OK(t, cluster.Exec(t.Context(), url, script)) }
 	run(admin, "CREATE ROLE guest LOGIN")
 	run(admin, "CREATE ROLE limited LOGIN CONNECTION LIMIT 0")
 	run(admin, "CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0 LOCALE 'C'")
 
 	other, newer, closed := cluster.NewDatabase(t), cluster.NewDatabase(t), cluster.NewDatabase(t)
 	run(other, "CREATE TABLE customers (id int)")
-	check(t, database(newer).Open(t, store.Options{}).Close())
+	must.OK(t, database(newer).Open(t, store.Options{}).Close())
 	run(newer, "UPDATE ledger SET schema_version = 999")
 	in := func(database string) string { return strings.Replace(admin, "/postgres?", "/"+database+"?", 1) }
 	as := func(user, url string) string { return strings.Replace(url, "ledgerd@", user+"@", 1) }
@@ -85,10 +86,8 @@ type proxy struct {
 // newProxy returns a proxy before the server of a URL, and the URL with its address.
 func newProxy(t *testing.T, database string) (*proxy, string) {
 	t.Helper()
-	u, err := url.Parse(database)
-	check(t, err)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	check(t, err)
+	u := must.Get(url.Parse(database))(t)
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	p := &proxy{Listener: l, target: u.Host}
 	go p.serve()
 	t.Cleanup(func() { l.Close(); p.drop() })
@@ -165,8 +164,8 @@ func openEngine(t *testing.T, url string) *postgres.DB {
 		Begun: func(int64) {}, Stamp: func() int64 { return 0 }, BeforeCommit: func(*sqldb.Conn) error { return nil },
 		AfterCommit: func() {}, AfterRollback: func() {},
 	}})
-	check(t, err)
-	t.Cleanup(func() { check(t, db.Close()) })
+	must.OK(t, err)
+	t.Cleanup(func() { must.OK(t, db.Close()) })
 	return db
 }
 
@@ -193,7 +192,7 @@ func TestServerThatDoesNotAnswer(t *testing.T) {
 	var running sync.WaitGroup
 	running.Go(func() { db.Watch(watching, func(bool, error) {}) })
 	defer func() { stop(); running.Wait() }()
-	check(t, insert(t.Context(), db, "before"))
+	must.OK(t, insert(t.Context(), db, "before"))
 	p.freeze(true)
 
 	began := time.Now()
@@ -218,7 +217,7 @@ func TestServerThatDoesNotAnswer(t *testing.T) {
 			t.Fatalf("not ready again: %v", db.Ready())
 		}
 	}
-	check(t, insert(t.Context(), db, "after"))
+	must.OK(t, insert(t.Context(), db, "after"))
 	if n, err := count(t.Context(), db); n != 2 || err != nil {
 		t.Errorf("%d orgs, %v; want 2", n, err)
 	}
@@ -230,7 +229,7 @@ func TestLostConnectionsAreReplaced(t *testing.T) {
 	p, url := newProxy(t, pgtest.Start(t, pgtest.Fast()...).NewDatabase(t))
 	db := openEngine(t, url)
 	for i := range 5 {
-		check(t, insert(t.Context(), db, fmt.Sprint("org-", i)))
+		must.OK(t, insert(t.Context(), db, fmt.Sprint("org-", i)))
 		n, err := count(t.Context(), db)
 		if n != i+1 || err != nil {
 			t.Errorf("%d orgs, %v; want %d", n, err, i+1)
@@ -244,7 +243,7 @@ func TestLostConnectionsAreReplaced(t *testing.T) {
 func TestFailedStatements(t *testing.T) {
 	t.Parallel()
 	db := openEngine(t, pgtest.Start(t, pgtest.Fast()...).NewDatabase(t))
-	check(t, insert(t.Context(), db, "acme"))
+	must.OK(t, insert(t.Context(), db, "acme"))
 	returning := func(c *sqldb.Conn) error {
 		_, err := c.Insert("INSERT INTO orgs (name, created_at) VALUES (?, 0)", "acme")
 		return err
@@ -279,13 +278,13 @@ func TestFailedStatements(t *testing.T) {
 					t.Errorf("got %v, want an error of the class Duplicate", err)
 				}
 			}
-			check(t, db.Ready())
+			must.OK(t, db.Ready())
 			if n, err := count(t.Context(), db); n != 1 || err != nil {
 				t.Errorf("%d orgs, %v; want 1", n, err)
 			}
 		})
 	}
-	check(t, insert(t.Context(), db, "globex"))
+	must.OK(t, insert(t.Context(), db, "globex"))
 }
 
 // If the rows of a write are refused, as on a full disk, nothing of it is recorded: its counters are not, either.
@@ -296,8 +295,8 @@ func TestRowsThatAreRefused(t *testing.T) {
 	s := database(url).Open(t, store.Options{})
 	defer s.Close()
 	_, err := s.CreateOrg(t.Context(), "acme")
-	check(t, err)
-	check(t, cluster.Exec(t.Context(), url, `
+	must.OK(t, err)
+	must.OK(t, cluster.Exec(t.Context(), url, `
 CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
   $$ BEGIN RAISE 'could not extend file' USING ERRCODE = 'disk_full'; END $$;
 CREATE TRIGGER refuse BEFORE INSERT ON events EXECUTE FUNCTION refuse()`))
@@ -306,6 +305,6 @@ CREATE TRIGGER refuse BEFORE INSERT ON events EXECUTE FUNCTION refuse()`))
 	if err == nil || !strings.Contains(err.Error(), "the disk is full: nothing was written") {
 		t.Errorf("got %v, want an error that says that the disk is full", err)
 	}
-	check(t, cluster.Exec(t.Context(), url, `
+	must.OK(t, cluster.Exec(t.Context(), url, `
 DO $$ BEGIN ASSERT (SELECT next_seq FROM orgs) = (SELECT count(*) FROM events), 'events are missing'; END $$`))
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/pgtest"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/sqldb"
@@ -36,9 +37,9 @@ func TestHostThatHangs(t *testing.T) {
 	p, _ := newProxy(t, url)
 	db := openEngine(t, withHosts(url, cluster.Address(), p.Addr().String(), cluster.Address()))
 	watch(t, db)
-	check(t, insert(t.Context(), db, "before"))
+	must.OK(t, insert(t.Context(), db, "before"))
 	for range 4 { // all connections of the lane
-		check(t, db.ReadLoose(t.Context(), sqldb.Reader{Lane: sqldb.Writes}, func(*sqldb.Conn) error { return nil }))
+		must.OK(t, db.ReadLoose(t.Context(), sqldb.Reader{Lane: sqldb.Writes}, func(*sqldb.Conn) error { return nil }))
 	}
 	p.freeze(true)
 	ended := make(chan error, 1)
@@ -74,8 +75,7 @@ func TestReadsPassAHostThatHangs(t *testing.T) {
 	t.Parallel()
 	cluster := pgtest.Start(t, pgtest.Fast()...)
 	url := cluster.NewDatabase(t)
-	hung, err := net.Listen("tcp", "127.0.0.1:0")
-	check(t, err)
+	hung := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer hung.Close()
 
 	db := openEngine(t, withHosts(url, cluster.Address(), hung.Addr().String(), cluster.Address()))
@@ -101,7 +101,7 @@ func TestStandbyIsNotUsed(t *testing.T) {
 		t.Errorf("a standby alone: got %v, want an error that says so", err)
 	}
 	both := openEngine(t, withHosts(url, cluster.Address(), standby.Address(), cluster.Address()))
-	check(t, insert(t.Context(), both, "acme"))
+	must.OK(t, insert(t.Context(), both, "acme"))
 	if n, err := count(t.Context(), db); n != 1 || err != nil {
 		t.Errorf("%d orgs, %v; want 1", n, err)
 	}

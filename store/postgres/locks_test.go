@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/pgtest"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
@@ -37,11 +38,11 @@ func newStores(t *testing.T, orgs ...string) *stores {
 	r := &stores{t: t, url: pgtest.Start(t, pgtest.Fast()...).NewDatabase(t)}
 	for i := range r.list {
 		r.list[i] = database(r.url).Open(t, store.Options{})
-		t.Cleanup(func() { check(t, r.list[i].Close()) })
+		t.Cleanup(func() { must.OK(t, r.list[i].Close()) })
 	}
 	for _, org := range orgs {
 		_, err := r.list[0].CreateOrg(t.Context(), org)
-		check(t, err)
+		must.OK(t, err)
 	}
 	return r
 }
@@ -89,9 +90,9 @@ func TestReplicasNumberEventsInOrder(t *testing.T) {
 	total := 0
 	for _, org := range orgs {
 		tail, err := r.list[1].Tail(t.Context(), org)
-		check(t, err)
+		must.OK(t, err)
 		events, err := tail.Read(t.Context(), 0, 10*writers*each)
-		check(t, err)
+		must.OK(t, err)
 		total += len(events)
 		for i, e := range events {
 			if e.Seq != int64(i) || i > 0 && e.ID <= events[i-1].ID {
@@ -110,23 +111,23 @@ func TestLocksAreOfOneOrg(t *testing.T) {
 	t.Parallel()
 	r := newStores(t, "acme", "globex")
 	c, err := pgx.Connect(t.Context(), r.url)
-	check(t, err)
+	must.OK(t, err)
 	defer c.Close(context.Background())
 	tx, err := c.Begin(t.Context())
-	check(t, err)
+	must.OK(t, err)
 	_, err = tx.Exec(t.Context(), "SELECT id FROM orgs WHERE name = 'acme' FOR UPDATE")
-	check(t, err)
+	must.OK(t, err)
 
 	for range 3 {
-		check(t, r.write(t.Context(), 0, "globex"))
+		must.OK(t, r.write(t.Context(), 0, "globex"))
 	}
-	check(t, r.signIn(t.Context(), 0, "globex"))
+	must.OK(t, r.signIn(t.Context(), 0, "globex"))
 	log, err := r.list[0].Log(t.Context(), "globex", 0)
-	check(t, err)
-	check(t, r.list[0].BeginOrigin(t.Context(), log, "ledger.example/globex", "a key"))
-	check(t, r.list[0].SaveCheckpoint(t.Context(), log, 1, []byte("a checkpoint")))
+	must.OK(t, err)
+	must.OK(t, r.list[0].BeginOrigin(t.Context(), log, "ledger.example/globex", "a key"))
+	must.OK(t, r.list[0].SaveCheckpoint(t.Context(), log, 1, []byte("a checkpoint")))
 	_, err = r.list[1].Org(t.Context(), "acme")
-	check(t, err)
+	must.OK(t, err)
 
 	// Nor does one that waits in the same queue.
 	var waiting sync.WaitGroup
@@ -155,12 +156,12 @@ func TestLocksAreOfOneOrg(t *testing.T) {
 		}
 		cancel()
 	}
-	check(t, r.write(t.Context(), 1, "globex"))
+	must.OK(t, r.write(t.Context(), 1, "globex"))
 
-	check(t, tx.Rollback(t.Context()))
+	must.OK(t, tx.Rollback(t.Context()))
 	waiting.Wait()
 	for _, write := range waits {
-		check(t, write(t.Context()))
+		must.OK(t, write(t.Context()))
 	}
 }
 
@@ -170,30 +171,30 @@ func TestBackgroundWorkLocksItsOrg(t *testing.T) { // alone, since its evidence 
 	r := newStores(t, "acme", "globex")
 	s := r.list[0]
 	_, err := s.CreateRepo(t.Context(), "globex", ledger.NewRepo{Name: "api"}, "host")
-	check(t, err)
+	must.OK(t, err)
 	contract, err := policy.Parse([]byte(
 		`{"requirements":[{"state":"ATTESTED","predicate":"test:*","max_age":"100ms"}]}`))
-	check(t, err)
+	must.OK(t, err)
 	_, err = s.SetPolicy(t.Context(), "globex", "api", contract, 0, "host")
-	check(t, err)
-	check(t, s.Settle(t.Context())) // what is due once
+	must.OK(t, err)
+	must.OK(t, s.Settle(t.Context())) // what is due once
 	commit := fmt.Sprintf("%040x", 1)
 	_, _, err = s.Register(t.Context(), "globex", "api", commit, ledger.Registration{})
-	check(t, err)
+	must.OK(t, err)
 	_, version, err := s.Keyring(t.Context(), "globex")
-	check(t, err)
+	must.OK(t, err)
 	_, _, err = s.Record(t.Context(), "globex", "api", &attestation.Attestation{
 		Outcome: attestation.Outcome{Predicate: "test:go", Result: ledger.Result{Status: ledger.Pass}},
 		Commit:  commit, PredicateType: attestation.ResultPredicateType,
 		Signer:  identity.Signer{DN: identity.DN{CN: "ci"}, Identity: "idn_x"},
 		Payload: []byte("{}"), PayloadDigest: sha256.Sum256([]byte("{}")), Envelope: []byte(`{"payload":"e30="}`),
 	}, version)
-	check(t, err)
+	must.OK(t, err)
 
 	wantState := func(want ledger.State) {
 		t.Helper()
 		record, err := s.Commit(t.Context(), "globex", "api", commit)
-		check(t, err)
+		must.OK(t, err)
 		if record.State != want {
 			t.Errorf("the state is %v, want %v", record.State, want)
 		}
@@ -201,43 +202,43 @@ func TestBackgroundWorkLocksItsOrg(t *testing.T) { // alone, since its evidence 
 	wantState(ledger.Promotable)
 
 	c, err := pgx.Connect(t.Context(), r.url)
-	check(t, err)
+	must.OK(t, err)
 	defer c.Close(context.Background())
 	_, err = c.Exec(t.Context(), `
 INSERT INTO closings (repo_id, predicate_id, commit_id, up_to, closed_at, closed_how, closed_by)
 SELECT c.repo_id, p.id, c.id, 0, 0, '', '' FROM commits c, predicates p`)
-	check(t, err)
+	must.OK(t, err)
 	_, err = c.Exec(t.Context(), `
 INSERT INTO inheritances (tree_id, source_id, cause_type, cause_id, done, again)
 SELECT 0, id, 'policy', '', 0, 0 FROM commits`)
-	check(t, err)
+	must.OK(t, err)
 	tx, err := c.Begin(t.Context())
-	check(t, err)
+	must.OK(t, err)
 	_, err = tx.Exec(t.Context(), "SELECT id FROM orgs WHERE name = 'acme' FOR UPDATE")
-	check(t, err)
+	must.OK(t, err)
 
 	time.Sleep(150 * time.Millisecond)
-	check(t, s.Settle(t.Context()))
+	must.OK(t, s.Settle(t.Context()))
 	wantState(ledger.Validating)
 	var left int
-	check(t, tx.QueryRow(t.Context(), "SELECT count(*) FROM closings").Scan(&left))
+	must.OK(t, tx.QueryRow(t.Context(), "SELECT count(*) FROM closings").Scan(&left))
 	if left > 0 {
 		t.Errorf("%d closings are left", left)
 	}
-	check(t, tx.QueryRow(t.Context(), "SELECT count(*) FROM inheritances").Scan(&left))
+	must.OK(t, tx.QueryRow(t.Context(), "SELECT count(*) FROM inheritances").Scan(&left))
 	if left > 0 {
 		t.Errorf("%d inheritances are left", left)
 	}
-	check(t, tx.Rollback(t.Context()))
+	must.OK(t, tx.Rollback(t.Context()))
 }
 
 // Expired tokens and sessions are deleted while an org is locked, since no other write depends on them.
 func TestExpiredRowsArePrunedWithoutLocks(t *testing.T) {
 	t.Parallel()
 	r := newStores(t, "acme")
-	check(t, r.write(t.Context(), 0, "acme"))
+	must.OK(t, r.write(t.Context(), 0, "acme"))
 	c, err := pgx.Connect(t.Context(), r.url)
-	check(t, err)
+	must.OK(t, err)
 	defer c.Close(context.Background())
 	for _, insert := range []string{`
 INSERT INTO tokens (token_id, org_id, name, permission, hash, created_at, expires_at, rule_id)
@@ -250,24 +251,24 @@ SELECT 'tok_y', org_id, name, permission, '\x02', created_at, 1, 1, 1 FROM token
 			"WHERE t.is_sign_in = 1",
 	} {
 		_, err = c.Exec(t.Context(), insert)
-		check(t, err)
+		must.OK(t, err)
 	}
 	tx, err := c.Begin(t.Context())
-	check(t, err)
+	must.OK(t, err)
 	_, err = tx.Exec(t.Context(), "SELECT id FROM orgs FOR UPDATE")
-	check(t, err)
+	must.OK(t, err)
 
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	check(t, r.list[0].Prune(ctx))
+	must.OK(t, r.list[0].Prune(ctx))
 	var left int
-	check(t, tx.QueryRow(t.Context(), `
+	must.OK(t, tx.QueryRow(t.Context(), `
 SELECT (SELECT count(*) FROM tokens WHERE rule_id > 0 OR is_sign_in = 1) + (SELECT count(*) FROM used_tokens) +
   (SELECT count(*) FROM sessions) + (SELECT count(*) FROM review_drafts)`).Scan(&left))
 	if left > 0 {
 		t.Errorf("%d expired rows are left", left)
 	}
-	check(t, tx.Rollback(t.Context()))
+	must.OK(t, tx.Rollback(t.Context()))
 }
 
 // A rule is removed while pruning has locked its expired tokens.
@@ -276,29 +277,29 @@ func TestRulesAreRemovedDuringPruning(t *testing.T) {
 	r := newStores(t, "acme")
 	s := r.list[0]
 	_, err := s.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
-	check(t, err)
+	must.OK(t, err)
 	_, err = s.AddIssuer(t.Context(), "acme", exchange.NewIssuer{URL: "https://issuer.example"})
-	check(t, err)
+	must.OK(t, err)
 	n, err := exchange.NewRule{Name: "ci", Issuer: "https://issuer.example", RepositoryID: "1", Scope: ledger.Read,
 		Repos: []string{"api"}}.Completed()
-	check(t, err)
+	must.OK(t, err)
 	rule, err := s.CreateRule(t.Context(), "acme", n)
-	check(t, err)
+	must.OK(t, err)
 
 	c, err := pgx.Connect(t.Context(), r.url)
-	check(t, err)
+	must.OK(t, err)
 	defer c.Close(context.Background())
 	_, err = c.Exec(t.Context(), `
 INSERT INTO tokens (token_id, org_id, name, permission, hash, created_at, expires_at, rule_id)
 SELECT 'tok_x', org_id, 'ci', 1, '\x01', 1, 1, id FROM exchange_rules`)
-	check(t, err)
+	must.OK(t, err)
 	tx, err := c.Begin(t.Context())
-	check(t, err)
+	must.OK(t, err)
 	_, err = tx.Exec(t.Context(), "DELETE FROM tokens WHERE rule_id > 0")
-	check(t, err)
+	must.OK(t, err)
 
-	check(t, s.RemoveRule(t.Context(), "acme", rule.ID))
-	check(t, tx.Rollback(t.Context()))
+	must.OK(t, s.RemoveRule(t.Context(), "acme", rule.ID))
+	must.OK(t, tx.Rollback(t.Context()))
 }
 
 // A member is removed while pruning has locked the sign-ins of the member that have expired.
@@ -308,25 +309,25 @@ func TestMembersAreRemovedDuringPruning(t *testing.T) {
 	s := r.list[0]
 	m, err := s.AddMember(t.Context(), "acme", member.NewMember{Issuer: "https://idp.example", Subject: "1",
 		DN: "cn=ann,ou=people-dev,o=acme", Role: member.Reader})
-	check(t, err)
+	must.OK(t, err)
 
 	c, err := pgx.Connect(t.Context(), r.url)
-	check(t, err)
+	must.OK(t, err)
 	defer c.Close(context.Background())
 	_, err = c.Exec(t.Context(), `
 INSERT INTO tokens (token_id, org_id, name, permission, hash, created_at, expires_at, member_id, is_sign_in)
 SELECT 'tok_x', org_id, dn, 1, '\x01', 1, 1, id, 1 FROM members`)
-	check(t, err)
+	must.OK(t, err)
 	tx, err := c.Begin(t.Context())
-	check(t, err)
+	must.OK(t, err)
 	_, err = tx.Exec(t.Context(), "DELETE FROM tokens WHERE is_sign_in = 1")
-	check(t, err)
+	must.OK(t, err)
 
 	removed := true
 	_, err = s.ChangeMember(t.Context(), "acme", m.ID, member.Change{Removed: &removed})
-	check(t, err)
-	check(t, s.EndSignIn(t.Context(), "acme", "", "tok_x"))
-	check(t, tx.Rollback(t.Context()))
+	must.OK(t, err)
+	must.OK(t, s.EndSignIn(t.Context(), "acme", "", "tok_x"))
+	must.OK(t, tx.Rollback(t.Context()))
 }
 
 // What one replica writes wakes those who wait on the other one.
@@ -338,16 +339,16 @@ func TestReplicasWakeEachOther(t *testing.T) {
 	watching.Go(func() { r.list[1].Watch(ctx) })
 	defer func() { stop(); watching.Wait() }()
 	tail, err := r.list[1].Tail(t.Context(), "acme")
-	check(t, err)
+	must.OK(t, err)
 
 	for range 20 {
 		next, err := tail.Next(t.Context())
-		check(t, err)
-		check(t, r.write(t.Context(), 0, "acme"))
+		must.OK(t, err)
+		must.OK(t, r.write(t.Context(), 0, "acme"))
 		for deadline := time.Now().Add(10 * time.Second); ; {
 			changed := tail.Changed()
 			events, err := tail.Read(t.Context(), next, 10)
-			check(t, err)
+			must.OK(t, err)
 			if len(events) > 0 {
 				break
 			}
@@ -365,15 +366,15 @@ func TestWritesAboutAllOrgsWait(t *testing.T) {
 	t.Parallel()
 	url := pgtest.Start(t, pgtest.Fast()...).NewDatabase(t)
 	db := openEngine(t, url)
-	check(t, insert(t.Context(), db, "acme"))
-	check(t, insert(t.Context(), db, "globex"))
+	must.OK(t, insert(t.Context(), db, "acme"))
+	must.OK(t, insert(t.Context(), db, "globex"))
 	c, err := pgx.Connect(t.Context(), url)
-	check(t, err)
+	must.OK(t, err)
 	defer c.Close(context.Background())
 	tx, err := c.Begin(t.Context())
-	check(t, err)
+	must.OK(t, err)
 	_, err = tx.Exec(t.Context(), "SELECT id FROM orgs WHERE name = 'acme' FOR UPDATE")
-	check(t, err)
+	must.OK(t, err)
 
 	var ran atomic.Bool
 	var waiting sync.WaitGroup
@@ -399,6 +400,6 @@ func TestWritesAboutAllOrgsWait(t *testing.T) {
 		t.Error("the write about all orgs ran while an org was locked")
 	}
 
-	check(t, tx.Rollback(t.Context()))
+	must.OK(t, tx.Rollback(t.Context()))
 	waiting.Wait()
 }

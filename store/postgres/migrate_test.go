@@ -3,15 +3,15 @@ package postgres
 import (
 	"regexp"
 	"testing"
+
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 // A migration has the number of the one of SQLite with the same result, so that ledgers can be
 // copied between both.
 func TestMigrationsHaveNumbers(t *testing.T) {
 	files, latest, err := scripts()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	last := 0
 	for _, file := range files {
 		if !regexp.MustCompile(`^migrations/\d{4}_\w+\.sql$`).MatchString(file) || versionOf(file) <= last {

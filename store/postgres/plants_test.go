@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/pgtest"
 	"github.com/ledgerd/ledgerd/store"
 	dbcheck "github.com/ledgerd/ledgerd/store/check"
@@ -17,10 +18,10 @@ import (
 func TestWhatIsPlantedInASchemaIsRefused(t *testing.T) {
 	t.Parallel()
 	cluster := pgtest.Start(t, pgtest.Fast()...)
-	newCopy := cluster.Copies(t, func(url string) { check(t, database(url).Open(t, store.Options{}).Close()) })
+	newCopy := cluster.Copies(t, func(url string) { must.OK(t, database(url).Open(t, store.Options{}).Close()) })
 	file := filepath.Join(t.TempDir(), "ledger.db")
 	s, err := store.Open(t.Context(), file, store.Options{})
-	check(t, errors.Join(err, s.Close()))
+	must.OK(t, errors.Join(err, s.Close()))
 	const function = "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN " +
 		"UPDATE tokens SET permission = 4; RETURN NULL; END $$;"
 
@@ -81,11 +82,11 @@ func TestWhatIsPlantedInASchemaIsRefused(t *testing.T) {
 	} {
 		t.Run(p.name, func(t *testing.T) {
 			url := newCopy(t)
-			check(t, cluster.Exec(t.Context(), url, p.plant))
+			must.OK(t, cluster.Exec(t.Context(), url, p.plant))
 
 			s, err := store.Open(t.Context(), url, store.Options{})
 			if err == nil {
-				check(t, s.Close())
+				must.OK(t, s.Close())
 			}
 			wantDifference(t, "Open", err, p.want)
 			if p.name != "a trigger" {
@@ -96,7 +97,7 @@ func TestWhatIsPlantedInASchemaIsRefused(t *testing.T) {
 			_, err = transfer.Copy{From: file, To: url}.Run(t.Context())
 			wantDifference(t, "copy to it", err, p.want)
 			report, err := dbcheck.Run(t.Context(), url, dbcheck.Options{})
-			check(t, err)
+			must.OK(t, err)
 			if report.Found == 0 || !strings.Contains(report.Problems[0].String(), "schema: "+p.want) {
 				t.Errorf("check has found %v, want %q", report.Problems, p.want)
 			}
@@ -108,7 +109,7 @@ func TestWhatIsPlantedInASchemaIsRefused(t *testing.T) {
 func TestWhatAnOwnerPlantsDoesNotRun(t *testing.T) {
 	t.Parallel()
 	cluster := pgtest.Start(t, pgtest.Fast()...)
-	check(t, cluster.Exec(t.Context(), cluster.AdminURL(), "CREATE ROLE led LOGIN"))
+	must.OK(t, cluster.Exec(t.Context(), cluster.AdminURL(), "CREATE ROLE led LOGIN"))
 	const ran = "CREATE SCHEMA IF NOT EXISTS x; CREATE TABLE x.ran (); CREATE FUNCTION f() RETURNS bigint " +
 		"LANGUAGE plpgsql AS $$ BEGIN RAISE 'it runs'; END $$;"
 	const hides = "CREATE SCHEMA IF NOT EXISTS x; CREATE FUNCTION same(l oid, r regnamespace) RETURNS boolean LANGUAGE " +
@@ -134,20 +135,20 @@ func TestWhatAnOwnerPlantsDoesNotRun(t *testing.T) {
 	} {
 		t.Run(p.name, func(t *testing.T) {
 			url := cluster.NewDatabase(t)
-			check(t, cluster.Exec(t.Context(), url, "DROP EXTENSION citext; ALTER SCHEMA public OWNER TO led; DO $$ BEGIN "+
+			must.OK(t, cluster.Exec(t.Context(), url, "DROP EXTENSION citext; ALTER SCHEMA public OWNER TO led; DO $$ BEGIN "+
 				"EXECUTE format('ALTER DATABASE %I OWNER TO led', current_database()); END $$"))
 			url = strings.Replace(url, "ledgerd@", "led@", 1)
-			check(t, database(url).Open(t, store.Options{}).Close())
+			must.OK(t, database(url).Open(t, store.Options{}).Close())
 			if strings.HasPrefix(p.plant, "ALTER EXTENSION") {
-				check(t, cluster.Exec(t.Context(), url, "CREATE VIEW shown AS SELECT 1; "+
+				must.OK(t, cluster.Exec(t.Context(), url, "CREATE VIEW shown AS SELECT 1; "+
 					"CREATE FUNCTION mine() RETURNS bigint LANGUAGE sql AS $$ SELECT 1 $$"))
 			}
-			check(t, cluster.Exec(t.Context(), url, p.plant))
+			must.OK(t, cluster.Exec(t.Context(), url, p.plant))
 			t.Cleanup(func() { _ = cluster.Exec(t.Context(), cluster.AdminURL(), "ALTER ROLE led RESET search_path") })
 
 			s, err := store.Open(t.Context(), url, store.Options{})
 			if err == nil {
-				check(t, s.Close())
+				must.OK(t, s.Close())
 			}
 			wantDifference(t, "Open", err, p.want)
 			_, err = transfer.Copy{From: url, To: filepath.Join(t.TempDir(), "copy.db")}.Run(t.Context())
@@ -161,17 +162,17 @@ func TestVersionsOfNoReleaseAreRefused(t *testing.T) {
 	t.Parallel()
 	cluster := pgtest.Start(t, pgtest.Fast()...)
 	url := cluster.NewDatabase(t)
-	check(t, database(url).Open(t, store.Options{}).Close())
+	must.OK(t, database(url).Open(t, store.Options{}).Close())
 	for _, c := range []struct{ version, want string }{
 		{"-1", "schema version -1 is not valid"},
 		{"0", "schema version 0 is not valid"},
 		{"3", "schema version 3 is not valid"},
 		{"9223372036854775807", "schema version 9223372036854775807 is too new"},
 	} {
-		check(t, cluster.Exec(t.Context(), url, "UPDATE ledger SET schema_version = "+c.version))
+		must.OK(t, cluster.Exec(t.Context(), url, "UPDATE ledger SET schema_version = "+c.version))
 		s, err := store.Open(t.Context(), url, store.Options{})
 		if err == nil {
-			check(t, s.Close())
+			must.OK(t, s.Close())
 		}
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("version %s: got error %v, want %q", c.version, err, c.want)
@@ -184,11 +185,11 @@ func TestWhatIsPlantedInAnEmptyDatabaseIsRefused(t *testing.T) {
 	t.Parallel()
 	cluster := pgtest.Start(t, pgtest.Fast()...)
 	url := cluster.NewDatabase(t)
-	check(t, cluster.Exec(t.Context(), url,
+	must.OK(t, cluster.Exec(t.Context(), url,
 		"CREATE FUNCTION lower(bigint) RETURNS text LANGUAGE sql AS $$ SELECT '' $$"))
 	s, err := store.Open(t.Context(), url, store.Options{})
 	if err == nil {
-		check(t, s.Close())
+		must.OK(t, s.Close())
 	}
 	wantDifference(t, "Open", err, `function "lower" is unknown`)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/pgtest"
 )
 
@@ -15,22 +16,14 @@ var update = flag.Bool("update", false, "write migrations/schema.sha256 instead 
 func TestSchemaDigestIsThatOfTheMigrations(t *testing.T) {
 	t.Parallel()
 	s, err := Connect(t.Context(), pgtest.Start(t, pgtest.Fast()...).NewDatabase(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer s.Close()
-	if err := s.Create(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, s.Create())
 	_, schema, err := inspectAlone(s.Conn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 
 	if *update {
-		if err := os.WriteFile("migrations/schema.sha256", []byte(schema.Digest()+"\n"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile("migrations/schema.sha256", []byte(schema.Digest()+"\n"), 0o644))
 		return
 	}
 	if strings.TrimSpace(digest) != schema.Digest() {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/pgtest"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
@@ -17,7 +18,7 @@ func TestCommitWithoutStandby(t *testing.T) {
 	db := openEngine(t, cluster.NewDatabase(t))
 	standby := cluster.NewStandby(t)
 	cluster.Synchronous(t)
-	check(t, insert(t.Context(), db, "before"))
+	must.OK(t, insert(t.Context(), db, "before"))
 	standby.Stop(t, "immediate")
 
 	if err := insert(t.Context(), db, "acme"); sqldb.ClassOf(err) != sqldb.Uncertain {
@@ -37,11 +38,11 @@ func TestCommitWithoutStandby(t *testing.T) {
 		t.Errorf("without the standby: %d orgs, %v; want 1", n, err)
 	}
 	standby.Run(t)
-	eventually(t, "the commit to be visible", func() bool {
+	must.Wait(t, "the commit to be visible", func() bool {
 		n, err := count(t.Context(), db)
 		return n == 2 && err == nil
 	})
-	eventually(t, "writes to work", func() bool { return insert(t.Context(), db, "globex") == nil })
+	must.Wait(t, "writes to work", func() bool { return insert(t.Context(), db, "globex") == nil })
 }
 
 // If something else ends the wait for the standby, such as a statement_timeout or an administrator, the
@@ -51,7 +52,7 @@ func TestCommitWhoseWaitIsCanceled(t *testing.T) {
 	cluster := pgtest.Start(t)
 	url := cluster.NewDatabase(t)
 	cancelWaits := func() {
-		check(t, cluster.Exec(t.Context(), url,
+		must.OK(t, cluster.Exec(t.Context(), url,
 			"SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"))
 	}
 	for name, setting := range map[string]string{
@@ -66,7 +67,7 @@ func TestCommitWhoseWaitIsCanceled(t *testing.T) {
 			ended := make(chan error, 1)
 			go func() { ended <- insert(t.Context(), db, name) }()
 			var err error
-			eventually(t, "the write to end", func() bool {
+			must.Wait(t, "the write to end", func() bool {
 				cancelWaits()
 				select {
 				case err = <-ended:
@@ -81,15 +82,5 @@ func TestCommitWhoseWaitIsCanceled(t *testing.T) {
 		})
 		cluster.Configure(t, "synchronous_standby_names=''")
 		cluster.Reload(t)
-	}
-}
-
-// eventually polls done until it returns true.
-func eventually(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !done(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("timed out waiting for %s", what)
-		}
 	}
 }

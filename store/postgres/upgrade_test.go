@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/pgtest"
 	"github.com/ledgerd/ledgerd/store/sqlite"
 )
@@ -55,32 +56,32 @@ func TestUpgradesAgreeOnBothEngines(t *testing.T) {
 	file := unpackBefore(t)
 	from := openFile(t, file)
 	_, err := from.Exec(enriched)
-	ok(t, err)
+	must.OK(t, err)
 	url := pgtest.Start(t, pgtest.Fast()...).NewDatabase(t)
 	s, err := Connect(t.Context(), url)
-	ok(t, err)
+	must.OK(t, err)
 	defer s.Close()
-	ok(t, s.Run("BEGIN"))
-	ok(t, runScripts(s.Conn, 0, before))
-	ok(t, s.Run("COMMIT"))
+	must.OK(t, s.Run("BEGIN"))
+	must.OK(t, runScripts(s.Conn, 0, before))
+	must.OK(t, s.Run("COMMIT"))
 
 	c, err := pgx.Connect(t.Context(), url)
-	ok(t, err)
+	must.OK(t, err)
 	defer c.Close(t.Context())
 	tables := tablesOf(t, c)
 	for _, table := range tables {
 		copyRows(t, from, c, table)
 	}
-	ok(t, from.Close())
+	must.OK(t, from.Close())
 
 	const reason = "schema version 17 is of an earlier release"
 	if err := checkSchema(s.Conn); err == nil || !strings.Contains(err.Error(), reason) {
 		t.Errorf("to read the ledger before its upgrade: got %v, want %q", err, reason)
 	}
-	ok(t, migrate(s.Conn, Options{}))
+	must.OK(t, migrate(s.Conn, Options{}))
 	db, err := sqlite.Open(t.Context(), file, sqlite.Options{NoCopy: true})
-	ok(t, err)
-	ok(t, db.Close())
+	must.OK(t, err)
+	must.OK(t, db.Close())
 
 	to := openFile(t, file)
 	for _, table := range tablesOf(t, c) {
@@ -101,32 +102,21 @@ func TestUpgradesAgreeOnBothEngines(t *testing.T) {
 	}
 }
 
-func ok(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // unpackBefore returns a new file with the ledger of the release before.
 func unpackBefore(t *testing.T) (path string) {
 	t.Helper()
-	packed, err := os.Open(fmt.Sprintf("../testdata/schemas/v%d.db.gz", before))
-	ok(t, err)
+	packed := must.Get(os.Open(fmt.Sprintf("../testdata/schemas/v%d.db.gz", before)))(t)
 	defer packed.Close()
-	unpacked, err := gzip.NewReader(packed)
-	ok(t, err)
-	content, err := io.ReadAll(unpacked)
-	ok(t, err)
+	unpacked := must.Get(gzip.NewReader(packed))(t)
+	content := must.Get(io.ReadAll(unpacked))(t)
 	path = filepath.Join(t.TempDir(), "ledger.db")
-	ok(t, os.WriteFile(path, content, 0o600))
+	must.OK(t, os.WriteFile(path, content, 0o600))
 	return path
 }
 
 func openFile(t *testing.T, path string) *sql.DB {
 	t.Helper()
-	db, err := sql.Open("sqlite", "file:"+path)
-	ok(t, err)
+	db := must.Get(sql.Open("sqlite", "file:"+path))(t)
 	t.Cleanup(func() { db.Close() })
 	return db
 }
@@ -147,14 +137,14 @@ SELECT table_name, array_agg(column_name::text) FROM information_schema.columns
 WHERE table_schema = current_schema() AND table_name <> 'ledger'
   AND NOT (table_name = 'orgs' AND column_name IN ('writes', 'stamp'))
 GROUP BY table_name ORDER BY table_name`)
-	ok(t, err)
+	must.OK(t, err)
 	for rows.Next() {
 		var next table
-		ok(t, rows.Scan(&next.name, &next.columns))
+		must.OK(t, rows.Scan(&next.name, &next.columns))
 		next.name = pgx.Identifier{next.name}.Sanitize()
 		list = append(list, next)
 	}
-	ok(t, rows.Err())
+	must.OK(t, rows.Err())
 	return list
 }
 
@@ -162,7 +152,7 @@ GROUP BY table_name ORDER BY table_name`)
 func copyRows(t *testing.T, from *sql.DB, to *pgx.Conn, table table) {
 	t.Helper()
 	_, err := to.Exec(t.Context(), "SET session_replication_role = replica") // checks no references
-	ok(t, err)
+	must.OK(t, err)
 	var values []string
 	for n := range table.columns {
 		values = append(values, fmt.Sprintf("$%d", n+1))
@@ -180,7 +170,7 @@ func copyRows(t *testing.T, from *sql.DB, to *pgx.Conn, table table) {
 func readFile(t *testing.T, db *sql.DB, table table) (list [][]any) {
 	t.Helper()
 	rows, err := db.Query(fmt.Sprintf("SELECT %s FROM %s", table.list(), table.name))
-	ok(t, err)
+	must.OK(t, err)
 	defer rows.Close()
 	for rows.Next() {
 		row := make([]any, len(table.columns))
@@ -188,7 +178,7 @@ func readFile(t *testing.T, db *sql.DB, table table) (list [][]any) {
 		for n := range row {
 			into[n] = &row[n]
 		}
-		ok(t, rows.Scan(into...))
+		must.OK(t, rows.Scan(into...))
 		for n, value := range row {
 			if blob, isBlob := value.([]byte); isBlob && len(blob) == 0 {
 				row[n] = []byte{} // which is not NULL
@@ -196,7 +186,7 @@ func readFile(t *testing.T, db *sql.DB, table table) (list [][]any) {
 		}
 		list = append(list, row)
 	}
-	ok(t, rows.Err())
+	must.OK(t, rows.Err())
 	return list
 }
 
@@ -211,13 +201,13 @@ func rowsOfFile(t *testing.T, db *sql.DB, table table) (list []string) {
 func rowsOfServer(t *testing.T, c *pgx.Conn, table table) (list []string) {
 	t.Helper()
 	rows, err := c.Query(t.Context(), fmt.Sprintf("SELECT %s FROM %s", table.list(), table.name))
-	ok(t, err)
+	must.OK(t, err)
 	for rows.Next() {
 		row, err := rows.Values()
-		ok(t, err)
+		must.OK(t, err)
 		list = append(list, textOf(table, row))
 	}
-	ok(t, rows.Err())
+	must.OK(t, rows.Err())
 	return list
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/pgtest"
 )
 
@@ -37,7 +38,7 @@ func TestWatchWithoutNotifications(t *testing.T) {
 		}
 	}
 	t.Logf("three looks took %v", time.Since(began))
-	check(t, cluster.Exec(t.Context(), url, "UPDATE ledger SET writes = writes + 1"))
+	must.OK(t, cluster.Exec(t.Context(), url, "UPDATE ledger SET writes = writes + 1"))
 	for changed := false; !changed; {
 		select {
 		case changed = <-looks:

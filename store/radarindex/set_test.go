@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/radar"
@@ -102,9 +103,7 @@ func (m *memorySource) visit(
 func scanF(t *testing.T, set *Set, repoID int64, source Source) (commits []int64, more bool) {
 	t.Helper()
 	x, err := set.Fresh(t.Context(), repoID, source)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	n := ledger.Registration{Changes: []radar.Change{{Path: "f", Status: "M"}}}
 	own := Tip{CommitID: -1, Place: 1 << 62, OpenedAt: 1 << 40}
 	own.SHA, own.Branch = "own", "own"

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 const thingsTable = `
@@ -27,7 +29,7 @@ func TestFlushWritesRowsInOrder(t *testing.T) {
 			if rows.Len() != n {
 				t.Errorf("Len: got %d, want %d", rows.Len(), n)
 			}
-			check(t, rows.Flush(c))
+			must.OK(t, rows.Flush(c))
 
 			want := upTo(n)
 			slices.Reverse(want)
@@ -47,9 +49,9 @@ func TestFlushWritesRowsInOrder(t *testing.T) {
 func TestFlushPreparesFewStatements(t *testing.T) {
 	c, rows := connect(t, thingsTable), newThings()
 	for n := range maxRows + 1 {
-		check(t, c.Run("DELETE FROM things"))
+		must.OK(t, c.Run("DELETE FROM things"))
 		addThings(rows, n)
-		check(t, rows.Flush(c))
+		must.OK(t, rows.Flush(c))
 	}
 	if n := len(c.Statements()); n > 14 {
 		t.Errorf("%d statements are prepared, want at most 14", n)
@@ -80,7 +82,7 @@ func TestFailedFlushEmptiesTheBuffer(t *testing.T) {
 		t.Errorf("Len after a failed Flush: got %d, want 0", rows.Len())
 	}
 	rows.Add(int64(1000), "next")
-	check(t, rows.Flush(c))
+	must.OK(t, rows.Flush(c))
 	if got := numbers(t, c, "SELECT id FROM things WHERE id > 200"); !slices.Equal(got, []int64{1000}) {
 		t.Errorf("next row: got %d, want 1000", got)
 	}
@@ -92,7 +94,7 @@ func TestFlushAppendsTheConflictClause(t *testing.T) {
 	for range 2 {
 		addThings(rows, 3)
 		rows.Add(int64(2), "thing 2")
-		check(t, rows.Flush(c))
+		must.OK(t, rows.Flush(c))
 	}
 	if got := numbers(t, c, "SELECT id FROM things ORDER BY id"); !slices.Equal(got, upTo(3)) {
 		t.Errorf("got %d, want 1 to 3", got)
@@ -103,7 +105,7 @@ func TestResetDiscardsBufferedRows(t *testing.T) {
 	c, rows := connect(t, thingsTable), newThings()
 	addThings(rows, 5)
 	rows.Reset()
-	check(t, rows.Flush(c))
+	must.OK(t, rows.Flush(c))
 	if got := numbers(t, c, "SELECT id FROM things"); len(got) > 0 {
 		t.Errorf("rows %d were written", got)
 	}
@@ -126,7 +128,7 @@ func TestEachInVisitsTheRowOfEachKeyOnce(t *testing.T) {
 		t.Run(shape.name, func(t *testing.T) {
 			c, rows := connect(t, thingsTable), newThings()
 			addThings(rows, 1000)
-			check(t, rows.Flush(c))
+			must.OK(t, rows.Flush(c))
 
 			before := len(c.Statements())
 			for _, n := range []int{0, 1, 2, 3, 5, 127, 128, 129, 300} {
@@ -137,7 +139,7 @@ func TestEachInVisitsTheRowOfEachKeyOnce(t *testing.T) {
 				original := slices.Clone(keys)
 
 				var seen []int64
-				check(t, c.EachIn(func(row Scanner) error {
+				must.OK(t, c.EachIn(func(row Scanner) error {
 					id, err := scanNumber(row)
 					seen = append(seen, id)
 					return err

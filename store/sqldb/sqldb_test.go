@@ -11,6 +11,8 @@ import (
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 // testDialect is a minimal dialect of SQLite.
@@ -30,28 +32,20 @@ var testDialect = Dialect{
 // connect returns a connection to a new database in memory, after running script.
 func connect(t *testing.T, script string) *Conn {
 	t.Helper()
-	db, err := sql.Open("sqlite", ":memory:")
-	check(t, err)
-	t.Cleanup(func() { check(t, db.Close()) })
+	db := must.Get(sql.Open("sqlite", ":memory:"))(t)
+	t.Cleanup(func() { must.OK(t, db.Close()) })
 	c, err := Connect(t.Context(), db, &testDialect)
-	check(t, err)
-	t.Cleanup(func() { check(t, c.Close()) })
-	check(t, c.Run(script))
+	must.OK(t, err)
+	t.Cleanup(func() { must.OK(t, c.Close()) })
+	must.OK(t, c.Run(script))
 	return c
-}
-
-func check(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // numbers returns the results of a query for one integer column.
 func numbers(t *testing.T, c *Conn, query string) []int64 {
 	t.Helper()
 	list, err := All(c, scanNumber, query)
-	check(t, err)
+	must.OK(t, err)
 	return list
 }
 
@@ -99,7 +93,7 @@ func TestPreparedStatementsAreBounded(t *testing.T) {
 	most := 0
 	for i := range 2*maxPrepared + 10 {
 		var n int
-		check(t, c.Row(fmt.Sprint("SELECT ", i)).Scan(&n))
+		must.OK(t, c.Row(fmt.Sprint("SELECT ", i)).Scan(&n))
 		if n != i {
 			t.Fatalf("SELECT %d returned %d", i, n)
 		}
@@ -113,7 +107,7 @@ func TestPreparedStatementsAreBounded(t *testing.T) {
 func TestStatementsInUseStayPrepared(t *testing.T) {
 	c := connect(t, "CREATE TABLE things (id INTEGER PRIMARY KEY); INSERT INTO things VALUES (1), (2), (3)")
 	var seen []int64
-	check(t, c.Each(func(row Scanner) error {
+	must.OK(t, c.Each(func(row Scanner) error {
 		id, err := scanNumber(row)
 		seen = append(seen, id)
 		for i := range maxPrepared {
@@ -131,9 +125,9 @@ func TestNextIDFollowsTheLastRow(t *testing.T) {
 	c := connect(t, "CREATE TABLE things (id INTEGER PRIMARY KEY, name TEXT)")
 	for want := range int64(3) {
 		next, end, err := c.NextIDs("things")
-		check(t, err)
+		must.OK(t, err)
 		id, err := c.Insert("INSERT INTO things (name) VALUES (?)", "a")
-		check(t, err)
+		must.OK(t, err)
 		if next != want+1 || id != next || end != math.MaxInt64 {
 			t.Errorf("NextID returned %d and Insert %d, want %d", next, id, want+1)
 		}
@@ -145,7 +139,7 @@ func TestPlanNamesTheIndex(t *testing.T) {
 CREATE TABLE things (id INTEGER PRIMARY KEY, name TEXT);
 CREATE INDEX things_by_name ON things (name)`)
 	steps, err := c.Plan("SELECT id FROM things /*+index things_by_name*/ WHERE name = ? AND id > ?")
-	check(t, err)
+	must.OK(t, err)
 	if len(steps) != 1 || !strings.Contains(steps[0], "things_by_name") {
 		t.Errorf("plan is %q, want one step by things_by_name", steps)
 	}

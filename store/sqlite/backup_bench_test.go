@@ -4,6 +4,8 @@ import (
 	"flag"
 	"path/filepath"
 	"testing"
+
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 var backupOf = flag.String("of", "", "the database `file` that BenchmarkBackup copies, instead of one of 100 MB")
@@ -14,20 +16,14 @@ func BenchmarkBackup(b *testing.B) {
 	if path == "" {
 		path = filepath.Join(b.TempDir(), "ledger.db")
 		db, err := Open(b.Context(), path, Options{Hooks: noHooks})
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.OK(b, err)
 		addOrgs(b, db, 0, 500, 100_000)
-		if err := db.Close(); err != nil {
-			b.Fatal(err)
-		}
+		must.OK(b, db.Close())
 	}
 
 	for b.Loop() {
 		size, err := Backup{From: path, To: filepath.Join(b.TempDir(), "copy.db")}.Run(b.Context())
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.OK(b, err)
 		b.SetBytes(size)
 	}
 }

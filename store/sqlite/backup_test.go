@@ -11,14 +11,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
 // namesIn returns the names of the files in the folder of a path.
 func namesIn(t *testing.T, path string) string {
 	t.Helper()
-	entries, err := os.ReadDir(filepath.Dir(path))
-	check(t, err)
+	entries := must.Get(os.ReadDir(filepath.Dir(path)))(t)
 	var names []string
 	for _, entry := range entries {
 		names = append(names, entry.Name())
@@ -57,19 +57,18 @@ func TestBackupWhileWriting(t *testing.T) {
 		before := <-written
 		path := newPath(t)
 		size, err := db.Backup(t.Context(), path)
-		check(t, err)
+		must.OK(t, err)
 		if sizeOf(path) != size || namesIn(t, path) != filepath.Base(path) {
 			t.Errorf("got a size of %d for %d bytes, and the files %s", size, sizeOf(path), namesIn(t, path))
 		}
-		info, err := os.Stat(path)
-		check(t, err)
+		info := must.Get(os.Stat(path))(t)
 		if info.Mode().Perm() != 0o600 {
 			t.Errorf("the copy has the mode %v", info.Mode())
 		}
 
 		var n, last int
 		row := openRaw(t, path).QueryRow("SELECT count(*), max(id) FROM expressions")
-		check(t, row.Scan(&n, &last))
+		must.OK(t, row.Scan(&n, &last))
 		if n != last || n < before {
 			t.Errorf("the copy has %d rows, the last %d; %d were written before it began", n, last, before)
 		}
@@ -80,18 +79,17 @@ func TestBackupRefuses(t *testing.T) {
 	source := newPath(t)
 	db := open(t, source, noHooks)
 	addOrgs(t, db, 0, 10, 100_000)
-	check(t, db.Close())
+	must.OK(t, db.Close())
 	foreign := newPath(t)
 	_, err := openRaw(t, foreign).Exec("CREATE TABLE other (id INTEGER)")
-	check(t, err)
+	must.OK(t, err)
 	text := newPath(t)
-	check(t, os.WriteFile(text, []byte(strings.Repeat("no database ", 1000)), 0o600))
-	whole, err := os.ReadFile(source)
-	check(t, err)
+	must.OK(t, os.WriteFile(text, []byte(strings.Repeat("no database ", 1000)), 0o600))
+	whole := must.Read(t, source)
 	short := newPath(t)
-	check(t, os.WriteFile(short, whole[:len(whole)/2/pageSize*pageSize], 0o600))
+	must.OK(t, os.WriteFile(short, whole[:len(whole)/2/pageSize*pageSize], 0o600))
 	empty := newPath(t)
-	check(t, os.WriteFile(empty, nil, 0o600))
+	must.OK(t, os.WriteFile(empty, nil, 0o600))
 
 	cases := []struct {
 		name, from string
@@ -112,7 +110,7 @@ func TestBackupRefuses(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, still %v", c.name, still), func(t *testing.T) {
 				to := filepath.Join(t.TempDir(), "copy.db")
 				if c.existing != "" {
-					check(t, os.WriteFile(filepath.Join(filepath.Dir(to), c.existing), []byte("kept"), 0o600))
+					must.OK(t, os.WriteFile(filepath.Join(filepath.Dir(to), c.existing), []byte("kept"), 0o600))
 				}
 				_, err := Backup{From: c.from, To: to, Still: still}.Run(t.Context())
 				if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -150,19 +148,18 @@ func TestBackupIsCancelled(t *testing.T) {
 // TestStillBackupWritesNothing copies a file in a folder that nobody writes to.
 func TestStillBackupWritesNothing(t *testing.T) {
 	from := newPath(t)
-	check(t, open(t, from, noHooks).Close())
+	must.OK(t, open(t, from, noHooks).Close())
 	before, err := os.Stat(filepath.Dir(from))
-	check(t, err)
+	must.OK(t, err)
 	_, err = Backup{From: from, To: newPath(t), Still: true}.Run(t.Context())
-	check(t, err)
-	after, err := os.Stat(filepath.Dir(from))
-	check(t, err)
+	must.OK(t, err)
+	after := must.Get(os.Stat(filepath.Dir(from)))(t)
 	if !after.ModTime().Equal(before.ModTime()) {
 		t.Error("the folder of the file was written to")
 	}
 
 	b := Backup{From: from, To: newPath(t), Still: true, Progress: func(int64, int64) {
-		check(t, os.WriteFile(from, []byte("changed"), 0o600))
+		must.OK(t, os.WriteFile(from, []byte("changed"), 0o600))
 	}}
 	if _, err := b.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "was changed at") {
 		t.Errorf("got error %v of a file that was changed", err)
@@ -178,16 +175,16 @@ func TestFaultNoIncidentDuringBackup(t *testing.T) {
 	db.checkpointer.backups.Add(1)
 	snapshot := openRaw(t, db.path)
 	conn, err := snapshot.Conn(t.Context())
-	check(t, err)
-	check(t, beginSnapshot(t.Context(), conn))
+	must.OK(t, err)
+	must.OK(t, beginSnapshot(t.Context(), conn))
 
 	addOrgs(t, db, 1, 250, 200_000) // 100 MB
 	if !db.checkpointer.next.IsZero() {
 		t.Error("the log was to be restarted during a backup")
 	}
-	check(t, errors.Join(conn.Close(), snapshot.Close()))
+	must.OK(t, errors.Join(conn.Close(), snapshot.Close()))
 	db.checkpointer.backups.Add(-1)
-	eventually(t, "the log is restarted", func() bool {
+	must.Wait(t, "the log is restarted", func() bool {
 		addOrgs(t, db, int(time.Now().UnixNano()), 1, 100)
 		return sizeOf(db.path+"-wal") < 80<<20
 	})
@@ -201,7 +198,7 @@ func TestExternalCheckpoints(t *testing.T) {
 	t.Parallel()
 	path := newPath(t)
 	db, err := Open(t.Context(), path, Options{Hooks: noHooks, ExternalCheckpoints: true})
-	check(t, err)
+	must.OK(t, err)
 	before := sizeOf(path)
 	addOrgs(t, db, 0, 250, 200_000) // 100 MB
 	if size := sizeOf(path); size != before {
@@ -212,10 +209,10 @@ func TestExternalCheckpoints(t *testing.T) {
 	}
 
 	var busy, frames, copied int64
-	check(t, openRaw(t, path).QueryRow("PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &frames, &copied))
+	must.OK(t, openRaw(t, path).QueryRow("PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &frames, &copied))
 	if busy != 0 || sizeOf(path+"-wal") != 0 {
 		t.Errorf("a checkpoint of another process got busy %d, and left %d bytes", busy, sizeOf(path+"-wal"))
 	}
 	addOrgs(t, db, 1000, 1, 100)
-	check(t, db.Close())
+	must.OK(t, db.Close())
 }

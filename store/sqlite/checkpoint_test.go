@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/store/engine"
 	"github.com/ledgerd/ledgerd/store/sqldb"
@@ -20,9 +21,7 @@ func addOrgs(t testing.TB, db *DB, from, n, size int) {
 			_, err := c.Exec("INSERT INTO orgs (name, created_at) VALUES (?, 1)", fmt.Sprintf("%0*d", size, i))
 			return err
 		}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 	}
 }
 
@@ -30,9 +29,7 @@ func TestCheckpointsRunInTheBackground(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir() + "/ledger.db"
 	db, err := Open(t.Context(), path, Options{Hooks: noHooks, Began: func(incident sqldb.Incident) { t.Error(incident) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer db.Close()
 	addOrgs(t, db, 0, 100, 100_000) // 20 MB with the index, too little for a checkpoint by the writer
 	for i := range 250 {
@@ -49,9 +46,7 @@ func TestLogIsBoundedUnderConstantLoad(t *testing.T) {
 	testenv.From(t, testenv.Push, "takes seconds")
 	path := t.TempDir() + "/ledger.db"
 	db, err := Open(t.Context(), path, Options{Hooks: noHooks})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer db.Close()
 	addOrgs(t, db, 0, 1500, 100_000) // 150 MB plus the index
 	if size := sizeOf(path + "-wal"); size > 48<<20 {
@@ -64,7 +59,7 @@ func TestFailingCheckpointsAreReportedOnce(t *testing.T) {
 	path := newPath(t)
 	db := open(t, path, noHooks)
 	c, err := sqldb.Connect(t.Context(), openRaw(t, path), &dialect)
-	check(t, err)
+	must.OK(t, err)
 	var begun []sqldb.Incident
 	h := engine.NewHealth(func(t sqldb.Incident) { begun = append(begun, t) }, nil, db.help)
 	k := newCheckpointer(c, db.guard, h, db.restartLog)
@@ -139,23 +134,23 @@ func TestFaultForeignTransactionIsReported(t *testing.T) {
 	j := new(journal)
 	db := openWith(t, path, j.options())
 	other, err := openRaw(t, path).Conn(t.Context())
-	check(t, err)
+	must.OK(t, err)
 	defer other.Close()
 	_, err = other.ExecContext(t.Context(), "BEGIN; SELECT count(*) FROM orgs")
-	check(t, err)
+	must.OK(t, err)
 
 	addOrgs(t, db, 0, 200, 100_000) // 40 MB
-	eventually(t, "the transaction is reported", func() bool {
+	must.Wait(t, "the transaction is reported", func() bool {
 		addOrgs(t, db, int(time.Now().UnixNano()), 1, 100)
 		n, _ := j.counts()
 		return n > 0
 	})
-	check(t, db.Ready()) // it is no incident yet
+	must.OK(t, db.Ready()) // it is no incident yet
 
 	_, err = other.ExecContext(t.Context(), "ROLLBACK")
-	check(t, err)
-	eventually(t, "the end is reported", func() bool { _, n := j.counts(); return n > 0 })
-	check(t, db.Close())
+	must.OK(t, err)
+	must.Wait(t, "the end is reported", func() bool { _, n := j.counts(); return n > 0 })
+	must.OK(t, db.Close())
 	if len(j.begun) != 1 || j.begun[0].Kind != sqldb.WALIncident || !strings.Contains(j.begun[0].Err.Error(), " MB") {
 		t.Errorf("reported %+v, want one incident with the size", j.begun)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
@@ -21,13 +22,13 @@ func TestFaultRescueKeepsOlderCopies(t *testing.T) {
 	path := newPath(t)
 	copyOf := func(i int) string { return fmt.Sprintf("%s.rescued-%d", path, i) }
 	for i := range maxRescued - 1 {
-		check(t, os.WriteFile(copyOf(i+1), []byte("older"), 0o600))
+		must.OK(t, os.WriteFile(copyOf(i+1), []byte("older"), 0o600))
 	}
 
 	for _, want := range []string{copyOf(maxRescued), "100 copies already"} {
 		db := openWith(t, path, Options{Hooks: noHooks})
-		check(t, add(t.Context(), db, want))
-		check(t, os.Remove(path))
+		must.OK(t, add(t.Context(), db, want))
+		must.OK(t, os.Remove(path))
 		if err := db.Close(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Close: got %v, want an error that contains %q", err, want)
 		}
@@ -53,11 +54,11 @@ func TestFaultDamagedCopy(t *testing.T) {
 	}
 	path := newPath(t)
 	db := openWith(t, path, Options{Hooks: noHooks})
-	check(t, db.Write(t.Context(), single(func(c *sqldb.Conn) error {
+	must.OK(t, db.Write(t.Context(), single(func(c *sqldb.Conn) error {
 		return c.Run("CREATE TABLE odd (n INTEGER CHECK (n > 0)); PRAGMA ignore_check_constraints = ON; " +
 			"INSERT INTO odd VALUES (-1)")
 	})))
-	check(t, os.Remove(path))
+	must.OK(t, os.Remove(path))
 	if err := db.Close(); err == nil || !strings.Contains(err.Error(), "damaged copy") {
 		t.Errorf("Close: got %v, want an error that reports the damaged copy", err)
 	}
@@ -76,12 +77,12 @@ func TestFaultInterruptedCopies(t *testing.T) {
 		want[0]: 2 * staleAfter, want[1]: staleAfter / 2, want[2]: 2 * staleAfter, want[3]: 2 * staleAfter,
 		name + ".4.tmp": 2 * staleAfter,
 	} {
-		check(t, os.WriteFile(file, nil, 0o600))
+		must.OK(t, os.WriteFile(file, nil, 0o600))
 		changed := time.Now().Add(-age)
-		check(t, os.Chtimes(file, changed, changed))
+		must.OK(t, os.Chtimes(file, changed, changed))
 	}
 
-	check(t, removeStale(name))
+	must.OK(t, removeStale(name))
 	if got, _ := filepath.Glob(path + "*"); !slices.Equal(got, want) {
 		t.Errorf("files: got %q, want %q", got, want)
 	}

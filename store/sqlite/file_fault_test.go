@@ -15,6 +15,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
@@ -42,7 +43,7 @@ func (j *journal) counts() (begun, ended int) {
 func openWith(t *testing.T, path string, o Options) *DB {
 	t.Helper()
 	db, err := Open(t.Context(), path, o)
-	check(t, err)
+	must.OK(t, err)
 	return db
 }
 
@@ -56,24 +57,23 @@ func thingsIn(t *testing.T, path string) []string {
 	raw := openRaw(t, path)
 	defer raw.Close()
 	rows, err := raw.Query("SELECT text FROM expressions ORDER BY id")
-	check(t, err)
+	must.OK(t, err)
 	defer rows.Close()
 	var names []string
 	for rows.Next() {
 		var name string
-		check(t, rows.Scan(&name))
+		must.OK(t, rows.Scan(&name))
 		names = append(names, name)
 	}
-	check(t, rows.Err())
+	must.OK(t, rows.Err())
 	return names
 }
 
 // copyTo copies a file.
 func copyTo(t *testing.T, from, to string) {
 	t.Helper()
-	data, err := os.ReadFile(from)
-	check(t, err)
-	check(t, os.WriteFile(to, data, 0o600))
+	data := must.Read(t, from)
+	must.OK(t, os.WriteFile(to, data, 0o600))
 }
 
 // An accident is what can happen to the files of an open database, and what is left.
@@ -88,50 +88,50 @@ type accident struct {
 
 var accidents = []accident{
 	{
-		"database deleted", func(t *testing.T, path string) { check(t, os.Remove(path)) },
+		"database deleted", func(t *testing.T, path string) { must.OK(t, os.Remove(path)) },
 		"the database file was deleted or moved", []string{"-"}, []string{"a"},
 	},
 	{
 		"all files deleted", func(t *testing.T, path string) {
-			check(t, errors.Join(os.Remove(path), os.Remove(path+"-wal"), os.Remove(path+"-shm")))
+			must.OK(t, errors.Join(os.Remove(path), os.Remove(path+"-wal"), os.Remove(path+"-shm")))
 		},
 		"the database file was deleted or moved", []string{"-"}, []string{"a"},
 	},
 	{
-		"database moved", func(t *testing.T, path string) { check(t, os.Rename(path, path+".moved")) },
+		"database moved", func(t *testing.T, path string) { must.OK(t, os.Rename(path, path+".moved")) },
 		"the database file was deleted or moved", []string{"-"}, []string{"a"},
 	},
 	{
 		"database replaced", func(t *testing.T, path string) {
-			check(t, os.Rename(path, path+".old"))
-			check(t, os.WriteFile(path, []byte("another file "+strings.Repeat("x", minFile)), 0o600))
+			must.OK(t, os.Rename(path, path+".old"))
+			must.OK(t, os.WriteFile(path, []byte("another file "+strings.Repeat("x", minFile)), 0o600))
 		},
 		"the database file was replaced", []string{"-"}, []string{"a"},
 	},
 	{
 		"folder moved", func(t *testing.T, path string) {
-			check(t, os.Rename(filepath.Dir(path), filepath.Dir(path)+".moved"))
-			check(t, os.Mkdir(filepath.Dir(path), 0o700))
+			must.OK(t, os.Rename(filepath.Dir(path), filepath.Dir(path)+".moved"))
+			must.OK(t, os.Mkdir(filepath.Dir(path), 0o700))
 		},
 		"the database file was deleted or moved", []string{"-"}, []string{"a"},
 	},
 	{
-		"database emptied", func(t *testing.T, path string) { check(t, os.Truncate(path, 0)) },
+		"database emptied", func(t *testing.T, path string) { must.OK(t, os.Truncate(path, 0)) },
 		"the database file was emptied", []string{"-"}, nil,
 	},
 	{
-		"log deleted", func(t *testing.T, path string) { check(t, os.Remove(path+"-wal")) },
+		"log deleted", func(t *testing.T, path string) { must.OK(t, os.Remove(path+"-wal")) },
 		"the write-ahead log was deleted or moved", []string{"a"}, []string{"a"},
 	},
 	{
 		"log replaced", func(t *testing.T, path string) {
-			check(t, os.Rename(path+"-wal", path+"-wal.old"))
-			check(t, os.WriteFile(path+"-wal", []byte("the log of another process"), 0o600))
+			must.OK(t, os.Rename(path+"-wal", path+"-wal.old"))
+			must.OK(t, os.WriteFile(path+"-wal", []byte("the log of another process"), 0o600))
 		},
 		"the write-ahead log was replaced", []string{}, []string{"a"},
 	},
 	{
-		"index of the log deleted", func(t *testing.T, path string) { check(t, os.Remove(path+"-shm")) },
+		"index of the log deleted", func(t *testing.T, path string) { must.OK(t, os.Remove(path+"-shm")) },
 		"the index of the write-ahead log was deleted or moved", []string{"a"}, []string{"a"},
 	},
 }
@@ -147,11 +147,11 @@ func TestFaultFileIsGone(t *testing.T) {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
 			path := filepath.Join(t.TempDir(), "data", "ledger.db")
-			check(t, os.Mkdir(filepath.Dir(path), 0o700))
+			must.OK(t, os.Mkdir(filepath.Dir(path), 0o700))
 			j := new(journal)
 			db := openWith(t, path, j.options())
-			check(t, add(t.Context(), db, "a"))
-			check(t, db.Ready())
+			must.OK(t, add(t.Context(), db, "a"))
+			must.OK(t, db.Ready())
 
 			m.do(t, path)
 			before, _ := os.ReadFile(path)
@@ -163,7 +163,7 @@ func TestFaultFileIsGone(t *testing.T) {
 			if err := db.Ready(); err == nil || !strings.Contains(err.Error(), m.reason) {
 				t.Errorf("Ready: got %v, want %q", err, m.reason)
 			}
-			eventually(t, "the incident is reported", func() bool { n, _ := j.counts(); return n > 0 })
+			must.Wait(t, "the incident is reported", func() bool { n, _ := j.counts(); return n > 0 })
 
 			closeErr := db.Close()
 			if closeErr == nil || !strings.Contains(closeErr.Error(), m.reason) {
@@ -201,10 +201,10 @@ func TestFaultConnectionsAreNotMadeToOtherFiles(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	other := filepath.Join(t.TempDir(), "other.db")
-	check(t, openWith(t, other, new(journal).options()).Close())
+	must.OK(t, openWith(t, other, new(journal).options()).Close())
 	db := openWith(t, path, new(journal).options())
 	defer db.Close() //nolint:errcheck // it says that the file was replaced
-	check(t, add(t.Context(), db, "a"))
+	must.OK(t, add(t.Context(), db, "a"))
 	if n := db.readDB.Stats().OpenConnections; n != 0 {
 		t.Errorf("%d reading connections are open before the first read", n)
 	}
@@ -213,7 +213,7 @@ func TestFaultConnectionsAreNotMadeToOtherFiles(t *testing.T) {
 	if n := server.readDB.Stats().OpenConnections; n < 2 {
 		t.Errorf("a server has %d reading connections", n)
 	}
-	check(t, server.Close())
+	must.OK(t, server.Close())
 
 	read := func(lane sqldb.Lane) (things int, err error) {
 		err = db.Read(t.Context(), sqldb.Reader{Lane: lane}, func(c *sqldb.Conn) error {
@@ -224,15 +224,15 @@ func TestFaultConnectionsAreNotMadeToOtherFiles(t *testing.T) {
 	if n, err := read(sqldb.Requests); n != 1 || err != nil {
 		t.Fatalf("read %d things, %v; want 1", n, err)
 	}
-	check(t, os.Link(path, path+".away"))
-	check(t, os.Rename(other, path))
+	must.OK(t, os.Link(path, path+".away"))
+	must.OK(t, os.Rename(other, path))
 	if n, err := read(sqldb.Checks); sqldb.ClassOf(err) != sqldb.Gone {
 		t.Errorf("a new connection read %d things, %v; want an error of class Gone", n, err)
 	}
 	if n, err := read(sqldb.Requests); n != 1 || err != nil {
 		t.Errorf("an open connection read %d things, %v; want 1", n, err)
 	}
-	check(t, os.Rename(path+".away", path))
+	must.OK(t, os.Rename(path+".away", path))
 	if n, err := read(sqldb.Checks); n != 1 || err != nil {
 		t.Errorf("after the file came back, a new connection read %d things, %v; want 1", n, err)
 	}
@@ -245,17 +245,14 @@ func TestFaultForeignLogIsKept(t *testing.T) {
 	}
 	path := newPath(t)
 	db := openWith(t, path, Options{Hooks: noHooks})
-	check(t, os.Rename(path+"-wal", path+"-wal.old"))
-	check(t, os.WriteFile(path+"-wal", []byte("the log of another process"), 0o600))
-	before, err := os.ReadFile(path)
-	check(t, err)
+	must.OK(t, os.Rename(path+"-wal", path+"-wal.old"))
+	must.OK(t, os.WriteFile(path+"-wal", []byte("the log of another process"), 0o600))
+	before := must.Read(t, path)
 	if err := db.Close(); err == nil {
 		t.Error("Close returns no error")
 	}
-	after, err := os.ReadFile(path)
-	check(t, err)
-	log, err := os.ReadFile(path + "-wal")
-	check(t, err)
+	after := must.Read(t, path)
+	log := must.Read(t, path+"-wal")
 	if !bytes.Equal(before, after) || string(log) != "the log of another process" {
 		t.Error("Close changed the database or the log")
 	}
@@ -270,9 +267,9 @@ func TestFaultHelpSavesTheData(t *testing.T) {
 	path := newPath(t)
 	j := new(journal)
 	db := openWith(t, path, j.options())
-	check(t, add(t.Context(), db, "a"))
-	check(t, errors.Join(os.Remove(path), os.Remove(path+"-wal"), os.Remove(path+"-shm")))
-	eventually(t, "the incident is reported", func() bool { n, _ := j.counts(); return n > 0 })
+	must.OK(t, add(t.Context(), db, "a"))
+	must.OK(t, errors.Join(os.Remove(path), os.Remove(path+"-wal"), os.Remove(path+"-shm")))
+	must.Wait(t, "the incident is reported", func() bool { n, _ := j.counts(); return n > 0 })
 
 	commands := regexp.MustCompile(`'(cp [^']*)'`).FindStringSubmatch(j.begun[0].Help)
 	if commands == nil {
@@ -298,17 +295,17 @@ func TestFaultFileComesBack(t *testing.T) {
 	path := newPath(t)
 	j := new(journal)
 	db := openWith(t, path, j.options())
-	check(t, os.Rename(path, path+".moved"))
-	eventually(t, "not ready", func() bool { return db.Ready() != nil })
+	must.OK(t, os.Rename(path, path+".moved"))
+	must.Wait(t, "not ready", func() bool { return db.Ready() != nil })
 	if err := add(t.Context(), db, "a"); sqldb.ClassOf(err) != sqldb.Gone {
 		t.Errorf("got %v, want an error of class Gone", err)
 	}
 
-	check(t, os.Rename(path+".moved", path))
-	check(t, add(t.Context(), db, "b"))
-	eventually(t, "ready again", func() bool { return db.Ready() == nil })
-	eventually(t, "the end is reported", func() bool { _, n := j.counts(); return n == 1 })
-	check(t, db.Close())
+	must.OK(t, os.Rename(path+".moved", path))
+	must.OK(t, add(t.Context(), db, "b"))
+	must.Wait(t, "ready again", func() bool { return db.Ready() == nil })
+	must.Wait(t, "the end is reported", func() bool { _, n := j.counts(); return n == 1 })
+	must.OK(t, db.Close())
 	if j.ended[0].Count < 2 || len(j.begun) != 1 {
 		t.Errorf("reported %+v and %+v, want one incident of several failures", j.begun, j.ended)
 	}
@@ -324,13 +321,13 @@ func TestFaultLinkIsChanged(t *testing.T) {
 	}
 	path := newPath(t)
 	link := path + ".link"
-	check(t, errors.Join(createPrivate(path), os.Symlink(path, link)))
+	must.OK(t, errors.Join(createPrivate(path), os.Symlink(path, link)))
 	db := openWith(t, link, Options{Hooks: noHooks})
-	check(t, add(t.Context(), db, "a"))
+	must.OK(t, add(t.Context(), db, "a"))
 
 	other := filepath.Join(t.TempDir(), "other.db")
 	copyTo(t, path, other)
-	check(t, errors.Join(os.Remove(link), os.Symlink(other, link)))
+	must.OK(t, errors.Join(os.Remove(link), os.Symlink(other, link)))
 	if err := add(t.Context(), db, "b"); sqldb.ClassOf(err) != sqldb.Gone {
 		t.Errorf("got %v, want an error of class Gone", err)
 	}
@@ -346,18 +343,18 @@ func TestFaultLogWithoutDatabase(t *testing.T) {
 		prepare func(t *testing.T, path string)
 		want    string // part of the error; empty if the database opens
 	}{
-		{"missing database", func(t *testing.T, path string) { check(t, os.Remove(path)) }, "is missing"},
-		{"empty database", func(t *testing.T, path string) { check(t, os.Truncate(path, 0)) }, "is empty"},
-		{"cut database", func(t *testing.T, path string) { check(t, os.Truncate(path, 100)) }, "is empty"},
+		{"missing database", func(t *testing.T, path string) { must.OK(t, os.Remove(path)) }, "is missing"},
+		{"empty database", func(t *testing.T, path string) { must.OK(t, os.Truncate(path, 0)) }, "is empty"},
+		{"cut database", func(t *testing.T, path string) { must.OK(t, os.Truncate(path, 100)) }, "is empty"},
 		{"link to a missing database", func(t *testing.T, path string) {
-			check(t, os.Rename(path+"-wal", path+"-2-wal"))
-			check(t, os.Remove(path))
-			check(t, os.WriteFile(path+"-2", nil, 0o600))
-			check(t, os.Symlink(path+"-2", path))
+			must.OK(t, os.Rename(path+"-wal", path+"-2-wal"))
+			must.OK(t, os.Remove(path))
+			must.OK(t, os.WriteFile(path+"-2", nil, 0o600))
+			must.OK(t, os.Symlink(path+"-2", path))
 		}, "is empty"},
 		{"log without data", func(t *testing.T, path string) {
-			check(t, os.Remove(path))
-			check(t, os.Truncate(path+"-wal", walHeader))
+			must.OK(t, os.Remove(path))
+			must.OK(t, os.Truncate(path+"-wal", walHeader))
 		}, ""},
 		{"database with its log", func(*testing.T, string) {}, ""},
 	}
@@ -368,17 +365,17 @@ func TestFaultLogWithoutDatabase(t *testing.T) {
 			db := openWith(t, original, Options{Hooks: noHooks})
 			copyTo(t, original, path)
 			copyTo(t, original+"-wal", path+"-wal") // as after kill -9
-			check(t, db.Close())
+			must.OK(t, db.Close())
 			tc.prepare(t, path)
 			files, err := filepath.Glob(path + "*")
-			check(t, err)
+			must.OK(t, err)
 
 			db, err = Open(t.Context(), path, Options{Hooks: noHooks})
 			if err == nil {
 				defer db.Close()
 			}
 			if tc.want == "" {
-				check(t, err)
+				must.OK(t, err)
 				return
 			}
 			if err == nil || !strings.Contains(err.Error(), tc.want) || !strings.Contains(err.Error(), "-wal") {
@@ -396,7 +393,7 @@ func TestFaultSecondServer(t *testing.T) {
 	serve := Options{Hooks: noHooks, Serve: true}
 	db := openWith(t, path, serve)
 	link := path + ".link"
-	check(t, errors.Join(createPrivate(path), os.Symlink(path, link)))
+	must.OK(t, errors.Join(createPrivate(path), os.Symlink(path, link)))
 	for _, name := range []string{path, link} {
 		second, err := Open(t.Context(), name, serve)
 		if err == nil {
@@ -413,17 +410,17 @@ func TestFaultSecondServer(t *testing.T) {
 	}
 
 	command := openWith(t, path, Options{Hooks: noHooks}) // next to the server
-	check(t, add(t.Context(), command, "a"))
-	check(t, command.Close())
-	check(t, add(t.Context(), db, "b"))
-	check(t, db.Close())
+	must.OK(t, add(t.Context(), command, "a"))
+	must.OK(t, command.Close())
+	must.OK(t, add(t.Context(), db, "b"))
+	must.OK(t, db.Close())
 
 	lock, err := TakeLock(path)
-	check(t, err)
+	must.OK(t, err)
 	if db, err := Open(t.Context(), path, serve); err == nil {
 		db.Close()
 		t.Error("a server opened a database that is being replaced")
 	}
-	check(t, lock.Release())
-	check(t, openWith(t, path, serve).Close())
+	must.OK(t, lock.Release())
+	must.OK(t, openWith(t, path, serve).Close())
 }

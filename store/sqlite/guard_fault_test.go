@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
@@ -25,7 +26,7 @@ func TestFaultCanClose(t *testing.T) {
 	})
 	for _, a := range all {
 		path := filepath.Join(t.TempDir(), "data", "ledger.db")
-		check(t, os.Mkdir(filepath.Dir(path), 0o700))
+		must.OK(t, os.Mkdir(filepath.Dir(path), 0o700))
 		db := openWith(t, path, Options{Hooks: noHooks})
 		if !db.guard.canClose() {
 			t.Error("before the accident: SQLite may not close the files")
@@ -42,7 +43,7 @@ func TestFaultCanClose(t *testing.T) {
 func replaceFolder(t *testing.T, path string) {
 	t.Helper()
 	folder := filepath.Dir(path)
-	check(t, errors.Join(os.Rename(folder, folder+".moved"), os.WriteFile(folder, nil, 0o600)))
+	must.OK(t, errors.Join(os.Rename(folder, folder+".moved"), os.WriteFile(folder, nil, 0o600)))
 }
 
 // A file that cannot be checked counts as gone. The error names the reason, but not the
@@ -52,7 +53,7 @@ func TestFaultFileCannotBeChecked(t *testing.T) {
 		t.Skip("Windows does not move open files")
 	}
 	path := filepath.Join(t.TempDir(), "data", "ledger.db")
-	check(t, os.Mkdir(filepath.Dir(path), 0o700))
+	must.OK(t, os.Mkdir(filepath.Dir(path), 0o700))
 	db := openWith(t, path, Options{Hooks: noHooks})
 	replaceFolder(t, path)
 	err := db.guard.check()
@@ -72,11 +73,11 @@ func TestFaultHelpNamesTheNewPath(t *testing.T) {
 	}
 	path := newPath(t)
 	db := openWith(t, path, Options{Hooks: noHooks})
-	check(t, os.Remove(path+"-wal"))
+	must.OK(t, os.Remove(path+"-wal"))
 	if help := db.guard.help(); strings.Contains(help, "the database is at") {
 		t.Errorf("the database has not moved: %s", help)
 	}
-	check(t, os.Rename(path, path+".moved"))
+	must.OK(t, os.Rename(path, path+".moved"))
 	if help := db.guard.help(); !strings.Contains(help, "the database is at "+path+".moved now") {
 		t.Errorf("the help does not name the new path: %s", help)
 	}

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 // A link to a file that does not exist creates none, wherever it points to.
@@ -42,10 +44,10 @@ func TestDanglingLinksAreRefused(t *testing.T) {
 // A link to a database works, as before.
 func TestLinkToADatabase(t *testing.T) {
 	path := newPath(t)
-	check(t, open(t, path, noHooks).Close())
+	must.OK(t, open(t, path, noHooks).Close())
 	link := newPath(t)
 	if err := os.Symlink(path, link); err != nil {
 		t.Skip(err) // Windows permits it to some users only
 	}
-	check(t, open(t, link, noHooks).Close())
+	must.OK(t, open(t, link, noHooks).Close())
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/store/engine"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
@@ -73,13 +74,13 @@ func TestFaultLongReadsLeaveConnections(t *testing.T) {
 			t.Fatalf("%d of %d long reads wait", waiting(), reads)
 		}
 	}
-	check(t, db.Read(t.Context(), sqldb.Reader{Org: "acme"}, func(*sqldb.Conn) error { return nil }))
+	must.OK(t, db.Read(t.Context(), sqldb.Reader{Org: "acme"}, func(*sqldb.Conn) error { return nil }))
 
 	for range readers()[sqldb.Long] {
 		release()
 	}
 	for range reads {
-		check(t, <-done)
+		must.OK(t, <-done)
 	}
 	if len(runs) != 2*reads {
 		t.Errorf("%d reads ran %d times, want each to run twice", reads, len(runs))
@@ -116,15 +117,15 @@ func TestFaultFewReadsExamineRowsAtOnce(t *testing.T) {
 		}
 		cancel()
 	}
-	check(t, db.Read(t.Context(), short, func(*sqldb.Conn) error { return nil }))
-	check(t, examine(t.Context(), sqldb.Reader{Lane: sqldb.Writes}, nothing))
+	must.OK(t, db.Read(t.Context(), short, func(*sqldb.Conn) error { return nil }))
+	must.OK(t, examine(t.Context(), sqldb.Reader{Lane: sqldb.Writes}, nothing))
 
 	close(release)
 	for range searches() {
-		check(t, <-done)
+		must.OK(t, <-done)
 	}
-	check(t, examine(t.Context(), short, nothing))
-	check(t, examine(t.Context(), long, nothing))
+	must.OK(t, examine(t.Context(), short, nothing))
+	must.OK(t, examine(t.Context(), long, nothing))
 }
 
 // An org with many waiting reads does not delay the single read of another.
@@ -223,7 +224,7 @@ func TestFaultReadsHaveATimeLimit(t *testing.T) {
 // The queries after the end of a context fail, without running.
 func TestReadStopsBetweenQueries(t *testing.T) {
 	db := open(t, newPath(t), noHooks)
-	check(t, db.Write(t.Context(), single(func(c *sqldb.Conn) error {
+	must.OK(t, db.Write(t.Context(), single(func(c *sqldb.Conn) error {
 		return errors.Join(insert(c, "a"), insert(c, "b"))
 	})))
 
@@ -271,8 +272,8 @@ func TestFaultWritesOfOrgsTakeTurns(t *testing.T) {
 	go func() { blocked <- db.Write(waiting, write("many")) }()
 	last := enqueue(t.Context(), db, write("one"))
 	release()
-	check(t, <-last)
-	check(t, <-blocked)
+	must.OK(t, <-last)
+	must.OK(t, <-blocked)
 	cancel()
 
 	// The write of the other org is in the first batch, with all but one of the flood.

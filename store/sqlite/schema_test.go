@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
@@ -19,13 +20,13 @@ var update = flag.Bool("update", false, "write migrations/schema.sha256 and sche
 
 func TestSchemaDigestIsThatOfTheMigrations(t *testing.T) {
 	files, err := scripts()
-	check(t, err)
+	must.OK(t, err)
 	schema, err := migrated(len(files))
-	check(t, err)
+	must.OK(t, err)
 	script := scriptOfMigrations(t, files)
 	if *update {
-		check(t, os.WriteFile("migrations/schema.sha256", []byte(schema.Digest()+"\n"), 0o644))
-		check(t, os.WriteFile("schema.sql", []byte(script), 0o644))
+		must.OK(t, os.WriteFile("migrations/schema.sha256", []byte(schema.Digest()+"\n"), 0o644))
+		must.OK(t, os.WriteFile("schema.sql", []byte(script), 0o644))
 		return
 	}
 	if strings.TrimSpace(digest) != schema.Digest() {
@@ -41,17 +42,17 @@ func TestSchemaDigestIsThatOfTheMigrations(t *testing.T) {
 // A new database has the objects that the migrations create.
 func TestNewDatabaseHasTheSchemaOfTheMigrations(t *testing.T) {
 	path := newPath(t)
-	check(t, open(t, path, noHooks).Close())
+	must.OK(t, open(t, path, noHooks).Close())
 	files, err := scripts()
-	check(t, err)
+	must.OK(t, err)
 	want, err := migrated(len(files))
-	check(t, err)
+	must.OK(t, err)
 
 	c, err := sqldb.Connect(t.Context(), openRaw(t, path), &dialect)
-	check(t, err)
+	must.OK(t, err)
 	defer c.Close()
 	version, got, err := readSchema(c)
-	check(t, err)
+	must.OK(t, err)
 	if err := got.Compare(want); err != nil || version != len(files) {
 		t.Errorf("the schema has version %d, want %d: %v", version, len(files), err)
 	}
@@ -61,17 +62,17 @@ func TestNewDatabaseHasTheSchemaOfTheMigrations(t *testing.T) {
 func scriptOfMigrations(t *testing.T, files []string) string {
 	t.Helper()
 	db, err := openHardened("file::memory:")
-	check(t, err)
+	must.OK(t, err)
 	defer db.Close()
 	c, err := sqldb.Connect(t.Context(), db, &dialect)
-	check(t, err)
+	must.OK(t, err)
 	defer c.Close()
-	check(t, migrateAll(c, files, 0, nil))
+	must.OK(t, migrateAll(c, files, 0, nil))
 
 	script := "-- The schema of a new database. 'go test -run SchemaDigest -update' writes it from the migrations.\n" +
 		fmt.Sprintf("PRAGMA application_id = %#x;\n", applicationID)
 	tables := make(map[string]int)
-	check(t, c.Each(func(row sqldb.Scanner) error {
+	must.OK(t, c.Each(func(row sqldb.Scanner) error {
 		var kind, name, text string
 		err := row.Scan(&kind, &name, &text)
 		script += "\n" + text + ";\n"
@@ -83,7 +84,7 @@ func scriptOfMigrations(t *testing.T, files []string) string {
 
 	for table := range tables {
 		var n int
-		check(t, c.Row("SELECT count(*) FROM "+table).Scan(&n))
+		must.OK(t, c.Row("SELECT count(*) FROM "+table).Scan(&n))
 		if want := map[string]int{"cursor_key": 1}[table]; n != want {
 			t.Errorf("the migrations insert %d rows into %s of a new database, and the script %d", n, table, want)
 		}
@@ -105,7 +106,7 @@ func plant(t *testing.T, path, statements string) {
 	t.Helper()
 	db := openRaw(t, path)
 	_, err := db.Exec(statements)
-	check(t, errors.Join(err, db.Close()))
+	must.OK(t, errors.Join(err, db.Close()))
 }
 
 func TestWhatIsPlantedInASchemaIsRefused(t *testing.T) {
@@ -163,25 +164,23 @@ func TestWhatIsPlantedInASchemaIsRefused(t *testing.T) {
 			`table "` + strings.Repeat("a", 60) + `" is unknown`},
 	}
 	empty := newPath(t)
-	check(t, open(t, empty, noHooks).Close())
-	ledger, err := os.ReadFile(empty)
-	check(t, err)
+	must.OK(t, open(t, empty, noHooks).Close())
+	ledger := must.Read(t, empty)
 	for _, p := range plants {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
 			path := newPath(t)
-			check(t, os.WriteFile(path, ledger, 0o600))
+			must.OK(t, os.WriteFile(path, ledger, 0o600))
 			plant(t, path, p.plant)
-			before, err := os.ReadFile(path)
-			check(t, err)
+			before := must.Read(t, path)
 
 			db, err := Open(t.Context(), path, Options{Hooks: noHooks})
 			if err == nil {
-				check(t, db.Close())
+				must.OK(t, db.Close())
 			}
 			wantDifference(t, "Open", err, p.want)
 			if db, err = OpenReadOnly(t.Context(), path); err == nil {
-				check(t, db.Close())
+				must.OK(t, db.Close())
 			}
 			wantDifference(t, "OpenReadOnly", err, p.want)
 			if after, err := os.ReadFile(path); err != nil || !bytes.Equal(after, before) {
@@ -202,22 +201,18 @@ func wantDifference(t *testing.T, what string, err error, want string) {
 // unpack writes a database of an earlier release to a new folder, and returns its path.
 func unpack(t *testing.T, file string) (path string) {
 	t.Helper()
-	packed, err := os.Open(file)
-	check(t, err)
+	packed := must.Get(os.Open(file))(t)
 	defer packed.Close()
-	unpacked, err := gzip.NewReader(packed)
-	check(t, err)
-	text, err := io.ReadAll(unpacked)
-	check(t, err)
+	unpacked := must.Get(gzip.NewReader(packed))(t)
+	text := must.Get(io.ReadAll(unpacked))(t)
 	path = newPath(t)
-	check(t, os.WriteFile(path, text, 0o600))
+	must.OK(t, os.WriteFile(path, text, 0o600))
 	return path
 }
 
 func TestSchemasOfEarlierReleasesAreKnown(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("../testdata/schemas/v*.db.gz")
-	check(t, err)
+	files := must.Get(filepath.Glob("../testdata/schemas/v*.db.gz"))(t)
 	if len(files) < 13 {
 		t.Errorf("found %d databases, want 13 or more", len(files))
 	}
@@ -232,7 +227,7 @@ func TestPlantedDatabasesOfEarlierReleasesAreNotMigrated(t *testing.T) {
 	path := unpack(t, "../testdata/schemas/v17.db.gz")
 	plant(t, path, raising)
 	before, err := os.ReadFile(path)
-	check(t, err)
+	must.OK(t, err)
 	_, err = Open(t.Context(), path, Options{Hooks: noHooks})
 	wantDifference(t, "Open", err, `trigger "raise" of "tokens" is unknown`)
 	_, _, err = SchemaOf(t.Context(), path)
@@ -248,7 +243,7 @@ func TestPlantedDatabasesOfEarlierReleasesAreNotMigrated(t *testing.T) {
 
 func TestVersionsOfNoReleaseAreRefused(t *testing.T) {
 	path := newPath(t)
-	check(t, open(t, path, noHooks).Close())
+	must.OK(t, open(t, path, noHooks).Close())
 	plant(t, path, "PRAGMA user_version = -1")
 	want := "schema version -1 is not valid"
 
@@ -256,11 +251,11 @@ func TestVersionsOfNoReleaseAreRefused(t *testing.T) {
 	wantMessage(t, "SchemaOf", err, want)
 	db, err := OpenReadOnly(t.Context(), path)
 	if err == nil {
-		check(t, db.Close())
+		must.OK(t, db.Close())
 	}
 	wantMessage(t, "OpenReadOnly", err, want)
 	if db, err = Open(t.Context(), path, Options{Hooks: noHooks}); err == nil {
-		check(t, db.Close())
+		must.OK(t, db.Close())
 	}
 	wantMessage(t, "Open", err, want)
 	_, err = Backup{From: path, To: path + ".copy"}.Run(t.Context())
@@ -270,25 +265,25 @@ func TestVersionsOfNoReleaseAreRefused(t *testing.T) {
 // What a journal next to a file would change is not in what is read of the file alone.
 func TestFilesWithARollbackJournalAreNotRead(t *testing.T) {
 	path := newPath(t)
-	check(t, open(t, path, noHooks).Close())
+	must.OK(t, open(t, path, noHooks).Close())
 	link := filepath.Join(t.TempDir(), "link.db")
-	check(t, os.Symlink(path, link))
-	check(t, os.WriteFile(path+"-journal", []byte("\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"), 0o600))
+	must.OK(t, os.Symlink(path, link))
+	must.OK(t, os.WriteFile(path+"-journal", []byte("\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"), 0o600))
 
 	for _, name := range []string{path, link} {
 		_, _, err := SchemaOf(t.Context(), name)
 		wantMessage(t, "SchemaOf", err, path+"-journal contains data")
 		db, err := OpenReadOnly(t.Context(), name)
 		if err == nil {
-			check(t, db.Close())
+			must.OK(t, db.Close())
 		}
 		wantMessage(t, "OpenReadOnly", err, path+"-journal contains data")
 		_, err = Backup{From: name, Still: true, To: name + ".copy"}.Run(t.Context())
 		wantMessage(t, "Backup", err, path+"-journal contains data")
 	}
-	check(t, os.Truncate(path+"-journal", 0)) // as another program leaves it
+	must.OK(t, os.Truncate(path+"-journal", 0)) // as another program leaves it
 	_, _, err := SchemaOf(t.Context(), path)
-	check(t, err)
+	must.OK(t, err)
 }
 
 // wantMessage checks that an error has a message.
@@ -301,7 +296,7 @@ func wantMessage(t *testing.T, what string, err error, want string) {
 
 func TestMessagesNameTenDifferences(t *testing.T) {
 	path := newPath(t)
-	check(t, open(t, path, noHooks).Close())
+	must.OK(t, open(t, path, noHooks).Close())
 	var tables strings.Builder
 	for letter := 'a'; letter <= 'n'; letter++ {
 		tables.WriteString("CREATE TABLE extra_" + string(letter) + " (id INTEGER);")
@@ -324,12 +319,12 @@ func TestSchemasThatAreNoPlants(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			path := newPath(t)
-			check(t, open(t, path, noHooks).Close())
+			must.OK(t, open(t, path, noHooks).Close())
 			plant(t, path, c.change)
-			check(t, open(t, path, noHooks).Close())
+			must.OK(t, open(t, path, noHooks).Close())
 			db, err := OpenReadOnly(t.Context(), path)
-			check(t, err)
-			check(t, db.Close())
+			must.OK(t, err)
+			must.OK(t, db.Close())
 		})
 	}
 }
@@ -358,7 +353,7 @@ func TestConnectionsRunNoPrograms(t *testing.T) {
 	db := open(t, path, noHooks)
 	plant(t, path, "CREATE VIEW shown AS SELECT text FROM expressions; CREATE TRIGGER raise AFTER INSERT ON expressions "+
 		"BEGIN INSERT INTO expressions (text) VALUES ('planted'); END")
-	check(t, db.Write(t.Context(), single(func(c *sqldb.Conn) error { return insert(c, "a") })))
+	must.OK(t, db.Write(t.Context(), single(func(c *sqldb.Conn) error { return insert(c, "a") })))
 	wantThings(t, db, "a")
 	plant(t, path, "INSERT INTO expressions (text) VALUES ('b')") // which does run it
 	wantThings(t, db, "a", "b", "planted")
@@ -371,7 +366,7 @@ func TestConnectionsRunNoPrograms(t *testing.T) {
 	if err := read(db, "SELECT * FROM shown"); err == nil || !strings.Contains(err.Error(), "access to view") {
 		t.Errorf("a view is read: %v", err)
 	}
-	check(t, db.ReadLoose(t.Context(), sqldb.Reader{}, func(c *sqldb.Conn) error {
+	must.OK(t, db.ReadLoose(t.Context(), sqldb.Reader{}, func(c *sqldb.Conn) error {
 		var trusted int
 		if err := c.Row("PRAGMA trusted_schema").Scan(&trusted); err != nil || trusted != 0 {
 			t.Errorf("the schema is trusted: %d, %v", trusted, err)
@@ -388,7 +383,7 @@ func TestConnectionsRunNoPrograms(t *testing.T) {
 	// A backup of it is a copy, and is refused like the file.
 	copied := filepath.Join(t.TempDir(), "backup.db")
 	_, err = db.Backup(t.Context(), copied)
-	check(t, err)
+	must.OK(t, err)
 	_, _, err = SchemaOf(t.Context(), copied)
 	wantDifference(t, "SchemaOf", err, `trigger "raise" of "expressions"`)
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
@@ -29,12 +30,12 @@ func newPath(t *testing.T) string { return filepath.Join(t.TempDir(), "ledger.db
 func open(t *testing.T, path string, hooks sqldb.Hooks) *DB {
 	t.Helper()
 	db, err := Open(t.Context(), path, Options{Hooks: hooks})
-	check(t, err)
+	must.OK(t, err)
 	t.Cleanup(func() {
 		select {
 		case <-db.Closing:
 		default:
-			check(t, db.Close())
+			must.OK(t, db.Close())
 		}
 	})
 	return db
@@ -52,7 +53,7 @@ func insert(c *sqldb.Conn, name string) error {
 func wantThings(t *testing.T, db *DB, want ...string) {
 	t.Helper()
 	var got []string
-	check(t, db.ReadLoose(t.Context(), sqldb.Reader{}, func(c *sqldb.Conn) (err error) {
+	must.OK(t, db.ReadLoose(t.Context(), sqldb.Reader{}, func(c *sqldb.Conn) (err error) {
 		got, err = sqldb.All(c, func(row sqldb.Scanner) (name string, err error) {
 			return name, row.Scan(&name)
 		}, "SELECT text FROM expressions ORDER BY id")
@@ -63,28 +64,10 @@ func wantThings(t *testing.T, db *DB, want ...string) {
 	}
 }
 
-func check(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// eventually waits until a condition holds.
-func eventually(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	for begin := time.Now(); !condition(); time.Sleep(5 * time.Millisecond) {
-		if time.Since(begin) > time.Minute {
-			t.Fatalf("timeout: %s", what)
-		}
-	}
-}
-
 // openRaw opens a file without the engine.
 func openRaw(t *testing.T, path string) *sql.DB {
 	t.Helper()
-	db, err := sql.Open("sqlite", "file:"+path)
-	check(t, err)
+	db := must.Get(sql.Open("sqlite", "file:"+path))(t)
 	t.Cleanup(func() { db.Close() })
 	return db
 }
@@ -96,26 +79,26 @@ func TestOpenRefusesOtherDatabases(t *testing.T) {
 		want    string
 	}{
 		{"database of a newer release", func(t *testing.T, path string) {
-			check(t, open(t, path, noHooks).Close())
+			must.OK(t, open(t, path, noHooks).Close())
 			db := openRaw(t, path)
 			_, err := db.Exec("PRAGMA user_version = 999")
-			check(t, err)
-			check(t, db.Close())
+			must.OK(t, err)
+			must.OK(t, db.Close())
 		}, "newer release"},
 		{"database of another program", func(t *testing.T, path string) {
 			db := openRaw(t, path)
 			_, err := db.Exec("CREATE TABLE bookmarks (url TEXT); PRAGMA user_version = 3")
-			check(t, err)
-			check(t, db.Close())
+			must.OK(t, err)
+			must.OK(t, db.Close())
 		}, "another program"},
 		{"empty database of another program", func(t *testing.T, path string) {
 			db := openRaw(t, path)
 			_, err := db.Exec("PRAGMA application_id = 7; PRAGMA user_version = 3")
-			check(t, err)
-			check(t, db.Close())
+			must.OK(t, err)
+			must.OK(t, db.Close())
 		}, "another program"},
 		{"text file", func(t *testing.T, path string) {
-			check(t, os.WriteFile(path, []byte(strings.Repeat("a text file\n", 100)), 0o600))
+			must.OK(t, os.WriteFile(path, []byte(strings.Repeat("a text file\n", 100)), 0o600))
 		}, "not a database"},
 	}
 
@@ -123,8 +106,7 @@ func TestOpenRefusesOtherDatabases(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			path := newPath(t)
 			tc.prepare(t, path)
-			before, err := os.ReadFile(path)
-			check(t, err)
+			before := must.Read(t, path)
 
 			db, err := Open(t.Context(), path, Options{Hooks: noHooks})
 			if err == nil {
@@ -135,8 +117,7 @@ func TestOpenRefusesOtherDatabases(t *testing.T) {
 				t.Errorf("got error %q, want it to contain %q", err, tc.want)
 			}
 
-			after, err := os.ReadFile(path)
-			check(t, err)
+			after := must.Read(t, path)
 			if string(after) != string(before) {
 				t.Error("Open changed the file")
 			}
@@ -148,10 +129,9 @@ func TestFilesArePrivate(t *testing.T) {
 	path := newPath(t)
 	db := openWith(t, path, Options{Hooks: noHooks, Serve: true})
 	defer db.Close()
-	check(t, add(t.Context(), db, "a"))
+	must.OK(t, add(t.Context(), db, "a"))
 	for _, suffix := range []string{"", "-wal", "-shm", ".lock"} {
-		info, err := os.Stat(path + suffix)
-		check(t, err)
+		info := must.Get(os.Stat(path + suffix))(t)
 		if info.Mode() != 0o600 {
 			t.Errorf("the mode of %s is %v, want -rw-------", info.Name(), info.Mode())
 		}
@@ -164,11 +144,10 @@ func TestOpenCopiesOnlyToMigrate(t *testing.T) {
 		db, err := Open(t.Context(), path, Options{Hooks: noHooks, Migrating: func(from, to int, file string) {
 			t.Errorf("Migrating was called with %d, %d and %q", from, to, file)
 		}})
-		check(t, err)
-		check(t, db.Close())
+		must.OK(t, err)
+		must.OK(t, db.Close())
 	}
-	files, err := filepath.Glob(filepath.Join(filepath.Dir(path), "*"))
-	check(t, err)
+	files := must.Get(filepath.Glob(filepath.Join(filepath.Dir(path), "*")))(t)
 	if !slices.Equal(files, []string{path}) {
 		t.Errorf("files in the folder: got %q, want only the database", files)
 	}
@@ -187,14 +166,14 @@ func TestConcurrentOpensCreateOneDatabase(t *testing.T) {
 				opened <- err
 			}()
 		}
-		check(t, errors.Join(<-opened, <-opened))
+		must.OK(t, errors.Join(<-opened, <-opened))
 	}
 }
 
 func TestReadSeesOneSnapshot(t *testing.T) {
 	db := open(t, newPath(t), noHooks)
 	count := func(c *sqldb.Conn) (n int) {
-		check(t, c.Row("SELECT count(*) FROM expressions").Scan(&n))
+		must.OK(t, c.Row("SELECT count(*) FROM expressions").Scan(&n))
 		return n
 	}
 	for _, tc := range []struct {
@@ -202,9 +181,9 @@ func TestReadSeesOneSnapshot(t *testing.T) {
 		read func(context.Context, sqldb.Reader, func(*sqldb.Conn) error) error
 		grew bool
 	}{{"Read", db.Read, false}, {"ReadLoose", db.ReadLoose, true}} {
-		check(t, tc.read(t.Context(), sqldb.Reader{}, func(c *sqldb.Conn) error {
+		must.OK(t, tc.read(t.Context(), sqldb.Reader{}, func(c *sqldb.Conn) error {
 			before := count(c)
-			check(t, db.Write(t.Context(), single(func(c *sqldb.Conn) error { return insert(c, tc.name) })))
+			must.OK(t, db.Write(t.Context(), single(func(c *sqldb.Conn) error { return insert(c, tc.name) })))
 			if grew := count(c) > before; grew != tc.grew {
 				t.Errorf("%s sees concurrent writes: got %t, want %t", tc.name, grew, tc.grew)
 			}
@@ -246,7 +225,7 @@ INSERT INTO pairs VALUES (1, 1);`
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
 			db := open(t, newPath(t), noHooks)
-			check(t, db.Write(t.Context(), single(func(c *sqldb.Conn) error { return c.Run(schema) })))
+			must.OK(t, db.Write(t.Context(), single(func(c *sqldb.Conn) error { return c.Run(schema) })))
 			err := db.Write(t.Context(), single(func(c *sqldb.Conn) error { return c.Run(tc.script) }))
 			if err == nil || sqldb.ClassOf(err) != tc.want {
 				t.Errorf("got error %v of class %d, want class %d", err, sqldb.ClassOf(err), tc.want)
@@ -261,10 +240,10 @@ func TestLockOfAnotherProcess(t *testing.T) {
 	db := open(t, path, noHooks)
 	db.Writer.Patience = 200 * time.Millisecond
 	other, err := openRaw(t, path).Conn(t.Context())
-	check(t, err)
+	must.OK(t, err)
 	defer other.Close()
 	_, err = other.ExecContext(t.Context(), "BEGIN IMMEDIATE")
-	check(t, err)
+	must.OK(t, err)
 
 	ran := false
 	write := single(func(c *sqldb.Conn) error { ran = true; return insert(c, "a") })
@@ -277,14 +256,14 @@ func TestLockOfAnotherProcess(t *testing.T) {
 	wantThings(t, db)
 
 	_, err = other.ExecContext(t.Context(), "ROLLBACK")
-	check(t, err)
-	eventually(t, "a write after the lock is released", func() bool { return db.Write(t.Context(), write) == nil })
+	must.OK(t, err)
+	must.Wait(t, "a write after the lock is released", func() bool { return db.Write(t.Context(), write) == nil })
 	wantThings(t, db, "a")
 }
 
 func TestClosedDatabaseReturnsErrClosed(t *testing.T) {
 	db := open(t, newPath(t), noHooks)
-	check(t, db.Close())
+	must.OK(t, db.Close())
 	nothing := func(*sqldb.Conn) error { return nil }
 	for name, err := range map[string]error{
 		"Read":      db.Read(t.Context(), sqldb.Reader{}, nothing),
@@ -319,6 +298,6 @@ func TestCloseWaitsForQueuedWrites(t *testing.T) {
 			t.Errorf("write %d: %v", i, err)
 		}
 	}
-	check(t, <-closed)
+	must.OK(t, <-closed)
 	wantThings(t, open(t, path, noHooks), want...)
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/store/engine"
 	"github.com/ledgerd/ledgerd/store/sqldb"
@@ -28,14 +29,14 @@ func TestFaultLockIsHeldForLong(t *testing.T) {
 	db := openWith(t, path, j.options())
 	db.Writer.Patience = time.Second
 	other, err := openRaw(t, path).Conn(t.Context())
-	check(t, err)
+	must.OK(t, err)
 	defer other.Close()
 	_, err = other.ExecContext(t.Context(), "BEGIN IMMEDIATE")
-	check(t, err)
+	must.OK(t, err)
 
 	patient := make(chan error, 1)
 	go func() { patient <- add(t.Context(), db, "patient") }()
-	eventually(t, "the writer waits", func() bool { return db.Writer.Waited() > 0 })
+	must.Wait(t, "the writer waits", func() bool { return db.Writer.Waited() > 0 })
 	ctx, cancel := context.WithCancel(t.Context())
 	impatient := make(chan error, 1)
 	go func() { impatient <- add(ctx, db, "impatient") }()
@@ -66,12 +67,12 @@ func TestFaultLockIsHeldForLong(t *testing.T) {
 	wantThings(t, db) // reads go on
 
 	_, err = other.ExecContext(t.Context(), "ROLLBACK")
-	check(t, err)
-	eventually(t, "ready again", func() bool { return db.Ready() == nil })
-	check(t, add(t.Context(), db, "after"))
-	eventually(t, "the end is reported", func() bool { _, n := j.counts(); return n == 1 })
+	must.OK(t, err)
+	must.Wait(t, "ready again", func() bool { return db.Ready() == nil })
+	must.OK(t, add(t.Context(), db, "after"))
+	must.Wait(t, "the end is reported", func() bool { _, n := j.counts(); return n == 1 })
 	wantThings(t, db, "after")
-	check(t, db.Close())
+	must.OK(t, db.Close())
 	if len(j.begun) != 1 || j.begun[0].Kind != sqldb.WriteIncident {
 		t.Errorf("reported %+v, want one incident", j.begun)
 	}
@@ -83,14 +84,14 @@ func TestFaultCloseWhileLocked(t *testing.T) {
 	db := openWith(t, path, Options{Hooks: noHooks})
 	db.Writer.Patience = 100 * time.Millisecond
 	other, err := openRaw(t, path).Conn(t.Context())
-	check(t, err)
+	must.OK(t, err)
 	defer other.Close()
 	_, err = other.ExecContext(t.Context(), "BEGIN IMMEDIATE")
-	check(t, err)
+	must.OK(t, err)
 	if err := add(t.Context(), db, "a"); sqldb.ClassOf(err) != sqldb.Locked {
 		t.Errorf("got %v, want an error of class Locked", err)
 	}
-	check(t, db.Close())
+	must.OK(t, db.Close())
 }
 
 // While the disk is full, the engine is not ready. It detects without a request that
@@ -100,7 +101,7 @@ func TestFaultFullDisk(t *testing.T) {
 	j := new(journal)
 	db := openWith(t, newPath(t), j.options())
 	limit := func(pages int) {
-		check(t, db.Write(t.Context(), single(func(c *sqldb.Conn) error {
+		must.OK(t, db.Write(t.Context(), single(func(c *sqldb.Conn) error {
 			return c.Run(fmt.Sprintf("PRAGMA max_page_count = %d", pages))
 		})))
 	}
@@ -116,9 +117,9 @@ func TestFaultFullDisk(t *testing.T) {
 		}
 	}
 
-	eventually(t, "ready again", func() bool { return db.Ready() == nil })
-	eventually(t, "the end is reported", func() bool { _, n := j.counts(); return n == 1 })
-	check(t, db.Close())
+	must.Wait(t, "ready again", func() bool { return db.Ready() == nil })
+	must.Wait(t, "the end is reported", func() bool { _, n := j.counts(); return n == 1 })
+	must.OK(t, db.Close())
 	if len(j.begun) != 1 || len(j.ended) != 1 || j.ended[0].Count < 10 {
 		t.Errorf("reported %+v and %+v, want one incident of 10 failures", j.begun, j.ended)
 	}
@@ -129,21 +130,19 @@ func TestFaultFullDisk(t *testing.T) {
 func TestFaultDamagedPage(t *testing.T) {
 	path := newPath(t)
 	db := openWith(t, path, Options{Hooks: noHooks})
-	check(t, add(t.Context(), db, strings.Repeat("x", 1<<20)))
-	check(t, db.Close())
-	info, err := os.Stat(path)
-	check(t, err)
-	file, err := os.OpenFile(path, os.O_RDWR, 0)
-	check(t, err)
+	must.OK(t, add(t.Context(), db, strings.Repeat("x", 1<<20)))
+	must.OK(t, db.Close())
+	info := must.Get(os.Stat(path))(t)
+	file := must.Get(os.OpenFile(path, os.O_RDWR, 0))(t)
 	for _, place := range []int64{info.Size() / 4, info.Size() / 4 * 3} { // the table and its index
 		_, err := file.WriteAt(bytes.Repeat([]byte{0xff}, 4096), place&^4095)
-		check(t, err)
+		must.OK(t, err)
 	}
-	check(t, file.Close())
+	must.OK(t, file.Close())
 
 	j := new(journal)
-	db, err = Open(t.Context(), path, j.options())
-	check(t, err)
+	db, err := Open(t.Context(), path, j.options())
+	must.OK(t, err)
 	defer db.Close()
 	read := func(query string) error {
 		return db.ReadLoose(t.Context(), sqldb.Reader{}, func(c *sqldb.Conn) error {
@@ -158,8 +157,8 @@ func TestFaultDamagedPage(t *testing.T) {
 	if err := db.Ready(); sqldb.ClassOf(err) != sqldb.Failing {
 		t.Errorf("Ready: got %v, want an error of class Failing", err)
 	}
-	check(t, read("SELECT count(*) FROM sqlite_schema"))
-	check(t, db.Ready())
+	must.OK(t, read("SELECT count(*) FROM sqlite_schema"))
+	must.OK(t, db.Ready())
 }
 
 // The background copies nothing into a file that is gone.
@@ -169,21 +168,19 @@ func TestFaultNothingIsCopiedIntoAMovedFile(t *testing.T) {
 	}
 	path := newPath(t)
 	db := openWith(t, path, Options{Hooks: noHooks})
-	check(t, add(t.Context(), db, "a"))
-	check(t, os.Rename(path, path+".moved"))
-	before, err := os.ReadFile(path + ".moved")
-	check(t, err)
+	must.OK(t, add(t.Context(), db, "a"))
+	must.OK(t, os.Rename(path, path+".moved"))
+	before := must.Read(t, path+".moved")
 
 	for range 3 * checkpointCommits {
 		db.checkpointer.countCommit()
 	}
-	eventually(t, "a checkpoint", func() bool { return len(db.checkpointer.commits) == 0 })
+	must.Wait(t, "a checkpoint", func() bool { return len(db.checkpointer.commits) == 0 })
 	time.Sleep(4 * checkpointPause)
 	if err := db.Close(); err == nil {
 		t.Error("Close returns no error")
 	}
-	after, err := os.ReadFile(path + ".moved")
-	check(t, err)
+	after := must.Read(t, path+".moved")
 	if !bytes.Equal(before, after) {
 		t.Error("the moved file has changed")
 	}
@@ -196,15 +193,15 @@ func TestFaultAbandonedWritesLeaveTheQueue(t *testing.T) {
 	db := openWith(t, path, Options{Hooks: noHooks})
 	db.Writer.Patience = time.Hour
 	other, err := openRaw(t, path).Conn(t.Context())
-	check(t, err)
+	must.OK(t, err)
 	defer other.Close()
 	_, err = other.ExecContext(t.Context(), "BEGIN IMMEDIATE")
-	check(t, err)
+	must.OK(t, err)
 
 	size := db.Writer.Queued
 	patient := make(chan error, 1)
 	go func() { patient <- add(t.Context(), db, "stayed") }()
-	eventually(t, "a write that waits", func() bool { return db.Writer.Waited() > 0 })
+	must.Wait(t, "a write that waits", func() bool { return db.Writer.Waited() > 0 })
 
 	ctx, cancel := context.WithCancel(t.Context())
 	var writes sync.WaitGroup
@@ -215,35 +212,35 @@ func TestFaultAbandonedWritesLeaveTheQueue(t *testing.T) {
 			}
 		})
 	}
-	eventually(t, "a full queue", func() bool { return size() >= engine.MaxQueued-1 })
+	must.Wait(t, "a full queue", func() bool { return size() >= engine.MaxQueued-1 })
 	cancel()
 	writes.Wait()
-	eventually(t, "an empty queue", func() bool { return size() == 0 })
+	must.Wait(t, "an empty queue", func() bool { return size() == 0 })
 
 	_, err = other.ExecContext(t.Context(), "ROLLBACK")
-	check(t, err)
-	check(t, <-patient)
+	must.OK(t, err)
+	must.OK(t, <-patient)
 	wantThings(t, db, "stayed")
-	check(t, db.Close())
+	must.OK(t, db.Close())
 }
 
 func TestFaultStalledEngineIsNotReady(t *testing.T) {
 	db := open(t, newPath(t), noHooks)
 	release := blockWriter(t, db)
-	check(t, db.Ready()) // the write has begun just now
+	must.OK(t, db.Ready()) // the write has begun just now
 	db.Writer.StalledAfter = 0
 	if err := db.Ready(); sqldb.ClassOf(err) != sqldb.Stalled || !strings.Contains(err.Error(), "have been waiting for") {
 		t.Errorf("writer: got %v, want that writes have been waiting", err)
 	}
 	release()
-	eventually(t, "ready", func() bool { return db.Ready() == nil })
+	must.Wait(t, "ready", func() bool { return db.Ready() == nil })
 }
 
 // If a read takes too long, the log is not restarted, and other reads go on.
 func TestFaultRestartOfTheLogDoesNotWaitForLong(t *testing.T) {
 	db := open(t, newPath(t), noHooks)
-	check(t, db.restartLog(time.Minute))
-	check(t, db.Read(t.Context(), sqldb.Reader{}, func(c *sqldb.Conn) error {
+	must.OK(t, db.restartLog(time.Minute))
+	must.OK(t, db.Read(t.Context(), sqldb.Reader{}, func(c *sqldb.Conn) error {
 		if err := db.restartLog(time.Millisecond); !errors.Is(err, errTurn) {
 			t.Errorf("got %v, want errTurn", err)
 		}
@@ -263,19 +260,15 @@ func TestFaultRestartOfTheLogDoesNotWaitForLong(t *testing.T) {
 	case <-time.After(100 * time.Millisecond):
 	}
 	db.Readers.Lanes[sqldb.Requests].Resume()
-	check(t, <-waits)
+	must.OK(t, <-waits)
 }
 
 func BenchmarkGuard(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "ledger.db")
 	db, err := Open(b.Context(), path, Options{Hooks: noHooks})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.OK(b, err)
 	defer db.Close()
 	for b.Loop() {
-		if err := db.guard.check(); err != nil {
-			b.Fatal(err)
-		}
+		must.OK(b, db.guard.check())
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/store/engine"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
@@ -30,7 +31,7 @@ func blockWriter(t *testing.T, db *DB) (release func()) {
 	return func() {
 		t.Helper()
 		close(released)
-		check(t, <-result)
+		must.OK(t, <-result)
 	}
 }
 
@@ -233,9 +234,9 @@ WHERE text NOT LIKE 'after%' HAVING count(*) > 0`)
 		return err
 	}
 	path := newPath(t)
-	check(t, open(t, path, noHooks).Close())
+	must.OK(t, open(t, path, noHooks).Close())
 	db := open(t, path, hooks)
-	check(t, db.Write(t.Context(), single(func(c *sqldb.Conn) error { return insert(c, "a") })))
+	must.OK(t, db.Write(t.Context(), single(func(c *sqldb.Conn) error { return insert(c, "a") })))
 	wantThings(t, db, "a", "after a")
 }
 
@@ -266,7 +267,7 @@ func TestAfterCommitRunsAfterTheCommitAndBeforeWriteReturns(t *testing.T) {
 		return insert(c, "a")
 	}))
 	release()
-	check(t, <-own)
+	must.OK(t, <-own)
 	if !ran {
 		t.Error("the hook did not run")
 	}
@@ -290,7 +291,7 @@ func TestTryWriteReportsAFullQueue(t *testing.T) {
 		t.Error("TryWrite queues a write in a full queue")
 	}
 	release()
-	check(t, db.Write(t.Context(), single(func(*sqldb.Conn) error { return nil })))
+	must.OK(t, db.Write(t.Context(), single(func(*sqldb.Conn) error { return nil })))
 	if ran {
 		t.Error("a write ran that TryWrite rejected")
 	}
@@ -317,7 +318,7 @@ func TestWriteToAFullQueueCanBeCancelled(t *testing.T) {
 func TestWriteThatHasBegunIsNotCancelled(t *testing.T) {
 	db := open(t, newPath(t), noHooks)
 	ctx, cancel := context.WithCancel(t.Context())
-	check(t, db.Write(ctx, single(func(c *sqldb.Conn) error {
+	must.OK(t, db.Write(ctx, single(func(c *sqldb.Conn) error {
 		cancel()
 		return insert(c, "a")
 	})))
@@ -331,7 +332,7 @@ func TestErrorThatEndsTheTransactionFailsTheBatch(t *testing.T) {
 	hooks := noHooks
 	hooks.AfterRollback = func() { rollbacks++ }
 	db := open(t, newPath(t), hooks)
-	check(t, db.Write(t.Context(), single(func(c *sqldb.Conn) error { return insert(c, "a") })))
+	must.OK(t, db.Write(t.Context(), single(func(c *sqldb.Conn) error { return insert(c, "a") })))
 
 	release := blockWriter(t, db)
 	var log []string
@@ -353,6 +354,6 @@ func TestErrorThatEndsTheTransactionFailsTheBatch(t *testing.T) {
 		t.Errorf("AfterRollback ran %d times, want once", rollbacks)
 	}
 	wantThings(t, db, "a")
-	check(t, db.Write(t.Context(), single(func(c *sqldb.Conn) error { return insert(c, "b") })))
+	must.OK(t, db.Write(t.Context(), single(func(c *sqldb.Conn) error { return insert(c, "b") })))
 	wantThings(t, db, "a", "b")
 }

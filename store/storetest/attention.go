@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attention"
 	"github.com/ledgerd/ledgerd/store"
@@ -23,7 +24,7 @@ func (s suite) TestAttentionDoesNotDependOnOtherOrgs(t *testing.T) {
 		t.Helper()
 		list, err := fx.Attention(t.Context(), "acme", store.AttentionFilter{
 			Query: store.Query{Limit: 100}, Kind: attention.Expiring})
-		check(t, err)
+		must.OK(t, err)
 		i := slices.IndexFunc(list.Counts, func(c attention.Count) bool { return c.Kind == attention.Expiring })
 		return len(list.Data), map[bool]int{true: 1}[list.Counts[i].More]
 	}
@@ -36,13 +37,13 @@ func (s suite) TestAttentionDoesNotDependOnOtherOrgs(t *testing.T) {
 	rename := func(from, to string) {
 		t.Helper()
 		_, err := fx.ChangeOrg(ctx, from, ledger.OrgChange{Name: &to})
-		check(t, err)
+		must.OK(t, err)
 	}
 	rename("acme", "initech")
 	_, err := fx.CreateOrg(ctx, "acme")
-	check(t, err)
+	must.OK(t, err)
 	_, err = fx.CreateRepo(ctx, "acme", ledger.NewRepo{Name: "api"}, "host")
-	check(t, err)
+	must.OK(t, err)
 	fx.setPolicyText(fmt.Sprintf(expires, "1h"))
 	ci := fx.signer("cn=ci,ou=build,o=acme")
 	for n := range 500 {
@@ -63,15 +64,15 @@ func (s suite) TestCursorsAreBoundToTheirList(t *testing.T) {
 	for n := range 3 {
 		ci.attest(sha(n), "test:go", ledger.Pass)
 		_, err := fx.CreateRepo(ctx, "acme", ledger.NewRepo{Name: fmt.Sprint("r", n)}, "host")
-		check(t, err)
+		must.OK(t, err)
 	}
 	_, err := fx.CreateOrg(ctx, "globex")
-	check(t, err)
+	must.OK(t, err)
 	first := store.Query{Limit: 1}
 	repos, err := fx.Repos(ctx, "acme", first)
-	check(t, err)
+	must.OK(t, err)
 	commits, err := fx.Commits(ctx, "acme", "api", store.CommitFilter{Query: first})
-	check(t, err)
+	must.OK(t, err)
 
 	at := func(cursor string) store.Query { return store.Query{Limit: 1, Cursor: cursor} }
 	fx.turn() // the other server knows the key, too

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
@@ -19,12 +20,12 @@ func (fx *fixture) named(dn string, emails []string, logins ...string) (*signer,
 	fx.t.Helper()
 	fx.turn()
 	public, key, err := ed25519.GenerateKey(nil)
-	check(fx.t, err)
+	must.OK(fx.t, err)
 	n, err := identity.NewIdentity{Kind: identity.KeyIdentity, PEM: publicPEM(fx.t, public), DN: dn, Emails: emails,
 		Logins: logins}.Identity()
-	check(fx.t, err)
+	must.OK(fx.t, err)
 	added, err := fx.AddIdentity(fx.t.Context(), "acme", n)
-	check(fx.t, err)
+	must.OK(fx.t, err)
 	return &signer{fx, key, dn}, added
 }
 
@@ -39,7 +40,7 @@ func (fx *fixture) proveBy(author, committer, message string) string {
 	sum := sha1.Sum(fmt.Appendf(nil, "commit %d\x00%s", len(raw), raw)) //nolint:gosec // git's object ids
 	id := hex.EncodeToString(sum[:])
 	_, _, err := fx.Register(fx.t.Context(), "acme", "api", id, ledger.Registration{Object: raw})
-	check(fx.t, err)
+	must.OK(fx.t, err)
 	return id
 }
 
@@ -100,7 +101,7 @@ func (s suite) TestReviewsCountOnceTheAuthorsAreKnown(t *testing.T) {
 	fx := s.newFixture(t)
 	c, err := policy.Parse([]byte(`{"requirements":[
 		{"state":"PROMOTABLE","predicate":"review:*","exclude_author":"known"}]}`))
-	check(t, err)
+	must.OK(t, err)
 	fx.setPolicy(c)
 	rita := fx.signer("cn=rita,ou=review,o=acme")
 	const github = "GitHub <noreply@github.com>"
@@ -112,7 +113,7 @@ func (s suite) TestReviewsCountOnceTheAuthorsAreKnown(t *testing.T) {
 	claimed := sha(7)
 	_, _, err = fx.Register(t.Context(), "acme", "api", claimed, ledger.Registration{
 		Author: ledger.Author{Name: "eve", Email: "eve@acme.example"}})
-	check(t, err)
+	must.OK(t, err)
 	fx.named("cn=dora,ou=dev,o=acme", nil)
 	const dora, co = "Dora <dora@acme.example>", "Co-authored-by: "
 	all := []string{eve, bot, unnamed, forge, claimed, fx.proveBy(dora, " <>", ""), fx.proveBy(" <>", dora, ""),
@@ -125,14 +126,14 @@ func (s suite) TestReviewsCountOnceTheAuthorsAreKnown(t *testing.T) {
 		t.Errorf("the reason does not name the author: %s", reason)
 	}
 	facts, err := fx.LintFacts(t.Context(), "acme", "api", c)
-	check(t, err)
+	must.OK(t, err)
 	if facts.UnknownAuthors != len(all) || facts.NewestCommits != len(all) {
 		t.Errorf("lint counts %d commits of %d, want all of %d", facts.UnknownAuthors, facts.NewestCommits, len(all))
 	}
 
 	_, added := fx.named("cn=e7,ou=dev,o=acme", []string{"eve@acme.example", "eve@home.example"})
 	fx.named("cn=bot,ou=build,o=acme", nil, "github:dependabot[bot]")
-	check(t, fx.Settle(t.Context()))
+	must.OK(t, fx.Settle(t.Context()))
 	fx.wantState(eve, ledger.Promotable)
 	fx.wantState(bot, ledger.Promotable)
 	for _, id := range append(all[5:], unnamed, forge, claimed) {
@@ -141,14 +142,14 @@ func (s suite) TestReviewsCountOnceTheAuthorsAreKnown(t *testing.T) {
 
 	fx.turn()
 	_, err = fx.ChangeIdentity(t.Context(), "acme", added.ID, identity.Change{Emails: new([]string{"eve@acme.example"})})
-	check(t, err)
-	check(t, fx.Settle(t.Context()))
+	must.OK(t, err)
+	must.OK(t, fx.Settle(t.Context()))
 	fx.wantState(eve, ledger.Attested)
 	fx.turn()
 	_, err = fx.ChangeIdentity(t.Context(), "acme", added.ID, identity.Change{Emails: new([]string{"eve@home.example"})})
-	check(t, err)
-	check(t, fx.RevokeIdentity(t.Context(), "acme", added.ID)) // she is still known
-	check(t, fx.Settle(t.Context()))
+	must.OK(t, err)
+	must.OK(t, fx.RevokeIdentity(t.Context(), "acme", added.ID)) // she is still known
+	must.OK(t, fx.Settle(t.Context()))
 	fx.wantState(eve, ledger.Promotable)
 }
 
@@ -159,7 +160,7 @@ func (s suite) TestNamesOfIdentitiesAreStored(t *testing.T) {
 	_, added := fx.named("cn=eve,ou=dev,o=acme", emails, logins...)
 	want := func(i identity.Identity, err error, email string, emails, logins []string) {
 		t.Helper()
-		check(t, err)
+		must.OK(t, err)
 		if i.Email != email || !slices.Equal(i.Emails, emails) || !slices.Equal(i.Logins, logins) {
 			t.Errorf("%q, %q, %q; want %q, %q, %q", i.Email, i.Emails, i.Logins, email, emails, logins)
 		}
@@ -169,7 +170,7 @@ func (s suite) TestNamesOfIdentitiesAreStored(t *testing.T) {
 			t.Errorf("logged as %+v", e)
 		}
 		stored, err := fx.Identity(t.Context(), "acme", i.ID)
-		check(t, err)
+		must.OK(t, err)
 		if !slices.Equal(stored.AuthorNames(), i.AuthorNames()) {
 			t.Errorf("stored as %+v", stored)
 		}
@@ -219,7 +220,7 @@ func (s suite) TestNamesStayWhileAnyIdentityHasThem(t *testing.T) {
 			}
 			want := func(state ledger.State) {
 				t.Helper()
-				check(t, fx.Settle(t.Context()))
+				must.OK(t, fx.Settle(t.Context()))
 				for _, id := range []string{id, login, address} {
 					fx.wantState(id, state)
 				}
@@ -228,14 +229,14 @@ func (s suite) TestNamesStayWhileAnyIdentityHasThem(t *testing.T) {
 				t.Helper()
 				fx.turn()
 				_, err := fx.ChangeIdentity(t.Context(), "acme", id, c)
-				check(t, err)
+				must.OK(t, err)
 			}
 
 			want(ledger.Attested)
 			change(a.ID, none)
 			want(ledger.Attested)
 			change(a.ID, identity.Change{Emails: &emails, Logins: &logins})
-			check(t, fx.RevokeIdentity(t.Context(), "acme", b.ID))
+			must.OK(t, fx.RevokeIdentity(t.Context(), "acme", b.ID))
 			change(a.ID, none)
 			want(ledger.Attested) // the revoked identity has the names
 		})
@@ -249,7 +250,7 @@ func (s suite) TestNamesStayWhileAnyIdentityHasThem(t *testing.T) {
 	ria.attest(id, "review:code", ledger.Pass)
 	fx.wantState(id, ledger.Attested)
 	_, err := fx.ChangeIdentity(t.Context(), "acme", a.ID, none)
-	check(t, err)
-	check(t, fx.Settle(t.Context()))
+	must.OK(t, err)
+	must.OK(t, fx.Settle(t.Context()))
 	fx.wantState(id, ledger.Promotable)
 }

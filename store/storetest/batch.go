@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
@@ -43,7 +44,7 @@ func (s suite) TestBatchesAgreeWithSingleWrites(t *testing.T) {
 			}
 		}
 		_, version, err := alone.Keyring(t.Context(), "acme")
-		check(t, err)
+		must.OK(t, err)
 
 		for i, batch := range independent(drawWrites(r, version)) {
 			want := make([]string, len(batch))
@@ -123,12 +124,12 @@ func (s suite) TestRejectedWritesDoNotAffectTheirBatch(t *testing.T) {
 		fx.signer(ci)
 	}
 	_, version, err := together.Keyring(t.Context(), "acme")
-	check(t, err)
+	must.OK(t, err)
 	before := func(w write) (rec ledger.AttestationRecord) {
 		for _, fx := range []*fixture{alone, together} {
 			var created bool
 			rec, created, err = fx.Record(t.Context(), w.org, w.repo, w.statement, w.keyringVersion)
-			check(t, err)
+			must.OK(t, err)
 			if !created {
 				t.Fatalf("%+v is a duplicate", w)
 			}
@@ -268,23 +269,23 @@ func (fx *fixture) dump() string {
 	ctx := fx.t.Context()
 	var lines []string
 	repo, err := fx.Repo(ctx, "acme", "api")
-	check(fx.t, err)
+	must.OK(fx.t, err)
 	lines = append(lines, fmt.Sprintf("repo: %d attestations, commits %v, %d open violations", repo.Attestations,
 		repo.Commits, repo.OpenViolations))
 	violations, err := fx.Violations(ctx, "acme", store.ViolationFilter{Query: store.Query{Limit: 500}})
-	check(fx.t, err)
+	must.OK(fx.t, err)
 	for _, v := range violations.Data {
 		lines = append(lines, fmt.Sprintf("violation of %s by %s: %s %q", v.Commit, v.Identity, v.Status, v.Missing))
 	}
 	predicates, err := fx.Predicates(ctx, "acme", store.Query{Limit: 500})
-	check(fx.t, err)
+	must.OK(fx.t, err)
 	for _, p := range predicates.Data {
 		lines = append(lines, fmt.Sprintf("predicate %s: %d, last at %s", p.Predicate, p.Count, p.LastRecordedAt))
 	}
 
 	events := fx.eventsByCommit()
 	commits, err := fx.Commits(ctx, "acme", "api", store.CommitFilter{Query: store.Query{Limit: 500}})
-	check(fx.t, err)
+	must.OK(fx.t, err)
 	for _, summary := range commits.Data {
 		c := fx.commit(summary.SHA)
 		var causes []ledger.CauseType
@@ -308,11 +309,11 @@ func (fx *fixture) dump() string {
 func (fx *fixture) eventsByCommit() map[string][]string {
 	fx.t.Helper()
 	tail, err := fx.Tail(fx.t.Context(), "acme")
-	check(fx.t, err)
+	must.OK(fx.t, err)
 	next, err := tail.Next(fx.t.Context())
-	check(fx.t, err)
+	must.OK(fx.t, err)
 	list, err := tail.Read(fx.t.Context(), 0, 10_000)
-	check(fx.t, err)
+	must.OK(fx.t, err)
 	if int64(len(list)) != next {
 		fx.t.Errorf("%d events, but the next number is %d", len(list), next)
 	}
@@ -325,11 +326,11 @@ func (fx *fixture) eventsByCommit() map[string][]string {
 		switch e.Type {
 		case ledger.EventAttestation:
 			var a ledger.AttestationEvent
-			check(fx.t, ledger.DecodeOpen(e.Body, &a))
+			must.OK(fx.t, ledger.DecodeOpen(e.Body, &a))
 			events[a.Commit] = append(events[a.Commit], fmt.Sprintf("%s by %s: %s", a.Predicate, a.Identity, a.Result.Status))
 		case ledger.EventViolation:
 			var v ledger.ViolationEvent
-			check(fx.t, ledger.DecodeOpen(e.Body, &v))
+			must.OK(fx.t, ledger.DecodeOpen(e.Body, &v))
 			closed := ""
 			if v.ClosedBy != nil {
 				closed = string(v.ClosedBy.Type)
@@ -338,11 +339,11 @@ func (fx *fixture) eventsByCommit() map[string][]string {
 				v.Status, v.Missing, closed))
 		case ledger.EventState:
 			var s ledger.StateEvent
-			check(fx.t, ledger.DecodeOpen(e.Body, &s))
+			must.OK(fx.t, ledger.DecodeOpen(e.Body, &s))
 			events[s.Commit] = append(events[s.Commit], fmt.Sprintf("%s>%s", s.From, s.To))
 		case ledger.EventCommit:
 			var c ledger.CommitEvent
-			check(fx.t, ledger.DecodeOpen(e.Body, &c))
+			must.OK(fx.t, ledger.DecodeOpen(e.Body, &c))
 			events[c.Commit] = append(events[c.Commit], "known: "+c.Facts)
 		case ledger.EventIdentity, ledger.EventAudit:
 		default:

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -18,7 +19,7 @@ import (
 func BenchmarkRecord(b *testing.B, newDatabase New) {
 	fx := suite{newDatabase: newDatabase}.newFixture(b)
 	_, version, err := fx.Keyring(b.Context(), "acme")
-	check(b, err)
+	must.OK(b, err)
 	attestations := make([]*attestation.Attestation, b.N)
 	for i := range attestations {
 		attestations[i] = unsigned(i)
@@ -32,7 +33,7 @@ func BenchmarkRecord(b *testing.B, newDatabase New) {
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
 			_, _, err := fx.Record(b.Context(), "acme", "api", attestations[n.Add(1)-1], version)
-			check(b, err)
+			must.OK(b, err)
 		}
 	})
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "records/s")
@@ -62,17 +63,17 @@ func unsigned(i int) *attestation.Attestation {
 func BenchmarkCommit(b *testing.B, newDatabase New) {
 	fx := suite{newDatabase: newDatabase}.newFixture(b)
 	_, version, err := fx.Keyring(b.Context(), "acme")
-	check(b, err)
+	must.OK(b, err)
 	for i := range 20 {
 		a := unsigned(i)
 		a.Commit = sha(0)
 		_, _, err := fx.Record(b.Context(), "acme", "api", a, version)
-		check(b, err)
+		must.OK(b, err)
 	}
 	b.ReportAllocs()
 	for b.Loop() {
 		_, err := fx.Commit(b.Context(), "acme", "api", sha(0))
-		check(b, err)
+		must.OK(b, err)
 	}
 }
 
@@ -80,15 +81,15 @@ func BenchmarkCommit(b *testing.B, newDatabase New) {
 func BenchmarkAttestations(b *testing.B, newDatabase New) {
 	fx := suite{newDatabase: newDatabase}.newFixture(b)
 	_, version, err := fx.Keyring(b.Context(), "acme")
-	check(b, err)
+	must.OK(b, err)
 	for i := range 10_000 {
 		_, _, err := fx.Record(b.Context(), "acme", "api", unsigned(i), version)
-		check(b, err)
+		must.OK(b, err)
 	}
 	f := store.AttestationFilter{Query: store.Query{Limit: 50}, Predicate: "test:go", Since: 1}
 	b.ReportAllocs()
 	for b.Loop() {
 		_, err := fx.Attestations(b.Context(), "acme", "api", f)
-		check(b, err)
+		must.OK(b, err)
 	}
 }

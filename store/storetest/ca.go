@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/oidc/oidctest"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
@@ -21,14 +22,13 @@ import (
 // NewRoot returns the root of a new CA of acme. A CA for CI jobs may certify them for test:*.
 func NewRoot(t testing.TB, p ca.Purpose, now ledger.Time) identity.Identity {
 	t.Helper()
-	cert, err := ca.NewRoot(p, "acme", ca.NewSerial(), oidctest.NewKey(t), now)
-	check(t, err)
+	cert := must.Get(ca.NewRoot(p, "acme", ca.NewSerial(), oidctest.NewKey(t), now))(t)
 	var n ca.NewAuthority
 	if p == ca.Jobs {
 		n.May = identity.Predicates{"test:*"}
 	}
 	root, err := n.Identity(p, "acme", ca.PEM(cert))
-	check(t, err)
+	must.OK(t, err)
 	return root
 }
 
@@ -45,8 +45,7 @@ func (fx *fixture) caEvents() (list []string) {
 		if e.Purpose != ledger.KeyOfCA {
 			continue
 		}
-		cert, err := x509.ParseCertificate(e.PublicKey)
-		check(fx.t, err)
+		cert := must.Get(x509.ParseCertificate(e.PublicKey))(fx.t)
 		if e.NotAfter != ledger.TimeOf(cert.NotAfter) {
 			fx.t.Errorf("the event has the end %s, the certificate %s", e.NotAfter, cert.NotAfter)
 		}
@@ -61,7 +60,7 @@ func (s suite) TestAnOrgHasOneCAInUse(t *testing.T) {
 	ctx := t.Context()
 	_, err := fx.CA(ctx, "acme", ca.Jobs)
 	wantCode(t, err, ledger.CodeNotFound)
-	check(t, fx.CheckNoCA(ctx, "acme", ca.Jobs))
+	must.OK(t, fx.CheckNoCA(ctx, "acme", ca.Jobs))
 	wantCode(t, fx.RetireCA(ctx, "acme", ca.Jobs), ledger.CodeNotFound)
 	var events []string
 	wantInUse := func(want identity.Identity, newEvents ...string) {
@@ -78,7 +77,7 @@ func (s suite) TestAnOrgHasOneCAInUse(t *testing.T) {
 	}
 
 	first, err := fx.CreateCA(ctx, "acme", ca.Jobs, fx.root(), false)
-	check(t, err)
+	must.OK(t, err)
 	wantInUse(first, "added "+first.PEM)
 	wantCode(t, fx.CheckNoCA(ctx, "acme", ca.Jobs), ledger.CodeAlreadyExists)
 	wantCode(t, fx.CheckNoCA(ctx, "none", ca.Jobs), ledger.CodeNotFound)
@@ -91,17 +90,17 @@ func (s suite) TestAnOrgHasOneCAInUse(t *testing.T) {
 	wantInUse(first)
 
 	second, err := fx.CreateCA(ctx, "acme", ca.Jobs, fx.root(), true)
-	check(t, err)
+	must.OK(t, err)
 	wantInUse(second, "revoked "+first.PEM, "added "+second.PEM)
 	if got, err := fx.Identity(ctx, "acme", first.ID); err != nil || got.RevokedAt != 0 {
 		t.Errorf("the root of the CA that was replaced is %+v, %v, want it trusted", got, err)
 	}
 
 	// A revoked CA issues nothing, and does not prevent the creation of another.
-	check(t, fx.RevokeIdentity(ctx, "acme", second.ID))
-	check(t, fx.CheckNoCA(ctx, "acme", ca.Jobs))
+	must.OK(t, fx.RevokeIdentity(ctx, "acme", second.ID))
+	must.OK(t, fx.CheckNoCA(ctx, "acme", ca.Jobs))
 	third, err := fx.CreateCA(ctx, "acme", ca.Jobs, fx.root(), false)
-	check(t, err)
+	must.OK(t, err)
 	wantInUse(third, "revoked "+second.PEM, "added "+third.PEM)
 }
 
@@ -109,8 +108,8 @@ func (s suite) TestARetiredCAIsRevoked(t *testing.T) {
 	fx := s.newFixture(t)
 	ctx := t.Context()
 	root, err := fx.CreateCA(ctx, "acme", ca.Jobs, fx.root(), false)
-	check(t, err)
-	check(t, fx.RetireCA(ctx, "acme", ca.Jobs))
+	must.OK(t, err)
+	must.OK(t, fx.RetireCA(ctx, "acme", ca.Jobs))
 	_, err = fx.CA(ctx, "acme", ca.Jobs)
 	wantCode(t, err, ledger.CodeNotFound)
 	if got, err := fx.Identity(ctx, "acme", root.ID); err != nil || got.RevokedAt == 0 {
@@ -123,9 +122,9 @@ func (s suite) TestARetiredCAIsRevoked(t *testing.T) {
 
 	// Without an org that can be written to, nothing is created or retired.
 	_, err = fx.CreateCA(ctx, "acme", ca.Jobs, fx.root(), false)
-	check(t, err)
+	must.OK(t, err)
 	_, err = fx.ChangeOrg(ctx, "acme", ledger.OrgChange{Archived: new(true)})
-	check(t, err)
+	must.OK(t, err)
 	wantCode(t, fx.RetireCA(ctx, "acme", ca.Jobs), ledger.CodeArchived)
 	_, err = fx.CreateCA(ctx, "acme", ca.Jobs, fx.root(), true)
 	wantCode(t, err, ledger.CodeArchived)
@@ -165,11 +164,11 @@ func (s suite) TestCertificatesAreLogged(t *testing.T) {
 	fx := s.newIssuers(t)
 	ctx := store.WithActor(t.Context(), ledger.Actor{Name: "rule main"})
 	root, err := fx.CreateCA(ctx, "acme", ca.Jobs, fx.root(), false)
-	check(t, err)
+	must.OK(t, err)
 	rule := fx.rule("1234", "cn=api,ou=ci-build,o=acme", "api")
 	claims := fx.claims("one")
 	e := store.Exchange{Rule: rule, Claims: claims, Scope: ledger.Read}
-	check(t, fx.LogCertificate(ctx, "acme", certificate(root), e, &[32]byte{1}))
+	must.OK(t, fx.LogCertificate(ctx, "acme", certificate(root), e, &[32]byte{1}))
 	if got, err := fx.TokenByHash(ctx, [32]byte{1}); err != nil || got.Scope != ledger.Read || got.Rule != rule.ID ||
 		!slices.Equal(got.Repos, []string{"api"}) {
 		t.Errorf("the API token is %+v, %v", got, err)
@@ -191,35 +190,35 @@ func (s suite) TestCertificatesAreRefused(t *testing.T) {
 	rule := fx.rule("1234", "cn=api,ou=ci-build,o=acme", "api")
 	wantCode(t, fx.certify(identity.Identity{ID: "idn_1"}, rule, "one"), ledger.CodeNotFound)
 	first, err := fx.CreateCA(ctx, "acme", ca.Jobs, fx.root(), false)
-	check(t, err)
-	check(t, fx.certify(first, rule, "one"))
+	must.OK(t, err)
+	must.OK(t, fx.certify(first, rule, "one"))
 	wantCode(t, fx.certify(first, rule, "one"), ledger.CodeTokenUsed)
 	_, err = fx.exchange(rule, "one") // nor for an API token
 	wantCode(t, err, ledger.CodeTokenUsed)
 	_, err = fx.exchange(rule, "two")
-	check(t, err)
+	must.OK(t, err)
 	wantCode(t, fx.certify(first, rule, "two"), ledger.CodeTokenUsed)
 	wantCode(t, fx.certify(first, rule, ""), ledger.CodeInvalidToken) // without a jti
 
 	second, err := fx.CreateCA(ctx, "acme", ca.Jobs, fx.root(), true)
-	check(t, err)
+	must.OK(t, err)
 	wantCode(t, fx.certify(first, rule, "three"), ledger.CodeRevokedIdentity)
-	check(t, fx.certify(second, rule, "three")) // the token was not used up
-	check(t, fx.RemoveRule(ctx, "acme", rule.ID))
+	must.OK(t, fx.certify(second, rule, "three")) // the token was not used up
+	must.OK(t, fx.RemoveRule(ctx, "acme", rule.ID))
 	wantCode(t, fx.certify(second, rule, "four"), ledger.CodeNotFound)
 	rule = fx.rule("1234", "cn=api,ou=ci-build,o=acme", "api")
-	check(t, fx.RevokeIdentity(ctx, "acme", second.ID))
+	must.OK(t, fx.RevokeIdentity(ctx, "acme", second.ID))
 	wantCode(t, fx.certify(second, rule, "four"), ledger.CodeRevokedIdentity)
-	check(t, fx.RetireCA(ctx, "acme", ca.Jobs))
+	must.OK(t, fx.RetireCA(ctx, "acme", ca.Jobs))
 	wantCode(t, fx.certify(second, rule, "four"), ledger.CodeNotFound)
 	if got := fx.certificates(); len(got) != 2 {
 		t.Errorf("logged %q, want two", got)
 	}
 
 	third, err := fx.CreateCA(ctx, "acme", ca.Jobs, fx.root(), false)
-	check(t, err)
+	must.OK(t, err)
 	_, err = fx.ChangeOrg(ctx, "acme", ledger.OrgChange{Archived: new(true)})
-	check(t, err)
+	must.OK(t, err)
 	wantCode(t, fx.certify(third, rule, "four"), ledger.CodeArchived)
 }
 
@@ -229,23 +228,23 @@ func (s suite) TestCertificatesCountAsExchanges(t *testing.T) {
 	fx := s.newIssuers(t)
 	ctx := t.Context()
 	root, err := fx.CreateCA(ctx, "acme", ca.Jobs, fx.root(), false)
-	check(t, err)
+	must.OK(t, err)
 	rule := fx.rule("1234", "cn=api,ou=ci-build,o=acme", "api")
 	certify := func(n int, hash *[32]byte) error {
 		e := store.Exchange{Rule: rule, Claims: fx.claims(fmt.Sprint(n)), Scope: ledger.Read}
 		return fx.LogCertificate(ctx, "acme", certificate(root), e, hash)
 	}
 	for n := range exchange.MaxTokens {
-		check(t, certify(n, &[32]byte{byte(n), byte(n >> 8)}))
+		must.OK(t, certify(n, &[32]byte{byte(n), byte(n >> 8)}))
 	}
 	wantCode(t, certify(exchange.MaxTokens, &[32]byte{255, 255}), ledger.CodeLimitReached)
-	check(t, certify(exchange.MaxTokens, nil)) // the token was not used up
+	must.OK(t, certify(exchange.MaxTokens, nil)) // the token was not used up
 }
 
 func (s suite) TestOfRequestsWithOneTokenOneGetsACertificate(t *testing.T) {
 	fx := s.newIssuers(t)
 	root, err := fx.CreateCA(t.Context(), "acme", ca.Jobs, fx.root(), false)
-	check(t, err)
+	must.OK(t, err)
 	stores := []*store.Store{fx.Store, fx.Store}
 	if fx.other != nil {
 		stores[1] = fx.other

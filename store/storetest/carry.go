@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
@@ -22,7 +23,7 @@ func carryContract(t testing.TB) policy.Contract {
 		{"state":"ATTESTED","predicate":"test:*","carry":["tree"]},
 		{"state":"PROMOTABLE","predicate":"review:*","exclude_author":true,"carry":["tree"]},
 		{"state":"DEPLOYED","predicate":"deploy:prod"}]}`))
-	check(t, err)
+	must.OK(t, err)
 	return c
 }
 
@@ -45,7 +46,7 @@ func (fx *fixture) prove(tree int, author string, n int) string {
 	id, raw := Object(tree, author, n)
 	fx.clock.ms.Add(1)
 	_, _, err := fx.Register(fx.t.Context(), "acme", "api", id, ledger.Registration{Object: raw})
-	check(fx.t, err)
+	must.OK(fx.t, err)
 	return id
 }
 
@@ -73,7 +74,7 @@ func (s suite) TestEvidenceCarriesBetweenCommitsWithOneTree(t *testing.T) {
 
 	// What has carried does not age. To a commit that comes later, it carries no more.
 	fx.clock.advance(31 * 24 * time.Hour)
-	check(t, fx.Settle(t.Context()))
+	must.OK(t, fx.Settle(t.Context()))
 	fx.wantState(squash, ledger.Promotable)
 	fx.wantState(fx.prove(1, "Dora", 4), ledger.Validating)
 }
@@ -87,7 +88,7 @@ func (s suite) TestEvidenceCarriesToCommitsThatWereThereBefore(t *testing.T) {
 	ci.attest(one, "test:go", ledger.Pass)
 	fx.wantState(two, ledger.Attested) // by the read
 	rita.attest(one, "review:code", ledger.Pass)
-	check(t, fx.Settle(t.Context())) // in the background
+	must.OK(t, fx.Settle(t.Context())) // in the background
 	fx.wantState(two, ledger.Promotable)
 	transitions := fx.commit(two).Transitions
 	if last := transitions[len(transitions)-1]; last.Cause.Type != ledger.CauseCarry || last.Cause.ID == "" {
@@ -147,7 +148,7 @@ func (s suite) TestNothingCarriesFromCommitsWithoutAnObject(t *testing.T) {
 	fx.wantState(other, ledger.Draft)
 
 	_, _, err := fx.Register(t.Context(), "acme", "api", id, ledger.Registration{Object: raw})
-	check(t, err)
+	must.OK(t, err)
 	fx.wantState(other, ledger.Attested)
 }
 
@@ -163,13 +164,13 @@ func (s suite) TestCarriedEvidenceIsSettledInPortionsAfterARestart(t *testing.T)
 	}
 
 	ci.attest(branch, "test:go", ledger.Pass)
-	check(t, fx.Close())
+	must.OK(t, fx.Close())
 	fx.open(store.Options{})
-	check(t, fx.Settle(t.Context()))
+	must.OK(t, fx.Settle(t.Context()))
 	list, err := fx.Commits(t.Context(), "acme", "api", store.CommitFilter{
 		Query: store.Query{Limit: 500}, State: new(ledger.Attested),
 	})
-	check(t, err)
+	must.OK(t, err)
 	if len(list.Data) != commits+1 {
 		t.Errorf("%d commits are ATTESTED, want %d", len(list.Data), commits+1)
 	}
@@ -182,13 +183,13 @@ func (s suite) TestTooMuchEvidenceOfATreeDoesNotCarry(t *testing.T) {
 	one, two, three := fx.prove(1, "Dora", 1), fx.prove(1, "Dora", 2), fx.prove(1, "Dora", 3)
 	n := 0
 	_, version, err := fx.Keyring(t.Context(), "acme")
-	check(t, err)
+	must.OK(t, err)
 	for range policy.MaxTopics/2 + 1 {
 		for _, id := range []string{one, two} {
 			n++
 			_, _, err := fx.Record(t.Context(), "acme", "api",
 				statement(n, "cn=ci,ou=build,o=acme", id, fmt.Sprintf("test:%d", n), ledger.Pass), version)
-			check(t, err)
+			must.OK(t, err)
 		}
 	}
 
@@ -220,7 +221,7 @@ func BenchmarkRecordOneOfManyWithATree(b *testing.B, newDatabase New) {
 			b.ResetTimer()
 			for _, a := range list {
 				_, _, err := fx.Record(b.Context(), "acme", "api", a, version)
-				check(b, err)
+				must.OK(b, err)
 			}
 		})
 	}
@@ -233,7 +234,7 @@ func (s suite) TestAnOldPassOnAnotherCommitDoesNotReplaceAFailure(t *testing.T) 
 	fx.setPolicy(carryContract(t))
 	one, two := fx.prove(1, "Dora", 1), fx.prove(1, "Dora", 2)
 	_, version, err := fx.Keyring(t.Context(), "acme")
-	check(t, err)
+	must.OK(t, err)
 	record := func(n int, sha string, status ledger.Status, finished ledger.Time) error {
 		a := statement(n, "cn=ci,ou=build,o=acme", sha, "test:go", status)
 		a.FinishedAt = finished
@@ -241,9 +242,9 @@ func (s suite) TestAnOldPassOnAnotherCommitDoesNotReplaceAFailure(t *testing.T) 
 		return err
 	}
 
-	check(t, record(1, two, ledger.Fail, 2000))
+	must.OK(t, record(1, two, ledger.Fail, 2000))
 	wantCode(t, record(2, one, ledger.Pass, 1000), ledger.CodeStaleStatement)
 	fx.wantState(one, ledger.Validating)
-	check(t, record(3, one, ledger.Pass, 3000))
+	must.OK(t, record(3, one, ledger.Pass, 3000))
 	fx.wantState(two, ledger.Attested)
 }

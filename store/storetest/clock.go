@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store"
@@ -16,7 +17,7 @@ func (fx *fixture) wantRefused(want bool) {
 		if s == nil {
 			continue
 		}
-		check(fx.t, s.Settle(fx.t.Context()))
+		must.OK(fx.t, s.Settle(fx.t.Context()))
 		_, _, err := s.Register(fx.t.Context(), "acme", "api", sha(99), ledger.Registration{})
 		if e, _ := err.(*ledger.Error); (err != nil) != want || want && (e == nil || e.Code != ledger.CodeClockJumped) {
 			fx.t.Fatalf("a registration returns %v; want it refused: %v", err, want)
@@ -30,20 +31,20 @@ func (s suite) TestAClockBehindIsAccepted(t *testing.T) {
 	fx, ctx := s.newFixture(t), t.Context()
 	contract, err := policy.Parse([]byte(`{"requirements":[
 		{"state":"ATTESTED","predicate":"test:*","max_age":"1h"}]}`))
-	check(t, err)
+	must.OK(t, err)
 	_, err = fx.SetPolicy(ctx, "acme", "api", contract, 1, "host")
-	check(t, err)
+	must.OK(t, err)
 	ci := fx.signer("cn=ci,ou=build,o=acme")
 	ci.attest(sha(1), "test:go", ledger.Pass)
 	fx.clock.advance(10 * 24 * time.Hour)
 	last := ci.attest(sha(2), "test:go", ledger.Pass)
-	check(t, fx.Settle(ctx))
+	must.OK(t, fx.Settle(ctx))
 	fx.wantState(sha(1), ledger.Validating)
 
 	fx.clock.advance(-10 * 24 * time.Hour)
 	fx.wantRefused(true)
 	_, _, err = fx.AcceptClock(ctx)
-	check(t, err)
+	must.OK(t, err)
 	fx.wantRefused(false)
 	fx.wantState(sha(1), ledger.Promotable)
 	if next := ci.attest(sha(3), "test:go", ledger.Pass); next.ID <= last.ID || next.RecordedAt >= last.RecordedAt {

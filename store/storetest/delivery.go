@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store"
 )
@@ -27,7 +28,7 @@ func (s suite) TestReplayQueuesFailedAndMissedEvents(t *testing.T) {
 
 	for _, want := range []int64{2, 0} {
 		queued, err := fx.ReplayWebhook(t.Context(), "acme", "api", w.ID, since)
-		check(t, err)
+		must.OK(t, err)
 		if queued != want {
 			t.Errorf("replay queued %d, want %d", queued, want)
 		}
@@ -44,14 +45,14 @@ func (s suite) TestRedeliverSendsTheSameEventAgain(t *testing.T) {
 	fx.signer("cn=ci,ou=build,o=acme").attest(sha(0), "test:go", ledger.Pass)
 	first := fx.claim(w.ID, 1)[0]
 	_, err := fx.Redeliver(t.Context(), "acme", "api", w.ID, first.ID)
-	check(t, err)
+	must.OK(t, err)
 	if got := fx.claim(w.ID, 1); len(got) != 0 {
 		t.Errorf("claimed a leased delivery after a redelivery: %+v", got)
 	}
 
 	fx.settle(w.ID, first, 200, 0)
 	again, err := fx.Redeliver(t.Context(), "acme", "api", w.ID, first.ID)
-	check(t, err)
+	must.OK(t, err)
 	if again.Status != ledger.DeliveryPending || again.Attempts != 1 {
 		t.Errorf("after redelivery it is %+v", again)
 	}
@@ -68,21 +69,21 @@ func (s suite) TestAPingIsADeliveryWithoutAnEvent(t *testing.T) {
 	fx := s.newFixture(t)
 	w := fx.webhook()
 	ping, err := fx.PingWebhook(t.Context(), "acme", "api", w.ID)
-	check(t, err)
+	must.OK(t, err)
 	due := fx.claim(w.ID, 10)
 	if len(due) != 1 || due[0].Type != ledger.EventPing || due[0].ID != ping.ID || due[0].Event != ping.Event {
 		t.Fatalf("claimed %+v, want the ping %+v", due, ping)
 	}
 	fx.settle(w.ID, due[0], 200, 0)
 	rec, err := fx.Delivery(t.Context(), "acme", "api", w.ID, ping.ID)
-	check(t, err)
+	must.OK(t, err)
 	if string(rec.Body) != string(due[0].Body) {
 		t.Errorf("the record has the body %s, want %s", rec.Body, due[0].Body)
 	}
 	events, err := fx.Events(t.Context(), "acme", store.EventFilter{
 		Query: store.Query{Limit: 10}, Types: ledger.EventTypesFor(ledger.Read),
 	})
-	check(t, err)
+	must.OK(t, err)
 	if len(events.Data) != 0 {
 		t.Errorf("the history has %s, want no events", events.Data)
 	}
@@ -101,9 +102,9 @@ func (s suite) TestDeliveriesAreListedNewestFirst(t *testing.T) {
 	}
 	fx.clock.advance(time.Second)
 	_, err := fx.PingWebhook(t.Context(), "acme", "api", w.ID)
-	check(t, err)
+	must.OK(t, err)
 	ping, err := fx.PingWebhook(t.Context(), "acme", "api", w.ID)
-	check(t, err)
+	must.OK(t, err)
 
 	tests := []struct {
 		name   string

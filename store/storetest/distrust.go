@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -16,7 +17,7 @@ import (
 func (fx *fixture) identityOf(dn string) (last identity.Identity) {
 	fx.t.Helper()
 	list, err := fx.Identities(fx.t.Context(), "acme", store.Query{Limit: 100})
-	check(fx.t, err)
+	must.OK(fx.t, err)
 	for _, i := range list.Data {
 		if i.DN == dn {
 			last = i
@@ -29,7 +30,7 @@ func (fx *fixture) identityOf(dn string) (last identity.Identity) {
 func (fx *fixture) distrust(s *signer, since ledger.Time) identity.Identity {
 	fx.t.Helper()
 	id := fx.identityOf(s.dn).ID
-	check(fx.t, fx.DistrustIdentity(fx.t.Context(), "acme", id, since))
+	must.OK(fx.t, fx.DistrustIdentity(fx.t.Context(), "acme", id, since))
 	return fx.identityOf(s.dn)
 }
 
@@ -71,7 +72,7 @@ func (s suite) TestAThiefCannotHideAFailure(t *testing.T) {
 	for range 2 { // before and after the background work
 		fx.wantMissing(sha(1), "test:* have 0, failed by 1")
 		fx.wantMissing(sha(2), "test:* have 0, failed by 0")
-		check(t, fx.Settle(t.Context()))
+		must.OK(t, fx.Settle(t.Context()))
 	}
 	fx.wantState(sha(1), ledger.Validating)
 	fx.wantState(sha(2), ledger.Validating)
@@ -83,10 +84,10 @@ func (s suite) TestAThiefCannotHideAFailure(t *testing.T) {
 
 	// Both stay in the lists, and the record says which one counts.
 	list, err := fx.Attestations(t.Context(), "acme", "api", store.AttestationFilter{Query: store.Query{Limit: 100}})
-	check(t, err)
+	must.OK(t, err)
 	for _, a := range list.Data {
 		rec, err := fx.Attestation(t.Context(), "acme", "api", a.ID)
-		check(t, err)
+		must.OK(t, err)
 		if want := a.Identity == ci.dn && a.ID != failed.ID; a.Distrusted != want || rec.Distrusted != want {
 			t.Errorf("%s of %s: distrusted %t in the list, %t in the record, want %t", a.Predicate, a.Commit, a.Distrusted,
 				rec.Distrusted, want)
@@ -111,17 +112,17 @@ func (s suite) TestDistrustOnlyGrows(t *testing.T) {
 		t.Fatalf("after refusals: %+v", i)
 	}
 
-	check(t, fx.RevokeIdentity(ctx, "acme", id))
+	must.OK(t, fx.RevokeIdentity(ctx, "acme", id))
 	revoked := fx.identityOf(ci.dn).RevokedAt
 	fx.clock.advance(time.Minute)
 	for _, since := range []ledger.Time{now, now, now.Add(-time.Hour)} {
-		check(t, fx.DistrustIdentity(ctx, "acme", id, since))
+		must.OK(t, fx.DistrustIdentity(ctx, "acme", id, since))
 		if i := fx.identityOf(ci.dn); i.RevokedAt != revoked || i.DistrustedSince != since {
 			t.Errorf("revoked at %s, distrusted since %s; want %s and %s", i.RevokedAt, i.DistrustedSince, revoked, since)
 		}
 	}
 	wantCode(t, fx.DistrustIdentity(ctx, "acme", id, now), ledger.CodeInvalidField)
-	check(t, fx.RevokeIdentity(ctx, "acme", id))
+	must.OK(t, fx.RevokeIdentity(ctx, "acme", id))
 	if i := fx.identityOf(ci.dn); i.DistrustedSince != now.Add(-time.Hour) {
 		t.Errorf("distrusted since %s after it was revoked again", i.DistrustedSince)
 	}
@@ -142,9 +143,9 @@ func (s suite) TestADistrustedStatementIsRecordedAgain(t *testing.T) {
 		return fx.Record(t.Context(), "acme", "api", a, version)
 	}
 	_, _, err := record(sign(ci, ledger.Pass, since))
-	check(t, err)
+	must.OK(t, err)
 	_, _, err = record(sign(ci, ledger.Fail, since.Add(time.Hour))) // it makes earlier ones stale
-	check(t, err)
+	must.OK(t, err)
 
 	old := fx.distrust(ci, since)
 	renewed := fx.signer(ci.dn)
@@ -159,13 +160,13 @@ func (s suite) TestADistrustedStatementIsRecordedAgain(t *testing.T) {
 		if c := fx.commit(sha(1)); c.Requirements[0].Have != 1 || len(c.Requirements[0].FailedBy) != 0 {
 			t.Errorf("the requirement is %+v", c.Requirements[0])
 		}
-		check(t, fx.Settle(t.Context()))
+		must.OK(t, fx.Settle(t.Context()))
 	}
 
 	// The old key is trusted again, as another identity: only new statements by it count.
 	old.ID, old.RevokedAt, old.DistrustedSince = "", 0, 0
 	_, err = fx.AddIdentity(t.Context(), "acme", old)
-	check(t, err)
+	must.OK(t, err)
 	_, _, err = record(sign(ci, ledger.Fail, since.Add(time.Hour)))
 	wantCode(t, err, ledger.CodeStaleStatement)
 	_, isNew, err = record(sign(ci, ledger.Fail, since.Add(2*time.Hour)))
@@ -187,7 +188,7 @@ func (s suite) TestADistrustedExceptionDoesNotCount(t *testing.T) {
 		a.Predicate, a.PredicateType = "exception:tests", attestation.ExceptionPredicateType
 		a.Exception = &attestation.Exception{Requirement: "tests", Reason: "an outage", Until: until}
 		_, _, err := fx.Record(t.Context(), "acme", "api", a, version)
-		check(t, err)
+		must.OK(t, err)
 	}
 	since := ledger.TimeOf(fx.clock.now()).Add(time.Second)
 	grant(boss, sha(2), since.Add(time.Hour))
@@ -202,13 +203,13 @@ func (s suite) TestADistrustedExceptionDoesNotCount(t *testing.T) {
 		fx.wantState(sha(1), ledger.Validating)
 		fx.wantState(sha(2), ledger.Promotable)
 		list, err := fx.Exceptions(t.Context(), "acme", "api", store.ExceptionFilter{Query: store.Query{Limit: 10}})
-		check(t, err)
+		must.OK(t, err)
 		for _, x := range list.Data {
 			if wantActive := x.Identity == boss.dn; x.Active != wantActive ||
 				!wantActive && !strings.Contains(x.Inactive, "distrusted") {
 				t.Errorf("exception %+v, want active %t", x, wantActive)
 			}
 		}
-		check(t, fx.Settle(t.Context()))
+		must.OK(t, fx.Settle(t.Context()))
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
@@ -18,10 +19,10 @@ import (
 func (fx *fixture) setPolicyText(text string) {
 	fx.t.Helper()
 	contract, err := policy.Parse([]byte(text))
-	check(fx.t, err)
+	must.OK(fx.t, err)
 	_, err = fx.SetPolicy(fx.t.Context(), "acme", "api", contract, 0, "host")
-	check(fx.t, err)
-	check(fx.t, fx.Settle(fx.t.Context()))
+	must.OK(fx.t, err)
+	must.OK(fx.t, fx.Settle(fx.t.Context()))
 }
 
 // environments lists the environments that a filter selects, with pages of q.Limit.
@@ -29,7 +30,7 @@ func (fx *fixture) environments(f store.EnvironmentFilter) (list []ledger.Enviro
 	fx.t.Helper()
 	for {
 		page, err := fx.Environments(fx.t.Context(), "acme", f)
-		check(fx.t, err)
+		must.OK(fx.t, err)
 		list = append(list, page.Data...)
 		if f.Cursor = page.NextCursor; f.Cursor == "" {
 			return list
@@ -174,7 +175,7 @@ func (s suite) TestDistrustedDeployments(t *testing.T) {
 	fx.wantEnvironments("prod 2 DEPLOYED")
 
 	fx.distrust(other, stolen.RecordedAt)
-	check(t, fx.Settle(t.Context()))
+	must.OK(t, fx.Settle(t.Context()))
 	fx.wantEnvironments("prod 1 DEPLOYED behind 1")
 }
 
@@ -203,9 +204,9 @@ func (s *signer) except(sha, requirement string) {
 	now := s.fx.Now()
 	payload, err := attestation.NewExceptionStatement(sha, attestation.Exception{Repo: "acme/api",
 		Requirement: requirement, Reason: "urgent", IssuedOn: now, Until: now.Add(time.Hour)})
-	check(s.fx.t, err)
+	must.OK(s.fx.t, err)
 	_, _, err = s.send(payload)
-	check(s.fx.t, err)
+	must.OK(s.fx.t, err)
 }
 
 // How far an environment is behind is counted up to a limit, by target branch and by tree.
@@ -220,7 +221,7 @@ func (s suite) TestEnvironmentsBehind(t *testing.T) {
 	for n, target := range []string{"main", "release", "main"} {
 		_, _, err := fx.Register(t.Context(), "acme", "api", sha(2+n),
 			ledger.Registration{Branch: fmt.Sprint("feature/", n), Target: target})
-		check(t, err)
+		must.OK(t, err)
 		ci.attest(sha(2+n), "test:go", ledger.Pass)
 	}
 	fx.wantEnvironments("prod 0 DEPLOYED behind 2")
@@ -247,7 +248,7 @@ func (s suite) TestPagesOfEnvironments(t *testing.T) {
 	cd := fx.signer("cn=cd,ou=x,o=acme")
 	for n := range repos {
 		_, err := fx.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: fmt.Sprintf("r%04d", n)}, "host")
-		check(t, err)
+		must.OK(t, err)
 		for _, environment := range []string{"staging", "prod"}[n%2:] {
 			cd.attestIn(fmt.Sprintf("r%04d", n), sha(n), "deploy:"+environment)
 		}
@@ -258,7 +259,7 @@ func (s suite) TestPagesOfEnvironments(t *testing.T) {
 		var got []string
 		for {
 			page, err := fx.Environments(t.Context(), "acme", store.EnvironmentFilter{Query: q})
-			check(t, err)
+			must.OK(t, err)
 			if len(page.Data) > limit || len(page.Data) == 0 {
 				t.Fatalf("a page of %d environments, want at most %d", len(page.Data), limit)
 			}
@@ -333,15 +334,15 @@ func (s *signer) attestIn(repo, sha, predicate string) {
 	s.fx.t.Helper()
 	payload, err := attestation.NewStatement("git+https://git.example/acme/"+repo, sha, attestation.ResultPredicate{
 		Predicate: predicate, Result: ledger.Result{Status: ledger.Pass}})
-	check(s.fx.t, err)
+	must.OK(s.fx.t, err)
 	envelope, err := attestation.SignDSSE(s.key, payload)
-	check(s.fx.t, err)
+	must.OK(s.fx.t, err)
 	keyring, version, err := s.fx.Keyring(s.fx.t.Context(), "acme")
-	check(s.fx.t, err)
+	must.OK(s.fx.t, err)
 	a, err := attestation.Verify(envelope, keyring, s.fx.Now())
-	check(s.fx.t, err)
+	must.OK(s.fx.t, err)
 	_, _, err = s.fx.Record(s.fx.t.Context(), "acme", repo, a, version)
-	check(s.fx.t, err)
+	must.OK(s.fx.t, err)
 }
 
 // Nobody has read the commit or settled it since its evidence has expired.

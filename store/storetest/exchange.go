@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/oidc/oidctest"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/exchange"
@@ -26,7 +27,7 @@ func (s suite) newIssuers(t *testing.T) *issuers {
 	fx := &issuers{fixture: s.newFixture(t), provider: oidctest.New(t)}
 	var err error
 	fx.issuer, err = fx.AddIssuer(t.Context(), "acme", exchange.NewIssuer{URL: fx.provider.URL})
-	check(t, err)
+	must.OK(t, err)
 	return fx
 }
 
@@ -36,9 +37,9 @@ func (fx *issuers) rule(repository, dn string, repos ...string) exchange.Rule {
 	fx.turn()
 	n, err := exchange.NewRule{Name: "ci", Issuer: fx.provider.URL, RepositoryID: repository, Scope: ledger.Write,
 		Repos: repos, DN: dn, Refs: []string{"main"}}.Completed()
-	check(fx.t, err)
+	must.OK(fx.t, err)
 	r, err := fx.CreateRule(fx.t.Context(), "acme", n)
-	check(fx.t, err)
+	must.OK(fx.t, err)
 	return r
 }
 
@@ -47,12 +48,10 @@ func (fx *issuers) claims(id string) exchange.Claims {
 	fx.t.Helper()
 	now := fx.clock.now()
 	raw := fx.provider.Token(fx.provider.GitHub("x", now, map[string]any{"jti": id, "exp": now.Add(time.Hour).Unix()}))
-	token, err := exchange.Parse(raw)
-	check(fx.t, err)
-	keys, err := exchange.ParseKeys([]byte(fx.provider.JWKS()))
-	check(fx.t, err)
+	token := must.Get(exchange.Parse(raw))(fx.t)
+	keys := must.Get(exchange.ParseKeys([]byte(fx.provider.JWKS())))(fx.t)
 	c, err := token.Verify(keys)
-	check(fx.t, err)
+	must.OK(fx.t, err)
 	return c
 }
 
@@ -69,18 +68,18 @@ func (s suite) TestIssuers(t *testing.T) {
 	fx := s.newIssuers(t)
 	ctx := t.Context()
 	pasted, err := fx.AddIssuer(ctx, "acme", exchange.NewIssuer{URL: "http://gitlab.internal", JWKS: "{}"})
-	check(t, err)
+	must.OK(t, err)
 	_, err = fx.AddIssuer(ctx, "acme", exchange.NewIssuer{URL: fx.provider.URL})
 	wantCode(t, err, ledger.CodeAlreadyExists)
 	fx.turn()
 
 	list, err := fx.Issuers(ctx, "acme", store.Query{Limit: 10})
-	check(t, err)
+	must.OK(t, err)
 	if want := []exchange.Issuer{fx.issuer, pasted}; !slices.Equal(list.Data, want) {
 		t.Errorf("the issuers are %+v, want %+v", list.Data, want)
 	}
 	got, err := fx.IssuerByURL(ctx, "acme", "http://gitlab.internal")
-	check(t, err)
+	must.OK(t, err)
 	if got != pasted || got.JWKS != "{}" || got.ID == "" || got.Org != "acme" {
 		t.Errorf("got %+v, want %+v", got, pasted)
 	}
@@ -89,12 +88,12 @@ func (s suite) TestIssuers(t *testing.T) {
 		wantCode(t, err, ledger.CodeNotFound)
 	}
 
-	check(t, fx.RemoveIssuer(ctx, "acme", pasted.ID))
+	must.OK(t, fx.RemoveIssuer(ctx, "acme", pasted.ID))
 	wantCode(t, fx.RemoveIssuer(ctx, "acme", pasted.ID), ledger.CodeNotFound)
 	_, err = fx.IssuerByURL(ctx, "acme", "http://gitlab.internal")
 	wantCode(t, err, ledger.CodeNotFound)
 	_, err = fx.AddIssuer(ctx, "acme", exchange.NewIssuer{URL: "http://gitlab.internal", JWKS: "{}"})
-	check(t, err) // again
+	must.OK(t, err) // again
 }
 
 // An org has at most 20 issuers.
@@ -105,18 +104,18 @@ func (s suite) TestIssuerLimit(t *testing.T) {
 		return err
 	}
 	for n := range exchange.MaxIssuers - 1 {
-		check(t, add(n))
+		must.OK(t, add(n))
 	}
 	wantCode(t, add(100), ledger.CodeLimitReached)
-	check(t, fx.RemoveIssuer(t.Context(), "acme", fx.issuer.ID))
-	check(t, add(100))
+	must.OK(t, fx.RemoveIssuer(t.Context(), "acme", fx.issuer.ID))
+	must.OK(t, add(100))
 }
 
 func (s suite) TestExchangeRules(t *testing.T) {
 	fx := s.newIssuers(t)
 	ctx := t.Context()
 	_, err := fx.CreateRepo(ctx, "acme", ledger.NewRepo{Name: "web"}, "host")
-	check(t, err)
+	must.OK(t, err)
 	first := fx.rule("1234", "cn=api,ou=ci-build,o=acme", "api", "web", "API")
 	second := fx.rule("1234", "", "web")
 	other := fx.rule("5678", "", "web")
@@ -132,21 +131,21 @@ func (s suite) TestExchangeRules(t *testing.T) {
 		return list
 	}
 	list, err := fx.Rules(ctx, "acme", store.Query{Limit: 10})
-	check(t, err)
+	must.OK(t, err)
 	if got := ids(list.Data); !slices.Equal(got, []string{first.ID, second.ID, other.ID}) {
 		t.Errorf("the rules are %v", got)
 	}
 	rules, err := fx.RulesFor(ctx, fx.issuer, "1234")
-	check(t, err)
+	must.OK(t, err)
 	if got := ids(rules); !slices.Equal(got, []string{first.ID, second.ID}) {
 		t.Errorf("the rules of the repository 1234 are %v", got)
 	}
 
-	check(t, fx.RemoveRule(ctx, "acme", first.ID))
+	must.OK(t, fx.RemoveRule(ctx, "acme", first.ID))
 	wantCode(t, fx.RemoveRule(ctx, "acme", first.ID), ledger.CodeNotFound)
 	wantCode(t, fx.RemoveRule(ctx, "acme", "rul_none"), ledger.CodeNotFound)
 	rules, err = fx.RulesFor(ctx, fx.issuer, "1234")
-	check(t, err)
+	must.OK(t, err)
 	if got := ids(rules); !slices.Equal(got, []string{second.ID}) {
 		t.Errorf("after the first was removed, the rules are %v", got)
 	}
@@ -161,13 +160,13 @@ func (s suite) TestRulesAboutNothing(t *testing.T) {
 	} {
 		n, err := exchange.NewRule{Name: "ci", Issuer: fx.provider.URL, RepositoryID: "1", Scope: ledger.Read,
 			Repos: []string{"api"}}.Completed()
-		check(t, err)
+		must.OK(t, err)
 		change(&n)
 		_, err = fx.CreateRule(t.Context(), "acme", n)
 		wantCode(t, err, code)
 	}
 	list, err := fx.Rules(t.Context(), "acme", store.Query{Limit: 10})
-	check(t, err)
+	must.OK(t, err)
 	if len(list.Data) > 0 {
 		t.Errorf("the rules are %+v", list.Data)
 	}
@@ -185,11 +184,11 @@ func (s suite) TestExchangeRuleLimit(t *testing.T) {
 	wantCode(t, err, ledger.CodeLimitReached)
 	n.RepositoryID = "5678"
 	_, err = fx.CreateRule(t.Context(), "acme", n)
-	check(t, err)
-	check(t, fx.RemoveRule(t.Context(), "acme", last.ID))
+	must.OK(t, err)
+	must.OK(t, fx.RemoveRule(t.Context(), "acme", last.ID))
 	n.RepositoryID = "1234"
 	_, err = fx.CreateRule(t.Context(), "acme", n)
-	check(t, err)
+	must.OK(t, err)
 }
 
 // An exchanged token has what its rule gives, and ends with it.
@@ -198,7 +197,7 @@ func (s suite) TestExchange(t *testing.T) {
 	ctx := t.Context()
 	r := fx.rule("1234", "", "api")
 	token, err := fx.exchange(r, "1")
-	check(t, err)
+	must.OK(t, err)
 	if token.Rule != r.ID || !slices.Equal(token.Repos, []string{"api"}) || token.DN != "" || token.Name != "ci" ||
 		token.Scope != ledger.Write || token.ExpiresAt != fx.Now().Add(15*time.Minute) {
 		t.Errorf("the token is %+v", token)
@@ -209,16 +208,16 @@ func (s suite) TestExchange(t *testing.T) {
 
 	name := "renamed"
 	_, err = fx.ChangeRepo(ctx, "acme", "api", ledger.RepoChange{Name: &name})
-	check(t, err)
+	must.OK(t, err)
 	got, err := fx.TokenByHash(ctx, [32]byte{1})
-	check(t, err)
+	must.OK(t, err)
 	if !slices.Equal(got.Repos, []string{"renamed"}) || got.RevokedAt != 0 {
 		t.Errorf("after the repo was renamed, the token is %+v", got)
 	}
 
-	check(t, fx.RemoveRule(ctx, "acme", r.ID))
+	must.OK(t, fx.RemoveRule(ctx, "acme", r.ID))
 	got, err = fx.TokenByHash(ctx, [32]byte{1})
-	check(t, err)
+	must.OK(t, err)
 	if got.RevokedAt == 0 {
 		t.Errorf("after its rule was removed, the token is %+v", got)
 	}
@@ -231,17 +230,17 @@ func (s suite) TestTokensEndWithTheirIssuer(t *testing.T) {
 	fx := s.newIssuers(t)
 	ctx := t.Context()
 	_, err := fx.exchange(fx.rule("1234", "", "api"), "1")
-	check(t, err)
+	must.OK(t, err)
 	_, err = fx.CreateToken(ctx, "acme", ledger.NewToken{Name: "me", Scope: ledger.Read}, [32]byte{100})
-	check(t, err)
+	must.OK(t, err)
 	other, err := fx.AddIssuer(ctx, "acme", exchange.NewIssuer{URL: "https://gitlab.com"})
-	check(t, err)
+	must.OK(t, err)
 
-	check(t, fx.RemoveIssuer(ctx, "acme", other.ID))
+	must.OK(t, fx.RemoveIssuer(ctx, "acme", other.ID))
 	if got, err := fx.TokenByHash(ctx, [32]byte{1}); err != nil || got.RevokedAt != 0 {
 		t.Errorf("after another issuer was removed, the token is %+v, %v", got, err)
 	}
-	check(t, fx.RemoveIssuer(ctx, "acme", fx.issuer.ID))
+	must.OK(t, fx.RemoveIssuer(ctx, "acme", fx.issuer.ID))
 	if got, err := fx.TokenByHash(ctx, [32]byte{1}); err != nil || got.RevokedAt == 0 {
 		t.Errorf("after its issuer was removed, the token is %+v, %v", got, err)
 	}
@@ -249,7 +248,7 @@ func (s suite) TestTokensEndWithTheirIssuer(t *testing.T) {
 		t.Errorf("a token without a rule is %+v, %v", got, err)
 	}
 	list, err := fx.Rules(ctx, "acme", store.Query{Limit: 10})
-	check(t, err)
+	must.OK(t, err)
 	if len(list.Data) > 0 {
 		t.Errorf("the rules are %+v", list.Data)
 	}
@@ -286,7 +285,7 @@ func (s suite) TestTokensAreUsedOnce(t *testing.T) {
 	}
 
 	token, err := fx.exchange(r, "2")
-	check(t, err)
+	must.OK(t, err)
 	if token.DN != "cn=api,ou=ci-build,o=acme" {
 		t.Errorf("the token is %+v", token)
 	}
@@ -300,10 +299,10 @@ func (s suite) TestExchangedTokensArePruned(t *testing.T) {
 	ctx := t.Context()
 	r := fx.rule("1234", "cn=api,ou=ci-build,o=acme", "api")
 	_, err := fx.exchange(r, "1")
-	check(t, err)
+	must.OK(t, err)
 	_, err = fx.CreateToken(ctx, "acme",
 		ledger.NewToken{Name: "me", Scope: ledger.Read, ExpiresAt: fx.Now().Add(time.Minute)}, [32]byte{100})
-	check(t, err)
+	must.OK(t, err)
 	claims := fx.claims("1")
 	use := func() error {
 		_, err := fx.Exchange(ctx, "acme", store.Exchange{Rule: r, Claims: claims, Scope: ledger.Read}, [32]byte{101})
@@ -311,15 +310,15 @@ func (s suite) TestExchangedTokensArePruned(t *testing.T) {
 	}
 
 	fx.clock.advance(time.Hour + time.Minute - time.Millisecond)
-	check(t, fx.Prune(ctx))
+	must.OK(t, fx.Prune(ctx))
 	wantCode(t, use(), ledger.CodeTokenUsed)
 	fx.clock.advance(14 * time.Minute)
-	check(t, fx.Prune(ctx))
+	must.OK(t, fx.Prune(ctx))
 	if _, err = fx.TokenByHash(ctx, [32]byte{1}); err != nil {
 		t.Errorf("a token that expired less than an hour ago: %v", err)
 	}
 	fx.clock.advance(time.Millisecond)
-	check(t, fx.Prune(ctx))
+	must.OK(t, fx.Prune(ctx))
 	_, err = fx.TokenByHash(ctx, [32]byte{1})
 	wantCode(t, err, ledger.CodeNotFound)
 	if _, err = fx.TokenByHash(ctx, [32]byte{100}); err != nil {
@@ -333,12 +332,12 @@ func (s suite) TestIssuersEndWithTheirOrg(t *testing.T) {
 	fx := s.newIssuers(t)
 	ctx := t.Context()
 	r := fx.rule("1234", "", "api")
-	check(t, fx.DeleteOrg(ctx, "acme"))
+	must.OK(t, fx.DeleteOrg(ctx, "acme"))
 	deleted, err := fx.DeletedOrgs(ctx, store.Query{Limit: 10})
-	check(t, err)
+	must.OK(t, err)
 	name := "acme"
 	_, err = fx.ChangeOrg(ctx, deleted.Data[0].Name, ledger.OrgChange{Name: &name})
-	check(t, err)
+	must.OK(t, err)
 	_, err = fx.IssuerByURL(ctx, "acme", fx.provider.URL)
 	wantCode(t, err, ledger.CodeNotFound)
 	_, err = fx.exchange(r, "1")

@@ -2,14 +2,13 @@ package storetest
 
 import (
 	"crypto/ed25519"
-	"crypto/x509"
-	"encoding/pem"
 	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -53,9 +52,9 @@ func (s suite) newFixture(t testing.TB) *fixture {
 		fx.open(store.Options{})
 	}
 	_, err := fx.CreateOrg(t.Context(), "acme")
-	check(t, err)
+	must.OK(t, err)
 	_, err = fx.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
-	check(t, err)
+	must.OK(t, err)
 	return fx
 }
 
@@ -65,10 +64,10 @@ func eventsOf[E ledger.Event](fx *fixture) (list []E) {
 	var e E
 	page, err := fx.Events(fx.t.Context(), "acme",
 		store.EventFilter{Query: store.Query{Limit: 500}, Types: []ledger.EventType{e.EventType()}})
-	check(fx.t, err)
+	must.OK(fx.t, err)
 	for _, body := range page.Data {
 		var e E
-		check(fx.t, ledger.DecodeStrict(body, &e))
+		must.OK(fx.t, ledger.DecodeStrict(body, &e))
 		list = append(list, e)
 	}
 	return list
@@ -101,13 +100,6 @@ func (fx *fixture) open(o store.Options) {
 	fx.Store = s
 }
 
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // A signer is a key that the org acme trusts.
 type signer struct {
 	fx  *fixture
@@ -118,11 +110,11 @@ type signer struct {
 func (fx *fixture) signer(dn string) *signer {
 	fx.t.Helper()
 	public, key, err := ed25519.GenerateKey(nil)
-	check(fx.t, err)
+	must.OK(fx.t, err)
 	identity, err := identity.NewIdentity{Kind: identity.KeyIdentity, PEM: publicPEM(fx.t, public), DN: dn}.Identity()
-	check(fx.t, err)
+	must.OK(fx.t, err)
 	_, err = fx.AddIdentity(fx.t.Context(), "acme", identity)
-	check(fx.t, err)
+	must.OK(fx.t, err)
 	return &signer{fx, key, dn}
 }
 
@@ -135,7 +127,7 @@ func (s *signer) sign(sha, predicate string, status ledger.Status, note string) 
 		Predicate: predicate, Result: ledger.Result{Status: status, DurationMS: 1200},
 		Annotations: map[string]string{"note": note},
 	})
-	check(s.fx.t, err)
+	must.OK(s.fx.t, err)
 	return s.verify(payload)
 }
 
@@ -144,7 +136,7 @@ func (s *signer) attest(sha, predicate string, status ledger.Status) ledger.Atte
 	s.fx.t.Helper()
 	a, version := s.sign(sha, predicate, status, fmt.Sprint(s.fx.clock.ms.Add(1)))
 	rec, created, err := s.fx.Record(s.fx.t.Context(), "acme", "api", a, version)
-	check(s.fx.t, err)
+	must.OK(s.fx.t, err)
 	if !created {
 		s.fx.t.Fatalf("%s by %s is a duplicate", predicate, s.dn)
 	}
@@ -155,11 +147,11 @@ func (s *signer) attest(sha, predicate string, status ledger.Status) ledger.Atte
 func (s *signer) verify(payload []byte) (*attestation.Attestation, int64) {
 	s.fx.t.Helper()
 	envelope, err := attestation.SignDSSE(s.key, payload)
-	check(s.fx.t, err)
+	must.OK(s.fx.t, err)
 	keyring, version, err := s.fx.Keyring(s.fx.t.Context(), "acme")
-	check(s.fx.t, err)
+	must.OK(s.fx.t, err)
 	a, err := attestation.Verify(envelope, keyring, s.fx.Now())
-	check(s.fx.t, err)
+	must.OK(s.fx.t, err)
 	return a, version
 }
 
@@ -187,7 +179,7 @@ func (fx *fixture) registerAuthor(sha string) {
 	fx.t.Helper()
 	fx.turn()
 	_, _, err := fx.Register(fx.t.Context(), "acme", "api", sha, ledger.Registration{Author: ledger.Author{Name: "Dora"}})
-	check(fx.t, err)
+	must.OK(fx.t, err)
 }
 
 // makePromotable records the evidence that commits need for PROMOTABLE: a test by s, and a
@@ -212,7 +204,7 @@ func (fx *fixture) commit(sha string) ledger.Commit {
 	fx.t.Helper()
 	fx.turn()
 	c, err := fx.Commit(fx.t.Context(), "acme", "api", sha)
-	check(fx.t, err)
+	must.OK(fx.t, err)
 	return c
 }
 
@@ -253,7 +245,5 @@ func wantField(t testing.TB, err error, field string) {
 }
 
 func publicPEM(t testing.TB, key ed25519.PublicKey) string {
-	der, err := x509.MarshalPKIXPublicKey(key)
-	check(t, err)
-	return string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
+	return must.PublicPEM(t, key)
 }

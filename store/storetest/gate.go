@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store"
 )
@@ -50,7 +51,7 @@ func (l *live) wantGates(environment string, want ...string) {
 	for n, want := range want {
 		g, err := l.Gate(l.t.Context(), store.DecisionQuery{Org: "acme", Repo: "api", Commit: commitOf(n + 1),
 			State: new(ledger.Promotable), Environment: environment})
-		check(l.t, err)
+		must.OK(l.t, err)
 		if got := fmt.Sprint(n+1, map[bool]string{true: " open", false: " shut"}[g.Reached]); got != want {
 			l.t.Errorf("the gate to %q is %s, want %s", environment, got, want)
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/store"
@@ -18,7 +19,7 @@ func (fx *fixture) attestationIDs(f store.AttestationFilter) []string {
 	var ids []string
 	for {
 		list, err := fx.Attestations(fx.t.Context(), "acme", "api", f)
-		check(fx.t, err)
+		must.OK(fx.t, err)
 		for _, rec := range list.Data {
 			ids = append(ids, rec.ID)
 		}
@@ -123,7 +124,7 @@ func (s suite) TestAttestationsAreFilteredByPredicateType(t *testing.T) {
 		a, version := ci.sign(sha(i%3), "x", ledger.Pass, fmt.Sprint(fx.clock.ms.Add(1000)))
 		a.Predicate, a.PredicateType, a.Result.Status = name[0], name[1], status
 		rec, _, err := fx.Record(t.Context(), "acme", "api", a, version)
-		check(t, err)
+		must.OK(t, err)
 		all = append(all, rec)
 	}
 
@@ -169,7 +170,7 @@ func (s suite) TestACursorIsStableWhileRowsAreInserted(t *testing.T) {
 	var got []string
 	for {
 		list, err := fx.Attestations(t.Context(), "acme", "api", f)
-		check(t, err)
+		must.OK(t, err)
 		for _, rec := range list.Data {
 			got = append(got, rec.ID)
 		}
@@ -198,7 +199,7 @@ func (s suite) TestCommitPrefixesAndFilters(t *testing.T) {
 		ledger.Author{Name: "Bob", Email: "bob@acme.example"}
 	register := func(sha string, n ledger.Registration) {
 		_, _, err := fx.Register(t.Context(), "acme", "api", sha, n)
-		check(t, err)
+		must.OK(t, err)
 	}
 	register("aaaaaaa1"+sha(0)[8:], ledger.Registration{Branch: "main", Author: ann})
 	register("aaaaaaa2"+sha(0)[8:], ledger.Registration{Branch: "fix", Author: bob})
@@ -260,7 +261,7 @@ func (s suite) TestCommitPrefixesAndFilters(t *testing.T) {
 			got := []string{}
 			for test.filter.Limit = 1; ; {
 				list, err := fx.Commits(t.Context(), "acme", "api", test.filter)
-				check(t, err)
+				must.OK(t, err)
 				for _, c := range list.Data {
 					got = append(got, c.SHA[:8])
 				}
@@ -281,14 +282,14 @@ func (s suite) TestEventsAreListedAfterAnEvent(t *testing.T) {
 	for _, descending := range []bool{false, true} {
 		list, err := fx.Events(t.Context(), "acme",
 			store.EventFilter{Query: store.Query{Limit: 10}, After: rec.Event, Descending: descending})
-		check(t, err)
+		must.OK(t, err)
 		if len(list.Data) != 2 {
 			t.Errorf("%d events after the attestation, want its 2 transitions", len(list.Data))
 		}
 	}
 	list, err := fx.Events(t.Context(), "acme",
 		store.EventFilter{Query: store.Query{Limit: 10}, Types: []ledger.EventType{ledger.EventAttestation}, Repo: "API"})
-	check(t, err)
+	must.OK(t, err)
 	if len(list.Data) != 1 {
 		t.Errorf("%d attestation events, want 1", len(list.Data))
 	}
@@ -333,7 +334,7 @@ func (s suite) TestACommitWithManyAttestationsIsListedInPages(t *testing.T) {
 	// The cursor of another commit's list returns nothing.
 	ofOther := store.AttestationFilter{Query: store.Query{Limit: 1}, Commit: sha(2)}
 	page, err := fx.Attestations(t.Context(), "acme", "api", ofOther)
-	check(t, err)
+	must.OK(t, err)
 	forged := store.AttestationFilter{Query: store.Query{Limit: 1, Cursor: page.NextCursor}, Commit: sha(1)}
 	if page, err = fx.Attestations(t.Context(), "acme", "api", forged); err != nil || len(page.Data) > 0 {
 		t.Errorf("the cursor of another commit returns %v %v", page.Data, err)

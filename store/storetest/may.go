@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -16,7 +17,7 @@ func (s suite) TestWhatAnIdentityMayAttestIsStored(t *testing.T) {
 	ctx := t.Context()
 	fx.signer("cn=ci,ou=build,o=acme")
 	list, err := fx.Identities(ctx, "acme", store.Query{Limit: 10})
-	check(t, err)
+	must.OK(t, err)
 	added := list.Data[0]
 	if added.May != nil || added.DNPattern != "" {
 		t.Fatalf("added: %+v", added)
@@ -24,13 +25,13 @@ func (s suite) TestWhatAnIdentityMayAttestIsStored(t *testing.T) {
 
 	for _, may := range []identity.Predicates{{"test:*"}, {"build:docker", "test:*"}, {"*"}, {"x"}, nil} {
 		_, before, err := fx.Keyring(ctx, "acme")
-		check(t, err)
+		must.OK(t, err)
 		want, err := added.Changed(identity.Change{May: &may})
-		check(t, err)
+		must.OK(t, err)
 		changed, err := fx.ChangeIdentity(ctx, "acme", added.ID, identity.Change{May: &may})
-		check(t, err)
+		must.OK(t, err)
 		got, err := fx.Identity(ctx, "acme", added.ID)
-		check(t, err)
+		must.OK(t, err)
 		if !slices.Equal(changed.May, want.May) || !slices.Equal(got.May, want.May) {
 			t.Errorf("changed to %q: returned %q, stored %q, want %q", may, changed.May, got.May, want.May)
 		}
@@ -41,10 +42,10 @@ func (s suite) TestWhatAnIdentityMayAttestIsStored(t *testing.T) {
 
 	// What changes nothing leaves the keyring.
 	_, before, err := fx.Keyring(ctx, "acme")
-	check(t, err)
+	must.OK(t, err)
 	for _, change := range []identity.Change{{}, {May: new(identity.Predicates{"*"})}, {Email: new("")}} {
 		_, err := fx.ChangeIdentity(ctx, "acme", added.ID, change)
-		check(t, err)
+		must.OK(t, err)
 	}
 	if _, after, err := fx.Keyring(ctx, "acme"); err != nil || after != before {
 		t.Errorf("version %d, %v; want %d", after, err, before)
@@ -54,7 +55,7 @@ func (s suite) TestWhatAnIdentityMayAttestIsStored(t *testing.T) {
 	wantCode(t, err, ledger.CodeNotFound)
 	_, err = fx.ChangeIdentity(ctx, "none", added.ID, identity.Change{})
 	wantCode(t, err, ledger.CodeNotFound)
-	check(t, fx.RevokeIdentity(ctx, "acme", added.ID))
+	must.OK(t, fx.RevokeIdentity(ctx, "acme", added.ID))
 	_, err = fx.ChangeIdentity(ctx, "acme", added.ID, identity.Change{})
 	wantCode(t, err, ledger.CodeRevokedIdentity)
 }
@@ -66,11 +67,11 @@ func (s suite) TestAChangedIdentityBetweenVerifyAndRecordIsDetected(t *testing.T
 	ctx := t.Context()
 	ci := fx.signer("cn=ci,ou=build,o=acme")
 	list, err := fx.Identities(ctx, "acme", store.Query{Limit: 10})
-	check(t, err)
+	must.OK(t, err)
 	id := list.Data[0].ID
 	a, version := ci.sign(sha(1), "test:go", ledger.Pass, "1")
 	recorded, _, err := fx.Record(ctx, "acme", "api", a, version)
-	check(t, err)
+	must.OK(t, err)
 
 	for name, test := range map[string]struct {
 		change identity.Change
@@ -82,22 +83,22 @@ func (s suite) TestAChangedIdentityBetweenVerifyAndRecordIsDetected(t *testing.T
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := fx.ChangeIdentity(ctx, "acme", id, identity.Change{May: &identity.Predicates{"*"}, Email: new("")})
-			check(t, err)
+			must.OK(t, err)
 			a, version := ci.sign(sha(1), "test:go", ledger.Pass, name)
 			_, err = fx.ChangeIdentity(ctx, "acme", id, test.change)
-			check(t, err)
+			must.OK(t, err)
 			if _, _, err = fx.Record(ctx, "acme", "api", a, version); !errors.Is(err, store.ErrKeyringChanged) {
 				t.Fatalf("got %v, want ErrKeyringChanged", err)
 			}
 
 			keyring, version, err := fx.Keyring(ctx, "acme")
-			check(t, err)
+			must.OK(t, err)
 			again, err := attestation.Verify(a.Envelope, keyring, fx.Now())
 			if test.want != "" {
 				wantCode(t, err, test.want)
 				return
 			}
-			check(t, err)
+			must.OK(t, err)
 			_, created, err := fx.Record(ctx, "acme", "api", again, version)
 			if err != nil || !created {
 				t.Errorf("recorded again: %v, %v", created, err)
@@ -105,7 +106,7 @@ func (s suite) TestAChangedIdentityBetweenVerifyAndRecordIsDetected(t *testing.T
 		})
 	}
 	got, err := fx.Attestation(ctx, "acme", "api", recorded.ID)
-	check(t, err)
+	must.OK(t, err)
 	if got.Verification = nil; got != recorded {
 		t.Errorf("the earlier attestation: %+v, %v", got, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/member"
@@ -17,9 +18,9 @@ func (s suite) TestMembers(t *testing.T) {
 	fx := s.newPeople(t)
 	ctx := t.Context()
 	ann, err := fx.add("ann", member.Maintainer)
-	check(t, err)
+	must.OK(t, err)
 	bob, err := fx.add("bob", member.Reader)
-	check(t, err)
+	must.OK(t, err)
 	want := member.Member{ID: ann.ID, Org: "acme", Issuer: provider, Subject: "ann", DN: "cn=ann,ou=people-dev,o=acme",
 		Role: member.Maintainer, CreatedAt: fx.Now()}
 	if ann != want || ann.ID == "" {
@@ -28,7 +29,7 @@ func (s suite) TestMembers(t *testing.T) {
 
 	fx.turn()
 	list, err := fx.Members(ctx, "acme", store.Query{Limit: 10})
-	check(t, err)
+	must.OK(t, err)
 	if !slices.Equal(list.Data, []member.Member{ann, bob}) {
 		t.Errorf("the members are %+v", list.Data)
 	}
@@ -46,12 +47,12 @@ func (s suite) TestAccountsAndDNsAreOfOneMember(t *testing.T) {
 	fx := s.newPeople(t)
 	ctx := t.Context()
 	ann, err := fx.add("ann", member.Reader)
-	check(t, err)
+	must.OK(t, err)
 	_, err = fx.add("ann", member.Admin)
 	wantCode(t, err, ledger.CodeAlreadyExists)
 
 	_, err = fx.ChangeMember(ctx, "acme", ann.ID, member.Change{Removed: new(true)})
-	check(t, err)
+	must.OK(t, err)
 	_, err = fx.add("ann", member.Admin)
 	wantCode(t, err, ledger.CodeAlreadyExists)
 	for _, dn := range []string{ann.DN, "cn=ANN,ou=People-Dev,o=ACME"} {
@@ -60,10 +61,10 @@ func (s suite) TestAccountsAndDNsAreOfOneMember(t *testing.T) {
 	}
 
 	_, err = fx.CreateOrg(ctx, "globex")
-	check(t, err)
+	must.OK(t, err)
 	_, err = fx.AddMember(ctx, "globex",
 		member.NewMember{Issuer: provider, Subject: "ann", DN: ann.DN, Role: member.Reader})
-	check(t, err)
+	must.OK(t, err)
 	_, err = fx.Member(ctx, "globex", ann.ID)
 	wantCode(t, err, ledger.CodeNotFound)
 }
@@ -73,16 +74,16 @@ func (s suite) TestMemberRules(t *testing.T) {
 	ctx := t.Context()
 	first, second := fx.rule("dev", member.Contributor), fx.rule("ops", member.Admin)
 	list, err := fx.MemberRules(ctx, "acme", store.Query{Limit: 10})
-	check(t, err)
+	must.OK(t, err)
 	if !slices.Equal(list.Data, []member.Rule{first, second}) || first.Org != "acme" || first.CreatedAt != fx.Now() {
 		t.Errorf("the rules are %+v", list.Data)
 	}
 
-	check(t, fx.RemoveMemberRule(ctx, "acme", first.ID))
+	must.OK(t, fx.RemoveMemberRule(ctx, "acme", first.ID))
 	wantCode(t, fx.RemoveMemberRule(ctx, "acme", first.ID), ledger.CodeNotFound)
 	wantCode(t, fx.RemoveMemberRule(ctx, "acme", "mrl_none"), ledger.CodeNotFound)
 	list, err = fx.MemberRules(ctx, "acme", store.Query{Limit: 10})
-	check(t, err)
+	must.OK(t, err)
 	if !slices.Equal(list.Data, []member.Rule{second}) {
 		t.Errorf("after the first was removed, the rules are %+v", list.Data)
 	}
@@ -93,13 +94,13 @@ func (s suite) TestMembersEndWithTheirOrg(t *testing.T) {
 	fx := s.newPeople(t)
 	ctx := t.Context()
 	_, err := fx.add("ann", member.Admin)
-	check(t, err)
+	must.OK(t, err)
 	fx.rule("dev", member.Reader)
-	check(t, fx.DeleteOrg(ctx, "acme"))
+	must.OK(t, fx.DeleteOrg(ctx, "acme"))
 	deleted, err := fx.DeletedOrgs(ctx, store.Query{Limit: 10})
-	check(t, err)
+	must.OK(t, err)
 	_, err = fx.ChangeOrg(ctx, deleted.Data[0].Name, ledger.OrgChange{Name: new("acme")})
-	check(t, err)
+	must.OK(t, err)
 	for _, a := range []member.Account{account("ann"), account("bob", "dev")} {
 		_, _, err = fx.signIn(a)
 		wantCode(t, err, ledger.CodeForbidden)
@@ -112,23 +113,23 @@ func (s suite) TestAMemberWithAKeyIsOneSigner(t *testing.T) {
 	ctx := t.Context()
 	contract, err := policy.Parse([]byte(
 		`{"requirements":[{"state":"ATTESTED","predicate":"review:*","threshold":2}]}`))
-	check(t, err)
+	must.OK(t, err)
 	_, err = fx.SetPolicy(ctx, "acme", "api", contract, 0, "host")
-	check(t, err)
+	must.OK(t, err)
 	ann, err := fx.add("ann", member.Contributor)
-	check(t, err)
+	must.OK(t, err)
 
 	key := fx.signer("cn=ann,ou=laptops,o=acme")
 	key.attest(sha(1), "review:code", ledger.Pass)
 	list, err := fx.Identities(ctx, "acme", store.Query{Limit: 10})
-	check(t, err)
-	check(t, fx.RevokeIdentity(ctx, "acme", list.Data[0].ID))
+	must.OK(t, err)
+	must.OK(t, fx.RevokeIdentity(ctx, "acme", list.Data[0].ID))
 	again, err := identity.NewIdentity{Kind: identity.KeyIdentity, DN: ann.DN,
 		PEM: publicPEM(t, key.key.Public().(ed25519.PublicKey))}.Identity()
-	check(t, err)
+	must.OK(t, err)
 	_, err = fx.AddIdentity(ctx, "acme", again)
-	check(t, err)
-	check(t, fx.Settle(ctx))
+	must.OK(t, err)
+	must.OK(t, fx.Settle(ctx))
 
 	inPage := fx.signer(ann.DN) // another key of the same name, as in a page
 	inPage.attest(sha(1), "review:code", ledger.Pass)
@@ -151,26 +152,26 @@ func (s suite) TestKeysEndWithTheMembership(t *testing.T) {
 			fx := s.newPeople(t)
 			ctx := t.Context()
 			ann, err := fx.add("ann", member.Contributor)
-			check(t, err)
+			must.OK(t, err)
 			ids := make(map[string]string)
 			add := func(name, dn string, key ed25519.PrivateKey) {
 				n, err := identity.NewIdentity{Kind: identity.KeyIdentity, DN: dn,
 					PEM: publicPEM(t, key.Public().(ed25519.PublicKey))}.Identity()
-				check(t, err)
+				must.OK(t, err)
 				i, err := fx.AddIdentity(ctx, "acme", n)
-				check(t, err)
+				must.OK(t, err)
 				ids[name] = i.ID
 			}
 			keys := make([]ed25519.PrivateKey, 4)
 			for i := range keys {
 				_, keys[i], err = ed25519.GenerateKey(nil)
-				check(t, err)
+				must.OK(t, err)
 			}
 			add("same", ann.DN, keys[0])
 			add("renamed", strings.ToUpper(ann.DN[:6])+ann.DN[6:], keys[1])
 			add("named", "cn=ann,ou=review,o=acme", keys[2])
 			add("stranger", "cn=bob,ou=review,o=acme", keys[3])
-			check(t, fx.RevokeIdentity(ctx, "acme", ids["same"]))
+			must.OK(t, fx.RevokeIdentity(ctx, "acme", ids["same"]))
 			add("sharing", "cn=laptop,ou=review,o=acme", keys[0])
 
 			for i, id := range test.change.Also {
@@ -178,10 +179,10 @@ func (s suite) TestKeysEndWithTheMembership(t *testing.T) {
 			}
 			test.change.Removed = new(true)
 			_, err = fx.ChangeMember(ctx, "acme", ann.ID, test.change)
-			check(t, err)
+			must.OK(t, err)
 			for name, id := range ids {
 				i, err := fx.Identity(ctx, "acme", id)
-				check(t, err)
+				must.OK(t, err)
 				if want := test.want[name] || name == "same"; (i.RevokedAt != 0) != want {
 					t.Errorf("%s is revoked: %t, want %t", name, i.RevokedAt != 0, want)
 				}
@@ -193,7 +194,7 @@ func (s suite) TestKeysEndWithTheMembership(t *testing.T) {
 func (s suite) TestKeysDoNotEndWithoutTheMembership(t *testing.T) {
 	fx := s.newPeople(t)
 	ann, err := fx.add("ann", member.Contributor)
-	check(t, err)
+	must.OK(t, err)
 	for _, c := range []member.Change{{KeepKeys: true}, {Also: []string{"idn_x"}},
 		{Removed: new(true), Also: make([]string, 101)}} {
 		_, err := fx.ChangeMember(t.Context(), "acme", ann.ID, c)
@@ -202,7 +203,7 @@ func (s suite) TestKeysDoNotEndWithoutTheMembership(t *testing.T) {
 	_, err = fx.ChangeMember(t.Context(), "acme", ann.ID, member.Change{Removed: new(true), Also: []string{"idn_x"}})
 	wantCode(t, err, ledger.CodeNotFound)
 	m, err := fx.Member(t.Context(), "acme", ann.ID)
-	check(t, err)
+	must.OK(t, err)
 	if m.RemovedAt != 0 {
 		t.Error("a membership has ended although an identity is unknown")
 	}

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -54,7 +55,7 @@ func (m *model) attest() {
 	promotable := m.isPromotable(commit)
 	rec := signer.attest(commit, predicate, status)
 	dn, err := identity.ParseDN(signer.dn)
-	check(m.fx.t, err)
+	must.OK(m.fx.t, err)
 	m.evidence[commit] = append(m.evidence[commit], policy.Evidence{
 		Attestation: rec.ID, Predicate: predicate, Signer: dn, Status: status, RecordedAt: rec.RecordedAt,
 		WhilePromotable: promotable,
@@ -64,7 +65,7 @@ func (m *model) attest() {
 // isPromotable reports whether the commit's evidence makes it PROMOTABLE.
 func (m *model) isPromotable(commit string) bool {
 	policy, err := m.fx.Policy(m.fx.t.Context(), "acme", "api", 0)
-	check(m.fx.t, err)
+	must.OK(m.fx.t, err)
 	return policy.Contract.Derive(m.facts(commit), m.fx.Now()).State >= ledger.Promotable
 }
 
@@ -76,7 +77,7 @@ func (m *model) register() {
 	}
 	_, _, err := m.fx.Register(m.fx.t.Context(), "acme", "api", commit,
 		ledger.Registration{Author: ledger.Author{Name: author}})
-	check(m.fx.t, err)
+	must.OK(m.fx.t, err)
 	m.author[commit] = author
 }
 
@@ -92,19 +93,19 @@ func (m *model) changePolicy() {
 	}).Draw(m.r, "policy")
 
 	contract, err := policy.Parse([]byte(text))
-	check(m.fx.t, err)
+	must.OK(m.fx.t, err)
 	simulated, err := m.fx.Simulate(m.fx.t.Context(), "acme", "api", contract)
-	check(m.fx.t, err)
+	must.OK(m.fx.t, err)
 	_, err = m.fx.SetPolicy(m.fx.t.Context(), "acme", "api", contract, 0, "host")
-	check(m.fx.t, err)
+	must.OK(m.fx.t, err)
 
 	if rapid.Bool().Draw(m.r, "write before re-evaluation") {
 		m.attest()
 		m.register()
-		check(m.fx.t, m.fx.Settle(m.fx.t.Context()))
+		must.OK(m.fx.t, m.fx.Settle(m.fx.t.Context()))
 		return
 	}
-	check(m.fx.t, m.fx.Settle(m.fx.t.Context()))
+	must.OK(m.fx.t, m.fx.Settle(m.fx.t.Context()))
 	for _, move := range simulated.Moves {
 		if c := m.fx.commit(move.Commit); c.State != move.To {
 			m.r.Fatalf("commit %s is %s, simulated %s", move.Commit, c.State, move.To)
@@ -117,14 +118,14 @@ func (m *model) wait() {
 	if rapid.Bool().Draw(m.r, "write before re-evaluation") {
 		m.attest()
 	}
-	check(m.fx.t, m.fx.Settle(m.fx.t.Context()))
+	must.OK(m.fx.t, m.fx.Settle(m.fx.t.Context()))
 }
 
 func (m *model) check() {
 	policy, err := m.fx.Policy(m.fx.t.Context(), "acme", "api", 0)
-	check(m.fx.t, err)
+	must.OK(m.fx.t, err)
 	list, err := m.fx.Commits(m.fx.t.Context(), "acme", "api", store.CommitFilter{Query: store.Query{Limit: 100}})
-	check(m.fx.t, err)
+	must.OK(m.fx.t, err)
 
 	counts, attestations := make(map[ledger.State]int64), int64(0)
 	for _, c := range list.Data {
@@ -133,7 +134,7 @@ func (m *model) check() {
 		attestations += c.Attested
 	}
 	repo, err := m.fx.Repo(m.fx.t.Context(), "acme", "api")
-	check(m.fx.t, err)
+	must.OK(m.fx.t, err)
 	for _, state := range ledger.States() {
 		if repo.Commits[state] != counts[state] {
 			m.r.Fatalf("the repo counts %d commits in %s, want %d", repo.Commits[state], state, counts[state])

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 )
@@ -20,11 +21,11 @@ func (fx *fixture) setDistinct(i identity.Identity, distinct bool) {
 	fx.t.Helper()
 	fx.turn()
 	changed, err := fx.ChangeIdentity(fx.t.Context(), "acme", i.ID, identity.Change{Distinct: &distinct})
-	check(fx.t, err)
+	must.OK(fx.t, err)
 	if changed.Distinct != distinct || fx.identityOf(i.DN).Distinct != distinct {
 		fx.t.Errorf("%s is distinct: %t, want %t", i.DN, changed.Distinct, distinct)
 	}
-	check(fx.t, fx.Settle(fx.t.Context()))
+	must.OK(fx.t, fx.Settle(fx.t.Context()))
 }
 
 func (s suite) TestCommonNamesCountOnce(t *testing.T) {
@@ -47,13 +48,13 @@ func (s suite) TestCommonNamesCountOnce(t *testing.T) {
 	fx.wantState(shaB, ledger.Promotable)
 	fx.turn()
 	_, err := fx.ChangeIdentity(t.Context(), "acme", signIn.ID, identity.Change{Email: new("Rita@ACME.example")})
-	check(t, err)
-	check(t, fx.Settle(t.Context()))
+	must.OK(t, err)
+	must.OK(t, fx.Settle(t.Context()))
 	fx.wantState(shaB, ledger.Attested)
 	fx.turn()
 	_, err = fx.ChangeIdentity(t.Context(), "acme", signIn.ID, identity.Change{Email: new("")})
-	check(t, err)
-	check(t, fx.Settle(t.Context()))
+	must.OK(t, err)
+	must.OK(t, fx.Settle(t.Context()))
 	fx.wantState(shaB, ledger.Promotable)
 
 	// Each keeps its own results: a pass under another name clears no failure.
@@ -130,7 +131,7 @@ func (s suite) TestOwnersOfKeysCountOnce(t *testing.T) {
 	_, laptop := fx.named("cn=laptop,ou=dev,o=acme", []string{"rev@acme.example"})
 	_, _, err := fx.Register(t.Context(), "acme", "api", shaA, ledger.Registration{
 		Author: ledger.Author{Name: "ann"}, SigningKey: laptop.Fingerprint})
-	check(t, err)
+	must.OK(t, err)
 	rev.attest(shaA, "review:code", ledger.Pass)
 	fx.wantState(shaA, ledger.Attested)
 	fx.setDistinct(i, true)
@@ -141,7 +142,7 @@ func (s suite) TestOwnersOfKeysCountOnce(t *testing.T) {
 func (s suite) TestRootsAreNotDistinct(t *testing.T) {
 	fx := s.newFixture(t)
 	root, err := fx.AddIdentity(t.Context(), "acme", fx.root())
-	check(t, err)
+	must.OK(t, err)
 	_, err = fx.ChangeIdentity(t.Context(), "acme", root.ID, identity.Change{Distinct: new(true)})
 	if err == nil || !strings.Contains(err.Error(), "distinct: not allowed for a root") {
 		t.Errorf("error %v", err)

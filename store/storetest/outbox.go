@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store"
 )
@@ -15,16 +16,16 @@ const hookURL = "https://ci.example.com/ledger"
 func (fx *fixture) webhook(types ...ledger.EventType) ledger.Webhook {
 	fx.t.Helper()
 	n := ledger.NewWebhook{URL: hookURL, Events: types}
-	check(fx.t, n.Check())
+	must.OK(fx.t, n.Check())
 	w, err := fx.CreateWebhook(fx.t.Context(), "acme", "api", n, ledger.NewWebhookSecret())
-	check(fx.t, err)
+	must.OK(fx.t, err)
 	return w
 }
 
 func (fx *fixture) claim(webhook string, limit int) []ledger.DueDelivery {
 	fx.t.Helper()
 	_, due, err := fx.Claim(fx.t.Context(), webhook, limit, 30*time.Second)
-	check(fx.t, err)
+	must.OK(fx.t, err)
 	return due
 }
 
@@ -52,7 +53,7 @@ func (fx *fixture) outcome(webhook string, d ledger.DueDelivery, status int, ret
 
 func (fx *fixture) record(o ledger.Outcome) {
 	fx.t.Helper()
-	check(fx.t, fx.RecordOutcomes(fx.t.Context(), []ledger.Outcome{o}, 5*24*time.Hour))
+	must.OK(fx.t, fx.RecordOutcomes(fx.t.Context(), []ledger.Outcome{o}, 5*24*time.Hour))
 }
 
 // settle records the outcome of an attempt, as outcome returns it.
@@ -64,28 +65,28 @@ func (fx *fixture) settle(webhook string, d ledger.DueDelivery, status int, retr
 func (fx *fixture) change(webhook string, c ledger.WebhookChange) ledger.Webhook {
 	fx.t.Helper()
 	w, err := fx.ChangeWebhook(fx.t.Context(), "acme", "api", webhook, c)
-	check(fx.t, err)
+	must.OK(fx.t, err)
 	return w
 }
 
 func (fx *fixture) delivery(webhook, id string) ledger.DeliveryRecord {
 	fx.t.Helper()
 	d, err := fx.Delivery(fx.t.Context(), "acme", "api", webhook, id)
-	check(fx.t, err)
+	must.OK(fx.t, err)
 	return d
 }
 
 func (fx *fixture) redeliver(webhook, id string) ledger.Delivery {
 	fx.t.Helper()
 	d, err := fx.Redeliver(fx.t.Context(), "acme", "api", webhook, id)
-	check(fx.t, err)
+	must.OK(fx.t, err)
 	return d
 }
 
 func (fx *fixture) replay(webhook string, since ledger.Time) int64 {
 	fx.t.Helper()
 	queued, err := fx.ReplayWebhook(fx.t.Context(), "acme", "api", webhook, since)
-	check(fx.t, err)
+	must.OK(fx.t, err)
 	return queued
 }
 
@@ -94,7 +95,7 @@ func (fx *fixture) deliveries(webhook string, f store.DeliveryFilter) []ledger.D
 	var list []ledger.Delivery
 	for f.Limit = 2; ; {
 		page, err := fx.Deliveries(fx.t.Context(), "acme", "api", webhook, f)
-		check(fx.t, err)
+		must.OK(fx.t, err)
 		list = append(list, page.Data...)
 		if f.Cursor = page.NextCursor; f.Cursor == "" {
 			return list
@@ -105,7 +106,7 @@ func (fx *fixture) deliveries(webhook string, f store.DeliveryFilter) []ledger.D
 func (fx *fixture) getWebhook(id string) ledger.Webhook {
 	fx.t.Helper()
 	w, err := fx.Webhook(fx.t.Context(), "acme", "api", id)
-	check(fx.t, err)
+	must.OK(fx.t, err)
 	return w
 }
 
@@ -122,14 +123,14 @@ func (s suite) TestAnEventIsQueuedForMatchingWebhooks(t *testing.T) {
 	fx := s.newFixture(t)
 	ci := fx.signer("cn=ci,ou=build,o=acme")
 	_, err := fx.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "web"}, "host")
-	check(t, err)
+	must.OK(t, err)
 	other, err := fx.CreateWebhook(
 		t.Context(), "acme", "web", ledger.NewWebhook{URL: "https://x.example",
 			Events: ledger.EventTypesFor(ledger.Read)}, "whsec_x")
-	check(t, err)
+	must.OK(t, err)
 	all, onlyState, inactive := fx.webhook(), fx.webhook(ledger.EventState), fx.webhook()
 	_, err = fx.ChangeWebhook(t.Context(), "acme", "api", inactive.ID, ledger.WebhookChange{Active: new(false)})
-	check(t, err)
+	must.OK(t, err)
 	fx.TakeQueued()
 
 	ci.attest(sha(0), "test:go", ledger.Pass) // DRAFT > VALIDATING > ATTESTED
@@ -172,10 +173,10 @@ func (s suite) TestAChangeOfAWebhookIsSignalled(t *testing.T) {
 			true},
 		{"another secret", func() {
 			_, err := fx.RotateWebhook(t.Context(), "acme", "api", w.ID, "whsec_new", 0)
-			check(t, err)
+			must.OK(t, err)
 		}, true},
 		{"disabled by 410", func() { fx.settle(w.ID, fx.claim(w.ID, 1)[0], 410, 0) }, true},
-		{"removed", func() { check(t, fx.DeleteWebhook(t.Context(), "acme", "api", w.ID)) }, true},
+		{"removed", func() { must.OK(t, fx.DeleteWebhook(t.Context(), "acme", "api", w.ID)) }, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			fx.TakeQueued()
@@ -198,7 +199,7 @@ func (s suite) TestADeliverySendsTheStoredBytesOfTheEvent(t *testing.T) {
 	fx.signer("cn=ci,ou=build,o=acme").attest(sha(0), "test:go", ledger.Pass)
 	events, err := fx.Events(
 		t.Context(), "acme", store.EventFilter{Query: store.Query{Limit: 10}, Types: ledger.DefaultEventTypes()})
-	check(t, err)
+	must.OK(t, err)
 	due := fx.claim(w.ID, 10)
 	if len(due) != len(events.Data) {
 		t.Fatalf("%d deliveries for %d events", len(due), len(events.Data))
@@ -231,11 +232,11 @@ func (s suite) TestALeasedDeliveryIsNotClaimedUntilItExpires(t *testing.T) {
 	if len(again) != 3 {
 		t.Fatalf("claimed %d after the lease, want 3", len(again))
 	}
-	check(t, fx.Release(t.Context(), w.ID, first)) // too late
+	must.OK(t, fx.Release(t.Context(), w.ID, first)) // too late
 	if others := fx.claim(w.ID, 10); len(others) > 0 {
 		t.Fatalf("claimed %v after a late release, which ended the lease of another claim", others)
 	}
-	check(t, fx.Release(t.Context(), w.ID, again[:1]))
+	must.OK(t, fx.Release(t.Context(), w.ID, again[:1]))
 	if released := fx.claim(w.ID, 10); len(released) != 1 || released[0].ID != again[0].ID {
 		t.Errorf("claimed %v after a release, want the released delivery", released)
 	}
@@ -264,7 +265,7 @@ func (s suite) TestAttemptsAreRecordedAndRetriesWait(t *testing.T) {
 		t.Errorf("failing since %q after a success", since)
 	}
 	rec, err := fx.Delivery(t.Context(), "acme", "api", w.ID, d.ID)
-	check(t, err)
+	must.OK(t, err)
 	if rec.Status != ledger.DeliverySucceeded || rec.Attempts != 2 || rec.NextAttemptAt != 0 || rec.LastStatus != 200 ||
 		rec.LastError != "" {
 		t.Errorf("the delivery is %+v, want success on the second attempt", rec.Delivery)
@@ -317,12 +318,12 @@ func (s suite) TestAWebhookIsDisabled(t *testing.T) {
 		wantCode(t, err, ledger.CodeWebhookInactive)
 		active := true
 		w, err = fx.ChangeWebhook(t.Context(), "acme", "api", w.ID, ledger.WebhookChange{Active: &active})
-		check(t, err)
+		must.OK(t, err)
 		if !w.Active || w.DisabledReason != "" || w.DisabledAt != 0 || w.FailingSince != 0 {
 			t.Errorf("after reactivation it is %+v", w)
 		}
 		queued, err := fx.ReplayWebhook(t.Context(), "acme", "api", w.ID, begin)
-		check(t, err)
+		must.OK(t, err)
 		if queued != 1 {
 			t.Errorf("replay queued %d, want the missed event", queued)
 		}
@@ -337,13 +338,13 @@ func (s suite) TestThePreviousSecretSignsDuringTheOverlap(t *testing.T) {
 	w := fx.webhook(ledger.EventAttestation)
 	endpoint := func() ledger.Endpoint {
 		e, _, err := fx.Claim(t.Context(), w.ID, 1, time.Second)
-		check(t, err)
+		must.OK(t, err)
 		return e
 	}
 
 	first := endpoint().Secret
 	rotated, err := fx.RotateWebhook(t.Context(), "acme", "api", w.ID, "whsec_new", time.Hour)
-	check(t, err)
+	must.OK(t, err)
 	if want := fx.Now().Add(time.Hour); rotated.PreviousSecretUntil != want {
 		t.Errorf("the previous secret signs until %s, want %s", rotated.PreviousSecretUntil, want)
 	}
@@ -357,7 +358,7 @@ func (s suite) TestThePreviousSecretSignsDuringTheOverlap(t *testing.T) {
 		t.Errorf("after the overlap the previous secret signs until %s", until)
 	}
 	_, err = fx.RotateWebhook(t.Context(), "acme", "api", w.ID, "whsec_newer", 0)
-	check(t, err)
+	must.OK(t, err)
 	if e := endpoint(); e.Secret != "whsec_newer" || e.PreviousSecret != "" {
 		t.Errorf("after a rotation without overlap: %+v", e)
 	}
@@ -374,8 +375,8 @@ func (s suite) TestPruning(t *testing.T) {
 	fx.settle(w.ID, ended, 200, 0)
 	fx.clock.advance(31 * 24 * time.Hour)
 	ci.attest(sha(2), "test:go", ledger.Pass)
-	check(t, fx.DeleteWebhook(t.Context(), "acme", "api", deleted.ID))
-	check(t, fx.Prune(t.Context()))
+	must.OK(t, fx.DeleteWebhook(t.Context(), "acme", "api", deleted.ID))
+	must.OK(t, fx.Prune(t.Context()))
 
 	list := fx.deliveries(w.ID, store.DeliveryFilter{})
 	if len(list) != 2 || slices.ContainsFunc(list, func(d ledger.Delivery) bool { return d.ID == ended.ID }) {
@@ -400,7 +401,7 @@ func (s suite) TestPruneKeepsDeliveriesThatEndedRecently(t *testing.T) {
 	fx.clock.advance(29 * 24 * time.Hour)
 	fx.redeliver(w.ID, again.ID)
 	fx.clock.advance(2 * 24 * time.Hour)
-	check(t, fx.Prune(t.Context())) // both are pending, one since its redelivery
+	must.OK(t, fx.Prune(t.Context())) // both are pending, one since its redelivery
 	for _, d := range fx.claim(w.ID, 2) {
 		fx.settle(w.ID, d, 200, 0)
 	}
@@ -411,7 +412,7 @@ func (s suite) TestPruneKeepsDeliveriesThatEndedRecently(t *testing.T) {
 		want int
 	}{{"just ended", 0, 2}, {"30 days later", 30 * 24 * time.Hour, 2}, {"a millisecond later", time.Millisecond, 0}} {
 		fx.clock.advance(test.wait)
-		check(t, fx.Prune(t.Context()))
+		must.OK(t, fx.Prune(t.Context()))
 		if list := fx.deliveries(w.ID, store.DeliveryFilter{}); len(list) != test.want {
 			t.Errorf("%s: %d deliveries, want %d", test.name, len(list), test.want)
 		}
@@ -424,7 +425,7 @@ func (s suite) TestPruneKeepsDeliveriesThatEndedRecently(t *testing.T) {
 func (s suite) TestTheWebhooksOfARepoAreLimited(t *testing.T) {
 	fx := s.newFixture(t)
 	_, err := fx.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "web"}, "host")
-	check(t, err)
+	must.OK(t, err)
 	create := func(repo string) error {
 		_, err := fx.CreateWebhook(
 			t.Context(), "acme", repo, ledger.NewWebhook{URL: "https://x.example", Events: ledger.EventTypes()}, "whsec_x")
@@ -435,7 +436,7 @@ func (s suite) TestTheWebhooksOfARepoAreLimited(t *testing.T) {
 	}
 	last := fx.webhook()
 	wantCode(t, create("api"), ledger.CodeLimitReached)
-	check(t, create("web"))
-	check(t, fx.DeleteWebhook(t.Context(), "acme", "api", last.ID))
-	check(t, create("api"))
+	must.OK(t, create("web"))
+	must.OK(t, fx.DeleteWebhook(t.Context(), "acme", "api", last.ID))
+	must.OK(t, create("api"))
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -19,13 +20,13 @@ func BenchmarkRecordWithWebhooks(b *testing.B, newDatabase New) {
 				fx.webhook()
 			}
 			_, version, err := fx.Keyring(b.Context(), "acme")
-			check(b, err)
+			must.OK(b, err)
 			var n atomic.Int64
 			b.SetParallelism(64)
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {
 					_, _, err := fx.Record(b.Context(), "acme", "api", unsigned(int(n.Add(1))), version)
-					check(b, err)
+					must.OK(b, err)
 				}
 			})
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "records/s")
@@ -38,10 +39,10 @@ func BenchmarkOutbox(b *testing.B, newDatabase New) {
 	fx := suite{newDatabase: newDatabase}.newFixture(b)
 	w := fx.webhook(ledger.EventAttestation)
 	_, version, err := fx.Keyring(b.Context(), "acme")
-	check(b, err)
+	must.OK(b, err)
 	for i := range 10_000 {
 		_, _, err := fx.Record(b.Context(), "acme", "api", unsigned(i), version)
-		check(b, err)
+		must.OK(b, err)
 	}
 
 	headers := map[string][]string{"Content-Type": {"application/json"}, "X-ledger-Signature": {
@@ -52,7 +53,7 @@ func BenchmarkOutbox(b *testing.B, newDatabase New) {
 		if len(due) == 0 { // all have failed: queue them again
 			b.StopTimer()
 			_, err := fx.ReplayWebhook(b.Context(), "acme", "api", w.ID, 1)
-			check(b, err)
+			must.OK(b, err)
 			b.StartTimer()
 			continue
 		}
@@ -65,7 +66,7 @@ func BenchmarkOutbox(b *testing.B, newDatabase New) {
 					Response: ledger.AttemptResponse{Status: 204, Headers: headers},
 				}}
 		}
-		check(b, fx.RecordOutcomes(b.Context(), outcomes, 5*24*time.Hour))
+		must.OK(b, fx.RecordOutcomes(b.Context(), outcomes, 5*24*time.Hour))
 		done += len(due)
 	}
 	b.ReportMetric(float64(done)/b.Elapsed().Seconds(), "deliveries/s")

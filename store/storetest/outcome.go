@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store"
 )
@@ -176,7 +177,7 @@ func (s suite) TestPingsAndRedeliveriesGoFirst(t *testing.T) {
 	fx.clock.advance(time.Hour)
 
 	ping, err := fx.PingWebhook(t.Context(), "acme", "api", w.ID)
-	check(t, err)
+	must.OK(t, err)
 	again := fx.redeliver(w.ID, failed.ID)
 	for _, d := range []ledger.Delivery{ping, again, fx.delivery(w.ID, ping.ID).Delivery,
 		fx.delivery(w.ID, again.ID).Delivery} {
@@ -189,7 +190,7 @@ func (s suite) TestPingsAndRedeliveriesGoFirst(t *testing.T) {
 	if len(due) != 2 || due[0].ID != ping.ID || due[1].ID != failed.ID {
 		t.Fatalf("claimed %+v first, want the ping and the redelivery", due)
 	}
-	check(t, fx.Release(t.Context(), w.ID, due[:1]))
+	must.OK(t, fx.Release(t.Context(), w.ID, due[:1]))
 	if first := fx.claim(w.ID, 1); len(first) != 1 || first[0].ID != ping.ID {
 		t.Errorf("claimed %+v, want the released ping", first)
 	}
@@ -227,9 +228,9 @@ func (s suite) TestTheReasonForDisablingIsNotLogged(t *testing.T) {
 	var log bytes.Buffer
 	fx := s.newFixture(t)
 	w := fx.webhook()
-	check(t, fx.Close())
+	must.OK(t, fx.Close())
 	fx.open(store.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	check(t, fx.RecordOutcomes(t.Context(), []ledger.Outcome{{
+	must.OK(t, fx.RecordOutcomes(t.Context(), []ledger.Outcome{{
 		Webhook: w.ID, Delivery: "dlv_none", Status: ledger.DeliveryFailed,
 		Disable: "redirect to https://x.example/?token=hunter2",
 		Attempt: ledger.Attempt{At: fx.Now(), Error: "410", Request: ledger.AttemptRequest{URL: hookURL}},

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/member"
 	"github.com/ledgerd/ledgerd/ledger/passkey"
@@ -18,7 +19,7 @@ func (fx *people) challenge(number byte, token ledger.Token) []byte {
 	fx.t.Helper()
 	fx.turn()
 	c := bytes.Repeat([]byte{number}, 32)
-	check(fx.t, fx.CreatePasskeyChallenge(fx.t.Context(), "acme", token.ID, c, fx.Now().Add(passkey.Lifetime)))
+	must.OK(fx.t, fx.CreatePasskeyChallenge(fx.t.Context(), "acme", token.ID, c, fx.Now().Add(passkey.Lifetime)))
 	return c
 }
 
@@ -36,7 +37,7 @@ func (fx *people) passkeysOf(memberID string) (ids []string) {
 	fx.t.Helper()
 	fx.turn()
 	list, err := fx.Passkeys(fx.t.Context(), "acme", memberID, store.Query{Limit: 100})
-	check(fx.t, err)
+	must.OK(fx.t, err)
 	for _, p := range list.Data {
 		ids = append(ids, p.ID)
 	}
@@ -47,7 +48,7 @@ func (fx *people) passkeysOf(memberID string) (ids []string) {
 func (s suite) TestPasskeysAreEnrolled(t *testing.T) {
 	fx := s.newReviewers(t)
 	_, err := fx.add("bob", member.Contributor)
-	check(t, err)
+	must.OK(t, err)
 	bob, _ := fx.signedIn(account("bob"))
 	c := fx.challenge(1, fx.ann)
 	_, err = fx.enrol(1, bob, c)
@@ -56,7 +57,7 @@ func (s suite) TestPasskeysAreEnrolled(t *testing.T) {
 	wantCode(t, err, ledger.CodeNotFound)
 
 	p, err := fx.enrol(1, fx.ann, c)
-	check(t, err)
+	must.OK(t, err)
 	want := passkey.Passkey{
 		ID: p.ID, Org: "acme", Member: fx.ann.Member, DN: "cn=ann,ou=people-dev,o=acme", Name: "Laptop",
 		RPID: "ledger.example.com", CredentialID: []byte{1}, PublicKey: []byte{1, 1},
@@ -70,13 +71,13 @@ func (s suite) TestPasskeysAreEnrolled(t *testing.T) {
 	_, err = fx.enrol(1, fx.ann, fx.challenge(4, fx.ann)) // the same device again
 	wantCode(t, err, ledger.CodeAlreadyExists)
 	other, err := fx.enrol(1, bob, fx.challenge(5, bob)) // credential IDs are the devices' choice
-	check(t, err)
+	must.OK(t, err)
 
 	late := fx.challenge(6, fx.ann)
 	fx.clock.advance(passkey.Lifetime)
 	_, err = fx.enrol(6, fx.ann, late)
 	wantCode(t, err, ledger.CodeNotFound)
-	check(t, fx.Prune(t.Context()))
+	must.OK(t, fx.Prune(t.Context()))
 	if got, want := fx.passkeysOf(""), []string{p.ID, other.ID}; !slices.Equal(got, want) {
 		t.Errorf("the org has %q, want %q", got, want)
 	}
@@ -90,24 +91,24 @@ func (s suite) TestPasskeysAreRemoved(t *testing.T) {
 	fx := s.newReviewers(t)
 	ctx := t.Context()
 	_, err := fx.add("bob", member.Contributor)
-	check(t, err)
+	must.OK(t, err)
 	bob, _ := fx.signedIn(account("bob"))
 	p, err := fx.enrol(1, fx.ann, fx.challenge(1, fx.ann))
-	check(t, err)
+	must.OK(t, err)
 
 	confirmed := fx.draft(1, fx.ann)
 	confirmed.Passkey = p.ID
-	check(t, fx.log(confirmed, "ann"))
+	must.OK(t, fx.log(confirmed, "ann"))
 	ofAnother := fx.draft(2, bob)
 	ofAnother.Passkey = p.ID
 	wantCode(t, fx.log(ofAnother, "bob"), ledger.CodeForbidden)
 	ofAnother.Passkey = ""
-	check(t, fx.log(ofAnother, "bob")) // what was refused has not used it up
+	must.OK(t, fx.log(ofAnother, "bob")) // what was refused has not used it up
 
 	wantCode(t, fx.RemovePasskey(ctx, "acme", bob.Member, p.ID), ledger.CodeNotFound)
 	wantCode(t, fx.RemovePasskey(ctx, "acme", "", "pas_none"), ledger.CodeNotFound)
-	check(t, fx.RemovePasskey(ctx, "acme", fx.ann.Member, p.ID))
-	check(t, fx.RemovePasskey(ctx, "acme", "", p.ID)) // a no-op
+	must.OK(t, fx.RemovePasskey(ctx, "acme", fx.ann.Member, p.ID))
+	must.OK(t, fx.RemovePasskey(ctx, "acme", "", p.ID)) // a no-op
 	confirmed = fx.draft(3, fx.ann)
 	confirmed.Passkey = p.ID
 	wantCode(t, fx.log(confirmed, "ann"), ledger.CodeForbidden)
@@ -123,27 +124,27 @@ func (s suite) TestPasskeysAreRemoved(t *testing.T) {
 func (s suite) TestPasskeysOfRestoredMembers(t *testing.T) {
 	fx := s.newReviewers(t)
 	p, err := fx.enrol(1, fx.ann, fx.challenge(1, fx.ann))
-	check(t, err)
+	must.OK(t, err)
 	confirmed := fx.draft(1, fx.ann)
 	confirmed.Passkey = p.ID
 
 	_, err = fx.ChangeMember(t.Context(), "acme", fx.ann.Member, member.Change{Removed: new(true), KeepKeys: true})
-	check(t, err)
+	must.OK(t, err)
 	wantCode(t, fx.log(confirmed, "ann"), ledger.CodeForbidden)
 	if got := fx.passkeysOf(""); !slices.Equal(got, []string{p.ID}) {
 		t.Errorf("the org has %q, want %q", got, p.ID)
 	}
 
 	_, err = fx.ChangeMember(t.Context(), "acme", fx.ann.Member, member.Change{Removed: new(false)})
-	check(t, err)
+	must.OK(t, err)
 	wantCode(t, fx.log(confirmed, "ann"), ledger.CodeForbidden) // of a sign-in that has ended
 	again, _ := fx.signedIn(account("ann"))
 	confirmed = fx.draft(2, again)
 	confirmed.Passkey = p.ID
-	check(t, fx.log(confirmed, "ann"))
+	must.OK(t, fx.log(confirmed, "ann"))
 
 	_, err = fx.ChangeMember(t.Context(), "acme", fx.ann.Member, member.Change{Removed: new(true)})
-	check(t, err)
+	must.OK(t, err)
 	if left := fx.passkeysOf(""); len(left) > 0 {
 		t.Errorf("%q are left", left)
 	}
@@ -153,10 +154,10 @@ func (s suite) TestPasskeysOfRestoredMembers(t *testing.T) {
 func (s suite) TestPasskeysAreLogged(t *testing.T) {
 	fx := s.newReviewers(t)
 	p, err := fx.enrol(1, fx.ann, fx.challenge(1, fx.ann))
-	check(t, err)
+	must.OK(t, err)
 	fx.clock.advance(time.Minute)
 	for range 2 { // the second time, it is a no-op
-		check(t, fx.RemovePasskey(t.Context(), "acme", "", p.ID))
+		must.OK(t, fx.RemovePasskey(t.Context(), "acme", "", p.ID))
 	}
 	var got []ledger.IdentityEvent
 	for _, e := range eventsOf[ledger.IdentityEvent](fx.fixture) {
@@ -196,21 +197,21 @@ func (s suite) TestPasskeysAreBounded(t *testing.T) {
 	_, err := fx.enrol(1, fx.ann, challenges[0])
 	wantCode(t, err, ledger.CodeNotFound)
 	first, err := fx.enrol(1, fx.ann, challenges[1])
-	check(t, err)
+	must.OK(t, err)
 	for i := range byte(passkey.MaxPasskeys - 1) {
 		_, err := fx.enrol(i+2, fx.ann, fx.challenge(i+100, fx.ann))
-		check(t, err)
+		must.OK(t, err)
 	}
 	_, err = fx.enrol(255, fx.ann, fx.challenge(255, fx.ann))
 	wantCode(t, err, ledger.CodeLimitReached)
 
 	last := first
 	for i := range byte(passkey.MaxEver - passkey.MaxPasskeys) {
-		check(t, fx.RemovePasskey(t.Context(), "acme", "", last.ID))
+		must.OK(t, fx.RemovePasskey(t.Context(), "acme", "", last.ID))
 		last, err = fx.enrol(50+i, fx.ann, fx.challenge(50+i, fx.ann))
-		check(t, err)
+		must.OK(t, err)
 	}
-	check(t, fx.RemovePasskey(t.Context(), "acme", "", last.ID))
+	must.OK(t, fx.RemovePasskey(t.Context(), "acme", "", last.ID))
 
 	_, err = fx.enrol(250, fx.ann, fx.challenge(250, fx.ann))
 	wantCode(t, err, ledger.CodeLimitReached) // with the former ones
@@ -222,15 +223,15 @@ func (s suite) TestPasskeysNeedASignIn(t *testing.T) {
 	ctx := t.Context()
 	c := fx.challenge(1, fx.ann)
 	_, err := fx.ChangeOrg(ctx, "acme", ledger.OrgChange{Archived: new(true)})
-	check(t, err)
+	must.OK(t, err)
 	_, err = fx.enrol(1, fx.ann, c)
 	wantCode(t, err, ledger.CodeArchived)
 	wantCode(t, fx.CreatePasskeyChallenge(ctx, "acme", fx.ann.ID, []byte{9}, fx.Now()), ledger.CodeArchived)
 	wantCode(t, fx.RemovePasskey(ctx, "acme", "", "pas_none"), ledger.CodeArchived)
 	_, err = fx.ChangeOrg(ctx, "acme", ledger.OrgChange{Archived: new(false)})
-	check(t, err)
+	must.OK(t, err)
 
-	check(t, fx.EndSignIn(ctx, "acme", "", fx.ann.ID))
+	must.OK(t, fx.EndSignIn(ctx, "acme", "", fx.ann.ID))
 	_, err = fx.enrol(1, fx.ann, c)
 	wantCode(t, err, ledger.CodeForbidden)
 	wantCode(t, fx.CreatePasskeyChallenge(ctx, "acme", fx.ann.ID, []byte{9}, fx.Now()), ledger.CodeForbidden)
@@ -246,7 +247,7 @@ func (s suite) TestAssertionsAreKept(t *testing.T) {
 	a, version := rita.sign(sha(1), "review:code", ledger.Pass, "confirmed")
 	a.Assertion = []byte(`{"rp_id":"ledger.example.com"}`)
 	rec, created, err := fx.Record(ctx, "acme", "api", a, version)
-	check(t, err)
+	must.OK(t, err)
 	plain := rita.attest(sha(2), "review:code", ledger.Pass)
 	digest := passkey.Digest(a.Assertion)
 	if !created || rec.AssertionDigest != digest || plain.AssertionDigest != "" {
@@ -262,13 +263,13 @@ func (s suite) TestAssertionsAreKept(t *testing.T) {
 	fx.open(store.Options{}) // without what is cached
 	for _, record := range []ledger.AttestationRecord{rec, plain} {
 		read, err := fx.Attestation(ctx, "acme", "api", record.ID)
-		check(t, err)
+		must.OK(t, err)
 		if read.AssertionDigest != record.AssertionDigest {
 			t.Errorf("read the digest %q, want %q", read.AssertionDigest, record.AssertionDigest)
 		}
 	}
 	text, err := fx.Assertion(ctx, "acme", "api", rec.ID)
-	check(t, err)
+	must.OK(t, err)
 	if string(text) != string(a.Assertion) {
 		t.Errorf("the assertion is %s", text)
 	}

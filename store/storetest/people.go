@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/member"
 	"github.com/ledgerd/ledgerd/store"
@@ -26,7 +27,7 @@ func (fx *people) add(subject string, r member.Role) (member.Member, error) {
 	fx.turn()
 	n, err := member.NewMember{Issuer: provider, Subject: subject, DN: "cn=" + subject + ",ou=people-dev,o=acme",
 		Role: r}.Completed()
-	check(fx.t, err)
+	must.OK(fx.t, err)
 	return fx.AddMember(fx.t.Context(), "acme", n)
 }
 
@@ -35,7 +36,7 @@ func (fx *people) rule(group string, r member.Role) member.Rule {
 	fx.t.Helper()
 	fx.turn()
 	created, err := fx.ruleIn("acme", group, r)
-	check(fx.t, err)
+	must.OK(fx.t, err)
 	return created
 }
 
@@ -71,7 +72,7 @@ func (fx *people) signInTo(org string, a member.Account) (token ledger.Token, se
 func (fx *people) signedIn(a member.Account) (ledger.Token, [32]byte) {
 	fx.t.Helper()
 	token, session, err := fx.signIn(a)
-	check(fx.t, err)
+	must.OK(fx.t, err)
 	return token, session
 }
 
@@ -80,7 +81,7 @@ func (fx *people) isCurrent(session [32]byte) bool {
 	fx.t.Helper()
 	fx.turn()
 	token, _, err := fx.SessionToken(fx.t.Context(), session)
-	check(fx.t, err)
+	must.OK(fx.t, err)
 	return token.RevokedAt == 0
 }
 
@@ -90,7 +91,7 @@ func (fx *people) createToken(by ledger.Token, n ledger.NewToken, hash byte) led
 	fx.turn()
 	ctx := store.WithActor(fx.t.Context(), ledger.Actor{Name: by.Name, Token: by.ID})
 	created, err := fx.CreateToken(ctx, "acme", n, [32]byte{hash})
-	check(fx.t, err)
+	must.OK(fx.t, err)
 	return created
 }
 
@@ -98,6 +99,6 @@ func (fx *people) createToken(by ledger.Token, n ledger.NewToken, hash byte) led
 func (fx *people) isValid(hash byte) bool {
 	fx.t.Helper()
 	token, err := fx.TokenByHash(fx.t.Context(), [32]byte{hash})
-	check(fx.t, err)
+	must.OK(fx.t, err)
 	return token.RevokedAt == 0
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store"
@@ -17,16 +18,16 @@ func (s suite) TestAPolicyChangeMovesCommitsAsSimulated(t *testing.T) {
 	}
 	draft, err := policy.Parse(
 		[]byte(`{"requirements":[{"state":"ATTESTED","predicate":"lint:*"},{"state":"PROMOTABLE","predicate":"review:*"}]}`))
-	check(t, err)
+	must.OK(t, err)
 
 	simulated, err := fx.Simulate(t.Context(), "acme", "api", draft)
-	check(t, err)
+	must.OK(t, err)
 	if simulated.Evaluated != 250 || len(simulated.Moves) != 250 || simulated.Truncated != 0 {
 		t.Fatalf("simulate evaluated %d and moves %d, want 250 of each", simulated.Evaluated, len(simulated.Moves))
 	}
 	_, err = fx.SetPolicy(t.Context(), "acme", "api", draft, 1, "host")
-	check(t, err)
-	check(t, fx.Settle(t.Context()))
+	must.OK(t, err)
+	must.OK(t, fx.Settle(t.Context()))
 	for _, move := range simulated.Moves {
 		c := fx.commit(move.Commit)
 		last := c.Transitions[len(c.Transitions)-1]
@@ -39,13 +40,13 @@ func (s suite) TestAPolicyChangeMovesCommitsAsSimulated(t *testing.T) {
 		}
 	}
 	again, err := fx.Simulate(t.Context(), "acme", "api", draft)
-	check(t, err)
+	must.OK(t, err)
 	if len(again.Moves) != 0 || len(again.Sums) != 0 {
 		t.Errorf("simulate after the change: %d moves", len(again.Moves))
 	}
 
 	repo, err := fx.Repo(t.Context(), "acme", "api")
-	check(t, err)
+	must.OK(t, err)
 	if got, want := fmt.Sprint(repo.Commits), "map[DRAFT:0 VALIDATING:125 ATTESTED:125 PROMOTABLE:0 DEPLOYED:0]"; got !=
 		want {
 		t.Errorf("counts %s, want %s", got, want)
@@ -59,13 +60,13 @@ func (s suite) TestAReevaluationContinuesAfterARestart(t *testing.T) {
 		ci.attest(sha(i), "test:go", ledger.Pass)
 	}
 	draft, err := policy.Parse([]byte(`{"requirements":[{"state":"ATTESTED","predicate":"none:*"}]}`))
-	check(t, err)
+	must.OK(t, err)
 	_, err = fx.SetPolicy(t.Context(), "acme", "api", draft, 1, "host")
-	check(t, err)
-	check(t, fx.Close())
+	must.OK(t, err)
+	must.OK(t, fx.Close())
 
 	fx.open(store.Options{})
-	check(t, fx.Settle(t.Context()))
+	must.OK(t, fx.Settle(t.Context()))
 	for i := range 150 {
 		fx.wantState(sha(i), ledger.Validating)
 	}
@@ -76,27 +77,27 @@ func (s suite) TestDeployedCommitsSurviveAPolicyChange(t *testing.T) {
 	ci := fx.signer("cn=ci,ou=build,o=acme")
 	ci.deploy(sha(1))
 	draft, err := policy.Parse([]byte(`{"requirements":[{"state":"ATTESTED","predicate":"none:*"}]}`))
-	check(t, err)
+	must.OK(t, err)
 	_, err = fx.SetPolicy(t.Context(), "acme", "api", draft, 1, "host")
-	check(t, err)
-	check(t, fx.Settle(t.Context()))
+	must.OK(t, err)
+	must.OK(t, fx.Settle(t.Context()))
 	fx.wantState(sha(1), ledger.Deployed)
 }
 
 func (s suite) TestPolicyVersions(t *testing.T) {
 	fx := s.newFixture(t)
 	first, err := fx.Policy(t.Context(), "acme", "api", 0)
-	check(t, err)
+	must.OK(t, err)
 	if first.Version != 1 || first.Digest != policy.Default().Digest() {
 		t.Fatalf("a new repo has version %d, digest %s; want 1 and the default contract's", first.Version, first.Digest)
 	}
 
 	draft, err := policy.Parse([]byte(`{"requirements":[]}`))
-	check(t, err)
+	must.OK(t, err)
 	_, err = fx.SetPolicy(t.Context(), "acme", "api", draft, 7, "host")
 	wantCode(t, err, ledger.CodePreconditionFailed)
 	second, err := fx.SetPolicy(t.Context(), "acme", "api", draft, 1, "ann")
-	check(t, err)
+	must.OK(t, err)
 	if second.Version != 2 || second.CreatedBy != "ann" {
 		t.Errorf("got version %d by %s, want 2 by ann", second.Version, second.CreatedBy)
 	}
@@ -105,14 +106,14 @@ func (s suite) TestPolicyVersions(t *testing.T) {
 	}
 
 	old, err := fx.Policy(t.Context(), "acme", "api", 1)
-	check(t, err)
+	must.OK(t, err)
 	if old.Digest != first.Digest {
 		t.Errorf("version 1 has changed: %+v", old)
 	}
 	_, err = fx.Policy(t.Context(), "acme", "api", 3)
 	wantCode(t, err, ledger.CodeNotFound)
 	list, err := fx.Policies(t.Context(), "acme", "api", store.Query{Limit: 10})
-	check(t, err)
+	must.OK(t, err)
 	if len(list.Data) != 2 || list.Data[0].Version != 2 {
 		t.Errorf("versions %+v, want 2 and 1", list.Data)
 	}

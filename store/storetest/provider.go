@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/member"
 	"github.com/ledgerd/ledgerd/store"
@@ -14,7 +15,7 @@ func (fx *people) orgs(names ...string) {
 	fx.t.Helper()
 	for _, name := range names {
 		_, err := fx.CreateOrg(fx.t.Context(), name)
-		check(fx.t, err)
+		must.OK(fx.t, err)
 	}
 }
 
@@ -31,7 +32,7 @@ func (fx *people) wantOffers(a member.Account, want ...string) {
 	fx.t.Helper()
 	fx.turn()
 	offers, err := fx.Offers(fx.t.Context(), a)
-	check(fx.t, err)
+	must.OK(fx.t, err)
 	var got []string
 	for _, o := range offers {
 		if o.Joins {
@@ -48,7 +49,7 @@ func (fx *people) wantOffers(a member.Account, want ...string) {
 func (fx *people) wantMembers(org string, want ...string) {
 	fx.t.Helper()
 	list, err := fx.Members(fx.t.Context(), org, store.Query{Limit: 10})
-	check(fx.t, err)
+	must.OK(fx.t, err)
 	var got []string
 	for _, m := range list.Data {
 		got = append(got, m.Subject)
@@ -65,11 +66,11 @@ func (s suite) TestOrgsOfAnAccount(t *testing.T) {
 	fx.orgs("umbrella", "globex", "hooli")
 	for _, org := range []string{"umbrella", "globex"} {
 		_, err := fx.ruleIn(org, "dev", member.Reader)
-		check(t, err)
+		must.OK(t, err)
 	}
 
 	ann, err := fx.add("ann", member.Reader)
-	check(t, err)
+	must.OK(t, err)
 	fx.wantOffers(account("ann", "dev"), "+acme", "+globex", "+umbrella") // none has seen her yet
 	fx.signedIn(account("ann"))
 	fx.wantOffers(account("ann", "dev"), "acme", "+globex", "+umbrella")
@@ -80,9 +81,9 @@ func (s suite) TestOrgsOfAnAccount(t *testing.T) {
 	another.Issuer = "https://other.example"
 	fx.wantOffers(another)
 	_, err = fx.ChangeMember(ctx, "acme", ann.ID, member.Change{Removed: new(true)})
-	check(t, err)
+	must.OK(t, err)
 	fx.wantOffers(account("ann"))
-	check(t, fx.DeleteOrg(ctx, "globex"))
+	must.OK(t, fx.DeleteOrg(ctx, "globex"))
 	fx.wantOffers(account("ann", "dev"), "umbrella")
 }
 
@@ -96,7 +97,7 @@ func (s suite) TestASecondOrgNeedsConsent(t *testing.T) {
 	fx.wantOffers(a, "acme")
 	fx.signedIn(a)
 	_, err := fx.ruleIn("globex", "everyone", member.Admin)
-	check(t, err)
+	must.OK(t, err)
 	fx.wantOffers(a, "acme", "+globex")
 
 	_, _, err = fx.signInTo("globex", a)
@@ -108,23 +109,23 @@ func (s suite) TestASecondOrgNeedsConsent(t *testing.T) {
 
 	a.Consent = "globex"
 	_, _, err = fx.signInTo("globex", a)
-	check(t, err)
+	must.OK(t, err)
 	fx.wantMembers("globex", "ann")
 	a.Consent = ""
 	fx.wantOffers(a, "acme", "globex")
 	_, _, err = fx.signInTo("globex", a)
-	check(t, err)
+	must.OK(t, err)
 
 	// An org that adds the account by its subject learns no more.
 	_, err = fx.AddMember(t.Context(), "umbrella", member.NewMember{Issuer: a.Issuer, Subject: a.Subject,
 		DN: "cn=ann,ou=people-dev,o=umbrella", Role: member.Reader})
-	check(t, err)
+	must.OK(t, err)
 	fx.wantOffers(a, "acme", "globex", "+umbrella")
 	_, _, err = fx.signInTo("umbrella", a)
 	wantCode(t, err, ledger.CodeForbidden)
 	a.Consent = "umbrella"
 	_, _, err = fx.signInTo("umbrella", a)
-	check(t, err)
+	must.OK(t, err)
 }
 
 // If rules of several orgs admit an account that is a member of none, the person chooses.
@@ -133,7 +134,7 @@ func (s suite) TestAFirstOrgOfSeveralNeedsConsent(t *testing.T) {
 	fx.orgs("globex")
 	fx.rule("dev", member.Contributor)
 	_, err := fx.ruleIn("globex", "everyone", member.Admin)
-	check(t, err)
+	must.OK(t, err)
 	a := account("ann", "dev", "everyone")
 	for _, org := range []string{"acme", "globex"} {
 		_, _, err = fx.signInTo(org, a)
@@ -141,7 +142,7 @@ func (s suite) TestAFirstOrgOfSeveralNeedsConsent(t *testing.T) {
 	}
 	a.Consent = "acme"
 	_, _, err = fx.signInTo("acme", a)
-	check(t, err)
+	must.OK(t, err)
 	fx.wantMembers("acme", "ann")
 	fx.wantMembers("globex")
 }
@@ -151,7 +152,7 @@ func (s suite) TestProtocolClaimsAdmitNobody(t *testing.T) {
 	fx := s.newPeople(t)
 	rule, err := fx.CreateMemberRule(t.Context(), "acme", member.NewRule{Issuer: provider, Claim: "aud", Value: "ledgerd",
 		Role: member.Admin, DN: "cn={login},ou=people-dev,o=acme"}) // the API refuses it
-	check(t, err)
+	must.OK(t, err)
 	a := account("ann")
 	a.Claims["aud"] = []string{"ledgerd"}
 	fx.wantOffers(a)
@@ -159,7 +160,7 @@ func (s suite) TestProtocolClaimsAdmitNobody(t *testing.T) {
 	wantCode(t, err, ledger.CodeForbidden)
 	fx.wantMembers("acme")
 	list, err := fx.MemberRules(t.Context(), "acme", store.Query{Limit: 10})
-	check(t, err)
+	must.OK(t, err)
 	if rule.Ineffective == "" || !slices.Equal(list.Data, []member.Rule{rule}) {
 		t.Errorf("the rules are %+v", list.Data)
 	}
@@ -171,23 +172,23 @@ func (s suite) TestTheHostSaysWhichOrgsUseAProvider(t *testing.T) {
 	ctx := t.Context()
 	fx.orgs("globex")
 	_, err := fx.ruleIn("globex", "dev", member.Reader)
-	check(t, err)
+	must.OK(t, err)
 	dn := "cn=ann,ou=people-dev,o=globex"
 	ann, err := fx.AddMember(ctx, "globex",
 		member.NewMember{Issuer: provider, Subject: "ann", DN: dn, Role: member.Reader})
-	check(t, err)
+	must.OK(t, err)
 	former, err := fx.AddMember(ctx, "globex", member.NewMember{Issuer: provider, Subject: "eve",
 		DN: "cn=eve,ou=people-dev,o=globex", Role: member.Reader})
-	check(t, err)
+	must.OK(t, err)
 	_, err = fx.ChangeMember(ctx, "globex", former.ID, member.Change{Removed: new(true)})
-	check(t, err)
+	must.OK(t, err)
 	_, session, err := fx.signInTo("globex", account("ann"))
-	check(t, err)
+	must.OK(t, err)
 	fx.rule("team", member.Reader)
 	_, other := fx.signedIn(account("carl", "team"))
 
 	fx.reopen(member.Providers{provider: {"acme"}})
-	check(t, fx.EndSignInsOfProviders(ctx))
+	must.OK(t, fx.EndSignInsOfProviders(ctx))
 	if fx.isCurrent(session) || !fx.isCurrent(other) {
 		t.Error("the sign-ins that ended are not those of globex")
 	}
@@ -205,9 +206,9 @@ func (s suite) TestTheHostSaysWhichOrgsUseAProvider(t *testing.T) {
 	_, err = fx.ChangeMember(ctx, "globex", former.ID, member.Change{Removed: new(false)})
 	wantField(t, err, "issuer")
 	_, err = fx.ChangeMember(ctx, "globex", ann.ID, member.Change{Role: new(member.Admin)}) // she stays a member
-	check(t, err)
+	must.OK(t, err)
 
 	fx.reopen(member.Providers{provider: {"acme", "globex"}})
 	_, _, err = fx.signInTo("globex", account("ann"))
-	check(t, err)
+	must.OK(t, err)
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/radar"
@@ -33,10 +34,10 @@ func (fx *fixture) push(sha, branch string, changes ...radar.Change) ledger.Rada
 
 func (fx *fixture) pushAs(sha string, n ledger.Registration) ledger.RadarResult {
 	fx.t.Helper()
-	check(fx.t, n.Check())
+	must.OK(fx.t, n.Check())
 	n.Author = ledger.Author{Name: "Dora", Email: n.Branch + "@example.org"}
 	c, _, err := fx.Register(fx.t.Context(), "acme", "api", sha, n)
-	check(fx.t, err)
+	must.OK(fx.t, err)
 	return *c.Radar
 }
 
@@ -46,7 +47,7 @@ func (fx *fixture) overlaps(f store.RadarFilter) []string {
 	list := []string{}
 	for f.Limit = 2; ; {
 		page, err := fx.Overlaps(fx.t.Context(), "acme", "api", f)
-		check(fx.t, err)
+		must.OK(fx.t, err)
 		for _, p := range page.Data {
 			list = append(list, fmt.Sprintf("%s+%s %s", p.Commit.Branch, p.Other.Branch, p.Level))
 		}
@@ -77,17 +78,17 @@ func (fx *fixture) radarEvents() []string {
 func (fx *fixture) setRadar(change func(*policy.RadarSettings)) {
 	fx.t.Helper()
 	fx.changeRadar(change)
-	check(fx.t, fx.Settle(fx.t.Context()))
+	must.OK(fx.t, fx.Settle(fx.t.Context()))
 }
 
 // changeRadar is setRadar without the re-evaluation.
 func (fx *fixture) changeRadar(change func(*policy.RadarSettings)) {
 	fx.t.Helper()
 	p, err := fx.Policy(fx.t.Context(), "acme", "api", 0)
-	check(fx.t, err)
+	must.OK(fx.t, err)
 	change(&p.Radar)
 	_, err = fx.SetPolicy(fx.t.Context(), "acme", "api", p.Contract, p.Version, "host")
-	check(fx.t, err)
+	must.OK(fx.t, err)
 }
 
 func (s suite) TestTheRadarFindsOverlaps(t *testing.T) {
@@ -125,7 +126,7 @@ func (s suite) TestTheRadarFindsOverlaps(t *testing.T) {
 		t.Errorf("the first commit's record counts %v", counts)
 	}
 	listed, err := fx.Overlaps(t.Context(), "acme", "api", store.RadarFilter{Query: store.Query{Limit: 1}})
-	check(t, err)
+	must.OK(t, err)
 	if p := listed.Data[0]; fmt.Sprint(p.Paths) != fmt.Sprint(high.Paths) || p.Since == 0 {
 		t.Errorf("listed %+v, want %+v", p, high)
 	}
@@ -137,7 +138,7 @@ func (s suite) TestPreviewOverlapsWritesNothing(t *testing.T) {
 	q := ledger.RadarQuery{
 		Registration: ledger.Registration{Branch: "two", Changes: []radar.Change{edit("cmd/root.go", 11)}}}
 	got, err := fx.PreviewOverlaps(t.Context(), "acme", "api", q)
-	check(t, err)
+	must.OK(t, err)
 	if got.Level != radar.High || len(got.Overlaps) != 1 || got.Overlaps[0].Other.SHA != sha(0) {
 		t.Errorf("preview is %+v", got)
 	}
@@ -170,7 +171,7 @@ func (s suite) TestWhichCommitsAreCompared(t *testing.T) {
 		}, nil},
 		{"not withdrawn", func(fx *fixture) {
 			fx.push(sha(0), "one", root)
-			check(fx.t, fx.Withdraw(fx.t.Context(), "acme", "api", sha(0)))
+			must.OK(fx.t, fx.Withdraw(fx.t.Context(), "acme", "api", sha(0)))
 			fx.push(sha(1), "two", edit("cmd/root.go", 11))
 		}, nil},
 		{"not too old", func(fx *fixture) {
@@ -205,7 +206,7 @@ func (s suite) TestWhichCommitsAreCompared(t *testing.T) {
 		}, nil},
 		{"a withdrawn commit registered again, as the later one", func(fx *fixture) {
 			fx.push(sha(0), "one", root)
-			check(fx.t, fx.Withdraw(fx.t.Context(), "acme", "api", sha(0)))
+			must.OK(fx.t, fx.Withdraw(fx.t.Context(), "acme", "api", sha(0)))
 			fx.push(sha(1), "two", edit("cmd/root.go", 11))
 			fx.push(sha(0), "one", root)
 		}, []string{"one+two HIGH"}},
@@ -233,10 +234,10 @@ func (s suite) TestWhatEndsAnOverlap(t *testing.T) {
 		{"the later side rebased", func(fx *fixture, _ *signer) { fx.push(sha(5), "later", edit("x.go", 1)) }, false},
 		{"the earlier side superseded", func(fx *fixture, _ *signer) { fx.push(sha(5), "earlier", edit("x.go", 1)) }, false},
 		{"the later side withdrawn", func(fx *fixture, _ *signer) {
-			check(fx.t, fx.Withdraw(fx.t.Context(), "acme", "api", sha(1)))
+			must.OK(fx.t, fx.Withdraw(fx.t.Context(), "acme", "api", sha(1)))
 		}, false},
 		{"the earlier side withdrawn", func(fx *fixture, _ *signer) {
-			check(fx.t, fx.Withdraw(fx.t.Context(), "acme", "api", sha(0)))
+			must.OK(fx.t, fx.Withdraw(fx.t.Context(), "acme", "api", sha(0)))
 		}, false},
 		{"age", func(fx *fixture, _ *signer) { fx.clock.advance(31 * 24 * time.Hour) }, false},
 		{"the later side deployed", func(fx *fixture, s *signer) { s.deploy(sha(1)) }, false},
@@ -244,13 +245,13 @@ func (s suite) TestWhatEndsAnOverlap(t *testing.T) {
 		{"not the earlier side deployed and the later one completed", func(fx *fixture, s *signer) {
 			s.deploy(sha(0))
 			_, _, err := fx.Register(fx.t.Context(), "acme", "api", sha(1), ledger.Registration{Message: "more"})
-			check(fx.t, err)
+			must.OK(fx.t, err)
 		}, true},
 		{"not the later side deployed and rolled back", func(fx *fixture, s *signer) {
 			s.deploy(sha(1))
 			s.attest(sha(1), "deploy:prod", ledger.Fail)
 		}, true},
-		{"not pruning", func(fx *fixture, _ *signer) { check(fx.t, fx.Prune(fx.t.Context())) }, true},
+		{"not pruning", func(fx *fixture, _ *signer) { must.OK(fx.t, fx.Prune(fx.t.Context())) }, true},
 	}
 
 	for _, test := range tests {
@@ -267,7 +268,7 @@ func (s suite) TestWhatEndsAnOverlap(t *testing.T) {
 				fx.wantOverlaps()
 			}
 
-			check(t, fx.Prune(t.Context())) // changes nothing
+			must.OK(t, fx.Prune(t.Context())) // changes nothing
 			if test.open {
 				fx.wantOverlaps("later+earlier HIGH")
 			} else {
@@ -320,10 +321,10 @@ func (s suite) TestARegistrationKeepsTheStrongestOverlaps(t *testing.T) {
 
 	listed, err := fx.Overlaps(
 		t.Context(), "acme", "api", store.RadarFilter{Query: store.Query{Limit: 1}, Commit: sha(901)})
-	check(t, err)
+	must.OK(t, err)
 	commits, err := fx.Commits(
 		t.Context(), "acme", "api", store.CommitFilter{Query: store.Query{Limit: 1}, Branch: "last", Standing: true})
-	check(t, err)
+	must.OK(t, err)
 	if !fx.commit(sha(901)).OverlapsTruncated || !commits.Data[0].OverlapsTruncated ||
 		!listed.Data[0].Commit.OverlapsTruncated {
 		t.Error("the record or a list does not report that overlaps are truncated")
@@ -347,7 +348,7 @@ func (s suite) TestTheRadarBlocksTheLaterCommit(t *testing.T) {
 	fx.wantState(sha(1), ledger.Attested)
 
 	t.Run("until the earlier one is withdrawn", func(t *testing.T) {
-		check(t, fx.Withdraw(t.Context(), "acme", "api", sha(0)))
+		must.OK(t, fx.Withdraw(t.Context(), "acme", "api", sha(0)))
 		fx.wantState(sha(1), ledger.Promotable)
 	})
 	t.Run("again if a new overlap is HIGH", func(t *testing.T) {
@@ -363,7 +364,7 @@ func (s suite) TestTheRadarBlocksTheLaterCommit(t *testing.T) {
 	})
 	t.Run("until the overlap is too old", func(t *testing.T) {
 		fx.clock.advance(31 * 24 * time.Hour)
-		check(t, fx.Settle(t.Context()))
+		must.OK(t, fx.Settle(t.Context()))
 		fx.wantState(sha(2), ledger.Promotable)
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/radar"
@@ -53,7 +54,7 @@ func BenchmarkRegister(b *testing.B, newDatabase New) {
 					r := registrations[i%len(registrations)]
 					r.Branch = fmt.Sprint("new", i%50) // few branches, so that tips are superseded
 					_, _, err := fx.Register(b.Context(), "acme", "api", sha(1_000_000+i), r)
-					check(b, err)
+					must.OK(b, err)
 				}
 			})
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "registrations/s")

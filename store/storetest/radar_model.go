@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
@@ -87,7 +88,7 @@ func (m *radarModel) complete() {
 
 func (m *radarModel) withdraw() {
 	if commit := sha(m.commit()); m.changes[commit] != nil {
-		check(m.fx.t, m.fx.Withdraw(m.fx.t.Context(), "acme", "api", commit))
+		must.OK(m.fx.t, m.fx.Withdraw(m.fx.t.Context(), "acme", "api", commit))
 	}
 }
 
@@ -103,14 +104,14 @@ func (m *radarModel) attest() {
 
 func (m *radarModel) changePolicy() {
 	p, err := m.fx.Policy(m.fx.t.Context(), "acme", "api", 0)
-	check(m.fx.t, err)
+	must.OK(m.fx.t, err)
 	p.Radar.Block = rapid.SampledFrom([]radar.Level{radar.High, radar.High, radar.Medium, radar.NoLevel}).Draw(m.r,
 		"block")
 	p.Radar.Ignore = rapid.SampledFrom([][]string{{}, {"a.go"}, {"b.go", "dir/**"}}).Draw(m.r, "ignore")
 	p.Radar.MaxAge = ledger.Duration(rapid.SampledFrom([]time.Duration{time.Hour, 24 * time.Hour}).Draw(m.r, "max age"))
 	p.Radar.Enabled = rapid.IntRange(0, 5).Draw(m.r, "enabled") > 0
 	_, err = m.fx.SetPolicy(m.fx.t.Context(), "acme", "api", p.Contract, p.Version, "host")
-	check(m.fx.t, err)
+	must.OK(m.fx.t, err)
 	if rapid.Bool().Draw(m.r, "write before re-evaluation") {
 		m.attest()
 		m.push()
@@ -122,9 +123,9 @@ func (m *radarModel) wait() {
 }
 
 func (m *radarModel) check() {
-	check(m.fx.t, m.fx.Settle(m.fx.t.Context()))
+	must.OK(m.fx.t, m.fx.Settle(m.fx.t.Context()))
 	p, err := m.fx.Policy(m.fx.t.Context(), "acme", "api", 0)
-	check(m.fx.t, err)
+	must.OK(m.fx.t, err)
 	m.checkPairs(p.Radar)
 	for i := range modelCommits {
 		if c, err := m.fx.Commit(m.fx.t.Context(), "acme", "api", sha(i)); err == nil {
@@ -147,9 +148,9 @@ func (m *radarModel) isContained(a, b string) bool {
 func (m *radarModel) checkPairs(settings policy.RadarSettings) {
 	list, err := m.fx.Commits(
 		m.fx.t.Context(), "acme", "api", store.CommitFilter{Query: store.Query{Limit: 500}, InFlight: true})
-	check(m.fx.t, err)
+	must.OK(m.fx.t, err)
 	pairs, err := m.fx.Overlaps(m.fx.t.Context(), "acme", "api", store.RadarFilter{Query: store.Query{Limit: 500}})
-	check(m.fx.t, err)
+	must.OK(m.fx.t, err)
 	pair := func(a, b string, level radar.Level) string { return fmt.Sprint(min(a, b), max(a, b), level) }
 	var open, want []string
 	for _, p := range pairs.Data {
@@ -215,7 +216,7 @@ func (m *radarModel) checkBlock(settings policy.RadarSettings, c ledger.Commit) 
 	}
 	pairs, err := m.fx.Overlaps(
 		m.fx.t.Context(), "acme", "api", store.RadarFilter{Query: store.Query{Limit: 500}, Commit: c.SHA})
-	check(m.fx.t, err)
+	must.OK(m.fx.t, err)
 	blocked := slices.ContainsFunc(
 		pairs.Data, func(p ledger.RadarPair) bool { return p.Commit.SHA == c.SHA && p.Level >= settings.Block })
 	if last := c.Requirements[len(c.Requirements)-1]; last.Met == blocked {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
@@ -67,7 +68,7 @@ func (s suite) TestPreviewFindsTheOverlapsOfARegistration(t *testing.T) {
 			fx := s.newFixture(t)
 			test.do(fx, fx.signer("cn=ci,ou=build,o=acme"))
 			result, err := fx.PreviewOverlaps(t.Context(), "acme", "api", test.query)
-			check(t, err)
+			must.OK(t, err)
 			if got := describe(result.Overlaps); !slices.Equal(got, test.want) {
 				t.Errorf("overlaps %q, want %q", got, test.want)
 			}
@@ -85,7 +86,7 @@ func (s suite) TestAnOverlapHasItsStartTime(t *testing.T) {
 	fx.clock.advance(time.Hour)
 	again := fx.push(sha(1), "two", edit("cmd/root.go", 11)).Overlaps[0].Since
 	listed, err := fx.Overlaps(t.Context(), "acme", "api", store.RadarFilter{Query: store.Query{Limit: 1}})
-	check(t, err)
+	must.OK(t, err)
 	if first == 0 || again != first || listed.Data[0].Since != first {
 		t.Errorf("first since %s, pushed again since %s, listed since %s", first, again, listed.Data[0].Since)
 	}
@@ -102,10 +103,10 @@ func (s suite) TestIgnoredPathsAreNotListed(t *testing.T) {
 	fx.wantOverlaps("two+one HIGH", "four+two MEDIUM", "four+one MEDIUM", "three+two MEDIUM", "three+one MEDIUM")
 
 	p, err := fx.Policy(t.Context(), "acme", "api", 0)
-	check(t, err)
+	must.OK(t, err)
 	p.Radar.Ignore = []string{"*.sum"}
 	_, err = fx.SetPolicy(t.Context(), "acme", "api", p.Contract, p.Version, "host")
-	check(t, err)
+	must.OK(t, err)
 
 	for _, test := range []struct {
 		name  string
@@ -117,7 +118,7 @@ func (s suite) TestIgnoredPathsAreNotListed(t *testing.T) {
 	} {
 		list, err := fx.Overlaps(
 			t.Context(), "acme", "api", store.RadarFilter{Query: store.Query{Limit: 100}, Level: test.level})
-		check(t, err)
+		must.OK(t, err)
 		if got := describe(list.Data); !slices.Equal(got, test.want) {
 			t.Errorf("%s: %q, want %q", test.name, got, test.want)
 		}
@@ -127,7 +128,7 @@ func (s suite) TestIgnoredPathsAreNotListed(t *testing.T) {
 			}
 		}
 	}
-	check(t, fx.Settle(t.Context()))
+	must.OK(t, fx.Settle(t.Context()))
 	fx.wantOverlaps("three+two MEDIUM", "three+one MEDIUM", "two+one MEDIUM")
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -25,7 +26,7 @@ func (s suite) TestACommitPassesThroughAllStates(t *testing.T) {
 
 	_, _, err := fx.Register(t.Context(), "acme", "api", sha(1), ledger.Registration{Branch: "main", Message: "first",
 		Author: ledger.Author{Name: "Dora"}})
-	check(t, err)
+	must.OK(t, err)
 	fx.wantState(sha(1), ledger.Draft)
 	ci.attest(sha(1), "build:docker", ledger.Pass)
 	fx.wantState(sha(1), ledger.Validating)
@@ -83,8 +84,7 @@ func (s suite) TestADeployBeforePromotableDoesNotCount(t *testing.T) {
 // recorded, even if the evaluation has not reached it.
 func (s suite) TestADeployCountsOnlyIfTheCommitIsPromotableThen(t *testing.T) {
 	contract := func(text string) policy.Contract {
-		c, err := policy.Parse([]byte(text))
-		check(t, err)
+		c := must.Get(policy.Parse([]byte(text)))(t)
 		return c
 	}
 	const deploy = `{"state":"DEPLOYED","predicate":"deploy:*"}`
@@ -121,12 +121,12 @@ func (s suite) TestADeployCountsOnlyIfTheCommitIsPromotableThen(t *testing.T) {
 			fx := s.newFixture(t)
 			ci := fx.signer("cn=ci,ou=build,o=acme")
 			_, err := fx.SetPolicy(t.Context(), "acme", "api", contract(test.before), 0, "host")
-			check(t, err)
-			check(t, fx.Settle(t.Context()))
+			must.OK(t, err)
+			must.OK(t, fx.Settle(t.Context()))
 			ci.attest(sha(1), "test:go", ledger.Pass)
 			if test.after != "" {
 				_, err = fx.SetPolicy(t.Context(), "acme", "api", contract(test.after), 0, "host")
-				check(t, err)
+				must.OK(t, err)
 			}
 			fx.clock.advance(test.wait)
 			ci.attest(sha(1), "deploy:prod", ledger.Pass)
@@ -157,9 +157,9 @@ func (s suite) TestTheAuthorOfACommitCannotChange(t *testing.T) {
 		})
 		return err
 	}
-	check(t, register("Ann", ""))
-	check(t, register("Ann", "ann@acme.example"))
-	check(t, register("", ""))
+	must.OK(t, register("Ann", ""))
+	must.OK(t, register("Ann", "ann@acme.example"))
+	must.OK(t, register("", ""))
 	wantCode(t, register("Bob", "ann@acme.example"), ledger.CodeInvalidField)
 	wantCode(t, register("Ann", "bob@acme.example"), ledger.CodeInvalidField)
 }
@@ -169,14 +169,14 @@ func (s suite) TestTheSameStatementIsRecordedOnce(t *testing.T) {
 	ci := fx.signer("cn=ci,ou=build,o=acme")
 	first, version := ci.sign(sha(1), "test:go", ledger.Pass, "run 1")
 	rec, created, err := fx.Record(t.Context(), "acme", "api", first, version)
-	check(t, err)
+	must.OK(t, err)
 	if !created {
 		t.Fatal("the first record is not new")
 	}
 	events := eventTypes(fx)
 
 	again, created, err := fx.Record(t.Context(), "acme", "api", first, version)
-	check(t, err)
+	must.OK(t, err)
 	if created || again != rec {
 		t.Errorf("the second write returned %+v (new: %t), want the first record %+v", again, created, rec)
 	}
@@ -228,7 +228,7 @@ func (s suite) TestRevokingBetweenVerifyAndRecordIsDetected(t *testing.T) {
 	for _, again := range []string{"", "cn=robot,ou=build,o=acme"} {
 		signed, _ := fx.signer("cn=ci,ou=build,o=acme").sign(sha(1), "test:go", ledger.Pass, "")
 		identities, err := fx.Identities(t.Context(), "acme", store.Query{Limit: 10})
-		check(t, err)
+		must.OK(t, err)
 		i := identities.Data[slices.IndexFunc(identities.Data, func(i identity.Identity) bool { return i.RevokedAt == 0 })]
 
 		verified := 0
@@ -237,12 +237,12 @@ func (s suite) TestRevokingBetweenVerifyAndRecordIsDetected(t *testing.T) {
 			if verified++; verified > 1 {
 				return a, err
 			}
-			check(t, fx.RevokeIdentity(t.Context(), "acme", i.ID))
+			must.OK(t, fx.RevokeIdentity(t.Context(), "acme", i.ID))
 			if again != "" {
 				added, err := identity.NewIdentity{Kind: i.Kind, PEM: i.PEM, DN: again}.Identity()
-				check(t, err)
+				must.OK(t, err)
 				_, err = fx.AddIdentity(t.Context(), "acme", added)
-				check(t, err)
+				must.OK(t, err)
 			}
 			return a, err
 		}
@@ -262,9 +262,9 @@ func (s suite) TestTheEnvelopeIsStoredUnchanged(t *testing.T) {
 	fx := s.newFixture(t)
 	a, version := fx.signer("cn=ci,ou=build,o=acme").sign(sha(1), "test:go", ledger.Pass, "")
 	rec, _, err := fx.Record(t.Context(), "acme", "api", a, version)
-	check(t, err)
+	must.OK(t, err)
 	got, err := fx.Envelope(t.Context(), "acme", "api", rec.ID)
-	check(t, err)
+	must.OK(t, err)
 	if string(got) != string(a.Envelope) {
 		t.Errorf("got %s, want %s", got, a.Envelope)
 	}
@@ -274,17 +274,17 @@ func (s suite) TestEvidenceExpires(t *testing.T) {
 	fx := s.newFixture(t)
 	contract, err := policy.Parse([]byte(`{"requirements":[
 		{"state":"ATTESTED","predicate":"test:*","max_age":"1h"}]}`))
-	check(t, err)
+	must.OK(t, err)
 	_, err = fx.SetPolicy(t.Context(), "acme", "api", contract, 1, "host")
-	check(t, err)
+	must.OK(t, err)
 	rec := fx.signer("cn=ci,ou=build,o=acme").attest(sha(1), "test:go", ledger.Pass)
 	fx.wantState(sha(1), ledger.Promotable)
 
 	fx.clock.advance(time.Hour - time.Millisecond)
-	check(t, fx.Settle(t.Context()))
+	must.OK(t, fx.Settle(t.Context()))
 	fx.wantState(sha(1), ledger.Promotable)
 	fx.clock.advance(time.Millisecond)
-	check(t, fx.Settle(t.Context()))
+	must.OK(t, fx.Settle(t.Context()))
 	fx.wantState(sha(1), ledger.Validating)
 
 	steps := fx.commit(sha(1)).Transitions
@@ -299,9 +299,9 @@ func (s suite) TestARegistrationCanChangeWhichRequirementsApply(t *testing.T) {
 		{"state":"ATTESTED","predicate":"test:go"},
 		{"state":"ATTESTED","predicate":"test:payments","paths":["services/payments/**"]},
 		{"state":"PROMOTABLE","predicate":"review:*","branches":["main"],"exclude_author":true}]}`))
-	check(t, err)
+	must.OK(t, err)
 	_, err = fx.SetPolicy(t.Context(), "acme", "api", contract, 1, "host")
-	check(t, err)
+	must.OK(t, err)
 	fx.signer("cn=ann,ou=dev,o=acme").attest(sha(1), "review:code", ledger.Pass)
 	fx.signer("cn=ci,ou=build,o=acme").attest(sha(1), "test:go", ledger.Pass)
 	fx.wantState(sha(1), ledger.Validating) // no change record: test:payments applies
@@ -309,7 +309,7 @@ func (s suite) TestARegistrationCanChangeWhichRequirementsApply(t *testing.T) {
 	register := func(n ledger.Registration) {
 		t.Helper()
 		_, _, err := fx.Register(t.Context(), "acme", "api", sha(1), n)
-		check(t, err)
+		must.OK(t, err)
 	}
 	register(ledger.Registration{Changes: []radar.Change{{Path: "README.md", Status: "M"}}})
 	fx.wantState(sha(1), ledger.Attested) // the author is unknown
@@ -326,7 +326,7 @@ func (s suite) TestWhoSignedTheCommitCannotReviewIt(t *testing.T) {
 	fx := s.newFixture(t)
 	ci, tom := fx.signer("cn=ci,ou=build,o=acme"), fx.signer("cn=Tom,ou=dev,o=acme")
 	key, err := identity.Fingerprint(tom.key.Public())
-	check(t, err)
+	must.OK(t, err)
 	fx.complete(sha(1), ledger.Registration{Author: ledger.Author{Name: "Sam"}, SigningKey: key})
 
 	ci.attest(sha(1), "test:go", ledger.Pass)
@@ -343,12 +343,12 @@ func eventTypes(fx *fixture) string {
 	f := store.EventFilter{Query: store.Query{Limit: 500}, Types: ledger.DefaultEventTypes()}
 	for {
 		list, err := fx.Events(fx.t.Context(), "acme", f)
-		check(fx.t, err)
+		must.OK(fx.t, err)
 		for _, body := range list.Data {
 			var e struct {
 				Type string `json:"type"`
 			}
-			check(fx.t, json.Unmarshal(body, &e))
+			must.OK(fx.t, json.Unmarshal(body, &e))
 			types = append(types, e.Type)
 		}
 		if f.Cursor = list.NextCursor; f.Cursor == "" {
@@ -380,10 +380,10 @@ func (s suite) TestTheSameStatementWithAnotherKeyIsTheSameAttestation(t *testing
 func (fx *fixture) setContract(document string) {
 	fx.t.Helper()
 	contract, err := policy.Parse([]byte(document))
-	check(fx.t, err)
+	must.OK(fx.t, err)
 	_, err = fx.SetPolicy(fx.t.Context(), "acme", "api", contract, 0, "host")
-	check(fx.t, err)
-	check(fx.t, fx.Settle(fx.t.Context()))
+	must.OK(fx.t, err)
+	must.OK(fx.t, fx.Settle(fx.t.Context()))
 }
 
 // Two identities become one person when a key or a name connects them. They then count
@@ -399,13 +399,13 @@ func (s suite) TestPeopleAreJoined(t *testing.T) {
 
 	// The key of bob is registered with the name of ann, in another case.
 	list, err := fx.Identities(t.Context(), "acme", store.Query{Limit: 10})
-	check(t, err)
+	must.OK(t, err)
 	old := list.Data[1]
-	check(t, fx.RevokeIdentity(t.Context(), "acme", old.ID))
+	must.OK(t, fx.RevokeIdentity(t.Context(), "acme", old.ID))
 	old.DN = "cn=Ann,ou=DEV,o=acme"
 	renamed, err := fx.AddIdentity(t.Context(), "acme", old)
-	check(t, err)
-	check(t, fx.Settle(t.Context()))
+	must.OK(t, err)
+	must.OK(t, fx.Settle(t.Context()))
 
 	fx.wantState(sha(1), ledger.Validating)
 	c := fx.commit(sha(1))
@@ -438,12 +438,12 @@ func (s suite) TestAStatementThatIsOvertakenIsStale(t *testing.T) {
 	}
 
 	now := fx.Now()
-	check(t, record(ledger.Fail, now))
+	must.OK(t, record(ledger.Fail, now))
 	wantCode(t, record(ledger.Pass, now-1), ledger.CodeStaleStatement)
-	check(t, record(ledger.Errored, now-2)) // a worse or equal result is always recorded
+	must.OK(t, record(ledger.Errored, now-2)) // a worse or equal result is always recorded
 	wantCode(t, record(ledger.Pass, now-1), ledger.CodeStaleStatement)
 	fx.wantState(sha(1), ledger.Validating)
-	check(t, record(ledger.Pass, now+1))
+	must.OK(t, record(ledger.Pass, now+1))
 	fx.wantState(sha(1), ledger.Attested)
 }
 
@@ -458,7 +458,7 @@ func (s suite) TestSlotsAndRecordedEvidence(t *testing.T) {
 		a, version := ci.sign(sha(1), "vsa:x", ledger.Pass, fmt.Sprint(slot, fx.clock.ms.Add(1)))
 		a.Slot, a.Result.Status = slot, status
 		rec, _, err := fx.Record(t.Context(), "acme", "api", a, version)
-		check(t, err)
+		must.OK(t, err)
 		return rec
 	}
 
@@ -484,5 +484,5 @@ func (s suite) TestAStatementForAnotherRepoIsRefused(t *testing.T) {
 	wantCode(t, err, ledger.CodeWrongRepo)
 	a.Repo = "acme/API"
 	_, _, err = fx.Record(t.Context(), "acme", "api", a, version)
-	check(t, err)
+	must.OK(t, err)
 }

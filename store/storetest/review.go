@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/ca"
 	"github.com/ledgerd/ledgerd/ledger/member"
@@ -24,7 +25,7 @@ func (s suite) newReviewers(t *testing.T) *reviewers {
 	fx := &reviewers{people: s.newPeople(t)}
 	fx.newCA(false)
 	_, err := fx.add("ann", member.Contributor)
-	check(t, err)
+	must.OK(t, err)
 	fx.ann, _ = fx.signedIn(account("ann"))
 	return fx
 }
@@ -33,7 +34,7 @@ func (s suite) newReviewers(t *testing.T) *reviewers {
 func (fx *reviewers) newCA(replace bool) {
 	fx.t.Helper()
 	root, err := fx.CreateCA(fx.t.Context(), "acme", ca.People, NewRoot(fx.t, ca.People, fx.Now()), replace)
-	check(fx.t, err)
+	must.OK(fx.t, err)
 	fx.root = root.ID
 }
 
@@ -42,7 +43,7 @@ func (fx *reviewers) draft(number byte, token ledger.Token) store.ReviewDraft {
 	fx.t.Helper()
 	fx.turn()
 	d := store.ReviewDraft{Digest: [32]byte{number}, Token: token.ID, Until: fx.Now().Add(10 * time.Minute)}
-	check(fx.t, fx.CreateReviewDraft(fx.t.Context(), "acme", "api", d))
+	must.OK(fx.t, fx.CreateReviewDraft(fx.t.Context(), "acme", "api", d))
 	return d
 }
 
@@ -61,7 +62,7 @@ func (fx *reviewers) certificate(subject string) store.Certificate {
 func (s suite) TestDraftsOfReviewsCountOnce(t *testing.T) {
 	fx := s.newReviewers(t)
 	d := fx.draft(1, fx.ann)
-	check(t, fx.log(d, "ann"))
+	must.OK(t, fx.log(d, "ann"))
 	wantCode(t, fx.log(d, "ann"), ledger.CodeNotFound)
 
 	// So they do for requests at the same time, also to different replicas.
@@ -93,9 +94,9 @@ func (s suite) TestDraftsOfReviewsAreOfOneSignIn(t *testing.T) {
 	fx := s.newReviewers(t)
 	ctx := t.Context()
 	_, err := fx.CreateRepo(ctx, "acme", ledger.NewRepo{Name: "other"}, "host")
-	check(t, err)
+	must.OK(t, err)
 	_, err = fx.add("bob", member.Contributor)
-	check(t, err)
+	must.OK(t, err)
 	bob, _ := fx.signedIn(account("bob"))
 	again, _ := fx.signedIn(account("ann"))
 	d := fx.draft(1, fx.ann)
@@ -123,10 +124,10 @@ func (s suite) TestDraftsOfReviewsAreOfOneSignIn(t *testing.T) {
 	former := fx.certificate("ann")
 	fx.newCA(true)
 	wantCode(t, fx.LogReview(ctx, "acme", "api", d, former), ledger.CodeRevokedIdentity)
-	check(t, fx.RetireCA(ctx, "acme", ca.People))
+	must.OK(t, fx.RetireCA(ctx, "acme", ca.People))
 	wantCode(t, fx.log(d, "ann"), ledger.CodeNotFound)
 	fx.newCA(false)
-	check(t, fx.log(d, "ann")) // what was refused has not used it up
+	must.OK(t, fx.log(d, "ann")) // what was refused has not used it up
 
 	d = fx.draft(3, fx.ann)
 	fx.clock.advance(10 * time.Minute)
@@ -152,7 +153,7 @@ func (s suite) TestDraftsOfReviewsEndWithTheSignIn(t *testing.T) {
 		t.Log(name)
 		fx := s.newReviewers(t)
 		d := fx.draft(1, fx.ann)
-		check(t, end(fx, fx.ann.Member))
+		must.OK(t, end(fx, fx.ann.Member))
 		wantCode(t, fx.log(d, "ann"), ledger.CodeForbidden)
 		d.Digest = [32]byte{2}
 		wantCode(t, fx.CreateReviewDraft(t.Context(), "acme", "api", d), ledger.CodeForbidden)
@@ -161,7 +162,7 @@ func (s suite) TestDraftsOfReviewsEndWithTheSignIn(t *testing.T) {
 	fx := s.newReviewers(t)
 	d := fx.draft(1, fx.ann)
 	_, err := fx.ChangeRepo(t.Context(), "acme", "api", ledger.RepoChange{Archived: new(true)})
-	check(t, err)
+	must.OK(t, err)
 	wantCode(t, fx.log(d, "ann"), ledger.CodeArchived)
 	d.Digest = [32]byte{2}
 	wantCode(t, fx.CreateReviewDraft(t.Context(), "acme", "api", d), ledger.CodeArchived)
@@ -171,7 +172,7 @@ func (s suite) TestDraftsOfReviewsEndWithTheSignIn(t *testing.T) {
 func (s suite) TestDraftsOfReviewsAreBounded(t *testing.T) {
 	fx := s.newReviewers(t)
 	_, err := fx.add("bob", member.Contributor)
-	check(t, err)
+	must.OK(t, err)
 	bob, _ := fx.signedIn(account("bob"))
 	ofBob := fx.draft(100, bob)
 	var drafts []store.ReviewDraft
@@ -181,23 +182,23 @@ func (s suite) TestDraftsOfReviewsAreBounded(t *testing.T) {
 	}
 	for i, want := range map[int]ledger.Code{0: ledger.CodeNotFound, 1: "", 20: ""} {
 		if err := fx.log(drafts[i], "ann"); want == "" {
-			check(t, err)
+			must.OK(t, err)
 		} else {
 			wantCode(t, err, want)
 		}
 	}
-	check(t, fx.log(ofBob, "bob"))
+	must.OK(t, fx.log(ofBob, "bob"))
 
 	fx.clock.advance(10 * time.Minute)
 	last := fx.draft(101, fx.ann)
-	check(t, fx.Prune(t.Context()))
-	check(t, fx.log(last, "ann"))
+	must.OK(t, fx.Prune(t.Context()))
+	must.OK(t, fx.log(last, "ann"))
 }
 
 // Each certificate of a review is in the audit, with the digest of the statement that it is for.
 func (s suite) TestCertificatesOfReviewsAreLogged(t *testing.T) {
 	fx := s.newReviewers(t)
-	check(t, fx.log(fx.draft(7, fx.ann), "ann"))
+	must.OK(t, fx.log(fx.draft(7, fx.ann), "ann"))
 	want := "01, dn: cn=ann,ou=people-dev,o=acme, key: k, not_after: " + fx.Now().Add(10*time.Minute).String() + ", ca: " +
 		fx.root + ", payload_digest: sha256:07" + strings.Repeat("0", 62)
 	if got := fx.certificates(); len(got) != 1 || !strings.HasSuffix(got[0], want) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/store"
@@ -17,7 +18,7 @@ func (fx *fixture) deployment(sha string, change func(*attestation.ResultPredica
 	p := attestation.ResultPredicate{Predicate: "deploy:prod", Result: ledger.Result{Status: ledger.Pass}}
 	change(&p)
 	payload, err := attestation.NewStatement("acme/api", sha, p)
-	check(fx.t, err)
+	must.OK(fx.t, err)
 	return payload
 }
 
@@ -36,7 +37,7 @@ func (fx *fixture) rollback(sha, to string) []byte {
 	fx.t.Helper()
 	payload, err := attestation.NewRollbackStatement(sha, attestation.Rollback{Repo: "acme/api", Environment: "prod",
 		Reason: "it leaks", To: attestation.RunningCommit{SHA: to}, IssuedOn: fx.Now()})
-	check(fx.t, err)
+	must.OK(fx.t, err)
 	return payload
 }
 
@@ -44,7 +45,7 @@ func (fx *fixture) rollback(sha, to string) []byte {
 func (s *signer) sends(payload []byte, notice string) ledger.AttestationRecord {
 	s.fx.t.Helper()
 	rec, created, err := s.send(payload)
-	check(s.fx.t, err)
+	must.OK(s.fx.t, err)
 	if !created || !strings.HasPrefix(rec.Notice, notice) || (notice == "") != (rec.Notice == "") {
 		s.fx.t.Errorf("created %t, with the notice %q, want one that begins with %q", created, rec.Notice, notice)
 	}
@@ -142,7 +143,7 @@ func (s suite) TestExceptionOpensTheGateOfARollback(t *testing.T) {
 	excuse := func(n int) {
 		payload, err := attestation.NewExceptionStatement(sha(n), attestation.Exception{Repo: "acme/api",
 			Requirement: "rollback:prod", Reason: "the leak is small", Until: fx.Now().Add(time.Minute)})
-		check(t, err)
+		must.OK(t, err)
 		ann.sends(payload, "")
 	}
 	excuse(0)

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 )
@@ -42,7 +43,7 @@ func (s suite) TestTwoDeployersAtOnce(t *testing.T) {
 			a, keyring := who.verify(statement)
 			group.Go(func() {
 				_, _, err := fx.Record(t.Context(), "acme", "api", a, keyring)
-				check(t, err)
+				must.OK(t, err)
 			})
 		}
 		group.Wait()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store"
 )
@@ -24,7 +25,7 @@ func (s suite) TestFewRoundTrips(t *testing.T) {
 	}
 	hash := [32]byte{1}
 	_, err := fx.CreateToken(t.Context(), "acme", ledger.NewToken{Name: "ci", Scope: ledger.Write}, hash)
-	check(t, err)
+	must.OK(t, err)
 
 	for _, tt := range []struct {
 		what string
@@ -61,7 +62,7 @@ func (fx *fixture) tripsOf(do func() error) uint64 {
 	for range 5 {
 		own := fx.tripsOfStats()
 		before := fx.stats().Engine.RoundTrips
-		check(fx.t, do())
+		must.OK(fx.t, do())
 		fewest = min(fewest, fx.stats().Engine.RoundTrips-before-own)
 	}
 	return fewest
@@ -77,6 +78,6 @@ func (fx *fixture) tripsOfStats() uint64 {
 func (fx *fixture) stats() store.Stats {
 	fx.t.Helper()
 	s, err := fx.Stats(fx.t.Context())
-	check(fx.t, err)
+	must.OK(fx.t, err)
 	return s
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -13,34 +14,34 @@ func (s suite) TestSessions(t *testing.T) {
 	ctx := t.Context()
 	token, err := fx.CreateToken(
 		ctx, "acme", ledger.NewToken{Name: "me", Scope: ledger.Read, ExpiresAt: fx.Now().Add(time.Hour)}, [32]byte{1})
-	check(t, err)
+	must.OK(t, err)
 	expires := fx.Now().Add(12 * time.Hour)
 	short, long := [32]byte{2}, [32]byte{3}
-	check(t, fx.CreateSession(ctx, token.ID, short, fx.Now().Add(time.Minute)))
-	check(t, fx.CreateSession(ctx, token.ID, long, expires))
+	must.OK(t, fx.CreateSession(ctx, token.ID, short, fx.Now().Add(time.Minute)))
+	must.OK(t, fx.CreateSession(ctx, token.ID, long, expires))
 	wantCode(t, fx.CreateSession(ctx, "tok_none", [32]byte{4}, expires), ledger.CodeNotFound)
 
 	got, ends, err := fx.SessionToken(ctx, long)
-	check(t, err)
+	must.OK(t, err)
 	if !reflect.DeepEqual(got, token) || ends != expires {
 		t.Errorf("the session has token %+v until %s, want %+v until %s", got, ends, token, expires)
 	}
-	check(t, fx.RevokeToken(ctx, "acme", token.ID))
+	must.OK(t, fx.RevokeToken(ctx, "acme", token.ID))
 	if got, _, err := fx.SessionToken(ctx, long); err != nil || got.RevokedAt == 0 {
 		t.Errorf("the revoked token is %+v, %v", got, err)
 	}
 
 	// Prune deletes only expired sessions.
 	fx.clock.advance(time.Minute)
-	check(t, fx.Prune(ctx))
+	must.OK(t, fx.Prune(ctx))
 	_, _, err = fx.SessionToken(ctx, short)
 	wantCode(t, err, ledger.CodeNotFound)
 	if _, _, err := fx.SessionToken(ctx, long); err != nil {
 		t.Errorf("the unexpired session: %v", err)
 	}
 
-	check(t, fx.DeleteSession(ctx, long))
-	check(t, fx.DeleteSession(ctx, long))
+	must.OK(t, fx.DeleteSession(ctx, long))
+	must.OK(t, fx.DeleteSession(ctx, long))
 	_, _, err = fx.SessionToken(ctx, long)
 	wantCode(t, err, ledger.CodeNotFound)
 }
@@ -50,14 +51,14 @@ func (s suite) TestSessionLimitOfAToken(t *testing.T) {
 	fx := s.newFixture(t)
 	ctx := t.Context()
 	often, err := fx.CreateToken(ctx, "acme", ledger.NewToken{Name: "often", Scope: ledger.Read}, [32]byte{1})
-	check(t, err)
+	must.OK(t, err)
 	other, err := fx.CreateToken(ctx, "acme", ledger.NewToken{Name: "other", Scope: ledger.Read}, [32]byte{2})
-	check(t, err)
+	must.OK(t, err)
 	expires := fx.Now().Add(12 * time.Hour)
-	check(t, fx.CreateSession(ctx, other.ID, [32]byte{0, 1}, expires))
+	must.OK(t, fx.CreateSession(ctx, other.ID, [32]byte{0, 1}, expires))
 	for n := range 60 {
 		fx.clock.advance(time.Second)
-		check(t, fx.CreateSession(ctx, often.ID, [32]byte{byte(60 - n)}, expires))
+		must.OK(t, fx.CreateSession(ctx, often.ID, [32]byte{byte(60 - n)}, expires))
 	}
 	for n := range 60 {
 		if _, _, err := fx.SessionToken(ctx, [32]byte{byte(60 - n)}); (err == nil) != (n >= 10) {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/member"
 	"github.com/ledgerd/ledgerd/store"
@@ -20,20 +21,20 @@ func (s suite) TestSignIns(t *testing.T) {
 	token, session := fx.signedIn(a)
 	fx.turn()
 	got, ends, err := fx.SessionToken(ctx, session)
-	check(t, err)
+	must.OK(t, err)
 	if !got.IsSignIn || got.DN != "cn=ann,ou=people-dev,o=acme" || got.Scope != ledger.Maintain || got.Name != got.DN ||
 		got.AuthTime != a.AuthTime || got.ExpiresAt != fx.Now().Add(time.Hour) || ends != got.ExpiresAt ||
 		got.CreatedBy != "" || got.ID != token.ID {
 		t.Errorf("the token is %+v until %s", got, ends)
 	}
 	m, err := fx.Member(ctx, "acme", got.Member)
-	check(t, err)
+	must.OK(t, err)
 	if m.Name != a.Name || m.Email != a.Email || !m.ByRule || m.SignedInAt != fx.Now() || m.Role != member.Maintainer {
 		t.Errorf("the member is %+v", m)
 	}
 
 	tokens, err := fx.Tokens(ctx, "acme", store.Query{Limit: 10})
-	check(t, err)
+	must.OK(t, err)
 	if len(tokens.Data) != 0 {
 		t.Errorf("the list of tokens has %+v", tokens.Data)
 	}
@@ -55,7 +56,7 @@ func (s suite) TestSignInsAreListedAndEnded(t *testing.T) {
 		t.Helper()
 		fx.turn()
 		list, err := fx.SignIns(ctx, "acme", owner, store.Query{Limit: 10})
-		check(t, err)
+		must.OK(t, err)
 		var got []string
 		for _, token := range list.Data {
 			got = append(got, token.ID)
@@ -72,13 +73,13 @@ func (s suite) TestSignInsAreListedAndEnded(t *testing.T) {
 	wantCode(t, fx.EndSignIn(ctx, "acme", "", "tok_none"), ledger.CodeNotFound)
 	plain := fx.createToken(ledger.Token{Name: "host"}, ledger.NewToken{Name: "ci", Scope: ledger.Read}, 1)
 	wantCode(t, fx.EndSignIn(ctx, "acme", "", plain.ID), ledger.CodeNotFound)
-	check(t, fx.EndSignIn(ctx, "acme", first.Member, first.ID))
-	check(t, fx.EndSignIn(ctx, "acme", first.Member, first.ID))
+	must.OK(t, fx.EndSignIn(ctx, "acme", first.Member, first.ID))
+	must.OK(t, fx.EndSignIn(ctx, "acme", first.Member, first.ID))
 	if fx.isCurrent(session) {
 		t.Error("the session of a sign-in that ended is current")
 	}
 	want("", second.ID, other.ID)
-	check(t, fx.EndSignIn(ctx, "acme", "", other.ID))
+	must.OK(t, fx.EndSignIn(ctx, "acme", "", other.ID))
 	want(other.Member)
 	fx.clock.advance(time.Hour)
 	want("")
@@ -92,7 +93,7 @@ func (s suite) TestStatesOfSignInsCountOnce(t *testing.T) {
 	fx.rule("dev", member.Reader)
 	state, expires := [32]byte{1}, fx.Now().Add(time.Hour)
 	_, err := fx.SignInMember(t.Context(), "acme", account("ann", "dev"), state, [32]byte{2}, expires)
-	check(t, err)
+	must.OK(t, err)
 	fx.turn()
 	_, err = fx.SignInMember(t.Context(), "acme", account("bob", "dev"), state, [32]byte{3}, expires)
 	wantCode(t, err, ledger.CodeUnauthenticated)
@@ -102,9 +103,9 @@ func (s suite) TestStatesOfSignInsCountOnce(t *testing.T) {
 func (s suite) TestSignInsDoNotRevealWhichOrgsExist(t *testing.T) {
 	fx := s.newPeople(t)
 	ann, err := fx.add("ann", member.Reader)
-	check(t, err)
+	must.OK(t, err)
 	_, err = fx.ChangeMember(t.Context(), "acme", ann.ID, member.Change{Removed: new(true)})
-	check(t, err)
+	must.OK(t, err)
 	fx.rule("dev", member.Reader)
 
 	for n, test := range []struct {
@@ -134,7 +135,7 @@ func (s suite) TestRulesDecideAtEachSignIn(t *testing.T) {
 	if token.Scope != ledger.Admin {
 		t.Errorf("by two rules: %+v", token)
 	}
-	check(t, fx.RemoveMemberRule(ctx, "acme", ops.ID))
+	must.OK(t, fx.RemoveMemberRule(ctx, "acme", ops.ID))
 	if !fx.isCurrent(session) {
 		t.Error("the sign-in ended with the rule")
 	}
@@ -149,7 +150,7 @@ func (s suite) TestRulesDecideAtEachSignIn(t *testing.T) {
 	_, _, err := fx.signIn(account("ann"))
 	wantCode(t, err, ledger.CodeForbidden)
 	m, err := fx.Member(ctx, "acme", token.Member)
-	check(t, err)
+	must.OK(t, err)
 	if m.RemovedAt == 0 || m.Role != member.Contributor || !m.ByRule || fx.isCurrent(session) {
 		t.Errorf("without a rule: %+v", m)
 	}
@@ -165,7 +166,7 @@ func (s suite) TestRulesGiveNoDNThatIsTaken(t *testing.T) {
 	fx.rule("dev", member.Reader)
 	fx.signer("cn=Rita,ou=people-dev,o=acme")
 	_, err := fx.add("bob", member.Reader)
-	check(t, err)
+	must.OK(t, err)
 	for _, login := range []string{"rita", "BOB"} {
 		a := account("another "+login, "dev")
 		a.Claims["login"] = []string{login}
@@ -173,13 +174,13 @@ func (s suite) TestRulesGiveNoDNThatIsTaken(t *testing.T) {
 		wantCode(t, err, ledger.CodeAlreadyExists)
 	}
 	list, err := fx.Identities(ctx, "acme", store.Query{Limit: 10})
-	check(t, err)
-	check(t, fx.RevokeIdentity(ctx, "acme", list.Data[0].ID))
+	must.OK(t, err)
+	must.OK(t, fx.RevokeIdentity(ctx, "acme", list.Data[0].ID))
 	_, _, err = fx.signIn(account("rita", "dev"))
 	wantCode(t, err, ledger.CodeAlreadyExists)
 
 	_, err = fx.add("rita", member.Reader) // an admin may
-	check(t, err)
+	must.OK(t, err)
 	if token, _ := fx.signedIn(account("rita", "dev")); token.DN != "cn=rita,ou=people-dev,o=acme" {
 		t.Errorf("signed in: %+v", token)
 	}
@@ -239,12 +240,12 @@ func (s suite) TestSignInsArePruned(t *testing.T) {
 	}
 
 	fx.clock.advance(2*time.Hour - time.Millisecond)
-	check(t, fx.Prune(ctx))
+	must.OK(t, fx.Prune(ctx))
 	if !exists() {
 		t.Error("it was deleted less than an hour after it expired")
 	}
 	fx.clock.advance(time.Millisecond)
-	check(t, fx.Prune(ctx))
+	must.OK(t, fx.Prune(ctx))
 	if exists() {
 		t.Error("it was not deleted an hour after it expired")
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attention"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
@@ -50,7 +51,7 @@ func (l *live) deploy(n int) {
 // events of standings.
 func (l *live) want(n int, reason string, events ...string) {
 	l.t.Helper()
-	check(l.t, l.Settle(l.t.Context()))
+	must.OK(l.t, l.Settle(l.t.Context()))
 	var got []string
 	all := eventsOf[ledger.StandingEvent](l.fixture)
 	for _, e := range all[l.seen:] {
@@ -65,14 +66,14 @@ func (l *live) want(n int, reason string, events ...string) {
 
 	list, err := l.Attention(l.t.Context(), "acme", store.AttentionFilter{
 		Query: store.Query{Limit: 10}, Kind: attention.Lapsed})
-	check(l.t, err)
+	must.OK(l.t, err)
 	reasons := []string{}
 	for _, i := range list.Data {
 		reasons = append(reasons, i.Commit[39:]+" "+i.Reason)
 	}
 	page, err := l.Commits(l.t.Context(), "acme", "api", store.CommitFilter{
 		Query: store.Query{Limit: 10}, State: new(ledger.Deployed), Standing: true})
-	check(l.t, err)
+	must.OK(l.t, err)
 	for _, c := range page.Data {
 		if (len(c.Missing) > 0) != (reason != "" && c.SHA == commitOf(n)) {
 			l.t.Errorf("the list of commits says that %s misses %v", c.SHA, c.Missing)
@@ -141,7 +142,7 @@ func (l *live) expiring() (list []string) {
 	l.t.Helper()
 	page, err := l.Attention(l.t.Context(), "acme", store.AttentionFilter{
 		Query: store.Query{Limit: 10}, Kind: attention.Expiring})
-	check(l.t, err)
+	must.OK(l.t, err)
 	for _, i := range page.Data {
 		list = append(list, i.Commit[39:]+" "+i.Reason)
 	}
@@ -201,7 +202,7 @@ func (s suite) TestWhatWasReplacedDoesNotLapse(t *testing.T) {
 	l.cd.sends(l.rollback(commitOf(3), commitOf(2)), "")
 	l.want(2, reason, "2 PROMOTABLE VALIDATING attestation")
 	list, err := l.Attention(t.Context(), "acme", store.AttentionFilter{Query: store.Query{Limit: 1}})
-	check(t, err)
+	must.OK(t, err)
 	if at := list.Data[0].At; at != l.Now() {
 		t.Errorf("it has lapsed since %s, want %s, when it was resumed", at, l.Now())
 	}
@@ -226,7 +227,7 @@ func (s suite) TestStandingOfAMergedCommit(t *testing.T) {
 	payload, err := attestation.NewMergeStatement(commitOf(9), attestation.Merge{Repo: "acme/api",
 		Kind: attestation.Squashed, Source: attestation.MergedCommit{SHA: commitOf(1)},
 		Parent: attestation.MergedCommit{SHA: commitOf(2)}, Tree: commitOf(8)})
-	check(t, err)
+	must.OK(t, err)
 	l.ci.sends(payload, "")
 	if got := l.expiring(); !slices.Equal(got, []string{"2 evidence for PROMOTABLE expires"}) {
 		t.Errorf("%q expire", got)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/radar"
@@ -23,7 +24,7 @@ func root(line int) radar.Change { return edit("cmd/root.go", line) }
 func (fx *fixture) complete(sha string, n ledger.Registration) {
 	fx.t.Helper()
 	_, _, err := fx.Register(fx.t.Context(), "acme", "api", sha, n)
-	check(fx.t, err)
+	must.OK(fx.t, err)
 }
 
 // newBlocked returns a fixture where the commit of branch two has the evidence for
@@ -43,13 +44,13 @@ func (s suite) newBlocked(t *testing.T) (*fixture, *signer) {
 func (fx *fixture) wantCounts() {
 	fx.t.Helper()
 	list, err := fx.Commits(fx.t.Context(), "acme", "api", store.CommitFilter{Query: store.Query{Limit: 500}})
-	check(fx.t, err)
+	must.OK(fx.t, err)
 	want := make(map[ledger.State]int64)
 	for _, c := range list.Data {
 		want[c.State]++
 	}
 	repo, err := fx.Repo(fx.t.Context(), "acme", "api")
-	check(fx.t, err)
+	must.OK(fx.t, err)
 	for _, state := range ledger.States() {
 		if repo.Commits[state] != want[state] {
 			fx.t.Errorf("the repo counts %d commits in %s, want %d", repo.Commits[state], state, want[state])
@@ -62,7 +63,7 @@ func (fx *fixture) inFlight() []string {
 	fx.t.Helper()
 	list, err := fx.Commits(
 		fx.t.Context(), "acme", "api", store.CommitFilter{Query: store.Query{Limit: 500}, InFlight: true})
-	check(fx.t, err)
+	must.OK(fx.t, err)
 	branches := []string{}
 	for _, c := range list.Data {
 		branches = append(branches, fmt.Sprintf("%s %s", c.Branch, c.SHA[38:]))
@@ -178,7 +179,7 @@ func (s suite) TestACommitOutOfFlightIsNotBlocked(t *testing.T) {
 			fx.pushAs(sha(2), ledger.Registration{Branch: "three", Contained: []string{sha(1)},
 				Changes: []radar.Change{root(300)}})
 		}},
-		{"withdrawn", func(fx *fixture) { check(fx.t, fx.Withdraw(fx.t.Context(), "acme", "api", sha(1))) }},
+		{"withdrawn", func(fx *fixture) { must.OK(fx.t, fx.Withdraw(fx.t.Context(), "acme", "api", sha(1))) }},
 	}
 
 	for _, test := range tests {
@@ -206,7 +207,7 @@ func (s suite) TestALatePushDoesNotReplaceTheTip(t *testing.T) {
 		}, []string{"one 02"}},
 		{"withdrawn and completed without a branch", func(fx *fixture) {
 			fx.pushAs(sha(0), older)
-			check(fx.t, fx.Withdraw(fx.t.Context(), "acme", "api", sha(0)))
+			must.OK(fx.t, fx.Withdraw(fx.t.Context(), "acme", "api", sha(0)))
 			fx.complete(sha(0), ledger.Registration{Message: "more"})
 		}, nil},
 		{"the parent of the tip, pushed again", func(fx *fixture) {
@@ -363,12 +364,12 @@ func (s suite) TestChangesOfADeployedCommitCount(t *testing.T) {
 	fx.wantState(sha(1), ledger.Attested)
 
 	fx.complete(sha(0), ledger.Registration{Changes: []radar.Change{root(500)}})
-	check(t, fx.Settle(t.Context()))
+	must.OK(t, fx.Settle(t.Context()))
 	fx.wantOverlaps("two+one MEDIUM")
 	fx.wantState(sha(1), ledger.Promotable)
 
 	fx.push(sha(0), "one", root(12)) // by a CI job, with its branch
-	check(t, fx.Settle(t.Context()))
+	must.OK(t, fx.Settle(t.Context()))
 	fx.wantOverlaps("two+one HIGH")
 	fx.wantState(sha(1), ledger.Attested)
 	list := fx.commit(sha(1)).Transitions
@@ -379,7 +380,7 @@ func (s suite) TestChangesOfADeployedCommitCount(t *testing.T) {
 	}
 
 	fx.complete(sha(0), ledger.Registration{Changes: []radar.Change{edit("main.go", 1)}})
-	check(t, fx.Settle(t.Context()))
+	must.OK(t, fx.Settle(t.Context()))
 	fx.wantOverlaps()
 	fx.wantCounts()
 }

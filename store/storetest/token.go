@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/member"
 	"github.com/ledgerd/ledgerd/store"
@@ -15,9 +16,9 @@ func (s suite) TestTokensEndWithTheRoleOfTheirMember(t *testing.T) {
 	fx := s.newPeople(t)
 	ctx := t.Context()
 	ann, err := fx.add("ann", member.Admin)
-	check(t, err)
+	must.OK(t, err)
 	bob, err := fx.add("bob", member.Admin)
-	check(t, err)
+	must.OK(t, err)
 	ofAnn, session := fx.signedIn(account("ann"))
 	ofBob, other := fx.signedIn(account("bob"))
 	fx.createToken(ofAnn, ledger.NewToken{Name: "high", Scope: ledger.Admin}, 1)
@@ -39,13 +40,13 @@ func (s suite) TestTokensEndWithTheRoleOfTheirMember(t *testing.T) {
 
 	want("before", true, true, true, true, true, true, true)
 	changed, err := fx.ChangeMember(ctx, "acme", ann.ID, member.Change{Role: new(member.Contributor)})
-	check(t, err)
+	must.OK(t, err)
 	if changed.Role != member.Contributor || changed.RemovedAt != 0 {
 		t.Errorf("changed: %+v", changed)
 	}
 	want("with a lower role", false, false, true, true, true, true, true)
 	changed, err = fx.ChangeMember(ctx, "acme", ann.ID, member.Change{Removed: new(true)})
-	check(t, err)
+	must.OK(t, err)
 	if changed.RemovedAt != fx.Now() || changed.Role != member.Contributor {
 		t.Errorf("removed: %+v", changed)
 	}
@@ -54,7 +55,7 @@ func (s suite) TestTokensEndWithTheRoleOfTheirMember(t *testing.T) {
 	wantCode(t, err, ledger.CodeForbidden)
 
 	_, err = fx.ChangeMember(ctx, "acme", ann.ID, member.Change{Removed: new(false)})
-	check(t, err)
+	must.OK(t, err)
 	want("restored", false, false, false, false, true, true, true)
 	if again, _ := fx.signedIn(account("ann")); again.Scope != ledger.Write || again.Member != ann.ID {
 		t.Errorf("signed in again: %+v", again)
@@ -69,14 +70,14 @@ func (s suite) TestTokensEndWithTheRoleOfTheirMember(t *testing.T) {
 func (s suite) TestRevokedTokensCreateNoTokens(t *testing.T) {
 	fx := s.newPeople(t)
 	ann, err := fx.add("ann", member.Admin)
-	check(t, err)
+	must.OK(t, err)
 	signedIn, _ := fx.signedIn(account("ann"))
 	own := fx.createToken(signedIn, ledger.NewToken{Name: "own", Scope: ledger.Admin}, 1)
 	other := fx.createToken(ledger.Token{Name: "host"}, ledger.NewToken{Name: "other", Scope: ledger.Admin}, 2)
 	lower := member.Maintainer
 	_, err = fx.ChangeMember(t.Context(), "acme", ann.ID, member.Change{Role: &lower})
-	check(t, err)
-	check(t, fx.RevokeToken(t.Context(), "acme", other.ID))
+	must.OK(t, err)
+	must.OK(t, fx.RevokeToken(t.Context(), "acme", other.ID))
 
 	for n, by := range []ledger.Token{signedIn, own, other} {
 		fx.turn()
@@ -91,7 +92,7 @@ func (s suite) TestTokensOfRepos(t *testing.T) {
 	fx := s.newPeople(t)
 	ctx := t.Context()
 	_, err := fx.CreateRepo(ctx, "acme", ledger.NewRepo{Name: "web"}, "host")
-	check(t, err)
+	must.OK(t, err)
 	by := ledger.Token{Name: "host"}
 	limited := fx.createToken(by, ledger.NewToken{Name: "x", Scope: ledger.Write, Repos: []string{"web", "api", "WEB"}}, 1)
 	free := fx.createToken(by, ledger.NewToken{Name: "y", Scope: ledger.Write}, 2)
@@ -104,10 +105,10 @@ func (s suite) TestTokensOfRepos(t *testing.T) {
 
 	name := "renamed"
 	_, err = fx.ChangeRepo(ctx, "acme", "web", ledger.RepoChange{Name: &name})
-	check(t, err)
+	must.OK(t, err)
 	fx.turn()
 	got, err := fx.TokenByHash(ctx, [32]byte{1})
-	check(t, err)
+	must.OK(t, err)
 	if !slices.Equal(got.Repos, []string{"api", "renamed"}) || !got.IsLimited {
 		t.Errorf("after a repo was renamed, the token is %+v", got)
 	}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -17,11 +18,11 @@ func BenchmarkTokenByHash(b *testing.B, newDatabase New) {
 	for i := range hashes {
 		hashes[i] = sha256.Sum256([]byte(strconv.Itoa(i)))
 		_, err := fx.CreateToken(b.Context(), "acme", ledger.NewToken{Name: "ci", Scope: ledger.Read}, hashes[i])
-		check(b, err)
+		must.OK(b, err)
 	}
 	lookUp := func(b *testing.B, i int) {
 		_, err := fx.TokenByHash(b.Context(), hashes[i%tokens])
-		check(b, err)
+		must.OK(b, err)
 	}
 
 	b.Run("one after the other", func(b *testing.B) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/sigstoretest"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
@@ -23,9 +24,9 @@ func (s suite) TestTrustedRootsHaveVersions(t *testing.T) {
 	var want []identity.TrustedRoot
 	for i, document := range [][]byte{public, mock, nil, public} {
 		_, before, err := fx.Keyring(ctx, "acme")
-		check(t, err)
+		must.OK(t, err)
 		r, err := fx.setTrustedRoot("public-good", document)
-		check(t, err)
+		must.OK(t, err)
 		if r.Version != i+1 || r.Removed != (document == nil) || r.CreatedAt == 0 || r.Event == "" {
 			t.Errorf("set as version %d: %+v", i+1, r)
 		}
@@ -33,7 +34,7 @@ func (s suite) TestTrustedRootsHaveVersions(t *testing.T) {
 			t.Errorf("version %d: the keyring still has version %d, %v", i+1, after, err)
 		}
 		got, err := fx.TrustedRoot(ctx, "acme", "public-good", i+1)
-		if check(t, err); got != r {
+		if must.OK(t, err); got != r {
 			t.Errorf("stored %+v, want %+v", got, r)
 		}
 		r.Document = ""
@@ -41,7 +42,7 @@ func (s suite) TestTrustedRootsHaveVersions(t *testing.T) {
 	}
 
 	_, before, err := fx.Keyring(ctx, "acme")
-	check(t, err)
+	must.OK(t, err)
 	if again, err := fx.setTrustedRoot("public-good", public); err != nil || again.Version != 4 {
 		t.Errorf("set again as version %d, %v; want 4", again.Version, err)
 	}
@@ -49,7 +50,7 @@ func (s suite) TestTrustedRootsHaveVersions(t *testing.T) {
 		t.Errorf("version %d, %v; want %d", after, err, before)
 	}
 	list, err := fx.TrustedRoots(ctx, "acme", store.Query{Limit: 10})
-	if check(t, err); fmt.Sprint(list.Data) != fmt.Sprint(want) {
+	if must.OK(t, err); fmt.Sprint(list.Data) != fmt.Sprint(want) {
 		t.Errorf("listed %+v, want %+v", list.Data, want)
 	}
 
@@ -72,15 +73,15 @@ func (s suite) TestKeylessEntriesAreStored(t *testing.T) {
 	}
 	n, err := identity.NewIdentity{Kind: identity.SigstoreIdentity, DN: "cn=release,ou=build,o=acme", Sigstore: &entry,
 		May: identity.Predicates{"build:*"}}.Identity()
-	check(t, err)
+	must.OK(t, err)
 	_, err = fx.AddIdentity(ctx, "acme", n)
 	wantCode(t, err, ledger.CodeInvalidField) // there is no such trusted root
 	_, err = fx.setTrustedRoot("public-good", sigstoretest.File(t, sigstoretest.OtherRoot))
-	check(t, err)
+	must.OK(t, err)
 	added, err := fx.AddIdentity(ctx, "acme", n)
-	check(t, err)
+	must.OK(t, err)
 	got, err := fx.Identity(ctx, "acme", added.ID)
-	if check(t, err); got.Sigstore == nil || *got.Sigstore != entry || got.Fingerprint != n.Fingerprint {
+	if must.OK(t, err); got.Sigstore == nil || *got.Sigstore != entry || got.Fingerprint != n.Fingerprint {
 		t.Errorf("stored %+v with entry %+v, want %+v", got, got.Sigstore, entry)
 	}
 	_, err = fx.AddIdentity(ctx, "acme", n)
@@ -88,14 +89,14 @@ func (s suite) TestKeylessEntriesAreStored(t *testing.T) {
 
 	verify := func() error {
 		keyring, _, err := fx.Keyring(ctx, "acme")
-		check(t, err)
+		must.OK(t, err)
 		_, err = attestation.Verify(sigstoretest.File(t, sigstoretest.Bundle), keyring, fx.Now())
 		return err
 	}
 	wantCode(t, verify(), ledger.CodeUntrustedIdentity)
 	_, err = fx.setTrustedRoot("public-good", sigstoretest.File(t, sigstoretest.PublicGood))
-	check(t, err)
-	check(t, verify())
-	check(t, fx.DistrustIdentity(ctx, "acme", added.ID, 1))
+	must.OK(t, err)
+	must.OK(t, verify())
+	must.OK(t, fx.DistrustIdentity(ctx, "acme", added.ID, 1))
 	wantCode(t, verify(), ledger.CodeRevokedIdentity)
 }

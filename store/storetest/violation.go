@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store"
@@ -16,10 +17,10 @@ func (s suite) deployable(t *testing.T) (fx *fixture, cd, mallory *signer) {
 	fx = s.newFixture(t)
 	contract, err := policy.Parse([]byte(
 		`{"requirements":[{"state":"DEPLOYED","predicate":"deploy:*","signers":["cn=cd"]}]}`))
-	check(t, err)
+	must.OK(t, err)
 	_, err = fx.SetPolicy(t.Context(), "acme", "api", contract, 0, "host")
-	check(t, err)
-	check(t, fx.Settle(t.Context()))
+	must.OK(t, err)
+	must.OK(t, fx.Settle(t.Context()))
 	return fx, fx.signer("cn=cd,ou=x,o=acme"), fx.signer("cn=mallory,ou=x,o=acme")
 }
 
@@ -33,16 +34,16 @@ func (fx *fixture) wantViolations(open, closed int) {
 		ledger.ViolationOpen: open, ledger.ViolationClosed: closed, "": open + closed,
 	} {
 		list, err := fx.Violations(ctx, "acme", store.ViolationFilter{Query: q, Repo: "api", Status: status})
-		check(fx.t, err)
+		must.OK(fx.t, err)
 		if len(list.Data) != want {
 			fx.t.Errorf("%d violations with status %q, want %d", len(list.Data), status, want)
 		}
 	}
 
 	repo, err := fx.Repo(ctx, "acme", "api")
-	check(fx.t, err)
+	must.OK(fx.t, err)
 	counts, err := fx.ViolationCounts(ctx)
-	check(fx.t, err)
+	must.OK(fx.t, err)
 	all := store.OrgViolations{Org: "acme", Opened: int64(open + closed), Open: int64(open)}
 	if repo.OpenViolations != int64(open) || !slices.Equal(counts, []store.OrgViolations{all}) {
 		fx.t.Errorf("counted %d in the repo and %+v, want %d open of %d", repo.OpenViolations, counts, open, open+closed)
@@ -83,15 +84,15 @@ func (s suite) TestManyViolationsAreClosed(t *testing.T) {
 	mallory.attest(sha(0), "deploy:prod", ledger.Pass)
 	fx.wantViolations(many-atOnce+2, atOnce)
 
-	check(t, fx.Close())
+	must.OK(t, fx.Close())
 	fx.open(store.Options{})
-	check(t, fx.Settle(t.Context()))
+	must.OK(t, fx.Settle(t.Context()))
 	fx.wantViolations(2, many)
-	check(t, fx.Settle(t.Context()))
+	must.OK(t, fx.Settle(t.Context()))
 	fx.wantViolations(2, many)
 	list, err := fx.Violations(t.Context(), "acme",
 		store.ViolationFilter{Query: store.Query{Limit: 500}, Status: ledger.ViolationClosed})
-	check(t, err)
+	must.OK(t, err)
 	for _, v := range list.Data {
 		if *v.ClosedBy != (ledger.Closing{Type: ledger.ClosedByDeployment, ID: closing.ID}) ||
 			v.ClosedAt != closing.RecordedAt {

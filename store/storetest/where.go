@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/policy"
@@ -19,14 +20,14 @@ func whereContract(t testing.TB, expression string) policy.Contract {
 	t.Helper()
 	c, err := policy.Parse(fmt.Appendf(nil, `{"requirements":[{"state":"ATTESTED","predicate":"test:*","where":%q},
 		{"state":"PROMOTABLE","predicate":"review:*"}]}`, expression))
-	check(t, err)
+	must.OK(t, err)
 	return c
 }
 
 func (fx *fixture) setPolicy(c policy.Contract) {
 	fx.t.Helper()
 	_, err := fx.SetPolicy(fx.t.Context(), "acme", "api", c, 0, "host")
-	check(fx.t, err)
+	must.OK(fx.t, err)
 }
 
 // attestNoted records a pass of test:go with an annotation.
@@ -35,7 +36,7 @@ func (s *signer) attestNoted(sha, note string) {
 	s.fx.clock.ms.Add(1)
 	a, version := s.sign(sha, "test:go", ledger.Pass, note)
 	_, _, err := s.fx.Record(s.fx.t.Context(), "acme", "api", a, version)
-	check(s.fx.t, err)
+	must.OK(s.fx.t, err)
 }
 
 // reasonOf returns why the first requirement of a commit is met or not.
@@ -67,7 +68,7 @@ func (s suite) TestWhereIsEvaluatedAtReceipt(t *testing.T) {
 	}
 
 	// The verdicts are of the statement, not of the process.
-	check(t, fx.Close())
+	must.OK(t, fx.Close())
 	fx.open(store.Options{})
 	fx.wantState(sha(1), ledger.Promotable)
 	fx.wantReason(sha(1), "met by")
@@ -94,7 +95,7 @@ func (s suite) TestWhereIsEvaluatedAfterAPolicyChange(t *testing.T) {
 
 	draft := whereContract(t, isGood)
 	simulated, err := fx.Simulate(t.Context(), "acme", "api", draft)
-	check(t, err)
+	must.OK(t, err)
 	if simulated.Evaluated != commits || len(simulated.Moves) != commits/2 {
 		t.Fatalf("simulate evaluated %d and moves %d, want %d and %d", simulated.Evaluated, len(simulated.Moves),
 			commits, commits/2)
@@ -105,7 +106,7 @@ func (s suite) TestWhereIsEvaluatedAfterAPolicyChange(t *testing.T) {
 		fx.wantReason(sha(i), "not evaluated yet")
 	}
 
-	check(t, fx.Settle(t.Context()))
+	must.OK(t, fx.Settle(t.Context()))
 	for i := range commits {
 		want := map[string]ledger.State{"good": ledger.Attested, "bad": ledger.Validating}[note(i)]
 		fx.wantState(sha(i), want)
@@ -117,7 +118,7 @@ func (s suite) TestWhereIsEvaluatedAfterAPolicyChange(t *testing.T) {
 		fx.wantState(move.Commit, move.To)
 	}
 	again, err := fx.Simulate(t.Context(), "acme", "api", draft)
-	check(t, err)
+	must.OK(t, err)
 	if len(again.Moves) != 0 {
 		t.Errorf("simulate after the change moves %d", len(again.Moves))
 	}
@@ -140,9 +141,9 @@ func (s suite) TestWhereOfACommitThatEvaluateHasNotReached(t *testing.T) {
 	}
 	// A registration cannot wait for an evaluation. Evaluate derives the state.
 	_, _, err := fx.Register(t.Context(), "acme", "api", sha(2), ledger.Registration{Branch: "topic"})
-	check(t, err)
+	must.OK(t, err)
 	fx.wantState(sha(2), ledger.Attested)
-	check(t, fx.Settle(t.Context()))
+	must.OK(t, fx.Settle(t.Context()))
 	for i, want := range []ledger.State{ledger.Attested, ledger.Promotable, ledger.Attested} {
 		fx.wantState(sha(i), want)
 		if c := fx.commit(sha(i)); c.PolicyVersion != 2 || strings.Contains(path(c), "ATTESTED>VALIDATING") {
@@ -170,16 +171,16 @@ func (s suite) TestWhereContinuesAfterARestart(t *testing.T) {
 		}
 		stop()
 		settling.Wait()
-		check(t, fx.Close())
+		must.OK(t, fx.Close())
 		fx.open(store.Options{})
 		if fx.commit(sha(commits-1)).PolicyVersion == 2 && fx.reasonOf(sha(commits-1)) != "" && stopped > 3 {
 			break
 		}
 		if stopped == 20 {
-			check(t, fx.Settle(t.Context()))
+			must.OK(t, fx.Settle(t.Context()))
 		}
 	}
-	check(t, fx.Settle(t.Context()))
+	must.OK(t, fx.Settle(t.Context()))
 	for i := range commits {
 		fx.wantState(sha(i), []ledger.State{ledger.Attested, ledger.Validating}[i%2])
 	}
@@ -198,7 +199,7 @@ func (s suite) TestWhereInTwoProcesses(t *testing.T) {
 	} {
 		ci.attestNoted(sha(0), fmt.Sprint(round.note, i))
 		_, err := other.SetPolicy(t.Context(), "acme", "api", whereContract(t, round.expression), 0, "host")
-		check(t, err)
+		must.OK(t, err)
 		ci.attestNoted(sha(i+1), round.note) // this process has not seen the new policy
 		fx.wantState(sha(i+1), ledger.Attested)
 		fx.wantReason(sha(i+1), "met by")
@@ -209,7 +210,7 @@ func (s suite) TestWhereInTwoProcesses(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		check(t, other.Settle(t.Context()))
+		must.OK(t, other.Settle(t.Context()))
 		wg.Wait()
 		fx.wantState(sha(0), ledger.Validating)
 		if c := fx.commit(sha(0)); c.PolicyVersion != i+2 {
@@ -255,7 +256,7 @@ func (s suite) TestWhereWhileThePolicyChanges(t *testing.T) {
 	}
 	wg.Wait()
 
-	check(t, fx.Settle(t.Context()))
+	must.OK(t, fx.Settle(t.Context()))
 	for i := range commits / 2 {
 		fx.wantState(sha(i), ledger.Attested)
 		if c := fx.commit(sha(i)); c.PolicyVersion != changes+1 || len(c.Requirements[0].SignersCounted) != 1 {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/store"
 )
 
@@ -55,13 +56,10 @@ func (s spoiled) write(ctx context.Context, t table, rows [][]any) error {
 func TestDifferenceIsFound(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	s, err := store.Open(t.Context(), path, store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	_, err = s.CreateOrg(t.Context(), "acme")
-	if err = errors.Join(err, s.Close()); err != nil {
-		t.Fatal(err)
-	}
+	err = errors.Join(err, s.Close())
+	must.OK(t, err)
 
 	for _, test := range []struct {
 		name, table, want string

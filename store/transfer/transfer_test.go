@@ -5,9 +5,7 @@ import (
 	"context"
 	"crypto/ed25519"
 	"crypto/sha256"
-	"crypto/x509"
 	"database/sql"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -21,6 +19,7 @@ import (
 
 	_ "modernc.org/sqlite" // the driver
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/pgtest"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
@@ -34,25 +33,15 @@ import (
 	"github.com/ledgerd/ledgerd/store/transfer"
 )
 
-func ok(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // unpack writes the database of schema version 5 to a new folder, and returns its path.
 func unpack(t *testing.T) (path string) {
 	t.Helper()
-	packed, err := os.Open("../testdata/v5.db.gz")
-	ok(t, err)
+	packed := must.Get(os.Open("../testdata/v5.db.gz"))(t)
 	defer packed.Close()
-	text, err := gzip.NewReader(packed)
-	ok(t, err)
-	database, err := io.ReadAll(text)
-	ok(t, err)
+	text := must.Get(gzip.NewReader(packed))(t)
+	database := must.Get(io.ReadAll(text))(t)
 	path = filepath.Join(t.TempDir(), "ledger.db")
-	ok(t, os.WriteFile(path, database, 0o600))
+	must.OK(t, os.WriteFile(path, database, 0o600))
 	return path
 }
 
@@ -61,16 +50,16 @@ func newFile(t *testing.T, repos int) (path string) {
 	t.Helper()
 	path = unpack(t)
 	s, err := store.Open(t.Context(), path, store.Options{NoCopy: true, Providers: storetest.Providers()})
-	ok(t, err)
-	ok(t, s.BuildLogsOnce(t.Context()))
-	ok(t, s.Settle(t.Context()))
+	must.OK(t, err)
+	must.OK(t, s.BuildLogsOnce(t.Context()))
+	must.OK(t, s.Settle(t.Context()))
 	for i := range repos {
 		_, err := s.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: fmt.Sprint("Repo-", i)}, "test")
-		ok(t, err)
+		must.OK(t, err)
 	}
 	addReview(t, s)
-	ok(t, s.Settle(t.Context()))
-	ok(t, s.Close())
+	must.OK(t, s.Settle(t.Context()))
+	must.OK(t, s.Close())
 
 	execute(t, path,
 		"INSERT INTO commit_objects (commit_id, object) VALUES (900001, x''), (900002, x'00ff'), (900003, x'275c')",
@@ -109,71 +98,66 @@ func addReview(t *testing.T, s *store.Store) {
 	account := member.Account{Issuer: "https://idp.example", Subject: "bob"}
 	_, err := s.AddMember(ctx, "acme", member.NewMember{Issuer: account.Issuer, Subject: account.Subject, DN: dn,
 		Role: member.Contributor})
-	ok(t, err)
+	must.OK(t, err)
 	token, err := s.SignInMember(ctx, "acme", account, [32]byte{1}, [32]byte{2}, until)
-	ok(t, err)
+	must.OK(t, err)
 	device := passkeytest.New(t, passkey.Party{ID: "ledger.example.com", Origin: "https://ledger.example.com"})
 	for _, challenge := range [][]byte{{1}, {2}} {
-		ok(t, s.CreatePasskeyChallenge(ctx, "acme", token.ID, challenge, until))
+		must.OK(t, s.CreatePasskeyChallenge(ctx, "acme", token.ID, challenge, until))
 	}
 	_, err = s.AddPasskey(ctx, "acme", token.ID, []byte{1}, passkey.Passkey{Name: "Läptop", RPID: device.RPID,
 		CredentialID: device.ID, PublicKey: device.PublicKey(t)})
-	ok(t, err)
+	must.OK(t, err)
 
 	public, key, err := ed25519.GenerateKey(nil)
-	ok(t, err)
-	der, err := x509.MarshalPKIXPublicKey(public)
-	ok(t, err)
+	must.OK(t, err)
 	signer, err := identity.NewIdentity{Kind: identity.KeyIdentity, DN: dn,
-		PEM: string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))}.Identity()
-	ok(t, err)
+		PEM: must.PublicPEM(t, public)}.Identity()
+	must.OK(t, err)
 	_, err = s.AddIdentity(ctx, "acme", signer)
-	ok(t, err)
+	must.OK(t, err)
 	payload, err := attestation.NewStatement("acme/api", strings.Repeat("7", 40),
 		attestation.ResultPredicate{Predicate: "review:code", Result: ledger.Result{Status: ledger.Pass}})
-	ok(t, err)
-	envelope, err := attestation.SignDSSE(key, payload)
-	ok(t, err)
+	must.OK(t, err)
+	envelope := must.Get(attestation.SignDSSE(key, payload))(t)
 	keys, version, err := s.Keyring(ctx, "acme")
-	ok(t, err)
+	must.OK(t, err)
 	a, err := attestation.Verify(envelope, keys, s.Now())
-	ok(t, err)
+	must.OK(t, err)
 
 	a.Assertion, err = passkey.Assertion{RPID: device.RPID, PublicKey: device.PublicKey(t),
 		Confirmation: device.Confirm(t, payload)}.Text()
-	ok(t, err)
+	must.OK(t, err)
 	_, _, err = s.Record(ctx, "acme", "api", a, version)
-	ok(t, err)
+	must.OK(t, err)
 }
 
 // execute runs statements in a file.
 func execute(t *testing.T, path string, statements ...string) {
 	t.Helper()
-	db, err := sql.Open("sqlite", path)
-	ok(t, err)
+	db := must.Get(sql.Open("sqlite", path))(t)
 	for _, statement := range statements {
 		_, err := db.Exec(statement)
-		ok(t, err)
+		must.OK(t, err)
 	}
-	ok(t, db.Close())
+	must.OK(t, db.Close())
 }
 
 // dump returns the rows of all tables of a file as text, sorted.
 func dump(t *testing.T, path string) map[string][]string {
 	t.Helper()
-	db, err := sql.Open("sqlite", path)
-	ok(t, err)
+	db := must.Get(sql.Open("sqlite", path))(t)
 	defer db.Close()
 	list := func(query string) (values []string) {
 		rows, err := db.Query(query)
-		ok(t, err)
+		must.OK(t, err)
 		defer rows.Close()
 		for rows.Next() {
 			var value string
-			ok(t, rows.Scan(&value))
+			must.OK(t, rows.Scan(&value))
 			values = append(values, value)
 		}
-		ok(t, rows.Err())
+		must.OK(t, rows.Err())
 		return values
 	}
 
@@ -196,7 +180,7 @@ func try(t *testing.T, from, to string) (transfer.Done, error) {
 func mustCopy(t *testing.T, from, to string) transfer.Done {
 	t.Helper()
 	done, err := try(t, from, to)
-	ok(t, err)
+	must.OK(t, err)
 	return done
 }
 
@@ -214,8 +198,7 @@ func freePath(t *testing.T) string { return filepath.Join(t.TempDir(), "copy.db"
 // wantNoFile fails the test if there is a file at a path, or a part of one.
 func wantNoFile(t *testing.T, path string) {
 	t.Helper()
-	names, err := filepath.Glob(path + "*")
-	ok(t, err)
+	names := must.Get(filepath.Glob(path + "*"))(t)
 	if names = slices.DeleteFunc(names, func(name string) bool { return name == path+".lock" }); len(names) > 0 {
 		t.Errorf("left %v", names)
 	}
@@ -233,7 +216,7 @@ func TestRoundTrip(t *testing.T) {
 			t.Errorf("%s: %d rows", step, rows)
 		}
 	}}.Run(t.Context())
-	ok(t, err)
+	must.OK(t, err)
 	if !steps["copying events"] && len(want["events"]) >= 1000 {
 		t.Errorf("the progress was %v", steps)
 	}
@@ -281,7 +264,7 @@ func wantNoProblem(t *testing.T, path string) {
 	t.Helper()
 	execute(t, path, "UPDATE envelopes SET payload = NULL WHERE false") // the file can be written to
 	report, err := check.Run(t.Context(), path, check.Options{})
-	ok(t, err)
+	must.OK(t, err)
 	for _, problem := range report.Problems {
 		t.Error(problem)
 	}
@@ -305,16 +288,14 @@ func TestCopyGoesOn(t *testing.T) {
 // goOn records a statement, and checks that its event comes after all others.
 func goOn(t *testing.T, database string, n int) {
 	t.Helper()
-	s, err := store.Open(t.Context(), database, store.Options{})
-	ok(t, err)
+	s := must.Get(store.Open(t.Context(), database, store.Options{}))(t)
 	defer s.Close()
 	before, err := s.Log(t.Context(), "acme", 0)
-	ok(t, err)
+	must.OK(t, err)
 	_, version, err := s.Keyring(t.Context(), "acme")
-	ok(t, err)
+	must.OK(t, err)
 
-	dn, err := identity.ParseDN("cn=ci,ou=build,o=acme")
-	ok(t, err)
+	dn := must.Get(identity.ParseDN("cn=ci,ou=build,o=acme"))(t)
 	envelope := fmt.Appendf(nil, "statement %d", n)
 	_, created, err := s.Record(t.Context(), "acme", "api", &attestation.Attestation{
 		Outcome: attestation.Outcome{Predicate: "test:moved", Result: ledger.Result{Status: ledger.Pass}},
@@ -322,17 +303,17 @@ func goOn(t *testing.T, database string, n int) {
 		Signer:        identity.Signer{DN: dn, Identity: "idn_made", Key: sha256.Sum256([]byte("key"))},
 		PayloadDigest: sha256.Sum256(envelope), Envelope: envelope,
 	}, version)
-	ok(t, err)
+	must.OK(t, err)
 	after, err := s.Log(t.Context(), "acme", 0)
-	ok(t, err)
+	must.OK(t, err)
 	if !created || after.Leaves <= before.Leaves {
 		t.Errorf("created is %t, the log has %d leaves, before it had %d", created, after.Leaves, before.Leaves)
 	}
 	_, err = s.Root(t.Context(), after, after.Leaves)
-	ok(t, err)
+	must.OK(t, err)
 
 	newest, err := s.Events(t.Context(), "acme", store.EventFilter{Query: store.Query{Limit: 500}})
-	ok(t, err)
+	must.OK(t, err)
 	if len(newest.Data) == 0 {
 		t.Error("there are no events")
 	}
@@ -342,17 +323,17 @@ func TestRefusals(t *testing.T) {
 	cluster := pgtest.Start(t, pgtest.Fast()...)
 	file, full, empty := newFile(t, 5), cluster.NewDatabase(t), cluster.NewDatabase(t)
 	mustCopy(t, file, full)
-	ok(t, open(t, empty).Close())
+	must.OK(t, open(t, empty).Close())
 	old, newer := cluster.NewDatabase(t), cluster.NewDatabase(t)
 	for url, version := range map[string]string{old: "14", newer: "1000"} {
-		ok(t, open(t, url).Close())
-		ok(t, cluster.Exec(t.Context(), url, "UPDATE ledger SET schema_version = "+version))
+		must.OK(t, open(t, url).Close())
+		must.OK(t, cluster.Exec(t.Context(), url, "UPDATE ledger SET schema_version = "+version))
 	}
 	foreign := cluster.NewDatabase(t)
-	ok(t, cluster.Exec(t.Context(), foreign, "CREATE TABLE things (id bigint)"))
+	must.OK(t, cluster.Exec(t.Context(), foreign, "CREATE TABLE things (id bigint)"))
 	extended := cluster.NewDatabase(t)
-	ok(t, open(t, extended).Close())
-	ok(t, cluster.Exec(t.Context(), extended, "ALTER TABLE orgs ADD COLUMN color text"))
+	must.OK(t, open(t, extended).Close())
+	must.OK(t, cluster.Exec(t.Context(), extended, "ALTER TABLE orgs ADD COLUMN color text"))
 
 	planted := newFile(t, 5)
 	execute(t, planted, "CREATE TRIGGER raise AFTER UPDATE ON tokens BEGIN UPDATE tokens SET permission = 4; END")
@@ -395,9 +376,7 @@ func TestRefusals(t *testing.T) {
 // open opens a database, which migrates it.
 func open(t *testing.T, database string) *store.Store {
 	t.Helper()
-	s, err := store.Open(t.Context(), database, store.Options{})
-	ok(t, err)
-	return s
+	return must.Get(store.Open(t.Context(), database, store.Options{}))(t)
 }
 
 // PostgreSQL stores neither zero bytes in text nor invalid UTF-8.
@@ -448,21 +427,21 @@ func TestCopyNextToServer(t *testing.T) {
 	s := open(t, path)
 	defer s.Close()
 	before, err := s.Log(t.Context(), "acme", 0)
-	ok(t, err)
+	must.OK(t, err)
 	wrote := false
 	_, err = transfer.Copy{From: path, To: url, Progress: func(string, int64) {
 		if !wrote {
 			_, err := s.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "late"}, "test")
-			ok(t, err)
+			must.OK(t, err)
 			wrote = true
 		}
 	}}.Run(t.Context())
-	ok(t, err)
+	must.OK(t, err)
 
 	moved := open(t, url)
 	defer moved.Close()
 	after, err := moved.Log(t.Context(), "acme", 0)
-	ok(t, err)
+	must.OK(t, err)
 	if after.Leaves != before.Leaves {
 		t.Errorf("the copy has %d events, want %d", after.Leaves, before.Leaves)
 	}

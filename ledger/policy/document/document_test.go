@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/policy/document"
 	"github.com/ledgerd/ledgerd/ledger/policy/policytest"
@@ -26,9 +27,7 @@ func TestYAMLHasEveryMember(t *testing.T) {
 	policytest.EachVariant(t, func(t *testing.T, _, variant policy.Contract) {
 		variant.Rules = policy.Rules
 		text, err := document.YAML(variant)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		for _, form := range []string{text, string(variant.Canonical())} {
 			if d := parse(t, form); !d.Is(variant.Digest()) {
 				t.Errorf("%s\nis read as %s, want %s", form, d.JSON(), variant.Canonical())
@@ -44,9 +43,7 @@ func TestYAMLToRead(t *testing.T) {
 	c, err := policy.Parse([]byte(`{"requirements":[{"name":"tests","state":"ATTESTED","predicate":"test:*",` +
 		`"signers":["ou=build,o=acme"],"where":"predicate.a\n  && predicate.b","branches":["main","` +
 		strings.Repeat("long/", 20) + `*"]}],"targets":"claimed"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 
 	got, err := document.YAML(c)
 	want := `rules: 2

@@ -3,12 +3,12 @@ package lint_test
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
@@ -36,11 +36,7 @@ func facts(c policy.Contract, signed []string, signers ...lint.Signer) lint.Fact
 
 func parseContract(t *testing.T, document string) policy.Contract {
 	t.Helper()
-	c, err := policy.Parse([]byte(document))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return must.Get(policy.Parse([]byte(document)))(t)
 }
 
 // key returns a key of a person, who may attest what the patterns match.
@@ -304,14 +300,8 @@ func TestLint(t *testing.T) {
 
 // The documentation explains each kind of finding.
 func TestFindingsAreDocumented(t *testing.T) {
-	docs, err := os.ReadFile("../../../docs/policy.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	source, err := os.ReadFile("facts.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	docs := must.Read(t, "../../../docs/policy.md")
+	source := must.Read(t, "facts.go")
 	codes := regexp.MustCompile(`FindingCode = "(\w+)"`).FindAllSubmatch(source, -1)
 	if len(codes) < 12 {
 		t.Fatalf("found %d kinds of findings", len(codes))
@@ -389,10 +379,7 @@ func BenchmarkLint(b *testing.B) {
 		requirements = append(requirements, fmt.Sprintf(`{"state":%q,"predicate":"test:%d","signers":["cn=*%d,ou=u*"]%s}`,
 			[]string{"ATTESTED", "PROMOTABLE"}[i%2], i, i%100, []string{"", `,"distinct_from":["ATTESTED"]`}[i%2]))
 	}
-	c, err := policy.Parse([]byte(`{"requirements":[` + strings.Join(requirements, ",") + `]}`))
-	if err != nil {
-		b.Fatal(err)
-	}
+	c := must.Get(policy.Parse([]byte(`{"requirements":[` + strings.Join(requirements, ",") + `]}`)))(b)
 
 	var signers []lint.Signer
 	for i := range 10_000 {
@@ -419,9 +406,7 @@ func TestAnyLinker(t *testing.T) {
 		``: true, `,"artifacts":{"signers":["ou=build"]}`: false, `,"rules":2`: false,
 	} {
 		c, err := policy.ParseStored([]byte(`{"requirements":[],"targets":"all"` + rest + `}`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		got := slices.ContainsFunc(lint.Check(c, lint.Facts{}).Findings,
 			func(f lint.Finding) bool { return f.Code == lint.FindingAnyLinker })
 		if got != want {

@@ -6,14 +6,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 func newSealer(t testing.TB, key byte) *Sealer {
 	t.Helper()
 	s, err := New(bytes.Repeat([]byte{key}, KeySize))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return s
 }
 

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/ledgerd/ledgerd/internal/must"
 )
 
 const owner = "whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y"
@@ -18,9 +20,7 @@ func line(n byte) string { return base64.StdEncoding.EncodeToString(bytes.Repeat
 func read(t testing.TB, lines ...string) Keys {
 	t.Helper()
 	k, err := ReadKeys(strings.NewReader(strings.Join(lines, "\n")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return k
 }
 

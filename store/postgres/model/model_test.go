@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
@@ -149,10 +150,7 @@ func TestModelFindsBugs(t *testing.T) {
 
 func read(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("ledger.pml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Read(t, "ledger.pml")
 	return string(text)
 }
 
@@ -193,9 +191,7 @@ type result struct {
 func explore(t *testing.T, model string, s search, flags ...string) result {
 	t.Helper()
 	dir, start := t.TempDir(), time.Now()
-	if err := os.WriteFile(filepath.Join(dir, "ledger.pml"), []byte(model), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(filepath.Join(dir, "ledger.pml"), []byte(model), 0o600))
 	run(t, dir, "spin", append(flags, "-a", "ledger.pml")...)
 	run(t, dir, "gcc", slices.Concat(s.compile, []string{"-w", "-DCOLLAPSE", "-o", "pan", "pan.c"})...)
 	output := run(t, dir, "./pan", append(s.run, "-m100000")...)
@@ -205,10 +201,7 @@ func explore(t *testing.T, model string, s search, flags ...string) result {
 	if match == nil {
 		t.Fatalf("Spin gives no number of states:\n%s", output)
 	}
-	states, err := strconv.ParseFloat(match[1], 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	states := must.Get(strconv.ParseFloat(match[1], 64))(t)
 	r.states = int(states)
 	names := strings.NewReplacer("assertion violated ", "", "invalid end state", "stuck", "non-progress cycle", "endless")
 	found := regexp.MustCompile(`(?m)^pan:\d+: (.+?) \(at depth`)
