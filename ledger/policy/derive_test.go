@@ -472,3 +472,25 @@ func TestPath(t *testing.T) {
 		}
 	}
 }
+
+// An exception makes no commit DEPLOYED that nobody has deployed: a deployment that failed, or was
+// rolled back, is none.
+func TestAnExceptionDeploysNothing(t *testing.T) {
+	c, err := Parse([]byte(`{"requirements":[{"name":"deploy","state":"DEPLOYED","predicate":"deploy:prod"}],
+  "exceptions":{"signers":["o=acme"],"max_duration":"1d"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for status, want := range map[ledger.Status]ledger.State{
+		ledger.Fail: ledger.Promotable, ledger.Warn: ledger.Promotable, ledger.Pass: ledger.Deployed,
+	} {
+		e := signed(ops, "deploy:prod", status)
+		e.WhilePromotable = status == ledger.Pass
+		f := attested(e)
+		f.Exceptions = []Exception{{Attestation: "att_x", Requirement: "deploy", Signer: identity.DN{CN: "sec", O: "acme"},
+			RecordedAt: policyNow, Until: policyNow + hour}}
+		if state, _ := c.State(f, policyNow); state != want {
+			t.Errorf("with a deployment whose status is %s: %s, want %s", status, state, want)
+		}
+	}
+}

@@ -29,6 +29,25 @@ func TestAnyMatch(t *testing.T) {
 	})
 }
 
+// What a prefix, a suffix or a part excludes costs little.
+func TestMayMatch(t *testing.T) {
+	const glob = "services/*/x*.go"
+	for name, want := range map[string]struct {
+		may   bool
+		steps int
+	}{
+		"docs/a/x.go":        {false, 1},
+		"services/a/x.md":    {false, 1},
+		"services/abcd/y.go": {false, 1 + 18/4},
+		"services/a/x.go":    {true, 1 + 15/4 + 9*8}, // after services: 8 bytes of the glob, 7 of the name
+	} {
+		shape := ShapeOf(glob)
+		if may, steps := shape.MayMatch(name); may != want.may || steps != want.steps {
+			t.Errorf("%s: %t in %d steps, want %+v", name, may, steps, want)
+		}
+	}
+}
+
 func TestGlobLimits(t *testing.T) {
 	for glob, want := range map[string][2]int{ // runs of *, alternatives
 		"cmd/**":             {1, 1},
