@@ -18,8 +18,9 @@ import (
 )
 
 // crowdMemory is the maximum resident memory of a server with any of these crowds, in
-// KiB.
-const crowdMemory = 300 << 10
+// KiB. It is about 250 MiB, and a third more if other programs keep the processors from the garbage
+// collector. Without a budget it would be gigabytes.
+const crowdMemory = 512 << 10
 
 // A crowd is a number of open connections.
 type crowd struct {
