@@ -187,8 +187,7 @@ func (s *Server) record(c *call, signed reviews.Signed) (ledger.AttestationRecor
 }
 
 func (s *Server) getAttestation(c *call) (*reply, error) {
-	record, err := s.store.Attestation(c.ctx(), c.org(), c.repo(), c.id())
-	return single(record, err)
+	return single(s.store.Attestation(c.ctx(), c.org(), c.repo(), c.id()))
 }
 
 // getEnvelope returns the bytes that were posted.
@@ -276,10 +275,7 @@ func (s *Server) artifact(c *call) (ledger.Artifact, error) {
 // digests are too long for a query.
 func (s *Server) getArtifacts(c *call) (*reply, error) {
 	var q ledger.ArtifactQuery
-	if err := c.decode(&q, smallBody); err != nil {
-		return nil, err
-	}
-	if err := q.Check(); err != nil {
+	if err := c.decodeValid(&q, smallBody); err != nil {
 		return nil, err
 	}
 	if err := c.beginRead(); err != nil {

@@ -116,10 +116,7 @@ func (s *Server) putCommit(c *call) (*reply, error) {
 			ledger.CodeInvalidField, "sha", "%q is not a full commit ID (use 40 or 64 lower-case hex digits)", c.sha())
 	}
 	var r ledger.Registration
-	if err := c.decode(&r, s.config.Limits.MaxBody); err != nil {
-		return nil, err
-	}
-	if err := r.Check(); err != nil {
+	if err := c.decodeValid(&r, s.config.Limits.MaxBody); err != nil {
 		return nil, err
 	}
 	commit, isNew, err := s.store.Register(c.ctx(), c.org(), c.repo(), c.sha(), r)

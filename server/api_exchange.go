@@ -6,21 +6,11 @@ import (
 	"github.com/ledgerd/ledgerd/server/internal/tokenexchange"
 )
 
-func (s *Server) listIssuers(c *call) (*reply, error) {
-	q, err := c.page()
-	if err != nil {
-		return nil, err
-	}
-	page, err := s.store.Issuers(c.ctx(), c.org(), q)
-	return listed(c, page, err)
-}
+func (s *Server) listIssuers(c *call) (*reply, error) { return listOfOrg(c, s.store.Issuers) }
 
 func (s *Server) addIssuer(c *call) (*reply, error) {
 	var n exchange.NewIssuer
-	if err := c.decode(&n, smallBody); err != nil {
-		return nil, err
-	}
-	if err := n.Check(); err != nil {
+	if err := c.decodeValid(&n, smallBody); err != nil {
 		return nil, err
 	}
 	if n.JWKS == "" {
@@ -28,25 +18,14 @@ func (s *Server) addIssuer(c *call) (*reply, error) {
 			return nil, err
 		}
 	}
-	issuer, err := s.store.AddIssuer(c.ctx(), c.org(), n)
-	if err != nil {
-		return nil, err
-	}
-	return created(issuer, ""), nil
+	return added(s.store.AddIssuer(c.ctx(), c.org(), n))
 }
 
 func (s *Server) removeIssuer(c *call) (*reply, error) {
 	return deleted(s.store.RemoveIssuer(c.ctx(), c.org(), c.id()))
 }
 
-func (s *Server) listRules(c *call) (*reply, error) {
-	q, err := c.page()
-	if err != nil {
-		return nil, err
-	}
-	page, err := s.store.Rules(c.ctx(), c.org(), q)
-	return listed(c, page, err)
-}
+func (s *Server) listRules(c *call) (*reply, error) { return listOfOrg(c, s.store.Rules) }
 
 func (s *Server) createRule(c *call) (*reply, error) {
 	var n exchange.NewRule
@@ -57,11 +36,7 @@ func (s *Server) createRule(c *call) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	rule, err := s.store.CreateRule(c.ctx(), c.org(), n)
-	if err != nil {
-		return nil, err
-	}
-	return created(rule, ""), nil
+	return added(s.store.CreateRule(c.ctx(), c.org(), n))
 }
 
 func (s *Server) removeRule(c *call) (*reply, error) {

@@ -12,14 +12,7 @@ import (
 	"github.com/ledgerd/ledgerd/store"
 )
 
-func (s *Server) listIdentities(c *call) (*reply, error) {
-	q, err := c.page()
-	if err != nil {
-		return nil, err
-	}
-	page, err := s.store.Identities(c.ctx(), c.org(), q)
-	return listed(c, page, err)
-}
+func (s *Server) listIdentities(c *call) (*reply, error) { return listOfOrg(c, s.store.Identities) }
 
 func (s *Server) addIdentity(c *call) (*reply, error) {
 	var n identity.NewIdentity
@@ -40,8 +33,7 @@ func (s *Server) addIdentity(c *call) (*reply, error) {
 }
 
 func (s *Server) getIdentity(c *call) (*reply, error) {
-	identity, err := s.store.Identity(c.ctx(), c.org(), c.id())
-	return single(identity, err)
+	return single(s.store.Identity(c.ctx(), c.org(), c.id()))
 }
 
 func (s *Server) changeIdentity(c *call) (*reply, error) {
@@ -54,11 +46,7 @@ func (s *Server) changeIdentity(c *call) (*reply, error) {
 			return nil, err
 		}
 	}
-	changed, err := s.store.ChangeIdentity(c.ctx(), c.org(), c.id(), change)
-	if err != nil {
-		return nil, err
-	}
-	return &reply{status: http.StatusOK, record: changed}, nil
+	return shown(s.store.ChangeIdentity(c.ctx(), c.org(), c.id(), change))
 }
 
 func (s *Server) revokeIdentity(c *call) (*reply, error) {
@@ -72,22 +60,14 @@ func (s *Server) revokeIdentity(c *call) (*reply, error) {
 	return deleted(s.store.DistrustIdentity(c.ctx(), c.org(), c.id(), since))
 }
 
-func (s *Server) listTrustedRoots(c *call) (*reply, error) {
-	q, err := c.page()
-	if err != nil {
-		return nil, err
-	}
-	page, err := s.store.TrustedRoots(c.ctx(), c.org(), q)
-	return listed(c, page, err)
-}
+func (s *Server) listTrustedRoots(c *call) (*reply, error) { return listOfOrg(c, s.store.TrustedRoots) }
 
 func (s *Server) getTrustedRoot(c *call) (*reply, error) {
 	version, err := parse(c, "version", policyVersion)
 	if err != nil {
 		return nil, err
 	}
-	root, err := s.store.TrustedRoot(c.ctx(), c.org(), c.path.ByName("name"), version)
-	return single(root, err)
+	return single(s.store.TrustedRoot(c.ctx(), c.org(), c.path.ByName("name"), version))
 }
 
 func (s *Server) putTrustedRoot(c *call) (*reply, error) {
@@ -105,18 +85,13 @@ func (s *Server) removeTrustedRoot(c *call) (*reply, error) {
 
 // setTrustedRoot makes a document the next version of a trusted root; without one, it removes it.
 func (s *Server) setTrustedRoot(c *call, document []byte) (*reply, error) {
-	root, err := s.store.SetTrustedRoot(c.ctx(), c.org(), c.path.ByName("name"), document)
-	if err != nil {
-		return nil, err
-	}
-	return &reply{status: http.StatusOK, record: root}, nil
+	return shown(s.store.SetTrustedRoot(c.ctx(), c.org(), c.path.ByName("name"), document))
 }
 
 // getCA returns the handler for the root of an org's CA.
 func (s *Server) getCA(p ca.Purpose) func(*call) (*reply, error) {
 	return func(c *call) (*reply, error) {
-		root, err := s.store.CA(c.ctx(), c.org(), p)
-		return single(root, err)
+		return single(s.store.CA(c.ctx(), c.org(), p))
 	}
 }
 
@@ -188,11 +163,7 @@ func (s *Server) draftReview(c *call) (*reply, error) {
 	if err := c.decode(&n, review.MaxRequest); err != nil {
 		return nil, err
 	}
-	d, err := s.reviews.Draft(c.ctx(), c.place(), c.caller.token, n)
-	if err != nil {
-		return nil, err
-	}
-	return &reply{status: http.StatusCreated, record: d, secret: true}, nil
+	return issued(s.reviews.Draft(c.ctx(), c.place(), c.caller.token, n))
 }
 
 // recordReview records a statement that the member has signed.

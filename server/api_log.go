@@ -140,11 +140,7 @@ func (s *Server) getReceipt(c *call) (*reply, error) {
 	if s.config.Logs.Receipts == nil {
 		return nil, ledger.Errorf(ledger.CodeNotInCheckpoint, "no receipts are signed: base_url is not set on the server")
 	}
-	r, err := s.config.Logs.Receipts.Issue(c.ctx(), q)
-	if err != nil {
-		return nil, err
-	}
-	return &reply{status: http.StatusOK, record: r}, nil
+	return shown(s.config.Logs.Receipts.Issue(c.ctx(), q))
 }
 
 // receiptState parses a state that receipts are for.

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"net/http"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/member"
@@ -10,14 +9,7 @@ import (
 	"github.com/ledgerd/ledgerd/store"
 )
 
-func (s *Server) listMembers(c *call) (*reply, error) {
-	q, err := c.page()
-	if err != nil {
-		return nil, err
-	}
-	page, err := s.store.Members(c.ctx(), c.org(), q)
-	return listed(c, page, err)
-}
+func (s *Server) listMembers(c *call) (*reply, error) { return listOfOrg(c, s.store.Members) }
 
 func (s *Server) addMember(c *call) (*reply, error) {
 	var n member.NewMember
@@ -54,28 +46,14 @@ func (s *Server) removeMember(c *call) (*reply, error) {
 	return deleted(err)
 }
 
-func (s *Server) listMemberRules(c *call) (*reply, error) {
-	q, err := c.page()
-	if err != nil {
-		return nil, err
-	}
-	page, err := s.store.MemberRules(c.ctx(), c.org(), q)
-	return listed(c, page, err)
-}
+func (s *Server) listMemberRules(c *call) (*reply, error) { return listOfOrg(c, s.store.MemberRules) }
 
 func (s *Server) createMemberRule(c *call) (*reply, error) {
 	var n member.NewRule
-	if err := c.decode(&n, smallBody); err != nil {
+	if err := c.decodeValid(&n, smallBody); err != nil {
 		return nil, err
 	}
-	if err := n.Check(); err != nil {
-		return nil, err
-	}
-	rule, err := s.store.CreateMemberRule(c.ctx(), c.org(), n)
-	if err != nil {
-		return nil, err
-	}
-	return created(rule, ""), nil
+	return added(s.store.CreateMemberRule(c.ctx(), c.org(), n))
 }
 
 func (s *Server) removeMemberRule(c *call) (*reply, error) {
@@ -92,11 +70,7 @@ func (s *Server) removePasskey(c *call) (*reply, error) { return endOwned(c, s.s
 
 // challengePasskey returns what a browser needs to make a passkey.
 func (s *Server) challengePasskey(c *call) (*reply, error) {
-	options, err := s.reviews.Challenge(c.ctx(), c.org(), c.caller.token)
-	if err != nil {
-		return nil, err
-	}
-	return &reply{status: http.StatusCreated, record: options, secret: true}, nil
+	return issued(s.reviews.Challenge(c.ctx(), c.org(), c.caller.token))
 }
 
 func (s *Server) addPasskey(c *call) (*reply, error) {
@@ -104,11 +78,7 @@ func (s *Server) addPasskey(c *call) (*reply, error) {
 	if err := c.decode(&n, passkey.MaxRequest); err != nil {
 		return nil, err
 	}
-	p, err := s.reviews.Enrol(c.ctx(), c.org(), c.caller.token, n)
-	if err != nil {
-		return nil, err
-	}
-	return created(p, ""), nil
+	return added(s.reviews.Enrol(c.ctx(), c.org(), c.caller.token, n))
 }
 
 // listOwned answers with a page of what members own.

@@ -2,7 +2,6 @@ package server
 
 import (
 	"fmt"
-	"net/http"
 	"strconv"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -45,8 +44,7 @@ func (s *Server) createOrg(c *call) (*reply, error) {
 }
 
 func (s *Server) getOrg(c *call) (*reply, error) {
-	org, err := s.store.Org(c.ctx(), c.org())
-	return single(org, err)
+	return single(s.store.Org(c.ctx(), c.org()))
 }
 
 func (s *Server) changeOrg(c *call) (*reply, error) {
@@ -58,11 +56,7 @@ func (s *Server) changeOrg(c *call) (*reply, error) {
 		return nil, ledger.Errorf(ledger.CodeForbidden,
 			"only the administrator of the host can rename an org, with the ledgerd command on the host")
 	}
-	org, err := s.store.ChangeOrg(c.ctx(), c.org(), change)
-	if err != nil {
-		return nil, err
-	}
-	return &reply{status: http.StatusOK, record: org}, nil
+	return shown(s.store.ChangeOrg(c.ctx(), c.org(), change))
 }
 
 // deleteOrg deletes an org whose name is confirmed, or purges a deleted one.
@@ -131,8 +125,7 @@ func (s *Server) createRepo(c *call) (*reply, error) {
 }
 
 func (s *Server) getRepo(c *call) (*reply, error) {
-	repo, err := s.store.Repo(c.ctx(), c.org(), c.repo())
-	return single(repo, err)
+	return single(s.store.Repo(c.ctx(), c.org(), c.repo()))
 }
 
 func (s *Server) changeRepo(c *call) (*reply, error) {
@@ -140,21 +133,10 @@ func (s *Server) changeRepo(c *call) (*reply, error) {
 	if err := c.decode(&change, smallBody); err != nil {
 		return nil, err
 	}
-	repo, err := s.store.ChangeRepo(c.ctx(), c.org(), c.repo(), change)
-	if err != nil {
-		return nil, err
-	}
-	return &reply{status: http.StatusOK, record: repo}, nil
+	return shown(s.store.ChangeRepo(c.ctx(), c.org(), c.repo(), change))
 }
 
-func (s *Server) listPredicates(c *call) (*reply, error) {
-	q, err := c.page()
-	if err != nil {
-		return nil, err
-	}
-	page, err := s.store.Predicates(c.ctx(), c.org(), q)
-	return listed(c, page, err)
-}
+func (s *Server) listPredicates(c *call) (*reply, error) { return listOfOrg(c, s.store.Predicates) }
 
 // Limits of the hits of each type that one response has.
 const (
@@ -197,11 +179,7 @@ func (s *Server) getInsights(c *call) (*reply, error) {
 	if days == 0 {
 		days = insights.DefaultDays
 	}
-	report, err := s.store.Insights(c.ctx(), c.org(), c.query.Get("repo"), days)
-	if err != nil {
-		return nil, err
-	}
-	return &reply{status: 200, record: report}, nil
+	return shown(s.store.Insights(c.ctx(), c.org(), c.query.Get("repo"), days))
 }
 
 func parseDays(text string) (int, error) {

@@ -116,11 +116,7 @@ func (s *Server) simulatePolicy(c *call) (*reply, error) {
 	if err := c.beginRead(); err != nil {
 		return nil, err
 	}
-	simulation, err := s.store.Simulate(c.ctx(), c.org(), c.repo(), draft)
-	if err != nil {
-		return nil, err
-	}
-	return &reply{status: http.StatusOK, record: simulation}, nil
+	return shown(s.store.Simulate(c.ctx(), c.org(), c.repo(), draft))
 }
 
 // lintPolicy reviews the contract in the body. An empty body means the active contract.

@@ -43,20 +43,13 @@ func overlapLevel(name string) (radar.Level, error) {
 // it is a POST only because a change record is too large for a query.
 func (s *Server) previewOverlaps(c *call) (*reply, error) {
 	var q ledger.RadarQuery
-	if err := c.decode(&q, s.config.Limits.MaxBody); err != nil {
-		return nil, err
-	}
-	if err := q.Check(); err != nil {
+	if err := c.decodeValid(&q, s.config.Limits.MaxBody); err != nil {
 		return nil, err
 	}
 	if err := c.beginRead(); err != nil {
 		return nil, err
 	}
-	result, err := s.store.PreviewOverlaps(c.ctx(), c.org(), c.repo(), q)
-	if err != nil {
-		return nil, err
-	}
-	return &reply{status: http.StatusOK, record: result}, nil
+	return shown(s.store.PreviewOverlaps(c.ctx(), c.org(), c.repo(), q))
 }
 
 // withdrawCommit takes a commit out of flight.

@@ -6,14 +6,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-func (s *Server) listTokens(c *call) (*reply, error) {
-	q, err := c.page()
-	if err != nil {
-		return nil, err
-	}
-	page, err := s.store.Tokens(c.ctx(), c.org(), q)
-	return listed(c, page, err)
-}
+func (s *Server) listTokens(c *call) (*reply, error) { return listOfOrg(c, s.store.Tokens) }
 
 // createToken returns the new token with its secret, which no other response
 // contains.

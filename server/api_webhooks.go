@@ -24,10 +24,7 @@ func (s *Server) listWebhooks(c *call) (*reply, error) {
 // of rotateWebhook contains a secret too.
 func (s *Server) createWebhook(c *call) (*reply, error) {
 	var n ledger.NewWebhook
-	if err := c.decode(&n, smallBody); err != nil {
-		return nil, err
-	}
-	if err := n.Check(); err != nil {
+	if err := c.decodeValid(&n, smallBody); err != nil {
 		return nil, err
 	}
 	if err := s.config.CheckTarget(c.ctx(), n.URL); err != nil {
@@ -47,16 +44,12 @@ func (s *Server) createWebhook(c *call) (*reply, error) {
 }
 
 func (s *Server) getWebhook(c *call) (*reply, error) {
-	webhook, err := s.store.Webhook(c.ctx(), c.org(), c.repo(), c.id())
-	return single(webhook, err)
+	return single(s.store.Webhook(c.ctx(), c.org(), c.repo(), c.id()))
 }
 
 func (s *Server) changeWebhook(c *call) (*reply, error) {
 	var change ledger.WebhookChange
-	if err := c.decode(&change, smallBody); err != nil {
-		return nil, err
-	}
-	if err := change.Check(); err != nil {
+	if err := c.decodeValid(&change, smallBody); err != nil {
 		return nil, err
 	}
 
@@ -73,11 +66,7 @@ func (s *Server) changeWebhook(c *call) (*reply, error) {
 		}
 	}
 
-	webhook, err := s.store.ChangeWebhook(c.ctx(), c.org(), c.repo(), c.id(), change)
-	if err != nil {
-		return nil, err
-	}
-	return &reply{status: http.StatusOK, record: webhook}, nil
+	return shown(s.store.ChangeWebhook(c.ctx(), c.org(), c.repo(), c.id(), change))
 }
 
 func (s *Server) deleteWebhook(c *call) (*reply, error) {
@@ -150,8 +139,7 @@ func eventID(s string) (string, error) {
 
 // getDelivery returns a delivery with its body and all its attempts.
 func (s *Server) getDelivery(c *call) (*reply, error) {
-	record, err := s.store.Delivery(c.ctx(), c.org(), c.repo(), c.id(), c.delivery())
-	return single(record, err)
+	return single(s.store.Delivery(c.ctx(), c.org(), c.repo(), c.id(), c.delivery()))
 }
 
 // pingWebhook queues a test delivery.

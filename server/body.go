@@ -24,6 +24,14 @@ func (c *call) decode(v any, limit int64) error {
 	return ledger.DecodeStrict(body, v)
 }
 
+// decodeValid is decode for a v that can be checked.
+func (c *call) decodeValid(v interface{ Check() error }, limit int64) error {
+	if err := c.decode(v, limit); err != nil {
+		return err
+	}
+	return v.Check()
+}
+
 // decodeOptional is decode for a body that may be omitted. It then leaves v
 // unchanged.
 func (c *call) decodeOptional(v any, limit int64) error {
