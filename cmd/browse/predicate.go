@@ -14,20 +14,14 @@ func newPredicate(p *cli.Program) *cobra.Command {
 }
 
 func newPredicateList(p *cli.Program) *cobra.Command {
-	var org string
-	command := &cobra.Command{
+	return p.ForOrg(&cobra.Command{
 		Use:     "list",
 		Short:   "List the predicates of an org, with attestation counts",
 		Example: "  ledgerd predicate list --org acme",
-		RunE: func(command *cobra.Command, _ []string) error {
-			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
-				columns := []string{"PREDICATE", "ATTESTATIONS", "LAST RECORDED"}
-				return cli.PrintList(p, c.Predicates(ctx, org), 0, columns, func(n ledger.PredicateCount) []any {
-					return []any{n.Predicate, n.Count, n.LastRecordedAt}
-				})
-			})
-		},
-	}
-	cli.OrgFlag(command, &org)
-	return command
+	}, func(ctx context.Context, c *cli.Connection, org string, _ []string) error {
+		columns := []string{"PREDICATE", "ATTESTATIONS", "LAST RECORDED"}
+		return cli.PrintList(p, c.Predicates(ctx, org), 0, columns, func(n ledger.PredicateCount) []any {
+			return []any{n.Predicate, n.Count, n.LastRecordedAt}
+		})
+	})
 }

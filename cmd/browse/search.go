@@ -18,9 +18,9 @@ import (
 )
 
 func newSearch(p *cli.Program) *cobra.Command {
-	var org, cursor string
+	var cursor string
 	var limit int
-	command := p.Takes(&cobra.Command{
+	command := p.ForOrg(&cobra.Command{
 		Use:   "search",
 		Short: "Find commits, branches, repos, predicates, signers, digests and IDs",
 		Long: `Finds what people know of a record: words of the subject of a commit, a
@@ -37,17 +37,13 @@ Words are compared with the newest commits. --cursor goes on with older ones.`,
 			}
 			return nil
 		},
-		RunE: func(command *cobra.Command, args []string) error {
-			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
-				found, err := c.Search(ctx, org, strings.Join(args, " "), client.Query{Limit: limit, Cursor: cursor})
-				if err != nil {
-					return err
-				}
-				return p.Print(found, func() { printFound(p, found) })
-			})
-		},
+	}, func(ctx context.Context, c *cli.Connection, org string, args []string) error {
+		found, err := c.Search(ctx, org, strings.Join(args, " "), client.Query{Limit: limit, Cursor: cursor})
+		if err != nil {
+			return err
+		}
+		return p.Print(found, func() { printFound(p, found) })
 	}, "QUERY")
-	cli.OrgFlag(command, &org)
 	command.Flags().IntVar(&limit, "limit", 20, "maximum number of results of each type, up to 100")
 	command.Flags().StringVar(&cursor, "cursor", "", "continue with older commits, with the `cursor` of the last search")
 	return command

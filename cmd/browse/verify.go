@@ -76,23 +76,18 @@ was signed, and that the event of its recording is in the log of the org.
 
 func newVerifyEvent(p *cli.Program) *cobra.Command {
 	var v verification
-	var org string
-	command := p.Takes(&cobra.Command{
+	command := p.ForOrg(&cobra.Command{
 		Use:   "event",
 		Short: "Verify that an event is in the log",
 		Long: `Checks that the body of an event is the one that the log of the org commits to.
 ` + verifyHelp,
 		Example: `  ledgerd verify event evt_01KAJ8Q0M6R4YB0J3X5T9ZC2DE --org acme`,
-		RunE: func(command *cobra.Command, args []string) error {
-			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
-				return v.run(ctx, p, command, c, org, "event", args[0], func(s *verify.Session) (checks.Report, error) {
-					return s.Event(ctx, args[0])
-				})
-			})
-		},
+	}, func(ctx context.Context, c *cli.Connection, org string, args []string) error {
+		return v.run(ctx, p, p.Command, c, org, "event", args[0], func(s *verify.Session) (checks.Report, error) {
+			return s.Event(ctx, args[0])
+		})
 	}, "ID")
 	v.addFlags(command)
-	cli.OrgFlag(command, &org)
 	return command
 }
 

@@ -23,10 +23,9 @@ func newAudit(p *cli.Program) *cobra.Command {
 }
 
 func newAuditList(p *cli.Program) *cobra.Command {
-	var org string
 	var filter client.AuditFilter
 	var limit int
-	command := &cobra.Command{
+	command := p.ForOrg(&cobra.Command{
 		Use:   "list",
 		Short: "List the administrative actions in an org, newest first",
 		Long: `Lists what administrators did in an org: who, what, when, from where, and which
@@ -35,22 +34,18 @@ transparency log: 'ledgerd verify event' proves it by its ID (-o json).`,
 		Example: `  ledgerd audit list --org acme --since 30d
   ledgerd audit list --org acme --action token --by tok_01JD3X0V6Q8Z2M4N5P7R9T1W3Y
   ledgerd audit list --org acme --action policy.applied --repo api -o json`,
-		RunE: func(command *cobra.Command, _ []string) error {
-			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
-				columns := []string{"TIME", "ACTION", "REPO", "TARGET", "BY", "FROM", "CHANGES"}
-				return cli.PrintList(p, auditEvents(c.Audit(ctx, org, filter)), limit, columns, auditRow)
-			})
-		},
-	}
-	auditFlags(command, &org, &filter)
+	}, func(ctx context.Context, c *cli.Connection, org string, _ []string) error {
+		columns := []string{"TIME", "ACTION", "REPO", "TARGET", "BY", "FROM", "CHANGES"}
+		return cli.PrintList(p, auditEvents(c.Audit(ctx, org, filter)), limit, columns, auditRow)
+	})
+	auditFlags(command, &filter)
 	command.Flags().BoolVar(&filter.OldestFirst, "oldest", false, "oldest first")
 	cli.LimitFlag(command, &limit)
 	return command
 }
 
 // auditFlags defines the flags that select administrative actions.
-func auditFlags(command *cobra.Command, org *string, filter *client.AuditFilter) {
-	cli.OrgFlag(command, org)
+func auditFlags(command *cobra.Command, filter *client.AuditFilter) {
 	flags := command.Flags()
 	flags.Var(&flagvalue.Parsed[ledger.AuditAction]{Value: &filter.Action, Kind: "ACTION", Parse: ledger.ParseAuditAction},
 		"action", "only this action, such as token.created, or those on a kind of resource, such as token")
@@ -92,23 +87,20 @@ func auditRow(e ledger.AuditEvent) []any {
 }
 
 func newAuditExport(p *cli.Program) *cobra.Command {
-	var org, out string
+	var out string
 	var filter client.AuditFilter
-	command := &cobra.Command{
+	command := p.ForOrg(&cobra.Command{
 		Use:   "export",
 		Short: "Write the administrative actions in an org to a file",
 		Long: `Writes what administrators did in an org to a file in the format JSON Lines,
 oldest first: one event a line, byte for byte as it was logged.`,
 		Example: `  ledgerd audit export --org acme --since 2026-01-01 --out audit.jsonl
   ledgerd audit export --org acme --out - | jq .action`,
-		RunE: func(command *cobra.Command, _ []string) error {
-			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
-				filter.OldestFirst = true
-				return exportAudit(p, c.Audit(ctx, org, filter), org, out)
-			})
-		},
-	}
-	auditFlags(command, &org, &filter)
+	}, func(ctx context.Context, c *cli.Connection, org string, _ []string) error {
+		filter.OldestFirst = true
+		return exportAudit(p, c.Audit(ctx, org, filter), org, out)
+	})
+	auditFlags(command, &filter)
 	command.Flags().StringVar(&out, "out", "", "write to this `file` (- for standard output)")
 	flagvalue.Require(command, "out")
 	return command

@@ -112,23 +112,17 @@ func (d caCommand) newOf(p *cli.Program, n ca.NewAuthority, command *cobra.Comma
 }
 
 func (d caCommand) newShow(p *cli.Program) *cobra.Command {
-	var org string
-	command := &cobra.Command{
+	return p.ForOrg(&cobra.Command{
 		Use:     "show",
 		Short:   "Show the CA of an org",
 		Example: d.exampleOf("show", ""),
-		RunE: func(command *cobra.Command, _ []string) error {
-			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
-				root, err := c.CA(ctx, org, d.purpose)
-				if err != nil {
-					return err
-				}
-				return printIdentity(p, root)
-			})
-		},
-	}
-	cli.OrgFlag(command, &org)
-	return command
+	}, func(ctx context.Context, c *cli.Connection, org string, _ []string) error {
+		root, err := c.CA(ctx, org, d.purpose)
+		if err != nil {
+			return err
+		}
+		return printIdentity(p, root)
+	})
 }
 
 // printIdentity prints the root of a CA, or another identity, in full.
@@ -137,38 +131,26 @@ func printIdentity(p *cli.Program, i identity.Identity) error {
 }
 
 func (d caCommand) newRetire(p *cli.Program) *cobra.Command {
-	var org string
-	command := &cobra.Command{
+	command := p.ForOrg(&cobra.Command{
 		Use:     "retire",
 		Short:   "End the CA of an org",
 		Long:    d.retire,
 		Example: d.exampleOf("retire", ""),
-		RunE: func(command *cobra.Command, _ []string) error {
-			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
-				root, err := c.CA(ctx, org, d.purpose)
-				if err != nil {
-					return err
-				}
-				ask := func() (string, error) { return fmt.Sprintf("Retire the CA %s of %s?", root.DN, org), nil }
-				if err := p.Ask(ask); err != nil {
-					return err
-				}
-				if err := c.RetireCA(ctx, org, d.purpose); err != nil {
-					return err
-				}
-				return p.Confirm(retired{root.ID, org}, func() {
-					terminal.Printf(p.Stdout, "Retired the CA %s of %s (%s)\n", terminal.Printable(root.DN), org, root.ID)
-				})
-			})
-		},
-	}
-	cli.OrgFlag(command, &org)
+	}, func(ctx context.Context, c *cli.Connection, org string, _ []string) error {
+		root, err := c.CA(ctx, org, d.purpose)
+		if err != nil {
+			return err
+		}
+		if err := p.Askf("Retire the CA %s of %s?", root.DN, org); err != nil {
+			return err
+		}
+		if err := c.RetireCA(ctx, org, d.purpose); err != nil {
+			return err
+		}
+		return p.Confirm(removed{root.ID, org}, func() {
+			terminal.Printf(p.Stdout, "Retired the CA %s of %s (%s)\n", terminal.Printable(root.DN), org, root.ID)
+		})
+	})
 	p.YesFlag(command)
 	return command
-}
-
-// retired is the output of a command that ends a CA.
-type retired struct {
-	ID  string `json:"id"`
-	Org string `json:"org"`
 }

@@ -2,7 +2,6 @@ package manage
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
@@ -20,9 +19,8 @@ func newExchangeRule(p *cli.Program) *cobra.Command {
 }
 
 func newExchangeRuleCreate(p *cli.Program) *cobra.Command {
-	var org string
 	var n exchange.NewRule
-	command := &cobra.Command{
+	command := p.ForOrg(&cobra.Command{
 		Use:   "create",
 		Short: "Let the CI jobs of a repository get API tokens",
 		Long: `Creates a rule: jobs of a repository on a forge can exchange their OpenID Connect
@@ -42,23 +40,19 @@ open one may do what the rule permits.`,
     --repository-id 1296269 --ref main --scope write --repo api
   ledgerd exchange-rule create --org acme --name deploy --issuer https://gitlab.com --project-id 278964 \
     --ref main --where 'claims.environment == "production"' --scope write --repo api`,
-		RunE: func(command *cobra.Command, _ []string) error {
-			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
-				rule, err := c.CreateExchangeRule(ctx, org, n)
-				if err != nil {
-					return err
-				}
-				for _, warning := range rule.Warnings {
-					terminal.Printf(p.Hints(), "ledgerd: warning: %s\n", terminal.Printable(warning))
-				}
-				return p.Confirm(rule, func() {
-					terminal.Printf(p.Stdout, "Created exchange rule %q in %s (%s)\n", rule.Name, rule.Org, rule.ID)
-				})
-			})
-		},
-	}
+	}, func(ctx context.Context, c *cli.Connection, org string, _ []string) error {
+		rule, err := c.CreateExchangeRule(ctx, org, n)
+		if err != nil {
+			return err
+		}
+		for _, warning := range rule.Warnings {
+			terminal.Printf(p.Hints(), "ledgerd: warning: %s\n", terminal.Printable(warning))
+		}
+		return p.Confirm(rule, func() {
+			terminal.Printf(p.Stdout, "Created exchange rule %q in %s (%s)\n", rule.Name, rule.Org, rule.ID)
+		})
+	})
 
-	cli.OrgFlag(command, &org)
 	conditionFlags(command, &n)
 	flags := command.Flags()
 	flags.StringVar(&n.Name, "name", "", "display `name` of the API tokens")
@@ -96,48 +90,34 @@ func conditionFlags(command *cobra.Command, n *exchange.NewRule) {
 }
 
 func newExchangeRuleList(p *cli.Program) *cobra.Command {
-	var org string
-	command := &cobra.Command{
+	return p.ForOrg(&cobra.Command{
 		Use:     "list",
 		Short:   "List the exchange rules of an org",
 		Example: "  ledgerd exchange-rule list --org acme",
-		RunE: func(command *cobra.Command, _ []string) error {
-			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
-				columns := []string{"ID", "NAME", "ISSUER", "REPOSITORY", "EVENTS", "REFS", "SCOPE", "REPOS", "SIGNS AS", "CREATED"}
-				return cli.PrintList(p, c.ExchangeRules(ctx, org), 0, columns, func(r exchange.Rule) []any {
-					return []any{r.ID, r.Name, r.Issuer, r.Subject(), strings.Join(r.Events, ","),
-						terminal.OrDash(strings.Join(r.Refs, ",")), r.Scope, strings.Join(r.Repos, ","), terminal.OrDash(r.DN),
-						r.CreatedAt}
-				})
-			})
-		},
-	}
-	cli.OrgFlag(command, &org)
-	return command
+	}, func(ctx context.Context, c *cli.Connection, org string, _ []string) error {
+		columns := []string{"ID", "NAME", "ISSUER", "REPOSITORY", "EVENTS", "REFS", "SCOPE", "REPOS", "SIGNS AS", "CREATED"}
+		return cli.PrintList(p, c.ExchangeRules(ctx, org), 0, columns, func(r exchange.Rule) []any {
+			return []any{r.ID, r.Name, r.Issuer, r.Subject(), strings.Join(r.Events, ","),
+				terminal.OrDash(strings.Join(r.Refs, ",")), r.Scope, strings.Join(r.Repos, ","), terminal.OrDash(r.DN),
+				r.CreatedAt}
+		})
+	})
 }
 
 func newExchangeRuleRemove(p *cli.Program) *cobra.Command {
-	var org string
-	command := p.Takes(&cobra.Command{
+	command := p.ForOrg(&cobra.Command{
 		Use:     "remove",
 		Short:   "Remove an exchange rule, and revoke its API tokens",
 		Example: "  ledgerd exchange-rule remove rul_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme",
-		RunE: func(command *cobra.Command, args []string) error {
-			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
-				ask := func() (string, error) {
-					return fmt.Sprintf("Remove the exchange rule %s of %s, and revoke its API tokens?", args[0], org), nil
-				}
-				if err := p.Ask(ask); err != nil {
-					return err
-				}
-				if err := c.RemoveExchangeRule(ctx, org, args[0]); err != nil {
-					return err
-				}
-				return p.Confirm(removed{args[0], org}, func() { terminal.Printf(p.Stdout, "Removed %s\n", args[0]) })
-			})
-		},
+	}, func(ctx context.Context, c *cli.Connection, org string, args []string) error {
+		if err := p.Askf("Remove the exchange rule %s of %s, and revoke its API tokens?", args[0], org); err != nil {
+			return err
+		}
+		if err := c.RemoveExchangeRule(ctx, org, args[0]); err != nil {
+			return err
+		}
+		return p.Confirm(removed{args[0], org}, func() { terminal.Printf(p.Stdout, "Removed %s\n", args[0]) })
 	}, "ID")
-	cli.OrgFlag(command, &org)
 	p.YesFlag(command)
 	return command
 }

@@ -143,43 +143,31 @@ func sigstoreFlags(command *cobra.Command, entry *ledger.SigstoreEntry) {
 }
 
 func newIdentityList(p *cli.Program) *cobra.Command {
-	var org string
-	command := &cobra.Command{
+	return p.ForOrg(&cobra.Command{
 		Use:     "list",
 		Short:   "List the trusted keys and roots of an org",
 		Example: "  ledgerd identity list --org acme",
-		RunE: func(command *cobra.Command, _ []string) error {
-			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
-				columns := []string{"ID", "KIND", "DN", "EMAIL", "MAY", "FINGERPRINT", "EXPIRES", "CREATED", "REVOKED"}
-				return cli.PrintList(p, c.Identities(ctx, org), 0, columns, func(i identity.Identity) []any {
-					return []any{i.ID, i.Kind, i.DN, terminal.OrDash(i.Email), i.May, ledger.Short(i.Fingerprint),
-						i.NotAfter, i.CreatedAt, display.Revoked(i)}
-				})
-			})
-		},
-	}
-	cli.OrgFlag(command, &org)
-	return command
+	}, func(ctx context.Context, c *cli.Connection, org string, _ []string) error {
+		columns := []string{"ID", "KIND", "DN", "EMAIL", "MAY", "FINGERPRINT", "EXPIRES", "CREATED", "REVOKED"}
+		return cli.PrintList(p, c.Identities(ctx, org), 0, columns, func(i identity.Identity) []any {
+			return []any{i.ID, i.Kind, i.DN, terminal.OrDash(i.Email), i.May, ledger.Short(i.Fingerprint),
+				i.NotAfter, i.CreatedAt, display.Revoked(i)}
+		})
+	})
 }
 
 func newIdentityShow(p *cli.Program) *cobra.Command {
-	var org string
-	command := p.Takes(&cobra.Command{
+	return p.ForOrg(&cobra.Command{
 		Use:     "show",
 		Short:   "Show a trusted key or root, and what it may attest",
 		Example: "  ledgerd identity show idn_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme",
-		RunE: func(command *cobra.Command, args []string) error {
-			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
-				i, err := c.Identity(ctx, org, args[0])
-				if err != nil {
-					return err
-				}
-				return printIdentity(p, i)
-			})
-		},
+	}, func(ctx context.Context, c *cli.Connection, org string, args []string) error {
+		i, err := c.Identity(ctx, org, args[0])
+		if err != nil {
+			return err
+		}
+		return printIdentity(p, i)
 	}, "ID")
-	cli.OrgFlag(command, &org)
-	return command
 }
 
 func newIdentityUpdate(p *cli.Program) *cobra.Command {
@@ -230,9 +218,8 @@ takes it back. The states of the org's commits follow.`,
 }
 
 func newIdentityRevoke(p *cli.Program) *cobra.Command {
-	var org string
 	var since ledger.Time
-	command := p.Takes(&cobra.Command{
+	command := p.ForOrg(&cobra.Command{
 		Use:   "revoke",
 		Short: "Revoke a trusted key or root",
 		Long: `Revokes a key or root: from now on its signatures are refused. What was recorded
@@ -244,29 +231,25 @@ grows: a later call can give an earlier time.
 On a terminal it asks first, and says how many attestations are affected.`,
 		Example: `  ledgerd identity revoke idn_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme
   ledgerd identity revoke idn_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme --since 2026-11-20T09:00:00Z`,
-		RunE: func(command *cobra.Command, args []string) error {
-			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
-				ask := func() (string, error) { return revokeQuestion(ctx, c, org, args[0], since) }
-				if err := p.Ask(ask); err != nil {
-					return err
-				}
-				if err := c.DistrustIdentity(ctx, org, args[0], since); err != nil {
-					return err
-				}
-				i, err := c.Identity(ctx, org, args[0])
-				if err != nil {
-					return fmt.Errorf("revoked %s, but it cannot be shown: %w", args[0], err)
-				}
-				return p.Confirm(revoked{i.ID, org, i.RevokedAt, i.DistrustedSince}, func() {
-					terminal.Printf(p.Stdout, "Revoked %s (%s)\n", i.ID, terminal.Printable(i.DN))
-					if since != 0 {
-						printDistrust(ctx, p, c, i)
-					}
-				})
-			})
-		},
+	}, func(ctx context.Context, c *cli.Connection, org string, args []string) error {
+		ask := func() (string, error) { return revokeQuestion(ctx, c, org, args[0], since) }
+		if err := p.Ask(ask); err != nil {
+			return err
+		}
+		if err := c.DistrustIdentity(ctx, org, args[0], since); err != nil {
+			return err
+		}
+		i, err := c.Identity(ctx, org, args[0])
+		if err != nil {
+			return fmt.Errorf("revoked %s, but it cannot be shown: %w", args[0], err)
+		}
+		return p.Confirm(revoked{i.ID, org, i.RevokedAt, i.DistrustedSince}, func() {
+			terminal.Printf(p.Stdout, "Revoked %s (%s)\n", i.ID, terminal.Printable(i.DN))
+			if since != 0 {
+				printDistrust(ctx, p, c, i)
+			}
+		})
 	}, "ID")
-	cli.OrgFlag(command, &org)
 	command.Flags().Var(flagvalue.Past(&since), "since",
 		"what was recorded with it since then does not count any more: a date, date-time, yesterday, or how long ago, such "+
 			"as 5d")

@@ -2,7 +2,6 @@ package manage
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -60,55 +59,41 @@ before you create a rule with 'ledgerd exchange-rule create'.`,
 }
 
 func newIssuerList(p *cli.Program) *cobra.Command {
-	var org string
-	command := &cobra.Command{
+	return p.ForOrg(&cobra.Command{
 		Use:     "list",
 		Short:   "List the issuers of an org",
 		Example: "  ledgerd issuer list --org acme",
-		RunE: func(command *cobra.Command, _ []string) error {
-			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
-				columns := []string{"ID", "URL", "KEYS", "CREATED"}
-				return cli.PrintList(p, c.Issuers(ctx, org), 0, columns, func(i exchange.Issuer) []any {
-					keys := "from the issuer"
-					if i.JWKS != "" {
-						keys = "given"
-					}
-					return []any{i.ID, i.URL, keys, i.CreatedAt}
-				})
-			})
-		},
-	}
-	cli.OrgFlag(command, &org)
-	return command
+	}, func(ctx context.Context, c *cli.Connection, org string, _ []string) error {
+		columns := []string{"ID", "URL", "KEYS", "CREATED"}
+		return cli.PrintList(p, c.Issuers(ctx, org), 0, columns, func(i exchange.Issuer) []any {
+			keys := "from the issuer"
+			if i.JWKS != "" {
+				keys = "given"
+			}
+			return []any{i.ID, i.URL, keys, i.CreatedAt}
+		})
+	})
 }
 
 func newIssuerRemove(p *cli.Program) *cobra.Command {
-	var org string
-	command := p.Takes(&cobra.Command{
+	command := p.ForOrg(&cobra.Command{
 		Use:     "remove",
 		Short:   "Remove an issuer with its exchange rules, and revoke their API tokens",
 		Example: "  ledgerd issuer remove iss_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme",
-		RunE: func(command *cobra.Command, args []string) error {
-			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
-				ask := func() (string, error) {
-					return fmt.Sprintf("Remove the issuer %s of %s, with its exchange rules and their API tokens?", args[0], org), nil
-				}
-				if err := p.Ask(ask); err != nil {
-					return err
-				}
-				if err := c.RemoveIssuer(ctx, org, args[0]); err != nil {
-					return err
-				}
-				return p.Confirm(removed{args[0], org}, func() { terminal.Printf(p.Stdout, "Removed %s\n", args[0]) })
-			})
-		},
+	}, func(ctx context.Context, c *cli.Connection, org string, args []string) error {
+		if err := p.Askf("Remove the issuer %s of %s, with its exchange rules and their API tokens?", args[0], org); err != nil {
+			return err
+		}
+		if err := c.RemoveIssuer(ctx, org, args[0]); err != nil {
+			return err
+		}
+		return p.Confirm(removed{args[0], org}, func() { terminal.Printf(p.Stdout, "Removed %s\n", args[0]) })
 	}, "ID")
-	cli.OrgFlag(command, &org)
 	p.YesFlag(command)
 	return command
 }
 
-// removed is the JSON output of 'issuer remove' and 'exchange-rule remove'.
+// removed is the JSON output of commands that remove or end something.
 type removed struct {
 	ID  string `json:"id"`
 	Org string `json:"org"`

@@ -67,35 +67,30 @@ func siteFlags(command *cobra.Command, webURL, kind *string) {
 }
 
 func newRepoList(p *cli.Program) *cobra.Command {
-	var org string
 	var deleted bool
-	command := &cobra.Command{
+	command := p.ForOrg(&cobra.Command{
 		Use:     "list",
 		Short:   "List the repos of an org",
 		Example: "  ledgerd repo list --org acme",
-		RunE: func(command *cobra.Command, _ []string) error {
-			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
-				if deleted {
-					columns := []string{"REPO", "FORMERLY", "DELETED"}
-					return cli.PrintList(p, c.DeletedRepos(ctx, org), 0, columns, func(r ledger.Repo) []any {
-						return []any{r.Org + "/" + r.Name, display.FormerNames(r.FormerNames), r.DeletedAt}
-					})
-				}
-				columns := []string{"REPO", "BRANCH", "POLICY", "COMMITS", "ATTESTATIONS", "CREATED"}
-				return cli.PrintList(p, c.Repos(ctx, org), 0, columns, func(r ledger.Repo) []any {
-					commits := int64(0)
-					for _, n := range r.Commits {
-						commits += n
-					}
-
-					return []any{r.Org + "/" + r.Name, r.DefaultBranch, fmt.Sprintf("v%d", r.PolicyVersion), commits, r.Attestations,
-						r.CreatedAt}
-				})
+	}, func(ctx context.Context, c *cli.Connection, org string, _ []string) error {
+		if deleted {
+			columns := []string{"REPO", "FORMERLY", "DELETED"}
+			return cli.PrintList(p, c.DeletedRepos(ctx, org), 0, columns, func(r ledger.Repo) []any {
+				return []any{r.Org + "/" + r.Name, display.FormerNames(r.FormerNames), r.DeletedAt}
 			})
-		},
-	}
+		}
+		columns := []string{"REPO", "BRANCH", "POLICY", "COMMITS", "ATTESTATIONS", "CREATED"}
+		return cli.PrintList(p, c.Repos(ctx, org), 0, columns, func(r ledger.Repo) []any {
+			commits := int64(0)
+			for _, n := range r.Commits {
+				commits += n
+			}
 
-	cli.OrgFlag(command, &org)
+			return []any{r.Org + "/" + r.Name, r.DefaultBranch, fmt.Sprintf("v%d", r.PolicyVersion), commits, r.Attestations,
+				r.CreatedAt}
+		})
+	})
+
 	command.Flags().BoolVar(&deleted, "deleted", false, "list only the deleted ones")
 	return command
 }

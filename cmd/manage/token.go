@@ -21,9 +21,8 @@ func newToken(p *cli.Program) *cobra.Command {
 }
 
 func newTokenCreate(p *cli.Program) *cobra.Command {
-	var org string
 	var n ledger.NewToken
-	command := &cobra.Command{
+	command := p.ForOrg(&cobra.Command{
 		Use:   "create",
 		Short: "Create an API token and print it (shown only once)",
 		Long: `Creates an API token for an org and prints only the token to standard output.
@@ -38,21 +37,17 @@ Scopes:
 With --repo, the token is only for what is about one of these repos.`,
 		Example: `  ledgerd token create --org acme --name ci --scope write --repo api
   ledgerd token create --org acme --name dashboard --scope read --expires 90d -o json`,
-		RunE: func(command *cobra.Command, _ []string) error {
-			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
-				token, err := c.CreateToken(ctx, org, n)
-				if err != nil {
-					return err
-				}
-				terminal.Printf(p.Hints(), "Created %s token %q (%s). Copy it now: it won't be shown again.\n", token.Scope,
-					token.Name,
-					token.ID)
-				return p.Print(token, func() { terminal.Printf(p.Stdout, "%s\n", token.Secret) })
-			})
-		},
-	}
+	}, func(ctx context.Context, c *cli.Connection, org string, _ []string) error {
+		token, err := c.CreateToken(ctx, org, n)
+		if err != nil {
+			return err
+		}
+		terminal.Printf(p.Hints(), "Created %s token %q (%s). Copy it now: it won't be shown again.\n", token.Scope,
+			token.Name,
+			token.ID)
+		return p.Print(token, func() { terminal.Printf(p.Stdout, "%s\n", token.Secret) })
+	})
 	flags := command.Flags()
-	cli.OrgFlag(command, &org)
 	flags.StringVar(&n.Name, "name", "", "display `name`")
 	flagvalue.Scope(command, &n.Scope, "permissions")
 	flags.Var(flagvalue.Expiry(&n.ExpiresAt), "expires", "expiry: a duration such as 90d, or a date (default never)")
@@ -64,48 +59,37 @@ With --repo, the token is only for what is about one of these repos.`,
 }
 
 func newTokenList(p *cli.Program) *cobra.Command {
-	var org string
-	command := &cobra.Command{
+	return p.ForOrg(&cobra.Command{
 		Use:     "list",
 		Short:   "List the API tokens of an org, without their secrets",
 		Example: "  ledgerd token list --org acme",
-		RunE: func(command *cobra.Command, _ []string) error {
-			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
-				columns := []string{"ID", "NAME", "SCOPE", "CREATED", "LAST USED", "EXPIRES", "REVOKED", "REPOS", "CREATED BY",
-					"RULE"}
-				return cli.PrintList(p, c.Tokens(ctx, org), 0, columns, func(t ledger.Token) []any {
-					return []any{t.ID, t.Name, t.Scope, t.CreatedAt, t.LastUsedAt, t.ExpiresAt, t.RevokedAt,
-						terminal.OrDash(strings.Join(t.Repos, ",")), terminal.OrDash(t.CreatedBy), terminal.OrDash(t.Rule)}
-				})
-			})
-		},
-	}
-	cli.OrgFlag(command, &org)
-	return command
+	}, func(ctx context.Context, c *cli.Connection, org string, _ []string) error {
+		columns := []string{"ID", "NAME", "SCOPE", "CREATED", "LAST USED", "EXPIRES", "REVOKED", "REPOS", "CREATED BY",
+			"RULE"}
+		return cli.PrintList(p, c.Tokens(ctx, org), 0, columns, func(t ledger.Token) []any {
+			return []any{t.ID, t.Name, t.Scope, t.CreatedAt, t.LastUsedAt, t.ExpiresAt, t.RevokedAt,
+				terminal.OrDash(strings.Join(t.Repos, ",")), terminal.OrDash(t.CreatedBy), terminal.OrDash(t.Rule)}
+		})
+	})
 }
 
 func newTokenRevoke(p *cli.Program) *cobra.Command {
-	var org string
-	command := p.Takes(&cobra.Command{
+	command := p.ForOrg(&cobra.Command{
 		Use:     "revoke",
 		Short:   "Revoke an API token",
 		Example: "  ledgerd token revoke tok_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme",
-		RunE: func(command *cobra.Command, args []string) error {
-			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
-				ask := func() (string, error) {
-					return fmt.Sprintf("Revoke %s of %s?", describeToken(ctx, c, org, args[0]), org), nil
-				}
-				if err := p.Ask(ask); err != nil {
-					return err
-				}
-				if err := c.RevokeToken(ctx, org, args[0]); err != nil {
-					return err
-				}
-				return p.Confirm(revoked{ID: args[0], Org: org}, func() { terminal.Printf(p.Stdout, "Revoked %s\n", args[0]) })
-			})
-		},
+	}, func(ctx context.Context, c *cli.Connection, org string, args []string) error {
+		ask := func() (string, error) {
+			return fmt.Sprintf("Revoke %s of %s?", describeToken(ctx, c, org, args[0]), org), nil
+		}
+		if err := p.Ask(ask); err != nil {
+			return err
+		}
+		if err := c.RevokeToken(ctx, org, args[0]); err != nil {
+			return err
+		}
+		return p.Confirm(revoked{ID: args[0], Org: org}, func() { terminal.Printf(p.Stdout, "Revoked %s\n", args[0]) })
 	}, "ID")
-	cli.OrgFlag(command, &org)
 	p.YesFlag(command)
 	return command
 }

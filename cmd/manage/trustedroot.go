@@ -54,56 +54,44 @@ The ledger fetches nothing. When an instance gets new keys, set its new file.`,
 }
 
 func newTrustedRootList(p *cli.Program) *cobra.Command {
-	var org string
-	command := &cobra.Command{
+	return p.ForOrg(&cobra.Command{
 		Use:     "list",
 		Short:   "List the versions of the trusted roots of an org",
 		Example: "  ledgerd trusted-root list --org acme",
-		RunE: func(command *cobra.Command, _ []string) error {
-			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
-				columns := []string{"NAME", "VERSION", "DIGEST", "CREATED", "REMOVED"}
-				return cli.PrintList(p, c.TrustedRoots(ctx, org), 0, columns, func(r identity.TrustedRoot) []any {
-					removed := "no"
-					if r.Removed {
-						removed = "yes"
-					}
-					return []any{r.Name, r.Version, ledger.Short(r.Digest), r.CreatedAt, removed}
-				})
-			})
-		},
-	}
-	cli.OrgFlag(command, &org)
-	return command
+	}, func(ctx context.Context, c *cli.Connection, org string, _ []string) error {
+		columns := []string{"NAME", "VERSION", "DIGEST", "CREATED", "REMOVED"}
+		return cli.PrintList(p, c.TrustedRoots(ctx, org), 0, columns, func(r identity.TrustedRoot) []any {
+			removed := "no"
+			if r.Removed {
+				removed = "yes"
+			}
+			return []any{r.Name, r.Version, ledger.Short(r.Digest), r.CreatedAt, removed}
+		})
+	})
 }
 
 func newTrustedRootShow(p *cli.Program) *cobra.Command {
-	var org string
 	var version int
-	command := p.Takes(&cobra.Command{
+	command := p.ForOrg(&cobra.Command{
 		Use:     "show",
 		Short:   "Print the document of a trusted root",
 		Long:    "Prints the document of a trusted root, as it was set; with -o json, the record.",
 		Example: "  ledgerd trusted-root show public-good --org acme --version 1",
-		RunE: func(command *cobra.Command, args []string) error {
-			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
-				r, err := c.TrustedRoot(ctx, org, args[0], version)
-				if err != nil {
-					return err
-				}
-				return p.Print(r, func() {
-					fmt.Fprintln(p.Stdout, strings.TrimSpace(r.Document)) // JSON has no control characters
-				})
-			})
-		},
+	}, func(ctx context.Context, c *cli.Connection, org string, args []string) error {
+		r, err := c.TrustedRoot(ctx, org, args[0], version)
+		if err != nil {
+			return err
+		}
+		return p.Print(r, func() {
+			fmt.Fprintln(p.Stdout, strings.TrimSpace(r.Document)) // JSON has no control characters
+		})
 	}, "NAME")
-	cli.OrgFlag(command, &org)
 	command.Flags().IntVar(&version, "version", 0, "`number` of the version (default: the one in effect)")
 	return command
 }
 
 func newTrustedRootRemove(p *cli.Program) *cobra.Command {
-	var org string
-	command := p.Takes(&cobra.Command{
+	command := p.ForOrg(&cobra.Command{
 		Use:   "remove",
 		Short: "Remove a trusted root",
 		Long: `Removes a trusted root: bundles that need it are refused from now on. What was
@@ -111,24 +99,17 @@ recorded before stays and still counts.
 
 On a terminal it asks first.`,
 		Example: "  ledgerd trusted-root remove public-good --org acme",
-		RunE: func(command *cobra.Command, args []string) error {
-			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
-				ask := func() (string, error) {
-					return fmt.Sprintf("Remove the trusted root %s of %s? What was recorded still counts.", args[0], org), nil
-				}
-				if err := p.Ask(ask); err != nil {
-					return err
-				}
-				if err := c.RemoveTrustedRoot(ctx, org, args[0]); err != nil {
-					return err
-				}
-				return p.Confirm(removedRoot{args[0], org}, func() {
-					terminal.Printf(p.Stdout, "Removed the trusted root %s of %s\n", args[0], org)
-				})
-			})
-		},
+	}, func(ctx context.Context, c *cli.Connection, org string, args []string) error {
+		if err := p.Askf("Remove the trusted root %s of %s? What was recorded still counts.", args[0], org); err != nil {
+			return err
+		}
+		if err := c.RemoveTrustedRoot(ctx, org, args[0]); err != nil {
+			return err
+		}
+		return p.Confirm(removedRoot{args[0], org}, func() {
+			terminal.Printf(p.Stdout, "Removed the trusted root %s of %s\n", args[0], org)
+		})
 	}, "NAME")
-	cli.OrgFlag(command, &org)
 	p.YesFlag(command)
 	return command
 }

@@ -17,9 +17,8 @@ func newMember(p *cli.Program) *cobra.Command {
 }
 
 func newMemberAdd(p *cli.Program) *cobra.Command {
-	var org string
 	var n member.NewMember
-	command := &cobra.Command{
+	command := p.ForOrg(&cobra.Command{
 		Use:   "add",
 		Short: "Add a person before the first sign-in",
 		Long: `Adds an account of an OpenID Connect provider to an org. Its person signs in to
@@ -39,19 +38,15 @@ Roles:
 To admit whole groups, see 'ledgerd member rule add'.`,
 		Example: `  ledgerd member add --org acme --issuer https://acme.okta.com \
     --subject 00u1a2b3c4 --dn cn=ann,ou=people-dev,o=acme --role contributor`,
-		RunE: func(command *cobra.Command, _ []string) error {
-			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
-				m, err := c.AddMember(ctx, org, n)
-				if err != nil {
-					return err
-				}
-				return p.Confirm(m, func() {
-					terminal.Printf(p.Stdout, "Added %s to %s as %s (%s)\n", terminal.Printable(m.DN), m.Org, m.Role, m.ID)
-				})
-			})
-		},
-	}
-	cli.OrgFlag(command, &org)
+	}, func(ctx context.Context, c *cli.Connection, org string, _ []string) error {
+		m, err := c.AddMember(ctx, org, n)
+		if err != nil {
+			return err
+		}
+		return p.Confirm(m, func() {
+			terminal.Printf(p.Stdout, "Added %s to %s as %s (%s)\n", terminal.Printable(m.DN), m.Org, m.Role, m.ID)
+		})
+	})
 	flags := command.Flags()
 	flags.StringVar(&n.Issuer, "issuer", "", "`URL` of the provider")
 	flags.StringVar(&n.Subject, "subject", "", "`text` of the claim sub of the account")
@@ -62,33 +57,26 @@ To admit whole groups, see 'ledgerd member rule add'.`,
 }
 
 func newMemberList(p *cli.Program) *cobra.Command {
-	var org string
-	command := &cobra.Command{
+	return p.ForOrg(&cobra.Command{
 		Use:     "list",
 		Short:   "List the members and former members of an org",
 		Example: "  ledgerd member list --org acme",
-		RunE: func(command *cobra.Command, _ []string) error {
-			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
-				columns := []string{"ID", "DN", "NAME", "ROLE", "SET BY", "SIGNED IN", "REMOVED", "ISSUER", "SUBJECT"}
-				return cli.PrintList(p, c.Members(ctx, org), 0, columns, func(m member.Member) []any {
-					by := "an admin"
-					if m.ByRule {
-						by = "rules"
-					}
-					return []any{m.ID, m.DN, terminal.OrDash(m.Name), m.Role, by, m.SignedInAt, m.RemovedAt, m.Issuer, m.Subject}
-				})
-			})
-		},
-	}
-	cli.OrgFlag(command, &org)
-	return command
+	}, func(ctx context.Context, c *cli.Connection, org string, _ []string) error {
+		columns := []string{"ID", "DN", "NAME", "ROLE", "SET BY", "SIGNED IN", "REMOVED", "ISSUER", "SUBJECT"}
+		return cli.PrintList(p, c.Members(ctx, org), 0, columns, func(m member.Member) []any {
+			by := "an admin"
+			if m.ByRule {
+				by = "rules"
+			}
+			return []any{m.ID, m.DN, terminal.OrDash(m.Name), m.Role, by, m.SignedInAt, m.RemovedAt, m.Issuer, m.Subject}
+		})
+	})
 }
 
 func newMemberSet(p *cli.Program) *cobra.Command {
-	var org string
 	var r member.Role
 	var distinct bool
-	command := p.Takes(&cobra.Command{
+	command := p.ForOrg(&cobra.Command{
 		Use:   "set",
 		Short: "Change the role of a member, or say that two with one name are two people",
 		Long: `Changes the role of a member. From then on, rules no longer decide about the
@@ -98,20 +86,16 @@ Signers with the same common name count once. If a member is another person
 than they are, --distinct says so, and --distinct=false takes it back.`,
 		Example: `  ledgerd member set mem_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme --role maintainer
   ledgerd member set mem_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme --distinct`,
-		RunE: func(command *cobra.Command, args []string) error {
-			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
-				m, err := c.ChangeMember(ctx, org, args[0], member.Change{Role: cli.Changed(command, "role", &r),
-					Distinct: cli.Changed(command, "distinct", &distinct)})
-				if err != nil {
-					return err
-				}
-				return p.Confirm(m, func() {
-					terminal.Printf(p.Stdout, "%s is now %s%s\n", terminal.Printable(m.DN), m.Role, distinctly(m))
-				})
-			})
-		},
+	}, func(ctx context.Context, c *cli.Connection, org string, args []string) error {
+		m, err := c.ChangeMember(ctx, org, args[0], member.Change{Role: cli.Changed(p.Command, "role", &r),
+			Distinct: cli.Changed(p.Command, "distinct", &distinct)})
+		if err != nil {
+			return err
+		}
+		return p.Confirm(m, func() {
+			terminal.Printf(p.Stdout, "%s is now %s%s\n", terminal.Printable(m.DN), m.Role, distinctly(m))
+		})
 	}, "ID")
-	cli.OrgFlag(command, &org)
 	roleFlag(command, &r)
 	command.Flags().BoolVar(&distinct, "distinct", false,
 		"the member is another person than all others with the same common name")
@@ -128,9 +112,8 @@ func distinctly(m member.Member) string {
 }
 
 func newMemberRemove(p *cli.Program) *cobra.Command {
-	var org string
 	change := member.Change{Removed: new(true)}
-	command := p.Takes(&cobra.Command{
+	command := p.ForOrg(&cobra.Command{
 		Use:   "remove",
 		Short: "Remove a member with sign-ins, tokens and keys",
 		Long: `Ends a membership, and with it what the member could still use: sign-ins, the API
@@ -147,28 +130,24 @@ On a terminal it asks first, and says what ends.`,
 		Example: `  ledgerd member remove mem_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme
   ledgerd member remove mem_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme \
     --also idn_01JD3X0V6Q8Z2M4N5P7R9T1W3Y`,
-		RunE: func(command *cobra.Command, args []string) error {
-			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
-				m, err := c.Member(ctx, org, args[0])
-				if err != nil {
-					return err
-				}
-				who, err := personNamed(ctx, c.Client, org, m.ID)
-				if err != nil {
-					return err
-				}
-				l := leavingOf(m, who, change)
-				if err := p.Ask(func() (string, error) { return l.question(), nil }); err != nil {
-					return err
-				}
-				if _, err := c.ChangeMember(ctx, org, m.ID, change); err != nil {
-					return err
-				}
-				return p.Confirm(l, func() { l.print(p.Stdout) })
-			})
-		},
+	}, func(ctx context.Context, c *cli.Connection, org string, args []string) error {
+		m, err := c.Member(ctx, org, args[0])
+		if err != nil {
+			return err
+		}
+		who, err := personNamed(ctx, c.Client, org, m.ID)
+		if err != nil {
+			return err
+		}
+		l := leavingOf(m, who, change)
+		if err := p.Ask(func() (string, error) { return l.question(), nil }); err != nil {
+			return err
+		}
+		if _, err := c.ChangeMember(ctx, org, m.ID, change); err != nil {
+			return err
+		}
+		return p.Confirm(l, func() { l.print(p.Stdout) })
 	}, "ID")
-	cli.OrgFlag(command, &org)
 	flags := command.Flags()
 	flags.BoolVar(&change.KeepKeys, "keep-keys", false, "keep the keys and passkeys of the member")
 	flags.StringSliceVar(&change.Also, "also", nil, "revoke these other identities, too (`IDs`, comma-separated)")
@@ -179,26 +158,20 @@ On a terminal it asks first, and says what ends.`,
 }
 
 func newMemberRestore(p *cli.Program) *cobra.Command {
-	var org string
-	command := p.Takes(&cobra.Command{
+	return p.ForOrg(&cobra.Command{
 		Use:   "restore",
 		Short: "Restore a former member",
 		Long: `Restores a membership with the role that it had. The person has to sign in again,
 and tokens that were revoked stay revoked.`,
 		Example: "  ledgerd member restore mem_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme",
-		RunE: func(command *cobra.Command, args []string) error {
-			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
-				removed := false
-				m, err := c.ChangeMember(ctx, org, args[0], member.Change{Removed: &removed})
-				if err != nil {
-					return err
-				}
-				return p.Confirm(m, func() {
-					terminal.Printf(p.Stdout, "Restored %s as %s\n", terminal.Printable(m.DN), m.Role)
-				})
-			})
-		},
+	}, func(ctx context.Context, c *cli.Connection, org string, args []string) error {
+		removed := false
+		m, err := c.ChangeMember(ctx, org, args[0], member.Change{Removed: &removed})
+		if err != nil {
+			return err
+		}
+		return p.Confirm(m, func() {
+			terminal.Printf(p.Stdout, "Restored %s as %s\n", terminal.Printable(m.DN), m.Role)
+		})
 	}, "ID")
-	cli.OrgFlag(command, &org)
-	return command
 }

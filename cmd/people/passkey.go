@@ -30,22 +30,16 @@ the web interface, on the page Passkeys of the settings.`,
 }
 
 func newPasskeyRemove(p *cli.Program) *cobra.Command {
-	var org string
-	command := p.Takes(&cobra.Command{
+	return p.ForOrg(&cobra.Command{
 		Use:   "remove",
 		Short: "Remove a passkey",
 		Long: `Removes a passkey, such as that of a lost phone: it confirms nothing any more.
 What it has confirmed keeps counting.`,
 		Example: "  ledgerd passkey remove pas_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme",
-		RunE: func(command *cobra.Command, args []string) error {
-			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
-				if err := c.RemovePasskey(ctx, org, args[0]); err != nil {
-					return err
-				}
-				return p.Confirm(ended{args[0], org}, func() { terminal.Printf(p.Stdout, "Removed %s\n", args[0]) })
-			})
-		},
+	}, func(ctx context.Context, c *cli.Connection, org string, args []string) error {
+		if err := c.RemovePasskey(ctx, org, args[0]); err != nil {
+			return err
+		}
+		return p.Confirm(ended{args[0], org}, func() { terminal.Printf(p.Stdout, "Removed %s\n", args[0]) })
 	}, "ID")
-	cli.OrgFlag(command, &org)
-	return command
 }

@@ -23,8 +23,7 @@ func newPerson(p *cli.Program) *cobra.Command {
 }
 
 func newPersonShow(p *cli.Program) *cobra.Command {
-	var org string
-	command := p.Takes(&cobra.Command{
+	return p.ForOrg(&cobra.Command{
 		Use:   "show",
 		Short: "Show the keys, sign-ins and tokens of a person, and what they signed",
 		Long: `Shows all that an org has of one person: memberships, keys and what they may
@@ -34,25 +33,20 @@ an identity. People with the same common name, address or login are shown
 together, as they count once.`,
 		Example: `  ledgerd person show rita --org acme
   ledgerd person show rita@acme.example --org acme`,
-		RunE: func(command *cobra.Command, args []string) error {
-			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
-				who, err := personNamed(ctx, c.Client, org, args[0])
-				if err != nil {
-					return err
-				}
-				if len(who.Members)+len(who.Identities) == 0 {
-					return fmt.Errorf("nobody in %s has the name %s (see 'ledgerd identity list' and 'ledgerd member list')", org,
-						terminal.Printable(args[0]))
-				}
-				if err := who.readSigned(ctx, c.Client, org); err != nil {
-					return err
-				}
-				return p.Print(who, func() { who.print(p.Stdout) })
-			})
-		},
+	}, func(ctx context.Context, c *cli.Connection, org string, args []string) error {
+		who, err := personNamed(ctx, c.Client, org, args[0])
+		if err != nil {
+			return err
+		}
+		if len(who.Members)+len(who.Identities) == 0 {
+			return fmt.Errorf("nobody in %s has the name %s (see 'ledgerd identity list' and 'ledgerd member list')", org,
+				terminal.Printable(args[0]))
+		}
+		if err := who.readSigned(ctx, c.Client, org); err != nil {
+			return err
+		}
+		return p.Print(who, func() { who.print(p.Stdout) })
 	}, "NAME")
-	cli.OrgFlag(command, &org)
-	return command
 }
 
 // print prints a table for each kind of thing that the person has.

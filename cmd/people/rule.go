@@ -2,7 +2,6 @@ package people
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -18,9 +17,8 @@ func newMemberRule(p *cli.Program) *cobra.Command {
 }
 
 func newRuleAdd(p *cli.Program) *cobra.Command {
-	var org string
 	var n member.NewRule
-	command := &cobra.Command{
+	command := p.ForOrg(&cobra.Command{
 		Use:   "add",
 		Short: "Admit the accounts of a group",
 		Long: `Creates a rule: an account whose ID token has the claim with this value is a
@@ -40,17 +38,13 @@ A rule cannot be changed: create another rule, and remove this one.`,
 		Example: `  ledgerd member rule add --org acme --issuer https://acme.okta.com \
     --claim groups --value developers --role contributor \
     --dn 'cn={login},ou=people-dev,o=acme'`,
-		RunE: func(command *cobra.Command, _ []string) error {
-			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
-				r, err := c.CreateMemberRule(ctx, org, n)
-				if err != nil {
-					return err
-				}
-				return p.Confirm(r, func() { terminal.Printf(p.Stdout, "Created member rule %s in %s\n", r.ID, r.Org) })
-			})
-		},
-	}
-	cli.OrgFlag(command, &org)
+	}, func(ctx context.Context, c *cli.Connection, org string, _ []string) error {
+		r, err := c.CreateMemberRule(ctx, org, n)
+		if err != nil {
+			return err
+		}
+		return p.Confirm(r, func() { terminal.Printf(p.Stdout, "Created member rule %s in %s\n", r.ID, r.Org) })
+	})
 	flags := command.Flags()
 	flags.StringVar(&n.Issuer, "issuer", "", "`URL` of the provider")
 	flags.StringVar(&n.Claim, "claim", "", "`name` of a claim of the ID token, such as groups")
@@ -62,46 +56,34 @@ A rule cannot be changed: create another rule, and remove this one.`,
 }
 
 func newRuleList(p *cli.Program) *cobra.Command {
-	var org string
-	command := &cobra.Command{
+	return p.ForOrg(&cobra.Command{
 		Use:     "list",
 		Short:   "List the member rules of an org",
 		Example: "  ledgerd member rule list --org acme",
-		RunE: func(command *cobra.Command, _ []string) error {
-			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
-				columns := []string{"ID", "ISSUER", "CLAIM", "VALUE", "ROLE", "DN", "CREATED", "INEFFECTIVE"}
-				return cli.PrintList(p, c.MemberRules(ctx, org), 0, columns, func(r member.Rule) []any {
-					return []any{r.ID, r.Issuer, r.Claim, r.Value, r.Role, r.DN, r.CreatedAt, terminal.OrDash(r.Ineffective)}
-				})
-			})
-		},
-	}
-	cli.OrgFlag(command, &org)
-	return command
+	}, func(ctx context.Context, c *cli.Connection, org string, _ []string) error {
+		columns := []string{"ID", "ISSUER", "CLAIM", "VALUE", "ROLE", "DN", "CREATED", "INEFFECTIVE"}
+		return cli.PrintList(p, c.MemberRules(ctx, org), 0, columns, func(r member.Rule) []any {
+			return []any{r.ID, r.Issuer, r.Claim, r.Value, r.Role, r.DN, r.CreatedAt, terminal.OrDash(r.Ineffective)}
+		})
+	})
 }
 
 func newRuleRemove(p *cli.Program) *cobra.Command {
-	var org string
-	command := p.Takes(&cobra.Command{
+	command := p.ForOrg(&cobra.Command{
 		Use:   "remove",
 		Short: "Remove a member rule",
 		Long: `Removes a rule. Members whom no other rule admits cannot sign in again. Their
 sign-ins stay until they expire: 'ledgerd member remove' ends these.`,
 		Example: "  ledgerd member rule remove mrl_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme",
-		RunE: func(command *cobra.Command, args []string) error {
-			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
-				ask := func() (string, error) { return fmt.Sprintf("Remove the member rule %s of %s?", args[0], org), nil }
-				if err := p.Ask(ask); err != nil {
-					return err
-				}
-				if err := c.RemoveMemberRule(ctx, org, args[0]); err != nil {
-					return err
-				}
-				return p.Confirm(ended{args[0], org}, func() { terminal.Printf(p.Stdout, "Removed %s\n", args[0]) })
-			})
-		},
+	}, func(ctx context.Context, c *cli.Connection, org string, args []string) error {
+		if err := p.Askf("Remove the member rule %s of %s?", args[0], org); err != nil {
+			return err
+		}
+		if err := c.RemoveMemberRule(ctx, org, args[0]); err != nil {
+			return err
+		}
+		return p.Confirm(ended{args[0], org}, func() { terminal.Printf(p.Stdout, "Removed %s\n", args[0]) })
 	}, "ID")
-	cli.OrgFlag(command, &org)
 	p.YesFlag(command)
 	return command
 }

@@ -47,22 +47,16 @@ func listsOwned[T any](
 }
 
 func newSignInEnd(p *cli.Program) *cobra.Command {
-	var org string
-	command := p.Takes(&cobra.Command{
+	return p.ForOrg(&cobra.Command{
 		Use:   "end",
 		Short: "End a sign-in",
 		Long: `Ends a sign-in: its pages and streams end within 15 seconds. The person can sign
 in again; to prevent that, see 'ledgerd member remove'.`,
 		Example: "  ledgerd sign-in end tok_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme",
-		RunE: func(command *cobra.Command, args []string) error {
-			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
-				if err := c.EndSignIn(ctx, org, args[0]); err != nil {
-					return err
-				}
-				return p.Confirm(ended{args[0], org}, func() { terminal.Printf(p.Stdout, "Ended %s\n", args[0]) })
-			})
-		},
+	}, func(ctx context.Context, c *cli.Connection, org string, args []string) error {
+		if err := c.EndSignIn(ctx, org, args[0]); err != nil {
+			return err
+		}
+		return p.Confirm(ended{args[0], org}, func() { terminal.Printf(p.Stdout, "Ended %s\n", args[0]) })
 	}, "ID")
-	cli.OrgFlag(command, &org)
-	return command
 }

@@ -88,6 +88,11 @@ func (p *Program) Ask(describe func() (string, error)) error {
 	return err
 }
 
+// Askf is Ask with a question that is formatted.
+func (p *Program) Askf(format string, args ...any) error {
+	return p.Ask(func() (string, error) { return fmt.Sprintf(format, args...), nil })
+}
+
 // ConfirmName returns an error unless the name of what is to be deleted or purged was repeated: with the
 // flag --confirm or, on a terminal, by typing it.
 func (p *Program) ConfirmName(verb, what, name, confirmed string) error {

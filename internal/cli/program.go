@@ -78,6 +78,7 @@ type GlobalFlags struct {
 	Config string
 	Server string
 	Token  string
+	Org    string // of commands by ForOrg
 	Repo   string // of commands about a repo
 	Output string
 	JQ     *jq.Query // nil without --jq

@@ -166,6 +166,23 @@ func OrgFlag(command *cobra.Command, value *string) {
 	command.Flags().StringVar(value, "org", "", "`org` (default: that of the token, or the only one of the database)")
 }
 
+// ForOrg makes a command run do with a connection, the org of --org or else the default, and the
+// arguments. It returns the command, for which it defines --org and declares the arguments as Takes does.
+func (p *Program) ForOrg(
+	command *cobra.Command, do func(ctx context.Context, c *Connection, org string, args []string) error, names ...string,
+) *cobra.Command {
+	OrgFlag(command, &p.Global.Org)
+	command.RunE = func(command *cobra.Command, args []string) error {
+		return p.WithOrg(command, p.Global.Org, func(ctx context.Context, c *Connection, org string) error {
+			return do(ctx, c, org, args)
+		})
+	}
+	if len(names) > 0 {
+		p.Takes(command, names...)
+	}
+	return command
+}
+
 // WithOrg runs do with a connection and the org of --org, or else the default.
 func (p *Program) WithOrg(
 	command *cobra.Command, org string, do func(ctx context.Context, c *Connection, org string) error,
