@@ -103,17 +103,15 @@ ledger lists all of them, and that the state follows from the events. With
 ` + verifyHelp,
 		Example: `  ledgerd verify commit acme/api HEAD
   ledgerd verify commit acme/api HEAD --rederive`,
-		RunE: func(command *cobra.Command, args []string) error {
-			return p.WithRev(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName, rev string) error {
-				sha, err := gitrepo.Find(ctx, cmp.Or(rev, "HEAD"))
-				if err != nil {
-					return err
-				}
-				return v.run(ctx, p, command, c, name.Org, "commit", sha, func(s *verify.Session) (checks.Report, error) {
-					return s.Commit(ctx, name.Repo, sha)
-				})
+		RunE: p.OnRev(func(ctx context.Context, c *cli.Connection, name cli.RepoName, rev string) error {
+			sha, err := gitrepo.Find(ctx, cmp.Or(rev, "HEAD"))
+			if err != nil {
+				return err
+			}
+			return v.run(ctx, p, p.Command, c, name.Org, "commit", sha, func(s *verify.Session) (checks.Report, error) {
+				return s.Commit(ctx, name.Repo, sha)
 			})
-		},
+		}),
 	}, cli.RepoArg, cli.RevArg)
 	v.addFlags(command)
 	v.addStates(command)

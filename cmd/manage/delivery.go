@@ -88,7 +88,7 @@ func deliver(
 	defer stop()
 	command.SetContext(ctx)
 
-	return p.OnWebhook(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName, id string) error {
+	return p.OnWebhook(func(ctx context.Context, c *cli.Connection, name cli.RepoName, id string) error {
 		d, err := queue(ctx, c, name, id)
 		if err != nil {
 			return err
@@ -105,7 +105,7 @@ func deliver(
 			return noOutcome(p, c, record, wait)
 		}
 		return attemptResult(p, record)
-	})
+	})(command, args)
 }
 
 // attemptResult prints the outcome of a delivery's last attempt. If it failed, it
@@ -156,22 +156,20 @@ inactive. Events that it has acknowledged, or that are already pending, are not
 queued again.`,
 		Example: `  ledgerd webhook replay acme/api whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --since 5d
   ledgerd webhook replay acme/api whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --since 2026-11-20`,
-		RunE: func(command *cobra.Command, args []string) error {
-			return p.OnWebhook(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName, id string) error {
-				replayed, err := c.ReplayWebhook(ctx, name.Org, name.Repo, id, since)
-				if err != nil {
-					return err
-				}
+		RunE: p.OnWebhook(func(ctx context.Context, c *cli.Connection, name cli.RepoName, id string) error {
+			replayed, err := c.ReplayWebhook(ctx, name.Org, name.Repo, id, since)
+			if err != nil {
+				return err
+			}
 
-				return p.Confirm(replayed, func() {
-					count := terminal.Plural(replayed.Queued, "missed event")
-					if replayed.Queued == 0 {
-						count = "no events"
-					}
-					terminal.Printf(p.Stdout, "Queued %s since %s for %s\n", count, since, terminal.Printable(id))
-				})
+			return p.Confirm(replayed, func() {
+				count := terminal.Plural(replayed.Queued, "missed event")
+				if replayed.Queued == 0 {
+					count = "no events"
+				}
+				terminal.Printf(p.Stdout, "Queued %s since %s for %s\n", count, since, terminal.Printable(id))
 			})
-		},
+		}),
 	}, cli.RepoArg, "WEBHOOK")
 
 	command.Flags().Var(flagvalue.Past(&since), "since",
@@ -192,7 +190,7 @@ this delivery, and the request and response of each attempt.`,
 		Example: `  ledgerd webhook deliveries acme/api whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --status failed --limit 20
   ledgerd webhook deliveries acme/api whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y dlv_01JD3X1B7N5C8K2M4P6R9T0V3W`,
 		RunE: func(command *cobra.Command, args []string) error {
-			return p.OnWebhook(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName, id string) error {
+			return p.OnWebhook(func(ctx context.Context, c *cli.Connection, name cli.RepoName, id string) error {
 				if len(p.RestArgs(command, args)) > 1 {
 					record, err := c.Delivery(ctx, name.Org, name.Repo, id, p.RestArgs(command, args)[1])
 					if err != nil {
@@ -206,7 +204,7 @@ this delivery, and the request and response of each attempt.`,
 					func(d ledger.Delivery) []any {
 						return []any{d.ID, d.CreatedAt, d.Event, d.Type, d.Status, d.Attempts, display.LastOutcome(d)}
 					})
-			})
+			})(command, args)
 		},
 	}, cli.RepoArg, "WEBHOOK", "[DELIVERY]")
 

@@ -135,15 +135,13 @@ func newWebhookShow(p *cli.Program) *cobra.Command {
 		Use:     "show",
 		Short:   "Show a webhook and its status",
 		Example: "  ledgerd webhook show acme/api whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y",
-		RunE: func(command *cobra.Command, args []string) error {
-			return p.OnWebhook(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName, id string) error {
-				w, err := c.Webhook(ctx, name.Org, name.Repo, id)
-				if err != nil {
-					return err
-				}
-				return p.Print(w, func() { display.Webhook(p.Stdout, w) })
-			})
-		},
+		RunE: p.OnWebhook(func(ctx context.Context, c *cli.Connection, name cli.RepoName, id string) error {
+			w, err := c.Webhook(ctx, name.Org, name.Repo, id)
+			if err != nil {
+				return err
+			}
+			return p.Print(w, func() { display.Webhook(p.Stdout, w) })
+		}),
 	}, cli.RepoArg, "WEBHOOK")
 }
 
@@ -177,13 +175,13 @@ LEDGERD_URL.`,
 			if change == (ledger.WebhookChange{}) {
 				return cli.Usagef("one of --url, --events, --description and --active is required")
 			}
-			return p.OnWebhook(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName, id string) error {
+			return p.OnWebhook(func(ctx context.Context, c *cli.Connection, name cli.RepoName, id string) error {
 				w, err := c.ChangeWebhook(ctx, name.Org, name.Repo, id, change)
 				if err != nil {
 					return err
 				}
 				return p.Print(w, func() { display.Webhook(p.Stdout, w) })
-			})
+			})(command, args)
 		},
 	}, cli.RepoArg, "WEBHOOK")
 	urlFlag(command, &url)
@@ -198,22 +196,20 @@ func newWebhookRemove(p *cli.Program) *cobra.Command {
 		Use:     "remove",
 		Short:   "Delete a webhook and cancel its pending deliveries",
 		Example: "  ledgerd webhook remove acme/api whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y",
-		RunE: func(command *cobra.Command, args []string) error {
-			return p.OnWebhook(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName, id string) error {
-				if err := p.Ask(aboutWebhook(ctx, c, name, id, "Delete", "and cancel its pending deliveries")); err != nil {
-					return err
-				}
-				if err := c.DeleteWebhook(ctx, name.Org, name.Repo, id); err != nil {
-					return err
-				}
-				deleted := struct {
-					ID   string `json:"id"`
-					Org  string `json:"org"`
-					Repo string `json:"repo"`
-				}{id, name.Org, name.Repo}
-				return p.Confirm(deleted, func() { terminal.Printf(p.Stdout, "Deleted webhook %s\n", terminal.Printable(id)) })
-			})
-		},
+		RunE: p.OnWebhook(func(ctx context.Context, c *cli.Connection, name cli.RepoName, id string) error {
+			if err := p.Ask(aboutWebhook(ctx, c, name, id, "Delete", "and cancel its pending deliveries")); err != nil {
+				return err
+			}
+			if err := c.DeleteWebhook(ctx, name.Org, name.Repo, id); err != nil {
+				return err
+			}
+			deleted := struct {
+				ID   string `json:"id"`
+				Org  string `json:"org"`
+				Repo string `json:"repo"`
+			}{id, name.Org, name.Repo}
+			return p.Confirm(deleted, func() { terminal.Printf(p.Stdout, "Deleted webhook %s\n", terminal.Printable(id)) })
+		}),
 	}, cli.RepoArg, "WEBHOOK")
 	p.YesFlag(command)
 	return command
@@ -241,28 +237,26 @@ with the new secret, X-ledger-Signature-Previous with the old one, and
 webhook-signature with both.`,
 		Example: `  ledgerd webhook rotate acme/api whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y >secret
   ledgerd webhook rotate acme/api whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --overlap 0s   # the old secret has leaked`,
-		RunE: func(command *cobra.Command, args []string) error {
-			return p.OnWebhook(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName, id string) error {
-				after := "and stop signing with the old one at once"
-				if overlap > 0 {
-					after = fmt.Sprintf("and stop signing with the old one in %s", overlap)
-				}
-				if err := p.Ask(aboutWebhook(ctx, c, name, id, "Replace the secret of", after)); err != nil {
-					return err
-				}
-				w, err := c.RotateWebhook(ctx, name.Org, name.Repo, id, overlap)
-				if err != nil {
-					return err
-				}
+		RunE: p.OnWebhook(func(ctx context.Context, c *cli.Connection, name cli.RepoName, id string) error {
+			after := "and stop signing with the old one at once"
+			if overlap > 0 {
+				after = fmt.Sprintf("and stop signing with the old one in %s", overlap)
+			}
+			if err := p.Ask(aboutWebhook(ctx, c, name, id, "Replace the secret of", after)); err != nil {
+				return err
+			}
+			w, err := c.RotateWebhook(ctx, name.Org, name.Repo, id, overlap)
+			if err != nil {
+				return err
+			}
 
-				old := "The old secret is no longer valid."
-				if w.PreviousSecretUntil != 0 {
-					old = "The old secret is valid until " + w.PreviousSecretUntil.String() + "."
-				}
-				terminal.Printf(p.Hints(), "Created a new secret for %s. Copy it now: it won't be shown again. %s\n", w.ID, old)
-				return p.Print(w, func() { terminal.Printf(p.Stdout, "%s\n", w.Secret) })
-			})
-		},
+			old := "The old secret is no longer valid."
+			if w.PreviousSecretUntil != 0 {
+				old = "The old secret is valid until " + w.PreviousSecretUntil.String() + "."
+			}
+			terminal.Printf(p.Hints(), "Created a new secret for %s. Copy it now: it won't be shown again. %s\n", w.ID, old)
+			return p.Print(w, func() { terminal.Printf(p.Stdout, "%s\n", w.Secret) })
+		}),
 	}, cli.RepoArg, "WEBHOOK")
 
 	command.Flags().Var(

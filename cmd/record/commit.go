@@ -34,27 +34,25 @@ revision; a full or abbreviated sha works everywhere. The record has the newest
 100 attestations and transitions; 'ledgerd attestation list --commit REV' and
 --transitions list all.`,
 		Example: "  ledgerd commit show acme/api\n  ledgerd commit show acme/api adbc8813901b",
-		RunE: func(command *cobra.Command, args []string) error {
-			return p.WithRev(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName, rev string) error {
-				sha, err := gitrepo.Find(ctx, cmp.Or(rev, "HEAD"))
-				if err != nil {
-					return err
+		RunE: p.OnRev(func(ctx context.Context, c *cli.Connection, name cli.RepoName, rev string) error {
+			sha, err := gitrepo.Find(ctx, cmp.Or(rev, "HEAD"))
+			if err != nil {
+				return err
+			}
+			if transitions {
+				return cli.PrintList(p, c.Transitions(ctx, name.Org, name.Repo, sha), 0, nil, display.TransitionRow)
+			}
+			commit, err := c.Commit(ctx, name.Org, name.Repo, sha)
+			if client.CodeOf(err) == ledger.CodeNotFound && len(sha) >= 40 {
+				if _, repoErr := c.Repo(ctx, name.Org, name.Repo); repoErr == nil {
+					return fmt.Errorf("%w (to register it, use 'ledgerd commit register')", err)
 				}
-				if transitions {
-					return cli.PrintList(p, c.Transitions(ctx, name.Org, name.Repo, sha), 0, nil, display.TransitionRow)
-				}
-				commit, err := c.Commit(ctx, name.Org, name.Repo, sha)
-				if client.CodeOf(err) == ledger.CodeNotFound && len(sha) >= 40 {
-					if _, repoErr := c.Repo(ctx, name.Org, name.Repo); repoErr == nil {
-						return fmt.Errorf("%w (to register it, use 'ledgerd commit register')", err)
-					}
-				}
-				if err != nil {
-					return err
-				}
-				return p.Print(commit, func() { display.Commit(p.Stdout, commit, time.Now()) })
-			})
-		},
+			}
+			if err != nil {
+				return err
+			}
+			return p.Print(commit, func() { display.Commit(p.Stdout, commit, time.Now()) })
+		}),
 	}, cli.RepoArg, cli.RevArg)
 	command.Flags().BoolVar(&transitions, "transitions", false, "list all transitions of the commit instead, newest first")
 	return command
@@ -120,39 +118,37 @@ that the clone lacks is fetched. If that does not give a change record, nothing
 is registered, except with --allow-incomplete.`,
 		Example: `  ledgerd commit register acme/api
   ledgerd commit register acme/api feature/login --target release/2.x --base origin/release/2.x`,
-		RunE: func(command *cobra.Command, args []string) error {
-			return p.WithRev(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName, rev string) error {
-				q.Rev = cmp.Or(rev, "HEAD")
-				job := detectJob()
-				if err := job.complete(ctx, command, rev != "", &q); err != nil {
-					return err
+		RunE: p.OnRev(func(ctx context.Context, c *cli.Connection, name cli.RepoName, rev string) error {
+			q.Rev = cmp.Or(rev, "HEAD")
+			job := detectJob()
+			if err := job.complete(ctx, p.Command, rev != "", &q); err != nil {
+				return err
+			}
+			job.log(p)
+			local, err := registration.Read(ctx, c.Client, name.Org, name.Repo, q)
+			if err != nil {
+				return job.explain(err)
+			}
+			if err := job.checkComplete(local, allowIncomplete); err != nil {
+				return fmt.Errorf("%s was not registered: %w", name.At(local.SHA), err)
+			}
+			if job.hasNoBranch() {
+				local.Branch = q.Branch
+			}
+			commit, created, err := c.Register(ctx, name.Org, name.Repo, local.SHA, local.Registration)
+			if err != nil {
+				return err
+			}
+			warnOfGaps(p, local, commit, job)
+			return p.Confirm(commit, func() {
+				verb := "Updated"
+				if created {
+					verb = "Registered"
 				}
-				job.log(p)
-				local, err := registration.Read(ctx, c.Client, name.Org, name.Repo, q)
-				if err != nil {
-					return job.explain(err)
-				}
-				if err := job.checkComplete(local, allowIncomplete); err != nil {
-					return fmt.Errorf("%s was not registered: %w", name.At(local.SHA), err)
-				}
-				if job.hasNoBranch() {
-					local.Branch = q.Branch
-				}
-				commit, created, err := c.Register(ctx, name.Org, name.Repo, local.SHA, local.Registration)
-				if err != nil {
-					return err
-				}
-				warnOfGaps(p, local, commit, job)
-				return p.Confirm(commit, func() {
-					verb := "Updated"
-					if created {
-						verb = "Registered"
-					}
-					terminal.Printf(p.Stdout, "%s %s: %s, %s\n", verb, name.At(local.SHA), local.Extent(), commit.State)
-					display.Registered(p.Stdout, name.String(), commit)
-				})
+				terminal.Printf(p.Stdout, "%s %s: %s, %s\n", verb, name.At(local.SHA), local.Extent(), commit.State)
+				display.Registered(p.Stdout, name.String(), commit)
 			})
-		},
+		}),
 	}, cli.RepoArg, cli.RevArg)
 	flags := command.Flags()
 	flags.StringVar(&q.Branch, "branch", "", "`branch` of the commit (default the one that REV names, else the current "+
@@ -186,21 +182,19 @@ branch that is in flight; otherwise this is a no-op. To bring a commit
 back into flight, register it again.`,
 		Example: `  ledgerd commit withdraw acme/api adbc8813901b
   ledgerd commit withdraw acme/api --branch feature/login`,
-		RunE: func(command *cobra.Command, args []string) error {
-			return p.WithRev(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName, rev string) error {
-				if branch != "" && rev != "" {
-					return cli.Usagef("REV and --branch are mutually exclusive")
-				}
-				if branch != "" {
-					return withdrawBranch(ctx, p, c, name, branch)
-				}
-				sha, err := gitrepo.Find(ctx, cmp.Or(rev, "HEAD"))
-				if err != nil {
-					return err
-				}
-				return withdraw(ctx, p, c, name, sha)
-			})
-		},
+		RunE: p.OnRev(func(ctx context.Context, c *cli.Connection, name cli.RepoName, rev string) error {
+			if branch != "" && rev != "" {
+				return cli.Usagef("REV and --branch are mutually exclusive")
+			}
+			if branch != "" {
+				return withdrawBranch(ctx, p, c, name, branch)
+			}
+			sha, err := gitrepo.Find(ctx, cmp.Or(rev, "HEAD"))
+			if err != nil {
+				return err
+			}
+			return withdraw(ctx, p, c, name, sha)
+		}),
 	}, cli.RepoArg, cli.RevArg)
 
 	command.Flags().StringVar(&branch, "branch", "", "withdraw the commit of this `branch`")
@@ -257,7 +251,7 @@ record.`,
 			if change.Targets == nil && change.Changes == nil {
 				return cli.Usagef("nothing to correct: use --target or --all-paths")
 			}
-			return p.WithRev(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName, rev string) error {
+			return p.OnRev(func(ctx context.Context, c *cli.Connection, name cli.RepoName, rev string) error {
 				sha, err := gitrepo.Find(ctx, cmp.Or(rev, "HEAD"))
 				if err != nil {
 					return err
@@ -269,7 +263,7 @@ record.`,
 				return p.Confirm(commit, func() {
 					terminal.Printf(p.Stdout, "Corrected %s: %s\n", name.At(commit.SHA), commit.State)
 				})
-			})
+			})(command, args)
 		},
 	}, cli.RepoArg, cli.RevArg)
 

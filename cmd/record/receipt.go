@@ -55,23 +55,21 @@ EXIT STATUS
   4  the commit has not reached the state`,
 		Example: `  ledgerd receipt acme/api --state PROMOTABLE --out receipt.json
   ledgerd receipt acme/api adbc8813901b --state ATTESTED --target release/2.x`,
-		RunE: func(command *cobra.Command, args []string) error {
-			return p.WithRev(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName, rev string) error {
-				job := detectJob()
-				ofJob, err := job.commit(ctx)
-				if err != nil && rev == "" {
-					return err
-				}
-				sha, err := gitrepo.Find(ctx, cmp.Or(rev, ofJob))
-				if err != nil {
-					return err
-				}
-				if rev == "" {
-					job.log(p)
-				}
-				return r.run(ctx, p, c, name, sha)
-			})
-		},
+		RunE: p.OnRev(func(ctx context.Context, c *cli.Connection, name cli.RepoName, rev string) error {
+			job := detectJob()
+			ofJob, err := job.commit(ctx)
+			if err != nil && rev == "" {
+				return err
+			}
+			sha, err := gitrepo.Find(ctx, cmp.Or(rev, ofJob))
+			if err != nil {
+				return err
+			}
+			if rev == "" {
+				job.log(p)
+			}
+			return r.run(ctx, p, c, name, sha)
+		}),
 	}, cli.RepoArg, cli.RevArg)
 
 	flags := command.Flags()

@@ -22,13 +22,16 @@ func (p *Program) WithRepo(
 	})
 }
 
-// WithRev is like WithRepo, and passes the argument REV to do, or "" without one.
-func (p *Program) WithRev(
-	command *cobra.Command, args []string, do func(context.Context, *Connection, RepoName, string) error,
-) error {
-	return p.withRest(command, args, func(ctx context.Context, c *Connection, name RepoName, rest []string) error {
-		return do(ctx, c, name, strings.Join(rest, "")) // at most one
-	})
+// OnRev returns the function of a command that runs do as WithRepo does, and passes it the argument REV, or
+// "" without one.
+func (p *Program) OnRev(
+	do func(context.Context, *Connection, RepoName, string) error,
+) func(command *cobra.Command, args []string) error {
+	return func(command *cobra.Command, args []string) error {
+		return p.withRest(command, args, func(ctx context.Context, c *Connection, name RepoName, rest []string) error {
+			return do(ctx, c, name, strings.Join(rest, "")) // at most one
+		})
+	}
 }
 
 // withRest is like WithRepo, and passes the arguments after ORG/REPO to do.
@@ -200,15 +203,17 @@ func (p *Program) WithOrg(
 	})
 }
 
-// OnWebhook runs do with a connection and the WEBHOOK in the arguments.
+// OnWebhook is like OnRev, for the argument WEBHOOK.
 func (p *Program) OnWebhook(
-	command *cobra.Command, args []string, do func(ctx context.Context, c *Connection, name RepoName, id string) error,
-) error {
-	return p.withRest(command, args, func(ctx context.Context, c *Connection, name RepoName, rest []string) error {
-		err := do(ctx, c, name, rest[0])
-		if client.CodeOf(err) == ledger.CodeWebhookInactive {
-			err = fmt.Errorf("%w (run 'ledgerd webhook update %s %s --active')", err, name, terminal.Printable(rest[0]))
-		}
-		return err
-	})
+	do func(ctx context.Context, c *Connection, name RepoName, id string) error,
+) func(command *cobra.Command, args []string) error {
+	return func(command *cobra.Command, args []string) error {
+		return p.withRest(command, args, func(ctx context.Context, c *Connection, name RepoName, rest []string) error {
+			err := do(ctx, c, name, rest[0])
+			if client.CodeOf(err) == ledger.CodeWebhookInactive {
+				err = fmt.Errorf("%w (run 'ledgerd webhook update %s %s --active')", err, name, terminal.Printable(rest[0]))
+			}
+			return err
+		})
+	}
 }
