@@ -100,10 +100,7 @@ func (s *Site) showLink(v *page.Visit, key string) (*page.Response, error) {
 
 // signIn starts a session with the token of the form, or of its sign-in link.
 func (s *Site) signIn(v *page.Visit) (*page.Response, error) {
-	f, err := v.Form()
-	if err != nil {
-		return nil, err
-	}
+	f := v.Form()
 	token := strings.TrimSpace(f.Get("token"))
 	if key := f.Get("link"); key != "" {
 		linked, err := s.links.Take(v.Request, key)

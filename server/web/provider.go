@@ -200,10 +200,7 @@ func (s *Site) chooseOrg(
 
 // joinOrg signs in a person who has agreed to join an org.
 func (s *Site) joinOrg(v *page.Visit) (*page.Response, error) {
-	f, err := v.Form()
-	if err != nil {
-		return nil, err
-	}
+	f := v.Form()
 	org := f.Get("org")
 	if err := ledger.CheckOrg(org); err != nil {
 		return nil, ledger.Errorf(ledger.CodeInvalidParameter, "invalid org: %v", err)

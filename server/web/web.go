@@ -151,7 +151,7 @@ func (s *Site) respond(v *page.Visit) (*page.Response, error) {
 		return nil, err
 	}
 	if v.Request.Method == http.MethodPost {
-		if _, err := v.Form(); err != nil {
+		if err := v.ReadForm(); err != nil {
 			return nil, err
 		}
 	}

@@ -60,10 +60,7 @@ func checkMember(v *page.Visit, id string) error {
 
 // draftReview returns a statement for the script to sign.
 func draftReview(v *page.Visit) (*page.Response, error) {
-	f, err := v.Form()
-	if err != nil {
-		return nil, err
-	}
+	f := v.Form()
 	if err := checkMember(v, f.Get("member")); err != nil {
 		return page.Answer(nil, err)
 	}
@@ -75,10 +72,7 @@ func draftReview(v *page.Visit) (*page.Response, error) {
 
 // recordReview records a statement that the script has signed.
 func recordReview(v *page.Visit) (*page.Response, error) {
-	f, err := v.Form()
-	if err != nil {
-		return nil, err
-	}
+	f := v.Form()
 	if err := checkMember(v, f.Get("member")); err != nil {
 		return page.Answer(nil, err)
 	}

@@ -113,6 +113,14 @@ func (v *Visit) Page(name, title string, data any) *Response {
 	return &Response{Page: name, Title: title, Data: data}
 }
 
+// Then redirects to another page, whose path is that of PathOf, unless there is an error.
+func (v *Visit) Then(err error, pattern string, more ...string) (*Response, error) {
+	if err != nil {
+		return nil, err
+	}
+	return SeeOther(v.PathOf(pattern, more...)), nil
+}
+
 // LivePage returns a page whose live parts refresh after events of these types. If the
 // path has a repo, only its events count. The route must be Live.
 func (v *Visit) LivePage(name, title string, data any, types ...ledger.EventType) *Response {
@@ -158,17 +166,20 @@ const (
 	MaxOpenForm = 64 << 10
 )
 
-// Form parses the form of the request.
-func (v *Visit) Form() (*form.Form, error) {
+// Form returns the form of the request, which ReadForm has read.
+func (v *Visit) Form() *form.Form { return &form.Form{Values: v.Request.PostForm} }
+
+// ReadForm reads the form of the request.
+func (v *Visit) ReadForm() error {
 	limit := int64(maxForm)
 	if v.Route.Scope == Open {
 		limit = MaxOpenForm
 	}
 	err := v.ParseForm(limit)
 	if errors.Is(err, wire.ErrTooLarge) {
-		return nil, ledger.Errorf(ledger.CodePayloadTooLarge, "form too large: at most %d bytes", limit)
+		return ledger.Errorf(ledger.CodePayloadTooLarge, "form too large: at most %d bytes", limit)
 	}
-	return &form.Form{Values: v.Request.PostForm}, err
+	return err
 }
 
 // ParseForm reads a form of at most limit bytes into the request's PostForm.

@@ -49,13 +49,10 @@ func showMemberForm(v *page.Visit) (*page.Response, error) {
 }
 
 func addMember(v *page.Visit) (*page.Response, error) {
-	f, err := v.Form()
-	if err != nil {
-		return nil, err
-	}
+	f := v.Form()
 	n := member.NewMember{Issuer: field(f, "issuer"), Subject: field(f, "subject"), DN: field(f, "dn"), Role: roleIn(f)}
 	if !f.Failed() {
-		if _, err = v.API.AddMember(v.Ctx(), v.Org, n); err != nil && !f.Explain(err) {
+		if _, err := v.API.AddMember(v.Ctx(), v.Org, n); err != nil && !f.Explain(err) {
 			return nil, err
 		}
 	}
@@ -77,10 +74,7 @@ func roleIn(f *form.Form) member.Role {
 }
 
 func changeRole(v *page.Visit) (*page.Response, error) {
-	f, err := v.Form()
-	if err != nil {
-		return nil, err
-	}
+	f := v.Form()
 	r, err := member.ParseRole(f.Get("role"))
 	if err != nil {
 		return page.SeeOther(v.PathOf(page.MembersPattern)), nil // as the form does not send it
@@ -99,10 +93,8 @@ func restoreMember(v *page.Visit) (*page.Response, error) {
 }
 
 func change(v *page.Visit, c member.Change) (*page.Response, error) {
-	if _, err := v.API.ChangeMember(v.Ctx(), v.Org, v.Value("id"), c); err != nil {
-		return nil, err
-	}
-	return page.SeeOther(v.PathOf(page.MembersPattern)), nil
+	_, err := v.API.ChangeMember(v.Ctx(), v.Org, v.Value("id"), c)
+	return v.Then(err, page.MembersPattern)
 }
 
 func showRuleForm(v *page.Visit) (*page.Response, error) {
@@ -111,14 +103,11 @@ func showRuleForm(v *page.Visit) (*page.Response, error) {
 }
 
 func createRule(v *page.Visit) (*page.Response, error) {
-	f, err := v.Form()
-	if err != nil {
-		return nil, err
-	}
+	f := v.Form()
 	n := member.NewRule{Issuer: field(f, "issuer"), Claim: field(f, "claim"), Value: field(f, "value"), DN: field(f, "dn"),
 		Role: roleIn(f)}
 	if !f.Failed() {
-		if _, err = v.API.CreateMemberRule(v.Ctx(), v.Org, n); err != nil && !f.Explain(err) {
+		if _, err := v.API.CreateMemberRule(v.Ctx(), v.Org, n); err != nil && !f.Explain(err) {
 			return nil, err
 		}
 	}
@@ -129,8 +118,5 @@ func createRule(v *page.Visit) (*page.Response, error) {
 }
 
 func removeRule(v *page.Visit) (*page.Response, error) {
-	if err := v.API.RemoveMemberRule(v.Ctx(), v.Org, v.Value("id")); err != nil {
-		return nil, err
-	}
-	return page.SeeOther(v.PathOf(page.MembersPattern)), nil
+	return v.Then(v.API.RemoveMemberRule(v.Ctx(), v.Org, v.Value("id")), page.MembersPattern)
 }

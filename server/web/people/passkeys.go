@@ -48,10 +48,7 @@ func challengePasskey(v *page.Visit) (*page.Response, error) {
 
 // addPasskey adds the passkey that the script has made.
 func addPasskey(v *page.Visit) (*page.Response, error) {
-	f, err := v.Form()
-	if err != nil {
-		return nil, err
-	}
+	f := v.Form()
 	var n passkey.NewPasskey
 	if text := f.Get("passkey"); text != "" {
 		if err := json.Unmarshal([]byte(text), &n); err != nil {
@@ -62,8 +59,5 @@ func addPasskey(v *page.Visit) (*page.Response, error) {
 }
 
 func removePasskey(v *page.Visit) (*page.Response, error) {
-	if err := v.API.RemovePasskey(v.Ctx(), v.Org, v.Value("id")); err != nil {
-		return nil, err
-	}
-	return page.SeeOther(v.PathOf(page.PasskeysPattern)), nil
+	return v.Then(v.API.RemovePasskey(v.Ctx(), v.Org, v.Value("id")), page.PasskeysPattern)
 }

@@ -38,8 +38,5 @@ func showSignIns(v *page.Visit) (*page.Response, error) {
 }
 
 func endSignIn(v *page.Visit) (*page.Response, error) {
-	if err := v.API.EndSignIn(v.Ctx(), v.Org, v.Value("id")); err != nil {
-		return nil, err
-	}
-	return page.SeeOther(v.PathOf(page.SignInsPattern)), nil
+	return v.Then(v.API.EndSignIn(v.Ctx(), v.Org, v.Value("id")), page.SignInsPattern)
 }

@@ -79,12 +79,10 @@ func editor(v *page.Visit, p policyEditPage) *page.Response {
 
 // changePolicy previews or saves the contract of the form.
 func changePolicy(v *page.Visit) (*page.Response, error) {
-	f, err := v.Form()
-	if err != nil {
-		return nil, err
-	}
+	f := v.Form()
 	f.Values.Set("document", strings.ReplaceAll(f.Get("document"), "\r\n", "\n"))
 	p := policyEditPage{Form: f}
+	var err error
 	if p.Active, p.ETag, err = v.API.Policy(v.Ctx(), v.Org, v.Repo); err != nil {
 		return nil, err
 	}

@@ -46,14 +46,10 @@ func showIdentityForm(v *page.Visit) (*page.Response, error) {
 }
 
 func addIdentity(v *page.Visit) (*page.Response, error) {
-	f, err := v.Form()
-	if err != nil {
-		return nil, err
-	}
-
+	f := v.Form()
 	refuseKeys(f, "dn", "emails", "logins", "may", "dn_pattern")
 	if !f.Failed() {
-		_, err = v.API.AddIdentity(v.Ctx(), v.Org, identity.NewIdentity{
+		_, err := v.API.AddIdentity(v.Ctx(), v.Org, identity.NewIdentity{
 			Kind:   identity.Kind(f.Get("kind")),
 			PEM:    strings.ReplaceAll(f.Get("pem"), "\r\n", "\n"), // forms are sent with CRLF
 			DN:     strings.TrimSpace(f.Get("dn")),
@@ -121,10 +117,7 @@ func editIdentityForm(v *page.Visit) (*page.Response, error) {
 }
 
 func editIdentity(v *page.Visit) (*page.Response, error) {
-	f, err := v.Form()
-	if err != nil {
-		return nil, err
-	}
+	f := v.Form()
 	i, err := v.API.Identity(v.Ctx(), v.Org, v.Value("id"))
 	if err != nil {
 		return nil, err
@@ -168,10 +161,7 @@ func refuseKeys(f *form.Form, fields ...string) {
 func containsKey(text string) bool { return strings.Contains(strings.ToUpper(text), "PRIVATE") }
 
 func revokeIdentity(v *page.Visit) (*page.Response, error) {
-	if err := v.API.RevokeIdentity(v.Ctx(), v.Org, v.Value("id")); err != nil {
-		return nil, err
-	}
-	return page.SeeOther(v.PathOf(page.IdentitiesPattern)), nil
+	return v.Then(v.API.RevokeIdentity(v.Ctx(), v.Org, v.Value("id")), page.IdentitiesPattern)
 }
 
 func showDistrustForm(v *page.Visit) (*page.Response, error) {
@@ -183,10 +173,7 @@ func showDistrustForm(v *page.Visit) (*page.Response, error) {
 }
 
 func distrustIdentity(v *page.Visit) (*page.Response, error) {
-	f, err := v.Form()
-	if err != nil {
-		return nil, err
-	}
+	f := v.Form()
 	i, err := v.API.Identity(v.Ctx(), v.Org, v.Value("id"))
 	if err != nil {
 		return nil, err
@@ -209,10 +196,7 @@ func showTrustedRootForm(v *page.Visit) (*page.Response, error) {
 }
 
 func setTrustedRoot(v *page.Visit) (*page.Response, error) {
-	f, err := v.Form()
-	if err != nil {
-		return nil, err
-	}
+	f := v.Form()
 	refuseKeys(f, "name", "document")
 	name := strings.TrimSpace(f.Get("name"))
 	if err := identity.CheckTrustedRootName(name); err != nil && !f.Failed() {
@@ -220,7 +204,7 @@ func setTrustedRoot(v *page.Visit) (*page.Response, error) {
 	}
 	if !f.Failed() {
 		document := strings.ReplaceAll(f.Get("document"), "\r\n", "\n") // forms are sent with CRLF
-		_, err = v.API.SetTrustedRoot(v.Ctx(), v.Org, name, []byte(document))
+		_, err := v.API.SetTrustedRoot(v.Ctx(), v.Org, name, []byte(document))
 		if err != nil && !f.Explain(err) {
 			return nil, err
 		}

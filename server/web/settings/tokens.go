@@ -82,12 +82,9 @@ type tokenSecretPage struct {
 }
 
 func createToken(v *page.Visit) (*page.Response, error) {
-	f, err := v.Form()
-	if err != nil {
-		return nil, err
-	}
-
+	f := v.Form()
 	n := ledger.NewToken{Name: strings.TrimSpace(f.Get("name"))}
+	var err error
 	if n.Scope, err = ledger.ParseScope(f.Get("scope")); err != nil {
 		f.Fail("scope", "choose read, write, maintain or admin")
 	}
@@ -161,8 +158,5 @@ func curlCommand(v *page.Visit, token ledger.Token) string {
 }
 
 func revokeToken(v *page.Visit) (*page.Response, error) {
-	if err := v.API.RevokeToken(v.Ctx(), v.Org, v.Value("id")); err != nil {
-		return nil, err
-	}
-	return page.SeeOther(v.PathOf(page.TokensPattern)), nil
+	return v.Then(v.API.RevokeToken(v.Ctx(), v.Org, v.Value("id")), page.TokensPattern)
 }

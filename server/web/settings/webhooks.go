@@ -79,11 +79,7 @@ type webhookSecretPage struct {
 }
 
 func createWebhook(v *page.Visit) (*page.Response, error) {
-	f, err := v.Form()
-	if err != nil {
-		return nil, err
-	}
-
+	f := v.Form()
 	webhook, err := v.API.CreateWebhook(v.Ctx(), v.Org, v.Repo, ledger.NewWebhook{
 		URL: strings.TrimSpace(f.Get("url")), Events: eventsOf(f), Description: strings.TrimSpace(f.Get("description")),
 		Active: new(f.Get("paused") == ""),
@@ -122,12 +118,9 @@ func editWebhookForm(v *page.Visit) (*page.Response, error) {
 }
 
 func editWebhook(v *page.Visit) (*page.Response, error) {
-	f, err := v.Form()
-	if err != nil {
-		return nil, err
-	}
+	f := v.Form()
 	events := eventsOf(f)
-	_, err = v.API.ChangeWebhook(v.Ctx(), v.Org, v.Repo, v.Value("id"), ledger.WebhookChange{
+	_, err := v.API.ChangeWebhook(v.Ctx(), v.Org, v.Repo, v.Value("id"), ledger.WebhookChange{
 		URL: new(strings.TrimSpace(f.Get("url"))), Events: &events, Description: new(strings.TrimSpace(f.Get("description"))),
 	})
 	return afterForm(v, f, "webhook-edit", "Edit webhook", err)
@@ -151,22 +144,14 @@ func afterForm(v *page.Visit, f *form.Form, p, title string, err error) (*page.R
 
 // activateWebhook activates or deactivates a webhook.
 func activateWebhook(v *page.Visit) (*page.Response, error) {
-	f, err := v.Form()
-	if err != nil {
-		return nil, err
-	}
+	f := v.Form()
 	change := ledger.WebhookChange{Active: new(f.Get("active") == "true")}
-	if _, err := v.API.ChangeWebhook(v.Ctx(), v.Org, v.Repo, v.Value("id"), change); err != nil {
-		return nil, err
-	}
-	return page.SeeOther(v.PathOf(page.WebhooksPattern, v.Value("id"))), nil
+	_, err := v.API.ChangeWebhook(v.Ctx(), v.Org, v.Repo, v.Value("id"), change)
+	return v.Then(err, page.WebhooksPattern, v.Value("id"))
 }
 
 func removeWebhook(v *page.Visit) (*page.Response, error) {
-	if err := v.API.DeleteWebhook(v.Ctx(), v.Org, v.Repo, v.Value("id")); err != nil {
-		return nil, err
-	}
-	return page.SeeOther(v.PathOf(page.WebhooksPattern)), nil
+	return v.Then(v.API.DeleteWebhook(v.Ctx(), v.Org, v.Repo, v.Value("id")), page.WebhooksPattern)
 }
 
 func rotateWebhookForm(v *page.Visit) (*page.Response, error) {
@@ -179,11 +164,7 @@ func rotateWebhookForm(v *page.Visit) (*page.Response, error) {
 }
 
 func rotateWebhook(v *page.Visit) (*page.Response, error) {
-	f, err := v.Form()
-	if err != nil {
-		return nil, err
-	}
-
+	f := v.Form()
 	var overlap ledger.Duration
 	if err := overlap.UnmarshalText([]byte(f.Get("overlap"))); err != nil {
 		f.Fail("overlap", err.Error())
@@ -230,10 +211,7 @@ type replayedPage struct {
 }
 
 func replayWebhook(v *page.Visit) (*page.Response, error) {
-	f, err := v.Form()
-	if err != nil {
-		return nil, err
-	}
+	f := v.Form()
 	since, err := sinceOf(strings.TrimSpace(f.Get("since")))
 	if err != nil {
 		f.Fail("since", err.Error())
