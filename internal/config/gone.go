@@ -18,6 +18,7 @@ func gone() map[string]string {
 	)
 	return map[string]string{
 		"limits.failed_sign_ins":   constant,
+		"log.witness_networks":     "witnesses of log.policy may be in private networks",
 		"no_copy":                  "give the command the flag --no-copy",
 		"receipts.valid_for":       constant,
 		"shutdown_timeout":         "it is 15s (see docs/reliability.md)",

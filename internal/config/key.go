@@ -5,7 +5,7 @@ import "strings"
 // listKeys returns the keys whose values are lists.
 func listKeys() []string {
 	return []string{
-		"log.witness_networks", "oidc.allowed_networks", "tls.domains", "trusted_proxies", "webhooks.allowed_networks",
+		"oidc.allowed_networks", "tls.domains", "trusted_proxies", "webhooks.allowed_networks",
 		"webhooks.schedule",
 	}
 }

@@ -77,8 +77,7 @@ type Log struct {
 	// [Settings.StateDir].
 	StateDir string `mapstructure:"state_dir" yaml:"state_dir"`
 	// Policy is the file with the witnesses that cosign the logs; see [Log.LoadPolicy].
-	Policy          string   `mapstructure:"policy" yaml:"policy"`
-	WitnessNetworks Networks `mapstructure:"witness_networks" yaml:"witness_networks,flow"`
+	Policy string `mapstructure:"policy" yaml:"policy"`
 }
 
 // OIDC holds the settings of the issuers whose tokens are exchanged.

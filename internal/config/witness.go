@@ -6,7 +6,6 @@ import (
 	"os"
 
 	"github.com/ledgerd/ledgerd/ledger/proof/trustpolicy"
-	"github.com/ledgerd/ledgerd/webhook/dispatch"
 )
 
 // LoadPolicy reads the file with the witnesses that cosign the logs. It returns nil if none
@@ -24,12 +23,6 @@ func (l Log) LoadPolicy() (*trustpolicy.Policy, error) {
 		return nil, fmt.Errorf("invalid log.policy: %s: %w", l.Policy, err)
 	}
 	return policy, nil
-}
-
-// Guard returns a guard that refuses to connect to witnesses in private networks that are not
-// allowed.
-func (l Log) Guard() *dispatch.Guard {
-	return dispatch.NewGuard(l.WitnessNetworks).For("log.witness_networks")
 }
 
 // CheckFiles reads the files that settings name, and returns their errors.

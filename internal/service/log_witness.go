@@ -25,8 +25,7 @@ func newPool(s config.Settings, log *slog.Logger) (*witness.Pool, error) {
 	if policy == nil || err != nil {
 		return nil, err
 	}
-	return witness.NewPool(witness.PoolConfig{Policy: policy, Logger: log, Control: s.Log.Guard().Control,
-		UserAgent: buildinfo.UserAgent()})
+	return witness.NewPool(witness.PoolConfig{Policy: policy, Logger: log, UserAgent: buildinfo.UserAgent()})
 }
 
 // AskWitnesses returns a function that asks the witnesses of log.policy for the newest checkpoint of

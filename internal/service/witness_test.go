@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -57,7 +56,6 @@ func newWatched(t *testing.T) *watched {
 	s.settings.Database = config.Database(filepath.Join(folder, "ledger.db"))
 	s.settings.NoCopy = true
 	must.OK(t, s.settings.BaseURL.UnmarshalText([]byte("https://a.example")))
-	s.settings.Log.WitnessNetworks = config.Networks{netip.MustParsePrefix("127.0.0.0/8")}
 	t.Cleanup(s.stop)
 	return s
 }

@@ -13,7 +13,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger/proof/trustpolicy"
@@ -34,10 +33,9 @@ type client struct {
 	userAgent string
 }
 
-// newClient returns a client. It calls control for each address before it connects.
-func newClient(userAgent string, control func(network, address string, c syscall.RawConn) error,
-	roots *x509.CertPool) *client {
-	dialer := &net.Dialer{Timeout: connectTimeout, Control: control}
+// newClient returns a client.
+func newClient(userAgent string, roots *x509.CertPool) *client {
+	dialer := &net.Dialer{Timeout: connectTimeout}
 	return &client{userAgent: userAgent, http: &http.Client{
 		Timeout: requestTimeout,
 		Transport: &http.Transport{

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger/proof/trustpolicy"
@@ -18,11 +17,8 @@ import (
 // A PoolConfig configures a Pool.
 type PoolConfig struct {
 	// Policy lists the witnesses. Those without a URL are not asked.
-	Policy *trustpolicy.Policy
-	Logger *slog.Logger
-	// Control is called for each address before a connection to it, and refuses it with an
-	// error.
-	Control   func(network, address string, c syscall.RawConn) error
+	Policy    *trustpolicy.Policy
+	Logger    *slog.Logger
 	UserAgent string
 	RootCAs   *x509.CertPool // nil: those of the system
 }
@@ -55,7 +51,7 @@ type observed struct {
 
 // NewPool returns a pool.
 func NewPool(c PoolConfig) (*Pool, error) {
-	p := &Pool{log: c.Logger, client: newClient(c.UserAgent, c.Control, c.RootCAs), logs: make(map[string]*observed)}
+	p := &Pool{log: c.Logger, client: newClient(c.UserAgent, c.RootCAs), logs: make(map[string]*observed)}
 	p.background, p.cancel = context.WithCancel(context.Background())
 	for _, w := range c.Policy.Witnesses {
 		if w.URL == "" {
