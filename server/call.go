@@ -17,7 +17,6 @@ import (
 	"github.com/ledgerd/ledgerd/server/internal/budget"
 	"github.com/ledgerd/ledgerd/server/internal/tokenexchange"
 	"github.com/ledgerd/ledgerd/server/internal/wire"
-	"github.com/ledgerd/ledgerd/store"
 )
 
 // A call is one request to a route. When the route's handler gets it, the caller
@@ -105,18 +104,6 @@ func issued(record any, err error) (*reply, error) {
 // created returns the response for a record that was created, with its location.
 func created(record any, location string) *reply {
 	return &reply{status: http.StatusCreated, record: record, location: location}
-}
-
-// listOfOrg returns the response for the page of an org's list that the caller asks for.
-func listOfOrg[T any](
-	c *call, list func(ctx context.Context, org string, q store.Query) (ledger.Page[T], error),
-) (*reply, error) {
-	q, err := c.page()
-	if err != nil {
-		return nil, err
-	}
-	page, err := list(c.ctx(), c.org(), q)
-	return listed(c, page, err)
 }
 
 // listed returns the response for one page of a list.

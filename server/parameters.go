@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"maps"
 	"net/url"
 	"slices"
@@ -71,6 +72,18 @@ func (c *call) page() (store.Query, error) {
 	}
 	q.Limit = limit
 	return q, nil
+}
+
+// listOfOrg returns the response for the page of an org's list that the caller asks for.
+func listOfOrg[T any](
+	c *call, list func(ctx context.Context, org string, q store.Query) (ledger.Page[T], error),
+) (*reply, error) {
+	q, err := c.page()
+	if err != nil {
+		return nil, err
+	}
+	page, err := list(c.ctx(), c.org(), q)
+	return listed(c, page, err)
 }
 
 // parse parses a parameter with the function read. If the query does not have the
