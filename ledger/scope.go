@@ -42,11 +42,4 @@ func (s Scope) AppendText(b []byte) ([]byte, error) { return append(b, s.String(
 func (s Scope) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // UnmarshalText implements encoding.TextUnmarshaler, as ParseScope does.
-func (s *Scope) UnmarshalText(b []byte) error {
-	parsed, err := ParseScope(string(b))
-	if err != nil {
-		return err
-	}
-	*s = parsed
-	return nil
-}
+func (s *Scope) UnmarshalText(b []byte) error { return text.Into(s, b, ParseScope) }

@@ -49,14 +49,7 @@ func (s State) AppendText(b []byte) ([]byte, error) { return append(b, s.String(
 func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // UnmarshalText implements encoding.TextUnmarshaler.
-func (s *State) UnmarshalText(b []byte) error {
-	parsed, err := ParseState(string(b))
-	if err != nil {
-		return err
-	}
-	*s = parsed
-	return nil
-}
+func (s *State) UnmarshalText(b []byte) error { return text.Into(s, b, ParseState) }
 
 // A Cause is the cause of a transition.
 type Cause struct {

@@ -144,84 +144,74 @@ type Restored struct {
 func Data(t ledger.EventType, body []byte) ([]byte, error) {
 	switch t {
 	case ledger.EventAttestation:
-		var e ledger.AttestationEvent
-		if err := json.Unmarshal(body, &e); err != nil {
-			return nil, fmt.Errorf("decode event body: %w", err)
-		}
-		signer, err := identity.ParseDN(e.Identity)
-		if err != nil {
-			return nil, fmt.Errorf("parse identity of event %s: %w", e.ID, err)
-		}
-		return text.JSON(Attestation{e.Commit, e.Predicate, signer.CN, e.Repo, e.Timestamp, e.Result}), nil
+		return convert(body, func(e ledger.AttestationEvent) (any, error) {
+			signer, err := signerOf(e.ID, e.Identity)
+			return Attestation{e.Commit, e.Predicate, signer, e.Repo, e.Timestamp, e.Result}, err
+		})
+	case ledger.EventViolation:
+		return convert(body, func(e ledger.ViolationEvent) (any, error) {
+			signer, err := signerOf(e.ID, e.Identity)
+			return Violation{e.Commit, e.Predicate, signer, e.Status, e.State, e.Missing, e.Attestation,
+				e.ClosedBy, e.Repo, e.Timestamp}, err
+		})
+	case ledger.EventStanding:
+		return convert(body, func(e ledger.StandingEvent) (any, error) {
+			return Standing{e.Commit, e.From, e.To, e.Cause, e.Repo, e.Timestamp}, nil
+		})
 
 	case ledger.EventState:
-		var e ledger.StateEvent
-		if err := json.Unmarshal(body, &e); err != nil {
-			return nil, fmt.Errorf("decode event body: %w", err)
-		}
-		return text.JSON(State{e.Commit, e.From, e.To, e.Repo, e.Timestamp}), nil
-
-	case ledger.EventStanding:
-		var e ledger.StandingEvent
-		if err := json.Unmarshal(body, &e); err != nil {
-			return nil, fmt.Errorf("decode event body: %w", err)
-		}
-		return text.JSON(Standing{e.Commit, e.From, e.To, e.Cause, e.Repo, e.Timestamp}), nil
-
+		return convert(body, func(e ledger.StateEvent) (any, error) {
+			return State{e.Commit, e.From, e.To, e.Repo, e.Timestamp}, nil
+		})
 	case ledger.EventPolicy:
-		var e ledger.PolicyEvent
-		if err := json.Unmarshal(body, &e); err != nil {
-			return nil, fmt.Errorf("decode event body: %w", err)
-		}
-		return text.JSON(Policy{e.Repo, e.Version, e.PreviousVersion, e.Digest, e.Timestamp}), nil
+		return convert(body, func(e ledger.PolicyEvent) (any, error) {
+			return Policy{e.Repo, e.Version, e.PreviousVersion, e.Digest, e.Timestamp}, nil
+		})
 
 	case ledger.EventRadar:
-		var e ledger.RadarEvent
-		if err := json.Unmarshal(body, &e); err != nil {
-			return nil, fmt.Errorf("decode event body: %w", err)
-		}
-		return text.JSON(Radar{e.Commit, e.Level, e.Other, e.Paths, e.Repo, e.Timestamp, e.PathsTotal}), nil
-
-	case ledger.EventViolation:
-		var e ledger.ViolationEvent
-		if err := json.Unmarshal(body, &e); err != nil {
-			return nil, fmt.Errorf("decode event body: %w", err)
-		}
-		signer, err := identity.ParseDN(e.Identity)
-		if err != nil {
-			return nil, fmt.Errorf("parse identity of event %s: %w", e.ID, err)
-		}
-		return text.JSON(Violation{e.Commit, e.Predicate, signer.CN, e.Status, e.State, e.Missing, e.Attestation,
-			e.ClosedBy, e.Repo, e.Timestamp}), nil
-
+		return convert(body, func(e ledger.RadarEvent) (any, error) {
+			return Radar{e.Commit, e.Level, e.Other, e.Paths, e.Repo, e.Timestamp, e.PathsTotal}, nil
+		})
 	case ledger.EventCommit:
-		var e ledger.CommitEvent
-		if err := json.Unmarshal(body, &e); err != nil {
-			return nil, fmt.Errorf("decode event body: %w", err)
-		}
-		return text.JSON(Commit{e.Commit, e.Facts, e.Tree, e.Corrected, e.Repo, e.Timestamp}), nil
-
+		return convert(body, func(e ledger.CommitEvent) (any, error) {
+			return Commit{e.Commit, e.Facts, e.Tree, e.Corrected, e.Repo, e.Timestamp}, nil
+		})
 	case ledger.EventKey:
-		var e ledger.KeyEvent
-		if err := json.Unmarshal(body, &e); err != nil {
-			return nil, fmt.Errorf("decode event body: %w", err)
-		}
-		return text.JSON(Key{e.Action, e.Purpose, e.Key, e.NotBefore, e.NotAfter, e.Reason, e.Previous, e.Timestamp}), nil
+		return convert(body, func(e ledger.KeyEvent) (any, error) {
+			return Key{e.Action, e.Purpose, e.Key, e.NotBefore, e.NotAfter, e.Reason, e.Previous, e.Timestamp}, nil
+		})
 
 	case ledger.EventIdentity:
-		var e ledger.IdentityEvent
-		if err := json.Unmarshal(body, &e); err != nil {
-			return nil, fmt.Errorf("decode event body: %w", err)
-		}
-		return text.JSON(Identity{e.Action, e.IdentityID, e.Kind, e.DN, e.May, e.DNPattern, e.Key, e.Certificate,
-			e.NotBefore, e.NotAfter, e.RevokedAt, e.DistrustedSince, e.Timestamp, e.Sigstore, e.Version}), nil
-
+		return convert(body, func(e ledger.IdentityEvent) (any, error) {
+			return Identity{e.Action, e.IdentityID, e.Kind, e.DN, e.May, e.DNPattern, e.Key, e.Certificate,
+				e.NotBefore, e.NotAfter, e.RevokedAt, e.DistrustedSince, e.Timestamp, e.Sigstore, e.Version}, nil
+		})
 	case ledger.EventAudit:
-		var e ledger.AuditEvent
-		if err := json.Unmarshal(body, &e); err != nil {
-			return nil, fmt.Errorf("decode event body: %w", err)
-		}
-		return text.JSON(Audit{e.Action, e.Repo, e.Target, e.By, e.Changes, e.Timestamp}), nil
+		return convert(body, func(e ledger.AuditEvent) (any, error) {
+			return Audit{e.Action, e.Repo, e.Target, e.By, e.Changes, e.Timestamp}, nil
+		})
 	}
 	return nil, fmt.Errorf("events of type %.100q are not streamed", string(t))
+}
+
+// convert converts a body with an event E.
+func convert[E any](body []byte, data func(E) (any, error)) ([]byte, error) {
+	var e E
+	if err := json.Unmarshal(body, &e); err != nil {
+		return nil, fmt.Errorf("decode event body: %w", err)
+	}
+	v, err := data(e)
+	if err != nil {
+		return nil, err
+	}
+	return text.JSON(v), nil
+}
+
+// signerOf returns the plain name of the signer of an event.
+func signerOf(event, dn string) (string, error) {
+	signer, err := identity.ParseDN(dn)
+	if err != nil {
+		return "", fmt.Errorf("parse identity of event %s: %w", event, err)
+	}
+	return signer.CN, nil
 }

@@ -3,6 +3,8 @@ package identity
 import (
 	"bytes"
 	"strings"
+
+	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
 
 // A Pattern matches DNs, for example cn=*,ou=build,o=acme. It has one or more
@@ -79,14 +81,7 @@ func (p Pattern) AppendText(b []byte) ([]byte, error) {
 func (p Pattern) MarshalText() ([]byte, error) { return p.AppendText(nil) }
 
 // UnmarshalText implements encoding.TextUnmarshaler.
-func (p *Pattern) UnmarshalText(b []byte) error {
-	parsed, err := ParsePattern(string(b))
-	if err != nil {
-		return err
-	}
-	*p = parsed
-	return nil
-}
+func (p *Pattern) UnmarshalText(b []byte) error { return text.Into(p, b, ParsePattern) }
 
 func partsOf(value []piece) (parts, error) {
 	g := parts{}

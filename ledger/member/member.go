@@ -67,14 +67,7 @@ func (r Role) AppendText(b []byte) ([]byte, error) { return append(b, r.String()
 func (r Role) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
 // UnmarshalText implements encoding.TextUnmarshaler, as ParseRole does.
-func (r *Role) UnmarshalText(b []byte) error {
-	parsed, err := ParseRole(string(b))
-	if err != nil {
-		return err
-	}
-	*r = parsed
-	return nil
-}
+func (r *Role) UnmarshalText(b []byte) error { return text.Into(r, b, ParseRole) }
 
 // A Member is a person of an org. The account is the issuer and the subject: an e-mail address or
 // a name can change hands.

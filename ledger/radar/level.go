@@ -44,14 +44,7 @@ func (l Level) AppendText(b []byte) ([]byte, error) { return append(b, l.String(
 func (l Level) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
 // UnmarshalText implements encoding.TextUnmarshaler, as ParseLevel does.
-func (l *Level) UnmarshalText(b []byte) error {
-	parsed, err := ParseLevel(string(b))
-	if err != nil {
-		return err
-	}
-	*l = parsed
-	return nil
-}
+func (l *Level) UnmarshalText(b []byte) error { return text.Into(l, b, ParseLevel) }
 
 // A Reason is why two commits overlap at a path.
 type Reason string

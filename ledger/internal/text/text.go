@@ -57,6 +57,15 @@ func JSON(v any) []byte {
 	return data
 }
 
+// Into sets *v to what parse returns for a text, unless that is an error.
+func Into[T any](v *T, text []byte, parse func(string) (T, error)) error {
+	parsed, err := parse(string(text))
+	if err == nil {
+		*v = parsed
+	}
+	return err
+}
+
 // JoinFirst joins the first three items and counts the others.
 func JoinFirst(items []string, joint string) string {
 	const few = 3
