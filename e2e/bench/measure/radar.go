@@ -103,7 +103,7 @@ func (b *Radar) load(repo string, n, branches int) (load.Result, error) {
 
 // push measures commit register, compared with the git diff-tree that it runs.
 func (b *Radar) push(ctx context.Context) error {
-	busy, err := gitrepo.NewSynthetic(ctx, b.Dir, b.Files)
+	busy, err := newBusy(ctx, b.Dir, b.Files)
 	if err != nil {
 		return fmt.Errorf("create a git repository: %w", err)
 	}
@@ -114,7 +114,7 @@ func (b *Radar) push(ctx context.Context) error {
 		if _, err := b.ledgerd(ctx, "repo", "create", orgName+"/"+repo); err != nil {
 			return err
 		}
-		result, err := timed(busy.DiffTree(ctx).Run)
+		result, err := timed(func() error { return diffTree(ctx, busy) })
 		if err != nil {
 			return fmt.Errorf("git diff-tree: %w", err)
 		}
@@ -134,7 +134,7 @@ func (b *Radar) push(ctx context.Context) error {
 }
 
 // pushCommand returns the command that pushes the busy commit to the server.
-func (b *Radar) pushCommand(ctx context.Context, busy gitrepo.Synthetic, repo string) *exec.Cmd {
+func (b *Radar) pushCommand(ctx context.Context, busy gitrepo.Repo, repo string) *exec.Cmd {
 	command := exec.CommandContext(ctx, b.Program, "commit", "register", orgName+"/"+repo,
 		"--server", "http://"+b.server.address)
 	command.Dir, command.Stderr = busy.Dir, b.Stderr
