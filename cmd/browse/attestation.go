@@ -64,16 +64,9 @@ func newAttestationShow(p *cli.Program) *cobra.Command {
 		Use:     "show",
 		Short:   "Show an attestation",
 		Example: "  ledgerd attestation show acme/api att_01JD3X0V6Q8Z2M4N5P7R9T1W3Y",
-		RunE: func(command *cobra.Command, args []string) error {
-			id := p.RestArgs(command, args)[0]
-			return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) error {
-				a, err := c.Attestation(ctx, name.Org, name.Repo, id)
-				if err != nil {
-					return err
-				}
-				return p.Print(a, func() { display.Attestation(p.Stdout, a) })
-			})
-		},
+		RunE: p.OnArg(func(ctx context.Context, c *cli.Connection, name cli.RepoName, id string) error {
+			return cli.Shown(p, display.Attestation)(c.Attestation(ctx, name.Org, name.Repo, id))
+		}),
 	}, cli.RepoArg, "ID")
 }
 
@@ -82,17 +75,14 @@ func newAttestationEnvelope(p *cli.Program) *cobra.Command {
 		Use:     "envelope",
 		Short:   "Print the signed envelope of an attestation, byte for byte",
 		Example: "  ledgerd attestation envelope acme/api att_01JD3X0V6Q8Z2M4N5P7R9T1W3Y >envelope.json",
-		RunE: func(command *cobra.Command, args []string) error {
-			id := p.RestArgs(command, args)[0]
-			return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) error {
-				envelope, err := c.Envelope(ctx, name.Org, name.Repo, id)
-				if err != nil {
-					return err
-				}
-				_, err = p.Stdout.Exact().Write(envelope)
+		RunE: p.OnArg(func(ctx context.Context, c *cli.Connection, name cli.RepoName, id string) error {
+			envelope, err := c.Envelope(ctx, name.Org, name.Repo, id)
+			if err != nil {
 				return err
-			})
-		},
+			}
+			_, err = p.Stdout.Exact().Write(envelope)
+			return err
+		}),
 	}, cli.RepoArg, "ID")
 }
 

@@ -60,14 +60,11 @@ was signed, and that the event of its recording is in the log of the org.
 ` + verifyHelp,
 		Example: `  ledgerd verify attestation acme/api att_01JD3X0V6Q8Z2M4N5P7R9T1W3Y
   ledgerd verify attestation att_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --keys keys.json --policy policy`,
-		RunE: func(command *cobra.Command, args []string) error {
-			id := p.RestArgs(command, args)[0]
-			return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) error {
-				return v.run(ctx, p, command, c, name.Org, "attestation", id, func(s *verify.Session) (checks.Report, error) {
-					return s.Attestation(ctx, name.Repo, id)
-				})
+		RunE: p.OnArg(func(ctx context.Context, c *cli.Connection, name cli.RepoName, id string) error {
+			return v.run(ctx, p, p.Command, c, name.Org, "attestation", id, func(s *verify.Session) (checks.Report, error) {
+				return s.Attestation(ctx, name.Repo, id)
 			})
-		},
+		}),
 	}, cli.RepoArg, "ID")
 	v.addFlags(command)
 	v.addKeys(command)
@@ -103,7 +100,7 @@ ledger lists all of them, and that the state follows from the events. With
 ` + verifyHelp,
 		Example: `  ledgerd verify commit acme/api HEAD
   ledgerd verify commit acme/api HEAD --rederive`,
-		RunE: p.OnRev(func(ctx context.Context, c *cli.Connection, name cli.RepoName, rev string) error {
+		RunE: p.OnArg(func(ctx context.Context, c *cli.Connection, name cli.RepoName, rev string) error {
 			sha, err := gitrepo.Find(ctx, cmp.Or(rev, "HEAD"))
 			if err != nil {
 				return err

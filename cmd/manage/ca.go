@@ -11,7 +11,6 @@ import (
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger/ca"
-	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 
 // A caCommand is the group of commands that manage the CA of a purpose.
@@ -91,17 +90,13 @@ may have been stolen.`, d.rotate),
 // newOf completes a command that creates a CA. done is printed with the DN, the org and the ID of
 // its root.
 func (d caCommand) newOf(p *cli.Program, n ca.NewAuthority, command *cobra.Command, done string) *cobra.Command {
-	var org string
-	command.RunE = func(command *cobra.Command, _ []string) error {
-		return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
-			root, err := c.CreateCA(ctx, org, d.purpose, n)
-			if err != nil {
-				return err
-			}
-			return p.Confirm(root, func() { terminal.Printf(p.Stdout, done, terminal.Printable(root.DN), root.Org, root.ID) })
-		})
-	}
-	cli.OrgFlag(command, &org)
+	p.ForOrg(command, func(ctx context.Context, c *cli.Connection, org string, _ []string) error {
+		root, err := c.CreateCA(ctx, org, d.purpose, n)
+		if err != nil {
+			return err
+		}
+		return p.Confirm(root, func() { terminal.Printf(p.Stdout, done, terminal.Printable(root.DN), root.Org, root.ID) })
+	})
 	command.Flags().Var(flagvalue.Predicates(&n.May), "may", d.may)
 	command.Flags().StringVar(&n.DNPattern, "dn-pattern", "",
 		"`pattern` of the names that the CA certifies (default '"+d.purpose.Pattern("ORG")+"')")
@@ -117,17 +112,8 @@ func (d caCommand) newShow(p *cli.Program) *cobra.Command {
 		Short:   "Show the CA of an org",
 		Example: d.exampleOf("show", ""),
 	}, func(ctx context.Context, c *cli.Connection, org string, _ []string) error {
-		root, err := c.CA(ctx, org, d.purpose)
-		if err != nil {
-			return err
-		}
-		return printIdentity(p, root)
+		return cli.Shown(p, display.Identity)(c.CA(ctx, org, d.purpose))
 	})
-}
-
-// printIdentity prints the root of a CA, or another identity, in full.
-func printIdentity(p *cli.Program, i identity.Identity) error {
-	return p.Print(i, func() { display.Identity(p.Stdout, i) })
 }
 
 func (d caCommand) newRetire(p *cli.Program) *cobra.Command {

@@ -192,11 +192,7 @@ this delivery, and the request and response of each attempt.`,
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.OnWebhook(func(ctx context.Context, c *cli.Connection, name cli.RepoName, id string) error {
 				if len(p.RestArgs(command, args)) > 1 {
-					record, err := c.Delivery(ctx, name.Org, name.Repo, id, p.RestArgs(command, args)[1])
-					if err != nil {
-						return err
-					}
-					return p.Print(record, func() { display.Delivery(p.Stdout, record) })
+					return cli.Shown(p, display.Delivery)(c.Delivery(ctx, name.Org, name.Repo, id, p.RestArgs(command, args)[1]))
 				}
 
 				columns := []string{"ID", "CREATED", "EVENT", "TYPE", "STATUS", "ATTEMPTS", "LAST"}

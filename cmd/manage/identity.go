@@ -162,20 +162,16 @@ func newIdentityShow(p *cli.Program) *cobra.Command {
 		Short:   "Show a trusted key or root, and what it may attest",
 		Example: "  ledgerd identity show idn_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme",
 	}, func(ctx context.Context, c *cli.Connection, org string, args []string) error {
-		i, err := c.Identity(ctx, org, args[0])
-		if err != nil {
-			return err
-		}
-		return printIdentity(p, i)
+		return cli.Shown(p, display.Identity)(c.Identity(ctx, org, args[0]))
 	}, "ID")
 }
 
 func newIdentityUpdate(p *cli.Program) *cobra.Command {
-	var org, dnPattern string
+	var dnPattern string
 	var emails, logins []string
 	var may identity.Predicates
 	var distinct bool
-	command := p.Takes(&cobra.Command{
+	command := p.ForOrg(&cobra.Command{
 		Use:   "update",
 		Short: "Change what a trusted key or root may attest, and how commits name its signer",
 		Long: `Changes a key or root, effective immediately. Each flag replaces what is stored:
@@ -190,25 +186,16 @@ takes it back. The states of the org's commits follow.`,
   ledgerd identity update idn_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme --may '*'
   ledgerd identity update idn_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme --email eve@acme.example --login github:eve
   ledgerd identity update idn_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme --distinct`,
-		RunE: func(command *cobra.Command, args []string) error {
-			change := identity.Change{
-				May:       cli.Changed(command, "may", &may),
-				DNPattern: cli.Changed(command, "dn-pattern", &dnPattern),
-				Emails:    cli.Changed(command, "email", &emails),
-				Logins:    cli.Changed(command, "login", &logins),
-				Distinct:  cli.Changed(command, "distinct", &distinct),
-			}
-			return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
-				i, err := c.ChangeIdentity(ctx, org, args[0], change)
-				if err != nil {
-					return err
-				}
-				return printIdentity(p, i)
-			})
-		},
+	}, func(ctx context.Context, c *cli.Connection, org string, args []string) error {
+		return cli.Shown(p, display.Identity)(c.ChangeIdentity(ctx, org, args[0], identity.Change{
+			May:       cli.Changed(p.Command, "may", &may),
+			DNPattern: cli.Changed(p.Command, "dn-pattern", &dnPattern),
+			Emails:    cli.Changed(p.Command, "email", &emails),
+			Logins:    cli.Changed(p.Command, "login", &logins),
+			Distinct:  cli.Changed(p.Command, "distinct", &distinct),
+		}))
 	}, "ID")
 
-	cli.OrgFlag(command, &org)
 	signerNames(command, &emails, &logins, "empty: that of the certificate")
 	flagvalue.IdentityLimits(command, &may, &dnPattern)
 	command.Flags().BoolVar(&distinct, "distinct", false,

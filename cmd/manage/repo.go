@@ -102,11 +102,7 @@ func newRepoShow(p *cli.Program) *cobra.Command {
 		Example: "  ledgerd repo show acme/api",
 		RunE: func(command *cobra.Command, args []string) error {
 			return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) error {
-				repo, err := c.Repo(ctx, name.Org, name.Repo)
-				if err != nil {
-					return err
-				}
-				return p.Print(repo, func() { display.Repo(p.Stdout, repo) })
+				return cli.Shown(p, display.Repo)(c.Repo(ctx, name.Org, name.Repo))
 			})
 		},
 	}, cli.RepoArg)
@@ -145,11 +141,7 @@ keep their states. docs/operations.md says what can no longer be verified.`,
 				change.Retention = &kept
 			}
 			return p.WithRepo(command, args, func(ctx context.Context, c *cli.Connection, name cli.RepoName) error {
-				repo, err := c.ChangeRepo(ctx, name.Org, name.Repo, change)
-				if err != nil {
-					return err
-				}
-				return p.Print(repo, func() { display.Repo(p.Stdout, repo) })
+				return cli.Shown(p, display.Repo)(c.ChangeRepo(ctx, name.Org, name.Repo, change))
 			})
 		},
 	}, cli.RepoArg)

@@ -136,11 +136,7 @@ func newWebhookShow(p *cli.Program) *cobra.Command {
 		Short:   "Show a webhook and its status",
 		Example: "  ledgerd webhook show acme/api whk_01JD3X0V6Q8Z2M4N5P7R9T1W3Y",
 		RunE: p.OnWebhook(func(ctx context.Context, c *cli.Connection, name cli.RepoName, id string) error {
-			w, err := c.Webhook(ctx, name.Org, name.Repo, id)
-			if err != nil {
-				return err
-			}
-			return p.Print(w, func() { display.Webhook(p.Stdout, w) })
+			return cli.Shown(p, display.Webhook)(c.Webhook(ctx, name.Org, name.Repo, id))
 		}),
 	}, cli.RepoArg, "WEBHOOK")
 }
@@ -176,11 +172,7 @@ LEDGERD_URL.`,
 				return cli.Usagef("one of --url, --events, --description and --active is required")
 			}
 			return p.OnWebhook(func(ctx context.Context, c *cli.Connection, name cli.RepoName, id string) error {
-				w, err := c.ChangeWebhook(ctx, name.Org, name.Repo, id, change)
-				if err != nil {
-					return err
-				}
-				return p.Print(w, func() { display.Webhook(p.Stdout, w) })
+				return cli.Shown(p, display.Webhook)(c.ChangeWebhook(ctx, name.Org, name.Repo, id, change))
 			})(command, args)
 		},
 	}, cli.RepoArg, "WEBHOOK")

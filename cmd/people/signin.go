@@ -34,14 +34,11 @@ func listsOwned[T any](
 	list func(c *client.Client, ctx context.Context, org, owner string) iter.Seq2[T, error],
 	columns []string, row func(T) []any,
 ) *cobra.Command {
-	var org, owner string
+	var owner string
 	command.Use = "list"
-	command.RunE = func(command *cobra.Command, _ []string) error {
-		return p.WithOrg(command, org, func(ctx context.Context, c *cli.Connection, org string) error {
-			return cli.PrintList(p, list(c.Client, ctx, org, owner), 0, columns, row)
-		})
-	}
-	cli.OrgFlag(command, &org)
+	p.ForOrg(command, func(ctx context.Context, c *cli.Connection, org string, _ []string) error {
+		return cli.PrintList(p, list(c.Client, ctx, org, owner), 0, columns, row)
+	})
 	command.Flags().StringVar(&owner, "member", "", "only those of the member with this `ID`")
 	return command
 }

@@ -34,7 +34,7 @@ revision; a full or abbreviated sha works everywhere. The record has the newest
 100 attestations and transitions; 'ledgerd attestation list --commit REV' and
 --transitions list all.`,
 		Example: "  ledgerd commit show acme/api\n  ledgerd commit show acme/api adbc8813901b",
-		RunE: p.OnRev(func(ctx context.Context, c *cli.Connection, name cli.RepoName, rev string) error {
+		RunE: p.OnArg(func(ctx context.Context, c *cli.Connection, name cli.RepoName, rev string) error {
 			sha, err := gitrepo.Find(ctx, cmp.Or(rev, "HEAD"))
 			if err != nil {
 				return err
@@ -118,7 +118,7 @@ that the clone lacks is fetched. If that does not give a change record, nothing
 is registered, except with --allow-incomplete.`,
 		Example: `  ledgerd commit register acme/api
   ledgerd commit register acme/api feature/login --target release/2.x --base origin/release/2.x`,
-		RunE: p.OnRev(func(ctx context.Context, c *cli.Connection, name cli.RepoName, rev string) error {
+		RunE: p.OnArg(func(ctx context.Context, c *cli.Connection, name cli.RepoName, rev string) error {
 			q.Rev = cmp.Or(rev, "HEAD")
 			job := detectJob()
 			if err := job.complete(ctx, p.Command, rev != "", &q); err != nil {
@@ -182,7 +182,7 @@ branch that is in flight; otherwise this is a no-op. To bring a commit
 back into flight, register it again.`,
 		Example: `  ledgerd commit withdraw acme/api adbc8813901b
   ledgerd commit withdraw acme/api --branch feature/login`,
-		RunE: p.OnRev(func(ctx context.Context, c *cli.Connection, name cli.RepoName, rev string) error {
+		RunE: p.OnArg(func(ctx context.Context, c *cli.Connection, name cli.RepoName, rev string) error {
 			if branch != "" && rev != "" {
 				return cli.Usagef("REV and --branch are mutually exclusive")
 			}
@@ -251,7 +251,7 @@ record.`,
 			if change.Targets == nil && change.Changes == nil {
 				return cli.Usagef("nothing to correct: use --target or --all-paths")
 			}
-			return p.OnRev(func(ctx context.Context, c *cli.Connection, name cli.RepoName, rev string) error {
+			return p.OnArg(func(ctx context.Context, c *cli.Connection, name cli.RepoName, rev string) error {
 				sha, err := gitrepo.Find(ctx, cmp.Or(rev, "HEAD"))
 				if err != nil {
 					return err

@@ -55,7 +55,7 @@ EXIT STATUS
   4  the commit has not reached the state`,
 		Example: `  ledgerd receipt acme/api --state PROMOTABLE --out receipt.json
   ledgerd receipt acme/api adbc8813901b --state ATTESTED --target release/2.x`,
-		RunE: p.OnRev(func(ctx context.Context, c *cli.Connection, name cli.RepoName, rev string) error {
+		RunE: p.OnArg(func(ctx context.Context, c *cli.Connection, name cli.RepoName, rev string) error {
 			job := detectJob()
 			ofJob, err := job.commit(ctx)
 			if err != nil && rev == "" {

@@ -44,6 +44,16 @@ func (p *Program) Print(v any, human func()) error {
 	return p.Global.JQ.Write(p.Command.Context(), p.Stdout, text.Bytes())
 }
 
+// Shown returns a function that prints a record, by calling human for people, or returns its error.
+func Shown[T any](p *Program, human func(w io.Writer, v T)) func(v T, err error) error {
+	return func(v T, err error) error {
+		if err != nil {
+			return err
+		}
+		return p.Print(v, func() { human(p.Stdout, v) })
+	}
+}
+
 // Lines returns where to write a stream of lines, each with one call: standard output. With
 // --jq, what the expression selects from each of them is written.
 func (p *Program) Lines() io.Writer {

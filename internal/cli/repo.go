@@ -22,9 +22,9 @@ func (p *Program) WithRepo(
 	})
 }
 
-// OnRev returns the function of a command that runs do as WithRepo does, and passes it the argument REV, or
-// "" without one.
-func (p *Program) OnRev(
+// OnArg returns the function of a command that runs do as WithRepo does, and passes it the one argument after
+// ORG/REPO, or "" without one.
+func (p *Program) OnArg(
 	do func(context.Context, *Connection, RepoName, string) error,
 ) func(command *cobra.Command, args []string) error {
 	return func(command *cobra.Command, args []string) error {
@@ -203,7 +203,7 @@ func (p *Program) WithOrg(
 	})
 }
 
-// OnWebhook is like OnRev, for the argument WEBHOOK.
+// OnWebhook is like OnArg, for the argument WEBHOOK.
 func (p *Program) OnWebhook(
 	do func(ctx context.Context, c *Connection, name RepoName, id string) error,
 ) func(command *cobra.Command, args []string) error {
