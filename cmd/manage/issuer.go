@@ -81,7 +81,8 @@ func newIssuerRemove(p *cli.Program) *cobra.Command {
 		Short:   "Remove an issuer with its exchange rules, and revoke their API tokens",
 		Example: "  ledgerd issuer remove iss_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme",
 	}, func(ctx context.Context, c *cli.Connection, org string, args []string) error {
-		if err := p.Askf("Remove the issuer %s of %s, with its exchange rules and their API tokens?", args[0], org); err != nil {
+		err := p.Askf("Remove the issuer %s of %s, with its exchange rules and their API tokens?", args[0], org)
+		if err != nil {
 			return err
 		}
 		if err := c.RemoveIssuer(ctx, org, args[0]); err != nil {

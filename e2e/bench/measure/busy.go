@@ -27,8 +27,8 @@ func newBusy(ctx context.Context, dir string, files int) (gitrepo.Repo, error) {
 
 // diffTree runs the git diff-tree that commit register runs.
 func diffTree(ctx context.Context, g gitrepo.Repo) error {
-	_, err := g.Read(ctx, "--literal-pathspecs", "diff-tree", "-r", "-M50%", "--ignore-submodules=none", "--raw", "-z", "-p",
-		"-U0", "--no-abbrev", "--full-index", "--diff-algorithm=histogram", "--no-indent-heuristic", "--no-color",
+	_, err := g.Read(ctx, "--literal-pathspecs", "diff-tree", "-r", "-M50%", "--ignore-submodules=none", "--raw", "-z",
+		"-p", "-U0", "--no-abbrev", "--full-index", "--diff-algorithm=histogram", "--no-indent-heuristic", "--no-color",
 		"--no-ext-diff", "--no-textconv", "main", "busy", "--")
 	return err
 }
