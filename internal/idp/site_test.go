@@ -1,7 +1,6 @@
 package idp_test
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -9,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -17,6 +15,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/idp"
 	"github.com/ledgerd/ledgerd/internal/idp/idptest"
 	"github.com/ledgerd/ledgerd/internal/must"
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/member"
 )
@@ -29,33 +28,15 @@ type site struct {
 	idp      *idptest.Provider
 	provider *idp.Provider
 	config   idp.Config
-	log      *lockedBuffer
+	log      *testenv.Buffer
 	time     atomic.Int64
-}
-
-// A lockedBuffer is a log that several goroutines write.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 func ann() map[string]any { return map[string]any{"sub": "ann"} }
 
 func newSite(t *testing.T) *site {
 	t.Helper()
-	s := &site{t: t, idp: idptest.New(t), log: new(lockedBuffer)}
+	s := &site{t: t, idp: idptest.New(t), log: new(testenv.Buffer)}
 	s.time.Store(time.Date(2030, 11, 30, 9, 0, 0, 0, time.UTC).UnixNano())
 	s.idp.Now = s.now
 	s.idp.SignInAs(idptest.Person{Claims: ann()})

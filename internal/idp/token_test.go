@@ -88,9 +88,7 @@ func TestTokenClaims(t *testing.T) {
 		default:
 			s.wantRefused(name, err, test.want)
 		}
-		s.log.mu.Lock()
-		s.log.b.Reset()
-		s.log.mu.Unlock()
+		s.log.Reset()
 	}
 }
 

@@ -9,16 +9,17 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/config"
 	"github.com/ledgerd/ledgerd/internal/must"
+	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
 // startWithLog starts a service with a log of the level warn and the given address of the metrics.
-func startWithLog(t *testing.T, listen string) (*Instance, *logBuffer) {
+func startWithLog(t *testing.T, listen string) (*Instance, *testenv.Buffer) {
 	t.Helper()
 	s := config.Default()
 	s.Listen, s.Metrics.Listen = "127.0.0.1:0", listen
 	s.Database = config.Database(filepath.Join(t.TempDir(), "ledger.db"))
 	s.Log.Level = "warn"
-	lines := new(logBuffer)
+	lines := new(testenv.Buffer)
 	log := OpenLog(lines, s.Log)
 	t.Cleanup(log.Close)
 	v, err := Start(t.Context(), s, log)
@@ -43,7 +44,7 @@ func askLevel(t *testing.T, listener, method, body string, header ...string) (in
 }
 
 // waitForLine waits until the log has a line with all texts.
-func waitForLine(t *testing.T, log *logBuffer, texts ...string) {
+func waitForLine(t *testing.T, log *testenv.Buffer, texts ...string) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		for line := range strings.Lines(log.String()) {

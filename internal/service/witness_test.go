@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -26,32 +25,14 @@ import (
 type watched struct {
 	t        *testing.T
 	settings config.Settings
-	output   *syncBuffer
+	output   *testenv.Buffer
 	running  *Instance
-}
-
-// syncBuffer is a bytes.Buffer for concurrent use.
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *syncBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *syncBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
 }
 
 func newWatched(t *testing.T) *watched {
 	t.Helper()
 	folder := t.TempDir()
-	s := &watched{t: t, settings: config.Default(), output: new(syncBuffer)}
+	s := &watched{t: t, settings: config.Default(), output: new(testenv.Buffer)}
 	s.settings.Listen = "127.0.0.1:0"
 	s.settings.Database = config.Database(filepath.Join(folder, "ledger.db"))
 	s.settings.NoCopy = true

@@ -1,14 +1,13 @@
 package dispatch_test
 
 import (
-	"bytes"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/ledgerd/ledgerd/internal/must"
+	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/storetest"
@@ -51,7 +50,7 @@ func TestEncryptedSecrets(t *testing.T) {
 			if _, err := f.EncryptSecrets(t.Context()); (err != nil) != (step.fail && step.keys != "") {
 				t.Errorf("encrypt: %v", err)
 			}
-			var logged logText
+			var logged testenv.Buffer
 			f.start(func(c *dispatch.Config) { c.Logger = slog.New(slog.NewTextHandler(&logged, nil)) })
 			waiting = append(waiting, f.ping(w).ID)
 
@@ -90,23 +89,4 @@ func openWith(t *testing.T, path, keys string) *fixture {
 	f.Store = must.Get(store.Open(t.Context(), path, o))(t)
 	t.Cleanup(func() { f.Close() })
 	return f
-}
-
-// A logText is a log that is read while it is written.
-type logText struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-// Write implements io.Writer.
-func (l *logText) Write(line []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(line)
-}
-
-func (l *logText) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }
