@@ -42,9 +42,7 @@ func TestCheck(t *testing.T) {
 		"nothing":     {log: func(h *history) { h.register(byAnn()) }},
 		"every state": {log: (*history).deploy},
 		"a state too high": {log: func(h *history) {
-			h.register(byAnn())
-			h.pass("ci", "test:go")
-			h.enter(promotable)
+			h.test(promotable)
 		}, want: "!" + wrong},
 		"a state too low": {log: func(h *history) {
 			h.register(byAnn())
@@ -69,25 +67,16 @@ func TestCheck(t *testing.T) {
 		}},
 		"a review by the author's other name, with the same key": {log: func(h *history) {
 			h.trust("rev", "ann", "")
-			h.register(byAnn())
-			h.pass("ci", "test:go")
-			h.pass("rev", "review:code")
-			h.enter(promotable)
+			h.review()
 		}, want: "!" + wrong},
 		"a review by somebody with the author's e-mail address": {log: func(h *history) {
 			h.trust("rev", "rev", "Ann@acme.example")
-			h.register(byAnn())
-			h.pass("ci", "test:go")
-			h.pass("rev", "review:code")
-			h.enter(promotable)
+			h.review()
 		}, want: "!" + wrong},
 		"tests and a review with one key, in another repo": {log: func(h *history) {
 			sum := keyOf("ci")
 			must.OK(h.t, h.Signed(ledger.AttestationEvent{Identity: dn("rev"), Key: hex.EncodeToString(sum[:])}))
-			h.register(byAnn())
-			h.pass("ci", "test:go")
-			h.pass("rev", "review:code")
-			h.enter(promotable)
+			h.review()
 		}, want: "!" + wrong},
 		"a review by who has signed the commit": {log: func(h *history) {
 			c, sum := byAnn(), keyOf("rev")
@@ -125,10 +114,7 @@ func TestCheck(t *testing.T) {
 		"tests and a review by two signers with an address of a third": {log: func(h *history) {
 			h.trust("eve", "eve", "ci")
 			h.trust("eve/y", "eve/y", "rev")
-			h.register(byAnn())
-			h.pass("ci", "test:go")
-			h.pass("rev", "review:code")
-			h.enter(promotable)
+			h.review()
 		}, want: "!" + wrong},
 		"a failure of a signer, and a pass of another with the name": {log: func(h *history) {
 			h.trust("ci/y", "ci/y", "")
@@ -146,48 +132,30 @@ func TestCheck(t *testing.T) {
 			h.enter(attested)
 		}, want: "have signed in other repos"},
 		"a distrusted reviewer": {log: func(h *history) {
-			h.register(byAnn())
-			h.pass("ci", "test:go")
-			h.pass("rev", "review:code")
-			h.enter(promotable)
+			h.review()
 			h.distrust("rev")
 		}, want: "!" + wrong},
 		"a reviewer who was distrusted just now": {log: func(h *history) {
-			h.register(byAnn())
-			h.pass("ci", "test:go")
-			h.pass("rev", "review:code")
-			h.enter(promotable)
+			h.review()
 			h.distrust("rev")
 		}, after: 30 * time.Second, want: later},
 		"a reviewer who is distrusted since the review": {log: func(h *history) {
-			h.register(byAnn())
-			h.pass("ci", "test:go")
-			h.pass("rev", "review:code")
-			h.enter(promotable)
+			h.review()
 			h.distrust("rev", h.now.Add(-time.Second))
 		}, want: "!" + wrong},
 		"a reviewer who is distrusted since after the review": {log: func(h *history) {
-			h.register(byAnn())
-			h.pass("ci", "test:go")
-			h.pass("rev", "review:code")
-			h.enter(promotable)
+			h.review()
 			h.distrust("rev", h.now)
 		}},
 		"a review with an address of the author in another certificate": {log: func(h *history) {
 			h.attest("beef", "rev", "lint:go", ledger.Pass, func(a *attestation.Attestation) {
 				a.Signer.Emails = []string{"ann@acme.example"}
 			})
-			h.register(byAnn())
-			h.pass("ci", "test:go")
-			h.pass("rev", "review:code")
-			h.enter(promotable)
+			h.review()
 		}, want: "!" + wrong},
 		"a review under a name that has used the author's key": {log: func(h *history) {
 			h.attest("beef", "rev", "lint:go", ledger.Pass, func(a *attestation.Attestation) { a.Signer.Key = keyOf("ann") })
-			h.register(byAnn())
-			h.pass("ci", "test:go")
-			h.pass("rev", "review:code")
-			h.enter(promotable)
+			h.review()
 		}, want: "!" + wrong},
 		"signers in events without keys, of an earlier release": {log: func(h *history) {
 			for _, name := range []string{"ci", "rev", "ops", "ann"} {
@@ -215,9 +183,7 @@ func TestCheck(t *testing.T) {
 		}},
 
 		"a failure": {log: func(h *history) {
-			h.register(byAnn())
-			h.pass("ci", "test:go")
-			h.enter(attested)
+			h.test(attested)
 			h.attest(theCommit, "ci", "test:go", ledger.Fail, nil)
 		}, want: "!" + wrong},
 		"an exception": {
@@ -284,15 +250,11 @@ func TestCheck(t *testing.T) {
 		},
 
 		"a contract that was replaced": {contracts: []string{tests, strict}, log: func(h *history) {
-			h.register(byAnn())
-			h.pass("ci", "test:go")
-			h.enter(promotable)
+			h.test(promotable)
 			h.apply(2)
 		}, want: "!" + wrong},
 		"a contract that was replaced just now": {contracts: []string{tests, strict}, log: func(h *history) {
-			h.register(byAnn())
-			h.pass("ci", "test:go")
-			h.enter(promotable)
+			h.test(promotable)
 			h.apply(2)
 		}, after: 30 * time.Second, want: later},
 		"a contract that was not read": {contracts: []string{tests}, log: func(h *history) {
@@ -300,14 +262,10 @@ func TestCheck(t *testing.T) {
 			must.OK(h.t, h.Policy(ledger.PolicyEvent{Version: 2, Timestamp: h.tick()}))
 		}, want: unknownContract},
 		"evidence that has expired": {contracts: []string{expiring}, log: func(h *history) {
-			h.register(byAnn())
-			h.pass("ci", "test:go")
-			h.enter(promotable)
+			h.test(promotable)
 		}, after: 2 * time.Hour, want: "!" + wrong},
 		"evidence that has expired just now": {contracts: []string{expiring}, log: func(h *history) {
-			h.register(byAnn())
-			h.pass("ci", "test:go")
-			h.enter(promotable)
+			h.test(promotable)
 		}, after: time.Hour + 30*time.Second, want: later},
 
 		"tests of another commit with the same tree": {log: func(h *history) {
@@ -407,14 +365,10 @@ func TestCheck(t *testing.T) {
 		}, want: "!" + wrong},
 
 		"PROMOTABLE if no overlap blocks": {contracts: []string{blocking}, log: func(h *history) {
-			h.register(byAnn())
-			h.pass("ci", "test:go")
-			h.enter(promotable)
+			h.test(promotable)
 		}, want: "blocks overlaps"},
 		"ATTESTED if an overlap blocks": {contracts: []string{blocking}, log: func(h *history) {
-			h.register(byAnn())
-			h.pass("ci", "test:go")
-			h.enter(attested)
+			h.test(attested)
 		}, want: "without overlaps"},
 		"PROMOTABLE without evidence, whatever overlaps": {contracts: []string{blocking}, log: func(h *history) {
 			h.register(byAnn())

@@ -11,16 +11,12 @@ import (
 func TestCheckOfDeployed(t *testing.T) {
 	for name, test := range map[string]checkTest{
 		"DEPLOYED without a review": {log: func(h *history) {
-			h.register(byAnn())
-			h.pass("ci", "test:go")
-			h.enter(attested)
+			h.test(attested)
 			h.pass("ops", "deploy:prod")
 			h.enter(deployed)
 		}, want: "!DEPLOYED at"},
 		"a review after the deployment": {log: func(h *history) {
-			h.register(byAnn())
-			h.pass("ci", "test:go")
-			h.enter(attested)
+			h.test(attested)
 			h.pass("ops", "deploy:prod")
 			h.enter(deployed)
 			h.pass("rev", "review:code")
@@ -55,17 +51,12 @@ func TestCheckOfDeployed(t *testing.T) {
 			h.distrust("ann")
 		}},
 		"DEPLOYED by the reviewer": {log: func(h *history) {
-			h.register(byAnn())
-			h.pass("ci", "test:go")
-			h.pass("rev", "review:code")
-			h.enter(promotable)
+			h.review()
 			h.pass("rev", "deploy:prod")
 			h.enter(deployed)
 		}, want: "!DEPLOYED at"},
 		"DEPLOYED by a deployment before the review": {log: func(h *history) {
-			h.register(byAnn())
-			h.pass("ci", "test:go")
-			h.enter(attested)
+			h.test(attested)
 			h.pass("ops", "deploy:prod")
 			h.pass("rev", "review:code")
 			h.enter(promotable, deployed)
@@ -82,9 +73,7 @@ func TestCheckOfDeployed(t *testing.T) {
 		"DEPLOYED under an earlier contract": {contracts: []string{
 			`{"requirements":[{"state":"DEPLOYED","predicate":"deploy:prod"}]}`, strict,
 		}, log: func(h *history) {
-			h.register(byAnn())
-			h.pass("ci", "test:go")
-			h.enter(promotable)
+			h.test(promotable)
 			h.pass("ops", "deploy:prod")
 			h.enter(deployed)
 			h.apply(2)
@@ -101,9 +90,7 @@ func TestCheckOfDeployed(t *testing.T) {
 		"DEPLOYED if no overlap blocks": {
 			contracts: []string{`{"requirements":[{"state":"DEPLOYED","predicate":"deploy:prod"}],"radar":{"block":"HIGH"}}`},
 			log: func(h *history) {
-				h.register(byAnn())
-				h.pass("ci", "test:go")
-				h.enter(promotable)
+				h.test(promotable)
 				h.pass("ops", "deploy:prod")
 				h.enter(deployed)
 			},

@@ -155,6 +155,21 @@ const (
 	wrong       = "by the evidence in the log"
 )
 
+// test brings the commit, which is tested, to a state.
+func (h *history) test(to ledger.State) {
+	h.register(byAnn())
+	h.pass("ci", "test:go")
+	h.enter(to)
+}
+
+// review brings the commit, which is tested and reviewed, to PROMOTABLE.
+func (h *history) review() {
+	h.register(byAnn())
+	h.pass("ci", "test:go")
+	h.pass("rev", "review:code")
+	h.enter(promotable)
+}
+
 // deploy brings the commit to DEPLOYED under the default policy.
 func (h *history) deploy() {
 	h.register(byAnn())
