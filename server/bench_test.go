@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"sync/atomic"
 	"testing"
 
@@ -34,34 +33,6 @@ func BenchmarkRecordAttestation(b *testing.B) {
 		}
 	})
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "attestations/s")
-}
-
-// BenchmarkGate measures the gate of a commit with twelve attestations, in process.
-func BenchmarkGate(b *testing.B) {
-	backend := newBackend(b)
-	ci, rev := backend.signer("cn=ci,ou=build,o=acme"), backend.signer("cn=rev,ou=review,o=acme")
-	for i := range 11 {
-		backend.attest(ci.statement(b, commitID(1), fmt.Sprint("test:", i), ledger.Pass, 1)).want(201)
-	}
-	backend.attest(rev.statement(b, commitID(1), "review:code", ledger.Pass, 1)).want(201)
-	handler := backend.server.Handler()
-
-	for name, query := range map[string]string{
-		"reached": "?state=ATTESTED", "not reached": "?state=DEPLOYED", "environment": "?state=ATTESTED&env=prod",
-	} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			r := httptest.NewRequest("GET", "/v1/orgs/acme/repos/api/commits/"+commitID(1)+"/gate"+query, nil)
-			r.Header.Set("Authorization", "Bearer "+backend.reader)
-			for b.Loop() {
-				w := httptest.NewRecorder()
-				handler.ServeHTTP(w, r.Clone(r.Context()))
-				if w.Code != http.StatusOK {
-					b.Fatal(w.Code, w.Body)
-				}
-			}
-		})
-	}
 }
 
 func postOnce(client *http.Client, url, token string, body []byte) error {

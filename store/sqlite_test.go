@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 
@@ -30,29 +29,10 @@ func (f sqliteFile) Open(t testing.TB, o store.Options) *store.Store {
 
 func TestOnSQLite(t *testing.T) { storetest.Run(t, newSQLite) }
 
-func BenchmarkOpen(b *testing.B) {
-	file := newSQLite(b)
-	for b.Loop() {
-		must.OK(b, file.Open(b, store.Options{}).Close())
-	}
-}
-
-func BenchmarkCreate(b *testing.B) {
-	for b.Loop() {
-		must.OK(b, sqliteFile(filepath.Join(b.TempDir(), "new.db")).Open(b, store.Options{}).Close())
-	}
-}
-
 func BenchmarkRecord(b *testing.B) { storetest.BenchmarkRecord(b, newSQLite) }
 func BenchmarkRecordOneOfManyWithATree(b *testing.B) {
 	storetest.BenchmarkRecordOneOfManyWithATree(b, newSQLite)
 }
-func BenchmarkRecordWithWebhooks(b *testing.B) { storetest.BenchmarkRecordWithWebhooks(b, newSQLite) }
-func BenchmarkCommit(b *testing.B)             { storetest.BenchmarkCommit(b, newSQLite) }
-func BenchmarkAttestations(b *testing.B)       { storetest.BenchmarkAttestations(b, newSQLite) }
-func BenchmarkOutbox(b *testing.B)             { storetest.BenchmarkOutbox(b, newSQLite) }
-func BenchmarkRegister(b *testing.B)           { storetest.BenchmarkRegister(b, newSQLite) }
-func BenchmarkTokenByHash(b *testing.B)        { storetest.BenchmarkTokenByHash(b, newSQLite) }
 
 // TestSizePerRegistrationInCrowdedDirectory registers 2,000 commits that each change a file
 // in the same directory. It measures how much the database grows after the first 400.

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/webhook"
 )
@@ -104,20 +103,4 @@ func FuzzVerify(f *testing.F) {
 			t.Errorf("%q: %v", value, err)
 		}
 	})
-}
-
-func BenchmarkSign(b *testing.B) {
-	body := []byte(strings.Repeat("x", 600))
-	for b.Loop() {
-		webhook.Sign(secret, signedAt, body)
-	}
-}
-
-func BenchmarkVerify(b *testing.B) {
-	body := []byte(strings.Repeat("x", 600))
-	header := http.Header{"X-Ledger-Signature": {webhook.Sign(secret, signedAt, body)},
-		"Content-Type": {"application/json"}, "User-Agent": {"ledgerd"}}
-	for b.Loop() {
-		must.OK(b, webhook.Verify(secret, header, body, signedAt))
-	}
 }

@@ -261,14 +261,6 @@ func BenchmarkVerify(b *testing.B) {
 	}
 }
 
-func BenchmarkParseEnvelope(b *testing.B) {
-	body := ledgertest.Must(SignDSSE(ledgertest.NewP256(), ledgertest.Passed()))
-	b.ReportAllocs()
-	for b.Loop() {
-		ledgertest.Must(ParseEnvelope(body))
-	}
-}
-
 // FuzzVerify looks for bodies that cause a panic or an error other than a *ledger.Error,
 // or that are accepted with a payload that was not signed.
 func FuzzVerify(f *testing.F) {

@@ -146,15 +146,6 @@ func TestPatternOfDN(t *testing.T) {
 	})
 }
 
-func BenchmarkPatternMatch(b *testing.B) {
-	p := must(ParsePattern("cn=*,ou=build*,o=acme"))
-	for b.Loop() {
-		if !p.Match(DN{"ci", "build-linux", "acme"}) {
-			b.Fatal("no match")
-		}
-	}
-}
-
 // FuzzParsePattern checks that String and ParsePattern round-trip, and that Match
 // terminates.
 func FuzzParsePattern(f *testing.F) {

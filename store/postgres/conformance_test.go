@@ -40,10 +40,3 @@ func TestConformance(t *testing.T) {
 }
 
 func BenchmarkRecord(b *testing.B) { storetest.BenchmarkRecord(b, newDatabases(b)) }
-func BenchmarkCommit(b *testing.B) { storetest.BenchmarkCommit(b, newDatabases(b)) }
-func BenchmarkAttestations(b *testing.B) {
-	storetest.BenchmarkAttestations(b, newDatabases(b))
-}
-func BenchmarkOutbox(b *testing.B)      { storetest.BenchmarkOutbox(b, newDatabases(b)) }
-func BenchmarkRegister(b *testing.B)    { storetest.BenchmarkRegister(b, newDatabases(b)) }
-func BenchmarkTokenByHash(b *testing.B) { storetest.BenchmarkTokenByHash(b, newDatabases(b)) }

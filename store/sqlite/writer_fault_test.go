@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -261,14 +260,4 @@ func TestFaultRestartOfTheLogDoesNotWaitForLong(t *testing.T) {
 	}
 	db.Readers.Lanes[sqldb.Requests].Resume()
 	must.OK(t, <-waits)
-}
-
-func BenchmarkGuard(b *testing.B) {
-	path := filepath.Join(b.TempDir(), "ledger.db")
-	db, err := Open(b.Context(), path, Options{Hooks: noHooks})
-	must.OK(b, err)
-	defer db.Close()
-	for b.Loop() {
-		must.OK(b, db.guard.check())
-	}
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
-	"github.com/ledgerd/ledgerd/store"
 )
 
 // BenchmarkRecord measures the rate and CPU time of recording verified attestations,
@@ -56,40 +55,5 @@ func unsigned(i int) *attestation.Attestation {
 		Signer: identity.Signer{DN: identity.DN{CN: predicate, OU: "build", O: "acme"}, Identity: "idn_made",
 			Key: sha256.Sum256([]byte(predicate))},
 		Payload: payload, PayloadDigest: sha256.Sum256(payload), Envelope: envelope,
-	}
-}
-
-// BenchmarkCommit measures reading a commit with 20 attestations.
-func BenchmarkCommit(b *testing.B, newDatabase New) {
-	fx := suite{newDatabase: newDatabase}.newFixture(b)
-	_, version, err := fx.Keyring(b.Context(), "acme")
-	must.OK(b, err)
-	for i := range 20 {
-		a := unsigned(i)
-		a.Commit = sha(0)
-		_, _, err := fx.Record(b.Context(), "acme", "api", a, version)
-		must.OK(b, err)
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		_, err := fx.Commit(b.Context(), "acme", "api", sha(0))
-		must.OK(b, err)
-	}
-}
-
-// BenchmarkAttestations measures reading a page of a list of 10,000 attestations.
-func BenchmarkAttestations(b *testing.B, newDatabase New) {
-	fx := suite{newDatabase: newDatabase}.newFixture(b)
-	_, version, err := fx.Keyring(b.Context(), "acme")
-	must.OK(b, err)
-	for i := range 10_000 {
-		_, _, err := fx.Record(b.Context(), "acme", "api", unsigned(i), version)
-		must.OK(b, err)
-	}
-	f := store.AttestationFilter{Query: store.Query{Limit: 50}, Predicate: "test:go", Since: 1}
-	b.ReportAllocs()
-	for b.Loop() {
-		_, err := fx.Attestations(b.Context(), "acme", "api", f)
-		must.OK(b, err)
 	}
 }

@@ -371,35 +371,6 @@ func TestLintBounds(t *testing.T) {
 	}
 }
 
-// BenchmarkLint reviews a contract with 200 requirements in an org with 10,000 identities,
-// an eighth of which may attest predicates of their own.
-func BenchmarkLint(b *testing.B) {
-	var requirements []string
-	for i := range 200 {
-		requirements = append(requirements, fmt.Sprintf(`{"state":%q,"predicate":"test:%d","signers":["cn=*%d,ou=u*"]%s}`,
-			[]string{"ATTESTED", "PROMOTABLE"}[i%2], i, i%100, []string{"", `,"distinct_from":["ATTESTED"]`}[i%2]))
-	}
-	c := must.Get(policy.Parse([]byte(`{"requirements":[` + strings.Join(requirements, ",") + `]}`)))(b)
-
-	var signers []lint.Signer
-	for i := range 10_000 {
-		signers = append(signers, key(int64(i+1), fmt.Sprintf("cn=k%d,ou=u,o=acme", i)))
-		if i%8 == 0 {
-			signers[i].May = []string{"test:*", fmt.Sprintf("build:%d", i)}
-		}
-	}
-
-	f := facts(c, []string{"test:1"}, signers...)
-	var review lint.Review
-	for b.Loop() {
-		review = lint.Check(c, f)
-	}
-	b.ReportMetric(float64(len(review.Findings)), "findings")
-	if review.Unchecked != "" {
-		b.Logf("unchecked: %s", review.Unchecked)
-	}
-}
-
 // A stored contract of an earlier release lets everybody link artifacts, unless it names who does.
 func TestAnyLinker(t *testing.T) {
 	for rest, want := range map[string]bool{

@@ -86,12 +86,3 @@ func TestShortKeysAreRefused(t *testing.T) {
 		t.Error("a short key is accepted")
 	}
 }
-
-func BenchmarkCursor(b *testing.B) {
-	s, position := newSealer(b, 1), []int64{1 << 40, 1 << 20}
-	for b.Loop() {
-		if _, ok := s.Open("attestations 7", s.Seal("attestations 7", position), len(position)); !ok {
-			b.Fatal("a cursor is not opened")
-		}
-	}
-}
