@@ -101,27 +101,6 @@ func TestCosign(t *testing.T) {
 	}
 }
 
-// A changed bit in the payload or the signature invalidates an attestation.
-func TestFlippedBits(t *testing.T) {
-	for _, file := range []string{"v3-p256.bundle.json", "v3-p256-failed.dsse.json", "v3-x509.bundle.json",
-		"v2-p256-provenance.dsse.json"} {
-		for _, member := range []string{"payload", "sig"} {
-			t.Run(file+" "+member, func(t *testing.T) {
-				b := newBackend(t)
-				b.trustCosign()
-				p := decode[ledger.Problem](b.attest(flipped(t, cosignFile(t, file), member)).want(422))
-				if p.Code != ledger.CodeInvalidSignature && p.Code != ledger.CodeUntrustedIdentity {
-					t.Errorf("%s: %s", p.Code, p.Detail)
-				}
-				if attestations, events := b.count(); attestations+events != 0 {
-					t.Errorf("recorded %d attestations and %d events", attestations, events)
-				}
-				b.get(commitPath(cosignCommit)).wantProblem(404, ledger.CodeNotFound)
-			})
-		}
-	}
-}
-
 // flipped returns an envelope with one bit changed in the decoded bytes of a base64
 // field.
 func flipped(t *testing.T, envelope []byte, member string) []byte {
@@ -153,54 +132,6 @@ func issue(t *testing.T, now time.Time, change func(*x509.Certificate)) (*ecdsa.
 	der := must.Get(x509.CreateCertificate(rand.Reader, template, ca, key.Public(), caKey))(t)
 	cert := must.Get(x509.ParseCertificate(der))(t)
 	return key, cert
-}
-
-func TestCertificates(t *testing.T) {
-	for name, test := range map[string]struct {
-		change func(*x509.Certificate)
-		status int
-		code   ledger.Code
-	}{
-		"valid": {func(*x509.Certificate) {}, 201, ""},
-		"expired": {func(c *x509.Certificate) { c.NotAfter = c.NotBefore.Add(time.Minute) }, 422,
-			ledger.CodeExpiredCertificate},
-		"not yet valid": {func(c *x509.Certificate) { c.NotBefore = c.NotAfter.Add(-time.Minute) }, 422,
-			ledger.CodeExpiredCertificate},
-		"without code-signing usage": {func(c *x509.Certificate) {
-			c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
-		}, 422, ledger.CodeUntrustedIdentity},
-		"without any usage": {func(c *x509.Certificate) { c.ExtKeyUsage = nil }, 422, ledger.CodeUntrustedIdentity},
-	} {
-		t.Run(name, func(t *testing.T) {
-			b := newBackend(t)
-			b.trustCosign()
-			key, cert := issue(t, b.clock.now(), test.change)
-			payload, err := attestation.NewStatement(
-				"", commitID(1), attestation.ResultPredicate{Predicate: "test:go", Result: ledger.Result{Status: ledger.Pass}})
-			must.OK(t, err)
-			bundle := must.Get(attestation.SignBundle(key, []*x509.Certificate{cert}, payload))(t)
-
-			resp := b.attest(bundle)
-			if test.code == "" {
-				resp.want(test.status)
-				return
-			}
-			resp.wantProblem(test.status, test.code)
-			if attestations, events := b.count(); attestations+events != 0 {
-				t.Errorf("recorded %d attestations and %d events", attestations, events)
-			}
-		})
-	}
-
-	t.Run("unknown root", func(t *testing.T) {
-		newBackend(t).attest(cosignFile(t, "v3-x509.bundle.json")).wantProblem(422, ledger.CodeUntrustedIdentity)
-	})
-	t.Run("revoked root", func(t *testing.T) {
-		b := newBackend(t)
-		_, root := b.trustCosign()
-		b.delete("/v1/orgs/acme/identities/" + root.ID).want(204)
-		b.attest(cosignFile(t, "v3-x509.bundle.json")).wantProblem(422, ledger.CodeRevokedIdentity)
-	})
 }
 
 func statement(subjects, predicateType, predicate string) []byte {
@@ -306,38 +237,6 @@ func TestMediaTypesOfAttestations(t *testing.T) {
 	envelope := b.get(attestationsPath + "/" + first.ID + "/envelope").want(200)
 	if got := envelope.header.Get("Content-Type"); got != typeBundleOld+";version=0.3" || string(envelope.body) != old {
 		t.Errorf("the bundle is returned as %s: %s", got, envelope.body)
-	}
-}
-
-func TestLatestStatementCounts(t *testing.T) {
-	b := newBackend(t)
-	ci := b.signer("cn=ci,ou=build,o=acme")
-	sha := commitID(1)
-	pass, fail := ci.statement(t, sha, "test:go", ledger.Pass, 1), ci.statement(t, sha, "test:go", ledger.Fail, 2)
-
-	first := decode[ledger.AttestationRecord](b.attest(pass).want(201))
-	if state := b.state(sha); state != ledger.Attested {
-		t.Fatalf("state after a pass: %s, want ATTESTED", state)
-	}
-	second := decode[ledger.AttestationRecord](b.attest(fail).want(201))
-	if state := b.state(sha); state != ledger.Validating {
-		t.Fatalf("state after a fail by the same signer: %s, want VALIDATING", state)
-	}
-
-	// The old pass must not override the newer fail.
-	p := b.attest(pass).wantProblem(409, ledger.CodeStaleStatement)
-	if !strings.Contains(p.Detail, first.ID) || !strings.Contains(p.Detail, second.ID) {
-		t.Errorf("detail %q, want it to name %s and %s", p.Detail, first.ID, second.ID)
-	}
-	if again := decode[ledger.AttestationRecord](b.attest(fail).want(200)); again != second {
-		t.Errorf("fail posted again: %+v, want %+v", again, second)
-	}
-	if attestations, events := b.count(); attestations != 2 || events != 2 {
-		t.Errorf("%d records, %d events; want 2 each", attestations, events)
-	}
-	b.attest(ci.statement(t, sha, "test:go", ledger.Pass, 3)).want(201)
-	if state := b.state(sha); state != ledger.Attested {
-		t.Errorf("state after a rerun: %s, want ATTESTED", state)
 	}
 }
 

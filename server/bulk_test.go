@@ -3,7 +3,6 @@ package server
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -141,45 +140,6 @@ func TestBulk(t *testing.T) {
 	}
 }
 
-// All forms of several envelopes are read, in all media types for them.
-func TestFormsOfBulk(t *testing.T) {
-	b := newBackend(t)
-	b.trustCosign()
-	first, second := string(cosignFile(t, "v3-p256.bundle.json")), string(cosignFile(t, "v3-p256-failed.dsse.json"))
-	third := strings.Replace(first, typeBundle, typeBundleOld+";version=0.2", 1)
-	rest := `},{"bundle":` + second + `},{"bundle":` + third + `}]}`
-	forms := map[string]string{
-		"lines":         first + "\n" + second + "\n\n" + third + "\n",
-		"array":         "[" + first + ",\n" + second + "," + third + "]",
-		"npm's list":    `{"attestations":[{"predicateType":"x","bundle":` + first + rest,
-		"GitHub's list": `{"attestations":[{"repository_id":7,"bundle":` + first + rest,
-	}
-
-	for name, body := range forms {
-		for _, mediaType := range []string{typeJSON, "application/json; charset=utf-8", typeLines, typeLinesX} {
-			if mediaType[:len(typeJSON)] == typeJSON && name == "lines" {
-				continue // TestLinesAsJSON: no schema describes several JSON documents
-			}
-			// The first time, it is recorded; then it is the same statement, or a stale one.
-			items := b.attestAll(mediaType, body).items()
-			if len(items) != 3 || items[1].Attestation == nil {
-				t.Errorf("%s as %s: got %s", name, mediaType, outcomes(items))
-			}
-		}
-	}
-	if attestations, _ := b.count(); attestations != 2 {
-		t.Errorf("recorded %d attestations, want 2", attestations)
-	}
-
-	items := b.attestAll(typeJSON, `{"attestations":[{"bundle_url":"https://x"},{"bundle":`+first+rest).items()
-	if p := items[0].Problem; p == nil || p.Code != ledger.CodeInvalidEnvelope || p.Errors[0].Field != "bundle" {
-		t.Errorf("an entry without a bundle has %+v", items[0])
-	}
-	if items[2].Attestation == nil {
-		t.Errorf("after an entry without a bundle, got %s", outcomes(items))
-	}
-}
-
 // Several JSON documents may be sent as application/json, which curl users and clients do.
 func TestLinesAsJSON(t *testing.T) {
 	b := newBackend(t)
@@ -227,26 +187,15 @@ func TestBulkIsRefused(t *testing.T) {
 		code            ledger.Code
 		detail          string
 	}{
-		"truncated":             {typeLinesX, two[:len(two)-5], 400, ledger.CodeInvalidJSON, "line 2"},
-		"truncated array":       {typeJSON, "[" + good + "," + good, 400, ledger.CodeInvalidJSON, "unexpected end"},
-		"garbage in the middle": {typeLinesX, good + "\nhello\n" + good, 400, ledger.CodeInvalidJSON, "line 2"},
-		"garbage at the end":    {typeLinesX, two + "]", 400, ledger.CodeInvalidJSON, "line 3"},
-		"garbage after one":     {typeLinesX, good + "\nhello", 400, ledger.CodeInvalidJSON, "line 2"},
-		"NUL at the end":        {typeLinesX, two + "\x00", 400, ledger.CodeInvalidJSON, "line 3"},
-		"duplicate members":     {typeLines, two + `{"a":1,"a":2}`, 400, ledger.CodeInvalidJSON, "duplicate"},
-		"deep nesting":          {typeJSON, two + strings.Repeat("[", 1<<20), 400, ledger.CodeInvalidJSON, "depth"},
-		"deep array":            {typeJSON, strings.Repeat("[", 1<<20), 400, ledger.CodeInvalidJSON, "depth"},
-		"empty array":           {typeJSON, "[]", 422, ledger.CodeInvalidEnvelope, "no envelopes"},
+		"truncated":    {typeLinesX, two[:len(two)-5], 400, ledger.CodeInvalidJSON, "line 2"},
+		"deep nesting": {typeJSON, two + strings.Repeat("[", 1<<20), 400, ledger.CodeInvalidJSON, "depth"},
 		"101 lines": {typeLinesX, strings.Repeat(good+"\n", bulk.Max+1), 413, ledger.CodePayloadTooLarge,
 			"more than 100"},
-		"101 in an array": {typeJSON, "[" + strings.Repeat(good+",", bulk.Max) + good + "]", 413,
-			ledger.CodePayloadTooLarge, "more than 100"},
 		"a line of 4 MiB": {typeLinesX, good + "\n" + `{"payload":"` + strings.Repeat("A", 4<<20) + `"}`, 413,
 			ledger.CodePayloadTooLarge, "max_body"},
 		"several as an envelope": {typeDSSE, two, 400, ledger.CodeInvalidJSON, "2 JSON documents"},
 		"an array as a bundle":   {typeBundle, "[" + good + "]", 422, ledger.CodeInvalidEnvelope, "array"},
 		"a list as a bundle":     {typeBundle, list + "}", 422, ledger.CodeInvalidEnvelope, "list"},
-		"a list and an envelope": {typeJSON, list + "," + good[1:], 422, ledger.CodeInvalidEnvelope, "list"},
 		"another media type":     {"text/plain", two, 415, ledger.CodeUnsupportedMediaType, typeLinesX},
 		"a media type's typo":    {"application/ndjson", two, 415, ledger.CodeUnsupportedMediaType, typeLinesX},
 		"another charset": {typeLinesX + "; charset=latin1", two, 415, ledger.CodeUnsupportedMediaType,
@@ -274,21 +223,6 @@ func TestBulkIsRefused(t *testing.T) {
 	items := b.attestAll(typeLinesX, strings.Repeat(good+"\n", bulk.Max)).items()
 	if got := outcomes(items); got != "201"+strings.Repeat(", 200", bulk.Max-1) {
 		t.Errorf("100 lines: %s", got)
-	}
-}
-
-// Keyless bundles as GitHub and npm return them are read, and refused because no org trusts their
-// certificates.
-func TestBulkOfTools(t *testing.T) {
-	b := newBackend(t)
-	const want = "422 untrusted_identity, 422 untrusted_identity"
-	for file, mediaType := range map[string]string{
-		"github-two-bundles.jsonl": typeLines, "npm-attestations.json": typeJSON,
-	} {
-		body := must.Read(t, filepath.Join("..", "ledger", "attestation", "bulk", "testdata", file))
-		if got := outcomes(b.attestAll(mediaType, string(body)).items()); got != want {
-			t.Errorf("%s: got %s", file, got)
-		}
 	}
 }
 
