@@ -95,19 +95,6 @@ func TestTargetsOnlyAccumulate(t *testing.T) {
 	b.expect("main is claimed", sha, ledger.Attested, "missing: 0 of 1")
 }
 
-func TestTargetsAreBounded(t *testing.T) {
-	b := newBackend(t)
-	sha := commitID(1)
-	for i := range 100 {
-		b.register(sha, fmt.Sprintf(`{"target":"b%d"}`, i))
-	}
-	b.register(sha, `{"target":"b100"}`).wantFields(422, ledger.CodeInvalidField, "target")
-	b.register(sha, `{"target":"b5"}`).want(200)
-	if c := b.commit(sha); len(c.Targets) != 100 || c.Target != "b5" {
-		t.Errorf("%d targets, newest %s", len(c.Targets), c.Target)
-	}
-}
-
 // The first change record narrows from all paths; later ones only add.
 func TestChangesOnlyAccumulate(t *testing.T) {
 	b := newBackend(t)
@@ -167,69 +154,6 @@ func TestChangesAreBounded(t *testing.T) {
 
 const excludeAuthor = `"requirements":[{"state":"ATTESTED","predicate":"test:*"},
 	{"state":"PROMOTABLE","predicate":"review:*","exclude_author":true}]`
-
-// Everybody who wrote a commit is left out, however the name is spelled.
-func TestWritersAreExcluded(t *testing.T) {
-	b := newBackend(t)
-	b.setPolicy(excludeAuthor)
-	key := newSigner(t, "cn=Ann,ou=web,o=acme")
-	b.trust(identity.NewIdentity{
-		Kind: identity.KeyIdentity, PEM: key.publicPEM(t), DN: key.dn, Email: "ann@acme.example",
-	})
-	fingerprint, err := identity.Fingerprint(key.key.Public())
-	must.OK(t, err)
-	eve := `"author":{"name":"Eve","email":"eve@acme.example"}`
-
-	for what, test := range map[string]struct {
-		registration string
-		want         ledger.State
-	}{
-		"somebody else":             {`{` + eve + `}`, ledger.Promotable},
-		"the author":                {`{"author":{"name":"Ann","email":"x@y"}}`, ledger.Attested},
-		"the author's address":      {`{"author":{"name":"A","email":"ANN@Acme.example"}}`, ledger.Attested},
-		"a name with brackets":      {`{"author":{"name":"<Ann>","email":"x@y"}}`, ledger.Attested},
-		"an address in brackets":    {`{"author":{"name":"A","email":"<ann@acme.example>"}}`, ledger.Attested},
-		"an address as a name":      {`{"author":{"name":"ann@acme.example","email":"x@y"}}`, ledger.Attested},
-		"a name as an address":      {`{"author":{"name":"A","email":"ann"}}`, ledger.Attested},
-		"full-width letters":        {`{"author":{"name":"Ａｎｎ","email":"x@y"}}`, ledger.Attested},
-		"blanks and an invisible":   {`{"author":{"name":" A nn\u200b","email":"x@y"}}`, ledger.Attested},
-		"the committer":             {`{` + eve + `,"committer":{"name":"ann","email":"x@y"}}`, ledger.Attested},
-		"the committer's address":   {`{` + eve + `,"committer":{"name":"G","email":"ann@acme.example"}}`, ledger.Attested},
-		"another committer":         {`{` + eve + `,"committer":{"name":"GitHub","email":"x@y"}}`, ledger.Promotable},
-		"a co-author":               {`{` + eve + `,"message":"A\n\nCo-authored-by: Ann <x@y>"}`, ledger.Attested},
-		"a co-author in capitals":   {`{` + eve + `,"message":"A\n\nCO-AUTHORED-BY: ANN  <x@y>\nFixes: 1"}`, ledger.Attested},
-		"a co-author's address":     {`{` + eve + `,"message":"A\n\nco-authored-by: B <ANN@ACME.example>"}`, ledger.Attested},
-		"another co-author":         {`{` + eve + `,"message":"A\n\nCo-authored-by: Bob <x@y>"}`, ledger.Promotable},
-		"who signed the object":     {`{` + eve + `,"signing_key":"` + fingerprint + `"}`, ledger.Attested},
-		"another key":               {`{` + eve + `,"signing_key":"` + strings.Repeat("ab", 32) + `"}`, ledger.Promotable},
-		"a committer alone":         {`{"committer":{"name":"Eve"}}`, ledger.Attested},
-		"an author without letters": {`{"author":{"name":"<>"}}`, ledger.Attested},
-	} {
-		t.Run(what, func(t *testing.T) {
-			b, sha := b.in(t), shaOf(what)
-			b.register(sha, test.registration).want(201)
-			b.passes(key, sha, "test:go")
-			b.passes(key, sha, "review:code")
-			b.expect(what, sha, test.want, "")
-		})
-	}
-}
-
-// shaOf returns the id of a commit for a test.
-func shaOf(what string) string {
-	return fmt.Sprintf("%040x", what)[:40]
-}
-
-// Bots have brackets in their names.
-func TestBotIsExcluded(t *testing.T) {
-	b := newBackend(t)
-	b.setPolicy(excludeAuthor)
-	bot, sha := b.signer("cn=renovate[bot],ou=dev,o=acme"), commitID(1)
-	b.register(sha, `{"author":{"name":"Renovate [bot]","email":"x@y"}}`).want(201)
-	b.passes(bot, sha, "test:go")
-	b.passes(bot, sha, "review:code")
-	b.expect("a bot", sha, ledger.Attested, "by the commit's author")
-}
 
 // What a registration has claimed stays claimed.
 func TestWritersOnlyAccumulate(t *testing.T) {

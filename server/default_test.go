@@ -44,24 +44,3 @@ func TestDefaultContractNeedsSeveralPeople(t *testing.T) {
 		}
 	}
 }
-
-// While it is unknown who wrote a commit, no review of it counts. Its author, known later,
-// decides which do.
-func TestDefaultContractNeedsAnAuthor(t *testing.T) {
-	b := newBackend(t)
-	ci, rita := b.signer("cn=ci,ou=build,o=acme"), b.signer("cn=rita,ou=review,o=acme")
-	for n, author := range []string{"Ada", "Rita"} {
-		sha := commitID(n)
-		b.attest(ci.statement(t, sha, "test:go", ledger.Pass, 1)).want(201)
-		b.attest(rita.statement(t, sha, "review:code", ledger.Pass, 2)).want(201)
-		c := decode[ledger.Commit](b.get(commitPath(sha)).want(200))
-		if r := c.Requirements[1]; c.State != ledger.Attested || !strings.Contains(r.Reason, "author is unknown") {
-			t.Errorf("a commit of nobody is %s: %+v", c.State, r)
-		}
-
-		b.put(commitPath(sha), `{"author":{"name":"`+author+`"}}`).want(200)
-		if state := b.state(sha); (state == ledger.Promotable) != (author == "Ada") {
-			t.Errorf("a commit of %s, reviewed by rita, is %s", author, state)
-		}
-	}
-}

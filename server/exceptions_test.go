@@ -197,18 +197,6 @@ func TestExceptionsThatDoNotCount(t *testing.T) {
 	})
 }
 
-// Somebody whose exceptions do not count cannot end those of others.
-func TestExceptionIsEndedByAllowedSignersOnly(t *testing.T) {
-	b := newExceptional(t, 1)
-	b.except(b.security, 1, "review", time.Hour).want(201)
-	b.except(b.ann, 1, "review", 0).want(201)
-	b.except(b.boss, 1, "review", 100*time.Hour).want(201) // too long
-	b.wantState(1, ledger.Promotable)
-	if list := b.exceptionsOf("?active=true"); len(list) != 1 {
-		t.Errorf("active exceptions: %+v", list)
-	}
-}
-
 func TestExceptionIsForOneCommit(t *testing.T) {
 	b := newExceptional(t, 1)
 	b.attest(b.ci.statement(t, commitID(2), "test:go", ledger.Pass, 2)).want(201)
@@ -223,38 +211,6 @@ func TestExceptionIsForOneCommit(t *testing.T) {
 	if list := b.exceptionsOf("?commit=" + commitID(1) + "&active=true"); len(list) != 1 {
 		t.Errorf("active exceptions of commit 1: %+v", list)
 	}
-}
-
-// An exception overrides a failure while it counts, and no longer.
-func TestExceptionOverridesAFailure(t *testing.T) {
-	b := newExceptional(t, 1)
-	b.attest(b.ci.statement(t, commitID(1), "test:go", ledger.Fail, 2)).want(201)
-	b.wantState(1, ledger.Validating)
-	b.except(b.security, 1, "tests", time.Hour).want(201)
-	b.wantState(1, ledger.Attested)
-	b.clock.advance(time.Hour)
-	must.OK(t, b.store.Settle(t.Context()))
-	b.wantState(1, ledger.Validating)
-}
-
-// It fills one place of a threshold.
-func TestExceptionFillsOnePlace(t *testing.T) {
-	b := newExceptional(t, 2)
-	b.except(b.security, 1, "review", time.Hour).want(201)
-	b.except(b.boss, 1, "review", time.Hour).want(201)
-	b.wantState(1, ledger.Attested)
-	b.attest(b.ann.statement(t, commitID(1), "review:code", ledger.Pass, 1)).want(201)
-	b.wantState(1, ledger.Promotable)
-}
-
-// It makes no commit DEPLOYED that nobody has deployed.
-func TestExceptionDoesNotDeploy(t *testing.T) {
-	b := newExceptional(t, 1)
-	b.attest(b.ann.statement(t, commitID(1), "review:code", ledger.Pass, 1)).want(201)
-	b.except(b.security, 1, "deploy", time.Hour).want(201)
-	b.wantState(1, ledger.Promotable)
-	b.attest(b.ci.statement(t, commitID(1), "deploy:prod", ledger.Pass, 1)).want(201)
-	b.wantState(1, ledger.Deployed)
 }
 
 // The latest one that is allowed decides, no matter which of the signers it is by.

@@ -120,20 +120,6 @@ func TestLintOfActivePolicy(t *testing.T) {
 		wantProblem(http.StatusUnsupportedMediaType, ledger.CodeUnsupportedMediaType)
 }
 
-// One key takes a commit to ATTESTED under a contract that asks for distinct people. Lint
-// says so, until there are two.
-func TestLintOfDistinctPeople(t *testing.T) {
-	const contract = `{"requirements":[{"state":"ATTESTED","predicate":"test:*"},` +
-		`{"state":"PROMOTABLE","predicate":"review:*","exclude_author":true,"distinct_from":["ATTESTED"]},` +
-		`{"state":"DEPLOYED","predicate":"deploy:prod","distinct_from":["PROMOTABLE"]}]}`
-	b := newBackend(t)
-	b.signer("cn=ci,ou=build,o=acme")
-	b.wantLint(contract, "too_few_people requirements[1].distinct_from, too_few_people requirements[2].distinct_from, "+
-		"may_everything requirements")
-	b.signer("cn=ada,ou=review,o=acme")
-	b.wantLint(contract, "may_everything requirements")
-}
-
 // At most one review runs at a time, so that an org cannot take all CPUs. The orgs take
 // turns.
 func TestReviewsTakeTurns(t *testing.T) {

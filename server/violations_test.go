@@ -142,33 +142,6 @@ func TestDeployOfADraftCommitIsAViolation(t *testing.T) {
 	}
 }
 
-// Only a deployment that does not count is a violation.
-func TestWhichDeploymentsAreViolations(t *testing.T) {
-	d := newDeployer(t)
-	d.promote(1)
-	for _, s := range []ledger.Status{ledger.Fail, ledger.Errored, ledger.Warn, ledger.Skip} {
-		d.record(1, d.stranger, "deploy:prod", s)
-	}
-	d.record(1, d.stranger, "deploy:staging", ledger.Pass)
-	d.want()
-
-	// A stranger's deployment is a violation, before and after that of cd, which is allowed.
-	if r := d.record(1, d.cd, "deploy:prod", ledger.Pass); r.Violation != nil || d.state(commitID(1)) != ledger.Deployed {
-		t.Fatalf("cd's deployment is a violation: %+v", r.Violation)
-	}
-	d.record(1, d.cd, "deploy:prod", ledger.Pass)
-	d.want()
-	if r := d.record(1, d.stranger, "deploy:prod", ledger.Pass); r.Violation == nil {
-		t.Error("the stranger's deployment of a DEPLOYED commit is no violation")
-	}
-	d.promote(2)
-	d.record(2, d.stranger, "deploy:prod", ledger.Pass)
-	d.want("0002 deploy:prod cn=mallory open", "0001 deploy:prod cn=mallory open")
-	if v := d.get(violationsPath); !strings.Contains(string(v.body), `"state":"DEPLOYED"`) {
-		t.Errorf("the violations do not have the state of the commit: %s", v.body)
-	}
-}
-
 // A later deployment that counts closes the violations of its predicate in the whole repo.
 func TestDeploymentClosesViolations(t *testing.T) {
 	d := newDeployer(t)
