@@ -117,20 +117,8 @@ func TestWebhookFields(t *testing.T) {
 		code   ledger.Code
 		field  string
 	}{
-		"empty URL":      {`{"url":""}`, 422, ledger.CodeInvalidField, "url"},
-		"no scheme":      {`{"url":"ci.example.com"}`, 422, ledger.CodeInvalidField, "url"},
-		"another scheme": {`{"url":"ftp://ci.example.com"}`, 422, ledger.CodeInvalidField, "url"},
-		"no host":        {`{"url":"https:///ledger"}`, 422, ledger.CodeInvalidField, "url"},
-		"invalid port":   {`{"url":"https://ci.example.com:70000"}`, 422, ledger.CodeInvalidField, "url"},
-		"password":       {`{"url":"https://ada:pw@ci.example.com"}`, 422, ledger.CodeInvalidField, "url"},
-		"fragment":       {`{"url":"https://ci.example.com/#x"}`, 422, ledger.CodeInvalidField, "url"},
-		"long URL": {`{"url":"https://ci.example.com/` + strings.Repeat("x", 2048) + `"}`, 422,
-			ledger.CodeInvalidField, "url"},
+		"no host":                 {`{"url":"https:///ledger"}`, 422, ledger.CodeInvalidField, "url"},
 		"number instead of a URL": {`{"url":1}`, 400, ledger.CodeInvalidJSON, "url"},
-		"no events":               {`{"url":"https://x.example","events":[]}`, 422, ledger.CodeInvalidField, "events"},
-		"unknown event type": {`{"url":"https://x.example","events":["state","deploy"]}`, 422, ledger.CodeInvalidField,
-			"events"},
-		"ping as event type": {`{"url":"https://x.example","events":["ping"]}`, 422, ledger.CodeInvalidField, "events"},
 		"repeated event type": {`{"url":"https://x.example","events":["state","state"]}`, 422, ledger.CodeInvalidField,
 			"events"},
 		"string for an array": {`{"url":"https://x.example","events":"state"}`, 400, ledger.CodeInvalidJSON, "events"},
@@ -138,8 +126,6 @@ func TestWebhookFields(t *testing.T) {
 			"events[1]"},
 		"long description": {`{"url":"https://x.example","description":"` + strings.Repeat("x", 501) + `"}`, 422,
 			ledger.CodeInvalidField, "description"},
-		"two lines": {`{"url":"https://x.example","description":"a\nb"}`, 422, ledger.CodeInvalidField,
-			"description"},
 		"string for a boolean": {`{"url":"https://x.example","active":"true"}`, 400, ledger.CodeInvalidJSON, "active"},
 		"secret":               {`{"url":"https://x.example","secret":"whsec_x"}`, 400, ledger.CodeUnknownField, "secret"},
 	} {

@@ -96,20 +96,16 @@ func TestTokenFormErrors(t *testing.T) {
 	good := url.Values{"name": {"ci"}, "scope": {"read"}, "expires_in": {"90d"}, "expires_at": {""}}
 
 	for name, test := range map[string]struct{ field, value, want string }{
-		"no name":             {"name", "  ", ""},
-		"name with two lines": {"name", "a\r\nb", ""},
-		"long name":           {"name", strings.Repeat("x", 10_000), ""},
-		"no scope":            {"scope", "", "read, write, maintain or admin"},
-		"unknown scope":       {"scope", "root", "read, write, maintain or admin"},
-		"host scope":          {"scope", "host", ""},
-		"an unknown repo":     {"repos", "api, none", "repo acme/none not found"},
-		"no lifetime":         {"expires_in", "", "a lifetime or never"},
-		"negative lifetime":   {"expires_in", "-5d", "a lifetime or never"},
-		"lifetime too long":   {"expires_in", "999999999999d", "a lifetime or never"},
-		"not a date":          {"expires_at", "<b>soon</b>", "use e.g. 2031-03-02"},
-		"date before 1970":    {"expires_at", "0001-01-01", "use e.g. 2031-03-02"},
-		"date in the past":    {"expires_at", "2030-11-29", ""},
-		"date after 9999":     {"expires_at", "9999-12-31", "too far ahead"},
+		"no name":           {"name", "  ", ""},
+		"no scope":          {"scope", "", "read, write, maintain or admin"},
+		"host scope":        {"scope", "host", ""},
+		"an unknown repo":   {"repos", "api, none", "repo acme/none not found"},
+		"no lifetime":       {"expires_in", "", "a lifetime or never"},
+		"negative lifetime": {"expires_in", "-5d", "a lifetime or never"},
+		"lifetime too long": {"expires_in", "999999999999d", "a lifetime or never"},
+		"not a date":        {"expires_at", "<b>soon</b>", "use e.g. 2031-03-02"},
+		"date in the past":  {"expires_at", "2030-11-29", ""},
+		"date after 9999":   {"expires_at", "9999-12-31", "too far ahead"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			form := url.Values{}

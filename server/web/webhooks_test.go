@@ -142,19 +142,11 @@ func TestWebhookFormErrors(t *testing.T) {
 	good := url.Values{"url": {"https://ci.example.com"}, "events": {"state"}, "description": {"typed in"}}
 
 	for name, test := range map[string]struct{ field, value, want string }{
-		"no URL":                     {"url", "", ""},
-		"not a URL":                  {"url", `"><script>alert(1)</script>`, ""},
-		"unknown scheme":             {"url", "ftp://ci.example.com", ""},
-		"script":                     {"url", "javascript:alert(1)", ""},
-		"password":                   {"url", "https://ada:pw@ci.example.com", ""},
-		"long URL":                   {"url", "https://ci.example.com/" + strings.Repeat("x", 10_000), ""},
-		"private network":            {"url", "http://10.1.2.3/", "webhooks.allowed_networks"},
-		"metadata":                   {"url", "http://169.254.169.254/latest/", "webhooks.allowed_networks"},
-		"own IPv6 address":           {"url", "http://[::1]:8080/", "webhooks.allowed_networks"},
-		"no events":                  {"events", "", ""},
-		"unknown event":              {"events", "<i>deploy</i>", ""},
-		"long description":           {"description", strings.Repeat("x", 10_000), ""},
-		"description with two lines": {"description", "a\r\nb", ""},
+		"no URL":          {"url", "", ""},
+		"not a URL":       {"url", `"><script>alert(1)</script>`, ""},
+		"private network": {"url", "http://10.1.2.3/", "webhooks.allowed_networks"},
+		"no events":       {"events", "", ""},
+		"unknown event":   {"events", "<i>deploy</i>", ""},
 	} {
 		for what, path := range map[string]string{"new": webhooksPath + "/new", "edit": at + "/edit"} {
 			t.Run(name+", "+what, func(t *testing.T) {
