@@ -130,23 +130,6 @@ func (b *backend) outcomesOf(file string) (outcome, detail string, recorded []le
 	return outcomes(items), detail, recorded
 }
 
-// With commit: any, an entry admits a statement about another commit than its certificate's.
-func TestKeylessAnyCommit(t *testing.T) {
-	for file, root := range map[string]string{
-		"happy-path-intoto-in-dsse-v3-bundle.sigstore.json":  sigstoretest.PublicGood,
-		"intoto-with-custom-trust-root-bundle.sigstore.json": sigstoretest.OtherRoot,
-	} {
-		t.Run(file, func(t *testing.T) {
-			b := newBackend(t)
-			b.setTrustedRoot("public-good", root)
-			b.admit(ledger.SigstoreEntry{Subject: conformance, Commit: ledger.CommitAny})
-			if got, detail, _ := b.outcomesOf(file); got != "201" {
-				t.Errorf("got %s (%s)", got, detail)
-			}
-		})
-	}
-}
-
 // The record of an attestation says what the certificate says of its signer.
 func TestKeylessRecord(t *testing.T) {
 	b := newBackend(t)

@@ -38,12 +38,4 @@ func TestClaimsOfMerges(t *testing.T) {
 	if c.Merges[0] != want {
 		t.Errorf("claim %+v, want %+v", c.Merges[0], want)
 	}
-
-	for i := range ledger.MaxMergeClaims - 1 {
-		b.attest(b.squash(queue, 1, 3+i)).want(201)
-	}
-	b.attest(b.squash(queue, 1, 800)).wantProblem(422, ledger.CodeTooManyMerges)
-	if n := len(b.commit(commitID(1)).Merges); n != ledger.MaxMergeClaims {
-		t.Errorf("%d claims, want %d", n, ledger.MaxMergeClaims)
-	}
 }

@@ -152,27 +152,6 @@ func TestPreviewOverlaps(t *testing.T) {
 		got.Overlaps[0].Commit.SHA != commitID(2) || got.Overlaps[0].Other.SHA != commitID(1) {
 		t.Errorf("preview %+v", got)
 	}
-	for name, test := range map[string]struct {
-		q    ledger.RadarQuery
-		want radar.Level
-	}{
-		"empty": {ledger.RadarQuery{}, radar.NoLevel},
-		"without a branch": {
-			ledger.RadarQuery{Registration: ledger.Registration{Changes: []radar.Change{editing("cmd/root.go", 120)}}},
-			radar.Medium},
-		"same branch": {ledger.RadarQuery{Registration: registering("one", editing("cmd/root.go", 101))},
-			radar.NoLevel},
-		"registered commit": {
-			ledger.RadarQuery{Commit: commitID(1), Registration: registering("elsewhere", editing("cmd/root.go", 101))},
-			radar.NoLevel},
-		"descendant of a tip": {
-			ledger.RadarQuery{Registration: ledger.Registration{Ancestors: []string{commitID(1)},
-				Changes: []radar.Change{editing("cmd/root.go", 101)}}}, radar.NoLevel},
-	} {
-		if got := decode[ledger.RadarResult](preview(b.reader, test.q).want(200)); got.Level != test.want {
-			t.Errorf("%s: %+v, want %s", name, got, test.want)
-		}
-	}
 
 	b.get(commitPath(commitID(2))).wantProblem(404, ledger.CodeNotFound)
 	if got := b.pairs(""); len(got) != 0 {
@@ -227,32 +206,6 @@ func TestWithdraw(t *testing.T) {
 		ledger.CodeForbidden)
 }
 
-func TestCommitsInFlight(t *testing.T) {
-	b := newBackend(t)
-	b.push(1, "one", editing("a.go", 1))
-	b.push(2, "one", editing("a.go", 2)) // supersedes the first commit
-	b.push(3, "two", editing("b.go", 1))
-	b.put(commitPath(commitID(4)), "{}").want(201) // has no branch
-	b.push(5, "three", editing("c.go", 1))
-	b.send(request{method: "POST", path: commitPath(commitID(5)) + "/withdraw", token: b.writer}).want(200)
-
-	list := func(query string) string {
-		keys, _ := b.page("/v1/orgs/acme/repos/api/commits"+query, "sha")
-		return strings.Join(keys, " ")
-	}
-	if got, want := list("?in_flight=true"), commitID(3)+" "+commitID(2); got != want {
-		t.Errorf("in flight: %s, want %s", got, want)
-	}
-	if got := list("?in_flight=true&branch=one"); got != commitID(2) {
-		t.Errorf("in flight on branch one: %s", got)
-	}
-	b.clock.advance(31 * 24 * time.Hour)
-	if got := list("?in_flight=true"); got != "" {
-		t.Errorf("in flight after max_age: %s", got)
-	}
-	b.get("/v1/orgs/acme/repos/api/commits?in_flight=false").wantFields(400, ledger.CodeInvalidParameter, "in_flight")
-}
-
 // Radar events are only sent to streams and webhooks that select them.
 func TestRadarEvents(t *testing.T) {
 	b := newBackend(t)
@@ -305,33 +258,5 @@ func TestRadarEvents(t *testing.T) {
 		b.get(webhooksPath + "/" + radarWebhook.ID + "/deliveries/" + ids[0]).want(200)); string(record.Body) !=
 		string(page.Data[0]) {
 		t.Errorf("delivered\n%s, want\n%s", record.Body, page.Data[0])
-	}
-}
-
-// radar.block keeps the later commit of an overlap out of PROMOTABLE, with a reason.
-func TestRadarBlocks(t *testing.T) {
-	b := newBackend(t)
-	b.putPolicy("*", `{"requirements":[{"state":"ATTESTED","predicate":"test:*"}],"radar":{"block":"HIGH"}}`).want(200)
-	ci := b.signer("cn=ci,ou=build,o=acme")
-	b.push(1, "one", editing("cmd/root.go", 100))
-	b.push(2, "two", editing("cmd/root.go", 101))
-	for n := 1; n <= 2; n++ {
-		b.attest(ci.statement(t, commitID(n), "test:go", ledger.Pass, n)).want(201)
-	}
-
-	if earlier, later := b.state(commitID(1)), b.state(commitID(2)); earlier != ledger.Promotable ||
-		later != ledger.Attested {
-		t.Errorf("earlier commit %s, later commit %s", earlier, later)
-	}
-	c := decode[ledger.Commit](b.get(commitPath(commitID(2))).want(200))
-	last := c.Requirements[len(c.Requirements)-1]
-	if last.Predicate != "radar:HIGH" || last.Met ||
-		!strings.Contains(last.Reason, "HIGH with one at cmd/root.go (same lines)") {
-		t.Errorf("requirement of the radar: %+v", last)
-	}
-
-	b.send(request{method: "POST", path: commitPath(commitID(1)) + "/withdraw", token: b.writer}).want(200)
-	if state := b.state(commitID(2)); state != ledger.Promotable {
-		t.Errorf("later commit after the earlier was withdrawn: %s", state)
 	}
 }

@@ -267,42 +267,6 @@ func TestDraftsOfReviewsEnd(t *testing.T) {
 	expired := ann.draft()
 	r.clock.advance(10 * time.Minute)
 	record(expired).wantProblem(404, ledger.CodeNotFound)
-
-	// Of more than 20 drafts, the oldest are dropped.
-	var drafts [][]byte
-	for range 21 {
-		r.clock.advance(time.Millisecond)
-		drafts = append(drafts, ann.draft())
-	}
-	record(drafts[0]).wantProblem(404, ledger.CodeNotFound)
-	record(drafts[1]).want(201)
-	record(drafts[20]).want(201)
-}
-
-// Drafts count once, also for requests at the same time.
-func TestDraftCountsOnce(t *testing.T) {
-	ann := newReviewers(t).signIn("ann", 0)
-	body := toJSON(t, sign(t, ann.key, ann.draft()))
-	statuses := make(chan int, 8)
-	for range cap(statuses) {
-		go func() {
-			resp, err := http.Post(ann.url+reviewsURL, typeJSON, strings.NewReader(body))
-			if err != nil {
-				statuses <- 0
-				return
-			}
-			resp.Body.Close()
-			statuses <- resp.StatusCode
-		}()
-	}
-
-	counts := make(map[int]int)
-	for range cap(statuses) {
-		counts[<-statuses]++
-	}
-	if counts[201] != 1 || counts[404] != cap(statuses)-1 {
-		t.Errorf("statuses %v, want one 201 and else 404", counts)
-	}
 }
 
 func TestInvalidDraftsAreRefused(t *testing.T) {
