@@ -182,7 +182,7 @@ const (
 	// person and slot. Every attestation reads the evidence of its commit.
 	MaxTopics = 400
 	// MaxSigners limits the names that have signed the evidence of one commit, and what carries to it.
-	MaxSigners = 100
+	MaxSigners = 80
 	// maxNamed limits combinations of predicate, name and slot: people with many names may
 	// have more of these.
 	maxNamed = 2 * MaxTopics

@@ -109,7 +109,7 @@ func BenchmarkCommitPage(b *testing.B) {
 func TestPageSizes(t *testing.T) {
 	e := newEnv(t)
 	e.fill(300)
-	e.addBusyCommit(200, 100)
+	e.addBusyCommit(200, 80)
 	v := e.visitor(e.reader)
 	for _, path := range []string{"", "?view=list", "/commits/" + busyCommit} {
 		if n := v.get("/orgs/acme/repos/api"+path, "identity"); n > maxPage {
