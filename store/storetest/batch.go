@@ -341,6 +341,10 @@ func (fx *fixture) eventsByCommit() map[string][]string {
 			var s ledger.StateEvent
 			must.OK(fx.t, ledger.DecodeOpen(e.Body, &s))
 			events[s.Commit] = append(events[s.Commit], fmt.Sprintf("%s>%s", s.From, s.To))
+		case ledger.EventStanding:
+			var s ledger.StandingEvent
+			must.OK(fx.t, ledger.DecodeOpen(e.Body, &s))
+			events[s.Commit] = append(events[s.Commit], fmt.Sprintf("standing %s>%s", s.From, s.To))
 		case ledger.EventCommit:
 			var c ledger.CommitEvent
 			must.OK(fx.t, ledger.DecodeOpen(e.Body, &c))
