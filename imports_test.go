@@ -355,7 +355,7 @@ var mayImport = map[string][]string{
 	"e2e/bench/network":      {},
 	"e2e/internal/fastclock": {},                  // clocks that run faster, for tests
 	"e2e/internal/filecheck": {"ledger", "store"}, // for tests
-	"e2e/internal/daemon":    {},
+	"e2e/internal/daemon":    {"internal/testenv"},
 	"e2e/internal/load": {
 		"client", "e2e/internal/filecheck", "internal/config", "internal/service", "ledger", "ledger/attestation",
 		"ledger/identity", "ledger/policy", "ledger/radar", "webhook",

@@ -83,8 +83,8 @@ type org struct {
 	key      ed25519.PrivateKey // of cn=ci,ou=build,o=acme
 
 	server *exec.Cmd
-	log    daemon.Log   // standard error of the server
-	serial atomic.Int64 // makes statements distinct
+	log    testenv.Buffer // standard error of the server
+	serial atomic.Int64   // makes statements distinct
 }
 
 // newOrg creates the org, its key and its token, and does not start the server.

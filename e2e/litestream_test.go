@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ledgerd/ledgerd/e2e/internal/daemon"
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 )
@@ -99,7 +98,7 @@ type litestream struct {
 	t                         *testing.T
 	database, replica, socket string
 	process                   *exec.Cmd
-	log                       daemon.Log
+	log                       testenv.Buffer
 }
 
 // startLitestream starts Litestream, and returns when its socket answers.

@@ -258,7 +258,7 @@ func TestReleaseContainer(t *testing.T) {
 		command.SysProcAttr = &syscall.SysProcAttr{Chroot: root, Credential: &syscall.Credential{Uid: 65532, Gid: 65532}}
 		return command
 	}
-	var log daemon.Log
+	var log testenv.Buffer
 	serve := inside(i.Config.Cmd...)
 	serve.Stderr = &log
 	must.OK(t, serve.Start())

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ledgerd/ledgerd/e2e/internal/daemon"
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 )
@@ -89,7 +88,7 @@ type demo struct {
 // startDemo starts the demo outside a git work tree, and reads what it prints.
 func startDemo(t *testing.T) *demo {
 	t.Helper()
-	var out daemon.Log
+	var out testenv.Buffer
 	command := exec.Command("ledgerd", "demo")
 	command.Dir, command.Stdout, command.Stderr = t.TempDir(), &out, &out
 	must.OK(t, command.Start())

@@ -11,7 +11,9 @@ import (
 
 // A Glance is what a look at a database shows of its surroundings, without a server.
 type Glance struct {
-	Last ledger.Time // of the newest record, by the clock that was accepted; zero if there is none
+	// Last is the time of the newest record, by the clock that an operator has accepted if any. It is
+	// zero if there is no record.
+	Last ledger.Time
 	// WebhookURLs are those of active webhooks, at most as many as were asked for.
 	WebhookURLs []string
 	// CAs are the roots of the CAs that certify CI jobs of orgs that are not deleted, at most as many

@@ -42,7 +42,7 @@ type replica struct {
 	address, url string
 	state        string // the folder with what it has signed
 	server       *exec.Cmd
-	log          daemon.Log
+	log          testenv.Buffer
 	follower     *load.Follower
 }
 

@@ -49,7 +49,7 @@ type victim struct {
 	load                   *load.Load
 	follower               *load.Follower
 	server                 *exec.Cmd
-	log                    daemon.Log
+	log                    testenv.Buffer
 	// answersAll reports whether nothing may be recorded of a request without an answer.
 	answersAll bool
 
@@ -152,7 +152,7 @@ func (v *victim) wait(what string, done func() bool) {
 }
 
 // waitForRefusals waits until a load has been refused n times since now.
-func waitForRefusals(t *testing.T, l *load.Load, log *daemon.Log, n int) {
+func waitForRefusals(t *testing.T, l *load.Load, log *testenv.Buffer, n int) {
 	t.Helper()
 	n += l.Book.Count(filecheck.Refused)
 	waitFor(t, "refused requests", log, func() bool { return l.Book.Count(filecheck.Refused) >= n })
@@ -160,7 +160,7 @@ func waitForRefusals(t *testing.T, l *load.Load, log *daemon.Log, n int) {
 
 // waitFor polls done until it returns true. If that takes too long, the test fails with the log of
 // a server.
-func waitFor(t *testing.T, what string, log *daemon.Log, done func() bool) {
+func waitFor(t *testing.T, what string, log *testenv.Buffer, done func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !done(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {

@@ -473,8 +473,8 @@ func TestPath(t *testing.T) {
 	}
 }
 
-// An exception makes no commit DEPLOYED that nobody has deployed: a deployment that failed, or was
-// rolled back, is none.
+// An exception alone makes no commit DEPLOYED: somebody must have deployed it, and the deployment must
+// not have failed.
 func TestAnExceptionDeploysNothing(t *testing.T) {
 	c, err := Parse([]byte(`{"requirements":[{"name":"deploy","state":"DEPLOYED","predicate":"deploy:prod"}],
   "exceptions":{"signers":["o=acme"],"max_duration":"1d"}}`))

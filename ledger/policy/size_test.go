@@ -8,8 +8,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// sized returns a contract with so many requirements, of which the last have a where, and so many
-// patterns, one of them with so many wildcards.
+// sized returns a contract of the given size. The last requirements have the expressions, and the
+// first pattern has the wildcards.
 func sized(t testing.TB, requirements, patterns, wildcards, expressions int) Contract {
 	t.Helper()
 	list := make([]string, requirements)

@@ -5,13 +5,13 @@ import (
 	"bufio"
 	"fmt"
 	"os/exec"
-	"strings"
-	"sync"
+
+	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
 // Start starts a server and waits until it prints its first line, so that it listens. Its
 // standard error goes to log.
-func Start(server *exec.Cmd, log *Log) error {
+func Start(server *exec.Cmd, log *testenv.Buffer) error {
 	server.Stderr = log
 	stdout, err := server.StdoutPipe()
 	if err != nil {
@@ -26,31 +26,4 @@ func Start(server *exec.Cmd, log *Log) error {
 		return fmt.Errorf("%s printed %q, and ended with %v\n%s", server.Path, line, status, log)
 	}
 	return nil
-}
-
-// A Log collects the output of a process. It is safe for concurrent use.
-type Log struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-// Write implements io.Writer.
-func (l *Log) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-// String returns the output so far.
-func (l *Log) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
-// Reset forgets the output so far.
-func (l *Log) Reset() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.text.Reset()
 }
