@@ -14,8 +14,8 @@ import (
 )
 
 // attestationColumns are the columns of an attestation a of a commit c, for
-// scanAttestation. The row id, the last one, is for the cursor. The time of recording is
-// that of the clock as it was put right; the column recorded_at has the time in the id.
+// scanAttestation. The row id, the last one, is for the cursor. The column recorded_at has the time
+// in the id, which is not always that of recording.
 const attestationColumns = `a.attestation_id, c.sha, a.predicate_id, a.type_id, a.signer_id, a.status,
   a.duration_ms, ` + ageOf + `, a.payload_digest,
   a.event_id, a.slot, a.assertion, a.reason, a.id`

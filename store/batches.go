@@ -7,10 +7,12 @@ import (
 )
 
 // A write re-evaluates few commits, so that other writes do not wait long: at most
-// evaluateBatch, with evaluateEvidence attestations unless it is a single commit.
+// evaluateBatch, with evaluateEvidence attestations unless it is a single commit. Reading changedBytes
+// of a change record takes as long as reading an attestation.
 const (
 	evaluateBatch    = 100
 	evaluateEvidence = 1000
+	changedBytes     = 2 << 10
 )
 
 // nextCommits returns the next commits of a repo for one write.
@@ -37,6 +39,15 @@ func (t *tx) firstCommits(list []*commitRow) ([]*commitRow, error) {
 
 // firstOf is like firstCommits, for a list of anything that has a commit.
 func firstOf[T any](t *tx, list []T, row func(T) *commitRow) ([]T, error) {
+	ids := make([]any, len(list))
+	for i := range list {
+		ids[i] = row(list[i]).id
+	}
+	sizes, err := t.changeSizes(ids)
+	if err != nil {
+		return nil, err
+	}
+
 	evidence := 0
 	for i := range list {
 		c := row(list[i])
@@ -44,7 +55,8 @@ func firstOf[T any](t *tx, list []T, row func(T) *commitRow) ([]T, error) {
 		if err != nil {
 			return nil, err
 		}
-		if evidence += int(c.attestations) + carried; i > 0 && evidence > evaluateEvidence {
+		evidence += int(c.attestations) + carried + sizes[c.id]/changedBytes
+		if i > 0 && evidence > evaluateEvidence {
 			return list[:i], nil
 		}
 	}

@@ -3,7 +3,6 @@ package store
 import (
 	"github.com/go-json-experiment/json"
 
-	"github.com/ledgerd/ledgerd/ledger/facts"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 )
 
@@ -39,12 +38,35 @@ func (rd reader) readPaths(factsOf func(id int64) *policy.Facts, ids []any) erro
 		case paths != nil:
 			return json.Unmarshal(paths, &f.Changes)
 		}
-		changes, err := decodeChanges(text)
-		f.Changes = facts.Paths(changes)
+		var changes []struct { // without the hunks, which take longer
+			Path    string `json:"path"`
+			OldPath string `json:"old_path"`
+		}
+		err := json.Unmarshal(text, &changes)
+		for _, c := range changes {
+			if f.Changes = append(f.Changes, c.Path); c.OldPath != "" {
+				f.Changes = append(f.Changes, c.OldPath)
+			}
+		}
 		return err
 	}, `
 SELECT commit_id, paths_key = '`+policy.ManyChangesKey+`',
   CASE WHEN paths IS NULL AND paths_key <> '`+policy.ManyChangesKey+`' THEN changes END,
   CASE WHEN paths_key <> '`+policy.ManyChangesKey+`' THEN paths END
 FROM commit_details WHERE changes IS NOT NULL AND commit_id IN `, 1, ids)
+}
+
+// changeSizes returns how many bytes readPaths decodes, by commit.
+func (rd reader) changeSizes(ids []any) (map[int64]int, error) {
+	sizes := make(map[int64]int)
+	err := rd.EachIn(func(row scanner) error {
+		var id int64
+		var size int
+		err := row.Scan(&id, &size)
+		sizes[id] = size
+		return err
+	}, `
+SELECT commit_id, length(coalesce(paths, changes)) FROM commit_details
+WHERE changes IS NOT NULL AND paths_key <> '`+policy.ManyChangesKey+`' AND commit_id IN `, 1, ids)
+	return sizes, err
 }

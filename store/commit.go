@@ -118,7 +118,8 @@ ON CONFLICT (commit_id) DO UPDATE SET parents = excluded.parents, ancestors = ex
 	if err != nil {
 		return fmt.Errorf("save commit details: %w", err)
 	}
-	if delete(t.claimed, commitID); d.changes == nil {
+	delete(t.claimed, commitID)
+	if d.changes == nil {
 		return nil
 	}
 	if t.claimed == nil {

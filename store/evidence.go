@@ -101,7 +101,6 @@ func (rd reader) readEvidence(places map[int64]place, rows []any) error {
 		return nil
 	}, `
 SELECT id, predicate_id, type_id, slot, signer_id, attestation_id, emails, status,
-  CASE aged_from WHEN 0 THEN recorded_at ELSE aged_from END, finished_at, while_promotable,
-  assertion IS NOT NULL, reason
-FROM attestations WHERE id IN `, 1, rows)
+  `+ageOf+`, finished_at, while_promotable, assertion IS NOT NULL, reason
+FROM attestations a WHERE id IN `, 1, rows)
 }

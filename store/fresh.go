@@ -23,7 +23,7 @@ func (s *Store) fresh(ctx context.Context, org string, fn func(isLast bool) erro
 		return err
 	}
 	err = s.write(ctx, org, func(t *tx) error { return t.settleCommit(o.commit) })
-	if err != nil && !isCode(err, ledger.CodeStorageUnavailable) && !isCode(err, ledger.CodeClockJumped) {
+	if err != nil && !isUnavailable(err) {
 		return err
 	}
 	return fn(true)

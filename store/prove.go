@@ -204,7 +204,7 @@ func (s *Store) recordSignature(
 	switch {
 	case err == nil:
 		return &ledger.CommitSignature{Attestation: rec.ID}, isNew, nil
-	case isFault && fault.Code != ledger.CodeStorageUnavailable:
+	case isFault && !isUnavailable(err):
 		return &ledger.CommitSignature{Reason: cmp.Or(fault.Detail, err.Error())}, false, nil
 	}
 	return nil, false, err

@@ -84,8 +84,7 @@ func storageError(err error) error {
 // look as if nothing was changed. done says what was written. If err is nil, so is the
 // result.
 func Unread(done string, err error) error {
-	unavailable := isCode(err, ledger.CodeStorageUnavailable)
-	if unavailable || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if isUnavailable(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return ledger.Errorf(ledger.CodeStorageUnavailable, "%s, but its record cannot be read now: %v", done, err)
 	}
 	return err

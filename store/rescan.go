@@ -23,8 +23,8 @@ func (s *Store) rescanMarked(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// repeatScans is like repeat, for batches in which the radar scans tips. It refreshes the
-// index before each batch, so that the writer does not have to.
+// repeatScans runs batch, in which the radar scans tips, until it reports that it was the last. It
+// refreshes the index before each batch, so that the writer does not have to.
 func (s *Store) repeatScans(ctx context.Context, repoID int64, batch func(*tx) (last bool, err error)) error {
 	for {
 		last, err := s.scanOnce(ctx, repoID, batch)

@@ -42,7 +42,7 @@ func (s *Store) retry(ctx context.Context, write func(ctx context.Context) error
 	err := write(ctx)
 	for tries := 1; ; tries++ {
 		u, ok := errors.AsType[unready](err)
-		isLate := errors.Is(err, context.DeadlineExceeded) && errors.Is(context.Cause(limited), errLate)
+		isLate := errors.Is(err, context.DeadlineExceeded) && errors.Is(context.Cause(limited), errLate) && ctx.Err() == nil
 		switch {
 		case !ok && !isLate:
 			return storageError(err)

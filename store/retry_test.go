@@ -45,6 +45,8 @@ func TestAWriteIsTriedAgain(t *testing.T) {
 		"after the lock":          {0, 9 * time.Second, []error{refused}, 1, 9 * time.Second, refused},
 		"too late after the lock": {0, 9 * time.Second, []error{slowError(1)}, 1, 9 * time.Second, nil},
 		"refused late":            {0, 3 * time.Second, []error{slowError(0), refused}, 2, 6 * time.Second, refused},
+		"more patience": {7 * time.Second, 9 * time.Second, []error{context.DeadlineExceeded}, 1, 9 * time.Second,
+			context.DeadlineExceeded},
 		"less patience": {3 * time.Second, 0, []error{slowError(2 * time.Second)}, 2, 3 * time.Second,
 			context.DeadlineExceeded},
 	} {

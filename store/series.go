@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -32,8 +31,8 @@ func (s *series) observe(ctx context.Context, err error) {
 	}
 }
 
-// isUnavailable reports whether err is a fault of the storage.
+// isUnavailable reports whether nothing can be recorded at the moment, because of the storage or of
+// the clock.
 func isUnavailable(err error) bool {
-	e, ok := errors.AsType[*ledger.Error](err)
-	return ok && e.Code == ledger.CodeStorageUnavailable
+	return isCode(err, ledger.CodeStorageUnavailable) || isCode(err, ledger.CodeClockJumped)
 }

@@ -38,7 +38,7 @@ func TestHistoryDoesNotExpire(t *testing.T) {
 }
 
 // The same is so of the standing of what runs: a contract that becomes active while the clock is ahead
-// finds its evidence expired, until the clock is put right.
+// finds its evidence expired, until the right clock is accepted.
 func TestFaultStandingUnderAPolicyOfAWrongTime(t *testing.T) {
 	l := newTimeline(t)
 	setPolicy := func(maxAge string) {

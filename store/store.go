@@ -69,7 +69,8 @@ func (s *Store) Now() ledger.Time { return s.clock.read() }
 func (s *Store) CheckClock() error { return s.clock.refusal() }
 
 // admit returns why a write of a request in an org is refused because of the clock, or nil.
-// What goes on without an org, such as the deliveries of webhooks, has the ledger's time.
+// What goes on without an org, such as the deliveries of webhooks or the note of a restore, has the
+// ledger's time.
 func (s *Store) admit(org string) error {
 	if org == "" {
 		return nil

@@ -10,7 +10,8 @@ import (
 // trusted since then counts as if it had not been recorded. It stays recorded, and nothing
 // is added to it, because the identity is revoked.
 
-// ageOf is when an attestation a was recorded, by the clock as it was put right.
+// ageOf is when an attestation a was recorded. Earlier releases have corrected it if their clock had
+// been ahead.
 const ageOf = "CASE a.aged_from WHEN 0 THEN a.recorded_at ELSE a.aged_from END"
 
 // isTrusted is the condition that an attestation a is not distrusted.

@@ -29,13 +29,13 @@ and keys, the clock, the addresses to listen on, and the receivers of active
 webhooks, to which it connects without sending anything.
 
 It can run next to a server, and before an upgrade or a restart. Run it as the
-user of the server. It changes nothing. It does not look for damage in the
-database: 'ledgerd check' does.
+user of the server. Without --accept-clock, it changes nothing. It does not look
+for damage in the database: 'ledgerd check' does.
 
 A server records nothing while the system clock is hours behind the newest
-record. If the clock is right, because an earlier one was ahead, --accept-clock
-says so, to servers that run as well: their time goes back to it, and states are
-derived again. Nothing is examined then.
+record, or has jumped ahead by hours. If the clock is right, --accept-clock says
+so, to running servers as well: their time follows it, and states are derived
+again. Nothing is examined then.
 
 EXIT STATUS
   0  nothing, or only warnings

@@ -112,10 +112,20 @@ func TestParseContractRefuses(t *testing.T) {
 		return "[" + strings.TrimSuffix(strings.Repeat(entry+",", n), ",") + "]"
 	}
 
+	expressions := func(n int) string {
+		var list []string
+		for i := range n {
+			list = append(list, fmt.Sprintf(`{"state":"ATTESTED","predicate":"x","where":"%d == 1"}`, i))
+		}
+		return `{"requirements":[` + strings.Join(list, ",") + `]}`
+	}
+
 	for name, test := range map[string]struct {
 		document string
 		faults   []ledger.FieldError
 	}{
+		"21 different expressions": {expressions(21), []ledger.FieldError{
+			{Field: "requirements[20].where", Message: "too many different expressions: at most 20"}}},
 		"no requirements": {`{}`, []ledger.FieldError{{Field: "requirements", Message: "required"}}},
 		"null":            {`null`, []ledger.FieldError{{Field: "requirements", Message: "required"}}},
 		"rules of an earlier release": {`{"rules":1,"requirements":[]}`, []ledger.FieldError{{Field: "rules",

@@ -106,11 +106,11 @@ func (c *Contract) evaluate(f *Facts, now ledger.Time) *evaluation {
 	}
 	v.number()
 	v.carrying.topics = v.topics
+	scopes := c.scopes(f)
 	if statements != nil {
-		v.rollbacks = c.lastRollbacks(f, statements, now)
+		v.rollbacks = c.lastRollbacks(f, scopes, statements, now)
 	}
 
-	scopes := c.scopes(f)
 	verdicts := make([]verdict, len(f.Evidence)*len(c.Requirements))
 	for i := range c.Requirements {
 		n := i * len(f.Evidence)

@@ -17,6 +17,7 @@ import (
 // The limits of a contract.
 const (
 	maxEntries      = 100 // in any list of a contract
+	maxCompiled     = 20  // different expressions, as many as earlier releases have allowed
 	maxExceptionAge = ledger.Duration(366 * 24 * time.Hour)
 	maxThreshold    = 100
 	maxPredicate    = 512 // bytes; a type URI can be long
@@ -25,10 +26,11 @@ const (
 
 // A contractCheck collects the faults of one document.
 type contractCheck struct {
-	stored    bool // by this release or an earlier one
-	faults    []ledger.FieldError
-	globsSeen int             // the number of globs so far
-	names     map[string]bool // of requirements so far
+	stored      bool // by this release or an earlier one
+	faults      []ledger.FieldError
+	globsSeen   int              // the number of globs so far
+	names       map[string]bool  // of requirements so far
+	expressions map[string]error // so far, with why they are invalid
 }
 
 func (k *contractCheck) fault(field, format string, args ...any) {
@@ -66,10 +68,22 @@ func (k *contractCheck) name(field, name string) string {
 // where validates an expression. A stored one may be of another release: if it does not
 // compile in this one, that is its verdict on each statement.
 func (k *contractCheck) where(field, expression string) string {
-	if expression != "" && !k.stored {
-		_, err := where.Compile(expression)
-		k.note(field, err)
+	if expression == "" || k.stored {
+		return expression
 	}
+	err, known := k.expressions[expression]
+	if !known {
+		if len(k.expressions) == maxCompiled {
+			k.fault(field, "too many different expressions: at most %d in a contract", maxCompiled)
+			return expression
+		}
+		if k.expressions == nil {
+			k.expressions = make(map[string]error)
+		}
+		_, err = where.Compile(expression)
+		k.expressions[expression] = err
+	}
+	k.note(field, err)
 	return expression
 }
 

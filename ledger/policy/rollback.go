@@ -72,8 +72,9 @@ func withoutStatements(list []Evidence) (others, rollbacks []Evidence) {
 
 // lastRollbacks returns the last of the statements for each environment that has an effect, in the
 // order of the environments. The others are by signers whose deployments to it would not count either.
-func (c *Contract) lastRollbacks(f *Facts, statements []Evidence, now ledger.Time) (last []rollback) {
-	scopes := c.scopes(f)
+func (c *Contract) lastRollbacks(
+	f *Facts, scopes []scope, statements []Evidence, now ledger.Time,
+) (last []rollback) {
 	for i := range statements {
 		e := &statements[i]
 		environment, _ := ledger.RollbackOf(e.Predicate, e.PredicateType)

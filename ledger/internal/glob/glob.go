@@ -21,8 +21,8 @@ const (
 
 	// MaxMatched limits the paths that are matched against a contract's globs.
 	MaxMatched = 2000
-	// MaxMatching limits the steps of matching what is not matched in the writer. That many take at
-	// most a tenth of a second.
+	// MaxMatching limits the steps of matching for the radar, for exchange rules, and under contracts
+	// by the rules of version 1. That many take at most a tenth of a second.
 	MaxMatching = 1 << 24
 )
 
