@@ -3,7 +3,6 @@ package server
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -105,7 +104,7 @@ func (s *Server) recordAttestation(c *call) (*reply, error) {
 	}
 
 	record, isNew, err := s.record(c, reviews.Signed{Envelope: body})
-	if isMalformed(err) && c.hasType(typeJSON, typeLines, typeLinesX) { // it is not one envelope
+	if attestation.IsMalformed(err) && c.hasType(typeJSON, typeLines, typeLinesX) { // it is not one envelope
 		items, splitErr := bulk.Split(body)
 		if splitErr != nil {
 			return nil, splitErr
@@ -121,12 +120,6 @@ func (s *Server) recordAttestation(c *call) (*reply, error) {
 		return created(record, attestationsURL(record.Org, record.Repo)+"/"+record.ID), nil
 	}
 	return &reply{status: http.StatusOK, record: record}, nil
-}
-
-// isMalformed reports whether err is about the form of a body, not about what it says.
-func isMalformed(err error) bool {
-	e, ok := errors.AsType[*ledger.Error](err)
-	return ok && (e.Code == ledger.CodeInvalidJSON || e.Code == ledger.CodeInvalidEnvelope)
 }
 
 // recordItems records the items of a bulk request one after the other, each like a separate

@@ -19,7 +19,7 @@ type route struct {
 	handle     func(*call) (*reply, error)
 }
 
-// An access says who can use a route, and how it is not like others.
+// An access says who can use a route.
 type access struct {
 	// scope is the smallest scope that the route accepts. A public route needs no
 	// token.
@@ -30,11 +30,11 @@ type access struct {
 // public is the scope of routes that need no token.
 const public ledger.Scope = 0
 
-// A kind of routes differs from the others.
+// A kind is an exception to the rules for all routes.
 type kind int
 
 const (
-	_           kind = iota // the others
+	ordinary    kind = iota // none
 	ofToken                 // open to all tokens, even those that are only for some repos
 	ofEvents                // about the repo that the query names, if any; can be a live stream
 	ofExchange              // fails with the errors of OAuth

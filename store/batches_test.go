@@ -24,7 +24,8 @@ func TestLongChangesMakeBatchesSmaller(t *testing.T) {
 		_, _, err := w.Register(t.Context(), "acme", "api", numbered(commit), n)
 		must.OK(t, err)
 	}
-	for commit, paths := range []int{10, 10, 1900, 1900, 10, 10_000, 10} { // after one without; of more than 2,000, none is read
+	// They follow a commit without changes. Of more than 2,000 paths, none is read.
+	for commit, paths := range []int{10, 10, 1900, 1900, 10, 10_000, 10} {
 		register(1+commit, paths)
 	}
 

@@ -113,3 +113,9 @@ func isCode(err error, code ledger.Code) bool {
 	e, ok := errors.AsType[*ledger.Error](err)
 	return ok && e.Code == code
 }
+
+// isUnavailable reports whether nothing can be recorded at the moment, because of the storage or of
+// the clock.
+func isUnavailable(err error) bool {
+	return isCode(err, ledger.CodeStorageUnavailable) || isCode(err, ledger.CodeClockJumped)
+}

@@ -3,8 +3,6 @@ package store
 import (
 	"context"
 	"log/slog"
-
-	"github.com/ledgerd/ledgerd/ledger"
 )
 
 // A series logs the failures of a repeated task: the first of consecutive failures, and
@@ -29,10 +27,4 @@ func (s *series) observe(ctx context.Context, err error) {
 	default:
 		s.count++
 	}
-}
-
-// isUnavailable reports whether nothing can be recorded at the moment, because of the storage or of
-// the clock.
-func isUnavailable(err error) bool {
-	return isCode(err, ledger.CodeStorageUnavailable) || isCode(err, ledger.CodeClockJumped)
 }

@@ -15,8 +15,8 @@ func (s *Store) verify(
 ) (a *attestation.Attestation, version int64, err error) {
 	last, ok := s.caches.keyrings.get(org)
 	if ok {
-		if a, err = verify(last.keyring); err == nil {
-			return a, last.version, nil
+		if a, err = verify(last.keyring); err == nil || attestation.IsMalformed(err) {
+			return a, last.version, err
 		}
 	}
 	keyring, version, readErr := s.Keyring(ctx, org)

@@ -133,7 +133,7 @@ func (d caCommand) newRetire(p *cli.Program) *cobra.Command {
 		if err := c.RetireCA(ctx, org, d.purpose); err != nil {
 			return err
 		}
-		return p.Confirm(removed{root.ID, org}, func() {
+		return p.Confirm(cli.Ended{ID: root.ID, Org: org}, func() {
 			terminal.Printf(p.Stdout, "Retired the CA %s of %s (%s)\n", terminal.Printable(root.DN), org, root.ID)
 		})
 	})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/cli"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/terminal"
@@ -105,19 +106,10 @@ func newExchangeRuleList(p *cli.Program) *cobra.Command {
 }
 
 func newExchangeRuleRemove(p *cli.Program) *cobra.Command {
-	command := p.ForOrg(&cobra.Command{
+	return p.ForID(&cobra.Command{
 		Use:     "remove",
 		Short:   "Remove an exchange rule, and revoke its API tokens",
 		Example: "  ledgerd exchange-rule remove rul_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme",
-	}, func(ctx context.Context, c *cli.Connection, org string, args []string) error {
-		if err := p.Askf("Remove the exchange rule %s of %s, and revoke its API tokens?", args[0], org); err != nil {
-			return err
-		}
-		if err := c.RemoveExchangeRule(ctx, org, args[0]); err != nil {
-			return err
-		}
-		return p.Confirm(removed{args[0], org}, func() { terminal.Printf(p.Stdout, "Removed %s\n", args[0]) })
-	}, "ID")
-	p.YesFlag(command)
-	return command
+	}, "Removed",
+		"Remove the exchange rule %s of %s, and revoke its API tokens?", (*client.Client).RemoveExchangeRule)
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/cli"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/terminal"
@@ -76,26 +77,10 @@ func newIssuerList(p *cli.Program) *cobra.Command {
 }
 
 func newIssuerRemove(p *cli.Program) *cobra.Command {
-	command := p.ForOrg(&cobra.Command{
+	return p.ForID(&cobra.Command{
 		Use:     "remove",
 		Short:   "Remove an issuer with its exchange rules, and revoke their API tokens",
 		Example: "  ledgerd issuer remove iss_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme",
-	}, func(ctx context.Context, c *cli.Connection, org string, args []string) error {
-		err := p.Askf("Remove the issuer %s of %s, with its exchange rules and their API tokens?", args[0], org)
-		if err != nil {
-			return err
-		}
-		if err := c.RemoveIssuer(ctx, org, args[0]); err != nil {
-			return err
-		}
-		return p.Confirm(removed{args[0], org}, func() { terminal.Printf(p.Stdout, "Removed %s\n", args[0]) })
-	}, "ID")
-	p.YesFlag(command)
-	return command
-}
-
-// removed is the JSON output of commands that remove or end something.
-type removed struct {
-	ID  string `json:"id"`
-	Org string `json:"org"`
+	}, "Removed",
+		"Remove the issuer %s of %s, with its exchange rules and their API tokens?", (*client.Client).RemoveIssuer)
 }

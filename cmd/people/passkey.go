@@ -1,13 +1,10 @@
 package people
 
 import (
-	"context"
-
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/cli"
-	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger/passkey"
 )
 
@@ -30,16 +27,11 @@ the web interface, on the page Passkeys of the settings.`,
 }
 
 func newPasskeyRemove(p *cli.Program) *cobra.Command {
-	return p.ForOrg(&cobra.Command{
+	return p.ForID(&cobra.Command{
 		Use:   "remove",
 		Short: "Remove a passkey",
 		Long: `Removes a passkey, such as that of a lost phone: it confirms nothing any more.
 What it has confirmed keeps counting.`,
 		Example: "  ledgerd passkey remove pas_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme",
-	}, func(ctx context.Context, c *cli.Connection, org string, args []string) error {
-		if err := c.RemovePasskey(ctx, org, args[0]); err != nil {
-			return err
-		}
-		return p.Confirm(ended{args[0], org}, func() { terminal.Printf(p.Stdout, "Removed %s\n", args[0]) })
-	}, "ID")
+	}, "Removed", "", (*client.Client).RemovePasskey)
 }

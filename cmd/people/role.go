@@ -17,9 +17,3 @@ func roleFlag(command *cobra.Command, value *member.Role) {
 		flagvalue.OneOf(roles))
 	flagvalue.Complete(command, "role", roles...)
 }
-
-// ended is the JSON output of commands that remove or end something.
-type ended struct {
-	ID  string `json:"id"`
-	Org string `json:"org"`
-}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/cli"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/terminal"
@@ -69,21 +70,11 @@ func newRuleList(p *cli.Program) *cobra.Command {
 }
 
 func newRuleRemove(p *cli.Program) *cobra.Command {
-	command := p.ForOrg(&cobra.Command{
+	return p.ForID(&cobra.Command{
 		Use:   "remove",
 		Short: "Remove a member rule",
 		Long: `Removes a rule. Members whom no other rule admits cannot sign in again. Their
 sign-ins stay until they expire: 'ledgerd member remove' ends these.`,
 		Example: "  ledgerd member rule remove mrl_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme",
-	}, func(ctx context.Context, c *cli.Connection, org string, args []string) error {
-		if err := p.Askf("Remove the member rule %s of %s?", args[0], org); err != nil {
-			return err
-		}
-		if err := c.RemoveMemberRule(ctx, org, args[0]); err != nil {
-			return err
-		}
-		return p.Confirm(ended{args[0], org}, func() { terminal.Printf(p.Stdout, "Removed %s\n", args[0]) })
-	}, "ID")
-	p.YesFlag(command)
-	return command
+	}, "Removed", "Remove the member rule %s of %s?", (*client.Client).RemoveMemberRule)
 }

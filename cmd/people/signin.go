@@ -8,7 +8,6 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/cli"
-	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -44,16 +43,11 @@ func listsOwned[T any](
 }
 
 func newSignInEnd(p *cli.Program) *cobra.Command {
-	return p.ForOrg(&cobra.Command{
+	return p.ForID(&cobra.Command{
 		Use:   "end",
 		Short: "End a sign-in",
 		Long: `Ends a sign-in: its pages and streams end within 15 seconds. The person can sign
 in again; to prevent that, see 'ledgerd member remove'.`,
 		Example: "  ledgerd sign-in end tok_01JD3X0V6Q8Z2M4N5P7R9T1W3Y --org acme",
-	}, func(ctx context.Context, c *cli.Connection, org string, args []string) error {
-		if err := c.EndSignIn(ctx, org, args[0]); err != nil {
-			return err
-		}
-		return p.Confirm(ended{args[0], org}, func() { terminal.Printf(p.Stdout, "Ended %s\n", args[0]) })
-	}, "ID")
+	}, "Ended", "", (*client.Client).EndSignIn)
 }

@@ -72,7 +72,7 @@ func runAcceptClock(ctx context.Context, p *cli.Program, s config.Settings) erro
 	if err != nil {
 		return err
 	}
-	return p.Print(a, func() {
+	return p.Confirm(a, func() {
 		fmt.Fprintf(p.Stdout, "Accepted the system clock, which shows %s. The newest record is of %s.\n", a.At, a.Newest)
 	})
 }

@@ -125,7 +125,7 @@ func (q question) values(ctx context.Context, name string) []cobra.Completion {
 		return q.repos(ctx)
 	case "REPO":
 		return q.reposForFlag(ctx)
-	case "ENVIRONMENT":
+	case "ENV", "ENVIRONMENT":
 		return distinct(q.c.Environments(ctx, q.org(ctx), client.EnvironmentFilter{}),
 			func(e ledger.Environment) string { return e.Name })
 	case "PREDICATE":
@@ -172,8 +172,8 @@ func (q question) reposForFlag(ctx context.Context) []cobra.Completion {
 
 // first returns the name of the command's first argument; empty if it takes none.
 func (q question) first() string {
-	for _, name := range q.p.arguments[q.command] {
-		return name
+	if names := q.p.arguments[q.command]; len(names) > 0 {
+		return names[0]
 	}
 	return ""
 }

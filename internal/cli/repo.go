@@ -186,6 +186,35 @@ func (p *Program) ForOrg(
 	return command
 }
 
+// An Ended is the JSON output of commands that remove or end something.
+type Ended struct {
+	ID  string `json:"id"`
+	Org string `json:"org"`
+}
+
+// ForID makes a command end what has the ID that is its argument, and confirm it, with the word done.
+// With a question, which gets the ID and the org, it asks first.
+func (p *Program) ForID(
+	command *cobra.Command, done, question string,
+	end func(c *client.Client, ctx context.Context, org, id string) error,
+) *cobra.Command {
+	if question != "" {
+		p.YesFlag(command)
+	}
+	return p.ForOrg(command, func(ctx context.Context, c *Connection, org string, args []string) error {
+		id := args[0]
+		if question != "" {
+			if err := p.Askf(question, id, org); err != nil {
+				return err
+			}
+		}
+		if err := end(c.Client, ctx, org, id); err != nil {
+			return err
+		}
+		return p.Confirm(Ended{id, org}, func() { terminal.Printf(p.Stdout, "%s %s\n", done, id) })
+	}, "ID")
+}
+
 // WithOrg runs do with a connection and the org of --org, or else the default.
 func (p *Program) WithOrg(
 	command *cobra.Command, org string, do func(ctx context.Context, c *Connection, org string) error,

@@ -4,6 +4,7 @@ package attestation
 
 import (
 	"crypto/sha256"
+	"errors"
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -41,6 +42,13 @@ type Attestation struct {
 	Assertion []byte
 	// Passkey is the ID of that passkey. It must not have been removed when the attestation is recorded.
 	Passkey string
+}
+
+// IsMalformed reports whether an error of Verify is about the form of a body, with any keys, and not
+// about what it says.
+func IsMalformed(err error) bool {
+	e, ok := errors.AsType[*ledger.Error](err)
+	return ok && (e.Code == ledger.CodeInvalidJSON || e.Code == ledger.CodeInvalidEnvelope)
 }
 
 // Verify parses an envelope or bundle, verifies that one of the org's identities signed
