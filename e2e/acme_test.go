@@ -125,8 +125,7 @@ func (p *pebble) issuer(t *testing.T) *x509.CertPool { return p.pool(t, "/interm
 
 func (p *pebble) pool(t *testing.T, path string) *x509.CertPool {
 	t.Helper()
-	response, err := p.client.Get(p.management + path)
-	must.OK(t, err)
+	response := must.Get(p.client.Get(p.management + path))(t)
 	defer response.Body.Close()
 	content := must.Get(io.ReadAll(response.Body))(t)
 	pool := x509.NewCertPool()

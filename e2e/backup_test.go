@@ -76,8 +76,7 @@ func eventsIn(t *testing.T, file string) map[string]bool {
 	t.Helper()
 	db := must.Get(sql.Open("sqlite", "file:"+file+"?mode=ro"))(t)
 	defer db.Close()
-	rows, err := db.Query("SELECT event_id FROM events")
-	must.OK(t, err)
+	rows := must.Get(db.Query("SELECT event_id FROM events"))(t)
 	defer rows.Close()
 	ids := make(map[string]bool)
 	for rows.Next() {

@@ -29,8 +29,7 @@ func TestCurl(t *testing.T) {
 	}
 	checkHeader(t, headers)
 
-	record, err := o.attest()
-	must.OK(t, err)
+	record := must.Get(o.attest())(t)
 	ids := o.history()
 	recordedAt, sha := record.RecordedAt, record.Commit
 	for _, want := range []string{
@@ -85,8 +84,7 @@ func (o *org) curl(headerFile string) (next func(timeout time.Duration) string) 
 	t.Helper()
 	command := exec.Command("curl", "-sN", "--compressed", "-D", headerFile, "-H", "Authorization: Bearer "+o.token,
 		"-H", "Accept: text/event-stream", o.url+"/v1/orgs/acme/events")
-	stdout, err := command.StdoutPipe()
-	must.OK(t, err)
+	stdout := must.Get(command.StdoutPipe())(t)
 	must.OK(t, command.Start())
 	t.Cleanup(func() {
 		command.Process.Kill()

@@ -5,8 +5,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/ed25519"
-	"crypto/x509"
-	"encoding/pem"
 	"flag"
 	"fmt"
 	"io"
@@ -103,10 +101,8 @@ func newOrg(t *testing.T) *org {
 func newEmptyLedger(t *testing.T) *org {
 	t.Helper()
 	dir := t.TempDir()
-	database, err := pgtest.NewLocation(t.Cleanup, dir, "ledger.db")
-	must.OK(t, err)
-	keys, err := pgtest.NewKeys(dir)
-	must.OK(t, err)
+	database := must.Get(pgtest.NewLocation(t.Cleanup, dir, "ledger.db"))(t)
+	keys := must.Get(pgtest.NewKeys(dir))(t)
 	o := &org{t: t, database: database, folder: dir, address: freeAddress(t), env: keys,
 		keyFile: filepath.Join(dir, "ci.key")}
 	o.url = "http://" + o.address
@@ -114,18 +110,15 @@ func newEmptyLedger(t *testing.T) *org {
 	must.OK(t, err)
 	o.key = private
 
-	der := must.Get(x509.MarshalPKIXPublicKey(public))(t)
-	must.OK(t, os.WriteFile(o.keyFile+".pub", pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), 0o600))
-	der = must.Get(x509.MarshalPKCS8PrivateKey(private))(t)
-	must.OK(t, os.WriteFile(o.keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600))
+	must.OK(t, os.WriteFile(o.keyFile+".pub", []byte(must.PublicPEM(t, public)), 0o600))
+	must.OK(t, os.WriteFile(o.keyFile, []byte(must.PrivatePEM(t, private)), 0o600))
 	return o
 }
 
 // freeAddress returns an address that stays free while the server restarts.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	address, err := freeport.Address()
-	must.OK(t, err)
+	address := must.Get(freeport.Address())(t)
 	return address
 }
 

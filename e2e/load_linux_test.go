@@ -84,8 +84,7 @@ func TestStalledClientIsDisconnected(t *testing.T) {
 	stalled, peak := 0, 0 // VmRSS once the client's buffers are full, and the maximum after that
 	for time.Since(began) < 20*time.Second && cutOff == 0 {
 		at := time.Now()
-		record, err := o.attest()
-		must.OK(t, err)
+		record := must.Get(o.attest())(t)
 		posted.Store(record.Event, at)
 		posts++
 		time.Sleep(20 * time.Millisecond)
@@ -196,8 +195,7 @@ func established(t *testing.T, conn *net.TCPConn) bool {
 // procAddress returns an address in the form of /proc/net/tcp.
 func procAddress(t *testing.T, a net.Addr) string {
 	t.Helper()
-	ap, err := netip.ParseAddrPort(a.String())
-	must.OK(t, err)
+	ap := must.Get(netip.ParseAddrPort(a.String()))(t)
 	ip := ap.Addr().As4()
 	return fmt.Sprintf("%08X:%04X", binary.NativeEndian.Uint32(ip[:]), ap.Port())
 }
@@ -227,8 +225,7 @@ func TestDisconnectedClientsLeakNothing(t *testing.T) {
 		t.Errorf("memory grew by %d MiB", grown)
 	}
 
-	record, err := o.attest()
-	must.OK(t, err)
+	record := must.Get(o.attest())(t)
 	if m := open.next(t); m.id != record.Event {
 		t.Errorf("the open stream got %+v, want event %s", m, record.Event)
 	}

@@ -37,8 +37,7 @@ func released(t *testing.T, pattern string) string {
 	if *dist == "" {
 		t.Skip("-dist is not set")
 	}
-	matches, err := filepath.Glob(filepath.Join(*dist, strings.ReplaceAll(pattern, "ARCH", runtime.GOARCH)))
-	must.OK(t, err)
+	matches := must.Get(filepath.Glob(filepath.Join(*dist, strings.ReplaceAll(pattern, "ARCH", runtime.GOARCH))))(t)
 	if len(matches) != 1 {
 		t.Fatalf("%s matches %q, want one file", pattern, matches)
 	}

@@ -25,8 +25,7 @@ func TestSystemd(t *testing.T) {
 	t.Parallel()
 	o := newOrg(t)
 	path := filepath.Join(t.TempDir(), "notify")
-	notifications, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
-	must.OK(t, err)
+	notifications := must.Get(net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"}))(t)
 	defer notifications.Close()
 
 	// It accepts no connection itself; the first one starts the server.
@@ -84,11 +83,9 @@ func TestSystemdPassesOneSocket(t *testing.T) {
 		serve := exec.Command("sh", "-c", fmt.Sprintf("LISTEN_PID=$$ LISTEN_FDS=%d exec ledgerd serve --listen systemd "+
 			"--database %s", sockets, o.database))
 		for range sockets {
-			listener, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
-			must.OK(t, err)
+			listener := must.Get(net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}))(t)
 			defer listener.Close()
-			file, err := listener.File()
-			must.OK(t, err)
+			file := must.Get(listener.File())(t)
 			defer file.Close()
 			serve.ExtraFiles = append(serve.ExtraFiles, file)
 		}

@@ -113,8 +113,7 @@ func (o *org) reviews(sha, key string) {
 
 func stateOf(t *testing.T, api *client.Client, sha string) ledger.Commit {
 	t.Helper()
-	commit, err := api.Commit(t.Context(), "acme", "api", sha)
-	must.OK(t, err)
+	commit := must.Get(api.Commit(t.Context(), "acme", "api", sha))(t)
 	return commit
 }
 

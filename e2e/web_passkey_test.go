@@ -108,14 +108,10 @@ func TestPasskeyInTheBrowser(t *testing.T) {
 	}
 	v.open("/orgs/acme/repos/api/attestations/" + latest.ID)
 	v.sees("The signer confirmed the statement with a passkey", latest.AssertionDigest)
-	text, err := api.Assertion(t.Context(), "acme", "api", latest.ID)
-	must.OK(t, err)
-	a, err := passkey.ParseAssertion(text)
-	must.OK(t, err)
-	envelope, err := api.Envelope(t.Context(), "acme", "api", latest.ID)
-	must.OK(t, err)
-	payload, err := attestation.Payload(envelope)
-	must.OK(t, err)
+	text := must.Get(api.Assertion(t.Context(), "acme", "api", latest.ID))(t)
+	a := must.Get(passkey.ParseAssertion(text))(t)
+	envelope := must.Get(api.Envelope(t.Context(), "acme", "api", latest.ID))(t)
+	payload := must.Get(attestation.Payload(envelope))(t)
 	must.OK(t, a.Verify(payload))
 	if passkey.Digest(text) != latest.AssertionDigest || a.RPID != "localhost" {
 		t.Errorf("the assertion is %s", text)

@@ -180,8 +180,7 @@ func verifyWithOpenSSL(t *testing.T, api *client.Client, sha, root string) {
 	testenv.Need(t, "openssl", "python3")
 	var ca identity.Identity
 	must.OK(t, json.Unmarshal([]byte(root), &ca))
-	envelope, err := api.Envelope(t.Context(), "acme", "api", latestReview(t, api, sha).ID)
-	must.OK(t, err)
+	envelope := must.Get(api.Envelope(t.Context(), "acme", "api", latestReview(t, api, sha).ID))(t)
 	folder := t.TempDir()
 	must.OK(t, os.WriteFile(filepath.Join(folder, "people-ca.pem"), []byte(ca.PEM), 0o600))
 	must.OK(t, os.WriteFile(filepath.Join(folder, "review.json"), envelope, 0o600))
@@ -224,8 +223,7 @@ type reviewBundle struct {
 // readBundle returns the bundle of the latest review of a commit, and its certificate.
 func readBundle(t *testing.T, api *client.Client, sha string) (b reviewBundle, cert *x509.Certificate) {
 	t.Helper()
-	body, err := api.Envelope(t.Context(), "acme", "api", latestReview(t, api, sha).ID)
-	must.OK(t, err)
+	body := must.Get(api.Envelope(t.Context(), "acme", "api", latestReview(t, api, sha).ID))(t)
 	must.OK(t, json.Unmarshal(body, &b))
 	cert = must.Get(x509.ParseCertificate(b.Material.Certificate.RawBytes))(t)
 	return b, cert
@@ -234,8 +232,7 @@ func readBundle(t *testing.T, api *client.Client, sha string) (b reviewBundle, c
 // verifyWithDSSE verifies an envelope with the library that cosign uses, and the key of its certificate.
 func verifyWithDSSE(t *testing.T, api *client.Client, sha string) {
 	bundle, cert := readBundle(t, api, sha)
-	verifier, err := dsse.NewEnvelopeVerifier(keyVerifier{cert})
-	must.OK(t, err)
+	verifier := must.Get(dsse.NewEnvelopeVerifier(keyVerifier{cert}))(t)
 	if _, err := verifier.Verify(t.Context(), &bundle.DSSE); err != nil {
 		t.Errorf("the envelope: %v\n%s", err, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw}))
 	}

@@ -194,8 +194,7 @@ func (o *checkedOrg) tamperings(record, other ledger.AttestationRecord) map[stri
 // signatureOf returns the signature in an envelope, in base64.
 func signatureOf(t *testing.T, o *checkedOrg, record ledger.AttestationRecord) string {
 	t.Helper()
-	body, err := o.api.Envelope(t.Context(), "acme", "api", record.ID)
-	must.OK(t, err)
+	body := must.Get(o.api.Envelope(t.Context(), "acme", "api", record.ID))(t)
 	var envelope struct {
 		Signatures []struct {
 			Sig string `json:"sig"`

@@ -121,8 +121,7 @@ func TestDocumentedWebhookReceivers(t *testing.T) {
 			r := start(t, w.Secret, address)
 			waitForAddress(t, address)
 
-			record, err := h.attest()
-			must.OK(t, err)
+			record := must.Get(h.attest())(t)
 			waitFor(t, "the event", 10*time.Second, func() bool { return slices.Contains(r.ids(), record.Event) })
 			d := h.waitAttempts(t, w.ID, h.oldest(t, w.ID).ID, 1)
 			if d.Status != ledger.DeliverySucceeded {
@@ -159,8 +158,7 @@ func forward(t *testing.T, address string, d ledger.DeliveryRecord, change func(
 	request.ContentLength = int64(len(body))
 	request.Body = io.NopCloser(bytes.NewReader(body))
 
-	response, err := http.DefaultTransport.RoundTrip(request)
-	must.OK(t, err)
+	response := must.Get(http.DefaultTransport.RoundTrip(request))(t)
 	response.Body.Close()
 	return response.StatusCode
 }
@@ -224,8 +222,7 @@ func checkVerification(t *testing.T, secret, address string, d ledger.DeliveryRe
 func checkRotation(t *testing.T, h *webhookOrg, start startReceiver, w ledger.Webhook, address string) {
 	t.Helper()
 	const overlap = 2 * time.Second
-	rotated, err := h.api.RotateWebhook(t.Context(), "acme", "api", w.ID, ledger.Duration(overlap))
-	must.OK(t, err)
+	rotated := must.Get(h.api.RotateWebhook(t.Context(), "acme", "api", w.ID, ledger.Duration(overlap)))(t)
 	during := h.ping(t, w.ID)
 	if during.Status != ledger.DeliverySucceeded {
 		t.Errorf("during the overlap, the receiver with the old secret failed: %s", during.LastError)
@@ -341,8 +338,7 @@ process.stdout.write(verified(body, headers).id)
 	h := newHooks(t)
 	s := newSink(t, http.StatusNoContent)
 	old := h.add(t, s.url, ledger.EventAttestation)
-	record, err := h.attest()
-	must.OK(t, err)
+	record := must.Get(h.attest())(t)
 	first := s.next(t)
 	if got, err := verify(old.Secret, first); err != nil || got != record.Event {
 		t.Errorf("verify returned %q, %v, want %s", got, err, record.Event)
@@ -352,8 +348,7 @@ process.stdout.write(verified(body, headers).id)
 		t.Error("a changed body was verified")
 	}
 
-	rotated, err := h.api.RotateWebhook(t.Context(), "acme", "api", old.ID, ledger.DefaultOverlap)
-	must.OK(t, err)
+	rotated := must.Get(h.api.RotateWebhook(t.Context(), "acme", "api", old.ID, ledger.DefaultOverlap))(t)
 	ping := h.ping(t, old.ID)
 	for _, secret := range []string{old.Secret, rotated.Secret} {
 		if got, err := verify(secret, arrivalOf(ping)); err != nil || got != ping.Event {

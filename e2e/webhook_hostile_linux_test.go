@@ -82,8 +82,7 @@ func (h *webhookOrg) latencies(t *testing.T, arrived <-chan arrival, n int) []ti
 	latencies := make([]time.Duration, n)
 	for i := range latencies {
 		began := time.Now()
-		record, err := h.attest()
-		must.OK(t, err)
+		record := must.Get(h.attest())(t)
 
 		for {
 			var a arrival

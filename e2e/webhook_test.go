@@ -44,16 +44,14 @@ func newHooks(t *testing.T, variables ...string) *webhookOrg {
 // types.
 func (h *webhookOrg) add(t *testing.T, url string, types ...ledger.EventType) ledger.Webhook {
 	t.Helper()
-	w, err := h.api.CreateWebhook(t.Context(), "acme", "api", ledger.NewWebhook{URL: url, Events: types})
-	must.OK(t, err)
+	w := must.Get(h.api.CreateWebhook(t.Context(), "acme", "api", ledger.NewWebhook{URL: url, Events: types}))(t)
 	return w
 }
 
 // show returns a webhook of acme/api.
 func (h *webhookOrg) show(t *testing.T, id string) ledger.Webhook {
 	t.Helper()
-	w, err := h.api.Webhook(t.Context(), "acme", "api", id)
-	must.OK(t, err)
+	w := must.Get(h.api.Webhook(t.Context(), "acme", "api", id))(t)
 	return w
 }
 
@@ -73,8 +71,7 @@ func (h *webhookOrg) waitAttempts(t *testing.T, webhook, delivery string, n int)
 // ping sends a ping and returns its delivery after the first attempt.
 func (h *webhookOrg) ping(t *testing.T, webhook string) ledger.DeliveryRecord {
 	t.Helper()
-	d, err := h.api.PingWebhook(t.Context(), "acme", "api", webhook)
-	must.OK(t, err)
+	d := must.Get(h.api.PingWebhook(t.Context(), "acme", "api", webhook))(t)
 	return h.waitAttempts(t, webhook, d.ID, 1)
 }
 
@@ -189,8 +186,7 @@ func TestWebhookGone(t *testing.T) {
 	h := newHooks(t)
 	gone, back := newSink(t, http.StatusGone), newSink(t, http.StatusNoContent)
 	w := h.add(t, gone.url, ledger.EventAttestation)
-	first, err := h.attest()
-	must.OK(t, err)
+	first := must.Get(h.attest())(t)
 	if agent := gone.next(t).header.Get("User-Agent"); !strings.HasPrefix(agent, "ledgerd/") {
 		t.Errorf("User-Agent is %q, want ledgerd/VERSION", agent)
 	}
@@ -201,8 +197,7 @@ func TestWebhookGone(t *testing.T) {
 			t.Errorf("webhook show does not print %q:\n%s", want, shown)
 		}
 	}
-	second, err := h.attest()
-	must.OK(t, err)
+	second := must.Get(h.attest())(t)
 	gone.expectNone(t, 1500*time.Millisecond)
 
 	h.ledgerd("webhook", "update", "acme/api", w.ID, "--active", "--url", back.url)

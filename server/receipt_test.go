@@ -6,7 +6,6 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/sha256"
-	"crypto/x509"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/pem"
@@ -363,7 +362,8 @@ func TestKeysOfReceiptsAreRotated(t *testing.T) {
 
 	// So is one that is broken, or another one.
 	files := b.receiptKeys()
-	for _, text := range []string{"key", privatePEM(t)} {
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
+	for _, text := range []string{"key", must.PrivatePEM(t, key)} {
 		must.OK(t, os.WriteFile(files[0], []byte(text), 0o600))
 		b.get(receiptPath(1, "")).wantProblem(409, ledger.CodeNotInCheckpoint)
 		if !strings.Contains(b.log.String(), "a key of receipts cannot be used") {
@@ -435,12 +435,4 @@ func TestEnvelopesOfAReceiptAreBounded(t *testing.T) {
 	if v := b.verify(b.ready(1, ""), wantOf(1, ledger.Attested)); len(v.Evidence) != 5 || v.Omitted != 1 {
 		t.Errorf("%d pieces of evidence, and %d omitted, want 5 and 1", len(v.Evidence), v.Omitted)
 	}
-}
-
-// privatePEM returns a new private key that receipts could be signed with.
-func privatePEM(t *testing.T) string {
-	t.Helper()
-	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
-	der := must.Get(x509.MarshalPKCS8PrivateKey(key))(t)
-	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
 }

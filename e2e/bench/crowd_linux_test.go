@@ -45,8 +45,7 @@ func TestFaultHostileCrowds(t *testing.T) {
 		"--attestations", "40000", "--seconds", "4s", "--slowdown", "0", "--bodies", "100", "--loris", "200",
 		"--streams", "500", "--unread", "100", "--viewers", "20", "--large", "2")
 	bench.Stderr = os.Stderr
-	out, err := bench.Output()
-	must.OK(t, err)
+	out := must.Get(bench.Output())(t)
 	var figures []crowdFigure
 	must.OK(t, json.Unmarshal(out, &figures, json.MatchCaseInsensitiveNames(true)))
 	if len(figures) != 8 {

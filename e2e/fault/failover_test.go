@@ -137,8 +137,7 @@ func TestFaultFailoverThatLoses(t *testing.T) {
 	record(20)
 	p.standby.Leave(t)
 	record(100)
-	events, err := r.load.Delivered(t.Context(), r.list[0].url, r.list[0].follower, time.Minute)
-	must.OK(t, err)
+	events := must.Get(r.load.Delivered(t.Context(), r.list[0].url, r.list[0].follower, time.Minute))(t)
 	for _, one := range r.list {
 		waitFor(t, "all events to be signed", &one.log, func() bool { return one.signed(t) >= int64(events) })
 	}
@@ -151,8 +150,7 @@ func TestFaultFailoverThatLoses(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "copy.db")
 	r.run("copy", "--from", r.url, "--to", file)
-	problems, err := filecheck.Check(t.Context(), file, r.load.Book.Notes(), time.Now)
-	must.OK(t, err)
+	problems := must.Get(filecheck.Check(t.Context(), file, r.load.Book.Notes(), time.Now))(t)
 	if r.add(problems); r.lost == 0 {
 		t.Error("nothing was lost, so this test shows nothing")
 	}

@@ -62,8 +62,7 @@ func TestFaultPowerCutDuringKeygen(t *testing.T) {
 	t.Run("replaced", func(t *testing.T) {
 		dir := t.TempDir()
 		must.OK(t, keygen(dir).Run())
-		old, err := parsePair(readFolder(t, dir)["ci.key"], readFolder(t, dir)["ci.crt"])
-		must.OK(t, err)
+		old := must.Get(parsePair(readFolder(t, dir)["ci.key"], readFolder(t, dir)["ci.crt"]))(t)
 		trace := traceOf(t, dir, keygen(dir, "--force"))
 
 		for _, c := range trace.Cuts(cuts, rand.New(rand.NewPCG(1, 1)), func(powercut.Message) bool { return false }) {

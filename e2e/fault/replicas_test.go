@@ -58,8 +58,7 @@ func newReplicas(t *testing.T, n int, url string) *replicas {
 	t.Cleanup(r.load.Close)
 
 	for range n {
-		address, err := freeport.Address()
-		must.OK(t, err)
+		address := must.Get(freeport.Address())(t)
 		state := filepath.Join(t.TempDir(), "state")
 		r.list = append(r.list, &replica{address: address, url: "http://" + address, state: state})
 	}

@@ -48,6 +48,13 @@ func PublicPEM(t TB, key crypto.PublicKey) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
 }
 
+// PrivatePEM returns a private key as PEM.
+func PrivatePEM(t TB, key crypto.PrivateKey) string {
+	t.Helper()
+	der := Get(x509.MarshalPKCS8PrivateKey(key))(t)
+	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
+}
+
 // Wait polls done until it returns true, and ends the test after a minute. what says for what it waits.
 func Wait(t TB, what string, done func() bool) {
 	t.Helper()

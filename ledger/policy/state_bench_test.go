@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -39,72 +40,31 @@ func BenchmarkStateWorst(b *testing.B) {
 		},
 		"authors": {
 			requirement: func(i int) string { return `"state":"PROMOTABLE","predicate":"test:*","exclude_author":true` },
-			evidence: func(i int) Evidence {
-				e := worstEvidence(i, "test:go")
-				for n := range 16 {
-					e.Emails = append(e.Emails, fmt.Sprintf("Somebody.%04d.%d@Example.ORG", i, n))
-				}
-				return e
-			},
+			evidence:    worstNamed,
 		},
 		"names": {
 			requirement: func(i int) string { return worstSigners(i, "cn=*a*%d") },
 		},
 		"wildcards": {
-			requirement: func(i int) string { return worstSigners(i, "cn=*a*a*%d*") },
-			evidence: func(i int) Evidence {
-				e := worstEvidence(i, "test:go")
-				e.Signer.CN = fmt.Sprintf("%s%d", strings.Repeat("a", 250), worstSigner(i))
-				return e
-			},
-		},
-		"wildcards4": {
 			requirement: func(i int) string { return worstSigners(i, "cn=*aaaaab*%d*") },
-			evidence: func(i int) Evidence {
-				e := worstEvidence(i, "test:go")
-				e.Signer.CN = fmt.Sprintf("%s%d", strings.Repeat("a", 250), worstSigner(i))
-				return e
-			},
+			evidence:    worstNamed,
 		},
 		"expressions": {
 			requirement: func(i int) string {
 				return `"state":"PROMOTABLE","predicate":"test:*"` + worstWhere(i)
 			},
-			facts: func(f *Facts) {
-				f.Verdicts = make(Verdicts)
-				for _, list := range [][]Evidence{f.Evidence, f.Carried} {
-					for _, e := range list {
-						for n := range MaxExpressions {
-							f.Verdicts.Add(worstExpression(n), e.Attestation, Verdict{True: true})
-						}
-					}
-				}
-			},
+			facts: worstVerdicts,
 		},
 		"all": {
 			requirement: func(i int) string {
-				return worstSigners(i, "cn=*a*a*%d*") + `,"exclude_author":true,"threshold":100,"max_age":"90d"` +
+				return worstSigners(i, "cn=*aaaaab*%d*") + `,"exclude_author":true,"threshold":100,"max_age":"90d"` +
 					worstWhere(i) + worstPaths(i)
 			},
-			evidence: func(i int) Evidence {
-				e := worstEvidence(i, "test:go")
-				e.Signer.CN = fmt.Sprintf("%s%d", strings.Repeat("a", 250), worstSigner(i))
-				for n := range 16 {
-					e.Emails = append(e.Emails, fmt.Sprintf("Somebody.%04d.%d@Example.ORG", i, n))
-				}
-				return e
-			},
+			evidence: worstNamed,
 			facts: func(f *Facts) {
 				worstChanges(f)
 				f.Exceptions = worstExceptions()
-				f.Verdicts = make(Verdicts)
-				for _, list := range [][]Evidence{f.Evidence, f.Carried} {
-					for _, e := range list {
-						for n := range MaxExpressions {
-							f.Verdicts.Add(worstExpression(n), e.Attestation, Verdict{True: true})
-						}
-					}
-				}
+				worstVerdicts(f)
 			},
 		},
 		"distinct": {
@@ -227,6 +187,25 @@ func worstExceptions() (list []Exception) {
 			Signer: identity.DN{CN: "sec", O: "acme"}, RecordedAt: policyNow, Until: policyNow.Add(time.Hour)})
 	}
 	return list
+}
+
+// worstNamed returns a passing attestation by the n-th person, who has a long name and many addresses.
+func worstNamed(n int) Evidence {
+	e := worstEvidence(n, "test:go")
+	e.Signer.CN = fmt.Sprintf("%s%d", strings.Repeat("a", 250), worstSigner(n))
+	for i := range 16 {
+		e.Emails = append(e.Emails, fmt.Sprintf("Somebody.%04d.%d@Example.ORG", n, i))
+	}
+	return e
+}
+
+func worstVerdicts(f *Facts) {
+	f.Verdicts = make(Verdicts)
+	for _, e := range slices.Concat(f.Evidence, f.Carried) {
+		for n := range MaxExpressions {
+			f.Verdicts.Add(worstExpression(n), e.Attestation, Verdict{True: true})
+		}
+	}
 }
 
 // worstSigner returns the number of a signer: as many as are allowed have signed the commit's own

@@ -1,7 +1,6 @@
 package web_test
 
 import (
-	"crypto"
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/elliptic"
@@ -29,12 +28,6 @@ func (e *env) identities() []identity.Identity {
 
 // pasted returns text as a browser submits it in a form.
 func pasted(text string) string { return strings.ReplaceAll(text, "\n", "\r\n") }
-
-func privatePEM(t *testing.T, key crypto.Signer) string {
-	t.Helper()
-	der := must.Get(x509.MarshalPKCS8PrivateKey(key))(t)
-	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
-}
 
 // rootPEM creates a CA certificate that is valid for a year.
 func (e *env) rootPEM() string {
@@ -163,7 +156,7 @@ func TestEditIdentities(t *testing.T) {
 	w.post(ofKey, url.Values{"may": {"test:*\r\nte<i>*st"}}).want(422).hasError("may", `"te<i>*st" has a * before its end`)
 	w.post(ofKey, url.Values{"emails": {"nobody"}}).want(422).hasError("emails", "not an e-mail address")
 	w.post(ofRoot, url.Values{"dn_pattern": {"build"}}).want(422).hasError("dn_pattern", "")
-	private := privatePEM(t, key)
+	private := must.PrivatePEM(t, key)
 	w.post(ofKey, url.Values{"may": {pasted(private)}}).want(422).hasError("may", "contains a private key").
 		hasNot(strings.Split(private, "\n")[1])
 	if again := e.identities(); len(again[0].May) != 3 || again[1].DNPattern != ids[1].DNPattern {
@@ -192,7 +185,7 @@ func TestIdentityFormErrors(t *testing.T) {
 	w := e.signIn(e.admin)
 	_, key, err := ed25519.GenerateKey(nil)
 	must.OK(t, err)
-	private := privatePEM(t, key)
+	private := must.PrivatePEM(t, key)
 	secret := strings.Split(private, "\n")[1]
 	good := url.Values{"kind": {"key"}, "pem": {must.PublicPEM(t, key.Public())}, "dn": {"cn=ci,ou=build,o=acme"}}
 

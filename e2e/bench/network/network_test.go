@@ -12,14 +12,11 @@ import (
 func TestSlowNetworkDelaysEachRoundTrip(t *testing.T) {
 	const delay = 3 * time.Millisecond
 	cluster := pgtest.Start(t, pgtest.Fast()...)
-	slow, err := NewSlow(cluster.AdminURL(), delay)
-	must.OK(t, err)
+	slow := must.Get(NewSlow(cluster.AdminURL(), delay))(t)
 	defer slow.Close()
-	database, err := Behind(cluster.AdminURL(), slow.Address())
-	must.OK(t, err)
+	database := must.Get(Behind(cluster.AdminURL(), slow.Address()))(t)
 
-	took, err := RoundTrips(t.Context(), database)
-	must.OK(t, err)
+	took := must.Get(RoundTrips(t.Context(), database))(t)
 	if len(took) != trips || took[0] < delay {
 		t.Errorf("%d round trips, the shortest of %v, want %d of at least %v", len(took), took[0], trips, delay)
 	}

@@ -115,8 +115,7 @@ func TestDisk(t *testing.T) {
 
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			trace, err := parse(t, test.trace, start)
-			must.OK(t, err)
+			trace := must.Get(parse(t, test.trace, start))(t)
 			at := test.at
 			if at == 0 {
 				at = trace.Lines() + 1
@@ -155,8 +154,7 @@ func TestLosses(t *testing.T) {
 
 	for _, test := range tests {
 		t.Run(test.loss.String(), func(t *testing.T) {
-			trace, err := parse(t, test.trace, map[string]string{"f": "--"})
-			must.OK(t, err)
+			trace := must.Get(parse(t, test.trace, map[string]string{"f": "--"}))(t)
 			got := make(map[string]bool)
 			for seed := range uint64(100) {
 				text := trace.Disk(Cut{At: trace.Lines(), Loss: test.loss, Seed: seed})["f"]

@@ -67,8 +67,7 @@ func recordDatabase(t *testing.T, mode string) *Trace {
 	writer.Env = append(os.Environ(), synchronous+"="+mode)
 	writer.Stderr = os.Stderr
 	must.OK(t, Record(writer, trace))
-	stdout, err := writer.StdoutPipe()
-	must.OK(t, err)
+	stdout := must.Get(writer.StdoutPipe())(t)
 	must.OK(t, writer.Start())
 	lines := 0
 	for in := bufio.NewScanner(stdout); in.Scan(); {
@@ -82,8 +81,7 @@ func recordDatabase(t *testing.T, mode string) *Trace {
 	must.OK(t, Wait(trace, writer.Process.Pid))
 	in := must.Get(os.Open(trace))(t)
 	defer in.Close()
-	parsed, err := Parse(in, folder, nil)
-	must.OK(t, err)
+	parsed := must.Get(Parse(in, folder, nil))(t)
 	compareWithFolder(t, parsed, folder)
 	return parsed
 }
