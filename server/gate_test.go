@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"testing"
@@ -50,6 +51,10 @@ func TestGateOfACommit(t *testing.T) {
 		t.Errorf("the ETag was %q, and is %q", etag, now)
 	}
 
+	prefix := b.get(commitPath(sha[:12]) + "/gate?state=PROMOTABLE").want(200)
+	if whole := b.get(commitPath(sha) + "/gate?state=PROMOTABLE").want(200); !bytes.Equal(prefix.body, whole.body) {
+		t.Errorf("by a prefix: %s\nwant %s", prefix.body, whole.body)
+	}
 	for _, query := range []string{"", "?state=", "?state=&target=main"} { // such as of an unset variable
 		b.get(commitPath(sha)+"/gate"+query).wantFields(400, ledger.CodeInvalidParameter, "state")
 		b.get(artifactsPath+"/"+image(1)+"/gate"+strings.ReplaceAll(query, "target=main", "repo=api")).

@@ -2,17 +2,21 @@ package store
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// Gate answers whether a commit has reached the query's state.
+// Gate answers whether a commit has reached the query's state. It reads the evidence only if what is
+// stored of the commit does not say so.
 func (s *Store) Gate(ctx context.Context, q DecisionQuery) (ledger.Gate, error) {
+	g, err := readLoose(ctx, s, byOrg(q.Org), func(rd reader) (ledger.Gate, error) { return rd.storedGate(q) })
+	if err != nil || g.Reached {
+		return g, err
+	}
 	return decided(ctx, s, q, func(x *question) (ledger.Gate, error) {
-		if g, err := x.stored(q); err != nil || g.Reached {
-			return g, err
-		}
 		if err := x.gather(); err != nil {
 			return ledger.Gate{}, err
 		}
@@ -23,25 +27,50 @@ func (s *Store) Gate(ctx context.Context, q DecisionQuery) (ledger.Gate, error) 
 	})
 }
 
-// stored answers from what is stored of the commit, without its evidence. Unless the answer is that
-// the state is reached, the evidence must be read.
-func (x *question) stored(q DecisionQuery) (g ledger.Gate, err error) {
-	c := ledger.Commit{Standing: x.state}
-	c.State = x.state
-	switch {
-	case q.Target != "" || x.isHistory():
+// selectGate reads a commit by its full ID, with what says whether its stored state is that of now.
+const selectGate = `
+SELECT r.id, r.policy_version, r.policy_digest, o.distrusts,
+  c.id, c.state, c.standing, c.policy_version, c.expires, c.tree_id, c.merged, c.basis
+FROM orgs o /*+ordered*/ JOIN repos r ON r.org_id = o.id /*+ordered*/ JOIN commits c ON c.repo_id = r.id
+WHERE o.name = ? AND r.name = ? AND c.sha = ?`
+
+// storedGate answers from what is stored of a commit, without its evidence. Unless the answer is that
+// the state is reached, the evidence must be read. It needs no snapshot: each statement reads what may
+// have changed since the one before, and a change makes it read the evidence.
+func (rd reader) storedGate(q DecisionQuery) (g ledger.Gate, err error) {
+	if q.Target != "" {
 		return g, nil
-	case x.keepsStanding() && x.d.contract.Radar.Blocks(): // its overlaps may have changed
+	}
+	var r repoRow
+	s := &subject{commitRow: new(commitRow)}
+	err = rd.Row(selectGate, q.Org, q.Repo, q.Commit).Scan(&r.id, &r.policyVersion, &r.policyDigest, &r.distrusts,
+		&s.id, &s.state, &s.standing, &s.policyVersion, &s.expires, &s.treeID, &s.merged, &s.basis)
+	if errors.Is(err, sql.ErrNoRows) { // such as of a prefix
 		return g, nil
-	case x.keepsStanding():
-		c.Standing = x.standing
+	}
+	if err != nil {
+		return g, fmt.Errorf("read commit: %w", err)
+	}
+	if s.d, err = rd.deriver(r); err != nil {
+		return g, err
 	}
 
-	if err := x.gatherVersions([]*subject{x.subject}); err != nil || x.isDue(x.now) {
+	c := ledger.Commit{Standing: s.state}
+	c.State = s.state
+	switch {
+	case s.isHistory():
+		return g, nil
+	case s.keepsStanding() && s.d.contract.Radar.Blocks(): // its overlaps may have changed
+		return g, nil
+	case s.keepsStanding():
+		c.Standing = s.standing
+	}
+
+	if err := rd.gatherVersions([]*subject{s}); err != nil || s.isDue(rd.now) {
 		return g, err
 	}
 	if q.Environment != "" {
-		if isChanged, err := x.changes(q.Environment); err != nil || isChanged {
+		if isChanged, err := rd.changes(s.id, q.Environment); err != nil || isChanged {
 			return g, err
 		}
 	}
@@ -50,11 +79,11 @@ func (x *question) stored(q DecisionQuery) (g ledger.Gate, err error) {
 
 // changes reports whether an attestation of the commit is about an environment, so that it may have
 // been rolled back from there.
-func (x *question) changes(environment string) (isChanged bool, err error) {
-	err = x.Row(`
+func (rd reader) changes(commit int64, environment string) (isChanged bool, err error) {
+	err = rd.Row(`
 SELECT EXISTS (SELECT 1 FROM latest l JOIN predicates p ON p.id = l.predicate_id
   WHERE l.commit_id = ? AND p.name IN (?, ?))`,
-		x.id, ledger.EnvironmentPredicate(environment), ledger.RollbackPredicate(environment)).Scan(&isChanged)
+		commit, ledger.EnvironmentPredicate(environment), ledger.RollbackPredicate(environment)).Scan(&isChanged)
 	if err != nil {
 		return false, fmt.Errorf("find what was deployed: %w", err)
 	}
