@@ -114,3 +114,24 @@ func TestParseEventType(t *testing.T) {
 		t.Errorf("ParseEventType(State): %v, want %s", err, want)
 	}
 }
+
+// Every type of event can be read, and says so if it has a word that this release does not know.
+func TestReadEvent(t *testing.T) {
+	for _, kind := range EventTypes() {
+		b, err := ReadEvent(kind, []byte(`{"id":"evt_1"}`))
+		if err != nil || b.Unknown != "" || b.Event.EventType() != kind {
+			t.Errorf("%s: %+v, %v", kind, b, err)
+		}
+		b, err = ReadEvent(kind, []byte(`{"id":"evt_1","tomorrow":{}}`))
+		if err != nil || b.Unknown != "the field tomorrow" {
+			t.Errorf("%s: %+v, %v", kind, b, err)
+		}
+	}
+
+	if b, err := ReadEvent("of-tomorrow", nil); err != nil || b.Unknown != "the type of-tomorrow" {
+		t.Errorf("a type of tomorrow: %+v, %v", b, err)
+	}
+	if _, err := ReadEvent(EventState, []byte(`{"tomorrow":1,"to":17}`)); err == nil {
+		t.Error("a state that is a number is read")
+	}
+}

@@ -124,3 +124,55 @@ func DecodeForeign(data []byte, v any, code Code, prefix string) error {
 	}
 	return FieldErrorf(code, field, "%s", misfit(semantic))
 }
+
+// An EventBody is the body of an event as a log has it.
+type EventBody struct {
+	// Event points to the event, such as *StateEvent. It is nil if this release does not know the type.
+	Event Event
+	// Unknown names what this release does not know: the type, or the first field that it has no
+	// member for. It is empty if all is known.
+	Unknown string
+}
+
+// ReadEvent reads the body of an event of a type, which another release may have written. What that
+// release says in an unknown field is lost, so nothing that rests on the event may be called verified.
+func ReadEvent(t EventType, body []byte) (b EventBody, err error) {
+	if b.Event = newEvent(t); b.Event == nil {
+		b.Unknown = "the type " + text.Clip(string(t))
+		return b, nil
+	}
+	err = DecodeStrict(body, b.Event)
+	if e, ok := errors.AsType[*Error](err); ok && e.Code == CodeUnknownField {
+		b.Unknown = "the field " + text.Clip(e.Fields[0].Field)
+		err = DecodeOpen(body, b.Event)
+	}
+	return b, err
+}
+
+// newEvent returns an empty event of a type, or nil if the type is unknown.
+func newEvent(t EventType) Event {
+	switch t {
+	case EventAttestation:
+		return new(AttestationEvent)
+	case EventState:
+		return new(StateEvent)
+	case EventStanding:
+		return new(StandingEvent)
+	case EventPolicy:
+		return new(PolicyEvent)
+	case EventRadar:
+		return new(RadarEvent)
+	case EventViolation:
+		return new(ViolationEvent)
+	case EventCommit:
+		return new(CommitEvent)
+
+	case EventKey: // and those of an org
+		return new(KeyEvent)
+	case EventIdentity:
+		return new(IdentityEvent)
+	case EventAudit:
+		return new(AuditEvent)
+	}
+	return nil
+}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/evidence"
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/proof/verify"
@@ -134,4 +135,27 @@ func TestEventsThatAreNotRead(t *testing.T) {
 	if r.Complete {
 		t.Error("complete, without what is of a newer version")
 	}
+}
+
+// A field that only a newer version knows may say that what this one derives is wrong.
+func TestFieldOfANewerVersion(t *testing.T) {
+	h := newHost(t)
+	h.record(commitID(2), "test:go", ledger.Pass)
+	id := h.rewrite(ledger.EventState, `"timestamp":`, `"tomorrow":true,"timestamp":`)
+	h.sign()
+	for kind, verified := range map[string]func(*Session) (verify.Report, error){
+		"repo":  func(s *Session) (verify.Report, error) { return s.Repo(t.Context(), "api") },
+		"event": func(s *Session) (verify.Report, error) { return s.Event(t.Context(), id) },
+	} {
+		r := newPerson(t).verify(newSite(t, h), verified)
+		want(t, r, verify.CheckBody, verify.NotChecked, "it has the field tomorrow, which this version of")
+		if wantVerified(t, r); r.Complete {
+			t.Errorf("%s: complete, without what only a newer version knows", kind)
+		}
+	}
+
+	r, err := pinned(h).evidence(h.export(evidence.Options{Commit: commitID(2)}))
+	must.OK(t, err)
+	want(t, r, verify.CheckBody, verify.NotChecked, "it has the field tomorrow")
+	wantVerified(t, r)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/proof"
 	"github.com/ledgerd/ledgerd/ledger/proof/verify"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
@@ -210,11 +211,35 @@ func replaceContract(before, after string) string {
 // change stops the server, changes the database, and starts it again.
 func (h *host) change(statement string) {
 	h.t.Helper()
+	h.edit(func(db *sql.DB) {
+		_, err := db.Exec(statement)
+		must.OK(h.t, err)
+	})
+}
+
+// rewrite changes the body of the newest event of a type, which is in no checkpoint yet, and its leaf.
+func (h *host) rewrite(kind ledger.EventType, before, after string) (id string) {
+	h.t.Helper()
+	h.edit(func(db *sql.DB) {
+		var body []byte
+		must.OK(h.t, db.QueryRow("SELECT event_id, body FROM events WHERE type = ? ORDER BY seq DESC LIMIT 1", kind).
+			Scan(&id, &body))
+		body = bytes.Replace(body, []byte(before), []byte(after), 1)
+		salt := proof.Salt{1}
+		leaf := proof.HashBody(salt, body)
+		_, err := db.Exec("UPDATE events SET body = ?, salt = ?, leaf = ? WHERE event_id = ?", body, salt[:], leaf[:], id)
+		must.OK(h.t, err)
+	})
+	return id
+}
+
+// edit changes the database while no server uses it.
+func (h *host) edit(change func(*sql.DB)) {
+	h.t.Helper()
 	must.OK(h.t, h.store.Close())
 	db, err := sql.Open("sqlite", filepath.Join(h.folder, "ledger.db"))
 	must.OK(h.t, err)
-	_, err = db.Exec(statement)
-	must.OK(h.t, err)
+	change(db)
 	must.OK(h.t, db.Close())
 	h.open()
 }

@@ -91,7 +91,7 @@ func (s *Session) beginning(ctx context.Context, e *epoch) error {
 	if err != nil {
 		return &verify.FetchError{Err: err}
 	}
-	if opens := (verify.Event{ID: id, Body: e.first, Proof: text}).Opens(leaves[0]); opens.Status != verify.OK {
+	if opens := (verify.Event{ID: id, Body: e.first, Proof: text}).Opens(leaves[0]); opens.Status == verify.Failed {
 		return fmt.Errorf("the first event of %s: %s", e.tree.Origin, opens.Detail)
 	}
 	e.replaces, _, err = verify.ReplacementOf(e.tree.Origin, e.first)

@@ -156,16 +156,16 @@ func (x *exportAudit) event(id string) error {
 	if err != nil {
 		return fmt.Errorf("the event %s: %w", id, err)
 	}
-	isThere := e.Body != nil
-	if e.IsPruned() {
+	isThere, isPruned := e.Body != nil, e.IsPruned()
+	if isPruned {
 		e.Body = nil
 	}
 	place, checks := e.Verify(log.open)
-	if checks[0].Name != verify.CheckBody || checks[0].Status != verify.OK {
-		if isThere && checks[0].Status == verify.NotChecked {
-			checks[0] = verify.Failure(verify.CheckBody, "%s is there, and its proof has nothing to compare it with", bodyFile)
-		}
+	switch {
+	case checks[0].Name != verify.CheckBody || checks[0].Status == verify.Failed:
 		e.Body = nil
+	case isPruned && isThere:
+		checks[0] = verify.Failure(verify.CheckBody, "%s is there, and its proof has nothing to compare it with", bodyFile)
 	}
 	if place.Signed != nil && origin == x.newest.Origin && !bytes.Equal(place.Signed, x.signed) {
 		place, checks = verify.Place{}, []verify.Check{verify.Failure(verify.CheckInclusion,

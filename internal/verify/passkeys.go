@@ -110,8 +110,11 @@ func (s *Session) passkeys(ctx context.Context) (verify.Passkeys, error) {
 			known.Add(o.index, e)
 			return nil
 		})
-		if opens.Status != verify.OK {
+		switch opens.Status {
+		case verify.Failed:
 			err = errors.New(opens.Detail)
+		case verify.NotChecked:
+			known.Gap = fmt.Sprintf("the event %s of an identity: %s", o.leaf.Event, opens.Detail)
 		}
 		if err != nil && known.Fault == nil {
 			known.Fault = fmt.Errorf("the event %s of an identity: %w", o.leaf.Event, err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger/proof"
+	"github.com/ledgerd/ledgerd/store/check"
 )
 
 // unlikeEvent is reported of a commit of which not that is known what the log says.
@@ -376,6 +377,10 @@ func swap(a, b string) func(testing.TB, *sql.DB) {
 // rewrite changes the body of an event, and gives it a salt and a leaf of their own. Negative
 // numbers count from the end.
 func rewrite(seq int) func(testing.TB, *sql.DB) {
+	return replace(seq, `"timestamp":"2`, `"timestamp":"3`)
+}
+
+func replace(seq int, before, after string) func(testing.TB, *sql.DB) {
 	return func(t testing.TB, db *sql.DB) {
 		t.Helper()
 		var id int64
@@ -383,7 +388,7 @@ func rewrite(seq int) func(testing.TB, *sql.DB) {
 		must.OK(t, db.QueryRow(`
 SELECT id, body FROM events WHERE seq = CASE WHEN ?1 < 0 THEN (SELECT max(seq) FROM events) + 1 + ?1 ELSE ?1 END`, seq).
 			Scan(&id, &body))
-		body = bytes.Replace(body, []byte(`"timestamp":"2`), []byte(`"timestamp":"3`), 1)
+		body = bytes.Replace(body, []byte(before), []byte(after), 1)
 		var salt proof.Salt
 		rand.Read(salt[:])
 		leaf := proof.HashBody(salt, body)
@@ -413,6 +418,16 @@ func TestChangesAreFound(t *testing.T) {
 				t.Errorf("got the problems\n%s\nwant %q", strings.Join(lines, "\n"), test.want)
 			}
 		})
+	}
+}
+
+// What an event says in words that this release does not know is not checked.
+func TestUnknownWords(t *testing.T) {
+	d := newDatabase(t, 3).copy(t, replace(20, `"timestamp":`, `"tomorrow":1,"timestamp":`))
+	report, err := check.Run(t.Context(), d.path, check.Options{})
+	must.OK(t, err)
+	if len(report.Unchecked) == 0 || !strings.Contains(report.Unchecked[0], "it has the field tomorrow, which") {
+		t.Errorf("not checked are %q", report.Unchecked)
 	}
 }
 

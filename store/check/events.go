@@ -52,10 +52,13 @@ func (c *checker) event(org string, e *event) {
 
 // said checks that the body of an event is that of its row.
 func (c *checker) said(org string, e *event) {
-	body, err := e.read()
+	body, unknown, err := e.read()
 	if err != nil {
 		c.problemf("event", org, e.row(), "the body cannot be read: %v", err)
 		return
+	}
+	if unknown != "" {
+		c.uncheckedf("%s: %s: it has %s, which this version of ledgerd does not know", org, e.row(), unknown)
 	}
 	for _, field := range []struct{ name, row, body string }{
 		{"id", e.public, body.ID}, {"type", string(e.kind), string(body.Type)}, {"org", cmp.Or(e.org, org), body.Org},
@@ -67,38 +70,30 @@ func (c *checker) said(org string, e *event) {
 	}
 }
 
-// read reads what the body of an event says of itself.
-func (e *event) read() (body content, err error) {
-	switch e.kind {
-	case ledger.EventPolicy:
-		e.policy = new(ledger.PolicyEvent)
-		err := json.Unmarshal(e.body, e.policy)
-		return content{e.policy.ID, e.policy.Type, e.policy.Org, e.policy.Repo}, err
-	case ledger.EventIdentity:
-		e.identity = new(ledger.IdentityEvent)
-		err := json.Unmarshal(e.body, e.identity)
-		return content{ID: e.identity.ID, Type: e.identity.Type, Org: e.identity.Org}, err
-	case ledger.EventKey:
-		e.key = new(ledger.KeyEvent)
-		err := json.Unmarshal(e.body, e.key)
-		return content{ID: e.key.ID, Type: e.key.Type, Org: e.key.Org}, err
-	case ledger.EventCommit:
-		e.known = new(ledger.CommitEvent)
-		err := json.Unmarshal(e.body, e.known)
-		return content{e.known.ID, e.known.Type, e.known.Org, e.known.Repo}, err
-	case ledger.EventAudit:
-		e.audit = new(ledger.AuditEvent)
-		err := json.Unmarshal(e.body, e.audit)
-		return content{ID: e.audit.ID, Type: e.audit.Type, Org: e.audit.Org}, err // an event of the org has no repo
-	case ledger.EventAttestation:
-	default:
-		return body, json.Unmarshal(e.body, &body)
+// read reads what the body of an event says of itself, and names what of it is unknown.
+func (e *event) read() (says content, unknown string, err error) {
+	body, err := ledger.ReadEvent(e.kind, e.body)
+	if err != nil {
+		return says, "", err
+	}
+	switch v := body.Event.(type) {
+	case *ledger.PolicyEvent:
+		e.policy = v
+	case *ledger.IdentityEvent:
+		e.identity = v
+	case *ledger.KeyEvent:
+		e.key = v
+	case *ledger.CommitEvent:
+		e.known = v
+	case *ledger.AuditEvent:
+		e.audit = v
+	case *ledger.AttestationEvent:
+		e.said = v
 	}
 
-	var said ledger.AttestationEvent
-	if err := json.Unmarshal(e.body, &said); err != nil {
-		return body, err
+	err = json.Unmarshal(e.body, &says)
+	if e.kind == ledger.EventAudit {
+		says.Repo = "" // that of the action: the event is of the org
 	}
-	e.said = &said
-	return content{said.ID, said.Type, said.Org, said.Repo}, nil
+	return says, body.Unknown, err
 }

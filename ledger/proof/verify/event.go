@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/proof"
 )
 
@@ -48,7 +49,7 @@ func (e Event) Verify(key note.Verifier) (p Place, checks []Check) {
 	case opening.Salt == nil:
 		body = e.unopened(opening.Leaf)
 	case e.Body != nil:
-		body = Result(CheckBody, opening.Verify(e.Body), "the leaf of %s commits to its %d bytes", e.ID, len(e.Body))
+		body = e.opened(opening)
 	}
 
 	c, err := proof.OpenCheckpoint(included.Checkpoint, key)
@@ -98,7 +99,7 @@ func (e Event) VerifyIn(tree proof.Checkpoint, tiles *Tiles) ([]Check, error) {
 	}
 	body := e.unopened(opening.Leaf)
 	if opening.Salt != nil {
-		body = Result(CheckBody, opening.Verify(e.Body), "the leaf of %s commits to its %d bytes", e.ID, len(e.Body))
+		body = e.opened(opening)
 	}
 
 	c, err := proof.ReadCheckpoint(included.Checkpoint)
@@ -129,7 +130,18 @@ func (e Event) Opens(leaf proof.Leaf) Check {
 	if opening.Salt == nil {
 		return e.unopened(leaf)
 	}
-	return Result(CheckBody, opening.Verify(e.Body), "the leaf commits to it")
+	return e.opened(opening)
+}
+
+// opened checks that a leaf commits to the body. What this release does not know of it is not checked.
+func (e Event) opened(o proof.Opening) Check {
+	if err := o.Verify(e.Body); err != nil {
+		return Failure(CheckBody, "%v", err)
+	}
+	if b, err := ledger.ReadEvent(o.Leaf.Type, e.Body); err == nil && b.Unknown != "" {
+		return Skipped(CheckBody, "it has %s, which this version of ledgerd does not know", b.Unknown)
+	}
+	return Passed(CheckBody, "the leaf of %s commits to its %d bytes", e.ID, len(e.Body))
 }
 
 // IsPruned reports whether the proof is that of an event whose body was pruned: it has no salt.

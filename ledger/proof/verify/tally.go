@@ -2,8 +2,12 @@ package verify
 
 import "fmt"
 
-// maxFailures is how many failures of a check a Tally lists.
-const maxFailures = 20
+const (
+	// maxFailures is how many failures of a check a Tally lists.
+	maxFailures = 20
+	// maxReasons is how many reasons of a check that was not made it lists by themselves.
+	maxReasons = 20
+)
 
 // A Tally sums up the checks of many subjects, by their names.
 type Tally struct {
@@ -33,7 +37,7 @@ func (t *Tally) Add(subject string, checks ...Check) {
 		case OK:
 			n.passed++
 		case NotChecked:
-			n.skipped[c.Detail]++
+			n.skip(c.Detail)
 		default:
 			if n.failed++; n.failed <= maxFailures {
 				c.Detail = subject + ": " + c.Detail
@@ -41,6 +45,13 @@ func (t *Tally) Add(subject string, checks ...Check) {
 			}
 		}
 	}
+}
+
+func (n *tallied) skip(reason string) {
+	if _, isKnown := n.skipped[reason]; !isKnown && len(n.skipped) >= maxReasons {
+		reason = "for other reasons"
+	}
+	n.skipped[reason]++
 }
 
 // Checks returns a check for each name and each failure, as long as they are few. The

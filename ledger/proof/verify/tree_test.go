@@ -55,7 +55,7 @@ func (r *tree) add(leaf proof.Leaf) {
 func saltOf(i int64) proof.Salt { return proof.Salt{byte(i), 1} }
 
 func bodyOf(i int64, word string) []byte {
-	return fmt.Appendf(nil, `{"id":"evt_%026d","type":"state","word":%q}`, i, word)
+	return fmt.Appendf(nil, `{"id":"evt_%026d","type":"state","commit":%q}`, i, word)
 }
 
 // at returns the checkpoint of a size.
