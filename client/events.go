@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"iter"
 	"net/http"
 	"net/url"
@@ -41,6 +42,21 @@ func (c *Client) EventsPage(
 	ctx context.Context, org string, f EventFilter, q Query,
 ) (ledger.Page[json.RawMessage], error) {
 	return page[json.RawMessage](ctx, c, pathOf("orgs", org, "events"), f.query(), q)
+}
+
+// SaltedEventsPage is EventsPage, with the salts by which the leaves in the org's log commit to the events.
+func (c *Client) SaltedEventsPage(
+	ctx context.Context, org string, f EventFilter, q Query,
+) (ledger.EventPage[json.RawMessage], error) {
+	query := f.query()
+	query.Set("salts", "true")
+	q.addTo(query)
+	p, _, err := call[ledger.EventPage[json.RawMessage]](ctx, c,
+		request{method: http.MethodGet, path: pathOf("orgs", org, "events"), query: query})
+	if err == nil && len(p.Salts) != 0 && len(p.Salts) != len(p.Data) {
+		err = fmt.Errorf("the server returned %d events, and %d salts", len(p.Data), len(p.Salts))
+	}
+	return p, err
 }
 
 func joinTypes(types []ledger.EventType) string {

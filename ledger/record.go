@@ -348,6 +348,14 @@ type Page[T any] struct {
 	NextCursor string `json:"next_cursor,omitzero"`
 }
 
+// An EventPage is a page of the history of an org, with what shows that the leaves in its log commit to
+// the events.
+type EventPage[T any] struct {
+	Page[T]
+	// Salts has the salt of each event, as hex; it is empty if the event is not in the log yet.
+	Salts []string `json:"salts"`
+}
+
 // A Problem is the body of every error response (RFC 9457).
 type Problem struct {
 	Type      string       `json:"type"`

@@ -34,13 +34,25 @@ func (s *Server) eventHistory(c *call) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	page, err := s.store.Events(c.ctx(), c.org(), f)
-	response, err := listed(c, page, err)
+	withSalts, err := parse(c, "salts", onlyTrue)
+	if err != nil {
+		return nil, err
+	}
+	response, err := s.eventPage(c, f, withSalts)
 	if err != nil {
 		return nil, err
 	}
 	response.vary = "Accept"
 	return response, nil
+}
+
+func (s *Server) eventPage(c *call, f store.EventFilter, withSalts bool) (*reply, error) {
+	if withSalts {
+		page, err := s.store.SaltedEvents(c.ctx(), c.org(), f)
+		return c.listedAs(page, page.NextCursor, err)
+	}
+	page, err := s.store.Events(c.ctx(), c.org(), f)
+	return listed(c, page, err)
 }
 
 // getEvent returns the body of an event, byte for byte as it was recorded.

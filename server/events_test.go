@@ -81,6 +81,31 @@ func TestEvents(t *testing.T) {
 		"after")
 	b.get("/v1/orgs/acme/events?order=up").wantFields(400, ledger.CodeInvalidParameter, "order")
 	b.get("/v1/orgs/acme/events?repo=none").wantProblem(404, ledger.CodeNotFound)
+	b.get("/v1/orgs/acme/events?salts=yes").wantFields(400, ledger.CodeInvalidParameter, "salts")
+}
+
+// A page has the salts of its events, in their order, if they are asked for.
+func TestSaltsOfEvents(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	b.passes(b.signer("cn=ci,ou=build,o=acme"), commitID(1), "test:go")
+	list := func(query string) (p ledger.EventPage[json.RawMessage]) {
+		t.Helper()
+		answer := b.get("/v1/orgs/acme/events?salts=true&types=state,attestation,identity" + query).want(200)
+		must.OK(t, json.Unmarshal(answer.body, &p))
+		return p
+	}
+
+	all, newest := list(""), list("&order=desc&limit=2")
+	slices.Reverse(newest.Salts)
+	if n := len(all.Data); n < 3 || len(all.Salts) != n || !slices.Equal(all.Salts[n-2:], newest.Salts) {
+		t.Errorf("%d events have the salts %q, and the newest two %q", n, all.Salts, newest.Salts)
+	}
+	for _, salt := range all.Salts {
+		if len(salt) != 32 {
+			t.Errorf("the salts are %q", all.Salts)
+		}
+	}
 }
 
 func TestEventsAccept(t *testing.T) {

@@ -202,7 +202,7 @@ func (s *Server) routes() []route {
 		{get, org + "/audit", admin, list("action", "by", "repo", "since", "order"), s.listAudit},
 
 		{get, org + "/predicates", read, list(), s.listPredicates},
-		{get, org + "/events", readEvents, list("after", "types", "repo", "order", "last_event_id"), s.listEvents},
+		{get, org + "/events", readEvents, list("after", "types", "repo", "order", "salts", "last_event_id"), s.listEvents},
 
 		{get, org + "/events/:id", read, nil, s.getEvent},
 		{get, org + "/events/:id/proof", read, nil, s.getEventProof},

@@ -116,7 +116,7 @@ var parameterValues = map[string][]string{
 	"deleted": {"true"}, "state": {"DRAFT", "ATTESTED"}, "branch": {"b1"}, "author": {"b1", "b"}, "text": {"work"},
 	"in_flight": {"true"}, "standing": {"true"}, "level": {"HIGH", "LOW"}, "commit": {commitID(4)},
 	"predicate": {"test:*", "deploy:e0"}, "predicate_type": {"https://*"}, "identity": {"ci", "cn=ci" + rest},
-	"since": {"2020-01-01T00:00:00Z"}, "status": {"pass"}, "order": {"asc"}, "verification": {"true"}, "repo": {"api"},
+	"since": {"2020-01-01T00:00:00Z"}, "status": {"pass"}, "order": {"asc"}, "salts": {"true"}, "verification": {"true"}, "repo": {"api"},
 	"kind": {"failed", "expiring", "violation", "review", "conflict", "webhook"}, "name": {"a", "b"},
 	"sort": {"name", "blocked", "failing", "conflicts", "production", "violations", "activity"}, "reverse": {"true"},
 	"environment": {"e0"}, "q": {"work", "b1", "test", "sha256:0", commitID(4)[:7], "att_0", "ann"}, "days": {"30"},

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
@@ -172,45 +173,89 @@ type EventFilter struct {
 // Events lists the bodies of an org's events, oldest first by default, byte for byte
 // as they were recorded. Events whose body was pruned are left out.
 func (s *Store) Events(ctx context.Context, org string, f EventFilter) (ledger.Page[jsontext.Value], error) {
-	first := int64(-1)
-	if f.Descending {
-		first = math.MaxInt64
-	}
 	return read(ctx, s, byOrg(org), func(rd reader) (list ledger.Page[jsontext.Value], err error) {
 		orgID, err := rd.orgID(org)
 		if err != nil {
 			return list, err
 		}
-		l := rd.listing("events", orgID)
-		position, err := l.after(f.Query, first)
+		p, l, err := rd.events(orgID, org, f)
 		if err != nil {
 			return list, err
 		}
-		after := int64(-1)
-		if f.After != "" {
-			if after, err = rd.eventSeq(orgID, f.After); err != nil {
-				return list, err
-			}
-		}
-		var r repoRow
-		if f.Repo != "" {
-			if r, err = rd.findRepo(org, f.Repo); err != nil {
-				return list, err
-			}
-		}
-		if !f.Descending {
-			position = max(position, after)
-		}
-
-		p, err := runAll(rd, f.walks(orgID, r.id, after), []any{position}, f.Limit)
-		if err != nil {
-			return list, fmt.Errorf("list events: %w", err)
-		}
-		// A walk of the default types has no filter, but no bodies of the other events.
-		// Those that were pruned have none.
-		p.rows = slices.DeleteFunc(p.rows, func(e keyed[jsontext.Value]) bool { return len(e.row) == 0 })
 		return p.page(l), nil
 	})
+}
+
+// SaltedEvents is Events, with the salts by which the leaves in the log commit to the bodies.
+func (s *Store) SaltedEvents(ctx context.Context, org string, f EventFilter) (ledger.EventPage[jsontext.Value], error) {
+	return read(ctx, s, byOrg(org), func(rd reader) (list ledger.EventPage[jsontext.Value], err error) {
+		orgID, err := rd.orgID(org)
+		if err != nil {
+			return list, err
+		}
+		p, l, err := rd.events(orgID, org, f)
+		if err != nil {
+			return list, err
+		}
+		list.Page, list.Salts = p.page(l), make([]string, len(p.rows))
+		at := make(map[int64]int, len(p.rows)) // by seq
+		var keys []any
+		for i, e := range p.rows {
+			at[e.id] = i
+			keys = append(keys, orgID, e.id)
+		}
+
+		err = rd.EachIn(func(row scanner) error {
+			var seq int64
+			var salt []byte
+			err := row.Scan(&seq, &salt)
+			list.Salts[at[seq]] = hex.EncodeToString(salt)
+			return err
+		}, selectSalts, 2, keys)
+		if err != nil {
+			return list, fmt.Errorf("read salts: %w", err)
+		}
+		return list, nil
+	})
+}
+
+const selectSalts = "SELECT seq, salt FROM events WHERE (org_id, seq) IN "
+
+// events reads a page of a list of an org's events, by their numbers in the org.
+func (rd reader) events(orgID int64, org string, f EventFilter) (p part[jsontext.Value], l listing, err error) {
+	first := int64(-1)
+	if f.Descending {
+		first = math.MaxInt64
+	}
+	l = rd.listing("events", orgID)
+	position, err := l.after(f.Query, first)
+	if err != nil {
+		return p, l, err
+	}
+	after := int64(-1)
+	if f.After != "" {
+		if after, err = rd.eventSeq(orgID, f.After); err != nil {
+			return p, l, err
+		}
+	}
+	var r repoRow
+	if f.Repo != "" {
+		if r, err = rd.findRepo(org, f.Repo); err != nil {
+			return p, l, err
+		}
+	}
+	if !f.Descending {
+		position = max(position, after)
+	}
+
+	p, err = runAll(rd, f.walks(orgID, r.id, after), []any{position}, f.Limit)
+	if err != nil {
+		return p, l, fmt.Errorf("list events: %w", err)
+	}
+	// A walk of the default types has no filter, but no bodies of the other events.
+	// Those that were pruned have none.
+	p.rows = slices.DeleteFunc(p.rows, func(e keyed[jsontext.Value]) bool { return len(e.row) == 0 })
+	return p, l, nil
 }
 
 // Event returns the body of an event, byte for byte as it was recorded. It returns CodePruned if

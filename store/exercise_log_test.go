@@ -45,6 +45,7 @@ func (e *exerciser) log() {
 	event, err := e.Events(ctx, l.Org, store.EventFilter{Query: store.Query{Limit: 1}})
 	must.OK(t, err)
 	e.ok(e.EventProof(ctx, l.Org, idIn(t, event.Data[0])))
+	e.ok(e.SaltedEvents(ctx, l.Org, store.EventFilter{Query: store.Query{Limit: 1}}))
 	e.receipts(l)
 	e.ok(e.Event(ctx, l.Org, idIn(t, event.Data[0])))
 	e.ok(e.BeginEpoch(ctx, l, l.Epoch+1, ledger.KeyEvent{Previous: &ledger.PreviousLog{}}))

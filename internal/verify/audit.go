@@ -259,11 +259,7 @@ func (a *audit) visit(ctx context.Context, events []logged) error {
 			continue // it may be of another commit
 		}
 		a.events++
-		opens := verify.Skipped(verify.CheckBody, "it was recorded while %s", unsigned)
-		if r.proof != nil {
-			opens = verify.Event{ID: r.leaf.Event, Body: r.body, Proof: r.proof}.Opens(r.leaf)
-		}
-		a.tally.Add(r.leaf.Event, opens)
+		a.tally.Add(r.leaf.Event, r.opens(r.proof))
 		switch {
 		case a.names.isRepo(r.logged):
 			a.add(r, known)
@@ -295,7 +291,7 @@ func (a *audit) read(ctx context.Context, r *reading) (err error) {
 	if a.commit != "" && r.body == nil {
 		return nil
 	}
-	if r.proof, err = a.proofIn(ctx, r.logged); err == nil && r.proof != nil {
+	if r.proof, err = a.proofUnlessSalted(ctx, r.logged); err == nil && r.proof != nil {
 		if r.body, err = a.unlessPrunedSince(ctx, r.leaf.Event, r.body, r.proof); r.body == nil {
 			r.about = about{}
 		}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/ledgerd/ledgerd/internal/evidence"
@@ -158,4 +159,33 @@ func TestFieldOfANewerVersion(t *testing.T) {
 	must.OK(t, err)
 	want(t, r, verify.CheckBody, verify.NotChecked, "it has the field tomorrow")
 	wantVerified(t, r)
+}
+
+// Events are read in pages with their salts. A server of a release before that takes a request for the proof
+// of each.
+func TestEventsAreReadInPages(t *testing.T) {
+	for name, isOld := range map[string]bool{"newest release": false, "release 0.1.0": true} {
+		h := newHost(t)
+		h.record(commitID(2), "test:go", ledger.Pass)
+		h.sign()
+		proofs, honest := new(atomic.Int64), h.api
+		h.api = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasSuffix(r.URL.Path, "/proof") {
+				proofs.Add(1)
+			}
+			if isOld && r.URL.Query().Has("salts") {
+				w.Header().Set("Content-Type", "application/problem+json")
+				w.WriteHeader(http.StatusBadRequest)
+				_, _ = io.WriteString(w, `{"title":"Bad Request","status":400,"code":"invalid_parameter","detail":"no"}`)
+				return
+			}
+			honest.ServeHTTP(w, r)
+		})
+
+		r := newPerson(t).verify(newSite(t, h), repo(t))
+		wantVerified(t, r)
+		if n := proofs.Load(); !r.Complete || n > 1 != isOld {
+			t.Errorf("%s: %d proofs were read, complete: %v", name, n, r.Complete)
+		}
+	}
 }

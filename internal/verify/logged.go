@@ -13,8 +13,21 @@ type logged struct {
 	index int64 // among all events of the org
 	isOld bool  // it is in a log that was replaced
 	leaf  proof.Leaf
-	body  []byte // nil if it was pruned
+	body  []byte      // nil if it was pruned
+	salt  *proof.Salt // nil if the ledger does not list it
 	about about
+}
+
+// opens checks that the leaf commits to the body. proof is that of the event, which takes a request of
+// its own; it is read, and nil if there is none, unless the ledger lists the salt.
+func (e *logged) opens(proved []byte) verify.Check {
+	switch {
+	case e.salt != nil:
+		return verify.Opens(proof.Opening{Salt: e.salt, Leaf: e.leaf}, e.body)
+	case proved != nil:
+		return verify.Event{ID: e.leaf.Event, Body: e.body, Proof: proved}.Opens(e.leaf)
+	}
+	return verify.Skipped(verify.CheckBody, "it was recorded while %s", unsigned)
 }
 
 // about is what an event is about.

@@ -93,7 +93,7 @@ func (s *Session) passkeys(ctx context.Context) (verify.Passkeys, error) {
 	for _, e := range s.enrolled.unopened {
 		list = append(list, &opening{logged: e})
 	}
-	parallel.Each(concurrent, list, func(o *opening) { o.proof, o.err = s.proofIn(ctx, o.logged) })
+	parallel.Each(concurrent, list, func(o *opening) { o.proof, o.err = s.proofUnlessSalted(ctx, o.logged) })
 	if i := slices.IndexFunc(list, func(o *opening) bool { return o.err != nil }); i >= 0 {
 		return verify.Passkeys{}, &verify.FetchError{Err: list[i].err}
 	}
@@ -101,11 +101,11 @@ func (s *Session) passkeys(ctx context.Context) (verify.Passkeys, error) {
 	known := &s.enrolled.passkeys
 	s.enrolled.unopened = nil
 	for _, o := range list {
-		if o.proof == nil {
+		if o.salt == nil && o.proof == nil {
 			known.Gap = "events of identities were recorded while " + unsigned
 			continue
 		}
-		opens := verify.Event{ID: o.leaf.Event, Body: o.body, Proof: o.proof}.Opens(o.leaf)
+		opens := o.opens(o.proof)
 		err := decode(o.body, func(e ledger.IdentityEvent) error {
 			known.Add(o.index, e)
 			return nil

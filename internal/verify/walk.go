@@ -2,7 +2,7 @@ package verify
 
 import (
 	"context"
-	"encoding/json"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -100,13 +100,19 @@ func (s *Session) walkEpoch(
 type bodies struct {
 	session *Session
 	types   []ledger.EventType // those that are listed
-	page    []json.RawMessage
+	page    []listedEvent
 	query   client.Query
 	isLast  bool
 	events  int64 // all that there are
 	before  int64 // events of earlier logs, which are passed over
 	skipped int64
 	begun   bool // an event of the logs was listed
+}
+
+// A listedEvent is an event as the ledger lists it.
+type listedEvent struct {
+	body []byte
+	salt *proof.Salt // nil if the ledger does not list it
 }
 
 // begin reads the first page. If the token may not read events of all types, it is that of those
@@ -128,12 +134,13 @@ func (b *bodies) next(ctx context.Context, e *logged) error {
 		}
 		var listed about
 		if len(b.page) > 0 {
-			if err := ledger.DecodeOpen(b.page[0], &listed); err != nil {
+			if err := ledger.DecodeOpen(b.page[0].body, &listed); err != nil {
 				return fmt.Errorf("the ledger lists an event that is not valid: %w", err)
 			}
 		}
 		if listed.ID == e.leaf.Event {
-			e.body, e.about, b.page, b.begun = b.page[0], listed, b.page[1:], true
+			e.body, e.salt, e.about = b.page[0].body, b.page[0].salt, listed
+			b.page, b.begun = b.page[1:], true
 			return nil
 		}
 
@@ -180,11 +187,40 @@ func (b *bodies) fill(ctx context.Context) error {
 			return nil
 		}
 		b.query.Limit = listedEvents
-		page, err := b.session.client.EventsPage(ctx, b.session.Org, client.EventFilter{Types: b.types}, b.query)
-		if err != nil {
+		if err := b.read(ctx); err != nil {
 			return &verify.FetchError{Err: err}
 		}
-		b.page, b.query.Cursor, b.isLast = page.Data, page.NextCursor, page.NextCursor == ""
 	}
 	return &verify.FetchError{Err: errors.New("the list of events does not go on")}
+}
+
+// read reads the next page, with the salts of the events if the server knows this.
+func (b *bodies) read(ctx context.Context) error {
+	s, f := b.session, client.EventFilter{Types: b.types}
+	page, err := s.client.SaltedEventsPage(ctx, s.Org, f, b.query)
+	if client.CodeOf(err) == ledger.CodeInvalidParameter { // 0.1.0
+		page.Page, err = s.client.EventsPage(ctx, s.Org, f, b.query)
+	}
+	if err != nil {
+		return err
+	}
+
+	b.page = make([]listedEvent, len(page.Data))
+	for i, body := range page.Data {
+		b.page[i].body = body
+		if len(page.Salts) > 0 {
+			b.page[i].salt = saltOf(page.Salts[i])
+		}
+	}
+	b.query.Cursor, b.isLast = page.NextCursor, page.NextCursor == ""
+	return nil
+}
+
+// saltOf returns a salt from hex, or nil if it is none: then the event has a proof, or no leaf commits to it.
+func saltOf(text string) *proof.Salt {
+	salt, err := hex.DecodeString(text)
+	if err != nil || len(salt) != proof.SaltSize {
+		return nil
+	}
+	return (*proof.Salt)(salt)
 }

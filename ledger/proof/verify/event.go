@@ -49,7 +49,7 @@ func (e Event) Verify(key note.Verifier) (p Place, checks []Check) {
 	case opening.Salt == nil:
 		body = e.unopened(opening.Leaf)
 	case e.Body != nil:
-		body = e.opened(opening)
+		body = Opens(opening, e.Body)
 	}
 
 	c, err := proof.OpenCheckpoint(included.Checkpoint, key)
@@ -99,7 +99,7 @@ func (e Event) VerifyIn(tree proof.Checkpoint, tiles *Tiles) ([]Check, error) {
 	}
 	body := e.unopened(opening.Leaf)
 	if opening.Salt != nil {
-		body = e.opened(opening)
+		body = Opens(opening, e.Body)
 	}
 
 	c, err := proof.ReadCheckpoint(included.Checkpoint)
@@ -130,18 +130,19 @@ func (e Event) Opens(leaf proof.Leaf) Check {
 	if opening.Salt == nil {
 		return e.unopened(leaf)
 	}
-	return e.opened(opening)
+	return Opens(opening, e.Body)
 }
 
-// opened checks that a leaf commits to the body. What this release does not know of it is not checked.
-func (e Event) opened(o proof.Opening) Check {
-	if err := o.Verify(e.Body); err != nil {
+// Opens checks that a leaf commits to the body of its event. What this release does not know of the body is
+// not checked.
+func Opens(o proof.Opening, body []byte) Check {
+	if err := o.Verify(body); err != nil {
 		return Failure(CheckBody, "%v", err)
 	}
-	if b, err := ledger.ReadEvent(o.Leaf.Type, e.Body); err == nil && b.Unknown != "" {
+	if b, err := ledger.ReadEvent(o.Leaf.Type, body); err == nil && b.Unknown != "" {
 		return Skipped(CheckBody, "it has %s, which this version of ledgerd does not know", b.Unknown)
 	}
-	return Passed(CheckBody, "the leaf of %s commits to its %d bytes", e.ID, len(e.Body))
+	return Passed(CheckBody, "the leaf of %s commits to its %d bytes", o.Leaf.Event, len(body))
 }
 
 // IsPruned reports whether the proof is that of an event whose body was pruned: it has no salt.
