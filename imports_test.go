@@ -186,7 +186,7 @@ var mayImport = map[string][]string{
 	"store/storetest": {
 		"internal/must", "internal/oidc/oidctest", "internal/sigstoretest", "internal/testenv", "ledger",
 		"ledger/attention", "ledger/attestation", "ledger/ca", "ledger/exchange", "ledger/identity", "ledger/member",
-		"ledger/passkey", "ledger/policy", "ledger/radar", "store",
+		"ledger/passkey", "ledger/passkey/passkeytest", "ledger/policy", "ledger/radar", "store",
 	},
 	"store/postgres/model": {}, // only a test
 	// Issues certificates with keys that the store never sees.

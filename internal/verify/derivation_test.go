@@ -2,7 +2,6 @@ package verify
 
 import (
 	"bytes"
-	"crypto/ed25519"
 	"crypto/sha1"
 	"database/sql"
 	"encoding/hex"
@@ -22,6 +21,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/proof"
 	"github.com/ledgerd/ledgerd/ledger/proof/verify"
 	"github.com/ledgerd/ledgerd/ledger/radar"
+	"github.com/ledgerd/ledgerd/store/storetest"
 )
 
 // rederiving returns a person who has states derived again.
@@ -37,11 +37,7 @@ func rederiving(t *testing.T) *person {
 // addSigner adds a signer, and returns a function that signs as it from now on.
 func (h *host) addSigner(dn string) (id string, use func()) {
 	h.t.Helper()
-	_, key, err := ed25519.GenerateKey(nil)
-	must.OK(h.t, err)
-	i, err := h.admin.AddIdentity(h.t.Context(), "acme", identity.NewIdentity{Kind: identity.KeyIdentity, DN: dn,
-		PEM: must.PublicPEM(h.t, key.Public())})
-	must.OK(h.t, err)
+	key, i := storetest.AddSigner(h.t, h.store, dn)
 	return i.ID, func() { h.key, h.dn = key, dn }
 }
 
@@ -182,7 +178,7 @@ func TestStateThatMayStillBeDerivedLeavesTheReportIncomplete(t *testing.T) {
 	ann()
 	h.record(commitID(2), "review:code", ledger.Pass)
 	h.change("UPDATE commits SET author_name = 'ann' WHERE author_name = 'bob'")
-	h.trust("cn=new,ou=ci,o=acme")
+	h.addSigner("cn=new,ou=ci,o=acme")
 	changed := ledger.TimeOf(time.Now())
 	h.sign()
 

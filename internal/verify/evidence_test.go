@@ -131,7 +131,7 @@ func TestEvidence(t *testing.T) {
 	h.receipt() // its key
 	h.attest(commitID(1), "lint:go", ledger.Fail)
 	h.attest(commitID(2), "test:go", ledger.Pass)
-	h.trust("cn=other,ou=build,o=acme")
+	h.addSigner("cn=other,ou=build,o=acme")
 	h.sign()
 	text := h.export(evidence.Options{})
 	if bytes.Contains(filesOf(t, text)[evidence.IdentitiesFile], []byte("cn=other")) {

@@ -19,7 +19,6 @@ import (
 	"github.com/ledgerd/ledgerd/internal/seen"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
-	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/identity/sigstore"
 	"github.com/ledgerd/ledgerd/ledger/proof/verify"
 	"github.com/ledgerd/ledgerd/server"
@@ -56,26 +55,15 @@ func newHost(t *testing.T) *host {
 // behind until it is reopened.
 func newHostAgo(t *testing.T, ago time.Duration) *host {
 	t.Helper()
-	h := &host{t: t, folder: t.TempDir(), dn: "cn=ci,ou=build,o=acme", ago: ago}
+	h := &host{t: t, folder: filepath.Dir(storetest.NewFile(t)), dn: "cn=ci,ou=build,o=acme", ago: ago}
 	h.open()
 	_, err := h.admin.CreateOrg(t.Context(), ledger.NewOrg{Name: "acme"})
 	must.OK(t, err)
 	_, err = h.admin.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"})
 	must.OK(t, err)
-	h.key = h.trust(h.dn)
+	h.key, _ = storetest.AddSigner(t, h.store, h.dn)
 	h.attest(commitID(1), "test:go", ledger.Pass)
 	return h
-}
-
-// trust makes the org trust a new key of a signer.
-func (h *host) trust(dn string) ed25519.PrivateKey {
-	h.t.Helper()
-	_, key, err := ed25519.GenerateKey(nil)
-	must.OK(h.t, err)
-	_, err = h.admin.AddIdentity(h.t.Context(), "acme", identity.NewIdentity{Kind: identity.KeyIdentity, DN: dn,
-		PEM: must.PublicPEM(h.t, key.Public())})
-	must.OK(h.t, err)
-	return key
 }
 
 // commitID returns the ID of commit n.

@@ -10,30 +10,15 @@ import (
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/evidence"
 	"github.com/ledgerd/ledgerd/internal/must"
-	"github.com/ledgerd/ledgerd/internal/sigstoretest"
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/proof/verify"
+	"github.com/ledgerd/ledgerd/store/storetest"
 )
 
 // keyless records a keyless bundle, and then replaces the trusted root by one that does not verify it.
 func (h *host) keyless() ledger.AttestationRecord {
 	h.t.Helper()
-	ctx := h.t.Context()
-	_, err := h.admin.SetTrustedRoot(ctx, "acme", "public-good", sigstoretest.File(h.t, sigstoretest.PublicGood))
-	must.OK(h.t, err)
-	_, err = h.admin.AddIdentity(ctx, "acme", identity.NewIdentity{
-		Kind: identity.SigstoreIdentity, DN: "cn=release,ou=build,o=acme", May: identity.Predicates{"build:*"},
-		Sigstore: &ledger.SigstoreEntry{TrustedRoot: "public-good", Issuer: "https://token.actions.githubusercontent.com",
-			Subject: "https://github.com/sigstore/*"},
-	})
-	must.OK(h.t, err)
-	record, _, err := h.admin.Record(ctx, "acme", "api", sigstoretest.File(h.t, sigstoretest.Bundle))
-	must.OK(h.t, err)
-
-	other := sigstoretest.File(h.t, sigstoretest.OtherRoot)
-	_, err = h.admin.SetTrustedRoot(ctx, "acme", "public-good", other)
-	must.OK(h.t, err)
+	record := storetest.RecordKeyless(h.t, h.store)
 	h.sign()
 	return record
 }

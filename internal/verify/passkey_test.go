@@ -2,7 +2,6 @@ package verify
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -14,11 +13,10 @@ import (
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/ledger/attestation"
-	"github.com/ledgerd/ledgerd/ledger/member"
 	"github.com/ledgerd/ledgerd/ledger/passkey"
 	"github.com/ledgerd/ledgerd/ledger/passkey/passkeytest"
 	"github.com/ledgerd/ledgerd/ledger/proof/verify"
+	"github.com/ledgerd/ledgerd/store/storetest"
 )
 
 const (
@@ -29,60 +27,16 @@ const (
 // passkeyContract needs reviews that passkeys have confirmed.
 const passkeyContract = `{"requirements":[{"state":"ATTESTED","predicate":"review:*","passkey":true}]}`
 
-// A reviewer is a member with a passkey.
-type reviewer struct {
-	*passkeytest.Device
-	passkey passkey.Passkey
-	use     func() // signs as the member from now on
-}
-
-// reviewer adds a member with a signing key, who enrols a passkey.
-func (h *host) reviewer(dn string) *reviewer {
+// reviewer adds a member with a passkey.
+func (h *host) reviewer(dn string) *storetest.Reviewer {
 	h.t.Helper()
-	ctx := h.t.Context()
-	account := member.Account{Issuer: "https://idp.example", Subject: dn}
-	_, err := h.store.AddMember(ctx, "acme", member.NewMember{Issuer: account.Issuer, Subject: dn, DN: dn,
-		Role: member.Contributor})
-	must.OK(h.t, err)
-	until := h.store.Now().Add(time.Hour)
-	token, err := h.store.SignInMember(ctx, "acme", account, sha256.Sum256([]byte("token of "+dn)),
-		sha256.Sum256([]byte("session of "+dn)), until)
-	must.OK(h.t, err)
-	challenge := sha256.Sum256([]byte("challenge of " + dn))
-	must.OK(h.t, h.store.CreatePasskeyChallenge(ctx, "acme", token.ID, challenge[:], until))
-
-	r := &reviewer{Device: passkeytest.New(h.t, passkey.Party{ID: "ledger.example", Origin: baseURL})}
-	r.passkey, err = h.store.AddPasskey(ctx, "acme", token.ID, challenge[:], passkey.Passkey{Name: "Laptop",
-		RPID: r.RPID, CredentialID: r.ID, PublicKey: r.PublicKey(h.t)})
-	must.OK(h.t, err)
-	_, r.use = h.addSigner(dn)
-	return r
+	return storetest.NewReviewer(h.t, h.store, dn)
 }
 
-// assert returns the assertion of a passkey that has confirmed a statement.
-func (r *reviewer) assert(t *testing.T, payload []byte) []byte {
-	t.Helper()
-	text, err := passkey.Assertion{RPID: r.RPID, PublicKey: r.PublicKey(t), Confirmation: r.Confirm(t, payload)}.Text()
-	must.OK(t, err)
-	return text
-}
-
-// confirm records a review that the host says was confirmed by the assertion that change returns, and
-// signs the log.
-func (h *host) confirm(commit string, change func(payload []byte) []byte) ledger.AttestationRecord {
+// confirm records a review with the assertion that assert returns, and signs the log.
+func (h *host) confirm(r *storetest.Reviewer, commit string, assert func([]byte) []byte) ledger.AttestationRecord {
 	h.t.Helper()
-	h.sent++
-	payload, err := attestation.NewStatement("acme/api", commit, attestation.ResultPredicate{
-		Predicate: "review:code", Result: ledger.Result{Status: ledger.Pass, DurationMS: int64(h.sent)}})
-	must.OK(h.t, err)
-	envelope := must.Get(attestation.SignDSSE(h.key, payload))(h.t)
-	keys, version, err := h.store.Keyring(h.t.Context(), "acme")
-	must.OK(h.t, err)
-	a, err := attestation.Verify(envelope, keys, h.store.Now())
-	must.OK(h.t, err)
-	a.Assertion = change(payload)
-	record, _, err := h.store.Record(h.t.Context(), "acme", "api", a, version)
-	must.OK(h.t, err)
+	record := r.Review(h.store, commit, assert)
 	h.sign()
 	return record
 }
@@ -102,9 +56,8 @@ func TestPasskey(t *testing.T) {
 	h.register(commitID(2), ledger.Registration{Author: ledger.Author{Name: "eve"}})
 	h.register(commitID(3), ledger.Registration{Author: ledger.Author{Name: "eve"}})
 	ann := h.reviewer(annDN)
-	ann.use()
-	a := h.confirm(commitID(2), func(payload []byte) []byte { return ann.assert(t, payload) })
-	h.confirm(commitID(3), func([]byte) []byte { return nil })
+	a := h.confirm(ann, commitID(2), ann.Assert)
+	h.confirm(ann, commitID(3), nil)
 	for n, state := range map[int]ledger.State{2: ledger.Promotable, 3: ledger.Validating} {
 		record, err := h.admin.Commit(t.Context(), "acme", "api", commitID(n))
 		must.OK(t, err)
@@ -129,7 +82,7 @@ func TestPasskey(t *testing.T) {
 	}
 
 	// What is enrolled and removed later changes nothing.
-	must.OK(t, h.store.RemovePasskey(t.Context(), "acme", "", ann.passkey.ID))
+	must.OK(t, h.store.RemovePasskey(t.Context(), "acme", "", ann.Passkey.ID))
 	h.reviewer(bobDN)
 	h.sign()
 	for _, subject := range subjects(t, a) {
@@ -142,31 +95,31 @@ func TestPasskey(t *testing.T) {
 // A host that says that a passkey has confirmed an attestation, and records it so, is found.
 func TestForgedAssertions(t *testing.T) {
 	for name, test := range map[string]struct {
-		forge func(h *host, ann, bob *reviewer, payload []byte) []byte
+		forge func(h *host, ann, bob *storetest.Reviewer, payload []byte) []byte
 		want  string
 	}{
-		"another statement": {func(h *host, ann, _ *reviewer, _ []byte) []byte { return ann.assert(h.t, []byte("{}")) },
+		"another statement": {func(h *host, ann, _ *storetest.Reviewer, _ []byte) []byte { return ann.Assert([]byte("{}")) },
 			"the assertion of the passkey is invalid"},
-		"not enrolled": {func(h *host, ann, _ *reviewer, payload []byte) []byte {
+		"not enrolled": {func(h *host, ann, _ *storetest.Reviewer, payload []byte) []byte {
 			other := *ann
 			other.Device = passkeytest.New(h.t, passkey.Party{ID: ann.RPID, Origin: ann.Origin})
-			return other.assert(h.t, payload)
+			return other.Assert(payload)
 		}, "the log has no enrolment of the passkey"},
-		"another's": {func(h *host, _, bob *reviewer, payload []byte) []byte { return bob.assert(h.t, payload) },
+		"another's": {func(h *host, _, bob *storetest.Reviewer, payload []byte) []byte { return bob.Assert(payload) },
 			"is enrolled for " + bobDN},
-		"removed": {func(h *host, ann, _ *reviewer, payload []byte) []byte {
-			must.OK(h.t, h.store.RemovePasskey(h.t.Context(), "acme", "", ann.passkey.ID))
-			return ann.assert(h.t, payload)
+		"removed": {func(h *host, ann, _ *storetest.Reviewer, payload []byte) []byte {
+			must.OK(h.t, h.store.RemovePasskey(h.t.Context(), "acme", "", ann.Passkey.ID))
+			return ann.Assert(payload)
 		}, "was removed before the attestation"},
-		"not an assertion": {func(*host, *reviewer, *reviewer, []byte) []byte { return []byte("yes") }, "parse it"},
+		"not an assertion": {func(*host, *storetest.Reviewer, *storetest.Reviewer, []byte) []byte { return []byte("yes") },
+			"parse it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHost(t)
 			h.setPolicy(passkeyContract)
 			h.register(commitID(2), ledger.Registration{Author: ledger.Author{Name: "eve"}})
 			ann, bob := h.reviewer(annDN), h.reviewer(bobDN)
-			ann.use()
-			a := h.confirm(commitID(2), func(payload []byte) []byte { return test.forge(h, ann, bob, payload) })
+			a := h.confirm(ann, commitID(2), func(payload []byte) []byte { return test.forge(h, ann, bob, payload) })
 			s := newSite(t, h)
 			for _, subject := range subjects(t, a) {
 				want(t, newPerson(t).verify(s, subject), verify.CheckPasskey, verify.Failed, test.want)
@@ -181,17 +134,15 @@ func TestForgedAssertions(t *testing.T) {
 func TestChangedResponsesAboutPasskeys(t *testing.T) {
 	h := newHost(t)
 	ann, bob := h.reviewer(annDN), h.reviewer(bobDN)
-	must.OK(t, h.store.RemovePasskey(t.Context(), "acme", "", bob.passkey.ID))
-	ann.use()
-	a := h.confirm(commitID(2), func(payload []byte) []byte { return ann.assert(t, payload) })
-	bob.use()
-	b := h.confirm(commitID(3), func(payload []byte) []byte { return bob.assert(t, payload) })
+	must.OK(t, h.store.RemovePasskey(t.Context(), "acme", "", bob.Passkey.ID))
+	a := h.confirm(ann, commitID(2), ann.Assert)
+	b := h.confirm(bob, commitID(3), bob.Assert)
 	var other ledger.IdentityEvent
 	for body, err := range h.admin.Events(t.Context(), "acme", identityEvents()) {
 		must.OK(t, err)
 		var e ledger.IdentityEvent
 		must.OK(t, json.Unmarshal(body, &e))
-		if e.IdentityID == bob.passkey.ID && e.Action == ledger.IdentityRevoked {
+		if e.IdentityID == bob.Passkey.ID && e.Action == ledger.IdentityRevoked {
 			other = e
 		}
 	}
@@ -254,8 +205,7 @@ func TestChangedResponsesAboutPasskeys(t *testing.T) {
 func TestPasskeyOfPrunedAttestation(t *testing.T) {
 	h := newHostAgo(t, 48*time.Hour)
 	ann := h.reviewer(annDN)
-	ann.use()
-	a := h.confirm(commitID(2), func(payload []byte) []byte { return ann.assert(t, payload) })
+	a := h.confirm(ann, commitID(2), ann.Assert)
 	h.prune(ledger.RetentionChange{Envelopes: new(ledger.MinRetention)})
 	for _, subject := range subjects(t, a) {
 		r := newPerson(t).verify(newSite(t, h), subject)
@@ -265,9 +215,8 @@ func TestPasskeyOfPrunedAttestation(t *testing.T) {
 
 	h = newHostAgo(t, 48*time.Hour)
 	ann = h.reviewer(annDN)
-	ann.use()
-	a = h.confirm(commitID(2), func(payload []byte) []byte { return ann.assert(t, payload) })
-	forged := h.confirm(commitID(2), func([]byte) []byte { return ann.assert(t, []byte("{}")) })
+	a = h.confirm(ann, commitID(2), ann.Assert)
+	forged := h.confirm(ann, commitID(2), func([]byte) []byte { return ann.Assert([]byte("{}")) })
 	h.prune(ledger.RetentionChange{Events: new(ledger.MinRetention)})
 	s := newSite(t, h)
 	r := newPerson(t).verify(s, attested(t, a.ID))
@@ -285,14 +234,12 @@ func identityEvents() client.EventFilter {
 func TestPasskeysInEarlierLogs(t *testing.T) {
 	h := newHost(t)
 	ann := h.reviewer(annDN)
-	ann.use()
-	confirmed := func(payload []byte) []byte { return ann.assert(t, payload) }
-	a := h.confirm(commitID(2), confirmed)
+	a := h.confirm(ann, commitID(2), ann.Assert)
 	h.begin("moved")
-	b := h.confirm(commitID(2), confirmed)
+	b := h.confirm(ann, commitID(2), ann.Assert)
 	h.begin("moved again")
-	must.OK(t, h.store.RemovePasskey(t.Context(), "acme", "", ann.passkey.ID))
-	forged := h.confirm(commitID(3), confirmed)
+	must.OK(t, h.store.RemovePasskey(t.Context(), "acme", "", ann.Passkey.ID))
+	forged := h.confirm(ann, commitID(3), ann.Assert)
 	s := newSite(t, h)
 	for _, subject := range []func(*Session) (verify.Report, error){attested(t, a.ID), attested(t, b.ID), commit(t, 2)} {
 		r := newPerson(t).verify(s, subject)
@@ -317,8 +264,7 @@ func TestPasskeyThatWasEnrolledWhileTheLogWasNotSigned(t *testing.T) {
 	again := restored(h, backup)
 	ann := again.reviewer(annDN)
 	again.begin("restored a backup")
-	ann.use()
-	a := again.confirm(commitID(2), func(payload []byte) []byte { return ann.assert(t, payload) })
+	a := again.confirm(ann, commitID(2), ann.Assert)
 	s := newSite(t, again)
 	for _, subject := range subjects(t, a) {
 		r := newPerson(t).verify(s, subject)
@@ -334,9 +280,8 @@ func TestPasskeyThatWasEnrolledWhileTheLogWasNotSigned(t *testing.T) {
 func TestPasskeyEvidence(t *testing.T) {
 	h := newHost(t)
 	ann, bob := h.reviewer(annDN), h.reviewer(bobDN)
-	ann.use()
-	a := h.confirm(commitID(2), func(payload []byte) []byte { return ann.assert(t, payload) })
-	plain := h.confirm(commitID(2), func([]byte) []byte { return nil })
+	a := h.confirm(ann, commitID(2), ann.Assert)
+	plain := h.confirm(ann, commitID(2), nil)
 	text := h.export(evidence.Options{Commit: commitID(2)})
 	r, err := pinned(h).evidence(text)
 	must.OK(t, err)
@@ -346,10 +291,10 @@ func TestPasskeyEvidence(t *testing.T) {
 
 	enrolment := "" // the file of the event
 	for name, content := range filesOf(t, text) {
-		if bytes.Contains(content, []byte(bob.passkey.ID)) {
+		if bytes.Contains(content, []byte(bob.Passkey.ID)) {
 			t.Errorf("%s is about a passkey that has confirmed nothing", name)
 		}
-		if strings.HasPrefix(name, "events/") && bytes.Contains(content, []byte(ann.passkey.ID)) {
+		if strings.HasPrefix(name, "events/") && bytes.Contains(content, []byte(ann.Passkey.ID)) {
 			enrolment = strings.TrimSuffix(name, ".json")
 		}
 	}
@@ -388,8 +333,8 @@ func TestPasskeyEvidence(t *testing.T) {
 		want(t, r, test.check, verify.Failed, test.text)
 	}
 
-	must.OK(t, h.store.RemovePasskey(t.Context(), "acme", "", ann.passkey.ID))
-	h.confirm(commitID(3), func(payload []byte) []byte { return ann.assert(t, payload) })
+	must.OK(t, h.store.RemovePasskey(t.Context(), "acme", "", ann.Passkey.ID))
+	h.confirm(ann, commitID(3), ann.Assert)
 	r, err = pinned(h).evidence(h.export(evidence.Options{Commit: commitID(2)}))
 	must.OK(t, err)
 	wantVerified(t, r)

@@ -21,6 +21,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/check"
+	"github.com/ledgerd/ledgerd/store/storetest"
 	"github.com/ledgerd/ledgerd/transparency"
 )
 
@@ -41,18 +42,14 @@ type writer struct {
 	version int64
 }
 
-func newWriter(t testing.TB, s *store.Store) *writer {
-	return &writer{Store: s, t: t, keys: make(map[string]ed25519.PrivateKey)}
-}
-
 // newDatabase returns a database with the given number of commits, which have three
 // attestations each.
 func newDatabase(t testing.TB, commits int) database {
 	t.Helper()
-	d := database{path: filepath.Join(t.TempDir(), "ledger.db")}
+	d := database{path: storetest.NewFile(t)}
 	d.keys = d.path + "-keys"
 	s := must.Get(store.Open(t.Context(), d.path, store.Options{}))(t)
-	w := newWriter(t, s)
+	w := &writer{Store: s, t: t, keys: make(map[string]ed25519.PrivateKey)}
 	w.setUp()
 	w.attest(commits)
 	w.register()
@@ -133,16 +130,8 @@ func (w *writer) setUp() {
 // addSigner adds a signer with a new key, and returns the ID of its identity.
 func (w *writer) addSigner(dn string) string {
 	w.t.Helper()
-	public, key, err := ed25519.GenerateKey(nil)
-	must.OK(w.t, err)
-	text := must.PublicPEM(w.t, public)
-	id, err := identity.NewIdentity{Kind: identity.KeyIdentity, PEM: text, DN: dn}.Identity()
-	must.OK(w.t, err)
-	id, err = w.AddIdentity(w.t.Context(), "acme", id)
-	must.OK(w.t, err)
-	w.keys[dn] = key
-	w.keyring, w.version, err = w.Keyring(w.t.Context(), "acme")
-	must.OK(w.t, err)
+	var id identity.Identity
+	w.keys[dn], id = storetest.AddSigner(w.t, w.Store, dn)
 	return id.ID
 }
 

@@ -2,19 +2,13 @@ package check_test
 
 import (
 	"context"
-	"database/sql"
-	"os"
-	"path/filepath"
-	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/sigstoretest"
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/ca"
-	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/identity/sigstore"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/check"
@@ -25,7 +19,7 @@ import (
 // newAcme returns a new ledger with the org acme and its repo api, and the path of its file.
 func newAcme(t *testing.T, o store.Options) (s *store.Store, path string) {
 	t.Helper()
-	ctx, path := t.Context(), filepath.Join(t.TempDir(), "ledger.db")
+	ctx, path := t.Context(), storetest.NewFile(t)
 	s, err := store.Open(ctx, path, o)
 	must.OK(t, err)
 	must.OK(t, s.Settle(ctx))
@@ -39,33 +33,13 @@ func newAcme(t *testing.T, o store.Options) (s *store.Store, path string) {
 // newKeylessDatabase returns a database with a keyless attestation, whose trusted root was replaced
 // and removed after it was recorded, with two CAs, of which one is in use, and with a root that is
 // no CA.
-func newKeylessDatabase(t *testing.T) string {
+func newKeylessDatabase(t *testing.T) database {
 	t.Helper()
 	ctx := t.Context()
 	s, path := newAcme(t, store.Options{ParseRoot: sigstore.ParseRoot})
-
-	set := func(document []byte) {
-		_, err := s.SetTrustedRoot(ctx, "acme", "public-good", document)
-		must.OK(t, err)
-	}
-	set(sigstoretest.File(t, sigstoretest.PublicGood))
-	entry, err := identity.NewIdentity{
-		Kind: identity.SigstoreIdentity, DN: "cn=release,ou=build,o=acme", May: identity.Predicates{"build:*"},
-		Sigstore: &ledger.SigstoreEntry{TrustedRoot: "public-good", Issuer: "https://token.actions.githubusercontent.com",
-			Subject: "https://github.com/sigstore/*"},
-	}.Identity()
+	storetest.RecordKeyless(t, s)
+	_, err := s.SetTrustedRoot(ctx, "acme", "public-good", nil)
 	must.OK(t, err)
-	_, err = s.AddIdentity(ctx, "acme", entry)
-	must.OK(t, err)
-	keyring, version, err := s.Keyring(ctx, "acme")
-	must.OK(t, err)
-	a, err := attestation.Verify(sigstoretest.File(t, sigstoretest.Bundle), keyring, s.Now())
-	must.OK(t, err)
-	_, _, err = s.Record(ctx, "acme", "api", a, version)
-	must.OK(t, err)
-
-	set(sigstoretest.File(t, sigstoretest.OtherRoot))
-	set(nil)
 	_, err = s.AddIdentity(ctx, "acme", storetest.NewRoot(t, ca.Jobs, s.Now()))
 	must.OK(t, err)
 	for range 2 { // the second replaces the first
@@ -74,17 +48,15 @@ func newKeylessDatabase(t *testing.T) string {
 	}
 	must.OK(t, s.Settle(ctx))
 	must.OK(t, s.Close())
-	return path
+	return database{path: path}
 }
 
 // A keyless attestation is checked with the trusted roots of its time, and these with their events.
 func TestKeylessAttestations(t *testing.T) {
-	path := newKeylessDatabase(t)
-	report, err := check.Run(t.Context(), path, check.Options{ParseRoot: sigstore.ParseRoot})
+	d, options := newKeylessDatabase(t), check.Options{ParseRoot: sigstore.ParseRoot}
+	d.wantProblem(t, options)
+	report, err := check.Run(t.Context(), d.path, options)
 	must.OK(t, err)
-	for _, problem := range report.Problems {
-		t.Error(problem)
-	}
 	if report.Attestations != 1 {
 		t.Errorf("checked %d attestations, want 1", report.Attestations)
 	}
@@ -126,21 +98,7 @@ func TestKeylessAttestations(t *testing.T) {
 			": there is no event about it"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			copied := filepath.Join(t.TempDir(), "ledger.db")
-			text := must.Read(t, path)
-			must.OK(t, os.WriteFile(copied, text, 0o600))
-			db := must.Get(sql.Open("sqlite", copied))(t)
-			run(test.change)(t, db)
-			must.OK(t, db.Close())
-
-			report, err := check.Run(t.Context(), copied, check.Options{ParseRoot: sigstore.ParseRoot})
-			must.OK(t, err)
-			for _, problem := range report.Problems {
-				if strings.Contains(problem.String(), test.want) {
-					return
-				}
-			}
-			t.Errorf("found %v, want %q", report.Problems, test.want)
+			d.copy(t, run(test.change)).wantProblem(t, options, test.want)
 		})
 	}
 }
@@ -162,7 +120,7 @@ func (i *interrupted) Read(ctx context.Context, r sqldb.Reader, fn func(*sqldb.C
 
 // A trusted root that is set, or a CA that is replaced, at any time of a check is no problem.
 func TestSignersChangeDuringACheck(t *testing.T) {
-	ctx, path := t.Context(), newKeylessDatabase(t)
+	ctx, path := t.Context(), newKeylessDatabase(t).path
 	s := must.Get(store.Open(ctx, path, store.Options{ParseRoot: sigstore.ParseRoot}))(t)
 	defer s.Close()
 	change := func() {

@@ -9,10 +9,6 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/ledger/attestation"
-	"github.com/ledgerd/ledgerd/ledger/member"
-	"github.com/ledgerd/ledgerd/ledger/passkey"
-	"github.com/ledgerd/ledgerd/ledger/passkey/passkeytest"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/check"
 	"github.com/ledgerd/ledgerd/store/storetest"
@@ -20,74 +16,19 @@ import (
 
 const annDN = "cn=ann,ou=people-dev,o=acme"
 
-// A clerk is a member with a signing key, who enrols passkeys.
-type clerk struct {
-	*writer
-	party passkey.Party
-	token ledger.Token
-}
-
-// newClerk returns a member of the org acme in a new ledger, and the path of its file.
-func newClerk(t *testing.T, o store.Options) (c *clerk, path string) {
-	t.Helper()
-	ctx := t.Context()
-	o.Providers = storetest.Providers()
-	s, path := newAcme(t, o)
-	c = &clerk{writer: newWriter(t, s),
-		party: passkey.Party{ID: "ledger.example.com", Origin: "https://ledger.example.com"}}
-	_, err := s.AddMember(ctx, "acme", member.NewMember{Issuer: "https://idp.example", Subject: "1", DN: annDN,
-		Role: member.Contributor})
-	must.OK(t, err)
-	account := member.Account{Issuer: "https://idp.example", Subject: "1"}
-	c.token, err = s.SignInMember(ctx, "acme", account, [32]byte{1}, [32]byte{2}, s.Now().Add(time.Hour))
-	must.OK(t, err)
-	c.addSigner(annDN)
-	return c, path
-}
-
-// enrol adds a passkey.
-func (c *clerk) enrol() (*passkeytest.Device, passkey.Passkey) {
-	c.t.Helper()
-	ctx, d := c.t.Context(), passkeytest.New(c.t, c.party)
-	challenge := sha256.Sum256(d.ID)
-	must.OK(c.t, c.CreatePasskeyChallenge(ctx, "acme", c.token.ID, challenge[:], c.Now().Add(time.Minute)))
-	p, err := c.AddPasskey(ctx, "acme", c.token.ID, challenge[:], passkey.Passkey{Name: "Laptop", RPID: d.RPID,
-		CredentialID: d.ID, PublicKey: d.PublicKey(c.t)})
-	must.OK(c.t, err)
-	return d, p
-}
-
-// review records a review of a commit that a passkey has confirmed, if there is one.
-func (c *clerk) review(commit int, d *passkeytest.Device) {
-	c.t.Helper()
-	payload, err := attestation.NewStatement("acme/api", sha(commit),
-		attestation.ResultPredicate{Predicate: "review:code", Result: ledger.Result{Status: ledger.Pass}})
-	must.OK(c.t, err)
-	envelope := must.Get(attestation.SignDSSE(c.keys[annDN], payload))(c.t)
-	a, err := attestation.Verify(envelope, c.keyring, c.Now())
-	must.OK(c.t, err)
-	if d != nil {
-		a.Assertion, err = passkey.Assertion{RPID: d.RPID, PublicKey: d.PublicKey(c.t),
-			Confirmation: d.Confirm(c.t, payload)}.Text()
-		must.OK(c.t, err)
-	}
-	_, _, err = c.Record(c.t.Context(), "acme", "api", a, c.version)
-	must.OK(c.t, err)
-}
-
 // newPasskeyDatabase returns a database with two passkeys, of which one was removed, and with three reviews.
 // They have confirmed the first two.
 func newPasskeyDatabase(t *testing.T) database {
 	t.Helper()
-	c, path := newClerk(t, store.Options{})
-	device, _ := c.enrol()
-	old, removed := c.enrol()
-	c.review(1, device)
-	c.review(2, old)
-	c.review(3, nil)
-	must.OK(t, c.RemovePasskey(t.Context(), "acme", "", removed.ID))
-	must.OK(t, c.Settle(t.Context()))
-	must.OK(t, c.Close())
+	s, path := newAcme(t, store.Options{Providers: storetest.Providers()})
+	ann := storetest.NewReviewer(t, s, annDN)
+	ann.Review(s, sha(1), ann.Assert)
+	ann.Enrol(s)
+	ann.Review(s, sha(2), ann.Assert)
+	ann.Review(s, sha(3), nil)
+	must.OK(t, s.RemovePasskey(t.Context(), "acme", "", ann.Passkey.ID))
+	must.OK(t, s.Settle(t.Context()))
+	must.OK(t, s.Close())
 	return database{path: path}
 }
 
@@ -169,14 +110,13 @@ func TestPasskeys(t *testing.T) {
 // What an assertion is about cannot be checked without the envelope, and nothing else is wrong.
 func TestAssertionsOfPrunedEnvelopes(t *testing.T) {
 	ago := func() time.Time { return time.Now().Add(-48 * time.Hour) }
-	c, path := newClerk(t, store.Options{Now: ago})
-	device, _ := c.enrol()
-	c.review(1, device)
-	must.OK(t, c.Close())
-	s, err := store.Open(t.Context(), path, store.Options{})
-	must.OK(t, err)
+	s, path := newAcme(t, store.Options{Now: ago, Providers: storetest.Providers()})
+	ann := storetest.NewReviewer(t, s, annDN)
+	ann.Review(s, sha(1), ann.Assert)
+	must.OK(t, s.Close())
+	s = must.Get(store.Open(t.Context(), path, store.Options{}))(t)
 	keep := ledger.RetentionChange{Envelopes: new(ledger.MinRetention)}
-	_, err = s.ChangeRepo(t.Context(), "acme", "api", ledger.RepoChange{Retention: &keep})
+	_, err := s.ChangeRepo(t.Context(), "acme", "api", ledger.RepoChange{Retention: &keep})
 	must.OK(t, err)
 	must.OK(t, s.Prune(t.Context()))
 	must.OK(t, s.Close())
@@ -191,14 +131,14 @@ func TestAssertionsOfPrunedEnvelopes(t *testing.T) {
 // A passkey that is enrolled or removed at any time of a check is no problem, nor is what it confirms.
 func TestPasskeysChangeDuringACheck(t *testing.T) {
 	ctx := t.Context()
-	c, path := newClerk(t, store.Options{})
-	defer c.Close()
-	_, before := c.enrol()
+	s, path := newAcme(t, store.Options{Providers: storetest.Providers()})
+	defer s.Close()
+	ann := storetest.NewReviewer(t, s, annDN)
 	change := func() {
-		device, p := c.enrol()
-		c.review(1, device)
-		must.OK(t, c.RemovePasskey(ctx, "acme", "", before.ID))
-		before = p
+		before := ann.Passkey.ID
+		ann.Enrol(s)
+		ann.Review(s, sha(1), ann.Assert)
+		must.OK(t, s.RemovePasskey(ctx, "acme", "", before))
 	}
 
 	for n, isDone := int64(1), false; !isDone; n++ {

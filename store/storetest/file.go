@@ -5,8 +5,14 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/internal/testenv"
+	"github.com/ledgerd/ledgerd/ledger/member"
 	"github.com/ledgerd/ledgerd/store"
 )
+
+const provider = "https://idp.example"
+
+// Providers returns the provider of accounts in tests, https://idp.example, which all orgs may use.
+func Providers() member.Providers { return member.Providers{provider: {member.AnyOrg}} }
 
 // NewFile returns the path of a new database without orgs, in a temporary folder of the
 // test. All such databases are copies of one file, because a copy takes a fraction of

@@ -11,15 +11,8 @@ import (
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
-	"github.com/ledgerd/ledgerd/ledger/identity"
-	"github.com/ledgerd/ledgerd/ledger/member"
 	"github.com/ledgerd/ledgerd/store"
 )
-
-const provider = "https://idp.example"
-
-// Providers returns the provider of accounts in tests, https://idp.example, which all orgs may use.
-func Providers() member.Providers { return member.Providers{provider: {member.AnyOrg}} }
 
 // A clock is the ledger's clock. Only tests advance it.
 type clock struct{ ms atomic.Int64 }
@@ -109,12 +102,7 @@ type signer struct {
 
 func (fx *fixture) signer(dn string) *signer {
 	fx.t.Helper()
-	public, key, err := ed25519.GenerateKey(nil)
-	must.OK(fx.t, err)
-	identity, err := identity.NewIdentity{Kind: identity.KeyIdentity, PEM: publicPEM(fx.t, public), DN: dn}.Identity()
-	must.OK(fx.t, err)
-	_, err = fx.AddIdentity(fx.t.Context(), "acme", identity)
-	must.OK(fx.t, err)
+	key, _ := AddSigner(fx.t, fx.Store, dn)
 	return &signer{fx, key, dn}
 }
 

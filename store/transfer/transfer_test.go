@@ -3,7 +3,6 @@ package transfer_test
 import (
 	"compress/gzip"
 	"context"
-	"crypto/ed25519"
 	"crypto/sha256"
 	"database/sql"
 	"errors"
@@ -24,9 +23,6 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
-	"github.com/ledgerd/ledgerd/ledger/member"
-	"github.com/ledgerd/ledgerd/ledger/passkey"
-	"github.com/ledgerd/ledgerd/ledger/passkey/passkeytest"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/check"
 	"github.com/ledgerd/ledgerd/store/storetest"
@@ -57,7 +53,9 @@ func newFile(t *testing.T, repos int) (path string) {
 		_, err := s.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: fmt.Sprint("Repo-", i)}, "test")
 		must.OK(t, err)
 	}
-	addReview(t, s)
+	bob := storetest.NewReviewer(t, s, "cn=Bob,ou=people-dev,o=acme")
+	bob.Review(s, strings.Repeat("7", 40), bob.Assert)
+	must.OK(t, s.CreatePasskeyChallenge(t.Context(), "acme", bob.SignIn, []byte{2}, s.Now().Add(time.Hour)))
 	must.OK(t, s.Settle(t.Context()))
 	must.OK(t, s.Close())
 
@@ -88,48 +86,6 @@ SELECT 'tok_1', org_id, dn, role, randomblob(32), 1, 9, 3, id, 1, 5, 'host', 1 F
 		"INSERT INTO token_repos SELECT t.id, r.id FROM tokens t, repos r WHERE t.is_limited = 1 ORDER BY r.id LIMIT 2",
 		`INSERT INTO review_drafts (digest, token_id, repo_id, until)
 SELECT randomblob(32), t.id, r.id, 9 FROM tokens t, repos r WHERE t.is_sign_in = 1 ORDER BY r.id LIMIT 1`)
-}
-
-// addReview adds a member with a passkey, and a review that the passkey has confirmed.
-func addReview(t *testing.T, s *store.Store) {
-	t.Helper()
-	const dn = "cn=Bob,ou=people-dev,o=acme"
-	ctx, until := t.Context(), s.Now().Add(time.Hour)
-	account := member.Account{Issuer: "https://idp.example", Subject: "bob"}
-	_, err := s.AddMember(ctx, "acme", member.NewMember{Issuer: account.Issuer, Subject: account.Subject, DN: dn,
-		Role: member.Contributor})
-	must.OK(t, err)
-	token, err := s.SignInMember(ctx, "acme", account, [32]byte{1}, [32]byte{2}, until)
-	must.OK(t, err)
-	device := passkeytest.New(t, passkey.Party{ID: "ledger.example.com", Origin: "https://ledger.example.com"})
-	for _, challenge := range [][]byte{{1}, {2}} {
-		must.OK(t, s.CreatePasskeyChallenge(ctx, "acme", token.ID, challenge, until))
-	}
-	_, err = s.AddPasskey(ctx, "acme", token.ID, []byte{1}, passkey.Passkey{Name: "Läptop", RPID: device.RPID,
-		CredentialID: device.ID, PublicKey: device.PublicKey(t)})
-	must.OK(t, err)
-
-	public, key, err := ed25519.GenerateKey(nil)
-	must.OK(t, err)
-	signer, err := identity.NewIdentity{Kind: identity.KeyIdentity, DN: dn,
-		PEM: must.PublicPEM(t, public)}.Identity()
-	must.OK(t, err)
-	_, err = s.AddIdentity(ctx, "acme", signer)
-	must.OK(t, err)
-	payload, err := attestation.NewStatement("acme/api", strings.Repeat("7", 40),
-		attestation.ResultPredicate{Predicate: "review:code", Result: ledger.Result{Status: ledger.Pass}})
-	must.OK(t, err)
-	envelope := must.Get(attestation.SignDSSE(key, payload))(t)
-	keys, version, err := s.Keyring(ctx, "acme")
-	must.OK(t, err)
-	a, err := attestation.Verify(envelope, keys, s.Now())
-	must.OK(t, err)
-
-	a.Assertion, err = passkey.Assertion{RPID: device.RPID, PublicKey: device.PublicKey(t),
-		Confirmation: device.Confirm(t, payload)}.Text()
-	must.OK(t, err)
-	_, _, err = s.Record(ctx, "acme", "api", a, version)
-	must.OK(t, err)
 }
 
 // execute runs statements in a file.
