@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/member"
@@ -24,29 +25,30 @@ import (
 //go:embed templates/*.html
 var templates embed.FS
 
-// loadPages parses each page with the layout and the parts.
-func (s *Site) loadPages() (map[string]*template.Template, error) {
+// loadPages parses the layout and the parts, and returns the template of each page with these.
+func (s *Site) loadPages() (map[string]pageTemplate, error) {
 	shared, err := template.New("layout.html").Funcs(s.functions()).ParseFS(templates, "templates/layout.html",
 		"templates/parts*.html")
 	if err != nil {
 		return nil, fmt.Errorf("parse layout: %w", err)
 	}
-
 	files, err := fs.Glob(templates, "templates/*.html")
 	if err != nil {
 		return nil, fmt.Errorf("list templates: %w", err)
 	}
 
-	pages := make(map[string]*template.Template)
+	pages := make(map[string]pageTemplate)
 	for _, file := range files {
-		p, err := shared.Clone()
-		if err == nil {
-			p, err = p.ParseFS(templates, file)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("parse %s: %w", file, err)
-		}
-		pages[strings.TrimSuffix(path.Base(file), ".html")] = p
+		pages[strings.TrimSuffix(path.Base(file), ".html")] = sync.OnceValues(func() (*template.Template, error) {
+			p, err := shared.Clone()
+			if err == nil {
+				p, err = p.ParseFS(templates, file)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("parse %s: %w", file, err)
+			}
+			return p, nil
+		})
 	}
 	return pages, nil
 }
@@ -111,8 +113,12 @@ func (s *Site) render(v *page.Visit, resp *page.Response) error {
 	if resp.Page == "" {
 		return nil
 	}
+	parsed, err := s.pages[resp.Page]()
+	if err != nil {
+		return err
+	}
 	var p bytes.Buffer
-	if err := s.pages[resp.Page].Execute(&p, s.view(v, resp)); err != nil {
+	if err := parsed.Execute(&p, s.view(v, resp)); err != nil {
 		return fmt.Errorf("render page %s: %w", resp.Page, err)
 	}
 	resp.Page, resp.Body, resp.MediaType = "", p.Bytes(), "text/html; charset=utf-8"

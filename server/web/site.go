@@ -81,6 +81,10 @@ type refreshKey struct {
 	url   string // path and query, as requested
 }
 
+// A pageTemplate returns the template of a page. The first call parses it: to parse those of all pages would be
+// a third of the work of a server's start.
+type pageTemplate func() (*template.Template, error)
+
 // A Site is the web interface.
 type Site struct {
 	api     API
@@ -98,7 +102,7 @@ type Site struct {
 	stream    http.Handler   // the API, for the live stream
 	setup     setup
 	links     *signin.Links
-	pages     map[string]*template.Template
+	pages     map[string]pageTemplate
 	assets    *assets
 	limiter   limiter.Limiter
 	// refreshes are the live pages that are rendered for several visitors at once.
