@@ -56,10 +56,7 @@ func newFixture(t testing.TB) *fixture {
 	db, err := store.Open(t.Context(), f.file, store.Options{Now: func() time.Time { return f.now }})
 	must.OK(t, err)
 	t.Cleanup(func() { must.OK(t, db.Close()) })
-	_, err = db.CreateOrg(t.Context(), "acme")
-	must.OK(t, err)
-	_, err = db.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
-	must.OK(t, err)
+	storetest.CreateAcme(t, db)
 	f.Authority = authority.New(authority.Config{Store: db,
 		Keys: func() (*transparency.Keys, error) { return transparency.OpenKeys(f.folder, f.folder) }})
 	_, err = db.AddIssuer(t.Context(), "acme", exchange.NewIssuer{URL: f.provider.URL})

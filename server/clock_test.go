@@ -32,10 +32,7 @@ func TestFaultClockJumps(t *testing.T) {
 		must.OK(t, db.Settle(t.Context()))
 	}
 
-	_, err = db.CreateOrg(t.Context(), "acme")
-	must.OK(t, err)
-	_, err = db.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
-	must.OK(t, err)
+	storetest.CreateAcme(t, db)
 	secret := ledger.NewSecret()
 	hash, err := ledger.ParseSecret(secret)
 	must.OK(t, err)

@@ -296,12 +296,9 @@ func TestListedCommitsHaveSubjects(t *testing.T) {
 // The record of a commit has its newest transitions, oldest first.
 func TestFaultCommitRecordIsBounded(t *testing.T) {
 	s := openEmpty(t)
-	_, err := s.CreateOrg(t.Context(), "acme")
-	must.OK(t, err)
-	_, err = s.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
-	must.OK(t, err)
+	createAcme(t, s)
 	sha := fmt.Sprintf("%040x", 1)
-	_, _, err = s.Register(t.Context(), "acme", "api", sha, ledger.Registration{Message: "one"})
+	_, _, err := s.Register(t.Context(), "acme", "api", sha, ledger.Registration{Message: "one"})
 	must.OK(t, err)
 	must.OK(t, s.write(t.Context(), "", func(t *tx) error {
 		for i := range 150 {

@@ -17,10 +17,7 @@ func TestTokensOfARuleAreLimited(t *testing.T) {
 	s, err := Open(t.Context(), path, Options{Now: func() time.Time { return now }})
 	must.OK(t, err)
 	defer s.Close()
-	_, err = s.CreateOrg(t.Context(), "acme")
-	must.OK(t, err)
-	_, err = s.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
-	must.OK(t, err)
+	createAcme(t, s)
 	_, err = s.AddIssuer(t.Context(), "acme", exchange.NewIssuer{URL: "https://gitlab.com"})
 	must.OK(t, err)
 	n, err := exchange.NewRule{Name: "ci", Issuer: "https://gitlab.com", ProjectID: "1", Scope: ledger.Read,

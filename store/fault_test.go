@@ -25,10 +25,7 @@ func openEmpty(t *testing.T) *Store {
 func openWithRepo(t *testing.T) *Store {
 	t.Helper()
 	s := openEmpty(t)
-	_, err := s.CreateOrg(t.Context(), "acme")
-	must.OK(t, err)
-	_, err = s.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
-	must.OK(t, err)
+	createAcme(t, s)
 	return s
 }
 

@@ -61,10 +61,7 @@ func newLogStore(t testing.TB) (s *Store, path string) {
 	s, err := Open(t.Context(), path, Options{})
 	must.OK(t, err)
 	t.Cleanup(func() { s.Close() })
-	_, err = s.CreateOrg(t.Context(), "acme")
-	must.OK(t, err)
-	_, err = s.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "admin")
-	must.OK(t, err)
+	createAcme(t, s)
 	forgetEvents(t, s)
 	return s, path
 }

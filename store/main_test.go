@@ -4,7 +4,9 @@ import (
 	"context"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
+	"github.com/ledgerd/ledgerd/ledger"
 )
 
 func TestMain(m *testing.M) { testenv.Main(m) }
@@ -22,3 +24,12 @@ var emptyFile = testenv.Template("ledger.db", func(path string) error {
 	}
 	return s.Close()
 })
+
+// createAcme is storetest.CreateAcme.
+func createAcme(t testing.TB, s *Store) {
+	t.Helper()
+	_, err := s.CreateOrg(t.Context(), "acme")
+	must.OK(t, err)
+	_, err = s.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
+	must.OK(t, err)
+}

@@ -118,11 +118,8 @@ func TestDraftsArePruned(t *testing.T) {
 	now := time.Date(2026, 11, 26, 9, 0, 0, 0, time.UTC)
 	s := openAgain(t, NewFile(t), Options{Now: func() time.Time { return now },
 		Providers: member.Providers{"https://idp.example": {"acme"}}})
-	_, err := s.CreateOrg(t.Context(), "acme")
-	must.OK(t, err)
-	_, err = s.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
-	must.OK(t, err)
-	_, err = s.AddMember(t.Context(), "acme", member.NewMember{Issuer: "https://idp.example", Subject: "1",
+	createAcme(t, s)
+	_, err := s.AddMember(t.Context(), "acme", member.NewMember{Issuer: "https://idp.example", Subject: "1",
 		DN: "cn=ann,ou=people-dev,o=acme", Role: member.Reader})
 	must.OK(t, err)
 	_, err = s.SignInMember(t.Context(), "acme", member.Account{Issuer: "https://idp.example", Subject: "1"}, [32]byte{1},

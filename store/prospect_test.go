@@ -21,10 +21,7 @@ func openWithTips(t *testing.T, o Options) (s *Store, push func(sha, branch stri
 	s, err := Open(t.Context(), NewFile(t), o)
 	must.OK(t, err)
 	t.Cleanup(func() { s.Close() })
-	_, err = s.CreateOrg(t.Context(), "acme")
-	must.OK(t, err)
-	_, err = s.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
-	must.OK(t, err)
+	createAcme(t, s)
 	push = func(sha, branch string) {
 		t.Helper()
 		_, _, err := s.Register(t.Context(), "acme", "api", sha, changesF(branch))

@@ -33,10 +33,7 @@ func TestPruneDeletesClosedOverlaps(t *testing.T) {
 	for seed := first; seed < first+10; seed++ {
 		now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 		s := openAgain(t, NewFile(t), Options{Now: func() time.Time { return now }})
-		_, err := s.CreateOrg(t.Context(), "acme")
-		must.OK(t, err)
-		_, err = s.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
-		must.OK(t, err)
+		createAcme(t, s)
 
 		random := rand.New(rand.NewPCG(seed, 0))
 		for range 150 {

@@ -87,10 +87,7 @@ func newTwinFile(t testing.TB) string {
 	now := time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
 	s, err := Open(t.Context(), path, Options{Now: func() time.Time { return now }})
 	must.OK(t, err)
-	_, err = s.CreateOrg(t.Context(), "acme")
-	must.OK(t, err)
-	_, err = s.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
-	must.OK(t, err)
+	createAcme(t, s)
 	contract, err := policy.Parse([]byte(`{"requirements":[{"state":"ATTESTED","predicate":"test:*"},
 		{"state":"DEPLOYED","predicate":"deploy:*"}],"radar":{"block":"LOW"}}`))
 	must.OK(t, err)

@@ -49,10 +49,7 @@ func newUpgrade(t *testing.T, n int) *upgrade {
 	u.at = ledger.TimeOf(time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC))
 
 	p := u.open(t)
-	_, err = p.CreateOrg(t.Context(), "acme")
-	must.OK(t, err)
-	_, err = p.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
-	must.OK(t, err)
+	createAcme(t, p.Store)
 	contract, err := policy.Parse([]byte(`{"requirements":[{"state":"ATTESTED","predicate":"https://in-toto.io/*"},
 		{"state":"PROMOTABLE","predicate":"review:*","branches":["release"]},
 		{"state":"DEPLOYED","predicate":"deploy:prod"}]}`))

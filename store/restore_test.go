@@ -30,10 +30,7 @@ func TestCut(t *testing.T) {
 	t.Cleanup(func() { db.Close() })
 	hour := func(n float64) time.Time { return start.Add(time.Duration(n * float64(time.Hour))) }
 
-	_, err = db.CreateOrg(t.Context(), "acme")
-	must.OK(t, err)
-	_, err = db.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
-	must.OK(t, err)
+	storetest.CreateAcme(t, db)
 	register := func(n int) {
 		_, _, err := db.Register(t.Context(), "acme", "api", strings.Repeat("0", 39)+string(rune('0'+n)),
 			ledger.Registration{Branch: "main"})

@@ -48,10 +48,7 @@ func newTimeline(t *testing.T) *timeline {
 		wall: time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC), monotonic: time.Hour}
 	l.open()
 	t.Cleanup(func() { l.Close() })
-	_, err := l.CreateOrg(t.Context(), "acme")
-	must.OK(t, err)
-	_, err = l.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
-	must.OK(t, err)
+	storetest.CreateAcme(t, l.Store)
 	contract, err := policy.Parse([]byte(timelinePolicy))
 	must.OK(t, err)
 	_, err = l.SetPolicy(t.Context(), "acme", "api", contract, 0, "host")

@@ -11,6 +11,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store"
+	"github.com/ledgerd/ledgerd/store/storetest"
 )
 
 // TestFaultErrorAfterTheWriteSaysSo has a registration fail at each moment at which it
@@ -26,10 +27,7 @@ func TestFaultErrorAfterTheWriteSaysSo(t *testing.T) {
 	}})
 	must.OK(t, err)
 	defer s.Close()
-	_, err = s.CreateOrg(t.Context(), "acme")
-	must.OK(t, err)
-	_, err = s.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
-	must.OK(t, err)
+	storetest.CreateAcme(t, s)
 
 	failing := func(moment int, do func(context.Context) error) error {
 		var ctx context.Context

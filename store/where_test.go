@@ -14,6 +14,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store"
+	"github.com/ledgerd/ledgerd/store/storetest"
 )
 
 // A judged is a store whose repo acme/api has a contract with an expression.
@@ -30,10 +31,7 @@ func newJudged(t *testing.T) *judged {
 		Now: func() time.Time { return j.now }, Monotonic: func() time.Duration { return j.now.Sub(started) },
 	})
 	t.Cleanup(func() { j.Close() })
-	_, err := j.CreateOrg(t.Context(), "acme")
-	must.OK(t, err)
-	_, err = j.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
-	must.OK(t, err)
+	storetest.CreateAcme(t, j.Store)
 	return j
 }
 

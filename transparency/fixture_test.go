@@ -49,10 +49,7 @@ func newFixtureOn(t *testing.T, database, keys string) *fixture {
 	f := &fixture{t: t, path: database, folder: filepath.Join(t.TempDir(), "state"), keys: keys,
 		base: "https://ledger.example.com/base/", output: new(bytes.Buffer)}
 	f.open()
-	_, err := f.store.CreateOrg(t.Context(), "acme")
-	must.OK(t, err)
-	_, err = f.store.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
-	must.OK(t, err)
+	storetest.CreateAcme(t, f.store)
 	return f
 }
 

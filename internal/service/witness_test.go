@@ -18,6 +18,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/proof"
 	"github.com/ledgerd/ledgerd/ledger/proof/trustpolicy"
 	"github.com/ledgerd/ledgerd/store"
+	"github.com/ledgerd/ledgerd/store/storetest"
 	"github.com/ledgerd/ledgerd/transparency/witness/witnesstest"
 )
 
@@ -61,10 +62,7 @@ func (s *watched) stop() {
 func (s *watched) begin() string {
 	s.t.Helper()
 	s.start()
-	_, err := s.running.db.CreateOrg(s.t.Context(), "acme")
-	must.OK(s.t, err)
-	_, err = s.running.db.CreateRepo(s.t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
-	must.OK(s.t, err)
+	storetest.CreateAcme(s.t, s.running.db)
 	s.grow(1)
 	s.sign()
 	l, err := s.running.db.Log(s.t.Context(), "acme", 0)
@@ -231,10 +229,7 @@ func fork(t *testing.T, s *watched, growths int) {
 	policyFile := s.settings.Log.Policy
 	s.settings.Log.Policy, s.settings.BaseURL = "", ""
 	s.start()
-	_, err := s.running.db.CreateOrg(t.Context(), "acme")
-	must.OK(t, err)
-	_, err = s.running.db.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
-	must.OK(t, err)
+	storetest.CreateAcme(t, s.running.db)
 	for i := range growths {
 		s.grow(i + 2000)
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/sigstoretest"
-	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/ca"
 	"github.com/ledgerd/ledgerd/ledger/identity/sigstore"
 	"github.com/ledgerd/ledgerd/store"
@@ -23,10 +22,7 @@ func newAcme(t *testing.T, o store.Options) (s *store.Store, path string) {
 	s, err := store.Open(ctx, path, o)
 	must.OK(t, err)
 	must.OK(t, s.Settle(ctx))
-	_, err = s.CreateOrg(ctx, "acme")
-	must.OK(t, err)
-	_, err = s.CreateRepo(ctx, "acme", ledger.NewRepo{Name: "api"}, "host")
-	must.OK(t, err)
+	storetest.CreateAcme(t, s)
 	return s, path
 }
 

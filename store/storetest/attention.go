@@ -40,10 +40,7 @@ func (s suite) TestAttentionDoesNotDependOnOtherOrgs(t *testing.T) {
 		must.OK(t, err)
 	}
 	rename("acme", "initech")
-	_, err := fx.CreateOrg(ctx, "acme")
-	must.OK(t, err)
-	_, err = fx.CreateRepo(ctx, "acme", ledger.NewRepo{Name: "api"}, "host")
-	must.OK(t, err)
+	CreateAcme(t, fx.Store)
 	fx.setPolicyText(fmt.Sprintf(expires, "1h"))
 	ci := fx.signer("cn=ci,ou=build,o=acme")
 	for n := range 500 {

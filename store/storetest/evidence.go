@@ -17,6 +17,15 @@ import (
 	"github.com/ledgerd/ledgerd/store"
 )
 
+// CreateAcme creates the org acme with its repo api.
+func CreateAcme(t testing.TB, s *store.Store) {
+	t.Helper()
+	_, err := s.CreateOrg(t.Context(), "acme")
+	must.OK(t, err)
+	_, err = s.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
+	must.OK(t, err)
+}
+
 // AddSigner makes acme trust a new key.
 func AddSigner(t testing.TB, s *store.Store, dn string) (ed25519.PrivateKey, identity.Identity) {
 	t.Helper()

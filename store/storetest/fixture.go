@@ -44,10 +44,7 @@ func (s suite) newFixture(t testing.TB) *fixture {
 		fx.other = fx.Store
 		fx.open(store.Options{})
 	}
-	_, err := fx.CreateOrg(t.Context(), "acme")
-	must.OK(t, err)
-	_, err = fx.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
-	must.OK(t, err)
+	CreateAcme(t, fx.Store)
 	return fx
 }
 

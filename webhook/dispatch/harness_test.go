@@ -37,10 +37,7 @@ func newFixture(t testing.TB) *fixture {
 	must.OK(t, err)
 	t.Cleanup(func() { s.Close() })
 	f.Store = s
-	_, err = f.CreateOrg(t.Context(), "acme")
-	must.OK(t, err)
-	_, err = f.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
-	must.OK(t, err)
+	storetest.CreateAcme(t, f.Store)
 	return f
 }
 

@@ -41,10 +41,7 @@ func TestEncryptedSecrets(t *testing.T) {
 		t.Run(step.name, func(t *testing.T) {
 			f := openWith(t, path, step.keys)
 			if w.ID == "" {
-				_, err := f.CreateOrg(t.Context(), "acme")
-				must.OK(t, err)
-				_, err = f.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
-				must.OK(t, err)
+				storetest.CreateAcme(t, f.Store)
 				w = f.webhook(r.URL)
 			}
 			if _, err := f.EncryptSecrets(t.Context()); (err != nil) != (step.fail && step.keys != "") {

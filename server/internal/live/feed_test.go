@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/internal/must"
-	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/server/internal/wire"
 	"github.com/ledgerd/ledgerd/store"
@@ -27,10 +26,7 @@ func newJournal(t testing.TB) journal {
 	s, err := store.Open(t.Context(), storetest.NewFile(t), store.Options{})
 	must.OK(t, err)
 	t.Cleanup(func() { must.OK(t, s.Close()) })
-	_, err = s.CreateOrg(t.Context(), "acme")
-	must.OK(t, err)
-	_, err = s.CreateRepo(t.Context(), "acme", ledger.NewRepo{Name: "api"}, "host")
-	must.OK(t, err)
+	storetest.CreateAcme(t, s)
 	return journal{s, NewFeeds(s, slog.New(slog.DiscardHandler))}
 }
 
