@@ -41,9 +41,6 @@ func (s *Session) proofUnlessSalted(ctx context.Context, e logged) ([]byte, erro
 	return s.proofIn(ctx, e)
 }
 
-// unsigned is when events have no proof.
-const unsigned = "the log, which was replaced, was not signed"
-
 // unlessPruned returns what was read; nil if the ledger has pruned it.
 func unlessPruned(data []byte, err error) ([]byte, error) {
 	if client.CodeOf(err) == ledger.CodePruned {

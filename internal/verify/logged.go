@@ -30,6 +30,9 @@ func (e *logged) opens(proved []byte) verify.Check {
 	return verify.Skipped(verify.CheckBody, "it was recorded while %s", unsigned)
 }
 
+// unsigned is when events have no proof.
+const unsigned = "the log, which was replaced, was not signed"
+
 // about is what an event is about.
 type about struct {
 	ID     string `json:"id"`
