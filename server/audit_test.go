@@ -113,7 +113,7 @@ var administration = []struct {
 	{"create a token", func(a *administrative) {
 		created := decode[ledger.Token](a.post("/v1/orgs/acme/tokens", `{"name":"deploy","scope":"write"}`).want(201))
 		a.token = created.ID
-	}, []string{"token.created; by admin of acme over api; name: deploy; scope: write"}},
+	}, []string{"token.created; by admin of acme over api; name: deploy; scope: write; secret_digest: sha256:…"}},
 	{"revoke it twice", func(a *administrative) {
 		a.delete("/v1/orgs/acme/tokens/" + a.token).want(204)
 		a.delete("/v1/orgs/acme/tokens/" + a.token).want(204)
@@ -157,7 +157,7 @@ var administration = []struct {
 	{"create a webhook", func(a *administrative) {
 		a.hook = a.webhook(`{"url":"https://hooks.example/T0P5ECRET","events":["state"]}`).ID
 	}, []string{`webhook.created; in api; by admin of acme over api; url: https://hooks.example; ` +
-		`url_digest: sha256:…; events: ["state"]; active: true`}},
+		`url_digest: sha256:…; events: ["state"]; active: true; secret_digest: sha256:…`}},
 	{"change it", func(a *administrative) {
 		a.patch(webhooksPath+"/"+a.hook, `{"active":false,"description":"x"}`).want(200)
 		a.patch(webhooksPath+"/"+a.hook, `{"active":false}`).want(200)
@@ -165,7 +165,7 @@ var administration = []struct {
 	}, []string{"webhook.changed; in api; by admin of acme over api; active: true → false; description: x",
 		"webhook.changed; in api; by admin of acme over api; active: false → true"}},
 	{"rotate its secret", func(a *administrative) { a.post(webhooksPath+"/"+a.hook+"/rotate", "").want(200) },
-		[]string{"webhook.rotated; in api; by admin of acme over api"}},
+		[]string{"webhook.rotated; in api; by admin of acme over api; secret_digest: sha256:…"}},
 	{"ping it and redeliver", func(a *administrative) {
 		ping := decode[ledger.Delivery](a.post(webhooksPath+"/"+a.hook+"/ping", "").want(202))
 		a.post(webhooksPath+"/"+a.hook+"/deliveries/"+ping.ID+"/redeliver", "").want(202)
@@ -202,8 +202,10 @@ var administration = []struct {
 		if err == nil {
 			a.t.Error("signed in with an unknown token")
 		}
-	}, []string{"session.created; by admin of acme over web; token_name: admin of acme; expires_at: 2026-11-30T21:…",
-		"session.ended; by admin of acme over web; token_name: admin of acme → none; expires_at: … → none"}},
+	}, []string{"session.created; by admin of acme over web; token_name: admin of acme; expires_at: 2026-11-30T21:…; " +
+		"session_digest: sha256:…",
+		"session.ended; by admin of acme over web; token_name: admin of acme → none; expires_at: … → none; " +
+			"session_digest: sha256:… → none"}},
 
 	{"add an issuer", func(a *administrative) {
 		a.post(issuersPath, fmt.Sprintf(`{"url":"https://gitlab.com","jwks":%q}`, a.forge.provider.JWKS())).want(201)
@@ -223,7 +225,8 @@ var administration = []struct {
 		a.forge.exchanged(a.forge.github(map[string]any{"repository_id": "5678"}))
 		a.exchange(form(a.forge.github())).want(400)
 	}, []string{"token.exchanged; by ci over api; name: ci; scope: write; expires_at: 2026-11-30T…; " +
-		`repos: ["api"]; rule: rul_…; issuer: https://127.0.0.1:…; subject: 5678; claims_digest: sha256:…`}},
+		`repos: ["api"]; rule: rul_…; secret_digest: sha256:…; issuer: https://127.0.0.1:…; subject: 5678; ` +
+		"claims_digest: sha256:…"}},
 	{"remove a rule, and the rest with its issuer", func(a *administrative) {
 		a.delete(rulesPath + "/" + a.removed).want(204)
 		a.delete(issuersPath + "/" + a.forge.issuer.ID).want(204)
@@ -268,7 +271,8 @@ var administration = []struct {
 		a.delete(signInsPath + "/" + token.ID).want(204)
 		a.delete(signInsPath + "/" + token.ID).want(204)
 	}, []string{"member.changed; by admin of acme over api; removed: true → false",
-		"session.created; by cn=ann,ou=people-dev,o=acme over web; token_name: cn=ann,ou=people-dev,o=acme; expires_at: …",
+		"session.created; by cn=ann,ou=people-dev,o=acme over web; token_name: cn=ann,ou=people-dev,o=acme; expires_at: …; " +
+			"scope: maintain; member: mem_…; secret_digest: sha256:…; session_digest: sha256:…",
 		"session.ended; by admin of acme over api; token_name: cn=ann,ou=people-dev,o=acme → none; …"}},
 
 	{"create the CA of CI jobs, replace it, and retire it", func(a *administrative) {

@@ -80,6 +80,16 @@ func tokenFields(t ledger.Token) []ledger.Field {
 	}
 }
 
+// grantFields returns tokenFields with what else decides about what a token may do. hash is the SHA-256 of its
+// secret. The digest of it reveals nothing, since secrets are random.
+func grantFields(t ledger.Token, hash []byte) []ledger.Field {
+	return append(tokenFields(t),
+		ledger.Field{Name: "rule", Value: optional(t.Rule)},
+		ledger.Field{Name: "member", Value: optional(t.Member)},
+		ledger.Field{Name: "secret_digest", Value: digestOf(hash)},
+	)
+}
+
 func identityFields(i identity.Identity) []ledger.Field {
 	return []ledger.Field{
 		{Name: "kind", Value: i.Kind},
@@ -109,20 +119,30 @@ func policyFields(version int, digest string) []ledger.Field {
 	return []ledger.Field{{Name: "version", Value: version}, {Name: "digest", Value: digest}}
 }
 
-// webhookFields has the URL without its path and query, which are often secret.
-func webhookFields(w ledger.Webhook) []ledger.Field {
+// webhookFields has the URL without its path and query, which are often secret, and the digest of the signing
+// secret, if it is known. The server has created it from random bytes.
+func webhookFields(w ledger.Webhook, secret string) []ledger.Field {
 	return []ledger.Field{
 		{Name: "url", Value: w.Origin()},
 		{Name: "url_digest", Value: textDigest(w.URL)},
 		{Name: "events", Value: w.Events},
 		{Name: "active", Value: w.Active},
 		{Name: "description", Value: optional(w.Description)},
+		{Name: "secret_digest", Value: digestOf([]byte(secret))},
 	}
 }
 
 // textDigest returns the SHA-256 of a text.
 func textDigest(s string) string {
 	return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(s)))
+}
+
+// digestOf returns the SHA-256 of a value; nil if there is none.
+func digestOf(value []byte) any {
+	if len(value) == 0 {
+		return nil
+	}
+	return textDigest(string(value))
 }
 
 // optional returns nil for the zero value: the field is absent then.

@@ -50,7 +50,7 @@ func (t *tx) exchange(orgID int64, org string, rule int64, e Exchange, hash [32]
 		return token.row, err
 	}
 	return token.row, t.audit(orgID, org, audited{
-		action: ledger.AuditTokenExchanged, target: token.row.ID, after: exchangeFields(token.row, e),
+		action: ledger.AuditTokenExchanged, target: token.row.ID, after: exchangeFields(token.row, hash, e),
 	})
 }
 
@@ -108,9 +108,8 @@ INSERT INTO used_tokens (org_id, digest, until) VALUES (?, ?, ?) ON CONFLICT (or
 }
 
 // exchangeFields returns the fields of an exchange that audit events have.
-func exchangeFields(t ledger.Token, e Exchange) []ledger.Field {
-	return append(tokenFields(t),
-		ledger.Field{Name: "rule", Value: e.Rule.ID},
+func exchangeFields(t ledger.Token, hash [32]byte, e Exchange) []ledger.Field {
+	return append(grantFields(t, hash[:]),
 		ledger.Field{Name: "issuer", Value: e.Claims.Issuer},
 		ledger.Field{Name: "subject", Value: e.Claims.Subject()},
 		ledger.Field{Name: "dn", Value: optional(t.DN)},

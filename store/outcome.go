@@ -228,5 +228,15 @@ func (t *tx) saveHealth(h *hookHealth) error {
 		return fmt.Errorf("disable webhook: %w", err)
 	}
 	t.markChanged(h.public)
-	return t.updateEventTypesOf(h.id)
+	if err := t.updateEventTypesOf(h.id); err != nil {
+		return err
+	}
+
+	w, err := scanWebhook(t.Row(selectWebhook+"WHERE w.id = ?", h.id))
+	if err != nil {
+		return fmt.Errorf("read webhook: %w", err)
+	}
+	before := w.row
+	before.Active = true
+	return t.auditWebhook(ledger.AuditWebhookChanged, w.row, webhookFields(before, ""), webhookFields(w.row, ""))
 }

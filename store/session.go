@@ -40,7 +40,7 @@ func (s *Store) CreateSession(ctx context.Context, tokenID string, hash [32]byte
 			return fmt.Errorf("insert session: %w", err)
 		}
 		return t.auditIn(token.row.Org, audited{
-			action: ledger.AuditSessionCreated, target: tokenID, after: sessionFields(token.row, expires),
+			action: ledger.AuditSessionCreated, target: tokenID, after: sessionFields(token.row, expires, hash[:]),
 		})
 	})
 }
@@ -73,9 +73,26 @@ func (rd reader) session(hash [32]byte) (v session, err error) {
 	return v, err
 }
 
-// sessionFields returns the fields of a session that audit events have.
-func sessionFields(t ledger.Token, expires ledger.Time) []ledger.Field {
-	return []ledger.Field{{Name: "token_name", Value: t.Name}, {Name: "expires_at", Value: expires}}
+// sessionFields returns the fields of a session that audit events have. hash is the SHA-256 of its secret, which
+// is random; nil stands for all sessions of a sign-in.
+func sessionFields(t ledger.Token, expires ledger.Time, hash []byte) []ledger.Field {
+	return []ledger.Field{
+		{Name: "token_name", Value: t.Name},
+		{Name: "expires_at", Value: expires},
+		{Name: "session_digest", Value: digestOf(hash)},
+	}
+}
+
+// signInFields returns the fields of the token of a sign-in that audit events have.
+func signInFields(t ledger.Token, hash []byte) []ledger.Field {
+	return []ledger.Field{
+		{Name: "token_name", Value: t.Name},
+		{Name: "expires_at", Value: t.ExpiresAt},
+		{Name: "scope", Value: t.Scope},
+		{Name: "member", Value: optional(t.Member)},
+		{Name: "auth_time", Value: optional(t.AuthTime)},
+		{Name: "secret_digest", Value: digestOf(hash)},
+	}
 }
 
 // DeleteSession ends a session. It is a no-op if the session does not exist.
@@ -99,7 +116,8 @@ func (s *Store) DeleteSession(ctx context.Context, hash [32]byte) error {
 			return fmt.Errorf("delete session: %w", err)
 		}
 		return t.auditIn(session.token.Org, audited{
-			action: ledger.AuditSessionEnded, target: session.token.ID, before: sessionFields(session.token, session.expires),
+			action: ledger.AuditSessionEnded, target: session.token.ID,
+			before: sessionFields(session.token, session.expires, hash[:]),
 		})
 	})
 }

@@ -174,7 +174,9 @@ func (t *tx) signIn(
 	}
 	t.actor.Name, t.actor.Token = token.row.Name, token.row.ID
 	return token.row, t.audit(orgID, org, audited{
-		action: ledger.AuditSessionCreated, target: token.row.ID, after: sessionFields(token.row, expires),
+		action: ledger.AuditSessionCreated, target: token.row.ID,
+		after: append(signInFields(token.row, unknown[:]),
+			ledger.Field{Name: "session_digest", Value: digestOf(session[:])}),
 	})
 }
 
@@ -200,7 +202,7 @@ func (t *tx) endSignIn(orgID int64, org string, token keyed[ledger.Token]) error
 		return fmt.Errorf("end the sign-in: %w", err)
 	}
 	return t.audit(orgID, org, audited{
-		action: ledger.AuditSessionEnded, target: token.row.ID, before: sessionFields(token.row, token.row.ExpiresAt),
+		action: ledger.AuditSessionEnded, target: token.row.ID, before: sessionFields(token.row, token.row.ExpiresAt, nil),
 	})
 }
 

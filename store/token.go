@@ -81,7 +81,7 @@ func (s *Store) CreateToken(ctx context.Context, org string, n ledger.NewToken, 
 			return token.row, err
 		}
 		return token.row, t.audit(orgID, org, audited{
-			action: ledger.AuditTokenCreated, target: token.row.ID, after: tokenFields(token.row),
+			action: ledger.AuditTokenCreated, target: token.row.ID, after: grantFields(token.row, hash[:]),
 		})
 	})
 }

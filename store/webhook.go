@@ -81,7 +81,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		if err != nil {
 			return created.row, fmt.Errorf("read webhook: %w", err)
 		}
-		return created.row, t.auditWebhook(ledger.AuditWebhookCreated, created.row, nil, webhookFields(created.row))
+		return created.row, t.auditWebhook(ledger.AuditWebhookCreated, created.row, nil, webhookFields(created.row, secret))
 	})
 }
 
@@ -156,7 +156,7 @@ WHERE w.repo_id = ? AND w.deleted_at = 0 AND w.id > ? ORDER BY w.id LIMIT ?`)
 func (s *Store) ChangeWebhook(
 	ctx context.Context, org, repo, id string, c ledger.WebhookChange,
 ) (ledger.Webhook, error) {
-	return s.updateWebhook(ctx, org, repo, id, ledger.AuditWebhookChanged, func(t *tx, w keyed[ledger.Webhook]) error {
+	return s.updateWebhook(ctx, org, repo, id, "", func(t *tx, w keyed[ledger.Webhook]) error {
 		changed, reset := w.row, false
 		if c.URL != nil && *c.URL != changed.URL {
 			changed.URL, reset = *c.URL, true
@@ -195,7 +195,7 @@ WHERE id = ?`,
 func (s *Store) RotateWebhook(
 	ctx context.Context, org, repo, id, secret string, overlap time.Duration,
 ) (ledger.Webhook, error) {
-	return s.updateWebhook(ctx, org, repo, id, ledger.AuditWebhookRotated, func(t *tx, w keyed[ledger.Webhook]) error {
+	return s.updateWebhook(ctx, org, repo, id, secret, func(t *tx, w keyed[ledger.Webhook]) error {
 		until := ledger.Time(0)
 		if overlap > 0 {
 			until = t.now.Add(overlap)
@@ -208,16 +208,17 @@ WHERE id = ?3`, until, s.secretKeys.Seal(secret, id), w.id)
 	})
 }
 
-// updateWebhook runs change on a webhook and returns the changed webhook.
+// updateWebhook runs change on a webhook and returns the changed webhook. secret is its new signing secret, or
+// empty if it stays.
 func (s *Store) updateWebhook(
-	ctx context.Context, org, repo, id string, action ledger.AuditAction, change func(*tx, keyed[ledger.Webhook]) error,
+	ctx context.Context, org, repo, id, secret string, change func(*tx, keyed[ledger.Webhook]) error,
 ) (ledger.Webhook, error) {
 	return write(ctx, s, org, func(t *tx) (ledger.Webhook, error) {
 		w, err := t.findWebhook(org, repo, id)
 		if err != nil {
 			return w.row, err
 		}
-		before := webhookFields(w.row)
+		before := webhookFields(w.row, "")
 		if err := change(t, w); err != nil {
 			return w.row, fmt.Errorf("update webhook: %w", err)
 		}
@@ -233,8 +234,11 @@ func (s *Store) updateWebhook(
 			return w.row, err
 		}
 
-		after := webhookFields(w.row)
-		if action == ledger.AuditWebhookChanged && len(ledger.Changes(before, after)) == 0 {
+		after, action := webhookFields(w.row, secret), ledger.AuditWebhookRotated
+		if secret == "" {
+			action = ledger.AuditWebhookChanged
+		}
+		if len(ledger.Changes(before, after)) == 0 {
 			return w.row, nil
 		}
 		return w.row, t.auditWebhook(action, w.row, before, after)
@@ -267,7 +271,7 @@ func (s *Store) DeleteWebhook(ctx context.Context, org, repo, id string) error {
 		if err := t.updateEventTypesOf(w.id); err != nil {
 			return err
 		}
-		return t.auditWebhook(ledger.AuditWebhookDeleted, w.row, webhookFields(w.row), nil)
+		return t.auditWebhook(ledger.AuditWebhookDeleted, w.row, webhookFields(w.row, ""), nil)
 	})
 }
 

@@ -291,6 +291,11 @@ func (s suite) TestAWebhookIsDisabled(t *testing.T) {
 		if w = fx.getWebhook(w.ID); w.Active || w.DisabledReason != "the receiver returned 410" || w.DisabledAt != fx.Now() {
 			t.Errorf("after 410 it is %+v", w)
 		}
+		list := eventsOf[ledger.AuditEvent](fx)
+		if e := list[len(list)-1]; e.Action != ledger.AuditWebhookChanged || e.By != (ledger.Actor{Name: "ledgerd"}) ||
+			len(e.Changes) != 1 || e.Changes[0].String() != "active: true → false" {
+			t.Errorf("the last audit event is %+v, want that ledgerd has disabled the webhook", e)
+		}
 	})
 	t.Run("after five days of failure, and replay queues the missed events", func(t *testing.T) {
 		fx := s.newFixture(t)
