@@ -328,6 +328,7 @@ var mayImport = map[string][]string{
 	"ledger/gitobject":              {"ledger", "ledger/internal/publickey", "ledger/internal/text"},
 	"ledger/insights":               {"ledger"},
 	"ledger/search":                 {"ledger", "ledger/identity", "ledger/internal/text"},
+	"ledger/settings":               {"ledger", "ledger/internal/text", "ledger/member"},
 	"ledger/where":                  {"ledger/internal/text"},
 	"ledger/policy/policytest":      {"ledger/policy"}, // for tests
 	"ledger/eventstream":            {"ledger", "ledger/identity", "ledger/internal/text", "ledger/radar"},

@@ -81,6 +81,7 @@ const (
 
 	AuditLogReplaced      AuditAction = "log.replaced"      // a new epoch of the transparency log began
 	AuditDatabaseRestored AuditAction = "database.restored" // from a backup
+	AuditDatabaseBaseline AuditAction = "database.baseline" // what there was when a release began to log it
 )
 
 // AuditActions lists all administrative actions.
@@ -99,6 +100,7 @@ func AuditActions() []AuditAction {
 		AuditWebhookCreated, AuditWebhookChanged, AuditWebhookRotated, AuditWebhookDeleted, AuditWebhookPinged,
 		AuditWebhookReplayed, AuditWebhookRedelivered,
 		AuditExceptionGranted, AuditExceptionEnded, AuditCommitCorrected, AuditLogReplaced, AuditDatabaseRestored,
+		AuditDatabaseBaseline,
 	}
 }
 
