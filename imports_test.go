@@ -159,7 +159,7 @@ var mayImport = map[string][]string{
 		"ledger", "ledger/attention", "ledger/attestation", "ledger/ca", "ledger/exchange", "ledger/facts",
 		"ledger/gitobject", "ledger/identity", "ledger/insights", "ledger/member", "ledger/passkey",
 		"ledger/policy", "ledger/policy/lint", "ledger/proof", "ledger/proof/receipt", "ledger/radar", "ledger/search",
-		"ledger/where", "store/internal/cursor", "store/internal/envelope", "store/internal/lookup",
+		"ledger/settings", "ledger/where", "store/internal/cursor", "store/internal/envelope", "store/internal/lookup",
 		"store/internal/sealed", "store/postgres",
 		"store/radarindex",
 		"store/sqldb", "store/sqlite",

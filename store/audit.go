@@ -58,6 +58,11 @@ func (t *tx) auditChange(org string, a audited) error {
 // The functions below return the fields of resources that audit events have. Secrets are not
 // among them.
 
+// fieldsVersion is the version of the fields that audit events have. The event of the creation of an org says
+// it, or else the last of the events about what there was before: see logSettings. From then on, a resource
+// has no other fields than those in its events.
+const fieldsVersion = 1
+
 func orgFields(o ledger.Org) []ledger.Field {
 	return []ledger.Field{{Name: "log_public", Value: o.LogPublic}}
 }

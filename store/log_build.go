@@ -61,6 +61,9 @@ func (s *Store) BuildLogsOnce(ctx context.Context) error {
 	if err := s.logDistincts(ctx); err != nil {
 		errs = append(errs, fmt.Errorf("log distinct signers: %w", err))
 	}
+	if err := s.logSettings(ctx); err != nil {
+		errs = append(errs, fmt.Errorf("log access and settings: %w", err))
+	}
 	if err := s.logCommits(ctx); err != nil {
 		errs = append(errs, fmt.Errorf("log what is known of commits: %w", err))
 	}

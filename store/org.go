@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/settings"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
@@ -24,7 +25,10 @@ func (s *Store) CreateOrg(ctx context.Context, name string) (ledger.Org, error) 
 			return ledger.Org{}, err
 		}
 		o := ledger.Org{Name: name, CreatedAt: t.now}
-		return o, t.audit(id, name, audited{action: ledger.AuditOrgCreated, target: name, after: orgFields(o)})
+		return o, t.audit(id, name, audited{
+			action: ledger.AuditOrgCreated, target: name,
+			after: append(orgFields(o), ledger.Field{Name: settings.VersionField, Value: fieldsVersion}),
+		})
 	})
 }
 

@@ -32,6 +32,7 @@ CREATE TABLE expirations (
 ) STRICT, WITHOUT ROWID;
 DROP INDEX deployments_by_commit; ALTER TABLE commits DROP COLUMN standing;
 ALTER TABLE tokens DROP COLUMN client; ALTER TABLE tokens DROP COLUMN client_at;
+ALTER TABLE orgs DROP COLUMN unlogged_settings;
 DROP TABLE provider_orgs; DROP TABLE cursor_key; DROP INDEX commits_expiring_by_repo;
 ALTER TABLE attestations DROP COLUMN reason;
 DROP INDEX signers_to_log; DROP INDEX signers_distinct;

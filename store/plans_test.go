@@ -26,6 +26,8 @@ var mayScan = []exception{
 	{"string_agg(p.name, ' ' ORDER BY p.id)", "sorts the few repos of an exchange rule"},
 	{"SELECT count(DISTINCT name), count(*) FROM trusted_roots", "counts a limited number of versions"},
 	{"SELECT id FROM orgs WHERE log_built <> ?", "reads all orgs, once a minute"},
+	{"SELECT id FROM orgs WHERE unlogged_settings <> ''", "reads all orgs, once a minute"},
+	{"SELECT issuer FROM provider_orgs", "reads the orgs that an upgrade has listed, once for each org"},
 	{"UPDATE events SET salt = v.column2", "scans the values in the statement"},
 	{"SELECT name, violations, open_violations FROM orgs", "reads all orgs, when metrics are collected"},
 	{"FROM inheritances i ORDER BY i.tree_id, i.source_id LIMIT ?", "is limited"},

@@ -7,7 +7,7 @@ CREATE TABLE orgs (
   created_at      INTEGER NOT NULL,
   next_seq        INTEGER NOT NULL DEFAULT 0, -- the seq of the org's next event
   keyring_version INTEGER NOT NULL DEFAULT 0  -- incremented when an identity is added or revoked
-, violations INTEGER NOT NULL DEFAULT 0, open_violations INTEGER NOT NULL DEFAULT 0, distrusts INTEGER NOT NULL DEFAULT 0, distrusting INTEGER NOT NULL DEFAULT 0, log_id INTEGER NOT NULL DEFAULT 0, log_first INTEGER NOT NULL DEFAULT 0, log_built INTEGER NOT NULL DEFAULT -1, log_public INTEGER NOT NULL DEFAULT 0, archived_at INTEGER NOT NULL DEFAULT 0, deleted_at INTEGER NOT NULL DEFAULT 0, purged_at INTEGER NOT NULL DEFAULT 0) STRICT;
+, violations INTEGER NOT NULL DEFAULT 0, open_violations INTEGER NOT NULL DEFAULT 0, distrusts INTEGER NOT NULL DEFAULT 0, distrusting INTEGER NOT NULL DEFAULT 0, log_id INTEGER NOT NULL DEFAULT 0, log_first INTEGER NOT NULL DEFAULT 0, log_built INTEGER NOT NULL DEFAULT -1, log_public INTEGER NOT NULL DEFAULT 0, archived_at INTEGER NOT NULL DEFAULT 0, deleted_at INTEGER NOT NULL DEFAULT 0, purged_at INTEGER NOT NULL DEFAULT 0, unlogged_settings TEXT NOT NULL DEFAULT '') STRICT;
 
 CREATE TABLE repos (
   id             INTEGER PRIMARY KEY,

@@ -14,6 +14,11 @@ ON CONFLICT (repo_id) DO UPDATE SET done = 0;
 ALTER TABLE tokens ADD COLUMN client TEXT NOT NULL DEFAULT '';
 ALTER TABLE tokens ADD COLUMN client_at INTEGER NOT NULL DEFAULT 0;
 
+-- The kind and the row id of the last resource of an org of which access and settings were logged, so that
+-- 'ledgerd check' can compare them; '': all are. It is done in the background.
+ALTER TABLE orgs ADD COLUMN unlogged_settings TEXT NOT NULL DEFAULT '';
+UPDATE orgs SET unlogged_settings = 'repo:0';
+
 -- What this server knew as a witness of other logs, which it no longer is.
 DROP TABLE witnessed;
 DROP TABLE witness_evidence;
