@@ -171,7 +171,7 @@ var mayImport = map[string][]string{
 	// Checks a database file on its host.
 	"store/check": {
 		"internal/parallel", "ledger", "ledger/attestation", "ledger/facts", "ledger/identity", "ledger/member",
-		"ledger/passkey", "ledger/policy", "ledger/proof", "store",
+		"ledger/passkey", "ledger/policy", "ledger/proof", "ledger/settings", "store",
 		"store/internal/envelope", "store/sqldb", "store/sqlite",
 	},
 	// Copies a ledger from one engine to another.

@@ -13,13 +13,34 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/identity/sigstore"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store"
+	"github.com/ledgerd/ledgerd/store/check"
 	"github.com/ledgerd/ledgerd/store/storetest"
 )
 
 // A sqliteFile is the path of a SQLite database.
 type sqliteFile string
 
-func newSQLite(t testing.TB) storetest.Database { return sqliteFile(storetest.NewFile(t)) }
+func newSQLite(t testing.TB) storetest.Database {
+	path := storetest.NewFile(t)
+	if testenv.Pick(0, 1, 1) > 0 {
+		t.Cleanup(func() { checkSettings(t, path) })
+	}
+	return sqliteFile(path)
+}
+
+// checkSettings checks that audit events say who has access, and the settings, whatever a test has done.
+func checkSettings(t testing.TB, path string) {
+	t.Helper()
+	report, err := check.Run(context.Background(), path, check.Options{ParseRoot: sigstore.ParseRoot})
+	if err != nil {
+		t.Logf("%s is not checked: %v", path, err) // a test may have left no database
+	}
+	for _, problem := range report.Problems {
+		if problem.Check == "settings" {
+			t.Error(problem)
+		}
+	}
+}
 
 func (f sqliteFile) Open(t testing.TB, o store.Options) *store.Store {
 	t.Helper()

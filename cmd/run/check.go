@@ -49,6 +49,8 @@ EXIT STATUS
   0  nothing is wrong
   1  the database could not be checked
   2  wrong flags or arguments
+  3  nothing is wrong, but something was not checked, because the server has not
+     logged it yet after an upgrade
   4  there are problems`,
 		Example: `  ledgerd check --database ledger.db
   ledgerd check --config /etc/ledgerd/config.yaml -o json
@@ -79,6 +81,7 @@ EXIT STATUS
 // options reads the checkpoints that are known.
 func (k checking) options(p *cli.Program, s config.Settings) (o check.Options, err error) {
 	o.ParseRoot = sigstore.ParseRoot
+	o.SecretKeys, _ = s.Webhooks.LoadSecretKeys() // without them, the report lists signing secrets as not checked
 	for _, file := range k.seen {
 		text, err := p.ReadFile(file)
 		if err != nil {
@@ -117,6 +120,9 @@ func runCheck(ctx context.Context, p *cli.Program, database config.Database, o c
 	}
 	if report.Found > 0 {
 		return &cli.ExitError{Status: cli.ExitNotReached}
+	}
+	if !report.Complete {
+		return &cli.ExitError{Status: cli.ExitIncomplete}
 	}
 	return nil
 }

@@ -20,6 +20,8 @@ type Options struct {
 
 	// ParseRoot parses trusted roots. Without it, they vouch for nobody.
 	ParseRoot identity.RootParser
+	// SecretKeys decrypt the signing secrets of webhooks.
+	SecretKeys store.SecretKeys
 
 	maxKnown int // if not 0, replaces the constant, in tests
 }
@@ -56,8 +58,9 @@ type checker struct {
 }
 
 func newChecker(db store.Source, o Options) *checker {
+	reader := store.NewReader(db, store.Options{ParseRoot: o.ParseRoot, SecretKeys: o.SecretKeys})
 	c := &checker{
-		reporter: newReporter(), db: db, store: store.NewReader(db, store.Options{ParseRoot: o.ParseRoot}),
+		reporter: newReporter(), db: db, store: reader,
 		step: o.Progress, others: o.Others, maxKnown: cmp.Or(o.maxKnown, maxKnown),
 	}
 	c.vouching = vouching{keyrings: make(map[string]*identity.Keyring), parseRoot: o.ParseRoot}

@@ -58,7 +58,7 @@ func (c *checker) said(org string, e *event) {
 		return
 	}
 	if unknown != "" {
-		c.uncheckedf("%s: %s: it has %s, which this version of ledgerd does not know", org, e.row(), unknown)
+		c.incompletef("%s: %s: it has %s, which this version of ledgerd does not know", org, e.row(), unknown)
 	}
 	for _, field := range []struct{ name, row, body string }{
 		{"id", e.public, body.ID}, {"type", string(e.kind), string(body.Type)}, {"org", cmp.Or(e.org, org), body.Org},

@@ -129,7 +129,7 @@ func (c *checker) compareIdentity(o *org, i identity.Identity) {
 	said := o.identities.latest[i.ID]
 	switch {
 	case said == nil && i.Event == "":
-		c.uncheckedf("%s: identity %s (%s) is in no event: the server logs it at its next start", o.name, i.ID, i.DN)
+		c.incompletef("%s: identity %s (%s) is in no event: the server logs it at its next start", o.name, i.ID, i.DN)
 		return
 	case said == nil || said.ID != i.Event:
 		if o.identities.unread > 0 {

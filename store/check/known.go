@@ -71,13 +71,13 @@ func (c *checker) reportKnown(o *org) {
 		c.problemf("commit", o.name, "", "there are events about %d commits that have no row", n)
 	}
 	if o.facts.unlogged > 0 {
-		c.uncheckedf("%s: what is known of %d commits: the server is still logging what was known before an upgrade",
+		c.incompletef("%s: what is known of %d commits: the server is still logging what was known before an upgrade",
 			o.name, o.facts.unlogged)
 	}
 	if o.facts.unread > 0 {
 		c.uncheckedf("%s: what %d events say of commits: their bodies are pruned or wrong", o.name, o.facts.unread)
 	}
 	if o.facts.left > 0 {
-		c.uncheckedf("%s: what is known of more than %d commits", o.name, o.facts.limit)
+		c.incompletef("%s: what is known of more than %d commits", o.name, o.facts.limit)
 	}
 }

@@ -105,6 +105,9 @@ func (c *checker) rest(ctx context.Context, o *org) error {
 	if err := c.identities(ctx, o); err != nil {
 		return fmt.Errorf("check identities: %w", err)
 	}
+	if err := c.settings(ctx, o); err != nil {
+		return fmt.Errorf("check access and settings: %w", err)
+	}
 	if err := c.members(ctx, o); err != nil {
 		return fmt.Errorf("check members: %w", err)
 	}
@@ -191,6 +194,7 @@ func (c *checker) follow(ctx context.Context, o *org, p page) error {
 		}
 		o.identities.add(e)
 		o.facts.add(e)
+		c.addSettings(o, e)
 		if e.policy != nil {
 			if o.policies[e.repoID] == nil {
 				o.policies[e.repoID] = make(map[int64]ledger.PolicyEvent)

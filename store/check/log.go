@@ -35,6 +35,7 @@ type org struct {
 	// identities is what the events say of identities.
 	identities loggedIdentities
 	facts      loggedFacts
+	settings   loggedSettings
 
 	// What was checked: the row id of the last event, and the number of attestations that have
 	// an event.
@@ -144,6 +145,7 @@ func readOrg(conn *sqldb.Conn, id int64, maxKnown int) (o *org, err error) {
 	}
 	o.identities = newLoggedIdentities(o.end)
 	o.facts = loggedFacts{latest: make(map[shortDigest]shortDigest), limit: maxKnown}
+	o.settings = newLoggedSettings(o.end)
 	err = conn.Row(`
 SELECT (SELECT count(*) FROM events WHERE org_id = ? AND seq < 0) +
   (SELECT count(*) FROM events WHERE org_id = ? AND seq >= ?)`,

@@ -3,8 +3,10 @@ package check
 import (
 	"crypto/sha256"
 	"fmt"
+	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/settings"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
@@ -116,4 +118,27 @@ func (l *loggedFacts) add(e *event) {
 		return
 	}
 	l.latest[key] = shorten(e.known.Facts)
+}
+
+// loggedSettings has what the audit events of an org say of access and settings.
+type loggedSettings struct {
+	replay *settings.Replay
+	unread int64 // events without a body that can be trusted
+	end    int64 // the seq after the last event that was read
+}
+
+func newLoggedSettings(end int64) loggedSettings {
+	return loggedSettings{replay: settings.NewReplay(ledger.TimeOf(time.Now()), settings.MaxBytes), end: end}
+}
+
+// add adds an event, which must be newer than those before. It returns what is wrong with it.
+func (l *loggedSettings) add(e *event) (problem string) {
+	switch {
+	case e.kind != ledger.EventAudit:
+		return ""
+	case e.audit == nil:
+		l.unread++
+		return ""
+	}
+	return l.replay.Add(e.seq, e.audit)
 }

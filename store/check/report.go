@@ -47,6 +47,8 @@ type Report struct {
 	More map[string]int64 `json:"more,omitzero"`
 	// Unchecked says what could not be checked, and why.
 	Unchecked []string `json:"unchecked"`
+	// Complete is false if something was not checked that should be, such as what is in no event yet.
+	Complete bool `json:"complete"`
 	// What was read.
 	Orgs   int64 `json:"orgs"`
 	Events int64 `json:"events"`
@@ -73,7 +75,8 @@ type reporter struct {
 }
 
 func newReporter() *reporter {
-	return &reporter{report: Report{Problems: []Problem{}, Unchecked: []string{}}, counts: make(map[string]int64)}
+	report := Report{Problems: []Problem{}, Unchecked: []string{}, Complete: true}
+	return &reporter{report: report, counts: make(map[string]int64)}
 }
 
 // problemf adds a problem.
@@ -93,6 +96,14 @@ func (r *reporter) uncheckedf(format string, args ...any) {
 	if len(r.report.Unchecked) < maxListed {
 		r.report.Unchecked = append(r.report.Unchecked, fmt.Sprintf(format, args...))
 	}
+}
+
+// incompletef notes what could not be checked and should be, such as what is in no event yet.
+func (r *reporter) incompletef(format string, args ...any) {
+	r.uncheckedf(format, args...)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.report.Complete = false
 }
 
 // count adds to a number of the report.

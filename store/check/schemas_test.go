@@ -28,13 +28,21 @@ func TestDatabasesOfEarlierSchemas(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "ledger.db")
 			unpack(t, file, path)
 			s := must.Get(store.Open(t.Context(), path, store.Options{}))(t)
+			report, err := check.Run(t.Context(), path, check.Options{})
+			must.OK(t, err)
+			if report.Complete {
+				t.Errorf("before the logs are built, the report is complete: %+v", report)
+			}
 			must.OK(t, s.BuildLogsOnce(t.Context()))
 			must.OK(t, s.Settle(t.Context()))
 			wantStates(t, s)
 			must.OK(t, s.Close())
 
-			report, err := check.Run(t.Context(), path, check.Options{})
+			report, err = check.Run(t.Context(), path, check.Options{})
 			must.OK(t, err)
+			if !report.Complete {
+				t.Errorf("not checked: %q", report.Unchecked)
+			}
 			for _, problem := range report.Problems {
 				t.Error(problem)
 			}
