@@ -49,8 +49,8 @@ EXIT STATUS
   0  nothing is wrong
   1  the database could not be checked
   2  wrong flags or arguments
-  3  nothing is wrong, but something was not checked, because the server has not
-     logged it yet after an upgrade
+  3  nothing is wrong, but something was not checked: the server has not logged
+     it yet after an upgrade, or only a newer version of ledgerd knows it
   4  there are problems`,
 		Example: `  ledgerd check --database ledger.db
   ledgerd check --config /etc/ledgerd/config.yaml -o json
