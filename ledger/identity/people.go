@@ -21,24 +21,30 @@ type People struct {
 
 // Add adds a signer. It takes nearly constant time. It may join two persons, so that
 // one of the two numbers that Of has returned for them is no longer in use.
-func (p *People) Add(dn DN, key [sha256.Size]byte) {
-	if p.names == nil {
-		p.names, p.keys = make(map[DN]int), make(map[[sha256.Size]byte]int)
-	}
-
-	named, ok := p.nodeOf(dn)
-	if !ok {
-		named = p.newNode()
-		p.names[dn.folded()] = named
-	}
-	p.names[dn] = named
-
-	keyed, ok := p.keys[key]
-	if !ok {
+//
+// isJoined reports whether the key was known, of another person.
+func (p *People) Add(dn DN, key [sha256.Size]byte) (isJoined bool) {
+	named := p.nodeFor(dn)
+	keyed, isKnown := p.keys[key]
+	if !isKnown {
 		keyed = p.newNode()
 		p.keys[key] = keyed
 	}
-	p.join(named, keyed)
+	return p.join(named, keyed) && isKnown
+}
+
+// nodeFor returns the node of a DN, and adds it if it is new.
+func (p *People) nodeFor(dn DN) int {
+	if p.names == nil {
+		p.names, p.keys = make(map[DN]int), make(map[[sha256.Size]byte]int)
+	}
+	node, ok := p.nodeOf(dn)
+	if !ok {
+		node = p.newNode()
+		p.names[dn.folded()] = node
+	}
+	p.names[dn] = node
+	return node
 }
 
 // Of returns the number of a signer's person. Two signers have the same number if and
@@ -80,14 +86,16 @@ func (p *People) root(node int) int {
 	return node
 }
 
-func (p *People) join(a, b int) {
+// join makes two trees one. It reports false if they were.
+func (p *People) join(a, b int) bool {
 	a, b = p.root(a), p.root(b)
 	if a == b {
-		return
+		return false
 	}
 	if p.sizes[a] < p.sizes[b] {
 		a, b = b, a
 	}
 	p.parents[b] = a
 	p.sizes[a] += p.sizes[b]
+	return true
 }

@@ -203,7 +203,7 @@ func (d *derivation) derive(m moment) (state ledger.State, why string) {
 func (d *derivation) known(contract *policy.Contract) policy.Facts {
 	f := d.commit.known.Policy(contract.Targets, d.branch)
 	f.RegisteredAt = d.commit.first
-	f.AuthorPeople, f.KnownAuthors = d.people.authors(f.Authors, f.SigningKeys)
+	f.AuthorPeople, f.KnownAuthors = d.signers.Authors(f.Authors, f.SigningKeys)
 	f.Changes, f.Verdicts = d.commit.paths, d.verdicts
 	return f
 }
@@ -230,7 +230,7 @@ func (d *derivation) add(f *policy.Facts, contract *policy.Contract, rec *record
 	if rec.isMerge && contract.MayCarry(rec.evidence.Signer) {
 		return "it is a merge, and what carries from the merged commits is not derived again (verify those)"
 	}
-	if _, ok := d.identities[rec.identity]; !ok {
+	if _, ok := d.signers.Identity(rec.identity); !ok {
 		return "the log does not have an identity that has signed for it, " + rec.identity
 	}
 	if d.isDistrusted(rec) {
@@ -266,7 +266,7 @@ type subject struct {
 // present returns the evidence of a record, after what was said before of its commit.
 func (d *derivation) present(rec *record, before said) policy.Evidence {
 	e := rec.evidence
-	d.people.who(&e)
+	d.who(&e)
 	about := subject{e.Person, e.Predicate, e.Slot}
 	old, ok := before[about]
 	if ok {
@@ -278,11 +278,17 @@ func (d *derivation) present(rec *record, before said) policy.Evidence {
 	return e
 }
 
+// who sets the person and the individual of evidence by its signer.
+func (r *Replay) who(e *policy.Evidence) {
+	e.Person = r.signers.Person(e.Signer)
+	e.Individual = r.signers.Individual(e.Person)
+}
+
 // isDistrusted reports whether the identity of an attestation is distrusted since a time before
 // it was recorded.
 func (r *Replay) isDistrusted(rec *record) bool {
-	since := r.identities[rec.identity].DistrustedSince
-	return since > 0 && since <= rec.at
+	e, _ := r.signers.Identity(rec.identity)
+	return e.DistrustedSince > 0 && e.DistrustedSince <= rec.at
 }
 
 // wasPromotable reports whether the commit was PROMOTABLE when an attestation was recorded. A
@@ -309,7 +315,7 @@ func (d *derivation) mayDeploy(rec *record, wasRolledBack bool) (may bool, why s
 	}
 	f, why := d.facts(&contract, rec.moment)
 	e := rec.evidence
-	d.people.who(&e)
+	d.who(&e)
 	return contract.MayDeploy(f, e, rec.isAgain, rec.at), why
 }
 
@@ -365,7 +371,7 @@ func about(e *policy.Evidence) topic {
 func (r *Replay) source(c *commit) policy.Source {
 	s := policy.Source{Commit: c.sha, Authors: c.known.Authors(), SigningKeys: c.known.SigningKeys, Proven: true,
 		SameTree: true}
-	s.AuthorPeople, s.KnownAuthors = r.people.authors(s.Authors, s.SigningKeys)
+	s.AuthorPeople, s.KnownAuthors = r.signers.Authors(s.Authors, s.SigningKeys)
 	return s
 }
 

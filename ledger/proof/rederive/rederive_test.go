@@ -86,7 +86,7 @@ func TestSignersMayAttest(t *testing.T) {
 		t.Errorf("what an identity with the same key and name may attest does not count: %v", err)
 	}
 	h = newHistory(t)
-	h.identities, h.holders = map[string]ledger.IdentityEvent{}, map[string][]string{}
+	h.signers, h.holders = identity.NewSigners(), map[string][]string{}
 	if err := attest("idn_ci", "review:code", "review:code"); err != nil {
 		t.Errorf("an identity that is logged later: %v", err)
 	}

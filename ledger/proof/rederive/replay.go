@@ -24,18 +24,16 @@ type Replay struct {
 	programs  map[string]*where.Program // by expression; nil if it does not compile
 	verdicts  policy.Verdicts
 
-	people     *people
-	hasUnread  bool                            // whether signers may have addresses that were not read
-	identities map[string]ledger.IdentityEvent // the last of each
-	holders    map[string][]string             // the IDs of identities by key and DN
-	namesakes  map[string][]string             // the IDs of identities by DN
-	trusted    moment                          // when an identity was last added or changed
-	joined     moment                          // when a signature last made people one
-	versions   []version
-	isFirst    bool // a state followed from version 1 of the contract
-	commits    map[string]*commit
-	trees      map[string][]*commit // commits whose object is known
-	next       int64                // the number of the last event
+	signers   *identity.Signers
+	hasUnread bool                // whether signers may have addresses that were not read
+	holders   map[string][]string // the IDs of identities by key and DN
+	trusted   moment              // when an identity was last added or changed
+	joined    moment              // when a signature last made people one
+	versions  []version
+	isFirst   bool // a state followed from version 1 of the contract
+	commits   map[string]*commit
+	trees     map[string][]*commit // commits whose object is known
+	next      int64                // the number of the last event
 }
 
 // A moment is when something happened, by the log and by the clock.
@@ -86,11 +84,9 @@ type state struct {
 func New(contracts map[int]policy.Contract) *Replay {
 	return &Replay{
 		contracts: contracts, programs: make(map[string]*where.Program),
-		verdicts: make(policy.Verdicts), people: newPeople(),
-		identities: make(map[string]ledger.IdentityEvent), holders: make(map[string][]string),
-		namesakes: make(map[string][]string),
-		versions:  []version{{number: 1}},
-		commits:   make(map[string]*commit), trees: make(map[string][]*commit),
+		verdicts: make(policy.Verdicts), signers: identity.NewSigners(), holders: make(map[string][]string),
+		versions: []version{{number: 1}},
+		commits:  make(map[string]*commit), trees: make(map[string][]*commit),
 	}
 }
 
@@ -124,68 +120,26 @@ func (r *Replay) Identity(e ledger.IdentityEvent) error {
 		return nil // no state follows from it
 	}
 	r.trusted = r.now(e.Timestamp)
-	err := r.trust(e)
-	r.people.isJoined = false // trusted says when
-	return err
-}
-
-// trust notes who has what names and keys after an event of an identity or a signer.
-func (r *Replay) trust(e ledger.IdentityEvent) error {
-	if e.Kind == ledger.KindSigner {
-		dn, err := identity.ParseDN(e.DN)
-		if err != nil {
-			return fmt.Errorf("signer %s: %w", e.IdentityID, err)
-		}
-		r.people.setDistinct(dn, e.Distinct)
-		return nil
+	err := r.signers.Trust(e)
+	r.signers.IsJoined = false // trusted says when
+	if err != nil || e.Kind != string(identity.KeyIdentity) {
+		return err
 	}
-	last, isKnown := r.identities[e.IdentityID]
-	before, after := authorNames(last), authorNames(e)
-	r.identities[e.IdentityID] = e
-	if !isKnown {
-		r.namesakes[e.DN] = append(r.namesakes[e.DN], e.IdentityID)
-	}
-	isKey := e.Kind == string(identity.KeyIdentity)
-	if !isKey && len(before) == 0 && len(after) == 0 {
-		return nil
-	}
-
 	dn, err := identity.ParseDN(e.DN)
 	if err != nil {
-		return fmt.Errorf("identity %s: %w", e.IdentityID, err)
-	}
-	if !slices.Equal(before, after) {
-		r.people.forget(dn, identity.Dropped(dn, before, r.namesOf(e.DN)))
-	}
-	r.people.name(dn, after...)
-	if !isKey {
-		return nil
+		return err
 	}
 	if holder := e.Key + dn.String(); !slices.Contains(r.holders[holder], e.IdentityID) {
 		r.holders[holder] = append(r.holders[holder], e.IdentityID)
 	}
-	r.people.sign(dn, e.Key)
 	return nil
-}
-
-// namesOf returns the names that the identities with a DN have.
-func (r *Replay) namesOf(dn string) (names []string) {
-	for _, id := range r.namesakes[dn] {
-		names = append(names, authorNames(r.identities[id])...)
-	}
-	return names
-}
-
-// authorNames returns the names by which commits may name the signer of an identity.
-func authorNames(e ledger.IdentityEvent) []string {
-	return identity.Identity{Email: e.Email, Emails: e.Emails, Logins: e.Logins}.AuthorNames()
 }
 
 // addresses returns the e-mail addresses that identities have so far. The keys that verify signatures
 // have only the present ones, and evidence keeps those of its time.
 func (r *Replay) addresses(ids []string) (emails []string) {
 	for _, id := range ids {
-		e := r.identities[id]
+		e, _ := r.signers.Identity(id)
 		emails = append(emails, identity.Identity{Email: e.Email, Emails: e.Emails}.Addresses()...)
 	}
 	return emails
@@ -198,8 +152,8 @@ func (r *Replay) Signed(e ledger.AttestationEvent) error {
 	if err != nil {
 		return fmt.Errorf("signer of %s: %w", e.Attestation, err)
 	}
-	r.people.sign(dn, e.Key)
-	r.people.name(dn)
+	r.signers.Sign(dn, e.Key)
+	r.signers.Name(dn)
 	r.noteJoined(e.Timestamp)
 	r.hasUnread = r.hasUnread || len(r.holders[e.Key+dn.String()]) == 0
 	return nil
@@ -214,15 +168,15 @@ func (r *Replay) Attestation(e ledger.AttestationEvent, signed *attestation.Atte
 	rec := record{moment: r.now(e.Timestamp), evidence: v, isMerge: signed.Merge != nil,
 		isAgain: signed.Again != "", identity: signed.Signer.Identity}
 	holders := r.holders[key+v.Signer.String()]
-	if _, ok := r.identities[rec.identity]; !ok && len(holders) > 0 { // a pinned key, which has another ID
+	if _, ok := r.signers.Identity(rec.identity); !ok && len(holders) > 0 { // a pinned key, which has another ID
 		rec.identity = holders[0]
 	}
 	rec.evidence.Emails = slices.Concat(v.Emails, r.addresses(holders), r.addresses([]string{rec.identity}))
 	if x, ok := facts.Exception(signed, &v); ok {
 		rec.exception = &x
 	}
-	r.people.sign(v.Signer, key)
-	r.people.name(v.Signer, v.Emails...)
+	r.signers.Sign(v.Signer, key)
+	r.signers.Name(v.Signer, v.Emails...)
 	r.noteJoined(e.Timestamp)
 	c := r.learn(signed.Commit, e.Timestamp)
 	c.recs = append(c.recs, rec)
@@ -237,8 +191,8 @@ func (r *Replay) Attestation(e ledger.AttestationEvent, signed *attestation.Atte
 
 // noteJoined notes when people became one, if they have.
 func (r *Replay) noteJoined(at ledger.Time) {
-	if r.people.isJoined {
-		r.people.isJoined, r.joined = false, r.now(at)
+	if r.signers.IsJoined {
+		r.signers.IsJoined, r.joined = false, r.now(at)
 	}
 }
 
@@ -247,7 +201,7 @@ func (r *Replay) noteJoined(at ledger.Time) {
 func (r *Replay) mayAttest(predicate string, ids []string) bool {
 	isLogged := false
 	for _, id := range ids {
-		if i, ok := r.identities[id]; ok {
+		if i, ok := r.signers.Identity(id); ok {
 			isLogged = true
 			if identity.Predicates(i.May).Match(predicate) {
 				return true
