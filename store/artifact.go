@@ -101,7 +101,7 @@ func scanLink(row scanner) (r linkRow, err error) {
 // artifact returns the artifact with a digest.
 func (l *linker) artifact(digest string) (ledger.Artifact, error) {
 	limit := min(maxLinkRows, l.rows)
-	rows, err := all(l.reader, scanLink, selectLinks, l.orgID, digestKey(digest), limit+1)
+	rows, err := all(l.reader, scanLink, selectLinks, l.orgID, DigestKey(digest), limit+1)
 	if err != nil {
 		return ledger.Artifact{}, err
 	}

@@ -356,7 +356,7 @@ func (t *tx) bufferAttestation(v *view, s *subject, r *recording, e *policy.Evid
 		}
 	}
 	for _, digest := range a.Artifacts.Digests {
-		rows.artifacts.Add(org, digestKey(digest), s.id, a.Signer.Identity, st.signerID,
+		rows.artifacts.Add(org, DigestKey(digest), s.id, a.Signer.Identity, st.signerID,
 			policy.Builds(a.Predicate, e.Status), id)
 	}
 	if s.isLatest(e) {

@@ -222,7 +222,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (org_id, digest, commit_id, identity_id, signer_id, is_build)
 DO UPDATE SET attestation_id = excluded.attestation_id
 WHERE excluded.attestation_id < artifacts.attestation_id`,
-			a.orgID, digestKey(digest), a.commitID, a.identity, a.signerID, isBuild, a.id)
+			a.orgID, DigestKey(digest), a.commitID, a.identity, a.signerID, isBuild, a.id)
 		if err != nil {
 			return err
 		}
@@ -254,20 +254,16 @@ DELETE FROM latest WHERE commit_id = ? AND predicate_id = ? AND slot = ? AND sig
 		return err
 	}
 
-	var other policy.Evidence
-	var otherID int64
+	var other retraced
 	err = t.Row(`
 SELECT a.id, a.status FROM latest l JOIN attestations a ON a.id = l.attestation_id
 WHERE l.commit_id = ? AND l.predicate_id = ? AND l.slot = ? AND l.signer_id = ?`,
-		after.commit, after.predicate, after.slot, after.signer).Scan(&otherID, &other.Status)
-	this := policy.Evidence{Status: status}
-	switch {
+		after.commit, after.predicate, after.slot, after.signer).Scan(&other.id, &other.status)
+	switch this := (retraced{id, status}); {
 	case errors.Is(err, sql.ErrNoRows):
 	case err != nil:
 		return err
-	case otherID > id && !(this.Replaces(&other) && !other.Replaces(&this)):
-		return nil // the newer one stays, unless only this one has an outcome
-	case otherID < id && !this.Replaces(&other):
+	case !this.isLater(other):
 		return nil
 	}
 	_, err = t.Exec(`

@@ -159,11 +159,7 @@ ORDER BY a.payload_digest, a.signer_id, a.key_id LIMIT ?`, r.commit, r.digest, r
 	return n < limit, err
 }
 
-// isLater reports whether an attestation is the latest of two by the same signer: one that
-// states no outcome does not replace an outcome.
+// isLater reports whether an attestation is the latest of two by the same signer.
 func (a retraced) isLater(than retraced) bool {
-	if x, y := a.status == ledger.Recorded, than.status == ledger.Recorded; than.id != 0 && x != y {
-		return y
-	}
-	return a.id > than.id
+	return than.id == 0 || policy.IsLater(a.status, than.status, a.id > than.id)
 }

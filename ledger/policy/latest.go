@@ -119,10 +119,16 @@ func hasReplaced(list []Evidence) bool {
 
 // isLater reports whether e is the latest of two pieces of evidence for one topic.
 func (e *Evidence) isLater(other *Evidence) bool {
-	if a, b := e.Status == ledger.Recorded, other.Status == ledger.Recorded; a != b {
+	return IsLater(e.Status, other.Status, e.Attestation > other.Attestation)
+}
+
+// IsLater reports whether an attestation is the latest of two for one topic, given their statuses
+// and whether it was recorded after the other. One that states no outcome does not replace an outcome.
+func IsLater(status, other ledger.Status, isNewer bool) bool {
+	if a, b := status == ledger.Recorded, other == ledger.Recorded; a != b {
 		return b
 	}
-	return e.Attestation > other.Attestation
+	return isNewer
 }
 
 // Overtaken returns the attestation that makes new evidence stale: the latest one for the
