@@ -146,7 +146,7 @@ func TestNamesAreBounded(t *testing.T) {
 	defer s.Close()
 
 	must.OK(t, s.write(t.Context(), "acme", func(t *tx) error {
-		for i := range maxNamed + 5 {
+		for i := range MaxNamed + 5 {
 			id, err := t.Insert("INSERT INTO signers (org_id, dn, cn) VALUES (1, ?, 'ci')", fmt.Sprint("cn=ci,ou=", i))
 			if err != nil {
 				return err
@@ -160,8 +160,8 @@ func TestNamesAreBounded(t *testing.T) {
 		if err := t.Row("SELECT count(*) FROM signer_names WHERE name = 'ci'").Scan(&n); err != nil {
 			return err
 		}
-		if n != maxNamed {
-			return fmt.Errorf("%d signers have the name, want %d", n, maxNamed)
+		if n != MaxNamed {
+			return fmt.Errorf("%d signers have the name, want %d", n, MaxNamed)
 		}
 		return nil
 	}))

@@ -14,9 +14,9 @@ import (
 const insertSignerName = "INSERT INTO signer_names (org_id, name, signer_id) VALUES (?, ?, ?) " +
 	"ON CONFLICT (org_id, name, signer_id) DO NOTHING"
 
-// maxNamed is the maximum number of signers that are stored for a name. Others with this
+// MaxNamed is the maximum number of signers that are stored for a name. Others with this
 // name are still compared with authors by it, but not the other names of their people.
-const maxNamed = 1000
+const MaxNamed = 1000
 
 // nameSigner stores the names of a signer: the CN, and e-mail addresses and logins, one per
 // line. If they are new names of a person who is already known, who then may be the author of
@@ -109,11 +109,11 @@ func (t *tx) forgetNames(orgID int64, dn string, names []string, cause ledger.Ca
 }
 
 // addSignerName stores a folded name of a signer, and returns the number of new rows: 0 if
-// it is known, or if maxNamed signers have it.
+// it is known, or if MaxNamed signers have it.
 func addSignerName(c *sqldb.Conn, orgID, signerID int64, name string) (added int64, err error) {
 	var last int64
 	err = c.Row("SELECT signer_id FROM signer_names WHERE org_id = ? AND name = ? ORDER BY signer_id LIMIT 1 OFFSET ?",
-		orgID, name, maxNamed-1).Scan(&last)
+		orgID, name, MaxNamed-1).Scan(&last)
 	if errors.Is(err, sql.ErrNoRows) { // there are fewer
 		added, err = c.Exec(insertSignerName, orgID, name, signerID)
 	}

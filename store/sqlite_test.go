@@ -4,8 +4,11 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
@@ -48,7 +51,37 @@ func (f sqliteFile) Open(t testing.TB, o store.Options) *store.Store {
 	return must.Get(store.Open(context.Background(), string(f), o))(t)
 }
 
-func TestOnSQLite(t *testing.T) { storetest.Run(t, newSQLite) }
+func TestOnSQLite(t *testing.T) { storetest.Run(t, newCheckedSQLite) }
+
+// A checkedFile is a database that is checked at the end of its test.
+type checkedFile struct {
+	sqliteFile
+	now func() time.Time // of the last store
+}
+
+func (f *checkedFile) Open(t testing.TB, o store.Options) *store.Store {
+	f.now = o.Now
+	return f.sqliteFile.Open(t, o)
+}
+
+func newCheckedSQLite(t testing.TB) storetest.Database {
+	file := &checkedFile{sqliteFile: newSQLite(t).(sqliteFile)}
+	t.Cleanup(func() {
+		report, err := check.Run(context.Background(), string(file.sqliteFile),
+			check.Options{ParseRoot: sigstore.ParseRoot, Now: file.now})
+		must.OK(t, err)
+		// Some tests record what was never signed.
+		isMade := slices.ContainsFunc(report.Problems, func(p check.Problem) bool {
+			return p.Check == "signature" || p.Check == "assertion" || strings.Contains(p.Problem, ", and the statement ")
+		})
+		for _, p := range report.Problems {
+			if !isMade || !slices.Contains([]string{"signature", "assertion", "attestation", "exception"}, p.Check) {
+				t.Errorf("problem: %s", p)
+			}
+		}
+	})
+	return file
+}
 
 func BenchmarkRecord(b *testing.B) { storetest.BenchmarkRecord(b, newSQLite) }
 func BenchmarkRecordOneOfManyWithATree(b *testing.B) {

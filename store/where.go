@@ -40,6 +40,11 @@ func (s *Store) evaluate(ctx context.Context, payload []byte, expressions []stri
 		return nil, sqldb.ErrClosed
 	}
 
+	return s.Verdicts(payload, expressions), nil
+}
+
+// Verdicts evaluates expressions on the payload of an attestation. It may take some milliseconds.
+func (s *Store) Verdicts(payload []byte, expressions []string) []policy.Verdict {
 	statement := where.Read(payload)
 	verdicts := make([]policy.Verdict, len(expressions))
 	for i, x := range expressions {
@@ -50,7 +55,7 @@ func (s *Store) evaluate(ctx context.Context, payload []byte, expressions []stri
 		}
 		verdicts[i] = policy.Verdict(program.Eval(statement))
 	}
-	return verdicts, nil
+	return verdicts
 }
 
 // program returns a compiled expression.

@@ -12,6 +12,7 @@ import (
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/internal/parallel"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/store"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
@@ -75,7 +76,11 @@ func (c *checker) file(ctx context.Context) error {
 // mapping reads which attestations were mapped again by later rules than their own.
 func (c *checker) mapping(ctx context.Context) error {
 	return c.read(ctx, func(conn *sqldb.Conn) error {
-		return conn.Each(func(row sqldb.Scanner) error { return row.Scan(&c.vouching.mappedBelow) },
-			"SELECT total FROM remapping WHERE id = 1")
+		return conn.Each(func(row sqldb.Scanner) error {
+			var version, below int64
+			err := row.Scan(&version, &below, &c.vouching.mappedBelow)
+			c.vouching.isMapped = version == attestation.MappingVersion && below == 0
+			return err
+		}, "SELECT version, below, total FROM remapping WHERE id = 1")
 	})
 }

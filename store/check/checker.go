@@ -3,6 +3,7 @@ package check
 import (
 	"cmp"
 	"context"
+	"time"
 
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/store"
@@ -18,6 +19,8 @@ type Options struct {
 	// Others, if not nil, returns what others have seen of a log, and what could not be asked.
 	Others func(ctx context.Context, origin string) (list []Seen, unchecked []string)
 
+	// Now is the clock by which states are derived; nil for that of the machine.
+	Now func() time.Time
 	// ParseRoot parses trusted roots. Without it, they vouch for nobody.
 	ParseRoot identity.RootParser
 	// SecretKeys decrypt the signing secrets of webhooks.
@@ -58,7 +61,7 @@ type checker struct {
 }
 
 func newChecker(db store.Source, o Options) *checker {
-	reader := store.NewReader(db, store.Options{ParseRoot: o.ParseRoot, SecretKeys: o.SecretKeys})
+	reader := store.NewReader(db, store.Options{ParseRoot: o.ParseRoot, SecretKeys: o.SecretKeys, Now: o.Now})
 	c := &checker{
 		reporter: newReporter(), db: db, store: reader,
 		step: o.Progress, others: o.Others, maxKnown: cmp.Or(o.maxKnown, maxKnown),

@@ -10,38 +10,16 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// A commit is a row of the table commits, with its transitions.
-type commit struct {
-	id, attestations, newest int64
-	sha                      string
-	state                    ledger.State
-	transitions              []transition
-
-	counted, last int64 // attestations, and the row id of the last
-}
-
-// A transition is a row of the table transitions, with its event.
-type transition struct {
-	from, to ledger.State
-	cause    ledger.Cause
-	event    string // its ID; empty if it does not exist
-	kind     ledger.EventType
-	repoID   int64
-	body     []byte
-}
-
 // commitsPage is the number of commits that are read at a time.
 const commitsPage = 500
 
 const (
 	selectCommits = `
-SELECT id, sha, state, attestations, newest FROM commits WHERE repo_id = ? AND id > ? ORDER BY id LIMIT ?`
+SELECT id, sha, state, state_since, registered_at, attestations, newest FROM commits WHERE repo_id = ? AND id > ? ORDER BY id LIMIT ?`
 	selectTransitions = `
-SELECT t.commit_id, t.from_state, t.to_state, t.cause_type, t.cause_id, coalesce(e.event_id, ''), coalesce(e.type, ''),
+SELECT t.commit_id, t.from_state, t.to_state, t.at, t.cause_type, t.cause_id, coalesce(e.event_id, ''), coalesce(e.type, ''),
   coalesce(e.repo_id, 0), e.body
 FROM transitions t LEFT JOIN events e ON e.id = t.event WHERE t.commit_id BETWEEN ? AND ? ORDER BY t.commit_id, t.event`
-	countEvidence = `
-SELECT commit_id, count(*), max(id) FROM attestations WHERE commit_id BETWEEN ? AND ? GROUP BY commit_id`
 )
 
 // repos returns the repos of an org.
@@ -59,17 +37,19 @@ FROM repos WHERE org_id = ? ORDER BY id`, org)
 
 // commits checks the commits of a repo: their transitions with the events, and their state with
 // the evidence.
-func (c *checker) commits(ctx context.Context, org string, r repo) error {
+func (c *checker) commits(ctx context.Context, o *org, r repo) error {
 	for after := int64(0); ; {
 		var page []*commit
 		err := c.read(ctx, func(conn *sqldb.Conn) (err error) {
-			page, err = readCommits(conn, r.id, after)
-			return err
+			if page, err = readCommits(conn, r.id, after); err != nil {
+				return err
+			}
+			return readLatest(conn, o.id, page)
 		})
 		if err != nil || len(page) == 0 {
 			return err
 		}
-		eachOf(page, func(v *commit) { c.commit(org, r, v) })
+		eachOf(page, func(v *commit) { c.commit(o.name, r, v) })
 		c.count(func(r *Report) *int64 { return &r.Commits }, int64(len(page)))
 		after = page[len(page)-1].id
 	}
@@ -79,7 +59,7 @@ func (c *checker) commits(ctx context.Context, org string, r repo) error {
 func readCommits(conn *sqldb.Conn, repoID, after int64) ([]*commit, error) {
 	page, err := sqldb.All(conn, func(row sqldb.Scanner) (*commit, error) {
 		var v commit
-		return &v, row.Scan(&v.id, &v.sha, &v.state, &v.attestations, &v.newest)
+		return &v, row.Scan(&v.id, &v.sha, &v.state, &v.since, &v.registered, &v.attestations, &v.newest)
 	}, selectCommits, repoID, after, commitsPage)
 	if err != nil || len(page) == 0 {
 		return nil, err
@@ -93,7 +73,7 @@ func readCommits(conn *sqldb.Conn, repoID, after int64) ([]*commit, error) {
 	err = conn.Each(func(row sqldb.Scanner) error {
 		var id int64
 		var t transition
-		err := row.Scan(&id, &t.from, &t.to, &t.cause.Type, &t.cause.ID, &t.event, &t.kind, &t.repoID, &t.body)
+		err := row.Scan(&id, &t.from, &t.to, &t.at, &t.cause.Type, &t.cause.ID, &t.event, &t.kind, &t.repoID, &t.body)
 		if v := byID[id]; v != nil {
 			v.transitions = append(v.transitions, t)
 		}
@@ -102,37 +82,26 @@ func readCommits(conn *sqldb.Conn, repoID, after int64) ([]*commit, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read transitions: %w", err)
 	}
-	err = conn.Each(func(row sqldb.Scanner) error {
-		var id, n, newest int64
-		err := row.Scan(&id, &n, &newest)
-		if v := byID[id]; v != nil {
-			v.counted, v.last = n, newest
-		}
-		return err
-	}, countEvidence, first, last)
-	if err != nil {
-		return nil, fmt.Errorf("count attestations: %w", err)
-	}
 	return page, nil
 }
 
 // commit checks a commit on its own.
 func (c *checker) commit(org string, r repo, v *commit) {
 	row := "commit " + r.name + "@" + v.sha
-	if v.attestations != v.counted || v.newest != v.last {
-		c.problemf("counter", org, row, "it counts %d attestations, the last of them row %d, and has %d, the last row %d",
-			v.attestations, v.newest, v.counted, v.last)
-	}
-	state := ledger.Draft
+	c.latest(org, row, v)
+	state, since := ledger.Draft, v.registered
 	for _, t := range v.transitions {
 		if t.from != state {
 			c.problemf("state", org, row, "a transition leads from %s to %s, and the commit was %s", t.from, t.to, state)
 		}
-		state = t.to
+		state, since = t.to, t.at
 		c.transition(org, r, row, v.sha, t)
 	}
 	if v.state != state {
 		c.problemf("state", org, row, "it is %s, and its transitions lead to %s", v.state, state)
+	}
+	if v.since != since {
+		c.problemf("state", org, row, "it is %s since %s, and by its transitions since %s", v.state, v.since, since)
 	}
 }
 
@@ -149,12 +118,14 @@ func (c *checker) transition(org string, r repo, row, sha string, t transition) 
 	if err := json.Unmarshal(t.body, &e); err != nil {
 		return // the check of the events reports it
 	}
+
 	name := e.Repo
 	if t.repoID == r.id {
 		name = r.name
 	}
-	got := fmt.Sprintf("%s@%s from %s to %s because of %s %s", r.name, sha, t.from, t.to, t.cause.Type, t.cause.ID)
-	want := fmt.Sprintf("%s@%s from %s to %s because of %s %s", name, e.Commit, e.From, e.To, e.Cause.Type, e.Cause.ID)
+	const form = "%s@%s from %s to %s at %s because of %s %s"
+	got := fmt.Sprintf(form, r.name, sha, t.from, t.to, t.at, t.cause.Type, t.cause.ID)
+	want := fmt.Sprintf(form, name, e.Commit, e.From, e.To, e.Timestamp, e.Cause.Type, e.Cause.ID)
 	if got != want {
 		c.problemf("state", org, row, "its transition is %s, and event %s says %s", got, t.event, want)
 	}

@@ -56,6 +56,8 @@ func (c *checker) evidence(org string, e *event) {
 		}
 	}
 	c.compareOutcome(org, a, signed, err)
+	a.says = says{signed.Exception, signed.Merge}
+	c.compareVerdicts(org, a, signed.Payload)
 	c.confirmed(org, a, signed.Payload)
 }
 
@@ -87,10 +89,23 @@ func (c *checker) confirmed(org string, a *evidence, payload []byte) {
 	}
 }
 
+// compareVerdicts evaluates expressions again. Why one cannot be evaluated may be said in other words by
+// another release.
+func (c *checker) compareVerdicts(org string, a *evidence, payload []byte) {
+	if len(a.expressions) == 0 {
+		return
+	}
+	for i, want := range c.store.Verdicts(payload, a.expressions) {
+		if got := a.verdicts[i]; got.True != want.True || (got.Error == "") != (want.Error == "") {
+			c.problemf("verdict", org, a.row(), "the expression %s is stored as %t, and is %t", a.expressions[i], got.True, want.True)
+		}
+	}
+}
+
 // compareOutcome compares the row of an attestation with what was signed. unread is why the
 // statement cannot be read, if so.
 func (c *checker) compareOutcome(org string, a *evidence, signed *attestation.Attestation, unread error) {
-	want := signed.Outcome
+	want, artifacts := signed.Outcome, signed.Artifacts
 	switch {
 	case unread != nil && !a.again:
 		c.problemf("attestation", org, a.row(), "the statement cannot be read: %v", unread)
@@ -99,18 +114,26 @@ func (c *checker) compareOutcome(org string, a *evidence, signed *attestation.At
 		c.problemf("attestation", org, a.row(), "the row is about commit %s, and the statement about %s", a.commit,
 			signed.Commit)
 	case a.again:
-		want, _ = attestation.Remap(attestation.Recorded{
+		want, artifacts = attestation.Remap(attestation.Recorded{
 			Envelope: signed.Envelope, PredicateType: a.typ, Commit: a.commit, RecordedAt: a.at,
 			Outcome: attestation.Outcome{Predicate: a.predicate, Slot: a.slot, Result: a.result},
 		})
 	}
-	if a.mappingVersion != attestation.MappingVersion {
-		return // it is about to be mapped again
+	if a.isUnmapped = a.mappingVersion != attestation.MappingVersion; a.isUnmapped {
+		if c.vouching.isMapped {
+			c.problemf("attestation", org, a.row(), "the row says that it was mapped by the rules %d, and all are by the rules %d",
+				a.mappingVersion, attestation.MappingVersion)
+		}
+		return
 	}
 
 	got := fmt.Sprint(a.predicate, " ", a.slot, " ", a.result)
 	if wanted := fmt.Sprint(want.Predicate, " ", want.Slot, " ", want.Result); got != wanted {
 		c.problemf("attestation", org, a.row(), "the row says %q, and the statement %q", got, wanted)
+	}
+	a.link(want, artifacts)
+	if a.reason != signed.Reason() && unread == nil {
+		c.problemf("attestation", org, a.row(), "the row has the reason %q, and the statement %q", a.reason, signed.Reason())
 	}
 	if signed.PredicateType != a.typ && unread == nil {
 		c.problemf("attestation", org, a.row(), "the row has the type %s, and the statement %s", a.typ, signed.PredicateType)

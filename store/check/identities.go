@@ -79,14 +79,7 @@ func scanIdentity(row sqldb.Scanner) (i keyed, err error) {
 	err = row.Scan(&i.row, &i.ID, &i.Kind, &i.DN, &i.Email, &emails, &logins, &may, &i.DNPattern, &i.PEM, &i.Fingerprint,
 		&i.NotAfter,
 		&i.RevokedAt, &i.DistrustedSince, &i.Event, &entry)
-	for _, list := range []struct {
-		text  string
-		lines *[]string
-	}{{emails, &i.Emails}, {logins, &i.Logins}, {may, (*[]string)(&i.May)}} {
-		if list.text != "" {
-			*list.lines = strings.Split(list.text, "\n")
-		}
-	}
+	i.Emails, i.Logins, i.May = linesOf(emails), linesOf(logins), linesOf(may)
 	i.Sigstore = entryIn(entry)
 	return i, err
 }
@@ -130,6 +123,9 @@ func (c *checker) compareIdentity(o *org, i identity.Identity) {
 	switch {
 	case said == nil && i.Event == "":
 		c.incompletef("%s: identity %s (%s) is in no event: the server logs it at its next start", o.name, i.ID, i.DN)
+		if e, err := i.Logged(ledger.IdentityKnown); err == nil {
+			o.identities.addSigner(&event{identity: &e})
+		}
 		return
 	case said == nil || said.ID != i.Event:
 		if o.identities.unread > 0 {

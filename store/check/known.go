@@ -15,6 +15,9 @@ import (
 func (c *checker) known(ctx context.Context, o *org, r repo, list []facts.Commit) error {
 	differing := make(map[string]bool)
 	for _, f := range list {
+		for _, key := range f.SigningKeys {
+			o.identities.claimed[key] = true
+		}
 		key := commitKey(r.id, f.ID)
 		logged, isLogged := o.facts.latest[key]
 		delete(o.facts.latest, key)

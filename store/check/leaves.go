@@ -78,6 +78,12 @@ func (c *checker) org(ctx context.Context, id int64, step func(events int64)) er
 		}, func(p page) error {
 			c.eachEvent(o, p.events)
 			c.audits(o.name, p.events, p.audits)
+			if err := c.links(ctx, o, p.events); err != nil {
+				return err
+			}
+			if err := c.statements(ctx, o, p.events); err != nil {
+				return err
+			}
 			err := c.follow(ctx, o, p)
 			c.count(func(r *Report) *int64 { return &r.Events }, int64(len(p.events)))
 			step(p.to - p.from)
@@ -92,6 +98,12 @@ func (c *checker) org(ctx context.Context, id int64, step func(events int64)) er
 	if o.attestations != o.matched {
 		c.problemf("attestation", o.name, "", "there are %d attestations, and %d of them have an event", o.attestations,
 			o.matched)
+	}
+	if err := c.countLinks(ctx, o); err != nil {
+		return err
+	}
+	if err := c.countStatements(ctx, o); err != nil {
+		return err
 	}
 	return c.rest(ctx, o)
 }
@@ -123,7 +135,7 @@ func (c *checker) rest(ctx context.Context, o *org) error {
 		if err := c.deliveries(ctx, o, r); err != nil {
 			return fmt.Errorf("check deliveries: %w", err)
 		}
-		if err := c.commits(ctx, o.name, r); err != nil {
+		if err := c.commits(ctx, o, r); err != nil {
 			return fmt.Errorf("check commits: %w", err)
 		}
 		if err := c.derive(ctx, o, r); err != nil {
@@ -131,7 +143,7 @@ func (c *checker) rest(ctx context.Context, o *org) error {
 		}
 	}
 	c.reportKnown(o)
-	return nil
+	return c.claimedKeys(ctx, o)
 }
 
 // readPage reads a page in one snapshot.

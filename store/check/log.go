@@ -40,6 +40,12 @@ type org struct {
 	// What was checked: the row id of the last event, and the number of attestations that have
 	// an event.
 	lastRow, matched int64
+	// linked counts the rows of artifacts that follow from an attestation, of artifacts rows.
+	artifacts, linked int64
+	// The same of exceptions, and of claims of merges.
+	exceptions, excused, merges, merged int64
+
+	isUnmapped bool // attestations are about to be mapped by later rules
 }
 
 // had reports whether a repo has or had a name. A repoID of 0 is the org.
@@ -158,6 +164,16 @@ SELECT (SELECT count(*) FROM events WHERE org_id = ? AND seq < 0) +
 		Scan(&o.attestations)
 	if err != nil {
 		return o, fmt.Errorf("count attestations: %w", err)
+	}
+
+	if err := conn.Row("SELECT count(*) FROM artifacts WHERE org_id = ?", id).Scan(&o.artifacts); err != nil {
+		return o, fmt.Errorf("count artifacts: %w", err)
+	}
+	if o.exceptions, err = countOf(conn, "exceptions", id); err != nil {
+		return o, err
+	}
+	if o.merges, err = countOf(conn, "merges", id); err != nil {
+		return o, err
 	}
 
 	o.logs, err = sqldb.All(conn, scanLog, `
@@ -305,4 +321,15 @@ func openAs(signed []byte, vkey string) (c proof.Checkpoint, err error) {
 		return c, err
 	}
 	return proof.OpenCheckpoint(signed, verifier)
+}
+
+// countOf counts the exceptions, or claims of merges, of an org.
+func countOf(conn *sqldb.Conn, table string, org int64) (n int64, err error) {
+	err = conn.Row(`
+SELECT count(*) FROM `+table+` x /*+ordered*/ JOIN attestations a ON a.id = x.attestation_id
+  /*+ordered*/ JOIN repos r ON r.id = a.repo_id WHERE r.org_id = ?`, org).Scan(&n)
+	if err != nil {
+		return 0, fmt.Errorf("count %s: %w", table, err)
+	}
+	return n, nil
 }

@@ -2,10 +2,12 @@ package check
 
 import (
 	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/settings"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
@@ -22,6 +24,10 @@ type loggedIdentities struct {
 	rows        map[string]bool // identities that have a row
 	unread      int64           // events of identities and keys without a body that can be trusted
 	end         int64           // the seq after the last event that was read
+	// who are those who have signed or were registered, and claimed the keys that sign commits, as hex
+	// SHA-256.
+	who     *identity.Signers
+	claimed map[string]bool
 }
 
 func newLoggedIdentities(end int64) loggedIdentities {
@@ -29,6 +35,7 @@ func newLoggedIdentities(end int64) loggedIdentities {
 		latest: make(map[string]*ledger.IdentityEvent), versions: make(map[rootVersion]*ledger.IdentityEvent),
 		passkeys: make(map[string]*ledger.IdentityEvent), signers: make(map[string]*ledger.IdentityEvent),
 		authorities: make(map[string]*ledger.KeyEvent), rows: make(map[string]bool), end: end,
+		who: identity.NewSigners(), claimed: make(map[string]bool),
 	}
 }
 
@@ -40,6 +47,7 @@ type rootVersion struct {
 
 // add adds an event, which must be newer than those before.
 func (l *loggedIdentities) add(e *event) {
+	l.addSigner(e)
 	switch {
 	case e.identity != nil && e.identity.Kind == ledger.KindTrustedRoot:
 		l.versions[rootVersion{e.identity.IdentityID, e.identity.Version}] = e.identity
@@ -73,6 +81,42 @@ WHERE org_id = ? AND seq >= ? AND repo_id IS NULL AND type IN ('identity', 'key'
 		}
 		l.add(e)
 		l.end = e.seq + 1
+	}
+	return nil
+}
+
+// addSigner adds what an event says of who signs.
+func (l *loggedIdentities) addSigner(e *event) {
+	if i := e.identity; i != nil && i.Kind != ledger.KindTrustedRoot && i.Kind != ledger.KindPasskey {
+		_ = l.who.Trust(*i) // one that cannot be read names nobody
+	}
+	if a := e.evidence; a != nil {
+		l.addSignature(a.dn, a.key, a.emails)
+	}
+}
+
+func (l *loggedIdentities) addSignature(name string, key []byte, emails []string) {
+	if dn, err := identity.ParseDN(name); err == nil { // else the check of the row reports it
+		l.who.Sign(dn, hex.EncodeToString(key))
+		l.who.Name(dn, emails...)
+	}
+}
+
+// readSignatures adds the attestations that were recorded since the check of the events.
+func (l *loggedIdentities) readSignatures(conn *sqldb.Conn, org, end int64) error {
+	err := conn.Each(func(row sqldb.Scanner) error {
+		var dn, emails string
+		var key []byte
+		err := row.Scan(&dn, &key, &emails)
+		l.addSignature(dn, key, linesOf(emails))
+		return err
+	}, `
+SELECT s.dn, k.digest, a.emails
+FROM events e /*+ordered*/ JOIN attestations a ON a.repo_id = e.repo_id AND a.recorded_at = e.at AND a.event_id = e.event_id
+  /*+ordered*/ JOIN signers s ON s.id = a.signer_id /*+ordered*/ JOIN keys k ON k.id = a.key_id
+WHERE e.org_id = ? AND e.seq >= ? AND e.type = 'attestation' ORDER BY e.seq`, org, end)
+	if err != nil {
+		return fmt.Errorf("read signatures: %w", err)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
@@ -49,7 +50,29 @@ func readEvidence(conn *sqldb.Conn, v *vouching, events []*event, full func([]*e
 			return err
 		}
 	}
+	if err := readVerdicts(conn, byID, ids); err != nil {
+		return err
+	}
 	return readEnvelopes(conn, byID, ids, full)
+}
+
+// readVerdicts reads what expressions are said to say of attestations.
+func readVerdicts(conn *sqldb.Conn, byID map[int64]*event, ids []any) error {
+	err := conn.EachIn(func(row sqldb.Scanner) error {
+		var id int64
+		var expression string
+		var v policy.Verdict
+		err := row.Scan(&id, &expression, &v.True, &v.Error)
+		a := byID[id].evidence
+		a.expressions, a.verdicts = append(a.expressions, expression), append(a.verdicts, v)
+		return err
+	}, `
+SELECT v.attestation_id, x.text, v.verdict, v.error
+FROM verdicts v /*+ordered*/ JOIN expressions x ON x.id = v.expression_id WHERE v.attestation_id IN `, 1, ids)
+	if err != nil {
+		return fmt.Errorf("read verdicts: %w", err)
+	}
+	return nil
 }
 
 // pageBytes limits the envelopes of the events of a page that are in memory at the same time.

@@ -93,8 +93,9 @@ func (r *reporter) problemf(check, org, row, format string, args ...any) {
 func (r *reporter) uncheckedf(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.report.Unchecked) < maxListed {
-		r.report.Unchecked = append(r.report.Unchecked, fmt.Sprintf(format, args...))
+	text := fmt.Sprintf(format, args...)
+	if len(r.report.Unchecked) < maxListed && !slices.Contains(r.report.Unchecked, text) {
+		r.report.Unchecked = append(r.report.Unchecked, text)
 	}
 }
 

@@ -3,11 +3,14 @@ package check
 import (
 	"database/sql"
 	"fmt"
+	"strings"
 
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store/internal/envelope"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
@@ -84,11 +87,22 @@ type evidence struct {
 	assertionDigest      []byte // of the assertion of a passkey; nil without one
 	mappingVersion       int
 	again                bool // its outcome is by later rules than those by which it was recorded
+	emails               []string
+	reason               string
+	commitID, signerID   int64
+	isUnmapped           bool // it is about to be mapped by later rules
 
 	body, payload []byte // of the envelope
 	payloadAt     sql.NullInt64
 	assertion     []byte            // of a passkey; nil without one
 	keyring       *identity.Keyring // of its identity, or nil
+
+	// expressions were evaluated, each with a verdict.
+	expressions []string
+	verdicts    []policy.Verdict
+	// What the envelope says.
+	links linksOf
+	says
 }
 
 func (e *evidence) row() string { return "attestation " + e.public }
@@ -97,7 +111,8 @@ func (e *evidence) row() string { return "attestation " + e.public }
 // event of an attestation has its time.
 const selectEvidence = `
 SELECT a.id, a.attestation_id, a.event_id, r.name, c.sha, p.name, t.uri, a.slot, s.dn, k.digest, a.identity_id,
-  a.status, a.duration_ms, a.recorded_at, a.payload_digest, a.mapping_version, a.assertion
+  a.status, a.duration_ms, a.recorded_at, a.payload_digest, a.mapping_version, a.assertion, a.emails,
+  a.reason, a.commit_id, a.signer_id
 FROM attestations a /*+index attestations_by_time*/
   /*+ordered*/ JOIN repos r ON r.id = a.repo_id /*+ordered*/ JOIN commits c ON c.id = a.commit_id
   /*+ordered*/ JOIN predicates p ON p.id = a.predicate_id /*+ordered*/ JOIN predicate_types t ON t.id = a.type_id
@@ -106,9 +121,12 @@ WHERE (a.repo_id, a.recorded_at) IN `
 
 func scanEvidence(row sqldb.Scanner) (*evidence, error) {
 	var e evidence
-	return &e, row.Scan(&e.id, &e.public, &e.event, &e.repo, &e.commit, &e.predicate, &e.typ, &e.slot, &e.dn, &e.key,
+	var emails string
+	err := row.Scan(&e.id, &e.public, &e.event, &e.repo, &e.commit, &e.predicate, &e.typ, &e.slot, &e.dn, &e.key,
 		&e.identity, &e.result.Status, &e.result.DurationMS, &e.at, &e.payloadDigest, &e.mappingVersion,
-		&e.assertionDigest)
+		&e.assertionDigest, &emails, &e.reason, &e.commitID, &e.signerID)
+	e.emails = linesOf(emails)
+	return &e, err
 }
 
 // isPruned reports whether the envelope was pruned. Then body is its digest.
@@ -124,4 +142,39 @@ func (e *evidence) envelope() (whole []byte, ok bool) {
 		return nil, false
 	}
 	return envelope.Unpack(e.body, e.payload, int(at)), true
+}
+
+// A link is what an attestation links with its commit: a row of the table artifacts, if no earlier one of
+// the same signer has linked it.
+type link struct {
+	digest  string // as stored
+	isBuild int64
+}
+
+// linksOf are the links of an attestation.
+type linksOf struct {
+	list []link
+	// former may also be there: by earlier rules, the attestation was a build, or was none.
+	former []link
+}
+
+// A linkKey is the key of a row of artifacts in an org.
+type linkKey struct {
+	link
+	commit, signer int64
+	identity       string
+}
+
+// says is what an attestation says in addition to its outcome; nil if it is not of that type.
+type says struct {
+	exception *attestation.Exception
+	merge     *attestation.Merge
+}
+
+// linesOf returns the lines of a text; nil without any.
+func linesOf(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, "\n")
 }

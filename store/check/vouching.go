@@ -17,6 +17,8 @@ type vouching struct {
 	// mappedBelow is the row id below which attestations may have another outcome than the one
 	// with which they were recorded.
 	mappedBelow int64
+	// isMapped reports whether all are mapped by the rules of this release.
+	isMapped bool
 }
 
 // maxKeyrings limits the keyrings that are kept.

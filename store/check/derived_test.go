@@ -1,0 +1,219 @@
+package check_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ledgerd/ledgerd/internal/must"
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store"
+	"github.com/ledgerd/ledgerd/store/storetest"
+)
+
+const (
+	linkedDigest = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+	leadDN       = "cn=lena,ou=leads,o=acme"
+)
+
+// newDerivedDatabase returns a database in which each derived table has rows.
+func newDerivedDatabase(t testing.TB) database {
+	t.Helper()
+	ctx := t.Context()
+	d := database{path: filepath.Join(t.TempDir(), "ledger.db")}
+	d.keys = d.path + "-keys"
+	s := must.Get(store.Open(ctx, d.path, store.Options{}))(t)
+	w := newWriter(t, s)
+	must.OK(t, w.Settle(ctx))
+	_, err := w.CreateOrg(ctx, "acme")
+	must.OK(t, err)
+	_, err = w.CreateRepo(ctx, "acme", ledger.NewRepo{Name: "api"}, "host")
+	must.OK(t, err)
+	contract, err := policy.Parse([]byte(`{"requirements":[
+		{"state":"ATTESTED","predicate":"test:*","carry":["tree","merge"],"carry_signers":["ou=ci"],"where":"predicate.result.duration_ms < 60000"},
+		{"name":"review","state":"PROMOTABLE","predicate":"review:*","exclude_author":true,"carry":["tree","merge"],"carry_signers":["ou=ci"]},
+		{"state":"DEPLOYED","predicate":"deploy:prod"}],
+		"exceptions":{"max_duration":"24h","signers":["ou=leads"]}}`))
+	must.OK(t, err)
+	_, err = w.SetPolicy(ctx, "acme", "api", contract, 1, "host")
+	must.OK(t, err)
+	for _, dn := range []string{buildDN, reviewDN, leadDN, "cn=Rita,ou=Review,o=acme"} { // the last is one person with rita
+		w.addSigner(dn)
+	}
+
+	prove := func(parent string, tree, n int) string {
+		id, raw := storetest.ObjectOn(parent, tree, "Dora", n)
+		_, _, err := w.Register(ctx, "acme", "api", id, ledger.Registration{
+			Object: raw, Branch: fmt.Sprint("b", n), Target: "main",
+		})
+		must.OK(t, err)
+		return id
+	}
+	w.register()
+	base := prove(sha(900), 1, 1)
+	head := prove(base, 2, 2)
+	squash := prove(base, 3, 3) // of head
+	same := prove(sha(901), 2, 4)
+	w.say(base, buildDN, "test:go", ledger.Fail)
+	w.say(base, buildDN, "test:go", ledger.Pass)
+	w.say(base, reviewDN, "review:code", ledger.Pass)
+	w.say(base, buildDN, "deploy:prod", ledger.Pass)
+	w.say(head, buildDN, "test:go", ledger.Pass)
+	w.say(head, "cn=Rita,ou=Review,o=acme", "review:code", ledger.Pass)
+	merge, err := attestation.NewMergeStatement(squash, attestation.Merge{
+		Repo: "acme/api", Kind: attestation.Squashed, Source: attestation.MergedCommit{SHA: head},
+		Parent: attestation.MergedCommit{SHA: base}, Tree: fmt.Sprintf("%040x", 3),
+	})
+	must.OK(t, err)
+	w.sign(buildDN, merge)
+	w.say(squash, buildDN, "deploy:prod", ledger.Pass)
+	rollback, err := attestation.NewRollbackStatement(squash, attestation.Rollback{
+		Repo: "acme/api", Environment: "prod", Reason: "slow", To: attestation.RunningCommit{SHA: base},
+	})
+	must.OK(t, err)
+	w.sign(buildDN, rollback)
+
+	w.sign(buildDN, []byte(`{"_type":"https://in-toto.io/Statement/v1","subject":[{"name":"api","digest":{"gitCommit":"`+
+		same+`"}},{"name":"image","digest":{"sha256":"`+linkedDigest+`"}}],
+		"predicateType":"https://slsa.dev/provenance/v1","predicate":{"buildDefinition":{"buildType":"https://x.example/b",
+		"externalParameters":{}},"runDetails":{"builder":{"id":"https://ci.example"}}}}`))
+	w.say(same, buildDN, "deploy:staging", ledger.Pass)
+	bare := prove(sha(902), 5, 5)
+	w.say(bare, buildDN, "test:go", ledger.Pass)
+	w.say(bare, buildDN, "deploy:prod", ledger.Pass) // a violation
+	exception, err := attestation.NewExceptionStatement(bare, attestation.Exception{
+		Repo: "acme/api", Requirement: "review", Reason: "urgent", Until: w.Now().Add(time.Hour),
+	})
+	must.OK(t, err)
+	w.sign(leadDN, exception)
+	_, _, err = w.Correct(ctx, "acme", "api", bare, ledger.CommitCorrection{Targets: &[]string{"dev"}}, "host")
+	must.OK(t, err)
+
+	must.OK(t, w.Settle(ctx))
+	d.sign(t, s)
+	must.OK(t, w.Close())
+	return d
+}
+
+// say records a result.
+func (w *writer) say(commit, dn, predicate string, status ledger.Status) {
+	w.t.Helper()
+	payload, err := attestation.NewStatement("git+https://git.example/acme/api", commit,
+		attestation.ResultPredicate{Predicate: predicate, Result: ledger.Result{Status: status, DurationMS: 1200}})
+	must.OK(w.t, err)
+	w.sign(dn, payload)
+}
+
+// sign signs and records a statement.
+func (w *writer) sign(dn string, payload []byte) {
+	w.t.Helper()
+	envelope, err := attestation.SignDSSE(w.keys[dn], payload)
+	must.OK(w.t, err)
+	_, _, err = w.Attest(w.t.Context(), "acme", "api", func(k *identity.Keyring) (*attestation.Attestation, error) {
+		return attestation.Verify(envelope, k, w.Now())
+	})
+	must.OK(w.t, err)
+}
+
+// Ways to change what is derived, each with the start of a line that must be reported.
+var derivedChanges = []struct {
+	name, change string
+	want         []string
+}{
+	{"the latest attestations, forgotten", `DELETE FROM latest`,
+		[]string{"latest acme commit api@", ": attestation att_", " is the latest of its signer, and the row is of none"}},
+	{"an earlier attestation as the latest", `UPDATE latest SET attestation_id = (SELECT min(id) FROM attestations)
+		WHERE attestation_id = (SELECT min(id) + 1 FROM attestations)`,
+		[]string{"latest acme commit api@", " is the latest of its signer, and the row is of att_"}},
+	{"the latest for something else", `INSERT INTO latest SELECT commit_id, predicate_id, 'x', signer_id, attestation_id
+		FROM latest LIMIT 1`,
+		[]string{"latest acme commit api@", ": the row is of attestation in row ", ", and none of its signer counts"}},
+	{"the attestation before", `UPDATE attestations SET previous = 0 WHERE previous > 0`,
+		[]string{"attestation acme commit api@", " was recorded after row ", ", and its row says after row 0"}},
+	{"a deployment of what was not PROMOTABLE", `UPDATE attestations SET while_promotable = 1 - while_promotable
+		WHERE id = 1`,
+		[]string{"attestation acme commit api@", " was not recorded in the state of the commit that its row says"}},
+	{"the reason of a rollback", `UPDATE attestations SET reason = 'x' WHERE reason = 'slow'`,
+		[]string{"attestation acme attestation att_", `: the row has the reason "x", and the statement "slow"`}},
+	{"the rules of a mapping", `UPDATE attestations SET mapping_version = 1 WHERE id = 1`,
+		[]string{"attestation acme attestation att_", ": the row says that it was mapped by the rules 1, and all are by the"}},
+	{"the time of a transition", `UPDATE transitions SET at = 1 WHERE to_state = 4`,
+		[]string{"state acme commit api@", " at 1970"}},
+	{"since when a commit has its state", `UPDATE commits SET state_since = 1 WHERE state = 4`,
+		[]string{"state acme commit api@", ": it is DEPLOYED since 1970", ", and by its transitions since "}},
+
+	{"two people of one", `UPDATE signers SET person = id`,
+		[]string{"signer acme signer cn=Rita,ou=Review,o=acme: it counts as the person 4, and by its keys and names it is 2"}},
+	{"one person of two", `UPDATE signers SET person = 1`,
+		[]string{"signer acme signer cn=rita,", ": it counts as the person 1, and by its keys and names it is another"}},
+	{"a person who is nobody", `UPDATE signers SET person = 99 WHERE person = 1; UPDATE keys SET person = 99 WHERE person = 1`,
+		[]string{"signer acme signer cn=build,", ": it counts as the person 99, which is not a signer who does"}},
+	{"a signer without a person", `UPDATE signers SET person = 0 WHERE id = 1`,
+		[]string{"signer acme signer cn=build,", ": it counts as the person 0, and by its keys and names it is another"}},
+	{"the person of a key", `UPDATE keys SET person = 3 WHERE person = 1`,
+		[]string{"signer acme key ", ": it counts as the person 3, and by its keys and names it is 1"}},
+	{"the owner of a key that only signs commits", `UPDATE keys SET person = 1 WHERE person = 0`,
+		[]string{"signer acme key abab", ": it counts as the person 1, and nobody has used it"}},
+	{"a key that has signed a commit", `UPDATE keys SET claimed = 0 WHERE claimed = 1`,
+		[]string{"signer acme key abab", ": the row says that it has signed a commit: false, and the commits: true"}},
+	{"a deleted key that has signed a commit", `DELETE FROM keys WHERE claimed = 1`,
+		[]string{"signer acme key abab", ": it has signed a commit, and has no row"}},
+	{"the folded DN", `UPDATE signers SET folded = 'cn=x' WHERE id = 2`,
+		[]string{"signer acme signer cn=rita,", `: the row has the name "rita" and, folded, "cn=x"`}},
+	{"the CN", `UPDATE signers SET cn = 'x' WHERE id = 2`, []string{"signer acme signer cn=rita,", `: the row has the name "x"`}},
+	{"a forgotten name", `DELETE FROM signer_names WHERE name = 'build'`,
+		[]string{"signer acme signer cn=build,", `: it has the name "build", which is not stored`}},
+	{"another name", `INSERT INTO signer_names VALUES (1, 'dora', 2)`,
+		[]string{"signer acme signer cn=rita,", `: the name "dora" is stored, which it does not have`}},
+	{"why a signer is distinct", `UPDATE signers SET distinct_by = 2 WHERE id = 1`,
+		[]string{"the row says that it is distinct: true, and the events: false (2 and 0)"}},
+
+	{"an artifact of something else", `UPDATE artifacts SET digest = randomblob(32)`,
+		[]string{"artifact acme attestation att_", ": its artifact " + linkedDigest + " is not linked with its commit"}},
+	{"an artifact of another commit", `UPDATE artifacts SET commit_id = 1`,
+		[]string{"artifact acme attestation att_", ": its artifact " + linkedDigest + " is not linked with its commit"}},
+	{"an artifact that is no build", `UPDATE artifacts SET is_build = 0`,
+		[]string{"artifact acme attestation att_", " is not linked with its commit"}},
+	{"a foreign artifact", `INSERT INTO artifacts SELECT org_id, randomblob(32), commit_id, identity_id, signer_id, is_build,
+		attestation_id FROM artifacts`,
+		[]string{"artifact acme: 2 artifacts are linked with commits, and attestations link 1 of them"}},
+	{"an artifact linked by a later attestation", `UPDATE artifacts SET attestation_id = attestation_id + 1`,
+		[]string{"artifact acme attestation att_", " is linked by a later one, in row "}},
+
+	{"the end of an exception", `UPDATE exceptions SET ends_at = ends_at + 1`,
+		[]string{"exception acme attestation att_", ": the row says {", ", and the statement {"}},
+	{"a forgotten exception", `DELETE FROM exceptions`,
+		[]string{"exception acme attestation att_", ": it is an exception, and has no row"}},
+	{"an exception of nobody", `INSERT INTO exceptions SELECT 1, repo_id, commit_id, requirement, reason, ends_at FROM exceptions`,
+		[]string{"exception acme: there are 2 exceptions, and 1 attestations are such"}},
+	{"the source of a merge", `UPDATE merges SET source_id = commit_id`,
+		[]string{"merge acme attestation att_", ": the row says {", ", and the statement {"}},
+	{"the state of a first parent", `UPDATE merges SET parent_state = 4`,
+		[]string{"merge acme attestation att_", ": the row says that the first parent was DEPLOYED, and it was at most PROMOTABLE"}},
+	{"a merge of nobody", `INSERT INTO merges SELECT 1, commit_id, source_id, kind, parent_state, reason FROM merges`,
+		[]string{"merge acme: there are 2 merges, and 1 attestations are such"}},
+	{"a verdict", `UPDATE verdicts SET verdict = 1 - verdict`,
+		[]string{"verdict acme attestation att_", ": the expression predicate.result.duration_ms < 60000 is stored as false, and is true"}},
+}
+
+func TestDerivedChangesAreFound(t *testing.T) {
+	d := newDerivedDatabase(t)
+	if lines := d.problems(t); len(lines) > 0 {
+		t.Fatalf("an intact database has these problems:\n%s", strings.Join(lines, "\n"))
+	}
+	for _, test := range derivedChanges {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			lines := d.copy(t, run(test.change)).problems(t)
+			if !slices.ContainsFunc(lines, func(line string) bool { return containsAll(line, test.want) }) {
+				t.Errorf("got the problems\n%s\nwant %q", strings.Join(lines, "\n"), test.want)
+			}
+		})
+	}
+}

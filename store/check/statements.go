@@ -1,0 +1,150 @@
+package check
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/sqldb"
+)
+
+// An exceptionRow is a row of the table exceptions.
+type exceptionRow struct {
+	commit              int64
+	requirement, reason string
+	until               ledger.Time
+}
+
+// A mergeRow is a row of the table merges.
+type mergeRow struct {
+	commit       int64
+	source, kind string
+	parentState  ledger.State
+	reason       string
+}
+
+// statements compares what is stored of exceptions and claims of merges with what was signed.
+func (c *checker) statements(ctx context.Context, o *org, events []*event) error {
+	var exceptions, merges []any
+	for _, e := range events {
+		if a := e.evidence; a != nil && a.exception != nil {
+			exceptions = append(exceptions, a.id)
+		} else if a != nil && a.merge != nil {
+			merges = append(merges, a.id)
+		}
+	}
+	if exceptions == nil && merges == nil {
+		return nil
+	}
+
+	excused, merged := make(map[int64]exceptionRow), make(map[int64]mergeRow)
+	return c.read(ctx, func(conn *sqldb.Conn) error {
+		err := conn.EachIn(func(row sqldb.Scanner) error {
+			var id int64
+			var x exceptionRow
+			err := row.Scan(&id, &x.commit, &x.requirement, &x.reason, &x.until)
+			excused[id] = x
+			return err
+		}, "SELECT attestation_id, commit_id, requirement, reason, ends_at FROM exceptions WHERE attestation_id IN ", 1,
+			exceptions)
+		if err != nil {
+			return fmt.Errorf("read exceptions: %w", err)
+		}
+		err = conn.EachIn(func(row sqldb.Scanner) error {
+			var id int64
+			var m mergeRow
+			err := row.Scan(&id, &m.commit, &m.source, &m.kind, &m.parentState, &m.reason)
+			merged[id] = m
+			return err
+		}, `
+SELECT m.attestation_id, m.commit_id, c.sha, m.kind, m.parent_state, m.reason
+FROM merges m /*+ordered*/ JOIN commits c ON c.id = m.source_id WHERE m.attestation_id IN `, 1, merges)
+		if err != nil {
+			return fmt.Errorf("read claims of merges: %w", err)
+		}
+
+		for _, e := range events {
+			switch a := e.evidence; {
+			case a == nil:
+			case a.exception != nil:
+				row, ok := excused[a.id]
+				c.compareException(o, a, row, ok)
+			case a.merge != nil:
+				if m, ok := merged[a.id]; ok { // else a later one has replaced it
+					err = c.compareMerge(conn, o, e, m)
+				}
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (c *checker) compareException(o *org, a *evidence, row exceptionRow, ok bool) {
+	want := exceptionRow{a.commitID, a.exception.Requirement, a.exception.Reason, a.exception.Until}
+	switch {
+	case !ok:
+		c.problemf("exception", o.name, a.row(), "it is an exception, and has no row")
+		return
+	case row != want:
+		c.problemf("exception", o.name, a.row(), "the row says %v, and the statement %v", row, want)
+	}
+	o.excused++
+}
+
+// compareMerge compares the row of a claim of a merge. The first parent had no higher state than the
+// transitions say.
+func (c *checker) compareMerge(conn *sqldb.Conn, o *org, e *event, row mergeRow) error {
+	a := e.evidence
+	o.merged++
+	got, want := row, mergeRow{commit: a.commitID, source: a.merge.Source.SHA, kind: string(a.merge.Kind)}
+	got.parentState, got.reason = 0, ""
+	if got != want {
+		c.problemf("merge", o.name, a.row(), "the row says %v, and the statement %v", got, want)
+	}
+
+	highest := ledger.Draft
+	if row.reason == "" {
+		err := conn.Each(func(r sqldb.Scanner) error { return r.Scan(&highest) }, `
+SELECT t.to_state FROM commits c /*+ordered*/ JOIN transitions t ON t.commit_id = c.id
+WHERE c.repo_id = ? AND c.sha = ? AND t.event < ? ORDER BY t.event DESC LIMIT 1`, e.repoID, a.merge.Parent.SHA, e.id)
+		if err != nil {
+			return fmt.Errorf("read the state of a first parent: %w", err)
+		}
+	}
+	if highest = min(highest, ledger.Promotable); row.parentState > highest {
+		c.problemf("merge", o.name, a.row(), "the row says that the first parent was %s, and it was at most %s", row.parentState,
+			highest)
+	}
+	return nil
+}
+
+// countStatements compares the number of exceptions and claims of merges with those that attestations
+// are. Those of a pruned envelope are not known.
+func (c *checker) countStatements(ctx context.Context, o *org) error {
+	for _, table := range []struct {
+		check, name string
+		rows, found int64
+	}{{"exception", "exceptions", o.exceptions, o.excused}, {"merge", "merges", o.merges, o.merged}} {
+		if table.rows == table.found {
+			continue
+		}
+		var pruned int64
+		err := c.read(ctx, func(conn *sqldb.Conn) error {
+			return conn.Row(`
+SELECT count(*) FROM `+table.name+` x /*+ordered*/ JOIN attestations a ON a.id = x.attestation_id
+  /*+ordered*/ JOIN repos r ON r.id = a.repo_id /*+ordered*/ JOIN envelopes e ON e.attestation_id = x.attestation_id
+WHERE r.org_id = ? AND e.payload_at < 0`, o.id).Scan(&pruned)
+		})
+		if err != nil {
+			return fmt.Errorf("count %s: %w", table.name, err)
+		}
+		if table.rows != table.found+pruned {
+			c.problemf(table.check, o.name, "", "there are %d %s, and %d attestations are such", table.rows, table.name,
+				table.found+pruned)
+		}
+	}
+	return nil
+}
