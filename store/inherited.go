@@ -89,19 +89,30 @@ func (t *tx) joinOne(tree, commit int64) error {
 	if _, err := t.Exec("UPDATE commits SET tree_id = ? WHERE id = ?", tree, commit); err != nil {
 		return fmt.Errorf("join a tree: %w", err)
 	}
-	_, err := t.Exec(`
-INSERT INTO tree_latest (tree_id, predicate_id, slot, signer_id, stated, attestation_id, commit_id, failed)
-SELECT ?, l.predicate_id, l.slot, l.signer_id, CASE a.status WHEN 'recorded' THEN 0 ELSE 1 END, l.attestation_id,
-  l.commit_id, CASE WHEN a.status IN ('fail', 'error') THEN 1 ELSE 0 END
-FROM latest l JOIN attestations a ON a.id = l.attestation_id WHERE l.commit_id = ?
-ON CONFLICT (tree_id, predicate_id, slot, signer_id, stated) DO UPDATE SET attestation_id = excluded.attestation_id,
-  commit_id = excluded.commit_id, failed = excluded.failed
-WHERE excluded.attestation_id > tree_latest.attestation_id`, tree, commit)
+	_, err := t.Exec(insertTreeLatest+"c.id = ?"+updateTreeLatest, commit)
 	if err != nil {
 		return fmt.Errorf("add evidence to a tree: %w", err)
 	}
 	return nil
 }
+
+const (
+	// selectTreeLatest selects the rows of the table tree_latest to which the evidence of commits leads.
+	// Of several with one key, that of the newest attestation counts.
+	selectTreeLatest = `
+SELECT c.tree_id, l.predicate_id, l.slot, l.signer_id, CASE a.status WHEN 'recorded' THEN 0 ELSE 1 END,
+  l.attestation_id, l.commit_id, CASE WHEN a.status IN ('fail', 'error') THEN 1 ELSE 0 END
+FROM commits c /*+ordered*/ JOIN latest l ON l.commit_id = c.id
+  /*+ordered*/ JOIN attestations a ON a.id = l.attestation_id
+WHERE c.tree_id > 0 AND `
+	insertTreeLatest = `
+INSERT INTO tree_latest (tree_id, predicate_id, slot, signer_id, stated, attestation_id, commit_id, failed)` +
+		selectTreeLatest
+	updateTreeLatest = `
+ON CONFLICT (tree_id, predicate_id, slot, signer_id, stated) DO UPDATE SET attestation_id = excluded.attestation_id,
+  commit_id = excluded.commit_id, failed = excluded.failed
+WHERE excluded.attestation_id > tree_latest.attestation_id`
+)
 
 // recountTree finds the latest evidence of a tree again, after that of one of its commits
 // has changed for a key.
@@ -111,16 +122,8 @@ func (t *tx) recountTree(tree int64, key latestKey) error {
 	if err != nil {
 		return fmt.Errorf("delete the latest of a tree: %w", err)
 	}
-	_, err = t.Exec(`
-INSERT INTO tree_latest (tree_id, predicate_id, slot, signer_id, stated, attestation_id, commit_id, failed)
-SELECT c.tree_id, l.predicate_id, l.slot, l.signer_id, CASE a.status WHEN 'recorded' THEN 0 ELSE 1 END,
-  l.attestation_id, l.commit_id, CASE WHEN a.status IN ('fail', 'error') THEN 1 ELSE 0 END
-FROM commits c /*+ordered*/ JOIN latest l ON l.commit_id = c.id
-  /*+ordered*/ JOIN attestations a ON a.id = l.attestation_id
-WHERE c.tree_id = ? AND c.tree_id > 0 AND l.predicate_id = ? AND l.slot = ? AND l.signer_id = ?
-ON CONFLICT (tree_id, predicate_id, slot, signer_id, stated) DO UPDATE SET attestation_id = excluded.attestation_id,
-  commit_id = excluded.commit_id, failed = excluded.failed
-WHERE excluded.attestation_id > tree_latest.attestation_id`, tree, key.predicate, key.slot, key.signer)
+	_, err = t.Exec(insertTreeLatest+"c.tree_id = ? AND l.predicate_id = ? AND l.slot = ? AND l.signer_id = ?"+
+		updateTreeLatest, tree, key.predicate, key.slot, key.signer)
 	if err != nil {
 		return fmt.Errorf("find the latest of a tree: %w", err)
 	}
@@ -145,9 +148,9 @@ func (t *tx) remapInherited(cause ledger.Cause, before, after latestKey) error {
 }
 
 // inheritedCause returns why a commit is due because of what it inherits.
-func (t *tx) inheritedCause(s *subject) (cause ledger.Cause, err error) {
+func (rd reader) inheritedCause(s *subject) (cause ledger.Cause, err error) {
 	cause = ledger.Cause{Type: ledger.CauseCarry}
-	err = t.Each(func(row scanner) error { return row.Scan(&cause.Type, &cause.ID) }, `
+	err = rd.Each(func(row scanner) error { return row.Scan(&cause.Type, &cause.ID) }, `
 SELECT cause_type, cause_id FROM inheritances WHERE tree_id = ?1 AND tree_id > 0 AND source_id = 0
 UNION ALL
 SELECT i.cause_type, i.cause_id FROM merges m JOIN inheritances i ON i.tree_id = 0 AND i.source_id = m.source_id

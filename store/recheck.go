@@ -27,12 +27,21 @@ type Recheck struct {
 	// Standings are the same of commits whose standing is kept, from that to the derived one. If the
 	// radar blocks, they are left out: the standings of deployed commits do not follow its overlaps.
 	Standings []ledger.Move
+	// Differences are other columns of commits that do not follow from the evidence.
+	Differences []Difference
 	// Known is what is known of the commits.
 	Known []facts.Commit
 	// Pending counts the commits whose state is to be derived again.
 	Pending int64
 	// Last is the row id of the last commit; 0 if there were none.
 	Last int64
+}
+
+// A Difference is a row that does not say what is derived.
+type Difference struct{ Commit, Problem string }
+
+func (r *Recheck) differ(sha, format string, args ...any) {
+	r.Differences = append(r.Differences, Difference{sha, fmt.Sprintf(format, args...)})
 }
 
 // Recheck derives the states of the next commits of a repo again, after the row id after. It
@@ -49,14 +58,14 @@ func (s *Store) Recheck(ctx context.Context, repoID, after int64) (Recheck, erro
 			return r, err
 		}
 		r.Last, r.Commits = commits[len(commits)-1].id, int64(len(commits))
-		derivedTo := int64(-1)
-		err = rd.Each(func(row scanner) error { return row.Scan(&derivedTo) },
-			"SELECT done FROM rederivations WHERE repo_id = ?", repoID)
+		plans, err := rd.plansOf(repoID)
 		if err != nil {
-			return r, fmt.Errorf("read the progress: %w", err)
+			return r, err
 		}
-
 		if r.Known, err = rd.knownOfAll(commits); err != nil {
+			return r, err
+		}
+		if err := rd.recheckTrees(commits, &r); err != nil {
 			return r, err
 		}
 		var list []*subject
@@ -69,18 +78,67 @@ func (s *Store) Recheck(ctx context.Context, repoID, after int64) (Recheck, erro
 			return r, err
 		}
 		for _, c := range list {
-			if c.isDue(rd.now) || len(c.unevaluated) > 0 || derivedTo >= 0 && c.id > derivedTo {
-				r.Pending++
-				continue
-			}
-			derived := d.contract.Derive(c.facts, rd.now)
-			switch {
-			case derived.State != c.state:
-				r.Moves = append(r.Moves, move(c.commitRow, derived))
-			case c.keepsStanding() && derived.Standing != c.standing && !d.contract.Radar.Blocks():
-				r.Standings = append(r.Standings, ledger.Move{Commit: c.sha, From: c.standing, To: derived.Standing})
+			if err := rd.recheck(c, plans, &r); err != nil {
+				return r, err
 			}
 		}
 		return r, nil
 	})
+}
+
+// recheck derives the state of a commit again, unless that is planned.
+func (rd reader) recheck(c *subject, plans plans, r *Recheck) error {
+	if c.isDue(rd.now) || len(c.unevaluated) > 0 || plans.include(c.id) {
+		r.Pending++
+		isPlanned, err := rd.isPlanned(c, plans)
+		if err == nil && !isPlanned {
+			r.differ(c.sha, "its state is to be derived again, and that is not planned")
+		}
+		return err
+	}
+
+	derived := c.d.contract.Outcome(c.facts, rd.now)
+	failed := derived.Failed || c.state == ledger.Deployed && derived.Standing < ledger.Promotable
+	switch {
+	case derived.State != c.state:
+		r.Moves = append(r.Moves, ledger.Move{Commit: c.sha, From: c.state, To: derived.State})
+	case c.d.contract.Radar.Blocks():
+	case c.keepsStanding() && derived.Standing != c.standing:
+		r.Standings = append(r.Standings, ledger.Move{Commit: c.sha, From: c.standing, To: derived.Standing})
+	case derived.Expires != c.expires:
+		r.differ(c.sha, "its evidence is said to expire at %s, and does at %s", c.expires, derived.Expires)
+	case failed != (c.failingSince > 0):
+		r.differ(c.sha, "it is said that a requirement fails: %t, and by its evidence: %t", c.failingSince > 0, failed)
+	}
+	return nil
+}
+
+// plans are up to which commits the states of a repo are to be derived again; -1 for none.
+type plans struct{ derivedTo, evaluatedTo int64 }
+
+// include reports whether a commit is planned to be derived again, though it is not due.
+func (p plans) include(commit int64) bool { return p.derivedTo >= 0 && commit > p.derivedTo }
+
+// plansOf reads which states of a repo are to be derived again.
+func (rd reader) plansOf(repoID int64) (plans, error) {
+	p := plans{-1, -1}
+	err := rd.Row(`
+SELECT coalesce((SELECT done FROM rederivations WHERE repo_id = ?), -1),
+  coalesce((SELECT done FROM reevaluations WHERE repo_id = ?), -1)`, repoID, repoID).Scan(&p.derivedTo, &p.evaluatedTo)
+	if err != nil {
+		return p, fmt.Errorf("read the progress: %w", err)
+	}
+	return p, nil
+}
+
+// isPlanned reports whether the background is going to derive a commit that is due.
+func (rd reader) isPlanned(c *subject, p plans) (bool, error) {
+	if c.hasExpired(rd.now) || p.include(c.id) || p.evaluatedTo >= 0 && c.id > p.evaluatedTo {
+		return true, nil
+	}
+	if !c.isOutdated() {
+		return false, nil
+	}
+	cause, err := rd.inheritedCause(c)
+	return cause.ID != "", err
 }

@@ -141,7 +141,7 @@ func (c *checker) derive(ctx context.Context, o *org, r repo) error {
 			return err
 		}
 		if r.deleted || o.deleted {
-			result.Moves, result.Standings, result.Pending = nil, nil, 0
+			result.Moves, result.Standings, result.Differences, result.Pending = nil, nil, nil, 0
 		}
 
 		for _, m := range result.Moves {
@@ -150,6 +150,9 @@ func (c *checker) derive(ctx context.Context, o *org, r repo) error {
 		for _, m := range result.Standings {
 			c.problemf("state", o.name, "commit "+r.name+"@"+m.Commit,
 				"its standing is stored as %s, and its evidence gives %s", m.From, m.To)
+		}
+		for _, d := range result.Differences {
+			c.problemf("state", o.name, "commit "+r.name+"@"+d.Commit, "%s", d.Problem)
 		}
 		c.count(func(r *Report) *int64 { return &r.Pending }, result.Pending)
 		if err := c.known(ctx, o, r, result.Known); err != nil {
