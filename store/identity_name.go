@@ -77,7 +77,6 @@ func (t *tx) changeNames(orgID int64, before, after identity.Identity, names []s
 		return err
 	}
 	cause := ledger.Cause{Type: ledger.CauseIdentity, ID: after.ID}
-	t.caches.named.clear()
 	if err := t.forgetNames(orgID, after.DN, identity.Dropped(dn, before.AuthorNames(), names), cause); err != nil {
 		return err
 	}

@@ -62,10 +62,11 @@ type personKey struct {
 	keyringVersion int64
 }
 
-// An namesKey is a signer with names, one per line.
+// A namesKey is a signer with names, one per line, in a version of the org's keyring. Taking a name
+// from a signer changes the version.
 type namesKey struct {
-	signerID int64
-	emails   string
+	signerID, keyringVersion int64
+	emails                   string
 }
 
 // A who is the person and the individual of a signer, as in policy.Evidence.

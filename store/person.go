@@ -17,7 +17,8 @@ func (t *tx) whoSigned(
 	orgID int64, key personKey, cn, emails string, cause ledger.Cause,
 ) (w who, changed bool, err error) {
 	w, ok := t.caches.people.get(key)
-	if _, isNamed := t.caches.named.get(namesKey{key.signerID, emails}); ok && isNamed {
+	names := namesKey{key.signerID, key.keyringVersion, emails}
+	if _, isNamed := t.caches.named.get(names); ok && isNamed {
 		return w, false, nil
 	}
 
@@ -33,6 +34,7 @@ func (t *tx) whoSigned(
 		return w, false, err
 	}
 	t.caches.people.put(key, w)
+	t.caches.named.put(names, struct{}{})
 	t.cached = true
 	return w, joined || named, nil
 }

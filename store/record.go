@@ -399,12 +399,14 @@ func (s *subject) isPromotable(now ledger.Time) bool {
 	return standing == ledger.Promotable
 }
 
-// add adds evidence to the facts. It replaces the person's earlier evidence for the
-// predicate and slot. If e is a rollback, the commit is no longer deployed.
+// add adds evidence to the facts. It replaces the signer's earlier evidence for the predicate and slot,
+// as in the table latest. If e is a rollback, the commit is no longer deployed.
 func (s *subject) add(e policy.Evidence) {
 	f := &s.facts
 	f.Attested = true
-	f.Evidence = slices.DeleteFunc(f.Evidence, func(old policy.Evidence) bool { return e.Replaces(&old) })
+	f.Evidence = slices.DeleteFunc(f.Evidence, func(old policy.Evidence) bool {
+		return e.Signer == old.Signer && e.Replaces(&old)
+	})
 	f.Evidence = append(f.Evidence, e)
 	f.Deployed = f.Deployed && !s.d.contract.RollsBack(*f, e)
 }

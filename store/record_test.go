@@ -1,6 +1,7 @@
 package store
 
 import (
+	"crypto/ed25519"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -293,6 +294,73 @@ func TestSetKeepsDeploymentOfAnotherSigner(t *testing.T) {
 	}
 	if c, err := sets.Commit(t.Context(), "acme", "api", numbered(0)); err != nil || c.State != ledger.Deployed {
 		t.Errorf("state is %s, %v; want %s", c.State, err, ledger.Deployed)
+	}
+}
+
+// What a person says under one name does not change which attestation is the latest of another name.
+func TestSetKeepsTheLatestOfEachName(t *testing.T) {
+	single, sets := newTwin(t), newTwin(t)
+	defer single.Close()
+	defer sets.Close()
+	set := []*drawn{
+		stated("ci", 0, "test:go", ledger.Pass), stated("ann", 0, "test:go", ledger.Pass),
+		stated("ci", 0, "test:go", ledger.Recorded), // does not replace an outcome
+	}
+	for _, d := range set { // by one person
+		d.attestation.Signer.Key = [sha256.Size]byte{1}
+		d.setVerified(d.attestation, 0)
+	}
+	single.recordEach(t, set)
+	sets.recordSet(t, set)
+
+	for _, w := range []twin{single, sets} {
+		var status ledger.Status
+		must.OK(t, w.write(t.Context(), "", func(t *tx) error {
+			return t.Row(`
+SELECT a.status FROM latest l JOIN attestations a ON a.id = l.attestation_id JOIN signers s ON s.id = l.signer_id
+WHERE s.cn = 'ci'`).Scan(&status)
+		}))
+		if status != ledger.Pass {
+			t.Errorf("the latest says %s, want %s", status, ledger.Pass)
+		}
+	}
+}
+
+// A name that an administrator has taken from a signer is the signer's again with the next certificate
+// that has it, also if another process has taken it.
+func TestANameThatWasTakenIsStoredAgain(t *testing.T) {
+	file := newTwinFile(t)
+	ctx := t.Context()
+	s := must.Get(Open(ctx, file, Options{}))(t)
+	defer s.Close()
+	record := func(commit int) {
+		t.Helper()
+		d := stated("ci", commit, "test:go", ledger.Pass)
+		d.attestation.Signer.Emails = []string{"x@acme.example"}
+		_, version, err := s.Keyring(ctx, "acme")
+		must.OK(t, err)
+		_, _, err = s.Record(ctx, "acme", "api", d.attestation, version)
+		must.OK(t, err)
+	}
+	record(0)
+
+	other := must.Get(Open(ctx, file, Options{}))(t)
+	public, _, err := ed25519.GenerateKey(nil)
+	must.OK(t, err)
+	i := must.Get(identity.NewIdentity{Kind: identity.KeyIdentity, PEM: must.PublicPEM(t, public),
+		DN: "cn=ci,ou=build,o=acme", Email: "x@acme.example"}.Identity())(t)
+	i = must.Get(other.AddIdentity(ctx, "acme", i))(t)
+	_, err = other.ChangeIdentity(ctx, "acme", i.ID, identity.Change{Email: new("y@acme.example")})
+	must.OK(t, err)
+	must.OK(t, other.Close())
+
+	record(1)
+	var n int
+	must.OK(t, s.write(ctx, "", func(t *tx) error {
+		return t.Row("SELECT count(*) FROM signer_names WHERE name = 'x@acme.example'").Scan(&n)
+	}))
+	if n != 1 {
+		t.Errorf("%d signers have the name, want 1", n)
 	}
 }
 

@@ -25,11 +25,6 @@ const MaxNamed = 1000
 func (t *tx) nameSigner(
 	orgID, signerID, person int64, cn, names string, cause ledger.Cause,
 ) (changed bool, err error) {
-	key := namesKey{signerID, names}
-	if _, ok := t.caches.named.get(key); ok {
-		return false, nil
-	}
-
 	isNew, added := false, []string(nil)
 	for i, name := range append([]string{cn}, strings.Split(names, "\n")...) {
 		if name = identity.FoldName(name); name == "" {
@@ -44,8 +39,6 @@ func (t *tx) nameSigner(
 			added = append(added, name)
 		}
 	}
-	t.caches.named.put(key, struct{}{})
-	t.cached = true
 
 	// A person has the row id of the first signer. A new one has signed nothing else.
 	newSigner := int64(0)
