@@ -159,10 +159,14 @@ func scanMapped(row scanner) (a mappedRow, err error) {
 // remapOne maps a statement. It returns the size of its envelope, and whether its outcome
 // has changed. That of an envelope that was pruned stays.
 func (t *tx) remapOne(a *mappedRow) (size int, changed bool, err error) {
+	before := latestKey{a.commitID, a.predicateID, a.slot, a.signerID}
 	envelope, err := t.envelope(a.id)
 	if isPruned(err) {
 		_, err := t.Exec("UPDATE attestations SET mapping_version = ? WHERE id = ?", attestation.MappingVersion, a.id)
-		return 0, false, err
+		if err == nil {
+			changed, err = t.remapLatest(a, before, before, a.result)
+		}
+		return 0, changed, err
 	}
 	if err != nil {
 		return 0, false, err
@@ -195,21 +199,28 @@ WHERE id = ?`, predicateID, o.Slot, string(o.Result.Status), o.Result.DurationMS
 	if err := t.linkRecorded(a, policy.Builds(o.Predicate, o.Result.Status), artifacts.Digests); err != nil {
 		return 0, false, fmt.Errorf("link artifacts: %w", err)
 	}
-	before := latestKey{a.commitID, a.predicateID, a.slot, a.signerID}
 	after := latestKey{a.commitID, predicateID, o.Slot, a.signerID}
-	if err := t.moveLatest(before, after, a.id, o.Result.Status); err != nil {
-		return 0, false, fmt.Errorf("update the latest: %w", err)
-	}
-	if before != after || o.Result != a.result {
-		cause := ledger.Cause{Type: ledger.CauseUpgrade, ID: strconv.Itoa(attestation.MappingVersion)}
-		if err := t.remapInherited(cause, before, after); err != nil {
-			return 0, false, err
-		}
+	if changed, err = t.remapLatest(a, before, after, o.Result); err != nil {
+		return 0, false, err
 	}
 	if err := t.recount(a, predicateID); err != nil {
 		return 0, false, fmt.Errorf("count: %w", err)
 	}
-	return len(envelope) + len(artifacts.Digests)*linkedBytes, before != after || o.Result != a.result, nil
+	return len(envelope) + len(artifacts.Digests)*linkedBytes, changed, nil
+}
+
+// remapLatest updates the latest evidence of a commit, and of others that inherit it. It reports whether
+// that has changed.
+func (t *tx) remapLatest(a *mappedRow, before, after latestKey, result ledger.Result) (changed bool, err error) {
+	isNew, err := t.moveLatest(before, after, a.id, result.Status)
+	if err != nil {
+		return false, fmt.Errorf("update the latest: %w", err)
+	}
+	if before == after && result == a.result && !isNew {
+		return false, nil
+	}
+	cause := ledger.Cause{Type: ledger.CauseUpgrade, ID: strconv.Itoa(attestation.MappingVersion)}
+	return true, t.remapInherited(cause, before, after)
 }
 
 // linkRecorded links the artifacts of a statement that an earlier release recorded. Newer
@@ -245,13 +256,14 @@ WHERE id = ?2`, a.recordedAt, predicateID)
 }
 
 // moveLatest makes an attestation the latest for its present key, unless there is a newer
-// one or it is distrusted, and no longer for the key that it had before.
-func (t *tx) moveLatest(before, after latestKey, id int64, status ledger.Status) error {
-	_, err := t.Exec(`
+// one or it is distrusted, and no longer for the key that it had before. It reports whether the attestation
+// was not the latest before.
+func (t *tx) moveLatest(before, after latestKey, id int64, status ledger.Status) (isNew bool, err error) {
+	removed, err := t.Exec(`
 DELETE FROM latest WHERE commit_id = ? AND predicate_id = ? AND slot = ? AND signer_id = ? AND attestation_id = ?`,
 		before.commit, before.predicate, before.slot, before.signer, id)
 	if err != nil {
-		return err
+		return false, err
 	}
 
 	var other retraced
@@ -262,14 +274,14 @@ WHERE l.commit_id = ? AND l.predicate_id = ? AND l.slot = ? AND l.signer_id = ?`
 	switch this := (retraced{id, status}); {
 	case errors.Is(err, sql.ErrNoRows):
 	case err != nil:
-		return err
+		return false, err
 	case !this.isLater(other):
-		return nil
+		return false, nil
 	}
-	_, err = t.Exec(`
+	added, err := t.Exec(`
 INSERT INTO latest (commit_id, predicate_id, slot, signer_id, attestation_id)
 SELECT ?, ?, ?, ?, a.id FROM attestations a WHERE a.id = ? AND `+isTrusted+`
 ON CONFLICT (commit_id, predicate_id, slot, signer_id) DO UPDATE SET attestation_id = excluded.attestation_id`,
 		after.commit, after.predicate, after.slot, after.signer, id)
-	return err
+	return added > removed, err
 }

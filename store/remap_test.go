@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/internal/must"
+	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 )
 
@@ -98,5 +99,36 @@ SELECT name FROM predicates p
 WHERE attestations <> (SELECT count(*) FROM attestations a WHERE a.predicate_id = p.id)`)
 	if len(wrong) > 0 {
 		t.Errorf("the counters of %q are wrong", wrong)
+	}
+}
+
+// If the rules give the latest statement another predicate, the one before is the latest again, whether or
+// not its envelope was pruned.
+func TestMappingFindsTheLatestBefore(t *testing.T) {
+	w := newTwin(t)
+	defer w.Close()
+	ctx := t.Context()
+	must.OK(t, w.Settle(ctx))
+	w.recordEach(t, []*drawn{stated("ci", 0, "test:go", ledger.Pass), stated("ci", 0, "test:go", ledger.Skip)})
+	must.OK(t, w.write(ctx, "", func(t *tx) error {
+		return t.Run(`
+UPDATE envelopes SET body = randomblob(32), payload = NULL, payload_at = -1 WHERE attestation_id = 1;
+UPDATE attestations SET mapping_version = 1; UPDATE remapping SET version = 1`)
+	}))
+	w.remapped.Store(false)
+	must.OK(t, w.Settle(ctx)) // the second is no statement, and is mapped to its type
+
+	var list []string
+	must.OK(t, w.write(ctx, "", func(t *tx) error {
+		return t.Each(func(row scanner) error {
+			var predicate string
+			var id int64
+			err := row.Scan(&predicate, &id)
+			list = append(list, fmt.Sprint(predicate, " ", id))
+			return err
+		}, "SELECT p.name, l.attestation_id FROM latest l JOIN predicates p ON p.id = l.predicate_id ORDER BY 2")
+	}))
+	if want := []string{"test:go 1", attestation.ResultPredicateType + " 2"}; !slices.Equal(list, want) {
+		t.Errorf("the latest are %q, want %q", list, want)
 	}
 }
