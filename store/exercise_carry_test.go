@@ -45,7 +45,7 @@ INSERT INTO merge_sources (commit_id, version) SELECT id, 0 FROM commits WHERE s
 	must.OK(e.t, e.Settle(ctx))
 	must.OK(e.t, e.RemapInherited(ctx, "acme", "carried", commits[0]))
 
-	for _, status := range []ledger.Status{ledger.Recorded, ledger.Pass} { // the first stays among the evidence of the tree
+	for _, status := range []ledger.Status{ledger.Recorded, ledger.Pass} { // the first stays in the tree
 		e.attests("carried", commits[0], "test:late", status)
 	}
 	for repo := int64(1); repo < 20; repo++ {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/ledger/facts"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
@@ -16,32 +15,6 @@ func NewReader(db sqldb.Engine, o Options) *Store {
 	s := newStore(o)
 	s.db, s.clock = db, newClock(o.now(time.Now), o.monotonic(), s.log)
 	return s
-}
-
-// A Recheck is the result of deriving the states of some commits of a repo again.
-type Recheck struct {
-	Commits int64
-	// Moves are the commits whose evidence leads to another state than the one they have, though
-	// nothing has changed since that was derived.
-	Moves []ledger.Move
-	// Standings are the same of commits whose standing is kept, from that to the derived one. If the
-	// radar blocks, they are left out: the standings of deployed commits do not follow its overlaps.
-	Standings []ledger.Move
-	// Differences are other columns of commits that do not follow from the evidence.
-	Differences []Difference
-	// Known is what is known of the commits.
-	Known []facts.Commit
-	// Pending counts the commits whose state is to be derived again.
-	Pending int64
-	// Last is the row id of the last commit; 0 if there were none.
-	Last int64
-}
-
-// A Difference is a row that does not say what is derived.
-type Difference struct{ Commit, Problem string }
-
-func (r *Recheck) differ(sha, format string, args ...any) {
-	r.Differences = append(r.Differences, Difference{sha, fmt.Sprintf(format, args...)})
 }
 
 // Recheck derives the states of the next commits of a repo again, after the row id after. It
@@ -68,6 +41,7 @@ func (s *Store) Recheck(ctx context.Context, repoID, after int64) (Recheck, erro
 		if err := rd.recheckTrees(commits, &r); err != nil {
 			return r, err
 		}
+
 		var list []*subject
 		for _, c := range commits {
 			if !c.isHistory() {

@@ -138,7 +138,8 @@ FROM tree_latest WHERE tree_id IN `)
 		if !k.stated {
 			err := rd.Row(`
 SELECT EXISTS (SELECT 1 FROM attestations a JOIN commits c ON c.id = a.commit_id
-  WHERE a.id = ? AND c.id = ? AND c.tree_id = ? AND a.predicate_id = ? AND a.slot = ? AND a.signer_id = ? AND a.status = ?)`,
+  WHERE a.id = ? AND c.id = ? AND c.tree_id = ? AND a.predicate_id = ? AND a.slot = ? AND a.signer_id = ?
+    AND a.status = ?)`,
 				got.attestation, got.commit, k.tree, k.predicate, k.slot, k.signer, string(ledger.Recorded)).Scan(&isRecorded)
 			if err != nil {
 				return fmt.Errorf("read evidence: %w", err)
@@ -160,6 +161,7 @@ func (rd reader) recheckObjects(commits []*commitRow, proven []any, r *Recheck) 
 			missing[c.id] = c.sha
 		}
 	}
+
 	err := rd.EachIn(func(row scanner) error {
 		var id int64
 		var raw, lineage []byte

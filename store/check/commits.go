@@ -15,10 +15,11 @@ const commitsPage = 500
 
 const (
 	selectCommits = `
-SELECT id, sha, state, state_since, registered_at, attestations, newest FROM commits WHERE repo_id = ? AND id > ? ORDER BY id LIMIT ?`
+SELECT id, sha, state, state_since, registered_at, attestations, newest FROM commits
+WHERE repo_id = ? AND id > ? ORDER BY id LIMIT ?`
 	selectTransitions = `
-SELECT t.commit_id, t.from_state, t.to_state, t.at, t.cause_type, t.cause_id, coalesce(e.event_id, ''), coalesce(e.type, ''),
-  coalesce(e.repo_id, 0), e.body
+SELECT t.commit_id, t.from_state, t.to_state, t.at, t.cause_type, t.cause_id, coalesce(e.event_id, ''),
+  coalesce(e.type, ''), coalesce(e.repo_id, 0), e.body
 FROM transitions t LEFT JOIN events e ON e.id = t.event WHERE t.commit_id BETWEEN ? AND ? ORDER BY t.commit_id, t.event`
 )
 

@@ -20,6 +20,7 @@ import (
 const (
 	linkedDigest = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 	leadDN       = "cn=lena,ou=leads,o=acme"
+	ritaDN       = "cn=Rita,ou=Review,o=acme" // one person with the reviewer
 )
 
 // newDerivedDatabase returns a database in which each derived table has rows.
@@ -36,14 +37,16 @@ func newDerivedDatabase(t testing.TB) database {
 	_, err = w.CreateRepo(ctx, "acme", ledger.NewRepo{Name: "api"}, "host")
 	must.OK(t, err)
 	contract, err := policy.Parse([]byte(`{"requirements":[
-		{"state":"ATTESTED","predicate":"test:*","carry":["tree","merge"],"carry_signers":["ou=ci"],"where":"predicate.result.duration_ms < 60000"},
-		{"name":"review","state":"PROMOTABLE","predicate":"review:*","exclude_author":true,"carry":["tree","merge"],"carry_signers":["ou=ci"]},
+		{"state":"ATTESTED","predicate":"test:*","carry":["tree","merge"],"carry_signers":["ou=ci"],
+		"where":"predicate.result.duration_ms < 60000"},
+		{"name":"review","state":"PROMOTABLE","predicate":"review:*","exclude_author":true,
+		"carry":["tree","merge"],"carry_signers":["ou=ci"]},
 		{"state":"DEPLOYED","predicate":"deploy:prod"}],
 		"exceptions":{"max_duration":"24h","signers":["ou=leads"]}}`))
 	must.OK(t, err)
 	_, err = w.SetPolicy(ctx, "acme", "api", contract, 1, "host")
 	must.OK(t, err)
-	for _, dn := range []string{buildDN, reviewDN, leadDN, "cn=Rita,ou=Review,o=acme"} { // the last is one person with rita
+	for _, dn := range []string{buildDN, reviewDN, leadDN, ritaDN} {
 		w.addSigner(dn)
 	}
 
@@ -65,7 +68,7 @@ func newDerivedDatabase(t testing.TB) database {
 	w.say(base, reviewDN, "review:code", ledger.Pass)
 	w.say(base, buildDN, "deploy:prod", ledger.Pass)
 	w.say(head, buildDN, "test:go", ledger.Pass)
-	w.say(head, "cn=Rita,ou=Review,o=acme", "review:code", ledger.Pass)
+	w.say(head, ritaDN, "review:code", ledger.Pass)
 	merge, err := attestation.NewMergeStatement(squash, attestation.Merge{
 		Repo: "acme/api", Kind: attestation.Squashed, Source: attestation.MergedCommit{SHA: head},
 		Parent: attestation.MergedCommit{SHA: base}, Tree: fmt.Sprintf("%040x", 3),
@@ -142,7 +145,8 @@ var derivedChanges = []struct {
 	{"the reason of a rollback", `UPDATE attestations SET reason = 'x' WHERE reason = 'slow'`,
 		[]string{"attestation acme attestation att_", `: the row has the reason "x", and the statement "slow"`}},
 	{"the rules of a mapping", `UPDATE attestations SET mapping_version = 1 WHERE id = 1`,
-		[]string{"attestation acme attestation att_", ": the row says that it was mapped by the rules 1, and all are by the"}},
+		[]string{"attestation acme attestation att_",
+			": the row says that it was mapped by the rules 1, and all are by 3"}},
 	{"the time of a transition", `UPDATE transitions SET at = 1 WHERE to_state = 4`,
 		[]string{"state acme commit api@", " at 1970"}},
 	{"since when a commit has its state", `UPDATE commits SET state_since = 1 WHERE state = 4`,
@@ -159,32 +163,39 @@ var derivedChanges = []struct {
 		[]string{"state acme commit api@", ": its state is to be derived again, and that is not planned"}},
 	{"the object of a commit", `UPDATE commit_objects SET object = x'00'`,
 		[]string{"state acme commit api@", ": its object is not that of the commit: "}},
-	{"a lost object", `DELETE FROM commit_objects`, []string{"state acme commit api@", ": its object is said to be known, and is missing"}},
+	{"a lost object",
+		`DELETE FROM commit_objects`,
+		[]string{"state acme commit api@", ": its object is said to be known, and is missing"}},
 	{"the message of a commit", `UPDATE commits SET message = 'x' WHERE tree <> ''`,
 		[]string{"state acme commit api@", ": tree, message, time or parents are not those of its object"}},
 	{"the parents of a commit", `UPDATE commit_details SET parents = CAST('["ab"]' AS BLOB)`,
 		[]string{"state acme commit api@", ": tree, message, time or parents are not those of its object"}},
 	{"a tree that two commits have", `UPDATE commits SET tree_id = 0`,
 		[]string{"state acme commit api@", ": 2 commits have its tree, and they are joined as 0"}},
-	{"a tree that one commit has", `UPDATE commits SET tree_id = (SELECT id FROM trees) WHERE tree = (SELECT max(tree) FROM commits)`,
+	{"a tree that one commit has",
+		`UPDATE commits SET tree_id = (SELECT id FROM trees) WHERE tree = (SELECT max(tree) FROM commits)`,
 		[]string{"state acme commit api@", ": 1 commits have its tree, and they are joined as 1"}},
 	{"a commit of another tree", `UPDATE commits SET tree_id = (SELECT id FROM trees) WHERE tree = ''`,
 		[]string{"state acme commit api@", ": it is joined to a tree, and its object is not known"}},
 	{"the commits of a tree", `UPDATE trees SET commits = 7`,
 		[]string{"state acme commit api@", ": 2 commits have its tree, 2 are joined to it, and it counts 7"}},
 	{"evidence of a tree", `DELETE FROM tree_latest`,
-		[]string{"state acme commit api@", ": the evidence of its tree has the attestation in row 0, and the latest is in row "}},
-	{"other evidence of a tree", `INSERT INTO tree_latest SELECT tree_id, predicate_id, 'x', signer_id, stated, attestation_id,
+		[]string{"state acme commit api@",
+			": the evidence of its tree has the attestation in row 0, and the latest is in row "}},
+	{"other evidence of a tree",
+		`INSERT INTO tree_latest SELECT tree_id, predicate_id, 'x', signer_id, stated, attestation_id,
 		commit_id, failed FROM tree_latest`,
-		[]string{"state acme commit api@", ": the evidence of its tree has the attestation in row ", ", which none of its commits has"}},
+		[]string{"state acme commit api@", ": the evidence of its tree has the attestation in row ",
+			", which none of its commits has"}},
 	{"a failure of a tree", `UPDATE tree_latest SET failed = 1`,
 		[]string{"state acme commit api@", ": the evidence of its tree has the attestation in row "}},
 
 	{"two people of one", `UPDATE signers SET person = id`,
-		[]string{"signer acme signer cn=Rita,ou=Review,o=acme: it counts as the person 4, and by its keys and names it is 2"}},
+		[]string{"signer acme signer " + ritaDN + ": it counts as the person 4, and by its keys and names it is 2"}},
 	{"one person of two", `UPDATE signers SET person = 1`,
 		[]string{"signer acme signer cn=rita,", ": it counts as the person 1, and by its keys and names it is another"}},
-	{"a person who is nobody", `UPDATE signers SET person = 99 WHERE person = 1; UPDATE keys SET person = 99 WHERE person = 1`,
+	{"a person who is nobody",
+		`UPDATE signers SET person = 99 WHERE person = 1; UPDATE keys SET person = 99 WHERE person = 1`,
 		[]string{"signer acme signer cn=build,", ": it counts as the person 99, which is not a signer who does"}},
 	{"a signer without a person", `UPDATE signers SET person = 0 WHERE id = 1`,
 		[]string{"signer acme signer cn=build,", ": it counts as the person 0, and by its keys and names it is another"}},
@@ -193,12 +204,13 @@ var derivedChanges = []struct {
 	{"the owner of a key that only signs commits", `UPDATE keys SET person = 1 WHERE person = 0`,
 		[]string{"signer acme key abab", ": it counts as the person 1, and nobody has used it"}},
 	{"a key that has signed a commit", `UPDATE keys SET claimed = 0 WHERE claimed = 1`,
-		[]string{"signer acme key abab", ": the row says that it has signed a commit: false, and the commits: true"}},
+		[]string{"signer acme key abab", ": it has signed a commit, and no row says so"}},
 	{"a deleted key that has signed a commit", `DELETE FROM keys WHERE claimed = 1`,
-		[]string{"signer acme key abab", ": it has signed a commit, and has no row"}},
+		[]string{"signer acme key abab", ": it has signed a commit, and no row says so"}},
 	{"the folded DN", `UPDATE signers SET folded = 'cn=x' WHERE id = 2`,
 		[]string{"signer acme signer cn=rita,", `: the row has the name "rita" and, folded, "cn=x"`}},
-	{"the CN", `UPDATE signers SET cn = 'x' WHERE id = 2`, []string{"signer acme signer cn=rita,", `: the row has the name "x"`}},
+	{"the CN",
+		`UPDATE signers SET cn = 'x' WHERE id = 2`, []string{"signer acme signer cn=rita,", `: the row has the name "x"`}},
 	{"a forgotten name", `DELETE FROM signer_names WHERE name = 'build'`,
 		[]string{"signer acme signer cn=build,", `: it has the name "build", which is not stored`}},
 	{"another name", `INSERT INTO signer_names VALUES (1, 'dora', 2)`,
@@ -212,7 +224,8 @@ var derivedChanges = []struct {
 		[]string{"artifact acme attestation att_", ": its artifact " + linkedDigest + " is not linked with its commit"}},
 	{"an artifact that is no build", `UPDATE artifacts SET is_build = 0`,
 		[]string{"artifact acme attestation att_", " is not linked with its commit"}},
-	{"a foreign artifact", `INSERT INTO artifacts SELECT org_id, randomblob(32), commit_id, identity_id, signer_id, is_build,
+	{"a foreign artifact",
+		`INSERT INTO artifacts SELECT org_id, randomblob(32), commit_id, identity_id, signer_id, is_build,
 		attestation_id FROM artifacts`,
 		[]string{"artifact acme: 2 artifacts are linked with commits, and attestations link 1 of them"}},
 	{"an artifact linked by a later attestation", `UPDATE artifacts SET attestation_id = attestation_id + 1`,
@@ -222,16 +235,39 @@ var derivedChanges = []struct {
 		[]string{"exception acme attestation att_", ": the row says {", ", and the statement {"}},
 	{"a forgotten exception", `DELETE FROM exceptions`,
 		[]string{"exception acme attestation att_", ": it is an exception, and has no row"}},
-	{"an exception of nobody", `INSERT INTO exceptions SELECT 1, repo_id, commit_id, requirement, reason, ends_at FROM exceptions`,
+	{"an exception of nobody",
+		`INSERT INTO exceptions SELECT 1, repo_id, commit_id, requirement, reason, ends_at FROM exceptions`,
 		[]string{"exception acme: there are 2 exceptions, and 1 attestations are such"}},
 	{"the source of a merge", `UPDATE merges SET source_id = commit_id`,
 		[]string{"merge acme attestation att_", ": the row says {", ", and the statement {"}},
 	{"the state of a first parent", `UPDATE merges SET parent_state = 4`,
-		[]string{"merge acme attestation att_", ": the row says that the first parent was DEPLOYED, and it was at most PROMOTABLE"}},
+		[]string{"merge acme attestation att_",
+			": the row says that the first parent was DEPLOYED, and it was at most PROMOTABLE"}},
 	{"a merge of nobody", `INSERT INTO merges SELECT 1, commit_id, source_id, kind, parent_state, reason FROM merges`,
 		[]string{"merge acme: there are 2 merges, and 1 attestations are such"}},
+	{"a violation, forgotten", `DELETE FROM violations`,
+		[]string{"violation acme attestation att_", ": there is an event of the violation, and no row"}},
+	{"the time of a violation", `UPDATE violations SET opened_at = 1`,
+		[]string{"violation acme attestation att_", ": the row of the violation is not as its event says"}},
+	{"what is missing", `UPDATE violations SET missing = '[]'`,
+		[]string{"violation acme attestation att_", ": the row of the violation is not as its event says"}},
+	{"a violation that was closed",
+		`UPDATE violations SET closed_at = opened_at, closed_how = 'rollback' WHERE closed_at = 0`,
+		[]string{"violation acme attestation att_",
+			": the row says that the violation is closed: true, and the events: false"}},
+	{"a violation of another deployment", `UPDATE violations SET attestation_id = 1`,
+		[]string{"violation acme attestation att_", ": there is no event of the violation"}},
+	{"an event of a violation, not listed", `DELETE FROM violation_events`,
+		[]string{"violation acme event ", ": it is of a violation: true, and the list of those has it: false"}},
+	{"the repo of an event of a violation", `UPDATE violation_events SET repo_id = 7`,
+		[]string{"violation acme event ", ": the list of events of violations has {repo:7 "}},
+	{"a correction, forgotten", `DELETE FROM corrections`,
+		[]string{"correction acme commit ", ": an event says that its targets were corrected at ", ", and no row"}},
+	{"a correction", `UPDATE corrections SET after = 'x'`,
+		[]string{"correction acme commit ", ": no event says that its targets were corrected at "}},
 	{"a verdict", `UPDATE verdicts SET verdict = 1 - verdict`,
-		[]string{"verdict acme attestation att_", ": the expression predicate.result.duration_ms < 60000 is stored as false, and is true"}},
+		[]string{"verdict acme attestation att_",
+			": the expression predicate.result.duration_ms < 60000 is stored as false, and is true"}},
 }
 
 func TestDerivedChangesAreFound(t *testing.T) {

@@ -89,6 +89,8 @@ func (e *event) read() (says content, unknown string, err error) {
 		e.audit = v
 	case *ledger.AttestationEvent:
 		e.said = v
+	case *ledger.ViolationEvent:
+		e.violation = v
 	}
 
 	err = json.Unmarshal(e.body, &says)

@@ -97,7 +97,8 @@ func (c *checker) compareVerdicts(org string, a *evidence, payload []byte) {
 	}
 	for i, want := range c.store.Verdicts(payload, a.expressions) {
 		if got := a.verdicts[i]; got.True != want.True || (got.Error == "") != (want.Error == "") {
-			c.problemf("verdict", org, a.row(), "the expression %s is stored as %t, and is %t", a.expressions[i], got.True, want.True)
+			c.problemf("verdict", org, a.row(), "the expression %s is stored as %t, and is %t", a.expressions[i], got.True,
+				want.True)
 		}
 	}
 }
@@ -121,7 +122,7 @@ func (c *checker) compareOutcome(org string, a *evidence, signed *attestation.At
 	}
 	if a.isUnmapped = a.mappingVersion != attestation.MappingVersion; a.isUnmapped {
 		if c.vouching.isMapped {
-			c.problemf("attestation", org, a.row(), "the row says that it was mapped by the rules %d, and all are by the rules %d",
+			c.problemf("attestation", org, a.row(), "the row says that it was mapped by the rules %d, and all are by %d",
 				a.mappingVersion, attestation.MappingVersion)
 		}
 		return

@@ -14,9 +14,9 @@ const (
 	selectLatest = `
 SELECT commit_id, predicate_id, slot, signer_id, attestation_id FROM latest WHERE commit_id IN `
 	selectRecords = `
-SELECT a.commit_id, a.id, a.previous, a.attestation_id, a.predicate_id, a.slot, a.signer_id, a.status, a.mapping_version,
-  a.identity_id, CASE a.aged_from WHEN 0 THEN a.recorded_at ELSE a.aged_from END, a.event_id, a.while_promotable,
-  p.name >= 'rollback:' AND p.name < 'rollback;'
+SELECT a.commit_id, a.id, a.previous, a.attestation_id, a.predicate_id, a.slot, a.signer_id, a.status,
+  a.mapping_version, a.identity_id, CASE a.aged_from WHEN 0 THEN a.recorded_at ELSE a.aged_from END, a.event_id,
+  a.while_promotable, p.name >= 'rollback:' AND p.name < 'rollback;'
 FROM attestations a /*+index attestations_by_commit*/ /*+ordered*/ JOIN predicates p ON p.id = a.predicate_id
 WHERE a.commit_id IN `
 )

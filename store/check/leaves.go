@@ -19,6 +19,7 @@ type page struct {
 	events   []*event
 	tile     []byte             // the stored one
 	audits   map[int64]auditRow // by seq
+	listed   map[int64]listedEvent
 }
 
 // events checks the events, leaves and tiles of all orgs.
@@ -78,6 +79,7 @@ func (c *checker) org(ctx context.Context, id int64, step func(events int64)) er
 		}, func(p page) error {
 			c.eachEvent(o, p.events)
 			c.audits(o.name, p.events, p.audits)
+			c.violationEvents(o.name, p.events, p.listed)
 			if err := c.links(ctx, o, p.events); err != nil {
 				return err
 			}
@@ -143,6 +145,9 @@ func (c *checker) rest(ctx context.Context, o *org) error {
 		}
 	}
 	c.reportKnown(o)
+	if err := c.violations(ctx, o); err != nil {
+		return err
+	}
 	return c.claimedKeys(ctx, o)
 }
 
@@ -153,6 +158,9 @@ func (c *checker) readPage(ctx context.Context, o *org, p *page) error {
 			return fmt.Errorf("read events: %w", err)
 		}
 		if p.audits, err = readAudits(conn, o.id, p.from, p.to); err != nil {
+			return err
+		}
+		if p.listed, err = readViolationEvents(conn, o.id, p.from, p.to); err != nil {
 			return err
 		}
 		if p.tile, err = readTile(conn, p.log.id, 0, (p.from-p.log.first)/proof.TileWidth); err != nil {
@@ -207,6 +215,7 @@ func (c *checker) follow(ctx context.Context, o *org, p page) error {
 		o.identities.add(e)
 		o.facts.add(e)
 		c.addSettings(o, e)
+		o.violations.add(e)
 		if e.policy != nil {
 			if o.policies[e.repoID] == nil {
 				o.policies[e.repoID] = make(map[int64]ledger.PolicyEvent)

@@ -36,6 +36,7 @@ type org struct {
 	identities loggedIdentities
 	facts      loggedFacts
 	settings   loggedSettings
+	violations loggedViolations
 
 	// What was checked: the row id of the last event, and the number of attestations that have
 	// an event.
@@ -150,6 +151,10 @@ func readOrg(conn *sqldb.Conn, id int64, maxKnown int) (o *org, err error) {
 		return o, err
 	}
 	o.identities = newLoggedIdentities(o.end)
+	o.violations = loggedViolations{
+		opened: make(map[string]shortDigest), closed: make(map[string]closedViolation),
+		corrected: make(map[correctedField]int),
+	}
 	o.facts = loggedFacts{latest: make(map[shortDigest]shortDigest), limit: maxKnown}
 	o.settings = newLoggedSettings(o.end)
 	err = conn.Row(`

@@ -112,7 +112,8 @@ func (l *loggedIdentities) readSignatures(conn *sqldb.Conn, org, end int64) erro
 		return err
 	}, `
 SELECT s.dn, k.digest, a.emails
-FROM events e /*+ordered*/ JOIN attestations a ON a.repo_id = e.repo_id AND a.recorded_at = e.at AND a.event_id = e.event_id
+FROM events e
+  /*+ordered*/ JOIN attestations a ON a.repo_id = e.repo_id AND a.recorded_at = e.at AND a.event_id = e.event_id
   /*+ordered*/ JOIN signers s ON s.id = a.signer_id /*+ordered*/ JOIN keys k ON k.id = a.key_id
 WHERE e.org_id = ? AND e.seq >= ? AND e.type = 'attestation' ORDER BY e.seq`, org, end)
 	if err != nil {

@@ -43,6 +43,8 @@ type event struct {
 	key *ledger.KeyEvent
 	// known is the body of the event of a commit, if it is that of the leaf.
 	known *ledger.CommitEvent
+	// violation is the body of the event of a violation, if it is that of the leaf.
+	violation *ledger.ViolationEvent
 	// audit is the body of the event of an administrative action, if it is that of the leaf.
 	audit *ledger.AuditEvent
 }

@@ -115,8 +115,8 @@ WHERE c.repo_id = ? AND c.sha = ? AND t.event < ? ORDER BY t.event DESC LIMIT 1`
 		}
 	}
 	if highest = min(highest, ledger.Promotable); row.parentState > highest {
-		c.problemf("merge", o.name, a.row(), "the row says that the first parent was %s, and it was at most %s", row.parentState,
-			highest)
+		c.problemf("merge", o.name, a.row(), "the row says that the first parent was %s, and it was at most %s",
+			row.parentState, highest)
 	}
 	return nil
 }

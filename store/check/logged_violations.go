@@ -1,0 +1,77 @@
+package check
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/sqldb"
+)
+
+// A correctedField is a row of the table corrections.
+type correctedField struct {
+	repoID int64
+	commit string
+	at     ledger.Time
+	ledger.CorrectedField
+}
+
+// loggedViolations has what the events of an org say of violations, and of corrections of commits.
+type loggedViolations struct {
+	// opened has digests of the events, and closed what has closed the violation and when, by the
+	// attestation of the deployment.
+	opened    map[string]shortDigest
+	closed    map[string]closedViolation
+	unread    int64
+	corrected map[correctedField]int
+	known     ledger.Time // when a commit was logged first; 0 if none was
+}
+
+// A closedViolation is what an event says of the end of a violation.
+type closedViolation struct {
+	ledger.Closing
+	at ledger.Time
+}
+
+// opening returns the digest of what an event says of a new violation.
+func opening(repo int64, v *ledger.ViolationEvent) shortDigest {
+	return shorten(fmt.Sprintf("%d %s %s %d %d %q", repo, v.Commit, v.Predicate, v.State, v.Timestamp, v.Missing))
+}
+
+// add adds an event, which must be newer than those before.
+func (l *loggedViolations) add(e *event) {
+	switch v := e.violation; {
+	case e.kind == ledger.EventViolation && v == nil:
+		l.unread++
+	case e.kind == ledger.EventViolation && v.Status == ledger.ViolationOpened:
+		l.opened[v.Attestation] = opening(e.repoID, v)
+	case e.kind == ledger.EventViolation && v.ClosedBy != nil:
+		l.closed[v.Attestation] = closedViolation{*v.ClosedBy, v.Timestamp}
+	case e.known != nil:
+		l.known = cmp.Or(l.known, e.known.Timestamp)
+		for _, field := range e.known.Corrected {
+			l.corrected[correctedField{e.repoID, e.known.Commit, e.known.Timestamp, field}]++
+		}
+	}
+}
+
+// readOn adds the events since the check of the events.
+func (l *loggedViolations) readOn(conn *sqldb.Conn, org, end int64) error {
+	err := conn.Each(func(row sqldb.Scanner) error {
+		var e event
+		if err := row.Scan(&e.kind, &e.repoID, &e.body); err != nil {
+			return err
+		}
+		if _, err := e.read(); err != nil {
+			e.violation, e.known = nil, nil
+		}
+		l.add(&e)
+		return nil
+	}, `
+SELECT type, repo_id, body FROM events WHERE org_id = ? AND seq >= ? AND type IN ('violation', 'commit') ORDER BY seq`,
+		org, end)
+	if err != nil {
+		return fmt.Errorf("read events of violations: %w", err)
+	}
+	return nil
+}
