@@ -61,3 +61,15 @@ func emailsOf(cert *x509.Certificate) []string {
 	}
 	return emails
 }
+
+// SignerEmails returns the e-mail addresses of the signer of a key with a certificate: those of its
+// identity, and those in the certificate as long as there is room.
+func SignerEmails(addresses, certified []string) []string {
+	list := slices.Clone(addresses)
+	for _, email := range certified {
+		if !slices.Contains(list, email) && len(list) < maxEmails {
+			list = append(list, email)
+		}
+	}
+	return list
+}

@@ -135,14 +135,10 @@ func (k *Keyring) addKey(id *Identity, m material, refused error) error {
 	h := &holder{
 		voucher: voucher{signer: Signer{DN: dn, Identity: id.ID, Key: digest}, may: id.May}, revoked: id.RevokedAt != 0,
 	}
-	h.signer.Emails = slices.Clone(id.Addresses())
+	h.signer.Emails = id.Addresses()
 	if m.cert != nil {
 		h.notBefore, h.notAfter = m.cert.NotBefore, m.cert.NotAfter
-		for _, email := range emailsOf(m.cert) {
-			if !slices.Contains(h.signer.Emails, email) && len(h.signer.Emails) < maxEmails {
-				h.signer.Emails = append(h.signer.Emails, email)
-			}
-		}
+		h.signer.Emails = SignerEmails(h.signer.Emails, emailsOf(m.cert))
 	}
 
 	key := k.bySPKI[digest]

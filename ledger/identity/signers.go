@@ -48,6 +48,16 @@ func (s *Signers) Identity(id string) (e ledger.IdentityEvent, ok bool) {
 	return e, ok
 }
 
+// Emails returns the e-mail addresses of the signer of an attestation by an identity, as the events so far
+// say, given those in the certificate. It reports false if no event is about the identity.
+func (s *Signers) Emails(id string, certified []string) (emails []string, ok bool) {
+	e, ok := s.identities[id]
+	if !ok || e.Kind != string(KeyIdentity) {
+		return certified, ok
+	}
+	return SignerEmails(Identity{Email: e.Email, Emails: e.Emails}.Addresses(), certified), true
+}
+
 // Trust adds an event of an identity or a signer.
 func (s *Signers) Trust(e ledger.IdentityEvent) error {
 	if e.Kind == ledger.KindSigner {

@@ -76,6 +76,10 @@ func (c *checker) file(ctx context.Context) error {
 // mapping reads which attestations were mapped again by later rules than their own.
 func (c *checker) mapping(ctx context.Context) error {
 	return c.read(ctx, func(conn *sqldb.Conn) error {
+		err := conn.Row("SELECT EXISTS (SELECT 1 FROM clock)").Scan(&c.vouching.isCorrected)
+		if err != nil {
+			return err
+		}
 		return conn.Each(func(row sqldb.Scanner) error {
 			var version, below int64
 			err := row.Scan(&version, &below, &c.vouching.mappedBelow)

@@ -56,7 +56,7 @@ func (c *checker) evidence(org string, e *event) {
 		}
 	}
 	c.compareOutcome(org, a, signed, err)
-	a.says = says{signed.Exception, signed.Merge}
+	a.says, a.certified, a.isRead = says{signed.Exception, signed.Merge}, signed.Signer.Emails, true
 	c.compareVerdicts(org, a, signed.Payload)
 	c.confirmed(org, a, signed.Payload)
 }
@@ -133,6 +133,10 @@ func (c *checker) compareOutcome(org string, a *evidence, signed *attestation.At
 		c.problemf("attestation", org, a.row(), "the row says %q, and the statement %q", got, wanted)
 	}
 	a.link(want, artifacts)
+	if a.isLate = a.finishedAt > want.FinishedAt; a.finishedAt < want.FinishedAt {
+		c.problemf("attestation", org, a.row(), "the row says that it finished at %s, and the statement at %s", a.finishedAt,
+			want.FinishedAt)
+	}
 	if a.reason != signed.Reason() && unread == nil {
 		c.problemf("attestation", org, a.row(), "the row has the reason %q, and the statement %q", a.reason, signed.Reason())
 	}
@@ -174,6 +178,16 @@ func (c *checker) compareEvent(org string, e *event) {
 	}
 	if said.Key != "" { // older events do not have it
 		fields = append(fields, struct{ name, row, event string }{"digest of the key", hex.EncodeToString(a.key), said.Key})
+	}
+	agedFrom := said.Timestamp
+	if agedFrom == a.at {
+		agedFrom = 0
+	}
+	if a.agedFrom != agedFrom && c.vouching.isCorrected {
+		c.uncheckedf("%s: since when attestations age: an earlier release has corrected that after its clock was ahead", org)
+	} else if a.agedFrom != agedFrom {
+		c.problemf("attestation", org, a.row(), "the row says that it ages from %s, and its %s from %s", a.agedFrom, e.row(),
+			agedFrom)
 	}
 	if !a.again {
 		fields = append(fields, []struct{ name, row, event string }{

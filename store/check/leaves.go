@@ -212,6 +212,9 @@ func (c *checker) follow(ctx context.Context, o *org, p page) error {
 		if e.evidence != nil {
 			o.matched++
 		}
+		if err := c.history(ctx, o, e); err != nil {
+			return err
+		}
 		o.identities.add(e)
 		o.facts.add(e)
 		c.addSettings(o, e)

@@ -19,6 +19,8 @@ type vouching struct {
 	mappedBelow int64
 	// isMapped reports whether all are mapped by the rules of this release.
 	isMapped bool
+	// isCorrected reports whether an earlier release may have corrected since when attestations age.
+	isCorrected bool
 }
 
 // maxKeyrings limits the keyrings that are kept.
