@@ -1,6 +1,7 @@
 package check_test
 
 import (
+	"crypto/ed25519"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -30,7 +31,7 @@ func newDerivedDatabase(t testing.TB) database {
 	d := database{path: filepath.Join(t.TempDir(), "ledger.db")}
 	d.keys = d.path + "-keys"
 	s := must.Get(store.Open(ctx, d.path, store.Options{}))(t)
-	w := newWriter(t, s)
+	w := &writer{Store: s, t: t, keys: make(map[string]ed25519.PrivateKey)}
 	must.OK(t, w.Settle(ctx))
 	_, err := w.CreateOrg(ctx, "acme")
 	must.OK(t, err)

@@ -179,6 +179,7 @@ func (c *checker) compareEvent(org string, e *event) {
 	if said.Key != "" { // older events do not have it
 		fields = append(fields, struct{ name, row, event string }{"digest of the key", hex.EncodeToString(a.key), said.Key})
 	}
+
 	agedFrom := said.Timestamp
 	if agedFrom == a.at {
 		agedFrom = 0
@@ -189,6 +190,7 @@ func (c *checker) compareEvent(org string, e *event) {
 		c.problemf("attestation", org, a.row(), "the row says that it ages from %s, and its %s from %s", a.agedFrom, e.row(),
 			agedFrom)
 	}
+
 	if !a.again {
 		fields = append(fields, []struct{ name, row, event string }{
 			{"predicate", a.predicate, said.Predicate}, {"result", fmt.Sprint(a.result), fmt.Sprint(said.Result)},
