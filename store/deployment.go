@@ -17,21 +17,20 @@ func (t *tx) recordDeployment(s *subject, r *recording, j judgement) error {
 		return nil
 	}
 
-	switch status := j.evidence.Status; {
-	case j.note != nil:
+	switch s.d.contract.Effect(s.facts, j.evidence, j.environment.required, j.note != nil) {
+	case policy.Attempted:
 		t.changeEnvironment(s, j.environment.predicateID)
-		return nil
-	case status == ledger.Pass:
+	case policy.Deployed:
 		return t.deploy(s, r, j)
-	case status == ledger.Recorded && !j.environment.isRollback:
-		return nil // an attempt that failed
-	case j.environment.required && !s.d.contract.RollsBack(s.facts, j.evidence):
+	case policy.TakenBack:
+		return t.rollBack(s, r, j)
+	case policy.Refused:
 		if j.environment.isRollback {
 			r.rec.Notice = "it has no effect: by the policy, " + r.identity + " does not deploy to " + j.environment.name
 		}
-		return nil
+	case policy.NoEffect:
 	}
-	return t.rollBack(s, r, j)
+	return nil
 }
 
 // deploy notes that a commit was deployed, unless what runs was deployed after it.
@@ -40,7 +39,7 @@ func (t *tx) deploy(s *subject, r *recording, j judgement) error {
 	if err != nil {
 		return err
 	}
-	if finished := r.attestation.FinishedAt; finished != 0 && before.id != s.id && before.finishedAt > finished {
+	if finished := r.attestation.FinishedAt; before.id != s.id && policy.IsReplaced(finished, before.finishedAt) {
 		r.rec.Notice = fmt.Sprintf("it does not change what runs in %s: %s was deployed there later, at %s, and this "+
 			"deployment finished at %s", j.environment.name, before.sha, before.finishedAt, finished)
 		t.watchAgain(r.cause(), s.id)

@@ -1,8 +1,6 @@
 package store
 
 import (
-	"slices"
-
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
@@ -34,8 +32,6 @@ func (t *tx) environmentOf(s *subject, e *policy.Evidence, predicateID int64) (n
 		predicate, predicateType = ledger.EnvironmentPredicate(n.name), ledger.ResultType
 		n.predicateID, err = t.rowFor(nameKey{predicatesTable, s.d.repo.orgID, predicate}, identity.DN{})
 	}
-	n.required = slices.ContainsFunc(s.d.contract.Requirements, func(r policy.Requirement) bool {
-		return r.State == ledger.Deployed && r.Names(predicate, predicateType)
-	})
+	n.required = s.d.contract.RequiresDeployment(predicate, predicateType)
 	return n, err
 }

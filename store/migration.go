@@ -2,7 +2,6 @@ package store
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -285,9 +284,7 @@ WHERE EXISTS (SELECT 1 FROM attestations WHERE repo_id = r.id AND predicate_id =
 		if err != nil {
 			return fmt.Errorf("parse contract of repo %d: %w", u.repoID, err)
 		}
-		required := slices.ContainsFunc(contract.Requirements, func(r policy.Requirement) bool {
-			return r.State == ledger.Deployed && r.Names(u.predicate, attestation.ResultPredicateType)
-		})
+		required := contract.RequiresDeployment(u.predicate, attestation.ResultPredicateType)
 		if err := addDeploymentsOf(c, u.orgID, u.repoID, u.predicateID, required); err != nil {
 			return err
 		}

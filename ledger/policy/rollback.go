@@ -128,3 +128,45 @@ func (c *Contract) isDeployer(scopes []scope, e *Evidence, statuses []ledger.Sta
 	}
 	return false
 }
+
+// An Effect is what an attestation about an environment does to what runs there.
+type Effect int
+
+// The effects. What runs is as it was after the first three.
+const (
+	NoEffect  Effect = iota
+	Refused          // by its signer, it cannot take a commit out of the environment
+	Attempted        // it is a deployment that does not count
+	Deployed
+	TakenBack
+)
+
+// Effect returns what e does to an environment. required reports whether a DEPLOYED requirement names the
+// deployments to it, and isViolation whether e is one of these and does not count.
+func (c Contract) Effect(f Facts, e Evidence, required, isViolation bool) Effect {
+	switch {
+	case isViolation:
+		return Attempted
+	case e.Status == ledger.Pass:
+		return Deployed
+	case e.Status == ledger.Recorded && !e.isRollback():
+		return NoEffect // an attempt that failed
+	case required && !c.RollsBack(f, e):
+		return Refused
+	}
+	return TakenBack
+}
+
+// IsScoped reports whether which requirements apply depends on the commit.
+func (c *Contract) IsScoped() bool {
+	return slices.ContainsFunc(c.Requirements, func(r Requirement) bool { return len(r.Paths)+len(r.Branches) > 0 })
+}
+
+// RequiresDeployment reports whether a DEPLOYED requirement names a predicate, or its type.
+func (c *Contract) RequiresDeployment(predicate, predicateType string) bool {
+	return c.isDeployment(&Evidence{Predicate: predicate, PredicateType: predicateType})
+}
+
+// IsReplaced reports whether what runs in an environment was deployed after another commit that finished at
+// the given time. Without a time, a deployment is the last.
+func IsReplaced(finished, running ledger.Time) bool { return finished != 0 && running > finished }

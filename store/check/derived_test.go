@@ -88,6 +88,7 @@ func newDerivedDatabase(t testing.TB) database {
 		"predicateType":"https://slsa.dev/provenance/v1","predicate":{"buildDefinition":{"buildType":"https://x.example/b",
 		"externalParameters":{}},"runDetails":{"builder":{"id":"https://ci.example"}}}}`))
 	w.say(same, buildDN, "deploy:staging", ledger.Pass)
+	w.say(same, buildDN, "deploy:staging", ledger.Fail)
 	bare := prove(sha(902), 5, 5)
 	w.say(bare, buildDN, "test:go", ledger.Pass)
 	w.say(bare, buildDN, "deploy:prod", ledger.Pass) // a violation
@@ -131,7 +132,8 @@ var derivedChanges = []struct {
 	want         []string
 }{
 	{"the latest attestations, forgotten", `DELETE FROM latest`,
-		[]string{"latest acme commit api@", ": attestation att_", " is the latest of its signer, and the row is of none"}},
+		[]string{"latest acme commit api@", ": attestation att_",
+			" is the latest of its signer, and the row is of none"}},
 	{"an earlier attestation as the latest", `UPDATE latest SET attestation_id = (SELECT min(id) FROM attestations)
 		WHERE attestation_id = (SELECT min(id) + 1 FROM attestations)`,
 		[]string{"latest acme commit api@", " is the latest of its signer, and the row is of att_"}},
@@ -146,9 +148,11 @@ var derivedChanges = []struct {
 	{"the reason of a rollback", `UPDATE attestations SET reason = 'x' WHERE reason = 'slow'`,
 		[]string{"attestation acme attestation att_", `: the row has the reason "x", and the statement "slow"`}},
 	{"the e-mail addresses of a signer", `UPDATE attestations SET emails = 'eve@example.com'`,
-		[]string{"attestation acme attestation att_", `: the row has the e-mail addresses "eve@example.com" of the signer, and `}},
+		[]string{"attestation acme attestation att_",
+			`: the row has the e-mail addresses "eve@example.com" of the signer, and `}},
 	{"when a test finished", `UPDATE attestations SET finished_at = 9000000000000 WHERE id = 1`,
-		[]string{"attestation acme attestation att_", ": the row says that it finished at 2255", ", and neither it nor one before"}},
+		[]string{"attestation acme attestation att_", ": the row says that it finished at 2255",
+			", and neither it nor one before"}},
 	{"since when an attestation ages", `UPDATE attestations SET aged_from = 1`,
 		[]string{"attestation acme attestation att_", ": the row says that it ages from 1970"}},
 	{"the rules of a mapping", `UPDATE attestations SET mapping_version = 1 WHERE id = 1`,
@@ -272,6 +276,28 @@ var derivedChanges = []struct {
 		[]string{"correction acme commit ", ": an event says that its targets were corrected at ", ", and no row"}},
 	{"a correction", `UPDATE corrections SET after = 'x'`,
 		[]string{"correction acme commit ", ": no event says that its targets were corrected at "}},
+	{"what runs, ended", `UPDATE deployments SET ended_id = 1 WHERE ended_id = 0`,
+		[]string{"deployment acme deploy:", " of api: the row of the commit in row ", " says {",
+			", and the attestations {"}},
+	{"what was rolled back, runs", `UPDATE deployments SET ended_id = 0 WHERE ended_id > 0`,
+		[]string{"deployment acme deploy:staging of api: the row of the commit in row ", " says {",
+			", and the attestations {"}},
+	{"a deployment that the policy did not require", `UPDATE deployments SET required = 1 - required`,
+		[]string{"deployment acme deploy:prod of api: the row of the commit in row ", " says {",
+			", and the attestations {"}},
+	{"a deployment, forgotten", `DELETE FROM deployments`,
+		[]string{"deployment acme deploy:prod of api: the row of the commit in row ", " says {attestation:0 "}},
+	{"a deployment that never was", `INSERT INTO deployments SELECT repo_id, predicate_id, 1, attestation_id, required, 0
+		FROM deployments LIMIT 1`,
+		[]string{"deployment acme deploy:", ": the commit in row 1 was not deployed, and its row says {"}},
+	{"a deployment to something else",
+		`UPDATE deployments SET predicate_id = (SELECT id FROM predicates WHERE name = 'test:go') WHERE ended_id > 0`,
+		[]string{"environment acme repo api: 1 rows of deployments and environments are of no environment"}},
+	{"the last change of an environment", `UPDATE environments SET latest_id = 1`,
+		[]string{"environment acme deploy:prod of api: the attestation in row ",
+			" has changed it last, and its row says that"}},
+	{"an environment, forgotten", `DELETE FROM environments`,
+		[]string{"environment acme deploy:prod of api: the attestation in row ", ", and its row says that in row 0"}},
 	{"a verdict", `UPDATE verdicts SET verdict = 1 - verdict`,
 		[]string{"verdict acme attestation att_",
 			": the expression predicate.result.duration_ms < 60000 is stored as false, and is true"}},

@@ -56,7 +56,7 @@ func (c *checker) evidence(org string, e *event) {
 		}
 	}
 	c.compareOutcome(org, a, signed, err)
-	a.says, a.certified, a.isRead = says{signed.Exception, signed.Merge}, signed.Signer.Emails, true
+	a.says, a.certified, a.isRead = says{signed.Exception, signed.Merge, signed.Rollback}, signed.Signer.Emails, true
 	c.compareVerdicts(org, a, signed.Payload)
 	c.confirmed(org, a, signed.Payload)
 }
@@ -133,6 +133,7 @@ func (c *checker) compareOutcome(org string, a *evidence, signed *attestation.At
 		c.problemf("attestation", org, a.row(), "the row says %q, and the statement %q", got, wanted)
 	}
 	a.link(want, artifacts)
+	a.saidAt = want.FinishedAt
 	if a.isLate = a.finishedAt > want.FinishedAt; a.finishedAt < want.FinishedAt {
 		c.problemf("attestation", org, a.row(), "the row says that it finished at %s, and the statement at %s", a.finishedAt,
 			want.FinishedAt)
@@ -165,6 +166,22 @@ func digestText(digest []byte) string {
 	return "sha256:" + hex.EncodeToString(digest)
 }
 
+// compareAge compares since when an attestation ages with the body of its event.
+func (c *checker) compareAge(org string, e *event) {
+	a, want := e.evidence, e.said.Timestamp
+	if want == a.at {
+		want = 0
+	}
+	switch {
+	case a.agedFrom == want:
+	case c.vouching.isCorrected:
+		c.uncheckedf("%s: since when attestations age: an earlier release has corrected that after its clock was ahead", org)
+	default:
+		c.problemf("attestation", org, a.row(), "the row says that it ages from %s, and its %s from %s", a.agedFrom, e.row(),
+			want)
+	}
+}
+
 // compareEvent compares an attestation with the body of its event.
 func (c *checker) compareEvent(org string, e *event) {
 	a, said := e.evidence, e.said
@@ -180,17 +197,7 @@ func (c *checker) compareEvent(org string, e *event) {
 		fields = append(fields, struct{ name, row, event string }{"digest of the key", hex.EncodeToString(a.key), said.Key})
 	}
 
-	agedFrom := said.Timestamp
-	if agedFrom == a.at {
-		agedFrom = 0
-	}
-	if a.agedFrom != agedFrom && c.vouching.isCorrected {
-		c.uncheckedf("%s: since when attestations age: an earlier release has corrected that after its clock was ahead", org)
-	} else if a.agedFrom != agedFrom {
-		c.problemf("attestation", org, a.row(), "the row says that it ages from %s, and its %s from %s", a.agedFrom, e.row(),
-			agedFrom)
-	}
-
+	c.compareAge(org, e)
 	if !a.again {
 		fields = append(fields, []struct{ name, row, event string }{
 			{"predicate", a.predicate, said.Predicate}, {"result", fmt.Sprint(a.result), fmt.Sprint(said.Result)},

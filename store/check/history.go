@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
@@ -21,8 +22,14 @@ func (c *checker) history(ctx context.Context, o *org, e *event) error {
 		c.problemf("attestation", o.name, a.row(), "the row has the e-mail addresses %q of the signer, and identity and "+
 			"certificate %q", strings.Join(a.emails, " "), strings.Join(want, " "))
 	}
+	if a.rollback != nil {
+		o.rollbacks[a.id] = a.rollback.To.SHA
+	}
 	if !a.isLate {
 		return nil
+	}
+	if _, ok := ledger.EnvironmentOf(a.predicate); ok {
+		o.finished[a.id] = a.saidAt
 	}
 
 	var isExplained bool
@@ -36,8 +43,8 @@ SELECT EXISTS (SELECT 1 FROM attestations a /*+ordered*/ JOIN attestations b ON 
 		return fmt.Errorf("read the attestation before: %w", err)
 	}
 	if !isExplained {
-		c.problemf("attestation", o.name, a.row(), "the row says that it finished at %s, and neither it nor one before says so",
-			a.finishedAt)
+		c.problemf("attestation", o.name, a.row(), "the row says that it finished at %s, and neither it nor one before says "+
+			"so", a.finishedAt)
 	}
 	return nil
 }

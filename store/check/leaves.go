@@ -140,6 +140,9 @@ func (c *checker) rest(ctx context.Context, o *org) error {
 		if err := c.commits(ctx, o, r); err != nil {
 			return fmt.Errorf("check commits: %w", err)
 		}
+		if err := c.environments(ctx, o, r); err != nil {
+			return fmt.Errorf("check environments: %w", err)
+		}
 		if err := c.derive(ctx, o, r); err != nil {
 			c.problemf("state", o.name, "repo "+r.name, "the states cannot be derived: %v", err)
 		}

@@ -46,6 +46,10 @@ type org struct {
 	// The same of exceptions, and of claims of merges.
 	exceptions, excused, merges, merged int64
 
+	// rollbacks has, by row id, to which commits attestations have rolled back; empty for none.
+	rollbacks map[int64]string
+	// finished has, by row id, when deployments finished whose rows say later.
+	finished   map[int64]ledger.Time
 	isUnmapped bool // attestations are about to be mapped by later rules
 }
 
@@ -151,6 +155,7 @@ func readOrg(conn *sqldb.Conn, id int64, maxKnown int) (o *org, err error) {
 		return o, err
 	}
 	o.identities = newLoggedIdentities(o.end)
+	o.rollbacks, o.finished = make(map[int64]string), make(map[int64]ledger.Time)
 	o.violations = loggedViolations{
 		opened: make(map[string]shortDigest), closed: make(map[string]closedViolation),
 		corrected: make(map[correctedField]int),

@@ -106,9 +106,10 @@ type evidence struct {
 	// What the envelope says.
 	links linksOf
 	says
-	certified []string // e-mail addresses in the certificate of the signer
-	isRead    bool     // whether the statement was read
-	isLate    bool     // finishedAt is later than it says
+	certified []string    // e-mail addresses in the certificate of the signer
+	isRead    bool        // whether the statement was read
+	isLate    bool        // finishedAt is later than it says
+	saidAt    ledger.Time // when it finished, as it says
 }
 
 func (e *evidence) row() string { return "attestation " + e.public }
@@ -175,6 +176,7 @@ type linkKey struct {
 type says struct {
 	exception *attestation.Exception
 	merge     *attestation.Merge
+	rollback  *attestation.Rollback
 }
 
 // linesOf returns the lines of a text; nil without any.

@@ -1,0 +1,309 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/sqldb"
+)
+
+// A contractVersion is a contract with the ID of the event since which it is in effect; empty for the first.
+type contractVersion struct {
+	event    string
+	contract policy.Contract
+}
+
+// environmentNames are the predicates about an environment; rollbackID is 0 if there is none.
+type environmentNames struct {
+	deployID, rollbackID int64
+	deploy               string
+}
+
+// environments derives again what runs in the environments of a repo, and what was rolled back.
+func (c *checker) environments(ctx context.Context, o *org, r repo) error {
+	return c.read(ctx, func(conn *sqldb.Conn) error {
+		names, err := environmentsOf(conn, o.id)
+		if err != nil || len(names) == 0 {
+			return err
+		}
+		contracts, err := contractsOf(conn, r.id)
+		if err != nil {
+			return err
+		}
+		distrusted, _, err := readDistrusted(conn, o.id)
+		if err != nil {
+			return err
+		}
+
+		var rows, stored int64
+		for _, n := range names {
+			e := replaying{checker: c, conn: conn, o: o, r: r, names: n, contracts: contracts, distrusted: distrusted}
+			read, err := e.compare()
+			if err != nil {
+				return fmt.Errorf("%s: %w", n.deploy, err)
+			}
+			rows += read
+		}
+		err = conn.Row(`
+SELECT (SELECT count(*) FROM deployments WHERE repo_id = ?) + (SELECT count(*) FROM environments WHERE repo_id = ?)`,
+			r.id, r.id).Scan(&stored)
+		if err == nil && stored != rows {
+			c.problemf("environment", o.name, "repo "+r.name, "%d rows of deployments and environments are of no environment",
+				stored-rows)
+		}
+		return err
+	})
+}
+
+// environmentsOf reads the predicates of the environments of an org.
+func environmentsOf(conn *sqldb.Conn, org int64) ([]environmentNames, error) {
+	list, err := sqldb.All(conn, func(row sqldb.Scanner) (n environmentNames, err error) {
+		return n, row.Scan(&n.deployID, &n.deploy, &n.rollbackID)
+	}, `
+SELECT p.id, p.name, coalesce((SELECT q.id FROM predicates q
+  WHERE q.org_id = p.org_id AND q.name = 'rollback:' || substr(p.name, 8)), 0)
+FROM predicates p WHERE p.org_id = ? AND p.name > 'deploy:' AND p.name < 'deploy;' ORDER BY p.id`, org)
+	if err != nil {
+		return nil, fmt.Errorf("read environments: %w", err)
+	}
+	return list, nil
+}
+
+// contractsOf reads the contracts of a repo, oldest first. One that cannot be read is left out: the
+// check of the policies reports it.
+func contractsOf(conn *sqldb.Conn, repo int64) (list []contractVersion, err error) {
+	err = conn.Each(func(row sqldb.Scanner) error {
+		var v contractVersion
+		var text []byte
+		if err := row.Scan(&v.event, &text); err != nil {
+			return err
+		}
+		var err error
+		if v.contract, err = policy.ParseStored(text); err == nil {
+			list = append(list, v)
+		}
+		return nil
+	}, `
+SELECT coalesce(e.event_id, ''), p.contract FROM policies p LEFT JOIN events e ON e.id = p.event
+WHERE p.repo_id = ? ORDER BY p.version`, repo)
+	if err != nil {
+		return nil, fmt.Errorf("read contracts: %w", err)
+	}
+	return list, nil
+}
+
+// A replaying derives again what runs in an environment of a repo.
+type replaying struct {
+	*checker
+	conn       *sqldb.Conn
+	o          *org
+	r          repo
+	names      environmentNames
+	contracts  []contractVersion
+	distrusted map[string]ledger.Time
+
+	steps     []step
+	breaches  []breach
+	finished  map[int64]ledger.Time
+	signers   map[string]identity.DN
+	unchecked string // why it cannot be derived again; empty if it can
+}
+
+// compare compares the rows of an environment, and returns their number.
+func (e *replaying) compare() (rows int64, err error) {
+	e.finished, e.signers = make(map[int64]ledger.Time), make(map[string]identity.DN)
+	stored, err := e.stored()
+	if err != nil {
+		return 0, err
+	}
+	if rows = int64(len(stored.rows)); stored.latest != 0 {
+		rows++
+	}
+	if err := e.readBreaches(); err != nil {
+		return 0, err
+	}
+	if err := e.readSteps(); err != nil {
+		return 0, err
+	}
+	if e.unchecked != "" {
+		e.uncheckedf("%s: what runs in %s of %s: %s", e.o.name, e.names.deploy, e.r.name, e.unchecked)
+		return rows, nil
+	}
+
+	derived := environment{rows: make(map[int64]deployment), finished: e.finished, commits: make(map[int64]int64)}
+	derived.replay(e.steps, e.breaches)
+	e.differ(stored, derived)
+	return rows, nil
+}
+
+// differ reports how the stored rows differ from the derived ones.
+func (e *replaying) differ(stored, derived environment) {
+	row := fmt.Sprintf("%s of %s", e.names.deploy, e.r.name)
+	for _, commit := range slices.Sorted(maps.Keys(derived.rows)) {
+		if got, want := stored.rows[commit], derived.rows[commit]; got != want {
+			e.problemf("deployment", e.o.name, row, "the row of the commit in row %d says %+v, and the attestations %+v", commit,
+				got, want)
+		}
+		delete(stored.rows, commit)
+	}
+	for _, commit := range slices.Sorted(maps.Keys(stored.rows)) {
+		e.problemf("deployment", e.o.name, row, "the commit in row %d was not deployed, and its row says %+v", commit,
+			stored.rows[commit])
+	}
+	if stored.latest != derived.latest {
+		e.problemf("environment", e.o.name, row, "the attestation in row %d has changed it last, and its row says that in "+
+			"row %d", derived.latest, stored.latest)
+	}
+}
+
+// stored reads the rows of the environment.
+func (e *replaying) stored() (v environment, err error) {
+	v.rows = make(map[int64]deployment)
+	err = e.conn.Each(func(row sqldb.Scanner) error {
+		var commit int64
+		var d deployment
+		err := row.Scan(&commit, &d.attestation, &d.required, &d.ended)
+		v.rows[commit] = d
+		return err
+	}, "SELECT commit_id, attestation_id, required, ended_id FROM deployments WHERE repo_id = ? AND predicate_id = ?",
+		e.r.id, e.names.deployID)
+	if err == nil {
+		err = e.conn.Each(func(row sqldb.Scanner) error { return row.Scan(&v.latest) },
+			"SELECT latest_id FROM environments WHERE predicate_id = ? AND repo_id = ? AND org_id = ?", e.names.deployID,
+			e.r.id, e.o.id)
+	}
+	if err != nil {
+		return v, fmt.Errorf("read deployments: %w", err)
+	}
+	return v, nil
+}
+
+func (e *replaying) readBreaches() (err error) {
+	e.breaches, err = sqldb.All(e.conn, func(row sqldb.Scanner) (b breach, err error) {
+		return b, row.Scan(&b.attestation, &b.commit, &b.how, &b.by)
+	}, `
+SELECT attestation_id, commit_id, closed_how, closed_by FROM violations /*+index violations_by_repo*/
+WHERE repo_id = ? AND predicate_id = ? ORDER BY id`, e.r.id, e.names.deployID)
+	if err != nil {
+		return fmt.Errorf("read violations: %w", err)
+	}
+	return nil
+}
+
+// readSteps reads the attestations about the environment.
+func (e *replaying) readSteps() error {
+	opened, byCommit := make(map[int64]bool), make(map[int64][]breach)
+	for _, b := range e.breaches {
+		opened[b.attestation] = true
+		byCommit[b.commit] = append(byCommit[b.commit], b)
+	}
+
+	err := e.conn.Each(func(row sqldb.Scanner) error {
+		var s step
+		var v policy.Evidence
+		var dn, event, id string
+		var finished, at ledger.Time
+		err := row.Scan(&s.id, &s.public, &s.commit, &v.Predicate, &v.PredicateType, &v.Status, &dn, &finished, &event, &id,
+			&at)
+		if err != nil {
+			return err
+		}
+		if v.Signer, err = e.signer(dn); err != nil {
+			return err
+		}
+		isOpen := func(b breach) bool { return b.isOpenAt(s.id, s.public) }
+		e.judge(&s, v, event, opened[s.id] || slices.ContainsFunc(byCommit[s.commit], isOpen))
+		if since, ok := e.distrusted[id]; ok && since <= at {
+			e.unchecked = "evidence about it is distrusted"
+		}
+		if s.id < e.vouching.mappedBelow {
+			e.unchecked = "it was recorded by an earlier release"
+		}
+		if s.effect != policy.NoEffect && s.effect != policy.Refused {
+			e.finished[s.id] = finished
+			e.steps = append(e.steps, s)
+		}
+		return nil
+	}, `
+SELECT a.id, a.attestation_id, a.commit_id, p.name, t.uri, a.status, s.dn, a.finished_at, a.event_id, a.identity_id,
+  CASE a.aged_from WHEN 0 THEN a.recorded_at ELSE a.aged_from END
+FROM attestations a /*+index attestations_by_predicate*/ /*+ordered*/ JOIN predicates p ON p.id = a.predicate_id
+  /*+ordered*/ JOIN predicate_types t ON t.id = a.type_id /*+ordered*/ JOIN signers s ON s.id = a.signer_id
+WHERE a.repo_id = ? AND a.predicate_id IN (?, ?)`, e.r.id, e.names.deployID, e.names.rollbackID)
+	if err != nil {
+		return fmt.Errorf("read attestations: %w", err)
+	}
+
+	for i := range e.steps {
+		if err := e.resolve(&e.steps[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// judge sets what an attestation has done to the environment, by the contract of its time.
+func (e *replaying) judge(s *step, v policy.Evidence, event string, isBreach bool) {
+	n := len(e.contracts)
+	for n > 0 && e.contracts[n-1].event > event {
+		n--
+	}
+	if n == 0 {
+		e.unchecked = "the contract of its time cannot be read"
+		return
+	}
+	contract, predicateType := &e.contracts[n-1].contract, v.PredicateType
+	_, isRollback := ledger.RollbackOf(v.Predicate, v.PredicateType)
+	switch {
+	case isRollback:
+		predicateType = ledger.ResultType
+	case v.Predicate != e.names.deploy:
+		return // a result of an earlier release whose predicate begins like that of a rollback
+	}
+
+	s.required = contract.RequiresDeployment(e.names.deploy, predicateType)
+	isBreach = isBreach && s.required && v.Status == ledger.Pass
+	s.effect = contract.Effect(policy.Facts{}, v, s.required, isBreach)
+	isTakenBack := s.effect == policy.TakenBack
+	if contract.IsScoped() && s.required && (isTakenBack || s.effect == policy.Refused) {
+		e.unchecked = "which requirements applied to its commits is not known"
+	}
+	if _, ok := e.o.rollbacks[s.id]; isRollback && isTakenBack && !ok {
+		e.unchecked = "to which commit it was rolled back is not known: an envelope was pruned, or it is being changed"
+	}
+}
+
+// resolve sets what only the statement of an attestation says.
+func (e *replaying) resolve(s *step) error {
+	s.saidAt = e.finished[s.id]
+	if at, ok := e.o.finished[s.id]; ok {
+		s.saidAt = at
+	}
+	sha := e.o.rollbacks[s.id]
+	if sha == "" {
+		return nil
+	}
+	err := e.conn.Each(func(row sqldb.Scanner) error { return row.Scan(&s.to) },
+		"SELECT id FROM commits WHERE repo_id = ? AND sha = ?", e.r.id, sha)
+	if err != nil {
+		return fmt.Errorf("find commit: %w", err)
+	}
+	return nil
+}
+
+func (e *replaying) signer(name string) (dn identity.DN, err error) {
+	dn, ok := e.signers[name]
+	if ok {
+		return dn, nil
+	}
+	if dn, err = identity.ParseDN(name); err != nil {
+		return dn, fmt.Errorf("signer %q: %w", name, err)
+	}
+	e.signers[name] = dn
+	return dn, nil
+}
