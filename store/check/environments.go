@@ -109,86 +109,82 @@ type replaying struct {
 
 	steps     []step
 	breaches  []breach
-	finished  map[int64]ledger.Time
 	signers   map[string]identity.DN
 	unchecked string // why it cannot be derived again; empty if it can
 }
 
 // compare compares the rows of an environment, and returns their number.
 func (e *replaying) compare() (rows int64, err error) {
-	e.finished, e.signers = make(map[int64]ledger.Time), make(map[string]identity.DN)
-	stored, err := e.stored()
-	if err != nil {
-		return 0, err
-	}
-	if rows = int64(len(stored.rows)); stored.latest != 0 {
-		rows++
-	}
+	e.signers = make(map[string]identity.DN)
 	if err := e.readBreaches(); err != nil {
 		return 0, err
 	}
 	if err := e.readSteps(); err != nil {
 		return 0, err
 	}
-	if e.unchecked != "" {
+	derived := environment{rows: make(map[int64]deployment)}
+	if e.unchecked == "" {
+		derived.replay(e.steps, e.breaches)
+	} else {
 		e.uncheckedf("%s: what runs in %s of %s: %s", e.o.name, e.names.deploy, e.r.name, e.unchecked)
-		return rows, nil
 	}
 
-	derived := environment{rows: make(map[int64]deployment), finished: e.finished, commits: make(map[int64]int64)}
-	derived.replay(e.steps, e.breaches)
-	e.differ(stored, derived)
+	rows, err = e.compareRows(derived.rows)
+	if err != nil {
+		return 0, fmt.Errorf("read deployments: %w", err)
+	}
+	var latest int64
+	err = e.conn.Each(func(row sqldb.Scanner) error {
+		rows++
+		return row.Scan(&latest)
+	}, "SELECT latest_id FROM environments WHERE predicate_id = ? AND repo_id = ? AND org_id = ?", e.names.deployID, e.r.id,
+		e.o.id)
+	if err != nil {
+		return 0, fmt.Errorf("read the last change: %w", err)
+	}
+	if latest != derived.latest && e.unchecked == "" {
+		e.problemf("environment", e.o.name, e.row(), "the attestation in row %d has changed it last, and its row says that in "+
+			"row %d", derived.latest, latest)
+	}
 	return rows, nil
 }
 
-// differ reports how the stored rows differ from the derived ones.
-func (e *replaying) differ(stored, derived environment) {
-	row := fmt.Sprintf("%s of %s", e.names.deploy, e.r.name)
-	for _, commit := range slices.Sorted(maps.Keys(derived.rows)) {
-		if got, want := stored.rows[commit], derived.rows[commit]; got != want {
-			e.problemf("deployment", e.o.name, row, "the row of the commit in row %d says %+v, and the attestations %+v", commit,
-				got, want)
-		}
-		delete(stored.rows, commit)
-	}
-	for _, commit := range slices.Sorted(maps.Keys(stored.rows)) {
-		e.problemf("deployment", e.o.name, row, "the commit in row %d was not deployed, and its row says %+v", commit,
-			stored.rows[commit])
-	}
-	if stored.latest != derived.latest {
-		e.problemf("environment", e.o.name, row, "the attestation in row %d has changed it last, and its row says that in "+
-			"row %d", derived.latest, stored.latest)
-	}
-}
+func (e *replaying) row() string { return e.names.deploy + " of " + e.r.name }
 
-// stored reads the rows of the environment.
-func (e *replaying) stored() (v environment, err error) {
-	v.rows = make(map[int64]deployment)
+// compareRows compares the deployments with those derived, which it removes from the map.
+func (e *replaying) compareRows(derived map[int64]deployment) (rows int64, err error) {
+	const different = "the row of the commit in row %d says %+v, and the attestations %+v"
 	err = e.conn.Each(func(row sqldb.Scanner) error {
 		var commit int64
 		var d deployment
 		err := row.Scan(&commit, &d.attestation, &d.required, &d.ended)
-		v.rows[commit] = d
+		rows++
+
+		want, ok := derived[commit]
+		delete(derived, commit)
+		switch {
+		case err != nil || d == want || e.unchecked != "":
+		case !ok:
+			e.problemf("deployment", e.o.name, e.row(), "the commit in row %d was not deployed, and its row says %+v", commit, d)
+		default:
+			e.problemf("deployment", e.o.name, e.row(), different, commit, d, want)
+		}
 		return err
 	}, "SELECT commit_id, attestation_id, required, ended_id FROM deployments WHERE repo_id = ? AND predicate_id = ?",
 		e.r.id, e.names.deployID)
-	if err == nil {
-		err = e.conn.Each(func(row sqldb.Scanner) error { return row.Scan(&v.latest) },
-			"SELECT latest_id FROM environments WHERE predicate_id = ? AND repo_id = ? AND org_id = ?", e.names.deployID,
-			e.r.id, e.o.id)
+	for _, commit := range slices.Sorted(maps.Keys(derived)) {
+		e.problemf("deployment", e.o.name, e.row(), different, commit, deployment{}, derived[commit])
 	}
-	if err != nil {
-		return v, fmt.Errorf("read deployments: %w", err)
-	}
-	return v, nil
+	return rows, err
 }
 
 func (e *replaying) readBreaches() (err error) {
 	e.breaches, err = sqldb.All(e.conn, func(row sqldb.Scanner) (b breach, err error) {
-		return b, row.Scan(&b.attestation, &b.commit, &b.how, &b.by)
+		return b, row.Scan(&b.attestation, &b.commit, &b.how, &b.by, &b.finishedAt)
 	}, `
-SELECT attestation_id, commit_id, closed_how, closed_by FROM violations /*+index violations_by_repo*/
-WHERE repo_id = ? AND predicate_id = ? ORDER BY id`, e.r.id, e.names.deployID)
+SELECT v.attestation_id, v.commit_id, v.closed_how, v.closed_by, a.finished_at
+FROM violations v /*+index violations_by_repo*/ /*+ordered*/ JOIN attestations a ON a.id = v.attestation_id
+WHERE v.repo_id = ? AND v.predicate_id = ? ORDER BY v.id`, e.r.id, e.names.deployID)
 	if err != nil {
 		return fmt.Errorf("read violations: %w", err)
 	}
@@ -207,9 +203,9 @@ func (e *replaying) readSteps() error {
 		var s step
 		var v policy.Evidence
 		var dn, event, id string
-		var finished, at ledger.Time
-		err := row.Scan(&s.id, &s.public, &s.commit, &v.Predicate, &v.PredicateType, &v.Status, &dn, &finished, &event, &id,
-			&at)
+		var at ledger.Time
+		err := row.Scan(&s.id, &s.public, &s.commit, &v.Predicate, &v.PredicateType, &v.Status, &dn, &s.finishedAt, &event,
+			&id, &at)
 		if err != nil {
 			return err
 		}
@@ -224,8 +220,10 @@ func (e *replaying) readSteps() error {
 		if s.id < e.vouching.mappedBelow {
 			e.unchecked = "it was recorded by an earlier release"
 		}
+		if len(e.breaches) == 0 {
+			s.public = ""
+		}
 		if s.effect != policy.NoEffect && s.effect != policy.Refused {
-			e.finished[s.id] = finished
 			e.steps = append(e.steps, s)
 		}
 		return nil
@@ -280,7 +278,7 @@ func (e *replaying) judge(s *step, v policy.Evidence, event string, isBreach boo
 
 // resolve sets what only the statement of an attestation says.
 func (e *replaying) resolve(s *step) error {
-	s.saidAt = e.finished[s.id]
+	s.saidAt = s.finishedAt
 	if at, ok := e.o.finished[s.id]; ok {
 		s.saidAt = at
 	}

@@ -12,11 +12,12 @@ import (
 // A step is an attestation that has changed what runs in an environment, or is about that.
 type step struct {
 	id, commit int64
-	public     string
+	public     string // empty if there are no violations
 	effect     policy.Effect
-	required   bool        // a DEPLOYED requirement named the deployments
-	saidAt     ledger.Time // when it finished, as it says
-	to         int64       // the commit that runs after a rollback; 0 if it names none
+	required   bool // a DEPLOYED requirement named the deployments
+	// saidAt is when it finished, as it says, and finishedAt as its row says.
+	saidAt, finishedAt ledger.Time
+	to                 int64 // the commit that runs after a rollback; 0 if it names none
 }
 
 // A deployment is a row of the table deployments, without its key.
@@ -27,33 +28,40 @@ type deployment struct {
 
 // An environment is what runs in an environment of a repo, and what ran there.
 type environment struct {
-	rows     map[int64]deployment  // by commit
-	latest   int64                 // the attestation that has last changed it
-	finished map[int64]ledger.Time // of attestations, as their rows say
-	commits  map[int64]int64       // of attestations in rows
-	// present are the attestations of rows that have not ended, sorted. Others may be among them.
-	present []int64
+	rows   map[int64]deployment // by commit
+	latest int64                // the attestation that has last changed it
+	// present are the deployments that have not ended, by attestation. Others may be among them.
+	present []presence
+}
+
+// A presence is a commit that was deployed.
+type presence struct {
+	attestation, commit int64
+	finished            ledger.Time
 }
 
 // endedEarlier is in place of the attestation that has ended a deployment, if another one had replaced
 // it before it was recorded.
 const endedEarlier = -1
 
-func (v *environment) put(commit int64, d deployment) {
+// put sets the row of a commit. finished is when the attestation in it did.
+func (v *environment) put(commit int64, d deployment, finished ledger.Time) {
 	v.rows[commit] = d
-	if d.ended == 0 {
-		v.commits[d.attestation] = commit
-		n, _ := slices.BinarySearch(v.present, d.attestation)
-		v.present = slices.Insert(v.present, n, d.attestation)
+	if d.ended != 0 {
+		return
 	}
+	n, _ := slices.BinarySearchFunc(v.present, d.attestation, func(p presence, attestation int64) int {
+		return cmp.Compare(p.attestation, attestation)
+	})
+	v.present = slices.Insert(v.present, n, presence{d.attestation, commit, finished})
 }
 
 // runs returns the commit that runs, and when it was deployed; 0 if none does.
 func (v *environment) runs() (commit int64, finished ledger.Time) {
 	for n := len(v.present); n > 0; n-- {
-		last := v.present[n-1]
-		if d := v.rows[v.commits[last]]; d.attestation == last && d.ended == 0 {
-			return v.commits[last], v.finished[last]
+		p := v.present[n-1]
+		if d := v.rows[p.commit]; d.attestation == p.attestation && d.ended == 0 {
+			return p.commit, p.finished
 		}
 		v.present = v.present[:n-1]
 	}
@@ -68,21 +76,21 @@ func (v *environment) apply(s step) {
 	case policy.Deployed:
 		if running, at := v.runs(); running != s.commit && policy.IsReplaced(s.saidAt, at) {
 			if _, ok := v.rows[s.commit]; !ok {
-				v.put(s.commit, deployment{s.id, endedEarlier, s.required})
+				v.put(s.commit, deployment{s.id, endedEarlier, s.required}, 0)
 			}
 			return
 		}
-		v.put(s.commit, deployment{s.id, 0, s.required})
+		v.put(s.commit, deployment{s.id, 0, s.required}, s.finishedAt)
 		v.latest = s.id
 
 	case policy.TakenBack:
 		if d, ok := v.rows[s.commit]; ok && d.ended == 0 {
 			d.ended = s.id
-			v.put(s.commit, d)
+			v.put(s.commit, d, 0)
 			v.latest = s.id
 		}
 		if d, ok := v.rows[s.to]; ok {
-			v.put(s.to, deployment{s.id, 0, d.required})
+			v.put(s.to, deployment{s.id, 0, d.required}, s.finishedAt)
 			v.latest = s.id
 		}
 	case policy.NoEffect, policy.Refused:
@@ -90,9 +98,9 @@ func (v *environment) apply(s step) {
 }
 
 // makeGood makes a deployment count because an exception stands in for what it lacked.
-func (v *environment) makeGood(commit, attestation int64) {
-	if attestation > v.rows[commit].attestation {
-		v.put(commit, deployment{attestation, 0, true})
+func (v *environment) makeGood(b breach) {
+	if b.attestation > v.rows[b.commit].attestation {
+		v.put(b.commit, deployment{b.attestation, 0, true}, b.finishedAt)
 	}
 }
 
@@ -101,6 +109,7 @@ type breach struct {
 	attestation, commit int64
 	how                 ledger.ClosingType
 	by                  string // the ID of the attestation that has closed it; empty if it is open
+	finishedAt          ledger.Time
 }
 
 // isOpenAt reports whether a violation was opened before an attestation, and not closed by it or before.
@@ -116,11 +125,11 @@ func (v *environment) replay(steps []step, breaches []breach) {
 
 	for _, s := range steps {
 		for ; len(good) > 0 && good[0].by < s.public; good = good[1:] {
-			v.makeGood(good[0].commit, good[0].attestation)
+			v.makeGood(good[0])
 		}
 		v.apply(s)
 	}
 	for _, b := range good {
-		v.makeGood(b.commit, b.attestation)
+		v.makeGood(b)
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 // An exceptionRow is a row of the table exceptions.
 type exceptionRow struct {
-	commit              int64
+	repo, commit        int64
 	requirement, reason string
 	until               ledger.Time
 }
@@ -21,6 +21,8 @@ type mergeRow struct {
 	source, kind string
 	parentState  ledger.State
 	reason       string
+	// isMarked reports whether both commits are marked as merging and merged.
+	isMarked bool
 }
 
 // statements compares what is stored of exceptions and claims of merges with what was signed.
@@ -42,10 +44,10 @@ func (c *checker) statements(ctx context.Context, o *org, events []*event) error
 		err := conn.EachIn(func(row sqldb.Scanner) error {
 			var id int64
 			var x exceptionRow
-			err := row.Scan(&id, &x.commit, &x.requirement, &x.reason, &x.until)
+			err := row.Scan(&id, &x.repo, &x.commit, &x.requirement, &x.reason, &x.until)
 			excused[id] = x
 			return err
-		}, "SELECT attestation_id, commit_id, requirement, reason, ends_at FROM exceptions WHERE attestation_id IN ", 1,
+		}, "SELECT attestation_id, repo_id, commit_id, requirement, reason, ends_at FROM exceptions WHERE attestation_id IN ", 1,
 			exceptions)
 		if err != nil {
 			return fmt.Errorf("read exceptions: %w", err)
@@ -53,12 +55,14 @@ func (c *checker) statements(ctx context.Context, o *org, events []*event) error
 		err = conn.EachIn(func(row sqldb.Scanner) error {
 			var id int64
 			var m mergeRow
-			err := row.Scan(&id, &m.commit, &m.source, &m.kind, &m.parentState, &m.reason)
+			err := row.Scan(&id, &m.commit, &m.source, &m.kind, &m.parentState, &m.reason, &m.isMarked)
 			merged[id] = m
 			return err
 		}, `
-SELECT m.attestation_id, m.commit_id, c.sha, m.kind, m.parent_state, m.reason
-FROM merges m /*+ordered*/ JOIN commits c ON c.id = m.source_id WHERE m.attestation_id IN `, 1, merges)
+SELECT m.attestation_id, m.commit_id, c.sha, m.kind, m.parent_state, m.reason,
+  d.merged & 1 > 0 AND c.merged & 2 > 0 AND EXISTS (SELECT 1 FROM merge_sources s WHERE s.commit_id = m.source_id)
+FROM merges m /*+ordered*/ JOIN commits c ON c.id = m.source_id /*+ordered*/ JOIN commits d ON d.id = m.commit_id
+WHERE m.attestation_id IN `, 1, merges)
 		if err != nil {
 			return fmt.Errorf("read claims of merges: %w", err)
 		}
@@ -68,7 +72,7 @@ FROM merges m /*+ordered*/ JOIN commits c ON c.id = m.source_id WHERE m.attestat
 			case a == nil:
 			case a.exception != nil:
 				row, ok := excused[a.id]
-				c.compareException(o, a, row, ok)
+				c.compareException(o, e, row, ok)
 			case a.merge != nil:
 				if m, ok := merged[a.id]; ok { // else a later one has replaced it
 					err = c.compareMerge(conn, o, e, m)
@@ -82,8 +86,9 @@ FROM merges m /*+ordered*/ JOIN commits c ON c.id = m.source_id WHERE m.attestat
 	})
 }
 
-func (c *checker) compareException(o *org, a *evidence, row exceptionRow, ok bool) {
-	want := exceptionRow{a.commitID, a.exception.Requirement, a.exception.Reason, a.exception.Until}
+func (c *checker) compareException(o *org, e *event, row exceptionRow, ok bool) {
+	a := e.evidence
+	want := exceptionRow{e.repoID, a.commitID, a.exception.Requirement, a.exception.Reason, a.exception.Until}
 	switch {
 	case !ok:
 		c.problemf("exception", o.name, a.row(), "it is an exception, and has no row")
@@ -100,7 +105,10 @@ func (c *checker) compareMerge(conn *sqldb.Conn, o *org, e *event, row mergeRow)
 	a := e.evidence
 	o.merged++
 	got, want := row, mergeRow{commit: a.commitID, source: a.merge.Source.SHA, kind: string(a.merge.Kind)}
-	got.parentState, got.reason = 0, ""
+	got.parentState, got.reason, got.isMarked = 0, "", false
+	if !row.isMarked {
+		c.problemf("merge", o.name, a.row(), "the commit or its source is not marked as one")
+	}
 	if got != want {
 		c.problemf("merge", o.name, a.row(), "the row says %v, and the statement %v", got, want)
 	}
