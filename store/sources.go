@@ -273,7 +273,10 @@ func (rd reader) readSourceCommits(commits map[int64]*subject) error {
 
 	names := make(map[*deriver]map[string]bool)
 	list := make([]*subject, 0, len(commits))
-	for _, s := range commits {
+	for id, s := range commits {
+		if s.commitRow == nil {
+			return fmt.Errorf("commit %d, from which evidence carries, is missing", id)
+		}
 		list = append(list, s)
 	}
 	slices.SortFunc(list, func(a, b *subject) int { return cmp.Compare(b.id, a.id) }) // the newest first
