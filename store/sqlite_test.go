@@ -4,11 +4,8 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
-	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
@@ -16,34 +13,17 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/identity/sigstore"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store"
-	"github.com/ledgerd/ledgerd/store/check"
 	"github.com/ledgerd/ledgerd/store/storetest"
 )
 
 // A sqliteFile is the path of a SQLite database.
 type sqliteFile string
 
-func newSQLite(t testing.TB) storetest.Database {
-	path := storetest.NewFile(t)
-	if testenv.Pick(0, 1, 1) > 0 {
-		t.Cleanup(func() { checkSettings(t, path) })
-	}
-	return sqliteFile(path)
-}
+func newSQLite(t testing.TB) storetest.Database { return newLocated(t) }
 
-// checkSettings checks that audit events say who has access, and the settings, whatever a test has done.
-func checkSettings(t testing.TB, path string) {
-	t.Helper()
-	report, err := check.Run(context.Background(), path, check.Options{ParseRoot: sigstore.ParseRoot})
-	if err != nil {
-		t.Logf("%s is not checked: %v", path, err) // a test may have left no database
-	}
-	for _, problem := range report.Problems {
-		if problem.Check == "settings" {
-			t.Error(problem)
-		}
-	}
-}
+func newLocated(t testing.TB) storetest.Located { return sqliteFile(storetest.NewFile(t)) }
+
+func (f sqliteFile) Name() string { return string(f) }
 
 func (f sqliteFile) Open(t testing.TB, o store.Options) *store.Store {
 	t.Helper()
@@ -51,38 +31,7 @@ func (f sqliteFile) Open(t testing.TB, o store.Options) *store.Store {
 	return must.Get(store.Open(context.Background(), string(f), o))(t)
 }
 
-func TestOnSQLite(t *testing.T) { storetest.Run(t, newCheckedSQLite) }
-
-// A checkedFile is a database that is checked at the end of its test.
-type checkedFile struct {
-	sqliteFile
-	now func() time.Time // of the last store
-}
-
-func (f *checkedFile) Open(t testing.TB, o store.Options) *store.Store {
-	f.now = o.Now
-	return f.sqliteFile.Open(t, o)
-}
-
-func newCheckedSQLite(t testing.TB) storetest.Database {
-	file := &checkedFile{sqliteFile: newSQLite(t).(sqliteFile)}
-	t.Cleanup(func() {
-		report, err := check.Run(context.Background(), string(file.sqliteFile),
-			check.Options{ParseRoot: sigstore.ParseRoot, Now: file.now})
-		must.OK(t, err)
-		// Some tests record what was never signed.
-		isMade := slices.ContainsFunc(report.Problems, func(p check.Problem) bool {
-			return p.Check == "signature" || p.Check == "assertion" || strings.Contains(p.Problem, ", and the statement ") ||
-				strings.Contains(p.Problem, " finished at ")
-		})
-		for _, p := range report.Problems {
-			if !isMade || !slices.Contains([]string{"signature", "assertion", "attestation", "exception"}, p.Check) {
-				t.Errorf("problem: %s", p)
-			}
-		}
-	})
-	return file
-}
+func TestOnSQLite(t *testing.T) { storetest.Run(t, storetest.Checked(newLocated)) }
 
 func BenchmarkRecord(b *testing.B) { storetest.BenchmarkRecord(b, newSQLite) }
 func BenchmarkRecordOneOfManyWithATree(b *testing.B) {

@@ -16,6 +16,8 @@ import (
 // A database is the URL of a database on a PostgreSQL server.
 type database string
 
+func (u database) Name() string { return string(u) }
+
 func (u database) Open(t testing.TB, o store.Options) *store.Store {
 	t.Helper()
 	o.ParseRoot = sigstore.ParseRoot
@@ -24,11 +26,11 @@ func (u database) Open(t testing.TB, o store.Options) *store.Store {
 
 // newDatabases starts a server, and returns what creates databases on it. They are copies of one, because
 // the migrations take several times as long.
-func newDatabases(t testing.TB, settings ...string) storetest.New {
+func newDatabases(t testing.TB, settings ...string) func(testing.TB) storetest.Located {
 	newCopy := pgtest.Start(t, settings...).Copies(t, func(url string) {
 		must.OK(t, database(url).Open(t, store.Options{}).Close())
 	})
-	return func(t testing.TB) storetest.Database { return database(newCopy(t)) }
+	return func(t testing.TB) storetest.Located { return database(newCopy(t)) }
 }
 
 // TestConformance runs the suite that SQLite passes, too, also with two stores on a database. Each case
@@ -36,7 +38,10 @@ func newDatabases(t testing.TB, settings ...string) storetest.New {
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	must.OK(t, flag.Set("rapid.checks", testenv.Pick("5", "5", "100")))
-	storetest.RunReplicas(t, newDatabases(t, pgtest.Fast()...))
+	storetest.RunReplicas(t, storetest.Checked(newDatabases(t, pgtest.Fast()...)))
 }
 
-func BenchmarkRecord(b *testing.B) { storetest.BenchmarkRecord(b, newDatabases(b)) }
+func BenchmarkRecord(b *testing.B) {
+	newDatabase := newDatabases(b)
+	storetest.BenchmarkRecord(b, func(t testing.TB) storetest.Database { return newDatabase(t) })
+}

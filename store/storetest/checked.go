@@ -1,0 +1,57 @@
+package storetest
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ledgerd/ledgerd/internal/must"
+	"github.com/ledgerd/ledgerd/ledger/identity/sigstore"
+	"github.com/ledgerd/ledgerd/store"
+	"github.com/ledgerd/ledgerd/store/check"
+)
+
+// A Located is a database that has a name: the path of its file, or a URL.
+type Located interface {
+	Database
+	Name() string
+}
+
+// A checked is a database that is checked at the end of its test.
+type checked struct {
+	Located
+	now func() time.Time // of the last store
+}
+
+func (c *checked) Open(t testing.TB, o store.Options) *store.Store {
+	c.now = o.Now
+	return c.Located.Open(t, o)
+}
+
+// Checked returns a function that creates databases like newDatabase, and checks what a test has left in
+// them.
+func Checked(newDatabase func(testing.TB) Located) New {
+	return func(t testing.TB) Database {
+		c := &checked{Located: newDatabase(t)}
+		t.Cleanup(func() { c.check(t) })
+		return c
+	}
+}
+
+func (c *checked) check(t testing.TB) {
+	report, err := check.Run(context.Background(), c.Name(), check.Options{ParseRoot: sigstore.ParseRoot, Now: c.now})
+	must.OK(t, err)
+
+	// Some tests record what was never signed.
+	isMade := slices.ContainsFunc(report.Problems, func(p check.Problem) bool {
+		return p.Check == "signature" || p.Check == "assertion" || strings.Contains(p.Problem, ", and the statement ") ||
+			strings.Contains(p.Problem, " finished at ")
+	})
+	for _, p := range report.Problems {
+		if !isMade || !slices.Contains([]string{"signature", "assertion", "attestation", "exception"}, p.Check) {
+			t.Errorf("problem: %s", p)
+		}
+	}
+}
