@@ -185,9 +185,9 @@ var mayImport = map[string][]string{
 	// The conformance suite of the storage.
 	"store/storetest": {
 		"internal/must", "internal/oidc/oidctest", "internal/sigstoretest", "internal/testenv", "ledger",
-		"ledger/attention", "ledger/attestation", "ledger/ca", "ledger/exchange", "ledger/identity", "ledger/identity/sigstore",
-		"ledger/member", "ledger/passkey", "ledger/passkey/passkeytest", "ledger/policy", "ledger/radar", "store",
-		"store/check",
+		"ledger/attention", "ledger/attestation", "ledger/ca", "ledger/exchange", "ledger/identity",
+		"ledger/identity/sigstore", "ledger/member", "ledger/passkey", "ledger/passkey/passkeytest", "ledger/policy",
+		"ledger/radar", "store", "store/check",
 	},
 	"store/postgres/model": {}, // only a test
 	// Issues certificates with keys that the store never sees.

@@ -137,14 +137,14 @@ func (e *replaying) compare() (rows int64, err error) {
 	err = e.conn.Each(func(row sqldb.Scanner) error {
 		rows++
 		return row.Scan(&latest)
-	}, "SELECT latest_id FROM environments WHERE predicate_id = ? AND repo_id = ? AND org_id = ?", e.names.deployID, e.r.id,
-		e.o.id)
+	}, "SELECT latest_id FROM environments WHERE predicate_id = ? AND repo_id = ? AND org_id = ?",
+		e.names.deployID, e.r.id, e.o.id)
 	if err != nil {
 		return 0, fmt.Errorf("read the last change: %w", err)
 	}
 	if latest != derived.latest && e.unchecked == "" {
-		e.problemf("environment", e.o.name, e.row(), "the attestation in row %d has changed it last, and its row says that in "+
-			"row %d", derived.latest, latest)
+		e.problemf("environment", e.o.name, e.row(), "the attestation in row %d has changed it last, and its row says that "+
+			"in row %d", derived.latest, latest)
 	}
 	return rows, nil
 }

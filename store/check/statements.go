@@ -47,8 +47,8 @@ func (c *checker) statements(ctx context.Context, o *org, events []*event) error
 			err := row.Scan(&id, &x.repo, &x.commit, &x.requirement, &x.reason, &x.until)
 			excused[id] = x
 			return err
-		}, "SELECT attestation_id, repo_id, commit_id, requirement, reason, ends_at FROM exceptions WHERE attestation_id IN ", 1,
-			exceptions)
+		}, "SELECT attestation_id, repo_id, commit_id, requirement, reason, ends_at FROM exceptions WHERE attestation_id IN ",
+			1, exceptions)
 		if err != nil {
 			return fmt.Errorf("read exceptions: %w", err)
 		}
