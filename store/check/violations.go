@@ -18,7 +18,7 @@ type violationRow struct {
 	predicate               string
 	repoID                  int64
 	state                   ledger.State
-	missing                 []byte
+	missing                 string
 	openedAt, closedAt      ledger.Time
 	ledger.Closing
 }
@@ -40,7 +40,7 @@ func (c *checker) violations(ctx context.Context, o *org) error {
 			}
 			return err
 		}, `
-SELECT a.attestation_id, c.sha, d.sha, p.name, v.repo_id, v.state, CAST(v.missing AS BLOB), v.opened_at, v.closed_at,
+SELECT a.attestation_id, c.sha, d.sha, p.name, v.repo_id, v.state, v.missing, v.opened_at, v.closed_at,
   v.closed_how, v.closed_by
 FROM violations v /*+ordered*/ JOIN attestations a ON a.id = v.attestation_id
   /*+ordered*/ JOIN commits c ON c.id = v.commit_id /*+ordered*/ JOIN commits d ON d.id = a.commit_id
@@ -63,7 +63,7 @@ func (c *checker) violation(o *org, v violationRow) {
 	opened, isLogged := l.opened[v.attestation]
 	delete(l.opened, v.attestation)
 	said := ledger.ViolationEvent{Commit: v.commit, Predicate: v.predicate, State: v.state, Timestamp: v.openedAt}
-	err := json.Unmarshal(v.missing, &said.Missing)
+	err := json.Unmarshal([]byte(v.missing), &said.Missing)
 	switch {
 	case !isLogged && l.unread == 0:
 		c.problemf("violation", o.name, row, "there is no event of the violation")
