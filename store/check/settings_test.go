@@ -204,7 +204,8 @@ var settingsChanges = []struct{ name, statement, want string }{
 		": the row has auth_time "},
 
 	{"a session that nobody has begun", `
-		INSERT INTO sessions SELECT randomblob(32), token_id, created_at, expires_at FROM sessions LIMIT 1`,
+		INSERT INTO sessions SELECT randomblob(32), token_id, created_at, expires_at FROM sessions
+		WHERE token_id = (SELECT id FROM tokens WHERE name = 'admin')`,
 		": it is in force, and no event says that it was created"},
 	{"a later expiry of a session", `UPDATE sessions SET expires_at = expires_at + 1`, ": the row has expires_at \""},
 	{"the token of a session", `UPDATE sessions SET token_id = (SELECT id FROM tokens WHERE name = 'admin')`,

@@ -63,6 +63,7 @@ func targetsIn(list []check.Unread) map[target]bool {
 
 // Each change of one column, each deleted and each added row is found, or listed.
 func TestSweep(t *testing.T) {
+	testenv.From(t, testenv.Full, "checks thousands of copies")
 	original, random := newHistory(t), testenv.Rand(t)
 	report, err := check.Run(t.Context(), original.path, check.Options{ParseRoot: sigstore.ParseRoot})
 	must.OK(t, err)

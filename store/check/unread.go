@@ -38,6 +38,8 @@ var unread = []struct{ tables, columns, why string }{
 	{"logs", "signed_at", "The time of the checkpoint. The checkpoint itself is checked."},
 	{"orgs", "keyring_version distrusts distrusting",
 		"Numbers that change with the keyring, so that servers read it again."},
+	{"orgs", "unlogged_settings",
+		"How far an upgrade has logged access and settings. Events say so, and a server that does it again is found."},
 	{"orgs", "log_built", "How far an upgrade has built the log. The leaves that are there are checked."},
 	{"commits", "base committed_at message registered_at",
 		"What a registration has said, for display and for the radar."},
