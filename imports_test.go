@@ -171,7 +171,7 @@ var mayImport = map[string][]string{
 	// Checks a database file on its host.
 	"store/check": {
 		"internal/parallel", "ledger", "ledger/attestation", "ledger/facts", "ledger/identity", "ledger/member",
-		"ledger/passkey", "ledger/policy", "ledger/proof", "ledger/settings", "store",
+		"ledger/passkey", "ledger/policy", "ledger/proof", "ledger/proof/verify", "ledger/settings", "store",
 		"store/internal/envelope", "store/sqldb", "store/sqlite",
 	},
 	// Copies a ledger from one engine to another.
@@ -187,7 +187,7 @@ var mayImport = map[string][]string{
 		"internal/must", "internal/oidc/oidctest", "internal/sigstoretest", "internal/testenv", "ledger",
 		"ledger/attention", "ledger/attestation", "ledger/ca", "ledger/exchange", "ledger/identity",
 		"ledger/identity/sigstore", "ledger/member", "ledger/passkey", "ledger/passkey/passkeytest", "ledger/policy",
-		"ledger/radar", "store", "store/check",
+		"ledger/proof/verify", "ledger/radar", "store", "store/check",
 	},
 	"store/postgres/model": {}, // only a test
 	// Issues certificates with keys that the store never sees.
@@ -317,7 +317,8 @@ var mayImport = map[string][]string{
 	"ledger/facts": {"ledger", "ledger/attestation", "ledger/identity", "ledger/internal/text", "ledger/policy",
 		"ledger/radar"},
 	"ledger/proof/rederive": {
-		"ledger", "ledger/attestation", "ledger/facts", "ledger/identity", "ledger/policy", "ledger/where",
+		"ledger", "ledger/attestation", "ledger/facts", "ledger/identity", "ledger/policy", "ledger/proof/verify",
+		"ledger/where",
 	},
 	"ledger/policy": {"ledger", "ledger/identity", "ledger/internal/glob", "ledger/internal/text",
 		"ledger/policy/internal/assign", "ledger/radar", "ledger/where"},
@@ -337,7 +338,7 @@ var mayImport = map[string][]string{
 	"ledger/proof/receipt":          {"ledger", "ledger/attestation", "ledger/identity", "ledger/proof"},
 	"ledger/proof/trustpolicy":      {"ledger/internal/publickey"},
 	"ledger/proof/verify": {
-		"ledger", "ledger/attestation", "ledger/gitobject", "ledger/identity", "ledger/passkey", "ledger/policy",
+		"ledger", "ledger/attestation", "ledger/facts", "ledger/identity", "ledger/passkey", "ledger/policy",
 		"ledger/proof", "ledger/proof/receipt", "ledger/proof/trustpolicy",
 	},
 	"ledger/internal/base64text": {},

@@ -62,7 +62,7 @@ func (s *Session) Commit(ctx context.Context, repo, rev string) (verify.Report, 
 	if err != nil {
 		return verify.Report{}, err
 	}
-	checks = append(checks, verify.Unasked(checkComplete,
+	checks = append(checks, verify.Unasked(verify.CheckComplete,
 		"the log may have events of this commit that the ledger passes off as others ('ledgerd verify repo' finds them)"))
 	return s.report(ctx, "commit", record.SHA, checks)
 }
@@ -162,17 +162,17 @@ func (a *audit) run(ctx context.Context) (checks []verify.Check, err error) {
 	if fetch, ok := errors.AsType[*verify.FetchError](err); ok {
 		return nil, fetch
 	}
-	checks = append(checks, verify.Result(checkEvents, err, "the ledger lists all %d of the log, %d of them read here",
-		end-before-a.unread-a.unknown, a.events))
+	checks = append(checks, verify.Result(verify.CheckEvents, err,
+		"the ledger lists all %d of the log, %d of them read here", end-before-a.unread-a.unknown, a.events))
 	if a.unread > 0 {
 		checks = append(checks, a.unreadable(ctx))
 	}
 	if a.unknown > 0 {
-		checks = append(checks, verify.Skipped(checkEvents, "%d are of a type that this version of ledgerd does not know",
-			a.unknown))
+		checks = append(checks, verify.Skipped(verify.CheckEvents,
+			"%d are of a type that this version of ledgerd does not know", a.unknown))
 	}
 	if a.pruned > 0 {
-		checks = append(checks, verify.Skipped(checkEvents, "the ledger has pruned what %d of them say", a.pruned))
+		checks = append(checks, verify.Skipped(verify.CheckEvents, "the ledger has pruned what %d of them say", a.pruned))
 	}
 	checks = append(checks, a.tally.Checks("event")...)
 	if err != nil {
@@ -186,11 +186,11 @@ func (a *audit) run(ctx context.Context) (checks []verify.Check, err error) {
 	checks = append(checks, listed, a.compareStates())
 	checks = append(checks, a.names.checks(a.others)...)
 	if a.commit == "" {
-		checks = append(checks, verify.Result(checkPolicy, a.policies.Check(a.contract), "version %d, %s", a.contract.Version,
-			a.contract.Digest))
+		checks = append(checks, verify.Result(verify.CheckPolicy, a.policies.Check(a.contract), "version %d, %s",
+			a.contract.Version, a.contract.Digest))
 	}
 	if before > 0 {
-		checks = append(checks, verify.Skipped(checkEvents, "%d are in earlier logs of the org", before))
+		checks = append(checks, verify.Skipped(verify.CheckEvents, "%d are in earlier logs of the org", before))
 	}
 	return append(checks, verify.Passed(verify.CheckCheckpoint, "%d events of %s, signed by its key %s", c.Size, c.Origin,
 		verify.KeyID(a.open))), nil
@@ -201,12 +201,12 @@ func (a *audit) run(ctx context.Context) (checks []verify.Check, err error) {
 func (a *audit) unreadable(ctx context.Context) verify.Check {
 	token, err := a.client.OwnToken(ctx)
 	if err == nil && token.Scope < ledger.Admin {
-		return verify.Unasked(checkEvents,
+		return verify.Unasked(verify.CheckEvents,
 			"%d are of a type that only administrators can read: use a token with the scope %s to verify them", a.unread,
 			ledger.Admin)
 	}
-	return verify.Skipped(checkEvents, "%d are of a type that only administrators can read, and the server refuses them "+
-		"to one", a.unread)
+	return verify.Skipped(verify.CheckEvents,
+		"%d are of a type that only administrators can read, and the server refuses them to one", a.unread)
 }
 
 // A reading is an event with what the ledger has about it.
@@ -324,13 +324,13 @@ func (a *audit) add(r *reading, known verify.Passkeys) {
 	switch r.leaf.Type {
 	case ledger.EventAttestation:
 		if r.lost != nil {
-			a.tally.Add(r.leaf.Event, verify.Failure(checkAttestations, "%v", r.lost))
+			a.tally.Add(r.leaf.Event, verify.Failure(verify.CheckAttestations, "%v", r.lost))
 			return
 		}
 		a.attested[r.record.ID] = true
 		v := r.attestation()
 		v.Passkeys = known
-		checks, signed := ofAttestation(v, a.keys)
+		checks, signed := v.Check(a.keys)
 		a.tally.Add(r.record.ID, checks...)
 		if a.derived == nil {
 			return
@@ -352,7 +352,7 @@ func (a *audit) add(r *reading, known verify.Passkeys) {
 			err = a.states.Add(e, isSettled)
 		}
 		if err != nil {
-			a.tally.Add(r.leaf.Event, verify.Failure(checkStates, "%v", err))
+			a.tally.Add(r.leaf.Event, verify.Failure(verify.CheckStates, "%v", err))
 		}
 
 	case ledger.EventPolicy:
@@ -362,7 +362,7 @@ func (a *audit) add(r *reading, known verify.Passkeys) {
 			err = a.policies.Add(e, isSettled)
 		}
 		if err != nil {
-			a.tally.Add(r.leaf.Event, verify.Failure(checkPolicy, "%v", err))
+			a.tally.Add(r.leaf.Event, verify.Failure(verify.CheckPolicy, "%v", err))
 		}
 	}
 	if a.derived != nil {
@@ -390,27 +390,28 @@ func (a *audit) compareAttestations(ctx context.Context, isWhole bool) (verify.C
 
 		checks, isPruned, err := a.attestation(ctx, a.repo, record.ID) // it may be new
 		if client.CodeOf(err) == ledger.CodeNotFound {
-			return verify.Failure(checkAttestations, "%s, which the ledger lists, is not in the log: %v", record.ID, err), nil
+			return verify.Failure(verify.CheckAttestations, "%s, which the ledger lists, is not in the log: %v", record.ID,
+				err), nil
 		}
 		if err != nil {
 			return verify.Check{}, err
 		}
 		i := slices.IndexFunc(checks, func(c verify.Check) bool { return c.Status == verify.Failed })
 		if i >= 0 {
-			return verify.Failure(checkAttestations, "%s, which the ledger lists: %s: %s", record.ID, checks[i].Name,
+			return verify.Failure(verify.CheckAttestations, "%s, which the ledger lists: %s: %s", record.ID, checks[i].Name,
 				checks[i].Detail), nil
 		}
 		if isWhole && isPruned && !isOfIt {
-			return verify.Failure(checkAttestations, "%s, which the ledger lists, has the pruned event %s, which is of another",
-				record.ID, record.Event), nil
+			return verify.Failure(verify.CheckAttestations,
+				"%s, which the ledger lists, has the pruned event %s, which is of another", record.ID, record.Event), nil
 		}
 	}
 
 	for id := range a.attested {
-		return verify.Failure(checkAttestations, "the ledger does not list %s and %d more, which the log has", id,
+		return verify.Failure(verify.CheckAttestations, "the ledger does not list %s and %d more, which the log has", id,
 			len(a.attested)-1), nil
 	}
-	return verify.Passed(checkAttestations, "the ledger lists %d, and the log has %d", n, total), nil
+	return verify.Passed(verify.CheckAttestations, "the ledger lists %d, and the log has %d", n, total), nil
 }
 
 // compareStates checks the states that the ledger shows.
@@ -425,21 +426,21 @@ func (a *audit) compareStates() verify.Check {
 			continue
 		}
 		if err != nil {
-			return verify.Failure(checkStates, "%v", err)
+			return verify.Failure(verify.CheckStates, "%v", err)
 		}
 	}
 	for _, commit := range a.states.Settled() {
 		if !shown[commit] {
-			return verify.Failure(checkStates, "the ledger does not list the commit %s, which the log has", commit)
+			return verify.Failure(verify.CheckStates, "the ledger does not list the commit %s, which the log has", commit)
 		}
 	}
 
 	if pruned > 0 {
-		return verify.Skipped(checkStates, "%d of %d commits have theirs by events that the ledger has pruned", pruned,
+		return verify.Skipped(verify.CheckStates, "%d of %d commits have theirs by events that the ledger has pruned", pruned,
 			len(a.shown))
 	}
 	if len(a.shown) == 1 {
-		return verify.Passed(checkStates, "%s by the events in the log", a.shown[0].State)
+		return verify.Passed(verify.CheckStates, "%s by the events in the log", a.shown[0].State)
 	}
-	return verify.Passed(checkStates, "those of %d commits follow from the events in the log", len(a.shown))
+	return verify.Passed(verify.CheckStates, "those of %d commits follow from the events in the log", len(a.shown))
 }

@@ -37,15 +37,15 @@ func TestRepoAndCommit(t *testing.T) {
 
 	r := p.verify(s, repo(t))
 	wantVerified(t, r)
-	want(t, r, checkAttestations, verify.OK, "the ledger lists 11, and the log has 11")
-	want(t, r, checkStates, verify.OK, "those of 6 commits")
-	want(t, r, checkPolicy, verify.OK, "version 2")
+	want(t, r, verify.CheckAttestations, verify.OK, "the ledger lists 11, and the log has 11")
+	want(t, r, verify.CheckStates, verify.OK, "those of 6 commits")
+	want(t, r, verify.CheckPolicy, verify.OK, "version 2")
 	want(t, r, verify.CheckSignature, verify.OK, "11 ")
 
 	r = p.verify(s, commit(t, 2))
 	wantVerified(t, r)
-	want(t, r, checkAttestations, verify.OK, "the ledger lists 2, and the log has 2")
-	want(t, r, checkStates, verify.OK, "by the events in the log")
+	want(t, r, verify.CheckAttestations, verify.OK, "the ledger lists 2, and the log has 2")
+	want(t, r, verify.CheckStates, verify.OK, "by the events in the log")
 	want(t, r, "complete", verify.NotChecked, "verify repo")
 }
 
@@ -68,17 +68,17 @@ func TestChangedResponses(t *testing.T) {
 		check  string
 	}{
 		"body":     {swap("/events", `"predicate":"test:go"`, `"predicate":"test:no"`), verify.CheckBody},
-		"event ID": {swap("/events", target.Event, "evt_01KAJ8Q0M6R4YB0J3X5T9ZC2DE"), checkEvents},
-		"state":    {swap("/commits", `"state":"ATTESTED"`, `"state":"PROMOTABLE"`), checkStates},
+		"event ID": {swap("/events", target.Event, "evt_01KAJ8Q0M6R4YB0J3X5T9ZC2DE"), verify.CheckEvents},
+		"state":    {swap("/commits", `"state":"ATTESTED"`, `"state":"PROMOTABLE"`), verify.CheckStates},
 		"predicate": {swap("/attestations/"+target.ID, `"predicate":"test:go"`, `"predicate":"review:go"`),
 			verify.CheckRecord},
-		"digest": {swap("/policies", `"digest":"sha256:`, `"digest":"sha256:00`), checkPolicy},
+		"digest": {swap("/policies", `"digest":"sha256:`, `"digest":"sha256:00`), verify.CheckPolicy},
 		"entries": {func(path string, body []byte) []byte {
 			if strings.Contains(path, "/tile/entries/") {
 				return bytes.Replace(body, []byte(`"type":"state"`), []byte(`"type":"radar"`), 1)
 			}
 			return body
-		}, checkEvents},
+		}, verify.CheckEvents},
 	} {
 		s := newSite(t, h)
 		s.change = test.change
@@ -122,7 +122,7 @@ func TestEventsThatAreNotRead(t *testing.T) {
 	})
 	r := newPerson(t).verify(newSite(t, h), repo(t))
 	wantVerified(t, r)
-	want(t, r, checkEvents, verify.NotChecked, "only administrators can read, and the server refuses them")
+	want(t, r, verify.CheckEvents, verify.NotChecked, "only administrators can read, and the server refuses them")
 	if r.Complete {
 		t.Error("complete, without what the server refuses")
 	}
@@ -132,7 +132,7 @@ func TestEventsThatAreNotRead(t *testing.T) {
 	h.change("UPDATE events SET type = 'of-tomorrow' WHERE type = 'state' AND seq = (SELECT max(seq) FROM events)")
 	h.sign()
 	r = newPerson(t).verify(newSite(t, h), func(s *Session) (verify.Report, error) { return s.Repo(t.Context(), "api") })
-	want(t, r, checkEvents, verify.NotChecked, "1 are of a type that this version of ledgerd does not know")
+	want(t, r, verify.CheckEvents, verify.NotChecked, "1 are of a type that this version of ledgerd does not know")
 	if r.Complete {
 		t.Error("complete, without what is of a newer version")
 	}

@@ -15,9 +15,6 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/proof/verify"
 )
 
-// checkDerivation is the name of the check that a state follows from what the log has.
-const checkDerivation = "derivation"
-
 // maxVersions bounds the versions of a contract that are read.
 const maxVersions = 10_000
 
@@ -71,7 +68,7 @@ func (s *Session) newDerivation(ctx context.Context, n names, versions int) (*de
 func (d *derivation) add(e logged, signed *attestation.Attestation) {
 	d.last = e.leaf.Event
 	if err := d.replayEvent(e, signed); err != nil {
-		d.tally.Add(e.leaf.Event, verify.Failure(checkDerivation, "%v", err))
+		d.tally.Add(e.leaf.Event, verify.Failure(verify.CheckDerivation, "%v", err))
 	}
 }
 
@@ -136,11 +133,14 @@ func (d *derivation) run(ctx context.Context, commits []string) ([]verify.Check,
 	}
 	checks := d.tally.Checks("commit")
 	if !d.isDefault && d.replay.UsesFirst() {
-		checks = append(checks, verify.Skipped(checkPolicy,
+		checks = append(checks, verify.Skipped(verify.CheckPolicy,
 			"version 1, from which states follow, is not the default policy of this release, and in no event"))
 	}
 	return checks, nil
 }
+
+// maxTransitions is how many transitions the record of a commit has: the newest.
+const maxTransitions = 100
 
 // derivedBatch is the number of commits whose records are read before their states are derived.
 const derivedBatch = 32
@@ -150,13 +150,13 @@ func (d *derivation) derive(sha string) {
 	state, why, err := d.replay.Check(sha, d.defaultBranch, d.Now)
 	switch {
 	case err != nil && d.doubt != "":
-		d.tally.Add(sha, verify.Skipped(checkDerivation, "%v; but %s", err, d.doubt))
+		d.tally.Add(sha, verify.Skipped(verify.CheckDerivation, "%v; but %s", err, d.doubt))
 	case err != nil:
-		d.tally.Add(sha, verify.Failure(checkDerivation, "%v", err))
+		d.tally.Add(sha, verify.Failure(verify.CheckDerivation, "%v", err))
 	case why != "":
-		d.tally.Add(sha, verify.Skipped(checkDerivation, "%s", why))
+		d.tally.Add(sha, verify.Skipped(verify.CheckDerivation, "%s", why))
 	default:
-		d.tally.Add(sha, verify.Passed(checkDerivation, "%s", state))
+		d.tally.Add(sha, verify.Passed(verify.CheckDerivation, "%s", state))
 	}
 }
 
@@ -180,7 +180,7 @@ func (d *derivation) know(ctx context.Context, commits []string) error {
 	parallel.Each(concurrent, list, func(k *known) { k.record, k.err = d.client.Commit(ctx, d.Org, d.repo, k.sha) })
 	for _, k := range list {
 		if client.CodeOf(k.err) == ledger.CodeNotFound {
-			d.tally.Add(k.sha, verify.Failure(checkDerivation, "the ledger does not show the commit, which the log has"))
+			d.tally.Add(k.sha, verify.Failure(verify.CheckDerivation, "the ledger does not show the commit, which the log has"))
 			continue
 		}
 		if k.err != nil {
@@ -188,6 +188,11 @@ func (d *derivation) know(ctx context.Context, commits []string) error {
 		}
 		if err := d.compare(ctx, &k.record); err != nil {
 			return err
+		}
+		if shown := k.record.Transitions; len(shown) < maxTransitions { // else the first ones are not there
+			if err := verify.Transitions(shown, d.replay.Transitions(k.sha)); err != nil {
+				d.tally.Add(k.sha, verify.Failure(verify.CheckStates, "%v", err))
+			}
 		}
 	}
 	return nil
@@ -199,8 +204,8 @@ func (d *derivation) compare(ctx context.Context, shown *ledger.Commit) error {
 	if err == nil {
 		return nil
 	}
-	if errors.Is(err, rederive.ErrNotLogged) {
-		d.tally.Add(shown.SHA, verify.Skipped(checkDerivation, "%v", err))
+	if errors.Is(err, verify.ErrNotLogged) {
+		d.tally.Add(shown.SHA, verify.Skipped(verify.CheckDerivation, "%v", err))
 		return nil
 	}
 
@@ -210,10 +215,10 @@ func (d *derivation) compare(ctx context.Context, shown *ledger.Commit) error {
 		}
 	}
 	if d.later[shown.SHA] {
-		d.tally.Add(shown.SHA, verify.Skipped(checkDerivation,
+		d.tally.Add(shown.SHA, verify.Skipped(verify.CheckDerivation,
 			"it was registered again while this was verified (run it again)"))
 	} else {
-		d.tally.Add(shown.SHA, verify.Failure(checkDerivation, "%v", err))
+		d.tally.Add(shown.SHA, verify.Failure(verify.CheckFacts, "%v", err))
 	}
 	return nil
 }

@@ -82,7 +82,7 @@ func TestNewEpochAfterARestoreIsAcceptedByHand(t *testing.T) {
 		r = person.verify(s, repo(t))
 		wantVerified(t, r)
 		want(t, r, verify.CheckBody, verify.NotChecked, "was not signed")
-		want(t, r, checkStates, verify.OK, "those of 4 commits")
+		want(t, r, verify.CheckStates, verify.OK, "those of 4 commits")
 		r = person.verify(s, event(t, kept.Event))
 		wantVerified(t, r)
 		want(t, r, verify.CheckInclusion, verify.OK,
@@ -110,7 +110,7 @@ func TestEpochsInARow(t *testing.T) {
 	wantVerified(t, p.accepting(s, repo(t)))
 	r = p.verify(s, repo(t))
 	wantVerified(t, r)
-	want(t, r, checkStates, verify.OK, "those of 4 commits")
+	want(t, r, verify.CheckStates, verify.OK, "those of 4 commits")
 	r = p.verify(elsewhere, repo(t))
 	wantVerified(t, r)
 	want(t, r, consistency, verify.OK, "")

@@ -7,7 +7,6 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/proof/verify"
 )
 
@@ -56,15 +55,6 @@ func (s *Session) unlessPrunedSince(ctx context.Context, id string, body, proof 
 		return body, nil
 	}
 	return unlessPruned(s.client.Event(ctx, s.Org, id))
-}
-
-// ofAttestation verifies an attestation. Its envelope and its event are nil if the ledger has pruned
-// them.
-func ofAttestation(a verify.Attestation, keys verify.Keys) ([]verify.Check, *attestation.Attestation) {
-	if a.Envelope == nil || a.Event == nil {
-		return a.VerifyPruned(keys), nil
-	}
-	return a.Verify(keys)
 }
 
 // event reads an event with its proof, and verifies it. The body is nil if it was pruned.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/ledgerd/ledgerd/internal/evidence"
+	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/proof/verify"
 )
 
@@ -19,6 +20,7 @@ func Evidence(o Options, archive *evidence.Archive) (verify.Report, error) {
 	x := &exportAudit{Options: o, archive: archive, manifest: m, pruned: make(map[string]bool),
 		names: names{org: m.Org, repo: m.Repo, former: m.FormerNames},
 		isOf:  make(map[string]bool), logs: make(map[string]trustedLog), events: make(map[string][]byte),
+		wrong:   make(map[string]ledger.EventType),
 		numbers: make(map[string]int64)}
 	for _, sha := range m.Commits {
 		x.isOf[sha] = true
@@ -73,8 +75,9 @@ func (x *exportAudit) run() (checks []verify.Check, err error) {
 	checks = slices.Concat(checks, x.ofFiles.Checks("file"), x.ofEvents.Checks("event"),
 		x.ofAttestations.Checks("attestation"), x.ofIdentities.Checks("signer"), x.ofCommits.Checks("commit"),
 		x.ofVersions.Checks("version"))
-	checks = append(checks, page, verify.Unasked(checkDerivation, "an export does not have all that a state follows from "+
-		"('ledgerd verify commit --rederive' reads it from the server)"),
-		verify.Unasked(checkComplete, "the log may have events of these commits that the export does not"))
+	checks = append(checks, page, verify.Unasked(verify.CheckDerivation,
+		"an export does not have all that a state follows from "+
+			"('ledgerd verify commit --rederive' reads it from the server)"),
+		verify.Unasked(verify.CheckComplete, "the log may have events of these commits that the export does not"))
 	return append(append(checks, x.names.checks(0)...), log...), nil
 }

@@ -15,7 +15,6 @@ import (
 const (
 	checkFiles   = "files"
 	checkReceipt = "receipt"
-	checkFacts   = "facts"
 	checkPage    = "page"
 )
 
@@ -36,6 +35,7 @@ type exportAudit struct {
 	// events has the verified bodies of events by their IDs, nil for those that were pruned, and
 	// places where the log has them, in its order.
 	events map[string][]byte
+	wrong  map[string]ledger.EventType // events that do not verify, with what their proofs say
 	places []verify.Place
 	// passkeys are those of the events, and numbers has the positions of all events in places.
 	passkeys verify.Passkeys

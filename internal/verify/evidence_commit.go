@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/ledgerd/ledgerd/internal/evidence"
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/facts"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/proof/receipt"
@@ -16,24 +16,22 @@ import (
 
 // contracts verifies the versions of the contract, and returns the numbers of those that are what
 // the log says.
-func (x *exportAudit) contracts() map[int]bool {
+func (x *exportAudit) contracts() (versions []int) {
 	logged := make(map[int]*ledger.PolicyEvent)
 	for _, e := range eventsOf[ledger.PolicyEvent](x, ledger.EventPolicy) {
 		if e.Org == x.manifest.Org && x.names.had(e.Repo) {
 			logged[e.Version] = &e
 		}
 	}
-	verified := make(map[int]bool)
 	for _, name := range x.archive.Names() {
 		var version int
 		if _, err := fmt.Sscanf(name, "policy/v%d.json", &version); err != nil || name != evidence.PolicyFile(version) {
 			continue
 		}
-		c := x.contract(version, logged[version])
-		verified[version] = c.Status != verify.Failed
-		x.ofVersions.Add(name, c)
+		versions = append(versions, version)
+		x.ofVersions.Add(name, x.contract(version, logged[version]))
 	}
-	return verified
+	return versions
 }
 
 // contract verifies a version of the contract. logged is its event in the log, or nil if it has
@@ -41,28 +39,27 @@ func (x *exportAudit) contracts() map[int]bool {
 func (x *exportAudit) contract(version int, logged *ledger.PolicyEvent) verify.Check {
 	var p policy.Policy
 	if err := x.archive.JSON(evidence.PolicyFile(version), &p); err != nil {
-		return verify.Failure(checkPolicy, "%v", err)
+		return verify.Failure(verify.CheckPolicy, "%v", err)
 	}
 	digest := p.Contract.Digest()
+	if err := verify.Digested(digest, p.Digest); err != nil {
+		return verify.Failure(verify.CheckPolicy, "%v", err)
+	}
 	switch {
 	case p.Org != x.manifest.Org || p.Repo != x.manifest.Repo || p.Version != version:
-		return verify.Failure(checkPolicy, "it is version %d of %s/%s", p.Version, p.Org, p.Repo)
-	case digest != p.Digest:
-		return verify.Failure(checkPolicy, "the contract has the digest %s, and the file says %s", digest, p.Digest)
+		return verify.Failure(verify.CheckPolicy, "it is version %d of %s/%s", p.Version, p.Org, p.Repo)
 	case version == 1 && logged == nil && !p.IsDefault():
-		return verify.Skipped(checkPolicy, "it is not the default one of this release, and in no event")
+		return verify.Skipped(verify.CheckPolicy, "it is not the default one of this release, and in no event")
 	case version > 1 && logged == nil:
-		return verify.Failure(checkPolicy, "the contract has the digest %s, and the log has no event of this version", digest)
-	case logged != nil && !p.IsOf(*logged):
-		return verify.Failure(checkPolicy, "the contract has the digest %s and the rules %d, and the log has %q and %d for "+
-			"this version", digest, p.Rules, logged.Digest, logged.Rules)
+		return verify.Failure(verify.CheckPolicy,
+			"the contract has the digest %s, and the log has no event of this version", digest)
 	}
-	return verify.Passed(checkPolicy, "the log has its digest")
+	return verify.Result(verify.CheckPolicy, verify.Contract(digest, p.Rules, logged), "the log has its digest")
 }
 
-// commits verifies the commits, given the verified versions of the contract, and returns the check
+// commits verifies the commits, given the versions of the contract that there are, and returns the check
 // of the page that shows them.
-func (x *exportAudit) commits(contracts map[int]bool) verify.Check {
+func (x *exportAudit) commits(contracts []int) verify.Check {
 	page := evidence.Page{Manifest: x.manifest, Log: evidence.LogPage{Origin: x.newest.Origin, Size: x.newest.Size,
 		Key: x.logs[x.newest.Origin].key.String()}}
 	states, logged := x.states(), make(map[string]string)
@@ -77,21 +74,21 @@ func (x *exportAudit) commits(contracts map[int]bool) verify.Check {
 	for _, sha := range x.manifest.Commits {
 		c, err := x.commit(sha, done)
 		if err != nil {
-			x.ofCommits.Add(sha, verify.Failure(checkStates, "%v", err))
+			x.ofCommits.Add(sha, verify.Failure(verify.CheckStates, "%v", err))
 			continue
 		}
 		page.Add(c, x.archive.Has)
 		x.ofCommits.Add(sha, x.attestations(c, attested), states.check(c), checkKnown(&c.Record, logged[sha]))
 		x.receipt(sha)
-		if !contracts[c.Record.PolicyVersion] {
-			x.ofVersions.Add(sha, verify.Failure(checkPolicy, "the export does not have version %d of the contract, which it "+
-				"follows", c.Record.PolicyVersion))
+		if !slices.Contains(contracts, c.Record.PolicyVersion) {
+			x.ofVersions.Add(sha, verify.Failure(verify.CheckPolicy,
+				"the export does not have version %d of the contract, which it follows", c.Record.PolicyVersion))
 		}
 	}
 
 	for _, e := range eventsOf[ledger.AttestationEvent](x, ledger.EventAttestation) {
 		if !attested[e.Attestation] {
-			x.ofCommits.Add(e.ID, verify.Failure(checkAttestations, "the export does not have %s, whose event it has",
+			x.ofCommits.Add(e.ID, verify.Failure(verify.CheckAttestations, "the export does not have %s, whose event it has",
 				e.Attestation))
 		}
 	}
@@ -120,17 +117,15 @@ func (x *exportAudit) commit(sha string, done map[string]bool) (c evidence.Commi
 // in the log. logged is this digest, or empty if no event has one.
 func checkKnown(record *ledger.Commit, logged string) verify.Check {
 	known := facts.Of(record)
+	err := verify.Facts(known, logged)
 	switch {
-	case logged == "" && !known.IsRegistered():
-		return verify.Passed(checkFacts, "nothing is known of it but its evidence")
-	case logged == "":
-		return verify.Skipped(checkFacts, "the export has no event of what is known of the commit (register it again, "+
-			"and export it again)")
-	case logged != known.Digest():
-		return verify.Failure(checkFacts, "author, branch, targets, changes or another part of the record are not those in "+
-			"the log")
+	case errors.Is(err, verify.ErrNotLogged):
+		return verify.Skipped(verify.CheckFacts,
+			"the export has no event of what is known of the commit (register it again, and export it again)")
+	case err == nil && logged == "":
+		return verify.Passed(verify.CheckFacts, "nothing is known of it but its evidence")
 	}
-	return verify.Passed(checkFacts, "the log has the digest of author, branch, targets and changes")
+	return verify.Result(verify.CheckFacts, err, "the log has the digest of author, branch, targets and changes")
 }
 
 // attestations verifies the attestations of a commit, and adds them to those that the export has.
@@ -146,16 +141,20 @@ func (x *exportAudit) attestations(c evidence.Commit, attested map[string]bool) 
 		x.ofAttestations.Add(record.ID, x.attestation(record)...)
 	}
 	if n := len(c.Attestations); int64(n) != c.Record.Attested {
-		return verify.Failure(checkAttestations, "the export has %d, and the record of the commit counts %d", n,
+		return verify.Failure(verify.CheckAttestations, "the export has %d, and the record of the commit counts %d", n,
 			c.Record.Attested)
 	}
-	return verify.Passed(checkAttestations, "the export has those that the record of the commit counts")
+	return verify.Passed(verify.CheckAttestations, "the export has those that the record of the commit counts")
 }
 
 // attestation verifies an attestation.
 func (x *exportAudit) attestation(record *ledger.AttestationRecord) []verify.Check {
 	body, isProved := x.events[record.Event]
-	if !isProved {
+	_, isWrong := x.wrong[record.Event]
+	switch {
+	case isWrong:
+		return []verify.Check{verify.Skipped(verify.CheckRecord, "the event of its recording is wrong")}
+	case !isProved:
 		return []verify.Check{verify.Failure(verify.CheckRecord, "the export does not prove its event, %.100q", record.Event)}
 	}
 	envelope, statement, err := x.archive.Envelope(record.Commit, record.ID)
@@ -176,21 +175,12 @@ func (x *exportAudit) attestation(record *ledger.AttestationRecord) []verify.Che
 	if err := ledger.DecodeOpen(body, &e); err == nil { // the check of the body reports what is wrong with it
 		x.names.align(&named, e)
 	}
-	checks, signed := ofAttestation(verify.Attestation{
+	checks, signed := verify.Attestation{
 		Envelope: envelope, Event: body, Record: &named, Assertion: assertion, Passkeys: x.passkeys,
 		Index: x.numbers[record.Event],
-	}, x.keys)
-	if signed == nil {
-		return checks
-	}
-	if statement != nil {
-		payload, err := attestation.Payload(envelope)
-		if err != nil || !bytes.Equal(payload, statement) {
-			checks = append(checks, verify.Failure(verify.CheckRecord, "its statement.json is not what was signed"))
-		}
-	}
-	if v := record.Verification; v != nil && v.Key != fmt.Sprintf("%x", signed.Signer.Key) {
-		checks = append(checks, verify.Failure(verify.CheckRecord, "the record says that the key %.64q signed it", v.Key))
+	}.Check(x.keys)
+	if signed != nil && statement != nil && !bytes.Equal(signed.Payload, statement) {
+		checks = append(checks, verify.Failure(verify.CheckRecord, "its statement.json is not what was signed"))
 	}
 	return checks
 }

@@ -174,7 +174,9 @@ func (x *exportAudit) event(id string) error {
 	x.ofEvents.Add(id, slices.DeleteFunc(checks, func(c verify.Check) bool {
 		return c.Name == verify.CheckCheckpoint && c.Status == verify.OK // it is the one of all, and reported once
 	})...)
-	if place.Signed != nil {
+	if place.Signed == nil {
+		x.wrong[id] = e.Type()
+	} else {
 		x.places = append(x.places, place)
 		x.events[id] = e.Body
 	}
@@ -184,16 +186,19 @@ func (x *exportAudit) event(id string) error {
 // usedSigners checks that the log has the identities with which signatures were verified.
 func (x *exportAudit) usedSigners() {
 	for _, i := range x.keys.Used() {
-		x.usedSigner(i.ID, i.Event, func(body []byte) verify.Check { return verify.LoggedIdentity(i, body) })
+		x.usedSigner(i.ID, i.Event, loggedIdentity(x.manifest.Org, i))
 	}
 	for _, r := range x.keys.UsedRoots() {
-		x.usedSigner(rootID(r), r.Event, func(body []byte) verify.Check { return verify.LoggedTrustedRoot(r, body) })
+		x.usedSigner(rootID(r), r.Event, loggedRoot(x.manifest.Org, r))
 	}
 }
 
-func (x *exportAudit) usedSigner(id, event string, logged func(body []byte) verify.Check) {
+func (x *exportAudit) usedSigner(id, event string, logged func(*ledger.IdentityEvent) verify.Check) {
 	body, isProved := x.events[event]
+	_, isWrong := x.wrong[event]
 	switch {
+	case isWrong:
+		x.ofIdentities.Add(id, verify.Skipped(verify.CheckIdentity, "the event about it is wrong"))
 	case event == "":
 		x.ofIdentities.Add(id, verify.Skipped(verify.CheckIdentity, "the server had not logged it yet (export it again)"))
 	case !isProved:
@@ -201,6 +206,6 @@ func (x *exportAudit) usedSigner(id, event string, logged func(body []byte) veri
 	case body == nil:
 		x.ofIdentities.Add(id, verify.Skipped(verify.CheckIdentity, verify.PrunedEvent))
 	default:
-		x.ofIdentities.Add(id, logged(body))
+		x.ofIdentities.Add(id, ofIdentity(body, logged))
 	}
 }

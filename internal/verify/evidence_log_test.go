@@ -27,7 +27,7 @@ func TestEvidenceOfTwoEpochs(t *testing.T) {
 	must.OK(t, err)
 	wantVerified(t, r)
 	want(t, r, verify.CheckCheckpoint, verify.OK, "ledger.example/v1/orgs/acme/log/2, signed by its key")
-	want(t, r, checkStates, verify.OK, "1 commit")
+	want(t, r, verify.CheckStates, verify.OK, "1 commit")
 	want(t, r, verify.CheckSignature, verify.OK, "2 attestations")
 
 	// Somebody who knows only the key of the new log.

@@ -142,8 +142,8 @@ func TestEvidence(t *testing.T) {
 	must.OK(t, err)
 	wantVerified(t, r)
 	want(t, r, verify.CheckSignature, verify.OK, "2 attestations")
-	want(t, r, checkStates, verify.OK, "1 commit")
-	want(t, r, checkPolicy, verify.OK, "1 version")
+	want(t, r, verify.CheckStates, verify.OK, "1 commit")
+	want(t, r, verify.CheckPolicy, verify.OK, "1 version")
 	want(t, r, checkPage, verify.OK, "")
 	if _, err := newPerson(t).evidence(text); err == nil || !strings.Contains(err.Error(), "is not known") {
 		t.Errorf("without the key of the log: %v", err)
@@ -158,7 +158,7 @@ func TestEvidence(t *testing.T) {
 	r, err = p.evidence(h.export(evidence.Options{Since: 1}))
 	must.OK(t, err)
 	wantVerified(t, r)
-	want(t, r, checkStates, verify.OK, "3 commits")
+	want(t, r, verify.CheckStates, verify.OK, "3 commits")
 }
 
 // Two exports of the same have the same bytes, but for the times of the exports and receipts.
@@ -217,20 +217,20 @@ func TestEvidenceTampered(t *testing.T) {
 		change func([]byte) []byte
 		check  string
 	}{
-		"state of a record":       {commit, replace("\"PROMOTABLE\""+since, "\"DEPLOYED\""+since), checkStates},
-		"repo of a record":        {commit, replace(`"repo": "api"`, `"repo": "apx"`), checkStates},
-		"attestations counted":    {commit, replace(`"attested": 2`, `"attested": 1`), checkAttestations},
-		"version of the contract": {commit, replace(`"policy_version": 2`, `"policy_version": 3`), checkPolicy},
-		"author":                  {commit, replace(`"Ada"`, `"Eve"`), checkFacts},
-		"branch":                  {commit, replace(`"branch": "main"`, `"branch": "next"`), checkFacts},
-		"list in a record":        {commit, replace(`"transitions": []`, `"transitions": [{}]`), checkStates},
+		"state of a record":       {commit, replace("\"PROMOTABLE\""+since, "\"DEPLOYED\""+since), verify.CheckStates},
+		"repo of a record":        {commit, replace(`"repo": "api"`, `"repo": "apx"`), verify.CheckStates},
+		"attestations counted":    {commit, replace(`"attested": 2`, `"attested": 1`), verify.CheckAttestations},
+		"version of the contract": {commit, replace(`"policy_version": 2`, `"policy_version": 3`), verify.CheckPolicy},
+		"author":                  {commit, replace(`"Ada"`, `"Eve"`), verify.CheckFacts},
+		"branch":                  {commit, replace(`"branch": "main"`, `"branch": "next"`), verify.CheckFacts},
+		"list in a record":        {commit, replace(`"transitions": []`, `"transitions": [{}]`), verify.CheckStates},
 		"requirement":             {commit, replace(`"met": true`, `"met": false`), checkPage},
-		"transition":              {"commits/*/transitions.json", replace(`"ATTESTED"`, `"DEPLOYED"`), checkStates},
+		"transition":              {"commits/*/transitions.json", replace(`"ATTESTED"`, `"DEPLOYED"`), verify.CheckStates},
 		"result":                  {record, replace(`"pass"`, `"warn"`), verify.CheckRecord},
 		"key of a record":         {record, replace(`"key": "`, `"key": "0`), verify.CheckRecord},
 		"commit of another":       {record, replace("0001\"", "0002\""), verify.CheckRecord},
 		"time":                    {record, replace(`"recorded_at": "2`, `"recorded_at": "3`), verify.CheckRecord},
-		"no record":               {record, remove, checkStates},
+		"no record":               {record, remove, verify.CheckStates},
 		"envelope":                {"*/*/*/*/envelope.json", replace(`"sig":"`, `"sig":"AAAA`), verify.CheckSignature},
 		"no envelope":             {"*/*/*/*/envelope.json", remove, verify.CheckSignature},
 		"statement":               {"*/*/*/*/statement.json", flip, verify.CheckRecord},
@@ -242,12 +242,12 @@ func TestEvidenceTampered(t *testing.T) {
 		"checkpoint":              {evidence.CheckpointFile, replace("\n1", "\n2"), verify.CheckCheckpoint},
 		"no checkpoint":           {evidence.CheckpointFile, remove, verify.CheckCheckpoint},
 		"key of the log":          {evidence.KeyFile, flip, verify.CheckCheckpoint},
-		"contract":                {"policy/v2.json", replace("lint:*", "text:*"), checkPolicy},
-		"no contract":             {"policy/v2.json", remove, checkPolicy},
-		"sha of a record":         {commit, replace(`"sha": "0`, `"sha": "1`), checkStates},
-		"commit twice":            {evidence.ManifestFile, replace("[", `["`+commitID(1)+`",`), checkStates},
-		"digest of a contract":    {"policy/v1.json", replace(`"sha256:`, `"sha256:0`), checkPolicy},
-		"contract of another":     {"policy/v2.json", replace(`"version": 2`, `"version": 3`), checkPolicy},
+		"contract":                {"policy/v2.json", replace("lint:*", "text:*"), verify.CheckPolicy},
+		"no contract":             {"policy/v2.json", remove, verify.CheckPolicy},
+		"sha of a record":         {commit, replace(`"sha": "0`, `"sha": "1`), verify.CheckStates},
+		"commit twice":            {evidence.ManifestFile, replace("[", `["`+commitID(1)+`",`), verify.CheckStates},
+		"digest of a contract":    {"policy/v1.json", replace(`"sha256:`, `"sha256:0`), verify.CheckPolicy},
+		"contract of another":     {"policy/v2.json", replace(`"version": 2`, `"version": 3`), verify.CheckPolicy},
 		"DN of an identity":       {evidence.IdentitiesFile, replace("cn=ci", "cn=cj"), verify.CheckSignature},
 		"identity":                {evidence.IdentitiesFile, replace(`"kind"`, `"email":"a@b","kind"`), verify.CheckIdentity},
 		"identity of others":      {evidence.IdentitiesFile, replace(`"acme"`, `"evil"`), verify.CheckIdentity},
@@ -256,7 +256,7 @@ func TestEvidenceTampered(t *testing.T) {
 		"page":                    {evidence.PageFile, replace("ATTESTED", "DEPLOYED"), checkPage},
 		"no page":                 {evidence.PageFile, remove, checkPage},
 		"other commits":           {evidence.ManifestFile, replace("0001\"", "0002\""), checkFiles},
-		"other repo":              {evidence.ManifestFile, replace(`"api"`, `"apx"`), checkStates},
+		"other repo":              {evidence.ManifestFile, replace(`"api"`, `"apx"`), verify.CheckStates},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := filesOf(t, text)
@@ -336,8 +336,8 @@ func TestEvidenceOfOtherCommits(t *testing.T) {
 	}
 	r, err := p.evidence(f.pack(t))
 	must.OK(t, err)
-	want(t, r, checkStates, verify.Failed, "which the export is not of")
-	want(t, r, checkAttestations, verify.Failed, "the export does not have att_")
+	want(t, r, verify.CheckStates, verify.Failed, "which the export is not of")
+	want(t, r, verify.CheckAttestations, verify.Failed, "the export does not have att_")
 
 }
 
@@ -353,12 +353,12 @@ func TestEvidenceOfContracts(t *testing.T) {
 	p := pinned(h)
 	r, err := p.evidence(h.export(evidence.Options{Commit: commitID(3)}))
 	must.OK(t, err)
-	want(t, r, checkPolicy, verify.OK, "1 version")
+	want(t, r, verify.CheckPolicy, verify.OK, "1 version")
 	f := filesOf(t, h.export(evidence.Options{Commit: commitID(1)}))
 	r, err = p.evidence(f.pack(t))
 	must.OK(t, err)
 	wantVerified(t, r)
-	want(t, r, checkPolicy, verify.OK, "3 versions")
+	want(t, r, verify.CheckPolicy, verify.OK, "3 versions")
 
 	for name, status := range map[string]verify.Status{
 		"policy/v1.json": verify.NotChecked, "policy/v2.json": verify.Failed,
@@ -372,7 +372,7 @@ func TestEvidenceOfContracts(t *testing.T) {
 		must.OK(t, err)
 		r, err = p.evidence(changed.pack(t))
 		must.OK(t, err)
-		want(t, r, checkPolicy, status, "")
+		want(t, r, verify.CheckPolicy, status, "")
 	}
 }
 
@@ -406,5 +406,5 @@ func TestEvidencePruned(t *testing.T) {
 	wantVerified(t, r)
 	want(t, r, verify.CheckSignature, verify.NotChecked, "the ledger has pruned")
 	want(t, r, verify.CheckBody, verify.NotChecked, "2 events")
-	want(t, r, checkStates, verify.NotChecked, "does not list")
+	want(t, r, verify.CheckStates, verify.NotChecked, "does not list")
 }

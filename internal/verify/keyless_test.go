@@ -54,7 +54,7 @@ func TestKeylessAttestation(t *testing.T) {
 		"another entry": {"/identities", `github.com/sigstore/*`, `github.com/sigstore-js/*`, verify.CheckSignature,
 			"wants the subject"},
 		"a wider entry": {"/identities", `github.com/sigstore/*`, `github.com/sigstore/sigstore-js/*`, verify.CheckIdentity,
-			"or other terms"},
+			`key: the ledger lists "`},
 	} {
 		s.change = func(path string, body []byte) []byte {
 			if strings.HasSuffix(path, change.path) {

@@ -23,7 +23,8 @@ type logged struct {
 func (e *logged) opens(proved []byte) verify.Check {
 	switch {
 	case e.salt != nil:
-		return verify.Opens(proof.Opening{Salt: e.salt, Leaf: e.leaf}, e.body)
+		_, check := verify.Open(proof.Opening{Salt: e.salt, Leaf: e.leaf}, e.body)
+		return check
 	case proved != nil:
 		return verify.Event{ID: e.leaf.Event, Body: e.body, Proof: proved}.Opens(e.leaf)
 	}

@@ -92,13 +92,13 @@ func TestEvidenceOfARenamedRepo(t *testing.T) {
 	must.OK(t, err)
 	wantVerified(t, r)
 	want(t, r, verify.CheckRecord, verify.OK, "2 attestations")
-	want(t, r, checkStates, verify.OK, "")
-	want(t, r, checkFacts, verify.OK, "")
+	want(t, r, verify.CheckStates, verify.OK, "")
+	want(t, r, verify.CheckFacts, verify.OK, "")
 	want(t, r, checkNames, verify.NotChecked, "acme/api was called core")
 
 	f := filesOf(t, text)
 	f[evidence.ManifestFile] = bytes.Replace(f[evidence.ManifestFile], []byte(`"core"`), []byte(`"heart"`), 1)
 	r, err = p.evidence(f.pack(t))
 	must.OK(t, err)
-	want(t, r, checkStates, verify.Failed, "which the export is not of")
+	want(t, r, verify.CheckStates, verify.Failed, "which the export is not of")
 }

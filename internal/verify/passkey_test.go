@@ -74,7 +74,7 @@ func TestPasskey(t *testing.T) {
 			want(t, r, verify.CheckPasskey, verify.OK, map[string]string{"attestation": "of " + annDN}[name])
 		}
 	}
-	want(t, rederiving(t).verify(s, repo(t)), checkDerivation, verify.OK, "3 commits")
+	want(t, rederiving(t).verify(s, repo(t)), verify.CheckDerivation, verify.OK, "3 commits")
 	for _, c := range newPerson(t).verify(s, commit(t, 3)).Checks {
 		if c.Name == verify.CheckPasskey {
 			t.Errorf("commit 3 was confirmed by no passkey: %+v", c)
@@ -125,7 +125,7 @@ func TestForgedAssertions(t *testing.T) {
 				want(t, newPerson(t).verify(s, subject), verify.CheckPasskey, verify.Failed, test.want)
 			}
 			r := rederiving(t).verify(s, repo(t))
-			want(t, r, checkDerivation, verify.Failed, "it is PROMOTABLE, and by the evidence in the log VALIDATING")
+			want(t, r, verify.CheckDerivation, verify.Failed, "it is PROMOTABLE, and its evidence makes it VALIDATING")
 		})
 	}
 }
@@ -223,7 +223,7 @@ func TestPasskeyOfPrunedAttestation(t *testing.T) {
 	wantVerified(t, r)
 	want(t, r, verify.CheckPasskey, verify.NotChecked, verify.PrunedEvent)
 	want(t, newPerson(t).verify(s, attested(t, forged.ID)), verify.CheckPasskey, verify.Failed, "is invalid")
-	want(t, newPerson(t).verify(s, repo(t)), checkAttestations, verify.Failed, forged.ID)
+	want(t, newPerson(t).verify(s, repo(t)), verify.CheckAttestations, verify.Failed, forged.ID)
 }
 
 func identityEvents() client.EventFilter {
@@ -273,7 +273,7 @@ func TestPasskeyThatWasEnrolledWhileTheLogWasNotSigned(t *testing.T) {
 	}
 	r := rederiving(t).verify(s, repo(t))
 	wantVerified(t, r)
-	want(t, r, checkDerivation, verify.NotChecked, "but whose passkey has confirmed an attestation is not known")
+	want(t, r, verify.CheckDerivation, verify.NotChecked, "but whose passkey has confirmed an attestation is not known")
 }
 
 // An export has assertions, and the events about their passkeys. What is missing or changed is found.

@@ -36,8 +36,8 @@ func TestPruned(t *testing.T) {
 	wantVerified(t, r)
 	want(t, r, verify.CheckSignature, verify.NotChecked, "2 events: the ledger has pruned the envelope")
 	want(t, r, verify.CheckSignature, verify.OK, "1 event")
-	want(t, r, checkDerivation, verify.NotChecked, "but the ledger has pruned evidence")
-	want(t, r, checkStates, verify.OK, "")
+	want(t, r, verify.CheckDerivation, verify.NotChecked, "but the ledger has pruned evidence")
+	want(t, r, verify.CheckStates, verify.OK, "")
 
 	h.prune(ledger.RetentionChange{Events: new(ledger.MinRetention)})
 	s = newSite(t, h)
@@ -51,8 +51,8 @@ func TestPruned(t *testing.T) {
 	for _, subject := range []func(*Session) (verify.Report, error){commit(t, 1), repo(t)} {
 		r = p.verify(s, subject)
 		wantVerified(t, r)
-		want(t, r, checkEvents, verify.NotChecked, "the ledger has pruned what ")
-		want(t, r, checkAttestations, verify.OK, "")
+		want(t, r, verify.CheckEvents, verify.NotChecked, "the ledger has pruned what ")
+		want(t, r, verify.CheckAttestations, verify.OK, "")
 	}
 	wantVerified(t, rederiving(t).verify(s, repo(t)))
 }
@@ -66,12 +66,13 @@ func TestPrunedExcusesNothingElse(t *testing.T) {
 	s, p := newSite(t, h), newPerson(t)
 	r := p.verify(s, repo(t))
 	wantVerified(t, r)
-	want(t, r, checkStates, verify.NotChecked, "1 of 2 commits have theirs by events that the ledger has pruned")
+	want(t, r, verify.CheckStates, verify.NotChecked, "1 of 2 commits have theirs by events that the ledger has pruned")
 
 	for name, change := range map[string]struct{ statement, check string }{
-		"the state of a commit": {"UPDATE commits SET state = 4 WHERE sha = '" + commitID(2) + "'", checkStates},
+		"the state of a commit": {"UPDATE commits SET state = 4 WHERE sha = '" + commitID(2) + "'", verify.CheckStates},
 		"a lost event": {
-			"UPDATE events SET event_id = 'evt_01M8RGR080WQVTVHT76PFDWXTN' WHERE event_id = '" + later.Event + "'", checkEvents,
+			"UPDATE events SET event_id = 'evt_01M8RGR080WQVTVHT76PFDWXTN' WHERE event_id = '" + later.Event + "'",
+			verify.CheckEvents,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -90,9 +91,9 @@ func TestOtherEventsAreNeverPruned(t *testing.T) {
 	h.change("UPDATE events SET body = x'', salt = NULL WHERE event_id = '" + identities[0].Event + "'")
 	s, p := newSite(t, h), newPerson(t)
 	r := p.verify(s, event(t, identities[0].Event))
-	want(t, r, verify.CheckBody, verify.Failed, "events of the type identity are never pruned")
+	want(t, r, verify.CheckBody, verify.Failed, "it was pruned, and events of the type identity never are")
 	r = p.verify(s, repo(t))
-	want(t, r, checkEvents, verify.Failed, "which events of the type identity never are")
+	want(t, r, verify.CheckEvents, verify.Failed, ": it was pruned, and events of the type identity never are")
 }
 
 // A body that is shown is not passed off as pruned by a proof without its salt.
@@ -157,7 +158,7 @@ func TestPrunedEventIsOfOneAttestation(t *testing.T) {
 		other := h.copied()
 		other.change("UPDATE attestations SET event_id = '" + a.Event + "' WHERE attestation_id = '" + b.ID + "'")
 		r := p.verify(newSite(t, other), subject)
-		want(t, r, checkAttestations, verify.Failed, "has the pruned event "+a.Event+", which is of another")
+		want(t, r, verify.CheckAttestations, verify.Failed, "has the pruned event "+a.Event+", which is of another")
 	}
 }
 

@@ -3,7 +3,9 @@ package verify
 import (
 	"context"
 	"fmt"
+	"strings"
 
+	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/proof/verify"
 )
@@ -16,14 +18,12 @@ func (s *Session) signers(ctx context.Context) ([]verify.Check, error) {
 	}
 	used := s.Keys.Used()
 	for _, i := range used {
-		logged := func(body []byte) verify.Check { return verify.LoggedIdentity(i, body) }
-		if problem, err := s.isLogged(ctx, i.ID, i.Event, logged); err != nil || problem != nil {
+		if problem, err := s.isLogged(ctx, i.ID, i.Event, loggedIdentity(s.Org, i)); err != nil || problem != nil {
 			return problem, err
 		}
 	}
 	for _, r := range s.Keys.UsedRoots() {
-		logged := func(body []byte) verify.Check { return verify.LoggedTrustedRoot(r, body) }
-		if problem, err := s.isLogged(ctx, rootID(r), r.Event, logged); err != nil || problem != nil {
+		if problem, err := s.isLogged(ctx, rootID(r), r.Event, loggedRoot(s.Org, r)); err != nil || problem != nil {
 			return problem, err
 		}
 	}
@@ -43,7 +43,7 @@ func rootID(r identity.TrustedRoot) string { return fmt.Sprintf("version %d of %
 // isLogged checks that the log has the event about an identity or a trusted root. It returns what is
 // wrong, or why it cannot be checked; nil if the log has it.
 func (s *Session) isLogged(
-	ctx context.Context, id, event string, logged func(body []byte) verify.Check,
+	ctx context.Context, id, event string, logged func(*ledger.IdentityEvent) verify.Check,
 ) ([]verify.Check, error) {
 	if event == "" {
 		return []verify.Check{verify.Skipped(verify.CheckIdentity,
@@ -58,7 +58,7 @@ func (s *Session) isLogged(
 			"not signed", id)}, nil
 	}
 
-	for _, c := range append(checks, logged(e.Body)) {
+	for _, c := range append(checks, ofIdentity(e.Body, logged)) {
 		if c.Status == verify.Failed {
 			c.Detail = fmt.Sprintf("%s, which is trusted: %s: %s", id, c.Name, c.Detail)
 			c.Name = verify.CheckIdentity
@@ -66,4 +66,33 @@ func (s *Session) isLogged(
 		}
 	}
 	return nil, nil
+}
+
+// loggedIdentity returns the check of the event of an identity that the ledger lists for an org.
+func loggedIdentity(org string, i identity.Identity) func(*ledger.IdentityEvent) verify.Check {
+	return func(e *ledger.IdentityEvent) verify.Check {
+		if !strings.EqualFold(i.Org, org) {
+			return verify.Failure(verify.CheckIdentity, "the ledger lists it for the org %s", i.Org)
+		}
+		return verify.LoggedIdentity(i, e)
+	}
+}
+
+// loggedRoot is loggedIdentity for a version of a trusted root.
+func loggedRoot(org string, r identity.TrustedRoot) func(*ledger.IdentityEvent) verify.Check {
+	return func(e *ledger.IdentityEvent) verify.Check {
+		if !strings.EqualFold(r.Org, org) {
+			return verify.Failure(verify.CheckIdentity, "the ledger lists it for the org %s", r.Org)
+		}
+		return verify.LoggedTrustedRoot(r, e)
+	}
+}
+
+// ofIdentity checks the body of the event of an identity.
+func ofIdentity(body []byte, logged func(*ledger.IdentityEvent) verify.Check) verify.Check {
+	e, err := verify.IdentityEvent(body)
+	if err != nil {
+		return verify.Failure(verify.CheckIdentity, "%v", err)
+	}
+	return logged(e)
 }

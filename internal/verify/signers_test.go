@@ -38,10 +38,11 @@ func TestListedIdentitiesAreLogged(t *testing.T) {
 		text     string
 	}{
 		"another event": {logged, a.Event, verify.Failed, "has the type attestation"},
-		"other terms":   {`"kind":"key"`, `"may":["test:*"],"kind":"key"`, verify.Failed, "or other terms"},
-		"another ID":    {`"id":"idn_`, `"id":"idn_0`, verify.Failed, "or other terms"},
+		"other terms": {`"kind":"key"`, `"may":["test:*"],"kind":"key"`, verify.Failed,
+			`may: the ledger lists ["test:*"], and event evt_`},
+		"another ID": {`"id":"idn_`, `"id":"idn_0`, verify.Failed, `identity_id: the ledger lists "idn_0`},
 		"distrusted": {`"kind":"key"`, `"kind":"key","distrusted_since":"2050-01-01T00:00:00.000Z"`, verify.Failed,
-			"terms"},
+			`distrusted_since: the ledger lists "2050-01-01T00:00:00.000Z", and event evt_`},
 		"not logged yet": {`"event":"` + logged + `"`, `"event":""`, verify.NotChecked, "has not logged"},
 	} {
 		s.change = func(path string, body []byte) []byte {

@@ -57,7 +57,7 @@ func (s *Session) attestation(ctx context.Context, repo, id string) (checks []ve
 			return nil, false, err
 		}
 	}
-	own, _ := ofAttestation(a, keys)
+	own, _ := a.Check(keys)
 	return append(own, checks...), e.Body == nil, nil
 }
 

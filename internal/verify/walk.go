@@ -13,15 +13,6 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/proof/verify"
 )
 
-// The names of the checks of commits and repos.
-const (
-	checkEvents       = "events"
-	checkAttestations = "attestations"
-	checkStates       = "states"
-	checkPolicy       = "policy"
-	checkComplete     = "complete"
-)
-
 // maxListed bounds the commits and the attestations of a repo that a server can make verify read.
 const maxListed = 10_000_000
 
@@ -162,10 +153,10 @@ func (b *bodies) next(ctx context.Context, e *logged) error {
 func (b *bodies) pruned(ctx context.Context, e *logged, listed string) error {
 	body, err := unlessPruned(b.session.client.Event(ctx, b.session.Org, e.leaf.Event))
 	switch {
-	case err == nil && body == nil && !e.leaf.Type.IsPrunable():
-		return fmt.Errorf("event %d of the log is %s, and the ledger says that it was pruned, which events of the type %s "+
-			"never are", e.index+1, e.leaf.Event, e.leaf.Type)
 	case err == nil && body == nil:
+		if c := verify.Pruned(e.leaf); c.Status == verify.Failed {
+			return fmt.Errorf("event %d of the log is %s: %s", e.index+1, e.leaf.Event, c.Detail)
+		}
 		return nil
 	case err != nil && client.CodeOf(err) != ledger.CodeNotFound:
 		return &verify.FetchError{Err: err}

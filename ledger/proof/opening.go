@@ -59,13 +59,9 @@ func ParseOpening(text []byte) (o Opening, err error) {
 // Verify checks that the leaf commits to the body of an event, and that ID and type in the
 // body are those of the leaf.
 func (o Opening) Verify(body []byte) error {
-	if o.Salt == nil {
-		return errors.New("the body was pruned, so nothing shows what the leaf commits to")
+	if err := o.VerifyHash(body); err != nil {
+		return err
 	}
-	if HashBody(*o.Salt, body) != o.Leaf.Hash {
-		return fmt.Errorf("the body of %s is not the one in the log", o.Leaf.Event)
-	}
-
 	var event struct {
 		ID   string           `json:"id"`
 		Type ledger.EventType `json:"type"`
@@ -73,9 +69,24 @@ func (o Opening) Verify(body []byte) error {
 	if err := json.Unmarshal(body, &event); err != nil {
 		return fmt.Errorf("parse the body of %s: %w", o.Leaf.Event, err)
 	}
-	if event.ID != o.Leaf.Event || event.Type != o.Leaf.Type {
-		return fmt.Errorf("the leaf of event %s, type %s, has the body of %s, type %s", o.Leaf.Event, o.Leaf.Type,
-			event.ID, event.Type)
+	return o.Leaf.CheckEvent(event.ID, event.Type)
+}
+
+// CheckEvent checks that the leaf is that of an event with an ID and a type.
+func (l Leaf) CheckEvent(id string, kind ledger.EventType) error {
+	if id != l.Event || kind != l.Type {
+		return fmt.Errorf("the leaf of event %s, type %s, has the body of %s, type %s", l.Event, l.Type, id, kind)
+	}
+	return nil
+}
+
+// VerifyHash checks that the leaf commits to the body of an event.
+func (o Opening) VerifyHash(body []byte) error {
+	switch {
+	case o.Salt == nil:
+		return errors.New("the body was pruned, so nothing shows what the leaf commits to")
+	case HashBody(*o.Salt, body) != o.Leaf.Hash:
+		return fmt.Errorf("the body of %s is not the one in the log", o.Leaf.Event)
 	}
 	return nil
 }

@@ -66,7 +66,7 @@ func newChecker(db store.Source, o Options) *checker {
 		reporter: newReporter(), db: db, store: reader,
 		step: o.Progress, others: o.Others, maxKnown: cmp.Or(o.maxKnown, maxKnown),
 	}
-	c.vouching = vouching{keyrings: make(map[string]*identity.Keyring), parseRoot: o.ParseRoot}
+	c.vouching = vouching{keyrings: make(map[string]voucher), parseRoot: o.ParseRoot}
 	if c.step == nil {
 		c.step = func(string, int64, int64) {}
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/proof/verify"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
@@ -90,26 +91,26 @@ func readCommits(conn *sqldb.Conn, repoID, after int64) ([]*commit, error) {
 func (c *checker) commit(org string, r repo, v *commit) {
 	row := "commit " + r.name + "@" + v.sha
 	c.latest(org, row, v)
-	state, since := ledger.Draft, v.registered
+	var states verify.States
 	for _, t := range v.transitions {
-		if t.from != state {
-			c.problemf("state", org, row, "a transition leads from %s to %s, and the commit was %s", t.from, t.to, state)
+		err := states.Add(ledger.StateEvent{ID: t.event, Commit: v.sha, From: t.from, To: t.to, Timestamp: t.at}, true)
+		if err != nil {
+			c.problemf(verify.CheckStates, org, row, "%v", err)
 		}
-		state, since = t.to, t.at
 		c.transition(org, r, row, v.sha, t)
 	}
-	if v.state != state {
-		c.problemf("state", org, row, "it is %s, and its transitions lead to %s", v.state, state)
-	}
-	if v.since != since {
-		c.problemf("state", org, row, "it is %s since %s, and by its transitions since %s", v.state, v.since, since)
+	if err := states.Check(v.sha, v.state, v.since); err != nil {
+		c.problemf(verify.CheckStates, org, row, "%v", err)
+	} else if len(v.transitions) == 0 && v.since != v.registered {
+		c.problemf(verify.CheckStates, org, row, "it is %s since %s, and was registered at %s", v.state, v.since,
+			v.registered)
 	}
 }
 
 // transition compares a transition with its event, in which the repo may have a former name.
 func (c *checker) transition(org string, r repo, row, sha string, t transition) {
 	if t.kind != ledger.EventState {
-		c.problemf("state", org, row, "the transition from %s to %s has no event", t.from, t.to)
+		c.problemf(verify.CheckStates, org, row, "the transition from %s to %s has no event", t.from, t.to)
 		return
 	}
 	var e ledger.StateEvent
@@ -120,15 +121,13 @@ func (c *checker) transition(org string, r repo, row, sha string, t transition) 
 		return // the check of the events reports it
 	}
 
-	name := e.Repo
-	if t.repoID == r.id {
-		name = r.name
+	shown := ledger.Transition{From: t.from, To: t.to, At: t.at, Cause: t.cause}
+	err := verify.Transitions([]ledger.Transition{shown}, []ledger.Transition{verify.TransitionOf(e)})
+	if err == nil && (t.repoID != r.id || e.Commit != sha) {
+		err = fmt.Errorf("its event %s is about %s@%s", t.event, e.Repo, e.Commit)
 	}
-	const form = "%s@%s from %s to %s at %s because of %s %s"
-	got := fmt.Sprintf(form, r.name, sha, t.from, t.to, t.at, t.cause.Type, t.cause.ID)
-	want := fmt.Sprintf(form, name, e.Commit, e.From, e.To, e.Timestamp, e.Cause.Type, e.Cause.ID)
-	if got != want {
-		c.problemf("state", org, row, "its transition is %s, and event %s says %s", got, t.event, want)
+	if err != nil {
+		c.problemf(verify.CheckStates, org, row, "%v", err)
 	}
 }
 
@@ -146,14 +145,14 @@ func (c *checker) derive(ctx context.Context, o *org, r repo) error {
 		}
 
 		for _, m := range result.Moves {
-			c.problemf("state", o.name, "commit "+r.name+"@"+m.Commit, "it is %s, and its evidence makes it %s", m.From, m.To)
+			c.problemf(verify.CheckDerivation, o.name, "commit "+r.name+"@"+m.Commit, "%v", verify.Derived(m.From, m.To))
 		}
 		for _, m := range result.Standings {
-			c.problemf("state", o.name, "commit "+r.name+"@"+m.Commit,
+			c.problemf(verify.CheckDerivation, o.name, "commit "+r.name+"@"+m.Commit,
 				"its standing is stored as %s, and its evidence gives %s", m.From, m.To)
 		}
 		for _, d := range result.Differences {
-			c.problemf("state", o.name, "commit "+r.name+"@"+d.Commit, "%s", d.Problem)
+			c.problemf(verify.CheckDerivation, o.name, "commit "+r.name+"@"+d.Commit, "%s", d.Problem)
 		}
 		c.count(func(r *Report) *int64 { return &r.Pending }, result.Pending)
 		if err := c.known(ctx, o, r, result.Known); err != nil {

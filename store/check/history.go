@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/proof/verify"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
@@ -19,8 +20,9 @@ func (c *checker) history(ctx context.Context, o *org, e *event) error {
 		return nil
 	}
 	if want, ok := o.identities.who.Emails(a.identity, a.certified); ok && !slices.Equal(a.emails, want) {
-		c.problemf("attestation", o.name, a.row(), "the row has the e-mail addresses %q of the signer, and identity and "+
-			"certificate %q", strings.Join(a.emails, " "), strings.Join(want, " "))
+		c.problemf(verify.CheckRecord, o.name, a.row(),
+			"the row has the e-mail addresses %q of the signer, and identity and "+
+				"certificate %q", strings.Join(a.emails, " "), strings.Join(want, " "))
 	}
 	if a.rollback != nil {
 		o.rollbacks[a.id] = a.rollback.To.SHA
@@ -43,8 +45,8 @@ SELECT EXISTS (SELECT 1 FROM attestations a /*+ordered*/ JOIN attestations b ON 
 		return fmt.Errorf("read the attestation before: %w", err)
 	}
 	if !isExplained {
-		c.problemf("attestation", o.name, a.row(), "the row says that it finished at %s, and neither it nor one before says "+
-			"so", a.finishedAt)
+		c.problemf(verify.CheckRecord, o.name, a.row(),
+			"the row says that it finished at %s, and neither it nor one before says so", a.finishedAt)
 	}
 	return nil
 }

@@ -2,13 +2,12 @@ package check
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/proof/verify"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
@@ -45,7 +44,7 @@ FROM identities WHERE org_id = ? AND id > ? ORDER BY id LIMIT 200`, o.id, after)
 
 	for _, id := range slices.Sorted(maps.Keys(logged.latest)) {
 		if !logged.rows[id] {
-			c.problemf("identity", o.name, "identity "+id, "there are events about it, the last is %s, and no row",
+			c.problemf(verify.CheckIdentity, o.name, "identity "+id, "there are events about it, the last is %s, and no row",
 				logged.latest[id].ID)
 		}
 	}
@@ -84,13 +83,6 @@ func scanIdentity(row sqldb.Scanner) (i keyed, err error) {
 	return i, err
 }
 
-func entryText(entry *ledger.SigstoreEntry) string {
-	if entry == nil {
-		return ""
-	}
-	return fmt.Sprintf("%+v", *entry)
-}
-
 // identity checks the row of an identity.
 func (c *checker) identity(org string, i identity.Identity) {
 	n := identity.NewIdentity{Kind: i.Kind, PEM: i.PEM, Sigstore: i.Sigstore}
@@ -111,8 +103,8 @@ func (c *checker) identity(org string, i identity.Identity) {
 		{"expiry", i.NotAfter.String(), want.NotAfter.String()},
 	} {
 		if field.row != field.pem {
-			c.problemf("identity", org, "identity "+i.ID, "the row has the %s %s, and its key or certificate %s", field.name,
-				field.row, field.pem)
+			c.problemf(verify.CheckIdentity, org, "identity "+i.ID, "the row has the %s %s, and its key or certificate %s",
+				field.name, field.row, field.pem)
 		}
 	}
 }
@@ -135,29 +127,10 @@ func (c *checker) compareIdentity(o *org, i identity.Identity) {
 		if said != nil {
 			last = said.ID
 		}
-		c.problemf("identity", o.name, "identity "+i.ID, "the row has the event %q, and the last event about it is %q",
-			i.Event, last)
+		c.problemf(verify.CheckIdentity, o.name, "identity "+i.ID,
+			"the row has the event %q, and the last event about it is %q", i.Event, last)
 		return
 	}
 
-	row, err := i.Logged(said.Action)
-	if err != nil {
-		return // the check of the row reports it
-	}
-	for _, field := range []struct{ name, row, event string }{
-		{"kind", row.Kind, said.Kind}, {"DN", row.DN, said.DN}, {"e-mail address", row.Email, said.Email},
-		{"e-mail addresses", strings.Join(row.Emails, " "), strings.Join(said.Emails, " ")},
-		{"logins", strings.Join(row.Logins, " "), strings.Join(said.Logins, " ")},
-		{"predicates", strings.Join(row.May, " "), strings.Join(said.May, " ")},
-		{"pattern of DNs", row.DNPattern, said.DNPattern}, {"key", row.Key, said.Key},
-		{"certificate", row.Certificate, said.Certificate}, {"expiry", row.NotAfter.String(), said.NotAfter.String()},
-		{"time of its end", row.RevokedAt.String(), said.RevokedAt.String()},
-		{"time of distrust", row.DistrustedSince.String(), said.DistrustedSince.String()},
-		{"entry for keyless signers", entryText(row.Sigstore), entryText(said.Sigstore)},
-	} {
-		if field.row != field.event {
-			c.problemf("identity", o.name, "identity "+i.ID, "the row has the %s %q, and event %s %q", field.name, field.row,
-				said.ID, field.event)
-		}
-	}
+	c.failed(o.name, "identity "+i.ID, verify.LoggedIdentity(i, said))
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/facts"
+	"github.com/ledgerd/ledgerd/ledger/proof/verify"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
@@ -45,8 +46,7 @@ func (c *checker) known(ctx context.Context, o *org, r repo, list []facts.Commit
 	}
 	for _, f := range list {
 		if differing[f.ID] {
-			c.problemf("commit", o.name, "commit "+r.name+"@"+f.ID,
-				"authors, branch, targets, tree or changed paths are not those of the last event about them")
+			c.problemf(verify.CheckFacts, o.name, "commit "+r.name+"@"+f.ID, "%v", verify.ErrOtherFacts)
 		}
 	}
 	return nil
@@ -71,7 +71,7 @@ func (o *org) changedSince(conn *sqldb.Conn, repo int64, commits map[string]bool
 // reportKnown reports events about commits that do not exist, and what was not compared.
 func (c *checker) reportKnown(o *org) {
 	if n := len(o.facts.latest); n > 0 {
-		c.problemf("commit", o.name, "", "there are events about %d commits that have no row", n)
+		c.problemf(verify.CheckFacts, o.name, "", "there are events about %d commits that have no row", n)
 	}
 	if o.facts.unlogged > 0 {
 		c.incompletef("%s: what is known of %d commits: the server is still logging what was known before an upgrade",

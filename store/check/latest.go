@@ -7,6 +7,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/ledger/proof/verify"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
@@ -114,7 +115,7 @@ func (c *checker) latest(org, row string, v *commit) {
 
 	for _, public := range e.unlike {
 		if !e.isRolledBack {
-			c.problemf("attestation", org, row, "%s was not recorded in the state of the commit that its row says", public)
+			c.problemf(verify.CheckRecord, org, row, "%s was not recorded in the state of the commit that its row says", public)
 		}
 	}
 
@@ -122,8 +123,8 @@ func (c *checker) latest(org, row string, v *commit) {
 	last := int64(0)
 	for _, n := range e.chain {
 		if n.previous != last {
-			c.problemf("attestation", org, row, "the one in row %d was recorded after row %d, and its row says after row %d",
-				n.id, last, n.previous)
+			c.problemf(verify.CheckRecord, org, row,
+				"the one in row %d was recorded after row %d, and its row says after row %d", n.id, last, n.previous)
 		}
 		last = n.id
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/proof"
+	"github.com/ledgerd/ledgerd/ledger/proof/verify"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
@@ -98,8 +99,8 @@ func (c *checker) org(ctx context.Context, id int64, step func(events int64)) er
 	}
 	c.count(func(r *Report) *int64 { return &r.Attestations }, o.matched)
 	if o.attestations != o.matched {
-		c.problemf("attestation", o.name, "", "there are %d attestations, and %d of them have an event", o.attestations,
-			o.matched)
+		c.problemf(verify.CheckAttestations, o.name, "", "there are %d attestations, and %d of them have an event",
+			o.attestations, o.matched)
 	}
 	if err := c.countLinks(ctx, o); err != nil {
 		return err
@@ -144,7 +145,7 @@ func (c *checker) rest(ctx context.Context, o *org) error {
 			return fmt.Errorf("check environments: %w", err)
 		}
 		if err := c.derive(ctx, o, r); err != nil {
-			c.problemf("state", o.name, "repo "+r.name, "the states cannot be derived: %v", err)
+			c.problemf(verify.CheckDerivation, o.name, "repo "+r.name, "the states cannot be derived: %v", err)
 		}
 	}
 	c.reportKnown(o)
@@ -197,7 +198,7 @@ func (c *checker) follow(ctx context.Context, o *org, p page) error {
 			if len(rest) > 0 {
 				upTo = rest[0].seq
 			}
-			c.problemf("sequence", o.name, eventRange(seq, upTo), "missing")
+			c.problemf(verify.CheckEvents, o.name, eventRange(seq, upTo), "missing")
 			for ; seq < upTo; seq++ {
 				if err := c.addLeaf(ctx, o.name, p, seq, nil); err != nil {
 					return err
@@ -209,7 +210,7 @@ func (c *checker) follow(ctx context.Context, o *org, p page) error {
 		e := rest[0]
 		rest = rest[1:]
 		if e.id <= o.lastRow {
-			c.problemf("sequence", o.name, e.row(), "it was recorded before the event with the number before")
+			c.problemf(verify.CheckEvents, o.name, e.row(), "it was recorded before the event with the number before")
 		}
 		o.lastRow = e.id
 		if e.evidence != nil {
@@ -224,15 +225,15 @@ func (c *checker) follow(ctx context.Context, o *org, p page) error {
 		o.violations.add(e)
 		if e.policy != nil {
 			if o.policies[e.repoID] == nil {
-				o.policies[e.repoID] = make(map[int64]ledger.PolicyEvent)
+				o.policies[e.repoID] = make(map[int64]*ledger.PolicyEvent)
 			}
-			o.policies[e.repoID][int64(e.policy.Version)] = *e.policy
+			o.policies[e.repoID][int64(e.policy.Version)] = e.policy
 		}
 		var hash *tlog.Hash
 		if e.leaf != nil {
 			hash = &e.hash
 		} else if !l.isBuilding() {
-			c.problemf("leaf", o.name, e.row(), "it has no leaf")
+			c.problemf(verify.CheckBody, o.name, e.row(), "it has no leaf")
 		}
 		if err := c.addLeaf(ctx, o.name, p, seq, hash); err != nil {
 			return err
@@ -310,8 +311,8 @@ func (c *checker) compare(org string, l *orgLog) {
 	for ; len(l.anchors) > 0 && l.anchors[0].size == l.tree.Size(); l.anchors = l.anchors[1:] {
 		a := l.anchors[0]
 		if root := l.tree.Root(); root != a.root {
-			c.problemf("checkpoint", org, l.row(), "%s says that the first %d events have the root %s, and they have %s", a.what,
-				a.size, a.root, root)
+			c.problemf(verify.CheckCheckpoint, org, l.row(),
+				"%s says that the first %d events have the root %s, and they have %s", a.what, a.size, a.root, root)
 		}
 	}
 }
@@ -328,11 +329,12 @@ func (c *checker) finish(org string, l *orgLog) {
 	}
 	for _, a := range l.anchors {
 		if a.size > l.leaves() {
-			c.problemf("checkpoint", org, l.row(), "%s has %d events, and the database only %d: events were deleted, or the "+
-				"database is older", a.what, a.size, l.leaves())
+			c.problemf(verify.CheckCheckpoint, org, l.row(),
+				"%s has %d events, and the database only %d: events were deleted, or the "+
+					"database is older", a.what, a.size, l.leaves())
 		} else if !l.isBuilding() {
-			c.problemf("checkpoint", org, l.row(), "%s of %d events cannot be compared, because leaves are missing", a.what,
-				a.size)
+			c.problemf(verify.CheckCheckpoint, org, l.row(), "%s of %d events cannot be compared, because leaves are missing",
+				a.what, a.size)
 		}
 	}
 }

@@ -81,7 +81,7 @@ func TestPrunedIsChecked(t *testing.T) {
 	}
 	must.OK(t, s.Close())
 	changed := d.copy(t, run("UPDATE envelopes SET body = randomblob(32) WHERE payload_at = -1"))
-	changed.wantProblem(t, check.Options{}, "envelope acme attestation att_", ": it has the digest sha256:")
+	changed.wantProblem(t, check.Options{}, "digests acme attestation att_", ": the envelope has the digest sha256:")
 
 	s = open()
 	hooks, err := s.Webhooks(t.Context(), "acme", "api", store.Query{Limit: 10})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/proof"
+	"github.com/ledgerd/ledgerd/ledger/proof/verify"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
@@ -31,7 +32,7 @@ type org struct {
 	attestations int64
 
 	// policies has the events of contracts by the row id of the repo and version.
-	policies map[int64]map[int64]ledger.PolicyEvent
+	policies map[int64]map[int64]*ledger.PolicyEvent
 	// identities is what the events say of identities.
 	identities loggedIdentities
 	facts      loggedFacts
@@ -145,7 +146,7 @@ const orgsPage = 500
 
 // readOrg reads an org and its logs. The facts of at most maxKnown commits are compared.
 func readOrg(conn *sqldb.Conn, id int64, maxKnown int) (o *org, err error) {
-	o = &org{id: id, policies: make(map[int64]map[int64]ledger.PolicyEvent)}
+	o = &org{id: id, policies: make(map[int64]map[int64]*ledger.PolicyEvent)}
 	err = conn.Row("SELECT name, next_seq, log_id, log_first, log_built, deleted_at > 0 FROM orgs WHERE id = ?", id).
 		Scan(&o.name, &o.end, &o.log, &o.first, &o.built, &o.deleted)
 	if err != nil {
@@ -246,7 +247,7 @@ func readTile(conn *sqldb.Conn, log int64, level int, n int64) (hashes []byte, e
 // checkRows checks what the rows of an org and its logs say of each other, without the events.
 func (c *checker) checkRows(o *org) {
 	if o.outside > 0 {
-		c.problemf("sequence", o.name, "", "%d events are not numbered from 0 to %d", o.outside, o.end-1)
+		c.problemf(verify.CheckEvents, o.name, "", "%d events are not numbered from 0 to %d", o.outside, o.end-1)
 	}
 	if len(o.logs) == 0 || o.logs[len(o.logs)-1].id != o.log || o.logs[len(o.logs)-1].first != o.first {
 		c.problemf("log", o.name, "", "the org's present log is row %d from event %d, which is not its newest log", o.log,
@@ -288,17 +289,18 @@ func (c *checker) checkStored(org string, l *orgLog) {
 	}
 	verifier, err := note.NewVerifier(l.vkey)
 	if err != nil {
-		c.problemf("checkpoint", org, l.row(), "the key %q is not a verifier key: %v", l.vkey, err)
+		c.problemf(verify.CheckCheckpoint, org, l.row(), "the key %q is not a verifier key: %v", l.vkey, err)
 		return
 	}
 	checkpoint, err := proof.OpenCheckpoint(l.checkpoint, verifier)
 	if err != nil {
-		c.problemf("checkpoint", org, l.row(), "the stored checkpoint is not signed by the log's key: %v", err)
+		c.problemf(verify.CheckCheckpoint, org, l.row(), "the stored checkpoint is not signed by the log's key: %v", err)
 		return
 	}
 
 	if checkpoint.Origin != l.origin || checkpoint.Size != l.size {
-		c.problemf("checkpoint", org, l.row(), "the stored checkpoint is of %s with %d events, and the log is %s with %d",
+		c.problemf(verify.CheckCheckpoint, org, l.row(),
+			"the stored checkpoint is of %s with %d events, and the log is %s with %d",
 			checkpoint.Origin, checkpoint.Size, l.origin, l.size)
 	}
 	l.anchors = append(l.anchors, anchor{"the stored checkpoint", checkpoint.Size, checkpoint.Root})
@@ -318,7 +320,8 @@ func (c *checker) checkSeen(org string, l *orgLog, isPresent bool) {
 
 		checkpoint, err := openAs(k.Signed, l.vkey)
 		if err != nil {
-			c.problemf("checkpoint", org, l.row(), "%s is not signed by the log's key in the database: %v", k.What, err)
+			c.problemf(verify.CheckCheckpoint, org, l.row(), "%s is not signed by the log's key in the database: %v", k.What,
+				err)
 			continue
 		}
 		l.anchors = append(l.anchors, anchor{k.What, checkpoint.Size, checkpoint.Root})

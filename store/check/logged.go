@@ -76,9 +76,7 @@ WHERE org_id = ? AND seq >= ? AND repo_id IS NULL AND type IN ('identity', 'key'
 		return fmt.Errorf("read events of identities: %w", err)
 	}
 	for _, e := range events {
-		if _, _, err := e.read(); err != nil {
-			e.identity, e.key = nil, nil
-		}
+		e.read()
 		l.add(e)
 		l.end = e.seq + 1
 	}

@@ -37,8 +37,10 @@ func TestPasskeys(t *testing.T) {
 	d := newPasskeyDatabase(t)
 	const first, removed = " WHERE attestation_id = 1", " WHERE removed_at > 0"
 	const pruned = `; UPDATE envelopes SET body = zeroblob(32), payload = NULL, payload_at = -1 WHERE attestation_id = 1`
+	const prunedEvent = `; UPDATE events SET body = x'', salt = NULL
+		WHERE event_id = (SELECT event_id FROM attestations WHERE id = 1)`
 	// forged gives an attestation the assertion of another, or another text, with its digest.
-	forged := func(text string) func(testing.TB, *sql.DB) {
+	forged := func(text, then string) func(testing.TB, *sql.DB) {
 		return func(t testing.TB, db *sql.DB) {
 			t.Helper()
 			var other string
@@ -49,7 +51,7 @@ func TestPasskeys(t *testing.T) {
 			sum := sha256.Sum256([]byte(text))
 			_, err := db.Exec("UPDATE envelopes SET assertion = ?"+first, []byte(text))
 			must.OK(t, err)
-			_, err = db.Exec("UPDATE attestations SET assertion = ? WHERE id = 1", sum[:])
+			_, err = db.Exec("UPDATE attestations SET assertion = ? WHERE id = 1"+then, sum[:])
 			must.OK(t, err)
 		}
 	}
@@ -58,27 +60,35 @@ func TestPasskeys(t *testing.T) {
 		want   []string
 	}{
 		"an assertion": {run(`UPDATE envelopes SET assertion = CAST(CAST(assertion AS TEXT) || ' ' AS BLOB)` + first),
-			[]string{"assertion acme attestation att_", ": it has the digest sha256:", ", and the row sha256:"}},
+			[]string{"passkey acme attestation att_", ": the assertion has the digest sha256:", ", and the event says sha256:"}},
 		"an assertion of a pruned envelope": {run(`
 			UPDATE envelopes SET assertion = CAST(CAST(assertion AS TEXT) || ' ' AS BLOB)` + first + pruned),
-			[]string{"assertion acme attestation att_", ": it has the digest sha256:"}},
+			[]string{"passkey acme attestation att_", ": the assertion has the digest sha256:"}},
+		"an assertion of a pruned event": {run(`
+			UPDATE envelopes SET assertion = CAST(CAST(assertion AS TEXT) || ' ' AS BLOB)` + first + prunedEvent),
+			[]string{"passkey acme attestation att_", ": the assertion has the digest sha256:"}},
+		"an assertion of a pruned event and envelope": {run(`
+			UPDATE envelopes SET assertion = CAST(CAST(assertion AS TEXT) || ' ' AS BLOB)` + first + pruned + prunedEvent),
+			[]string{"passkey acme attestation att_", ": the assertion has the digest sha256:"}},
 		"a deleted assertion": {run(`UPDATE envelopes SET assertion = NULL` + first),
-			[]string{"assertion acme attestation att_", ": the row has the digest of an assertion of a passkey, which is "}},
+			[]string{"passkey acme attestation att_", ": the assertion is missing, and the event has its digest, sha256:"}},
 		"an assertion without a digest": {run(`UPDATE attestations SET assertion = NULL WHERE id = 1`),
-			[]string{"assertion acme attestation att_", ": there is an assertion of a passkey, and the row has no digest"}},
+			[]string{"record acme attestation att_", ": assertion digest: the ledger says none, and it is sha256:"}},
 		"the digest of an assertion": {run(`UPDATE attestations SET assertion = randomblob(32) WHERE id = 1`),
-			[]string{"attestation acme attestation att_", `: the row has the digest of the assertion "sha256:`, "its event"}},
+			[]string{"record acme attestation att_", ": assertion digest: the ledger says sha256:", ", and it is sha256:"}},
 		"an assertion with its digest, deleted": {run(`
 			UPDATE envelopes SET assertion = NULL; UPDATE attestations SET assertion = NULL`),
-			[]string{"attestation acme attestation att_", `: the row has the digest of the assertion "", and its event `}},
-		"the assertion of another attestation": {forged(""),
-			[]string{"assertion acme attestation att_", ": the assertion of the passkey is invalid: "}},
-		"an assertion that cannot be read": {forged("{"),
-			[]string{"assertion acme attestation att_", ": the assertion of the passkey is invalid: parse it: "}},
+			[]string{"record acme attestation att_", ": assertion digest: the ledger says none, and it is sha256:"}},
+		"the assertion of another attestation": {forged("", ""),
+			[]string{"passkey acme attestation att_", ": the assertion has the digest sha256:", ", and the event says "}},
+		"the assertion of another attestation, for a pruned event": {forged("", prunedEvent),
+			[]string{"passkey acme attestation att_", ": the assertion of the passkey is invalid: "}},
+		"an assertion that cannot be read, for a pruned event": {forged("{", prunedEvent),
+			[]string{"passkey acme attestation att_", ": the assertion of the passkey is invalid: parse it: "}},
 		"an assertion of an attestation that no passkey has confirmed": {run(`
 			UPDATE envelopes SET assertion = x'7b' WHERE attestation_id = 3;
 			UPDATE attestations SET assertion = x'00' WHERE id = 3`),
-			[]string{"attestation acme attestation att_", `: the row has the digest of the assertion "sha256:00", and its `}},
+			[]string{"record acme attestation att_", ": assertion digest: the ledger says sha256:00, and it is "}},
 
 		"the key of a passkey": {run(`UPDATE passkeys SET public_key = randomblob(77) WHERE id = 1`),
 			[]string{"passkey acme passkey pas_", `: the row has the key "`, `", and event evt_`}},

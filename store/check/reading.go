@@ -46,7 +46,7 @@ func readEvidence(conn *sqldb.Conn, v *vouching, events []*event, full func([]*e
 	}
 
 	for _, e := range byID {
-		if e.evidence.keyring, err = v.keyring(conn, e.evidence.identity); err != nil {
+		if e.evidence.voucher, err = v.voucher(conn, e.evidence.identity); err != nil {
 			return err
 		}
 	}

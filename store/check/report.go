@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"sync"
+
+	"github.com/ledgerd/ledgerd/ledger/proof/verify"
 )
 
 // A Problem is something in the database that contradicts the rest of it, or what is known
@@ -86,6 +88,15 @@ func (r *reporter) problemf(check, org, row, format string, args ...any) {
 	if r.counts[check]++; r.counts[check] <= maxListed {
 		r.report.Problems = append(r.report.Problems,
 			Problem{Check: check, Org: org, Row: row, Problem: fmt.Sprintf(format, args...)})
+	}
+}
+
+// failed adds the checks of a row that have failed.
+func (r *reporter) failed(org, row string, checks ...verify.Check) {
+	for _, c := range checks {
+		if c.Status == verify.Failed {
+			r.problemf(c.Name, org, row, "%s", c.Detail)
+		}
 	}
 }
 

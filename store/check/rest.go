@@ -2,12 +2,11 @@ package check
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/proof/verify"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
@@ -41,20 +40,14 @@ WHERE p.repo_id = ? AND p.version >= ? ORDER BY p.version LIMIT 20`, r.id, next)
 			}
 			row := fmt.Sprintf("policy %d of %s", v.number, r.name)
 			if v.number != next {
-				c.problemf("policy", o.name, row, "the version before is missing")
+				c.problemf(verify.CheckPolicy, o.name, row, "the version before is missing")
 			}
 			next, active = v.number+1, v.digest
-			sum := sha256.Sum256(v.contract)
-			if digest := "sha256:" + hex.EncodeToString(sum[:]); digest != v.digest {
-				c.problemf("policy", o.name, row, "the contract has the digest %s, and the row %s", digest, v.digest)
-			} else if contract, err := policy.ParseStored(v.contract); err != nil {
-				c.problemf("policy", o.name, row, "the contract cannot be read: %v", err)
-			} else if said, ok := logged[v.number]; ok && said.Rules != contract.Rules {
-				c.problemf("policy", o.name, row, "the contract has the rules %d, and the event of the version %d", contract.Rules,
-					said.Rules)
-			}
-			if said := logged[v.number].Digest; v.number > 1 && said != v.digest {
-				c.problemf("policy", o.name, row, "the row has the digest %s, and the event of the version %q", v.digest, said)
+			said, isLogged := logged[v.number]
+			if err := contractIs(v.contract, v.digest, said); err != nil {
+				c.problemf(verify.CheckPolicy, o.name, row, "%v", err)
+			} else if v.number > 1 && !isLogged {
+				c.problemf(verify.CheckPolicy, o.name, row, "the log has no event of this version")
 			}
 			delete(logged, v.number)
 		}
@@ -65,13 +58,27 @@ WHERE p.repo_id = ? AND p.version >= ? ORDER BY p.version LIMIT 20`, r.id, next)
 
 	for number := range logged {
 		row := fmt.Sprintf("policy %d of %s", number, r.name)
-		c.problemf("policy", o.name, row, "there is an event of the version, and no row")
+		c.problemf(verify.CheckPolicy, o.name, row, "there is an event of the version, and no row")
 	}
 	if !isChanging && (r.policyVersion != next-1 || r.policyDigest != active) {
-		c.problemf("policy", o.name, "repo "+r.name, "version %d (%s) is active, and the last is %d (%s)", r.policyVersion,
-			r.policyDigest, next-1, active)
+		c.problemf(verify.CheckPolicy, o.name, "repo "+r.name, "version %d (%s) is active, and the last is %d (%s)",
+			r.policyVersion, r.policyDigest, next-1, active)
 	}
 	return nil
+}
+
+// contractIs checks that a stored contract has the digest in its row, and is the one in its event, which is
+// nil if the log has none.
+func contractIs(stored []byte, says string, logged *ledger.PolicyEvent) error {
+	digest := digestText(hashOf(stored))
+	if err := verify.Digested(digest, says); err != nil {
+		return err
+	}
+	contract, err := policy.ParseStored(stored)
+	if err != nil {
+		return fmt.Errorf("the contract cannot be read: %w", err)
+	}
+	return verify.Contract(digest, contract.Rules, logged)
 }
 
 // counters are queries for counters that are wrong. Each returns a row for each: which one, what

@@ -1,7 +1,9 @@
 package check
 
 import (
+	"crypto/sha256"
 	"database/sql"
+	"encoding/hex"
 	"fmt"
 	"strings"
 
@@ -9,7 +11,6 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
-	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store/internal/envelope"
 	"github.com/ledgerd/ledgerd/store/sqldb"
@@ -97,8 +98,8 @@ type evidence struct {
 
 	body, payload []byte // of the envelope
 	payloadAt     sql.NullInt64
-	assertion     []byte            // of a passkey; nil without one
-	keyring       *identity.Keyring // of its identity, or nil
+	assertion     []byte // of a passkey; nil without one
+	voucher              // of its identity
 
 	// expressions were evaluated, each with a verdict.
 	expressions []string
@@ -185,4 +186,17 @@ func linesOf(text string) []string {
 		return nil
 	}
 	return strings.Split(text, "\n")
+}
+
+// digestText returns a digest as events have it; "" without one.
+func digestText(digest []byte) string {
+	if digest == nil {
+		return ""
+	}
+	return "sha256:" + hex.EncodeToString(digest)
+}
+
+func hashOf(text []byte) []byte {
+	sum := sha256.Sum256(text)
+	return sum[:]
 }

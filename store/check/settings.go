@@ -89,9 +89,7 @@ WHERE org_id = ? AND seq >= ? AND repo_id IS NULL AND type = 'audit' ORDER BY se
 		return fmt.Errorf("read audit events: %w", err)
 	}
 	for _, e := range events {
-		if _, _, err := e.read(); err != nil {
-			e.audit = nil
-		}
+		e.read()
 		c.addSettings(o, e)
 		o.settings.end = e.seq + 1
 	}

@@ -113,7 +113,8 @@ func TestSweep(t *testing.T) {
 func TestEvidenceCarriesFromNoCommit(t *testing.T) {
 	d := newHistory(t).copy(t, run("UPDATE tree_latest SET commit_id = 1000000"))
 	d.wantProblem(t, check.Options{ParseRoot: sigstore.ParseRoot},
-		"state acme repo carried: the states cannot be derived: ", "commit 1000000, from which evidence carries, is missing")
+		"derivation acme repo carried: the states cannot be derived: ",
+		"commit 1000000, from which evidence carries, is missing")
 }
 
 // An engine has copies of a ledger.

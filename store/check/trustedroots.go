@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/ledger/proof/verify"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
@@ -42,7 +43,7 @@ func (c *checker) trustedRoots(ctx context.Context, o *org) error {
 		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.version, b.version))
 	})
 	for _, v := range missing {
-		c.problemf("trusted root", o.name, v.String(), "there is the event %s about it, and no row", logged[v].ID)
+		c.problemf(verify.CheckIdentity, o.name, v.String(), "there is the event %s about it, and no row", logged[v].ID)
 	}
 	return nil
 }
@@ -54,19 +55,18 @@ func (c *checker) trustedRoot(o *org, r identity.TrustedRoot) {
 	version := rootVersion{r.Name, r.Version}
 	digest := sha256.Sum256([]byte(r.Document))
 	if got := hex.EncodeToString(digest[:]); got != r.Digest {
-		c.problemf("trusted root", o.name, version.String(), "its document has the digest %s, and the row %s", got, r.Digest)
+		c.problemf(verify.CheckIdentity, o.name, version.String(), "its document has the digest %s, and the row %s", got,
+			r.Digest)
 	}
 	said := o.identities.versions[version]
 	switch {
 	case said == nil && o.identities.unread > 0: // perhaps one of those
 	case said == nil:
-		c.problemf("trusted root", o.name, version.String(), "there is no event about it, and the row has %q", r.Event)
+		c.problemf(verify.CheckIdentity, o.name, version.String(), "there is no event about it, and the row has %q", r.Event)
 	case said.ID != r.Event:
-		c.problemf("trusted root", o.name, version.String(), "the row has the event %q, and the event about it is %q",
-			r.Event,
-			said.ID)
-	case said.Key != r.Digest:
-		c.problemf("trusted root", o.name, version.String(), "the row has the digest %s, and event %s %s", r.Digest, said.ID,
-			said.Key)
+		c.problemf(verify.CheckIdentity, o.name, version.String(), "the row has the event %q, and the event about it is %q",
+			r.Event, said.ID)
+	default:
+		c.failed(o.name, version.String(), verify.LoggedTrustedRoot(r, said))
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 // A vouching holds the keyrings of identities, by ID, and which attestations were mapped again.
 type vouching struct {
-	keyrings  map[string]*identity.Keyring
+	keyrings  map[string]voucher
 	parseRoot identity.RootParser
 	// mappedBelow is the row id below which attestations may have another outcome than the one
 	// with which they were recorded.
@@ -23,43 +23,48 @@ type vouching struct {
 	isCorrected bool
 }
 
+// A voucher is the keyring of an identity as it was before it was revoked or limited, and when it was revoked.
+// The keyring is nil if there is no such identity, or nothing can be verified with its key.
+type voucher struct {
+	keyring   *identity.Keyring
+	revokedAt ledger.Time
+}
+
 // maxKeyrings limits the keyrings that are kept.
 const maxKeyrings = 10_000
 
-// keyring returns the keyring of an identity as it was before it was revoked or limited, or
-// nil if there is no such identity, or nothing can be verified with its key.
-func (v *vouching) keyring(conn *sqldb.Conn, id string) (*identity.Keyring, error) {
+// voucher returns the voucher of an identity.
+func (v *vouching) voucher(conn *sqldb.Conn, id string) (found voucher, err error) {
 	if k, ok := v.keyrings[id]; ok {
 		return k, nil
 	}
 	var list []identity.Identity
 	var org int64
-	err := conn.Each(func(row sqldb.Scanner) error {
+	err = conn.Each(func(row sqldb.Scanner) error {
 		i, entry := identity.Identity{ID: id}, ""
-		err := row.Scan(&i.Kind, &i.DN, &i.PEM, &entry, &org)
+		err := row.Scan(&i.Kind, &i.DN, &i.PEM, &entry, &org, &found.revokedAt)
 		i.Sigstore = entryIn(entry)
 		list = append(list, i)
 		return err
-	}, "SELECT kind, dn, pem, sigstore, org_id FROM identities WHERE identity_id = ?", id)
+	}, "SELECT kind, dn, pem, sigstore, org_id, revoked_at FROM identities WHERE identity_id = ?", id)
 	if err != nil {
-		return nil, fmt.Errorf("read identity: %w", err)
+		return found, fmt.Errorf("read identity: %w", err)
 	}
 
 	if len(v.keyrings) >= maxKeyrings {
 		clear(v.keyrings)
 	}
-	var keyring *identity.Keyring
 	if len(list) > 0 {
 		roots, err := rootsOf(conn, org, list[0])
 		if err != nil {
-			return nil, err
+			return found, err
 		}
-		if keyring, err = identity.NewKeyring(list, v.parseRoot, roots...); err != nil {
-			keyring = nil // the check of the identities reports it
+		if found.keyring, err = identity.NewKeyring(list, v.parseRoot, roots...); err != nil {
+			found.keyring = nil // the check of the identities reports it
 		}
 	}
-	v.keyrings[id] = keyring
-	return keyring, nil
+	v.keyrings[id] = found
+	return found, nil
 }
 
 const selectTrustedRoot = "SELECT name, version, digest, document, created_at, event_id FROM trusted_roots "

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/proof/verify"
 )
 
 // maxLag is how long a ledger may take until states agree with a contract or an identity that
@@ -89,7 +90,7 @@ func (d *derivation) checkPresent(logged ledger.State, now ledger.Time) (why str
 	if d.hasUnread && (contract.NeedsKnownAuthors() || derived > logged) {
 		return unreadSigners, nil
 	}
-	return "", fmt.Errorf("it is %s, and by the evidence in the log %s", logged, derived)
+	return "", verify.Derived(logged, derived)
 }
 
 // changedAt returns when a contract, an identity, or evidence that may carry has last changed.

@@ -152,7 +152,7 @@ const (
 	merging                     = `{"requirements":[{"state":"ATTESTED","predicate":"test:*","carry":["merge"],` +
 		`"carry_signers":["cn=ci,o=acme"]}]}`
 	sure, later = "", "may still be deriving"
-	wrong       = "by the evidence in the log"
+	wrong       = "its evidence makes it"
 )
 
 // test brings the commit, which is tested, to a state.

@@ -13,6 +13,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/proof/verify"
 )
 
 // What the ledger shows of a commit must be what the log has.
@@ -22,12 +23,12 @@ func TestKnown(t *testing.T) {
 	unregistered.SHA = theCommit
 	must.OK(t, h.Known(&unregistered))
 	c := byAnn()
-	if err := h.Known(&c); !errors.Is(err, ErrNotLogged) {
+	if err := h.Known(&c); !errors.Is(err, verify.ErrNotLogged) {
 		t.Errorf("a commit without an event: %v", err)
 	}
 	h.register(c)
 	c.Author.Name = "eve"
-	if err := h.Known(&c); err == nil || errors.Is(err, ErrNotLogged) {
+	if err := h.Known(&c); err == nil || errors.Is(err, verify.ErrNotLogged) {
 		t.Errorf("another author: %v", err)
 	}
 	if err := h.Known(&unregistered); err == nil {

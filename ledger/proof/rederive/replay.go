@@ -5,7 +5,6 @@ package rederive
 
 import (
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/facts"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/proof/verify"
 	"github.com/ledgerd/ledgerd/ledger/where"
 )
 
@@ -78,6 +78,7 @@ type record struct {
 type state struct {
 	to ledger.State
 	moment
+	cause ledger.Cause
 }
 
 // New returns an empty replay of a repo with the given versions of its contract.
@@ -244,22 +245,21 @@ func (r *Replay) eval(expression string, statement *where.Statement) policy.Verd
 func (r *Replay) Policy(e ledger.PolicyEvent) error {
 	r.versions = append(r.versions, version{e.Version, r.now(e.Timestamp)})
 	contract, ok := r.contracts[e.Version]
-	if ok && !contract.IsOf(e) {
-		return fmt.Errorf("version %d of the contract has the digest %s and the rules %d, and the log %s and %d", e.Version,
-			contract.Digest(), contract.Rules, e.Digest, e.Rules)
+	if !ok {
+		return nil
 	}
-	return nil
+	return verify.Contract(contract.Digest(), contract.Rules, &e)
 }
 
 // State adds a state that a commit has reached.
 func (r *Replay) State(e ledger.StateEvent) {
 	c := r.commit(e.Commit)
-	c.states = append(c.states, state{e.To, r.now(e.Timestamp)})
+	c.states = append(c.states, state{e.To, r.now(e.Timestamp), e.Cause})
 }
 
 // Standing adds a standing that a commit in DEPLOYED has reached.
 func (r *Replay) Standing(e ledger.StandingEvent) {
-	r.commit(e.Commit).standing = state{e.To, r.now(e.Timestamp)}
+	r.commit(e.Commit).standing = state{e.To, r.now(e.Timestamp), ledger.Cause{}}
 }
 
 // Commit adds an event of what is known of a commit.
@@ -294,24 +294,26 @@ func (r *Replay) siblings(c *commit) (list []*commit) {
 	return list
 }
 
+// Transitions returns the transitions of a commit, the first one first.
+func (r *Replay) Transitions(sha string) (list []ledger.Transition) {
+	from := ledger.Draft
+	for _, s := range r.commit(sha).states {
+		list = append(list, ledger.Transition{From: from, To: s.to, At: s.at, Cause: s.cause})
+		from = s.to
+	}
+	return list
+}
+
 // IsKnown reports whether Known was called for a commit, and returned no error.
 func (r *Replay) IsKnown(sha string) bool { return r.commit(sha).known != nil }
-
-// ErrNotLogged means that the log does not have what the ledger shows of a commit: it was
-// registered before a release that logs it.
-var ErrNotLogged = errors.New("the log does not have what is known of it (register the commit again)")
 
 // Known adds the record of a commit that the ledger shows. The error says that it is not what
 // the log has of the commit.
 func (r *Replay) Known(shown *ledger.Commit) error {
 	known := facts.Of(shown)
 	c := r.commit(shown.SHA)
-	switch {
-	case c.digest == "" && known.IsRegistered():
-		return ErrNotLogged
-	case c.digest != "" && c.digest != known.Digest():
-		return fmt.Errorf("the ledger shows %s with other authors, branches, changes or another tree than the log has",
-			shown.SHA)
+	if err := verify.Facts(known, c.digest); err != nil {
+		return err
 	}
 	c.known, c.paths = &known, facts.ClaimedPaths(shown)
 	return nil

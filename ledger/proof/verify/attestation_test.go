@@ -5,8 +5,6 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"strings"
 	"testing"
 
@@ -40,7 +38,7 @@ func newSigner(t testing.TB, dn string) signer {
 // A recorded is an attestation as the ledger has it, with its event before it is rendered.
 type recorded struct {
 	envelope []byte
-	event    recording
+	event    ledger.AttestationEvent
 	record   ledger.AttestationRecord
 }
 
@@ -52,14 +50,13 @@ func recordedBy(t testing.TB, s signer) recorded {
 		Predicate: "test:go", Result: ledger.Result{Status: ledger.Pass, DurationMS: 5}, Repo: "acme/api"})
 	must.OK(t, err)
 	envelope := must.Get(attestation.SignDSSE(s.key, payload))(t)
-	sum := sha256.Sum256(envelope)
 
 	e := ledger.AttestationEvent{
 		ID: "evt_1", Type: ledger.EventAttestation, Org: "acme", Repo: "api", Commit: commit, Predicate: "test:go",
 		Identity: s.id.DN, Result: ledger.Result{Status: ledger.Pass, DurationMS: 5}, Timestamp: recordedAt,
-		Attestation: "att_1", PayloadDigest: digest(payload),
+		Attestation: "att_1", PayloadDigest: digest(payload), Key: s.id.Fingerprint, EnvelopeDigest: digest(envelope),
 	}
-	return recorded{envelope, recording{e, s.id.Fingerprint, "sha256:" + hex.EncodeToString(sum[:])},
+	return recorded{envelope, e,
 		ledger.AttestationRecord{ID: e.Attestation, Org: e.Org, Repo: e.Repo, Commit: e.Commit, Predicate: e.Predicate,
 			PredicateType: attestation.ResultPredicateType, Identity: e.Identity, Signer: "ci", Result: e.Result,
 			RecordedAt: e.Timestamp, PayloadDigest: e.PayloadDigest, Event: e.ID}}
@@ -68,7 +65,7 @@ func recordedBy(t testing.TB, s signer) recorded {
 func (r recorded) verify(t testing.TB, keys Keys) []Check {
 	t.Helper()
 	body := must.Get(json.Marshal(r.event))(t)
-	checks, _ := Attestation{Envelope: r.envelope, Event: body, Record: &r.record}.Verify(keys)
+	checks, _ := Attestation{Envelope: r.envelope, Event: body, Record: &r.record}.Check(keys)
 	return checks
 }
 
@@ -95,7 +92,7 @@ func TestAttestation(t *testing.T) {
 
 		"another signature": {func(r *recorded) { r.envelope = recordedBy(t, eve).envelope },
 			"signature failed, digests failed, record not_checked"},
-		"no envelope":     {func(r *recorded) { r.envelope = nil }, wrongBytes},
+		"no envelope":     {func(r *recorded) { r.envelope = []byte{} }, wrongBytes},
 		"a commit object": {func(r *recorded) { r.envelope = []byte("tree 1234\n\nx") }, wrongBytes},
 		"another signer":  {func(r *recorded) { r.event.Identity, r.record.Identity = eve.id.DN, eve.id.DN }, unsigned},
 		"another key":     {func(r *recorded) { r.event.Key = eve.id.Fingerprint }, unsigned},
@@ -123,6 +120,10 @@ func TestAttestation(t *testing.T) {
 		"record's time":           {func(r *recorded) { r.record.RecordedAt++ }, wrong},
 		"record's payload digest": {func(r *recorded) { r.record.PayloadDigest = digest(nil) }, wrong},
 		"record's event":          {func(r *recorded) { r.record.Event = "evt_2" }, wrong},
+		"record's key": {func(r *recorded) {
+			r.record.Verification = &ledger.Verification{Key: eve.id.Fingerprint}
+		}, wrong},
+		"record's lost key": {func(r *recorded) { r.record.Verification = &ledger.Verification{} }, wrong},
 
 		"another type of event": {func(r *recorded) { r.event.Type = ledger.EventState }, "digests failed"},
 	} {
@@ -132,7 +133,7 @@ func TestAttestation(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, got, test.want)
 		}
 	}
-	checks, _ := Attestation{Envelope: good.envelope, Event: []byte("{")}.Verify(keys)
+	checks, _ := Attestation{Envelope: good.envelope, Event: []byte("{")}.Check(keys)
 	if got := summary(checks); got != "digests failed" {
 		t.Errorf("an event that is not JSON: %s", got)
 	}

@@ -23,6 +23,17 @@ const (
 	CheckCompare     = "compare"
 )
 
+// The names of the checks of commits and repos.
+const (
+	CheckEvents       = "events"
+	CheckAttestations = "attestations"
+	CheckStates       = "states"
+	CheckPolicy       = "policy"
+	CheckFacts        = "facts"
+	CheckDerivation   = "derivation"
+	CheckComplete     = "complete"
+)
+
 // A Check is one thing that was checked, or not.
 type Check struct {
 	Name   string `json:"check"`

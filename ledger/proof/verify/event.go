@@ -10,15 +10,11 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/proof"
 )
 
-// The names of the checks of an event.
+// The names of the checks that the log has an event.
 const (
-	CheckBody       = "body"
 	CheckInclusion  = "inclusion"
 	CheckCheckpoint = "checkpoint"
 )
-
-// pruned is why a body is not checked.
-const pruned = "it was pruned, so nothing shows what the leaf commits to"
 
 // An Event is an event with the proof that it is in the log, as the ledger gives them.
 type Event struct {
@@ -49,7 +45,7 @@ func (e Event) Verify(key note.Verifier) (p Place, checks []Check) {
 	case opening.Salt == nil:
 		body = e.unopened(opening.Leaf)
 	case e.Body != nil:
-		body = Opens(opening, e.Body)
+		_, body = Open(opening, e.Body)
 	}
 
 	c, err := proof.OpenCheckpoint(included.Checkpoint, key)
@@ -90,6 +86,13 @@ func (e Event) Index() int64 {
 	return included.Index
 }
 
+// Type returns the type of the event, by its leaf in the proof, which is not verified. It is empty if the proof is
+// not valid.
+func (e Event) Type() ledger.EventType {
+	_, opening, _ := e.parse()
+	return opening.Leaf.Type
+}
+
 // VerifyIn checks that the leaf of an event of an earlier epoch commits to its body, and that the
 // leaf is in the tree of that log, to which a later log commits.
 func (e Event) VerifyIn(tree proof.Checkpoint, tiles *Tiles) ([]Check, error) {
@@ -99,7 +102,7 @@ func (e Event) VerifyIn(tree proof.Checkpoint, tiles *Tiles) ([]Check, error) {
 	}
 	body := e.unopened(opening.Leaf)
 	if opening.Salt != nil {
-		body = Opens(opening, e.Body)
+		_, body = Open(opening, e.Body)
 	}
 
 	c, err := proof.ReadCheckpoint(included.Checkpoint)
@@ -130,19 +133,8 @@ func (e Event) Opens(leaf proof.Leaf) Check {
 	if opening.Salt == nil {
 		return e.unopened(leaf)
 	}
-	return Opens(opening, e.Body)
-}
-
-// Opens checks that a leaf commits to the body of its event. What this release does not know of the body is
-// not checked.
-func Opens(o proof.Opening, body []byte) Check {
-	if err := o.Verify(body); err != nil {
-		return Failure(CheckBody, "%v", err)
-	}
-	if b, err := ledger.ReadEvent(o.Leaf.Type, body); err == nil && b.Unknown != "" {
-		return Skipped(CheckBody, "it has %s, which this version of ledgerd does not know", b.Unknown)
-	}
-	return Passed(CheckBody, "the leaf of %s commits to its %d bytes", o.Leaf.Event, len(body))
+	_, check := Open(opening, e.Body)
+	return check
 }
 
 // IsPruned reports whether the proof is that of an event whose body was pruned: it has no salt.
@@ -153,14 +145,10 @@ func (e Event) IsPruned() bool {
 
 // unopened is the check of a body whose proof has no salt: it must have been pruned.
 func (e Event) unopened(leaf proof.Leaf) Check {
-	switch {
-	case e.Body != nil:
+	if e.Body != nil {
 		return Failure(CheckBody, "the ledger shows it, and its proof has nothing to compare it with")
-	case !leaf.Type.IsPrunable():
-		return Failure(CheckBody, "its proof is that of a pruned event, and events of the type %s are never pruned",
-			leaf.Type)
 	}
-	return Skipped(CheckBody, pruned)
+	return Pruned(leaf)
 }
 
 // parse parses the proof, which must be that of the event.

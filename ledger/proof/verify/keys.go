@@ -26,6 +26,8 @@ type Keys struct {
 	parseRoot identity.RootParser
 	// pinned reports that the caller knows them, and not only the ledger.
 	pinned bool
+	// ring, if not nil, has those that were trusted when the attestation was recorded.
+	ring *identity.Keyring
 	// used has the IDs of listed identities with which a signature was verified; nil if pinned.
 	used map[string]bool
 }
@@ -35,6 +37,10 @@ type Keys struct {
 func Listed(identities []identity.Identity, parse identity.RootParser, roots ...identity.TrustedRoot) Keys {
 	return Keys{identities: identities, roots: roots, parseRoot: parse, used: make(map[string]bool)}
 }
+
+// Recorded returns the keys of a keyring, which were trusted when an attestation was recorded. With them, it may be
+// one that only an earlier release has accepted.
+func Recorded(ring *identity.Keyring) Keys { return Keys{ring: ring} }
 
 // ParseKeys parses a file of pinned keys: the JSON list that 'ledgerd identity list -o json'
 // prints, or public keys and certificates in PEM.
@@ -108,6 +114,10 @@ func certified(i identity.Identity) (identity.Identity, error) {
 
 // keyring returns the keys of a signer, and the roots, as they were trusted at a time.
 func (k Keys) keyring(dn string, at ledger.Time) (*identity.Keyring, error) {
+	if k.ring != nil {
+		return k.ring, nil
+	}
+
 	var then []identity.Identity
 	for _, i := range k.identities {
 		if i.CreatedAt > at && !k.pinned {

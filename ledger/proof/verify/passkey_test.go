@@ -127,7 +127,7 @@ func TestPasskey(t *testing.T) {
 		by(assert(t, mine, payload))(&c)
 		c.passkeys.Add(3, added)
 		test.change(&c)
-		checks, signed := c.attestation(t).Verify(keys)
+		checks, signed := c.attestation(t).Check(keys)
 		got := checks[len(checks)-1]
 		if got.Name != CheckPasskey || got.Status != test.want || !strings.Contains(got.Detail, test.text) {
 			t.Errorf("%s: %+v, want %s with %q", name, got, test.want, test.text)
@@ -144,12 +144,12 @@ func TestPasskeyDigestOfTheRecord(t *testing.T) {
 	keys := Listed([]identity.Identity{ci.id}, nil)
 	c := confirmed{recorded: recordedBy(t, ci)}
 	a := c.attestation(t)
-	checks, signed := a.Verify(keys)
+	checks, signed := a.Check(keys)
 	if got := summary(checks); got != goodAttestation || a.IsConfirmed() || signed.Assertion != nil {
 		t.Errorf("without a digest: %s", got)
 	}
 	c.assertion = []byte("{}")
-	checks, signed = c.attestation(t).Verify(keys)
+	checks, signed = c.attestation(t).Check(keys)
 	if got := summary(checks); got != goodAttestation+", passkey failed" || signed.Assertion != nil {
 		t.Errorf("an assertion without a digest: %s", got)
 	}
@@ -157,13 +157,13 @@ func TestPasskeyDigestOfTheRecord(t *testing.T) {
 
 	c.record.AssertionDigest = digest(nil)
 	a = c.attestation(t)
-	checks, _ = a.Verify(keys)
+	checks, _ = a.Check(keys)
 	if got := summary(checks); got != "signature ok, digests ok, record failed" || !a.IsConfirmed() {
 		t.Errorf("a digest in the record only: %s", got)
 	}
 	c.record.AssertionDigest, c.event.AssertionDigest = "", digest(nil)
 	a = c.attestation(t)
-	checks, _ = a.Verify(keys)
+	checks, _ = a.Check(keys)
 	if got := summary(checks); got != "signature ok, digests ok, record failed, passkey failed" || !a.IsConfirmed() {
 		t.Errorf("a digest in the event only: %s", got)
 	}
@@ -209,7 +209,7 @@ func TestPasskeyOfPrunedAttestation(t *testing.T) {
 		if test.noEvent {
 			a.Event = nil
 		}
-		checks := a.VerifyPruned(keys)
+		checks, _ := a.Check(keys)
 		if got := summary(checks[len(checks)-1:]); got != test.want {
 			t.Errorf("%s: %s, want %s", name, summary(checks), test.want)
 		}
@@ -219,7 +219,7 @@ func TestPasskeyOfPrunedAttestation(t *testing.T) {
 	c.setDigest(digest(nil))
 	a := c.attestation(t)
 	a.Event = nil
-	checks := a.VerifyPruned(Listed(nil, nil))
+	checks, _ := a.Check(Listed(nil, nil))
 	if got := summary(checks); got != "signature failed, digests not_checked, record not_checked, passkey failed" {
 		t.Errorf("the event, and the signature is not valid: %s", got)
 	}

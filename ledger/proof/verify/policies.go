@@ -33,10 +33,28 @@ func (p *Policies) Add(e ledger.PolicyEvent, isSettled bool) error {
 	return nil
 }
 
+// Contract checks that a version of a contract with a digest and rules is what its event says. The event is
+// nil if the log has none, as of version 1, which comes with the repo.
+func Contract(digest string, rules int, logged *ledger.PolicyEvent) error {
+	if logged != nil && (logged.Digest != digest || logged.Rules != rules) {
+		return fmt.Errorf("version %d of the contract has the digest %s and the rules %d, and the log has %q and %d",
+			logged.Version, digest, rules, logged.Digest, logged.Rules)
+	}
+	return nil
+}
+
+// Digested checks that a contract has the digest that the ledger says.
+func Digested(digest, says string) error {
+	if digest != says {
+		return fmt.Errorf("the contract has the digest %s, and the ledger says %s", digest, says)
+	}
+	return nil
+}
+
 // Check returns an error unless the contract that the ledger shows can have been in effect.
 func (p *Policies) Check(shown policy.Policy) error {
-	if got := shown.Contract.Digest(); got != shown.Digest {
-		return fmt.Errorf("the contract has the digest %s, and the ledger says %s", got, shown.Digest)
+	if err := Digested(shown.Contract.Digest(), shown.Digest); err != nil {
+		return err
 	}
 	if shown.Version == 1 && !p.isSettled {
 		return nil

@@ -83,6 +83,34 @@ func (s *States) Check(commit string, state ledger.State, since ledger.Time) err
 	return nil
 }
 
+// Transitions checks that the transitions that the ledger shows of a commit are those of its events in the log,
+// both beginning with the first. Either may go on.
+func Transitions(shown, logged []ledger.Transition) error {
+	for i, t := range shown[:min(len(shown), len(logged))] {
+		if want := logged[i]; t != want {
+			return fmt.Errorf("it moved %s, and by its event %s", moveText(t), moveText(want))
+		}
+	}
+	return nil
+}
+
+func moveText(t ledger.Transition) string {
+	return fmt.Sprintf("from %s to %s at %s because of %s %s", t.From, t.To, t.At, t.Cause.Type, t.Cause.ID)
+}
+
+// TransitionOf returns the transition that an event reports.
+func TransitionOf(e ledger.StateEvent) ledger.Transition {
+	return ledger.Transition{From: e.From, To: e.To, At: e.Timestamp, Cause: e.Cause}
+}
+
+// Derived returns an error unless a commit is in the state to which its evidence leads.
+func Derived(shown, derived ledger.State) error {
+	if shown != derived {
+		return fmt.Errorf("it is %s, and its evidence makes it %s", shown, derived)
+	}
+	return nil
+}
+
 // Settled returns the commits with settled events, in order: those that the ledger must know.
 func (s *States) Settled() []string {
 	list := make([]string, 0, len(s.commits))
