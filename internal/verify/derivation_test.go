@@ -101,7 +101,7 @@ func TestStatesAreDerivedAgain(t *testing.T) {
 	if !r.Complete {
 		t.Errorf("incomplete: %+v", r.Checks)
 	}
-	want(t, r, checkDerivation, verify.OK, "5 commits")
+	want(t, r, verify.CheckDerivation, verify.OK, "5 commits")
 	for _, c := range r.Checks {
 		if strings.Contains(c.Detail, "version 1, which is not the default policy") {
 			t.Errorf("the default policy is not known: %+v", c)
@@ -112,7 +112,7 @@ func TestStatesAreDerivedAgain(t *testing.T) {
 	} {
 		r = rederiving(t).verify(s, func(s *Session) (verify.Report, error) { return s.Commit(t.Context(), "api", sha) })
 		wantVerified(t, r)
-		want(t, r, checkDerivation, verify.OK, "1 commit")
+		want(t, r, verify.CheckDerivation, verify.OK, "1 commit")
 		record, err := h.admin.Commit(t.Context(), "acme", "api", sha)
 		must.OK(t, err)
 		if record.State != state {
@@ -126,21 +126,26 @@ func TestStatesThatDoNotFollow(t *testing.T) {
 	for name, test := range map[string]struct {
 		before string // a statement that changes the database before the review
 		after  string // the same, after the review
+		check  string
 		want   string
 	}{
 		"an author who did not review": {
 			before: "UPDATE commits SET author_name = 'bob' WHERE author_name = 'ann'",
-			want:   "shows " + commitID(2) + " with other authors",
+			check:  verify.CheckFacts,
+			want: commitID(2) + ": author, branch, targets, tree, changed paths or another part of the record are not " +
+				"those in the log",
 		},
 		"an author, put back afterwards": {
 			before: "UPDATE commits SET author_name = 'bob' WHERE author_name = 'ann'",
 			after:  "UPDATE commits SET author_name = 'ann' WHERE author_name = 'bob'",
-			want:   "it is PROMOTABLE, and by the evidence in the log ATTESTED",
+			check:  verify.CheckDerivation,
+			want:   "it is PROMOTABLE, and its evidence makes it ATTESTED",
 		},
 		"a contract": {
 			before: replaceContract(`"exclude_author":true`, `"exclude_author": false`),
 			after:  replaceContract(`"exclude_author": false`, `"exclude_author":true`),
-			want:   "it is PROMOTABLE, and by the evidence in the log ATTESTED",
+			check:  verify.CheckDerivation,
+			want:   "it is PROMOTABLE, and its evidence makes it ATTESTED",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -157,7 +162,7 @@ func TestStatesThatDoNotFollow(t *testing.T) {
 			h.sign()
 
 			r := rederiving(t).verify(newSite(t, h), repo(t))
-			want(t, r, checkDerivation, verify.Failed, test.want)
+			want(t, r, test.check, verify.Failed, test.want)
 			if plain := newPerson(t).verify(newSite(t, h), repo(t)); !plain.Verified {
 				t.Error("it is not verified without deriving states again, either")
 			}
@@ -189,7 +194,7 @@ func TestStateThatMayStillBeDerivedLeavesTheReportIncomplete(t *testing.T) {
 		return p.verify(s, repo(t))
 	}
 	r := at(changed)
-	want(t, r, checkDerivation, verify.NotChecked, "run it again in a minute")
+	want(t, r, verify.CheckDerivation, verify.NotChecked, "run it again in a minute")
 	if !r.Verified || r.Complete {
 		t.Errorf("after the change: verified %v, complete %v", r.Verified, r.Complete)
 	}
@@ -242,6 +247,20 @@ func (h *host) edit(change func(*sql.DB)) {
 
 // What a ledger derives is what is derived again, whatever happens to a repo.
 func TestRandomLedgersAreDerivedAgain(t *testing.T) {
+	first := testenv.Seed(t)
+	for seed := first; seed < first+uint64(testenv.Pick(6, 20, 300)); seed++ {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			h, commits := newRandomHost(t, rand.New(rand.NewPCG(seed, 0)))
+			r := rederiving(t).verify(newSite(t, h), repo(t))
+			wantVerified(t, r)
+			want(t, r, verify.CheckDerivation, verify.OK, fmt.Sprint(commits, " commits"))
+		})
+	}
+}
+
+// newRandomHost returns a host to whose repo something random has happened, and its number of commits.
+func newRandomHost(t *testing.T, random *rand.Rand) (h *host, commits int) {
+	t.Helper()
 	contracts := []string{
 		`{"requirements":[{"state":"ATTESTED","predicate":"test:*","carry":["tree"]},
 			{"state":"PROMOTABLE","predicate":"review:*","exclude_author":true,"distinct_from":["ATTESTED"]},
@@ -253,62 +272,54 @@ func TestRandomLedgersAreDerivedAgain(t *testing.T) {
 		`{"requirements":[{"state":"ATTESTED","predicate":"test:go","accept":["pass","warn"]},
 			{"state":"PROMOTABLE","predicate":"lint:*","carry":["tree"]},{"state":"DEPLOYED","predicate":"deploy:*"}]}`,
 	}
-	first := testenv.Seed(t)
-	for seed := first; seed < first+uint64(testenv.Pick(6, 20, 300)); seed++ {
-		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			random := rand.New(rand.NewPCG(seed, 0))
-			pick := func(list ...string) string { return list[random.IntN(len(list))] }
-			h := newHost(t)
-			var ids []string
-			var signers []func()
-			for _, name := range []string{"ann", "bob", "ci", "ops"} {
-				id, use := h.addSigner("cn=" + name + ",ou=dev,o=acme")
-				ids, signers = append(ids, id), append(signers, use)
-			}
-			shas := []string{commitID(1), commitID(2), commitID(3)}
-			for range 4 {
-				object, sha := objectOf(pick(strings.Repeat("ab", 20), strings.Repeat("cd", 20)), pick("ann", "bob", "eve"))
-				h.register(sha, ledger.Registration{Object: object})
-				shas = append(shas, sha)
-			}
-
-			for range 60 {
-				sha := shas[random.IntN(len(shas))]
-				switch random.IntN(12) {
-				case 0:
-					_, _, err := h.admin.Register(t.Context(), "acme", "api", sha, ledger.Registration{
-						Branch: "fix", Target: pick("main", "release"), Author: ledger.Author{Name: pick("ann", "bob")},
-						Changes: []radar.Change{{Path: pick("a.go", "b.md"), Status: "M"}},
-					})
-					_ = err // a proven or registered author cannot change
-				case 1:
-					h.setPolicy(contracts[random.IntN(len(contracts))])
-				case 2:
-					if n := random.IntN(40); n < len(ids) && ids[n] != "" {
-						err := h.admin.DistrustIdentity(t.Context(), "acme", ids[n], ledger.TimeOf(time.Now()).Add(-time.Millisecond))
-						must.OK(t, err)
-						ids[n] = "" // a second time would have to be earlier
-						must.OK(t, h.store.Settle(t.Context()))
-					}
-				case 3:
-					signers[random.IntN(len(signers))]()
-					_, err := h.send(prodStatement(t, sha, random.IntN(3)))
-					_ = err // the signer may be distrusted
-				default:
-					signers[random.IntN(len(signers))]()
-					status := []ledger.Status{ledger.Pass, ledger.Pass, ledger.Pass, ledger.Fail, ledger.Warn}[random.IntN(5)]
-					_, err := h.try(sha, pick("test:go", "test:js", "review:code", "lint:go", "deploy:prod"), status)
-					_ = err // the signer may be distrusted
-				}
-			}
-			must.OK(t, h.store.Settle(t.Context()))
-			h.sign()
-
-			r := rederiving(t).verify(newSite(t, h), repo(t))
-			wantVerified(t, r)
-			want(t, r, checkDerivation, verify.OK, fmt.Sprint(len(shas), " commits"))
-		})
+	pick := func(list ...string) string { return list[random.IntN(len(list))] }
+	h = newHost(t)
+	h.receipt() // exports need its key in the log
+	var ids []string
+	var signers []func()
+	for _, name := range []string{"ann", "bob", "ci", "ops"} {
+		id, use := h.addSigner("cn=" + name + ",ou=dev,o=acme")
+		ids, signers = append(ids, id), append(signers, use)
 	}
+	shas := []string{commitID(1), commitID(2), commitID(3)}
+	for range 4 {
+		object, sha := objectOf(pick(strings.Repeat("ab", 20), strings.Repeat("cd", 20)), pick("ann", "bob", "eve"))
+		h.register(sha, ledger.Registration{Object: object})
+		shas = append(shas, sha)
+	}
+
+	for range 60 {
+		sha := shas[random.IntN(len(shas))]
+		switch random.IntN(12) {
+		case 0:
+			_, _, err := h.admin.Register(t.Context(), "acme", "api", sha, ledger.Registration{
+				Branch: "fix", Target: pick("main", "release"), Author: ledger.Author{Name: pick("ann", "bob")},
+				Changes: []radar.Change{{Path: pick("a.go", "b.md"), Status: "M"}},
+			})
+			_ = err // a proven or registered author cannot change
+		case 1:
+			h.setPolicy(contracts[random.IntN(len(contracts))])
+		case 2:
+			if n := random.IntN(40); n < len(ids) && ids[n] != "" {
+				err := h.admin.DistrustIdentity(t.Context(), "acme", ids[n], ledger.TimeOf(time.Now()).Add(-time.Millisecond))
+				must.OK(t, err)
+				ids[n] = "" // a second time would have to be earlier
+				must.OK(t, h.store.Settle(t.Context()))
+			}
+		case 3:
+			signers[random.IntN(len(signers))]()
+			_, err := h.send(prodStatement(t, sha, random.IntN(3)))
+			_ = err // the signer may be distrusted
+		default:
+			signers[random.IntN(len(signers))]()
+			status := []ledger.Status{ledger.Pass, ledger.Pass, ledger.Pass, ledger.Fail, ledger.Warn}[random.IntN(5)]
+			_, err := h.try(sha, pick("test:go", "test:js", "review:code", "lint:go", "deploy:prod"), status)
+			_ = err // the signer may be distrusted
+		}
+	}
+	must.OK(t, h.store.Settle(t.Context()))
+	h.sign()
+	return h, len(shas)
 }
 
 // prodStatement returns a statement about the environment prod: a rollback, a failed attempt or a
@@ -389,7 +400,7 @@ func TestCommitIsRegisteredWhileItIsVerified(t *testing.T) {
 	if r.Complete {
 		t.Error("the report is complete")
 	}
-	want(t, r, checkDerivation, verify.NotChecked, "registered again while")
+	want(t, r, verify.CheckDerivation, verify.NotChecked, "registered again while")
 }
 
 // An attestation whose signature is not valid makes no state, and its check says so.
@@ -405,5 +416,5 @@ func TestUnsignedEvidenceMakesNoState(t *testing.T) {
 	}
 	r := rederiving(t).verify(s, repo(t))
 	want(t, r, verify.CheckSignature, verify.Failed, "")
-	want(t, r, checkDerivation, verify.Failed, "by the evidence in the log DRAFT")
+	want(t, r, verify.CheckDerivation, verify.Failed, "its evidence makes it DRAFT")
 }
