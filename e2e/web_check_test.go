@@ -209,19 +209,7 @@ func TestWebCorruptionCheckFindsTampering(t *testing.T) {
 	testenv.Need(t, "chromium")
 	t.Parallel()
 	o := newCheckedOrg(t)
-	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
-	for range 5 {
-		_, err := o.attest()
-		must.OK(t, err)
-	}
-	record := o.signs("ada", key)
-	other := o.signs("bob", must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t))
-	for range 6 {
-		_, err := o.attest()
-		must.OK(t, err)
-	}
-	o.settle()
-
+	record, other := o.tampered()
 	p := newTamperer(t, o.url)
 	v := newBrowser(t).visitor(t, p.url)
 	v.signIn(o.admin)

@@ -2,10 +2,14 @@ package e2e_test
 
 import (
 	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -14,8 +18,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/proof/verify"
+	"golang.org/x/mod/sumdb/note"
 )
 
 // A tamperer is a proxy in front of the server that changes one reply.
@@ -150,7 +157,8 @@ func (o *checkedOrg) tamperings(record, other ledger.AttestationRecord) map[stri
 		"another key": {"/key", instead([]byte(otherKey), nil), []string{"Key", "Signature"}},
 		"no key":      {"/key", replaceOnce("PUBLIC", "PRIVATE"), []string{"Key", "Signature?"}},
 
-		"time of the event":      {"/event", replaceOnce(`"timestamp":"2`, `"timestamp":"1`), []string{"Leaf"}},
+		"time of the event":      {"/event", replaceOnce(`"timestamp":"2`, `"timestamp":"3`), []string{"Event", "Leaf"}},
+		"result of the event":    {"/event", replaceOnce(`"status":"pass"`, `"status":"fail"`), []string{"Event", "Leaf"}},
 		"predicate of the event": {"/event", replaceOnce("test:go", "test:c"), []string{"Event", "Leaf"}},
 		"commit of the event":    {"/event", replaceOnce(record.Commit, other.ID), []string{"Event", "Leaf"}},
 		"no event":               {"/event", replaceOnce("{", ""), []string{"Event", "Leaf"}},
@@ -158,7 +166,7 @@ func (o *checkedOrg) tamperings(record, other ledger.AttestationRecord) map[stri
 		"another event":          {"/event", instead(o.api.Event(ctx, "acme", other.Event)), []string{"Event", "Leaf"}},
 
 		"salt":      {"/proof", inOpening(inJSON("salt", func(s string) string { return flipHex(s) })), []string{"Leaf"}},
-		"no salt":   {"/proof", inOpening(inJSON("salt", nil)), []string{"Leaf?"}},
+		"no salt":   {"/proof", inOpening(inJSON("salt", nil)), []string{"Leaf"}},
 		"bad salt":  {"/proof", inOpening(inJSON("salt", func(s string) string { return s[2:] })), []string{"Leaf"}},
 		"leaf":      {"/proof", inOpening(replaceOnce(`\"hash\":\"`, `\"hash\":\"0`)), []string{"Leaf", "Inclusion"}},
 		"leaf time": {"/proof", inOpening(replaceOnce(`\"at\":\"2`, `\"at\":\"1`)), []string{"Inclusion"}},
@@ -189,6 +197,64 @@ func (o *checkedOrg) tamperings(record, other ledger.AttestationRecord) map[stri
 		"key of the log":    {"page", replaceOnce(`data-log-key="`, `data-log-key="x`), []string{"Checkpoint"}},
 		"no key of the log": {"page", replaceOnce(`data-log-key="`, `data-x="`), []string{"Checkpoint?"}},
 	}
+}
+
+// tampered records the attestation that is changed and another one, among others.
+func (o *checkedOrg) tampered() (record, other ledger.AttestationRecord) {
+	o.t.Helper()
+	for range 5 {
+		must.Get(o.attest())(o.t)
+	}
+	record = o.signs("ada", must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(o.t))
+	other = o.signs("bob", must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(o.t))
+	for range 6 {
+		must.Get(o.attest())(o.t)
+	}
+	o.settle()
+	return record, other
+}
+
+// The verifier of the commands decides what the script in the browser must find: a change of the attestation, of its
+// event or of the proof.
+func TestTamperingsFailInTheVerifier(t *testing.T) {
+	t.Parallel()
+	o, ctx := newCheckedOrg(t), t.Context()
+	record, other := o.tampered()
+	parts := map[string][]byte{
+		"/envelope": must.Get(o.api.Envelope(ctx, "acme", "api", record.ID))(t),
+		"/event":    must.Get(o.api.Event(ctx, "acme", record.Event))(t),
+		"/proof":    must.Get(o.api.EventProof(ctx, "acme", record.Event))(t),
+	}
+	keys := verify.Listed(must.Get(client.Collect(o.api.Identities(ctx, "acme"), 10))(t), nil)
+	log := must.Get(o.api.Log(ctx, "acme"))(t)
+	open := must.Get(note.NewVerifier(log.Key))(t)
+
+	attestation := []string{"Payload", "Key", "Signature", "Event"}
+	event := []string{"Leaf", "Inclusion", "Checkpoint"}
+	for name, test := range o.tamperings(record, other) {
+		isChecked := slices.ContainsFunc(test.steps, func(s string) bool { return !strings.HasSuffix(s, "?") })
+		if parts[test.part] == nil || !isChecked {
+			continue // only the script reads the key and the page, and what it does not check, others do
+		}
+		got := maps.Clone(parts)
+		got[test.part] = []byte(test.edit(string(parts[test.part])))
+		checks, _ := verify.Attestation{Envelope: got["/envelope"], Event: got["/event"], Record: &record}.Check(keys)
+		if failed := anyFailed(checks); failed != containsAny(test.steps, attestation) {
+			t.Errorf("%s: the attestation has failed: %t, and the steps are %q: %v", name, failed, test.steps, checks)
+		}
+		_, checks = verify.Event{ID: record.Event, Body: got["/event"], Proof: got["/proof"]}.Verify(open)
+		if failed := anyFailed(checks); failed != containsAny(test.steps, event) {
+			t.Errorf("%s: the event has failed: %t, and the steps are %q: %v", name, failed, test.steps, checks)
+		}
+	}
+}
+
+func anyFailed(checks []verify.Check) bool {
+	return slices.ContainsFunc(checks, func(c verify.Check) bool { return c.Status == verify.Failed })
+}
+
+func containsAny(steps, wanted []string) bool {
+	return slices.ContainsFunc(steps, func(step string) bool { return slices.Contains(wanted, step) })
 }
 
 // signatureOf returns the signature in an envelope, in base64.

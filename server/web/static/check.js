@@ -136,7 +136,7 @@ async function checkEvent(parts, show) {
   show('Event', clip(String(event.id)));
   const want = {
     id: facts.event, type: 'attestation', org: facts.org, repo: facts.repo, commit: facts.commit, attestation: facts.id,
-    predicate: facts.predicate, identity: facts.identity, payload_digest: facts.payloadDigest,
+    predicate: facts.predicate, identity: facts.identity, timestamp: facts.recordedAt, payload_digest: facts.payloadDigest,
   };
   if ('key' in event) want.key = facts.key; // older events have neither key nor envelope_digest
   if ('envelope_digest' in event) {
@@ -144,6 +144,7 @@ async function checkEvent(parts, show) {
     show('Envelope', want.envelope_digest);
   }
   if (facts.assertionDigest !== undefined) want.assertion_digest = facts.assertionDigest || undefined;
+  mustBe(event.result?.status, facts.status, `The event has the result ${clip(String(event.result?.status))}, not ${facts.status}.`);
   const plain = (value) => typeof value === 'string' ? value.replace(/^sha256:/, '') : value;
   for (const [name, value] of Object.entries(want)) {
     mustBe(plain(event[name]), plain(value), `The event has ${name} ${clip(JSON.stringify(event[name]) ?? 'missing')}, not ${clip(JSON.stringify(value) ?? 'missing')}.`);
@@ -162,7 +163,10 @@ async function checkAssertion(parts, show) {
 async function checkLeaf(parts, show) {
   const { record, salt } = await parts.proof;
   show('Record', clip(record.slice(0, 300)).length < record.length ? record.slice(0, 300) : record);
-  if (salt === undefined) throw new Unknown('The log has no salt for this event: its body was pruned.');
+  if (salt === undefined) {
+    await parts.body.catch(() => { throw new Unknown('The log has no salt for this event: its body was pruned.'); });
+    throw new Failed('The server shows the event, and its proof has nothing to compare it with.');
+  }
   const body = await parts.body, computed = hex(await sha256(utf8.encode('ledgerd/leaf/v1\0'), fromHex(String(salt), 16, 'The salt'), body));
   show('Salt', salt);
   show('Computed', computed);
