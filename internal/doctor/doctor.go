@@ -35,7 +35,7 @@ func Examine(ctx context.Context, s config.Settings, now time.Time) []Finding {
 	if err := s.CheckForServer(); err == nil { // else a finding about the configuration
 		e.keys()
 	}
-	e.files()
+	e.files(service.MaxConnections())
 	e.certificate()
 	e.addresses()
 
@@ -136,10 +136,9 @@ func (e *examination) schema(ctx context.Context, bytes int64) (readable bool) {
 	return false
 }
 
-// files examines how many files the process may open.
-func (e *examination) files() {
+// files examines how many connections a server may have, given how many files the process may open.
+func (e *examination) files(connections int) {
 	const enough = 1000
-	connections := service.MaxConnections()
 	if connections < enough {
 		e.add("files", Warning, "the process may open so few files that the server has at most %d connections "+
 			"(raise the limit with ulimit -n, or LimitNOFILE= of systemd)", connections)
