@@ -84,11 +84,16 @@ func (s suite) TestEvidenceCarriesToCommitsThatWereThereBefore(t *testing.T) {
 	fx.setPolicy(carryContract(t))
 	ci, rita := fx.signer("cn=ci,ou=build,o=acme"), fx.signer("cn=rita,ou=review,o=acme")
 	one, two := fx.prove(1, "Dora", 1), fx.prove(1, "Dora", 2)
+	must.OK(t, fx.Settle(t.Context())) // else the change of the policy has all commits derived again
 
 	ci.attest(one, "test:go", ledger.Pass)
 	fx.wantState(two, ledger.Attested) // by the read
 	rita.attest(one, "review:code", ledger.Pass)
 	must.OK(t, fx.Settle(t.Context())) // in the background
+	events := eventsOf[ledger.StateEvent](fx)
+	if last := events[len(events)-1]; last.Commit != two || last.To != ledger.Promotable {
+		t.Errorf("before a read, the last event is %+v, want PROMOTABLE of %s", last, two)
+	}
 	fx.wantState(two, ledger.Promotable)
 	transitions := fx.commit(two).Transitions
 	if last := transitions[len(transitions)-1]; last.Cause.Type != ledger.CauseCarry || last.Cause.ID == "" {
@@ -162,6 +167,7 @@ func (s suite) TestCarriedEvidenceIsSettledInPortionsAfterARestart(t *testing.T)
 	for i := range ids {
 		ids[i] = fx.prove(1, "Dora", i+1)
 	}
+	must.OK(t, fx.Settle(t.Context())) // else the change of the policy has all commits derived again
 
 	ci.attest(branch, "test:go", ledger.Pass)
 	must.OK(t, fx.Close())
