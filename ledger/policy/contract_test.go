@@ -36,6 +36,11 @@ const exampleCanonical = `{"rules":2,"requirements":[` +
 	`"exclude_author":false,"paths":[],"branches":[]}],` +
 	`"targets":"all","radar":{"enabled":true,"notify":"LOW","block":"none","ignore":["**/go.sum"],"max_age":"720h"}}`
 
+// long returns a list with an entry n times.
+func long(n int, entry string) string {
+	return "[" + strings.TrimSuffix(strings.Repeat(entry+",", n), ",") + "]"
+}
+
 func TestParseContract(t *testing.T) {
 	const radar = `"targets":"all","radar":{"enabled":true,"notify":"LOW","block":"none","ignore":[],"max_age":"720h"}`
 	one := func(rest string) string {
@@ -81,6 +86,12 @@ func TestParseContract(t *testing.T) {
 			`{"requirements":[{"state":"ATTESTED","predicate":"x","passkey":false}]}`,
 			one(`"signers":[],"threshold":1,"accept":["pass"],"exclude_author":false,"paths":[],"branches":[]`),
 		},
+		"100 globs in all": {
+			`{"requirements":[{"state":"ATTESTED","predicate":"x","paths":` + long(60, `"a"`) + `,"branches":` +
+				long(40, `"a"`) + `}]}`,
+			one(`"signers":[],"threshold":1,"accept":["pass"],"exclude_author":false,"paths":` + long(60, `"a"`) +
+				`,"branches":` + long(40, `"a"`)),
+		},
 		"a type URI and * as predicates": {
 			`{"requirements":[{"state":"PROMOTABLE","predicate":"https://slsa.dev/provenance/v1"},{"state":"DEPLOYED",` +
 				`"predicate":"*"}]}`,
@@ -108,10 +119,6 @@ func TestParseContractRefuses(t *testing.T) {
 		return `{"requirements":[{"state":"ATTESTED","predicate":"test:*"},{"state":"ATTESTED","predicate":"x",` + member +
 			`}]}`
 	}
-	long := func(n int, entry string) string {
-		return "[" + strings.TrimSuffix(strings.Repeat(entry+",", n), ",") + "]"
-	}
-
 	expressions := func(n int) string {
 		var list []string
 		for i := range n {
