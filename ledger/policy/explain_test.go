@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -52,6 +53,16 @@ func TestReasonNamesUselessClaims(t *testing.T) {
 				t.Errorf("reason %q, want %q", reason, test.want)
 			}
 		})
+	}
+}
+
+// A requirement names all whose failures block it, each once.
+func TestFailedBy(t *testing.T) {
+	c := mustParse(t, `{"state":"ATTESTED","predicate":"test:*"}`)
+	f := attested(signed(ci2, "test:go", ledger.Fail), signed(ci, "test:go", ledger.Fail),
+		signed(ci, "test:js", ledger.Errored), signed(ops, "test:go", ledger.Pass), signed(ci2, "test:js", ledger.Fail))
+	if got, want := c.Derive(f, policyNow).Requirements[0].FailedBy, []string{ci, ci2}; !slices.Equal(got, want) {
+		t.Errorf("failed by %q, want %q", got, want)
 	}
 }
 
