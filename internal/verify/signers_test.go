@@ -32,21 +32,23 @@ func TestListedIdentitiesAreLogged(t *testing.T) {
 		must.OK(t, err)
 		logged = i.Event
 	}
+	const identities = "/identities"
 	for name, test := range map[string]struct {
-		old, now string
-		status   verify.Status
-		text     string
+		file, old, now string
+		status         verify.Status
+		text           string
 	}{
-		"another event": {logged, a.Event, verify.Failed, "has the type attestation"},
-		"other terms": {`"kind":"key"`, `"may":["test:*"],"kind":"key"`, verify.Failed,
+		"another event": {identities, logged, a.Event, verify.Failed, "has the type attestation"},
+		"other terms": {identities, `"kind":"key"`, `"may":["test:*"],"kind":"key"`, verify.Failed,
 			`may: the ledger lists ["test:*"], and event evt_`},
-		"another ID": {`"id":"idn_`, `"id":"idn_0`, verify.Failed, `identity_id: the ledger lists "idn_0`},
-		"distrusted": {`"kind":"key"`, `"kind":"key","distrusted_since":"2050-01-01T00:00:00.000Z"`, verify.Failed,
-			`distrusted_since: the ledger lists "2050-01-01T00:00:00.000Z", and event evt_`},
-		"not logged yet": {`"event":"` + logged + `"`, `"event":""`, verify.NotChecked, "has not logged"},
+		"another ID": {identities, `"id":"idn_`, `"id":"idn_0`, verify.Failed, `identity_id: the ledger lists "idn_0`},
+		"distrusted": {identities, `"kind":"key"`, `"kind":"key","distrusted_since":"2050-01-01T00:00:00.000Z"`,
+			verify.Failed, `distrusted_since: the ledger lists "2050-01-01T00:00:00.000Z", and event evt_`},
+		"not logged yet":   {identities, `"event":"` + logged + `"`, `"event":""`, verify.NotChecked, "has not logged"},
+		"no proof in form": {"/" + logged + "/proof", "@v1", "@v0", verify.Failed, "inclusion: "},
 	} {
 		s.change = func(path string, body []byte) []byte {
-			if strings.HasSuffix(path, "/identities") {
+			if strings.HasSuffix(path, test.file) {
 				if !bytes.Contains(body, []byte(test.old)) {
 					t.Errorf("%s: %s is not in %s", name, test.old, body)
 				}
