@@ -53,7 +53,7 @@ func (s *Session) isLogged(
 	if err != nil {
 		return nil, fmt.Errorf("the event of %s: %w", id, err)
 	}
-	if len(checks) == 1 && s.log.Epoch > 1 { // no checkpoint covers it, and none ever will
+	if e.Proof == nil && s.log.Epoch > 1 { // no checkpoint covers it, and none ever will
 		return []verify.Check{verify.Skipped(verify.CheckIdentity, "%s was logged while the log, which was replaced, was "+
 			"not signed", id)}, nil
 	}
