@@ -170,7 +170,7 @@ func (s suite) TestProtocolClaimsAdmitNobody(t *testing.T) {
 func (s suite) TestTheHostSaysWhichOrgsUseAProvider(t *testing.T) {
 	fx := s.newPeople(t)
 	ctx := t.Context()
-	fx.orgs("globex")
+	fx.orgs("globex", "umbrella")
 	_, err := fx.ruleIn("globex", "dev", member.Reader)
 	must.OK(t, err)
 	dn := "cn=ann,ou=people-dev,o=globex"
@@ -186,11 +186,15 @@ func (s suite) TestTheHostSaysWhichOrgsUseAProvider(t *testing.T) {
 	must.OK(t, err)
 	fx.rule("team", member.Reader)
 	_, other := fx.signedIn(account("carl", "team"))
+	_, err = fx.ruleIn("umbrella", "ops", member.Reader)
+	must.OK(t, err)
+	_, last, err := fx.signInTo("umbrella", account("dan", "ops"))
+	must.OK(t, err)
 
 	fx.reopen(member.Providers{provider: {"acme"}})
 	must.OK(t, fx.EndSignInsOfProviders(ctx))
-	if fx.isCurrent(session) || !fx.isCurrent(other) {
-		t.Error("the sign-ins that ended are not those of globex")
+	if fx.isCurrent(session) || !fx.isCurrent(other) || fx.isCurrent(last) {
+		t.Error("the sign-ins that ended are not those of globex and umbrella")
 	}
 	fx.wantOffers(account("ann", "team"), "+acme")
 	fx.wantOffers(account("bob", "dev", "team"), "acme")
