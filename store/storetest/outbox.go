@@ -129,6 +129,7 @@ func (s suite) TestAnEventIsQueuedForMatchingWebhooks(t *testing.T) {
 			Events: ledger.EventTypesFor(ledger.Read)}, "whsec_x")
 	must.OK(t, err)
 	all, onlyState, inactive := fx.webhook(), fx.webhook(ledger.EventState), fx.webhook()
+	last := fx.webhook(ledger.EventAttestation)
 	_, err = fx.ChangeWebhook(t.Context(), "acme", "api", inactive.ID, ledger.WebhookChange{Active: new(false)})
 	must.OK(t, err)
 	fx.TakeQueued()
@@ -137,7 +138,7 @@ func (s suite) TestAnEventIsQueuedForMatchingWebhooks(t *testing.T) {
 
 	queued, _ := fx.TakeQueued()
 	slices.Sort(queued)
-	if want := []string{all.ID, onlyState.ID}; !slices.Equal(queued, want) {
+	if want := []string{all.ID, onlyState.ID, last.ID}; !slices.Equal(queued, want) {
 		t.Errorf("queued for %v, want %v", queued, want)
 	}
 
@@ -148,6 +149,7 @@ func (s suite) TestAnEventIsQueuedForMatchingWebhooks(t *testing.T) {
 	}{
 		{"default types", all.ID, []ledger.EventType{"attestation", "state", "state"}},
 		{"one type", onlyState.ID, []ledger.EventType{"state", "state"}},
+		{"another type", last.ID, []ledger.EventType{"attestation"}},
 		{"inactive", inactive.ID, nil},
 		{"of another repo", other.ID, nil},
 	} {
