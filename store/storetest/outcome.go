@@ -239,3 +239,18 @@ func (s suite) TestTheReasonForDisablingIsNotLogged(t *testing.T) {
 		t.Errorf("the log is %q, want only the id", text)
 	}
 }
+
+// The outcome of a webhook that was deleted since does not keep others from being recorded.
+func (s suite) TestOutcomesAfterThatOfADeletedWebhook(t *testing.T) {
+	fx := s.newFixture(t)
+	deleted, w := fx.webhook(ledger.EventAttestation), fx.webhook(ledger.EventAttestation)
+	fx.signer("cn=ci,ou=build,o=acme").attest(sha(0), "test:go", ledger.Pass)
+	lost, d := fx.claim(deleted.ID, 1)[0], fx.claim(w.ID, 1)[0]
+	must.OK(t, fx.DeleteWebhook(t.Context(), "acme", "api", deleted.ID))
+
+	must.OK(t, fx.RecordOutcomes(t.Context(),
+		[]ledger.Outcome{fx.outcome(deleted.ID, lost, 200, 0), fx.outcome(w.ID, d, 200, 0)}, 0))
+	if got := fx.delivery(w.ID, d.ID).Status; got != ledger.DeliverySucceeded {
+		t.Errorf("the delivery is %s, want succeeded", got)
+	}
+}
