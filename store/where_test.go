@@ -132,6 +132,15 @@ func TestWhereThatDoesNotCompile(t *testing.T) {
 	j.want(ledger.Attested, "met by", 4)
 }
 
+// An expression that is not valid does not keep the others from being evaluated.
+func TestVerdictsNextToThatOfAnInvalidExpression(t *testing.T) {
+	j := newJudged(t)
+	list := j.Verdicts([]byte(`{}`), []string{"true", "nothing(", "true"})
+	if !list[0].True || !strings.Contains(list[1].Error, "not valid in this release") || !list[2].True {
+		t.Errorf("%+v", list)
+	}
+}
+
 // If verdicts are missing, as after other rules have mapped a statement to another
 // predicate, no write takes the state away. Evaluate finds them and derives it.
 func TestLostVerdictsFault(t *testing.T) {
