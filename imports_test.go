@@ -170,7 +170,7 @@ var mayImport = map[string][]string{
 	"store/internal/sealed":   {},
 	// Checks a database file on its host.
 	"store/check": {
-		"internal/parallel", "ledger", "ledger/attestation", "ledger/facts", "ledger/identity", "ledger/member",
+		"internal/parallel", "ledger", "ledger/attestation", "ledger/ca", "ledger/facts", "ledger/identity", "ledger/member",
 		"ledger/passkey", "ledger/policy", "ledger/proof", "ledger/proof/verify", "ledger/settings", "store",
 		"store/internal/envelope", "store/sqldb", "store/sqlite",
 	},

@@ -38,22 +38,29 @@ func (rd reader) readPaths(factsOf func(id int64) *policy.Facts, ids []any) erro
 		case paths != nil:
 			return json.Unmarshal(paths, &f.Changes)
 		}
-		var changes []struct { // without the hunks, which take longer
-			Path    string `json:"path"`
-			OldPath string `json:"old_path"`
-		}
-		err := json.Unmarshal(text, &changes)
-		for _, c := range changes {
-			if f.Changes = append(f.Changes, c.Path); c.OldPath != "" {
-				f.Changes = append(f.Changes, c.OldPath)
-			}
-		}
+		var err error
+		f.Changes, err = pathsIn(text)
 		return err
 	}, `
 SELECT commit_id, paths_key = '`+policy.ManyChangesKey+`',
   CASE WHEN paths IS NULL AND paths_key <> '`+policy.ManyChangesKey+`' THEN changes END,
   CASE WHEN paths_key <> '`+policy.ManyChangesKey+`' THEN paths END
 FROM commit_details WHERE changes IS NOT NULL AND commit_id IN `, 1, ids)
+}
+
+// pathsIn returns the paths of a change record. It does not decode the hunks, which take longer.
+func pathsIn(text []byte) (paths []string, err error) {
+	var changes []struct {
+		Path    string `json:"path"`
+		OldPath string `json:"old_path"`
+	}
+	err = json.Unmarshal(text, &changes)
+	for _, c := range changes {
+		if paths = append(paths, c.Path); c.OldPath != "" {
+			paths = append(paths, c.OldPath)
+		}
+	}
+	return paths, err
 }
 
 // changeSizes returns how many bytes readPaths decodes, by commit.

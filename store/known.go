@@ -41,7 +41,7 @@ func (rd reader) knownOfAll(commits []*commitRow) ([]facts.Commit, error) {
 	for i, c := range commits {
 		var err error
 		if list[i], err = c.known(); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("commit %s: %w", c.sha, err)
 		}
 		places[c.id], ids[i] = &list[i], c.id
 	}

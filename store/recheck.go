@@ -38,8 +38,10 @@ func (s *Store) Recheck(ctx context.Context, repoID, after int64) (Recheck, erro
 		if r.Known, err = rd.knownOfAll(commits); err != nil {
 			return r, err
 		}
-		if err := rd.recheckTrees(commits, &r); err != nil {
-			return r, err
+		for _, check := range []func([]*commitRow, *Recheck) error{rd.recheckUnproven, rd.recheckTrees, rd.recheckChanges} {
+			if err := check(commits, &r); err != nil {
+				return r, err
+			}
 		}
 
 		var list []*subject

@@ -153,6 +153,30 @@ SELECT EXISTS (SELECT 1 FROM attestations a JOIN commits c ON c.id = a.commit_id
 	return nil
 }
 
+// recheckUnproven checks that commits whose objects are not known have none.
+func (rd reader) recheckUnproven(commits []*commitRow, r *Recheck) error {
+	shas := make(map[int64]string)
+	var unproven []any
+	for _, c := range commits {
+		if !c.isProven() {
+			shas[c.id] = c.sha
+			unproven = append(unproven, c.id)
+		}
+	}
+
+	err := rd.EachIn(func(row scanner) error {
+		id, err := scanID(row)
+		if err == nil {
+			r.differ(shas[id], "its object is stored, and is said to be unknown")
+		}
+		return err
+	}, "SELECT commit_id FROM commit_objects WHERE commit_id IN ", 1, unproven)
+	if err != nil {
+		return fmt.Errorf("read commit objects: %w", err)
+	}
+	return nil
+}
+
 // recheckObjects compares proven commits with their objects.
 func (rd reader) recheckObjects(commits []*commitRow, proven []any, r *Recheck) error {
 	missing := make(map[int64]string, len(proven))

@@ -219,9 +219,12 @@ func (p *settingsPage) tokens() error {
 			return err
 		}
 		ids, byID[t.id] = append(ids, t.id), t.row
-		kind, fields := settings.Token, grantFields(t.row, hash)
+		// Only tokens of CI jobs have a rule, and only sign-ins the time of an authentication.
+		kind, fields := settings.Token, append(grantFields(t.row, hash),
+			ledger.Field{Name: "auth_time", Value: optional(t.row.AuthTime)})
 		if t.row.IsSignIn {
-			kind, fields = settings.Session, signInFields(t.row, hash)
+			kind, fields = settings.Session, append(signInFields(t.row, hash),
+				ledger.Field{Name: "rule", Value: optional(t.row.Rule)})
 		}
 		p.add(t.id, settings.Row{Kind: kind, Target: t.row.ID, Fields: fields})
 		return nil

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/ca"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
@@ -56,6 +57,9 @@ WHERE c.org_id = ? ORDER BY c.id`, o.id)
 
 	inUse, rows := make(map[string]int), make(map[string]bool)
 	for _, a := range list {
+		if rows[a.digest()] {
+			c.problemf("CA", o.name, "CA "+a.id, "there are two rows of it")
+		}
 		rows[a.digest()] = true
 		if !a.retired {
 			inUse[a.purpose]++
@@ -88,6 +92,9 @@ func (c *checker) authority(o *org, a authority) {
 		return
 	}
 
+	if p := ca.Purpose(a.purpose); p != ca.Jobs && p != ca.People {
+		c.problemf("CA", o.name, "CA "+a.id, "it has the purpose %q, which is not one of a CA", a.purpose)
+	}
 	action := ledger.KeyAdded
 	if a.retired {
 		action = ledger.KeyRevoked

@@ -3,6 +3,7 @@ package check
 import (
 	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger/identity"
@@ -61,9 +62,11 @@ type checker struct {
 }
 
 func newChecker(db store.Source, o Options) *checker {
+	found := newReporter()
+	db = source{db, found}
 	reader := store.NewReader(db, store.Options{ParseRoot: o.ParseRoot, SecretKeys: o.SecretKeys, Now: o.Now})
 	c := &checker{
-		reporter: newReporter(), db: db, store: reader,
+		reporter: found, db: db, store: reader,
 		step: o.Progress, others: o.Others, maxKnown: cmp.Or(o.maxKnown, maxKnown),
 	}
 	c.vouching = vouching{keyrings: make(map[string]voucher), parseRoot: o.ParseRoot}
@@ -73,13 +76,23 @@ func newChecker(db store.Source, o Options) *checker {
 	return c
 }
 
-// tolerate reports a part of the file that cannot be read as a problem, and returns all other
-// errors.
+// tolerate reports what cannot be read as a problem, be it a part of the file or a value, and returns all
+// other errors.
 func (c *checker) tolerate(ctx context.Context, what string, err error) error {
-	if err == nil || ctx.Err() != nil || sqldb.ClassOf(err) != sqldb.Failing {
+	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	c.problemf("file", "", "", "%s cannot be read: %v", what, err)
+	unread, isValue := errors.AsType[*sqldb.ValueError](err)
+	switch class := sqldb.ClassOf(err); {
+	case class == sqldb.Failing:
+		c.problemf("file", "", "", "%s cannot be read: %v", what, err)
+	case isValue:
+		c.unread(unread, "so "+what+" cannot be checked")
+	case class == sqldb.Other:
+		c.problemf("value", "", "", "%s cannot be checked: %v", what, err)
+	default:
+		return err
+	}
 	return nil
 }
 

@@ -2,6 +2,7 @@ package check
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/go-json-experiment/json"
@@ -28,9 +29,9 @@ FROM transitions t LEFT JOIN events e ON e.id = t.event WHERE t.commit_id BETWEE
 func (c *checker) repos(ctx context.Context, org int64) (list []repo, err error) {
 	err = c.read(ctx, func(conn *sqldb.Conn) (err error) {
 		list, err = sqldb.All(conn, func(row sqldb.Scanner) (r repo, err error) {
-			return r, row.Scan(&r.id, &r.name, &r.policyVersion, &r.policyDigest, &r.attestations, &r.deleted)
+			return r, row.Scan(&r.id, &r.name, &r.policyVersion, &r.policyDigest, &r.attestations, &r.deleted, &r.sends)
 		}, `
-SELECT id, name, policy_version, policy_digest, attestations, deleted_at > 0
+SELECT id, name, policy_version, policy_digest, attestations, deleted_at > 0, webhook_events
 FROM repos WHERE org_id = ? ORDER BY id`, org)
 		return err
 	})
@@ -137,6 +138,11 @@ func (c *checker) transition(org string, r repo, row, sha string, t transition) 
 func (c *checker) derive(ctx context.Context, o *org, r repo) error {
 	for after := int64(0); ; {
 		result, err := c.store.Recheck(ctx, r.id, after)
+		_, isValue := errors.AsType[*sqldb.ValueError](err)
+		if err != nil && ctx.Err() == nil && sqldb.ClassOf(err) == sqldb.Other && !isValue {
+			c.problemf(verify.CheckDerivation, o.name, "repo "+r.name, "the states cannot be derived: %v", err)
+			return nil
+		}
 		if err != nil || result.Last == 0 {
 			return err
 		}

@@ -28,7 +28,7 @@ type environmentNames struct {
 func (c *checker) environments(ctx context.Context, o *org, r repo) error {
 	return c.read(ctx, func(conn *sqldb.Conn) error {
 		names, err := environmentsOf(conn, o.id)
-		if err != nil || len(names) == 0 {
+		if err != nil {
 			return err
 		}
 		contracts, err := contractsOf(conn, r.id)

@@ -23,16 +23,13 @@ func (o Options) WithMaxKnown(n int) Options {
 // An Unread is what can be changed without being found, and why. See unread.
 type Unread struct{ Tables, Columns, Why string }
 
-// ListUnread returns what does not matter, what is not compared yet, and what is not on PostgreSQL.
-func ListUnread() (list, later, onPostgres []Unread) {
+// ListUnread returns what is not found, and what is not on PostgreSQL besides.
+func ListUnread() (list, onPostgres []Unread) {
 	for _, u := range unread {
 		list = append(list, Unread{u.tables, u.columns, u.why})
 	}
-	for _, u := range unreadYet {
-		later = append(later, Unread{u.tables, u.columns, notYet})
-	}
 	for _, u := range unreadOnPostgres {
-		onPostgres = append(onPostgres, Unread{u.tables, u.columns, notYet})
+		onPostgres = append(onPostgres, Unread{u.tables, u.columns, u.why})
 	}
-	return list, later, onPostgres
+	return list, onPostgres
 }

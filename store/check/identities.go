@@ -36,6 +36,10 @@ FROM identities WHERE org_id = ? AND id > ? ORDER BY id LIMIT 200`, o.id, after)
 		}
 		for _, i := range page {
 			logged.rows[i.ID] = true
+			if i.isUnlike {
+				c.problemf(verify.CheckIdentity, o.name, "identity "+i.ID,
+					"it has not one of a key, a certificate and an entry for keyless signers")
+			}
 			c.identity(o.name, i.Identity)
 			c.compareIdentity(o, i.Identity)
 		}
@@ -70,6 +74,8 @@ FROM identities WHERE org_id = ? AND id > ? ORDER BY id LIMIT 200`, o.id, after)
 // A keyed is an identity with its row id.
 type keyed struct {
 	row int64
+	// isUnlike reports whether it has an entry for keyless signers that cannot be read, or a key besides.
+	isUnlike bool
 	identity.Identity
 }
 
@@ -80,6 +86,7 @@ func scanIdentity(row sqldb.Scanner) (i keyed, err error) {
 		&i.RevokedAt, &i.DistrustedSince, &i.Event, &entry)
 	i.Emails, i.Logins, i.May = linesOf(emails), linesOf(logins), linesOf(may)
 	i.Sigstore = entryIn(entry)
+	i.isUnlike = (entry != "") != (i.Sigstore != nil) || i.Sigstore != nil && i.PEM != ""
 	return i, err
 }
 

@@ -117,42 +117,46 @@ func (c *checker) rest(ctx context.Context, o *org) error {
 	if err != nil {
 		return err
 	}
-	if err := c.identities(ctx, o); err != nil {
-		return fmt.Errorf("check identities: %w", err)
-	}
-	if err := c.settings(ctx, o); err != nil {
-		return fmt.Errorf("check access and settings: %w", err)
-	}
-	if err := c.members(ctx, o); err != nil {
-		return fmt.Errorf("check members: %w", err)
-	}
-	if err := c.counters(ctx, o, repos); err != nil {
-		return fmt.Errorf("check counters: %w", err)
+	for _, p := range []orgPart{
+		{"identities", c.identities}, {"keys of receipts", c.receiptKeys}, {"access and settings", c.settings},
+		{"members", c.members},
+		{"counters", func(ctx context.Context, o *org) error { return c.counters(ctx, o, repos) }},
+	} {
+		if err := c.tolerate(ctx, p.name+" of "+o.name, p.check(ctx, o)); err != nil {
+			return fmt.Errorf("check %s: %w", p.name, err)
+		}
 	}
 
 	for i, r := range repos {
 		c.step("commits of the repos of "+o.name, int64(i), int64(len(repos)))
-		if err := c.policies(ctx, o, r); err != nil {
-			return fmt.Errorf("check policies: %w", err)
-		}
-		if err := c.deliveries(ctx, o, r); err != nil {
-			return fmt.Errorf("check deliveries: %w", err)
-		}
-		if err := c.commits(ctx, o, r); err != nil {
-			return fmt.Errorf("check commits: %w", err)
-		}
-		if err := c.environments(ctx, o, r); err != nil {
-			return fmt.Errorf("check environments: %w", err)
-		}
-		if err := c.derive(ctx, o, r); err != nil {
-			c.problemf(verify.CheckDerivation, o.name, "repo "+r.name, "the states cannot be derived: %v", err)
+		for _, p := range []repoPart{
+			{"policies", c.policies}, {"deliveries", c.deliveries}, {"commits", c.commits},
+			{"environments", c.environments}, {"radar", c.tips}, {"states", c.derive},
+		} {
+			if err := c.tolerate(ctx, p.name+" of "+o.name+"/"+r.name, p.check(ctx, o, r)); err != nil {
+				return fmt.Errorf("check %s: %w", p.name, err)
+			}
 		}
 	}
 	c.reportKnown(o)
-	if err := c.violations(ctx, o); err != nil {
-		return err
+	for _, p := range []orgPart{{"violations", c.violations}, {"keys", c.claimedKeys}} {
+		if err := c.tolerate(ctx, p.name+" of "+o.name, p.check(ctx, o)); err != nil {
+			return err
+		}
 	}
-	return c.claimedKeys(ctx, o)
+	return nil
+}
+
+// An orgPart is a part of what is checked of an org.
+type orgPart struct {
+	name  string
+	check func(context.Context, *org) error
+}
+
+// A repoPart is a part of what is checked of a repo.
+type repoPart struct {
+	name  string
+	check func(context.Context, *org, repo) error
 }
 
 // readPage reads a page in one snapshot.

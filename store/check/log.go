@@ -29,6 +29,7 @@ type org struct {
 	logs   []*orgLog
 
 	outside      int64 // events that are not numbered from 0 to end
+	listed       int64 // administrative actions and violations that are listed with other numbers
 	attestations int64
 
 	// policies has the events of contracts by the row id of the repo and version.
@@ -86,6 +87,7 @@ type repo struct {
 	policyDigest  string
 	attestations  int64
 	deleted       bool
+	sends         int64 // the types of events that its webhooks get, as bits
 }
 
 // An orgLog is the log of an org in one epoch.
@@ -170,6 +172,13 @@ SELECT (SELECT count(*) FROM events WHERE org_id = ? AND seq < 0) +
 	if err != nil {
 		return o, fmt.Errorf("count events: %w", err)
 	}
+	err = conn.Row(`
+SELECT (SELECT count(*) FROM audits WHERE org_id = ? AND (seq < 0 OR seq >= ?)) +
+  (SELECT count(*) FROM violation_events WHERE org_id = ? AND (seq < 0 OR seq >= ?))`, id, o.end, id, o.end).
+		Scan(&o.listed)
+	if err != nil {
+		return o, fmt.Errorf("count listed events: %w", err)
+	}
 
 	err = conn.Row("SELECT count(*) FROM attestations WHERE repo_id IN (SELECT id FROM repos WHERE org_id = ?)", id).
 		Scan(&o.attestations)
@@ -249,6 +258,11 @@ func (c *checker) checkRows(o *org) {
 	if o.outside > 0 {
 		c.problemf(verify.CheckEvents, o.name, "", "%d events are not numbered from 0 to %d", o.outside, o.end-1)
 	}
+	if o.listed > 0 {
+		c.problemf("audit", o.name, "", "%d administrative actions or violations are listed whose events do not exist",
+			o.listed)
+	}
+
 	if len(o.logs) == 0 || o.logs[len(o.logs)-1].id != o.log || o.logs[len(o.logs)-1].first != o.first {
 		c.problemf("log", o.name, "", "the org's present log is row %d from event %d, which is not its newest log", o.log,
 			o.first)

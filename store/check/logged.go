@@ -19,6 +19,8 @@ type loggedIdentities struct {
 	versions map[rootVersion]*ledger.IdentityEvent
 	passkeys map[string]*ledger.IdentityEvent // the latest about each, by its ID
 	signers  map[string]*ledger.IdentityEvent // the latest about each, by its DN
+	// receipts are the events about keys of receipts, by their own IDs.
+	receipts map[string]receiptKey
 	// authorities are the latest events about CAs, by the digest of the certificate in hex.
 	authorities map[string]*ledger.KeyEvent
 	rows        map[string]bool // identities that have a row
@@ -34,7 +36,8 @@ func newLoggedIdentities(end int64) loggedIdentities {
 	return loggedIdentities{
 		latest: make(map[string]*ledger.IdentityEvent), versions: make(map[rootVersion]*ledger.IdentityEvent),
 		passkeys: make(map[string]*ledger.IdentityEvent), signers: make(map[string]*ledger.IdentityEvent),
-		authorities: make(map[string]*ledger.KeyEvent), rows: make(map[string]bool), end: end,
+		receipts: make(map[string]receiptKey), authorities: make(map[string]*ledger.KeyEvent),
+		rows: make(map[string]bool), end: end,
 		who: identity.NewSigners(), claimed: make(map[string]bool),
 	}
 }
@@ -43,6 +46,13 @@ func newLoggedIdentities(end int64) loggedIdentities {
 type rootVersion struct {
 	name    string
 	version int
+}
+
+// A receiptKey is what an event, or a row, says of a key of receipts.
+type receiptKey struct {
+	seq                 int64 // of the event
+	key, public         string
+	notBefore, notAfter ledger.Time
 }
 
 // add adds an event, which must be newer than those before.
@@ -59,6 +69,8 @@ func (l *loggedIdentities) add(e *event) {
 		l.latest[e.identity.IdentityID] = e.identity
 	case e.key != nil && e.key.Purpose == ledger.KeyOfCA:
 		l.authorities[e.key.Key] = e.key
+	case e.key != nil && e.key.Purpose == ledger.KeyOfReceipts:
+		l.receipts[e.key.ID] = receiptKey{e.seq, e.key.Key, string(e.key.PublicKey), e.key.NotBefore, e.key.NotAfter}
 	case e.kind == ledger.EventIdentity || e.kind == ledger.EventKey && e.key == nil:
 		l.unread++
 	}

@@ -15,6 +15,7 @@ import (
 type hook struct {
 	id     int64
 	public string
+	events int64 // the types that it gets, as bits; 0 if it is not active
 }
 
 // A delivery is a row of the table outbox, with the org and the repo of its event.
@@ -34,7 +35,8 @@ const deliveriesPage = 1000
 
 const (
 	selectHooks = `
-SELECT id, webhook_id FROM webhooks WHERE repo_id = ? AND id > ? AND deleted_at = 0 ORDER BY id LIMIT ?`
+SELECT id, webhook_id, CASE active WHEN 1 THEN events ELSE 0 END FROM webhooks
+WHERE repo_id = ? AND id > ? AND deleted_at = 0 ORDER BY id LIMIT ?`
 	selectDeliveries = `
 SELECT d.delivery_id, d.event, d.ping, d.status, d.due_at, d.ended_at, d.leased, d.attempts, d.tries,
   coalesce(e.org_id, 0), coalesce(e.repo_id, 0)
@@ -49,24 +51,53 @@ func scanDelivery(row sqldb.Scanner) (d delivery, err error) {
 
 // deliveries checks the deliveries to the webhooks of a repo.
 func (c *checker) deliveries(ctx context.Context, o *org, r repo) error {
+	sends := int64(0)
 	for after := int64(0); ; {
 		var hooks []hook
 		err := c.read(ctx, func(conn *sqldb.Conn) (err error) {
 			hooks, err = sqldb.All(conn, func(row sqldb.Scanner) (h hook, err error) {
-				return h, row.Scan(&h.id, &h.public)
+				return h, row.Scan(&h.id, &h.public, &h.events)
 			}, selectHooks, r.id, after, deliveriesPage)
 			return err
 		})
-		if err != nil || len(hooks) == 0 {
+		if err != nil {
 			return err
 		}
+		if len(hooks) == 0 {
+			return c.sends(ctx, o, r, sends)
+		}
+
 		for _, h := range hooks {
+			sends |= h.events
 			if err := c.deliveriesTo(ctx, o, r, h); err != nil {
 				return err
 			}
 		}
 		after = hooks[len(hooks)-1].id
 	}
+}
+
+// sends compares which types of events the webhooks of a repo get with what the repo says: what it does not say
+// is not sent. Those of an org or a repo that was deleted get nothing.
+func (c *checker) sends(ctx context.Context, o *org, r repo, events int64) error {
+	if o.deleted || r.deleted {
+		events = 0
+	}
+	if r.sends == events {
+		return nil
+	}
+	var isChanged bool // since the repos were read
+	err := c.read(ctx, func(conn *sqldb.Conn) error {
+		return conn.Row("SELECT webhook_events <> ? FROM repos WHERE id = ?", r.sends, r.id).Scan(&isChanged)
+	})
+	if err != nil {
+		return fmt.Errorf("read the types of events: %w", err)
+	}
+	if !isChanged {
+		c.problemf("outbox", o.name, "repo "+r.name, "its webhooks get the types of events %b, and it says %b", events,
+			r.sends)
+	}
+	return nil
 }
 
 // deliveriesTo checks the deliveries to a webhook.

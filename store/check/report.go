@@ -85,9 +85,21 @@ func newReporter() *reporter {
 func (r *reporter) problemf(check, org, row, format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.counts[check]++; r.counts[check] <= maxListed {
-		r.report.Problems = append(r.report.Problems,
-			Problem{Check: check, Org: org, Row: row, Problem: fmt.Sprintf(format, args...)})
+	r.add(Problem{Check: check, Org: org, Row: row, Problem: fmt.Sprintf(format, args...)})
+}
+
+// problemOnce adds a problem that is not listed yet.
+func (r *reporter) problemOnce(p Problem) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !slices.Contains(r.report.Problems, p) {
+		r.add(p)
+	}
+}
+
+func (r *reporter) add(p Problem) {
+	if r.counts[p.Check]++; r.counts[p.Check] <= maxListed {
+		r.report.Problems = append(r.report.Problems, p)
 	}
 }
 

@@ -17,7 +17,8 @@ func (c *checker) policies(ctx context.Context, o *org, r repo) error {
 		number   int64
 		digest   string
 		contract []byte
-		seq      int64 // of its event; -1 if it has none
+		seq      int64              // of its event; -1 if it has none
+		said     ledger.PolicyEvent // what the row says of its event
 	}
 	logged := o.policies[r.id] // by version
 	next, active, isChanging := int64(1), "", false
@@ -25,9 +26,11 @@ func (c *checker) policies(ctx context.Context, o *org, r repo) error {
 		var page []version
 		err := c.read(ctx, func(conn *sqldb.Conn) (err error) {
 			page, err = sqldb.All(conn, func(row sqldb.Scanner) (v version, err error) {
-				return v, row.Scan(&v.number, &v.digest, &v.contract, &v.seq)
+				return v, row.Scan(&v.number, &v.digest, &v.contract, &v.seq, &v.said.ID, &v.said.Timestamp,
+					&v.said.ChangedBy)
 			}, `
-SELECT p.version, p.digest, p.contract, coalesce(e.seq, -1) FROM policies p LEFT JOIN events e ON e.id = p.event
+SELECT p.version, p.digest, p.contract, coalesce(e.seq, -1), coalesce(e.event_id, ''), p.created_at, p.created_by
+FROM policies p LEFT JOIN events e ON e.id = p.event
 WHERE p.repo_id = ? AND p.version >= ? ORDER BY p.version LIMIT 20`, r.id, next)
 			return err
 		})
@@ -49,6 +52,7 @@ WHERE p.repo_id = ? AND p.version >= ? ORDER BY p.version LIMIT 20`, r.id, next)
 			} else if v.number > 1 && !isLogged {
 				c.problemf(verify.CheckPolicy, o.name, row, "the log has no event of this version")
 			}
+			c.changeOf(o, row, v.said, said)
 			delete(logged, v.number)
 		}
 		if len(page) == 0 || isChanging {
@@ -79,6 +83,20 @@ func contractIs(stored []byte, says string, logged *ledger.PolicyEvent) error {
 		return fmt.Errorf("the contract cannot be read: %w", err)
 	}
 	return verify.Contract(digest, contract.Rules, logged)
+}
+
+// changeOf compares what the row of a contract has of its event with the event, which is nil if there is none. Rows
+// of early releases have none.
+func (c *checker) changeOf(o *org, row string, has ledger.PolicyEvent, said *ledger.PolicyEvent) {
+	switch {
+	case said == nil && has.ID != "":
+		c.problemf(verify.CheckPolicy, o.name, row, "the row has the event %s, which is not one of the version", has.ID)
+	case said == nil:
+	case has.ID != "" && has.ID != said.ID, has.Timestamp != said.Timestamp, has.ChangedBy != said.ChangedBy:
+		const text = "by the row and its event %q, %s has changed it at %s, and by event %q %s at %s"
+		c.problemf(verify.CheckPolicy, o.name, row, text, has.ID, has.ChangedBy, has.Timestamp, said.ID, said.ChangedBy,
+			said.Timestamp)
+	}
 }
 
 // counters are queries for counters that are wrong. Each returns a row for each: which one, what

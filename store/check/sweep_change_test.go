@@ -37,14 +37,32 @@ type change struct {
 	args      []any
 }
 
-// pruned are the rows of tables from which something was pruned. They are changed on their own.
-var pruned = map[string]string{
-	"attestations": "id IN (SELECT attestation_id FROM envelopes WHERE payload_at = -1)",
-	"commits":      "repo_id IN (SELECT repo_id FROM prunings)",
-	"envelopes":    "payload_at = -1",
-	"events":       "salt IS NULL",
-	"transitions":  "event IN (SELECT id FROM events WHERE salt IS NULL)",
+// apart are rows of tables that are changed on their own: of what was pruned, of what has ended, and of logs without
+// a checkpoint.
+var apart = map[string]string{
+	"attestations (pruned)": "id IN (SELECT attestation_id FROM envelopes WHERE payload_at = -1)",
+	"commits (pruned)":      "repo_id IN (SELECT repo_id FROM prunings)",
+	"envelopes (pruned)":    "payload_at = -1",
+	"events (pruned)":       "salt IS NULL",
+	"transitions (pruned)":  "event IN (SELECT id FROM events WHERE salt IS NULL)",
+	"violations (pruned)":   "repo_id IN (SELECT repo_id FROM prunings)",
+
+	"events (unsigned)": "org_id IN (SELECT org_id FROM logs WHERE checkpoint = '')",
+
+	"cas (ended)":                 "retired_at > 0",
+	"exchange_rule_repos (ended)": "rule_id IN (SELECT id FROM exchange_rules WHERE removed_at > 0)",
+	"exchange_rules (ended)":      "removed_at > 0",
+	"issuers (ended)":             "removed_at > 0",
+	"member_rules (ended)":        "removed_at > 0",
+	"members (ended)":             "removed_at > 0",
+	"passkeys (ended)":            "removed_at > 0",
+	"sessions (ended)":            "token_id IN (SELECT id FROM tokens WHERE " + ended + ")",
+	"token_repos (ended)":         "token_id IN (SELECT id FROM tokens WHERE " + ended + ")",
+	"tokens (ended)":              ended,
+	"webhooks (ended)":            "deleted_at > 0",
 }
+
+const ended = "revoked_at > 0 OR expires_at > 0 AND expires_at < 1000 * strftime('%s')"
 
 // readTables reads the tables of a file. The order of the rows is random.
 func readTables(t testing.TB, path string, random *rand.Rand) map[string]*table {
@@ -76,13 +94,16 @@ SELECT (SELECT group_concat(i.cid) FROM pragma_index_info(l.name) i) FROM pragma
 			return rows
 		}
 		b.all = read("true")
-		b.rows = b.all
-		if condition := pruned[b.name]; condition != "" {
-			b.rows = read("NOT (" + condition + ")")
-			part := b
-			part.rows = read(condition)
-			tables[b.name+" (pruned)"] = &part
+		others := "true"
+		for _, name := range []string{b.name + " (pruned)", b.name + " (ended)", b.name + " (unsigned)"} {
+			if condition := apart[name]; condition != "" {
+				part := b
+				part.rows = read(condition)
+				tables[name] = &part
+				others += " AND NOT (" + condition + ")"
+			}
 		}
+		b.rows = read(others)
 		tables[b.name] = &b
 	}
 	return tables

@@ -67,7 +67,9 @@ func (c *checker) violation(o *org, v violationRow) {
 	switch {
 	case !isLogged && l.unread == 0:
 		c.problemf("violation", o.name, row, "there is no event of the violation")
-	case isLogged && (err != nil || v.of != v.commit || opening(v.repoID, &said) != opened):
+	case v.of != v.commit:
+		c.problemf("violation", o.name, row, "the violation is of commit %s, and the attestation of %s", v.commit, v.of)
+	case isLogged && (err != nil || opening(v.repoID, &said) != opened):
 		c.problemf("violation", o.name, row, "the row of the violation is not as its event says")
 	}
 

@@ -324,12 +324,15 @@ func (r *rows) Scan(dest ...any) error {
 	return nil
 }
 
-// scan scans a column. Flags are numbers, as in SQLite.
+// scan scans a column. Flags are the numbers 0 and 1, as in SQLite.
 func (r *rows) scan(i int, dest any) error {
 	f := r.fields[i]
 	if flag, ok := dest.(*bool); ok && f.DataTypeOID != pgtype.BoolOID {
 		var n int64
 		err := r.types.Scan(f.DataTypeOID, f.Format, r.current[i], &n)
+		if err == nil && n != 0 && n != 1 {
+			err = fmt.Errorf("%d is not a flag", n)
+		}
 		*flag = n != 0
 		return err
 	}

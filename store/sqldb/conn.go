@@ -36,7 +36,13 @@ type Conn struct {
 	ctx context.Context
 	// rows counts the rows that queries have returned since TakeRows.
 	rows uint64
+	// unreadable, if not nil, is called with each row that cannot be read. See OnUnreadable.
+	unreadable func(*ValueError)
 }
+
+// OnUnreadable has reads leave out rows with a value that cannot be read, for which they call report. With nil,
+// such a row ends the read, as it does by default.
+func (c *Conn) OnUnreadable(report func(*ValueError)) { c.unreadable = report }
 
 // TakeRows returns how many rows the queries have returned since the last call.
 func (c *Conn) TakeRows() uint64 {
@@ -252,9 +258,6 @@ func (c *Conn) Insert(statement string, args ...any) (id int64, err error) {
 	return id, err
 }
 
-// A Scanner is one row of a result.
-type Scanner interface{ Scan(dest ...any) error }
-
 // Row runs a query for at most one row. Its Scan returns sql.ErrNoRows if the
 // query returns no row. The query is not interrupted: use it for queries that
 // examine few rows.
@@ -262,6 +265,13 @@ func (c *Conn) Row(query string, args ...any) Scanner {
 	if err := c.ctx.Err(); err != nil {
 		return failedRow{err}
 	}
+	if c.unreadable != nil {
+		return singleRow{c.row(query, args), query}
+	}
+	return c.row(query, args)
+}
+
+func (c *Conn) row(query string, args []any) Scanner {
 	if c.native != nil {
 		rows, err := c.native.Query(c.ctx, c.text(query), args)
 		if err != nil {
@@ -336,6 +346,7 @@ func (c *Conn) each(ctx context.Context, visit func(Scanner) error, query string
 	c.reading++
 	defer func() { c.reading-- }()
 
+	visit = c.visiting(visit, query)
 	for rows.Next() {
 		c.rows++
 		c.answered = true
@@ -347,6 +358,28 @@ func (c *Conn) each(ctx context.Context, visit func(Scanner) error, query string
 		}
 	}
 	return c.dialect.wrap(rows.Err())
+}
+
+// visiting returns a function that visits the rows of a query, and leaves out those that cannot be read if the
+// connection does.
+func (c *Conn) visiting(visit func(Scanner) error, query string) func(Scanner) error {
+	if c.unreadable == nil {
+		return visit
+	}
+	return func(row Scanner) error {
+		r := &checkedRow{Scanner: row, query: query}
+		err := visit(r)
+		switch _, isKnown := errors.AsType[*ValueError](err); {
+		case err == nil || c.ctx.Err() != nil || ClassOf(err) != Other || errors.Is(err, ErrLong):
+			return err
+		case r.failed != nil:
+			c.unreadable(r.failed)
+			return nil
+		case isKnown: // of another query
+			return err
+		}
+		return r.error(err)
+	}
 }
 
 func (c *Conn) query(ctx context.Context, query string, args []any) (Result, error) {
@@ -367,7 +400,9 @@ func All[T any](c *Conn, scan func(Scanner) (T, error), query string, args ...an
 	var list []T
 	err := c.Each(func(row Scanner) error {
 		v, err := scan(row)
-		list = append(list, v)
+		if err == nil {
+			list = append(list, v)
+		}
 		return err
 	}, query, args...)
 	return list, err
