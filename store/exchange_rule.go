@@ -13,7 +13,7 @@ import (
 
 // ruleRepos is the expression for the names of the repos of a rule x, separated by spaces.
 const ruleRepos = `coalesce((SELECT string_agg(p.name, ' ' ORDER BY p.id) FROM exchange_rule_repos b
-    JOIN repos p ON p.id = b.repo_id WHERE b.rule_id = x.id), '')`
+    JOIN repos p ON p.id = b.repo_id AND p.org_id = x.org_id WHERE b.rule_id = x.id), '')`
 
 const selectRule = `
 SELECT x.id, x.rule_id, o.name, x.rule, x.created_at, ` + ruleRepos + `

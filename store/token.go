@@ -25,7 +25,7 @@ FROM tokens t JOIN orgs o ON o.id = t.org_id LEFT JOIN exchange_rules x ON x.id 
 
 // tokenRepos is the expression for the names of the repos of a limited token t, separated by spaces.
 const tokenRepos = `coalesce((SELECT string_agg(p.name, ' ' ORDER BY p.id) FROM token_repos b
-    JOIN repos p ON p.id = b.repo_id WHERE b.token_id = t.id), '')`
+    JOIN repos p ON p.id = b.repo_id AND p.org_id = t.org_id WHERE b.token_id = t.id), '')`
 
 // selectPlainToken selects tokens, and whether selectToken says more about them. Every request looks up
 // its token, and few tokens have a rule, a member or repos, so it does not join these.
