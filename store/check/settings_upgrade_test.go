@@ -82,9 +82,14 @@ INSERT INTO tokens (token_id, org_id, name, permission, hash, created_at, expire
 SELECT 'tok_' || n, 1, 'token ' || n, 2, randomblob(32), 1, 0 FROM numbers`, n))
 }
 
+// pastSignIn inserts a sign-in that has expired, which is not logged.
+const pastSignIn = `
+INSERT INTO tokens (token_id, org_id, name, permission, hash, created_at, expires_at, is_sign_in)
+VALUES ('tok_past', 1, 'past', 2, randomblob(32), 1, 2, 1)`
+
 // After an upgrade, access and settings are not checked until the server has logged them, in several writes.
 func TestSettingsAreLoggedAfterAnUpgrade(t *testing.T) {
-	before := newSettings(t).copy(t, asBefore).copy(t, manyTokens(120))
+	before := newSettings(t).copy(t, asBefore).copy(t, run(pastSignIn)).copy(t, manyTokens(120))
 	report := before.report(t)
 	if report.Found > 0 || report.Complete {
 		t.Errorf("before it is logged, the report is %+v", report)
