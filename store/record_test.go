@@ -386,6 +386,41 @@ func TestSetComparesRepoNamesLikeTheDatabase(t *testing.T) {
 	}
 }
 
+// A set reads what the contract of each commit needs, if those of others in the set do not need it.
+func TestSetOfReposWithDifferentContracts(t *testing.T) {
+	w := newTwin(t)
+	defer w.Close()
+	ctx := t.Context()
+	_, err := w.CreateRepo(ctx, "acme", ledger.NewRepo{Name: "web"}, "host")
+	must.OK(t, err)
+	contract := must.Get(policy.Parse([]byte(`{"requirements":[{"state":"ATTESTED","predicate":"review:*","name":"review",
+		"exclude_author":true}],"exceptions":{"signers":["cn=ci"],"max_duration":"24h"}}`)))(t)
+	_, err = w.SetPolicy(ctx, "acme", "web", contract, 0, "host")
+	must.OK(t, err)
+	must.OK(t, w.Settle(ctx))
+	web := func(d *drawn) *drawn { d.repo = "web"; return d }
+
+	_, _, err = w.Register(ctx, "acme", "web", numbered(7), ledger.Registration{
+		Author: ledger.Author{Name: "A", Email: "a@home.example"}})
+	must.OK(t, err)
+	named := web(stated("ann", 9, "test:go", ledger.Pass))
+	named.attestation.Signer.Emails = []string{"a@home.example"}
+	excused := web(stated("ci", 8, "exception:review", ledger.Pass))
+	excused.attestation.PredicateType = attestation.ExceptionPredicateType
+	excused.attestation.Exception = &attestation.Exception{Requirement: "review", Reason: "an outage",
+		Until: w.Now().Add(time.Hour)}
+	w.recordSet(t, []*drawn{named, excused})
+	w.recordSet(t, []*drawn{stated("ci", 0, "test:go", ledger.Pass), web(stated("ann", 7, "review:code", ledger.Pass)),
+		web(stated("ci", 8, "test:go", ledger.Pass))})
+
+	for commit, want := range map[int]ledger.State{7: ledger.Validating, 8: ledger.Promotable} {
+		c, err := w.Commit(ctx, "acme", "web", numbered(commit))
+		if err != nil || c.State != want {
+			t.Errorf("commit %d is %s, %v; want %s", commit, c.State, err, want)
+		}
+	}
+}
+
 // stated returns a recording of a signer's statement on a commit.
 func stated(signer string, commit int, predicate string, status ledger.Status) *drawn {
 	payload := fmt.Append(nil, signer, commit, predicate, status)
