@@ -93,6 +93,13 @@ func (s suite) TestAuthorsDoNotReviewThemselvesUnderAnyName(t *testing.T) {
 	ci.attest(other, "test:go", ledger.Pass)
 	eve.attest(other, "review:code", ledger.Pass)
 	fx.wantState(other, ledger.Promotable)
+
+	// Names after one that names nobody are compared, too.
+	zoe, _ := fx.named("cn=-,ou=review,o=acme", []string{"zoe@acme.example"})
+	zoes := fx.proveBy("Zoe <zoe@acme.example>", dora, "")
+	ci.attest(zoes, "test:go", ledger.Pass)
+	zoe.attest(zoes, "review:code", ledger.Pass)
+	fx.wantState(zoes, ledger.Attested)
 }
 
 // With exclude_author "known", a review counts once the org knows all authors, and no longer if it
