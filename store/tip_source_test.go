@@ -162,6 +162,23 @@ func TestKnownOverlapsOfUnindexedTipsStayOpen(t *testing.T) {
 			n, len(c.Radar.Overlaps), c.Overlaps)
 	}
 
+	n := changesF("three")
+	ahead, err := s.scanProspect(t.Context(), must.Get(s.prospect(t.Context(), "acme", "api", numbered(2), n))(t))
+	must.OK(t, err)
+	more := changesF("one")
+	more.Changes = append(more.Changes, radar.Change{Path: "g", Status: "M"})
+	_, _, err = s.Register(t.Context(), "acme", "api", numbered(0), more)
+	must.OK(t, err)
+	if got := s.register(t, numbered(2), n, ahead); len(got) != 2 || open() != 2 {
+		t.Errorf("after a change of another tip: overlaps with %q, want 2 branches", got)
+	}
+	n.Parents = []string{numbered(0)}
+	_, _, err = s.Register(t.Context(), "acme", "api", numbered(2), n)
+	must.OK(t, err)
+	if n := open(); n != 1 {
+		t.Errorf("of a child of another tip: %d open overlaps, want 1", n)
+	}
+
 	_, _, err = s.Register(t.Context(), "acme", "api", numbered(2),
 		ledger.Registration{Branch: "three", Changes: []radar.Change{{Path: "other", Status: "M"}}})
 	must.OK(t, err)
