@@ -3,6 +3,7 @@ package verify
 import (
 	"bytes"
 	"testing"
+	"time"
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/internal/evidence"
@@ -19,6 +20,7 @@ func TestRenamedRepoIsVerified(t *testing.T) {
 	old := h.record(commitID(1), "lint:go", ledger.Pass)
 	_, err := h.admin.ChangeRepo(ctx, "acme", "api", ledger.RepoChange{Name: new("core")})
 	must.OK(t, err)
+	time.Sleep(2 * time.Millisecond) // whose events are, follows from the time of the creation
 	_, err = h.admin.CreateRepo(ctx, "acme", ledger.NewRepo{Name: "api"})
 	must.OK(t, err)
 	h.attest(commitID(1), "test:go", ledger.Pass) // of the new api

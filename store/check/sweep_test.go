@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -65,9 +66,13 @@ func targetsIn(list []check.Unread) map[target]bool {
 }
 
 // Each change of one column, each deleted and each added row is found, or listed. Below the level full, some are
-// made, by the seed. To make all of a table, set the level, and run Sweep/SQLite/commits.
+// made, the same each time: a row that only some seeds find must not stop a push. To make all of a table, set the
+// level, and run Sweep/SQLite/commits.
 func TestSweep(t *testing.T) {
 	original, random := newHistory(t), testenv.Rand(t)
+	if testenv.CurrentLevel() < testenv.Full {
+		random = rand.New(rand.NewPCG(0, 0))
+	}
 	report, err := check.Run(t.Context(), original.path, check.Options{ParseRoot: sigstore.ParseRoot})
 	must.OK(t, err)
 	if report.Found+report.Pending > 0 || len(report.Unchecked) != 2 { // what was pruned, and a log without a checkpoint

@@ -91,6 +91,7 @@ var unread = []unreadColumn{
 	{"policies", "event", "No event, as in databases that early releases created. Another one is found."},
 	{"policies", "created_at created_by", "When a repo was created with its first contract, and by whom."},
 	{"sessions", "-row token_id", "The end of a session: the browser is signed out."},
+	{"exchange_rule_repos, token_repos", "+row", "A repo of another org, to which it gives no access."},
 	{"tokens", "is_limited", "A limit to no repos, so that the token can do nothing. One that permits more is found."},
 	{"tokens", "revoked_at", "The end of a sign-in: the member signs in again."},
 	{"tokens", "client client_at last_used_at", "When a token was last used, and by which version of ledgerd."},
