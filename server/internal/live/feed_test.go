@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/internal/must"
+	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/server/internal/wire"
 	"github.com/ledgerd/ledgerd/store"
@@ -179,6 +180,14 @@ func TestStreamsAreSpreadOverPortions(t *testing.T) {
 		if streams[portion] != 2 {
 			t.Errorf("portion %d has %d streams, want 2", portion, streams[portion])
 		}
+	}
+}
+
+// A chunk has the events after one that was pruned.
+func TestChunkWithAPrunedEvent(t *testing.T) {
+	c := must.Get(newChunk([]store.Event{{Type: ledger.EventKey}, {Seq: 1, Type: ledger.EventKey, Body: []byte(`{}`)}}))(t)
+	if c.first != 0 || c.next != 2 || len(c.frames) != 1 || c.frames[0].seq != 1 {
+		t.Errorf("%+v", c)
 	}
 }
 
