@@ -75,8 +75,19 @@ func TestColumnsAreStacked(t *testing.T) {
 	if len(c.Bars) != 2 || c.Bars[1].Y+c.Bars[1].Height != c.Bars[0].Y || c.Bars[0].Height != 3*c.Bars[1].Height {
 		t.Errorf("%+v", c.Bars)
 	}
+	c = chart.Columns(labels(1), chart.Series{Values: values(0)}, chart.Series{Class: "bad", Values: values(1)})
+	if len(c.Bars) != 1 || c.Bars[0].Class != "bad" {
+		t.Errorf("on nothing: %+v", c.Bars)
+	}
 	if c.Empty || !chart.Columns(labels(1), chart.Series{Values: values(0)}).Empty {
 		t.Error("a chart is empty if all counts are 0, and only then")
+	}
+}
+
+func TestEmptyRangesHaveLabels(t *testing.T) {
+	c := chart.Ranges([]chart.Range{{Name: "a"}, {Name: "b"}})
+	if !c.Empty || len(c.Labels) != 4 || c.Labels[2].Text != "b" {
+		t.Errorf("%+v", c)
 	}
 }
 
