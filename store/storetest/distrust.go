@@ -132,28 +132,32 @@ func (s suite) TestDistrustOnlyGrows(t *testing.T) {
 // statement with a new key, or a newer one.
 func (s suite) TestADistrustedStatementIsRecordedAgain(t *testing.T) {
 	fx := s.newFixture(t)
-	ci := fx.signer("cn=ci,ou=build,o=acme")
+	bob, ci := fx.signer("cn=bob,ou=build,o=acme"), fx.signer("cn=ci,ou=build,o=acme")
 	since := ledger.TimeOf(fx.clock.now())
-	sign := func(by *signer, status ledger.Status, finished ledger.Time) (*attestation.Attestation, int64) {
-		a, version := by.sign(sha(1), "test:go", status, fmt.Sprint(status, finished))
+	sign := func(commit string, by *signer, status ledger.Status, finished ledger.Time) (*attestation.Attestation, int64) {
+		a, version := by.sign(commit, "test:go", status, fmt.Sprint(status, finished))
 		a.FinishedAt = finished
 		return a, version
 	}
 	record := func(a *attestation.Attestation, version int64) (ledger.AttestationRecord, bool, error) {
 		return fx.Record(t.Context(), "acme", "api", a, version)
 	}
-	_, _, err := record(sign(ci, ledger.Pass, since))
+	for _, by := range []*signer{bob, ci} {
+		_, _, err := record(sign(sha(2), by, ledger.Pass, since))
+		must.OK(t, err)
+	}
+	_, _, err := record(sign(sha(1), ci, ledger.Pass, since))
 	must.OK(t, err)
-	_, _, err = record(sign(ci, ledger.Fail, since.Add(time.Hour))) // it makes earlier ones stale
+	_, _, err = record(sign(sha(1), ci, ledger.Fail, since.Add(time.Hour))) // it makes earlier ones stale
 	must.OK(t, err)
 
 	old := fx.distrust(ci, since)
 	renewed := fx.signer(ci.dn)
-	rec, isNew, err := record(sign(renewed, ledger.Pass, since))
+	rec, isNew, err := record(sign(sha(1), renewed, ledger.Pass, since))
 	if err != nil || !isNew || rec.Distrusted {
 		t.Fatalf("the same statement with a new key: %+v, %t, %v", rec, isNew, err)
 	}
-	if _, again, err := record(sign(renewed, ledger.Pass, since)); err != nil || again {
+	if _, again, err := record(sign(sha(1), renewed, ledger.Pass, since)); err != nil || again {
 		t.Errorf("sent twice: new %t, %v", again, err)
 	}
 	for range 2 {
@@ -167,9 +171,11 @@ func (s suite) TestADistrustedStatementIsRecordedAgain(t *testing.T) {
 	old.ID, old.RevokedAt, old.DistrustedSince = "", 0, 0
 	_, err = fx.AddIdentity(t.Context(), "acme", old)
 	must.OK(t, err)
-	_, _, err = record(sign(ci, ledger.Fail, since.Add(time.Hour)))
+	_, _, err = record(sign(sha(1), ci, ledger.Fail, since.Add(time.Hour)))
 	wantCode(t, err, ledger.CodeStaleStatement)
-	_, isNew, err = record(sign(ci, ledger.Fail, since.Add(2*time.Hour)))
+	_, _, err = record(sign(sha(2), ci, ledger.Pass, since)) // bob's is trusted
+	wantCode(t, err, ledger.CodeStaleStatement)
+	_, isNew, err = record(sign(sha(1), ci, ledger.Fail, since.Add(2*time.Hour)))
 	if err != nil || !isNew {
 		t.Errorf("a new statement with the old key: new %t, %v", isNew, err)
 	}
