@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -248,7 +249,12 @@ func (s suite) TestWhereWhileThePolicyChanges(t *testing.T) {
 	for part := range slices.Chunk(list, commits/4) {
 		wg.Go(func() {
 			for _, a := range part {
-				if _, _, err := fx.Record(t.Context(), "acme", "api", a, version); err != nil {
+				_, _, err := fx.Record(t.Context(), "acme", "api", a, version)
+				for e, ok := errors.AsType[*ledger.Error](err); ok && e.Code == ledger.CodeStorageUnavailable; {
+					_, _, err = fx.Record(t.Context(), "acme", "api", a, version) // as the answer of a busy machine says
+					e, ok = errors.AsType[*ledger.Error](err)
+				}
+				if err != nil {
 					t.Error(err)
 				}
 			}
