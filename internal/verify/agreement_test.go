@@ -52,7 +52,7 @@ func TestSourcesAgree(t *testing.T) {
 	for seed := first; seed < first+uint64(testenv.Pick(4, 25, 200)); seed++ {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 1))
-			h, _ := newRandomHost(t, random)
+			h := newRandomHost(t, random)
 			f := forgeries[random.IntN(len(forgeries))]
 			p := pinned(h)
 			h.edit(func(db *sql.DB) {
