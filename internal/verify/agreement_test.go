@@ -20,8 +20,7 @@ import (
 	"github.com/ledgerd/ledgerd/store/check"
 )
 
-// forgeries change what a database says of one thing, of which the API and exports say the same: some rows of a
-// table, one of which is changed.
+// forgeries are changes of a row that the API and exports show, too: of one of the rows of a table, by their key.
 var forgeries = []struct{ table, key, rows, set string }{
 	{"events", "id", "type <> 'key'", `body = CAST(replace(body, 'timestamp":"2', 'timestamp":"3') AS BLOB)`},
 	{"events", "id", "type <> 'key'", "salt = zeroblob(16)"},

@@ -186,10 +186,14 @@ func (x *exportAudit) event(id string) error {
 // usedSigners checks that the log has the identities with which signatures were verified.
 func (x *exportAudit) usedSigners() {
 	for _, i := range x.keys.Used() {
-		x.usedSigner(i.ID, i.Event, loggedIdentity(x.manifest.Org, i))
+		x.usedSigner(i.ID, i.Event, inOrg(x.manifest.Org, i.Org, func(e *ledger.IdentityEvent) verify.Check {
+			return verify.LoggedIdentity(i, e)
+		}))
 	}
 	for _, r := range x.keys.UsedRoots() {
-		x.usedSigner(rootID(r), r.Event, loggedRoot(x.manifest.Org, r))
+		x.usedSigner(rootID(r), r.Event, inOrg(x.manifest.Org, r.Org, func(e *ledger.IdentityEvent) verify.Check {
+			return verify.LoggedTrustedRoot(r, e)
+		}))
 	}
 }
 

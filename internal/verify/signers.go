@@ -18,12 +18,14 @@ func (s *Session) signers(ctx context.Context) ([]verify.Check, error) {
 	}
 	used := s.Keys.Used()
 	for _, i := range used {
-		if problem, err := s.isLogged(ctx, i.ID, i.Event, loggedIdentity(s.Org, i)); err != nil || problem != nil {
+		logged := inOrg(s.Org, i.Org, func(e *ledger.IdentityEvent) verify.Check { return verify.LoggedIdentity(i, e) })
+		if problem, err := s.isLogged(ctx, i.ID, i.Event, logged); err != nil || problem != nil {
 			return problem, err
 		}
 	}
 	for _, r := range s.Keys.UsedRoots() {
-		if problem, err := s.isLogged(ctx, rootID(r), r.Event, loggedRoot(s.Org, r)); err != nil || problem != nil {
+		logged := inOrg(s.Org, r.Org, func(e *ledger.IdentityEvent) verify.Check { return verify.LoggedTrustedRoot(r, e) })
+		if problem, err := s.isLogged(ctx, rootID(r), r.Event, logged); err != nil || problem != nil {
 			return problem, err
 		}
 	}
@@ -68,23 +70,16 @@ func (s *Session) isLogged(
 	return nil, nil
 }
 
-// loggedIdentity returns the check of the event of an identity that the ledger lists for an org.
-func loggedIdentity(org string, i identity.Identity) func(*ledger.IdentityEvent) verify.Check {
+// inOrg returns a check of an event about what the ledger lists for an org. It fails if the ledger lists it for
+// another org.
+func inOrg(
+	org, listed string, check func(*ledger.IdentityEvent) verify.Check,
+) func(*ledger.IdentityEvent) verify.Check {
 	return func(e *ledger.IdentityEvent) verify.Check {
-		if !strings.EqualFold(i.Org, org) {
-			return verify.Failure(verify.CheckIdentity, "the ledger lists it for the org %s", i.Org)
+		if !strings.EqualFold(org, listed) {
+			return verify.Failure(verify.CheckIdentity, "the ledger lists it for the org %s", listed)
 		}
-		return verify.LoggedIdentity(i, e)
-	}
-}
-
-// loggedRoot is loggedIdentity for a version of a trusted root.
-func loggedRoot(org string, r identity.TrustedRoot) func(*ledger.IdentityEvent) verify.Check {
-	return func(e *ledger.IdentityEvent) verify.Check {
-		if !strings.EqualFold(r.Org, org) {
-			return verify.Failure(verify.CheckIdentity, "the ledger lists it for the org %s", r.Org)
-		}
-		return verify.LoggedTrustedRoot(r, e)
+		return check(e)
 	}
 }
 

@@ -85,8 +85,8 @@ func contractIs(stored []byte, says string, logged *ledger.PolicyEvent) error {
 	return verify.Contract(digest, contract.Rules, logged)
 }
 
-// changeOf compares what the row of a contract has of its event with the event, which is nil if there is none. Rows
-// of early releases have none.
+// changeOf compares the event, the author and the time in the row of a contract with those in the log. said is
+// nil if the log has no event of the version. Rows of early releases name no event.
 func (c *checker) changeOf(o *org, row string, has ledger.PolicyEvent, said *ledger.PolicyEvent) {
 	switch {
 	case said == nil && has.ID != "":

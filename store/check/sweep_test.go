@@ -205,7 +205,7 @@ func (e engine) test(t *testing.T, way func(int) change, n int, mayMiss, mustMis
 	}
 }
 
-// make makes the nth change, or the next one that no constraint refuses. There is none from end on.
+// make applies change n to a database or, if a constraint refuses it, the next one before end.
 func (e engine) make(t testing.TB, database string, way func(int) change, n *int, end int) (c change, ok bool) {
 	t.Helper()
 	run, closed := e.open(t, database)

@@ -65,9 +65,9 @@ var unread = []unreadColumn{
 	{"commit_details", "+row paths paths_key", "Paths of a commit without a change record, which nothing reads."},
 	{"corrections", "by", "Who has corrected a commit, for display. The audit has it, too."},
 	{"tips", "-row branch ended_at flight level lineage opened_at place policy_version seq truncated",
-		"Not derived yet: which commits the radar compares. A state that does not follow from its overlaps is found."},
+		"It matters if `radar.block` is set, and is not derived yet: which commits the radar compares."},
 	{"overlaps", "-row +row earlier later level path reason since told",
-		"Not derived yet: what the radar has found. A state that does not follow from its overlaps is found."},
+		"It matters if `radar.block` is set, and is not derived yet: without its overlaps, a commit is not kept back."},
 
 	{"attestations", "aged_from",
 		"Since when evidence ages, if an operator has accepted the clock: that is listed as *not checked*."},

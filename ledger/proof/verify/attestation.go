@@ -74,7 +74,7 @@ func (a Attestation) Check(keys Keys) (checks []Check, signed *attestation.Attes
 	return append(checks, a.unconfirmed(eventOf(a.Record), nil, PrunedEvent)...), nil
 }
 
-// read parses the event, unless that is done or there is none.
+// read parses Event into Said, if the caller has not.
 func (a *Attestation) read() error {
 	if a.Said != nil || a.Event == nil {
 		return nil
@@ -192,7 +192,7 @@ func (a Attestation) open(keys Keys, e ledger.AttestationEvent) (*attestation.At
 	var unread error
 	if keys.ring != nil || attestation.IsCommitObject(a.Envelope) {
 		signed, unread = attestation.VerifyRecorded(a.Envelope, e.Commit, ring, e.Timestamp)
-	} else { // the host may be anybody's: it must be one that a ledger of this release records
+	} else { // do not trust the server: accept only what a ledger of this release would record
 		signed, unread = attestation.Verify(a.Envelope, ring, e.Timestamp)
 	}
 	if signed == nil {

@@ -56,12 +56,9 @@ func compareLogged(e, want *ledger.IdentityEvent) Check {
 		return Failure(CheckIdentity, "its event %s has the type %s", e.ID, e.Type)
 	}
 
-	for _, field := range slices.Sorted(maps.Keys(listed)) {
-		if _, ok := logged[field]; !ok {
-			logged[field] = nil
-		}
-	}
-	for _, field := range slices.Sorted(maps.Keys(logged)) {
+	all := maps.Clone(listed)
+	maps.Copy(all, logged)
+	for _, field := range slices.Sorted(maps.Keys(all)) {
 		if shown, want := string(listed[field]), string(logged[field]); shown != want {
 			return Failure(CheckIdentity, "%s: the ledger lists %s, and event %s has %s", field, cmp.Or(shown, "none"), e.ID,
 				cmp.Or(want, "none"))
