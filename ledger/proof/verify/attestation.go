@@ -281,7 +281,7 @@ func (a Attestation) isSigned(e ledger.AttestationEvent, signed *attestation.Att
 	}
 	if !a.isMappedOtherwise(e) {
 		claims = append(claims, claim{"the event's predicate", e.Predicate, signed.Predicate},
-			claim{"the event's result", e.Result, signed.Result})
+			claim{"the event's result", resultText(e.Result), resultText(signed.Result)})
 	}
 
 	return checkClaims(claims, "%s %s on %s in %s/%s at %s", signed.Predicate, signed.Result.Status, signed.Commit, e.Org,
@@ -300,7 +300,7 @@ func (a Attestation) claimSigned(signed *attestation.Attestation, unread error) 
 	var claims []claim
 	if !a.IsUnmapped {
 		claims = []claim{{"predicate", r.Predicate, want.Predicate}, {"slot", r.Slot, want.Slot},
-			{"result", r.Result, want.Result}}
+			{"result", resultText(r.Result), resultText(want.Result)}}
 	}
 	if unread != nil {
 		return claims
@@ -340,8 +340,10 @@ func (a Attestation) recordedClaims(e ledger.AttestationEvent) []claim {
 }
 
 func outcomeClaims(r *ledger.AttestationRecord, e ledger.AttestationEvent) []claim {
-	return []claim{{"predicate", r.Predicate, e.Predicate}, {"result", r.Result, e.Result}}
+	return []claim{{"predicate", r.Predicate, e.Predicate}, {"result", resultText(r.Result), resultText(e.Result)}}
 }
+
+func resultText(r ledger.Result) string { return fmt.Sprintf("%s after %d ms", r.Status, r.DurationMS) }
 
 // checkClaims checks that each claim has its value. The format says what was found if they have.
 func checkClaims(claims []claim, format string, args ...any) Check {
