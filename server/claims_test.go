@@ -54,7 +54,7 @@ func (b *backend) expectLater(what, sha string, want ledger.State, why string) {
 	b.t.Helper()
 	ctx, cancel := context.WithCancel(b.t.Context())
 	var done sync.WaitGroup
-	done.Go(func() { b.store.Evaluate(ctx) })
+	done.Go(func() { b.store.Work(ctx) })
 	for deadline := time.Now().Add(time.Minute); b.state(sha) != want && time.Now().Before(deadline); {
 		time.Sleep(5 * time.Millisecond)
 	}

@@ -33,11 +33,13 @@ func newBatch(tips *radarindex.Set) *batch {
 // does each item once, even if several writes gathered it.
 type gathered struct {
 	counts map[counter]int64
+	// expires holds, by repo, when the first of its changed commits expires.
+	expires map[int64]ledger.Time
 	// queued lists the webhooks with new deliveries; changed lists those that were changed
 	// or deleted.
 	queued, changed []string
-	// wakeEvaluate makes Evaluate run immediately.
-	wakeEvaluate bool
+	// wake makes Work look for jobs immediately.
+	wake bool
 	// built lists the orgs whose log was built up to its end; began lists new logs of orgs that
 	// had another one.
 	built []int64
@@ -58,9 +60,14 @@ func (b *batch) add(g *gathered, now ledger.Time) {
 	for c, by := range g.counts {
 		b.total.counts[c] += by
 	}
+
+	for repo, at := range g.expires {
+		b.total.expire(repo, at)
+	}
 	b.total.queued = append(b.total.queued, g.queued...)
 	b.total.changed = append(b.total.changed, g.changed...)
-	b.total.wakeEvaluate = b.total.wakeEvaluate || g.wakeEvaluate
+	b.total.wake = b.total.wake || g.wake
+
 	for _, orgID := range g.built {
 		head := b.heads[orgID]
 		head.built = isBuilt
@@ -83,7 +90,8 @@ func (b *batch) discard() {
 func (b *batch) reset() {
 	clear(b.heads)
 	clear(b.total.counts)
-	b.total.wakeEvaluate = false
+	clear(b.total.expires)
+	b.total.wake = false
 	b.total.queued, b.total.changed = b.total.queued[:0], b.total.changed[:0]
 }
 
@@ -92,7 +100,22 @@ func (b *batch) beforeCommit(c *sqldb.Conn) error {
 	if err := b.flushCounts(c); err != nil {
 		return err
 	}
+	if err := b.flushExpires(c); err != nil {
+		return err
+	}
 	return b.flushTiles(c)
+}
+
+// flushExpires adds the jobs that settle expired commits, or has them run earlier.
+func (b *batch) flushExpires(c *sqldb.Conn) error {
+	for repo, at := range b.total.expires {
+		err := c.Queue(insertJob+"SELECT id, 'expire', 0, org_id, '', '', 0, ?1, ?1 FROM repos WHERE id = ?2"+expireEarlier,
+			at, repo)
+		if err != nil {
+			return fmt.Errorf("plan to settle expired commits: %w", err)
+		}
+	}
+	return nil
 }
 
 // flushTiles writes the tiles that the events of this transaction have filled.
@@ -167,4 +190,14 @@ func (g *gathered) count(c counter, by int64) {
 		g.counts = make(map[counter]int64)
 	}
 	g.counts[c] += by
+}
+
+// expire notes when a changed commit of a repo expires.
+func (g *gathered) expire(repo int64, at ledger.Time) {
+	if g.expires == nil {
+		g.expires = make(map[int64]ledger.Time)
+	}
+	if before, ok := g.expires[repo]; !ok || at < before {
+		g.expires[repo] = at
+	}
 }

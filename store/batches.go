@@ -6,7 +6,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/policy"
 )
 
-// A write re-evaluates few commits, so that other writes do not wait long: at most
+// A write settles few commits, so that other writes do not wait long: at most
 // evaluateBatch, with evaluateEvidence attestations unless it is a single commit. Reading changedBytes
 // of a change record takes as long as reading an attestation.
 const (
@@ -32,7 +32,7 @@ func (t *tx) nextCommits(repoID, after int64) ([]int64, error) {
 	return ids, nil
 }
 
-// firstCommits returns as many of the commits as one write re-evaluates.
+// firstCommits returns as many of the commits as one write settles.
 func (t *tx) firstCommits(list []*commitRow) ([]*commitRow, error) {
 	return firstOf(t, list, func(c *commitRow) *commitRow { return c })
 }

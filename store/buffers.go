@@ -16,7 +16,7 @@ type buffers struct {
 	treeLatest   *sqldb.Rows
 	treeVersions *sqldb.Rows
 	mergeSources *sqldb.Rows // their versions
-	inheritances *sqldb.Rows
+	jobs         *sqldb.Rows // of the backlog
 	artifacts    *sqldb.Rows
 	events       *sqldb.Rows
 	transitions  *sqldb.Rows
@@ -68,10 +68,7 @@ ON CONFLICT (tree_id, predicate_id, slot, signer_id, stated) DO UPDATE SET attes
 ON CONFLICT (id) DO UPDATE SET version = trees.version + excluded.version`, 3),
 		mergeSources: sqldb.NewRows("INSERT INTO merge_sources (commit_id, version) VALUES ", `
 ON CONFLICT (commit_id) DO UPDATE SET version = merge_sources.version + excluded.version`, 2),
-		inheritances: sqldb.NewRows(`
-INSERT INTO inheritances (tree_id, source_id, cause_type, cause_id, done, again) VALUES `, `
-ON CONFLICT (tree_id, source_id) DO UPDATE SET cause_type = excluded.cause_type, cause_id = excluded.cause_id,
-  again = 1`, 6),
+		jobs: newJobs(mergeJob),
 		artifacts: sqldb.NewRows(`
 INSERT INTO artifacts (org_id, digest, commit_id, identity_id, signer_id, is_build, attestation_id) VALUES `, `
 ON CONFLICT (org_id, digest, commit_id, identity_id, signer_id, is_build) DO NOTHING`, 7),
@@ -101,7 +98,7 @@ ON CONFLICT (predicate_id, repo_id) DO UPDATE SET latest_id = excluded.latest_id
 func (b *buffers) all() [21]*sqldb.Rows {
 	return [...]*sqldb.Rows{
 		b.commits, b.updated, b.moved, b.attestations, b.envelopes, b.verdicts, b.latest, b.exceptions,
-		b.treeLatest, b.treeVersions, b.mergeSources, b.inheritances, b.artifacts, b.events, b.transitions, b.outbox,
+		b.treeLatest, b.treeVersions, b.mergeSources, b.jobs, b.artifacts, b.events, b.transitions, b.outbox,
 		b.violations, b.deployments, b.environments, b.violationEvents, b.audits,
 	}
 }

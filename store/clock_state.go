@@ -67,7 +67,7 @@ ON CONFLICT (id) DO UPDATE SET accepted_at = excluded.accepted_at, stamp = exclu
 }
 
 // AcceptClock accepts the system clock: the ledger's clock of all processes follows it, even back, and
-// the states of all commits are derived again. It returns the system clock, and the newest time that
+// all commits are settled again. It returns the system clock, and the newest time that
 // was recorded.
 func (s *Store) AcceptClock(ctx context.Context) (accepted, newest ledger.Time, err error) {
 	err = s.write(ctx, "", func(t *tx) error {
@@ -78,9 +78,11 @@ func (s *Store) AcceptClock(ctx context.Context) (accepted, newest ledger.Time, 
 		if err := t.saveClock(acceptedClock{accepted, max(newest, t.stamp)}); err != nil {
 			return err
 		}
-		_, err := t.Exec(`
-INSERT INTO rederivations (repo_id, cause_type, cause_id, done) SELECT id, ?, '', 0 FROM repos WHERE deleted_at = 0
-ON CONFLICT (repo_id) DO UPDATE SET done = 0`, string(ledger.CauseExpiry))
+		if err := t.laterFor("FROM repos WHERE deleted_at = 0", taskSettle, 0,
+			ledger.Cause{Type: ledger.CauseExpiry}); err != nil {
+			return err
+		}
+		_, err := t.Exec("UPDATE backlog SET not_before = ?, held_until = 0 WHERE not_before > ?", accepted, accepted)
 		return err
 	})
 	if err != nil {

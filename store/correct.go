@@ -60,7 +60,7 @@ func (t *tx) correct(
 	if err != nil {
 		return done, nil, err
 	}
-	if err := t.settleDue(s); err != nil {
+	if err := t.settleDue(s, ledger.Cause{}); err != nil {
 		return done, nil, err
 	}
 	if err := t.flush(); err != nil {

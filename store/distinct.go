@@ -55,7 +55,7 @@ func (t *tx) setDistinct(orgID int64, org, id, dn string, distinct bool) error {
 	if err != nil || !changed {
 		return err
 	}
-	return t.rederiveOrg(orgID, cause)
+	return t.settleOrg(orgID, cause)
 }
 
 // logDistinct appends the event that says whether a signer is distinct.

@@ -59,16 +59,15 @@ func (t *tx) distrust(orgID int64, i keyed[identity.Identity], since ledger.Time
 	if _, err := t.Exec("UPDATE identities SET distrusted_since = ? WHERE id = ?", since, i.id); err != nil {
 		return fmt.Errorf("distrust identity: %w", err)
 	}
-	_, err := t.Exec("UPDATE orgs SET distrusts = distrusts + 1, distrusting = 1 WHERE id = ?", orgID)
+	_, err := t.Exec(`
+UPDATE orgs SET distrusts = distrusts + 1,
+  distrusting = CASE WHEN EXISTS (SELECT 1 FROM repos WHERE org_id = orgs.id) THEN 1 ELSE 0 END WHERE id = ?`, orgID)
 	if err != nil {
 		return fmt.Errorf("distrust identity: %w", err)
 	}
-	_, err = t.Exec(`
-INSERT INTO distrusts (identity_id, org_id, since, repo_id, at, attestation_id) VALUES (?, ?, ?, 0, 0, 0)
-ON CONFLICT (identity_id) DO UPDATE SET since = excluded.since, repo_id = 0, at = 0, attestation_id = 0`,
-		i.row.ID, orgID, since)
-	if err != nil {
-		return fmt.Errorf("plan to replace distrusted evidence: %w", err)
+	cause := ledger.Cause{Type: ledger.CauseIdentity, ID: i.row.ID}
+	if err := t.laterFor("FROM repos WHERE org_id = ?", taskDistrust, i.id, cause, orgID); err != nil {
+		return err
 	}
-	return t.rederiveOrg(orgID, ledger.Cause{Type: ledger.CauseIdentity, ID: i.row.ID})
+	return t.settleOrg(orgID, cause)
 }

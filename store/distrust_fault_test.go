@@ -46,16 +46,36 @@ func newTheft(t *testing.T, n int) *theft {
 	return &theft{u, id, since}
 }
 
-// repairOne does the next step of the background work, and reports whether there may be more.
+// distrusting returns the job that replaces distrusted evidence, and its next window; nil if none is left.
+func (p *process) distrusting() (*job, distrustedWindow) {
+	p.t.Helper()
+	j, err := p.nextJob(p.t.Context(), dueTask{1, taskDistrust})
+	must.OK(p.t, err)
+	if j == nil {
+		return nil, distrustedWindow{}
+	}
+	w := distrustedWindow{position: j.position}
+	must.OK(p.t, p.nextDistrusted(p.t.Context(), j, &w))
+	return j, w
+}
+
+// repairOne does the next write of the background, and reports whether there may be more.
 func (p *process) repairOne() (more bool) {
 	p.t.Helper()
-	d, err := read(p.t.Context(), p.Store, forWrite(""), reader.nextDistrust)
-	must.OK(p.t, err)
-	if d == nil {
+	j, w := p.distrusting()
+	if j == nil {
 		return false
 	}
-	_, err = p.repairNext(p.t.Context(), d)
-	must.OK(p.t, err)
+	for _, commit := range w.commits {
+		list, err := p.findRepairs(p.t.Context(), commit)
+		must.OK(p.t, err)
+		if len(list) > 0 {
+			part := distrustedWindow{distrusts: w.distrusts, position: j.position}
+			must.OK(p.t, p.applyRepairs(p.t.Context(), j, j.position, part, list))
+			return true
+		}
+	}
+	must.OK(p.t, p.applyRepairs(p.t.Context(), j, j.position, w, nil))
 	return true
 }
 
@@ -66,9 +86,8 @@ func (u *upgrade) wantLatest(t *testing.T) {
 	defer db.Close()
 	for _, c := range []struct{ query, want string }{
 		{"SELECT count(*) FROM latest l JOIN attestations a ON a.id = l.attestation_id WHERE NOT (" + isTrusted + ")", "0"},
-		{"SELECT count(*) FROM distrusts", "0"},
 		{"SELECT max(distrusting) FROM orgs", "0"},
-		{"SELECT count(*) FROM rederivations", "0"},
+		{"SELECT count(*) FROM backlog", "0"},
 	} {
 		if got := texts(t, db, c.query); !slices.Equal(got, []string{c.want}) {
 			t.Errorf("%s: got %s, want %s", c.query, got, c.want)
@@ -91,8 +110,8 @@ func TestFaultDistrustIsInterrupted(t *testing.T) {
 		}
 		must.OK(t, p.Close())
 	}
-	if steps < 2 {
-		t.Errorf("%d steps, want several", steps)
+	if steps < n {
+		t.Errorf("%d steps, want one for each commit", steps)
 	}
 
 	p := u.open(t)
@@ -109,8 +128,7 @@ func TestFaultDistrustIsInterrupted(t *testing.T) {
 func TestFaultDistrustMeanwhile(t *testing.T) {
 	u := newTheft(t, 3)
 	p := u.open(t)
-	d, err := read(t.Context(), p.Store, forWrite(""), reader.nextDistrust)
-	must.OK(t, err)
+	j, w := p.distrusting()
 	list, err := p.findRepairs(t.Context(), 2)
 	must.OK(t, err)
 	if len(list) != 1 || list[0].by == 0 {
@@ -118,9 +136,9 @@ func TestFaultDistrustMeanwhile(t *testing.T) {
 	}
 
 	must.OK(t, p.DistrustIdentity(t.Context(), "acme", u.thief, u.since-1))
-	more, err := p.applyRepairs(t.Context(), d, d.position, list)
-	if more || err != nil {
-		t.Errorf("wrote what was found before: more %t, %v", more, err)
+	must.OK(t, p.applyRepairs(t.Context(), j, j.position, w, list))
+	if again, err := p.findRepairs(t.Context(), 2); len(again) != 1 || err != nil {
+		t.Errorf("what was found before was written: %d rows are left, %v", len(again), err)
 	}
 	must.OK(t, p.Settle(t.Context()))
 	must.OK(t, p.Close())
@@ -144,17 +162,13 @@ func TestDistrustIsBounded(t *testing.T) {
 			if r := p.commit(1).Requirements[0]; r.Met || len(r.FailedBy) != 1 {
 				t.Errorf("before the background work: %+v", r)
 			}
-			d, err := read(t.Context(), p.Store, forWrite(""), reader.nextDistrust)
-			must.OK(t, err)
 			windows := 0
-			for more := true; more; windows++ {
-				found, _, err := p.findDistrusted(t.Context(), d)
-				must.OK(t, err)
-				if len(found) > repairWindow {
-					t.Fatalf("a window has %d commits, want at most %d", len(found), repairWindow)
+			for j, w := p.distrusting(); j != nil; j, w = p.distrusting() {
+				windows++
+				if len(w.commits) > repairWindow {
+					t.Fatalf("a window has %d commits, want at most %d", len(w.commits), repairWindow)
 				}
-				more, err = p.repairNext(t.Context(), d)
-				must.OK(t, err)
+				must.OK(t, p.replaceDistrusted(t.Context(), j))
 			}
 			if least := many / repairWindow; windows < least {
 				t.Errorf("%d windows, want at least %d", windows, least)

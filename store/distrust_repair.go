@@ -2,13 +2,11 @@ package store
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
 const (
@@ -20,25 +18,6 @@ const (
 	repairTree = 20
 )
 
-// A distrust is the progress of replacing the distrusted evidence of an identity in the
-// table latest. All other reads find what it replaces each time they need it.
-type distrust struct {
-	identity string
-	orgID    int64
-	since    ledger.Time
-	// distrusts is how often evidence of the org was distrusted when it was read.
-	distrusts int64
-	position  repairPosition
-}
-
-// A repairPosition is a position among the attestations of an org.
-type repairPosition struct {
-	repo        int64
-	at          ledger.Time
-	attestation int64
-	isEnd       bool // all were read
-}
-
 // A repair puts a row of the table latest right: the attestation by takes the place of the
 // distrusted one, or none if it is 0.
 type repair struct {
@@ -48,114 +27,75 @@ type repair struct {
 	treeCommits int64
 }
 
-// repairLatest replaces all distrusted evidence in the table latest. Its progress is in the
-// database, so it survives a crash.
-func (s *Store) repairLatest(ctx context.Context) error {
-	for {
-		d, err := read(ctx, s, forWrite(""), reader.nextDistrust)
-		if err != nil || d == nil {
-			return err
-		}
-		for more := true; more; {
-			if more, err = s.repairNext(ctx, d); err != nil {
-				return fmt.Errorf("identity %s: %w", d.identity, err)
-			}
-		}
-	}
+// A distrustedWindow is what the next attestations of a repo say of an identity. All reads but these find
+// what replaces its evidence each time they need it.
+type distrustedWindow struct {
+	// distrusts is how often evidence of the org was distrusted when the window was read.
+	distrusts int64
+	commits   []int64 // with evidence by the identity
+	position  int64   // the last attestation
+	isEnd     bool    // there are no more
 }
 
-// nextDistrust reads the progress of an identity's distrust, or nil if none is left.
-func (rd reader) nextDistrust() (*distrust, error) {
-	d := new(distrust)
-	err := rd.Row(`
-SELECT x.identity_id, x.org_id, x.since, x.repo_id, x.at, x.attestation_id, o.distrusts
-FROM distrusts x JOIN orgs o ON o.id = x.org_id ORDER BY x.identity_id LIMIT 1`).
-		Scan(&d.identity, &d.orgID, &d.since, &d.position.repo, &d.position.at, &d.position.attestation, &d.distrusts)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
+// replaceDistrusted replaces the next evidence of a distrusted identity in the table latest. It searches outside
+// the writer.
+func (s *Store) replaceDistrusted(ctx context.Context, j *job) error {
+	from := j.position
+	w := distrustedWindow{position: from}
+	for begun := time.Now(); len(w.commits) == 0 && !w.isEnd && time.Since(begun) < turnTime; {
+		if err := s.nextDistrusted(ctx, j, &w); err != nil {
+			return fmt.Errorf("find distrusted evidence: %w", err)
+		}
 	}
-	return d, err
-}
 
-// repairNext replaces the next distrusted evidence of an identity: that of one window. It
-// searches outside the writer. It reports whether there may be more.
-func (s *Store) repairNext(ctx context.Context, d *distrust) (more bool, err error) {
-	commits, next, err := s.findDistrusted(ctx, d)
-	if err != nil {
-		return false, err
-	}
-	for _, commit := range commits {
+	for _, commit := range w.commits {
 		list, err := s.findRepairs(ctx, commit)
 		if err != nil {
-			return false, err
+			return err
 		}
 		for len(list) > 0 {
 			batch := list[:firstRepairs(list)]
 			list = list[len(batch):]
-			if more, err := s.applyRepairs(ctx, d, d.position, batch); err != nil || !more {
-				return false, err
+			if err := s.applyRepairs(ctx, j, from, distrustedWindow{w.distrusts, nil, from, false}, batch); err != nil {
+				return err
 			}
 		}
 	}
-
-	if !next.isEnd && len(commits) == 0 {
-		d.position = next // saved with the next repairs
-		return true, nil
-	}
-	if more, err = s.applyRepairs(ctx, d, next, nil); err == nil {
-		d.position = next
-	}
-	return more, err
+	return s.applyRepairs(ctx, j, from, w, nil)
 }
 
-// findDistrusted reads the next attestations of an org, until some are distrusted because
-// of the identity. It returns their commits, and the position after them.
-func (s *Store) findDistrusted(ctx context.Context, d *distrust) (commits []int64, next repairPosition, err error) {
-	next = d.position
-	_, err = read(ctx, s, forWrite(""), func(rd reader) (struct{}, error) {
-		err := rd.Row("SELECT id FROM repos WHERE org_id = ? AND id >= ? ORDER BY id LIMIT 1", d.orgID, next.repo).
-			Scan(&next.repo)
-		if errors.Is(err, sql.ErrNoRows) {
-			next.isEnd = true
-			return struct{}{}, nil
-		}
+// nextDistrusted reads the next attestations of a repo.
+func (s *Store) nextDistrusted(ctx context.Context, j *job, w *distrustedWindow) error {
+	_, err := read(ctx, s, forWrite(""), func(rd reader) (struct{}, error) {
+		var since, at ledger.Time
+		var identity string
+		err := rd.Row(`
+SELECT i.identity_id, i.distrusted_since, o.distrusts,
+  coalesce((SELECT recorded_at FROM attestations WHERE id = ?), 0)
+FROM identities i JOIN orgs o ON o.id = i.org_id WHERE i.id = ?`, w.position, j.ref).
+			Scan(&identity, &since, &w.distrusts, &at)
 		if err != nil {
-			return struct{}{}, fmt.Errorf("find repo: %w", err)
+			return struct{}{}, fmt.Errorf("read identity: %w", err)
 		}
-		if next.repo != d.position.repo {
-			next.at, next.attestation = 0, 0
-		}
-		commits, err = rd.distrustedWindow(d, &next)
+
+		n := 0
+		err = rd.Each(func(row scanner) error {
+			n++
+			var commit int64
+			var isIts bool
+			err := row.Scan(&w.position, &commit, &isIts)
+			if isIts && !slices.Contains(w.commits, commit) {
+				w.commits = append(w.commits, commit)
+			}
+			return err
+		}, `
+SELECT id, commit_id, identity_id = ? FROM attestations /*+index attestations_by_time*/
+WHERE repo_id = ? AND (recorded_at, id) > (?, ?) ORDER BY recorded_at, id LIMIT ?`,
+			identity, j.repo, max(at, since-1), w.position, repairWindow)
+		w.isEnd = n < repairWindow
 		return struct{}{}, err
 	})
-	return commits, next, err
-}
-
-// distrustedWindow reads the next attestations of a repo, and moves the position after them.
-// It returns the commits of those by the identity.
-func (rd reader) distrustedWindow(d *distrust, next *repairPosition) (commits []int64, err error) {
-	n := 0
-	err = rd.Each(func(row scanner) error {
-		n++
-		var commit int64
-		var isIts bool
-		err := row.Scan(&next.attestation, &next.at, &commit, &isIts)
-		if isIts && !slices.Contains(commits, commit) {
-			commits = append(commits, commit)
-		}
-		return err
-	}, `
-SELECT id, recorded_at, commit_id, identity_id = ? FROM attestations /*+index attestations_by_time*/
-WHERE repo_id = ? AND (recorded_at, id) > (?, ?) ORDER BY recorded_at, id LIMIT ?`,
-		d.identity, next.repo, max(next.at, d.since-1), next.attestation, repairWindow)
-
-	if err != nil {
-		return nil, fmt.Errorf("read attestations: %w", err)
-	}
-	if n < repairWindow {
-		*next = repairPosition{repo: next.repo + 1}
-	}
-	return commits, nil
+	return err
 }
 
 // findRepairs finds what replaces the distrusted evidence of a commit. Each of its reads
@@ -199,18 +139,13 @@ func firstRepairs(list []repair) int {
 	return len(list)
 }
 
-// applyRepairs puts rows of the table latest right, and saves the progress. It reports
-// whether more is to be done: not at the end, and not if evidence was distrusted since the
-// rows were found, so that they may be wrong.
-func (s *Store) applyRepairs(
-	ctx context.Context, d *distrust, next repairPosition, list []repair,
-) (more bool, err error) {
-	return writeAs(ctx, s, sqldb.Write{Owners: []int64{d.orgID}}, func(t *tx) (bool, error) {
-		var isCurrent bool
-		err := t.Row(`
-SELECT EXISTS (SELECT 1 FROM distrusts x JOIN orgs o ON o.id = x.org_id
-  WHERE x.identity_id = ? AND x.since = ? AND o.distrusts = ?)`, d.identity, d.since, d.distrusts).Scan(&isCurrent)
-		if err != nil || !isCurrent {
+// applyRepairs puts rows of the table latest right, and saves the position and whether the window was the last. It
+// does nothing if evidence was distrusted since the rows were found, so that they may be wrong.
+func (s *Store) applyRepairs(ctx context.Context, j *job, from int64, w distrustedWindow, list []repair) error {
+	return s.advance(ctx, j, func(t *tx, j *job) (done bool, err error) {
+		var distrusts int64
+		err = t.Row("SELECT distrusts FROM orgs WHERE id = ?", j.org).Scan(&distrusts)
+		if err != nil || distrusts != w.distrusts || j.position != from {
 			return false, err
 		}
 		for _, r := range list {
@@ -218,13 +153,11 @@ SELECT EXISTS (SELECT 1 FROM distrusts x JOIN orgs o ON o.id = x.org_id
 				return false, fmt.Errorf("replace distrusted evidence: %w", err)
 			}
 		}
-
-		if next.isEnd {
-			return false, t.endDistrust(d)
+		j.position = w.position
+		if !w.isEnd || j.again {
+			return w.isEnd, nil
 		}
-		_, err = t.Exec("UPDATE distrusts SET repo_id = ?, at = ?, attestation_id = ? WHERE identity_id = ?",
-			next.repo, next.at, next.attestation, d.identity)
-		return true, err
+		return true, t.endDistrust(j)
 	})
 }
 
@@ -250,17 +183,20 @@ func (t *tx) applyRepair(r repair) error {
 	return t.recountTree(tree, r.latestKey)
 }
 
-// endDistrust notes that the table latest has no evidence any more that is distrusted
-// because of an identity. The states are derived again, in case some were derived before.
-func (t *tx) endDistrust(d *distrust) error {
-	if _, err := t.Exec("DELETE FROM distrusts WHERE identity_id = ?", d.identity); err != nil {
-		return fmt.Errorf("save the progress: %w", err)
-	}
+// endDistrust notes that the table latest has no evidence of a repo any more that is distrusted because of an
+// identity. The commits are settled again, in case some were settled before.
+func (t *tx) endDistrust(j *job) error {
 	_, err := t.Exec(`
-UPDATE orgs SET distrusting = CASE WHEN EXISTS (SELECT 1 FROM distrusts WHERE org_id = orgs.id) THEN 1 ELSE 0 END
-WHERE id = ?`, d.orgID)
+UPDATE orgs SET distrusting = CASE WHEN EXISTS (
+  SELECT 1 FROM backlog WHERE org_id = orgs.id AND kind = 'distrust' AND NOT (repo_id = ? AND ref = ?))
+  THEN 1 ELSE 0 END
+WHERE id = ?`, j.repo, j.ref, j.org)
 	if err != nil {
-		return fmt.Errorf("save the progress: %w", err)
+		return fmt.Errorf("note that distrusted evidence is replaced: %w", err)
 	}
-	return t.rederiveOrg(d.orgID, ledger.Cause{Type: ledger.CauseIdentity, ID: d.identity})
+	r, err := t.repoByID(j.repo)
+	if err != nil || r.deleted {
+		return err
+	}
+	return t.later(r.id, taskSettle, 0, j.cause)
 }

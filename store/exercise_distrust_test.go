@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ledgerd/ledgerd/internal/must"
@@ -42,4 +43,20 @@ func (e *exerciser) distrust() {
 	e.ok(e.Commit(ctx, "acme", "api", loginCommit))
 	e.now = e.now.Add(time.Millisecond)
 	e.refused(ledger.CodeInvalidField, e.DistrustIdentity(ctx, "acme", id, first.RecordedAt+1))
+}
+
+// fail has a job fail, and tries it again.
+func (e *exerciser) fail() {
+	e.t.Helper()
+	ctx := e.t.Context()
+	must.OK(e.t, e.Run(ctx, `
+INSERT INTO backlog (repo_id, kind, ref, org_id, cause_type, cause_id, position, since, not_before)
+VALUES (1, 'settle', 1000000, 1, 'expiry', '', 0, 0, 0)`))
+	for range 2 {
+		if err := e.Settle(ctx); err == nil || !strings.Contains(err.Error(), "commit 1000000 is missing") {
+			e.t.Errorf("Settle returned %v, want the failed job", err)
+		}
+	}
+	e.ok(e.Backlog(ctx))
+	must.OK(e.t, e.Run(ctx, "DELETE FROM backlog WHERE ref = 1000000"))
 }

@@ -48,7 +48,7 @@ func exercise(t *testing.T) (plans, opening map[string][]string) {
 	must.OK(t, e.Settle(t.Context()))
 	for _, step := range []func(){
 		e.orgs, e.tokens, e.readTips, e.record, e.violations, e.register, e.carry, e.policies, e.webhooks, e.log,
-		e.trustedRoots, e.exchanges, e.members, e.lists, e.retention, e.lifecycles, e.restored, e.distrust,
+		e.trustedRoots, e.exchanges, e.members, e.lists, e.retention, e.lifecycles, e.restored, e.distrust, e.fail,
 		e.putClockRight,
 	} {
 		step()

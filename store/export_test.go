@@ -57,15 +57,15 @@ func (s *Store) Run(ctx context.Context, script string) error {
 	})
 }
 
-// ReevaluateBatch settles the next batch of commits after a policy change as Evaluate does,
-// but without evaluating expressions before. stuck reports that it did nothing.
-func (s *Store) ReevaluateBatch(ctx context.Context, org, repo string) (stuck bool, err error) {
+// SettleBatch settles the next commits after a policy change as Work does, but without evaluating expressions
+// before. stuck reports that it did nothing.
+func (s *Store) SettleBatch(ctx context.Context, org, repo string) (stuck bool, err error) {
 	return write(ctx, s, "", func(t *tx) (stuck bool, err error) {
 		r, err := t.findRepo(org, repo)
 		if err != nil {
 			return false, err
 		}
-		_, stuck, err = t.reevaluate(r.id)
+		_, stuck, err = t.settleNext(&job{repo: r.id, task: taskSettle, org: r.orgID})
 		return stuck, err
 	})
 }

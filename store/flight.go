@@ -67,10 +67,12 @@ func (t *tx) updateLineage(commitID int64, tip radar.Tip) error {
 	if err != nil || !ok {
 		return err
 	}
-	_, err = t.Exec("UPDATE tips SET lineage = ?, policy_version = 0, "+renumber+" WHERE commit_id = ?",
-		joinLineage(tip), commitID)
+	_, err = t.Exec("UPDATE tips SET lineage = ?, "+renumber+" WHERE commit_id = ?", joinLineage(tip), commitID)
 	if err != nil {
 		return fmt.Errorf("update tip: %w", err)
+	}
+	if err := t.mark("?", commitID); err != nil {
+		return err
 	}
 	if row.Flight >= radarindex.Superseded {
 		return nil
@@ -78,20 +80,29 @@ func (t *tx) updateLineage(commitID int64, tip radar.Tip) error {
 	return t.markOverlapping(commitID)
 }
 
-// markOverlapping marks the later tips that overlap with a commit for a re-scan by
-// Evaluate, because the commit has new facts.
+// markOverlapping has the radar scan the later tips that overlap with a commit, because the commit has new
+// facts.
 func (t *tx) markOverlapping(commitID int64) error {
-	_, err := t.Exec(`
-UPDATE tips SET policy_version = 0
-WHERE commit_id IN (SELECT o.later `+withLater+"WHERE "+laterThan+")", commitID)
-	if err != nil {
+	return t.mark("SELECT o.later "+withLater+"WHERE "+laterThan, commitID)
+}
+
+// mark marks the tips of commits for a scan, and has those in flight scanned in the background.
+func (t *tx) mark(commits string, args ...any) error {
+	if _, err := t.Exec("UPDATE tips SET policy_version = 0 WHERE commit_id IN ("+commits+")", args...); err != nil {
 		return fmt.Errorf("mark tips: %w", err)
 	}
+	_, err := t.Exec(insertJob+`
+SELECT t.repo_id, 'settle', t.commit_id, r.org_id, 'radar', '', 0, ?, ? FROM tips t JOIN repos r ON r.id = t.repo_id
+WHERE t.`+isInFlight+" AND t.commit_id IN ("+commits+")"+mergeJob, append([]any{t.now, t.now}, args...)...)
+	if err != nil {
+		return fmt.Errorf("plan to scan tips: %w", err)
+	}
+	t.gathered.wake = true
 	return nil
 }
 
-// markAllTips marks all of a repo's tips in flight for a re-scan by Evaluate, because the
-// radar's settings have changed.
+// markAllTips marks all of a repo's tips in flight for a scan, because the radar's settings have changed. The
+// job that applies the policy has them scanned.
 func (t *tx) markAllTips(repoID int64) error {
 	_, err := t.Exec("UPDATE tips SET policy_version = 0 WHERE repo_id = ? AND "+isInFlight, repoID)
 	if err != nil {

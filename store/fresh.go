@@ -42,7 +42,7 @@ func (t *tx) settleCommit(id int64) error {
 	if err := t.gather(list); err != nil {
 		return err
 	}
-	return t.settleDue(list[0])
+	return t.settleDue(list[0], ledger.Cause{})
 }
 
 // A presentState is the state and the standing that a commit has now, and the rollbacks that keep it

@@ -28,14 +28,16 @@ type Glance struct {
 	// SameNames are the orgs where signers with one name count as several people only since an
 	// upgrade, at most as many as were asked for.
 	SameNames []string
+	// Backlog is what waits to be done in the background.
+	Backlog []Backlog
 	// OldClients are the tokens that an earlier version of ledgerd has used in the last 30 days, at most
 	// as many as were asked for.
 	OldClients []TokenClient
 }
 
 // Glance returns the latest time of the database, the URLs of active webhooks, the CAs that are in
-// use and not revoked, the repos where everybody links artifacts, the orgs where names count twice, and
-// the tokens with clients that are older than the version.
+// use and not revoked, the repos where everybody links artifacts, the orgs where names count twice, what
+// waits, and the tokens with clients that are older than the version.
 func (s *Store) Glance(ctx context.Context, version string, limit int) (Glance, error) {
 	return read(ctx, s, forWrite(""), func(rd reader) (g Glance, err error) {
 		k, err := rd.clock()
@@ -70,6 +72,9 @@ ORDER BY i.id LIMIT ?`, limit)
 			return g, err
 		}
 		if g.SameNames, err = rd.orgsWithSameNames(limit); err != nil {
+			return g, err
+		}
+		if g.Backlog, err = rd.backlog(); err != nil {
 			return g, err
 		}
 		g.OldClients, err = rd.oldClients(version, limit)

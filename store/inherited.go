@@ -26,16 +26,19 @@ func (t *tx) inherit(s *subject, key latestKey, row int64, e *policy.Evidence) {
 			treeRow{row, s.id, e.Status.IsFailure()}
 		s.versions++ // the commit takes this change into account now
 	}
-	t.inheritChanged(s.commitRow, ledger.Cause{Type: ledger.CauseCarry, ID: e.Attestation})
+	t.inheritChanged(s.d, s.commitRow, ledger.Cause{Type: ledger.CauseCarry, ID: e.Attestation})
 }
 
 // inheritChanged makes the commits that inherit from a commit due.
-func (t *tx) inheritChanged(c *commitRow, cause ledger.Cause) {
+func (t *tx) inheritChanged(d *deriver, c *commitRow, cause ledger.Cause) {
+	j := job{repo: d.repo.id, org: d.repo.orgID, cause: cause, since: t.now, notBefore: t.now}
 	if c.treeID != 0 {
-		note(&t.inherited.trees, c.treeID, cause)
+		j.task, j.ref = taskTree, c.treeID
+		note(&t.inherited.trees, j)
 	}
 	if c.merged&isMerged != 0 {
-		note(&t.inherited.sources, c.id, cause)
+		j.task, j.ref = taskMerges, c.id
+		note(&t.inherited.sources, j)
 	}
 }
 
@@ -47,7 +50,7 @@ const maxTreeCommits = 10_000
 // the same tree.
 func (t *tx) joinTree(d *deriver, c *commitRow) error {
 	cause := ledger.Cause{Type: ledger.CauseCommit, ID: c.sha}
-	t.inheritChanged(c, cause) // its merges know its authors now
+	t.inheritChanged(d, c, cause) // its merges know its authors now
 	var other, tree int64
 	found := false
 	err := t.Each(func(row scanner) error {
@@ -80,7 +83,7 @@ func (t *tx) joinTree(d *deriver, c *commitRow) error {
 	}
 	c.treeID = tree
 	_, err = t.Exec("UPDATE trees SET commits = commits + 1 WHERE id = ?", tree)
-	t.inheritChanged(c, cause)
+	t.inheritChanged(d, c, cause)
 	return err
 }
 
@@ -137,7 +140,11 @@ func (t *tx) remapInherited(cause ledger.Cause, before, after latestKey) error {
 	if err != nil || !c.isInherited() {
 		return err
 	}
-	t.inheritChanged(c, cause)
+	d, err := t.deriverByID(c.repoID)
+	if err != nil {
+		return err
+	}
+	t.inheritChanged(d, c, cause)
 	if c.treeID == 0 {
 		return nil
 	}
@@ -151,12 +158,13 @@ func (t *tx) remapInherited(cause ledger.Cause, before, after latestKey) error {
 func (rd reader) inheritedCause(s *subject) (cause ledger.Cause, err error) {
 	cause = ledger.Cause{Type: ledger.CauseCarry}
 	err = rd.Each(func(row scanner) error { return row.Scan(&cause.Type, &cause.ID) }, `
-SELECT cause_type, cause_id FROM inheritances WHERE tree_id = ?1 AND tree_id > 0 AND source_id = 0
+SELECT cause_type, cause_id FROM backlog WHERE repo_id = ?3 AND kind = 'tree' AND ref = ?1
 UNION ALL
-SELECT i.cause_type, i.cause_id FROM merges m JOIN inheritances i ON i.tree_id = 0 AND i.source_id = m.source_id
+SELECT b.cause_type, b.cause_id FROM merges m
+  JOIN backlog b ON b.repo_id = ?3 AND b.kind = 'merges' AND b.ref = m.source_id
 WHERE m.commit_id = ?2
 UNION ALL
-SELECT cause_type, cause_id FROM rederivations WHERE repo_id = ?3 AND cause_type = 'identity'
+SELECT cause_type, cause_id FROM backlog WHERE repo_id = ?3 AND kind = 'settle' AND ref = 0 AND cause_type = 'identity'
 LIMIT 1`, s.treeID, s.id, s.repoID)
 	if err != nil {
 		return cause, fmt.Errorf("read why inherited evidence changed: %w", err)

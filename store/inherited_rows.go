@@ -1,7 +1,5 @@
 package store
 
-import "github.com/ledgerd/ledgerd/ledger"
-
 // inherited is the evidence recorded in a write that other commits inherit. It is written
 // by flush.
 type inherited struct {
@@ -24,18 +22,18 @@ type treeRow struct {
 	failed              bool
 }
 
-// A change of what commits inherit.
+// A change of what commits of a repo inherit.
 type change struct {
 	times int64
-	cause ledger.Cause
+	job   job // for the commits
 }
 
-// note notes that a tree or a source has changed.
-func note(changes *map[int64]change, id int64, cause ledger.Cause) {
+// note notes that what j is about, a tree or a source, has changed.
+func note(changes *map[int64]change, j job) {
 	if *changes == nil {
 		*changes = make(map[int64]change)
 	}
-	(*changes)[id] = change{(*changes)[id].times + 1, cause}
+	(*changes)[j.ref] = change{(*changes)[j.ref].times + 1, j}
 }
 
 // bufferTo adds the rows to the buffers, and forgets them. It reports whether there are any.
@@ -49,11 +47,11 @@ func (in *inherited) bufferTo(rows *buffers) bool {
 	}
 	for id, change := range in.trees {
 		rows.treeVersions.Add(id, change.times, int64(0))
-		rows.inheritances.Add(id, int64(0), string(change.cause.Type), change.cause.ID, int64(0), int64(0))
+		change.job.addTo(rows.jobs)
 	}
 	for id, change := range in.sources {
 		rows.mergeSources.Add(id, change.times)
-		rows.inheritances.Add(int64(0), id, string(change.cause.Type), change.cause.ID, int64(0), int64(0))
+		change.job.addTo(rows.jobs)
 	}
 	clear(in.latest)
 	clear(in.trees)

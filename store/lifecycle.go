@@ -89,8 +89,8 @@ func (t *tx) renameRepo(r keyed[ledger.Repo], name string) error {
 		return fmt.Errorf("rename repo: %w", err)
 	}
 
-	if r.row.DeletedAt != 0 {
-		if err := t.deriveRestored(r.id); err != nil {
+	if r.row.DeletedAt != 0 { // evidence may have expired in the meantime
+		if err := t.later(r.id, taskSettle, 0, ledger.Cause{Type: ledger.CauseExpiry}); err != nil {
 			return err
 		}
 	}
@@ -98,20 +98,6 @@ func (t *tx) renameRepo(r keyed[ledger.Repo], name string) error {
 		action: ledger.AuditRepoRenamed, repo: name, target: name,
 		before: lifecycleFields(row.name, 0, r.row.DeletedAt), after: lifecycleFields(name, 0, 0),
 	})
-}
-
-// deriveRestored has the commits of a restored repo derived again, since evidence may have expired
-// in the meantime.
-func (t *tx) deriveRestored(repoID int64) error {
-	_, err := t.Exec(`
-INSERT INTO rederivations (repo_id, cause_type, cause_id, done) VALUES (?, ?, '', 0)
-ON CONFLICT (repo_id) DO UPDATE SET cause_type = excluded.cause_type, cause_id = '', done = 0`,
-		repoID, string(ledger.CauseExpiry))
-	if err != nil {
-		return fmt.Errorf("plan to derive the states of a restored repo: %w", err)
-	}
-	t.gathered.wakeEvaluate = true
-	return nil
 }
 
 // maxFormerNames is the maximum number of names that an org or a repo had.
@@ -298,7 +284,7 @@ func (t *tx) renameOrg(o keyed[ledger.Org], name string) error {
 	}
 
 	if o.row.DeletedAt != 0 {
-		if err := t.rederiveOrg(o.id, ledger.Cause{Type: ledger.CauseExpiry}); err != nil {
+		if err := t.settleOrg(o.id, ledger.Cause{Type: ledger.CauseExpiry}); err != nil {
 			return err
 		}
 	}

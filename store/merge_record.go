@@ -119,7 +119,7 @@ func (t *tx) setParentState(v *view, d *deriver, r *recording, f *mergeFact) (ok
 		r.err = &unjudged{recording: r, unevaluated: p.unevaluated}
 		return false, nil
 	}
-	if err := t.settleDue(p); err != nil {
+	if err := t.settleDue(p, ledger.Cause{}); err != nil {
 		return false, err
 	}
 	if other := v.commits[commitKey{d.repo.id, sha}]; other != nil {

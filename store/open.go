@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -109,7 +110,7 @@ func (s *Store) openPostgres(ctx context.Context, url string, o Options) error {
 		Hooks: s.hooks(), Migrating: s.migrating, Began: s.incidentBegan, Ended: s.incidentEnded,
 	})
 	if err == nil {
-		s.db, s.clock = db, newClock(o.now(db.Now), o.monotonic(), s.log)
+		s.db, s.clock, s.name = db, newClock(o.now(db.Now), o.monotonic(), s.log), rand.Text()
 	}
 	return err
 }
@@ -205,8 +206,8 @@ func (s *Store) published(g *gathered) {
 		s.notifier.notify(orgID)
 	}
 	s.queued.add(g.queued, g.changed)
-	if g.wakeEvaluate {
-		s.wakeEvaluate()
+	if g.wake {
+		s.wakeWorker()
 	}
 }
 

@@ -19,15 +19,6 @@ func (s *Store) writeFor(ctx context.Context, owners []int64, fn func(*tx) error
 	return err
 }
 
-// writeOfRepo runs fn in the writer's next transaction, as background work about a repo.
-func writeOfRepo[T any](ctx context.Context, s *Store, repoID int64, fn func(*tx) (T, error)) (v T, err error) {
-	owners, err := s.ownersOfRepo(ctx, repoID)
-	if err != nil {
-		return v, err
-	}
-	return writeAs(ctx, s, sqldb.Write{Owners: owners}, fn)
-}
-
 // ownersOfRepo returns the row id of the org of a repo.
 func (s *Store) ownersOfRepo(ctx context.Context, repoID int64) ([]int64, error) {
 	if id, ok := s.caches.orgOfRepo.get(repoID); ok {

@@ -91,7 +91,7 @@ WHERE p.repo_id = ? AND p.version < ? ORDER BY p.version DESC LIMIT ?`, r.id, be
 
 // SetPolicy makes the contract the next version of the repo's policy. If ifVersion is
 // not 0 and not the active version, it returns CodePreconditionFailed. by is the name
-// of the caller. Evaluate then re-evaluates the repo's commits, even after a crash.
+// of the caller. All commits of the repo are then settled, in the background.
 func (s *Store) SetPolicy(
 	ctx context.Context, org, repo string, contract policy.Contract, ifVersion int, by string,
 ) (policy.Policy, error) {
@@ -124,13 +124,9 @@ func (s *Store) SetPolicy(
 			return p, fmt.Errorf("activate policy: %w", err)
 		}
 
-		_, err = t.Exec(`
-INSERT INTO reevaluations (repo_id, version, done) VALUES (?, ?, 0)
-ON CONFLICT (repo_id) DO UPDATE SET version = excluded.version, done = 0`, r.id, version)
-		if err != nil {
-			return p, fmt.Errorf("request re-evaluation: %w", err)
+		if err := t.later(r.id, taskSettle, 0, ledger.Cause{Type: ledger.CausePolicy}); err != nil {
+			return p, err
 		}
-		t.gathered.wakeEvaluate = true
 		if !d.contract.Radar.Covers(contract.Radar) {
 			if err := t.markAllTips(r.id); err != nil {
 				return p, err

@@ -31,7 +31,7 @@ func (s *Store) Recheck(ctx context.Context, repoID, after int64) (Recheck, erro
 			return r, err
 		}
 		r.Last, r.Commits = commits[len(commits)-1].id, int64(len(commits))
-		plans, err := rd.plansOf(repoID)
+		plan, err := rd.planOf(repoID)
 		if err != nil {
 			return r, err
 		}
@@ -54,7 +54,7 @@ func (s *Store) Recheck(ctx context.Context, repoID, after int64) (Recheck, erro
 			return r, err
 		}
 		for _, c := range list {
-			if err := rd.recheck(c, plans, &r); err != nil {
+			if err := rd.recheck(c, plan, &r); err != nil {
 				return r, err
 			}
 		}
@@ -63,14 +63,19 @@ func (s *Store) Recheck(ctx context.Context, repoID, after int64) (Recheck, erro
 }
 
 // recheck derives the state of a commit again, unless that is planned.
-func (rd reader) recheck(c *subject, plans plans, r *Recheck) error {
-	if c.isDue(rd.now) || len(c.unevaluated) > 0 || plans.include(c.id) {
+func (rd reader) recheck(c *subject, p plan, r *Recheck) error {
+	if c.isDue(rd.now) || len(c.unevaluated) > 0 || p.includes(c.id) {
 		r.Pending++
-		isPlanned, err := rd.isPlanned(c, plans)
+		isPlanned, err := rd.isPlanned(c, p)
 		if err == nil && !isPlanned {
 			r.differ(c.sha, "its state is to be derived again, and that is not planned")
 		}
 		return err
+	}
+
+	if c.expires != 0 && !p.expires(c.expires) {
+		r.differ(c.sha, "its evidence expires at %s, and it is not planned to settle it then", c.expires)
+		return nil
 	}
 
 	derived := c.d.contract.Outcome(c.facts, rd.now)
@@ -89,27 +94,51 @@ func (rd reader) recheck(c *subject, plans plans, r *Recheck) error {
 	return nil
 }
 
-// plans are up to which commits the states of a repo are to be derived again; -1 for none.
-type plans struct{ derivedTo, evaluatedTo int64 }
+// A plan says which commits of a repo are to be settled again.
+type plan struct {
+	after int64          // all after this one; -1: none
+	one   map[int64]bool // single ones
+	// expiry is when the next ones are settled because evidence has expired; 0: never. It may be late until
+	// the time mayWait.
+	expiry, mayWait ledger.Time
+}
 
-// include reports whether a commit is planned to be derived again, though it is not due.
-func (p plans) include(commit int64) bool { return p.derivedTo >= 0 && commit > p.derivedTo }
+// includes reports whether a commit is planned to be settled again.
+func (p plan) includes(commit int64) bool { return p.after >= 0 && commit > p.after || p.one[commit] }
 
-// plansOf reads which states of a repo are to be derived again.
-func (rd reader) plansOf(repoID int64) (plans, error) {
-	p := plans{-1, -1}
-	err := rd.Row(`
-SELECT coalesce((SELECT done FROM rederivations WHERE repo_id = ?), -1),
-  coalesce((SELECT done FROM reevaluations WHERE repo_id = ?), -1)`, repoID, repoID).Scan(&p.derivedTo, &p.evaluatedTo)
+// expires reports whether what expires at a time is planned to be settled then.
+func (p plan) expires(at ledger.Time) bool { return p.expiry != 0 && p.expiry <= max(at, p.mayWait) }
+
+// planOf reads which commits of a repo are to be settled again.
+func (rd reader) planOf(repoID int64) (plan, error) {
+	p := plan{after: -1, one: make(map[int64]bool)}
+
+	err := rd.Each(func(row scanner) error {
+		j, err := scanJob(row)
+		switch {
+		case j.task == taskExpire:
+			p.expiry, p.mayWait = j.notBefore, rd.now
+			if j.tries > 0 {
+				p.mayWait = rd.now.Add(maxWait)
+			}
+		case j.ref != 0:
+			p.one[j.ref] = true
+		case j.again:
+			p.after = 0
+		default:
+			p.after = j.position
+		}
+		return err
+	}, selectJob+"WHERE repo_id = ? AND kind IN ('settle', 'expire')", repoID)
 	if err != nil {
-		return p, fmt.Errorf("read the progress: %w", err)
+		return p, fmt.Errorf("read what is to be settled: %w", err)
 	}
 	return p, nil
 }
 
 // isPlanned reports whether the background is going to derive a commit that is due.
-func (rd reader) isPlanned(c *subject, p plans) (bool, error) {
-	if c.hasExpired(rd.now) || p.include(c.id) || p.evaluatedTo >= 0 && c.id > p.evaluatedTo {
+func (rd reader) isPlanned(c *subject, p plan) (bool, error) {
+	if c.hasExpired(rd.now) && p.expires(c.expires) || p.includes(c.id) {
 		return true, nil
 	}
 	if !c.isOutdated() {

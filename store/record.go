@@ -174,7 +174,7 @@ func (t *tx) record(v *view, r *recording) error {
 		v.commits[key] = s
 	}
 
-	if err := t.settleDue(s); err != nil {
+	if err := t.settleDue(s, ledger.Cause{}); err != nil {
 		return err
 	}
 	return t.addAttestation(v, s, r)

@@ -105,7 +105,7 @@ func (t *tx) register(org, repo, sha string, n submission, ahead *prospectScan) 
 		if err != nil {
 			return done, err
 		}
-		if err := t.settleDue(s); err != nil {
+		if err := t.settleDue(s, ledger.Cause{}); err != nil {
 			return done, err
 		}
 	}
@@ -118,7 +118,7 @@ func (t *tx) register(org, repo, sha string, n submission, ahead *prospectScan) 
 		return done, err
 	}
 	if !c.isProven() && c.merged&isMerged != 0 { // its merges may know its authors now
-		t.inheritChanged(c, ledger.Cause{Type: ledger.CauseCommit, ID: c.sha})
+		t.inheritChanged(d, c, ledger.Cause{Type: ledger.CauseCommit, ID: c.sha})
 	}
 	if !n.concernsRadar && !moved {
 		done.radar.commit = c.id
@@ -149,7 +149,7 @@ func (t *tx) describeCommit(d *deriver, c *commitRow, n submission) (moved bool,
 		claims = gitobject.WithoutClaims(claims)
 	}
 	if n.object != nil && !isProof {
-		if err := t.readAgain(c, n.object); err != nil {
+		if err := t.readAgain(d, c, n.object); err != nil {
 			return false, err
 		}
 	}
@@ -164,14 +164,14 @@ func (t *tx) describeCommit(d *deriver, c *commitRow, n submission) (moved bool,
 
 // readAgain takes from the object of a proven commit who wrote it: an earlier release may have read
 // fewer co-authors.
-func (t *tx) readAgain(c *commitRow, o *gitobject.Commit) error {
+func (t *tx) readAgain(d *deriver, c *commitRow, o *gitobject.Commit) error {
 	writers, err := encodeWriters(o.Writers())
 	if err != nil {
 		return err
 	}
 	if writers != c.claims.writers {
 		c.claims.writers = writers
-		t.inheritChanged(c, ledger.Cause{Type: ledger.CauseCommit, ID: c.sha})
+		t.inheritChanged(d, c, ledger.Cause{Type: ledger.CauseCommit, ID: c.sha})
 	}
 	return nil
 }

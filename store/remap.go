@@ -5,8 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
-	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
@@ -15,125 +15,94 @@ import (
 )
 
 const (
-	// remapRows and remapBytes limit the statements that one write maps.
-	remapRows  = 200
-	remapBytes = 4 << 20
+	// mapRows and mapBytes limit the statements that one write maps.
+	mapRows  = 200
+	mapBytes = 4 << 20
 	// linkedBytes is what linking an artifact counts as.
 	linkedBytes = 4 << 10
-	// remapReport is how often the progress of mapping is logged.
-	remapReport = 10 * time.Second
 )
 
-// remap maps the statements that were recorded by earlier rules, newest first, and derives
-// the states of their commits. The progress is in the database, so it survives a crash.
-func (s *Store) remap(ctx context.Context) error {
-	if s.remapped.Load() {
-		return nil
-	}
-	reported := time.Now()
-	for begun := false; ; begun = true {
-		p, err := writeYielding(ctx, s, nil, func(t *tx) (remapping, error) { return t.remapBatch(remapRows) })
-		if err != nil {
-			return err
-		}
-		if p.below == 0 {
-			s.remapped.Store(true)
-			s.caches.evidence.clear() // it may be that of earlier rules
-			s.caches.mapped.Store(true)
-			if p.changed > 0 {
-				s.log.InfoContext(ctx, "mapped the recorded statements by the rules of this release",
-					"rules", attestation.MappingVersion, "changed", p.changed)
-			}
-			return nil
-		}
-
-		if !begun || time.Since(reported) > remapReport {
-			s.log.InfoContext(ctx, "mapping the recorded statements by the rules of this release",
-				"rules", attestation.MappingVersion, "done", fmt.Sprintf("%d%%", 100*(p.total-p.below)/p.total))
-			reported = time.Now()
-		}
-	}
+// mappingCause is why commits are settled whose statements have another outcome by the rules of this release.
+func mappingCause() ledger.Cause {
+	return ledger.Cause{Type: ledger.CauseUpgrade, ID: strconv.Itoa(attestation.MappingVersion)}
 }
 
-// resumeMapping reads whether all statements are mapped by the present rules.
+// resumeMapping reads whether all statements are mapped by the rules of this release.
 func (s *Store) resumeMapping(ctx context.Context) error {
-	mapped, err := readLoose(ctx, s, forWrite(""), func(rd reader) (mapped bool, err error) {
-		return mapped, rd.Row(`
-SELECT EXISTS (SELECT 1 FROM remapping WHERE version >= ? AND below = 0) OR NOT EXISTS (SELECT 1 FROM attestations)`,
-			attestation.MappingVersion).Scan(&mapped)
+	isMapped, err := readLoose(ctx, s, forWrite(""), func(rd reader) (isMapped bool, err error) {
+		return isMapped, rd.Row(`
+SELECT NOT EXISTS (SELECT 1 FROM orgs o JOIN backlog b ON b.org_id = o.id AND b.kind = 'map')
+  AND NOT EXISTS (SELECT 1 FROM repos WHERE mapping_version < ?)`, attestation.MappingVersion).Scan(&isMapped)
 	})
-	s.caches.mapped.Store(mapped)
+	if isMapped && !s.caches.mapped.Load() {
+		s.caches.evidence.clear() // it may be that of earlier rules
+		s.caches.mapped.Store(true)
+	}
 	return err
 }
 
-// A remapping is the progress of mapping statements.
-type remapping struct {
-	version, below, total int64
-	changed               int64 // 0 if there was nothing left to map
+// planMapping has the statements of all repos mapped by the rules of this release, if another one mapped them.
+func (s *Store) planMapping(ctx context.Context) error {
+	return s.writeFor(ctx, nil, func(t *tx) error {
+		const earlier = "WHERE mapping_version < ?"
+		err := t.laterFor("FROM repos "+earlier+" AND EXISTS (SELECT 1 FROM attestations WHERE repo_id = repos.id)",
+			taskMap, 0, mappingCause(), attestation.MappingVersion)
+		if err != nil {
+			return err
+		}
+		repos, err := t.Exec("UPDATE repos SET mapping_version = ?, "+
+			"remapped_to = (SELECT coalesce(max(id), 0) FROM attestations) "+earlier,
+			attestation.MappingVersion, attestation.MappingVersion)
+		if err != nil {
+			return fmt.Errorf("note by which rules statements are mapped: %w", err)
+		}
+		if repos > 0 {
+			s.log.InfoContext(ctx, "mapping the recorded statements by the rules of this release",
+				"rules", attestation.MappingVersion, "repos", repos)
+		}
+		return nil
+	})
 }
 
-// remapBatch maps the next statements, at most the given number.
-func (t *tx) remapBatch(rows int) (p remapping, err error) {
-	if p, err = t.remapping(); err != nil || p.below == 0 {
-		p.changed = 0
-		return p, err
-	}
-	list, err := all(t.reader, scanMapped, selectMapped, p.below, attestation.MappingVersion, rows)
+// mapNext maps the next statements of a repo that were recorded by earlier rules, newest first, and has their
+// commits settled.
+func (t *tx) mapNext(j *job) (done bool, err error) { return t.mapSome(j, mapRows) }
+
+// mapSome is mapNext, for at most some rows.
+func (t *tx) mapSome(j *job, rows int) (done bool, err error) {
+	list, err := t.earlierMapped(j, rows)
 	if err != nil {
-		return p, fmt.Errorf("read attestations: %w", err)
+		return false, fmt.Errorf("read attestations: %w", err)
 	}
 
-	p.below = 0
-	causes := make(map[int64]ledger.Cause)
 	for i, bytes := 0, 0; i < len(list); i++ {
 		a := &list[i]
 		size, changed, err := t.remapOne(a)
 		if err != nil {
-			return p, fmt.Errorf("attestation %s: %w", a.public, err)
+			return false, fmt.Errorf("attestation %s: %w", a.public, err)
 		}
+		j.position = a.id
 		if changed {
-			p.changed++
-			causes[a.commitID] = ledger.Cause{Type: ledger.CauseUpgrade, ID: strconv.Itoa(attestation.MappingVersion)}
+			if err := t.later(j.repo, taskSettle, a.commitID, mappingCause()); err != nil {
+				return false, err
+			}
 		}
-		if bytes += size; bytes > remapBytes || i == rows-1 {
-			p.below = a.id
-			break
+		if bytes += size; bytes > mapBytes {
+			return false, nil
 		}
 	}
-
-	if err := t.deriveAgain(causes); err != nil {
-		return p, err
-	}
-	_, err = t.Exec("UPDATE remapping SET below = ?, changed = ? WHERE id = 1", p.below, p.changed)
-	return p, err
+	return len(list) < rows, nil
 }
 
-// remapping reads the progress. If the rules are new to the database, it starts.
-func (t *tx) remapping() (p remapping, err error) {
-	err = t.Row("SELECT version, below, total, changed FROM remapping WHERE id = 1").
-		Scan(&p.version, &p.below, &p.total, &p.changed)
-	switch {
-	case err != nil && !errors.Is(err, sql.ErrNoRows):
-		return p, err
-	case p.version > attestation.MappingVersion: // a later release has its own rules
-		return remapping{}, nil
-	case p.version == attestation.MappingVersion:
-		return p, nil
+// earlierMapped reads the next attestations of a repo that were mapped by earlier rules.
+func (t *tx) earlierMapped(j *job, limit int) ([]mappedRow, error) {
+	from := ledger.Time(math.MaxInt64)
+	if j.position != 0 {
+		if err := t.Row("SELECT recorded_at FROM attestations WHERE id = ?", j.position).Scan(&from); err != nil {
+			return nil, err
+		}
 	}
-
-	p = remapping{version: attestation.MappingVersion}
-	if err = t.Row("SELECT coalesce(max(id), 0) + 1 FROM attestations").Scan(&p.below); err != nil {
-		return p, err
-	}
-	if p.below == 1 {
-		p.below = 0 // there are no attestations
-	}
-	p.total = p.below
-	_, err = t.Exec(`
-INSERT INTO remapping (id, version, below, total, changed) VALUES (1, ?, ?, ?, 0)
-ON CONFLICT (id) DO UPDATE SET version = excluded.version, below = excluded.below, total = excluded.total, changed = 0`,
-		p.version, p.below, p.total)
-	return p, err
+	return all(t.reader, scanMapped, selectMapped, j.repo, from, j.position, attestation.MappingVersion, limit)
 }
 
 // A mappedRow is an attestation with the outcome to which earlier rules mapped it.
@@ -148,8 +117,10 @@ type mappedRow struct {
 const selectMapped = `
 SELECT a.id, a.commit_id, r.org_id, a.predicate_id, a.type_id, a.signer_id, a.slot, a.attestation_id, c.sha,
   a.identity_id, a.status, a.duration_ms, a.recorded_at
-FROM attestations a /*+ordered*/ JOIN commits c ON c.id = a.commit_id /*+ordered*/ JOIN repos r ON r.id = a.repo_id
-WHERE a.id < ? AND a.mapping_version < ? ORDER BY a.id DESC LIMIT ?`
+FROM attestations a /*+index attestations_by_time*/ /*+ordered*/ JOIN commits c ON c.id = a.commit_id
+  /*+ordered*/ JOIN repos r ON r.id = a.repo_id
+WHERE a.repo_id = ? AND (a.recorded_at, a.id) < (?, ?) AND a.mapping_version < ?
+ORDER BY a.recorded_at DESC, a.id DESC LIMIT ?`
 
 func scanMapped(row scanner) (a mappedRow, err error) {
 	return a, row.Scan(&a.id, &a.commitID, &a.orgID, &a.predicateID, &a.typeID, &a.signerID, &a.slot, &a.public, &a.sha,
@@ -219,8 +190,7 @@ func (t *tx) remapLatest(a *mappedRow, before, after latestKey, result ledger.Re
 	if before == after && result == a.result && !isNew {
 		return false, nil
 	}
-	cause := ledger.Cause{Type: ledger.CauseUpgrade, ID: strconv.Itoa(attestation.MappingVersion)}
-	return true, t.remapInherited(cause, before, after)
+	return true, t.remapInherited(mappingCause(), before, after)
 }
 
 // linkRecorded links the artifacts of a statement that an earlier release recorded. Newer

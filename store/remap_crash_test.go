@@ -95,7 +95,7 @@ UPDATE commits SET state = 3 WHERE state = 1;
 UPDATE repo_states SET commits = 0 WHERE state = 1;
 INSERT INTO repo_states (repo_id, state, commits) SELECT repo_id, 3, count(*) FROM commits WHERE state = 3 GROUP BY 1
 ON CONFLICT (repo_id, state) DO UPDATE SET commits = excluded.commits;
-DELETE FROM remapping`)
+UPDATE repos SET mapping_version = 1`)
 	must.OK(t, err)
 }
 
@@ -156,9 +156,14 @@ func (p *process) attestBy(key ed25519.PrivateKey, commit int, config, result st
 // mapNext maps the next n statements, and reports whether there are more.
 func (p *process) mapNext(n int) (more bool) {
 	p.t.Helper()
-	progress, err := write(p.t.Context(), p.Store, "", func(t *tx) (remapping, error) { return t.remapBatch(n) })
+	must.OK(p.t, p.planMapping(p.t.Context()))
+	j, err := p.nextJob(p.t.Context(), dueTask{1, taskMap})
 	must.OK(p.t, err)
-	return progress.below > 0
+	if j == nil {
+		return false
+	}
+	must.OK(p.t, p.advance(p.t.Context(), j, func(t *tx, j *job) (bool, error) { return t.mapSome(j, n) }))
+	return true
 }
 
 func (p *process) commit(n int) ledger.Commit {

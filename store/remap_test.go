@@ -113,9 +113,9 @@ func TestMappingFindsTheLatestBefore(t *testing.T) {
 	must.OK(t, w.write(ctx, "", func(t *tx) error {
 		return t.Run(`
 UPDATE envelopes SET body = randomblob(32), payload = NULL, payload_at = -1 WHERE attestation_id = 1;
-UPDATE attestations SET mapping_version = 1; UPDATE remapping SET version = 1`)
+UPDATE attestations SET mapping_version = 1; UPDATE repos SET mapping_version = 1`)
 	}))
-	w.remapped.Store(false)
+	w.caches.mapped.Store(false)
 	must.OK(t, w.Settle(ctx)) // the second is no statement, and is mapped to its type
 
 	var list []string

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
@@ -29,9 +30,10 @@ func (s *Store) CreateRepo(ctx context.Context, org string, n ledger.NewRepo, by
 
 		contract := policy.Default()
 		id, err := t.Insert(`
-INSERT INTO repos (org_id, name, default_branch, web_url, forge, created_at, policy_version, policy_digest)
-VALUES (?, ?, ?, ?, ?, ?, 1, ?)`,
-			orgID, n.Name, n.DefaultBranch, n.WebURL, n.Forge, t.now, contract.Digest())
+INSERT INTO repos (org_id, name, default_branch, web_url, forge, created_at, mapping_version, policy_version,
+  policy_digest)
+VALUES (?, ?, ?, ?, ?, ?, ?, 1, ?)`,
+			orgID, n.Name, n.DefaultBranch, n.WebURL, n.Forge, t.now, attestation.MappingVersion, contract.Digest())
 		if sqldb.ClassOf(err) == sqldb.Duplicate {
 			return ledger.Repo{}, ledger.Errorf(ledger.CodeAlreadyExists,
 				"repo %s/%s already exists (names are not case-sensitive)", org, n.Name)

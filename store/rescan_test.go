@@ -1,16 +1,16 @@
 package store
 
 import (
+	"cmp"
 	"testing"
 
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
-	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
 // After a change of policy, a re-scan of one tip does not move the commits that overlap
-// with it. Evaluate moves them when it reaches them, with the policy as the cause.
+// with it. The job of the policy moves them when it reaches them, with the policy as the cause.
 func TestRescanSkipsCommitsNotYetReevaluated(t *testing.T) {
 	s, _ := openWithTips(t, Options{})
 	setContract := func(text string) {
@@ -32,11 +32,12 @@ func TestRescanSkipsCommitsNotYetReevaluated(t *testing.T) {
 	}
 
 	setContract(`{"requirements":[{"state":"ATTESTED","predicate":"test:*"}],"radar":{"block":"LOW"}}`)
-	must.OK(t, s.db.Write(t.Context(), sqldb.Write{Do: func(c *sqldb.Conn) error {
-		_, err := c.Exec("UPDATE tips SET policy_version = 0 WHERE branch = 'one'")
-		return err
-	}}))
-	must.OK(t, s.rescanMarked(t.Context()))
+	var tip int64
+	must.OK(t, s.write(t.Context(), "", func(t *tx) error {
+		err := t.Row("SELECT commit_id FROM tips WHERE branch = 'one'").Scan(&tip)
+		return cmp.Or(err, t.mark("?", tip))
+	}))
+	must.OK(t, s.settleNext(t.Context(), &job{repo: 1, task: taskSettle, ref: tip, org: 1}))
 	if c := state(); c.State != ledger.Promotable {
 		t.Errorf("after the re-scan of another tip: state is %s, want %s", c.State, ledger.Promotable)
 	}

@@ -9,22 +9,23 @@ import (
 	"github.com/ledgerd/ledgerd/store/radarindex"
 )
 
-// settleDue settles a commit if it is due and Evaluate has not reached it yet, so that the
-// next change starts from the correct state.
-func (t *tx) settleDue(s *subject) error {
+// settleDue settles a commit if it is due and the background has not reached it yet, so that the next change
+// starts from the correct state. why is the cause if what it inherits has changed; if it is empty, settleDue
+// finds it.
+func (t *tx) settleDue(s *subject, why ledger.Cause) (err error) {
 	switch {
 	case !s.isDue(t.now):
 		return nil
 	case s.policyVersion != s.d.repo.policyVersion:
-		return t.settle(s, s.d.policyCause())
+		why = s.d.policyCause()
 	case s.hasExpired(t.now):
-		return t.settle(s, s.expiry(s.expires))
+		why = s.expiry(s.expires)
+	case why == ledger.Cause{}:
+		if why, err = t.inheritedCause(s); err != nil {
+			return err
+		}
 	}
-	cause, err := t.inheritedCause(s)
-	if err != nil {
-		return err
-	}
-	return t.settle(s, cause)
+	return t.settle(s, why)
 }
 
 // settle derives a commit's state from its facts. It records the state, the transitions
@@ -106,31 +107,12 @@ func (t *tx) suspend(s *subject) error {
 	return nil
 }
 
-// postpone leaves a commit to Evaluate, because expressions must be evaluated first: what
+// postpone leaves a commit to the background, because expressions must be evaluated first: what
 // is not evaluated yet does not count, and must not cost the commit its state.
 func (t *tx) postpone(s *subject, cause ledger.Cause) error {
 	s.expires = 0 // until its state is derived
 	t.markDirty(s.commitRow)
-	t.gathered.wakeEvaluate = true
-
-	var err error
-	if s.policyVersion != s.d.repo.policyVersion {
-		_, err = t.Exec(`
-INSERT INTO reevaluations (repo_id, version, done) VALUES (?, ?, ?)
-ON CONFLICT (repo_id) DO UPDATE SET
-  done = CASE WHEN reevaluations.done < excluded.done THEN reevaluations.done ELSE excluded.done END`,
-			s.repoID, s.d.repo.policyVersion, s.id-1)
-	} else {
-		_, err = t.Exec(`
-INSERT INTO rederivations (repo_id, cause_type, cause_id, done) VALUES (?, ?, ?, ?)
-ON CONFLICT (repo_id) DO UPDATE SET cause_type = excluded.cause_type, cause_id = excluded.cause_id,
-  done = CASE WHEN rederivations.done < excluded.done THEN rederivations.done ELSE excluded.done END`,
-			s.repoID, string(cause.Type), cause.ID, s.id-1)
-	}
-	if err != nil {
-		return fmt.Errorf("postpone commit %s: %w", s.sha, err)
-	}
-	return nil
+	return t.later(s.repoID, taskSettle, s.id, cause)
 }
 
 func (t *tx) transition(s *subject, from, to ledger.State, cause ledger.Cause) error {
@@ -174,11 +156,11 @@ func (t *tx) settleAgain(s *subject, e workEntry) error {
 	}
 	switch {
 	case e.reached && s.isDue(t.now):
-		return t.settleDue(s)
-	case e.cause == ledger.Cause{}:
+		return t.settleDue(s, e.cause)
+	case e.cause == ledger.Cause{}, e.reached && s.isHistory():
 		return nil
-	case t.evaluating && s.policyVersion != s.d.repo.policyVersion:
-		return nil // Evaluate has not reached it yet
+	case t.inBackground && s.policyVersion != s.d.repo.policyVersion:
+		return nil // a job has not reached it yet
 	}
 	return t.settle(s, e.cause)
 }

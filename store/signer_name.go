@@ -57,7 +57,7 @@ func (t *tx) nameSigner(
 			return false, err
 		}
 	}
-	return true, t.rederiveOrg(orgID, cause)
+	return true, t.settleOrg(orgID, cause)
 }
 
 // needsKnownAuthors reports whether the contract of any repo of an org needs to know authors.
@@ -98,7 +98,7 @@ func (t *tx) forgetNames(orgID int64, dn string, names []string, cause ledger.Ca
 	if _, err := t.regroup(orgID, 0); err != nil {
 		return err
 	}
-	return t.rederiveOrg(orgID, cause)
+	return t.settleOrg(orgID, cause)
 }
 
 // addSignerName stores a folded name of a signer, and returns the number of new rows: 0 if

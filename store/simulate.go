@@ -7,7 +7,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/policy"
 )
 
-// Simulate re-evaluates the repo's commits that are not DEPLOYED against a draft contract.
+// Simulate derives the states of the repo's commits that are not DEPLOYED by a draft contract.
 // It is a dry run: it writes nothing. It reads the commits in batches, between which
 // commits may change.
 func (s *Store) Simulate(ctx context.Context, org, repo string, draft policy.Contract) (ledger.Simulation, error) {

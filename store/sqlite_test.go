@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"os"
 	"sync"
@@ -29,6 +30,13 @@ func (f sqliteFile) Open(t testing.TB, o store.Options) *store.Store {
 	t.Helper()
 	o.ParseRoot = sigstore.ParseRoot
 	return must.Get(store.Open(context.Background(), string(f), o))(t)
+}
+
+func (f sqliteFile) Exec(t testing.TB, script string) {
+	t.Helper()
+	db := must.Get(sql.Open("sqlite", "file:"+string(f)+"?_pragma=busy_timeout(60000)"))(t)
+	defer db.Close()
+	must.Get(db.Exec(script))(t)
 }
 
 func TestOnSQLite(t *testing.T) { storetest.Run(t, storetest.Checked(newLocated)) }

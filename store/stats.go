@@ -17,10 +17,9 @@ type Stats struct {
 	// the time of the oldest of them; 0 if there is none.
 	Pending int64
 	Oldest  ledger.Time
-	// Behind is the number of repos whose commits are still to be derived again: after a change
-	// of the policy, or of what the evidence means.
-	Behind int64
-	Logs   []LogStats
+	// Backlog is what waits to be done in the background, by task and org.
+	Backlog []Backlog
+	Logs    []LogStats
 }
 
 // LogStats is the state of the transparency log of an org.
@@ -47,9 +46,8 @@ SELECT count(*), coalesce(min(delivery_id), '') FROM (
 		}
 		st.Oldest, _ = idTime(deliveryPrefix, oldest)
 
-		err = rd.Row("SELECT (SELECT count(*) FROM reevaluations) + (SELECT count(*) FROM rederivations)").Scan(&st.Behind)
-		if err != nil {
-			return st, fmt.Errorf("count pending evaluations: %w", err)
+		if st.Backlog, err = rd.backlog(); err != nil {
+			return st, err
 		}
 
 		st.Logs, err = sqldb.All(rd.Conn, func(row scanner) (l LogStats, err error) {

@@ -8,7 +8,6 @@ package store
 import (
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -42,11 +41,10 @@ type Store struct {
 	evaluating chan struct{}
 	notifier   notifier
 	queued     *queued
-	wake       chan struct{} // wakes Evaluate
+	name       string        // of this server, if there may be others; otherwise empty
+	wake       chan struct{} // wakes Work
 	tokens     *lookup.Group[[32]byte, ledger.Token]
 	touched    *cache[string, ledger.Time] // last write of TouchToken, by token id
-
-	remapped atomic.Bool // whether all statements are mapped by the present rules
 
 	closing   chan struct{}
 	closeOnce sync.Once
@@ -85,8 +83,8 @@ func (s *Store) WallTime() ledger.Time { return s.clock.wallTime() }
 // ClockStatus returns how the ledger's clock and the system clock differ.
 func (s *Store) ClockStatus() ClockStatus { return s.clock.status() }
 
-// wakeEvaluate makes Evaluate run immediately.
-func (s *Store) wakeEvaluate() {
+// wakeWorker makes Work look for jobs immediately.
+func (s *Store) wakeWorker() {
 	select {
 	case s.wake <- struct{}{}:
 	default:

@@ -37,8 +37,8 @@ type tx struct {
 	// environments, like latest.
 	deployed     map[deploymentKey]deployed
 	environments map[environmentKey]environmentChange
-	// evaluating reports whether this is a write of Evaluate.
-	evaluating bool
+	// inBackground reports whether the write settles commits of a job.
+	inBackground bool
 	// ids holds, by table, the ids of the next buffered rows.
 	ids map[string]rowIDs
 	// cached reports whether the caches contain rows that this write inserted.
@@ -138,7 +138,7 @@ func (t *tx) flush() error {
 	}
 	clear(t.latest)
 	if t.inherited.bufferTo(t.batch.rows) {
-		t.gathered.wakeEvaluate = true
+		t.gathered.wake = true
 	}
 	t.bufferDeployments()
 	for _, rows := range t.batch.rows.all() {
@@ -214,6 +214,9 @@ func (t *tx) bufferDirty() {
 		rows.Add(c.id, c.repoID, c.sha, int64(c.state), int64(c.stateSince), int64(c.registeredAt),
 			int64(c.policyVersion), int64(c.expires), c.attestations, c.newest, c.basis,
 			int64(c.failingSince), int64(c.standing))
+		if c.expires != 0 {
+			t.gathered.expire(c.repoID, c.expires)
+		}
 		c.isNew, c.isDirty, c.isMoved = false, false, false
 	}
 	t.dirty = t.dirty[:0]

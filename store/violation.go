@@ -46,7 +46,7 @@ func (t *tx) recordViolations(s *subject, j judgement) error {
 		return nil
 	}
 
-	c := closing{repoID: s.repoID, predicateID: j.environment.predicateID, at: t.now, how: j.closes,
+	c := closing{repo: s.d.repo, predicateID: j.environment.predicateID, at: t.now, how: j.closes,
 		by: j.evidence.Attestation}
 	if c.how == ledger.ClosedByRollback && !j.wasDeployed {
 		if isOpen, err := t.hasViolation(s, j.environment.predicateID); err != nil || !isOpen {
@@ -54,10 +54,10 @@ func (t *tx) recordViolations(s *subject, j judgement) error {
 		}
 	}
 	if c.how != "" {
-		return t.closeViolations(s.d.repo, c)
+		return t.closeViolations(c)
 	}
 	if ledger.ReservedPrefix(j.evidence.Predicate) == exceptionPrefix {
-		c.commitID, c.how = s.id, ledger.ClosedByException
+		c.how = ledger.ClosedByException
 		return t.closeExcused(s, c)
 	}
 	return nil

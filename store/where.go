@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -151,19 +150,14 @@ func (s *Store) storeMissing(ctx context.Context, org string, list []unevaluated
 	return nil
 }
 
-// evaluateNext stores the missing verdicts for the next batch of a repo's commits that a
-// background task derives. progress selects the last commit that is done. idle is the number
-// of batches in a row that did nothing.
-func (s *Store) evaluateNext(ctx context.Context, repoID int64, progress string, idle int) error {
-	if idle > maxIdle {
-		return errIdle
-	}
+// evaluateNext stores the missing verdicts on the evidence of the next commits that a job settles.
+func (s *Store) evaluateNext(ctx context.Context, j job) error {
 	list, err := read(ctx, s, forWrite(""), func(rd reader) ([]unevaluated, error) {
-		d, err := rd.deriverByID(repoID)
+		d, err := rd.deriverByID(j.repo)
 		if err != nil || !d.contract.NeedsVerdicts() {
 			return nil, err
 		}
-		return rd.nextUnevaluated(d, progress)
+		return rd.nextUnevaluated(d, j)
 	})
 	if err != nil {
 		return fmt.Errorf("read what is to be evaluated: %w", err)
@@ -171,17 +165,12 @@ func (s *Store) evaluateNext(ctx context.Context, repoID int64, progress string,
 	return s.storeMissing(ctx, "", list)
 }
 
-func (rd reader) nextUnevaluated(d *deriver, progress string) ([]unevaluated, error) {
-	var done int64
-	err := rd.Row(progress, d.repo.id).Scan(&done)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil // done by another process
+func (rd reader) nextUnevaluated(d *deriver, j job) ([]unevaluated, error) {
+	query, args := "WHERE repo_id = ? AND id > ? ORDER BY id LIMIT ?", []any{j.repo, j.position, evaluateBatch}
+	if j.ref != 0 {
+		query, args = "WHERE id = ?", []any{j.ref}
 	}
-	if err != nil {
-		return nil, err
-	}
-	commits, err := all(rd, scanCommitRow,
-		selectCommitRow+"WHERE repo_id = ? AND id > ? ORDER BY id LIMIT ?", d.repo.id, done, evaluateBatch)
+	commits, err := all(rd, scanCommitRow, selectCommitRow+query, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -200,21 +189,6 @@ func (rd reader) nextUnevaluated(d *deriver, progress string) ([]unevaluated, er
 		}
 	}
 	return list, nil
-}
-
-// nextEvaluated returns the next commits of a repo for a background task, up to the first
-// one whose evidence lacks verdicts. If that is the first of them, stuck is true. Without
-// any commit left, d is nil.
-func (t *tx) nextEvaluated(repoID, after int64) (d *deriver, commits []int64, stuck bool, err error) {
-	commits, err = t.nextCommits(repoID, after)
-	if err != nil || len(commits) == 0 {
-		return nil, nil, false, err
-	}
-	if d, err = t.deriverByID(repoID); err != nil {
-		return nil, nil, false, err
-	}
-	commits, err = t.evaluatedFirst(d, commits)
-	return d, commits, len(commits) == 0, err
 }
 
 // evaluatedFirst returns the commits up to the first one with evidence on which an
@@ -236,17 +210,9 @@ func (t *tx) evaluatedFirst(d *deriver, commits []int64) ([]int64, error) {
 	return commits, nil
 }
 
-// maxIdle is how often in a row a background task may find that the verdicts it needs were
-// not evaluated, because the policy or the evidence has changed since.
+// maxIdle is how often in a row a job may find that the verdicts it needs were not evaluated, because the policy
+// or the evidence has changed since.
 const maxIdle = 100
 
-// errIdle means that this does not end. The task is then tried again later.
-var errIdle = errors.New("the verdicts of a commit's evidence are missing")
-
-// idleAfter counts the batches in a row that did nothing.
-func idleAfter(idle int, stuck bool) int {
-	if stuck {
-		return idle + 1
-	}
-	return 0
-}
+// errIdle means that this does not end. The job is then tried again later.
+var errIdle = errors.New("the verdicts on a commit's evidence are missing")

@@ -103,7 +103,7 @@ func TestBatchWithoutVerdictsWaitsFault(t *testing.T) {
 	j := newJudged(t)
 	j.attest(1)
 	j.setWhere("predicate.level == 1")
-	stuck, err := j.ReevaluateBatch(t.Context(), "acme", "api")
+	stuck, err := j.SettleBatch(t.Context(), "acme", "api")
 	must.OK(t, err)
 	if !stuck {
 		t.Error("the batch was settled without verdicts")

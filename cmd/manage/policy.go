@@ -173,7 +173,7 @@ func newPolicyApply(p *cli.Program) *cobra.Command {
 		Use:   "apply",
 		Short: "Apply a policy contract to a repo",
 		Long: `Makes the contract in a YAML or JSON file the active one of the repo, as a new
-version, and re-evaluates the commits of the repo. If the contract is equal to
+version, and derives the states of the commits again. If the contract is equal to
 the active one, this is a no-op. If the policy changes at the same time, the
 command fails and writes nothing.`,
 		Example: `  ledgerd policy apply acme/api -f policy.yaml

@@ -81,7 +81,7 @@ func (v *clockVictim) start() {
 
 	background, cancel := context.WithCancel(context.WithoutCancel(v.t.Context()))
 	var running sync.WaitGroup
-	for _, run := range []func(context.Context){s.Evaluate, s.Tidy, s.Watch, dispatcher.Run} {
+	for _, run := range []func(context.Context){s.Work, s.Tidy, s.Watch, dispatcher.Run} {
 		running.Go(func() { run(background) })
 	}
 	v.stop = sync.OnceFunc(func() {

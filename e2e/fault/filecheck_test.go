@@ -129,8 +129,8 @@ var damages = []struct{ name, statements, problem string }{
 		UPDATE events SET body = CAST(replace(CAST(body AS TEXT), '"version":', '"version_":') AS BLOB)
 		WHERE type = 'policy'`,
 		"of the policy has 0 events"},
-	{"a re-evaluation is of another version", `
-		INSERT OR REPLACE INTO reevaluations SELECT id, policy_version + 1, 0 FROM repos`, "is to be re-evaluated"},
+	{"what expires is not settled then", `DELETE FROM backlog WHERE kind = 'expire'`,
+		"it is not planned to settle it then"},
 	{"a delivery is lost", `DELETE FROM outbox WHERE event = (SELECT max(event) FROM outbox)`, "has no delivery of event"},
 	{"a delivery nobody asked for", `
 		UPDATE webhooks SET events = 8`, "to which it does not subscribe"},

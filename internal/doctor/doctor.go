@@ -160,6 +160,7 @@ func (e *examination) content(ctx context.Context) {
 	e.large(glance.LargeContracts)
 	e.names(glance.SameNames)
 	e.clients(glance.OldClients)
+	e.backlog(glance)
 	e.secrets(ctx)
 	e.providers(ctx)
 	e.webhooks(ctx, glance.WebhookURLs)
@@ -206,6 +207,31 @@ func (e *examination) clients(old []store.TokenClient) {
 	}
 	e.add("clients", Warning, "ledgerd is older than this one where it runs with these tokens: %s (upgrade it there; "+
 		"the changelog says what earlier versions read otherwise)", listed(names))
+}
+
+// lateJob is how long a job of the background waits before it is a finding.
+const lateJob = time.Hour
+
+// backlog examines what fails in the background, and what has waited for long.
+func (e *examination) backlog(g store.Glance) {
+	found := 0
+	for _, b := range g.Backlog {
+		if found == maxListed {
+			return
+		}
+		waited := g.Last.Sub(b.Oldest).Truncate(time.Minute)
+		switch {
+		case b.Failing > 0:
+			e.add("background", Problem, "%d jobs of the task %s fail in %s, and are tried again: %s", b.Failing, b.Task, b.Org,
+				b.Error)
+		case waited > lateJob:
+			e.add("background", Warning, "%d jobs of the task %s in %s wait, the first for %s (is a server running?)", b.Jobs,
+				b.Task, b.Org, waited)
+		default:
+			continue
+		}
+		found++
+	}
 }
 
 // listed returns the first names of a list as text.

@@ -1,8 +1,13 @@
 package doctor
 
 import (
+	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store"
 )
 
 func TestFiles(t *testing.T) {
@@ -22,5 +27,29 @@ func TestFiles(t *testing.T) {
 		if f := e.findings[0]; f.Check != "files" || f.Level != test.level || !strings.Contains(f.Text, test.text) {
 			t.Errorf("%d connections: %+v, want %s with %q", test.connections, f, test.level, test.text)
 		}
+	}
+}
+
+// What fails in the background is a problem, and what had waited for long at the last record a warning.
+func TestBacklog(t *testing.T) {
+	last := ledger.TimeOf(time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC))
+	e := examination{}
+	e.backlog(store.Glance{Last: last, Backlog: []store.Backlog{
+		{Org: "acme", Task: "settle", Jobs: 2, Oldest: last.Add(-time.Hour)},
+		{Org: "acme", Task: "expire", Jobs: 3, Oldest: last.Add(-2 * time.Hour)},
+		{Org: "globex", Task: "settle", Jobs: 5, Failing: 1, Oldest: last, Error: "a contract is missing"},
+		{Org: "globex", Task: "expire", Jobs: 1, Oldest: last.Add(time.Hour)},
+	}})
+
+	var got []string
+	for _, f := range e.findings {
+		got = append(got, string(f.Level)+" "+f.Check+": "+f.Text)
+	}
+	want := []string{
+		"warning background: 3 jobs of the task expire in acme wait, the first for 2h0m0s (is a server running?)",
+		"problem background: 1 jobs of the task settle fail in globex, and are tried again: a contract is missing",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }

@@ -191,7 +191,7 @@ func (v *Instance) startBackground(ctx context.Context) error {
 	v.metrics.watch(v.api, v.db, v.logs.pool, dispatcher, v.backups)
 
 	run := func(task func(context.Context)) { v.running.Go(func() { task(ctx) }) }
-	run(v.db.Evaluate)
+	run(v.db.Work)
 	run(v.db.Tidy)
 	run(v.db.Watch)
 	run(v.db.BuildLogs)

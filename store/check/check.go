@@ -80,11 +80,9 @@ func (c *checker) mapping(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return conn.Each(func(row sqldb.Scanner) error {
-			var version, below int64
-			err := row.Scan(&version, &below, &c.vouching.mappedBelow)
-			c.vouching.isMapped = version == attestation.MappingVersion && below == 0
-			return err
-		}, "SELECT version, below, total FROM remapping WHERE id = 1")
+		return conn.Row(`
+SELECT coalesce(max(remapped_to), 0) + 1, coalesce(min(mapping_version), 0) = ? AND NOT EXISTS (
+  SELECT 1 FROM orgs o JOIN backlog b ON b.org_id = o.id AND b.kind = 'map')
+FROM repos`, attestation.MappingVersion).Scan(&c.vouching.mappedBelow, &c.vouching.isMapped)
 	})
 }

@@ -95,7 +95,7 @@ func readDistrusted(conn *sqldb.Conn, org int64) (since map[string]ledger.Time, 
 		return err
 	}, "SELECT identity_id, distrusted_since FROM identities WHERE org_id = ? AND distrusted_since > 0", org)
 	if err == nil {
-		err = conn.Row("SELECT EXISTS (SELECT 1 FROM distrusts WHERE org_id = ?)", org).Scan(&isReplacing)
+		err = conn.Row("SELECT EXISTS (SELECT 1 FROM backlog WHERE org_id = ? AND kind = 'distrust')", org).Scan(&isReplacing)
 	}
 	if err != nil {
 		return nil, false, fmt.Errorf("read distrusted identities: %w", err)

@@ -130,7 +130,8 @@ SELECT state, sum(counted), sum(counted) + sum(n) FROM (
 func (c *checker) counters(ctx context.Context, o *org, repos []repo) error {
 	pending := false
 	err := c.read(ctx, func(conn *sqldb.Conn) error {
-		return conn.Row("SELECT EXISTS (SELECT 1 FROM closings)").Scan(&pending)
+		return conn.Row(`
+SELECT EXISTS (SELECT 1 FROM backlog WHERE org_id = ? AND kind IN ('close', 'excuse'))`, o.id).Scan(&pending)
 	})
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ type State struct {
 	store *store.Store
 
 	file, log, trips, connects, inUse, waiting, rows, radar, radarLimit *prometheus.Desc
-	pending, oldest, behind, unsigned, signed                           *prometheus.Desc
+	pending, oldest, jobs, failing, oldestJob, unsigned, signed         *prometheus.Desc
 }
 
 // NewState returns a State of a store.
@@ -36,8 +36,11 @@ func NewState(s *store.Store) *State {
 		radarLimit: desc("radar_limit_bytes", "Limit of this memory."),
 		pending:    desc("outbox_pending", "Webhook deliveries that are not finished; at most 20000 are counted."),
 		oldest:     desc("outbox_oldest_seconds", "Age of the oldest of them; 0 if there is none."),
-		behind:     desc("evaluations_behind", "Repos whose commits are still to be derived again, as after a new policy."),
-		unsigned:   desc("log_unsigned_events", "Events of all transparency logs that no checkpoint covers yet."),
+		jobs: desc("backlog_jobs", "Jobs of the background that wait, by task; at most 1000 of each org are counted.",
+			"task"),
+		failing:   desc("backlog_failing_jobs", "Those of them that have failed.", "task"),
+		oldestJob: desc("backlog_oldest_seconds", "Age of the oldest of them; 0 if there is none.", "task"),
+		unsigned:  desc("log_unsigned_events", "Events of all transparency logs that no checkpoint covers yet."),
 		signed: desc("log_checkpoint_oldest_seconds",
 			"Age of the oldest checkpoint of a log that has unsigned events; 0 if all events are signed."),
 	}
@@ -45,7 +48,7 @@ func NewState(s *store.Store) *State {
 
 func (s *State) all() []*prometheus.Desc {
 	return []*prometheus.Desc{s.file, s.log, s.trips, s.connects, s.inUse, s.waiting, s.rows, s.radar, s.radarLimit,
-		s.pending, s.oldest, s.behind, s.unsigned, s.signed}
+		s.pending, s.oldest, s.jobs, s.failing, s.oldestJob, s.unsigned, s.signed}
 }
 
 // Describe implements prometheus.Collector.
@@ -87,7 +90,7 @@ func (s *State) Collect(collected chan<- prometheus.Metric) {
 	now := s.store.Now()
 	gauge(s.pending, float64(st.Pending))
 	gauge(s.oldest, age(now, st.Oldest))
-	gauge(s.behind, float64(st.Behind))
+	s.collectBacklog(gauge, st.Backlog, now)
 	var unsigned int64
 	oldest := ledger.Time(0)
 	for _, l := range st.Logs {
@@ -103,10 +106,20 @@ func (s *State) Collect(collected chan<- prometheus.Metric) {
 	gauge(s.signed, age(now, oldest))
 }
 
-// age returns the seconds since a time; 0 if the time is 0 or in the future.
-func age(now, since ledger.Time) float64 {
-	if since == 0 {
-		return 0
+// collectBacklog adds what waits in all orgs.
+func (s *State) collectBacklog(
+	gauge func(*prometheus.Desc, float64, ...string), list []store.Backlog, now ledger.Time,
+) {
+	for _, task := range store.Tasks() {
+		var jobs, failing int64
+		var oldest float64
+		for _, b := range list {
+			if b.Task == task {
+				jobs, failing, oldest = jobs+b.Jobs, failing+b.Failing, max(oldest, age(now, b.Oldest))
+			}
+		}
+		gauge(s.jobs, float64(jobs), task)
+		gauge(s.failing, float64(failing), task)
+		gauge(s.oldestJob, oldest, task)
 	}
-	return max(0, now.Sub(since)).Seconds()
 }

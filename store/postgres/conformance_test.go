@@ -5,6 +5,8 @@ import (
 	"flag"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/pgtest"
 	"github.com/ledgerd/ledgerd/internal/testenv"
@@ -22,6 +24,13 @@ func (u database) Open(t testing.TB, o store.Options) *store.Store {
 	t.Helper()
 	o.ParseRoot = sigstore.ParseRoot
 	return must.Get(store.Open(context.Background(), string(u), o))(t)
+}
+
+func (u database) Exec(t testing.TB, script string) {
+	t.Helper()
+	conn := must.Get(pgx.Connect(t.Context(), string(u)))(t)
+	defer conn.Close(context.Background())
+	must.Get(conn.Exec(t.Context(), script))(t)
 }
 
 // newDatabases starts a server, and returns what creates databases on it. They are copies of one, because

@@ -205,12 +205,8 @@ func TestBackgroundWorkLocksItsOrg(t *testing.T) { // alone, since its evidence 
 	must.OK(t, err)
 	defer c.Close(context.Background())
 	_, err = c.Exec(t.Context(), `
-INSERT INTO closings (repo_id, predicate_id, commit_id, up_to, closed_at, closed_how, closed_by)
-SELECT c.repo_id, p.id, c.id, 0, 0, '', '' FROM commits c, predicates p`)
-	must.OK(t, err)
-	_, err = c.Exec(t.Context(), `
-INSERT INTO inheritances (tree_id, source_id, cause_type, cause_id, done, again)
-SELECT 0, id, 'policy', '', 0, 0 FROM commits`)
+INSERT INTO backlog (repo_id, kind, ref, org_id, cause_type, cause_id, position, since, not_before)
+SELECT c.repo_id, 'merges', c.id, r.org_id, 'policy', '', 0, 0, 0 FROM commits c JOIN repos r ON r.id = c.repo_id`)
 	must.OK(t, err)
 	tx, err := c.Begin(t.Context())
 	must.OK(t, err)
@@ -221,13 +217,9 @@ SELECT 0, id, 'policy', '', 0, 0 FROM commits`)
 	must.OK(t, s.Settle(t.Context()))
 	wantState(ledger.Validating)
 	var left int
-	must.OK(t, tx.QueryRow(t.Context(), "SELECT count(*) FROM closings").Scan(&left))
+	must.OK(t, tx.QueryRow(t.Context(), "SELECT count(*) FROM backlog").Scan(&left))
 	if left > 0 {
-		t.Errorf("%d closings are left", left)
-	}
-	must.OK(t, tx.QueryRow(t.Context(), "SELECT count(*) FROM inheritances").Scan(&left))
-	if left > 0 {
-		t.Errorf("%d inheritances are left", left)
+		t.Errorf("%d jobs are left", left)
 	}
 	must.OK(t, tx.Rollback(t.Context()))
 }

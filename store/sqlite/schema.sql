@@ -17,7 +17,7 @@ CREATE TABLE repos (
   created_at     INTEGER NOT NULL,
   policy_version INTEGER NOT NULL,
   policy_digest  TEXT    NOT NULL,
-  attestations   INTEGER NOT NULL DEFAULT 0, webhook_events INTEGER NOT NULL DEFAULT 0, open_violations INTEGER NOT NULL DEFAULT 0, web_url TEXT NOT NULL DEFAULT '', forge TEXT NOT NULL DEFAULT '', archived_at INTEGER NOT NULL DEFAULT 0, deleted_at INTEGER NOT NULL DEFAULT 0, keep_envelopes INTEGER NOT NULL DEFAULT 0, keep_events INTEGER NOT NULL DEFAULT 0, keep_deliveries INTEGER NOT NULL DEFAULT 0, purged_at INTEGER NOT NULL DEFAULT 0,
+  attestations   INTEGER NOT NULL DEFAULT 0, webhook_events INTEGER NOT NULL DEFAULT 0, open_violations INTEGER NOT NULL DEFAULT 0, web_url TEXT NOT NULL DEFAULT '', forge TEXT NOT NULL DEFAULT '', archived_at INTEGER NOT NULL DEFAULT 0, deleted_at INTEGER NOT NULL DEFAULT 0, keep_envelopes INTEGER NOT NULL DEFAULT 0, keep_events INTEGER NOT NULL DEFAULT 0, keep_deliveries INTEGER NOT NULL DEFAULT 0, purged_at INTEGER NOT NULL DEFAULT 0, mapping_version INTEGER NOT NULL DEFAULT 0, remapped_to INTEGER NOT NULL DEFAULT 0,
   UNIQUE (org_id, name)
 ) STRICT;
 
@@ -71,12 +71,6 @@ CREATE TABLE policies (
   PRIMARY KEY (repo_id, version)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE reevaluations (
-  repo_id INTEGER PRIMARY KEY REFERENCES repos,
-  version INTEGER NOT NULL,
-  done    INTEGER NOT NULL
-) STRICT;
-
 CREATE TABLE commits (
   id             INTEGER PRIMARY KEY,
   repo_id        INTEGER NOT NULL REFERENCES repos,
@@ -102,8 +96,6 @@ CREATE INDEX commits_by_repo ON commits (repo_id, id);
 CREATE INDEX commits_by_state ON commits (repo_id, state, id);
 
 CREATE INDEX commits_by_branch ON commits (repo_id, branch, id) WHERE branch <> '';
-
-CREATE INDEX commits_expiring ON commits (expires) WHERE expires > 0;
 
 CREATE TABLE commit_details (
   commit_id INTEGER PRIMARY KEY REFERENCES commits,
@@ -349,21 +341,6 @@ CREATE INDEX signers_by_person ON signers (org_id, person);
 
 CREATE INDEX keys_by_person ON keys (org_id, person);
 
-CREATE TABLE rederivations (
-  repo_id    INTEGER PRIMARY KEY REFERENCES repos,
-  cause_type TEXT    NOT NULL,
-  cause_id   TEXT    NOT NULL,
-  done       INTEGER NOT NULL
-) STRICT;
-
-CREATE TABLE remapping (
-  id      INTEGER PRIMARY KEY CHECK (id = 1),
-  version INTEGER NOT NULL, -- of the rules
-  below   INTEGER NOT NULL, -- attestations with row ids below this are still to be mapped
-  total   INTEGER NOT NULL, -- the first value of below
-  changed INTEGER NOT NULL  -- the number of attestations whose outcome has changed
-) STRICT;
-
 CREATE TABLE signer_names (
   org_id    INTEGER NOT NULL REFERENCES orgs,
   name      TEXT    NOT NULL,
@@ -424,19 +401,6 @@ CREATE INDEX violations_open_by_commit ON violations (commit_id, predicate_id) W
 CREATE INDEX violations_open_by_repo ON violations (repo_id, id) WHERE closed_at = 0;
 
 CREATE INDEX violations_open_by_org ON violations (org_id, id) WHERE closed_at = 0;
-
-CREATE TABLE closings (
-  id           INTEGER PRIMARY KEY,
-  repo_id      INTEGER NOT NULL REFERENCES repos,
-  predicate_id INTEGER NOT NULL REFERENCES predicates,
-  commit_id    INTEGER NOT NULL, -- 0: of all commits
-  up_to        INTEGER NOT NULL,
-  closed_at    INTEGER NOT NULL,
-  closed_how   TEXT    NOT NULL,
-  closed_by    TEXT    NOT NULL
-) STRICT;
-
-CREATE INDEX closings_by_predicate ON closings (repo_id, predicate_id);
 
 CREATE TABLE violation_events (
   org_id  INTEGER NOT NULL,
@@ -507,25 +471,6 @@ CREATE TABLE merge_sources (
   commit_id INTEGER PRIMARY KEY,
   version   INTEGER NOT NULL
 ) STRICT;
-
-CREATE TABLE inheritances (
-  tree_id    INTEGER NOT NULL, -- 0: a source
-  source_id  INTEGER NOT NULL, -- 0: a tree
-  cause_type TEXT    NOT NULL,
-  cause_id   TEXT    NOT NULL,
-  done       INTEGER NOT NULL,
-  again      INTEGER NOT NULL,
-  PRIMARY KEY (tree_id, source_id)
-) STRICT, WITHOUT ROWID;
-
-CREATE TABLE distrusts (
-  identity_id    TEXT    PRIMARY KEY,
-  org_id         INTEGER NOT NULL,
-  since          INTEGER NOT NULL,
-  repo_id        INTEGER NOT NULL,
-  at             INTEGER NOT NULL, -- the recorded_at of an attestation
-  attestation_id INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
 
 CREATE TABLE deployments (
   repo_id        INTEGER NOT NULL REFERENCES repos,
@@ -850,6 +795,26 @@ CREATE INDEX signers_to_log ON signers (id) WHERE distinct_by = 3;
 CREATE INDEX signers_distinct ON signers (org_id) WHERE distinct_by > 1;
 
 CREATE INDEX deployments_by_commit ON deployments (commit_id) WHERE ended_id = 0;
+
+CREATE TABLE backlog (
+  repo_id    INTEGER NOT NULL REFERENCES repos,
+  kind       TEXT    NOT NULL,
+  ref        INTEGER NOT NULL, -- the row id of what it is about: of a commit, say; 0: of the repo as a whole
+  org_id     INTEGER NOT NULL REFERENCES orgs,
+  cause_type TEXT    NOT NULL,
+  cause_id   TEXT    NOT NULL,
+  position   INTEGER NOT NULL, -- the row id up to which it is done
+  again      INTEGER NOT NULL DEFAULT 0, -- 1: it begins again at its end
+  since      INTEGER NOT NULL, -- when it was asked for
+  not_before INTEGER NOT NULL,
+  tries      INTEGER NOT NULL DEFAULT 0, -- that have failed in a row
+  error      TEXT    NOT NULL DEFAULT '', -- of the last of them
+  holder     TEXT    NOT NULL DEFAULT '', -- the server that works on it
+  held_until INTEGER NOT NULL DEFAULT 0,
+  PRIMARY KEY (repo_id, kind, ref)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX backlog_by_time ON backlog (org_id, kind, not_before);
 
 CREATE TABLE clock (
   id          INTEGER PRIMARY KEY CHECK (id = 1),

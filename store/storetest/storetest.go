@@ -16,6 +16,8 @@ type Database interface {
 	// Open opens the database, even if it is already open, as in another process. The
 	// suite closes the store.
 	Open(t testing.TB, o store.Options) *store.Store
+	// Exec runs statements in the database, as somebody does who has access to it.
+	Exec(t testing.TB, script string)
 }
 
 // New creates an empty database for a test and registers its deletion with t.Cleanup.

@@ -5,10 +5,74 @@
 ALTER TABLE commits ADD COLUMN standing INTEGER NOT NULL DEFAULT 4;
 CREATE INDEX deployments_by_commit ON deployments (commit_id) WHERE ended_id = 0;
 
--- It is derived in the background.
-INSERT INTO rederivations (repo_id, cause_type, cause_id, done)
-SELECT id, 'upgrade', '', 0 FROM repos WHERE deleted_at = 0
-ON CONFLICT (repo_id) DO UPDATE SET done = 0;
+-- What is done later, in the background. A row that stays, such as that of the evidence of a repo which expires,
+-- has the time of its next turn.
+CREATE TABLE backlog (
+  repo_id    INTEGER NOT NULL REFERENCES repos,
+  kind       TEXT    NOT NULL,
+  ref        INTEGER NOT NULL, -- the row id of what it is about: of a commit, say; 0: of the repo as a whole
+  org_id     INTEGER NOT NULL REFERENCES orgs,
+  cause_type TEXT    NOT NULL,
+  cause_id   TEXT    NOT NULL,
+  position   INTEGER NOT NULL, -- the row id up to which it is done
+  again      INTEGER NOT NULL DEFAULT 0, -- 1: it begins again at its end
+  since      INTEGER NOT NULL, -- when it was asked for
+  not_before INTEGER NOT NULL,
+  tries      INTEGER NOT NULL DEFAULT 0, -- that have failed in a row
+  error      TEXT    NOT NULL DEFAULT '', -- of the last of them
+  holder     TEXT    NOT NULL DEFAULT '', -- the server that works on it
+  held_until INTEGER NOT NULL DEFAULT 0,
+  PRIMARY KEY (repo_id, kind, ref)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX backlog_by_time ON backlog (org_id, kind, not_before);
+
+-- What was to be done is done, in the new order. The standings are derived.
+INSERT INTO backlog (repo_id, kind, ref, org_id, cause_type, cause_id, position, since, not_before)
+SELECT id, 'settle', 0, org_id, 'upgrade', '', 0, 0, 0 FROM repos WHERE deleted_at = 0;
+
+INSERT INTO backlog (repo_id, kind, ref, org_id, cause_type, cause_id, position, since, not_before)
+SELECT c.repo_id, 'expire', 0, r.org_id, '', '', 0, min(c.expires), min(c.expires)
+FROM commits c JOIN repos r ON r.id = c.repo_id WHERE c.expires > 0 GROUP BY c.repo_id, r.org_id;
+
+INSERT INTO backlog (repo_id, kind, ref, org_id, cause_type, cause_id, position, since, not_before)
+SELECT c.repo_id, 'tree', i.tree_id, r.org_id, i.cause_type, i.cause_id, 0, 0, 0
+FROM inheritances i JOIN commits c ON c.id = (SELECT min(id) FROM commits WHERE tree_id = i.tree_id AND tree_id > 0)
+JOIN repos r ON r.id = c.repo_id WHERE i.tree_id > 0;
+
+INSERT INTO backlog (repo_id, kind, ref, org_id, cause_type, cause_id, position, since, not_before)
+SELECT c.repo_id, 'merges', i.source_id, r.org_id, i.cause_type, i.cause_id, 0, 0, 0
+FROM inheritances i JOIN commits c ON c.id = i.source_id JOIN repos r ON r.id = c.repo_id WHERE i.source_id > 0;
+
+INSERT INTO backlog (repo_id, kind, ref, org_id, cause_type, cause_id, position, since, not_before)
+SELECT c.repo_id, CASE c.commit_id WHEN 0 THEN 'close' ELSE 'excuse' END, c.up_to, r.org_id, c.closed_how, c.closed_by,
+  0, c.closed_at, 0
+FROM closings c JOIN repos r ON r.id = c.repo_id WHERE c.id > 0 ORDER BY c.id
+ON CONFLICT (repo_id, kind, ref) DO NOTHING;
+
+INSERT INTO backlog (repo_id, kind, ref, org_id, cause_type, cause_id, position, since, not_before)
+SELECT r.id, 'distrust', i.id, r.org_id, 'identity', d.identity_id,
+  CASE WHEN r.id = d.repo_id THEN d.attestation_id ELSE 0 END, 0, 0
+FROM distrusts d JOIN identities i ON i.identity_id = d.identity_id JOIN repos r ON r.org_id = d.org_id
+WHERE r.id >= d.repo_id;
+
+-- By which rules the statements of a repo are mapped, or are being mapped, and up to which row id earlier ones
+-- mapped them when that began.
+ALTER TABLE repos ADD COLUMN mapping_version INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE repos ADD COLUMN remapped_to INTEGER NOT NULL DEFAULT 0;
+UPDATE repos SET mapping_version = coalesce((SELECT version FROM remapping), 0),
+  remapped_to = coalesce((SELECT total - 1 FROM remapping WHERE total > 0), 0);
+INSERT INTO backlog (repo_id, kind, ref, org_id, cause_type, cause_id, position, since, not_before)
+SELECT r.id, 'map', 0, r.org_id, 'upgrade', '', 0, 0, 0 FROM remapping m CROSS JOIN repos r WHERE m.below > 0;
+
+UPDATE backlog SET since = (SELECT coalesce(max(at), 0) FROM events e WHERE e.org_id = backlog.org_id) WHERE since = 0;
+
+DROP TABLE remapping;
+DROP TABLE reevaluations;
+DROP TABLE rederivations;
+DROP TABLE inheritances;
+DROP TABLE closings;
+DROP TABLE distrusts;
+DROP INDEX commits_expiring;
 
 -- The oldest version of ledgerd that has used a token, and when.
 ALTER TABLE tokens ADD COLUMN client TEXT NOT NULL DEFAULT '';

@@ -1,0 +1,69 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// A Backlog is what waits of a task in an org: jobs that are due, or have failed.
+type Backlog struct {
+	Org, Task string
+	// Jobs counts them, up to MaxJobs, Failing those that have failed, and Oldest is when the first of them
+	// was asked for, or was due.
+	Jobs, Failing int64
+	Oldest        ledger.Time
+	// Error is why one of them has failed; empty if none has.
+	Error string
+}
+
+// MaxJobs limits the jobs that are counted of a task in an org.
+const MaxJobs = 1000
+
+// isWaiting is the condition that a job is due, or has failed. Its parameter is the time.
+const isWaiting = "(not_before <= ? OR tries > 0)"
+
+// Tasks returns the names of all tasks.
+func Tasks() []string {
+	names := make([]string, len(tasks))
+	for i, t := range tasks {
+		names[i] = string(t)
+	}
+	return names
+}
+
+// Backlog returns what waits to be done in the background, by task and org.
+func (s *Store) Backlog(ctx context.Context) ([]Backlog, error) {
+	return readLoose(ctx, s, forWrite(""), reader.backlog)
+}
+
+func (rd reader) backlog() (list []Backlog, err error) {
+	type place struct {
+		id   int64
+		name string
+	}
+	for _, kind := range tasks {
+		orgs, err := all(rd, func(row scanner) (p place, err error) { return p, row.Scan(&p.id, &p.name) }, `
+SELECT id, name FROM orgs o WHERE EXISTS (
+  SELECT 1 FROM backlog WHERE org_id = o.id AND kind = ? AND `+isWaiting+`) ORDER BY id LIMIT ?`,
+			string(kind), rd.now, maxCounted)
+		if err != nil {
+			return nil, fmt.Errorf("find waiting jobs: %w", err)
+		}
+
+		for _, o := range orgs {
+			b := Backlog{Org: o.name, Task: string(kind)}
+			err := rd.Row(`
+SELECT count(*), coalesce(sum(CASE WHEN tries > 0 THEN 1 ELSE 0 END), 0), coalesce(min(since), 0),
+  coalesce(max(error), '')
+FROM (SELECT tries, since, error FROM backlog WHERE org_id = ? AND kind = ? AND `+isWaiting+` LIMIT ?) counted`,
+				o.id, string(kind), rd.now, MaxJobs).Scan(&b.Jobs, &b.Failing, &b.Oldest, &b.Error)
+			if err != nil {
+				return nil, fmt.Errorf("count waiting jobs: %w", err)
+			}
+			list = append(list, b)
+		}
+	}
+	return list, nil
+}
