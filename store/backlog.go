@@ -81,7 +81,7 @@ func (s *Store) nextJob(ctx context.Context, d dueTask) (*job, error) {
 // stored, sets its position, and reports whether it is done. If a job that is done has another turn later, fn
 // sets notBefore. advance does nothing if another server has done the job, or works on it.
 func (s *Store) advance(ctx context.Context, j *job, fn func(*tx, *job) (done bool, err error)) error {
-	w := sqldb.Write{Owners: []int64{j.org}, Yields: j.task == taskMap}
+	w := sqldb.Write{Owners: []int64{j.org}, Yields: j.task.yields()}
 	_, err := writeAs(ctx, s, w, func(t *tx) (_ struct{}, err error) { return struct{}{}, t.advance(j, s.name, fn) })
 	return err
 }

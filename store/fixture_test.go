@@ -163,9 +163,11 @@ func TestFixtureV5(t *testing.T) {
 	}
 }
 
-// typesV5 returns all types of events but those of standings, which an upgrade adds.
+// typesV5 returns all types of events but those that an upgrade adds: of standings, and of what is known of commits.
 func typesV5() []ledger.EventType {
-	return slices.DeleteFunc(ledger.EventTypes(), func(t ledger.EventType) bool { return t == ledger.EventStanding })
+	return slices.DeleteFunc(ledger.EventTypes(), func(t ledger.EventType) bool {
+		return t == ledger.EventStanding || t == ledger.EventCommit
+	})
 }
 
 // TestFixtureV5Environments checks that the migration finds what runs where.

@@ -32,10 +32,17 @@ const (
 	// taskExcuse those of the same commit, too.
 	taskClose  task = "close"
 	taskExcuse task = "excuse"
+	// taskLog logs what is known of the commits of a repo that an earlier release has registered.
+	taskLog task = "log"
 )
 
 // tasks lists all tasks, in the order in which an org has its turns.
-var tasks = [...]task{taskExpire, taskMap, taskDistrust, taskSettle, taskTree, taskMerges, taskClose, taskExcuse}
+var tasks = [...]task{
+	taskExpire, taskMap, taskDistrust, taskSettle, taskTree, taskMerges, taskClose, taskExcuse, taskLog,
+}
+
+// yields reports whether the writes of a task let those that record go first.
+func (t task) yields() bool { return t == taskMap || t == taskLog }
 
 // A job is a row of the backlog.
 type job struct {

@@ -2,9 +2,6 @@ package store
 
 import (
 	"bytes"
-	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -98,53 +95,22 @@ func (t *tx) logKnown(r repoRow, commitID int64, corrected []ledger.Correction) 
 // logCommitsBatch is the number of commits that one write logs.
 const logCommitsBatch = 200
 
-// logCommits logs what is known of the commits that were registered before a release that
-// logs it.
-func (s *Store) logCommits(ctx context.Context) error {
-	for {
-		isPending, err := readLoose(ctx, s, forWrite(""), func(rd reader) (pending bool, err error) {
-			return pending, rd.Row("SELECT EXISTS (SELECT 1 FROM unlogged_commits)").Scan(&pending)
-		})
-		if err != nil || !isPending {
-			return err
-		}
-		_, err = writeYielding(ctx, s, nil, func(t *tx) (struct{}, error) { return struct{}{}, t.logSome() })
-		if err != nil {
-			return err
-		}
-	}
-}
-
-// logSome logs what is known of the next commits.
-func (t *tx) logSome() error {
-	var done, last int64
-	err := t.Row("SELECT done, last FROM unlogged_commits").Scan(&done, &last)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil // by another process
-	}
+// logNext logs what is known of the next commits of a repo, which were registered before a release that logs it.
+func (t *tx) logNext(j *job) (done bool, err error) {
+	r, err := t.repoByID(j.repo)
 	if err != nil {
-		return fmt.Errorf("read the progress: %w", err)
+		return false, err
 	}
-
-	type row struct{ id, repo int64 }
-	commits, err := all(t.reader, func(s scanner) (r row, err error) { return r, s.Scan(&r.id, &r.repo) },
-		"SELECT id, repo_id FROM commits WHERE id > ? AND id <= ? ORDER BY id LIMIT ?", done, last, logCommitsBatch)
+	commits, err := all(t.reader, scanID, "SELECT id FROM commits WHERE repo_id = ? AND id > ? ORDER BY id LIMIT ?",
+		j.repo, j.position, logCommitsBatch)
 	if err != nil {
-		return fmt.Errorf("read commits: %w", err)
+		return false, fmt.Errorf("read commits: %w", err)
 	}
-	if len(commits) == 0 {
-		_, err := t.Exec("DELETE FROM unlogged_commits")
-		return err
-	}
-	for _, c := range commits {
-		r, err := t.repoByID(c.repo)
-		if err != nil {
-			return err
+	for _, id := range commits {
+		if err := t.logKnown(r, id, nil); err != nil {
+			return false, err
 		}
-		if err := t.logKnown(r, c.id, nil); err != nil {
-			return err
-		}
+		j.position = id
 	}
-	_, err = t.Exec("UPDATE unlogged_commits SET done = ?", commits[len(commits)-1].id)
-	return err
+	return len(commits) < logCommitsBatch, nil
 }

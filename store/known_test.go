@@ -133,14 +133,16 @@ func TestKnownCommitsAreLogged(t *testing.T) {
 	}
 	db := readRaw(t, path)
 	_, err := db.Exec(`
-UPDATE commits SET facts = x''; INSERT INTO unlogged_commits (done, last) SELECT 0, max(id) FROM commits`)
+UPDATE commits SET facts = x'';
+INSERT INTO backlog (repo_id, kind, ref, org_id, cause_type, cause_id, position, since, not_before)
+VALUES (1, 'log', 0, 1, 'upgrade', '', 0, 0, 0)`)
 	must.OK(t, err)
 	must.OK(t, db.Close())
 	_, _, err = s.Register(ctx, "acme", "api", fmt.Sprintf("%040x", 7), ledger.Registration{Target: "main"})
 	must.OK(t, err)
 
 	for range 2 {
-		must.OK(t, s.BuildLogsOnce(ctx))
+		must.OK(t, s.Settle(ctx))
 		list := knownEvents(t, s)[many:] // without those of the registrations
 		if len(list) != many {
 			t.Fatalf("logged %d commits, want %d", len(list), many)

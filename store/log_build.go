@@ -64,9 +64,6 @@ func (s *Store) BuildLogsOnce(ctx context.Context) error {
 	if err := s.logSettings(ctx); err != nil {
 		errs = append(errs, fmt.Errorf("log access and settings: %w", err))
 	}
-	if err := s.logCommits(ctx); err != nil {
-		errs = append(errs, fmt.Errorf("log what is known of commits: %w", err))
-	}
 	return errors.Join(errs...)
 }
 

@@ -43,6 +43,10 @@ CREATE TABLE rederivations (
   cause_id   TEXT    NOT NULL,
   done       INTEGER NOT NULL
 ) STRICT;
+CREATE TABLE unlogged_commits (
+  done INTEGER NOT NULL, -- the row id of the last commit that was logged
+  last INTEGER NOT NULL
+) STRICT;
 CREATE TABLE remapping (
   id      INTEGER PRIMARY KEY CHECK (id = 1),
   version INTEGER NOT NULL, -- of the rules

@@ -39,8 +39,6 @@ var mayScan = []exception{
 	{"WHERE w.deleted_at = 0) w\nWHERE EXISTS", "reads all webhooks, once a minute"},
 	{"SELECT id FROM repos", "reads all repos, once a minute"},
 	{"FROM identities /*+index identities_to_log*/", "reads the index of the identities to be logged"},
-	{"FROM unlogged_commits", oneRow},
-	{"UPDATE unlogged_commits", oneRow},
 	{"JOIN outbox o ON o.webhook_id = w.id AND o.due_at > 0 LIMIT ?) pending", "is limited"},
 	{
 		"SELECT id FROM orgs o WHERE EXISTS (\n  SELECT 1 FROM backlog",
@@ -85,9 +83,6 @@ var mayScan = []exception{
 
 // afterRestore is why a statement may read all orgs.
 const afterRestore = "runs once, after a restore"
-
-// oneRow is why a statement may read a table as a whole.
-const oneRow = "has at most one row"
 
 // ifMissing is why an INSERT may scan the tables that refer to its table. It only does so
 // in a transaction with a row that refers to a missing row.

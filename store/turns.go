@@ -189,6 +189,8 @@ func (s *Store) step(ctx context.Context, j *job) error {
 		return s.advance(ctx, j, (*tx).settleHeirs)
 	case taskClose, taskExcuse:
 		return s.advance(ctx, j, (*tx).closeNext)
+	case taskLog:
+		return s.advance(ctx, j, (*tx).logNext)
 	}
 	return fmt.Errorf("task %s is not one of this release", j.task)
 }

@@ -121,7 +121,9 @@ func TestCommitsThatAreNotCompared(t *testing.T) {
 	d := newDatabase(t, 3)
 	const changed = "; UPDATE commits SET branch = 'main' WHERE branch = 'fix'"
 	for name, test := range map[string]struct{ statement, want, problem string }{
-		"during an upgrade": {"INSERT INTO unlogged_commits (done, last) VALUES (0, 1)" + changed,
+		"during an upgrade": {`
+INSERT INTO backlog (repo_id, kind, ref, org_id, cause_type, cause_id, position, since, not_before)
+VALUES (1, 'log', 0, 1, 'upgrade', '', 0, 0, 0)` + changed,
 			"acme: what is known of 1 commits: the server is still logging what was known before an upgrade", ""},
 		"events without a body": {"UPDATE events SET body = x'', salt = NULL WHERE type = 'commit'" + changed,
 			"acme: what 1 events say of commits: their bodies are pruned or wrong",

@@ -32,7 +32,8 @@ func (c *checker) known(ctx context.Context, o *org, r repo, list []facts.Commit
 
 	var isPending bool
 	err := c.read(ctx, func(conn *sqldb.Conn) error {
-		if err := conn.Row("SELECT EXISTS (SELECT 1 FROM unlogged_commits)").Scan(&isPending); err != nil {
+		if err := conn.Row(`
+SELECT EXISTS (SELECT 1 FROM backlog WHERE repo_id = ? AND kind = 'log')`, r.id).Scan(&isPending); err != nil {
 			return err
 		}
 		return o.changedSince(conn, r.id, differing)

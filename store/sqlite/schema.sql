@@ -541,11 +541,6 @@ CREATE TABLE receipt_keys (
   PRIMARY KEY (log_id, not_after, key)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE unlogged_commits (
-  done INTEGER NOT NULL, -- the row id of the last commit that was logged
-  last INTEGER NOT NULL
-) STRICT;
-
 CREATE TABLE restores (
   org_id   INTEGER NOT NULL REFERENCES orgs,
   at       INTEGER NOT NULL,

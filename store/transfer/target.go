@@ -24,7 +24,7 @@ type target interface {
 
 // housekeeping has tables with rows that no user has created: a server writes them when it opens
 // an empty database.
-var housekeeping = [...]string{"clock", "cursor_key", "remapping", "unlogged_commits"}
+var housekeeping = [...]string{"clock", "cursor_key"}
 
 // makeEmpty returns an error if a database contains a ledger. It deletes the rows of housekeeping.
 func makeEmpty(c *sqldb.Conn, tables []table) error {

@@ -64,6 +64,9 @@ UPDATE repos SET mapping_version = coalesce((SELECT version FROM remapping), 0),
 INSERT INTO backlog (repo_id, kind, ref, org_id, cause_type, cause_id, position, since, not_before)
 SELECT r.id, 'map', 0, r.org_id, 'upgrade', '', 0, 0, 0 FROM remapping m CROSS JOIN repos r WHERE m.below > 0;
 
+INSERT INTO backlog (repo_id, kind, ref, org_id, cause_type, cause_id, position, since, not_before)
+SELECT r.id, 'log', 0, r.org_id, 'upgrade', '', u.done, 0, 0 FROM unlogged_commits u CROSS JOIN repos r;
+
 UPDATE backlog SET since = (SELECT coalesce(max(at), 0) FROM events e WHERE e.org_id = backlog.org_id) WHERE since = 0;
 
 DROP TABLE remapping;
@@ -72,6 +75,7 @@ DROP TABLE rederivations;
 DROP TABLE inheritances;
 DROP TABLE closings;
 DROP TABLE distrusts;
+DROP TABLE unlogged_commits;
 DROP INDEX commits_expiring;
 
 -- The oldest version of ledgerd that has used a token, and when.
