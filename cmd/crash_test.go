@@ -368,9 +368,9 @@ func events(t *testing.T, s *store.Store) func(func(anyEvent) bool) {
 	}
 }
 
-// TestReevaluationSurvivesKill checks that the re-evaluation of 10,000 commits after a
-// policy change continues after a kill, with the result of a simulation.
-func TestReevaluationSurvivesKill(t *testing.T) {
+// TestSettlingSurvivesKills checks that settling 10,000 commits after a change of the policy goes on after
+// kills at random moments, with the result of a simulation.
+func TestSettlingSurvivesKills(t *testing.T) {
 	testenv.From(t, testenv.Push, "takes many seconds")
 	t.Parallel()
 	const commits = 10_000
@@ -386,12 +386,17 @@ func TestReevaluationSurvivesKill(t *testing.T) {
 	must.OK(t, err)
 	must.OK(t, s.Close())
 
+	random := testenv.Rand(t)
+	kills := testenv.Pick(1, 2, 20)
+	for i := range kills {
+		v.start()
+		least := (i + random.IntN(2)) * commits / (kills + 1)
+		v.waitForSettled(func(done, all int) bool { return done > least })
+		v.kill()
+		v.checkIntegrity()
+	}
 	v.start()
-	v.waitForReevaluation(func(done, all int) bool { return done > all/4 })
-	v.kill()
-	v.checkIntegrity()
-	v.start()
-	v.waitForReevaluation(func(done, all int) bool { return done == all })
+	v.waitForSettled(func(done, all int) bool { return done == all })
 	v.kill()
 	v.checkIntegrity()
 
@@ -448,9 +453,9 @@ func fill(t *testing.T, s *store.Store, n int) {
 	wg.Wait()
 }
 
-// waitForReevaluation waits until enough commits are evaluated under version 2 of the
+// waitForSettled waits until enough commits are settled by version 2 of the
 // policy.
-func (v *victim) waitForReevaluation(enough func(done, all int) bool) {
+func (v *victim) waitForSettled(enough func(done, all int) bool) {
 	v.t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		var done, all int
@@ -459,7 +464,7 @@ func (v *victim) waitForReevaluation(enough func(done, all int) bool) {
 			return
 		}
 		if time.Now().After(deadline) {
-			v.t.Fatalf("%d of %d commits evaluated after one minute", done, all)
+			v.t.Fatalf("%d of %d commits are settled after one minute", done, all)
 		}
 	}
 }

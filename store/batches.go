@@ -7,18 +7,18 @@ import (
 )
 
 // A write settles few commits, so that other writes do not wait long: at most
-// evaluateBatch, with evaluateEvidence attestations unless it is a single commit. Reading changedBytes
+// maxSettled, with maxSettledEvidence attestations unless it is a single commit. Reading changedBytes
 // of a change record takes as long as reading an attestation.
 const (
-	evaluateBatch    = 100
-	evaluateEvidence = 1000
-	changedBytes     = 2 << 10
+	maxSettled         = 100
+	maxSettledEvidence = 1000
+	changedBytes       = 2 << 10
 )
 
 // nextCommits returns the next commits of a repo for one write.
 func (t *tx) nextCommits(repoID, after int64) ([]int64, error) {
 	list, err := all(t.reader, scanCommitRow, selectCommitRow+"WHERE repo_id = ? AND id > ? ORDER BY id LIMIT ?",
-		repoID, after, evaluateBatch)
+		repoID, after, maxSettled)
 	if err != nil {
 		return nil, fmt.Errorf("read commits: %w", err)
 	}
@@ -56,7 +56,7 @@ func firstOf[T any](t *tx, list []T, row func(T) *commitRow) ([]T, error) {
 			return nil, err
 		}
 		evidence += int(c.attestations) + carried + sizes[c.id]/changedBytes
-		if i > 0 && evidence > evaluateEvidence {
+		if i > 0 && evidence > maxSettledEvidence {
 			return list[:i], nil
 		}
 	}

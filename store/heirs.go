@@ -10,7 +10,7 @@ func (t *tx) settleHeirs(j *job) (done bool, err error) {
 		where = "id IN (SELECT commit_id FROM merges WHERE source_id = ?) AND id > ?"
 	}
 	commits, err := all(t.reader, scanCommitRow, selectCommitRow+"WHERE "+where+" ORDER BY id LIMIT ?",
-		j.ref, j.position, evaluateBatch)
+		j.ref, j.position, maxSettled)
 	if err != nil {
 		return false, fmt.Errorf("read commits: %w", err)
 	}

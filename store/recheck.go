@@ -26,7 +26,7 @@ func (s *Store) Recheck(ctx context.Context, repoID, after int64) (Recheck, erro
 			return r, err
 		}
 		commits, err := all(rd, scanCommitRow,
-			selectCommitRow+"WHERE repo_id = ? AND id > ? ORDER BY id LIMIT ?", repoID, after, evaluateBatch)
+			selectCommitRow+"WHERE repo_id = ? AND id > ? ORDER BY id LIMIT ?", repoID, after, maxSettled)
 		if err != nil || len(commits) == 0 {
 			return r, err
 		}

@@ -122,7 +122,7 @@ func (s *Store) enabledIndex(ctx context.Context, repoID int64) (*radarindex.Ind
 // have expired first. The next turn of the job is when the next one expires.
 func (t *tx) settleExpired(j *job) (done bool, err error) {
 	expired, err := all(t.reader, scanCommitRow, selectCommitRow+`
-WHERE repo_id = ? AND expires > 0 AND expires <= ? ORDER BY expires LIMIT ?`, j.repo, t.now, evaluateBatch)
+WHERE repo_id = ? AND expires > 0 AND expires <= ? ORDER BY expires LIMIT ?`, j.repo, t.now, maxSettled)
 	if err != nil {
 		return false, fmt.Errorf("read commits: %w", err)
 	}

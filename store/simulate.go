@@ -47,7 +47,7 @@ func (rd reader) nextSimulated(org, repo string, after int64, d deriver) (b simu
 		return b, err
 	}
 	commits, err := all(rd, scanCommitRow,
-		selectCommitRow+"WHERE repo_id = ? AND id > ? ORDER BY id LIMIT ?", r.id, after, evaluateBatch)
+		selectCommitRow+"WHERE repo_id = ? AND id > ? ORDER BY id LIMIT ?", r.id, after, maxSettled)
 	if err != nil || len(commits) == 0 {
 		return b, err
 	}

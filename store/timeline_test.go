@@ -80,7 +80,7 @@ func (l *timeline) jump(d time.Duration) {
 	l.settle()
 }
 
-// pass lets time pass on both clocks, second by second for up to two minutes, as Evaluate
+// pass lets time pass on both clocks, second by second for up to two minutes, as Work
 // and Tidy do.
 func (l *timeline) pass(d time.Duration) {
 	l.t.Helper()

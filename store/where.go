@@ -166,7 +166,7 @@ func (s *Store) evaluateNext(ctx context.Context, j job) error {
 }
 
 func (rd reader) nextUnevaluated(d *deriver, j job) ([]unevaluated, error) {
-	query, args := "WHERE repo_id = ? AND id > ? ORDER BY id LIMIT ?", []any{j.repo, j.position, evaluateBatch}
+	query, args := "WHERE repo_id = ? AND id > ? ORDER BY id LIMIT ?", []any{j.repo, j.position, maxSettled}
 	if j.ref != 0 {
 		query, args = "WHERE id = ?", []any{j.ref}
 	}

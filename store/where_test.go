@@ -142,7 +142,7 @@ func TestVerdictsNextToThatOfAnInvalidExpression(t *testing.T) {
 }
 
 // If verdicts are missing, as after other rules have mapped a statement to another
-// predicate, no write takes the state away. Evaluate finds them and derives it.
+// predicate, no write takes the state away. The background finds them and derives it.
 func TestLostVerdictsFault(t *testing.T) {
 	j := newJudged(t)
 	j.setWhere("predicate.level == 1")

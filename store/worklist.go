@@ -16,7 +16,7 @@ type worklist struct {
 // A workEntry says why the state of a commit is derived again.
 type workEntry struct {
 	cause ledger.Cause // the last cause; empty for none
-	// reached reports whether Evaluate has reached the commit. If the commit is due,
+	// reached reports whether a job has reached the commit. If the commit is due,
 	// it is settled with the cause that made it due.
 	reached bool
 	// runs is the cause if another commit may run in an environment; empty for none.

@@ -99,7 +99,7 @@ func (m *model) changePolicy() {
 	_, err = m.fx.SetPolicy(m.fx.t.Context(), "acme", "api", contract, 0, "host")
 	must.OK(m.fx.t, err)
 
-	if rapid.Bool().Draw(m.r, "write before re-evaluation") {
+	if rapid.Bool().Draw(m.r, "write before it is settled") {
 		m.attest()
 		m.register()
 		must.OK(m.fx.t, m.fx.Settle(m.fx.t.Context()))
@@ -115,7 +115,7 @@ func (m *model) changePolicy() {
 
 func (m *model) wait() {
 	m.fx.clock.advance(rapid.SampledFrom([]time.Duration{time.Minute, time.Hour}).Draw(m.r, "wait"))
-	if rapid.Bool().Draw(m.r, "write before re-evaluation") {
+	if rapid.Bool().Draw(m.r, "write before it is settled") {
 		m.attest()
 	}
 	must.OK(m.fx.t, m.fx.Settle(m.fx.t.Context()))

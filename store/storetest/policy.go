@@ -53,7 +53,7 @@ func (s suite) TestAPolicyChangeMovesCommitsAsSimulated(t *testing.T) {
 	}
 }
 
-func (s suite) TestAReevaluationContinuesAfterARestart(t *testing.T) {
+func (s suite) TestSettlingGoesOnAfterARestart(t *testing.T) {
 	fx := s.newFixture(t)
 	ci := fx.signer("cn=ci,ou=build,o=acme")
 	for i := range 150 {

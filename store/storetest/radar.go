@@ -74,14 +74,14 @@ func (fx *fixture) radarEvents() []string {
 	return list
 }
 
-// setRadar changes the radar settings of the contract and re-evaluates all commits.
+// setRadar changes the radar settings of the contract and settles all commits.
 func (fx *fixture) setRadar(change func(*policy.RadarSettings)) {
 	fx.t.Helper()
 	fx.changeRadar(change)
 	must.OK(fx.t, fx.Settle(fx.t.Context()))
 }
 
-// changeRadar is setRadar without the re-evaluation.
+// changeRadar is setRadar, but leaves the commits to the background.
 func (fx *fixture) changeRadar(change func(*policy.RadarSettings)) {
 	fx.t.Helper()
 	p, err := fx.Policy(fx.t.Context(), "acme", "api", 0)

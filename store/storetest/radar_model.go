@@ -112,7 +112,7 @@ func (m *radarModel) changePolicy() {
 	p.Radar.Enabled = rapid.IntRange(0, 5).Draw(m.r, "enabled") > 0
 	_, err = m.fx.SetPolicy(m.fx.t.Context(), "acme", "api", p.Contract, p.Version, "host")
 	must.OK(m.fx.t, err)
-	if rapid.Bool().Draw(m.r, "write before re-evaluation") {
+	if rapid.Bool().Draw(m.r, "write before it is settled") {
 		m.attest()
 		m.push()
 	}

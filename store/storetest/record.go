@@ -65,7 +65,7 @@ func (s suite) TestOnlyARollbackEndsDeployed(t *testing.T) {
 	ci.attest(sha(1), "test:go", ledger.Fail)
 	fx.wantState(sha(1), ledger.Deployed) // no other attestation changes it
 	ci.attest(sha(1), "deploy:prod", ledger.Fail)
-	fx.wantState(sha(1), ledger.Validating) // rolled back, then re-evaluated
+	fx.wantState(sha(1), ledger.Validating) // rolled back, then settled
 	ci.attest(sha(1), "test:go", ledger.Pass)
 	fx.wantState(sha(1), ledger.Promotable)
 }
@@ -80,7 +80,7 @@ func (s suite) TestADeployBeforePromotableDoesNotCount(t *testing.T) {
 	fx.wantState(sha(1), ledger.Deployed)
 }
 
-// A commit that is due for re-evaluation is settled before a new attestation is
+// A commit that is due is settled before a new attestation is
 // recorded, even if the evaluation has not reached it.
 func (s suite) TestADeployCountsOnlyIfTheCommitIsPromotableThen(t *testing.T) {
 	contract := func(text string) policy.Contract {

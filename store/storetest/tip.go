@@ -457,9 +457,9 @@ func (s suite) TestChangesUnderOtherRadarSettingsCount(t *testing.T) {
 		set    func(*fixture, func(*policy.RadarSettings))
 	}{
 		"off":                                {off, (*fixture).setRadar},
-		"off, before re-evaluation":          {off, (*fixture).changeRadar},
+		"off, before it is settled":          {off, (*fixture).changeRadar},
 		"path ignored":                       {ignored, (*fixture).setRadar},
-		"path ignored, before re-evaluation": {ignored, (*fixture).changeRadar},
+		"path ignored, before it is settled": {ignored, (*fixture).changeRadar},
 	} {
 		for _, test := range []struct {
 			name          string

@@ -125,7 +125,7 @@ func (s suite) TestWhereIsEvaluatedAfterAPolicyChange(t *testing.T) {
 	}
 }
 
-// A commit that gets an attestation before Evaluate has reached it does not lose its state
+// A commit that gets an attestation before the background has reached it does not lose its state
 // in between.
 func (s suite) TestWhereOfACommitThatEvaluateHasNotReached(t *testing.T) {
 	fx := s.newFixture(t)
@@ -140,7 +140,7 @@ func (s suite) TestWhereOfACommitThatEvaluateHasNotReached(t *testing.T) {
 	if got, want := path(fx.commit(sha(1))), "DRAFT>VALIDATING VALIDATING>ATTESTED ATTESTED>PROMOTABLE"; got != want {
 		t.Errorf("transitions %s, want %s", got, want)
 	}
-	// A registration cannot wait for an evaluation. Evaluate derives the state.
+	// A registration cannot wait for an evaluation. The background derives the state.
 	_, _, err := fx.Register(t.Context(), "acme", "api", sha(2), ledger.Registration{Branch: "topic"})
 	must.OK(t, err)
 	fx.wantState(sha(2), ledger.Attested)
