@@ -1,6 +1,10 @@
 package ledger
 
-import "github.com/ledgerd/ledgerd/ledger/forge"
+import (
+	"time"
+
+	"github.com/ledgerd/ledgerd/ledger/forge"
+)
 
 // A Repo is one git repository whose commits are attested.
 type Repo struct {
@@ -28,6 +32,18 @@ type Repo struct {
 	Attestations int64 `json:"attestations"`
 	// OpenViolations counts the repo's open violations.
 	OpenViolations int64 `json:"open_violations"`
+	// Unsettled says that states of commits are still to be derived again; nil if that has not waited for
+	// UnsettledAfter. Lists of repos do not have it.
+	Unsettled *Unsettled `json:"unsettled,omitzero"`
+}
+
+// UnsettledAfter is how long states are to be derived again before a repo says so.
+const UnsettledAfter = 5 * time.Second
+
+// An Unsettled says since when states of a repo's commits are to be derived again, and whether that has failed.
+type Unsettled struct {
+	Since   Time `json:"since"`
+	Failing bool `json:"failing"`
 }
 
 // Site returns the forge of the repo, which forms links to its pages. If the repo has no

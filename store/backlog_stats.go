@@ -38,6 +38,24 @@ func (s *Store) Backlog(ctx context.Context) ([]Backlog, error) {
 	return readLoose(ctx, s, forWrite(""), reader.backlog)
 }
 
+// unsettled returns since when states of a repo's commits are to be derived again; nil if not for long.
+func (rd reader) unsettled(repoID int64) (*ledger.Unsettled, error) {
+	var jobs int64
+	var u ledger.Unsettled
+	err := rd.Row(`
+SELECT count(*), coalesce(min(since), 0), coalesce(max(CASE WHEN tries > 0 THEN 1 ELSE 0 END), 0) FROM (
+  SELECT since, tries FROM backlog WHERE repo_id = ? AND kind <> 'log' AND `+isWaiting+` LIMIT ?) counted`,
+		repoID, rd.now, MaxJobs).Scan(&jobs, &u.Since, &u.Failing)
+	if err != nil {
+		return nil, fmt.Errorf("read what is to be settled: %w", err)
+	}
+	if jobs == 0 || !u.Failing && rd.now.Sub(u.Since) < ledger.UnsettledAfter {
+		return nil, nil
+	}
+	return &u, nil
+}
+
+// backlog returns what waits in all orgs.
 func (rd reader) backlog() (list []Backlog, err error) {
 	type place struct {
 		id   int64

@@ -45,6 +45,7 @@ var mayScan = []exception{
 		"reads all orgs, and one job of each, once a second",
 	},
 	{"mapping_version < ?", "reads all repos, once after an upgrade"},
+	{"SELECT since, tries FROM backlog WHERE repo_id = ?", "counts a limited number of jobs"},
 	{"FROM (SELECT tries, since, error FROM backlog", "counts a limited number of jobs"},
 	{"SELECT id, name FROM orgs o WHERE EXISTS (\n  SELECT 1 FROM backlog", "reads all orgs, when metrics are collected"},
 	{"WHERE tries > 0 OR held_until", "is for tests"},

@@ -100,7 +100,11 @@ func milliseconds(n int64) ledger.Duration {
 func (s *Store) Repo(ctx context.Context, org, repo string) (ledger.Repo, error) {
 	return read(ctx, s, byOrg(org), func(rd reader) (ledger.Repo, error) {
 		r, err := scanRepo(rd.Row(selectRepo+"WHERE o.name = ? AND r.name = ?", org, repo))
-		return r.row, rd.missingRepo(err, org, repo)
+		if err != nil {
+			return r.row, rd.missingRepo(err, org, repo)
+		}
+		r.row.Unsettled, err = rd.unsettled(r.id)
+		return r.row, err
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 )
 
@@ -356,5 +357,26 @@ func (p page) noMarkup() {
 		if script.FirstChild != nil || !strings.HasPrefix(attribute(script, "src"), "/static/") {
 			p.t.Errorf("%s: text became a script", p.what)
 		}
+	}
+}
+
+// The page of a repo says so if states are still to be derived again.
+func TestRepoSaysThatItIsUnsettled(t *testing.T) {
+	e := newEnv(t)
+	const notice = "States are being derived again"
+	contract := must.Get(policy.Parse([]byte(`{"requirements":[{"state":"ATTESTED","predicate":"lint:*"}]}`)))(t)
+	must.Get(e.db.SetPolicy(t.Context(), "acme", "api", contract, 0, "host"))(t)
+	b := e.signIn(e.reader)
+	if p := b.get(apiPath); strings.Contains(p.body, notice) {
+		t.Error("the page says at once that states are being derived again")
+	}
+
+	e.clock.advance(ledger.UnsettledAfter)
+	if p := b.get(apiPath); !strings.Contains(p.body, notice) {
+		t.Errorf("the page does not say that states are being derived again:\n%s", p.body)
+	}
+	must.OK(t, e.db.Settle(t.Context()))
+	if p := b.get(apiPath); strings.Contains(p.body, notice) {
+		t.Error("the page still says that states are being derived again")
 	}
 }

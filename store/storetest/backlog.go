@@ -116,26 +116,30 @@ VALUES (2, 'expire', 0, 2, '', '', 0, %d, %d)`, due, due))
 	if err == nil || !strings.Contains(err.Error(), "expire in org 2: ") {
 		t.Errorf("Settle returned %v, want what failed", err)
 	}
-	if n := failing(c.fixture, "crowd"); n != 1 {
-		t.Errorf("%d jobs of crowd are said to fail, want 1", n)
-	}
+	c.wantFailing(1)
 
 	c.database.Exec(t, "UPDATE policies SET version = 2 WHERE repo_id = 2 AND version = 3")
 	must.OK(t, c.Settle(t.Context()))
-	if n := failing(c.fixture, "crowd"); n != 0 {
-		t.Errorf("%d jobs of crowd are said to fail, want none", n)
-	}
+	c.wantFailing(0)
 }
 
-// failing returns the number of jobs of an org that have failed.
-func failing(fx *fixture, org string) (n int64) {
-	fx.t.Helper()
-	for _, b := range must.Get(fx.Backlog(fx.t.Context()))(fx.t) {
-		if b.Org == org {
+// wantFailing checks how many jobs of crowd are said to fail, and what its repo says.
+func (c *crowd) wantFailing(want int64) {
+	c.t.Helper()
+	n := int64(0)
+	for _, b := range must.Get(c.Backlog(c.t.Context()))(c.t) {
+		if b.Org == "crowd" {
 			n += b.Failing
 		}
 	}
-	return n
+	if n != want {
+		c.t.Errorf("%d jobs of crowd are said to fail, want %d", n, want)
+	}
+
+	u := must.Get(c.Repo(c.t.Context(), "crowd", "repo"))(c.t).Unsettled
+	if isFailing := u != nil && u.Failing; isFailing != (want > 0) {
+		c.t.Errorf("the repo says that it is unsettled: %+v", u)
+	}
 }
 
 // A backlog of any length of an org holds up nobody else.
