@@ -22,6 +22,12 @@ const patience = time.Minute
 const agingPolicy = `{"requirements":[{"state":"ATTESTED","predicate":"scan:*","max_age":"1h"}],
 "radar":{"enabled":false}}`
 
+// The row ids of the org crowd and of its repo.
+const (
+	crowdOrg  = "(SELECT id FROM orgs WHERE name = 'crowd')"
+	crowdRepo = "(SELECT id FROM repos WHERE name = 'repo')"
+)
+
 // A crowd is a second org, crowd, with a repo and commits, besides acme, in which a commit expires.
 type crowd struct {
 	*fixture
@@ -40,8 +46,8 @@ func (s suite) newCrowd(t *testing.T, commits int) *crowd {
 	fx.database.Exec(t, fmt.Sprintf(`
 WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < %d)
 INSERT INTO commits (id, repo_id, sha, state, state_since, registered_at, policy_version)
-SELECT 1000 + n, 2, '%036d' || (1000 + n), 0, 1, 1, 1 FROM numbers`, commits, 0))
-	fx.database.Exec(t, fmt.Sprintf("INSERT INTO repo_states (repo_id, state, commits) VALUES (2, 0, %d)", commits))
+SELECT 1000 + n, `+crowdRepo+`, '%036d' || (1000 + n), 0, 1, 1, 1 FROM numbers`, commits, 0))
+	fx.database.Exec(t, fmt.Sprintf("INSERT INTO repo_states (repo_id, state, commits) VALUES ("+crowdRepo+", 0, %d)", commits))
 	return c
 }
 
@@ -102,23 +108,23 @@ func (s suite) TestWhatFailsHoldsUpNobodyElse(t *testing.T) {
 	must.OK(t, c.setPolicy(t.Context(), 1))
 	must.OK(t, c.Settle(t.Context()))
 	due := c.Now() + 1000
-	c.database.Exec(t, fmt.Sprintf("UPDATE commits SET expires = %d WHERE repo_id = 2", due))
+	c.database.Exec(t, fmt.Sprintf("UPDATE commits SET expires = %d WHERE repo_id = "+crowdRepo, due))
 	c.database.Exec(t, fmt.Sprintf(`
 INSERT INTO backlog (repo_id, kind, ref, org_id, cause_type, cause_id, position, since, not_before)
-VALUES (2, 'expire', 0, 2, '', '', 0, %d, %d)`, due, due))
-	c.database.Exec(t, "UPDATE policies SET version = 3 WHERE repo_id = 2 AND version = 2")
+VALUES (`+crowdRepo+`, 'expire', 0, `+crowdOrg+`, '', '', 0, %d, %d)`, due, due))
+	c.database.Exec(t, "UPDATE policies SET version = 3 WHERE version = 2 AND repo_id = "+crowdRepo)
 	c.closeAll() // it has read the contract
 	c.open(store.Options{})
 	c.other = nil
 
 	c.wantExpiry(func(context.Context) {})
 	err := c.Settle(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "expire in org 2: ") {
+	if err == nil || !strings.Contains(err.Error(), "expire in org ") {
 		t.Errorf("Settle returned %v, want what failed", err)
 	}
 	c.wantFailing(1)
 
-	c.database.Exec(t, "UPDATE policies SET version = 2 WHERE repo_id = 2 AND version = 3")
+	c.database.Exec(t, "UPDATE policies SET version = 2 WHERE version = 3 AND repo_id = "+crowdRepo)
 	must.OK(t, c.Settle(t.Context()))
 	c.wantFailing(0)
 }
@@ -149,7 +155,7 @@ func (s suite) TestJobsOfAnOrgHoldUpNobodyElse(t *testing.T) {
 	c.database.Exec(t, fmt.Sprintf(`
 WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < %d)
 INSERT INTO backlog (repo_id, kind, ref, org_id, cause_type, cause_id, position, since, not_before)
-SELECT 2, 'tree', n, 2, 'carry', '', 0, 0, 0 FROM numbers`, n))
+SELECT `+crowdRepo+`, 'tree', n, `+crowdOrg+`, 'carry', '', 0, 0, 0 FROM numbers`, n))
 	c.wantExpiry(func(context.Context) {})
-	c.database.Exec(t, "DELETE FROM backlog WHERE org_id = 2")
+	c.database.Exec(t, "DELETE FROM backlog WHERE org_id = "+crowdOrg)
 }
