@@ -47,7 +47,8 @@ func (s suite) newCrowd(t *testing.T, commits int) *crowd {
 WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < %d)
 INSERT INTO commits (id, repo_id, sha, state, state_since, registered_at, policy_version)
 SELECT 1000 + n, `+crowdRepo+`, '%036d' || (1000 + n), 0, 1, 1, 1 FROM numbers`, commits, 0))
-	fx.database.Exec(t, fmt.Sprintf("INSERT INTO repo_states (repo_id, state, commits) VALUES ("+crowdRepo+", 0, %d)", commits))
+	fx.database.Exec(t, fmt.Sprintf(
+		"INSERT INTO repo_states (repo_id, state, commits) VALUES ("+crowdRepo+", 0, %d)", commits))
 	return c
 }
 
