@@ -109,9 +109,9 @@ QUERIES = [
         SELECT r.name, p.version, count(e.id) FROM repos r JOIN policies p ON p.repo_id = r.id
         LEFT JOIN events e ON e.repo_id = r.id AND e.type = 'policy' AND json(cast(e.body AS TEXT)) ->> 'version' = p.version
         WHERE p.version > 1 GROUP BY r.id, p.version HAVING count(e.id) <> 1"""),
-    ("repo {} is to be re-evaluated under version {}, but {} is active", """
-        SELECT r.name, v.version, r.policy_version FROM reevaluations v JOIN repos r ON r.id = v.repo_id
-        WHERE v.version <> r.policy_version"""),
+    ("commit {} expires at {}, and it is not planned to settle it then", """
+        SELECT c.sha, c.expires FROM commits c WHERE c.expires > 0 AND NOT EXISTS (
+          SELECT 1 FROM backlog b WHERE b.repo_id = c.repo_id AND b.kind = 'expire')"""),
 
     # Webhooks. Ids of all kinds ascend in the order in which they were created.
     ("webhook {} has no delivery of event {}", """
@@ -240,9 +240,9 @@ def order(notes):
 
 
 PENDING = """
-    SELECT EXISTS (SELECT 1 FROM reevaluations) OR EXISTS (SELECT 1 FROM tips WHERE policy_version = 0 AND flight = 1)
-      OR EXISTS (SELECT 1 FROM commits WHERE expires > 0 AND expires <= ?)
-      OR EXISTS (SELECT 1 FROM rederivations)"""
+    SELECT EXISTS (SELECT 1 FROM backlog WHERE kind <> 'expire')
+      OR EXISTS (SELECT 1 FROM tips WHERE policy_version = 0 AND flight = 1)
+      OR EXISTS (SELECT 1 FROM commits WHERE expires > 0 AND expires <= ?)"""
 
 
 def main():
