@@ -22,7 +22,7 @@ func (t *tx) laterFor(from string, kind task, ref int64, cause ledger.Cause, arg
 	_, err := t.Exec(insertJob+"SELECT id, ?, ?, org_id, ?, ?, 0, ?, ? "+from+mergeJob,
 		append([]any{string(kind), ref, string(cause.Type), cause.ID, t.now, t.now}, args...)...)
 	if err != nil {
-		return fmt.Errorf("add a job to %s to the backlog: %w", kind, err)
+		return fmt.Errorf("add a job of the task %s to the backlog: %w", kind, err)
 	}
 	t.gathered.wake = true
 	return nil
@@ -87,7 +87,7 @@ func (s *Store) advance(ctx context.Context, j *job, fn func(*tx, *job) (done bo
 }
 
 func (t *tx) advance(j *job, server string, fn func(*tx, *job) (done bool, err error)) (err error) {
-	*j, err = scanJob(t.Row(selectJob+"WHERE repo_id = ? AND kind = ? AND ref = ? AND "+isFree,
+	stored, err := scanJob(t.Row(selectJob+"WHERE repo_id = ? AND kind = ? AND ref = ? AND "+isFree,
 		j.repo, string(j.task), j.ref, server, t.now))
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
@@ -96,6 +96,7 @@ func (t *tx) advance(j *job, server string, fn func(*tx, *job) (done bool, err e
 		return fmt.Errorf("read a job: %w", err)
 	}
 
+	*j = stored
 	j.notBefore = t.now
 	done, err := fn(t, j)
 	if err != nil {

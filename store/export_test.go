@@ -57,6 +57,20 @@ func (s *Store) Run(ctx context.Context, script string) error {
 	})
 }
 
+// EvaluatedBatch is the number of verdicts that a step stores.
+const EvaluatedBatch = evaluatedBatch
+
+// EvaluateNext evaluates expressions for a job that settles the first repo, and counts all verdicts.
+func (s *Store) EvaluateNext(ctx context.Context) (more bool, verdicts int, err error) {
+	if more, err = s.evaluateNext(ctx, job{repo: 1, task: taskSettle, org: 1}); err != nil {
+		return false, 0, err
+	}
+	_, err = read(ctx, s, forWrite(""), func(rd reader) (struct{}, error) {
+		return struct{}{}, rd.Row("SELECT count(*) FROM verdicts").Scan(&verdicts)
+	})
+	return more, verdicts, err
+}
+
 // SettleBatch settles the next commits after a policy change as Work does, but without evaluating expressions
 // before. stuck reports that it did nothing.
 func (s *Store) SettleBatch(ctx context.Context, org, repo string) (stuck bool, err error) {

@@ -12,7 +12,8 @@ import (
 // the radar's index refreshed, so that the writer does not have to.
 func (s *Store) settleNext(ctx context.Context, j *job) error {
 	for range maxIdle {
-		if err := s.evaluateNext(ctx, *j); err != nil {
+		more, err := s.evaluateNext(ctx, *j)
+		if err != nil {
 			return err
 		}
 		index, err := s.enabledIndex(ctx, j.repo)
@@ -26,7 +27,7 @@ func (s *Store) settleNext(ctx context.Context, j *job) error {
 			done, stuck, err = t.settleNext(j)
 			return done, err
 		})
-		if err != nil || !stuck {
+		if err != nil || !stuck || more {
 			return err
 		}
 	}
@@ -141,7 +142,12 @@ WHERE repo_id = ? AND expires > 0 AND expires <= ? ORDER BY expires LIMIT ?`, j.
 		if err := t.settleDue(s, ledger.Cause{}); err != nil {
 			return false, err
 		}
-		if s.expires != 0 && s.expires <= t.now {
+		switch {
+		case s.expires == 0 || s.expires > t.now:
+		case s.isHistory(): // an earlier release has left the time
+			s.expires = 0
+			t.markDirty(s.commitRow)
+		default:
 			return false, fmt.Errorf("commit %s expires again at once", s.sha)
 		}
 	}

@@ -101,10 +101,11 @@ func (w *worker) pass(ctx context.Context) (busy bool, err error) {
 			if w.CheckClock() != nil {
 				return false, errors.Join(errs...)
 			}
-			if err := w.turn(ctx, list[i]); err != nil {
+			err := w.turn(ctx, list[i])
+			if err != nil {
 				errs = append(errs, fmt.Errorf("%s in org %d: %w", list[i].task, list[i].org, err))
 			}
-			if ctx.Err() != nil || isUnavailable(errors.Join(errs...)) {
+			if ctx.Err() != nil || isUnavailable(err) {
 				return false, errors.Join(errs...)
 			}
 			busy = true

@@ -18,8 +18,6 @@ import (
 const (
 	// evaluatedBatch is the number of verdicts that one write stores.
 	evaluatedBatch = 256
-	// maxUnevaluated ends a batch, as a number of missing verdicts.
-	maxUnevaluated = 5000
 	// maxEvaluating limits the statements that are evaluated at the same time. Each takes
 	// at most a few tens of megabytes and of milliseconds.
 	maxEvaluating = 4
@@ -150,8 +148,9 @@ func (s *Store) storeMissing(ctx context.Context, org string, list []unevaluated
 	return nil
 }
 
-// evaluateNext stores the missing verdicts on the evidence of the next commits that a job settles.
-func (s *Store) evaluateNext(ctx context.Context, j job) error {
+// evaluateNext stores missing verdicts on the evidence of the next commits that a job settles, at most
+// evaluatedBatch. It reports whether there may be more.
+func (s *Store) evaluateNext(ctx context.Context, j job) (more bool, err error) {
 	list, err := read(ctx, s, forWrite(""), func(rd reader) ([]unevaluated, error) {
 		d, err := rd.deriverByID(j.repo)
 		if err != nil || !d.contract.NeedsVerdicts() {
@@ -160,9 +159,10 @@ func (s *Store) evaluateNext(ctx context.Context, j job) error {
 		return rd.nextUnevaluated(d, j)
 	})
 	if err != nil {
-		return fmt.Errorf("read what is to be evaluated: %w", err)
+		return false, fmt.Errorf("read what is to be evaluated: %w", err)
 	}
-	return s.storeMissing(ctx, "", list)
+	n := min(len(list), evaluatedBatch)
+	return n < len(list), s.storeMissing(ctx, "", list[:n])
 }
 
 func (rd reader) nextUnevaluated(d *deriver, j job) ([]unevaluated, error) {
@@ -184,8 +184,8 @@ func (rd reader) nextUnevaluated(d *deriver, j job) ([]unevaluated, error) {
 		if len(s.unevaluated) > 0 {
 			list = append(list, s.unevaluated...)
 		}
-		if len(list) >= maxUnevaluated {
-			break // the next batch ends before this commit
+		if len(list) >= evaluatedBatch {
+			break
 		}
 	}
 	return list, nil

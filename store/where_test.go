@@ -47,7 +47,9 @@ func (j *judged) setWhere(expression string) {
 }
 
 // attest records a pass of test:go, with a level, on the first commit.
-func (j *judged) attest(level int) {
+func (j *judged) attest(level int) { j.attestAs("test:go", level) }
+
+func (j *judged) attestAs(predicate string, level int) {
 	j.t.Helper()
 	j.now = j.now.Add(time.Second) // another statement
 	dn := must.Get(identity.ParseDN("cn=ci,o=acme"))(j.t)
@@ -55,7 +57,7 @@ func (j *judged) attest(level int) {
 	_, version, err := j.Keyring(j.t.Context(), "acme")
 	must.OK(j.t, err)
 	_, _, err = j.Record(j.t.Context(), "acme", "api", &attestation.Attestation{
-		Outcome: attestation.Outcome{Predicate: "test:go", Result: ledger.Result{Status: ledger.Pass}},
+		Outcome: attestation.Outcome{Predicate: predicate, Result: ledger.Result{Status: ledger.Pass}},
 		Commit:  sha(0), PredicateType: attestation.ResultPredicateType, Payload: payload,
 		PayloadDigest: sha256.Sum256(payload),
 		Signer:        identity.Signer{DN: dn, Identity: "idn_made", Key: sha256.Sum256([]byte(dn.CN))},
@@ -95,6 +97,27 @@ func TestWhereOfAPrunedEnvelope(t *testing.T) {
 
 	j.attest(1)
 	j.want(ledger.Attested, "met by", 4)
+}
+
+// However much is to be evaluated, a step of a job evaluates only a part of it, and the job goes on later.
+func TestStepsEvaluateAPart(t *testing.T) {
+	j := newJudged(t)
+	const many = store.EvaluatedBatch + 10
+	for i := range many {
+		j.attestAs(fmt.Sprint("test:", i), 1)
+	}
+	j.setWhere("predicate.level == 1")
+	for _, want := range []int{store.EvaluatedBatch, many} {
+		more, verdicts, err := j.EvaluateNext(t.Context())
+		must.OK(t, err)
+		if verdicts != want || more != (want < many) {
+			t.Errorf("%d verdicts are stored, and more is %t, want %d", verdicts, more, want)
+		}
+	}
+
+	must.OK(t, j.LoseVerdicts(t.Context()))
+	j.settle()
+	j.want(ledger.Attested, "met by", 2)
 }
 
 // If the policy changes between the evaluation of a batch and its write, the writer finds
