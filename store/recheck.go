@@ -31,7 +31,7 @@ func (s *Store) Recheck(ctx context.Context, repoID, after int64) (Recheck, erro
 			return r, err
 		}
 		r.Last, r.Commits = commits[len(commits)-1].id, int64(len(commits))
-		plan, err := rd.planOf(repoID)
+		plan, err := rd.planOf(repoID, after, r.Last)
 		if err != nil {
 			return r, err
 		}
@@ -109,8 +109,9 @@ func (p plan) includes(commit int64) bool { return p.after >= 0 && commit > p.af
 // expires reports whether what expires at a time is planned to be settled then.
 func (p plan) expires(at ledger.Time) bool { return p.expiry != 0 && p.expiry <= max(at, p.mayWait) }
 
-// planOf reads which commits of a repo are to be settled again.
-func (rd reader) planOf(repoID int64) (plan, error) {
+// planOf reads which commits of a repo are to be settled again: of single ones, those with a row id after the first
+// one, up to the last.
+func (rd reader) planOf(repoID, first, last int64) (plan, error) {
 	p := plan{after: -1, one: make(map[int64]bool)}
 
 	err := rd.Each(func(row scanner) error {
@@ -129,7 +130,8 @@ func (rd reader) planOf(repoID int64) (plan, error) {
 			p.after = j.position
 		}
 		return err
-	}, selectJob+"WHERE repo_id = ? AND kind IN ('settle', 'expire')", repoID)
+	}, selectJob+"WHERE repo_id = ? AND kind IN ('settle', 'expire') AND (ref = 0 OR ref > ? AND ref <= ?)",
+		repoID, first, last)
 	if err != nil {
 		return p, fmt.Errorf("read what is to be settled: %w", err)
 	}
