@@ -28,7 +28,7 @@ func New(s *store.Store) *Collector {
 		open: prometheus.NewDesc("ledgerd_violations_open", "Violations that nothing has closed yet.", []string{"org"}, nil),
 		jobs: prometheus.NewDesc("ledgerd_org_backlog_jobs",
 			"Jobs of the background that wait, by org and task; at most 1000.", []string{"org", "task"}, nil),
-		oldest: prometheus.NewDesc("ledgerd_org_backlog_oldest_seconds", "Age of the oldest of them.",
+		oldest: prometheus.NewDesc("ledgerd_org_backlog_oldest_seconds", "How long the first of them has waited.",
 			[]string{"org", "task"}, nil),
 	}
 }

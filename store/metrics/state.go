@@ -39,7 +39,7 @@ func NewState(s *store.Store) *State {
 		jobs: desc("backlog_jobs", "Jobs of the background that wait, by task; at most 1000 of each org are counted.",
 			"task"),
 		failing:   desc("backlog_failing_jobs", "Those of them that have failed.", "task"),
-		oldestJob: desc("backlog_oldest_seconds", "Age of the oldest of them; 0 if there is none.", "task"),
+		oldestJob: desc("backlog_oldest_seconds", "How long the first of them has waited; 0 if none waits.", "task"),
 		unsigned:  desc("log_unsigned_events", "Events of all transparency logs that no checkpoint covers yet."),
 		signed: desc("log_checkpoint_oldest_seconds",
 			"Age of the oldest checkpoint of a log that has unsigned events; 0 if all events are signed."),

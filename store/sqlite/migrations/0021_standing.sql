@@ -69,6 +69,10 @@ SELECT r.id, 'log', 0, r.org_id, 'upgrade', '', u.done, 0, 0 FROM unlogged_commi
 
 UPDATE backlog SET since = (SELECT coalesce(max(at), 0) FROM events e WHERE e.org_id = backlog.org_id) WHERE since = 0;
 
+-- Of an org without repos, nothing is left to do.
+UPDATE orgs SET distrusting = 0 WHERE NOT EXISTS (
+  SELECT 1 FROM backlog b WHERE b.org_id = orgs.id AND b.kind = 'distrust');
+
 DROP TABLE remapping;
 DROP TABLE reevaluations;
 DROP TABLE rederivations;
