@@ -40,9 +40,10 @@ type Repo struct {
 // UnsettledAfter is how long states are to be derived again before a repo says so.
 const UnsettledAfter = 5 * time.Second
 
-// An Unsettled says since when states of a repo's commits are to be derived again, and whether that has failed.
+// An Unsettled says since when states of a repo's commits are to be derived again, 0 if that is not known, and
+// whether that has failed.
 type Unsettled struct {
-	Since   Time `json:"since"`
+	Since   Time `json:"since,omitzero"`
 	Failing bool `json:"failing"`
 }
 

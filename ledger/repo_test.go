@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-json-experiment/json"
+
 	"github.com/ledgerd/ledgerd/ledger/forge"
 )
 
@@ -92,5 +94,17 @@ func TestRetentionChange(t *testing.T) {
 				t.Errorf("the repo keeps %+v, want %+v", after.Retention, test.want)
 			}
 		})
+	}
+}
+
+// Since when states are to be derived again may not be known, after an upgrade.
+func TestUnsettledWithoutATime(t *testing.T) {
+	body, err := json.Marshal(Unsettled{Failing: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var u Unsettled
+	if err := json.Unmarshal(body, &u); err != nil || !u.Failing {
+		t.Errorf("%s is read as %+v: %v", body, u, err)
 	}
 }

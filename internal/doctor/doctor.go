@@ -222,11 +222,10 @@ func (e *examination) backlog(g store.Glance) {
 		waited := g.Last.Sub(b.Oldest).Truncate(time.Minute)
 		switch {
 		case b.Failing > 0:
-			e.add("background", Problem, "%d jobs of the task %s fail in %s, and are tried again: %s", b.Failing, b.Task, b.Org,
-				b.Error)
-		case waited > lateJob:
-			e.add("background", Warning, "%d jobs of the task %s in %s wait, the first for %s (is a server running?)", b.Jobs,
-				b.Task, b.Org, waited)
+			e.add("background", Problem, "the task %s fails in %s, and is tried again (%d of its jobs): %s", b.Task, b.Org,
+				b.Failing, b.Error)
+		case b.Oldest != 0 && waited > lateJob:
+			e.add("background", Warning, "the task %s has waited in %s for %s (is a server running?)", b.Task, b.Org, waited)
 		default:
 			continue
 		}

@@ -39,6 +39,7 @@ func TestBacklog(t *testing.T) {
 		{Org: "acme", Task: "expire", Jobs: 3, Oldest: last.Add(-2 * time.Hour)},
 		{Org: "globex", Task: "settle", Jobs: 5, Failing: 1, Oldest: last, Error: "a contract is missing"},
 		{Org: "globex", Task: "expire", Jobs: 1, Oldest: last.Add(time.Hour)},
+		{Org: "globex", Task: "map", Jobs: 1}, // since when is not known
 	}})
 
 	var got []string
@@ -46,8 +47,8 @@ func TestBacklog(t *testing.T) {
 		got = append(got, string(f.Level)+" "+f.Check+": "+f.Text)
 	}
 	want := []string{
-		"warning background: 3 jobs of the task expire in acme wait, the first for 2h0m0s (is a server running?)",
-		"problem background: 1 jobs of the task settle fail in globex, and are tried again: a contract is missing",
+		"warning background: the task expire has waited in acme for 2h0m0s (is a server running?)",
+		"problem background: the task settle fails in globex, and is tried again (1 of its jobs): a contract is missing",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
