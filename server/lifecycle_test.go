@@ -321,7 +321,7 @@ func TestPruned(t *testing.T) {
 	b.patch(repo, `{"retention":{"envelopes":"1d","events":"1d"}}`).want(200)
 
 	b.clock.advance(25 * time.Hour)
-	must.OK(t, b.store.Prune(t.Context()))
+	must.OK(t, b.store.Settle(t.Context()))
 	b.get(repo+"/attestations/"+a.ID+"/envelope").wantProblem(410, ledger.CodePruned)
 	b.get("/v1/orgs/acme/events/"+a.Event).wantProblem(410, ledger.CodePruned)
 	now := decode[ledger.AttestationRecord](b.get(repo + "/attestations/" + a.ID).want(200))

@@ -109,7 +109,7 @@ func (b *batch) beforeCommit(c *sqldb.Conn) error {
 // flushExpires adds the jobs that settle expired commits, or has them run earlier.
 func (b *batch) flushExpires(c *sqldb.Conn) error {
 	for repo, at := range b.total.expires {
-		err := c.Queue(insertJob+"SELECT id, 'expire', 0, org_id, '', '', 0, ?1, ?1 FROM repos WHERE id = ?2"+expireEarlier,
+		err := c.Queue(insertJob+"SELECT id, 'expire', 0, org_id, '', '', 0, ?1, ?1 FROM repos WHERE id = ?2"+earlierJob,
 			at, repo)
 		if err != nil {
 			return fmt.Errorf("plan to settle expired commits: %w", err)

@@ -52,6 +52,7 @@ func (e *exerciser) retention() {
 		}}))
 	}
 	e.now = e.now.Add(48 * time.Hour)
+	must.OK(e.t, e.Settle(ctx))
 	must.OK(e.t, e.Prune(ctx))
 	l, err := e.Log(ctx, "acme", 0)
 	must.OK(e.t, err)

@@ -34,15 +34,19 @@ const (
 	taskExcuse task = "excuse"
 	// taskLog logs what is known of the commits of a repo that an earlier release has registered.
 	taskLog task = "log"
+	// taskPrune prunes the envelopes or events that a repo does not keep (ref). Its jobs stay as long as the repo
+	// does not keep everything.
+	taskPrune task = "prune"
 )
 
 // tasks lists all tasks, in the order in which an org has its turns.
 var tasks = [...]task{
 	taskExpire, taskMap, taskDistrust, taskSettle, taskTree, taskMerges, taskClose, taskExcuse, taskLog,
+	taskPrune,
 }
 
 // yields reports whether the writes of a task let those that record go first.
-func (t task) yields() bool { return t == taskMap || t == taskLog }
+func (t task) yields() bool { return t == taskMap || t == taskLog || t == taskPrune }
 
 // A job is a row of the backlog.
 type job struct {
@@ -76,8 +80,8 @@ ON CONFLICT (repo_id, kind, ref) DO UPDATE SET
   again = CASE WHEN backlog.position > 0 THEN 1 ELSE 0 END,
   not_before = CASE WHEN backlog.tries = 0 AND excluded.not_before < backlog.not_before THEN excluded.not_before
     ELSE backlog.not_before END`
-	// expireEarlier has a job that waits run earlier, unless it has failed.
-	expireEarlier = `
+	// earlierJob has a job that waits run earlier, unless it has failed.
+	earlierJob = `
 ON CONFLICT (repo_id, kind, ref) DO UPDATE SET since = excluded.since, not_before = excluded.not_before
 WHERE backlog.tries = 0 AND excluded.not_before < backlog.not_before`
 	// keepJob leaves a job that waits as it is.

@@ -42,6 +42,11 @@ UPDATE repos SET web_url = ?, forge = ?, keep_envelopes = ?, keep_events = ?, ke
 		if err != nil {
 			return ledger.Repo{}, fmt.Errorf("update repo: %w", err)
 		}
+		if keep != r.row.Retention {
+			if err := t.planPruning("id = ?", r.id); err != nil {
+				return ledger.Repo{}, err
+			}
+		}
 		return changed, t.auditChange(org, audited{
 			action: ledger.AuditRepoChanged, repo: changed.Name, target: changed.Name,
 			before: repoFields(r.row), after: repoFields(changed),

@@ -10,11 +10,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// undoPages makes a database one of schema version 10: it undoes 0021_standing.sql,
-// 0020_once.sql, 0019_rollback.sql, 0018_boundaries.sql, 0017_members.sql, 0016_keyless.sql,
-// 0015_retention.sql, 0014_operate.sql,
-// 0013_operations.sql, 0012_proof.sql and 0011_pages.sql.
-const undoPages = `
+// undoBacklog makes a database one of schema version 20: it undoes 0021_standing.sql.
+const undoBacklog = `
 DROP TABLE clock;
 CREATE TABLE clock (
   id           INTEGER PRIMARY KEY CHECK (id = 1),
@@ -85,6 +82,43 @@ CREATE TABLE distrusts (
 CREATE INDEX commits_expiring ON commits (expires) WHERE expires > 0;
 ALTER TABLE tokens DROP COLUMN client; ALTER TABLE tokens DROP COLUMN client_at;
 ALTER TABLE orgs DROP COLUMN unlogged_settings;
+CREATE TABLE prunings (
+  repo_id      INTEGER PRIMARY KEY REFERENCES repos,
+  envelopes_at INTEGER NOT NULL DEFAULT -1, -- when the attestation was recorded
+  envelope     INTEGER NOT NULL DEFAULT 0,  -- the row of the attestation
+  events_seq   INTEGER NOT NULL DEFAULT -1,
+  radar_seq    INTEGER NOT NULL DEFAULT -1
+) STRICT;
+CREATE INDEX repos_pruned ON repos (id) WHERE keep_envelopes + keep_events + purged_at > 0;
+CREATE TABLE witnessed (
+  origin     TEXT    NOT NULL PRIMARY KEY,
+  size       INTEGER NOT NULL,
+  root       BLOB    NOT NULL,
+  checkpoint TEXT    NOT NULL, -- with the signatures of the log and of the witness
+  seq        INTEGER NOT NULL UNIQUE,
+  digest     BLOB    NOT NULL,
+  previous   BLOB    NOT NULL, -- the digest before
+  at         INTEGER NOT NULL
+) STRICT;
+CREATE TABLE witness_evidence (
+  id         INTEGER PRIMARY KEY,
+  origin     TEXT    NOT NULL,
+  kind       TEXT    NOT NULL, -- fork or unproved
+  size       INTEGER NOT NULL,
+  root       BLOB    NOT NULL,
+  checkpoint TEXT    NOT NULL, -- as it was submitted
+  cosigned   TEXT    NOT NULL, -- the checkpoint that was cosigned at that time
+  at         INTEGER NOT NULL,
+  UNIQUE (origin, kind, size, root)
+) STRICT;
+PRAGMA user_version = 20;
+`
+
+// undoPages makes a database one of schema version 10: it also undoes 0020_once.sql, 0019_rollback.sql,
+// 0018_boundaries.sql, 0017_members.sql, 0016_keyless.sql, 0015_retention.sql, 0014_operate.sql, 0013_operations.sql,
+// 0012_proof.sql and 0011_pages.sql.
+const undoPages = undoBacklog + `
+DROP TABLE witnessed; DROP TABLE witness_evidence;
 DROP TABLE provider_orgs; DROP TABLE cursor_key; DROP INDEX commits_expiring_by_repo;
 ALTER TABLE attestations DROP COLUMN reason;
 DROP INDEX signers_to_log; DROP INDEX signers_distinct;

@@ -11,7 +11,7 @@ import (
 	"github.com/ledgerd/ledgerd/store/radarindex"
 )
 
-// pruneInterval is how often Tidy prunes.
+// pruneInterval is how often Tidy prunes, and how often a repo is pruned at most.
 const pruneInterval = time.Minute
 
 // pruneBatch is the number of deliveries that one write deletes.
@@ -56,8 +56,7 @@ func (s *Store) tidy(ctx context.Context, page int64) (next int64) {
 
 // Prune deletes what is no longer needed: deliveries that finished more than
 // Options.KeepDeliveries ago, or as long as their repo keeps them, deleted webhooks with their
-// deliveries, the envelopes and the bodies of events that repos do not keep, the overlaps of
-// tips that are out of flight, and expired sessions, exchanged tokens, used tokens, drafts and sign-ins.
+// deliveries, the overlaps of tips that are out of flight, and expired sessions, exchanged tokens, used tokens, drafts and sign-ins.
 // While the clock is wrong, it deletes nothing.
 func (s *Store) Prune(ctx context.Context) error {
 	if s.CheckClock() != nil {
@@ -87,7 +86,6 @@ type pruner struct {
 func (s *Store) pruners() []pruner {
 	return []pruner{
 		{"the delivery log", s.pruneDeliveries},
-		{"by the retention of repos", s.pruneRepos},
 		{"tips", s.pruneTips},
 		{"sessions", s.pruneSessions},
 		{"drafts of reviews", s.pruneDrafts}, // before sign-ins, which they name

@@ -8,7 +8,7 @@ import (
 )
 
 // PurgeRepo makes the deletion of a repo final: it cannot be restored, and its webhooks, envelopes
-// and bodies of events are deleted in the background, as [Store.Prune] does. Its records, their
+// and bodies of events are deleted in the background. Its records, their
 // digests and the leaves in the log stay. It is a no-op if the repo was purged, and returns
 // CodeNotDeleted unless the repo is deleted.
 func (s *Store) PurgeRepo(ctx context.Context, org, repo string) error {
@@ -72,7 +72,7 @@ WHERE deleted_at = 0 AND repo_id IN (SELECT id FROM repos WHERE `+where+")", t.n
 	if err != nil {
 		return fmt.Errorf("purge: %w", err)
 	}
-	return nil
+	return t.planPruning(where, id)
 }
 
 func purgeFields(purged ledger.Time) []ledger.Field {

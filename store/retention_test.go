@@ -192,7 +192,7 @@ func TestRetentionOfDeliveries(t *testing.T) {
 	if deliveries() != 0 {
 		t.Error("an old delivery was not pruned")
 	}
-	l.settle()
+	l.pass(time.Minute)
 	l.wantEvent(a.Event, false)
 }
 
@@ -274,7 +274,7 @@ func TestPruningWaitsForDeliveries(t *testing.T) {
 	l.wantEvent(later.Event, true)
 
 	must.OK(t, l.DeleteWebhook(ctx, "acme", "api", hook.ID))
-	l.settle()
+	l.pass(time.Minute)
 	l.wantEvent(second.Event, false)
 	l.wantEvent(later.Event, false)
 }
@@ -308,8 +308,8 @@ SELECT string_agg(repo_id || ':' || (length(body) > 0), ' ' ORDER BY repo_id) FR
 	}
 }
 
-// One call prunes all that is due, however many writes that takes.
-func TestOnePrunePrunesAll(t *testing.T) {
+// All that is due is pruned, however many steps that takes.
+func TestAllThatIsOverIsPruned(t *testing.T) {
 	for name, keep := range map[string]ledger.RetentionChange{
 		"envelopes": {Envelopes: days(1)}, "events": {Events: days(1)},
 	} {
@@ -321,10 +321,40 @@ func TestOnePrunePrunesAll(t *testing.T) {
 			}
 			l.keep(keep)
 			l.wall, l.monotonic = l.wall.Add(2*day), l.monotonic+2*day
-			must.OK(t, l.Prune(t.Context()))
+			must.OK(t, l.Settle(t.Context()))
 			l.wantEnvelope(newest, keep.Envelopes == nil)
 			l.wantEvent(newest.Event, keep.Events == nil)
 		})
+	}
+}
+
+// A job that prunes has its next turn when the first that is left is too old, and not before a minute has passed.
+func TestPruningWaits(t *testing.T) {
+	l := newTimeline(t)
+	l.keep(ledger.RetentionChange{Envelopes: days(1)})
+	l.wantTurn(day + time.Millisecond)
+	for range 2 {
+		l.attest(1, "test:go")
+		l.wall, l.monotonic = l.wall.Add(time.Second), l.monotonic+time.Second
+	}
+	l.keep(ledger.RetentionChange{Envelopes: days(2)})
+	l.wantTurn(2*day + time.Millisecond - 2*time.Second)
+	l.wall, l.monotonic = l.wall.Add(2*day-time.Second), l.monotonic+2*day-time.Second
+	l.wantTurn(time.Minute)
+	l.keep(ledger.RetentionChange{Envelopes: new(ledger.Duration)})
+	l.wantTurn(0)
+}
+
+// wantTurn checks after which time the envelopes are pruned again; 0: never.
+func (l *timeline) wantTurn(want time.Duration) {
+	l.t.Helper()
+	must.OK(l.t, l.Settle(l.t.Context()))
+	db := must.Get(sql.Open("sqlite", "file:"+l.path))(l.t)
+	defer db.Close()
+	var at sql.NullInt64
+	must.OK(l.t, db.QueryRow("SELECT max(not_before) FROM backlog WHERE kind = 'prune' AND ref = 1").Scan(&at))
+	if got := ledger.Time(at.Int64).Sub(l.Now()); at.Valid != (want > 0) || at.Valid && got != want {
+		l.t.Errorf("the next turn is after %v (%v), want %v", got, at.Valid, want)
 	}
 }
 
@@ -333,10 +363,10 @@ func TestRetentionLimit(t *testing.T) {
 	l := newTimeline(t)
 	l.keep(ledger.RetentionChange{Envelopes: days(1), Events: days(1)})
 	a := l.attest(1, "test:go")
-	for i, passes := range []time.Duration{day, time.Millisecond} {
+	for i, passes := range []time.Duration{day, time.Minute} {
 		l.wall, l.monotonic = l.wall.Add(passes), l.monotonic+passes
 		isKept := i == 0
-		must.OK(t, l.Prune(t.Context()))
+		must.OK(t, l.Settle(t.Context()))
 		l.wantEnvelope(a, isKept)
 		l.wantEvent(a.Event, isKept)
 	}

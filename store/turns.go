@@ -192,6 +192,8 @@ func (s *Store) step(ctx context.Context, j *job) error {
 		return s.advance(ctx, j, (*tx).closeNext)
 	case taskLog:
 		return s.advance(ctx, j, (*tx).logNext)
+	case taskPrune:
+		return s.advance(ctx, j, (*tx).pruneNext)
 	}
 	return fmt.Errorf("task %s is not one of this release", j.task)
 }

@@ -87,9 +87,12 @@ func (j *judged) settle() {
 func TestWhereOfAPrunedEnvelope(t *testing.T) {
 	j := newJudged(t)
 	j.attest(1)
+	_, err := j.ChangeRepo(t.Context(), "acme", "api", ledger.RepoChange{
+		Retention: &ledger.RetentionChange{Envelopes: days(1)}})
+	must.OK(t, err)
 	must.OK(t, j.Run(t.Context(), "UPDATE repos SET keep_envelopes = 60000")) // shorter than evidence is valid
 	j.now = j.now.Add(2 * time.Minute)
-	must.OK(t, j.Prune(t.Context()))
+	j.settle()
 	j.setWhere("predicate.level == 1")
 	j.want(ledger.Attested, "not evaluated yet", 2)
 	j.settle()

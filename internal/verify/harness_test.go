@@ -103,7 +103,7 @@ func (h *host) prune(keep ledger.RetentionChange) {
 	h.open()
 	_, err := h.admin.ChangeRepo(h.t.Context(), "acme", "api", ledger.RepoChange{Retention: &keep})
 	must.OK(h.t, err)
-	must.OK(h.t, h.store.Prune(h.t.Context()))
+	must.OK(h.t, h.store.Settle(h.t.Context()))
 	h.sign()
 }
 

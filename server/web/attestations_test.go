@@ -225,7 +225,7 @@ func TestPrunedAttestation(t *testing.T) {
 		Retention: &ledger.RetentionChange{Envelopes: new(ledger.MinRetention), Events: new(ledger.MinRetention)}})
 	must.OK(t, err)
 	e.clock.advance(25 * time.Hour)
-	must.OK(t, e.db.Prune(t.Context()))
+	must.OK(t, e.db.Settle(t.Context()))
 
 	w := e.signIn(e.reader)
 	w.get(apiPath+"/attestations/"+a.ID).want(200).has(

@@ -63,7 +63,7 @@ func TestPrunedIsChecked(t *testing.T) {
 		t.Helper()
 		_, err := s.ChangeRepo(t.Context(), "acme", "api", ledger.RepoChange{Retention: &keep})
 		must.OK(t, err)
-		must.OK(t, s.Prune(t.Context()))
+		must.OK(t, s.Settle(t.Context()))
 		report, err := check.Run(t.Context(), d.path, check.Options{})
 		must.OK(t, err)
 		for _, problem := range report.Problems {

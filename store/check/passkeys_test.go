@@ -128,7 +128,7 @@ func TestAssertionsOfPrunedEnvelopes(t *testing.T) {
 	keep := ledger.RetentionChange{Envelopes: new(ledger.MinRetention)}
 	_, err := s.ChangeRepo(t.Context(), "acme", "api", ledger.RepoChange{Retention: &keep})
 	must.OK(t, err)
-	must.OK(t, s.Prune(t.Context()))
+	must.OK(t, s.Settle(t.Context()))
 	must.OK(t, s.Close())
 
 	report, err := check.Run(t.Context(), path, check.Options{})

@@ -163,12 +163,14 @@ func TestSettingsOfDeletedOrgs(t *testing.T) {
 		must.OK(t, s.DeleteOrg(t.Context(), "acme"))
 		if isPurged {
 			must.OK(t, s.PurgeOrg(t.Context(), "~1"))
+			must.OK(t, s.Settle(t.Context()))
 			must.OK(t, s.Prune(t.Context()))
 		} else {
 			_, err := s.ChangeOrg(t.Context(), "~1", ledger.OrgChange{Name: new("acme")})
 			must.OK(t, err)
 		}
 		must.OK(t, s.Close())
+
 		if lines := d.problems(t); len(lines) > 0 {
 			t.Errorf("purged %t: the problems are\n%s", isPurged, strings.Join(lines, "\n"))
 		}

@@ -41,11 +41,11 @@ type change struct {
 // a checkpoint.
 var apart = map[string]string{
 	"attestations (pruned)": "id IN (SELECT attestation_id FROM envelopes WHERE payload_at = -1)",
-	"commits (pruned)":      "repo_id IN (SELECT repo_id FROM prunings)",
+	"commits (pruned)":      "repo_id IN (SELECT repo_id FROM backlog WHERE kind = 'prune')",
 	"envelopes (pruned)":    "payload_at = -1",
 	"events (pruned)":       "salt IS NULL",
 	"transitions (pruned)":  "event IN (SELECT id FROM events WHERE salt IS NULL)",
-	"violations (pruned)":   "repo_id IN (SELECT repo_id FROM prunings)",
+	"violations (pruned)":   "repo_id IN (SELECT repo_id FROM backlog WHERE kind = 'prune')",
 
 	"events (unsigned)": "org_id IN (SELECT org_id FROM logs WHERE checkpoint = '')",
 

@@ -25,11 +25,10 @@ var unread = []unreadColumn{
 		"The time that an operator has accepted. What is recorded has its own time, which its leaf commits to."},
 	{"cursor_key", "-row key",
 		"A random key for the cursors of lists. With another one, clients begin at the first page again."},
-	{"prunings", "-row +row envelope envelopes_at events_seq radar_seq repo_id",
-		"How far pruning is. What was pruned is counted, and the digests of it stay."},
 	{"backlog", "-row +row again cause_id cause_type error held_until holder kind not_before org_id position ref " +
 		"repo_id since tries",
-		"What is done later. A state that is to be derived, and for which no job waits, is found."},
+		"What is done later. A state that is to be derived, and for which no job waits, is found. Without its jobs, a repo " +
+			"keeps more than it should."},
 	{"repos", "mapping_version remapped_to",
 		"How far an upgrade has mapped what was recorded before. The results are compared with what was signed."},
 	{"restores", "-row +row at next_seq",

@@ -571,16 +571,6 @@ CREATE TABLE former_names (
 
 CREATE INDEX former_names_by_name ON former_names (org_id, name, until_seq);
 
-CREATE INDEX repos_pruned ON repos (id) WHERE keep_envelopes + keep_events + purged_at > 0;
-
-CREATE TABLE prunings (
-  repo_id      INTEGER PRIMARY KEY REFERENCES repos,
-  envelopes_at INTEGER NOT NULL DEFAULT -1, -- when the attestation was recorded
-  envelope     INTEGER NOT NULL DEFAULT 0,  -- the row of the attestation
-  events_seq   INTEGER NOT NULL DEFAULT -1,
-  radar_seq    INTEGER NOT NULL DEFAULT -1
-) STRICT;
-
 CREATE TABLE trusted_roots (
   id         INTEGER PRIMARY KEY,
   org_id     INTEGER NOT NULL REFERENCES orgs,

@@ -240,7 +240,7 @@ def order(notes):
 
 
 PENDING = """
-    SELECT EXISTS (SELECT 1 FROM backlog WHERE kind <> 'expire')
+    SELECT EXISTS (SELECT 1 FROM backlog WHERE kind NOT IN ('expire', 'prune'))
       OR EXISTS (SELECT 1 FROM tips WHERE policy_version = 0 AND flight = 1)
       OR EXISTS (SELECT 1 FROM commits WHERE expires > 0 AND expires <= ?)"""
 

@@ -67,6 +67,18 @@ SELECT r.id, 'map', 0, r.org_id, 'upgrade', '', 0, 0, 0 FROM remapping m CROSS J
 INSERT INTO backlog (repo_id, kind, ref, org_id, cause_type, cause_id, position, since, not_before)
 SELECT r.id, 'log', 0, r.org_id, 'upgrade', '', u.done, 0, 0 FROM unlogged_commits u CROSS JOIN repos r;
 
+-- What is pruned of a repo (ref): 1, its envelopes up to an attestation; 2, the bodies of its events before a
+-- sequence number; 3, those of the events of the radar.
+INSERT INTO backlog (repo_id, kind, ref, org_id, cause_type, cause_id, position, since, not_before)
+SELECT r.id, 'prune', 1, r.org_id, '', '', coalesce(p.envelope, 0), 0, 0
+FROM repos r LEFT JOIN prunings p ON p.repo_id = r.id WHERE r.keep_envelopes + r.keep_events + r.purged_at > 0;
+INSERT INTO backlog (repo_id, kind, ref, org_id, cause_type, cause_id, position, since, not_before)
+SELECT r.id, 'prune', 2, r.org_id, '', '', coalesce(p.events_seq + 1, 0), 0, 0
+FROM repos r LEFT JOIN prunings p ON p.repo_id = r.id WHERE r.keep_envelopes + r.keep_events + r.purged_at > 0;
+INSERT INTO backlog (repo_id, kind, ref, org_id, cause_type, cause_id, position, since, not_before)
+SELECT r.id, 'prune', 3, r.org_id, '', '', coalesce(p.radar_seq + 1, 0), 0, 0
+FROM repos r LEFT JOIN prunings p ON p.repo_id = r.id WHERE r.keep_envelopes + r.keep_events + r.purged_at > 0;
+
 UPDATE backlog SET since = (SELECT coalesce(max(at), 0) FROM events e WHERE e.org_id = backlog.org_id) WHERE since = 0;
 
 -- Of an org without repos, nothing is left to do.
@@ -80,7 +92,9 @@ DROP TABLE inheritances;
 DROP TABLE closings;
 DROP TABLE distrusts;
 DROP TABLE unlogged_commits;
+DROP TABLE prunings;
 DROP INDEX commits_expiring;
+DROP INDEX repos_pruned;
 
 -- The oldest version of ledgerd that has used a token, and when.
 ALTER TABLE tokens ADD COLUMN client text NOT NULL DEFAULT '';
