@@ -41,8 +41,8 @@ UPDATE commits SET expires = 1000 + id WHERE id IN (1, 2)`))(t)
 SELECT concat_ws(' ', kind, repo_id, ref, org_id, cause_type, position, CASE WHEN since < 2000 THEN since END)
 FROM backlog WHERE kind NOT IN ('log', 'settle') ORDER BY kind, repo_id, ref`)
 	want := []string{"close 1 1 1 deployment 0 17", "distrust 1 1 1 identity 4", "distrust 2 1 1 identity 0",
-		"excuse 1 2 1 rollback 0 18", "expire 1 0 1  0 1001", "merges 1 2 1 carry 0", "prune 1 1 1  3", "prune 1 2 1  5", "prune 1 3 1  0",
-		"prune 2 1 1  0", "prune 2 2 1  0", "prune 2 3 1  0", "tree 1 7 1 carry 0"}
+		"excuse 1 2 1 rollback 0 18", "expire 1 0 1  0 1001", "merges 1 2 1 carry 0", "prune 1 1 1  3", "prune 1 2 1  5",
+		"prune 1 3 1  0", "prune 2 1 1  0", "prune 2 2 1  0", "prune 2 3 1  0", "tree 1 7 1 carry 0"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%q\nwant\n%q", got, want)
 	}

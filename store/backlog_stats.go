@@ -44,7 +44,8 @@ func (rd reader) unsettled(repoID int64) (*ledger.Unsettled, error) {
 	var u ledger.Unsettled
 	err := rd.Row(`
 SELECT count(*), coalesce(min(since), 0), coalesce(max(CASE WHEN tries > 0 THEN 1 ELSE 0 END), 0) FROM (
-  SELECT since, tries FROM backlog WHERE repo_id = ? AND kind NOT IN ('log', 'prune') AND `+isWaiting+` LIMIT ?) counted`,
+  SELECT since, tries FROM backlog WHERE repo_id = ? AND kind NOT IN ('log', 'prune') AND `+isWaiting+` LIMIT ?
+) counted`,
 		repoID, rd.now, MaxJobs).Scan(&jobs, &u.Since, &u.Failing)
 	if err != nil {
 		return nil, fmt.Errorf("read what is to be settled: %w", err)

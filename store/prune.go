@@ -56,7 +56,8 @@ func (s *Store) tidy(ctx context.Context, page int64) (next int64) {
 
 // Prune deletes what is no longer needed: deliveries that finished more than
 // Options.KeepDeliveries ago, or as long as their repo keeps them, deleted webhooks with their
-// deliveries, the overlaps of tips that are out of flight, and expired sessions, exchanged tokens, used tokens, drafts and sign-ins.
+// deliveries, the overlaps of tips that are out of flight, and expired sessions, exchanged tokens, used tokens, drafts
+// and sign-ins.
 // While the clock is wrong, it deletes nothing.
 func (s *Store) Prune(ctx context.Context) error {
 	if s.CheckClock() != nil {
