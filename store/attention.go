@@ -291,7 +291,7 @@ func (l *attentionList) addExceptions(d *deriver, limit int) (examined int, more
 		return 0, false, err
 	}
 	w.stop = []any{int64(l.now.Add(attention.ExceptionSoon)), int64(math.MaxInt64)}
-	rows, err := w.run(l.reader, []any{int64(l.now), int64(math.MaxInt64)}, limit, limit)
+	rows, err := w.run(l.Conn, []any{int64(l.now), int64(math.MaxInt64)}, limit, limit)
 	if err != nil {
 		return 0, false, fmt.Errorf("read exceptions: %w", err)
 	}

@@ -80,7 +80,7 @@ func (f AttestationFilter) run(
 	if q.isShort() {
 		return q.readCommit(rd)
 	}
-	p, err = runAll(rd, q.walks(rd), q.start(), q.limit)
+	p, err = runAll(rd.Conn, q.walks(rd), q.start(), q.limit)
 	if err != nil {
 		return p, fmt.Errorf("list attestations: %w", err)
 	}

@@ -181,7 +181,7 @@ func (rd reader) addVerdict(d *deriver, c *keyed[ledger.Commit], target string) 
 // newestTransitions reads a page of a commit's transitions before an event, newest first.
 // The row id of its rows is that of their event.
 func (rd reader) newestTransitions(commitID, before int64, limit int) (part[ledger.Transition], error) {
-	return readPage(rd, scanTransition, limit, selectTransitions, commitID, before)
+	return readPage(rd.Conn, scanTransition, limit, selectTransitions, commitID, before)
 }
 
 const selectTransitions = `
@@ -255,7 +255,7 @@ func (s *Store) Commits(
 		if err != nil {
 			return list, err
 		}
-		p, err := runAll(rd, f.walks(d, rd.now, isPart), []any{before}, f.Limit)
+		p, err := runAll(rd.Conn, f.walks(d, rd.now, isPart), []any{before}, f.Limit)
 		if err != nil {
 			return list, fmt.Errorf("list commits: %w", err)
 		}

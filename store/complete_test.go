@@ -118,7 +118,7 @@ func pageOfEvents(t *testing.T, s *Store, f EventFilter, ids *[]string) (part[[]
 
 	repo := map[string]int64{"api": 1, "web": 2}[f.Repo]
 	p, err := read(t.Context(), s, byOrg(""), func(rd reader) (p part[[]byte], err error) {
-		events, err := runAll(rd, f.walks(1, repo, -1), []any{position}, f.Limit)
+		events, err := runAll(rd.Conn, f.walks(1, repo, -1), []any{position}, f.Limit)
 		*ids = nil // a long read begins again in another lane
 		for _, e := range events.rows {
 			*ids = append(*ids, fmt.Sprint(e.id))

@@ -62,7 +62,7 @@ func (s *Store) Deliveries(
 			return list, err
 		}
 		l := rd.listing("deliveries", w.id)
-		before, err := l.before(f.Query)
+		before, err := beforeDelivery(l, f.Query)
 		if err != nil {
 			return list, err
 		}
@@ -70,7 +70,7 @@ func (s *Store) Deliveries(
 		if err != nil {
 			return list, err
 		}
-		p, err := walk.run(rd, []any{before}, f.Limit, maxExamined)
+		p, err := walk.run(rd.Conn, []any{before}, f.Limit, maxExamined)
 		if err != nil {
 			return list, fmt.Errorf("list deliveries: %w", err)
 		}
@@ -119,9 +119,9 @@ func (f DeliveryFilter) walk(rd reader, org string, webhook int64) (walk[ledger.
 	return w, nil
 }
 
-// before returns the id of a delivery that the query's cursor has. If there is no cursor, it returns a
+// beforeDelivery returns the id of a delivery that the query's cursor has. If there is no cursor, it returns a
 // string that sorts after all ids of deliveries.
-func (l listing) before(q Query) (string, error) {
+func beforeDelivery(l listing, q Query) (string, error) {
 	position, err := l.position(q, 2)
 	if position == nil {
 		return deliveryPrefix + "~", err

@@ -248,7 +248,7 @@ func (rd reader) events(orgID int64, org string, f EventFilter) (p part[jsontext
 		position = max(position, after)
 	}
 
-	p, err = runAll(rd, f.walks(orgID, r.id, after), []any{position}, f.Limit)
+	p, err = runAll(rd.Conn, f.walks(orgID, r.id, after), []any{position}, f.Limit)
 	if err != nil {
 		return p, l, fmt.Errorf("list events: %w", err)
 	}

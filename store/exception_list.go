@@ -40,7 +40,7 @@ func (s *Store) Exceptions(
 			return list, err
 		}
 
-		rows, err := w.run(rd, f.start(rd, position), f.Limit, maxExamined)
+		rows, err := w.run(rd.Conn, f.start(rd, position), f.Limit, maxExamined)
 		if err != nil {
 			return list, fmt.Errorf("list exceptions: %w", err)
 		}

@@ -40,7 +40,7 @@ func readNewest[T any](
 
 		var p part[T]
 		err := rd.InTurn(func() (err error) {
-			p, err = tracks[i].walk.read(rd, end, nil, min(rows, budget-examined))
+			p, err = tracks[i].walk.read(rd.Conn, end, nil, min(rows, budget-examined))
 			return err
 		})
 		if err != nil {

@@ -76,7 +76,7 @@ func (s *Store) orgs(ctx context.Context, q Query, where string) (ledger.Page[le
 		if err != nil {
 			return list, err
 		}
-		p, err := readPage(rd, scanOrg, q.Limit, selectOrg+where, after)
+		p, err := readPage(rd.Conn, scanOrg, q.Limit, selectOrg+where, after)
 		return p.page(l), err
 	})
 }
@@ -105,6 +105,6 @@ func pageOf[T any](
 	if err != nil {
 		return ledger.Page[T]{}, err
 	}
-	p, err := readPage(rd, scan, q.Limit, query, owner, after)
+	p, err := readPage(rd.Conn, scan, q.Limit, query, owner, after)
 	return p.page(l), err
 }

@@ -103,7 +103,7 @@ func (o *overview) find(position []int64) error {
 		start = []any{r.name}
 	}
 
-	p, err := w.run(o.reader, start, ledger.MaxOverviewSorted, maxExamined)
+	p, err := w.run(o.Conn, start, ledger.MaxOverviewSorted, maxExamined)
 	if err != nil {
 		return err
 	}

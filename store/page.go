@@ -1,7 +1,6 @@
 package store
 
 import (
-	"context"
 	"strconv"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -33,9 +32,9 @@ type listing struct {
 	name   string
 }
 
-// listing returns the list of a kind that a row owns, such as an org or a repo.
-func (rd reader) listing(kind string, owner int64) listing {
-	return listing{rd.caches.cursors, kind + " " + strconv.FormatInt(owner, 10)}
+// newListing returns the list of a kind that a row owns, such as an org or a repo.
+func newListing(sealer *cursor.Sealer, kind string, owner int64) listing {
+	return listing{sealer, kind + " " + strconv.FormatInt(owner, 10)}
 }
 
 // position returns the n numbers in the query's cursor, or nil for the first page.
@@ -69,20 +68,6 @@ func (l listing) cursorOf(key []any) string {
 		position[i] = value.(int64)
 	}
 	return l.cursor(position...)
-}
-
-// openCursors makes the key with which cursors are sealed known. All servers of a database use the
-// same.
-func (s *Store) openCursors(ctx context.Context) error {
-	sealer, err := readLoose(ctx, s, forWrite(""), func(rd reader) (*cursor.Sealer, error) {
-		var key []byte
-		if err := rd.Row("SELECT key FROM cursor_key").Scan(&key); err != nil {
-			return nil, err
-		}
-		return cursor.New(key)
-	})
-	s.caches.cursors = sealer
-	return err
 }
 
 // A keyed is a row of a list with its row id, which the cursor contains.

@@ -83,7 +83,7 @@ func (s *Store) Policies(ctx context.Context, org, repo string, q Query) (ledger
 		if err != nil {
 			return list, err
 		}
-		p, err := readPage(rd, scanVersion, q.Limit, selectVersion+`
+		p, err := readPage(rd.Conn, scanVersion, q.Limit, selectVersion+`
 WHERE p.repo_id = ? AND p.version < ? ORDER BY p.version DESC LIMIT ?`, r.id, before)
 		return p.page(l), err
 	})

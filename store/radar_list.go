@@ -151,7 +151,7 @@ func (l *pairLister) pairs(f RadarFilter, position []int64) (list []openPair, en
 			start = []any{position[1], position[2]}
 		}
 
-		p, err := w.ofLevel(level).run(l.reader, start, f.Limit-len(list), budget)
+		p, err := w.ofLevel(level).run(l.Conn, start, f.Limit-len(list), budget)
 		if err != nil {
 			return nil, nil, fmt.Errorf("list overlaps: %w", err)
 		}

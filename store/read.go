@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/sqldb"
@@ -51,71 +50,7 @@ func readLoose[T any](ctx context.Context, s *Store, by sqldb.Reader, fn func(re
 	return v, storageError(err)
 }
 
-// storageError returns a CodeStorageUnavailable error for a storage fault, and any
-// other error unchanged. The engine reports storage faults to the log.
-func storageError(err error) error {
-	switch sqldb.ClassOf(err) {
-	case sqldb.Full:
-		return ledger.Errorf(ledger.CodeStorageUnavailable, "the disk is full: nothing was written")
-	case sqldb.Failing:
-		return ledger.Errorf(ledger.CodeStorageUnavailable,
-			"the disk or the database file cannot be read or written (see the server log)")
-
-	case sqldb.Unreachable:
-		return ledger.Errorf(ledger.CodeStorageUnavailable, "the database is not reached (see the server log)")
-	case sqldb.Slow:
-		return ledger.Errorf(ledger.CodeStorageUnavailable,
-			"the read took too long and was stopped (try again later, or with a narrower filter)")
-	case sqldb.Locked:
-		return ledger.Errorf(ledger.CodeStorageUnavailable, "the database is locked: another process holds the write lock")
-	case sqldb.Stalled:
-		return ledger.Errorf(ledger.CodeStorageUnavailable, "%v", err)
-
-	case sqldb.Uncertain:
-		return ledger.Errorf(ledger.CodeStorageUnavailable,
-			"whether this was recorded is unknown: the disk or the database failed during the write (send it again)")
-	case sqldb.Gone:
-		return ledger.Errorf(ledger.CodeStorageUnavailable, "%v: nothing was written (see the server log)", err)
-	}
-	return err
-}
-
-// Unread returns the error of a read after a write that is on disk, so that it does not
-// look as if nothing was changed. done says what was written. If err is nil, so is the
-// result.
-func Unread(done string, err error) error {
-	if isUnavailable(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return ledger.Errorf(ledger.CodeStorageUnavailable, "%s, but its record cannot be read now: %v", done, err)
-	}
-	return err
-}
-
-type scanner = sqldb.Scanner
-
 // all runs a query and returns its rows, each converted by scan.
 func all[T any](rd reader, scan func(scanner) (T, error), query string, args ...any) ([]T, error) {
 	return sqldb.All(rd.Conn, scan, query, args...)
-}
-
-func scanID(row scanner) (id int64, err error) {
-	err = row.Scan(&id)
-	return id, err
-}
-
-func scanText(row scanner) (string, error) {
-	var text string
-	err := row.Scan(&text)
-	return text, err
-}
-
-// isCode reports whether an error has a code.
-func isCode(err error, code ledger.Code) bool {
-	e, ok := errors.AsType[*ledger.Error](err)
-	return ok && e.Code == code
-}
-
-// isUnavailable reports whether nothing can be recorded at the moment, because of the storage or of
-// the clock.
-func isUnavailable(err error) bool {
-	return isCode(err, ledger.CodeStorageUnavailable) || isCode(err, ledger.CodeClockJumped)
 }

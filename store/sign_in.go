@@ -229,7 +229,7 @@ func (s *Store) SignIns(ctx context.Context, org, memberID string, q Query) (led
 		if err != nil {
 			return list, err
 		}
-		p, err := readPage(rd, scanToken, q.Limit, query+where+`
+		p, err := readPage(rd.Conn, scanToken, q.Limit, query+where+`
 t.id > ? AND t.is_sign_in = 1 AND t.revoked_at = 0 AND t.expires_at > ? ORDER BY t.id LIMIT ?`, owner, after, s.Now())
 		return p.page(l), err
 	})

@@ -2,13 +2,12 @@ package store
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
 // A walk reads the rows of a list by one index, in the order of the list.
@@ -39,16 +38,16 @@ type walk[T any] struct {
 const windowRows = 500
 
 // run reads up to limit rows after a position, and examines at most budget rows.
-func (w walk[T]) run(rd reader, position []any, limit, budget int) (p part[T], err error) {
+func (w walk[T]) run(c *sqldb.Conn, position []any, limit, budget int) (p part[T], err error) {
 	if w.filter == "" {
-		p, err = w.read(rd, position, nil, min(limit, budget))
+		p, err = w.read(c, position, nil, min(limit, budget))
 		p.examined = len(p.rows)
 		return p, err
 	}
 
 	for p.examined < budget {
 		if p.examined > 0 {
-			if err := rd.Long(); err != nil {
+			if err := c.Long(); err != nil {
 				return p, err
 			}
 		}
@@ -57,11 +56,11 @@ func (w walk[T]) run(rd reader, position []any, limit, budget int) (p part[T], e
 
 		var next part[T]
 		var to []any
-		err := rd.InTurn(func() (err error) {
-			if to, err = w.edge(rd, position, window); err != nil {
+		err := c.InTurn(func() (err error) {
+			if to, err = w.edge(c, position, window); err != nil {
 				return err
 			}
-			next, err = w.read(rd, position, to, limit-len(p.rows))
+			next, err = w.read(c, position, to, limit-len(p.rows))
 			return err
 		})
 		p.rows, p.end = append(p.rows, next.rows...), next.end
@@ -77,11 +76,11 @@ func (w walk[T]) run(rd reader, position []any, limit, budget int) (p part[T], e
 }
 
 // edge returns the key of the n-th row after a position, or nil if there are fewer.
-func (w walk[T]) edge(rd reader, position []any, n int) (key []any, err error) {
+func (w walk[T]) edge(c *sqldb.Conn, position []any, n int) (key []any, err error) {
 	where, args := w.between(position, w.stop)
 	query := "SELECT " + strings.Join(w.keys, ", ") + " FROM " + w.from + " WHERE " + where + w.order() +
 		" LIMIT 1 OFFSET ?"
-	err = rd.EachLong(func(row scanner) error {
+	err = c.EachLong(func(row scanner) error {
 		key = make([]any, len(w.keys))
 		dest := make([]any, len(w.keys))
 		for i := range key {
@@ -100,7 +99,7 @@ var errFull = errors.New("the page is full")
 
 // read reads up to limit rows that match the filter, after a position and up to to, or to
 // the end of the walk if to is nil. The part ends earlier if its rows are too large.
-func (w walk[T]) read(rd reader, position, to []any, limit int) (p part[T], err error) {
+func (w walk[T]) read(c *sqldb.Conn, position, to []any, limit int) (p part[T], err error) {
 	if to == nil {
 		to = w.stop
 	}
@@ -108,9 +107,9 @@ func (w walk[T]) read(rd reader, position, to []any, limit int) (p part[T], err 
 	query := "SELECT " + w.columns + " FROM " + w.from + w.joins + " WHERE " + where + w.filter + w.order() + " LIMIT ?"
 	args = append(append(args, w.filterArgs...), limit+1)
 
-	each := rd.Each
+	each := c.Each
 	if w.filter != "" {
-		each = rd.EachLong
+		each = c.EachLong
 	}
 	p, err = collect(limit, w.scan, w.key, func(visit func(scanner) error) error { return each(visit, query, args...) })
 	if err != nil {
@@ -119,45 +118,13 @@ func (w walk[T]) read(rd reader, position, to []any, limit int) (p part[T], err 
 	return p, nil
 }
 
-// listWalk returns a page of a list in an org. find returns the walk that reads it, which has one
-// key, given the row id of the org. Errors name the rows as what does.
-func listWalk[T any](
-	ctx context.Context, s *Store, org string, q Query, what string, find func(reader, int64) (walk[T], error),
-) (ledger.Page[T], error) {
-	return read(ctx, s, byOrg(org), func(rd reader) (list ledger.Page[T], err error) {
-		orgID, err := rd.orgID(org)
-		if err != nil {
-			return list, err
-		}
-		l := rd.listing(what, orgID)
-		keys, err := l.position(q, 1)
-		if err != nil {
-			return list, err
-		}
-		var position []any
-		if keys != nil {
-			position = []any{keys[0]}
-		}
-
-		w, err := find(rd, orgID)
-		if err != nil {
-			return list, err
-		}
-		p, err := w.run(rd, position, q.Limit, maxExamined)
-		if err != nil {
-			return list, fmt.Errorf("list %s: %w", what, err)
-		}
-		return p.page(l), nil
-	})
-}
-
 // readPage reads up to limit rows of a query that examines only the rows it returns. The
 // last parameter of the query is the number of rows.
 func readPage[T any](
-	rd reader, scan func(scanner) (keyed[T], error), limit int, query string, args ...any,
+	c *sqldb.Conn, scan func(scanner) (keyed[T], error), limit int, query string, args ...any,
 ) (part[T], error) {
 	return collect(limit, scan, idOf[T], func(visit func(scanner) error) error {
-		return rd.Each(visit, query, append(args, limit+1)...)
+		return c.Each(visit, query, append(args, limit+1)...)
 	})
 }
 
@@ -220,12 +187,12 @@ func (w walk[T]) order() string {
 
 // runAll reads a list by several walks in the same order, and merges their rows. A row
 // that several walks find is in the list once.
-func runAll[T any](rd reader, walks []walk[T], position []any, limit int) (p part[T], err error) {
+func runAll[T any](c *sqldb.Conn, walks []walk[T], position []any, limit int) (p part[T], err error) {
 	switch len(walks) {
 	case 0:
 		return p, nil
 	case 1:
-		return walks[0].run(rd, position, limit, maxExamined)
+		return walks[0].run(c, position, limit, maxExamined)
 	}
 
 	type keyedRow struct {
@@ -234,7 +201,7 @@ func runAll[T any](rd reader, walks []walk[T], position []any, limit int) (p par
 	}
 	var rows []keyedRow
 	for _, w := range walks {
-		next, err := w.run(rd, position, limit, maxExamined/len(walks))
+		next, err := w.run(c, position, limit, maxExamined/len(walks))
 		if err != nil {
 			return p, err
 		}
