@@ -10,6 +10,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 const (
@@ -91,7 +92,7 @@ FROM artifacts l /*+ordered*/ JOIN commits c ON c.id = l.commit_id
   /*+ordered*/ JOIN identities i ON i.identity_id = l.identity_id
 WHERE l.org_id = ? AND l.digest = ? ORDER BY l.commit_id DESC LIMIT ?`
 
-func scanLink(row scanner) (r linkRow, err error) {
+func scanLink(row txn.Scanner) (r linkRow, err error) {
 	c := &r.commit
 	return r, row.Scan(&c.id, &r.repoID, &r.link.Commit, &c.state, &c.policyVersion, &c.expires,
 		&c.treeID, &c.merged, &c.basis, &r.signerID, &r.attestationID,

@@ -10,11 +10,12 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/attention"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/radar"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // An AttentionFilter selects what needs attention. Empty fields do not filter.
 type AttentionFilter struct {
-	Query
+	txn.Query
 	Kind attention.Kind
 	Repo string
 	// Admin adds what only admins may see: webhooks, and tokens that expire.
@@ -40,7 +41,7 @@ func (s *Store) Attention(ctx context.Context, org string, f AttentionFilter) (a
 			l.repoID = r.id
 		}
 		cursors := rd.listing("attention", l.orgID)
-		position, err := cursors.position(f.Query, len(attention.Key{}))
+		position, err := cursors.Position(f.Query, len(attention.Key{}))
 		if err != nil {
 			return list, err
 		}
@@ -54,7 +55,7 @@ func (s *Store) Attention(ctx context.Context, org string, f AttentionFilter) (a
 			return list, fmt.Errorf("explain what needs attention: %w", err)
 		}
 		if more {
-			list.NextCursor = cursors.cursor(rows[len(rows)-1].key[:]...)
+			list.NextCursor = cursors.Cursor(rows[len(rows)-1].key[:]...)
 		}
 		return list, nil
 	})
@@ -177,7 +178,7 @@ func (l *attentionList) eachRepo(
 		}
 
 		share := max(minShare, rest/(len(matching)-n))
-		if l.examined += share; l.examined > windowRows {
+		if l.examined += share; l.examined > txn.WindowRows {
 			if err := l.Long(); err != nil {
 				return err
 			}
@@ -217,12 +218,12 @@ WHERE v.org_id = ? AND v.closed_at = 0 ORDER BY v.id DESC LIMIT ?`
 		return nil
 	}
 
-	err := l.EachLong(func(row scanner) error {
+	err := l.EachLong(func(row txn.Scanner) error {
 		var repo string
 		var commitID int64
 		v, err := l.scanViolation(row, &repo, &commitID)
-		v.row.Repo = repo
-		l.add(attention.ViolationItem(v.row), fromViolation, v.id, 0, commitID)
+		v.Row.Repo = repo
+		l.add(attention.ViolationItem(v.Row), fromViolation, v.ID, 0, commitID)
 		return err
 	}, query, by, maxCandidates)
 	if err != nil {
@@ -261,7 +262,7 @@ func (l *attentionList) addConflicts(d *deriver, limit int) (examined int, more 
 }
 
 func (l *attentionList) addWebhooks(d *deriver, limit int) (examined int, more bool, err error) {
-	err = l.Each(func(row scanner) error {
+	err = l.Each(func(row txn.Scanner) error {
 		var failures int64
 		var w ledger.Webhook
 		var id int64
@@ -290,8 +291,8 @@ func (l *attentionList) addExceptions(d *deriver, limit int) (examined int, more
 	if err != nil {
 		return 0, false, err
 	}
-	w.stop = []any{int64(l.now.Add(attention.ExceptionSoon)), int64(math.MaxInt64)}
-	rows, err := w.run(l.Conn, []any{int64(l.now), int64(math.MaxInt64)}, limit, limit)
+	w.Stop = []any{int64(l.now.Add(attention.ExceptionSoon)), int64(math.MaxInt64)}
+	rows, err := w.Run(l.Conn, []any{int64(l.now), int64(math.MaxInt64)}, limit, limit)
 	if err != nil {
 		return 0, false, fmt.Errorf("read exceptions: %w", err)
 	}
@@ -300,22 +301,22 @@ func (l *attentionList) addExceptions(d *deriver, limit int) (examined int, more
 		return 0, false, err
 	}
 
-	commits := make(map[int64]int64, len(rows.rows))
-	for _, x := range rows.rows {
-		commits[x.id] = x.row.commitID
+	commits := make(map[int64]int64, len(rows.Rows))
+	for _, x := range rows.Rows {
+		commits[x.ID] = x.Row.commitID
 	}
-	for _, x := range p.rows {
-		if i, ok := attention.ExceptionItem(x.row, l.now); ok {
-			l.add(i, fromException, x.id, d.repo.id, commits[x.id])
+	for _, x := range p.Rows {
+		if i, ok := attention.ExceptionItem(x.Row, l.now); ok {
+			l.add(i, fromException, x.ID, d.repo.id, commits[x.ID])
 		}
 	}
-	return rows.examined, p.end != nil, nil
+	return rows.Examined, p.End != nil, nil
 }
 
 // addEvidence adds the commits of a repo that are in flight or run, and whose evidence expires soon,
 // the earliest first.
 func (l *attentionList) addEvidence(d *deriver, limit int) (examined int, more bool, err error) {
-	err = l.EachLong(func(row scanner) error {
+	err = l.EachLong(func(row txn.Scanner) error {
 		var id int64
 		var state, kept ledger.State
 		var until ledger.Time
@@ -346,7 +347,7 @@ WHERE c.repo_id = ? AND c.expires > 0 AND c.expires > ? AND c.expires <= ? ORDER
 
 func (l *attentionList) addIdentities() error {
 	rows := 0
-	err := l.Each(func(row scanner) error {
+	err := l.Each(func(row txn.Scanner) error {
 		var id int64
 		var n identity.Identity
 		err := row.Scan(&id, &n.ID, &n.Kind, &n.DN, &n.NotAfter, &n.CreatedAt)
@@ -368,7 +369,7 @@ WHERE org_id = ? AND revoked_at = 0 AND not_after > 0 AND not_after >= ? AND not
 
 func (l *attentionList) addTokens() error {
 	rows := 0
-	err := l.Each(func(row scanner) error {
+	err := l.Each(func(row txn.Scanner) error {
 		var id int64
 		var t ledger.Token
 		err := row.Scan(&id, &t.ID, &t.Name, &t.CreatedAt, &t.ExpiresAt)
@@ -446,7 +447,7 @@ func (l *attentionList) summaries(rows []candidate) (map[int64]attention.Summary
 	}
 
 	commits := make(map[int64]attention.Summary, len(ids))
-	err := l.EachIn(func(row scanner) error {
+	err := l.EachIn(func(row txn.Scanner) error {
 		var id int64
 		var c attention.Summary
 		err := row.Scan(&id, &c.Repo, &c.SHA, &c.Branch, &c.Subject)

@@ -8,6 +8,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/attention"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store/radarindex"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // Limits of what a list of items that need attention examines.
@@ -54,7 +55,7 @@ func (rd reader) troubledRepos(orgID, repoID int64) (list []troubledRepo, more b
 	}
 	soon := []any{rd.now, rd.now.Add(attention.ExceptionSoon), rd.now, rd.now.Add(attention.EvidenceSoon)}
 
-	list, err = all(rd, func(row scanner) (r troubledRepo, err error) {
+	list, err = all(rd, func(row txn.Scanner) (r troubledRepo, err error) {
 		return r, row.Scan(&r.id, &r.failing, &r.attested, &r.conflicting, &r.webhooks, &r.ending, &r.expiring)
 	}, `
 SELECT r.id,
@@ -100,8 +101,8 @@ type presentRow struct {
 	attention.Commit
 }
 
-func presentScanner(r repoRow) func(scanner) (presentRow, error) {
-	return func(row scanner) (p presentRow, err error) {
+func presentScanner(r repoRow) func(txn.Scanner) (presentRow, error) {
+	return func(row txn.Scanner) (p presentRow, err error) {
 		var branch, target string
 		var flight radarindex.Flight
 		err = row.Scan(&p.id, &p.State, &p.StateSince, &p.FailingSince, &p.registeredAt, &branch, &target, &flight,
@@ -149,7 +150,7 @@ func (rd reader) present(
 ) (list []presentRow, full bool, err error) {
 	scan, rows := presentScanner(r), 0
 	oldest := rd.now.Add(-attention.Window)
-	err = rd.EachLong(func(row scanner) error {
+	err = rd.EachLong(func(row txn.Scanner) error {
 		p, err := scan(row)
 		if err != nil {
 			return err
@@ -157,7 +158,7 @@ func (rd reader) present(
 
 		rows++
 		if kind == attention.Review && p.registeredAt < oldest && p.StateSince < oldest {
-			return errFull
+			return txn.ErrFull
 		}
 		if i, ok := p.Needs(rd.now); ok && (i.Kind == kind || i.Kind == attention.Lapsed) {
 			list = append(list, p)
@@ -166,7 +167,7 @@ func (rd reader) present(
 		return nil
 	}, query, args...)
 
-	if errors.Is(err, errFull) {
+	if errors.Is(err, txn.ErrFull) {
 		return list, false, nil
 	}
 	if err != nil {
@@ -192,7 +193,7 @@ func (rd reader) conflicting(d *deriver, limit int) (list []conflictRow, full bo
 		return nil, false, nil
 	}
 	oldest := d.contract.Radar.Oldest(rd.now)
-	tips, err := all(rd, func(row scanner) (c conflictRow, err error) {
+	tips, err := all(rd, func(row txn.Scanner) (c conflictRow, err error) {
 		return c, row.Scan(&c.commitID, &c.truncated)
 	}, `
 SELECT t.commit_id, t.truncated FROM tips t /*+index tips_conflicting*/
@@ -203,7 +204,7 @@ WHERE t.repo_id = ? AND t.`+isConflicting+` AND t.opened_at >= ? ORDER BY t.comm
 	}
 
 	for _, c := range tips {
-		err := rd.EachLong(func(row scanner) error {
+		err := rd.EachLong(func(row txn.Scanner) error {
 			var since ledger.Time
 			var onto string
 			err := row.Scan(&since, &onto)

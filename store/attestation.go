@@ -11,6 +11,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/store/internal/envelope"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // attestationColumns are the columns of an attestation a of a commit c, for
@@ -25,20 +26,20 @@ FROM attestations a /*+ordered*/ JOIN commits c ON c.id = a.commit_id `
 
 // An attestationRow is an attestation record with its row id and payload digest.
 type attestationRow struct {
-	rec    keyed[ledger.AttestationRecord]
+	rec    txn.Keyed[ledger.AttestationRecord]
 	digest []byte // of the payload
 }
 
 // scanAttestation scans a row of the columns in before, followed by
 // attestationColumns. It calls repo, which returns the attestation's repo, after the
 // scan.
-func (rd reader) scanAttestation(row scanner, repo func() repoRow, before ...any) (a attestationRow, err error) {
+func (rd reader) scanAttestation(row txn.Scanner, repo func() repoRow, before ...any) (a attestationRow, err error) {
 	var predicateID, typeID, signerID, recordedAt int64
 	var status string // plain types are cheaper to scan
 	var assertion []byte
-	v := &a.rec.row
+	v := &a.rec.Row
 	err = row.Scan(append(before, &v.ID, &v.Commit, &predicateID, &typeID, &signerID, &status, &v.Result.DurationMS,
-		&recordedAt, &a.digest, &v.Event, &v.Slot, &assertion, &v.Reason, &a.rec.id)...)
+		&recordedAt, &a.digest, &v.Event, &v.Slot, &assertion, &v.Reason, &a.rec.ID)...)
 	if err != nil {
 		return a, err
 	}
@@ -74,8 +75,8 @@ func rolloutOf(v *ledger.AttestationRecord) string {
 }
 
 // attestationScanner returns a scan function for rows of selectAttestation.
-func (rd reader) attestationScanner(r repoRow) func(scanner) (keyed[ledger.AttestationRecord], error) {
-	return func(row scanner) (keyed[ledger.AttestationRecord], error) {
+func (rd reader) attestationScanner(r repoRow) func(txn.Scanner) (txn.Keyed[ledger.AttestationRecord], error) {
+	return func(row txn.Scanner) (txn.Keyed[ledger.AttestationRecord], error) {
 		a, err := rd.scanAttestation(row, func() repoRow { return r })
 		return a.rec, err
 	}
@@ -86,20 +87,20 @@ func (s *Store) Attestation(ctx context.Context, org, repo, id string) (ledger.A
 	return read(ctx, s, byOrg(org), func(rd reader) (ledger.AttestationRecord, error) {
 		a, err := rd.findAttestation(org, repo, id)
 		if err != nil {
-			return a.row, err
+			return a.Row, err
 		}
-		list := []keyed[ledger.AttestationRecord]{a}
+		list := []txn.Keyed[ledger.AttestationRecord]{a}
 		if err = rd.addVerification(list); err == nil {
 			err = rd.addCertificate(list[0])
 		}
-		return list[0].row, err
+		return list[0].Row, err
 	})
 }
 
 // addCertificate adds to an attestation what its keyless certificate says of its signer. The
 // certificate is in the envelope.
-func (rd reader) addCertificate(a keyed[ledger.AttestationRecord]) error {
-	v := a.row.Verification
+func (rd reader) addCertificate(a txn.Keyed[ledger.AttestationRecord]) error {
+	v := a.Row.Verification
 	if v == nil || v.EnvelopePruned {
 		return nil
 	}
@@ -109,7 +110,7 @@ func (rd reader) addCertificate(a keyed[ledger.AttestationRecord]) error {
 	if err != nil || !isKeyless {
 		return err
 	}
-	body, err := rd.envelope(a.id)
+	body, err := rd.envelope(a.ID)
 	if err == nil {
 		v.Certificate = attestation.CertificateOf(body)
 	}
@@ -123,7 +124,7 @@ func (s *Store) Envelope(ctx context.Context, org, repo, id string) ([]byte, err
 		if err != nil {
 			return nil, err
 		}
-		return rd.envelope(a.id)
+		return rd.envelope(a.ID)
 	})
 }
 
@@ -135,7 +136,7 @@ func (s *Store) Assertion(ctx context.Context, org, repo, id string) ([]byte, er
 		if err != nil {
 			return nil, err
 		}
-		err = rd.Row("SELECT assertion FROM envelopes WHERE attestation_id = ?", a.id).Scan(&text)
+		err = rd.Row("SELECT assertion FROM envelopes WHERE attestation_id = ?", a.ID).Scan(&text)
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("read assertion: %w", err)
@@ -188,12 +189,12 @@ func (rd reader) prunedDigest(row int64) (digest string, size int, err error) {
 
 // findAttestation finds an attestation by id. There is no index on ids, so it uses
 // the index on the time of recording, which is the creation time in the id.
-func (rd reader) findAttestation(org, repo, id string) (a keyed[ledger.AttestationRecord], err error) {
+func (rd reader) findAttestation(org, repo, id string) (a txn.Keyed[ledger.AttestationRecord], err error) {
 	r, err := rd.findRepo(org, repo)
 	if err != nil {
 		return a, err
 	}
-	at, ok := idTime(attestationPrefix, id)
+	at, ok := txn.IDTime(txn.AttestationPrefix, id)
 	if !ok {
 		return a, ledger.Errorf(ledger.CodeNotFound, "attestation %s not found", id)
 	}
@@ -202,7 +203,7 @@ WHERE a.repo_id = ? AND a.recorded_at = ? AND a.attestation_id = ?`, r.id, at, i
 	if err != nil {
 		return a, missing(err, "attestation %s not found", id)
 	}
-	list := []keyed[ledger.AttestationRecord]{a}
+	list := []txn.Keyed[ledger.AttestationRecord]{a}
 	err = rd.markDistrusted(r, list)
 	return list[0], err
 }

@@ -10,11 +10,12 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // An AttestationFilter selects the attestations of a list. Empty fields do not filter.
 type AttestationFilter struct {
-	Query
+	txn.Query
 	Predicate string // a predicate, or a prefix followed by *; with ://, a PredicateType
 	// PredicateType is a predicate type, or a prefix followed by *.
 	PredicateType string
@@ -37,7 +38,7 @@ func (s *Store) Attestations(
 			return list, err
 		}
 		l := rd.listing("attestations", r.id)
-		position, err := l.position(f.Query, 2)
+		position, err := l.Position(f.Query, 2)
 		if err != nil {
 			return list, err
 		}
@@ -46,20 +47,20 @@ func (s *Store) Attestations(
 			return list, err
 		}
 
-		if err := rd.markDistrusted(r, p.rows); err != nil {
+		if err := rd.markDistrusted(r, p.Rows); err != nil {
 			return list, err
 		}
 		if f.Verification {
-			err = rd.addVerification(p.rows)
+			err = rd.addVerification(p.Rows)
 		}
-		return p.page(l), err
+		return p.Page(l), err
 	})
 }
 
 // run reads the filtered page.
 func (f AttestationFilter) run(
 	rd reader, r repoRow, position []int64,
-) (p part[ledger.AttestationRecord], err error) {
+) (p txn.Section[ledger.AttestationRecord], err error) {
 	q := attestationQuery{repo: r, status: f.Status, since: f.Since, position: position, ascending: f.Ascending,
 		limit: f.Limit}
 
@@ -68,7 +69,7 @@ func (f AttestationFilter) run(
 		if err != nil {
 			return p, err
 		}
-		q.commit, q.attested = commit.id, commit.row.Attested
+		q.commit, q.attested = commit.ID, commit.Row.Attested
 	}
 	if q.predicates, q.types, err = f.subjects(rd, r.orgID); err != nil {
 		return p, err
@@ -80,7 +81,7 @@ func (f AttestationFilter) run(
 	if q.isShort() {
 		return q.readCommit(rd)
 	}
-	p, err = runAll(rd.Conn, q.walks(rd), q.start(), q.limit)
+	p, err = txn.RunAll(rd.Conn, q.walks(rd), q.start(), q.limit)
 	if err != nil {
 		return p, fmt.Errorf("list attestations: %w", err)
 	}
@@ -188,15 +189,15 @@ func (f AttestationFilter) signers(rd reader, orgID int64) (*idSet, error) {
 	}
 }
 
-func scanPredicate(row scanner) (keyed[ledger.PredicateCount], error) {
-	var p keyed[ledger.PredicateCount]
-	err := row.Scan(&p.id, &p.row.Predicate, &p.row.Count, &p.row.LastRecordedAt)
+func scanPredicate(row txn.Scanner) (txn.Keyed[ledger.PredicateCount], error) {
+	var p txn.Keyed[ledger.PredicateCount]
+	err := row.Scan(&p.ID, &p.Row.Predicate, &p.Row.Count, &p.Row.LastRecordedAt)
 	return p, err
 }
 
 // Predicates lists the predicates of an org's attestations, in the order in which they
 // were first recorded. It leaves out those whose attestations are now mapped to others.
-func (s *Store) Predicates(ctx context.Context, org string, q Query) (ledger.Page[ledger.PredicateCount], error) {
+func (s *Store) Predicates(ctx context.Context, org string, q txn.Query) (ledger.Page[ledger.PredicateCount], error) {
 	list, err := listOf(ctx, s, org, "predicates", q, scanPredicate,
 		"SELECT id, name, attestations, last_at FROM predicates WHERE org_id = ? AND id > ? ORDER BY id LIMIT ?")
 	list.Data = slices.DeleteFunc(list.Data, func(p ledger.PredicateCount) bool { return p.Count == 0 })

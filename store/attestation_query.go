@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // maxWalks is the maximum number of indexes that one page is read by.
@@ -61,7 +62,7 @@ func (s *idSet) isFew() bool { return s != nil && s.many == "" }
 // findIDs reads the set of a query. If it has too many ids, many is the condition for a
 // row of attestations.
 func (rd reader) findIDs(many, query string, args ...any) (*idSet, error) {
-	ids, err := all(rd, scanID, query+" LIMIT ?", append(args, maxWalks+1)...)
+	ids, err := all(rd, txn.ScanID, query+" LIMIT ?", append(args, maxWalks+1)...)
 	if len(ids) > maxWalks {
 		return &idSet{many: many, args: args}, err
 	}
@@ -86,11 +87,11 @@ type attestationQuery struct {
 // walks returns the walks by which the page is read. There is one for each matching
 // predicate, or for each matching signer, unless there are too many. Another condition is
 // checked row by row.
-func (q attestationQuery) walks(rd reader) (walks []walk[ledger.AttestationRecord]) {
+func (q attestationQuery) walks(rd reader) (walks []txn.Walk[ledger.AttestationRecord]) {
 	if q.status != "" && q.status != ledger.Pass {
 		// A literal: SQLite does not use a partial index for a parameter.
 		w := q.walk(rd, "attestations_not_passed")
-		w.where, w.args = w.where+" AND a.status <> 'pass' AND a.status = ?", append(w.args, q.status)
+		w.Where, w.Args = w.Where+" AND a.status <> 'pass' AND a.status = ?", append(w.Args, q.status)
 		return append(walks, q.filtered(w, q.predicates, q.signers, ""))
 	}
 
@@ -98,13 +99,13 @@ func (q attestationQuery) walks(rd reader) (walks []walk[ledger.AttestationRecor
 	case q.predicates.isFew():
 		for where, id := range q.predicates.each("a.predicate_id") {
 			w := q.walk(rd, "attestations_by_predicate")
-			w.where, w.args = w.where+where, append(w.args, id)
+			w.Where, w.Args = w.Where+where, append(w.Args, id)
 			walks = append(walks, q.filtered(w, nil, q.signers, q.status))
 		}
 	case q.signers.isFew():
 		for where, id := range q.signers.each("a.signer_id") {
 			w := q.walk(rd, "attestations_by_signer")
-			w.where, w.args = w.where+where, append(w.args, id)
+			w.Where, w.Args = w.Where+where, append(w.Args, id)
 			walks = append(walks, q.filtered(w, q.predicates, nil, q.status))
 		}
 	default:
@@ -115,32 +116,32 @@ func (q attestationQuery) walks(rd reader) (walks []walk[ledger.AttestationRecor
 
 // walk returns a walk by an index, without a filter. It names the index, because without
 // statistics SQLite may choose a bad one.
-func (q attestationQuery) walk(rd reader, index string) walk[ledger.AttestationRecord] {
-	w := walk[ledger.AttestationRecord]{
-		from:  "attestations a /*+index " + index + "*/",
-		where: "a.repo_id = ?", args: []any{q.repo.id},
-		keys: []string{"a.recorded_at", "a.id"}, key: attestationKey, down: !q.ascending,
-		columns: attestationColumns, joins: " /*+ordered*/ JOIN commits c ON c.id = a.commit_id",
-		scan: rd.attestationScanner(q.repo),
+func (q attestationQuery) walk(rd reader, index string) txn.Walk[ledger.AttestationRecord] {
+	w := txn.Walk[ledger.AttestationRecord]{
+		From:  "attestations a /*+index " + index + "*/",
+		Where: "a.repo_id = ?", Args: []any{q.repo.id},
+		Keys: []string{"a.recorded_at", "a.id"}, Key: attestationKey, Down: !q.ascending,
+		Columns: attestationColumns, Joins: " /*+ordered*/ JOIN commits c ON c.id = a.commit_id",
+		Scan: rd.attestationScanner(q.repo),
 	}
 	return w
 }
 
-func attestationKey(a keyed[ledger.AttestationRecord]) []any {
-	at, _ := idTime(attestationPrefix, a.row.ID)
-	return []any{int64(at), a.id}
+func attestationKey(a txn.Keyed[ledger.AttestationRecord]) []any {
+	at, _ := txn.IDTime(txn.AttestationPrefix, a.Row.ID)
+	return []any{int64(at), a.ID}
 }
 
 // filtered adds the conditions that the walk's index does not cover.
 func (q attestationQuery) filtered(
-	w walk[ledger.AttestationRecord], predicates, signers *idSet, status ledger.Status,
-) walk[ledger.AttestationRecord] {
+	w txn.Walk[ledger.AttestationRecord], predicates, signers *idSet, status ledger.Status,
+) txn.Walk[ledger.AttestationRecord] {
 	if !q.ascending && q.since != 0 {
-		w.stop = []any{int64(q.since), int64(-1)}
+		w.Stop = []any{int64(q.since), int64(-1)}
 	}
-	w.filter, w.filterArgs = q.filter("", nil, predicates, signers, status)
+	w.Filter, w.FilterArgs = q.filter("", nil, predicates, signers, status)
 	if q.commit != 0 {
-		w.filter, w.filterArgs = w.filter+" AND a.commit_id = ?", append(w.filterArgs, q.commit)
+		w.Filter, w.FilterArgs = w.Filter+" AND a.commit_id = ?", append(w.FilterArgs, q.commit)
 	}
 	return w
 }

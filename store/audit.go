@@ -8,6 +8,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // An audited is an administrative action on a resource of an org.
@@ -21,7 +22,7 @@ type audited struct {
 
 // audit appends the event of an administrative action.
 func (t *tx) audit(orgID int64, org string, a audited) error {
-	eventID, err := t.newID(orgID, eventPrefix)
+	eventID, err := t.newID(orgID, txn.EventPrefix)
 	if err != nil {
 		return err
 	}

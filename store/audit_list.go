@@ -8,11 +8,12 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // An AuditFilter selects the administrative actions of a list. Empty fields do not filter.
 type AuditFilter struct {
-	Query
+	txn.Query
 	// Action is an action, or the kind of resource of several.
 	Action ledger.AuditAction
 	// By is the ID of a token, or the name of an actor without a token.
@@ -26,18 +27,18 @@ type AuditFilter struct {
 // Audits lists the events of the administrative actions in an org, newest first by default,
 // byte for byte as they were recorded.
 func (s *Store) Audits(ctx context.Context, org string, f AuditFilter) (ledger.Page[jsontext.Value], error) {
-	return listWalk(ctx, s, org, f.Query, "administrative actions", func(rd reader, orgID int64) (walk[jsontext.Value],
+	return listWalk(ctx, s, org, f.Query, "administrative actions", func(rd reader, orgID int64) (txn.Walk[jsontext.Value],
 		error) {
 		return rd.auditWalk(orgID, f)
 	})
 }
 
 // auditWalk returns the walk by which a list is read.
-func (rd reader) auditWalk(orgID int64, f AuditFilter) (w walk[jsontext.Value], err error) {
-	w = walk[jsontext.Value]{
-		from: "audits x", where: "x.org_id = ?", args: []any{orgID},
-		keys: []string{"x.seq"}, key: idOf[jsontext.Value], down: !f.Ascending,
-		columns: "x.seq, e.body", joins: " /*+ordered*/ JOIN events e ON e.id = x.event", scan: scanEvent,
+func (rd reader) auditWalk(orgID int64, f AuditFilter) (w txn.Walk[jsontext.Value], err error) {
+	w = txn.Walk[jsontext.Value]{
+		From: "audits x", Where: "x.org_id = ?", Args: []any{orgID},
+		Keys: []string{"x.seq"}, Key: txn.IDOf[jsontext.Value], Down: !f.Ascending,
+		Columns: "x.seq, e.body", Joins: " /*+ordered*/ JOIN events e ON e.id = x.event", Scan: scanEvent,
 	}
 	if f.Since != 0 {
 		if err := rd.stopBefore(&w, orgID, f.Since); err != nil {
@@ -46,7 +47,7 @@ func (rd reader) auditWalk(orgID int64, f AuditFilter) (w walk[jsontext.Value], 
 	}
 
 	filter := func(column, value string) {
-		w.filter, w.filterArgs = w.filter+" AND x."+column+" = ?", append(w.filterArgs, value)
+		w.Filter, w.FilterArgs = w.Filter+" AND x."+column+" = ?", append(w.FilterArgs, value)
 	}
 	switch {
 	case f.Action == "":
@@ -65,7 +66,7 @@ func (rd reader) auditWalk(orgID int64, f AuditFilter) (w walk[jsontext.Value], 
 }
 
 // stopBefore limits a walk of events to those since a time.
-func (rd reader) stopBefore(w *walk[jsontext.Value], orgID int64, since ledger.Time) error {
+func (rd reader) stopBefore(w *txn.Walk[jsontext.Value], orgID int64, since ledger.Time) error {
 	var end int64
 	if err := rd.Row("SELECT next_seq FROM orgs WHERE id = ?", orgID).Scan(&end); err != nil {
 		return fmt.Errorf("read org: %w", err)
@@ -74,10 +75,10 @@ func (rd reader) stopBefore(w *walk[jsontext.Value], orgID int64, since ledger.T
 	if err != nil {
 		return err
 	}
-	if w.down {
-		w.stop = []any{first}
+	if w.Down {
+		w.Stop = []any{first}
 		return nil
 	}
-	w.where, w.args = w.where+" AND x.seq >= ?", append(w.args, first)
+	w.Where, w.Args = w.Where+" AND x.seq >= ?", append(w.Args, first)
 	return nil
 }

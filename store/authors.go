@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // gatherAuthors reads who is known to have written commits: the people who have signed
@@ -67,7 +68,7 @@ FROM keys k /*+ordered*/ JOIN signers s ON s.id = k.person WHERE k.person > 0 AN
 
 // addPeople adds the people that a query returns to the commits with their names or keys.
 func (rd reader) addPeople(commits map[nameKey][]*subject, table nameTable, args []any, query string) error {
-	return rd.EachIn(func(row scanner) error {
+	return rd.EachIn(func(row txn.Scanner) error {
 		key, name, person := nameKey{table: table}, []byte{}, int64(0) // the name may be a digest
 		if err := row.Scan(&key.orgID, &name, &person); err != nil {
 			return err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/sqldb"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // later adds a job to the backlog, or joins it with the one that waits.
@@ -51,7 +52,7 @@ SELECT id FROM orgs o WHERE EXISTS (
 func (s *Store) dueTasks(ctx context.Context, of ...task) ([]dueTask, error) {
 	return readLoose(ctx, s, forWrite(""), func(rd reader) (list []dueTask, err error) {
 		for _, kind := range of {
-			err := rd.Each(func(row scanner) error {
+			err := rd.Each(func(row txn.Scanner) error {
 				d := dueTask{task: kind}
 				err := row.Scan(&d.org)
 				list = append(list, d)

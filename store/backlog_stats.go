@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // A Backlog is what waits of a task in an org: jobs that are due, or have failed.
@@ -63,7 +64,7 @@ func (rd reader) backlog() (list []Backlog, err error) {
 		name string
 	}
 	for _, kind := range tasks {
-		orgs, err := all(rd, func(row scanner) (p place, err error) { return p, row.Scan(&p.id, &p.name) }, `
+		orgs, err := all(rd, func(row txn.Scanner) (p place, err error) { return p, row.Scan(&p.id, &p.name) }, `
 SELECT id, name FROM orgs o WHERE EXISTS (
   SELECT 1 FROM backlog WHERE org_id = o.id AND kind = ? AND `+isWaiting+`) ORDER BY id LIMIT ?`,
 			string(kind), rd.now, maxCounted)

@@ -6,12 +6,13 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/radarindex"
 	"github.com/ledgerd/ledgerd/store/sqldb"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // A batch holds the state that the writes of one transaction share, and state in
 // memory that outlives the transaction. Only the writer's goroutine uses it.
 type batch struct {
-	ids *ids
+	ids *txn.IDs
 	// tips holds the radar's indexes of the tips on disk.
 	tips *radarindex.Set
 	// recent holds the footprints of the tips registered last.
@@ -26,7 +27,7 @@ type batch struct {
 }
 
 func newBatch(tips *radarindex.Set) *batch {
-	return &batch{ids: newIDs(), tips: tips, rows: newBuffers(), heads: make(map[int64]logHead)}
+	return &batch{ids: txn.NewIDs(), tips: tips, rows: newBuffers(), heads: make(map[int64]logHead)}
 }
 
 // gathered is the work that a write leaves to its transaction. The transaction

@@ -10,11 +10,12 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/ca"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // ca returns the row id of the CA of a purpose that an org has in use, and its root. The root may be
 // revoked. Without a CA, the error is CodeNotFound.
-func (rd reader) ca(org string, p ca.Purpose) (id int64, root keyed[identity.Identity], err error) {
+func (rd reader) ca(org string, p ca.Purpose) (id int64, root txn.Keyed[identity.Identity], err error) {
 	orgID, err := rd.orgID(org)
 	if err != nil {
 		return 0, root, err
@@ -35,7 +36,7 @@ func (rd reader) ca(org string, p ca.Purpose) (id int64, root keyed[identity.Ide
 func (s *Store) CA(ctx context.Context, org string, p ca.Purpose) (identity.Identity, error) {
 	return read(ctx, s, byOrg(org), func(rd reader) (identity.Identity, error) {
 		_, root, err := rd.ca(org, p)
-		return root.row, err
+		return root.Row, err
 	})
 }
 
@@ -49,12 +50,12 @@ func (s *Store) CheckNoCA(ctx context.Context, org string, p ca.Purpose) error {
 func (rd reader) checkNoCA(org string, p ca.Purpose) error {
 	_, root, err := rd.ca(org, p)
 	switch {
-	case isCode(err, ledger.CodeNotFound):
+	case txn.IsCode(err, ledger.CodeNotFound):
 		_, err = rd.orgID(org)
 		return err
-	case err == nil && root.row.RevokedAt == 0:
+	case err == nil && root.Row.RevokedAt == 0:
 		return ledger.Errorf(ledger.CodeAlreadyExists,
-			"org %s has the CA %s (replace it with 'ledgerd identity %s rotate')", org, root.row.ID, p.Name())
+			"org %s has the CA %s (replace it with 'ledgerd identity %s rotate')", org, root.Row.ID, p.Name())
 	}
 	return err
 }
@@ -76,9 +77,9 @@ func (s *Store) CreateCA(
 		}
 		former, root, err := t.ca(org, p)
 		if err == nil {
-			err = t.retireCA(orgID, former, root.row)
+			err = t.retireCA(orgID, former, root.Row)
 		}
-		if err != nil && !isCode(err, ledger.CodeNotFound) {
+		if err != nil && !txn.IsCode(err, ledger.CodeNotFound) {
 			return added, err
 		}
 
@@ -105,7 +106,7 @@ func (s *Store) RetireCA(ctx context.Context, org string, p ca.Purpose) error {
 		if err != nil {
 			return err
 		}
-		if err := t.retireCA(orgID, id, root.row); err != nil {
+		if err := t.retireCA(orgID, id, root.Row); err != nil {
 			return err
 		}
 		return t.revokeIdentity(org, root)
@@ -200,7 +201,7 @@ func (s *Store) LogCertificate(ctx context.Context, org string, c Certificate, e
 // checkInUse returns CodeRevokedIdentity if an org no longer uses a CA with a root.
 func (rd reader) checkInUse(org string, p ca.Purpose, rootID string) error {
 	_, root, err := rd.ca(org, p)
-	if err == nil && (root.row.ID != rootID || root.row.RevokedAt != 0) {
+	if err == nil && (root.Row.ID != rootID || root.Row.RevokedAt != 0) {
 		err = ledger.Errorf(ledger.CodeRevokedIdentity, "the CA %s is no longer in use (try again)", rootID)
 	}
 	return err

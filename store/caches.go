@@ -7,34 +7,35 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/where"
 	"github.com/ledgerd/ledgerd/store/internal/cursor"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // caches holds database rows that never change under their key. The rows that a
 // write has inserted are evicted if it is rolled back. Only the writer adds evidence and
 // people.
 type caches struct {
-	contracts  *cache[string, *policy.Contract] // by digest
-	keyrings   *cache[string, versionedKeyring] // the latest keyring, by org
-	parseRoot  identity.RootParser              // makes their trusted roots
-	predicates *cache[int64, string]            // names, by row id
-	types      *cache[int64, string]            // URIs of predicate types, by row id
-	signers    *cache[int64, signerName]        // by row id
-	evidence   *cache[int64, policy.Evidence]   // by row id of the attestation
-	rows       *cache[nameKey, int64]           // row ids of predicates, types, signers and keys
-	people     *cache[personKey, who]           // by whom a signature is
-	named      *cache[namesKey, struct{}]       // signers whose names are stored
+	contracts  *txn.Cache[string, *policy.Contract] // by digest
+	keyrings   *txn.Cache[string, versionedKeyring] // the latest keyring, by org
+	parseRoot  identity.RootParser                  // makes their trusted roots
+	predicates *txn.Cache[int64, string]            // names, by row id
+	types      *txn.Cache[int64, string]            // URIs of predicate types, by row id
+	signers    *txn.Cache[int64, signerName]        // by row id
+	evidence   *txn.Cache[int64, policy.Evidence]   // by row id of the attestation
+	rows       *txn.Cache[nameKey, int64]           // row ids of predicates, types, signers and keys
+	people     *txn.Cache[personKey, who]           // by whom a signature is
+	named      *txn.Cache[namesKey, struct{}]       // signers whose names are stored
 	// expressions holds row ids; verdicts holds what is stored.
-	expressions *cache[string, int64]
-	programs    *cache[string, *where.Program] // by expression
+	expressions *txn.Cache[string, int64]
+	programs    *txn.Cache[string, *where.Program] // by expression
 	// active holds contracts with expressions, by repoKey. They were active when the repo's
 	// last attestation was recorded.
-	active   *cache[string, *policy.Contract]
-	verdicts *cache[verdictKey, policy.Verdict]
-	tiles    *cache[tileKey, []byte] // hashes of tiles, which may be newer than the full ones
-	cursors  *cursor.Sealer          // set when the database is opened
+	active   *txn.Cache[string, *policy.Contract]
+	verdicts *txn.Cache[verdictKey, policy.Verdict]
+	tiles    *txn.Cache[tileKey, []byte] // hashes of tiles, which may be newer than the full ones
+	cursors  *cursor.Sealer              // set when the database is opened
 	// orgOfRepo and orgOfWebhook hold row ids of orgs, by row id and by id.
-	orgOfRepo    *cache[int64, int64]
-	orgOfWebhook *cache[string, int64]
+	orgOfRepo    *txn.Cache[int64, int64]
+	orgOfWebhook *txn.Cache[string, int64]
 	// mapped reports whether all statements are mapped by the present rules. Until then,
 	// any process may change evidence, and what is cached of it is not used.
 	mapped atomic.Bool
@@ -60,36 +61,36 @@ type versionedKeyring struct {
 
 func newCaches() *caches {
 	return &caches{
-		contracts:  newCache[string, *policy.Contract](maxContracts),
-		keyrings:   newCache[string, versionedKeyring](maxKeyrings),
-		predicates: newCache[int64, string](maxNames),
-		types:      newCache[int64, string](maxNames),
-		signers:    newCache[int64, signerName](maxNames),
-		evidence:   newCache[int64, policy.Evidence](maxEvidence),
-		rows:       newCache[nameKey, int64](maxNames),
-		people:     newCache[personKey, who](maxNames),
-		named:      newCache[namesKey, struct{}](maxNames),
+		contracts:  txn.NewCache[string, *policy.Contract](maxContracts),
+		keyrings:   txn.NewCache[string, versionedKeyring](maxKeyrings),
+		predicates: txn.NewCache[int64, string](maxNames),
+		types:      txn.NewCache[int64, string](maxNames),
+		signers:    txn.NewCache[int64, signerName](maxNames),
+		evidence:   txn.NewCache[int64, policy.Evidence](maxEvidence),
+		rows:       txn.NewCache[nameKey, int64](maxNames),
+		people:     txn.NewCache[personKey, who](maxNames),
+		named:      txn.NewCache[namesKey, struct{}](maxNames),
 
-		expressions:  newCache[string, int64](maxContracts),
-		programs:     newCache[string, *where.Program](maxPrograms),
-		active:       newCache[string, *policy.Contract](maxContracts),
-		verdicts:     newCache[verdictKey, policy.Verdict](maxVerdicts),
-		tiles:        newCache[tileKey, []byte](maxTiles),
-		orgOfRepo:    newCache[int64, int64](maxNames),
-		orgOfWebhook: newCache[string, int64](maxNames),
+		expressions:  txn.NewCache[string, int64](maxContracts),
+		programs:     txn.NewCache[string, *where.Program](maxPrograms),
+		active:       txn.NewCache[string, *policy.Contract](maxContracts),
+		verdicts:     txn.NewCache[verdictKey, policy.Verdict](maxVerdicts),
+		tiles:        txn.NewCache[tileKey, []byte](maxTiles),
+		orgOfRepo:    txn.NewCache[int64, int64](maxNames),
+		orgOfWebhook: txn.NewCache[string, int64](maxNames),
 	}
 }
 
 // evictRows clears the caches that contain row ids: after a rollback, other rows
 // get the same ids.
 func (m *caches) evictRows() {
-	m.rows.clear()
-	m.people.clear()
-	m.named.clear()
-	m.predicates.clear()
-	m.types.clear()
-	m.signers.clear()
-	m.evidence.clear()
-	m.expressions.clear()
-	m.verdicts.clear()
+	m.rows.Clear()
+	m.people.Clear()
+	m.named.Clear()
+	m.predicates.Clear()
+	m.types.Clear()
+	m.signers.Clear()
+	m.evidence.Clear()
+	m.expressions.Clear()
+	m.verdicts.Clear()
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // gatherChanges reads the paths that commits change: all that were ever claimed.
@@ -22,7 +23,7 @@ func (rd reader) gatherChanges(byID map[int64]*subject, ids []any) error {
 
 // readPaths reads the paths that commits change, unless they are too many to match them.
 func (rd reader) readPaths(factsOf func(id int64) *policy.Facts, ids []any) error {
-	return rd.EachIn(func(row scanner) error {
+	return rd.EachIn(func(row txn.Scanner) error {
 		var id int64
 		var many bool
 		var text, paths []byte
@@ -66,7 +67,7 @@ func pathsIn(text []byte) (paths []string, err error) {
 // changeSizes returns how many bytes readPaths decodes, by commit.
 func (rd reader) changeSizes(ids []any) (map[int64]int, error) {
 	sizes := make(map[int64]int)
-	err := rd.EachIn(func(row scanner) error {
+	err := rd.EachIn(func(row txn.Scanner) error {
 		var id int64
 		var size int
 		err := row.Scan(&id, &size)

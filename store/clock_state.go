@@ -8,13 +8,14 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/sqldb"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // resumeClock makes the clock continue from the newest record in the database.
 func (s *Store) resumeClock(ctx context.Context) error {
 	k, err := read(ctx, s, forWrite(""), reader.clock)
 	if err == nil {
-		s.clock.resume(k.newest, k.acceptedClock)
+		s.clock.Resume(k.newest, k.Accepted)
 	}
 	return err
 }
@@ -22,14 +23,14 @@ func (s *Store) resumeClock(ctx context.Context) error {
 // A storedClock is what a database says of the clock: the newest stamp, and what was accepted.
 type storedClock struct {
 	newest ledger.Time
-	acceptedClock
+	txn.Accepted
 }
 
 func (rd reader) clock() (k storedClock, err error) {
 	if k.newest, err = rd.lastStamp(); err != nil {
 		return k, err
 	}
-	err = rd.Row("SELECT accepted_at, stamp FROM clock WHERE id = 1").Scan(&k.at, &k.stamp)
+	err = rd.Row("SELECT accepted_at, stamp FROM clock WHERE id = 1").Scan(&k.At, &k.Stamp)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}
@@ -39,27 +40,27 @@ func (rd reader) clock() (k storedClock, err error) {
 // watchClock takes note of the stamps of other processes, and of a clock that was accepted, while the
 // clock has jumped or stamps are ahead of it.
 func (s *Store) watchClock(ctx context.Context) error {
-	if !s.clock.isWatched() {
+	if !s.clock.IsWatched() {
 		return nil
 	}
 	k, err := read(ctx, s, forWrite(""), reader.clock)
 	if err != nil {
 		return err
 	}
-	s.clock.adopt(k.acceptedClock)
-	s.clock.follow(k.newest)
+	s.clock.Adopt(k.Accepted)
+	s.clock.Follow(k.newest)
 
-	if a, ok := s.clock.dueForSave(); ok {
+	if a, ok := s.clock.DueForSave(); ok {
 		return s.write(ctx, "", func(t *tx) error { return t.saveClock(a) })
 	}
 	return nil
 }
 
 // saveClock saves an accepted clock.
-func (t *tx) saveClock(a acceptedClock) error {
+func (t *tx) saveClock(a txn.Accepted) error {
 	_, err := t.Exec(`
 INSERT INTO clock (id, accepted_at, stamp) VALUES (1, ?, ?)
-ON CONFLICT (id) DO UPDATE SET accepted_at = excluded.accepted_at, stamp = excluded.stamp`, a.at, a.stamp)
+ON CONFLICT (id) DO UPDATE SET accepted_at = excluded.accepted_at, stamp = excluded.stamp`, a.At, a.Stamp)
 	if err != nil {
 		return fmt.Errorf("save the accepted clock: %w", err)
 	}
@@ -74,8 +75,8 @@ func (s *Store) AcceptClock(ctx context.Context) (accepted, newest ledger.Time, 
 		if newest, err = t.lastStamp(); err != nil {
 			return err
 		}
-		accepted = s.clock.systemTime()
-		if err := t.saveClock(acceptedClock{accepted, max(newest, t.stamp)}); err != nil {
+		accepted = s.clock.SystemTime()
+		if err := t.saveClock(txn.Accepted{At: accepted, Stamp: max(newest, t.stamp)}); err != nil {
 			return err
 		}
 		if err := t.laterFor("FROM repos WHERE deleted_at = 0", taskSettle, 0,
@@ -104,18 +105,18 @@ SELECT coalesce(max(at), 0) FROM (
 	}
 
 	for _, table := range []struct{ prefix, query string }{
-		{deliveryPrefix, `
+		{txn.DeliveryPrefix, `
 SELECT coalesce(max(id), '') FROM (
   SELECT (SELECT max(delivery_id) FROM outbox WHERE webhook_id = w.id) AS id FROM webhooks w) latest`},
-		{tokenPrefix, "SELECT coalesce(max(token_id), '') FROM tokens"},
-		{identityPrefix, "SELECT coalesce(max(identity_id), '') FROM identities"},
-		{webhookPrefix, "SELECT coalesce(max(webhook_id), '') FROM webhooks"},
+		{txn.TokenPrefix, "SELECT coalesce(max(token_id), '') FROM tokens"},
+		{txn.IdentityPrefix, "SELECT coalesce(max(identity_id), '') FROM identities"},
+		{txn.WebhookPrefix, "SELECT coalesce(max(webhook_id), '') FROM webhooks"},
 	} {
 		var id string
 		if err := rd.Row(table.query).Scan(&id); err != nil {
 			return 0, fmt.Errorf("read the last id: %w", err)
 		}
-		if at, ok := idTime(table.prefix, id); ok {
+		if at, ok := txn.IDTime(table.prefix, id); ok {
 			last = max(last, at)
 		}
 	}

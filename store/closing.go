@@ -7,6 +7,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store/sqldb"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // closedAtOnce is the number of violations that an attestation closes in its own write.
@@ -97,15 +98,15 @@ func (t *tx) closeExcused(s *subject, c closing) error {
 		return err
 	}
 
-	var list []keyed[ledger.Violation]
+	var list []txn.Keyed[ledger.Violation]
 	rows := newJobs(keepJob)
 	for _, v := range open {
-		switch isNamed := func(r policy.Requirement) bool { return r.Names(v.row.Predicate, v.predicateType) }; {
+		switch isNamed := func(r policy.Requirement) bool { return r.Names(v.Row.Predicate, v.predicateType) }; {
 		case !slices.ContainsFunc(excused, isNamed):
 		case len(list) < closedAtOnce:
-			list = append(list, v.keyed)
+			list = append(list, v.Keyed)
 		default:
-			c.addTo(rows, taskExcuse, v.id)
+			c.addTo(rows, taskExcuse, v.ID)
 		}
 	}
 	if err := t.closeLater(rows); err != nil {
@@ -116,7 +117,7 @@ func (t *tx) closeExcused(s *subject, c closing) error {
 
 // A violationRow is an open violation with its predicate.
 type violationRow struct {
-	keyed[ledger.Violation]
+	txn.Keyed[ledger.Violation]
 	predicateID   int64
 	predicateType string
 }
@@ -126,9 +127,9 @@ func (t *tx) openViolations(commitID int64) ([]violationRow, error) {
 	if err := t.flush(); err != nil {
 		return nil, err
 	}
-	list, err := all(t.reader, func(row scanner) (v violationRow, err error) {
+	list, err := all(t.reader, func(row txn.Scanner) (v violationRow, err error) {
 		var typeID int64
-		if v.keyed, err = t.scanViolation(row, &typeID, &v.predicateID); err != nil {
+		if v.Keyed, err = t.scanViolation(row, &typeID, &v.predicateID); err != nil {
 			return v, err
 		}
 		v.predicateType, err = t.predicateType(typeID)
@@ -142,10 +143,10 @@ func (t *tx) openViolations(commitID int64) ([]violationRow, error) {
 }
 
 // closeAll marks open violations of a repo as closed.
-func (t *tx) closeAll(c closing, list []keyed[ledger.Violation]) error {
+func (t *tx) closeAll(c closing, list []txn.Keyed[ledger.Violation]) error {
 	for _, v := range list {
 		_, err := t.Exec("UPDATE violations SET closed_at = ?, closed_how = ?, closed_by = ? WHERE id = ?",
-			c.at, string(c.how), c.by, v.id)
+			c.at, string(c.how), c.by, v.ID)
 		if err != nil {
 			return fmt.Errorf("close violation: %w", err)
 		}
@@ -154,8 +155,8 @@ func (t *tx) closeAll(c closing, list []keyed[ledger.Violation]) error {
 				return err
 			}
 		}
-		v.row.Status, v.row.ClosedBy = ledger.ViolationClosed, &ledger.Closing{Type: c.how, ID: c.by}
-		if err := t.violationEvent(c.repo, v.row); err != nil {
+		v.Row.Status, v.Row.ClosedBy = ledger.ViolationClosed, &ledger.Closing{Type: c.how, ID: c.by}
+		if err := t.violationEvent(c.repo, v.Row); err != nil {
 			return err
 		}
 	}
@@ -165,15 +166,15 @@ func (t *tx) closeAll(c closing, list []keyed[ledger.Violation]) error {
 
 // makeGood makes the deployment of a violation count, because an exception stands in for
 // what it lacked.
-func (t *tx) makeGood(v keyed[ledger.Violation]) error {
-	if _, ok := ledger.EnvironmentOf(v.row.Predicate); !ok {
+func (t *tx) makeGood(v txn.Keyed[ledger.Violation]) error {
+	if _, ok := ledger.EnvironmentOf(v.Row.Predicate); !ok {
 		return nil
 	}
 	_, err := t.Exec(`
 INSERT INTO deployments (repo_id, predicate_id, commit_id, attestation_id, required)
 SELECT repo_id, predicate_id, commit_id, attestation_id, 1 FROM violations WHERE id = ?
 ON CONFLICT (repo_id, predicate_id, commit_id) DO UPDATE SET attestation_id = excluded.attestation_id,
-  required = excluded.required, ended_id = 0 WHERE excluded.attestation_id > deployments.attestation_id`, v.id)
+  required = excluded.required, ended_id = 0 WHERE excluded.attestation_id > deployments.attestation_id`, v.ID)
 	if err != nil {
 		return fmt.Errorf("make the deployment count: %w", err)
 	}
@@ -212,4 +213,6 @@ func (t *tx) closeNext(j *job) (done bool, err error) {
 }
 
 // scanOne is scanViolation without further columns.
-func (t *tx) scanOne(row scanner) (keyed[ledger.Violation], error) { return t.scanViolation(row) }
+func (t *tx) scanOne(row txn.Scanner) (txn.Keyed[ledger.Violation], error) {
+	return t.scanViolation(row)
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/facts"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/radar"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // registrationOf returns the merged registrations of a commit.
@@ -75,7 +76,7 @@ const selectLineage = "SELECT parents, ancestors, contained FROM commit_details 
 
 // findLineage reads the details without the changes, which may be large.
 func (rd reader) findLineage(commitID int64) (d details, err error) {
-	err = rd.Each(func(row scanner) error {
+	err = rd.Each(func(row txn.Scanner) error {
 		var parents, ancestors, contained []byte
 		if err := row.Scan(&parents, &ancestors, &contained); err != nil {
 			return err
@@ -135,12 +136,12 @@ SELECT sha, state, state_since, registered_at, branch, target, author_name, auth
   attestations, base, policy_version, id
 FROM commits `
 
-func scanCommit(row scanner) (keyed[ledger.Commit], error) {
-	var c keyed[ledger.Commit]
-	v := &c.row
+func scanCommit(row txn.Scanner) (txn.Keyed[ledger.Commit], error) {
+	var c txn.Keyed[ledger.Commit]
+	v := &c.Row
 	err := row.Scan(&v.SHA, &v.State, &v.StateSince, &v.RegisteredAt, &v.Branch, &v.Target, &v.Author.Name,
 		&v.Author.Email,
-		&v.Message, &v.CommittedAt, &v.Attested, &v.Base, &v.PolicyVersion, &c.id)
+		&v.Message, &v.CommittedAt, &v.Attested, &v.Base, &v.PolicyVersion, &c.ID)
 	return c, err
 }
 
@@ -155,7 +156,7 @@ const selectClaimedChanges = "SELECT changes, paths FROM commit_details WHERE co
 // findClaimedChanges reads the newest change record of a commit, and all paths ever
 // claimed, if they are others. Both are nil if the commit has no change record.
 func (rd reader) findClaimedChanges(commitID int64) (changes []radar.Change, paths []string, err error) {
-	err = rd.Each(func(row scanner) error {
+	err = rd.Each(func(row txn.Scanner) error {
 		var changesText, pathsText []byte
 		if err := row.Scan(&changesText, &pathsText); err != nil {
 			return err
@@ -172,8 +173,8 @@ func (rd reader) findClaimedChanges(commitID int64) (changes []radar.Change, pat
 }
 
 // findCommit finds a commit of a repo by its full id, or by a prefix that is unique in the repo.
-func (rd reader) findCommit(r repoRow, prefix string) (keyed[ledger.Commit], error) {
-	return findIn(rd, r, prefix, selectCommit, scanCommit, func(c keyed[ledger.Commit]) string { return c.row.SHA })
+func (rd reader) findCommit(r repoRow, prefix string) (txn.Keyed[ledger.Commit], error) {
+	return findIn(rd, r, prefix, selectCommit, scanCommit, func(c txn.Keyed[ledger.Commit]) string { return c.Row.SHA })
 }
 
 // findRow is like findCommit, for the columns from which the state is derived.
@@ -183,7 +184,7 @@ func (rd reader) findRow(r repoRow, prefix string) (*commitRow, error) {
 
 // findIn finds a commit with a query that selects commits.
 func findIn[T any](
-	rd reader, r repoRow, prefix, query string, scan func(scanner) (T, error), sha func(T) string,
+	rd reader, r repoRow, prefix, query string, scan func(txn.Scanner) (T, error), sha func(T) string,
 ) (c T, err error) {
 	// "g" sorts after every hex digit.
 	commits, err := all(rd, scan, query+`
@@ -206,7 +207,7 @@ SELECT at, by, field, before, after FROM corrections WHERE commit_id = ? ORDER B
 
 // newestCorrections reads the newest corrections of a commit, newest first.
 func (rd reader) newestCorrections(commitID int64) ([]ledger.Correction, error) {
-	list, err := all(rd, func(row scanner) (c ledger.Correction, err error) {
+	list, err := all(rd, func(row txn.Scanner) (c ledger.Correction, err error) {
 		return c, row.Scan(&c.At, &c.By, &c.Field, &c.Before, &c.After)
 	}, selectCorrections, commitID, ledger.MaxCorrections)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // chain lists a commit's attestations, newest first. Its parameters are the row id
@@ -33,25 +34,25 @@ func (q attestationQuery) isChain() bool {
 // isShort reports whether readCommit can read the page: it lists a commit's attestations,
 // and they are few, or only the newest of them are examined.
 func (q attestationQuery) isShort() bool {
-	return q.commit != 0 && (q.attested <= maxExamined || q.isChain())
+	return q.commit != 0 && (q.attested <= txn.MaxExamined || q.isChain())
 }
 
 // readCommit reads a page of one commit's attestations. The index of a commit's
 // attestations is not in the order of the list, so it reads all that match and sorts them.
-func (q attestationQuery) readCommit(rd reader) (p part[ledger.AttestationRecord], err error) {
+func (q attestationQuery) readCommit(rd reader) (p txn.Section[ledger.AttestationRecord], err error) {
 	query, args := q.sqlOfCommit()
 	rows, err := all(rd, rd.attestationScanner(q.repo), query, args...)
 	if err != nil {
 		return p, fmt.Errorf("list attestations: %w", err)
 	}
 	if q.isChain() { // by row id, which is the order of recording
-		slices.SortFunc(rows, func(a, b keyed[ledger.AttestationRecord]) int { return cmp.Compare(b.id, a.id) })
+		slices.SortFunc(rows, func(a, b txn.Keyed[ledger.AttestationRecord]) int { return cmp.Compare(b.ID, a.ID) })
 	} else {
 		slices.SortFunc(rows, q.compare)
 	}
-	p.rows = rows[:min(len(rows), q.limit)]
+	p.Rows = rows[:min(len(rows), q.limit)]
 	if len(rows) > q.limit {
-		p.end = attestationKey(rows[q.limit-1])
+		p.End = attestationKey(rows[q.limit-1])
 	}
 	return p, nil
 }
@@ -94,9 +95,9 @@ WHERE ` + where, args
 
 // compare compares rows in the order of the list: by recorded_at, which is the time in the
 // id, and by row id.
-func (q attestationQuery) compare(a, b keyed[ledger.AttestationRecord]) int {
+func (q attestationQuery) compare(a, b txn.Keyed[ledger.AttestationRecord]) int {
 	if !q.ascending {
 		a, b = b, a
 	}
-	return cmp.Or(strings.Compare(timeOfID(a.row.ID), timeOfID(b.row.ID)), cmp.Compare(a.id, b.id))
+	return cmp.Or(strings.Compare(txn.TimeOfID(a.Row.ID), txn.TimeOfID(b.Row.ID)), cmp.Compare(a.ID, b.ID))
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store/radarindex"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // Commit returns a commit, given its full id or a prefix that is unique in the repo.
@@ -42,11 +43,11 @@ func (s *Store) commitFor(
 			return v, err
 		}
 		rd.announceRecord(r, c)
-		if c.row.Changes, c.row.Paths, err = rd.findClaimedChanges(c.id); err != nil {
+		if c.Row.Changes, c.Row.Paths, err = rd.findClaimedChanges(c.ID); err != nil {
 			return v, err
 		}
 		err = rd.completeCommit(r, &c, target)
-		return c.row, err
+		return c.Row, err
 	})
 }
 
@@ -58,12 +59,12 @@ const (
 
 // completeCommit adds to a listed commit the rest of its record, except the changes. If
 // target is not empty, it answers for that branch.
-func (rd reader) completeCommit(r repoRow, c *keyed[ledger.Commit], target string) error {
-	details, err := rd.findLineage(c.id)
+func (rd reader) completeCommit(r repoRow, c *txn.Keyed[ledger.Commit], target string) error {
+	details, err := rd.findLineage(c.ID)
 	if err != nil {
 		return err
 	}
-	v := &c.row
+	v := &c.Row
 	v.Parents, v.Ancestors, v.Contained = details.parents, details.ancestors, details.contained
 	v.Org, v.Repo, v.Target = r.org, r.name, cmp.Or(v.Target, r.defaultBranch)
 
@@ -74,7 +75,7 @@ func (rd reader) completeCommit(r repoRow, c *keyed[ledger.Commit], target strin
 	if err := rd.addVerdict(d, c, target); err != nil {
 		return err
 	}
-	if err := rd.addViolations(r, c.id, v); err != nil {
+	if err := rd.addViolations(r, c.ID, v); err != nil {
 		return err
 	}
 
@@ -82,20 +83,20 @@ func (rd reader) completeCommit(r repoRow, c *keyed[ledger.Commit], target strin
 	if err != nil {
 		return err
 	}
-	if err := rd.markDistrusted(r, attestations.rows); err != nil {
+	if err := rd.markDistrusted(r, attestations.Rows); err != nil {
 		return err
 	}
-	v.Attestations = attestations.data()
+	v.Attestations = attestations.Data()
 	d.contract.NoteDistrusted(v.Requirements, v.Attestations)
 
-	tip, isTip, err := rd.findTip(c.id)
+	tip, isTip, err := rd.findTip(c.ID)
 	if err != nil {
 		return err
 	}
 	switch {
 	case v.Overlaps != nil: // just set from a scan
 	case isTip:
-		err = rd.lister(d).addOverlaps(&v.CommitSummary, c.id)
+		err = rd.lister(d).addOverlaps(&v.CommitSummary, c.ID)
 	default:
 		v.Overlaps = noOverlaps()
 	}
@@ -104,37 +105,37 @@ func (rd reader) completeCommit(r repoRow, c *keyed[ledger.Commit], target strin
 	}
 
 	v.InFlight, v.Withdrawn = tip.InFlightAt(d.contract.Radar, rd.now), tip.Flight == radarindex.Withdrawn
-	transitions, err := rd.newestTransitions(c.id, math.MaxInt64, maxTransitions)
-	v.Transitions = transitions.data()
+	transitions, err := rd.newestTransitions(c.ID, math.MaxInt64, maxTransitions)
+	v.Transitions = transitions.Data()
 	slices.Reverse(v.Transitions)
 	return err
 }
 
 // newestOf is the query for the attestations of a commit record.
-func newestOf(r repoRow, c keyed[ledger.Commit]) attestationQuery {
-	return attestationQuery{repo: r, commit: c.id, attested: c.row.Attested, limit: newestAttestations}
+func newestOf(r repoRow, c txn.Keyed[ledger.Commit]) attestationQuery {
+	return attestationQuery{repo: r, commit: c.ID, attested: c.Row.Attested, limit: newestAttestations}
 }
 
 // announceRecord announces the queries for the rest of a commit record that are always run. Those
 // for evidence are announced only if it is little, because other reads must not wait for it.
-func (rd reader) announceRecord(r repoRow, c keyed[ledger.Commit]) {
-	rd.Ahead(selectClaimedChanges, c.id)
-	rd.Ahead(selectLineage, c.id)
-	rd.Ahead(selectCommitByID, c.id)
-	if c.row.Attested <= maxExamined {
-		rd.AheadIn(selectLatest, 1, []any{c.id})
+func (rd reader) announceRecord(r repoRow, c txn.Keyed[ledger.Commit]) {
+	rd.Ahead(selectClaimedChanges, c.ID)
+	rd.Ahead(selectLineage, c.ID)
+	rd.Ahead(selectCommitByID, c.ID)
+	if c.Row.Attested <= txn.MaxExamined {
+		rd.AheadIn(selectLatest, 1, []any{c.ID})
 		query, args := newestOf(r, c).sqlOfCommit()
 		rd.Ahead(query, args...)
 	}
-	rd.Ahead(selectCorrections, c.id, ledger.MaxCorrections)
-	rd.Ahead(selectTip, c.id)
-	rd.Ahead(selectTransitions, c.id, int64(math.MaxInt64), maxTransitions+1)
+	rd.Ahead(selectCorrections, c.ID, ledger.MaxCorrections)
+	rd.Ahead(selectTip, c.ID)
+	rd.Ahead(selectTransitions, c.ID, int64(math.MaxInt64), maxTransitions+1)
 }
 
 // addVerdict adds to a commit what the policy says of it, and what it rests on. If target
 // is not empty, it answers for that branch.
-func (rd reader) addVerdict(d *deriver, c *keyed[ledger.Commit], target string) error {
-	row, err := rd.findCommitRow(c.id)
+func (rd reader) addVerdict(d *deriver, c *txn.Keyed[ledger.Commit], target string) error {
+	row, err := rd.findCommitRow(c.ID)
 	if err != nil {
 		return err
 	}
@@ -145,20 +146,20 @@ func (rd reader) addVerdict(d *deriver, c *keyed[ledger.Commit], target string) 
 
 	isDue := s.isOutdated() || s.hasExpired(rd.now)
 	if isDue && rd.fresh {
-		return &outdated{c.id}
+		return &outdated{c.ID}
 	}
 
-	v := &c.row
+	v := &c.Row
 	if v.Writers, err = row.claims.decodeWriters(); err != nil {
 		return err
 	}
 	v.Targets, v.SigningKeys = row.claimedTargets(), row.claims.keys()
 	v.Proven, v.Tree = row.isProven(), row.tree
-	if v.Corrections, err = rd.newestCorrections(c.id); err != nil {
+	if v.Corrections, err = rd.newestCorrections(c.ID); err != nil {
 		return err
 	}
 	if row.merged&isMerge != 0 {
-		if err := rd.addMerges(c.id, v); err != nil {
+		if err := rd.addMerges(c.ID, v); err != nil {
 			return err
 		}
 	}
@@ -180,24 +181,24 @@ func (rd reader) addVerdict(d *deriver, c *keyed[ledger.Commit], target string) 
 
 // newestTransitions reads a page of a commit's transitions before an event, newest first.
 // The row id of its rows is that of their event.
-func (rd reader) newestTransitions(commitID, before int64, limit int) (part[ledger.Transition], error) {
-	return readPage(rd.Conn, scanTransition, limit, selectTransitions, commitID, before)
+func (rd reader) newestTransitions(commitID, before int64, limit int) (txn.Section[ledger.Transition], error) {
+	return txn.ReadPage(rd.Conn, scanTransition, limit, selectTransitions, commitID, before)
 }
 
 const selectTransitions = `
 SELECT event, from_state, to_state, at, cause_type, cause_id FROM transitions
 WHERE commit_id = ? AND event < ? ORDER BY event DESC LIMIT ?`
 
-func scanTransition(row scanner) (keyed[ledger.Transition], error) {
-	var t keyed[ledger.Transition]
-	err := row.Scan(&t.id, &t.row.From, &t.row.To, &t.row.At, &t.row.Cause.Type, &t.row.Cause.ID)
+func scanTransition(row txn.Scanner) (txn.Keyed[ledger.Transition], error) {
+	var t txn.Keyed[ledger.Transition]
+	err := row.Scan(&t.ID, &t.Row.From, &t.Row.To, &t.Row.At, &t.Row.Cause.Type, &t.Row.Cause.ID)
 	return t, err
 }
 
 // Transitions lists the transitions of a commit, newest first, given its full id or a
 // prefix that is unique in the repo.
 func (s *Store) Transitions(
-	ctx context.Context, org, repo, prefix string, q Query,
+	ctx context.Context, org, repo, prefix string, q txn.Query,
 ) (ledger.Page[ledger.Transition], error) {
 	return read(ctx, s, byOrg(org), func(rd reader) (list ledger.Page[ledger.Transition], err error) {
 		r, err := rd.findRepo(org, repo)
@@ -208,19 +209,19 @@ func (s *Store) Transitions(
 		if err != nil {
 			return list, err
 		}
-		l := rd.listing("transitions", c.id)
-		before, err := l.after(q, math.MaxInt64)
+		l := rd.listing("transitions", c.ID)
+		before, err := l.After(q, math.MaxInt64)
 		if err != nil {
 			return list, err
 		}
-		p, err := rd.newestTransitions(c.id, before, q.Limit)
-		return p.page(l), err
+		p, err := rd.newestTransitions(c.ID, before, q.Limit)
+		return p.Page(l), err
 	})
 }
 
 // A CommitFilter selects the commits of a list. Empty fields do not filter.
 type CommitFilter struct {
-	Query
+	txn.Query
 	State  *ledger.State
 	Branch string
 	// Author is a name or an e-mail address, or, if no author has exactly that, a part of
@@ -247,7 +248,7 @@ func (s *Store) Commits(
 			return list, err
 		}
 		l := rd.listing("commits", d.repo.id)
-		before, err := l.after(f.Query, math.MaxInt64)
+		before, err := l.After(f.Query, math.MaxInt64)
 		if err != nil {
 			return list, err
 		}
@@ -255,13 +256,13 @@ func (s *Store) Commits(
 		if err != nil {
 			return list, err
 		}
-		p, err := runAll(rd.Conn, f.walks(d, rd.now, isPart), []any{before}, f.Limit)
+		p, err := txn.RunAll(rd.Conn, f.walks(d, rd.now, isPart), []any{before}, f.Limit)
 		if err != nil {
 			return list, fmt.Errorf("list commits: %w", err)
 		}
 
-		for i := range p.rows {
-			v := &p.rows[i].row
+		for i := range p.Rows {
+			v := &p.Rows[i].Row
 			v.Org, v.Repo, v.Target = d.repo.org, d.repo.name, cmp.Or(v.Target, d.repo.defaultBranch)
 		}
 		if f.Standing {
@@ -269,7 +270,7 @@ func (s *Store) Commits(
 				return list, err
 			}
 		}
-		return p.page(l), nil
+		return p.Page(l), nil
 	})
 }
 
@@ -292,25 +293,25 @@ SELECT NOT EXISTS (SELECT 1 FROM commits /*+index commits_by_author_name*/
 
 // walks returns the walks by which the list is read. isPart reports whether the author is
 // only a part of a name or an address.
-func (f CommitFilter) walks(d *deriver, now ledger.Time, isPart bool) []walk[ledger.CommitSummary] {
+func (f CommitFilter) walks(d *deriver, now ledger.Time, isPart bool) []txn.Walk[ledger.CommitSummary] {
 	walks := f.indexed(d, now, isPart)
 	if f.Text == "" {
 		return walks
 	}
 	for i := range walks {
 		w := &walks[i]
-		w.filter += ` AND (lower(substr(c.message, 1, ` + subjectBytes + `)) LIKE ? ESCAPE '!' OR
+		w.Filter += ` AND (lower(substr(c.message, 1, ` + subjectBytes + `)) LIKE ? ESCAPE '!' OR
   lower(c.branch) LIKE ? ESCAPE '!' OR
   lower(c.author_name) LIKE ? ESCAPE '!' OR lower(c.author_email) LIKE ? ESCAPE '!' OR
   substr(c.sha, 1, ?) = ?)`
-		text, part := lowerASCII(f.Text), containing(f.Text)
-		w.filterArgs = append(slices.Clip(w.filterArgs), part, part, part, part, len(text), text)
+		text, part := txn.LowerASCII(f.Text), txn.Containing(f.Text)
+		w.FilterArgs = append(slices.Clip(w.FilterArgs), part, part, part, part, len(text), text)
 	}
 	return walks
 }
 
 // indexed returns the walks for all of the filter but Text.
-func (f CommitFilter) indexed(d *deriver, now ledger.Time, isPart bool) []walk[ledger.CommitSummary] {
+func (f CommitFilter) indexed(d *deriver, now ledger.Time, isPart bool) []txn.Walk[ledger.CommitSummary] {
 	where, args := "", []any(nil)
 	if f.State != nil {
 		where, args = where+" AND c.state = ?", append(args, *f.State)
@@ -321,30 +322,30 @@ func (f CommitFilter) indexed(d *deriver, now ledger.Time, isPart bool) []walk[l
 	byAuthor, author := "c.author_name = ? OR c.author_email = ?", any(f.Author)
 	if isPart {
 		byAuthor = "lower(c.author_name) LIKE ? ESCAPE '!' OR lower(c.author_email) LIKE ? ESCAPE '!'"
-		author = containing(f.Author)
+		author = txn.Containing(f.Author)
 	}
 
 	switch {
 	case f.InFlight:
 		w := commitWalk(d, "tips t /*+index tips_in_flight*/", "t.repo_id = ? AND t."+isInFlight)
-		w.joins, w.keys = " /*+ordered*/ JOIN commits c ON c.id = t.commit_id", []string{"t.commit_id"}
-		w.filter, w.filterArgs = " AND t.opened_at >= ?"+where, append([]any{d.contract.Radar.Oldest(now)}, args...)
+		w.Joins, w.Keys = " /*+ordered*/ JOIN commits c ON c.id = t.commit_id", []string{"t.commit_id"}
+		w.Filter, w.FilterArgs = " AND t.opened_at >= ?"+where, append([]any{d.contract.Radar.Oldest(now)}, args...)
 		if f.Author != "" {
-			w.filter, w.filterArgs = w.filter+" AND ("+byAuthor+")", append(w.filterArgs, author, author)
+			w.Filter, w.FilterArgs = w.Filter+" AND ("+byAuthor+")", append(w.FilterArgs, author, author)
 		}
-		return []walk[ledger.CommitSummary]{w}
+		return []txn.Walk[ledger.CommitSummary]{w}
 
 	case isPart:
 		w := commitWalk(d, "commits c /*+index commits_by_repo*/", "c.repo_id = ?")
-		w.filter, w.filterArgs = where+" AND ("+byAuthor+")", append(args, author, author)
-		return []walk[ledger.CommitSummary]{w}
+		w.Filter, w.FilterArgs = where+" AND ("+byAuthor+")", append(args, author, author)
+		return []txn.Walk[ledger.CommitSummary]{w}
 
 	case f.Author != "":
-		walks := make([]walk[ledger.CommitSummary], 2)
+		walks := make([]txn.Walk[ledger.CommitSummary], 2)
 		for i, column := range []string{"author_name", "author_email"} {
 			walks[i] = commitWalk(d, "commits c /*+index commits_by_"+column+"*/",
 				"c.repo_id = ? AND c."+column+" <> '' AND c."+column+" = ?", f.Author)
-			walks[i].filter, walks[i].filterArgs = where, args
+			walks[i].Filter, walks[i].FilterArgs = where, args
 		}
 		return walks
 
@@ -352,24 +353,24 @@ func (f CommitFilter) indexed(d *deriver, now ledger.Time, isPart bool) []walk[l
 		w := commitWalk(d, "commits c /*+index commits_by_branch*/",
 			"c.repo_id = ? AND c.branch <> '' AND c.branch = ?", f.Branch)
 		if f.State != nil {
-			w.filter, w.filterArgs = " AND c.state = ?", []any{*f.State}
+			w.Filter, w.FilterArgs = " AND c.state = ?", []any{*f.State}
 		}
-		return []walk[ledger.CommitSummary]{w}
+		return []txn.Walk[ledger.CommitSummary]{w}
 
 	case f.State != nil:
-		return []walk[ledger.CommitSummary]{commitWalk(d, "commits c /*+index commits_by_state*/",
+		return []txn.Walk[ledger.CommitSummary]{commitWalk(d, "commits c /*+index commits_by_state*/",
 			"c.repo_id = ? AND c.state = ?", *f.State)}
 	}
-	return []walk[ledger.CommitSummary]{commitWalk(d, "commits c /*+index commits_by_repo*/", "c.repo_id = ?")}
+	return []txn.Walk[ledger.CommitSummary]{commitWalk(d, "commits c /*+index commits_by_repo*/", "c.repo_id = ?")}
 }
 
 // commitWalk returns a walk of a repo's commits by an index, the newest first, without a
 // filter. args are the parameters of where after the repo.
-func commitWalk(d *deriver, from, where string, args ...any) walk[ledger.CommitSummary] {
-	return walk[ledger.CommitSummary]{
-		from: from, where: where, args: append([]any{d.repo.id}, args...),
-		keys: []string{"c.id"}, key: idOf[ledger.CommitSummary], down: true,
-		columns: summaryColumns, scan: scanSummary,
+func commitWalk(d *deriver, from, where string, args ...any) txn.Walk[ledger.CommitSummary] {
+	return txn.Walk[ledger.CommitSummary]{
+		From: from, Where: where, Args: append([]any{d.repo.id}, args...),
+		Keys: []string{"c.id"}, Key: txn.IDOf[ledger.CommitSummary], Down: true,
+		Columns: summaryColumns, Scan: scanSummary,
 	}
 }
 
@@ -381,24 +382,26 @@ const subjectBytes = "1000"
 const summaryColumns = `c.sha, c.state, c.state_since, c.registered_at, c.branch, c.target, c.author_name,
   c.author_email, substr(c.message, 1, ` + subjectBytes + `), c.committed_at, c.attestations, c.id`
 
-func scanSummary(row scanner) (keyed[ledger.CommitSummary], error) { return scanSummaryAnd(row) }
+func scanSummary(row txn.Scanner) (txn.Keyed[ledger.CommitSummary], error) {
+	return scanSummaryAnd(row)
+}
 
 // scanSummaryAnd scans the summaryColumns and further columns.
-func scanSummaryAnd(row scanner, more ...any) (keyed[ledger.CommitSummary], error) {
-	var c keyed[ledger.CommitSummary]
-	v := &c.row
+func scanSummaryAnd(row txn.Scanner, more ...any) (txn.Keyed[ledger.CommitSummary], error) {
+	var c txn.Keyed[ledger.CommitSummary]
+	v := &c.Row
 	err := row.Scan(append([]any{&v.SHA, &v.State, &v.StateSince, &v.RegisteredAt, &v.Branch, &v.Target,
-		&v.Author.Name, &v.Author.Email, &v.Message, &v.CommittedAt, &v.Attested, &c.id}, more...)...)
+		&v.Author.Name, &v.Author.Email, &v.Message, &v.CommittedAt, &v.Attested, &c.ID}, more...)...)
 	v.Message = ledger.Subject(v.Message)
 	return c, err
 }
 
 // addStanding adds to the commits of a page their missing requirements and their overlaps.
 // It ends the page early if that examines many rows. A page has at least one commit.
-func (rd reader) addStanding(d *deriver, p *part[ledger.CommitSummary]) error {
-	ids := make([]int64, len(p.rows))
-	for i := range p.rows {
-		ids[i] = p.rows[i].id
+func (rd reader) addStanding(d *deriver, p *txn.Section[ledger.CommitSummary]) error {
+	ids := make([]int64, len(p.Rows))
+	for i := range p.Rows {
+		ids[i] = p.Rows[i].ID
 	}
 	subjects, err := rd.readSubjects(d, ids)
 	if err != nil {
@@ -407,7 +410,7 @@ func (rd reader) addStanding(d *deriver, p *part[ledger.CommitSummary]) error {
 
 	l := rd.lister(d)
 	for i, s := range subjects {
-		v := &p.rows[i].row
+		v := &p.Rows[i].Row
 		derived := d.contract.Derive(s.facts, rd.now)
 		reached := v.State
 		if s.keepsStanding() && ledger.Lapsed(v.State, derived.Standing) {
@@ -423,9 +426,9 @@ func (rd reader) addStanding(d *deriver, p *part[ledger.CommitSummary]) error {
 		if err := l.addOverlaps(v, s.id); err != nil {
 			return err
 		}
-		if l.examined >= maxExamined && i+1 < len(p.rows) {
-			p.rows = p.rows[:i+1]
-			p.end = idOf(p.rows[i])
+		if l.examined >= txn.MaxExamined && i+1 < len(p.Rows) {
+			p.Rows = p.Rows[:i+1]
+			p.End = txn.IDOf(p.Rows[i])
 			return nil
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // A commitRow holds the columns of a commit from which its state is derived.
@@ -99,7 +100,7 @@ FROM commits `
 
 const selectCommitByID = selectCommitRow + "WHERE id = ?"
 
-func scanCommitRow(row scanner) (*commitRow, error) {
+func scanCommitRow(row txn.Scanner) (*commitRow, error) {
 	c := new(commitRow)
 	err := row.Scan(&c.id, &c.repoID, &c.sha, &c.state, &c.stateSince, &c.registeredAt, &c.policyVersion,
 		&c.expires, &c.attestations, &c.newest, &c.branch, &c.target, &c.author.Name, &c.author.Email,

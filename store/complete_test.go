@@ -10,6 +10,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/radar"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // rare is a script that makes a few rows of a filled store match filters, far apart.
@@ -37,9 +38,9 @@ func wantAllRows(t *testing.T, s *Store) {
 	must.OK(t, s.write(t.Context(), "", func(t *tx) error { return t.Run(rare) }))
 
 	// want compares what a list returns with the result of a query.
-	want := func(name, query string, list func(Query) (ids []string, next string, err error)) {
+	want := func(name, query string, list func(txn.Query) (ids []string, next string, err error)) {
 		t.Helper()
-		ids, err := read(t.Context(), s, byOrg(""), func(rd reader) ([]string, error) { return all(rd, scanText, query) })
+		ids, err := read(t.Context(), s, byOrg(""), func(rd reader) ([]string, error) { return all(rd, txn.ScanText, query) })
 		must.OK(t, err)
 		if len(ids) < 10 {
 			t.Fatalf("%s: only %d rows match", name, len(ids))
@@ -48,7 +49,7 @@ func wantAllRows(t *testing.T, s *Store) {
 		for _, limit := range []int{7, 500} {
 			var got []string
 			pages, short := 0, 0
-			for q := (Query{Limit: limit}); pages == 0 || q.Cursor != ""; pages++ {
+			for q := (txn.Query{Limit: limit}); pages == 0 || q.Cursor != ""; pages++ {
 				var page []string
 				page, q.Cursor, err = list(q)
 				must.OK(t, err)
@@ -81,7 +82,7 @@ func wantAllRows(t *testing.T, s *Store) {
 			}
 			want(fmt.Sprintf("events %+v", f),
 				"SELECT seq FROM events WHERE type IN ('state', 'policy')"+where+" ORDER BY seq"+order,
-				func(q Query) (ids []string, next string, err error) {
+				func(q txn.Query) (ids []string, next string, err error) {
 					f.Query = q
 					_, next, err = pageOfEvents(t, s, f, &ids)
 					return ids, next, err
@@ -91,7 +92,7 @@ func wantAllRows(t *testing.T, s *Store) {
 
 	want("pending deliveries",
 		"SELECT delivery_id FROM outbox WHERE webhook_id = 1 AND status = 'pending' ORDER BY delivery_id DESC",
-		func(q Query) (ids []string, next string, err error) {
+		func(q txn.Query) (ids []string, next string, err error) {
 			p, err := s.Deliveries(t.Context(), "acme", "api", webhook, DeliveryFilter{Query: q, Status: ledger.DeliveryPending})
 			for _, d := range p.Data {
 				ids = append(ids, d.ID)
@@ -102,37 +103,37 @@ func wantAllRows(t *testing.T, s *Store) {
 	wantViolations(s, t, want)
 }
 
-type wantFunc = func(name, query string, list func(Query) (ids []string, next string, err error))
+type wantFunc = func(name, query string, list func(txn.Query) (ids []string, next string, err error))
 
 // pageOfEvents stores the sequence numbers of a page of events in ids. A test cannot see
 // them in their bodies.
-func pageOfEvents(t *testing.T, s *Store, f EventFilter, ids *[]string) (part[[]byte], string, error) {
+func pageOfEvents(t *testing.T, s *Store, f EventFilter, ids *[]string) (txn.Section[[]byte], string, error) {
 	t.Helper()
 	first := int64(-1)
 	if f.Descending {
 		first = 1 << 62
 	}
 	l := listingOf(s, "events", 1)
-	position, err := l.after(f.Query, first)
+	position, err := l.After(f.Query, first)
 	must.OK(t, err)
 
 	repo := map[string]int64{"api": 1, "web": 2}[f.Repo]
-	p, err := read(t.Context(), s, byOrg(""), func(rd reader) (p part[[]byte], err error) {
-		events, err := runAll(rd.Conn, f.walks(1, repo, -1), []any{position}, f.Limit)
+	p, err := read(t.Context(), s, byOrg(""), func(rd reader) (p txn.Section[[]byte], err error) {
+		events, err := txn.RunAll(rd.Conn, f.walks(1, repo, -1), []any{position}, f.Limit)
 		*ids = nil // a long read begins again in another lane
-		for _, e := range events.rows {
-			*ids = append(*ids, fmt.Sprint(e.id))
+		for _, e := range events.Rows {
+			*ids = append(*ids, fmt.Sprint(e.ID))
 		}
-		return part[[]byte]{end: events.end}, err
+		return txn.Section[[]byte]{End: events.End}, err
 	})
-	if err != nil || p.end == nil {
+	if err != nil || p.End == nil {
 		return p, "", err
 	}
-	return p, l.cursorOf(p.end), nil
+	return p, l.CursorOf(p.End), nil
 }
 
 // listingOf returns the list of a kind that a row owns.
-func listingOf(s *Store, kind string, owner int64) listing {
+func listingOf(s *Store, kind string, owner int64) txn.Listing {
 	return reader{caches: s.caches}.listing(kind, owner)
 }
 
@@ -149,7 +150,7 @@ func wantCommits(s *Store, t *testing.T, want wantFunc) {
 		{CommitFilter{InFlight: true, Author: "Eve", State: attested}, "(author_name = 'Eve' OR author_email = 'Eve')"},
 	} {
 		want(fmt.Sprintf("commits %+v", test.filter), attestedOnes+test.where+" ORDER BY id DESC",
-			func(q Query) (ids []string, next string, err error) {
+			func(q txn.Query) (ids []string, next string, err error) {
 				test.filter.Query = q
 				p, err := s.Commits(t.Context(), "acme", "api", test.filter)
 				for _, c := range p.Data {
@@ -172,7 +173,7 @@ func wantViolations(s *Store, t *testing.T, want wantFunc) {
 			"commit_id = 2 AND closed_at = 0"},
 	} {
 		want(fmt.Sprintf("violations %+v", test.filter), "SELECT CAST(opened_at AS TEXT) FROM violations WHERE "+
-			test.where+" ORDER BY id DESC", func(q Query) (ids []string, next string, err error) {
+			test.where+" ORDER BY id DESC", func(q txn.Query) (ids []string, next string, err error) {
 			test.filter.Query = q
 			p, err := s.Violations(t.Context(), "acme", test.filter)
 			for _, v := range p.Data {
@@ -197,7 +198,7 @@ func wantAttestations(s *Store, t *testing.T, want wantFunc) {
 			test.filter.Ascending = ascending
 			want(fmt.Sprintf("attestations %+v", test.filter),
 				"SELECT attestation_id FROM attestations WHERE "+test.where+" ORDER BY recorded_at"+order,
-				func(q Query) (ids []string, next string, err error) {
+				func(q txn.Query) (ids []string, next string, err error) {
 					test.filter.Query = q
 					p, err := s.Attestations(t.Context(), "acme", "api", test.filter)
 					for _, a := range p.Data {
@@ -213,9 +214,9 @@ func wantPairs(s *Store, t *testing.T, want wantFunc) {
 	d, err := read(t.Context(), s, byOrg(""), func(rd reader) (*deriver, error) { return rd.deriverOf("acme", "api") })
 	must.OK(t, err)
 	want("overlaps", "SELECT later FROM overlaps WHERE level = 3 ORDER BY later DESC",
-		func(q Query) (ids []string, next string, err error) {
+		func(q txn.Query) (ids []string, next string, err error) {
 			cursors := listingOf(s, "overlaps", 1)
-			position, err := cursors.position(q, 3)
+			position, err := cursors.Position(q, 3)
 			must.OK(t, err)
 			_, err = read(t.Context(), s, byOrg(""), func(rd reader) (struct{}, error) {
 				l := rd.lister(d)
@@ -224,7 +225,7 @@ func wantPairs(s *Store, t *testing.T, want wantFunc) {
 					ids = append(ids, fmt.Sprint(p.later))
 				}
 				if end != nil {
-					next = cursors.cursor(end...)
+					next = cursors.Cursor(end...)
 				}
 				return struct{}{}, err
 			})
@@ -242,7 +243,7 @@ func TestFaultLargeRowsEndAPage(t *testing.T) {
 		for i := range rows {
 			size := large
 			if i == 10 {
-				size = 3 * maxPageBytes
+				size = 3 * txn.MaxPageBytes
 			}
 			_, err := t.Exec(`
 INSERT INTO events (org_id, seq, event_id, type, repo_id, at, body) VALUES (1, ?, ?, 'state', 1, 1, ?)`,
@@ -255,14 +256,14 @@ INSERT INTO events (org_id, seq, event_id, type, repo_id, at, body) VALUES (1, ?
 	}))
 
 	got, pages := 0, 0
-	for f := (EventFilter{Query: Query{Limit: 500}}); pages == 0 || f.Cursor != ""; pages++ {
+	for f := (EventFilter{Query: txn.Query{Limit: 500}}); pages == 0 || f.Cursor != ""; pages++ {
 		p, err := s.Events(t.Context(), "acme", f)
 		must.OK(t, err)
 		size := 0
 		for _, body := range p.Data {
 			size += len(body)
 		}
-		if len(p.Data) == 0 || size > maxPageBytes+large && len(p.Data) > 1 {
+		if len(p.Data) == 0 || size > txn.MaxPageBytes+large && len(p.Data) > 1 {
 			t.Errorf("page %d has %d events of %d bytes", pages, len(p.Data), size)
 		}
 		got += len(p.Data)
@@ -281,7 +282,7 @@ func TestListedCommitsHaveSubjects(t *testing.T) {
 	_, _, err := s.Register(t.Context(), "acme", "api", sha, ledger.Registration{Message: message})
 	must.OK(t, err)
 
-	list, err := s.Commits(t.Context(), "acme", "api", CommitFilter{Query: Query{Limit: 1}})
+	list, err := s.Commits(t.Context(), "acme", "api", CommitFilter{Query: txn.Query{Limit: 1}})
 	must.OK(t, err)
 	if len(list.Data) != 1 || list.Data[0].Message != "fix: one" {
 		t.Errorf("the list has %.100v", list.Data)
@@ -325,7 +326,7 @@ VALUES (1, (SELECT max(id) FROM events), 0, 1, ?, 'policy', '')`, i)
 	}
 
 	var times []ledger.Time
-	for q := (Query{Limit: 40}); ; {
+	for q := (txn.Query{Limit: 40}); ; {
 		page, err := s.Transitions(t.Context(), "acme", "api", sha, q)
 		must.OK(t, err)
 		for _, step := range page.Data {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/facts"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // Correct replaces what registrations have claimed of a commit, given its full id or a
@@ -31,12 +32,12 @@ func (s *Store) Correct(
 	v, err = read(ctx, s, forWrite(org), func(rd reader) (ledger.Commit, error) {
 		c, err := scanCommit(rd.Row(selectCommit+"WHERE id = ?", result.radar.commit))
 		if err != nil {
-			return c.row, fmt.Errorf("read commit: %w", err)
+			return c.Row, fmt.Errorf("read commit: %w", err)
 		}
 		err = rd.completeCommit(result.repo, &c, "")
-		return c.row, err
+		return c.Row, err
 	})
-	return v, result.list, Unread("the commit was corrected", err)
+	return v, result.list, txn.Unread("the commit was corrected", err)
 }
 
 func (t *tx) correct(
@@ -51,7 +52,7 @@ func (t *tx) correct(
 	if err != nil {
 		return done, nil, err
 	}
-	c, err := t.findCommitRow(found.id)
+	c, err := t.findCommitRow(found.ID)
 	if err != nil {
 		return done, nil, err
 	}

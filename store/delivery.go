@@ -14,6 +14,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // Deliveries are read with the outcome of the last attempt.
@@ -27,8 +28,8 @@ LEFT JOIN attempts a ON a.webhook_id = o.webhook_id AND a.delivery_id = o.delive
 )
 
 // scanDelivery returns a scan function for deliveries, which depend on the time.
-func scanDelivery(now ledger.Time) func(scanner) (ledger.Delivery, error) {
-	return func(row scanner) (ledger.Delivery, error) {
+func scanDelivery(now ledger.Time) func(txn.Scanner) (ledger.Delivery, error) {
+	return func(row txn.Scanner) (ledger.Delivery, error) {
 		var d ledger.Delivery
 		var due ledger.Time
 		var leased, active bool
@@ -47,7 +48,7 @@ func scanDelivery(now ledger.Time) func(scanner) (ledger.Delivery, error) {
 
 // A DeliveryFilter selects the deliveries of a list. Empty fields do not filter.
 type DeliveryFilter struct {
-	Query
+	txn.Query
 	Status ledger.DeliveryStatus
 	Event  string // the id of an event
 }
@@ -61,16 +62,16 @@ func (s *Store) Deliveries(
 		if err != nil {
 			return list, err
 		}
-		l := rd.listing("deliveries", w.id)
+		l := rd.listing("deliveries", w.ID)
 		before, err := beforeDelivery(l, f.Query)
 		if err != nil {
 			return list, err
 		}
-		walk, err := f.walk(rd, org, w.id)
+		walk, err := f.walk(rd, org, w.ID)
 		if err != nil {
 			return list, err
 		}
-		p, err := walk.run(rd.Conn, []any{before}, f.Limit, maxExamined)
+		p, err := walk.Run(rd.Conn, []any{before}, f.Limit, txn.MaxExamined)
 		if err != nil {
 			return list, fmt.Errorf("list deliveries: %w", err)
 		}
@@ -79,14 +80,14 @@ func (s *Store) Deliveries(
 }
 
 // walk returns the walk by which a webhook's deliveries are listed.
-func (f DeliveryFilter) walk(rd reader, org string, webhook int64) (walk[ledger.Delivery], error) {
-	w := walk[ledger.Delivery]{
-		from: "outbox o", where: "o.webhook_id = ?", args: []any{webhook},
-		keys: []string{"o.delivery_id"}, down: true,
-		key:     func(d keyed[ledger.Delivery]) []any { return []any{d.row.ID} },
-		columns: deliveryColumns, joins: deliveryJoins,
-		scan: func(row scanner) (d keyed[ledger.Delivery], err error) {
-			d.row, err = scanDelivery(rd.now)(row)
+func (f DeliveryFilter) walk(rd reader, org string, webhook int64) (txn.Walk[ledger.Delivery], error) {
+	w := txn.Walk[ledger.Delivery]{
+		From: "outbox o", Where: "o.webhook_id = ?", Args: []any{webhook},
+		Keys: []string{"o.delivery_id"}, Down: true,
+		Key:     func(d txn.Keyed[ledger.Delivery]) []any { return []any{d.Row.ID} },
+		Columns: deliveryColumns, Joins: deliveryJoins,
+		Scan: func(row txn.Scanner) (d txn.Keyed[ledger.Delivery], err error) {
+			d.Row, err = scanDelivery(rd.now)(row)
 			return d, err
 		},
 	}
@@ -98,50 +99,50 @@ func (f DeliveryFilter) walk(rd reader, org string, webhook int64) (walk[ledger.
 			return w, err
 		}
 		event, err := rd.findEvent(orgID, f.Event)
-		w.from += " /*+index outbox_by_event*/"
+		w.From += " /*+index outbox_by_event*/"
 		switch {
 		case errors.Is(err, sql.ErrNoRows): // a ping is not an event of the org
-			w.where += " AND o.event IS NULL"
-			w.filter, w.filterArgs = " AND o.ping ->> 'id' = ?", []any{f.Event}
+			w.Where += " AND o.event IS NULL"
+			w.Filter, w.FilterArgs = " AND o.ping ->> 'id' = ?", []any{f.Event}
 		case err != nil:
 			return w, err
 		default:
-			w.where, w.args = w.where+" AND o.event = ?", append(w.args, event.row)
+			w.Where, w.Args = w.Where+" AND o.event = ?", append(w.Args, event.row)
 		}
 	case f.Status == ledger.DeliveryFailed:
-		w.from += " /*+index outbox_failed*/"
-		w.where += " AND o.status = 'failed'"
+		w.From += " /*+index outbox_failed*/"
+		w.Where += " AND o.status = 'failed'"
 		return w, nil
 	}
 	if f.Status != "" {
-		w.filter, w.filterArgs = w.filter+" AND o.status = ?", append(w.filterArgs, f.Status)
+		w.Filter, w.FilterArgs = w.Filter+" AND o.status = ?", append(w.FilterArgs, f.Status)
 	}
 	return w, nil
 }
 
 // beforeDelivery returns the id of a delivery that the query's cursor has. If there is no cursor, it returns a
 // string that sorts after all ids of deliveries.
-func beforeDelivery(l listing, q Query) (string, error) {
-	position, err := l.position(q, 2)
+func beforeDelivery(l txn.Listing, q txn.Query) (string, error) {
+	position, err := l.Position(q, 2)
 	if position == nil {
-		return deliveryPrefix + "~", err
+		return txn.DeliveryPrefix + "~", err
 	}
 	var id ulid.ULID
 	binary.BigEndian.PutUint64(id[:8], uint64(position[0]))
 	binary.BigEndian.PutUint64(id[8:], uint64(position[1]))
-	return deliveryPrefix + id.String(), nil
+	return txn.DeliveryPrefix + id.String(), nil
 }
 
-func deliveryPage(p part[ledger.Delivery], l listing) (list ledger.Page[ledger.Delivery], err error) {
-	list.Data = p.data()
-	if p.end == nil {
+func deliveryPage(p txn.Section[ledger.Delivery], l txn.Listing) (list ledger.Page[ledger.Delivery], err error) {
+	list.Data = p.Data()
+	if p.End == nil {
 		return list, nil
 	}
-	id, err := ulid.ParseStrict(strings.TrimPrefix(p.end[0].(string), deliveryPrefix))
+	id, err := ulid.ParseStrict(strings.TrimPrefix(p.End[0].(string), txn.DeliveryPrefix))
 	if err != nil {
 		return list, fmt.Errorf("parse the ID of a delivery: %w", err)
 	}
-	list.NextCursor = l.cursor(int64(binary.BigEndian.Uint64(id[:8])), int64(binary.BigEndian.Uint64(id[8:])))
+	list.NextCursor = l.Cursor(int64(binary.BigEndian.Uint64(id[:8])), int64(binary.BigEndian.Uint64(id[8:])))
 	return list, nil
 }
 
@@ -160,12 +161,12 @@ func (s *Store) Delivery(ctx context.Context, org, repo, id, delivery string) (l
 		if err != nil {
 			return d, err
 		}
-		if d.Delivery, err = rd.findDelivery(w.id, delivery); err != nil {
+		if d.Delivery, err = rd.findDelivery(w.ID, delivery); err != nil {
 			return d, err
 		}
 		err = rd.Row(`
 SELECT coalesce(e.body, o.ping) FROM outbox o LEFT JOIN events e ON e.id = o.event
-WHERE o.webhook_id = ? AND o.delivery_id = ?`, w.id, delivery).
+WHERE o.webhook_id = ? AND o.delivery_id = ?`, w.ID, delivery).
 			Scan((*[]byte)(&d.Body))
 		if err != nil {
 			return d, fmt.Errorf("read body: %w", err)
@@ -173,13 +174,13 @@ WHERE o.webhook_id = ? AND o.delivery_id = ?`, w.id, delivery).
 
 		d.History, err = all(rd, scanAttempt, `
 SELECT number, at, duration_ms, error, request, response FROM attempts
-WHERE webhook_id = ? AND delivery_id = ? ORDER BY number DESC LIMIT ?`, w.id, delivery, newestAttempts)
+WHERE webhook_id = ? AND delivery_id = ? ORDER BY number DESC LIMIT ?`, w.ID, delivery, newestAttempts)
 		slices.Reverse(d.History)
 		return d, err
 	})
 }
 
-func scanAttempt(row scanner) (ledger.Attempt, error) {
+func scanAttempt(row txn.Scanner) (ledger.Attempt, error) {
 	var a ledger.Attempt
 	var request, response []byte
 	if err := row.Scan(&a.Number, &a.At, &a.DurationMS, &a.Error, &request, &response); err != nil {
@@ -190,9 +191,9 @@ func scanAttempt(row scanner) (ledger.Attempt, error) {
 
 // activeWebhook is like findWebhook, but returns CodeWebhookInactive if the webhook is
 // not active.
-func (t *tx) activeWebhook(org, repo, id string) (keyed[ledger.Webhook], error) {
+func (t *tx) activeWebhook(org, repo, id string) (txn.Keyed[ledger.Webhook], error) {
 	w, err := t.findWebhook(org, repo, id)
-	if err == nil && !w.row.Active {
+	if err == nil && !w.Row.Active {
 		err = ledger.Errorf(ledger.CodeWebhookInactive, "webhook %s is not active: activate it first", id)
 	}
 	return w, err
@@ -210,27 +211,27 @@ func (s *Store) PingWebhook(ctx context.Context, org, repo, id string) (ledger.D
 		if err != nil {
 			return d, err
 		}
-		eventID, err := t.newID(orgID, eventPrefix)
+		eventID, err := t.newID(orgID, txn.EventPrefix)
 		if err != nil {
 			return d, err
 		}
-		deliveryID, err := t.newID(orgID, deliveryPrefix)
+		deliveryID, err := t.newID(orgID, txn.DeliveryPrefix)
 		if err != nil {
 			return d, err
 		}
 
-		body := ledger.Render(ledger.PingEvent{ID: eventID, Org: w.row.Org, Repo: w.row.Repo, Webhook: id, Timestamp: t.now})
+		body := ledger.Render(ledger.PingEvent{ID: eventID, Org: w.Row.Org, Repo: w.Row.Repo, Webhook: id, Timestamp: t.now})
 		_, err = t.Exec(`
 INSERT INTO outbox (webhook_id, delivery_id, ping, status, due_at, created_at)
-VALUES (?, ?, ?, 'pending', ?, ?)`, w.id, deliveryID, string(body), dueAtOnce, t.now)
+VALUES (?, ?, ?, 'pending', ?, ?)`, w.ID, deliveryID, string(body), dueAtOnce, t.now)
 		if err != nil {
 			return d, fmt.Errorf("insert ping: %w", err)
 		}
 		t.queue(id)
-		if err := t.auditWebhook(ledger.AuditWebhookPinged, w.row, nil, nil); err != nil {
+		if err := t.auditWebhook(ledger.AuditWebhookPinged, w.Row, nil, nil); err != nil {
 			return d, err
 		}
-		return t.findDelivery(w.id, deliveryID)
+		return t.findDelivery(w.ID, deliveryID)
 	})
 }
 
@@ -254,14 +255,14 @@ func (s *Store) Redeliver(ctx context.Context, org, repo, id, delivery string) (
 		if err != nil {
 			return d, err
 		}
-		if _, err := t.Exec(redeliver, t.now, w.id, delivery); err != nil {
+		if _, err := t.Exec(redeliver, t.now, w.ID, delivery); err != nil {
 			return d, fmt.Errorf("update delivery: %w", err)
 		}
 		t.queue(id)
-		if d, err = t.findDelivery(w.id, delivery); err != nil {
+		if d, err = t.findDelivery(w.ID, delivery); err != nil {
 			return d, err
 		}
-		return d, t.auditWebhook(ledger.AuditWebhookRedelivered, w.row, nil,
+		return d, t.auditWebhook(ledger.AuditWebhookRedelivered, w.Row, nil,
 			[]ledger.Field{{Name: "delivery", Value: delivery}, {Name: "event", Value: d.Event}})
 	})
 }
@@ -308,7 +309,7 @@ func (t *tx) auditReplay(org, repo, id string, since ledger.Time) error {
 	if err != nil {
 		return err
 	}
-	return t.auditWebhook(ledger.AuditWebhookReplayed, w.row, nil, []ledger.Field{{Name: "since", Value: since}})
+	return t.auditWebhook(ledger.AuditWebhookReplayed, w.Row, nil, []ledger.Field{{Name: "since", Value: since}})
 }
 
 // firstSince returns the sequence number of an org's first event since a time. Without
@@ -348,12 +349,12 @@ func (t *tx) replay(org, repo, id string, first, end int64) (queued int64, err e
 		return 0, fmt.Errorf("read events: %w", err)
 	}
 
-	wanted := typeSetOf(w.row.Events)
+	wanted := typeSetOf(w.Row.Events)
 	for _, e := range events {
 		if wanted&typeBit(e.kind) == 0 {
 			continue
 		}
-		n, err := t.requeue(r.orgID, w.id, e.id)
+		n, err := t.requeue(r.orgID, w.ID, e.id)
 		if err != nil {
 			return 0, err
 		}
@@ -375,7 +376,7 @@ type replayEvent struct {
 	kind ledger.EventType
 }
 
-func scanReplayEvent(row scanner) (replayEvent, error) {
+func scanReplayEvent(row txn.Scanner) (replayEvent, error) {
 	var e replayEvent
 	err := row.Scan(&e.id, &e.kind)
 	return e, err
@@ -385,7 +386,7 @@ func scanReplayEvent(row scanner) (replayEvent, error) {
 // longer than any schedule, because of a clock that was ahead. It returns the number of queued
 // deliveries, 0 or 1.
 func (t *tx) requeue(orgID, webhook, event int64) (int64, error) {
-	deliveryID, err := t.newID(orgID, deliveryPrefix)
+	deliveryID, err := t.newID(orgID, txn.DeliveryPrefix)
 	if err != nil {
 		return 0, err
 	}

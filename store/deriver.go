@@ -129,7 +129,7 @@ func (s *subject) hasExpired(now ledger.Time) bool {
 // contract returns the repo's active contract. The cache is keyed by digest, so it
 // is never out of date.
 func (rd reader) contract(r repoRow) (*policy.Contract, error) {
-	if contract, ok := rd.caches.contracts.get(r.policyDigest); ok {
+	if contract, ok := rd.caches.contracts.Get(r.policyDigest); ok {
 		return contract, nil
 	}
 	var text []byte
@@ -141,6 +141,6 @@ func (rd reader) contract(r repoRow) (*policy.Contract, error) {
 	if err != nil {
 		return nil, fmt.Errorf("parse contract %d of %s/%s: %w", r.policyVersion, r.org, r.name, err)
 	}
-	rd.caches.contracts.put(r.policyDigest, &contract)
+	rd.caches.contracts.Put(r.policyDigest, &contract)
 	return &contract, nil
 }

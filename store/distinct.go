@@ -8,6 +8,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // logIdentitiesBatch is the number of identities or signers that one write logs.
@@ -60,7 +61,7 @@ func (t *tx) setDistinct(orgID int64, org, id, dn string, distinct bool) error {
 
 // logDistinct appends the event that says whether a signer is distinct.
 func (t *tx) logDistinct(orgID int64, org, dn string, distinct bool, action ledger.IdentityAction) error {
-	id, err := t.newID(orgID, eventPrefix)
+	id, err := t.newID(orgID, txn.EventPrefix)
 	if err != nil {
 		return err
 	}
@@ -80,7 +81,7 @@ type unloggedSigner struct {
 func (s *Store) logDistincts(ctx context.Context) error {
 	for {
 		list, err := readLoose(ctx, s, forWrite(""), func(rd reader) ([]unloggedSigner, error) {
-			return all(rd, func(row scanner) (u unloggedSigner, err error) {
+			return all(rd, func(row txn.Scanner) (u unloggedSigner, err error) {
 				return u, row.Scan(&u.id, &u.orgID, &u.org, &u.dn)
 			}, `
 SELECT s.id, s.org_id, o.name, s.dn FROM signers s /*+index signers_to_log*/ /*+ordered*/ JOIN orgs o ON o.id = s.org_id

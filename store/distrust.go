@@ -6,6 +6,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // DistrustIdentity revokes an identity, if it is not revoked, and makes evidence by it that
@@ -16,7 +17,7 @@ func (s *Store) DistrustIdentity(ctx context.Context, org, id string, since ledg
 		if err != nil {
 			return err
 		}
-		if err := checkSince(i.row, since, t.now); err != nil || since == i.row.DistrustedSince {
+		if err := checkSince(i.Row, since, t.now); err != nil || since == i.Row.DistrustedSince {
 			return err
 		}
 
@@ -24,17 +25,17 @@ func (s *Store) DistrustIdentity(ctx context.Context, org, id string, since ledg
 		if err != nil {
 			return err
 		}
-		before := i.row
-		if i.row.RevokedAt == 0 {
-			if err := t.revoke(orgID, i.id); err != nil {
+		before := i.Row
+		if i.Row.RevokedAt == 0 {
+			if err := t.revoke(orgID, i.ID); err != nil {
 				return err
 			}
-			i.row.RevokedAt = t.now
+			i.Row.RevokedAt = t.now
 		}
 		if err := t.distrust(orgID, i, since); err != nil {
 			return err
 		}
-		i.row.DistrustedSince = since
+		i.Row.DistrustedSince = since
 		_, err = t.logIdentity(orgID, before, i, ledger.IdentityDistrusted)
 		return err
 	})
@@ -55,8 +56,8 @@ func checkSince(i identity.Identity, since, now ledger.Time) error {
 
 // distrust notes that evidence by a revoked identity does not count since a time, and plans
 // the background work: the table latest is put right, and all states are derived again.
-func (t *tx) distrust(orgID int64, i keyed[identity.Identity], since ledger.Time) error {
-	if _, err := t.Exec("UPDATE identities SET distrusted_since = ? WHERE id = ?", since, i.id); err != nil {
+func (t *tx) distrust(orgID int64, i txn.Keyed[identity.Identity], since ledger.Time) error {
+	if _, err := t.Exec("UPDATE identities SET distrusted_since = ? WHERE id = ?", since, i.ID); err != nil {
 		return fmt.Errorf("distrust identity: %w", err)
 	}
 	_, err := t.Exec(`
@@ -65,8 +66,8 @@ UPDATE orgs SET distrusts = distrusts + 1,
 	if err != nil {
 		return fmt.Errorf("distrust identity: %w", err)
 	}
-	cause := ledger.Cause{Type: ledger.CauseIdentity, ID: i.row.ID}
-	if err := t.laterFor("FROM repos WHERE org_id = ?", taskDistrust, i.id, cause, orgID); err != nil {
+	cause := ledger.Cause{Type: ledger.CauseIdentity, ID: i.Row.ID}
+	if err := t.laterFor("FROM repos WHERE org_id = ?", taskDistrust, i.ID, cause, orgID); err != nil {
 		return err
 	}
 	return t.settleOrg(orgID, cause)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 const (
@@ -79,7 +80,7 @@ FROM identities i JOIN orgs o ON o.id = i.org_id WHERE i.id = ?`, w.position, j.
 		}
 
 		n := 0
-		err = rd.Each(func(row scanner) error {
+		err = rd.Each(func(row txn.Scanner) error {
 			n++
 			var commit int64
 			var isIts bool
@@ -117,7 +118,7 @@ func (s *Store) findRepairs(ctx context.Context, commit int64) ([]repair, error)
 	}
 
 	treeCommits, err := read(ctx, s, forWrite(""), func(rd reader) (commits int64, err error) {
-		return commits, rd.Each(func(row scanner) error { return row.Scan(&commits) },
+		return commits, rd.Each(func(row txn.Scanner) error { return row.Scan(&commits) },
 			"SELECT t.commits FROM commits c JOIN trees t ON t.id = c.tree_id WHERE c.id = ?", commit)
 	})
 	repairs := make([]repair, len(list))

@@ -8,11 +8,12 @@ import (
 	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // An EnvironmentFilter selects the environments of a list. Empty fields do not filter.
 type EnvironmentFilter struct {
-	Query
+	txn.Query
 	Repo string
 	Name string
 }
@@ -30,7 +31,7 @@ func (s *Store) Environments(
 			return list, err
 		}
 		cursors := rd.listing("environments", l.orgID)
-		position, err := cursors.position(f.Query, 3)
+		position, err := cursors.Position(f.Query, 3)
 		if err != nil {
 			return list, err
 		}
@@ -41,7 +42,7 @@ func (s *Store) Environments(
 		if err != nil {
 			return list, fmt.Errorf("list environments: %w", err)
 		}
-		return p.page(cursors), nil
+		return p.Page(cursors), nil
 	})
 }
 
@@ -51,7 +52,7 @@ type environmentRow struct {
 	repoID, predicateID, latest, nth int64
 }
 
-func scanEnvironmentRow(row scanner) (e environmentRow, err error) {
+func scanEnvironmentRow(row txn.Scanner) (e environmentRow, err error) {
 	return e, row.Scan(&e.repoID, &e.predicateID, &e.latest)
 }
 
@@ -91,7 +92,7 @@ func (rd reader) environmentList(org string, f EnvironmentFilter) (l *environmen
 
 // page reads up to limit environments, with what they show. It ends the page early if that
 // examines many rows.
-func (l *environmentList) page(limit int) (p part[ledger.Environment], err error) {
+func (l *environmentList) page(limit int) (p txn.Section[ledger.Environment], err error) {
 	rows, err := l.rows(limit + 1)
 	if err != nil {
 		return p, err
@@ -110,10 +111,10 @@ func (l *environmentList) page(limit int) (p part[ledger.Environment], err error
 		if err != nil {
 			return p, err
 		}
-		p.rows = append(p.rows, environments...)
+		p.Rows = append(p.Rows, environments...)
 		last := rows[n-1]
-		if rows = rows[n:]; len(rows) > 0 && l.examined >= maxExamined || len(rows) == 0 && more {
-			p.end = []any{last.repoID, last.latest, last.nth}
+		if rows = rows[n:]; len(rows) > 0 && l.examined >= txn.MaxExamined || len(rows) == 0 && more {
+			p.End = []any{last.repoID, last.latest, last.nth}
 			break
 		}
 	}
@@ -188,7 +189,7 @@ SELECT repo_id, predicate_id, latest_id FROM environments /*+index environments_
 }
 
 // ofRepo returns what environments of one repo show.
-func (l *environmentList) ofRepo(rows []environmentRow) ([]keyed[ledger.Environment], error) {
+func (l *environmentList) ofRepo(rows []environmentRow) ([]txn.Keyed[ledger.Environment], error) {
 	r, err := l.repoByID(rows[0].repoID)
 	if err != nil {
 		return nil, err
@@ -199,12 +200,12 @@ func (l *environmentList) ofRepo(rows []environmentRow) ([]keyed[ledger.Environm
 		return nil, nil
 	}
 
-	list := make([]keyed[ledger.Environment], len(rows))
+	list := make([]txn.Keyed[ledger.Environment], len(rows))
 	runs := make([]running, len(rows))
 	oldest := int64(-1)
 	for i, e := range rows {
 		l.examined++
-		v := &list[i].row
+		v := &list[i].Row
 		v.Org, v.Repo = r.org, r.name
 		if v.Predicate, err = l.predicate(e.predicateID); err != nil {
 			return nil, err
@@ -237,7 +238,7 @@ func (l *environmentList) ofRepo(rows []environmentRow) ([]keyed[ledger.Environm
 		return nil, err
 	}
 	for i, run := range runs {
-		if d := list[i].row.Deployment; d != nil {
+		if d := list[i].Row.Deployment; d != nil {
 			d.Behind, d.BehindMore = ready.behind(r, run)
 		}
 	}
@@ -248,10 +249,10 @@ func (l *environmentList) ofRepo(rows []environmentRow) ([]keyed[ledger.Environm
 const derivedRows = 20
 
 // setStates sets the present states and standings of the commits that run.
-func (l *environmentList) setStates(r repoRow, runs []running, list []keyed[ledger.Environment]) error {
+func (l *environmentList) setStates(r repoRow, runs []running, list []txn.Keyed[ledger.Environment]) error {
 	var ids []int64
 	for i, run := range runs {
-		if list[i].row.Deployment != nil && !slices.Contains(ids, run.commitID) {
+		if list[i].Row.Deployment != nil && !slices.Contains(ids, run.commitID) {
 			ids = append(ids, run.commitID)
 			l.examined += derivedRows
 		}
@@ -270,7 +271,7 @@ func (l *environmentList) setStates(r repoRow, runs []running, list []keyed[ledg
 	}
 	for i, run := range runs {
 		if p, ok := now[run.commitID]; ok {
-			list[i].row.Deployment.State, list[i].row.Deployment.Standing = p.state, p.standing
+			list[i].Row.Deployment.State, list[i].Row.Deployment.Standing = p.state, p.standing
 		}
 	}
 	return nil
@@ -289,7 +290,7 @@ const maxDistrusted = 100
 
 // deployment adds to an environment its latest deployment that counts.
 func (l *environmentList) deployment(e environmentRow, v *ledger.Environment) (r running, err error) {
-	err = l.Each(func(row scanner) error {
+	err = l.Each(func(row txn.Scanner) error {
 		l.examined++
 		var d ledger.Deployment
 		var signerID int64
@@ -307,7 +308,7 @@ func (l *environmentList) deployment(e environmentRow, v *ledger.Environment) (r
 		}
 		d.Identity, d.Subject, d.Standing = signer.text, ledger.Subject(d.Subject), min(d.State, ledger.Promotable)
 		r, v.Deployment = found, &d
-		return errFull
+		return txn.ErrFull
 	}, `
 SELECT d.commit_id, d.attestation_id, d.required, a.attestation_id, a.signer_id, a.recorded_at,
   c.sha, c.state, c.branch, substr(c.message, 1, `+subjectBytes+`), c.target, c.tree_id,`+isTrusted+`
@@ -315,7 +316,7 @@ FROM deployments d /*+index deployments_present*/ /*+ordered*/ JOIN attestations
 /*+ordered*/ JOIN commits c ON c.id = d.commit_id
 WHERE d.repo_id = ? AND d.predicate_id = ? AND d.ended_id = 0 ORDER BY d.attestation_id DESC LIMIT ?`,
 		e.repoID, e.predicateID, maxDistrusted)
-	if err != nil && !errors.Is(err, errFull) {
+	if err != nil && !errors.Is(err, txn.ErrFull) {
 		return r, fmt.Errorf("read deployment: %w", err)
 	}
 	return r, nil
@@ -323,7 +324,7 @@ WHERE d.repo_id = ? AND d.predicate_id = ? AND d.ended_id = 0 ORDER BY d.attesta
 
 // addRollback adds to an environment the latest rollback after an attestation.
 func (l *environmentList) addRollback(e environmentRow, attestationID int64, v *ledger.Environment) error {
-	err := l.Each(func(row scanner) error {
+	err := l.Each(func(row txn.Scanner) error {
 		v.Rollback = &ledger.Rollback{}
 		return row.Scan(&v.Rollback.Commit, &v.Rollback.Attestation, &v.Rollback.At)
 	}, `
@@ -348,15 +349,15 @@ WHERE repo_id = ? AND predicate_id = ? AND closed_at = 0 LIMIT ?) counted`,
 	if err != nil || v.OpenViolations == 0 {
 		return err
 	}
-	newest, err := all(l.reader, func(row scanner) (keyed[ledger.Violation], error) { return l.scanViolation(row) },
+	newest, err := all(l.reader, func(row txn.Scanner) (txn.Keyed[ledger.Violation], error) { return l.scanViolation(row) },
 		selectViolation+" FROM violations v /*+index violations_open*/"+joinViolation+`
 WHERE v.repo_id = ? AND v.predicate_id = ? AND v.closed_at = 0 ORDER BY v.id DESC LIMIT 1`, e.repoID, e.predicateID)
 	if err != nil {
 		return fmt.Errorf("read violation: %w", err)
 	}
 	for _, n := range newest {
-		v.Violation = &ledger.EnvironmentViolation{Commit: n.row.Commit, Identity: n.row.Identity,
-			Attestation: n.row.Attestation, OpenedAt: n.row.OpenedAt}
+		v.Violation = &ledger.EnvironmentViolation{Commit: n.Row.Commit, Identity: n.Row.Identity,
+			Attestation: n.Row.Attestation, OpenedAt: n.Row.OpenedAt}
 	}
 	return nil
 }
@@ -379,7 +380,7 @@ type readyCommits struct {
 // PROMOTABLE: of each state, the newest ledger.MaxBehind.
 func (l *environmentList) readyCommits(repoID, commitID int64) (ready readyCommits, err error) {
 	for _, state := range []ledger.State{ledger.Promotable, ledger.Deployed} {
-		list, err := all(l.reader, func(row scanner) (c readyCommit, err error) {
+		list, err := all(l.reader, func(row txn.Scanner) (c readyCommit, err error) {
 			return c, row.Scan(&c.id, &c.target, &c.treeID)
 		}, `
 SELECT id, target, tree_id FROM commits /*+index commits_by_state*/

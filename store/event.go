@@ -15,6 +15,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/facts"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // append buffers an event of the repo with its leaf, and its deliveries to the repo's
@@ -58,7 +59,7 @@ func (t *tx) appendRow(
 func (t *tx) attestationEvent(
 	r repoRow, rec ledger.AttestationRecord, key, envelopeDigest string,
 ) (eventID string, err error) {
-	if eventID, err = t.newID(r.orgID, eventPrefix); err != nil {
+	if eventID, err = t.newID(r.orgID, txn.EventPrefix); err != nil {
 		return "", err
 	}
 	_, err = t.append(r, ledger.EventAttestation, eventID, ledger.Render(ledger.AttestationEvent{
@@ -71,7 +72,7 @@ func (t *tx) attestationEvent(
 }
 
 func (t *tx) stateEvent(r repoRow, sha string, from, to ledger.State, cause ledger.Cause) (id int64, err error) {
-	eventID, err := t.newID(r.orgID, eventPrefix)
+	eventID, err := t.newID(r.orgID, txn.EventPrefix)
 	if err != nil {
 		return 0, err
 	}
@@ -82,7 +83,7 @@ func (t *tx) stateEvent(r repoRow, sha string, from, to ledger.State, cause ledg
 
 // standingEvent appends the event of a commit whose standing has changed, and the state has not.
 func (t *tx) standingEvent(r repoRow, sha string, from, to ledger.State, cause ledger.Cause) error {
-	eventID, err := t.newID(r.orgID, eventPrefix)
+	eventID, err := t.newID(r.orgID, txn.EventPrefix)
 	if err != nil {
 		return err
 	}
@@ -95,7 +96,7 @@ func (t *tx) standingEvent(r repoRow, sha string, from, to ledger.State, cause l
 // policyEvent appends the event of a new policy version, which replaces the repo's
 // active one. It returns the event's row id.
 func (t *tx) policyEvent(r repoRow, version int, c policy.Contract, by string) (id int64, err error) {
-	eventID, err := t.newID(r.orgID, eventPrefix)
+	eventID, err := t.newID(r.orgID, txn.EventPrefix)
 	if err != nil {
 		return 0, err
 	}
@@ -107,7 +108,7 @@ func (t *tx) policyEvent(r repoRow, version int, c policy.Contract, by string) (
 
 // violationEvent appends the event of an opened or closed violation of a repo.
 func (t *tx) violationEvent(r repoRow, v ledger.Violation) error {
-	eventID, err := t.newID(r.orgID, eventPrefix)
+	eventID, err := t.newID(r.orgID, txn.EventPrefix)
 	if err != nil {
 		return err
 	}
@@ -121,7 +122,7 @@ func (t *tx) violationEvent(r repoRow, v ledger.Violation) error {
 
 // commitEvent appends the event of what is known of a commit, and was corrected.
 func (t *tx) commitEvent(r repoRow, known facts.Commit, corrected []ledger.Correction) error {
-	eventID, err := t.newID(r.orgID, eventPrefix)
+	eventID, err := t.newID(r.orgID, txn.EventPrefix)
 	if err != nil {
 		return err
 	}
@@ -139,7 +140,7 @@ func (t *tx) commitEvent(r repoRow, known facts.Commit, corrected []ledger.Corre
 // keyEvent appends an event of a key with which the server signs for an org. It sets the
 // event's ID, Org and Timestamp.
 func (t *tx) keyEvent(orgID int64, e ledger.KeyEvent) (eventID string, err error) {
-	if eventID, err = t.newID(orgID, eventPrefix); err != nil {
+	if eventID, err = t.newID(orgID, txn.EventPrefix); err != nil {
 		return "", err
 	}
 	if err := t.Row("SELECT name FROM orgs WHERE id = ?", orgID).Scan(&e.Org); err != nil {
@@ -162,7 +163,7 @@ func (s *Store) LogKey(ctx context.Context, org string, e ledger.KeyEvent) (even
 
 // An EventFilter selects the events of a list. Empty fields do not filter.
 type EventFilter struct {
-	Query
+	txn.Query
 	After string // the id of the event before the first one
 	Types []ledger.EventType
 	Repo  string
@@ -182,7 +183,7 @@ func (s *Store) Events(ctx context.Context, org string, f EventFilter) (ledger.P
 		if err != nil {
 			return list, err
 		}
-		return p.page(l), nil
+		return p.Page(l), nil
 	})
 }
 
@@ -197,15 +198,15 @@ func (s *Store) SaltedEvents(ctx context.Context, org string, f EventFilter) (le
 		if err != nil {
 			return list, err
 		}
-		list.Page, list.Salts = p.page(l), make([]string, len(p.rows))
-		at := make(map[int64]int, len(p.rows)) // by seq
+		list.Page, list.Salts = p.Page(l), make([]string, len(p.Rows))
+		at := make(map[int64]int, len(p.Rows)) // by seq
 		var keys []any
-		for i, e := range p.rows {
-			at[e.id] = i
-			keys = append(keys, orgID, e.id)
+		for i, e := range p.Rows {
+			at[e.ID] = i
+			keys = append(keys, orgID, e.ID)
 		}
 
-		err = rd.EachIn(func(row scanner) error {
+		err = rd.EachIn(func(row txn.Scanner) error {
 			var seq int64
 			var salt []byte
 			err := row.Scan(&seq, &salt)
@@ -222,13 +223,13 @@ func (s *Store) SaltedEvents(ctx context.Context, org string, f EventFilter) (le
 const selectSalts = "SELECT seq, salt FROM events WHERE (org_id, seq) IN "
 
 // events reads a page of a list of an org's events, by their numbers in the org.
-func (rd reader) events(orgID int64, org string, f EventFilter) (p part[jsontext.Value], l listing, err error) {
+func (rd reader) events(orgID int64, org string, f EventFilter) (p txn.Section[jsontext.Value], l txn.Listing, err error) {
 	first := int64(-1)
 	if f.Descending {
 		first = math.MaxInt64
 	}
 	l = rd.listing("events", orgID)
-	position, err := l.after(f.Query, first)
+	position, err := l.After(f.Query, first)
 	if err != nil {
 		return p, l, err
 	}
@@ -248,13 +249,13 @@ func (rd reader) events(orgID int64, org string, f EventFilter) (p part[jsontext
 		position = max(position, after)
 	}
 
-	p, err = runAll(rd.Conn, f.walks(orgID, r.id, after), []any{position}, f.Limit)
+	p, err = txn.RunAll(rd.Conn, f.walks(orgID, r.id, after), []any{position}, f.Limit)
 	if err != nil {
 		return p, l, fmt.Errorf("list events: %w", err)
 	}
 	// A walk of the default types has no filter, but no bodies of the other events.
 	// Those that were pruned have none.
-	p.rows = slices.DeleteFunc(p.rows, func(e keyed[jsontext.Value]) bool { return len(e.row) == 0 })
+	p.Rows = slices.DeleteFunc(p.Rows, func(e txn.Keyed[jsontext.Value]) bool { return len(e.Row) == 0 })
 	return p, l, nil
 }
 
@@ -294,16 +295,16 @@ func (s *Store) EventType(ctx context.Context, org, eventID string) (ledger.Even
 	})
 }
 
-func scanEvent(row scanner) (keyed[jsontext.Value], error) {
-	var e keyed[jsontext.Value]
-	err := row.Scan(&e.id, (*[]byte)(&e.row))
+func scanEvent(row txn.Scanner) (txn.Keyed[jsontext.Value], error) {
+	var e txn.Keyed[jsontext.Value]
+	err := row.Scan(&e.ID, (*[]byte)(&e.Row))
 	return e, err
 }
 
 // walks returns the walks by which the list is read: of one repo's events, or of the
 // org's if repoID is 0. Those of the radar, which most lists leave out, and those of the org
 // itself have an index of their own, and those of violations, which are few, have a table.
-func (f EventFilter) walks(orgID, repoID, after int64) []walk[jsontext.Value] {
+func (f EventFilter) walks(orgID, repoID, after int64) []txn.Walk[jsontext.Value] {
 	types := f.Types
 	if len(types) == 0 {
 		types = ledger.EventTypes()
@@ -316,35 +317,35 @@ func (f EventFilter) walks(orgID, repoID, after int64) []walk[jsontext.Value] {
 		others = slices.DeleteFunc(others, ledger.EventType.IsOfOrg)
 	}
 
-	var walks []walk[jsontext.Value]
+	var walks []txn.Walk[jsontext.Value]
 	switch {
 	case len(others) == 0:
 	case len(others) == 1 && others[0] == ledger.EventViolation:
 		w := f.walk("violation_events x", "x.org_id = ?", orgID, after)
-		w.keys, w.joins = []string{"x.seq"}, " /*+ordered*/ JOIN events e ON e.id = x.event"
+		w.Keys, w.Joins = []string{"x.seq"}, " /*+ordered*/ JOIN events e ON e.id = x.event"
 		if repoID != 0 {
-			w.filter, w.filterArgs = " AND x.repo_id = ?", []any{repoID}
+			w.Filter, w.FilterArgs = " AND x.repo_id = ?", []any{repoID}
 		}
 		walks = append(walks, w)
 	case !slices.ContainsFunc(others, isOfRepo):
 		w := f.walk("events e /*+index events_of_org*/", "e.repo_id IS NULL AND e.org_id = ?", orgID, after)
 		if len(others) < countTypes(ledger.EventType.IsOfOrg) {
-			w.filter, w.filterArgs = inTypes(others)
+			w.Filter, w.FilterArgs = inTypes(others)
 		}
 		walks = append(walks, w)
 	case repoID == 0:
 		w := f.walk("events e", "e.org_id = ?", orgID, after)
 		if len(types) < len(ledger.EventTypes()) {
-			w.filter, w.filterArgs = inTypes(types)
+			w.Filter, w.FilterArgs = inTypes(types)
 		}
 		return append(walks, w)
 	default:
 		w := f.walk("events e /*+index events_by_repo*/", "e.type <> 'radar' AND e.repo_id = ?", repoID, after)
 		switch {
 		case slices.Equal(others, []ledger.EventType{ledger.EventAttestation, ledger.EventPolicy, ledger.EventState}):
-			w.columns = "e.seq, CASE WHEN e.type IN ('violation', 'commit') THEN NULL ELSE e.body END"
+			w.Columns = "e.seq, CASE WHEN e.type IN ('violation', 'commit') THEN NULL ELSE e.body END"
 		case len(others) < countTypes(isOfRepo)-1:
-			w.filter, w.filterArgs = inTypes(others)
+			w.Filter, w.FilterArgs = inTypes(others)
 		}
 		walks = append(walks, w)
 	}
@@ -352,7 +353,7 @@ func (f EventFilter) walks(orgID, repoID, after int64) []walk[jsontext.Value] {
 	if withRadar {
 		w := f.walk("events e /*+index events_of_radar*/", "e.type = 'radar' AND e.org_id = ?", orgID, after)
 		if repoID != 0 {
-			w.filter, w.filterArgs = " AND e.repo_id = ?", []any{repoID}
+			w.Filter, w.FilterArgs = " AND e.repo_id = ?", []any{repoID}
 		}
 		walks = append(walks, w)
 	}
@@ -380,14 +381,14 @@ func inTypes(types []ledger.EventType) (where string, args []any) {
 }
 
 // walk returns a walk of the events after a sequence number, without a filter.
-func (f EventFilter) walk(from, where string, id, after int64) walk[jsontext.Value] {
-	w := walk[jsontext.Value]{
-		from: from, where: where, args: []any{id},
-		keys: []string{"e.seq"}, key: idOf[jsontext.Value], down: f.Descending,
-		columns: "e.seq, e.body", scan: scanEvent,
+func (f EventFilter) walk(from, where string, id, after int64) txn.Walk[jsontext.Value] {
+	w := txn.Walk[jsontext.Value]{
+		From: from, Where: where, Args: []any{id},
+		Keys: []string{"e.seq"}, Key: txn.IDOf[jsontext.Value], Down: f.Descending,
+		Columns: "e.seq, e.body", Scan: scanEvent,
 	}
 	if f.Descending && after >= 0 {
-		w.stop = []any{after + 1}
+		w.Stop = []any{after + 1}
 	}
 	return w
 }
@@ -398,7 +399,7 @@ type eventRef struct{ row, seq int64 }
 // findEvent finds an event by id. If it does not exist, findEvent returns sql.ErrNoRows. There is
 // no index on ids, so it uses the index on the time, which the id contains.
 func (rd reader) findEvent(orgID int64, eventID string) (e eventRef, err error) {
-	at, ok := idTime(eventPrefix, eventID)
+	at, ok := txn.IDTime(txn.EventPrefix, eventID)
 	if !ok {
 		return e, sql.ErrNoRows
 	}

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 const selectLatest = `
@@ -19,7 +20,7 @@ func (rd reader) gatherEvidence(byID map[int64]*subject, ids []any) error {
 		who
 	}
 	var list []latest
-	err := rd.EachIn(func(row scanner) error {
+	err := rd.EachIn(func(row txn.Scanner) error {
 		var l latest
 		err := row.Scan(&l.commit, &l.attestation, &l.person, &l.individual)
 		list = append(list, l)
@@ -46,7 +47,7 @@ func (rd reader) gatherEvidence(byID map[int64]*subject, ids []any) error {
 			f.Evidence = make([]policy.Evidence, 0, n)
 		}
 
-		e, ok := rd.caches.evidence.get(l.attestation)
+		e, ok := rd.caches.evidence.Get(l.attestation)
 		e.Person, e.Individual = l.person, l.individual
 		f.Evidence = append(f.Evidence, e)
 		if !ok || !mapped {
@@ -67,7 +68,7 @@ func (rd reader) gatherEvidence(byID map[int64]*subject, ids []any) error {
 // readEvidence reads attestations by row id, and sets the evidence at their places, except
 // for who has signed.
 func (rd reader) readEvidence(places map[int64]place, rows []any) error {
-	return rd.EachIn(func(row scanner) error {
+	return rd.EachIn(func(row txn.Scanner) error {
 		var id, predicateID, typeID, signerID int64
 		var emails string
 		var e policy.Evidence
@@ -96,7 +97,7 @@ func (rd reader) readEvidence(places map[int64]place, rows []any) error {
 		e.Person, e.Individual = at.Person, at.Individual
 		*at = e
 		if rd.writes {
-			rd.caches.evidence.put(id, e)
+			rd.caches.evidence.Put(id, e)
 		}
 		return nil
 	}, `

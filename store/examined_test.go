@@ -18,6 +18,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store/sqldb"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // steps returns the number of steps of SQLite's virtual machine that the reads of callers'
@@ -149,7 +150,7 @@ UPDATE orgs SET next_seq = %d WHERE id = 1;`, manyRows, manyRows, manyRows+1))
 
 // few is the maximum number of steps of a page. To examine all rows takes twice as many, and
 // more if a row is looked up in several tables.
-const few = 60 * maxExamined
+const few = 60 * txn.MaxExamined
 
 // The lists of a ledger with many rows. The subtests share the ledger; the second one
 // changes it.
@@ -174,7 +175,7 @@ func wantFewRows(t *testing.T, s *Store) {
 		must.OK(t, s.Run(t.Context(), before(s)[l.Name]))
 		for f := range l.Filters() {
 			// Pages from the start, and after many empty ones.
-			q := Query{Limit: 50}
+			q := txn.Query{Limit: 50}
 			for n := range 3 {
 				next, err := f.Page(t.Context(), q)
 				if err != nil {
@@ -242,7 +243,7 @@ func reports(s *Store) []List {
 			return "", err
 		}},
 		{"commits from the middle", func(ctx context.Context, f *Filter) (string, error) {
-			q := Query{Limit: f.Limit, Cursor: cmp.Or(f.Cursor, listingOf(s, "commits", 1).cursor(manyRows/2))}
+			q := txn.Query{Limit: f.Limit, Cursor: cmp.Or(f.Cursor, listingOf(s, "commits", 1).Cursor(manyRows/2))}
 			return next(s.Commits(ctx, "acme", "api", CommitFilter{Query: q, Standing: true}))
 		}},
 	}
@@ -273,7 +274,7 @@ func TestFiltersAreAllCombinations(t *testing.T) {
 	}}
 	var got []string
 	for f := range l.Filters() {
-		_, err := f.Page(t.Context(), Query{Limit: 1})
+		_, err := f.Page(t.Context(), txn.Query{Limit: 1})
 		must.OK(t, err)
 		got = append(got, f.String())
 	}
@@ -286,7 +287,7 @@ func TestFiltersAreAllCombinations(t *testing.T) {
 func TestOverlapsOfACommitAreLookedUp(t *testing.T) {
 	s := openWithRepo(t)
 	const tips, each = 12_000, 20
-	const most = 3 * (tips/maxExamined + 1) // pages, for three levels
+	const most = 3 * (tips/txn.MaxExamined + 1) // pages, for three levels
 	must.OK(t, s.write(t.Context(), "", func(t *tx) error {
 		return t.Run(fmt.Sprintf(`
 WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < %d)
@@ -320,14 +321,14 @@ INSERT INTO overlaps (later, earlier, level, told, since, path, reason)
 func pairsOf(t *testing.T, s *Store, f RadarFilter) (list []openPair, next string) {
 	t.Helper()
 	cursors := listingOf(s, "overlaps", 1)
-	position, err := cursors.position(f.Query, 3)
+	position, err := cursors.Position(f.Query, 3)
 	must.OK(t, err)
 	_, err = read(t.Context(), s, byOrg("acme"), func(rd reader) (struct{}, error) {
 		d, err := rd.deriverOf("acme", "api")
 		must.OK(t, err)
 		pairs, end, err := rd.lister(d).pairs(f, position)
 		if list = pairs; end != nil {
-			next = cursors.cursor(end...)
+			next = cursors.Cursor(end...)
 		}
 		return struct{}{}, err
 	})

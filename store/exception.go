@@ -9,6 +9,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/facts"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // maxExceptions is the number of exceptions of one commit that are read to derive its
@@ -40,7 +41,7 @@ func hasException(evidence []policy.Evidence) bool {
 // exceptionsOf reads the newest exceptions of a commit that are not distrusted, the oldest
 // of them first.
 func (rd reader) exceptionsOf(commitID int64) (list []policy.Exception, err error) {
-	err = rd.Each(func(row scanner) error {
+	err = rd.Each(func(row txn.Scanner) error {
 		var x policy.Exception
 		var signerID int64
 		var trusted bool
@@ -55,15 +56,15 @@ func (rd reader) exceptionsOf(commitID int64) (list []policy.Exception, err erro
 		}
 		x.Signer = signer.dn
 		if list = append(list, x); len(list) == maxExceptions {
-			return errFull
+			return txn.ErrFull
 		}
 		return nil
 	}, `
 SELECT a.attestation_id, x.requirement, x.reason, x.ends_at, a.signer_id, `+ageOf+`, `+isTrusted+`
 FROM exceptions x /*+index exceptions_by_commit*/ /*+ordered*/ JOIN attestations a ON a.id = x.attestation_id
-WHERE x.commit_id = ? ORDER BY x.attestation_id DESC LIMIT ?`, commitID, maxExamined)
+WHERE x.commit_id = ? ORDER BY x.attestation_id DESC LIMIT ?`, commitID, txn.MaxExamined)
 
-	if err != nil && !errors.Is(err, errFull) {
+	if err != nil && !errors.Is(err, txn.ErrFull) {
 		return nil, fmt.Errorf("read exceptions: %w", err)
 	}
 	slices.Reverse(list)

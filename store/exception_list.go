@@ -6,11 +6,12 @@ import (
 	"math"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // An ExceptionFilter selects the exceptions of a list. Empty fields do not filter.
 type ExceptionFilter struct {
-	Query
+	txn.Query
 	Commit string // a full commit id or a prefix
 	// Active selects the exceptions that count now. They are listed by their end, the
 	// earliest first; without it, the list is by the time of recording, the newest first.
@@ -31,7 +32,7 @@ func (s *Store) Exceptions(
 			return list, err
 		}
 		l := rd.listing("exceptions", d.repo.id)
-		position, err := l.position(f.Query, keys)
+		position, err := l.Position(f.Query, keys)
 		if err != nil {
 			return list, err
 		}
@@ -40,12 +41,12 @@ func (s *Store) Exceptions(
 			return list, err
 		}
 
-		rows, err := w.run(rd.Conn, f.start(rd, position), f.Limit, maxExamined)
+		rows, err := w.Run(rd.Conn, f.start(rd, position), f.Limit, txn.MaxExamined)
 		if err != nil {
 			return list, fmt.Errorf("list exceptions: %w", err)
 		}
 		p, err := rd.judge(d, w, rows, f.Active)
-		return p.page(l), err
+		return p.Page(l), err
 	})
 }
 
@@ -68,14 +69,14 @@ type exceptionRow struct {
 }
 
 // walk returns the walk that reads the list: by the commit's index or one of the repo's.
-func (f ExceptionFilter) walk(rd reader, r repoRow) (w walk[exceptionRow], err error) {
-	w = walk[exceptionRow]{
-		from: "exceptions x /*+index exceptions_by_repo*/", where: "x.repo_id = ?", args: []any{r.id},
-		keys: []string{"x.attestation_id"}, key: idOf[exceptionRow], down: true,
-		columns: exceptionColumns,
-		joins: " /*+ordered*/ JOIN attestations a ON a.id = x.attestation_id" +
+func (f ExceptionFilter) walk(rd reader, r repoRow) (w txn.Walk[exceptionRow], err error) {
+	w = txn.Walk[exceptionRow]{
+		From: "exceptions x /*+index exceptions_by_repo*/", Where: "x.repo_id = ?", Args: []any{r.id},
+		Keys: []string{"x.attestation_id"}, Key: txn.IDOf[exceptionRow], Down: true,
+		Columns: exceptionColumns,
+		Joins: " /*+ordered*/ JOIN attestations a ON a.id = x.attestation_id" +
 			" /*+ordered*/ JOIN commits c ON c.id = x.commit_id",
-		scan: rd.exceptionScanner(r),
+		Scan: rd.exceptionScanner(r),
 	}
 
 	var commit int64
@@ -84,19 +85,19 @@ func (f ExceptionFilter) walk(rd reader, r repoRow) (w walk[exceptionRow], err e
 		if err != nil {
 			return w, err
 		}
-		commit = c.id
+		commit = c.ID
 	}
 	switch {
 	case f.Active:
-		w.from, w.down = "exceptions x /*+index exceptions_by_end*/", false
-		w.keys = []string{"x.ends_at", "x.attestation_id"}
-		w.key = func(x keyed[exceptionRow]) []any { return []any{int64(x.row.rec.Until), x.id} }
+		w.From, w.Down = "exceptions x /*+index exceptions_by_end*/", false
+		w.Keys = []string{"x.ends_at", "x.attestation_id"}
+		w.Key = func(x txn.Keyed[exceptionRow]) []any { return []any{int64(x.Row.rec.Until), x.ID} }
 		if commit != 0 {
-			w.filter, w.filterArgs = " AND x.commit_id = ?", []any{commit}
+			w.Filter, w.FilterArgs = " AND x.commit_id = ?", []any{commit}
 		}
 	case commit != 0:
-		w.from = "exceptions x /*+index exceptions_by_commit*/"
-		w.where, w.args = "x.commit_id = ?", []any{commit}
+		w.From = "exceptions x /*+index exceptions_by_commit*/"
+		w.Where, w.Args = "x.commit_id = ?", []any{commit}
 	}
 	return w, nil
 }
@@ -104,12 +105,12 @@ func (f ExceptionFilter) walk(rd reader, r repoRow) (w walk[exceptionRow], err e
 const exceptionColumns = `x.attestation_id, x.commit_id, c.sha, a.attestation_id, x.requirement, x.reason, x.ends_at,
   a.signer_id, ` + ageOf + `, NOT (` + isTrusted + ")"
 
-func (rd reader) exceptionScanner(r repoRow) func(scanner) (keyed[exceptionRow], error) {
-	return func(row scanner) (x keyed[exceptionRow], err error) {
-		v := &x.row.rec
+func (rd reader) exceptionScanner(r repoRow) func(txn.Scanner) (txn.Keyed[exceptionRow], error) {
+	return func(row txn.Scanner) (x txn.Keyed[exceptionRow], err error) {
+		v := &x.Row.rec
 		var signerID int64
-		err = row.Scan(&x.id, &x.row.commitID, &v.Commit, &v.Attestation, &v.Requirement, &v.Reason, &v.Until, &signerID,
-			&v.RecordedAt, &x.row.isDistrusted)
+		err = row.Scan(&x.ID, &x.Row.commitID, &v.Commit, &v.Attestation, &v.Requirement, &v.Reason, &v.Until, &signerID,
+			&v.RecordedAt, &x.Row.isDistrusted)
 		if err != nil {
 			return x, err
 		}
@@ -122,36 +123,36 @@ func (rd reader) exceptionScanner(r repoRow) func(scanner) (keyed[exceptionRow],
 // judge sets which exceptions of a page count, and why the others do not. With onlyActive,
 // it omits the others. The page ends earlier if their commits have too many exceptions.
 func (rd reader) judge(
-	d *deriver, w walk[exceptionRow], rows part[exceptionRow], onlyActive bool,
-) (p part[ledger.ExceptionRecord], err error) {
-	p.end = rows.end
+	d *deriver, w txn.Walk[exceptionRow], rows txn.Section[exceptionRow], onlyActive bool,
+) (p txn.Section[ledger.ExceptionRecord], err error) {
+	p.End = rows.End
 	reasons := make(map[int64]map[string]string)
 	examined := 0
-	for i, x := range rows.rows {
-		inactive, known := reasons[x.row.commitID]
-		if !known && examined > maxExamined {
-			p.end = w.key(rows.rows[i-1])
+	for i, x := range rows.Rows {
+		inactive, known := reasons[x.Row.commitID]
+		if !known && examined > txn.MaxExamined {
+			p.End = w.Key(rows.Rows[i-1])
 			break
 		}
 		if !known {
-			if inactive, err = rd.whyInactive(d, x.row.commitID); err != nil {
+			if inactive, err = rd.whyInactive(d, x.Row.commitID); err != nil {
 				return p, err
 			}
-			reasons[x.row.commitID] = inactive
+			reasons[x.Row.commitID] = inactive
 			examined += len(inactive)
 		}
 
-		rec := x.row.rec
+		rec := x.Row.rec
 		reason, newest := inactive[rec.Attestation]
 		switch {
-		case x.row.isDistrusted:
+		case x.Row.isDistrusted:
 			reason = "its signer's identity is distrusted since before it was recorded"
 		case !newest:
 			reason = fmt.Sprintf("only the newest %d exceptions of a commit count", maxExceptions)
 		}
 		rec.Active, rec.Inactive = reason == "", reason
 		if rec.Active || !onlyActive {
-			p.rows = append(p.rows, keyed[ledger.ExceptionRecord]{x.id, rec})
+			p.Rows = append(p.Rows, txn.Keyed[ledger.ExceptionRecord]{ID: x.ID, Row: rec})
 		}
 	}
 	return p, nil

@@ -47,10 +47,10 @@ func (t *tx) exchange(orgID int64, org string, rule int64, e Exchange, hash [32]
 		Name: e.Rule.Name, Scope: e.Scope, ExpiresAt: t.now.Add(time.Duration(e.Rule.Lifetime)),
 	}, hash: hash, rule: rule})
 	if err != nil {
-		return token.row, err
+		return token.Row, err
 	}
-	return token.row, t.audit(orgID, org, audited{
-		action: ledger.AuditTokenExchanged, target: token.row.ID, after: exchangeFields(token.row, hash, e),
+	return token.Row, t.audit(orgID, org, audited{
+		action: ledger.AuditTokenExchanged, target: token.Row.ID, after: exchangeFields(token.Row, hash, e),
 	})
 }
 

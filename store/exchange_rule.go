@@ -9,6 +9,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/exchange"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // ruleRepos is the expression for the names of the repos of a rule x, separated by spaces.
@@ -19,17 +20,17 @@ const selectRule = `
 SELECT x.id, x.rule_id, o.name, x.rule, x.created_at, ` + ruleRepos + `
 FROM exchange_rules x JOIN orgs o ON o.id = x.org_id `
 
-func scanRule(row scanner) (keyed[exchange.Rule], error) {
-	var r keyed[exchange.Rule]
+func scanRule(row txn.Scanner) (txn.Keyed[exchange.Rule], error) {
+	var r txn.Keyed[exchange.Rule]
 	var rule, repos string
-	if err := row.Scan(&r.id, &r.row.ID, &r.row.Org, &rule, &r.row.CreatedAt, &repos); err != nil {
+	if err := row.Scan(&r.ID, &r.Row.ID, &r.Row.Org, &rule, &r.Row.CreatedAt, &repos); err != nil {
 		return r, err
 	}
-	if err := json.Unmarshal([]byte(rule), &r.row.NewRule); err != nil {
-		return r, fmt.Errorf("parse the rule %s: %w", r.row.ID, err)
+	if err := json.Unmarshal([]byte(rule), &r.Row.NewRule); err != nil {
+		return r, fmt.Errorf("parse the rule %s: %w", r.Row.ID, err)
 	}
-	r.row.Repos = strings.Fields(repos)
-	r.row.Warnings = r.row.Warned()
+	r.Row.Repos = strings.Fields(repos)
+	r.Row.Warnings = r.Row.Warned()
 	return r, nil
 }
 
@@ -42,26 +43,26 @@ func (s *Store) CreateRule(ctx context.Context, org string, n exchange.NewRule) 
 			return exchange.Rule{}, err
 		}
 		issuer, err := t.issuerByURL(org, n.Issuer)
-		if isCode(err, ledger.CodeNotFound) {
+		if txn.IsCode(err, ledger.CodeNotFound) {
 			err = ledger.FieldErrorf(ledger.CodeInvalidField, "issuer", "org %s has no such issuer: add it first", org)
 		}
 		if err != nil {
 			return exchange.Rule{}, err
 		}
-		if err := t.checkRules(orgID, issuer.id, org, n); err != nil {
+		if err := t.checkRules(orgID, issuer.ID, org, n); err != nil {
 			return exchange.Rule{}, err
 		}
 
-		id, err := t.insertRule(orgID, issuer.id, org, n)
+		id, err := t.insertRule(orgID, issuer.ID, org, n)
 		if err != nil {
 			return exchange.Rule{}, err
 		}
 		r, err := scanRule(t.Row(selectRule+"WHERE x.id = ?", id))
 		if err != nil {
-			return r.row, fmt.Errorf("read rule: %w", err)
+			return r.Row, fmt.Errorf("read rule: %w", err)
 		}
-		return r.row, t.audit(orgID, org, audited{
-			action: ledger.AuditExchangeRuleCreated, target: r.row.ID, after: ruleFields(r.row),
+		return r.Row, t.audit(orgID, org, audited{
+			action: ledger.AuditExchangeRuleCreated, target: r.Row.ID, after: ruleFields(r.Row),
 		})
 	})
 }
@@ -88,7 +89,7 @@ func (t *tx) checkRules(orgID, issuer int64, org string, n exchange.NewRule) err
 }
 
 func (t *tx) insertRule(orgID, issuer int64, org string, n exchange.NewRule) (int64, error) {
-	ruleID, err := t.newID(orgID, rulePrefix)
+	ruleID, err := t.newID(orgID, txn.RulePrefix)
 	if err != nil {
 		return 0, err
 	}
@@ -139,7 +140,7 @@ func ruleFields(r exchange.Rule) []ledger.Field {
 }
 
 // Rules lists the exchange rules of an org, oldest first.
-func (s *Store) Rules(ctx context.Context, org string, q Query) (ledger.Page[exchange.Rule], error) {
+func (s *Store) Rules(ctx context.Context, org string, q txn.Query) (ledger.Page[exchange.Rule], error) {
 	return listOf(ctx, s, org, "exchange rules", q, scanRule,
 		selectRule+"WHERE x.org_id = ? AND x.removed_at = 0 AND x.id > ? ORDER BY x.id LIMIT ?")
 }
@@ -147,9 +148,9 @@ func (s *Store) Rules(ctx context.Context, org string, q Query) (ledger.Page[exc
 // RulesFor returns the exchange rules of an issuer for a repository or project, oldest first.
 func (s *Store) RulesFor(ctx context.Context, issuer exchange.Issuer, subject string) ([]exchange.Rule, error) {
 	return readLoose(ctx, s, forCheck(), func(rd reader) ([]exchange.Rule, error) {
-		return all(rd, func(row scanner) (exchange.Rule, error) {
+		return all(rd, func(row txn.Scanner) (exchange.Rule, error) {
 			r, err := scanRule(row)
-			return r.row, err
+			return r.Row, err
 		}, selectRule+`
 JOIN issuers i ON i.id = x.issuer_id
 WHERE i.issuer_id = ? AND x.subject = ? AND x.removed_at = 0 ORDER BY x.id LIMIT ?`, issuer.ID, subject,
@@ -168,17 +169,17 @@ func (s *Store) RemoveRule(ctx context.Context, org, id string) error {
 	})
 }
 
-func (t *tx) removeRule(org string, r keyed[exchange.Rule]) error {
-	_, err := t.Exec("UPDATE exchange_rules SET removed_at = ? WHERE id = ?", t.now, r.id)
+func (t *tx) removeRule(org string, r txn.Keyed[exchange.Rule]) error {
+	_, err := t.Exec("UPDATE exchange_rules SET removed_at = ? WHERE id = ?", t.now, r.ID)
 	if err == nil {
 		_, err = t.Exec(`
 UPDATE tokens SET revoked_at = ? WHERE rule_id = ? AND rule_id > 0 AND revoked_at = 0 AND expires_at > ?`,
-			t.now, r.id, t.now) // those that expired may be locked by pruning
+			t.now, r.ID, t.now) // those that expired may be locked by pruning
 	}
 	if err != nil {
 		return fmt.Errorf("remove rule: %w", err)
 	}
-	return t.auditIn(org, audited{action: ledger.AuditExchangeRuleRemoved, target: r.row.ID, before: ruleFields(r.row)})
+	return t.auditIn(org, audited{action: ledger.AuditExchangeRuleRemoved, target: r.Row.ID, before: ruleFields(r.Row)})
 }
 
 // RemoveIssuer removes an issuer with its rules. The API tokens of these are revoked.
@@ -188,7 +189,7 @@ func (s *Store) RemoveIssuer(ctx context.Context, org, id string) error {
 		if err != nil {
 			return missing(err, "issuer %s not found", id)
 		}
-		rules, err := all(t.reader, scanRule, selectRule+"WHERE x.issuer_id = ? AND x.removed_at = 0 ORDER BY x.id", i.id)
+		rules, err := all(t.reader, scanRule, selectRule+"WHERE x.issuer_id = ? AND x.removed_at = 0 ORDER BY x.id", i.ID)
 		if err != nil {
 			return fmt.Errorf("read the rules of the issuer: %w", err)
 		}
@@ -198,9 +199,9 @@ func (s *Store) RemoveIssuer(ctx context.Context, org, id string) error {
 				return err
 			}
 		}
-		if _, err := t.Exec("UPDATE issuers SET removed_at = ? WHERE id = ?", t.now, i.id); err != nil {
+		if _, err := t.Exec("UPDATE issuers SET removed_at = ? WHERE id = ?", t.now, i.ID); err != nil {
 			return fmt.Errorf("remove issuer: %w", err)
 		}
-		return t.auditIn(org, audited{action: ledger.AuditIssuerRemoved, target: id, before: issuerFields(i.row)})
+		return t.auditIn(org, audited{action: ledger.AuditIssuerRemoved, target: id, before: issuerFields(i.Row)})
 	})
 }

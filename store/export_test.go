@@ -8,6 +8,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/sqldb"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // AddPlans adds to plans the query plan of every statement that the store has run since the last
@@ -135,9 +136,9 @@ func (s *Store) RemapInherited(ctx context.Context, org, repo, sha string) error
 			return err
 		}
 
-		keys, err := all(t.reader, func(row scanner) (key latestKey, err error) {
+		keys, err := all(t.reader, func(row txn.Scanner) (key latestKey, err error) {
 			return key, row.Scan(&key.commit, &key.predicate, &key.slot, &key.signer)
-		}, "SELECT commit_id, predicate_id, slot, signer_id FROM latest WHERE commit_id = ?", c.id)
+		}, "SELECT commit_id, predicate_id, slot, signer_id FROM latest WHERE commit_id = ?", c.ID)
 		if err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // gather reads the facts of commits. The list must not contain duplicates.
@@ -76,7 +77,7 @@ WHERE (l.` + isInFlight + ` OR l.` + isDeployed + `) AND e.` + isLive + ` AND e.
 // gatherOverlaps reads the overlaps that may block commits from PROMOTABLE. The
 // derivation ignores overlaps that are too old.
 func (rd reader) gatherOverlaps(byID map[int64]*subject, ids []any) error {
-	return rd.EachIn(func(row scanner) error {
+	return rd.EachIn(func(row txn.Scanner) error {
 		var commitID int64
 		var o policy.OpenOverlap
 		var later, earlier ledger.Time // when the commits came into flight

@@ -103,11 +103,11 @@ func TestFaultManyTokensAreTouched(t *testing.T) {
 	s := openEmpty(t)
 	for i := range maxTouched * 3 / 2 {
 		id := fmt.Sprintf("tok_%d", i)
-		for ok := false; !ok; _, ok = s.touched.get(id) { // the writer's queue may be full
+		for ok := false; !ok; _, ok = s.touched.Get(id) { // the writer's queue may be full
 			s.TouchToken(id, "")
 		}
 	}
-	if _, ok := s.touched.get("tok_0"); ok {
+	if _, ok := s.touched.Get("tok_0"); ok {
 		t.Errorf("the first of %d tokens is remembered, want at most %d", maxTouched*3/2, maxTouched)
 	}
 }

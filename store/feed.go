@@ -7,14 +7,15 @@ import (
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // Watch watches the database for writes of other processes until ctx is done, and
 // wakes the readers that wait for events.
 func (s *Store) Watch(ctx context.Context) {
-	failures := series{log: s.log, task: "watching for writes of other processes"}
+	failures := txn.Series{Log: s.log, Task: "watching for writes of other processes"}
 	s.db.Watch(ctx, func(changed bool, err error) {
-		failures.observe(ctx, storageError(err))
+		failures.Observe(ctx, txn.StorageError(err))
 		if changed {
 			s.notifier.notifyAll()
 		}
@@ -83,7 +84,7 @@ FROM events e LEFT JOIN repos r ON r.id = e.repo_id WHERE e.org_id = ? AND e.seq
 	return events, nil
 }
 
-func scanTail(row scanner) (Event, error) {
+func scanTail(row txn.Scanner) (Event, error) {
 	var e Event
 	err := row.Scan(&e.Seq, &e.ID, &e.Type, &e.Repo, &e.Body)
 	return e, err

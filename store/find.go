@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // missing returns a CodeNotFound error with the given message if err is
@@ -127,7 +128,7 @@ func (rd reader) repoByID(id int64) (repoRow, error) {
 	return r, missing(err, "repo %d not found", id)
 }
 
-func scanRepoRow(row scanner) (repoRow, error) {
+func scanRepoRow(row txn.Scanner) (repoRow, error) {
 	var r repoRow
 	err := row.Scan(&r.id, &r.orgID, &r.org, &r.name, &r.defaultBranch, &r.policyVersion, &r.policyDigest,
 		&r.keyringVersion, &r.webhookEvents, &r.violated, &r.distrusts, &r.distrusting, &r.archived, &r.deleted)

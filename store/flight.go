@@ -7,6 +7,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store/radarindex"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // openTip makes a commit the tip of its branch. A commit that was already in flight, or
@@ -185,7 +186,7 @@ func (t *tx) blockedBy(d *deriver, tip radarindex.Tip) ([]int64, error) {
 		return nil, nil
 	}
 	block := d.contract.Radar.Block
-	blocked, err := all(t.reader, scanID,
+	blocked, err := all(t.reader, txn.ScanID,
 		"SELECT o.later "+withLater+"WHERE "+laterThan+" AND l.level >= ? AND o.level >= ?",
 		tip.CommitID, block, block)
 	if err != nil {

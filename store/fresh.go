@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // An outdated is the error of a read that needs the state of a commit which is due: what it
@@ -23,7 +24,7 @@ func (s *Store) fresh(ctx context.Context, org string, fn func(isLast bool) erro
 		return err
 	}
 	err = s.write(ctx, org, func(t *tx) error { return t.settleCommit(o.commit) })
-	if err != nil && !isUnavailable(err) {
+	if err != nil && !txn.IsUnavailable(err) {
 		return err
 	}
 	return fn(true)

@@ -7,6 +7,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // A Glance is what a look at a database shows of its surroundings, without a server.
@@ -44,8 +45,8 @@ func (s *Store) Glance(ctx context.Context, version string, limit int) (Glance, 
 		if err != nil {
 			return g, err
 		}
-		g.Last = k.timeOf(k.newest)
-		g.WebhookURLs, err = all(rd, scanText,
+		g.Last = k.TimeOf(k.newest)
+		g.WebhookURLs, err = all(rd, txn.ScanText,
 			"SELECT url FROM webhooks WHERE active = 1 AND deleted_at = 0 ORDER BY id LIMIT ?", limit)
 		if err != nil {
 			return g, err
@@ -55,7 +56,7 @@ func (s *Store) Glance(ctx context.Context, version string, limit int) (Glance, 
 WHERE i.revoked_at = 0 AND o.deleted_at = 0 AND i.identity_id IN (SELECT identity_id FROM cas WHERE retired_at = 0)
 ORDER BY i.id LIMIT ?`, limit)
 		for _, root := range roots {
-			g.CAs = append(g.CAs, root.row)
+			g.CAs = append(g.CAs, root.Row)
 		}
 		if err != nil {
 			return g, err
@@ -89,7 +90,7 @@ func (rd reader) orgsWithSameNames(limit int) (orgs []string, err error) {
 		id   int64
 		name string
 	}
-	list, err := all(rd, func(row scanner) (o org, err error) { return o, row.Scan(&o.id, &o.name) }, `
+	list, err := all(rd, func(row txn.Scanner) (o org, err error) { return o, row.Scan(&o.id, &o.name) }, `
 SELECT id, name FROM orgs o WHERE deleted_at = 0 AND EXISTS (
   SELECT 1 FROM signers s WHERE s.org_id = o.id AND s.distinct_by > 1)
 ORDER BY name`)
@@ -108,7 +109,7 @@ ORDER BY name`)
 // activeContracts calls fn with each repo, as ORG/REPO, and its active contract.
 func (rd reader) activeContracts(fn func(repo string, c *policy.Contract)) error {
 	known := make(map[string]*policy.Contract) // by digest
-	return rd.Each(func(row scanner) error {
+	return rd.Each(func(row txn.Scanner) error {
 		var repo, digest string
 		var text []byte
 		if err := row.Scan(&repo, &digest, &text); err != nil {

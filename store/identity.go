@@ -13,6 +13,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/store/sqldb"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 const selectIdentity = `
@@ -22,16 +23,16 @@ SELECT i.id, i.identity_id, o.name, i.kind, i.dn, i.email, i.emails, i.logins, i
     SELECT 1 FROM signers s WHERE s.org_id = i.org_id AND s.dn = i.dn AND s.distinct_by > 0)
 FROM identities i JOIN orgs o ON o.id = i.org_id `
 
-func scanIdentity(row scanner) (keyed[identity.Identity], error) {
-	var i keyed[identity.Identity]
+func scanIdentity(row txn.Scanner) (txn.Keyed[identity.Identity], error) {
+	var i txn.Keyed[identity.Identity]
 	var emails, logins, may, entry string
-	err := row.Scan(&i.id, &i.row.ID, &i.row.Org, &i.row.Kind, &i.row.DN, &i.row.Email, &emails, &logins, &may,
-		&i.row.DNPattern, &i.row.PEM, &i.row.Fingerprint, &i.row.NotAfter, &i.row.CreatedAt, &i.row.RevokedAt,
-		&i.row.DistrustedSince, &i.row.Event, &entry, &i.row.Distinct)
-	i.row.Emails, i.row.Logins, i.row.May = linesOf(emails), linesOf(logins), linesOf(may)
+	err := row.Scan(&i.ID, &i.Row.ID, &i.Row.Org, &i.Row.Kind, &i.Row.DN, &i.Row.Email, &emails, &logins, &may,
+		&i.Row.DNPattern, &i.Row.PEM, &i.Row.Fingerprint, &i.Row.NotAfter, &i.Row.CreatedAt, &i.Row.RevokedAt,
+		&i.Row.DistrustedSince, &i.Row.Event, &entry, &i.Row.Distinct)
+	i.Row.Emails, i.Row.Logins, i.Row.May = linesOf(emails), linesOf(logins), linesOf(may)
 	if err == nil && entry != "" {
-		i.row.Sigstore = new(ledger.SigstoreEntry)
-		err = json.Unmarshal([]byte(entry), i.row.Sigstore)
+		i.Row.Sigstore = new(ledger.SigstoreEntry)
+		err = json.Unmarshal([]byte(entry), i.Row.Sigstore)
 	}
 	return i, err
 }
@@ -69,7 +70,7 @@ func (s *Store) AddIdentity(ctx context.Context, org string, n identity.Identity
 }
 
 func (t *tx) addIdentity(org string, orgID int64, n identity.Identity) (added identity.Identity, err error) {
-	identityID, err := t.newID(orgID, identityPrefix)
+	identityID, err := t.newID(orgID, txn.IdentityPrefix)
 	if err != nil {
 		return added, err
 	}
@@ -130,7 +131,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		strings.Join(n.May, "\n"), n.DNPattern, n.PEM, n.Fingerprint, n.NotAfter, t.now, entry)
 }
 
-func (rd reader) findIdentity(org, id string) (keyed[identity.Identity], error) {
+func (rd reader) findIdentity(org, id string) (txn.Keyed[identity.Identity], error) {
 	i, err := scanIdentity(rd.Row(selectIdentity+"WHERE o.name = ? AND i.identity_id = ?", org, id))
 	return i, missing(err, "identity %s not found", id)
 }
@@ -139,12 +140,12 @@ func (rd reader) findIdentity(org, id string) (keyed[identity.Identity], error) 
 func (s *Store) Identity(ctx context.Context, org, id string) (identity.Identity, error) {
 	return read(ctx, s, byOrg(org), func(rd reader) (identity.Identity, error) {
 		i, err := rd.findIdentity(org, id)
-		return i.row, err
+		return i.Row, err
 	})
 }
 
 // Identities lists the identities of an org, oldest first, including revoked ones.
-func (s *Store) Identities(ctx context.Context, org string, q Query) (ledger.Page[identity.Identity], error) {
+func (s *Store) Identities(ctx context.Context, org string, q txn.Query) (ledger.Page[identity.Identity], error) {
 	return listOf(ctx, s, org, "identities", q, scanIdentity,
 		selectIdentity+"WHERE i.org_id = ? AND i.id > ? ORDER BY i.id LIMIT ?")
 }
@@ -155,11 +156,11 @@ func (s *Store) ChangeIdentity(ctx context.Context, org, id string, c identity.C
 	return write(ctx, s, org, func(t *tx) (identity.Identity, error) {
 		i, err := t.findIdentity(org, id)
 		if err != nil {
-			return i.row, err
+			return i.Row, err
 		}
-		changed, err := i.row.Changed(c)
+		changed, err := i.Row.Changed(c)
 		if err != nil {
-			return i.row, err
+			return i.Row, err
 		}
 
 		orgID, err := t.writableOrg(org)
@@ -171,28 +172,28 @@ func (s *Store) ChangeIdentity(ctx context.Context, org, id string, c identity.C
 				return changed, err
 			}
 		}
-		isSame := slices.Equal(changed.May, i.row.May) && changed.DNPattern == i.row.DNPattern &&
-			slices.Equal(changed.AuthorNames(), i.row.AuthorNames())
+		isSame := slices.Equal(changed.May, i.Row.May) && changed.DNPattern == i.Row.DNPattern &&
+			slices.Equal(changed.AuthorNames(), i.Row.AuthorNames())
 		if isSame {
-			if err := t.namesChanged(orgID, i.row, changed); err != nil || changed.Distinct == i.row.Distinct {
+			if err := t.namesChanged(orgID, i.Row, changed); err != nil || changed.Distinct == i.Row.Distinct {
 				return changed, err
 			}
-			return changed, t.auditIdentity(orgID, i.row, changed, ledger.IdentityChanged)
+			return changed, t.auditIdentity(orgID, i.Row, changed, ledger.IdentityChanged)
 		}
 		_, err = t.Exec("UPDATE identities SET may = ?, dn_pattern = ?, email = ?, emails = ?, logins = ? WHERE id = ?",
 			strings.Join(changed.May, "\n"), changed.DNPattern, changed.Email, strings.Join(changed.Emails, "\n"),
-			strings.Join(changed.Logins, "\n"), i.id)
+			strings.Join(changed.Logins, "\n"), i.ID)
 		if err != nil {
 			return changed, fmt.Errorf("update identity: %w", err)
 		}
-		if err := t.namesChanged(orgID, i.row, changed); err != nil {
+		if err := t.namesChanged(orgID, i.Row, changed); err != nil {
 			return changed, err
 		}
 		if err := t.keyringChanged(orgID); err != nil {
 			return changed, err
 		}
-		before := i.row
-		i.row = changed
+		before := i.Row
+		i.Row = changed
 		return t.logIdentity(orgID, before, i, ledger.IdentityChanged)
 	})
 }
@@ -207,7 +208,7 @@ func (t *tx) namesChanged(orgID int64, before, after identity.Identity) error {
 	}
 	var names []string
 	for _, i := range list {
-		names = append(names, i.row.AuthorNames()...)
+		names = append(names, i.Row.AuthorNames()...)
 	}
 	return t.changeNames(orgID, before, after, names)
 }
@@ -225,19 +226,19 @@ func (s *Store) RevokeIdentity(ctx context.Context, org, id string) error {
 }
 
 // revokeIdentity revokes an identity from now on, unless it is revoked.
-func (t *tx) revokeIdentity(org string, i keyed[identity.Identity]) error {
-	if i.row.RevokedAt != 0 {
+func (t *tx) revokeIdentity(org string, i txn.Keyed[identity.Identity]) error {
+	if i.Row.RevokedAt != 0 {
 		return nil
 	}
 	orgID, err := t.orgID(org)
 	if err != nil {
 		return err
 	}
-	if err := t.revoke(orgID, i.id); err != nil {
+	if err := t.revoke(orgID, i.ID); err != nil {
 		return err
 	}
-	before := i.row
-	i.row.RevokedAt = t.now
+	before := i.Row
+	i.Row.RevokedAt = t.now
 	_, err = t.logIdentity(orgID, before, i, ledger.IdentityRevoked)
 	return err
 }
@@ -266,7 +267,7 @@ func (rd reader) keyring(org string) (versionedKeyring, error) {
 		return v, missing(err, "org %s not found", org)
 	}
 	v.version = keyringVersion(orgID, v.version)
-	if latest, ok := rd.caches.keyrings.get(org); ok && latest.version == v.version {
+	if latest, ok := rd.caches.keyrings.Get(org); ok && latest.version == v.version {
 		return latest, nil
 	}
 
@@ -276,7 +277,7 @@ func (rd reader) keyring(org string) (versionedKeyring, error) {
 	}
 	identities := make([]identity.Identity, len(rows))
 	for i, r := range rows {
-		identities[i] = r.row
+		identities[i] = r.Row
 	}
 	var roots []identity.TrustedRoot
 	if slices.ContainsFunc(identities, isKeyless) {
@@ -287,7 +288,7 @@ func (rd reader) keyring(org string) (versionedKeyring, error) {
 	if v.keyring, err = identity.NewKeyring(identities, rd.caches.parseRoot, roots...); err != nil {
 		return v, fmt.Errorf("create keyring of %s: %w", org, err)
 	}
-	rd.caches.keyrings.put(org, v)
+	rd.caches.keyrings.Put(org, v)
 	return v, nil
 }
 
@@ -297,23 +298,23 @@ func isKeyless(i identity.Identity) bool { return i.Kind == identity.SigstoreIde
 // notes the first as the identity's latest. It returns the identity with it. before is the
 // identity as it was; zero if it was added.
 func (t *tx) logIdentity(
-	orgID int64, before identity.Identity, i keyed[identity.Identity], action ledger.IdentityAction,
+	orgID int64, before identity.Identity, i txn.Keyed[identity.Identity], action ledger.IdentityAction,
 ) (identity.Identity, error) {
-	e, err := i.row.Logged(action)
+	e, err := i.Row.Logged(action)
 	if err != nil {
-		return i.row, fmt.Errorf("log identity: %w", err)
+		return i.Row, fmt.Errorf("log identity: %w", err)
 	}
-	if e.ID, err = t.newID(orgID, eventPrefix); err != nil {
-		return i.row, err
+	if e.ID, err = t.newID(orgID, txn.EventPrefix); err != nil {
+		return i.Row, err
 	}
-	e.Timestamp, i.row.Event = t.now, e.ID
-	if _, err := t.Exec("UPDATE identities SET event_id = ? WHERE id = ?", e.ID, i.id); err != nil {
-		return i.row, fmt.Errorf("log identity: %w", err)
+	e.Timestamp, i.Row.Event = t.now, e.ID
+	if _, err := t.Exec("UPDATE identities SET event_id = ? WHERE id = ?", e.ID, i.ID); err != nil {
+		return i.Row, fmt.Errorf("log identity: %w", err)
 	}
 	if err := t.appendToOrg(orgID, ledger.EventIdentity, e.ID, ledger.Render(e)); err != nil {
-		return i.row, err
+		return i.Row, err
 	}
-	return i.row, t.auditIdentity(orgID, before, i.row, action)
+	return i.Row, t.auditIdentity(orgID, before, i.Row, action)
 }
 
 // auditIdentity appends the event of an administrative action on an identity. It appends nothing for

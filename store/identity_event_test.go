@@ -9,6 +9,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // newIdentity returns an identity with a new key.
@@ -26,7 +27,7 @@ func newIdentity(t *testing.T, dn string) identity.Identity {
 func identityEvents(t *testing.T, s *Store) (list []ledger.IdentityEvent) {
 	t.Helper()
 	page, err := s.Events(t.Context(), "acme",
-		EventFilter{Query: Query{Limit: 500}, Types: []ledger.EventType{ledger.EventIdentity}})
+		EventFilter{Query: txn.Query{Limit: 500}, Types: []ledger.EventType{ledger.EventIdentity}})
 	must.OK(t, err)
 	for _, body := range page.Data {
 		var e ledger.IdentityEvent

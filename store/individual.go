@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // whoIs returns the individual of a person, who exists.
@@ -35,7 +36,7 @@ func (t *tx) regroup(orgID, newSigner int64) (changed bool, err error) {
 		id, individual int64
 		identity.NamedSigner
 	}
-	signers, err := all(t.reader, func(s scanner) (r row, err error) {
+	signers, err := all(t.reader, func(s txn.Scanner) (r row, err error) {
 		return r, s.Scan(&r.id, &r.Person, &r.individual, &r.Distinct)
 	}, "SELECT id, person, individual, distinct_by > 0 FROM signers WHERE org_id = ? AND person > 0", orgID)
 	if err != nil {
@@ -47,7 +48,7 @@ func (t *tx) regroup(orgID, newSigner int64) (changed bool, err error) {
 		named[i] = signers[i].NamedSigner
 		places[signers[i].id] = &named[i]
 	}
-	err = t.Each(func(s scanner) error {
+	err = t.Each(func(s txn.Scanner) error {
 		var id int64
 		var name string
 		err := s.Scan(&id, &name)
@@ -74,7 +75,7 @@ func (t *tx) regroup(orgID, newSigner int64) (changed bool, err error) {
 	if !changed {
 		return false, nil
 	}
-	t.caches.people.clear()
+	t.caches.people.Clear()
 	return true, t.keyringChanged(orgID)
 }
 

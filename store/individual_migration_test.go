@@ -10,6 +10,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // Signers with common names, who were two people in the release before, stay two. The log says so.
@@ -27,7 +28,7 @@ func TestPairsOfAnUpgradeStayTwo(t *testing.T) {
 		t.Errorf("the commit with the reviews of two is %s, want PROMOTABLE", c.State)
 	}
 	page, err := s.Events(t.Context(), "acme",
-		EventFilter{Query: Query{Limit: 100}, Types: []ledger.EventType{ledger.EventIdentity}})
+		EventFilter{Query: txn.Query{Limit: 100}, Types: []ledger.EventType{ledger.EventIdentity}})
 	must.OK(t, err)
 	var said []string
 	for _, body := range page.Data {
@@ -49,7 +50,7 @@ func TestPairsOfAnUpgradeStayTwo(t *testing.T) {
 		"cn=bobby,ou=review,o=acme]} {rita [cn=rita,ou=review,o=acme cn=rita,ou=people-dev,o=acme]}]" {
 		t.Errorf("lint finds the names %s", names)
 	}
-	identities, err := s.Identities(t.Context(), "acme", Query{Limit: 10})
+	identities, err := s.Identities(t.Context(), "acme", txn.Query{Limit: 10})
 	must.OK(t, err)
 	for _, i := range identities.Data {
 		if want := strings.Contains(i.DN, "cn=rita") || strings.Contains(i.DN, "cn=bob"); i.Distinct != want {
@@ -77,7 +78,7 @@ func wantSameNames(t *testing.T, s *Store) {
 		return list
 	}
 	ids := make(map[string]string)
-	page, err := s.Identities(t.Context(), "acme", Query{Limit: 10})
+	page, err := s.Identities(t.Context(), "acme", txn.Query{Limit: 10})
 	must.OK(t, err)
 	for _, i := range page.Data {
 		ids[i.DN] = i.ID

@@ -5,6 +5,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // Evidence of a commit may carry to others: to those with the same tree, and to its merges.
@@ -53,7 +54,7 @@ func (t *tx) joinTree(d *deriver, c *commitRow) error {
 	t.inheritChanged(d, c, cause) // its merges know its authors now
 	var other, tree int64
 	found := false
-	err := t.Each(func(row scanner) error {
+	err := t.Each(func(row txn.Scanner) error {
 		found = true
 		return row.Scan(&other, &tree)
 	}, "SELECT id, tree_id FROM commits WHERE repo_id = ? AND tree = ? AND id <> ? ORDER BY id LIMIT 1",
@@ -157,7 +158,7 @@ func (t *tx) remapInherited(cause ledger.Cause, before, after latestKey) error {
 // inheritedCause returns why a commit is due because of what it inherits.
 func (rd reader) inheritedCause(s *subject) (cause ledger.Cause, err error) {
 	cause = ledger.Cause{Type: ledger.CauseCarry}
-	err = rd.Each(func(row scanner) error { return row.Scan(&cause.Type, &cause.ID) }, `
+	err = rd.Each(func(row txn.Scanner) error { return row.Scan(&cause.Type, &cause.ID) }, `
 SELECT cause_type, cause_id FROM backlog WHERE repo_id = ?3 AND kind = 'tree' AND ref = ?1
 UNION ALL
 SELECT b.cause_type, b.cause_id FROM merges m

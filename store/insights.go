@@ -8,6 +8,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/insights"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // The maximum numbers of rows that one report is computed from: the newest.
@@ -81,10 +82,10 @@ func (m *sampler) commits() (list []insights.Commit, sampled insights.Sample, er
 	}
 	var ids []int64
 	oldest := ledger.Time(math.MaxInt64)
-	examined, end, err := readNewest(m.reader, tracks, maxSampledCommits, func(c keyed[newestCommit]) error {
-		ids = append(ids, c.id)
-		list = append(list, insights.Commit{Registered: c.row.RegisteredAt, Committed: c.row.CommittedAt})
-		oldest = min(oldest, c.row.RegisteredAt)
+	examined, end, err := readNewest(m.reader, tracks, maxSampledCommits, func(c txn.Keyed[newestCommit]) error {
+		ids = append(ids, c.ID)
+		list = append(list, insights.Commit{Registered: c.Row.RegisteredAt, Committed: c.Row.CommittedAt})
+		oldest = min(oldest, c.Row.RegisteredAt)
 		return nil
 	}, neverFull)
 	if err != nil {
@@ -95,7 +96,7 @@ func (m *sampler) commits() (list []insights.Commit, sampled insights.Sample, er
 	}
 
 	for i, id := range ids {
-		list[i].Steps, err = all(m.reader, func(row scanner) (s insights.Step, err error) {
+		list[i].Steps, err = all(m.reader, func(row txn.Scanner) (s insights.Step, err error) {
 			return s, row.Scan(&s.From, &s.To, &s.At)
 		}, "SELECT from_state, to_state, at FROM transitions WHERE commit_id = ? ORDER BY event LIMIT ?", id, maxSampledSteps)
 		if err != nil {
@@ -122,10 +123,10 @@ func (m *sampler) outcomes(ofRepo bool) (list []insights.Outcome, sampled insigh
 	if err != nil {
 		return nil, sampled, err
 	}
-	examined, end, err := readNewest(m.reader, tracks, maxSampledOutcomes, func(o keyed[outcome]) error {
-		if o.row.isTrusted {
-			o.row.Violation = violations[o.id]
-			list = append(list, o.row.Outcome)
+	examined, end, err := readNewest(m.reader, tracks, maxSampledOutcomes, func(o txn.Keyed[outcome]) error {
+		if o.Row.isTrusted {
+			o.Row.Violation = violations[o.ID]
+			list = append(list, o.Row.Outcome)
 		}
 		return nil
 	}, neverFull)
@@ -153,7 +154,7 @@ func (m *sampler) outcomeTracks(ofRepo bool) (tracks []track[outcome], err error
 	if ofRepo {
 		query, arg = "environments /*+index environments_by_repo*/ WHERE repo_id = ?", m.searched.oldest
 	}
-	environments, err := all(m.reader, func(row scanner) (e environmentPlace, err error) {
+	environments, err := all(m.reader, func(row txn.Scanner) (e environmentPlace, err error) {
 		return e, row.Scan(&e.repoID, &e.predicateID)
 	}, "SELECT repo_id, predicate_id FROM "+query+" ORDER BY repo_id DESC LIMIT ?", arg, maxTracks)
 	if err != nil {
@@ -194,11 +195,11 @@ func (m *sampler) rollbackPredicate(predicateID int64) (int64, error) {
 
 // outcomeTrack returns the track of a predicate about an environment of a repo.
 func (m *sampler) outcomeTrack(place, repoID, predicateID int64, isRollback bool) (*track[outcome], error) {
-	scan := func(row scanner) (o keyed[outcome], err error) {
-		o.row.Place, o.row.IsRollback = place, isRollback
+	scan := func(row txn.Scanner) (o txn.Keyed[outcome], err error) {
+		o.Row.Place, o.Row.IsRollback = place, isRollback
 		var status string
-		err = row.Scan(&o.id, &o.row.Commit, &status, &o.row.recorded, &o.row.At, &o.row.isTrusted)
-		o.row.Status = ledger.Status(status)
+		err = row.Scan(&o.ID, &o.Row.Commit, &status, &o.Row.recorded, &o.Row.At, &o.Row.isTrusted)
+		o.Row.Status = ledger.Status(status)
 		return o, err
 	}
 	return attestationTrack(m.reader, "attestations_by_predicate", "a.repo_id = ? AND a.predicate_id = ?",
@@ -215,7 +216,7 @@ func (m *sampler) violations(ofRepo bool) (list map[int64]bool, since ledger.Tim
 		query, arg = "violations /*+index violations_by_repo*/ WHERE repo_id = ?", m.searched.oldest
 	}
 	list = make(map[int64]bool)
-	err = m.Each(func(row scanner) error {
+	err = m.Each(func(row txn.Scanner) error {
 		var id int64
 		err := row.Scan(&id, &since)
 		list[id] = true
@@ -237,8 +238,8 @@ type result struct {
 	recorded                ledger.Time
 }
 
-func scanResult(row scanner) (r keyed[result], err error) {
-	return r, row.Scan(&r.id, &r.row.predicateID, &r.row.status, &r.row.durationMS, &r.row.recorded)
+func scanResult(row txn.Scanner) (r txn.Keyed[result], err error) {
+	return r, row.Scan(&r.ID, &r.Row.predicateID, &r.Row.status, &r.Row.durationMS, &r.Row.recorded)
 }
 
 // results reads the results of the attestations in the time of the report.
@@ -257,10 +258,10 @@ func (m *sampler) results() (list []insights.Result, sampled insights.Sample, er
 	}
 
 	var since ledger.Time
-	examined, end, err := readNewest(m.reader, tracks, maxSampledResults, func(r keyed[result]) error {
-		name, err := m.predicate(r.row.predicateID)
-		list = append(list, insights.Result{Predicate: name, Status: ledger.Status(r.row.status),
-			DurationMS: r.row.durationMS})
+	examined, end, err := readNewest(m.reader, tracks, maxSampledResults, func(r txn.Keyed[result]) error {
+		name, err := m.predicate(r.Row.predicateID)
+		list = append(list, insights.Result{Predicate: name, Status: ledger.Status(r.Row.status),
+			DurationMS: r.Row.durationMS})
 		return err
 	}, neverFull)
 	if err != nil {

@@ -7,15 +7,16 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/exchange"
 	"github.com/ledgerd/ledgerd/store/sqldb"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 const selectIssuer = `
 SELECT i.id, i.issuer_id, o.name, i.url, i.jwks, i.created_at
 FROM issuers i JOIN orgs o ON o.id = i.org_id `
 
-func scanIssuer(row scanner) (keyed[exchange.Issuer], error) {
-	var i keyed[exchange.Issuer]
-	return i, row.Scan(&i.id, &i.row.ID, &i.row.Org, &i.row.URL, &i.row.JWKS, &i.row.CreatedAt)
+func scanIssuer(row txn.Scanner) (txn.Keyed[exchange.Issuer], error) {
+	var i txn.Keyed[exchange.Issuer]
+	return i, row.Scan(&i.ID, &i.Row.ID, &i.Row.Org, &i.Row.URL, &i.Row.JWKS, &i.Row.CreatedAt)
 }
 
 // AddIssuer adds an issuer to an org. It returns CodeAlreadyExists if the org has one with the URL,
@@ -42,16 +43,16 @@ func (s *Store) AddIssuer(ctx context.Context, org string, n exchange.NewIssuer)
 		}
 		i, err := scanIssuer(t.Row(selectIssuer+"WHERE i.id = ?", id))
 		if err != nil {
-			return i.row, fmt.Errorf("read issuer: %w", err)
+			return i.Row, fmt.Errorf("read issuer: %w", err)
 		}
-		return i.row, t.audit(orgID, org, audited{
-			action: ledger.AuditIssuerAdded, target: i.row.ID, after: issuerFields(i.row),
+		return i.Row, t.audit(orgID, org, audited{
+			action: ledger.AuditIssuerAdded, target: i.Row.ID, after: issuerFields(i.Row),
 		})
 	})
 }
 
 func (t *tx) insertIssuer(orgID int64, org string, n exchange.NewIssuer) (int64, error) {
-	issuerID, err := t.newID(orgID, issuerPrefix)
+	issuerID, err := t.newID(orgID, txn.IssuerPrefix)
 	if err != nil {
 		return 0, err
 	}
@@ -77,7 +78,7 @@ func issuerFields(i exchange.Issuer) []ledger.Field {
 }
 
 // Issuers lists the issuers of an org, oldest first.
-func (s *Store) Issuers(ctx context.Context, org string, q Query) (ledger.Page[exchange.Issuer], error) {
+func (s *Store) Issuers(ctx context.Context, org string, q txn.Query) (ledger.Page[exchange.Issuer], error) {
 	return listOf(ctx, s, org, "issuers", q, scanIssuer,
 		selectIssuer+"WHERE i.org_id = ? AND i.removed_at = 0 AND i.id > ? ORDER BY i.id LIMIT ?")
 }
@@ -87,11 +88,11 @@ func (s *Store) Issuers(ctx context.Context, org string, q Query) (ledger.Page[e
 func (s *Store) IssuerByURL(ctx context.Context, org, url string) (exchange.Issuer, error) {
 	return readLoose(ctx, s, forCheck(), func(rd reader) (exchange.Issuer, error) {
 		i, err := rd.issuerByURL(org, url)
-		return i.row, err
+		return i.Row, err
 	})
 }
 
-func (rd reader) issuerByURL(org, url string) (keyed[exchange.Issuer], error) {
+func (rd reader) issuerByURL(org, url string) (txn.Keyed[exchange.Issuer], error) {
 	i, err := scanIssuer(rd.Row(selectIssuer+"WHERE o.name = ? AND i.url = ? AND i.removed_at = 0", org, url))
 	return i, missing(err, "org %s has no issuer %.200q", org, url)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/facts"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // known returns what is known of a commit, without its changed paths.
@@ -44,7 +45,7 @@ func (rd reader) knownOfAll(commits []*commitRow) ([]facts.Commit, error) {
 	}
 
 	var keyless []any // an old release has stored their paths without a key
-	err := rd.EachIn(func(row scanner) error {
+	err := rd.EachIn(func(row txn.Scanner) error {
 		var id int64
 		var key string
 		err := row.Scan(&id, &key)
@@ -101,7 +102,7 @@ func (t *tx) logNext(j *job) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	commits, err := all(t.reader, scanID, "SELECT id FROM commits WHERE repo_id = ? AND id > ? ORDER BY id LIMIT ?",
+	commits, err := all(t.reader, txn.ScanID, "SELECT id FROM commits WHERE repo_id = ? AND id > ? ORDER BY id LIMIT ?",
 		j.repo, j.position, logCommitsBatch)
 	if err != nil {
 		return false, fmt.Errorf("read commits: %w", err)

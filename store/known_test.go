@@ -12,13 +12,14 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/facts"
 	"github.com/ledgerd/ledgerd/ledger/radar"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // knownEvents returns the events of what is known of acme's commits.
 func knownEvents(t *testing.T, s *Store) (list []ledger.CommitEvent) {
 	t.Helper()
 	page, err := s.Events(t.Context(), "acme",
-		EventFilter{Query: Query{Limit: 1000}, Types: []ledger.EventType{ledger.EventCommit}})
+		EventFilter{Query: txn.Query{Limit: 1000}, Types: []ledger.EventType{ledger.EventCommit}})
 	must.OK(t, err)
 	for _, body := range page.Data {
 		var e ledger.CommitEvent

@@ -14,6 +14,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/search"
 	"github.com/ledgerd/ledgerd/store/sqldb"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // While lists keep all connections of callers busy, tokens and sessions are looked up, and
@@ -47,7 +48,7 @@ func TestFaultBusyListsDelayNothingElse(t *testing.T) {
 	// A list waits, until its client goes.
 	gone, leave := context.WithCancel(t.Context())
 	time.AfterFunc(20*time.Millisecond, leave)
-	_, err = s.Repos(gone, "acme", Query{Limit: 1})
+	_, err = s.Repos(gone, "acme", txn.Query{Limit: 1})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("a list returns %v, want it to wait for a connection", err)
 	}
@@ -58,7 +59,7 @@ func TestFaultLongListsDelayNoShortOnes(t *testing.T) {
 	s := openWithRepo(t)
 	state := ledger.Promotable
 	list := func(ctx context.Context) error {
-		_, err := s.Commits(ctx, "acme", "api", CommitFilter{Branch: "main", State: &state, Query: Query{Limit: 10}})
+		_, err := s.Commits(ctx, "acme", "api", CommitFilter{Branch: "main", State: &state, Query: txn.Query{Limit: 10}})
 		return err
 	}
 	register := func(from, to int) {
@@ -68,11 +69,11 @@ func TestFaultLongListsDelayNoShortOnes(t *testing.T) {
 		}
 	}
 
-	register(0, windowRows/2)
+	register(0, txn.WindowRows/2)
 	release := occupy(t, s, sqldb.Reader{Lane: sqldb.Long, Org: "acme"})
 	defer release()
 	must.OK(t, list(t.Context()))
-	register(windowRows/2, 2*windowRows)
+	register(txn.WindowRows/2, 2*txn.WindowRows)
 	gone, leave := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer leave()
 	if err := list(gone); !errors.Is(err, context.DeadlineExceeded) {
@@ -102,7 +103,7 @@ func TestFaultLongSearchesDelayNoShortOnes(t *testing.T) {
 	for _, read := range reads {
 		must.OK(t, read(t.Context()))
 	}
-	insertRepos(t, s, windowRows)
+	insertRepos(t, s, txn.WindowRows)
 	for name, read := range reads {
 		gone, leave := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		if err := read(gone); !errors.Is(err, context.DeadlineExceeded) {
@@ -142,7 +143,7 @@ func TestFaultSearchesDelayNothingElse(t *testing.T) {
 			t.Fatal("a list that examines rows does not wait")
 		}
 	}
-	_, err = s.Commits(t.Context(), "acme", "api", CommitFilter{Query: Query{Limit: 10}})
+	_, err = s.Commits(t.Context(), "acme", "api", CommitFilter{Query: txn.Query{Limit: 10}})
 	must.OK(t, err)
 	_, _, err = s.Register(t.Context(), "acme", "api", fmt.Sprintf("%040x", 2), ledger.Registration{Branch: "main"})
 	must.OK(t, err)

@@ -7,6 +7,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/radarindex"
 	"github.com/ledgerd/ledgerd/store/sqldb"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // ChangeRepo sets the fields of a repo that are not nil in c. An archived repo can only be
@@ -17,91 +18,91 @@ func (s *Store) ChangeRepo(ctx context.Context, org, repo string, c ledger.RepoC
 		if err != nil {
 			return ledger.Repo{}, t.missingRepo(err, org, repo)
 		}
-		changed, err := c.Apply(r.row)
+		changed, err := c.Apply(r.Row)
 		if err != nil {
 			return ledger.Repo{}, err
 		}
 		if r, err = t.moveRepo(r, c); err != nil || c.IsEmpty() {
-			return r.row, err
+			return r.Row, err
 		}
-		row, err := t.findRepo(org, r.row.Name)
+		row, err := t.findRepo(org, r.Row.Name)
 		if err == nil && (c.WebURL != nil || c.Forge != nil || row.deleted) {
 			err = row.checkWritable()
 		}
 		if err != nil {
 			return ledger.Repo{}, err
 		}
-		changed.Name, changed.ArchivedAt, changed.DeletedAt = r.row.Name, r.row.ArchivedAt, r.row.DeletedAt
-		changed.FormerNames = r.row.FormerNames
+		changed.Name, changed.ArchivedAt, changed.DeletedAt = r.Row.Name, r.Row.ArchivedAt, r.Row.DeletedAt
+		changed.FormerNames = r.Row.FormerNames
 
 		keep := changed.Retention
 		_, err = t.Exec(`
 UPDATE repos SET web_url = ?, forge = ?, keep_envelopes = ?, keep_events = ?, keep_deliveries = ? WHERE id = ?`,
 			changed.WebURL, changed.Forge, keep.Envelopes.Std().Milliseconds(), keep.Events.Std().Milliseconds(),
-			keep.Deliveries.Std().Milliseconds(), r.id)
+			keep.Deliveries.Std().Milliseconds(), r.ID)
 		if err != nil {
 			return ledger.Repo{}, fmt.Errorf("update repo: %w", err)
 		}
-		if keep != r.row.Retention {
-			if err := t.planPruning("id = ?", r.id); err != nil {
+		if keep != r.Row.Retention {
+			if err := t.planPruning("id = ?", r.ID); err != nil {
 				return ledger.Repo{}, err
 			}
 		}
 		return changed, t.auditChange(org, audited{
 			action: ledger.AuditRepoChanged, repo: changed.Name, target: changed.Name,
-			before: repoFields(r.row), after: repoFields(changed),
+			before: repoFields(r.Row), after: repoFields(changed),
 		})
 	})
 }
 
 // moveRepo renames, restores, archives or unarchives a repo. It returns the repo as it is then.
-func (t *tx) moveRepo(r keyed[ledger.Repo], c ledger.RepoChange) (keyed[ledger.Repo], error) {
-	if c.Name != nil && *c.Name != r.row.Name {
+func (t *tx) moveRepo(r txn.Keyed[ledger.Repo], c ledger.RepoChange) (txn.Keyed[ledger.Repo], error) {
+	if c.Name != nil && *c.Name != r.Row.Name {
 		if err := t.renameRepo(r, *c.Name); err != nil {
 			return r, err
 		}
 		var err error
-		if r, err = scanRepo(t.Row(selectRepo+"WHERE r.id = ?", r.id)); err != nil {
+		if r, err = scanRepo(t.Row(selectRepo+"WHERE r.id = ?", r.ID)); err != nil {
 			return r, fmt.Errorf("read repo: %w", err)
 		}
 	}
-	if c.Archived == nil || *c.Archived == (r.row.ArchivedAt != 0) {
+	if c.Archived == nil || *c.Archived == (r.Row.ArchivedAt != 0) {
 		return r, nil
 	}
 	return t.archiveRepo(r, *c.Archived)
 }
 
 // renameRepo gives a repo another name. A deleted one is restored by that.
-func (t *tx) renameRepo(r keyed[ledger.Repo], name string) error {
-	row, err := t.repoByID(r.id)
+func (t *tx) renameRepo(r txn.Keyed[ledger.Repo], name string) error {
+	row, err := t.repoByID(r.ID)
 	if err != nil {
 		return err
 	}
-	if r.row.PurgedAt != 0 {
-		return ledger.Errorf(ledger.CodeArchived, "repo %s/%s was purged: it cannot be restored", r.row.Org, r.row.Name)
+	if r.Row.PurgedAt != 0 {
+		return ledger.Errorf(ledger.CodeArchived, "repo %s/%s was purged: it cannot be restored", r.Row.Org, r.Row.Name)
 	}
-	if r.row.DeletedAt == 0 {
-		if err := t.keepName(row.orgID, r.id, r.row.Name); err != nil {
+	if r.Row.DeletedAt == 0 {
+		if err := t.keepName(row.orgID, r.ID, r.Row.Name); err != nil {
 			return err
 		}
 	}
-	_, err = t.Exec("UPDATE repos SET name = ?, deleted_at = 0 WHERE id = ?", name, r.id)
+	_, err = t.Exec("UPDATE repos SET name = ?, deleted_at = 0 WHERE id = ?", name, r.ID)
 	if sqldb.ClassOf(err) == sqldb.Duplicate {
 		return ledger.Errorf(ledger.CodeAlreadyExists,
-			"repo %s/%s already exists (names are not case-sensitive)", r.row.Org, name)
+			"repo %s/%s already exists (names are not case-sensitive)", r.Row.Org, name)
 	}
 	if err != nil {
 		return fmt.Errorf("rename repo: %w", err)
 	}
 
-	if r.row.DeletedAt != 0 { // evidence may have expired in the meantime
-		if err := t.later(r.id, taskSettle, 0, ledger.Cause{Type: ledger.CauseExpiry}); err != nil {
+	if r.Row.DeletedAt != 0 { // evidence may have expired in the meantime
+		if err := t.later(r.ID, taskSettle, 0, ledger.Cause{Type: ledger.CauseExpiry}); err != nil {
 			return err
 		}
 	}
 	return t.audit(row.orgID, row.org, audited{
 		action: ledger.AuditRepoRenamed, repo: name, target: name,
-		before: lifecycleFields(row.name, 0, r.row.DeletedAt), after: lifecycleFields(name, 0, 0),
+		before: lifecycleFields(row.name, 0, r.Row.DeletedAt), after: lifecycleFields(name, 0, 0),
 	})
 }
 
@@ -134,21 +135,21 @@ ON CONFLICT (org_id, repo_id, until_seq) DO UPDATE SET name = excluded.name`, or
 }
 
 // archiveRepo archives a repo, or ends that.
-func (t *tx) archiveRepo(r keyed[ledger.Repo], archived bool) (keyed[ledger.Repo], error) {
-	if r.row.DeletedAt != 0 {
-		return r, ledger.Errorf(ledger.CodeArchived, "repo %s/%s is deleted: restore it first", r.row.Org, r.row.Name)
+func (t *tx) archiveRepo(r txn.Keyed[ledger.Repo], archived bool) (txn.Keyed[ledger.Repo], error) {
+	if r.Row.DeletedAt != 0 {
+		return r, ledger.Errorf(ledger.CodeArchived, "repo %s/%s is deleted: restore it first", r.Row.Org, r.Row.Name)
 	}
-	before, action := r.row.ArchivedAt, ledger.AuditRepoUnarchived
-	r.row.ArchivedAt = 0
+	before, action := r.Row.ArchivedAt, ledger.AuditRepoUnarchived
+	r.Row.ArchivedAt = 0
 	if archived {
-		r.row.ArchivedAt, action = t.now, ledger.AuditRepoArchived
+		r.Row.ArchivedAt, action = t.now, ledger.AuditRepoArchived
 	}
-	if _, err := t.Exec("UPDATE repos SET archived_at = ? WHERE id = ?", r.row.ArchivedAt, r.id); err != nil {
+	if _, err := t.Exec("UPDATE repos SET archived_at = ? WHERE id = ?", r.Row.ArchivedAt, r.ID); err != nil {
 		return r, fmt.Errorf("archive repo: %w", err)
 	}
-	return r, t.auditIn(r.row.Org, audited{
-		action: action, repo: r.row.Name, target: r.row.Name,
-		before: lifecycleFields(r.row.Name, before, 0), after: lifecycleFields(r.row.Name, r.row.ArchivedAt, 0),
+	return r, t.auditIn(r.Row.Org, audited{
+		action: action, repo: r.Row.Name, target: r.Row.Name,
+		before: lifecycleFields(r.Row.Name, before, 0), after: lifecycleFields(r.Row.Name, r.Row.ArchivedAt, 0),
 	})
 }
 
@@ -192,7 +193,7 @@ func (s *Store) DeleteRepo(ctx context.Context, org, repo string) error {
 
 // stopWebhooks disables the active webhooks that a condition with one parameter selects.
 func (t *tx) stopWebhooks(where string, id int64, reason string) error {
-	stopped, err := all(t.reader, scanText,
+	stopped, err := all(t.reader, txn.ScanText,
 		"SELECT webhook_id FROM webhooks WHERE active = 1 AND deleted_at = 0 AND "+where, id)
 	if err != nil {
 		return fmt.Errorf("read webhooks: %w", err)
@@ -217,39 +218,39 @@ func (s *Store) ChangeOrg(ctx context.Context, name string, c ledger.OrgChange) 
 	return write(ctx, s, name, func(t *tx) (ledger.Org, error) {
 		o, err := scanOrg(t.Row(selectOrg+"WHERE name = ?", name))
 		if err != nil {
-			return o.row, missing(err, "org %s not found", name)
+			return o.Row, missing(err, "org %s not found", name)
 		}
 		if o, err = t.moveOrg(o, c); err != nil || c.LogPublic == nil {
-			return o.row, err
+			return o.Row, err
 		}
-		if _, err := t.writableOrg(o.row.Name); err != nil {
-			return o.row, err
+		if _, err := t.writableOrg(o.Row.Name); err != nil {
+			return o.Row, err
 		}
 
-		name := o.row.Name
-		before := orgFields(o.row)
-		o.row.LogPublic = *c.LogPublic
-		if _, err = t.Exec("UPDATE orgs SET log_public = ? WHERE id = ?", o.row.LogPublic, o.id); err != nil {
-			return o.row, fmt.Errorf("update org: %w", err)
+		name := o.Row.Name
+		before := orgFields(o.Row)
+		o.Row.LogPublic = *c.LogPublic
+		if _, err = t.Exec("UPDATE orgs SET log_public = ? WHERE id = ?", o.Row.LogPublic, o.ID); err != nil {
+			return o.Row, fmt.Errorf("update org: %w", err)
 		}
-		return o.row, t.auditChange(name, audited{
-			action: ledger.AuditOrgChanged, target: name, before: before, after: orgFields(o.row),
+		return o.Row, t.auditChange(name, audited{
+			action: ledger.AuditOrgChanged, target: name, before: before, after: orgFields(o.Row),
 		})
 	})
 }
 
 // moveOrg renames, restores, archives or unarchives an org. It returns the org as it is then.
-func (t *tx) moveOrg(o keyed[ledger.Org], c ledger.OrgChange) (keyed[ledger.Org], error) {
-	if c.Name != nil && *c.Name != o.row.Name {
+func (t *tx) moveOrg(o txn.Keyed[ledger.Org], c ledger.OrgChange) (txn.Keyed[ledger.Org], error) {
+	if c.Name != nil && *c.Name != o.Row.Name {
 		if err := t.renameOrg(o, *c.Name); err != nil {
 			return o, err
 		}
 		var err error
-		if o, err = scanOrg(t.Row(selectOrg+"WHERE id = ?", o.id)); err != nil {
+		if o, err = scanOrg(t.Row(selectOrg+"WHERE id = ?", o.ID)); err != nil {
 			return o, fmt.Errorf("read org: %w", err)
 		}
 	}
-	if c.Archived == nil || *c.Archived == (o.row.ArchivedAt != 0) {
+	if c.Archived == nil || *c.Archived == (o.Row.ArchivedAt != 0) {
 		return o, nil
 	}
 	return t.archiveOrg(o, *c.Archived)
@@ -257,16 +258,16 @@ func (t *tx) moveOrg(o keyed[ledger.Org], c ledger.OrgChange) (keyed[ledger.Org]
 
 // renameOrg gives an org another name. A deleted one is restored by that, without its tokens. One
 // whose log is signed keeps its name, which is that of the log and its key.
-func (t *tx) renameOrg(o keyed[ledger.Org], name string) error {
-	before := o.row.Name
-	if o.row.PurgedAt != 0 {
-		return ledger.Errorf(ledger.CodeArchived, "org %s was purged: it cannot be restored", o.row.Name)
+func (t *tx) renameOrg(o txn.Keyed[ledger.Org], name string) error {
+	before := o.Row.Name
+	if o.Row.PurgedAt != 0 {
+		return ledger.Errorf(ledger.CodeArchived, "org %s was purged: it cannot be restored", o.Row.Name)
 	}
-	if o.row.DeletedAt != 0 {
-		before = o.row.FormerNames[len(o.row.FormerNames)-1].Name
+	if o.Row.DeletedAt != 0 {
+		before = o.Row.FormerNames[len(o.Row.FormerNames)-1].Name
 	}
 	var isSigned bool
-	err := t.Row("SELECT EXISTS (SELECT 1 FROM logs WHERE org_id = ? AND origin <> '')", o.id).Scan(&isSigned)
+	err := t.Row("SELECT EXISTS (SELECT 1 FROM logs WHERE org_id = ? AND origin <> '')", o.ID).Scan(&isSigned)
 	if err != nil {
 		return fmt.Errorf("read the logs of the org: %w", err)
 	}
@@ -275,12 +276,12 @@ func (t *tx) renameOrg(o keyed[ledger.Org], name string) error {
 			"the transparency log of %s is signed under this name, so the org keeps it", before)
 	}
 
-	if o.row.DeletedAt == 0 {
-		if err := t.keepName(o.id, 0, before); err != nil {
+	if o.Row.DeletedAt == 0 {
+		if err := t.keepName(o.ID, 0, before); err != nil {
 			return err
 		}
 	}
-	_, err = t.Exec("UPDATE orgs SET name = ?, deleted_at = 0 WHERE id = ?", name, o.id)
+	_, err = t.Exec("UPDATE orgs SET name = ?, deleted_at = 0 WHERE id = ?", name, o.ID)
 	if sqldb.ClassOf(err) == sqldb.Duplicate {
 		return ledger.Errorf(ledger.CodeAlreadyExists, "org %s already exists", name)
 	}
@@ -288,33 +289,33 @@ func (t *tx) renameOrg(o keyed[ledger.Org], name string) error {
 		return fmt.Errorf("rename org: %w", err)
 	}
 
-	if o.row.DeletedAt != 0 {
-		if err := t.settleOrg(o.id, ledger.Cause{Type: ledger.CauseExpiry}); err != nil {
+	if o.Row.DeletedAt != 0 {
+		if err := t.settleOrg(o.ID, ledger.Cause{Type: ledger.CauseExpiry}); err != nil {
 			return err
 		}
 	}
-	return t.audit(o.id, name, audited{
+	return t.audit(o.ID, name, audited{
 		action: ledger.AuditOrgRenamed, target: name,
-		before: lifecycleFields(before, 0, o.row.DeletedAt), after: lifecycleFields(name, 0, 0),
+		before: lifecycleFields(before, 0, o.Row.DeletedAt), after: lifecycleFields(name, 0, 0),
 	})
 }
 
 // archiveOrg archives an org, or ends that.
-func (t *tx) archiveOrg(o keyed[ledger.Org], archived bool) (keyed[ledger.Org], error) {
-	if o.row.DeletedAt != 0 {
-		return o, ledger.Errorf(ledger.CodeArchived, "org %s is deleted: restore it first", o.row.Name)
+func (t *tx) archiveOrg(o txn.Keyed[ledger.Org], archived bool) (txn.Keyed[ledger.Org], error) {
+	if o.Row.DeletedAt != 0 {
+		return o, ledger.Errorf(ledger.CodeArchived, "org %s is deleted: restore it first", o.Row.Name)
 	}
-	before, action := o.row.ArchivedAt, ledger.AuditOrgUnarchived
-	o.row.ArchivedAt = 0
+	before, action := o.Row.ArchivedAt, ledger.AuditOrgUnarchived
+	o.Row.ArchivedAt = 0
 	if archived {
-		o.row.ArchivedAt, action = t.now, ledger.AuditOrgArchived
+		o.Row.ArchivedAt, action = t.now, ledger.AuditOrgArchived
 	}
-	if _, err := t.Exec("UPDATE orgs SET archived_at = ? WHERE id = ?", o.row.ArchivedAt, o.id); err != nil {
+	if _, err := t.Exec("UPDATE orgs SET archived_at = ? WHERE id = ?", o.Row.ArchivedAt, o.ID); err != nil {
 		return o, fmt.Errorf("archive org: %w", err)
 	}
-	return o, t.audit(o.id, o.row.Name, audited{
-		action: action, target: o.row.Name,
-		before: lifecycleFields(o.row.Name, before, 0), after: lifecycleFields(o.row.Name, o.row.ArchivedAt, 0),
+	return o, t.audit(o.ID, o.Row.Name, audited{
+		action: action, target: o.Row.Name,
+		before: lifecycleFields(o.Row.Name, before, 0), after: lifecycleFields(o.Row.Name, o.Row.ArchivedAt, 0),
 	})
 }
 
@@ -324,37 +325,37 @@ func (t *tx) archiveOrg(o keyed[ledger.Org], archived bool) (keyed[ledger.Org], 
 func (s *Store) DeleteOrg(ctx context.Context, org string) error {
 	return s.write(ctx, org, func(t *tx) error {
 		o, err := scanOrg(t.Row(selectOrg+"WHERE name = ?", org))
-		if err != nil || o.row.DeletedAt != 0 {
+		if err != nil || o.Row.DeletedAt != 0 {
 			return missing(err, "org %s not found", org)
 		}
-		if err := t.audit(o.id, org, audited{
+		if err := t.audit(o.ID, org, audited{
 			action: ledger.AuditOrgDeleted, target: org,
-			before: lifecycleFields(org, 0, 0), after: lifecycleFields(ledger.DeletedName(o.id), 0, t.now),
+			before: lifecycleFields(org, 0, 0), after: lifecycleFields(ledger.DeletedName(o.ID), 0, t.now),
 		}); err != nil {
 			return err
 		}
 
-		if err := t.keepName(o.id, 0, org); err != nil {
+		if err := t.keepName(o.ID, 0, org); err != nil {
 			return err
 		}
 		for _, change := range []struct {
 			query string
 			args  []any
 		}{
-			{"UPDATE orgs SET name = ?, deleted_at = ? WHERE id = ?", []any{ledger.DeletedName(o.id), t.now, o.id}},
-			{"UPDATE repos SET webhook_events = 0 WHERE org_id = ?", []any{o.id}},
-			{"DELETE FROM sessions WHERE token_id IN (SELECT id FROM tokens WHERE org_id = ?)", []any{o.id}},
-			{"UPDATE tokens SET revoked_at = ? WHERE org_id = ? AND revoked_at = 0", []any{t.now, o.id}},
-			{"UPDATE exchange_rules SET removed_at = ? WHERE org_id = ? AND removed_at = 0", []any{t.now, o.id}},
-			{"UPDATE issuers SET removed_at = ? WHERE org_id = ? AND removed_at = 0", []any{t.now, o.id}},
-			{"UPDATE member_rules SET removed_at = ? WHERE org_id = ? AND removed_at = 0", []any{t.now, o.id}},
-			{"UPDATE members SET removed_at = ? WHERE org_id = ? AND removed_at = 0", []any{t.now, o.id}},
+			{"UPDATE orgs SET name = ?, deleted_at = ? WHERE id = ?", []any{ledger.DeletedName(o.ID), t.now, o.ID}},
+			{"UPDATE repos SET webhook_events = 0 WHERE org_id = ?", []any{o.ID}},
+			{"DELETE FROM sessions WHERE token_id IN (SELECT id FROM tokens WHERE org_id = ?)", []any{o.ID}},
+			{"UPDATE tokens SET revoked_at = ? WHERE org_id = ? AND revoked_at = 0", []any{t.now, o.ID}},
+			{"UPDATE exchange_rules SET removed_at = ? WHERE org_id = ? AND removed_at = 0", []any{t.now, o.ID}},
+			{"UPDATE issuers SET removed_at = ? WHERE org_id = ? AND removed_at = 0", []any{t.now, o.ID}},
+			{"UPDATE member_rules SET removed_at = ? WHERE org_id = ? AND removed_at = 0", []any{t.now, o.ID}},
+			{"UPDATE members SET removed_at = ? WHERE org_id = ? AND removed_at = 0", []any{t.now, o.ID}},
 		} {
 			if _, err := t.Exec(change.query, change.args...); err != nil {
 				return fmt.Errorf("delete org: %w", err)
 			}
 		}
-		return t.stopWebhooks("repo_id IN (SELECT id FROM repos WHERE org_id = ?)", o.id, "the org was deleted")
+		return t.stopWebhooks("repo_id IN (SELECT id FROM repos WHERE org_id = ?)", o.ID, "the org was deleted")
 	})
 }
 

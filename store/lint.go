@@ -9,6 +9,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/policy/lint"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 const (
@@ -110,7 +111,7 @@ WHERE i.org_id = ? AND i.kind IN (?, ?, ?) AND i.revoked_at = 0 AND (i.not_after
 		maxLintSigners+1)
 }
 
-func scanLintSigner(row scanner) (s lint.Signer, err error) {
+func scanLintSigner(row txn.Scanner) (s lint.Signer, err error) {
 	var id int64
 	var kind identity.Kind
 	var dn, may, pattern string
@@ -154,7 +155,7 @@ func (rd reader) sameNames(orgID int64) (list []lint.SameName, err error) {
 			list = append(list, last)
 		}
 	}
-	err = rd.Each(func(row scanner) error {
+	err = rd.Each(func(row txn.Scanner) error {
 		var name, dn string
 		var person int64
 		var byUpgrade bool
@@ -190,5 +191,5 @@ func (rd reader) signed(orgID int64, pattern string) ([]string, error) {
 	if isPrefix {
 		last += lastRune
 	}
-	return all(rd, scanText, query, orgID, first, last, maxLintNames)
+	return all(rd, txn.ScanText, query, orgID, first, last, maxLintNames)
 }

@@ -6,11 +6,12 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/internal/cursor"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // listing returns the list of a kind that a row owns, such as an org or a repo.
-func (rd reader) listing(kind string, owner int64) listing {
-	return newListing(rd.caches.cursors, kind, owner)
+func (rd reader) listing(kind string, owner int64) txn.Listing {
+	return txn.NewListing(rd.caches.cursors, kind, owner)
 }
 
 // openCursors makes the key with which cursors are sealed known. All servers of a database use the
@@ -30,7 +31,7 @@ func (s *Store) openCursors(ctx context.Context) error {
 // listWalk returns a page of a list in an org. find returns the walk that reads it, which has one
 // key, given the row id of the org. Errors name the rows as what does.
 func listWalk[T any](
-	ctx context.Context, s *Store, org string, q Query, what string, find func(reader, int64) (walk[T], error),
+	ctx context.Context, s *Store, org string, q txn.Query, what string, find func(reader, int64) (txn.Walk[T], error),
 ) (ledger.Page[T], error) {
 	return read(ctx, s, byOrg(org), func(rd reader) (list ledger.Page[T], err error) {
 		orgID, err := rd.orgID(org)
@@ -38,7 +39,7 @@ func listWalk[T any](
 			return list, err
 		}
 		l := rd.listing(what, orgID)
-		keys, err := l.position(q, 1)
+		keys, err := l.Position(q, 1)
 		if err != nil {
 			return list, err
 		}
@@ -51,10 +52,10 @@ func listWalk[T any](
 		if err != nil {
 			return list, err
 		}
-		p, err := w.run(rd.Conn, position, q.Limit, maxExamined)
+		p, err := w.Run(rd.Conn, position, q.Limit, txn.MaxExamined)
 		if err != nil {
 			return list, fmt.Errorf("list %s: %w", what, err)
 		}
-		return p.page(l), nil
+		return p.Page(l), nil
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/ledger/search"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // A List is a list of the store, or a report, with values of its filters.
@@ -23,7 +24,7 @@ type List struct {
 
 // A Filter is a combination of values of a list's filters.
 type Filter struct {
-	Query
+	txn.Query
 	list   List
 	left   []int // the number of values of each filter that follow
 	picked []any
@@ -39,7 +40,7 @@ func (l List) Filters() iter.Seq[*Filter] {
 }
 
 // Page reads a page, and returns the cursor of the next one.
-func (f *Filter) Page(ctx context.Context, q Query) (next string, err error) {
+func (f *Filter) Page(ctx context.Context, q txn.Query) (next string, err error) {
 	f.Query, f.picked = q, nil
 	return f.list.page(ctx, f)
 }
@@ -75,7 +76,7 @@ func next[T any](p ledger.Page[T], err error) (string, error) { return p.NextCur
 
 // ofOrg returns a list of each org.
 func ofOrg[T any](
-	name string, list func(ctx context.Context, org string, q Query) (ledger.Page[T], error),
+	name string, list func(ctx context.Context, org string, q txn.Query) (ledger.Page[T], error),
 ) List {
 	return List{name, func(ctx context.Context, f *Filter) (string, error) {
 		return next(list(ctx, pick(f, "acme", "umbrella"), f.Query))
@@ -84,7 +85,7 @@ func ofOrg[T any](
 
 // ofMember returns a list of each org, and of a member of acme.
 func ofMember[T any](
-	name string, list func(ctx context.Context, org, member string, q Query) (ledger.Page[T], error), member string,
+	name string, list func(ctx context.Context, org, member string, q txn.Query) (ledger.Page[T], error), member string,
 ) List {
 	return List{name, func(ctx context.Context, f *Filter) (string, error) {
 		org, id := pick(f, "acme", "umbrella"), ""
@@ -110,7 +111,7 @@ const (
 // Lists returns all lists of the store. Those that need rows which others lack are the last.
 func Lists(t testing.TB, s *Store) []List {
 	t.Helper()
-	attestations, err := s.Attestations(t.Context(), "acme", "api", AttestationFilter{Query: Query{Limit: 1}})
+	attestations, err := s.Attestations(t.Context(), "acme", "api", AttestationFilter{Query: txn.Query{Limit: 1}})
 	must.OK(t, err)
 	a := attestations.Data[0]
 	return slices.Concat(listsWithoutFilters(t, s), listsOfRepos(t, s, a.Event), listsOfCommits(s),
@@ -119,7 +120,7 @@ func Lists(t testing.TB, s *Store) []List {
 
 func listsWithoutFilters(t testing.TB, s *Store) []List {
 	t.Helper()
-	members, err := s.Members(t.Context(), "acme", Query{Limit: 1})
+	members, err := s.Members(t.Context(), "acme", txn.Query{Limit: 1})
 	must.OK(t, err)
 	member := ""
 	for _, m := range members.Data {
@@ -168,7 +169,7 @@ func reposOf(org string) []string {
 
 func listsOfRepos(t testing.TB, s *Store, event string) []List {
 	t.Helper()
-	webhooks, err := s.Webhooks(t.Context(), "acme", "api", Query{Limit: 2})
+	webhooks, err := s.Webhooks(t.Context(), "acme", "api", txn.Query{Limit: 2})
 	must.OK(t, err)
 	const vulns, many = "https://in-toto.io/attestation/vulns/", "https://many.example/*"
 	return []List{
@@ -288,7 +289,7 @@ func listsOfCommits(s *Store) []List {
 // searches returns searches for what is found in many rows, in one, or in none.
 func searches(t testing.TB, s *Store, a ledger.AttestationRecord) []List {
 	t.Helper()
-	identities, err := s.Identities(t.Context(), "acme", Query{Limit: 1})
+	identities, err := s.Identities(t.Context(), "acme", txn.Query{Limit: 1})
 	must.OK(t, err)
 	texts := []string{"nothing like it", "busy", "Ann", "x", "test:1", "r1", commit1[:7], commit500, webhook,
 		"sha256:0000000", "sha256:" + strings.Repeat("0", 64), "sha512:0123456", "att_00000000000000000000000000", anEvent,

@@ -11,6 +11,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/proof"
 	"github.com/ledgerd/ledgerd/store/sqldb"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // A Log is the transparency log of an org in one epoch.
@@ -46,7 +47,7 @@ SELECT l.id, o.id, o.name, l.epoch, o.next_seq, l.first_seq,
   l.origin, l.vkey, l.size, l.checkpoint, l.signed_at
 FROM logs l JOIN orgs o ON o.id = l.org_id `
 
-func scanLog(row scanner) (l Log, err error) {
+func scanLog(row txn.Scanner) (l Log, err error) {
 	var next, end int64
 	var checkpoint string
 	err = row.Scan(&l.id, &l.orgID, &l.Org, &l.Epoch, &next, &l.FirstSeq, &end, &l.Built, &l.Public, &l.Origin, &l.VKey,
@@ -192,7 +193,7 @@ WHERE org_id = ? AND seq >= ? AND seq < ? ORDER BY seq`, l.orgID, from, from+int
 }
 
 // scanEntry scans the leaf of an event, and compares it with the body.
-func scanEntry(row scanner) (proof.Leaf, error) {
+func scanEntry(row txn.Scanner) (proof.Leaf, error) {
 	var l leafRow
 	var salt, body []byte
 	err := row.Scan(&l.Event, &l.Type, &l.At, &l.Hash, &salt, &body)
@@ -212,7 +213,7 @@ func scanEntry(row scanner) (proof.Leaf, error) {
 // answers for all that are not wider.
 func (rd reader) tile(l Log, tile proof.Tile) ([]byte, error) {
 	key, size := tileKey{l.id, tile.Level, tile.N}, tile.Width*tlog.HashSize
-	hashes, ok := rd.caches.tiles.get(key)
+	hashes, ok := rd.caches.tiles.Get(key)
 	if ok && len(hashes) >= size {
 		return hashes[:size], nil
 	}
@@ -227,7 +228,7 @@ func (rd reader) tile(l Log, tile proof.Tile) ([]byte, error) {
 	if len(hashes) < size {
 		return nil, fmt.Errorf("%w: tile %s has %d hashes", errIncomplete, tile.Path(), len(hashes)/tlog.HashSize)
 	}
-	rd.caches.tiles.put(key, hashes)
+	rd.caches.tiles.Put(key, hashes)
 	return hashes[:size], nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/proof"
 	"github.com/ledgerd/ledgerd/store/sqldb"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 const (
@@ -24,12 +25,12 @@ const (
 // done, while writes go on. The first of consecutive errors is logged, and the work is
 // retried.
 func (s *Store) BuildLogs(ctx context.Context) {
-	failures := series{log: s.log, task: "building the transparency log"}
+	failures := txn.Series{Log: s.log, Task: "building the transparency log"}
 	tick := time.NewTicker(buildRetry)
 	defer tick.Stop()
 	for {
 		if err := s.BuildLogsOnce(ctx); ctx.Err() == nil {
-			failures.observe(ctx, err)
+			failures.Observe(ctx, err)
 		}
 		select {
 		case <-ctx.Done():
@@ -43,7 +44,7 @@ func (s *Store) BuildLogs(ctx context.Context) {
 // others, and returns all errors.
 func (s *Store) BuildLogsOnce(ctx context.Context) error {
 	orgs, err := readLoose(ctx, s, forWrite(""), func(rd reader) ([]int64, error) {
-		return all(rd, scanID, "SELECT id FROM orgs WHERE log_built <> ? ORDER BY id", isBuilt)
+		return all(rd, txn.ScanID, "SELECT id FROM orgs WHERE log_built <> ? ORDER BY id", isBuilt)
 	})
 	if err != nil {
 		return fmt.Errorf("list incomplete logs: %w", err)
@@ -72,7 +73,7 @@ func (s *Store) BuildLogsOnce(ctx context.Context) error {
 func (s *Store) logIdentities(ctx context.Context) error {
 	for {
 		ids, err := readLoose(ctx, s, forWrite(""), func(rd reader) ([]int64, error) {
-			return all(rd, scanID, `
+			return all(rd, txn.ScanID, `
 SELECT id FROM identities /*+index identities_to_log*/ WHERE event_id = '' ORDER BY id LIMIT ?`, logIdentitiesBatch)
 		})
 		if err != nil || len(ids) == 0 {
@@ -92,15 +93,15 @@ func (t *tx) logListed(ids []int64) error {
 		if err != nil {
 			return fmt.Errorf("read identity: %w", err)
 		}
-		if i.row.Event != "" {
+		if i.Row.Event != "" {
 			continue
 		}
 
-		orgID, err := t.orgID(i.row.Org)
+		orgID, err := t.orgID(i.Row.Org)
 		if err != nil {
 			return err
 		}
-		if _, err := t.logIdentity(orgID, i.row, i, ledger.IdentityKnown); err != nil {
+		if _, err := t.logIdentity(orgID, i.Row, i, ledger.IdentityKnown); err != nil {
 			return err
 		}
 	}
@@ -168,7 +169,7 @@ SELECT id, CASE WHEN leaf IS NULL THEN body END FROM events WHERE org_id = ? AND
 	})
 }
 
-func scanUnbuilt(row scanner) (u unbuiltLeaf, err error) {
+func scanUnbuilt(row txn.Scanner) (u unbuiltLeaf, err error) {
 	var body []byte
 	if err := row.Scan(&u.event, &body); err != nil || body == nil {
 		return u, err

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // BeginEpoch ends a log, which must be the present one of its org, and begins the log of a
@@ -60,7 +61,7 @@ func (t *tx) beginEpoch(l Log, epoch int, e ledger.KeyEvent) (eventID string, er
 func (t *tx) lastOf(l Log, next int64) (p ledger.PreviousLog, err error) {
 	l.Leaves = next - l.FirstSeq
 	rd := t.reader
-	rd.caches = &caches{tiles: newCache[tileKey, []byte](maxTiles)} // the leaves of this write may be rolled back
+	rd.caches = &caches{tiles: txn.NewCache[tileKey, []byte](maxTiles)} // the leaves of this write may be rolled back
 	root, err := rd.root(l, l.Leaves)
 	p = ledger.PreviousLog{Origin: l.Origin, Size: l.Leaves, Root: base64.StdEncoding.EncodeToString(root[:])}
 	if errors.Is(err, errIncomplete) {

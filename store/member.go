@@ -9,6 +9,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/member"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 const selectMember = `
@@ -17,15 +18,15 @@ SELECT m.id, m.member_id, o.name, m.issuer, m.subject, m.dn, m.name, m.email, m.
     SELECT 1 FROM signers s WHERE s.org_id = m.org_id AND s.dn = m.dn AND s.distinct_by > 0)
 FROM members m JOIN orgs o ON o.id = m.org_id `
 
-func scanMember(row scanner) (keyed[member.Member], error) {
-	var m keyed[member.Member]
-	var r = &m.row
-	return m, row.Scan(&m.id, &r.ID, &r.Org, &r.Issuer, &r.Subject, &r.DN, &r.Name, &r.Email, &r.Role, &r.ByRule,
+func scanMember(row txn.Scanner) (txn.Keyed[member.Member], error) {
+	var m txn.Keyed[member.Member]
+	var r = &m.Row
+	return m, row.Scan(&m.ID, &r.ID, &r.Org, &r.Issuer, &r.Subject, &r.DN, &r.Name, &r.Email, &r.Role, &r.ByRule,
 		&r.CreatedAt, &r.SignedInAt, &r.RemovedAt, &r.Distinct)
 }
 
 // Members lists the members and former members of an org, oldest first.
-func (s *Store) Members(ctx context.Context, org string, q Query) (ledger.Page[member.Member], error) {
+func (s *Store) Members(ctx context.Context, org string, q txn.Query) (ledger.Page[member.Member], error) {
 	return listOf(ctx, s, org, "members", q, scanMember, selectMember+"WHERE m.org_id = ? AND m.id > ? ORDER BY m.id "+
 		"LIMIT ?")
 }
@@ -34,11 +35,11 @@ func (s *Store) Members(ctx context.Context, org string, q Query) (ledger.Page[m
 func (s *Store) Member(ctx context.Context, org, id string) (member.Member, error) {
 	return read(ctx, s, byOrg(org), func(rd reader) (member.Member, error) {
 		m, err := rd.member(org, id)
-		return m.row, err
+		return m.Row, err
 	})
 }
 
-func (rd reader) member(org, id string) (keyed[member.Member], error) {
+func (rd reader) member(org, id string) (txn.Keyed[member.Member], error) {
 	m, err := scanMember(rd.Row(selectMember+"WHERE o.name = ? AND m.member_id = ?", org, id))
 	return m, missing(err, "member %s not found", id)
 }
@@ -58,24 +59,24 @@ func (s *Store) AddMember(ctx context.Context, org string, n member.NewMember) (
 		}
 		known, err := t.memberOf(orgID, n.Issuer, n.Subject)
 		if err != nil {
-			return known.row, err
+			return known.Row, err
 		}
-		if known.id > 0 {
-			return known.row, ledger.Errorf(ledger.CodeAlreadyExists,
-				"the account is the member %s: change that one", known.row.ID)
+		if known.ID > 0 {
+			return known.Row, ledger.Errorf(ledger.CodeAlreadyExists,
+				"the account is the member %s: change that one", known.Row.ID)
 		}
 		m, err := t.insertMember(orgID, org,
 			member.Member{Issuer: n.Issuer, Subject: n.Subject, DN: n.DN, Role: n.Role})
-		return m.row, err
+		return m.Row, err
 	})
 }
 
 // memberOf returns the member of an org with an account, or zero.
-func (rd reader) memberOf(orgID int64, issuer, subject string) (keyed[member.Member], error) {
+func (rd reader) memberOf(orgID int64, issuer, subject string) (txn.Keyed[member.Member], error) {
 	m, err := scanMember(rd.Row(selectMember+"WHERE m.org_id = ? AND m.issuer = ? AND m.subject = ?",
 		orgID, issuer, subject))
 	if errors.Is(err, sql.ErrNoRows) {
-		return keyed[member.Member]{}, nil
+		return txn.Keyed[member.Member]{}, nil
 	}
 	if err != nil {
 		return m, fmt.Errorf("read member: %w", err)
@@ -84,19 +85,19 @@ func (rd reader) memberOf(orgID int64, issuer, subject string) (keyed[member.Mem
 }
 
 // insertMember adds a member, and logs it.
-func (t *tx) insertMember(orgID int64, org string, m member.Member) (keyed[member.Member], error) {
+func (t *tx) insertMember(orgID int64, org string, m member.Member) (txn.Keyed[member.Member], error) {
 	dn, err := identity.ParseDN(m.DN)
 	if err != nil {
-		return keyed[member.Member]{}, fmt.Errorf("parse the DN of a member: %w", err)
+		return txn.Keyed[member.Member]{}, fmt.Errorf("parse the DN of a member: %w", err)
 	}
 	folded := dn.Fold()
 	if err := t.checkMembers(orgID, org, m.DN, folded); err != nil {
-		return keyed[member.Member]{}, err
+		return txn.Keyed[member.Member]{}, err
 	}
 
-	memberID, err := t.newID(orgID, memberPrefix)
+	memberID, err := t.newID(orgID, txn.MemberPrefix)
 	if err != nil {
-		return keyed[member.Member]{}, err
+		return txn.Keyed[member.Member]{}, err
 	}
 	id, err := t.Insert(`
 INSERT INTO members (member_id, org_id, issuer, subject, dn, folded, name, email, role, by_rule, created_at,
@@ -104,14 +105,14 @@ INSERT INTO members (member_id, org_id, issuer, subject, dn, folded, name, email
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		memberID, orgID, m.Issuer, m.Subject, m.DN, folded, m.Name, m.Email, m.Role, m.ByRule, t.now, m.SignedInAt)
 	if err != nil {
-		return keyed[member.Member]{}, fmt.Errorf("insert member: %w", err)
+		return txn.Keyed[member.Member]{}, fmt.Errorf("insert member: %w", err)
 	}
 	added, err := scanMember(t.Row(selectMember+"WHERE m.id = ?", id))
 	if err != nil {
 		return added, fmt.Errorf("read member: %w", err)
 	}
 	return added, t.audit(orgID, org, audited{
-		action: ledger.AuditMemberAdded, target: memberID, after: memberFields(added.row),
+		action: ledger.AuditMemberAdded, target: memberID, after: memberFields(added.Row),
 	})
 }
 
@@ -154,10 +155,10 @@ func memberFields(m member.Member) []ledger.Field {
 
 // updateMember updates and logs a member that has changed, and revokes the tokens that permit more
 // than the member may do.
-func (t *tx) updateMember(org string, before keyed[member.Member], after member.Member) error {
+func (t *tx) updateMember(org string, before txn.Keyed[member.Member], after member.Member) error {
 	_, err := t.Exec(`
 UPDATE members SET name = ?, email = ?, role = ?, by_rule = ?, signed_in_at = ?, removed_at = ? WHERE id = ?`,
-		after.Name, after.Email, after.Role, after.ByRule, after.SignedInAt, after.RemovedAt, before.id)
+		after.Name, after.Email, after.Role, after.ByRule, after.SignedInAt, after.RemovedAt, before.ID)
 	if err != nil {
 		return fmt.Errorf("update member: %w", err)
 	}
@@ -169,12 +170,12 @@ UPDATE members SET name = ?, email = ?, role = ?, by_rule = ?, signed_in_at = ?,
 	_, err = t.Exec(`
 UPDATE tokens SET revoked_at = ? WHERE member_id = ? AND member_id > 0 AND revoked_at = 0 AND permission > ?
   AND (expires_at = 0 OR expires_at > ?)`,
-		t.now, before.id, highest, t.now) // sign-ins that expired may be locked by pruning
+		t.now, before.ID, highest, t.now) // sign-ins that expired may be locked by pruning
 	if err != nil {
 		return fmt.Errorf("revoke the tokens of the member: %w", err)
 	}
 	return t.auditChange(org, audited{
-		action: ledger.AuditMemberChanged, target: before.row.ID, before: memberFields(before.row),
+		action: ledger.AuditMemberChanged, target: before.Row.ID, before: memberFields(before.Row),
 		after: memberFields(after),
 	})
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/member"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // ChangeMember changes a member. Tokens that permit more than the new role are revoked, and all
@@ -23,13 +24,13 @@ func (s *Store) ChangeMember(ctx context.Context, org, id string, c member.Chang
 		}
 		before, err := t.member(org, id)
 		if err != nil {
-			return before.row, err
+			return before.Row, err
 		}
 
-		after := c.Apply(before.row, t.now)
-		if before.row.RemovedAt != 0 && after.RemovedAt == 0 {
+		after := c.Apply(before.Row, t.now)
+		if before.Row.RemovedAt != 0 && after.RemovedAt == 0 {
 			if err := t.checkProvider(s.providers, orgID, org, after.Issuer); err != nil {
-				return before.row, err
+				return before.Row, err
 			}
 		}
 		if c.Distinct != nil {
@@ -48,13 +49,13 @@ func (s *Store) ChangeMember(ctx context.Context, org, id string, c member.Chang
 
 // endKeys revokes the identities of a member who leaves, and removes the passkeys, unless c keeps
 // them. It revokes those that c names, too.
-func (t *tx) endKeys(orgID int64, m keyed[member.Member], c member.Change) error {
+func (t *tx) endKeys(orgID int64, m txn.Keyed[member.Member], c member.Change) error {
 	for _, id := range c.Also {
-		i, err := t.findIdentity(m.row.Org, id)
+		i, err := t.findIdentity(m.Row.Org, id)
 		if err != nil {
 			return err
 		}
-		if err := t.revokeIdentity(m.row.Org, i); err != nil {
+		if err := t.revokeIdentity(m.Row.Org, i); err != nil {
 			return err
 		}
 	}
@@ -62,7 +63,7 @@ func (t *tx) endKeys(orgID int64, m keyed[member.Member], c member.Change) error
 		return nil
 	}
 
-	person, err := t.personOfDN(orgID, m.row.DN)
+	person, err := t.personOfDN(orgID, m.Row.DN)
 	if err != nil {
 		return err
 	}
@@ -74,18 +75,18 @@ WHERE i.org_id = ? AND i.revoked_at = 0 AND i.kind <> ? AND i.dn IN (
 		return fmt.Errorf("read the identities of a member: %w", err)
 	}
 	for _, i := range identities {
-		if err := t.revokeIdentity(m.row.Org, i); err != nil {
+		if err := t.revokeIdentity(m.Row.Org, i); err != nil {
 			return err
 		}
 	}
 
 	passkeys, err := all(t.reader, scanPasskey, selectPasskey+"WHERE p.member_id = ? AND p.removed_at = 0 ORDER BY p.id",
-		m.id)
+		m.ID)
 	if err != nil {
 		return fmt.Errorf("read the passkeys of a member: %w", err)
 	}
 	for _, p := range passkeys {
-		if err := t.removePasskey(orgID, m.row.Org, p); err != nil {
+		if err := t.removePasskey(orgID, m.Row.Org, p); err != nil {
 			return err
 		}
 	}

@@ -6,29 +6,30 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/member"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 const selectMemberRule = `
 SELECT r.id, r.rule_id, o.name, r.issuer, r.claim, r.value, r.role, r.dn, r.created_at
 FROM member_rules r JOIN orgs o ON o.id = r.org_id `
 
-func scanMemberRule(row scanner) (keyed[member.Rule], error) {
-	var k keyed[member.Rule]
-	r := &k.row
-	err := row.Scan(&k.id, &r.ID, &r.Org, &r.Issuer, &r.Claim, &r.Value, &r.Role, &r.DN, &r.CreatedAt)
+func scanMemberRule(row txn.Scanner) (txn.Keyed[member.Rule], error) {
+	var k txn.Keyed[member.Rule]
+	r := &k.Row
+	err := row.Scan(&k.ID, &r.ID, &r.Org, &r.Issuer, &r.Claim, &r.Value, &r.Role, &r.DN, &r.CreatedAt)
 	if member.IsProtocolClaim(r.Claim) {
 		r.Ineffective = r.Claim + " says nothing about who the person is"
 	}
 	return k, err
 }
 
-func scanMemberRuleRow(row scanner) (member.Rule, error) {
+func scanMemberRuleRow(row txn.Scanner) (member.Rule, error) {
 	r, err := scanMemberRule(row)
-	return r.row, err
+	return r.Row, err
 }
 
 // MemberRules lists the rules by which people become members of an org, oldest first.
-func (s *Store) MemberRules(ctx context.Context, org string, q Query) (ledger.Page[member.Rule], error) {
+func (s *Store) MemberRules(ctx context.Context, org string, q txn.Query) (ledger.Page[member.Rule], error) {
 	return listOf(ctx, s, org, "member rules", q, scanMemberRule,
 		selectMemberRule+"WHERE r.org_id = ? AND r.removed_at = 0 AND r.id > ? ORDER BY r.id LIMIT ?")
 }
@@ -65,7 +66,7 @@ func (s *Store) CreateMemberRule(ctx context.Context, org string, n member.NewRu
 }
 
 func (t *tx) insertMemberRule(orgID int64, n member.NewRule) (member.Rule, error) {
-	ruleID, err := t.newID(orgID, memberRulePrefix)
+	ruleID, err := t.newID(orgID, txn.MemberRulePrefix)
 	if err != nil {
 		return member.Rule{}, err
 	}
@@ -100,11 +101,11 @@ func (s *Store) RemoveMemberRule(ctx context.Context, org, id string) error {
 		if err != nil {
 			return missing(err, "member rule %s not found", id)
 		}
-		if _, err := t.Exec("UPDATE member_rules SET removed_at = ? WHERE id = ?", t.now, r.id); err != nil {
+		if _, err := t.Exec("UPDATE member_rules SET removed_at = ? WHERE id = ?", t.now, r.ID); err != nil {
 			return fmt.Errorf("remove the rule of members: %w", err)
 		}
 		return t.auditIn(org, audited{
-			action: ledger.AuditMemberRuleRemoved, target: id, before: memberRuleFields(r.row),
+			action: ledger.AuditMemberRuleRemoved, target: id, before: memberRuleFields(r.Row),
 		})
 	})
 }

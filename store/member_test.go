@@ -8,6 +8,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/member"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // An org has at most 10,000 members, including former members, and 500 rules.
@@ -164,7 +165,7 @@ func TestRefusedSignInsWriteNothing(t *testing.T) {
 	for n, test := range []struct{ org, subject string }{{"none", "1"}, {"acme", "1"}, {"acme", "2"}} {
 		_, err := s.SignInMember(t.Context(), test.org, member.Account{Issuer: "https://idp.example", Subject: test.subject},
 			[32]byte{byte(n)}, [32]byte{9}, s.Now().Add(time.Hour))
-		if !isCode(err, ledger.CodeForbidden) {
+		if !txn.IsCode(err, ledger.CodeForbidden) {
 			t.Errorf("%+v: %v", test, err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // A mergedSource is a commit that another one merges, as somebody claims.
@@ -56,7 +57,7 @@ type claimRow struct {
 // claimsOf reads the claims about commits that count, in the order of their recording: the
 // latest of each person about each source.
 func (rd reader) claimsOf(commits []any) (list []claimRow, err error) {
-	err = rd.EachIn(func(row scanner) error {
+	err = rd.EachIn(func(row txn.Scanner) error {
 		var c claimRow
 		var signerID int64
 		err := row.Scan(&c.row, &c.commitID, &c.sourceID, &c.Source, &c.Kind, &c.ParentState, &c.Reason, &c.Attestation,

@@ -27,7 +27,7 @@ func TestGatherClaims(t *testing.T) {
 			if err != nil {
 				return nil, err
 			}
-			c, err := rd.findCommitRow(found.id)
+			c, err := rd.findCommitRow(found.ID)
 			if err != nil {
 				return nil, err
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store/sqldb"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // migrationSteps returns the functions that migrations run in addition to their SQL,
@@ -37,7 +38,7 @@ func addFolds(c *sqldb.Conn) error {
 		id int64
 		dn string
 	}
-	signers, err := sqldb.All(c, func(row scanner) (s signer, err error) {
+	signers, err := sqldb.All(c, func(row txn.Scanner) (s signer, err error) {
 		return s, row.Scan(&s.id, &s.dn)
 	}, "SELECT id, dn FROM signers")
 	if err != nil {
@@ -62,7 +63,7 @@ func addIdentityKeys(c *sqldb.Conn) error {
 		identity.Identity
 		orgID int64
 	}
-	identities, err := sqldb.All(c, func(row scanner) (i orgIdentity, err error) {
+	identities, err := sqldb.All(c, func(row txn.Scanner) (i orgIdentity, err error) {
 		i.Kind = identity.KeyIdentity
 		return i, row.Scan(&i.ID, &i.orgID, &i.Fingerprint)
 	}, "SELECT identity_id, org_id, fingerprint FROM identities WHERE kind = 'key'")
@@ -115,7 +116,7 @@ func addCertifiedKeys(c *sqldb.Conn) error {
 	}
 
 	for last := int64(0); ; {
-		list, err := sqldb.All(c, func(row scanner) (s signed, err error) {
+		list, err := sqldb.All(c, func(row txn.Scanner) (s signed, err error) {
 			var body []byte
 			if err := row.Scan(&s.id, &s.orgID, &body); err != nil {
 				return s, err
@@ -153,7 +154,7 @@ func addPeople(c *sqldb.Conn) error {
 		identity.Identity
 		orgID int64
 	}
-	identities, err := sqldb.All(c, func(row scanner) (r registered, err error) {
+	identities, err := sqldb.All(c, func(row txn.Scanner) (r registered, err error) {
 		r.Kind = identity.KeyIdentity
 		return r, row.Scan(&r.ID, &r.orgID, &r.DN, &r.Fingerprint)
 	}, "SELECT identity_id, org_id, dn, fingerprint FROM identities WHERE kind = 'key' ORDER BY id")
@@ -174,7 +175,7 @@ func addPeople(c *sqldb.Conn) error {
 		orgID int64
 		signature
 	}
-	signatures, err := sqldb.All(c, func(row scanner) (s signed, err error) {
+	signatures, err := sqldb.All(c, func(row txn.Scanner) (s signed, err error) {
 		return s, row.Scan(&s.orgID, &s.signerID, &s.keyID)
 	}, `
 SELECT s.org_id, a.signer_id, a.key_id FROM (SELECT DISTINCT signer_id, key_id FROM attestations) a
@@ -239,7 +240,7 @@ WHERE i.kind = 'key' AND i.email <> ''
 UNION
 SELECT s.org_id, s.id, a.emails FROM (SELECT DISTINCT signer_id, emails FROM attestations WHERE emails <> '') a
 JOIN signers s ON s.id = a.signer_id`
-	signers, err := sqldb.All(c, func(row scanner) (s signer, err error) {
+	signers, err := sqldb.All(c, func(row txn.Scanner) (s signer, err error) {
 		return s, row.Scan(&s.orgID, &s.id, &s.names)
 	}, query)
 	if err != nil {
@@ -268,7 +269,7 @@ func addDeployments(c *sqldb.Conn) error {
 		predicate                  string
 		contract                   []byte
 	}
-	list, err := sqldb.All(c, func(row scanner) (u used, err error) {
+	list, err := sqldb.All(c, func(row txn.Scanner) (u used, err error) {
 		return u, row.Scan(&u.orgID, &u.repoID, &u.predicateID, &u.predicate, &u.contract)
 	}, `
 SELECT r.org_id, r.id, p.id, p.name, v.contract FROM repos r

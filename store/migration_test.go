@@ -19,6 +19,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/sqlite"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // UnpackV5 writes the database of schema version 5 to a new directory, and returns its
@@ -283,9 +284,9 @@ func TestCursorsOutliveTheProcess(t *testing.T) {
 	for range 3 {
 		s, err := Open(t.Context(), path, Options{NoCopy: true})
 		must.OK(t, err)
-		orgs, err := s.Orgs(t.Context(), Query{Limit: 1})
+		orgs, err := s.Orgs(t.Context(), txn.Query{Limit: 1})
 		must.OK(t, err)
-		q := Query{Limit: 1, Cursor: next}
+		q := txn.Query{Limit: 1, Cursor: next}
 		events, err := s.Events(t.Context(), orgs.Data[0].Name, EventFilter{Query: q})
 		must.OK(t, err)
 		if next = events.NextCursor; next == "" {

@@ -6,12 +6,13 @@ import (
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // rowOf returns the row id of a name, or 0 if the name is not stored. Only the
 // writer may call it.
 func (rd reader) rowOf(key nameKey) (int64, error) {
-	if id, ok := rd.caches.rows.get(key); ok {
+	if id, ok := rd.caches.rows.Get(key); ok {
 		return id, nil
 	}
 	var id int64
@@ -34,7 +35,7 @@ func (t *tx) rowFor(key nameKey, dn identity.DN) (int64, error) {
 		}
 		t.cached = true
 	}
-	t.caches.rows.put(key, id)
+	t.caches.rows.Put(key, id)
 	return id, nil
 }
 
@@ -55,9 +56,9 @@ func (t *tx) insertName(key nameKey, dn identity.DN) (int64, error) {
 // nameOf returns the value of a row id from the cache, or else by parsing the text that
 // the query returns.
 func nameOf[V any](
-	rd reader, names *cache[int64, V], id int64, query string, parse func(string) (V, error),
+	rd reader, names *txn.Cache[int64, V], id int64, query string, parse func(string) (V, error),
 ) (v V, err error) {
-	if v, ok := names.get(id); ok {
+	if v, ok := names.Get(id); ok {
 		return v, nil
 	}
 	var text string
@@ -67,7 +68,7 @@ func nameOf[V any](
 	if v, err = parse(text); err != nil {
 		return v, fmt.Errorf("name %d: %w", id, err)
 	}
-	names.put(id, v)
+	names.Put(id, v)
 	return v, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // maxTracks is the maximum number of repos, or of environments, whose rows one request
@@ -13,7 +14,7 @@ const maxTracks = 1000
 
 // A track is one of several walks that are read together, newest first.
 type track[T any] struct {
-	walk walk[T]
+	walk txn.Walk[T]
 	// position is the key of the row before the next one, or a greater one.
 	position []any
 }
@@ -23,36 +24,36 @@ type track[T any] struct {
 // with the key down to which all rows have been visited: if it returns true, the reading
 // ends. end is this key, or nil if there are no more rows.
 func readNewest[T any](
-	rd reader, tracks []track[T], budget int, visit func(keyed[T]) error, full func(end []any) bool,
+	rd reader, tracks []track[T], budget int, visit func(txn.Keyed[T]) error, full func(end []any) bool,
 ) (examined int, end []any, err error) {
-	rows := min(max(windowRows/max(len(tracks), 1), 50), windowRows)
+	rows := min(max(txn.WindowRows/max(len(tracks), 1), 50), txn.WindowRows)
 	for len(tracks) > 0 {
 		i := newestTrack(tracks)
 		end = tracks[i].position
 		if examined >= budget || full(end) {
 			return examined, end, nil
 		}
-		if examined >= windowRows {
+		if examined >= txn.WindowRows {
 			if err := rd.Long(); err != nil {
 				return examined, end, err
 			}
 		}
 
-		var p part[T]
+		var p txn.Section[T]
 		err := rd.InTurn(func() (err error) {
-			p, err = tracks[i].walk.read(rd.Conn, end, nil, min(rows, budget-examined))
+			p, err = tracks[i].walk.Read(rd.Conn, end, nil, min(rows, budget-examined))
 			return err
 		})
 		if err != nil {
 			return examined, end, err
 		}
-		examined += len(p.rows)
-		for _, r := range p.rows {
+		examined += len(p.Rows)
+		for _, r := range p.Rows {
 			if err := visit(r); err != nil {
 				return examined, end, err
 			}
 		}
-		if tracks[i].position = p.end; p.end == nil {
+		if tracks[i].position = p.End; p.End == nil {
 			tracks[i] = tracks[len(tracks)-1]
 			tracks = tracks[:len(tracks)-1]
 		}
@@ -63,7 +64,7 @@ func readNewest[T any](
 // newestTrack returns the index of the track whose next row may be the newest.
 func newestTrack[T any](tracks []track[T]) (newest int) {
 	for i := range tracks {
-		if compareKeys(tracks[i].position, tracks[newest].position) > 0 {
+		if txn.CompareKeys(tracks[i].position, tracks[newest].position) > 0 {
 			newest = i
 		}
 	}
@@ -97,7 +98,7 @@ func (rd reader) findSearched(org, repo string) (p searched, err error) {
 	if p.orgID, err = rd.orgID(org); err != nil {
 		return p, err
 	}
-	p.list, err = all(rd, func(row scanner) (r searchedRepo, err error) {
+	p.list, err = all(rd, func(row txn.Scanner) (r searchedRepo, err error) {
 		return r, row.Scan(&r.id, &r.name)
 	}, "SELECT id, name FROM repos /*+index repos_by_org*/ WHERE org_id = ? AND deleted_at = 0 ORDER BY id DESC LIMIT ?",
 		p.orgID, maxTracks+1)
@@ -111,7 +112,7 @@ func (rd reader) findSearched(org, repo string) (p searched, err error) {
 	if len(p.list) > 0 {
 		p.oldest = p.list[len(p.list)-1].id
 	}
-	if len(p.list) > windowRows { // something is looked up in each
+	if len(p.list) > txn.WindowRows { // something is looked up in each
 		return p, rd.Long()
 	}
 	return p, nil
@@ -137,15 +138,15 @@ func (rd reader) commitTracks(p searched, below int64) (tracks []track[newestCom
 			continue
 		}
 
-		scan := func(row scanner) (c keyed[newestCommit], err error) {
+		scan := func(row txn.Scanner) (c txn.Keyed[newestCommit], err error) {
 			summary, err := scanSummary(row)
-			c.id, c.row = summary.id, newestCommit{summary.row, r.id}
-			c.row.Repo = r.name
+			c.ID, c.Row = summary.ID, newestCommit{summary.Row, r.id}
+			c.Row.Repo = r.name
 			return c, err
 		}
-		tracks = append(tracks, track[newestCommit]{position: []any{newest + 1}, walk: walk[newestCommit]{
-			from: "commits c /*+index commits_by_repo*/", where: "c.repo_id = ?", args: []any{r.id},
-			keys: []string{"c.id"}, key: idOf[newestCommit], down: true, columns: summaryColumns, scan: scan,
+		tracks = append(tracks, track[newestCommit]{position: []any{newest + 1}, walk: txn.Walk[newestCommit]{
+			From: "commits c /*+index commits_by_repo*/", Where: "c.repo_id = ?", Args: []any{r.id},
+			Keys: []string{"c.id"}, Key: txn.IDOf[newestCommit], Down: true, Columns: summaryColumns, Scan: scan,
 		}})
 	}
 	return tracks, nil
@@ -156,7 +157,7 @@ func (rd reader) commitTracks(p searched, below int64) (tracks []track[newestCom
 // recorded_at. If since is not 0, older ones are left out. key returns the time of a row.
 func attestationTrack[T any](
 	rd reader, index, where string, args []any, since ledger.Time, columns string,
-	scan func(scanner) (keyed[T], error), at func(T) ledger.Time,
+	scan func(txn.Scanner) (txn.Keyed[T], error), at func(T) ledger.Time,
 ) (*track[T], error) {
 	from := "attestations a /*+index " + index + "*/"
 	var newest ledger.Time
@@ -168,13 +169,13 @@ func attestationTrack[T any](
 		return nil, nil
 	}
 
-	w := walk[T]{
-		from: from, where: where, args: args, keys: []string{"a.recorded_at", "a.id"}, down: true,
-		key:     func(r keyed[T]) []any { return []any{int64(at(r.row)), r.id} },
-		columns: columns, scan: scan,
+	w := txn.Walk[T]{
+		From: from, Where: where, Args: args, Keys: []string{"a.recorded_at", "a.id"}, Down: true,
+		Key:     func(r txn.Keyed[T]) []any { return []any{int64(at(r.Row)), r.ID} },
+		Columns: columns, Scan: scan,
 	}
 	if since != 0 {
-		w.stop = []any{int64(since), int64(-1)}
+		w.Stop = []any{int64(since), int64(-1)}
 	}
 	return &track[T]{w, []any{int64(newest), int64(math.MaxInt64)}}, nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // TestReadNewest reads the commits of several repos in parts, with different budgets. Down to
@@ -78,8 +79,8 @@ func newestBelow(t *testing.T, s *Store, below int64, budget int) (ids []int64, 
 		must.OK(t, err)
 
 		ids = nil // a long read begins again
-		examined, last, err := readNewest(rd, tracks, budget, func(c keyed[newestCommit]) error {
-			ids = append(ids, c.id)
+		examined, last, err := readNewest(rd, tracks, budget, func(c txn.Keyed[newestCommit]) error {
+			ids = append(ids, c.ID)
 			return nil
 		}, neverFull)
 		if examined > budget || examined != len(ids) {

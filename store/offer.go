@@ -51,7 +51,7 @@ WHERE r.issuer = ? AND r.removed_at = 0 AND o.deleted_at = 0 ORDER BY r.org_id, 
 
 	known, ofOrg := make(map[string]member.Member), make(map[string][]member.Rule)
 	for _, m := range members {
-		known[m.row.Org], ofOrg[m.row.Org] = m.row, nil
+		known[m.Row.Org], ofOrg[m.Row.Org] = m.Row, nil
 	}
 	for _, r := range rules {
 		ofOrg[r.Org] = append(ofOrg[r.Org], r)

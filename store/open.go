@@ -17,6 +17,7 @@ import (
 	"github.com/ledgerd/ledgerd/store/radarindex"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/sqlite"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // Options configures a Store.
@@ -92,7 +93,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 
 // openSQLite opens a file.
 func (s *Store) openSQLite(ctx context.Context, path string, o Options) error {
-	s.clock = newClock(o.now(time.Now), o.monotonic(), s.log)
+	s.clock = txn.NewClock(o.now(time.Now), o.monotonic(), s.log)
 	db, err := sqlite.Open(ctx, path, sqlite.Options{
 		Hooks: s.hooks(), Steps: migrationSteps(), NoCopy: o.NoCopy, Migrating: s.migrating,
 		ExternalCheckpoints: o.ExternalCheckpoints, Serve: o.Serve, Began: s.incidentBegan, Ended: s.incidentEnded,
@@ -110,7 +111,7 @@ func (s *Store) openPostgres(ctx context.Context, url string, o Options) error {
 		Hooks: s.hooks(), Migrating: s.migrating, Began: s.incidentBegan, Ended: s.incidentEnded,
 	})
 	if err == nil {
-		s.db, s.clock, s.name = db, newClock(o.now(db.Now), o.monotonic(), s.log), rand.Text()
+		s.db, s.clock, s.name = db, txn.NewClock(o.now(db.Now), o.monotonic(), s.log), rand.Text()
 	}
 	return err
 }
@@ -129,7 +130,7 @@ func (o Options) monotonic() func() time.Duration {
 		return o.Monotonic
 	}
 	start := time.Now()
-	return func() time.Duration { return time.Since(start) + suspended() }
+	return func() time.Duration { return time.Since(start) + txn.Suspended() }
 }
 
 func newStore(o Options) *Store {
@@ -151,7 +152,7 @@ func newStore(o Options) *Store {
 		queued:       newQueued(),
 		wake:         make(chan struct{}, 1),
 		tokens:       lookup.New[[32]byte, ledger.Token](),
-		touched:      newCache[string, ledger.Time](maxTouched),
+		touched:      txn.NewCache[string, ledger.Time](maxTouched),
 		closing:      make(chan struct{}),
 	}
 	s.caches.parseRoot = o.ParseRoot
@@ -183,8 +184,8 @@ func (s *Store) incidentEnded(t sqldb.Incident) {
 // hooks returns the functions that the writer calls around each transaction.
 func (s *Store) hooks() sqldb.Hooks {
 	return sqldb.Hooks{
-		Begun:        func(stamp int64) { s.clock.follow(ledger.Time(stamp)) },
-		Stamp:        func() int64 { return int64(s.clock.lastStamp()) },
+		Begun:        func(stamp int64) { s.clock.Follow(ledger.Time(stamp)) },
+		Stamp:        func() int64 { return int64(s.clock.LastStamp()) },
 		BeforeCommit: s.batch.beforeCommit,
 		Committed:    s.committed,
 		AfterCommit: func() {
@@ -221,5 +222,5 @@ func (s *Store) Ready() error {
 	case sqldb.Gone:
 		return ledger.Errorf(ledger.CodeStorageUnavailable, "%v (see the server log)", err)
 	}
-	return storageError(err)
+	return txn.StorageError(err)
 }

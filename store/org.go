@@ -6,6 +6,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/settings"
 	"github.com/ledgerd/ledgerd/store/sqldb"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // CreateOrg creates an org. It returns CodeAlreadyExists if the name is taken.
@@ -32,13 +33,13 @@ func (s *Store) CreateOrg(ctx context.Context, name string) (ledger.Org, error) 
 	})
 }
 
-func scanOrg(row scanner) (keyed[ledger.Org], error) {
-	var o keyed[ledger.Org]
+func scanOrg(row txn.Scanner) (txn.Keyed[ledger.Org], error) {
+	var o txn.Keyed[ledger.Org]
 	var former string
-	err := row.Scan(&o.id, &o.row.Name, &o.row.CreatedAt, &o.row.LogPublic, &o.row.ArchivedAt, &o.row.DeletedAt,
-		&o.row.PurgedAt, &former)
+	err := row.Scan(&o.ID, &o.Row.Name, &o.Row.CreatedAt, &o.Row.LogPublic, &o.Row.ArchivedAt, &o.Row.DeletedAt,
+		&o.Row.PurgedAt, &former)
 	if err == nil {
-		o.row.FormerNames, err = formerNames(former)
+		o.Row.FormerNames, err = formerNames(former)
 	}
 	return o, err
 }
@@ -53,38 +54,38 @@ FROM orgs `
 func (s *Store) Org(ctx context.Context, name string) (ledger.Org, error) {
 	return read(ctx, s, byOrg(name), func(rd reader) (ledger.Org, error) {
 		o, err := scanOrg(rd.Row(selectOrg+"WHERE name = ?", name))
-		return o.row, missing(err, "org %s not found", name)
+		return o.Row, missing(err, "org %s not found", name)
 	})
 }
 
 // Orgs lists the orgs that are not deleted, oldest first.
-func (s *Store) Orgs(ctx context.Context, q Query) (ledger.Page[ledger.Org], error) {
+func (s *Store) Orgs(ctx context.Context, q txn.Query) (ledger.Page[ledger.Org], error) {
 	return s.orgs(ctx, q, "WHERE id > ? AND deleted_at = 0 ORDER BY id LIMIT ?")
 }
 
 // DeletedOrgs lists the deleted orgs, oldest first.
-func (s *Store) DeletedOrgs(ctx context.Context, q Query) (ledger.Page[ledger.Org], error) {
+func (s *Store) DeletedOrgs(ctx context.Context, q txn.Query) (ledger.Page[ledger.Org], error) {
 	return s.orgs(ctx, q, "WHERE id > ? AND deleted_at > 0 ORDER BY id LIMIT ?")
 }
 
 // orgs lists the orgs that a condition selects, whose parameters are the id after which the page
 // starts, and the number of rows.
-func (s *Store) orgs(ctx context.Context, q Query, where string) (ledger.Page[ledger.Org], error) {
+func (s *Store) orgs(ctx context.Context, q txn.Query, where string) (ledger.Page[ledger.Org], error) {
 	return read(ctx, s, byOrg(""), func(rd reader) (list ledger.Page[ledger.Org], err error) {
 		l := rd.listing("orgs", 0)
-		after, err := l.after(q, 0)
+		after, err := l.After(q, 0)
 		if err != nil {
 			return list, err
 		}
-		p, err := readPage(rd.Conn, scanOrg, q.Limit, selectOrg+where, after)
-		return p.page(l), err
+		p, err := txn.ReadPage(rd.Conn, scanOrg, q.Limit, selectOrg+where, after)
+		return p.Page(l), err
 	})
 }
 
 // listOf reads one page of an org's rows, which what names. The query's parameters are the org's id,
 // the id after which the page starts, and the number of rows.
 func listOf[T any](
-	ctx context.Context, s *Store, org, what string, q Query, scan func(scanner) (keyed[T], error), query string,
+	ctx context.Context, s *Store, org, what string, q txn.Query, scan func(txn.Scanner) (txn.Keyed[T], error), query string,
 ) (ledger.Page[T], error) {
 	return read(ctx, s, byOrg(org), func(rd reader) (list ledger.Page[T], err error) {
 		orgID, err := rd.orgID(org)
@@ -98,13 +99,13 @@ func listOf[T any](
 // pageOf reads one page of the rows of an owner, which what names. The query's parameters are the
 // id of the owner, the id after which the page starts, and the number of rows.
 func pageOf[T any](
-	rd reader, what string, owner int64, q Query, scan func(scanner) (keyed[T], error), query string,
+	rd reader, what string, owner int64, q txn.Query, scan func(txn.Scanner) (txn.Keyed[T], error), query string,
 ) (ledger.Page[T], error) {
 	l := rd.listing(what, owner)
-	after, err := l.after(q, 0)
+	after, err := l.After(q, 0)
 	if err != nil {
 		return ledger.Page[T]{}, err
 	}
-	p, err := readPage(rd.Conn, scan, q.Limit, query, owner, after)
-	return p.page(l), err
+	p, err := txn.ReadPage(rd.Conn, scan, q.Limit, query, owner, after)
+	return p.Page(l), err
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/search"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // newHook creates a webhook of acme/repo for events of some types.
@@ -175,7 +176,7 @@ func TestWebhooksOfOrgEventsAreLimited(t *testing.T) {
 	n := ledger.NewWebhook{URL: "https://ci.example.com", Events: []ledger.EventType{"state", "key"}}
 	_, err := s.CreateWebhook(ctx, "acme", "api", n, "whsec_x")
 	limited("one more", err)
-	hooks, err := s.Webhooks(ctx, "acme", "api", Query{Limit: 10})
+	hooks, err := s.Webhooks(ctx, "acme", "api", txn.Query{Limit: 10})
 	must.OK(t, err)
 	if len(hooks.Data) != 0 {
 		t.Errorf("the refused webhook is there: %+v", hooks.Data)

@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // Queued returns a channel that receives a value when TakeQueued has new webhooks to
@@ -39,7 +40,7 @@ func (t *tx) queue(webhook string) { t.gathered.queued = append(t.gathered.queue
 // markChanged reports a webhook to TakeQueued as changed, if this write succeeds.
 func (t *tx) markChanged(webhook string) { t.gathered.changed = append(t.gathered.changed, webhook) }
 
-func scanHook(row scanner) (hook, error) {
+func scanHook(row txn.Scanner) (hook, error) {
 	var h hook
 	err := row.Scan(&h.id, &h.public, &h.events)
 	return h, err
@@ -95,7 +96,7 @@ LIMIT ?`
 
 // deliver buffers the delivery of an event to a webhook.
 func (t *tx) deliver(orgID int64, h hook, event int64) error {
-	deliveryID, err := t.newID(orgID, deliveryPrefix)
+	deliveryID, err := t.newID(orgID, txn.DeliveryPrefix)
 	if err != nil {
 		return err
 	}
@@ -133,7 +134,7 @@ WHERE active = 1 AND EXISTS (SELECT 1 FROM outbox WHERE webhook_id = w.id AND du
 // DueWebhooks returns the ids of the active webhooks that have due deliveries.
 func (s *Store) DueWebhooks(ctx context.Context) ([]string, error) {
 	ids, err := readLoose(ctx, s, forWrite(""), func(rd reader) ([]string, error) {
-		return all(rd, scanText, dueWebhooks, rd.now)
+		return all(rd, txn.ScanText, dueWebhooks, rd.now)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read due webhooks: %w", err)
@@ -228,7 +229,7 @@ func (r claimedRow) compare(other claimedRow) int {
 	return cmp.Compare(r.due.ID, other.due.ID)
 }
 
-func scanClaimed(row scanner) (claimedRow, error) {
+func scanClaimed(row txn.Scanner) (claimedRow, error) {
 	var r claimedRow
 	err := row.Scan(&r.due.ID, &r.event, &r.ping, &r.due.Attempts, &r.due.Tries)
 	return r, err

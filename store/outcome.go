@@ -236,7 +236,7 @@ func (t *tx) saveHealth(h *hookHealth) error {
 	if err != nil {
 		return fmt.Errorf("read webhook: %w", err)
 	}
-	before := w.row
+	before := w.Row
 	before.Active = true
-	return t.auditWebhook(ledger.AuditWebhookChanged, w.row, webhookFields(before, ""), webhookFields(w.row, ""))
+	return t.auditWebhook(ledger.AuditWebhookChanged, w.Row, webhookFields(before, ""), webhookFields(w.Row, ""))
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store/radarindex"
 	"github.com/ledgerd/ledgerd/store/sqldb"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // isOpen is the condition that an overlap o of the later tip l and the earlier tip e is
@@ -66,7 +67,7 @@ func (p pairRow) other(commitID int64) int64 {
 	return p.earlier
 }
 
-func scanPair(row scanner) (pairRow, error) {
+func scanPair(row txn.Scanner) (pairRow, error) {
 	var p pairRow
 	err := row.Scan(&p.later, &p.earlier, &p.level, &p.reported, &p.since)
 	return p, err
@@ -144,7 +145,7 @@ func (rd reader) addAuthors(list []overlap) error {
 	for i, f := range list {
 		at[f.CommitID], ids[i] = i, f.CommitID
 	}
-	err := rd.EachIn(func(row scanner) error {
+	err := rd.EachIn(func(row txn.Scanner) error {
 		var id int64
 		var author ledger.Author
 		err := row.Scan(&id, &author.Name, &author.Email)

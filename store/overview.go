@@ -7,11 +7,12 @@ import (
 	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // An OverviewFilter selects and sorts the repos of an overview.
 type OverviewFilter struct {
-	Query
+	txn.Query
 	// Name is a part of the name, in any case.
 	Name string
 	// Sort defaults to the name.
@@ -30,7 +31,7 @@ func (s *Store) Overview(ctx context.Context, org string, f OverviewFilter) (led
 			return v, err
 		}
 		l := rd.listing("repos by "+string(f.Sort), o.orgID)
-		position, err := l.position(f.Query, 2) // the measure, and the repo
+		position, err := l.Position(f.Query, 2) // the measure, and the repo
 		if err != nil {
 			return v, err
 		}
@@ -48,7 +49,7 @@ func (s *Store) Overview(ctx context.Context, org string, f OverviewFilter) (led
 		}
 		if more {
 			last := page[len(page)-1]
-			v.NextCursor = l.cursor(last.measure, last.id)
+			v.NextCursor = l.Cursor(last.measure, last.id)
 		}
 		return v, nil
 	})
@@ -81,35 +82,35 @@ type repoFlags struct {
 // find reads the repos that match the filter, in the order of names. If the sort is by name,
 // it starts after the position.
 func (o *overview) find(position []int64) error {
-	w := walk[string]{
-		from: "repos r", where: "r.org_id = ?", args: []any{o.orgID},
-		keys: []string{"r.name"}, key: func(r keyed[string]) []any { return []any{r.row} },
-		down:    o.filter.Sort == ledger.SortByName && o.filter.Reverse,
-		columns: "r.id, r.name",
-		scan: func(row scanner) (r keyed[string], err error) {
-			return r, row.Scan(&r.id, &r.row)
+	w := txn.Walk[string]{
+		From: "repos r", Where: "r.org_id = ?", Args: []any{o.orgID},
+		Keys: []string{"r.name"}, Key: func(r txn.Keyed[string]) []any { return []any{r.Row} },
+		Down:    o.filter.Sort == ledger.SortByName && o.filter.Reverse,
+		Columns: "r.id, r.name",
+		Scan: func(row txn.Scanner) (r txn.Keyed[string], err error) {
+			return r, row.Scan(&r.ID, &r.Row)
 		},
 	}
-	w.filter = " AND r.deleted_at = 0"
+	w.Filter = " AND r.deleted_at = 0"
 	if o.filter.Name != "" {
-		w.filter, w.filterArgs = w.filter+" AND lower(r.name) LIKE ? ESCAPE '!'", []any{containing(o.filter.Name)}
+		w.Filter, w.FilterArgs = w.Filter+" AND lower(r.name) LIKE ? ESCAPE '!'", []any{txn.Containing(o.filter.Name)}
 	}
 	var start []any
 	if position != nil && o.filter.Sort == ledger.SortByName {
 		r, err := o.repoByID(position[1])
 		if err != nil || r.orgID != o.orgID {
-			return errCursor
+			return txn.ErrCursor
 		}
 		start = []any{r.name}
 	}
 
-	p, err := w.run(o.Conn, start, ledger.MaxOverviewSorted, maxExamined)
+	p, err := w.Run(o.Conn, start, ledger.MaxOverviewSorted, txn.MaxExamined)
 	if err != nil {
 		return err
 	}
-	o.more = p.end != nil
-	for i, r := range p.rows {
-		o.repos = append(o.repos, measuredRepo{id: r.id, rank: i})
+	o.more = p.End != nil
+	for i, r := range p.Rows {
+		o.repos = append(o.repos, measuredRepo{id: r.ID, rank: i})
 	}
 	return nil
 }
@@ -169,7 +170,7 @@ func (o *overview) addFlags(repos []measuredRepo) error {
 	for i, r := range repos {
 		at[r.id], ids[i] = i, r.id
 	}
-	return o.EachIn(func(row scanner) error {
+	return o.EachIn(func(row txn.Scanner) error {
 		var id int64
 		var f repoFlags
 		err := row.Scan(&id, &f.failing, &f.conflicting, &f.violations, &f.active)
@@ -229,7 +230,7 @@ func (o *overview) complete(page []measuredRepo) ([]ledger.RepoOverview, error) 
 			return nil, fmt.Errorf("read repo: %w", err)
 		}
 
-		v.Repo, v.LastActivityAt = repo.row, ledger.Time(r.active)
+		v.Repo, v.LastActivityAt = repo.Row, ledger.Time(r.active)
 		for _, add := range []func(*measuredRepo, *ledger.RepoOverview) error{o.addFailing, o.addConflicts, o.addBlocked} {
 			if err := add(r, v); err != nil {
 				return nil, err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/sqldb"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // Background work knows the row ids of repos and the ids of webhooks, and has to say to which orgs
@@ -21,7 +22,7 @@ func (s *Store) writeFor(ctx context.Context, owners []int64, fn func(*tx) error
 
 // ownersOfRepo returns the row id of the org of a repo.
 func (s *Store) ownersOfRepo(ctx context.Context, repoID int64) ([]int64, error) {
-	if id, ok := s.caches.orgOfRepo.get(repoID); ok {
+	if id, ok := s.caches.orgOfRepo.Get(repoID); ok {
 		return []int64{id}, nil
 	}
 	id, err := readLoose(ctx, s, forWrite(""), func(rd reader) (id int64, err error) {
@@ -30,7 +31,7 @@ func (s *Store) ownersOfRepo(ctx context.Context, repoID int64) ([]int64, error)
 	if err != nil {
 		return nil, fmt.Errorf("read the org of a repo: %w", err)
 	}
-	s.caches.orgOfRepo.put(repoID, id)
+	s.caches.orgOfRepo.Put(repoID, id)
 	return []int64{id}, nil
 }
 
@@ -49,7 +50,7 @@ func webhooksOf(outcomes []ledger.Outcome) []string {
 func (s *Store) ownersOfWebhooks(ctx context.Context, webhooks ...string) (owners []int64, err error) {
 	var unknown []any
 	for _, webhook := range webhooks {
-		if id, ok := s.caches.orgOfWebhook.get(webhook); ok {
+		if id, ok := s.caches.orgOfWebhook.Get(webhook); ok {
 			owners = append(owners, id)
 		} else {
 			unknown = append(unknown, webhook)
@@ -61,11 +62,11 @@ func (s *Store) ownersOfWebhooks(ctx context.Context, webhooks ...string) (owner
 
 	return readLoose(ctx, s, forWrite(""), func(rd reader) ([]int64, error) {
 		found := slices.Clone(owners)
-		err := rd.EachIn(func(row scanner) error {
+		err := rd.EachIn(func(row txn.Scanner) error {
 			var webhook string
 			var id int64
 			err := row.Scan(&webhook, &id)
-			s.caches.orgOfWebhook.put(webhook, id)
+			s.caches.orgOfWebhook.Put(webhook, id)
 			found = append(found, id)
 			return err
 		}, `

@@ -9,6 +9,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/passkey"
 	"github.com/ledgerd/ledgerd/store/sqldb"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // maxChallenges is the maximum number of challenges per sign-in.
@@ -19,10 +20,10 @@ SELECT p.id, p.passkey_id, o.name, m.member_id, m.dn, p.name, p.rp_id, p.credent
   p.removed_at
 FROM passkeys p JOIN members m ON m.id = p.member_id JOIN orgs o ON o.id = p.org_id `
 
-func scanPasskey(row scanner) (keyed[passkey.Passkey], error) {
-	var p keyed[passkey.Passkey]
-	var r = &p.row
-	err := row.Scan(&p.id, &r.ID, &r.Org, &r.Member, &r.DN, &r.Name, &r.RPID, &r.CredentialID, &r.PublicKey, &r.CreatedAt,
+func scanPasskey(row txn.Scanner) (txn.Keyed[passkey.Passkey], error) {
+	var p txn.Keyed[passkey.Passkey]
+	var r = &p.Row
+	err := row.Scan(&p.ID, &r.ID, &r.Org, &r.Member, &r.DN, &r.Name, &r.RPID, &r.CredentialID, &r.PublicKey, &r.CreatedAt,
 		&r.RemovedAt)
 	r.Key = passkey.Fingerprint(r.PublicKey)
 	return p, err
@@ -84,13 +85,13 @@ func (s *Store) AddPasskey(
 
 		added, err := t.insertPasskey(orgID, m.member, p)
 		if err != nil {
-			return added.row, err
+			return added.Row, err
 		}
-		if err := t.logPasskey(orgID, added.row, ledger.IdentityAdded); err != nil {
-			return added.row, err
+		if err := t.logPasskey(orgID, added.Row, ledger.IdentityAdded); err != nil {
+			return added.Row, err
 		}
-		return added.row, t.audit(orgID, org, audited{
-			action: ledger.AuditPasskeyAdded, target: added.row.ID, after: passkeyFields(added.row),
+		return added.Row, t.audit(orgID, org, audited{
+			action: ledger.AuditPasskeyAdded, target: added.Row.ID, after: passkeyFields(added.Row),
 		})
 	})
 }
@@ -126,19 +127,19 @@ func (t *tx) checkPasskeys(member int64) error {
 	return nil
 }
 
-func (t *tx) insertPasskey(orgID, member int64, p passkey.Passkey) (keyed[passkey.Passkey], error) {
-	passkeyID, err := t.newID(orgID, passkeyPrefix)
+func (t *tx) insertPasskey(orgID, member int64, p passkey.Passkey) (txn.Keyed[passkey.Passkey], error) {
+	passkeyID, err := t.newID(orgID, txn.PasskeyPrefix)
 	if err != nil {
-		return keyed[passkey.Passkey]{}, err
+		return txn.Keyed[passkey.Passkey]{}, err
 	}
 	id, err := t.Insert(`
 INSERT INTO passkeys (passkey_id, org_id, member_id, name, rp_id, credential_id, public_key, created_at)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?)`, passkeyID, orgID, member, p.Name, p.RPID, p.CredentialID, p.PublicKey, t.now)
 	if sqldb.ClassOf(err) == sqldb.Duplicate {
-		return keyed[passkey.Passkey]{}, ledger.Errorf(ledger.CodeAlreadyExists, "the member has or had this passkey")
+		return txn.Keyed[passkey.Passkey]{}, ledger.Errorf(ledger.CodeAlreadyExists, "the member has or had this passkey")
 	}
 	if err != nil {
-		return keyed[passkey.Passkey]{}, fmt.Errorf("insert passkey: %w", err)
+		return txn.Keyed[passkey.Passkey]{}, fmt.Errorf("insert passkey: %w", err)
 	}
 	added, err := scanPasskey(t.Row(selectPasskey+"WHERE p.id = ?", id))
 	if err != nil {
@@ -151,7 +152,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?)`, passkeyID, orgID, member, p.Name, p.RPID, p.Cr
 func (t *tx) logPasskey(orgID int64, p passkey.Passkey, action ledger.IdentityAction) error {
 	e := p.Event(action)
 	var err error
-	if e.ID, err = t.newID(orgID, eventPrefix); err != nil {
+	if e.ID, err = t.newID(orgID, txn.EventPrefix); err != nil {
 		return err
 	}
 	e.Timestamp = t.now
@@ -172,7 +173,7 @@ func passkeyFields(p passkey.Passkey) []ledger.Field {
 
 // Passkeys lists the passkeys of an org that were not removed, oldest first. If memberID is not
 // empty, it lists those of one member.
-func (s *Store) Passkeys(ctx context.Context, org, memberID string, q Query) (ledger.Page[passkey.Passkey], error) {
+func (s *Store) Passkeys(ctx context.Context, org, memberID string, q txn.Query) (ledger.Page[passkey.Passkey], error) {
 	if memberID == "" {
 		return listOf(ctx, s, org, "passkeys", q, scanPasskey,
 			selectPasskey+"WHERE p.org_id = ? AND p.removed_at = 0 AND p.id > ? ORDER BY p.id LIMIT ?")
@@ -182,7 +183,7 @@ func (s *Store) Passkeys(ctx context.Context, org, memberID string, q Query) (le
 		if err != nil {
 			return list, err
 		}
-		return pageOf(rd, "passkeys of member", m.id, q, scanPasskey,
+		return pageOf(rd, "passkeys of member", m.ID, q, scanPasskey,
 			selectPasskey+"WHERE p.member_id = ? AND p.removed_at = 0 AND p.id > ? ORDER BY p.id LIMIT ?")
 	})
 }
@@ -199,7 +200,7 @@ func (s *Store) RemovePasskey(ctx context.Context, org, memberID, id string) err
 		if err = missing(err, "passkey %s not found", id); err != nil {
 			return err
 		}
-		if memberID != "" && p.row.Member != memberID {
+		if memberID != "" && p.Row.Member != memberID {
 			return ledger.Errorf(ledger.CodeNotFound, "passkey %s not found", id)
 		}
 		return t.removePasskey(orgID, org, p)
@@ -207,19 +208,19 @@ func (s *Store) RemovePasskey(ctx context.Context, org, memberID, id string) err
 }
 
 // removePasskey removes a passkey, unless it was removed.
-func (t *tx) removePasskey(orgID int64, org string, p keyed[passkey.Passkey]) error {
-	if p.row.RemovedAt != 0 {
+func (t *tx) removePasskey(orgID int64, org string, p txn.Keyed[passkey.Passkey]) error {
+	if p.Row.RemovedAt != 0 {
 		return nil
 	}
-	if _, err := t.Exec("UPDATE passkeys SET removed_at = ? WHERE id = ?", t.now, p.id); err != nil {
+	if _, err := t.Exec("UPDATE passkeys SET removed_at = ? WHERE id = ?", t.now, p.ID); err != nil {
 		return fmt.Errorf("remove passkey: %w", err)
 	}
-	p.row.RemovedAt = t.now
-	if err := t.logPasskey(orgID, p.row, ledger.IdentityRevoked); err != nil {
+	p.Row.RemovedAt = t.now
+	if err := t.logPasskey(orgID, p.Row, ledger.IdentityRevoked); err != nil {
 		return err
 	}
 	return t.audit(orgID, org, audited{
-		action: ledger.AuditPasskeyRemoved, target: p.row.ID, before: passkeyFields(p.row),
+		action: ledger.AuditPasskeyRemoved, target: p.Row.ID, before: passkeyFields(p.Row),
 	})
 }
 

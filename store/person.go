@@ -16,9 +16,9 @@ import (
 func (t *tx) whoSigned(
 	orgID int64, key personKey, cn, emails string, cause ledger.Cause,
 ) (w who, changed bool, err error) {
-	w, ok := t.caches.people.get(key)
+	w, ok := t.caches.people.Get(key)
 	names := namesKey{key.signerID, key.keyringVersion, emails}
-	if _, isNamed := t.caches.named.get(names); ok && isNamed {
+	if _, isNamed := t.caches.named.Get(names); ok && isNamed {
 		return w, false, nil
 	}
 
@@ -33,8 +33,8 @@ func (t *tx) whoSigned(
 	if w, err = t.whoIs(person); err != nil {
 		return w, false, err
 	}
-	t.caches.people.put(key, w)
-	t.caches.named.put(names, struct{}{})
+	t.caches.people.Put(key, w)
+	t.caches.named.Put(names, struct{}{})
 	t.cached = true
 	return w, joined || named, nil
 }
@@ -60,7 +60,7 @@ func (t *tx) join(orgID int64, sig signature, cause ledger.Cause) (person int64,
 		if _, err := t.regroup(orgID, 0); err != nil {
 			return 0, false, err
 		}
-		t.caches.people.clear()
+		t.caches.people.Clear()
 		if err := t.keyringChanged(orgID); err != nil {
 			return 0, false, err
 		}
@@ -144,7 +144,7 @@ func (t *tx) peopleLike(orgID int64, r *recording) (people []int64, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if w, ok := t.caches.people.get(personKey{signature{signerID, keyID}, r.keyringVersion}); ok {
+	if w, ok := t.caches.people.Get(personKey{signature{signerID, keyID}, r.keyringVersion}); ok {
 		return []int64{w.person}, nil
 	}
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // Policies are read without or with their contract.
@@ -18,28 +19,28 @@ const (
 	fromPolicies   = " FROM policies p JOIN repos r ON r.id = p.repo_id JOIN orgs o ON o.id = r.org_id "
 )
 
-func scanVersion(row scanner) (keyed[policy.Summary], error) { return scanVersionAnd(row) }
+func scanVersion(row txn.Scanner) (txn.Keyed[policy.Summary], error) { return scanVersionAnd(row) }
 
 // scanVersionAnd reads the versionColumns, followed by the columns in rest.
-func scanVersionAnd(row scanner, rest ...any) (v keyed[policy.Summary], err error) {
-	s := &v.row
+func scanVersionAnd(row txn.Scanner, rest ...any) (v txn.Keyed[policy.Summary], err error) {
+	s := &v.Row
 	err = row.Scan(append([]any{&s.Version, &s.Org, &s.Repo, &s.Digest, &s.CreatedAt, &s.CreatedBy}, rest...)...)
-	v.id = int64(s.Version)
+	v.ID = int64(s.Version)
 	return v, err
 }
 
-func scanPolicy(row scanner) (p keyed[policy.Policy], err error) {
+func scanPolicy(row txn.Scanner) (p txn.Keyed[policy.Policy], err error) {
 	var text []byte
 	v, err := scanVersionAnd(row, &text)
 	if err != nil {
 		return p, err
 	}
-	p.id, p.row = v.id, policy.Policy{
-		Org: v.row.Org, Repo: v.row.Repo, Version: v.row.Version,
-		Digest: v.row.Digest, CreatedAt: v.row.CreatedAt, CreatedBy: v.row.CreatedBy,
+	p.ID, p.Row = v.ID, policy.Policy{
+		Org: v.Row.Org, Repo: v.Row.Repo, Version: v.Row.Version,
+		Digest: v.Row.Digest, CreatedAt: v.Row.CreatedAt, CreatedBy: v.Row.CreatedBy,
 	}
-	if p.row.Contract, err = policy.ParseStored(text); err != nil {
-		return p, fmt.Errorf("parse contract %d of %s/%s: %w", p.row.Version, p.row.Org, p.row.Repo, err)
+	if p.Row.Contract, err = policy.ParseStored(text); err != nil {
+		return p, fmt.Errorf("parse contract %d of %s/%s: %w", p.Row.Version, p.Row.Org, p.Row.Repo, err)
 	}
 	return p, nil
 }
@@ -66,26 +67,26 @@ func (s *Store) Policy(ctx context.Context, org, repo string, version int) (poli
 		}
 		wanted := cmp.Or(version, r.policyVersion)
 		p, err := scanPolicy(rd.Row(selectPolicy+"WHERE p.repo_id = ? AND p.version = ?", r.id, wanted))
-		return p.row, missing(err, "policy version %d not found in %s/%s: the latest is %d",
+		return p.Row, missing(err, "policy version %d not found in %s/%s: the latest is %d",
 			wanted, org, repo, r.policyVersion)
 	})
 }
 
 // Policies lists the versions of a repo's policy, newest first, without their contracts.
-func (s *Store) Policies(ctx context.Context, org, repo string, q Query) (ledger.Page[policy.Summary], error) {
+func (s *Store) Policies(ctx context.Context, org, repo string, q txn.Query) (ledger.Page[policy.Summary], error) {
 	return read(ctx, s, byOrg(org), func(rd reader) (list ledger.Page[policy.Summary], err error) {
 		r, err := rd.findRepo(org, repo)
 		if err != nil {
 			return list, err
 		}
 		l := rd.listing("policies", r.id)
-		before, err := l.after(q, 1<<62)
+		before, err := l.After(q, 1<<62)
 		if err != nil {
 			return list, err
 		}
-		p, err := readPage(rd.Conn, scanVersion, q.Limit, selectVersion+`
+		p, err := txn.ReadPage(rd.Conn, scanVersion, q.Limit, selectVersion+`
 WHERE p.repo_id = ? AND p.version < ? ORDER BY p.version DESC LIMIT ?`, r.id, before)
-		return p.page(l), err
+		return p.Page(l), err
 	})
 }
 
@@ -137,7 +138,7 @@ func (s *Store) SetPolicy(
 		if err != nil {
 			return p, fmt.Errorf("read policy: %w", err)
 		}
-		return row.row, t.audit(r.orgID, r.org, audited{
+		return row.Row, t.audit(r.orgID, r.org, audited{
 			action: ledger.AuditPolicyApplied, repo: r.name, target: r.name,
 			before: policyFields(r.policyVersion, r.policyDigest), after: policyFields(version, contract.Digest()),
 		})

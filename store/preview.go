@@ -81,7 +81,7 @@ func (s *Store) previewOverlaps(
 			if err != nil {
 				return ledger.RadarResult{}, fmt.Errorf("read commit: %w", err)
 			}
-			own = stored.row.RadarCommit
+			own = stored.Row.RadarCommit
 		}
 
 		own.Branch, own.Subject = p.registration.Branch, cmp.Or(ledger.Subject(q.Message), own.Subject)

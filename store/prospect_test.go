@@ -12,6 +12,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store/radarindex"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // openWithTips opens a store whose repo acme/api has tips of the branches one, two and
@@ -169,7 +170,7 @@ func TestFaultPreviewsAreLimitedInNumberAndTime(t *testing.T) {
 	}
 
 	s.maxPreview = 10 * time.Millisecond
-	if _, err := s.PreviewOverlaps(t.Context(), "acme", "api", query); !isUnavailable(err) {
+	if _, err := s.PreviewOverlaps(t.Context(), "acme", "api", query); !txn.IsUnavailable(err) {
 		t.Errorf("after the time limit: got %v, want the code %s", err, ledger.CodeStorageUnavailable)
 	}
 	s.maxPreview = maxPreview

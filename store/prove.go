@@ -12,6 +12,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/gitobject"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // prove stores the object of a commit, and takes from it who wrote the commit and what it
@@ -204,7 +205,7 @@ func (s *Store) recordSignature(
 	switch {
 	case err == nil:
 		return &ledger.CommitSignature{Attestation: rec.ID}, isNew, nil
-	case isFault && !isUnavailable(err):
+	case isFault && !txn.IsUnavailable(err):
 		return &ledger.CommitSignature{Reason: cmp.Or(fault.Detail, err.Error())}, false, nil
 	}
 	return nil, false, err

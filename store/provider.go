@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger/member"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // checkProvider returns a field error unless an org may have members and rules of an issuer.
@@ -39,7 +40,7 @@ func (s *Store) ListedOrgs(ctx context.Context, issuer string, limit int) ([]str
 }
 
 func (rd reader) listedOrgs(issuer string, limit int) ([]string, error) {
-	orgs, err := all(rd, scanText, `
+	orgs, err := all(rd, txn.ScanText, `
 SELECT o.name FROM provider_orgs p JOIN orgs o ON o.id = p.org_id WHERE p.issuer = ? AND o.deleted_at = 0
 ORDER BY o.name LIMIT ?`, issuer, limit)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/radarindex"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // pruneInterval is how often Tidy prunes, and how often a repo is pruned at most.
@@ -42,13 +43,13 @@ func (s *Store) tidy(ctx context.Context, page int64) (next int64) {
 		return page
 	}
 	for _, p := range s.pruners() {
-		if err := p.prune(ctx); err != nil && ctx.Err() == nil && !isUnavailable(err) {
+		if err := p.prune(ctx); err != nil && ctx.Err() == nil && !txn.IsUnavailable(err) {
 			s.log.ErrorContext(ctx, "pruning "+p.what+" failed", "error", err)
 		}
 	}
 
 	next, err := s.pruneClosedOverlaps(ctx, page)
-	if err != nil && ctx.Err() == nil && !isUnavailable(err) {
+	if err != nil && ctx.Err() == nil && !txn.IsUnavailable(err) {
 		s.log.ErrorContext(ctx, "pruning overlaps failed", "error", err)
 	}
 	return next
@@ -108,7 +109,7 @@ func (s *Store) pruneDeliveries(ctx context.Context) error {
 	now := s.Now()
 	type prunable struct{ old, deleted []oldDeliveries }
 	webhooks, err := read(ctx, s, forWrite(""), func(rd reader) (p prunable, err error) {
-		p.old, err = all(rd, func(row scanner) (o oldDeliveries, err error) {
+		p.old, err = all(rd, func(row txn.Scanner) (o oldDeliveries, err error) {
 			return o, row.Scan(&o.webhook, &o.org, &o.before)
 		}, `
 SELECT id, org_id, before FROM (
@@ -120,7 +121,7 @@ WHERE EXISTS (SELECT 1 FROM outbox WHERE webhook_id = w.id AND ended_at > 0 AND 
 		if err != nil {
 			return p, err
 		}
-		p.deleted, err = all(rd, func(row scanner) (o oldDeliveries, err error) {
+		p.deleted, err = all(rd, func(row txn.Scanner) (o oldDeliveries, err error) {
 			return o, row.Scan(&o.webhook, &o.org)
 		}, "SELECT w.id, r.org_id FROM webhooks w JOIN repos r ON r.id = w.repo_id WHERE w.deleted_at > 0")
 		return p, err
@@ -157,7 +158,7 @@ ORDER BY ended_at LIMIT ?`
 // prune deletes a batch of a webhook's deliveries, with their attempts. The query returns
 // the ids of up to pruneBatch deliveries.
 func (t *tx) prune(webhook int64, query string, args ...any) (last bool, err error) {
-	ids, err := all(t.reader, scanText, query, args...)
+	ids, err := all(t.reader, txn.ScanText, query, args...)
 	if err != nil {
 		return false, err
 	}
@@ -221,11 +222,11 @@ func (rd reader) staleTips(repoID int64, limit int) ([]int64, error) {
 	if err != nil {
 		return nil, err
 	}
-	done, err := all(rd, scanID, doneTips, repoID, limit)
+	done, err := all(rd, txn.ScanID, doneTips, repoID, limit)
 	if err != nil || len(done) == limit {
 		return done, err
 	}
-	old, err := all(rd, scanID, oldTips, repoID, contract.Radar.Oldest(rd.now), limit-len(done))
+	old, err := all(rd, txn.ScanID, oldTips, repoID, contract.Radar.Oldest(rd.now), limit-len(done))
 	return append(done, old...), err
 }
 
@@ -267,7 +268,7 @@ const isClosedForGood = "(NOT e." + isLive + " OR e.place > l.place)"
 func (s *Store) pruneClosedOverlaps(ctx context.Context, page int64) (next int64, err error) {
 	type tipPairs struct{ later, closed int64 }
 	tips, err := readLoose(ctx, s, forWrite(""), func(rd reader) ([]tipPairs, error) {
-		return all(rd, func(row scanner) (p tipPairs, err error) {
+		return all(rd, func(row txn.Scanner) (p tipPairs, err error) {
 			return p, row.Scan(&p.later, &p.closed)
 		}, `
 SELECT o.later, count(*) FILTER (WHERE `+isClosedForGood+`)

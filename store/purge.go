@@ -17,18 +17,18 @@ func (s *Store) PurgeRepo(ctx context.Context, org, repo string) error {
 		if err != nil {
 			return t.missingRepo(err, org, repo)
 		}
-		if r.row.DeletedAt == 0 {
-			return ledger.Errorf(ledger.CodeNotDeleted, "repo %s/%s is not deleted: delete it first", org, r.row.Name)
+		if r.Row.DeletedAt == 0 {
+			return ledger.Errorf(ledger.CodeNotDeleted, "repo %s/%s is not deleted: delete it first", org, r.Row.Name)
 		}
-		if r.row.PurgedAt != 0 {
+		if r.Row.PurgedAt != 0 {
 			return nil
 		}
 
-		if err := t.purgeRepos("id = ?", r.id); err != nil {
+		if err := t.purgeRepos("id = ?", r.ID); err != nil {
 			return err
 		}
 		return t.auditIn(org, audited{
-			action: ledger.AuditRepoPurged, repo: r.row.Name, target: r.row.Name,
+			action: ledger.AuditRepoPurged, repo: r.Row.Name, target: r.Row.Name,
 			before: purgeFields(0), after: purgeFields(t.now),
 		})
 	})
@@ -41,20 +41,20 @@ func (s *Store) PurgeOrg(ctx context.Context, org string) error {
 		if err != nil {
 			return missing(err, "org %s not found", org)
 		}
-		if o.row.DeletedAt == 0 {
+		if o.Row.DeletedAt == 0 {
 			return ledger.Errorf(ledger.CodeNotDeleted, "org %s is not deleted: delete it first", org)
 		}
-		if o.row.PurgedAt != 0 {
+		if o.Row.PurgedAt != 0 {
 			return nil
 		}
 
-		if _, err := t.Exec("UPDATE orgs SET purged_at = ? WHERE id = ?", t.now, o.id); err != nil {
+		if _, err := t.Exec("UPDATE orgs SET purged_at = ? WHERE id = ?", t.now, o.ID); err != nil {
 			return fmt.Errorf("purge org: %w", err)
 		}
-		if err := t.purgeRepos("org_id = ?", o.id); err != nil {
+		if err := t.purgeRepos("org_id = ?", o.ID); err != nil {
 			return err
 		}
-		return t.audit(o.id, org, audited{
+		return t.audit(o.ID, org, audited{
 			action: ledger.AuditOrgPurged, target: org, before: purgeFields(0), after: purgeFields(t.now),
 		})
 	})

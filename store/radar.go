@@ -10,6 +10,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store/radarindex"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // A tipResult is the result of the radar for a commit.
@@ -244,7 +245,7 @@ func (t *tx) overlapEvents(r repoRow, own radarindex.Tip, list []overlap) error 
 			later, earlier, o = *f.Tip, mine, o.Swap()
 		}
 
-		eventID, err := t.newID(r.orgID, eventPrefix)
+		eventID, err := t.newID(r.orgID, txn.EventPrefix)
 		if err != nil {
 			return err
 		}

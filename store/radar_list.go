@@ -12,11 +12,12 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store/radarindex"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // A RadarFilter selects the overlaps of a list. Empty fields do not filter.
 type RadarFilter struct {
-	Query
+	txn.Query
 	Level  radar.Level // exactly this level
 	Commit string      // full id or prefix of one of the two commits
 	Branch string      // branch of one of the two commits
@@ -29,7 +30,7 @@ type openPair struct {
 	since          ledger.Time
 }
 
-func scanOpenPair(row scanner) (openPair, error) {
+func scanOpenPair(row txn.Scanner) (openPair, error) {
 	var p openPair
 	err := row.Scan(&p.later, &p.earlier, &p.level, &p.since)
 	return p, err
@@ -45,7 +46,7 @@ func (s *Store) Overlaps(ctx context.Context, org, repo string, f RadarFilter) (
 		}
 
 		cursors := rd.listing("overlaps", d.repo.id)
-		position, err := cursors.position(f.Query, 3) // level, later, earlier
+		position, err := cursors.Position(f.Query, 3) // level, later, earlier
 		if err != nil {
 			return list, err
 		}
@@ -59,7 +60,7 @@ func (s *Store) Overlaps(ctx context.Context, org, repo string, f RadarFilter) (
 			end = pairs[0].position() // the page is full
 		}
 		if end != nil {
-			list.NextCursor = cursors.cursor(end...)
+			list.NextCursor = cursors.Cursor(end...)
 		}
 		return list, err
 	})
@@ -139,7 +140,7 @@ func (l *pairLister) pairs(f RadarFilter, position []int64) (list []openPair, en
 		}
 	}
 
-	for level, budget := radar.High, maxExamined; level > radar.NoLevel; level-- {
+	for level, budget := radar.High, txn.MaxExamined; level > radar.NoLevel; level-- {
 		if f.Level != radar.NoLevel && f.Level != level || position != nil && int64(level) > position[0] {
 			continue
 		}
@@ -151,40 +152,40 @@ func (l *pairLister) pairs(f RadarFilter, position []int64) (list []openPair, en
 			start = []any{position[1], position[2]}
 		}
 
-		p, err := w.ofLevel(level).run(l.Conn, start, f.Limit-len(list), budget)
+		p, err := w.ofLevel(level).Run(l.Conn, start, f.Limit-len(list), budget)
 		if err != nil {
 			return nil, nil, fmt.Errorf("list overlaps: %w", err)
 		}
-		for _, r := range p.rows {
-			list = append(list, r.row)
+		for _, r := range p.Rows {
+			list = append(list, r.Row)
 		}
-		if p.end != nil {
-			earlier, _ := p.end[1].(int64) // NULL: no overlap of the tip is examined
-			return list, []int64{int64(level), p.end[0].(int64), earlier}, nil
+		if p.End != nil {
+			earlier, _ := p.End[1].(int64) // NULL: no overlap of the tip is examined
+			return list, []int64{int64(level), p.End[0].(int64), earlier}, nil
 		}
-		budget -= p.examined
+		budget -= p.Examined
 	}
 	return list, nil, nil
 }
 
 // A pairWalk is a walk of the open overlaps by the later tips in flight, the newest first.
 type pairWalk struct {
-	walk[openPair]
+	txn.Walk[openPair]
 	// only is the tip whose overlaps the walk reads; 0 means those of all tips.
 	only int64
 }
 
 func (l *pairLister) walk() pairWalk {
-	return pairWalk{walk: walk[openPair]{
-		where: "l.repo_id = ? AND l." + isInFlight, args: []any{l.repo.id},
-		keys: []string{"l.commit_id", "o.earlier"}, down: true,
-		key:     func(p keyed[openPair]) []any { return []any{p.row.later, p.row.earlier} },
-		columns: pairColumns, joins: " /*+ordered*/ JOIN tips e ON e.commit_id = o.earlier",
-		scan: func(row scanner) (p keyed[openPair], err error) {
-			p.row, err = scanOpenPair(row)
+	return pairWalk{Walk: txn.Walk[openPair]{
+		Where: "l.repo_id = ? AND l." + isInFlight, Args: []any{l.repo.id},
+		Keys: []string{"l.commit_id", "o.earlier"}, Down: true,
+		Key:     func(p txn.Keyed[openPair]) []any { return []any{p.Row.later, p.Row.earlier} },
+		Columns: pairColumns, Joins: " /*+ordered*/ JOIN tips e ON e.commit_id = o.earlier",
+		Scan: func(row txn.Scanner) (p txn.Keyed[openPair], err error) {
+			p.Row, err = scanOpenPair(row)
 			return p, err
 		},
-		filter: " AND" + isOpen, filterArgs: []any{l.oldest, l.oldest},
+		Filter: " AND" + isOpen, FilterArgs: []any{l.oldest, l.oldest},
 	}}
 }
 
@@ -198,15 +199,15 @@ AND o.earlier <= CASE l.commit_id WHEN ? THEN CAST(? AS BIGINT) ELSE CAST(? AS B
 // ofLevel returns a walk of the overlaps of one level. It examines each tip, and the
 // overlaps of those tips that have had one of this level or above. The level is a literal,
 // because parameters have the order of the text.
-func (w pairWalk) ofLevel(level radar.Level) walk[openPair] {
+func (w pairWalk) ofLevel(level radar.Level) txn.Walk[openPair] {
 	number := strconv.Itoa(int(level))
-	w.from = "tips l /*+index tips_in_flight*/ LEFT JOIN overlaps o ON o.later = l.commit_id AND l.level >= " + number
+	w.From = "tips l /*+index tips_in_flight*/ LEFT JOIN overlaps o ON o.later = l.commit_id AND l.level >= " + number
 	if w.only != 0 {
-		w.from += onlyOneTip
-		w.args = append([]any{w.only, w.only, w.only, math.MaxInt64, w.only}, w.args...)
+		w.From += onlyOneTip
+		w.Args = append([]any{w.only, w.only, w.only, math.MaxInt64, w.only}, w.Args...)
 	}
-	w.filter += " AND o.level = " + number
-	return w.walk
+	w.Filter += " AND o.level = " + number
+	return w.Walk
 }
 
 // matching returns the tips that match the filter's commit and branch, and whether they are
@@ -222,14 +223,14 @@ func (l *pairLister) matching(w *pairWalk, f RadarFilter) (tips []int64, few boo
 		if err != nil {
 			return nil, false, err
 		}
-		commit = c.id
+		commit = c.ID
 		where, args = where+" AND commit_id = ?", append(args, commit)
 	}
-	w.filter += " AND (? = '' OR l.branch = ? OR e.branch = ?)" +
+	w.Filter += " AND (? = '' OR l.branch = ? OR e.branch = ?)" +
 		" AND (CAST(? AS BIGINT) = 0 OR l.commit_id = ? OR e.commit_id = ?)"
-	w.filterArgs = append(w.filterArgs, f.Branch, f.Branch, f.Branch, commit, commit, commit)
+	w.FilterArgs = append(w.FilterArgs, f.Branch, f.Branch, f.Branch, commit, commit, commit)
 
-	tips, err = all(l.reader, scanID, "SELECT commit_id FROM tips WHERE "+where+" LIMIT ?", append(args, maxWalks+1)...)
+	tips, err = all(l.reader, txn.ScanID, "SELECT commit_id FROM tips WHERE "+where+" LIMIT ?", append(args, maxWalks+1)...)
 	if err != nil {
 		return nil, false, fmt.Errorf("read tips: %w", err)
 	}
@@ -237,7 +238,7 @@ func (l *pairLister) matching(w *pairWalk, f RadarFilter) (tips []int64, few boo
 		w.only = tips[0]
 	}
 	inFlight, err := l.countInFlight()
-	return tips, len(tips) <= maxWalks && len(tips)*(inFlight+radar.MaxPairs) <= maxExamined, err
+	return tips, len(tips) <= maxWalks && len(tips)*(inFlight+radar.MaxPairs) <= txn.MaxExamined, err
 }
 
 // countInFlight returns the number of the repo's tips in flight, up to maxExamined.
@@ -246,7 +247,7 @@ func (l *pairLister) countInFlight() (int, error) {
 		return l.inFlight, nil
 	}
 	err := l.Row("SELECT count(*) FROM (SELECT 1 FROM tips WHERE repo_id = ? AND "+isInFlight+" LIMIT ?) counted",
-		l.repo.id, maxExamined).Scan(&l.inFlight)
+		l.repo.id, txn.MaxExamined).Scan(&l.inFlight)
 	if err != nil {
 		return 0, fmt.Errorf("count tips: %w", err)
 	}
@@ -281,7 +282,7 @@ func (p openPair) position() []int64 { return []int64{int64(p.level), p.later, p
 // eachPair calls visit for each open overlap of a tip.
 func (l *pairLister) eachPair(tip int64, visit func(openPair)) error {
 	for _, from := range []string{withEarlier + "WHERE " + earlierThan, withLater + "WHERE " + laterThan} {
-		err := l.EachLong(func(row scanner) error {
+		err := l.EachLong(func(row txn.Scanner) error {
 			p, err := scanOpenPair(row)
 			visit(p)
 			return err
@@ -324,9 +325,9 @@ func (l *pairLister) side(commitID int64) (side, error) {
 	}
 	k, err := scanSide(l.Row(selectSide+"= ?", commitID))
 	if err != nil {
-		return k.row, fmt.Errorf("read commit: %w", err)
+		return k.Row, fmt.Errorf("read commit: %w", err)
 	}
-	v := k.row
+	v := k.Row
 	d, err := l.findDetails(commitID)
 	if err != nil {
 		return v, err
@@ -346,11 +347,11 @@ const isTruncated = "EXISTS (SELECT 1 FROM tips WHERE commit_id = c.id AND " + i
 const selectSide = "SELECT c.id, c.sha, c.branch, c.base, c.author_name, c.author_email, c.message, " + isTruncated +
 	", coalesce((SELECT length(changes) FROM commit_details WHERE commit_id = c.id), 0) FROM commits c WHERE c.id "
 
-func scanSide(row scanner) (keyed[side], error) {
-	var k keyed[side]
+func scanSide(row txn.Scanner) (txn.Keyed[side], error) {
+	var k txn.Keyed[side]
 	var message string
-	v := &k.row
-	err := row.Scan(&k.id, &v.SHA, &v.Branch, &v.tip.Base, &v.Author.Name, &v.Author.Email, &message,
+	v := &k.Row
+	err := row.Scan(&k.ID, &v.SHA, &v.Branch, &v.tip.Base, &v.Author.Name, &v.Author.Email, &message,
 		&v.OverlapsTruncated, &v.size)
 	v.Subject = ledger.Subject(message)
 	return k, err
@@ -379,9 +380,9 @@ func (rd reader) result(t tipResult, own ledger.RadarCommit, limit int) (ledger.
 	for i, f := range list {
 		ids[i] = f.CommitID
 	}
-	err := rd.EachIn(func(row scanner) error {
+	err := rd.EachIn(func(row txn.Scanner) error {
 		v, err := scanSide(row)
-		others[v.id] = v.row.RadarCommit
+		others[v.ID] = v.Row.RadarCommit
 		return err
 	}, selectSide+"IN ", 1, ids)
 	if err != nil {
@@ -432,8 +433,8 @@ func (l *pairLister) addOverlaps(v *ledger.CommitSummary, commitID int64) error 
 			return err
 		}
 	}
-	examined, err := l.countPairs(counts, countAsEarlier, l.repo.id, tip.Place, maxExamined, commitID, l.oldest)
-	v.OverlapsTruncated = v.OverlapsTruncated || examined == maxExamined
+	examined, err := l.countPairs(counts, countAsEarlier, l.repo.id, tip.Place, txn.MaxExamined, commitID, l.oldest)
+	v.OverlapsTruncated = v.OverlapsTruncated || examined == txn.MaxExamined
 	return err
 }
 

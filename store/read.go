@@ -5,6 +5,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/sqldb"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // A reader is a connection that reads the ledger. Its methods are the operations of
@@ -36,7 +37,7 @@ func read[T any](ctx context.Context, s *Store, by sqldb.Reader, fn func(reader)
 		v, err = fn(reader{Conn: c, caches: s.caches, now: s.Now()})
 		return err
 	})
-	return v, storageError(err)
+	return v, txn.StorageError(err)
 }
 
 // readLoose is like read, but without a transaction, which saves time in every
@@ -47,10 +48,10 @@ func readLoose[T any](ctx context.Context, s *Store, by sqldb.Reader, fn func(re
 		v, err = fn(reader{Conn: c, caches: s.caches, now: s.Now()})
 		return err
 	})
-	return v, storageError(err)
+	return v, txn.StorageError(err)
 }
 
 // all runs a query and returns its rows, each converted by scan.
-func all[T any](rd reader, scan func(scanner) (T, error), query string, args ...any) ([]T, error) {
+func all[T any](rd reader, scan func(txn.Scanner) (T, error), query string, args ...any) ([]T, error) {
 	return sqldb.All(rd.Conn, scan, query, args...)
 }

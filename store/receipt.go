@@ -13,6 +13,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/proof"
 	"github.com/ledgerd/ledgerd/ledger/proof/receipt"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // A DecisionQuery says what a decision is asked for.
@@ -187,8 +188,8 @@ func (rd reader) countedEvidence(
 	evidence = make([]receipt.Evidence, 0, len(rows))
 	hashed := 0
 	for _, a := range rows {
-		v := a.row
-		digest, size, err := rd.envelopeDigest(a.id, maxHashed-hashed)
+		v := a.Row
+		digest, size, err := rd.envelopeDigest(a.ID, maxHashed-hashed)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -206,15 +207,15 @@ func (rd reader) countedEvidence(
 }
 
 // attestationsByID returns attestations of a repo, oldest first.
-func (rd reader) attestationsByID(r repoRow, ids []string) (list []keyed[ledger.AttestationRecord], err error) {
+func (rd reader) attestationsByID(r repoRow, ids []string) (list []txn.Keyed[ledger.AttestationRecord], err error) {
 	keys := make([]any, 0, 3*len(ids))
 	for _, id := range ids {
-		if at, ok := idTime(attestationPrefix, id); ok {
+		if at, ok := txn.IDTime(txn.AttestationPrefix, id); ok {
 			keys = append(keys, r.id, at, id)
 		}
 	}
 	scan := rd.attestationScanner(r)
-	err = rd.EachIn(func(row scanner) error {
+	err = rd.EachIn(func(row txn.Scanner) error {
 		a, err := scan(row)
 		list = append(list, a)
 		return err
@@ -222,7 +223,7 @@ func (rd reader) attestationsByID(r repoRow, ids []string) (list []keyed[ledger.
 	if err != nil {
 		return nil, fmt.Errorf("read evidence: %w", err)
 	}
-	slices.SortFunc(list, func(a, b keyed[ledger.AttestationRecord]) int { return cmp.Compare(a.row.ID, b.row.ID) })
+	slices.SortFunc(list, func(a, b txn.Keyed[ledger.AttestationRecord]) int { return cmp.Compare(a.Row.ID, b.Row.ID) })
 	return list, nil
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/sqldb"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // A ReceiptKey is a key of receipts that the present log of an org announces.
@@ -37,7 +38,7 @@ WHERE o.name = ? AND k.not_after > ? ORDER BY k.not_after DESC LIMIT ?`, org, rd
 	return keys, nil
 }
 
-func scanReceiptKey(row scanner) (k ReceiptKey, err error) {
+func scanReceiptKey(row txn.Scanner) (k ReceiptKey, err error) {
 	return k, row.Scan(&k.Key, &k.PublicKey, &k.NotBefore, &k.NotAfter, &k.event)
 }
 

@@ -8,12 +8,13 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/sqldb"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // NewReader returns a store on an engine that only reads. Close closes the engine.
 func NewReader(db sqldb.Engine, o Options) *Store {
 	s := newStore(o)
-	s.db, s.clock = db, newClock(o.now(time.Now), o.monotonic(), s.log)
+	s.db, s.clock = db, txn.NewClock(o.now(time.Now), o.monotonic(), s.log)
 	return s
 }
 
@@ -114,7 +115,7 @@ func (p plan) expires(at ledger.Time) bool { return p.expiry != 0 && p.expiry <=
 func (rd reader) planOf(repoID, first, last int64) (plan, error) {
 	p := plan{after: -1, one: make(map[int64]bool)}
 
-	err := rd.Each(func(row scanner) error {
+	err := rd.Each(func(row txn.Scanner) error {
 		j, err := scanJob(row)
 		switch {
 		case j.task == taskExpire:

@@ -7,6 +7,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // recheckChanges compares the paths that commits change, from which states are derived, with their key, which is in
@@ -16,7 +17,7 @@ func (rd reader) recheckChanges(commits []*commitRow, r *Recheck) error {
 	for i, c := range commits {
 		shas[c.id], ids[i] = c.sha, c.id
 	}
-	err := rd.EachIn(func(row scanner) error {
+	err := rd.EachIn(func(row txn.Scanner) error {
 		var id int64
 		var key string
 		var changes, text []byte

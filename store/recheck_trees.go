@@ -8,6 +8,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/gitobject"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // A treeGroup is the commits of a repo that have the same tree.
@@ -56,7 +57,7 @@ func (rd reader) recheckTrees(commits []*commitRow, r *Recheck) error {
 		return err
 	}
 
-	err := rd.EachIn(func(row scanner) error {
+	err := rd.EachIn(func(row txn.Scanner) error {
 		var name string
 		var commit, tree int64
 		err := row.Scan(&name, &commit, &tree)
@@ -104,7 +105,7 @@ SELECT coalesce((SELECT commits FROM trees WHERE id = ?), 0),
 func (rd reader) recheckTreeLatest(trees map[int64]string, r *Recheck) error {
 	stored, derived := make(map[treeKey]treeRow), make(map[treeKey]treeRow)
 	read := func(rows map[treeKey]treeRow, query string) error {
-		return rd.EachIn(func(row scanner) error {
+		return rd.EachIn(func(row txn.Scanner) error {
 			var k treeKey
 			var v treeRow
 			err := row.Scan(&k.tree, &k.predicate, &k.slot, &k.signer, &k.stated, &v.attestation, &v.commit, &v.failed)
@@ -164,8 +165,8 @@ func (rd reader) recheckUnproven(commits []*commitRow, r *Recheck) error {
 		}
 	}
 
-	err := rd.EachIn(func(row scanner) error {
-		id, err := scanID(row)
+	err := rd.EachIn(func(row txn.Scanner) error {
+		id, err := txn.ScanID(row)
 		if err == nil {
 			r.differ(shas[id], "its object is stored, and is said to be unknown")
 		}
@@ -186,7 +187,7 @@ func (rd reader) recheckObjects(commits []*commitRow, proven []any, r *Recheck) 
 		}
 	}
 
-	err := rd.EachIn(func(row scanner) error {
+	err := rd.EachIn(func(row txn.Scanner) error {
 		var id int64
 		var raw, lineage []byte
 		var tree, message string

@@ -14,6 +14,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/passkey"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store/sqldb"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // Attest verifies an attestation with the keyring of the org, and records it like Record. If the
@@ -48,7 +49,7 @@ func (s *Store) record(ctx context.Context, r *recording) (rec ledger.Attestatio
 		return rec, false, err
 	}
 	key := repoKey(r.org, r.repo)
-	contract, known := s.caches.active.get(key)
+	contract, known := s.caches.active.Get(key)
 	if known {
 		e := r.evidence()
 		if err := s.evaluateNew(ctx, r, contract.Expressions(&e)); err != nil {
@@ -65,7 +66,7 @@ func (s *Store) record(ctx context.Context, r *recording) (rec ledger.Attestatio
 		return cmp.Or(err, r.err)
 	})
 	if known && r.contract != nil && r.contract != contract {
-		s.caches.active.put(key, r.contract)
+		s.caches.active.Put(key, r.contract)
 	}
 	r.rec.Unlinked = r.attestation.Artifacts.Left
 	return r.rec, r.created, err
@@ -251,7 +252,7 @@ func (t *tx) addAttestation(v *view, s *subject, r *recording) error {
 	rec.Rollout = rolloutOf(rec)
 
 	var err error
-	if rec.ID, err = t.newID(s.d.repo.orgID, attestationPrefix); err != nil {
+	if rec.ID, err = t.newID(s.d.repo.orgID, txn.AttestationPrefix); err != nil {
 		return err
 	}
 	if rec.Event, err = t.attestationEvent(s.d.repo, *rec, r.key, r.envelopeDigest); err != nil {
@@ -339,7 +340,7 @@ func (t *tx) bufferAttestation(v *view, s *subject, r *recording, e *policy.Evid
 	if err != nil {
 		return st, err
 	}
-	t.caches.evidence.put(id, *e)
+	t.caches.evidence.Put(id, *e)
 	t.cached = true
 
 	rows := t.batch.rows

@@ -21,6 +21,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store/sqldb"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // TestSetEqualsOneByOne records random attestations in two ledgers: in one ledger one by
@@ -248,12 +249,12 @@ var anyID = regexp.MustCompile(`(evt|att)_[0-9A-Z]{26}`)
 func (w twin) dump(t *testing.T) string {
 	t.Helper()
 	var text strings.Builder
-	events, err := w.Events(t.Context(), "acme", EventFilter{Query: Query{Limit: 500}, Types: ledger.EventTypes()})
+	events, err := w.Events(t.Context(), "acme", EventFilter{Query: txn.Query{Limit: 500}, Types: ledger.EventTypes()})
 	must.OK(t, err)
 	for _, body := range events.Data {
 		fmt.Fprintf(&text, "%s\n", body)
 	}
-	commits, err := w.Commits(t.Context(), "acme", "api", CommitFilter{Query: Query{Limit: 500}, Standing: true})
+	commits, err := w.Commits(t.Context(), "acme", "api", CommitFilter{Query: txn.Query{Limit: 500}, Standing: true})
 	must.OK(t, err)
 	for _, c := range commits.Data {
 		full, err := w.Commit(t.Context(), "acme", "api", c.SHA)
@@ -263,7 +264,7 @@ func (w twin) dump(t *testing.T) string {
 	}
 	repo, err := w.Repo(t.Context(), "acme", "api")
 	must.OK(t, err)
-	predicates, err := w.Predicates(t.Context(), "acme", Query{Limit: 500})
+	predicates, err := w.Predicates(t.Context(), "acme", txn.Query{Limit: 500})
 	must.OK(t, err)
 	fmt.Fprintf(&text, "%+v\n%+v\n", repo, predicates.Data)
 

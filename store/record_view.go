@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // A view holds the data that a set of attestations needs. It is read for all of them at
@@ -141,7 +142,7 @@ func (t *tx) viewRepos(v *view, list []*recording) error {
 			names = append(names, r.org)
 		}
 	}
-	err := t.EachIn(func(row scanner) error {
+	err := t.EachIn(func(row txn.Scanner) error {
 		var id int64
 		var name string
 		err := row.Scan(&id, &name)
@@ -165,7 +166,7 @@ func (t *tx) viewRepos(v *view, list []*recording) error {
 		}
 	}
 	var repos []repoRow
-	err = t.EachIn(func(row scanner) error {
+	err = t.EachIn(func(row txn.Scanner) error {
 		r, err := scanRepoRow(row)
 		repos = append(repos, r)
 		return err
@@ -202,7 +203,7 @@ func (t *tx) viewCommits(v *view, list []*recording) error {
 		}
 	}
 
-	return t.EachIn(func(row scanner) error {
+	return t.EachIn(func(row txn.Scanner) error {
 		c, err := scanCommitRow(row)
 		if err != nil {
 			return err
@@ -254,7 +255,7 @@ func (t *tx) viewStatements(v *view, list []*recording) error {
 		}
 	}
 
-	return t.EachIn(func(row scanner) error {
+	return t.EachIn(func(row txn.Scanner) error {
 		var st statement
 		var commitID int64
 		a, err := t.scanAttestation(row, func() repoRow { return repos[commitID] }, &commitID, &st.signerID, &st.keyID,
@@ -262,7 +263,7 @@ func (t *tx) viewStatements(v *view, list []*recording) error {
 		if err != nil {
 			return err
 		}
-		st.rec = a.rec.row
+		st.rec = a.rec.Row
 		key := statementKey{commitID, [32]byte(a.digest)}
 		v.statements[key] = append(v.statements[key], st)
 		return nil

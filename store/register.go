@@ -7,6 +7,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/gitobject"
 	"github.com/ledgerd/ledgerd/store/radarindex"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // Register creates or completes the record of a commit. Empty fields of the registration
@@ -32,7 +33,7 @@ func (s *Store) Register(
 		v, err = read(ctx, s, forWrite(org), func(rd reader) (ledger.Commit, error) { return rd.registered(done) })
 	}
 	v.Signature = signature
-	return v, done.created, Unread("the commit was registered", err)
+	return v, done.created, txn.Unread("the commit was registered", err)
 }
 
 // registerCommit registers a commit, and returns its record.
@@ -55,7 +56,7 @@ func (s *Store) registerCommit(
 		return v, done, err
 	}
 	v, err = read(ctx, s, forWrite(org), func(rd reader) (ledger.Commit, error) { return rd.registered(done) })
-	return v, done, Unread("the commit was registered", err)
+	return v, done, txn.Unread("the commit was registered", err)
 }
 
 // A submission is a registration, completed from the commit object that it contains.
@@ -186,17 +187,17 @@ func concernsRadar(n ledger.Registration) bool {
 func (rd reader) registered(done registered) (ledger.Commit, error) {
 	c, err := scanCommit(rd.Row(selectCommit+"WHERE id = ?", done.radar.commit))
 	if err != nil {
-		return c.row, fmt.Errorf("read commit: %w", err)
+		return c.Row, fmt.Errorf("read commit: %w", err)
 	}
 	if done.radar.scanned {
-		c.row.Overlaps, c.row.OverlapsTruncated = done.radar.counts(), done.radar.more
+		c.Row.Overlaps, c.Row.OverlapsTruncated = done.radar.counts(), done.radar.more
 	}
 	if err := rd.completeCommit(done.repo, &c, ""); err != nil {
-		return c.row, err
+		return c.Row, err
 	}
-	radar, err := rd.result(done.radar, asSide(c.row.CommitSummary), maxReported)
-	c.row.Radar = &radar
-	return c.row, err
+	radar, err := rd.result(done.radar, asSide(c.Row.CommitSummary), maxReported)
+	c.Row.Radar = &radar
+	return c.Row, err
 }
 
 // registerTip has the radar scan a registered commit, and derives its state again.
@@ -266,7 +267,7 @@ func (s *Store) Withdraw(ctx context.Context, org, repo, shaOrPrefix string) err
 		if err != nil {
 			return err
 		}
-		err = t.endTips(d, radarindex.Withdrawn, "t.commit_id = ? AND t.flight < ?", c.id, radarindex.Superseded)
+		err = t.endTips(d, radarindex.Withdrawn, "t.commit_id = ? AND t.flight < ?", c.ID, radarindex.Superseded)
 		if err != nil {
 			return err
 		}

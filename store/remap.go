@@ -12,6 +12,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 const (
@@ -35,7 +36,7 @@ SELECT NOT EXISTS (SELECT 1 FROM orgs o JOIN backlog b ON b.org_id = o.id AND b.
   AND NOT EXISTS (SELECT 1 FROM repos WHERE mapping_version < ?)`, attestation.MappingVersion).Scan(&isMapped)
 	})
 	if isMapped && !s.caches.mapped.Load() {
-		s.caches.evidence.clear() // it may be that of earlier rules
+		s.caches.evidence.Clear() // it may be that of earlier rules
 		s.caches.mapped.Store(true)
 	}
 	return err
@@ -122,7 +123,7 @@ FROM attestations a /*+index attestations_by_time*/ /*+ordered*/ JOIN commits c 
 WHERE a.repo_id = ? AND (a.recorded_at, a.id) < (?, ?) AND a.mapping_version < ?
 ORDER BY a.recorded_at DESC, a.id DESC LIMIT ?`
 
-func scanMapped(row scanner) (a mappedRow, err error) {
+func scanMapped(row txn.Scanner) (a mappedRow, err error) {
 	return a, row.Scan(&a.id, &a.commitID, &a.orgID, &a.predicateID, &a.typeID, &a.signerID, &a.slot, &a.public, &a.sha,
 		&a.identity, &a.result.Status, &a.result.DurationMS, &a.recordedAt)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // mappedRows returns the outcome of each attestation of a database, and the commit's
@@ -120,7 +121,7 @@ UPDATE attestations SET mapping_version = 1; UPDATE repos SET mapping_version = 
 
 	var list []string
 	must.OK(t, w.write(ctx, "", func(t *tx) error {
-		return t.Each(func(row scanner) error {
+		return t.Each(func(row txn.Scanner) error {
 			var predicate string
 			var id int64
 			err := row.Scan(&predicate, &id)

@@ -10,6 +10,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store/sqldb"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // CreateRepo creates a repo with the default contract as version 1 of its policy. by
@@ -47,10 +48,10 @@ VALUES (?, ?, ?, ?, ?, ?, ?, 1, ?)`,
 		}
 		repo, err := scanRepo(t.Row(selectRepo+"WHERE r.id = ?", id))
 		if err != nil {
-			return repo.row, fmt.Errorf("read repo: %w", err)
+			return repo.Row, fmt.Errorf("read repo: %w", err)
 		}
-		return repo.row, t.audit(orgID, org, audited{
-			action: ledger.AuditRepoCreated, repo: n.Name, target: n.Name, after: repoFields(repo.row),
+		return repo.Row, t.audit(orgID, org, audited{
+			action: ledger.AuditRepoCreated, repo: n.Name, target: n.Name, after: repoFields(repo.Row),
 		})
 	})
 }
@@ -70,24 +71,24 @@ SELECT r.id, o.name, r.name, r.archived_at, r.deleted_at, r.purged_at,
   coalesce((SELECT commits FROM repo_states WHERE repo_id = r.id AND state = 4), 0)
 FROM repos r JOIN orgs o ON o.id = r.org_id `
 
-func scanRepo(row scanner) (keyed[ledger.Repo], error) {
-	var r keyed[ledger.Repo]
+func scanRepo(row txn.Scanner) (txn.Keyed[ledger.Repo], error) {
+	var r txn.Keyed[ledger.Repo]
 	var counts [5]int64
 	var former string
 	var envelopes, events, deliveries int64
-	err := row.Scan(&r.id, &r.row.Org, &r.row.Name, &r.row.ArchivedAt, &r.row.DeletedAt, &r.row.PurgedAt, &former,
-		&r.row.DefaultBranch, &r.row.WebURL, &r.row.Forge, &envelopes, &events, &deliveries,
-		&r.row.PolicyVersion, &r.row.CreatedAt, &r.row.Attestations, &r.row.OpenViolations,
+	err := row.Scan(&r.ID, &r.Row.Org, &r.Row.Name, &r.Row.ArchivedAt, &r.Row.DeletedAt, &r.Row.PurgedAt, &former,
+		&r.Row.DefaultBranch, &r.Row.WebURL, &r.Row.Forge, &envelopes, &events, &deliveries,
+		&r.Row.PolicyVersion, &r.Row.CreatedAt, &r.Row.Attestations, &r.Row.OpenViolations,
 		&counts[0], &counts[1], &counts[2], &counts[3], &counts[4])
 	if err == nil {
-		r.row.FormerNames, err = formerNames(former)
+		r.Row.FormerNames, err = formerNames(former)
 	}
-	r.row.Retention = ledger.Retention{
+	r.Row.Retention = ledger.Retention{
 		Envelopes: milliseconds(envelopes), Events: milliseconds(events), Deliveries: milliseconds(deliveries),
 	}
-	r.row.Commits = make(map[ledger.State]int64, len(counts))
+	r.Row.Commits = make(map[ledger.State]int64, len(counts))
 	for _, state := range ledger.States() {
-		r.row.Commits[state] = counts[state]
+		r.Row.Commits[state] = counts[state]
 	}
 	return r, err
 }
@@ -101,21 +102,21 @@ func (s *Store) Repo(ctx context.Context, org, repo string) (ledger.Repo, error)
 	return read(ctx, s, byOrg(org), func(rd reader) (ledger.Repo, error) {
 		r, err := scanRepo(rd.Row(selectRepo+"WHERE o.name = ? AND r.name = ?", org, repo))
 		if err != nil {
-			return r.row, rd.missingRepo(err, org, repo)
+			return r.Row, rd.missingRepo(err, org, repo)
 		}
-		r.row.Unsettled, err = rd.unsettled(r.id)
-		return r.row, err
+		r.Row.Unsettled, err = rd.unsettled(r.ID)
+		return r.Row, err
 	})
 }
 
 // Repos lists the repos of an org that are not deleted, oldest first.
-func (s *Store) Repos(ctx context.Context, org string, q Query) (ledger.Page[ledger.Repo], error) {
+func (s *Store) Repos(ctx context.Context, org string, q txn.Query) (ledger.Page[ledger.Repo], error) {
 	return listOf(ctx, s, org, "repos", q, scanRepo,
 		selectRepo+"WHERE r.org_id = ? AND r.deleted_at = 0 AND r.id > ? ORDER BY r.id LIMIT ?")
 }
 
 // DeletedRepos lists the deleted repos of an org, oldest first.
-func (s *Store) DeletedRepos(ctx context.Context, org string, q Query) (ledger.Page[ledger.Repo], error) {
+func (s *Store) DeletedRepos(ctx context.Context, org string, q txn.Query) (ledger.Page[ledger.Repo], error) {
 	return listOf(ctx, s, org, "deleted repos", q, scanRepo,
 		strings.Replace(selectRepo, "FROM repos r", "FROM repos r /*+index repos_deleted*/", 1)+
 			"WHERE r.org_id = ? AND r.deleted_at > 0 AND r.id > ? ORDER BY r.id LIMIT ?")

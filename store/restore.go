@@ -7,6 +7,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/sqldb"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // A Restored says which events a restored database has of an org.
@@ -26,7 +27,7 @@ func (s *Store) NoteRestore(ctx context.Context) ([]Restored, error) {
 		if err != nil {
 			return nil, fmt.Errorf("record the restore: %w", err)
 		}
-		orgs, err := sqldb.All(t.Conn, func(row scanner) (r Restored, err error) {
+		orgs, err := sqldb.All(t.Conn, func(row txn.Scanner) (r Restored, err error) {
 			return r, row.Scan(&r.Org, &r.Events, &r.Last, &r.At)
 		}, `
 SELECT o.name, o.next_seq, coalesce(e.event_id, ''), coalesce(e.at, 0)
@@ -59,7 +60,7 @@ const restoreSlack = time.Hour
 // Cut returns where the history of the org was cut back, for a client that knows an event which
 // does not exist. It returns false if no restore can have removed an event with this id.
 func (t *Tail) Cut(ctx context.Context, id string) (c Cut, ok bool, err error) {
-	at, ok := idTime(eventPrefix, id)
+	at, ok := txn.IDTime(txn.EventPrefix, id)
 	if !ok {
 		return c, false, nil
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/internal/envelope"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 const (
@@ -86,7 +87,7 @@ func (t *tx) pruneEnvelopes(p pruning) (first ledger.Time, done bool, err error)
 		id, size int64
 		at       ledger.Time
 	}
-	rows, err := all(t.reader, func(row scanner) (r prunable, err error) {
+	rows, err := all(t.reader, func(row txn.Scanner) (r prunable, err error) {
 		return r, row.Scan(&r.id, &r.at, &r.size)
 	}, `
 SELECT a.id, a.recorded_at, length(e.body) + coalesce(length(e.payload), 0)
@@ -153,7 +154,7 @@ type prunableEvent struct {
 	hasLeaf, isDelivered bool
 }
 
-func scanPrunable(row scanner) (e prunableEvent, err error) {
+func scanPrunable(row txn.Scanner) (e prunableEvent, err error) {
 	return e, row.Scan(&e.id, &e.repo, &e.seq, &e.at, &e.kind, &e.hasLeaf, &e.isDelivered)
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // maxRetraced is the number of attestations of a commit that are read to find what
@@ -101,7 +102,7 @@ type distrustedRow struct {
 // commit.
 func (rd reader) distrustedLatest(commits []any) (map[int64][]distrustedRow, error) {
 	rows := make(map[int64][]distrustedRow)
-	return rows, rd.EachIn(func(row scanner) error {
+	return rows, rd.EachIn(func(row txn.Scanner) error {
 		var l distrustedRow
 		err := row.Scan(&l.commit, &l.predicate, &l.slot, &l.signer, &l.id, &l.public)
 		rows[l.commit] = append(rows[l.commit], l)
@@ -140,7 +141,7 @@ func newRetracing(commit int64, list []distrustedRow) *retracing {
 // were the last.
 func (r *retracing) next(rd reader, limit int) (last bool, err error) {
 	n := 0
-	err = rd.Each(func(row scanner) error {
+	err = rd.Each(func(row txn.Scanner) error {
 		n++
 		var a retraced
 		var isTrusted bool

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 const (
@@ -45,7 +46,7 @@ func (s *Store) retry(ctx context.Context, write func(ctx context.Context) error
 		isLate := errors.Is(err, context.DeadlineExceeded) && errors.Is(context.Cause(limited), errLate) && ctx.Err() == nil
 		switch {
 		case !ok && !isLate:
-			return storageError(err)
+			return txn.StorageError(err)
 		case isLate, tries == maxTries:
 			return errRestless()
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // A slowError is an unready that takes some time to prepare.
@@ -85,7 +86,7 @@ func TestAWriteIsTriedAgain(t *testing.T) {
 func wantRestless(t *testing.T, err error) {
 	t.Helper()
 	const text = "nothing was recorded (send it again)"
-	if !isCode(err, ledger.CodeStorageUnavailable) || !strings.Contains(err.Error(), text) {
+	if !txn.IsCode(err, ledger.CodeStorageUnavailable) || !strings.Contains(err.Error(), text) {
 		t.Errorf("%v, want errRestless", err)
 	}
 }

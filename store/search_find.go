@@ -10,6 +10,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/search"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 const (
@@ -92,7 +93,7 @@ func (f *finder) findRepos() error {
 	if !f.searched.more {
 		return nil
 	}
-	return f.Each(func(row scanner) error {
+	return f.Each(func(row txn.Scanner) error {
 		var r searchedRepo
 		err := row.Scan(&r.id, &r.name)
 		f.add(r.name, search.Hit{Type: search.Repo, Title: r.name, Repo: r.name, Rank: search.Equal, Order: r.id})
@@ -105,7 +106,7 @@ func (f *finder) findRepos() error {
 func (f *finder) findPredicates() error {
 	const columns = "SELECT id, name, attestations, last_at FROM predicates "
 	compared := 0
-	visit := func(row scanner) error {
+	visit := func(row txn.Scanner) error {
 		var count, id int64
 		h := search.Hit{Type: search.Predicate}
 		if err := row.Scan(&id, &h.Title, &count, &h.At); err != nil {
@@ -139,7 +140,7 @@ func (f *finder) findPredicates() error {
 // compares the names of others.
 func (f *finder) findSigners() error {
 	compared := 0
-	add := func(row scanner, rank func(cn, dn string) search.Rank) error {
+	add := func(row txn.Scanner, rank func(cn, dn string) search.Rank) error {
 		var id int64
 		h := search.Hit{Type: search.Signer}
 		if err := row.Scan(&id, &h.Title, &h.Detail); err != nil {
@@ -154,7 +155,7 @@ func (f *finder) findSigners() error {
 
 	const columns = "SELECT s.id, s.cn, s.dn FROM "
 	if name := identity.FoldName(f.q.Text); name != "" {
-		err := f.Each(func(row scanner) error {
+		err := f.Each(func(row txn.Scanner) error {
 			return add(row, func(cn, _ string) search.Rank {
 				if rank := f.q.Match(cn); rank != search.No {
 					return rank
@@ -170,7 +171,7 @@ WHERE n.org_id = ? AND n.name >= ? AND n.name < ? ORDER BY n.name LIMIT ?`,
 	}
 
 	compared = 0
-	err := f.Each(func(row scanner) error {
+	err := f.Each(func(row txn.Scanner) error {
 		return add(row, func(cn, dn string) search.Rank {
 			if rank := f.q.Match(cn); rank != search.No {
 				return rank
@@ -195,16 +196,16 @@ FROM repos r /*+index repos_by_org*/ /*+ordered*/ JOIN commits c ON `
 const inOrg = " WHERE r.org_id = ? AND r.id >= ? AND r.deleted_at = 0"
 
 // eachCommit visits the commits of a query that begins with fromCommits.
-func (f *finder) eachCommit(visit func(keyed[newestCommit]), query string, args ...any) error {
-	err := f.Each(func(row scanner) error {
+func (f *finder) eachCommit(visit func(txn.Keyed[newestCommit]), query string, args ...any) error {
+	err := f.Each(func(row txn.Scanner) error {
 		var repoID int64
 		var repo string
 		c, err := scanSummaryAnd(row, &repoID, &repo)
 		if err != nil {
 			return err
 		}
-		c.row.Repo = repo
-		visit(keyed[newestCommit]{c.id, newestCommit{c.row, repoID}})
+		c.Row.Repo = repo
+		visit(txn.Keyed[newestCommit]{ID: c.ID, Row: newestCommit{c.Row, repoID}})
 		return nil
 	}, query, args...)
 	if err != nil {
@@ -219,7 +220,7 @@ func (f *finder) commitsBySHA(prefix string) error {
 	if ledger.IsCommit(prefix) {
 		rank = search.Equal
 	}
-	return f.eachCommit(func(c keyed[newestCommit]) { f.addCommit(c, rank) },
+	return f.eachCommit(func(c txn.Keyed[newestCommit]) { f.addCommit(c, rank) },
 		fromCommits+"c.repo_id = r.id"+inOrg+" AND c.sha >= ? AND c.sha < ? LIMIT ?",
 		f.searched.orgID, f.searched.oldest, prefix, prefix+"g", f.q.Limit+1)
 }
@@ -231,10 +232,10 @@ func (f *finder) findCommits() error {
 		return fromCommits + "c.id = (SELECT max(b.id) FROM commits b /*+index commits_by_" + column + "*/" +
 			" WHERE b.repo_id = r.id AND b." + column + " <> '' AND b." + column + " = ?)" + inOrg + " LIMIT ?"
 	}
-	for column, add := range map[string]func(keyed[newestCommit], search.Rank){
+	for column, add := range map[string]func(txn.Keyed[newestCommit], search.Rank){
 		"branch": f.addBranch, "author_name": f.addCommit, "author_email": f.addCommit,
 	} {
-		err := f.eachCommit(func(c keyed[newestCommit]) { add(c, search.Equal) },
+		err := f.eachCommit(func(c txn.Keyed[newestCommit]) { add(c, search.Equal) },
 			newest(column), f.q.Text, f.searched.orgID, f.searched.oldest, f.q.Limit+1)
 		if err != nil {
 			return err
@@ -243,24 +244,24 @@ func (f *finder) findCommits() error {
 	return nil
 }
 
-func (f *finder) addCommit(c keyed[newestCommit], rank search.Rank) {
+func (f *finder) addCommit(c txn.Keyed[newestCommit], rank search.Rank) {
 	h := hitOf(search.Commit, c, rank)
-	h.Title, h.Detail = c.row.Message, c.row.Author.Name
-	f.add(fmt.Sprint(c.id), h)
+	h.Title, h.Detail = c.Row.Message, c.Row.Author.Name
+	f.add(fmt.Sprint(c.ID), h)
 }
 
 // addBranch adds the branch of a commit. The first commit of a branch that is added is the
 // newest.
-func (f *finder) addBranch(c keyed[newestCommit], rank search.Rank) {
+func (f *finder) addBranch(c txn.Keyed[newestCommit], rank search.Rank) {
 	h := hitOf(search.Branch, c, rank)
-	h.Title, h.Detail = c.row.Branch, c.row.Message
-	f.add(fmt.Sprint(c.row.repoID, " ", c.row.Branch), h)
+	h.Title, h.Detail = c.Row.Branch, c.Row.Message
+	f.add(fmt.Sprint(c.Row.repoID, " ", c.Row.Branch), h)
 }
 
-func hitOf(kind search.Kind, c keyed[newestCommit], rank search.Rank) search.Hit {
-	state := c.row.State
-	return search.Hit{Type: kind, Repo: c.row.Repo, Commit: c.row.SHA, Branch: c.row.Branch, State: &state,
-		At: c.row.RegisteredAt, Rank: rank, Order: c.id}
+func hitOf(kind search.Kind, c txn.Keyed[newestCommit], rank search.Rank) search.Hit {
+	state := c.Row.State
+	return search.Hit{Type: kind, Repo: c.Row.Repo, Commit: c.Row.SHA, Branch: c.Row.Branch, State: &state,
+		At: c.Row.RegisteredAt, Rank: rank, Order: c.ID}
 }
 
 // maxArtifactRows is the number of links that a search for an artifact reads.
@@ -276,7 +277,7 @@ func (f *finder) findArtifacts(d search.Digest) error {
 	}
 	read := 0
 
-	err := f.Each(func(row scanner) error {
+	err := f.Each(func(row txn.Scanner) error {
 		var digest []byte
 		h := search.Hit{Type: search.Artifact, State: new(ledger.State), Rank: rank}
 		if err := row.Scan(&digest, &h.Order, &h.Commit, h.State, &h.Branch, &h.At, &h.Repo); err != nil {
@@ -336,8 +337,8 @@ WHERE w.webhook_id = ? AND w.deleted_at = 0 AND r.deleted_at = 0 AND r.org_id = 
 
 // findAttestationID finds an attestation by the time in its ID.
 func (f *finder) findAttestationID(id string) error {
-	at, _ := idTime(attestationPrefix, id)
-	err := f.Each(func(row scanner) error {
+	at, _ := txn.IDTime(txn.AttestationPrefix, id)
+	err := f.Each(func(row txn.Scanner) error {
 		return f.addAttestation(row, search.Equal)
 	}, selectFound+`
 FROM repos r /*+index repos_by_org*/ /*+ordered*/ JOIN attestations a ON a.repo_id = r.id
@@ -354,7 +355,7 @@ const selectFound = `
 SELECT a.attestation_id, a.id, a.predicate_id, a.signer_id, a.status, ` + ageOf + `, c.sha, r.name`
 
 // addAttestation adds the attestation in a row of selectFound.
-func (f *finder) addAttestation(row scanner, rank search.Rank) error {
+func (f *finder) addAttestation(row txn.Scanner, rank search.Rank) error {
 	h := search.Hit{Type: search.Attestation, Rank: rank}
 	var predicateID, signerID int64
 	var status string

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/search"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // maxCompared is the number of commits, or of attestations, that one search compares with
@@ -24,7 +25,7 @@ func (f *finder) compare() error {
 		return f.comparePayloads()
 	case prefix != "", f.q.Digest().Algorithm != "", ledger.IsCommit(sha):
 		if f.q.Cursor != "" {
-			return errCursor
+			return txn.ErrCursor
 		}
 		return nil
 	}
@@ -34,7 +35,7 @@ func (f *finder) compare() error {
 // compareCommits compares the texts of commits, until there are enough.
 func (f *finder) compareCommits() error {
 	l := f.listing("searched commits", f.searched.orgID)
-	below, err := l.after(Query{Cursor: f.q.Cursor}, math.MaxInt64)
+	below, err := l.After(txn.Query{Cursor: f.q.Cursor}, math.MaxInt64)
 	if err != nil {
 		return err
 	}
@@ -44,12 +45,12 @@ func (f *finder) compareCommits() error {
 	}
 
 	type found struct {
-		commit       keyed[newestCommit]
+		commit       txn.Keyed[newestCommit]
 		branch, text search.Rank
 	}
 	var list []found
-	visit := func(c keyed[newestCommit]) error {
-		if branch, text := f.q.MatchCommit(c.row.CommitSummary); branch != search.No || text != search.No {
+	visit := func(c txn.Keyed[newestCommit]) error {
+		if branch, text := f.q.MatchCommit(c.Row.CommitSummary); branch != search.No || text != search.No {
 			list = append(list, found{c, branch, text})
 		}
 		return nil
@@ -57,7 +58,7 @@ func (f *finder) compareCommits() error {
 	full := func(end []any) bool { // down to end, no commit that matches is missing
 		n := 0
 		for _, m := range list {
-			if m.commit.id >= end[0].(int64) {
+			if m.commit.ID >= end[0].(int64) {
 				n++
 			}
 		}
@@ -68,13 +69,13 @@ func (f *finder) compareCommits() error {
 		return fmt.Errorf("compare commits: %w", err)
 	}
 
-	slices.SortFunc(list, func(a, b found) int { return compareKeys(idOf(b.commit), idOf(a.commit)) })
+	slices.SortFunc(list, func(a, b found) int { return txn.CompareKeys(txn.IDOf(b.commit), txn.IDOf(a.commit)) })
 	for n, m := range list {
-		if end != nil && m.commit.id < end[0].(int64) {
+		if end != nil && m.commit.ID < end[0].(int64) {
 			break // other commits that are newer have not been compared yet
 		}
 		if n == f.q.Limit {
-			end = []any{list[n-1].commit.id}
+			end = []any{list[n-1].commit.ID}
 			break
 		}
 		f.addBranch(m.commit, m.branch)
@@ -85,12 +86,12 @@ func (f *finder) compareCommits() error {
 }
 
 // end notes where the comparison for a list ended: at a key, or at the last record if it is nil.
-func (f *finder) end(l listing, examined int, end []any, what string) {
+func (f *finder) end(l txn.Listing, examined int, end []any, what string) {
 	f.result.Examined = examined
 	if end == nil {
 		return
 	}
-	f.result.NextCursor = l.cursorOf(end)
+	f.result.NextCursor = l.CursorOf(end)
 	f.stop("%d %s were compared, newest first: older ones follow at next_cursor", examined, what)
 }
 
@@ -100,14 +101,14 @@ type payload struct {
 	digest []byte
 }
 
-func scanPayload(row scanner) (p keyed[payload], err error) {
-	return p, row.Scan(&p.id, &p.row.at, &p.row.digest)
+func scanPayload(row txn.Scanner) (p txn.Keyed[payload], err error) {
+	return p, row.Scan(&p.ID, &p.Row.at, &p.Row.digest)
 }
 
 // comparePayloads compares the digests of payloads.
 func (f *finder) comparePayloads() error {
 	l := f.listing("searched attestations", f.searched.orgID)
-	position, err := l.position(Query{Cursor: f.q.Cursor}, 2)
+	position, err := l.Position(txn.Query{Cursor: f.q.Cursor}, 2)
 	if err != nil {
 		return err
 	}
@@ -122,7 +123,7 @@ func (f *finder) comparePayloads() error {
 			continue
 		}
 		if position != nil {
-			t.position = slices.MinFunc([][]any{t.position, {position[0], position[1]}}, compareKeys)
+			t.position = slices.MinFunc([][]any{t.position, {position[0], position[1]}}, txn.CompareKeys)
 		}
 		tracks = append(tracks, *t)
 	}
@@ -130,9 +131,9 @@ func (f *finder) comparePayloads() error {
 	d := f.q.Digest()
 	first, last := d.Range()
 	var list []int64
-	visit := func(p keyed[payload]) error {
-		if bytes.Compare(p.row.digest, first) >= 0 && bytes.Compare(p.row.digest, last) <= 0 {
-			list = append(list, p.id)
+	visit := func(p txn.Keyed[payload]) error {
+		if bytes.Compare(p.Row.digest, first) >= 0 && bytes.Compare(p.Row.digest, last) <= 0 {
+			list = append(list, p.ID)
 		}
 		return nil
 	}

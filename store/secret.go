@@ -9,6 +9,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/internal/sealed"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // hookSecrets are the signing secrets of a webhook as they are stored.
@@ -41,7 +42,7 @@ const secretsBatch = 100
 
 // secretsAfter reads the secrets of the next webhooks.
 func (rd reader) secretsAfter(id int64) ([]hookSecrets, error) {
-	list, err := all(rd, func(row scanner) (h hookSecrets, err error) {
+	list, err := all(rd, func(row txn.Scanner) (h hookSecrets, err error) {
 		return h, row.Scan(&h.id, &h.public, &h.secret, &h.previous, &h.previousUntil)
 	}, `
 SELECT id, webhook_id, secret, previous_secret, previous_until FROM webhooks
@@ -160,7 +161,7 @@ func (t *tx) encryptSecrets(keys SecretKeys, after int64) (done encrypted, err e
 func (s *Store) tidySecrets(ctx context.Context, start bool) {
 	changed, err := s.EncryptSecrets(ctx)
 	if err != nil {
-		if ctx.Err() == nil && !isUnavailable(err) {
+		if ctx.Err() == nil && !txn.IsUnavailable(err) {
 			s.log.ErrorContext(ctx, "encrypting the signing secrets of webhooks failed", "error", err)
 		}
 		return

@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // maxSessions is the maximum number of sessions per token.
@@ -18,7 +19,7 @@ const maxSessions = 50
 func (s *Store) CreateSession(ctx context.Context, tokenID string, hash [32]byte, expires ledger.Time) error {
 	org, err := readLoose(ctx, s, forWrite(""), func(rd reader) (string, error) {
 		token, err := scanToken(rd.Row(selectToken+"WHERE t.token_id = ?", tokenID))
-		return token.row.Org, missing(err, "token %s not found", tokenID)
+		return token.Row.Org, missing(err, "token %s not found", tokenID)
 	})
 	if err != nil {
 		return err
@@ -31,16 +32,16 @@ func (s *Store) CreateSession(ctx context.Context, tokenID string, hash [32]byte
 		}
 		const deleteOldest = `DELETE FROM sessions WHERE hash IN
 			(SELECT hash FROM sessions WHERE token_id = ? ORDER BY created_at DESC, hash DESC LIMIT ? OFFSET ?)`
-		if _, err := t.Exec(deleteOldest, token.id, int64(math.MaxInt64), maxSessions-1); err != nil {
+		if _, err := t.Exec(deleteOldest, token.ID, int64(math.MaxInt64), maxSessions-1); err != nil {
 			return fmt.Errorf("delete the oldest sessions: %w", err)
 		}
 		_, err = t.Exec("INSERT INTO sessions (hash, token_id, created_at, expires_at) VALUES (?, ?, ?, ?)",
-			hash[:], token.id, t.now, expires)
+			hash[:], token.ID, t.now, expires)
 		if err != nil {
 			return fmt.Errorf("insert session: %w", err)
 		}
-		return t.auditIn(token.row.Org, audited{
-			action: ledger.AuditSessionCreated, target: tokenID, after: sessionFields(token.row, expires, hash[:]),
+		return t.auditIn(token.Row.Org, audited{
+			action: ledger.AuditSessionCreated, target: tokenID, after: sessionFields(token.Row, expires, hash[:]),
 		})
 	})
 }
@@ -69,7 +70,7 @@ func (rd reader) session(hash [32]byte) (v session, err error) {
 		return v, err
 	}
 	token, err := scanToken(rd.Row(selectToken+"WHERE t.id = ?", tokenID))
-	v.token = token.row
+	v.token = token.Row
 	return v, err
 }
 
@@ -98,7 +99,7 @@ func signInFields(t ledger.Token, hash []byte) []ledger.Field {
 // DeleteSession ends a session. It is a no-op if the session does not exist.
 func (s *Store) DeleteSession(ctx context.Context, hash [32]byte) error {
 	token, _, err := s.SessionToken(ctx, hash)
-	if isCode(err, ledger.CodeNotFound) {
+	if txn.IsCode(err, ledger.CodeNotFound) {
 		return nil
 	}
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/settings"
 	"github.com/ledgerd/ledgerd/store/internal/sealed"
 	"github.com/ledgerd/ledgerd/store/sqldb"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // SettingsStart is the place before the first row of an org. See [Store.Settings].
@@ -104,13 +105,13 @@ type settingsPage struct {
 // readSettings reads rows. The query's parameters are the row id of the org, the one after which the page starts,
 // and the number of rows.
 func readSettings[T any](
-	p *settingsPage, kind string, scan func(scanner) (keyed[T], error), query string,
+	p *settingsPage, kind string, scan func(txn.Scanner) (txn.Keyed[T], error), query string,
 	fields func(T) (target string, fields []ledger.Field),
 ) error {
 	list, err := all(p.reader, scan, query, p.orgID, p.after, p.limit)
 	for _, row := range list {
-		target, fields := fields(row.row)
-		p.add(row.id, settings.Row{Kind: kind, Target: target, Fields: fields})
+		target, fields := fields(row.Row)
+		p.add(row.ID, settings.Row{Kind: kind, Target: target, Fields: fields})
 	}
 	return err
 }
@@ -129,10 +130,10 @@ func (p *settingsPage) repos() error {
 	}
 	ids := make([]any, len(list))
 	for i, r := range list {
-		ids[i] = r.id
-		p.add(r.id, settings.Row{
-			Kind: settings.Repo, Target: r.row.Name, Repo: r.row.Name,
-			Fields: append(repoFields(r.row), endFields(r.row.ArchivedAt, r.row.DeletedAt, r.row.PurgedAt)...),
+		ids[i] = r.ID
+		p.add(r.ID, settings.Row{
+			Kind: settings.Repo, Target: r.Row.Name, Repo: r.Row.Name,
+			Fields: append(repoFields(r.Row), endFields(r.Row.ArchivedAt, r.Row.DeletedAt, r.Row.PurgedAt)...),
 		})
 	}
 	return p.webhooks(ids)
@@ -146,7 +147,7 @@ func endFields(archived, deleted, purged ledger.Time) []ledger.Field {
 // webhooks reads the webhooks of repos. A signing secret is left out if its key is missing.
 func (p *settingsPage) webhooks(repos []any) error {
 	secrets := make(map[int64]hookSecrets)
-	err := p.EachIn(func(row scanner) error {
+	err := p.EachIn(func(row txn.Scanner) error {
 		var h hookSecrets
 		err := row.Scan(&h.id, &h.public, &h.secret)
 		secrets[h.id] = h
@@ -156,20 +157,20 @@ func (p *settingsPage) webhooks(repos []any) error {
 		return err
 	}
 
-	return p.EachIn(func(row scanner) error {
+	return p.EachIn(func(row txn.Scanner) error {
 		w, err := scanWebhook(row)
 		if err != nil {
 			return err
 		}
-		secret, _, err := secrets[w.id].open(p.keys, p.now)
+		secret, _, err := secrets[w.ID].open(p.keys, p.now)
 		if err != nil {
-			secret = secrets[w.id].secret // which is not the one in any event
+			secret = secrets[w.ID].secret // which is not the one in any event
 		}
-		fields := webhookFields(w.row, secret)
+		fields := webhookFields(w.Row, secret)
 		if errors.Is(err, sealed.ErrNoKey) {
 			fields = fields[:len(fields)-1]
 		}
-		p.rows = append(p.rows, settings.Row{Kind: settings.Webhook, Target: w.row.ID, Repo: w.row.Repo, Fields: fields})
+		p.rows = append(p.rows, settings.Row{Kind: settings.Webhook, Target: w.Row.ID, Repo: w.Row.Repo, Fields: fields})
 		return nil
 	}, selectWebhook+"WHERE w.deleted_at = 0 AND w.repo_id IN ", 1, repos)
 }
@@ -178,7 +179,7 @@ func (p *settingsPage) webhooks(repos []any) error {
 func (p *settingsPage) rules() error {
 	type found struct{ subject, dn, issuer string }
 	columns := make(map[string]found)
-	err := p.Each(func(row scanner) error {
+	err := p.Each(func(row txn.Scanner) error {
 		var id string
 		var f found
 		err := row.Scan(&id, &f.subject, &f.dn, &f.issuer)
@@ -213,27 +214,27 @@ func both(a, b string) string {
 // tokens reads tokens with their sessions.
 func (p *settingsPage) tokens() error {
 	ids, byID := []any{}, make(map[int64]ledger.Token)
-	err := p.Each(func(row scanner) error {
+	err := p.Each(func(row txn.Scanner) error {
 		t, hash, err := scanHashedToken(row)
 		if err != nil {
 			return err
 		}
-		ids, byID[t.id] = append(ids, t.id), t.row
+		ids, byID[t.ID] = append(ids, t.ID), t.Row
 		// Only tokens of CI jobs have a rule, and only sign-ins the time of an authentication.
-		kind, fields := settings.Token, append(grantFields(t.row, hash),
-			ledger.Field{Name: "auth_time", Value: optional(t.row.AuthTime)})
-		if t.row.IsSignIn {
-			kind, fields = settings.Session, append(signInFields(t.row, hash),
-				ledger.Field{Name: "rule", Value: optional(t.row.Rule)})
+		kind, fields := settings.Token, append(grantFields(t.Row, hash),
+			ledger.Field{Name: "auth_time", Value: optional(t.Row.AuthTime)})
+		if t.Row.IsSignIn {
+			kind, fields = settings.Session, append(signInFields(t.Row, hash),
+				ledger.Field{Name: "rule", Value: optional(t.Row.Rule)})
 		}
-		p.add(t.id, settings.Row{Kind: kind, Target: t.row.ID, Fields: fields})
+		p.add(t.ID, settings.Row{Kind: kind, Target: t.Row.ID, Fields: fields})
 		return nil
 	}, selectToken+"WHERE t.org_id = ? AND t.revoked_at = 0 AND t.id > ? ORDER BY t.id LIMIT ?", p.orgID, p.after, p.limit)
 	if err != nil {
 		return err
 	}
 
-	return p.EachIn(func(row scanner) error {
+	return p.EachIn(func(row txn.Scanner) error {
 		var id int64
 		var hash []byte
 		var expires ledger.Time
@@ -251,10 +252,10 @@ func (p *settingsPage) org() error {
 	if err != nil {
 		return err
 	}
-	providers, err := all(p.reader, scanText, "SELECT issuer FROM provider_orgs WHERE org_id = ? ORDER BY issuer", p.orgID)
-	fields := append(orgFields(o.row), endFields(o.row.ArchivedAt, o.row.DeletedAt, o.row.PurgedAt)...)
+	providers, err := all(p.reader, txn.ScanText, "SELECT issuer FROM provider_orgs WHERE org_id = ? ORDER BY issuer", p.orgID)
+	fields := append(orgFields(o.Row), endFields(o.Row.ArchivedAt, o.Row.DeletedAt, o.Row.PurgedAt)...)
 	p.rows = append(p.rows, settings.Row{
-		Kind: settings.Org, Target: o.row.Name,
+		Kind: settings.Org, Target: o.Row.Name,
 		Fields: append(fields, ledger.Field{Name: "providers", Value: optionalList(providers)}),
 	})
 	return err
@@ -267,7 +268,7 @@ const logSettingsBatch = 50
 // audit events. The event about the org comes last, and has the version of the fields.
 func (s *Store) logSettings(ctx context.Context) error {
 	orgs, err := readLoose(ctx, s, forWrite(""), func(rd reader) ([]int64, error) {
-		return all(rd, scanID, "SELECT id FROM orgs WHERE unlogged_settings <> '' ORDER BY id")
+		return all(rd, txn.ScanID, "SELECT id FROM orgs WHERE unlogged_settings <> '' ORDER BY id")
 	})
 	if err != nil {
 		return fmt.Errorf("read the orgs: %w", err)

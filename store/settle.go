@@ -7,6 +7,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store/radarindex"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // settleDue settles a commit if it is due and the background has not reached it yet, so that the next change
@@ -180,7 +181,7 @@ func (rd reader) readSubjects(d *deriver, ids []int64) ([]*subject, error) {
 		keys[i] = id
 	}
 	byID := make(map[int64]*subject, len(ids))
-	err := rd.EachIn(func(row scanner) error {
+	err := rd.EachIn(func(row txn.Scanner) error {
 		c, err := scanCommitRow(row)
 		byID[c.id] = &subject{commitRow: c, d: d}
 		return err

@@ -12,6 +12,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/member"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // keepState is how long used states of sign-ins are stored. Their cookies are valid for a shorter
@@ -32,7 +33,7 @@ func (s *Store) SignInMember(
 ) (ledger.Token, error) {
 	token, err := write(ctx, s, org, func(t *tx) (ledger.Token, error) {
 		orgID, err := t.orgID(org)
-		if isCode(err, ledger.CodeNotFound) {
+		if txn.IsCode(err, ledger.CodeNotFound) {
 			return ledger.Token{}, nil
 		}
 		if err != nil {
@@ -45,10 +46,10 @@ func (s *Store) SignInMember(
 			return ledger.Token{}, err
 		}
 		before, after, err := t.admit(orgID, a)
-		if err != nil || isStranger(before.row) && after.RemovedAt != 0 {
+		if err != nil || isStranger(before.Row) && after.RemovedAt != 0 {
 			return ledger.Token{}, err
 		}
-		if !before.row.HasJoined() {
+		if !before.Row.HasJoined() {
 			offers, err := t.offers(s.providers, a)
 			if err != nil || !member.MayJoin(offers, a, org) {
 				return ledger.Token{}, err
@@ -58,7 +59,7 @@ func (s *Store) SignInMember(
 			return ledger.Token{}, err
 		}
 		m, err := t.saveMember(orgID, org, before, after)
-		if err != nil || m.row.RemovedAt != 0 {
+		if err != nil || m.Row.RemovedAt != 0 {
 			return ledger.Token{}, err
 		}
 		return t.signIn(orgID, org, m, a, session, expires)
@@ -81,7 +82,7 @@ func (t *tx) useState(orgID int64, state [32]byte) error {
 
 // admit returns the member of an account before a sign-in, and after it by the rules of the org. before.id
 // is 0 if the account was not a member.
-func (t *tx) admit(orgID int64, a member.Account) (before keyed[member.Member], after member.Member, err error) {
+func (t *tx) admit(orgID int64, a member.Account) (before txn.Keyed[member.Member], after member.Member, err error) {
 	if before, err = t.memberOf(orgID, a.Issuer, a.Subject); err != nil {
 		return before, after, err
 	}
@@ -90,7 +91,7 @@ WHERE r.issuer = ? AND r.org_id = ? AND r.removed_at = 0 ORDER BY r.id LIMIT ?`,
 	if err != nil {
 		return before, after, fmt.Errorf("read the rules of members: %w", err)
 	}
-	if after, err = member.Admit(before.row, rules, a, t.now); err != nil {
+	if after, err = member.Admit(before.Row, rules, a, t.now); err != nil {
 		err = ledger.Errorf(ledger.CodeForbidden, "no DN for this account: %v (an admin of the org can add it as "+
 			"a member)", err)
 	}
@@ -102,14 +103,14 @@ func isStranger(m member.Member) bool { return m.ID == "" || m.RemovedAt != 0 }
 
 // saveMember adds or updates the member of an account that signs in.
 func (t *tx) saveMember(
-	orgID int64, org string, before keyed[member.Member], after member.Member,
-) (keyed[member.Member], error) {
+	orgID int64, org string, before txn.Keyed[member.Member], after member.Member,
+) (txn.Keyed[member.Member], error) {
 	t.actor.Name, t.actor.Token = after.DN, "" // there is no token yet
-	if before.id > 0 {
+	if before.ID > 0 {
 		if after.RemovedAt != 0 {
-			after.Role = before.row.Role // what it was
+			after.Role = before.Row.Role // what it was
 		}
-		return keyed[member.Member]{before.id, after}, t.updateMember(org, before, after)
+		return txn.Keyed[member.Member]{ID: before.ID, Row: after}, t.updateMember(org, before, after)
 	}
 	if err := t.checkUnknown(orgID, org, after.DN); err != nil {
 		return before, err
@@ -131,10 +132,10 @@ func (t *tx) checkUnknown(orgID int64, org, text string) error {
 	}
 	folded := dn.Fold()
 	for _, i := range known {
-		other, err := identity.ParseDN(i.row.DN)
+		other, err := identity.ParseDN(i.Row.DN)
 		if err == nil && other.Fold() == folded {
 			return ledger.Errorf(ledger.CodeAlreadyExists, "the identity %s has the DN %s: an admin of the org must add this "+
-				"account as a member", i.row.ID, text)
+				"account as a member", i.Row.ID, text)
 		}
 	}
 
@@ -152,7 +153,7 @@ func (t *tx) checkUnknown(orgID int64, org, text string) error {
 // signIn creates the token and the session of a sign-in. If the member has too many sign-ins, the
 // oldest end.
 func (t *tx) signIn(
-	orgID int64, org string, m keyed[member.Member], a member.Account, session [32]byte, expires ledger.Time,
+	orgID int64, org string, m txn.Keyed[member.Member], a member.Account, session [32]byte, expires ledger.Time,
 ) (ledger.Token, error) {
 	if err := t.endOldestSignIns(orgID, org, m); err != nil {
 		return ledger.Token{}, err
@@ -160,31 +161,31 @@ func (t *tx) signIn(
 	var unknown [32]byte // the hash of no secret
 	rand.Read(unknown[:])
 	token, err := t.insertToken(orgID, newToken{
-		NewToken: ledger.NewToken{Name: m.row.DN, Scope: m.row.Role.Scope(), ExpiresAt: expires},
-		hash:     unknown, member: m.id, isSignIn: true, authTime: a.AuthTime,
+		NewToken: ledger.NewToken{Name: m.Row.DN, Scope: m.Row.Role.Scope(), ExpiresAt: expires},
+		hash:     unknown, member: m.ID, isSignIn: true, authTime: a.AuthTime,
 	})
 	if err != nil {
-		return token.row, err
+		return token.Row, err
 	}
 
 	_, err = t.Exec("INSERT INTO sessions (hash, token_id, created_at, expires_at) VALUES (?, ?, ?, ?)",
-		session[:], token.id, t.now, expires)
+		session[:], token.ID, t.now, expires)
 	if err != nil {
-		return token.row, fmt.Errorf("insert session: %w", err)
+		return token.Row, fmt.Errorf("insert session: %w", err)
 	}
-	t.actor.Name, t.actor.Token = token.row.Name, token.row.ID
-	return token.row, t.audit(orgID, org, audited{
-		action: ledger.AuditSessionCreated, target: token.row.ID,
-		after: append(signInFields(token.row, unknown[:]),
+	t.actor.Name, t.actor.Token = token.Row.Name, token.Row.ID
+	return token.Row, t.audit(orgID, org, audited{
+		action: ledger.AuditSessionCreated, target: token.Row.ID,
+		after: append(signInFields(token.Row, unknown[:]),
 			ledger.Field{Name: "session_digest", Value: digestOf(session[:])}),
 	})
 }
 
 // endOldestSignIns ends the oldest sign-ins of a member so that one more is allowed.
-func (t *tx) endOldestSignIns(orgID int64, org string, m keyed[member.Member]) error {
+func (t *tx) endOldestSignIns(orgID int64, org string, m txn.Keyed[member.Member]) error {
 	oldest, err := all(t.reader, scanToken, selectToken+`
 WHERE t.member_id = ? AND t.member_id > 0 AND t.is_sign_in = 1 AND t.revoked_at = 0 AND t.expires_at > ?
-ORDER BY t.id DESC LIMIT ? OFFSET ?`, m.id, t.now, member.MaxSignIns, member.MaxSignIns-1)
+ORDER BY t.id DESC LIMIT ? OFFSET ?`, m.ID, t.now, member.MaxSignIns, member.MaxSignIns-1)
 	if err != nil {
 		return fmt.Errorf("read the oldest sign-ins: %w", err)
 	}
@@ -197,18 +198,18 @@ ORDER BY t.id DESC LIMIT ? OFFSET ?`, m.id, t.now, member.MaxSignIns, member.Max
 }
 
 // endSignIn ends a sign-in, and logs it.
-func (t *tx) endSignIn(orgID int64, org string, token keyed[ledger.Token]) error {
-	if _, err := t.Exec("UPDATE tokens SET revoked_at = ? WHERE id = ?", t.now, token.id); err != nil {
+func (t *tx) endSignIn(orgID int64, org string, token txn.Keyed[ledger.Token]) error {
+	if _, err := t.Exec("UPDATE tokens SET revoked_at = ? WHERE id = ?", t.now, token.ID); err != nil {
 		return fmt.Errorf("end the sign-in: %w", err)
 	}
 	return t.audit(orgID, org, audited{
-		action: ledger.AuditSessionEnded, target: token.row.ID, before: sessionFields(token.row, token.row.ExpiresAt, nil),
+		action: ledger.AuditSessionEnded, target: token.Row.ID, before: sessionFields(token.Row, token.Row.ExpiresAt, nil),
 	})
 }
 
 // SignIns lists the sign-ins of an org that have not ended, oldest first. If memberID is not empty,
 // it lists those of one member.
-func (s *Store) SignIns(ctx context.Context, org, memberID string, q Query) (ledger.Page[ledger.Token], error) {
+func (s *Store) SignIns(ctx context.Context, org, memberID string, q txn.Query) (ledger.Page[ledger.Token], error) {
 	return read(ctx, s, byOrg(org), func(rd reader) (list ledger.Page[ledger.Token], err error) {
 		var owner int64
 		what, query, where := "sign-ins", selectToken, "WHERE t.org_id = ? AND "
@@ -216,22 +217,22 @@ func (s *Store) SignIns(ctx context.Context, org, memberID string, q Query) (led
 			owner, err = rd.orgID(org)
 			query = strings.Replace(selectToken, "FROM tokens t", "FROM tokens t /*+index tokens_signed_in*/", 1)
 		} else {
-			var m keyed[member.Member]
+			var m txn.Keyed[member.Member]
 			m, err = rd.member(org, memberID)
-			owner, what, where = m.id, "sign-ins of member", "WHERE t.member_id = ? AND t.member_id > 0 AND "
+			owner, what, where = m.ID, "sign-ins of member", "WHERE t.member_id = ? AND t.member_id > 0 AND "
 		}
 		if err != nil {
 			return list, err
 		}
 
 		l := rd.listing(what, owner)
-		after, err := l.after(q, 0)
+		after, err := l.After(q, 0)
 		if err != nil {
 			return list, err
 		}
-		p, err := readPage(rd.Conn, scanToken, q.Limit, query+where+`
+		p, err := txn.ReadPage(rd.Conn, scanToken, q.Limit, query+where+`
 t.id > ? AND t.is_sign_in = 1 AND t.revoked_at = 0 AND t.expires_at > ? ORDER BY t.id LIMIT ?`, owner, after, s.Now())
-		return p.page(l), err
+		return p.Page(l), err
 	})
 }
 
@@ -240,13 +241,13 @@ t.id > ? AND t.is_sign_in = 1 AND t.revoked_at = 0 AND t.expires_at > ? ORDER BY
 func (s *Store) EndSignIn(ctx context.Context, org, memberID, id string) error {
 	return s.write(ctx, org, func(t *tx) error {
 		token, err := scanToken(t.Row(selectToken+"WHERE o.name = ? AND t.token_id = ? AND t.is_sign_in = 1", org, id))
-		if err == nil && memberID != "" && token.row.Member != memberID {
+		if err == nil && memberID != "" && token.Row.Member != memberID {
 			err = sql.ErrNoRows
 		}
 		if err != nil {
 			return missing(err, "sign-in %s not found", id)
 		}
-		if token.row.RevokedAt != 0 || token.row.ExpiresAt <= t.now {
+		if token.Row.RevokedAt != 0 || token.Row.ExpiresAt <= t.now {
 			return nil // pruning may have locked one that expired
 		}
 		orgID, err := t.orgID(org)
@@ -267,7 +268,7 @@ func (s *Store) EndSignInsOfProviders(ctx context.Context) error {
 		org, issuer string
 		isListed    bool
 	}
-	scan := func(row scanner) (u use, err error) { return u, row.Scan(&u.orgID, &u.org, &u.issuer, &u.isListed) }
+	scan := func(row txn.Scanner) (u use, err error) { return u, row.Scan(&u.orgID, &u.org, &u.issuer, &u.isListed) }
 	uses, err := read(ctx, s, forWrite(""), func(rd reader) ([]use, error) {
 		return all(rd, scan, `
 SELECT DISTINCT o.id, o.name, m.issuer,

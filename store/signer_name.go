@@ -9,6 +9,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/store/sqldb"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 const insertSignerName = "INSERT INTO signer_names (org_id, name, signer_id) VALUES (?, ?, ?) " +
@@ -62,7 +63,7 @@ func (t *tx) nameSigner(
 
 // needsKnownAuthors reports whether the contract of any repo of an org needs to know authors.
 func (t *tx) needsKnownAuthors(orgID int64) (bool, error) {
-	repos, err := all(t.reader, scanID,
+	repos, err := all(t.reader, txn.ScanID,
 		"SELECT min(id) FROM repos WHERE org_id = ? AND deleted_at = 0 GROUP BY policy_digest", orgID)
 	if err != nil {
 		return false, fmt.Errorf("read the contracts of an org: %w", err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // A treeEvidence is the latest evidence of all commits with a tree. If that is too much,
@@ -107,7 +108,7 @@ const (
 
 // readVersions reads the versions whose keys are in the map.
 func (rd reader) readVersions(versions map[int64]int64, query string) error {
-	return rd.EachIn(func(row scanner) error {
+	return rd.EachIn(func(row txn.Scanner) error {
 		var id, version int64
 		err := row.Scan(&id, &version)
 		versions[id] = version
@@ -199,7 +200,7 @@ func (rd reader) blockDistrusted(heirs []*subject, trees map[int64]*treeEvidence
 		return nil
 	}
 
-	return rd.EachIn(func(row scanner) error {
+	return rd.EachIn(func(row txn.Scanner) error {
 		var id, attestation int64
 		err := row.Scan(&id, &attestation)
 		tree := trees[id]
@@ -227,7 +228,7 @@ func (rd reader) treeRows(id int64, tree *treeEvidence) ([]treeLatest, error) {
 SELECT t.attestation_id, t.commit_id, s.person, s.individual
 FROM tree_latest t /*+ordered*/ JOIN signers s ON s.id = t.signer_id
 WHERE t.tree_id = ? `
-	scan := func(row scanner) (l treeLatest, err error) {
+	scan := func(row txn.Scanner) (l treeLatest, err error) {
 		return l, row.Scan(&l.attestation, &l.commit, &l.person, &l.individual)
 	}
 	list, err := all(rd, scan, query+"LIMIT ?", id, policy.MaxTopics+1)
@@ -245,7 +246,7 @@ func (rd reader) addTreeRows(
 	mapped := rd.caches.mapped.Load()
 	for _, l := range list {
 		tree.rows, tree.commits = append(tree.rows, l.attestation), append(tree.commits, l.commit)
-		e, ok := rd.caches.evidence.get(l.attestation)
+		e, ok := rd.caches.evidence.Get(l.attestation)
 		e.Person, e.Individual = l.person, l.individual
 		facts.Evidence = append(facts.Evidence, e)
 		if !ok || !mapped {
@@ -262,7 +263,7 @@ const maxSourceNames = 1000
 
 // readSourceCommits reads commits, and who wrote them.
 func (rd reader) readSourceCommits(commits map[int64]*subject) error {
-	err := rd.EachIn(func(row scanner) error {
+	err := rd.EachIn(func(row txn.Scanner) error {
 		c, err := scanCommitRow(row)
 		commits[c.id].commitRow = c
 		return err

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/sqldb"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // Stats is the state of a store.
@@ -44,13 +45,13 @@ SELECT count(*), coalesce(min(delivery_id), '') FROM (
 		if err != nil {
 			return st, fmt.Errorf("count deliveries: %w", err)
 		}
-		st.Oldest, _ = idTime(deliveryPrefix, oldest)
+		st.Oldest, _ = txn.IDTime(txn.DeliveryPrefix, oldest)
 
 		if st.Backlog, err = rd.backlog(); err != nil {
 			return st, err
 		}
 
-		st.Logs, err = sqldb.All(rd.Conn, func(row scanner) (l LogStats, err error) {
+		st.Logs, err = sqldb.All(rd.Conn, func(row txn.Scanner) (l LogStats, err error) {
 			return l, row.Scan(&l.Org, &l.Size, &l.Unsigned, &l.SignedAt)
 		}, `
 SELECT o.name, l.size, o.next_seq - o.log_first - l.size, l.signed_at FROM orgs o JOIN logs l ON l.id = o.log_id

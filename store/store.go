@@ -15,11 +15,12 @@ import (
 	"github.com/ledgerd/ledgerd/store/internal/lookup"
 	"github.com/ledgerd/ledgerd/store/radarindex"
 	"github.com/ledgerd/ledgerd/store/sqldb"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // A Store is an open database. Its methods are safe for concurrent use.
 type Store struct {
-	clock     *clock
+	clock     *txn.Clock
 	log       *slog.Logger
 	committed func(sqldb.Commit)
 	retention time.Duration // how long the delivery log is retained
@@ -44,7 +45,7 @@ type Store struct {
 	name       string        // of this server, if there may be others; otherwise empty
 	wake       chan struct{} // wakes Work
 	tokens     *lookup.Group[[32]byte, ledger.Token]
-	touched    *cache[string, ledger.Time] // last write of TouchToken, by token id
+	touched    *txn.Cache[string, ledger.Time] // last write of TouchToken, by token id
 
 	closing   chan struct{}
 	closeOnce sync.Once
@@ -61,10 +62,10 @@ func (s *Store) Close() error {
 }
 
 // Now returns the current time of the ledger's clock.
-func (s *Store) Now() ledger.Time { return s.clock.read() }
+func (s *Store) Now() ledger.Time { return s.clock.Now() }
 
 // CheckClock returns why nothing may be recorded because of the system clock, or nil.
-func (s *Store) CheckClock() error { return s.clock.refusal() }
+func (s *Store) CheckClock() error { return s.clock.Refusal() }
 
 // admit returns why a write of a request in an org is refused because of the clock, or nil.
 // What goes on without an org, such as the deliveries of webhooks or the note of a restore, has the
@@ -78,10 +79,10 @@ func (s *Store) admit(org string) error {
 
 // WallTime returns the time that other machines probably have. It is the system clock,
 // unless that has jumped ahead.
-func (s *Store) WallTime() ledger.Time { return s.clock.wallTime() }
+func (s *Store) WallTime() ledger.Time { return s.clock.WallTime() }
 
 // ClockStatus returns how the ledger's clock and the system clock differ.
-func (s *Store) ClockStatus() ClockStatus { return s.clock.status() }
+func (s *Store) ClockStatus() ClockStatus { return s.clock.Status() }
 
 // wakeWorker makes Work look for jobs immediately.
 func (s *Store) wakeWorker() {
@@ -90,3 +91,15 @@ func (s *Store) wakeWorker() {
 	default:
 	}
 }
+
+// Names of package txn that callers of a Store use.
+type (
+	Query       = txn.Query
+	ClockStatus = txn.ClockStatus
+)
+
+// MaxClockOffset is how far the system clock may be off before nothing is recorded.
+const MaxClockOffset = txn.MaxClockOffset
+
+// Unread returns the error of a read after a write that is on disk. See txn.Unread.
+func Unread(done string, err error) error { return txn.Unread(done, err) }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store/radarindex"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // Conditions on a tip's flight. The numbers are literals, because SQLite does not use a
@@ -33,10 +34,10 @@ const tipColumns = "t.commit_id, t.flight, t.place, t.seq, t.opened_at, t.ended_
 	"t.branch, t.lineage, t.sha"
 
 // scanTip reads the tipColumns.
-func scanTip(row scanner) (radarindex.Tip, error) { return scanTipAnd(row) }
+func scanTip(row txn.Scanner) (radarindex.Tip, error) { return scanTipAnd(row) }
 
 // scanTipAnd reads the tipColumns, followed by the columns in rest.
-func scanTipAnd(row scanner, rest ...any) (radarindex.Tip, error) {
+func scanTipAnd(row txn.Scanner, rest ...any) (radarindex.Tip, error) {
 	var t radarindex.Tip
 	var lineage string
 	err := row.Scan(append([]any{
@@ -88,7 +89,7 @@ func (s *Store) reposWith(
 	ctx context.Context, query string, tips func(reader, int64) ([]int64, error),
 ) ([]int64, error) {
 	return read(ctx, s, forWrite(""), func(rd reader) (repos []int64, err error) {
-		ids, err := all(rd, scanID, query)
+		ids, err := all(rd, txn.ScanID, query)
 		if err != nil {
 			return nil, err
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store/radarindex"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // tipSource reads tips from the database for the radar's indexes. Each method uses its own
@@ -48,7 +49,7 @@ func (t tipSource) Live(ctx context.Context, repoID int64, visit visitTip) (int6
 // eachTip calls visit for each tip of a query, with its changes. The query selects the
 // tipColumns and the changes.
 func (rd reader) eachTip(visit visitTip, query string, args ...any) error {
-	return rd.Each(func(row scanner) error {
+	return rd.Each(func(row txn.Scanner) error {
 		var text []byte
 		tip, err := scanTipAnd(row, &text)
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store/radarindex"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // sizeOfTip is the approximate size in bytes of a tip with one short path in an index.
@@ -150,7 +151,7 @@ func TestKnownOverlapsOfUnindexedTipsStayOpen(t *testing.T) {
 	s := openAgain(t, first.path(t), Options{RadarMemory: 1}) // no tip is indexed
 	open := func() int {
 		t.Helper()
-		list, err := s.Overlaps(t.Context(), "acme", "api", RadarFilter{Query: Query{Limit: 10}, Commit: numbered(2)})
+		list, err := s.Overlaps(t.Context(), "acme", "api", RadarFilter{Query: txn.Query{Limit: 10}, Commit: numbered(2)})
 		must.OK(t, err)
 		return len(list.Data)
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // tokenColumns are the columns of a token t of an org o, without those of its rule, member and repos.
@@ -32,12 +33,12 @@ const tokenRepos = `coalesce((SELECT string_agg(p.name, ' ' ORDER BY p.id) FROM 
 const selectPlainToken = "SELECT " + tokenColumns + `, t.rule_id + t.member_id + t.is_limited
 FROM tokens t JOIN orgs o ON o.id = t.org_id `
 
-func scanToken(row scanner) (keyed[ledger.Token], error) {
+func scanToken(row txn.Scanner) (txn.Keyed[ledger.Token], error) {
 	t, _, err := scanHashedToken(row)
 	return t, err
 }
 
-func scanHashedToken(row scanner) (t keyed[ledger.Token], hash []byte, err error) {
+func scanHashedToken(row txn.Scanner) (t txn.Keyed[ledger.Token], hash []byte, err error) {
 	var rule, member, dn, repos string
 	var isSignIn, isLimited bool
 	var authTime ledger.Time
@@ -45,18 +46,18 @@ func scanHashedToken(row scanner) (t keyed[ledger.Token], hash []byte, err error
 	if err != nil {
 		return t, hash, err
 	}
-	t.row.Rule, t.row.DN, t.row.Member, t.row.IsSignIn, t.row.IsLimited = rule, dn, member, isSignIn, isLimited
-	t.row.AuthTime = authTime
-	if t.row.IsExchanged() || isLimited {
-		t.row.Repos = strings.Fields(repos)
+	t.Row.Rule, t.Row.DN, t.Row.Member, t.Row.IsSignIn, t.Row.IsLimited = rule, dn, member, isSignIn, isLimited
+	t.Row.AuthTime = authTime
+	if t.Row.IsExchanged() || isLimited {
+		t.Row.Repos = strings.Fields(repos)
 	}
 	return t, hash, nil
 }
 
 // scanTokenWith scans tokenColumns, followed by the columns of more.
-func scanTokenWith(row scanner, more ...any) (t keyed[ledger.Token], hash []byte, err error) {
-	err = row.Scan(append([]any{&hash, &t.id, &t.row.ID, &t.row.Org, &t.row.Name, &t.row.Scope, &t.row.CreatedAt,
-		&t.row.ExpiresAt, &t.row.LastUsedAt, &t.row.RevokedAt, &t.row.CreatedBy}, more...)...)
+func scanTokenWith(row txn.Scanner, more ...any) (t txn.Keyed[ledger.Token], hash []byte, err error) {
+	err = row.Scan(append([]any{&hash, &t.ID, &t.Row.ID, &t.Row.Org, &t.Row.Name, &t.Row.Scope, &t.Row.CreatedAt,
+		&t.Row.ExpiresAt, &t.Row.LastUsedAt, &t.Row.RevokedAt, &t.Row.CreatedBy}, more...)...)
 	return t, hash, err
 }
 
@@ -78,10 +79,10 @@ func (s *Store) CreateToken(ctx context.Context, org string, n ledger.NewToken, 
 		}
 		token, err := t.insertToken(orgID, newToken{NewToken: n, hash: hash, member: creator, repos: repos})
 		if err != nil {
-			return token.row, err
+			return token.Row, err
 		}
-		return token.row, t.audit(orgID, org, audited{
-			action: ledger.AuditTokenCreated, target: token.row.ID, after: grantFields(token.row, hash[:]),
+		return token.Row, t.audit(orgID, org, audited{
+			action: ledger.AuditTokenCreated, target: token.Row.ID, after: grantFields(token.Row, hash[:]),
 		})
 	})
 }
@@ -131,8 +132,8 @@ type newToken struct {
 	authTime ledger.Time
 }
 
-func (t *tx) insertToken(orgID int64, n newToken) (token keyed[ledger.Token], err error) {
-	tokenID, err := t.newID(orgID, tokenPrefix)
+func (t *tx) insertToken(orgID int64, n newToken) (token txn.Keyed[ledger.Token], err error) {
+	tokenID, err := t.newID(orgID, txn.TokenPrefix)
 	if err != nil {
 		return token, err
 	}
@@ -193,7 +194,7 @@ func (s *Store) tokensByHash(ctx context.Context, hashes [][32]byte) (map[[32]by
 // addPlainTokens adds the tokens without a rule, a member and repos. It returns the hashes of the
 // others.
 func (rd reader) addPlainTokens(found map[[32]byte]ledger.Token, hashes []any) (others []any, err error) {
-	err = rd.EachIn(func(row scanner) error {
+	err = rd.EachIn(func(row txn.Scanner) error {
 		var more int64
 		token, hash, err := scanTokenWith(row, &more)
 		switch {
@@ -202,7 +203,7 @@ func (rd reader) addPlainTokens(found map[[32]byte]ledger.Token, hashes []any) (
 		case more > 0:
 			others = append(others, bytes.Clone(hash))
 		default:
-			found[[32]byte(hash)] = token.row
+			found[[32]byte(hash)] = token.Row
 		}
 		return nil
 	}, selectPlainToken+"WHERE t.hash IN ", 1, hashes)
@@ -211,17 +212,17 @@ func (rd reader) addPlainTokens(found map[[32]byte]ledger.Token, hashes []any) (
 
 // addTokens adds tokens with all that selectToken says about them.
 func (rd reader) addTokens(found map[[32]byte]ledger.Token, hashes []any) error {
-	return rd.EachIn(func(row scanner) error {
+	return rd.EachIn(func(row txn.Scanner) error {
 		token, hash, err := scanHashedToken(row)
 		if err == nil {
-			found[[32]byte(hash)] = token.row
+			found[[32]byte(hash)] = token.Row
 		}
 		return err
 	}, selectToken+"WHERE t.hash IN ", 1, hashes)
 }
 
 // Tokens lists the tokens of an org, oldest first, without sign-ins.
-func (s *Store) Tokens(ctx context.Context, org string, q Query) (ledger.Page[ledger.Token], error) {
+func (s *Store) Tokens(ctx context.Context, org string, q txn.Query) (ledger.Page[ledger.Token], error) {
 	return listOf(ctx, s, org, "tokens", q, scanToken,
 		selectToken+"WHERE t.org_id = ? AND t.id > ? AND t.is_sign_in = 0 ORDER BY t.id LIMIT ?")
 }
@@ -233,12 +234,12 @@ func (s *Store) RevokeToken(ctx context.Context, org, id string) error {
 		if err != nil {
 			return missing(err, "token %s not found", id)
 		}
-		if token.row.RevokedAt != 0 {
+		if token.Row.RevokedAt != 0 {
 			return nil
 		}
-		if _, err = t.Exec("UPDATE tokens SET revoked_at = ? WHERE id = ?", t.now, token.id); err != nil {
+		if _, err = t.Exec("UPDATE tokens SET revoked_at = ? WHERE id = ?", t.now, token.ID); err != nil {
 			return fmt.Errorf("revoke token: %w", err)
 		}
-		return t.auditIn(org, audited{action: ledger.AuditTokenRevoked, target: id, before: tokenFields(token.row)})
+		return t.auditIn(org, audited{action: ledger.AuditTokenRevoked, target: id, before: tokenFields(token.Row)})
 	})
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/sqldb"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // clientLife is how long a version of ledgerd is remembered that was the oldest to use a token.
@@ -19,14 +20,14 @@ const clientLife = 30 * 24 * time.Hour
 // writer's queue is full, it is a no-op.
 func (s *Store) TouchToken(id, client string) {
 	now := s.Now()
-	if last, ok := s.touched.get(id); ok && now.Sub(last).Abs() < time.Minute {
+	if last, ok := s.touched.Get(id); ok && now.Sub(last).Abs() < time.Minute {
 		return
 	}
 	queued := s.db.TryWrite(sqldb.Write{Unlocked: true, Do: func(c *sqldb.Conn) error {
 		return noteUse(c, id, client, now)
 	}})
 	if queued {
-		s.touched.put(id, now)
+		s.touched.Put(id, now)
 	}
 }
 
@@ -58,7 +59,7 @@ type TokenClient struct {
 // oldClients returns the tokens that an earlier version of ledgerd than the given one has used in
 // the last 30 days, and the first of them.
 func (rd reader) oldClients(version string, limit int) (old []TokenClient, err error) {
-	err = rd.Each(func(row scanner) error {
+	err = rd.Each(func(row txn.Scanner) error {
 		var c TokenClient
 		err := row.Scan(&c.Org, &c.Token, &c.Version)
 		if err == nil && len(old) < limit && semver.Compare(c.Version, version) < 0 {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // An identity whose key was compromised is distrusted since a time: what it has made
@@ -20,19 +21,19 @@ NOT EXISTS (SELECT 1 FROM identities d WHERE d.identity_id = a.identity_id AND d
   AND d.distrusted_since <= ` + ageOf + ")"
 
 // markDistrusted sets which of a repo's attestations are distrusted.
-func (rd reader) markDistrusted(r repoRow, list []keyed[ledger.AttestationRecord]) error {
+func (rd reader) markDistrusted(r repoRow, list []txn.Keyed[ledger.AttestationRecord]) error {
 	if r.distrusts == 0 {
 		return nil
 	}
 	rows := make([]any, len(list))
 	places := make(map[int64]int, len(list))
 	for i, a := range list {
-		rows[i], places[a.id] = a.id, i
+		rows[i], places[a.ID] = a.ID, i
 	}
 
-	err := rd.EachIn(func(row scanner) error {
-		id, err := scanID(row)
-		list[places[id]].row.Distrusted = true
+	err := rd.EachIn(func(row txn.Scanner) error {
+		id, err := txn.ScanID(row)
+		list[places[id]].Row.Distrusted = true
 		return err
 	}, "SELECT a.id FROM attestations a WHERE NOT ("+isTrusted+") AND a.id IN ", 1, rows)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // The limits of an org's trusted roots.
@@ -22,17 +23,17 @@ const (
 )
 
 // scanTrustedRoot reads the trustedRootColumns, followed by the columns in rest.
-func scanTrustedRoot(row scanner, rest ...any) (r keyed[identity.TrustedRoot], err error) {
-	v, size := &r.row, 0
-	err = row.Scan(append([]any{&r.id, &v.Org, &v.Name, &v.Version, &v.Digest, &size, &v.CreatedAt, &v.Event}, rest...)...)
+func scanTrustedRoot(row txn.Scanner, rest ...any) (r txn.Keyed[identity.TrustedRoot], err error) {
+	v, size := &r.Row, 0
+	err = row.Scan(append([]any{&r.ID, &v.Org, &v.Name, &v.Version, &v.Digest, &size, &v.CreatedAt, &v.Event}, rest...)...)
 	v.Removed = size == 0
 	return r, err
 }
 
-func scanTrustedDocument(row scanner) (keyed[identity.TrustedRoot], error) {
+func scanTrustedDocument(row txn.Scanner) (txn.Keyed[identity.TrustedRoot], error) {
 	var document []byte
 	r, err := scanTrustedRoot(row, &document)
-	r.row.Document = string(document)
+	r.Row.Document = string(document)
 	return r, err
 }
 
@@ -49,14 +50,14 @@ func (rd reader) trustedRoots(orgID int64) ([]identity.TrustedRoot, error) {
 	}
 	roots := make([]identity.TrustedRoot, len(rows))
 	for i, r := range rows {
-		roots[i] = r.row
+		roots[i] = r.Row
 	}
 	return roots, nil
 }
 
 // TrustedRoots lists the versions of an org's trusted roots, oldest first, without their documents.
-func (s *Store) TrustedRoots(ctx context.Context, org string, q Query) (ledger.Page[identity.TrustedRoot], error) {
-	scan := func(row scanner) (keyed[identity.TrustedRoot], error) { return scanTrustedRoot(row) }
+func (s *Store) TrustedRoots(ctx context.Context, org string, q txn.Query) (ledger.Page[identity.TrustedRoot], error) {
+	scan := func(row txn.Scanner) (txn.Keyed[identity.TrustedRoot], error) { return scanTrustedRoot(row) }
 	return listOf(ctx, s, org, "trusted roots", q, scan, "SELECT "+trustedRootColumns+fromTrustedRoots+
 		"WHERE t.org_id = ? AND t.id > ? ORDER BY t.id LIMIT ?")
 }
@@ -83,7 +84,7 @@ func (rd reader) findTrustedRoot(org, name string, version int) (identity.Truste
 	}
 	r, err := scanTrustedDocument(rd.Row("SELECT "+trustedRootColumns+", t.document"+fromTrustedRoots+
 		"WHERE o.name = ? AND t.name = ? AND "+where, args...))
-	return r.row, err
+	return r.Row, err
 }
 
 // SetTrustedRoot stores a document as the next version of a trusted root and returns the version. An
@@ -160,7 +161,7 @@ func (t *tx) checkTrustedRoots(orgID int64, r identity.TrustedRoot, isNew bool) 
 func (t *tx) insertTrustedRoot(orgID int64, r *identity.TrustedRoot) error {
 	e := r.Logged()
 	var err error
-	if e.ID, err = t.newID(orgID, eventPrefix); err != nil {
+	if e.ID, err = t.newID(orgID, txn.EventPrefix); err != nil {
 		return err
 	}
 	e.Timestamp, r.Event = t.now, e.ID

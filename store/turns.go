@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 const (
@@ -20,7 +22,7 @@ const (
 // Work works off the backlog until ctx is done. Orgs take turns, and so do the tasks of an org. The first of
 // consecutive errors is logged.
 func (s *Store) Work(ctx context.Context) {
-	failures := series{log: s.log, task: "working off the backlog"}
+	failures := txn.Series{Log: s.log, Task: "working off the backlog"}
 	tick := time.NewTicker(workInterval)
 	defer tick.Stop()
 	w := worker{Store: s}
@@ -29,7 +31,7 @@ func (s *Store) Work(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		failures.observe(ctx, err)
+		failures.Observe(ctx, err)
 		if busy {
 			continue
 		}
@@ -105,7 +107,7 @@ func (w *worker) pass(ctx context.Context) (busy bool, err error) {
 			if err != nil {
 				errs = append(errs, fmt.Errorf("%s in org %d: %w", list[i].task, list[i].org, err))
 			}
-			if ctx.Err() != nil || isUnavailable(err) {
+			if ctx.Err() != nil || txn.IsUnavailable(err) {
 				return false, errors.Join(errs...)
 			}
 			busy = true
@@ -162,7 +164,7 @@ func (w *worker) turn(ctx context.Context, d dueTask) (first error) {
 			return cmp.Or(first, err)
 		}
 		err = w.step(ctx, j)
-		if ctx.Err() != nil || isUnavailable(err) {
+		if ctx.Err() != nil || txn.IsUnavailable(err) {
 			return err
 		}
 		if err != nil {

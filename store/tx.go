@@ -8,6 +8,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/radarindex"
 	"github.com/ledgerd/ledgerd/store/sqldb"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // A tx is one write, or a set of writes, inside the writer's transaction. Its methods
@@ -72,7 +73,7 @@ func writeAs[T any](ctx context.Context, s *Store, w sqldb.Write, fn func(*tx) (
 		})
 	}
 	err = s.db.Write(ctx, w)
-	return v, storageError(err)
+	return v, txn.StorageError(err)
 }
 
 // write is like the function write, for an fn that returns no value.
@@ -100,7 +101,7 @@ func (s *Store) repeatAs(ctx context.Context, w sqldb.Write, batch func(*tx) (la
 func (s *Store) inTx(c *sqldb.Conn, fn func(*tx) error) (err error) {
 	now := s.Now()
 	rd := reader{Conn: c, caches: s.caches, now: now, writes: true}
-	t := &tx{reader: rd, stamp: s.clock.next(now), batch: s.batch}
+	t := &tx{reader: rd, stamp: s.clock.Next(now), batch: s.batch}
 	done := false
 	defer func() { // also if fn panics
 		if done {
@@ -231,7 +232,7 @@ func (t *tx) addWork(cause ledger.Cause, commits ...int64) {
 
 // newID returns a new identifier of an org with the given prefix.
 func (t *tx) newID(orgID int64, prefix string) (string, error) {
-	return t.batch.ids.next(orgID, prefix, t.stamp)
+	return t.batch.ids.Next(orgID, prefix, t.stamp)
 }
 
 // count adds by to a counter if this write succeeds.

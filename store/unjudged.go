@@ -18,7 +18,7 @@ func (*unjudged) Error() string { return "expressions have not been evaluated" }
 
 // prepare implements unready.
 func (u *unjudged) prepare(ctx context.Context, s *Store) error {
-	s.caches.active.put(repoKey(u.org, u.repo), u.contract)
+	s.caches.active.Put(repoKey(u.org, u.repo), u.contract)
 	if err := s.evaluateNew(ctx, u.recording, u.missing); err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // gatherVerdicts reads what the expressions of the contracts say of the evidence of
@@ -22,7 +23,7 @@ func (rd reader) gatherVerdicts(list []*subject) error {
 			if err != nil {
 				return err
 			}
-			if v, ok := rd.caches.verdicts.get(key); ok {
+			if v, ok := rd.caches.verdicts.Get(key); ok {
 				verdicts[key] = v
 			} else if key.expression != 0 {
 				missing = append(missing, key.attestation, key.expression)
@@ -30,12 +31,12 @@ func (rd reader) gatherVerdicts(list []*subject) error {
 		}
 	}
 
-	err := rd.EachIn(func(row scanner) error {
+	err := rd.EachIn(func(row txn.Scanner) error {
 		var key verdictKey
 		var v policy.Verdict
 		err := row.Scan(&key.attestation, &key.expression, &v.True, &v.Error)
 		verdicts[key] = v
-		rd.caches.verdicts.put(key, v)
+		rd.caches.verdicts.Put(key, v)
 		return err
 	}, "SELECT attestation_id, expression_id, verdict, error FROM verdicts WHERE (attestation_id, expression_id) IN ",
 		2, missing)
@@ -100,7 +101,7 @@ func (rd reader) verdictKey(u *unevaluated, ids map[string]int64) (verdictKey, e
 
 // expressionID returns the row id of an expression, or 0 if it is not stored.
 func (rd reader) expressionID(expression string) (int64, error) {
-	if id, ok := rd.caches.expressions.get(expression); ok {
+	if id, ok := rd.caches.expressions.Get(expression); ok {
 		return id, nil
 	}
 	var id int64
@@ -111,7 +112,7 @@ func (rd reader) expressionID(expression string) (int64, error) {
 	case err != nil:
 		return 0, fmt.Errorf("find expression: %w", err)
 	}
-	rd.caches.expressions.put(expression, id)
+	rd.caches.expressions.Put(expression, id)
 	return id, nil
 }
 
@@ -131,7 +132,7 @@ func (t *tx) addVerdict(row int64, expression string, v policy.Verdict) error {
 		if id, err = t.Insert(insertExpression, expression); err != nil {
 			return fmt.Errorf("insert expression: %w", err)
 		}
-		t.caches.expressions.put(expression, id)
+		t.caches.expressions.Put(expression, id)
 	}
 	t.cached = true
 	t.batch.rows.verdicts.Add(row, id, v.True, v.Error)

@@ -8,6 +8,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/store/internal/envelope"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // maxRunPayload is the maximum size in bytes of a payload that is searched for the address
@@ -16,14 +17,14 @@ const maxRunPayload = "16384"
 
 // addVerification adds to attestations how their signatures were verified. Each may be in
 // the list once.
-func (rd reader) addVerification(list []keyed[ledger.AttestationRecord]) error {
+func (rd reader) addVerification(list []txn.Keyed[ledger.AttestationRecord]) error {
 	rows := make([]any, len(list))
 	places := make(map[int64]int, len(list))
 	for i, a := range list {
-		rows[i], places[a.id] = a.id, i
+		rows[i], places[a.ID] = a.ID, i
 	}
 
-	err := rd.EachIn(func(row scanner) error {
+	err := rd.EachIn(func(row txn.Scanner) error {
 		var id int64
 		var digest, payload []byte
 		var at sql.NullInt64
@@ -33,7 +34,7 @@ func (rd reader) addVerification(list []keyed[ledger.AttestationRecord]) error {
 		}
 		v.EnvelopePruned = envelope.IsPruned(at)
 		v.Key, v.RunURL = hex.EncodeToString(digest), attestation.RunOf(payload)
-		list[places[id]].row.Verification = v
+		list[places[id]].Row.Verification = v
 		return nil
 	}, `
 SELECT a.id, k.digest, a.identity_id, CASE WHEN length(e.payload) <= `+maxRunPayload+` THEN e.payload END,

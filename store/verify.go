@@ -13,7 +13,7 @@ import (
 func (s *Store) verify(
 	ctx context.Context, org string, verify Verify,
 ) (a *attestation.Attestation, version int64, err error) {
-	last, ok := s.caches.keyrings.get(org)
+	last, ok := s.caches.keyrings.Get(org)
 	if ok {
 		if a, err = verify(last.keyring); err == nil || attestation.IsMalformed(err) {
 			return a, last.version, err

@@ -9,11 +9,12 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // A ViolationFilter selects the violations of a list. Empty fields do not filter.
 type ViolationFilter struct {
-	Query
+	txn.Query
 	Repo      string
 	Commit    string // a full commit id or a prefix; needs Repo
 	Predicate string
@@ -31,51 +32,51 @@ SELECT v.id, v.repo_id, c.sha, v.predicate_id, a.attestation_id, a.signer_id, v.
 )
 
 // scanViolation scans a row of selectViolation, and further columns.
-func (rd reader) scanViolation(row scanner, more ...any) (v keyed[ledger.Violation], err error) {
+func (rd reader) scanViolation(row txn.Scanner, more ...any) (v txn.Keyed[ledger.Violation], err error) {
 	var repoID, predicateID, signerID int64
 	var missing []byte
 	var by ledger.Closing
-	err = row.Scan(append([]any{&v.id, &repoID, &v.row.Commit, &predicateID, &v.row.Attestation, &signerID, &v.row.State,
-		&missing, &v.row.OpenedAt, &v.row.ClosedAt, &by.Type, &by.ID}, more...)...)
+	err = row.Scan(append([]any{&v.ID, &repoID, &v.Row.Commit, &predicateID, &v.Row.Attestation, &signerID, &v.Row.State,
+		&missing, &v.Row.OpenedAt, &v.Row.ClosedAt, &by.Type, &by.ID}, more...)...)
 	if err != nil {
 		return v, err
 	}
 
-	v.row.Status = ledger.ViolationOpen
-	if v.row.ClosedAt != 0 {
-		v.row.Status, v.row.ClosedBy = ledger.ViolationClosed, &by
+	v.Row.Status = ledger.ViolationOpen
+	if v.Row.ClosedAt != 0 {
+		v.Row.Status, v.Row.ClosedBy = ledger.ViolationClosed, &by
 	}
-	if v.row.Predicate, err = rd.predicate(predicateID); err != nil {
+	if v.Row.Predicate, err = rd.predicate(predicateID); err != nil {
 		return v, err
 	}
 	signer, err := rd.signer(signerID)
 	if err != nil {
 		return v, err
 	}
-	v.row.Identity = signer.text
-	return v, json.Unmarshal(missing, &v.row.Missing)
+	v.Row.Identity = signer.text
+	return v, json.Unmarshal(missing, &v.Row.Missing)
 }
 
 // Violations lists the violations of an org or a repo, the latest first.
 func (s *Store) Violations(ctx context.Context, org string, f ViolationFilter) (ledger.Page[ledger.Violation], error) {
-	return listWalk(ctx, s, org, f.Query, "violations", func(rd reader, orgID int64) (walk[ledger.Violation], error) {
+	return listWalk(ctx, s, org, f.Query, "violations", func(rd reader, orgID int64) (txn.Walk[ledger.Violation], error) {
 		return rd.violationWalk(orgID, org, f)
 	})
 }
 
 // violationWalk returns the walk by which a list is read.
-func (rd reader) violationWalk(orgID int64, org string, f ViolationFilter) (w walk[ledger.Violation], err error) {
-	w = walk[ledger.Violation]{keys: []string{"v.id"}, key: idOf[ledger.Violation], down: true}
-	w.columns = selectViolation[len("\nSELECT "):] + ", r.name"
-	w.joins = joinViolation + " /*+ordered*/ JOIN repos r ON r.id = v.repo_id AND r.deleted_at = 0"
-	w.scan = func(row scanner) (v keyed[ledger.Violation], err error) {
+func (rd reader) violationWalk(orgID int64, org string, f ViolationFilter) (w txn.Walk[ledger.Violation], err error) {
+	w = txn.Walk[ledger.Violation]{Keys: []string{"v.id"}, Key: txn.IDOf[ledger.Violation], Down: true}
+	w.Columns = selectViolation[len("\nSELECT "):] + ", r.name"
+	w.Joins = joinViolation + " /*+ordered*/ JOIN repos r ON r.id = v.repo_id AND r.deleted_at = 0"
+	w.Scan = func(row txn.Scanner) (v txn.Keyed[ledger.Violation], err error) {
 		var repo string
 		v, err = rd.scanViolation(row, &repo)
-		v.row.Org, v.row.Repo = org, repo
+		v.Row.Org, v.Row.Repo = org, repo
 		return v, err
 	}
 	filter := func(condition string, args ...any) {
-		w.filter, w.filterArgs = w.filter+" AND "+condition, append(w.filterArgs, args...)
+		w.Filter, w.FilterArgs = w.Filter+" AND "+condition, append(w.FilterArgs, args...)
 	}
 
 	var predicateID int64
@@ -101,15 +102,15 @@ func (rd reader) violationWalk(orgID int64, org string, f ViolationFilter) (w wa
 		if err != nil {
 			return w, err
 		}
-		w.from, w.where, w.args = "violations v /*+index violations_by_commit*/", "v.commit_id = ?", []any{c.id}
+		w.From, w.Where, w.Args = "violations v /*+index violations_by_commit*/", "v.commit_id = ?", []any{c.ID}
 	case f.Repo != "" && predicateID != 0 && f.Status == ledger.ViolationOpen:
-		w.from = "violations v /*+index violations_open*/"
-		w.where, w.args = "v.repo_id = ? AND v.predicate_id = ? AND v.closed_at = 0", []any{r.id, predicateID}
+		w.From = "violations v /*+index violations_open*/"
+		w.Where, w.Args = "v.repo_id = ? AND v.predicate_id = ? AND v.closed_at = 0", []any{r.id, predicateID}
 		return w, nil
 	case f.Repo != "":
-		w.from, w.where, w.args = "violations v /*+index violations_by_repo*/", "v.repo_id = ?", []any{r.id}
+		w.From, w.Where, w.Args = "violations v /*+index violations_by_repo*/", "v.repo_id = ?", []any{r.id}
 	default:
-		w.from, w.where, w.args = "violations v /*+index violations_by_org*/", "v.org_id = ?", []any{orgID}
+		w.From, w.Where, w.Args = "violations v /*+index violations_by_org*/", "v.org_id = ?", []any{orgID}
 	}
 
 	switch {
@@ -118,10 +119,10 @@ func (rd reader) violationWalk(orgID int64, org string, f ViolationFilter) (w wa
 	case f.Status == ledger.ViolationOpen && f.Commit != "":
 		filter("v.closed_at = 0")
 	case f.Status == ledger.ViolationOpen:
-		w.where += " AND v.closed_at = 0"
-		w.from = "violations v /*+index violations_open_by_org*/"
+		w.Where += " AND v.closed_at = 0"
+		w.From = "violations v /*+index violations_open_by_org*/"
 		if f.Repo != "" {
-			w.from = "violations v /*+index violations_open_by_repo*/"
+			w.From = "violations v /*+index violations_open_by_repo*/"
 		}
 	}
 	if predicateID != 0 {
@@ -136,10 +137,10 @@ func (rd reader) addViolations(r repoRow, commitID int64, c *ledger.Commit) erro
 	if !r.violated {
 		return nil
 	}
-	list, err := all(rd, func(row scanner) (ledger.Violation, error) {
+	list, err := all(rd, func(row txn.Scanner) (ledger.Violation, error) {
 		v, err := rd.scanViolation(row)
-		v.row.Org, v.row.Repo = r.org, r.name
-		return v.row, err
+		v.Row.Org, v.Row.Repo = r.org, r.name
+		return v.Row, err
 	}, selectViolation+" FROM violations v /*+index violations_open_by_commit*/"+joinViolation+
 		" WHERE v.commit_id = ? AND v.closed_at = 0 LIMIT ?", commitID, ledger.MaxOpenViolations)
 	if err != nil {
@@ -165,7 +166,7 @@ type OrgViolations struct {
 // maxCounted of them.
 func (s *Store) ViolationCounts(ctx context.Context) ([]OrgViolations, error) {
 	return readLoose(ctx, s, forWrite(""), func(rd reader) ([]OrgViolations, error) {
-		return all(rd, func(row scanner) (c OrgViolations, err error) {
+		return all(rd, func(row txn.Scanner) (c OrgViolations, err error) {
 			return c, row.Scan(&c.Org, &c.Opened, &c.Open)
 		}, "SELECT name, violations, open_violations FROM orgs WHERE violations > 0 ORDER BY id LIMIT ?", maxCounted)
 	})

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // maxWebhooks is the maximum number of webhooks of a repo. Every event is queued for each
@@ -17,23 +18,23 @@ SELECT w.id, w.webhook_id, o.name, r.name, w.url, w.events, w.active, w.descript
   w.disabled_reason, w.disabled_at, w.failing_since, w.previous_until
 FROM webhooks w JOIN repos r ON r.id = w.repo_id JOIN orgs o ON o.id = r.org_id `
 
-func scanWebhook(row scanner) (keyed[ledger.Webhook], error) {
-	var w keyed[ledger.Webhook]
+func scanWebhook(row txn.Scanner) (txn.Keyed[ledger.Webhook], error) {
+	var w txn.Keyed[ledger.Webhook]
 	var events typeSet
-	err := row.Scan(&w.id, &w.row.ID, &w.row.Org, &w.row.Repo, &w.row.URL, &events, &w.row.Active, &w.row.Description,
-		&w.row.CreatedAt,
-		&w.row.DisabledReason, &w.row.DisabledAt, &w.row.FailingSince, &w.row.PreviousSecretUntil)
-	w.row.Events = events.types()
+	err := row.Scan(&w.ID, &w.Row.ID, &w.Row.Org, &w.Row.Repo, &w.Row.URL, &events, &w.Row.Active, &w.Row.Description,
+		&w.Row.CreatedAt,
+		&w.Row.DisabledReason, &w.Row.DisabledAt, &w.Row.FailingSince, &w.Row.PreviousSecretUntil)
+	w.Row.Events = events.types()
 	return w, err
 }
 
 // findWebhook reads a webhook of a repo. PreviousSecretUntil is 0 if the previous secret
 // has expired.
-func (rd reader) findWebhook(org, repo, id string) (keyed[ledger.Webhook], error) {
+func (rd reader) findWebhook(org, repo, id string) (txn.Keyed[ledger.Webhook], error) {
 	w, err := scanWebhook(rd.Row(selectWebhook+`
 WHERE w.webhook_id = ? AND w.deleted_at = 0 AND o.name = ? AND r.name = ?`, id, org, repo))
-	if w.row.PreviousSecretUntil <= rd.now {
-		w.row.PreviousSecretUntil = 0
+	if w.Row.PreviousSecretUntil <= rd.now {
+		w.Row.PreviousSecretUntil = 0
 	}
 	return w, missing(err, "webhook %s not found in %s/%s", id, org, repo)
 }
@@ -57,7 +58,7 @@ func (s *Store) CreateWebhook(
 				"%s/%s has %d webhooks, the maximum: remove one first", r.org, r.name, count)
 		}
 
-		webhookID, err := t.newID(r.orgID, webhookPrefix)
+		webhookID, err := t.newID(r.orgID, txn.WebhookPrefix)
 		if err != nil {
 			return w, err
 		}
@@ -79,16 +80,16 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		}
 		created, err := scanWebhook(t.Row(selectWebhook+"WHERE w.id = ?", id))
 		if err != nil {
-			return created.row, fmt.Errorf("read webhook: %w", err)
+			return created.Row, fmt.Errorf("read webhook: %w", err)
 		}
-		return created.row, t.auditWebhook(ledger.AuditWebhookCreated, created.row, nil, webhookFields(created.row, secret))
+		return created.Row, t.auditWebhook(ledger.AuditWebhookCreated, created.Row, nil, webhookFields(created.Row, secret))
 	})
 }
 
 // updateEventTypes updates the event types that the repo's active webhooks receive.
 func (t *tx) updateEventTypes(repoID int64) error {
 	var types typeSet
-	err := t.Each(func(row scanner) error {
+	err := t.Each(func(row txn.Scanner) error {
 		var events typeSet
 		err := row.Scan(&events)
 		types |= events
@@ -135,12 +136,12 @@ func (t *tx) checkOrgHooks(org string, events typeSet) error {
 func (s *Store) Webhook(ctx context.Context, org, repo, id string) (ledger.Webhook, error) {
 	return read(ctx, s, byOrg(org), func(rd reader) (ledger.Webhook, error) {
 		w, err := rd.findWebhook(org, repo, id)
-		return w.row, err
+		return w.Row, err
 	})
 }
 
 // Webhooks lists the webhooks of a repo, oldest first.
-func (s *Store) Webhooks(ctx context.Context, org, repo string, q Query) (ledger.Page[ledger.Webhook], error) {
+func (s *Store) Webhooks(ctx context.Context, org, repo string, q txn.Query) (ledger.Page[ledger.Webhook], error) {
 	return read(ctx, s, byOrg(org), func(rd reader) (list ledger.Page[ledger.Webhook], err error) {
 		r, err := rd.findRepo(org, repo)
 		if err != nil {
@@ -156,8 +157,8 @@ WHERE w.repo_id = ? AND w.deleted_at = 0 AND w.id > ? ORDER BY w.id LIMIT ?`)
 func (s *Store) ChangeWebhook(
 	ctx context.Context, org, repo, id string, c ledger.WebhookChange,
 ) (ledger.Webhook, error) {
-	return s.updateWebhook(ctx, org, repo, id, "", func(t *tx, w keyed[ledger.Webhook]) error {
-		changed, reset := w.row, false
+	return s.updateWebhook(ctx, org, repo, id, "", func(t *tx, w txn.Keyed[ledger.Webhook]) error {
+		changed, reset := w.Row, false
 		if c.URL != nil && *c.URL != changed.URL {
 			changed.URL, reset = *c.URL, true
 		}
@@ -180,9 +181,9 @@ func (s *Store) ChangeWebhook(
 UPDATE webhooks SET url = ?, events = ?, description = ?, active = ?, disabled_at = ?, disabled_reason = ?
 WHERE id = ?`,
 			changed.URL, typeSetOf(changed.Events), changed.Description, changed.Active, changed.DisabledAt,
-			changed.DisabledReason, w.id)
+			changed.DisabledReason, w.ID)
 		if err == nil && reset {
-			_, err = t.Exec("UPDATE webhooks SET changed_at = ?, failing_since = 0, failures = 0 WHERE id = ?", t.now, w.id)
+			_, err = t.Exec("UPDATE webhooks SET changed_at = ?, failing_since = 0, failures = 0 WHERE id = ?", t.now, w.ID)
 		}
 		return err
 	})
@@ -195,7 +196,7 @@ WHERE id = ?`,
 func (s *Store) RotateWebhook(
 	ctx context.Context, org, repo, id, secret string, overlap time.Duration,
 ) (ledger.Webhook, error) {
-	return s.updateWebhook(ctx, org, repo, id, secret, func(t *tx, w keyed[ledger.Webhook]) error {
+	return s.updateWebhook(ctx, org, repo, id, secret, func(t *tx, w txn.Keyed[ledger.Webhook]) error {
 		until := ledger.Time(0)
 		if overlap > 0 {
 			until = t.now.Add(overlap)
@@ -203,7 +204,7 @@ func (s *Store) RotateWebhook(
 		_, err := t.Exec(`
 UPDATE webhooks SET previous_secret = CASE WHEN CAST(?1 AS BIGINT) > 0 THEN secret ELSE '' END, previous_until = ?1,
   secret = ?2
-WHERE id = ?3`, until, s.secretKeys.Seal(secret, id), w.id)
+WHERE id = ?3`, until, s.secretKeys.Seal(secret, id), w.ID)
 		return err
 	})
 }
@@ -211,37 +212,37 @@ WHERE id = ?3`, until, s.secretKeys.Seal(secret, id), w.id)
 // updateWebhook runs change on a webhook and returns the changed webhook. secret is its new signing secret, or
 // empty if it stays.
 func (s *Store) updateWebhook(
-	ctx context.Context, org, repo, id, secret string, change func(*tx, keyed[ledger.Webhook]) error,
+	ctx context.Context, org, repo, id, secret string, change func(*tx, txn.Keyed[ledger.Webhook]) error,
 ) (ledger.Webhook, error) {
 	return write(ctx, s, org, func(t *tx) (ledger.Webhook, error) {
 		w, err := t.findWebhook(org, repo, id)
 		if err != nil {
-			return w.row, err
+			return w.Row, err
 		}
-		before := webhookFields(w.row, "")
+		before := webhookFields(w.Row, "")
 		if err := change(t, w); err != nil {
-			return w.row, fmt.Errorf("update webhook: %w", err)
+			return w.Row, fmt.Errorf("update webhook: %w", err)
 		}
 		t.markChanged(id)
-		if err := t.updateEventTypesOf(w.id); err != nil {
-			return w.row, err
+		if err := t.updateEventTypesOf(w.ID); err != nil {
+			return w.Row, err
 		}
 
 		if w, err = t.findWebhook(org, repo, id); err != nil {
-			return w.row, err
+			return w.Row, err
 		}
-		if err := t.checkOrgHooks(org, typeSetOf(w.row.Events)); err != nil {
-			return w.row, err
+		if err := t.checkOrgHooks(org, typeSetOf(w.Row.Events)); err != nil {
+			return w.Row, err
 		}
 
-		after, action := webhookFields(w.row, secret), ledger.AuditWebhookRotated
+		after, action := webhookFields(w.Row, secret), ledger.AuditWebhookRotated
 		if secret == "" {
 			action = ledger.AuditWebhookChanged
 		}
 		if len(ledger.Changes(before, after)) == 0 {
-			return w.row, nil
+			return w.Row, nil
 		}
-		return w.row, t.auditWebhook(action, w.row, before, after)
+		return w.Row, t.auditWebhook(action, w.Row, before, after)
 	})
 }
 
@@ -263,15 +264,15 @@ func (s *Store) DeleteWebhook(ctx context.Context, org, repo, id string) error {
 			return err
 		}
 		_, err = t.Exec("UPDATE webhooks SET deleted_at = ?, active = 0, secret = '', previous_secret = '' WHERE id = ?",
-			t.now, w.id)
+			t.now, w.ID)
 		if err != nil {
 			return fmt.Errorf("delete webhook: %w", err)
 		}
 		t.markChanged(id)
-		if err := t.updateEventTypesOf(w.id); err != nil {
+		if err := t.updateEventTypesOf(w.ID); err != nil {
 			return err
 		}
-		return t.auditWebhook(ledger.AuditWebhookDeleted, w.row, webhookFields(w.row, ""), nil)
+		return t.auditWebhook(ledger.AuditWebhookDeleted, w.Row, webhookFields(w.Row, ""), nil)
 	})
 }
 

@@ -57,12 +57,12 @@ func (s *Store) Verdicts(payload []byte, expressions []string) []policy.Verdict 
 
 // program returns a compiled expression.
 func (s *Store) program(expression string) (*where.Program, error) {
-	if p, ok := s.caches.programs.get(expression); ok {
+	if p, ok := s.caches.programs.Get(expression); ok {
 		return p, nil
 	}
 	p, err := where.Compile(expression)
 	if err == nil {
-		s.caches.programs.put(expression, p)
+		s.caches.programs.Put(expression, p)
 	}
 	return p, err
 }

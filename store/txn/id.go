@@ -1,4 +1,4 @@
-package store
+package txn
 
 import (
 	"crypto/rand"
@@ -11,10 +11,10 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
-// ids generates identifiers: a prefix for the kind, and a ULID. Those of an org in the same
+// IDs generates identifiers: a prefix for the kind, and a ULID. Those of an org in the same
 // millisecond are in increasing order. They do not depend on the identifiers of other orgs, or two of
 // an org would show how many others have received between them. Only the writer uses it.
-type ids struct {
+type IDs struct {
 	at   ledger.Time
 	last map[int64]entropy // by org, at that time
 }
@@ -25,10 +25,11 @@ type entropy struct {
 	low  uint64
 }
 
-func newIDs() *ids { return &ids{last: make(map[int64]entropy)} }
+// NewIDs returns a generator that has generated nothing.
+func NewIDs() *IDs { return &IDs{last: make(map[int64]entropy)} }
 
-// next returns a new identifier of an org with the given prefix and creation time.
-func (s *ids) next(org int64, prefix string, at ledger.Time) (string, error) {
+// Next returns a new identifier of an org with the given prefix and creation time.
+func (s *IDs) Next(org int64, prefix string, at ledger.Time) (string, error) {
 	if at != s.at {
 		s.at = at
 		clear(s.last)
@@ -59,22 +60,22 @@ func (e entropy) plus(n uint64) entropy {
 
 // The prefixes of identifiers.
 const (
-	eventPrefix       = "evt_"
-	attestationPrefix = "att_"
-	tokenPrefix       = "tok_"
-	identityPrefix    = "idn_"
-	webhookPrefix     = "whk_"
-	deliveryPrefix    = "dlv_"
-	issuerPrefix      = "iss_"
-	rulePrefix        = "rul_"
-	memberPrefix      = "mem_"
-	passkeyPrefix     = "pas_"
-	memberRulePrefix  = "mrl_"
+	EventPrefix       = "evt_"
+	AttestationPrefix = "att_"
+	TokenPrefix       = "tok_"
+	IdentityPrefix    = "idn_"
+	WebhookPrefix     = "whk_"
+	DeliveryPrefix    = "dlv_"
+	IssuerPrefix      = "iss_"
+	RulePrefix        = "rul_"
+	MemberPrefix      = "mem_"
+	PasskeyPrefix     = "pas_"
+	MemberRulePrefix  = "mrl_"
 )
 
-// idTime returns the creation time of an identifier. It returns false if id is not
+// IDTime returns the creation time of an identifier. It returns false if id is not
 // an identifier with that prefix.
-func idTime(prefix, id string) (ledger.Time, bool) {
+func IDTime(prefix, id string) (ledger.Time, bool) {
 	if len(id) != len(prefix)+ulid.EncodedSize || id[:len(prefix)] != prefix {
 		return 0, false
 	}
@@ -85,9 +86,9 @@ func idTime(prefix, id string) (ledger.Time, bool) {
 	return ledger.Time(parsed.Time()), true
 }
 
-// timeOfID returns the part of an identifier that contains its creation time. As text,
+// TimeOfID returns the part of an identifier that contains its creation time. As text,
 // these parts of identifiers with the same prefix are in the order of the times.
-func timeOfID(id string) string { return id[:len(id)-entropySize] }
+func TimeOfID(id string) string { return id[:len(id)-entropySize] }
 
 // entropySize is the length of the random part of an identifier.
 const entropySize = 16

@@ -1,4 +1,4 @@
-package store
+package txn
 
 import (
 	"context"
@@ -8,9 +8,9 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 )
 
-// storageError returns a CodeStorageUnavailable error for a storage fault, and any
+// StorageError returns a CodeStorageUnavailable error for a storage fault, and any
 // other error unchanged. The engine reports storage faults to the log.
-func storageError(err error) error {
+func StorageError(err error) error {
 	switch sqldb.ClassOf(err) {
 	case sqldb.Full:
 		return ledger.Errorf(ledger.CodeStorageUnavailable, "the disk is full: nothing was written")
@@ -41,20 +41,20 @@ func storageError(err error) error {
 // look as if nothing was changed. done says what was written. If err is nil, so is the
 // result.
 func Unread(done string, err error) error {
-	if isUnavailable(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if IsUnavailable(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return ledger.Errorf(ledger.CodeStorageUnavailable, "%s, but its record cannot be read now: %v", done, err)
 	}
 	return err
 }
 
-// isCode reports whether an error has a code.
-func isCode(err error, code ledger.Code) bool {
+// IsCode reports whether an error has a code.
+func IsCode(err error, code ledger.Code) bool {
 	e, ok := errors.AsType[*ledger.Error](err)
 	return ok && e.Code == code
 }
 
-// isUnavailable reports whether nothing can be recorded at the moment, because of the storage or of
+// IsUnavailable reports whether nothing can be recorded at the moment, because of the storage or of
 // the clock.
-func isUnavailable(err error) bool {
-	return isCode(err, ledger.CodeStorageUnavailable) || isCode(err, ledger.CodeClockJumped)
+func IsUnavailable(err error) bool {
+	return IsCode(err, ledger.CodeStorageUnavailable) || IsCode(err, ledger.CodeClockJumped)
 }

@@ -1,4 +1,4 @@
-package store
+package txn
 
 import (
 	"bytes"
@@ -17,8 +17,8 @@ type handClock struct {
 	monotonic time.Duration
 }
 
-func (h *handClock) clock(log *slog.Logger) *clock {
-	return newClock(func() time.Time { return h.wall }, func() time.Duration { return h.monotonic }, log)
+func (h *handClock) clock(log *slog.Logger) *Clock {
+	return NewClock(func() time.Time { return h.wall }, func() time.Duration { return h.monotonic }, log)
 }
 
 // passes lets time pass on both clocks.
@@ -103,20 +103,20 @@ func TestFaultClockFollowsOrNot(t *testing.T) {
 			for i, s := range test.steps {
 				h.jumps(s.jump)
 				if s.jump != 0 {
-					c.read()
+					c.Now()
 				}
 				h.passes(s.pass)
-				c.read()
+				c.Now()
 
-				refused := c.refusal() != nil
+				refused := c.Refusal() != nil
 				if got := c.now.Sub(start) - h.monotonic; got != s.want || refused != s.refused {
 					t.Errorf("step %d: the clock is ahead by %v (refused: %v), want %v", i, got, refused, s.want)
 				}
-				if lead := c.status().Lead; lead != c.now.Sub(h.wall) {
+				if lead := c.Status().Lead; lead != c.now.Sub(h.wall) {
 					t.Errorf("step %d: the lead is %v, want %v", i, lead, c.now.Sub(h.wall))
 				}
 				for range 10 {
-					c.read() // logs nothing more
+					c.Now() // logs nothing more
 				}
 			}
 
@@ -147,13 +147,13 @@ func eventsIn(log string) string {
 // TestClockOfTimeNow checks that a clock without a source of monotonic time uses the
 // monotonic reading in the results of wall.
 func TestClockOfTimeNow(t *testing.T) {
-	c := newClock(time.Now, nil, slog.New(slog.DiscardHandler))
+	c := NewClock(time.Now, nil, slog.New(slog.DiscardHandler))
 	_, before := c.source()
 	time.Sleep(time.Millisecond)
 	if _, after := c.source(); after-before < time.Millisecond {
 		t.Errorf("monotonic time went from %v to %v", before, after)
 	}
-	if off := time.Since(c.read().Std()).Abs(); off > time.Minute {
+	if off := time.Since(c.Now().Std()).Abs(); off > time.Minute {
 		t.Errorf("the clock is off by %v", off)
 	}
 }
@@ -161,11 +161,11 @@ func TestClockOfTimeNow(t *testing.T) {
 func TestStampsAscend(t *testing.T) {
 	h := &handClock{wall: time.UnixMilli(5000)}
 	c := h.clock(slog.New(slog.DiscardHandler))
-	c.resume(5000, acceptedClock{})
+	c.Resume(5000, Accepted{})
 	for i, s := range []struct{ now, want int64 }{
 		{5000, 5002}, {5001, 5003}, {5003, 5003}, {5003, 5003}, {9000, 9000}, {4000, 9001}, {4000, 9002}, {9001, 9003},
 	} {
-		if got := c.next(ledger.Time(s.now)); int64(got) != s.want {
+		if got := c.Next(ledger.Time(s.now)); int64(got) != s.want {
 			t.Errorf("stamp %d at %d is %d, want %d", i, s.now, got, s.want)
 		}
 	}
@@ -204,22 +204,22 @@ func TestFaultClockResumes(t *testing.T) {
 	} {
 		h := &handClock{wall: at("20 09:00").Std()}
 		c := h.clock(slog.New(slog.DiscardHandler))
-		var saved acceptedClock
+		var saved Accepted
 		if test.at != none {
-			saved = acceptedClock{at(test.at), at(test.stamp)}
+			saved = Accepted{at(test.at), at(test.stamp)}
 		}
-		c.resume(at(test.newest), saved)
-		if refused := c.refusal() != nil; c.read() != at(test.want) || refused != test.refused {
-			t.Errorf("%s: the clock is %s (refused: %v), want %s", name, c.read(), refused, at(test.want))
+		c.Resume(at(test.newest), saved)
+		if refused := c.Refusal() != nil; c.Now() != at(test.want) || refused != test.refused {
+			t.Errorf("%s: the clock is %s (refused: %v), want %s", name, c.Now(), refused, at(test.want))
 		}
 
 		if test.nextAt != none {
-			c.adopt(acceptedClock{at(test.nextAt), at(test.newest)})
+			c.Adopt(Accepted{at(test.nextAt), at(test.newest)})
 		}
-		if refused := c.refusal() != nil; c.read() != at(test.after) || refused != test.refusedAfter {
-			t.Errorf("%s: then the clock is %s (refused: %v), want %s", name, c.read(), refused, at(test.after))
+		if refused := c.Refusal() != nil; c.Now() != at(test.after) || refused != test.refusedAfter {
+			t.Errorf("%s: then the clock is %s (refused: %v), want %s", name, c.Now(), refused, at(test.after))
 		}
-		if stamp := c.next(c.read()); stamp <= at(test.newest) {
+		if stamp := c.Next(c.Now()); stamp <= at(test.newest) {
 			t.Errorf("%s: the next stamp is %s, not after %s", name, stamp, at(test.newest))
 		}
 	}
@@ -228,18 +228,18 @@ func TestFaultClockResumes(t *testing.T) {
 // TestFaultRefusalNamesTimes checks that each refusal names both times and what to do.
 func TestFaultRefusalNamesTimes(t *testing.T) {
 	for _, test := range []struct {
-		wrong func(h *handClock, c *clock)
+		wrong func(h *handClock, c *Clock)
 		want  string
 	}{
-		{func(h *handClock, c *clock) { h.jumps(240 * time.Hour); c.read(); h.passes(4 * time.Minute) },
+		{func(h *handClock, c *Clock) { h.jumps(240 * time.Hour); c.Now(); h.passes(4 * time.Minute) },
 			"the system clock has jumped ahead: it shows 2026-11-30T09:04:00Z, and by the time since the machine booted " +
 				"it is 2026-11-20T09:04:00Z: nothing is recorded until the clock is put right, or was steady for 10 minutes " +
 				"(6m0s left)"},
-		{func(h *handClock, _ *clock) { h.jumps(-3 * time.Hour) },
+		{func(h *handClock, _ *Clock) { h.jumps(-3 * time.Hour) },
 			"the system clock is behind: it shows 2026-11-20T06:00:00Z, and the ledger's time, which never runs backwards, " +
 				"is 2026-11-20T09:00:00Z: nothing is recorded until the clock is put right; if it is right, run " +
 				"'ledgerd doctor --accept-clock'"},
-		{func(h *handClock, c *clock) { c.follow(ledger.TimeOf(h.wall.Add(3 * time.Hour))) },
+		{func(h *handClock, c *Clock) { c.Follow(ledger.TimeOf(h.wall.Add(3 * time.Hour))) },
 			"the system clock is behind: it shows 2026-11-20T09:00:00Z, and the ledger's time, which never runs backwards, " +
 				"is 2026-11-20T12:00:00Z: nothing is recorded until the clock is put right; if it is right, run " +
 				"'ledgerd doctor --accept-clock'"},
@@ -247,7 +247,7 @@ func TestFaultRefusalNamesTimes(t *testing.T) {
 		h := &handClock{wall: time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)}
 		c := h.clock(slog.New(slog.DiscardHandler))
 		test.wrong(h, c)
-		if err := c.refusal(); err == nil || err.Error() != test.want {
+		if err := c.Refusal(); err == nil || err.Error() != test.want {
 			t.Errorf("refused with\n%v, want\n%s", err, test.want)
 		}
 	}

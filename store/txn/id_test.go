@@ -1,4 +1,4 @@
-package store
+package txn
 
 import (
 	"encoding/binary"
@@ -14,14 +14,14 @@ import (
 // Identifiers of an org are in order within a millisecond. From two of them, nobody can count those
 // that other orgs got between.
 func TestIDsOfAnOrgDoNotDependOnOthers(t *testing.T) {
-	s := newIDs()
+	s := NewIDs()
 	id := func(org int64) string {
-		text, err := s.next(org, eventPrefix, 1_700_000_000_000)
+		text, err := s.Next(org, EventPrefix, 1_700_000_000_000)
 		must.OK(t, err)
 		return text
 	}
 	low := func(text string) uint64 {
-		parsed, err := ulid.ParseStrict(text[len(eventPrefix):])
+		parsed, err := ulid.ParseStrict(text[len(EventPrefix):])
 		must.OK(t, err)
 		return binary.BigEndian.Uint64(parsed[8:])
 	}
@@ -52,9 +52,9 @@ func TestIDsCarry(t *testing.T) {
 
 // In a new millisecond, and for each org, identifiers begin at random.
 func TestIDsBeginAtRandom(t *testing.T) {
-	s, seen := newIDs(), make(map[entropy]bool)
+	s, seen := NewIDs(), make(map[entropy]bool)
 	for i := range int64(100) {
-		_, err := s.next(i%2, eventPrefix, ledger.Time(1000+i/2))
+		_, err := s.Next(i%2, EventPrefix, ledger.Time(1000+i/2))
 		must.OK(t, err)
 		if e := s.last[i%2]; seen[e] || e.high >= 1<<15 {
 			t.Errorf("the random part %v was used before, or leaves no room", e)

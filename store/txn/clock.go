@@ -1,4 +1,4 @@
-package store
+package txn
 
 import (
 	"log/slog"
@@ -23,11 +23,11 @@ const (
 	// notices if the wall clock has gone back since.
 	saveAccepted = 30 * time.Minute
 	// stampSlack is how far stamps may have passed those that were accepted, by one millisecond
-	// per write. It must be more than saveAccepted, and less than maxOffset.
+	// per write. It must be more than saveAccepted, and less than MaxClockOffset.
 	stampSlack = time.Hour
 )
 
-// A clock is the ledger's clock: the time by which everything in a store is recorded
+// A Clock is the ledger's clock: the time by which everything in a store is recorded
 // and decided. It follows the wall clock, but not blindly. It measures it against the time
 // since the machine booted:
 //
@@ -38,7 +38,7 @@ const (
 //     nobody may record. A wall clock that is ahead is accepted once it was steady for
 //     steadyTime. One that is behind is accepted by an operator, and only then does the
 //     ledger's time run backwards. The times in ids never do.
-type clock struct {
+type Clock struct {
 	// source returns the wall clock, and the time since boot or any other fixed point.
 	source func() (wall time.Time, boot time.Duration)
 	log    *slog.Logger
@@ -52,9 +52,9 @@ type clock struct {
 	// been so. They are valid if state is jumped.
 	offset, steady time.Duration
 
-	stamp    ledger.Time   // the last one
-	other    ledger.Time   // the last one that another process is known to have given
-	accepted acceptedClock // the last one that was read
+	stamp    ledger.Time // the last one
+	other    ledger.Time // the last one that another process is known to have given
+	accepted Accepted    // the last one that was read
 }
 
 // clockState says what the clock thinks of the wall clock.
@@ -66,10 +66,10 @@ const (
 	jumped            // the wall clock is off by more than MaxClockOffset
 )
 
-// newClock returns a clock that starts at the wall clock. If boot is nil, the times that wall
+// NewClock returns a clock that starts at the wall clock. If boot is nil, the times that wall
 // returns are expected to have a monotonic reading.
-func newClock(wall func() time.Time, boot func() time.Duration, log *slog.Logger) *clock {
-	c := &clock{log: log}
+func NewClock(wall func() time.Time, boot func() time.Duration, log *slog.Logger) *Clock {
+	c := &Clock{log: log}
 	if boot != nil {
 		c.source = func() (time.Time, time.Duration) { return wall(), boot() }
 	} else {
@@ -85,21 +85,21 @@ func newClock(wall func() time.Time, boot func() time.Duration, log *slog.Logger
 	return c
 }
 
-// resume makes the clock continue from the newest record, if the wall clock is behind it, and
+// Resume makes the clock continue from the newest record, if the wall clock is behind it, and
 // the stamps after the newest one.
-func (c *clock) resume(newest ledger.Time, accepted acceptedClock) {
+func (c *Clock) Resume(newest ledger.Time, accepted Accepted) {
 	c.mu.Lock()
 	c.stamp = newest + 1 // the ids of one millisecond are in order within a process only
 	c.accepted = accepted
-	if at := accepted.timeOf(newest).Std(); at.After(c.now) {
+	if at := accepted.TimeOf(newest).Std(); at.After(c.now) {
 		c.now = at
 	}
 	c.mu.Unlock()
-	c.read()
+	c.Now()
 }
 
-// read returns the ledger's time.
-func (c *clock) read() ledger.Time {
+// Now returns the ledger's time.
+func (c *Clock) Now() ledger.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	wall, boot := c.source()
@@ -125,7 +125,7 @@ func (c *clock) read() ledger.Time {
 
 // doubt notes that the wall clock is off by offset, and accepts it if it is ahead and has been
 // steady. elapsed is the time since the last reading.
-func (c *clock) doubt(offset, elapsed time.Duration) {
+func (c *Clock) doubt(offset, elapsed time.Duration) {
 	if c.state != jumped || (offset-c.offset).Abs() > maxDrift {
 		c.offset, c.steady, c.state = offset, 0, jumped
 		c.warn()
@@ -137,12 +137,12 @@ func (c *clock) doubt(offset, elapsed time.Duration) {
 }
 
 // warn logs that nothing is recorded.
-func (c *clock) warn() {
+func (c *Clock) warn() {
 	c.log.Warn("nothing is recorded because of the system clock", "reason", c.reason())
 }
 
 // accept follows the wall clock, which has jumped.
-func (c *clock) accept(why string) {
+func (c *Clock) accept(why string) {
 	c.log.Warn("the system clock is accepted", "why", why, "former_time", ledger.TimeOf(c.now),
 		"ledger_time", ledger.TimeOf(c.wall), "ids_from", max(c.stamp, ledger.TimeOf(c.wall)))
 	c.now, c.state = c.wall, right
@@ -150,7 +150,7 @@ func (c *clock) accept(why string) {
 
 // setState sets what the clock thinks of the wall clock, and logs the begin and the end
 // of a lead.
-func (c *clock) setState(to clockState) {
+func (c *Clock) setState(to clockState) {
 	from := c.state
 	if from == jumped {
 		c.log.Info("the ledger records again: the system clock is no longer far off")
@@ -168,9 +168,9 @@ func (c *clock) setState(to clockState) {
 	c.state = to
 }
 
-// refusal returns why nothing may be recorded because of the wall clock, or nil.
-func (c *clock) refusal() error {
-	c.read()
+// Refusal returns why nothing may be recorded because of the wall clock, or nil.
+func (c *Clock) Refusal() error {
+	c.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.state != jumped && !c.isPassed() {
@@ -180,12 +180,12 @@ func (c *clock) refusal() error {
 }
 
 // isPassed reports whether another process has recorded at a time that is far ahead.
-func (c *clock) isPassed() bool {
+func (c *Clock) isPassed() bool {
 	return c.other.Std().Sub(c.now) > MaxClockOffset && !c.accepted.covers(c.other)
 }
 
 // reason says how the wall clock is off, and what to do.
-func (c *clock) reason() string {
+func (c *Clock) reason() string {
 	if c.state == jumped && c.offset > 0 {
 		return "the system clock has jumped ahead: it shows " + shown(c.wall) + ", and by the time since the machine " +
 			"booted it is " + shown(c.now) + ": nothing is recorded until the clock is put right, or was steady for " +
@@ -203,10 +203,10 @@ func (c *clock) reason() string {
 // shown returns a time as errors show it.
 func shown(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// next returns the stamp of a write at the given time: the time in its ids, by which
+// Next returns the stamp of a write at the given time: the time in its ids, by which
 // events and attestations are ordered. It is the ledger's time, unless an earlier stamp
 // was later. Only the writer calls it.
-func (c *clock) next(now ledger.Time) ledger.Time {
+func (c *Clock) Next(now ledger.Time) ledger.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if now < c.stamp {
@@ -216,8 +216,8 @@ func (c *clock) next(now ledger.Time) ledger.Time {
 	return now
 }
 
-// follow makes the next stamp later than the last one of all processes, if that is of another.
-func (c *clock) follow(last ledger.Time) {
+// Follow makes the next stamp later than the last one of all processes, if that is of another.
+func (c *Clock) Follow(last ledger.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if last <= c.stamp {
@@ -230,54 +230,55 @@ func (c *clock) follow(last ledger.Time) {
 	}
 }
 
-// systemTime returns the wall clock.
-func (c *clock) systemTime() ledger.Time {
-	c.read()
+// SystemTime returns the wall clock.
+func (c *Clock) SystemTime() ledger.Time {
+	c.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return ledger.TimeOf(c.wall)
 }
 
-func (c *clock) lastStamp() ledger.Time {
+// LastStamp returns the last stamp that was given or is known.
+func (c *Clock) LastStamp() ledger.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.stamp
 }
 
-// isWatched reports whether other processes matter: an operator may accept the wall clock, or
+// IsWatched reports whether other processes matter: an operator may accept the wall clock, or
 // stamps are or were ahead of the clock.
-func (c *clock) isWatched() bool {
-	now := c.read()
+func (c *Clock) IsWatched() bool {
+	now := c.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.state == jumped || c.stamp > now || c.accepted.at != 0
+	return c.state == jumped || c.stamp > now || c.accepted.At != 0
 }
 
-// adopt takes note of the accepted clock in the database. If that is new, and the wall clock has
+// Adopt takes note of the accepted clock in the database. If that is new, and the wall clock has
 // jumped to it, the clock follows.
-func (c *clock) adopt(a acceptedClock) {
+func (c *Clock) Adopt(a Accepted) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if a == c.accepted {
 		return
 	}
 	c.accepted = a
-	if c.state == jumped && c.wall.Sub(a.at.Std()).Abs() <= MaxClockOffset {
+	if c.state == jumped && c.wall.Sub(a.At.Std()).Abs() <= MaxClockOffset {
 		c.accept("'ledgerd doctor --accept-clock' said that it is right")
 	}
 }
 
-// dueForSave returns what is to be saved of an accepted clock: a later time, or nothing once the
+// DueForSave returns what is to be saved of an accepted clock: a later time, or nothing once the
 // clock has reached the stamps.
-func (c *clock) dueForSave() (a acceptedClock, ok bool) {
+func (c *Clock) DueForSave() (a Accepted, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := ledger.TimeOf(c.now)
 	if c.stamp > now {
-		a = acceptedClock{now, c.stamp}
+		a = Accepted{now, c.stamp}
 	}
-	return a, c.state != jumped && c.accepted.at != 0 &&
-		max(now.Sub(c.accepted.at), c.stamp.Sub(c.accepted.stamp)) > saveAccepted
+	return a, c.state != jumped && c.accepted.At != 0 &&
+		max(now.Sub(c.accepted.At), c.stamp.Sub(c.accepted.Stamp)) > saveAccepted
 }
 
 // ClockStatus says how the ledger's clock and the system clock differ.
@@ -290,31 +291,32 @@ type ClockStatus struct {
 	StampLead time.Duration
 }
 
-func (c *clock) status() ClockStatus {
-	now := c.read()
+// Status returns how the ledger's clock and the system clock differ.
+func (c *Clock) Status() ClockStatus {
+	now := c.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return ClockStatus{Lead: c.now.Sub(c.wall), StampLead: max(c.stamp.Sub(now), 0)}
 }
 
-// wallTime returns the wall clock, or the ledger's time if that is earlier: the wall clock has jumped
+// WallTime returns the wall clock, or the ledger's time if that is earlier: the wall clock has jumped
 // ahead.
-func (c *clock) wallTime() ledger.Time { return min(c.read(), c.systemTime()) }
+func (c *Clock) WallTime() ledger.Time { return min(c.Now(), c.SystemTime()) }
 
-// An acceptedClock is the row of the table clock: the time that an operator has accepted although
+// An Accepted is the row of the table clock: the time that an operator has accepted although
 // newer records exist, or a later time, and the newest stamp at this time. It is zero if stamps are
 // not ahead of the clock.
-type acceptedClock struct{ at, stamp ledger.Time }
+type Accepted struct{ At, Stamp ledger.Time }
 
 // covers reports whether the newest records, at a stamp, were known when the clock was accepted.
-func (a acceptedClock) covers(stamp ledger.Time) bool {
-	return a.at != 0 && stamp <= a.stamp.Add(stampSlack)
+func (a Accepted) covers(stamp ledger.Time) bool {
+	return a.At != 0 && stamp <= a.Stamp.Add(stampSlack)
 }
 
-// timeOf returns the time of the newest records, at a stamp, by the clock that was accepted.
-func (a acceptedClock) timeOf(stamp ledger.Time) ledger.Time {
+// TimeOf returns the time of the newest records, at a stamp, by the clock that was accepted.
+func (a Accepted) TimeOf(stamp ledger.Time) ledger.Time {
 	if a.covers(stamp) {
-		return min(stamp, a.at)
+		return min(stamp, a.At)
 	}
 	return stamp
 }

@@ -1,4 +1,4 @@
-package store
+package txn
 
 import (
 	"time"
@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// suspended returns for how long the machine was suspended since it booted. Monotonic readings of
+// Suspended returns for how long the machine was suspended since it booted. Monotonic readings of
 // package time stand still in this time.
-func suspended() time.Duration {
+func Suspended() time.Duration {
 	var boot, monotonic unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &boot) != nil ||
 		unix.ClockGettime(unix.CLOCK_MONOTONIC, &monotonic) != nil {
