@@ -27,19 +27,19 @@ const (
 
 // Artifacts returns what is known of the artifacts of a query, which has been checked, in its order.
 func (s *Store) Artifacts(ctx context.Context, org string, q ledger.ArtifactQuery) ([]ledger.Artifact, error) {
-	return read(ctx, s, byOrg(org), func(rd reader) ([]ledger.Artifact, error) {
-		orgID, err := rd.orgID(org)
+	return read(ctx, s, txn.ByOrg(org), func(rd reader) ([]ledger.Artifact, error) {
+		orgID, err := rd.OrgID(org)
 		if err != nil {
 			return nil, err
 		}
 		l := linker{reader: rd, orgID: orgID, environment: q.Environment, repos: make(derivers), rows: maxLinkReads,
 			derived: maxDerivedLinks}
 		if q.Repo != "" {
-			only, err := rd.findRepo(org, q.Repo)
+			only, err := rd.FindRepo(org, q.Repo)
 			if err != nil {
 				return nil, err
 			}
-			l.only = only.id
+			l.only = only.ID
 		}
 
 		list := make([]ledger.Artifact, len(q.Digests))
@@ -191,12 +191,12 @@ func (l *linker) judge(r *linkRow) error {
 	if r.may != "" {
 		may = strings.Split(r.may, "\n")
 	}
-	r.link.Repo, r.link.Identity = d.repo.name, signer.text
+	r.link.Repo, r.link.Identity = d.repo.Name, signer.text
 	r.link.Reason, r.link.Warning = d.contract.LinkRefusal(r.link.Predicate, r.status, signer.dn, may)
 	if r.distrustedSince != 0 && r.link.RecordedAt >= r.distrustedSince {
 		r.link.Reason = "the identity that signed it is distrusted since " + r.distrustedSince.String()
 	}
-	if d.repo.deleted {
+	if d.repo.Deleted {
 		r.link.Reason = "its repo was deleted"
 	}
 	if r.link.Counts = r.link.Reason == ""; !r.link.Counts {
@@ -221,7 +221,7 @@ func (l *linker) setStates(rows []linkRow) (unknown string, err error) {
 	}
 	underived := make(map[*deriver][]int64)
 	for _, s := range list {
-		if l.environment != "" || s.needsDerivation(l.now) {
+		if l.environment != "" || s.needsDerivation(l.Now) {
 			underived[s.d] = append(underived[s.d], s.id)
 			l.derived--
 		}

@@ -28,19 +28,19 @@ const maxExplained = 100
 // Attention lists what needs attention in an org, the most urgent first. It examines a
 // limited number of the newest candidates of each kind; the counts say if there may be more.
 func (s *Store) Attention(ctx context.Context, org string, f AttentionFilter) (attention.List, error) {
-	return read(ctx, s, byOrg(org), func(rd reader) (list attention.List, err error) {
+	return read(ctx, s, txn.ByOrg(org), func(rd reader) (list attention.List, err error) {
 		l := &attentionList{reader: rd, filter: f, derivers: make(derivers)}
-		if l.orgID, err = rd.orgID(org); err != nil {
+		if l.orgID, err = rd.OrgID(org); err != nil {
 			return list, err
 		}
 		if f.Repo != "" {
-			r, err := rd.findRepo(org, f.Repo)
+			r, err := rd.FindRepo(org, f.Repo)
 			if err != nil {
 				return list, err
 			}
-			l.repoID = r.id
+			l.repoID = r.ID
 		}
-		cursors := rd.listing("attention", l.orgID)
+		cursors := rd.Listing("attention", l.orgID)
 		position, err := cursors.Position(f.Query, len(attention.Key{}))
 		if err != nil {
 			return list, err
@@ -246,8 +246,8 @@ func (l *attentionList) addWaiting(d *deriver, limit int) (examined int, more bo
 
 func (l *attentionList) addCommits(d *deriver, list []presentRow) {
 	for _, c := range list {
-		i, _ := c.Needs(l.now)
-		l.add(i, fromCommit, c.id, d.repo.id, c.id)
+		i, _ := c.Needs(l.Now)
+		l.add(i, fromCommit, c.id, d.repo.ID, c.id)
 	}
 }
 
@@ -256,7 +256,7 @@ func (l *attentionList) addConflicts(d *deriver, limit int) (examined int, more 
 	radarSettings := d.contract.Radar
 	for _, c := range list {
 		i := attention.ConflictItem(c.since, radarSettings.Blocks() && radar.High >= radarSettings.Block)
-		l.add(i.Onto(c.onto, c.count, c.truncated), fromCommit, c.commitID, d.repo.id, c.commitID)
+		l.add(i.Onto(c.onto, c.count, c.truncated), fromCommit, c.commitID, d.repo.ID, c.commitID)
 	}
 	return limit, more, err
 }
@@ -268,7 +268,7 @@ func (l *attentionList) addWebhooks(d *deriver, limit int) (examined int, more b
 		var id int64
 		err := row.Scan(&id, &w.ID, &w.URL, &w.Active, &w.Description, &w.CreatedAt, &w.DisabledReason, &w.DisabledAt,
 			&w.FailingSince, &failures)
-		w.Repo = d.repo.name
+		w.Repo = d.repo.Name
 
 		if i, ok := attention.WebhookItem(w, failures); ok {
 			l.add(i, fromWebhook, id, 0, 0)
@@ -279,7 +279,7 @@ func (l *attentionList) addWebhooks(d *deriver, limit int) (examined int, more b
 SELECT w.id, w.webhook_id, w.url, w.active, w.description, w.created_at, w.disabled_reason, w.disabled_at,
   w.failing_since, w.failures
 FROM webhooks w /*+index webhooks_troubled*/ WHERE w.repo_id = ? AND `+isTroubled+" ORDER BY w.id DESC LIMIT ?",
-		d.repo.id, limit)
+		d.repo.ID, limit)
 	if err != nil {
 		return 0, false, fmt.Errorf("read webhooks: %w", err)
 	}
@@ -291,8 +291,8 @@ func (l *attentionList) addExceptions(d *deriver, limit int) (examined int, more
 	if err != nil {
 		return 0, false, err
 	}
-	w.Stop = []any{int64(l.now.Add(attention.ExceptionSoon)), int64(math.MaxInt64)}
-	rows, err := w.Run(l.Conn, []any{int64(l.now), int64(math.MaxInt64)}, limit, limit)
+	w.Stop = []any{int64(l.Now.Add(attention.ExceptionSoon)), int64(math.MaxInt64)}
+	rows, err := w.Run(l.Conn, []any{int64(l.Now), int64(math.MaxInt64)}, limit, limit)
 	if err != nil {
 		return 0, false, fmt.Errorf("read exceptions: %w", err)
 	}
@@ -306,8 +306,8 @@ func (l *attentionList) addExceptions(d *deriver, limit int) (examined int, more
 		commits[x.ID] = x.Row.commitID
 	}
 	for _, x := range p.Rows {
-		if i, ok := attention.ExceptionItem(x.Row, l.now); ok {
-			l.add(i, fromException, x.ID, d.repo.id, commits[x.ID])
+		if i, ok := attention.ExceptionItem(x.Row, l.Now); ok {
+			l.add(i, fromException, x.ID, d.repo.ID, commits[x.ID])
 		}
 	}
 	return rows.Examined, p.End != nil, nil
@@ -328,9 +328,9 @@ func (l *attentionList) addEvidence(d *deriver, limit int) (examined int, more b
 		}
 
 		isException := func(r candidate) bool { return r.commitID == id && r.Until == until }
-		i, ok := attention.EvidenceItem(min(state, kept), until, l.now)
+		i, ok := attention.EvidenceItem(min(state, kept), until, l.Now)
 		if ok && !slices.ContainsFunc(l.rows, isException) {
-			l.add(i, fromEvidence, id, d.repo.id, id)
+			l.add(i, fromEvidence, id, d.repo.ID, id)
 		}
 		return nil
 	}, `
@@ -338,7 +338,7 @@ SELECT c.id, c.state, c.standing, c.expires,
   EXISTS (SELECT 1 FROM tips t WHERE t.commit_id = c.id AND t.`+isInFlight+`) OR c.standing < 4 AND `+runs("c.id")+`
 FROM commits c /*+index commits_expiring_by_repo*/
 WHERE c.repo_id = ? AND c.expires > 0 AND c.expires > ? AND c.expires <= ? ORDER BY c.expires LIMIT ?`,
-		d.repo.id, l.now, l.now.Add(attention.EvidenceSoon), limit)
+		d.repo.ID, l.Now, l.Now.Add(attention.EvidenceSoon), limit)
 	if err != nil {
 		return 0, false, fmt.Errorf("read commits whose evidence expires: %w", err)
 	}
@@ -351,7 +351,7 @@ func (l *attentionList) addIdentities() error {
 		var id int64
 		var n identity.Identity
 		err := row.Scan(&id, &n.ID, &n.Kind, &n.DN, &n.NotAfter, &n.CreatedAt)
-		if i, ok := attention.IdentityItem(n, l.now); ok {
+		if i, ok := attention.IdentityItem(n, l.Now); ok {
 			l.add(i, fromIdentity, id, 0, 0)
 		}
 		rows++
@@ -359,7 +359,7 @@ func (l *attentionList) addIdentities() error {
 	}, `
 SELECT id, identity_id, kind, dn, not_after, created_at FROM identities /*+index identities_expiring*/
 WHERE org_id = ? AND revoked_at = 0 AND not_after > 0 AND not_after >= ? AND not_after <= ? ORDER BY not_after LIMIT ?`,
-		l.orgID, l.now.Add(-attention.IdentityEnded), l.now.Add(attention.IdentitySoon), maxCandidates)
+		l.orgID, l.Now.Add(-attention.IdentityEnded), l.Now.Add(attention.IdentitySoon), maxCandidates)
 	if err != nil {
 		return fmt.Errorf("read identities: %w", err)
 	}
@@ -373,7 +373,7 @@ func (l *attentionList) addTokens() error {
 		var id int64
 		var t ledger.Token
 		err := row.Scan(&id, &t.ID, &t.Name, &t.CreatedAt, &t.ExpiresAt)
-		if i, ok := attention.TokenItem(t, l.now); ok {
+		if i, ok := attention.TokenItem(t, l.Now); ok {
 			l.add(i, fromToken, id, 0, 0)
 		}
 		rows++
@@ -383,7 +383,7 @@ SELECT id, token_id, name, created_at, expires_at FROM tokens /*+index tokens_ex
 WHERE org_id = ? AND revoked_at = 0 AND rule_id = 0 AND is_sign_in = 0 AND expires_at > 0 AND expires_at > ?
   AND expires_at <= ?
 ORDER BY expires_at LIMIT ?`,
-		l.orgID, l.now, l.now.Add(attention.TokenSoon), maxCandidates)
+		l.orgID, l.Now, l.Now.Add(attention.TokenSoon), maxCandidates)
 	if err != nil {
 		return fmt.Errorf("read tokens: %w", err)
 	}
@@ -427,7 +427,7 @@ func (l *attentionList) explain(rows []candidate) ([]attention.Item, error) {
 			i = i.Of(commits[r.commitID])
 		}
 		if s := derived[r.commitID]; s != nil && r.Reason == "" {
-			derived := s.d.contract.Derive(s.facts, l.now)
+			derived := s.d.contract.Derive(s.facts, l.Now)
 			i, ok = i.Explain(derived.Standing, derived.Requirements)
 		}
 		if ok {

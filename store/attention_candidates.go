@@ -53,7 +53,7 @@ func (rd reader) troubledRepos(orgID, repoID int64) (list []troubledRepo, more b
 	if repoID != 0 {
 		from, by = "FROM repos r WHERE r.id = ?", []any{repoID}
 	}
-	soon := []any{rd.now, rd.now.Add(attention.ExceptionSoon), rd.now, rd.now.Add(attention.EvidenceSoon)}
+	soon := []any{rd.Now, rd.Now.Add(attention.ExceptionSoon), rd.Now, rd.Now.Add(attention.EvidenceSoon)}
 
 	list, err = all(rd, func(row txn.Scanner) (r troubledRepo, err error) {
 		return r, row.Scan(&r.id, &r.failing, &r.attested, &r.conflicting, &r.webhooks, &r.ending, &r.expiring)
@@ -101,13 +101,13 @@ type presentRow struct {
 	attention.Commit
 }
 
-func presentScanner(r repoRow) func(txn.Scanner) (presentRow, error) {
+func presentScanner(r txn.Repo) func(txn.Scanner) (presentRow, error) {
 	return func(row txn.Scanner) (p presentRow, err error) {
 		var branch, target string
 		var flight radarindex.Flight
 		err = row.Scan(&p.id, &p.State, &p.StateSince, &p.FailingSince, &p.registeredAt, &branch, &target, &flight,
 			&p.Replaced)
-		p.OnTarget = branch != "" && (branch == r.defaultBranch || branch == target)
+		p.OnTarget = branch != "" && (branch == r.DefaultBranch || branch == target)
 		p.Flight = flightOf(flight)
 		return p, err
 	}
@@ -130,26 +130,26 @@ func flightOf(f radarindex.Flight) attention.Flight {
 
 // failing reads the newest commits of a repo with a failed requirement, or that run and have lapsed,
 // and examines up to limit commits.
-func (rd reader) failing(r repoRow, limit int) (list []presentRow, full bool, err error) {
+func (rd reader) failing(r txn.Repo, limit int) (list []presentRow, full bool, err error) {
 	return rd.present(r, limit, attention.Failed, presentCommit+"FROM commits c /*+index commits_failing*/"+withTip+`
 WHERE c.repo_id = ? AND c.failing_since > 0 AND (c.state < 4 OR`+runs("c.id")+`)
-ORDER BY c.id DESC LIMIT ?`, r.id, limit)
+ORDER BY c.id DESC LIMIT ?`, r.ID, limit)
 }
 
 // waiting reads the newest commits of a repo that wait for PROMOTABLE, and examines up to
 // limit commits.
-func (rd reader) waiting(r repoRow, limit int) (list []presentRow, full bool, err error) {
+func (rd reader) waiting(r txn.Repo, limit int) (list []presentRow, full bool, err error) {
 	return rd.present(r, limit, attention.Review, presentCommit+"FROM commits c /*+index commits_by_state*/"+withTip+`
-WHERE c.repo_id = ? AND c.state = ? ORDER BY c.id DESC LIMIT ?`, r.id, ledger.Attested, limit)
+WHERE c.repo_id = ? AND c.state = ? ORDER BY c.id DESC LIMIT ?`, r.ID, ledger.Attested, limit)
 }
 
 // present reads commits that need attention of a kind, the newest first, until they are too
 // old. full reports whether there may be others.
 func (rd reader) present(
-	r repoRow, limit int, kind attention.Kind, query string, args ...any,
+	r txn.Repo, limit int, kind attention.Kind, query string, args ...any,
 ) (list []presentRow, full bool, err error) {
 	scan, rows := presentScanner(r), 0
-	oldest := rd.now.Add(-attention.Window)
+	oldest := rd.Now.Add(-attention.Window)
 	err = rd.EachLong(func(row txn.Scanner) error {
 		p, err := scan(row)
 		if err != nil {
@@ -160,7 +160,7 @@ func (rd reader) present(
 		if kind == attention.Review && p.registeredAt < oldest && p.StateSince < oldest {
 			return txn.ErrFull
 		}
-		if i, ok := p.Needs(rd.now); ok && (i.Kind == kind || i.Kind == attention.Lapsed) {
+		if i, ok := p.Needs(rd.Now); ok && (i.Kind == kind || i.Kind == attention.Lapsed) {
 			list = append(list, p)
 		}
 		full = rows == limit
@@ -192,13 +192,13 @@ func (rd reader) conflicting(d *deriver, limit int) (list []conflictRow, full bo
 	if !d.contract.Radar.Enabled {
 		return nil, false, nil
 	}
-	oldest := d.contract.Radar.Oldest(rd.now)
+	oldest := d.contract.Radar.Oldest(rd.Now)
 	tips, err := all(rd, func(row txn.Scanner) (c conflictRow, err error) {
 		return c, row.Scan(&c.commitID, &c.truncated)
 	}, `
 SELECT t.commit_id, t.truncated FROM tips t /*+index tips_conflicting*/
 WHERE t.repo_id = ? AND t.`+isConflicting+` AND t.opened_at >= ? ORDER BY t.commit_id DESC LIMIT ?`,
-		d.repo.id, oldest, limit)
+		d.repo.ID, oldest, limit)
 	if err != nil {
 		return nil, false, fmt.Errorf("read tips: %w", err)
 	}

@@ -33,7 +33,7 @@ type attestationRow struct {
 // scanAttestation scans a row of the columns in before, followed by
 // attestationColumns. It calls repo, which returns the attestation's repo, after the
 // scan.
-func (rd reader) scanAttestation(row txn.Scanner, repo func() repoRow, before ...any) (a attestationRow, err error) {
+func (rd reader) scanAttestation(row txn.Scanner, repo func() txn.Repo, before ...any) (a attestationRow, err error) {
 	var predicateID, typeID, signerID, recordedAt int64
 	var status string // plain types are cheaper to scan
 	var assertion []byte
@@ -55,7 +55,7 @@ func (rd reader) scanAttestation(row txn.Scanner, repo func() repoRow, before ..
 	signer, err := rd.signer(signerID)
 
 	r := repo()
-	v.Org, v.Repo = r.org, r.name
+	v.Org, v.Repo = r.Org, r.Name
 	v.Identity, v.Signer = signer.text, signer.dn.CN
 	v.PayloadDigest = digestText(a.digest)
 	if assertion != nil {
@@ -75,16 +75,16 @@ func rolloutOf(v *ledger.AttestationRecord) string {
 }
 
 // attestationScanner returns a scan function for rows of selectAttestation.
-func (rd reader) attestationScanner(r repoRow) func(txn.Scanner) (txn.Keyed[ledger.AttestationRecord], error) {
+func (rd reader) attestationScanner(r txn.Repo) func(txn.Scanner) (txn.Keyed[ledger.AttestationRecord], error) {
 	return func(row txn.Scanner) (txn.Keyed[ledger.AttestationRecord], error) {
-		a, err := rd.scanAttestation(row, func() repoRow { return r })
+		a, err := rd.scanAttestation(row, func() txn.Repo { return r })
 		return a.rec, err
 	}
 }
 
 // Attestation returns an attestation by id.
 func (s *Store) Attestation(ctx context.Context, org, repo, id string) (ledger.AttestationRecord, error) {
-	return read(ctx, s, byOrg(org), func(rd reader) (ledger.AttestationRecord, error) {
+	return read(ctx, s, txn.ByOrg(org), func(rd reader) (ledger.AttestationRecord, error) {
 		a, err := rd.findAttestation(org, repo, id)
 		if err != nil {
 			return a.Row, err
@@ -119,7 +119,7 @@ func (rd reader) addCertificate(a txn.Keyed[ledger.AttestationRecord]) error {
 
 // Envelope returns the envelope of an attestation, byte for byte as it was posted.
 func (s *Store) Envelope(ctx context.Context, org, repo, id string) ([]byte, error) {
-	return read(ctx, s, byOrg(org), func(rd reader) ([]byte, error) {
+	return read(ctx, s, txn.ByOrg(org), func(rd reader) ([]byte, error) {
 		a, err := rd.findAttestation(org, repo, id)
 		if err != nil {
 			return nil, err
@@ -131,7 +131,7 @@ func (s *Store) Envelope(ctx context.Context, org, repo, id string) ([]byte, err
 // Assertion returns what a passkey has signed to confirm an attestation: the JSON text of a
 // [passkey.Assertion].
 func (s *Store) Assertion(ctx context.Context, org, repo, id string) ([]byte, error) {
-	return read(ctx, s, byOrg(org), func(rd reader) (text []byte, err error) {
+	return read(ctx, s, txn.ByOrg(org), func(rd reader) (text []byte, err error) {
 		a, err := rd.findAttestation(org, repo, id)
 		if err != nil {
 			return nil, err
@@ -190,7 +190,7 @@ func (rd reader) prunedDigest(row int64) (digest string, size int, err error) {
 // findAttestation finds an attestation by id. There is no index on ids, so it uses
 // the index on the time of recording, which is the creation time in the id.
 func (rd reader) findAttestation(org, repo, id string) (a txn.Keyed[ledger.AttestationRecord], err error) {
-	r, err := rd.findRepo(org, repo)
+	r, err := rd.FindRepo(org, repo)
 	if err != nil {
 		return a, err
 	}
@@ -199,9 +199,9 @@ func (rd reader) findAttestation(org, repo, id string) (a txn.Keyed[ledger.Attes
 		return a, ledger.Errorf(ledger.CodeNotFound, "attestation %s not found", id)
 	}
 	a, err = rd.attestationScanner(r)(rd.Row(selectAttestation+`
-WHERE a.repo_id = ? AND a.recorded_at = ? AND a.attestation_id = ?`, r.id, at, id))
+WHERE a.repo_id = ? AND a.recorded_at = ? AND a.attestation_id = ?`, r.ID, at, id))
 	if err != nil {
-		return a, missing(err, "attestation %s not found", id)
+		return a, txn.Missing(err, "attestation %s not found", id)
 	}
 	list := []txn.Keyed[ledger.AttestationRecord]{a}
 	err = rd.markDistrusted(r, list)

@@ -32,12 +32,12 @@ type AttestationFilter struct {
 func (s *Store) Attestations(
 	ctx context.Context, org, repo string, f AttestationFilter,
 ) (ledger.Page[ledger.AttestationRecord], error) {
-	return read(ctx, s, byOrg(org), func(rd reader) (list ledger.Page[ledger.AttestationRecord], err error) {
-		r, err := rd.findRepo(org, repo)
+	return read(ctx, s, txn.ByOrg(org), func(rd reader) (list ledger.Page[ledger.AttestationRecord], err error) {
+		r, err := rd.FindRepo(org, repo)
 		if err != nil {
 			return list, err
 		}
-		l := rd.listing("attestations", r.id)
+		l := rd.Listing("attestations", r.ID)
 		position, err := l.Position(f.Query, 2)
 		if err != nil {
 			return list, err
@@ -59,7 +59,7 @@ func (s *Store) Attestations(
 
 // run reads the filtered page.
 func (f AttestationFilter) run(
-	rd reader, r repoRow, position []int64,
+	rd reader, r txn.Repo, position []int64,
 ) (p txn.Section[ledger.AttestationRecord], err error) {
 	q := attestationQuery{repo: r, status: f.Status, since: f.Since, position: position, ascending: f.Ascending,
 		limit: f.Limit}
@@ -71,10 +71,10 @@ func (f AttestationFilter) run(
 		}
 		q.commit, q.attested = commit.ID, commit.Row.Attested
 	}
-	if q.predicates, q.types, err = f.subjects(rd, r.orgID); err != nil {
+	if q.predicates, q.types, err = f.subjects(rd, r.OrgID); err != nil {
 		return p, err
 	}
-	if q.signers, err = f.signers(rd, r.orgID); err != nil {
+	if q.signers, err = f.signers(rd, r.OrgID); err != nil {
 		return p, err
 	}
 

@@ -71,7 +71,7 @@ func (rd reader) findIDs(many, query string, args ...any) (*idSet, error) {
 
 // An attestationQuery is a query for one page of attestations.
 type attestationQuery struct {
-	repo       repoRow
+	repo       txn.Repo
 	commit     int64 // 0 means all commits
 	attested   int64 // the number of the commit's attestations
 	predicates *idSet
@@ -119,7 +119,7 @@ func (q attestationQuery) walks(rd reader) (walks []txn.Walk[ledger.AttestationR
 func (q attestationQuery) walk(rd reader, index string) txn.Walk[ledger.AttestationRecord] {
 	w := txn.Walk[ledger.AttestationRecord]{
 		From:  "attestations a /*+index " + index + "*/",
-		Where: "a.repo_id = ?", Args: []any{q.repo.id},
+		Where: "a.repo_id = ?", Args: []any{q.repo.ID},
 		Keys: []string{"a.recorded_at", "a.id"}, Key: attestationKey, Down: !q.ascending,
 		Columns: attestationColumns, Joins: " /*+ordered*/ JOIN commits c ON c.id = a.commit_id",
 		Scan: rd.attestationScanner(q.repo),

@@ -22,26 +22,26 @@ type audited struct {
 
 // audit appends the event of an administrative action.
 func (t *tx) audit(orgID int64, org string, a audited) error {
-	eventID, err := t.newID(orgID, txn.EventPrefix)
+	eventID, err := t.kernel.NewID(orgID, txn.EventPrefix)
 	if err != nil {
 		return err
 	}
 	event, seq, err := t.appendRow(orgID, nil, ledger.EventAudit, eventID, ledger.Render(ledger.AuditEvent{
-		ID: eventID, Org: org, Action: a.action, Repo: a.repo, Target: a.target, By: t.actor,
-		Changes: ledger.Changes(a.before, a.after), Timestamp: t.now,
+		ID: eventID, Org: org, Action: a.action, Repo: a.repo, Target: a.target, By: t.kernel.Actor,
+		Changes: ledger.Changes(a.before, a.after), Timestamp: t.Now,
 	}))
 	if err != nil {
 		return err
 	}
 	kind, _, _ := strings.Cut(string(a.action), ".")
 	t.batch.rows.audits.Add(orgID, seq, event, kind, string(a.action), strings.ToLower(a.repo),
-		cmp.Or(t.actor.Token, t.actor.Name))
+		cmp.Or(t.kernel.Actor.Token, t.kernel.Actor.Name))
 	return t.enqueueToOrg(orgID, ledger.EventAudit, event)
 }
 
 // auditIn is audit, for callers that know only the name of the org.
 func (t *tx) auditIn(org string, a audited) error {
-	orgID, err := t.orgID(org)
+	orgID, err := t.OrgID(org)
 	if err != nil {
 		return err
 	}

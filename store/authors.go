@@ -20,7 +20,7 @@ func (rd reader) gatherAuthors(list []*subject) error {
 		if !s.d.contract.ExcludesAuthor() {
 			continue
 		}
-		org := s.d.repo.orgID
+		org := s.d.repo.OrgID
 		for _, name := range identity.AuthorNames(s.facts.Authors) {
 			key := nameKey{signersTable, org, name}
 			if names[key] == nil {

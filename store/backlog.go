@@ -21,7 +21,7 @@ func (t *tx) later(repoID int64, kind task, ref int64, cause ledger.Cause) error
 // laterFor is like later, for the repos that a query finds.
 func (t *tx) laterFor(from string, kind task, ref int64, cause ledger.Cause, args ...any) error {
 	_, err := t.Exec(insertJob+"SELECT id, ?, ?, org_id, ?, ?, 0, ?, ? "+from+mergeJob,
-		append([]any{string(kind), ref, string(cause.Type), cause.ID, t.now, t.now}, args...)...)
+		append([]any{string(kind), ref, string(cause.Type), cause.ID, t.Now, t.Now}, args...)...)
 	if err != nil {
 		return fmt.Errorf("add a job of the task %s to the backlog: %w", kind, err)
 	}
@@ -50,14 +50,14 @@ SELECT id FROM orgs o WHERE EXISTS (
 
 // dueTasks lists of which tasks orgs have due jobs, in the order of the tasks.
 func (s *Store) dueTasks(ctx context.Context, of ...task) ([]dueTask, error) {
-	return readLoose(ctx, s, forWrite(""), func(rd reader) (list []dueTask, err error) {
+	return readLoose(ctx, s, txn.ForWrite(""), func(rd reader) (list []dueTask, err error) {
 		for _, kind := range of {
 			err := rd.Each(func(row txn.Scanner) error {
 				d := dueTask{task: kind}
 				err := row.Scan(&d.org)
 				list = append(list, d)
 				return err
-			}, selectDue, string(kind), rd.now, s.name, rd.now)
+			}, selectDue, string(kind), rd.Now, s.name, rd.Now)
 			if err != nil {
 				return nil, err
 			}
@@ -68,9 +68,9 @@ func (s *Store) dueTasks(ctx context.Context, of ...task) ([]dueTask, error) {
 
 // nextJob returns the job of a task that has waited for its turn longest, or nil.
 func (s *Store) nextJob(ctx context.Context, d dueTask) (*job, error) {
-	return readLoose(ctx, s, forWrite(""), func(rd reader) (*job, error) {
+	return readLoose(ctx, s, txn.ForWrite(""), func(rd reader) (*job, error) {
 		j, err := scanJob(rd.Row(selectJob+"WHERE org_id = ? AND kind = ? AND not_before <= ? AND "+isFree+
-			" ORDER BY not_before LIMIT 1", d.org, string(d.task), rd.now, s.name, rd.now))
+			" ORDER BY not_before LIMIT 1", d.org, string(d.task), rd.Now, s.name, rd.Now))
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil, nil
 		}
@@ -89,7 +89,7 @@ func (s *Store) advance(ctx context.Context, j *job, fn func(*tx, *job) (done bo
 
 func (t *tx) advance(j *job, server string, fn func(*tx, *job) (done bool, err error)) (err error) {
 	stored, err := scanJob(t.Row(selectJob+"WHERE repo_id = ? AND kind = ? AND ref = ? AND "+isFree,
-		j.repo, string(j.task), j.ref, server, t.now))
+		j.repo, string(j.task), j.ref, server, t.Now))
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	}
@@ -98,7 +98,7 @@ func (t *tx) advance(j *job, server string, fn func(*tx, *job) (done bool, err e
 	}
 
 	*j = stored
-	j.notBefore = t.now
+	j.notBefore = t.Now
 	done, err := fn(t, j)
 	if err != nil {
 		return err
@@ -114,7 +114,7 @@ func (t *tx) saveJob(j *job, done bool, server string) error {
 	switch {
 	case done && j.again:
 		j.position, t.gathered.wake = 0, true
-	case done && j.notBefore > t.now:
+	case done && j.notBefore > t.Now:
 		j.since = j.notBefore
 	case done:
 		_, err := t.Exec("DELETE FROM backlog WHERE repo_id = ? AND kind = ? AND ref = ?", j.repo, string(j.task), j.ref)
@@ -122,7 +122,7 @@ func (t *tx) saveJob(j *job, done bool, server string) error {
 	}
 	held := ledger.Time(0)
 	if !done {
-		held = t.now.Add(leaseTime)
+		held = t.Now.Add(leaseTime)
 	}
 	_, err := t.Exec(`
 UPDATE backlog SET position = ?, again = ?, since = ?, not_before = ?, tries = 0, error = '', holder = ?, held_until = ?
@@ -143,7 +143,7 @@ func (s *Store) putOff(ctx context.Context, j *job, reason error) error {
 	return s.writeFor(ctx, []int64{j.org}, func(t *tx) error {
 		_, err := t.Exec(`
 UPDATE backlog SET tries = tries + 1, error = ?, not_before = ?, held_until = 0
-WHERE repo_id = ? AND kind = ? AND ref = ?`, clip(reason.Error()), t.now.Add(wait), j.repo, string(j.task), j.ref)
+WHERE repo_id = ? AND kind = ? AND ref = ?`, clip(reason.Error()), t.Now.Add(wait), j.repo, string(j.task), j.ref)
 		if err != nil {
 			return fmt.Errorf("put off a job: %w", err)
 		}

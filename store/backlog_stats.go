@@ -36,7 +36,7 @@ func Tasks() []string {
 
 // Backlog returns what waits to be done in the background, by task and org.
 func (s *Store) Backlog(ctx context.Context) ([]Backlog, error) {
-	return readLoose(ctx, s, forWrite(""), reader.backlog)
+	return readLoose(ctx, s, txn.ForWrite(""), reader.backlog)
 }
 
 // unsettled returns since when states of a repo's commits are to be derived again; nil if not for long.
@@ -47,11 +47,11 @@ func (rd reader) unsettled(repoID int64) (*ledger.Unsettled, error) {
 SELECT count(*), coalesce(min(since), 0), coalesce(max(CASE WHEN tries > 0 THEN 1 ELSE 0 END), 0) FROM (
   SELECT since, tries FROM backlog WHERE repo_id = ? AND kind NOT IN ('log', 'prune') AND `+isWaiting+` LIMIT ?
 ) counted`,
-		repoID, rd.now, MaxJobs).Scan(&jobs, &u.Since, &u.Failing)
+		repoID, rd.Now, MaxJobs).Scan(&jobs, &u.Since, &u.Failing)
 	if err != nil {
 		return nil, fmt.Errorf("read what is to be settled: %w", err)
 	}
-	if jobs == 0 || !u.Failing && rd.now.Sub(u.Since) < ledger.UnsettledAfter {
+	if jobs == 0 || !u.Failing && rd.Now.Sub(u.Since) < ledger.UnsettledAfter {
 		return nil, nil
 	}
 	return &u, nil
@@ -67,7 +67,7 @@ func (rd reader) backlog() (list []Backlog, err error) {
 		orgs, err := all(rd, func(row txn.Scanner) (p place, err error) { return p, row.Scan(&p.id, &p.name) }, `
 SELECT id, name FROM orgs o WHERE EXISTS (
   SELECT 1 FROM backlog WHERE org_id = o.id AND kind = ? AND `+isWaiting+`) ORDER BY id LIMIT ?`,
-			string(kind), rd.now, maxCounted)
+			string(kind), rd.Now, maxCounted)
 		if err != nil {
 			return nil, fmt.Errorf("find waiting jobs: %w", err)
 		}
@@ -78,7 +78,7 @@ SELECT id, name FROM orgs o WHERE EXISTS (
 SELECT count(*), coalesce(sum(CASE WHEN tries > 0 THEN 1 ELSE 0 END), 0), coalesce(min(since), 0),
   coalesce(max(error), '')
 FROM (SELECT tries, since, error FROM backlog WHERE org_id = ? AND kind = ? AND `+isWaiting+` LIMIT ?) counted`,
-				o.id, string(kind), rd.now, MaxJobs).Scan(&b.Jobs, &b.Failing, &b.Oldest, &b.Error)
+				o.id, string(kind), rd.Now, MaxJobs).Scan(&b.Jobs, &b.Failing, &b.Oldest, &b.Error)
 			if err != nil {
 				return nil, fmt.Errorf("count waiting jobs: %w", err)
 			}

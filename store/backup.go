@@ -17,7 +17,7 @@ type backupEngine interface {
 // have the path. The copy is one moment of the database, with all that was recorded before the
 // call.
 func (s *Store) Backup(ctx context.Context, path string) (size int64, err error) {
-	engine, ok := s.db.(backupEngine)
+	engine, ok := s.db.Engine.(backupEngine)
 	if !ok {
 		return 0, errors.New("the database engine has no backups: use those of the database server")
 	}

@@ -6,13 +6,14 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/radarindex"
 	"github.com/ledgerd/ledgerd/store/sqldb"
-	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // A batch holds the state that the writes of one transaction share, and state in
 // memory that outlives the transaction. Only the writer's goroutine uses it.
 type batch struct {
-	ids *txn.IDs
+	// left is what the write that runs leaves to the transaction, and flush writes its rows.
+	left  *gathered
+	flush func() error
 	// tips holds the radar's indexes of the tips on disk.
 	tips *radarindex.Set
 	// recent holds the footprints of the tips registered last.
@@ -27,7 +28,7 @@ type batch struct {
 }
 
 func newBatch(tips *radarindex.Set) *batch {
-	return &batch{ids: txn.NewIDs(), tips: tips, rows: newBuffers(), heads: make(map[int64]logHead)}
+	return &batch{tips: tips, rows: newBuffers(), heads: make(map[int64]logHead)}
 }
 
 // gathered is the work that a write leaves to its transaction. The transaction
@@ -39,6 +40,8 @@ type gathered struct {
 	// queued lists the webhooks with new deliveries; changed lists those that were changed
 	// or deleted.
 	queued, changed []string
+	// cached reports whether the caches contain rows that this write inserted.
+	cached bool
 	// wake makes Work look for jobs immediately.
 	wake bool
 	// built lists the orgs whose log was built up to its end; began lists new logs of orgs that

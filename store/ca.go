@@ -16,7 +16,7 @@ import (
 // ca returns the row id of the CA of a purpose that an org has in use, and its root. The root may be
 // revoked. Without a CA, the error is CodeNotFound.
 func (rd reader) ca(org string, p ca.Purpose) (id int64, root txn.Keyed[identity.Identity], err error) {
-	orgID, err := rd.orgID(org)
+	orgID, err := rd.OrgID(org)
 	if err != nil {
 		return 0, root, err
 	}
@@ -24,7 +24,7 @@ func (rd reader) ca(org string, p ca.Purpose) (id int64, root txn.Keyed[identity
 	err = rd.Row("SELECT id, identity_id FROM cas WHERE org_id = ? AND purpose = ? AND retired_at = 0", orgID, string(p)).
 		Scan(&id, &rootID)
 	if err != nil {
-		return 0, root, missing(err, "org %s has no CA for %s (create one with 'ledgerd identity %s create')", org,
+		return 0, root, txn.Missing(err, "org %s has no CA for %s (create one with 'ledgerd identity %s create')", org,
 			p.Holders(), p.Name())
 	}
 	root, err = rd.findIdentity(org, rootID)
@@ -34,7 +34,7 @@ func (rd reader) ca(org string, p ca.Purpose) (id int64, root txn.Keyed[identity
 // CA returns the root of the CA of a purpose that an org has in use. The root may be revoked. It
 // returns CodeNotFound if the org has no such CA.
 func (s *Store) CA(ctx context.Context, org string, p ca.Purpose) (identity.Identity, error) {
-	return read(ctx, s, byOrg(org), func(rd reader) (identity.Identity, error) {
+	return read(ctx, s, txn.ByOrg(org), func(rd reader) (identity.Identity, error) {
 		_, root, err := rd.ca(org, p)
 		return root.Row, err
 	})
@@ -43,7 +43,7 @@ func (s *Store) CA(ctx context.Context, org string, p ca.Purpose) (identity.Iden
 // CheckNoCA returns CodeAlreadyExists if an org has a CA of a purpose in use whose root is not
 // revoked.
 func (s *Store) CheckNoCA(ctx context.Context, org string, p ca.Purpose) error {
-	_, err := read(ctx, s, byOrg(org), func(rd reader) (struct{}, error) { return struct{}{}, rd.checkNoCA(org, p) })
+	_, err := read(ctx, s, txn.ByOrg(org), func(rd reader) (struct{}, error) { return struct{}{}, rd.checkNoCA(org, p) })
 	return err
 }
 
@@ -51,7 +51,7 @@ func (rd reader) checkNoCA(org string, p ca.Purpose) error {
 	_, root, err := rd.ca(org, p)
 	switch {
 	case txn.IsCode(err, ledger.CodeNotFound):
-		_, err = rd.orgID(org)
+		_, err = rd.OrgID(org)
 		return err
 	case err == nil && root.Row.RevokedAt == 0:
 		return ledger.Errorf(ledger.CodeAlreadyExists,
@@ -66,7 +66,7 @@ func (s *Store) CreateCA(
 	ctx context.Context, org string, p ca.Purpose, n identity.Identity, replace bool,
 ) (identity.Identity, error) {
 	return write(ctx, s, org, func(t *tx) (added identity.Identity, err error) {
-		orgID, err := t.writableOrg(org)
+		orgID, err := t.WritableOrg(org)
 		if err != nil {
 			return added, err
 		}
@@ -87,7 +87,7 @@ func (s *Store) CreateCA(
 			return added, err
 		}
 		_, err = t.Exec("INSERT INTO cas (org_id, purpose, identity_id, created_at) VALUES (?, ?, ?, ?)",
-			orgID, string(p), added.ID, t.now)
+			orgID, string(p), added.ID, t.Now)
 		if err != nil {
 			return added, fmt.Errorf("insert CA: %w", err)
 		}
@@ -98,7 +98,7 @@ func (s *Store) CreateCA(
 // RetireCA ends the CA of a purpose of an org, and revokes its root.
 func (s *Store) RetireCA(ctx context.Context, org string, p ca.Purpose) error {
 	return s.write(ctx, org, func(t *tx) error {
-		orgID, err := t.writableOrg(org)
+		orgID, err := t.WritableOrg(org)
 		if err != nil {
 			return err
 		}
@@ -115,7 +115,7 @@ func (s *Store) RetireCA(ctx context.Context, org string, p ca.Purpose) error {
 
 // retireCA ends the CA with a row id. Its root stays as it is.
 func (t *tx) retireCA(orgID, id int64, root identity.Identity) error {
-	if _, err := t.Exec("UPDATE cas SET retired_at = ? WHERE id = ?", t.now, id); err != nil {
+	if _, err := t.Exec("UPDATE cas SET retired_at = ? WHERE id = ?", t.Now, id); err != nil {
 		return fmt.Errorf("retire CA: %w", err)
 	}
 	return t.logCA(orgID, ledger.KeyRevoked, root)
@@ -172,7 +172,7 @@ func certificateFields(c Certificate, e Exchange) []ledger.Field {
 // the CA is no longer in use.
 func (s *Store) LogCertificate(ctx context.Context, org string, c Certificate, e Exchange, hash *[32]byte) error {
 	return s.write(ctx, org, func(t *tx) error {
-		orgID, err := t.writableOrg(org)
+		orgID, err := t.WritableOrg(org)
 		if err != nil {
 			return err
 		}

@@ -6,7 +6,6 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/where"
-	"github.com/ledgerd/ledgerd/store/internal/cursor"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -32,7 +31,6 @@ type caches struct {
 	active   *txn.Cache[string, *policy.Contract]
 	verdicts *txn.Cache[verdictKey, policy.Verdict]
 	tiles    *txn.Cache[tileKey, []byte] // hashes of tiles, which may be newer than the full ones
-	cursors  *cursor.Sealer              // set when the database is opened
 	// orgOfRepo and orgOfWebhook hold row ids of orgs, by row id and by id.
 	orgOfRepo    *txn.Cache[int64, int64]
 	orgOfWebhook *txn.Cache[string, int64]

@@ -13,9 +13,9 @@ import (
 
 // resumeClock makes the clock continue from the newest record in the database.
 func (s *Store) resumeClock(ctx context.Context) error {
-	k, err := read(ctx, s, forWrite(""), reader.clock)
+	k, err := read(ctx, s, txn.ForWrite(""), reader.clock)
 	if err == nil {
-		s.clock.Resume(k.newest, k.Accepted)
+		s.db.Clock.Resume(k.newest, k.Accepted)
 	}
 	return err
 }
@@ -40,17 +40,17 @@ func (rd reader) clock() (k storedClock, err error) {
 // watchClock takes note of the stamps of other processes, and of a clock that was accepted, while the
 // clock has jumped or stamps are ahead of it.
 func (s *Store) watchClock(ctx context.Context) error {
-	if !s.clock.IsWatched() {
+	if !s.db.Clock.IsWatched() {
 		return nil
 	}
-	k, err := read(ctx, s, forWrite(""), reader.clock)
+	k, err := read(ctx, s, txn.ForWrite(""), reader.clock)
 	if err != nil {
 		return err
 	}
-	s.clock.Adopt(k.Accepted)
-	s.clock.Follow(k.newest)
+	s.db.Clock.Adopt(k.Accepted)
+	s.db.Clock.Follow(k.newest)
 
-	if a, ok := s.clock.DueForSave(); ok {
+	if a, ok := s.db.Clock.DueForSave(); ok {
 		return s.write(ctx, "", func(t *tx) error { return t.saveClock(a) })
 	}
 	return nil
@@ -75,8 +75,8 @@ func (s *Store) AcceptClock(ctx context.Context) (accepted, newest ledger.Time, 
 		if newest, err = t.lastStamp(); err != nil {
 			return err
 		}
-		accepted = s.clock.SystemTime()
-		if err := t.saveClock(txn.Accepted{At: accepted, Stamp: max(newest, t.stamp)}); err != nil {
+		accepted = s.db.Clock.SystemTime()
+		if err := t.saveClock(txn.Accepted{At: accepted, Stamp: max(newest, t.kernel.Stamp)}); err != nil {
 			return err
 		}
 		if err := t.laterFor("FROM repos WHERE deleted_at = 0", taskSettle, 0,
@@ -93,7 +93,9 @@ func (s *Store) AcceptClock(ctx context.Context) (accepted, newest ledger.Time, 
 }
 
 // LastStamp returns the latest time in the ids of the database that c reads.
-func LastStamp(c *sqldb.Conn) (ledger.Time, error) { return reader{Conn: c}.lastStamp() }
+func LastStamp(c *sqldb.Conn) (ledger.Time, error) {
+	return reader{Reader: txn.Reader{Conn: c}}.lastStamp()
+}
 
 // lastStamp returns the latest time in the ids of the database.
 func (rd reader) lastStamp() (last ledger.Time, err error) {

@@ -16,7 +16,7 @@ const closedAtOnce = 50
 
 // A closing says how open violations are closed: those of a predicate, in the repo or on one commit.
 type closing struct {
-	repo        repoRow
+	repo        txn.Repo
 	predicateID int64
 	at          ledger.Time
 	how         ledger.ClosingType
@@ -28,14 +28,14 @@ func (t *tx) closeViolations(c closing) error {
 	if err := t.flush(); err != nil {
 		return err
 	}
-	after, err := t.closedUpTo(c.repo.id, c.predicateID, 0)
+	after, err := t.closedUpTo(c.repo.ID, c.predicateID, 0)
 	if err != nil {
 		return err
 	}
 	list, err := all(t.reader, t.scanOne, selectViolation+`
 FROM violations v /*+index violations_open*/`+joinViolation+`
 WHERE v.repo_id = ? AND v.predicate_id = ? AND v.closed_at = 0 AND v.id > ? ORDER BY v.id LIMIT ?`,
-		c.repo.id, c.predicateID, after, closedAtOnce+1)
+		c.repo.ID, c.predicateID, after, closedAtOnce+1)
 	if err != nil {
 		return fmt.Errorf("read violations: %w", err)
 	}
@@ -44,7 +44,7 @@ WHERE v.repo_id = ? AND v.predicate_id = ? AND v.closed_at = 0 AND v.id > ? ORDE
 		list = list[:closedAtOnce]
 		var upTo int64
 		err := t.Row("SELECT max(id) FROM violations /*+index violations_open*/"+
-			" WHERE repo_id = ? AND predicate_id = ? AND closed_at = 0", c.repo.id, c.predicateID).Scan(&upTo)
+			" WHERE repo_id = ? AND predicate_id = ? AND closed_at = 0", c.repo.ID, c.predicateID).Scan(&upTo)
 		if err != nil {
 			return fmt.Errorf("find the last violation: %w", err)
 		}
@@ -72,7 +72,7 @@ WHERE b.repo_id = ? AND b.kind IN ('close', 'excuse') AND v.predicate_id = ?
 
 // addTo adds the job that closes the violations up to one.
 func (c *closing) addTo(rows *sqldb.Rows, kind task, upTo int64) {
-	j := job{repo: c.repo.id, task: kind, ref: upTo, org: c.repo.orgID, since: c.at, notBefore: c.at}
+	j := job{repo: c.repo.ID, task: kind, ref: upTo, org: c.repo.OrgID, since: c.at, notBefore: c.at}
 	j.cause = ledger.Cause{Type: ledger.CauseType(c.how), ID: c.by}
 	j.addTo(rows)
 }
@@ -89,7 +89,7 @@ func (t *tx) closeLater(rows *sqldb.Rows) error {
 // closeExcused closes the open violations of a commit for whose requirement the exception
 // that was just recorded stands in.
 func (t *tx) closeExcused(s *subject, c closing) error {
-	excused := s.d.contract.Excused(s.facts, t.now, c.by)
+	excused := s.d.contract.Excused(s.facts, t.Now, c.by)
 	if len(excused) == 0 {
 		return nil
 	}
@@ -182,15 +182,15 @@ ON CONFLICT (repo_id, predicate_id, commit_id) DO UPDATE SET attestation_id = ex
 }
 
 // countOpen adds n to the number of open violations of a repo and its org.
-func (t *tx) countOpen(r repoRow, n int64) {
-	t.count(openOfRepo, r.id, n)
-	t.count(openOfOrg, r.orgID, n)
+func (t *tx) countOpen(r txn.Repo, n int64) {
+	t.count(openOfRepo, r.ID, n)
+	t.count(openOfOrg, r.OrgID, n)
 }
 
 // closeNext closes the next violations of a job.
 func (t *tx) closeNext(j *job) (done bool, err error) {
 	c := closing{at: j.since, how: ledger.ClosingType(j.cause.Type), by: j.cause.ID}
-	if c.repo, err = t.repoByID(j.repo); err != nil {
+	if c.repo, err = t.RepoByID(j.repo); err != nil {
 		return false, err
 	}
 	var commit int64

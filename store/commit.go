@@ -173,31 +173,31 @@ func (rd reader) findClaimedChanges(commitID int64) (changes []radar.Change, pat
 }
 
 // findCommit finds a commit of a repo by its full id, or by a prefix that is unique in the repo.
-func (rd reader) findCommit(r repoRow, prefix string) (txn.Keyed[ledger.Commit], error) {
+func (rd reader) findCommit(r txn.Repo, prefix string) (txn.Keyed[ledger.Commit], error) {
 	return findIn(rd, r, prefix, selectCommit, scanCommit, func(c txn.Keyed[ledger.Commit]) string { return c.Row.SHA })
 }
 
 // findRow is like findCommit, for the columns from which the state is derived.
-func (rd reader) findRow(r repoRow, prefix string) (*commitRow, error) {
+func (rd reader) findRow(r txn.Repo, prefix string) (*commitRow, error) {
 	return findIn(rd, r, prefix, selectCommitRow, scanCommitRow, func(c *commitRow) string { return c.sha })
 }
 
 // findIn finds a commit with a query that selects commits.
 func findIn[T any](
-	rd reader, r repoRow, prefix, query string, scan func(txn.Scanner) (T, error), sha func(T) string,
+	rd reader, r txn.Repo, prefix, query string, scan func(txn.Scanner) (T, error), sha func(T) string,
 ) (c T, err error) {
 	// "g" sorts after every hex digit.
 	commits, err := all(rd, scan, query+`
-WHERE repo_id = ? AND sha >= ? AND sha < ? ORDER BY sha LIMIT 2`, r.id, prefix, prefix+"g")
+WHERE repo_id = ? AND sha >= ? AND sha < ? ORDER BY sha LIMIT 2`, r.ID, prefix, prefix+"g")
 	switch {
 	case err != nil:
 		return c, fmt.Errorf("find commit: %w", err)
 	case len(commits) == 0:
-		return c, ledger.Errorf(ledger.CodeNotFound, "commit %s not found in %s/%s", prefix, r.org, r.name)
+		return c, ledger.Errorf(ledger.CodeNotFound, "commit %s not found in %s/%s", prefix, r.Org, r.Name)
 	case len(commits) > 1 && sha(commits[0]) != prefix:
 		return c, ledger.Errorf(
 			ledger.CodeAmbiguousCommit, "%s matches several commits of %s/%s, including %s and %s: give more digits",
-			prefix, r.org, r.name, sha(commits[0]), sha(commits[1]))
+			prefix, r.Org, r.Name, sha(commits[0]), sha(commits[1]))
 	}
 	return commits[0], nil
 }

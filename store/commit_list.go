@@ -32,9 +32,9 @@ func (s *Store) CommitFor(ctx context.Context, org, repo, prefix, target string)
 func (s *Store) commitFor(
 	ctx context.Context, org, repo, prefix, target string, fresh bool,
 ) (ledger.Commit, error) {
-	return read(ctx, s, byOrg(org), func(rd reader) (v ledger.Commit, err error) {
+	return read(ctx, s, txn.ByOrg(org), func(rd reader) (v ledger.Commit, err error) {
 		rd.fresh = fresh
-		r, err := rd.findRepo(org, repo)
+		r, err := rd.FindRepo(org, repo)
 		if err != nil {
 			return v, err
 		}
@@ -59,14 +59,14 @@ const (
 
 // completeCommit adds to a listed commit the rest of its record, except the changes. If
 // target is not empty, it answers for that branch.
-func (rd reader) completeCommit(r repoRow, c *txn.Keyed[ledger.Commit], target string) error {
+func (rd reader) completeCommit(r txn.Repo, c *txn.Keyed[ledger.Commit], target string) error {
 	details, err := rd.findLineage(c.ID)
 	if err != nil {
 		return err
 	}
 	v := &c.Row
 	v.Parents, v.Ancestors, v.Contained = details.parents, details.ancestors, details.contained
-	v.Org, v.Repo, v.Target = r.org, r.name, cmp.Or(v.Target, r.defaultBranch)
+	v.Org, v.Repo, v.Target = r.Org, r.Name, cmp.Or(v.Target, r.DefaultBranch)
 
 	d, err := rd.deriver(r)
 	if err != nil {
@@ -104,7 +104,7 @@ func (rd reader) completeCommit(r repoRow, c *txn.Keyed[ledger.Commit], target s
 		return err
 	}
 
-	v.InFlight, v.Withdrawn = tip.InFlightAt(d.contract.Radar, rd.now), tip.Flight == radarindex.Withdrawn
+	v.InFlight, v.Withdrawn = tip.InFlightAt(d.contract.Radar, rd.Now), tip.Flight == radarindex.Withdrawn
 	transitions, err := rd.newestTransitions(c.ID, math.MaxInt64, maxTransitions)
 	v.Transitions = transitions.Data()
 	slices.Reverse(v.Transitions)
@@ -112,13 +112,13 @@ func (rd reader) completeCommit(r repoRow, c *txn.Keyed[ledger.Commit], target s
 }
 
 // newestOf is the query for the attestations of a commit record.
-func newestOf(r repoRow, c txn.Keyed[ledger.Commit]) attestationQuery {
+func newestOf(r txn.Repo, c txn.Keyed[ledger.Commit]) attestationQuery {
 	return attestationQuery{repo: r, commit: c.ID, attested: c.Row.Attested, limit: newestAttestations}
 }
 
 // announceRecord announces the queries for the rest of a commit record that are always run. Those
 // for evidence are announced only if it is little, because other reads must not wait for it.
-func (rd reader) announceRecord(r repoRow, c txn.Keyed[ledger.Commit]) {
+func (rd reader) announceRecord(r txn.Repo, c txn.Keyed[ledger.Commit]) {
 	rd.Ahead(selectClaimedChanges, c.ID)
 	rd.Ahead(selectLineage, c.ID)
 	rd.Ahead(selectCommitByID, c.ID)
@@ -144,7 +144,7 @@ func (rd reader) addVerdict(d *deriver, c *txn.Keyed[ledger.Commit], target stri
 		return err
 	}
 
-	isDue := s.isOutdated() || s.hasExpired(rd.now)
+	isDue := s.isOutdated() || s.hasExpired(rd.Now)
 	if isDue && rd.fresh {
 		return &outdated{c.ID}
 	}
@@ -167,7 +167,7 @@ func (rd reader) addVerdict(d *deriver, c *txn.Keyed[ledger.Commit], target stri
 	if target != "" {
 		s.facts.Targets, s.facts.Target = []string{target}, target
 	}
-	derived := d.contract.Derive(s.facts, rd.now)
+	derived := d.contract.Derive(s.facts, rd.Now)
 	switch {
 	case target != "":
 		v.TargetState = &derived.State
@@ -175,7 +175,7 @@ func (rd reader) addVerdict(d *deriver, c *txn.Keyed[ledger.Commit], target stri
 		v.State = derived.State
 	}
 	v.Standing, v.RolledBack = derived.Standing, derived.RolledBack
-	v.Requirements, v.PolicyVersion = derived.Requirements, d.repo.policyVersion
+	v.Requirements, v.PolicyVersion = derived.Requirements, d.repo.PolicyVersion
 	return nil
 }
 
@@ -200,8 +200,8 @@ func scanTransition(row txn.Scanner) (txn.Keyed[ledger.Transition], error) {
 func (s *Store) Transitions(
 	ctx context.Context, org, repo, prefix string, q txn.Query,
 ) (ledger.Page[ledger.Transition], error) {
-	return read(ctx, s, byOrg(org), func(rd reader) (list ledger.Page[ledger.Transition], err error) {
-		r, err := rd.findRepo(org, repo)
+	return read(ctx, s, txn.ByOrg(org), func(rd reader) (list ledger.Page[ledger.Transition], err error) {
+		r, err := rd.FindRepo(org, repo)
 		if err != nil {
 			return list, err
 		}
@@ -209,7 +209,7 @@ func (s *Store) Transitions(
 		if err != nil {
 			return list, err
 		}
-		l := rd.listing("transitions", c.ID)
+		l := rd.Listing("transitions", c.ID)
 		before, err := l.After(q, math.MaxInt64)
 		if err != nil {
 			return list, err
@@ -242,12 +242,12 @@ type CommitFilter struct {
 func (s *Store) Commits(
 	ctx context.Context, org, repo string, f CommitFilter,
 ) (ledger.Page[ledger.CommitSummary], error) {
-	return read(ctx, s, byOrg(org), func(rd reader) (list ledger.Page[ledger.CommitSummary], err error) {
+	return read(ctx, s, txn.ByOrg(org), func(rd reader) (list ledger.Page[ledger.CommitSummary], err error) {
 		d, err := rd.deriverOf(org, repo)
 		if err != nil {
 			return list, err
 		}
-		l := rd.listing("commits", d.repo.id)
+		l := rd.Listing("commits", d.repo.ID)
 		before, err := l.After(f.Query, math.MaxInt64)
 		if err != nil {
 			return list, err
@@ -256,14 +256,14 @@ func (s *Store) Commits(
 		if err != nil {
 			return list, err
 		}
-		p, err := txn.RunAll(rd.Conn, f.walks(d, rd.now, isPart), []any{before}, f.Limit)
+		p, err := txn.RunAll(rd.Conn, f.walks(d, rd.Now, isPart), []any{before}, f.Limit)
 		if err != nil {
 			return list, fmt.Errorf("list commits: %w", err)
 		}
 
 		for i := range p.Rows {
 			v := &p.Rows[i].Row
-			v.Org, v.Repo, v.Target = d.repo.org, d.repo.name, cmp.Or(v.Target, d.repo.defaultBranch)
+			v.Org, v.Repo, v.Target = d.repo.Org, d.repo.Name, cmp.Or(v.Target, d.repo.DefaultBranch)
 		}
 		if f.Standing {
 			if err := rd.addStanding(d, &p); err != nil {
@@ -276,7 +276,7 @@ func (s *Store) Commits(
 
 // isPartOfAuthors reports whether no author of a repo's commits has exactly this name or
 // address.
-func (rd reader) isPartOfAuthors(r repoRow, author string) (isPart bool, err error) {
+func (rd reader) isPartOfAuthors(r txn.Repo, author string) (isPart bool, err error) {
 	if author == "" {
 		return false, nil
 	}
@@ -284,7 +284,7 @@ func (rd reader) isPartOfAuthors(r repoRow, author string) (isPart bool, err err
 SELECT NOT EXISTS (SELECT 1 FROM commits /*+index commits_by_author_name*/
     WHERE repo_id = ? AND author_name <> '' AND author_name = ?)
   AND NOT EXISTS (SELECT 1 FROM commits /*+index commits_by_author_email*/
-    WHERE repo_id = ? AND author_email <> '' AND author_email = ?)`, r.id, author, r.id, author).Scan(&isPart)
+    WHERE repo_id = ? AND author_email <> '' AND author_email = ?)`, r.ID, author, r.ID, author).Scan(&isPart)
 	if err != nil {
 		return false, fmt.Errorf("look up author: %w", err)
 	}
@@ -368,7 +368,7 @@ func (f CommitFilter) indexed(d *deriver, now ledger.Time, isPart bool) []txn.Wa
 // filter. args are the parameters of where after the repo.
 func commitWalk(d *deriver, from, where string, args ...any) txn.Walk[ledger.CommitSummary] {
 	return txn.Walk[ledger.CommitSummary]{
-		From: from, Where: where, Args: append([]any{d.repo.id}, args...),
+		From: from, Where: where, Args: append([]any{d.repo.ID}, args...),
 		Keys: []string{"c.id"}, Key: txn.IDOf[ledger.CommitSummary], Down: true,
 		Columns: summaryColumns, Scan: scanSummary,
 	}
@@ -411,7 +411,7 @@ func (rd reader) addStanding(d *deriver, p *txn.Section[ledger.CommitSummary]) e
 	l := rd.lister(d)
 	for i, s := range subjects {
 		v := &p.Rows[i].Row
-		derived := d.contract.Derive(s.facts, rd.now)
+		derived := d.contract.Derive(s.facts, rd.Now)
 		reached := v.State
 		if s.keepsStanding() && ledger.Lapsed(v.State, derived.Standing) {
 			running, err := rd.isRunning(s.id)

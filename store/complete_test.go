@@ -40,7 +40,9 @@ func wantAllRows(t *testing.T, s *Store) {
 	// want compares what a list returns with the result of a query.
 	want := func(name, query string, list func(txn.Query) (ids []string, next string, err error)) {
 		t.Helper()
-		ids, err := read(t.Context(), s, byOrg(""), func(rd reader) ([]string, error) { return all(rd, txn.ScanText, query) })
+		ids, err := read(t.Context(), s, txn.ByOrg(""), func(rd reader) ([]string, error) {
+			return all(rd, txn.ScanText, query)
+		})
 		must.OK(t, err)
 		if len(ids) < 10 {
 			t.Fatalf("%s: only %d rows match", name, len(ids))
@@ -118,7 +120,7 @@ func pageOfEvents(t *testing.T, s *Store, f EventFilter, ids *[]string) (txn.Sec
 	must.OK(t, err)
 
 	repo := map[string]int64{"api": 1, "web": 2}[f.Repo]
-	p, err := read(t.Context(), s, byOrg(""), func(rd reader) (p txn.Section[[]byte], err error) {
+	p, err := read(t.Context(), s, txn.ByOrg(""), func(rd reader) (p txn.Section[[]byte], err error) {
 		events, err := txn.RunAll(rd.Conn, f.walks(1, repo, -1), []any{position}, f.Limit)
 		*ids = nil // a long read begins again in another lane
 		for _, e := range events.Rows {
@@ -134,7 +136,7 @@ func pageOfEvents(t *testing.T, s *Store, f EventFilter, ids *[]string) (txn.Sec
 
 // listingOf returns the list of a kind that a row owns.
 func listingOf(s *Store, kind string, owner int64) txn.Listing {
-	return reader{caches: s.caches}.listing(kind, owner)
+	return s.db.NewReader(nil).Listing(kind, owner)
 }
 
 func wantCommits(s *Store, t *testing.T, want wantFunc) {
@@ -211,14 +213,14 @@ func wantAttestations(s *Store, t *testing.T, want wantFunc) {
 }
 
 func wantPairs(s *Store, t *testing.T, want wantFunc) {
-	d, err := read(t.Context(), s, byOrg(""), func(rd reader) (*deriver, error) { return rd.deriverOf("acme", "api") })
+	d, err := read(t.Context(), s, txn.ByOrg(""), func(rd reader) (*deriver, error) { return rd.deriverOf("acme", "api") })
 	must.OK(t, err)
 	want("overlaps", "SELECT later FROM overlaps WHERE level = 3 ORDER BY later DESC",
 		func(q txn.Query) (ids []string, next string, err error) {
 			cursors := listingOf(s, "overlaps", 1)
 			position, err := cursors.Position(q, 3)
 			must.OK(t, err)
-			_, err = read(t.Context(), s, byOrg(""), func(rd reader) (struct{}, error) {
+			_, err = read(t.Context(), s, txn.ByOrg(""), func(rd reader) (struct{}, error) {
 				l := rd.lister(d)
 				pairs, end, err := l.pairs(RadarFilter{Query: q, Level: radar.High}, position)
 				for _, p := range pairs {

@@ -29,7 +29,7 @@ func (s *Store) Correct(
 	if err != nil {
 		return v, nil, err
 	}
-	v, err = read(ctx, s, forWrite(org), func(rd reader) (ledger.Commit, error) {
+	v, err = read(ctx, s, txn.ForWrite(org), func(rd reader) (ledger.Commit, error) {
 		c, err := scanCommit(rd.Row(selectCommit+"WHERE id = ?", result.radar.commit))
 		if err != nil {
 			return c.Row, fmt.Errorf("read commit: %w", err)
@@ -73,7 +73,7 @@ func (t *tx) correct(
 		return done, nil, err
 	}
 	for i := range list {
-		list[i].At, list[i].By = t.now, by
+		list[i].At, list[i].By = t.Now, by
 		if err := t.addCorrection(c, list[i]); err != nil {
 			return done, nil, err
 		}
@@ -89,14 +89,14 @@ func (t *tx) correct(
 }
 
 // auditCorrection appends the event of a commit that was corrected.
-func (t *tx) auditCorrection(r repoRow, sha string, list []ledger.Correction) error {
+func (t *tx) auditCorrection(r txn.Repo, sha string, list []ledger.Correction) error {
 	var before, after []ledger.Field
 	for _, c := range list {
 		before = append(before, ledger.Field{Name: c.Field, Value: c.Before})
 		after = append(after, ledger.Field{Name: c.Field, Value: c.After})
 	}
-	return t.audit(r.orgID, r.org, audited{
-		action: ledger.AuditCommitCorrected, repo: r.name, target: sha, before: before, after: after,
+	return t.audit(r.OrgID, r.Org, audited{
+		action: ledger.AuditCommitCorrected, repo: r.Name, target: sha, before: before, after: after,
 	})
 }
 

@@ -57,12 +57,12 @@ type DeliveryFilter struct {
 func (s *Store) Deliveries(
 	ctx context.Context, org, repo, id string, f DeliveryFilter,
 ) (ledger.Page[ledger.Delivery], error) {
-	return read(ctx, s, byOrg(org), func(rd reader) (list ledger.Page[ledger.Delivery], err error) {
+	return read(ctx, s, txn.ByOrg(org), func(rd reader) (list ledger.Page[ledger.Delivery], err error) {
 		w, err := rd.findWebhook(org, repo, id)
 		if err != nil {
 			return list, err
 		}
-		l := rd.listing("deliveries", w.ID)
+		l := rd.Listing("deliveries", w.ID)
 		before, err := beforeDelivery(l, f.Query)
 		if err != nil {
 			return list, err
@@ -87,14 +87,14 @@ func (f DeliveryFilter) walk(rd reader, org string, webhook int64) (txn.Walk[led
 		Key:     func(d txn.Keyed[ledger.Delivery]) []any { return []any{d.Row.ID} },
 		Columns: deliveryColumns, Joins: deliveryJoins,
 		Scan: func(row txn.Scanner) (d txn.Keyed[ledger.Delivery], err error) {
-			d.Row, err = scanDelivery(rd.now)(row)
+			d.Row, err = scanDelivery(rd.Now)(row)
 			return d, err
 		},
 	}
 
 	switch {
 	case f.Event != "":
-		orgID, err := rd.orgID(org)
+		orgID, err := rd.OrgID(org)
 		if err != nil {
 			return w, err
 		}
@@ -147,8 +147,8 @@ func deliveryPage(p txn.Section[ledger.Delivery], l txn.Listing) (list ledger.Pa
 }
 
 func (rd reader) findDelivery(webhook int64, id string) (ledger.Delivery, error) {
-	d, err := scanDelivery(rd.now)(rd.Row(selectDelivery+"WHERE o.webhook_id = ? AND o.delivery_id = ?", webhook, id))
-	return d, missing(err, "delivery %s not found", id)
+	d, err := scanDelivery(rd.Now)(rd.Row(selectDelivery+"WHERE o.webhook_id = ? AND o.delivery_id = ?", webhook, id))
+	return d, txn.Missing(err, "delivery %s not found", id)
 }
 
 // newestAttempts is the maximum number of attempts in a delivery record.
@@ -156,7 +156,7 @@ const newestAttempts = 100
 
 // Delivery returns a delivery with its newest attempts, oldest first.
 func (s *Store) Delivery(ctx context.Context, org, repo, id, delivery string) (ledger.DeliveryRecord, error) {
-	return read(ctx, s, byOrg(org), func(rd reader) (d ledger.DeliveryRecord, err error) {
+	return read(ctx, s, txn.ByOrg(org), func(rd reader) (d ledger.DeliveryRecord, err error) {
 		w, err := rd.findWebhook(org, repo, id)
 		if err != nil {
 			return d, err
@@ -207,23 +207,23 @@ func (s *Store) PingWebhook(ctx context.Context, org, repo, id string) (ledger.D
 		if err != nil {
 			return d, err
 		}
-		orgID, err := t.orgID(org)
+		orgID, err := t.OrgID(org)
 		if err != nil {
 			return d, err
 		}
-		eventID, err := t.newID(orgID, txn.EventPrefix)
+		eventID, err := t.kernel.NewID(orgID, txn.EventPrefix)
 		if err != nil {
 			return d, err
 		}
-		deliveryID, err := t.newID(orgID, txn.DeliveryPrefix)
+		deliveryID, err := t.kernel.NewID(orgID, txn.DeliveryPrefix)
 		if err != nil {
 			return d, err
 		}
 
-		body := ledger.Render(ledger.PingEvent{ID: eventID, Org: w.Row.Org, Repo: w.Row.Repo, Webhook: id, Timestamp: t.now})
+		body := ledger.Render(ledger.PingEvent{ID: eventID, Org: w.Row.Org, Repo: w.Row.Repo, Webhook: id, Timestamp: t.Now})
 		_, err = t.Exec(`
 INSERT INTO outbox (webhook_id, delivery_id, ping, status, due_at, created_at)
-VALUES (?, ?, ?, 'pending', ?, ?)`, w.ID, deliveryID, string(body), dueAtOnce, t.now)
+VALUES (?, ?, ?, 'pending', ?, ?)`, w.ID, deliveryID, string(body), dueAtOnce, t.Now)
 		if err != nil {
 			return d, fmt.Errorf("insert ping: %w", err)
 		}
@@ -255,7 +255,7 @@ func (s *Store) Redeliver(ctx context.Context, org, repo, id, delivery string) (
 		if err != nil {
 			return d, err
 		}
-		if _, err := t.Exec(redeliver, t.now, w.ID, delivery); err != nil {
+		if _, err := t.Exec(redeliver, t.Now, w.ID, delivery); err != nil {
 			return d, fmt.Errorf("update delivery: %w", err)
 		}
 		t.queue(id)
@@ -275,7 +275,7 @@ const replayBatch = 500
 // queued deliveries. They stay queued if it returns an error.
 func (s *Store) ReplayWebhook(ctx context.Context, org, repo, id string, since ledger.Time) (queued int64, err error) {
 	type seqRange struct{ next, end int64 }
-	seqs, err := read(ctx, s, forWrite(org), func(rd reader) (seqs seqRange, err error) {
+	seqs, err := read(ctx, s, txn.ForWrite(org), func(rd reader) (seqs seqRange, err error) {
 		if _, err := rd.findWebhook(org, repo, id); err != nil {
 			return seqs, err
 		}
@@ -340,21 +340,21 @@ func (t *tx) replay(org, repo, id string, first, end int64) (queued int64, err e
 	if err != nil {
 		return 0, err
 	}
-	r, err := t.findRepo(org, repo)
+	r, err := t.FindRepo(org, repo)
 	if err != nil {
 		return 0, err
 	}
-	events, err := all(t.reader, scanReplayEvent, replayEvents, r.orgID, first, end, r.id)
+	events, err := all(t.reader, scanReplayEvent, replayEvents, r.OrgID, first, end, r.ID)
 	if err != nil {
 		return 0, fmt.Errorf("read events: %w", err)
 	}
 
-	wanted := typeSetOf(w.Row.Events)
+	wanted := txn.TypeSetOf(w.Row.Events)
 	for _, e := range events {
-		if wanted&typeBit(e.kind) == 0 {
+		if wanted&txn.TypeBit(e.kind) == 0 {
 			continue
 		}
-		n, err := t.requeue(r.orgID, w.ID, e.id)
+		n, err := t.requeue(r.OrgID, w.ID, e.id)
 		if err != nil {
 			return 0, err
 		}
@@ -386,7 +386,7 @@ func scanReplayEvent(row txn.Scanner) (replayEvent, error) {
 // longer than any schedule, because of a clock that was ahead. It returns the number of queued
 // deliveries, 0 or 1.
 func (t *tx) requeue(orgID, webhook, event int64) (int64, error) {
-	deliveryID, err := t.newID(orgID, txn.DeliveryPrefix)
+	deliveryID, err := t.kernel.NewID(orgID, txn.DeliveryPrefix)
 	if err != nil {
 		return 0, err
 	}
@@ -396,7 +396,7 @@ VALUES (?, ?, ?, 'pending', ?, ?)
 ON CONFLICT (webhook_id, event) DO UPDATE
 SET status = 'pending', due_at = excluded.due_at, leased = 0, tries = 0, ended_at = 0
 WHERE outbox.status = 'failed' OR outbox.due_at > excluded.due_at + 172800000`,
-		webhook, deliveryID, event, t.now, t.now)
+		webhook, deliveryID, event, t.Now, t.Now)
 	if err != nil {
 		return 0, fmt.Errorf("queue event: %w", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/internal/must"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // Queries for deliveries use an index, so their cost does not depend on the size of the
@@ -46,7 +47,7 @@ func TestDeliveryQueriesUseIndexes(t *testing.T) {
 // planOf returns the steps of a query's plan.
 func planOf(t *testing.T, s *Store, query string) []string {
 	t.Helper()
-	steps, err := read(t.Context(), s, byOrg(""), func(rd reader) ([]string, error) { return rd.Plan(query) })
+	steps, err := read(t.Context(), s, txn.ByOrg(""), func(rd reader) ([]string, error) { return rd.Plan(query) })
 	must.OK(t, err)
 	return steps
 }

@@ -107,7 +107,7 @@ func (t *tx) changeEnvironment(s *subject, predicateID int64) {
 	if t.environments == nil {
 		t.environments = make(map[environmentKey]environmentChange)
 	}
-	t.environments[environmentKey{predicateID, s.repoID}] = environmentChange{s.d.repo.orgID, s.newest}
+	t.environments[environmentKey{predicateID, s.repoID}] = environmentChange{s.d.repo.OrgID, s.newest}
 }
 
 // rollBack ends the deployment of a commit, if it has one, and has the commit run that a
@@ -169,7 +169,7 @@ func (t *tx) checkRollback(d *deriver, r *recording) error {
 		return err
 	}
 	predicate := ledger.EnvironmentPredicate(rollback.Environment)
-	predicateID, err := t.rowOf(nameKey{predicatesTable, d.repo.orgID, predicate})
+	predicateID, err := t.rowOf(nameKey{predicatesTable, d.repo.OrgID, predicate})
 	if err != nil {
 		return err
 	}
@@ -179,7 +179,7 @@ func (t *tx) checkRollback(d *deriver, r *recording) error {
 SELECT d.ended_id > 0
 FROM commits c JOIN deployments d ON d.commit_id = c.id JOIN attestations a ON a.id = d.attestation_id
 WHERE c.repo_id = ? AND c.sha = ? AND d.repo_id = ? AND d.predicate_id = ? AND `+isTrusted,
-		d.repo.id, rollback.To.SHA, d.repo.id, predicateID).Scan(&isUndone)
+		d.repo.ID, rollback.To.SHA, d.repo.ID, predicateID).Scan(&isUndone)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		r.err = ledger.FieldErrorf(ledger.CodeInvalidStatement, "predicate.to.sha", "no deployment of %s to %s has counted "+
@@ -208,7 +208,7 @@ func (t *tx) replacedDeployment(s *subject, rec *ledger.AttestationRecord) (by s
 	if err := t.flush(); err != nil {
 		return "", err
 	}
-	predicateID, err := t.rowOf(nameKey{predicatesTable, s.d.repo.orgID, ledger.EnvironmentPredicate(name)})
+	predicateID, err := t.rowOf(nameKey{predicatesTable, s.d.repo.OrgID, ledger.EnvironmentPredicate(name)})
 	if err != nil {
 		return "", err
 	}

@@ -7,16 +7,17 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/facts"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // A deriver derives the states of a repo's commits under a contract.
 type deriver struct {
-	repo     repoRow
+	repo     txn.Repo
 	contract *policy.Contract
 }
 
 // deriver returns the deriver for the repo's active contract.
-func (rd reader) deriver(r repoRow) (*deriver, error) {
+func (rd reader) deriver(r txn.Repo) (*deriver, error) {
 	contract, err := rd.contract(r)
 	if err != nil {
 		return nil, err
@@ -26,7 +27,7 @@ func (rd reader) deriver(r repoRow) (*deriver, error) {
 
 // deriverOf is like deriver, for a repo given by name.
 func (rd reader) deriverOf(org, repo string) (*deriver, error) {
-	r, err := rd.findRepo(org, repo)
+	r, err := rd.FindRepo(org, repo)
 	if err != nil {
 		return nil, err
 	}
@@ -40,12 +41,12 @@ func (rd reader) writableDeriver(org, repo string) (*deriver, error) {
 	if err != nil {
 		return nil, err
 	}
-	return d, d.repo.checkWritable()
+	return d, d.repo.CheckWritable()
 }
 
 // deriverByID is like deriver, for a repo given by its row id.
 func (rd reader) deriverByID(repoID int64) (*deriver, error) {
-	r, err := rd.repoByID(repoID)
+	r, err := rd.RepoByID(repoID)
 	if err != nil {
 		return nil, err
 	}
@@ -68,12 +69,12 @@ func (known derivers) of(rd reader, repoID int64) (*deriver, error) {
 }
 
 func (d *deriver) policyCause() ledger.Cause {
-	return ledger.Cause{Type: ledger.CausePolicy, ID: strconv.Itoa(d.repo.policyVersion)}
+	return ledger.Cause{Type: ledger.CausePolicy, ID: strconv.Itoa(d.repo.PolicyVersion)}
 }
 
 // factsOf returns what is known of a commit as the contract reads it.
 func (d *deriver) factsOf(known *facts.Commit) policy.Facts {
-	return known.Policy(d.contract.Targets, d.repo.defaultBranch)
+	return known.Policy(d.contract.Targets, d.repo.DefaultBranch)
 }
 
 // A subject is a commit with the facts from which its state is derived.
@@ -113,7 +114,7 @@ func (s *subject) expiry(at ledger.Time) ledger.Cause {
 // isDue reports whether the policy or inherited evidence has changed, or evidence or an
 // overlap has expired, since the state was derived.
 func (s *subject) isDue(now ledger.Time) bool {
-	return !s.isHistory() && s.policyVersion != s.d.repo.policyVersion || s.hasExpired(now) || s.isOutdated()
+	return !s.isHistory() && s.policyVersion != s.d.repo.PolicyVersion || s.hasExpired(now) || s.isOutdated()
 }
 
 // isOutdated reports whether evidence of other commits, or whose evidence counts, has
@@ -128,19 +129,19 @@ func (s *subject) hasExpired(now ledger.Time) bool {
 
 // contract returns the repo's active contract. The cache is keyed by digest, so it
 // is never out of date.
-func (rd reader) contract(r repoRow) (*policy.Contract, error) {
-	if contract, ok := rd.caches.contracts.Get(r.policyDigest); ok {
+func (rd reader) contract(r txn.Repo) (*policy.Contract, error) {
+	if contract, ok := rd.caches.contracts.Get(r.PolicyDigest); ok {
 		return contract, nil
 	}
 	var text []byte
-	err := rd.Row("SELECT contract FROM policies WHERE repo_id = ? AND version = ?", r.id, r.policyVersion).Scan(&text)
+	err := rd.Row("SELECT contract FROM policies WHERE repo_id = ? AND version = ?", r.ID, r.PolicyVersion).Scan(&text)
 	if err != nil {
-		return nil, fmt.Errorf("read contract %d of %s/%s: %w", r.policyVersion, r.org, r.name, err)
+		return nil, fmt.Errorf("read contract %d of %s/%s: %w", r.PolicyVersion, r.Org, r.Name, err)
 	}
 	contract, err := policy.ParseStored(text)
 	if err != nil {
-		return nil, fmt.Errorf("parse contract %d of %s/%s: %w", r.policyVersion, r.org, r.name, err)
+		return nil, fmt.Errorf("parse contract %d of %s/%s: %w", r.PolicyVersion, r.Org, r.Name, err)
 	}
-	rd.caches.contracts.Put(r.policyDigest, &contract)
+	rd.caches.contracts.Put(r.PolicyDigest, &contract)
 	return &contract, nil
 }

@@ -61,14 +61,14 @@ func (t *tx) setDistinct(orgID int64, org, id, dn string, distinct bool) error {
 
 // logDistinct appends the event that says whether a signer is distinct.
 func (t *tx) logDistinct(orgID int64, org, dn string, distinct bool, action ledger.IdentityAction) error {
-	id, err := t.newID(orgID, txn.EventPrefix)
+	id, err := t.kernel.NewID(orgID, txn.EventPrefix)
 	if err != nil {
 		return err
 	}
 	digest := sha256.Sum256([]byte(dn))
 	return t.appendToOrg(orgID, ledger.EventIdentity, id, ledger.Render(ledger.IdentityEvent{ID: id, Org: org,
 		Action: action, IdentityID: dn, Kind: ledger.KindSigner, DN: dn, Key: hex.EncodeToString(digest[:]),
-		Distinct: distinct, Timestamp: t.now}))
+		Distinct: distinct, Timestamp: t.Now}))
 }
 
 // An unloggedSigner is a signer whom the log does not call distinct yet.
@@ -80,7 +80,7 @@ type unloggedSigner struct {
 // logDistincts logs the signers who counted as two people before a release that counts them once.
 func (s *Store) logDistincts(ctx context.Context) error {
 	for {
-		list, err := readLoose(ctx, s, forWrite(""), func(rd reader) ([]unloggedSigner, error) {
+		list, err := readLoose(ctx, s, txn.ForWrite(""), func(rd reader) ([]unloggedSigner, error) {
 			return all(rd, func(row txn.Scanner) (u unloggedSigner, err error) {
 				return u, row.Scan(&u.id, &u.orgID, &u.org, &u.dn)
 			}, `

@@ -17,11 +17,11 @@ func (s *Store) DistrustIdentity(ctx context.Context, org, id string, since ledg
 		if err != nil {
 			return err
 		}
-		if err := checkSince(i.Row, since, t.now); err != nil || since == i.Row.DistrustedSince {
+		if err := checkSince(i.Row, since, t.Now); err != nil || since == i.Row.DistrustedSince {
 			return err
 		}
 
-		orgID, err := t.orgID(org)
+		orgID, err := t.OrgID(org)
 		if err != nil {
 			return err
 		}
@@ -30,7 +30,7 @@ func (s *Store) DistrustIdentity(ctx context.Context, org, id string, since ledg
 			if err := t.revoke(orgID, i.ID); err != nil {
 				return err
 			}
-			i.Row.RevokedAt = t.now
+			i.Row.RevokedAt = t.Now
 		}
 		if err := t.distrust(orgID, i, since); err != nil {
 			return err

@@ -67,7 +67,7 @@ func (s *Store) replaceDistrusted(ctx context.Context, j *job) error {
 
 // nextDistrusted reads the next attestations of a repo.
 func (s *Store) nextDistrusted(ctx context.Context, j *job, w *distrustedWindow) error {
-	_, err := read(ctx, s, forWrite(""), func(rd reader) (struct{}, error) {
+	_, err := read(ctx, s, txn.ForWrite(""), func(rd reader) (struct{}, error) {
 		var since, at ledger.Time
 		var identity string
 		err := rd.Row(`
@@ -102,7 +102,7 @@ WHERE repo_id = ? AND (recorded_at, id) > (?, ?) ORDER BY recorded_at, id LIMIT 
 // findRepairs finds what replaces the distrusted evidence of a commit. Each of its reads
 // examines a bounded number of attestations, because a commit may have any number.
 func (s *Store) findRepairs(ctx context.Context, commit int64) ([]repair, error) {
-	list, err := read(ctx, s, forWrite(""), func(rd reader) ([]distrustedRow, error) {
+	list, err := read(ctx, s, txn.ForWrite(""), func(rd reader) ([]distrustedRow, error) {
 		rows, err := rd.distrustedLatest([]any{commit})
 		return rows[commit], err
 	})
@@ -111,13 +111,13 @@ func (s *Store) findRepairs(ctx context.Context, commit int64) ([]repair, error)
 	}
 	r := newRetracing(commit, list)
 	for last := false; !last; {
-		last, err = read(ctx, s, forWrite(""), func(rd reader) (bool, error) { return r.next(rd, maxRetraced) })
+		last, err = read(ctx, s, txn.ForWrite(""), func(rd reader) (bool, error) { return r.next(rd, maxRetraced) })
 		if err != nil {
 			return nil, err
 		}
 	}
 
-	treeCommits, err := read(ctx, s, forWrite(""), func(rd reader) (commits int64, err error) {
+	treeCommits, err := read(ctx, s, txn.ForWrite(""), func(rd reader) (commits int64, err error) {
 		return commits, rd.Each(func(row txn.Scanner) error { return row.Scan(&commits) },
 			"SELECT t.commits FROM commits c JOIN trees t ON t.id = c.tree_id WHERE c.id = ?", commit)
 	})
@@ -195,9 +195,9 @@ WHERE id = ?`, j.repo, j.ref, j.org)
 	if err != nil {
 		return fmt.Errorf("note that distrusted evidence is replaced: %w", err)
 	}
-	r, err := t.repoByID(j.repo)
-	if err != nil || r.deleted {
+	r, err := t.RepoByID(j.repo)
+	if err != nil || r.Deleted {
 		return err
 	}
-	return t.later(r.id, taskSettle, 0, j.cause)
+	return t.later(r.ID, taskSettle, 0, j.cause)
 }

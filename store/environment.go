@@ -30,7 +30,7 @@ func (t *tx) environmentOf(s *subject, e *policy.Evidence, predicateID int64) (n
 	predicate, predicateType := e.Predicate, e.PredicateType
 	if n.isRollback {
 		predicate, predicateType = ledger.EnvironmentPredicate(n.name), ledger.ResultType
-		n.predicateID, err = t.rowFor(nameKey{predicatesTable, s.d.repo.orgID, predicate}, identity.DN{})
+		n.predicateID, err = t.rowFor(nameKey{predicatesTable, s.d.repo.OrgID, predicate}, identity.DN{})
 	}
 	n.required = s.d.contract.RequiresDeployment(predicate, predicateType)
 	return n, err

@@ -25,12 +25,12 @@ type EnvironmentFilter struct {
 func (s *Store) Environments(
 	ctx context.Context, org string, f EnvironmentFilter,
 ) (ledger.Page[ledger.Environment], error) {
-	return read(ctx, s, byOrg(org), func(rd reader) (list ledger.Page[ledger.Environment], err error) {
+	return read(ctx, s, txn.ByOrg(org), func(rd reader) (list ledger.Page[ledger.Environment], err error) {
 		l, err := rd.environmentList(org, f)
 		if err != nil {
 			return list, err
 		}
-		cursors := rd.listing("environments", l.orgID)
+		cursors := rd.Listing("environments", l.orgID)
 		position, err := cursors.Position(f.Query, 3)
 		if err != nil {
 			return list, err
@@ -66,15 +66,15 @@ type environmentList struct {
 
 func (rd reader) environmentList(org string, f EnvironmentFilter) (l *environmentList, err error) {
 	l = &environmentList{reader: rd}
-	if l.orgID, err = rd.orgID(org); err != nil {
+	if l.orgID, err = rd.OrgID(org); err != nil {
 		return nil, err
 	}
 	if f.Repo != "" {
-		r, err := rd.findRepo(org, f.Repo)
+		r, err := rd.FindRepo(org, f.Repo)
 		if err != nil {
 			return nil, err
 		}
-		l.repoID = r.id
+		l.repoID = r.ID
 	}
 	if f.Name == "" {
 		return l, nil
@@ -190,12 +190,12 @@ SELECT repo_id, predicate_id, latest_id FROM environments /*+index environments_
 
 // ofRepo returns what environments of one repo show.
 func (l *environmentList) ofRepo(rows []environmentRow) ([]txn.Keyed[ledger.Environment], error) {
-	r, err := l.repoByID(rows[0].repoID)
+	r, err := l.RepoByID(rows[0].repoID)
 	if err != nil {
 		return nil, err
 	}
 
-	if r.deleted {
+	if r.Deleted {
 		l.examined += len(rows)
 		return nil, nil
 	}
@@ -206,7 +206,7 @@ func (l *environmentList) ofRepo(rows []environmentRow) ([]txn.Keyed[ledger.Envi
 	for i, e := range rows {
 		l.examined++
 		v := &list[i].Row
-		v.Org, v.Repo = r.org, r.name
+		v.Org, v.Repo = r.Org, r.Name
 		if v.Predicate, err = l.predicate(e.predicateID); err != nil {
 			return nil, err
 		}
@@ -217,7 +217,7 @@ func (l *environmentList) ofRepo(rows []environmentRow) ([]txn.Keyed[ledger.Envi
 		if err := l.addRollback(e, runs[i].attestationID, v); err != nil {
 			return nil, err
 		}
-		if r.violated {
+		if r.Violated {
 			if err := l.addViolation(e, v); err != nil {
 				return nil, err
 			}
@@ -233,7 +233,7 @@ func (l *environmentList) ofRepo(rows []environmentRow) ([]txn.Keyed[ledger.Envi
 	if err := l.setStates(r, runs, list); err != nil {
 		return nil, fmt.Errorf("derive states: %w", err)
 	}
-	ready, err := l.readyCommits(r.id, oldest)
+	ready, err := l.readyCommits(r.ID, oldest)
 	if err != nil {
 		return nil, err
 	}
@@ -249,7 +249,7 @@ func (l *environmentList) ofRepo(rows []environmentRow) ([]txn.Keyed[ledger.Envi
 const derivedRows = 20
 
 // setStates sets the present states and standings of the commits that run.
-func (l *environmentList) setStates(r repoRow, runs []running, list []txn.Keyed[ledger.Environment]) error {
+func (l *environmentList) setStates(r txn.Repo, runs []running, list []txn.Keyed[ledger.Environment]) error {
 	var ids []int64
 	for i, run := range runs {
 		if list[i].Row.Deployment != nil && !slices.Contains(ids, run.commitID) {
@@ -349,7 +349,8 @@ WHERE repo_id = ? AND predicate_id = ? AND closed_at = 0 LIMIT ?) counted`,
 	if err != nil || v.OpenViolations == 0 {
 		return err
 	}
-	newest, err := all(l.reader, func(row txn.Scanner) (txn.Keyed[ledger.Violation], error) { return l.scanViolation(row) },
+	scan := func(row txn.Scanner) (txn.Keyed[ledger.Violation], error) { return l.scanViolation(row) }
+	newest, err := all(l.reader, scan,
 		selectViolation+" FROM violations v /*+index violations_open*/"+joinViolation+`
 WHERE v.repo_id = ? AND v.predicate_id = ? AND v.closed_at = 0 ORDER BY v.id DESC LIMIT 1`, e.repoID, e.predicateID)
 	if err != nil {
@@ -399,12 +400,12 @@ WHERE repo_id = ? AND state = ? AND id > ? ORDER BY id DESC LIMIT ?`, repoID, st
 
 // behind counts the commits that were registered after the one that runs, and are for the
 // same target. more reports whether there may be others.
-func (c readyCommits) behind(r repoRow, run running) (n int, more bool) {
+func (c readyCommits) behind(r txn.Repo, run running) (n int, more bool) {
 	more = run.commitID < c.since
 	trees := map[int64]bool{run.treeID: true}
 	for _, commit := range c.list {
 		if commit.id <= run.commitID ||
-			cmp.Or(commit.target, r.defaultBranch) != cmp.Or(run.target, r.defaultBranch) ||
+			cmp.Or(commit.target, r.DefaultBranch) != cmp.Or(run.target, r.DefaultBranch) ||
 			commit.treeID != 0 && trees[commit.treeID] {
 			continue
 		}

@@ -1,6 +1,10 @@
 package store
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/ledgerd/ledgerd/store/txn"
+)
 
 // Commits with the same tree count once, and not at all if their tree runs.
 func TestBehindCountsTrees(t *testing.T) {
@@ -8,7 +12,7 @@ func TestBehindCountsTrees(t *testing.T) {
 		{id: 9, treeID: 1}, {id: 8, treeID: 1, target: "main"}, {id: 7, treeID: 2},
 		{id: 6, target: "release"}, {id: 5}, {id: 4},
 	}}
-	r := repoRow{defaultBranch: "main"}
+	r := txn.Repo{DefaultBranch: "main"}
 	for _, test := range []struct {
 		run  running
 		n    int

@@ -20,13 +20,13 @@ import (
 
 // append buffers an event of the repo with its leaf, and its deliveries to the repo's
 // webhooks. It returns the event's row id.
-func (t *tx) append(r repoRow, kind ledger.EventType, eventID string, body []byte) (int64, error) {
-	id, seq, err := t.appendRow(r.orgID, r.id, kind, eventID, body)
+func (t *tx) append(r txn.Repo, kind ledger.EventType, eventID string, body []byte) (int64, error) {
+	id, seq, err := t.appendRow(r.OrgID, r.ID, kind, eventID, body)
 	if err != nil {
 		return 0, err
 	}
 	if kind == ledger.EventViolation {
-		t.batch.rows.violationEvents.Add(r.orgID, seq, r.id, id)
+		t.batch.rows.violationEvents.Add(r.OrgID, seq, r.ID, id)
 	}
 	return id, t.enqueue(r, kind, id)
 }
@@ -48,81 +48,81 @@ func (t *tx) appendRow(
 	if seq, err = t.takeSeq(orgID); err != nil {
 		return 0, 0, err
 	}
-	if id, err = t.takeRow("events"); err != nil {
+	if id, err = t.kernel.NextRow("events"); err != nil {
 		return 0, 0, err
 	}
 	salt, leaf := newLeaf(body)
-	t.batch.rows.events.Add(id, orgID, seq, eventID, string(kind), repo, int64(t.stamp), body, salt, leaf)
+	t.batch.rows.events.Add(id, orgID, seq, eventID, string(kind), repo, int64(t.kernel.Stamp), body, salt, leaf)
 	return id, seq, nil
 }
 
 func (t *tx) attestationEvent(
-	r repoRow, rec ledger.AttestationRecord, key, envelopeDigest string,
+	r txn.Repo, rec ledger.AttestationRecord, key, envelopeDigest string,
 ) (eventID string, err error) {
-	if eventID, err = t.newID(r.orgID, txn.EventPrefix); err != nil {
+	if eventID, err = t.kernel.NewID(r.OrgID, txn.EventPrefix); err != nil {
 		return "", err
 	}
 	_, err = t.append(r, ledger.EventAttestation, eventID, ledger.Render(ledger.AttestationEvent{
-		ID: eventID, Org: r.org, Repo: r.name, Commit: rec.Commit, Predicate: rec.Predicate, Identity: rec.Identity,
+		ID: eventID, Org: r.Org, Repo: r.Name, Commit: rec.Commit, Predicate: rec.Predicate, Identity: rec.Identity,
 		Result:    rec.Result,
-		Timestamp: t.now, Attestation: rec.ID, PayloadDigest: rec.PayloadDigest, Key: key, EnvelopeDigest: envelopeDigest,
+		Timestamp: t.Now, Attestation: rec.ID, PayloadDigest: rec.PayloadDigest, Key: key, EnvelopeDigest: envelopeDigest,
 		AssertionDigest: rec.AssertionDigest,
 	}))
 	return eventID, err
 }
 
-func (t *tx) stateEvent(r repoRow, sha string, from, to ledger.State, cause ledger.Cause) (id int64, err error) {
-	eventID, err := t.newID(r.orgID, txn.EventPrefix)
+func (t *tx) stateEvent(r txn.Repo, sha string, from, to ledger.State, cause ledger.Cause) (id int64, err error) {
+	eventID, err := t.kernel.NewID(r.OrgID, txn.EventPrefix)
 	if err != nil {
 		return 0, err
 	}
 	return t.append(r, ledger.EventState, eventID, ledger.Render(ledger.StateEvent{
-		ID: eventID, Org: r.org, Repo: r.name, Commit: sha, From: from, To: to, Cause: cause, Timestamp: t.now,
+		ID: eventID, Org: r.Org, Repo: r.Name, Commit: sha, From: from, To: to, Cause: cause, Timestamp: t.Now,
 	}))
 }
 
 // standingEvent appends the event of a commit whose standing has changed, and the state has not.
-func (t *tx) standingEvent(r repoRow, sha string, from, to ledger.State, cause ledger.Cause) error {
-	eventID, err := t.newID(r.orgID, txn.EventPrefix)
+func (t *tx) standingEvent(r txn.Repo, sha string, from, to ledger.State, cause ledger.Cause) error {
+	eventID, err := t.kernel.NewID(r.OrgID, txn.EventPrefix)
 	if err != nil {
 		return err
 	}
 	_, err = t.append(r, ledger.EventStanding, eventID, ledger.Render(ledger.StandingEvent{
-		ID: eventID, Org: r.org, Repo: r.name, Commit: sha, From: from, To: to, Cause: cause, Timestamp: t.now,
+		ID: eventID, Org: r.Org, Repo: r.Name, Commit: sha, From: from, To: to, Cause: cause, Timestamp: t.Now,
 	}))
 	return err
 }
 
 // policyEvent appends the event of a new policy version, which replaces the repo's
 // active one. It returns the event's row id.
-func (t *tx) policyEvent(r repoRow, version int, c policy.Contract, by string) (id int64, err error) {
-	eventID, err := t.newID(r.orgID, txn.EventPrefix)
+func (t *tx) policyEvent(r txn.Repo, version int, c policy.Contract, by string) (id int64, err error) {
+	eventID, err := t.kernel.NewID(r.OrgID, txn.EventPrefix)
 	if err != nil {
 		return 0, err
 	}
 	return t.append(r, ledger.EventPolicy, eventID, ledger.Render(ledger.PolicyEvent{
-		ID: eventID, Org: r.org, Repo: r.name, Version: version, PreviousVersion: r.policyVersion,
-		Digest: c.Digest(), Rules: c.Rules, ChangedBy: by, Timestamp: t.now,
+		ID: eventID, Org: r.Org, Repo: r.Name, Version: version, PreviousVersion: r.PolicyVersion,
+		Digest: c.Digest(), Rules: c.Rules, ChangedBy: by, Timestamp: t.Now,
 	}))
 }
 
 // violationEvent appends the event of an opened or closed violation of a repo.
-func (t *tx) violationEvent(r repoRow, v ledger.Violation) error {
-	eventID, err := t.newID(r.orgID, txn.EventPrefix)
+func (t *tx) violationEvent(r txn.Repo, v ledger.Violation) error {
+	eventID, err := t.kernel.NewID(r.OrgID, txn.EventPrefix)
 	if err != nil {
 		return err
 	}
 	_, err = t.append(r, ledger.EventViolation, eventID, ledger.Render(ledger.ViolationEvent{
-		ID: eventID, Org: r.org, Repo: r.name, Commit: v.Commit, Predicate: v.Predicate, Identity: v.Identity,
+		ID: eventID, Org: r.Org, Repo: r.Name, Commit: v.Commit, Predicate: v.Predicate, Identity: v.Identity,
 		Attestation: v.Attestation, State: v.State, Missing: v.Missing, Status: v.Status, ClosedBy: v.ClosedBy,
-		Timestamp: t.now,
+		Timestamp: t.Now,
 	}))
 	return err
 }
 
 // commitEvent appends the event of what is known of a commit, and was corrected.
-func (t *tx) commitEvent(r repoRow, known facts.Commit, corrected []ledger.Correction) error {
-	eventID, err := t.newID(r.orgID, txn.EventPrefix)
+func (t *tx) commitEvent(r txn.Repo, known facts.Commit, corrected []ledger.Correction) error {
+	eventID, err := t.kernel.NewID(r.OrgID, txn.EventPrefix)
 	if err != nil {
 		return err
 	}
@@ -131,7 +131,7 @@ func (t *tx) commitEvent(r repoRow, known facts.Commit, corrected []ledger.Corre
 		fields[i] = ledger.CorrectedField{Field: c.Field, Before: c.Before, After: c.After}
 	}
 	_, err = t.append(r, ledger.EventCommit, eventID, ledger.Render(ledger.CommitEvent{
-		ID: eventID, Org: r.org, Repo: r.name, Commit: known.ID, Tree: known.Tree, Corrected: fields, Timestamp: t.now,
+		ID: eventID, Org: r.Org, Repo: r.Name, Commit: known.ID, Tree: known.Tree, Corrected: fields, Timestamp: t.Now,
 		Facts: known.Digest(),
 	}))
 	return err
@@ -140,20 +140,20 @@ func (t *tx) commitEvent(r repoRow, known facts.Commit, corrected []ledger.Corre
 // keyEvent appends an event of a key with which the server signs for an org. It sets the
 // event's ID, Org and Timestamp.
 func (t *tx) keyEvent(orgID int64, e ledger.KeyEvent) (eventID string, err error) {
-	if eventID, err = t.newID(orgID, txn.EventPrefix); err != nil {
+	if eventID, err = t.kernel.NewID(orgID, txn.EventPrefix); err != nil {
 		return "", err
 	}
 	if err := t.Row("SELECT name FROM orgs WHERE id = ?", orgID).Scan(&e.Org); err != nil {
 		return "", fmt.Errorf("read org: %w", err)
 	}
-	e.ID, e.Timestamp = eventID, t.now
+	e.ID, e.Timestamp = eventID, t.Now
 	return eventID, t.appendToOrg(orgID, ledger.EventKey, eventID, ledger.Render(e))
 }
 
 // LogKey logs that a key signs for an org, or no longer does. It returns the ID of the event.
 func (s *Store) LogKey(ctx context.Context, org string, e ledger.KeyEvent) (eventID string, err error) {
 	return write(ctx, s, org, func(t *tx) (string, error) {
-		orgID, err := t.orgID(org)
+		orgID, err := t.OrgID(org)
 		if err != nil {
 			return "", err
 		}
@@ -174,8 +174,8 @@ type EventFilter struct {
 // Events lists the bodies of an org's events, oldest first by default, byte for byte
 // as they were recorded. Events whose body was pruned are left out.
 func (s *Store) Events(ctx context.Context, org string, f EventFilter) (ledger.Page[jsontext.Value], error) {
-	return read(ctx, s, byOrg(org), func(rd reader) (list ledger.Page[jsontext.Value], err error) {
-		orgID, err := rd.orgID(org)
+	return read(ctx, s, txn.ByOrg(org), func(rd reader) (list ledger.Page[jsontext.Value], err error) {
+		orgID, err := rd.OrgID(org)
 		if err != nil {
 			return list, err
 		}
@@ -189,8 +189,8 @@ func (s *Store) Events(ctx context.Context, org string, f EventFilter) (ledger.P
 
 // SaltedEvents is Events, with the salts by which the leaves in the log commit to the bodies.
 func (s *Store) SaltedEvents(ctx context.Context, org string, f EventFilter) (ledger.EventPage[jsontext.Value], error) {
-	return read(ctx, s, byOrg(org), func(rd reader) (list ledger.EventPage[jsontext.Value], err error) {
-		orgID, err := rd.orgID(org)
+	return read(ctx, s, txn.ByOrg(org), func(rd reader) (list ledger.EventPage[jsontext.Value], err error) {
+		orgID, err := rd.OrgID(org)
 		if err != nil {
 			return list, err
 		}
@@ -223,12 +223,14 @@ func (s *Store) SaltedEvents(ctx context.Context, org string, f EventFilter) (le
 const selectSalts = "SELECT seq, salt FROM events WHERE (org_id, seq) IN "
 
 // events reads a page of a list of an org's events, by their numbers in the org.
-func (rd reader) events(orgID int64, org string, f EventFilter) (p txn.Section[jsontext.Value], l txn.Listing, err error) {
+func (rd reader) events(
+	orgID int64, org string, f EventFilter,
+) (p txn.Section[jsontext.Value], l txn.Listing, err error) {
 	first := int64(-1)
 	if f.Descending {
 		first = math.MaxInt64
 	}
-	l = rd.listing("events", orgID)
+	l = rd.Listing("events", orgID)
 	position, err := l.After(f.Query, first)
 	if err != nil {
 		return p, l, err
@@ -239,9 +241,9 @@ func (rd reader) events(orgID int64, org string, f EventFilter) (p txn.Section[j
 			return p, l, err
 		}
 	}
-	var r repoRow
+	var r txn.Repo
 	if f.Repo != "" {
-		if r, err = rd.findRepo(org, f.Repo); err != nil {
+		if r, err = rd.FindRepo(org, f.Repo); err != nil {
 			return p, l, err
 		}
 	}
@@ -249,7 +251,7 @@ func (rd reader) events(orgID int64, org string, f EventFilter) (p txn.Section[j
 		position = max(position, after)
 	}
 
-	p, err = txn.RunAll(rd.Conn, f.walks(orgID, r.id, after), []any{position}, f.Limit)
+	p, err = txn.RunAll(rd.Conn, f.walks(orgID, r.ID, after), []any{position}, f.Limit)
 	if err != nil {
 		return p, l, fmt.Errorf("list events: %w", err)
 	}
@@ -262,14 +264,14 @@ func (rd reader) events(orgID int64, org string, f EventFilter) (p txn.Section[j
 // Event returns the body of an event, byte for byte as it was recorded. It returns CodePruned if
 // it was pruned.
 func (s *Store) Event(ctx context.Context, org, eventID string) ([]byte, error) {
-	return read(ctx, s, byOrg(org), func(rd reader) (body []byte, err error) {
-		orgID, err := rd.orgID(org)
+	return read(ctx, s, txn.ByOrg(org), func(rd reader) (body []byte, err error) {
+		orgID, err := rd.OrgID(org)
 		if err != nil {
 			return nil, err
 		}
 		ref, err := rd.findEvent(orgID, eventID)
 		if err != nil {
-			return nil, missing(err, "event %s not found", eventID)
+			return nil, txn.Missing(err, "event %s not found", eventID)
 		}
 		err = rd.Row("SELECT body FROM events WHERE id = ?", ref.row).Scan(&body)
 		if err == nil && len(body) == 0 {
@@ -282,14 +284,14 @@ func (s *Store) Event(ctx context.Context, org, eventID string) ([]byte, error) 
 
 // EventType returns the type of an event.
 func (s *Store) EventType(ctx context.Context, org, eventID string) (ledger.EventType, error) {
-	return read(ctx, s, byOrg(org), func(rd reader) (kind ledger.EventType, err error) {
-		orgID, err := rd.orgID(org)
+	return read(ctx, s, txn.ByOrg(org), func(rd reader) (kind ledger.EventType, err error) {
+		orgID, err := rd.OrgID(org)
 		if err != nil {
 			return "", err
 		}
 		ref, err := rd.findEvent(orgID, eventID)
 		if err != nil {
-			return "", missing(err, "event %s not found", eventID)
+			return "", txn.Missing(err, "event %s not found", eventID)
 		}
 		return kind, rd.Row("SELECT type FROM events WHERE id = ?", ref.row).Scan(&kind)
 	})

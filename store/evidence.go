@@ -96,7 +96,7 @@ func (rd reader) readEvidence(places map[int64]place, rows []any) error {
 		at := &places[id].facts.Evidence[places[id].index]
 		e.Person, e.Individual = at.Person, at.Individual
 		*at = e
-		if rd.writes {
+		if rd.Writes {
 			rd.caches.evidence.Put(id, e)
 		}
 		return nil

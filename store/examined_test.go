@@ -35,7 +35,7 @@ func steps(t *testing.T, s *Store) (total int) {
 		return nil
 	}
 	for range 8 { // all connections
-		must.OK(t, s.db.ReadLoose(t.Context(), byOrg(""), func(c *sqldb.Conn) error { return c.Raw(count) }))
+		must.OK(t, s.db.ReadLoose(t.Context(), txn.ByOrg(""), func(c *sqldb.Conn) error { return c.Raw(count) }))
 	}
 	return total
 }
@@ -323,7 +323,7 @@ func pairsOf(t *testing.T, s *Store, f RadarFilter) (list []openPair, next strin
 	cursors := listingOf(s, "overlaps", 1)
 	position, err := cursors.Position(f.Query, 3)
 	must.OK(t, err)
-	_, err = read(t.Context(), s, byOrg("acme"), func(rd reader) (struct{}, error) {
+	_, err = read(t.Context(), s, txn.ByOrg("acme"), func(rd reader) (struct{}, error) {
 		d, err := rd.deriverOf("acme", "api")
 		must.OK(t, err)
 		pairs, end, err := rd.lister(d).pairs(f, position)

@@ -94,12 +94,12 @@ func (t *tx) addException(s *subject, r *recording, e *policy.Evidence) error {
 // auditException appends the event of an exception that was granted or ended.
 func (t *tx) auditException(s *subject, r *recording, x policy.Exception) error {
 	action := ledger.AuditExceptionGranted
-	if x.Until <= t.now {
+	if x.Until <= t.Now {
 		action = ledger.AuditExceptionEnded
 	}
 	repo := s.d.repo
-	return t.audit(repo.orgID, repo.org, audited{
-		action: action, repo: repo.name, target: r.rec.ID, after: []ledger.Field{
+	return t.audit(repo.OrgID, repo.Org, audited{
+		action: action, repo: repo.Name, target: r.rec.ID, after: []ledger.Field{
 			{Name: "commit", Value: r.rec.Commit},
 			{Name: "identity", Value: r.identity},
 			{Name: "requirement", Value: x.Requirement},

@@ -26,12 +26,12 @@ func (s *Store) Exceptions(
 	if f.Active {
 		keys = 2 // the end, and the row id
 	}
-	return read(ctx, s, byOrg(org), func(rd reader) (list ledger.Page[ledger.ExceptionRecord], err error) {
+	return read(ctx, s, txn.ByOrg(org), func(rd reader) (list ledger.Page[ledger.ExceptionRecord], err error) {
 		d, err := rd.deriverOf(org, repo)
 		if err != nil {
 			return list, err
 		}
-		l := rd.listing("exceptions", d.repo.id)
+		l := rd.Listing("exceptions", d.repo.ID)
 		position, err := l.Position(f.Query, keys)
 		if err != nil {
 			return list, err
@@ -53,7 +53,7 @@ func (s *Store) Exceptions(
 // start returns the position at which the walk starts, or nil for the begin.
 func (f ExceptionFilter) start(rd reader, position []int64) (start []any) {
 	if f.Active && position == nil {
-		return []any{int64(rd.now), int64(math.MaxInt64)}
+		return []any{int64(rd.Now), int64(math.MaxInt64)}
 	}
 	for _, key := range position {
 		start = append(start, key)
@@ -69,9 +69,9 @@ type exceptionRow struct {
 }
 
 // walk returns the walk that reads the list: by the commit's index or one of the repo's.
-func (f ExceptionFilter) walk(rd reader, r repoRow) (w txn.Walk[exceptionRow], err error) {
+func (f ExceptionFilter) walk(rd reader, r txn.Repo) (w txn.Walk[exceptionRow], err error) {
 	w = txn.Walk[exceptionRow]{
-		From: "exceptions x /*+index exceptions_by_repo*/", Where: "x.repo_id = ?", Args: []any{r.id},
+		From: "exceptions x /*+index exceptions_by_repo*/", Where: "x.repo_id = ?", Args: []any{r.ID},
 		Keys: []string{"x.attestation_id"}, Key: txn.IDOf[exceptionRow], Down: true,
 		Columns: exceptionColumns,
 		Joins: " /*+ordered*/ JOIN attestations a ON a.id = x.attestation_id" +
@@ -105,7 +105,7 @@ func (f ExceptionFilter) walk(rd reader, r repoRow) (w txn.Walk[exceptionRow], e
 const exceptionColumns = `x.attestation_id, x.commit_id, c.sha, a.attestation_id, x.requirement, x.reason, x.ends_at,
   a.signer_id, ` + ageOf + `, NOT (` + isTrusted + ")"
 
-func (rd reader) exceptionScanner(r repoRow) func(txn.Scanner) (txn.Keyed[exceptionRow], error) {
+func (rd reader) exceptionScanner(r txn.Repo) func(txn.Scanner) (txn.Keyed[exceptionRow], error) {
 	return func(row txn.Scanner) (x txn.Keyed[exceptionRow], err error) {
 		v := &x.Row.rec
 		var signerID int64
@@ -115,7 +115,7 @@ func (rd reader) exceptionScanner(r repoRow) func(txn.Scanner) (txn.Keyed[except
 			return x, err
 		}
 		signer, err := rd.signer(signerID)
-		v.Org, v.Repo, v.Identity = r.org, r.name, signer.text
+		v.Org, v.Repo, v.Identity = r.Org, r.Name, signer.text
 		return x, err
 	}
 }
@@ -166,7 +166,7 @@ func (rd reader) whyInactive(d *deriver, commitID int64) (map[string]string, err
 		return nil, err
 	}
 	reasons := make(map[string]string, len(list))
-	for i, reason := range d.contract.WhyInactive(list, rd.now) {
+	for i, reason := range d.contract.WhyInactive(list, rd.Now) {
 		reasons[list[i].Attestation] = reason
 	}
 	return reasons, nil

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/exchange"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // An Exchange is a token of an issuer with the rule that it fulfils.
@@ -21,7 +22,7 @@ type Exchange struct {
 // permits signing, the token of the issuer counts once: later, the error has CodeTokenUsed.
 func (s *Store) Exchange(ctx context.Context, org string, e Exchange, hash [32]byte) (ledger.Token, error) {
 	return write(ctx, s, org, func(t *tx) (ledger.Token, error) {
-		orgID, err := t.writableOrg(org)
+		orgID, err := t.WritableOrg(org)
 		if err != nil {
 			return ledger.Token{}, err
 		}
@@ -44,7 +45,7 @@ func (t *tx) exchange(orgID int64, org string, rule int64, e Exchange, hash [32]
 		return ledger.Token{}, err
 	}
 	token, err := t.insertToken(orgID, newToken{NewToken: ledger.NewToken{
-		Name: e.Rule.Name, Scope: e.Scope, ExpiresAt: t.now.Add(time.Duration(e.Rule.Lifetime)),
+		Name: e.Rule.Name, Scope: e.Scope, ExpiresAt: t.Now.Add(time.Duration(e.Rule.Lifetime)),
 	}, hash: hash, rule: rule})
 	if err != nil {
 		return token.Row, err
@@ -57,14 +58,14 @@ func (t *tx) exchange(orgID int64, org string, rule int64, e Exchange, hash [32]
 // ruleInForce returns the row id of a rule that was not removed.
 func (t *tx) ruleInForce(orgID int64, id string) (rule int64, err error) {
 	err = t.Row("SELECT id FROM exchange_rules WHERE org_id = ? AND rule_id = ? AND removed_at = 0", orgID, id).Scan(&rule)
-	return rule, missing(err, "exchange rule %s was removed", id)
+	return rule, txn.Missing(err, "exchange rule %s was removed", id)
 }
 
 // checkTokens returns CodeLimitReached if a rule may not give one more token.
 func (t *tx) checkTokens(rule int64, id string) error {
 	var valid int
 	const query = "SELECT count(*) FROM tokens WHERE rule_id = ? AND rule_id > 0 AND expires_at > ?"
-	err := t.Row(query, rule, t.now).Scan(&valid)
+	err := t.Row(query, rule, t.Now).Scan(&valid)
 	if err != nil {
 		return fmt.Errorf("count the tokens of the rule: %w", err)
 	}
@@ -82,8 +83,8 @@ func (t *tx) use(orgID int64, c exchange.Claims) error {
 	if err != nil {
 		return err
 	}
-	if end := c.End(); end <= t.now {
-		return ledger.Errorf(ledger.CodeTokenExpired, "the token expired at %s (now: %s)", end, t.now)
+	if end := c.End(); end <= t.Now {
+		return ledger.Errorf(ledger.CodeTokenExpired, "the token expired at %s (now: %s)", end, t.Now)
 	}
 	isNew, err := t.useOnce(orgID, digest, c.End())
 	if err != nil {

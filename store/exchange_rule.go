@@ -38,7 +38,7 @@ func scanRule(row txn.Scanner) (txn.Keyed[exchange.Rule], error) {
 // CodeLimitReached if the org has too many.
 func (s *Store) CreateRule(ctx context.Context, org string, n exchange.NewRule) (exchange.Rule, error) {
 	return write(ctx, s, org, func(t *tx) (exchange.Rule, error) {
-		orgID, err := t.writableOrg(org)
+		orgID, err := t.WritableOrg(org)
 		if err != nil {
 			return exchange.Rule{}, err
 		}
@@ -89,17 +89,17 @@ func (t *tx) checkRules(orgID, issuer int64, org string, n exchange.NewRule) err
 }
 
 func (t *tx) insertRule(orgID, issuer int64, org string, n exchange.NewRule) (int64, error) {
-	ruleID, err := t.newID(orgID, txn.RulePrefix)
+	ruleID, err := t.kernel.NewID(orgID, txn.RulePrefix)
 	if err != nil {
 		return 0, err
 	}
 	repos := make(map[int64]bool)
 	for _, name := range n.Repos {
-		r, err := t.writableRepo(org, name)
+		r, err := t.WritableRepo(org, name)
 		if err != nil {
 			return 0, err
 		}
-		repos[r.id] = true
+		repos[r.ID] = true
 	}
 
 	n.Repos = nil
@@ -109,7 +109,7 @@ func (t *tx) insertRule(orgID, issuer int64, org string, n exchange.NewRule) (in
 	}
 	id, err := t.Insert(`
 INSERT INTO exchange_rules (rule_id, org_id, issuer_id, subject, dn, rule, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)`,
-		ruleID, orgID, issuer, n.Subject(), n.DN, string(rule), t.now)
+		ruleID, orgID, issuer, n.Subject(), n.DN, string(rule), t.Now)
 	if err != nil {
 		return 0, fmt.Errorf("insert rule: %w", err)
 	}
@@ -147,7 +147,7 @@ func (s *Store) Rules(ctx context.Context, org string, q txn.Query) (ledger.Page
 
 // RulesFor returns the exchange rules of an issuer for a repository or project, oldest first.
 func (s *Store) RulesFor(ctx context.Context, issuer exchange.Issuer, subject string) ([]exchange.Rule, error) {
-	return readLoose(ctx, s, forCheck(), func(rd reader) ([]exchange.Rule, error) {
+	return readLoose(ctx, s, txn.ForCheck(), func(rd reader) ([]exchange.Rule, error) {
 		return all(rd, func(row txn.Scanner) (exchange.Rule, error) {
 			r, err := scanRule(row)
 			return r.Row, err
@@ -163,18 +163,18 @@ func (s *Store) RemoveRule(ctx context.Context, org, id string) error {
 	return s.write(ctx, org, func(t *tx) error {
 		r, err := scanRule(t.Row(selectRule+"WHERE o.name = ? AND x.rule_id = ? AND x.removed_at = 0", org, id))
 		if err != nil {
-			return missing(err, "exchange rule %s not found", id)
+			return txn.Missing(err, "exchange rule %s not found", id)
 		}
 		return t.removeRule(org, r)
 	})
 }
 
 func (t *tx) removeRule(org string, r txn.Keyed[exchange.Rule]) error {
-	_, err := t.Exec("UPDATE exchange_rules SET removed_at = ? WHERE id = ?", t.now, r.ID)
+	_, err := t.Exec("UPDATE exchange_rules SET removed_at = ? WHERE id = ?", t.Now, r.ID)
 	if err == nil {
 		_, err = t.Exec(`
 UPDATE tokens SET revoked_at = ? WHERE rule_id = ? AND rule_id > 0 AND revoked_at = 0 AND expires_at > ?`,
-			t.now, r.ID, t.now) // those that expired may be locked by pruning
+			t.Now, r.ID, t.Now) // those that expired may be locked by pruning
 	}
 	if err != nil {
 		return fmt.Errorf("remove rule: %w", err)
@@ -187,7 +187,7 @@ func (s *Store) RemoveIssuer(ctx context.Context, org, id string) error {
 	return s.write(ctx, org, func(t *tx) error {
 		i, err := scanIssuer(t.Row(selectIssuer+"WHERE o.name = ? AND i.issuer_id = ? AND i.removed_at = 0", org, id))
 		if err != nil {
-			return missing(err, "issuer %s not found", id)
+			return txn.Missing(err, "issuer %s not found", id)
 		}
 		rules, err := all(t.reader, scanRule, selectRule+"WHERE x.issuer_id = ? AND x.removed_at = 0 ORDER BY x.id", i.ID)
 		if err != nil {
@@ -199,7 +199,7 @@ func (s *Store) RemoveIssuer(ctx context.Context, org, id string) error {
 				return err
 			}
 		}
-		if _, err := t.Exec("UPDATE issuers SET removed_at = ? WHERE id = ?", t.now, i.ID); err != nil {
+		if _, err := t.Exec("UPDATE issuers SET removed_at = ? WHERE id = ?", t.Now, i.ID); err != nil {
 			return fmt.Errorf("remove issuer: %w", err)
 		}
 		return t.auditIn(org, audited{action: ledger.AuditIssuerRemoved, target: id, before: issuerFields(i.Row)})

@@ -66,7 +66,7 @@ func TestUsedTokensArePruned(t *testing.T) {
 	must.OK(t, err)
 	must.OK(t, s.write(t.Context(), "acme", func(t *tx) error {
 		_, err := t.Exec("INSERT INTO used_tokens (org_id, digest, until) SELECT id, x'01', ? FROM orgs",
-			t.now.Add(time.Minute))
+			t.Now.Add(time.Minute))
 		return err
 	}))
 

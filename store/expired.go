@@ -5,6 +5,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/sqldb"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // pruneExpiredBatch is the number of expired rows that one write deletes.
@@ -14,7 +15,7 @@ const pruneExpiredBatch = 500
 // whether any exist, and delete a limited number of them. It locks no org, since no other write
 // depends on these rows.
 func (s *Store) pruneExpired(ctx context.Context, before ledger.Time, anyExist, remove string) error {
-	found, err := readLoose(ctx, s, forWrite(""), func(rd reader) (found bool, err error) {
+	found, err := readLoose(ctx, s, txn.ForWrite(""), func(rd reader) (found bool, err error) {
 		return found, rd.Row(anyExist, before).Scan(&found)
 	})
 	if err != nil || !found {

@@ -41,7 +41,7 @@ func (s *Store) AddPlans(ctx context.Context, plans map[string][]string) error {
 
 // LogRoots returns the roots of all logs.
 func (s *Store) LogRoots(ctx context.Context) ([]LogRoot, error) {
-	return read(ctx, s, forWrite(""), func(rd reader) ([]LogRoot, error) { return LogRoots(rd.Conn) })
+	return read(ctx, s, txn.ForWrite(""), func(rd reader) ([]LogRoot, error) { return LogRoots(rd.Conn) })
 }
 
 // Statements returns the statements of plans, sorted.
@@ -66,7 +66,7 @@ func (s *Store) EvaluateNext(ctx context.Context) (more bool, verdicts int, err 
 	if more, err = s.evaluateNext(ctx, job{repo: 1, task: taskSettle, org: 1}); err != nil {
 		return false, 0, err
 	}
-	_, err = read(ctx, s, forWrite(""), func(rd reader) (struct{}, error) {
+	_, err = read(ctx, s, txn.ForWrite(""), func(rd reader) (struct{}, error) {
 		return struct{}{}, rd.Row("SELECT count(*) FROM verdicts").Scan(&verdicts)
 	})
 	return more, verdicts, err
@@ -76,11 +76,11 @@ func (s *Store) EvaluateNext(ctx context.Context) (more bool, verdicts int, err 
 // before. stuck reports that it did nothing.
 func (s *Store) SettleBatch(ctx context.Context, org, repo string) (stuck bool, err error) {
 	return write(ctx, s, "", func(t *tx) (stuck bool, err error) {
-		r, err := t.findRepo(org, repo)
+		r, err := t.FindRepo(org, repo)
 		if err != nil {
 			return false, err
 		}
-		_, stuck, err = t.settleNext(&job{repo: r.id, task: taskSettle, org: r.orgID})
+		_, stuck, err = t.settleNext(&job{repo: r.ID, task: taskSettle, org: r.OrgID})
 		return stuck, err
 	})
 }
@@ -88,7 +88,7 @@ func (s *Store) SettleBatch(ctx context.Context, org, repo string) (stuck bool, 
 // InsertTips inserts n tips of one branch, which are deployed (2) or in flight (1).
 func (s *Store) InsertTips(ctx context.Context, org, repo, branch string, flight, n int) error {
 	return s.write(ctx, org, func(t *tx) error {
-		r, err := t.findRepo(org, repo)
+		r, err := t.FindRepo(org, repo)
 		if err != nil {
 			return err
 		}
@@ -102,14 +102,14 @@ INSERT INTO commits (id, repo_id, sha, state, state_since, registered_at, policy
 SELECT n, %[3]d, printf('%%040x', (1 << 40) + n), 4, 1, 1, 1, '%[4]s' FROM numbers;
 INSERT INTO tips (commit_id, repo_id, sha, branch, flight, place, seq, opened_at, policy_version, lineage)
 SELECT id, repo_id, sha, branch, %[5]d, (1 << 40) + id, (1 << 40) + id, %[6]d, 1, '  ' FROM commits
-WHERE id >= %[1]d`, first, n, r.id, branch, flight, t.now))
+WHERE id >= %[1]d`, first, n, r.ID, branch, flight, t.Now))
 	})
 }
 
 // InsertRepos inserts n repos r1 to rn.
 func (s *Store) InsertRepos(ctx context.Context, org string, n int) error {
 	return s.write(ctx, org, func(t *tx) error {
-		id, err := t.orgID(org)
+		id, err := t.OrgID(org)
 		if err != nil {
 			return err
 		}
@@ -127,7 +127,7 @@ WHERE org_id = %[2]d AND name LIKE 'r%%'`, n, id))
 // were mapped by other rules.
 func (s *Store) RemapInherited(ctx context.Context, org, repo, sha string) error {
 	return s.write(ctx, org, func(t *tx) error {
-		r, err := t.findRepo(org, repo)
+		r, err := t.FindRepo(org, repo)
 		if err != nil {
 			return err
 		}

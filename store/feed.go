@@ -13,7 +13,7 @@ import (
 // Watch watches the database for writes of other processes until ctx is done, and
 // wakes the readers that wait for events.
 func (s *Store) Watch(ctx context.Context) {
-	failures := txn.Series{Log: s.log, Task: "watching for writes of other processes"}
+	failures := txn.Series{Log: s.db.Log, Task: "watching for writes of other processes"}
 	s.db.Watch(ctx, func(changed bool, err error) {
 		failures.Observe(ctx, txn.StorageError(err))
 		if changed {
@@ -40,7 +40,7 @@ type Tail struct {
 
 // Tail returns a reader of the org's events.
 func (s *Store) Tail(ctx context.Context, org string) (*Tail, error) {
-	orgID, err := readLoose(ctx, s, byOrg(org), func(rd reader) (int64, error) { return rd.orgID(org) })
+	orgID, err := readLoose(ctx, s, txn.ByOrg(org), func(rd reader) (int64, error) { return rd.OrgID(org) })
 	return &Tail{store: s, org: org, orgID: orgID}, err
 }
 
@@ -53,7 +53,7 @@ func (t *Tail) Changed() <-chan struct{} { return t.store.notifier.wait(t.orgID)
 
 // Next returns the sequence number that the org's next event will have.
 func (t *Tail) Next(ctx context.Context) (int64, error) {
-	return readLoose(ctx, t.store, byOrg(t.org), func(rd reader) (seq int64, err error) {
+	return readLoose(ctx, t.store, txn.ByOrg(t.org), func(rd reader) (seq int64, err error) {
 		return seq, rd.Row("SELECT next_seq FROM orgs WHERE id = ?", t.orgID).Scan(&seq)
 	})
 }
@@ -61,7 +61,7 @@ func (t *Tail) Next(ctx context.Context) (int64, error) {
 // Seq returns the sequence number of the event with the given id. It returns false if
 // the org has no such event.
 func (t *Tail) Seq(ctx context.Context, id string) (seq int64, ok bool, err error) {
-	event, err := readLoose(ctx, t.store, byOrg(t.org), func(rd reader) (eventRef, error) {
+	event, err := readLoose(ctx, t.store, txn.ByOrg(t.org), func(rd reader) (eventRef, error) {
 		return rd.findEvent(t.orgID, id)
 	})
 	if errors.Is(err, sql.ErrNoRows) {
@@ -72,7 +72,7 @@ func (t *Tail) Seq(ctx context.Context, id string) (seq int64, ok bool, err erro
 
 // Read returns at most limit of the org's events, starting at a sequence number.
 func (t *Tail) Read(ctx context.Context, from int64, limit int) ([]Event, error) {
-	events, err := readLoose(ctx, t.store, byOrg(t.org), func(rd reader) ([]Event, error) {
+	events, err := readLoose(ctx, t.store, txn.ByOrg(t.org), func(rd reader) ([]Event, error) {
 		return all(rd, scanTail, `
 SELECT e.seq, e.event_id, e.type, coalesce(r.name, ''), e.body
 FROM events e LEFT JOIN repos r ON r.id = e.repo_id WHERE e.org_id = ? AND e.seq >= ? ORDER BY e.seq LIMIT ?`,

@@ -20,27 +20,27 @@ func (t *tx) openTip(d *deriver, c *commitRow, tip radar.Tip) (row radarindex.Ti
 
 	r := d.repo
 	before = row.Seq
-	if err = t.Row("SELECT coalesce(max(seq), 0) + 1 FROM tips WHERE repo_id = ?", r.id).Scan(&row.Seq); err != nil {
+	if err = t.Row("SELECT coalesce(max(seq), 0) + 1 FROM tips WHERE repo_id = ?", r.ID).Scan(&row.Seq); err != nil {
 		return row, 0, fmt.Errorf("number tip: %w", err)
 	}
 
 	staysDeployed := row.Flight == radarindex.Deployed && c.state == ledger.Deployed
 	var blocked []int64 // commits that the tip no longer blocks if it goes to the end
-	if !row.InFlightAt(d.contract.Radar, t.now) && !staysDeployed {
+	if !row.InFlightAt(d.contract.Radar, t.Now) && !staysDeployed {
 		if blocked, err = t.blockedBy(d, row); err != nil {
 			return row, 0, err
 		}
-		row.Place, row.OpenedAt = row.Seq, t.now
+		row.Place, row.OpenedAt = row.Seq, t.Now
 		if err := t.clearOverlaps(c.id); err != nil {
 			return row, 0, err
 		}
 	}
 
-	row.Tip, row.CommitID, row.PolicyVersion = tip, c.id, r.policyVersion
+	row.Tip, row.CommitID, row.PolicyVersion = tip, c.id, r.PolicyVersion
 	switch {
 	case staysDeployed:
 	case c.state == ledger.Deployed:
-		row.Flight, row.EndedAt = radarindex.Deployed, t.now
+		row.Flight, row.EndedAt = radarindex.Deployed, t.Now
 	default:
 		row.Flight, row.EndedAt = radarindex.InFlight, 0
 	}
@@ -52,8 +52,8 @@ ON CONFLICT (commit_id) DO UPDATE SET branch = excluded.branch, flight = exclude
   place = excluded.place, seq = excluded.seq, opened_at = excluded.opened_at,
   ended_at = excluded.ended_at, policy_version = excluded.policy_version, lineage = excluded.lineage,
   level = 0, truncated = 0`,
-		c.id, r.id, tip.SHA, tip.Branch, row.Flight, row.Place, row.Seq, row.OpenedAt, row.EndedAt,
-		r.policyVersion, joinLineage(tip))
+		c.id, r.ID, tip.SHA, tip.Branch, row.Flight, row.Place, row.Seq, row.OpenedAt, row.EndedAt,
+		r.PolicyVersion, joinLineage(tip))
 	if err != nil {
 		return row, 0, fmt.Errorf("insert tip: %w", err)
 	}
@@ -94,7 +94,7 @@ func (t *tx) mark(commits string, args ...any) error {
 	}
 	_, err := t.Exec(insertJob+`
 SELECT t.repo_id, 'settle', t.commit_id, r.org_id, 'radar', '', 0, ?, ? FROM tips t JOIN repos r ON r.id = t.repo_id
-WHERE t.`+isInFlight+" AND t.commit_id IN ("+commits+")"+mergeJob, append([]any{t.now, t.now}, args...)...)
+WHERE t.`+isInFlight+" AND t.commit_id IN ("+commits+")"+mergeJob, append([]any{t.Now, t.Now}, args...)...)
 	if err != nil {
 		return fmt.Errorf("plan to scan tips: %w", err)
 	}
@@ -119,7 +119,7 @@ func (t *tx) markAllTips(repoID int64) error {
 func (t *tx) takeBranch(d *deriver, c *commitRow, branch string) (bool, error) {
 	if branch == "" {
 		tip, _, err := t.findTip(c.id)
-		return tip.InFlightAt(d.contract.Radar, t.now), err
+		return tip.InFlightAt(d.contract.Radar, t.Now), err
 	}
 	others, err := t.tipsBefore(d, radarindex.Superseded, "t.branch = ? AND t.commit_id <> ?", branch, c.id)
 	if err != nil || slices.ContainsFunc(others, func(o radarindex.Tip) bool { return o.HasAncestor(c.sha) }) {
@@ -132,7 +132,7 @@ func (t *tx) takeBranch(d *deriver, c *commitRow, branch string) (bool, error) {
 func (t *tx) tipsBefore(d *deriver, to radarindex.Flight, where string, args ...any) ([]radarindex.Tip, error) {
 	tips, err := all(t.reader, scanTip,
 		"SELECT "+tipColumns+" FROM tips t WHERE t.repo_id = ? AND t.flight < ? AND "+where,
-		append([]any{d.repo.id, to}, args...)...)
+		append([]any{d.repo.ID, to}, args...)...)
 	if err != nil {
 		return nil, fmt.Errorf("read tips: %w", err)
 	}
@@ -161,7 +161,7 @@ func (t *tx) endEach(d *deriver, to radarindex.Flight, tips []radarindex.Tip) er
 
 func (t *tx) endTip(d *deriver, tip radarindex.Tip, to radarindex.Flight) error {
 	_, err := t.Exec("UPDATE tips SET flight = ?, ended_at = ?, "+renumber+" WHERE commit_id = ?",
-		to, t.now, tip.CommitID)
+		to, t.Now, tip.CommitID)
 	if err != nil {
 		return fmt.Errorf("end tip: %w", err)
 	}
@@ -198,7 +198,7 @@ func (t *tx) blockedBy(d *deriver, tip radarindex.Tip) ([]int64, error) {
 // deployTip takes a deployed commit out of flight.
 func (t *tx) deployTip(commitID int64) error {
 	_, err := t.Exec("UPDATE tips SET flight = ?, ended_at = ?, "+renumber+" WHERE commit_id = ? AND flight = ?",
-		radarindex.Deployed, t.now, commitID, radarindex.InFlight)
+		radarindex.Deployed, t.Now, commitID, radarindex.InFlight)
 	if err != nil {
 		return fmt.Errorf("update tip: %w", err)
 	}

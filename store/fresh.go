@@ -69,7 +69,7 @@ func (rd reader) presentStates(d *deriver, ids []int64) (map[int64]presentState,
 	found := make(map[int64]presentState)
 	for _, s := range list {
 		if !s.isUnevaluated() {
-			state, standing, rolledBack := d.contract.Present(s.facts, rd.now)
+			state, standing, rolledBack := d.contract.Present(s.facts, rd.Now)
 			found[s.id] = presentState{state, standing, rolledBack}
 		}
 	}

@@ -7,12 +7,13 @@ import (
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // Gate answers whether a commit has reached the query's state. It reads the evidence only if what is
 // stored of the commit does not say so.
 func (s *Store) Gate(ctx context.Context, q DecisionQuery) (ledger.Gate, error) {
-	g, err := readLoose(ctx, s, byOrg(q.Org), func(rd reader) (ledger.Gate, error) { return rd.storedGate(q) })
+	g, err := readLoose(ctx, s, txn.ByOrg(q.Org), func(rd reader) (ledger.Gate, error) { return rd.storedGate(q) })
 	if err != nil || g.Reached {
 		return g, err
 	}
@@ -20,7 +21,7 @@ func (s *Store) Gate(ctx context.Context, q DecisionQuery) (ledger.Gate, error) 
 		if err := x.gather(); err != nil {
 			return ledger.Gate{}, err
 		}
-		derived := x.d.contract.Derive(x.facts, x.now)
+		derived := x.d.contract.Derive(x.facts, x.Now)
 		c := ledger.Commit{Standing: derived.Standing, Requirements: derived.Requirements, RolledBack: derived.RolledBack}
 		c.State = derived.State
 		return c.Gate(*q.State, q.Environment), nil
@@ -41,9 +42,9 @@ func (rd reader) storedGate(q DecisionQuery) (g ledger.Gate, err error) {
 	if q.Target != "" {
 		return g, nil
 	}
-	var r repoRow
+	var r txn.Repo
 	s := &subject{commitRow: new(commitRow)}
-	err = rd.Row(selectGate, q.Org, q.Repo, q.Commit).Scan(&r.id, &r.policyVersion, &r.policyDigest, &r.distrusts,
+	err = rd.Row(selectGate, q.Org, q.Repo, q.Commit).Scan(&r.ID, &r.PolicyVersion, &r.PolicyDigest, &r.Distrusts,
 		&s.id, &s.state, &s.standing, &s.policyVersion, &s.expires, &s.treeID, &s.merged, &s.basis)
 	if errors.Is(err, sql.ErrNoRows) { // such as of a prefix
 		return g, nil
@@ -66,7 +67,7 @@ func (rd reader) storedGate(q DecisionQuery) (g ledger.Gate, err error) {
 		c.Standing = s.standing
 	}
 
-	if err := rd.gatherVersions([]*subject{s}); err != nil || s.isDue(rd.now) {
+	if err := rd.gatherVersions([]*subject{s}); err != nil || s.isDue(rd.Now) {
 		return g, err
 	}
 	if q.Environment != "" {

@@ -40,7 +40,7 @@ type Glance struct {
 // use and not revoked, the repos where everybody links artifacts, the orgs where names count twice, what
 // waits, and the tokens with clients that are older than the version.
 func (s *Store) Glance(ctx context.Context, version string, limit int) (Glance, error) {
-	return read(ctx, s, forWrite(""), func(rd reader) (g Glance, err error) {
+	return read(ctx, s, txn.ForWrite(""), func(rd reader) (g Glance, err error) {
 		k, err := rd.clock()
 		if err != nil {
 			return g, err

@@ -27,7 +27,7 @@ func (t *tx) settleHeirs(j *job) (done bool, err error) {
 		return false, err
 	}
 	for _, s := range list {
-		if !s.isOutdated() || s.policyVersion != s.d.repo.policyVersion {
+		if !s.isOutdated() || s.policyVersion != s.d.repo.PolicyVersion {
 			continue // a policy has a job of its own
 		}
 		if err := t.settleDue(s, j.cause); err != nil {

@@ -58,7 +58,7 @@ func entryOf(i identity.Identity) (string, error) {
 // CreatedAt set. It returns CodeAlreadyExists if the org already trusts the key.
 func (s *Store) AddIdentity(ctx context.Context, org string, n identity.Identity) (identity.Identity, error) {
 	return write(ctx, s, org, func(t *tx) (added identity.Identity, err error) {
-		orgID, err := t.writableOrg(org)
+		orgID, err := t.WritableOrg(org)
 		if err != nil {
 			return added, err
 		}
@@ -70,7 +70,7 @@ func (s *Store) AddIdentity(ctx context.Context, org string, n identity.Identity
 }
 
 func (t *tx) addIdentity(org string, orgID int64, n identity.Identity) (added identity.Identity, err error) {
-	identityID, err := t.newID(orgID, txn.IdentityPrefix)
+	identityID, err := t.kernel.NewID(orgID, txn.IdentityPrefix)
 	if err != nil {
 		return added, err
 	}
@@ -128,17 +128,17 @@ INSERT INTO identities (identity_id, org_id, kind, dn, email, emails, logins, ma
   not_after, created_at, sigstore)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		identityID, orgID, n.Kind, n.DN, n.Email, strings.Join(n.Emails, "\n"), strings.Join(n.Logins, "\n"),
-		strings.Join(n.May, "\n"), n.DNPattern, n.PEM, n.Fingerprint, n.NotAfter, t.now, entry)
+		strings.Join(n.May, "\n"), n.DNPattern, n.PEM, n.Fingerprint, n.NotAfter, t.Now, entry)
 }
 
 func (rd reader) findIdentity(org, id string) (txn.Keyed[identity.Identity], error) {
 	i, err := scanIdentity(rd.Row(selectIdentity+"WHERE o.name = ? AND i.identity_id = ?", org, id))
-	return i, missing(err, "identity %s not found", id)
+	return i, txn.Missing(err, "identity %s not found", id)
 }
 
 // Identity returns an identity of an org, even if it is revoked.
 func (s *Store) Identity(ctx context.Context, org, id string) (identity.Identity, error) {
-	return read(ctx, s, byOrg(org), func(rd reader) (identity.Identity, error) {
+	return read(ctx, s, txn.ByOrg(org), func(rd reader) (identity.Identity, error) {
 		i, err := rd.findIdentity(org, id)
 		return i.Row, err
 	})
@@ -163,7 +163,7 @@ func (s *Store) ChangeIdentity(ctx context.Context, org, id string, c identity.C
 			return i.Row, err
 		}
 
-		orgID, err := t.writableOrg(org)
+		orgID, err := t.WritableOrg(org)
 		if err != nil {
 			return changed, err
 		}
@@ -230,7 +230,7 @@ func (t *tx) revokeIdentity(org string, i txn.Keyed[identity.Identity]) error {
 	if i.Row.RevokedAt != 0 {
 		return nil
 	}
-	orgID, err := t.orgID(org)
+	orgID, err := t.OrgID(org)
 	if err != nil {
 		return err
 	}
@@ -238,14 +238,14 @@ func (t *tx) revokeIdentity(org string, i txn.Keyed[identity.Identity]) error {
 		return err
 	}
 	before := i.Row
-	i.Row.RevokedAt = t.now
+	i.Row.RevokedAt = t.Now
 	_, err = t.logIdentity(orgID, before, i, ledger.IdentityRevoked)
 	return err
 }
 
 // revoke revokes an identity from now on.
 func (t *tx) revoke(orgID, identity int64) error {
-	if _, err := t.Exec("UPDATE identities SET revoked_at = ? WHERE id = ?", t.now, identity); err != nil {
+	if _, err := t.Exec("UPDATE identities SET revoked_at = ? WHERE id = ?", t.Now, identity); err != nil {
 		return fmt.Errorf("revoke identity: %w", err)
 	}
 	return t.keyringChanged(orgID)
@@ -253,7 +253,7 @@ func (t *tx) revoke(orgID, identity int64) error {
 
 // Keyring returns the org's current keyring, and its version, which Record compares.
 func (s *Store) Keyring(ctx context.Context, org string) (*identity.Keyring, int64, error) {
-	v, err := readLoose(ctx, s, forWrite(org), func(rd reader) (versionedKeyring, error) { return rd.keyring(org) })
+	v, err := readLoose(ctx, s, txn.ForWrite(org), func(rd reader) (versionedKeyring, error) { return rd.keyring(org) })
 	return v.keyring, v.version, err
 }
 
@@ -264,9 +264,9 @@ func (rd reader) keyring(org string) (versionedKeyring, error) {
 	var v versionedKeyring
 	var orgID int64
 	if err := rd.Row("SELECT id, keyring_version FROM orgs WHERE name = ?", org).Scan(&orgID, &v.version); err != nil {
-		return v, missing(err, "org %s not found", org)
+		return v, txn.Missing(err, "org %s not found", org)
 	}
-	v.version = keyringVersion(orgID, v.version)
+	v.version = txn.KeyringVersion(orgID, v.version)
 	if latest, ok := rd.caches.keyrings.Get(org); ok && latest.version == v.version {
 		return latest, nil
 	}
@@ -304,10 +304,10 @@ func (t *tx) logIdentity(
 	if err != nil {
 		return i.Row, fmt.Errorf("log identity: %w", err)
 	}
-	if e.ID, err = t.newID(orgID, txn.EventPrefix); err != nil {
+	if e.ID, err = t.kernel.NewID(orgID, txn.EventPrefix); err != nil {
 		return i.Row, err
 	}
-	e.Timestamp, i.Row.Event = t.now, e.ID
+	e.Timestamp, i.Row.Event = t.Now, e.ID
 	if _, err := t.Exec("UPDATE identities SET event_id = ? WHERE id = ?", e.ID, i.ID); err != nil {
 		return i.Row, fmt.Errorf("log identity: %w", err)
 	}

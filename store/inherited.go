@@ -32,7 +32,7 @@ func (t *tx) inherit(s *subject, key latestKey, row int64, e *policy.Evidence) {
 
 // inheritChanged makes the commits that inherit from a commit due.
 func (t *tx) inheritChanged(d *deriver, c *commitRow, cause ledger.Cause) {
-	j := job{repo: d.repo.id, org: d.repo.orgID, cause: cause, since: t.now, notBefore: t.now}
+	j := job{repo: d.repo.ID, org: d.repo.OrgID, cause: cause, since: t.Now, notBefore: t.Now}
 	if c.treeID != 0 {
 		j.task, j.ref = taskTree, c.treeID
 		note(&t.inherited.trees, j)
@@ -58,7 +58,7 @@ func (t *tx) joinTree(d *deriver, c *commitRow) error {
 		found = true
 		return row.Scan(&other, &tree)
 	}, "SELECT id, tree_id FROM commits WHERE repo_id = ? AND tree = ? AND id <> ? ORDER BY id LIMIT 1",
-		d.repo.id, c.tree, c.id)
+		d.repo.ID, c.tree, c.id)
 	if err != nil || !found {
 		return err
 	}

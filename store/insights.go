@@ -23,8 +23,8 @@ const (
 // Insights returns the figures of an org, or of a repo if it is not empty, about the last
 // days.
 func (s *Store) Insights(ctx context.Context, org, repo string, days int) (insights.Report, error) {
-	return read(ctx, s, byOrg(org), func(rd reader) (insights.Report, error) {
-		report := insights.Report{Org: org, Days: days, From: insights.Window(days, rd.now), To: rd.now}
+	return read(ctx, s, txn.ByOrg(org), func(rd reader) (insights.Report, error) {
+		report := insights.Report{Org: org, Days: days, From: insights.Window(days, rd.Now), To: rd.Now}
 		p, err := rd.findSearched(org, repo)
 		if err != nil {
 			return report, err

@@ -23,7 +23,7 @@ func scanIssuer(row txn.Scanner) (txn.Keyed[exchange.Issuer], error) {
 // and CodeLimitReached if it has too many.
 func (s *Store) AddIssuer(ctx context.Context, org string, n exchange.NewIssuer) (exchange.Issuer, error) {
 	return write(ctx, s, org, func(t *tx) (exchange.Issuer, error) {
-		orgID, err := t.writableOrg(org)
+		orgID, err := t.WritableOrg(org)
 		if err != nil {
 			return exchange.Issuer{}, err
 		}
@@ -52,12 +52,12 @@ func (s *Store) AddIssuer(ctx context.Context, org string, n exchange.NewIssuer)
 }
 
 func (t *tx) insertIssuer(orgID int64, org string, n exchange.NewIssuer) (int64, error) {
-	issuerID, err := t.newID(orgID, txn.IssuerPrefix)
+	issuerID, err := t.kernel.NewID(orgID, txn.IssuerPrefix)
 	if err != nil {
 		return 0, err
 	}
 	id, err := t.Insert("INSERT INTO issuers (issuer_id, org_id, url, jwks, created_at) VALUES (?, ?, ?, ?, ?)",
-		issuerID, orgID, n.URL, n.JWKS, t.now)
+		issuerID, orgID, n.URL, n.JWKS, t.Now)
 	if sqldb.ClassOf(err) == sqldb.Duplicate {
 		return 0, ledger.Errorf(ledger.CodeAlreadyExists,
 			"org %s already has the issuer %s: to replace its keys, remove it first", org, n.URL)
@@ -86,7 +86,7 @@ func (s *Store) Issuers(ctx context.Context, org string, q txn.Query) (ledger.Pa
 // IssuerByURL returns the issuer of an org with a URL. If the org does not exist or has no such
 // issuer, the error has CodeNotFound.
 func (s *Store) IssuerByURL(ctx context.Context, org, url string) (exchange.Issuer, error) {
-	return readLoose(ctx, s, forCheck(), func(rd reader) (exchange.Issuer, error) {
+	return readLoose(ctx, s, txn.ForCheck(), func(rd reader) (exchange.Issuer, error) {
 		i, err := rd.issuerByURL(org, url)
 		return i.Row, err
 	})
@@ -94,5 +94,5 @@ func (s *Store) IssuerByURL(ctx context.Context, org, url string) (exchange.Issu
 
 func (rd reader) issuerByURL(org, url string) (txn.Keyed[exchange.Issuer], error) {
 	i, err := scanIssuer(rd.Row(selectIssuer+"WHERE o.name = ? AND i.url = ? AND i.removed_at = 0", org, url))
-	return i, missing(err, "org %s has no issuer %.200q", org, url)
+	return i, txn.Missing(err, "org %s has no issuer %.200q", org, url)
 }

@@ -70,7 +70,7 @@ func (rd reader) knownOfAll(commits []*commitRow) ([]facts.Commit, error) {
 
 // logKnown appends an event of a commit if what is known of it is not what the last one
 // says. corrected lists which claims were not true.
-func (t *tx) logKnown(r repoRow, commitID int64, corrected []ledger.Correction) error {
+func (t *tx) logKnown(r txn.Repo, commitID int64, corrected []ledger.Correction) error {
 	known, err := t.knownOf(commitID)
 	if err != nil {
 		return err
@@ -98,7 +98,7 @@ const logCommitsBatch = 200
 
 // logNext logs what is known of the next commits of a repo, which were registered before a release that logs it.
 func (t *tx) logNext(j *job) (done bool, err error) {
-	r, err := t.repoByID(j.repo)
+	r, err := t.RepoByID(j.repo)
 	if err != nil {
 		return false, err
 	}

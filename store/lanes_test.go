@@ -152,7 +152,7 @@ func TestFaultSearchesDelayNothingElse(t *testing.T) {
 // occupyLists takes all connections for callers' requests until release is called.
 func occupyLists(t *testing.T, s *Store) (release func()) {
 	t.Helper()
-	return occupy(t, s, byOrg("acme"))
+	return occupy(t, s, txn.ByOrg("acme"))
 }
 
 // occupy takes all connections of a lane until release is called.

@@ -16,7 +16,7 @@ func (s *Store) ChangeRepo(ctx context.Context, org, repo string, c ledger.RepoC
 	return write(ctx, s, org, func(t *tx) (ledger.Repo, error) {
 		r, err := scanRepo(t.Row(selectRepo+"WHERE o.name = ? AND r.name = ?", org, repo))
 		if err != nil {
-			return ledger.Repo{}, t.missingRepo(err, org, repo)
+			return ledger.Repo{}, t.MissingRepo(err, org, repo)
 		}
 		changed, err := c.Apply(r.Row)
 		if err != nil {
@@ -25,9 +25,9 @@ func (s *Store) ChangeRepo(ctx context.Context, org, repo string, c ledger.RepoC
 		if r, err = t.moveRepo(r, c); err != nil || c.IsEmpty() {
 			return r.Row, err
 		}
-		row, err := t.findRepo(org, r.Row.Name)
-		if err == nil && (c.WebURL != nil || c.Forge != nil || row.deleted) {
-			err = row.checkWritable()
+		row, err := t.FindRepo(org, r.Row.Name)
+		if err == nil && (c.WebURL != nil || c.Forge != nil || row.Deleted) {
+			err = row.CheckWritable()
 		}
 		if err != nil {
 			return ledger.Repo{}, err
@@ -74,7 +74,7 @@ func (t *tx) moveRepo(r txn.Keyed[ledger.Repo], c ledger.RepoChange) (txn.Keyed[
 
 // renameRepo gives a repo another name. A deleted one is restored by that.
 func (t *tx) renameRepo(r txn.Keyed[ledger.Repo], name string) error {
-	row, err := t.repoByID(r.ID)
+	row, err := t.RepoByID(r.ID)
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (t *tx) renameRepo(r txn.Keyed[ledger.Repo], name string) error {
 		return ledger.Errorf(ledger.CodeArchived, "repo %s/%s was purged: it cannot be restored", r.Row.Org, r.Row.Name)
 	}
 	if r.Row.DeletedAt == 0 {
-		if err := t.keepName(row.orgID, r.ID, r.Row.Name); err != nil {
+		if err := t.keepName(row.OrgID, r.ID, r.Row.Name); err != nil {
 			return err
 		}
 	}
@@ -100,9 +100,9 @@ func (t *tx) renameRepo(r txn.Keyed[ledger.Repo], name string) error {
 			return err
 		}
 	}
-	return t.audit(row.orgID, row.org, audited{
+	return t.audit(row.OrgID, row.Org, audited{
 		action: ledger.AuditRepoRenamed, repo: name, target: name,
-		before: lifecycleFields(row.name, 0, r.Row.DeletedAt), after: lifecycleFields(name, 0, 0),
+		before: lifecycleFields(row.Name, 0, r.Row.DeletedAt), after: lifecycleFields(name, 0, 0),
 	})
 }
 
@@ -142,7 +142,7 @@ func (t *tx) archiveRepo(r txn.Keyed[ledger.Repo], archived bool) (txn.Keyed[led
 	before, action := r.Row.ArchivedAt, ledger.AuditRepoUnarchived
 	r.Row.ArchivedAt = 0
 	if archived {
-		r.Row.ArchivedAt, action = t.now, ledger.AuditRepoArchived
+		r.Row.ArchivedAt, action = t.Now, ledger.AuditRepoArchived
 	}
 	if _, err := t.Exec("UPDATE repos SET archived_at = ? WHERE id = ?", r.Row.ArchivedAt, r.ID); err != nil {
 		return r, fmt.Errorf("archive repo: %w", err)
@@ -157,33 +157,33 @@ func (t *tx) archiveRepo(r txn.Keyed[ledger.Repo], archived bool) (txn.Keyed[led
 // recorded stays under the name of [ledger.DeletedName]. It is a no-op if the repo is deleted.
 func (s *Store) DeleteRepo(ctx context.Context, org, repo string) error {
 	return s.write(ctx, org, func(t *tx) error {
-		r, err := t.findRepo(org, repo)
-		if err != nil || r.deleted {
+		r, err := t.FindRepo(org, repo)
+		if err != nil || r.Deleted {
 			return err
 		}
-		if err := t.audit(r.orgID, r.org, audited{
-			action: ledger.AuditRepoDeleted, repo: r.name, target: r.name,
-			before: lifecycleFields(r.name, 0, 0), after: lifecycleFields(ledger.DeletedName(r.id), 0, t.now),
+		if err := t.audit(r.OrgID, r.Org, audited{
+			action: ledger.AuditRepoDeleted, repo: r.Name, target: r.Name,
+			before: lifecycleFields(r.Name, 0, 0), after: lifecycleFields(ledger.DeletedName(r.ID), 0, t.Now),
 		}); err != nil {
 			return err
 		}
 
-		if err := t.keepName(r.orgID, r.id, r.name); err != nil {
+		if err := t.keepName(r.OrgID, r.ID, r.Name); err != nil {
 			return err
 		}
 		_, err = t.Exec("UPDATE repos SET name = ?, deleted_at = ?, webhook_events = 0 WHERE id = ?",
-			ledger.DeletedName(r.id), t.now, r.id)
+			ledger.DeletedName(r.ID), t.Now, r.ID)
 		if err != nil {
 			return fmt.Errorf("delete repo: %w", err)
 		}
-		if err := t.stopWebhooks("repo_id = ?", r.id, "the repo was deleted"); err != nil {
+		if err := t.stopWebhooks("repo_id = ?", r.ID, "the repo was deleted"); err != nil {
 			return err
 		}
-		d, err := t.deriverByID(r.id)
+		d, err := t.deriverByID(r.ID)
 		if err != nil {
 			return err
 		}
-		err = t.endTips(d, radarindex.Withdrawn, "t.repo_id = ? AND t.flight < ?", r.id, radarindex.Superseded)
+		err = t.endTips(d, radarindex.Withdrawn, "t.repo_id = ? AND t.flight < ?", r.ID, radarindex.Superseded)
 		if err != nil {
 			return err
 		}
@@ -199,7 +199,7 @@ func (t *tx) stopWebhooks(where string, id int64, reason string) error {
 		return fmt.Errorf("read webhooks: %w", err)
 	}
 	_, err = t.Exec("UPDATE webhooks SET active = 0, disabled_at = ?, disabled_reason = ? "+
-		"WHERE active = 1 AND deleted_at = 0 AND "+where, t.now, reason, id)
+		"WHERE active = 1 AND deleted_at = 0 AND "+where, t.Now, reason, id)
 	if err != nil {
 		return fmt.Errorf("disable webhooks: %w", err)
 	}
@@ -218,12 +218,12 @@ func (s *Store) ChangeOrg(ctx context.Context, name string, c ledger.OrgChange) 
 	return write(ctx, s, name, func(t *tx) (ledger.Org, error) {
 		o, err := scanOrg(t.Row(selectOrg+"WHERE name = ?", name))
 		if err != nil {
-			return o.Row, missing(err, "org %s not found", name)
+			return o.Row, txn.Missing(err, "org %s not found", name)
 		}
 		if o, err = t.moveOrg(o, c); err != nil || c.LogPublic == nil {
 			return o.Row, err
 		}
-		if _, err := t.writableOrg(o.Row.Name); err != nil {
+		if _, err := t.WritableOrg(o.Row.Name); err != nil {
 			return o.Row, err
 		}
 
@@ -308,7 +308,7 @@ func (t *tx) archiveOrg(o txn.Keyed[ledger.Org], archived bool) (txn.Keyed[ledge
 	before, action := o.Row.ArchivedAt, ledger.AuditOrgUnarchived
 	o.Row.ArchivedAt = 0
 	if archived {
-		o.Row.ArchivedAt, action = t.now, ledger.AuditOrgArchived
+		o.Row.ArchivedAt, action = t.Now, ledger.AuditOrgArchived
 	}
 	if _, err := t.Exec("UPDATE orgs SET archived_at = ? WHERE id = ?", o.Row.ArchivedAt, o.ID); err != nil {
 		return o, fmt.Errorf("archive org: %w", err)
@@ -326,11 +326,11 @@ func (s *Store) DeleteOrg(ctx context.Context, org string) error {
 	return s.write(ctx, org, func(t *tx) error {
 		o, err := scanOrg(t.Row(selectOrg+"WHERE name = ?", org))
 		if err != nil || o.Row.DeletedAt != 0 {
-			return missing(err, "org %s not found", org)
+			return txn.Missing(err, "org %s not found", org)
 		}
 		if err := t.audit(o.ID, org, audited{
 			action: ledger.AuditOrgDeleted, target: org,
-			before: lifecycleFields(org, 0, 0), after: lifecycleFields(ledger.DeletedName(o.ID), 0, t.now),
+			before: lifecycleFields(org, 0, 0), after: lifecycleFields(ledger.DeletedName(o.ID), 0, t.Now),
 		}); err != nil {
 			return err
 		}
@@ -342,14 +342,14 @@ func (s *Store) DeleteOrg(ctx context.Context, org string) error {
 			query string
 			args  []any
 		}{
-			{"UPDATE orgs SET name = ?, deleted_at = ? WHERE id = ?", []any{ledger.DeletedName(o.ID), t.now, o.ID}},
+			{"UPDATE orgs SET name = ?, deleted_at = ? WHERE id = ?", []any{ledger.DeletedName(o.ID), t.Now, o.ID}},
 			{"UPDATE repos SET webhook_events = 0 WHERE org_id = ?", []any{o.ID}},
 			{"DELETE FROM sessions WHERE token_id IN (SELECT id FROM tokens WHERE org_id = ?)", []any{o.ID}},
-			{"UPDATE tokens SET revoked_at = ? WHERE org_id = ? AND revoked_at = 0", []any{t.now, o.ID}},
-			{"UPDATE exchange_rules SET removed_at = ? WHERE org_id = ? AND removed_at = 0", []any{t.now, o.ID}},
-			{"UPDATE issuers SET removed_at = ? WHERE org_id = ? AND removed_at = 0", []any{t.now, o.ID}},
-			{"UPDATE member_rules SET removed_at = ? WHERE org_id = ? AND removed_at = 0", []any{t.now, o.ID}},
-			{"UPDATE members SET removed_at = ? WHERE org_id = ? AND removed_at = 0", []any{t.now, o.ID}},
+			{"UPDATE tokens SET revoked_at = ? WHERE org_id = ? AND revoked_at = 0", []any{t.Now, o.ID}},
+			{"UPDATE exchange_rules SET removed_at = ? WHERE org_id = ? AND removed_at = 0", []any{t.Now, o.ID}},
+			{"UPDATE issuers SET removed_at = ? WHERE org_id = ? AND removed_at = 0", []any{t.Now, o.ID}},
+			{"UPDATE member_rules SET removed_at = ? WHERE org_id = ? AND removed_at = 0", []any{t.Now, o.ID}},
+			{"UPDATE members SET removed_at = ? WHERE org_id = ? AND removed_at = 0", []any{t.Now, o.ID}},
 		} {
 			if _, err := t.Exec(change.query, change.args...); err != nil {
 				return fmt.Errorf("delete org: %w", err)

@@ -27,8 +27,8 @@ const (
 // repo. How much it reads does not depend on how many attestations or predicates the org
 // has.
 func (s *Store) LintFacts(ctx context.Context, org, repo string, c policy.Contract) (lint.Facts, error) {
-	return read(ctx, s, byOrg(org), func(rd reader) (f lint.Facts, err error) {
-		r, err := rd.findRepo(org, repo)
+	return read(ctx, s, txn.ByOrg(org), func(rd reader) (f lint.Facts, err error) {
+		r, err := rd.FindRepo(org, repo)
 		if err != nil {
 			return f, err
 		}
@@ -38,22 +38,22 @@ func (s *Store) LintFacts(ctx context.Context, org, repo string, c policy.Contra
 				predicates, outcome := attestation.Known(uri)
 				return lint.TypeFacts{Predicates: predicates, Outcome: outcome}
 			}}
-		if f.Signers, err = rd.lintSigners(r.orgID); err != nil {
+		if f.Signers, err = rd.lintSigners(r.OrgID); err != nil {
 			return f, fmt.Errorf("read the identities of %s: %w", org, err)
 		}
 		if f.Missing = len(f.Signers) > maxLintSigners; f.Missing {
 			f.Signers = f.Signers[:maxLintSigners]
 		}
 
-		if f.SameNames, err = rd.sameNames(r.orgID); err != nil {
+		if f.SameNames, err = rd.sameNames(r.OrgID); err != nil {
 			return f, fmt.Errorf("read the names of signers of %s: %w", org, err)
 		}
 		for _, subject := range append(c.Subjects(), "*") {
-			if f.Signed[subject], err = rd.signed(r.orgID, subject); err != nil {
+			if f.Signed[subject], err = rd.signed(r.OrgID, subject); err != nil {
 				return f, fmt.Errorf("read what was signed in %s: %w", org, err)
 			}
 		}
-		err = rd.Row("SELECT EXISTS (SELECT 1 FROM artifacts WHERE org_id = ?)", r.orgID).Scan(&f.HasArtifacts)
+		err = rd.Row("SELECT EXISTS (SELECT 1 FROM artifacts WHERE org_id = ?)", r.OrgID).Scan(&f.HasArtifacts)
 		if err != nil {
 			return f, fmt.Errorf("find artifacts of %s: %w", org, err)
 		}
@@ -67,7 +67,7 @@ func (s *Store) LintFacts(ctx context.Context, org, repo string, c policy.Contra
 
 // lintAuthors reads who wrote the newest commits of a repo.
 func (rd reader) lintAuthors(f *lint.Facts, d deriver) error {
-	commits, err := all(rd, scanCommitRow, selectCommitRow+"WHERE repo_id = ? ORDER BY id DESC LIMIT ?", d.repo.id,
+	commits, err := all(rd, scanCommitRow, selectCommitRow+"WHERE repo_id = ? ORDER BY id DESC LIMIT ?", d.repo.ID,
 		lintCommits)
 	if err != nil {
 		return err
@@ -107,7 +107,7 @@ func (rd reader) lintSigners(orgID int64) ([]lint.Signer, error) {
 SELECT i.id, i.kind, i.dn, i.may, i.dn_pattern, coalesce(s.individual, 0)
 FROM identities i LEFT JOIN signers s ON s.org_id = i.org_id AND s.dn = i.dn AND i.kind <> ?
 WHERE i.org_id = ? AND i.kind IN (?, ?, ?) AND i.revoked_at = 0 AND (i.not_after = 0 OR i.not_after > ?) LIMIT ?`,
-		identity.RootIdentity, orgID, identity.KeyIdentity, identity.RootIdentity, identity.SigstoreIdentity, rd.now,
+		identity.RootIdentity, orgID, identity.KeyIdentity, identity.RootIdentity, identity.SigstoreIdentity, rd.Now,
 		maxLintSigners+1)
 }
 

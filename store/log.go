@@ -62,16 +62,16 @@ func scanLog(row txn.Scanner) (l Log, err error) {
 
 // Log returns the log of an org in an epoch, or the present one if epoch is 0.
 func (s *Store) Log(ctx context.Context, org string, epoch int) (Log, error) {
-	return readLoose(ctx, s, byOrg(org), func(rd reader) (Log, error) { return rd.log(org, epoch) })
+	return readLoose(ctx, s, txn.ByOrg(org), func(rd reader) (Log, error) { return rd.log(org, epoch) })
 }
 
 func (rd reader) log(org string, epoch int) (Log, error) {
 	if epoch == 0 {
 		l, err := scanLog(rd.Row(selectLog+"WHERE o.name = ? AND l.id = o.log_id", org))
-		return l, missing(err, "org %s not found", org)
+		return l, txn.Missing(err, "org %s not found", org)
 	}
 	l, err := scanLog(rd.Row(selectLog+"WHERE o.name = ? AND l.epoch = ?", org, epoch))
-	return l, missing(err, "org %s has no log of epoch %d", org, epoch)
+	return l, txn.Missing(err, "org %s has no log of epoch %d", org, epoch)
 }
 
 // LogsToSign lists the present logs with events that are in no checkpoint, or, with all,
@@ -82,7 +82,7 @@ func (s *Store) LogsToSign(ctx context.Context, all bool, after string, limit in
 	if all {
 		covered = "0"
 	}
-	logs, err := readLoose(ctx, s, forWrite(""), func(rd reader) ([]Log, error) {
+	logs, err := readLoose(ctx, s, txn.ForWrite(""), func(rd reader) ([]Log, error) {
 		return sqldb.All(rd.Conn, scanLog, selectLog+`
 WHERE l.id = o.log_id AND o.deleted_at = 0 AND o.log_built = ? AND o.next_seq - l.first_seq > `+covered+` AND o.name > ?
 ORDER BY o.name LIMIT ?`, isBuilt, after, limit)
@@ -96,7 +96,7 @@ ORDER BY o.name LIMIT ?`, isBuilt, after, limit)
 // LogsSigned lists the present logs whose checkpoint was stored at a time or later: at most limit,
 // beginning after an org.
 func (s *Store) LogsSigned(ctx context.Context, since ledger.Time, after string, limit int) ([]Log, error) {
-	logs, err := readLoose(ctx, s, forWrite(""), func(rd reader) ([]Log, error) {
+	logs, err := readLoose(ctx, s, txn.ForWrite(""), func(rd reader) ([]Log, error) {
 		return sqldb.All(rd.Conn, scanLog, selectLog+`
 WHERE l.id = o.log_id AND o.deleted_at = 0 AND l.size > 0 AND l.signed_at >= ? AND o.name > ?
 ORDER BY o.name LIMIT ?`, since, after, limit)
@@ -143,7 +143,7 @@ func (s *Store) SaveCheckpoint(ctx context.Context, l Log, size int64, checkpoin
 		_, err := t.Exec(`
 UPDATE logs SET size = ?, checkpoint = ?, signed_at = ?
 WHERE id = ? AND (size < ? OR size = ? AND length(checkpoint) <= ?)`,
-			size, string(checkpoint), t.now, l.id, size, size, utf8.RuneCount(checkpoint))
+			size, string(checkpoint), t.Now, l.id, size, size, utf8.RuneCount(checkpoint))
 		if err != nil {
 			return fmt.Errorf("save checkpoint: %w", err)
 		}
@@ -163,7 +163,7 @@ func (s *Store) Tile(ctx context.Context, l Log, tile proof.Tile) ([]byte, error
 		return nil, ledger.Errorf(ledger.CodeNotFound, "the log of %s has no tile %s: its checkpoint has %d leaves",
 			l.Org, tile.Path(), size)
 	}
-	return readLoose(ctx, s, byOrg(l.Org), func(rd reader) ([]byte, error) {
+	return readLoose(ctx, s, txn.ByOrg(l.Org), func(rd reader) ([]byte, error) {
 		if tile.Level == proof.Entries {
 			return rd.entries(l, tile)
 		}
@@ -252,7 +252,7 @@ func (rd reader) hashes(l Log) tlog.HashReader {
 
 // Root returns the root hash of a log's first size leaves.
 func (s *Store) Root(ctx context.Context, l Log, size int64) (tlog.Hash, error) {
-	return readLoose(ctx, s, forWrite(l.Org), func(rd reader) (tlog.Hash, error) { return rd.root(l, size) })
+	return readLoose(ctx, s, txn.ForWrite(l.Org), func(rd reader) (tlog.Hash, error) { return rd.root(l, size) })
 }
 
 func (rd reader) root(l Log, size int64) (tlog.Hash, error) {
@@ -275,7 +275,7 @@ func (s *Store) Consistency(ctx context.Context, l Log, old, size int64) (tlog.T
 	if old == 0 || old == size {
 		return nil, nil
 	}
-	return readLoose(ctx, s, forWrite(l.Org), func(rd reader) (tlog.TreeProof, error) {
+	return readLoose(ctx, s, txn.ForWrite(l.Org), func(rd reader) (tlog.TreeProof, error) {
 		path, err := tlog.ProveTree(size, old, rd.hashes(l))
 		if err != nil {
 			return nil, fmt.Errorf("prove the consistency of the log of %s: %w", l.Org, err)
@@ -286,14 +286,14 @@ func (s *Store) Consistency(ctx context.Context, l Log, old, size int64) (tlog.T
 
 // EventProof returns the proof that an event is in the log of its org.
 func (s *Store) EventProof(ctx context.Context, org, event string) (proof.Inclusion, error) {
-	return read(ctx, s, byOrg(org), func(rd reader) (p proof.Inclusion, err error) {
-		orgID, err := rd.orgID(org)
+	return read(ctx, s, txn.ByOrg(org), func(rd reader) (p proof.Inclusion, err error) {
+		orgID, err := rd.OrgID(org)
 		if err != nil {
 			return p, err
 		}
 		ref, err := rd.findEvent(orgID, event)
 		if err != nil {
-			return p, missing(err, "event %s not found", event)
+			return p, txn.Missing(err, "event %s not found", event)
 		}
 		return rd.prove(org, ref)
 	})
@@ -304,7 +304,7 @@ func (rd reader) prove(org string, ref eventRef) (p proof.Inclusion, err error) 
 	l, err := scanLog(rd.Row(selectLog+`
 WHERE o.name = ? AND l.first_seq <= ? ORDER BY l.epoch DESC LIMIT 1`, org, ref.seq))
 	if err != nil {
-		return p, missing(err, "org %s not found", org)
+		return p, txn.Missing(err, "org %s not found", org)
 	}
 	p.Index, p.Checkpoint = ref.seq-l.FirstSeq, l.Checkpoint
 	if p.Index >= l.Size {

@@ -25,7 +25,7 @@ const (
 // done, while writes go on. The first of consecutive errors is logged, and the work is
 // retried.
 func (s *Store) BuildLogs(ctx context.Context) {
-	failures := txn.Series{Log: s.log, Task: "building the transparency log"}
+	failures := txn.Series{Log: s.db.Log, Task: "building the transparency log"}
 	tick := time.NewTicker(buildRetry)
 	defer tick.Stop()
 	for {
@@ -43,7 +43,7 @@ func (s *Store) BuildLogs(ctx context.Context) {
 // BuildLogsOnce builds all logs that are incomplete. If one fails, it continues with the
 // others, and returns all errors.
 func (s *Store) BuildLogsOnce(ctx context.Context) error {
-	orgs, err := readLoose(ctx, s, forWrite(""), func(rd reader) ([]int64, error) {
+	orgs, err := readLoose(ctx, s, txn.ForWrite(""), func(rd reader) ([]int64, error) {
 		return all(rd, txn.ScanID, "SELECT id FROM orgs WHERE log_built <> ? ORDER BY id", isBuilt)
 	})
 	if err != nil {
@@ -72,7 +72,7 @@ func (s *Store) BuildLogsOnce(ctx context.Context) error {
 // that the log has every identity that has ever signed.
 func (s *Store) logIdentities(ctx context.Context) error {
 	for {
-		ids, err := readLoose(ctx, s, forWrite(""), func(rd reader) ([]int64, error) {
+		ids, err := readLoose(ctx, s, txn.ForWrite(""), func(rd reader) ([]int64, error) {
 			return all(rd, txn.ScanID, `
 SELECT id FROM identities /*+index identities_to_log*/ WHERE event_id = '' ORDER BY id LIMIT ?`, logIdentitiesBatch)
 		})
@@ -97,7 +97,7 @@ func (t *tx) logListed(ids []int64) error {
 			continue
 		}
 
-		orgID, err := t.orgID(i.Row.Org)
+		orgID, err := t.OrgID(i.Row.Org)
 		if err != nil {
 			return err
 		}
@@ -125,7 +125,7 @@ func (s *Store) buildLog(ctx context.Context, orgID int64) error {
 		}
 
 		if time.Since(reported) > buildReport || done {
-			s.log.Info("building the transparency log", "org", u.org, "leaves", u.head.built+int64(len(u.leaves)),
+			s.db.Log.Info("building the transparency log", "org", u.org, "leaves", u.head.built+int64(len(u.leaves)),
 				"of", u.head.seq-u.head.first, "done", done)
 			reported = time.Now()
 		}
@@ -150,7 +150,7 @@ type unbuiltLeaf struct {
 
 // unbuilt reads the next part of a log, and makes its leaves.
 func (s *Store) unbuilt(ctx context.Context, orgID int64) (unbuilt, error) {
-	return read(ctx, s, forWrite(""), func(rd reader) (u unbuilt, err error) {
+	return read(ctx, s, txn.ForWrite(""), func(rd reader) (u unbuilt, err error) {
 		err = rd.Row("SELECT name, next_seq, log_id, log_first, log_built FROM orgs WHERE id = ?", orgID).
 			Scan(&u.org, &u.head.seq, &u.head.log, &u.head.first, &u.head.built)
 		if err != nil || u.head.built == isBuilt {

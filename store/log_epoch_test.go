@@ -114,20 +114,20 @@ func TestNewEpochAmongOtherWrites(t *testing.T) {
 		must.OK(t, err)
 
 		must.OK(t, s.write(t.Context(), "acme", func(t *tx) error {
-			r, err := t.findRepo("acme", "api")
+			r, err := t.FindRepo("acme", "api")
 			for range test.first {
 				_, appended := t.policyEvent(r, 1, policy.Default(), "admin")
 				err = errors.Join(err, appended)
 			}
 			err = errors.Join(err, t.flush()) // as between two writes
-			t.batch.add(&t.gathered, t.now)
+			t.batch.add(&t.gathered, t.Now)
 			t.gathered = gathered{}
 
 			if _, begin := t.beginEpoch(l, 2, epochEvent); begin != nil {
 				return begin
 			}
 			err = errors.Join(err, t.flush())
-			t.batch.add(&t.gathered, t.now)
+			t.batch.add(&t.gathered, t.Now)
 			t.gathered = gathered{}
 			for range test.last {
 				_, appended := t.policyEvent(r, 1, policy.Default(), "admin")
@@ -149,7 +149,7 @@ func TestNewEpochThatFails(t *testing.T) {
 	must.OK(t, err)
 	failure := errors.New("a write that fails")
 	err = s.write(t.Context(), "acme", func(t *tx) error {
-		r, err := t.findRepo("acme", "api")
+		r, err := t.FindRepo("acme", "api")
 		if err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/ledgerd/ledgerd/store/sqldb"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // A LogRoot is the root hash of a transparency log with all its leaves.
@@ -23,7 +24,7 @@ func LogRoots(c *sqldb.Conn) ([]LogRoot, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list logs: %w", err)
 	}
-	rd := reader{Conn: c, caches: newCaches()}
+	rd := reader{Reader: txn.Reader{Conn: c}, caches: newCaches()}
 	roots := make([]LogRoot, len(logs))
 	for i, l := range logs {
 		size := l.Leaves

@@ -77,7 +77,7 @@ func forgetEvents(t testing.TB, s *Store) {
 // appendEvents appends n events of acme/api in one write, which returns err.
 func appendEvents(ctx context.Context, s *Store, n int, failure error) error {
 	return s.write(ctx, "acme", func(t *tx) error {
-		r, err := t.findRepo("acme", "api")
+		r, err := t.FindRepo("acme", "api")
 		if err != nil {
 			return err
 		}

@@ -33,7 +33,7 @@ func (s *Store) Members(ctx context.Context, org string, q txn.Query) (ledger.Pa
 
 // Member returns a member, who may be a former one.
 func (s *Store) Member(ctx context.Context, org, id string) (member.Member, error) {
-	return read(ctx, s, byOrg(org), func(rd reader) (member.Member, error) {
+	return read(ctx, s, txn.ByOrg(org), func(rd reader) (member.Member, error) {
 		m, err := rd.member(org, id)
 		return m.Row, err
 	})
@@ -41,7 +41,7 @@ func (s *Store) Member(ctx context.Context, org, id string) (member.Member, erro
 
 func (rd reader) member(org, id string) (txn.Keyed[member.Member], error) {
 	m, err := scanMember(rd.Row(selectMember+"WHERE o.name = ? AND m.member_id = ?", org, id))
-	return m, missing(err, "member %s not found", id)
+	return m, txn.Missing(err, "member %s not found", id)
 }
 
 // AddMember adds an account to an org before its person signs in. n is completed. It returns
@@ -50,7 +50,7 @@ func (rd reader) member(org, id string) (txn.Keyed[member.Member], error) {
 // and CodeLimitReached if the org has too many.
 func (s *Store) AddMember(ctx context.Context, org string, n member.NewMember) (member.Member, error) {
 	return write(ctx, s, org, func(t *tx) (member.Member, error) {
-		orgID, err := t.writableOrg(org)
+		orgID, err := t.WritableOrg(org)
 		if err != nil {
 			return member.Member{}, err
 		}
@@ -95,7 +95,7 @@ func (t *tx) insertMember(orgID int64, org string, m member.Member) (txn.Keyed[m
 		return txn.Keyed[member.Member]{}, err
 	}
 
-	memberID, err := t.newID(orgID, txn.MemberPrefix)
+	memberID, err := t.kernel.NewID(orgID, txn.MemberPrefix)
 	if err != nil {
 		return txn.Keyed[member.Member]{}, err
 	}
@@ -103,7 +103,7 @@ func (t *tx) insertMember(orgID int64, org string, m member.Member) (txn.Keyed[m
 INSERT INTO members (member_id, org_id, issuer, subject, dn, folded, name, email, role, by_rule, created_at,
   signed_in_at)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		memberID, orgID, m.Issuer, m.Subject, m.DN, folded, m.Name, m.Email, m.Role, m.ByRule, t.now, m.SignedInAt)
+		memberID, orgID, m.Issuer, m.Subject, m.DN, folded, m.Name, m.Email, m.Role, m.ByRule, t.Now, m.SignedInAt)
 	if err != nil {
 		return txn.Keyed[member.Member]{}, fmt.Errorf("insert member: %w", err)
 	}
@@ -170,7 +170,7 @@ UPDATE members SET name = ?, email = ?, role = ?, by_rule = ?, signed_in_at = ?,
 	_, err = t.Exec(`
 UPDATE tokens SET revoked_at = ? WHERE member_id = ? AND member_id > 0 AND revoked_at = 0 AND permission > ?
   AND (expires_at = 0 OR expires_at > ?)`,
-		t.now, before.ID, highest, t.now) // sign-ins that expired may be locked by pruning
+		t.Now, before.ID, highest, t.Now) // sign-ins that expired may be locked by pruning
 	if err != nil {
 		return fmt.Errorf("revoke the tokens of the member: %w", err)
 	}

@@ -18,7 +18,7 @@ func (s *Store) ChangeMember(ctx context.Context, org, id string, c member.Chang
 		return member.Member{}, err
 	}
 	return write(ctx, s, org, func(t *tx) (member.Member, error) {
-		orgID, err := t.writableOrg(org)
+		orgID, err := t.WritableOrg(org)
 		if err != nil {
 			return member.Member{}, err
 		}
@@ -27,7 +27,7 @@ func (s *Store) ChangeMember(ctx context.Context, org, id string, c member.Chang
 			return before.Row, err
 		}
 
-		after := c.Apply(before.Row, t.now)
+		after := c.Apply(before.Row, t.Now)
 		if before.Row.RemovedAt != 0 && after.RemovedAt == 0 {
 			if err := t.checkProvider(s.providers, orgID, org, after.Issuer); err != nil {
 				return before.Row, err

@@ -38,7 +38,7 @@ func (s *Store) MemberRules(ctx context.Context, org string, q txn.Query) (ledge
 // provider, and CodeLimitReached if it has too many rules.
 func (s *Store) CreateMemberRule(ctx context.Context, org string, n member.NewRule) (member.Rule, error) {
 	return write(ctx, s, org, func(t *tx) (member.Rule, error) {
-		orgID, err := t.writableOrg(org)
+		orgID, err := t.WritableOrg(org)
 		if err != nil {
 			return member.Rule{}, err
 		}
@@ -66,13 +66,13 @@ func (s *Store) CreateMemberRule(ctx context.Context, org string, n member.NewRu
 }
 
 func (t *tx) insertMemberRule(orgID int64, n member.NewRule) (member.Rule, error) {
-	ruleID, err := t.newID(orgID, txn.MemberRulePrefix)
+	ruleID, err := t.kernel.NewID(orgID, txn.MemberRulePrefix)
 	if err != nil {
 		return member.Rule{}, err
 	}
 	id, err := t.Insert(`
 INSERT INTO member_rules (rule_id, org_id, issuer, claim, value, role, dn, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-		ruleID, orgID, n.Issuer, n.Claim, n.Value, n.Role, n.DN, t.now)
+		ruleID, orgID, n.Issuer, n.Claim, n.Value, n.Role, n.DN, t.Now)
 	if err != nil {
 		return member.Rule{}, fmt.Errorf("insert the rule of members: %w", err)
 	}
@@ -99,9 +99,9 @@ func (s *Store) RemoveMemberRule(ctx context.Context, org, id string) error {
 	return s.write(ctx, org, func(t *tx) error {
 		r, err := scanMemberRule(t.Row(selectMemberRule+"WHERE o.name = ? AND r.rule_id = ? AND r.removed_at = 0", org, id))
 		if err != nil {
-			return missing(err, "member rule %s not found", id)
+			return txn.Missing(err, "member rule %s not found", id)
 		}
-		if _, err := t.Exec("UPDATE member_rules SET removed_at = ? WHERE id = ?", t.now, r.ID); err != nil {
+		if _, err := t.Exec("UPDATE member_rules SET removed_at = ? WHERE id = ?", t.Now, r.ID); err != nil {
 			return fmt.Errorf("remove the rule of members: %w", err)
 		}
 		return t.auditIn(org, audited{

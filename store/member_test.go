@@ -129,12 +129,12 @@ func TestDraftsArePruned(t *testing.T) {
 	must.OK(t, s.write(t.Context(), "acme", func(t *tx) error {
 		_, err := t.Exec(`
 INSERT INTO review_drafts (digest, token_id, repo_id, until) SELECT x'01', t.id, r.id, ? FROM tokens t, repos r`,
-			t.now.Add(90*time.Minute))
+			t.Now.Add(90*time.Minute))
 		if err != nil {
 			return err
 		}
 		_, err = t.Exec("INSERT INTO passkey_challenges (digest, token_id, until) SELECT x'01', t.id, ? FROM tokens t",
-			t.now.Add(150*time.Minute))
+			t.Now.Add(150*time.Minute))
 		return err
 	}))
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // The claims of several commits are gathered by commit and source.
@@ -19,11 +20,11 @@ func TestGatherClaims(t *testing.T) {
 		w.recordEach(t, []*drawn{squashed(c.signer, c.commit, c.source)})
 	}
 
-	list, err := read(t.Context(), w.Store, byOrg("acme"), func(rd reader) (map[string][]ledger.State, error) {
+	list, err := read(t.Context(), w.Store, txn.ByOrg("acme"), func(rd reader) (map[string][]ledger.State, error) {
 		ids := make(map[int64]string)
 		var commits []*subject
 		for i := range 3 {
-			found, err := rd.findCommit(repoRow{id: 1}, numbered(i))
+			found, err := rd.findCommit(txn.Repo{ID: 1}, numbered(i))
 			if err != nil {
 				return nil, err
 			}

@@ -122,24 +122,24 @@ func (t *tx) setParentState(v *view, d *deriver, r *recording, f *mergeFact) (ok
 	if err := t.settleDue(p, ledger.Cause{}); err != nil {
 		return false, err
 	}
-	if other := v.commits[commitKey{d.repo.id, sha}]; other != nil {
+	if other := v.commits[commitKey{d.repo.ID, sha}]; other != nil {
 		other.facts.Deployed = p.facts.Deployed
 	}
 	facts := p.facts
 	facts.Exceptions = nil // they stand for this commit only
-	f.parentState, _ = d.contract.Standing(facts, t.now)
+	f.parentState, _ = d.contract.Standing(facts, t.Now)
 	return true, nil
 }
 
 // findParent finds a commit of the deriver's repo. It returns nil if it is unknown.
 func (t *tx) findParent(v *view, d *deriver, sha string) (*commitRow, error) {
-	if s := v.commits[commitKey{d.repo.id, sha}]; s != nil {
+	if s := v.commits[commitKey{d.repo.ID, sha}]; s != nil {
 		return s.commitRow, t.flush() // gather reads what this write has recorded
 	}
 	if err := t.flush(); err != nil {
 		return nil, err
 	}
-	c, err := scanCommitRow(t.Row(selectCommitRow+"WHERE repo_id = ? AND sha = ?", d.repo.id, sha))
+	c, err := scanCommitRow(t.Row(selectCommitRow+"WHERE repo_id = ? AND sha = ?", d.repo.ID, sha))
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
@@ -192,7 +192,7 @@ INSERT INTO merges (attestation_id, commit_id, source_id, kind, parent_state, re
 // sourceOf returns the row id of the source of a merge. It registers the commit if it is
 // unknown.
 func (t *tx) sourceOf(v *view, d *deriver, sha string) (int64, error) {
-	key := commitKey{d.repo.id, sha}
+	key := commitKey{d.repo.ID, sha}
 	if s := v.commits[key]; s != nil {
 		return s.id, nil
 	}

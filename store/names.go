@@ -33,7 +33,7 @@ func (t *tx) rowFor(key nameKey, dn identity.DN) (int64, error) {
 		if id, err = t.insertName(key, dn); err != nil {
 			return 0, fmt.Errorf("insert %q: %w", key.name, err)
 		}
-		t.cached = true
+		t.gathered.cached = true
 	}
 	t.caches.rows.Put(key, id)
 	return id, nil

@@ -10,7 +10,7 @@ import (
 
 // findOrAddCommit returns a commit of the deriver's repo, and whether it is new.
 func (t *tx) findOrAddCommit(d *deriver, sha string) (c *commitRow, created bool, err error) {
-	c, err = scanCommitRow(t.Row(selectCommitRow+"WHERE repo_id = ? AND sha = ?", d.repo.id, sha))
+	c, err = scanCommitRow(t.Row(selectCommitRow+"WHERE repo_id = ? AND sha = ?", d.repo.ID, sha))
 	if !errors.Is(err, sql.ErrNoRows) {
 		return c, false, err
 	}
@@ -23,18 +23,18 @@ func (t *tx) findOrAddCommit(d *deriver, sha string) (c *commitRow, created bool
 
 // addCommit adds a new commit to the deriver's repo.
 func (t *tx) addCommit(d *deriver, sha string) (*subject, error) {
-	id, err := t.takeRow("commits")
+	id, err := t.kernel.NextRow("commits")
 	if err != nil {
 		return nil, err
 	}
 	c := &commitRow{
-		id: id, repoID: d.repo.id, sha: sha, state: ledger.Draft, stateSince: t.now, registeredAt: t.now,
-		policyVersion: d.repo.policyVersion, basis: d.repo.distrusted(), isNew: true,
+		id: id, repoID: d.repo.ID, sha: sha, state: ledger.Draft, stateSince: t.Now, registeredAt: t.Now,
+		policyVersion: d.repo.PolicyVersion, basis: d.repo.Distrusted(), isNew: true,
 		standing: ledger.Deployed,
 	}
 	t.markDirty(c)
-	t.countState(d.repo.id, c.state, 1)
+	t.countState(d.repo.ID, c.state, 1)
 	f := d.factsOf(&facts.Commit{ID: sha})
 	f.RegisteredAt = c.registeredAt
-	return &subject{commitRow: c, d: d, facts: f, versions: d.repo.distrusted()}, nil
+	return &subject{commitRow: c, d: d, facts: f, versions: d.repo.Distrusted()}, nil
 }

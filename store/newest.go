@@ -92,10 +92,10 @@ type searched struct {
 // is not empty, it returns only this one.
 func (rd reader) findSearched(org, repo string) (p searched, err error) {
 	if repo != "" {
-		r, err := rd.findRepo(org, repo)
-		return searched{orgID: r.orgID, list: []searchedRepo{{r.id, r.name}}, oldest: r.id}, err
+		r, err := rd.FindRepo(org, repo)
+		return searched{orgID: r.OrgID, list: []searchedRepo{{r.ID, r.Name}}, oldest: r.ID}, err
 	}
-	if p.orgID, err = rd.orgID(org); err != nil {
+	if p.orgID, err = rd.OrgID(org); err != nil {
 		return p, err
 	}
 	p.list, err = all(rd, func(row txn.Scanner) (r searchedRepo, err error) {

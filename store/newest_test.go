@@ -72,7 +72,7 @@ VALUES (1, ?, 'main', 1, 1, '')`, fmt.Sprint("r", i))
 // 0 if it is the last part.
 func newestBelow(t *testing.T, s *Store, below int64, budget int) (ids []int64, end int64) {
 	t.Helper()
-	_, err := read(t.Context(), s, byOrg("acme"), func(rd reader) (struct{}, error) {
+	_, err := read(t.Context(), s, txn.ByOrg("acme"), func(rd reader) (struct{}, error) {
 		p, err := rd.findSearched("acme", "")
 		must.OK(t, err)
 		tracks, err := rd.commitTracks(p, below)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger/member"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 const (
@@ -16,7 +17,7 @@ const (
 
 // Offers returns the orgs that an account can sign in to, at most 100; see [member.Offers].
 func (s *Store) Offers(ctx context.Context, a member.Account) ([]member.Offer, error) {
-	return readLoose(ctx, s, forCheck(), func(rd reader) ([]member.Offer, error) { return rd.offers(s.providers, a) })
+	return readLoose(ctx, s, txn.ForCheck(), func(rd reader) ([]member.Offer, error) { return rd.offers(s.providers, a) })
 }
 
 func (rd reader) offers(p member.Providers, a member.Account) ([]member.Offer, error) {
@@ -32,7 +33,7 @@ func (rd reader) offers(p member.Providers, a member.Account) ([]member.Offer, e
 		_, isListed := slices.BinarySearch(listed, known.Org)
 		standings[i].MayUse = p.MayUse(a.Issuer, known.Org, isListed)
 	}
-	offers := member.Offers(standings, a, rd.now)
+	offers := member.Offers(standings, a, rd.Now)
 	return offers[:min(len(offers), maxOffers)], nil
 }
 

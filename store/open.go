@@ -82,7 +82,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	if err := s.resumeClock(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("open database %s: resume the clock: %w", path, err), s.Close())
 	}
-	if err := s.openCursors(ctx); err != nil {
+	if err := s.db.OpenCursors(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("open database %s: read the key of cursors: %w", path, err), s.Close())
 	}
 	if err := s.resumeMapping(ctx); err != nil {
@@ -93,13 +93,13 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 
 // openSQLite opens a file.
 func (s *Store) openSQLite(ctx context.Context, path string, o Options) error {
-	s.clock = txn.NewClock(o.now(time.Now), o.monotonic(), s.log)
+	s.db.Clock = txn.NewClock(o.now(time.Now), o.monotonic(), s.db.Log)
 	db, err := sqlite.Open(ctx, path, sqlite.Options{
-		Hooks: s.hooks(), Steps: migrationSteps(), NoCopy: o.NoCopy, Migrating: s.migrating,
+		Hooks: s.db.Hooks(s.committed), Steps: migrationSteps(), NoCopy: o.NoCopy, Migrating: s.migrating,
 		ExternalCheckpoints: o.ExternalCheckpoints, Serve: o.Serve, Began: s.incidentBegan, Ended: s.incidentEnded,
 	})
 	if err == nil {
-		s.db = db
+		s.db.Engine = db
 	}
 	return err
 }
@@ -108,10 +108,10 @@ func (s *Store) openSQLite(ctx context.Context, path string, o Options) error {
 // which all processes share.
 func (s *Store) openPostgres(ctx context.Context, url string, o Options) error {
 	db, err := postgres.Open(ctx, url, postgres.Options{
-		Hooks: s.hooks(), Migrating: s.migrating, Began: s.incidentBegan, Ended: s.incidentEnded,
+		Hooks: s.db.Hooks(s.committed), Migrating: s.migrating, Began: s.incidentBegan, Ended: s.incidentEnded,
 	})
 	if err == nil {
-		s.db, s.clock, s.name = db, txn.NewClock(o.now(db.Now), o.monotonic(), s.log), rand.Text()
+		s.db.Engine, s.db.Clock, s.name = db, txn.NewClock(o.now(db.Now), o.monotonic(), s.db.Log), rand.Text()
 	}
 	return err
 }
@@ -138,7 +138,7 @@ func newStore(o Options) *Store {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Store{
-		log:          o.Logger,
+		db:           txn.NewDB(o.Logger),
 		committed:    o.Committed,
 		retention:    cmp.Or(o.KeepDeliveries, DefaultKeepDeliveries),
 		secretKeys:   o.SecretKeys,
@@ -157,12 +157,13 @@ func newStore(o Options) *Store {
 	}
 	s.caches.parseRoot = o.ParseRoot
 	s.batch = newBatch(s.tips)
+	s.db.Attach(s.part())
 	return s
 }
 
 // migrating logs the start of a migration. file is the copy of the database, or "".
 func (s *Store) migrating(from, to int, file string) {
-	s.log.Info("migrating the database", "from_version", from, "to_version", to, "copy", cmp.Or(file, "none"))
+	s.db.Log.Info("migrating the database", "from_version", from, "to_version", to, "copy", cmp.Or(file, "none"))
 }
 
 // incidentBegan logs the beginning of an incident of the storage. Its other failures are
@@ -172,30 +173,40 @@ func (s *Store) incidentBegan(t sqldb.Incident) {
 	if t.Help != "" {
 		attrs = append(attrs, "help", t.Help)
 	}
-	s.log.Error("storage failing", attrs...)
+	s.db.Log.Error("storage failing", attrs...)
 }
 
 // incidentEnded logs the end of an incident of the storage.
 func (s *Store) incidentEnded(t sqldb.Incident) {
-	s.log.Info("storage recovered", "what", string(t.Kind), "failures", t.Count,
+	s.db.Log.Info("storage recovered", "what", string(t.Kind), "failures", t.Count,
 		"duration", time.Since(t.Begun).Round(time.Second))
 }
 
-// hooks returns the functions that the writer calls around each transaction.
-func (s *Store) hooks() sqldb.Hooks {
-	return sqldb.Hooks{
-		Begun:        func(stamp int64) { s.clock.Follow(ledger.Time(stamp)) },
-		Stamp:        func() int64 { return int64(s.clock.LastStamp()) },
-		BeforeCommit: s.batch.beforeCommit,
-		Committed:    s.committed,
+// part returns what the store keeps in memory while it writes.
+func (s *Store) part() txn.Part {
+	b := s.batch
+	return txn.Part{
+		Flush: func(*txn.Tx) error { return b.flush() },
+		Keep: func(t *txn.Tx) {
+			b.add(b.left, t.Now)
+			b.left, b.flush = nil, nil
+		},
+		Discard: func() {
+			if b.left.cached {
+				s.caches.evictRows()
+			}
+			b.discard()
+			b.left, b.flush = nil, nil
+		},
+		BeforeCommit: b.beforeCommit,
 		AfterCommit: func() {
-			s.published(&s.batch.total)
-			s.batch.reset()
+			s.published(&b.total)
+			b.reset()
 		},
 		AfterRollback: func() {
 			s.caches.evictRows() // before the next writes reuse the row ids
-			s.batch.discard()
-			s.batch.reset()
+			b.discard()
+			b.reset()
 		},
 	}
 }

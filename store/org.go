@@ -2,6 +2,9 @@ package store
 
 import (
 	"context"
+	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/settings"
@@ -15,7 +18,7 @@ func (s *Store) CreateOrg(ctx context.Context, name string) (ledger.Org, error) 
 		return ledger.Org{}, err
 	}
 	return write(ctx, s, name, func(t *tx) (ledger.Org, error) {
-		id, err := t.Insert("INSERT INTO orgs (name, created_at) VALUES (?, ?)", name, t.now)
+		id, err := t.Insert("INSERT INTO orgs (name, created_at) VALUES (?, ?)", name, t.Now)
 		if sqldb.ClassOf(err) == sqldb.Duplicate {
 			err = ledger.Errorf(ledger.CodeAlreadyExists, "org %s already exists", name)
 		}
@@ -25,7 +28,7 @@ func (s *Store) CreateOrg(ctx context.Context, name string) (ledger.Org, error) 
 		if _, err := t.beginLog(id, 1, 0); err != nil {
 			return ledger.Org{}, err
 		}
-		o := ledger.Org{Name: name, CreatedAt: t.now}
+		o := ledger.Org{Name: name, CreatedAt: t.Now}
 		return o, t.audit(id, name, audited{
 			action: ledger.AuditOrgCreated, target: name,
 			after: append(orgFields(o), ledger.Field{Name: settings.VersionField, Value: fieldsVersion}),
@@ -52,9 +55,9 @@ FROM orgs `
 
 // Org returns an org by name.
 func (s *Store) Org(ctx context.Context, name string) (ledger.Org, error) {
-	return read(ctx, s, byOrg(name), func(rd reader) (ledger.Org, error) {
+	return read(ctx, s, txn.ByOrg(name), func(rd reader) (ledger.Org, error) {
 		o, err := scanOrg(rd.Row(selectOrg+"WHERE name = ?", name))
-		return o.Row, missing(err, "org %s not found", name)
+		return o.Row, txn.Missing(err, "org %s not found", name)
 	})
 }
 
@@ -71,8 +74,8 @@ func (s *Store) DeletedOrgs(ctx context.Context, q txn.Query) (ledger.Page[ledge
 // orgs lists the orgs that a condition selects, whose parameters are the id after which the page
 // starts, and the number of rows.
 func (s *Store) orgs(ctx context.Context, q txn.Query, where string) (ledger.Page[ledger.Org], error) {
-	return read(ctx, s, byOrg(""), func(rd reader) (list ledger.Page[ledger.Org], err error) {
-		l := rd.listing("orgs", 0)
+	return read(ctx, s, txn.ByOrg(""), func(rd reader) (list ledger.Page[ledger.Org], err error) {
+		l := rd.Listing("orgs", 0)
 		after, err := l.After(q, 0)
 		if err != nil {
 			return list, err
@@ -85,10 +88,11 @@ func (s *Store) orgs(ctx context.Context, q txn.Query, where string) (ledger.Pag
 // listOf reads one page of an org's rows, which what names. The query's parameters are the org's id,
 // the id after which the page starts, and the number of rows.
 func listOf[T any](
-	ctx context.Context, s *Store, org, what string, q txn.Query, scan func(txn.Scanner) (txn.Keyed[T], error), query string,
+	ctx context.Context, s *Store, org, what string, q txn.Query, scan func(txn.Scanner) (txn.Keyed[T], error),
+	query string,
 ) (ledger.Page[T], error) {
-	return read(ctx, s, byOrg(org), func(rd reader) (list ledger.Page[T], err error) {
-		orgID, err := rd.orgID(org)
+	return read(ctx, s, txn.ByOrg(org), func(rd reader) (list ledger.Page[T], err error) {
+		orgID, err := rd.OrgID(org)
 		if err != nil {
 			return list, err
 		}
@@ -101,11 +105,25 @@ func listOf[T any](
 func pageOf[T any](
 	rd reader, what string, owner int64, q txn.Query, scan func(txn.Scanner) (txn.Keyed[T], error), query string,
 ) (ledger.Page[T], error) {
-	l := rd.listing(what, owner)
+	l := rd.Listing(what, owner)
 	after, err := l.After(q, 0)
 	if err != nil {
 		return ledger.Page[T]{}, err
 	}
 	p, err := txn.ReadPage(rd.Conn, scan, q.Limit, query, owner, after)
 	return p.Page(l), err
+}
+
+// formerNames parses the former names of a row: the names, each with a colon and the number of
+// events, separated by spaces.
+func formerNames(text string) (list []ledger.FormerName, err error) {
+	for _, field := range strings.Fields(text) {
+		name, events, _ := strings.Cut(field, ":")
+		n, err := strconv.ParseInt(events, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("parse former names: %w", err)
+		}
+		list = append(list, ledger.FormerName{Name: name, Events: n})
+	}
+	return list, nil
 }

@@ -48,12 +48,12 @@ func scanHook(row txn.Scanner) (hook, error) {
 
 // enqueue buffers the deliveries of an event to the repo's webhooks that receive events
 // of its type.
-func (t *tx) enqueue(r repoRow, kind ledger.EventType, event int64) error {
-	bit := typeBit(kind)
-	if r.webhookEvents&bit == 0 {
+func (t *tx) enqueue(r txn.Repo, kind ledger.EventType, event int64) error {
+	bit := txn.TypeBit(kind)
+	if r.WebhookEvents&bit == 0 {
 		return nil
 	}
-	hooks, err := t.hooksOf(r.id)
+	hooks, err := t.hooksOf(r.ID)
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (t *tx) enqueue(r repoRow, kind ledger.EventType, event int64) error {
 		if h.events&bit == 0 {
 			continue
 		}
-		if err := t.deliver(r.orgID, h, event); err != nil {
+		if err := t.deliver(r.OrgID, h, event); err != nil {
 			return err
 		}
 	}
@@ -75,7 +75,7 @@ const maxOrgHooks = 200
 // enqueueToOrg buffers the deliveries of an event of an org to the webhooks of its repos
 // that receive events of its type.
 func (t *tx) enqueueToOrg(orgID int64, kind ledger.EventType, event int64) error {
-	hooks, err := all(t.reader, scanHook, selectOrgHooks, orgID, typeBit(kind), typeBit(kind), maxOrgHooks)
+	hooks, err := all(t.reader, scanHook, selectOrgHooks, orgID, txn.TypeBit(kind), txn.TypeBit(kind), maxOrgHooks)
 	if err != nil {
 		return fmt.Errorf("read webhooks: %w", err)
 	}
@@ -96,11 +96,11 @@ LIMIT ?`
 
 // deliver buffers the delivery of an event to a webhook.
 func (t *tx) deliver(orgID int64, h hook, event int64) error {
-	deliveryID, err := t.newID(orgID, txn.DeliveryPrefix)
+	deliveryID, err := t.kernel.NewID(orgID, txn.DeliveryPrefix)
 	if err != nil {
 		return err
 	}
-	t.batch.rows.outbox.Add(h.id, deliveryID, event, string(ledger.DeliveryPending), int64(t.now), int64(t.now))
+	t.batch.rows.outbox.Add(h.id, deliveryID, event, string(ledger.DeliveryPending), int64(t.Now), int64(t.Now))
 	t.queue(h.public)
 	return nil
 }
@@ -133,8 +133,8 @@ WHERE active = 1 AND EXISTS (SELECT 1 FROM outbox WHERE webhook_id = w.id AND du
 
 // DueWebhooks returns the ids of the active webhooks that have due deliveries.
 func (s *Store) DueWebhooks(ctx context.Context) ([]string, error) {
-	ids, err := readLoose(ctx, s, forWrite(""), func(rd reader) ([]string, error) {
-		return all(rd, txn.ScanText, dueWebhooks, rd.now)
+	ids, err := readLoose(ctx, s, txn.ForWrite(""), func(rd reader) ([]string, error) {
+		return all(rd, txn.ScanText, dueWebhooks, rd.Now)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read due webhooks: %w", err)
@@ -198,12 +198,12 @@ WHERE webhook_id = ? AND active = 1`, webhook).
 	}
 
 	e.PreviousUntil = h.previousUntil
-	if e.Secret, e.PreviousSecret, err = h.open(keys, t.now); err != nil {
+	if e.Secret, e.PreviousSecret, err = h.open(keys, t.Now); err != nil {
 		return c, err
 	}
 
-	until := t.now.Add(lease)
-	c.rows, err = all(t.reader, scanClaimed, claim, until, h.id, t.now, limit)
+	until := t.Now.Add(lease)
+	c.rows, err = all(t.reader, scanClaimed, claim, until, h.id, t.Now, limit)
 	for i := range c.rows {
 		c.rows[i].due.Lease = until
 	}
@@ -238,7 +238,7 @@ func scanClaimed(row txn.Scanner) (claimedRow, error) {
 // bodies returns the claimed deliveries with their events, which it reads outside the
 // writer. It leaves out events that were pruned since then: their webhook was deleted.
 func (s *Store) bodies(ctx context.Context, rows []claimedRow) ([]ledger.DueDelivery, error) {
-	due, err := readLoose(ctx, s, forWrite(""), func(rd reader) ([]ledger.DueDelivery, error) {
+	due, err := readLoose(ctx, s, txn.ForWrite(""), func(rd reader) ([]ledger.DueDelivery, error) {
 		due := make([]ledger.DueDelivery, 0, len(rows))
 		for _, r := range rows {
 			d := r.due

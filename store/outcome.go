@@ -36,7 +36,7 @@ func (s *Store) RecordOutcomes(ctx context.Context, outcomes []ledger.Outcome, d
 	})
 	for _, id := range disabled {
 		// The reason is not logged: it may contain a URL with a secret.
-		s.log.Warn("webhook disabled", "webhook", id)
+		s.db.Log.Warn("webhook disabled", "webhook", id)
 	}
 	return err
 }
@@ -133,14 +133,14 @@ func (t *tx) settleDelivery(h *hookHealth, r outcomeRow) error {
 // settleStatus updates a delivery for an outcome. It reports whether the delivery exists.
 func (t *tx) settleStatus(h *hookHealth, o ledger.Outcome) (ok bool, err error) {
 	if o.Status == ledger.DeliverySucceeded {
-		return t.execAny(settleSuccess, t.now, h.id, o.Delivery)
+		return t.execAny(settleSuccess, t.Now, h.id, o.Delivery)
 	}
 	status, due, ended := o.Status, o.RetryAt, ledger.Time(0)
 	if o.Disable != "" && o.Attempt.Request.URL != h.url {
 		status, due = ledger.DeliveryPending, dueAtOnce // the URL has changed since: try the new one
 	}
 	if status != ledger.DeliveryPending {
-		due, ended = 0, t.now
+		due, ended = 0, t.Now
 	}
 	ok, err = t.execAny(settleFailure, h.id, o.Delivery, o.Lease, o.Tries, status, due, ended)
 	if err != nil || ok {
@@ -223,7 +223,7 @@ func (t *tx) saveHealth(h *hookHealth) error {
 		return nil
 	}
 	_, err := t.Exec("UPDATE webhooks SET active = 0, changed_at = ?, disabled_at = ?, disabled_reason = ? WHERE id = ?",
-		t.now, t.now, strings.ToValidUTF8(h.disable, "\uFFFD"), h.id)
+		t.Now, t.Now, strings.ToValidUTF8(h.disable, "\uFFFD"), h.id)
 	if err != nil {
 		return fmt.Errorf("disable webhook: %w", err)
 	}

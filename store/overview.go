@@ -25,12 +25,12 @@ type OverviewFilter struct {
 // name, it sorts the first ledger.MaxOverviewSorted repos.
 func (s *Store) Overview(ctx context.Context, org string, f OverviewFilter) (ledger.Overview, error) {
 	f.Sort = cmp.Or(f.Sort, ledger.SortByName)
-	return read(ctx, s, byOrg(org), func(rd reader) (v ledger.Overview, err error) {
+	return read(ctx, s, txn.ByOrg(org), func(rd reader) (v ledger.Overview, err error) {
 		o := &overview{reader: rd, filter: f, derivers: make(derivers)}
-		if o.orgID, err = rd.orgID(org); err != nil {
+		if o.orgID, err = rd.OrgID(org); err != nil {
 			return v, err
 		}
-		l := rd.listing("repos by "+string(f.Sort), o.orgID)
+		l := rd.Listing("repos by "+string(f.Sort), o.orgID)
 		position, err := l.Position(f.Query, 2) // the measure, and the repo
 		if err != nil {
 			return v, err
@@ -97,11 +97,11 @@ func (o *overview) find(position []int64) error {
 	}
 	var start []any
 	if position != nil && o.filter.Sort == ledger.SortByName {
-		r, err := o.repoByID(position[1])
-		if err != nil || r.orgID != o.orgID {
+		r, err := o.RepoByID(position[1])
+		if err != nil || r.OrgID != o.orgID {
 			return txn.ErrCursor
 		}
-		start = []any{r.name}
+		start = []any{r.Name}
 	}
 
 	p, err := w.Run(o.Conn, start, ledger.MaxOverviewSorted, txn.MaxExamined)
@@ -279,7 +279,7 @@ func (o *overview) addBlocked(r *measuredRepo, v *ledger.RepoOverview) error {
 SELECT count(*) FROM (SELECT commit_id, opened_at FROM tips /*+index tips_in_flight*/
   WHERE repo_id = ? AND `+isInFlight+` ORDER BY commit_id DESC LIMIT ?) newest
 /*+ordered*/ JOIN commits c ON c.id = newest.commit_id WHERE newest.opened_at >= ? AND c.state IN (?, ?)`,
-		r.id, ledger.MaxOverviewCount, d.contract.Radar.Oldest(o.now), ledger.Validating, ledger.Attested).Scan(&v.Blocked)
+		r.id, ledger.MaxOverviewCount, d.contract.Radar.Oldest(o.Now), ledger.Validating, ledger.Attested).Scan(&v.Blocked)
 	if err != nil {
 		return fmt.Errorf("count commits in flight: %w", err)
 	}

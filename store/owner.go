@@ -25,7 +25,7 @@ func (s *Store) ownersOfRepo(ctx context.Context, repoID int64) ([]int64, error)
 	if id, ok := s.caches.orgOfRepo.Get(repoID); ok {
 		return []int64{id}, nil
 	}
-	id, err := readLoose(ctx, s, forWrite(""), func(rd reader) (id int64, err error) {
+	id, err := readLoose(ctx, s, txn.ForWrite(""), func(rd reader) (id int64, err error) {
 		return id, rd.Row("SELECT org_id FROM repos WHERE id = ?", repoID).Scan(&id)
 	})
 	if err != nil {
@@ -60,7 +60,7 @@ func (s *Store) ownersOfWebhooks(ctx context.Context, webhooks ...string) (owner
 		return owners, nil
 	}
 
-	return readLoose(ctx, s, forWrite(""), func(rd reader) ([]int64, error) {
+	return readLoose(ctx, s, txn.ForWrite(""), func(rd reader) ([]int64, error) {
 		found := slices.Clone(owners)
 		err := rd.EachIn(func(row txn.Scanner) error {
 			var webhook string

@@ -36,7 +36,7 @@ func (s *Store) CreatePasskeyChallenge(
 	ctx context.Context, org, tokenID string, challenge []byte, until ledger.Time,
 ) error {
 	return s.write(ctx, org, func(t *tx) error {
-		if _, err := t.writableOrg(org); err != nil {
+		if _, err := t.WritableOrg(org); err != nil {
 			return err
 		}
 		m, err := t.currentSignIn(org, tokenID)
@@ -68,7 +68,7 @@ func (s *Store) AddPasskey(
 	ctx context.Context, org, tokenID string, challenge []byte, p passkey.Passkey,
 ) (passkey.Passkey, error) {
 	return write(ctx, s, org, func(t *tx) (passkey.Passkey, error) {
-		orgID, err := t.writableOrg(org)
+		orgID, err := t.WritableOrg(org)
 		if err != nil {
 			return p, err
 		}
@@ -100,7 +100,7 @@ func (s *Store) AddPasskey(
 func (t *tx) useChallenge(token int64, challenge []byte) error {
 	digest := sha256.Sum256(challenge)
 	used, err := t.Exec("DELETE FROM passkey_challenges WHERE digest = ? AND token_id = ? AND until > ?", digest[:], token,
-		t.now)
+		t.Now)
 	if err != nil {
 		return fmt.Errorf("delete challenge: %w", err)
 	}
@@ -128,13 +128,13 @@ func (t *tx) checkPasskeys(member int64) error {
 }
 
 func (t *tx) insertPasskey(orgID, member int64, p passkey.Passkey) (txn.Keyed[passkey.Passkey], error) {
-	passkeyID, err := t.newID(orgID, txn.PasskeyPrefix)
+	passkeyID, err := t.kernel.NewID(orgID, txn.PasskeyPrefix)
 	if err != nil {
 		return txn.Keyed[passkey.Passkey]{}, err
 	}
 	id, err := t.Insert(`
 INSERT INTO passkeys (passkey_id, org_id, member_id, name, rp_id, credential_id, public_key, created_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?)`, passkeyID, orgID, member, p.Name, p.RPID, p.CredentialID, p.PublicKey, t.now)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)`, passkeyID, orgID, member, p.Name, p.RPID, p.CredentialID, p.PublicKey, t.Now)
 	if sqldb.ClassOf(err) == sqldb.Duplicate {
 		return txn.Keyed[passkey.Passkey]{}, ledger.Errorf(ledger.CodeAlreadyExists, "the member has or had this passkey")
 	}
@@ -152,10 +152,10 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?)`, passkeyID, orgID, member, p.Name, p.RPID, p.Cr
 func (t *tx) logPasskey(orgID int64, p passkey.Passkey, action ledger.IdentityAction) error {
 	e := p.Event(action)
 	var err error
-	if e.ID, err = t.newID(orgID, txn.EventPrefix); err != nil {
+	if e.ID, err = t.kernel.NewID(orgID, txn.EventPrefix); err != nil {
 		return err
 	}
-	e.Timestamp = t.now
+	e.Timestamp = t.Now
 	return t.appendToOrg(orgID, ledger.EventIdentity, e.ID, ledger.Render(e))
 }
 
@@ -178,7 +178,7 @@ func (s *Store) Passkeys(ctx context.Context, org, memberID string, q txn.Query)
 		return listOf(ctx, s, org, "passkeys", q, scanPasskey,
 			selectPasskey+"WHERE p.org_id = ? AND p.removed_at = 0 AND p.id > ? ORDER BY p.id LIMIT ?")
 	}
-	return read(ctx, s, byOrg(org), func(rd reader) (list ledger.Page[passkey.Passkey], err error) {
+	return read(ctx, s, txn.ByOrg(org), func(rd reader) (list ledger.Page[passkey.Passkey], err error) {
 		m, err := rd.member(org, memberID)
 		if err != nil {
 			return list, err
@@ -192,12 +192,12 @@ func (s *Store) Passkeys(ctx context.Context, org, memberID string, q txn.Query)
 // removes only one of that member. It is a no-op if it was removed.
 func (s *Store) RemovePasskey(ctx context.Context, org, memberID, id string) error {
 	return s.write(ctx, org, func(t *tx) error {
-		orgID, err := t.writableOrg(org)
+		orgID, err := t.WritableOrg(org)
 		if err != nil {
 			return err
 		}
 		p, err := scanPasskey(t.Row(selectPasskey+"WHERE p.org_id = ? AND p.passkey_id = ?", orgID, id))
-		if err = missing(err, "passkey %s not found", id); err != nil {
+		if err = txn.Missing(err, "passkey %s not found", id); err != nil {
 			return err
 		}
 		if memberID != "" && p.Row.Member != memberID {
@@ -212,10 +212,10 @@ func (t *tx) removePasskey(orgID int64, org string, p txn.Keyed[passkey.Passkey]
 	if p.Row.RemovedAt != 0 {
 		return nil
 	}
-	if _, err := t.Exec("UPDATE passkeys SET removed_at = ? WHERE id = ?", t.now, p.ID); err != nil {
+	if _, err := t.Exec("UPDATE passkeys SET removed_at = ? WHERE id = ?", t.Now, p.ID); err != nil {
 		return fmt.Errorf("remove passkey: %w", err)
 	}
-	p.Row.RemovedAt = t.now
+	p.Row.RemovedAt = t.Now
 	if err := t.logPasskey(orgID, p.Row, ledger.IdentityRevoked); err != nil {
 		return err
 	}

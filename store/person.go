@@ -35,7 +35,7 @@ func (t *tx) whoSigned(
 	}
 	t.caches.people.Put(key, w)
 	t.caches.named.Put(names, struct{}{})
-	t.cached = true
+	t.gathered.cached = true
 	return w, joined || named, nil
 }
 

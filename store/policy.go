@@ -51,7 +51,7 @@ func (t *tx) insertPolicy(repoID int64, version int, contract policy.Contract, b
 	_, err := t.Exec(`
 INSERT INTO policies (repo_id, version, digest, contract, created_at, created_by, event)
 VALUES (?, ?, ?, ?, ?, ?, ?)`,
-		repoID, version, contract.Digest(), contract.Canonical(), t.now, by, event)
+		repoID, version, contract.Digest(), contract.Canonical(), t.Now, by, event)
 	if err != nil {
 		return fmt.Errorf("insert policy: %w", err)
 	}
@@ -60,32 +60,32 @@ VALUES (?, ?, ?, ?, ?, ?, ?)`,
 
 // Policy returns a version of a repo's policy; 0 means the active version.
 func (s *Store) Policy(ctx context.Context, org, repo string, version int) (policy.Policy, error) {
-	return read(ctx, s, byOrg(org), func(rd reader) (policy.Policy, error) {
-		r, err := rd.findRepo(org, repo)
+	return read(ctx, s, txn.ByOrg(org), func(rd reader) (policy.Policy, error) {
+		r, err := rd.FindRepo(org, repo)
 		if err != nil {
 			return policy.Policy{}, err
 		}
-		wanted := cmp.Or(version, r.policyVersion)
-		p, err := scanPolicy(rd.Row(selectPolicy+"WHERE p.repo_id = ? AND p.version = ?", r.id, wanted))
-		return p.Row, missing(err, "policy version %d not found in %s/%s: the latest is %d",
-			wanted, org, repo, r.policyVersion)
+		wanted := cmp.Or(version, r.PolicyVersion)
+		p, err := scanPolicy(rd.Row(selectPolicy+"WHERE p.repo_id = ? AND p.version = ?", r.ID, wanted))
+		return p.Row, txn.Missing(err, "policy version %d not found in %s/%s: the latest is %d",
+			wanted, org, repo, r.PolicyVersion)
 	})
 }
 
 // Policies lists the versions of a repo's policy, newest first, without their contracts.
 func (s *Store) Policies(ctx context.Context, org, repo string, q txn.Query) (ledger.Page[policy.Summary], error) {
-	return read(ctx, s, byOrg(org), func(rd reader) (list ledger.Page[policy.Summary], err error) {
-		r, err := rd.findRepo(org, repo)
+	return read(ctx, s, txn.ByOrg(org), func(rd reader) (list ledger.Page[policy.Summary], err error) {
+		r, err := rd.FindRepo(org, repo)
 		if err != nil {
 			return list, err
 		}
-		l := rd.listing("policies", r.id)
+		l := rd.Listing("policies", r.ID)
 		before, err := l.After(q, 1<<62)
 		if err != nil {
 			return list, err
 		}
 		p, err := txn.ReadPage(rd.Conn, scanVersion, q.Limit, selectVersion+`
-WHERE p.repo_id = ? AND p.version < ? ORDER BY p.version DESC LIMIT ?`, r.id, before)
+WHERE p.repo_id = ? AND p.version < ? ORDER BY p.version DESC LIMIT ?`, r.ID, before)
 		return p.Page(l), err
 	})
 }
@@ -102,45 +102,45 @@ func (s *Store) SetPolicy(
 			return p, err
 		}
 		r := d.repo
-		if ifVersion != 0 && ifVersion != r.policyVersion {
+		if ifVersion != 0 && ifVersion != r.PolicyVersion {
 			return p, ledger.Errorf(ledger.CodePreconditionFailed,
-				"the active policy is version %d, not %d: read it again", r.policyVersion, ifVersion)
+				"the active policy is version %d, not %d: read it again", r.PolicyVersion, ifVersion)
 		}
 
 		if err := contract.CheckSize(d.contract.Size()); err != nil {
 			return p, err
 		}
 
-		version := r.policyVersion + 1
+		version := r.PolicyVersion + 1
 		event, err := t.policyEvent(r, version, contract, by)
 		if err != nil {
 			return p, err
 		}
-		if err := t.insertPolicy(r.id, version, contract, by, event); err != nil {
+		if err := t.insertPolicy(r.ID, version, contract, by, event); err != nil {
 			return p, err
 		}
 		_, err = t.Exec("UPDATE repos SET policy_version = ?, policy_digest = ? WHERE id = ?",
-			version, contract.Digest(), r.id)
+			version, contract.Digest(), r.ID)
 		if err != nil {
 			return p, fmt.Errorf("activate policy: %w", err)
 		}
 
-		if err := t.later(r.id, taskSettle, 0, ledger.Cause{Type: ledger.CausePolicy}); err != nil {
+		if err := t.later(r.ID, taskSettle, 0, ledger.Cause{Type: ledger.CausePolicy}); err != nil {
 			return p, err
 		}
 		if !d.contract.Radar.Covers(contract.Radar) {
-			if err := t.markAllTips(r.id); err != nil {
+			if err := t.markAllTips(r.ID); err != nil {
 				return p, err
 			}
 		}
 
-		row, err := scanPolicy(t.Row(selectPolicy+"WHERE p.repo_id = ? AND p.version = ?", r.id, version))
+		row, err := scanPolicy(t.Row(selectPolicy+"WHERE p.repo_id = ? AND p.version = ?", r.ID, version))
 		if err != nil {
 			return p, fmt.Errorf("read policy: %w", err)
 		}
-		return row.Row, t.audit(r.orgID, r.org, audited{
-			action: ledger.AuditPolicyApplied, repo: r.name, target: r.name,
-			before: policyFields(r.policyVersion, r.policyDigest), after: policyFields(version, contract.Digest()),
+		return row.Row, t.audit(r.OrgID, r.Org, audited{
+			action: ledger.AuditPolicyApplied, repo: r.Name, target: r.Name,
+			before: policyFields(r.PolicyVersion, r.PolicyDigest), after: policyFields(version, contract.Digest()),
 		})
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store/sqldb"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // maxPreviews is the maximum number of concurrent calls of PreviewOverlaps. A call can cost
@@ -74,7 +75,7 @@ func (s *Store) previewOverlaps(
 		}
 	}
 
-	return read(ctx, s, byOrg(org), func(rd reader) (ledger.RadarResult, error) {
+	return read(ctx, s, txn.ByOrg(org), func(rd reader) (ledger.RadarResult, error) {
 		own := ledger.RadarCommit{SHA: q.Commit}
 		if p.commit != nil {
 			stored, err := scanSide(rd.Row(selectSide+"= ?", p.commit.id))

@@ -15,11 +15,12 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/store/radarindex"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // A prospect is a commit with the tip that it would be if it were registered now.
 type prospect struct {
-	repo         repoRow
+	repo         txn.Repo
 	settings     policy.RadarSettings
 	commit       *commitRow          // nil if the commit is new
 	registration ledger.Registration // including earlier registrations of the commit
@@ -29,8 +30,8 @@ type prospect struct {
 
 // prospect returns the prospect for a registration of a commit.
 func (s *Store) prospect(ctx context.Context, org, repo, sha string, n ledger.Registration) (prospect, error) {
-	return read(ctx, s, forWrite(org), func(rd reader) (p prospect, err error) {
-		if p.repo, err = rd.findRepo(org, repo); err != nil {
+	return read(ctx, s, txn.ForWrite(org), func(rd reader) (p prospect, err error) {
+		if p.repo, err = rd.FindRepo(org, repo); err != nil {
 			return p, err
 		}
 		contract, err := rd.contract(p.repo)
@@ -38,7 +39,7 @@ func (s *Store) prospect(ctx context.Context, org, repo, sha string, n ledger.Re
 			return p, err
 		}
 		p.settings = contract.Radar
-		p.registration, p.tip = n, radarindex.Tip{Place: 1 << 62, OpenedAt: rd.now}
+		p.registration, p.tip = n, radarindex.Tip{Place: 1 << 62, OpenedAt: rd.Now}
 		if err := rd.complete(&p, sha); err != nil {
 			return p, err
 		}
@@ -49,7 +50,7 @@ func (s *Store) prospect(ctx context.Context, org, repo, sha string, n ledger.Re
 
 // complete adds the data of a commit that is already registered.
 func (rd reader) complete(p *prospect, sha string) error {
-	c, err := scanCommitRow(rd.Row(selectCommitRow+"WHERE repo_id = ? AND sha = ?", p.repo.id, sha))
+	c, err := scanCommitRow(rd.Row(selectCommitRow+"WHERE repo_id = ? AND sha = ?", p.repo.ID, sha))
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	}
@@ -61,7 +62,7 @@ func (rd reader) complete(p *prospect, sha string) error {
 		return err
 	}
 	tip, _, err := rd.findTip(c.id)
-	if p.seq = tip.Seq; tip.InFlightAt(p.settings, rd.now) {
+	if p.seq = tip.Seq; tip.InFlightAt(p.settings, rd.Now) {
 		p.tip = tip
 	}
 	return err
@@ -89,7 +90,7 @@ func (p prospect) scan(index *radarindex.Index, now ledger.Time) *prospectScan {
 // commit's tip and the merged registration have not changed since.
 func (s *prospectScan) matches(d *deriver, seq int64, merged ledger.Registration) bool {
 	scanned := s.prospect.registration
-	return s.prospect.repo.policyVersion == d.repo.policyVersion && s.prospect.seq == seq &&
+	return s.prospect.repo.PolicyVersion == d.repo.PolicyVersion && s.prospect.seq == seq &&
 		scanned.Branch == merged.Branch && scanned.Base == merged.Base &&
 		slices.Equal(scanned.Parents, merged.Parents) && slices.Equal(scanned.Ancestors, merged.Ancestors) &&
 		slices.Equal(scanned.Contained, merged.Contained) && sameChanges(scanned.Changes, merged.Changes)
@@ -111,7 +112,7 @@ func (s *Store) scanProspect(ctx context.Context, p prospect) (*prospectScan, er
 	if !p.canOverlap() {
 		return nil, nil
 	}
-	index, err := s.tips.Fresh(ctx, p.repo.id, tipSource{s})
+	index, err := s.tips.Fresh(ctx, p.repo.ID, tipSource{s})
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +165,7 @@ func (t *tx) newer(sc *prospectScan) (changed []int64, list []radarindex.Match, 
 			continue
 		}
 
-		footprint := t.batch.recent.Footprint(tip, sc.prospect.repo.policyVersion)
+		footprint := t.batch.recent.Footprint(tip, sc.prospect.repo.PolicyVersion)
 		if footprint == nil {
 			changes, err := t.findChanges(tip.CommitID)
 			if err != nil {

@@ -32,7 +32,7 @@ func (t *tx) prove(d *deriver, c *commitRow, o *gitobject.Commit) (moved bool, e
 		return false, err
 	}
 	for i := range list {
-		list[i].At, list[i].By = t.now, ledger.ByObject
+		list[i].At, list[i].By = t.Now, ledger.ByObject
 		if err := t.addCorrection(c, list[i]); err != nil {
 			return false, err
 		}
@@ -56,7 +56,7 @@ func (t *tx) objectKey(d *deriver, o *gitobject.Commit) (string, error) {
 	if err != nil {
 		return "", nil //nolint:nilerr // of a type that identities cannot have
 	}
-	return fingerprint, t.claimKey(d.repo.orgID, fingerprint)
+	return fingerprint, t.claimKey(d.repo.OrgID, fingerprint)
 }
 
 // claimKey stores that a key is claimed to have signed a commit. If its person is not

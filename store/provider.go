@@ -36,7 +36,7 @@ func (rd reader) isListed(orgID int64, issuer string) (isListed bool, err error)
 // ListedOrgs returns the names of orgs that may use the provider with an issuer if the host names no orgs for
 // it, in order, at most limit.
 func (s *Store) ListedOrgs(ctx context.Context, issuer string, limit int) ([]string, error) {
-	return read(ctx, s, forWrite(""), func(rd reader) ([]string, error) { return rd.listedOrgs(issuer, limit) })
+	return read(ctx, s, txn.ForWrite(""), func(rd reader) ([]string, error) { return rd.listedOrgs(issuer, limit) })
 }
 
 func (rd reader) listedOrgs(issuer string, limit int) ([]string, error) {

@@ -44,13 +44,13 @@ func (s *Store) tidy(ctx context.Context, page int64) (next int64) {
 	}
 	for _, p := range s.pruners() {
 		if err := p.prune(ctx); err != nil && ctx.Err() == nil && !txn.IsUnavailable(err) {
-			s.log.ErrorContext(ctx, "pruning "+p.what+" failed", "error", err)
+			s.db.Log.ErrorContext(ctx, "pruning "+p.what+" failed", "error", err)
 		}
 	}
 
 	next, err := s.pruneClosedOverlaps(ctx, page)
 	if err != nil && ctx.Err() == nil && !txn.IsUnavailable(err) {
-		s.log.ErrorContext(ctx, "pruning overlaps failed", "error", err)
+		s.db.Log.ErrorContext(ctx, "pruning overlaps failed", "error", err)
 	}
 	return next
 }
@@ -108,7 +108,7 @@ type oldDeliveries struct {
 func (s *Store) pruneDeliveries(ctx context.Context) error {
 	now := s.Now()
 	type prunable struct{ old, deleted []oldDeliveries }
-	webhooks, err := read(ctx, s, forWrite(""), func(rd reader) (p prunable, err error) {
+	webhooks, err := read(ctx, s, txn.ForWrite(""), func(rd reader) (p prunable, err error) {
 		p.old, err = all(rd, func(row txn.Scanner) (o oldDeliveries, err error) {
 			return o, row.Scan(&o.webhook, &o.org, &o.before)
 		}, `
@@ -214,7 +214,7 @@ func (s *Store) pruneTips(ctx context.Context) error {
 }
 
 func (rd reader) staleTips(repoID int64, limit int) ([]int64, error) {
-	r, err := rd.repoByID(repoID)
+	r, err := rd.RepoByID(repoID)
 	if err != nil {
 		return nil, err
 	}
@@ -226,7 +226,7 @@ func (rd reader) staleTips(repoID int64, limit int) ([]int64, error) {
 	if err != nil || len(done) == limit {
 		return done, err
 	}
-	old, err := all(rd, txn.ScanID, oldTips, repoID, contract.Radar.Oldest(rd.now), limit-len(done))
+	old, err := all(rd, txn.ScanID, oldTips, repoID, contract.Radar.Oldest(rd.Now), limit-len(done))
 	return append(done, old...), err
 }
 
@@ -267,7 +267,7 @@ const isClosedForGood = "(NOT e." + isLive + " OR e.place > l.place)"
 // last one.
 func (s *Store) pruneClosedOverlaps(ctx context.Context, page int64) (next int64, err error) {
 	type tipPairs struct{ later, closed int64 }
-	tips, err := readLoose(ctx, s, forWrite(""), func(rd reader) ([]tipPairs, error) {
+	tips, err := readLoose(ctx, s, txn.ForWrite(""), func(rd reader) ([]tipPairs, error) {
 		return all(rd, func(row txn.Scanner) (p tipPairs, err error) {
 			return p, row.Scan(&p.later, &p.closed)
 		}, `

@@ -10,12 +10,13 @@ import (
 	"github.com/ledgerd/ledgerd/internal/testenv"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/radar"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // countRows returns the result of a query that counts.
 func countRows(t *testing.T, s *Store, query string, args ...any) int {
 	t.Helper()
-	n, err := readLoose(t.Context(), s, forWrite(""), func(rd reader) (n int, err error) {
+	n, err := readLoose(t.Context(), s, txn.ForWrite(""), func(rd reader) (n int, err error) {
 		return n, rd.Row(query, args...).Scan(&n)
 	})
 	must.OK(t, err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // PurgeRepo makes the deletion of a repo final: it cannot be restored, and its webhooks, envelopes
@@ -15,7 +16,7 @@ func (s *Store) PurgeRepo(ctx context.Context, org, repo string) error {
 	return s.write(ctx, org, func(t *tx) error {
 		r, err := scanRepo(t.Row(selectRepo+"WHERE o.name = ? AND r.name = ?", org, repo))
 		if err != nil {
-			return t.missingRepo(err, org, repo)
+			return t.MissingRepo(err, org, repo)
 		}
 		if r.Row.DeletedAt == 0 {
 			return ledger.Errorf(ledger.CodeNotDeleted, "repo %s/%s is not deleted: delete it first", org, r.Row.Name)
@@ -29,7 +30,7 @@ func (s *Store) PurgeRepo(ctx context.Context, org, repo string) error {
 		}
 		return t.auditIn(org, audited{
 			action: ledger.AuditRepoPurged, repo: r.Row.Name, target: r.Row.Name,
-			before: purgeFields(0), after: purgeFields(t.now),
+			before: purgeFields(0), after: purgeFields(t.Now),
 		})
 	})
 }
@@ -39,7 +40,7 @@ func (s *Store) PurgeOrg(ctx context.Context, org string) error {
 	return s.write(ctx, org, func(t *tx) error {
 		o, err := scanOrg(t.Row(selectOrg+"WHERE name = ?", org))
 		if err != nil {
-			return missing(err, "org %s not found", org)
+			return txn.Missing(err, "org %s not found", org)
 		}
 		if o.Row.DeletedAt == 0 {
 			return ledger.Errorf(ledger.CodeNotDeleted, "org %s is not deleted: delete it first", org)
@@ -48,14 +49,14 @@ func (s *Store) PurgeOrg(ctx context.Context, org string) error {
 			return nil
 		}
 
-		if _, err := t.Exec("UPDATE orgs SET purged_at = ? WHERE id = ?", t.now, o.ID); err != nil {
+		if _, err := t.Exec("UPDATE orgs SET purged_at = ? WHERE id = ?", t.Now, o.ID); err != nil {
 			return fmt.Errorf("purge org: %w", err)
 		}
 		if err := t.purgeRepos("org_id = ?", o.ID); err != nil {
 			return err
 		}
 		return t.audit(o.ID, org, audited{
-			action: ledger.AuditOrgPurged, target: org, before: purgeFields(0), after: purgeFields(t.now),
+			action: ledger.AuditOrgPurged, target: org, before: purgeFields(0), after: purgeFields(t.Now),
 		})
 	})
 }
@@ -65,9 +66,9 @@ func (s *Store) PurgeOrg(ctx context.Context, org string) error {
 func (t *tx) purgeRepos(where string, id int64) error {
 	_, err := t.Exec(`
 UPDATE webhooks SET deleted_at = ?, active = 0, secret = '', previous_secret = ''
-WHERE deleted_at = 0 AND repo_id IN (SELECT id FROM repos WHERE `+where+")", t.now, id)
+WHERE deleted_at = 0 AND repo_id IN (SELECT id FROM repos WHERE `+where+")", t.Now, id)
 	if err == nil {
-		_, err = t.Exec("UPDATE repos SET purged_at = ? WHERE purged_at = 0 AND "+where, t.now, id)
+		_, err = t.Exec("UPDATE repos SET purged_at = ? WHERE purged_at = 0 AND "+where, t.Now, id)
 	}
 	if err != nil {
 		return fmt.Errorf("purge: %w", err)

@@ -62,7 +62,7 @@ func (t *tx) track(
 	for _, sha := range n.Contained {
 		const isContained = "t.flight = ? AND t.commit_id <> ? AND " +
 			"t.commit_id = (SELECT id FROM commits WHERE repo_id = ? AND sha = ?)"
-		err := t.endTips(d, radarindex.Landed, isContained, radarindex.InFlight, c.id, d.repo.id, sha)
+		err := t.endTips(d, radarindex.Landed, isContained, radarindex.InFlight, c.id, d.repo.ID, sha)
 		if err != nil {
 			return unscanned, err
 		}
@@ -103,11 +103,11 @@ func (t *tx) scanOverlaps(
 		return result, err
 	}
 
-	own.PolicyVersion = d.repo.policyVersion
+	own.PolicyVersion = d.repo.PolicyVersion
 	if len(n.Changes) > 0 {
 		if ahead == nil {
 			p := prospect{repo: d.repo, settings: d.contract.Radar, registration: n, tip: own}
-			ahead = p.scan(t.indexOf(d.repo.id), t.now)
+			ahead = p.scan(t.indexOf(d.repo.ID), t.Now)
 		}
 		ahead.Own = own
 		t.batch.recent.Add(own, ahead.Footprint)
@@ -170,7 +170,7 @@ func (t *tx) recordOverlaps(
 	}
 
 	_, err = t.Exec("UPDATE tips SET level = ?, truncated = ?, policy_version = ? WHERE commit_id = ?",
-		strongest, result.more, d.repo.policyVersion, own.CommitID)
+		strongest, result.more, d.repo.PolicyVersion, own.CommitID)
 	if err != nil {
 		return 0, fmt.Errorf("update tip: %w", err)
 	}
@@ -194,7 +194,7 @@ func (t *tx) pairs(
 
 		before := known[pairKey{p.later, p.earlier}]
 		delete(known, pairKey{p.later, p.earlier})
-		p.reported, p.since = before.reported, cmp.Or(before.since, t.now)
+		p.reported, p.since = before.reported, cmp.Or(before.since, t.Now)
 		list[i].since = p.since
 		if notify > radar.NoLevel && f.Level >= notify && f.Level > before.reported {
 			p.reported = f.Level
@@ -231,7 +231,7 @@ func (t *tx) dropPair(d *deriver, p pairRow, own radarindex.Tip) error {
 
 // overlapEvents appends the events of overlaps. The commit of each event is the one
 // registered later.
-func (t *tx) overlapEvents(r repoRow, own radarindex.Tip, list []overlap) error {
+func (t *tx) overlapEvents(r txn.Repo, own radarindex.Tip, list []overlap) error {
 	n := len(list)
 	list = append(list[:n:n], overlap{Match: radarindex.Match{Tip: &own}})
 	if err := t.addAuthors(list); err != nil {
@@ -245,14 +245,14 @@ func (t *tx) overlapEvents(r repoRow, own radarindex.Tip, list []overlap) error 
 			later, earlier, o = *f.Tip, mine, o.Swap()
 		}
 
-		eventID, err := t.newID(r.orgID, txn.EventPrefix)
+		eventID, err := t.kernel.NewID(r.OrgID, txn.EventPrefix)
 		if err != nil {
 			return err
 		}
 		_, err = t.append(r, ledger.EventRadar, eventID, ledger.Render(ledger.RadarEvent{
-			ID: eventID, Org: r.org, Repo: r.name, Commit: later.SHA, Level: o.Level,
+			ID: eventID, Org: r.Org, Repo: r.Name, Commit: later.SHA, Level: o.Level,
 			Other: ledger.RadarOther{Commit: earlier.SHA, Branch: earlier.Branch, Author: earlier.author},
-			Paths: ledger.EventPaths(o.Strongest()), PathsTotal: len(o.Paths), Timestamp: t.now,
+			Paths: ledger.EventPaths(o.Strongest()), PathsTotal: len(o.Paths), Timestamp: t.Now,
 		}))
 		if err != nil {
 			return err

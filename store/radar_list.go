@@ -39,13 +39,13 @@ func scanOpenPair(row txn.Scanner) (openPair, error) {
 // Overlaps lists the open overlaps of a repo's commits, the strongest first. Overlaps of
 // the same level are in the order of the later commit, the last registered first.
 func (s *Store) Overlaps(ctx context.Context, org, repo string, f RadarFilter) (ledger.Page[ledger.RadarPair], error) {
-	return read(ctx, s, byOrg(org), func(rd reader) (list ledger.Page[ledger.RadarPair], err error) {
+	return read(ctx, s, txn.ByOrg(org), func(rd reader) (list ledger.Page[ledger.RadarPair], err error) {
 		d, err := rd.deriverOf(org, repo)
 		if err != nil {
 			return list, err
 		}
 
-		cursors := rd.listing("overlaps", d.repo.id)
+		cursors := rd.Listing("overlaps", d.repo.ID)
 		position, err := cursors.Position(f.Query, 3) // level, later, earlier
 		if err != nil {
 			return list, err
@@ -98,13 +98,13 @@ func (l *pairLister) compare(
 // A pairLister lists open overlaps of one repo. It reads each commit once.
 type pairLister struct {
 	reader
-	repo     repoRow
+	repo     txn.Repo
 	settings policy.RadarSettings
 	radar    *radar.Radar
 	oldest   ledger.Time
 	sides    map[int64]side
 	size     int // of the change records in sides, in bytes
-	inFlight int // the number of tips in flight, up to maxExamined; -1 if not known
+	inFlight int // the number of tips in flight, up to txn.MaxExamined; -1 if not known
 	examined int // the number of rows that addOverlaps has examined
 }
 
@@ -119,7 +119,7 @@ type side struct {
 func (rd reader) lister(d *deriver) *pairLister {
 	return &pairLister{
 		reader: rd, repo: d.repo, settings: d.contract.Radar, radar: radar.New(d.contract.Radar.Ignore),
-		oldest: d.contract.Radar.Oldest(rd.now), sides: make(map[int64]side), inFlight: -1,
+		oldest: d.contract.Radar.Oldest(rd.Now), sides: make(map[int64]side), inFlight: -1,
 	}
 }
 
@@ -177,7 +177,7 @@ type pairWalk struct {
 
 func (l *pairLister) walk() pairWalk {
 	return pairWalk{Walk: txn.Walk[openPair]{
-		Where: "l.repo_id = ? AND l." + isInFlight, Args: []any{l.repo.id},
+		Where: "l.repo_id = ? AND l." + isInFlight, Args: []any{l.repo.ID},
 		Keys: []string{"l.commit_id", "o.earlier"}, Down: true,
 		Key:     func(p txn.Keyed[openPair]) []any { return []any{p.Row.later, p.Row.earlier} },
 		Columns: pairColumns, Joins: " /*+ordered*/ JOIN tips e ON e.commit_id = o.earlier",
@@ -213,7 +213,7 @@ func (w pairWalk) ofLevel(level radar.Level) txn.Walk[openPair] {
 // matching returns the tips that match the filter's commit and branch, and whether they are
 // so few that all their overlaps can be read. It adds these conditions to the walk.
 func (l *pairLister) matching(w *pairWalk, f RadarFilter) (tips []int64, few bool, err error) {
-	where, args := "repo_id = ? AND "+isLive, []any{l.repo.id}
+	where, args := "repo_id = ? AND "+isLive, []any{l.repo.ID}
 	if f.Branch != "" {
 		where, args = where+" AND branch = ?", append(args, f.Branch)
 	}
@@ -230,7 +230,8 @@ func (l *pairLister) matching(w *pairWalk, f RadarFilter) (tips []int64, few boo
 		" AND (CAST(? AS BIGINT) = 0 OR l.commit_id = ? OR e.commit_id = ?)"
 	w.FilterArgs = append(w.FilterArgs, f.Branch, f.Branch, f.Branch, commit, commit, commit)
 
-	tips, err = all(l.reader, txn.ScanID, "SELECT commit_id FROM tips WHERE "+where+" LIMIT ?", append(args, maxWalks+1)...)
+	tips, err = all(l.reader, txn.ScanID, "SELECT commit_id FROM tips WHERE "+where+" LIMIT ?",
+		append(args, maxWalks+1)...)
 	if err != nil {
 		return nil, false, fmt.Errorf("read tips: %w", err)
 	}
@@ -241,13 +242,13 @@ func (l *pairLister) matching(w *pairWalk, f RadarFilter) (tips []int64, few boo
 	return tips, len(tips) <= maxWalks && len(tips)*(inFlight+radar.MaxPairs) <= txn.MaxExamined, err
 }
 
-// countInFlight returns the number of the repo's tips in flight, up to maxExamined.
+// countInFlight returns the number of the repo's tips in flight, up to txn.MaxExamined.
 func (l *pairLister) countInFlight() (int, error) {
 	if l.inFlight >= 0 {
 		return l.inFlight, nil
 	}
 	err := l.Row("SELECT count(*) FROM (SELECT 1 FROM tips WHERE repo_id = ? AND "+isInFlight+" LIMIT ?) counted",
-		l.repo.id, txn.MaxExamined).Scan(&l.inFlight)
+		l.repo.ID, txn.MaxExamined).Scan(&l.inFlight)
 	if err != nil {
 		return 0, fmt.Errorf("count tips: %w", err)
 	}
@@ -433,7 +434,7 @@ func (l *pairLister) addOverlaps(v *ledger.CommitSummary, commitID int64) error 
 			return err
 		}
 	}
-	examined, err := l.countPairs(counts, countAsEarlier, l.repo.id, tip.Place, txn.MaxExamined, commitID, l.oldest)
+	examined, err := l.countPairs(counts, countAsEarlier, l.repo.ID, tip.Place, txn.MaxExamined, commitID, l.oldest)
 	v.OverlapsTruncated = v.OverlapsTruncated || examined == txn.MaxExamined
 	return err
 }

@@ -60,7 +60,7 @@ type question struct {
 // decided runs fn, which decides about a commit.
 func decided[T any](ctx context.Context, s *Store, q DecisionQuery, fn func(*question) (T, error)) (v T, err error) {
 	err = s.fresh(ctx, q.Org, func(isLast bool) error {
-		v, err = read(ctx, s, byOrg(q.Org), func(rd reader) (v T, err error) {
+		v, err = read(ctx, s, txn.ByOrg(q.Org), func(rd reader) (v T, err error) {
 			rd.fresh = !isLast
 			d, err := rd.deriverOf(q.Org, q.Repo)
 			if err != nil {
@@ -83,7 +83,7 @@ func (x *question) gather() error {
 	if err := x.reader.gather([]*subject{x.subject}); err != nil {
 		return err
 	}
-	if x.fresh && x.isDue(x.now) {
+	if x.fresh && x.isDue(x.Now) {
 		return &outdated{x.id}
 	}
 	if x.target != "" {
@@ -94,7 +94,7 @@ func (x *question) gather() error {
 
 func (rd reader) decide(q DecisionQuery, s *subject) (v Decision, err error) {
 	d := s.d
-	decided := d.contract.Decide(s.facts, rd.now)
+	decided := d.contract.Decide(s.facts, rd.Now)
 	wanted := decided.State
 	if q.State != nil {
 		wanted = *q.State
@@ -104,9 +104,9 @@ func (rd reader) decide(q DecisionQuery, s *subject) (v Decision, err error) {
 	}
 
 	v.Receipt = receipt.Receipt{
-		Org: q.Org, Repo: d.repo.name, Commit: s.sha, State: wanted, Target: q.Target,
-		PolicyVersion: d.repo.policyVersion, PolicyDigest: d.repo.policyDigest,
-		CreatedAt: rd.now, ValidUntil: s.validUntil(min(wanted, decided.Standing), rd.now, decided.Expires, q.Validity),
+		Org: q.Org, Repo: d.repo.Name, Commit: s.sha, State: wanted, Target: q.Target,
+		PolicyVersion: d.repo.PolicyVersion, PolicyDigest: d.repo.PolicyDigest,
+		CreatedAt: rd.Now, ValidUntil: s.validUntil(min(wanted, decided.Standing), rd.Now, decided.Expires, q.Validity),
 	}
 	if wanted == ledger.Deployed {
 		v.Standing = &decided.Standing
@@ -164,7 +164,7 @@ const maxHashed = 16 << 20
 // countedEvidence returns what counts for a state and those below it, oldest first. omitted
 // counts what is left out, because a receipt has a maximum size.
 func (rd reader) countedEvidence(
-	r repoRow, list []policy.Counted, wanted ledger.State,
+	r txn.Repo, list []policy.Counted, wanted ledger.State,
 ) (evidence []receipt.Evidence, omitted int, err error) {
 	requirements := make(map[string][]string) // by attestation
 	for _, c := range list {
@@ -207,11 +207,11 @@ func (rd reader) countedEvidence(
 }
 
 // attestationsByID returns attestations of a repo, oldest first.
-func (rd reader) attestationsByID(r repoRow, ids []string) (list []txn.Keyed[ledger.AttestationRecord], err error) {
+func (rd reader) attestationsByID(r txn.Repo, ids []string) (list []txn.Keyed[ledger.AttestationRecord], err error) {
 	keys := make([]any, 0, 3*len(ids))
 	for _, id := range ids {
 		if at, ok := txn.IDTime(txn.AttestationPrefix, id); ok {
-			keys = append(keys, r.id, at, id)
+			keys = append(keys, r.ID, at, id)
 		}
 	}
 	scan := rd.attestationScanner(r)
@@ -252,7 +252,7 @@ func (rd reader) newestEvent(s *subject, evidence []receipt.Evidence) (newest ev
 	var transition, contract int64
 	err = rd.Row(`
 SELECT coalesce((SELECT max(event) FROM transitions WHERE commit_id = ?), 0), event
-FROM policies WHERE repo_id = ? AND version = ?`, s.id, s.repoID, s.d.repo.policyVersion).Scan(&transition, &contract)
+FROM policies WHERE repo_id = ? AND version = ?`, s.id, s.repoID, s.d.repo.PolicyVersion).Scan(&transition, &contract)
 	if err != nil {
 		return newest, fmt.Errorf("read what a decision rests on: %w", err)
 	}
@@ -270,7 +270,7 @@ FROM policies WHERE repo_id = ? AND version = ?`, s.id, s.repoID, s.d.repo.polic
 	if event == "" {
 		return newest, nil
 	}
-	recorded, err := rd.findEvent(s.d.repo.orgID, event)
+	recorded, err := rd.findEvent(s.d.repo.OrgID, event)
 	if err != nil {
 		return newest, fmt.Errorf("find the event of the evidence: %w", err)
 	}
@@ -290,7 +290,7 @@ func (rd reader) addPosition(v *Decision, newest eventRef) error {
 	err = rd.Row("SELECT id, seq FROM events WHERE org_id = ? AND seq = ?", l.orgID, max(newest.seq, l.FirstSeq)).
 		Scan(&newest.row, &newest.seq)
 	if err != nil {
-		return missing(err, "the log of %s has no events", v.Org)
+		return txn.Missing(err, "the log of %s has no events", v.Org)
 	}
 	p, err := rd.prove(v.Org, newest)
 	if err != nil {

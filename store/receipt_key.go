@@ -26,11 +26,11 @@ const maxReceiptKeys = 1000
 // ReceiptKeys lists the keys of receipts that an org's present log announces and that have
 // not expired: those that expire last, first.
 func (s *Store) ReceiptKeys(ctx context.Context, org string) ([]ReceiptKey, error) {
-	keys, err := readLoose(ctx, s, byOrg(org), func(rd reader) ([]ReceiptKey, error) {
+	keys, err := readLoose(ctx, s, txn.ByOrg(org), func(rd reader) ([]ReceiptKey, error) {
 		return sqldb.All(rd.Conn, scanReceiptKey, `
 SELECT k.key, k.public_key, k.not_before, k.not_after, k.event_id
 FROM orgs o /*+ordered*/ JOIN receipt_keys k ON k.log_id = o.log_id
-WHERE o.name = ? AND k.not_after > ? ORDER BY k.not_after DESC LIMIT ?`, org, rd.now, maxReceiptKeys)
+WHERE o.name = ? AND k.not_after > ? ORDER BY k.not_after DESC LIMIT ?`, org, rd.Now, maxReceiptKeys)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list the keys of receipts: %w", err)
@@ -77,14 +77,14 @@ type Announcement struct{ Event, Proof []byte }
 // Announcement returns the event that announces a key of receipts. It returns
 // CodeNotInCheckpoint if no checkpoint covers it yet.
 func (s *Store) Announcement(ctx context.Context, org string, k ReceiptKey) (a Announcement, err error) {
-	return read(ctx, s, byOrg(org), func(rd reader) (a Announcement, err error) {
-		orgID, err := rd.orgID(org)
+	return read(ctx, s, txn.ByOrg(org), func(rd reader) (a Announcement, err error) {
+		orgID, err := rd.OrgID(org)
 		if err != nil {
 			return a, err
 		}
 		ref, err := rd.findEvent(orgID, k.event)
 		if err != nil {
-			return a, missing(err, "event %s not found", k.event)
+			return a, txn.Missing(err, "event %s not found", k.event)
 		}
 		p, err := rd.prove(org, ref)
 		if err != nil {

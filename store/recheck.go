@@ -14,14 +14,14 @@ import (
 // NewReader returns a store on an engine that only reads. Close closes the engine.
 func NewReader(db sqldb.Engine, o Options) *Store {
 	s := newStore(o)
-	s.db, s.clock = db, txn.NewClock(o.now(time.Now), o.monotonic(), s.log)
+	s.db.Engine, s.db.Clock = db, txn.NewClock(o.now(time.Now), o.monotonic(), s.db.Log)
 	return s
 }
 
 // Recheck derives the states of the next commits of a repo again, after the row id after. It
 // writes nothing. Commits that are DEPLOYED stay so whatever their evidence is, and may have another standing.
 func (s *Store) Recheck(ctx context.Context, repoID, after int64) (Recheck, error) {
-	return read(ctx, s, forWrite(""), func(rd reader) (r Recheck, err error) {
+	return read(ctx, s, txn.ForWrite(""), func(rd reader) (r Recheck, err error) {
 		d, err := rd.deriverByID(repoID)
 		if err != nil {
 			return r, err
@@ -65,7 +65,7 @@ func (s *Store) Recheck(ctx context.Context, repoID, after int64) (Recheck, erro
 
 // recheck derives the state of a commit again, unless that is planned.
 func (rd reader) recheck(c *subject, p plan, r *Recheck) error {
-	if c.isDue(rd.now) || len(c.unevaluated) > 0 || p.includes(c.id) {
+	if c.isDue(rd.Now) || len(c.unevaluated) > 0 || p.includes(c.id) {
 		r.Pending++
 		isPlanned, err := rd.isPlanned(c, p)
 		if err == nil && !isPlanned {
@@ -79,7 +79,7 @@ func (rd reader) recheck(c *subject, p plan, r *Recheck) error {
 		return nil
 	}
 
-	derived := c.d.contract.Outcome(c.facts, rd.now)
+	derived := c.d.contract.Outcome(c.facts, rd.Now)
 	failed := derived.Failed || c.state == ledger.Deployed && derived.Standing < ledger.Promotable
 	switch {
 	case derived.State != c.state:
@@ -119,9 +119,9 @@ func (rd reader) planOf(repoID, first, last int64) (plan, error) {
 		j, err := scanJob(row)
 		switch {
 		case j.task == taskExpire:
-			p.expiry, p.mayWait = j.notBefore, rd.now
+			p.expiry, p.mayWait = j.notBefore, rd.Now
 			if j.tries > 0 {
-				p.mayWait = rd.now.Add(maxWait)
+				p.mayWait = rd.Now.Add(maxWait)
 			}
 		case j.ref != 0:
 			p.one[j.ref] = true
@@ -141,7 +141,7 @@ func (rd reader) planOf(repoID, first, last int64) (plan, error) {
 
 // isPlanned reports whether the background is going to derive a commit that is due.
 func (rd reader) isPlanned(c *subject, p plan) (bool, error) {
-	if c.hasExpired(rd.now) && p.expires(c.expires) || p.includes(c.id) {
+	if c.hasExpired(rd.Now) && p.expires(c.expires) || p.includes(c.id) {
 		return true, nil
 	}
 	if !c.isOutdated() {

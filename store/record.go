@@ -57,10 +57,10 @@ func (s *Store) record(ctx context.Context, r *recording) (rec ledger.Attestatio
 		}
 	}
 
-	if err := s.admit(r.org); err != nil {
+	if err := s.db.Admit(r.org); err != nil {
 		return rec, false, err
 	}
-	r.by = actorOf(ctx)
+	r.by = txn.ActorOf(ctx)
 	err = s.retry(ctx, func(ctx context.Context) error {
 		err := s.db.Write(ctx, sqldb.Write{Org: r.org, Set: recorder{s}, Item: r})
 		return cmp.Or(err, r.err)
@@ -103,7 +103,7 @@ func (r recorder) WriteAll(c *sqldb.Conn, items []any) error {
 // new view.
 func (t *tx) recordAll(v *view, list []*recording) (rest []*recording, err error) {
 	for i, r := range list {
-		t.actor = r.by
+		t.kernel.Actor = r.by
 		if err := t.record(v, r); err != nil {
 			return nil, fmt.Errorf("record attestation: %w", err)
 		}
@@ -133,10 +133,10 @@ func (t *tx) record(v *view, r *recording) error {
 			return err
 		}
 	}
-	if r.people, err = t.peopleLike(d.repo.orgID, r); err != nil {
+	if r.people, err = t.peopleLike(d.repo.OrgID, r); err != nil {
 		return err
 	}
-	key := commitKey{d.repo.id, r.attestation.Commit}
+	key := commitKey{d.repo.ID, r.attestation.Commit}
 	s := v.commits[key]
 	if s != nil {
 		dup, err := t.findDuplicate(v, s, r)
@@ -190,7 +190,7 @@ func (t *tx) findDuplicate(v *view, s *subject, r *recording) (*duplicate, error
 	}
 
 	i := slices.IndexFunc(recorded, func(st statement) bool {
-		person, e := personOfName(t.Conn, s.d.repo.orgID, st.signerID)
+		person, e := personOfName(t.Conn, s.d.repo.OrgID, st.signerID)
 		err = errors.Join(err, e)
 		return slices.Contains(r.people, person)
 	})
@@ -222,7 +222,7 @@ func (t *tx) trustedStatements(
 			trusted = append(trusted, st)
 			continue
 		}
-		org := s.d.repo.orgID
+		org := s.d.repo.OrgID
 		signer, err := t.rowOf(nameKey{signersTable, org, r.identity})
 		if err != nil {
 			return nil, nil, err
@@ -242,17 +242,17 @@ func (t *tx) trustedStatements(
 func (t *tx) addAttestation(v *view, s *subject, r *recording) error {
 	a, rec := r.attestation, &r.rec
 	*rec = ledger.AttestationRecord{
-		Org: s.d.repo.org, Repo: s.d.repo.name, Commit: a.Commit,
+		Org: s.d.repo.Org, Repo: s.d.repo.Name, Commit: a.Commit,
 		Predicate: a.Predicate, PredicateType: a.PredicateType,
 		Identity: r.identity, Signer: a.Signer.DN.CN,
-		Result: a.Result, RecordedAt: t.now,
+		Result: a.Result, RecordedAt: t.Now,
 		PayloadDigest: digestText(a.PayloadDigest[:]), Slot: a.Slot, AssertionDigest: passkey.Digest(a.Assertion),
 		Reason: a.Reason(),
 	}
 	rec.Rollout = rolloutOf(rec)
 
 	var err error
-	if rec.ID, err = t.newID(s.d.repo.orgID, txn.AttestationPrefix); err != nil {
+	if rec.ID, err = t.kernel.NewID(s.d.repo.OrgID, txn.AttestationPrefix); err != nil {
 		return err
 	}
 	if rec.Event, err = t.attestationEvent(s.d.repo, *rec, r.key, r.envelopeDigest); err != nil {
@@ -260,7 +260,7 @@ func (t *tx) addAttestation(v *view, s *subject, r *recording) error {
 	}
 
 	e := r.evidence()
-	e.Attestation, e.RecordedAt, e.WhilePromotable = rec.ID, t.now, s.isPromotable(t.now)
+	e.Attestation, e.RecordedAt, e.WhilePromotable = rec.ID, t.Now, s.isPromotable(t.Now)
 	st, err := t.bufferAttestation(v, s, r, &e)
 	if err != nil {
 		return err
@@ -302,7 +302,7 @@ func (t *tx) addAttestation(v *view, s *subject, r *recording) error {
 
 // bufferAttestation adds the rows of an attestation to the buffers.
 func (t *tx) bufferAttestation(v *view, s *subject, r *recording, e *policy.Evidence) (st statement, err error) {
-	a, org := r.attestation, s.d.repo.orgID
+	a, org := r.attestation, s.d.repo.OrgID
 	var typeID int64
 	st.rec = r.rec
 
@@ -334,19 +334,19 @@ func (t *tx) bufferAttestation(v *view, s *subject, r *recording, e *policy.Evid
 		}
 	}
 	e.FinishedAt = policy.Finished(s.facts.Evidence, e)
-	e.WhilePromotable = e.WhilePromotable && s.d.contract.MayDeploy(s.facts, *e, a.Again != "", t.now)
+	e.WhilePromotable = e.WhilePromotable && s.d.contract.MayDeploy(s.facts, *e, a.Again != "", t.Now)
 
-	id, err := t.takeRow("attestations")
+	id, err := t.kernel.NextRow("attestations")
 	if err != nil {
 		return st, err
 	}
 	t.caches.evidence.Put(id, *e)
-	t.cached = true
+	t.gathered.cached = true
 
 	rows := t.batch.rows
 	rows.attestations.Add(id, s.newest, e.Attestation, s.repoID, s.id, st.predicateID, typeID,
 		int64(attestation.MappingVersion), a.Slot, st.signerID, st.keyID,
-		string(e.Status), a.Result.DurationMS, int64(t.stamp), a.PayloadDigest[:], a.Signer.Identity,
+		string(e.Status), a.Result.DurationMS, int64(t.kernel.Stamp), a.PayloadDigest[:], a.Signer.Identity,
 		emails, e.WhilePromotable, r.rec.Event, int64(t.agedFrom()),
 		int64(e.FinishedAt), r.assertionDigest, e.Reason)
 	s.newest = id
@@ -373,10 +373,10 @@ func (t *tx) bufferAttestation(v *view, s *subject, r *recording, e *policy.Evid
 // agedFrom returns the time from which the age of an attestation of this write counts, or
 // 0 if that is its recorded_at.
 func (t *tx) agedFrom() ledger.Time {
-	if t.stamp == t.now {
+	if t.kernel.Stamp == t.Now {
 		return 0
 	}
-	return t.now
+	return t.Now
 }
 
 // isLatest reports whether new evidence becomes the latest of its signer.

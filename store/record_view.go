@@ -44,10 +44,10 @@ func (v *view) deriver(r *recording) (*deriver, error) {
 	if d == nil {
 		return nil, ledger.Errorf(ledger.CodeNotFound, "repo %s/%s not found", r.org, r.repo)
 	}
-	if d.repo.keyringVersion != r.keyringVersion {
+	if d.repo.KeyringVersion != r.keyringVersion {
 		return nil, &unverified{r}
 	}
-	return d, d.repo.checkWritable()
+	return d, d.repo.CheckWritable()
 }
 
 // repoKey returns the key of a repo in view.repos. Like the database, it ignores the case
@@ -87,8 +87,8 @@ func (t *tx) viewPeople(v *view, orgID int64, joined []int64, person int64) erro
 		return fmt.Errorf("read the version of a keyring: %w", err)
 	}
 	for _, d := range v.repos {
-		if d.repo.orgID == orgID {
-			d.repo.keyringVersion = keyringVersion(orgID, version)
+		if d.repo.OrgID == orgID {
+			d.repo.KeyringVersion = txn.KeyringVersion(orgID, version)
 		}
 	}
 
@@ -113,7 +113,7 @@ func (t *tx) viewPeople(v *view, orgID int64, joined []int64, person int64) erro
 func (v *view) subjectsOf(orgID int64) []*subject {
 	var list []*subject
 	for _, s := range v.commits {
-		if s.d.repo.orgID == orgID {
+		if s.d.repo.OrgID == orgID {
 			list = append(list, s)
 		}
 	}
@@ -152,7 +152,7 @@ func (t *tx) viewRepos(v *view, list []*recording) error {
 	if err != nil {
 		return err
 	}
-	t.announceRows("events", "attestations")
+	t.kernel.AnnounceRows("events", "attestations")
 	for _, id := range orgs {
 		t.announceHead(id)
 	}
@@ -165,12 +165,12 @@ func (t *tx) viewRepos(v *view, list []*recording) error {
 			keys = append(keys, orgs[r.org], r.repo)
 		}
 	}
-	var repos []repoRow
+	var repos []txn.Repo
 	err = t.EachIn(func(row txn.Scanner) error {
-		r, err := scanRepoRow(row)
+		r, err := txn.ScanRepo(row)
 		repos = append(repos, r)
 		return err
-	}, selectRepoRow+"WHERE (r.org_id, r.name/*+nocase*/) IN ", 2, keys)
+	}, txn.SelectRepo+"WHERE (r.org_id, r.name/*+nocase*/) IN ", 2, keys)
 	if err != nil {
 		return err
 	}
@@ -180,7 +180,7 @@ func (t *tx) viewRepos(v *view, list []*recording) error {
 		if err != nil {
 			return err
 		}
-		v.repos[repoKey(r.org, r.name)] = d
+		v.repos[repoKey(r.Org, r.Name)] = d
 	}
 	return nil
 }
@@ -195,10 +195,10 @@ func (t *tx) viewCommits(v *view, list []*recording) error {
 		if d == nil {
 			continue
 		}
-		key := commitKey{d.repo.id, r.attestation.Commit}
+		key := commitKey{d.repo.ID, r.attestation.Commit}
 		if !seen[key] {
 			seen[key] = true
-			derivers[d.repo.id] = d
+			derivers[d.repo.ID] = d
 			keys = append(keys, key.repoID, key.sha)
 		}
 	}
@@ -231,7 +231,7 @@ func (v *view) commitOf(r *recording) *subject {
 	if d == nil {
 		return nil
 	}
-	return v.commits[commitKey{d.repo.id, r.attestation.Commit}]
+	return v.commits[commitKey{d.repo.ID, r.attestation.Commit}]
 }
 
 // selectStatements reads records by commit and payload digest. It names the index, because
@@ -243,13 +243,13 @@ const selectStatements = "SELECT a.commit_id, a.signer_id, a.key_id, NOT (" + is
 // viewStatements reads the records of statements that are already recorded.
 func (t *tx) viewStatements(v *view, list []*recording) error {
 	var keys []any
-	repos := make(map[int64]repoRow) // by commit
+	repos := make(map[int64]txn.Repo) // by commit
 	for _, r := range list {
 		d := v.repos[repoKey(r.org, r.repo)]
 		if d == nil {
 			continue
 		}
-		if s := v.commits[commitKey{d.repo.id, r.attestation.Commit}]; s != nil && s.attestations > 0 {
+		if s := v.commits[commitKey{d.repo.ID, r.attestation.Commit}]; s != nil && s.attestations > 0 {
 			repos[s.id] = d.repo
 			keys = append(keys, s.id, r.attestation.PayloadDigest[:])
 		}
@@ -258,7 +258,7 @@ func (t *tx) viewStatements(v *view, list []*recording) error {
 	return t.EachIn(func(row txn.Scanner) error {
 		var st statement
 		var commitID int64
-		a, err := t.scanAttestation(row, func() repoRow { return repos[commitID] }, &commitID, &st.signerID, &st.keyID,
+		a, err := t.scanAttestation(row, func() txn.Repo { return repos[commitID] }, &commitID, &st.signerID, &st.keyID,
 			&st.isDistrusted)
 		if err != nil {
 			return err

@@ -30,7 +30,7 @@ func (s *Store) Register(
 
 	signature, isNew, err := s.recordSignature(ctx, org, repo, sub.object)
 	if err == nil && isNew {
-		v, err = read(ctx, s, forWrite(org), func(rd reader) (ledger.Commit, error) { return rd.registered(done) })
+		v, err = read(ctx, s, txn.ForWrite(org), func(rd reader) (ledger.Commit, error) { return rd.registered(done) })
 	}
 	v.Signature = signature
 	return v, done.created, txn.Unread("the commit was registered", err)
@@ -55,7 +55,7 @@ func (s *Store) registerCommit(
 	if err != nil {
 		return v, done, err
 	}
-	v, err = read(ctx, s, forWrite(org), func(rd reader) (ledger.Commit, error) { return rd.registered(done) })
+	v, err = read(ctx, s, txn.ForWrite(org), func(rd reader) (ledger.Commit, error) { return rd.registered(done) })
 	return v, done, txn.Unread("the commit was registered", err)
 }
 
@@ -81,7 +81,7 @@ func submit(sha string, n ledger.Registration) (sub submission, err error) {
 
 // registered is the result of a registration.
 type registered struct {
-	repo    repoRow
+	repo    txn.Repo
 	radar   tipResult
 	created bool
 }
@@ -230,7 +230,7 @@ func (t *tx) claimCommit(d *deriver, c *commitRow, n ledger.Registration) error 
 	if err := c.claims.add(c.claimedTargets(), n); err != nil {
 		return err
 	}
-	if err := t.claimKey(d.repo.orgID, n.SigningKey); err != nil {
+	if err := t.claimKey(d.repo.OrgID, n.SigningKey); err != nil {
 		return err
 	}
 	_, err := t.Exec(`

@@ -30,7 +30,7 @@ func mappingCause() ledger.Cause {
 
 // resumeMapping reads whether all statements are mapped by the rules of this release.
 func (s *Store) resumeMapping(ctx context.Context) error {
-	isMapped, err := readLoose(ctx, s, forWrite(""), func(rd reader) (isMapped bool, err error) {
+	isMapped, err := readLoose(ctx, s, txn.ForWrite(""), func(rd reader) (isMapped bool, err error) {
 		return isMapped, rd.Row(`
 SELECT NOT EXISTS (SELECT 1 FROM orgs o JOIN backlog b ON b.org_id = o.id AND b.kind = 'map')
   AND NOT EXISTS (SELECT 1 FROM repos WHERE mapping_version < ?)`, attestation.MappingVersion).Scan(&isMapped)
@@ -58,7 +58,7 @@ func (s *Store) planMapping(ctx context.Context) error {
 			return fmt.Errorf("note by which rules statements are mapped: %w", err)
 		}
 		if repos > 0 {
-			s.log.InfoContext(ctx, "mapping the recorded statements by the rules of this release",
+			s.db.Log.InfoContext(ctx, "mapping the recorded statements by the rules of this release",
 				"rules", attestation.MappingVersion, "repos", repos)
 		}
 		return nil

@@ -24,7 +24,7 @@ func (s *Store) CreateRepo(ctx context.Context, org string, n ledger.NewRepo, by
 	}
 
 	return write(ctx, s, org, func(t *tx) (ledger.Repo, error) {
-		orgID, err := t.writableOrg(org)
+		orgID, err := t.WritableOrg(org)
 		if err != nil {
 			return ledger.Repo{}, err
 		}
@@ -34,7 +34,7 @@ func (s *Store) CreateRepo(ctx context.Context, org string, n ledger.NewRepo, by
 INSERT INTO repos (org_id, name, default_branch, web_url, forge, created_at, mapping_version, policy_version,
   policy_digest)
 VALUES (?, ?, ?, ?, ?, ?, ?, 1, ?)`,
-			orgID, n.Name, n.DefaultBranch, n.WebURL, n.Forge, t.now, attestation.MappingVersion, contract.Digest())
+			orgID, n.Name, n.DefaultBranch, n.WebURL, n.Forge, t.Now, attestation.MappingVersion, contract.Digest())
 		if sqldb.ClassOf(err) == sqldb.Duplicate {
 			return ledger.Repo{}, ledger.Errorf(ledger.CodeAlreadyExists,
 				"repo %s/%s already exists (names are not case-sensitive)", org, n.Name)
@@ -99,10 +99,10 @@ func milliseconds(n int64) ledger.Duration {
 
 // Repo returns a repo by name.
 func (s *Store) Repo(ctx context.Context, org, repo string) (ledger.Repo, error) {
-	return read(ctx, s, byOrg(org), func(rd reader) (ledger.Repo, error) {
+	return read(ctx, s, txn.ByOrg(org), func(rd reader) (ledger.Repo, error) {
 		r, err := scanRepo(rd.Row(selectRepo+"WHERE o.name = ? AND r.name = ?", org, repo))
 		if err != nil {
-			return r.Row, rd.missingRepo(err, org, repo)
+			return r.Row, rd.MissingRepo(err, org, repo)
 		}
 		r.Row.Unsettled, err = rd.unsettled(r.ID)
 		return r.Row, err

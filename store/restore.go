@@ -23,7 +23,7 @@ type Restored struct {
 // their clients. It returns what the database has of each org, by name.
 func (s *Store) NoteRestore(ctx context.Context) ([]Restored, error) {
 	return write(ctx, s, "", func(t *tx) ([]Restored, error) {
-		_, err := t.Exec("INSERT INTO restores (org_id, at, next_seq) SELECT id, ?, next_seq FROM orgs", t.now)
+		_, err := t.Exec("INSERT INTO restores (org_id, at, next_seq) SELECT id, ?, next_seq FROM orgs", t.Now)
 		if err != nil {
 			return nil, fmt.Errorf("record the restore: %w", err)
 		}
@@ -71,7 +71,7 @@ func (t *Tail) Cut(ctx context.Context, id string) (c Cut, ok bool, err error) {
 		last     ledger.Time // the time of the last event that is left
 	}
 
-	f, err := readLoose(ctx, t.store, byOrg(t.org), func(rd reader) (f found, err error) {
+	f, err := readLoose(ctx, t.store, txn.ByOrg(t.org), func(rd reader) (f found, err error) {
 		err = rd.Row(`
 SELECT count(*), coalesce(min(next_seq), 0), coalesce(max(at), 0) FROM restores WHERE org_id = ? AND at >= ?`,
 			t.orgID, at.Add(-restoreSlack)).Scan(&f.restores, &f.Seq, &f.RestoredAt)

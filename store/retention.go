@@ -27,7 +27,7 @@ const (
 func (t *tx) planPruning(where string, id int64) error {
 	for ref := prunesEnvelopes; ref <= prunesRadar; ref++ {
 		_, err := t.Exec(insertJob+"SELECT id, ?, ?, org_id, '', '', 0, ?, ? FROM repos WHERE "+where+earlierJob,
-			string(taskPrune), ref, t.now, t.now, id)
+			string(taskPrune), ref, t.Now, t.Now, id)
 		if err != nil {
 			return fmt.Errorf("plan to prune: %w", err)
 		}
@@ -65,7 +65,7 @@ func (t *tx) pruneNext(j *job) (done bool, err error) {
 		return false, err
 	}
 	if first > 0 || !p.isPurged {
-		j.notBefore = max(cmp.Or(first, t.now)+p.keep+1, t.now.Add(pruneInterval))
+		j.notBefore = max(cmp.Or(first, t.Now)+p.keep+1, t.Now.Add(pruneInterval))
 	}
 	return true, nil
 }
@@ -100,7 +100,7 @@ WHERE a.repo_id = ? AND (a.recorded_at, a.id) > (?, ?) ORDER BY a.recorded_at, a
 
 	size := int64(0)
 	for _, r := range rows {
-		if !p.isOver(r.at, t.now) {
+		if !p.isOver(r.at, t.Now) {
 			return r.at, true, nil
 		}
 		if err := t.pruneEnvelope(r.id); err != nil {
@@ -170,7 +170,7 @@ func (t *tx) pruneBodies(p pruning) (first ledger.Time, done bool, err error) {
 		return 0, false, fmt.Errorf("read events: %w", err)
 	}
 	for _, e := range events {
-		if !p.isOver(e.at, t.now) || e.repo == p.repo && (!e.hasLeaf || e.isDelivered) {
+		if !p.isOver(e.at, t.Now) || e.repo == p.repo && (!e.hasLeaf || e.isDelivered) {
 			return e.at, true, nil
 		}
 		if e.repo == p.repo && e.kind.IsPrunable() {

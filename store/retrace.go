@@ -25,7 +25,7 @@ type place struct {
 func (rd reader) removeDistrusted(byID map[int64]*subject) (places map[int64]place, rows []any, err error) {
 	var ids []any
 	for id, s := range byID {
-		if s.d.repo.distrusting && len(s.facts.Evidence) > 0 {
+		if s.d.repo.Distrusting && len(s.facts.Evidence) > 0 {
 			ids = append(ids, id)
 		}
 	}

@@ -27,7 +27,7 @@ type ReviewDraft struct {
 // oldest. It returns CodeForbidden if the sign-in has ended.
 func (s *Store) CreateReviewDraft(ctx context.Context, org, repo string, d ReviewDraft) error {
 	return s.write(ctx, org, func(t *tx) error {
-		r, err := t.writableRepo(org, repo)
+		r, err := t.WritableRepo(org, repo)
 		if err != nil {
 			return err
 		}
@@ -42,7 +42,7 @@ func (s *Store) CreateReviewDraft(ctx context.Context, org, repo string, d Revie
 			return fmt.Errorf("delete the oldest drafts: %w", err)
 		}
 		_, err = t.Exec("INSERT INTO review_drafts (digest, token_id, repo_id, until) VALUES (?, ?, ?, ?)",
-			d.Digest[:], m.token, r.id, d.Until)
+			d.Digest[:], m.token, r.ID, d.Until)
 		if err != nil {
 			return fmt.Errorf("insert draft: %w", err)
 		}
@@ -56,7 +56,7 @@ func (s *Store) CreateReviewDraft(ctx context.Context, org, repo string, d Revie
 // if the passkey was removed.
 func (s *Store) LogReview(ctx context.Context, org, repo string, d ReviewDraft, c Certificate) error {
 	return s.write(ctx, org, func(t *tx) error {
-		r, err := t.writableRepo(org, repo)
+		r, err := t.WritableRepo(org, repo)
 		if err != nil {
 			return err
 		}
@@ -77,7 +77,7 @@ func (s *Store) LogReview(ctx context.Context, org, repo string, d ReviewDraft, 
 		}
 
 		used, err := t.Exec("DELETE FROM review_drafts WHERE digest = ? AND token_id = ? AND repo_id = ? AND until > ?",
-			d.Digest[:], m.token, r.id, t.now)
+			d.Digest[:], m.token, r.ID, t.Now)
 		if err != nil {
 			return fmt.Errorf("delete draft: %w", err)
 		}
@@ -85,8 +85,8 @@ func (s *Store) LogReview(ctx context.Context, org, repo string, d ReviewDraft, 
 			return ledger.Errorf(ledger.CodeNotFound, "this sign-in has no such draft of a review for %s/%s: it was used, or "+
 				"it has expired (create another)", org, repo)
 		}
-		return t.audit(r.orgID, org, audited{
-			action: ledger.AuditCertificateIssued, repo: r.name, target: c.Serial, after: reviewFields(c, d),
+		return t.audit(r.OrgID, org, audited{
+			action: ledger.AuditCertificateIssued, repo: r.Name, target: c.Serial, after: reviewFields(c, d),
 		})
 	})
 }

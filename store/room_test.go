@@ -11,6 +11,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/store/internal/envelope"
 	"github.com/ledgerd/ledgerd/store/sqldb"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // A commit has room for so many topics. Then only newer evidence for one of them is
@@ -103,7 +104,7 @@ func (w twin) wantAll(t *testing.T, results []string, code string) {
 // wantEvidence checks how much evidence the state of commit 0 follows from.
 func (w twin) wantEvidence(t *testing.T, want int) {
 	t.Helper()
-	got, err := read(t.Context(), w.Store, forWrite("acme"), func(rd reader) (n int, err error) {
+	got, err := read(t.Context(), w.Store, txn.ForWrite("acme"), func(rd reader) (n int, err error) {
 		return n, rd.Row("SELECT count(*) FROM latest WHERE commit_id = (SELECT id FROM commits WHERE sha = ?)",
 			numbered(0)).Scan(&n)
 	})

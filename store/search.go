@@ -6,13 +6,14 @@ import (
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger/search"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // Search returns what a query finds in an org. IDs, digests and names are looked up by
 // indexes. Words are compared with the newest commits, and the digits of a digest with the
 // payloads of the newest attestations; with a cursor, only with those before it.
 func (s *Store) Search(ctx context.Context, org string, q SearchQuery) (search.Result, error) {
-	return read(ctx, s, byOrg(org), func(rd reader) (result search.Result, err error) {
+	return read(ctx, s, txn.ByOrg(org), func(rd reader) (result search.Result, err error) {
 		p, err := rd.findSearched(org, "")
 		if err != nil {
 			return result, err

@@ -34,7 +34,7 @@ func (f *finder) compare() error {
 
 // compareCommits compares the texts of commits, until there are enough.
 func (f *finder) compareCommits() error {
-	l := f.listing("searched commits", f.searched.orgID)
+	l := f.Listing("searched commits", f.searched.orgID)
 	below, err := l.After(txn.Query{Cursor: f.q.Cursor}, math.MaxInt64)
 	if err != nil {
 		return err
@@ -107,7 +107,7 @@ func scanPayload(row txn.Scanner) (p txn.Keyed[payload], err error) {
 
 // comparePayloads compares the digests of payloads.
 func (f *finder) comparePayloads() error {
-	l := f.listing("searched attestations", f.searched.orgID)
+	l := f.Listing("searched attestations", f.searched.orgID)
 	position, err := l.Position(txn.Query{Cursor: f.q.Cursor}, 2)
 	if err != nil {
 		return err

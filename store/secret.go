@@ -57,7 +57,7 @@ WHERE id > ? ORDER BY id LIMIT ?`, id, secretsBatch)
 // batch.
 func (s *Store) eachSecrets(ctx context.Context, fn func(batch []hookSecrets, after int64) error) error {
 	for after := int64(0); ; {
-		batch, err := read(ctx, s, forWrite(""), func(rd reader) ([]hookSecrets, error) { return rd.secretsAfter(after) })
+		batch, err := read(ctx, s, txn.ForWrite(""), func(rd reader) ([]hookSecrets, error) { return rd.secretsAfter(after) })
 		if err != nil || len(batch) == 0 {
 			return err
 		}
@@ -141,7 +141,7 @@ func (t *tx) encryptSecrets(keys SecretKeys, after int64) (done encrypted, err e
 			continue
 		}
 
-		secret, previous, err := h.open(keys, t.now)
+		secret, previous, err := h.open(keys, t.Now)
 		if err != nil {
 			done.locked.add(failures{1, err})
 			continue
@@ -162,11 +162,11 @@ func (s *Store) tidySecrets(ctx context.Context, start bool) {
 	changed, err := s.EncryptSecrets(ctx)
 	if err != nil {
 		if ctx.Err() == nil && !txn.IsUnavailable(err) {
-			s.log.ErrorContext(ctx, "encrypting the signing secrets of webhooks failed", "error", err)
+			s.db.Log.ErrorContext(ctx, "encrypting the signing secrets of webhooks failed", "error", err)
 		}
 		return
 	}
 	if changed > 0 || start && s.secretKeys.Any() {
-		s.log.InfoContext(ctx, "the signing secrets of all webhooks are encrypted with the first key", "changed", changed)
+		s.db.Log.InfoContext(ctx, "the signing secrets of all webhooks are encrypted with the first key", "changed", changed)
 	}
 }

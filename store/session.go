@@ -17,9 +17,9 @@ const maxSessions = 50
 // CreateSession creates a session of a token; hash is the SHA-256 of the session's
 // secret. If the token has too many sessions, it deletes the oldest.
 func (s *Store) CreateSession(ctx context.Context, tokenID string, hash [32]byte, expires ledger.Time) error {
-	org, err := readLoose(ctx, s, forWrite(""), func(rd reader) (string, error) {
+	org, err := readLoose(ctx, s, txn.ForWrite(""), func(rd reader) (string, error) {
 		token, err := scanToken(rd.Row(selectToken+"WHERE t.token_id = ?", tokenID))
-		return token.Row.Org, missing(err, "token %s not found", tokenID)
+		return token.Row.Org, txn.Missing(err, "token %s not found", tokenID)
 	})
 	if err != nil {
 		return err
@@ -28,7 +28,7 @@ func (s *Store) CreateSession(ctx context.Context, tokenID string, hash [32]byte
 	return s.write(ctx, org, func(t *tx) error {
 		token, err := scanToken(t.Row(selectToken+"WHERE t.token_id = ?", tokenID))
 		if err != nil {
-			return missing(err, "token %s not found", tokenID)
+			return txn.Missing(err, "token %s not found", tokenID)
 		}
 		const deleteOldest = `DELETE FROM sessions WHERE hash IN
 			(SELECT hash FROM sessions WHERE token_id = ? ORDER BY created_at DESC, hash DESC LIMIT ? OFFSET ?)`
@@ -36,7 +36,7 @@ func (s *Store) CreateSession(ctx context.Context, tokenID string, hash [32]byte
 			return fmt.Errorf("delete the oldest sessions: %w", err)
 		}
 		_, err = t.Exec("INSERT INTO sessions (hash, token_id, created_at, expires_at) VALUES (?, ?, ?, ?)",
-			hash[:], token.ID, t.now, expires)
+			hash[:], token.ID, t.Now, expires)
 		if err != nil {
 			return fmt.Errorf("insert session: %w", err)
 		}
@@ -49,9 +49,9 @@ func (s *Store) CreateSession(ctx context.Context, tokenID string, hash [32]byte
 // SessionToken returns the token of a session, even if it is revoked or expired, and
 // the time at which the session expires.
 func (s *Store) SessionToken(ctx context.Context, hash [32]byte) (token ledger.Token, expires ledger.Time, err error) {
-	v, err := readLoose(ctx, s, forCheck(), func(rd reader) (session, error) {
+	v, err := readLoose(ctx, s, txn.ForCheck(), func(rd reader) (session, error) {
 		v, err := rd.session(hash)
-		return v, missing(err, "session not found")
+		return v, txn.Missing(err, "session not found")
 	})
 	return v.token, v.expires, err
 }

@@ -26,7 +26,7 @@ const SettingsStart = "repo:0"
 func (s *Store) Settings(
 	c *sqldb.Conn, orgID int64, place string, limit int,
 ) (rows []settings.Row, next string, err error) {
-	return reader{Conn: c, caches: s.caches, now: s.Now()}.settings(s.secretKeys, orgID, place, limit)
+	return reader{Reader: s.db.NewReader(c), caches: s.caches}.settings(s.secretKeys, orgID, place, limit)
 }
 
 func (rd reader) settings(
@@ -162,7 +162,7 @@ func (p *settingsPage) webhooks(repos []any) error {
 		if err != nil {
 			return err
 		}
-		secret, _, err := secrets[w.ID].open(p.keys, p.now)
+		secret, _, err := secrets[w.ID].open(p.keys, p.Now)
 		if err != nil {
 			secret = secrets[w.ID].secret // which is not the one in any event
 		}
@@ -252,7 +252,8 @@ func (p *settingsPage) org() error {
 	if err != nil {
 		return err
 	}
-	providers, err := all(p.reader, txn.ScanText, "SELECT issuer FROM provider_orgs WHERE org_id = ? ORDER BY issuer", p.orgID)
+	providers, err := all(p.reader, txn.ScanText,
+		"SELECT issuer FROM provider_orgs WHERE org_id = ? ORDER BY issuer", p.orgID)
 	fields := append(orgFields(o.Row), endFields(o.Row.ArchivedAt, o.Row.DeletedAt, o.Row.PurgedAt)...)
 	p.rows = append(p.rows, settings.Row{
 		Kind: settings.Org, Target: o.Row.Name,
@@ -267,7 +268,7 @@ const logSettingsBatch = 50
 // logSettings logs the access to orgs and their settings from before a release that compares them with their
 // audit events. The event about the org comes last, and has the version of the fields.
 func (s *Store) logSettings(ctx context.Context) error {
-	orgs, err := readLoose(ctx, s, forWrite(""), func(rd reader) ([]int64, error) {
+	orgs, err := readLoose(ctx, s, txn.ForWrite(""), func(rd reader) ([]int64, error) {
 		return all(rd, txn.ScanID, "SELECT id FROM orgs WHERE unlogged_settings <> '' ORDER BY id")
 	})
 	if err != nil {
@@ -297,7 +298,7 @@ func (t *tx) logSettings(keys SecretKeys, orgID int64) (last bool, err error) {
 		return false, err
 	}
 	for _, row := range rows {
-		if row.IsPast(t.now) {
+		if row.IsPast(t.Now) {
 			continue
 		}
 		fields := append([]ledger.Field{{Name: settings.KindField, Value: row.Kind}}, row.Fields...)

@@ -15,11 +15,11 @@ import (
 // finds it.
 func (t *tx) settleDue(s *subject, why ledger.Cause) (err error) {
 	switch {
-	case !s.isDue(t.now):
+	case !s.isDue(t.Now):
 		return nil
-	case s.policyVersion != s.d.repo.policyVersion:
+	case s.policyVersion != s.d.repo.PolicyVersion:
 		why = s.d.policyCause()
-	case s.hasExpired(t.now):
+	case s.hasExpired(t.Now):
 		why = s.expiry(s.expires)
 	case why == ledger.Cause{}:
 		if why, err = t.inheritedCause(s); err != nil {
@@ -32,19 +32,19 @@ func (t *tx) settleDue(s *subject, why ledger.Cause) (err error) {
 // settle derives a commit's state from its facts. It records the state, the transitions
 // and their events.
 func (t *tx) settle(s *subject, cause ledger.Cause) error {
-	if s.d.repo.deleted {
+	if s.d.repo.Deleted {
 		return t.suspend(s)
 	}
 	if s.isUnevaluated() {
 		return t.postpone(s, cause)
 	}
 
-	o := s.d.contract.Outcome(s.facts, t.now)
+	o := s.d.contract.Outcome(s.facts, t.Now)
 	if s.state == ledger.Deployed && o.State != ledger.Deployed {
 		if err := t.returnTip(s); err != nil {
 			return err
 		}
-		o = s.d.contract.Outcome(s.facts, t.now)
+		o = s.d.contract.Outcome(s.facts, t.Now)
 	}
 
 	state := o.State
@@ -54,7 +54,7 @@ func (t *tx) settle(s *subject, cause ledger.Cause) error {
 		}
 	}
 
-	s.expires, s.policyVersion, s.basis = o.Expires, s.d.repo.policyVersion, s.versions
+	s.expires, s.policyVersion, s.basis = o.Expires, s.d.repo.PolicyVersion, s.versions
 	t.markDirty(s.commitRow)
 	if err := t.moveStanding(s, o, cause); err != nil {
 		return err
@@ -66,7 +66,7 @@ func (t *tx) settle(s *subject, cause ledger.Cause) error {
 	}
 	t.countState(s.repoID, s.state, -1)
 	t.countState(s.repoID, state, 1)
-	s.state, s.stateSince, s.isMoved = state, t.now, true
+	s.state, s.stateSince, s.isMoved = state, t.Now, true
 	if s.state == ledger.Deployed {
 		return t.deployTip(s.id)
 	}
@@ -94,7 +94,7 @@ func (t *tx) moveStanding(s *subject, o policy.Outcome, cause ledger.Cause) erro
 	if o.State == ledger.Deployed {
 		failed = standing < ledger.Promotable
 	}
-	s.noteFailed(failed, t.now)
+	s.noteFailed(failed, t.Now)
 	s.isMoved = s.isMoved || standing != s.standing
 	s.standing = standing
 	return nil
@@ -103,7 +103,7 @@ func (t *tx) moveStanding(s *subject, o policy.Outcome, cause ledger.Cause) erro
 // suspend leaves the state of a commit of a deleted repo as it is. It is derived again if the
 // repo is restored.
 func (t *tx) suspend(s *subject) error {
-	s.expires, s.policyVersion, s.basis = 0, s.d.repo.policyVersion, s.versions
+	s.expires, s.policyVersion, s.basis = 0, s.d.repo.PolicyVersion, s.versions
 	t.markDirty(s.commitRow)
 	return nil
 }
@@ -121,7 +121,7 @@ func (t *tx) transition(s *subject, from, to ledger.State, cause ledger.Cause) e
 	if err != nil {
 		return err
 	}
-	t.batch.rows.transitions.Add(s.id, event, int64(from), int64(to), int64(t.now), string(cause.Type), cause.ID)
+	t.batch.rows.transitions.Add(s.id, event, int64(from), int64(to), int64(t.Now), string(cause.Type), cause.ID)
 	return nil
 }
 
@@ -156,11 +156,11 @@ func (t *tx) settleAgain(s *subject, e workEntry) error {
 		}
 	}
 	switch {
-	case e.reached && s.isDue(t.now):
+	case e.reached && s.isDue(t.Now):
 		return t.settleDue(s, e.cause)
 	case e.cause == ledger.Cause{}, e.reached && s.isHistory():
 		return nil
-	case t.inBackground && s.policyVersion != s.d.repo.policyVersion:
+	case t.inBackground && s.policyVersion != s.d.repo.PolicyVersion:
 		return nil // a job has not reached it yet
 	}
 	return t.settle(s, e.cause)
@@ -224,7 +224,7 @@ WHERE commit_id = ? AND flight = ?`, radarindex.InFlight, s.id, radarindex.Deplo
 		return fmt.Errorf("update tip: %w", err)
 	}
 	tip, _, err := t.findTip(s.id)
-	if err != nil || !tip.InFlightAt(s.d.contract.Radar, t.now) {
+	if err != nil || !tip.InFlightAt(s.d.contract.Radar, t.Now) {
 		return err
 	}
 	n, err := t.registrationOf(s.id)

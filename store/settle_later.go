@@ -6,6 +6,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/radarindex"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // settleNext settles the next commits of a job. The missing verdicts on their evidence are stored first, and
@@ -100,7 +101,7 @@ const scanBatchSize = 20
 // rescan has the radar scan a tip again that is in flight and marked for it.
 func (t *tx) rescan(d *deriver, commitID int64) (result tipResult, err error) {
 	tip, ok, err := t.findTip(commitID)
-	if err != nil || !ok || !tip.InFlightAt(d.contract.Radar, t.now) || tip.PolicyVersion != 0 {
+	if err != nil || !ok || !tip.InFlightAt(d.contract.Radar, t.Now) || tip.PolicyVersion != 0 {
 		return result, err
 	}
 	n, err := t.registrationOf(commitID)
@@ -112,7 +113,7 @@ func (t *tx) rescan(d *deriver, commitID int64) (result tipResult, err error) {
 
 // enabledIndex returns the refreshed index of a repo, or nil if its radar is disabled.
 func (s *Store) enabledIndex(ctx context.Context, repoID int64) (*radarindex.Index, error) {
-	d, err := read(ctx, s, forWrite(""), func(rd reader) (*deriver, error) { return rd.deriverByID(repoID) })
+	d, err := read(ctx, s, txn.ForWrite(""), func(rd reader) (*deriver, error) { return rd.deriverByID(repoID) })
 	if err != nil || !d.contract.Radar.Enabled {
 		return nil, err
 	}
@@ -123,7 +124,7 @@ func (s *Store) enabledIndex(ctx context.Context, repoID int64) (*radarindex.Ind
 // have expired first. The next turn of the job is when the next one expires.
 func (t *tx) settleExpired(j *job) (done bool, err error) {
 	expired, err := all(t.reader, scanCommitRow, selectCommitRow+`
-WHERE repo_id = ? AND expires > 0 AND expires <= ? ORDER BY expires LIMIT ?`, j.repo, t.now, maxSettled)
+WHERE repo_id = ? AND expires > 0 AND expires <= ? ORDER BY expires LIMIT ?`, j.repo, t.Now, maxSettled)
 	if err != nil {
 		return false, fmt.Errorf("read commits: %w", err)
 	}
@@ -143,7 +144,7 @@ WHERE repo_id = ? AND expires > 0 AND expires <= ? ORDER BY expires LIMIT ?`, j.
 			return false, err
 		}
 		switch {
-		case s.expires == 0 || s.expires > t.now:
+		case s.expires == 0 || s.expires > t.Now:
 		case s.isHistory(): // an earlier release has left the time
 			s.expires = 0
 			t.markDirty(s.commitRow)
@@ -160,7 +161,7 @@ WHERE repo_id = ? AND expires > 0 AND expires <= ? ORDER BY expires LIMIT ?`, j.
 	if err != nil {
 		return false, fmt.Errorf("find what expires next: %w", err)
 	}
-	if next != 0 && next <= t.now {
+	if next != 0 && next <= t.Now {
 		return false, nil
 	}
 	j.notBefore = next

@@ -32,7 +32,7 @@ func (s *Store) SignInMember(
 	ctx context.Context, org string, a member.Account, state, session [32]byte, expires ledger.Time,
 ) (ledger.Token, error) {
 	token, err := write(ctx, s, org, func(t *tx) (ledger.Token, error) {
-		orgID, err := t.orgID(org)
+		orgID, err := t.OrgID(org)
 		if txn.IsCode(err, ledger.CodeNotFound) {
 			return ledger.Token{}, nil
 		}
@@ -73,7 +73,7 @@ func (s *Store) SignInMember(
 // useState stores that the state of a sign-in was used. If it was used before, it returns
 // CodeUnauthenticated.
 func (t *tx) useState(orgID int64, state [32]byte) error {
-	isNew, err := t.useOnce(orgID, state, t.now.Add(keepState))
+	isNew, err := t.useOnce(orgID, state, t.Now.Add(keepState))
 	if err == nil && !isNew {
 		err = ledger.Errorf(ledger.CodeUnauthenticated, "the sign-in was completed before: sign in again")
 	}
@@ -91,7 +91,7 @@ WHERE r.issuer = ? AND r.org_id = ? AND r.removed_at = 0 ORDER BY r.id LIMIT ?`,
 	if err != nil {
 		return before, after, fmt.Errorf("read the rules of members: %w", err)
 	}
-	if after, err = member.Admit(before.Row, rules, a, t.now); err != nil {
+	if after, err = member.Admit(before.Row, rules, a, t.Now); err != nil {
 		err = ledger.Errorf(ledger.CodeForbidden, "no DN for this account: %v (an admin of the org can add it as "+
 			"a member)", err)
 	}
@@ -105,7 +105,7 @@ func isStranger(m member.Member) bool { return m.ID == "" || m.RemovedAt != 0 }
 func (t *tx) saveMember(
 	orgID int64, org string, before txn.Keyed[member.Member], after member.Member,
 ) (txn.Keyed[member.Member], error) {
-	t.actor.Name, t.actor.Token = after.DN, "" // there is no token yet
+	t.kernel.Actor.Name, t.kernel.Actor.Token = after.DN, "" // there is no token yet
 	if before.ID > 0 {
 		if after.RemovedAt != 0 {
 			after.Role = before.Row.Role // what it was
@@ -169,11 +169,11 @@ func (t *tx) signIn(
 	}
 
 	_, err = t.Exec("INSERT INTO sessions (hash, token_id, created_at, expires_at) VALUES (?, ?, ?, ?)",
-		session[:], token.ID, t.now, expires)
+		session[:], token.ID, t.Now, expires)
 	if err != nil {
 		return token.Row, fmt.Errorf("insert session: %w", err)
 	}
-	t.actor.Name, t.actor.Token = token.Row.Name, token.Row.ID
+	t.kernel.Actor.Name, t.kernel.Actor.Token = token.Row.Name, token.Row.ID
 	return token.Row, t.audit(orgID, org, audited{
 		action: ledger.AuditSessionCreated, target: token.Row.ID,
 		after: append(signInFields(token.Row, unknown[:]),
@@ -185,7 +185,7 @@ func (t *tx) signIn(
 func (t *tx) endOldestSignIns(orgID int64, org string, m txn.Keyed[member.Member]) error {
 	oldest, err := all(t.reader, scanToken, selectToken+`
 WHERE t.member_id = ? AND t.member_id > 0 AND t.is_sign_in = 1 AND t.revoked_at = 0 AND t.expires_at > ?
-ORDER BY t.id DESC LIMIT ? OFFSET ?`, m.ID, t.now, member.MaxSignIns, member.MaxSignIns-1)
+ORDER BY t.id DESC LIMIT ? OFFSET ?`, m.ID, t.Now, member.MaxSignIns, member.MaxSignIns-1)
 	if err != nil {
 		return fmt.Errorf("read the oldest sign-ins: %w", err)
 	}
@@ -199,7 +199,7 @@ ORDER BY t.id DESC LIMIT ? OFFSET ?`, m.ID, t.now, member.MaxSignIns, member.Max
 
 // endSignIn ends a sign-in, and logs it.
 func (t *tx) endSignIn(orgID int64, org string, token txn.Keyed[ledger.Token]) error {
-	if _, err := t.Exec("UPDATE tokens SET revoked_at = ? WHERE id = ?", t.now, token.ID); err != nil {
+	if _, err := t.Exec("UPDATE tokens SET revoked_at = ? WHERE id = ?", t.Now, token.ID); err != nil {
 		return fmt.Errorf("end the sign-in: %w", err)
 	}
 	return t.audit(orgID, org, audited{
@@ -210,11 +210,11 @@ func (t *tx) endSignIn(orgID int64, org string, token txn.Keyed[ledger.Token]) e
 // SignIns lists the sign-ins of an org that have not ended, oldest first. If memberID is not empty,
 // it lists those of one member.
 func (s *Store) SignIns(ctx context.Context, org, memberID string, q txn.Query) (ledger.Page[ledger.Token], error) {
-	return read(ctx, s, byOrg(org), func(rd reader) (list ledger.Page[ledger.Token], err error) {
+	return read(ctx, s, txn.ByOrg(org), func(rd reader) (list ledger.Page[ledger.Token], err error) {
 		var owner int64
 		what, query, where := "sign-ins", selectToken, "WHERE t.org_id = ? AND "
 		if memberID == "" {
-			owner, err = rd.orgID(org)
+			owner, err = rd.OrgID(org)
 			query = strings.Replace(selectToken, "FROM tokens t", "FROM tokens t /*+index tokens_signed_in*/", 1)
 		} else {
 			var m txn.Keyed[member.Member]
@@ -225,7 +225,7 @@ func (s *Store) SignIns(ctx context.Context, org, memberID string, q txn.Query) 
 			return list, err
 		}
 
-		l := rd.listing(what, owner)
+		l := rd.Listing(what, owner)
 		after, err := l.After(q, 0)
 		if err != nil {
 			return list, err
@@ -245,12 +245,12 @@ func (s *Store) EndSignIn(ctx context.Context, org, memberID, id string) error {
 			err = sql.ErrNoRows
 		}
 		if err != nil {
-			return missing(err, "sign-in %s not found", id)
+			return txn.Missing(err, "sign-in %s not found", id)
 		}
-		if token.Row.RevokedAt != 0 || token.Row.ExpiresAt <= t.now {
+		if token.Row.RevokedAt != 0 || token.Row.ExpiresAt <= t.Now {
 			return nil // pruning may have locked one that expired
 		}
-		orgID, err := t.orgID(org)
+		orgID, err := t.OrgID(org)
 		if err != nil {
 			return err
 		}
@@ -269,12 +269,12 @@ func (s *Store) EndSignInsOfProviders(ctx context.Context) error {
 		isListed    bool
 	}
 	scan := func(row txn.Scanner) (u use, err error) { return u, row.Scan(&u.orgID, &u.org, &u.issuer, &u.isListed) }
-	uses, err := read(ctx, s, forWrite(""), func(rd reader) ([]use, error) {
+	uses, err := read(ctx, s, txn.ForWrite(""), func(rd reader) ([]use, error) {
 		return all(rd, scan, `
 SELECT DISTINCT o.id, o.name, m.issuer,
   EXISTS (SELECT 1 FROM provider_orgs p WHERE p.issuer = m.issuer AND p.org_id = o.id)
 FROM tokens t JOIN members m ON m.id = t.member_id JOIN orgs o ON o.id = t.org_id
-WHERE t.is_sign_in = 1 AND t.revoked_at = 0 AND t.expires_at > ?`, rd.now)
+WHERE t.is_sign_in = 1 AND t.revoked_at = 0 AND t.expires_at > ?`, rd.Now)
 	})
 	if err != nil {
 		return fmt.Errorf("read the sign-ins: %w", err)
@@ -298,7 +298,7 @@ WHERE t.is_sign_in = 1 AND t.revoked_at = 0 AND t.expires_at > ?`, rd.now)
 func (t *tx) endSignInsOf(orgID int64, org, issuer string) (last bool, err error) {
 	tokens, err := all(t.reader, scanToken, selectToken+`
 WHERE t.org_id = ? AND t.is_sign_in = 1 AND t.revoked_at = 0 AND t.expires_at > ? AND m.issuer = ?
-ORDER BY t.id LIMIT ?`, orgID, t.now, issuer, endSignInsBatch)
+ORDER BY t.id LIMIT ?`, orgID, t.Now, issuer, endSignInsBatch)
 	for _, token := range tokens {
 		if err == nil {
 			err = t.endSignIn(orgID, org, token)

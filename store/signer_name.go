@@ -69,7 +69,7 @@ func (t *tx) needsKnownAuthors(orgID int64) (bool, error) {
 		return false, fmt.Errorf("read the contracts of an org: %w", err)
 	}
 	for _, id := range repos {
-		r, err := t.repoByID(id)
+		r, err := t.RepoByID(id)
 		if err != nil {
 			return false, err
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // Simulate derives the states of the repo's commits that are not DEPLOYED by a draft contract.
@@ -13,7 +14,7 @@ import (
 func (s *Store) Simulate(ctx context.Context, org, repo string, draft policy.Contract) (ledger.Simulation, error) {
 	sim := ledger.Simulation{Sums: []ledger.MoveSum{}, Moves: []ledger.Move{}}
 	for last := int64(0); ; {
-		b, err := read(ctx, s, byOrg(org), func(rd reader) (simulated, error) {
+		b, err := read(ctx, s, txn.ByOrg(org), func(rd reader) (simulated, error) {
 			return rd.nextSimulated(org, repo, last, deriver{contract: &draft})
 		})
 		if err != nil || b.last == 0 {
@@ -35,7 +36,7 @@ type simulated struct {
 }
 
 func (rd reader) nextSimulated(org, repo string, after int64, d deriver) (b simulated, err error) {
-	r, err := rd.findRepo(org, repo)
+	r, err := rd.FindRepo(org, repo)
 	if err != nil {
 		return b, err
 	}
@@ -47,12 +48,12 @@ func (rd reader) nextSimulated(org, repo string, after int64, d deriver) (b simu
 		return b, err
 	}
 	commits, err := all(rd, scanCommitRow,
-		selectCommitRow+"WHERE repo_id = ? AND id > ? ORDER BY id LIMIT ?", r.id, after, maxSettled)
+		selectCommitRow+"WHERE repo_id = ? AND id > ? ORDER BY id LIMIT ?", r.ID, after, maxSettled)
 	if err != nil || len(commits) == 0 {
 		return b, err
 	}
 
-	b.last, b.at = commits[len(commits)-1].id, rd.now
+	b.last, b.at = commits[len(commits)-1].id, rd.Now
 	d.repo = r
 	for _, c := range commits {
 		if c.state != ledger.Deployed {

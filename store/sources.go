@@ -38,7 +38,7 @@ type sources struct {
 func (rd reader) gatherCarried(list []*subject) error {
 	var heirs []*subject
 	for _, s := range list {
-		s.versions = s.d.repo.distrusted()
+		s.versions = s.d.repo.Distrusted()
 		s.facts.Sources, s.facts.Carried, s.carriedRows = nil, nil, nil
 		s.facts.Incomplete, s.facts.NotCarried = "", ""
 		if s.inherits() && s.d.contract.Carries() {
@@ -71,7 +71,7 @@ func (rd reader) gatherVersions(list []*subject) error {
 	trees := make(map[int64]int64)
 	var heirs []*subject
 	for _, s := range list {
-		s.versions = s.d.repo.distrusted()
+		s.versions = s.d.repo.Distrusted()
 		if s.inherits() && s.d.contract.Carries() {
 			heirs = append(heirs, s)
 			trees[s.treeID] = 0
@@ -192,7 +192,7 @@ func (rd reader) treesOf(heirs []*subject) (map[int64]*treeEvidence, error) {
 func (rd reader) blockDistrusted(heirs []*subject, trees map[int64]*treeEvidence) error {
 	var ids []any
 	for _, s := range heirs {
-		if s.treeID != 0 && s.d.repo.distrusting {
+		if s.treeID != 0 && s.d.repo.Distrusting {
 			ids = append(ids, s.treeID)
 		}
 	}

@@ -20,11 +20,11 @@ func (t *tx) watch(s *subject) error {
 	s.isMoved = true
 	t.markDirty(s.commitRow)
 	if watched {
-		s.standing, s.policyVersion = ledger.Promotable, s.d.repo.policyVersion
+		s.standing, s.policyVersion = ledger.Promotable, s.d.repo.PolicyVersion
 		return nil
 	}
 	s.standing, s.expires = ledger.Deployed, 0
-	s.noteFailed(false, t.now)
+	s.noteFailed(false, t.Now)
 	return nil
 }
 

@@ -36,7 +36,7 @@ const MaxPending = 20_000
 
 // Stats returns the state of the store. It examines a bounded number of rows.
 func (s *Store) Stats(ctx context.Context) (Stats, error) {
-	st, err := readLoose(ctx, s, forWrite(""), func(rd reader) (st Stats, err error) {
+	st, err := readLoose(ctx, s, txn.ForWrite(""), func(rd reader) (st Stats, err error) {
 		var oldest string
 		err = rd.Row(`
 SELECT count(*), coalesce(min(delivery_id), '') FROM (

@@ -6,7 +6,7 @@
 package store
 
 import (
-	"log/slog"
+	"context"
 	"sync"
 	"time"
 
@@ -20,11 +20,9 @@ import (
 
 // A Store is an open database. Its methods are safe for concurrent use.
 type Store struct {
-	clock     *txn.Clock
-	log       *slog.Logger
+	db        *txn.DB
 	committed func(sqldb.Commit)
 	retention time.Duration // how long the delivery log is retained
-	db        sqldb.Engine
 
 	secretKeys SecretKeys       // of the signing secrets
 	providers  member.Providers // Options.Providers
@@ -62,27 +60,17 @@ func (s *Store) Close() error {
 }
 
 // Now returns the current time of the ledger's clock.
-func (s *Store) Now() ledger.Time { return s.clock.Now() }
+func (s *Store) Now() ledger.Time { return s.db.Clock.Now() }
 
 // CheckClock returns why nothing may be recorded because of the system clock, or nil.
-func (s *Store) CheckClock() error { return s.clock.Refusal() }
-
-// admit returns why a write of a request in an org is refused because of the clock, or nil.
-// What goes on without an org, such as the deliveries of webhooks or the note of a restore, has the
-// ledger's time.
-func (s *Store) admit(org string) error {
-	if org == "" {
-		return nil
-	}
-	return s.CheckClock()
-}
+func (s *Store) CheckClock() error { return s.db.Clock.Refusal() }
 
 // WallTime returns the time that other machines probably have. It is the system clock,
 // unless that has jumped ahead.
-func (s *Store) WallTime() ledger.Time { return s.clock.WallTime() }
+func (s *Store) WallTime() ledger.Time { return s.db.Clock.WallTime() }
 
 // ClockStatus returns how the ledger's clock and the system clock differ.
-func (s *Store) ClockStatus() ClockStatus { return s.clock.Status() }
+func (s *Store) ClockStatus() ClockStatus { return s.db.Clock.Status() }
 
 // wakeWorker makes Work look for jobs immediately.
 func (s *Store) wakeWorker() {
@@ -92,14 +80,17 @@ func (s *Store) wakeWorker() {
 	}
 }
 
-// Names of package txn that callers of a Store use.
-type (
-	Query       = txn.Query
-	ClockStatus = txn.ClockStatus
-)
+// A Query selects a page of a list.
+type Query = txn.Query
+
+// A ClockStatus says how the ledger's clock and the system clock differ.
+type ClockStatus = txn.ClockStatus
 
 // MaxClockOffset is how far the system clock may be off before nothing is recorded.
 const MaxClockOffset = txn.MaxClockOffset
+
+// WithActor returns a context whose administrative actions are by the actor. See txn.WithActor.
+func WithActor(ctx context.Context, a ledger.Actor) context.Context { return txn.WithActor(ctx, a) }
 
 // Unread returns the error of a read after a write that is on disk. See txn.Unread.
 func Unread(done string, err error) error { return txn.Unread(done, err) }

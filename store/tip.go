@@ -88,7 +88,7 @@ func (rd reader) findTip(commitID int64) (radarindex.Tip, bool, error) {
 func (s *Store) reposWith(
 	ctx context.Context, query string, tips func(reader, int64) ([]int64, error),
 ) ([]int64, error) {
-	return read(ctx, s, forWrite(""), func(rd reader) (repos []int64, err error) {
+	return read(ctx, s, txn.ForWrite(""), func(rd reader) (repos []int64, err error) {
 		ids, err := all(rd, txn.ScanID, query)
 		if err != nil {
 			return nil, err

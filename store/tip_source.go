@@ -30,7 +30,7 @@ type visitTip = func(radarindex.Tip, []radar.Change) error
 
 // Since implements radarindex.Source.
 func (t tipSource) Since(ctx context.Context, repoID, seq int64, visit visitTip) error {
-	_, err := read(ctx, t.store, forWrite(""), func(rd reader) (struct{}, error) {
+	_, err := read(ctx, t.store, txn.ForWrite(""), func(rd reader) (struct{}, error) {
 		return struct{}{}, rd.eachTip(visit, newerRecords, repoID, seq)
 	})
 	return err
@@ -38,7 +38,7 @@ func (t tipSource) Since(ctx context.Context, repoID, seq int64, visit visitTip)
 
 // Live implements radarindex.Source.
 func (t tipSource) Live(ctx context.Context, repoID int64, visit visitTip) (int64, error) {
-	return read(ctx, t.store, forWrite(""), func(rd reader) (last int64, err error) {
+	return read(ctx, t.store, txn.ForWrite(""), func(rd reader) (last int64, err error) {
 		if err := rd.Row("SELECT coalesce(max(seq), 0) FROM tips WHERE repo_id = ?", repoID).Scan(&last); err != nil {
 			return last, err
 		}

@@ -65,7 +65,7 @@ func scanTokenWith(row txn.Scanner, more ...any) (t txn.Keyed[ledger.Token], has
 // a member, the new token does, too.
 func (s *Store) CreateToken(ctx context.Context, org string, n ledger.NewToken, hash [32]byte) (ledger.Token, error) {
 	return write(ctx, s, org, func(t *tx) (ledger.Token, error) {
-		orgID, err := t.writableOrg(org)
+		orgID, err := t.WritableOrg(org)
 		if err != nil {
 			return ledger.Token{}, err
 		}
@@ -90,12 +90,12 @@ func (s *Store) CreateToken(ctx context.Context, org string, n ledger.NewToken, 
 // reposOf returns the row ids of repos, each once.
 func (t *tx) reposOf(org string, names []string) (ids []int64, err error) {
 	for _, name := range names {
-		r, err := t.writableRepo(org, name)
+		r, err := t.WritableRepo(org, name)
 		if err != nil {
 			return nil, err
 		}
-		if !slices.Contains(ids, r.id) {
-			ids = append(ids, r.id)
+		if !slices.Contains(ids, r.ID) {
+			ids = append(ids, r.ID)
 		}
 	}
 	return ids, nil
@@ -104,11 +104,11 @@ func (t *tx) reposOf(org string, names []string) (ids []int64, err error) {
 // creator returns the row id of the member to whom the token of the actor belongs, or 0. It returns an
 // error if that token was revoked since the request began: a new token would outlast the revocation.
 func (t *tx) creator(orgID int64) (id int64, err error) {
-	if t.actor.Token == "" {
+	if t.kernel.Actor.Token == "" {
 		return 0, nil
 	}
 	var revoked ledger.Time
-	err = t.Row("SELECT member_id, revoked_at FROM tokens WHERE token_id = ? AND org_id = ?", t.actor.Token, orgID).
+	err = t.Row("SELECT member_id, revoked_at FROM tokens WHERE token_id = ? AND org_id = ?", t.kernel.Actor.Token, orgID).
 		Scan(&id, &revoked)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
@@ -133,20 +133,20 @@ type newToken struct {
 }
 
 func (t *tx) insertToken(orgID int64, n newToken) (token txn.Keyed[ledger.Token], err error) {
-	tokenID, err := t.newID(orgID, txn.TokenPrefix)
+	tokenID, err := t.kernel.NewID(orgID, txn.TokenPrefix)
 	if err != nil {
 		return token, err
 	}
 
 	createdBy := ""
 	if n.rule == 0 && !n.isSignIn {
-		createdBy = t.actor.Who()
+		createdBy = t.kernel.Actor.Who()
 	}
 	id, err := t.Insert(`
 INSERT INTO tokens (token_id, org_id, name, permission, hash, created_at, expires_at, rule_id, member_id, is_sign_in,
   auth_time, created_by, is_limited)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		tokenID, orgID, n.Name, n.Scope, n.hash[:], t.now, n.ExpiresAt, n.rule, n.member, n.isSignIn, n.authTime,
+		tokenID, orgID, n.Name, n.Scope, n.hash[:], t.Now, n.ExpiresAt, n.rule, n.member, n.isSignIn, n.authTime,
 		createdBy, len(n.repos) > 0)
 	if err != nil {
 		return token, fmt.Errorf("insert token: %w", err)
@@ -181,7 +181,7 @@ func (s *Store) tokensByHash(ctx context.Context, hashes [][32]byte) (map[[32]by
 	for i := range hashes {
 		keys[i] = hashes[i][:]
 	}
-	return readLoose(ctx, s, forCheck(), func(rd reader) (map[[32]byte]ledger.Token, error) {
+	return readLoose(ctx, s, txn.ForCheck(), func(rd reader) (map[[32]byte]ledger.Token, error) {
 		found := make(map[[32]byte]ledger.Token, len(hashes))
 		others, err := rd.addPlainTokens(found, keys)
 		if err != nil || len(others) == 0 {
@@ -232,12 +232,12 @@ func (s *Store) RevokeToken(ctx context.Context, org, id string) error {
 	return s.write(ctx, org, func(t *tx) error {
 		token, err := scanToken(t.Row(selectToken+"WHERE o.name = ? AND t.token_id = ? AND t.is_sign_in = 0", org, id))
 		if err != nil {
-			return missing(err, "token %s not found", id)
+			return txn.Missing(err, "token %s not found", id)
 		}
 		if token.Row.RevokedAt != 0 {
 			return nil
 		}
-		if _, err = t.Exec("UPDATE tokens SET revoked_at = ? WHERE id = ?", t.now, token.ID); err != nil {
+		if _, err = t.Exec("UPDATE tokens SET revoked_at = ? WHERE id = ?", t.Now, token.ID); err != nil {
 			return fmt.Errorf("revoke token: %w", err)
 		}
 		return t.auditIn(org, audited{action: ledger.AuditTokenRevoked, target: id, before: tokenFields(token.Row)})

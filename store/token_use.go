@@ -69,7 +69,7 @@ func (rd reader) oldClients(version string, limit int) (old []TokenClient, err e
 	}, `
 SELECT o.name, t.name, t.client FROM tokens t JOIN orgs o ON o.id = t.org_id
 WHERE t.client <> '' AND t.client_at > ? AND t.revoked_at = 0 AND (t.expires_at = 0 OR t.expires_at > ?)
-  AND o.deleted_at = 0 ORDER BY t.id`, rd.now.Add(-clientLife), rd.now)
+  AND o.deleted_at = 0 ORDER BY t.id`, rd.Now.Add(-clientLife), rd.Now)
 	if err != nil {
 		return nil, fmt.Errorf("read the clients of tokens: %w", err)
 	}

@@ -21,8 +21,8 @@ NOT EXISTS (SELECT 1 FROM identities d WHERE d.identity_id = a.identity_id AND d
   AND d.distrusted_since <= ` + ageOf + ")"
 
 // markDistrusted sets which of a repo's attestations are distrusted.
-func (rd reader) markDistrusted(r repoRow, list []txn.Keyed[ledger.AttestationRecord]) error {
-	if r.distrusts == 0 {
+func (rd reader) markDistrusted(r txn.Repo, list []txn.Keyed[ledger.AttestationRecord]) error {
+	if r.Distrusts == 0 {
 		return nil
 	}
 	rows := make([]any, len(list))

@@ -64,15 +64,15 @@ func (s *Store) TrustedRoots(ctx context.Context, org string, q txn.Query) (ledg
 
 // TrustedRoot returns a version of a trusted root with its document; 0 means the one in effect.
 func (s *Store) TrustedRoot(ctx context.Context, org, name string, version int) (identity.TrustedRoot, error) {
-	return read(ctx, s, byOrg(org), func(rd reader) (identity.TrustedRoot, error) {
+	return read(ctx, s, txn.ByOrg(org), func(rd reader) (identity.TrustedRoot, error) {
 		r, err := rd.findTrustedRoot(org, name, version)
 		if version != 0 {
-			return r, missing(err, "version %d of the trusted root %s not found", version, name)
+			return r, txn.Missing(err, "version %d of the trusted root %s not found", version, name)
 		}
 		if err == nil && r.Removed {
 			return r, ledger.Errorf(ledger.CodeNotFound, "trusted root %s was removed in version %d", name, r.Version)
 		}
-		return r, missing(err, "trusted root %s not found", name)
+		return r, txn.Missing(err, "trusted root %s not found", name)
 	})
 }
 
@@ -96,7 +96,7 @@ func (s *Store) SetTrustedRoot(ctx context.Context, org, name string, document [
 		return r, err
 	}
 	return write(ctx, s, org, func(t *tx) (identity.TrustedRoot, error) {
-		orgID, err := t.writableOrg(org)
+		orgID, err := t.WritableOrg(org)
 		if err != nil {
 			return r, err
 		}
@@ -117,7 +117,7 @@ func (s *Store) SetTrustedRoot(ctx context.Context, org, name string, document [
 		if err := t.checkTrustedRoots(orgID, r, before.Version == 0); err != nil {
 			return r, err
 		}
-		r.Org, r.Version, r.CreatedAt = org, before.Version+1, t.now
+		r.Org, r.Version, r.CreatedAt = org, before.Version+1, t.Now
 		if err := t.insertTrustedRoot(orgID, &r); err != nil {
 			return r, err
 		}
@@ -161,13 +161,13 @@ func (t *tx) checkTrustedRoots(orgID int64, r identity.TrustedRoot, isNew bool) 
 func (t *tx) insertTrustedRoot(orgID int64, r *identity.TrustedRoot) error {
 	e := r.Logged()
 	var err error
-	if e.ID, err = t.newID(orgID, txn.EventPrefix); err != nil {
+	if e.ID, err = t.kernel.NewID(orgID, txn.EventPrefix); err != nil {
 		return err
 	}
-	e.Timestamp, r.Event = t.now, e.ID
+	e.Timestamp, r.Event = t.Now, e.ID
 	_, err = t.Exec(`
 INSERT INTO trusted_roots (org_id, name, version, digest, document, created_at, event_id) VALUES (?, ?, ?, ?, ?, ?, ?)`,
-		orgID, r.Name, r.Version, r.Digest, []byte(r.Document), t.now, e.ID)
+		orgID, r.Name, r.Version, r.Digest, []byte(r.Document), t.Now, e.ID)
 	if err != nil {
 		return fmt.Errorf("insert trusted root: %w", err)
 	}

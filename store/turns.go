@@ -22,7 +22,7 @@ const (
 // Work works off the backlog until ctx is done. Orgs take turns, and so do the tasks of an org. The first of
 // consecutive errors is logged.
 func (s *Store) Work(ctx context.Context) {
-	failures := txn.Series{Log: s.log, Task: "working off the backlog"}
+	failures := txn.Series{Log: s.db.Log, Task: "working off the backlog"}
 	tick := time.NewTicker(workInterval)
 	defer tick.Stop()
 	w := worker{Store: s}
@@ -63,14 +63,14 @@ func (s *Store) Settle(ctx context.Context) error {
 // makeDue makes the jobs due that have failed, or that another server works on.
 func (s *Store) makeDue(ctx context.Context) error {
 	const where = " WHERE tries > 0 OR held_until > ? AND holder <> ?"
-	exist, err := readLoose(ctx, s, forWrite(""), func(rd reader) (exist bool, err error) {
-		return exist, rd.Row("SELECT EXISTS (SELECT 1 FROM backlog"+where+")", rd.now, s.name).Scan(&exist)
+	exist, err := readLoose(ctx, s, txn.ForWrite(""), func(rd reader) (exist bool, err error) {
+		return exist, rd.Row("SELECT EXISTS (SELECT 1 FROM backlog"+where+")", rd.Now, s.name).Scan(&exist)
 	})
 	if err != nil || !exist {
 		return err
 	}
 	return s.writeFor(ctx, nil, func(t *tx) error {
-		_, err := t.Exec("UPDATE backlog SET not_before = ?, held_until = 0"+where, t.now, t.now, s.name)
+		_, err := t.Exec("UPDATE backlog SET not_before = ?, held_until = 0"+where, t.Now, t.Now, s.name)
 		return err
 	})
 }

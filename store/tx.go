@@ -15,12 +15,8 @@ import (
 // are the operations of a write.
 type tx struct {
 	reader
-	// stamp is the time in the ids of this write, by which events and attestations are
-	// ordered. It is now, or later if now is earlier than an earlier stamp.
-	stamp ledger.Time
-	batch *batch
-	// actor is who does the administrative actions of this write.
-	actor ledger.Actor
+	kernel *txn.Tx
+	batch  *batch
 	// gathered is what this write adds to its batch if it succeeds.
 	gathered gathered
 	// index is the refreshed radar index of the repo; nil if not needed.
@@ -40,10 +36,6 @@ type tx struct {
 	environments map[environmentKey]environmentChange
 	// inBackground reports whether the write settles commits of a job.
 	inBackground bool
-	// ids holds, by table, the ids of the next buffered rows.
-	ids map[string]rowIDs
-	// cached reports whether the caches contain rows that this write inserted.
-	cached bool
 	// hooks caches the webhooks of repos.
 	hooks map[int64][]hook
 }
@@ -61,19 +53,14 @@ func writeYielding[T any](ctx context.Context, s *Store, owners []int64, fn func
 }
 
 // writeAs runs fn in the writer's next transaction, with the options in w.
-func writeAs[T any](ctx context.Context, s *Store, w sqldb.Write, fn func(*tx) (T, error)) (v T, err error) {
-	if err := s.admit(w.Org); err != nil {
-		return v, err
-	}
-	w.Do = func(c *sqldb.Conn) error {
-		return s.inTx(c, func(t *tx) (err error) {
-			t.actor = actorOf(ctx)
+func writeAs[T any](ctx context.Context, s *Store, w sqldb.Write, fn func(*tx) (T, error)) (T, error) {
+	return txn.Write(ctx, s.db, w, func(k *txn.Tx) (v T, err error) {
+		err = s.begin(k, func(t *tx) error {
 			v, err = fn(t)
 			return err
 		})
-	}
-	err = s.db.Write(ctx, w)
-	return v, txn.StorageError(err)
+		return v, err
+	})
 }
 
 // write is like the function write, for an fn that returns no value.
@@ -97,37 +84,21 @@ func (s *Store) repeatAs(ctx context.Context, w sqldb.Write, batch func(*tx) (la
 	}
 }
 
-// inTx runs fn as one write of the transaction on c, and flushes the buffers.
-func (s *Store) inTx(c *sqldb.Conn, fn func(*tx) error) (err error) {
-	now := s.Now()
-	rd := reader{Conn: c, caches: s.caches, now: now, writes: true}
-	t := &tx{reader: rd, stamp: s.clock.Next(now), batch: s.batch}
-	done := false
-	defer func() { // also if fn panics
-		if done {
-			return
-		}
-		if t.cached {
-			t.caches.evictRows()
-		}
-		t.batch.discard()
-	}()
+// inTx runs fn as one write of the transaction on c.
+func (s *Store) inTx(c *sqldb.Conn, fn func(*tx) error) error {
+	return s.db.Do(c, func(k *txn.Tx) error { return s.begin(k, fn) })
+}
 
+// begin runs fn in a write that has begun.
+func (s *Store) begin(k *txn.Tx, fn func(*tx) error) error {
+	t := &tx{reader: reader{Reader: k.Reader, caches: s.caches}, kernel: k, batch: s.batch}
+	s.batch.left, s.batch.flush = &t.gathered, t.flush
 	if err := fn(t); err != nil {
 		return err
 	}
 	if len(t.work.order) > 0 {
 		return errors.New("the worklist is not empty at the end of the write")
 	}
-	if err := t.flush(); err != nil {
-		return err
-	}
-	if err := t.Send(); err != nil { // only then may what the write gathered count
-		return fmt.Errorf("write rows: %w", err)
-	}
-
-	t.batch.add(&t.gathered, t.now)
-	done = true
 	return nil
 }
 
@@ -230,11 +201,6 @@ func (t *tx) addWork(cause ledger.Cause, commits ...int64) {
 	}
 }
 
-// newID returns a new identifier of an org with the given prefix.
-func (t *tx) newID(orgID int64, prefix string) (string, error) {
-	return t.batch.ids.Next(orgID, prefix, t.stamp)
-}
-
 // count adds by to a counter if this write succeeds.
 func (t *tx) count(kind counterKind, id int64, by int64) {
 	t.gathered.count(counter{kind: kind, id: id}, by)
@@ -270,54 +236,9 @@ func (t *tx) nextSeq(orgID int64) (int64, error) {
 	return head.seq + t.batch.total.counts[events] + t.gathered.counts[events], nil
 }
 
-// takeRow returns the id for a new buffered row of a table.
-func (t *tx) takeRow(table string) (int64, error) {
-	ids := t.ids[table]
-	if ids.next == ids.end {
-		var err error
-		if ids.next, ids.end, err = t.NextIDs(table); err != nil {
-			return 0, fmt.Errorf("number rows of %s: %w", table, err)
-		}
-		if t.ids == nil {
-			t.ids = make(map[string]rowIDs)
-		}
-	}
-	t.ids[table] = rowIDs{ids.next + 1, ids.end}
-	return ids.next, nil
-}
-
 // announceHead announces the query for the end of an org's events.
 func (t *tx) announceHead(orgID int64) {
 	if _, ok := t.batch.heads[orgID]; !ok {
 		t.Ahead(selectHead, orgID)
 	}
-}
-
-// announceRows announces that rows of tables are going to be numbered.
-func (t *tx) announceRows(tables ...string) {
-	for _, table := range tables {
-		if ids := t.ids[table]; ids.next == ids.end {
-			t.AheadIDs(table)
-		}
-	}
-}
-
-// rowIDs are the ids from next on, below end.
-type rowIDs struct{ next, end int64 }
-
-// actorKey is the context key of who does what a write does.
-type actorKey struct{}
-
-// WithActor returns a context whose administrative actions are by the actor. Without one, they
-// are by ledgerd itself.
-func WithActor(ctx context.Context, a ledger.Actor) context.Context {
-	return context.WithValue(ctx, actorKey{}, a)
-}
-
-// actorOf returns who does what is done with the context.
-func actorOf(ctx context.Context) ledger.Actor {
-	if a, ok := ctx.Value(actorKey{}).(ledger.Actor); ok {
-		return a
-	}
-	return ledger.Actor{Name: "ledgerd"}
 }

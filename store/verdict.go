@@ -134,7 +134,7 @@ func (t *tx) addVerdict(row int64, expression string, v policy.Verdict) error {
 		}
 		t.caches.expressions.Put(expression, id)
 	}
-	t.cached = true
+	t.gathered.cached = true
 	t.batch.rows.verdicts.Add(row, id, v.True, v.Error)
 	return nil
 }

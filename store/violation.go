@@ -31,7 +31,7 @@ func (s *subject) judge(n environmentNote, e policy.Evidence, wasDeployed bool) 
 		if missing, ok := contract.Violation(s.facts, e, e.RecordedAt); ok {
 			j.note, j.closes = &ledger.ViolationNote{Missing: missing}, ""
 		}
-	case s.d.repo.violated && contract.RollsBack(s.facts, e):
+	case s.d.repo.Violated && contract.RollsBack(s.facts, e):
 		j.closes = ledger.ClosedByRollback
 	}
 	return j
@@ -42,11 +42,11 @@ func (t *tx) recordViolations(s *subject, j judgement) error {
 	if j.note != nil {
 		return t.openViolation(s, j)
 	}
-	if !s.d.repo.violated {
+	if !s.d.repo.Violated {
 		return nil
 	}
 
-	c := closing{repo: s.d.repo, predicateID: j.environment.predicateID, at: t.now, how: j.closes,
+	c := closing{repo: s.d.repo, predicateID: j.environment.predicateID, at: t.Now, how: j.closes,
 		by: j.evidence.Attestation}
 	if c.how == ledger.ClosedByRollback && !j.wasDeployed {
 		if isOpen, err := t.hasViolation(s, j.environment.predicateID); err != nil || !isOpen {
@@ -68,12 +68,12 @@ const exceptionPrefix = "exception:"
 
 // openViolation adds a violation, unless one of the same commit and predicate is open.
 func (t *tx) openViolation(s *subject, j judgement) error {
-	if s.d.repo.violated {
+	if s.d.repo.Violated {
 		if isOpen, err := t.hasViolation(s, j.environment.predicateID); err != nil || isOpen {
 			return err
 		}
 	}
-	id, err := t.takeRow("violations")
+	id, err := t.kernel.NextRow("violations")
 	if err != nil {
 		return err
 	}
@@ -81,11 +81,11 @@ func (t *tx) openViolation(s *subject, j judgement) error {
 	if err != nil {
 		return fmt.Errorf("encode violation: %w", err)
 	}
-	t.batch.rows.violations.Add(id, s.repoID, s.d.repo.orgID, s.id, j.environment.predicateID, s.newest, int64(j.state),
-		int64(t.now), string(missing))
+	t.batch.rows.violations.Add(id, s.repoID, s.d.repo.OrgID, s.id, j.environment.predicateID, s.newest, int64(j.state),
+		int64(t.Now), string(missing))
 
-	s.d.repo.violated = true
-	t.count(orgViolations, s.d.repo.orgID, 1)
+	s.d.repo.Violated = true
+	t.count(orgViolations, s.d.repo.OrgID, 1)
 	t.countOpen(s.d.repo, 1)
 	return t.violationEvent(s.d.repo, ledger.Violation{
 		Commit: s.sha, Predicate: j.evidence.Predicate, Identity: j.evidence.Signer.String(),

@@ -90,9 +90,9 @@ func (rd reader) violationWalk(orgID int64, org string, f ViolationFilter) (w tx
 		}
 	}
 
-	var r repoRow
+	var r txn.Repo
 	if f.Repo != "" {
-		if r, err = rd.findRepo(org, f.Repo); err != nil {
+		if r, err = rd.FindRepo(org, f.Repo); err != nil {
 			return w, err
 		}
 	}
@@ -105,10 +105,10 @@ func (rd reader) violationWalk(orgID int64, org string, f ViolationFilter) (w tx
 		w.From, w.Where, w.Args = "violations v /*+index violations_by_commit*/", "v.commit_id = ?", []any{c.ID}
 	case f.Repo != "" && predicateID != 0 && f.Status == ledger.ViolationOpen:
 		w.From = "violations v /*+index violations_open*/"
-		w.Where, w.Args = "v.repo_id = ? AND v.predicate_id = ? AND v.closed_at = 0", []any{r.id, predicateID}
+		w.Where, w.Args = "v.repo_id = ? AND v.predicate_id = ? AND v.closed_at = 0", []any{r.ID, predicateID}
 		return w, nil
 	case f.Repo != "":
-		w.From, w.Where, w.Args = "violations v /*+index violations_by_repo*/", "v.repo_id = ?", []any{r.id}
+		w.From, w.Where, w.Args = "violations v /*+index violations_by_repo*/", "v.repo_id = ?", []any{r.ID}
 	default:
 		w.From, w.Where, w.Args = "violations v /*+index violations_by_org*/", "v.org_id = ?", []any{orgID}
 	}
@@ -132,14 +132,14 @@ func (rd reader) violationWalk(orgID int64, org string, f ViolationFilter) (w tx
 }
 
 // addViolations adds to the record of a commit its open violations.
-func (rd reader) addViolations(r repoRow, commitID int64, c *ledger.Commit) error {
+func (rd reader) addViolations(r txn.Repo, commitID int64, c *ledger.Commit) error {
 	c.Violations = []ledger.Violation{}
-	if !r.violated {
+	if !r.Violated {
 		return nil
 	}
 	list, err := all(rd, func(row txn.Scanner) (ledger.Violation, error) {
 		v, err := rd.scanViolation(row)
-		v.Row.Org, v.Row.Repo = r.org, r.name
+		v.Row.Org, v.Row.Repo = r.Org, r.Name
 		return v.Row, err
 	}, selectViolation+" FROM violations v /*+index violations_open_by_commit*/"+joinViolation+
 		" WHERE v.commit_id = ? AND v.closed_at = 0 LIMIT ?", commitID, ledger.MaxOpenViolations)
@@ -165,7 +165,7 @@ type OrgViolations struct {
 // ViolationCounts counts the violations of the orgs that have had any, at most the first
 // maxCounted of them.
 func (s *Store) ViolationCounts(ctx context.Context) ([]OrgViolations, error) {
-	return readLoose(ctx, s, forWrite(""), func(rd reader) ([]OrgViolations, error) {
+	return readLoose(ctx, s, txn.ForWrite(""), func(rd reader) ([]OrgViolations, error) {
 		return all(rd, func(row txn.Scanner) (c OrgViolations, err error) {
 			return c, row.Scan(&c.Org, &c.Opened, &c.Open)
 		}, "SELECT name, violations, open_violations FROM orgs WHERE violations > 0 ORDER BY id LIMIT ?", maxCounted)

@@ -20,11 +20,11 @@ FROM webhooks w JOIN repos r ON r.id = w.repo_id JOIN orgs o ON o.id = r.org_id 
 
 func scanWebhook(row txn.Scanner) (txn.Keyed[ledger.Webhook], error) {
 	var w txn.Keyed[ledger.Webhook]
-	var events typeSet
+	var events txn.TypeSet
 	err := row.Scan(&w.ID, &w.Row.ID, &w.Row.Org, &w.Row.Repo, &w.Row.URL, &events, &w.Row.Active, &w.Row.Description,
 		&w.Row.CreatedAt,
 		&w.Row.DisabledReason, &w.Row.DisabledAt, &w.Row.FailingSince, &w.Row.PreviousSecretUntil)
-	w.Row.Events = events.types()
+	w.Row.Events = events.Types()
 	return w, err
 }
 
@@ -33,10 +33,10 @@ func scanWebhook(row txn.Scanner) (txn.Keyed[ledger.Webhook], error) {
 func (rd reader) findWebhook(org, repo, id string) (txn.Keyed[ledger.Webhook], error) {
 	w, err := scanWebhook(rd.Row(selectWebhook+`
 WHERE w.webhook_id = ? AND w.deleted_at = 0 AND o.name = ? AND r.name = ?`, id, org, repo))
-	if w.Row.PreviousSecretUntil <= rd.now {
+	if w.Row.PreviousSecretUntil <= rd.Now {
 		w.Row.PreviousSecretUntil = 0
 	}
-	return w, missing(err, "webhook %s not found in %s/%s", id, org, repo)
+	return w, txn.Missing(err, "webhook %s not found in %s/%s", id, org, repo)
 }
 
 // CreateWebhook creates a webhook with a signing secret. It returns CodeLimitReached if the
@@ -45,20 +45,20 @@ func (s *Store) CreateWebhook(
 	ctx context.Context, org, repo string, n ledger.NewWebhook, secret string,
 ) (ledger.Webhook, error) {
 	return write(ctx, s, org, func(t *tx) (w ledger.Webhook, err error) {
-		r, err := t.writableRepo(org, repo)
+		r, err := t.WritableRepo(org, repo)
 		if err != nil {
 			return w, err
 		}
 		var count int
-		if err := t.Row("SELECT count(*) FROM webhooks WHERE repo_id = ? AND deleted_at = 0", r.id).Scan(&count); err != nil {
+		if err := t.Row("SELECT count(*) FROM webhooks WHERE repo_id = ? AND deleted_at = 0", r.ID).Scan(&count); err != nil {
 			return w, fmt.Errorf("count webhooks: %w", err)
 		}
 		if count >= maxWebhooks {
 			return w, ledger.Errorf(ledger.CodeLimitReached,
-				"%s/%s has %d webhooks, the maximum: remove one first", r.org, r.name, count)
+				"%s/%s has %d webhooks, the maximum: remove one first", r.Org, r.Name, count)
 		}
 
-		webhookID, err := t.newID(r.orgID, txn.WebhookPrefix)
+		webhookID, err := t.kernel.NewID(r.OrgID, txn.WebhookPrefix)
 		if err != nil {
 			return w, err
 		}
@@ -66,16 +66,16 @@ func (s *Store) CreateWebhook(
 		id, err := t.Insert(`
 INSERT INTO webhooks (webhook_id, repo_id, url, events, description, active, created_at, changed_at, secret)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			webhookID, r.id, n.URL, typeSetOf(n.Events), n.Description, active, t.now, t.now,
+			webhookID, r.ID, n.URL, txn.TypeSetOf(n.Events), n.Description, active, t.Now, t.Now,
 			s.secretKeys.Seal(secret, webhookID))
 		if err != nil {
 			return w, fmt.Errorf("insert webhook: %w", err)
 		}
 
-		if err := t.updateEventTypes(r.id); err != nil {
+		if err := t.updateEventTypes(r.ID); err != nil {
 			return w, err
 		}
-		if err := t.checkOrgHooks(org, typeSetOf(n.Events)); err != nil {
+		if err := t.checkOrgHooks(org, txn.TypeSetOf(n.Events)); err != nil {
 			return w, err
 		}
 		created, err := scanWebhook(t.Row(selectWebhook+"WHERE w.id = ?", id))
@@ -88,9 +88,9 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 
 // updateEventTypes updates the event types that the repo's active webhooks receive.
 func (t *tx) updateEventTypes(repoID int64) error {
-	var types typeSet
+	var types txn.TypeSet
 	err := t.Each(func(row txn.Scanner) error {
-		var events typeSet
+		var events txn.TypeSet
 		err := row.Scan(&events)
 		types |= events
 		return err
@@ -106,18 +106,18 @@ func (t *tx) updateEventTypes(repoID int64) error {
 
 // checkOrgHooks returns CodeLimitReached if a webhook that now receives the given events is
 // one too many of those that receive events of the org.
-func (t *tx) checkOrgHooks(org string, events typeSet) error {
-	var ofOrg typeSet
+func (t *tx) checkOrgHooks(org string, events txn.TypeSet) error {
+	var ofOrg txn.TypeSet
 	for _, kind := range ledger.EventTypes() {
 		if kind.IsOfOrg() {
-			ofOrg |= typeBit(kind)
+			ofOrg |= txn.TypeBit(kind)
 		}
 	}
 	if events&ofOrg == 0 {
 		return nil
 	}
 
-	orgID, err := t.orgID(org)
+	orgID, err := t.OrgID(org)
 	if err != nil {
 		return err
 	}
@@ -127,14 +127,14 @@ func (t *tx) checkOrgHooks(org string, events typeSet) error {
 	}
 	if len(hooks) > maxOrgHooks {
 		return ledger.Errorf(ledger.CodeLimitReached, "%s has %d active webhooks that receive events of the org (%v), "+
-			"the maximum: remove the types from another one first", org, maxOrgHooks, ofOrg.types())
+			"the maximum: remove the types from another one first", org, maxOrgHooks, ofOrg.Types())
 	}
 	return nil
 }
 
 // Webhook returns one webhook of a repo.
 func (s *Store) Webhook(ctx context.Context, org, repo, id string) (ledger.Webhook, error) {
-	return read(ctx, s, byOrg(org), func(rd reader) (ledger.Webhook, error) {
+	return read(ctx, s, txn.ByOrg(org), func(rd reader) (ledger.Webhook, error) {
 		w, err := rd.findWebhook(org, repo, id)
 		return w.Row, err
 	})
@@ -142,12 +142,12 @@ func (s *Store) Webhook(ctx context.Context, org, repo, id string) (ledger.Webho
 
 // Webhooks lists the webhooks of a repo, oldest first.
 func (s *Store) Webhooks(ctx context.Context, org, repo string, q txn.Query) (ledger.Page[ledger.Webhook], error) {
-	return read(ctx, s, byOrg(org), func(rd reader) (list ledger.Page[ledger.Webhook], err error) {
-		r, err := rd.findRepo(org, repo)
+	return read(ctx, s, txn.ByOrg(org), func(rd reader) (list ledger.Page[ledger.Webhook], err error) {
+		r, err := rd.FindRepo(org, repo)
 		if err != nil {
 			return list, err
 		}
-		return pageOf(rd, "webhooks", r.id, q, scanWebhook, selectWebhook+`
+		return pageOf(rd, "webhooks", r.ID, q, scanWebhook, selectWebhook+`
 WHERE w.repo_id = ? AND w.deleted_at = 0 AND w.id > ? ORDER BY w.id LIMIT ?`)
 	})
 }
@@ -180,10 +180,10 @@ func (s *Store) ChangeWebhook(
 		_, err := t.Exec(`
 UPDATE webhooks SET url = ?, events = ?, description = ?, active = ?, disabled_at = ?, disabled_reason = ?
 WHERE id = ?`,
-			changed.URL, typeSetOf(changed.Events), changed.Description, changed.Active, changed.DisabledAt,
+			changed.URL, txn.TypeSetOf(changed.Events), changed.Description, changed.Active, changed.DisabledAt,
 			changed.DisabledReason, w.ID)
 		if err == nil && reset {
-			_, err = t.Exec("UPDATE webhooks SET changed_at = ?, failing_since = 0, failures = 0 WHERE id = ?", t.now, w.ID)
+			_, err = t.Exec("UPDATE webhooks SET changed_at = ?, failing_since = 0, failures = 0 WHERE id = ?", t.Now, w.ID)
 		}
 		return err
 	})
@@ -199,7 +199,7 @@ func (s *Store) RotateWebhook(
 	return s.updateWebhook(ctx, org, repo, id, secret, func(t *tx, w txn.Keyed[ledger.Webhook]) error {
 		until := ledger.Time(0)
 		if overlap > 0 {
-			until = t.now.Add(overlap)
+			until = t.Now.Add(overlap)
 		}
 		_, err := t.Exec(`
 UPDATE webhooks SET previous_secret = CASE WHEN CAST(?1 AS BIGINT) > 0 THEN secret ELSE '' END, previous_until = ?1,
@@ -231,7 +231,7 @@ func (s *Store) updateWebhook(
 		if w, err = t.findWebhook(org, repo, id); err != nil {
 			return w.Row, err
 		}
-		if err := t.checkOrgHooks(org, typeSetOf(w.Row.Events)); err != nil {
+		if err := t.checkOrgHooks(org, txn.TypeSetOf(w.Row.Events)); err != nil {
 			return w.Row, err
 		}
 
@@ -264,7 +264,7 @@ func (s *Store) DeleteWebhook(ctx context.Context, org, repo, id string) error {
 			return err
 		}
 		_, err = t.Exec("UPDATE webhooks SET deleted_at = ?, active = 0, secret = '', previous_secret = '' WHERE id = ?",
-			t.now, w.ID)
+			t.Now, w.ID)
 		if err != nil {
 			return fmt.Errorf("delete webhook: %w", err)
 		}

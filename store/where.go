@@ -10,6 +10,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/where"
 	"github.com/ledgerd/ledgerd/store/sqldb"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // Expressions are evaluated outside the writer. What they say is then stored, and never
@@ -96,7 +97,7 @@ func (s *Store) evaluateStored(ctx context.Context, org string, list []unevaluat
 func (s *Store) evaluateEnvelope(
 	ctx context.Context, org string, row int64, expressions []string,
 ) ([]policy.Verdict, error) {
-	payload, err := readLoose(ctx, s, forWrite(org), func(rd reader) ([]byte, error) { return rd.payload(row) })
+	payload, err := readLoose(ctx, s, txn.ForWrite(org), func(rd reader) ([]byte, error) { return rd.payload(row) })
 	if err == nil {
 		return s.evaluate(ctx, payload, expressions)
 	}
@@ -151,7 +152,7 @@ func (s *Store) storeMissing(ctx context.Context, org string, list []unevaluated
 // evaluateNext stores missing verdicts on the evidence of the next commits that a job settles, at most
 // evaluatedBatch. It reports whether there may be more.
 func (s *Store) evaluateNext(ctx context.Context, j job) (more bool, err error) {
-	list, err := read(ctx, s, forWrite(""), func(rd reader) ([]unevaluated, error) {
+	list, err := read(ctx, s, txn.ForWrite(""), func(rd reader) ([]unevaluated, error) {
 		d, err := rd.deriverByID(j.repo)
 		if err != nil || !d.contract.NeedsVerdicts() {
 			return nil, err

@@ -1,0 +1,71 @@
+package txn
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ledgerd/ledgerd/ledger"
+)
+
+// A Tx is one write, or a set of writes, inside the writer's transaction.
+type Tx struct {
+	Reader
+	// Stamp is the time in the ids of this write, by which events and attestations are
+	// ordered. It is Now, or later if Now is earlier than an earlier stamp.
+	Stamp ledger.Time
+	// Actor is who does the administrative actions of this write.
+	Actor ledger.Actor
+
+	ids  *IDs
+	rows map[string]rowIDs // the ids of the next buffered rows, by table
+}
+
+// rowIDs are the ids from next on, below end.
+type rowIDs struct{ next, end int64 }
+
+// NewID returns a new identifier of an org with the given prefix.
+func (t *Tx) NewID(orgID int64, prefix string) (string, error) {
+	return t.ids.Next(orgID, prefix, t.Stamp)
+}
+
+// NextRow returns the id for a new buffered row of a table.
+func (t *Tx) NextRow(table string) (int64, error) {
+	ids := t.rows[table]
+	if ids.next == ids.end {
+		var err error
+		if ids.next, ids.end, err = t.NextIDs(table); err != nil {
+			return 0, fmt.Errorf("number rows of %s: %w", table, err)
+		}
+		if t.rows == nil {
+			t.rows = make(map[string]rowIDs)
+		}
+	}
+	t.rows[table] = rowIDs{ids.next + 1, ids.end}
+	return ids.next, nil
+}
+
+// AnnounceRows announces that rows of tables are going to be numbered.
+func (t *Tx) AnnounceRows(tables ...string) {
+	for _, table := range tables {
+		if ids := t.rows[table]; ids.next == ids.end {
+			t.AheadIDs(table)
+		}
+	}
+}
+
+// actorKey is the context key of who does what a write does.
+type actorKey struct{}
+
+// WithActor returns a context whose administrative actions are by the actor. Without one, they
+// are by ledgerd itself.
+func WithActor(ctx context.Context, a ledger.Actor) context.Context {
+	return context.WithValue(ctx, actorKey{}, a)
+}
+
+// ActorOf returns who does what is done with the context.
+func ActorOf(ctx context.Context) ledger.Actor {
+	if a, ok := ctx.Value(actorKey{}).(ledger.Actor); ok {
+		return a
+	}
+	return ledger.Actor{Name: "ledgerd"}
+}
