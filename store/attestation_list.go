@@ -198,7 +198,7 @@ func scanPredicate(row txn.Scanner) (txn.Keyed[ledger.PredicateCount], error) {
 // Predicates lists the predicates of an org's attestations, in the order in which they
 // were first recorded. It leaves out those whose attestations are now mapped to others.
 func (s *Store) Predicates(ctx context.Context, org string, q txn.Query) (ledger.Page[ledger.PredicateCount], error) {
-	list, err := listOf(ctx, s, org, "predicates", q, scanPredicate,
+	list, err := txn.ListOf(ctx, s.db, org, "predicates", q, scanPredicate,
 		"SELECT id, name, attestations, last_at FROM predicates WHERE org_id = ? AND id > ? ORDER BY id LIMIT ?")
 	list.Data = slices.DeleteFunc(list.Data, func(p ledger.PredicateCount) bool { return p.Count == 0 })
 	return list, err

@@ -22,13 +22,11 @@ type batch struct {
 	rows *buffers
 	// total is what all writes of the transaction gathered.
 	total gathered
-	// heads holds, by org, the end of its events at the start of the transaction.
-	heads map[int64]logHead
 	last  ledger.Time // start of the last write
 }
 
 func newBatch(tips *radarindex.Set) *batch {
-	return &batch{tips: tips, rows: newBuffers(), heads: make(map[int64]logHead)}
+	return &batch{tips: tips, rows: newBuffers()}
 }
 
 // gathered is the work that a write leaves to its transaction. The transaction
@@ -37,23 +35,10 @@ type gathered struct {
 	counts map[counter]int64
 	// expires holds, by repo, when the first of its changed commits expires.
 	expires map[int64]ledger.Time
-	// queued lists the webhooks with new deliveries; changed lists those that were changed
-	// or deleted.
-	queued, changed []string
 	// cached reports whether the caches contain rows that this write inserted.
 	cached bool
 	// wake makes Work look for jobs immediately.
 	wake bool
-	// built lists the orgs whose log was built up to its end; began lists new logs of orgs that
-	// had another one.
-	built []int64
-	began []begun
-}
-
-// A begun is a new log of an org.
-type begun struct {
-	orgID int64
-	head  logHead // its seq is not set
 }
 
 // add adds what a successful write gathered.
@@ -68,19 +53,7 @@ func (b *batch) add(g *gathered, now ledger.Time) {
 	for repo, at := range g.expires {
 		b.total.expire(repo, at)
 	}
-	b.total.queued = append(b.total.queued, g.queued...)
-	b.total.changed = append(b.total.changed, g.changed...)
 	b.total.wake = b.total.wake || g.wake
-
-	for _, orgID := range g.built {
-		head := b.heads[orgID]
-		head.built = isBuilt
-		b.heads[orgID] = head
-	}
-	for _, n := range g.began {
-		n.head.seq = b.heads[n.orgID].seq
-		b.heads[n.orgID] = n.head
-	}
 	b.last = now
 }
 
@@ -92,11 +65,9 @@ func (b *batch) discard() {
 
 // reset prepares the batch for the next transaction.
 func (b *batch) reset() {
-	clear(b.heads)
 	clear(b.total.counts)
 	clear(b.total.expires)
 	b.total.wake = false
-	b.total.queued, b.total.changed = b.total.queued[:0], b.total.changed[:0]
 }
 
 // beforeCommit writes what the writes of the transaction share.
@@ -104,10 +75,7 @@ func (b *batch) beforeCommit(c *sqldb.Conn) error {
 	if err := b.flushCounts(c); err != nil {
 		return err
 	}
-	if err := b.flushExpires(c); err != nil {
-		return err
-	}
-	return b.flushTiles(c)
+	return b.flushExpires(c)
 }
 
 // flushExpires adds the jobs that settle expired commits, or has them run earlier.
@@ -117,17 +85,6 @@ func (b *batch) flushExpires(c *sqldb.Conn) error {
 			at, repo)
 		if err != nil {
 			return fmt.Errorf("plan to settle expired commits: %w", err)
-		}
-	}
-	return nil
-}
-
-// flushTiles writes the tiles that the events of this transaction have filled.
-func (b *batch) flushTiles(c *sqldb.Conn) error {
-	for orgID, head := range b.heads {
-		next := head.seq + b.total.counts[counter{kind: orgEvents, id: orgID}]
-		if err := fillTiles(c, orgID, head, next); err != nil {
-			return err
 		}
 	}
 	return nil
@@ -146,7 +103,6 @@ const (
 	repoAttestations      counterKind = iota // by repo
 	predicateAttestations                    // by predicate
 	commitsInState                           // by repo and state
-	orgEvents                                // by org: the sequence number of its next event
 	orgViolations                            // by org
 	openOfOrg                                // open violations, by org
 	openOfRepo                               // open violations, by repo
@@ -171,8 +127,6 @@ func (b *batch) flushCounts(c *sqldb.Conn) error {
 INSERT INTO repo_states (repo_id, state, commits) VALUES (?, ?, ?)
 ON CONFLICT (repo_id, state) DO UPDATE SET commits = repo_states.commits + excluded.commits`,
 				counter.id, counter.state, by)
-		case orgEvents:
-			err = c.Queue("UPDATE orgs SET next_seq = next_seq + ? WHERE id = ?", by, counter.id)
 		case orgViolations:
 			err = c.Queue("UPDATE orgs SET violations = violations + ? WHERE id = ?", by, counter.id)
 		case openOfOrg:

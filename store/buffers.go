@@ -18,16 +18,10 @@ type buffers struct {
 	mergeSources *sqldb.Rows // their versions
 	jobs         *sqldb.Rows // of the backlog
 	artifacts    *sqldb.Rows
-	events       *sqldb.Rows
 	transitions  *sqldb.Rows
-	outbox       *sqldb.Rows
 	violations   *sqldb.Rows
 	deployments  *sqldb.Rows
 	environments *sqldb.Rows
-	// violationEvents are the events of violations.
-	violationEvents *sqldb.Rows
-	// audits are the events of administrative actions.
-	audits *sqldb.Rows
 }
 
 func newBuffers() *buffers {
@@ -73,12 +67,8 @@ ON CONFLICT (commit_id) DO UPDATE SET version = merge_sources.version + excluded
 INSERT INTO artifacts (org_id, digest, commit_id, identity_id, signer_id, is_build, attestation_id) VALUES `, `
 ON CONFLICT (org_id, digest, commit_id, identity_id, signer_id, is_build) DO NOTHING`, 7),
 
-		events: sqldb.NewRows(`
-INSERT INTO events (id, org_id, seq, event_id, type, repo_id, at, body, salt, leaf) VALUES `, "", 10),
 		transitions: sqldb.NewRows(`
 INSERT INTO transitions (commit_id, event, from_state, to_state, at, cause_type, cause_id) VALUES `, "", 7),
-		outbox: sqldb.NewRows(`
-INSERT INTO outbox (webhook_id, delivery_id, event, status, due_at, created_at) VALUES `, "", 6),
 		violations: sqldb.NewRows(`
 INSERT INTO violations (id, repo_id, org_id, commit_id, predicate_id, attestation_id, state, opened_at,
   missing) VALUES `, "", 9),
@@ -88,18 +78,16 @@ ON CONFLICT (repo_id, predicate_id, commit_id) DO UPDATE SET attestation_id = ex
   required = excluded.required, ended_id = 0`, 5),
 		environments: sqldb.NewRows("INSERT INTO environments (predicate_id, repo_id, org_id, latest_id) VALUES ", `
 ON CONFLICT (predicate_id, repo_id) DO UPDATE SET latest_id = excluded.latest_id`, 4),
-		violationEvents: sqldb.NewRows("INSERT INTO violation_events (org_id, seq, repo_id, event) VALUES ", "", 4),
-		audits:          sqldb.NewRows("INSERT INTO audits (org_id, seq, event, kind, action, repo, actor) VALUES ", "", 7),
 	}
 }
 
 // all returns the buffers in insertion order: rows only refer to rows in earlier
 // buffers.
-func (b *buffers) all() [21]*sqldb.Rows {
+func (b *buffers) all() [17]*sqldb.Rows {
 	return [...]*sqldb.Rows{
 		b.commits, b.updated, b.moved, b.attestations, b.envelopes, b.verdicts, b.latest, b.exceptions,
-		b.treeLatest, b.treeVersions, b.mergeSources, b.jobs, b.artifacts, b.events, b.transitions, b.outbox,
-		b.violations, b.deployments, b.environments, b.violationEvents, b.audits,
+		b.treeLatest, b.treeVersions, b.mergeSources, b.jobs, b.artifacts, b.transitions,
+		b.violations, b.deployments, b.environments,
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/ca"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -128,7 +129,7 @@ func (t *tx) logCA(orgID int64, action ledger.KeyAction, root identity.Identity)
 		return fmt.Errorf("log CA: identity %s has no certificate", root.ID)
 	}
 	digest := sha256.Sum256(block.Bytes)
-	_, err := t.keyEvent(orgID, ledger.KeyEvent{
+	_, err := t.s.Journal.AppendKey(t.kernel, orgID, ledger.KeyEvent{
 		Action: action, Purpose: ledger.KeyOfCA, Key: hex.EncodeToString(digest[:]), PublicKey: block.Bytes,
 		NotAfter: root.NotAfter,
 	})
@@ -162,7 +163,7 @@ func certificateFields(c Certificate, e Exchange) []ledger.Field {
 		{Name: "issuer", Value: e.Claims.Issuer},
 		{Name: "subject", Value: e.Claims.Subject()},
 		{Name: "claims_digest", Value: e.Claims.Digest()},
-		{Name: "run_url", Value: optional(e.Claims.RunURL())},
+		{Name: "run_url", Value: events.Optional(e.Claims.RunURL())},
 	}...)
 }
 
@@ -192,8 +193,8 @@ func (s *Store) LogCertificate(ctx context.Context, org string, c Certificate, e
 				return err
 			}
 		}
-		return t.audit(orgID, org, audited{
-			action: ledger.AuditCertificateIssued, target: c.Serial, after: certificateFields(c, e),
+		return t.s.Journal.Audit(t.kernel, orgID, org, events.Audited{
+			Action: ledger.AuditCertificateIssued, Target: c.Serial, After: certificateFields(c, e),
 		})
 	})
 }

@@ -30,7 +30,6 @@ type caches struct {
 	// last attestation was recorded.
 	active   *txn.Cache[string, *policy.Contract]
 	verdicts *txn.Cache[verdictKey, policy.Verdict]
-	tiles    *txn.Cache[tileKey, []byte] // hashes of tiles, which may be newer than the full ones
 	// orgOfRepo and orgOfWebhook hold row ids of orgs, by row id and by id.
 	orgOfRepo    *txn.Cache[int64, int64]
 	orgOfWebhook *txn.Cache[string, int64]
@@ -48,7 +47,6 @@ const (
 	maxTouched   = 10_000
 	maxVerdicts  = 50_000
 	maxPrograms  = 500
-	maxTiles     = 1000 // of up to 8 KiB
 )
 
 // A versionedKeyring is a keyring with its version.
@@ -73,7 +71,6 @@ func newCaches() *caches {
 		programs:     txn.NewCache[string, *where.Program](maxPrograms),
 		active:       txn.NewCache[string, *policy.Contract](maxContracts),
 		verdicts:     txn.NewCache[verdictKey, policy.Verdict](maxVerdicts),
-		tiles:        txn.NewCache[tileKey, []byte](maxTiles),
 		orgOfRepo:    txn.NewCache[int64, int64](maxNames),
 		orgOfWebhook: txn.NewCache[string, int64](maxNames),
 	}

@@ -25,7 +25,7 @@ type closing struct {
 
 // closeViolations closes the open violations of a predicate in a repo.
 func (t *tx) closeViolations(c closing) error {
-	if err := t.flush(); err != nil {
+	if err := t.kernel.Flush(); err != nil {
 		return err
 	}
 	after, err := t.closedUpTo(c.repo.ID, c.predicateID, 0)
@@ -124,7 +124,7 @@ type violationRow struct {
 
 // openViolations reads the open violations of a commit.
 func (t *tx) openViolations(commitID int64) ([]violationRow, error) {
-	if err := t.flush(); err != nil {
+	if err := t.kernel.Flush(); err != nil {
 		return nil, err
 	}
 	list, err := all(t.reader, func(row txn.Scanner) (v violationRow, err error) {
@@ -156,7 +156,7 @@ func (t *tx) closeAll(c closing, list []txn.Keyed[ledger.Violation]) error {
 			}
 		}
 		v.Row.Status, v.Row.ClosedBy = ledger.ViolationClosed, &ledger.Closing{Type: c.how, ID: c.by}
-		if err := t.violationEvent(c.repo, v.Row); err != nil {
+		if err := t.s.Journal.AppendViolation(t.kernel, c.repo, v.Row); err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/radar"
+	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -75,7 +76,7 @@ func wantAllRows(t *testing.T, s *Store) {
 	wantCommits(s, t, want)
 	wantAttestations(s, t, want)
 
-	for _, f := range []EventFilter{{}, {Repo: "web"}} {
+	for _, f := range []events.EventFilter{{}, {Repo: "web"}} {
 		where := map[string]string{"": "", "web": " AND repo_id = 2"}[f.Repo]
 		for order, descending := range map[string]bool{"": false, " DESC": true} {
 			f.Descending, f.Types = descending, []ledger.EventType{ledger.EventState, ledger.EventPolicy}
@@ -109,7 +110,7 @@ type wantFunc = func(name, query string, list func(txn.Query) (ids []string, nex
 
 // pageOfEvents stores the sequence numbers of a page of events in ids. A test cannot see
 // them in their bodies.
-func pageOfEvents(t *testing.T, s *Store, f EventFilter, ids *[]string) (txn.Section[[]byte], string, error) {
+func pageOfEvents(t *testing.T, s *Store, f events.EventFilter, ids *[]string) (txn.Section[[]byte], string, error) {
 	t.Helper()
 	first := int64(-1)
 	if f.Descending {
@@ -121,7 +122,7 @@ func pageOfEvents(t *testing.T, s *Store, f EventFilter, ids *[]string) (txn.Sec
 
 	repo := map[string]int64{"api": 1, "web": 2}[f.Repo]
 	p, err := read(t.Context(), s, txn.ByOrg(""), func(rd reader) (p txn.Section[[]byte], err error) {
-		events, err := txn.RunAll(rd.Conn, f.walks(1, repo, -1), []any{position}, f.Limit)
+		events, err := txn.RunAll(rd.Conn, f.Walks(1, repo, -1), []any{position}, f.Limit)
 		*ids = nil // a long read begins again in another lane
 		for _, e := range events.Rows {
 			*ids = append(*ids, fmt.Sprint(e.ID))
@@ -258,7 +259,7 @@ INSERT INTO events (org_id, seq, event_id, type, repo_id, at, body) VALUES (1, ?
 	}))
 
 	got, pages := 0, 0
-	for f := (EventFilter{Query: txn.Query{Limit: 500}}); pages == 0 || f.Cursor != ""; pages++ {
+	for f := (events.EventFilter{Query: txn.Query{Limit: 500}}); pages == 0 || f.Cursor != ""; pages++ {
 		p, err := s.Events(t.Context(), "acme", f)
 		must.OK(t, err)
 		size := 0

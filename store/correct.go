@@ -8,6 +8,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/facts"
+	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -64,7 +65,7 @@ func (t *tx) correct(
 	if err := t.settleDue(s, ledger.Cause{}); err != nil {
 		return done, nil, err
 	}
-	if err := t.flush(); err != nil {
+	if err := t.kernel.Flush(); err != nil {
 		return done, nil, err
 	}
 
@@ -95,8 +96,8 @@ func (t *tx) auditCorrection(r txn.Repo, sha string, list []ledger.Correction) e
 		before = append(before, ledger.Field{Name: c.Field, Value: c.Before})
 		after = append(after, ledger.Field{Name: c.Field, Value: c.After})
 	}
-	return t.audit(r.OrgID, r.Org, audited{
-		action: ledger.AuditCommitCorrected, repo: r.Name, target: sha, before: before, after: after,
+	return t.s.Journal.Audit(t.kernel, r.OrgID, r.Org, events.Audited{
+		Action: ledger.AuditCommitCorrected, Repo: r.Name, Target: sha, Before: before, After: after,
 	})
 }
 

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -98,7 +97,7 @@ func (f DeliveryFilter) walk(rd reader, org string, webhook int64) (txn.Walk[led
 		if err != nil {
 			return w, err
 		}
-		event, err := rd.findEvent(orgID, f.Event)
+		event, err := rd.s.Journal.Find(rd.Reader, orgID, f.Event)
 		w.From += " /*+index outbox_by_event*/"
 		switch {
 		case errors.Is(err, sql.ErrNoRows): // a ping is not an event of the org
@@ -107,7 +106,7 @@ func (f DeliveryFilter) walk(rd reader, org string, webhook int64) (txn.Walk[led
 		case err != nil:
 			return w, err
 		default:
-			w.Where, w.Args = w.Where+" AND o.event = ?", append(w.Args, event.row)
+			w.Where, w.Args = w.Where+" AND o.event = ?", append(w.Args, event.Row)
 		}
 	case f.Status == ledger.DeliveryFailed:
 		w.From += " /*+index outbox_failed*/"
@@ -227,7 +226,7 @@ VALUES (?, ?, ?, 'pending', ?, ?)`, w.ID, deliveryID, string(body), dueAtOnce, t
 		if err != nil {
 			return d, fmt.Errorf("insert ping: %w", err)
 		}
-		t.queue(id)
+		t.s.Journal.Queue(t.kernel, id)
 		if err := t.auditWebhook(ledger.AuditWebhookPinged, w.Row, nil, nil); err != nil {
 			return d, err
 		}
@@ -258,7 +257,7 @@ func (s *Store) Redeliver(ctx context.Context, org, repo, id, delivery string) (
 		if _, err := t.Exec(redeliver, t.Now, w.ID, delivery); err != nil {
 			return d, fmt.Errorf("update delivery: %w", err)
 		}
-		t.queue(id)
+		t.s.Journal.Queue(t.kernel, id)
 		if d, err = t.findDelivery(w.ID, delivery); err != nil {
 			return d, err
 		}
@@ -283,7 +282,7 @@ func (s *Store) ReplayWebhook(ctx context.Context, org, repo, id string, since l
 		if err := rd.Row("SELECT id, next_seq FROM orgs WHERE name = ?", org).Scan(&orgID, &seqs.end); err != nil {
 			return seqs, fmt.Errorf("read org: %w", err)
 		}
-		seqs.next, err = rd.firstSince(orgID, seqs.end, since)
+		seqs.next, err = rd.s.Journal.FirstSince(rd.Reader, orgID, seqs.end, since)
 		return seqs, err
 	})
 
@@ -311,27 +310,6 @@ func (t *tx) auditReplay(org, repo, id string, since ledger.Time) error {
 	}
 	return t.auditWebhook(ledger.AuditWebhookReplayed, w.Row, nil, []ledger.Field{{Name: "since", Value: since}})
 }
-
-// firstSince returns the sequence number of an org's first event since a time. Without
-// such an event, it returns end, the org's next sequence number. It runs a binary search:
-// events are in the order of their times, or nearly so, and the times have no index.
-func (rd reader) firstSince(orgID, end int64, since ledger.Time) (int64, error) {
-	var failed error
-	n := sort.Search(int(end), func(seq int) bool {
-		if failed != nil {
-			return true
-		}
-		var at ledger.Time
-		failed = rd.Row(eventTime, orgID, seq).Scan(&at)
-		return at >= since
-	})
-	if failed != nil {
-		return 0, fmt.Errorf("find the first event since %s: %w", since, failed)
-	}
-	return int64(n), nil
-}
-
-const eventTime = "SELECT at FROM events WHERE org_id = ? AND seq = ?"
 
 // replay queues the events with sequence numbers in [first, end) that the webhook has
 // missed.
@@ -362,7 +340,7 @@ func (t *tx) replay(org, repo, id string, first, end int64) (queued int64, err e
 	}
 
 	if queued > 0 {
-		t.queue(id)
+		t.s.Journal.Queue(t.kernel, id)
 	}
 	return queued, nil
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/internal/must"
+	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -29,7 +30,7 @@ func TestDeliveryQueriesUseIndexes(t *testing.T) {
 		{"of a deleted webhook", allDeliveries, "PRIMARY KEY (webhook_id=?)"},
 		{"redeliver", redeliver, "PRIMARY KEY (webhook_id=? AND delivery_id=?)"},
 		{"failed attempt", settleFailure, "PRIMARY KEY (webhook_id=? AND delivery_id=?)"},
-		{"time of an event", eventTime, "INDEX sqlite_autoindex_events_1 (org_id=? AND seq=?)"},
+		{"time of an event", events.EventTime, "INDEX sqlite_autoindex_events_1 (org_id=? AND seq=?)"},
 		{"replay", replayEvents, "INDEX sqlite_autoindex_events_1 (org_id=? AND seq>? AND seq<?)"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

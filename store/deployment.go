@@ -71,7 +71,7 @@ type runningCommit struct {
 
 // whatRuns returns the commit that runs in an environment.
 func (t *tx) whatRuns(repoID, predicateID int64) (c runningCommit, err error) {
-	if err := t.flush(); err != nil {
+	if err := t.kernel.Flush(); err != nil {
 		return c, err
 	}
 	err = t.Row(`
@@ -165,7 +165,7 @@ func (t *tx) checkRollback(d *deriver, r *recording) error {
 	if rollback == nil || rollback.To.SHA == "" {
 		return nil
 	}
-	if err := t.flush(); err != nil {
+	if err := t.kernel.Flush(); err != nil {
 		return err
 	}
 	predicate := ledger.EnvironmentPredicate(rollback.Environment)
@@ -205,7 +205,7 @@ func (t *tx) replacedDeployment(s *subject, rec *ledger.AttestationRecord) (by s
 			return "", nil
 		}
 	}
-	if err := t.flush(); err != nil {
+	if err := t.kernel.Flush(); err != nil {
 		return "", err
 	}
 	predicateID, err := t.rowOf(nameKey{predicatesTable, s.d.repo.OrgID, ledger.EnvironmentPredicate(name)})

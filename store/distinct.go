@@ -66,9 +66,10 @@ func (t *tx) logDistinct(orgID int64, org, dn string, distinct bool, action ledg
 		return err
 	}
 	digest := sha256.Sum256([]byte(dn))
-	return t.appendToOrg(orgID, ledger.EventIdentity, id, ledger.Render(ledger.IdentityEvent{ID: id, Org: org,
-		Action: action, IdentityID: dn, Kind: ledger.KindSigner, DN: dn, Key: hex.EncodeToString(digest[:]),
-		Distinct: distinct, Timestamp: t.Now}))
+	return t.s.Journal.AppendToOrg(t.kernel, orgID, ledger.EventIdentity, id, ledger.Render(ledger.IdentityEvent{
+		ID: id, Org: org, Action: action, IdentityID: dn, Kind: ledger.KindSigner, DN: dn, Key: hex.EncodeToString(digest[:]),
+		Distinct: distinct, Timestamp: t.Now,
+	}))
 }
 
 // An unloggedSigner is a signer whom the log does not call distinct yet.

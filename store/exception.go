@@ -9,6 +9,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/facts"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -98,8 +99,8 @@ func (t *tx) auditException(s *subject, r *recording, x policy.Exception) error 
 		action = ledger.AuditExceptionEnded
 	}
 	repo := s.d.repo
-	return t.audit(repo.OrgID, repo.Org, audited{
-		action: action, repo: repo.Name, target: r.rec.ID, after: []ledger.Field{
+	return t.s.Journal.Audit(t.kernel, repo.OrgID, repo.Org, events.Audited{
+		Action: action, Repo: repo.Name, Target: r.rec.ID, After: []ledger.Field{
 			{Name: "commit", Value: r.rec.Commit},
 			{Name: "identity", Value: r.identity},
 			{Name: "requirement", Value: x.Requirement},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/exchange"
+	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -50,8 +51,8 @@ func (t *tx) exchange(orgID int64, org string, rule int64, e Exchange, hash [32]
 	if err != nil {
 		return token.Row, err
 	}
-	return token.Row, t.audit(orgID, org, audited{
-		action: ledger.AuditTokenExchanged, target: token.Row.ID, after: exchangeFields(token.Row, hash, e),
+	return token.Row, t.s.Journal.Audit(t.kernel, orgID, org, events.Audited{
+		Action: ledger.AuditTokenExchanged, Target: token.Row.ID, After: exchangeFields(token.Row, hash, e),
 	})
 }
 
@@ -113,9 +114,9 @@ func exchangeFields(t ledger.Token, hash [32]byte, e Exchange) []ledger.Field {
 	return append(grantFields(t, hash[:]),
 		ledger.Field{Name: "issuer", Value: e.Claims.Issuer},
 		ledger.Field{Name: "subject", Value: e.Claims.Subject()},
-		ledger.Field{Name: "dn", Value: optional(t.DN)},
+		ledger.Field{Name: "dn", Value: events.Optional(t.DN)},
 		ledger.Field{Name: "claims_digest", Value: e.Claims.Digest()},
-		ledger.Field{Name: "run_url", Value: optional(e.Claims.RunURL())},
+		ledger.Field{Name: "run_url", Value: events.Optional(e.Claims.RunURL())},
 	)
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/exchange"
+	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -61,8 +62,8 @@ func (s *Store) CreateRule(ctx context.Context, org string, n exchange.NewRule) 
 		if err != nil {
 			return r.Row, fmt.Errorf("read rule: %w", err)
 		}
-		return r.Row, t.audit(orgID, org, audited{
-			action: ledger.AuditExchangeRuleCreated, target: r.Row.ID, after: ruleFields(r.Row),
+		return r.Row, t.s.Journal.Audit(t.kernel, orgID, org, events.Audited{
+			Action: ledger.AuditExchangeRuleCreated, Target: r.Row.ID, After: ruleFields(r.Row),
 		})
 	})
 }
@@ -126,22 +127,22 @@ func ruleFields(r exchange.Rule) []ledger.Field {
 	return []ledger.Field{
 		{Name: "name", Value: r.Name},
 		{Name: "issuer", Value: r.Issuer},
-		{Name: "repository_id", Value: optional(r.RepositoryID)},
-		{Name: "project_id", Value: optional(r.ProjectID)},
+		{Name: "repository_id", Value: events.Optional(r.RepositoryID)},
+		{Name: "project_id", Value: events.Optional(r.ProjectID)},
 		{Name: "events", Value: r.Events},
 		{Name: "refs", Value: optionalList(r.Refs)},
 		{Name: "workflows", Value: optionalList(r.Workflows)},
-		{Name: "where", Value: optional(r.Where)},
+		{Name: "where", Value: events.Optional(r.Where)},
 		{Name: "scope", Value: r.Scope},
 		{Name: "repos", Value: r.Repos},
-		{Name: "dn", Value: optional(r.DN)},
+		{Name: "dn", Value: events.Optional(r.DN)},
 		{Name: "lifetime", Value: r.Lifetime},
 	}
 }
 
 // Rules lists the exchange rules of an org, oldest first.
 func (s *Store) Rules(ctx context.Context, org string, q txn.Query) (ledger.Page[exchange.Rule], error) {
-	return listOf(ctx, s, org, "exchange rules", q, scanRule,
+	return txn.ListOf(ctx, s.db, org, "exchange rules", q, scanRule,
 		selectRule+"WHERE x.org_id = ? AND x.removed_at = 0 AND x.id > ? ORDER BY x.id LIMIT ?")
 }
 
@@ -179,7 +180,9 @@ UPDATE tokens SET revoked_at = ? WHERE rule_id = ? AND rule_id > 0 AND revoked_a
 	if err != nil {
 		return fmt.Errorf("remove rule: %w", err)
 	}
-	return t.auditIn(org, audited{action: ledger.AuditExchangeRuleRemoved, target: r.Row.ID, before: ruleFields(r.Row)})
+	return t.s.Journal.AuditIn(t.kernel, org, events.Audited{
+		Action: ledger.AuditExchangeRuleRemoved, Target: r.Row.ID, Before: ruleFields(r.Row),
+	})
 }
 
 // RemoveIssuer removes an issuer with its rules. The API tokens of these are revoked.
@@ -202,6 +205,8 @@ func (s *Store) RemoveIssuer(ctx context.Context, org, id string) error {
 		if _, err := t.Exec("UPDATE issuers SET removed_at = ? WHERE id = ?", t.Now, i.ID); err != nil {
 			return fmt.Errorf("remove issuer: %w", err)
 		}
-		return t.auditIn(org, audited{action: ledger.AuditIssuerRemoved, target: id, before: issuerFields(i.Row)})
+		return t.s.Journal.AuditIn(t.kernel, org, events.Audited{
+			Action: ledger.AuditIssuerRemoved, Target: id, Before: issuerFields(i.Row),
+		})
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
@@ -40,8 +41,8 @@ func (s *Store) AddPlans(ctx context.Context, plans map[string][]string) error {
 }
 
 // LogRoots returns the roots of all logs.
-func (s *Store) LogRoots(ctx context.Context) ([]LogRoot, error) {
-	return read(ctx, s, txn.ForWrite(""), func(rd reader) ([]LogRoot, error) { return LogRoots(rd.Conn) })
+func (s *Store) LogRoots(ctx context.Context) ([]events.LogRoot, error) {
+	return read(ctx, s, txn.ForWrite(""), func(rd reader) ([]events.LogRoot, error) { return events.LogRoots(rd.Conn) })
 }
 
 // Statements returns the statements of plans, sorted.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
@@ -146,7 +147,7 @@ func (s *Store) Identity(ctx context.Context, org, id string) (identity.Identity
 
 // Identities lists the identities of an org, oldest first, including revoked ones.
 func (s *Store) Identities(ctx context.Context, org string, q txn.Query) (ledger.Page[identity.Identity], error) {
-	return listOf(ctx, s, org, "identities", q, scanIdentity,
+	return txn.ListOf(ctx, s.db, org, "identities", q, scanIdentity,
 		selectIdentity+"WHERE i.org_id = ? AND i.id > ? ORDER BY i.id LIMIT ?")
 }
 
@@ -311,7 +312,7 @@ func (t *tx) logIdentity(
 	if _, err := t.Exec("UPDATE identities SET event_id = ? WHERE id = ?", e.ID, i.ID); err != nil {
 		return i.Row, fmt.Errorf("log identity: %w", err)
 	}
-	if err := t.appendToOrg(orgID, ledger.EventIdentity, e.ID, ledger.Render(e)); err != nil {
+	if err := t.s.Journal.AppendToOrg(t.kernel, orgID, ledger.EventIdentity, e.ID, ledger.Render(e)); err != nil {
 		return i.Row, err
 	}
 	return i.Row, t.auditIdentity(orgID, before, i.Row, action)
@@ -320,18 +321,18 @@ func (t *tx) logIdentity(
 // auditIdentity appends the event of an administrative action on an identity. It appends nothing for
 // an identity that was known before a release that logs identities.
 func (t *tx) auditIdentity(orgID int64, before, i identity.Identity, action ledger.IdentityAction) error {
-	a := audited{target: i.ID, before: identityFields(before), after: identityFields(i)}
+	a := events.Audited{Target: i.ID, Before: identityFields(before), After: identityFields(i)}
 	switch action {
 	case ledger.IdentityAdded:
-		a.action, a.before = ledger.AuditIdentityAdded, nil
+		a.Action, a.Before = ledger.AuditIdentityAdded, nil
 	case ledger.IdentityChanged:
-		a.action = ledger.AuditIdentityChanged
+		a.Action = ledger.AuditIdentityChanged
 	case ledger.IdentityRevoked:
-		a.action = ledger.AuditIdentityRevoked
+		a.Action = ledger.AuditIdentityRevoked
 	case ledger.IdentityDistrusted:
-		a.action = ledger.AuditIdentityDistrusted
+		a.Action = ledger.AuditIdentityDistrusted
 	case ledger.IdentityKnown:
 		return nil
 	}
-	return t.audit(orgID, i.Org, a)
+	return t.s.Journal.Audit(t.kernel, orgID, i.Org, a)
 }

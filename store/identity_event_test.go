@@ -9,6 +9,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -27,7 +28,7 @@ func newIdentity(t *testing.T, dn string) identity.Identity {
 func identityEvents(t *testing.T, s *Store) (list []ledger.IdentityEvent) {
 	t.Helper()
 	page, err := s.Events(t.Context(), "acme",
-		EventFilter{Query: txn.Query{Limit: 500}, Types: []ledger.EventType{ledger.EventIdentity}})
+		events.EventFilter{Query: txn.Query{Limit: 500}, Types: []ledger.EventType{ledger.EventIdentity}})
 	must.OK(t, err)
 	for _, body := range page.Data {
 		var e ledger.IdentityEvent

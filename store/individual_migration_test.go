@@ -10,6 +10,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -28,7 +29,7 @@ func TestPairsOfAnUpgradeStayTwo(t *testing.T) {
 		t.Errorf("the commit with the reviews of two is %s, want PROMOTABLE", c.State)
 	}
 	page, err := s.Events(t.Context(), "acme",
-		EventFilter{Query: txn.Query{Limit: 100}, Types: []ledger.EventType{ledger.EventIdentity}})
+		events.EventFilter{Query: txn.Query{Limit: 100}, Types: []ledger.EventType{ledger.EventIdentity}})
 	must.OK(t, err)
 	var said []string
 	for _, body := range page.Data {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/exchange"
+	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
@@ -45,8 +46,8 @@ func (s *Store) AddIssuer(ctx context.Context, org string, n exchange.NewIssuer)
 		if err != nil {
 			return i.Row, fmt.Errorf("read issuer: %w", err)
 		}
-		return i.Row, t.audit(orgID, org, audited{
-			action: ledger.AuditIssuerAdded, target: i.Row.ID, after: issuerFields(i.Row),
+		return i.Row, t.s.Journal.Audit(t.kernel, orgID, org, events.Audited{
+			Action: ledger.AuditIssuerAdded, Target: i.Row.ID, After: issuerFields(i.Row),
 		})
 	})
 }
@@ -79,7 +80,7 @@ func issuerFields(i exchange.Issuer) []ledger.Field {
 
 // Issuers lists the issuers of an org, oldest first.
 func (s *Store) Issuers(ctx context.Context, org string, q txn.Query) (ledger.Page[exchange.Issuer], error) {
-	return listOf(ctx, s, org, "issuers", q, scanIssuer,
+	return txn.ListOf(ctx, s.db, org, "issuers", q, scanIssuer,
 		selectIssuer+"WHERE i.org_id = ? AND i.removed_at = 0 AND i.id > ? ORDER BY i.id LIMIT ?")
 }
 

@@ -90,7 +90,7 @@ func (t *tx) logKnown(r txn.Repo, commitID int64, corrected []ledger.Correction)
 	if _, err := t.Exec("UPDATE commits SET facts = ? WHERE id = ?", sum, commitID); err != nil {
 		return fmt.Errorf("note the logged facts of a commit: %w", err)
 	}
-	return t.commitEvent(r, known, corrected)
+	return t.s.Journal.AppendCommit(t.kernel, r, known, corrected)
 }
 
 // logCommitsBatch is the number of commits that one write logs.

@@ -12,6 +12,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/facts"
 	"github.com/ledgerd/ledgerd/ledger/radar"
+	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -19,7 +20,7 @@ import (
 func knownEvents(t *testing.T, s *Store) (list []ledger.CommitEvent) {
 	t.Helper()
 	page, err := s.Events(t.Context(), "acme",
-		EventFilter{Query: txn.Query{Limit: 1000}, Types: []ledger.EventType{ledger.EventCommit}})
+		events.EventFilter{Query: txn.Query{Limit: 1000}, Types: []ledger.EventType{ledger.EventCommit}})
 	must.OK(t, err)
 	for _, body := range page.Data {
 		var e ledger.CommitEvent

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/radarindex"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/txn"
@@ -48,9 +49,9 @@ UPDATE repos SET web_url = ?, forge = ?, keep_envelopes = ?, keep_events = ?, ke
 				return ledger.Repo{}, err
 			}
 		}
-		return changed, t.auditChange(org, audited{
-			action: ledger.AuditRepoChanged, repo: changed.Name, target: changed.Name,
-			before: repoFields(r.Row), after: repoFields(changed),
+		return changed, t.s.Journal.AuditChange(t.kernel, org, events.Audited{
+			Action: ledger.AuditRepoChanged, Repo: changed.Name, Target: changed.Name,
+			Before: repoFields(r.Row), After: repoFields(changed),
 		})
 	})
 }
@@ -100,9 +101,9 @@ func (t *tx) renameRepo(r txn.Keyed[ledger.Repo], name string) error {
 			return err
 		}
 	}
-	return t.audit(row.OrgID, row.Org, audited{
-		action: ledger.AuditRepoRenamed, repo: name, target: name,
-		before: lifecycleFields(row.Name, 0, r.Row.DeletedAt), after: lifecycleFields(name, 0, 0),
+	return t.s.Journal.Audit(t.kernel, row.OrgID, row.Org, events.Audited{
+		Action: ledger.AuditRepoRenamed, Repo: name, Target: name,
+		Before: lifecycleFields(row.Name, 0, r.Row.DeletedAt), After: lifecycleFields(name, 0, 0),
 	})
 }
 
@@ -121,7 +122,7 @@ func (t *tx) keepName(orgID, repoID int64, name string) error {
 		return ledger.Errorf(ledger.CodeLimitReached, "%s was renamed or deleted %d times, the maximum", name, count)
 	}
 
-	next, err := t.nextSeq(orgID)
+	next, err := t.s.Journal.NextSeq(t.kernel, orgID)
 	if err != nil {
 		return err
 	}
@@ -147,9 +148,9 @@ func (t *tx) archiveRepo(r txn.Keyed[ledger.Repo], archived bool) (txn.Keyed[led
 	if _, err := t.Exec("UPDATE repos SET archived_at = ? WHERE id = ?", r.Row.ArchivedAt, r.ID); err != nil {
 		return r, fmt.Errorf("archive repo: %w", err)
 	}
-	return r, t.auditIn(r.Row.Org, audited{
-		action: action, repo: r.Row.Name, target: r.Row.Name,
-		before: lifecycleFields(r.Row.Name, before, 0), after: lifecycleFields(r.Row.Name, r.Row.ArchivedAt, 0),
+	return r, t.s.Journal.AuditIn(t.kernel, r.Row.Org, events.Audited{
+		Action: action, Repo: r.Row.Name, Target: r.Row.Name,
+		Before: lifecycleFields(r.Row.Name, before, 0), After: lifecycleFields(r.Row.Name, r.Row.ArchivedAt, 0),
 	})
 }
 
@@ -161,9 +162,9 @@ func (s *Store) DeleteRepo(ctx context.Context, org, repo string) error {
 		if err != nil || r.Deleted {
 			return err
 		}
-		if err := t.audit(r.OrgID, r.Org, audited{
-			action: ledger.AuditRepoDeleted, repo: r.Name, target: r.Name,
-			before: lifecycleFields(r.Name, 0, 0), after: lifecycleFields(ledger.DeletedName(r.ID), 0, t.Now),
+		if err := t.s.Journal.Audit(t.kernel, r.OrgID, r.Org, events.Audited{
+			Action: ledger.AuditRepoDeleted, Repo: r.Name, Target: r.Name,
+			Before: lifecycleFields(r.Name, 0, 0), After: lifecycleFields(ledger.DeletedName(r.ID), 0, t.Now),
 		}); err != nil {
 			return err
 		}
@@ -204,7 +205,7 @@ func (t *tx) stopWebhooks(where string, id int64, reason string) error {
 		return fmt.Errorf("disable webhooks: %w", err)
 	}
 	for _, id := range stopped {
-		t.markChanged(id)
+		t.s.Journal.MarkChanged(t.kernel, id)
 	}
 	return nil
 }
@@ -233,8 +234,8 @@ func (s *Store) ChangeOrg(ctx context.Context, name string, c ledger.OrgChange) 
 		if _, err = t.Exec("UPDATE orgs SET log_public = ? WHERE id = ?", o.Row.LogPublic, o.ID); err != nil {
 			return o.Row, fmt.Errorf("update org: %w", err)
 		}
-		return o.Row, t.auditChange(name, audited{
-			action: ledger.AuditOrgChanged, target: name, before: before, after: orgFields(o.Row),
+		return o.Row, t.s.Journal.AuditChange(t.kernel, name, events.Audited{
+			Action: ledger.AuditOrgChanged, Target: name, Before: before, After: orgFields(o.Row),
 		})
 	})
 }
@@ -294,9 +295,9 @@ func (t *tx) renameOrg(o txn.Keyed[ledger.Org], name string) error {
 			return err
 		}
 	}
-	return t.audit(o.ID, name, audited{
-		action: ledger.AuditOrgRenamed, target: name,
-		before: lifecycleFields(before, 0, o.Row.DeletedAt), after: lifecycleFields(name, 0, 0),
+	return t.s.Journal.Audit(t.kernel, o.ID, name, events.Audited{
+		Action: ledger.AuditOrgRenamed, Target: name,
+		Before: lifecycleFields(before, 0, o.Row.DeletedAt), After: lifecycleFields(name, 0, 0),
 	})
 }
 
@@ -313,9 +314,9 @@ func (t *tx) archiveOrg(o txn.Keyed[ledger.Org], archived bool) (txn.Keyed[ledge
 	if _, err := t.Exec("UPDATE orgs SET archived_at = ? WHERE id = ?", o.Row.ArchivedAt, o.ID); err != nil {
 		return o, fmt.Errorf("archive org: %w", err)
 	}
-	return o, t.audit(o.ID, o.Row.Name, audited{
-		action: action, target: o.Row.Name,
-		before: lifecycleFields(o.Row.Name, before, 0), after: lifecycleFields(o.Row.Name, o.Row.ArchivedAt, 0),
+	return o, t.s.Journal.Audit(t.kernel, o.ID, o.Row.Name, events.Audited{
+		Action: action, Target: o.Row.Name,
+		Before: lifecycleFields(o.Row.Name, before, 0), After: lifecycleFields(o.Row.Name, o.Row.ArchivedAt, 0),
 	})
 }
 
@@ -328,9 +329,9 @@ func (s *Store) DeleteOrg(ctx context.Context, org string) error {
 		if err != nil || o.Row.DeletedAt != 0 {
 			return txn.Missing(err, "org %s not found", org)
 		}
-		if err := t.audit(o.ID, org, audited{
-			action: ledger.AuditOrgDeleted, target: org,
-			before: lifecycleFields(org, 0, 0), after: lifecycleFields(ledger.DeletedName(o.ID), 0, t.Now),
+		if err := t.s.Journal.Audit(t.kernel, o.ID, org, events.Audited{
+			Action: ledger.AuditOrgDeleted, Target: org,
+			Before: lifecycleFields(org, 0, 0), After: lifecycleFields(ledger.DeletedName(o.ID), 0, t.Now),
 		}); err != nil {
 			return err
 		}
@@ -363,7 +364,7 @@ func (s *Store) DeleteOrg(ctx context.Context, org string) error {
 func lifecycleFields(name string, archived, deleted ledger.Time) []ledger.Field {
 	return []ledger.Field{
 		{Name: "name", Value: name},
-		{Name: "archived_at", Value: optional(archived)},
-		{Name: "deleted_at", Value: optional(deleted)},
+		{Name: "archived_at", Value: events.Optional(archived)},
+		{Name: "deleted_at", Value: events.Optional(deleted)},
 	}
 }

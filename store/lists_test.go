@@ -12,6 +12,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/ledger/search"
+	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -215,7 +216,7 @@ func listsOfRepos(t testing.TB, s *Store, event string) []List {
 func listsOfOrgs(s *Store, event string) []List {
 	return []List{
 		{"events", func(ctx context.Context, f *Filter) (string, error) {
-			return next(s.Events(ctx, "acme", EventFilter{
+			return next(s.Events(ctx, "acme", events.EventFilter{
 				Query:      f.Query,
 				Types:      pick(f, eventTypes()...),
 				Repo:       pick(f, "", "api", "web"),
@@ -224,7 +225,7 @@ func listsOfOrgs(s *Store, event string) []List {
 			}))
 		}},
 		{"administrative actions", func(ctx context.Context, f *Filter) (string, error) {
-			return next(s.Audits(ctx, "acme", AuditFilter{
+			return next(s.Audits(ctx, "acme", events.AuditFilter{
 				Query:     f.Query,
 				Action:    pick[ledger.AuditAction](f, "", "token", "token.created", "repo.created"),
 				By:        pick(f, "", "tok_x", "ledgerd"),

@@ -13,10 +13,11 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/proof"
+	"github.com/ledgerd/ledgerd/store/events"
 )
 
 // beginEpoch begins a new epoch of acme's log.
-func beginEpoch(t *testing.T, s *Store, epoch int) (before, after Log, eventID string) {
+func beginEpoch(t *testing.T, s *Store, epoch int) (before, after events.Log, eventID string) {
 	t.Helper()
 	before, err := s.Log(t.Context(), "acme", 0)
 	must.OK(t, err)
@@ -59,7 +60,7 @@ func wantEpochs(t *testing.T, s *Store, path string, epochs map[int]int) {
 			}
 		}
 		var full int
-		must.OK(t, db.QueryRow("SELECT count(*) FROM tiles WHERE log_id = ? AND level = 0", l.id).Scan(&full))
+		must.OK(t, db.QueryRow("SELECT count(*) FROM tiles WHERE log_id = ? AND level = 0", l.ID).Scan(&full))
 		if full != len(records)/proof.TileWidth {
 			t.Errorf("epoch %d has %d tiles, want %d", epoch, full, len(records)/proof.TileWidth)
 		}
@@ -116,21 +117,21 @@ func TestNewEpochAmongOtherWrites(t *testing.T) {
 		must.OK(t, s.write(t.Context(), "acme", func(t *tx) error {
 			r, err := t.FindRepo("acme", "api")
 			for range test.first {
-				_, appended := t.policyEvent(r, 1, policy.Default(), "admin")
+				_, appended := t.s.Journal.AppendPolicy(t.kernel, r, 1, policy.Default(), "admin")
 				err = errors.Join(err, appended)
 			}
-			err = errors.Join(err, t.flush()) // as between two writes
+			err = errors.Join(err, t.kernel.Flush()) // as between two writes
 			t.batch.add(&t.gathered, t.Now)
 			t.gathered = gathered{}
 
-			if _, begin := t.beginEpoch(l, 2, epochEvent); begin != nil {
+			if _, begin := t.s.Journal.StartEpoch(t.kernel, l, 2, epochEvent); begin != nil {
 				return begin
 			}
-			err = errors.Join(err, t.flush())
+			err = errors.Join(err, t.kernel.Flush())
 			t.batch.add(&t.gathered, t.Now)
 			t.gathered = gathered{}
 			for range test.last {
-				_, appended := t.policyEvent(r, 1, policy.Default(), "admin")
+				_, appended := t.s.Journal.AppendPolicy(t.kernel, r, 1, policy.Default(), "admin")
 				err = errors.Join(err, appended)
 			}
 			return err
@@ -154,10 +155,10 @@ func TestNewEpochThatFails(t *testing.T) {
 			return err
 		}
 		for range 10 { // they fill a tile
-			_, appended := t.policyEvent(r, 1, policy.Default(), "admin")
+			_, appended := t.s.Journal.AppendPolicy(t.kernel, r, 1, policy.Default(), "admin")
 			err = errors.Join(err, appended)
 		}
-		_, begin := t.beginEpoch(l, 2, epochEvent)
+		_, begin := t.s.Journal.StartEpoch(t.kernel, l, 2, epochEvent)
 		return errors.Join(err, begin, failure)
 	})
 	if !errors.Is(err, failure) {

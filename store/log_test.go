@@ -16,6 +16,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/proof"
+	"github.com/ledgerd/ledgerd/store/events"
 )
 
 // merkleRoot computes the root of a tree as RFC 6962, section 2.1, defines it.
@@ -82,7 +83,7 @@ func appendEvents(ctx context.Context, s *Store, n int, failure error) error {
 			return err
 		}
 		for range n {
-			if _, err := t.policyEvent(r, 1, policy.Default(), "admin"); err != nil {
+			if _, err := t.s.Journal.AppendPolicy(t.kernel, r, 1, policy.Default(), "admin"); err != nil {
 				return err
 			}
 		}
@@ -237,8 +238,8 @@ func TestMissingLeafDoesNotStopWrites(t *testing.T) {
 	_, err := db.Exec("DELETE FROM events WHERE seq = 17")
 	must.OK(t, err)
 	must.OK(t, appendEvents(t.Context(), s, 100, nil))
-	if err := s.BuildLogsOnce(t.Context()); !errors.Is(err, errIncomplete) {
-		t.Errorf("building: %v, want %v", err, errIncomplete)
+	if err := s.BuildLogsOnce(t.Context()); !errors.Is(err, events.ErrIncomplete) {
+		t.Errorf("building: %v, want %v", err, events.ErrIncomplete)
 	}
 	if logs, err := s.LogsToSign(t.Context(), true, "", 10); err != nil || len(logs) > 0 {
 		t.Errorf("logs to be signed: %v, %v; want none", logs, err)

@@ -9,6 +9,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/member"
+	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -27,8 +28,8 @@ func scanMember(row txn.Scanner) (txn.Keyed[member.Member], error) {
 
 // Members lists the members and former members of an org, oldest first.
 func (s *Store) Members(ctx context.Context, org string, q txn.Query) (ledger.Page[member.Member], error) {
-	return listOf(ctx, s, org, "members", q, scanMember, selectMember+"WHERE m.org_id = ? AND m.id > ? ORDER BY m.id "+
-		"LIMIT ?")
+	return txn.ListOf(ctx, s.db, org, "members", q, scanMember,
+		selectMember+"WHERE m.org_id = ? AND m.id > ? ORDER BY m.id LIMIT ?")
 }
 
 // Member returns a member, who may be a former one.
@@ -111,8 +112,8 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 	if err != nil {
 		return added, fmt.Errorf("read member: %w", err)
 	}
-	return added, t.audit(orgID, org, audited{
-		action: ledger.AuditMemberAdded, target: memberID, after: memberFields(added.Row),
+	return added, t.s.Journal.Audit(t.kernel, orgID, org, events.Audited{
+		Action: ledger.AuditMemberAdded, Target: memberID, After: memberFields(added.Row),
 	})
 }
 
@@ -149,7 +150,7 @@ func memberFields(m member.Member) []ledger.Field {
 		{Name: "role", Value: m.Role},
 		{Name: "by_rule", Value: m.ByRule},
 		{Name: "removed", Value: m.RemovedAt != 0},
-		{Name: "distinct", Value: optional(m.Distinct)},
+		{Name: "distinct", Value: events.Optional(m.Distinct)},
 	}
 }
 
@@ -174,8 +175,8 @@ UPDATE tokens SET revoked_at = ? WHERE member_id = ? AND member_id > 0 AND revok
 	if err != nil {
 		return fmt.Errorf("revoke the tokens of the member: %w", err)
 	}
-	return t.auditChange(org, audited{
-		action: ledger.AuditMemberChanged, target: before.Row.ID, before: memberFields(before.Row),
-		after: memberFields(after),
+	return t.s.Journal.AuditChange(t.kernel, org, events.Audited{
+		Action: ledger.AuditMemberChanged, Target: before.Row.ID, Before: memberFields(before.Row),
+		After: memberFields(after),
 	})
 }

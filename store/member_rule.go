@@ -6,6 +6,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/member"
+	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -30,7 +31,7 @@ func scanMemberRuleRow(row txn.Scanner) (member.Rule, error) {
 
 // MemberRules lists the rules by which people become members of an org, oldest first.
 func (s *Store) MemberRules(ctx context.Context, org string, q txn.Query) (ledger.Page[member.Rule], error) {
-	return listOf(ctx, s, org, "member rules", q, scanMemberRule,
+	return txn.ListOf(ctx, s.db, org, "member rules", q, scanMemberRule,
 		selectMemberRule+"WHERE r.org_id = ? AND r.removed_at = 0 AND r.id > ? ORDER BY r.id LIMIT ?")
 }
 
@@ -59,8 +60,8 @@ func (s *Store) CreateMemberRule(ctx context.Context, org string, n member.NewRu
 		if err != nil {
 			return r, err
 		}
-		return r, t.audit(orgID, org, audited{
-			action: ledger.AuditMemberRuleCreated, target: r.ID, after: memberRuleFields(r),
+		return r, t.s.Journal.Audit(t.kernel, orgID, org, events.Audited{
+			Action: ledger.AuditMemberRuleCreated, Target: r.ID, After: memberRuleFields(r),
 		})
 	})
 }
@@ -104,8 +105,8 @@ func (s *Store) RemoveMemberRule(ctx context.Context, org, id string) error {
 		if _, err := t.Exec("UPDATE member_rules SET removed_at = ? WHERE id = ?", t.Now, r.ID); err != nil {
 			return fmt.Errorf("remove the rule of members: %w", err)
 		}
-		return t.auditIn(org, audited{
-			action: ledger.AuditMemberRuleRemoved, target: id, before: memberRuleFields(r.Row),
+		return t.s.Journal.AuditIn(t.kernel, org, events.Audited{
+			Action: ledger.AuditMemberRuleRemoved, Target: id, Before: memberRuleFields(r.Row),
 		})
 	})
 }

@@ -134,9 +134,9 @@ func (t *tx) setParentState(v *view, d *deriver, r *recording, f *mergeFact) (ok
 // findParent finds a commit of the deriver's repo. It returns nil if it is unknown.
 func (t *tx) findParent(v *view, d *deriver, sha string) (*commitRow, error) {
 	if s := v.commits[commitKey{d.repo.ID, sha}]; s != nil {
-		return s.commitRow, t.flush() // gather reads what this write has recorded
+		return s.commitRow, t.kernel.Flush() // gather reads what this write has recorded
 	}
-	if err := t.flush(); err != nil {
+	if err := t.kernel.Flush(); err != nil {
 		return nil, err
 	}
 	c, err := scanCommitRow(t.Row(selectCommitRow+"WHERE repo_id = ? AND sha = ?", d.repo.ID, sha))
@@ -161,7 +161,7 @@ func (t *tx) addMerge(v *view, s *subject, r *recording) error {
 	if err != nil {
 		return err
 	}
-	if err := t.flush(); err != nil {
+	if err := t.kernel.Flush(); err != nil {
 		return err
 	}
 
@@ -196,7 +196,7 @@ func (t *tx) sourceOf(v *view, d *deriver, sha string) (int64, error) {
 	if s := v.commits[key]; s != nil {
 		return s.id, nil
 	}
-	if err := t.flush(); err != nil {
+	if err := t.kernel.Flush(); err != nil {
 		return 0, err
 	}
 	c, isNew, err := t.findOrAddCommit(d, sha)

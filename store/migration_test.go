@@ -17,6 +17,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
+	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/sqlite"
 	"github.com/ledgerd/ledgerd/store/txn"
@@ -287,7 +288,7 @@ func TestCursorsOutliveTheProcess(t *testing.T) {
 		orgs, err := s.Orgs(t.Context(), txn.Query{Limit: 1})
 		must.OK(t, err)
 		q := txn.Query{Limit: 1, Cursor: next}
-		events, err := s.Events(t.Context(), orgs.Data[0].Name, EventFilter{Query: q})
+		events, err := s.Events(t.Context(), orgs.Data[0].Name, events.EventFilter{Query: q})
 		must.OK(t, err)
 		if next = events.NextCursor; next == "" {
 			t.Fatal("the list of events has no further page")

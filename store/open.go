@@ -12,6 +12,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/member"
+	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/internal/lookup"
 	"github.com/ledgerd/ledgerd/store/postgres"
 	"github.com/ledgerd/ledgerd/store/radarindex"
@@ -149,7 +150,6 @@ func newStore(o Options) *Store {
 		maxPreview:   maxPreview,
 		maxWrite:     maxWrite,
 		evaluating:   make(chan struct{}, maxEvaluating),
-		queued:       newQueued(),
 		wake:         make(chan struct{}, 1),
 		tokens:       lookup.New[[32]byte, ledger.Token](),
 		touched:      txn.NewCache[string, ledger.Time](maxTouched),
@@ -157,6 +157,7 @@ func newStore(o Options) *Store {
 	}
 	s.caches.parseRoot = o.ParseRoot
 	s.batch = newBatch(s.tips)
+	s.Journal = events.New(s.db)
 	s.db.Attach(s.part())
 	return s
 }
@@ -182,17 +183,24 @@ func (s *Store) incidentEnded(t sqldb.Incident) {
 		"duration", time.Since(t.Begun).Round(time.Second))
 }
 
-// part returns what the store keeps in memory while it writes.
+// part returns what the store keeps in memory while it writes. A write of a room leaves nothing there.
 func (s *Store) part() txn.Part {
 	b := s.batch
 	return txn.Part{
-		Flush: func(*txn.Tx) error { return b.flush() },
+		Flush: func(*txn.Tx) error {
+			if b.left == nil {
+				return nil
+			}
+			return b.flush()
+		},
 		Keep: func(t *txn.Tx) {
-			b.add(b.left, t.Now)
+			if b.left != nil {
+				b.add(b.left, t.Now)
+			}
 			b.left, b.flush = nil, nil
 		},
 		Discard: func() {
-			if b.left.cached {
+			if b.left != nil && b.left.cached {
 				s.caches.evictRows()
 			}
 			b.discard()
@@ -200,7 +208,9 @@ func (s *Store) part() txn.Part {
 		},
 		BeforeCommit: b.beforeCommit,
 		AfterCommit: func() {
-			s.published(&b.total)
+			if b.total.wake {
+				s.wakeWorker()
+			}
 			b.reset()
 		},
 		AfterRollback: func() {
@@ -208,18 +218,6 @@ func (s *Store) part() txn.Part {
 			b.discard()
 			b.reset()
 		},
-	}
-}
-
-// published notifies the goroutines that wait for the changes in a transaction,
-// once it is on disk.
-func (s *Store) published(g *gathered) {
-	for orgID := range s.batch.heads {
-		s.notifier.notify(orgID)
-	}
-	s.queued.add(g.queued, g.changed)
-	if g.wake {
-		s.wakeWorker()
 	}
 }
 

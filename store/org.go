@@ -8,6 +8,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/settings"
+	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
@@ -25,13 +26,13 @@ func (s *Store) CreateOrg(ctx context.Context, name string) (ledger.Org, error) 
 		if err != nil {
 			return ledger.Org{}, err
 		}
-		if _, err := t.beginLog(id, 1, 0); err != nil {
+		if _, err := t.s.Journal.BeginLog(t.kernel, id, 1, 0); err != nil {
 			return ledger.Org{}, err
 		}
 		o := ledger.Org{Name: name, CreatedAt: t.Now}
-		return o, t.audit(id, name, audited{
-			action: ledger.AuditOrgCreated, target: name,
-			after: append(orgFields(o), ledger.Field{Name: settings.VersionField, Value: fieldsVersion}),
+		return o, t.s.Journal.Audit(t.kernel, id, name, events.Audited{
+			Action: ledger.AuditOrgCreated, Target: name,
+			After: append(orgFields(o), ledger.Field{Name: settings.VersionField, Value: fieldsVersion}),
 		})
 	})
 }
@@ -83,35 +84,6 @@ func (s *Store) orgs(ctx context.Context, q txn.Query, where string) (ledger.Pag
 		p, err := txn.ReadPage(rd.Conn, scanOrg, q.Limit, selectOrg+where, after)
 		return p.Page(l), err
 	})
-}
-
-// listOf reads one page of an org's rows, which what names. The query's parameters are the org's id,
-// the id after which the page starts, and the number of rows.
-func listOf[T any](
-	ctx context.Context, s *Store, org, what string, q txn.Query, scan func(txn.Scanner) (txn.Keyed[T], error),
-	query string,
-) (ledger.Page[T], error) {
-	return read(ctx, s, txn.ByOrg(org), func(rd reader) (list ledger.Page[T], err error) {
-		orgID, err := rd.OrgID(org)
-		if err != nil {
-			return list, err
-		}
-		return pageOf(rd, what, orgID, q, scan, query)
-	})
-}
-
-// pageOf reads one page of the rows of an owner, which what names. The query's parameters are the
-// id of the owner, the id after which the page starts, and the number of rows.
-func pageOf[T any](
-	rd reader, what string, owner int64, q txn.Query, scan func(txn.Scanner) (txn.Keyed[T], error), query string,
-) (ledger.Page[T], error) {
-	l := rd.Listing(what, owner)
-	after, err := l.After(q, 0)
-	if err != nil {
-		return ledger.Page[T]{}, err
-	}
-	p, err := txn.ReadPage(rd.Conn, scan, q.Limit, query, owner, after)
-	return p.Page(l), err
 }
 
 // formerNames parses the former names of a row: the names, each with a colon and the number of

@@ -13,6 +13,7 @@ import (
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/search"
+	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -96,20 +97,20 @@ func TestOrgEvents(t *testing.T) {
 	}
 
 	for name, test := range map[string]struct {
-		filter EventFilter
+		filter events.EventFilter
 		want   []string
 	}{
-		"all":            {EventFilter{}, []string{"policy", "key", "policy"}},
-		"default":        {EventFilter{Types: ledger.DefaultEventTypes()}, []string{"policy", "policy"}},
-		"keys":           {EventFilter{Types: []ledger.EventType{"key"}}, []string{"key"}},
-		"with others":    {EventFilter{Types: []ledger.EventType{"key", "state", "violation"}}, []string{"key"}},
-		"newest":         {EventFilter{Types: []ledger.EventType{"key"}, Descending: true}, []string{"key"}},
-		"all of a repo":  {EventFilter{Repo: "api"}, []string{"policy", "policy"}},
-		"keys of a repo": {EventFilter{Repo: "api", Types: []ledger.EventType{"key"}}, nil},
-		"both of a repo": {EventFilter{Repo: "api", Types: []ledger.EventType{"key", "policy"}},
+		"all":            {events.EventFilter{}, []string{"policy", "key", "policy"}},
+		"default":        {events.EventFilter{Types: ledger.DefaultEventTypes()}, []string{"policy", "policy"}},
+		"keys":           {events.EventFilter{Types: []ledger.EventType{"key"}}, []string{"key"}},
+		"with others":    {events.EventFilter{Types: []ledger.EventType{"key", "state", "violation"}}, []string{"key"}},
+		"newest":         {events.EventFilter{Types: []ledger.EventType{"key"}, Descending: true}, []string{"key"}},
+		"all of a repo":  {events.EventFilter{Repo: "api"}, []string{"policy", "policy"}},
+		"keys of a repo": {events.EventFilter{Repo: "api", Types: []ledger.EventType{"key"}}, nil},
+		"both of a repo": {events.EventFilter{Repo: "api", Types: []ledger.EventType{"key", "policy"}},
 			[]string{"policy", "policy"}},
-		"after the event": {EventFilter{After: id, Types: []ledger.EventType{"key", "policy"}}, []string{"policy"}},
-		"before it":       {EventFilter{After: id, Descending: true, Types: []ledger.EventType{"key"}}, nil},
+		"after the event": {events.EventFilter{After: id, Types: []ledger.EventType{"key", "policy"}}, []string{"policy"}},
+		"before it":       {events.EventFilter{After: id, Descending: true, Types: []ledger.EventType{"key"}}, nil},
 	} {
 		test.filter.Limit = 10
 		page, err := s.Events(ctx, "acme", test.filter)
@@ -155,7 +156,7 @@ func TestWebhooksOfOrgEventsAreLimited(t *testing.T) {
 	ctx := t.Context()
 	s, _ := newLogStore(t)
 	var first ledger.Webhook
-	for i := range maxOrgHooks {
+	for i := range events.MaxOrgHooks {
 		repo := fmt.Sprint("r", i/maxWebhooks)
 		if i%maxWebhooks == 0 {
 			_, err := s.CreateRepo(ctx, "acme", ledger.NewRepo{Name: repo}, "admin")

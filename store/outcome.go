@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/events"
 )
 
 // minFailures is the number of consecutive failures required to disable a webhook. If the
@@ -63,7 +64,7 @@ func (t *tx) recordOutcomes(rows []outcomeRow, disableAfter time.Duration) (disa
 			return nil, err
 		}
 		if h.disable != "" && h.active {
-			disabled = append(disabled, h.public)
+			disabled = append(disabled, h.Public)
 		}
 	}
 	return disabled, nil
@@ -123,7 +124,7 @@ func (t *tx) settleDelivery(h *hookHealth, r outcomeRow) error {
 		return nil // pruned since
 	}
 	a := r.Attempt
-	_, err = t.Exec(insertAttempt, h.id, r.Delivery, a.At, a.DurationMS, a.Response.Status, a.Error, r.request, r.response)
+	_, err = t.Exec(insertAttempt, h.ID, r.Delivery, a.At, a.DurationMS, a.Response.Status, a.Error, r.request, r.response)
 	if err != nil {
 		return fmt.Errorf("insert attempt: %w", err)
 	}
@@ -133,7 +134,7 @@ func (t *tx) settleDelivery(h *hookHealth, r outcomeRow) error {
 // settleStatus updates a delivery for an outcome. It reports whether the delivery exists.
 func (t *tx) settleStatus(h *hookHealth, o ledger.Outcome) (ok bool, err error) {
 	if o.Status == ledger.DeliverySucceeded {
-		return t.execAny(settleSuccess, t.Now, h.id, o.Delivery)
+		return t.execAny(settleSuccess, t.Now, h.ID, o.Delivery)
 	}
 	status, due, ended := o.Status, o.RetryAt, ledger.Time(0)
 	if o.Disable != "" && o.Attempt.Request.URL != h.url {
@@ -142,11 +143,11 @@ func (t *tx) settleStatus(h *hookHealth, o ledger.Outcome) (ok bool, err error) 
 	if status != ledger.DeliveryPending {
 		due, ended = 0, t.Now
 	}
-	ok, err = t.execAny(settleFailure, h.id, o.Delivery, o.Lease, o.Tries, status, due, ended)
+	ok, err = t.execAny(settleFailure, h.ID, o.Delivery, o.Lease, o.Tries, status, due, ended)
 	if err != nil || ok {
 		return ok, err
 	}
-	return t.execAny(settleLate, h.id, o.Delivery)
+	return t.execAny(settleLate, h.ID, o.Delivery)
 }
 
 // execAny runs a statement and reports whether it changed any row.
@@ -157,7 +158,7 @@ func (t *tx) execAny(query string, args ...any) (bool, error) {
 
 // A hookHealth is the health of a webhook while outcomes are recorded.
 type hookHealth struct {
-	hookKey
+	events.HookKey
 	url          string
 	active       bool
 	changedAt    ledger.Time
@@ -173,11 +174,11 @@ func (t *tx) health(known map[string]*hookHealth, webhook string) (*hookHealth, 
 	if h, ok := known[webhook]; ok {
 		return h, nil
 	}
-	h := &hookHealth{hookKey: hookKey{public: webhook}}
+	h := &hookHealth{HookKey: events.HookKey{Public: webhook}}
 	err := t.Row(`
 SELECT id, url, active, changed_at, failing_since, failures FROM webhooks
 WHERE webhook_id = ? AND deleted_at = 0`, webhook).
-		Scan(&h.id, &h.url, &h.active, &h.changedAt, &h.failingSince, &h.failures)
+		Scan(&h.ID, &h.url, &h.active, &h.changedAt, &h.failingSince, &h.failures)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
@@ -214,7 +215,7 @@ func (h *hookHealth) update(o ledger.Outcome, disableAfter time.Duration) {
 
 func (t *tx) saveHealth(h *hookHealth) error {
 	if h.changed {
-		_, err := t.Exec("UPDATE webhooks SET failing_since = ?, failures = ? WHERE id = ?", h.failingSince, h.failures, h.id)
+		_, err := t.Exec("UPDATE webhooks SET failing_since = ?, failures = ? WHERE id = ?", h.failingSince, h.failures, h.ID)
 		if err != nil {
 			return fmt.Errorf("update webhook: %w", err)
 		}
@@ -223,16 +224,16 @@ func (t *tx) saveHealth(h *hookHealth) error {
 		return nil
 	}
 	_, err := t.Exec("UPDATE webhooks SET active = 0, changed_at = ?, disabled_at = ?, disabled_reason = ? WHERE id = ?",
-		t.Now, t.Now, strings.ToValidUTF8(h.disable, "\uFFFD"), h.id)
+		t.Now, t.Now, strings.ToValidUTF8(h.disable, "\uFFFD"), h.ID)
 	if err != nil {
 		return fmt.Errorf("disable webhook: %w", err)
 	}
-	t.markChanged(h.public)
-	if err := t.updateEventTypesOf(h.id); err != nil {
+	t.s.Journal.MarkChanged(t.kernel, h.Public)
+	if err := t.updateEventTypesOf(h.ID); err != nil {
 		return err
 	}
 
-	w, err := scanWebhook(t.Row(selectWebhook+"WHERE w.id = ?", h.id))
+	w, err := scanWebhook(t.Row(selectWebhook+"WHERE w.id = ?", h.ID))
 	if err != nil {
 		return fmt.Errorf("read webhook: %w", err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/passkey"
+	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
@@ -90,8 +91,8 @@ func (s *Store) AddPasskey(
 		if err := t.logPasskey(orgID, added.Row, ledger.IdentityAdded); err != nil {
 			return added.Row, err
 		}
-		return added.Row, t.audit(orgID, org, audited{
-			action: ledger.AuditPasskeyAdded, target: added.Row.ID, after: passkeyFields(added.Row),
+		return added.Row, t.s.Journal.Audit(t.kernel, orgID, org, events.Audited{
+			Action: ledger.AuditPasskeyAdded, Target: added.Row.ID, After: passkeyFields(added.Row),
 		})
 	})
 }
@@ -156,7 +157,7 @@ func (t *tx) logPasskey(orgID int64, p passkey.Passkey, action ledger.IdentityAc
 		return err
 	}
 	e.Timestamp = t.Now
-	return t.appendToOrg(orgID, ledger.EventIdentity, e.ID, ledger.Render(e))
+	return t.s.Journal.AppendToOrg(t.kernel, orgID, ledger.EventIdentity, e.ID, ledger.Render(e))
 }
 
 // passkeyFields returns the fields of a passkey that audit events have.
@@ -175,7 +176,7 @@ func passkeyFields(p passkey.Passkey) []ledger.Field {
 // empty, it lists those of one member.
 func (s *Store) Passkeys(ctx context.Context, org, memberID string, q txn.Query) (ledger.Page[passkey.Passkey], error) {
 	if memberID == "" {
-		return listOf(ctx, s, org, "passkeys", q, scanPasskey,
+		return txn.ListOf(ctx, s.db, org, "passkeys", q, scanPasskey,
 			selectPasskey+"WHERE p.org_id = ? AND p.removed_at = 0 AND p.id > ? ORDER BY p.id LIMIT ?")
 	}
 	return read(ctx, s, txn.ByOrg(org), func(rd reader) (list ledger.Page[passkey.Passkey], err error) {
@@ -183,7 +184,7 @@ func (s *Store) Passkeys(ctx context.Context, org, memberID string, q txn.Query)
 		if err != nil {
 			return list, err
 		}
-		return pageOf(rd, "passkeys of member", m.ID, q, scanPasskey,
+		return txn.PageOf(rd.Reader, "passkeys of member", m.ID, q, scanPasskey,
 			selectPasskey+"WHERE p.member_id = ? AND p.removed_at = 0 AND p.id > ? ORDER BY p.id LIMIT ?")
 	})
 }
@@ -219,8 +220,8 @@ func (t *tx) removePasskey(orgID int64, org string, p txn.Keyed[passkey.Passkey]
 	if err := t.logPasskey(orgID, p.Row, ledger.IdentityRevoked); err != nil {
 		return err
 	}
-	return t.audit(orgID, org, audited{
-		action: ledger.AuditPasskeyRemoved, target: p.Row.ID, before: passkeyFields(p.Row),
+	return t.s.Journal.Audit(t.kernel, orgID, org, events.Audited{
+		Action: ledger.AuditPasskeyRemoved, Target: p.Row.ID, Before: passkeyFields(p.Row),
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -112,7 +113,7 @@ func (s *Store) SetPolicy(
 		}
 
 		version := r.PolicyVersion + 1
-		event, err := t.policyEvent(r, version, contract, by)
+		event, err := t.s.Journal.AppendPolicy(t.kernel, r, version, contract, by)
 		if err != nil {
 			return p, err
 		}
@@ -138,9 +139,9 @@ func (s *Store) SetPolicy(
 		if err != nil {
 			return p, fmt.Errorf("read policy: %w", err)
 		}
-		return row.Row, t.audit(r.OrgID, r.Org, audited{
-			action: ledger.AuditPolicyApplied, repo: r.Name, target: r.Name,
-			before: policyFields(r.PolicyVersion, r.PolicyDigest), after: policyFields(version, contract.Digest()),
+		return row.Row, t.s.Journal.Audit(t.kernel, r.OrgID, r.Org, events.Audited{
+			Action: ledger.AuditPolicyApplied, Repo: r.Name, Target: r.Name,
+			Before: policyFields(r.PolicyVersion, r.PolicyDigest), After: policyFields(version, contract.Digest()),
 		})
 	})
 }

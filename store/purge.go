@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -28,9 +29,9 @@ func (s *Store) PurgeRepo(ctx context.Context, org, repo string) error {
 		if err := t.purgeRepos("id = ?", r.ID); err != nil {
 			return err
 		}
-		return t.auditIn(org, audited{
-			action: ledger.AuditRepoPurged, repo: r.Row.Name, target: r.Row.Name,
-			before: purgeFields(0), after: purgeFields(t.Now),
+		return t.s.Journal.AuditIn(t.kernel, org, events.Audited{
+			Action: ledger.AuditRepoPurged, Repo: r.Row.Name, Target: r.Row.Name,
+			Before: purgeFields(0), After: purgeFields(t.Now),
 		})
 	})
 }
@@ -55,8 +56,8 @@ func (s *Store) PurgeOrg(ctx context.Context, org string) error {
 		if err := t.purgeRepos("org_id = ?", o.ID); err != nil {
 			return err
 		}
-		return t.audit(o.ID, org, audited{
-			action: ledger.AuditOrgPurged, target: org, before: purgeFields(0), after: purgeFields(t.Now),
+		return t.s.Journal.Audit(t.kernel, o.ID, org, events.Audited{
+			Action: ledger.AuditOrgPurged, Target: org, Before: purgeFields(0), After: purgeFields(t.Now),
 		})
 	})
 }
@@ -77,5 +78,5 @@ WHERE deleted_at = 0 AND repo_id IN (SELECT id FROM repos WHERE `+where+")", t.N
 }
 
 func purgeFields(purged ledger.Time) []ledger.Field {
-	return []ledger.Field{{Name: "purged_at", Value: optional(purged)}}
+	return []ledger.Field{{Name: "purged_at", Value: events.Optional(purged)}}
 }

@@ -249,7 +249,7 @@ func (t *tx) overlapEvents(r txn.Repo, own radarindex.Tip, list []overlap) error
 		if err != nil {
 			return err
 		}
-		_, err = t.append(r, ledger.EventRadar, eventID, ledger.Render(ledger.RadarEvent{
+		_, err = t.s.Journal.Append(t.kernel, r, ledger.EventRadar, eventID, ledger.Render(ledger.RadarEvent{
 			ID: eventID, Org: r.Org, Repo: r.Name, Commit: later.SHA, Level: o.Level,
 			Other: ledger.RadarOther{Commit: earlier.SHA, Branch: earlier.Branch, Author: earlier.author},
 			Paths: ledger.EventPaths(o.Strongest()), PathsTotal: len(o.Paths), Timestamp: t.Now,

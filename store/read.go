@@ -11,6 +11,7 @@ import (
 // a read.
 type reader struct {
 	txn.Reader
+	s      *Store
 	caches *caches
 	// claimed has the changed paths that a write has stored, by commit.
 	claimed map[int64][]string
@@ -21,14 +22,14 @@ type reader struct {
 // read runs fn in a read transaction: fn sees a consistent snapshot.
 func read[T any](ctx context.Context, s *Store, by sqldb.Reader, fn func(reader) (T, error)) (T, error) {
 	return txn.Read(ctx, s.db, by, func(rd txn.Reader) (T, error) {
-		return fn(reader{Reader: rd, caches: s.caches})
+		return fn(reader{Reader: rd, s: s, caches: s.caches})
 	})
 }
 
 // readLoose is like read, but without a transaction. See txn.ReadLoose.
 func readLoose[T any](ctx context.Context, s *Store, by sqldb.Reader, fn func(reader) (T, error)) (T, error) {
 	return txn.ReadLoose(ctx, s.db, by, func(rd txn.Reader) (T, error) {
-		return fn(reader{Reader: rd, caches: s.caches})
+		return fn(reader{Reader: rd, s: s, caches: s.caches})
 	})
 }
 

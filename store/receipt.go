@@ -13,6 +13,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/proof"
 	"github.com/ledgerd/ledgerd/ledger/proof/receipt"
+	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -248,7 +249,7 @@ func (rd reader) envelopeDigest(row int64, limit int) (digest string, size int, 
 
 // newestEvent returns the newest event that a decision rests on: that of the evidence, of
 // the commit's last transition, or of the contract.
-func (rd reader) newestEvent(s *subject, evidence []receipt.Evidence) (newest eventRef, err error) {
+func (rd reader) newestEvent(s *subject, evidence []receipt.Evidence) (newest events.Ref, err error) {
 	var transition, contract int64
 	err = rd.Row(`
 SELECT coalesce((SELECT max(event) FROM transitions WHERE commit_id = ?), 0), event
@@ -257,8 +258,8 @@ FROM policies WHERE repo_id = ? AND version = ?`, s.id, s.repoID, s.d.repo.Polic
 		return newest, fmt.Errorf("read what a decision rests on: %w", err)
 	}
 	if row := max(transition, contract); row != 0 {
-		newest.row = row
-		if err := rd.Row("SELECT seq FROM events WHERE id = ?", row).Scan(&newest.seq); err != nil {
+		newest.Row = row
+		if err := rd.Row("SELECT seq FROM events WHERE id = ?", row).Scan(&newest.Seq); err != nil {
 			return newest, fmt.Errorf("read event: %w", err)
 		}
 	}
@@ -270,11 +271,11 @@ FROM policies WHERE repo_id = ? AND version = ?`, s.id, s.repoID, s.d.repo.Polic
 	if event == "" {
 		return newest, nil
 	}
-	recorded, err := rd.findEvent(s.d.repo.OrgID, event)
+	recorded, err := rd.s.Journal.Find(rd.Reader, s.d.repo.OrgID, event)
 	if err != nil {
 		return newest, fmt.Errorf("find the event of the evidence: %w", err)
 	}
-	if recorded.row > newest.row {
+	if recorded.Row > newest.Row {
 		newest = recorded
 	}
 	return newest, nil
@@ -282,17 +283,17 @@ FROM policies WHERE repo_id = ? AND version = ?`, s.id, s.repoID, s.d.repo.Polic
 
 // addPosition adds to a decision where the newest event that it rests on is in the org's
 // present log. The first event of a later epoch commits to all before it.
-func (rd reader) addPosition(v *Decision, newest eventRef) error {
-	l, err := rd.log(v.Org, 0)
+func (rd reader) addPosition(v *Decision, newest events.Ref) error {
+	l, err := rd.s.Journal.FindLog(rd.Reader, v.Org, 0)
 	if err != nil {
 		return err
 	}
-	err = rd.Row("SELECT id, seq FROM events WHERE org_id = ? AND seq = ?", l.orgID, max(newest.seq, l.FirstSeq)).
-		Scan(&newest.row, &newest.seq)
+	err = rd.Row("SELECT id, seq FROM events WHERE org_id = ? AND seq = ?", l.OrgID, max(newest.Seq, l.FirstSeq)).
+		Scan(&newest.Row, &newest.Seq)
 	if err != nil {
 		return txn.Missing(err, "the log of %s has no events", v.Org)
 	}
-	p, err := rd.prove(v.Org, newest)
+	p, err := rd.s.Journal.Prove(rd.Reader, v.Org, newest)
 	if err != nil {
 		return err
 	}

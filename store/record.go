@@ -255,7 +255,7 @@ func (t *tx) addAttestation(v *view, s *subject, r *recording) error {
 	if rec.ID, err = t.kernel.NewID(s.d.repo.OrgID, txn.AttestationPrefix); err != nil {
 		return err
 	}
-	if rec.Event, err = t.attestationEvent(s.d.repo, *rec, r.key, r.envelopeDigest); err != nil {
+	if rec.Event, err = t.s.Journal.AppendAttestation(t.kernel, s.d.repo, *rec, r.key, r.envelopeDigest); err != nil {
 		return err
 	}
 

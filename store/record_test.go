@@ -249,7 +249,8 @@ var anyID = regexp.MustCompile(`(evt|att)_[0-9A-Z]{26}`)
 func (w twin) dump(t *testing.T) string {
 	t.Helper()
 	var text strings.Builder
-	events, err := w.Events(t.Context(), "acme", EventFilter{Query: txn.Query{Limit: 500}, Types: ledger.EventTypes()})
+	events, err := w.Events(t.Context(), "acme",
+		EventFilter{Query: txn.Query{Limit: 500}, Types: ledger.EventTypes()})
 	must.OK(t, err)
 	for _, body := range events.Data {
 		fmt.Fprintf(&text, "%s\n", body)

@@ -63,7 +63,7 @@ func repoKey(org, repo string) string {
 
 // view reads the view for a set of attestations.
 func (t *tx) view(list []*recording) (*view, error) {
-	if err := t.flush(); err != nil { // effects of the set's earlier attestations
+	if err := t.kernel.Flush(); err != nil { // effects of the set's earlier attestations
 		return nil, err
 	}
 	v := &view{commits: make(map[commitKey]*subject, len(list)), statements: make(map[statementKey][]statement)}
@@ -154,7 +154,7 @@ func (t *tx) viewRepos(v *view, list []*recording) error {
 	}
 	t.kernel.AnnounceRows("events", "attestations")
 	for _, id := range orgs {
-		t.announceHead(id)
+		t.s.Journal.AnnounceHead(t.kernel, id)
 	}
 
 	var keys []any

@@ -111,7 +111,7 @@ func (t *tx) register(org, repo, sha string, n submission, ahead *prospectScan) 
 		}
 	}
 
-	if err := t.flush(); err != nil {
+	if err := t.kernel.Flush(); err != nil {
 		return done, err
 	}
 	moved, err := t.describeCommit(d, c, n)

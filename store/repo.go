@@ -9,6 +9,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
@@ -50,8 +51,8 @@ VALUES (?, ?, ?, ?, ?, ?, ?, 1, ?)`,
 		if err != nil {
 			return repo.Row, fmt.Errorf("read repo: %w", err)
 		}
-		return repo.Row, t.audit(orgID, org, audited{
-			action: ledger.AuditRepoCreated, repo: n.Name, target: n.Name, after: repoFields(repo.Row),
+		return repo.Row, t.s.Journal.Audit(t.kernel, orgID, org, events.Audited{
+			Action: ledger.AuditRepoCreated, Repo: n.Name, Target: n.Name, After: repoFields(repo.Row),
 		})
 	})
 }
@@ -111,13 +112,13 @@ func (s *Store) Repo(ctx context.Context, org, repo string) (ledger.Repo, error)
 
 // Repos lists the repos of an org that are not deleted, oldest first.
 func (s *Store) Repos(ctx context.Context, org string, q txn.Query) (ledger.Page[ledger.Repo], error) {
-	return listOf(ctx, s, org, "repos", q, scanRepo,
+	return txn.ListOf(ctx, s.db, org, "repos", q, scanRepo,
 		selectRepo+"WHERE r.org_id = ? AND r.deleted_at = 0 AND r.id > ? ORDER BY r.id LIMIT ?")
 }
 
 // DeletedRepos lists the deleted repos of an org, oldest first.
 func (s *Store) DeletedRepos(ctx context.Context, org string, q txn.Query) (ledger.Page[ledger.Repo], error) {
-	return listOf(ctx, s, org, "deleted repos", q, scanRepo,
+	return txn.ListOf(ctx, s.db, org, "deleted repos", q, scanRepo,
 		strings.Replace(selectRepo, "FROM repos r", "FROM repos r /*+index repos_deleted*/", 1)+
 			"WHERE r.org_id = ? AND r.deleted_at > 0 AND r.id > ? ORDER BY r.id LIMIT ?")
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/ca"
+	"github.com/ledgerd/ledgerd/store/events"
 )
 
 // maxDrafts is the maximum number of drafts per sign-in.
@@ -85,8 +86,8 @@ func (s *Store) LogReview(ctx context.Context, org, repo string, d ReviewDraft, 
 			return ledger.Errorf(ledger.CodeNotFound, "this sign-in has no such draft of a review for %s/%s: it was used, or "+
 				"it has expired (create another)", org, repo)
 		}
-		return t.audit(r.OrgID, org, audited{
-			action: ledger.AuditCertificateIssued, repo: r.Name, target: c.Serial, after: reviewFields(c, d),
+		return t.s.Journal.Audit(t.kernel, r.OrgID, org, events.Audited{
+			Action: ledger.AuditCertificateIssued, Repo: r.Name, Target: c.Serial, After: reviewFields(c, d),
 		})
 	})
 }

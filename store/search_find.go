@@ -382,13 +382,13 @@ func (f *finder) findEventID(h search.Hit) (search.Hit, error) {
 		Commit string `json:"commit"`
 	}
 	var data []byte
-	e, err := f.findEvent(f.searched.orgID, h.ID)
+	e, err := f.s.Journal.Find(f.Reader, f.searched.orgID, h.ID)
 	if err != nil {
 		return h, err
 	}
 	err = f.Row(`
 SELECT e.type, e.at, e.body, coalesce(r.name, '') FROM events e LEFT JOIN repos r ON r.id = e.repo_id
-WHERE e.id = ?`, e.row).Scan(&h.Title, &h.At, &data, &h.Repo)
+WHERE e.id = ?`, e.Row).Scan(&h.Title, &h.At, &data, &h.Repo)
 	if err != nil {
 		return h, err
 	}

@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -40,8 +41,8 @@ func (s *Store) CreateSession(ctx context.Context, tokenID string, hash [32]byte
 		if err != nil {
 			return fmt.Errorf("insert session: %w", err)
 		}
-		return t.auditIn(token.Row.Org, audited{
-			action: ledger.AuditSessionCreated, target: tokenID, after: sessionFields(token.Row, expires, hash[:]),
+		return t.s.Journal.AuditIn(t.kernel, token.Row.Org, events.Audited{
+			Action: ledger.AuditSessionCreated, Target: tokenID, After: sessionFields(token.Row, expires, hash[:]),
 		})
 	})
 }
@@ -90,8 +91,8 @@ func signInFields(t ledger.Token, hash []byte) []ledger.Field {
 		{Name: "token_name", Value: t.Name},
 		{Name: "expires_at", Value: t.ExpiresAt},
 		{Name: "scope", Value: t.Scope},
-		{Name: "member", Value: optional(t.Member)},
-		{Name: "auth_time", Value: optional(t.AuthTime)},
+		{Name: "member", Value: events.Optional(t.Member)},
+		{Name: "auth_time", Value: events.Optional(t.AuthTime)},
 		{Name: "secret_digest", Value: digestOf(hash)},
 	}
 }
@@ -116,9 +117,9 @@ func (s *Store) DeleteSession(ctx context.Context, hash [32]byte) error {
 		if _, err := t.Exec("DELETE FROM sessions WHERE hash = ?", hash[:]); err != nil {
 			return fmt.Errorf("delete session: %w", err)
 		}
-		return t.auditIn(session.token.Org, audited{
-			action: ledger.AuditSessionEnded, target: session.token.ID,
-			before: sessionFields(session.token, session.expires, hash[:]),
+		return t.s.Journal.AuditIn(t.kernel, session.token.Org, events.Audited{
+			Action: ledger.AuditSessionEnded, Target: session.token.ID,
+			Before: sessionFields(session.token, session.expires, hash[:]),
 		})
 	})
 }

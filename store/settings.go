@@ -12,6 +12,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/member"
 	"github.com/ledgerd/ledgerd/ledger/passkey"
 	"github.com/ledgerd/ledgerd/ledger/settings"
+	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/internal/sealed"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/txn"
@@ -26,7 +27,7 @@ const SettingsStart = "repo:0"
 func (s *Store) Settings(
 	c *sqldb.Conn, orgID int64, place string, limit int,
 ) (rows []settings.Row, next string, err error) {
-	return reader{Reader: s.db.NewReader(c), caches: s.caches}.settings(s.secretKeys, orgID, place, limit)
+	return reader{Reader: s.db.NewReader(c), s: s, caches: s.caches}.settings(s.secretKeys, orgID, place, limit)
 }
 
 func (rd reader) settings(
@@ -222,10 +223,10 @@ func (p *settingsPage) tokens() error {
 		ids, byID[t.ID] = append(ids, t.ID), t.Row
 		// Only tokens of CI jobs have a rule, and only sign-ins the time of an authentication.
 		kind, fields := settings.Token, append(grantFields(t.Row, hash),
-			ledger.Field{Name: "auth_time", Value: optional(t.Row.AuthTime)})
+			ledger.Field{Name: "auth_time", Value: events.Optional(t.Row.AuthTime)})
 		if t.Row.IsSignIn {
 			kind, fields = settings.Session, append(signInFields(t.Row, hash),
-				ledger.Field{Name: "rule", Value: optional(t.Row.Rule)})
+				ledger.Field{Name: "rule", Value: events.Optional(t.Row.Rule)})
 		}
 		p.add(t.ID, settings.Row{Kind: kind, Target: t.Row.ID, Fields: fields})
 		return nil
@@ -305,8 +306,8 @@ func (t *tx) logSettings(keys SecretKeys, orgID int64) (last bool, err error) {
 		if row.Kind == settings.Org {
 			fields = append(fields, ledger.Field{Name: settings.VersionField, Value: fieldsVersion})
 		}
-		a := audited{action: ledger.AuditDatabaseBaseline, repo: row.Repo, target: row.Target, after: fields}
-		if err := t.audit(orgID, org, a); err != nil {
+		a := events.Audited{Action: ledger.AuditDatabaseBaseline, Repo: row.Repo, Target: row.Target, After: fields}
+		if err := t.s.Journal.Audit(t.kernel, orgID, org, a); err != nil {
 			return false, err
 		}
 	}

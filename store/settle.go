@@ -86,7 +86,7 @@ func (t *tx) moveStanding(s *subject, o policy.Outcome, cause ledger.Cause) erro
 	case s.state == ledger.Deployed && len(s.unevaluated) > 0:
 		return t.postpone(s, cause)
 	case s.state == ledger.Deployed && s.standing != standing:
-		if err := t.standingEvent(s.d.repo, s.sha, s.standing, standing, cause); err != nil {
+		if err := t.s.Journal.AppendStanding(t.kernel, s.d.repo, s.sha, s.standing, standing, cause); err != nil {
 			return err
 		}
 	}
@@ -117,7 +117,7 @@ func (t *tx) postpone(s *subject, cause ledger.Cause) error {
 }
 
 func (t *tx) transition(s *subject, from, to ledger.State, cause ledger.Cause) error {
-	event, err := t.stateEvent(s.d.repo, s.sha, from, to, cause)
+	event, err := t.s.Journal.AppendState(t.kernel, s.d.repo, s.sha, from, to, cause)
 	if err != nil {
 		return err
 	}
@@ -168,7 +168,7 @@ func (t *tx) settleAgain(s *subject, e workEntry) error {
 
 // subjects reads commits of a repo and their facts, including the changes of this write.
 func (t *tx) subjects(d *deriver, ids []int64) ([]*subject, error) {
-	if err := t.flush(); err != nil {
+	if err := t.kernel.Flush(); err != nil {
 		return nil, err
 	}
 	return t.readSubjects(d, ids)

@@ -153,7 +153,7 @@ WHERE repo_id = ? AND expires > 0 AND expires <= ? ORDER BY expires LIMIT ?`, j.
 		}
 	}
 
-	if err := t.flush(); err != nil {
+	if err := t.kernel.Flush(); err != nil {
 		return false, err
 	}
 	var next ledger.Time

@@ -12,6 +12,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/member"
+	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -174,9 +175,9 @@ func (t *tx) signIn(
 		return token.Row, fmt.Errorf("insert session: %w", err)
 	}
 	t.kernel.Actor.Name, t.kernel.Actor.Token = token.Row.Name, token.Row.ID
-	return token.Row, t.audit(orgID, org, audited{
-		action: ledger.AuditSessionCreated, target: token.Row.ID,
-		after: append(signInFields(token.Row, unknown[:]),
+	return token.Row, t.s.Journal.Audit(t.kernel, orgID, org, events.Audited{
+		Action: ledger.AuditSessionCreated, Target: token.Row.ID,
+		After: append(signInFields(token.Row, unknown[:]),
 			ledger.Field{Name: "session_digest", Value: digestOf(session[:])}),
 	})
 }
@@ -202,8 +203,8 @@ func (t *tx) endSignIn(orgID int64, org string, token txn.Keyed[ledger.Token]) e
 	if _, err := t.Exec("UPDATE tokens SET revoked_at = ? WHERE id = ?", t.Now, token.ID); err != nil {
 		return fmt.Errorf("end the sign-in: %w", err)
 	}
-	return t.audit(orgID, org, audited{
-		action: ledger.AuditSessionEnded, target: token.Row.ID, before: sessionFields(token.Row, token.Row.ExpiresAt, nil),
+	return t.s.Journal.Audit(t.kernel, orgID, org, events.Audited{
+		Action: ledger.AuditSessionEnded, Target: token.Row.ID, Before: sessionFields(token.Row, token.Row.ExpiresAt, nil),
 	})
 }
 

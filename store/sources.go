@@ -401,7 +401,7 @@ func (t *tx) gatherPeople(list []*subject) error {
 	if !slices.ContainsFunc(list, func(s *subject) bool { return s.inherits() }) {
 		return nil
 	}
-	if err := t.flush(); err != nil {
+	if err := t.kernel.Flush(); err != nil {
 		return err
 	}
 	return t.gatherCarried(list)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/member"
+	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/internal/lookup"
 	"github.com/ledgerd/ledgerd/store/radarindex"
 	"github.com/ledgerd/ledgerd/store/sqldb"
@@ -20,6 +21,8 @@ import (
 
 // A Store is an open database. Its methods are safe for concurrent use.
 type Store struct {
+	*events.Journal
+
 	db        *txn.DB
 	committed func(sqldb.Commit)
 	retention time.Duration // how long the delivery log is retained
@@ -38,8 +41,6 @@ type Store struct {
 	maxWrite     time.Duration // see retry
 	// evaluating limits the number of statements that are evaluated at the same time.
 	evaluating chan struct{}
-	notifier   notifier
-	queued     *queued
 	name       string        // of this server, if there may be others; otherwise empty
 	wake       chan struct{} // wakes Work
 	tokens     *lookup.Group[[32]byte, ledger.Token]
@@ -85,6 +86,33 @@ type Query = txn.Query
 
 // A ClockStatus says how the ledger's clock and the system clock differ.
 type ClockStatus = txn.ClockStatus
+
+// Names of the room of events that callers of a Store use.
+type (
+	// An EventFilter selects the events of a list.
+	EventFilter = events.EventFilter
+	// An AuditFilter selects the administrative actions of a list.
+	AuditFilter = events.AuditFilter
+	// An Event is an event of an org.
+	Event = events.Event
+	// A Tail reads an org's events as they are recorded.
+	Tail = events.Tail
+	// A Log is the transparency log of an org.
+	Log = events.Log
+	// A LogRoot is the root of a log.
+	LogRoot = events.LogRoot
+	// A ReceiptKey is a key of receipts.
+	ReceiptKey = events.ReceiptKey
+	// An Announcement is the event that announces a key of receipts, and its proof.
+	Announcement = events.Announcement
+	// A Restored says which events a restored database has of an org.
+	Restored = events.Restored
+	// A Cut is the end of what a restored database has of the history that a client knows.
+	Cut = events.Cut
+)
+
+// LogRoots returns the roots of all logs. See events.LogRoots.
+func LogRoots(c *sqldb.Conn) ([]LogRoot, error) { return events.LogRoots(c) }
 
 // MaxClockOffset is how far the system clock may be off before nothing is recorded.
 const MaxClockOffset = txn.MaxClockOffset

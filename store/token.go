@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -81,8 +82,8 @@ func (s *Store) CreateToken(ctx context.Context, org string, n ledger.NewToken, 
 		if err != nil {
 			return token.Row, err
 		}
-		return token.Row, t.audit(orgID, org, audited{
-			action: ledger.AuditTokenCreated, target: token.Row.ID, after: grantFields(token.Row, hash[:]),
+		return token.Row, t.s.Journal.Audit(t.kernel, orgID, org, events.Audited{
+			Action: ledger.AuditTokenCreated, Target: token.Row.ID, After: grantFields(token.Row, hash[:]),
 		})
 	})
 }
@@ -223,7 +224,7 @@ func (rd reader) addTokens(found map[[32]byte]ledger.Token, hashes []any) error 
 
 // Tokens lists the tokens of an org, oldest first, without sign-ins.
 func (s *Store) Tokens(ctx context.Context, org string, q txn.Query) (ledger.Page[ledger.Token], error) {
-	return listOf(ctx, s, org, "tokens", q, scanToken,
+	return txn.ListOf(ctx, s.db, org, "tokens", q, scanToken,
 		selectToken+"WHERE t.org_id = ? AND t.id > ? AND t.is_sign_in = 0 ORDER BY t.id LIMIT ?")
 }
 
@@ -240,6 +241,8 @@ func (s *Store) RevokeToken(ctx context.Context, org, id string) error {
 		if _, err = t.Exec("UPDATE tokens SET revoked_at = ? WHERE id = ?", t.Now, token.ID); err != nil {
 			return fmt.Errorf("revoke token: %w", err)
 		}
-		return t.auditIn(org, audited{action: ledger.AuditTokenRevoked, target: id, before: tokenFields(token.Row)})
+		return t.s.Journal.AuditIn(t.kernel, org, events.Audited{
+			Action: ledger.AuditTokenRevoked, Target: id, Before: tokenFields(token.Row),
+		})
 	})
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
+	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -58,7 +59,7 @@ func (rd reader) trustedRoots(orgID int64) ([]identity.TrustedRoot, error) {
 // TrustedRoots lists the versions of an org's trusted roots, oldest first, without their documents.
 func (s *Store) TrustedRoots(ctx context.Context, org string, q txn.Query) (ledger.Page[identity.TrustedRoot], error) {
 	scan := func(row txn.Scanner) (txn.Keyed[identity.TrustedRoot], error) { return scanTrustedRoot(row) }
-	return listOf(ctx, s, org, "trusted roots", q, scan, "SELECT "+trustedRootColumns+fromTrustedRoots+
+	return txn.ListOf(ctx, s.db, org, "trusted roots", q, scan, "SELECT "+trustedRootColumns+fromTrustedRoots+
 		"WHERE t.org_id = ? AND t.id > ? ORDER BY t.id LIMIT ?")
 }
 
@@ -124,14 +125,14 @@ func (s *Store) SetTrustedRoot(ctx context.Context, org, name string, document [
 		if err := t.keyringChanged(orgID); err != nil {
 			return r, err
 		}
-		a := audited{action: ledger.AuditTrustedRootSet, target: r.Name, after: trustedRootFields(r)}
+		a := events.Audited{Action: ledger.AuditTrustedRootSet, Target: r.Name, After: trustedRootFields(r)}
 		if before.Version > 0 {
-			a.before = trustedRootFields(before)
+			a.Before = trustedRootFields(before)
 		}
 		if r.Removed {
-			a.action = ledger.AuditTrustedRootRemoved
+			a.Action = ledger.AuditTrustedRootRemoved
 		}
-		return r, t.audit(orgID, org, a)
+		return r, t.s.Journal.Audit(t.kernel, orgID, org, a)
 	})
 }
 
@@ -171,5 +172,5 @@ INSERT INTO trusted_roots (org_id, name, version, digest, document, created_at, 
 	if err != nil {
 		return fmt.Errorf("insert trusted root: %w", err)
 	}
-	return t.appendToOrg(orgID, ledger.EventIdentity, e.ID, ledger.Render(e))
+	return t.s.Journal.AppendToOrg(t.kernel, orgID, ledger.EventIdentity, e.ID, ledger.Render(e))
 }

@@ -36,8 +36,6 @@ type tx struct {
 	environments map[environmentKey]environmentChange
 	// inBackground reports whether the write settles commits of a job.
 	inBackground bool
-	// hooks caches the webhooks of repos.
-	hooks map[int64][]hook
 }
 
 // write runs fn in the writer's next transaction. org is the org of the caller's request,
@@ -91,7 +89,7 @@ func (s *Store) inTx(c *sqldb.Conn, fn func(*tx) error) error {
 
 // begin runs fn in a write that has begun.
 func (s *Store) begin(k *txn.Tx, fn func(*tx) error) error {
-	t := &tx{reader: reader{Reader: k.Reader, caches: s.caches}, kernel: k, batch: s.batch}
+	t := &tx{reader: reader{Reader: k.Reader, s: s, caches: s.caches}, kernel: k, batch: s.batch}
 	s.batch.left, s.batch.flush = &t.gathered, t.flush
 	if err := fn(t); err != nil {
 		return err
@@ -209,36 +207,4 @@ func (t *tx) count(kind counterKind, id int64, by int64) {
 // countState adds by to the number of a repo's commits in a state.
 func (t *tx) countState(repoID int64, state ledger.State, by int64) {
 	t.gathered.count(counter{commitsInState, repoID, state}, by)
-}
-
-// takeSeq returns the next sequence number for an event of the org.
-func (t *tx) takeSeq(orgID int64) (int64, error) {
-	seq, err := t.nextSeq(orgID)
-	if err == nil {
-		t.count(orgEvents, orgID, 1)
-	}
-	return seq, err
-}
-
-const selectHead = "SELECT next_seq, log_id, log_first, log_built FROM orgs WHERE id = ?"
-
-// nextSeq returns the sequence number that the org's next event will have.
-func (t *tx) nextSeq(orgID int64) (int64, error) {
-	head, ok := t.batch.heads[orgID]
-	if !ok {
-		err := t.Row(selectHead, orgID).Scan(&head.seq, &head.log, &head.first, &head.built)
-		if err != nil {
-			return 0, fmt.Errorf("number event: %w", err)
-		}
-		t.batch.heads[orgID] = head
-	}
-	events := counter{kind: orgEvents, id: orgID}
-	return head.seq + t.batch.total.counts[events] + t.gathered.counts[events], nil
-}
-
-// announceHead announces the query for the end of an org's events.
-func (t *tx) announceHead(orgID int64) {
-	if _, ok := t.batch.heads[orgID]; !ok {
-		t.Ahead(selectHead, orgID)
-	}
 }

@@ -87,7 +87,7 @@ func (t *tx) openViolation(s *subject, j judgement) error {
 	s.d.repo.Violated = true
 	t.count(orgViolations, s.d.repo.OrgID, 1)
 	t.countOpen(s.d.repo, 1)
-	return t.violationEvent(s.d.repo, ledger.Violation{
+	return t.s.Journal.AppendViolation(t.kernel, s.d.repo, ledger.Violation{
 		Commit: s.sha, Predicate: j.evidence.Predicate, Identity: j.evidence.Signer.String(),
 		Attestation: j.evidence.Attestation, State: j.state, Missing: j.note.Missing, Status: ledger.ViolationOpened,
 	})
@@ -95,7 +95,7 @@ func (t *tx) openViolation(s *subject, j judgement) error {
 
 // hasViolation reports whether a commit has an open violation of a predicate.
 func (t *tx) hasViolation(s *subject, predicateID int64) (isOpen bool, err error) {
-	if err := t.flush(); err != nil {
+	if err := t.kernel.Flush(); err != nil {
 		return false, err
 	}
 	closed, err := t.closedUpTo(s.repoID, predicateID, s.id)

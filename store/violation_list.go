@@ -59,9 +59,11 @@ func (rd reader) scanViolation(row txn.Scanner, more ...any) (v txn.Keyed[ledger
 
 // Violations lists the violations of an org or a repo, the latest first.
 func (s *Store) Violations(ctx context.Context, org string, f ViolationFilter) (ledger.Page[ledger.Violation], error) {
-	return listWalk(ctx, s, org, f.Query, "violations", func(rd reader, orgID int64) (txn.Walk[ledger.Violation], error) {
+	find := func(k txn.Reader, orgID int64) (txn.Walk[ledger.Violation], error) {
+		rd := reader{Reader: k, s: s, caches: s.caches}
 		return rd.violationWalk(orgID, org, f)
-	})
+	}
+	return txn.ListWalk(ctx, s.db, org, f.Query, "violations", find)
 }
 
 // violationWalk returns the walk by which a list is read.

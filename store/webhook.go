@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -106,14 +107,14 @@ func (t *tx) updateEventTypes(repoID int64) error {
 
 // checkOrgHooks returns CodeLimitReached if a webhook that now receives the given events is
 // one too many of those that receive events of the org.
-func (t *tx) checkOrgHooks(org string, events txn.TypeSet) error {
+func (t *tx) checkOrgHooks(org string, types txn.TypeSet) error {
 	var ofOrg txn.TypeSet
 	for _, kind := range ledger.EventTypes() {
 		if kind.IsOfOrg() {
 			ofOrg |= txn.TypeBit(kind)
 		}
 	}
-	if events&ofOrg == 0 {
+	if types&ofOrg == 0 {
 		return nil
 	}
 
@@ -121,13 +122,13 @@ func (t *tx) checkOrgHooks(org string, events txn.TypeSet) error {
 	if err != nil {
 		return err
 	}
-	hooks, err := all(t.reader, scanHook, selectOrgHooks, orgID, ofOrg, ofOrg, maxOrgHooks+1)
+	hooks, err := all(t.reader, events.ScanHook, events.SelectOrgHooks, orgID, ofOrg, ofOrg, events.MaxOrgHooks+1)
 	if err != nil {
 		return fmt.Errorf("count webhooks: %w", err)
 	}
-	if len(hooks) > maxOrgHooks {
+	if len(hooks) > events.MaxOrgHooks {
 		return ledger.Errorf(ledger.CodeLimitReached, "%s has %d active webhooks that receive events of the org (%v), "+
-			"the maximum: remove the types from another one first", org, maxOrgHooks, ofOrg.Types())
+			"the maximum: remove the types from another one first", org, events.MaxOrgHooks, ofOrg.Types())
 	}
 	return nil
 }
@@ -147,7 +148,7 @@ func (s *Store) Webhooks(ctx context.Context, org, repo string, q txn.Query) (le
 		if err != nil {
 			return list, err
 		}
-		return pageOf(rd, "webhooks", r.ID, q, scanWebhook, selectWebhook+`
+		return txn.PageOf(rd.Reader, "webhooks", r.ID, q, scanWebhook, selectWebhook+`
 WHERE w.repo_id = ? AND w.deleted_at = 0 AND w.id > ? ORDER BY w.id LIMIT ?`)
 	})
 }
@@ -174,7 +175,7 @@ func (s *Store) ChangeWebhook(
 		}
 
 		if changed.Active {
-			t.queue(changed.ID) // there may be pending deliveries
+			t.s.Journal.Queue(t.kernel, changed.ID) // there may be pending deliveries
 		}
 
 		_, err := t.Exec(`
@@ -223,7 +224,7 @@ func (s *Store) updateWebhook(
 		if err := change(t, w); err != nil {
 			return w.Row, fmt.Errorf("update webhook: %w", err)
 		}
-		t.markChanged(id)
+		t.s.Journal.MarkChanged(t.kernel, id)
 		if err := t.updateEventTypesOf(w.ID); err != nil {
 			return w.Row, err
 		}
@@ -268,7 +269,7 @@ func (s *Store) DeleteWebhook(ctx context.Context, org, repo, id string) error {
 		if err != nil {
 			return fmt.Errorf("delete webhook: %w", err)
 		}
-		t.markChanged(id)
+		t.s.Journal.MarkChanged(t.kernel, id)
 		if err := t.updateEventTypesOf(w.ID); err != nil {
 			return err
 		}
@@ -278,5 +279,7 @@ func (s *Store) DeleteWebhook(ctx context.Context, org, repo, id string) error {
 
 // auditWebhook appends the event of an administrative action on a webhook.
 func (t *tx) auditWebhook(action ledger.AuditAction, w ledger.Webhook, before, after []ledger.Field) error {
-	return t.auditIn(w.Org, audited{action: action, repo: w.Repo, target: w.ID, before: before, after: after})
+	return t.s.Journal.AuditIn(t.kernel, w.Org, events.Audited{
+		Action: action, Repo: w.Repo, Target: w.ID, Before: before, After: after,
+	})
 }

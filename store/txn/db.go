@@ -38,23 +38,6 @@ func (db *DB) OpenCursors(ctx context.Context) (err error) {
 	return err
 }
 
-// A Part is what a room keeps in memory while it writes: rows that are not written yet, and counts
-// that the writes of a transaction share. The writer's goroutine calls the functions; those that
-// are nil do nothing.
-type Part struct {
-	// Flush writes the buffered rows at the end of a write. They may refer to rows of the parts
-	// that were attached before.
-	Flush func(*Tx) error
-	// Keep makes what the write has left count, because it succeeded. Discard drops it, because it
-	// failed.
-	Keep    func(*Tx)
-	Discard func()
-	// BeforeCommit writes what the writes of the transaction share.
-	BeforeCommit func(*sqldb.Conn) error
-	// AfterCommit is called when the transaction is on disk, and AfterRollback when it has failed.
-	AfterCommit, AfterRollback func()
-}
-
 // Attach adds a part, before the database is opened.
 func (db *DB) Attach(p Part) { db.parts = append(db.parts, p) }
 
@@ -96,7 +79,7 @@ func (db *DB) each(function func(Part) func()) {
 func (db *DB) Do(c *sqldb.Conn, fn func(*Tx) error) error {
 	rd := db.NewReader(c)
 	rd.Writes = true
-	t := &Tx{Reader: rd, Stamp: db.Clock.Next(rd.Now), ids: db.ids}
+	t := &Tx{Reader: rd, Stamp: db.Clock.Next(rd.Now), ids: db.ids, parts: db.parts}
 	done := false
 	defer func() { // also if fn panics
 		if !done {
@@ -107,13 +90,8 @@ func (db *DB) Do(c *sqldb.Conn, fn func(*Tx) error) error {
 	if err := fn(t); err != nil {
 		return err
 	}
-	for _, p := range db.parts {
-		if p.Flush == nil {
-			continue
-		}
-		if err := p.Flush(t); err != nil {
-			return err
-		}
+	if err := t.Flush(); err != nil {
+		return err
 	}
 	if err := t.Send(); err != nil { // only then may what the write has left count
 		return fmt.Errorf("write rows: %w", err)
@@ -188,4 +166,21 @@ func Write[T any](ctx context.Context, db *DB, w sqldb.Write, fn func(*Tx) (T, e
 	}
 	err = db.Engine.Write(ctx, w)
 	return v, StorageError(err)
+}
+
+// Change is like Write, for an fn that returns no value. org is the org of the caller's request, or
+// empty for background work.
+func (db *DB) Change(ctx context.Context, org string, fn func(*Tx) error) error {
+	return db.change(ctx, sqldb.Write{Org: org}, fn)
+}
+
+// WriteFor runs fn in the writer's next transaction, as background work about some orgs: with a
+// database that several servers write to, a write first locks its orgs.
+func (db *DB) WriteFor(ctx context.Context, owners []int64, fn func(*Tx) error) error {
+	return db.change(ctx, sqldb.Write{Owners: owners}, fn)
+}
+
+func (db *DB) change(ctx context.Context, w sqldb.Write, fn func(*Tx) error) error {
+	_, err := Write(ctx, db, w, func(t *Tx) (struct{}, error) { return struct{}{}, fn(t) })
+	return err
 }

@@ -5,7 +5,25 @@ import (
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/sqldb"
 )
+
+// A Part is what a room keeps in memory while it writes: rows that are not written yet, and counts
+// that the writes of a transaction share. The writer's goroutine calls the functions; those that
+// are nil do nothing.
+type Part struct {
+	// Flush writes the buffered rows at the end of a write. They may refer to rows of the parts
+	// that were attached before.
+	Flush func(*Tx) error
+	// Keep makes what the write has left count, because it succeeded. Discard drops it, because it
+	// failed.
+	Keep    func(*Tx)
+	Discard func()
+	// BeforeCommit writes what the writes of the transaction share.
+	BeforeCommit func(*sqldb.Conn) error
+	// AfterCommit is called when the transaction is on disk, and AfterRollback when it has failed.
+	AfterCommit, AfterRollback func()
+}
 
 // A Tx is one write, or a set of writes, inside the writer's transaction.
 type Tx struct {
@@ -16,12 +34,27 @@ type Tx struct {
 	// Actor is who does the administrative actions of this write.
 	Actor ledger.Actor
 
-	ids  *IDs
-	rows map[string]rowIDs // the ids of the next buffered rows, by table
+	parts []Part
+	ids   *IDs
+	rows  map[string]rowIDs // the ids of the next buffered rows, by table
 }
 
 // rowIDs are the ids from next on, below end.
 type rowIDs struct{ next, end int64 }
+
+// Flush writes the rows that the parts have buffered, so that the write can read them. Every write
+// ends with it.
+func (t *Tx) Flush() error {
+	for _, p := range t.parts {
+		if p.Flush == nil {
+			continue
+		}
+		if err := p.Flush(t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // NewID returns a new identifier of an org with the given prefix.
 func (t *Tx) NewID(orgID int64, prefix string) (string, error) {

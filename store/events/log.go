@@ -1,4 +1,4 @@
-package store
+package events
 
 import (
 	"context"
@@ -37,7 +37,7 @@ type Log struct {
 	Checkpoint []byte // signed, with cosignatures
 	SignedAt   ledger.Time
 
-	id, orgID int64
+	ID, OrgID int64
 }
 
 const selectLog = `
@@ -50,7 +50,7 @@ FROM logs l JOIN orgs o ON o.id = l.org_id `
 func scanLog(row txn.Scanner) (l Log, err error) {
 	var next, end int64
 	var checkpoint string
-	err = row.Scan(&l.id, &l.orgID, &l.Org, &l.Epoch, &next, &l.FirstSeq, &end, &l.Built, &l.Public, &l.Origin, &l.VKey,
+	err = row.Scan(&l.ID, &l.OrgID, &l.Org, &l.Epoch, &next, &l.FirstSeq, &end, &l.Built, &l.Public, &l.Origin, &l.VKey,
 		&l.Size, &checkpoint, &l.SignedAt)
 	l.Checkpoint = []byte(checkpoint)
 	if end >= 0 {
@@ -61,11 +61,12 @@ func scanLog(row txn.Scanner) (l Log, err error) {
 }
 
 // Log returns the log of an org in an epoch, or the present one if epoch is 0.
-func (s *Store) Log(ctx context.Context, org string, epoch int) (Log, error) {
-	return readLoose(ctx, s, txn.ByOrg(org), func(rd reader) (Log, error) { return rd.log(org, epoch) })
+func (j *Journal) Log(ctx context.Context, org string, epoch int) (Log, error) {
+	return txn.ReadLoose(ctx, j.db, txn.ByOrg(org), func(rd txn.Reader) (Log, error) { return j.FindLog(rd, org, epoch) })
 }
 
-func (rd reader) log(org string, epoch int) (Log, error) {
+// FindLog is Log within a read.
+func (j *Journal) FindLog(rd txn.Reader, org string, epoch int) (Log, error) {
 	if epoch == 0 {
 		l, err := scanLog(rd.Row(selectLog+"WHERE o.name = ? AND l.id = o.log_id", org))
 		return l, txn.Missing(err, "org %s not found", org)
@@ -77,12 +78,12 @@ func (rd reader) log(org string, epoch int) (Log, error) {
 // LogsToSign lists the present logs with events that are in no checkpoint, or, with all,
 // every log with events: at most limit, beginning after an org. Logs that are being built, and
 // those of deleted orgs, are left out.
-func (s *Store) LogsToSign(ctx context.Context, all bool, after string, limit int) ([]Log, error) {
+func (j *Journal) LogsToSign(ctx context.Context, all bool, after string, limit int) ([]Log, error) {
 	covered := "l.size"
 	if all {
 		covered = "0"
 	}
-	logs, err := readLoose(ctx, s, txn.ForWrite(""), func(rd reader) ([]Log, error) {
+	logs, err := txn.ReadLoose(ctx, j.db, txn.ForWrite(""), func(rd txn.Reader) ([]Log, error) {
 		return sqldb.All(rd.Conn, scanLog, selectLog+`
 WHERE l.id = o.log_id AND o.deleted_at = 0 AND o.log_built = ? AND o.next_seq - l.first_seq > `+covered+` AND o.name > ?
 ORDER BY o.name LIMIT ?`, isBuilt, after, limit)
@@ -95,8 +96,8 @@ ORDER BY o.name LIMIT ?`, isBuilt, after, limit)
 
 // LogsSigned lists the present logs whose checkpoint was stored at a time or later: at most limit,
 // beginning after an org.
-func (s *Store) LogsSigned(ctx context.Context, since ledger.Time, after string, limit int) ([]Log, error) {
-	logs, err := readLoose(ctx, s, txn.ForWrite(""), func(rd reader) ([]Log, error) {
+func (j *Journal) LogsSigned(ctx context.Context, since ledger.Time, after string, limit int) ([]Log, error) {
+	logs, err := txn.ReadLoose(ctx, j.db, txn.ForWrite(""), func(rd txn.Reader) ([]Log, error) {
 		return sqldb.All(rd.Conn, scanLog, selectLog+`
 WHERE l.id = o.log_id AND o.deleted_at = 0 AND l.size > 0 AND l.signed_at >= ? AND o.name > ?
 ORDER BY o.name LIMIT ?`, since, after, limit)
@@ -107,9 +108,9 @@ ORDER BY o.name LIMIT ?`, since, after, limit)
 	return logs, nil
 }
 
-// beginLog begins the log of an org in a new epoch, with the event that has the sequence
+// BeginLog begins the log of an org in a new epoch, with the event that has the sequence
 // number first.
-func (t *tx) beginLog(orgID int64, epoch int, first int64) (logHead, error) {
+func (j *Journal) BeginLog(t *txn.Tx, orgID int64, epoch int, first int64) (logHead, error) {
 	id, err := t.Insert("INSERT INTO logs (org_id, epoch, first_seq) VALUES (?, ?, ?)", orgID, epoch, first)
 	if err != nil {
 		return logHead{}, fmt.Errorf("begin log: %w", err)
@@ -123,11 +124,11 @@ func (t *tx) beginLog(orgID int64, epoch int, first int64) (logHead, error) {
 
 // BeginOrigin fixes the name and the key of a log, before its first checkpoint. It is idempotent,
 // since several servers may begin a log; it is an error if the log has another name or key.
-func (s *Store) BeginOrigin(ctx context.Context, l Log, origin, vkey string) error {
-	return s.writeFor(ctx, []int64{l.orgID}, func(t *tx) error {
+func (j *Journal) BeginOrigin(ctx context.Context, l Log, origin, vkey string) error {
+	return j.db.WriteFor(ctx, []int64{l.OrgID}, func(t *txn.Tx) error {
 		n, err := t.Exec(`
 UPDATE logs SET origin = ?, vkey = ? WHERE id = ? AND (origin = '' OR origin = ? AND vkey = ?)`,
-			origin, vkey, l.id, origin, vkey)
+			origin, vkey, l.ID, origin, vkey)
 		if err == nil && n == 0 {
 			err = fmt.Errorf("another server has begun the log of %s with another name or key: base_url and the keys in "+
 				"log.key_dir must be the same on all servers", l.Org)
@@ -138,12 +139,12 @@ UPDATE logs SET origin = ?, vkey = ? WHERE id = ? AND (origin = '' OR origin = ?
 
 // SaveCheckpoint stores a signed checkpoint of a log, with its cosignatures, unless a larger
 // one is stored, or one of the same size with more cosignatures.
-func (s *Store) SaveCheckpoint(ctx context.Context, l Log, size int64, checkpoint []byte) error {
-	return s.writeFor(ctx, []int64{l.orgID}, func(t *tx) error {
+func (j *Journal) SaveCheckpoint(ctx context.Context, l Log, size int64, checkpoint []byte) error {
+	return j.db.WriteFor(ctx, []int64{l.OrgID}, func(t *txn.Tx) error {
 		_, err := t.Exec(`
 UPDATE logs SET size = ?, checkpoint = ?, signed_at = ?
 WHERE id = ? AND (size < ? OR size = ? AND length(checkpoint) <= ?)`,
-			size, string(checkpoint), t.Now, l.id, size, size, utf8.RuneCount(checkpoint))
+			size, string(checkpoint), t.Now, l.ID, size, size, utf8.RuneCount(checkpoint))
 		if err != nil {
 			return fmt.Errorf("save checkpoint: %w", err)
 		}
@@ -154,7 +155,7 @@ WHERE id = ? AND (size < ? OR size = ? AND length(checkpoint) <= ?)`,
 // Tile returns the hashes of a tile, or the records of an entry bundle. The newest
 // checkpoint must cover it. In a log that was replaced, all leaves are covered: the next log
 // commits to them.
-func (s *Store) Tile(ctx context.Context, l Log, tile proof.Tile) ([]byte, error) {
+func (j *Journal) Tile(ctx context.Context, l Log, tile proof.Tile) ([]byte, error) {
 	size := l.Size
 	if l.Frozen {
 		size = l.Leaves
@@ -163,26 +164,26 @@ func (s *Store) Tile(ctx context.Context, l Log, tile proof.Tile) ([]byte, error
 		return nil, ledger.Errorf(ledger.CodeNotFound, "the log of %s has no tile %s: its checkpoint has %d leaves",
 			l.Org, tile.Path(), size)
 	}
-	return readLoose(ctx, s, txn.ByOrg(l.Org), func(rd reader) ([]byte, error) {
+	return txn.ReadLoose(ctx, j.db, txn.ByOrg(l.Org), func(rd txn.Reader) ([]byte, error) {
 		if tile.Level == proof.Entries {
-			return rd.entries(l, tile)
+			return j.entries(rd, l, tile)
 		}
-		return rd.tile(l, tile)
+		return j.tile(rd, l, tile)
 	})
 }
 
 // entries returns an entry bundle. It is an error if the body of an event is not what its leaf
 // commits to; a pruned body cannot be compared.
-func (rd reader) entries(l Log, tile proof.Tile) ([]byte, error) {
+func (j *Journal) entries(rd txn.Reader, l Log, tile proof.Tile) ([]byte, error) {
 	from := l.FirstSeq + tile.N*proof.TileWidth
-	leaves, err := all(rd, scanEntry, `
+	leaves, err := txn.All(rd, scanEntry, `
 SELECT event_id, type, at, leaf, salt, CASE WHEN salt IS NOT NULL THEN body END FROM events
-WHERE org_id = ? AND seq >= ? AND seq < ? ORDER BY seq`, l.orgID, from, from+int64(tile.Width))
+WHERE org_id = ? AND seq >= ? AND seq < ? ORDER BY seq`, l.OrgID, from, from+int64(tile.Width))
 	if err != nil {
 		return nil, fmt.Errorf("read entries: %w", err)
 	}
 	if len(leaves) < tile.Width {
-		return nil, fmt.Errorf("%w: entries %s", errIncomplete, tile.Path())
+		return nil, fmt.Errorf("%w: entries %s", ErrIncomplete, tile.Path())
 	}
 
 	var bundle []byte
@@ -201,7 +202,7 @@ func scanEntry(row txn.Scanner) (proof.Leaf, error) {
 	case err != nil:
 		return leaf, err
 	case l.Hash == nil:
-		return leaf, fmt.Errorf("%w: event %s has no leaf", errIncomplete, l.Event)
+		return leaf, fmt.Errorf("%w: event %s has no leaf", ErrIncomplete, l.Event)
 	case len(salt) == proof.SaltSize && proof.HashBody(proof.Salt(salt), body) != leaf.Hash:
 		return leaf, fmt.Errorf("the body of event %s is not what its leaf commits to: the database was changed", l.Event)
 	default:
@@ -211,34 +212,34 @@ func scanEntry(row txn.Scanner) (proof.Leaf, error) {
 
 // tile returns the hashes of a tile. Hashes never change, so a tile that was read once
 // answers for all that are not wider.
-func (rd reader) tile(l Log, tile proof.Tile) ([]byte, error) {
-	key, size := tileKey{l.id, tile.Level, tile.N}, tile.Width*tlog.HashSize
-	hashes, ok := rd.caches.tiles.Get(key)
+func (j *Journal) tile(rd txn.Reader, l Log, tile proof.Tile) ([]byte, error) {
+	key, size := tileKey{l.ID, tile.Level, tile.N}, tile.Width*tlog.HashSize
+	hashes, ok := j.tiles.Get(key)
 	if ok && len(hashes) >= size {
 		return hashes[:size], nil
 	}
 
-	hashes, err := tileRow(rd.Conn, l.id, tile.Level, tile.N)
+	hashes, err := tileRow(rd.Conn, l.ID, tile.Level, tile.N)
 	if err == nil && len(hashes) < size && tile.Level == 0 {
-		hashes, err = leafHashes(rd.Conn, l.orgID, l.FirstSeq+tile.N*proof.TileWidth, tile.Width)
+		hashes, err = leafHashes(rd.Conn, l.OrgID, l.FirstSeq+tile.N*proof.TileWidth, tile.Width)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if len(hashes) < size {
-		return nil, fmt.Errorf("%w: tile %s has %d hashes", errIncomplete, tile.Path(), len(hashes)/tlog.HashSize)
+		return nil, fmt.Errorf("%w: tile %s has %d hashes", ErrIncomplete, tile.Path(), len(hashes)/tlog.HashSize)
 	}
-	rd.caches.tiles.Put(key, hashes)
+	j.tiles.Put(key, hashes)
 	return hashes[:size], nil
 }
 
 // hashes returns the reader of a log's hashes that package tlog needs.
-func (rd reader) hashes(l Log) tlog.HashReader {
+func (j *Journal) hashes(rd txn.Reader, l Log) tlog.HashReader {
 	return tlog.HashReaderFunc(func(indexes []int64) ([]tlog.Hash, error) {
 		hashes := make([]tlog.Hash, len(indexes))
 		for i, index := range indexes {
 			t := tlog.TileForIndex(proof.TileHeight, index)
-			data, err := rd.tile(l, proof.Tile{Level: t.L, N: t.N, Width: t.W})
+			data, err := j.tile(rd, l, proof.Tile{Level: t.L, N: t.N, Width: t.W})
 			if err != nil {
 				return nil, err
 			}
@@ -251,18 +252,20 @@ func (rd reader) hashes(l Log) tlog.HashReader {
 }
 
 // Root returns the root hash of a log's first size leaves.
-func (s *Store) Root(ctx context.Context, l Log, size int64) (tlog.Hash, error) {
-	return readLoose(ctx, s, txn.ForWrite(l.Org), func(rd reader) (tlog.Hash, error) { return rd.root(l, size) })
+func (j *Journal) Root(ctx context.Context, l Log, size int64) (tlog.Hash, error) {
+	return txn.ReadLoose(ctx, j.db, txn.ForWrite(l.Org), func(rd txn.Reader) (tlog.Hash, error) {
+		return j.root(rd, l, size)
+	})
 }
 
-func (rd reader) root(l Log, size int64) (tlog.Hash, error) {
+func (j *Journal) root(rd txn.Reader, l Log, size int64) (tlog.Hash, error) {
 	if size == 0 {
 		return sha256.Sum256(nil), nil // RFC 6962, section 2.1
 	}
 	if size < 0 || size > l.Leaves {
 		return tlog.Hash{}, fmt.Errorf("the log of %s has %d leaves, not %d", l.Org, l.Leaves, size)
 	}
-	root, err := tlog.TreeHash(size, rd.hashes(l))
+	root, err := tlog.TreeHash(size, j.hashes(rd, l))
 	if err != nil {
 		return root, fmt.Errorf("compute the root of the log of %s: %w", l.Org, err)
 	}
@@ -271,12 +274,12 @@ func (rd reader) root(l Log, size int64) (tlog.Hash, error) {
 
 // Consistency returns the proof that the first old leaves of a log are a prefix of the first
 // size (RFC 6962, section 2.1.2). It is empty if old is 0 or size.
-func (s *Store) Consistency(ctx context.Context, l Log, old, size int64) (tlog.TreeProof, error) {
+func (j *Journal) Consistency(ctx context.Context, l Log, old, size int64) (tlog.TreeProof, error) {
 	if old == 0 || old == size {
 		return nil, nil
 	}
-	return readLoose(ctx, s, txn.ForWrite(l.Org), func(rd reader) (tlog.TreeProof, error) {
-		path, err := tlog.ProveTree(size, old, rd.hashes(l))
+	return txn.ReadLoose(ctx, j.db, txn.ForWrite(l.Org), func(rd txn.Reader) (tlog.TreeProof, error) {
+		path, err := tlog.ProveTree(size, old, j.hashes(rd, l))
 		if err != nil {
 			return nil, fmt.Errorf("prove the consistency of the log of %s: %w", l.Org, err)
 		}
@@ -285,40 +288,40 @@ func (s *Store) Consistency(ctx context.Context, l Log, old, size int64) (tlog.T
 }
 
 // EventProof returns the proof that an event is in the log of its org.
-func (s *Store) EventProof(ctx context.Context, org, event string) (proof.Inclusion, error) {
-	return read(ctx, s, txn.ByOrg(org), func(rd reader) (p proof.Inclusion, err error) {
+func (j *Journal) EventProof(ctx context.Context, org, event string) (proof.Inclusion, error) {
+	return txn.Read(ctx, j.db, txn.ByOrg(org), func(rd txn.Reader) (p proof.Inclusion, err error) {
 		orgID, err := rd.OrgID(org)
 		if err != nil {
 			return p, err
 		}
-		ref, err := rd.findEvent(orgID, event)
+		ref, err := j.Find(rd, orgID, event)
 		if err != nil {
 			return p, txn.Missing(err, "event %s not found", event)
 		}
-		return rd.prove(org, ref)
+		return j.Prove(rd, org, ref)
 	})
 }
 
-// prove returns the proof that an event is in the log of its org.
-func (rd reader) prove(org string, ref eventRef) (p proof.Inclusion, err error) {
+// Prove returns the proof that an event is in the log of its org.
+func (j *Journal) Prove(rd txn.Reader, org string, ref Ref) (p proof.Inclusion, err error) {
 	l, err := scanLog(rd.Row(selectLog+`
-WHERE o.name = ? AND l.first_seq <= ? ORDER BY l.epoch DESC LIMIT 1`, org, ref.seq))
+WHERE o.name = ? AND l.first_seq <= ? ORDER BY l.epoch DESC LIMIT 1`, org, ref.Seq))
 	if err != nil {
 		return p, txn.Missing(err, "org %s not found", org)
 	}
-	p.Index, p.Checkpoint = ref.seq-l.FirstSeq, l.Checkpoint
+	p.Index, p.Checkpoint = ref.Seq-l.FirstSeq, l.Checkpoint
 	if p.Index >= l.Size {
 		return p, notInCheckpoint(l)
 	}
 
-	opening, err := rd.opening(ref.row)
+	opening, err := j.opening(rd, ref.Row)
 	if err != nil {
 		return p, err
 	}
 	if p.Extra, err = opening.Format(); err != nil {
 		return p, err
 	}
-	path, err := tlog.ProveRecord(l.Size, p.Index, rd.hashes(l))
+	path, err := tlog.ProveRecord(l.Size, p.Index, j.hashes(rd, l))
 	if err != nil {
 		return p, fmt.Errorf("prove leaf %d of %s: %w", p.Index, org, err)
 	}
@@ -340,7 +343,7 @@ func notInCheckpoint(l Log) error {
 }
 
 // opening reads what shows what the leaf of an event commits to.
-func (rd reader) opening(row int64) (o proof.Opening, err error) {
+func (j *Journal) opening(rd txn.Reader, row int64) (o proof.Opening, err error) {
 	var l leafRow
 	var salt []byte
 	err = rd.Row("SELECT event_id, type, at, leaf, salt FROM events WHERE id = ?", row).
@@ -349,7 +352,7 @@ func (rd reader) opening(row int64) (o proof.Opening, err error) {
 		return o, fmt.Errorf("read leaf: %w", err)
 	}
 	if len(l.Hash) == 0 {
-		return o, errIncomplete
+		return o, ErrIncomplete
 	}
 	o.Leaf = l.leaf()
 	if len(salt) == proof.SaltSize {

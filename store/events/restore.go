@@ -1,4 +1,4 @@
-package store
+package events
 
 import (
 	"context"
@@ -21,8 +21,8 @@ type Restored struct {
 
 // NoteRestore records that the database was restored from a backup, so that the streams tell
 // their clients. It returns what the database has of each org, by name.
-func (s *Store) NoteRestore(ctx context.Context) ([]Restored, error) {
-	return write(ctx, s, "", func(t *tx) ([]Restored, error) {
+func (j *Journal) NoteRestore(ctx context.Context) ([]Restored, error) {
+	return txn.Write(ctx, j.db, sqldb.Write{}, func(t *txn.Tx) ([]Restored, error) {
 		_, err := t.Exec("INSERT INTO restores (org_id, at, next_seq) SELECT id, ?, next_seq FROM orgs", t.Now)
 		if err != nil {
 			return nil, fmt.Errorf("record the restore: %w", err)
@@ -36,9 +36,9 @@ FROM orgs o LEFT JOIN events e ON e.org_id = o.id AND e.seq = o.next_seq - 1 ORD
 			return nil, fmt.Errorf("read the last events: %w", err)
 		}
 		for _, o := range orgs {
-			if err := t.auditIn(o.Org, audited{
-				action: ledger.AuditDatabaseRestored, target: o.Org,
-				after: []ledger.Field{{Name: "events", Value: o.Events}, {Name: "last_event", Value: optional(o.Last)}},
+			if err := j.AuditIn(t, o.Org, Audited{
+				Action: ledger.AuditDatabaseRestored, Target: o.Org,
+				After: []ledger.Field{{Name: "events", Value: o.Events}, {Name: "last_event", Value: Optional(o.Last)}},
 			}); err != nil {
 				return nil, err
 			}
@@ -71,7 +71,7 @@ func (t *Tail) Cut(ctx context.Context, id string) (c Cut, ok bool, err error) {
 		last     ledger.Time // the time of the last event that is left
 	}
 
-	f, err := readLoose(ctx, t.store, txn.ByOrg(t.org), func(rd reader) (f found, err error) {
+	f, err := txn.ReadLoose(ctx, t.journal.db, txn.ByOrg(t.org), func(rd txn.Reader) (f found, err error) {
 		err = rd.Row(`
 SELECT count(*), coalesce(min(next_seq), 0), coalesce(max(at), 0) FROM restores WHERE org_id = ? AND at >= ?`,
 			t.orgID, at.Add(-restoreSlack)).Scan(&f.restores, &f.Seq, &f.RestoredAt)

@@ -1,4 +1,4 @@
-package store
+package events
 
 import (
 	"fmt"
@@ -24,14 +24,14 @@ func LogRoots(c *sqldb.Conn) ([]LogRoot, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list logs: %w", err)
 	}
-	rd := reader{Reader: txn.Reader{Conn: c}, caches: newCaches()}
+	j, rd := &Journal{tiles: newTileCache()}, txn.Reader{Conn: c}
 	roots := make([]LogRoot, len(logs))
 	for i, l := range logs {
 		size := l.Leaves
 		if l.Building {
 			size = min(l.Built, size)
 		}
-		root, err := rd.root(l, size)
+		root, err := j.root(rd, l, size)
 		if err != nil {
 			return nil, err
 		}

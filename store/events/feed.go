@@ -1,4 +1,4 @@
-package store
+package events
 
 import (
 	"context"
@@ -12,12 +12,12 @@ import (
 
 // Watch watches the database for writes of other processes until ctx is done, and
 // wakes the readers that wait for events.
-func (s *Store) Watch(ctx context.Context) {
-	failures := txn.Series{Log: s.db.Log, Task: "watching for writes of other processes"}
-	s.db.Watch(ctx, func(changed bool, err error) {
+func (j *Journal) Watch(ctx context.Context) {
+	failures := txn.Series{Log: j.db.Log, Task: "watching for writes of other processes"}
+	j.db.Watch(ctx, func(changed bool, err error) {
 		failures.Observe(ctx, txn.StorageError(err))
 		if changed {
-			s.notifier.notifyAll()
+			j.notifier.notifyAll()
 		}
 	})
 }
@@ -33,15 +33,15 @@ type Event struct {
 
 // A Tail reads an org's events as they are recorded.
 type Tail struct {
-	store *Store
-	org   string
-	orgID int64
+	journal *Journal
+	org     string
+	orgID   int64
 }
 
 // Tail returns a reader of the org's events.
-func (s *Store) Tail(ctx context.Context, org string) (*Tail, error) {
-	orgID, err := readLoose(ctx, s, txn.ByOrg(org), func(rd reader) (int64, error) { return rd.OrgID(org) })
-	return &Tail{store: s, org: org, orgID: orgID}, err
+func (j *Journal) Tail(ctx context.Context, org string) (*Tail, error) {
+	orgID, err := txn.ReadLoose(ctx, j.db, txn.ByOrg(org), func(rd txn.Reader) (int64, error) { return rd.OrgID(org) })
+	return &Tail{journal: j, org: org, orgID: orgID}, err
 }
 
 // Org returns the row id of the org, which it keeps if it is renamed.
@@ -49,11 +49,11 @@ func (t *Tail) Org() int64 { return t.orgID }
 
 // Changed returns a channel that is closed when the org may have events that are newer
 // than the call.
-func (t *Tail) Changed() <-chan struct{} { return t.store.notifier.wait(t.orgID) }
+func (t *Tail) Changed() <-chan struct{} { return t.journal.notifier.wait(t.orgID) }
 
 // Next returns the sequence number that the org's next event will have.
 func (t *Tail) Next(ctx context.Context) (int64, error) {
-	return readLoose(ctx, t.store, txn.ByOrg(t.org), func(rd reader) (seq int64, err error) {
+	return txn.ReadLoose(ctx, t.journal.db, txn.ByOrg(t.org), func(rd txn.Reader) (seq int64, err error) {
 		return seq, rd.Row("SELECT next_seq FROM orgs WHERE id = ?", t.orgID).Scan(&seq)
 	})
 }
@@ -61,19 +61,19 @@ func (t *Tail) Next(ctx context.Context) (int64, error) {
 // Seq returns the sequence number of the event with the given id. It returns false if
 // the org has no such event.
 func (t *Tail) Seq(ctx context.Context, id string) (seq int64, ok bool, err error) {
-	event, err := readLoose(ctx, t.store, txn.ByOrg(t.org), func(rd reader) (eventRef, error) {
-		return rd.findEvent(t.orgID, id)
+	event, err := txn.ReadLoose(ctx, t.journal.db, txn.ByOrg(t.org), func(rd txn.Reader) (Ref, error) {
+		return t.journal.Find(rd, t.orgID, id)
 	})
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, false, nil
 	}
-	return event.seq, err == nil, err
+	return event.Seq, err == nil, err
 }
 
 // Read returns at most limit of the org's events, starting at a sequence number.
 func (t *Tail) Read(ctx context.Context, from int64, limit int) ([]Event, error) {
-	events, err := readLoose(ctx, t.store, txn.ByOrg(t.org), func(rd reader) ([]Event, error) {
-		return all(rd, scanTail, `
+	events, err := txn.ReadLoose(ctx, t.journal.db, txn.ByOrg(t.org), func(rd txn.Reader) ([]Event, error) {
+		return txn.All(rd, scanTail, `
 SELECT e.seq, e.event_id, e.type, coalesce(r.name, ''), e.body
 FROM events e LEFT JOIN repos r ON r.id = e.repo_id WHERE e.org_id = ? AND e.seq >= ? ORDER BY e.seq LIMIT ?`,
 			t.orgID, from, limit)

@@ -1,4 +1,4 @@
-package store
+package events
 
 import (
 	"context"
@@ -26,22 +26,20 @@ type AuditFilter struct {
 
 // Audits lists the events of the administrative actions in an org, newest first by default,
 // byte for byte as they were recorded.
-func (s *Store) Audits(ctx context.Context, org string, f AuditFilter) (ledger.Page[jsontext.Value], error) {
-	return listWalk(ctx, s, org, f.Query, "administrative actions", func(rd reader, orgID int64) (txn.Walk[jsontext.Value],
-		error) {
-		return rd.auditWalk(orgID, f)
-	})
+func (j *Journal) Audits(ctx context.Context, org string, f AuditFilter) (ledger.Page[jsontext.Value], error) {
+	find := func(rd txn.Reader, orgID int64) (txn.Walk[jsontext.Value], error) { return j.auditWalk(rd, orgID, f) }
+	return txn.ListWalk(ctx, j.db, org, f.Query, "administrative actions", find)
 }
 
 // auditWalk returns the walk by which a list is read.
-func (rd reader) auditWalk(orgID int64, f AuditFilter) (w txn.Walk[jsontext.Value], err error) {
+func (j *Journal) auditWalk(rd txn.Reader, orgID int64, f AuditFilter) (w txn.Walk[jsontext.Value], err error) {
 	w = txn.Walk[jsontext.Value]{
 		From: "audits x", Where: "x.org_id = ?", Args: []any{orgID},
 		Keys: []string{"x.seq"}, Key: txn.IDOf[jsontext.Value], Down: !f.Ascending,
 		Columns: "x.seq, e.body", Joins: " /*+ordered*/ JOIN events e ON e.id = x.event", Scan: scanEvent,
 	}
 	if f.Since != 0 {
-		if err := rd.stopBefore(&w, orgID, f.Since); err != nil {
+		if err := j.stopBefore(rd, &w, orgID, f.Since); err != nil {
 			return w, err
 		}
 	}
@@ -66,12 +64,12 @@ func (rd reader) auditWalk(orgID int64, f AuditFilter) (w txn.Walk[jsontext.Valu
 }
 
 // stopBefore limits a walk of events to those since a time.
-func (rd reader) stopBefore(w *txn.Walk[jsontext.Value], orgID int64, since ledger.Time) error {
+func (j *Journal) stopBefore(rd txn.Reader, w *txn.Walk[jsontext.Value], orgID int64, since ledger.Time) error {
 	var end int64
 	if err := rd.Row("SELECT next_seq FROM orgs WHERE id = ?", orgID).Scan(&end); err != nil {
 		return fmt.Errorf("read org: %w", err)
 	}
-	first, err := rd.firstSince(orgID, end, since)
+	first, err := j.FirstSince(rd, orgID, end, since)
 	if err != nil {
 		return err
 	}

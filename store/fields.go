@@ -1,60 +1,13 @@
 package store
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"fmt"
-	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
-	"github.com/ledgerd/ledgerd/store/txn"
+	"github.com/ledgerd/ledgerd/store/events"
 )
-
-// An audited is an administrative action on a resource of an org.
-type audited struct {
-	action ledger.AuditAction
-	repo   string // the name of its repo; empty if it has none
-	target string // its ID or name
-	// before and after are the fields of the resource. See [ledger.Changes].
-	before, after []ledger.Field
-}
-
-// audit appends the event of an administrative action.
-func (t *tx) audit(orgID int64, org string, a audited) error {
-	eventID, err := t.kernel.NewID(orgID, txn.EventPrefix)
-	if err != nil {
-		return err
-	}
-	event, seq, err := t.appendRow(orgID, nil, ledger.EventAudit, eventID, ledger.Render(ledger.AuditEvent{
-		ID: eventID, Org: org, Action: a.action, Repo: a.repo, Target: a.target, By: t.kernel.Actor,
-		Changes: ledger.Changes(a.before, a.after), Timestamp: t.Now,
-	}))
-	if err != nil {
-		return err
-	}
-	kind, _, _ := strings.Cut(string(a.action), ".")
-	t.batch.rows.audits.Add(orgID, seq, event, kind, string(a.action), strings.ToLower(a.repo),
-		cmp.Or(t.kernel.Actor.Token, t.kernel.Actor.Name))
-	return t.enqueueToOrg(orgID, ledger.EventAudit, event)
-}
-
-// auditIn is audit, for callers that know only the name of the org.
-func (t *tx) auditIn(org string, a audited) error {
-	orgID, err := t.OrgID(org)
-	if err != nil {
-		return err
-	}
-	return t.audit(orgID, org, a)
-}
-
-// auditChange is auditIn, if the fields of the resource have changed.
-func (t *tx) auditChange(org string, a audited) error {
-	if len(ledger.Changes(a.before, a.after)) == 0 {
-		return nil
-	}
-	return t.auditIn(org, a)
-}
 
 // The functions below return the fields of resources that audit events have. Secrets are not
 // among them.
@@ -71,9 +24,9 @@ func orgFields(o ledger.Org) []ledger.Field {
 func repoFields(r ledger.Repo) []ledger.Field {
 	return []ledger.Field{
 		{Name: "default_branch", Value: r.DefaultBranch},
-		{Name: "web_url", Value: optional(r.WebURL)},
-		{Name: "forge", Value: optional(r.Forge)},
-		{Name: "retention", Value: optional(r.Retention)},
+		{Name: "web_url", Value: events.Optional(r.WebURL)},
+		{Name: "forge", Value: events.Optional(r.Forge)},
+		{Name: "retention", Value: events.Optional(r.Retention)},
 	}
 }
 
@@ -81,7 +34,7 @@ func tokenFields(t ledger.Token) []ledger.Field {
 	return []ledger.Field{
 		{Name: "name", Value: t.Name},
 		{Name: "scope", Value: t.Scope},
-		{Name: "expires_at", Value: optional(t.ExpiresAt)},
+		{Name: "expires_at", Value: events.Optional(t.ExpiresAt)},
 		{Name: "repos", Value: optionalList(t.Repos)},
 	}
 }
@@ -90,8 +43,8 @@ func tokenFields(t ledger.Token) []ledger.Field {
 // secret. The digest of it reveals nothing, since secrets are random.
 func grantFields(t ledger.Token, hash []byte) []ledger.Field {
 	return append(tokenFields(t),
-		ledger.Field{Name: "rule", Value: optional(t.Rule)},
-		ledger.Field{Name: "member", Value: optional(t.Member)},
+		ledger.Field{Name: "rule", Value: events.Optional(t.Rule)},
+		ledger.Field{Name: "member", Value: events.Optional(t.Member)},
 		ledger.Field{Name: "secret_digest", Value: digestOf(hash)},
 	)
 }
@@ -100,24 +53,24 @@ func identityFields(i identity.Identity) []ledger.Field {
 	return []ledger.Field{
 		{Name: "kind", Value: i.Kind},
 		{Name: "dn", Value: i.DN},
-		{Name: "email", Value: optional(i.Email)},
+		{Name: "email", Value: events.Optional(i.Email)},
 		{Name: "emails", Value: optionalList(i.Emails)},
 		{Name: "logins", Value: optionalList(i.Logins)},
 		{Name: "may", Value: optionalList(i.May)},
-		{Name: "dn_pattern", Value: optional(i.DNPattern)},
-		{Name: "sigstore", Value: optional(i.Sigstore)},
+		{Name: "dn_pattern", Value: events.Optional(i.DNPattern)},
+		{Name: "sigstore", Value: events.Optional(i.Sigstore)},
 		{Name: "fingerprint", Value: i.Fingerprint},
-		{Name: "revoked_at", Value: optional(i.RevokedAt)},
-		{Name: "distrusted_since", Value: optional(i.DistrustedSince)},
-		{Name: "distinct", Value: optional(i.Distinct)},
+		{Name: "revoked_at", Value: events.Optional(i.RevokedAt)},
+		{Name: "distrusted_since", Value: events.Optional(i.DistrustedSince)},
+		{Name: "distinct", Value: events.Optional(i.Distinct)},
 	}
 }
 
 func trustedRootFields(r identity.TrustedRoot) []ledger.Field {
 	return []ledger.Field{
 		{Name: "version", Value: r.Version},
-		{Name: "digest", Value: optional(r.Digest)},
-		{Name: "removed", Value: optional(r.Removed)},
+		{Name: "digest", Value: events.Optional(r.Digest)},
+		{Name: "removed", Value: events.Optional(r.Removed)},
 	}
 }
 
@@ -133,7 +86,7 @@ func webhookFields(w ledger.Webhook, secret string) []ledger.Field {
 		{Name: "url_digest", Value: textDigest(w.URL)},
 		{Name: "events", Value: w.Events},
 		{Name: "active", Value: w.Active},
-		{Name: "description", Value: optional(w.Description)},
+		{Name: "description", Value: events.Optional(w.Description)},
 		{Name: "secret_digest", Value: digestOf([]byte(secret))},
 	}
 }
@@ -149,15 +102,6 @@ func digestOf(value []byte) any {
 		return nil
 	}
 	return textDigest(string(value))
-}
-
-// optional returns nil for the zero value: the field is absent then.
-func optional[T comparable](v T) any {
-	var zero T
-	if v == zero {
-		return nil
-	}
-	return v
 }
 
 func optionalList(list []string) any {

@@ -1,4 +1,4 @@
-package store
+package events
 
 import (
 	"context"
@@ -25,8 +25,8 @@ const maxReceiptKeys = 1000
 
 // ReceiptKeys lists the keys of receipts that an org's present log announces and that have
 // not expired: those that expire last, first.
-func (s *Store) ReceiptKeys(ctx context.Context, org string) ([]ReceiptKey, error) {
-	keys, err := readLoose(ctx, s, txn.ByOrg(org), func(rd reader) ([]ReceiptKey, error) {
+func (j *Journal) ReceiptKeys(ctx context.Context, org string) ([]ReceiptKey, error) {
+	keys, err := txn.ReadLoose(ctx, j.db, txn.ByOrg(org), func(rd txn.Reader) ([]ReceiptKey, error) {
 		return sqldb.All(rd.Conn, scanReceiptKey, `
 SELECT k.key, k.public_key, k.not_before, k.not_after, k.event_id
 FROM orgs o /*+ordered*/ JOIN receipt_keys k ON k.log_id = o.log_id
@@ -44,16 +44,16 @@ func scanReceiptKey(row txn.Scanner) (k ReceiptKey, err error) {
 
 // AnnounceReceiptKey logs a key of receipts in an org's log of an epoch, which must be the
 // present one.
-func (s *Store) AnnounceReceiptKey(ctx context.Context, org string, epoch int, k ReceiptKey) error {
-	return s.write(ctx, org, func(t *tx) error {
-		l, err := t.log(org, 0)
+func (j *Journal) AnnounceReceiptKey(ctx context.Context, org string, epoch int, k ReceiptKey) error {
+	return j.db.Change(ctx, org, func(t *txn.Tx) error {
+		l, err := j.FindLog(t.Reader, org, 0)
 		if err != nil {
 			return err
 		}
 		if l.Epoch != epoch {
 			return fmt.Errorf("announce a key of receipts: the log of %s is in epoch %d, not %d", org, l.Epoch, epoch)
 		}
-		event, err := t.keyEvent(l.orgID, ledger.KeyEvent{
+		event, err := j.AppendKey(t, l.OrgID, ledger.KeyEvent{
 			Action: ledger.KeyAdded, Purpose: ledger.KeyOfReceipts, Key: k.Key, PublicKey: k.PublicKey,
 			NotBefore: k.NotBefore, NotAfter: k.NotAfter,
 		})
@@ -62,7 +62,7 @@ func (s *Store) AnnounceReceiptKey(ctx context.Context, org string, epoch int, k
 		}
 		_, err = t.Exec(`
 INSERT INTO receipt_keys (log_id, not_after, key, not_before, public_key, event_id) VALUES (?, ?, ?, ?, ?, ?)`,
-			l.id, k.NotAfter, k.Key, k.NotBefore, k.PublicKey, event)
+			l.ID, k.NotAfter, k.Key, k.NotBefore, k.PublicKey, event)
 		if err != nil {
 			return fmt.Errorf("insert a key of receipts: %w", err)
 		}
@@ -76,21 +76,21 @@ type Announcement struct{ Event, Proof []byte }
 
 // Announcement returns the event that announces a key of receipts. It returns
 // CodeNotInCheckpoint if no checkpoint covers it yet.
-func (s *Store) Announcement(ctx context.Context, org string, k ReceiptKey) (a Announcement, err error) {
-	return read(ctx, s, txn.ByOrg(org), func(rd reader) (a Announcement, err error) {
+func (j *Journal) Announcement(ctx context.Context, org string, k ReceiptKey) (a Announcement, err error) {
+	return txn.Read(ctx, j.db, txn.ByOrg(org), func(rd txn.Reader) (a Announcement, err error) {
 		orgID, err := rd.OrgID(org)
 		if err != nil {
 			return a, err
 		}
-		ref, err := rd.findEvent(orgID, k.event)
+		ref, err := j.Find(rd, orgID, k.event)
 		if err != nil {
 			return a, txn.Missing(err, "event %s not found", k.event)
 		}
-		p, err := rd.prove(org, ref)
+		p, err := j.Prove(rd, org, ref)
 		if err != nil {
 			return a, err
 		}
 		a.Proof = p.Format()
-		return a, rd.Row("SELECT body FROM events WHERE id = ?", ref.row).Scan(&a.Event)
+		return a, rd.Row("SELECT body FROM events WHERE id = ?", ref.Row).Scan(&a.Event)
 	})
 }

@@ -1,4 +1,4 @@
-package store
+package events
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -15,54 +16,56 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/facts"
 	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
-// append buffers an event of the repo with its leaf, and its deliveries to the repo's
+// Append buffers an event of the repo with its leaf, and its deliveries to the repo's
 // webhooks. It returns the event's row id.
-func (t *tx) append(r txn.Repo, kind ledger.EventType, eventID string, body []byte) (int64, error) {
-	id, seq, err := t.appendRow(r.OrgID, r.ID, kind, eventID, body)
+func (j *Journal) Append(t *txn.Tx, r txn.Repo, kind ledger.EventType, eventID string, body []byte) (int64, error) {
+	id, seq, err := j.appendRow(t, r.OrgID, r.ID, kind, eventID, body)
 	if err != nil {
 		return 0, err
 	}
 	if kind == ledger.EventViolation {
-		t.batch.rows.violationEvents.Add(r.OrgID, seq, r.ID, id)
+		j.rows.violations.Add(r.OrgID, seq, r.ID, id)
 	}
-	return id, t.enqueue(r, kind, id)
+	return id, j.enqueue(t, r, kind, id)
 }
 
-// appendToOrg buffers an event of an org with its leaf, and its deliveries to the webhooks
+// AppendToOrg buffers an event of an org with its leaf, and its deliveries to the webhooks
 // of the org's repos.
-func (t *tx) appendToOrg(orgID int64, kind ledger.EventType, eventID string, body []byte) error {
-	id, _, err := t.appendRow(orgID, nil, kind, eventID, body)
+func (j *Journal) AppendToOrg(t *txn.Tx, orgID int64, kind ledger.EventType, eventID string, body []byte) error {
+	id, _, err := j.appendRow(t, orgID, nil, kind, eventID, body)
 	if err != nil {
 		return err
 	}
-	return t.enqueueToOrg(orgID, kind, id)
+	return j.enqueueToOrg(t, orgID, kind, id)
 }
 
 // appendRow buffers the row of an event, with its leaf. repo is a row id, or nil.
-func (t *tx) appendRow(
+func (j *Journal) appendRow(t *txn.Tx,
 	orgID int64, repo any, kind ledger.EventType, eventID string, body []byte,
 ) (id, seq int64, err error) {
-	if seq, err = t.takeSeq(orgID); err != nil {
+	if seq, err = j.takeSeq(t, orgID); err != nil {
 		return 0, 0, err
 	}
-	if id, err = t.kernel.NextRow("events"); err != nil {
+	if id, err = t.NextRow("events"); err != nil {
 		return 0, 0, err
 	}
 	salt, leaf := newLeaf(body)
-	t.batch.rows.events.Add(id, orgID, seq, eventID, string(kind), repo, int64(t.kernel.Stamp), body, salt, leaf)
+	j.rows.events.Add(id, orgID, seq, eventID, string(kind), repo, int64(t.Stamp), body, salt, leaf)
 	return id, seq, nil
 }
 
-func (t *tx) attestationEvent(
+// AppendAttestation appends the event of an attestation that was recorded. It returns the event's ID.
+func (j *Journal) AppendAttestation(t *txn.Tx,
 	r txn.Repo, rec ledger.AttestationRecord, key, envelopeDigest string,
 ) (eventID string, err error) {
-	if eventID, err = t.kernel.NewID(r.OrgID, txn.EventPrefix); err != nil {
+	if eventID, err = t.NewID(r.OrgID, txn.EventPrefix); err != nil {
 		return "", err
 	}
-	_, err = t.append(r, ledger.EventAttestation, eventID, ledger.Render(ledger.AttestationEvent{
+	_, err = j.Append(t, r, ledger.EventAttestation, eventID, ledger.Render(ledger.AttestationEvent{
 		ID: eventID, Org: r.Org, Repo: r.Name, Commit: rec.Commit, Predicate: rec.Predicate, Identity: rec.Identity,
 		Result:    rec.Result,
 		Timestamp: t.Now, Attestation: rec.ID, PayloadDigest: rec.PayloadDigest, Key: key, EnvelopeDigest: envelopeDigest,
@@ -71,48 +74,51 @@ func (t *tx) attestationEvent(
 	return eventID, err
 }
 
-func (t *tx) stateEvent(r txn.Repo, sha string, from, to ledger.State, cause ledger.Cause) (id int64, err error) {
-	eventID, err := t.kernel.NewID(r.OrgID, txn.EventPrefix)
+// AppendState appends the event of a commit whose state has changed. It returns the event's row id.
+func (j *Journal) AppendState(
+	t *txn.Tx, r txn.Repo, sha string, from, to ledger.State, cause ledger.Cause,
+) (id int64, err error) {
+	eventID, err := t.NewID(r.OrgID, txn.EventPrefix)
 	if err != nil {
 		return 0, err
 	}
-	return t.append(r, ledger.EventState, eventID, ledger.Render(ledger.StateEvent{
+	return j.Append(t, r, ledger.EventState, eventID, ledger.Render(ledger.StateEvent{
 		ID: eventID, Org: r.Org, Repo: r.Name, Commit: sha, From: from, To: to, Cause: cause, Timestamp: t.Now,
 	}))
 }
 
-// standingEvent appends the event of a commit whose standing has changed, and the state has not.
-func (t *tx) standingEvent(r txn.Repo, sha string, from, to ledger.State, cause ledger.Cause) error {
-	eventID, err := t.kernel.NewID(r.OrgID, txn.EventPrefix)
+// AppendStanding appends the event of a commit whose standing has changed, and the state has not.
+func (j *Journal) AppendStanding(t *txn.Tx, r txn.Repo, sha string, from, to ledger.State, cause ledger.Cause) error {
+	eventID, err := t.NewID(r.OrgID, txn.EventPrefix)
 	if err != nil {
 		return err
 	}
-	_, err = t.append(r, ledger.EventStanding, eventID, ledger.Render(ledger.StandingEvent{
+	_, err = j.Append(t, r, ledger.EventStanding, eventID, ledger.Render(ledger.StandingEvent{
 		ID: eventID, Org: r.Org, Repo: r.Name, Commit: sha, From: from, To: to, Cause: cause, Timestamp: t.Now,
 	}))
 	return err
 }
 
-// policyEvent appends the event of a new policy version, which replaces the repo's
+// AppendPolicy appends the event of a new policy version, which replaces the repo's
 // active one. It returns the event's row id.
-func (t *tx) policyEvent(r txn.Repo, version int, c policy.Contract, by string) (id int64, err error) {
-	eventID, err := t.kernel.NewID(r.OrgID, txn.EventPrefix)
+func (j *Journal) AppendPolicy(t *txn.Tx, r txn.Repo, version int, c policy.Contract, by string) (id int64, err error) {
+	eventID, err := t.NewID(r.OrgID, txn.EventPrefix)
 	if err != nil {
 		return 0, err
 	}
-	return t.append(r, ledger.EventPolicy, eventID, ledger.Render(ledger.PolicyEvent{
+	return j.Append(t, r, ledger.EventPolicy, eventID, ledger.Render(ledger.PolicyEvent{
 		ID: eventID, Org: r.Org, Repo: r.Name, Version: version, PreviousVersion: r.PolicyVersion,
 		Digest: c.Digest(), Rules: c.Rules, ChangedBy: by, Timestamp: t.Now,
 	}))
 }
 
-// violationEvent appends the event of an opened or closed violation of a repo.
-func (t *tx) violationEvent(r txn.Repo, v ledger.Violation) error {
-	eventID, err := t.kernel.NewID(r.OrgID, txn.EventPrefix)
+// AppendViolation appends the event of an opened or closed violation of a repo.
+func (j *Journal) AppendViolation(t *txn.Tx, r txn.Repo, v ledger.Violation) error {
+	eventID, err := t.NewID(r.OrgID, txn.EventPrefix)
 	if err != nil {
 		return err
 	}
-	_, err = t.append(r, ledger.EventViolation, eventID, ledger.Render(ledger.ViolationEvent{
+	_, err = j.Append(t, r, ledger.EventViolation, eventID, ledger.Render(ledger.ViolationEvent{
 		ID: eventID, Org: r.Org, Repo: r.Name, Commit: v.Commit, Predicate: v.Predicate, Identity: v.Identity,
 		Attestation: v.Attestation, State: v.State, Missing: v.Missing, Status: v.Status, ClosedBy: v.ClosedBy,
 		Timestamp: t.Now,
@@ -120,9 +126,9 @@ func (t *tx) violationEvent(r txn.Repo, v ledger.Violation) error {
 	return err
 }
 
-// commitEvent appends the event of what is known of a commit, and was corrected.
-func (t *tx) commitEvent(r txn.Repo, known facts.Commit, corrected []ledger.Correction) error {
-	eventID, err := t.kernel.NewID(r.OrgID, txn.EventPrefix)
+// AppendCommit appends the event of what is known of a commit, and was corrected.
+func (j *Journal) AppendCommit(t *txn.Tx, r txn.Repo, known facts.Commit, corrected []ledger.Correction) error {
+	eventID, err := t.NewID(r.OrgID, txn.EventPrefix)
 	if err != nil {
 		return err
 	}
@@ -130,34 +136,34 @@ func (t *tx) commitEvent(r txn.Repo, known facts.Commit, corrected []ledger.Corr
 	for i, c := range corrected {
 		fields[i] = ledger.CorrectedField{Field: c.Field, Before: c.Before, After: c.After}
 	}
-	_, err = t.append(r, ledger.EventCommit, eventID, ledger.Render(ledger.CommitEvent{
+	_, err = j.Append(t, r, ledger.EventCommit, eventID, ledger.Render(ledger.CommitEvent{
 		ID: eventID, Org: r.Org, Repo: r.Name, Commit: known.ID, Tree: known.Tree, Corrected: fields, Timestamp: t.Now,
 		Facts: known.Digest(),
 	}))
 	return err
 }
 
-// keyEvent appends an event of a key with which the server signs for an org. It sets the
+// AppendKey appends an event of a key with which the server signs for an org. It sets the
 // event's ID, Org and Timestamp.
-func (t *tx) keyEvent(orgID int64, e ledger.KeyEvent) (eventID string, err error) {
-	if eventID, err = t.kernel.NewID(orgID, txn.EventPrefix); err != nil {
+func (j *Journal) AppendKey(t *txn.Tx, orgID int64, e ledger.KeyEvent) (eventID string, err error) {
+	if eventID, err = t.NewID(orgID, txn.EventPrefix); err != nil {
 		return "", err
 	}
 	if err := t.Row("SELECT name FROM orgs WHERE id = ?", orgID).Scan(&e.Org); err != nil {
 		return "", fmt.Errorf("read org: %w", err)
 	}
 	e.ID, e.Timestamp = eventID, t.Now
-	return eventID, t.appendToOrg(orgID, ledger.EventKey, eventID, ledger.Render(e))
+	return eventID, j.AppendToOrg(t, orgID, ledger.EventKey, eventID, ledger.Render(e))
 }
 
 // LogKey logs that a key signs for an org, or no longer does. It returns the ID of the event.
-func (s *Store) LogKey(ctx context.Context, org string, e ledger.KeyEvent) (eventID string, err error) {
-	return write(ctx, s, org, func(t *tx) (string, error) {
+func (j *Journal) LogKey(ctx context.Context, org string, e ledger.KeyEvent) (eventID string, err error) {
+	return txn.Write(ctx, j.db, sqldb.Write{Org: org}, func(t *txn.Tx) (string, error) {
 		orgID, err := t.OrgID(org)
 		if err != nil {
 			return "", err
 		}
-		return t.keyEvent(orgID, e)
+		return j.AppendKey(t, orgID, e)
 	})
 }
 
@@ -173,13 +179,13 @@ type EventFilter struct {
 
 // Events lists the bodies of an org's events, oldest first by default, byte for byte
 // as they were recorded. Events whose body was pruned are left out.
-func (s *Store) Events(ctx context.Context, org string, f EventFilter) (ledger.Page[jsontext.Value], error) {
-	return read(ctx, s, txn.ByOrg(org), func(rd reader) (list ledger.Page[jsontext.Value], err error) {
+func (j *Journal) Events(ctx context.Context, org string, f EventFilter) (ledger.Page[jsontext.Value], error) {
+	return txn.Read(ctx, j.db, txn.ByOrg(org), func(rd txn.Reader) (list ledger.Page[jsontext.Value], err error) {
 		orgID, err := rd.OrgID(org)
 		if err != nil {
 			return list, err
 		}
-		p, l, err := rd.events(orgID, org, f)
+		p, l, err := j.events(rd, orgID, org, f)
 		if err != nil {
 			return list, err
 		}
@@ -188,13 +194,15 @@ func (s *Store) Events(ctx context.Context, org string, f EventFilter) (ledger.P
 }
 
 // SaltedEvents is Events, with the salts by which the leaves in the log commit to the bodies.
-func (s *Store) SaltedEvents(ctx context.Context, org string, f EventFilter) (ledger.EventPage[jsontext.Value], error) {
-	return read(ctx, s, txn.ByOrg(org), func(rd reader) (list ledger.EventPage[jsontext.Value], err error) {
+func (j *Journal) SaltedEvents(
+	ctx context.Context, org string, f EventFilter,
+) (ledger.EventPage[jsontext.Value], error) {
+	return txn.Read(ctx, j.db, txn.ByOrg(org), func(rd txn.Reader) (list ledger.EventPage[jsontext.Value], err error) {
 		orgID, err := rd.OrgID(org)
 		if err != nil {
 			return list, err
 		}
-		p, l, err := rd.events(orgID, org, f)
+		p, l, err := j.events(rd, orgID, org, f)
 		if err != nil {
 			return list, err
 		}
@@ -223,7 +231,7 @@ func (s *Store) SaltedEvents(ctx context.Context, org string, f EventFilter) (le
 const selectSalts = "SELECT seq, salt FROM events WHERE (org_id, seq) IN "
 
 // events reads a page of a list of an org's events, by their numbers in the org.
-func (rd reader) events(
+func (j *Journal) events(rd txn.Reader,
 	orgID int64, org string, f EventFilter,
 ) (p txn.Section[jsontext.Value], l txn.Listing, err error) {
 	first := int64(-1)
@@ -237,7 +245,7 @@ func (rd reader) events(
 	}
 	after := int64(-1)
 	if f.After != "" {
-		if after, err = rd.eventSeq(orgID, f.After); err != nil {
+		if after, err = j.eventSeq(rd, orgID, f.After); err != nil {
 			return p, l, err
 		}
 	}
@@ -251,7 +259,7 @@ func (rd reader) events(
 		position = max(position, after)
 	}
 
-	p, err = txn.RunAll(rd.Conn, f.walks(orgID, r.ID, after), []any{position}, f.Limit)
+	p, err = txn.RunAll(rd.Conn, f.Walks(orgID, r.ID, after), []any{position}, f.Limit)
 	if err != nil {
 		return p, l, fmt.Errorf("list events: %w", err)
 	}
@@ -263,17 +271,17 @@ func (rd reader) events(
 
 // Event returns the body of an event, byte for byte as it was recorded. It returns CodePruned if
 // it was pruned.
-func (s *Store) Event(ctx context.Context, org, eventID string) ([]byte, error) {
-	return read(ctx, s, txn.ByOrg(org), func(rd reader) (body []byte, err error) {
+func (j *Journal) Event(ctx context.Context, org, eventID string) ([]byte, error) {
+	return txn.Read(ctx, j.db, txn.ByOrg(org), func(rd txn.Reader) (body []byte, err error) {
 		orgID, err := rd.OrgID(org)
 		if err != nil {
 			return nil, err
 		}
-		ref, err := rd.findEvent(orgID, eventID)
+		ref, err := j.Find(rd, orgID, eventID)
 		if err != nil {
 			return nil, txn.Missing(err, "event %s not found", eventID)
 		}
-		err = rd.Row("SELECT body FROM events WHERE id = ?", ref.row).Scan(&body)
+		err = rd.Row("SELECT body FROM events WHERE id = ?", ref.Row).Scan(&body)
 		if err == nil && len(body) == 0 {
 			err = ledger.Errorf(ledger.CodePruned,
 				"the body of the event was pruned: its leaf in the log is kept")
@@ -283,17 +291,17 @@ func (s *Store) Event(ctx context.Context, org, eventID string) ([]byte, error) 
 }
 
 // EventType returns the type of an event.
-func (s *Store) EventType(ctx context.Context, org, eventID string) (ledger.EventType, error) {
-	return read(ctx, s, txn.ByOrg(org), func(rd reader) (kind ledger.EventType, err error) {
+func (j *Journal) EventType(ctx context.Context, org, eventID string) (ledger.EventType, error) {
+	return txn.Read(ctx, j.db, txn.ByOrg(org), func(rd txn.Reader) (kind ledger.EventType, err error) {
 		orgID, err := rd.OrgID(org)
 		if err != nil {
 			return "", err
 		}
-		ref, err := rd.findEvent(orgID, eventID)
+		ref, err := j.Find(rd, orgID, eventID)
 		if err != nil {
 			return "", txn.Missing(err, "event %s not found", eventID)
 		}
-		return kind, rd.Row("SELECT type FROM events WHERE id = ?", ref.row).Scan(&kind)
+		return kind, rd.Row("SELECT type FROM events WHERE id = ?", ref.Row).Scan(&kind)
 	})
 }
 
@@ -303,10 +311,10 @@ func scanEvent(row txn.Scanner) (txn.Keyed[jsontext.Value], error) {
 	return e, err
 }
 
-// walks returns the walks by which the list is read: of one repo's events, or of the
+// Walks returns the Walks by which the list is read: of one repo's events, or of the
 // org's if repoID is 0. Those of the radar, which most lists leave out, and those of the org
 // itself have an index of their own, and those of violations, which are few, have a table.
-func (f EventFilter) walks(orgID, repoID, after int64) []txn.Walk[jsontext.Value] {
+func (f EventFilter) Walks(orgID, repoID, after int64) []txn.Walk[jsontext.Value] {
 	types := f.Types
 	if len(types) == 0 {
 		types = ledger.EventTypes()
@@ -395,27 +403,49 @@ func (f EventFilter) walk(from, where string, id, after int64) txn.Walk[jsontext
 	return w
 }
 
-// An eventRef holds the row id and the sequence number of an event.
-type eventRef struct{ row, seq int64 }
+// An Ref holds the row id and the sequence number of an event.
+type Ref struct{ Row, Seq int64 }
 
-// findEvent finds an event by id. If it does not exist, findEvent returns sql.ErrNoRows. There is
+// Find finds an event by id. If it does not exist, Find returns sql.ErrNoRows. There is
 // no index on ids, so it uses the index on the time, which the id contains.
-func (rd reader) findEvent(orgID int64, eventID string) (e eventRef, err error) {
+func (j *Journal) Find(rd txn.Reader, orgID int64, eventID string) (e Ref, err error) {
 	at, ok := txn.IDTime(txn.EventPrefix, eventID)
 	if !ok {
 		return e, sql.ErrNoRows
 	}
-	return e, rd.Row(selectEventRef, orgID, at, eventID).Scan(&e.row, &e.seq)
+	return e, rd.Row(selectEventRef, orgID, at, eventID).Scan(&e.Row, &e.Seq)
 }
 
 const selectEventRef = `
 SELECT id, seq FROM events /*+index events_by_time*/
 WHERE org_id = ? AND at = ? AND event_id = ?`
 
-func (rd reader) eventSeq(orgID int64, eventID string) (int64, error) {
-	e, err := rd.findEvent(orgID, eventID)
+func (j *Journal) eventSeq(rd txn.Reader, orgID int64, eventID string) (int64, error) {
+	e, err := j.Find(rd, orgID, eventID)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, ledger.FieldErrorf(ledger.CodeInvalidParameter, "after", "event %q not found", eventID)
 	}
-	return e.seq, err
+	return e.Seq, err
 }
+
+// FirstSince returns the sequence number of an org's first event since a time. Without
+// such an event, it returns end, the org's next sequence number. It runs a binary search:
+// events are in the order of their times, or nearly so, and the times have no index.
+func (j *Journal) FirstSince(rd txn.Reader, orgID, end int64, since ledger.Time) (int64, error) {
+	var failed error
+	n := sort.Search(int(end), func(seq int) bool {
+		if failed != nil {
+			return true
+		}
+		var at ledger.Time
+		failed = rd.Row(EventTime, orgID, seq).Scan(&at)
+		return at >= since
+	})
+	if failed != nil {
+		return 0, fmt.Errorf("find the first event since %s: %w", since, failed)
+	}
+	return int64(n), nil
+}
+
+// EventTime selects the time of an event of an org, by its number in the org.
+const EventTime = "SELECT at FROM events WHERE org_id = ? AND seq = ?"

@@ -6,122 +6,13 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json"
-
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
-
-// Queued returns a channel that receives a value when TakeQueued has new webhooks to
-// return.
-func (s *Store) Queued() <-chan struct{} { return s.queued.wake }
-
-// TakeQueued returns the ids of the webhooks for which this process has queued
-// deliveries since the last call, and of the webhooks that it has changed or deleted.
-// Deliveries claimed from a changed webhook may be out of date.
-func (s *Store) TakeQueued() (queued, changed []string) {
-	s.queued.mu.Lock()
-	defer s.queued.mu.Unlock()
-	queued = slices.Collect(maps.Keys(s.queued.webhooks))
-	changed = slices.Collect(maps.Keys(s.queued.changed))
-	clear(s.queued.webhooks)
-	clear(s.queued.changed)
-	return queued, changed
-}
-
-// queue reports a webhook to TakeQueued as having new deliveries, if this write
-// succeeds.
-func (t *tx) queue(webhook string) { t.gathered.queued = append(t.gathered.queued, webhook) }
-
-// markChanged reports a webhook to TakeQueued as changed, if this write succeeds.
-func (t *tx) markChanged(webhook string) { t.gathered.changed = append(t.gathered.changed, webhook) }
-
-func scanHook(row txn.Scanner) (hook, error) {
-	var h hook
-	err := row.Scan(&h.id, &h.public, &h.events)
-	return h, err
-}
-
-// enqueue buffers the deliveries of an event to the repo's webhooks that receive events
-// of its type.
-func (t *tx) enqueue(r txn.Repo, kind ledger.EventType, event int64) error {
-	bit := txn.TypeBit(kind)
-	if r.WebhookEvents&bit == 0 {
-		return nil
-	}
-	hooks, err := t.hooksOf(r.ID)
-	if err != nil {
-		return err
-	}
-	for _, h := range hooks {
-		if h.events&bit == 0 {
-			continue
-		}
-		if err := t.deliver(r.OrgID, h, event); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// maxOrgHooks limits the active webhooks of an org that receive events of the org: each
-// such event is queued for all of them.
-const maxOrgHooks = 200
-
-// enqueueToOrg buffers the deliveries of an event of an org to the webhooks of its repos
-// that receive events of its type.
-func (t *tx) enqueueToOrg(orgID int64, kind ledger.EventType, event int64) error {
-	hooks, err := all(t.reader, scanHook, selectOrgHooks, orgID, txn.TypeBit(kind), txn.TypeBit(kind), maxOrgHooks)
-	if err != nil {
-		return fmt.Errorf("read webhooks: %w", err)
-	}
-	for _, h := range hooks {
-		if err := t.deliver(orgID, h, event); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// selectOrgHooks selects the active webhooks of an org's repos that receive events of some
-// types. The types are given twice.
-const selectOrgHooks = `
-SELECT w.id, w.webhook_id, w.events FROM repos r /*+ordered*/ JOIN webhooks w ON w.repo_id = r.id
-WHERE r.org_id = ? AND r.webhook_events & ? <> 0 AND w.deleted_at = 0 AND w.active = 1 AND w.events & ? <> 0
-LIMIT ?`
-
-// deliver buffers the delivery of an event to a webhook.
-func (t *tx) deliver(orgID int64, h hook, event int64) error {
-	deliveryID, err := t.kernel.NewID(orgID, txn.DeliveryPrefix)
-	if err != nil {
-		return err
-	}
-	t.batch.rows.outbox.Add(h.id, deliveryID, event, string(ledger.DeliveryPending), int64(t.Now), int64(t.Now))
-	t.queue(h.public)
-	return nil
-}
-
-// hooksOf returns the active webhooks of a repo. It reads them once per write.
-func (t *tx) hooksOf(repoID int64) ([]hook, error) {
-	if hooks, ok := t.hooks[repoID]; ok {
-		return hooks, nil
-	}
-	hooks, err := all(t.reader, scanHook, `
-SELECT id, webhook_id, events FROM webhooks
-WHERE repo_id = ? AND deleted_at = 0 AND active = 1`, repoID)
-	if err != nil {
-		return nil, fmt.Errorf("read webhooks: %w", err)
-	}
-	if t.hooks == nil {
-		t.hooks = make(map[int64][]hook)
-	}
-	t.hooks[repoID] = hooks
-	return hooks, nil
-}
 
 // dueAtOnce is the due_at of deliveries that go before all others: those requested by a
 // person, and those that were claimed and released.
@@ -293,7 +184,7 @@ WHERE webhook_id = (SELECT id FROM webhooks WHERE webhook_id = ?) AND delivery_i
 				return fmt.Errorf("release delivery: %w", err)
 			}
 		}
-		t.queue(webhook)
+		t.s.Journal.Queue(t.kernel, webhook)
 		return nil
 	})
 }

@@ -1,4 +1,4 @@
-package store
+package events
 
 import (
 	"crypto/rand"
@@ -40,8 +40,8 @@ func newLeaf(body []byte) (salt, leaf []byte) {
 	return s[:], hash[:]
 }
 
-// errIncomplete means that a leaf or a tile is missing that must be there.
-var errIncomplete = errors.New("the log is incomplete")
+// ErrIncomplete means that a leaf or a tile is missing that must be there.
+var ErrIncomplete = errors.New("the log is incomplete")
 
 // writeTile writes a full tile of level 0, and the hashes above it.
 func writeTile(c *sqldb.Conn, orgID int64, head logHead, n int64) error {
@@ -50,7 +50,7 @@ func writeTile(c *sqldb.Conn, orgID int64, head logHead, n int64) error {
 		return err
 	}
 	if len(hashes) != proof.TileWidth*tlog.HashSize {
-		return fmt.Errorf("%w: %d of %d events have a leaf", errIncomplete, len(hashes)/tlog.HashSize, proof.TileWidth)
+		return fmt.Errorf("%w: %d of %d events have a leaf", ErrIncomplete, len(hashes)/tlog.HashSize, proof.TileWidth)
 	}
 
 	for level := 0; ; level++ {
@@ -71,7 +71,7 @@ ON CONFLICT (log_id, level, n) DO UPDATE SET hashes = excluded.hashes`, head.log
 			return err
 		}
 		if int64(len(hashes)) != position*tlog.HashSize {
-			return fmt.Errorf("%w: tile %d of level %d has %d hashes, want %d", errIncomplete, n, level+1,
+			return fmt.Errorf("%w: tile %d of level %d has %d hashes, want %d", ErrIncomplete, n, level+1,
 				len(hashes)/tlog.HashSize, position)
 		}
 		hashes = append(hashes, root[:]...)
@@ -87,7 +87,7 @@ func fillTiles(c *sqldb.Conn, orgID int64, head logHead, next int64) error {
 	before, after := max(head.seq-head.first, 0), next-head.first // the log may have begun after the head
 	for n := before / proof.TileWidth; n < after/proof.TileWidth; n++ {
 		err := writeTile(c, orgID, head, n)
-		if errors.Is(err, errIncomplete) { // the builder reports it; writes go on
+		if errors.Is(err, ErrIncomplete) { // the builder reports it; writes go on
 			_, err = c.Exec("UPDATE orgs SET log_built = ? WHERE id = ?", n*proof.TileWidth, orgID)
 			n = after
 		}
