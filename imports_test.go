@@ -37,9 +37,9 @@ var mayImport = map[string][]string{
 	},
 	"cmd/manage": {
 		"client", "internal/atomicfile", "internal/await", "internal/ci/idtoken", "internal/cli", "internal/config",
-		"internal/contractfile",
-		"internal/display", "internal/eventline", "internal/flagvalue", "internal/receiver", "internal/signing",
-		"internal/terminal", "ledger", "ledger/ca", "ledger/exchange", "ledger/forge", "ledger/identity", "ledger/policy",
+		"internal/contractfile", "internal/display", "internal/eventline", "internal/flagvalue", "internal/receiver",
+		"internal/signing", "internal/terminal", "ledger", "ledger/ca", "ledger/exchange", "ledger/forge",
+		"ledger/identity", "ledger/policy",
 	},
 	"cmd/record": {
 		"client", "internal/atomicfile", "internal/await", "internal/ci", "internal/ci/checkout", "internal/ci/idtoken",
@@ -52,15 +52,14 @@ var mayImport = map[string][]string{
 	"deploy/man":       {"cmd"},
 	"deploy/container": {},
 	"cmd/run": {
-		"client", "internal/backup", "internal/buildinfo", "internal/cli", "internal/config",
-		"internal/demo", "internal/doctor", "internal/flagvalue", "internal/seen", "internal/service", "internal/terminal",
-		"ledger", "ledger/identity/sigstore", "ledger/proof", "store/check", "store/sqlite", "store/transfer",
-		"transparency",
+		"client", "internal/backup", "internal/buildinfo", "internal/cli", "internal/config", "internal/demo",
+		"internal/doctor", "internal/flagvalue", "internal/seen", "internal/service", "internal/terminal", "ledger",
+		"ledger/identity/sigstore", "ledger/proof", "store/check", "store/sqlite", "store/transfer", "transparency",
 	},
 	"cmd/start": {
-		"client", "internal/atomicfile", "internal/buildinfo", "internal/cli", "internal/contexts", "internal/flagvalue",
-		"internal/gitrepo", "internal/signing", "internal/terminal", "internal/workfile", "ledger", "ledger/forge",
-		"ledger/identity",
+		"client", "internal/atomicfile", "internal/buildinfo", "internal/cli", "internal/contexts",
+		"internal/flagvalue", "internal/gitrepo", "internal/signing", "internal/terminal", "internal/workfile",
+		"ledger", "ledger/forge", "ledger/identity",
 	},
 	"internal/contexts": {"internal/atomicfile"},
 	"internal/workfile": {"internal/gitrepo"},
@@ -77,24 +76,18 @@ var mayImport = map[string][]string{
 	},
 	"server": {
 		"authority", "internal/oidc", "internal/rate", "ledger", "ledger/attention", "ledger/attestation",
-		"ledger/attestation/bulk", "ledger/ca", "ledger/eventstream", "ledger/exchange", "ledger/identity", "ledger/insights",
+		"ledger/attestation/bulk", "ledger/ca", "ledger/exchange", "ledger/identity", "ledger/insights",
 		"ledger/member", "ledger/passkey", "ledger/policy", "ledger/policy/lint", "ledger/proof", "ledger/radar",
 		"ledger/review", "ledger/search", "server/internal/budget", "server/internal/live", "server/internal/reviews",
-		"server/internal/tokenexchange",
-		"server/internal/wire", "store",
-		"transparency",
+		"server/internal/tokenexchange", "server/internal/wire", "store", "transparency",
 	},
 	// The pages are a client of the API.
 	"server/web": {
-		"client", "internal/idp", "ledger", "ledger/identity", "ledger/member", "ledger/radar", "server/internal/budget",
-		"server/internal/wire", "server/web/arcdiagram", "server/web/board", "server/web/checks", "server/web/coalesce",
-		"server/web/commits",
-		"server/web/conflicts",
-		"server/web/explore", "server/web/form", "server/web/format", "server/web/grid", "server/web/limiter",
-		"server/web/overlap", "server/web/page",
-		"server/web/home", "server/web/logpage", "server/web/people",
-		"server/web/policies", "server/web/policytext", "server/web/session", "server/web/settings",
-		"server/web/signin",
+		"client", "internal/idp", "ledger", "ledger/member", "ledger/radar", "server/internal/budget",
+		"server/internal/wire", "server/web/board", "server/web/coalesce", "server/web/commits",
+		"server/web/conflicts", "server/web/explore", "server/web/form", "server/web/format", "server/web/grid",
+		"server/web/home", "server/web/limiter", "server/web/logpage", "server/web/page", "server/web/people",
+		"server/web/policies", "server/web/session", "server/web/settings", "server/web/signin",
 	},
 	// Packages of pages. They do not import each other.
 	"server/web/board": {
@@ -106,8 +99,8 @@ var mayImport = map[string][]string{
 		"server/web/page", "server/web/timeaxis",
 	},
 	"server/web/explore": {
-		"client", "ledger", "ledger/insights", "ledger/search", "server/web/chart", "server/web/form", "server/web/format",
-		"server/web/page",
+		"client", "ledger", "ledger/insights", "ledger/search", "server/web/chart", "server/web/form",
+		"server/web/format", "server/web/page",
 	},
 	"server/web/logpage": {"ledger", "server/web/page"},
 	"server/web/conflicts": {
@@ -216,20 +209,20 @@ var mayImport = map[string][]string{
 	"internal/ci/idtoken":          {"internal/ci", "ledger"}, // requests tokens
 	"internal/ci/report":           {"internal/ci", "internal/terminal", "ledger", "ledger/radar"},
 	"internal/config": {
-		"internal/flagvalue", "internal/idp", "ledger", "ledger/member", "ledger/passkey", "ledger/proof/receipt",
-		"ledger/proof/trustpolicy", "server", "store", "webhook/dispatch",
+		"internal/flagvalue", "internal/idp", "ledger", "ledger/member", "ledger/passkey", "ledger/proof/trustpolicy",
+		"store", "webhook/dispatch",
 	},
 	"internal/flagvalue": {"ledger", "ledger/identity", "ledger/radar"},
 	"internal/service": {
 		"authority", "client", "internal/backup", "internal/buildinfo", "internal/config", "internal/idp",
 		"internal/logqueue", "internal/oidc", "internal/terminal", "ledger", "ledger/identity/sigstore", "server",
-		"server/metrics", "server/web", "store", "store/check", "store/metrics", "store/sqlite", "transparency",
+		"server/metrics", "server/web", "store", "store/check", "store/metrics", "transparency",
 		"transparency/witness", "transparency/witness/metrics", "webhook/dispatch", "webhook/dispatch/metrics",
 	},
 	"internal/receiver": {"client", "internal/eventbody", "ledger", "webhook"},
 	"internal/display": {
-		"internal/contractfile", "internal/terminal", "ledger", "ledger/identity", "ledger/policy", "ledger/policy/lint",
-		"ledger/radar",
+		"internal/contractfile", "internal/terminal", "ledger", "ledger/identity", "ledger/policy",
+		"ledger/policy/lint", "ledger/radar",
 	},
 	"internal/eventbody": {"client", "ledger", "ledger/eventstream"},
 	"internal/eventline": {
@@ -249,8 +242,8 @@ var mayImport = map[string][]string{
 	},
 	// Exports of evidence: written from what a server says, and read.
 	"internal/evidence": {
-		"client", "internal/parallel", "ledger", "ledger/attestation", "ledger/facts", "ledger/identity", "ledger/passkey",
-		"ledger/policy", "ledger/proof", "ledger/proof/verify",
+		"client", "internal/parallel", "ledger", "ledger/attestation", "ledger/facts", "ledger/identity",
+		"ledger/passkey", "ledger/policy", "ledger/proof", "ledger/proof/verify",
 	},
 	"internal/seen":         {"internal/atomicfile", "ledger"},
 	"internal/gate":         {"internal/await", "internal/connect", "internal/display", "ledger"},
@@ -288,9 +281,9 @@ var mayImport = map[string][]string{
 	"internal/jq":          {"internal/flagvalue", "internal/terminal"},
 	"internal/buildinfo":   {},
 	"internal/demo": {
-		"client", "internal/buildinfo", "internal/config", "internal/gitrepo", "internal/parallel", "internal/receiver",
-		"internal/service", "internal/signing", "internal/terminal", "ledger", "ledger/attestation",
-		"ledger/identity", "ledger/policy",
+		"client", "internal/buildinfo", "internal/config", "internal/gitrepo", "internal/parallel",
+		"internal/receiver", "internal/service", "internal/signing", "internal/terminal", "ledger",
+		"ledger/attestation", "ledger/identity",
 	},
 	// The domain. The types that all share are in ledger, which imports only radar and forge.
 	"ledger/identity": {
@@ -311,8 +304,10 @@ var mayImport = map[string][]string{
 	"ledger/passkey":             {"ledger", "ledger/attestation", "ledger/identity", "ledger/internal/publickey"},
 	"ledger/passkey/passkeytest": {"ledger/passkey"},
 	"ledger/review":              {"ledger", "ledger/attestation", "ledger/identity", "ledger/passkey"},
-	"ledger/attestation": {"ledger", "ledger/forge", "ledger/gitobject", "ledger/identity", "ledger/internal/base64text",
-		"ledger/internal/text"},
+	"ledger/attestation": {
+		"ledger", "ledger/forge", "ledger/gitobject", "ledger/identity", "ledger/internal/base64text",
+		"ledger/internal/text",
+	},
 	"ledger/attestation/bulk": {
 		"ledger", "ledger/internal/text",
 	},
