@@ -22,52 +22,52 @@ var mayImport = map[string][]string{
 	".": {"cmd"},
 	// Commands access the ledger as clients of a server or of internal/service.
 	"cmd": {
-		"cmd/browse", "cmd/manage", "cmd/people", "cmd/record", "cmd/run", "cmd/start", "internal/cli",
+		"cmd/browse", "cmd/internal/cli", "cmd/manage", "cmd/people", "cmd/record", "cmd/run", "cmd/start",
 		"internal/flagvalue",
 	},
 	"cmd/people": {
-		"client", "internal/cli", "internal/display", "internal/flagvalue", "internal/terminal", "ledger",
+		"client", "cmd/internal/cli", "internal/display", "internal/flagvalue", "internal/terminal", "ledger",
 		"ledger/identity", "ledger/member", "ledger/passkey",
 	},
 	"cmd/browse": {
-		"client", "internal/atomicfile", "internal/buildinfo", "internal/cli", "internal/display", "internal/eventbody",
-		"internal/eventline", "internal/evidence", "internal/flagvalue",
-		"internal/gitrepo", "internal/seen", "internal/terminal", "internal/verify", "ledger", "ledger/insights",
-		"ledger/proof/receipt", "ledger/proof/trustpolicy", "ledger/proof/verify", "ledger/search",
+		"client", "cmd/internal/cli", "internal/atomicfile", "internal/buildinfo", "internal/display",
+		"internal/eventbody", "internal/eventline", "internal/evidence", "internal/flagvalue", "internal/gitrepo",
+		"internal/seen", "internal/terminal", "internal/verify", "ledger", "ledger/insights", "ledger/proof/receipt",
+		"ledger/proof/trustpolicy", "ledger/proof/verify", "ledger/search",
 	},
 	"cmd/manage": {
-		"client", "internal/atomicfile", "internal/await", "internal/ci/idtoken", "internal/cli", "internal/config",
-		"internal/contractfile", "internal/display", "internal/eventline", "internal/flagvalue", "internal/receiver",
-		"internal/signing", "internal/terminal", "ledger", "ledger/ca", "ledger/exchange", "ledger/forge",
-		"ledger/identity", "ledger/policy",
+		"client", "cmd/internal/await", "cmd/internal/ci/idtoken", "cmd/internal/cli", "internal/atomicfile",
+		"internal/config", "internal/contractfile", "internal/display", "internal/eventline", "internal/flagvalue",
+		"internal/receiver", "internal/signing", "internal/terminal", "ledger", "ledger/ca", "ledger/exchange",
+		"ledger/forge", "ledger/identity", "ledger/policy",
 	},
 	"cmd/record": {
-		"client", "internal/atomicfile", "internal/await", "internal/ci", "internal/ci/checkout", "internal/ci/idtoken",
-		"internal/ci/report",
-		"internal/cli", "internal/display", "internal/flagvalue", "internal/gate", "internal/gitrepo",
-		"internal/mergeclaim", "internal/registration", "internal/signing", "internal/subprocess",
-		"internal/terminal", "ledger", "ledger/attention", "ledger/attestation", "ledger/attestation/bulk", "ledger/ca",
-		"ledger/exchange", "ledger/identity", "ledger/proof/receipt", "ledger/radar", "ledger/review",
+		"client", "cmd/internal/await", "cmd/internal/ci", "cmd/internal/ci/checkout", "cmd/internal/ci/idtoken",
+		"cmd/internal/ci/report", "cmd/internal/cli", "cmd/internal/gate", "cmd/internal/mergeclaim",
+		"cmd/internal/registration", "cmd/internal/subprocess", "internal/atomicfile", "internal/display",
+		"internal/flagvalue", "internal/gitrepo", "internal/signing", "internal/terminal", "ledger",
+		"ledger/attention", "ledger/attestation", "ledger/attestation/bulk", "ledger/ca", "ledger/exchange",
+		"ledger/identity", "ledger/proof/receipt", "ledger/radar", "ledger/review",
 	},
 	"deploy/man":       {"cmd"},
 	"deploy/container": {},
 	"cmd/run": {
-		"client", "internal/backup", "internal/buildinfo", "internal/cli", "internal/config", "internal/demo",
+		"client", "cmd/internal/cli", "internal/backup", "internal/buildinfo", "internal/config", "internal/demo",
 		"internal/doctor", "internal/flagvalue", "internal/seen", "internal/service", "internal/terminal", "ledger",
 		"ledger/identity/sigstore", "ledger/proof", "store/check", "store/sqlite", "store/transfer", "transparency",
 	},
 	"cmd/start": {
-		"client", "internal/atomicfile", "internal/buildinfo", "internal/cli", "internal/contexts",
-		"internal/flagvalue", "internal/gitrepo", "internal/signing", "internal/terminal", "internal/workfile",
+		"client", "cmd/internal/cli", "cmd/internal/contexts", "cmd/internal/workfile", "internal/atomicfile",
+		"internal/buildinfo", "internal/flagvalue", "internal/gitrepo", "internal/signing", "internal/terminal",
 		"ledger", "ledger/forge", "ledger/identity",
 	},
-	"internal/contexts": {"internal/atomicfile"},
-	"internal/workfile": {"internal/gitrepo"},
+	"cmd/internal/contexts": {"internal/atomicfile"},
+	"cmd/internal/workfile": {"internal/gitrepo"},
 	// What all commands share.
-	"internal/cli": {
-		"client", "internal/ci", "internal/ci/report", "internal/config", "internal/connect", "internal/contexts",
-		"internal/display", "internal/flagvalue", "internal/gitrepo", "internal/jq", "internal/terminal",
-		"internal/workfile", "ledger", "ledger/exchange", "ledger/identity", "ledger/member",
+	"cmd/internal/cli": {
+		"client", "cmd/internal/ci", "cmd/internal/ci/report", "cmd/internal/connect", "cmd/internal/contexts",
+		"cmd/internal/jq", "cmd/internal/workfile", "internal/config", "internal/display", "internal/flagvalue",
+		"internal/gitrepo", "internal/terminal", "ledger", "ledger/exchange", "ledger/identity", "ledger/member",
 	},
 	"client": {
 		"ledger", "ledger/attention", "ledger/ca", "ledger/eventstream", "ledger/exchange", "ledger/identity",
@@ -204,10 +204,10 @@ var mayImport = map[string][]string{
 	"internal/gitrepo":             {"internal/parallel", "ledger", "ledger/gitobject", "ledger/radar"},
 	"internal/gitrepo/gitrepotest": {"internal/testenv"}, // repositories for tests
 	"internal/parallel":            {},
-	"internal/ci":                  {"ledger", "ledger/forge"}, // detects the CI job
-	"internal/ci/checkout":         {"internal/ci", "internal/gitrepo"},
-	"internal/ci/idtoken":          {"internal/ci", "ledger"}, // requests tokens
-	"internal/ci/report":           {"internal/ci", "internal/terminal", "ledger", "ledger/radar"},
+	"cmd/internal/ci":              {"ledger", "ledger/forge"}, // detects the CI job
+	"cmd/internal/ci/checkout":     {"cmd/internal/ci", "internal/gitrepo"},
+	"cmd/internal/ci/idtoken":      {"cmd/internal/ci", "ledger"}, // requests tokens
+	"cmd/internal/ci/report":       {"cmd/internal/ci", "internal/terminal", "ledger", "ledger/radar"},
 	"internal/config": {
 		"internal/flagvalue", "internal/idp", "ledger", "ledger/member", "ledger/passkey", "ledger/proof/trustpolicy",
 		"store", "webhook/dispatch",
@@ -229,9 +229,9 @@ var mayImport = map[string][]string{
 		"client", "internal/eventbody", "internal/receiver", "internal/terminal", "ledger",
 		"ledger/eventstream",
 	},
-	"internal/registration": {"client", "internal/gitrepo", "internal/parallel", "ledger"},
-	"internal/await":        {"client"},
-	"internal/mergeclaim": {
+	"cmd/internal/registration": {"client", "internal/gitrepo", "internal/parallel", "ledger"},
+	"cmd/internal/await":        {"client"},
+	"cmd/internal/mergeclaim": {
 		"internal/buildinfo", "internal/flagvalue", "internal/gitrepo", "ledger", "ledger/attestation",
 	},
 	// Verifies what a server says, as its client.
@@ -245,13 +245,13 @@ var mayImport = map[string][]string{
 		"client", "internal/parallel", "ledger", "ledger/attestation", "ledger/facts", "ledger/identity",
 		"ledger/passkey", "ledger/policy", "ledger/proof", "ledger/proof/verify",
 	},
-	"internal/seen":         {"internal/atomicfile", "ledger"},
-	"internal/gate":         {"internal/await", "internal/connect", "internal/display", "ledger"},
-	"internal/connect":      {"client", "internal/buildinfo", "internal/config", "internal/service", "ledger"},
-	"internal/contractfile": {"ledger", "ledger/identity", "ledger/policy", "ledger/policy/document"},
-	"internal/subprocess":   {"internal/config", "ledger"},
-	"internal/signing":      {"internal/atomicfile", "ledger", "ledger/attestation", "ledger/identity"},
-	"internal/atomicfile":   {},
+	"internal/seen":           {"internal/atomicfile", "ledger"},
+	"cmd/internal/gate":       {"cmd/internal/await", "cmd/internal/connect", "internal/display", "ledger"},
+	"cmd/internal/connect":    {"client", "internal/buildinfo", "internal/config", "internal/service", "ledger"},
+	"internal/contractfile":   {"ledger", "ledger/identity", "ledger/policy", "ledger/policy/document"},
+	"cmd/internal/subprocess": {"internal/config", "ledger"},
+	"internal/signing":        {"internal/atomicfile", "ledger", "ledger/attestation", "ledger/identity"},
+	"internal/atomicfile":     {},
 	"internal/backup": {
 		"ledger", "ledger/identity", "store", "store/check", "store/sqldb", "store/sqlite",
 	},
@@ -278,7 +278,7 @@ var mayImport = map[string][]string{
 	"internal/idp":         {"internal/boundedhttp", "ledger", "ledger/exchange", "ledger/member"},
 	"internal/idp/idptest": {"internal/oidc/oidctest"}, // for tests
 	"internal/terminal":    {"ledger"},
-	"internal/jq":          {"internal/flagvalue", "internal/terminal"},
+	"cmd/internal/jq":      {"internal/flagvalue", "internal/terminal"},
 	"internal/buildinfo":   {},
 	"internal/demo": {
 		"client", "internal/buildinfo", "internal/config", "internal/gitrepo", "internal/parallel",

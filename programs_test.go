@@ -17,8 +17,8 @@ import (
 // startsPrograms lists the functions that start other programs, with the programs. All of git
 // starts in one: its options keep a clone from choosing programs that git runs.
 var startsPrograms = map[string]string{
-	"internal/gitrepo/repo.go newCommand":   "git",
-	"internal/subprocess/subprocess.go Run": "the command under attest",
+	"internal/gitrepo/repo.go newCommand":       "git",
+	"cmd/internal/subprocess/subprocess.go Run": "the command under attest",
 }
 
 // TestProgramsAreStartedInListedPlaces checks that nothing else starts a program. Packages that

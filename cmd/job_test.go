@@ -13,7 +13,7 @@ import (
 )
 
 // recordedJobs has the environments of CI jobs.
-const recordedJobs = "../internal/ci/testdata"
+const recordedJobs = "internal/ci/testdata"
 
 // readJob returns the variables of a recorded job, and its event if it has one. The commits
 // are those of HEAD_SHA, MERGE_SHA and BASE_SHA, and the branch is JOB_BRANCH, if that is set.

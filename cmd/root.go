@@ -13,12 +13,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/cmd/browse"
+	"github.com/ledgerd/ledgerd/cmd/internal/cli"
 	"github.com/ledgerd/ledgerd/cmd/manage"
 	"github.com/ledgerd/ledgerd/cmd/people"
 	"github.com/ledgerd/ledgerd/cmd/record"
 	"github.com/ledgerd/ledgerd/cmd/run"
 	"github.com/ledgerd/ledgerd/cmd/start"
-	"github.com/ledgerd/ledgerd/internal/cli"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 )
 

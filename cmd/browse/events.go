@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/client"
-	"github.com/ledgerd/ledgerd/internal/cli"
+	"github.com/ledgerd/ledgerd/cmd/internal/cli"
 	"github.com/ledgerd/ledgerd/internal/eventbody"
 	"github.com/ledgerd/ledgerd/internal/eventline"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"

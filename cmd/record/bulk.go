@@ -6,10 +6,10 @@ import (
 	"net/http"
 
 	"github.com/ledgerd/ledgerd/client"
-	"github.com/ledgerd/ledgerd/internal/cli"
+	"github.com/ledgerd/ledgerd/cmd/internal/cli"
+	"github.com/ledgerd/ledgerd/cmd/internal/mergeclaim"
+	"github.com/ledgerd/ledgerd/cmd/internal/registration"
 	"github.com/ledgerd/ledgerd/internal/display"
-	"github.com/ledgerd/ledgerd/internal/mergeclaim"
-	"github.com/ledgerd/ledgerd/internal/registration"
 	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/attestation/bulk"

@@ -7,10 +7,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ledgerd/ledgerd/internal/ci"
-	"github.com/ledgerd/ledgerd/internal/ci/checkout"
-	"github.com/ledgerd/ledgerd/internal/ci/idtoken"
-	"github.com/ledgerd/ledgerd/internal/cli"
+	"github.com/ledgerd/ledgerd/cmd/internal/ci"
+	"github.com/ledgerd/ledgerd/cmd/internal/ci/checkout"
+	"github.com/ledgerd/ledgerd/cmd/internal/ci/idtoken"
+	"github.com/ledgerd/ledgerd/cmd/internal/cli"
 	"github.com/ledgerd/ledgerd/internal/terminal"
 )
 

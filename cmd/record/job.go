@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ledgerd/ledgerd/internal/ci"
-	"github.com/ledgerd/ledgerd/internal/ci/checkout"
-	"github.com/ledgerd/ledgerd/internal/ci/report"
-	"github.com/ledgerd/ledgerd/internal/cli"
+	"github.com/ledgerd/ledgerd/cmd/internal/ci"
+	"github.com/ledgerd/ledgerd/cmd/internal/ci/checkout"
+	"github.com/ledgerd/ledgerd/cmd/internal/ci/report"
+	"github.com/ledgerd/ledgerd/cmd/internal/cli"
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
 	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"

@@ -3,7 +3,7 @@ package run
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/ledgerd/ledgerd/internal/cli"
+	"github.com/ledgerd/ledgerd/cmd/internal/cli"
 	"github.com/ledgerd/ledgerd/internal/demo"
 	"github.com/ledgerd/ledgerd/ledger"
 )

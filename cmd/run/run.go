@@ -4,7 +4,7 @@ package run
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/ledgerd/ledgerd/internal/cli"
+	"github.com/ledgerd/ledgerd/cmd/internal/cli"
 )
 
 // Commands returns the commands that run a server.

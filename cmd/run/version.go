@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ledgerd/ledgerd/cmd/internal/cli"
 	"github.com/ledgerd/ledgerd/internal/buildinfo"
-	"github.com/ledgerd/ledgerd/internal/cli"
 )
 
 // Version returns the version of ledgerd, and what it was built with and for.

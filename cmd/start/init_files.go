@@ -12,12 +12,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ledgerd/ledgerd/cmd/internal/cli"
+	"github.com/ledgerd/ledgerd/cmd/internal/contexts"
+	"github.com/ledgerd/ledgerd/cmd/internal/workfile"
 	"github.com/ledgerd/ledgerd/internal/atomicfile"
-	"github.com/ledgerd/ledgerd/internal/cli"
-	"github.com/ledgerd/ledgerd/internal/contexts"
 	"github.com/ledgerd/ledgerd/internal/signing"
 	"github.com/ledgerd/ledgerd/internal/terminal"
-	"github.com/ledgerd/ledgerd/internal/workfile"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 )
 

@@ -5,7 +5,7 @@ package start
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/ledgerd/ledgerd/internal/cli"
+	"github.com/ledgerd/ledgerd/cmd/internal/cli"
 )
 
 // Commands returns the commands of this package.

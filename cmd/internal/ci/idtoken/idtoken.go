@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ledgerd/ledgerd/internal/ci"
+	"github.com/ledgerd/ledgerd/cmd/internal/ci"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 

@@ -3,7 +3,7 @@ package report
 import (
 	"io"
 
-	"github.com/ledgerd/ledgerd/internal/ci"
+	"github.com/ledgerd/ledgerd/cmd/internal/ci"
 )
 
 // Guard returns a writer that makes text inert for CI systems that obey commands in the

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/ledgerd/ledgerd/internal/ci"
+	"github.com/ledgerd/ledgerd/cmd/internal/ci"
 )
 
 // An Output is where reports go.

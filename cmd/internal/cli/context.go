@@ -6,10 +6,10 @@ import (
 	"os"
 
 	"github.com/ledgerd/ledgerd/client"
-	"github.com/ledgerd/ledgerd/internal/ci"
-	"github.com/ledgerd/ledgerd/internal/contexts"
+	"github.com/ledgerd/ledgerd/cmd/internal/ci"
+	"github.com/ledgerd/ledgerd/cmd/internal/contexts"
+	"github.com/ledgerd/ledgerd/cmd/internal/workfile"
 	"github.com/ledgerd/ledgerd/internal/terminal"
-	"github.com/ledgerd/ledgerd/internal/workfile"
 )
 
 // useContext returns the location with the server and the token of a context: of the

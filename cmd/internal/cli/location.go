@@ -1,6 +1,6 @@
 package cli
 
-import "github.com/ledgerd/ledgerd/internal/connect"
+import "github.com/ledgerd/ledgerd/cmd/internal/connect"
 
 type (
 	// Location is where a command finds the ledger.

@@ -7,8 +7,8 @@ import (
 	"io"
 	"time"
 
-	"github.com/ledgerd/ledgerd/internal/await"
-	"github.com/ledgerd/ledgerd/internal/connect"
+	"github.com/ledgerd/ledgerd/cmd/internal/await"
+	"github.com/ledgerd/ledgerd/cmd/internal/connect"
 	"github.com/ledgerd/ledgerd/internal/display"
 	"github.com/ledgerd/ledgerd/ledger"
 )

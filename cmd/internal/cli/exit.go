@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/ledgerd/ledgerd/client"
-	"github.com/ledgerd/ledgerd/internal/connect"
+	"github.com/ledgerd/ledgerd/cmd/internal/connect"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/ledgerd/ledgerd/internal/ci"
+	"github.com/ledgerd/ledgerd/cmd/internal/ci"
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
 )
 

@@ -9,14 +9,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ledgerd/ledgerd/internal/ci"
-	"github.com/ledgerd/ledgerd/internal/ci/report"
+	"github.com/ledgerd/ledgerd/cmd/internal/ci"
+	"github.com/ledgerd/ledgerd/cmd/internal/ci/report"
+	"github.com/ledgerd/ledgerd/cmd/internal/connect"
+	"github.com/ledgerd/ledgerd/cmd/internal/jq"
+	"github.com/ledgerd/ledgerd/cmd/internal/workfile"
 	"github.com/ledgerd/ledgerd/internal/config"
-	"github.com/ledgerd/ledgerd/internal/connect"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
-	"github.com/ledgerd/ledgerd/internal/jq"
 	"github.com/ledgerd/ledgerd/internal/terminal"
-	"github.com/ledgerd/ledgerd/internal/workfile"
 )
 
 // A Program is one run of ledgerd.
