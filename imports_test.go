@@ -26,25 +26,25 @@ var mayImport = map[string][]string{
 		"internal/flagvalue",
 	},
 	"cmd/people": {
-		"client", "cmd/internal/cli", "internal/display", "internal/flagvalue", "internal/terminal", "ledger",
+		"client", "cmd/internal/cli", "cmd/internal/display", "internal/flagvalue", "internal/terminal", "ledger",
 		"ledger/identity", "ledger/member", "ledger/passkey",
 	},
 	"cmd/browse": {
-		"client", "cmd/internal/cli", "internal/atomicfile", "internal/buildinfo", "internal/display",
-		"internal/eventbody", "internal/eventline", "internal/evidence", "internal/flagvalue", "internal/gitrepo",
+		"client", "cmd/internal/cli", "cmd/internal/display", "cmd/internal/eventbody", "cmd/internal/eventline",
+		"internal/atomicfile", "internal/buildinfo", "internal/evidence", "internal/flagvalue", "internal/gitrepo",
 		"internal/seen", "internal/terminal", "internal/verify", "ledger", "ledger/insights", "ledger/proof/receipt",
 		"ledger/proof/trustpolicy", "ledger/proof/verify", "ledger/search",
 	},
 	"cmd/manage": {
-		"client", "cmd/internal/await", "cmd/internal/ci/idtoken", "cmd/internal/cli", "internal/atomicfile",
-		"internal/config", "internal/contractfile", "internal/display", "internal/eventline", "internal/flagvalue",
-		"internal/receiver", "internal/signing", "internal/terminal", "ledger", "ledger/ca", "ledger/exchange",
-		"ledger/forge", "ledger/identity", "ledger/policy",
+		"client", "cmd/internal/await", "cmd/internal/ci/idtoken", "cmd/internal/cli", "cmd/internal/contractfile",
+		"cmd/internal/display", "cmd/internal/eventline", "cmd/internal/receiver", "internal/atomicfile",
+		"internal/config", "internal/flagvalue", "internal/signing", "internal/terminal", "ledger", "ledger/ca",
+		"ledger/exchange", "ledger/forge", "ledger/identity", "ledger/policy",
 	},
 	"cmd/record": {
 		"client", "cmd/internal/await", "cmd/internal/ci", "cmd/internal/ci/checkout", "cmd/internal/ci/idtoken",
-		"cmd/internal/ci/report", "cmd/internal/cli", "cmd/internal/gate", "cmd/internal/mergeclaim",
-		"cmd/internal/registration", "cmd/internal/subprocess", "internal/atomicfile", "internal/display",
+		"cmd/internal/ci/report", "cmd/internal/cli", "cmd/internal/display", "cmd/internal/gate",
+		"cmd/internal/mergeclaim", "cmd/internal/registration", "cmd/internal/subprocess", "internal/atomicfile",
 		"internal/flagvalue", "internal/gitrepo", "internal/signing", "internal/terminal", "ledger",
 		"ledger/attention", "ledger/attestation", "ledger/attestation/bulk", "ledger/ca", "ledger/exchange",
 		"ledger/identity", "ledger/proof/receipt", "ledger/radar", "ledger/review",
@@ -52,9 +52,10 @@ var mayImport = map[string][]string{
 	"deploy/man":       {"cmd"},
 	"deploy/container": {},
 	"cmd/run": {
-		"client", "cmd/internal/cli", "internal/backup", "internal/buildinfo", "internal/config", "internal/demo",
-		"internal/doctor", "internal/flagvalue", "internal/seen", "internal/service", "internal/terminal", "ledger",
-		"ledger/identity/sigstore", "ledger/proof", "store/check", "store/sqlite", "store/transfer", "transparency",
+		"client", "cmd/internal/cli", "cmd/internal/demo", "cmd/internal/doctor", "internal/backup",
+		"internal/buildinfo", "internal/config", "internal/flagvalue", "internal/seen", "internal/service",
+		"internal/terminal", "ledger", "ledger/identity/sigstore", "ledger/proof", "store/check", "store/sqlite",
+		"store/transfer", "transparency",
 	},
 	"cmd/start": {
 		"client", "cmd/internal/cli", "cmd/internal/contexts", "cmd/internal/workfile", "internal/atomicfile",
@@ -66,7 +67,7 @@ var mayImport = map[string][]string{
 	// What all commands share.
 	"cmd/internal/cli": {
 		"client", "cmd/internal/ci", "cmd/internal/ci/report", "cmd/internal/connect", "cmd/internal/contexts",
-		"cmd/internal/jq", "cmd/internal/workfile", "internal/config", "internal/display", "internal/flagvalue",
+		"cmd/internal/display", "cmd/internal/jq", "cmd/internal/workfile", "internal/config", "internal/flagvalue",
 		"internal/gitrepo", "internal/terminal", "ledger", "ledger/exchange", "ledger/identity", "ledger/member",
 	},
 	"client": {
@@ -219,14 +220,14 @@ var mayImport = map[string][]string{
 		"server/metrics", "server/web", "store", "store/check", "store/metrics", "transparency",
 		"transparency/witness", "transparency/witness/metrics", "webhook/dispatch", "webhook/dispatch/metrics",
 	},
-	"internal/receiver": {"client", "internal/eventbody", "ledger", "webhook"},
-	"internal/display": {
-		"internal/contractfile", "internal/terminal", "ledger", "ledger/identity", "ledger/policy",
+	"cmd/internal/receiver": {"client", "cmd/internal/eventbody", "ledger", "webhook"},
+	"cmd/internal/display": {
+		"cmd/internal/contractfile", "internal/terminal", "ledger", "ledger/identity", "ledger/policy",
 		"ledger/policy/lint", "ledger/radar",
 	},
-	"internal/eventbody": {"client", "ledger", "ledger/eventstream"},
-	"internal/eventline": {
-		"client", "internal/eventbody", "internal/receiver", "internal/terminal", "ledger",
+	"cmd/internal/eventbody": {"client", "ledger", "ledger/eventstream"},
+	"cmd/internal/eventline": {
+		"client", "cmd/internal/eventbody", "cmd/internal/receiver", "internal/terminal", "ledger",
 		"ledger/eventstream",
 	},
 	"cmd/internal/registration": {"client", "internal/gitrepo", "internal/parallel", "ledger"},
@@ -245,17 +246,17 @@ var mayImport = map[string][]string{
 		"client", "internal/parallel", "ledger", "ledger/attestation", "ledger/facts", "ledger/identity",
 		"ledger/passkey", "ledger/policy", "ledger/proof", "ledger/proof/verify",
 	},
-	"internal/seen":           {"internal/atomicfile", "ledger"},
-	"cmd/internal/gate":       {"cmd/internal/await", "cmd/internal/connect", "internal/display", "ledger"},
-	"cmd/internal/connect":    {"client", "internal/buildinfo", "internal/config", "internal/service", "ledger"},
-	"internal/contractfile":   {"ledger", "ledger/identity", "ledger/policy", "ledger/policy/document"},
-	"cmd/internal/subprocess": {"internal/config", "ledger"},
-	"internal/signing":        {"internal/atomicfile", "ledger", "ledger/attestation", "ledger/identity"},
-	"internal/atomicfile":     {},
+	"internal/seen":             {"internal/atomicfile", "ledger"},
+	"cmd/internal/gate":         {"cmd/internal/await", "cmd/internal/connect", "cmd/internal/display", "ledger"},
+	"cmd/internal/connect":      {"client", "internal/buildinfo", "internal/config", "internal/service", "ledger"},
+	"cmd/internal/contractfile": {"ledger", "ledger/identity", "ledger/policy", "ledger/policy/document"},
+	"cmd/internal/subprocess":   {"internal/config", "ledger"},
+	"internal/signing":          {"internal/atomicfile", "ledger", "ledger/attestation", "ledger/identity"},
+	"internal/atomicfile":       {},
 	"internal/backup": {
 		"ledger", "ledger/identity", "store", "store/check", "store/sqldb", "store/sqlite",
 	},
-	"internal/doctor": {
+	"cmd/internal/doctor": {
 		"internal/buildinfo", "internal/config", "internal/idp", "internal/parallel", "internal/service",
 		"internal/terminal", "ledger", "ledger/member", "store", "store/postgres", "store/sqlite", "transparency",
 	},
@@ -280,9 +281,9 @@ var mayImport = map[string][]string{
 	"internal/terminal":    {"ledger"},
 	"cmd/internal/jq":      {"internal/flagvalue", "internal/terminal"},
 	"internal/buildinfo":   {},
-	"internal/demo": {
-		"client", "internal/buildinfo", "internal/config", "internal/gitrepo", "internal/parallel",
-		"internal/receiver", "internal/service", "internal/signing", "internal/terminal", "ledger",
+	"cmd/internal/demo": {
+		"client", "cmd/internal/receiver", "internal/buildinfo", "internal/config", "internal/gitrepo",
+		"internal/parallel", "internal/service", "internal/signing", "internal/terminal", "ledger",
 		"ledger/attestation", "ledger/identity",
 	},
 	// The domain. The types that all share are in ledger, which imports only radar and forge.

@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/authority"
+	"github.com/ledgerd/ledgerd/cmd/internal/doctor"
 	"github.com/ledgerd/ledgerd/internal/config"
-	"github.com/ledgerd/ledgerd/internal/doctor"
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/pgtest"
 	"github.com/ledgerd/ledgerd/internal/tlstest"

@@ -4,8 +4,8 @@ import (
 	"net"
 	"testing"
 
+	"github.com/ledgerd/ledgerd/cmd/internal/receiver"
 	"github.com/ledgerd/ledgerd/internal/must"
-	"github.com/ledgerd/ledgerd/internal/receiver"
 )
 
 func TestLocalAddress(t *testing.T) {

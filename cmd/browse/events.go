@@ -13,8 +13,8 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/cmd/internal/cli"
-	"github.com/ledgerd/ledgerd/internal/eventbody"
-	"github.com/ledgerd/ledgerd/internal/eventline"
+	"github.com/ledgerd/ledgerd/cmd/internal/eventbody"
+	"github.com/ledgerd/ledgerd/cmd/internal/eventline"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"

@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/cmd/internal/cli"
+	"github.com/ledgerd/ledgerd/cmd/internal/eventline"
+	"github.com/ledgerd/ledgerd/cmd/internal/receiver"
 	"github.com/ledgerd/ledgerd/internal/config"
-	"github.com/ledgerd/ledgerd/internal/eventline"
-	"github.com/ledgerd/ledgerd/internal/receiver"
 	"github.com/ledgerd/ledgerd/internal/terminal"
 )
 

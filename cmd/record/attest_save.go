@@ -9,10 +9,10 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/cmd/internal/cli"
+	"github.com/ledgerd/ledgerd/cmd/internal/display"
 	"github.com/ledgerd/ledgerd/cmd/internal/mergeclaim"
 	"github.com/ledgerd/ledgerd/cmd/internal/subprocess"
 	"github.com/ledgerd/ledgerd/internal/atomicfile"
-	"github.com/ledgerd/ledgerd/internal/display"
 	"github.com/ledgerd/ledgerd/internal/signing"
 	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"

@@ -10,8 +10,8 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/cmd/internal/cli"
+	"github.com/ledgerd/ledgerd/cmd/internal/display"
 	"github.com/ledgerd/ledgerd/cmd/internal/registration"
-	"github.com/ledgerd/ledgerd/internal/display"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
 	"github.com/ledgerd/ledgerd/internal/terminal"

@@ -4,7 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/cmd/internal/cli"
-	"github.com/ledgerd/ledgerd/internal/demo"
+	"github.com/ledgerd/ledgerd/cmd/internal/demo"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 

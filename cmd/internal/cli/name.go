@@ -4,7 +4,7 @@ import (
 	"context"
 	"strings"
 
-	"github.com/ledgerd/ledgerd/internal/display"
+	"github.com/ledgerd/ledgerd/cmd/internal/display"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/cmd/internal/await"
 	"github.com/ledgerd/ledgerd/cmd/internal/connect"
-	"github.com/ledgerd/ledgerd/internal/display"
+	"github.com/ledgerd/ledgerd/cmd/internal/display"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 

@@ -10,8 +10,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/ledgerd/ledgerd/client"
-	"github.com/ledgerd/ledgerd/internal/eventbody"
-	"github.com/ledgerd/ledgerd/internal/receiver"
+	"github.com/ledgerd/ledgerd/cmd/internal/eventbody"
+	"github.com/ledgerd/ledgerd/cmd/internal/receiver"
 	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/eventstream"

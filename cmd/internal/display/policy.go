@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ledgerd/ledgerd/internal/contractfile"
+	"github.com/ledgerd/ledgerd/cmd/internal/contractfile"
 	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"

@@ -10,7 +10,7 @@ import (
 
 // The documentation has the contract of new repos, ready to apply.
 func TestDefaultContractIsDocumented(t *testing.T) {
-	docs := must.Read(t, "../../docs/policy.md")
+	docs := must.Read(t, "../../../docs/policy.md")
 	_, block, ok := strings.Cut(string(docs), "```yaml\n# default.yaml\n")
 	block, _, ended := strings.Cut(block, "```")
 	if !ok || !ended {
