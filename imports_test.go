@@ -31,35 +31,35 @@ var mayImport = map[string][]string{
 	},
 	"cmd/browse": {
 		"client", "cmd/internal/cli", "cmd/internal/display", "cmd/internal/eventbody", "cmd/internal/eventline",
-		"internal/atomicfile", "internal/buildinfo", "internal/evidence", "internal/flagvalue", "internal/gitrepo",
-		"internal/seen", "internal/terminal", "internal/verify", "ledger", "ledger/insights", "ledger/proof/receipt",
-		"ledger/proof/trustpolicy", "ledger/proof/verify", "ledger/search",
+		"cmd/internal/evidence", "cmd/internal/seen", "cmd/internal/verify", "internal/atomicfile",
+		"internal/buildinfo", "internal/flagvalue", "internal/gitrepo", "internal/terminal", "ledger",
+		"ledger/insights", "ledger/proof/receipt", "ledger/proof/trustpolicy", "ledger/proof/verify", "ledger/search",
 	},
 	"cmd/manage": {
 		"client", "cmd/internal/await", "cmd/internal/ci/idtoken", "cmd/internal/cli", "cmd/internal/contractfile",
-		"cmd/internal/display", "cmd/internal/eventline", "cmd/internal/receiver", "internal/atomicfile",
-		"internal/config", "internal/flagvalue", "internal/signing", "internal/terminal", "ledger", "ledger/ca",
+		"cmd/internal/display", "cmd/internal/eventline", "cmd/internal/receiver", "cmd/internal/signing",
+		"internal/atomicfile", "internal/config", "internal/flagvalue", "internal/terminal", "ledger", "ledger/ca",
 		"ledger/exchange", "ledger/forge", "ledger/identity", "ledger/policy",
 	},
 	"cmd/record": {
 		"client", "cmd/internal/await", "cmd/internal/ci", "cmd/internal/ci/checkout", "cmd/internal/ci/idtoken",
 		"cmd/internal/ci/report", "cmd/internal/cli", "cmd/internal/display", "cmd/internal/gate",
-		"cmd/internal/mergeclaim", "cmd/internal/registration", "cmd/internal/subprocess", "internal/atomicfile",
-		"internal/flagvalue", "internal/gitrepo", "internal/signing", "internal/terminal", "ledger",
+		"cmd/internal/mergeclaim", "cmd/internal/registration", "cmd/internal/signing", "cmd/internal/subprocess",
+		"internal/atomicfile", "internal/flagvalue", "internal/gitrepo", "internal/terminal", "ledger",
 		"ledger/attention", "ledger/attestation", "ledger/attestation/bulk", "ledger/ca", "ledger/exchange",
 		"ledger/identity", "ledger/proof/receipt", "ledger/radar", "ledger/review",
 	},
 	"deploy/man":       {"cmd"},
 	"deploy/container": {},
 	"cmd/run": {
-		"client", "cmd/internal/cli", "cmd/internal/demo", "cmd/internal/doctor", "internal/backup",
-		"internal/buildinfo", "internal/config", "internal/flagvalue", "internal/seen", "internal/service",
+		"client", "cmd/internal/cli", "cmd/internal/demo", "cmd/internal/doctor", "cmd/internal/seen",
+		"internal/backup", "internal/buildinfo", "internal/config", "internal/flagvalue", "internal/service",
 		"internal/terminal", "ledger", "ledger/identity/sigstore", "ledger/proof", "store/check", "store/sqlite",
 		"store/transfer", "transparency",
 	},
 	"cmd/start": {
-		"client", "cmd/internal/cli", "cmd/internal/contexts", "cmd/internal/workfile", "internal/atomicfile",
-		"internal/buildinfo", "internal/flagvalue", "internal/gitrepo", "internal/signing", "internal/terminal",
+		"client", "cmd/internal/cli", "cmd/internal/contexts", "cmd/internal/signing", "cmd/internal/workfile",
+		"internal/atomicfile", "internal/buildinfo", "internal/flagvalue", "internal/gitrepo", "internal/terminal",
 		"ledger", "ledger/forge", "ledger/identity",
 	},
 	"cmd/internal/contexts": {"internal/atomicfile"},
@@ -236,22 +236,22 @@ var mayImport = map[string][]string{
 		"internal/buildinfo", "internal/flagvalue", "internal/gitrepo", "ledger", "ledger/attestation",
 	},
 	// Verifies what a server says, as its client.
-	"internal/verify": {
-		"client", "internal/evidence", "internal/parallel", "internal/seen", "ledger", "ledger/attestation",
+	"cmd/internal/verify": {
+		"client", "cmd/internal/evidence", "cmd/internal/seen", "internal/parallel", "ledger", "ledger/attestation",
 		"ledger/facts", "ledger/identity", "ledger/identity/sigstore", "ledger/policy", "ledger/proof",
 		"ledger/proof/receipt", "ledger/proof/rederive", "ledger/proof/trustpolicy", "ledger/proof/verify",
 	},
 	// Exports of evidence: written from what a server says, and read.
-	"internal/evidence": {
+	"cmd/internal/evidence": {
 		"client", "internal/parallel", "ledger", "ledger/attestation", "ledger/facts", "ledger/identity",
 		"ledger/passkey", "ledger/policy", "ledger/proof", "ledger/proof/verify",
 	},
-	"internal/seen":             {"internal/atomicfile", "ledger"},
+	"cmd/internal/seen":         {"internal/atomicfile", "ledger"},
 	"cmd/internal/gate":         {"cmd/internal/await", "cmd/internal/connect", "cmd/internal/display", "ledger"},
 	"cmd/internal/connect":      {"client", "internal/buildinfo", "internal/config", "internal/service", "ledger"},
 	"cmd/internal/contractfile": {"ledger", "ledger/identity", "ledger/policy", "ledger/policy/document"},
 	"cmd/internal/subprocess":   {"internal/config", "ledger"},
-	"internal/signing":          {"internal/atomicfile", "ledger", "ledger/attestation", "ledger/identity"},
+	"cmd/internal/signing":      {"internal/atomicfile", "ledger", "ledger/attestation", "ledger/identity"},
 	"internal/atomicfile":       {},
 	"internal/backup": {
 		"ledger", "ledger/identity", "store", "store/check", "store/sqldb", "store/sqlite",
@@ -282,8 +282,8 @@ var mayImport = map[string][]string{
 	"cmd/internal/jq":      {"internal/flagvalue", "internal/terminal"},
 	"internal/buildinfo":   {},
 	"cmd/internal/demo": {
-		"client", "cmd/internal/receiver", "internal/buildinfo", "internal/config", "internal/gitrepo",
-		"internal/parallel", "internal/service", "internal/signing", "internal/terminal", "ledger",
+		"client", "cmd/internal/receiver", "cmd/internal/signing", "internal/buildinfo", "internal/config",
+		"internal/gitrepo", "internal/parallel", "internal/service", "internal/terminal", "ledger",
 		"ledger/attestation", "ledger/identity",
 	},
 	// The domain. The types that all share are in ledger, which imports only radar and forge.

@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/cmd/internal/cli"
-	"github.com/ledgerd/ledgerd/internal/evidence"
-	"github.com/ledgerd/ledgerd/internal/verify"
+	"github.com/ledgerd/ledgerd/cmd/internal/evidence"
+	"github.com/ledgerd/ledgerd/cmd/internal/verify"
 )
 
 func newVerifyEvidence(p *cli.Program) *cobra.Command {

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/cmd/internal/cli"
+	"github.com/ledgerd/ledgerd/cmd/internal/verify"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
-	"github.com/ledgerd/ledgerd/internal/verify"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/proof/receipt"
 	checks "github.com/ledgerd/ledgerd/ledger/proof/verify"

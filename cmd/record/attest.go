@@ -9,10 +9,10 @@ import (
 
 	"github.com/ledgerd/ledgerd/cmd/internal/ci/idtoken"
 	"github.com/ledgerd/ledgerd/cmd/internal/cli"
+	"github.com/ledgerd/ledgerd/cmd/internal/signing"
 	"github.com/ledgerd/ledgerd/cmd/internal/subprocess"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
-	"github.com/ledgerd/ledgerd/internal/signing"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 

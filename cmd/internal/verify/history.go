@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ledgerd/ledgerd/internal/seen"
+	"github.com/ledgerd/ledgerd/cmd/internal/seen"
 	"github.com/ledgerd/ledgerd/ledger/proof"
 	"github.com/ledgerd/ledgerd/ledger/proof/trustpolicy"
 	"github.com/ledgerd/ledgerd/ledger/proof/verify"

@@ -3,8 +3,8 @@ package verify
 import (
 	"golang.org/x/mod/sumdb/note"
 
-	"github.com/ledgerd/ledgerd/internal/evidence"
-	"github.com/ledgerd/ledgerd/internal/seen"
+	"github.com/ledgerd/ledgerd/cmd/internal/evidence"
+	"github.com/ledgerd/ledgerd/cmd/internal/seen"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/proof"
 	"github.com/ledgerd/ledgerd/ledger/proof/trustpolicy"
