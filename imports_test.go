@@ -30,16 +30,16 @@ var mayImport = map[string][]string{
 		"ledger/identity", "ledger/member", "ledger/passkey",
 	},
 	"cmd/browse": {
-		"client", "cmd/internal/cli", "cmd/internal/display", "cmd/internal/eventbody", "cmd/internal/eventline",
-		"cmd/internal/evidence", "cmd/internal/seen", "cmd/internal/verify", "internal/atomicfile",
-		"internal/buildinfo", "internal/flagvalue", "internal/gitrepo", "internal/terminal", "ledger",
-		"ledger/insights", "ledger/proof/receipt", "ledger/proof/trustpolicy", "ledger/proof/verify", "ledger/search",
+		"client", "cmd/internal/cli", "cmd/internal/display", "cmd/internal/events", "cmd/internal/evidence",
+		"cmd/internal/seen", "cmd/internal/verify", "internal/atomicfile", "internal/buildinfo", "internal/flagvalue",
+		"internal/gitrepo", "internal/terminal", "ledger", "ledger/insights", "ledger/proof/receipt",
+		"ledger/proof/trustpolicy", "ledger/proof/verify", "ledger/search",
 	},
 	"cmd/manage": {
 		"client", "cmd/internal/await", "cmd/internal/ci/idtoken", "cmd/internal/cli", "cmd/internal/contractfile",
-		"cmd/internal/display", "cmd/internal/eventline", "cmd/internal/receiver", "cmd/internal/signing",
-		"internal/atomicfile", "internal/config", "internal/flagvalue", "internal/terminal", "ledger", "ledger/ca",
-		"ledger/exchange", "ledger/forge", "ledger/identity", "ledger/policy",
+		"cmd/internal/display", "cmd/internal/events", "cmd/internal/signing", "internal/atomicfile",
+		"internal/config", "internal/flagvalue", "internal/terminal", "ledger", "ledger/ca", "ledger/exchange",
+		"ledger/forge", "ledger/identity", "ledger/policy",
 	},
 	"cmd/record": {
 		"client", "cmd/internal/await", "cmd/internal/ci", "cmd/internal/ci/checkout", "cmd/internal/ci/idtoken",
@@ -220,18 +220,14 @@ var mayImport = map[string][]string{
 		"server/metrics", "server/web", "store", "store/check", "store/metrics", "transparency",
 		"transparency/witness", "transparency/witness/metrics", "webhook/dispatch", "webhook/dispatch/metrics",
 	},
-	"cmd/internal/receiver": {"client", "cmd/internal/eventbody", "ledger", "webhook"},
 	"cmd/internal/display": {
 		"cmd/internal/contractfile", "internal/terminal", "ledger", "ledger/identity", "ledger/policy",
 		"ledger/policy/lint", "ledger/radar",
 	},
-	"cmd/internal/eventbody": {"client", "ledger", "ledger/eventstream"},
-	"cmd/internal/eventline": {
-		"client", "cmd/internal/eventbody", "cmd/internal/receiver", "internal/terminal", "ledger",
-		"ledger/eventstream",
-	},
 	"cmd/internal/registration": {"client", "internal/gitrepo", "internal/parallel", "ledger"},
-	"cmd/internal/await":        {"client"},
+	// Events as webhooks, as bodies and as lines.
+	"cmd/internal/events": {"client", "internal/terminal", "ledger", "ledger/eventstream", "webhook"},
+	"cmd/internal/await":  {"client"},
 	"cmd/internal/mergeclaim": {
 		"internal/buildinfo", "internal/flagvalue", "internal/gitrepo", "ledger", "ledger/attestation",
 	},
@@ -282,7 +278,7 @@ var mayImport = map[string][]string{
 	"cmd/internal/jq":      {"internal/flagvalue", "internal/terminal"},
 	"internal/buildinfo":   {},
 	"cmd/internal/demo": {
-		"client", "cmd/internal/receiver", "cmd/internal/signing", "internal/buildinfo", "internal/config",
+		"client", "cmd/internal/events", "cmd/internal/signing", "internal/buildinfo", "internal/config",
 		"internal/gitrepo", "internal/parallel", "internal/service", "internal/terminal", "ledger",
 		"ledger/attestation", "ledger/identity",
 	},

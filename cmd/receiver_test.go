@@ -4,7 +4,7 @@ import (
 	"net"
 	"testing"
 
-	"github.com/ledgerd/ledgerd/cmd/internal/receiver"
+	"github.com/ledgerd/ledgerd/cmd/internal/events"
 	"github.com/ledgerd/ledgerd/internal/must"
 )
 
@@ -19,7 +19,7 @@ func TestLocalAddress(t *testing.T) {
 	} {
 		address, err := net.ResolveTCPAddr("tcp", listening)
 		must.OK(t, err)
-		if hostPort, network := receiver.LocalAddress(address); [2]string{hostPort, network} != want {
+		if hostPort, network := events.LocalAddress(address); [2]string{hostPort, network} != want {
 			t.Errorf("%s: %s in %s, want %v", listening, hostPort, network, want)
 		}
 	}

@@ -13,8 +13,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/cmd/internal/cli"
-	"github.com/ledgerd/ledgerd/cmd/internal/eventbody"
-	"github.com/ledgerd/ledgerd/cmd/internal/eventline"
+	"github.com/ledgerd/ledgerd/cmd/internal/events"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
@@ -103,7 +102,7 @@ func pastEvents(ctx context.Context, c *cli.Connection, q eventQuery) iter.Seq2[
 		for body, err := range c.Events(ctx, q.org, f) {
 			var e client.Event
 			if err == nil {
-				e, err = eventbody.Parse(body)
+				e, err = events.Parse(body)
 			}
 			if !yield(e, err) || err != nil {
 				return
@@ -130,7 +129,7 @@ func followEvents(ctx context.Context, p *cli.Program, l cli.Location, q eventQu
 		}
 
 		reported := "" // the last error, to report each only once
-		events := c.Follow(ctx, q.org,
+		stream := c.Follow(ctx, q.org,
 			client.FollowOptions{Types: q.types, Repo: q.repo, After: q.since, OnRetry: func(err error, wait time.Duration) {
 				if text := p.Describe(err); text != reported {
 					reported = text
@@ -139,7 +138,7 @@ func followEvents(ctx context.Context, p *cli.Program, l cli.Location, q eventQu
 			}})
 
 		return showEvents(p, func(yield func(client.Event, error) bool) {
-			for e, err := range events {
+			for e, err := range stream {
 				reported = ""
 				if !yield(e, err) {
 					return
@@ -154,14 +153,14 @@ func followEvents(ctx context.Context, p *cli.Program, l cli.Location, q eventQu
 }
 
 // showEvents prints each event as it arrives, at most limit; 0 means no limit.
-func showEvents(p *cli.Program, events iter.Seq2[client.Event, error], limit int) error {
-	line := eventline.JSON
+func showEvents(p *cli.Program, stream iter.Seq2[client.Event, error], limit int) error {
+	line := events.JSON
 	if p.Global.Output != "json" {
-		line = (&eventline.Printer{Painter: p.Stdout.Painter}).Line
+		line = (&events.Printer{Painter: p.Stdout.Painter}).Line
 	}
 
 	n := 0
-	for e, err := range events {
+	for e, err := range stream {
 		if err != nil {
 			return err
 		}

@@ -13,14 +13,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/cmd/internal/cli"
-	"github.com/ledgerd/ledgerd/cmd/internal/eventline"
-	"github.com/ledgerd/ledgerd/cmd/internal/receiver"
+	"github.com/ledgerd/ledgerd/cmd/internal/events"
 	"github.com/ledgerd/ledgerd/internal/config"
 	"github.com/ledgerd/ledgerd/internal/terminal"
 )
 
 func newWebhookListen(p *cli.Program) *cobra.Command {
-	var v receiver.Handler
+	var v events.Receiver
 	var listen string
 	command := &cobra.Command{
 		Use:   "listen",
@@ -88,7 +87,7 @@ func webhookSecret(flag string) (string, error) {
 func isWebhookSecret(text string) bool { return strings.HasPrefix(text, "whsec_") }
 
 // receive prints deliveries as they arrive, until interrupted.
-func receive(ctx context.Context, p *cli.Program, listen string, v *receiver.Handler) error {
+func receive(ctx context.Context, p *cli.Program, listen string, v *events.Receiver) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	listener, err := net.Listen("tcp", listen)
@@ -97,8 +96,8 @@ func receive(ctx context.Context, p *cli.Program, listen string, v *receiver.Han
 	}
 
 	failed := make(chan error, 1)
-	print := eventline.ReceiptPrinter(p.Lines(), p.Global.Output == "json")
-	v.Received = func(t receiver.Receipt) {
+	print := events.ReceiptPrinter(p.Lines(), p.Global.Output == "json")
+	v.Received = func(t events.Receipt) {
 		if err := print(t); err != nil {
 			select {
 			case failed <- err:
@@ -109,7 +108,7 @@ func receive(ctx context.Context, p *cli.Program, listen string, v *receiver.Han
 
 	receiveHint(p, listener.Addr(), v)
 	log := config.Default().Log
-	r := receiver.Serve(listener, v, log.Logger(p.Stderr, log.MinLevel()))
+	r := events.Serve(listener, v, log.Logger(p.Stderr, log.MinLevel()))
 	select {
 	case <-ctx.Done():
 		return r.Stop() // interrupted: the usual end
@@ -121,8 +120,8 @@ func receive(ctx context.Context, p *cli.Program, listen string, v *receiver.Han
 }
 
 // receiveHint prints how to have a server deliver to this receiver.
-func receiveHint(p *cli.Program, address net.Addr, v *receiver.Handler) {
-	hostPort, network := receiver.LocalAddress(address)
+func receiveHint(p *cli.Program, address net.Addr, v *events.Receiver) {
+	hostPort, network := events.LocalAddress(address)
 	url := "http://" + hostPort + v.Path
 	terminal.Printf(p.Hints(), `receiving on %[1]s (Ctrl-C to stop)
 

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/client"
-	"github.com/ledgerd/ledgerd/cmd/internal/receiver"
+	"github.com/ledgerd/ledgerd/cmd/internal/events"
 	"github.com/ledgerd/ledgerd/ledger"
 )
 
@@ -31,12 +31,12 @@ func (st *stage) subscribe(ctx context.Context, repo, path, description string, 
 		return nil, errors.Join(err, listener.Close())
 	}
 
-	received := func(receiver.Receipt) {}
+	received := func(events.Receipt) {}
 	if status == http.StatusNoContent {
 		received = st.observers.delivered
 	}
-	h.server = receiver.Serve(listener,
-		&receiver.Handler{Secret: h.Secret, Status: status, Received: received, Now: st.now}, slog.New(slog.DiscardHandler))
+	h.server = events.Serve(listener,
+		&events.Receiver{Secret: h.Secret, Status: status, Received: received, Now: st.now}, slog.New(slog.DiscardHandler))
 	st.hooks = append(st.hooks, h)
 	return h, nil
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/client"
-	"github.com/ledgerd/ledgerd/cmd/internal/receiver"
+	"github.com/ledgerd/ledgerd/cmd/internal/events"
 	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
 )
@@ -50,7 +50,7 @@ func newObservers() *observers {
 type hook struct {
 	ledger.Webhook
 	status int // of the receiver's responses
-	server *receiver.Server
+	server *events.Server
 }
 
 // follow reads the live stream of a repo after the event with this id.
@@ -63,7 +63,7 @@ func (o *observers) follow(ctx context.Context, reader *client.Client, org, repo
 	})
 }
 
-func (o *observers) delivered(t receiver.Receipt) {
+func (o *observers) delivered(t events.Receipt) {
 	e, err := t.Event()
 	if err == nil && !t.Verified {
 		err = fmt.Errorf("webhook delivery does not verify: %s", t.Problem)

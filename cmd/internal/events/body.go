@@ -1,5 +1,6 @@
-// Package eventbody parses the bodies of events, which the history and webhooks share.
-package eventbody
+// Package events receives events as webhooks, parses their bodies, and formats them as lines, for
+// people and as JSON.
+package events
 
 import (
 	"fmt"

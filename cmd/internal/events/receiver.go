@@ -1,5 +1,4 @@
-// Package receiver receives webhooks on this machine and checks their signatures.
-package receiver
+package events
 
 import (
 	"errors"
@@ -14,7 +13,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/ledgerd/ledgerd/client"
-	"github.com/ledgerd/ledgerd/cmd/internal/eventbody"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/webhook"
 )
@@ -23,9 +21,9 @@ import (
 // a server sends.
 const maxReceived = 1 << 20
 
-// A Handler receives the deliveries of a webhook. It verifies the signature of each
+// A Receiver is the handler of a webhook's deliveries. It verifies the signature of each
 // delivery and passes it to Received.
-type Handler struct {
+type Receiver struct {
 	// Secret is the signing secret of the webhook. If it is empty, all deliveries are
 	// accepted as not verified.
 	Secret string
@@ -59,11 +57,11 @@ type Receipt struct {
 	Text string         `json:"text,omitzero"`
 }
 
-// maxSeen is how many event ids a Handler remembers before it forgets all of them.
+// maxSeen is how many event ids a Receiver remembers before it forgets all of them.
 const maxSeen = 10_000
 
 // ServeHTTP implements http.Handler.
-func (v *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (v *Receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if v.Path != "" && r.URL.Path != v.Path {
 		http.Error(w, "not found: webhooks are received at another path", http.StatusNotFound)
 		return
@@ -100,7 +98,7 @@ func (v *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // receive verifies a delivery.
-func (v *Handler) receive(header http.Header, body []byte) Receipt {
+func (v *Receiver) receive(header http.Header, body []byte) Receipt {
 	now := v.now()
 	t := Receipt{
 		ReceivedAt: ledger.TimeOf(now),
@@ -126,7 +124,7 @@ func (v *Handler) receive(header http.Header, body []byte) Receipt {
 	return t
 }
 
-func (v *Handler) now() time.Time {
+func (v *Receiver) now() time.Time {
 	if v.Now == nil {
 		return time.Now()
 	}
@@ -135,7 +133,7 @@ func (v *Handler) now() time.Time {
 
 // markSeen records that an event has arrived, and reports whether it had arrived
 // before.
-func (v *Handler) markSeen(id string) bool {
+func (v *Receiver) markSeen(id string) bool {
 	if v.seen[id] {
 		return true
 	}
@@ -148,20 +146,20 @@ func (v *Handler) markSeen(id string) bool {
 
 // eventID returns the id of an event, or "" if the body is not an event.
 func eventID(body []byte) string {
-	head, _ := eventbody.ParseHead(body)
+	head, _ := ParseHead(body)
 	return head.ID
 }
 
 // Event returns the delivered event, in the form of the live stream.
 func (t Receipt) Event() (client.Event, error) {
-	head, err := eventbody.ParseHead(t.Body)
+	head, err := ParseHead(t.Body)
 	if err != nil {
 		return client.Event{}, err
 	}
 	if head.Type == ledger.EventPing {
 		return client.Event{ID: head.ID, Type: head.Type}, nil
 	}
-	return eventbody.Parse(t.Body)
+	return Parse(t.Body)
 }
 
 // LocalAddress returns the host and port at which this machine reaches a listener,
@@ -177,14 +175,14 @@ func LocalAddress(address net.Addr) (hostPort, network string) {
 	return a.String(), netip.PrefixFrom(a.Addr().WithZone(""), a.Addr().BitLen()).String()
 }
 
-// A Server is a running HTTP server with a Handler.
+// A Server is a running HTTP server with a Receiver.
 type Server struct {
 	web    *http.Server
 	Failed chan error // receives the error that ended the server
 }
 
 // Serve starts a server on the listener. The caller must stop it.
-func Serve(listener net.Listener, v *Handler, log *slog.Logger) *Server {
+func Serve(listener net.Listener, v *Receiver, log *slog.Logger) *Server {
 	r := &Server{
 		Failed: make(chan error, 1),
 		web: &http.Server{

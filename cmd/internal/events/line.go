@@ -1,5 +1,4 @@
-// Package eventline formats events as lines, for people and as JSON.
-package eventline
+package events
 
 import (
 	"fmt"
@@ -10,8 +9,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/ledgerd/ledgerd/client"
-	"github.com/ledgerd/ledgerd/cmd/internal/eventbody"
-	"github.com/ledgerd/ledgerd/cmd/internal/receiver"
 	"github.com/ledgerd/ledgerd/internal/terminal"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/eventstream"
@@ -212,7 +209,7 @@ func statusColour(s ledger.Status) string {
 
 // Receipt returns the line of a webhook delivery: when it arrived, its event, and
 // whether it is verified.
-func (l *Printer) Receipt(t receiver.Receipt) []byte {
+func (l *Printer) Receipt(t Receipt) []byte {
 	line := l.format(t.ReceivedAt, l.delivered(t))
 	if t.Again {
 		line = append(line, " (repeated)"...)
@@ -226,9 +223,9 @@ func (l *Printer) Receipt(t receiver.Receipt) []byte {
 
 // ReceiptPrinter returns a function that prints a line for a delivery to w, or the
 // receipt as JSON.
-func ReceiptPrinter(w io.Writer, asJSON bool) func(receiver.Receipt) error {
+func ReceiptPrinter(w io.Writer, asJSON bool) func(Receipt) error {
 	if asJSON {
-		return func(t receiver.Receipt) error {
+		return func(t Receipt) error {
 			text, err := json.Marshal(t)
 			if err != nil {
 				return fmt.Errorf("write JSON: %w", err)
@@ -239,21 +236,21 @@ func ReceiptPrinter(w io.Writer, asJSON bool) func(receiver.Receipt) error {
 	}
 	screen := terminal.NewScreen(w)
 	lines := &Printer{Painter: screen.Painter}
-	return func(t receiver.Receipt) error {
+	return func(t Receipt) error {
 		_, err := screen.Write(lines.Receipt(t))
 		return err
 	}
 }
 
 // delivered returns the columns of a delivery, which may come from anybody.
-func (l *Printer) delivered(t receiver.Receipt) columns {
+func (l *Printer) delivered(t Receipt) columns {
 	e, err := t.Event()
 	if err != nil {
 		return columns{kind: "?", colour: terminal.Grey, repo: "-", commit: "-", summary: "not a ledgerd event"}
 	}
 	_, c := l.columns(e)
 	if e.Type == ledger.EventPing {
-		head, _ := eventbody.ParseHead(t.Body) // Event has parsed it without an error
+		head, _ := ParseHead(t.Body) // Event has parsed it without an error
 		c.repo, c.summary = head.Repo, "test delivery"
 	}
 	return c

@@ -1,4 +1,4 @@
-package eventline
+package events
 
 import (
 	"net/http"
@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/client"
-	"github.com/ledgerd/ledgerd/cmd/internal/receiver"
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/webhook"
@@ -26,7 +25,7 @@ func TestReceiver(t *testing.T) {
 	)
 	secret := ledger.NewWebhookSecret()
 	for name, test := range map[string]struct {
-		receiver *receiver.Handler
+		receiver *Receiver
 		method   string
 		path     string
 		signer   string // secret to sign with; empty: not signed
@@ -35,44 +34,44 @@ func TestReceiver(t *testing.T) {
 		status   int
 		printed  string // part of the line; empty: no line
 	}{
-		"an event": {&receiver.Handler{Secret: secret}, "POST", "/", secret, 0, state, 204,
+		"an event": {&Receiver{Secret: secret}, "POST", "/", secret, 0, state, 204,
 			"state        api  c0ffee000000  DRAFT → VALIDATING; verified"},
-		"a ping": {&receiver.Handler{Secret: secret}, "POST", "/x", secret, 0, ping, 204,
+		"a ping": {&Receiver{Secret: secret}, "POST", "/x", secret, 0, ping, 204,
 			"ping         api  -             test delivery; verified"},
-		"wrong secret": {&receiver.Handler{Secret: secret}, "POST", "/", ledger.NewWebhookSecret(), 0, state,
+		"wrong secret": {&Receiver{Secret: secret}, "POST", "/", ledger.NewWebhookSecret(), 0, state,
 			401, "not verified: X-ledger-Signature does not match"},
-		"not signed": {&receiver.Handler{Secret: secret}, "POST", "/", "", 0, state, 401,
+		"not signed": {&Receiver{Secret: secret}, "POST", "/", "", 0, state, 401,
 			"not verified: X-ledger-Signature: got 0 headers, want 1"},
-		"old signature": {&receiver.Handler{Secret: secret}, "POST", "/", secret, time.Hour, state, 401,
+		"old signature": {&Receiver{Secret: secret}, "POST", "/", secret, time.Hour, state, 401,
 			"not verified: X-ledger-Signature: t differs from now by 3600 s"},
-		"receiver without a secret": {&receiver.Handler{}, "POST", "/", secret, 0, state, 204,
+		"receiver without a secret": {&Receiver{}, "POST", "/", secret, 0, state, 204,
 			"DRAFT → VALIDATING; not verified: no --secret"},
-		"custom status": {&receiver.Handler{Secret: secret, Status: 503}, "POST", "/", secret, 0, state, 503,
+		"custom status": {&Receiver{Secret: secret, Status: 503}, "POST", "/", secret, 0, state, 503,
 			"; verified"},
-		"custom status, not signed": {&receiver.Handler{Secret: secret, Status: 503}, "POST", "/", "", 0, state, 401,
+		"custom status, not signed": {&Receiver{Secret: secret, Status: 503}, "POST", "/", "", 0, state, 401,
 			"not verified"},
-		"not JSON": {&receiver.Handler{}, "POST", "/", "", 0, "\x1b[31mhello", 204,
+		"not JSON": {&Receiver{}, "POST", "/", "", 0, "\x1b[31mhello", 204,
 			"?            -  -             not a ledgerd event; not verified"},
-		"JSON, but not an event": {&receiver.Handler{}, "POST", "/", "", 0, `{"id":7}`, 204, "not a ledgerd event"},
-		"incomplete event": {&receiver.Handler{}, "POST", "/", "", 0, `{"id":"evt_3","type":"attestation"}`, 204,
+		"JSON, but not an event": {&Receiver{}, "POST", "/", "", 0, `{"id":7}`, 204, "not a ledgerd event"},
+		"incomplete event": {&Receiver{}, "POST", "/", "", 0, `{"id":"evt_3","type":"attestation"}`, 204,
 			"not a ledgerd event"},
-		"control characters": {&receiver.Handler{}, "POST", "/", "", 0,
+		"control characters": {&Receiver{}, "POST", "/", "", 0,
 			`{"id":"evt_4","type":"policy","repo":"\u001b[2J","timestamp":"2026-11-20T09:00:00.000Z"}`, 204, "\uFFFD[2J"},
-		"lines of somebody else": {&receiver.Handler{}, "POST", "/", "", 0,
+		"lines of somebody else": {&Receiver{}, "POST", "/", "", 0,
 			`{"id":"evt_5","type":"attestation","identity":"cn=ci","result":{"status":"pass\u001b[32m\r\nFAKE"},` +
 				`"timestamp":"2026-11-20T09:00:00.000Z"}`, 204, "pass\uFFFD[32m FAKE"},
-		"lines in a violation": {&receiver.Handler{}, "POST", "/", "", 0,
+		"lines in a violation": {&Receiver{}, "POST", "/", "", 0,
 			`{"id":"evt_6","type":"violation","identity":"cn=ci","status":"opened\nFAKE",` +
 				`"timestamp":"2026-11-20T09:00:00.000Z"}`, 204, "opened FAKE"},
-		"right path": {&receiver.Handler{Path: "/ledger"}, "POST", "/ledger", "", 0, ping, 204, "test delivery"},
-		"wrong path": {&receiver.Handler{Path: "/ledger"}, "POST", "/", "", 0, ping, 404, ""},
-		"GET":        {&receiver.Handler{}, "GET", "/", "", 0, "", 405, ""},
-		"too large":  {&receiver.Handler{}, "POST", "/", "", 0, strings.Repeat(" ", 1<<20+1), 413, ""},
+		"right path": {&Receiver{Path: "/ledger"}, "POST", "/ledger", "", 0, ping, 204, "test delivery"},
+		"wrong path": {&Receiver{Path: "/ledger"}, "POST", "/", "", 0, ping, 404, ""},
+		"GET":        {&Receiver{}, "GET", "/", "", 0, "", 405, ""},
+		"too large":  {&Receiver{}, "POST", "/", "", 0, strings.Repeat(" ", 1<<20+1), 413, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			lines := &Printer{}
 			var printed string
-			test.receiver.Received = func(r receiver.Receipt) { printed += string(lines.Receipt(r)) }
+			test.receiver.Received = func(r Receipt) { printed += string(lines.Receipt(r)) }
 			r := httptest.NewRequest(test.method, test.path, strings.NewReader(test.body))
 			if test.signer != "" {
 				r.Header.Set(webhook.HeaderSignature, webhook.Sign(test.signer, time.Now().Add(-test.age), []byte(test.body)))
@@ -98,7 +97,7 @@ func TestReceiver(t *testing.T) {
 func TestReceiverAgain(t *testing.T) {
 	secret, body := ledger.NewWebhookSecret(), `{"id":"evt_1","type":"ping","repo":"api"}`
 	var again []bool
-	v := &receiver.Handler{Secret: secret, Received: func(r receiver.Receipt) { again = append(again, r.Again) }}
+	v := &Receiver{Secret: secret, Received: func(r Receipt) { again = append(again, r.Again) }}
 	for _, signer := range []string{ledger.NewWebhookSecret(), secret, secret} {
 		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
 		r.Header.Set(webhook.HeaderSignature, webhook.Sign(signer, time.Now(), []byte(body)))
@@ -122,7 +121,7 @@ func TestJSONHidesNothing(t *testing.T) {
 // A pipe gets the values of a delivery in JSON as they were sent.
 func TestReceiptInJSONHidesNothing(t *testing.T) {
 	var b strings.Builder
-	err := ReceiptPrinter(&b, true)(receiver.Receipt{Body: []byte("{\"dn\":\"ci\u202egro\"}")})
+	err := ReceiptPrinter(&b, true)(Receipt{Body: []byte("{\"dn\":\"ci\u202egro\"}")})
 	if err != nil || !strings.Contains(b.String(), `"body":{"dn":"ci\u202egro"}`) {
 		t.Errorf("%q, %v", b.String(), err)
 	}
