@@ -258,12 +258,11 @@ var mayImport = map[string][]string{
 	},
 	"internal/logqueue": {},
 
-	"internal/tlstest":  {"internal/must"},
-	"internal/freeport": {},
-	"internal/must":     {}, // what tests rely on
-	"internal/testenv":  {}, // which tests run, and how much they try
+	"internal/tlstest": {"internal/must"},
+	"internal/must":    {}, // what tests rely on
+	"internal/testenv": {}, // which tests run, and how much they try
 	// PostgreSQL servers for tests.
-	"internal/pgtest": {"internal/freeport", "internal/must", "internal/testenv"},
+	"internal/pgtest": {"internal/must", "internal/testenv"},
 	"internal/rate":   {},
 	// HTTP clients for OpenID Connect issuers and providers.
 	"internal/boundedhttp": {},

@@ -18,9 +18,9 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/ledgerd/ledgerd/internal/freeport"
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/oidc/oidctest"
+	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
 const (
@@ -45,7 +45,7 @@ func newForge(t *testing.T) *forge {
 	f := &forge{victim: newVictim(t), provider: oidctest.New(t)}
 	f.ledgerd("identity", "ci-ca", "create", "--org", "acme", "--may", "test:*")
 	admin := f.ledgerd("token", "create", "--org", "acme", "--name", "admin", "--scope", "admin")
-	address, err := freeport.Address()
+	address, err := testenv.FreeAddress()
 	must.OK(t, err)
 	f.env = append(f.env, "LEDGERD_BASE_URL=http://"+address)
 	f.victim.url = "http://" + f.listen(address)

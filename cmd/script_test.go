@@ -23,7 +23,6 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/ledgerd/ledgerd/internal/freeport"
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/pgtest"
 	"github.com/ledgerd/ledgerd/internal/testenv"
@@ -136,7 +135,7 @@ func setVariables(env *testscript.Env) error {
 	var addresses [3]string
 	for i := range addresses {
 		var err error
-		if addresses[i], err = freeport.Address(); err != nil {
+		if addresses[i], err = testenv.FreeAddress(); err != nil {
 			return err
 		}
 	}

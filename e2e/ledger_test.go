@@ -26,7 +26,6 @@ import (
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/cmd"
 	"github.com/ledgerd/ledgerd/e2e/internal/daemon"
-	"github.com/ledgerd/ledgerd/internal/freeport"
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/pgtest"
 	"github.com/ledgerd/ledgerd/internal/testenv"
@@ -118,7 +117,7 @@ func newEmptyLedger(t *testing.T) *org {
 // freeAddress returns an address that stays free while the server restarts.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	address := must.Get(freeport.Address())(t)
+	address := must.Get(testenv.FreeAddress())(t)
 	return address
 }
 

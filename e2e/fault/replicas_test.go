@@ -20,7 +20,6 @@ import (
 	"github.com/ledgerd/ledgerd/e2e/internal/daemon"
 	"github.com/ledgerd/ledgerd/e2e/internal/filecheck"
 	"github.com/ledgerd/ledgerd/e2e/internal/load"
-	"github.com/ledgerd/ledgerd/internal/freeport"
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/pgtest"
 	"github.com/ledgerd/ledgerd/internal/testenv"
@@ -58,7 +57,7 @@ func newReplicas(t *testing.T, n int, url string) *replicas {
 	t.Cleanup(r.load.Close)
 
 	for range n {
-		address := must.Get(freeport.Address())(t)
+		address := must.Get(testenv.FreeAddress())(t)
 		state := filepath.Join(t.TempDir(), "state")
 		r.list = append(r.list, &replica{address: address, url: "http://" + address, state: state})
 	}

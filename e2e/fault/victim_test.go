@@ -19,7 +19,6 @@ import (
 	"github.com/ledgerd/ledgerd/e2e/internal/daemon"
 	"github.com/ledgerd/ledgerd/e2e/internal/filecheck"
 	"github.com/ledgerd/ledgerd/e2e/internal/load"
-	"github.com/ledgerd/ledgerd/internal/freeport"
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 )
@@ -84,7 +83,7 @@ func newVictim(t *testing.T, dir string) *victim {
 	testenv.Need(t, "python3")
 	v := &victim{t: t, database: filepath.Join(dir, "ledger.db")}
 	var err error
-	v.address, err = freeport.Address()
+	v.address, err = testenv.FreeAddress()
 	must.OK(t, err)
 	v.url = "http://" + v.address
 	v.load, err = load.New(t.Context(), v.database)

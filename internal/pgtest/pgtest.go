@@ -17,7 +17,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/ledgerd/ledgerd/internal/freeport"
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/internal/testenv"
 )
@@ -114,7 +113,7 @@ func programs() string {
 
 func freePort(t testing.TB) int {
 	t.Helper()
-	address, err := freeport.Address()
+	address, err := testenv.FreeAddress()
 	must.OK(t, err)
 	_, port, _ := strings.Cut(address, ":")
 	number, err := strconv.Atoi(port)

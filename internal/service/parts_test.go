@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/internal/config"
-	"github.com/ledgerd/ledgerd/internal/freeport"
 	"github.com/ledgerd/ledgerd/internal/must"
+	"github.com/ledgerd/ledgerd/internal/testenv"
 )
 
 // Parts start in order. If one does not start, those before it stop in reverse order, and no others.
@@ -48,7 +48,7 @@ func TestPartsStopInReverseOrder(t *testing.T) {
 
 // A service that does not start leaves neither its address nor its database in use.
 func TestFailedStartReleasesAll(t *testing.T) {
-	address, err := freeport.Address()
+	address, err := testenv.FreeAddress()
 	must.OK(t, err)
 	taken := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer taken.Close()

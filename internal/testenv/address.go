@@ -1,5 +1,4 @@
-// Package freeport finds ports for servers that tests start.
-package freeport
+package testenv
 
 import (
 	"errors"
@@ -8,9 +7,9 @@ import (
 	"net"
 )
 
-// Address returns an address on loopback that is free. Its port is below the range from which
+// FreeAddress returns an address on loopback that is free. Its port is below the range from which
 // systems take the ports of outgoing connections, so it stays free for a while.
-func Address() (string, error) {
+func FreeAddress() (string, error) {
 	for range 100 {
 		address := fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000))
 		if listener, err := net.Listen("tcp", address); err == nil {
