@@ -282,9 +282,7 @@ var mayImport = map[string][]string{
 		"ledger/attestation", "ledger/identity",
 	},
 	// The domain. The types that all share are in ledger, which imports only radar and forge.
-	"ledger/identity": {
-		"ledger", "ledger/internal/base64text", "ledger/internal/publickey", "ledger/internal/text",
-	},
+	"ledger/identity":          {"ledger", "ledger/internal/publickey", "ledger/internal/text"},
 	"ledger/identity/sigstore": {"ledger/identity", "ledger/internal/publickey", "ledger/internal/text"},
 	"ledger":                   {"ledger/forge", "ledger/internal/text", "ledger/radar"},
 	"ledger/exchange": {
@@ -300,10 +298,7 @@ var mayImport = map[string][]string{
 	"ledger/passkey":             {"ledger", "ledger/attestation", "ledger/identity", "ledger/internal/publickey"},
 	"ledger/passkey/passkeytest": {"ledger/passkey"},
 	"ledger/review":              {"ledger", "ledger/attestation", "ledger/identity", "ledger/passkey"},
-	"ledger/attestation": {
-		"ledger", "ledger/forge", "ledger/gitobject", "ledger/identity", "ledger/internal/base64text",
-		"ledger/internal/text",
-	},
+	"ledger/attestation":         {"ledger", "ledger/forge", "ledger/gitobject", "ledger/identity", "ledger/internal/text"},
 	"ledger/attestation/bulk": {
 		"ledger", "ledger/internal/text",
 	},
@@ -334,7 +329,6 @@ var mayImport = map[string][]string{
 		"ledger", "ledger/attestation", "ledger/facts", "ledger/identity", "ledger/passkey", "ledger/policy",
 		"ledger/proof", "ledger/proof/receipt", "ledger/proof/trustpolicy",
 	},
-	"ledger/internal/base64text": {},
 	"ledger/internal/issuer":     {},
 	"ledger/internal/publickey":  {}, // which keys are accepted
 	"ledger/internal/text":       {},

@@ -13,7 +13,6 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
-	"github.com/ledgerd/ledgerd/ledger/internal/base64text"
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
 
@@ -368,12 +367,12 @@ func parseChain(field string, raw []certificateText) ([]*x509.Certificate, error
 type base64Text []byte
 
 // UnmarshalText implements encoding.TextUnmarshaler.
-func (b *base64Text) UnmarshalText(text []byte) error {
-	text, encoding, err := base64text.Trim(text)
+func (b *base64Text) UnmarshalText(encoded []byte) error {
+	encoded, encoding, err := text.TrimBase64(encoded)
 	if err != nil {
 		return err
 	}
-	*b, err = base64text.Append(make([]byte, 0, encoding.DecodedLen(len(text))), text, encoding)
+	*b, err = text.AppendBase64(make([]byte, 0, encoding.DecodedLen(len(encoded))), encoded, encoding)
 	return err
 }
 
@@ -413,13 +412,13 @@ func (p *paeText) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 
 var errNotText = errors.New("JSON value must be string type")
 
-func (p *paeText) decode(text []byte) error {
-	text, encoding, err := base64text.Trim(text)
+func (p *paeText) decode(encoded []byte) error {
+	encoded, encoding, err := text.TrimBase64(encoded)
 	if err != nil {
 		return err
 	}
-	p.size = encoding.DecodedLen(len(text))
-	p.pae, err = base64text.Append(appendPAEHeader(nil, StatementType, p.size), text, encoding)
+	p.size = encoding.DecodedLen(len(encoded))
+	p.pae, err = text.AppendBase64(appendPAEHeader(nil, StatementType, p.size), encoded, encoding)
 	return err
 }
 

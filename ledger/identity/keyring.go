@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/ledger/internal/base64text"
 	"github.com/ledgerd/ledgerd/ledger/internal/text"
 )
 
@@ -175,11 +174,11 @@ func parseHint(hint string) (digest [sha256.Size]byte, ok bool) {
 		len(hint) > base64.StdEncoding.EncodedLen(sha256.Size) {
 		return digest, false
 	}
-	text, encoding, err := base64text.Trim([]byte(hint))
-	if err != nil || encoding.DecodedLen(len(text)) != sha256.Size {
+	encoded, encoding, err := text.TrimBase64([]byte(hint))
+	if err != nil || encoding.DecodedLen(len(encoded)) != sha256.Size {
 		return digest, false
 	}
-	_, err = base64text.Append(digest[:0], text, encoding)
+	_, err = text.AppendBase64(digest[:0], encoded, encoding)
 	return digest, err == nil
 }
 

@@ -1,5 +1,5 @@
-// Package text validates and quotes untrusted text for error messages, and marshals the
-// ledger's own types.
+// Package text validates untrusted text, decodes its base64 and quotes it for error messages, and
+// marshals the ledger's own types.
 package text
 
 import (

@@ -1,6 +1,4 @@
-// Package base64text decodes base64 as DSSE allows it: in the standard or the URL
-// alphabet, with or without padding.
-package base64text
+package text
 
 import (
 	"bytes"
@@ -17,8 +15,9 @@ var (
 	errNotBase64 = errors.New("not valid base64")
 )
 
-// Trim removes the padding from text and returns the encoding of the rest.
-func Trim(text []byte) ([]byte, *base64.Encoding, error) {
+// TrimBase64 removes the padding from base64 as DSSE allows it: in the standard or the URL alphabet, with or
+// without padding. It also returns the encoding of the rest.
+func TrimBase64(text []byte) ([]byte, *base64.Encoding, error) {
 	trimmed := bytes.TrimRight(text, "=")
 	if padding := len(text) - len(trimmed); padding > 2 || padding > 0 && len(text)%4 != 0 {
 		return nil, nil, errNotBase64
@@ -29,9 +28,9 @@ func Trim(text []byte) ([]byte, *base64.Encoding, error) {
 	return trimmed, rawStd, nil
 }
 
-// Append decodes text and appends the bytes to dst. The text and the encoding are those
-// that Trim returned.
-func Append(dst, text []byte, encoding *base64.Encoding) ([]byte, error) {
+// AppendBase64 decodes text and appends the bytes to dst. The text and the encoding are those
+// that TrimBase64 returned.
+func AppendBase64(dst, text []byte, encoding *base64.Encoding) ([]byte, error) {
 	size := encoding.DecodedLen(len(text))
 	dst = slices.Grow(dst, size)
 	n, err := encoding.Decode(dst[len(dst):len(dst)+size], text)
