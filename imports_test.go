@@ -85,10 +85,10 @@ var mayImport = map[string][]string{
 	// The pages are a client of the API.
 	"server/web": {
 		"client", "internal/idp", "ledger", "ledger/member", "ledger/radar", "server/internal/budget",
-		"server/internal/wire", "server/web/board", "server/web/coalesce", "server/web/commits",
-		"server/web/conflicts", "server/web/explore", "server/web/form", "server/web/format", "server/web/grid",
-		"server/web/home", "server/web/limiter", "server/web/logpage", "server/web/page", "server/web/people",
-		"server/web/policies", "server/web/session", "server/web/settings", "server/web/signin",
+		"server/internal/wire", "server/web/board", "server/web/commits", "server/web/conflicts",
+		"server/web/explore", "server/web/form", "server/web/format", "server/web/grid", "server/web/home",
+		"server/web/logpage", "server/web/page", "server/web/people", "server/web/policies", "server/web/session",
+		"server/web/settings", "server/web/turns",
 	},
 	// Packages of pages. They do not import each other.
 	"server/web/board": {
@@ -122,12 +122,10 @@ var mayImport = map[string][]string{
 	"server/web/page": {
 		"client", "ledger", "ledger/radar", "server/internal/budget", "server/internal/wire", "server/web/form",
 	},
-	"server/web/session":  {"ledger"}, // cookies
-	"server/web/signin":   {"ledger", "server/web/session"},
-	"server/web/coalesce": {"ledger"}, // shared renderings
-	"server/web/limiter":  {"ledger"},
-	"server/web/home":     {"client", "ledger", "ledger/attention", "server/web/format", "server/web/page"},
-	"server/web/form":     {"client", "server/web/format"},
+	"server/web/session": {"ledger"}, // cookies and links
+	"server/web/turns":   {"ledger"}, // whose page is rendered next
+	"server/web/home":    {"client", "ledger", "ledger/attention", "server/web/format", "server/web/page"},
+	"server/web/form":    {"client", "server/web/format"},
 	// Pure parts of the pages.
 	"server/web/arcdiagram": {"ledger", "ledger/radar", "server/web/format"},
 	"server/web/chart":      {},
@@ -298,7 +296,9 @@ var mayImport = map[string][]string{
 	"ledger/passkey":             {"ledger", "ledger/attestation", "ledger/identity", "ledger/internal/publickey"},
 	"ledger/passkey/passkeytest": {"ledger/passkey"},
 	"ledger/review":              {"ledger", "ledger/attestation", "ledger/identity", "ledger/passkey"},
-	"ledger/attestation":         {"ledger", "ledger/forge", "ledger/gitobject", "ledger/identity", "ledger/internal/text"},
+	"ledger/attestation": {
+		"ledger", "ledger/forge", "ledger/gitobject", "ledger/identity", "ledger/internal/text",
+	},
 	"ledger/attestation/bulk": {
 		"ledger", "ledger/internal/text",
 	},

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/ledgerd/ledgerd/server/web/limiter"
 	"github.com/ledgerd/ledgerd/server/web/page"
+	"github.com/ledgerd/ledgerd/server/web/turns"
 )
 
 // A Route is a route, for tests.
@@ -25,7 +25,7 @@ func (s *Site) OccupyLimiter(full bool) (end func()) {
 	var refused atomic.Bool
 	for full && !refused.Load() {
 		waiting.Go(func() {
-			if errors.Is(s.limiter.Acquire(ctx), limiter.ErrBusy) {
+			if errors.Is(s.limiter.Acquire(ctx), turns.ErrBusy) {
 				refused.Store(true)
 			}
 		})

@@ -11,8 +11,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server/internal/wire"
 	"github.com/ledgerd/ledgerd/server/web/form"
-	"github.com/ledgerd/ledgerd/server/web/limiter"
 	"github.com/ledgerd/ledgerd/server/web/page"
+	"github.com/ledgerd/ledgerd/server/web/turns"
 )
 
 // A problemPage shows an error.
@@ -116,7 +116,7 @@ func (s *Site) explain(w http.ResponseWriter, r *http.Request, err error) proble
 	}
 	p := problemPage{Status: wire.StatusOf(e), Title: titleOf(wire.StatusOf(e)), Detail: e.Detail,
 		Fields: several(e.Fields), RequestID: id}
-	if errors.Is(err, limiter.ErrBusy) {
+	if errors.Is(err, turns.ErrBusy) {
 		p.Title = "Server busy"
 	}
 	return p

@@ -16,11 +16,9 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/member"
 	"github.com/ledgerd/ledgerd/server/internal/budget"
-	"github.com/ledgerd/ledgerd/server/web/coalesce"
-	"github.com/ledgerd/ledgerd/server/web/limiter"
 	"github.com/ledgerd/ledgerd/server/web/page"
 	"github.com/ledgerd/ledgerd/server/web/session"
-	"github.com/ledgerd/ledgerd/server/web/signin"
+	"github.com/ledgerd/ledgerd/server/web/turns"
 )
 
 // An API is the HTTP API that the pages use.
@@ -97,16 +95,16 @@ type Site struct {
 	// sign-ins that wait until the person agrees to join an org.
 	providers idp.Providers
 	flows     session.Cookies
-	joining   *signin.Pool[joining]
+	joining   *session.Pool[joining]
 	client    *client.Client // for signed-in visitors
 	stream    http.Handler   // the API, for the live stream
 	setup     setup
-	links     *signin.Links
+	links     *session.Links
 	pages     map[string]pageTemplate
 	assets    *assets
-	limiter   limiter.Limiter
+	limiter   turns.Limiter
 	// refreshes are the live pages that are rendered for several visitors at once.
-	refreshes coalesce.Group[refreshKey, *page.Response]
+	refreshes turns.Group[refreshKey, *page.Response]
 }
 
 func (s *Site) now() ledger.Time { return ledger.TimeOf(s.clock()) }

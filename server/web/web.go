@@ -15,15 +15,14 @@ import (
 	"github.com/ledgerd/ledgerd/internal/idp"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server/internal/wire"
-	"github.com/ledgerd/ledgerd/server/web/limiter"
 	"github.com/ledgerd/ledgerd/server/web/page"
 	"github.com/ledgerd/ledgerd/server/web/session"
-	"github.com/ledgerd/ledgerd/server/web/signin"
+	"github.com/ledgerd/ledgerd/server/web/turns"
 )
 
 // New returns a Site.
 func New(c Config) (*Site, error) {
-	s := &Site{api: c.API, log: c.Logger, clock: c.Now, stream: c.API.Sessions(), limiter: limiter.New(),
+	s := &Site{api: c.API, log: c.Logger, clock: c.Now, stream: c.API.Sessions(), limiter: turns.NewLimiter(),
 		base: c.Base, rpID: c.RPID, cookies: session.Cookies{Base: c.Base}, providers: c.Providers,
 		flows: session.Cookies{Base: c.Base, Name: "ledgerd-sign-in", MaxSecret: idp.MaxFlow,
 			HTTPS: c.Providers.OverHTTPS()}}
@@ -34,7 +33,7 @@ func New(c Config) (*Site, error) {
 		s.clock = time.Now
 	}
 
-	s.links, s.joining = signin.New(s.clock), signin.NewPool[joining](maxJoining, s.clock)
+	s.links, s.joining = session.NewLinks(s.clock), session.NewPool[joining](maxJoining, s.clock)
 	var err error
 	if s.client, err = inProcess(s.stream); err != nil {
 		return nil, err

@@ -1,4 +1,5 @@
-// Package session stores secrets, such as that of a session, in cookies.
+// Package session stores secrets, such as that of a session, in cookies. It has links that sign a person in,
+// once, on the machine of the server, and a pool for what waits for a person during a sign-in.
 package session
 
 import (

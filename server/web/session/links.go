@@ -1,6 +1,4 @@
-// Package signin has links that sign a person in, once, on the machine of the server, and a pool for what waits
-// for a person during a sign-in.
-package signin
+package session
 
 import (
 	"net"
@@ -9,7 +7,6 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/server/web/session"
 )
 
 // maxLinks is the maximum number of links that wait to be used.
@@ -23,8 +20,8 @@ type link struct {
 	used  chan struct{} // closed by Take
 }
 
-// New returns an empty set of links, which expire by the given clock.
-func New(now func() time.Time) *Links { return &Links{NewPool[link](maxLinks, now)} }
+// NewLinks returns an empty set of links, which expire by the given clock.
+func NewLinks(now func() time.Time) *Links { return &Links{NewPool[link](maxLinks, now)} }
 
 // Add creates a link to sign in with a token, whose secret must be set. It returns the key of
 // the link, and a channel that is closed when the link is used.
@@ -71,7 +68,7 @@ func isLocal(r *http.Request) bool {
 		return false
 	}
 	ip, err := netip.ParseAddr(host)
-	if err != nil || !ip.Unmap().IsLoopback() || !session.IsLoopback(r.Host) {
+	if err != nil || !ip.Unmap().IsLoopback() || !IsLoopback(r.Host) {
 		return false
 	}
 	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Real-Ip", "Via"} {

@@ -1,5 +1,4 @@
-// Package coalesce renders a page once for all who ask for it at about the same time.
-package coalesce
+package turns
 
 import (
 	"context"
@@ -10,8 +9,8 @@ import (
 )
 
 const (
-	// maxWaiting is the maximum number of requests that wait, for all pages together.
-	maxWaiting = 2048
+	// maxRefreshes is the maximum number of requests that wait, for all pages together.
+	maxRefreshes = 2048
 	// restFactor is the time for which a page rests after a rendering, as a multiple of
 	// the time that the rendering took, for each page in use. So all pages together take
 	// a fifth of a core.
@@ -20,8 +19,9 @@ const (
 	maxRest = time.Second
 )
 
-// ErrBusy is returned if too many requests are waiting already.
-var ErrBusy = ledger.Errorf(ledger.CodeServerBusy, "server busy: too many page requests (try again in a few seconds)")
+// ErrManyWaiting is returned if too many requests wait in a Group already.
+var ErrManyWaiting = ledger.Errorf(ledger.CodeServerBusy,
+	"server busy: too many page requests (try again in a few seconds)")
 
 // A Group renders pages, each identified by a key. No result is cached: a rendering
 // always begins after the requests that get its result, so that nobody sees a page
@@ -53,7 +53,7 @@ type round[V any] struct {
 // Do returns the result of render, which runs once for all concurrent calls with the
 // same key. own reports whether it was the render of this call. The context of render
 // has the values of ctx, and ends when all callers that wait for the result have left.
-// If too many calls are waiting already, Do returns ErrBusy at once.
+// If too many calls are waiting already, Do returns ErrManyWaiting at once.
 func (g *Group[K, V]) Do(
 	ctx context.Context, key K, render func(context.Context) (V, error),
 ) (v V, own bool, err error) {
@@ -83,8 +83,8 @@ func (g *Group[K, V]) join(
 ) (r *round[V], own bool, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.waiting >= maxWaiting {
-		return nil, false, ErrBusy
+	if g.waiting >= maxRefreshes {
+		return nil, false, ErrManyWaiting
 	}
 
 	p := g.pages[key]

@@ -1,4 +1,4 @@
-package signin
+package session
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 
 func TestLinkWorksOnceAndExpires(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
-	links := New(func() time.Time { return now })
+	links := NewLinks(func() time.Time { return now })
 	r := httptest.NewRequest("GET", "http://127.0.0.1:8080/login", nil)
 	r.RemoteAddr = "127.0.0.1:50000"
 
@@ -49,7 +49,7 @@ func TestLinkWorksOnceAndExpires(t *testing.T) {
 
 // A link works on the machine of the server only, and not through a proxy on it.
 func TestLinkIsLocal(t *testing.T) {
-	links := New(time.Now)
+	links := NewLinks(time.Now)
 	key, _ := links.Add(ledger.Token{}, time.Hour)
 	for _, test := range []struct {
 		remote, host, header string
@@ -79,7 +79,7 @@ func TestLinkIsLocal(t *testing.T) {
 }
 
 func TestLinksAreBounded(t *testing.T) {
-	links := New(time.Now)
+	links := NewLinks(time.Now)
 	r := httptest.NewRequest("GET", "http://localhost/login", nil)
 	r.RemoteAddr = "127.0.0.1:50000"
 	var keys []string

@@ -1,4 +1,4 @@
-package coalesce
+package turns
 
 import (
 	"context"
@@ -183,12 +183,12 @@ func TestTooManyViewers(t *testing.T) {
 			<-ctx.Done()
 			return 0, nil
 		}
-		for i := range maxWaiting {
+		for i := range maxRefreshes {
 			go func() { _, _, _ = g.Do(ctx, i%7, wait) }()
 		}
 		synctest.Wait()
-		if _, _, err := g.Do(ctx, 0, wait); !errors.Is(err, ErrBusy) {
-			t.Errorf("one more viewer: %v, want ErrBusy", err)
+		if _, _, err := g.Do(ctx, 0, wait); !errors.Is(err, ErrManyWaiting) {
+			t.Errorf("one more viewer: %v, want ErrManyWaiting", err)
 		}
 		leave()
 		synctest.Wait()

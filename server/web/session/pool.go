@@ -1,4 +1,4 @@
-package signin
+package session
 
 import (
 	"crypto/rand"

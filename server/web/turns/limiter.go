@@ -1,5 +1,6 @@
-// Package limiter limits how many pages are rendered at the same time.
-package limiter
+// Package turns decides which page is rendered next: it limits how many are rendered at the same time, and
+// renders a page once for all who ask for it at about the same time.
+package turns
 
 import (
 	"context"
@@ -11,7 +12,7 @@ import (
 // maxWaiting is the maximum number of requests that wait to be rendered.
 const maxWaiting = 256
 
-// ErrBusy is returned if too many requests are waiting already.
+// ErrBusy is returned if too many requests wait for a Limiter already.
 var ErrBusy = ledger.Errorf(ledger.CodeStorageUnavailable,
 	"server busy: too many page requests (try again in a few seconds)")
 
@@ -19,8 +20,8 @@ var ErrBusy = ledger.Errorf(ledger.CodeStorageUnavailable,
 // leave memory and CPU time for recording.
 type Limiter struct{ rendering, waiting chan struct{} }
 
-// New returns a Limiter for as many pages at a time as there are CPUs (GOMAXPROCS).
-func New() Limiter {
+// NewLimiter returns a Limiter for as many pages at a time as there are CPUs (GOMAXPROCS).
+func NewLimiter() Limiter {
 	return Limiter{make(chan struct{}, runtime.GOMAXPROCS(0)), make(chan struct{}, maxWaiting)}
 }
 
