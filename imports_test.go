@@ -86,9 +86,9 @@ var mayImport = map[string][]string{
 	"server/web": {
 		"client", "internal/idp", "ledger", "ledger/member", "ledger/radar", "server/internal/budget",
 		"server/internal/wire", "server/web/board", "server/web/commits", "server/web/conflicts",
-		"server/web/explore", "server/web/form", "server/web/format", "server/web/grid", "server/web/home",
-		"server/web/logpage", "server/web/page", "server/web/people", "server/web/policies", "server/web/session",
-		"server/web/settings", "server/web/turns",
+		"server/web/explore", "server/web/format", "server/web/grid", "server/web/home", "server/web/logpage",
+		"server/web/page", "server/web/people", "server/web/policies", "server/web/session", "server/web/settings",
+		"server/web/turns",
 	},
 	// Packages of pages. They do not import each other.
 	"server/web/board": {
@@ -96,36 +96,35 @@ var mayImport = map[string][]string{
 	},
 	"server/web/commits": {
 		"client", "ledger", "ledger/attestation", "ledger/ca", "ledger/identity", "ledger/policy", "ledger/radar",
-		"ledger/review", "server/web/checks", "server/web/form", "server/web/format", "server/web/overlap",
-		"server/web/page", "server/web/timeaxis",
+		"ledger/review", "server/web/checks", "server/web/format", "server/web/overlap", "server/web/page",
+		"server/web/timeaxis",
 	},
 	"server/web/explore": {
-		"client", "ledger", "ledger/insights", "ledger/search", "server/web/chart", "server/web/form",
-		"server/web/format", "server/web/page",
+		"client", "ledger", "ledger/insights", "ledger/search", "server/web/chart", "server/web/format",
+		"server/web/page",
 	},
 	"server/web/logpage": {"ledger", "server/web/page"},
 	"server/web/conflicts": {
-		"client", "ledger", "ledger/forge", "ledger/radar", "server/web/arcdiagram", "server/web/form",
-		"server/web/format", "server/web/overlap", "server/web/page", "server/web/policytext",
+		"client", "ledger", "ledger/forge", "ledger/radar", "server/web/arcdiagram", "server/web/format",
+		"server/web/overlap", "server/web/page", "server/web/policytext",
 	},
 	"server/web/policies": {
-		"client", "ledger", "ledger/policy", "ledger/policy/document", "ledger/policy/lint", "server/web/form",
-		"server/web/format", "server/web/linediff", "server/web/page", "server/web/policytext",
+		"client", "ledger", "ledger/policy", "ledger/policy/document", "ledger/policy/lint", "server/web/format",
+		"server/web/linediff", "server/web/page", "server/web/policytext",
 	},
 	"server/web/people": {
-		"client", "ledger", "ledger/member", "ledger/passkey", "server/web/form", "server/web/page",
+		"client", "ledger", "ledger/member", "ledger/passkey", "server/web/page",
 	},
 	"server/web/settings": {
-		"client", "ledger", "ledger/identity", "server/web/form", "server/web/format", "server/web/page",
+		"client", "ledger", "ledger/identity", "server/web/format", "server/web/page",
 	},
 	// What their handlers share.
 	"server/web/page": {
-		"client", "ledger", "ledger/radar", "server/internal/budget", "server/internal/wire", "server/web/form",
+		"client", "ledger", "ledger/radar", "server/internal/budget", "server/internal/wire", "server/web/format",
 	},
 	"server/web/session": {"ledger"}, // cookies and links
 	"server/web/turns":   {"ledger"}, // whose page is rendered next
 	"server/web/home":    {"client", "ledger", "ledger/attention", "server/web/format", "server/web/page"},
-	"server/web/form":    {"client", "server/web/format"},
 	// Pure parts of the pages.
 	"server/web/arcdiagram": {"ledger", "ledger/radar", "server/web/format"},
 	"server/web/chart":      {},

@@ -11,7 +11,6 @@ import (
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server/internal/wire"
-	"github.com/ledgerd/ledgerd/server/web/form"
 	"github.com/ledgerd/ledgerd/server/web/page"
 )
 
@@ -24,9 +23,9 @@ const (
 
 // An activityPage shows the events of an org, newest first.
 type activityPage struct {
-	Form   *form.Form
-	Types  []form.Choice
-	Repos  []form.Choice
+	Form   *page.Form
+	Types  []page.Choice
+	Repos  []page.Choice
 	Events []activityRow
 	Next   string
 	// Older reports whether this is not the first page. Only the first is live.
@@ -73,10 +72,10 @@ func showActivity(v *page.Visit) (*page.Response, error) {
 		return nil, err
 	}
 
-	p := activityPage{Form: form.New("repo", f.Repo), Older: v.Query("cursor") != "",
+	p := activityPage{Form: page.NewForm("repo", f.Repo), Older: v.Query("cursor") != "",
 		Filtered: f.Repo != "" || len(types) > 0}
 	for _, t := range ledger.EventTypesFor(ledger.Read) {
-		p.Types = append(p.Types, form.Choice{Value: string(t), Label: string(t)})
+		p.Types = append(p.Types, page.Choice{Value: string(t), Label: string(t)})
 	}
 	for _, t := range types {
 		p.Form.Values.Add("type", string(t))

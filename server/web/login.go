@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/server/web/form"
 	"github.com/ledgerd/ledgerd/server/web/page"
 )
 
@@ -38,7 +37,7 @@ func (s *Site) SignInPath(token ledger.Token, lifetime time.Duration) (path stri
 }
 
 type loginPage struct {
-	Form *form.Form
+	Form *page.Form
 	// Link is the token that a sign-in link signs in with, without its secret; nil without
 	// a link.
 	Link *ledger.Token
@@ -74,7 +73,7 @@ func (s *Site) loginPage(v *page.Visit, p loginPage) *page.Response {
 
 func (s *Site) showLogin(v *page.Visit) (*page.Response, error) {
 	if v.Session != nil && v.Query("again") != "" && len(s.providers) > 0 {
-		f := form.New("next", s.localPath(v.Query("next")), "org", v.Session.Org, "max_age", "0")
+		f := page.NewForm("next", s.localPath(v.Query("next")), "org", v.Session.Org, "max_age", "0")
 		return s.loginPage(v, loginPage{Form: f, Again: true}), nil
 	}
 	if v.Session != nil {
@@ -83,7 +82,7 @@ func (s *Site) showLogin(v *page.Visit) (*page.Response, error) {
 	if key := v.Query("link"); key != "" {
 		return s.showLink(v, key)
 	}
-	return s.loginPage(v, loginPage{Form: form.New("next", s.localPath(v.Query("next"))), Ended: v.Query("ended") != ""}),
+	return s.loginPage(v, loginPage{Form: page.NewForm("next", s.localPath(v.Query("next"))), Ended: v.Query("ended") != ""}),
 		nil
 }
 
@@ -94,7 +93,7 @@ func (s *Site) showLink(v *page.Visit, key string) (*page.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := form.New("link", key, "next", s.localPath(v.Query("next")))
+	f := page.NewForm("link", key, "next", s.localPath(v.Query("next")))
 	return v.Page("login", "Sign in", loginPage{Form: f, Link: &token}), nil
 }
 

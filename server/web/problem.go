@@ -10,7 +10,6 @@ import (
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server/internal/wire"
-	"github.com/ledgerd/ledgerd/server/web/form"
 	"github.com/ledgerd/ledgerd/server/web/page"
 	"github.com/ledgerd/ledgerd/server/web/turns"
 )
@@ -44,7 +43,7 @@ func (s *Site) problem(v *page.Visit, err error) *page.Response {
 func (s *Site) toLogin(v *page.Visit) *page.Response {
 	query, next := url.Values{}, s.pathBack(v)
 	if draft := unsaved(v); draft != "" {
-		resp := s.loginPage(v, loginPage{Form: form.New("next", next), Ended: true, Draft: draft})
+		resp := s.loginPage(v, loginPage{Form: page.NewForm("next", next), Ended: true, Draft: draft})
 		resp.Status, resp.Cookies = http.StatusUnauthorized, s.cookies.Expired()
 		return resp
 	}

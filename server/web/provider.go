@@ -14,7 +14,6 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/member"
 	"github.com/ledgerd/ledgerd/server/internal/wire"
-	"github.com/ledgerd/ledgerd/server/web/form"
 	"github.com/ledgerd/ledgerd/server/web/page"
 )
 
@@ -142,7 +141,7 @@ func (s *Site) refuse(v *page.Visit, r idp.Request, err error) (*page.Response, 
 		return nil, err
 	}
 
-	f := form.New("next", cmp.Or(r.Next, s.base+"/"), "org", r.Org)
+	f := page.NewForm("next", cmp.Or(r.Next, s.base+"/"), "org", r.Org)
 	if r.MaxAge != nil {
 		f.Values.Set("max_age", strconv.Itoa(*r.MaxAge))
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/member"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/server/internal/wire"
-	"github.com/ledgerd/ledgerd/server/web/form"
 	"github.com/ledgerd/ledgerd/server/web/format"
 	"github.com/ledgerd/ledgerd/server/web/page"
 )
@@ -181,9 +180,9 @@ func (s *Site) functions() template.FuncMap {
 		"label":    format.State,
 		"lapsed":   ledger.Lapsed,
 		"states":   ledger.States,
-		"field":    form.NewField,
-		"choice":   func(value, label string) form.Choice { return form.Choice{Value: value, Label: label} },
-		"choices":  func(c ...form.Choice) []form.Choice { return c },
+		"field":    page.NewField,
+		"choice":   func(value, label string) page.Choice { return page.Choice{Value: value, Label: label} },
+		"choices":  func(c ...page.Choice) []page.Choice { return c },
 		"dict":     format.Dict,
 		"value":    ledger.AuditText,
 	}

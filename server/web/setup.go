@@ -5,7 +5,6 @@ import (
 	"net/url"
 
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/server/web/form"
 	"github.com/ledgerd/ledgerd/server/web/page"
 )
 
@@ -21,7 +20,7 @@ func (s *Site) showSetup(v *page.Visit) (*page.Response, error) {
 	if err := s.setup.check(v.Ctx(), key); err != nil {
 		return nil, err
 	}
-	return v.Page("setup", "Set up", page.FormPage{Form: form.New("key", key)}), nil
+	return v.Page("setup", "Set up", page.FormPage{Form: page.NewForm("key", key)}), nil
 }
 
 // A createdPage shows the admin token, once.

@@ -6,7 +6,6 @@ import (
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server/web/checks"
-	"github.com/ledgerd/ledgerd/server/web/form"
 	"github.com/ledgerd/ledgerd/server/web/page"
 )
 
@@ -14,8 +13,8 @@ const listedAttestations = 50 // on a page of the list
 
 // A listPage lists the attestations of a repo, newest first.
 type listPage struct {
-	Form     *form.Form
-	Statuses []form.Choice
+	Form     *page.Form
+	Statuses []page.Choice
 	Rows     []checks.Row
 	Next     string
 	Filtered bool
@@ -24,9 +23,9 @@ type listPage struct {
 }
 
 func listAttestations(v *page.Visit) (*page.Response, error) {
-	p := listPage{Form: form.New(), Statuses: form.Choices("", "All results")}
+	p := listPage{Form: page.NewForm(), Statuses: page.Choices("", "All results")}
 	for _, s := range ledger.Statuses() {
-		p.Statuses = append(p.Statuses, form.Choice{Value: string(s), Label: string(s)})
+		p.Statuses = append(p.Statuses, page.Choice{Value: string(s), Label: string(s)})
 	}
 	for _, name := range []string{"predicate", "signer", "status", "since", "commit"} {
 		value := strings.TrimSpace(v.Query(name))
@@ -71,7 +70,7 @@ func (p *listPage) read(v *page.Visit) error {
 }
 
 // explainFilter puts an error about the filter on the field. It reports whether it is one.
-func explainFilter(f *form.Form, err error) bool {
+func explainFilter(f *page.Form, err error) bool {
 	if page.ExplainCommit(f, err) {
 		return true
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/ca"
 	"github.com/ledgerd/ledgerd/ledger/review"
-	"github.com/ledgerd/ledgerd/server/web/form"
 	"github.com/ledgerd/ledgerd/server/web/format"
 	"github.com/ledgerd/ledgerd/server/web/page"
 )
@@ -85,7 +84,7 @@ func recordReview(v *page.Visit) (*page.Response, error) {
 }
 
 // signedIn returns the review that the script has signed, in a form.
-func signedIn(f *form.Form) (n review.NewReview, err error) {
+func signedIn(f *page.Form) (n review.NewReview, err error) {
 	fields := map[string]*[]byte{"payload": &n.Payload, "public_key": &n.PublicKey, "signature": &n.Signature}
 	for field, to := range fields {
 		if *to, err = base64.StdEncoding.DecodeString(f.Get(field)); err != nil {

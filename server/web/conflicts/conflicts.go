@@ -13,7 +13,6 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/forge"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/server/web/arcdiagram"
-	"github.com/ledgerd/ledgerd/server/web/form"
 	"github.com/ledgerd/ledgerd/server/web/overlap"
 	"github.com/ledgerd/ledgerd/server/web/page"
 	"github.com/ledgerd/ledgerd/server/web/policytext"
@@ -33,8 +32,8 @@ func Routes() []page.Route {
 
 // A radarPage shows the overlaps of a repo's commits in flight.
 type radarPage struct {
-	Form     *form.Form
-	Levels   []form.Choice
+	Form     *page.Form
+	Levels   []page.Choice
 	Branches []string // suggestions for the filter
 	Settings []policytext.Sentence
 	Enabled  bool
@@ -85,8 +84,8 @@ func showRadar(v *page.Visit) (*page.Response, error) {
 	}
 	p := radarPage{
 		ByCommit: viewPath(v, ""), ByFile: viewPath(v, "files"), IsByFile: v.Query("view") == "files",
-		Form:     form.New("level", v.Query("level"), "branch", f.Branch, "commit", f.Commit),
-		Levels:   form.Choices("", "All levels", "HIGH", "HIGH", "MEDIUM", "MEDIUM", "LOW", "LOW"),
+		Form:     page.NewForm("level", v.Query("level"), "branch", f.Branch, "commit", f.Commit),
+		Levels:   page.Choices("", "All levels", "HIGH", "HIGH", "MEDIUM", "MEDIUM", "LOW", "LOW"),
 		Settings: policytext.Radar(policy.Radar), Enabled: policy.Radar.Enabled,
 		Filtered: f != client.OverlapFilter{}, Command: radarCommand(v, f),
 	}

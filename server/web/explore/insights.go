@@ -9,16 +9,15 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/insights"
 	"github.com/ledgerd/ledgerd/server/web/chart"
-	"github.com/ledgerd/ledgerd/server/web/form"
 	"github.com/ledgerd/ledgerd/server/web/format"
 	"github.com/ledgerd/ledgerd/server/web/page"
 )
 
 // An insightsPage shows the figures of an org or a repo.
 type insightsPage struct {
-	Form       *form.Form
-	Repos      []form.Choice
-	Days       []form.Choice
+	Form       *page.Form
+	Repos      []page.Choice
+	Days       []page.Choice
 	Filtered   bool
 	Report     insights.Report
 	PerWeek    string // deployments per week, or of how many weeks
@@ -52,7 +51,7 @@ func showInsights(v *page.Visit) (*page.Response, error) {
 		return nil, ledger.FieldErrorf(ledger.CodeInvalidField, "days", "use 1 to %d", insights.MaxDays)
 	}
 	repo := v.Query("repo")
-	p := insightsPage{Form: form.New("repo", repo, "days", strconv.Itoa(days)), Filtered: repo != ""}
+	p := insightsPage{Form: page.NewForm("repo", repo, "days", strconv.Itoa(days)), Filtered: repo != ""}
 	if p.Repos, err = v.RepoChoices(repo); err != nil {
 		return nil, err
 	}
@@ -66,14 +65,14 @@ func showInsights(v *page.Visit) (*page.Response, error) {
 	return v.Page("insights", "Insights", p), nil
 }
 
-func dayChoices(chosen int) (choices []form.Choice) {
+func dayChoices(chosen int) (choices []page.Choice) {
 	list := []int{7, 30, 90, 180, 365}
 	if !slices.Contains(list, chosen) {
 		list = append(list, chosen)
 		slices.Sort(list)
 	}
 	for _, n := range list {
-		choices = append(choices, form.Choice{Value: strconv.Itoa(n), Label: "Last " + format.Plural(n, "day")})
+		choices = append(choices, page.Choice{Value: strconv.Itoa(n), Label: "Last " + format.Plural(n, "day")})
 	}
 	return choices
 }

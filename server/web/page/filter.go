@@ -6,7 +6,6 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/server/web/form"
 )
 
 // maxRepoChoices is the maximum number of repos to choose from.
@@ -14,17 +13,17 @@ const maxRepoChoices = 500
 
 // RepoChoices returns the repos of the org for a filter, and the chosen one if it is not among
 // them.
-func (v *Visit) RepoChoices(chosen string) ([]form.Choice, error) {
+func (v *Visit) RepoChoices(chosen string) ([]Choice, error) {
 	list, err := v.API.ReposPage(v.Ctx(), v.Org, client.Query{Limit: maxRepoChoices})
 	if err != nil {
 		return nil, err
 	}
-	choices := form.Choices("", "All repos")
+	choices := Choices("", "All repos")
 	for _, r := range list.Data {
-		choices = append(choices, form.Choice{Value: r.Name, Label: r.Name})
+		choices = append(choices, Choice{Value: r.Name, Label: r.Name})
 	}
-	if !slices.ContainsFunc(choices, func(c form.Choice) bool { return c.Value == chosen }) {
-		choices = append(choices, form.Choice{Value: chosen, Label: chosen})
+	if !slices.ContainsFunc(choices, func(c Choice) bool { return c.Value == chosen }) {
+		choices = append(choices, Choice{Value: chosen, Label: chosen})
 	}
 	return choices, nil
 }
@@ -32,7 +31,7 @@ func (v *Visit) RepoChoices(chosen string) ([]form.Choice, error) {
 // ExplainCommit records an error about the field commit of a filter, which selects a commit by the
 // beginning of its ID: it is not one, no commit has it, or several have. It returns false, and
 // records nothing, for other errors.
-func ExplainCommit(f *form.Form, err error) bool {
+func ExplainCommit(f *Form, err error) bool {
 	e, ok := errors.AsType[*client.Error](err)
 	if !ok || f.Get("commit") == "" {
 		return false

@@ -3,8 +3,6 @@ package page
 import (
 	"cmp"
 	"net/http"
-
-	"github.com/ledgerd/ledgerd/server/web/form"
 )
 
 // A Response is the result of a handler: a page, a redirect, a file or a stream.
@@ -37,10 +35,10 @@ type Response struct {
 }
 
 // A FormPage shows only a form.
-type FormPage struct{ Form *form.Form }
+type FormPage struct{ Form *Form }
 
 // Again returns the page of a form with its errors.
-func Again(f *form.Form, resp *Response) *Response {
+func Again(f *Form, resp *Response) *Response {
 	resp.Status = cmp.Or(f.Status, http.StatusUnprocessableEntity)
 	return resp
 }

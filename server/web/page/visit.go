@@ -1,5 +1,5 @@
 // Package page is what the handlers of pages share: the visit that they answer, the
-// response that they return, their routes, and the paths between them.
+// response that they return, their routes, the paths between them, and submitted forms.
 package page
 
 import (
@@ -16,7 +16,6 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server/internal/budget"
 	"github.com/ledgerd/ledgerd/server/internal/wire"
-	"github.com/ledgerd/ledgerd/server/web/form"
 )
 
 // A Handler returns the response to a request.
@@ -167,7 +166,7 @@ const (
 )
 
 // Form returns the form of the request, which ReadForm has read.
-func (v *Visit) Form() *form.Form { return &form.Form{Values: v.Request.PostForm} }
+func (v *Visit) Form() *Form { return &Form{Values: v.Request.PostForm} }
 
 // ReadForm reads the form of the request.
 func (v *Visit) ReadForm() error {

@@ -5,7 +5,6 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger/member"
-	"github.com/ledgerd/ledgerd/server/web/form"
 	"github.com/ledgerd/ledgerd/server/web/page"
 )
 
@@ -45,7 +44,7 @@ func showMembers(v *page.Visit) (*page.Response, error) {
 }
 
 func showMemberForm(v *page.Visit) (*page.Response, error) {
-	return v.Page("member-new", "Add member", page.FormPage{Form: form.New("role", member.Reader.String())}), nil
+	return v.Page("member-new", "Add member", page.FormPage{Form: page.NewForm("role", member.Reader.String())}), nil
 }
 
 func addMember(v *page.Visit) (*page.Response, error) {
@@ -62,10 +61,10 @@ func addMember(v *page.Visit) (*page.Response, error) {
 	return page.SeeOther(v.PathOf(page.MembersPattern)), nil
 }
 
-func field(f *form.Form, name string) string { return strings.TrimSpace(f.Get(name)) }
+func field(f *page.Form, name string) string { return strings.TrimSpace(f.Get(name)) }
 
 // roleIn returns the role in a form.
-func roleIn(f *form.Form) member.Role {
+func roleIn(f *page.Form) member.Role {
 	r, err := member.ParseRole(f.Get("role"))
 	if err != nil {
 		f.Fail("role", "choose reader, contributor, maintainer or admin")
@@ -98,7 +97,7 @@ func change(v *page.Visit, c member.Change) (*page.Response, error) {
 }
 
 func showRuleForm(v *page.Visit) (*page.Response, error) {
-	f := form.New("role", member.Reader.String(), "claim", "groups")
+	f := page.NewForm("role", member.Reader.String(), "claim", "groups")
 	return v.Page("member-rule-new", "New member rule", page.FormPage{Form: f}), nil
 }
 

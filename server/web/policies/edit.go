@@ -12,7 +12,6 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/policy/document"
 	"github.com/ledgerd/ledgerd/ledger/policy/lint"
-	"github.com/ledgerd/ledgerd/server/web/form"
 	"github.com/ledgerd/ledgerd/server/web/format"
 	"github.com/ledgerd/ledgerd/server/web/linediff"
 	"github.com/ledgerd/ledgerd/server/web/page"
@@ -20,7 +19,7 @@ import (
 
 // A policyEditPage is the policy editor.
 type policyEditPage struct {
-	Form *form.Form
+	Form *page.Form
 	// Active is the policy that saving replaces. ETag is its ETag.
 	Active policy.Policy
 	ETag   string
@@ -69,7 +68,7 @@ func editPolicy(v *page.Visit) (*page.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := form.New("etag", etag, "version", strconv.Itoa(policy.Version), "document", documentOf(policy.Contract))
+	f := page.NewForm("etag", etag, "version", strconv.Itoa(policy.Version), "document", documentOf(policy.Contract))
 	return editor(v, policyEditPage{Form: f, Active: policy, ETag: etag}), nil
 }
 

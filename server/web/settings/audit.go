@@ -9,7 +9,6 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/server/web/form"
 	"github.com/ledgerd/ledgerd/server/web/page"
 )
 
@@ -23,9 +22,9 @@ const (
 
 // An auditPage lists the administrative actions in an org, newest first.
 type auditPage struct {
-	Form    *form.Form
-	Actions []form.Choice
-	Repos   []form.Choice
+	Form    *page.Form
+	Actions []page.Choice
+	Repos   []page.Choice
 	Events  []ledger.AuditEvent
 	Next    string
 	// Older reports whether this is not the first page.
@@ -43,7 +42,7 @@ func showAudit(v *page.Visit) (*page.Response, error) {
 		return nil, err
 	}
 	shown := auditPage{
-		Form:    form.New("action", string(f.Action), "by", f.By, "repo", f.Repo, "since", v.Query("since")),
+		Form:    page.NewForm("action", string(f.Action), "by", f.By, "repo", f.Repo, "since", v.Query("since")),
 		Actions: auditActions(), Older: v.Query("cursor") != "", Filtered: f != client.AuditFilter{}, Most: maxDownload,
 	}
 	query := v.Request.URL.Query()
@@ -70,16 +69,16 @@ func showAudit(v *page.Visit) (*page.Response, error) {
 }
 
 // auditActions returns the choices of the filter: each kind of resource, then its actions.
-func auditActions() []form.Choice {
-	choices := []form.Choice{{Value: "", Label: "All actions"}}
+func auditActions() []page.Choice {
+	choices := []page.Choice{{Value: "", Label: "All actions"}}
 	last := ""
 	for _, action := range ledger.AuditActions() {
 		kind, _, _ := strings.Cut(string(action), ".")
 		if kind != last {
-			choices = append(choices, form.Choice{Value: kind, Label: kind + ": all"})
+			choices = append(choices, page.Choice{Value: kind, Label: kind + ": all"})
 			last = kind
 		}
-		choices = append(choices, form.Choice{Value: string(action), Label: string(action)})
+		choices = append(choices, page.Choice{Value: string(action), Label: string(action)})
 	}
 	return choices
 }

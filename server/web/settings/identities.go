@@ -7,7 +7,6 @@ import (
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
-	"github.com/ledgerd/ledgerd/server/web/form"
 	"github.com/ledgerd/ledgerd/server/web/page"
 )
 
@@ -42,7 +41,7 @@ func showIdentities(v *page.Visit) (*page.Response, error) {
 }
 
 func showIdentityForm(v *page.Visit) (*page.Response, error) {
-	return v.Page("identity-new", "Add identity", page.FormPage{Form: form.New("kind", string(identity.KeyIdentity))}), nil
+	return v.Page("identity-new", "Add identity", page.FormPage{Form: page.NewForm("kind", string(identity.KeyIdentity))}), nil
 }
 
 func addIdentity(v *page.Visit) (*page.Response, error) {
@@ -86,8 +85,8 @@ func entriesIn(text string) []string {
 	return entries
 }
 
-// explainEntries is [form.Form.Explain], with the error of an entry on the field of its list.
-func explainEntries(f *form.Form, err error) bool {
+// explainEntries is [page.Form.Explain], with the error of an entry on the field of its list.
+func explainEntries(f *page.Form, err error) bool {
 	if !f.Explain(err) {
 		return false
 	}
@@ -101,7 +100,7 @@ func explainEntries(f *form.Form, err error) bool {
 
 // An identityFormPage shows a form about an identity.
 type identityFormPage struct {
-	Form     *form.Form
+	Form     *page.Form
 	Identity identity.Identity
 }
 
@@ -111,7 +110,7 @@ func editIdentityForm(v *page.Visit) (*page.Response, error) {
 		return nil, err
 	}
 	may := cmp.Or(strings.Join(i.May, "\n"), "*") // an empty field is an error for keyless signers
-	f := form.New("may", may, "dn_pattern", i.DNPattern,
+	f := page.NewForm("may", may, "dn_pattern", i.DNPattern,
 		"emails", strings.Join(i.Addresses(), "\n"), "logins", strings.Join(i.Logins, "\n"))
 	return v.Page("identity-edit", "Edit identity", identityFormPage{f, i}), nil
 }
@@ -149,7 +148,7 @@ func editIdentity(v *page.Visit) (*page.Response, error) {
 
 // refuseKeys rejects fields that contain a private key, pasted by mistake, and
 // clears them. The API's error would quote the key.
-func refuseKeys(f *form.Form, fields ...string) {
+func refuseKeys(f *page.Form, fields ...string) {
 	for _, name := range fields {
 		if containsKey(f.Get(name)) {
 			f.Values.Del(name)
@@ -169,7 +168,7 @@ func showDistrustForm(v *page.Visit) (*page.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	return v.Page("identity-distrust", "Compromised identity", identityFormPage{form.New(), i}), nil
+	return v.Page("identity-distrust", "Compromised identity", identityFormPage{page.NewForm(), i}), nil
 }
 
 func distrustIdentity(v *page.Visit) (*page.Response, error) {
@@ -192,7 +191,7 @@ func distrustIdentity(v *page.Visit) (*page.Response, error) {
 }
 
 func showTrustedRootForm(v *page.Visit) (*page.Response, error) {
-	return v.Page("trusted-root", "Set trusted root", page.FormPage{Form: form.New()}), nil
+	return v.Page("trusted-root", "Set trusted root", page.FormPage{Form: page.NewForm()}), nil
 }
 
 func setTrustedRoot(v *page.Visit) (*page.Response, error) {

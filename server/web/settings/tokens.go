@@ -9,7 +9,6 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/server/web/form"
 	"github.com/ledgerd/ledgerd/server/web/page"
 )
 
@@ -70,7 +69,7 @@ const (
 )
 
 func showTokenForm(v *page.Visit) (*page.Response, error) {
-	f := form.New("scope", ledger.Read.String(), lifetimeField, "90d")
+	f := page.NewForm("scope", ledger.Read.String(), lifetimeField, "90d")
 	return v.Page("token-new", "New token", page.FormPage{Form: f}), nil
 }
 
@@ -111,7 +110,7 @@ func createToken(v *page.Visit) (*page.Response, error) {
 
 // tokenExpiry returns when a new token expires, or 0 for never. A custom date
 // takes precedence over the lifetime.
-func tokenExpiry(f *form.Form, now time.Time) ledger.Time {
+func tokenExpiry(f *page.Form, now time.Time) ledger.Time {
 	if text := strings.TrimSpace(f.Get("expires_at")); text != "" {
 		day, err := time.Parse(time.DateOnly, text)
 		if err != nil || day.Year() < 1970 {

@@ -6,12 +6,11 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
-	"github.com/ledgerd/ledgerd/server/web/form"
 	"github.com/ledgerd/ledgerd/server/web/page"
 )
 
 // entryIn returns the entry for keyless signers in a form; nil if all its fields are empty.
-func entryIn(f *form.Form) *ledger.SigstoreEntry {
+func entryIn(f *page.Form) *ledger.SigstoreEntry {
 	field := func(name string) string { return strings.TrimSpace(f.Get("sigstore." + name)) }
 	e := ledger.SigstoreEntry{
 		TrustedRoot: field("trusted_root"), Issuer: field("issuer"), Subject: field("subject"),

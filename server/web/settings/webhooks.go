@@ -8,7 +8,6 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/server/web/form"
 	"github.com/ledgerd/ledgerd/server/web/page"
 )
 
@@ -48,7 +47,7 @@ func showWebhooks(v *page.Visit) (*page.Response, error) {
 
 // A webhookFormPage shows a form about a webhook.
 type webhookFormPage struct {
-	Form *form.Form
+	Form *page.Form
 	// Webhook is the existing webhook; nil for a new one.
 	Webhook *ledger.Webhook
 	// Now is the current time in UTC, as a hint for the start of a replay.
@@ -56,7 +55,7 @@ type webhookFormPage struct {
 }
 
 // hookForm returns a page with a form about a webhook.
-func hookForm(v *page.Visit, p, title string, f *form.Form, webhook *ledger.Webhook) *page.Response {
+func hookForm(v *page.Visit, p, title string, f *page.Form, webhook *ledger.Webhook) *page.Response {
 	return v.Page(p, title, webhookFormPage{f, webhook, v.Clock().UTC().Format("15:04 on 2 Jan 2006")})
 }
 
@@ -64,7 +63,7 @@ func showWebhookForm(v *page.Visit) (*page.Response, error) {
 	if _, err := v.API.Repo(v.Ctx(), v.Org, v.Repo); err != nil {
 		return nil, err
 	}
-	f := form.New()
+	f := page.NewForm()
 	for _, t := range ledger.DefaultEventTypes() {
 		f.Values.Add("events", string(t))
 	}
@@ -97,7 +96,7 @@ func createWebhook(v *page.Visit) (*page.Response, error) {
 
 // eventsOf returns the chosen event types. It is never nil, because the API
 // replaces a missing list by its default.
-func eventsOf(f *form.Form) []ledger.EventType {
+func eventsOf(f *page.Form) []ledger.EventType {
 	types := []ledger.EventType{}
 	for _, name := range f.Values["events"] {
 		types = append(types, ledger.EventType(name))
@@ -110,7 +109,7 @@ func editWebhookForm(v *page.Visit) (*page.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := form.New("url", webhook.URL, "description", webhook.Description)
+	f := page.NewForm("url", webhook.URL, "description", webhook.Description)
 	for _, t := range webhook.Events {
 		f.Values.Add("events", string(t))
 	}
@@ -128,7 +127,7 @@ func editWebhook(v *page.Visit) (*page.Response, error) {
 
 // afterForm returns the response to a form about an existing webhook: a redirect
 // to the webhook, or the form with its errors.
-func afterForm(v *page.Visit, f *form.Form, p, title string, err error) (*page.Response, error) {
+func afterForm(v *page.Visit, f *page.Form, p, title string, err error) (*page.Response, error) {
 	if err != nil && !f.Explain(err) {
 		return nil, err
 	}
@@ -159,7 +158,7 @@ func rotateWebhookForm(v *page.Visit) (*page.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	return hookForm(v, "webhook-rotate", "Rotate secret", form.New("overlap", ledger.DefaultOverlap.String()),
+	return hookForm(v, "webhook-rotate", "Rotate secret", page.NewForm("overlap", ledger.DefaultOverlap.String()),
 		&webhook), nil
 }
 
@@ -182,7 +181,7 @@ func replayWebhookForm(v *page.Visit) (*page.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := form.New()
+	f := page.NewForm()
 	if lost := cmp.Or(webhook.FailingSince, webhook.DisabledAt); lost != 0 {
 		f.Values.Set("since", lost.Std().UTC().Format(minuteLayout))
 	}

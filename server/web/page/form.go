@@ -1,6 +1,4 @@
-// Package form holds the values and errors of a submitted form, and the fields that a
-// page shows.
-package form
+package page
 
 import (
 	"errors"
@@ -21,8 +19,8 @@ type Form struct {
 	Status int
 }
 
-// New returns a form with initial values, given as alternating names and values.
-func New(pairs ...string) *Form {
+// NewForm returns a form with initial values, given as alternating names and values.
+func NewForm(pairs ...string) *Form {
 	f := &Form{Values: url.Values{}}
 	for i := 0; i < len(pairs); i += 2 {
 		f.Values.Add(pairs[i], pairs[i+1])
