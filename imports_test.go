@@ -87,8 +87,7 @@ var mayImport = map[string][]string{
 		"client", "internal/idp", "ledger", "ledger/member", "ledger/radar", "server/internal/budget",
 		"server/internal/wire", "server/web/board", "server/web/commits", "server/web/conflicts",
 		"server/web/explore", "server/web/format", "server/web/grid", "server/web/home", "server/web/logpage",
-		"server/web/page", "server/web/people", "server/web/policies", "server/web/session", "server/web/settings",
-		"server/web/turns",
+		"server/web/page", "server/web/policies", "server/web/session", "server/web/settings", "server/web/turns",
 	},
 	// Packages of pages. They do not import each other.
 	"server/web/board": {
@@ -112,11 +111,9 @@ var mayImport = map[string][]string{
 		"client", "ledger", "ledger/policy", "ledger/policy/document", "ledger/policy/lint", "server/web/format",
 		"server/web/linediff", "server/web/page", "server/web/policytext",
 	},
-	"server/web/people": {
-		"client", "ledger", "ledger/member", "ledger/passkey", "server/web/page",
-	},
 	"server/web/settings": {
-		"client", "ledger", "ledger/identity", "server/web/format", "server/web/page",
+		"client", "ledger", "ledger/identity", "ledger/member", "ledger/passkey", "server/web/format",
+		"server/web/page",
 	},
 	// What their handlers share.
 	"server/web/page": {

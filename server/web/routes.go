@@ -12,7 +12,6 @@ import (
 	"github.com/ledgerd/ledgerd/server/web/home"
 	"github.com/ledgerd/ledgerd/server/web/logpage"
 	"github.com/ledgerd/ledgerd/server/web/page"
-	"github.com/ledgerd/ledgerd/server/web/people"
 	"github.com/ledgerd/ledgerd/server/web/policies"
 	"github.com/ledgerd/ledgerd/server/web/settings"
 )
@@ -51,5 +50,5 @@ func (s *Site) routes() []page.Route {
 		page.Live(page.RepoViolationsPattern, read, showViolations),
 	}
 	return slices.Concat(own, home.Routes(), board.Routes(), commits.Routes(), conflicts.Routes(), explore.Routes(),
-		logpage.Routes(), policies.Routes(), people.Routes(), settings.Routes())
+		logpage.Routes(), policies.Routes(), settings.Routes())
 }

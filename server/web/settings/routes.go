@@ -1,5 +1,5 @@
-// Package settings has the pages of tokens, identities and administrative actions, and those of
-// webhooks with their deliveries.
+// Package settings has the pages of an org's settings: tokens, members, sign-ins, passkeys, identities and
+// administrative actions. It also has those of webhooks with their deliveries.
 package settings
 
 import (
@@ -10,7 +10,7 @@ import (
 )
 
 // Routes returns the routes of the package.
-func Routes() []page.Route { return slices.Concat(orgRoutes(), webhookRoutes()) }
+func Routes() []page.Route { return slices.Concat(orgRoutes(), peopleRoutes(), webhookRoutes()) }
 
 func orgRoutes() []page.Route {
 	const (

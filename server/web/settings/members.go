@@ -1,4 +1,4 @@
-package people
+package settings
 
 import (
 	"strings"
@@ -78,20 +78,20 @@ func changeRole(v *page.Visit) (*page.Response, error) {
 	if err != nil {
 		return page.SeeOther(v.PathOf(page.MembersPattern)), nil // as the form does not send it
 	}
-	return change(v, member.Change{Role: &r})
+	return changeMember(v, member.Change{Role: &r})
 }
 
 func removeMember(v *page.Visit) (*page.Response, error) {
 	removed := true
-	return change(v, member.Change{Removed: &removed})
+	return changeMember(v, member.Change{Removed: &removed})
 }
 
 func restoreMember(v *page.Visit) (*page.Response, error) {
 	removed := false
-	return change(v, member.Change{Removed: &removed})
+	return changeMember(v, member.Change{Removed: &removed})
 }
 
-func change(v *page.Visit, c member.Change) (*page.Response, error) {
+func changeMember(v *page.Visit, c member.Change) (*page.Response, error) {
 	_, err := v.API.ChangeMember(v.Ctx(), v.Org, v.Value("id"), c)
 	return v.Then(err, page.MembersPattern)
 }

@@ -1,4 +1,4 @@
-package people
+package settings
 
 import (
 	"github.com/ledgerd/ledgerd/client"

@@ -1,14 +1,13 @@
-// Package people has the pages of the members of an org, the rules by which people become members,
-// sign-ins and passkeys.
-package people
+package settings
 
 import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server/web/page"
 )
 
-// Routes returns the routes of the package.
-func Routes() []page.Route {
+// peopleRoutes returns the routes of members, of the rules by which people become members, of sign-ins and of
+// passkeys.
+func peopleRoutes() []page.Route {
 	const (
 		admin   = ledger.Admin
 		members = page.MembersPattern
