@@ -85,9 +85,9 @@ var mayImport = map[string][]string{
 	// The pages are a client of the API.
 	"server/web": {
 		"client", "internal/idp", "ledger", "ledger/member", "ledger/radar", "server/internal/budget",
-		"server/internal/wire", "server/web/board", "server/web/commits", "server/web/conflicts",
-		"server/web/explore", "server/web/format", "server/web/grid", "server/web/home", "server/web/logpage",
-		"server/web/page", "server/web/policies", "server/web/session", "server/web/settings", "server/web/turns",
+		"server/internal/wire", "server/web/board", "server/web/browse", "server/web/commits", "server/web/conflicts",
+		"server/web/format", "server/web/home", "server/web/page", "server/web/policies", "server/web/session",
+		"server/web/settings", "server/web/turns",
 	},
 	// Packages of pages. They do not import each other.
 	"server/web/board": {
@@ -98,11 +98,10 @@ var mayImport = map[string][]string{
 		"ledger/review", "server/web/checks", "server/web/format", "server/web/overlap", "server/web/page",
 		"server/web/timeaxis",
 	},
-	"server/web/explore": {
+	"server/web/browse": {
 		"client", "ledger", "ledger/insights", "ledger/search", "server/web/chart", "server/web/format",
 		"server/web/page",
 	},
-	"server/web/logpage": {"ledger", "server/web/page"},
 	"server/web/conflicts": {
 		"client", "ledger", "ledger/forge", "ledger/radar", "server/web/arcdiagram", "server/web/format",
 		"server/web/overlap", "server/web/page", "server/web/policytext",
@@ -128,7 +127,6 @@ var mayImport = map[string][]string{
 	"server/web/checks":     {"ledger", "server/web/format"},
 	"server/web/timeaxis":   {"ledger", "server/web/format"},
 	"server/web/format":     {"ledger", "ledger/identity"},
-	"server/web/grid":       {"ledger"},
 	"server/web/linediff":   {"server/web/format"},
 	"server/web/overlap":    {"ledger", "ledger/radar", "server/web/format"},
 	"server/web/policytext": {"ledger", "ledger/identity", "ledger/policy", "ledger/radar", "server/web/format"},

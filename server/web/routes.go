@@ -6,11 +6,10 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server/web/board"
+	"github.com/ledgerd/ledgerd/server/web/browse"
 	"github.com/ledgerd/ledgerd/server/web/commits"
 	"github.com/ledgerd/ledgerd/server/web/conflicts"
-	"github.com/ledgerd/ledgerd/server/web/explore"
 	"github.com/ledgerd/ledgerd/server/web/home"
-	"github.com/ledgerd/ledgerd/server/web/logpage"
 	"github.com/ledgerd/ledgerd/server/web/page"
 	"github.com/ledgerd/ledgerd/server/web/policies"
 	"github.com/ledgerd/ledgerd/server/web/settings"
@@ -25,7 +24,6 @@ const logoutPattern = "/logout"
 
 // routes returns all pages and forms. The paths below /v1 belong to the API.
 func (s *Site) routes() []page.Route {
-	const read = ledger.Read
 	own := []page.Route{
 		page.Get("/{$}", page.Open, showHome),
 		page.Get(loginPattern, page.Open, s.showLogin),
@@ -42,13 +40,9 @@ func (s *Site) routes() []page.Route {
 		{Method: http.MethodGet, Pattern: "/static/{file}", Scope: page.Open, Handle: s.serveAsset, IgnoresSession: true,
 			SkipsLimiter: true},
 
-		{Method: http.MethodGet, Pattern: page.EventsPattern, Scope: read, Handle: s.followEvents, SkipsLimiter: true},
-		page.Live(page.ActivityPattern, read, showActivity),
-		page.Live(page.OrgViolationsPattern, read, showViolations),
-		page.Live(page.EnvironmentsPattern, read, showEnvironments),
-
-		page.Live(page.RepoViolationsPattern, read, showViolations),
+		{Method: http.MethodGet, Pattern: page.EventsPattern, Scope: ledger.Read, Handle: s.followEvents,
+			SkipsLimiter: true},
 	}
-	return slices.Concat(own, home.Routes(), board.Routes(), commits.Routes(), conflicts.Routes(), explore.Routes(),
-		logpage.Routes(), policies.Routes(), settings.Routes())
+	return slices.Concat(own, home.Routes(), board.Routes(), commits.Routes(), conflicts.Routes(), browse.Routes(),
+		policies.Routes(), settings.Routes())
 }

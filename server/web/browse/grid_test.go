@@ -1,4 +1,4 @@
-package grid
+package browse
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 )
 
 func TestOf(t *testing.T) {
-	if g := Of(nil); len(g.Columns) > 0 || g.Rows != nil || g.HasOthers {
+	if g := gridOf(nil); len(g.Columns) > 0 || g.Rows != nil || g.HasOthers {
 		t.Errorf("no environments: %+v", g)
 	}
 
@@ -22,7 +22,7 @@ func TestOf(t *testing.T) {
 	add("api", "staging", "prod", "a", "b", "c", "d", "e", "f")
 	add("web", "prod")
 	add("docs", "prod", "staging")
-	g := Of(list)
+	g := gridOf(list)
 	if want := []string{"prod", "staging", "a", "b", "c", "d"}; !reflect.DeepEqual(g.Columns, want) {
 		t.Errorf("columns %q, want %q", g.Columns, want)
 	}

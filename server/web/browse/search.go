@@ -1,4 +1,4 @@
-package explore
+package browse
 
 import (
 	"net/http"

@@ -1,5 +1,4 @@
-// Package logpage has the page of an org's transparency log.
-package logpage
+package browse
 
 import (
 	"strconv"
@@ -7,11 +6,6 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/server/web/page"
 )
-
-// Routes returns the routes of the package.
-func Routes() []page.Route {
-	return []page.Route{page.Get(page.LogPattern, ledger.Read, showLog)}
-}
 
 // A status says whether the log is signed.
 type status struct {

@@ -1,5 +1,4 @@
-// Package grid lays out the environments of an org as a table.
-package grid
+package browse
 
 import (
 	"cmp"
@@ -12,18 +11,19 @@ import (
 // maxColumns limits the environments that have a column of their own.
 const maxColumns = 6
 
-// A Grid has a row for each repo, and a column for each environment.
-type Grid struct {
+// A grid lays out the environments of an org as a table, with a row for each repo and a column for each
+// environment.
+type grid struct {
 	// Columns are the names of the environments that most repos have, those of the most
 	// repos first.
 	Columns []string
 	// HasOthers reports whether a row has Others.
 	HasOthers bool
-	Rows      []Row
+	Rows      []gridRow
 }
 
-// A Row has the environments of a repo.
-type Row struct {
+// A gridRow has the environments of a repo.
+type gridRow struct {
 	Repo string
 	// Cells has a cell for each column: nil if the repo does not have the environment.
 	Cells []*ledger.Environment
@@ -31,8 +31,8 @@ type Row struct {
 	Others []*ledger.Environment
 }
 
-// Of lays out environments, whose rows are in the order of their repos.
-func Of(list []ledger.Environment) Grid {
+// gridOf lays out environments, whose rows are in the order of their repos.
+func gridOf(list []ledger.Environment) grid {
 	repos := make(map[string]int)
 	for _, e := range list {
 		repos[e.Name]++
@@ -40,12 +40,12 @@ func Of(list []ledger.Environment) Grid {
 	columns := slices.SortedFunc(maps.Keys(repos), func(a, b string) int {
 		return cmp.Or(cmp.Compare(repos[b], repos[a]), cmp.Compare(a, b))
 	})
-	g := Grid{Columns: columns[:min(len(columns), maxColumns)]}
+	g := grid{Columns: columns[:min(len(columns), maxColumns)]}
 
 	for i := range list {
 		e := &list[i]
 		if n := len(g.Rows); n == 0 || g.Rows[n-1].Repo != e.Repo {
-			g.Rows = append(g.Rows, Row{Repo: e.Repo, Cells: make([]*ledger.Environment, len(g.Columns))})
+			g.Rows = append(g.Rows, gridRow{Repo: e.Repo, Cells: make([]*ledger.Environment, len(g.Columns))})
 		}
 		row := &g.Rows[len(g.Rows)-1]
 		if column := slices.Index(g.Columns, e.Name); column >= 0 {
