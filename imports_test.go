@@ -95,15 +95,15 @@ var mayImport = map[string][]string{
 	},
 	"server/web/commits": {
 		"client", "ledger", "ledger/attestation", "ledger/ca", "ledger/identity", "ledger/policy", "ledger/radar",
-		"ledger/review", "server/web/checks", "server/web/format", "server/web/overlap", "server/web/page",
-		"server/web/timeaxis",
+		"ledger/review", "server/web/checks", "server/web/draw", "server/web/format", "server/web/overlap",
+		"server/web/page",
 	},
 	"server/web/browse": {
-		"client", "ledger", "ledger/insights", "ledger/search", "server/web/chart", "server/web/format",
+		"client", "ledger", "ledger/insights", "ledger/search", "server/web/draw", "server/web/format",
 		"server/web/page",
 	},
 	"server/web/conflicts": {
-		"client", "ledger", "ledger/forge", "ledger/radar", "server/web/arcdiagram", "server/web/format",
+		"client", "ledger", "ledger/forge", "ledger/radar", "server/web/draw", "server/web/format",
 		"server/web/overlap", "server/web/page", "server/web/policytext",
 	},
 	"server/web/policies": {
@@ -122,10 +122,8 @@ var mayImport = map[string][]string{
 	"server/web/turns":   {"ledger"}, // whose page is rendered next
 	"server/web/home":    {"client", "ledger", "ledger/attention", "server/web/format", "server/web/page"},
 	// Pure parts of the pages.
-	"server/web/arcdiagram": {"ledger", "ledger/radar", "server/web/format"},
-	"server/web/chart":      {},
+	"server/web/draw":       {"ledger", "ledger/radar", "server/web/format"},
 	"server/web/checks":     {"ledger", "server/web/format"},
-	"server/web/timeaxis":   {"ledger", "server/web/format"},
 	"server/web/format":     {"ledger", "ledger/identity"},
 	"server/web/linediff":   {"server/web/format"},
 	"server/web/overlap":    {"ledger", "ledger/radar", "server/web/format"},
@@ -379,10 +377,8 @@ var mayNotImport = map[string][]string{
 	"webhook":                   {"github.com/prometheus/client_golang/prometheus"},
 	"webhook/dispatch":          {"github.com/prometheus/client_golang/prometheus"},
 	"store/radarindex":          {"database/sql"},
-	"server/web/arcdiagram":     {"net/http", "context"},
-	"server/web/chart":          {"net/http", "context"},
+	"server/web/draw":           {"net/http", "context"},
 	"server/web/checks":         {"net/http", "context"},
-	"server/web/timeaxis":       {"net/http", "context"},
 	"server/web/format":         {"net/http", "context"},
 	"server/web/linediff":       {"net/http", "context"},
 	"server/web/overlap":        {"net/http", "context"},

@@ -8,7 +8,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/insights"
-	"github.com/ledgerd/ledgerd/server/web/chart"
+	"github.com/ledgerd/ledgerd/server/web/draw"
 	"github.com/ledgerd/ledgerd/server/web/format"
 	"github.com/ledgerd/ledgerd/server/web/page"
 )
@@ -24,7 +24,7 @@ type insightsPage struct {
 	FailRate   string // empty if there are no deployments
 	Predicates []predicate
 	// Charts of weeks, and of states.
-	Deployments, LeadTime, States *chart.Chart
+	Deployments, LeadTime, States *draw.Chart
 	// Notes say which rows are missing.
 	Notes []note
 }
@@ -118,34 +118,34 @@ func percent(share float64) string {
 func (p *insightsPage) draw() {
 	r := p.Report
 	labels := make([]string, len(r.Weeks))
-	succeeded, failed := chart.Series{Class: "good"}, chart.Series{Class: "bad"}
-	median, p90 := chart.Series{Class: "median"}, chart.Series{Class: "p90"}
+	succeeded, failed := draw.Series{Class: "good"}, draw.Series{Class: "bad"}
+	median, p90 := draw.Series{Class: "median"}, draw.Series{Class: "p90"}
 	for i, w := range r.Weeks {
 		labels[i] = w.Start.Std().Format("2 Jan")
 		of := "Week of " + w.Start.Std().Format("2 January 2006") + ": "
 		title := of + format.Plural(w.Count, "deployment") + ", " + strconv.Itoa(w.Failed) + " failed"
-		succeeded.Values = append(succeeded.Values, chart.Value{Value: float64(w.Count - w.Failed), Title: title})
-		failed.Values = append(failed.Values, chart.Value{Value: float64(w.Failed), Title: title})
+		succeeded.Values = append(succeeded.Values, draw.Value{Value: float64(w.Count - w.Failed), Title: title})
+		failed.Values = append(failed.Values, draw.Value{Value: float64(w.Failed), Title: title})
 
 		l := w.LeadTime
 		title = of + "median " + format.Duration(l.MedianMS) + ", 90 % within " + format.Duration(l.P90MS) + " (" +
 			format.Plural(l.Count, "commit") + ")"
-		median.Values = append(median.Values, chart.Value{Value: float64(l.MedianMS), Missing: l.Count == 0, Title: title})
-		p90.Values = append(p90.Values, chart.Value{Value: float64(l.P90MS), Missing: l.Count == 0, Title: title})
+		median.Values = append(median.Values, draw.Value{Value: float64(l.MedianMS), Missing: l.Count == 0, Title: title})
+		p90.Values = append(p90.Values, draw.Value{Value: float64(l.P90MS), Missing: l.Count == 0, Title: title})
 	}
 
-	p.Deployments = chart.Columns(labels, succeeded, failed)
+	p.Deployments = draw.Columns(labels, succeeded, failed)
 	p.Deployments.Title = "Deployments per week"
 	p.Deployments.Text = fmt.Sprintf("%s in %s, %d of them failed.", format.Plural(r.Deployments.Count, "deployment"),
 		format.Plural(len(r.Weeks), "week"), r.Deployments.Failed)
-	p.LeadTime = chart.Durations(labels, p90, median)
+	p.LeadTime = draw.Durations(labels, p90, median)
 	p.LeadTime.Title = "Lead time per week"
 	p.LeadTime.Text = "Median " + format.Duration(r.LeadTime.MedianMS) + ", 90 % within " +
 		format.Duration(r.LeadTime.P90MS) + "."
 
-	var rows []chart.Range
+	var rows []draw.Range
 	for _, s := range r.States {
-		row := chart.Range{Name: format.State(s.State), Class: "state s-" + strings.ToLower(s.State.String()),
+		row := draw.Range{Name: format.State(s.State), Class: "state s-" + strings.ToLower(s.State.String()),
 			Low: float64(s.Time.MedianMS), High: float64(s.Time.P90MS), Label: "no commit left it"}
 		if s.Time.Count > 0 {
 			row.Label = format.Duration(s.Time.MedianMS) + " · 90 % within " + format.Duration(s.Time.P90MS)
@@ -153,6 +153,6 @@ func (p *insightsPage) draw() {
 		}
 		rows = append(rows, row)
 	}
-	p.States = chart.Ranges(rows)
+	p.States = draw.Ranges(rows)
 	p.States.Title, p.States.Text = "Time in state", "How long commits stayed in each state before they left it."
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/radar"
 	"github.com/ledgerd/ledgerd/server/web/checks"
+	"github.com/ledgerd/ledgerd/server/web/draw"
 	"github.com/ledgerd/ledgerd/server/web/format"
 	"github.com/ledgerd/ledgerd/server/web/overlap"
 	"github.com/ledgerd/ledgerd/server/web/page"
-	"github.com/ledgerd/ledgerd/server/web/timeaxis"
 )
 
 const (
@@ -54,7 +54,7 @@ type commitPage struct {
 	Checks      []check
 	MoreChecks  int
 	OlderChecks bool
-	Axis        *timeaxis.Axis // nil on later pages of the timeline
+	Axis        *draw.TimeAxis // nil on later pages of the timeline
 	// Groups are the requirements, grouped by state.
 	Groups   []requirementGroup
 	Overlaps []overlap.Overlap
@@ -165,7 +165,7 @@ func showCommit(v *page.Visit) (*page.Response, error) {
 	p.Groups = groupsOf(commit, slices.Concat(commit.Attestations, shown))
 	if v.Query("cursor") == "" {
 		p.addChecks(shown, next != "")
-		p.Axis = timeaxis.Draw(commit.RegisteredAt, commit.Transitions, shown, v.Now())
+		p.Axis = draw.States(commit.RegisteredAt, commit.Transitions, shown, v.Now())
 	}
 	p.ChangedPaths, p.MoreChanges = changedPaths(commit.Changes)
 	if p.Overlaps, p.MoreOverlaps, err = overlapsOf(v, commit); err != nil {

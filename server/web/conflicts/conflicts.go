@@ -12,7 +12,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/forge"
 	"github.com/ledgerd/ledgerd/ledger/radar"
-	"github.com/ledgerd/ledgerd/server/web/arcdiagram"
+	"github.com/ledgerd/ledgerd/server/web/draw"
 	"github.com/ledgerd/ledgerd/server/web/overlap"
 	"github.com/ledgerd/ledgerd/server/web/page"
 	"github.com/ledgerd/ledgerd/server/web/policytext"
@@ -46,7 +46,7 @@ type radarPage struct {
 	Found, InFlight bool
 	// Counts are the overlaps of the page by level.
 	Counts  []overlap.Count
-	Picture *arcdiagram.Diagram
+	Picture *draw.ArcDiagram
 	Order   order
 	// MoreLeaders counts the leaders that are not shown.
 	MoreLeaders int
@@ -163,7 +163,7 @@ func (p *radarPage) read(v *page.Visit, f client.OverlapFilter, site forge.Site)
 		return nil
 	}
 
-	p.Picture, p.Order = arcdiagram.Draw(list.Data), orderOf(list.Data, site)
+	p.Picture, p.Order = draw.Arcs(list.Data), orderOf(list.Data, site)
 	p.MoreLeaders = max(len(p.Order.Leaders)-leadersShown, 0)
 	p.Order.Leaders = p.Order.Leaders[:len(p.Order.Leaders)-p.MoreLeaders]
 	return nil

@@ -1,4 +1,4 @@
-package timeaxis_test
+package draw_test
 
 import (
 	"fmt"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/server/web/timeaxis"
+	"github.com/ledgerd/ledgerd/server/web/draw"
 )
 
 const minute = ledger.Time(60_000)
@@ -50,7 +50,7 @@ func TestAxis(t *testing.T) {
 		{"ATTESTED>PROMOTABLE@20 PROMOTABLE>DEPLOYED@30", // older ones are missing
 			"States over time: Promotable for 10 min 0 s, Deployed for 1 h 10 min."},
 	} {
-		a := timeaxis.Draw(0, moves(t, test.moves), nil, 100*minute)
+		a := draw.States(0, moves(t, test.moves), nil, 100*minute)
 		want := strings.ReplaceAll(strings.ReplaceAll(test.want, "100 min 0 s", "1 h 40 min"), "59 min 59 s", "1 h 0 min")
 		if a.Text != want {
 			t.Errorf("%s\n got %s\nwant %s", test.moves, a.Text, want)
@@ -62,7 +62,7 @@ func TestAxis(t *testing.T) {
 			}
 			x = b.X + b.Width
 		}
-		if x < timeaxis.Width-.01 || x > timeaxis.Width+.01 {
+		if x < draw.AxisWidth-.01 || x > draw.AxisWidth+.01 {
 			t.Errorf("%s: the bands end at %f", test.moves, x)
 		}
 	}
@@ -74,9 +74,9 @@ func TestManyBands(t *testing.T) {
 	for n := range 99 {
 		words += fmt.Sprintf(" %s@%d", []string{"VALIDATING>ATTESTED", "ATTESTED>VALIDATING"}[n%2], n+2)
 	}
-	a := timeaxis.Draw(0, moves(t, words), nil, 200*minute)
+	a := draw.States(0, moves(t, words), nil, 200*minute)
 	last := a.Bands[len(a.Bands)-1]
-	if len(a.Bands) != 101 || last.X+last.Width > timeaxis.Width+.01 || len(a.Text) > 600 ||
+	if len(a.Bands) != 101 || last.X+last.Width > draw.AxisWidth+.01 || len(a.Text) > 600 ||
 		!strings.HasPrefix(a.Text, "States over time: 89 earlier changes, ") {
 		t.Errorf("%d bands, the last one to %f: %s", len(a.Bands), last.X+last.Width, a.Text)
 	}
@@ -97,15 +97,15 @@ func TestMarks(t *testing.T) {
 		{RecordedAt: 25 * minute, Result: ledger.Result{Status: ledger.Errored}},
 		{RecordedAt: 100 * minute, Result: ledger.Result{Status: ledger.Fail}},
 	}
-	got := fmt.Sprint(timeaxis.Draw(0, nil, list, 100*minute).Marks)
+	got := fmt.Sprint(draw.States(0, nil, list, 100*minute).Marks)
 	if want := "[{750 fail} {250 error} {1000 fail}]"; got != want {
 		t.Errorf("marks %s, want %s", got, want)
 	}
 	late := moves(t, "ATTESTED>PROMOTABLE@60") // older transitions are missing
-	if a := timeaxis.Draw(0, late, list, 100*minute); len(a.Marks) != 2 || a.Marks[0].X != 375 {
+	if a := draw.States(0, late, list, 100*minute); len(a.Marks) != 2 || a.Marks[0].X != 375 {
 		t.Errorf("marks after the beginning: %v", a.Marks)
 	}
-	if a := timeaxis.Draw(0, nil, list, 0); len(a.Bands) != 1 || a.Bands[0].Width != timeaxis.Width {
+	if a := draw.States(0, nil, list, 0); len(a.Bands) != 1 || a.Bands[0].Width != draw.AxisWidth {
 		t.Errorf("no time has passed: %+v", a)
 	}
 }

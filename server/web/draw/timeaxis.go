@@ -1,5 +1,4 @@
-// Package timeaxis lays out how long a commit was in which state, as bands on an axis.
-package timeaxis
+package draw
 
 import (
 	"cmp"
@@ -14,16 +13,16 @@ import (
 
 // Sizes of the picture, in its own units.
 const (
-	Width    = 1000
-	minBand  = 12.0
-	maxBands = 12 // bands in the text
-	maxMarks = 200
+	AxisWidth = 1000
+	minBand   = 12.0
+	maxBands  = 12 // bands in the text
+	maxMarks  = 200
 )
 
-// An Axis shows the states of a commit from its registration until now.
-type Axis struct {
+// A TimeAxis shows the states of a commit from its registration until now.
+type TimeAxis struct {
 	Bands []Band
-	Marks []Mark
+	Marks []FailureMark
 	// Spent has the time in each state, in the order of the states.
 	Spent []Spent
 	// Text is the picture in words.
@@ -41,8 +40,8 @@ type Band struct {
 	Down bool
 }
 
-// A Mark is the time of a failure.
-type Mark struct {
+// A FailureMark is the time of a failure.
+type FailureMark struct {
 	X      float64
 	Status ledger.Status
 }
@@ -55,21 +54,21 @@ type Spent struct {
 	Now bool
 }
 
-// Draw lays out the transitions of a commit, oldest first, and the failures among its
+// States lays out the transitions of a commit, oldest first, and the failures among its
 // attestations. The axis begins with the registration or, if old transitions are missing,
 // with the first one. Every band has a visible width.
-func Draw(
+func States(
 	registered ledger.Time, transitions []ledger.Transition, attestations []ledger.AttestationRecord, now ledger.Time,
-) *Axis {
+) *TimeAxis {
 	bands := bandsOf(registered, transitions, now)
 	if len(bands) == 0 {
 		return nil
 	}
-	a := &Axis{Bands: bands, From: bands[0].From, To: bands[len(bands)-1].To}
+	a := &TimeAxis{Bands: bands, From: bands[0].From, To: bands[len(bands)-1].To}
 	a.place()
 	for _, rec := range attestations {
 		if rec.Result.Status.IsFailure() && rec.RecordedAt >= a.From && len(a.Marks) < maxMarks {
-			a.Marks = append(a.Marks, Mark{a.at(rec.RecordedAt), rec.Result.Status})
+			a.Marks = append(a.Marks, FailureMark{a.at(rec.RecordedAt), rec.Result.Status})
 		}
 	}
 	a.sum()
@@ -97,9 +96,9 @@ func bandsOf(registered ledger.Time, transitions []ledger.Transition, now ledger
 }
 
 // place gives each band its width: at least minBand, and the rest by its time.
-func (a *Axis) place() {
-	room := max(Width-minBand*float64(len(a.Bands)), 0)
-	least := (Width - room) / float64(len(a.Bands))
+func (a *TimeAxis) place() {
+	room := max(AxisWidth-minBand*float64(len(a.Bands)), 0)
+	least := (AxisWidth - room) / float64(len(a.Bands))
 	total := cmp.Or(float64(a.To-a.From), 1)
 	var x float64
 	for i := range a.Bands {
@@ -108,22 +107,22 @@ func (a *Axis) place() {
 		x += b.Width
 	}
 	if last := &a.Bands[len(a.Bands)-1]; a.To == a.From { // no time has passed
-		last.Width = Width - last.X
+		last.Width = AxisWidth - last.X
 	}
 }
 
 // at returns the place of a time.
-func (a *Axis) at(t ledger.Time) float64 {
+func (a *TimeAxis) at(t ledger.Time) float64 {
 	for _, b := range a.Bands {
 		if t < b.To {
 			return b.X + b.Width*float64(t-b.From)/float64(b.To-b.From)
 		}
 	}
-	return Width
+	return AxisWidth
 }
 
 // sum adds up the times in each state.
-func (a *Axis) sum() {
+func (a *TimeAxis) sum() {
 	spent := make(map[ledger.State]time.Duration)
 	for _, b := range a.Bands {
 		spent[b.State] += b.To.Sub(b.From)
@@ -137,7 +136,7 @@ func (a *Axis) sum() {
 }
 
 // words describes the bands, the last ones if there are many.
-func (a *Axis) words() string {
+func (a *TimeAxis) words() string {
 	var parts []string
 	for _, b := range slices.Backward(a.Bands) {
 		if len(parts) == maxBands {

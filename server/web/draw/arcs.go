@@ -1,10 +1,7 @@
-// Package arcdiagram lays out the overlaps of a repo's commits as an arc diagram: a
-// column of commits, and an arc for each overlap.
-package arcdiagram
+package draw
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"unicode"
 
@@ -13,9 +10,9 @@ import (
 	"github.com/ledgerd/ledgerd/server/web/format"
 )
 
-// A Diagram is a column of commits with an arc for each overlap between them. Its
+// An ArcDiagram is a column of commits with an arc for each overlap between them. Its
 // coordinates are those of its SVG.
-type Diagram struct {
+type ArcDiagram struct {
 	Width, Height float64
 	Nodes         []Node
 	Edges         []Edge
@@ -55,14 +52,14 @@ const (
 	maxStep    = 44  // width of an arc for each row
 )
 
-// Draw returns a diagram of pairs, which are sorted by strength, strongest first. It
+// Arcs returns the arc diagram of pairs, which are sorted by strength, strongest first. It
 // leaves out those for which there is no room. It returns nil if there are no pairs.
-func Draw(pairs []ledger.RadarPair) *Diagram {
+func Arcs(pairs []ledger.RadarPair) *ArcDiagram {
 	if len(pairs) == 0 {
 		return nil
 	}
 
-	p := &Diagram{Width: totalWidth}
+	p := &ArcDiagram{Width: totalWidth}
 	index := make(map[string]int) // node indexes by sha
 	for _, pair := range pairs {
 		if !p.add(index, pair) {
@@ -79,7 +76,7 @@ func Draw(pairs []ledger.RadarPair) *Diagram {
 
 // add adds a pair's two commits as nodes, and an edge between them. It returns false
 // if there is no room.
-func (p *Diagram) add(index map[string]int, pair ledger.RadarPair) bool {
+func (p *ArcDiagram) add(index map[string]int, pair ledger.RadarPair) bool {
 	sides := []ledger.RadarCommit{pair.Commit, pair.Other}
 	missing := 0
 	for _, side := range sides {
@@ -111,7 +108,7 @@ func (p *Diagram) add(index map[string]int, pair ledger.RadarPair) bool {
 // arrange sorts the nodes to keep arcs short, above all those of strong overlaps. It
 // swaps nodes of a group as long as that shortens the total length. The groups stay
 // together; the one with the strongest overlap comes first.
-func (p *Diagram) arrange() {
+func (p *ArcDiagram) arrange() {
 	group := p.groups()
 	position := make([]int, len(p.Nodes)) // by node
 	order := make([]int, len(p.Nodes))    // nodes by position
@@ -153,7 +150,7 @@ func (p *Diagram) arrange() {
 
 // groups returns the group of each node: the index of the first node that it overlaps,
 // directly or through others.
-func (p *Diagram) groups() []int {
+func (p *ArcDiagram) groups() []int {
 	group := make([]int, len(p.Nodes))
 	for i := range group {
 		group[i] = i
@@ -170,7 +167,7 @@ func (p *Diagram) groups() []int {
 }
 
 // reorder moves the nodes to their positions, with gaps between the groups.
-func (p *Diagram) reorder(position, group []int) {
+func (p *ArcDiagram) reorder(position, group []int) {
 	nodes, groups := make([]Node, len(position)), make([]int, len(position))
 	for node, i := range position {
 		nodes[i], groups[i] = p.Nodes[node], group[node]
@@ -198,7 +195,7 @@ func (p *Diagram) reorder(position, group []int) {
 }
 
 // drawArcs sets the coordinates of the arcs. The longer an arc, the wider it is.
-func (p *Diagram) drawArcs() {
+func (p *ArcDiagram) drawArcs() {
 	longest := 1
 	for _, e := range p.Edges {
 		longest = max(longest, e.rows)
@@ -211,8 +208,6 @@ func (p *Diagram) drawArcs() {
 		e.TagX, e.TagY = e.X+e.RadiusX, e.Y1+e.RadiusY
 	}
 }
-
-func rounded(x float64) float64 { return math.Round(x*10) / 10 }
 
 // shortened replaces the middle of a text that is wider than maxColumns with an
 // ellipsis: branch names differ at the end as often as at the beginning.

@@ -1,6 +1,6 @@
-// Package chart lays out charts as SVG: columns, lines and ranges. Its coordinates fit a
-// phone, and grow with the page.
-package chart
+// Package draw lays out what pages show as SVG: charts of columns, lines and ranges, the overlaps of a repo's
+// commits as arcs, and how long a commit was in which state. Coordinates fit a phone, and grow with the page.
+package draw
 
 import (
 	"math"
@@ -43,16 +43,16 @@ type Dot struct {
 	Class, Title string
 }
 
-// The dimensions.
+// The dimensions of a chart.
 const (
-	width   = 380
-	height  = 190
-	left    = 52 // where the axis begins, right of its values
-	right   = 8
-	top     = 12
-	bottom  = 24
-	rowSize = 44
-	nameRow = 88 // width of the names of rows
+	chartWidth   = 380
+	chartHeight  = 190
+	axisLeft     = 52 // where the axis begins, right of its values
+	marginRight  = 8
+	marginTop    = 12
+	marginBottom = 24
+	rowSize      = 44
+	nameRow      = 88 // width of the names of rows
 )
 
 // A Value is a value of a series at a place of the axis. Missing ones are not drawn.
@@ -78,11 +78,11 @@ func Columns(labels []string, stack ...Series) *Chart {
 		}
 		most = max(most, sum)
 	}
-	c := &Chart{Width: width, Height: height, Empty: most == 0}
+	c := &Chart{Width: chartWidth, Height: chartHeight, Empty: most == 0}
 	scale := c.axis(most, countSteps(most), func(v float64) string { return strconv.Itoa(int(v)) })
 	c.weeks(labels)
 
-	slot := float64(width-left-right) / float64(len(labels))
+	slot := float64(chartWidth-axisLeft-marginRight) / float64(len(labels))
 	wide := min(slot*0.72, 26)
 	for i := range labels {
 		base := 0.0
@@ -92,7 +92,7 @@ func Columns(labels []string, stack ...Series) *Chart {
 				continue
 			}
 			c.Bars = append(c.Bars, Bar{
-				X: rounded(left + slot*(float64(i)+.5) - wide/2), Width: rounded(wide),
+				X: rounded(axisLeft + slot*(float64(i)+.5) - wide/2), Width: rounded(wide),
 				Y: scale(base + v.Value), Height: rounded(scale(base) - scale(base+v.Value)), Class: s.Class, Title: v.Title,
 			})
 			base += v.Value
@@ -112,11 +112,11 @@ func Durations(labels []string, series ...Series) *Chart {
 			}
 		}
 	}
-	c := &Chart{Width: width, Height: height, Empty: isEmpty}
+	c := &Chart{Width: chartWidth, Height: chartHeight, Empty: isEmpty}
 	scale := c.axis(most, durationStep(most), shortDuration)
 	c.weeks(labels)
 
-	slot := float64(width-left-right) / float64(len(labels))
+	slot := float64(chartWidth-axisLeft-marginRight) / float64(len(labels))
 	for _, s := range series {
 		var points []string
 		end := func() {
@@ -130,7 +130,7 @@ func Durations(labels []string, series ...Series) *Chart {
 				end()
 				continue
 			}
-			x, y := rounded(left+slot*(float64(i)+.5)), scale(v.Value)
+			x, y := rounded(axisLeft+slot*(float64(i)+.5)), scale(v.Value)
 			points = append(points, text(x)+","+text(y))
 			c.Dots = append(c.Dots, Dot{x, y, s.Class, v.Title})
 		}
@@ -153,8 +153,8 @@ func Ranges(rows []Range) *Chart {
 	for _, r := range rows {
 		most = max(most, r.High)
 	}
-	c := &Chart{Width: width, Height: float64(len(rows) * rowSize), Empty: most == 0}
-	room := float64(width - nameRow - right)
+	c := &Chart{Width: chartWidth, Height: float64(len(rows) * rowSize), Empty: most == 0}
+	room := float64(chartWidth - nameRow - marginRight)
 	for i, r := range rows {
 		y := float64(i*rowSize) + 8
 		c.Labels = append(c.Labels, Mark{0, y + 11, r.Name}, Mark{nameRow, y + 30, r.Label})
@@ -174,20 +174,22 @@ func Ranges(rows []Range) *Chart {
 // axis adds the lines of an axis from 0, and returns the scale.
 func (c *Chart) axis(most, step float64, name func(float64) string) func(float64) float64 {
 	end := max(math.Ceil(most/step), 1) * step
-	scale := func(v float64) float64 { return rounded(height - bottom - v/end*(height-bottom-top)) }
+	scale := func(v float64) float64 {
+		return rounded(chartHeight - marginBottom - v/end*(chartHeight-marginBottom-marginTop))
+	}
 	for v := 0.0; v <= end; v += step {
-		c.Grid = append(c.Grid, Mark{left, scale(v), name(v)})
+		c.Grid = append(c.Grid, Mark{axisLeft, scale(v), name(v)})
 	}
 	return scale
 }
 
 // weeks adds labels below the axis: as many as there is room for, among them the last.
 func (c *Chart) weeks(labels []string) {
-	slot := float64(width-left-right) / float64(len(labels))
+	slot := float64(chartWidth-axisLeft-marginRight) / float64(len(labels))
 	every := int(math.Ceil(62 / slot))
 	for i := (len(labels) - 1) % every; i < len(labels); i += every {
-		x := min(max(rounded(left+slot*(float64(i)+.5)), left+20), width-24)
-		c.Labels = append(c.Labels, Mark{x, height - 7, labels[i]})
+		x := min(max(rounded(axisLeft+slot*(float64(i)+.5)), axisLeft+20), chartWidth-24)
+		c.Labels = append(c.Labels, Mark{x, chartHeight - 7, labels[i]})
 	}
 }
 

@@ -1,4 +1,4 @@
-package chart_test
+package draw_test
 
 import (
 	"fmt"
@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"github.com/ledgerd/ledgerd/internal/testenv"
-	"github.com/ledgerd/ledgerd/server/web/chart"
+	"github.com/ledgerd/ledgerd/server/web/draw"
 )
 
-func values(list ...float64) (v []chart.Value) {
+func values(list ...float64) (v []draw.Value) {
 	for _, value := range list {
-		v = append(v, chart.Value{Value: max(value, 0), Missing: value < 0})
+		v = append(v, draw.Value{Value: max(value, 0), Missing: value < 0})
 	}
 	return v
 }
@@ -25,7 +25,7 @@ func labels(n int) (list []string) {
 }
 
 // inside fails unless everything is within the chart.
-func inside(t *testing.T, c *chart.Chart) {
+func inside(t *testing.T, c *draw.Chart) {
 	t.Helper()
 	for _, b := range c.Bars {
 		if b.X < 0 || b.Y < 0 || b.Width <= 0 || b.Height < 0 || b.X+b.Width > c.Width || b.Y+b.Height > c.Height {
@@ -54,11 +54,11 @@ func TestChartsFit(t *testing.T) {
 				durations[i] = random.Float64()*scale*1.2 - scale/10
 			}
 
-			c := chart.Columns(labels(n), chart.Series{Values: values(counts...)}, chart.Series{Values: values(failed...)})
+			c := draw.Columns(labels(n), draw.Series{Values: values(counts...)}, draw.Series{Values: values(failed...)})
 			inside(t, c)
-			d := chart.Durations(labels(n), chart.Series{Values: values(durations...)})
+			d := draw.Durations(labels(n), draw.Series{Values: values(durations...)})
 			inside(t, d)
-			inside(t, chart.Ranges([]chart.Range{{Low: scale / 3, High: scale}, {}, {Low: 1, High: 1}}))
+			inside(t, draw.Ranges([]draw.Range{{Low: scale / 3, High: scale}, {}, {Low: 1, High: 1}}))
 			if len(c.Grid) < 2 || len(c.Grid) > 6 || len(d.Grid) < 2 || len(d.Grid) > 6 || len(c.Labels) > 7 {
 				t.Errorf("%d values up to %v: %d and %d lines, %d labels", n, scale, len(c.Grid), len(d.Grid), len(c.Labels))
 			}
@@ -70,22 +70,22 @@ func TestChartsFit(t *testing.T) {
 }
 
 func TestColumnsAreStacked(t *testing.T) {
-	c := chart.Columns(labels(2), chart.Series{Class: "good", Values: values(3, 0)},
-		chart.Series{Class: "bad", Values: values(1, 0)})
+	c := draw.Columns(labels(2), draw.Series{Class: "good", Values: values(3, 0)},
+		draw.Series{Class: "bad", Values: values(1, 0)})
 	if len(c.Bars) != 2 || c.Bars[1].Y+c.Bars[1].Height != c.Bars[0].Y || c.Bars[0].Height != 3*c.Bars[1].Height {
 		t.Errorf("%+v", c.Bars)
 	}
-	c = chart.Columns(labels(1), chart.Series{Values: values(0)}, chart.Series{Class: "bad", Values: values(1)})
+	c = draw.Columns(labels(1), draw.Series{Values: values(0)}, draw.Series{Class: "bad", Values: values(1)})
 	if len(c.Bars) != 1 || c.Bars[0].Class != "bad" {
 		t.Errorf("on nothing: %+v", c.Bars)
 	}
-	if c.Empty || !chart.Columns(labels(1), chart.Series{Values: values(0)}).Empty {
+	if c.Empty || !draw.Columns(labels(1), draw.Series{Values: values(0)}).Empty {
 		t.Error("a chart is empty if all counts are 0, and only then")
 	}
 }
 
 func TestEmptyRangesHaveLabels(t *testing.T) {
-	c := chart.Ranges([]chart.Range{{Name: "a"}, {Name: "b"}})
+	c := draw.Ranges([]draw.Range{{Name: "a"}, {Name: "b"}})
 	if !c.Empty || len(c.Labels) != 4 || c.Labels[2].Text != "b" {
 		t.Errorf("%+v", c)
 	}
@@ -93,7 +93,7 @@ func TestEmptyRangesHaveLabels(t *testing.T) {
 
 func TestLinesAreInterrupted(t *testing.T) {
 	hour := float64(time.Hour.Milliseconds())
-	c := chart.Durations(labels(6), chart.Series{Class: "median", Values: values(hour, 2*hour, -1, 3*hour, 0, -1)})
+	c := draw.Durations(labels(6), draw.Series{Class: "median", Values: values(hour, 2*hour, -1, 3*hour, 0, -1)})
 	if len(c.Lines) != 2 || strings.Count(c.Lines[0].Points, ",") != 2 || len(c.Dots) != 4 || c.Empty {
 		t.Errorf("%+v", c)
 	}
@@ -104,11 +104,11 @@ func TestLinesAreInterrupted(t *testing.T) {
 	if got := strings.Join(axis, " "); got != "0 1 h 2 h 3 h" {
 		t.Errorf("axis %s", got)
 	}
-	c = chart.Durations(labels(1), chart.Series{Values: values(1.6 * hour)})
+	c = draw.Durations(labels(1), draw.Series{Values: values(1.6 * hour)})
 	if last := c.Grid[len(c.Grid)-1].Text; last != "2 h" || c.Grid[3].Text != "1.5 h" {
 		t.Errorf("axis %+v", c.Grid)
 	}
-	if c := chart.Durations(labels(1), chart.Series{Values: values(-1)}); !c.Empty || len(c.Dots) != 0 {
+	if c := draw.Durations(labels(1), draw.Series{Values: values(-1)}); !c.Empty || len(c.Dots) != 0 {
 		t.Errorf("%+v", c)
 	}
 }
