@@ -91,24 +91,23 @@ var mayImport = map[string][]string{
 	},
 	// Packages of pages. They do not import each other.
 	"server/web/board": {
-		"client", "ledger", "server/web/checks", "server/web/format", "server/web/overlap", "server/web/page",
+		"client", "ledger", "server/web/commitview", "server/web/format", "server/web/page",
 	},
 	"server/web/commits": {
 		"client", "ledger", "ledger/attestation", "ledger/ca", "ledger/identity", "ledger/policy", "ledger/radar",
-		"ledger/review", "server/web/checks", "server/web/draw", "server/web/format", "server/web/overlap",
-		"server/web/page",
+		"ledger/review", "server/web/commitview", "server/web/draw", "server/web/format", "server/web/page",
 	},
 	"server/web/browse": {
 		"client", "ledger", "ledger/insights", "ledger/search", "server/web/draw", "server/web/format",
 		"server/web/page",
 	},
 	"server/web/conflicts": {
-		"client", "ledger", "ledger/forge", "ledger/radar", "server/web/draw", "server/web/format",
-		"server/web/overlap", "server/web/page", "server/web/policytext",
+		"client", "ledger", "ledger/forge", "ledger/radar", "server/web/commitview", "server/web/draw",
+		"server/web/format", "server/web/page", "server/web/policytext",
 	},
 	"server/web/policies": {
 		"client", "ledger", "ledger/policy", "ledger/policy/document", "ledger/policy/lint", "server/web/format",
-		"server/web/linediff", "server/web/page", "server/web/policytext",
+		"server/web/page", "server/web/policytext",
 	},
 	"server/web/settings": {
 		"client", "ledger", "ledger/identity", "ledger/member", "ledger/passkey", "server/web/format",
@@ -123,10 +122,8 @@ var mayImport = map[string][]string{
 	"server/web/home":    {"client", "ledger", "ledger/attention", "server/web/format", "server/web/page"},
 	// Pure parts of the pages.
 	"server/web/draw":       {"ledger", "ledger/radar", "server/web/format"},
-	"server/web/checks":     {"ledger", "server/web/format"},
+	"server/web/commitview": {"ledger", "ledger/radar", "server/web/format"},
 	"server/web/format":     {"ledger", "ledger/identity"},
-	"server/web/linediff":   {"server/web/format"},
-	"server/web/overlap":    {"ledger", "ledger/radar", "server/web/format"},
 	"server/web/policytext": {"ledger", "ledger/identity", "ledger/policy", "ledger/radar", "server/web/format"},
 	// HTTP helpers of the API and the pages.
 	"server/internal/live":   {"ledger", "ledger/eventstream", "server/internal/wire", "store"},
@@ -378,10 +375,8 @@ var mayNotImport = map[string][]string{
 	"webhook/dispatch":          {"github.com/prometheus/client_golang/prometheus"},
 	"store/radarindex":          {"database/sql"},
 	"server/web/draw":           {"net/http", "context"},
-	"server/web/checks":         {"net/http", "context"},
+	"server/web/commitview":     {"net/http", "context"},
 	"server/web/format":         {"net/http", "context"},
-	"server/web/linediff":       {"net/http", "context"},
-	"server/web/overlap":        {"net/http", "context"},
 	"server/web/policytext":     {"net/http", "context"},
 
 	"ledger/attestation/bulk":  impure,

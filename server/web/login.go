@@ -82,7 +82,8 @@ func (s *Site) showLogin(v *page.Visit) (*page.Response, error) {
 	if key := v.Query("link"); key != "" {
 		return s.showLink(v, key)
 	}
-	return s.loginPage(v, loginPage{Form: page.NewForm("next", s.localPath(v.Query("next"))), Ended: v.Query("ended") != ""}),
+	f := page.NewForm("next", s.localPath(v.Query("next")))
+	return s.loginPage(v, loginPage{Form: f, Ended: v.Query("ended") != ""}),
 		nil
 }
 

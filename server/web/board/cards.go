@@ -4,8 +4,7 @@ import (
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/server/web/checks"
-	"github.com/ledgerd/ledgerd/server/web/overlap"
+	"github.com/ledgerd/ledgerd/server/web/commitview"
 )
 
 // A card is a commit on the board or in the list.
@@ -14,9 +13,9 @@ type card struct {
 	// Branch is empty on the board if it is the default branch, as of most commits.
 	Branch string
 	// Needs are the first unmet requirements, without that of the radar: Counts says more.
-	Needs     []checks.Blocker
+	Needs     []commitview.Blocker
 	MoreNeeds int
-	Counts    []overlap.Count
+	Counts    []commitview.LevelCount
 	// Blocked reports whether overlaps block the commit.
 	Blocked bool
 	// Site is the address of the commit on the forge. It can be empty.
@@ -40,7 +39,7 @@ func cardsOf(repo ledger.Repo, commits []ledger.CommitSummary, limit int) []card
 	site := repo.Site()
 	cards := make([]card, len(commits))
 	for i, c := range commits {
-		one := card{CommitSummary: c, Branch: c.Branch, Counts: overlap.Counts(c.Overlaps), Site: site.Commit(c.SHA)}
+		one := card{CommitSummary: c, Branch: c.Branch, Counts: commitview.LevelCounts(c.Overlaps), Site: site.Commit(c.SHA)}
 		var missing []ledger.RequirementStatus
 		for _, r := range c.Missing {
 			if isRadar := r.Need == 0 && len(r.FailedBy) == 0; isRadar && one.Counts != nil {
@@ -51,7 +50,7 @@ func cardsOf(repo ledger.Repo, commits []ledger.CommitSummary, limit int) []card
 		}
 
 		shown := missing[:min(len(missing), limit)]
-		one.Needs, one.MoreNeeds = checks.Blockers(shown), len(missing)-len(shown)
+		one.Needs, one.MoreNeeds = commitview.Blockers(shown), len(missing)-len(shown)
 		cards[i] = one
 	}
 	return cards

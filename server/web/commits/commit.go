@@ -10,10 +10,9 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/radar"
-	"github.com/ledgerd/ledgerd/server/web/checks"
+	"github.com/ledgerd/ledgerd/server/web/commitview"
 	"github.com/ledgerd/ledgerd/server/web/draw"
 	"github.com/ledgerd/ledgerd/server/web/format"
-	"github.com/ledgerd/ledgerd/server/web/overlap"
 	"github.com/ledgerd/ledgerd/server/web/page"
 )
 
@@ -43,10 +42,10 @@ type commitPage struct {
 	ClosedViolations []ledger.Violation
 	MoreClosed       bool
 	Steps            []step
-	Missing          []checks.Blocker
+	Missing          []commitview.Blocker
 	// Unmet are the requirements that are not met although the commit has reached their
 	// state, as when it was deployed under an earlier policy. It is empty if Missing is not.
-	Unmet []checks.Blocker
+	Unmet []commitview.Blocker
 	// Links leads to the repo's pages elsewhere.
 	Links commitLinks
 	// Checks are those of the newest attestations. MoreChecks counts those that are not shown,
@@ -57,7 +56,7 @@ type commitPage struct {
 	Axis        *draw.TimeAxis // nil on later pages of the timeline
 	// Groups are the requirements, grouped by state.
 	Groups   []requirementGroup
-	Overlaps []overlap.Overlap
+	Overlaps []commitview.Overlap
 	// MoreOverlaps counts the overlaps that are not shown.
 	MoreOverlaps int
 	Timeline     []moment
@@ -85,7 +84,7 @@ type commitLinks struct{ Commit, Branch, Pulls string }
 
 // A check is a check whose first shards are shown.
 type check struct {
-	checks.Check
+	commitview.Check
 	MoreShards int
 }
 
@@ -130,11 +129,11 @@ func showCommit(v *page.Visit) (*page.Response, error) {
 		return page.SeeOther(v.PathOf(page.RepoPattern, "commits", commit.SHA)), nil
 	}
 	p := commitPage{Commit: commit, Subject: cmp.Or(format.FirstLine(commit.Message), "No message"),
-		Missing: checks.Blockers(policy.Missing(commit.State, commit.Requirements))}
+		Missing: commitview.Blockers(policy.Missing(commit.State, commit.Requirements))}
 	p.Registered = commit.Message != "" || commit.Branch != "" || commit.Author != (ledger.Author{}) ||
 		commit.Changes != nil
 	if len(p.Missing) == 0 {
-		p.Unmet = checks.Blockers(unmet(commit.Requirements))
+		p.Unmet = commitview.Blockers(unmet(commit.Requirements))
 	}
 
 	repo, err := v.API.Repo(v.Ctx(), v.Org, v.Repo)
@@ -240,7 +239,7 @@ func (p *commitPage) addChecks(newest []ledger.AttestationRecord, older bool) {
 		}
 	}
 
-	all := checks.Fold(newest, carried)
+	all := commitview.Fold(newest, carried)
 	for _, c := range all[:min(len(all), checksShown)] {
 		shown := check{Check: c, MoreShards: max(len(c.Shards)-shardsShown, 0)}
 		shown.Shards = c.Shards[:len(c.Shards)-shown.MoreShards]
@@ -417,7 +416,7 @@ func changedPaths(changes []radar.Change) (paths []string, more int) {
 
 // overlapsOf returns the strongest overlaps of a commit, and the number of
 // others.
-func overlapsOf(v *page.Visit, c ledger.Commit) ([]overlap.Overlap, int, error) {
+func overlapsOf(v *page.Visit, c ledger.Commit) ([]commitview.Overlap, int, error) {
 	total := 0
 	for _, n := range c.Overlaps {
 		total += n
@@ -431,9 +430,9 @@ func overlapsOf(v *page.Visit, c ledger.Commit) ([]overlap.Overlap, int, error) 
 	if err != nil {
 		return nil, 0, err
 	}
-	var overlaps []overlap.Overlap
+	var overlaps []commitview.Overlap
 	for _, pair := range p.Data {
-		overlaps = append(overlaps, overlap.Of(c.SHA, pair))
+		overlaps = append(overlaps, commitview.OverlapOf(c.SHA, pair))
 	}
 	return overlaps, max(total-len(overlaps), 0), nil
 }

@@ -5,7 +5,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/client"
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/server/web/checks"
+	"github.com/ledgerd/ledgerd/server/web/commitview"
 	"github.com/ledgerd/ledgerd/server/web/page"
 )
 
@@ -15,7 +15,7 @@ const listedAttestations = 50 // on a page of the list
 type listPage struct {
 	Form     *page.Form
 	Statuses []page.Choice
-	Rows     []checks.Row
+	Rows     []commitview.Row
 	Next     string
 	Filtered bool
 	// Unread reports whether the filter could not be applied.
@@ -65,7 +65,7 @@ func (p *listPage) read(v *page.Visit) error {
 	if err != nil {
 		return err
 	}
-	p.Rows, p.Next = checks.Rows(list.Data), v.NextPage(list.NextCursor)
+	p.Rows, p.Next = commitview.Rows(list.Data), v.NextPage(list.NextCursor)
 	return nil
 }
 

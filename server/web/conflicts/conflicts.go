@@ -12,8 +12,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/forge"
 	"github.com/ledgerd/ledgerd/ledger/radar"
+	"github.com/ledgerd/ledgerd/server/web/commitview"
 	"github.com/ledgerd/ledgerd/server/web/draw"
-	"github.com/ledgerd/ledgerd/server/web/overlap"
 	"github.com/ledgerd/ledgerd/server/web/page"
 	"github.com/ledgerd/ledgerd/server/web/policytext"
 )
@@ -45,7 +45,7 @@ type radarPage struct {
 	// are in flight.
 	Found, InFlight bool
 	// Counts are the overlaps of the page by level.
-	Counts  []overlap.Count
+	Counts  []commitview.LevelCount
 	Picture *draw.ArcDiagram
 	Order   order
 	// MoreLeaders counts the leaders that are not shown.
@@ -182,7 +182,7 @@ func (p *radarPage) summarize(pairs []ledger.RadarPair) {
 	}
 	slices.Sort(p.Branches)
 	p.Branches = slices.Compact(p.Branches)
-	p.Counts = overlap.Counts(counts)
+	p.Counts = commitview.LevelCounts(counts)
 }
 
 // explainNone determines why there are no overlaps.

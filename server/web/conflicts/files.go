@@ -6,7 +6,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/radar"
-	"github.com/ledgerd/ledgerd/server/web/overlap"
+	"github.com/ledgerd/ledgerd/server/web/commitview"
 )
 
 const (
@@ -43,7 +43,7 @@ func filesOf(pairs []ledger.RadarPair) []file {
 			f := &files[i]
 			f.Pairs++
 			if path.Level > f.Level {
-				f.Level, f.Reason = path.Level, overlap.Reason(path.Reason)
+				f.Level, f.Reason = path.Level, commitview.ReasonInWords(path.Reason)
 			}
 			for _, side := range []ledger.RadarCommit{p.Other, p.Commit} {
 				if key := [2]string{path.Path, side.SHA}; !seen[key] {

@@ -7,8 +7,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/forge"
 	"github.com/ledgerd/ledgerd/ledger/radar"
+	"github.com/ledgerd/ledgerd/server/web/commitview"
 	"github.com/ledgerd/ledgerd/server/web/format"
-	"github.com/ledgerd/ledgerd/server/web/overlap"
 )
 
 // A group is a commit with the overlaps in which it comes later.
@@ -30,7 +30,7 @@ type group struct {
 
 // A pair is an overlap, from the side of the later commit.
 type pair struct {
-	overlap.Overlap
+	commitview.Overlap
 	// ID identifies the pair on the page, also after others have gone.
 	ID string
 	// Files are the addresses of its paths at the later commit; empty ones if there is no
@@ -103,7 +103,7 @@ func orderOf(pairs []ledger.RadarPair, site forge.Site) order {
 
 // add adds a pair to the group of its later commit.
 func (g *group) add(p ledger.RadarPair, site forge.Site) {
-	one := pair{Overlap: overlap.Of(p.Commit.SHA, p),
+	one := pair{Overlap: commitview.OverlapOf(p.Commit.SHA, p),
 		ID: "overlap-" + format.Short(p.Commit.SHA) + "-" + format.Short(p.Other.SHA)}
 	for _, path := range one.Paths {
 		one.Files = append(one.Files, site.File(p.Commit.SHA, path.Path))

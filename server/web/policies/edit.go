@@ -13,8 +13,8 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/policy/document"
 	"github.com/ledgerd/ledgerd/ledger/policy/lint"
 	"github.com/ledgerd/ledgerd/server/web/format"
-	"github.com/ledgerd/ledgerd/server/web/linediff"
 	"github.com/ledgerd/ledgerd/server/web/page"
+	"github.com/ledgerd/ledgerd/server/web/policytext"
 )
 
 // A policyEditPage is the policy editor.
@@ -29,7 +29,7 @@ type policyEditPage struct {
 	// Stale reports whether Active was saved after the visitor started editing.
 	// Upstream is the difference from the version edited to Active.
 	Stale    bool
-	Upstream []linediff.Line
+	Upstream []policytext.Line
 }
 
 // A preview shows what saving a contract would change.
@@ -40,7 +40,7 @@ type preview struct {
 	// Moves are the first of the Total moves.
 	Moves []move
 	// Diff is from the active contract to this one; empty if they are equal.
-	Diff   []linediff.Line
+	Diff   []policytext.Line
 	Review lint.Review
 }
 
@@ -112,7 +112,7 @@ func previewPolicy(v *page.Visit, p policyEditPage) (*page.Response, error) {
 		return nil, err
 	}
 	if contract, err := draft.Contract(); err == nil {
-		p.Preview.Diff = linediff.Diff(documentOf(p.Active.Contract), documentOf(contract))
+		p.Preview.Diff = policytext.Diff(documentOf(p.Active.Contract), documentOf(contract))
 	}
 	if p.Form.Get("etag") != p.ETag {
 		return stale(v, p)
@@ -176,7 +176,7 @@ func stale(v *page.Visit, p policyEditPage) (*page.Response, error) {
 			return nil, err
 		}
 		if err == nil {
-			p.Upstream = linediff.Diff(documentOf(base.Contract), documentOf(p.Active.Contract))
+			p.Upstream = policytext.Diff(documentOf(base.Contract), documentOf(p.Active.Contract))
 		}
 	}
 	resp := editor(v, p)

@@ -9,7 +9,6 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/policy"
 	"github.com/ledgerd/ledgerd/ledger/policy/document"
 	"github.com/ledgerd/ledgerd/ledger/policy/lint"
-	"github.com/ledgerd/ledgerd/server/web/linediff"
 	"github.com/ledgerd/ledgerd/server/web/page"
 	"github.com/ledgerd/ledgerd/server/web/policytext"
 )
@@ -139,7 +138,7 @@ type policyVersionPage struct {
 	policyView
 	// Against is the other version, or 0 for none. Diff is from it to this version.
 	Against int
-	Diff    []linediff.Line
+	Diff    []policytext.Line
 }
 
 func showPolicyVersion(v *page.Visit) (*page.Response, error) {
@@ -163,7 +162,7 @@ func showPolicyVersion(v *page.Visit) (*page.Response, error) {
 		if err != nil {
 			return nil, err
 		}
-		p.Diff = linediff.Diff(documentOf(other.Contract), documentOf(policy.Contract))
+		p.Diff = policytext.Diff(documentOf(other.Contract), documentOf(policy.Contract))
 	}
 	return v.Page("policy-version", "Policy version "+strconv.Itoa(number), p), nil
 }

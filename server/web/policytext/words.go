@@ -1,5 +1,5 @@
-// Package policytext presents a policy contract to people: in sentences, and as the
-// changes between two versions.
+// Package policytext presents a policy contract to people: in sentences, as the changes between
+// two versions, and as the diff of their documents.
 package policytext
 
 import (

@@ -41,7 +41,8 @@ func showIdentities(v *page.Visit) (*page.Response, error) {
 }
 
 func showIdentityForm(v *page.Visit) (*page.Response, error) {
-	return v.Page("identity-new", "Add identity", page.FormPage{Form: page.NewForm("kind", string(identity.KeyIdentity))}), nil
+	f := page.NewForm("kind", string(identity.KeyIdentity))
+	return v.Page("identity-new", "Add identity", page.FormPage{Form: f}), nil
 }
 
 func addIdentity(v *page.Visit) (*page.Response, error) {

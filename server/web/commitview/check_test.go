@@ -1,4 +1,4 @@
-package checks_test
+package commitview_test
 
 import (
 	"fmt"
@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/ledgerd/ledgerd/ledger"
-	"github.com/ledgerd/ledgerd/server/web/checks"
+	"github.com/ledgerd/ledgerd/server/web/commitview"
 )
 
 // records returns attestations, newest first, from lines of predicate, slot, signer and status.
@@ -27,7 +27,7 @@ func records(lines ...string) []ledger.AttestationRecord {
 }
 
 // text describes checks: each with its shards.
-func text(list []checks.Check) string {
+func text(list []commitview.Check) string {
 	var b strings.Builder
 	for _, c := range list {
 		fmt.Fprintf(&b, "%s %s at %d, %d earlier, %s:", c.Predicate, c.Status, c.At, c.Earlier, c.RunURL)
@@ -77,7 +77,7 @@ func TestFold(t *testing.T) {
 		},
 		"none": {nil, nil, ""},
 	} {
-		if got := text(checks.Fold(test.attestations, test.carried)); got != test.want {
+		if got := text(commitview.Fold(test.attestations, test.carried)); got != test.want {
 			t.Errorf("%s:\n%swant\n%s", name, got, test.want)
 		}
 	}
@@ -89,7 +89,7 @@ func TestRows(t *testing.T) {
 		"sbom d mac pass", "sbom e ci pass", "sbom f ci pass distrusted", "sbom - ci pass")
 	list[6].Commit = "other"
 	var got string
-	for _, r := range checks.Rows(list) {
+	for _, r := range commitview.Rows(list) {
 		got += r.ID
 		for _, o := range r.Others {
 			got += "+" + o.ID

@@ -1,4 +1,4 @@
-package checks
+package commitview
 
 import "github.com/ledgerd/ledgerd/ledger"
 

@@ -1,5 +1,4 @@
-// Package linediff computes a line-by-line diff of two documents.
-package linediff
+package policytext
 
 import (
 	"strings"

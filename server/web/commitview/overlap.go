@@ -1,6 +1,4 @@
-// Package overlap describes an overlap of two commits from the side of one of
-// them, with its lines and reasons in words.
-package overlap
+package commitview
 
 import (
 	"fmt"
@@ -16,18 +14,18 @@ const (
 	rangesShown = 3 // line ranges of one side of a path
 )
 
-// A Count is the number of overlaps of a level.
-type Count struct {
+// A LevelCount is the number of overlaps of a level.
+type LevelCount struct {
 	Level radar.Level
 	Pairs int
 }
 
-// Counts returns the levels that occur, strongest first, from counts by their names.
-func Counts(byName map[string]int) []Count {
-	var counts []Count
+// LevelCounts returns the levels that occur, strongest first, from counts by their names.
+func LevelCounts(byName map[string]int) []LevelCount {
+	var counts []LevelCount
 	for level := radar.High; level > radar.NoLevel; level-- {
 		if n := byName[level.String()]; n > 0 {
-			counts = append(counts, Count{level, n})
+			counts = append(counts, LevelCount{level, n})
 		}
 	}
 	return counts
@@ -44,12 +42,12 @@ type Overlap struct {
 	// First reports whether Other was registered first and so has priority.
 	First      bool
 	SameAuthor bool
-	Paths      []Path
+	Paths      []OverlapPath
 	MorePaths  int
 }
 
-// A Path is a path at which two commits overlap.
-type Path struct {
+// An OverlapPath is a path at which two commits overlap.
+type OverlapPath struct {
 	Path   string
 	Level  radar.Level
 	Reason string
@@ -59,10 +57,10 @@ type Path struct {
 }
 
 // SaysLines reports whether Reason says that the ranges are lines.
-func (p Path) SaysLines() bool { return strings.HasSuffix(p.Reason, " lines") }
+func (p OverlapPath) SaysLines() bool { return strings.HasSuffix(p.Reason, " lines") }
 
-// Of returns a pair from the side of the commit with the given sha.
-func Of(sha string, pair ledger.RadarPair) Overlap {
+// OverlapOf returns a pair from the side of the commit with the given sha.
+func OverlapOf(sha string, pair ledger.RadarPair) Overlap {
 	o := Overlap{Level: pair.Level, Since: pair.Since, Commit: pair.Commit, Other: pair.Other, First: true,
 		SameAuthor: pair.SameAuthor}
 	if pair.Commit.SHA != sha {
@@ -73,7 +71,7 @@ func Of(sha string, pair ledger.RadarPair) Overlap {
 		if !o.First {
 			ours, theirs = theirs, ours
 		}
-		o.Paths = append(o.Paths, Path{format.Clip(p.Path, 300), p.Level, Reason(p.Reason), linesInWords(ours),
+		o.Paths = append(o.Paths, OverlapPath{format.Clip(p.Path, 300), p.Level, ReasonInWords(p.Reason), linesInWords(ours),
 			linesInWords(theirs)})
 	}
 	o.MorePaths = max(pair.PathsTotal, len(pair.Paths)) - len(o.Paths)
@@ -116,8 +114,8 @@ var reasonWords = map[radar.Reason]string{
 	radar.SiblingFiles:  "both change files in this directory",
 }
 
-// Reason describes a reason. It returns an unknown one unchanged.
-func Reason(r radar.Reason) string {
+// ReasonInWords describes a reason. It returns an unknown one unchanged.
+func ReasonInWords(r radar.Reason) string {
 	if words, ok := reasonWords[r]; ok {
 		return words
 	}

@@ -1,4 +1,4 @@
-package checks
+package commitview
 
 import (
 	"cmp"
@@ -15,7 +15,7 @@ type Check struct {
 	Status ledger.Status
 	Shards []Shard
 	// Counts count the shards by status, worst first, if there are several.
-	Counts []Count
+	Counts []ShardCount
 	// Signers are the names of the shards' signers, each once.
 	Signers []string
 	// Earlier counts the attestations that newer ones replaced.
@@ -34,8 +34,8 @@ type Shard struct {
 	Carried *ledger.CarriedEvidence
 }
 
-// A Count is the number of shards with a status.
-type Count struct {
+// A ShardCount is the number of shards with a status.
+type ShardCount struct {
 	Status ledger.Status
 	Shards int
 }
@@ -124,7 +124,7 @@ func (c *Check) finish() {
 		if n := len(c.Counts); n > 0 && c.Counts[n-1].Status == s.Result.Status {
 			c.Counts[n-1].Shards++
 		} else {
-			c.Counts = append(c.Counts, Count{s.Result.Status, 1})
+			c.Counts = append(c.Counts, ShardCount{s.Result.Status, 1})
 		}
 	}
 	if len(c.Shards) == 1 {

@@ -1,5 +1,6 @@
-// Package checks arranges the requirements and the evidence of a commit for its pages.
-package checks
+// Package commitview arranges what several pages show of a commit: its requirements, its evidence, and its
+// overlaps from its own side, with their lines and reasons in words.
+package commitview
 
 import (
 	"strconv"

@@ -1,4 +1,4 @@
-package linediff
+package policytext
 
 import (
 	"fmt"
