@@ -43,11 +43,11 @@ var mayImport = map[string][]string{
 	},
 	"cmd/record": {
 		"client", "cmd/internal/await", "cmd/internal/ci", "cmd/internal/ci/checkout", "cmd/internal/ci/idtoken",
-		"cmd/internal/ci/report", "cmd/internal/cli", "cmd/internal/display", "cmd/internal/gate",
-		"cmd/internal/mergeclaim", "cmd/internal/registration", "cmd/internal/signing", "cmd/internal/subprocess",
-		"internal/atomicfile", "internal/flagvalue", "internal/gitrepo", "internal/terminal", "ledger",
-		"ledger/attention", "ledger/attestation", "ledger/attestation/bulk", "ledger/ca", "ledger/exchange",
-		"ledger/identity", "ledger/proof/receipt", "ledger/radar", "ledger/review",
+		"cmd/internal/ci/report", "cmd/internal/cli", "cmd/internal/display", "cmd/internal/mergeclaim",
+		"cmd/internal/registration", "cmd/internal/signing", "cmd/internal/subprocess", "internal/atomicfile",
+		"internal/flagvalue", "internal/gitrepo", "internal/terminal", "ledger", "ledger/attention",
+		"ledger/attestation", "ledger/attestation/bulk", "ledger/ca", "ledger/exchange", "ledger/identity",
+		"ledger/proof/receipt", "ledger/radar", "ledger/review",
 	},
 	"deploy/man":       {"cmd"},
 	"deploy/container": {},
@@ -214,7 +214,9 @@ var mayImport = map[string][]string{
 	"cmd/internal/registration": {"client", "internal/gitrepo", "internal/parallel", "ledger"},
 	// Events as webhooks, as bodies and as lines.
 	"cmd/internal/events": {"client", "internal/terminal", "ledger", "ledger/eventstream", "webhook"},
-	"cmd/internal/await":  {"client"},
+	"cmd/internal/await": {
+		"client", "cmd/internal/connect", "cmd/internal/display", "ledger",
+	},
 	"cmd/internal/mergeclaim": {
 		"internal/buildinfo", "internal/flagvalue", "internal/gitrepo", "ledger", "ledger/attestation",
 	},
@@ -230,7 +232,6 @@ var mayImport = map[string][]string{
 		"ledger/passkey", "ledger/policy", "ledger/proof", "ledger/proof/verify",
 	},
 	"cmd/internal/seen":         {"internal/atomicfile", "ledger"},
-	"cmd/internal/gate":         {"cmd/internal/await", "cmd/internal/connect", "cmd/internal/display", "ledger"},
 	"cmd/internal/connect":      {"client", "internal/buildinfo", "internal/config", "internal/service", "ledger"},
 	"cmd/internal/contractfile": {"ledger", "ledger/identity", "ledger/policy", "ledger/policy/document"},
 	"cmd/internal/subprocess":   {"internal/config", "ledger"},

@@ -12,10 +12,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ledgerd/ledgerd/client"
+	"github.com/ledgerd/ledgerd/cmd/internal/await"
 	"github.com/ledgerd/ledgerd/cmd/internal/ci/report"
 	"github.com/ledgerd/ledgerd/cmd/internal/cli"
 	"github.com/ledgerd/ledgerd/cmd/internal/display"
-	waiting "github.com/ledgerd/ledgerd/cmd/internal/gate"
 	"github.com/ledgerd/ledgerd/cmd/internal/signing"
 	"github.com/ledgerd/ledgerd/internal/flagvalue"
 	"github.com/ledgerd/ledgerd/internal/gitrepo"
@@ -226,7 +226,7 @@ func awaitState(ctx context.Context, p *cli.Program, c *cli.Connection, g gate, 
 			answer, err := g.ask(ctx, c, sha)
 			return answer, answer != nil && answer.Reached, err
 		}
-		_, err := waiting.Until(ctx, waitFor(p, g), look, func(answer *ledger.Gate) string {
+		_, err := await.Until(ctx, waitFor(p, g), look, func(answer *ledger.Gate) string {
 			return g.repo.At(sha) + " is " + g.answeredState(answer)
 		})
 		if err != nil {
@@ -248,8 +248,8 @@ func (g gate) ask(ctx context.Context, c *cli.Connection, sha string) (*ledger.G
 	return nil, g.unlessUnknown(ctx, c, err)
 }
 
-func waitFor(p *cli.Program, g gate) waiting.Wait {
-	return waiting.Wait{State: g.state, For: g.wait, Log: p.Hints(), Describe: p.Describe}
+func waitFor(p *cli.Program, g gate) await.Wait {
+	return await.Wait{State: g.state, For: g.wait, Log: p.Hints(), Describe: p.Describe}
 }
 
 func (g gate) describeState(commit *ledger.Commit) string {
@@ -295,7 +295,7 @@ func gateArtifact(p *cli.Program, command *cobra.Command, args []string, g gate)
 		ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 		defer stop()
 		query := ledger.ArtifactQuery{Digests: []string{g.artifact}, Repo: g.repo.Repo, Environment: g.environment}
-		a, err := waiting.Artifact(ctx, c, waitFor(p, g), g.repo.Org, query)
+		a, err := await.UntilArtifact(ctx, c, waitFor(p, g), g.repo.Org, query)
 		if err != nil {
 			return err
 		}

@@ -83,8 +83,7 @@ func (s *Site) showLogin(v *page.Visit) (*page.Response, error) {
 		return s.showLink(v, key)
 	}
 	f := page.NewForm("next", s.localPath(v.Query("next")))
-	return s.loginPage(v, loginPage{Form: f, Ended: v.Query("ended") != ""}),
-		nil
+	return s.loginPage(v, loginPage{Form: f, Ended: v.Query("ended") != ""}), nil
 }
 
 // showLink shows whom a sign-in link signs in. Only the form of the page uses the link up, so

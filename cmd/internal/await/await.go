@@ -1,4 +1,5 @@
-// Package await polls the ledger until something has happened.
+// Package await polls the ledger until something has happened, such as that commits, or the artifacts built
+// from them, have reached a state.
 package await
 
 import (

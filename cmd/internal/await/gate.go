@@ -1,5 +1,4 @@
-// Package gate waits until commits, or the artifacts built from them, have reached a state.
-package gate
+package await
 
 import (
 	"context"
@@ -7,7 +6,6 @@ import (
 	"io"
 	"time"
 
-	"github.com/ledgerd/ledgerd/cmd/internal/await"
 	"github.com/ledgerd/ledgerd/cmd/internal/connect"
 	"github.com/ledgerd/ledgerd/cmd/internal/display"
 	"github.com/ledgerd/ledgerd/ledger"
@@ -38,13 +36,13 @@ func Until[T any](
 			fmt.Fprintf(w.Log, "%s, waiting for %s\n", now, w.State)
 		}
 	}
-	poll := await.Poll[T]{First: time.Second, Last: 5 * time.Second, For: w.For, Look: look, Waiting: waiting}
+	poll := Poll[T]{First: time.Second, Last: 5 * time.Second, For: w.For, Look: look, Waiting: waiting}
 	return poll.Run(ctx)
 }
 
-// Artifact waits until all commits that an artifact was built from have reached the state.
+// UntilArtifact waits until all commits that an artifact was built from have reached the state.
 // The query has one digest.
-func Artifact(
+func UntilArtifact(
 	ctx context.Context, c *connect.Connection, w Wait, org string, query ledger.ArtifactQuery,
 ) (ledger.Artifact, error) {
 	look := func(ctx context.Context) (a ledger.Artifact, reached bool, err error) {
