@@ -46,6 +46,33 @@ func TestNoPackageIsTooLarge(t *testing.T) {
 	}
 }
 
+// minLines is the size below which a package joins a neighbour.
+const minLines = 45
+
+// small has the smaller packages, and why they stay.
+var small = map[string]string{
+	".":                      "main",
+	"e2e":                    "only tests",
+	"e2e/fault":              "only tests",
+	"internal/parallel":      "packages below store and below cmd use it",
+	"internal/sigstoretest":  "files of the domain, for tests outside of it",
+	"ledger/internal/issuer": "exchange and member use it, and neither imports the other",
+	"store/postgres/model":   "only a test",
+}
+
+// TestNoPackageIsTooSmall checks that small lists the packages with fewer lines than minLines.
+func TestNoPackageIsTooSmall(t *testing.T) {
+	for _, folder := range slices.Sorted(maps.Keys(mayImport)) {
+		lines := 0
+		for _, name := range filesOf(t, folder) {
+			lines += bytes.Count(must.Read(t, name), []byte("\n"))
+		}
+		if isListed := small[folder] != ""; isListed != (lines < minLines) {
+			t.Errorf("%s has %d lines, and small lists it: %t", folder, lines, isListed)
+		}
+	}
+}
+
 // filesOf lists the files of a package, without its tests.
 func filesOf(t *testing.T, folder string) []string {
 	t.Helper()

@@ -4,6 +4,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os/exec"
 	"path"
 	"path/filepath"
@@ -62,14 +63,57 @@ var mayImport = map[string][]string{
 		"internal/atomicfile", "internal/buildinfo", "internal/flagvalue", "internal/gitrepo", "internal/terminal",
 		"ledger", "ledger/forge", "ledger/identity",
 	},
-	"cmd/internal/contexts": {"internal/atomicfile"},
-	"cmd/internal/workfile": {"internal/gitrepo"},
+	"cmd/internal/await": {
+		"client", "cmd/internal/connect", "cmd/internal/display", "ledger",
+	},
+	"cmd/internal/ci":          {"ledger", "ledger/forge"}, // detects the CI job
+	"cmd/internal/ci/checkout": {"cmd/internal/ci", "internal/gitrepo"},
+	"cmd/internal/ci/idtoken":  {"cmd/internal/ci", "ledger"}, // requests tokens
+	"cmd/internal/ci/report":   {"cmd/internal/ci", "internal/terminal", "ledger", "ledger/radar"},
 	// What all commands share.
 	"cmd/internal/cli": {
 		"client", "cmd/internal/ci", "cmd/internal/ci/report", "cmd/internal/connect", "cmd/internal/contexts",
 		"cmd/internal/display", "cmd/internal/jq", "cmd/internal/workfile", "internal/config", "internal/flagvalue",
 		"internal/gitrepo", "internal/terminal", "ledger", "ledger/exchange", "ledger/identity", "ledger/member",
 	},
+	"cmd/internal/connect":      {"client", "internal/buildinfo", "internal/config", "internal/service", "ledger"},
+	"cmd/internal/contexts":     {"internal/atomicfile"},
+	"cmd/internal/contractfile": {"ledger", "ledger/identity", "ledger/policy", "ledger/policy/document"},
+	"cmd/internal/demo": {
+		"client", "cmd/internal/events", "cmd/internal/signing", "internal/buildinfo", "internal/config",
+		"internal/gitrepo", "internal/parallel", "internal/service", "internal/terminal", "ledger",
+		"ledger/attestation", "ledger/identity",
+	},
+	"cmd/internal/display": {
+		"cmd/internal/contractfile", "internal/terminal", "ledger", "ledger/identity", "ledger/policy",
+		"ledger/policy/lint", "ledger/radar",
+	},
+	"cmd/internal/doctor": {
+		"internal/buildinfo", "internal/config", "internal/idp", "internal/parallel", "internal/service",
+		"internal/terminal", "ledger", "ledger/member", "store", "store/postgres", "store/sqlite", "transparency",
+	},
+	// Events as webhooks, as bodies and as lines.
+	"cmd/internal/events": {"client", "internal/terminal", "ledger", "ledger/eventstream", "webhook"},
+	// Exports of evidence: written from what a server says, and read.
+	"cmd/internal/evidence": {
+		"client", "internal/parallel", "ledger", "ledger/attestation", "ledger/facts", "ledger/identity",
+		"ledger/passkey", "ledger/policy", "ledger/proof", "ledger/proof/verify",
+	},
+	"cmd/internal/jq": {"internal/flagvalue", "internal/terminal"},
+	"cmd/internal/mergeclaim": {
+		"internal/buildinfo", "internal/flagvalue", "internal/gitrepo", "ledger", "ledger/attestation",
+	},
+	"cmd/internal/registration": {"client", "internal/gitrepo", "internal/parallel", "ledger"},
+	"cmd/internal/seen":         {"internal/atomicfile", "ledger"},
+	"cmd/internal/signing":      {"internal/atomicfile", "ledger", "ledger/attestation", "ledger/identity"},
+	"cmd/internal/subprocess":   {"internal/config", "ledger"},
+	// Verifies what a server says, as its client.
+	"cmd/internal/verify": {
+		"client", "cmd/internal/evidence", "cmd/internal/seen", "internal/parallel", "ledger", "ledger/attestation",
+		"ledger/facts", "ledger/identity", "ledger/identity/sigstore", "ledger/policy", "ledger/proof",
+		"ledger/proof/receipt", "ledger/proof/rederive", "ledger/proof/trustpolicy", "ledger/proof/verify",
+	},
+	"cmd/internal/workfile": {"internal/gitrepo"},
 	"client": {
 		"ledger", "ledger/attention", "ledger/ca", "ledger/eventstream", "ledger/exchange", "ledger/identity",
 		"ledger/insights", "ledger/member", "ledger/passkey", "ledger/policy", "ledger/policy/lint",
@@ -192,10 +236,6 @@ var mayImport = map[string][]string{
 	"internal/gitrepo":             {"internal/parallel", "ledger", "ledger/gitobject", "ledger/radar"},
 	"internal/gitrepo/gitrepotest": {"internal/testenv"}, // repositories for tests
 	"internal/parallel":            {},
-	"cmd/internal/ci":              {"ledger", "ledger/forge"}, // detects the CI job
-	"cmd/internal/ci/checkout":     {"cmd/internal/ci", "internal/gitrepo"},
-	"cmd/internal/ci/idtoken":      {"cmd/internal/ci", "ledger"}, // requests tokens
-	"cmd/internal/ci/report":       {"cmd/internal/ci", "internal/terminal", "ledger", "ledger/radar"},
 	"internal/config": {
 		"internal/flagvalue", "internal/idp", "ledger", "ledger/member", "ledger/passkey", "ledger/proof/trustpolicy",
 		"store", "webhook/dispatch",
@@ -207,42 +247,9 @@ var mayImport = map[string][]string{
 		"server/metrics", "server/web", "store", "store/check", "store/metrics", "transparency",
 		"transparency/witness", "transparency/witness/metrics", "webhook/dispatch", "webhook/dispatch/metrics",
 	},
-	"cmd/internal/display": {
-		"cmd/internal/contractfile", "internal/terminal", "ledger", "ledger/identity", "ledger/policy",
-		"ledger/policy/lint", "ledger/radar",
-	},
-	"cmd/internal/registration": {"client", "internal/gitrepo", "internal/parallel", "ledger"},
-	// Events as webhooks, as bodies and as lines.
-	"cmd/internal/events": {"client", "internal/terminal", "ledger", "ledger/eventstream", "webhook"},
-	"cmd/internal/await": {
-		"client", "cmd/internal/connect", "cmd/internal/display", "ledger",
-	},
-	"cmd/internal/mergeclaim": {
-		"internal/buildinfo", "internal/flagvalue", "internal/gitrepo", "ledger", "ledger/attestation",
-	},
-	// Verifies what a server says, as its client.
-	"cmd/internal/verify": {
-		"client", "cmd/internal/evidence", "cmd/internal/seen", "internal/parallel", "ledger", "ledger/attestation",
-		"ledger/facts", "ledger/identity", "ledger/identity/sigstore", "ledger/policy", "ledger/proof",
-		"ledger/proof/receipt", "ledger/proof/rederive", "ledger/proof/trustpolicy", "ledger/proof/verify",
-	},
-	// Exports of evidence: written from what a server says, and read.
-	"cmd/internal/evidence": {
-		"client", "internal/parallel", "ledger", "ledger/attestation", "ledger/facts", "ledger/identity",
-		"ledger/passkey", "ledger/policy", "ledger/proof", "ledger/proof/verify",
-	},
-	"cmd/internal/seen":         {"internal/atomicfile", "ledger"},
-	"cmd/internal/connect":      {"client", "internal/buildinfo", "internal/config", "internal/service", "ledger"},
-	"cmd/internal/contractfile": {"ledger", "ledger/identity", "ledger/policy", "ledger/policy/document"},
-	"cmd/internal/subprocess":   {"internal/config", "ledger"},
-	"cmd/internal/signing":      {"internal/atomicfile", "ledger", "ledger/attestation", "ledger/identity"},
-	"internal/atomicfile":       {},
+	"internal/atomicfile": {},
 	"internal/backup": {
 		"ledger", "ledger/identity", "store", "store/check", "store/sqldb", "store/sqlite",
-	},
-	"cmd/internal/doctor": {
-		"internal/buildinfo", "internal/config", "internal/idp", "internal/parallel", "internal/service",
-		"internal/terminal", "ledger", "ledger/member", "store", "store/postgres", "store/sqlite", "transparency",
 	},
 	"internal/logqueue": {},
 
@@ -262,13 +269,7 @@ var mayImport = map[string][]string{
 	"internal/idp":         {"internal/boundedhttp", "ledger", "ledger/exchange", "ledger/member"},
 	"internal/idp/idptest": {"internal/oidc/oidctest"}, // for tests
 	"internal/terminal":    {"ledger"},
-	"cmd/internal/jq":      {"internal/flagvalue", "internal/terminal"},
 	"internal/buildinfo":   {},
-	"cmd/internal/demo": {
-		"client", "cmd/internal/events", "cmd/internal/signing", "internal/buildinfo", "internal/config",
-		"internal/gitrepo", "internal/parallel", "internal/service", "internal/terminal", "ledger",
-		"ledger/attestation", "ledger/identity",
-	},
 	// The domain. The types that all share are in ledger, which imports only radar and forge.
 	"ledger/identity":          {"ledger", "ledger/internal/publickey", "ledger/internal/text"},
 	"ledger/identity/sigstore": {"ledger/identity", "ledger/internal/publickey", "ledger/internal/text"},
@@ -420,6 +421,26 @@ func TestImportsGoOneWay(t *testing.T) {
 		return nil
 	})
 	must.OK(t, err)
+}
+
+// TestWhatOnlyCommandsUseIsInCmd checks that packages of internal have another importer than commands. Those
+// that only tests import may have none.
+func TestWhatOnlyCommandsUseIsInCmd(t *testing.T) {
+	importers := make(map[string][]string)
+	for importer, list := range mayImport {
+		for _, imported := range list {
+			importers[imported] = append(importers[imported], importer)
+		}
+	}
+
+	for _, folder := range slices.Sorted(maps.Keys(importers)) {
+		isShared := slices.ContainsFunc(importers[folder], func(importer string) bool {
+			return importer != "cmd" && !strings.HasPrefix(importer, "cmd/")
+		})
+		if strings.HasPrefix(folder, "internal/") && !isShared {
+			t.Errorf("only commands import %s: move it to cmd/internal", folder)
+		}
+	}
 }
 
 // heavy has the packages that the domain must not link, and linkers its packages that may. What is
