@@ -31,6 +31,7 @@ type Scan struct {
 
 	index     *Index
 	settings  policy.RadarSettings
+	blocking  bool // whether only overlaps that block the commit matter
 	radar     *radar.Radar
 	contained []string    // the tips that the commit's base contains
 	oldest    ledger.Time // tips that came into flight earlier are too old
@@ -67,10 +68,22 @@ func Strongest(list []Match) (strongest []Match, more bool) {
 // Scan scans the index for overlaps with the commit own, whose changes and
 // contained tips are those of n.
 func (x *Index) Scan(settings policy.RadarSettings, own Tip, n ledger.Registration, now ledger.Time) *Scan {
+	return x.scan(settings, own, n, now, false)
+}
+
+// ScanBlocking is like Scan, for the overlaps that block the commit: those with tips that came into flight
+// before it, of the level settings.Block or above.
+func (x *Index) ScanBlocking(settings policy.RadarSettings, own Tip, n ledger.Registration, now ledger.Time) *Scan {
+	return x.scan(settings, own, n, now, true)
+}
+
+func (x *Index) scan(
+	settings policy.RadarSettings, own Tip, n ledger.Registration, now ledger.Time, blocking bool,
+) *Scan {
 	radar := radar.New(settings.Ignore)
 	s := &Scan{
 		Own: own, Footprint: radar.Footprint(n.Changes),
-		index: x, settings: settings, radar: radar, contained: n.Contained,
+		index: x, settings: settings, blocking: blocking, radar: radar, contained: n.Contained,
 		oldest: settings.Oldest(now), seen: make(map[*entry]*candidate),
 	}
 	s.run()
@@ -89,11 +102,13 @@ func (s *Scan) run() {
 		}
 		if m, overlaps := s.Compare(e.tip, s.radar.FootprintOfPacked(c.packed(e))); overlaps {
 			c.common = true
-			list = append(list, m)
+			if !s.blocking || m.Level >= s.settings.Block {
+				list = append(list, m)
+			}
 		}
 	}
 
-	if limit := radar.MaxPairs + 1 - len(list); limit > 0 {
+	if limit := radar.MaxPairs + 1 - len(list); limit > 0 && (!s.blocking || s.settings.Block <= radar.Low) {
 		s.index.view(func() {
 			s.Partial = s.Partial || s.index.incomplete()
 			list = append(list, s.siblings(limit)...)
@@ -163,10 +178,13 @@ func (s *Scan) add(change change) *candidate {
 // Compares reports whether the commit is compared with a tip. This is so for tips
 // in flight, and for tips that were deployed or landed after the commit came into
 // flight, unless the tip is too old, contained in the commit's base, of the same
-// branch, or known to be an ancestor or a descendant of the commit.
+// branch, or known to be an ancestor or a descendant of the commit. If only overlaps
+// matter that block the commit, it is not compared with later tips.
 func (s *Scan) Compares(t *Tip) bool {
 	switch {
 	case t.CommitID == s.Own.CommitID, t.OpenedAt < s.oldest, t.Flight >= Superseded:
+		return false
+	case s.blocking && t.Place > s.Own.Place:
 		return false
 	case t.Flight != InFlight && (t.Place > s.Own.Place || t.EndedAt <= s.Own.OpenedAt):
 		return false
