@@ -353,6 +353,7 @@ func (e *exerciser) register() {
 	e.push(two, ledger.Registration{Changes: changeOf("q.go", 11)}) // no longer overlaps
 	e.push(two, ledger.Registration{Changes: changeOf("p.go", 11)}) // overlaps again
 	e.push(one, ledger.Registration{Changes: changeOf("p.go", 12)}) // a scan for the earlier commit
+	e.recheckRadar()
 	for _, commit := range []string{one, loginCommit, sha(99)} {
 		e.ok(e.PreviewOverlaps(ctx, "acme", "api", ledger.RadarQuery{
 			Commit: commit, Registration: ledger.Registration{Branch: "x", Changes: changeOf("p.go", 10)},
@@ -378,6 +379,18 @@ func (e *exerciser) register() {
 		Targets: &[]string{"main"}, Changes: new([]radar.Change),
 	}, "host")
 	must.OK(e.t, err)
+}
+
+// recheckRadar derives overlaps again of which the rows have other paths.
+func (e *exerciser) recheckRadar() {
+	e.t.Helper()
+	must.OK(e.t, e.Run(e.t.Context(), "UPDATE overlaps SET path = path || 'x'"))
+	found := 0
+	must.OK(e.t, e.RecheckRadar(e.t.Context(), 1, func(r store.RadarRecheck) { found += len(r.Differences) }))
+	if found == 0 {
+		e.t.Error("no overlap has another path than the change records")
+	}
+	must.OK(e.t, e.Run(e.t.Context(), "UPDATE overlaps SET path = substr(path, 1, length(path) - 1)"))
 }
 
 // readTips makes the radar's index read all tips, and then only new ones.

@@ -31,19 +31,32 @@ type visitTip = func(radarindex.Tip, []radar.Change) error
 // Since implements radarindex.Source.
 func (t tipSource) Since(ctx context.Context, repoID, seq int64, visit visitTip) error {
 	_, err := read(ctx, t.store, txn.ForWrite(""), func(rd reader) (struct{}, error) {
-		return struct{}{}, rd.eachTip(visit, newerRecords, repoID, seq)
+		return struct{}{}, tipReader{rd}.Since(ctx, repoID, seq, visit)
 	})
 	return err
 }
 
 // Live implements radarindex.Source.
 func (t tipSource) Live(ctx context.Context, repoID int64, visit visitTip) (int64, error) {
-	return read(ctx, t.store, txn.ForWrite(""), func(rd reader) (last int64, err error) {
-		if err := rd.Row("SELECT coalesce(max(seq), 0) FROM tips WHERE repo_id = ?", repoID).Scan(&last); err != nil {
-			return last, err
-		}
-		return last, rd.eachTip(visit, liveRecords, repoID)
+	return read(ctx, t.store, txn.ForWrite(""), func(rd reader) (int64, error) {
+		return tipReader{rd}.Live(ctx, repoID, visit)
 	})
+}
+
+// A tipReader is like a tipSource, within one read transaction.
+type tipReader struct{ reader }
+
+// Since implements radarindex.Source.
+func (t tipReader) Since(_ context.Context, repoID, seq int64, visit visitTip) error {
+	return t.eachTip(visit, newerRecords, repoID, seq)
+}
+
+// Live implements radarindex.Source.
+func (t tipReader) Live(_ context.Context, repoID int64, visit visitTip) (last int64, err error) {
+	if err := t.Row("SELECT coalesce(max(seq), 0) FROM tips WHERE repo_id = ?", repoID).Scan(&last); err != nil {
+		return last, err
+	}
+	return last, t.eachTip(visit, liveRecords, repoID)
 }
 
 // eachTip calls visit for each tip of a query, with its changes. The query selects the

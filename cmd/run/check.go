@@ -50,7 +50,8 @@ EXIT STATUS
   1  the database could not be checked
   2  wrong flags or arguments
   3  nothing is wrong, but something was not checked: the server has not logged
-     it yet after an upgrade, or only a newer version of ledgerd knows it
+     it yet after an upgrade, only a newer version of ledgerd knows it, or the
+     radar is going to scan it or has reached a limit
   4  there are problems`,
 		Example: `  ledgerd check --database ledger.db
   ledgerd check --config /etc/ledgerd/config.yaml -o json
@@ -80,7 +81,7 @@ EXIT STATUS
 
 // options reads the checkpoints that are known.
 func (k checking) options(p *cli.Program, s config.Settings) (o check.Options, err error) {
-	o.ParseRoot = sigstore.ParseRoot
+	o.ParseRoot, o.RadarMemory = sigstore.ParseRoot, int64(s.RadarMemory)
 	o.SecretKeys, _ = s.Webhooks.LoadSecretKeys() // without them, the report lists signing secrets as not checked
 	for _, file := range k.seen {
 		text, err := p.ReadFile(file)

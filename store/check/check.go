@@ -56,6 +56,9 @@ func (c *checker) run(ctx context.Context) error {
 	if err := part("mapping", c.mapping); err != nil {
 		return err
 	}
+	if err := part("overlaps", c.overlaps); err != nil {
+		return err
+	}
 
 	c.step("file", 0, 0)
 	err := parallel.Do(

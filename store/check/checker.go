@@ -26,6 +26,8 @@ type Options struct {
 	ParseRoot identity.RootParser
 	// SecretKeys decrypt the signing secrets of webhooks.
 	SecretKeys store.SecretKeys
+	// RadarMemory limits the memory in which overlaps are derived again, as store.Options.RadarMemory does.
+	RadarMemory int64
 
 	maxKnown int // if not 0, replaces the constant, in tests
 }
@@ -64,7 +66,9 @@ type checker struct {
 func newChecker(db store.Source, o Options) *checker {
 	found := newReporter()
 	db = source{db, found}
-	reader := store.NewReader(db, store.Options{ParseRoot: o.ParseRoot, SecretKeys: o.SecretKeys, Now: o.Now})
+	reader := store.NewReader(db, store.Options{
+		ParseRoot: o.ParseRoot, SecretKeys: o.SecretKeys, Now: o.Now, RadarMemory: o.RadarMemory,
+	})
 	c := &checker{
 		reporter: found, db: db, store: reader,
 		step: o.Progress, others: o.Others, maxKnown: cmp.Or(o.maxKnown, maxKnown),

@@ -131,7 +131,7 @@ func (c *checker) rest(ctx context.Context, o *org) error {
 		c.step("commits of the repos of "+o.name, int64(i), int64(len(repos)))
 		for _, p := range []repoPart{
 			{"policies", c.policies}, {"deliveries", c.deliveries}, {"commits", c.commits},
-			{"environments", c.environments}, {"radar", c.tips}, {"states", c.derive},
+			{"environments", c.environments}, {"radar", c.radar}, {"states", c.derive},
 		} {
 			if err := c.tolerate(ctx, p.name+" of "+o.name+"/"+r.name, p.check(ctx, o, r)); err != nil {
 				return fmt.Errorf("check %s: %w", p.name, err)

@@ -37,8 +37,8 @@ type change struct {
 	args      []any
 }
 
-// apart are rows of tables that are changed on their own: of what was pruned, of what has ended, and of logs without
-// a checkpoint.
+// apart are rows of tables that are changed on their own: of what was pruned, of what has ended, of logs without
+// a checkpoint, and the overlaps that block no commit.
 var apart = map[string]string{
 	"attestations (pruned)": "id IN (SELECT attestation_id FROM envelopes WHERE payload_at = -1)",
 	"commits (pruned)":      "repo_id IN (SELECT repo_id FROM backlog WHERE kind = 'prune')",
@@ -46,6 +46,9 @@ var apart = map[string]string{
 	"events (pruned)":       "salt IS NULL",
 	"transitions (pruned)":  "event IN (SELECT id FROM events WHERE salt IS NULL)",
 	"violations (pruned)":   "repo_id IN (SELECT repo_id FROM backlog WHERE kind = 'prune')",
+
+	"overlaps (idle)": "level < 3 OR later NOT IN (SELECT commit_id FROM tips WHERE flight = 1) " +
+		"OR earlier NOT IN (SELECT commit_id FROM tips WHERE flight < 4)",
 
 	"events (unsigned)": "org_id IN (SELECT org_id FROM logs WHERE checkpoint = '')",
 
@@ -95,7 +98,7 @@ SELECT (SELECT group_concat(i.cid) FROM pragma_index_info(l.name) i) FROM pragma
 		}
 		b.all = read("true")
 		others := "true"
-		for _, name := range []string{b.name + " (pruned)", b.name + " (ended)", b.name + " (unsigned)"} {
+		for _, name := range []string{b.name + " (pruned)", b.name + " (ended)", b.name + " (unsigned)", b.name + " (idle)"} {
 			if condition := apart[name]; condition != "" {
 				part := b
 				part.rows = read(condition)

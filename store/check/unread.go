@@ -10,8 +10,9 @@ const (
 )
 
 // An unreadColumn is a change that is not found. -row is a deleted row, and +row an added one. A table (pruned) has
-// the rows from which something was pruned, a table (ended) those of what has ended, and a table (unsigned) those of
-// logs without a checkpoint. What is listed of the whole table holds for them, too.
+// the rows from which something was pruned, a table (ended) those of what has ended, a table (unsigned) those of logs
+// without a checkpoint, and a table (idle) the overlaps that block no commit. What is listed of the whole table holds
+// for them, too.
 type unreadColumn struct{ tables, columns, why string }
 
 // unread lists what can be changed in a database without being found, and why that does not matter.
@@ -63,13 +64,17 @@ var unread = []unreadColumn{
 	{"commits", "standing", "The standing of a commit that does not run, which nothing reads."},
 	{"commit_details", "ancestors contained parents",
 		"What a registration has said of the history of a branch, for the radar. Parents of known objects are compared."},
-	{"commit_details", "changes", "Hunks of changes, for the radar. The paths are compared with the events."},
+	{"commit_details", "changes",
+		"Hunks of changes, for the radar. The paths are compared with the events, and stored overlaps with the hunks."},
 	{"commit_details", "+row paths paths_key", "Paths of a commit without a change record, which nothing reads."},
 	{"corrections", "by", "Who has corrected a commit, for display. The audit has it, too."},
 	{"tips", "-row branch ended_at flight level lineage opened_at place policy_version seq truncated",
-		"It matters if `radar.block` is set, and is not derived yet: which commits the radar compares."},
-	{"overlaps", "-row +row earlier later level path reason since told",
-		"It matters if `radar.block` is set, and is not derived yet: without its overlaps, a commit is not kept back."},
+		"Which commits the radar compares, and since when: no event says which were withdrawn. They are compared with " +
+			"their commits and their overlaps."},
+	{"overlaps", "+row since told",
+		"A row that blocks no commit. When an overlap was found, and what an event has reported of it."},
+	{"overlaps (idle)", "-row +row later level path reason",
+		"No state follows from them. One that blocks a commit, or should, is found."},
 
 	{"attestations", "aged_from",
 		"Since when evidence ages, if an operator has accepted the clock: that is listed as *not checked*."},
@@ -131,6 +136,8 @@ var unread = []unreadColumn{
 // some tables of PostgreSQL have none.
 var unreadOnPostgres = []unreadColumn{
 	{"envelopes", "+row", "An envelope of no attestation, which nothing reads."},
+	{"tips", "+row commit_id repo_id",
+		"A tip of no commit or no repo, which nothing reads. One that has overlaps is found."},
 	{"events", "repo_id", "The number 0 in an event of no repo, which is the same."},
 	{"webhooks", "id", "The row id of a webhook without deliveries."},
 }

@@ -19,15 +19,16 @@ import (
 
 // TestOverlapsFollowFromTipsInFlight runs random operations on a repo whose radar
 // blocks. It checks that the overlaps of tips in flight have the levels of their change
-// records, and that the state of each commit follows from its evidence and overlaps.
+// records, that the state of each commit follows from its evidence and overlaps, and that a
+// check of the database finds a deleted overlap, and nothing else.
 func (s suite) TestOverlapsFollowFromTipsInFlight(t *testing.T) {
 	testenv.Check(t, func(r *rapid.T) {
 		fx := s.newFixture(t)
 		defer fx.closeAll()
 		m := &radarModel{fx: fx, r: r, ci: fx.signer("cn=ci,ou=build,o=acme"), changes: make(map[string][]radar.Change),
-			contained: make(map[[2]string]bool)}
+			contained: make(map[[2]string]bool), forges: rapid.IntRange(0, 9).Draw(r, "forges") == 0}
 		fx.setRadar(blockHigh)
-		r.Repeat(map[string]func(*rapid.T){
+		actions := map[string]func(*rapid.T){
 			"push":          func(r *rapid.T) { m.r = r; m.push() },
 			"complete":      func(r *rapid.T) { m.r = r; m.complete() },
 			"withdraw":      func(r *rapid.T) { m.r = r; m.withdraw() },
@@ -35,7 +36,11 @@ func (s suite) TestOverlapsFollowFromTipsInFlight(t *testing.T) {
 			"change policy": func(r *rapid.T) { m.r = r; m.changePolicy() },
 			"wait":          func(r *rapid.T) { m.r = r; m.wait() },
 			"":              func(r *rapid.T) { m.check() },
-		})
+		}
+		if m.forges {
+			actions["forge"] = func(r *rapid.T) { m.r = r; m.forge() }
+		}
+		r.Repeat(actions)
 	})
 }
 
@@ -48,6 +53,8 @@ type radarModel struct {
 	// contained has pairs of a commit and another one that its base contains. They
 	// are not compared.
 	contained map[[2]string]bool
+	// forges reports whether the database is checked all the time, which takes long.
+	forges bool
 }
 
 const modelCommits = 6
@@ -122,7 +129,37 @@ func (m *radarModel) wait() {
 	m.fx.clock.advance(rapid.SampledFrom([]time.Duration{time.Minute, 2 * time.Hour}).Draw(m.r, "wait"))
 }
 
+// forge deletes an overlap that blocks a commit, has the database checked, and inserts it again.
+func (m *radarModel) forge() {
+	must.OK(m.fx.t, m.fx.Settle(m.fx.t.Context()))
+	p, err := m.fx.Policy(m.fx.t.Context(), "acme", "api", 0)
+	must.OK(m.fx.t, err)
+	pairs, err := m.fx.Overlaps(m.fx.t.Context(), "acme", "api", store.RadarFilter{Query: store.Query{Limit: 500}})
+	must.OK(m.fx.t, err)
+	blocking := slices.DeleteFunc(pairs.Data, func(o ledger.RadarPair) bool {
+		return o.Level < p.Radar.Block || m.isContained(o.Commit.SHA, o.Other.SHA)
+	})
+	if !p.Radar.Blocks() || len(blocking) == 0 {
+		m.r.Skip("nothing blocks")
+	}
+
+	o := rapid.SampledFrom(blocking).Draw(m.r, "overlap")
+	row := func(sha string) string { return "(SELECT id FROM commits WHERE sha = '" + sha + "')" }
+	m.fx.database.Exec(m.fx.t, fmt.Sprintf("DELETE FROM overlaps WHERE later = %s AND earlier = %s",
+		row(o.Commit.SHA), row(o.Other.SHA)))
+	if found, complete := m.fx.report(); found == 0 && complete {
+		m.r.Fatalf("the overlap of %s and %s is deleted, and the check does not find it", o.Commit.SHA, o.Other.SHA)
+	}
+	m.fx.database.Exec(m.fx.t, fmt.Sprintf("INSERT INTO overlaps VALUES (%s, %s, %d, %[3]d, %d, '%s', '%s')",
+		row(o.Commit.SHA), row(o.Other.SHA), o.Level, o.Since, o.Paths[0].Path, o.Paths[0].Reason))
+}
+
 func (m *radarModel) check() {
+	if m.forges && rapid.IntRange(0, 7).Draw(m.r, "check before it is settled") == 0 {
+		if found, _ := m.fx.report(); found > 0 {
+			m.r.Fatal("a check of the database has found problems")
+		}
+	}
 	must.OK(m.fx.t, m.fx.Settle(m.fx.t.Context()))
 	p, err := m.fx.Policy(m.fx.t.Context(), "acme", "api", 0)
 	must.OK(m.fx.t, err)

@@ -1,0 +1,241 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/ledgerd/ledgerd/ledger/policy"
+	"github.com/ledgerd/ledgerd/ledger/radar"
+	"github.com/ledgerd/ledgerd/store/radarindex"
+	"github.com/ledgerd/ledgerd/store/txn"
+)
+
+// A RadarRecheck is the result of deriving again which overlaps block some commits of a repo.
+type RadarRecheck struct {
+	Differences []Difference
+	// Unchecked are the reasons why overlaps were not compared.
+	Unchecked []string
+
+	last int64 // the row id of the last commit; 0 if there were none
+}
+
+// Reasons why overlaps are not compared.
+const (
+	isToBeScanned = "the radar is going to scan the commits again"
+	isBounded     = "the radar has reached a limit: there are more overlaps than it stores, or commits than it indexes"
+	hasEnded      = "the earlier commit is out of flight, and may have been registered with other changes since"
+)
+
+func (r *RadarRecheck) differ(sha, format string, args ...any) {
+	r.Differences = append(r.Differences, Difference{sha, fmt.Sprintf(format, args...)})
+}
+
+func (r *RadarRecheck) skip(reason string) { r.Unchecked = append(r.Unchecked, reason) }
+
+// recheckedTips is the number of tips whose overlaps are derived in one read.
+const recheckedTips = 100
+
+// RecheckRadar derives again which overlaps block the commits of a repo, from the change records of its tips. It
+// writes nothing, and calls found with each part of the result: of none if the policy of the repo has no overlaps
+// block.
+func (s *Store) RecheckRadar(ctx context.Context, repoID int64, found func(RadarRecheck)) error {
+	_, limit := s.tips.Size()
+	set := radarindex.NewSet(limit) // the indexes of other repos are no longer needed
+	for after := int64(0); ; {
+		r, err := read(ctx, s, txn.ForWrite(""), func(rd reader) (RadarRecheck, error) {
+			return rd.recheckRadar(ctx, set, repoID, after)
+		})
+		if err != nil || r.last == 0 {
+			return err
+		}
+		found(r)
+		after = r.last
+	}
+}
+
+// recheckRadar rechecks the next tips in flight, after the row id after. All that it reads is of one snapshot.
+func (rd reader) recheckRadar(
+	ctx context.Context, set *radarindex.Set, repoID, after int64,
+) (r RadarRecheck, err error) {
+	d, err := rd.deriverByID(repoID)
+	if err != nil || d.repo.Deleted || !d.contract.Radar.Blocks() {
+		return r, err
+	}
+	tips, err := all(rd, scanScannedTip,
+		selectScannedTip+"t.repo_id = ? AND t.commit_id > ? AND t."+isInFlight+" ORDER BY t.commit_id LIMIT ?",
+		repoID, after, recheckedTips)
+	if err != nil || len(tips) == 0 {
+		return r, err
+	}
+	r.last = tips[len(tips)-1].CommitID
+
+	index, err := set.Fresh(ctx, repoID, tipReader{rd})
+	if err != nil {
+		return r, err
+	}
+	plan, err := rd.planOf(repoID, after, r.last)
+	if err != nil {
+		return r, err
+	}
+	c := radarChecker{rd, d.contract.Radar, index, plan, &r}
+	for _, tip := range tips {
+		if err := c.tip(tip); err != nil {
+			return r, err
+		}
+	}
+	return r, nil
+}
+
+// A scannedTip is a tip with whether the last scan of it has found more overlaps than are stored.
+type scannedTip struct {
+	radarindex.Tip
+	isTruncated bool
+}
+
+const selectScannedTip = "SELECT " + tipColumns + ", t.truncated FROM tips t WHERE "
+
+func scanScannedTip(row txn.Scanner) (t scannedTip, err error) {
+	t.Tip, err = scanTipAnd(row, &t.isTruncated)
+	return t, err
+}
+
+// selectOpenOverlaps reads the overlaps of a tip with earlier ones that are compared with it.
+const selectOpenOverlaps = `
+SELECT o.earlier, o.level, o.path, o.reason FROM overlaps o JOIN tips e ON e.commit_id = o.earlier
+WHERE o.later = ? AND e.` + isLive + ` AND e.place < ? AND e.opened_at >= ? ORDER BY o.earlier`
+
+func scanOpenOverlap(row txn.Scanner) (p pairRow, err error) {
+	return p, row.Scan(&p.earlier, &p.level, &p.path, &p.reason)
+}
+
+// says reports whether a row says what was derived.
+func (p pairRow) says(m radarindex.Match) bool {
+	return p.level == m.Level && p.path == m.Paths[0].Path && p.reason == m.Paths[0].Reason
+}
+
+// A radarChecker compares the stored overlaps of a repo's tips with those that are derived.
+type radarChecker struct {
+	reader
+	settings policy.RadarSettings
+	index    *radarindex.Index
+	plan     plan
+	*RadarRecheck
+}
+
+// tip compares the overlaps of a tip in flight with earlier ones.
+func (c *radarChecker) tip(l scannedTip) error {
+	switch {
+	case !l.InFlightAt(c.settings, c.Now):
+		return nil
+	case l.PolicyVersion == 0 && !c.plan.includes(l.CommitID):
+		c.differ(l.SHA, "the radar is to scan it again, and that is not planned")
+		return nil
+	case l.PolicyVersion == 0:
+		c.skip(isToBeScanned)
+		return nil
+	}
+
+	n, err := c.registrationOf(l.CommitID)
+	if err != nil {
+		return err
+	}
+	if joinLineage(tipOf(l.SHA, n)) != joinLineage(l.Tip.Tip) {
+		c.differ(l.SHA, "the radar has it on other commits than it was registered with")
+	}
+
+	stored, err := all(c.reader, scanOpenOverlap, selectOpenOverlaps, l.CommitID, l.Place, c.settings.Oldest(c.Now))
+	if err != nil {
+		return fmt.Errorf("read overlaps: %w", err)
+	}
+	scan := c.index.ScanBlocking(c.settings, l.Tip, n, c.Now)
+	if scan.More {
+		c.skip(isBounded)
+	}
+	return c.compare(l, stored, scan)
+}
+
+// compare compares the stored overlaps of a tip with those that a scan has found.
+func (c *radarChecker) compare(l scannedTip, stored []pairRow, scan *radarindex.Scan) error {
+	derived := make(map[int64]radarindex.Match, len(scan.Matches))
+	for _, m := range scan.Matches {
+		derived[m.CommitID] = m
+	}
+	for _, p := range stored {
+		m, isDerived := derived[p.earlier]
+		delete(derived, p.earlier)
+		if isDerived && p.says(m) || !isDerived && p.level < c.settings.Block {
+			continue
+		}
+		if err := c.other(l, p, scan); err != nil {
+			return err
+		}
+	}
+
+	for _, id := range slices.Sorted(maps.Keys(derived)) {
+		if err := c.missing(l, derived[id]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// other reports an overlap that the scan has not found as it is stored, unless the change records give it.
+func (c *radarChecker) other(l scannedTip, p pairRow, scan *radarindex.Scan) error {
+	e, err := c.scannedTip(p.earlier)
+	if err != nil {
+		return err
+	}
+	changes, err := c.findChanges(p.earlier)
+	if err != nil {
+		return err
+	}
+
+	m, overlap := scan.Compare(&e.Tip, scan.FootprintOf(changes))
+	endedBefore := e.Flight != radarindex.InFlight && e.EndedAt <= l.OpenedAt && e.Seq < l.Place
+	switch {
+	case endedBefore, radar.Related(l.Tip.Tip, e.Tip.Tip), !overlap:
+		c.differ(l.SHA, "an overlap with %s is stored as %s, and they have none", e.SHA, p.level)
+	case p.says(m):
+	case l.isTruncated || e.isTruncated:
+		c.skip(isBounded)
+	default:
+		c.differ(l.SHA, "its overlap with %s is stored as %s (%s of %s), and is %s (%s of %s)", e.SHA, p.level, p.reason,
+			p.path, m.Level, m.Paths[0].Reason, m.Paths[0].Path)
+	}
+	return nil
+}
+
+// missing reports an overlap that is not stored, unless the server may have had a reason.
+func (c *radarChecker) missing(l scannedTip, m radarindex.Match) error {
+	e, err := c.scannedTip(m.CommitID)
+	if err != nil {
+		return err
+	}
+	details, err := c.findLineage(e.CommitID)
+	switch {
+	case err != nil:
+		return err
+	case slices.Contains(details.contained, l.SHA): // the last scan may have been that of the earlier one
+	case e.Flight != radarindex.InFlight:
+		c.skip(hasEnded)
+	case e.PolicyVersion == 0:
+		c.skip(isToBeScanned)
+	case l.isTruncated || e.isTruncated:
+		c.skip(isBounded)
+	default:
+		c.differ(l.SHA, "its overlap with %s, %s (%s of %s), is not stored", e.SHA, m.Level, m.Paths[0].Reason,
+			m.Paths[0].Path)
+	}
+	return nil
+}
+
+// scannedTip reads a tip of the table tips.
+func (c *radarChecker) scannedTip(commitID int64) (scannedTip, error) {
+	e, err := scanScannedTip(c.Row(selectScannedTip+"t.commit_id = ?", commitID))
+	if err != nil {
+		return e, fmt.Errorf("read tip: %w", err)
+	}
+	return e, nil
+}
