@@ -37,6 +37,7 @@ var unread = []unreadColumn{
 	{"review_drafts", "-row +row digest repo_id token_id until", once},
 	{"passkey_challenges", "-row +row digest token_id until", once},
 	{"used_tokens", "-row +row digest org_id until", once},
+	{"former_names", "name", "The name of a repo in a time from which it has no event of its own. A request with it gets another error."},
 	{"former_names", "+row", "A name that an org or a repo has only for events that do not exist."},
 	{"former_names", "until_seq", "Another time before the next event, which is the same."},
 	{"repo_states", "-row +row repo_id state", "A count of 0, which is the same as no row."},
