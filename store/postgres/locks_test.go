@@ -199,7 +199,6 @@ func TestBackgroundWorkLocksItsOrg(t *testing.T) { // alone, since its evidence 
 			t.Errorf("the state is %v, want %v", record.State, want)
 		}
 	}
-	wantState(ledger.Promotable)
 
 	c, err := pgx.Connect(t.Context(), r.url)
 	must.OK(t, err)
@@ -216,7 +215,12 @@ SELECT c.repo_id, 'merges', c.id, r.org_id, 'policy', '', 0, 0, 0 FROM commits c
 	time.Sleep(150 * time.Millisecond)
 	must.OK(t, s.Settle(t.Context()))
 	wantState(ledger.Validating)
-	var left int
+	var expired, left int
+	must.OK(t, tx.QueryRow(t.Context(), "SELECT count(*) FROM transitions WHERE from_state = $1 AND to_state = $2",
+		int64(ledger.Promotable), int64(ledger.Validating)).Scan(&expired))
+	if expired != 1 {
+		t.Errorf("the evidence has expired %d times, want once", expired)
+	}
 	must.OK(t, tx.QueryRow(t.Context(), "SELECT count(*) FROM backlog").Scan(&left))
 	if left > 0 {
 		t.Errorf("%d jobs are left", left)
