@@ -30,9 +30,8 @@ type caches struct {
 	// last attestation was recorded.
 	active   *txn.Cache[string, *policy.Contract]
 	verdicts *txn.Cache[verdictKey, policy.Verdict]
-	// orgOfRepo and orgOfWebhook hold row ids of orgs, by row id and by id.
-	orgOfRepo    *txn.Cache[int64, int64]
-	orgOfWebhook *txn.Cache[string, int64]
+	// orgOfRepo holds row ids of orgs, by row id.
+	orgOfRepo *txn.Cache[int64, int64]
 	// mapped reports whether all statements are mapped by the present rules. Until then,
 	// any process may change evidence, and what is cached of it is not used.
 	mapped atomic.Bool
@@ -67,12 +66,11 @@ func newCaches() *caches {
 		people:     txn.NewCache[personKey, who](maxNames),
 		named:      txn.NewCache[namesKey, struct{}](maxNames),
 
-		expressions:  txn.NewCache[string, int64](maxContracts),
-		programs:     txn.NewCache[string, *where.Program](maxPrograms),
-		active:       txn.NewCache[string, *policy.Contract](maxContracts),
-		verdicts:     txn.NewCache[verdictKey, policy.Verdict](maxVerdicts),
-		orgOfRepo:    txn.NewCache[int64, int64](maxNames),
-		orgOfWebhook: txn.NewCache[string, int64](maxNames),
+		expressions: txn.NewCache[string, int64](maxContracts),
+		programs:    txn.NewCache[string, *where.Program](maxPrograms),
+		active:      txn.NewCache[string, *policy.Contract](maxContracts),
+		verdicts:    txn.NewCache[verdictKey, policy.Verdict](maxVerdicts),
+		orgOfRepo:   txn.NewCache[int64, int64](maxNames),
 	}
 }
 

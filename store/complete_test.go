@@ -96,7 +96,9 @@ func wantAllRows(t *testing.T, s *Store) {
 	want("pending deliveries",
 		"SELECT delivery_id FROM outbox WHERE webhook_id = 1 AND status = 'pending' ORDER BY delivery_id DESC",
 		func(q txn.Query) (ids []string, next string, err error) {
-			p, err := s.Deliveries(t.Context(), "acme", "api", webhook, DeliveryFilter{Query: q, Status: ledger.DeliveryPending})
+			p, err := s.Deliveries(t.Context(), "acme", "api", webhook, DeliveryFilter{
+				Query: q, Status: ledger.DeliveryPending,
+			})
 			for _, d := range p.Data {
 				ids = append(ids, d.ID)
 			}

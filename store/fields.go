@@ -1,9 +1,6 @@
 package store
 
 import (
-	"crypto/sha256"
-	"fmt"
-
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/store/events"
@@ -35,7 +32,7 @@ func tokenFields(t ledger.Token) []ledger.Field {
 		{Name: "name", Value: t.Name},
 		{Name: "scope", Value: t.Scope},
 		{Name: "expires_at", Value: events.Optional(t.ExpiresAt)},
-		{Name: "repos", Value: optionalList(t.Repos)},
+		{Name: "repos", Value: events.OptionalList(t.Repos)},
 	}
 }
 
@@ -45,7 +42,7 @@ func grantFields(t ledger.Token, hash []byte) []ledger.Field {
 	return append(tokenFields(t),
 		ledger.Field{Name: "rule", Value: events.Optional(t.Rule)},
 		ledger.Field{Name: "member", Value: events.Optional(t.Member)},
-		ledger.Field{Name: "secret_digest", Value: digestOf(hash)},
+		ledger.Field{Name: "secret_digest", Value: events.Digest(hash)},
 	)
 }
 
@@ -54,9 +51,9 @@ func identityFields(i identity.Identity) []ledger.Field {
 		{Name: "kind", Value: i.Kind},
 		{Name: "dn", Value: i.DN},
 		{Name: "email", Value: events.Optional(i.Email)},
-		{Name: "emails", Value: optionalList(i.Emails)},
-		{Name: "logins", Value: optionalList(i.Logins)},
-		{Name: "may", Value: optionalList(i.May)},
+		{Name: "emails", Value: events.OptionalList(i.Emails)},
+		{Name: "logins", Value: events.OptionalList(i.Logins)},
+		{Name: "may", Value: events.OptionalList(i.May)},
 		{Name: "dn_pattern", Value: events.Optional(i.DNPattern)},
 		{Name: "sigstore", Value: events.Optional(i.Sigstore)},
 		{Name: "fingerprint", Value: i.Fingerprint},
@@ -76,37 +73,4 @@ func trustedRootFields(r identity.TrustedRoot) []ledger.Field {
 
 func policyFields(version int, digest string) []ledger.Field {
 	return []ledger.Field{{Name: "version", Value: version}, {Name: "digest", Value: digest}}
-}
-
-// webhookFields has the URL without its path and query, which are often secret, and the digest of the signing
-// secret, if it is known. The server has created it from random bytes.
-func webhookFields(w ledger.Webhook, secret string) []ledger.Field {
-	return []ledger.Field{
-		{Name: "url", Value: w.Origin()},
-		{Name: "url_digest", Value: textDigest(w.URL)},
-		{Name: "events", Value: w.Events},
-		{Name: "active", Value: w.Active},
-		{Name: "description", Value: events.Optional(w.Description)},
-		{Name: "secret_digest", Value: digestOf([]byte(secret))},
-	}
-}
-
-// textDigest returns the SHA-256 of a text.
-func textDigest(s string) string {
-	return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(s)))
-}
-
-// digestOf returns the SHA-256 of a value; nil if there is none.
-func digestOf(value []byte) any {
-	if len(value) == 0 {
-		return nil
-	}
-	return textDigest(string(value))
-}
-
-func optionalList(list []string) any {
-	if len(list) == 0 {
-		return nil
-	}
-	return list
 }

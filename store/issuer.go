@@ -73,7 +73,7 @@ func (t *tx) insertIssuer(orgID int64, org string, n exchange.NewIssuer) (int64,
 func issuerFields(i exchange.Issuer) []ledger.Field {
 	fields := []ledger.Field{{Name: "url", Value: i.URL}, {Name: "jwks_digest"}}
 	if i.JWKS != "" {
-		fields[1].Value = textDigest(i.JWKS)
+		fields[1].Value = events.TextDigest(i.JWKS)
 	}
 	return fields
 }

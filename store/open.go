@@ -19,6 +19,7 @@ import (
 	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/sqlite"
 	"github.com/ledgerd/ledgerd/store/txn"
+	"github.com/ledgerd/ledgerd/store/webhooks"
 )
 
 // Options configures a Store.
@@ -141,8 +142,6 @@ func newStore(o Options) *Store {
 	s := &Store{
 		db:           txn.NewDB(o.Logger),
 		committed:    o.Committed,
-		retention:    cmp.Or(o.KeepDeliveries, DefaultKeepDeliveries),
-		secretKeys:   o.SecretKeys,
 		providers:    o.Providers,
 		caches:       newCaches(),
 		tips:         radarindex.NewSet(cmp.Or(o.RadarMemory, DefaultRadarMemory)),
@@ -158,6 +157,7 @@ func newStore(o Options) *Store {
 	s.caches.parseRoot = o.ParseRoot
 	s.batch = newBatch(s.tips)
 	s.Journal = events.New(s.db)
+	s.Outbox = webhooks.New(s.db, s.Journal, o.SecretKeys, cmp.Or(o.KeepDeliveries, DefaultKeepDeliveries))
 	s.db.Attach(s.part())
 	return s
 }

@@ -157,8 +157,8 @@ func TestWebhooksOfOrgEventsAreLimited(t *testing.T) {
 	s, _ := newLogStore(t)
 	var first ledger.Webhook
 	for i := range events.MaxOrgHooks {
-		repo := fmt.Sprint("r", i/maxWebhooks)
-		if i%maxWebhooks == 0 {
+		repo := fmt.Sprint("r", i/50)
+		if i%50 == 0 {
 			_, err := s.CreateRepo(ctx, "acme", ledger.NewRepo{Name: repo}, "admin")
 			must.OK(t, err)
 		}

@@ -3,9 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
-	"slices"
 
-	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
@@ -33,44 +31,4 @@ func (s *Store) ownersOfRepo(ctx context.Context, repoID int64) ([]int64, error)
 	}
 	s.caches.orgOfRepo.Put(repoID, id)
 	return []int64{id}, nil
-}
-
-// webhooksOf returns the ids of the webhooks that outcomes are about.
-func webhooksOf(outcomes []ledger.Outcome) []string {
-	ids := make([]string, len(outcomes))
-	for i, o := range outcomes {
-		ids[i] = o.Webhook
-	}
-	slices.Sort(ids)
-	return slices.Compact(ids)
-}
-
-// ownersOfWebhooks returns the row ids of the orgs of webhooks. Webhooks that were deleted have
-// none.
-func (s *Store) ownersOfWebhooks(ctx context.Context, webhooks ...string) (owners []int64, err error) {
-	var unknown []any
-	for _, webhook := range webhooks {
-		if id, ok := s.caches.orgOfWebhook.Get(webhook); ok {
-			owners = append(owners, id)
-		} else {
-			unknown = append(unknown, webhook)
-		}
-	}
-	if len(unknown) == 0 {
-		return owners, nil
-	}
-
-	return readLoose(ctx, s, txn.ForWrite(""), func(rd reader) ([]int64, error) {
-		found := slices.Clone(owners)
-		err := rd.EachIn(func(row txn.Scanner) error {
-			var webhook string
-			var id int64
-			err := row.Scan(&webhook, &id)
-			s.caches.orgOfWebhook.Put(webhook, id)
-			found = append(found, id)
-			return err
-		}, `
-SELECT w.webhook_id, r.org_id FROM webhooks w JOIN repos r ON r.id = w.repo_id WHERE w.webhook_id IN `, 1, unknown)
-		return found, err
-	})
 }

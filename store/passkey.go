@@ -168,7 +168,7 @@ func passkeyFields(p passkey.Passkey) []ledger.Field {
 		{Name: "name", Value: p.Name},
 		{Name: "rp_id", Value: p.RPID},
 		{Name: "key", Value: p.Key},
-		{Name: "credential_digest", Value: digestOf(p.CredentialID)},
+		{Name: "credential_digest", Value: events.Digest(p.CredentialID)},
 	}
 }
 

@@ -7,16 +7,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/radarindex"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // pruneInterval is how often Tidy prunes, and how often a repo is pruned at most.
 const pruneInterval = time.Minute
-
-// pruneBatch is the number of deliveries that one write deletes.
-const pruneBatch = 500
 
 // Tidy prunes every minute until ctx is done. Errors are logged, and retried a minute
 // later. It looks for closed overlaps in one page of the tips each time. At the start and
@@ -25,7 +21,7 @@ const pruneBatch = 500
 func (s *Store) Tidy(ctx context.Context) {
 	tick := time.NewTicker(pruneInterval)
 	defer tick.Stop()
-	s.tidySecrets(ctx, true)
+	s.TidySecrets(ctx, true)
 	var page int64 // position of the next page
 	for {
 		select {
@@ -38,7 +34,7 @@ func (s *Store) Tidy(ctx context.Context) {
 }
 
 func (s *Store) tidy(ctx context.Context, page int64) (next int64) {
-	s.tidySecrets(ctx, false)
+	s.TidySecrets(ctx, false)
 	if s.CheckClock() != nil { // by another one, it may be too early
 		return page
 	}
@@ -87,7 +83,7 @@ type pruner struct {
 // pruners returns what is pruned as a whole each time.
 func (s *Store) pruners() []pruner {
 	return []pruner{
-		{"the delivery log", s.pruneDeliveries},
+		{"the delivery log", s.Outbox.PruneDeliveries},
 		{"tips", s.pruneTips},
 		{"sessions", s.pruneSessions},
 		{"drafts of reviews", s.pruneDrafts}, // before sign-ins, which they name
@@ -96,91 +92,6 @@ func (s *Store) pruners() []pruner {
 		{"used tokens", s.pruneUsed},
 		{"sign-ins", s.pruneSignIns}, // after their sessions and drafts
 	}
-}
-
-// An oldDeliveries is a webhook with deliveries to prune: those that ended before a time, or all if
-// the webhook was deleted.
-type oldDeliveries struct {
-	webhook, org int64
-	before       ledger.Time
-}
-
-func (s *Store) pruneDeliveries(ctx context.Context) error {
-	now := s.Now()
-	type prunable struct{ old, deleted []oldDeliveries }
-	webhooks, err := read(ctx, s, txn.ForWrite(""), func(rd reader) (p prunable, err error) {
-		p.old, err = all(rd, func(row txn.Scanner) (o oldDeliveries, err error) {
-			return o, row.Scan(&o.webhook, &o.org, &o.before)
-		}, `
-SELECT id, org_id, before FROM (
-  SELECT w.id, r.org_id, CASE WHEN r.keep_deliveries > 0 AND r.keep_deliveries < ?2 THEN ?1 - r.keep_deliveries
-    ELSE ?1 - ?2 END AS before
-  FROM webhooks w JOIN repos r ON r.id = w.repo_id WHERE w.deleted_at = 0) w
-WHERE EXISTS (SELECT 1 FROM outbox WHERE webhook_id = w.id AND ended_at > 0 AND ended_at < w.before)`,
-			now, s.retention.Milliseconds())
-		if err != nil {
-			return p, err
-		}
-		p.deleted, err = all(rd, func(row txn.Scanner) (o oldDeliveries, err error) {
-			return o, row.Scan(&o.webhook, &o.org)
-		}, "SELECT w.id, r.org_id FROM webhooks w JOIN repos r ON r.id = w.repo_id WHERE w.deleted_at > 0")
-		return p, err
-	})
-	if err != nil {
-		return fmt.Errorf("read prunable rows: %w", err)
-	}
-
-	for _, o := range webhooks.old {
-		if err := s.repeatFor(ctx, []int64{o.org}, func(t *tx) (bool, error) {
-			return t.prune(o.webhook, endedDeliveries, o.webhook, o.before, pruneBatch)
-		}); err != nil {
-			return fmt.Errorf("prune deliveries: %w", err)
-		}
-	}
-
-	for _, o := range webhooks.deleted {
-		batch := func(t *tx) (bool, error) { return t.pruneWebhook(o.webhook) }
-		if err := s.repeatFor(ctx, []int64{o.org}, batch); err != nil {
-			return fmt.Errorf("prune deleted webhook: %w", err)
-		}
-	}
-	return nil
-}
-
-// Queries for the deliveries of a webhook that ended before a time, and for all of them.
-const (
-	endedDeliveries = `
-SELECT delivery_id FROM outbox WHERE webhook_id = ? AND ended_at > 0 AND ended_at < ?
-ORDER BY ended_at LIMIT ?`
-	allDeliveries = "SELECT delivery_id FROM outbox WHERE webhook_id = ? ORDER BY delivery_id LIMIT ?"
-)
-
-// prune deletes a batch of a webhook's deliveries, with their attempts. The query returns
-// the ids of up to pruneBatch deliveries.
-func (t *tx) prune(webhook int64, query string, args ...any) (last bool, err error) {
-	ids, err := all(t.reader, txn.ScanText, query, args...)
-	if err != nil {
-		return false, err
-	}
-	for _, id := range ids {
-		if _, err := t.Exec("DELETE FROM attempts WHERE webhook_id = ? AND delivery_id = ?", webhook, id); err != nil {
-			return false, err
-		}
-		if _, err := t.Exec("DELETE FROM outbox WHERE webhook_id = ? AND delivery_id = ?", webhook, id); err != nil {
-			return false, err
-		}
-	}
-	return len(ids) < pruneBatch, nil
-}
-
-// pruneWebhook deletes a batch of a deleted webhook's deliveries, and after the last
-// batch the webhook.
-func (t *tx) pruneWebhook(id int64) (last bool, err error) {
-	last, err = t.prune(id, allDeliveries, id, pruneBatch)
-	if err == nil && last {
-		_, err = t.Exec("DELETE FROM webhooks WHERE id = ?", id)
-	}
-	return last, err
 }
 
 // pruneTipsBatch is the number of tips that one write prunes.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/internal/must"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // TestTidyEncryptsSecrets checks that a secret which another process has stored in plain text is
@@ -44,14 +45,15 @@ func TestTidyEncryptsSecrets(t *testing.T) {
 		}
 		s.tidy(t.Context(), 0)
 
-		must.OK(t, s.eachSecrets(t.Context(), func(batch []hookSecrets, _ int64) error {
-			for _, h := range batch {
-				if !h.areSealed(keys) {
-					t.Errorf("%s: a secret is in plain text", step.name)
-				}
+		secrets, err := read(t.Context(), s, txn.ForWrite(""), func(rd reader) ([]string, error) {
+			return all(rd, txn.ScanText, "SELECT secret FROM webhooks")
+		})
+		must.OK(t, err)
+		for _, secret := range secrets {
+			if !keys.IsSealed(secret) {
+				t.Errorf("%s: a secret is in plain text", step.name)
 			}
-			return nil
-		}))
+		}
 		if got := log.String(); (got == "") != (step.changed == "") || !strings.Contains(got, step.changed) {
 			t.Errorf("%s: the log has %q, want %q", step.name, got, step.changed)
 		}

@@ -81,7 +81,7 @@ func sessionFields(t ledger.Token, expires ledger.Time, hash []byte) []ledger.Fi
 	return []ledger.Field{
 		{Name: "token_name", Value: t.Name},
 		{Name: "expires_at", Value: expires},
-		{Name: "session_digest", Value: digestOf(hash)},
+		{Name: "session_digest", Value: events.Digest(hash)},
 	}
 }
 
@@ -93,7 +93,7 @@ func signInFields(t ledger.Token, hash []byte) []ledger.Field {
 		{Name: "scope", Value: t.Scope},
 		{Name: "member", Value: events.Optional(t.Member)},
 		{Name: "auth_time", Value: events.Optional(t.AuthTime)},
-		{Name: "secret_digest", Value: digestOf(hash)},
+		{Name: "secret_digest", Value: events.Digest(hash)},
 	}
 }
 

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -13,7 +12,6 @@ import (
 	"github.com/ledgerd/ledgerd/ledger/passkey"
 	"github.com/ledgerd/ledgerd/ledger/settings"
 	"github.com/ledgerd/ledgerd/store/events"
-	"github.com/ledgerd/ledgerd/store/internal/sealed"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
@@ -27,19 +25,17 @@ const SettingsStart = "repo:0"
 func (s *Store) Settings(
 	c *sqldb.Conn, orgID int64, place string, limit int,
 ) (rows []settings.Row, next string, err error) {
-	return reader{Reader: s.db.NewReader(c), s: s, caches: s.caches}.settings(s.secretKeys, orgID, place, limit)
+	return reader{Reader: s.db.NewReader(c), s: s, caches: s.caches}.settings(orgID, place, limit)
 }
 
-func (rd reader) settings(
-	keys SecretKeys, orgID int64, place string, limit int,
-) (rows []settings.Row, next string, err error) {
+func (rd reader) settings(orgID int64, place string, limit int) (rows []settings.Row, next string, err error) {
 	kind, id, _ := strings.Cut(place, ":")
 	after, err := strconv.ParseInt(id, 10, 64)
 	if err != nil {
 		return nil, "", fmt.Errorf("read the place %q: %w", place, err)
 	}
 
-	p := settingsPage{reader: rd, keys: keys, orgID: orgID, after: after, limit: limit}
+	p := settingsPage{reader: rd, orgID: orgID, after: after, limit: limit}
 	sources := settingsSources()
 	for i, source := range sources {
 		if source.kind != kind {
@@ -95,7 +91,6 @@ func settingsSources() []settingsSource {
 // A settingsPage is what is read at once.
 type settingsPage struct {
 	reader
-	keys  SecretKeys
 	orgID int64
 	after int64 // the row id of the last row
 	limit int
@@ -145,35 +140,11 @@ func endFields(archived, deleted, purged ledger.Time) []ledger.Field {
 	return append(lifecycleFields("", archived, deleted)[1:], purgeFields(purged)...)
 }
 
-// webhooks reads the webhooks of repos. A signing secret is left out if its key is missing.
+// webhooks reads the webhooks of repos.
 func (p *settingsPage) webhooks(repos []any) error {
-	secrets := make(map[int64]hookSecrets)
-	err := p.EachIn(func(row txn.Scanner) error {
-		var h hookSecrets
-		err := row.Scan(&h.id, &h.public, &h.secret)
-		secrets[h.id] = h
-		return err
-	}, "SELECT w.id, w.webhook_id, w.secret FROM webhooks w WHERE w.deleted_at = 0 AND w.repo_id IN ", 1, repos)
-	if err != nil {
-		return err
-	}
-
-	return p.EachIn(func(row txn.Scanner) error {
-		w, err := scanWebhook(row)
-		if err != nil {
-			return err
-		}
-		secret, _, err := secrets[w.ID].open(p.keys, p.Now)
-		if err != nil {
-			secret = secrets[w.ID].secret // which is not the one in any event
-		}
-		fields := webhookFields(w.Row, secret)
-		if errors.Is(err, sealed.ErrNoKey) {
-			fields = fields[:len(fields)-1]
-		}
-		p.rows = append(p.rows, settings.Row{Kind: settings.Webhook, Target: w.Row.ID, Repo: w.Row.Repo, Fields: fields})
-		return nil
-	}, selectWebhook+"WHERE w.deleted_at = 0 AND w.repo_id IN ", 1, repos)
+	rows, err := p.s.Outbox.WebhookSettings(p.Reader, repos)
+	p.rows = append(p.rows, rows...)
+	return err
 }
 
 // rules reads exchange rules. What is in several columns must be the same in all.
@@ -258,7 +229,7 @@ func (p *settingsPage) org() error {
 	fields := append(orgFields(o.Row), endFields(o.Row.ArchivedAt, o.Row.DeletedAt, o.Row.PurgedAt)...)
 	p.rows = append(p.rows, settings.Row{
 		Kind: settings.Org, Target: o.Row.Name,
-		Fields: append(fields, ledger.Field{Name: "providers", Value: optionalList(providers)}),
+		Fields: append(fields, ledger.Field{Name: "providers", Value: events.OptionalList(providers)}),
 	})
 	return err
 }
@@ -277,7 +248,7 @@ func (s *Store) logSettings(ctx context.Context) error {
 	}
 	for _, orgID := range orgs {
 		err := s.repeatAs(ctx, sqldb.Write{Yields: true, Owners: []int64{orgID}}, func(t *tx) (last bool, err error) {
-			return t.logSettings(s.secretKeys, orgID)
+			return t.logSettings(orgID)
 		})
 		if err != nil {
 			return err
@@ -287,14 +258,14 @@ func (s *Store) logSettings(ctx context.Context) error {
 }
 
 // logSettings logs the next rows of an org.
-func (t *tx) logSettings(keys SecretKeys, orgID int64) (last bool, err error) {
+func (t *tx) logSettings(orgID int64) (last bool, err error) {
 	var org, place string
 	err = t.Row("SELECT name, unlogged_settings FROM orgs WHERE id = ?", orgID).Scan(&org, &place)
 	if err != nil || place == "" { // another process has logged them
 		return true, err
 	}
 
-	rows, next, err := t.settings(keys, orgID, place, logSettingsBatch)
+	rows, next, err := t.settings(orgID, place, logSettingsBatch)
 	if err != nil {
 		return false, err
 	}

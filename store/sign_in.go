@@ -178,7 +178,7 @@ func (t *tx) signIn(
 	return token.Row, t.s.Journal.Audit(t.kernel, orgID, org, events.Audited{
 		Action: ledger.AuditSessionCreated, Target: token.Row.ID,
 		After: append(signInFields(token.Row, unknown[:]),
-			ledger.Field{Name: "session_digest", Value: digestOf(session[:])}),
+			ledger.Field{Name: "session_digest", Value: events.Digest(session[:])}),
 	})
 }
 

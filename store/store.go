@@ -7,6 +7,7 @@ package store
 
 import (
 	"context"
+	"io"
 	"sync"
 	"time"
 
@@ -17,18 +18,18 @@ import (
 	"github.com/ledgerd/ledgerd/store/radarindex"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/txn"
+	"github.com/ledgerd/ledgerd/store/webhooks"
 )
 
 // A Store is an open database. Its methods are safe for concurrent use.
 type Store struct {
 	*events.Journal
+	*webhooks.Outbox
 
 	db        *txn.DB
 	committed func(sqldb.Commit)
-	retention time.Duration // how long the delivery log is retained
 
-	secretKeys SecretKeys       // of the signing secrets
-	providers  member.Providers // Options.Providers
+	providers member.Providers // Options.Providers
 
 	caches *caches
 	tips   *radarindex.Set
@@ -87,7 +88,7 @@ type Query = txn.Query
 // A ClockStatus says how the ledger's clock and the system clock differ.
 type ClockStatus = txn.ClockStatus
 
-// Names of the room of events that callers of a Store use.
+// Names of the rooms that callers of a Store use.
 type (
 	// An EventFilter selects the events of a list.
 	EventFilter = events.EventFilter
@@ -105,11 +106,18 @@ type (
 	ReceiptKey = events.ReceiptKey
 	// An Announcement is the event that announces a key of receipts, and its proof.
 	Announcement = events.Announcement
+	// A DeliveryFilter selects the deliveries of a list.
+	DeliveryFilter = webhooks.DeliveryFilter
+	// SecretKeys encrypt the signing secrets of webhooks in the database.
+	SecretKeys = webhooks.SecretKeys
 	// A Restored says which events a restored database has of an org.
 	Restored = events.Restored
 	// A Cut is the end of what a restored database has of the history that a client knows.
 	Cut = events.Cut
 )
+
+// ReadSecretKeys reads a file with keys, one per line. See webhooks.ReadSecretKeys.
+func ReadSecretKeys(r io.Reader) (SecretKeys, error) { return webhooks.ReadSecretKeys(r) }
 
 // LogRoots returns the roots of all logs. See events.LogRoots.
 func LogRoots(c *sqldb.Conn) ([]LogRoot, error) { return events.LogRoots(c) }

@@ -2,6 +2,8 @@ package events
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"fmt"
 	"strings"
 
 	"github.com/ledgerd/ledgerd/ledger"
@@ -60,4 +62,25 @@ func Optional[T comparable](v T) any {
 		return nil
 	}
 	return v
+}
+
+// TextDigest returns the SHA-256 of a text.
+func TextDigest(s string) string {
+	return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(s)))
+}
+
+// Digest returns the SHA-256 of a value; nil if there is none.
+func Digest(value []byte) any {
+	if len(value) == 0 {
+		return nil
+	}
+	return TextDigest(string(value))
+}
+
+// OptionalList returns a list, or nil if it is empty.
+func OptionalList(list []string) any {
+	if len(list) == 0 {
+		return nil
+	}
+	return list
 }

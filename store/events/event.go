@@ -438,7 +438,7 @@ func (j *Journal) FirstSince(rd txn.Reader, orgID, end int64, since ledger.Time)
 			return true
 		}
 		var at ledger.Time
-		failed = rd.Row(EventTime, orgID, seq).Scan(&at)
+		failed = rd.Row(eventTime, orgID, seq).Scan(&at)
 		return at >= since
 	})
 	if failed != nil {
@@ -447,5 +447,5 @@ func (j *Journal) FirstSince(rd txn.Reader, orgID, end int64, since ledger.Time)
 	return int64(n), nil
 }
 
-// EventTime selects the time of an event of an org, by its number in the org.
-const EventTime = "SELECT at FROM events WHERE org_id = ? AND seq = ?"
+// eventTime selects the time of an event of an org, by its number in the org.
+const eventTime = "SELECT at FROM events WHERE org_id = ? AND seq = ?"

@@ -180,6 +180,16 @@ func (db *DB) WriteFor(ctx context.Context, owners []int64, fn func(*Tx) error) 
 	return db.change(ctx, sqldb.Write{Owners: owners}, fn)
 }
 
+// Repeat runs batch in consecutive writes about some orgs, until it reports that it was the last.
+func (db *DB) Repeat(ctx context.Context, owners []int64, batch func(*Tx) (last bool, err error)) error {
+	for {
+		last, err := Write(ctx, db, sqldb.Write{Owners: owners}, batch)
+		if err != nil || last {
+			return err
+		}
+	}
+}
+
 func (db *DB) change(ctx context.Context, w sqldb.Write, fn func(*Tx) error) error {
 	_, err := Write(ctx, db, w, func(t *Tx) (struct{}, error) { return struct{}{}, fn(t) })
 	return err

@@ -1,4 +1,4 @@
-package store
+package webhooks
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/events"
+	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -31,7 +32,7 @@ func scanWebhook(row txn.Scanner) (txn.Keyed[ledger.Webhook], error) {
 
 // findWebhook reads a webhook of a repo. PreviousSecretUntil is 0 if the previous secret
 // has expired.
-func (rd reader) findWebhook(org, repo, id string) (txn.Keyed[ledger.Webhook], error) {
+func (ob *Outbox) findWebhook(rd txn.Reader, org, repo, id string) (txn.Keyed[ledger.Webhook], error) {
 	w, err := scanWebhook(rd.Row(selectWebhook+`
 WHERE w.webhook_id = ? AND w.deleted_at = 0 AND o.name = ? AND r.name = ?`, id, org, repo))
 	if w.Row.PreviousSecretUntil <= rd.Now {
@@ -42,10 +43,10 @@ WHERE w.webhook_id = ? AND w.deleted_at = 0 AND o.name = ? AND r.name = ?`, id, 
 
 // CreateWebhook creates a webhook with a signing secret. It returns CodeLimitReached if the
 // repo has too many webhooks.
-func (s *Store) CreateWebhook(
+func (ob *Outbox) CreateWebhook(
 	ctx context.Context, org, repo string, n ledger.NewWebhook, secret string,
 ) (ledger.Webhook, error) {
-	return write(ctx, s, org, func(t *tx) (w ledger.Webhook, err error) {
+	return txn.Write(ctx, ob.db, sqldb.Write{Org: org}, func(t *txn.Tx) (w ledger.Webhook, err error) {
 		r, err := t.WritableRepo(org, repo)
 		if err != nil {
 			return w, err
@@ -59,7 +60,7 @@ func (s *Store) CreateWebhook(
 				"%s/%s has %d webhooks, the maximum: remove one first", r.Org, r.Name, count)
 		}
 
-		webhookID, err := t.kernel.NewID(r.OrgID, txn.WebhookPrefix)
+		webhookID, err := t.NewID(r.OrgID, txn.WebhookPrefix)
 		if err != nil {
 			return w, err
 		}
@@ -68,27 +69,28 @@ func (s *Store) CreateWebhook(
 INSERT INTO webhooks (webhook_id, repo_id, url, events, description, active, created_at, changed_at, secret)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 			webhookID, r.ID, n.URL, txn.TypeSetOf(n.Events), n.Description, active, t.Now, t.Now,
-			s.secretKeys.Seal(secret, webhookID))
+			ob.keys.Seal(secret, webhookID))
 		if err != nil {
 			return w, fmt.Errorf("insert webhook: %w", err)
 		}
 
-		if err := t.updateEventTypes(r.ID); err != nil {
+		if err := ob.updateEventTypes(t, r.ID); err != nil {
 			return w, err
 		}
-		if err := t.checkOrgHooks(org, txn.TypeSetOf(n.Events)); err != nil {
+		if err := ob.checkOrgHooks(t, org, txn.TypeSetOf(n.Events)); err != nil {
 			return w, err
 		}
 		created, err := scanWebhook(t.Row(selectWebhook+"WHERE w.id = ?", id))
 		if err != nil {
 			return created.Row, fmt.Errorf("read webhook: %w", err)
 		}
-		return created.Row, t.auditWebhook(ledger.AuditWebhookCreated, created.Row, nil, webhookFields(created.Row, secret))
+		fields := webhookFields(created.Row, secret)
+		return created.Row, ob.auditWebhook(t, ledger.AuditWebhookCreated, created.Row, nil, fields)
 	})
 }
 
 // updateEventTypes updates the event types that the repo's active webhooks receive.
-func (t *tx) updateEventTypes(repoID int64) error {
+func (ob *Outbox) updateEventTypes(t *txn.Tx, repoID int64) error {
 	var types txn.TypeSet
 	err := t.Each(func(row txn.Scanner) error {
 		var events txn.TypeSet
@@ -107,7 +109,7 @@ func (t *tx) updateEventTypes(repoID int64) error {
 
 // checkOrgHooks returns CodeLimitReached if a webhook that now receives the given events is
 // one too many of those that receive events of the org.
-func (t *tx) checkOrgHooks(org string, types txn.TypeSet) error {
+func (ob *Outbox) checkOrgHooks(t *txn.Tx, org string, types txn.TypeSet) error {
 	var ofOrg txn.TypeSet
 	for _, kind := range ledger.EventTypes() {
 		if kind.IsOfOrg() {
@@ -122,7 +124,7 @@ func (t *tx) checkOrgHooks(org string, types txn.TypeSet) error {
 	if err != nil {
 		return err
 	}
-	hooks, err := all(t.reader, events.ScanHook, events.SelectOrgHooks, orgID, ofOrg, ofOrg, events.MaxOrgHooks+1)
+	hooks, err := txn.All(t.Reader, events.ScanHook, events.SelectOrgHooks, orgID, ofOrg, ofOrg, events.MaxOrgHooks+1)
 	if err != nil {
 		return fmt.Errorf("count webhooks: %w", err)
 	}
@@ -134,31 +136,31 @@ func (t *tx) checkOrgHooks(org string, types txn.TypeSet) error {
 }
 
 // Webhook returns one webhook of a repo.
-func (s *Store) Webhook(ctx context.Context, org, repo, id string) (ledger.Webhook, error) {
-	return read(ctx, s, txn.ByOrg(org), func(rd reader) (ledger.Webhook, error) {
-		w, err := rd.findWebhook(org, repo, id)
+func (ob *Outbox) Webhook(ctx context.Context, org, repo, id string) (ledger.Webhook, error) {
+	return txn.Read(ctx, ob.db, txn.ByOrg(org), func(rd txn.Reader) (ledger.Webhook, error) {
+		w, err := ob.findWebhook(rd, org, repo, id)
 		return w.Row, err
 	})
 }
 
 // Webhooks lists the webhooks of a repo, oldest first.
-func (s *Store) Webhooks(ctx context.Context, org, repo string, q txn.Query) (ledger.Page[ledger.Webhook], error) {
-	return read(ctx, s, txn.ByOrg(org), func(rd reader) (list ledger.Page[ledger.Webhook], err error) {
+func (ob *Outbox) Webhooks(ctx context.Context, org, repo string, q txn.Query) (ledger.Page[ledger.Webhook], error) {
+	return txn.Read(ctx, ob.db, txn.ByOrg(org), func(rd txn.Reader) (list ledger.Page[ledger.Webhook], err error) {
 		r, err := rd.FindRepo(org, repo)
 		if err != nil {
 			return list, err
 		}
-		return txn.PageOf(rd.Reader, "webhooks", r.ID, q, scanWebhook, selectWebhook+`
+		return txn.PageOf(rd, "webhooks", r.ID, q, scanWebhook, selectWebhook+`
 WHERE w.repo_id = ? AND w.deleted_at = 0 AND w.id > ? ORDER BY w.id LIMIT ?`)
 	})
 }
 
 // ChangeWebhook sets the fields of a webhook that are not nil in c. If that activates the
 // webhook or changes its URL, its failures are reset.
-func (s *Store) ChangeWebhook(
+func (ob *Outbox) ChangeWebhook(
 	ctx context.Context, org, repo, id string, c ledger.WebhookChange,
 ) (ledger.Webhook, error) {
-	return s.updateWebhook(ctx, org, repo, id, "", func(t *tx, w txn.Keyed[ledger.Webhook]) error {
+	return ob.updateWebhook(ctx, org, repo, id, "", func(t *txn.Tx, w txn.Keyed[ledger.Webhook]) error {
 		changed, reset := w.Row, false
 		if c.URL != nil && *c.URL != changed.URL {
 			changed.URL, reset = *c.URL, true
@@ -175,7 +177,7 @@ func (s *Store) ChangeWebhook(
 		}
 
 		if changed.Active {
-			t.s.Journal.Queue(t.kernel, changed.ID) // there may be pending deliveries
+			ob.journal.Queue(t, changed.ID) // there may be pending deliveries
 		}
 
 		_, err := t.Exec(`
@@ -194,10 +196,10 @@ WHERE id = ?`,
 // signed with the previous secret. There is only one previous secret: a second rotation
 // within the overlap period ends the older one immediately, so receivers that still use
 // it can no longer verify deliveries.
-func (s *Store) RotateWebhook(
+func (ob *Outbox) RotateWebhook(
 	ctx context.Context, org, repo, id, secret string, overlap time.Duration,
 ) (ledger.Webhook, error) {
-	return s.updateWebhook(ctx, org, repo, id, secret, func(t *tx, w txn.Keyed[ledger.Webhook]) error {
+	return ob.updateWebhook(ctx, org, repo, id, secret, func(t *txn.Tx, w txn.Keyed[ledger.Webhook]) error {
 		until := ledger.Time(0)
 		if overlap > 0 {
 			until = t.Now.Add(overlap)
@@ -205,18 +207,18 @@ func (s *Store) RotateWebhook(
 		_, err := t.Exec(`
 UPDATE webhooks SET previous_secret = CASE WHEN CAST(?1 AS BIGINT) > 0 THEN secret ELSE '' END, previous_until = ?1,
   secret = ?2
-WHERE id = ?3`, until, s.secretKeys.Seal(secret, id), w.ID)
+WHERE id = ?3`, until, ob.keys.Seal(secret, id), w.ID)
 		return err
 	})
 }
 
 // updateWebhook runs change on a webhook and returns the changed webhook. secret is its new signing secret, or
 // empty if it stays.
-func (s *Store) updateWebhook(
-	ctx context.Context, org, repo, id, secret string, change func(*tx, txn.Keyed[ledger.Webhook]) error,
+func (ob *Outbox) updateWebhook(
+	ctx context.Context, org, repo, id, secret string, change func(*txn.Tx, txn.Keyed[ledger.Webhook]) error,
 ) (ledger.Webhook, error) {
-	return write(ctx, s, org, func(t *tx) (ledger.Webhook, error) {
-		w, err := t.findWebhook(org, repo, id)
+	return txn.Write(ctx, ob.db, sqldb.Write{Org: org}, func(t *txn.Tx) (ledger.Webhook, error) {
+		w, err := ob.findWebhook(t.Reader, org, repo, id)
 		if err != nil {
 			return w.Row, err
 		}
@@ -224,15 +226,15 @@ func (s *Store) updateWebhook(
 		if err := change(t, w); err != nil {
 			return w.Row, fmt.Errorf("update webhook: %w", err)
 		}
-		t.s.Journal.MarkChanged(t.kernel, id)
-		if err := t.updateEventTypesOf(w.ID); err != nil {
+		ob.journal.MarkChanged(t, id)
+		if err := ob.updateEventTypesOf(t, w.ID); err != nil {
 			return w.Row, err
 		}
 
-		if w, err = t.findWebhook(org, repo, id); err != nil {
+		if w, err = ob.findWebhook(t.Reader, org, repo, id); err != nil {
 			return w.Row, err
 		}
-		if err := t.checkOrgHooks(org, txn.TypeSetOf(w.Row.Events)); err != nil {
+		if err := ob.checkOrgHooks(t, org, txn.TypeSetOf(w.Row.Events)); err != nil {
 			return w.Row, err
 		}
 
@@ -243,24 +245,24 @@ func (s *Store) updateWebhook(
 		if len(ledger.Changes(before, after)) == 0 {
 			return w.Row, nil
 		}
-		return w.Row, t.auditWebhook(action, w.Row, before, after)
+		return w.Row, ob.auditWebhook(t, action, w.Row, before, after)
 	})
 }
 
 // updateEventTypesOf is like updateEventTypes, for the repo of a webhook.
-func (t *tx) updateEventTypesOf(webhook int64) error {
+func (ob *Outbox) updateEventTypesOf(t *txn.Tx, webhook int64) error {
 	var repoID int64
 	if err := t.Row("SELECT repo_id FROM webhooks WHERE id = ?", webhook).Scan(&repoID); err != nil {
 		return fmt.Errorf("read webhook: %w", err)
 	}
-	return t.updateEventTypes(repoID)
+	return ob.updateEventTypes(t, repoID)
 }
 
 // DeleteWebhook deletes a webhook. Its pending deliveries are cancelled, and all its
 // deliveries are deleted in the background.
-func (s *Store) DeleteWebhook(ctx context.Context, org, repo, id string) error {
-	return s.write(ctx, org, func(t *tx) error {
-		w, err := t.findWebhook(org, repo, id)
+func (ob *Outbox) DeleteWebhook(ctx context.Context, org, repo, id string) error {
+	return ob.db.Change(ctx, org, func(t *txn.Tx) error {
+		w, err := ob.findWebhook(t.Reader, org, repo, id)
 		if err != nil {
 			return err
 		}
@@ -269,17 +271,32 @@ func (s *Store) DeleteWebhook(ctx context.Context, org, repo, id string) error {
 		if err != nil {
 			return fmt.Errorf("delete webhook: %w", err)
 		}
-		t.s.Journal.MarkChanged(t.kernel, id)
-		if err := t.updateEventTypesOf(w.ID); err != nil {
+		ob.journal.MarkChanged(t, id)
+		if err := ob.updateEventTypesOf(t, w.ID); err != nil {
 			return err
 		}
-		return t.auditWebhook(ledger.AuditWebhookDeleted, w.Row, webhookFields(w.Row, ""), nil)
+		return ob.auditWebhook(t, ledger.AuditWebhookDeleted, w.Row, webhookFields(w.Row, ""), nil)
 	})
 }
 
 // auditWebhook appends the event of an administrative action on a webhook.
-func (t *tx) auditWebhook(action ledger.AuditAction, w ledger.Webhook, before, after []ledger.Field) error {
-	return t.s.Journal.AuditIn(t.kernel, w.Org, events.Audited{
+func (ob *Outbox) auditWebhook(
+	t *txn.Tx, action ledger.AuditAction, w ledger.Webhook, before, after []ledger.Field,
+) error {
+	return ob.journal.AuditIn(t, w.Org, events.Audited{
 		Action: action, Repo: w.Repo, Target: w.ID, Before: before, After: after,
 	})
+}
+
+// webhookFields has the URL without its path and query, which are often secret, and the digest of the signing
+// secret, if it is known. The server has created it from random bytes.
+func webhookFields(w ledger.Webhook, secret string) []ledger.Field {
+	return []ledger.Field{
+		{Name: "url", Value: w.Origin()},
+		{Name: "url_digest", Value: events.TextDigest(w.URL)},
+		{Name: "events", Value: w.Events},
+		{Name: "active", Value: w.Active},
+		{Name: "description", Value: events.Optional(w.Description)},
+		{Name: "secret_digest", Value: events.Digest([]byte(secret))},
+	}
 }

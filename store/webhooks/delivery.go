@@ -1,4 +1,4 @@
-package store
+package webhooks
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -53,11 +54,11 @@ type DeliveryFilter struct {
 }
 
 // Deliveries lists the deliveries of a webhook, newest first.
-func (s *Store) Deliveries(
+func (ob *Outbox) Deliveries(
 	ctx context.Context, org, repo, id string, f DeliveryFilter,
 ) (ledger.Page[ledger.Delivery], error) {
-	return read(ctx, s, txn.ByOrg(org), func(rd reader) (list ledger.Page[ledger.Delivery], err error) {
-		w, err := rd.findWebhook(org, repo, id)
+	return txn.Read(ctx, ob.db, txn.ByOrg(org), func(rd txn.Reader) (list ledger.Page[ledger.Delivery], err error) {
+		w, err := ob.findWebhook(rd, org, repo, id)
 		if err != nil {
 			return list, err
 		}
@@ -66,7 +67,7 @@ func (s *Store) Deliveries(
 		if err != nil {
 			return list, err
 		}
-		walk, err := f.walk(rd, org, w.ID)
+		walk, err := ob.walk(rd, f, org, w.ID)
 		if err != nil {
 			return list, err
 		}
@@ -79,7 +80,9 @@ func (s *Store) Deliveries(
 }
 
 // walk returns the walk by which a webhook's deliveries are listed.
-func (f DeliveryFilter) walk(rd reader, org string, webhook int64) (txn.Walk[ledger.Delivery], error) {
+func (ob *Outbox) walk(
+	rd txn.Reader, f DeliveryFilter, org string, webhook int64,
+) (txn.Walk[ledger.Delivery], error) {
 	w := txn.Walk[ledger.Delivery]{
 		From: "outbox o", Where: "o.webhook_id = ?", Args: []any{webhook},
 		Keys: []string{"o.delivery_id"}, Down: true,
@@ -97,7 +100,7 @@ func (f DeliveryFilter) walk(rd reader, org string, webhook int64) (txn.Walk[led
 		if err != nil {
 			return w, err
 		}
-		event, err := rd.s.Journal.Find(rd.Reader, orgID, f.Event)
+		event, err := ob.journal.Find(rd, orgID, f.Event)
 		w.From += " /*+index outbox_by_event*/"
 		switch {
 		case errors.Is(err, sql.ErrNoRows): // a ping is not an event of the org
@@ -145,7 +148,7 @@ func deliveryPage(p txn.Section[ledger.Delivery], l txn.Listing) (list ledger.Pa
 	return list, nil
 }
 
-func (rd reader) findDelivery(webhook int64, id string) (ledger.Delivery, error) {
+func (ob *Outbox) findDelivery(rd txn.Reader, webhook int64, id string) (ledger.Delivery, error) {
 	d, err := scanDelivery(rd.Now)(rd.Row(selectDelivery+"WHERE o.webhook_id = ? AND o.delivery_id = ?", webhook, id))
 	return d, txn.Missing(err, "delivery %s not found", id)
 }
@@ -154,13 +157,13 @@ func (rd reader) findDelivery(webhook int64, id string) (ledger.Delivery, error)
 const newestAttempts = 100
 
 // Delivery returns a delivery with its newest attempts, oldest first.
-func (s *Store) Delivery(ctx context.Context, org, repo, id, delivery string) (ledger.DeliveryRecord, error) {
-	return read(ctx, s, txn.ByOrg(org), func(rd reader) (d ledger.DeliveryRecord, err error) {
-		w, err := rd.findWebhook(org, repo, id)
+func (ob *Outbox) Delivery(ctx context.Context, org, repo, id, delivery string) (ledger.DeliveryRecord, error) {
+	return txn.Read(ctx, ob.db, txn.ByOrg(org), func(rd txn.Reader) (d ledger.DeliveryRecord, err error) {
+		w, err := ob.findWebhook(rd, org, repo, id)
 		if err != nil {
 			return d, err
 		}
-		if d.Delivery, err = rd.findDelivery(w.ID, delivery); err != nil {
+		if d.Delivery, err = ob.findDelivery(rd, w.ID, delivery); err != nil {
 			return d, err
 		}
 		err = rd.Row(`
@@ -171,7 +174,7 @@ WHERE o.webhook_id = ? AND o.delivery_id = ?`, w.ID, delivery).
 			return d, fmt.Errorf("read body: %w", err)
 		}
 
-		d.History, err = all(rd, scanAttempt, `
+		d.History, err = txn.All(rd, scanAttempt, `
 SELECT number, at, duration_ms, error, request, response FROM attempts
 WHERE webhook_id = ? AND delivery_id = ? ORDER BY number DESC LIMIT ?`, w.ID, delivery, newestAttempts)
 		slices.Reverse(d.History)
@@ -190,8 +193,8 @@ func scanAttempt(row txn.Scanner) (ledger.Attempt, error) {
 
 // activeWebhook is like findWebhook, but returns CodeWebhookInactive if the webhook is
 // not active.
-func (t *tx) activeWebhook(org, repo, id string) (txn.Keyed[ledger.Webhook], error) {
-	w, err := t.findWebhook(org, repo, id)
+func (ob *Outbox) activeWebhook(t *txn.Tx, org, repo, id string) (txn.Keyed[ledger.Webhook], error) {
+	w, err := ob.findWebhook(t.Reader, org, repo, id)
 	if err == nil && !w.Row.Active {
 		err = ledger.Errorf(ledger.CodeWebhookInactive, "webhook %s is not active: activate it first", id)
 	}
@@ -200,9 +203,9 @@ func (t *tx) activeWebhook(org, repo, id string) (txn.Keyed[ledger.Webhook], err
 
 // PingWebhook queues a test delivery. It returns CodeWebhookInactive if the webhook is
 // not active.
-func (s *Store) PingWebhook(ctx context.Context, org, repo, id string) (ledger.Delivery, error) {
-	return write(ctx, s, org, func(t *tx) (d ledger.Delivery, err error) {
-		w, err := t.activeWebhook(org, repo, id)
+func (ob *Outbox) PingWebhook(ctx context.Context, org, repo, id string) (ledger.Delivery, error) {
+	return txn.Write(ctx, ob.db, sqldb.Write{Org: org}, func(t *txn.Tx) (d ledger.Delivery, err error) {
+		w, err := ob.activeWebhook(t, org, repo, id)
 		if err != nil {
 			return d, err
 		}
@@ -210,11 +213,11 @@ func (s *Store) PingWebhook(ctx context.Context, org, repo, id string) (ledger.D
 		if err != nil {
 			return d, err
 		}
-		eventID, err := t.kernel.NewID(orgID, txn.EventPrefix)
+		eventID, err := t.NewID(orgID, txn.EventPrefix)
 		if err != nil {
 			return d, err
 		}
-		deliveryID, err := t.kernel.NewID(orgID, txn.DeliveryPrefix)
+		deliveryID, err := t.NewID(orgID, txn.DeliveryPrefix)
 		if err != nil {
 			return d, err
 		}
@@ -226,11 +229,11 @@ VALUES (?, ?, ?, 'pending', ?, ?)`, w.ID, deliveryID, string(body), dueAtOnce, t
 		if err != nil {
 			return d, fmt.Errorf("insert ping: %w", err)
 		}
-		t.s.Journal.Queue(t.kernel, id)
-		if err := t.auditWebhook(ledger.AuditWebhookPinged, w.Row, nil, nil); err != nil {
+		ob.journal.Queue(t, id)
+		if err := ob.auditWebhook(t, ledger.AuditWebhookPinged, w.Row, nil, nil); err != nil {
 			return d, err
 		}
-		return t.findDelivery(w.ID, deliveryID)
+		return ob.findDelivery(t.Reader, w.ID, deliveryID)
 	})
 }
 
@@ -248,20 +251,20 @@ WHERE webhook_id = ?2 AND delivery_id = ?3`
 // and with the full schedule of retries. If an attempt is running and fails, the
 // delivery is tried again immediately. Redeliver returns CodeWebhookInactive if the
 // webhook is not active.
-func (s *Store) Redeliver(ctx context.Context, org, repo, id, delivery string) (ledger.Delivery, error) {
-	return write(ctx, s, org, func(t *tx) (d ledger.Delivery, err error) {
-		w, err := t.activeWebhook(org, repo, id)
+func (ob *Outbox) Redeliver(ctx context.Context, org, repo, id, delivery string) (ledger.Delivery, error) {
+	return txn.Write(ctx, ob.db, sqldb.Write{Org: org}, func(t *txn.Tx) (d ledger.Delivery, err error) {
+		w, err := ob.activeWebhook(t, org, repo, id)
 		if err != nil {
 			return d, err
 		}
 		if _, err := t.Exec(redeliver, t.Now, w.ID, delivery); err != nil {
 			return d, fmt.Errorf("update delivery: %w", err)
 		}
-		t.s.Journal.Queue(t.kernel, id)
-		if d, err = t.findDelivery(w.ID, delivery); err != nil {
+		ob.journal.Queue(t, id)
+		if d, err = ob.findDelivery(t.Reader, w.ID, delivery); err != nil {
 			return d, err
 		}
-		return d, t.auditWebhook(ledger.AuditWebhookRedelivered, w.Row, nil,
+		return d, ob.auditWebhook(t, ledger.AuditWebhookRedelivered, w.Row, nil,
 			[]ledger.Field{{Name: "delivery", Value: delivery}, {Name: "event", Value: d.Event}})
 	})
 }
@@ -272,29 +275,31 @@ const replayBatch = 500
 // ReplayWebhook queues the events since a time that have one of the webhook's event
 // types, unless their delivery has succeeded or is pending. It returns the number of
 // queued deliveries. They stay queued if it returns an error.
-func (s *Store) ReplayWebhook(ctx context.Context, org, repo, id string, since ledger.Time) (queued int64, err error) {
+func (ob *Outbox) ReplayWebhook(
+	ctx context.Context, org, repo, id string, since ledger.Time,
+) (queued int64, err error) {
 	type seqRange struct{ next, end int64 }
-	seqs, err := read(ctx, s, txn.ForWrite(org), func(rd reader) (seqs seqRange, err error) {
-		if _, err := rd.findWebhook(org, repo, id); err != nil {
+	seqs, err := txn.Read(ctx, ob.db, txn.ForWrite(org), func(rd txn.Reader) (seqs seqRange, err error) {
+		if _, err := ob.findWebhook(rd, org, repo, id); err != nil {
 			return seqs, err
 		}
 		var orgID int64
 		if err := rd.Row("SELECT id, next_seq FROM orgs WHERE name = ?", org).Scan(&orgID, &seqs.end); err != nil {
 			return seqs, fmt.Errorf("read org: %w", err)
 		}
-		seqs.next, err = rd.s.Journal.FirstSince(rd.Reader, orgID, seqs.end, since)
+		seqs.next, err = ob.journal.FirstSince(rd, orgID, seqs.end, since)
 		return seqs, err
 	})
 
 	for first := true; err == nil && (first || seqs.next < seqs.end); seqs.next += replayBatch {
 		var n int64
-		n, err = write(ctx, s, org, func(t *tx) (int64, error) {
+		n, err = txn.Write(ctx, ob.db, sqldb.Write{Org: org}, func(t *txn.Tx) (int64, error) {
 			if first {
-				if err := t.auditReplay(org, repo, id, since); err != nil {
+				if err := ob.auditReplay(t, org, repo, id, since); err != nil {
 					return 0, err
 				}
 			}
-			return t.replay(org, repo, id, seqs.next, min(seqs.next+replayBatch, seqs.end))
+			return ob.replay(t, org, repo, id, seqs.next, min(seqs.next+replayBatch, seqs.end))
 		})
 		queued += n
 		first = false
@@ -303,18 +308,18 @@ func (s *Store) ReplayWebhook(ctx context.Context, org, repo, id string, since l
 }
 
 // auditReplay appends the event of a replay.
-func (t *tx) auditReplay(org, repo, id string, since ledger.Time) error {
-	w, err := t.findWebhook(org, repo, id)
+func (ob *Outbox) auditReplay(t *txn.Tx, org, repo, id string, since ledger.Time) error {
+	w, err := ob.findWebhook(t.Reader, org, repo, id)
 	if err != nil {
 		return err
 	}
-	return t.auditWebhook(ledger.AuditWebhookReplayed, w.Row, nil, []ledger.Field{{Name: "since", Value: since}})
+	return ob.auditWebhook(t, ledger.AuditWebhookReplayed, w.Row, nil, []ledger.Field{{Name: "since", Value: since}})
 }
 
 // replay queues the events with sequence numbers in [first, end) that the webhook has
 // missed.
-func (t *tx) replay(org, repo, id string, first, end int64) (queued int64, err error) {
-	w, err := t.activeWebhook(org, repo, id)
+func (ob *Outbox) replay(t *txn.Tx, org, repo, id string, first, end int64) (queued int64, err error) {
+	w, err := ob.activeWebhook(t, org, repo, id)
 	if err != nil {
 		return 0, err
 	}
@@ -322,7 +327,7 @@ func (t *tx) replay(org, repo, id string, first, end int64) (queued int64, err e
 	if err != nil {
 		return 0, err
 	}
-	events, err := all(t.reader, scanReplayEvent, replayEvents, r.OrgID, first, end, r.ID)
+	events, err := txn.All(t.Reader, scanReplayEvent, replayEvents, r.OrgID, first, end, r.ID)
 	if err != nil {
 		return 0, fmt.Errorf("read events: %w", err)
 	}
@@ -332,7 +337,7 @@ func (t *tx) replay(org, repo, id string, first, end int64) (queued int64, err e
 		if wanted&txn.TypeBit(e.kind) == 0 {
 			continue
 		}
-		n, err := t.requeue(r.OrgID, w.ID, e.id)
+		n, err := ob.requeue(t, r.OrgID, w.ID, e.id)
 		if err != nil {
 			return 0, err
 		}
@@ -340,7 +345,7 @@ func (t *tx) replay(org, repo, id string, first, end int64) (queued int64, err e
 	}
 
 	if queued > 0 {
-		t.s.Journal.Queue(t.kernel, id)
+		ob.journal.Queue(t, id)
 	}
 	return queued, nil
 }
@@ -363,8 +368,8 @@ func scanReplayEvent(row txn.Scanner) (replayEvent, error) {
 // requeue queues an event for a webhook if it has no delivery, a failed one, or one that waits for
 // longer than any schedule, because of a clock that was ahead. It returns the number of queued
 // deliveries, 0 or 1.
-func (t *tx) requeue(orgID, webhook, event int64) (int64, error) {
-	deliveryID, err := t.kernel.NewID(orgID, txn.DeliveryPrefix)
+func (ob *Outbox) requeue(t *txn.Tx, orgID, webhook, event int64) (int64, error) {
+	deliveryID, err := t.NewID(orgID, txn.DeliveryPrefix)
 	if err != nil {
 		return 0, err
 	}

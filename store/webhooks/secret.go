@@ -1,4 +1,4 @@
-package store
+package webhooks
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/internal/sealed"
+	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -41,8 +42,8 @@ func (h hookSecrets) areSealed(keys SecretKeys) bool {
 const secretsBatch = 100
 
 // secretsAfter reads the secrets of the next webhooks.
-func (rd reader) secretsAfter(id int64) ([]hookSecrets, error) {
-	list, err := all(rd, func(row txn.Scanner) (h hookSecrets, err error) {
+func (ob *Outbox) secretsAfter(rd txn.Reader, id int64) ([]hookSecrets, error) {
+	list, err := txn.All(rd, func(row txn.Scanner) (h hookSecrets, err error) {
 		return h, row.Scan(&h.id, &h.public, &h.secret, &h.previous, &h.previousUntil)
 	}, `
 SELECT id, webhook_id, secret, previous_secret, previous_until FROM webhooks
@@ -55,9 +56,11 @@ WHERE id > ? ORDER BY id LIMIT ?`, id, secretsBatch)
 
 // eachSecrets calls fn with the secrets of all webhooks, in batches. after is the id before the
 // batch.
-func (s *Store) eachSecrets(ctx context.Context, fn func(batch []hookSecrets, after int64) error) error {
+func (ob *Outbox) eachSecrets(ctx context.Context, fn func(batch []hookSecrets, after int64) error) error {
 	for after := int64(0); ; {
-		batch, err := read(ctx, s, txn.ForWrite(""), func(rd reader) ([]hookSecrets, error) { return rd.secretsAfter(after) })
+		batch, err := txn.Read(ctx, ob.db, txn.ForWrite(""), func(rd txn.Reader) ([]hookSecrets, error) {
+			return ob.secretsAfter(rd, after)
+		})
 		if err != nil || len(batch) == 0 {
 			return err
 		}
@@ -88,11 +91,11 @@ func (f *failures) err() error {
 
 // CheckSecretKeys returns an error if the secrets of webhooks are encrypted with keys that the
 // store does not have.
-func (s *Store) CheckSecretKeys(ctx context.Context) error {
+func (ob *Outbox) CheckSecretKeys(ctx context.Context) error {
 	var locked failures
-	err := s.eachSecrets(ctx, func(batch []hookSecrets, _ int64) error {
+	err := ob.eachSecrets(ctx, func(batch []hookSecrets, _ int64) error {
 		for _, h := range batch {
-			if _, _, err := h.open(s.secretKeys, s.Now()); errors.Is(err, sealed.ErrNoKey) {
+			if _, _, err := h.open(ob.keys, ob.db.Clock.Now()); errors.Is(err, sealed.ErrNoKey) {
 				locked.add(failures{1, err})
 			}
 		}
@@ -104,17 +107,17 @@ func (s *Store) CheckSecretKeys(ctx context.Context) error {
 // EncryptSecrets encrypts the secrets of webhooks that are in plain text, or encrypted with
 // another key than the first. It returns how many webhooks have changed. The error also names a
 // webhook whose secrets cannot be decrypted; they stay as they are. Without keys it does nothing.
-func (s *Store) EncryptSecrets(ctx context.Context) (changed int, err error) {
-	if !s.secretKeys.Any() {
+func (ob *Outbox) EncryptSecrets(ctx context.Context) (changed int, err error) {
+	if !ob.keys.Any() {
 		return 0, nil
 	}
 	var locked failures
-	err = s.eachSecrets(ctx, func(batch []hookSecrets, after int64) error {
-		if !slices.ContainsFunc(batch, func(h hookSecrets) bool { return !h.areSealed(s.secretKeys) }) {
+	err = ob.eachSecrets(ctx, func(batch []hookSecrets, after int64) error {
+		if !slices.ContainsFunc(batch, func(h hookSecrets) bool { return !h.areSealed(ob.keys) }) {
 			return nil
 		}
-		done, err := writeYielding(ctx, s, nil, func(t *tx) (encrypted, error) {
-			return t.encryptSecrets(s.secretKeys, after)
+		done, err := txn.Write(ctx, ob.db, sqldb.Write{Yields: true}, func(t *txn.Tx) (encrypted, error) {
+			return ob.encryptSecrets(t, ob.keys, after)
 		})
 		changed += done.changed
 		locked.add(done.locked)
@@ -131,8 +134,8 @@ type encrypted struct {
 
 // encryptSecrets encrypts the secrets of a batch of webhooks. It reads them again, since they may
 // have been rotated.
-func (t *tx) encryptSecrets(keys SecretKeys, after int64) (done encrypted, err error) {
-	batch, err := t.secretsAfter(after)
+func (ob *Outbox) encryptSecrets(t *txn.Tx, keys SecretKeys, after int64) (done encrypted, err error) {
+	batch, err := ob.secretsAfter(t.Reader, after)
 	if err != nil {
 		return done, err
 	}
@@ -156,17 +159,17 @@ func (t *tx) encryptSecrets(keys SecretKeys, after int64) (done encrypted, err e
 	return done, nil
 }
 
-// tidySecrets encrypts secrets and logs the result; at the start also if nothing has changed,
+// TidySecrets encrypts secrets and logs the result; at the start also if nothing has changed,
 // because from then on only the first key is needed.
-func (s *Store) tidySecrets(ctx context.Context, start bool) {
-	changed, err := s.EncryptSecrets(ctx)
+func (ob *Outbox) TidySecrets(ctx context.Context, start bool) {
+	changed, err := ob.EncryptSecrets(ctx)
 	if err != nil {
 		if ctx.Err() == nil && !txn.IsUnavailable(err) {
-			s.db.Log.ErrorContext(ctx, "encrypting the signing secrets of webhooks failed", "error", err)
+			ob.db.Log.ErrorContext(ctx, "encrypting the signing secrets of webhooks failed", "error", err)
 		}
 		return
 	}
-	if changed > 0 || start && s.secretKeys.Any() {
-		s.db.Log.InfoContext(ctx, "the signing secrets of all webhooks are encrypted with the first key", "changed", changed)
+	if changed > 0 || start && ob.keys.Any() {
+		ob.db.Log.InfoContext(ctx, "the signing secrets of all webhooks are encrypted with the first key", "changed", changed)
 	}
 }

@@ -1,10 +1,11 @@
-package store
+package webhooks
 
 import (
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +14,8 @@ import (
 
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/store/events"
+	"github.com/ledgerd/ledgerd/store/sqldb"
+	"github.com/ledgerd/ledgerd/store/txn"
 )
 
 // minFailures is the number of consecutive failures required to disable a webhook. If the
@@ -22,45 +25,47 @@ const minFailures = 5
 // RecordOutcomes records the outcomes of attempts. A webhook is disabled if all attempts
 // have failed for at least disableAfter, and at least minFailures in a row. If
 // disableAfter is 0, only outcomes with Disable set disable it.
-func (s *Store) RecordOutcomes(ctx context.Context, outcomes []ledger.Outcome, disableAfter time.Duration) error {
+func (ob *Outbox) RecordOutcomes(ctx context.Context, outcomes []ledger.Outcome, disableAfter time.Duration) error {
 	rows := make([]outcomeRow, len(outcomes))
 	for i, o := range outcomes { // outside the writer
 		rows[i] = outcomeRow{Outcome: o, request: marshal(o.Attempt.Request), response: marshal(o.Attempt.Response)}
 	}
-	owners, err := s.ownersOfWebhooks(ctx, webhooksOf(outcomes)...)
+	owners, err := ob.ownersOfWebhooks(ctx, webhooksOf(outcomes)...)
 	if err != nil {
 		return fmt.Errorf("record outcomes: %w", err)
 	}
 
-	disabled, err := writeYielding(ctx, s, owners, func(t *tx) ([]string, error) {
-		return t.recordOutcomes(rows, disableAfter)
+	disabled, err := txn.Write(ctx, ob.db, sqldb.Write{Yields: true, Owners: owners}, func(t *txn.Tx) ([]string, error) {
+		return ob.recordOutcomes(t, rows, disableAfter)
 	})
 	for _, id := range disabled {
 		// The reason is not logged: it may contain a URL with a secret.
-		s.db.Log.Warn("webhook disabled", "webhook", id)
+		ob.db.Log.Warn("webhook disabled", "webhook", id)
 	}
 	return err
 }
 
 // recordOutcomes records outcomes, and returns the ids of the webhooks that it disabled.
-func (t *tx) recordOutcomes(rows []outcomeRow, disableAfter time.Duration) (disabled []string, err error) {
+func (ob *Outbox) recordOutcomes(
+	t *txn.Tx, rows []outcomeRow, disableAfter time.Duration,
+) (disabled []string, err error) {
 	health := make(map[string]*hookHealth)
 	for _, r := range rows {
-		h, err := t.health(health, r.Webhook)
+		h, err := ob.health(t, health, r.Webhook)
 		if err != nil {
 			return nil, err
 		}
 		if h == nil { // deleted since
 			continue
 		}
-		if err := t.settleDelivery(h, r); err != nil {
+		if err := ob.settleDelivery(t, h, r); err != nil {
 			return nil, err
 		}
 		h.update(r.Outcome, disableAfter)
 	}
 
 	for _, h := range health {
-		if err := t.saveHealth(h); err != nil {
+		if err := ob.saveHealth(t, h); err != nil {
 			return nil, err
 		}
 		if h.disable != "" && h.active {
@@ -115,8 +120,8 @@ VALUES (?1, ?2, (SELECT attempts FROM outbox WHERE webhook_id = ?1 AND delivery_
 )
 
 // settleDelivery records an attempt, and updates its delivery.
-func (t *tx) settleDelivery(h *hookHealth, r outcomeRow) error {
-	ok, err := t.settleStatus(h, r.Outcome)
+func (ob *Outbox) settleDelivery(t *txn.Tx, h *hookHealth, r outcomeRow) error {
+	ok, err := ob.settleStatus(t, h, r.Outcome)
 	if err != nil {
 		return fmt.Errorf("update delivery: %w", err)
 	}
@@ -132,9 +137,9 @@ func (t *tx) settleDelivery(h *hookHealth, r outcomeRow) error {
 }
 
 // settleStatus updates a delivery for an outcome. It reports whether the delivery exists.
-func (t *tx) settleStatus(h *hookHealth, o ledger.Outcome) (ok bool, err error) {
+func (ob *Outbox) settleStatus(t *txn.Tx, h *hookHealth, o ledger.Outcome) (ok bool, err error) {
 	if o.Status == ledger.DeliverySucceeded {
-		return t.execAny(settleSuccess, t.Now, h.ID, o.Delivery)
+		return ob.execAny(t, settleSuccess, t.Now, h.ID, o.Delivery)
 	}
 	status, due, ended := o.Status, o.RetryAt, ledger.Time(0)
 	if o.Disable != "" && o.Attempt.Request.URL != h.url {
@@ -143,15 +148,15 @@ func (t *tx) settleStatus(h *hookHealth, o ledger.Outcome) (ok bool, err error) 
 	if status != ledger.DeliveryPending {
 		due, ended = 0, t.Now
 	}
-	ok, err = t.execAny(settleFailure, h.ID, o.Delivery, o.Lease, o.Tries, status, due, ended)
+	ok, err = ob.execAny(t, settleFailure, h.ID, o.Delivery, o.Lease, o.Tries, status, due, ended)
 	if err != nil || ok {
 		return ok, err
 	}
-	return t.execAny(settleLate, h.ID, o.Delivery)
+	return ob.execAny(t, settleLate, h.ID, o.Delivery)
 }
 
 // execAny runs a statement and reports whether it changed any row.
-func (t *tx) execAny(query string, args ...any) (bool, error) {
+func (ob *Outbox) execAny(t *txn.Tx, query string, args ...any) (bool, error) {
 	n, err := t.Exec(query, args...)
 	return n > 0, err
 }
@@ -170,7 +175,7 @@ type hookHealth struct {
 
 // health returns the health of a webhook, from known or the database. It returns nil if
 // the webhook was deleted.
-func (t *tx) health(known map[string]*hookHealth, webhook string) (*hookHealth, error) {
+func (ob *Outbox) health(t *txn.Tx, known map[string]*hookHealth, webhook string) (*hookHealth, error) {
 	if h, ok := known[webhook]; ok {
 		return h, nil
 	}
@@ -213,7 +218,7 @@ func (h *hookHealth) update(o ledger.Outcome, disableAfter time.Duration) {
 	}
 }
 
-func (t *tx) saveHealth(h *hookHealth) error {
+func (ob *Outbox) saveHealth(t *txn.Tx, h *hookHealth) error {
 	if h.changed {
 		_, err := t.Exec("UPDATE webhooks SET failing_since = ?, failures = ? WHERE id = ?", h.failingSince, h.failures, h.ID)
 		if err != nil {
@@ -228,8 +233,8 @@ func (t *tx) saveHealth(h *hookHealth) error {
 	if err != nil {
 		return fmt.Errorf("disable webhook: %w", err)
 	}
-	t.s.Journal.MarkChanged(t.kernel, h.Public)
-	if err := t.updateEventTypesOf(h.ID); err != nil {
+	ob.journal.MarkChanged(t, h.Public)
+	if err := ob.updateEventTypesOf(t, h.ID); err != nil {
 		return err
 	}
 
@@ -239,5 +244,15 @@ func (t *tx) saveHealth(h *hookHealth) error {
 	}
 	before := w.Row
 	before.Active = true
-	return t.auditWebhook(ledger.AuditWebhookChanged, w.Row, webhookFields(before, ""), webhookFields(w.Row, ""))
+	return ob.auditWebhook(t, ledger.AuditWebhookChanged, w.Row, webhookFields(before, ""), webhookFields(w.Row, ""))
+}
+
+// webhooksOf returns the ids of the webhooks that outcomes are about.
+func webhooksOf(outcomes []ledger.Outcome) []string {
+	ids := make([]string, len(outcomes))
+	for i, o := range outcomes {
+		ids[i] = o.Webhook
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
 }

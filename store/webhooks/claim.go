@@ -1,4 +1,4 @@
-package store
+package webhooks
 
 import (
 	"cmp"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -23,9 +24,9 @@ SELECT webhook_id FROM webhooks w
 WHERE active = 1 AND EXISTS (SELECT 1 FROM outbox WHERE webhook_id = w.id AND due_at > 0 AND due_at <= ?)`
 
 // DueWebhooks returns the ids of the active webhooks that have due deliveries.
-func (s *Store) DueWebhooks(ctx context.Context) ([]string, error) {
-	ids, err := readLoose(ctx, s, txn.ForWrite(""), func(rd reader) ([]string, error) {
-		return all(rd, txn.ScanText, dueWebhooks, rd.Now)
+func (ob *Outbox) DueWebhooks(ctx context.Context) ([]string, error) {
+	ids, err := txn.ReadLoose(ctx, ob.db, txn.ForWrite(""), func(rd txn.Reader) ([]string, error) {
+		return txn.All(rd, txn.ScanText, dueWebhooks, rd.Now)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read due webhooks: %w", err)
@@ -45,24 +46,24 @@ RETURNING delivery_id, event, ping, attempts, tries`
 // Claim leases up to limit due deliveries of a webhook, longest due first. No other
 // dispatcher can claim them until the lease expires. It returns none if the webhook is
 // inactive or deleted. If the writer is busy, it waits.
-func (s *Store) Claim(
+func (ob *Outbox) Claim(
 	ctx context.Context, webhook string, limit int, lease time.Duration,
 ) (ledger.Endpoint, []ledger.DueDelivery, error) {
-	if err := s.db.WaitTurn(ctx); err != nil {
+	if err := ob.db.WaitTurn(ctx); err != nil {
 		return ledger.Endpoint{}, nil, fmt.Errorf("claim deliveries: %w", err)
 	}
-	owners, err := s.ownersOfWebhooks(ctx, webhook)
+	owners, err := ob.ownersOfWebhooks(ctx, webhook)
 	if err != nil {
 		return ledger.Endpoint{}, nil, fmt.Errorf("claim deliveries: %w", err)
 	}
-	c, err := writeYielding(ctx, s, owners, func(t *tx) (claimed, error) {
-		return t.claim(s.secretKeys, webhook, limit, lease)
+	c, err := txn.Write(ctx, ob.db, sqldb.Write{Yields: true, Owners: owners}, func(t *txn.Tx) (claimed, error) {
+		return ob.claim(t, ob.keys, webhook, limit, lease)
 	})
 	if err != nil {
 		return c.endpoint, nil, fmt.Errorf("claim deliveries: %w", err)
 	}
 	slices.SortFunc(c.rows, claimedRow.compare)
-	due, err := s.bodies(ctx, c.rows)
+	due, err := ob.bodies(ctx, c.rows)
 	return c.endpoint, due, err
 }
 
@@ -73,7 +74,7 @@ type claimed struct {
 }
 
 // claim claims nothing if it cannot decrypt the secrets.
-func (t *tx) claim(keys SecretKeys, webhook string, limit int, lease time.Duration) (claimed, error) {
+func (ob *Outbox) claim(t *txn.Tx, keys SecretKeys, webhook string, limit int, lease time.Duration) (claimed, error) {
 	c := claimed{endpoint: ledger.Endpoint{Webhook: webhook}}
 	e := &c.endpoint
 	h := hookSecrets{public: webhook}
@@ -94,7 +95,7 @@ WHERE webhook_id = ? AND active = 1`, webhook).
 	}
 
 	until := t.Now.Add(lease)
-	c.rows, err = all(t.reader, scanClaimed, claim, until, h.id, t.Now, limit)
+	c.rows, err = txn.All(t.Reader, scanClaimed, claim, until, h.id, t.Now, limit)
 	for i := range c.rows {
 		c.rows[i].due.Lease = until
 	}
@@ -128,8 +129,8 @@ func scanClaimed(row txn.Scanner) (claimedRow, error) {
 
 // bodies returns the claimed deliveries with their events, which it reads outside the
 // writer. It leaves out events that were pruned since then: their webhook was deleted.
-func (s *Store) bodies(ctx context.Context, rows []claimedRow) ([]ledger.DueDelivery, error) {
-	due, err := readLoose(ctx, s, txn.ForWrite(""), func(rd reader) ([]ledger.DueDelivery, error) {
+func (ob *Outbox) bodies(ctx context.Context, rows []claimedRow) ([]ledger.DueDelivery, error) {
+	due, err := txn.ReadLoose(ctx, ob.db, txn.ForWrite(""), func(rd txn.Reader) ([]ledger.DueDelivery, error) {
 		due := make([]ledger.DueDelivery, 0, len(rows))
 		for _, r := range rows {
 			d := r.due
@@ -169,12 +170,12 @@ func pingID(body []byte) (string, error) {
 // Release ends the leases of deliveries that were claimed but not tried, and makes these
 // due before all others. A lease that has ended is not touched: another dispatcher may have
 // claimed the delivery since.
-func (s *Store) Release(ctx context.Context, webhook string, deliveries []ledger.DueDelivery) error {
-	owners, err := s.ownersOfWebhooks(ctx, webhook)
+func (ob *Outbox) Release(ctx context.Context, webhook string, deliveries []ledger.DueDelivery) error {
+	owners, err := ob.ownersOfWebhooks(ctx, webhook)
 	if err != nil {
 		return fmt.Errorf("release deliveries: %w", err)
 	}
-	return s.writeFor(ctx, owners, func(t *tx) error {
+	return ob.db.WriteFor(ctx, owners, func(t *txn.Tx) error {
 		for _, d := range deliveries {
 			_, err := t.Exec(`
 UPDATE outbox SET due_at = ?, leased = 0
@@ -184,7 +185,7 @@ WHERE webhook_id = (SELECT id FROM webhooks WHERE webhook_id = ?) AND delivery_i
 				return fmt.Errorf("release delivery: %w", err)
 			}
 		}
-		t.s.Journal.Queue(t.kernel, webhook)
+		ob.journal.Queue(t, webhook)
 		return nil
 	})
 }
