@@ -145,12 +145,12 @@ func (m *radarModel) forge() {
 
 	o := rapid.SampledFrom(blocking).Draw(m.r, "overlap")
 	row := func(sha string) string { return "(SELECT id FROM commits WHERE sha = '" + sha + "')" }
-	m.fx.database.Exec(m.fx.t, fmt.Sprintf("DELETE FROM overlaps WHERE later = %s AND earlier = %s",
+	m.fx.database.Exec(m.fx.t, fmt.Sprintf(`DELETE FROM "overlaps" WHERE later = %s AND earlier = %s`,
 		row(o.Commit.SHA), row(o.Other.SHA)))
 	if found, complete := m.fx.report(); found == 0 && complete {
 		m.r.Fatalf("the overlap of %s and %s is deleted, and the check does not find it", o.Commit.SHA, o.Other.SHA)
 	}
-	m.fx.database.Exec(m.fx.t, fmt.Sprintf("INSERT INTO overlaps VALUES (%s, %s, %d, %[3]d, %d, '%s', '%s')",
+	m.fx.database.Exec(m.fx.t, fmt.Sprintf(`INSERT INTO "overlaps" VALUES (%s, %s, %d, %[3]d, %d, '%s', '%s')`,
 		row(o.Commit.SHA), row(o.Other.SHA), o.Level, o.Since, o.Paths[0].Path, o.Paths[0].Reason))
 }
 
