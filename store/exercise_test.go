@@ -381,7 +381,7 @@ func (e *exerciser) register() {
 	must.OK(e.t, err)
 }
 
-// recheckRadar derives overlaps again of which the rows have other paths.
+// recheckRadar derives overlaps again whose rows name other paths.
 func (e *exerciser) recheckRadar() {
 	e.t.Helper()
 	must.OK(e.t, e.Run(e.t.Context(), "UPDATE overlaps SET path = path || 'x'"))

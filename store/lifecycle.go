@@ -205,7 +205,7 @@ func (t *tx) stopWebhooks(where string, id int64, reason string) error {
 		return fmt.Errorf("disable webhooks: %w", err)
 	}
 	for _, id := range stopped {
-		t.s.Journal.MarkChanged(t.kernel, id)
+		t.s.Journal.MarkChanged(id)
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ func (s *Store) CreateOrg(ctx context.Context, name string) (ledger.Org, error) 
 		if err != nil {
 			return ledger.Org{}, err
 		}
-		if _, err := t.s.Journal.BeginLog(t.kernel, id, 1, 0); err != nil {
+		if _, err := events.BeginLog(t.kernel, id, 1, 0); err != nil {
 			return ledger.Org{}, err
 		}
 		o := ledger.Org{Name: name, CreatedAt: t.Now}

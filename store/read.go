@@ -35,5 +35,5 @@ func readLoose[T any](ctx context.Context, s *Store, by sqldb.Reader, fn func(re
 
 // all runs a query and returns its rows, each converted by scan.
 func all[T any](rd reader, scan func(txn.Scanner) (T, error), query string, args ...any) ([]T, error) {
-	return sqldb.All(rd.Conn, scan, query, args...)
+	return txn.All(rd.Reader, scan, query, args...)
 }

@@ -271,7 +271,7 @@ FROM policies WHERE repo_id = ? AND version = ?`, s.id, s.repoID, s.d.repo.Polic
 	if event == "" {
 		return newest, nil
 	}
-	recorded, err := rd.s.Journal.Find(rd.Reader, s.d.repo.OrgID, event)
+	recorded, err := events.Find(rd.Reader, s.d.repo.OrgID, event)
 	if err != nil {
 		return newest, fmt.Errorf("find the event of the evidence: %w", err)
 	}
@@ -284,7 +284,7 @@ FROM policies WHERE repo_id = ? AND version = ?`, s.id, s.repoID, s.d.repo.Polic
 // addPosition adds to a decision where the newest event that it rests on is in the org's
 // present log. The first event of a later epoch commits to all before it.
 func (rd reader) addPosition(v *Decision, newest events.Ref) error {
-	l, err := rd.s.Journal.FindLog(rd.Reader, v.Org, 0)
+	l, err := events.FindLog(rd.Reader, v.Org, 0)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/ledgerd/ledgerd/ledger"
 	"github.com/ledgerd/ledgerd/ledger/identity"
 	"github.com/ledgerd/ledgerd/ledger/search"
+	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -382,7 +383,7 @@ func (f *finder) findEventID(h search.Hit) (search.Hit, error) {
 		Commit string `json:"commit"`
 	}
 	var data []byte
-	e, err := f.s.Journal.Find(f.Reader, f.searched.orgID, h.ID)
+	e, err := events.Find(f.Reader, f.searched.orgID, h.ID)
 	if err != nil {
 		return h, err
 	}

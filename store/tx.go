@@ -52,13 +52,18 @@ func writeYielding[T any](ctx context.Context, s *Store, owners []int64, fn func
 
 // writeAs runs fn in the writer's next transaction, with the options in w.
 func writeAs[T any](ctx context.Context, s *Store, w sqldb.Write, fn func(*tx) (T, error)) (T, error) {
-	return txn.Write(ctx, s.db, w, func(k *txn.Tx) (v T, err error) {
+	return txn.Write(ctx, s.db, w, begun(s, fn))
+}
+
+// begun returns a function that runs fn in a write that has begun.
+func begun[T any](s *Store, fn func(*tx) (T, error)) func(*txn.Tx) (T, error) {
+	return func(k *txn.Tx) (v T, err error) {
 		err = s.begin(k, func(t *tx) error {
 			v, err = fn(t)
 			return err
 		})
 		return v, err
-	})
+	}
 }
 
 // write is like the function write, for an fn that returns no value.
@@ -74,12 +79,7 @@ func (s *Store) repeatFor(ctx context.Context, owners []int64, batch func(*tx) (
 
 // repeatAs is like repeatFor, with the options in w.
 func (s *Store) repeatAs(ctx context.Context, w sqldb.Write, batch func(*tx) (last bool, err error)) error {
-	for {
-		last, err := writeAs(ctx, s, w, batch)
-		if err != nil || last {
-			return err
-		}
-	}
+	return s.db.Repeat(ctx, w, begun(s, batch))
 }
 
 // inTx runs fn as one write of the transaction on c.

@@ -38,7 +38,7 @@ var unread = []unreadColumn{
 	{"passkey_challenges", "-row +row digest token_id until", once},
 	{"used_tokens", "-row +row digest org_id until", once},
 	{"former_names", "name",
-		"The name of a repo in a time from which it has no event of its own. A request with it gets another error."},
+		"A former name that none of the repo's own events has: it is shown in errors, and as the name of a deleted repo."},
 	{"former_names", "+row", "A name that an org or a repo has only for events that do not exist."},
 	{"former_names", "until_seq", "Another time before the next event, which is the same."},
 	{"repo_states", "-row +row repo_id state", "A count of 0, which is the same as no row."},

@@ -47,7 +47,7 @@ func (j *Journal) AuditIn(t *txn.Tx, org string, a Audited) error {
 	return j.Audit(t, orgID, org, a)
 }
 
-// AuditChange is auditIn, if the fields of the resource have changed.
+// AuditChange is AuditIn, if the fields of the resource have changed.
 func (j *Journal) AuditChange(t *txn.Tx, org string, a Audited) error {
 	if len(ledger.Changes(a.Before, a.After)) == 0 {
 		return nil
@@ -69,7 +69,7 @@ func TextDigest(s string) string {
 	return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(s)))
 }
 
-// Digest returns the SHA-256 of a value; nil if there is none.
+// Digest returns the SHA-256 of a value, or nil if the value is empty.
 func Digest(value []byte) any {
 	if len(value) == 0 {
 		return nil

@@ -27,19 +27,19 @@ type AuditFilter struct {
 // Audits lists the events of the administrative actions in an org, newest first by default,
 // byte for byte as they were recorded.
 func (j *Journal) Audits(ctx context.Context, org string, f AuditFilter) (ledger.Page[jsontext.Value], error) {
-	find := func(rd txn.Reader, orgID int64) (txn.Walk[jsontext.Value], error) { return j.auditWalk(rd, orgID, f) }
+	find := func(rd txn.Reader, orgID int64) (txn.Walk[jsontext.Value], error) { return auditWalk(rd, orgID, f) }
 	return txn.ListWalk(ctx, j.db, org, f.Query, "administrative actions", find)
 }
 
 // auditWalk returns the walk by which a list is read.
-func (j *Journal) auditWalk(rd txn.Reader, orgID int64, f AuditFilter) (w txn.Walk[jsontext.Value], err error) {
+func auditWalk(rd txn.Reader, orgID int64, f AuditFilter) (w txn.Walk[jsontext.Value], err error) {
 	w = txn.Walk[jsontext.Value]{
 		From: "audits x", Where: "x.org_id = ?", Args: []any{orgID},
 		Keys: []string{"x.seq"}, Key: txn.IDOf[jsontext.Value], Down: !f.Ascending,
 		Columns: "x.seq, e.body", Joins: " /*+ordered*/ JOIN events e ON e.id = x.event", Scan: scanEvent,
 	}
 	if f.Since != 0 {
-		if err := j.stopBefore(rd, &w, orgID, f.Since); err != nil {
+		if err := stopBefore(rd, &w, orgID, f.Since); err != nil {
 			return w, err
 		}
 	}
@@ -64,12 +64,12 @@ func (j *Journal) auditWalk(rd txn.Reader, orgID int64, f AuditFilter) (w txn.Wa
 }
 
 // stopBefore limits a walk of events to those since a time.
-func (j *Journal) stopBefore(rd txn.Reader, w *txn.Walk[jsontext.Value], orgID int64, since ledger.Time) error {
+func stopBefore(rd txn.Reader, w *txn.Walk[jsontext.Value], orgID int64, since ledger.Time) error {
 	var end int64
 	if err := rd.Row("SELECT next_seq FROM orgs WHERE id = ?", orgID).Scan(&end); err != nil {
 		return fmt.Errorf("read org: %w", err)
 	}
-	first, err := j.FirstSince(rd, orgID, end, since)
+	first, err := FirstSince(rd, orgID, end, since)
 	if err != nil {
 		return err
 	}

@@ -185,7 +185,7 @@ func (j *Journal) Events(ctx context.Context, org string, f EventFilter) (ledger
 		if err != nil {
 			return list, err
 		}
-		p, l, err := j.events(rd, orgID, org, f)
+		p, l, err := page(rd, orgID, org, f)
 		if err != nil {
 			return list, err
 		}
@@ -202,7 +202,7 @@ func (j *Journal) SaltedEvents(
 		if err != nil {
 			return list, err
 		}
-		p, l, err := j.events(rd, orgID, org, f)
+		p, l, err := page(rd, orgID, org, f)
 		if err != nil {
 			return list, err
 		}
@@ -230,8 +230,8 @@ func (j *Journal) SaltedEvents(
 
 const selectSalts = "SELECT seq, salt FROM events WHERE (org_id, seq) IN "
 
-// events reads a page of a list of an org's events, by their numbers in the org.
-func (j *Journal) events(rd txn.Reader,
+// page reads a page of a list of an org's events, by their numbers in the org.
+func page(rd txn.Reader,
 	orgID int64, org string, f EventFilter,
 ) (p txn.Section[jsontext.Value], l txn.Listing, err error) {
 	first := int64(-1)
@@ -245,7 +245,7 @@ func (j *Journal) events(rd txn.Reader,
 	}
 	after := int64(-1)
 	if f.After != "" {
-		if after, err = j.eventSeq(rd, orgID, f.After); err != nil {
+		if after, err = eventSeq(rd, orgID, f.After); err != nil {
 			return p, l, err
 		}
 	}
@@ -277,7 +277,7 @@ func (j *Journal) Event(ctx context.Context, org, eventID string) ([]byte, error
 		if err != nil {
 			return nil, err
 		}
-		ref, err := j.Find(rd, orgID, eventID)
+		ref, err := Find(rd, orgID, eventID)
 		if err != nil {
 			return nil, txn.Missing(err, "event %s not found", eventID)
 		}
@@ -297,7 +297,7 @@ func (j *Journal) EventType(ctx context.Context, org, eventID string) (ledger.Ev
 		if err != nil {
 			return "", err
 		}
-		ref, err := j.Find(rd, orgID, eventID)
+		ref, err := Find(rd, orgID, eventID)
 		if err != nil {
 			return "", txn.Missing(err, "event %s not found", eventID)
 		}
@@ -408,7 +408,7 @@ type Ref struct{ Row, Seq int64 }
 
 // Find finds an event by id. If it does not exist, Find returns sql.ErrNoRows. There is
 // no index on ids, so it uses the index on the time, which the id contains.
-func (j *Journal) Find(rd txn.Reader, orgID int64, eventID string) (e Ref, err error) {
+func Find(rd txn.Reader, orgID int64, eventID string) (e Ref, err error) {
 	at, ok := txn.IDTime(txn.EventPrefix, eventID)
 	if !ok {
 		return e, sql.ErrNoRows
@@ -420,8 +420,8 @@ const selectEventRef = `
 SELECT id, seq FROM events /*+index events_by_time*/
 WHERE org_id = ? AND at = ? AND event_id = ?`
 
-func (j *Journal) eventSeq(rd txn.Reader, orgID int64, eventID string) (int64, error) {
-	e, err := j.Find(rd, orgID, eventID)
+func eventSeq(rd txn.Reader, orgID int64, eventID string) (int64, error) {
+	e, err := Find(rd, orgID, eventID)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, ledger.FieldErrorf(ledger.CodeInvalidParameter, "after", "event %q not found", eventID)
 	}
@@ -431,7 +431,7 @@ func (j *Journal) eventSeq(rd txn.Reader, orgID int64, eventID string) (int64, e
 // FirstSince returns the sequence number of an org's first event since a time. Without
 // such an event, it returns end, the org's next sequence number. It runs a binary search:
 // events are in the order of their times, or nearly so, and the times have no index.
-func (j *Journal) FirstSince(rd txn.Reader, orgID, end int64, since ledger.Time) (int64, error) {
+func FirstSince(rd txn.Reader, orgID, end int64, since ledger.Time) (int64, error) {
 	var failed error
 	n := sort.Search(int(end), func(seq int) bool {
 		if failed != nil {

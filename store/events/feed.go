@@ -62,7 +62,7 @@ func (t *Tail) Next(ctx context.Context) (int64, error) {
 // the org has no such event.
 func (t *Tail) Seq(ctx context.Context, id string) (seq int64, ok bool, err error) {
 	event, err := txn.ReadLoose(ctx, t.journal.db, txn.ByOrg(t.org), func(rd txn.Reader) (Ref, error) {
-		return t.journal.Find(rd, t.orgID, id)
+		return Find(rd, t.orgID, id)
 	})
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, false, nil

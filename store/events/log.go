@@ -62,11 +62,11 @@ func scanLog(row txn.Scanner) (l Log, err error) {
 
 // Log returns the log of an org in an epoch, or the present one if epoch is 0.
 func (j *Journal) Log(ctx context.Context, org string, epoch int) (Log, error) {
-	return txn.ReadLoose(ctx, j.db, txn.ByOrg(org), func(rd txn.Reader) (Log, error) { return j.FindLog(rd, org, epoch) })
+	return txn.ReadLoose(ctx, j.db, txn.ByOrg(org), func(rd txn.Reader) (Log, error) { return FindLog(rd, org, epoch) })
 }
 
 // FindLog is Log within a read.
-func (j *Journal) FindLog(rd txn.Reader, org string, epoch int) (Log, error) {
+func FindLog(rd txn.Reader, org string, epoch int) (Log, error) {
 	if epoch == 0 {
 		l, err := scanLog(rd.Row(selectLog+"WHERE o.name = ? AND l.id = o.log_id", org))
 		return l, txn.Missing(err, "org %s not found", org)
@@ -110,7 +110,7 @@ ORDER BY o.name LIMIT ?`, since, after, limit)
 
 // BeginLog begins the log of an org in a new epoch, with the event that has the sequence
 // number first.
-func (j *Journal) BeginLog(t *txn.Tx, orgID int64, epoch int, first int64) (logHead, error) {
+func BeginLog(t *txn.Tx, orgID int64, epoch int, first int64) (logHead, error) {
 	id, err := t.Insert("INSERT INTO logs (org_id, epoch, first_seq) VALUES (?, ?, ?)", orgID, epoch, first)
 	if err != nil {
 		return logHead{}, fmt.Errorf("begin log: %w", err)
@@ -166,7 +166,7 @@ func (j *Journal) Tile(ctx context.Context, l Log, tile proof.Tile) ([]byte, err
 	}
 	return txn.ReadLoose(ctx, j.db, txn.ByOrg(l.Org), func(rd txn.Reader) ([]byte, error) {
 		if tile.Level == proof.Entries {
-			return j.entries(rd, l, tile)
+			return entries(rd, l, tile)
 		}
 		return j.tile(rd, l, tile)
 	})
@@ -174,7 +174,7 @@ func (j *Journal) Tile(ctx context.Context, l Log, tile proof.Tile) ([]byte, err
 
 // entries returns an entry bundle. It is an error if the body of an event is not what its leaf
 // commits to; a pruned body cannot be compared.
-func (j *Journal) entries(rd txn.Reader, l Log, tile proof.Tile) ([]byte, error) {
+func entries(rd txn.Reader, l Log, tile proof.Tile) ([]byte, error) {
 	from := l.FirstSeq + tile.N*proof.TileWidth
 	leaves, err := txn.All(rd, scanEntry, `
 SELECT event_id, type, at, leaf, salt, CASE WHEN salt IS NOT NULL THEN body END FROM events
@@ -294,7 +294,7 @@ func (j *Journal) EventProof(ctx context.Context, org, event string) (proof.Incl
 		if err != nil {
 			return p, err
 		}
-		ref, err := j.Find(rd, orgID, event)
+		ref, err := Find(rd, orgID, event)
 		if err != nil {
 			return p, txn.Missing(err, "event %s not found", event)
 		}
@@ -314,7 +314,7 @@ WHERE o.name = ? AND l.first_seq <= ? ORDER BY l.epoch DESC LIMIT 1`, org, ref.S
 		return p, notInCheckpoint(l)
 	}
 
-	opening, err := j.opening(rd, ref.Row)
+	opening, err := opening(rd, ref.Row)
 	if err != nil {
 		return p, err
 	}
@@ -343,7 +343,7 @@ func notInCheckpoint(l Log) error {
 }
 
 // opening reads what shows what the leaf of an event commits to.
-func (j *Journal) opening(rd txn.Reader, row int64) (o proof.Opening, err error) {
+func opening(rd txn.Reader, row int64) (o proof.Opening, err error) {
 	var l leafRow
 	var salt []byte
 	err = rd.Row("SELECT event_id, type, at, leaf, salt FROM events WHERE id = ?", row).

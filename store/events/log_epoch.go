@@ -38,7 +38,7 @@ func (j *Journal) StartEpoch(t *txn.Tx, l Log, epoch int, e ledger.KeyEvent) (ev
 	if err := fillTiles(t.Conn, l.OrgID, head, first); err != nil {
 		return "", err
 	}
-	previous, err := j.lastOf(t, l, first)
+	previous, err := lastOf(t, l, first)
 	if err != nil {
 		return "", err
 	}
@@ -46,7 +46,7 @@ func (j *Journal) StartEpoch(t *txn.Tx, l Log, epoch int, e ledger.KeyEvent) (ev
 	previous.Checkpoint = e.Previous.Checkpoint
 	e.Previous = &previous
 
-	if head, err = j.BeginLog(t, l.OrgID, epoch, first); err != nil {
+	if head, err = BeginLog(t, l.OrgID, epoch, first); err != nil {
 		return "", err
 	}
 	j.left.began = append(j.left.began, begun{l.OrgID, head})
@@ -62,7 +62,7 @@ func (j *Journal) StartEpoch(t *txn.Tx, l Log, epoch int, e ledger.KeyEvent) (ev
 
 // lastOf returns what the database has of a log that ends before the event with the seq next.
 // There is no root if leaves are missing.
-func (j *Journal) lastOf(t *txn.Tx, l Log, next int64) (p ledger.PreviousLog, err error) {
+func lastOf(t *txn.Tx, l Log, next int64) (p ledger.PreviousLog, err error) {
 	l.Leaves = next - l.FirstSeq
 	apart := &Journal{tiles: newTileCache()} // the leaves of this write may be rolled back
 	root, err := apart.root(t.Reader, l, l.Leaves)

@@ -28,10 +28,10 @@ func (j *Journal) TakeQueued() (queued, changed []string) {
 
 // Queue reports a webhook to TakeQueued as having new deliveries, if this write
 // succeeds.
-func (j *Journal) Queue(t *txn.Tx, webhook string) { j.left.queued = append(j.left.queued, webhook) }
+func (j *Journal) Queue(webhook string) { j.left.queued = append(j.left.queued, webhook) }
 
 // MarkChanged reports a webhook to TakeQueued as changed, if this write succeeds.
-func (j *Journal) MarkChanged(t *txn.Tx, webhook string) {
+func (j *Journal) MarkChanged(webhook string) {
 	j.left.changed = append(j.left.changed, webhook)
 }
 
@@ -97,7 +97,7 @@ func (j *Journal) deliver(t *txn.Tx, orgID int64, h Hook, event int64) error {
 		return err
 	}
 	j.rows.outbox.Add(h.ID, deliveryID, event, string(ledger.DeliveryPending), int64(t.Now), int64(t.Now))
-	j.Queue(t, h.Public)
+	j.Queue(h.Public)
 	return nil
 }
 

@@ -46,7 +46,7 @@ func scanReceiptKey(row txn.Scanner) (k ReceiptKey, err error) {
 // present one.
 func (j *Journal) AnnounceReceiptKey(ctx context.Context, org string, epoch int, k ReceiptKey) error {
 	return j.db.Change(ctx, org, func(t *txn.Tx) error {
-		l, err := j.FindLog(t.Reader, org, 0)
+		l, err := FindLog(t.Reader, org, 0)
 		if err != nil {
 			return err
 		}
@@ -82,7 +82,7 @@ func (j *Journal) Announcement(ctx context.Context, org string, k ReceiptKey) (a
 		if err != nil {
 			return a, err
 		}
-		ref, err := j.Find(rd, orgID, k.event)
+		ref, err := Find(rd, orgID, k.event)
 		if err != nil {
 			return a, txn.Missing(err, "event %s not found", k.event)
 		}

@@ -23,7 +23,7 @@ type DB struct {
 }
 
 // NewDB returns a DB that logs to log. Its engine and its clock are set before it is used.
-func NewDB(log *slog.Logger) *DB { return &DB{Log: log, ids: NewIDs()} }
+func NewDB(log *slog.Logger) *DB { return &DB{Log: log, ids: newIDs()} }
 
 // OpenCursors makes the key with which cursors are sealed known. All servers of a database use the
 // same.
@@ -180,10 +180,10 @@ func (db *DB) WriteFor(ctx context.Context, owners []int64, fn func(*Tx) error) 
 	return db.change(ctx, sqldb.Write{Owners: owners}, fn)
 }
 
-// Repeat runs batch in consecutive writes about some orgs, until it reports that it was the last.
-func (db *DB) Repeat(ctx context.Context, owners []int64, batch func(*Tx) (last bool, err error)) error {
+// Repeat runs batch in consecutive writes, with the options in w, until it reports that it was the last.
+func (db *DB) Repeat(ctx context.Context, w sqldb.Write, batch func(*Tx) (last bool, err error)) error {
 	for {
-		last, err := Write(ctx, db, sqldb.Write{Owners: owners}, batch)
+		last, err := Write(ctx, db, w, batch)
 		if err != nil || last {
 			return err
 		}

@@ -25,8 +25,8 @@ type entropy struct {
 	low  uint64
 }
 
-// NewIDs returns a generator that has generated nothing.
-func NewIDs() *IDs { return &IDs{last: make(map[int64]entropy)} }
+// newIDs returns a generator that has generated nothing.
+func newIDs() *IDs { return &IDs{last: make(map[int64]entropy)} }
 
 // Next returns a new identifier of an org with the given prefix and creation time.
 func (s *IDs) Next(org int64, prefix string, at ledger.Time) (string, error) {

@@ -14,7 +14,7 @@ import (
 // Identifiers of an org are in order within a millisecond. From two of them, nobody can count those
 // that other orgs got between.
 func TestIDsOfAnOrgDoNotDependOnOthers(t *testing.T) {
-	s := NewIDs()
+	s := newIDs()
 	id := func(org int64) string {
 		text, err := s.Next(org, EventPrefix, 1_700_000_000_000)
 		must.OK(t, err)
@@ -52,7 +52,7 @@ func TestIDsCarry(t *testing.T) {
 
 // In a new millisecond, and for each org, identifiers begin at random.
 func TestIDsBeginAtRandom(t *testing.T) {
-	s, seen := NewIDs(), make(map[entropy]bool)
+	s, seen := newIDs(), make(map[entropy]bool)
 	for i := range int64(100) {
 		_, err := s.Next(i%2, EventPrefix, ledger.Time(1000+i/2))
 		must.OK(t, err)

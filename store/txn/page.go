@@ -33,8 +33,8 @@ type Listing struct {
 	name   string
 }
 
-// NewListing returns the list of a kind that a row owns, such as an org or a repo.
-func NewListing(sealer *cursor.Sealer, kind string, owner int64) Listing {
+// newListing returns the list of a kind that a row owns, such as an org or a repo.
+func newListing(sealer *cursor.Sealer, kind string, owner int64) Listing {
 	return Listing{sealer, kind + " " + strconv.FormatInt(owner, 10)}
 }
 

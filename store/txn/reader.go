@@ -17,5 +17,5 @@ type Reader struct {
 
 // Listing returns the list of a kind that a row owns, such as an org or a repo.
 func (rd Reader) Listing(kind string, owner int64) Listing {
-	return NewListing(rd.cursors, kind, owner)
+	return newListing(rd.cursors, kind, owner)
 }

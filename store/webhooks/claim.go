@@ -57,7 +57,7 @@ func (ob *Outbox) Claim(
 		return ledger.Endpoint{}, nil, fmt.Errorf("claim deliveries: %w", err)
 	}
 	c, err := txn.Write(ctx, ob.db, sqldb.Write{Yields: true, Owners: owners}, func(t *txn.Tx) (claimed, error) {
-		return ob.claim(t, ob.keys, webhook, limit, lease)
+		return ob.claim(t, webhook, limit, lease)
 	})
 	if err != nil {
 		return c.endpoint, nil, fmt.Errorf("claim deliveries: %w", err)
@@ -74,7 +74,7 @@ type claimed struct {
 }
 
 // claim claims nothing if it cannot decrypt the secrets.
-func (ob *Outbox) claim(t *txn.Tx, keys SecretKeys, webhook string, limit int, lease time.Duration) (claimed, error) {
+func (ob *Outbox) claim(t *txn.Tx, webhook string, limit int, lease time.Duration) (claimed, error) {
 	c := claimed{endpoint: ledger.Endpoint{Webhook: webhook}}
 	e := &c.endpoint
 	h := hookSecrets{public: webhook}
@@ -90,7 +90,7 @@ WHERE webhook_id = ? AND active = 1`, webhook).
 	}
 
 	e.PreviousUntil = h.previousUntil
-	if e.Secret, e.PreviousSecret, err = h.open(keys, t.Now); err != nil {
+	if e.Secret, e.PreviousSecret, err = h.open(ob.keys, t.Now); err != nil {
 		return c, err
 	}
 
@@ -185,7 +185,7 @@ WHERE webhook_id = (SELECT id FROM webhooks WHERE webhook_id = ?) AND delivery_i
 				return fmt.Errorf("release delivery: %w", err)
 			}
 		}
-		ob.journal.Queue(t, webhook)
+		ob.journal.Queue(webhook)
 		return nil
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/events"
 	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
@@ -58,7 +59,7 @@ func (ob *Outbox) Deliveries(
 	ctx context.Context, org, repo, id string, f DeliveryFilter,
 ) (ledger.Page[ledger.Delivery], error) {
 	return txn.Read(ctx, ob.db, txn.ByOrg(org), func(rd txn.Reader) (list ledger.Page[ledger.Delivery], err error) {
-		w, err := ob.findWebhook(rd, org, repo, id)
+		w, err := findWebhook(rd, org, repo, id)
 		if err != nil {
 			return list, err
 		}
@@ -67,7 +68,7 @@ func (ob *Outbox) Deliveries(
 		if err != nil {
 			return list, err
 		}
-		walk, err := ob.walk(rd, f, org, w.ID)
+		walk, err := walkOf(rd, f, org, w.ID)
 		if err != nil {
 			return list, err
 		}
@@ -79,8 +80,8 @@ func (ob *Outbox) Deliveries(
 	})
 }
 
-// walk returns the walk by which a webhook's deliveries are listed.
-func (ob *Outbox) walk(
+// walkOf returns the walk by which a webhook's deliveries are listed.
+func walkOf(
 	rd txn.Reader, f DeliveryFilter, org string, webhook int64,
 ) (txn.Walk[ledger.Delivery], error) {
 	w := txn.Walk[ledger.Delivery]{
@@ -100,7 +101,7 @@ func (ob *Outbox) walk(
 		if err != nil {
 			return w, err
 		}
-		event, err := ob.journal.Find(rd, orgID, f.Event)
+		event, err := events.Find(rd, orgID, f.Event)
 		w.From += " /*+index outbox_by_event*/"
 		switch {
 		case errors.Is(err, sql.ErrNoRows): // a ping is not an event of the org
@@ -148,7 +149,7 @@ func deliveryPage(p txn.Section[ledger.Delivery], l txn.Listing) (list ledger.Pa
 	return list, nil
 }
 
-func (ob *Outbox) findDelivery(rd txn.Reader, webhook int64, id string) (ledger.Delivery, error) {
+func findDelivery(rd txn.Reader, webhook int64, id string) (ledger.Delivery, error) {
 	d, err := scanDelivery(rd.Now)(rd.Row(selectDelivery+"WHERE o.webhook_id = ? AND o.delivery_id = ?", webhook, id))
 	return d, txn.Missing(err, "delivery %s not found", id)
 }
@@ -159,11 +160,11 @@ const newestAttempts = 100
 // Delivery returns a delivery with its newest attempts, oldest first.
 func (ob *Outbox) Delivery(ctx context.Context, org, repo, id, delivery string) (ledger.DeliveryRecord, error) {
 	return txn.Read(ctx, ob.db, txn.ByOrg(org), func(rd txn.Reader) (d ledger.DeliveryRecord, err error) {
-		w, err := ob.findWebhook(rd, org, repo, id)
+		w, err := findWebhook(rd, org, repo, id)
 		if err != nil {
 			return d, err
 		}
-		if d.Delivery, err = ob.findDelivery(rd, w.ID, delivery); err != nil {
+		if d.Delivery, err = findDelivery(rd, w.ID, delivery); err != nil {
 			return d, err
 		}
 		err = rd.Row(`
@@ -193,8 +194,8 @@ func scanAttempt(row txn.Scanner) (ledger.Attempt, error) {
 
 // activeWebhook is like findWebhook, but returns CodeWebhookInactive if the webhook is
 // not active.
-func (ob *Outbox) activeWebhook(t *txn.Tx, org, repo, id string) (txn.Keyed[ledger.Webhook], error) {
-	w, err := ob.findWebhook(t.Reader, org, repo, id)
+func activeWebhook(t *txn.Tx, org, repo, id string) (txn.Keyed[ledger.Webhook], error) {
+	w, err := findWebhook(t.Reader, org, repo, id)
 	if err == nil && !w.Row.Active {
 		err = ledger.Errorf(ledger.CodeWebhookInactive, "webhook %s is not active: activate it first", id)
 	}
@@ -205,7 +206,7 @@ func (ob *Outbox) activeWebhook(t *txn.Tx, org, repo, id string) (txn.Keyed[ledg
 // not active.
 func (ob *Outbox) PingWebhook(ctx context.Context, org, repo, id string) (ledger.Delivery, error) {
 	return txn.Write(ctx, ob.db, sqldb.Write{Org: org}, func(t *txn.Tx) (d ledger.Delivery, err error) {
-		w, err := ob.activeWebhook(t, org, repo, id)
+		w, err := activeWebhook(t, org, repo, id)
 		if err != nil {
 			return d, err
 		}
@@ -229,11 +230,11 @@ VALUES (?, ?, ?, 'pending', ?, ?)`, w.ID, deliveryID, string(body), dueAtOnce, t
 		if err != nil {
 			return d, fmt.Errorf("insert ping: %w", err)
 		}
-		ob.journal.Queue(t, id)
+		ob.journal.Queue(id)
 		if err := ob.auditWebhook(t, ledger.AuditWebhookPinged, w.Row, nil, nil); err != nil {
 			return d, err
 		}
-		return ob.findDelivery(t.Reader, w.ID, deliveryID)
+		return findDelivery(t.Reader, w.ID, deliveryID)
 	})
 }
 
@@ -253,15 +254,15 @@ WHERE webhook_id = ?2 AND delivery_id = ?3`
 // webhook is not active.
 func (ob *Outbox) Redeliver(ctx context.Context, org, repo, id, delivery string) (ledger.Delivery, error) {
 	return txn.Write(ctx, ob.db, sqldb.Write{Org: org}, func(t *txn.Tx) (d ledger.Delivery, err error) {
-		w, err := ob.activeWebhook(t, org, repo, id)
+		w, err := activeWebhook(t, org, repo, id)
 		if err != nil {
 			return d, err
 		}
 		if _, err := t.Exec(redeliver, t.Now, w.ID, delivery); err != nil {
 			return d, fmt.Errorf("update delivery: %w", err)
 		}
-		ob.journal.Queue(t, id)
-		if d, err = ob.findDelivery(t.Reader, w.ID, delivery); err != nil {
+		ob.journal.Queue(id)
+		if d, err = findDelivery(t.Reader, w.ID, delivery); err != nil {
 			return d, err
 		}
 		return d, ob.auditWebhook(t, ledger.AuditWebhookRedelivered, w.Row, nil,
@@ -280,14 +281,14 @@ func (ob *Outbox) ReplayWebhook(
 ) (queued int64, err error) {
 	type seqRange struct{ next, end int64 }
 	seqs, err := txn.Read(ctx, ob.db, txn.ForWrite(org), func(rd txn.Reader) (seqs seqRange, err error) {
-		if _, err := ob.findWebhook(rd, org, repo, id); err != nil {
+		if _, err := findWebhook(rd, org, repo, id); err != nil {
 			return seqs, err
 		}
 		var orgID int64
 		if err := rd.Row("SELECT id, next_seq FROM orgs WHERE name = ?", org).Scan(&orgID, &seqs.end); err != nil {
 			return seqs, fmt.Errorf("read org: %w", err)
 		}
-		seqs.next, err = ob.journal.FirstSince(rd, orgID, seqs.end, since)
+		seqs.next, err = events.FirstSince(rd, orgID, seqs.end, since)
 		return seqs, err
 	})
 
@@ -309,7 +310,7 @@ func (ob *Outbox) ReplayWebhook(
 
 // auditReplay appends the event of a replay.
 func (ob *Outbox) auditReplay(t *txn.Tx, org, repo, id string, since ledger.Time) error {
-	w, err := ob.findWebhook(t.Reader, org, repo, id)
+	w, err := findWebhook(t.Reader, org, repo, id)
 	if err != nil {
 		return err
 	}
@@ -319,7 +320,7 @@ func (ob *Outbox) auditReplay(t *txn.Tx, org, repo, id string, since ledger.Time
 // replay queues the events with sequence numbers in [first, end) that the webhook has
 // missed.
 func (ob *Outbox) replay(t *txn.Tx, org, repo, id string, first, end int64) (queued int64, err error) {
-	w, err := ob.activeWebhook(t, org, repo, id)
+	w, err := activeWebhook(t, org, repo, id)
 	if err != nil {
 		return 0, err
 	}
@@ -337,7 +338,7 @@ func (ob *Outbox) replay(t *txn.Tx, org, repo, id string, first, end int64) (que
 		if wanted&txn.TypeBit(e.kind) == 0 {
 			continue
 		}
-		n, err := ob.requeue(t, r.OrgID, w.ID, e.id)
+		n, err := requeue(t, r.OrgID, w.ID, e.id)
 		if err != nil {
 			return 0, err
 		}
@@ -345,7 +346,7 @@ func (ob *Outbox) replay(t *txn.Tx, org, repo, id string, first, end int64) (que
 	}
 
 	if queued > 0 {
-		ob.journal.Queue(t, id)
+		ob.journal.Queue(id)
 	}
 	return queued, nil
 }
@@ -368,7 +369,7 @@ func scanReplayEvent(row txn.Scanner) (replayEvent, error) {
 // requeue queues an event for a webhook if it has no delivery, a failed one, or one that waits for
 // longer than any schedule, because of a clock that was ahead. It returns the number of queued
 // deliveries, 0 or 1.
-func (ob *Outbox) requeue(t *txn.Tx, orgID, webhook, event int64) (int64, error) {
+func requeue(t *txn.Tx, orgID, webhook, event int64) (int64, error) {
 	deliveryID, err := t.NewID(orgID, txn.DeliveryPrefix)
 	if err != nil {
 		return 0, err

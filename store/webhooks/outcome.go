@@ -51,14 +51,14 @@ func (ob *Outbox) recordOutcomes(
 ) (disabled []string, err error) {
 	health := make(map[string]*hookHealth)
 	for _, r := range rows {
-		h, err := ob.health(t, health, r.Webhook)
+		h, err := healthOf(t, health, r.Webhook)
 		if err != nil {
 			return nil, err
 		}
 		if h == nil { // deleted since
 			continue
 		}
-		if err := ob.settleDelivery(t, h, r); err != nil {
+		if err := settleDelivery(t, h, r); err != nil {
 			return nil, err
 		}
 		h.update(r.Outcome, disableAfter)
@@ -120,8 +120,8 @@ VALUES (?1, ?2, (SELECT attempts FROM outbox WHERE webhook_id = ?1 AND delivery_
 )
 
 // settleDelivery records an attempt, and updates its delivery.
-func (ob *Outbox) settleDelivery(t *txn.Tx, h *hookHealth, r outcomeRow) error {
-	ok, err := ob.settleStatus(t, h, r.Outcome)
+func settleDelivery(t *txn.Tx, h *hookHealth, r outcomeRow) error {
+	ok, err := settleStatus(t, h, r.Outcome)
 	if err != nil {
 		return fmt.Errorf("update delivery: %w", err)
 	}
@@ -137,9 +137,9 @@ func (ob *Outbox) settleDelivery(t *txn.Tx, h *hookHealth, r outcomeRow) error {
 }
 
 // settleStatus updates a delivery for an outcome. It reports whether the delivery exists.
-func (ob *Outbox) settleStatus(t *txn.Tx, h *hookHealth, o ledger.Outcome) (ok bool, err error) {
+func settleStatus(t *txn.Tx, h *hookHealth, o ledger.Outcome) (ok bool, err error) {
 	if o.Status == ledger.DeliverySucceeded {
-		return ob.execAny(t, settleSuccess, t.Now, h.ID, o.Delivery)
+		return execAny(t, settleSuccess, t.Now, h.ID, o.Delivery)
 	}
 	status, due, ended := o.Status, o.RetryAt, ledger.Time(0)
 	if o.Disable != "" && o.Attempt.Request.URL != h.url {
@@ -148,15 +148,15 @@ func (ob *Outbox) settleStatus(t *txn.Tx, h *hookHealth, o ledger.Outcome) (ok b
 	if status != ledger.DeliveryPending {
 		due, ended = 0, t.Now
 	}
-	ok, err = ob.execAny(t, settleFailure, h.ID, o.Delivery, o.Lease, o.Tries, status, due, ended)
+	ok, err = execAny(t, settleFailure, h.ID, o.Delivery, o.Lease, o.Tries, status, due, ended)
 	if err != nil || ok {
 		return ok, err
 	}
-	return ob.execAny(t, settleLate, h.ID, o.Delivery)
+	return execAny(t, settleLate, h.ID, o.Delivery)
 }
 
 // execAny runs a statement and reports whether it changed any row.
-func (ob *Outbox) execAny(t *txn.Tx, query string, args ...any) (bool, error) {
+func execAny(t *txn.Tx, query string, args ...any) (bool, error) {
 	n, err := t.Exec(query, args...)
 	return n > 0, err
 }
@@ -173,9 +173,9 @@ type hookHealth struct {
 	changed      bool   // whether failingSince or failures have changed
 }
 
-// health returns the health of a webhook, from known or the database. It returns nil if
+// healthOf returns the health of a webhook, from known or the database. It returns nil if
 // the webhook was deleted.
-func (ob *Outbox) health(t *txn.Tx, known map[string]*hookHealth, webhook string) (*hookHealth, error) {
+func healthOf(t *txn.Tx, known map[string]*hookHealth, webhook string) (*hookHealth, error) {
 	if h, ok := known[webhook]; ok {
 		return h, nil
 	}
@@ -233,8 +233,8 @@ func (ob *Outbox) saveHealth(t *txn.Tx, h *hookHealth) error {
 	if err != nil {
 		return fmt.Errorf("disable webhook: %w", err)
 	}
-	ob.journal.MarkChanged(t, h.Public)
-	if err := ob.updateEventTypesOf(t, h.ID); err != nil {
+	ob.journal.MarkChanged(h.Public)
+	if err := updateEventTypesOf(t, h.ID); err != nil {
 		return err
 	}
 

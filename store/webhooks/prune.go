@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/ledgerd/ledgerd/ledger"
+	"github.com/ledgerd/ledgerd/store/sqldb"
 	"github.com/ledgerd/ledgerd/store/txn"
 )
 
@@ -46,7 +47,7 @@ WHERE EXISTS (SELECT 1 FROM outbox WHERE webhook_id = w.id AND ended_at > 0 AND 
 	}
 
 	for _, o := range webhooks.old {
-		if err := ob.db.Repeat(ctx, []int64{o.org}, func(t *txn.Tx) (bool, error) {
+		if err := ob.db.Repeat(ctx, sqldb.Write{Owners: []int64{o.org}}, func(t *txn.Tx) (bool, error) {
 			return prune(t, o.webhook, endedDeliveries, o.webhook, o.before, pruneBatch)
 		}); err != nil {
 			return fmt.Errorf("prune deliveries: %w", err)
@@ -55,7 +56,7 @@ WHERE EXISTS (SELECT 1 FROM outbox WHERE webhook_id = w.id AND ended_at > 0 AND 
 
 	for _, o := range webhooks.deleted {
 		batch := func(t *txn.Tx) (bool, error) { return pruneWebhook(t, o.webhook) }
-		if err := ob.db.Repeat(ctx, []int64{o.org}, batch); err != nil {
+		if err := ob.db.Repeat(ctx, sqldb.Write{Owners: []int64{o.org}}, batch); err != nil {
 			return fmt.Errorf("prune deleted webhook: %w", err)
 		}
 	}

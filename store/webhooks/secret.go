@@ -42,7 +42,7 @@ func (h hookSecrets) areSealed(keys SecretKeys) bool {
 const secretsBatch = 100
 
 // secretsAfter reads the secrets of the next webhooks.
-func (ob *Outbox) secretsAfter(rd txn.Reader, id int64) ([]hookSecrets, error) {
+func secretsAfter(rd txn.Reader, id int64) ([]hookSecrets, error) {
 	list, err := txn.All(rd, func(row txn.Scanner) (h hookSecrets, err error) {
 		return h, row.Scan(&h.id, &h.public, &h.secret, &h.previous, &h.previousUntil)
 	}, `
@@ -59,7 +59,7 @@ WHERE id > ? ORDER BY id LIMIT ?`, id, secretsBatch)
 func (ob *Outbox) eachSecrets(ctx context.Context, fn func(batch []hookSecrets, after int64) error) error {
 	for after := int64(0); ; {
 		batch, err := txn.Read(ctx, ob.db, txn.ForWrite(""), func(rd txn.Reader) ([]hookSecrets, error) {
-			return ob.secretsAfter(rd, after)
+			return secretsAfter(rd, after)
 		})
 		if err != nil || len(batch) == 0 {
 			return err
@@ -117,7 +117,7 @@ func (ob *Outbox) EncryptSecrets(ctx context.Context) (changed int, err error) {
 			return nil
 		}
 		done, err := txn.Write(ctx, ob.db, sqldb.Write{Yields: true}, func(t *txn.Tx) (encrypted, error) {
-			return ob.encryptSecrets(t, ob.keys, after)
+			return ob.encryptSecrets(t, after)
 		})
 		changed += done.changed
 		locked.add(done.locked)
@@ -134,23 +134,23 @@ type encrypted struct {
 
 // encryptSecrets encrypts the secrets of a batch of webhooks. It reads them again, since they may
 // have been rotated.
-func (ob *Outbox) encryptSecrets(t *txn.Tx, keys SecretKeys, after int64) (done encrypted, err error) {
-	batch, err := ob.secretsAfter(t.Reader, after)
+func (ob *Outbox) encryptSecrets(t *txn.Tx, after int64) (done encrypted, err error) {
+	batch, err := secretsAfter(t.Reader, after)
 	if err != nil {
 		return done, err
 	}
 	for _, h := range batch {
-		if h.areSealed(keys) {
+		if h.areSealed(ob.keys) {
 			continue
 		}
 
-		secret, previous, err := h.open(keys, t.Now)
+		secret, previous, err := h.open(ob.keys, t.Now)
 		if err != nil {
 			done.locked.add(failures{1, err})
 			continue
 		}
 		_, err = t.Exec("UPDATE webhooks SET secret = ?, previous_secret = ? WHERE id = ?",
-			keys.Seal(secret, h.public), keys.Seal(previous, h.public), h.id)
+			ob.keys.Seal(secret, h.public), ob.keys.Seal(previous, h.public), h.id)
 		if err != nil {
 			return done, fmt.Errorf("encrypt the signing secrets of webhook %s: %w", h.public, err)
 		}

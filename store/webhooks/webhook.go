@@ -32,7 +32,7 @@ func scanWebhook(row txn.Scanner) (txn.Keyed[ledger.Webhook], error) {
 
 // findWebhook reads a webhook of a repo. PreviousSecretUntil is 0 if the previous secret
 // has expired.
-func (ob *Outbox) findWebhook(rd txn.Reader, org, repo, id string) (txn.Keyed[ledger.Webhook], error) {
+func findWebhook(rd txn.Reader, org, repo, id string) (txn.Keyed[ledger.Webhook], error) {
 	w, err := scanWebhook(rd.Row(selectWebhook+`
 WHERE w.webhook_id = ? AND w.deleted_at = 0 AND o.name = ? AND r.name = ?`, id, org, repo))
 	if w.Row.PreviousSecretUntil <= rd.Now {
@@ -74,10 +74,10 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 			return w, fmt.Errorf("insert webhook: %w", err)
 		}
 
-		if err := ob.updateEventTypes(t, r.ID); err != nil {
+		if err := updateEventTypes(t, r.ID); err != nil {
 			return w, err
 		}
-		if err := ob.checkOrgHooks(t, org, txn.TypeSetOf(n.Events)); err != nil {
+		if err := checkOrgHooks(t, org, txn.TypeSetOf(n.Events)); err != nil {
 			return w, err
 		}
 		created, err := scanWebhook(t.Row(selectWebhook+"WHERE w.id = ?", id))
@@ -90,7 +90,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 }
 
 // updateEventTypes updates the event types that the repo's active webhooks receive.
-func (ob *Outbox) updateEventTypes(t *txn.Tx, repoID int64) error {
+func updateEventTypes(t *txn.Tx, repoID int64) error {
 	var types txn.TypeSet
 	err := t.Each(func(row txn.Scanner) error {
 		var events txn.TypeSet
@@ -109,7 +109,7 @@ func (ob *Outbox) updateEventTypes(t *txn.Tx, repoID int64) error {
 
 // checkOrgHooks returns CodeLimitReached if a webhook that now receives the given events is
 // one too many of those that receive events of the org.
-func (ob *Outbox) checkOrgHooks(t *txn.Tx, org string, types txn.TypeSet) error {
+func checkOrgHooks(t *txn.Tx, org string, types txn.TypeSet) error {
 	var ofOrg txn.TypeSet
 	for _, kind := range ledger.EventTypes() {
 		if kind.IsOfOrg() {
@@ -138,7 +138,7 @@ func (ob *Outbox) checkOrgHooks(t *txn.Tx, org string, types txn.TypeSet) error 
 // Webhook returns one webhook of a repo.
 func (ob *Outbox) Webhook(ctx context.Context, org, repo, id string) (ledger.Webhook, error) {
 	return txn.Read(ctx, ob.db, txn.ByOrg(org), func(rd txn.Reader) (ledger.Webhook, error) {
-		w, err := ob.findWebhook(rd, org, repo, id)
+		w, err := findWebhook(rd, org, repo, id)
 		return w.Row, err
 	})
 }
@@ -177,7 +177,7 @@ func (ob *Outbox) ChangeWebhook(
 		}
 
 		if changed.Active {
-			ob.journal.Queue(t, changed.ID) // there may be pending deliveries
+			ob.journal.Queue(changed.ID) // there may be pending deliveries
 		}
 
 		_, err := t.Exec(`
@@ -218,7 +218,7 @@ func (ob *Outbox) updateWebhook(
 	ctx context.Context, org, repo, id, secret string, change func(*txn.Tx, txn.Keyed[ledger.Webhook]) error,
 ) (ledger.Webhook, error) {
 	return txn.Write(ctx, ob.db, sqldb.Write{Org: org}, func(t *txn.Tx) (ledger.Webhook, error) {
-		w, err := ob.findWebhook(t.Reader, org, repo, id)
+		w, err := findWebhook(t.Reader, org, repo, id)
 		if err != nil {
 			return w.Row, err
 		}
@@ -226,15 +226,15 @@ func (ob *Outbox) updateWebhook(
 		if err := change(t, w); err != nil {
 			return w.Row, fmt.Errorf("update webhook: %w", err)
 		}
-		ob.journal.MarkChanged(t, id)
-		if err := ob.updateEventTypesOf(t, w.ID); err != nil {
+		ob.journal.MarkChanged(id)
+		if err := updateEventTypesOf(t, w.ID); err != nil {
 			return w.Row, err
 		}
 
-		if w, err = ob.findWebhook(t.Reader, org, repo, id); err != nil {
+		if w, err = findWebhook(t.Reader, org, repo, id); err != nil {
 			return w.Row, err
 		}
-		if err := ob.checkOrgHooks(t, org, txn.TypeSetOf(w.Row.Events)); err != nil {
+		if err := checkOrgHooks(t, org, txn.TypeSetOf(w.Row.Events)); err != nil {
 			return w.Row, err
 		}
 
@@ -250,19 +250,19 @@ func (ob *Outbox) updateWebhook(
 }
 
 // updateEventTypesOf is like updateEventTypes, for the repo of a webhook.
-func (ob *Outbox) updateEventTypesOf(t *txn.Tx, webhook int64) error {
+func updateEventTypesOf(t *txn.Tx, webhook int64) error {
 	var repoID int64
 	if err := t.Row("SELECT repo_id FROM webhooks WHERE id = ?", webhook).Scan(&repoID); err != nil {
 		return fmt.Errorf("read webhook: %w", err)
 	}
-	return ob.updateEventTypes(t, repoID)
+	return updateEventTypes(t, repoID)
 }
 
 // DeleteWebhook deletes a webhook. Its pending deliveries are cancelled, and all its
 // deliveries are deleted in the background.
 func (ob *Outbox) DeleteWebhook(ctx context.Context, org, repo, id string) error {
 	return ob.db.Change(ctx, org, func(t *txn.Tx) error {
-		w, err := ob.findWebhook(t.Reader, org, repo, id)
+		w, err := findWebhook(t.Reader, org, repo, id)
 		if err != nil {
 			return err
 		}
@@ -271,8 +271,8 @@ func (ob *Outbox) DeleteWebhook(ctx context.Context, org, repo, id string) error
 		if err != nil {
 			return fmt.Errorf("delete webhook: %w", err)
 		}
-		ob.journal.MarkChanged(t, id)
-		if err := ob.updateEventTypesOf(t, w.ID); err != nil {
+		ob.journal.MarkChanged(id)
+		if err := updateEventTypesOf(t, w.ID); err != nil {
 			return err
 		}
 		return ob.auditWebhook(t, ledger.AuditWebhookDeleted, w.Row, webhookFields(w.Row, ""), nil)
